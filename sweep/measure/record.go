@@ -1,0 +1,112 @@
+package measure
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Outcome says how a request ended. The zero value is InFlight: a request that
+// nobody has seen end.
+type Outcome int
+
+// The outcomes of a request. Everything but OK misses every latency bound.
+const (
+	// InFlight: the trial ended before the request did.
+	InFlight Outcome = iota
+	// OK: the request ended well, with all of its tokens.
+	OK
+	// Timeout: the client gave up.
+	Timeout
+	// Refused: the connection was refused.
+	Refused
+	// Reset: the connection broke.
+	Reset
+	// HTTPStatus: the server answered with a status other than 200.
+	HTTPStatus
+	// Malformed: the response could not be read.
+	Malformed
+	// Truncated: the stream ended without a finish.
+	Truncated
+	// Empty: a good status without a token.
+	Empty
+	// WrongLength: fewer or more tokens than asked for.
+	WrongLength
+	// StreamError: an error event within a stream of status 200.
+	StreamError
+	// Dropped: the client did not send the request.
+	Dropped
+	// Rejected: the engine can never serve the request (longer than its limits).
+	Rejected
+)
+
+var outcomeNames = []string{"in_flight", "ok", "timeout", "refused", "reset", "http_status", "malformed",
+	"truncated", "empty", "wrong_length", "stream_error", "client_dropped", "rejected"}
+
+// String is the outcome's name in files and reports.
+func (o Outcome) String() string {
+	if o < 0 || int(o) >= len(outcomeNames) {
+		return fmt.Sprintf("Outcome(%d)", int(o))
+	}
+	return outcomeNames[o]
+}
+
+// MarshalText writes the outcome's name.
+func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+// UnmarshalText reads an outcome's name.
+func (o *Outcome) UnmarshalText(b []byte) error {
+	i := slices.Index(outcomeNames, string(b))
+	if i < 0 {
+		return fmt.Errorf("unknown outcome %q", b)
+	}
+	*o = Outcome(i)
+	return nil
+}
+
+// Record is what was seen of one request. Times count from the start of the
+// trial; a time that never came is negative.
+type Record struct {
+	ID    int `json:"id"`
+	Class int `json:"class,omitempty"`
+	// Due is the intended time, from which every latency counts: in a closed
+	// loop the moment the slot became free.
+	Due time.Duration `json:"due_ns"`
+	// Sent is when the request left the client.
+	Sent time.Duration `json:"sent_ns"`
+	// First and Last are when the first and the last token arrived.
+	First time.Duration `json:"first_ns"`
+	Last  time.Duration `json:"last_ns"`
+	// Prompt, Cached and Output count tokens: of the prompt, of those the ones
+	// found in the prefix cache, and generated.
+	Prompt  int     `json:"prompt_tokens"`
+	Cached  int     `json:"cached_tokens,omitempty"`
+	Output  int     `json:"output_tokens"`
+	Outcome Outcome `json:"outcome"`
+	// Detail adds to a failure, such as the HTTP status.
+	Detail string `json:"detail,omitempty"`
+}
+
+// Never marks a time that never came.
+const Never time.Duration = -1
+
+// TTFT is the time to first token from the intended time; false if no token
+// came.
+func (r *Record) TTFT() (time.Duration, bool) {
+	return r.First - r.Due, r.First >= 0
+}
+
+// E2E is the time from the intended time to the last token of a request that
+// ended well.
+func (r *Record) E2E() (time.Duration, bool) {
+	return r.Last - r.Due, r.Outcome == OK
+}
+
+// TPOT is the time per output token behind the first one: (last - first) /
+// (tokens - 1), for requests of two tokens and more that ended well.
+func (r *Record) TPOT() (time.Duration, bool) {
+	if r.Outcome != OK || r.Output < 2 {
+		return 0, false
+	}
+	return (r.Last - r.First) / time.Duration(r.Output-1), true
+}

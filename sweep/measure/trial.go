@@ -1,0 +1,69 @@
+// Package measure says what was run, what was seen, and whether it meets the
+// objective.
+package measure
+
+import (
+	"time"
+
+	"planner/sweep/workload"
+)
+
+// Knobs are the settings of one server instance that a sweep varies or pins.
+// Two trials belong to the same configuration exactly if their Knobs are equal,
+// so Knobs is comparable and serves as a map key as it stands. Zero means that
+// the engine's own default holds.
+type Knobs struct {
+	MaxNumSeqs           int     `json:"max_num_seqs"`
+	MaxNumBatchedTokens  int     `json:"max_num_batched_tokens"`
+	GPUMemoryUtilization float64 `json:"gpu_memory_utilization"`
+	PrefixCaching        bool    `json:"prefix_caching"`
+	// MaxModelLen is the longest prompt + output of a request, in tokens.
+	MaxModelLen int `json:"max_model_len,omitempty"`
+	// KVBlocks pins the number of KV cache blocks; 0 means computed.
+	KVBlocks int `json:"kv_blocks,omitempty"`
+	// GPU names the hardware of the instance, where the search compares several.
+	GPU              string `json:"gpu,omitempty"`
+	TensorParallel   int    `json:"tensor_parallel"`
+	PipelineParallel int    `json:"pipeline_parallel,omitempty"`
+	DataParallel     int    `json:"data_parallel,omitempty"`
+	ExpertParallel   bool   `json:"expert_parallel,omitempty"`
+}
+
+// GPUs is the number of GPUs of one instance.
+func (k Knobs) GPUs() int {
+	return max(k.TensorParallel, 1) * max(k.PipelineParallel, 1) * max(k.DataParallel, 1)
+}
+
+// Trial holds the conditions of one measurement: enough to run it again.
+type Trial struct {
+	// Number counts the trials of a run from 1, in the order of proposal.
+	Number   int
+	Knobs    Knobs
+	Workload *workload.Workload
+	// Rate is the offered load in requests per second (open loop). It is zero
+	// in a closed loop and for a trace on its own clock.
+	Rate float64
+	// Concurrency slots start Requests requests in all (closed loop).
+	Concurrency, Requests int
+	// Warmup precedes the window and is not counted; Cooldown is load behind
+	// the window so that its last requests still see the full load.
+	Warmup, Window, Cooldown time.Duration
+	// Seed drives every draw of the trial.
+	Seed uint64
+	// Objective is judged, and lets a hopeless trial end early. It may be empty.
+	Objective SLO
+	// Why says what the trial was proposed for, for displays and reports.
+	Why string
+}
+
+// Closed reports whether the trial is a closed loop.
+func (t *Trial) Closed() bool { return t.Concurrency > 0 }
+
+// Schedule draws the whole schedule of the trial, warm-up and cool-down
+// included.
+func (t *Trial) Schedule() []workload.Request {
+	if t.Closed() {
+		return t.Workload.Slots(t.Requests, t.Seed)
+	}
+	return t.Workload.Schedule(t.Rate, t.Warmup+t.Window+t.Cooldown, t.Seed)
+}

@@ -1,0 +1,139 @@
+package workload
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Dist names the family of a length distribution. The zero value is invalid.
+type Dist int
+
+// The families of interface and configuration.
+const (
+	Fixed Dist = 1 + iota
+	Uniform
+	Normal
+	Lognormal
+	Empirical
+)
+
+var distNames = []string{"", "fixed", "uniform", "normal", "lognormal", "empirical"}
+
+// String is the name that configurations use.
+func (d Dist) String() string {
+	if d < Fixed || d > Empirical {
+		return fmt.Sprintf("Dist(%d)", int(d))
+	}
+	return distNames[d]
+}
+
+// ParseDist reads a family's name.
+func ParseDist(s string) (Dist, error) {
+	if i := slices.Index(distNames, s); i > 0 {
+		return Dist(i), nil
+	}
+	return 0, fmt.Errorf("unknown distribution %q; allowed: fixed, uniform, normal, lognormal, empirical", s)
+}
+
+// Lengths is a distribution of lengths in tokens. Draws outside [Min, Max] are
+// set to the nearer end (clipped), as the configuration says.
+type Lengths struct {
+	Dist Dist
+	// Value is the length of a fixed distribution.
+	Value int
+	// Median and Sigma shape a lognormal: exp(ln Median + Sigma z).
+	Median, Sigma float64
+	// Mean and StdDev shape a normal.
+	Mean, StdDev float64
+	// Min and Max clip the draws; Max 0 means no upper end.
+	Min, Max int
+	// Samples are the sorted values of an empirical distribution.
+	Samples []int
+	// File is where the samples came from, for the record only.
+	File string
+}
+
+// LognormalMedian turns the mean of an unclipped lognormal into its median.
+func LognormalMedian(mean, sigma float64) float64 { return mean * math.Exp(-sigma*sigma/2) }
+
+// Quantile is the clipped length at probability u in (0, 1). Lengths are drawn
+// by putting uniform numbers through it, so two workloads drawn with one seed
+// differ only where their distributions do.
+func (l Lengths) Quantile(u float64) int {
+	var x float64
+	switch l.Dist {
+	case Fixed:
+		return l.Value
+	case Uniform:
+		return min(l.Min+int(u*float64(l.Max-l.Min+1)), l.Max)
+	case Normal:
+		x = l.Mean + l.StdDev*distuv.UnitNormal.Quantile(u)
+	case Lognormal:
+		x = l.Median * math.Exp(l.Sigma*distuv.UnitNormal.Quantile(u))
+	case Empirical:
+		x = float64(l.Samples[min(int(u*float64(len(l.Samples))), len(l.Samples)-1)])
+	default:
+		panic("workload: lengths without a distribution")
+	}
+	// Out of int's range before rounding is out of any Max.
+	n := int(math.Round(math.Min(x, 1<<40)))
+	if l.Max > 0 {
+		n = min(n, l.Max)
+	}
+	return max(n, l.Min, 1)
+}
+
+// Expected is the mean of the clipped distribution in tokens, by the midpoint
+// rule over 4,096 equal slices of probability.
+func (l Lengths) Expected() float64 {
+	const slices = 4096
+	sum := 0.0
+	for i := range slices {
+		sum += float64(l.Quantile((float64(i) + 0.5) / slices))
+	}
+	return sum / slices
+}
+
+// Longest is the largest length that can be drawn, 0 when there is no end.
+func (l Lengths) Longest() int {
+	switch l.Dist {
+	case Fixed:
+		return l.Value
+	case Empirical:
+		n := l.Samples[len(l.Samples)-1]
+		if l.Max > 0 {
+			n = min(n, l.Max)
+		}
+		return max(n, l.Min)
+	}
+	return l.Max
+}
+
+// MarshalJSON writes only what the family uses, under the configuration's keys.
+func (l Lengths) MarshalJSON() ([]byte, error) {
+	v := struct {
+		Dist   string   `json:"dist"`
+		Value  int      `json:"value,omitempty"`
+		Median *float64 `json:"median,omitempty"`
+		Sigma  *float64 `json:"sigma,omitempty"`
+		Mean   *float64 `json:"mean,omitempty"`
+		StdDev *float64 `json:"stddev,omitempty"`
+		Min    int      `json:"min,omitempty"`
+		Max    int      `json:"max,omitempty"`
+		File   string   `json:"file,omitempty"`
+		N      int      `json:"samples,omitempty"`
+	}{Dist: l.Dist.String(), Value: l.Value, Min: l.Min, Max: l.Max, N: len(l.Samples)}
+	switch l.Dist {
+	case Lognormal:
+		v.Median, v.Sigma = &l.Median, &l.Sigma
+	case Normal:
+		v.Mean, v.StdDev = &l.Mean, &l.StdDev
+	case Empirical:
+		v.File = l.File
+	}
+	return json.Marshal(v)
+}
