@@ -1,0 +1,26 @@
+// Package search chooses the next trial.
+package search
+
+import "encoding/json"
+
+// Estimate is a rate with its uncertainty, in requests per second.
+type Estimate struct {
+	// Value is the best single figure (the posterior median), Low and High
+	// enclose it with probability Confidence.
+	Value, Low, High float64
+	Confidence       float64
+	// Safe is the rate at which the objective holds with 95 % confidence
+	// (one-sided). Fleets are sized by it.
+	Safe float64
+}
+
+// MarshalJSON writes the estimate under the keys of a plan.
+func (e Estimate) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Value      float64 `json:"value"`
+		Low        float64 `json:"low"`
+		High       float64 `json:"high"`
+		Confidence float64 `json:"confidence"`
+		Safe       float64 `json:"safe"`
+	}{e.Value, e.Low, e.High, e.Confidence, e.Safe})
+}

@@ -1,0 +1,18 @@
+package search
+
+import "planner/sweep/measure"
+
+// Prior is what a simulator, or arithmetic, says of one configuration before
+// anything is measured. It comes in as data: this package never simulates.
+type Prior struct {
+	Knobs measure.Knobs
+	// Rate is the predicted maximum rate in requests per second; 0 means that
+	// nothing is known.
+	Rate float64
+	// Spread is the standard deviation of ln Rate; 0 takes the default.
+	Spread float64
+	// Kappa is the predicted steepness d logit p / d ln rate at Rate, Phi the
+	// predicted dispersion of exceedance counts at the objective's share; 0
+	// takes the default of either.
+	Kappa, Phi float64
+}
