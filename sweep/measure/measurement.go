@@ -96,6 +96,9 @@ type Measurement struct {
 	Overloaded bool
 	// Aborted says why the trial was ended early; empty if it was not.
 	Aborted string
+	// Rejected says why the configuration cannot run; then nothing was measured
+	// and everything else but the trial is empty.
+	Rejected string
 	// Valid is false when the figures cannot be trusted; Warnings say why, and
 	// what else is worth knowing.
 	Valid    bool
