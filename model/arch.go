@@ -1,0 +1,128 @@
+package model
+
+import (
+	"fmt"
+)
+
+// Arch is the shape of a decoder-only transformer: what its weights, its KV cache
+// and its arithmetic are counted from. Counts, not bytes.
+type Arch struct {
+	Name   string // as in the catalog: "llama-3.1-70b"
+	Repo   string // Hugging Face id, may be empty
+	Family string // architecture class: "LlamaForCausalLM"
+
+	Layers       int
+	Hidden       int
+	Intermediate int // width of a dense MLP; of the dense layers only, in a mixture of experts
+	Vocab        int
+	MaxPosition  int
+	Tied         bool // input embedding and LM head share one matrix
+
+	Attention Attention
+	MoE       MoE
+	Details   Details
+	Native    WeightFormat // what the published checkpoint stores; FormatUnset if not said
+
+	Source string
+	Notes  string
+}
+
+// Attention is the shape of the attention of every layer.
+type Attention struct {
+	Heads   int
+	KVHeads int
+	HeadDim int
+	MLA     MLA // zero: ordinary grouped-query attention
+
+	Window       int // tokens that a window layer looks back, 0: no such layer
+	WindowLayers int // how many layers have the window; the others see everything
+}
+
+// MLA is multi-head latent attention (DeepSeek-V2, arXiv 2405.04434): the cache holds
+// one latent of KVRank plus RopeDim values per token and layer instead of keys and
+// values per head.
+type MLA struct {
+	QueryRank int // rank of the query's compression, 0: queries are not compressed
+	KVRank    int
+	RopeDim   int // of a head's key and query, the part with positions
+	NopeDim   int // of a head's key and query, the part without
+	ValueDim  int
+}
+
+// Present reports whether the model uses multi-head latent attention.
+func (m MLA) Present() bool { return m.KVRank > 0 }
+
+// MoE is the mixture of experts; the zero value means a dense model.
+type MoE struct {
+	Experts            int // routed experts of one layer
+	Active             int // routed experts that one token visits
+	Intermediate       int // width of one routed expert
+	SharedIntermediate int // width of all shared experts of a layer together, 0: none
+	Layers             int // layers that have experts; the others are dense
+}
+
+// Present reports whether the model has routed experts.
+func (m MoE) Present() bool { return m.Experts > 0 && m.Layers > 0 }
+
+// Details are the parts of an architecture class that matter for counting
+// parameters exactly and for nothing else.
+type Details struct {
+	QKVBias       bool // biases on the query, key and value projections
+	OutputBias    bool // bias on the attention's output projection
+	QKNorm        bool // a norm over the head dimension of queries and keys
+	Sinks         bool // one learned attention sink per head
+	Ungated       bool // the MLP has two matrices instead of three
+	MLPBias       bool // biases in the (dense) MLP
+	ExpertBias    bool // biases on router and experts
+	HeadBias      bool // bias on the LM head
+	NormBias      bool // norms carry a bias
+	NormsPerLayer int  // 0 means 2
+	SharedGate    bool // a one-column gate on the shared experts (Qwen2-MoE)
+}
+
+// DenseLayers returns how many layers have an ordinary MLP.
+func (a Arch) DenseLayers() int { return a.Layers - a.MoE.Layers }
+
+// FullLayers returns how many layers attend to the whole context.
+func (a Arch) FullLayers() int { return a.Layers - a.Attention.WindowLayers }
+
+// Check returns an error that names the first figure of the shape that is missing
+// (wrapping [ErrNoFigure]) or impossible.
+func (a Arch) Check() error {
+	need := []struct {
+		what  string
+		value int
+	}{
+		{"number of layers", a.Layers}, {"hidden size", a.Hidden}, {"number of attention heads", a.Attention.Heads},
+		{"number of KV heads", a.Attention.KVHeads}, {"head dimension", a.Attention.HeadDim},
+		{"vocabulary size", a.Vocab},
+	}
+	for _, n := range need {
+		if n.value <= 0 {
+			return fmt.Errorf("model %q: %s: %w", a.Name, n.what, ErrNoFigure)
+		}
+	}
+	if a.DenseLayers() > 0 && a.Intermediate <= 0 {
+		return fmt.Errorf("model %q: intermediate size: %w", a.Name, ErrNoFigure)
+	}
+	if a.MoE.Present() && (a.MoE.Active <= 0 || a.MoE.Intermediate <= 0) {
+		return fmt.Errorf("model %q: active experts or their intermediate size: %w", a.Name, ErrNoFigure)
+	}
+	return a.checkShape()
+}
+
+// checkShape refuses shapes that no model can have.
+func (a Arch) checkShape() error {
+	at := a.Attention
+	switch {
+	case !at.MLA.Present() && at.Heads%at.KVHeads != 0:
+		return fmt.Errorf("model %q: %d attention heads are not a multiple of %d KV heads", a.Name, at.Heads, at.KVHeads)
+	case a.MoE.Layers < 0 || a.MoE.Layers > a.Layers:
+		return fmt.Errorf("model %q: %d layers with experts out of %d", a.Name, a.MoE.Layers, a.Layers)
+	case a.MoE.Active > a.MoE.Experts:
+		return fmt.Errorf("model %q: %d active experts out of %d", a.Name, a.MoE.Active, a.MoE.Experts)
+	case at.WindowLayers < 0 || at.WindowLayers > a.Layers || (at.WindowLayers > 0 && at.Window <= 0):
+		return fmt.Errorf("model %q: %d of %d layers with a window of %d tokens", a.Name, at.WindowLayers, a.Layers, at.Window)
+	}
+	return nil
+}

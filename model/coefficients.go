@@ -1,0 +1,165 @@
+package model
+
+import "math"
+
+// computeFormat returns the data sheet's rate for products with weights of a format
+// and whether the GPU computes in it. Formats that it has no units for are unpacked to
+// bf16 first, int4 always is (AWQ and GPTQ quantise weights alone).
+func (f Flops) computeFormat(w WeightFormat) (rate float64, native bool) {
+	switch {
+	case w == FP8 && f.FP8 > 0:
+		return f.FP8, true
+	case w == INT8 && f.INT8 > 0:
+		return f.INT8, true
+	case (w == NVFP4 || w == MXFP4) && f.FP4 > 0:
+		return f.FP4, true
+	}
+	return f.BF16, false
+}
+
+// expertFP4Native is the share of the fp4 rate that grouped products of experts reach
+// on GPUs with fp4 units: the ratio that bf16 experts have to dense products there
+// (0.64), times 0.40 for dense nvfp4 on B200. Analogy.
+const expertFP4Native = 0.26
+
+// denseFormat returns the format of the dense matrices; mxfp4 checkpoints of mixtures
+// of experts leave all but the experts in bf16.
+func (d Deployment) denseFormat() WeightFormat {
+	if d.Precision.Weights == MXFP4 && d.Arch.MoE.Present() {
+		return BF16
+	}
+	return d.Precision.Weights
+}
+
+// prefillRate returns operations per second of large dense products in a format.
+func (r *Roofline) prefillRate(w WeightFormat) float64 {
+	rate, native := r.dep.Hardware.Flops.computeFormat(w)
+	if !native && w != INT4 {
+		return rate * min(r.c.Prefill.For(w), r.c.Prefill.BF16)
+	}
+	return rate * r.c.Prefill.For(w)
+}
+
+// expertRate returns operations per second of grouped products in a format.
+func (r *Roofline) expertRate(w WeightFormat) float64 {
+	rate, native := r.dep.Hardware.Flops.computeFormat(w)
+	share := r.c.PrefillExperts.For(w)
+	if native && (w == NVFP4 || w == MXFP4) {
+		share *= expertFP4Native / prefillExperts.FP4
+	}
+	return rate * share
+}
+
+// setMatrices fills in dense matrices, experts and LM head.
+func (r *Roofline) setMatrices() {
+	d, hw := r.dep, r.dep.Hardware
+	n := d.Arch.counts()
+	tp := float64(d.TP)
+	w := d.denseFormat()
+
+	perGPU := (n.attention+n.mlp+n.shared)/tp + n.kv/r.kvShards() + n.latent
+	r.dense.bytes = perGPU*w.Bytes() + n.router*BF16.Bytes()
+	r.dense.flops = 2 * (perGPU + n.router)
+	r.dense.read = r.dense.bytes / (r.c.Weights.For(w) * hw.Bandwidth)
+	r.dense.token = r.dense.flops / r.prefillRate(w)
+
+	if moe := d.Arch.MoE; moe.Present() {
+		shards := tp * float64(d.DP)
+		x := d.Precision.Weights
+		r.experts.bytes = n.experts / shards * x.Bytes()
+		r.experts.flops = 2 * n.experts * float64(moe.Active) / float64(moe.Experts) / shards
+		r.experts.read = r.experts.bytes / (r.c.Experts.For(x) * hw.Bandwidth)
+		r.experts.token = r.experts.flops / r.expertRate(x)
+		r.routing = routing{
+			logMiss:  math.Log1p(-float64(moe.Active) / float64(moe.Experts)),
+			replicas: float64(d.DP), active: float64(moe.Active), ranks: 1, spread: r.c.Link.ExpertSpread,
+		}
+		if d.EP {
+			r.routing.ranks = shards
+		}
+	}
+
+	head := float64(d.Arch.Vocab) * float64(d.Arch.Hidden) / tp
+	r.head.bytes = head * BF16.Bytes()
+	r.head.flops = 2 * head
+	r.head.read = r.head.bytes / (r.c.Head.Memory * hw.Bandwidth)
+	r.head.row = r.head.flops / (r.c.Head.Compute * hw.Flops.BF16)
+}
+
+// kvShards returns over how many GPUs the key and value projections are divided.
+func (r *Roofline) kvShards() float64 {
+	return float64(min(r.dep.TP, r.dep.Arch.Attention.KVHeads))
+}
+
+// setAttention fills in the costs of reading and of filling the KV cache.
+func (r *Roofline) setAttention() {
+	d, hw, at := r.dep, r.dep.Hardware, r.dep.Arch.Attention
+	full, window := float64(d.Arch.FullLayers()), float64(at.WindowLayers)
+	perLayer := d.Arch.kvBytesPerLayer(d.Precision.KV, d.TP)
+	layer := perLayer / (r.c.KV.For(d.Precision.KV) * hw.Bandwidth)
+
+	headsHere := float64(at.Heads) / float64(d.TP)
+	queryDim, valueDim := float64(at.HeadDim), float64(at.HeadDim)
+	decodeDims := queryDim + valueDim
+	if m := at.MLA; m.Present() {
+		queryDim, valueDim = float64(m.NopeDim+m.RopeDim), float64(m.ValueDim)
+		decodeDims = float64(2*m.KVRank + m.RopeDim)
+		// Every head multiplies the one latent: with many heads on a GPU that takes longer than
+		// reading it. Ordinary attention stays far below this.
+		layer = max(layer, 2*headsHere*decodeDims/(r.c.Attention.DecodeCompute*hw.Flops.BF16))
+	}
+	r.kv = kvCost{
+		full: full * layer, window: window * layer,
+		fullBytes: full * perLayer, windowBytes: window * perLayer,
+		skew: r.c.Attention.Skew,
+	}
+	if at.WindowLayers > 0 {
+		r.kv.size = at.Window
+	}
+	pair := 2 * headsHere * (queryDim + valueDim)
+	rate := r.c.Attention.Prefill * hw.Flops.BF16
+	r.prefill = prefillCost{full: full * pair / rate, window: window * pair / rate, extra: r.c.Attention.ExtraKeys, flops: pair}
+}
+
+// setCommunication fills in all-reduces and exchanges.
+func (r *Roofline) setCommunication() {
+	d := r.dep
+	layers := float64(d.Arch.Layers)
+	r.hiddenSize = 2 * float64(d.Arch.Hidden)
+	if d.TP > 1 {
+		r.allReduce = newCollective(d.Hardware, d.TP, r.c.Link)
+		r.reduces = 2 * layers // after attention and after the MLP or the experts
+	}
+	moe := d.Arch.MoE.Present() && d.DP > 1
+	if d.PP == 1 && !moe {
+		return
+	}
+	rate := d.Hardware.Link.Rate
+	if rate <= 0 {
+		rate = max(d.Hardware.PCIe, 16e9)
+	}
+	r.exchange = exchange{stages: float64(d.PP - 1), latency: r.c.Link.SendLatency * r.c.Link.Scale,
+		rate: r.c.Link.SendShare * rate / r.c.Link.Scale}
+	if moe {
+		// Tokens go to their experts and back: each replica gathers the tokens of all others and
+		// scatters the sums, whichever experts they chose (vLLM's default exchange; kernels that
+		// send a token only where it is needed move less when few experts are active).
+		r.exchange.experts = 2 * float64(d.Arch.MoE.Layers)
+		r.exchange.perToken = r.hiddenSize * float64(d.DP-1)
+	}
+}
+
+// setFixed fills in launches, floors and elementwise work.
+func (r *Roofline) setFixed() {
+	d, f, e := r.dep, r.c.Fixed, r.c.Elementwise
+	layers, moe := float64(d.Arch.Layers), float64(d.Arch.MoE.Layers)
+	step := (f.Step + f.SyncStep) * float64(d.PP)
+	r.fixed = fixedCost{
+		graph:      layers*f.Layer + moe*f.MoELayer + step,
+		eager:      layers*max(f.LayerEager, f.Layer) + moe*f.MoELayer + step,
+		request:    f.Request + f.SyncRequest,
+		largest:    r.limits.LargestGraph(d.Hardware),
+		freeTokens: e.FreeTokens,
+	}
+	r.fixed.elementToken = r.hiddenSize * (e.LayerPasses*layers + e.ExpertsPasses*float64(d.Arch.MoE.Active)*moe) / d.Hardware.Bandwidth
+}

@@ -1,0 +1,216 @@
+package model
+
+import (
+	"math"
+	"sort"
+)
+
+// allReduceSizes are the message sizes of the columns below, in bytes.
+var allReduceSizes = [...]float64{8 * kib, 64 * kib, 128 * kib, 256 * kib, 1 * mib, 4 * mib, 16 * mib, 64 * mib, 256 * mib}
+
+// allReduceRow is one system at one degree, microseconds for each size.
+type allReduceRow struct {
+	degree int
+	micros [len(allReduceSizes)]float64
+}
+
+// The measured all-reduces: vLLM's custom kernels inside CUDA graphs, aiconfigurator
+// tables of vLLM 0.24 (2026-08).
+var (
+	allReduceH100 = []allReduceRow{
+		{2, [...]float64{4.5, 4.8, 5.2, 6.3, 12.4, 45, 156, 469, 1706}},
+		{4, [...]float64{4.8, 5.8, 7.2, 11.4, 18.6, 53.5, 191, 619, 2305}},
+		{8, [...]float64{5.3, 7.9, 10.8, 12.0, 19.4, 50.7, 178, 577, 2117}},
+	}
+	allReduceH200 = []allReduceRow{ // degrees 2 and 4 as H100: the same links and switch
+		{2, [...]float64{4.5, 4.8, 5.2, 6.3, 12.4, 45, 156, 469, 1706}},
+		{4, [...]float64{4.8, 5.8, 7.2, 11.4, 18.6, 53.5, 191, 619, 2305}},
+		{8, [...]float64{5.2, 7.9, 10.1, 11.1, 18.1, 48, 166, 562, 2035}},
+	}
+	// Only degree 8 was measured. Degrees 2 and 4 take its floor (3 us above H100's) and
+	// H100's slope halved, as the link is twice as fast.
+	allReduceB200 = []allReduceRow{
+		{2, [...]float64{7.5, 7.7, 7.9, 8.4, 11.5, 27.8, 83, 240, 858}},
+		{4, [...]float64{7.8, 8.3, 9.0, 11.1, 14.7, 32.2, 101, 315, 1158}},
+		{8, [...]float64{8.1, 9.4, 25.8, 26, 20.7, 39, 111, 442, 1337}},
+	}
+	allReduceA100 = []allReduceRow{
+		{2, [...]float64{5.3, 5.7, 6.6, 8, 15, 90, 222, 746, 2799}},
+		{4, [...]float64{6.0, 7.8, 9.9, 14.5, 26, 118, 288, 996, 3721}},
+		{8, [...]float64{6.5, 11.4, 17.1, 18.9, 28, 129, 364, 1161, 4223}},
+	}
+	allReduceL40S = []allReduceRow{ // PCIe 4: no custom kernels beyond a pair
+		{2, [...]float64{6.2, 11, 18, 32, 117, 450, 1777, 7007, 27988}},
+		{8, [...]float64{27, 108, 207, 445, 2080, 8168, 30062, 120267, 480823}},
+	}
+	allReduceRTXPro = []allReduceRow{ // PCIe 5
+		{2, [...]float64{5.1, 8.2, 11, 18, 56, 245, 933, 3630, 13845}},
+		{8, [...]float64{27.5, 49, 84, 156, 223, 675, 2547, 9923, 38802}},
+	}
+)
+
+// customLimit is the largest message of vLLM's custom all-reduce; larger ones go
+// through NCCL.
+const customLimit = 8 * mib
+
+// fabricPeers is the number of peers that the data sheet's rate of an Infinity Fabric
+// mesh is the sum over: eight GPUs, each with a link of its own to the seven others.
+const fabricPeers = 7
+
+// collective times the all-reduces of one tensor-parallel group. Its zero value is a
+// group of one GPU, which takes no time.
+type collective struct {
+	sizes   []float64 // rising
+	seconds []float64
+	limit   float64 // up to here the table holds, above it the line
+	latency float64
+	rate    float64
+	skew    float64 // added to each call up to limit
+	skewTwo float64 // from this size the two-shot kernel runs, and waits twice
+}
+
+// newCollective returns the all-reduce of tp GPUs of this kind.
+func newCollective(hw Hardware, tp int, c LinkConstants) collective {
+	if tp <= 1 {
+		return collective{}
+	}
+	var k collective
+	switch hw.Link.Kind {
+	case LinkNVLink:
+		k = nvlinkCollective(hw, tp, c)
+	case LinkInfinityFabric:
+		k = fabricCollective(hw, tp)
+	case LinkOther:
+		k = ringCollective(hw.Link.Rate, tp, c)
+	default:
+		k = pcieCollective(hw, tp)
+	}
+	for i := range k.seconds {
+		k.seconds[i] *= c.Scale
+	}
+	k.latency *= c.Scale
+	k.rate /= c.Scale
+	k.skew = c.RankSkew * math.Log2(float64(tp))
+	k.skewTwo = twoShotFrom(tp)
+	return k
+}
+
+// twoShotFrom returns the message size from which vLLM's custom all-reduce takes two
+// steps; a pair of GPUs never does.
+func twoShotFrom(tp int) float64 {
+	switch {
+	case tp <= 2:
+		return math.Inf(1)
+	case tp <= 4:
+		return 512 * kib
+	default:
+		return 256 * kib
+	}
+}
+
+// nvlinkCollective takes the measured table up to the custom kernels' limit and a line
+// above it. A link nobody measured gets H100's table with its slope scaled by the rate.
+func nvlinkCollective(hw Hardware, tp int, c LinkConstants) collective {
+	k := collective{sizes: allReduceSizes[:], limit: customLimit, latency: c.NCCLLatency, rate: c.NCCLShare * hw.Link.Rate}
+	switch {
+	case hw.Generation == GenerationAmpere:
+		k.seconds = interpolateDegree(allReduceA100, tp)
+	case hw.Generation == GenerationBlackwell:
+		k.seconds = interpolateDegree(allReduceB200, tp)
+	case hw.Generation == GenerationHopper && hw.Bandwidth >= h200Bandwidth:
+		k.seconds = interpolateDegree(allReduceH200, tp)
+	default:
+		k.seconds = interpolateDegree(allReduceH100, tp)
+		if hw.Link.Rate > 0 && hw.Generation != GenerationHopper {
+			floor := k.seconds[0]
+			for i := range k.seconds {
+				k.seconds[i] = floor + (k.seconds[i]-floor)*nvlink4Rate/hw.Link.Rate
+			}
+		}
+	}
+	if k.rate <= 0 {
+		k.limit = math.Inf(1)
+	}
+	return k
+}
+
+// nvlink4Rate is what H100's table was measured on.
+const nvlink4Rate = 450e9
+
+// pcieCollective keeps the table at all sizes; PCIe 5 and 4 have one each.
+func pcieCollective(hw Hardware, tp int) collective {
+	rows := allReduceL40S
+	if hw.PCIe >= 50e9 {
+		rows = allReduceRTXPro
+	}
+	return collective{sizes: allReduceSizes[:], seconds: interpolateDegree(rows, tp), limit: math.Inf(1)}
+}
+
+// fabricCollective models AMD's fully connected mesh: every GPU sends a 1/tp part to
+// each of its peers over that peer's own link, twice (reduce-scatter, all-gather), so
+// that a pair sees one seventh of the data sheet's rate. Links reach about half of
+// their peak in public measurements; the floor is taken as twice NVLink's custom
+// kernels. Not tested by any served run.
+func fabricCollective(hw Hardware, tp int) collective {
+	peer := hw.Link.Rate / fabricPeers
+	return collective{
+		latency: 10e-6 * math.Log2(float64(2*min(tp, 8))) / 2,
+		rate:    0.5 * peer * float64(min(tp, 8)) / 2,
+	}
+}
+
+// ringCollective is the textbook ring for links that nobody measured collectives on.
+func ringCollective(rate float64, tp int, c LinkConstants) collective {
+	if rate <= 0 {
+		rate = 25e9
+	}
+	n := float64(tp)
+	return collective{latency: c.NCCLLatency / 2 * math.Log2(2*n) / 2, rate: c.NCCLShare * rate * n / (2 * (n - 1))}
+}
+
+// interpolateDegree returns the row of a degree, between measured degrees along a
+// power law, beyond the largest one along the last two's.
+func interpolateDegree(rows []allReduceRow, tp int) []float64 {
+	out := make([]float64, len(allReduceSizes))
+	hi := sort.Search(len(rows), func(i int) bool { return rows[i].degree >= tp })
+	hi = min(max(hi, 1), len(rows)-1)
+	a, b := rows[hi-1], rows[hi]
+	w := math.Log(float64(tp)/float64(a.degree)) / math.Log(float64(b.degree)/float64(a.degree))
+	for i := range out {
+		growth := b.micros[i] / a.micros[i]
+		if w > 1 {
+			growth = max(growth, 1) // more GPUs than measured never communicate faster
+		}
+		out[i] = 1e-6 * a.micros[i] * math.Pow(growth, w)
+	}
+	return out
+}
+
+// time returns the seconds of one all-reduce of so many bytes.
+func (k *collective) time(bytes float64) float64 {
+	if bytes <= 0 || k.rate == 0 && k.seconds == nil {
+		return 0
+	}
+	if bytes > k.limit || k.seconds == nil {
+		return k.latency + bytes/k.rate
+	}
+	t := k.table(bytes)
+	if bytes >= k.skewTwo {
+		return t + 2*k.skew
+	}
+	return t + k.skew
+}
+
+// table interpolates linearly in size; below the smallest size the time is flat,
+// above the largest it goes on along the last piece.
+func (k *collective) table(bytes float64) float64 {
+	if bytes <= k.sizes[0] {
+		return k.seconds[0]
+	}
+	i := 1
+	for i < len(k.sizes)-1 && bytes > k.sizes[i] {
+		i++
+	}
+	x0, x1, y0, y1 := k.sizes[i-1], k.sizes[i], k.seconds[i-1], k.seconds[i]
+	return y0 + (y1-y0)*(bytes-x0)/(x1-x0)
+}

@@ -1,0 +1,228 @@
+package model
+
+// This file holds every number of the step-time model that is not on a data sheet.
+//
+// Sources, named in the comments by their short form:
+//
+//	GEMM tables   aiconfigurator (Apache-2.0) kernel timings of vLLM 0.24 (A100: 0.14), as of
+//	              2026-08, fitted as bytes/(e x bandwidth) + a floor per kernel; error 3-5 %
+//	served        fitted to served H100 runs of vLLM 0.11 to 0.18: open loop Llama-2-7B,
+//	              CodeLlama-34B, Mixtral-8x7B; closed loop Llama-3.1-70B fp8, gpt-oss-120b
+//	trace         one overload run of Llama-3.1-8B on an RTX PRO 6000, vLLM 0.19
+//	analogy       no measurement: carried over from the nearest measured case
+
+// ByFormat is one efficiency for each weight format.
+type ByFormat struct {
+	BF16 float64 // and fp16
+	FP8  float64
+	INT8 float64
+	INT4 float64
+	FP4  float64 // nvfp4 and mxfp4
+}
+
+// For returns the efficiency of a format.
+func (b ByFormat) For(f WeightFormat) float64 { return *b.slot(f) }
+
+// With returns a copy with the efficiency of one format replaced.
+func (b ByFormat) With(f WeightFormat, v float64) ByFormat {
+	*b.slot(f) = v
+	return b
+}
+
+func (b *ByFormat) slot(f WeightFormat) *float64 {
+	switch f {
+	case FP8:
+		return &b.FP8
+	case INT8:
+		return &b.INT8
+	case INT4:
+		return &b.INT4
+	case NVFP4, MXFP4:
+		return &b.FP4
+	default:
+		return &b.BF16
+	}
+}
+
+// scaled returns a copy with every efficiency multiplied, none above one.
+func (b ByFormat) scaled(by float64) ByFormat {
+	for _, v := range []*float64{&b.BF16, &b.FP8, &b.INT8, &b.INT4, &b.FP4} {
+		*v = min(*v*by, 1)
+	}
+	return b
+}
+
+// ByKV is one efficiency for each format of the KV cache.
+type ByKV struct {
+	Auto float64
+	FP8  float64
+}
+
+// For returns the efficiency of a format.
+func (b ByKV) For(f KVFormat) float64 {
+	if f == KVFP8 {
+		return b.FP8
+	}
+	return b.Auto
+}
+
+// With returns a copy with the efficiency of one format replaced.
+func (b ByKV) With(f KVFormat, v float64) ByKV {
+	if f == KVFP8 {
+		b.FP8 = v
+	} else {
+		b.Auto = v
+	}
+	return b
+}
+
+// scaled returns a copy with both efficiencies multiplied, none above one.
+func (b ByKV) scaled(by float64) ByKV {
+	return ByKV{min(b.Auto*by, 1), min(b.FP8*by, 1)}
+}
+
+// Constants are the measured numbers of the step-time model for one generation of
+// GPUs and one release of the engine. Efficiencies are shares of the data sheet's
+// bandwidth or of its dense compute in the format computed in; times are seconds.
+// [ConstantsFor] makes them; the zero value is of no use.
+type Constants struct {
+	Weights        ByFormat // bandwidth reached when the matrices of a step are streamed
+	Experts        ByFormat // the same for routed experts
+	KV             ByKV     // bandwidth reached by decode attention
+	Prefill        ByFormat // compute reached by large matrix products
+	PrefillExperts ByFormat // the same for routed experts
+	Attention      AttentionConstants
+	Head           HeadConstants
+	Elementwise    ElementwiseConstants
+	Fixed          FixedConstants
+	Frontend       FrontendConstants
+	Link           LinkConstants
+}
+
+// AttentionConstants describe attention beyond its bandwidth.
+type AttentionConstants struct {
+	Prefill       float64 // share of bf16 compute, for long contexts
+	ExtraKeys     float64 // keys that each query costs on top of those it sees
+	DecodeCompute float64 // share of bf16 compute in decode; matters for latent attention only
+	Skew          float64 // how far unequal contexts pull the batch from its mean towards its longest
+}
+
+// HeadConstants are the LM head's shares of bandwidth and of bf16 compute.
+type HeadConstants struct {
+	Memory  float64
+	Compute float64
+}
+
+// ElementwiseConstants describe norms, rotary embedding, quantisation and
+// activations, which read and write the hidden state of every token.
+type ElementwiseConstants struct {
+	FreeTokens    float64 // so many tokens stay in the L2 cache
+	LayerPasses   float64 // times that a layer moves the hidden state
+	ExpertsPasses float64 // times that a layer moves it for each active expert
+}
+
+// FixedConstants are costs that no data sheet explains: launches, kernel floors,
+// scheduling.
+type FixedConstants struct {
+	Step        float64 // per step
+	Layer       float64 // per layer of a step that replays CUDA graphs
+	LayerEager  float64 // per layer of a step too large for any captured graph
+	MoELayer    float64 // per layer with experts, on top of Layer
+	Request     float64 // per running request
+	SyncStep    float64 // per step, where scheduling is not hidden behind execution; else 0
+	SyncRequest float64 // per running request, likewise
+}
+
+// FrontendConstants are costs of a request outside the engine's loop: HTTP,
+// tokenisation, the way to the engine's process and back.
+type FrontendConstants struct {
+	Request     float64
+	PromptToken float64
+}
+
+// LinkConstants describe communication between GPUs beyond the tables of
+// collective.go.
+type LinkConstants struct {
+	Scale        float64 // multiplies every collective; 1 as tabulated
+	RankSkew     float64 // wait for the slowest rank, per call and log2 of the degree; 0 since vLLM 0.14
+	NCCLLatency  float64 // of an all-reduce too large for the custom kernels
+	NCCLShare    float64 // of the link's rate that such a one moves its payload at
+	SendLatency  float64 // of a send between pipeline stages or an exchange between experts
+	SendShare    float64 // of the link's rate that those reach
+	ExpertSpread float64 // standard deviations by which the fullest expert rank exceeds the mean
+}
+
+// ConstantsFor returns the constants for a GPU and a release of vLLM. A GPU without
+// measured kernels gets the defaults of its generation, or, where somebody measured
+// its best matrix product, 0.95 of that for prefill: the ratio found on the GPUs
+// where both are known (H100 0.97, A100 1.00, B200 0.90).
+func ConstantsFor(hw Hardware, engineVersion string) Constants {
+	p := profileFor(hw)
+	c := Constants{
+		Weights:        p.weights,
+		Experts:        p.experts(),
+		KV:             p.kv,
+		Prefill:        p.prefill,
+		PrefillExperts: prefillExperts,
+		Attention: AttentionConstants{
+			Prefill:   p.attention,
+			ExtraKeys: p.extraKeys,
+			// FlashMLA reports 660 of 989 TFLOP/s on H800; served kernels reach less. Analogy.
+			DecodeCompute: 0.60,
+			// Served trace: TTFT p99 error 13.8 -> 6.8 %; kernels measured with mixed contexts
+			// sit 0.07 to 0.13 of the way in the median.
+			Skew: 0.10,
+		},
+		Head:        HeadConstants{Memory: 0.85, Compute: 0.70}, // GEMM tables
+		Elementwise: ElementwiseConstants{FreeTokens: 512, LayerPasses: 12, ExpertsPasses: 3},
+		Fixed:       fixedFor(p, engineVersion),
+		// Served: 7 ms and 1.5 ms per 1,000 prompt tokens (6.5-8; 1-2).
+		Frontend: FrontendConstants{Request: 7e-3, PromptToken: 1.5e-6},
+		Link:     linkConstants(engineVersion),
+	}
+	if hw.Flops.MeasuredBF16 > 0 && hw.Flops.BF16 > 0 && !p.measured {
+		c.Prefill = p.prefill.scaled(0.95 * hw.Flops.MeasuredBF16 / hw.Flops.BF16 / p.prefill.BF16)
+	}
+	return c
+}
+
+// fixedFor returns the costs that no data sheet explains.
+func fixedFor(p profile, engineVersion string) FixedConstants {
+	f := FixedConstants{
+		Step:       280e-6, // served: 275-311 us in the last fits
+		Layer:      p.layer,
+		LayerEager: 80e-6, // served: 73-106 us; above the largest graph launches show
+		MoELayer:   33e-6, // served: router, top-k, sort, gather, reduce; 30-34 us
+		Request:    2e-6,  // served: 1-3 us; asynchronous scheduling hides the rest
+	}
+	if !AsyncScheduling(engineVersion) {
+		f.SyncStep = 280e-6  // served, Llama-3.1-70B of autumn 2025: TPOT error 2.1 -> 1.7 %
+		f.SyncRequest = 2e-6 // likewise
+	}
+	return f
+}
+
+// linkConstants returns what the tables of collective.go leave open.
+func linkConstants(engineVersion string) LinkConstants {
+	l := LinkConstants{
+		Scale: 1,
+		// Served: 60 us + bytes / 220 GB/s on NVLink 4 (450 GB/s) for 2, 4 and 8 GPUs.
+		NCCLLatency: 60e-6,
+		NCCLShare:   220.0 / 450,
+		// aiconfigurator's point-to-point latency is 10 us; half of the link's rate is what
+		// NCCL's send and receive typically reach. Analogy, not tested by any served run.
+		SendLatency:  10e-6,
+		SendShare:    0.5,
+		ExpertSpread: 1,
+	}
+	if !AsyncScheduling(engineVersion) {
+		l.RankSkew = 2.2e-6 // served, Llama-3.1-70B before 0.14: TPOT error 6.3 -> 1.7 %
+	}
+	return l
+}
+
+// prefillExperts are the shares of compute that grouped expert products reach on long
+// prompts. FP4 is for weights that are unpacked to bf16 on GPUs without fp4 units
+// (served, gpt-oss: TTFT error 42.7 -> 9.2 %; 0.15-0.17); see Roofline for those that
+// have them. The others are guesses: no served run tests them.
+var prefillExperts = ByFormat{BF16: 0.50, FP8: 0.37, INT8: 0.37, INT4: 0.35, FP4: 0.16}

@@ -1,0 +1,150 @@
+package model
+
+// counts are the parameters of a model by what happens to them: how they are stored,
+// whether tensor parallelism divides them, whether every token reads them. Numbers of
+// parameters of the whole model.
+type counts struct {
+	attention  float64 // projections that tensor parallelism divides
+	kv         float64 // key and value projections, replicated once degree exceeds KV heads
+	latent     float64 // compressions of latent attention, on every rank
+	mlp        float64 // dense layers' MLPs
+	shared     float64 // shared experts
+	router     float64 // on every rank, never quantised
+	experts    float64 // routed experts
+	embeddings float64 // input embedding
+	head       float64 // LM head; 0 when tied
+	rest       float64 // norms, biases, sinks
+}
+
+// counts derives the parameters from the shape.
+func (a Arch) counts() counts {
+	var c counts
+	layers, hidden := float64(a.Layers), float64(a.Hidden)
+	a.countAttention(&c)
+
+	mlp := func(width int) float64 {
+		matrices := 3.0
+		if a.Details.Ungated {
+			matrices = 2
+		}
+		return matrices * hidden * float64(width)
+	}
+	dense, moe := float64(a.DenseLayers()), float64(a.MoE.Layers)
+	c.mlp = dense * mlp(a.Intermediate)
+	if a.MoE.Present() {
+		e := float64(a.MoE.Experts)
+		c.experts = moe * e * mlp(a.MoE.Intermediate)
+		c.shared = moe * mlp(a.MoE.SharedIntermediate)
+		c.router = moe * hidden * e
+		if a.Details.SharedGate {
+			c.router += moe * hidden
+		}
+	}
+	c.embeddings = float64(a.Vocab) * hidden
+	if !a.Tied {
+		c.head = c.embeddings
+	}
+	c.rest = a.countRest(layers, dense, moe)
+	return c
+}
+
+// countAttention fills in the projections of attention.
+func (a Arch) countAttention(c *counts) {
+	layers, hidden, at := float64(a.Layers), float64(a.Hidden), a.Attention
+	heads, dim := float64(at.Heads), float64(at.HeadDim)
+	if !at.MLA.Present() {
+		c.attention = layers * 2 * hidden * heads * dim
+		c.kv = layers * 2 * hidden * float64(at.KVHeads) * dim
+		return
+	}
+	m := at.MLA
+	qk := float64(m.NopeDim + m.RopeDim)
+	if m.QueryRank > 0 {
+		c.latent += layers * hidden * float64(m.QueryRank)
+		c.attention += layers * float64(m.QueryRank) * heads * qk
+	} else {
+		c.attention += layers * hidden * heads * qk
+	}
+	c.latent += layers * hidden * float64(m.KVRank+m.RopeDim)
+	c.attention += layers * float64(m.KVRank) * heads * float64(m.NopeDim+m.ValueDim)
+	c.attention += layers * heads * float64(m.ValueDim) * hidden
+}
+
+// countRest counts norms, biases and sinks.
+func (a Arch) countRest(layers, dense, moe float64) float64 {
+	hidden, at, d := float64(a.Hidden), a.Attention, a.Details
+	q, kv := float64(at.Heads*at.HeadDim), float64(at.KVHeads*at.HeadDim)
+	norms := 2.0
+	if d.NormsPerLayer > 0 {
+		norms = float64(d.NormsPerLayer)
+	}
+	n := (layers*norms + 1) * hidden
+	if d.NormBias {
+		n *= 2
+	}
+	if at.MLA.Present() {
+		n += layers * float64(at.MLA.QueryRank+at.MLA.KVRank)
+	}
+	if d.QKVBias {
+		n += layers * (q + 2*kv)
+	}
+	if d.OutputBias {
+		n += layers * hidden
+	}
+	if d.QKNorm {
+		n += layers * 2 * float64(at.HeadDim)
+	}
+	if d.Sinks {
+		n += layers * float64(at.Heads)
+	}
+	if d.MLPBias {
+		up := float64(a.Intermediate)
+		if !d.Ungated {
+			up *= 2
+		}
+		n += dense * (up + hidden)
+	}
+	if d.ExpertBias {
+		e := float64(a.MoE.Experts)
+		n += moe * (e + e*(2*float64(a.MoE.Intermediate)+hidden))
+	}
+	if d.HeadBias {
+		n += float64(a.Vocab)
+	}
+	return n
+}
+
+// Params returns the number of parameters: all of them, and those that one token
+// passes through, both embedding matrices included.
+func (a Arch) Params() (total, active float64) {
+	c := a.counts()
+	common := c.attention + c.kv + c.latent + c.mlp + c.shared + c.router + c.embeddings + c.head + c.rest
+	total = common + c.experts
+	active = common
+	if a.MoE.Present() {
+		active += c.experts * float64(a.MoE.Active) / float64(a.MoE.Experts)
+		if a.Details.ExpertBias {
+			// A token meets the biases of its own experts only.
+			perExpert := 2*float64(a.MoE.Intermediate) + float64(a.Hidden)
+			active -= float64(a.MoE.Layers) * float64(a.MoE.Experts-a.MoE.Active) * perExpert
+		}
+	}
+	return total, active
+}
+
+// KVBytesPerToken returns the bytes that one token occupies in the KV cache over all
+// layers and GPUs, without the replication that tensor parallelism may bring.
+func (a Arch) KVBytesPerToken(f KVFormat) float64 {
+	return float64(a.Layers) * a.kvBytesPerLayer(f, 1)
+}
+
+// kvBytesPerLayer returns the bytes of one token in one layer's cache on one rank:
+// KV heads are divided over the ranks until there is one each, then replicated; the
+// latent of MLA is on every rank.
+func (a Arch) kvBytesPerLayer(f KVFormat, tp int) float64 {
+	if m := a.Attention.MLA; m.Present() {
+		return float64(m.KVRank+m.RopeDim) * f.Bytes()
+	}
+	heads := max(1, float64(a.Attention.KVHeads)/float64(tp))
+	return 2 * heads * float64(a.Attention.HeadDim) * f.Bytes()
+}

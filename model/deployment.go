@@ -1,0 +1,60 @@
+package model
+
+import (
+	"fmt"
+)
+
+// Deployment is one instance: a model, the format of its numbers, the GPU it runs on
+// and how it is spread over several of them.
+type Deployment struct {
+	Arch      Arch
+	Hardware  Hardware
+	Precision Precision
+	TP        int  // tensor-parallel degree; 0 means 1
+	PP        int  // pipeline stages; 0 means 1
+	DP        int  // replicas of attention inside the instance; 0 means 1
+	EP        bool // experts whole on one GPU each instead of sliced
+}
+
+// GPUs returns how many GPUs the instance takes.
+func (d Deployment) GPUs() int {
+	d = d.normal()
+	return d.TP * d.PP * d.DP
+}
+
+// normal replaces zero degrees of parallelism by one and an unset weight format by
+// the checkpoint's.
+func (d Deployment) normal() Deployment {
+	d.TP, d.PP, d.DP = max(d.TP, 1), max(d.PP, 1), max(d.DP, 1)
+	d.Precision = d.Precision.resolve(d.Arch)
+	return d
+}
+
+// Validate returns an error if the GPU or the model lacks a figure that is needed
+// (wrapping [ErrNoFigure]) or if the model cannot be divided as asked.
+func (d Deployment) Validate() error {
+	if d.TP < 0 || d.PP < 0 || d.DP < 0 {
+		return fmt.Errorf("parallel degrees %d, %d, %d (tensor, pipeline, data) must not be negative", d.TP, d.PP, d.DP)
+	}
+	if err := d.Hardware.Check(); err != nil {
+		return err
+	}
+	if err := d.Arch.Check(); err != nil {
+		return err
+	}
+	n := d.normal()
+	at := n.Arch.Attention
+	switch {
+	case at.Heads%n.TP != 0:
+		return fmt.Errorf("tensor_parallel %d does not divide the %d attention heads of %s", n.TP, at.Heads, n.Arch.Name)
+	case !at.MLA.Present() && at.KVHeads%n.TP != 0 && n.TP%at.KVHeads != 0:
+		return fmt.Errorf("tensor_parallel %d neither divides the %d KV heads of %s nor is a multiple of them", n.TP, at.KVHeads, n.Arch.Name)
+	case n.PP > n.Arch.Layers:
+		return fmt.Errorf("pipeline_parallel %d exceeds the %d layers of %s", n.PP, n.Arch.Layers, n.Arch.Name)
+	case n.EP && !n.Arch.MoE.Present():
+		return fmt.Errorf("expert_parallel: %s has no experts", n.Arch.Name)
+	case n.EP && n.Arch.MoE.Experts%(n.TP*n.DP) != 0:
+		return fmt.Errorf("expert_parallel: %d GPUs do not divide the %d experts of %s", n.TP*n.DP, n.Arch.MoE.Experts, n.Arch.Name)
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+package model
+
+import "strings"
+
+// Limits are the engine's settings that bound a step and the memory. A zero field
+// means the engine's own default on the GPU, see [DefaultLimits].
+type Limits struct {
+	MaxNumSeqs          int     // running requests, per attention replica
+	MaxNumBatchedTokens int     // tokens of one step
+	Utilization         float64 // share of the GPU's memory that the engine may take
+	MaxModelLen         int     // longest request, prompt and output; 0: the model's own
+	KVBlocks            int     // pins the size of the KV pool; 0: computed
+	EngineVersion       string  // release of vLLM; empty: the newest known
+}
+
+// DefaultLimits returns what vLLM's API server assumes on this GPU when nothing is
+// given (read in the sources of 0.10.1 to 0.24): 8192 tokens and 1024 requests on a
+// GPU of at least 70 GiB that is no A100, else 2048 and 256; the newest releases
+// (main since 2026-08-11) take 16384 and 1024 from 160 GiB. The memory share is 0.90
+// and 0.92 since 0.21.
+func DefaultLimits(hw Hardware, engineVersion string) Limits {
+	v := versionOf(engineVersion)
+	l := Limits{MaxNumSeqs: 256, MaxNumBatchedTokens: 2048, Utilization: 0.90, EngineVersion: engineVersion}
+	total := hw.Memory / gib
+	switch {
+	case total >= 160 && v.AtLeast(0, 27):
+		l.MaxNumSeqs, l.MaxNumBatchedTokens = 1024, 16384
+	case total >= 70 && !strings.Contains(strings.ToLower(hw.Name), "a100"):
+		l.MaxNumSeqs, l.MaxNumBatchedTokens = 1024, 8192
+	}
+	if v.AtLeast(0, 21) {
+		l.Utilization = 0.92
+	}
+	return l
+}
+
+// withDefaults fills the zero fields.
+func (l Limits) withDefaults(dep Deployment) Limits {
+	d := DefaultLimits(dep.Hardware, l.EngineVersion)
+	if l.MaxNumSeqs <= 0 {
+		l.MaxNumSeqs = d.MaxNumSeqs
+	}
+	if l.MaxNumBatchedTokens <= 0 {
+		l.MaxNumBatchedTokens = d.MaxNumBatchedTokens
+	}
+	if l.Utilization <= 0 {
+		l.Utilization = d.Utilization
+	}
+	if l.MaxModelLen <= 0 {
+		l.MaxModelLen = dep.Arch.MaxPosition
+	}
+	return l
+}
+
+// LargestGraph returns the largest batch, in tokens, for which the engine has
+// captured a CUDA graph: twice the running requests, at most 512, never above a
+// step's tokens. (Recent releases capture up to 1024 on data-centre Blackwell.)
+func (l Limits) LargestGraph(hw Hardware) int {
+	top := 512
+	if hw.Generation == GenerationBlackwell && versionOf(l.EngineVersion).AtLeast(0, 20) {
+		top = 1024
+	}
+	return min(2*l.MaxNumSeqs, top, l.MaxNumBatchedTokens)
+}
+
+const (
+	kib = 1024.0
+	mib = 1024 * kib
+	gib = 1024 * mib
+)

@@ -1,0 +1,281 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+)
+
+// blockTokens is vLLM's block size on GPUs.
+const blockTokens = 16
+
+// The parts of memory that no shape gives. Together they reproduce the pool that vLLM
+// reported on the few servers whose pool is known to about 1 %; see the tests.
+const (
+	// reserved is what the driver and the context hold before the engine asks: an H100
+	// of 80 GiB shows 79.2 (vLLM start-up logs), an L40S of 44.99 GiB 44.4.
+	reservedBytes = 0.75 * gib
+	// nonTorch is memory outside the allocator: 0.16 GiB in a start-up log on one H100;
+	// NCCL's buffers and the custom all-reduce's in a group add the rest (BLIS: 0.6 GiB).
+	nonTorchAlone = 0.15 * gib
+	nonTorchGroup = 0.60 * gib
+	// graphs: fitted by hand to the pools of an A100 under 0.28 that ridgepoint 0.1.2 lists
+	// (8B, 14B, a 16B mixture of experts); proportional to the hidden size beyond a base.
+	graphsBase      = 0.20 * gib
+	graphsPerHidden = 0.30 * gib / 4096
+	// samplerBytes per row and vocabulary entry: bf16 logits, their fp32 copy, and the sort
+	// (fp32 values, int64 positions) that the warm-up of top-k and top-p makes.
+	samplerBytes = 2 + 4 + 4 + 8 + 2
+)
+
+// Memory is how one GPU's memory is divided. Bytes, of the fullest GPU of the
+// instance.
+type Memory struct {
+	Usable      float64 // what the engine may take: utilisation times what it sees
+	Weights     float64
+	Activation  float64 // peak of a forward pass or of the sampler, whichever is larger
+	Graphs      float64 // CUDA graphs, where the release counts them in (since 0.21)
+	NonTorch    float64 // outside the allocator
+	KV          float64 // left for the cache
+	KVPerToken  float64 // one token, all layers, without regard to windows
+	Blocks      int     // of the pool, per attention replica
+	BlockTokens int
+	Layout      KVLayout
+	Arithmetic  string // one sentence with the figures
+}
+
+// KVLayout is how requests take blocks from the pool. Layers are put into groups of
+// equal size; a block holds the tokens of one group's layers, so a request takes
+// blocks for each group (vLLM's hybrid KV cache manager).
+type KVLayout struct {
+	BlockTokens  int
+	GroupLayers  int // layers of one group, on one GPU
+	FullGroups   int
+	WindowGroups int
+	Window       int
+}
+
+// Blocks returns the blocks that a request of so many tokens holds while at most
+// inFlight of them are being computed. A window group holds at most
+// ceil((window-1+inFlight)/block)+1 of them, whatever the request's length.
+func (l KVLayout) Blocks(tokens, inFlight int) int {
+	full := ceilDiv(tokens, l.BlockTokens)
+	n := l.FullGroups * full
+	if l.WindowGroups > 0 {
+		n += l.WindowGroups * min(full, ceilDiv(l.Window-1+inFlight, l.BlockTokens)+1)
+	}
+	return n
+}
+
+// DoesNotFitError says that a deployment's memory leaves no room for the cache, or too
+// little for one request. Amounts are per GPU, in bytes.
+type DoesNotFitError struct {
+	Model, GPU string
+	TP         int
+	Needed     float64
+	Available  float64
+	SmallestTP int // that would fit on this GPU, 0: none up to 8 does, or none divides the model
+	Detail     string
+}
+
+// Error states the arithmetic.
+func (e *DoesNotFitError) Error() string {
+	s := fmt.Sprintf("%s does not fit on %s with tensor_parallel %d: %s", e.Model, e.GPU, e.TP, e.Detail)
+	if e.SmallestTP > 0 {
+		return s + fmt.Sprintf("; the smallest tensor_parallel that fits is %d", e.SmallestTP)
+	}
+	return s + "; no tensor_parallel up to 8 fits"
+}
+
+// ErrDoesNotFit is matched by errors.Is for every [DoesNotFitError].
+var ErrDoesNotFit = errors.New("model does not fit")
+
+// Is reports whether the target is [ErrDoesNotFit].
+func (e *DoesNotFitError) Is(target error) bool { return target == ErrDoesNotFit }
+
+// MemoryPlan divides the memory of one GPU of a deployment as vLLM does at start-up:
+// utilisation x total - weights - peak of a profiling pass - graphs = KV pool. Zero
+// limits mean the engine's defaults. It fails as [Deployment.Validate] does, or with a
+// [DoesNotFitError] when the pool cannot hold one request of MaxModelLen tokens, which
+// vLLM refuses too. A pinned pool is not checked against the memory.
+func MemoryPlan(dep Deployment, limits Limits) (Memory, error) {
+	if err := dep.Validate(); err != nil {
+		return Memory{}, err
+	}
+	dep = dep.normal()
+	limits = limits.withDefaults(dep)
+	m := divide(dep, limits)
+	if err := m.check(dep, limits); err != nil {
+		err.SmallestTP = smallestTP(dep, limits)
+		return m, err
+	}
+	return m, nil
+}
+
+// divide computes the parts without judging them.
+func divide(dep Deployment, limits Limits) Memory {
+	m := Memory{
+		Usable:      math.Ceil((dep.Hardware.Memory - reservedBytes) * limits.Utilization),
+		Weights:     weightBytes(dep),
+		Activation:  max(forwardBytes(dep, limits.MaxNumBatchedTokens), samplerPeak(dep, limits.MaxNumSeqs)),
+		NonTorch:    nonTorchAlone,
+		BlockTokens: blockTokens,
+		Layout:      layoutOf(dep),
+	}
+	if dep.GPUs() > 1 {
+		m.NonTorch = nonTorchGroup
+	}
+	if versionOf(limits.EngineVersion).AtLeast(0, 21) {
+		m.Graphs = graphsBase + graphsPerHidden*float64(dep.Arch.Hidden)*float64(limits.LargestGraph(dep.Hardware))/512
+	}
+	m.KV = m.Usable - m.Weights - m.Activation - m.Graphs - m.NonTorch
+	perLayer := dep.Arch.kvBytesPerLayer(dep.Precision.KV, dep.TP)
+	m.KVPerToken = perLayer * float64(stageLayers(dep))
+	block := perLayer * float64(m.Layout.GroupLayers) * blockTokens
+	m.Blocks = max(0, int(m.KV/block))
+	if limits.KVBlocks > 0 {
+		m.Blocks = limits.KVBlocks
+		m.KV = float64(limits.KVBlocks) * block
+	}
+	m.Arithmetic = m.sentence(limits, block)
+	return m
+}
+
+// sentence writes the arithmetic out.
+func (m Memory) sentence(limits Limits, block float64) string {
+	var s strings.Builder
+	if limits.KVBlocks > 0 {
+		fmt.Fprintf(&s, "pinned to %d KV blocks of %d tokens = %.2f GiB", limits.KVBlocks, m.BlockTokens, m.KV/gib)
+		return s.String()
+	}
+	fmt.Fprintf(&s, "%.2f GiB usable at %.2f - %.2f weights - %.2f activation (%d tokens, %d sequences)",
+		m.Usable/gib, limits.Utilization, m.Weights/gib, m.Activation/gib, limits.MaxNumBatchedTokens, limits.MaxNumSeqs)
+	if m.Graphs > 0 {
+		fmt.Fprintf(&s, " - %.2f graphs", m.Graphs/gib)
+	}
+	fmt.Fprintf(&s, " - %.2f other = %.2f GiB for KV cache = %d blocks of %d tokens at %.0f KiB",
+		m.NonTorch/gib, m.KV/gib, m.Blocks, m.BlockTokens, block/kib)
+	return s.String()
+}
+
+// check returns an error if the pool cannot hold one request.
+func (m Memory) check(dep Deployment, limits Limits) *DoesNotFitError {
+	need := 1
+	if limits.MaxModelLen > 0 {
+		need = m.Layout.Blocks(limits.MaxModelLen, limits.MaxNumBatchedTokens)
+	}
+	if m.Blocks > need { // one block is never handed out
+		return nil
+	}
+	block := dep.Arch.kvBytesPerLayer(dep.Precision.KV, dep.TP) * float64(m.Layout.GroupLayers) * blockTokens
+	e := &DoesNotFitError{
+		Model: dep.Arch.Name, GPU: dep.Hardware.Name, TP: dep.TP,
+		Needed:    m.Usable - m.KV + float64(need+1)*block,
+		Available: m.Usable,
+		Detail:    m.Arithmetic,
+	}
+	if limits.KVBlocks > 0 {
+		e.Needed, e.Available = float64(need+1)*block, m.KV
+	}
+	e.Detail += fmt.Sprintf(", but one request of %d tokens takes %d", max(limits.MaxModelLen, 1), need)
+	return e
+}
+
+// smallestTP returns the smallest larger degree at which the deployment fits, 0 if
+// none up to 8 does.
+func smallestTP(dep Deployment, limits Limits) int {
+	for tp := dep.TP + 1; tp <= 8; tp++ {
+		dep.TP = tp
+		if dep.Validate() != nil {
+			continue
+		}
+		if m := divide(dep, limits); m.check(dep, limits) == nil {
+			return tp
+		}
+	}
+	return 0
+}
+
+// stageLayers returns the layers of the fullest pipeline stage.
+func stageLayers(dep Deployment) int { return ceilDiv(dep.Arch.Layers, dep.PP) }
+
+// weightBytes returns the weights on one GPU. Embedding and head sit on the first and
+// the last stage; a middle stage has neither, so the fullest has one of them.
+func weightBytes(dep Deployment) float64 {
+	n := dep.Arch.counts()
+	tp, pp := float64(dep.TP), float64(dep.PP)
+	w := dep.denseFormat().Bytes()
+	shards := min(tp, float64(dep.Arch.Attention.KVHeads))
+	if dep.Arch.Attention.MLA.Present() {
+		shards = tp
+	}
+	layers := ((n.attention+n.mlp+n.shared)/tp+n.kv/shards+n.latent)*w + (n.router+n.rest)*BF16.Bytes()
+	layers += n.experts / (tp * float64(dep.DP)) * dep.Precision.Weights.Bytes()
+	ends := (n.embeddings + n.head) / tp * BF16.Bytes()
+	if dep.PP > 1 {
+		ends = n.embeddings / tp * BF16.Bytes()
+	}
+	return layers/pp + ends
+}
+
+// forwardBytes returns the peak of activations in a pass of so many tokens: residual,
+// hidden state and one copy, beside the widest intermediate result with its product.
+func forwardBytes(dep Deployment, tokens int) float64 {
+	a, tp := dep.Arch, float64(dep.TP)
+	hidden := float64(a.Hidden)
+	width := 3 * float64(a.Intermediate) / tp
+	if a.MoE.Present() {
+		// Each token's hidden state is copied once for every expert it visits; the up
+		// projection shares that buffer with the result.
+		k, im := float64(a.MoE.Active), float64(a.MoE.Intermediate)/tp
+		if dep.EP {
+			im *= tp
+		}
+		experts := k * (max(2*im, hidden) + im)
+		shared := 3 * float64(a.MoE.SharedIntermediate) / tp
+		if a.DenseLayers() == 0 {
+			width = 0
+		}
+		width = max(width, experts+shared)
+	}
+	width = max(width, float64((a.Attention.Heads+2*a.Attention.KVHeads)*a.Attention.HeadDim)/tp)
+	return float64(tokens) * 2 * (3*hidden + width)
+}
+
+// samplerPeak returns the peak of the sampler's warm-up with so many rows; every rank
+// gathers the whole vocabulary.
+func samplerPeak(dep Deployment, rows int) float64 {
+	return float64(rows) * float64(dep.Arch.Vocab) * samplerBytes
+}
+
+// layoutOf groups the layers of one stage. With windows and full layers mixed, groups
+// have as many layers as the rarer kind, or as the commoner one if that is at most a
+// quarter more; the last group of a kind may be padded.
+func layoutOf(dep Deployment) KVLayout {
+	l := KVLayout{BlockTokens: blockTokens, Window: dep.Arch.Attention.Window}
+	full := ceilDiv(dep.Arch.FullLayers(), dep.PP)
+	window := ceilDiv(dep.Arch.Attention.WindowLayers, dep.PP)
+	switch {
+	case window == 0:
+		l.GroupLayers, l.FullGroups, l.Window = full, 1, 0
+	case full == 0:
+		l.GroupLayers, l.WindowGroups = window, 1
+	default:
+		size, most := min(full, window), max(full, window)
+		if float64(most) < 1.25*float64(size) {
+			size = most
+		}
+		l.GroupLayers = size
+		l.FullGroups, l.WindowGroups = ceilDiv(full, size), ceilDiv(window, size)
+	}
+	return l
+}
+
+// ceilDiv returns a/b rounded up, 0 for a <= 0.
+func ceilDiv(a, b int) int {
+	if a <= 0 {
+		return 0
+	}
+	return (a + b - 1) / b
+}

@@ -1,0 +1,146 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+)
+
+// WeightFormat is the number format that a checkpoint's matrices are stored in.
+type WeightFormat int
+
+// The weight formats. FormatUnset stands for "the model's own".
+const (
+	FormatUnset WeightFormat = iota
+	BF16
+	FP16
+	FP8
+	INT8
+	INT4
+	NVFP4
+	MXFP4
+)
+
+var formatNames = []string{"", "bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxfp4"}
+
+// String returns the name used in configurations: "bf16", "fp8"; empty if unset.
+func (f WeightFormat) String() string {
+	if f < 0 || int(f) >= len(formatNames) {
+		return fmt.Sprintf("WeightFormat(%d)", int(f))
+	}
+	return formatNames[f]
+}
+
+// ParseWeightFormat reads a name as [WeightFormat.String] writes it, without regard
+// to case. The error lists what is allowed.
+func ParseWeightFormat(s string) (WeightFormat, error) {
+	for i, name := range formatNames {
+		if i > 0 && strings.EqualFold(s, name) {
+			return WeightFormat(i), nil
+		}
+	}
+	return FormatUnset, fmt.Errorf("weights %q: allowed are %s", s, strings.Join(formatNames[1:], " "))
+}
+
+// MarshalText writes the format's name.
+func (f WeightFormat) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+
+// UnmarshalText reads a format's name; the empty text leaves it unset.
+func (f *WeightFormat) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		*f = FormatUnset
+		return nil
+	}
+	v, err := ParseWeightFormat(string(text))
+	if err != nil {
+		return err
+	}
+	*f = v
+	return nil
+}
+
+// KVFormat is the number format of the KV cache.
+type KVFormat int
+
+// The KV cache formats. KVAuto follows the model's activations: two bytes.
+const (
+	KVAuto KVFormat = iota
+	KVFP8
+)
+
+// String returns the name used in configurations: "auto" or "fp8".
+func (f KVFormat) String() string {
+	if f == KVFP8 {
+		return "fp8"
+	}
+	return "auto"
+}
+
+// ParseKVFormat reads "auto" or "fp8"; the empty string means auto.
+func ParseKVFormat(s string) (KVFormat, error) {
+	switch strings.ToLower(s) {
+	case "", "auto":
+		return KVAuto, nil
+	case "fp8":
+		return KVFP8, nil
+	}
+	return KVAuto, fmt.Errorf("kv_cache %q: allowed are auto fp8", s)
+}
+
+// MarshalText writes the format's name.
+func (f KVFormat) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+
+// UnmarshalText reads a format's name.
+func (f *KVFormat) UnmarshalText(text []byte) error {
+	v, err := ParseKVFormat(string(text))
+	if err != nil {
+		return err
+	}
+	*f = v
+	return nil
+}
+
+// Precision is what a deployment stores its numbers in. The zero value is the
+// model's own format with a KV cache to match.
+type Precision struct {
+	Weights WeightFormat
+	KV      KVFormat
+}
+
+// Bytes returns the bytes of one weight, scales included: groups of 128 with a
+// two-byte scale and a half-byte zero point for int4 (AWQ, GPTQ), an fp8 scale per 16
+// weights for nvfp4, an 8-bit exponent per 32 for mxfp4 (OCP MX 1.0). The scales of
+// fp8 and int8 (per channel or per 128 x 128 block) are below a thousandth.
+func (f WeightFormat) Bytes() float64 {
+	switch f {
+	case FP8, INT8:
+		return 1
+	case INT4:
+		return 0.5 + 2.5/128
+	case NVFP4:
+		return 0.5 + 1.0/16
+	case MXFP4:
+		return 0.5 + 1.0/32
+	default:
+		return 2
+	}
+}
+
+// Bytes returns the bytes of one element of the KV cache.
+func (f KVFormat) Bytes() float64 {
+	if f == KVFP8 {
+		return 1
+	}
+	return 2
+}
+
+// resolve replaces an unset weight format by the checkpoint's own, bf16 if that is
+// not known either.
+func (p Precision) resolve(a Arch) Precision {
+	if p.Weights == FormatUnset {
+		p.Weights = a.Native
+	}
+	if p.Weights == FormatUnset {
+		p.Weights = BF16
+	}
+	return p
+}

@@ -1,0 +1,128 @@
+package model
+
+// profile is what was measured on one GPU, or is assumed for its generation.
+type profile struct {
+	measured  bool     // kernels of this very GPU were timed
+	weights   ByFormat // see Constants
+	prefill   ByFormat
+	kv        ByKV
+	attention float64
+	extraKeys float64
+	layer     float64 // seconds per layer inside CUDA graphs
+}
+
+// hopperWeightsBF16 is the share of bandwidth that a served H100 reaches in bf16; the
+// routed experts of other GPUs are scaled by their ratio to it.
+const hopperWeightsBF16 = 0.88
+
+// experts returns the share of bandwidth for routed experts: 0.90 in bf16 and mxfp4
+// on H100 (served: Mixtral-8x7B and gpt-oss-120b), elsewhere scaled as the dense
+// matrices are.
+func (p profile) experts() ByFormat {
+	e := p.weights.scaled(0.90 / hopperWeightsBF16)
+	e.FP4 = e.BF16
+	return e
+}
+
+// The profiles. Bandwidth shares in bf16 are the GEMM tables' times 1.06 except where
+// a served run says otherwise: kernels chained in a CUDA graph overlap their tails,
+// which tables of single kernels cannot show (H100: 0.83 in the table, 0.88 served).
+// In fp8 the table's value is the served one. int8 is taken as fp8, int4 (Marlin) as
+// 0.85 of bf16, both by analogy.
+var (
+	// H100: GEMM tables and served runs; attention FlashAttention 3.
+	profileH100 = profile{
+		measured:  true,
+		weights:   ByFormat{BF16: hopperWeightsBF16, FP8: 0.82, INT8: 0.82, INT4: 0.75, FP4: 0.75},
+		prefill:   ByFormat{BF16: 0.78, FP8: 0.57, INT8: 0.57, INT4: 0.70, FP4: 0.60},
+		kv:        ByKV{Auto: 0.87, FP8: 0.76},
+		attention: 0.70, extraKeys: 500, layer: 33e-6,
+	}
+	// H200: the same chip behind 43 % more bandwidth, of which single kernels reach less.
+	profileH200 = profile{
+		measured:  true,
+		weights:   ByFormat{BF16: 0.85, FP8: 0.76, INT8: 0.76, INT4: 0.70, FP4: 0.70},
+		prefill:   ByFormat{BF16: 0.77, FP8: 0.65, INT8: 0.65, INT4: 0.70, FP4: 0.60},
+		kv:        ByKV{Auto: 0.83, FP8: 0.59},
+		attention: 0.69, extraKeys: 500, layer: 33e-6,
+	}
+	// B200: GEMM tables; fp8 fits badly there (15 %).
+	profileB200 = profile{
+		measured:  true,
+		weights:   ByFormat{BF16: 0.87, FP8: 0.64, INT8: 0.64, INT4: 0.70, FP4: 0.71},
+		prefill:   ByFormat{BF16: 0.70, FP8: 0.47, INT8: 0.47, INT4: 0.60, FP4: 0.40},
+		kv:        ByKV{Auto: 0.94, FP8: 0.93},
+		attention: 0.54, extraKeys: 485, layer: 33e-6,
+	}
+	// A100: GEMM tables; FlashAttention 2. Kernel floors are 7.6 us against 3.0 on H100
+	// (four products a layer) and 18 us against 12 (attention): 17 us more per layer,
+	// taking the overlap found on H100.
+	profileA100 = profile{
+		measured:  true,
+		weights:   ByFormat{BF16: 0.81, FP8: 0.70, INT8: 0.70, INT4: 0.69, FP4: 0.65},
+		prefill:   ByFormat{BF16: 0.87, FP8: 0.70, INT8: 0.65, INT4: 0.75, FP4: 0.65},
+		kv:        ByKV{Auto: 0.70, FP8: 0.55},
+		attention: 0.57, extraKeys: 245, layer: 50e-6,
+	}
+	// L40S: GEMM tables; FlashAttention 2.
+	profileL40S = profile{
+		measured:  true,
+		weights:   ByFormat{BF16: 0.82, FP8: 0.67, INT8: 0.67, INT4: 0.70, FP4: 0.65},
+		prefill:   ByFormat{BF16: 0.62, FP8: 0.47, INT8: 0.47, INT4: 0.55, FP4: 0.50},
+		kv:        ByKV{Auto: 0.70, FP8: 0.60},
+		attention: 0.55, extraKeys: 500, layer: 33e-6,
+	}
+	// RTX PRO 6000: GEMM tables, no factor (kernel floors are zero there already); KV from
+	// the trace (0.87 -> 0.70: TPOT error 6.9 -> 3.6 %).
+	profileRTXPro = profile{
+		measured:  true,
+		weights:   ByFormat{BF16: 0.80, FP8: 0.81, INT8: 0.81, INT4: 0.72, FP4: 0.72},
+		prefill:   ByFormat{BF16: 0.84, FP8: 0.78, INT8: 0.78, INT4: 0.75, FP4: 0.45},
+		kv:        ByKV{Auto: 0.70, FP8: 0.60},
+		attention: 0.55, extraKeys: 500, layer: 33e-6,
+	}
+	// CDNA: no kernel was timed; prefill comes from the measured matrix products on the
+	// data sheet row, the rest by analogy to A100, the part that is as far from its sheet.
+	profileCDNA = profile{
+		weights:   ByFormat{BF16: 0.75, FP8: 0.65, INT8: 0.65, INT4: 0.60, FP4: 0.60},
+		prefill:   ByFormat{BF16: 0.50, FP8: 0.40, INT8: 0.40, INT4: 0.42, FP4: 0.35},
+		kv:        ByKV{Auto: 0.70, FP8: 0.60},
+		attention: 0.40, extraKeys: 500, layer: 45e-6,
+	}
+	// Anything else: near the lower end of what was measured anywhere.
+	profileUnknown = profile{
+		weights:   ByFormat{BF16: 0.78, FP8: 0.68, INT8: 0.68, INT4: 0.65, FP4: 0.65},
+		prefill:   ByFormat{BF16: 0.65, FP8: 0.50, INT8: 0.50, INT4: 0.55, FP4: 0.45},
+		kv:        ByKV{Auto: 0.70, FP8: 0.58},
+		attention: 0.50, extraKeys: 500, layer: 40e-6,
+	}
+)
+
+// h200Bandwidth separates the Hopper parts with HBM3e, which behave as H200, from
+// those that behave as H100.
+const h200Bandwidth = 4.4e12
+
+// profileFor returns the profile of a GPU by generation. Within Hopper the bandwidth
+// decides; parts of a generation other than the timed one are not `measured`, so that
+// their error bars are wider.
+func profileFor(hw Hardware) profile {
+	switch hw.Generation {
+	case GenerationHopper:
+		if hw.Bandwidth >= h200Bandwidth {
+			return profileH200
+		}
+		return profileH100
+	case GenerationBlackwell:
+		return profileB200
+	case GenerationBlackwellRTX:
+		return profileRTXPro
+	case GenerationAmpere:
+		return profileA100
+	case GenerationAda:
+		return profileL40S
+	case GenerationCDNA3, GenerationCDNA4:
+		return profileCDNA
+	default:
+		return profileUnknown
+	}
+}

@@ -1,0 +1,308 @@
+package model
+
+import (
+	"math"
+)
+
+// Roofline times steps of one deployment. It is made by [NewRoofline], never changes
+// afterwards and may be used from several goroutines.
+//
+// The form is affine per kernel: bytes or operations over a share of the data sheet's
+// peak plus a floor per layer and step. One pass of matrix products serves the whole
+// step, decodes and prompt chunks together; weights are read once.
+//
+//	gemm   = ((weight bytes / e BW)^4 + (2 N T / e P)^4)^(1/4)     smooth maximum
+//	step   = gemm + experts + head + KV + prefill attention + communication + elementwise + fixed
+//
+// With several pipeline stages a step is a round in which every running request
+// advances once: the batch is cut into as many micro-batches as there are stages, all
+// stages are busy, and the round takes as long as one micro-batch needs through all of
+// them. That is right for an even split in the steady state; a batch with less than
+// one request per stage leaves bubbles, which the cut shows by itself. With several
+// attention replicas (DP) the batch is that of one replica, and the others are taken
+// to carry the same.
+type Roofline struct {
+	dep    Deployment
+	c      Constants
+	limits Limits
+
+	dense   stream
+	experts stream
+	routing routing
+
+	head       headCost
+	kv         kvCost
+	prefill    prefillCost
+	allReduce  collective
+	reduces    float64 // all-reduces per step
+	hiddenSize float64 // bytes of one token's hidden state
+	exchange   exchange
+	fixed      fixedCost
+}
+
+// stream is a set of matrices: the time to read all of them and the time to multiply
+// one token with them.
+type stream struct {
+	read  float64
+	token float64
+	bytes float64 // per GPU
+	flops float64 // per token and GPU
+}
+
+// smooth returns read and compute combined, divided into the two shares.
+func smooth(read, compute float64) (weights, math_ float64) {
+	r2, c2 := read*read, compute*compute
+	r4, c4 := r2*r2, c2*c2
+	sum := r4 + c4
+	if sum == 0 {
+		return 0, 0
+	}
+	t := math.Sqrt(math.Sqrt(sum))
+	weights = t * r4 / sum
+	return weights, t - weights
+}
+
+// routing describes which experts a step touches.
+type routing struct {
+	logMiss  float64 // log of the chance that a token leaves a given expert alone
+	replicas float64 // attention replicas whose tokens meet in the experts
+	ranks    float64 // ranks over which whole experts are spread; 1 when they are sliced
+	active   float64
+	spread   float64
+}
+
+// headCost is the LM head: one stream, of which the longer of the two sides counts.
+type headCost struct{ read, row, bytes, flops float64 }
+
+// kvCost is seconds (and bytes) per token of context read.
+type kvCost struct {
+	full, window           float64
+	fullBytes, windowBytes float64
+	skew                   float64
+	size                   int // of the window, 0: none
+}
+
+// prefillCost is seconds per query-key pair.
+type prefillCost struct {
+	full, window float64
+	extra        float64 // keys added to each query
+	flops        float64 // per pair and GPU, full layers and window layers alike
+}
+
+// exchange is what moves besides all-reduces: between pipeline stages, and between
+// attention replicas and experts.
+type exchange struct {
+	stages   float64 // hand-overs per step
+	experts  float64 // exchanges of experts per step
+	latency  float64
+	rate     float64
+	perToken float64 // bytes per token and exchange of experts
+}
+
+// fixedCost are the costs that no data sheet explains, summed over layers.
+type fixedCost struct {
+	graph, eager, request float64
+	largest               int // tokens of the largest captured graph
+	freeTokens            float64
+	elementToken          float64
+}
+
+// NewRoofline precomputes the coefficients for a deployment. Zero limits mean the
+// engine's defaults. The error is that of [Deployment.Validate], or says that a
+// figure of the GPU is missing (wrapping [ErrNoFigure]).
+func NewRoofline(dep Deployment, c Constants, limits Limits) (*Roofline, error) {
+	if err := dep.Validate(); err != nil {
+		return nil, err
+	}
+	dep = dep.normal()
+	r := &Roofline{dep: dep, c: c, limits: limits.withDefaults(dep)}
+	r.setMatrices()
+	r.setAttention()
+	r.setCommunication()
+	r.setFixed()
+	return r, nil
+}
+
+// Deployment returns what the roofline was made for, defaults filled in.
+func (r *Roofline) Deployment() Deployment { return r.dep }
+
+// Limits returns the limits that the roofline was made for, defaults filled in.
+func (r *Roofline) Limits() Limits { return r.limits }
+
+// Constants returns the constants in use.
+func (r *Roofline) Constants() Constants { return r.c }
+
+// Window returns the tokens that window layers look back, 0 if there are none.
+func (r *Roofline) Window() int { return r.kv.size }
+
+// Frontend returns the seconds that a request of so many prompt tokens spends outside
+// the engine's loop.
+func (r *Roofline) Frontend(promptTokens int) float64 {
+	return r.c.Frontend.Request + float64(promptTokens)*r.c.Frontend.PromptToken
+}
+
+// load is a batch in the terms of the equations, ready to be scaled.
+type load struct {
+	decodes, context, longest, windowed float64
+	tokens                              float64 // of chunks
+	pairs, windowPairs                  float64 // query-key pairs of chunks
+	past, windowPast                    float64 // contexts of chunks, read once each
+	requests, sampled                   float64
+	chunks                              int
+}
+
+// loadOf sums up a batch.
+func (r *Roofline) loadOf(b *Batch) load {
+	l := load{
+		decodes: float64(b.Decodes), context: float64(b.Context), longest: float64(b.Longest),
+		windowed: float64(b.Windowed), requests: float64(b.Decodes + len(b.Chunks)),
+		sampled: float64(b.Sampled), chunks: len(b.Chunks),
+	}
+	for i := range b.Chunks {
+		t, past := float64(b.Chunks[i].Tokens), float64(b.Chunks[i].Context)
+		l.tokens += t
+		l.pairs += t * (past + t/2 + r.prefill.extra)
+		l.past += past
+		if r.kv.size > 0 {
+			w := float64(r.kv.size)
+			l.windowPairs += windowedPairs(t, past, w) + t*r.prefill.extra
+			l.windowPast += min(past, w)
+		}
+	}
+	return l
+}
+
+// windowedPairs returns the query-key pairs of t tokens after a context of past in a
+// layer that sees w tokens back.
+func windowedPairs(t, past, w float64) float64 {
+	growing := min(t, max(w-past, 0))
+	return growing*(past+growing/2) + (t-growing)*w
+}
+
+// Step returns the time of one step.
+func (r *Roofline) Step(b Batch) StepTime {
+	l := r.loadOf(&b)
+	if r.dep.PP > 1 {
+		l = l.micro(r.dep.PP)
+	}
+	return r.time(&l)
+}
+
+// micro returns the fullest micro-batch of a batch cut into at most n: decodes spread
+// evenly, chunks stay whole.
+func (l load) micro(n int) load {
+	m := max(1, min(float64(n), l.requests))
+	c := max(1, min(m, float64(l.chunks)))
+	l.decodes /= m
+	l.context /= m
+	l.windowed /= m
+	l.sampled /= m
+	l.requests /= m
+	l.tokens /= c
+	l.pairs /= c
+	l.windowPairs /= c
+	l.past /= c
+	l.windowPast /= c
+	return l
+}
+
+// time adds up the parts.
+func (r *Roofline) time(l *load) StepTime {
+	var t StepTime
+	tokens := l.decodes + l.tokens
+	if tokens == 0 {
+		return t
+	}
+	t.Weights, t.Compute = smooth(r.dense.read, r.dense.token*tokens)
+	if r.experts.bytes > 0 {
+		t.ExpertWeights, t.ExpertCompute = r.expertTime(tokens)
+	}
+	if l.sampled > 0 {
+		t.Head = max(r.head.read, r.head.row*l.sampled)
+	}
+	t.DecodeAttention = r.kvTime(l)
+	if l.tokens > 0 {
+		t.PrefillAttention = r.prefill.full*l.pairs + r.prefill.window*l.windowPairs
+	}
+	if r.reduces > 0 {
+		t.Communication = r.reduces * r.allReduce.time(tokens*r.hiddenSize)
+	}
+	if r.exchange.rate > 0 {
+		t.Communication += r.exchangeTime(tokens)
+	}
+	if over := tokens - r.fixed.freeTokens; over > 0 {
+		t.Elementwise = over * r.fixed.elementToken
+	}
+	t.Fixed = r.fixed.graph
+	if tokens > float64(r.fixed.largest) {
+		t.Fixed = r.fixed.eager
+	}
+	t.Fixed += l.requests * r.fixed.request
+	t.Total = t.Weights + t.Compute + t.ExpertWeights + t.ExpertCompute + t.Head + t.DecodeAttention +
+		t.PrefillAttention + t.Communication + t.Elementwise + t.Fixed
+	return t
+}
+
+// kvTime is the reading of keys and values. A batch of unequal contexts is pulled
+// some way towards its longest; the context of a chunk is read once.
+func (r *Roofline) kvTime(l *load) float64 {
+	k := &r.kv
+	t := k.full * (l.context + k.skew*(l.decodes*l.longest-l.context) + l.past)
+	if k.size > 0 {
+		longest := min(l.longest, float64(k.size))
+		t += k.window * (l.windowed + k.skew*(l.decodes*longest-l.windowed) + l.windowPast)
+	}
+	return t
+}
+
+// expertTime is the routed experts: those that at least one token visits are read,
+// 1-(1-k/E)^T of them in expectation under even routing. Whole experts on ranks of
+// their own make the fullest rank decide.
+func (r *Roofline) expertTime(tokens float64) (weights, compute float64) {
+	tokens *= r.routing.replicas
+	touched := 1.0
+	if r.routing.logMiss > math.Inf(-1) {
+		touched = 1 - math.Exp(tokens*r.routing.logMiss)
+	}
+	read, each := r.experts.read*touched, r.experts.token*tokens
+	if r.routing.ranks > 1 {
+		mean := tokens * r.routing.active / r.routing.ranks
+		uneven := r.routing.spread / math.Sqrt(mean)
+		read = min(read*(1+uneven*(1-touched)), r.experts.read)
+		each *= 1 + uneven
+	}
+	return smooth(read, each)
+}
+
+// exchangeTime is what moves between stages and between replicas and experts.
+func (r *Roofline) exchangeTime(tokens float64) float64 {
+	e := &r.exchange
+	t := e.stages * (e.latency + tokens*r.hiddenSize/e.rate)
+	if e.experts > 0 {
+		t += e.experts * (e.latency + tokens*e.perToken/e.rate)
+	}
+	return t
+}
+
+// Decode returns the time of a step of nothing but decodes and what each further step
+// adds while the batch stays the same and every context grows by one: step i takes
+// first + i*growth. With window layers that holds until a request reaches the window.
+// Chunks of the batch are ignored.
+func (r *Roofline) Decode(b Batch) (first, growth float64) {
+	b.Chunks = nil
+	first = r.Step(b).Total
+	n := float64(b.Decodes)
+	growth = r.kv.full * n
+	if r.kv.size > 0 {
+		growing, longest := float64(b.WindowedGrowing), 0.0
+		if b.Longest < r.kv.size {
+			longest = n
+		}
+		growth += r.kv.window * (growing + r.kv.skew*(longest-growing))
+	}
+	if r.dep.PP > 1 {
+		// The cut divides contexts but not the longest of them; its pull stays the same per request.
+		growth /= max(1, min(float64(r.dep.PP), n))
+	}
+	return first, growth
+}

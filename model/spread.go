@@ -1,0 +1,139 @@
+package model
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// Spread is how far the constants may be off: relative standard deviations, of the
+// logarithm. Zero means certain.
+type Spread struct {
+	Weights          float64 // streaming of dense matrices and of experts together
+	Experts          float64 // streaming of experts, on top of that
+	KV               float64
+	Prefill          float64 // dense and expert products together
+	PrefillExperts   float64 // expert products, on top of that
+	PrefillAttention float64
+	Skew             float64
+	Step             float64
+	Layer            float64
+	Request          float64
+	Frontend         float64
+	Communication    float64
+}
+
+// SpreadFor returns the spread of the constants for a deployment: from the ranges that
+// fits to several servers gave (weights 0.83-0.88, layer 33-34 and 73-106 us, step
+// 130-550 us, request 1-3 us, frontend 6.5-8 ms, prefill +-0.08) where kernels of the
+// very GPU were timed; twice that on other GPUs; more for what no served run tests:
+// latent attention, fp8 cache, experts in formats other than bf16 and mxfp4, expert or
+// data parallelism, tensor parallelism over PCIe or Infinity Fabric.
+func SpreadFor(dep Deployment) Spread {
+	dep = dep.normal()
+	s := Spread{
+		Weights: 0.04, KV: 0.06, Prefill: 0.08, PrefillAttention: 0.10, Skew: 0.20,
+		Step: 0.25, Layer: 0.08, Request: 0.30, Frontend: 0.08, Communication: 0.10,
+	}
+	if !timedGPU(dep.Hardware) {
+		s.Weights, s.KV, s.Prefill, s.PrefillAttention = 0.10, 0.12, 0.16, 0.20
+		s.Layer, s.Step, s.Communication = 0.20, 0.35, 0.25
+	}
+	if dep.Hardware.Generation == GenerationUnknown {
+		s.Weights, s.KV, s.Prefill, s.PrefillAttention = 0.15, 0.18, 0.25, 0.30
+		s.Layer, s.Step = 0.30, 0.50
+	}
+	s.widenForArch(dep)
+	if dep.TP > 1 && dep.Hardware.Link.Kind != LinkNVLink || dep.PP > 1 {
+		s.Communication = max(s.Communication, 0.35)
+	}
+	return s
+}
+
+// widenForArch adds the doubt about features that no served run tests.
+func (s *Spread) widenForArch(dep Deployment) {
+	a, w := dep.Arch, dep.Precision.Weights
+	if a.Attention.MLA.Present() {
+		s.KV = max(s.KV, 0.20)
+		s.PrefillAttention = max(s.PrefillAttention, 0.20)
+		s.Layer = max(s.Layer, 0.20)
+	}
+	if dep.Precision.KV == KVFP8 {
+		s.KV = max(s.KV, 0.15)
+	}
+	if w == INT4 || w == INT8 || w == NVFP4 {
+		s.Weights = max(s.Weights, 0.12)
+		s.Prefill = max(s.Prefill, 0.20)
+	}
+	if a.MoE.Present() {
+		s.Experts, s.PrefillExperts = 0.05, 0.15
+		if w != BF16 && w != FP16 && w != MXFP4 {
+			s.Experts, s.PrefillExperts = 0.12, 0.30
+		}
+		if dep.EP || dep.DP > 1 {
+			s.Experts, s.PrefillExperts = max(s.Experts, 0.15), max(s.PrefillExperts, 0.30)
+			s.Communication = max(s.Communication, 0.35)
+		}
+	}
+}
+
+// timedGPU reports whether kernels of this very GPU were timed.
+func timedGPU(hw Hardware) bool {
+	for _, name := range timedGPUs {
+		if hw.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// timedGPUs are the catalog names of the GPUs in the kernel tables.
+var timedGPUs = []string{"H100 SXM", "H200 SXM", "B200 SXM", "A100 SXM 80GB", "A100 SXM 40GB", "L40S", "RTX PRO 6000 Blackwell Server"}
+
+// Sample draws one plausible set of constants: every constant times the exponential of
+// a normal draw, efficiencies kept below 0.97. Two calls with equally seeded
+// generators give equal constants, and the draws come in the same order whatever the
+// spread, so that samples of different deployments are paired. Draws are independent;
+// fits trade bandwidth shares against layer costs, so together they are spread somewhat
+// too wide.
+func (c Constants) Sample(rng *rand.Rand, s Spread) Constants {
+	factor := func(sd float64) float64 { return math.Exp(sd * rng.NormFloat64()) }
+	weights, experts := factor(s.Weights), factor(s.Experts)
+	kv := factor(s.KV)
+	prefill, prefillExperts := factor(s.Prefill), factor(s.PrefillExperts)
+	attention, skew := factor(s.PrefillAttention), factor(s.Skew)
+	step, layer, request := factor(s.Step), factor(s.Layer), factor(s.Request)
+	frontend, communication := factor(s.Frontend), factor(s.Communication)
+
+	c.Weights = c.Weights.scaled(weights).capped()
+	c.Experts = c.Experts.scaled(weights * experts).capped()
+	c.Head.Memory = min(c.Head.Memory*weights, highestShare)
+	c.KV = c.KV.scaled(kv)
+	c.KV = ByKV{min(c.KV.Auto, highestShare), min(c.KV.FP8, highestShare)}
+	c.Prefill = c.Prefill.scaled(prefill).capped()
+	c.PrefillExperts = c.PrefillExperts.scaled(prefill * prefillExperts).capped()
+	c.Head.Compute = min(c.Head.Compute*prefill, highestShare)
+	c.Attention.Prefill = min(c.Attention.Prefill*attention, highestShare)
+	c.Attention.Skew = min(c.Attention.Skew*skew, 1)
+	c.Fixed.Step *= step
+	c.Fixed.SyncStep *= step
+	c.Fixed.Layer *= layer
+	c.Fixed.LayerEager *= layer
+	c.Fixed.MoELayer *= layer
+	c.Fixed.Request *= request
+	c.Fixed.SyncRequest *= request
+	c.Frontend.Request *= frontend
+	c.Frontend.PromptToken *= frontend
+	c.Link.Scale *= communication
+	return c
+}
+
+// highestShare is more of a data sheet's peak than any kernel was seen to reach.
+const highestShare = 0.97
+
+// capped returns a copy with no efficiency above highestShare.
+func (b ByFormat) capped() ByFormat {
+	for _, v := range []*float64{&b.BF16, &b.FP8, &b.INT8, &b.INT4, &b.FP4} {
+		*v = min(*v, highestShare)
+	}
+	return b
+}

@@ -1,0 +1,60 @@
+package model
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Version is an engine release; its zero value stands for the newest known one.
+type Version struct {
+	Major, Minor int
+}
+
+// ParseVersion reads the first two numbers of a release such as "0.15.1", "v0.20" or
+// "0.11.0+cu128". The empty string is the newest known release.
+func ParseVersion(s string) (Version, error) {
+	if s == "" {
+		return Version{}, nil
+	}
+	parts := strings.SplitN(strings.TrimPrefix(s, "v"), ".", 3)
+	if len(parts) < 2 {
+		return Version{}, fmt.Errorf("engine version %q: want MAJOR.MINOR.PATCH, for example 0.15.1", s)
+	}
+	major, err := strconv.Atoi(parts[0])
+	if err != nil || major < 0 {
+		return Version{}, fmt.Errorf("engine version %q: want MAJOR.MINOR.PATCH, for example 0.15.1", s)
+	}
+	digits := parts[1]
+	if i := strings.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' }); i >= 0 {
+		digits = digits[:i]
+	}
+	minor, err := strconv.Atoi(digits)
+	if err != nil {
+		return Version{}, fmt.Errorf("engine version %q: want MAJOR.MINOR.PATCH, for example 0.15.1", s)
+	}
+	return Version{major, minor}, nil
+}
+
+// versionOf reads a release and takes what it cannot read for the newest one: a
+// nightly build's hash is newer than any release by nature.
+func versionOf(s string) Version {
+	v, err := ParseVersion(s)
+	if err != nil {
+		return Version{}
+	}
+	return v
+}
+
+// AtLeast reports whether the release is the given one or a later one. The zero
+// Version is later than all.
+func (v Version) AtLeast(major, minor int) bool {
+	if v == (Version{}) {
+		return true
+	}
+	return v.Major > major || v.Major == major && v.Minor >= minor
+}
+
+// AsyncScheduling reports whether the release of vLLM schedules the next step while
+// the present one runs, unless told otherwise: since 0.14 (merged 2025-12-29).
+func AsyncScheduling(engineVersion string) bool { return versionOf(engineVersion).AtLeast(0, 14) }
