@@ -1,0 +1,99 @@
+package sim
+
+// Events are what the output of a batch brought about. The slices are reused by
+// the next call of [Scheduler.Output].
+type Events struct {
+	// First lists the requests whose first token arrived, Finished those whose
+	// last one did, each in the batch's order.
+	First, Finished []int
+}
+
+// Output hands in the sampled tokens of the oldest batch that has not been handed
+// in yet. Requests that have all their tokens end and free their blocks, one
+// after another in the batch's order. The batch must not be used afterwards.
+func (s *Scheduler) Output(b *Batch) *Events {
+	e := &s.events
+	e.First, e.Finished = e.First[:0], e.Finished[:0]
+	s.outputSettled(e)
+	gone := false
+	for i := range b.items {
+		it := &b.items[i]
+		r := it.r
+		r.inFlight--
+		if r.state == ended {
+			if r.inFlight == 0 {
+				s.idle = append(s.idle, r)
+			}
+			continue
+		}
+		if !it.samples {
+			continue
+		}
+		if r.out == 0 {
+			e.First = append(e.First, r.id)
+		}
+		if r.settled.member {
+			continue
+		}
+		r.out++
+		if s.rules.Async {
+			r.pending--
+			if known := r.computed - r.pending; r.state == running && known >= r.nextFull {
+				s.register(r, known)
+			}
+		}
+		if r.out >= r.limit {
+			e.Finished = append(e.Finished, r.id)
+			gone = s.finish(r) || gone
+		}
+		it.r = nil
+	}
+	if gone {
+		s.compact()
+	}
+	s.batches = append(s.batches, b)
+	return e
+}
+
+// finish ends a sequence and reports whether the running list must be compacted.
+func (s *Scheduler) finish(r *sequence) bool {
+	if r.state == waiting {
+		s.waiting.remove(r)
+		s.release(r)
+		return false
+	}
+	s.release(r)
+	return true
+}
+
+// compact removes ended sequences from the running list.
+func (s *Scheduler) compact() {
+	kept := s.running[:s.calm.members]
+	for _, r := range s.running[s.calm.members:] {
+		if r.state != ended {
+			kept = append(kept, r)
+		}
+	}
+	clear(s.running[len(kept):])
+	s.running = kept
+}
+
+// abort ends a request that its client gave up on; its blocks are free at once.
+// A token of it that is under way is thrown away.
+func (s *Scheduler) abort(r *sequence) {
+	switch r.state {
+	case waiting:
+		s.waiting.remove(r)
+		s.release(r)
+	case running:
+		if !r.settled.member {
+			s.release(r)
+			s.compact()
+			return
+		}
+		s.refresh(r)
+		s.leave(r)
+		s.release(r)
+		s.removeSettled(r)
+	}
+}

@@ -1,0 +1,158 @@
+package sim
+
+import (
+	"math"
+	"slices"
+
+	"planner/sweep/workload"
+)
+
+// forever ends a span that has no end.
+const forever = math.MaxInt
+
+// tree identifies the tokens up to the end of every cached block, as vLLM does
+// with a chain of hashes, but exactly: a text is a path of contents, each known by
+// its identity and the token at which it starts, and a block is known by the node
+// in which it ends and its number in the sequence. Two blocks have the same node
+// and number exactly if they hold the same tokens behind the same tokens.
+//
+// Nodes are counted by the sequences and blocks that refer to them and reused
+// when nothing does, so the tree stays as small as the pool.
+type tree struct {
+	nodes []node
+	idle  []int32
+	named map[text]int32
+}
+
+// text is the identity of a node: content that starts at a token behind the text
+// of the parent.
+type text struct {
+	content workload.Content
+	parent  int32
+	start   int32
+}
+
+// node is one content on the path of a text.
+type node struct {
+	text  text
+	refs  int32
+	first int32 // number of the first block that ends in it
+	slots []slot
+	// writer is the settled sequence that generates this content at present;
+	// its newest blocks may not be registered yet.
+	writer *sequence
+}
+
+// slot holds the blocks with the same tokens: the one registered first, which
+// lookups take, and the last.
+type slot struct{ first, last int32 }
+
+// root is the empty text. It is also the node of blocks that are not cached.
+const root int32 = 0
+
+func newTree() tree {
+	return tree{nodes: make([]node, 1, 64), named: make(map[text]int32)}
+}
+
+// enter returns the node of content behind parent, which it makes if need be, and
+// counts the caller's reference. Content 0 is a text that nobody else can name: it
+// gets a node of its own every time.
+func (t *tree) enter(parent int32, content workload.Content, start, blockTokens int) int32 {
+	key := text{content, parent, int32(start)}
+	if content != 0 {
+		if id, ok := t.named[key]; ok {
+			t.nodes[id].refs++
+			return id
+		}
+	}
+	var id int32
+	if n := len(t.idle); n > 0 {
+		id = t.idle[n-1]
+		t.idle = t.idle[:n-1]
+	} else {
+		id = int32(len(t.nodes))
+		t.nodes = append(t.nodes, node{})
+	}
+	n := &t.nodes[id]
+	n.text, n.refs, n.first, n.slots = key, 1, int32(start/blockTokens), n.slots[:0]
+	t.nodes[parent].refs++
+	if content != 0 {
+		t.named[key] = id
+	}
+	return id
+}
+
+// release drops a reference to a node and forgets nodes without one.
+func (t *tree) release(id int32) {
+	for id != root {
+		n := &t.nodes[id]
+		if n.refs--; n.refs > 0 {
+			return
+		}
+		if n.text.content != 0 {
+			delete(t.named, n.text)
+		}
+		t.idle = append(t.idle, id)
+		id = n.text.parent
+	}
+}
+
+// find returns the block that was registered first of those that hold block
+// index of a node's text, or 0.
+func (t *tree) find(id, index int32) int32 {
+	n := &t.nodes[id]
+	if i := int(index - n.first); i < len(n.slots) {
+		return n.slots[i].first
+	}
+	return 0
+}
+
+// slot returns the slot of block index, which it makes if need be.
+func (t *tree) slot(id, index int32) *slot {
+	n := &t.nodes[id]
+	i := int(index - n.first)
+	if have := len(n.slots); i >= have {
+		n.slots = slices.Grow(n.slots, i+1-have)[:i+1]
+		clear(n.slots[have:])
+	}
+	return &n.slots[i]
+}
+
+// span is the part of a sequence that lies in one node: all tokens from the end
+// of the span before it up to end.
+type span struct {
+	node int32
+	end  int
+}
+
+// enterPath gives a sequence the nodes of its prompt and output.
+func (p *pool) enterPath(q *Request, path []span, blockTokens int) []span {
+	parent, at := root, 0
+	for _, s := range q.Shared {
+		if tokens := min(s.Tokens, q.Prompt-at); tokens > 0 {
+			parent = p.cache.enter(parent, s.Content, at, blockTokens)
+			at += tokens
+			path = append(path, span{parent, at})
+		}
+	}
+	if at < q.Prompt && q.Own != 0 {
+		parent = p.cache.enter(parent, q.Own, at, blockTokens)
+		at = q.Prompt
+		path = append(path, span{parent, at})
+	}
+	// Without names, own prompt tokens and output are one anonymous text. With
+	// a named output, own tokens that have no name still need a node.
+	if at < q.Prompt && q.Reply != 0 {
+		parent = p.cache.enter(parent, 0, at, blockTokens)
+		at = q.Prompt
+		path = append(path, span{parent, at})
+	}
+	return append(path, span{p.cache.enter(parent, q.Reply, at, blockTokens), forever})
+}
+
+// leavePath gives the nodes back.
+func (p *pool) leavePath(path []span) {
+	for _, s := range path {
+		p.cache.release(s.node)
+	}
+}

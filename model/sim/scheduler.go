@@ -1,0 +1,219 @@
+package sim
+
+import (
+	"math"
+
+	"planner/sweep/workload"
+)
+
+// Request is what the scheduler must know of a request.
+type Request struct {
+	// ID names the request in everything that the scheduler reports.
+	ID int
+	// Prompt and Output count tokens.
+	Prompt, Output int
+	// Shared lists the leading parts of the prompt that other requests may have
+	// too.
+	Shared []workload.Segment
+	// Own and Reply name the tokens of the prompt behind Shared and the
+	// generated ones, if another request's Shared may hold them; 0 otherwise.
+	Own, Reply workload.Content
+}
+
+// sequence is a request inside the scheduler.
+type sequence struct {
+	id     int
+	prompt int
+	// limit is the number of output tokens at which the sequence ends, by its
+	// own length or by the longest that the engine allows.
+	limit int
+	// out counts output tokens that are known, pending those whose sampling is
+	// scheduled and which are not known yet (asynchronous scheduling only), and
+	// computed the tokens whose KV is scheduled or present.
+	out, pending, computed int
+	// room is the number of tokens that blocks can hold.
+	room   int
+	blocks []int32
+	path   []span
+	// registered counts full blocks in the prefix cache, nextFull is the number
+	// of tokens at which there will be one more.
+	registered, nextFull int
+	// order rises with admission: running is sorted by it.
+	order int
+	// inFlight counts the batches under way that list the sequence.
+	inFlight int
+	state    state
+	settled  settling
+}
+
+type state uint8
+
+const (
+	waiting state = iota
+	running
+	ended
+)
+
+// total counts the tokens that are known: prompt and output.
+func (r *sequence) total() int { return r.prompt + r.out }
+
+// Scheduler decides what each step of an engine computes, as vLLM V1 does: one
+// token budget a step, running requests before waiting ones, blocks of KV cache
+// handed out as sequences grow, and the request admitted last thrown out when
+// there are none left.
+//
+// The caller alternates [Scheduler.Schedule] and [Scheduler.Output]. With
+// asynchronous scheduling it schedules a second batch before it hands in the
+// output of the first one; the order of these calls is all that the scheduler
+// knows of time.
+//
+// Not modelled: priorities, speculation, LoRA, multimodal input, KV connectors.
+type Scheduler struct {
+	rules  Rules
+	limits Limits
+	pool   pool
+	// reserve is the number of blocks that the watermark keeps free.
+	reserve int
+
+	running []*sequence
+	waiting queue
+	orders  int
+	hits    []int32
+
+	batches []*Batch // not under way
+	idle    []*sequence
+	events  Events
+
+	calm calm
+}
+
+// NewScheduler returns an idle scheduler with an empty cache.
+func NewScheduler(rules Rules, limits Limits) *Scheduler {
+	limits.valid()
+	if limits.ActiveSeqs == 0 {
+		limits.ActiveSeqs = limits.Seqs
+	}
+	s := &Scheduler{
+		rules: rules, limits: limits,
+		pool:    newPool(limits.Blocks, rules.UnkeyedFirst),
+		reserve: int(limits.Watermark * float64(limits.Blocks)),
+	}
+	s.calm.crossing = make([]int32, limits.BlockTokens)
+	return s
+}
+
+// Add puts a request at the end of the waiting queue. It joins the next batch
+// that is scheduled.
+func (s *Scheduler) Add(q *Request) { s.add(q) }
+
+func (s *Scheduler) add(q *Request) *sequence {
+	var r *sequence
+	if n := len(s.idle); n > 0 {
+		r = s.idle[n-1]
+		s.idle = s.idle[:n-1]
+		*r = sequence{blocks: r.blocks[:0], path: r.path[:0]}
+	} else {
+		r = new(sequence)
+	}
+	r.id, r.prompt, r.limit = q.ID, q.Prompt, min(q.Output, s.limits.ModelLen-q.Prompt)
+	r.nextFull = math.MaxInt
+	if s.limits.PrefixCaching {
+		r.nextFull = s.limits.BlockTokens
+		r.path = s.pool.enterPath(q, r.path, s.limits.BlockTokens)
+	}
+	s.waiting.pushBack(r)
+	return r
+}
+
+// Running and Waiting count requests, Free the blocks that nobody uses (cached
+// ones included).
+func (s *Scheduler) Running() int { return len(s.running) }
+
+// Waiting counts the requests that hold no blocks: new ones and preempted ones.
+func (s *Scheduler) Waiting() int { return s.waiting.len() }
+
+// Free counts the blocks that nobody uses; cached ones are among them.
+func (s *Scheduler) Free() int { return s.pool.free }
+
+// Fits reports whether a request of so many tokens could ever run: alone, in an
+// empty pool, within the longest length that the engine allows.
+func (s *Scheduler) Fits(prompt, output int) bool {
+	if prompt >= s.limits.ModelLen || prompt <= 0 || output <= 0 {
+		return false
+	}
+	// The KV of the last token is never needed.
+	longest := min(prompt+output, s.limits.ModelLen) - 1
+	return blocksFor(longest, s.limits.BlockTokens) <= s.limits.Blocks-1
+}
+
+func blocksFor(tokens, blockTokens int) int {
+	return (tokens + blockTokens - 1) / blockTokens
+}
+
+// release ends a sequence: its blocks go back, last one first, and the scheduler
+// forgets it as soon as no batch under way lists it.
+func (s *Scheduler) release(r *sequence) {
+	s.freeBlocks(r)
+	s.pool.leavePath(r.path)
+	r.path = r.path[:0]
+	r.state = ended
+	if r.inFlight == 0 {
+		s.idle = append(s.idle, r)
+	}
+}
+
+func (s *Scheduler) freeBlocks(r *sequence) {
+	for i := len(r.blocks) - 1; i >= 0; i-- {
+		s.pool.drop(r.blocks[i])
+	}
+	r.blocks = r.blocks[:0]
+	r.room, r.registered = 0, 0
+	if s.limits.PrefixCaching {
+		r.nextFull = s.limits.BlockTokens
+	}
+}
+
+// register enters a sequence's full blocks up to a token in the prefix cache.
+func (s *Scheduler) register(r *sequence, tokens int) {
+	size := s.limits.BlockTokens
+	i := 0
+	for tokens >= r.nextFull {
+		for r.path[i].end < r.nextFull {
+			i++
+		}
+		node := r.path[i].node
+		if w := s.pool.cache.nodes[node].writer; w != nil && w != r {
+			s.refresh(w)
+		}
+		s.pool.register(r.blocks[r.registered], node, int32(r.registered))
+		r.registered++
+		r.nextFull += size
+	}
+}
+
+// lookup collects in s.hits the cached blocks with which a sequence's known
+// tokens begin. The block of the last token is never taken from the cache, as
+// there must be something left to compute.
+func (s *Scheduler) lookup(r *sequence) {
+	s.hits = s.hits[:0]
+	if !s.limits.PrefixCaching {
+		return
+	}
+	size := s.limits.BlockTokens
+	most := (r.total() - 1) / size
+	i := 0
+	for j := 0; j < most; j++ {
+		for r.path[i].end < (j+1)*size {
+			i++
+		}
+		node := r.path[i].node
+		if w := s.pool.cache.nodes[node].writer; w != nil {
+			s.refresh(w)
+		}
+		b := s.pool.cache.find(node, int32(j))
+		if b == 0 {
+			return
+		}
+		s.hits = append(s.hits, b)
+	}
+}

@@ -1,0 +1,237 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"planner/model"
+	"planner/sweep/workload"
+)
+
+// TestRulesTellReleasesApart replays recordings of one release under the rules of
+// the one before: as many cases must differ as differed in vLLM, so the
+// recordings do exercise what the rules switch.
+func TestRulesTellReleasesApart(t *testing.T) {
+	for _, c := range []struct {
+		file  string
+		older string
+		want  int
+	}{
+		{"0.20.2", "0.15.1", 12}, {"0.26.0", "0.20.2", 7}, {"0.32.0", "0.26.0", 1},
+	} {
+		differ := 0
+		err := eachRecording("testdata/vllm-scheduler/"+c.file+".jsonl.gz", func(rec *recording) {
+			rec.VLLM = c.older
+			if replay(rec, false) != nil {
+				differ++
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if differ != c.want {
+			t.Errorf("%s under the rules of %s: %d cases differ, want %d", c.file, c.older, differ, c.want)
+		}
+	}
+}
+
+func TestRulesFor(t *testing.T) {
+	for _, c := range []struct {
+		version string
+		want    Rules
+	}{
+		{"0.9.2", Rules{}},
+		{"0.10.1", Rules{}},
+		{"0.13.0", Rules{}},
+		{"0.14.0", Rules{Async: true}},
+		{"0.18.2", Rules{Async: true}},
+		{"0.19.1", Rules{Async: true, FullSequenceGate: true}},
+		{"0.23.0", Rules{Async: true, FullSequenceGate: true}},
+		{"0.24.0", Rules{Async: true, FullSequenceGate: true, UnkeyedFirst: true}},
+		{"0.31.0", Rules{Async: true, FullSequenceGate: true, UnkeyedFirst: true}},
+		{"0.32.0", Rules{Async: true, FullSequenceGate: true, UnkeyedFirst: true, LoneUncapped: true}},
+		{"1.0.0", Rules{Async: true, FullSequenceGate: true, UnkeyedFirst: true, LoneUncapped: true}},
+		{"", Rules{Async: true, FullSequenceGate: true, UnkeyedFirst: true, LoneUncapped: true}},
+	} {
+		v, err := model.ParseVersion(c.version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := RulesFor(v); got != c.want {
+			t.Errorf("RulesFor(%q) = %+v, want %+v", c.version, got, c.want)
+		}
+	}
+}
+
+func TestThreshold(t *testing.T) {
+	newest := RulesFor(model.Version{})
+	for _, c := range []struct {
+		name     string
+		rules    Rules
+		limits   Limits
+		requests int
+		want     int
+	}{
+		{"off", newest, Limits{}, 4, 0},
+		{"adaptive alone does nothing", newest, Limits{AdaptiveLongPrefill: true}, 4, 0},
+		{"fixed", newest, Limits{LongPrefill: 100}, 4, 100},
+		{"lone, since 0.32", newest, Limits{LongPrefill: 100}, 1, 0},
+		{"lone, before", Rules{}, Limits{LongPrefill: 100}, 1, 100},
+		{"adaptive raises", newest, Limits{LongPrefill: 100, AdaptiveLongPrefill: true}, 4, 256},
+		{"adaptive never lowers", newest, Limits{LongPrefill: 100, AdaptiveLongPrefill: true}, 64, 100},
+	} {
+		c.limits.Seqs, c.limits.BatchTokens, c.limits.ModelLen, c.limits.Blocks, c.limits.BlockTokens = 4, 1024, 4096, 100, 16
+		s := NewScheduler(c.rules, c.limits)
+		for i := range c.requests {
+			s.Add(&Request{ID: i, Prompt: 10, Output: 10})
+		}
+		if got := s.threshold(); got != c.want {
+			t.Errorf("%s: threshold %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+// TestActiveSeqs: max_num_active_seqs bounds admission below max_num_seqs.
+func TestActiveSeqs(t *testing.T) {
+	s := NewScheduler(Rules{}, Limits{Seqs: 8, ActiveSeqs: 3, BatchTokens: 1024, ModelLen: 4096, Blocks: 100, BlockTokens: 16})
+	for i := range 5 {
+		s.Add(&Request{ID: i, Prompt: 10, Output: 10})
+	}
+	s.Output(s.Schedule())
+	if s.Running() != 3 || s.Waiting() != 2 {
+		t.Errorf("%d running and %d waiting, want 3 and 2", s.Running(), s.Waiting())
+	}
+}
+
+// TestSettledAndAborts drives two schedulers with the same random requests, one
+// of them without settled sequences, and compares every step. Requests share
+// prefixes, continue others that may still be running, and are given up at random.
+// The pool's books are checked on the way.
+func TestSettledAndAborts(t *testing.T) {
+	for seed := range uint64(150) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		rules := RulesFor(model.Version{Minor: 10 + rng.IntN(23)})
+		rules.Async = rng.IntN(2) == 0
+		limits := Limits{Seqs: 1 + rng.IntN(20), ModelLen: 400, BlockTokens: 16, PrefixCaching: rng.IntN(4) > 0, Blocks: 30 + rng.IntN(300)}
+		limits.BatchTokens = limits.Seqs + rng.IntN(300)
+		if rng.IntN(3) == 0 {
+			limits.LongPrefill = 20 + rng.IntN(100)
+		}
+		a, b := driver{s: NewScheduler(rules, limits)}, driver{s: NewScheduler(rules, limits)}
+		b.s.calm.off = true
+		var requests []*Request
+		type pair struct{ x, y *sequence }
+		live := map[int]pair{}
+		for k := range 1500 {
+			for len(requests) < 60 && rng.IntN(12) == 0 {
+				q := randomRequest(rng, requests, limits.ModelLen)
+				requests = append(requests, q)
+				live[q.ID] = pair{a.s.add(q), b.s.add(q)}
+			}
+			if rng.IntN(40) == 0 && len(requests) > 0 {
+				if id := rng.IntN(len(requests)); live[id].x != nil {
+					a.s.abort(live[id].x)
+					b.s.abort(live[id].y)
+					delete(live, id)
+				}
+			}
+			x, y := a.step(), b.step()
+			if !x.equal(y) {
+				t.Fatalf("seed %d, step %d:\nsettled %+v\n  plain %+v", seed, k, *x, *y)
+			}
+			for _, id := range x.Finished {
+				delete(live, id)
+			}
+			if k%10 == 0 {
+				checkBooks(t, a.s)
+				checkBooks(t, b.s)
+			}
+		}
+		if a.s.pool.cache.count() > a.s.limits.Blocks+len(live)*4 {
+			t.Errorf("seed %d: %d texts remembered with %d blocks", seed, a.s.pool.cache.count(), a.s.limits.Blocks)
+		}
+	}
+}
+
+func (t *tree) count() int { return len(t.nodes) - len(t.idle) }
+
+func randomRequest(rng *rand.Rand, earlier []*Request, longest int) *Request {
+	id := len(earlier)
+	q := &Request{ID: id, Own: workload.Content(contentOwn | id), Reply: workload.Content(contentReply | id)}
+	switch {
+	case rng.IntN(3) == 0 && id > 0:
+		p := earlier[rng.IntN(id)]
+		shared := 0
+		for _, s := range p.Shared {
+			shared += s.Tokens
+		}
+		q.Shared = append(slices.Clone(p.Shared), workload.Segment{Content: p.Own, Tokens: p.Prompt - shared},
+			workload.Segment{Content: p.Reply, Tokens: p.Output})
+	case rng.IntN(2) == 0:
+		q.Shared = []workload.Segment{{Content: workload.Content(contentPrefix | rng.IntN(3)), Tokens: 1 + rng.IntN(120)}}
+	}
+	shared := 0
+	for _, s := range q.Shared {
+		shared += s.Tokens
+	}
+	q.Prompt = shared + rng.IntN(60)
+	if q.Prompt == 0 || q.Prompt > longest-10 {
+		q.Shared, q.Prompt = nil, 1+rng.IntN(80)
+	}
+	q.Output = 1 + rng.IntN(min(150, longest-q.Prompt))
+	if rng.IntN(3) == 0 {
+		q.Own, q.Reply = 0, 0
+	}
+	return q
+}
+
+// checkBooks checks that every block is free once or held as often as its count
+// says, and that the cache's links agree with the blocks.
+func checkBooks(t *testing.T, s *Scheduler) {
+	t.Helper()
+	p := &s.pool
+	held := make([]int32, len(p.blocks))
+	for _, r := range s.running {
+		for _, id := range r.blocks {
+			held[id]++
+		}
+	}
+	for _, id := range s.calm.blank {
+		held[id]++
+	}
+	free := p.size - len(p.blocks)
+	queued := make([]bool, len(p.blocks))
+	enqueue := func(id int32) {
+		if queued[id] || held[id] > 0 {
+			t.Fatalf("block %d is free and held, or free twice", id)
+		}
+		queued[id] = true
+		free++
+	}
+	for _, id := range p.spare {
+		enqueue(id)
+	}
+	for id := p.oldest; id != 0; id = p.blocks[id].next {
+		enqueue(id)
+	}
+	if free != p.free {
+		t.Fatalf("%d blocks in the queue, %d counted free", free, p.free)
+	}
+	for id := 1; id < len(p.blocks); id++ {
+		b := p.blocks[id]
+		if b.refs != held[id] || (b.refs == 0) != queued[id] {
+			t.Fatalf("block %d: %d users, %d holders, in the queue %v", id, b.refs, held[id], queued[id])
+		}
+		if b.node == 0 {
+			continue
+		}
+		found := false
+		for x := p.cache.find(b.node, b.index); x != 0; x = p.blocks[x].twinNext {
+			found = found || x == int32(id)
+		}
+		if !found {
+			t.Fatalf("block %d carries a key under which it is not found", id)
+		}
+	}
+}
