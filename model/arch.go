@@ -34,8 +34,9 @@ type Attention struct {
 	HeadDim int
 	MLA     MLA // zero: ordinary grouped-query attention
 
-	Window       int // tokens that a window layer looks back, 0: no such layer
-	WindowLayers int // how many layers have the window; the others see everything
+	Window       int  // tokens that a window layer looks back, 0: no such layer
+	WindowLayers int  // how many layers have the window; the others see everything
+	Chunked      bool // the window is a fixed chunk (Llama 4), which the cache keeps in full
 }
 
 // MLA is multi-head latent attention (DeepSeek-V2, arXiv 2405.04434): the cache holds
@@ -74,6 +75,7 @@ type Details struct {
 	Ungated       bool // the MLP has two matrices instead of three
 	MLPBias       bool // biases in the (dense) MLP
 	ExpertBias    bool // biases on router and experts
+	RouterBias    bool // a bias on the router alone (DeepSeek-V3's load balancing)
 	HeadBias      bool // bias on the LM head
 	NormBias      bool // norms carry a bias
 	NormsPerLayer int  // 0 means 2

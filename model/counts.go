@@ -108,6 +108,9 @@ func (a Arch) countRest(layers, dense, moe float64) float64 {
 		e := float64(a.MoE.Experts)
 		n += moe * (e + e*(2*float64(a.MoE.Intermediate)+hidden))
 	}
+	if d.RouterBias {
+		n += moe * float64(a.MoE.Experts)
+	}
 	if d.HeadBias {
 		n += float64(a.Vocab)
 	}

@@ -256,6 +256,10 @@ func layoutOf(dep Deployment) KVLayout {
 	l := KVLayout{BlockTokens: blockTokens, Window: dep.Arch.Attention.Window}
 	full := ceilDiv(dep.Arch.FullLayers(), dep.PP)
 	window := ceilDiv(dep.Arch.Attention.WindowLayers, dep.PP)
+	if dep.Arch.Attention.Chunked {
+		// vLLM does not give the cache of chunked layers back unless told to.
+		full, window = full+window, 0
+	}
 	switch {
 	case window == 0:
 		l.GroupLayers, l.FullGroups, l.Window = full, 1, 0

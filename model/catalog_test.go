@@ -1,0 +1,77 @@
+package model
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func catalog(t testing.TB) *Catalog {
+	t.Helper()
+	c, err := NewCatalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Every row that a published or separately derived parameter count exists for must be
+// counted exactly; published figures rounded to a billion must agree to a percent.
+func TestParameterCountsMatchTheCatalog(t *testing.T) {
+	c := catalog(t)
+	checked := 0
+	for i, a := range c.models {
+		r := c.modelRows[i]
+		total, active := a.Params()
+		compare := func(column string, got float64) {
+			want := r.num(column)
+			if want == 0 {
+				return
+			}
+			tolerance := 0.0
+			if !strings.HasPrefix(column, "derived") && strings.Contains(r[column], "e") {
+				tolerance = 0.018 * want
+			}
+			if diff := got - want; diff > tolerance || -diff > tolerance {
+				t.Errorf("%s: %s = %.0f, counted %.0f (off by %.0f)", a.Name, column, want, got, got-want)
+			}
+			checked++
+		}
+		compare("derived_total_params", total)
+		compare("derived_active_params", active)
+		compare("total_params", total)
+		if want := r.num("derived_kv_bytes_per_token_2B"); want != 0 && a.KVBytesPerToken(KVAuto) != want {
+			t.Errorf("%s: KV bytes per token %v, want %v", a.Name, a.KVBytesPerToken(KVAuto), want)
+		}
+	}
+	if checked < 70 {
+		t.Errorf("only %d counts compared", checked)
+	}
+}
+
+func TestEveryCatalogRowIsUsableOrSaysWhyNot(t *testing.T) {
+	c := catalog(t)
+	for _, a := range c.Models() {
+		if err := a.Check(); err != nil {
+			t.Error(err)
+		}
+		if a.Source == "" {
+			t.Errorf("%s has no source", a.Name)
+		}
+	}
+	var unusable []string
+	for _, h := range c.GPUs() {
+		if err := h.Check(); err != nil {
+			if !errors.Is(err, ErrNoFigure) {
+				t.Errorf("%s: %v does not wrap ErrNoFigure", h.Name, err)
+			}
+			unusable = append(unusable, h.Name)
+		}
+		if h.Source == "" {
+			t.Errorf("%s has no source", h.Name)
+		}
+	}
+	if len(unusable) != 1 || unusable[0] != "H100 NVL" {
+		t.Errorf("unusable GPUs %q, want only the H100 NVL", unusable)
+	}
+}

@@ -1,0 +1,319 @@
+package model
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+)
+
+// maxConfigFile bounds what is read of a config.json; published ones are below 100 kB.
+const maxConfigFile = 8 << 20
+
+// largestCount is more than any figure of a model's shape; larger ones are mistakes,
+// and would overflow products.
+const largestCount = 1 << 28
+
+// ErrUnsupported is wrapped by the error for a config.json of an architecture whose
+// cost these equations do not describe.
+var ErrUnsupported = errors.New("architecture not modelled")
+
+// ParseConfig reads a Hugging Face config.json: the shape, the layers with windows and
+// with experts, and the format of the weights. Multi-modal models give their text
+// tower. The error names the key that is missing, or says what cannot be modelled
+// (wrapping [ErrUnsupported]): state-space and linear-attention layers, encoders.
+func ParseConfig(r io.Reader) (Arch, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxConfigFile))
+	if err != nil {
+		return Arch{}, fmt.Errorf("read config.json: %w", err)
+	}
+	var top map[string]any
+	if err := json.Unmarshal(data, &top); err != nil {
+		return Arch{}, fmt.Errorf("read config.json: %w", err)
+	}
+	c := newHFConfig(top)
+	a, err := c.arch()
+	if err != nil {
+		return Arch{}, fmt.Errorf("read config.json: %w", err)
+	}
+	if err := a.Check(); err != nil {
+		return Arch{}, fmt.Errorf("read config.json: %w", err)
+	}
+	return a, nil
+}
+
+// hfConfig is a config.json with the text tower's part laid over the top.
+type hfConfig struct {
+	values map[string]any
+	class  string
+	family family
+	known  bool // the class is one that families lists
+	err    error
+}
+
+// textParts are the keys under which multi-modal configurations keep the language
+// model.
+var textParts = []string{"text_config", "language_config", "llm_config"}
+
+// newHFConfig finds the language model's part and its class.
+func newHFConfig(top map[string]any) *hfConfig {
+	c := &hfConfig{values: map[string]any{}}
+	for k, v := range top {
+		c.values[k] = v
+	}
+	for _, part := range textParts {
+		if text, ok := top[part].(map[string]any); ok {
+			for k, v := range text {
+				c.values[k] = v
+			}
+		}
+	}
+	if list, ok := top["architectures"].([]any); ok && len(list) > 0 {
+		c.class, _ = list[0].(string)
+	}
+	if c.class == "" {
+		kind, _ := c.values["model_type"].(string)
+		c.class = strings.ReplaceAll(kind, "_", "")
+	}
+	c.family, c.known = familyOf(c.class)
+	return c
+}
+
+// has reports whether a key is there and not null.
+func (c *hfConfig) has(key string) bool { return c.values[key] != nil }
+
+// fail keeps the first error.
+func (c *hfConfig) fail(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+}
+
+// number returns a count, looked up under several names.
+func (c *hfConfig) number(keys ...string) (int, bool) {
+	for _, key := range keys {
+		v := c.values[key]
+		if v == nil {
+			continue
+		}
+		f, ok := v.(float64)
+		if !ok {
+			c.fail(fmt.Errorf("%s: want a number, got %v", key, v))
+			return 0, false
+		}
+		if f != math.Trunc(f) || f < 0 || f > largestCount {
+			c.fail(fmt.Errorf("%s: %v is no count that a model can have", key, f))
+			return 0, false
+		}
+		return int(f), true
+	}
+	return 0, false
+}
+
+// need returns a count that must be there; the error names its usual key.
+func (c *hfConfig) need(keys ...string) int {
+	n, ok := c.number(keys...)
+	if !ok || n == 0 {
+		c.fail(fmt.Errorf("key %q is missing: %w", keys[0], ErrNoFigure))
+	}
+	return n
+}
+
+// or returns a count or what it is when it is not given.
+func (c *hfConfig) or(otherwise int, keys ...string) int {
+	if n, ok := c.number(keys...); ok {
+		return n
+	}
+	return otherwise
+}
+
+// flag returns a truth value or what it is when it is not given.
+func (c *hfConfig) flag(key string, otherwise bool) bool {
+	if v, ok := c.values[key].(bool); ok {
+		return v
+	}
+	return otherwise
+}
+
+// text returns a string, empty if there is none.
+func (c *hfConfig) text(key string) string {
+	s, _ := c.values[key].(string)
+	return s
+}
+
+// arch builds the shape.
+func (c *hfConfig) arch() (Arch, error) {
+	if err := c.unsupported(); err != nil {
+		return Arch{}, err
+	}
+	c.applyClassDefaults()
+	a := Arch{
+		Name: c.name(), Repo: c.repo(), Family: c.class,
+		Layers:      c.need("num_hidden_layers", "n_layer", "num_layers", "n_layers"),
+		Hidden:      c.need("hidden_size", "n_embd", "d_model", "dim"),
+		Vocab:       c.need("vocab_size", "padded_vocab_size"),
+		MaxPosition: c.or(0, "max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length", "max_sequence_length"),
+		Tied:        c.flag("tie_word_embeddings", c.family.tied),
+		Details:     c.details(),
+	}
+	a.Attention = c.attention(a)
+	a.MoE = c.moe(a)
+	a.Intermediate = c.intermediate(a)
+	c.windows(&a)
+	native, err := c.format()
+	if err != nil {
+		c.fail(err)
+	}
+	a.Native = native
+	a.Source = "config.json"
+	if !c.known {
+		a.Notes = fmt.Sprintf("class %q is not known: biases and norms are counted as a Llama's", c.class)
+	}
+	return a, c.err
+}
+
+// name returns the model's name: the last part of the path it was saved under, else
+// its type.
+func (c *hfConfig) name() string {
+	path := strings.TrimRight(c.text("_name_or_path"), "/")
+	if name := path[strings.LastIndex(path, "/")+1:]; name != "" {
+		return name
+	}
+	if kind := c.text("model_type"); kind != "" {
+		return kind
+	}
+	return "model"
+}
+
+// repo returns the Hugging Face id if the path it was saved under is one.
+func (c *hfConfig) repo() string {
+	path := c.text("_name_or_path")
+	if strings.Count(path, "/") == 1 && !strings.HasPrefix(path, "/") && !strings.HasPrefix(path, ".") {
+		return path
+	}
+	return ""
+}
+
+// unsupported refuses what the equations do not describe.
+func (c *hfConfig) unsupported() error {
+	for _, key := range []string{"linear_num_value_heads", "ssm_cfg", "state_size", "mamba_d_state", "ssm_state_size", "lru_width", "linear_attn_config"} {
+		if c.has(key) {
+			return fmt.Errorf("%s: layers without a KV cache (state-space or linear attention): %w", key, ErrUnsupported)
+		}
+	}
+	if c.flag("is_encoder_decoder", false) {
+		return fmt.Errorf("is_encoder_decoder: encoder-decoder models: %w", ErrUnsupported)
+	}
+	for _, kind := range c.layerTypes() {
+		if !slices.Contains([]string{"full_attention", "sliding_attention", "chunked_attention"}, kind) {
+			return fmt.Errorf("layer_types: %q: %w", kind, ErrUnsupported)
+		}
+	}
+	return nil
+}
+
+// layerTypes returns the kinds of attention layer by layer, nil if not given.
+func (c *hfConfig) layerTypes() []string {
+	list, ok := c.values["layer_types"].([]any)
+	if !ok {
+		return nil
+	}
+	out := make([]string, len(list))
+	for i, v := range list {
+		out[i], _ = v.(string)
+	}
+	return out
+}
+
+// applyClassDefaults fills in what transformers' configuration classes assume and
+// published files therefore leave out.
+func (c *hfConfig) applyClassDefaults() {
+	class := strings.ToLower(c.class)
+	var defaults map[string]float64
+	switch {
+	case strings.HasPrefix(class, "gemma3"): // Gemma3TextConfig
+		defaults = map[string]float64{"vocab_size": 262208, "num_attention_heads": 8, "num_key_value_heads": 4,
+			"head_dim": 256, "max_position_embeddings": 131072, "sliding_window": 4096}
+	case strings.HasPrefix(class, "gemma"): // Gemma2Config
+		defaults = map[string]float64{"head_dim": 256}
+	case strings.HasPrefix(class, "llama4"): // Llama4TextConfig
+		defaults = map[string]float64{"head_dim": 128, "attention_chunk_size": 8192, "interleave_moe_layer_step": 1}
+	case strings.HasPrefix(class, "gptoss"): // GptOssConfig
+		defaults = map[string]float64{"head_dim": 64, "sliding_window": 128}
+	case strings.HasPrefix(class, "gpt2"): // GPT2Config
+		defaults = map[string]float64{"vocab_size": 50257}
+	}
+	for k, v := range defaults {
+		if !c.has(k) {
+			c.values[k] = v
+		}
+	}
+}
+
+// details returns the class's biases and norms, corrected by what the file says.
+func (c *hfConfig) details() Details {
+	d := c.family.details
+	if c.has("attention_bias") && !d.Sinks {
+		bias := c.flag("attention_bias", false)
+		d.QKVBias, d.OutputBias = bias, bias
+		if strings.HasPrefix(strings.ToLower(c.class), "glm4moe") {
+			d.OutputBias = false
+		}
+	}
+	if c.flag("mlp_bias", false) {
+		d.MLPBias = true
+	}
+	if c.flag("use_qk_norm", false) && !strings.HasPrefix(strings.ToLower(c.class), "llama4") {
+		d.QKNorm = true // Llama 4's norm has no weights
+	}
+	if strings.HasPrefix(strings.ToLower(c.class), "falcon") || strings.HasPrefix(strings.ToLower(c.class), "rwforcausal") {
+		bias := c.flag("bias", false)
+		d.QKVBias, d.OutputBias, d.MLPBias = bias, bias, bias
+		if c.flag("new_decoder_architecture", false) && c.or(2, "num_ln_in_parallel_attn") == 2 || !c.flag("parallel_attn", true) {
+			d.NormsPerLayer = 2
+		}
+	}
+	return d
+}
+
+// attention returns the attention's shape without its windows.
+func (c *hfConfig) attention(a Arch) Attention {
+	at := Attention{Heads: c.need("num_attention_heads", "n_head", "n_heads", "num_heads")}
+	at.KVHeads = c.or(at.Heads, "num_key_value_heads", "n_head_kv", "num_kv_heads", "multi_query_group_num", "n_kv_heads")
+	if c.flag("multi_query", false) && !c.flag("new_decoder_architecture", false) && !c.flag("multi_query_attention", false) {
+		at.KVHeads = 1 // Falcon 7B, StarCoder
+	}
+	if at.Heads > 0 {
+		at.HeadDim = c.or(a.Hidden/at.Heads, "head_dim", "kv_channels")
+	}
+	if rank, ok := c.number("kv_lora_rank"); ok && rank > 0 {
+		at.MLA = MLA{
+			QueryRank: c.or(0, "q_lora_rank"), KVRank: rank, RopeDim: c.need("qk_rope_head_dim"),
+			NopeDim: c.need("qk_nope_head_dim"), ValueDim: c.need("v_head_dim"),
+		}
+		at.KVHeads = at.Heads
+	}
+	return at
+}
+
+// intermediate returns the width of dense MLPs; not needed where every layer has
+// experts.
+func (c *hfConfig) intermediate(a Arch) int {
+	keys := []string{"intermediate_size_mlp", "intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"}
+	if !strings.HasPrefix(strings.ToLower(c.class), "llama4") {
+		keys = keys[1:]
+	}
+	if n, ok := c.number(keys...); ok {
+		return n
+	}
+	switch {
+	case c.family.wide:
+		return 4 * a.Hidden
+	case a.DenseLayers() == 0:
+		return 0
+	}
+	return c.need("intermediate_size")
+}

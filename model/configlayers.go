@@ -1,0 +1,230 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+)
+
+// moe returns the mixture of experts, the zero value for a dense model.
+func (c *hfConfig) moe(a Arch) MoE {
+	experts, ok := c.number("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+	if !ok || experts <= 1 {
+		return MoE{}
+	}
+	m := MoE{
+		Experts:      experts,
+		Active:       c.need("num_experts_per_tok", "experts_per_token", "num_experts_per_token", "moe_topk", "moe_k"),
+		Intermediate: c.need("moe_intermediate_size", "intermediate_size"),
+		Layers:       c.expertLayers(a.Layers),
+	}
+	switch {
+	case c.has("shared_expert_intermediate_size"):
+		m.SharedIntermediate = c.or(0, "shared_expert_intermediate_size")
+	case strings.HasPrefix(strings.ToLower(c.class), "llama4"):
+		m.SharedIntermediate = m.Intermediate // every Llama 4 layer with experts has one
+	default:
+		m.SharedIntermediate = c.or(0, "n_shared_experts", "num_shared_experts") * m.Intermediate
+	}
+	return m
+}
+
+// expertLayers counts the layers with experts among n.
+func (c *hfConfig) expertLayers(n int) int {
+	if list, ok := c.values["moe_layers"].([]any); ok {
+		return len(list) // Llama 4, spelt out
+	}
+	dense := map[int]bool{}
+	if list, ok := c.values["mlp_only_layers"].([]any); ok {
+		for _, v := range list {
+			if f, ok := v.(float64); ok {
+				dense[int(f)] = true
+			}
+		}
+	}
+	first := c.or(0, "first_k_dense_replace")
+	freq := max(1, c.or(1, "moe_layer_freq"))
+	step := max(1, c.or(1, "decoder_sparse_step", "interleave_moe_layer_step"))
+	if n > maxLayers {
+		c.fail(fmt.Errorf("num_hidden_layers: %d is no count that a model can have", n))
+		return 0
+	}
+	count := 0
+	for i := range n {
+		if i >= first && i%freq == 0 && (i+1)%step == 0 && !dense[i] {
+			count++
+		}
+	}
+	return count
+}
+
+// maxLayers bounds what is counted layer by layer.
+const maxLayers = 100_000
+
+// windows fills in which layers look back a limited number of tokens.
+func (c *hfConfig) windows(a *Arch) {
+	class := strings.ToLower(c.class)
+	window := c.or(0, "sliding_window")
+	if chunk := c.or(0, "attention_chunk_size"); strings.HasPrefix(class, "llama4") && chunk > 0 {
+		window, a.Attention.Chunked = chunk, true
+	}
+	if window == 0 || a.MaxPosition > 0 && window >= a.MaxPosition {
+		a.Attention.Chunked = false
+		return
+	}
+	layers := c.windowLayers(class, a.Layers)
+	if layers == 0 {
+		a.Attention.Chunked = false
+		return
+	}
+	a.Attention.Window, a.Attention.WindowLayers = window, layers
+}
+
+// windowLayers counts the layers with a window: from the list if there is one, else by
+// the class's pattern.
+func (c *hfConfig) windowLayers(class string, n int) int {
+	if kinds := c.layerTypes(); kinds != nil {
+		count := 0
+		for _, k := range kinds {
+			if k != "full_attention" {
+				count++
+			}
+		}
+		return count
+	}
+	switch {
+	case strings.HasPrefix(class, "gemma3"):
+		return n - n/max(1, c.or(6, "sliding_window_pattern", "_sliding_window_pattern"))
+	case strings.HasPrefix(class, "gemma2"), strings.HasPrefix(class, "gptoss"):
+		return n - n/2
+	case strings.HasPrefix(class, "cohere2"):
+		return n - n/max(1, c.or(4, "sliding_window_pattern"))
+	case strings.HasPrefix(class, "llama4"):
+		return n - n/max(1, c.or(4, "no_rope_layer_interval"))
+	case strings.HasPrefix(class, "qwen"):
+		if !c.flag("use_sliding_window", false) {
+			return 0 // the number in the file is inert
+		}
+		return max(0, n-c.or(n, "max_window_layers"))
+	}
+	if c.has("use_sliding_window") && !c.flag("use_sliding_window", true) {
+		return 0
+	}
+	return n
+}
+
+// format returns what the checkpoint stores its matrices in.
+func (c *hfConfig) format() (WeightFormat, error) {
+	q, ok := c.values["quantization_config"].(map[string]any)
+	if !ok {
+		switch dtype := strings.TrimPrefix(c.text("torch_dtype")+c.dtypeIfAlone(), "torch."); dtype {
+		case "float16", "half":
+			return FP16, nil
+		case "bfloat16":
+			return BF16, nil
+		default: // float32 checkpoints are served in two bytes
+			return FormatUnset, nil
+		}
+	}
+	method, _ := q["quant_method"].(string)
+	algorithm, _ := q["quant_algo"].(string)
+	switch strings.ToLower(method) {
+	case "fp8", "fbgemm_fp8", "ptpc_fp8":
+		return FP8, nil
+	case "mxfp4":
+		return MXFP4, nil
+	case "awq", "gptq", "gptq_marlin", "awq_marlin", "auto-round", "auto_gptq", "intel/auto-round":
+		return integerFormat(q)
+	case "compressed-tensors", "quark":
+		return groupFormat(q)
+	case "modelopt", "modelopt_fp4", "modelopt_fp8", "":
+		return modeloptFormat(method, algorithm)
+	case "bitsandbytes":
+		if eight, _ := q["load_in_8bit"].(bool); eight {
+			return INT8, nil
+		}
+		return INT4, nil
+	}
+	return FormatUnset, fmt.Errorf("quantization_config.quant_method: %q is not known", method)
+}
+
+// dtypeIfAlone returns the newer key for the data type where the older is missing.
+func (c *hfConfig) dtypeIfAlone() string {
+	if c.text("torch_dtype") != "" {
+		return ""
+	}
+	return c.text("dtype")
+}
+
+// integerFormat reads the bits of AWQ and GPTQ.
+func integerFormat(q map[string]any) (WeightFormat, error) {
+	bits, ok := q["bits"].(float64)
+	if !ok {
+		bits, ok = q["w_bit"].(float64)
+	}
+	switch {
+	case !ok || bits == 4:
+		return INT4, nil
+	case bits == 8:
+		return INT8, nil
+	}
+	return FormatUnset, fmt.Errorf("quantization_config.bits: %v, known are 4 and 8", bits)
+}
+
+// groupFormat reads compressed-tensors: the format's name if it says enough, else type
+// and bits of the weights of the first group.
+func groupFormat(q map[string]any) (WeightFormat, error) {
+	name, _ := q["format"].(string)
+	switch {
+	case strings.HasPrefix(name, "nvfp4"):
+		return NVFP4, nil
+	case strings.HasPrefix(name, "mxfp4"):
+		return MXFP4, nil
+	}
+	groups, _ := q["config_groups"].(map[string]any)
+	for _, key := range sortedKeys(groups) {
+		group, _ := groups[key].(map[string]any)
+		weights, _ := group["weights"].(map[string]any)
+		if f := typedFormat(weights); f != FormatUnset {
+			return f, nil
+		}
+	}
+	return FormatUnset, fmt.Errorf("quantization_config.config_groups: no group says type and num_bits of its weights")
+}
+
+// typedFormat maps a type and a number of bits to a format, FormatUnset if it is none.
+func typedFormat(weights map[string]any) WeightFormat {
+	bits, _ := weights["num_bits"].(float64)
+	kind, _ := weights["type"].(string)
+	size, _ := weights["group_size"].(float64)
+	switch {
+	case kind == "float" && bits == 8:
+		return FP8
+	case kind == "float" && bits == 4 && size == 32:
+		return MXFP4
+	case kind == "float" && bits == 4:
+		return NVFP4
+	case kind == "int" && bits == 8:
+		return INT8
+	case kind == "int" && bits == 4:
+		return INT4
+	}
+	return FormatUnset
+}
+
+// modeloptFormat reads NVIDIA ModelOpt's algorithm.
+func modeloptFormat(method, algorithm string) (WeightFormat, error) {
+	upper := strings.ToUpper(algorithm)
+	switch {
+	case strings.Contains(upper, "NVFP4") || method == "modelopt_fp4":
+		return NVFP4, nil
+	case strings.Contains(upper, "MXFP4"):
+		return MXFP4, nil
+	case strings.HasPrefix(upper, "FP8") || method == "modelopt_fp8":
+		return FP8, nil
+	case strings.HasPrefix(upper, "W4A16") || strings.HasPrefix(upper, "INT4"):
+		return INT4, nil
+	case strings.HasPrefix(upper, "W8A8") || strings.HasPrefix(upper, "INT8"):
+		return INT8, nil
+	}
+	return FormatUnset, fmt.Errorf("quantization_config.quant_algo: %q is not known", algorithm)
+}

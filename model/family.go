@@ -1,0 +1,49 @@
+package model
+
+import "strings"
+
+// family is what an architecture class says about its checkpoints beyond the numbers
+// in config.json.
+type family struct {
+	mark    string // the class name begins with it, in lower case
+	details Details
+	tied    bool // default of tie_word_embeddings
+	wide    bool // MLP four times the hidden size unless the config says otherwise
+}
+
+// families are the known classes, longer marks before shorter ones they begin with.
+// They follow the modelling code of transformers 4.5x and vLLM. A class that is not
+// here is counted as a Llama: gated MLP, two norms a layer, no biases.
+var families = []family{
+	{mark: "qwen2moe", details: Details{QKVBias: true, SharedGate: true}},
+	{mark: "qwen2", details: Details{QKVBias: true}},
+	{mark: "qwen3", details: Details{QKNorm: true}},
+	{mark: "gptoss", details: Details{QKVBias: true, OutputBias: true, Sinks: true, ExpertBias: true}},
+	{mark: "gemma2", details: Details{NormsPerLayer: 4}, tied: true},
+	{mark: "gemma3", details: Details{NormsPerLayer: 4, QKNorm: true}, tied: true},
+	{mark: "gemma", tied: true},
+	{mark: "gptj", wide: true, details: Details{Ungated: true, MLPBias: true, HeadBias: true, NormBias: true, NormsPerLayer: 1}},
+	{mark: "gptneox", wide: true, details: Details{Ungated: true, QKVBias: true, OutputBias: true, MLPBias: true, NormBias: true}},
+	{mark: "gpt2", wide: true, tied: true, details: Details{Ungated: true, QKVBias: true, OutputBias: true, MLPBias: true, NormBias: true}},
+	{mark: "falcon", wide: true, tied: true, details: Details{Ungated: true, NormBias: true, NormsPerLayer: 1}},
+	{mark: "rwforcausal", wide: true, tied: true, details: Details{Ungated: true, NormBias: true, NormsPerLayer: 1}},
+	{mark: "phi3"}, {mark: "phi4"},
+	{mark: "phimoe", details: Details{NormBias: true, QKVBias: true, OutputBias: true, HeadBias: true}},
+	{mark: "phi", details: Details{Ungated: true, QKVBias: true, OutputBias: true, MLPBias: true, HeadBias: true, NormBias: true, NormsPerLayer: 1}},
+	{mark: "starcoder2", tied: true, details: Details{Ungated: true, QKVBias: true, OutputBias: true, MLPBias: true, NormBias: true}},
+	{mark: "cohere", tied: true, details: Details{NormsPerLayer: 1}},
+	{mark: "llama"}, {mark: "mistral"}, {mark: "mixtral"},
+	{mark: "deepseekv3", details: Details{RouterBias: true}}, {mark: "deepseek"},
+	{mark: "glm4moe", details: Details{RouterBias: true}},
+}
+
+// familyOf returns what is known of a class and whether anything is.
+func familyOf(class string) (family, bool) {
+	class = strings.ToLower(class)
+	for _, f := range families {
+		if strings.HasPrefix(class, f.mark) {
+			return f, true
+		}
+	}
+	return family{}, false
+}

@@ -1,0 +1,125 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// find returns the index of the entry that a name means. Each entry has one or more
+// names; the first is the one shown in messages.
+func find(what, name string, entries [][]string) (int, error) {
+	want := fold(name)
+	if want == "" {
+		return -1, fmt.Errorf("%s: no name given", what)
+	}
+	for i, names := range entries {
+		for _, n := range names {
+			if fold(n) == want {
+				return i, nil
+			}
+		}
+	}
+	var hits []int
+	for i, names := range entries {
+		if slices.ContainsFunc(names, func(n string) bool { return n != "" && strings.Contains(fold(n), want) }) {
+			hits = append(hits, i)
+		}
+	}
+	switch len(hits) {
+	case 1:
+		return hits[0], nil
+	case 0:
+		return -1, fmt.Errorf("%s %q is not in the catalog; the nearest are %s", what, name, quoted(nearest(want, entries)))
+	}
+	candidates := make([]string, len(hits))
+	for i, h := range hits {
+		candidates[i] = entries[h][0]
+	}
+	return -1, fmt.Errorf("%s %q fits several in the catalog: %s", what, name, quoted(candidates))
+}
+
+// fold removes what names are written with and without: case, spaces, dashes and
+// underscores.
+func fold(s string) string {
+	return strings.NewReplacer(" ", "", "-", "", "_", "").Replace(strings.ToLower(strings.TrimSpace(s)))
+}
+
+// findVariant returns the entry whose name is left when the owner and the marks of
+// instruction-tuned variants are taken off a Hugging Face id, -1 if there is none.
+func findVariant(name string, entries [][]string) int {
+	want := bareName(name)
+	for i, names := range entries {
+		for _, n := range names {
+			if n != "" && bareName(n) == want {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// bareName takes owner and variant off a Hugging Face id.
+func bareName(s string) string {
+	s = strings.ToLower(s[strings.LastIndex(s, "/")+1:])
+	s = strings.TrimPrefix(s, "meta-")
+	for _, suffix := range []string{"-hf", "-instruct", "-chat", "-it", "-base"} {
+		s = strings.TrimSuffix(s, suffix)
+	}
+	return fold(s)
+}
+
+// nearest returns the shown names of up to three entries with the smallest edit
+// distance.
+func nearest(want string, entries [][]string) []string {
+	type scored struct {
+		name string
+		d    int
+	}
+	all := make([]scored, 0, len(entries))
+	for _, names := range entries {
+		best := scored{names[0], 1 << 30}
+		for _, n := range names {
+			if n != "" {
+				best.d = min(best.d, editDistance(want, fold(n)))
+			}
+		}
+		all = append(all, best)
+	}
+	slices.SortStableFunc(all, func(a, b scored) int { return a.d - b.d })
+	var out []string
+	for _, s := range all[:min(3, len(all))] {
+		out = append(out, s.name)
+	}
+	return out
+}
+
+// editDistance is Levenshtein's: insertions, deletions and substitutions.
+func editDistance(a, b string) int {
+	prev := make([]int, len(b)+1)
+	for j := range prev {
+		prev[j] = j
+	}
+	for i := range len(a) {
+		diagonal := prev[0]
+		prev[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = prev[j+1]
+			prev[j+1] = min(cost, prev[j]+1, diagonal+1)
+		}
+	}
+	return prev[len(b)]
+}
+
+// quoted lists names for messages.
+func quoted(names []string) string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = fmt.Sprintf("%q", n)
+	}
+	return strings.Join(out, ", ")
+}
