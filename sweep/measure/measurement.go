@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"math"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -14,8 +15,10 @@ type Observation struct {
 	// requests still in flight then are known to be at least that old.
 	End time.Duration
 	// Gaps holds the inter-token times of the requests due in the window, in
-	// microseconds; nil when they were not recorded.
-	Gaps *hdrhistogram.Histogram
+	// microseconds; nil when they were not recorded. ClassGaps, where it is
+	// given, splits them by Record.Class.
+	Gaps      *hdrhistogram.Histogram
+	ClassGaps []*hdrhistogram.Histogram
 	// Aborted says why the trial was ended early; empty if it was not.
 	Aborted string
 	// Server is what the engine says of itself.
@@ -59,35 +62,75 @@ type TimeShares struct {
 	Binding string `json:"binding"`
 }
 
-// Count is what one bound saw of a trial: N decided requests (for ITL: tokens),
-// K of them beyond the limit. Searches live on counts, not on quantiles.
+// Count is what one bound saw of a trial. Searches live on counts, not on
+// quantiles.
 type Count struct {
 	Bound string `json:"bound"`
-	N     int    `json:"n"`
-	K     int    `json:"k"`
+	// N requests (for ITL: tokens) are decided, K of them beyond the limit.
+	N int `json:"n"`
+	K int `json:"k"`
+	// Value is the share K/N; for a bound on the mean it is mean/limit. Low and
+	// High are its one-sided bounds at 95 % confidence each.
+	Value float64 `json:"value"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+	// Phi is the dispersion that Low and High were made with.
+	Phi float64 `json:"phi"`
+	// Cluster is how many of the N and K stand for one request: 1, and for ITL
+	// the mean number of tokens of a request.
+	Cluster float64 `json:"cluster"`
+}
+
+// Tally counts requests by how they ended.
+type Tally struct {
+	// Requests counts those due in the window (closed loop: all), Failed those
+	// of them without a good end, Failures the failed ones by outcome.
+	Requests int            `json:"requests"`
+	Failed   int            `json:"failed"`
+	Failures map[string]int `json:"failures"`
+}
+
+// Throughput is what went through per second of the window.
+type Throughput struct {
+	// Achieved counts requests that were completed in the window, Sent those
+	// that left the client in it.
+	Achieved float64 `json:"achieved_per_s"`
+	Sent     float64 `json:"sent_per_s"`
+	// PromptTokens are counted when the first token shows that they were
+	// processed, OutputTokens when they were generated.
+	PromptTokens float64 `json:"prompt_tokens_per_s"`
+	OutputTokens float64 `json:"output_tokens_per_s"`
+	// Goodput counts the requests due in the window that met every bound;
+	// negative without an objective.
+	Goodput float64 `json:"-"`
+}
+
+// Latencies are the four latencies of the requests due in the window. They are
+// over requests that reached the event; failed ones count in the verdict, as
+// beyond every limit, and not here.
+type Latencies struct {
+	TTFT Summary `json:"ttft_ms"`
+	TPOT Summary `json:"tpot_ms"`
+	ITL  Summary `json:"itl_ms"`
+	E2E  Summary `json:"e2e_ms"`
 }
 
 // Measurement is a reduced trial with its doubts.
 type Measurement struct {
 	Trial Trial
-	// Achieved is what was completed per second of the window, Sent what left.
-	Achieved, Sent float64
 	// Duration is the length of the window that was measured; shorter than the
 	// trial's when the trial was ended early.
 	Duration time.Duration
-	// Requests counts those due in the window (closed loop: all), Failed those
-	// of them without a good end, Failures the failed ones by outcome.
-	Requests, Failed int
-	Failures         map[string]int
-	TTFT, TPOT       Summary
-	ITL, E2E         Summary
-	SendLag          Summary
-	// PromptTokens and OutputTokens are per second of the window; Goodput is
-	// the requests per second that met every bound.
-	PromptTokens, OutputTokens, Goodput float64
+	Throughput
+	Tally
+	Latencies
+	// SendLag is how long after the intended time requests left the client.
+	SendLag Summary
 	// Counts holds one entry a bound of the objective, in its order, and a last
-	// one named "errors".
-	Counts  []Count
+	// one named "errors"; nil without an objective.
+	Counts []Count
+	// Classes splits a mix by the name of the component; nil for a plain
+	// workload.
 	Classes map[string]ClassSummary
 	Server  Server
 	// Verdict is nil without an objective.
@@ -107,16 +150,32 @@ type Measurement struct {
 
 // ClassSummary is what one component of a mix saw.
 type ClassSummary struct {
-	Requests, Failed     int
-	TTFT, TPOT, ITL, E2E Summary
+	Tally
+	Latencies
 }
 
-// Summary describes a latency. A quantile that the sample cannot resolve is
-// Unresolved.
-type Summary struct {
-	Mean, P50, P90, P95, P99, P999 time.Duration
-	N                              int
+// Count returns the count of a bound ("ttft.p99", "errors"); false if the
+// objective did not have it.
+func (m *Measurement) Count(bound string) (Count, bool) {
+	for _, c := range m.Counts {
+		if c.Bound == bound {
+			return c, true
+		}
+	}
+	return Count{Value: math.NaN()}, false
 }
 
-// Unresolved marks a statistic that the sample cannot give.
-const Unresolved time.Duration = -1
+// Latency returns the summary of a metric.
+func (l *Latencies) Latency(m Metric) *Summary {
+	switch m {
+	case TTFT:
+		return &l.TTFT
+	case TPOT:
+		return &l.TPOT
+	case ITL:
+		return &l.ITL
+	case E2E:
+		return &l.E2E
+	}
+	panic("measure: latency of an invalid metric")
+}

@@ -79,9 +79,12 @@ type Record struct {
 	Last  time.Duration `json:"last_ns"`
 	// Prompt, Cached and Output count tokens: of the prompt, of those the ones
 	// found in the prefix cache, and generated.
-	Prompt  int     `json:"prompt_tokens"`
-	Cached  int     `json:"cached_tokens,omitempty"`
-	Output  int     `json:"output_tokens"`
+	Prompt int `json:"prompt_tokens"`
+	Cached int `json:"cached_tokens,omitempty"`
+	Output int `json:"output_tokens"`
+	// Asked is how many tokens were asked for; 0 when nobody knows. It decides
+	// the time per token of a request that is still in flight.
+	Asked   int     `json:"asked_tokens,omitempty"`
 	Outcome Outcome `json:"outcome"`
 	// Detail adds to a failure, such as the HTTP status.
 	Detail string `json:"detail,omitempty"`

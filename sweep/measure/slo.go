@@ -2,6 +2,7 @@ package measure
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,7 +57,8 @@ func (b Bound) Allowed() float64 {
 	if b.Quantile == 0 {
 		return 0
 	}
-	return 1 - b.Quantile
+	// 1 - 0.95 is 0.05 only after rounding, and a share of 5 % is allowed.
+	return math.Round((1-b.Quantile)*1e9) / 1e9
 }
 
 // SLO is a service-level objective: every bound holds, and no larger share of

@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -111,29 +110,4 @@ func (l Lengths) Longest() int {
 		return max(n, l.Min)
 	}
 	return l.Max
-}
-
-// MarshalJSON writes only what the family uses, under the configuration's keys.
-func (l Lengths) MarshalJSON() ([]byte, error) {
-	v := struct {
-		Dist   string   `json:"dist"`
-		Value  int      `json:"value,omitempty"`
-		Median *float64 `json:"median,omitempty"`
-		Sigma  *float64 `json:"sigma,omitempty"`
-		Mean   *float64 `json:"mean,omitempty"`
-		StdDev *float64 `json:"stddev,omitempty"`
-		Min    int      `json:"min,omitempty"`
-		Max    int      `json:"max,omitempty"`
-		File   string   `json:"file,omitempty"`
-		N      int      `json:"samples,omitempty"`
-	}{Dist: l.Dist.String(), Value: l.Value, Min: l.Min, Max: l.Max, N: len(l.Samples)}
-	switch l.Dist {
-	case Lognormal:
-		v.Median, v.Sigma = &l.Median, &l.Sigma
-	case Normal:
-		v.Mean, v.StdDev = &l.Mean, &l.StdDev
-	case Empirical:
-		v.File = l.File
-	}
-	return json.Marshal(v)
 }

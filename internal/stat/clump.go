@@ -1,0 +1,87 @@
+package stat
+
+import "math"
+
+// BatchDispersion estimates the dispersion of a count of exceedances from one
+// trial: the window is cut into 5, 10 and 20 equal batches of time, and the
+// largest of the three variance ratios is returned, since too short batches
+// hide clumps and too few show them badly. at holds the position of each
+// observation in the window, in [0, 1), and beyond whether it exceeded. The
+// result is NaN when nothing, or everything, exceeded, and biased low exactly
+// when the trial was lucky: it is never to be used alone.
+func BatchDispersion(at []float64, beyond []bool) float64 {
+	k := 0
+	for _, b := range beyond {
+		if b {
+			k++
+		}
+	}
+	p := float64(k) / float64(len(at))
+	if k == 0 || k == len(at) {
+		return math.NaN()
+	}
+	worst := 0.0
+	for _, batches := range []int{5, 10, 20} {
+		excess := make([]float64, batches)
+		for i, t := range at {
+			b := min(max(int(t*float64(batches)), 0), batches-1)
+			excess[b] -= p
+			if beyond[i] {
+				excess[b]++
+			}
+		}
+		sum := 0.0
+		for _, e := range excess {
+			sum += e * e
+		}
+		each := float64(len(at)) / float64(batches)
+		worst = max(worst, sum/float64(batches-1)/(p*(1-p)*each))
+	}
+	return worst
+}
+
+// MeanDispersion is the same for the mean of values: how many times larger its
+// variance is than that of independent values. It is NaN for fewer than two
+// values or when all are equal.
+func MeanDispersion(at, values []float64) float64 {
+	mean, variance := moments(values)
+	if len(values) < 2 || variance == 0 {
+		return math.NaN()
+	}
+	worst := 0.0
+	for _, batches := range []int{5, 10, 20} {
+		excess := make([]float64, batches)
+		for i, t := range at {
+			excess[min(max(int(t*float64(batches)), 0), batches-1)] += values[i] - mean
+		}
+		sum := 0.0
+		for _, e := range excess {
+			sum += e * e
+		}
+		worst = max(worst, sum/float64(batches-1)/(variance*float64(len(values))/float64(batches)))
+	}
+	return worst
+}
+
+// Generic is the dispersion of the exceedances of a latency limit that is just
+// met, where nothing is known of the server: 25 to 83 on single-queue, pooled
+// and batching servers near their limit.
+const Generic = 40
+
+// Weights of Blend, as precisions of ln phi: 1/1.0^2 for the prior, whose
+// spread over servers is a factor of e, and 1/0.6^2 for a trial's own estimate
+// from some ten batches, taken at another level than the limit.
+const (
+	priorPrecision = 1.0
+	ownPrecision   = 1 / (0.6 * 0.6)
+)
+
+// Blend is the weighted geometric mean of a prior dispersion and a trial's own;
+// at least 1. An own estimate that is NaN leaves the prior.
+func Blend(prior, own float64) float64 {
+	if math.IsNaN(own) {
+		return max(prior, 1)
+	}
+	sum := priorPrecision*math.Log(prior) + ownPrecision*math.Log(max(own, 1))
+	return max(math.Exp(sum/(priorPrecision+ownPrecision)), 1)
+}

@@ -1,0 +1,188 @@
+package stat
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mathext"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// ShareLower is the exact one-sided lower bound, at confidence 1-alpha, of a
+// probability after k of n trials (Clopper and Pearson 1934). k and n are real:
+// dividing both by a dispersion gives the quasi-binomial bound.
+func ShareLower(k, n, alpha float64) float64 {
+	if k <= 0 || n <= 0 {
+		return 0
+	}
+	return mathext.InvRegIncBeta(k, n-k+1, alpha)
+}
+
+// ShareUpper is the one-sided upper bound that belongs to ShareLower.
+func ShareUpper(k, n, alpha float64) float64 {
+	if n <= 0 || k >= n {
+		return 1
+	}
+	return mathext.InvRegIncBeta(k+1, n-k, 1-alpha)
+}
+
+// Dispersion says how much wider than Poisson a count of exceedances spreads,
+// as a function of their share: phi(p) = At * (p/Level)^Gamma, at least 1.
+// Variance of the count = n p phi(p).
+type Dispersion struct {
+	// At is the dispersion where the share is Level.
+	At, Level float64
+	// Gamma is how it grows with the share: 0.5 on most queues, 0 for constant.
+	Gamma float64
+}
+
+// Phi is the dispersion at share p.
+func (d Dispersion) Phi(p float64) float64 {
+	if d.Gamma == 0 {
+		return max(d.At, 1)
+	}
+	return max(d.At*math.Pow(p/d.Level, d.Gamma), 1)
+}
+
+// NegativeBinomial is the distribution of a count with the given mean whose
+// variance is Phi times its mean. Phi of 1 and less is Poisson, its limit.
+type NegativeBinomial struct{ Mean, Phi float64 }
+
+// nearPoisson is the dispersion below which the shape parameter Mean/(Phi-1)
+// costs more digits than the difference from Poisson is worth.
+const nearPoisson = 1 + 1e-6
+
+// LogProb is the log probability of k.
+func (d NegativeBinomial) LogProb(k float64) float64 {
+	if d.Mean <= 0 {
+		if k == 0 {
+			return 0
+		}
+		return math.Inf(-1)
+	}
+	lk, _ := math.Lgamma(k + 1)
+	if d.Phi < nearPoisson {
+		return k*math.Log(d.Mean) - d.Mean - lk
+	}
+	r := d.Mean / (d.Phi - 1)
+	lkr, _ := math.Lgamma(k + r)
+	lr, _ := math.Lgamma(r)
+	return lkr - lr - lk - r*math.Log(d.Phi) + k*math.Log1p(-1/d.Phi)
+}
+
+// CDF is the probability of a count <= k. Between whole numbers it is the
+// smooth curve through them, for counts that were divided.
+func (d NegativeBinomial) CDF(k float64) float64 {
+	switch {
+	case k < 0:
+		return 0
+	case d.Mean <= 0:
+		return 1
+	case d.Phi < nearPoisson:
+		return mathext.GammaIncRegComp(k+1, d.Mean)
+	}
+	return mathext.RegIncBeta(d.Mean/(d.Phi-1), k+1, 1/d.Phi)
+}
+
+// commonShare is the share from which exceedances are too common for a count
+// distribution without an upper end; the quasi-binomial one takes over.
+const commonShare = 0.2
+
+// CountBelow is the probability of k and fewer exceedances among n when their
+// true share is p.
+func (d Dispersion) CountBelow(k, n, p float64) float64 {
+	if p >= 1 {
+		if k >= n {
+			return 1
+		}
+		return 0
+	}
+	phi := d.Phi(p)
+	if p < commonShare {
+		return NegativeBinomial{n * p, phi}.CDF(k)
+	}
+	if k >= n {
+		return 1
+	}
+	return 1 - mathext.RegIncBeta(k/phi+1, (n-k)/phi, p)
+}
+
+// CountAbove is the probability of k and more exceedances among n when their
+// true share is p.
+func (d Dispersion) CountAbove(k, n, p float64) float64 {
+	if k <= 0 {
+		return 1
+	}
+	phi := d.Phi(p)
+	if p < commonShare {
+		return 1 - NegativeBinomial{n * p, phi}.CDF(k-1)
+	}
+	if p >= 1 {
+		return 1
+	}
+	return mathext.RegIncBeta(k/phi, (n-k)/phi+1, p)
+}
+
+// Upper is the one-sided upper bound at confidence 1-alpha of the share of
+// exceedances after k among n: the largest share that would not show so few
+// with a probability <= alpha. The dispersion is taken at the share in
+// question and not at the observed one, which would give a lucky trial a small
+// dispersion and so a weight that it has not earned.
+func (d Dispersion) Upper(k, n, alpha float64) float64 {
+	if n <= 0 {
+		return 1
+	}
+	return boundary(k/n, 1, func(p float64) bool { return d.CountBelow(k, n, p) > alpha })
+}
+
+// Lower is the one-sided lower bound that belongs to Upper.
+func (d Dispersion) Lower(k, n, alpha float64) float64 {
+	if n <= 0 || k <= 0 {
+		return 0
+	}
+	return boundary(0, k/n, func(p float64) bool { return d.CountAbove(k, n, p) <= alpha })
+}
+
+// boundary bisects for the point of [low, high] up to which holds is true.
+func boundary(low, high float64, holds func(float64) bool) float64 {
+	for range 60 {
+		mid := (low + high) / 2
+		if holds(mid) {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return high
+}
+
+// QuantileRanks inverts the bounds of a share into an interval of the
+// q-quantile of n values: the 1-based ranks of its ends among the sorted
+// values, each at confidence 1-alpha. High is n+1 when even the largest value
+// is no upper bound, low is 0 when the smallest is no lower one.
+func (d Dispersion) QuantileRanks(n int, q, alpha float64) (low, high int) {
+	p := 1 - q
+	// Few values above x speak for the quantile being below x, many against.
+	high = firstRank(n, func(r int) bool { return d.CountBelow(float64(n-r), float64(n), p) <= alpha })
+	low = firstRank(n, func(r int) bool { return d.CountAbove(float64(n-r), float64(n), p) > alpha }) - 1
+	return low, high
+}
+
+// firstRank is the smallest rank in 1..n at which holds turns true, n+1 if it
+// never does.
+func firstRank(n int, holds func(int) bool) int {
+	low, high := 1, n+1
+	for low < high {
+		if mid := (low + high) / 2; holds(mid) {
+			high = mid
+		} else {
+			low = mid + 1
+		}
+	}
+	return low
+}
+
+// StudentT is the quantile of Student's t distribution with df degrees of
+// freedom.
+func StudentT(q, df float64) float64 {
+	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: df}.Quantile(q)
+}

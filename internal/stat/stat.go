@@ -1,0 +1,96 @@
+// Package stat holds the quantiles, intervals and count distributions that no
+// library gives in the form that latency trials need: exceedances of a limit
+// come in clumps, so every interval takes a dispersion.
+package stat
+
+import (
+	"cmp"
+	"math"
+)
+
+// Rank is the 1-based rank of the q-quantile of n sorted values under the
+// definition used throughout, the inverse of the empirical distribution: the
+// smallest value x such that at least a share q of the values is <= x (type 1
+// of Hyndman and Fan 1996). It is chosen over the interpolating definitions
+// because it agrees with counting: the quantile is <= a limit exactly if no
+// more than a share 1-q of the values is above the limit. Products such as
+// 0.07*100 that miss a whole number by rounding count as that number.
+func Rank(n int, q float64) int {
+	r := int(math.Ceil(q*float64(n) - rounding*float64(n)))
+	return min(max(r, 1), n)
+}
+
+// rounding is the relative slack for shares that are whole in decimal and not
+// in binary.
+const rounding = 1e-12
+
+// Quantile is the q-quantile of ascending values by the definition of Rank. It
+// panics when there is no value.
+func Quantile[T cmp.Ordered](sorted []T, q float64) T {
+	return sorted[Rank(len(sorted), q)-1]
+}
+
+// Above counts the ascending values that are greater than limit.
+func Above[T cmp.Ordered](sorted []T, limit T) int {
+	low, high := 0, len(sorted)
+	for low < high {
+		if mid := int(uint(low+high) >> 1); sorted[mid] > limit {
+			high = mid
+		} else {
+			low = mid + 1
+		}
+	}
+	return len(sorted) - low
+}
+
+// IndexOfDispersion is variance over mean of counts in equal windows: 1 for a
+// Poisson process, above it for bursts. It is NaN for fewer than two counts or
+// when all are zero.
+func IndexOfDispersion(counts []float64) float64 {
+	mean, variance := moments(counts)
+	return variance / mean
+}
+
+// moments returns the mean and the unbiased variance.
+func moments(x []float64) (mean, variance float64) {
+	for _, v := range x {
+		mean += v
+	}
+	mean /= float64(len(x))
+	for _, v := range x {
+		variance += (v - mean) * (v - mean)
+	}
+	return mean, variance / float64(len(x)-1)
+}
+
+// Monotone is the non-decreasing sequence nearest to y in weighted least
+// squares, by pooling adjacent violators (Ayer et al. 1955). Weights must be
+// positive; nil means equal ones.
+func Monotone(y, weights []float64) []float64 {
+	type block struct {
+		value, weight float64
+		n             int
+	}
+	var blocks []block
+	for i, v := range y {
+		w := 1.0
+		if weights != nil {
+			w = weights[i]
+		}
+		b := block{v, w, 1}
+		for len(blocks) > 0 && blocks[len(blocks)-1].value >= b.value {
+			last := blocks[len(blocks)-1]
+			blocks = blocks[:len(blocks)-1]
+			sum := last.weight + b.weight
+			b = block{(last.value*last.weight + b.value*b.weight) / sum, sum, last.n + b.n}
+		}
+		blocks = append(blocks, b)
+	}
+	out := make([]float64, 0, len(y))
+	for _, b := range blocks {
+		for range b.n {
+			out = append(out, b.value)
+		}
+	}
+	return out
+}

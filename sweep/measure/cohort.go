@@ -1,0 +1,160 @@
+package measure
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// cohort is the part of a trial that is measured: the requests due in the
+// window. Nothing is chosen by when it ended, which would drop the slow ones.
+type cohort struct {
+	trial *Trial
+	// from and to are the ends of the window, end that of the observation.
+	from, to, end time.Duration
+	// whole says that the requests are all there is and no sample of it: a
+	// trace replayed from its first row to its last.
+	whole bool
+	// records are those due in the window, in order of Due; all holds those of
+	// warm-up and cool-down too.
+	records, all []*Record
+}
+
+func newCohort(t *Trial, records []Record, end time.Duration) *cohort {
+	c := &cohort{trial: t, end: end, all: make([]*Record, 0, len(records))}
+	for i := range records {
+		if records[i].Due <= end {
+			c.all = append(c.all, &records[i])
+		}
+	}
+	slices.SortStableFunc(c.all, func(a, b *Record) int { return cmp.Compare(a.Due, b.Due) })
+	replayed := t.Workload != nil && t.Workload.Replayed()
+	if t.Closed() || replayed && t.Rate == 0 {
+		c.records = c.all
+		c.from, c.to = c.span()
+		c.whole = replayed
+		return c
+	}
+	c.from, c.to = t.Warmup, min(t.Warmup+t.Window, end)
+	if t.Window <= 0 {
+		c.to = end
+	}
+	c.to = max(c.to, c.from)
+	low, _ := slices.BinarySearchFunc(c.all, c.from, dueAt)
+	high, _ := slices.BinarySearchFunc(c.all, c.to, dueAt)
+	c.records = c.all[low:high]
+	c.whole = replayed && len(t.Workload.Replay) > 0 && len(c.records) >= len(t.Workload.Replay)
+	return c
+}
+
+func dueAt(r *Record, at time.Duration) int { return cmp.Compare(r.Due, at) }
+
+// span is the window of a trial without one: from the first intended time to
+// the last event.
+func (c *cohort) span() (from, to time.Duration) {
+	if len(c.all) == 0 {
+		return 0, 0
+	}
+	from = c.all[0].Due
+	to = from
+	for _, r := range c.all {
+		to = max(to, c.left(r))
+	}
+	return from, to
+}
+
+// length is the length of the window in seconds.
+func (c *cohort) length() float64 { return toSeconds(c.to - c.from) }
+
+// position is where in the window a request was due, in [0, 1).
+func (c *cohort) position(r *Record) float64 {
+	if c.to <= c.from {
+		return 0
+	}
+	return float64(r.Due-c.from) / float64(c.to-c.from)
+}
+
+// inWindow reports whether something happened, and in the window. Its end
+// belongs to it where it is the last event of the trial.
+func (c *cohort) inWindow(at time.Duration) bool {
+	return at >= c.from && (at < c.to || at == c.to && len(c.records) == len(c.all))
+}
+
+// left is when a request left the server: its last token, the time at which
+// the client gave up, or the end of the observation. Failures without a token
+// are taken to be immediate but for timeouts.
+func (c *cohort) left(r *Record) time.Duration {
+	at := r.Last
+	switch {
+	case r.Outcome == InFlight:
+		return c.end
+	case r.Outcome == Timeout:
+		at = c.end
+		if w := c.trial.Workload; w != nil && w.Timeout > 0 {
+			at = max(r.Sent, r.Due) + w.Timeout
+		}
+	case at < 0:
+		at = max(r.Due, r.Sent, r.First)
+	}
+	return min(at, c.end)
+}
+
+// inFlight is the mean number of requests in flight in equal blocks of the
+// window, from the records alone.
+func (c *cohort) inFlight(blocks int) []float64 {
+	mean := make([]float64, blocks)
+	width := float64(c.to-c.from) / float64(blocks)
+	if width <= 0 {
+		return mean
+	}
+	for _, r := range c.all {
+		start := float64(max(r.Due, c.from)-c.from) / width
+		stop := float64(min(c.left(r), c.to)-c.from) / width
+		for b := int(start); b < blocks && float64(b) < stop; b++ {
+			mean[b] += min(stop, float64(b+1)) - max(start, float64(b))
+		}
+	}
+	return mean
+}
+
+// failed reports whether a request ended otherwise than well.
+func (r *Record) failed() bool { return r.Outcome != OK && r.Outcome != InFlight }
+
+// value is a latency of a request that reached the event: a failed request has
+// none.
+func (r *Record) value(m Metric) (time.Duration, bool) {
+	switch {
+	case r.failed():
+		return 0, false
+	case m == TTFT:
+		return r.TTFT()
+	case m == TPOT:
+		return r.TPOT()
+	case m == E2E:
+		return r.E2E()
+	}
+	return 0, false
+}
+
+// decide says whether a bound on single requests is decided for a request by
+// the time end, and whether it is beyond the limit. A failed request is beyond
+// every limit. One that is in flight is beyond as soon as it is older than the
+// limit, whatever still comes, and undecided before.
+func (b Bound) decide(r *Record, end time.Duration) (known, beyond bool) {
+	if r.failed() {
+		return true, true
+	}
+	if v, ok := r.value(b.Metric); ok {
+		return true, v > b.Limit
+	}
+	if r.Outcome == OK {
+		return false, false
+	}
+	switch b.Metric {
+	case TTFT, E2E:
+		beyond = end-r.Due > b.Limit
+	case TPOT:
+		beyond = r.First >= 0 && r.Asked > 1 && end-r.First > b.Limit*time.Duration(r.Asked-1)
+	}
+	return beyond, beyond
+}

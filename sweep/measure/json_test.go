@@ -1,0 +1,137 @@
+package measure
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"planner/sweep/workload"
+)
+
+// sample is a small trial of a mix with every kind of ending.
+func sample() (Trial, Observation) {
+	chat, _ := workload.Class("chat")
+	code, _ := workload.Class("code")
+	chat.Weight, code.Weight = 3, 1
+	t := Trial{
+		Number: 7, Knobs: Knobs{MaxNumSeqs: 256, MaxNumBatchedTokens: 8192, GPUMemoryUtilization: 0.9, PrefixCaching: true, TensorParallel: 4, GPU: "H100 SXM"},
+		Workload: &workload.Workload{Class: "mix", Shapes: []workload.Shape{chat, code}, Turns: 1, Arrivals: workload.Poisson, Timeout: 30 * time.Minute, Seed: 3},
+		Rate:     20, Warmup: 10 * time.Second, Window: 100 * time.Second, Cooldown: 5 * time.Second, Seed: 11,
+		Objective: SLO{Bounds: []Bound{{TTFT, 0.99, 500 * time.Millisecond}, {TPOT, 0, 50 * time.Millisecond}, {ITL, 0.99, 80 * time.Millisecond}}, Errors: 0.001},
+		Why:       "near the posterior median",
+	}
+	o := Observation{
+		End: 115 * time.Second, Gaps: hdrhistogram.New(1, 3600e6, 3),
+		Server: Server{Kind: "simulated", Version: "0.11.0", KVBlocks: 9000, BlockTokens: 16, Preemptions: 0, HitRate: 0.25, PeakKV: 0.5, Time: &TimeShares{Weights: 0.5, Fixed: 0.5, Binding: "weights"}},
+	}
+	for i, q := range t.Schedule() {
+		r := Record{ID: q.ID, Class: q.Class, Due: q.Due, Sent: q.Due + 50*time.Microsecond, First: q.Due + time.Duration(60+i%40)*time.Millisecond,
+			Prompt: q.Prompt, Output: q.Output, Asked: q.Output, Outcome: OK}
+		r.Last = r.First + time.Duration(q.Output-1)*(20*time.Millisecond+time.Duration(i%7)*time.Microsecond)
+		switch {
+		case i == 400:
+			r.Outcome, r.First, r.Last, r.Output, r.Detail = HTTPStatus, Never, Never, 0, "503"
+		case r.Last > o.End:
+			r.Outcome, r.Last, r.Output = InFlight, Never, 1
+		}
+		_ = o.Gaps.RecordValues(20000, int64(q.Output))
+		o.Records = append(o.Records, r)
+	}
+	return t, o
+}
+
+func TestMeasurementRoundTrip(t *testing.T) {
+	trial, o := sample()
+	m := Reduce(trial, o)
+	line, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := json.Marshal(Reduce(trial, o)); !bytes.Equal(line, again) {
+		t.Error("the same trial gives other bytes")
+	}
+	back, err := ReadMeasurement(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back.Trial.Workload = trial.Workload
+	if !reflect.DeepEqual(m, back) {
+		t.Errorf("read back:\n%+v\nwant:\n%+v", back, m)
+	}
+	if rewritten, _ := json.Marshal(back); !bytes.Equal(line, rewritten) {
+		t.Errorf("written again:\n%s\nwant:\n%s", rewritten, line)
+	}
+}
+
+func TestMeasurementKeys(t *testing.T) {
+	trial, o := sample()
+	line, err := json.Marshal(Reduce(trial, o))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(line, &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range strings.Fields(`knobs workload rate_per_s concurrency achieved_per_s sent_per_s duration_s requests failed
+		failures ttft_ms tpot_ms itl_ms e2e_ms prompt_tokens_per_s output_tokens_per_s kv_blocks preemptions prefix_hit_rate
+		send_lag_ms verdict valid warnings engine seed counts goodput_per_s warm_up_s overloaded classes time_shares slo trial why`) {
+		if _, ok := got[key]; !ok {
+			t.Errorf("no key %q", key)
+		}
+	}
+	if got["concurrency"] != nil {
+		t.Errorf("an open loop has concurrency %v", got["concurrency"])
+	}
+	ttft := got["ttft_ms"].(map[string]any)
+	for _, key := range strings.Fields("mean p50 p90 p95 p99 p99.9 n p99_interval") {
+		if _, ok := ttft[key]; !ok {
+			t.Errorf("ttft_ms has no key %q", key)
+		}
+	}
+	if ttft["p99.9"] != nil {
+		t.Errorf("p99.9 of 2,000 requests is %v, want null", ttft["p99.9"])
+	}
+	if n := got["failures"].(map[string]any)["http_status"]; n != 1.0 {
+		t.Errorf("failures: %v", got["failures"])
+	}
+}
+
+func TestRejectedRoundTrip(t *testing.T) {
+	m := Measurement{Trial: Trial{Knobs: Knobs{TensorParallel: 2}}, Rejected: "does not fit"}
+	line, _ := json.Marshal(m)
+	back, err := ReadMeasurement(line)
+	if err != nil || !reflect.DeepEqual(m, back) {
+		t.Errorf("%s read as %+v, %v", line, back, err)
+	}
+}
+
+func FuzzReadMeasurement(f *testing.F) {
+	trial, o := sample()
+	line, _ := json.Marshal(Reduce(trial, o))
+	f.Add(line)
+	f.Add([]byte(`{"knobs":{},"rejected":"no"}`))
+	f.Add([]byte(`{"slo":{"ttft_ms":{"p99":1e300}},"verdict":{"state":"met"}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := ReadMeasurement(b)
+		if err != nil {
+			return
+		}
+		once, err := json.Marshal(m)
+		if err != nil {
+			t.Fatalf("cannot write what was read from %q: %v", b, err)
+		}
+		again, err := ReadMeasurement(once)
+		if err != nil {
+			t.Fatalf("cannot read %s: %v", once, err)
+		}
+		if twice, _ := json.Marshal(again); !bytes.Equal(once, twice) {
+			t.Fatalf("unstable:\n%s\n%s", once, twice)
+		}
+	})
+}

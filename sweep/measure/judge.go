@@ -1,0 +1,215 @@
+package measure
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"planner/internal/stat"
+)
+
+// errorsBound names the bound on failed requests among counts and verdicts.
+const errorsBound = "errors"
+
+// judged is what one bound says of a trial.
+type judged struct {
+	Count
+	bound   Bound
+	allowed float64
+	state   State
+	// slack is the distance of the statistic from its limit, as a share of it.
+	slack float64
+	// doubt says why the state is Unsure.
+	doubt string
+}
+
+// judge decides every bound of the objective, and the errors.
+func (c *cohort) judge(o *Observation) []judged {
+	var all []judged
+	slo := c.trial.Objective
+	for _, b := range slo.Bounds {
+		var j judged
+		switch {
+		case b.Metric == ITL && b.Quantile == 0:
+			j = c.judgeGapMean(b, o)
+		case b.Metric == ITL:
+			j = c.judgeGaps(b, o)
+		case b.Quantile == 0:
+			j = c.judgeMean(b)
+		default:
+			j = c.judgeShare(b)
+		}
+		j.bound = b
+		j.Bound = b.String()
+		all = append(all, j)
+	}
+	return append(all, c.judgeErrors(slo.Errors))
+}
+
+// judgeShare decides a bound on a quantile by counting: the quantile is not
+// above the limit exactly if no larger share than 1 - q of the requests is.
+func (c *cohort) judgeShare(b Bound) judged {
+	j := judged{allowed: b.Allowed(), Count: Count{Cluster: 1}}
+	var at []float64
+	var flags []bool
+	for _, r := range c.records {
+		if known, beyond := b.decide(r, c.end); known {
+			j.N++
+			if beyond {
+				j.K++
+			}
+			at, flags = append(at, c.position(r)), append(flags, beyond)
+		}
+	}
+	s := c.latency(b.Metric)
+	j.slack = s.slack(b)
+	if j.N == 0 {
+		return j.empty()
+	}
+	phi := 1.0
+	switch {
+	case c.whole:
+	case len(s.values) == 0:
+		phi = stat.Generic
+	default:
+		phi = s.dispersion(b.Quantile, stat.BatchDispersion(at, flags))
+	}
+	return j.share(phi, c.whole)
+}
+
+// empty is the judgement of a bound that no request could show anything of.
+func (j judged) empty() judged {
+	j.Low, j.High, j.Value, j.Phi = 0, 1, 0, 1
+	j.doubt = "no request shows it"
+	return j
+}
+
+// share decides the count at dispersion phi. Where the requests are all there
+// is, the plain share decides.
+func (j judged) share(phi float64, whole bool) judged {
+	n, k := float64(j.N)/j.Cluster, float64(j.K)/j.Cluster
+	j.Value, j.Phi = k/n, phi
+	if j.Value > j.allowed*(1+1e-9) {
+		j.slack = min(j.slack, max(1-j.Value/j.allowed, -1))
+	}
+	resolved := resolves(j.N, 1-j.allowed, whole)
+	if whole {
+		j.Low, j.High = j.Value, j.Value
+	} else {
+		d := stat.Dispersion{At: phi, Level: j.allowed, Gamma: 0.5}
+		j.Low, j.High = d.Lower(k, n, alpha), d.Upper(k, n, alpha)
+	}
+	switch {
+	case j.Low > j.allowed*(1+1e-9):
+		j.state = Missed
+	case j.High <= j.allowed*(1+1e-9) && resolved:
+		j.state = Met
+	case !resolved:
+		j.doubt = fmt.Sprintf("%d requests do not resolve it", j.N)
+	default:
+		j.doubt = fmt.Sprintf("%d of %d beyond the limit leave a share of %.2g to %.2g %% possible, %.4g %% allowed%s",
+			j.K, j.N, 100*j.Low, 100*j.High, 100*j.allowed, j.decidedBy(phi))
+	}
+	return j
+}
+
+// decidedBy says how many requests would decide if the share stayed as it is.
+func (j judged) decidedBy(phi float64) string {
+	d := stat.Dispersion{At: phi, Level: j.allowed}
+	n, k := float64(j.N)/j.Cluster, float64(j.K)/j.Cluster
+	decides := func(times float64) bool {
+		if k/n > j.allowed {
+			return d.CountAbove(k*times, n*times, j.allowed) <= alpha
+		}
+		return d.CountBelow(k*times, n*times, j.allowed) <= alpha
+	}
+	low, high := 1.0, 128.0
+	if !decides(high) {
+		return "; it is too near to the limit to be decided by any affordable number of requests"
+	}
+	for high/low > 1.02 {
+		if mid := math.Sqrt(low * high); decides(mid) {
+			high = mid
+		} else {
+			low = mid
+		}
+	}
+	return fmt.Sprintf("; about %.2g requests would decide", high*n)
+}
+
+// slack is how far the bounded statistic stays below its limit, as a share of
+// the limit, between 1 and -1; 0 when nothing is known.
+func (s *series) slack(b Bound) float64 {
+	if len(s.values) == 0 {
+		return 0
+	}
+	v := mean(s.values)
+	if b.Quantile > 0 {
+		v = stat.Quantile(s.sorted, b.Quantile)
+	}
+	return slackOf(v, b.Limit)
+}
+
+func slackOf(v, limit time.Duration) float64 {
+	return max(1-float64(v)/float64(limit), -1)
+}
+
+// judgeErrors decides the share of failed requests. Failures have causes and
+// are not clumps of one queue, so the plain binomial bounds hold. Without any
+// failure the errors are met as soon as one failure would have been within
+// the allowance: a proof would take three times as many requests, and a server
+// that fails under load shows it in every other bound as well. The count's High
+// says what is proven.
+func (c *cohort) judgeErrors(allowed float64) judged {
+	j := judged{allowed: allowed, slack: 1, Count: Count{Bound: errorsBound, Cluster: 1, Phi: 1, High: 1}}
+	for _, r := range c.records {
+		if r.Outcome != InFlight {
+			j.N++
+		}
+		if r.failed() {
+			j.K++
+		}
+	}
+	if j.N > 0 {
+		n, k := float64(j.N), float64(j.K)
+		j.Value = k / n
+		j.Low, j.High = stat.ShareLower(k, n, alpha), stat.ShareUpper(k, n, alpha)
+		if c.whole {
+			j.Low, j.High = j.Value, j.Value
+		}
+	}
+	if allowed < 0 {
+		j.state = Met
+		return j
+	}
+	switch {
+	case allowed > 0:
+		j.slack = max(1-j.Value/allowed, -1)
+	case j.K > 0:
+		j.slack = -1
+	}
+	switch {
+	case j.Low > allowed:
+		j.state = Missed
+	case j.N > 0 && (j.High <= allowed || j.K == 0 && (allowed == 0 || float64(j.N)*allowed >= 1-1e-9)):
+		j.state = Met
+	default:
+		j.doubt = fmt.Sprintf("%d of %d failed, %.4g %% allowed: %.2g to %.2g %% possible", j.K, j.N, 100*allowed, 100*j.Low, 100*j.High)
+	}
+	return j
+}
+
+// verdict joins the judgements: missed if one bound is, met if all are. The
+// binding one is the worst, and among equals the one with the least slack.
+func verdict(all []judged) *Verdict {
+	worst := 0
+	severity := map[State]int{Met: 0, Unsure: 1, Missed: 2}
+	for i, j := range all {
+		a, b := severity[j.state], severity[all[worst].state]
+		if a > b || a == b && j.slack < all[worst].slack {
+			worst = i
+		}
+	}
+	j := all[worst]
+	return &Verdict{State: j.state, Binding: j.Bound, Slack: j.slack}
+}

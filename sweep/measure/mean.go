@@ -1,0 +1,167 @@
+package measure
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"planner/internal/stat"
+)
+
+// Floors of a bound on a mean: below meanFloor values a batch estimate of its
+// spread is no estimate, and above censoredShare of requests without an end the
+// mean of the others is not the mean.
+const (
+	meanFloor     = 20
+	censoredShare = 0.01
+)
+
+// judgeMean decides a bound on a mean by an interval around it: Student's t with
+// the nine degrees of freedom of ten batches, widened by the blended dispersion.
+// Requests in flight count at their age. Failed requests have no latency; who
+// bounds the errors has said how many may fail, and the mean is then over the
+// rest. Without that, a mean over the survivors is never met.
+func (c *cohort) judgeMean(b Bound) judged {
+	j := judged{allowed: 1, Count: Count{Cluster: 1, Phi: 1, High: math.MaxFloat64}}
+	var at, values []float64
+	failed, censored := 0, 0
+	for _, r := range c.records {
+		v, ok := r.value(b.Metric)
+		switch {
+		case r.failed():
+			failed++
+			continue
+		case !ok && r.Outcome == OK:
+			continue
+		case !ok && b.Metric == TPOT:
+			censored++
+			continue
+		case !ok:
+			v = c.end - r.Due
+			censored++
+		}
+		j.N++
+		if v > b.Limit {
+			j.K++
+		}
+		at, values = append(at, c.position(r)), append(values, float64(v))
+	}
+	if j.N == 0 {
+		return j.empty()
+	}
+	if !c.whole {
+		j.Phi = stat.Blend(stat.Generic, stat.MeanDispersion(at, values))
+	}
+	j = j.around(values, b.Limit, c.whole)
+	switch {
+	case j.state == Missed:
+	case failed > 0 && c.trial.Objective.Errors < 0:
+		j.state, j.doubt = Unsure, fmt.Sprintf("%d failed requests have no latency", failed)
+	case float64(censored) > censoredShare*float64(j.N):
+		j.state, j.doubt = Unsure, fmt.Sprintf("%d requests had not ended", censored)
+	}
+	return j
+}
+
+// around decides a mean of values against limit, as a ratio to the limit.
+func (j judged) around(values []float64, limit time.Duration, whole bool) judged {
+	sum, squares := 0.0, 0.0
+	for _, v := range values {
+		sum += v / float64(limit)
+	}
+	n := float64(len(values))
+	j.Value = sum / n
+	for _, v := range values {
+		squares += (v/float64(limit) - j.Value) * (v/float64(limit) - j.Value)
+	}
+	half := 0.0
+	if !whole && n > 1 {
+		half = stat.StudentT(1-alpha, 9) * math.Sqrt(squares/(n-1)*j.Phi/n)
+	}
+	return j.ratio(half, whole || n >= meanFloor)
+}
+
+// ratio decides Value, a ratio to the limit, that is known within half.
+func (j judged) ratio(half float64, enough bool) judged {
+	j.Low, j.High = max(j.Value-half, 0), j.Value+half
+	j.slack = max(1-j.Value, -1)
+	switch {
+	case !enough:
+		j.doubt = fmt.Sprintf("%d requests are too few for a mean", j.N)
+	case j.Low > 1:
+		j.state = Missed
+	case j.High <= 1:
+		j.state = Met
+	default:
+		j.doubt = fmt.Sprintf("the mean of %d requests lies between %.3g and %.3g of the limit", j.N, j.Low, j.High)
+	}
+	return j
+}
+
+// judgeGaps decides a bound on a quantile of the inter-token times. They come
+// without their times, so a request counts as one observation however many
+// tokens it has, and clumps of requests are taken from the time per token. The
+// tokens that a failed request still owed are beyond the limit.
+func (c *cohort) judgeGaps(b Bound, o *Observation) judged {
+	j := judged{allowed: b.Allowed(), Count: Count{Cluster: 1}}
+	if o.Gaps == nil || o.Gaps.TotalCount() == 0 {
+		return j.empty()
+	}
+	requests := 0
+	for _, r := range c.records {
+		switch {
+		case r.failed():
+			owed := max(r.Asked-max(r.Output, 1), 1)
+			j.N += owed
+			j.K += owed
+			requests++
+		case r.First >= 0 && r.Output > 1:
+			requests++
+		}
+	}
+	j.N += int(o.Gaps.TotalCount())
+	j.K += gapsAbove(o.Gaps, b.Limit)
+	j.Cluster = max(float64(j.N)/float64(max(requests, 1)), 1)
+	q := time.Duration(o.Gaps.ValueAtQuantile(b.Quantile*100)) * time.Microsecond
+	j.slack = slackOf(q, b.Limit)
+	phi := 1.0
+	if !c.whole {
+		phi = stat.Generic
+		if s := c.latency(TPOT); len(s.values) > 0 {
+			phi = s.dispersion(b.Quantile, math.NaN())
+		}
+	}
+	return j.share(phi, c.whole)
+}
+
+// judgeGapMean decides a bound on the mean inter-token time, with the requests
+// as the observations.
+func (c *cohort) judgeGapMean(b Bound, o *Observation) judged {
+	j := judged{allowed: 1, Count: Count{Cluster: 1, Phi: 1}}
+	if o.Gaps == nil || o.Gaps.TotalCount() == 0 {
+		return j.empty()
+	}
+	requests, failed := 0, 0
+	for _, r := range c.records {
+		switch {
+		case r.failed():
+			failed++
+		case r.First >= 0 && r.Output > 1:
+			requests++
+		}
+	}
+	j.N, j.K = int(o.Gaps.TotalCount()), gapsAbove(o.Gaps, b.Limit)
+	j.Cluster = max(float64(j.N)/float64(max(requests, 1)), 1)
+	limit := float64(b.Limit / time.Microsecond)
+	j.Value = o.Gaps.Mean() / limit
+	half := 0.0
+	if !c.whole {
+		j.Phi = stat.Generic
+		half = stat.StudentT(1-alpha, 9) * o.Gaps.StdDev() / limit * math.Sqrt(j.Phi/float64(max(requests, 1)))
+	}
+	j = j.ratio(half, c.whole || requests >= meanFloor)
+	if j.state == Met && failed > 0 && c.trial.Objective.Errors < 0 {
+		j.state, j.doubt = Unsure, fmt.Sprintf("%d failed requests have no latency", failed)
+	}
+	return j
+}

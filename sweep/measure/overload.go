@@ -1,0 +1,114 @@
+package measure
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"planner/internal/stat"
+)
+
+// Looks at a running trial: the first one this far into the window, the next
+// ones this much later, or, in a long trial, a share of the window so far later.
+const (
+	firstLook = 10 * time.Second
+	lookEvery = 5 * time.Second
+	lookShare = 20
+)
+
+// NextLook is when a trial that is at now should be looked at again with
+// Hopeless, counted from its start.
+func (t *Trial) NextLook(now time.Duration) time.Duration {
+	into := now - t.Warmup
+	if into < firstLook {
+		return t.Warmup + firstLook
+	}
+	return now + max(lookEvery, into/lookShare)
+}
+
+// Hopeless says why a running open-loop trial need not go on: it clearly misses
+// its objective, or its backlog grows without end. It is empty while neither is
+// certain. records holds what is known at now, requests in flight included;
+// those due later are ignored. Ending a trial by it does not bias a search that
+// uses counts, as the likelihood does not know why the counting stopped.
+func Hopeless(t *Trial, records []Record, now time.Duration) string {
+	if t.Closed() || t.Rate <= 0 || now < t.Warmup+firstLook {
+		return ""
+	}
+	c := newCohort(t, records, now)
+	for _, b := range t.Objective.Bounds {
+		if reason := c.clearlyMissed(b); reason != "" {
+			return reason
+		}
+	}
+	if c.growing() {
+		return "overloaded: the backlog kept growing"
+	}
+	return ""
+}
+
+// clearlyMissed tests whether even the lower bound of the share beyond the
+// limit is above twice what is allowed. The dispersion is the generic one at
+// the share seen, as the question is asked again and again.
+func (c *cohort) clearlyMissed(b Bound) string {
+	if b.Metric == ITL || b.Quantile == 0 {
+		return ""
+	}
+	n, k := 0.0, 0.0
+	for _, r := range c.records {
+		if known, beyond := b.decide(r, c.end); known {
+			n++
+			if beyond {
+				k++
+			}
+		}
+	}
+	allowed := b.Allowed()
+	phi := stat.Dispersion{At: stat.Generic, Level: allowed, Gamma: 0.5}.Phi((k + 0.5) / (n + 1))
+	low := stat.ShareLower(k/phi, n/phi, alpha)
+	if low <= min(2*allowed, (1+allowed)/2) {
+		return ""
+	}
+	return fmt.Sprintf("%s is missed: %.0f of %.0f requests beyond the limit", b, k, n)
+}
+
+// Blocks and limits of the test for a growing backlog.
+const (
+	growthBlocks = 8
+	growthT      = 2.5
+	growthSigmas = 3
+)
+
+// growing tests whether the number in flight grew over the window: a slope over
+// eight blocks that is 2.5 times its standard error and a growth above three
+// times the root of the arrivals, which a stable queue's wandering stays below.
+// It is weak just above capacity, where a backlog grows like the root of time.
+func (c *cohort) growing() bool {
+	if c.trial.Closed() || c.trial.Rate <= 0 || c.to-c.from < firstLook {
+		return false
+	}
+	slope, t := trend(c.inFlight(growthBlocks))
+	return t > growthT && slope*growthBlocks > growthSigmas*math.Sqrt(float64(len(c.records)))
+}
+
+// trend is the least-squares slope of y over its index, and its t statistic.
+func trend(y []float64) (slope, t float64) {
+	n := float64(len(y))
+	middle, mean := (n-1)/2, 0.0
+	for _, v := range y {
+		mean += v / n
+	}
+	xx := 0.0
+	for i, v := range y {
+		d := float64(i) - middle
+		xx += d * d
+		slope += d * v
+	}
+	slope /= xx
+	rest := 0.0
+	for i, v := range y {
+		e := v - mean - slope*(float64(i)-middle)
+		rest += e * e
+	}
+	return slope, slope / max(math.Sqrt(rest/(n-2)/xx), math.SmallestNonzeroFloat64)
+}

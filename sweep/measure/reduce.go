@@ -1,0 +1,209 @@
+package measure
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Reduce turns what was seen of a trial into figures, counts and a verdict. The
+// requests measured are those due in the window, however late they end; in a
+// closed loop and for a trace on its own clock, all of them.
+func Reduce(t Trial, o Observation) Measurement {
+	end := o.End
+	if end <= 0 {
+		end = lastEvent(o.Records)
+	}
+	c := newCohort(&t, o.Records, end)
+	m := Measurement{
+		Trial: t, Duration: c.to - c.from, Tally: tally(c.records),
+		SendLag: c.sendLag().summary(), Server: o.Server, Aborted: o.Aborted,
+		Overloaded: c.growing(),
+	}
+	m.Latencies = c.latencies()
+	m.ITL = gaps(o.Gaps, c.whole)
+	m.Throughput = c.throughput()
+	m.Classes = c.classes(&o)
+	doubts := slices.Concat(o.Doubts, c.doubts(&m))
+	m.Valid = len(doubts) == 0
+	m.Warnings = doubts
+	if !t.Objective.Empty() {
+		m.settle(c.judge(&o))
+	}
+	m.Warnings = append(m.Warnings, m.remarks(c)...)
+	return m
+}
+
+// lastEvent is when the last thing happened that the records know of.
+func lastEvent(records []Record) time.Duration {
+	end := time.Duration(0)
+	for i := range records {
+		r := &records[i]
+		end = max(end, r.Due, r.Sent, r.First, r.Last)
+	}
+	return end + 1
+}
+
+// settle stores counts and verdict. Figures that cannot be trusted decide
+// nothing, for good or bad.
+func (m *Measurement) settle(all []judged) {
+	for _, j := range all {
+		m.Counts = append(m.Counts, j.Count)
+		if j.state == Unsure && j.doubt != "" {
+			m.Warnings = append(m.Warnings, fmt.Sprintf("%s is undecided: %s", j.Bound, j.doubt))
+		}
+		if j.Bound == errorsBound && j.state == Met && j.allowed > 0 && j.High > j.allowed {
+			m.Warnings = append(m.Warnings, fmt.Sprintf(
+				"errors: none of %d requests failed, which proves a share below %.2g %%, not below %.2g %%", j.N, 100*j.High, 100*j.allowed))
+		}
+	}
+	m.Verdict = verdict(all)
+	if !m.Valid {
+		m.Verdict.State = Unsure
+	}
+}
+
+// tally counts requests by outcome.
+func tally(records []*Record) Tally {
+	t := Tally{Requests: len(records), Failures: map[string]int{}}
+	for _, r := range records {
+		if r.failed() {
+			t.Failed++
+			t.Failures[r.Outcome.String()]++
+		}
+	}
+	return t
+}
+
+// latencies summarises what can be told from records: all but ITL.
+func (c *cohort) latencies() Latencies {
+	return Latencies{
+		TTFT: c.latency(TTFT).summary(), TPOT: c.latency(TPOT).summary(),
+		ITL: unresolved(), E2E: c.latency(E2E).summary(),
+	}
+}
+
+// throughput counts what went through in the window, whenever it was due.
+// Output tokens are spread evenly between first and last.
+func (c *cohort) throughput() Throughput {
+	var x Throughput
+	x.Goodput = -1
+	length := c.length()
+	if length <= 0 {
+		return x
+	}
+	for _, r := range c.all {
+		if r.Sent >= 0 && c.inWindow(r.Sent) {
+			x.Sent++
+		}
+		if r.Outcome == OK && c.inWindow(r.Last) {
+			x.Achieved++
+		}
+		if r.First >= 0 && c.inWindow(r.First) {
+			x.PromptTokens += float64(r.Prompt)
+		}
+		x.OutputTokens += c.emitted(r)
+	}
+	x.Sent /= length
+	x.Achieved /= length
+	x.PromptTokens /= length
+	x.OutputTokens /= length
+	if slo := c.trial.Objective; !slo.Empty() {
+		x.Goodput = 0
+		for _, r := range c.records {
+			if slo.good(r) {
+				x.Goodput++
+			}
+		}
+		x.Goodput /= length
+	}
+	return x
+}
+
+// emitted is the number of output tokens that a request got in the window.
+func (c *cohort) emitted(r *Record) float64 {
+	if r.First < 0 || r.Output == 0 {
+		return 0
+	}
+	tokens := 0.0
+	if c.inWindow(r.First) {
+		tokens = 1
+	}
+	last := r.Last
+	if last < 0 {
+		last = c.end
+	}
+	if last > r.First && r.Output > 1 {
+		low, high := max(r.First, c.from), min(last, c.to)
+		tokens += float64(r.Output-1) * float64(max(high-low, 0)) / float64(last-r.First)
+	}
+	return tokens
+}
+
+// good reports whether a request ended well within every bound that a single
+// request can meet: those on means and on tokens are not.
+func (s *SLO) good(r *Record) bool {
+	for _, b := range s.Bounds {
+		if v, ok := r.value(b.Metric); ok && b.Quantile > 0 && v > b.Limit {
+			return false
+		}
+	}
+	return r.Outcome == OK
+}
+
+// classes splits a mix by component; nil for a plain workload.
+func (c *cohort) classes(o *Observation) map[string]ClassSummary {
+	if c.trial.Workload == nil {
+		return nil
+	}
+	names := c.trial.Workload.Names()
+	if len(names) < 2 {
+		return nil
+	}
+	out := make(map[string]ClassSummary, len(names))
+	for i, name := range names {
+		part := *c
+		part.records = nil
+		for _, r := range c.records {
+			if r.Class == i {
+				part.records = append(part.records, r)
+			}
+		}
+		s := ClassSummary{Tally: tally(part.records), Latencies: part.latencies()}
+		if i < len(o.ClassGaps) {
+			s.ITL = gaps(o.ClassGaps[i], c.whole)
+		}
+		out[name] = s
+	}
+	return out
+}
+
+// remarks lists what is worth knowing beside doubts: quantiles that the sample
+// does not resolve, requests that are not in them, and overload.
+func (m *Measurement) remarks(c *cohort) []string {
+	var out []string
+	for metric := TTFT; metric <= E2E; metric++ {
+		s := m.Latency(metric)
+		for i, q := range s.quantiles() {
+			if *q == Unresolved && s.N > 0 {
+				out = append(out, fmt.Sprintf("%s.%s is not resolved by %d values", metric, summaryQuantiles[i].name, s.N))
+			}
+		}
+	}
+	open := 0
+	for _, r := range c.records {
+		if r.Outcome == InFlight {
+			open++
+		}
+	}
+	if open > 0 {
+		out = append(out, fmt.Sprintf("%d of %d requests were still in flight at the end", open, m.Requests))
+	}
+	if m.Failed > 0 {
+		out = append(out, fmt.Sprintf("latencies are over the requests that ended well; %d of %d failed and count as beyond every limit", m.Failed, m.Requests))
+	}
+	if m.Overloaded {
+		out = append(out, "overloaded: the backlog kept growing")
+	}
+	return out
+}

@@ -1,0 +1,166 @@
+package measure
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"planner/internal/stat"
+)
+
+// Confidence of each end of an interval, and of a verdict: 1 - alpha.
+const alpha = 0.05
+
+// beyondFloor is how many requests must be expected beyond a quantile for a
+// sample to resolve it: at the generic dispersion that leaves 0.3 independent
+// clumps, less than which no interval holds. A trace that is all there is needs
+// one.
+const beyondFloor = 12
+
+// series holds one latency of the requests that have it, in order of Due.
+type series struct {
+	at     []float64
+	values []time.Duration
+	sorted []time.Duration
+	whole  bool
+}
+
+func (c *cohort) series(value func(*Record) (time.Duration, bool)) *series {
+	s := &series{whole: c.whole}
+	for _, r := range c.records {
+		if v, ok := value(r); ok {
+			s.at = append(s.at, c.position(r))
+			s.values = append(s.values, v)
+		}
+	}
+	s.sorted = slices.Sorted(slices.Values(s.values))
+	return s
+}
+
+func (c *cohort) latency(m Metric) *series {
+	return c.series(func(r *Record) (time.Duration, bool) { return r.value(m) })
+}
+
+// resolves reports whether n values resolve a quantile.
+func resolves(n int, quantile float64, whole bool) bool {
+	floor := float64(beyondFloor)
+	if whole {
+		floor = 1
+	}
+	return float64(n)*(1-quantile) >= floor*(1-1e-9)
+}
+
+// summary describes the series.
+func (s *series) summary() Summary {
+	out := unresolved()
+	out.N = len(s.values)
+	if out.N == 0 {
+		return out
+	}
+	out.Mean = mean(s.values)
+	phi := math.NaN()
+	for i, d := range summaryQuantiles {
+		if !resolves(out.N, d.q, s.whole) {
+			continue
+		}
+		*out.quantiles()[i] = stat.Quantile(s.sorted, d.q)
+		if s.whole {
+			continue
+		}
+		if math.IsNaN(phi) || d.q <= ownLevel {
+			phi = s.dispersion(d.q, math.NaN())
+		}
+		out.Within[i] = s.interval(d.q, phi)
+	}
+	return out
+}
+
+// interval holds the ends of the quantile at dispersion phi.
+func (s *series) interval(q, phi float64) Interval {
+	low, high := stat.Dispersion{At: phi, Level: 1 - q}.QuantileRanks(len(s.sorted), q, alpha)
+	in := Interval{Unresolved, Unresolved}
+	if low >= 1 {
+		in.Low = s.sorted[low-1]
+	}
+	if high <= len(s.sorted) {
+		in.High = s.sorted[high-1]
+	}
+	return in
+}
+
+// ownLevel is the quantile of a trial's own latencies above which it is asked
+// how its exceedances clump, where the limit itself is too rarely exceeded to
+// tell; clumps above it are about half as large as those above a high limit.
+const (
+	ownLevel    = 0.90
+	ownSmallest = 0.5
+)
+
+// dispersion estimates how exceedances of a limit at the given quantile clump.
+// own is the estimate from the exceedances of the limit themselves, NaN where
+// there is none. Alone it is worthless exactly when it matters, as a trial that
+// saw no clump sees no dispersion. But the same queue that makes clumps above
+// the limit makes them above the trial's own p90, where exceedances are plenty
+// in every trial: in M/M/1 a clump above any high level has the same law
+// (Hooghiemstra and Meester). In simulated M/M/1, M/D/1 and M/M/8 queues at the
+// rate at which p99 is at its limit, that estimate from 2,000 to 45,000
+// requests is 0.5 to 0.9 of the long-run one, so twice of it stands in, blended
+// with the generic prior. A verdict of "met" at that rate, where it should come
+// in no more than 5 % of trials, came in 1 to 4 % (M/M/1), 3 to 4 % (M/D/1) and
+// 0 to 12 % (M/M/8; with the prior alone, 12 to 18 %). What it cannot see is a
+// fault that strikes rarely and has nothing to do with load, such as a stall of
+// the server once an hour; no trial shorter than that can.
+func (s *series) dispersion(q, own float64) float64 {
+	level := stat.Quantile(s.sorted, min(q, ownLevel))
+	beyond := make([]bool, len(s.values))
+	for i, v := range s.values {
+		beyond[i] = v > level
+	}
+	low := stat.BatchDispersion(s.at, beyond) / ownSmallest
+	if math.IsNaN(low) {
+		// No value above: nothing varies, so nothing queues.
+		low = 1
+	}
+	if own > low {
+		low = own
+	}
+	return stat.Blend(stat.Generic, low)
+}
+
+func mean(values []time.Duration) time.Duration {
+	sum := 0.0
+	for _, v := range values {
+		sum += float64(v)
+	}
+	return time.Duration(math.Round(sum / float64(len(values))))
+}
+
+// gaps summarises inter-token times in microseconds, exact to the histogram's
+// digits.
+func gaps(h *hdrhistogram.Histogram, whole bool) Summary {
+	out := unresolved()
+	if h == nil || h.TotalCount() == 0 {
+		return out
+	}
+	out.N = int(h.TotalCount())
+	out.Mean = time.Duration(math.Round(h.Mean() * float64(time.Microsecond)))
+	for i, d := range summaryQuantiles {
+		if resolves(out.N, d.q, whole) {
+			*out.quantiles()[i] = time.Duration(h.ValueAtQuantile(d.q*100)) * time.Microsecond
+		}
+	}
+	return out
+}
+
+// gapsAbove counts gaps longer than limit.
+func gapsAbove(h *hdrhistogram.Histogram, limit time.Duration) int {
+	n := int64(0)
+	for _, bar := range h.Distribution() {
+		if bar.From > int64(limit/time.Microsecond) {
+			n += bar.Count
+		}
+	}
+	return int(n)
+}

@@ -1,0 +1,122 @@
+package measure
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"planner/internal/stat"
+	"planner/sweep/workload"
+)
+
+// Limits of a valid trial.
+const (
+	// littleShare is how far the number in flight may be from rate x latency.
+	littleShare = 0.05
+	// sigmas is how improbable a figure must be to be held against a trial.
+	sigmas = 5
+	// lagP99 and lagMost bound the send lag, as shares of the tightest limit on
+	// a latency that contains it; leastLag is what no client can avoid.
+	lagP99   = 0.01
+	lagMost  = 0.2
+	leastLag = time.Millisecond
+)
+
+// doubts lists what makes the figures of a trial unfit to be believed.
+func (c *cohort) doubts(m *Measurement) []string {
+	var out []string
+	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	if len(c.records) == 0 {
+		add("no request was due in the window")
+		return out
+	}
+	if n := m.Failures[Dropped.String()]; n > 0 {
+		add("the client did not send %d of %d requests", n, m.Requests)
+	}
+	if n := c.unsent(); n > 0 {
+		add("the client had not sent %d requests that were due", n)
+	}
+	if doubt := c.lagDoubt(); doubt != "" {
+		add("%s", doubt)
+	}
+	if want, n := c.expected(), float64(len(c.records)); want > 0 && math.Abs(n-want) > sigmas*math.Sqrt(want) {
+		add("%d requests were due in the window, %.0f were asked for", len(c.records), want)
+	}
+	if inFlight, law, ok := c.littlesLaw(); !ok && !m.Overloaded && m.Aborted == "" {
+		add("not stationary: %.4g requests in flight, rate x mean latency is %.4g", inFlight, law)
+	}
+	return out
+}
+
+// unsent counts requests that should have left a second before the end and did
+// not.
+func (c *cohort) unsent() int {
+	n := 0
+	for _, r := range c.records {
+		if r.Outcome == InFlight && r.Sent < 0 && c.end-r.Due > time.Second {
+			n++
+		}
+	}
+	return n
+}
+
+// lagDoubt tells whether the client was late by an amount that matters.
+func (c *cohort) lagDoubt() string {
+	tightest := time.Duration(0)
+	for _, b := range c.trial.Objective.Bounds {
+		if (b.Metric == TTFT || b.Metric == E2E) && (tightest == 0 || b.Limit < tightest) {
+			tightest = b.Limit
+		}
+	}
+	s := c.sendLag()
+	if tightest == 0 || len(s.values) == 0 {
+		return ""
+	}
+	allowed := max(leastLag, time.Duration(lagP99*float64(tightest)))
+	if p99 := stat.Quantile(s.sorted, 0.99); p99 > allowed {
+		return fmt.Sprintf("the client was late: p99 of the send lag %v, %v allowed", p99, allowed)
+	}
+	allowed = max(leastLag, time.Duration(lagMost*float64(tightest)))
+	if most := s.sorted[len(s.sorted)-1]; most > allowed {
+		return fmt.Sprintf("the client was late: largest send lag %v, %v allowed", most, allowed)
+	}
+	return ""
+}
+
+// sendLag is how long after the intended time requests left; one that left
+// early was not late.
+func (c *cohort) sendLag() *series {
+	return c.series(func(r *Record) (time.Duration, bool) { return max(r.Sent-r.Due, 0), r.Sent >= 0 })
+}
+
+// expected is the mean number of requests due in the window, where their number
+// is Poisson; 0 elsewhere.
+func (c *cohort) expected() float64 {
+	w := c.trial.Workload
+	if w == nil || w.Arrivals != workload.Poisson || w.Turns > 1 || c.trial.Closed() {
+		return 0
+	}
+	return c.trial.Rate * c.length()
+}
+
+// littlesLaw compares the mean number in flight with the arrival rate times the
+// mean time in the server (Little 1961). The two differ by what crosses the ends
+// of the window: at random by the standard deviation of that, with a variance of
+// 2/3 rate E[S^3] for requests that come independently, and without bound where
+// load and server are not in balance. A trial without warm-up starts empty and
+// is not in balance by design; it is not held against it.
+func (c *cohort) littlesLaw() (inFlight, law float64, ok bool) {
+	if c.trial.Closed() || c.trial.Rate <= 0 || c.trial.Warmup <= 0 || c.to <= c.from {
+		return 0, 0, true
+	}
+	inFlight = c.inFlight(1)[0]
+	cubes := 0.0
+	for _, r := range c.records {
+		s := toSeconds(c.left(r) - r.Due)
+		law += s
+		cubes += s * s * s
+	}
+	noise := math.Sqrt(2.0/3*cubes) / c.length()
+	law /= c.length()
+	return inFlight, law, math.Abs(inFlight-law) <= max(littleShare*law, sigmas*noise)
+}
