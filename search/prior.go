@@ -15,4 +15,10 @@ type Prior struct {
 	// predicted dispersion of exceedance counts at the objective's share; 0
 	// takes the default of either.
 	Kappa, Phi float64
+	// Gamma is how the dispersion grows with the share p of exceedances:
+	// phi(p) = Phi (p/p0)^Gamma; 0 takes the default.
+	Gamma float64
+	// Binding names the bound that Rate, Kappa and Phi are about, as
+	// measure.Bound.String does; empty when that is not known.
+	Binding string
 }

@@ -1,0 +1,129 @@
+package virtual
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// A Server turns a schedule into what was seen of each request. speed scales
+// its capacity: 1.04 serves everything 4 % faster.
+type Server interface {
+	Serve(requests []workload.Request, speed float64, seed uint64) []measure.Record
+}
+
+// Random streams of the package, apart from those of a schedule.
+const (
+	streamService uint64 = 101 + iota
+	streamDrift
+)
+
+// Queue is a first-come, first-served queue with exponential or constant
+// service times, by Lindley's recursion.
+type Queue struct {
+	// Servers work side by side, each at Rate requests per second.
+	Servers int
+	Rate    float64
+	// Constant service times instead of exponential ones.
+	Constant bool
+	// Waiting makes the first token the start of the service instead of its end.
+	Waiting bool
+}
+
+// Serve runs the recursion. Service times belong to the index of a request, so
+// two rates meet the same ones.
+func (q Queue) Serve(requests []workload.Request, speed float64, seed uint64) []measure.Record {
+	rng := rand.New(rand.NewPCG(seed, streamService))
+	free := make([]float64, max(q.Servers, 1))
+	out := make([]measure.Record, len(requests))
+	for i := range requests {
+		service := 1 / (q.Rate * speed)
+		if !q.Constant {
+			service *= rng.ExpFloat64()
+		}
+		next := 0
+		for s := range free {
+			if free[s] < free[next] {
+				next = s
+			}
+		}
+		due := requests[i].Due.Seconds()
+		start := max(due, free[next])
+		free[next] = start + service
+		first := start + service
+		if q.Waiting {
+			first = start
+		}
+		out[i] = answered(&requests[i], seconds(first), seconds(start+service))
+	}
+	return out
+}
+
+func answered(r *workload.Request, first, last time.Duration) measure.Record {
+	return measure.Record{ID: r.ID, Class: r.Class, Due: r.Due, Sent: r.Due, First: first, Last: max(first, last),
+		Prompt: r.Prompt, Output: r.Output, Asked: r.Output, Outcome: measure.OK}
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// MaxRate is the largest rate at which no larger share than p of the requests
+// exceeds limit: sojourn times of M/M/1 (exponential with rate mu - lambda),
+// sojourn times of M/D/1 (Erlang's sum) and waiting times of M/M/c (Erlang C).
+func (q Queue) MaxRate(limit time.Duration, p float64) float64 {
+	low, high := 0.0, float64(max(q.Servers, 1))*q.Rate
+	for range 200 {
+		mid := (low + high) / 2
+		if q.exceeds(mid, limit.Seconds()) > p {
+			high = mid
+		} else {
+			low = mid
+		}
+	}
+	return low
+}
+
+func (q Queue) exceeds(rate, limit float64) float64 {
+	switch {
+	case q.Constant && q.Servers <= 1:
+		return exceedsMD1(rate, q.Rate, limit-1/q.Rate)
+	case q.Waiting:
+		return erlangC(q.Servers, rate/q.Rate) * math.Exp(-(float64(q.Servers)*q.Rate-rate)*limit)
+	}
+	return math.Exp(-(q.Rate - rate) * limit)
+}
+
+// exceedsMD1 is the probability of waiting longer than w (Erlang 1909):
+// P(W <= w) = (1-rho) sum_k (lambda(kD-w))^k/k! exp(-lambda(kD-w)), kD <= w.
+func exceedsMD1(rate, service, w float64) float64 {
+	d := 1 / service
+	if w < 0 {
+		return 1
+	}
+	sum := 0.0
+	for k := 0; float64(k)*d <= w; k++ {
+		x := rate * (float64(k)*d - w)
+		lg, _ := math.Lgamma(float64(k) + 1)
+		term := math.Exp(float64(k)*math.Log(max(math.Abs(x), math.SmallestNonzeroFloat64)) - lg - x)
+		if k == 0 {
+			term = math.Exp(-x)
+		}
+		if k%2 == 1 {
+			term = -term
+		}
+		sum += term
+	}
+	return 1 - (1-rate*d)*sum
+}
+
+// erlangC is the probability of having to wait with offered load a.
+func erlangC(servers int, a float64) float64 {
+	b := 1.0
+	for k := 1; k <= servers; k++ {
+		b = a * b / (float64(k) + a*b)
+	}
+	rho := a / float64(servers)
+	return b / (1 - rho*(1-b))
+}

@@ -1,0 +1,147 @@
+package search
+
+import (
+	"math"
+
+	"planner/internal/stat"
+	"planner/sweep/measure"
+)
+
+// What is assumed of a bound before anything is seen of it. The dispersion is
+// that of an M/M/1 queue at utilisation 0.73, in the middle of five queues and
+// batching engines (25 to 83); the steepness likewise. Both are stated for one
+// request in a hundred allowed beyond the limit and carried to other shares by
+// the law of the exponential tail, see generic.
+const (
+	genericPhi    = 40.0
+	genericGamma  = 0.5
+	genericKappa  = 15.0
+	genericShare  = 0.01
+	phiSpread     = 1.0
+	phiSimSpread  = 0.5
+	kappaSpread   = 0.6
+	kappaSimTight = 0.3
+	rateSpread    = 0.3
+	// meanKappa is the elasticity of a mean latency at its limit: that of an
+	// M/M/1 queue at utilisation 0.8, rho/(1-rho).
+	meanKappa = 4.0
+)
+
+// assumed is what is believed of one bound before its first trial. The share
+// of exceedances follows
+//
+//	logit p(rate) = logit p0 + kappa (rate/max - 1)
+//
+// where max is the largest rate that meets the bound: for M/M/1 ln p is linear
+// in the rate, and heavy traffic gives the same form with other constants. A
+// bound on a mean follows ln(mean/limit) = kappa (rate/max - 1).
+type assumed struct {
+	name string
+	mean bool
+	// share is the allowed share of exceedances p0; 0 for a mean.
+	share float64
+	// offset is the value of the curve at max: logit p0, or 0 for a mean.
+	offset float64
+	kappa  lognormal
+	phi    lognormal
+	gamma  float64
+	// max is the prior of the largest rate; median 0 means flat.
+	max lognormal
+	// reach is the prior probability that the bound limits the rate at all
+	// within the range that is searched.
+	reach float64
+}
+
+// lognormal is a positive quantity known up to a factor.
+type lognormal struct{ median, sd float64 }
+
+// assume lists the bounds of an objective with what is believed of each; the
+// share of failed requests comes last where it is bounded, as in
+// measure.Measurement.Counts.
+func assume(slo measure.SLO, prior Prior) []assumed {
+	bounds := make([]assumed, 0, len(slo.Bounds)+1)
+	for _, b := range slo.Bounds {
+		a := generic(b.String(), b.Allowed())
+		if len(slo.Bounds) > 1 {
+			a.reach = 0.5
+		}
+		a.max.median = prior.Rate
+		if prior.Spread > 0 {
+			a.max.sd = prior.Spread
+		}
+		if prior.Binding == a.name || (prior.Binding == "" && !a.mean) {
+			a.informed(prior)
+		}
+		if prior.Binding == a.name {
+			a.reach = 0.9
+		}
+		bounds = append(bounds, a)
+	}
+	if slo.Errors >= 0 {
+		// Servers refuse or drop requests when they are far beyond saturation,
+		// where a latency bound is long missed.
+		a := generic("errors", max(slo.Errors, 1e-6))
+		a.max.median = prior.Rate
+		a.reach = 0.05
+		bounds = append(bounds, a)
+	}
+	return bounds
+}
+
+// generic is what is believed of a bound without a simulator. If the latency
+// above its floor is exponential with a mean that grows as 1/(saturation -
+// rate), then d logit p / d ln rate at the limit is ln(1/p0)/(1-p0) times a
+// factor of the utilisation alone.
+func generic(name string, share float64) assumed {
+	a := assumed{
+		name: name, share: share, gamma: genericGamma, reach: 1,
+		kappa: lognormal{meanKappa, kappaSpread}, phi: lognormal{genericPhi, phiSpread},
+		max: lognormal{0, rateSpread},
+	}
+	if share == 0 {
+		a.mean = true
+		return a
+	}
+	steep := func(p float64) float64 { return -math.Log(p) / (1 - p) }
+	a.offset = logit(share)
+	a.kappa.median = genericKappa * steep(share) / steep(genericShare)
+	a.phi.median = genericPhi * math.Pow(share/genericShare, genericGamma)
+	return a
+}
+
+// informed takes over what the prior knows of the bound.
+func (a *assumed) informed(prior Prior) {
+	if prior.Kappa > 0 {
+		a.kappa = lognormal{prior.Kappa, kappaSimTight}
+	}
+	if prior.Phi > 0 {
+		a.phi = lognormal{prior.Phi, phiSimSpread}
+	}
+	if prior.Gamma > 0 {
+		a.gamma = prior.Gamma
+	}
+}
+
+// dispersion is the variance of a count over its mean as a function of the
+// share. Phi is stated against n p (1-p); the factor 1-p is taken at the limit
+// and not at p, so that counts near n, far in overload, weigh little.
+func (a *assumed) dispersion(phi float64) stat.Dispersion {
+	return stat.Dispersion{At: phi * (1 - a.share), Level: a.share, Gamma: a.gamma}
+}
+
+// logPrior is the log density of u = ln max, up to a constant; 0 where nothing
+// is known. Student's t with two degrees of freedom instead of a normal: a
+// simulator that is wrong by 2x must be outvoted by a few trials, and under a
+// normal prior of spread 0.3 it would still pull the answer by half a standard
+// error after them.
+func (a *assumed) logPrior(u float64) float64 {
+	if a.max.median == 0 {
+		return 0
+	}
+	t := (u - math.Log(a.max.median)) / a.max.sd
+	return -1.5 * math.Log1p(t*t/2)
+}
+
+func logit(p float64) float64 { return math.Log(p) - math.Log1p(-p) }
+
+func logistic(z float64) float64 { return 1 / (1 + math.Exp(-z)) }

@@ -1,0 +1,117 @@
+package search
+
+import (
+	"math"
+
+	"planner/internal/stat"
+	"planner/sweep/measure"
+)
+
+// The likelihood of one trial depends on the parameters only through the curve
+// z at the trial's rate and through the dispersion. It is tabulated over both
+// once, so that a posterior of 14,000 points costs interpolations instead of
+// gamma functions.
+const (
+	phiNodes = 5
+	zLow     = -16.0
+	zHigh    = 6.0
+	zStep    = 1.0 / 16
+	zNodes   = int((zHigh-zLow)/zStep) + 1
+)
+
+// phiOffsets are the nodes of the dispersion in standard deviations of its log.
+var phiOffsets = [phiNodes]float64{-2, -1, 0, 1, 2}
+
+// evidence is what one trial says of one bound.
+type evidence struct {
+	rate float64
+	// n and k are in units of requests.
+	n, k float64
+	// value is mean/limit of a bound on a mean.
+	value float64
+	// overloaded marks a trial whose backlog kept growing.
+	overloaded bool
+	// table holds log likelihoods, phiNodes for each node of z.
+	table []float64
+}
+
+// falseOverload is the probability that a trial at a rate that meets the
+// objective is marked overloaded all the same.
+const falseOverload = 0.01
+
+// observe turns what a trial counted for a bound into evidence. A trial in
+// which nothing of the bound was decided has no table, but keeps its rate.
+func (a *assumed) observe(m *measure.Measurement, c measure.Count) evidence {
+	unit := max(c.Cluster, 1)
+	e := evidence{rate: m.Trial.Rate, n: float64(c.N) / unit, k: float64(c.K) / unit, value: c.Value,
+		overloaded: m.Overloaded && a.name != "errors"}
+	if a.mean {
+		e.k = 0
+	}
+	if c.N == 0 || (a.mean && !(c.Value > 0)) {
+		e.n, e.k = 0, 0
+		return e
+	}
+	e.table = make([]float64, zNodes*phiNodes)
+	for j, offset := range phiOffsets {
+		phi := a.phi.median * math.Exp(a.phi.sd*offset)
+		for i := range zNodes {
+			e.table[i*phiNodes+j] = a.logLikelihood(&e, zLow+float64(i)*zStep, phi)
+		}
+	}
+	return e
+}
+
+// logLikelihood is that of a trial when the curve at its rate has the value z.
+func (a *assumed) logLikelihood(e *evidence, z, phi float64) float64 {
+	if a.mean {
+		return a.logMean(e, z, phi)
+	}
+	p := logistic(z)
+	d := a.dispersion(phi)
+	// The floor keeps a count that is nearly free of clumps from claiming to be
+	// more regular than any queue is.
+	return stat.NegativeBinomial{Mean: e.n * p, Phi: max(d.Phi(p), 1.05)}.LogProb(e.k)
+}
+
+// logMean is the likelihood of an observed mean: ln(mean/limit) is normal
+// around z. Its variance is phi/n, as for exponential latencies whose
+// fluctuations are as clumped as exceedances are, and grows with the distance
+// from the limit, since no single curve describes an idle and a saturated
+// server.
+func (a *assumed) logMean(e *evidence, z, phi float64) float64 {
+	const misfit, least = 0.25, 0.02
+	v := phi/e.n + least*least + misfit*misfit*z*z
+	d := math.Log(e.value) - z
+	return -d*d/(2*v) - math.Log(v)/2
+}
+
+// at adds the table's log likelihoods at z to sum, one a
+// dispersion. Below the table, where a share is 1e-7, an exceedance costs its
+// log share; above it the share is 1.
+func (e *evidence) at(z float64, sum *[phiNodes]float64) {
+	if e.table == nil {
+		return
+	}
+	if z >= zHigh {
+		row := e.table[(zNodes-1)*phiNodes:]
+		for j := range sum {
+			sum[j] += row[j]
+		}
+		return
+	}
+	if z < zLow {
+		below := e.k * (z - zLow)
+		for j := range sum {
+			sum[j] += e.table[j] + below
+		}
+		return
+	}
+	x := (z - zLow) / zStep
+	i := min(int(x), zNodes-2)
+	f := x - float64(i)
+	row := e.table[i*phiNodes : (i+2)*phiNodes]
+	for j := range sum {
+		sum[j] += row[j] + f*(row[phiNodes+j]-row[j])
+	}
+}

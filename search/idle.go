@@ -1,0 +1,175 @@
+package search
+
+import (
+	"fmt"
+	"time"
+
+	"planner/internal/stat"
+	"planner/sweep/measure"
+)
+
+const (
+	// probeRequests, one after another, give the latency of an idle engine well
+	// enough to set the scale of a search.
+	probeRequests = 10
+	// lone is the load, in requests that are in the engine at a time, below
+	// which requests hardly ever meet.
+	lone = 0.02
+	// crowd is the load at which a search without any knowledge starts: above
+	// what a server of one request at a time carries, far below what a batching
+	// engine does.
+	crowd = 4.0
+	// probeShare is the share of the budget that may go into naming the smallest
+	// feasible limit of an objective that cannot be met.
+	probeShare = 0.25
+)
+
+// idleProbe sends requests one at a time: the latency of an idle engine bounds
+// every limit from below, and its inverse is the only scale of rates that is
+// known before anything else is.
+type idleProbe struct {
+	done bool
+	// service is the mean time of one request alone.
+	service time.Duration
+	// broken is the index of the bound that an idle engine misses; -1 if none.
+	broken int
+	// resolved says that the idle value of the broken bound was measured as well
+	// as it can be.
+	resolved bool
+	floor    Floor
+}
+
+// Floor is the latency of an idle engine against a limit that it cannot meet:
+// no smaller limit is feasible at any rate.
+type Floor struct {
+	// Bound names the bound, Stat the statistic that Value is: the bound's own,
+	// or a lower quantile where the probe was too short for it.
+	Bound, Stat  string
+	Value, Limit time.Duration
+}
+
+// wanted proposes the probe where it is the next thing to find out.
+func (p *idleProbe) wanted(s *MaxRate) (*measure.Trial, bool) {
+	requests := 0
+	switch _, _, _, allMissed := s.extremes(); {
+	case s.end.outcome != Searching:
+	case !p.done && s.cfg.Prior.Rate <= 0:
+		requests = probeRequests
+	case !p.done && allMissed && len(s.valid()) >= 2:
+		requests = probeRequests
+	case p.done && p.broken >= 0 && !p.resolved:
+		requests = p.enough(s)
+	}
+	if requests == 0 {
+		return nil, false
+	}
+	why := "one request at a time: the latency of an idle engine"
+	if p.done {
+		why = "one request at a time: the smallest limit that an idle engine meets"
+	}
+	return s.trial(measure.Trial{Concurrency: 1, Requests: requests, Why: why}), true
+}
+
+// enough is how many more requests name the idle value of the broken bound; 0
+// when what was seen must do.
+func (p *idleProbe) enough(s *MaxRate) int {
+	n := int(s.leastRequests())
+	if s.cfg.Budget > 0 {
+		left := probeShare * float64(s.cfg.Budget-s.spent)
+		n = min(n, int(left/float64(max(p.service, 1))))
+	}
+	if n <= probeRequests {
+		return 0
+	}
+	return n
+}
+
+// observe takes the measurement of a probe.
+func (p *idleProbe) observe(s *MaxRate, m *measure.Measurement) {
+	p.resolved = p.done
+	p.done, p.broken = true, -1
+	p.service = m.E2E.Mean
+	if p.service <= 0 && m.Requests > 0 {
+		p.service = m.Duration / time.Duration(m.Requests)
+	}
+	for j := range s.bounds {
+		for _, c := range m.Counts {
+			if c.Bound == s.bounds[j].name && p.broken < 0 && s.bounds[j].hopeless(c) {
+				p.broken = j
+			}
+		}
+	}
+	if p.broken < 0 {
+		return
+	}
+	p.floor = floorOf(s, p.broken, m)
+	if p.resolved || p.enough(s) == 0 {
+		s.end = ending{Infeasible, p.floor.reason()}
+	}
+}
+
+// hopeless reports whether requests that are alone in the engine miss a bound,
+// with 99 % confidence. Lone requests are independent.
+func (a *assumed) hopeless(c measure.Count) bool {
+	if a.mean {
+		return c.N >= probeRequests/2 && c.Value > 1.02
+	}
+	unit := max(c.Cluster, 1)
+	return stat.ShareLower(float64(c.K)/unit, float64(c.N)/unit, 0.01) > a.share
+}
+
+// floorOf reads the idle value of a bound off the probe.
+func floorOf(s *MaxRate, j int, m *measure.Measurement) Floor {
+	f := Floor{Bound: s.bounds[j].name}
+	if j >= len(s.cfg.SLO.Bounds) {
+		return f
+	}
+	b := s.cfg.SLO.Bounds[j]
+	f.Limit = b.Limit
+	sum := summary(m, b.Metric)
+	stats := []struct {
+		q     float64
+		name  string
+		value time.Duration
+	}{{0.999, "p99.9", sum.P999}, {0.99, "p99", sum.P99}, {0.95, "p95", sum.P95}, {0.90, "p90", sum.P90}, {0.50, "p50", sum.P50}, {0, "mean", sum.Mean}}
+	for _, v := range stats {
+		if v.q <= b.Quantile && v.value > 0 {
+			f.Stat, f.Value = v.name, v.value
+			break
+		}
+	}
+	return f
+}
+
+func summary(m *measure.Measurement, metric measure.Metric) measure.Summary {
+	switch metric {
+	case measure.TTFT:
+		return m.TTFT
+	case measure.TPOT:
+		return m.TPOT
+	case measure.ITL:
+		return m.ITL
+	}
+	return m.E2E
+}
+
+func (f Floor) reason() string {
+	if f.Value == 0 {
+		return fmt.Sprintf("an idle engine misses %s", f.Bound)
+	}
+	return fmt.Sprintf("%s of an idle engine: the %s is %v, the limit %v; no rate meets a limit below that",
+		f.Bound, f.Stat, f.Value.Round(10*time.Microsecond), f.Limit)
+}
+
+// start is the first rate of a search without a prediction.
+func (p *idleProbe) start() float64 {
+	if p.service <= 0 {
+		return 1
+	}
+	return crowd / p.service.Seconds()
+}
+
+// loneRate reports whether a rate is so low that requests hardly ever meet.
+func (p *idleProbe) loneRate(rate float64) bool {
+	return p.done && rate*p.service.Seconds() < lone
+}

@@ -1,0 +1,225 @@
+package search
+
+import (
+	"math"
+	"time"
+
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// MaxRateConfig says what is searched and how well the answer must be known.
+type MaxRateConfig struct {
+	// Prior holds the knobs of the configuration and what is known of it.
+	Prior    Prior
+	Workload *workload.Workload
+	// SLO is the objective; it must have a bound.
+	SLO measure.SLO
+	// Seed drives the seeds of the trials.
+	Seed uint64
+	// Precision is the half-width of the interval, relative to the rate, at which
+	// the search ends; 0 means 0.10. Confidence is that of the interval; 0 means
+	// 0.90.
+	Precision, Confidence float64
+	// Budget is the engine time of all trials, warm-up included; 0 means no
+	// limit. Overhead is what a trial costs besides its load.
+	Budget, Overhead time.Duration
+	// Limit is the largest rate that is tried, in requests per second; 0 means
+	// a million.
+	Limit float64
+	// Warmup and Window fix these of every trial; 0 leaves them to the search.
+	Warmup, Window time.Duration
+	// MinRequests is the least number of requests of a trial that measures;
+	// 0 means what the quantiles of the objective need.
+	MinRequests int
+}
+
+func (c MaxRateConfig) withDefaults() MaxRateConfig {
+	if c.Precision <= 0 {
+		c.Precision = 0.10
+	}
+	if c.Confidence <= 0 {
+		c.Confidence = 0.90
+	}
+	if c.Limit <= 0 {
+		c.Limit = 1e6
+	}
+	return c
+}
+
+// maxTrials ends a search that no stopping rule ends.
+const maxTrials = 60
+
+// MaxRate searches the largest rate at which one configuration meets an
+// objective. It is told of one measurement after another and proposes the next
+// trial: all trials are pooled through one steep, monotone curve of the share of
+// exceedances for each bound, with a likelihood that knows that exceedances
+// come in clumps. It is a pure function of what it was told: a replayed search
+// proposes the same trials, bit for bit.
+type MaxRate struct {
+	cfg    MaxRateConfig
+	bounds []assumed
+	// seen holds the evidence on each bound, posteriors what follows from it.
+	seen       [][]evidence
+	posteriors []*posterior
+	tried      []attempt
+	// pending is the trial that was proposed last; nil once it was observed.
+	pending *measure.Trial
+	// proposed counts trials for their seeds, spent is the engine time so far.
+	proposed int
+	spent    time.Duration
+	// latency is the time that a request takes from end to end in the worst
+	// case, as far as it is known.
+	latency time.Duration
+	idle    idleProbe
+	guard   guard
+	end     ending
+}
+
+// attempt is one trial under load, judged by its raw counts.
+type attempt struct {
+	rate     float64
+	requests int
+	met      bool
+	valid    bool
+	// coarse marks a short trial that looks for the right order of magnitude.
+	coarse bool
+}
+
+// ending says how a search came to its end; the zero value is a search that
+// goes on.
+type ending struct {
+	outcome Outcome
+	reason  string
+}
+
+// NewMaxRate starts a search.
+func NewMaxRate(cfg MaxRateConfig) *MaxRate {
+	if cfg.SLO.Empty() {
+		panic("search: maximum rate under an objective without bounds")
+	}
+	s := &MaxRate{cfg: cfg.withDefaults()}
+	s.bounds = assume(s.cfg.SLO, s.cfg.Prior)
+	s.seen = make([][]evidence, len(s.bounds))
+	return s
+}
+
+// Next proposes the next trial; none when the search has ended. Until the trial
+// was observed, Next proposes it again.
+func (s *MaxRate) Next() []measure.Trial {
+	s.ask()
+	if s.pending == nil {
+		return nil
+	}
+	return []measure.Trial{*s.pending}
+}
+
+func (s *MaxRate) ask() {
+	if s.pending == nil && s.end.outcome == Searching {
+		s.pending = s.propose()
+	}
+}
+
+// Observe takes the measurement of a trial. A measurement of another trial than
+// the proposed one, with the same knobs and objective, counts as well.
+func (s *MaxRate) Observe(m measure.Measurement) {
+	s.ask()
+	if p := s.pending; p != nil && p.Seed == m.Trial.Seed && p.Rate == m.Trial.Rate && p.Concurrency == m.Trial.Concurrency {
+		s.pending = nil
+	}
+	if m.Rejected != "" {
+		s.pending = nil
+		s.end = ending{Infeasible, m.Rejected}
+		return
+	}
+	s.spent += cost(&m) + s.cfg.Overhead
+	if m.Trial.Closed() {
+		s.idle.observe(s, &m)
+		s.latency = max(s.latency, longest(&m))
+		return
+	}
+	s.learn(&m)
+	// A queue that outgrew its limit says nothing of how long requests take
+	// where the limit is met.
+	if t := s.tried[len(s.tried)-1]; t.met && t.valid {
+		s.latency = longest(&m)
+	}
+}
+
+// learn adds a trial under load to what is known.
+func (s *MaxRate) learn(m *measure.Measurement) {
+	t := attempt{rate: m.Trial.Rate, requests: m.Requests, met: !m.Overloaded, valid: m.Valid,
+		coarse: m.Trial.Window < s.sized(m.Trial.Rate, false).window/2}
+	if !m.Valid {
+		s.tried = append(s.tried, t)
+		return
+	}
+	for j := range s.bounds {
+		b := &s.bounds[j]
+		count := measure.Count{Bound: b.name}
+		for _, c := range m.Counts {
+			if c.Bound == b.name {
+				count = c
+			}
+		}
+		t.met = t.met && !b.missed(count)
+		s.seen[j] = append(s.seen[j], b.observe(m, count))
+	}
+	s.tried = append(s.tried, t)
+	s.posteriors = make([]*posterior, len(s.bounds))
+	for j := range s.bounds {
+		s.posteriors[j] = s.bounds[j].infer(s.seen[j])
+	}
+}
+
+// missed reports whether a count by itself is beyond what is allowed.
+func (a *assumed) missed(c measure.Count) bool {
+	if a.mean {
+		return c.N > 0 && c.Value > 1
+	}
+	return float64(c.K) > float64(c.N)*a.share
+}
+
+// cost is the engine time of a trial.
+func cost(m *measure.Measurement) time.Duration {
+	t := m.Trial.Warmup + m.Duration
+	if m.Aborted == "" {
+		t += m.Trial.Cooldown
+	}
+	return t
+}
+
+// longest is how long the slowest requests of a trial took from end to end: the
+// highest quantile that the sample resolves.
+func longest(m *measure.Measurement) time.Duration {
+	e := m.E2E
+	for _, q := range []time.Duration{e.P99, e.P95, e.P90} {
+		if q > 0 {
+			return q
+		}
+	}
+	return max(2*e.Mean, 0)
+}
+
+// valid lists the trials that count.
+func (s *MaxRate) valid() []attempt {
+	out := make([]attempt, 0, len(s.tried))
+	for _, t := range s.tried {
+		if t.valid {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// extremes gives the smallest and the largest rate tried, and whether every
+// trial met, or every trial missed, the objective by its raw counts.
+func (s *MaxRate) extremes() (low, high float64, allMet, allMissed bool) {
+	low, high, allMet, allMissed = math.Inf(1), 0, true, true
+	for _, t := range s.valid() {
+		low, high = min(low, t.rate), max(high, t.rate)
+		allMet = allMet && t.met
+		allMissed = allMissed && !t.met
+	}
+	return low, high, allMet, allMissed
+}

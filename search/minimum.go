@@ -1,0 +1,77 @@
+package search
+
+import "math"
+
+// minimum is the posterior of the largest rate that meets every bound: of the
+// least among the bounds' own. The bounds are taken as independent; they are
+// positively related, which makes the minimum slightly too low.
+type minimum struct{ parts []*posterior }
+
+// survival is the probability that every bound is met at the rate exp(u).
+func (m minimum) survival(u float64) float64 {
+	s := 1.0
+	for _, p := range m.parts {
+		s *= p.survival(u)
+	}
+	return s
+}
+
+// quantile is the q-quantile of the largest rate, in requests per second. It is
+// the end of the grid when no bound limits the rate with probability q.
+func (m minimum) quantile(q float64) float64 {
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, p := range m.parts {
+		low = min(low, p.low-p.step)
+		high = max(high, p.end())
+	}
+	for range 60 {
+		mid := (low + high) / 2
+		if m.survival(mid) > 1-q {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return math.Exp((low + high) / 2)
+}
+
+// halfWidth is half the central interval of the given confidence over the
+// median.
+func (m minimum) halfWidth(confidence float64) float64 {
+	tail := (1 - confidence) / 2
+	return (m.quantile(1-tail) - m.quantile(tail)) / 2 / m.quantile(0.5)
+}
+
+// binding gives the probability that each bound is the one that limits the
+// rate, and the index of the likeliest. What is left to 1 is the probability
+// that none does.
+func (m minimum) binding() (probability []float64, likeliest int) {
+	probability = make([]float64, len(m.parts))
+	for j, p := range m.parts {
+		for i, mass := range p.mass {
+			if mass == 0 {
+				continue
+			}
+			u := p.low + p.step*float64(i)
+			for l, other := range m.parts {
+				if l != j {
+					mass *= other.survival(u)
+				}
+			}
+			probability[j] += mass
+		}
+		if probability[j] > probability[likeliest] {
+			likeliest = j
+		}
+	}
+	return probability, likeliest
+}
+
+// estimate is the minimum as it is reported.
+func (m minimum) estimate(confidence float64) Estimate {
+	tail := (1 - confidence) / 2
+	return Estimate{
+		Value: m.quantile(0.5), Low: m.quantile(tail), High: m.quantile(1 - tail), Confidence: confidence,
+		Safe: m.quantile(0.05),
+	}
+}

@@ -1,0 +1,150 @@
+package search
+
+import (
+	"math"
+
+	"planner/internal/stat"
+)
+
+const (
+	// surprise is the posterior predictive probability below which a trial does
+	// not fit the curve.
+	surprise = 0.005
+	// nearLow and nearHigh are the shares, relative to the allowed one, of the
+	// trials that a curve which does not fit is fitted to once more.
+	nearLow, nearHigh = 0.2, 10.0
+	// cliffWidth is the distance of two rates, relative, over which a cliff takes
+	// the share from under a third to over ten times what is allowed.
+	cliffWidth, cliffLow, cliffHigh = 0.05, 1.0 / 3, 10.0
+)
+
+// guard watches whether one curve describes all trials of a bound. If it does
+// not, two more trials are run next to the limit, the curve is fitted to the
+// trials near the limit alone, and the interval is widened to hold both
+// answers.
+type guard struct {
+	raised bool
+	extra  []float64
+}
+
+// more is asked when the search would end. It reports whether trials are still
+// to be run for the guard's sake.
+func (g *guard) more(s *MaxRate, m minimum) bool {
+	if len(g.extra) > 0 {
+		return true
+	}
+	if g.raised {
+		return false
+	}
+	_, j := m.binding()
+	if !s.bounds[j].misfits(s.seen[j], s.posteriors[j]) {
+		return false
+	}
+	median := m.quantile(0.5)
+	g.raised, g.extra = true, []float64{0.95 * median, 1.05 * median}
+	return true
+}
+
+// rate hands out the next extra rate.
+func (g *guard) rate() (float64, bool) {
+	if len(g.extra) == 0 {
+		return 0, false
+	}
+	r := g.extra[0]
+	g.extra = g.extra[1:]
+	return r, true
+}
+
+// misfits reports whether some trial is a surprise to the posterior, or two
+// trials contradict any monotone curve.
+func (a *assumed) misfits(seen []evidence, p *posterior) bool {
+	if a.mean {
+		return false
+	}
+	for i := range seen {
+		if seen[i].n > 0 && a.predictive(&seen[i], p) < surprise {
+			return true
+		}
+	}
+	return a.nonMonotone(seen, p.phi)
+}
+
+// predictive is the posterior probability of a count at least as extreme, in
+// the nearer tail, as the one that was seen.
+func (a *assumed) predictive(e *evidence, p *posterior) float64 {
+	const bins = 64
+	kappas := len(p.joint) / (len(p.mass) * phiNodes)
+	span := (zHigh - zLow) / bins
+	var weight [bins][phiNodes]float64
+	for i, w := range p.joint {
+		if w < 1e-9 {
+			continue
+		}
+		j := i / phiNodes
+		u := p.low + p.step*float64(j/kappas)
+		z := a.offset + a.kappaAt(j%kappas, kappas)*(e.rate*math.Exp(-u)-1)
+		b := min(max(int((z-zLow)/span), 0), bins-1)
+		weight[b][i%phiNodes] += w
+	}
+	below, above := 0.0, 0.0
+	for b := range bins {
+		share := logistic(zLow + (float64(b)+0.5)*span)
+		for l, w := range weight[b] {
+			if w < 1e-6 {
+				continue
+			}
+			d := a.dispersion(a.phi.median * math.Exp(a.phi.sd*phiOffsets[l]))
+			nb := stat.NegativeBinomial{Mean: e.n * share, Phi: max(d.Phi(share), 1.05)}
+			below += w * nb.CDF(e.k)
+			above += w * (1 - nb.CDF(math.Ceil(e.k)-1))
+		}
+	}
+	return min(below, above) / max(1-p.beyond, surprise)
+}
+
+// nonMonotone reports whether a trial shows clearly more exceedances than one
+// at a higher rate: the intervals of two shares that a monotone curve would
+// have to pool are disjoint.
+func (a *assumed) nonMonotone(seen []evidence, phi float64) bool {
+	if a.mean {
+		return false
+	}
+	d := a.dispersion(phi)
+	for i := range seen {
+		for j := range seen {
+			if seen[i].rate >= seen[j].rate || seen[i].n == 0 || seen[j].n == 0 || seen[i].k*seen[j].n <= seen[j].k*seen[i].n {
+				continue
+			}
+			if d.Lower(seen[i].k, seen[i].n, surprise) > d.Upper(seen[j].k, seen[j].n, surprise) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// cliff reports whether the share of exceedances jumps from well under to far
+// over what is allowed within a few per cent of the rate.
+func (a *assumed) cliff(seen []evidence) bool {
+	for i := range seen {
+		for j := range seen {
+			lo, hi := &seen[i], &seen[j]
+			if lo.rate < hi.rate && hi.rate < lo.rate*(1+cliffWidth) && lo.n > 0 && hi.n > 0 && !a.mean &&
+				lo.k < lo.n*a.share*cliffLow && hi.k > hi.n*a.share*cliffHigh {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// near lists the evidence close to the limit.
+func (a *assumed) near(seen []evidence) []evidence {
+	out := make([]evidence, 0, len(seen))
+	for _, e := range seen {
+		if share := (e.k + 0.5) / (e.n + 1); a.mean || (share >= nearLow*a.share && share <= nearHigh*a.share) {
+			out = append(out, e)
+		}
+	}
+	return out
+}

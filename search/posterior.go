@@ -1,0 +1,253 @@
+package search
+
+import "math"
+
+// The grid of the posterior: ln max by ln kappa by ln phi. The coarse one only
+// finds out where the mass is.
+const (
+	fineRates, fineKappas     = 161, 17
+	coarseRates, coarseKappas = 49, 9
+	// kappaBelow and kappaAbove are the reach of the grid around the prior's
+	// median: factors of 4 and 8.
+	kappaBelow, kappaAbove = 1.386, 2.079
+	// priorReach is how far beyond the prior's rate and the rates that were tried
+	// the grid begins, a factor of 16: under a flat prior a posterior median
+	// then grows, or shrinks, by a factor of 4 a trial until a limit is found.
+	priorReach = 2.773
+	// negligible is the log density, against the largest, below which a part of
+	// the coarse grid is left out of the fine one.
+	negligible = -16.0
+	// edgeMass is the share of the posterior within one step of an edge of the
+	// grid at which the grid is extended.
+	edgeMass = 1e-3
+)
+
+// posterior is what is known of the largest rate that meets one bound.
+type posterior struct {
+	// low and step lay out the grid of ln max.
+	low, step float64
+	// mass is the probability of each node of ln max; it and beyond sum to 1.
+	mass []float64
+	// cumulative[i] is the probability of all nodes below i.
+	cumulative []float64
+	// beyond is the probability that the bound does not limit the rate within
+	// reach of the grid.
+	beyond float64
+	// kappa is the geometric mean steepness, phi that of the dispersion.
+	kappa, phi float64
+	// joint holds the probabilities of (ln max, ln kappa, ln phi).
+	joint []float64
+}
+
+// kappaAt is node i of n of the steepness.
+func (a *assumed) kappaAt(i, n int) float64 {
+	return a.kappa.median * math.Exp(-kappaBelow+(kappaBelow+kappaAbove)*float64(i)/float64(n-1))
+}
+
+// span is the range of ln max that a prior and trials point at; there must be
+// either.
+func (a *assumed) span(seen []evidence) (low, high float64) {
+	low, high = math.Inf(1), math.Inf(-1)
+	if a.max.median > 0 {
+		low = math.Log(a.max.median)
+		high = low
+	}
+	for i := range seen {
+		u := math.Log(seen[i].rate)
+		low, high = min(low, u), max(high, u)
+	}
+	return low - priorReach, high + priorReach
+}
+
+// infer computes the posterior of a bound from all that was seen of it: a pure
+// function, so that a replayed search knows exactly what the first one knew.
+// The grid starts wide and closes in on the mass; where data push the mass to
+// an edge that the prior does not close, the grid grows instead.
+func (a *assumed) infer(seen []evidence) *posterior {
+	low, high := a.span(seen)
+	outerLow, outerHigh := low, high
+	for range 6 {
+		p := a.grid(seen, low, high, coarseRates, coarseKappas)
+		newLow, newHigh := p.support()
+		if a.closedBelow(seen) && p.mass[0] > edgeMass && newLow <= outerLow {
+			newLow -= priorReach
+			outerLow = newLow
+		}
+		if a.closedAbove(seen) && p.mass[coarseRates-1] > edgeMass && newHigh >= outerHigh {
+			newHigh += priorReach
+			outerHigh = newHigh
+		}
+		newLow, newHigh = max(newLow, outerLow), min(newHigh, outerHigh)
+		settled := newHigh-newLow > 0.7*(high-low) && newLow >= low && newHigh <= high
+		low, high = newLow, newHigh
+		if settled {
+			break
+		}
+	}
+	return a.grid(seen, low, high, fineRates, fineKappas)
+}
+
+// closedBelow reports whether the posterior must fall off towards low rates:
+// some trial speaks against them, or an informative prior does.
+func (a *assumed) closedBelow(seen []evidence) bool {
+	if a.max.median > 0 {
+		return true
+	}
+	for i := range seen {
+		if seen[i].n > 0 && !seen[i].overloaded && seen[i].k < seen[i].n*a.share {
+			return true
+		}
+	}
+	return false
+}
+
+// closedAbove is closedBelow for high rates.
+func (a *assumed) closedAbove(seen []evidence) bool {
+	if a.max.median > 0 {
+		return true
+	}
+	for i := range seen {
+		if seen[i].overloaded || seen[i].k > seen[i].n*a.share {
+			return true
+		}
+	}
+	return false
+}
+
+// support is the range of ln max that holds all but a negligible part of the
+// density, a step wider on either side.
+func (p *posterior) support() (low, high float64) {
+	top := 0.0
+	for _, m := range p.mass {
+		top = max(top, m)
+	}
+	first, last := 0, len(p.mass)-1
+	floor := top * math.Exp(negligible)
+	for first < last && p.mass[first] <= floor {
+		first++
+	}
+	for last > first && p.mass[last] <= floor {
+		last--
+	}
+	return p.low + p.step*float64(first-2), p.low + p.step*float64(last+2)
+}
+
+// grid evaluates the posterior on rates x kappas x phiNodes points.
+func (a *assumed) grid(seen []evidence, low, high float64, rates, kappas int) *posterior {
+	p := &posterior{low: low, step: (high - low) / float64(rates-1), joint: make([]float64, rates*kappas*phiNodes)}
+	logKappa := make([]float64, kappas)
+	kappa := make([]float64, kappas)
+	for i := range kappas {
+		kappa[i] = a.kappaAt(i, kappas)
+		d := math.Log(kappa[i]/a.kappa.median) / a.kappa.sd
+		logKappa[i] = -d * d / 2
+	}
+	top := math.Inf(-1)
+	ratio := make([]float64, len(seen))
+	for i := range rates {
+		u := low + p.step*float64(i)
+		prior := a.logPrior(u)
+		for t := range seen {
+			ratio[t] = seen[t].rate*math.Exp(-u) - 1
+			if seen[t].overloaded && ratio[t] < 0 {
+				prior += math.Log(falseOverload)
+			}
+		}
+		for j := range kappas {
+			var sum [phiNodes]float64
+			for t := range seen {
+				seen[t].at(a.offset+kappa[j]*ratio[t], &sum)
+			}
+			out := p.joint[(i*kappas+j)*phiNodes:]
+			for l, offset := range phiOffsets {
+				v := sum[l] + prior + logKappa[j] - offset*offset/2
+				out[l] = v
+				top = max(top, v)
+			}
+		}
+	}
+	p.normalise(a, seen, top, kappa)
+	return p
+}
+
+// normalise turns log densities into probabilities, adds the case that the
+// bound is out of reach, and takes the marginals.
+func (p *posterior) normalise(a *assumed, seen []evidence, top float64, kappa []float64) {
+	kappas := len(kappa)
+	rates := len(p.joint) / (kappas * phiNodes)
+	p.mass = make([]float64, rates)
+	total := 0.0
+	for i, v := range p.joint {
+		w := 0.0
+		if v > top-40 {
+			w = math.Exp(v - top)
+		}
+		p.joint[i] = w
+		p.mass[i/(kappas*phiNodes)] += w
+		total += w
+	}
+	p.beyond = a.outOfReach(p, seen, top, total)
+	scale := (1 - p.beyond) / total
+	meanKappa, meanPhi := 0.0, 0.0
+	p.cumulative = make([]float64, rates+1)
+	for i := range p.joint {
+		p.joint[i] *= scale
+		meanKappa += p.joint[i] * math.Log(kappa[i/phiNodes%kappas])
+		meanPhi += p.joint[i] * phiOffsets[i%phiNodes]
+	}
+	for i := range p.mass {
+		p.mass[i] *= scale
+		p.cumulative[i+1] = p.cumulative[i] + p.mass[i]
+	}
+	within := max(1-p.beyond, math.SmallestNonzeroFloat64)
+	p.kappa = math.Exp(meanKappa / within)
+	p.phi = a.phi.median * math.Exp(a.phi.sd*meanPhi/within)
+}
+
+// outOfReach is the posterior probability that the bound does not limit the
+// rate near the rates in question: exceedances are then a fiftieth of what is
+// allowed, whatever the rate. total exp(top) is the sum of the densities over
+// the grid.
+func (a *assumed) outOfReach(p *posterior, seen []evidence, top, total float64) float64 {
+	if a.reach >= 1 || a.mean {
+		return 0
+	}
+	var sum [phiNodes]float64
+	for i := range seen {
+		seen[i].at(a.offset-math.Log(50), &sum)
+	}
+	out := 0.0
+	for j, offset := range phiOffsets {
+		out += math.Exp(min(sum[j]-offset*offset/2-top, 700))
+	}
+	// The same sums of the priors that total contains put both cases on one
+	// scale.
+	kappas := len(p.joint) / (len(p.mass) * phiNodes)
+	rates, steep := 0.0, 0.0
+	for j := range kappas {
+		d := math.Log(a.kappaAt(j, kappas)/a.kappa.median) / a.kappa.sd
+		steep += math.Exp(-d * d / 2)
+	}
+	for u, high := a.span(seen); u <= high; u += p.step {
+		rates += math.Exp(a.logPrior(u))
+	}
+	odds := (1 - a.reach) / a.reach * out * steep * rates / total
+	return odds / (1 + odds)
+}
+
+// survival is the probability that the largest rate is above exp(u).
+func (p *posterior) survival(u float64) float64 {
+	// A node's probability is spread evenly over one step around it.
+	x := (u-p.low)/p.step + 0.5
+	if x <= 0 {
+		return 1
+	}
+	if x >= float64(len(p.mass)) {
+		return p.beyond
+	}
+	i := int(x)
+	return max(1-p.cumulative[i]-p.mass[i]*(x-float64(i)), 0)
+}
+
+// end is the upper end of the grid of ln max.
+func (p *posterior) end() float64 { return p.low + p.step*(float64(len(p.mass))-0.5) }

@@ -1,0 +1,224 @@
+package search
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"planner/sweep/measure"
+)
+
+const (
+	// minTrials is the least number of trials under load that an interval may
+	// rest on.
+	minTrials = 3
+	// wide is the half-width from which the next trial goes to the median of the
+	// posterior, lost the one from which short trials find the order of
+	// magnitude first.
+	wide, lost = 0.25, 0.60
+	// aim is how far above the limit, in logits, most trials are run: at twice
+	// the allowed share. Counts there say more a request, since kappa^2 p/phi(p)
+	// grows with p; extrapolating back from still higher rates goes wrong where
+	// a server has a cliff.
+	aim = 0.70
+	// deepest is the lowest rate, relative to the median, of the trials below
+	// the limit.
+	deepest = 0.8
+	// invalidInRow ends a search whose trials cannot be trusted.
+	invalidInRow = 3
+)
+
+// propose decides what to find out next; nil when the search has ended, which
+// it then records.
+func (s *MaxRate) propose() *measure.Trial {
+	if t, ok := s.idle.wanted(s); ok {
+		return t
+	}
+	if end := s.finished(); end.outcome != Searching {
+		s.end = end
+		return nil
+	}
+	rate, coarse, why := s.nextRate()
+	size := s.sized(rate, coarse)
+	if s.cfg.Budget > 0 {
+		left := s.cfg.Budget - s.spent - s.cfg.Overhead - size.warmup - size.cooldown
+		if left < size.window/4 || left <= 0 {
+			s.end = ending{OutOfBudget, fmt.Sprintf("the budget of %v engine time has no room for another trial", s.cfg.Budget)}
+			return nil
+		}
+		size.window = min(size.window, left)
+	}
+	return s.trial(measure.Trial{Rate: rate, Warmup: size.warmup, Window: size.window, Cooldown: size.cooldown, Why: why})
+}
+
+// trial fills in what all trials of the search share.
+func (s *MaxRate) trial(t measure.Trial) *measure.Trial {
+	t.Number = s.proposed + 1
+	t.Knobs = s.cfg.Prior.Knobs
+	t.Workload = s.cfg.Workload
+	t.Objective = s.cfg.SLO
+	t.Seed = trialSeed(s.cfg.Seed, s.proposed)
+	s.proposed++
+	return &t
+}
+
+// finished applies the stopping rules.
+func (s *MaxRate) finished() ending {
+	if n := len(s.tried); n >= invalidInRow {
+		bad := 0
+		for _, t := range s.tried[n-invalidInRow:] {
+			if !t.valid {
+				bad++
+			}
+		}
+		if bad == invalidInRow {
+			return ending{OutOfBudget, fmt.Sprintf("%d trials in a row could not be trusted", invalidInRow)}
+		}
+	}
+	if len(s.tried) >= maxTrials {
+		return ending{OutOfBudget, fmt.Sprintf("%d trials", maxTrials)}
+	}
+	if len(s.posteriors) == 0 {
+		return ending{}
+	}
+	low, high, allMet, allMissed := s.extremes()
+	if allMet && high >= s.cfg.Limit {
+		return ending{NotReached, fmt.Sprintf("the objective is met at %.4g/s, the largest rate that is tried", high)}
+	}
+	if allMissed && s.idle.loneRate(low) {
+		return ending{Infeasible, fmt.Sprintf("the objective is missed at every rate, down to %.3g/s, where requests hardly ever meet", low)}
+	}
+	m := minimum{s.posteriors}
+	if len(s.valid()) >= minTrials && !allMet && m.halfWidth(s.cfg.Confidence) < s.cfg.Precision {
+		if s.guard.more(s, m) {
+			return ending{}
+		}
+		return ending{Found, fmt.Sprintf("the interval is narrower than +-%.3g %%", 100*s.cfg.Precision)}
+	}
+	return ending{}
+}
+
+// nextRate applies the rule of the next rate and says why.
+func (s *MaxRate) nextRate() (rate float64, coarse bool, why string) {
+	valid := s.valid()
+	if len(s.tried) > 0 && !s.tried[len(s.tried)-1].valid {
+		t := s.tried[len(s.tried)-1]
+		return t.rate, t.coarse, "again: the last trial could not be trusted"
+	}
+	if len(valid) == 0 {
+		if s.cfg.Prior.Rate > 0 {
+			return min(s.cfg.Prior.Rate, s.cfg.Limit), false, "the predicted maximum rate"
+		}
+		return min(s.idle.start(), s.cfg.Limit), true, "a few requests at a time: finds the order of magnitude"
+	}
+	if rate, ok := s.guard.rate(); ok {
+		return rate, false, "near the limit: the curve does not fit all trials"
+	}
+	m := minimum{s.posteriors}
+	median, half := m.quantile(0.5), m.halfWidth(s.cfg.Confidence)
+	fine := 0
+	for _, t := range valid {
+		if !t.coarse {
+			fine++
+		}
+	}
+	why = fmt.Sprintf("median of the posterior: still +-%.0f %%", 100*half)
+	switch {
+	case half >= lost:
+		return s.clip(median), true, "finds the order of magnitude: " + why
+	case half >= wide || fine < 2:
+		return s.clip(median), false, why
+	}
+	_, j := m.binding()
+	d := aim / s.posteriors[j].kappa
+	if fine%3 == 2 {
+		return s.clip(median * max(1-d, deepest)), false, fmt.Sprintf("below the limit of %s: learns the slope", s.bounds[j].name)
+	}
+	return s.clip(median * (1 + d)), false,
+		fmt.Sprintf("%.2g %% of requests beyond %s expected: says the most", 100*logistic(s.bounds[j].offset+aim), s.bounds[j].name)
+}
+
+// clip keeps a rate in the range that is worth a trial: not far beyond a rate
+// that already overloaded the engine.
+func (s *MaxRate) clip(rate float64) float64 {
+	for j := range s.seen {
+		for i := range s.seen[j] {
+			if e := &s.seen[j][i]; e.overloaded {
+				rate = min(rate, 1.25*e.rate)
+			}
+		}
+	}
+	return min(rate, s.cfg.Limit)
+}
+
+// size is the plan of one trial in time.
+type size struct{ warmup, window, cooldown time.Duration }
+
+const (
+	firstWindow, lastWindow = 40 * time.Second, 300 * time.Second
+	growth                  = 1.5
+	// mostRequests caps a trial at so many times what the quantiles need: more
+	// is better spent on another draw of the arrivals.
+	mostRequests  = 7.5
+	leastWarmup   = 15 * time.Second
+	unknownWarmup = 30 * time.Second
+	shortWindow   = 5 * time.Second
+	mostCooldown  = 60 * time.Second
+	// endless keeps a duration inside its type at rates of one request a year.
+	endless = 1e9 * float64(time.Second)
+)
+
+// sized plans the length of a trial: it grows from trial to trial, is long
+// enough for the quantiles of the objective and for the slowest requests, and
+// at high rates no longer than what its requests are worth.
+func (s *MaxRate) sized(rate float64, coarse bool) size {
+	least := s.leastRequests()
+	span := func(requests float64) time.Duration {
+		return time.Duration(min(requests/rate*float64(time.Second), endless))
+	}
+	// Even a search that only counts requests gives a real engine some seconds.
+	floor := min(shortWindow, span(20_000))
+	var window time.Duration
+	if coarse {
+		window = max(span(60), 5*s.latency, min(20*time.Second, span(300)), floor)
+	} else {
+		i := 0
+		for _, t := range s.tried {
+			if t.valid && !t.coarse {
+				i++
+			}
+		}
+		factor := math.Pow(growth, float64(min(i, 20)))
+		window = max(min(lastWindow, time.Duration(float64(firstWindow)*factor)), span(least))
+		window = min(window, max(span(least*min(factor, mostRequests)), floor))
+		window = max(window, 5*s.latency)
+	}
+	if s.cfg.Window > 0 {
+		window = s.cfg.Window
+	}
+	warmup := unknownWarmup
+	if s.latency > 0 {
+		warmup = max(leastWarmup, s.latency*3/2)
+	}
+	warmup = min(warmup, window)
+	if s.cfg.Warmup > 0 {
+		warmup = s.cfg.Warmup
+	}
+	_, output := s.cfg.Workload.MeanTokens()
+	return size{warmup, window, min(s.cfg.SLO.Horizon(int(math.Ceil(output))), window/2, mostCooldown)}
+}
+
+// leastRequests is how many requests a trial needs to resolve the quantiles of
+// the objective: 12 beyond each.
+func (s *MaxRate) leastRequests() float64 {
+	if s.cfg.MinRequests > 0 {
+		return float64(s.cfg.MinRequests)
+	}
+	n := 100.0
+	for _, b := range s.cfg.SLO.Bounds {
+		if p := b.Allowed(); p > 0 {
+			n = max(n, 12/p)
+		}
+	}
+	return math.Round(n)
+}

@@ -1,0 +1,150 @@
+package search
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// Outcome says how a search ended. The zero value is Searching: a search that
+// has not ended has no outcome.
+type Outcome int
+
+// The outcomes of a search.
+const (
+	// Searching: the search goes on.
+	Searching Outcome = iota
+	// Found: the interval is as narrow as asked for.
+	Found
+	// Infeasible: no rate meets the objective, or the configuration cannot run.
+	Infeasible
+	// NotReached: the objective is met at the largest rate that was tried.
+	NotReached
+	// OutOfBudget: the budget ended before the interval was narrow enough.
+	OutOfBudget
+)
+
+var outcomeNames = []string{"searching", "found", "infeasible", "not_reached", "budget"}
+
+// String is the outcome's name in files.
+func (o Outcome) String() string {
+	if o < Searching || o > OutOfBudget {
+		return fmt.Sprintf("Outcome(%d)", int(o))
+	}
+	return outcomeNames[o]
+}
+
+// MarshalText writes the outcome's name.
+func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+// Result is what a search knows, at any time.
+type Result struct {
+	// Estimate is the maximum rate; zero when the outcome is Infeasible, and a
+	// lower end when it is NotReached.
+	Estimate Estimate
+	// Binding names the bound that most likely limits the rate.
+	Binding string
+	// Bounds says what is known of each bound.
+	Bounds  []BoundResult
+	Outcome Outcome
+	// Reason says in words why the search ended.
+	Reason string
+	// Floor is set when an idle engine misses a bound.
+	Floor      *Floor
+	Trials     int
+	EngineTime time.Duration
+	Warnings   []string
+}
+
+// BoundResult is what a search knows of one bound.
+type BoundResult struct {
+	Bound string
+	// Probability is that of this bound being the one that limits the rate.
+	Probability float64
+	// Curve is the fitted share of exceedances; for a bound on a mean, the mean
+	// over its limit.
+	Curve Exceedance
+	// Phi is the dispersion of counts at the allowed share.
+	Phi float64
+}
+
+// Exceedance is the fitted share of requests beyond a limit as a function of
+// the rate: logit p = logit Share + Kappa (rate/Rate - 1). With Share 0 it is
+// the ratio of a mean to its limit, exp(Kappa (rate/Rate - 1)).
+type Exceedance struct {
+	// Rate is the median of the largest rate that meets the bound, in requests
+	// per second; Share is what is allowed beyond the limit.
+	Rate, Share, Kappa float64
+}
+
+// At is the value of the curve at a rate in requests per second.
+func (e Exceedance) At(rate float64) float64 {
+	x := e.Kappa * (rate/e.Rate - 1)
+	if e.Share == 0 {
+		return math.Exp(x)
+	}
+	return logistic(logit(e.Share) + x)
+}
+
+// Result tells what is known so far.
+func (s *MaxRate) Result() Result {
+	r := Result{Outcome: s.end.outcome, Reason: s.end.reason, Trials: len(s.tried), EngineTime: s.spent}
+	if s.idle.done {
+		r.Trials++
+		if s.idle.resolved {
+			r.Trials++
+		}
+	}
+	if s.idle.broken >= 0 && s.idle.done {
+		floor := s.idle.floor
+		r.Floor, r.Binding = &floor, floor.Bound
+	}
+	if len(s.posteriors) == 0 {
+		return r
+	}
+	m := minimum{s.posteriors}
+	probability, j := m.binding()
+	if r.Binding == "" {
+		r.Binding = s.bounds[j].name
+	}
+	for i, p := range s.posteriors {
+		r.Bounds = append(r.Bounds, BoundResult{
+			Bound: s.bounds[i].name, Probability: probability[i], Phi: p.phi,
+			Curve: Exceedance{Rate: minimum{s.posteriors[i : i+1]}.quantile(0.5), Share: s.bounds[i].share, Kappa: p.kappa},
+		})
+	}
+	if r.Outcome == Infeasible {
+		return r
+	}
+	r.Estimate = s.estimate(m, j, &r)
+	if r.Outcome == NotReached {
+		_, high, _, _ := s.extremes()
+		r.Estimate.Value, r.Estimate.High = high, high
+		r.Estimate.Low, r.Estimate.Safe = min(r.Estimate.Low, high), min(r.Estimate.Safe, high)
+	}
+	return r
+}
+
+// estimate is the minimum's, widened where one curve does not fit all trials
+// of the bound j that limits the rate.
+func (s *MaxRate) estimate(m minimum, j int, r *Result) Estimate {
+	e := m.estimate(s.cfg.Confidence)
+	b, seen := &s.bounds[j], s.seen[j]
+	if b.cliff(seen) {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("cliff: %s goes from well met to far missed within %.0f %% of the rate", b.name, 100*cliffWidth))
+	}
+	if !s.guard.raised && (r.Outcome == Searching || !b.misfits(seen, s.posteriors[j])) {
+		return e
+	}
+	local := b.near(seen)
+	if len(local) == 0 {
+		return e
+	}
+	parts := slices.Clone(s.posteriors)
+	parts[j] = b.infer(local)
+	near := minimum{parts}.estimate(s.cfg.Confidence)
+	r.Warnings = append(r.Warnings, fmt.Sprintf("non-monotone: no single curve describes all trials of %s; the interval holds the answers from all trials and from those near the limit", b.name))
+	e.Low, e.High, e.Safe = min(e.Low, near.Low), max(e.High, near.High), min(e.Safe, near.Safe)
+	return e
+}

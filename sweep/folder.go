@@ -1,0 +1,144 @@
+package sweep
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Folder is a run folder: the configuration as resolved, the journal and
+// everything derived from them.
+type Folder struct{ Path string }
+
+// Names of the files of a run folder.
+const (
+	ConfigFile  = "config.toml"
+	JournalFile = "journal.jsonl"
+	AboutFile   = "run.json"
+	PlanFile    = "plan.json"
+	CurvesFile  = "curves.json"
+)
+
+// About says how a run was started, so that it can be resumed.
+type About struct {
+	Command string    `json:"command"`
+	Args    []string  `json:"args"`
+	Version string    `json:"version"`
+	Started time.Time `json:"started"`
+}
+
+// NewFolder makes a run folder under dir whose name begins with the time and
+// has not been used before. It appears whole, with its configuration in it, or
+// not at all.
+func NewFolder(dir, label string, about About, config []byte) (Folder, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return Folder{}, fmt.Errorf("make run folder: %w", err)
+	}
+	staging, err := os.MkdirTemp(dir, ".new-")
+	if err != nil {
+		return Folder{}, fmt.Errorf("make run folder: %w", err)
+	}
+	defer os.RemoveAll(staging)
+	if err := os.Chmod(staging, 0o755); err != nil {
+		return Folder{}, fmt.Errorf("make run folder: %w", err)
+	}
+	f := Folder{staging}
+	if err := f.WriteJSON(AboutFile, about); err != nil {
+		return Folder{}, err
+	}
+	if err := f.Write(ConfigFile, config); err != nil {
+		return Folder{}, err
+	}
+	name := about.Started.UTC().Format("20060102T150405Z")
+	if label = slug(label); label != "" {
+		name += "-" + label
+	}
+	for n := 1; ; n++ {
+		path := filepath.Join(dir, name)
+		if n > 1 {
+			path = fmt.Sprintf("%s-%d", path, n)
+		}
+		if _, err := os.Lstat(path); err == nil {
+			continue
+		}
+		err := os.Rename(staging, path)
+		if err == nil {
+			return Folder{path}, nil
+		}
+		// Another process took the name between the look and the move.
+		if !errors.Is(err, fs.ErrExist) {
+			return Folder{}, fmt.Errorf("make run folder: %w", err)
+		}
+	}
+}
+
+// slug keeps what is safe in a file name.
+func slug(s string) string {
+	return strings.Trim(strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '.', r == '-':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return '-'
+	}, s), "-.")
+}
+
+// OpenFolder opens a run folder that exists.
+func OpenFolder(path string) (Folder, About, error) {
+	var about About
+	data, err := os.ReadFile(filepath.Join(path, AboutFile))
+	if err != nil {
+		return Folder{}, about, fmt.Errorf("%s is no run folder: %w", path, err)
+	}
+	if err := json.Unmarshal(data, &about); err != nil {
+		return Folder{}, about, fmt.Errorf("%s: %w", filepath.Join(path, AboutFile), err)
+	}
+	return Folder{path}, about, nil
+}
+
+// File is the path of a file of the run.
+func (f Folder) File(name string) string { return filepath.Join(f.Path, name) }
+
+// Has reports whether the run has a file of that name.
+func (f Folder) Has(name string) bool {
+	_, err := os.Stat(f.File(name))
+	return err == nil
+}
+
+// Write puts a file in place whole: written beside it, synced, renamed.
+func (f Folder) Write(name string, data []byte) error {
+	path := f.File(name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".tmp-")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(data)
+	err = errors.Join(err, tmp.Chmod(0o644), tmp.Sync(), tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
+
+// WriteJSON puts a JSON document in place, indented for readers.
+func (f Folder) WriteJSON(name string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return f.Write(name, append(data, '\n'))
+}

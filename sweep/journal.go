@@ -1,0 +1,172 @@
+package sweep
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"planner/sweep/measure"
+)
+
+// Journal is the file that makes a run repeatable: one JSON line a trial or a
+// rejected configuration, synced before the next trial begins. A nil Journal
+// keeps nothing.
+type Journal struct {
+	file *os.File
+	// held are the measurements of an earlier process that were not yet asked
+	// for, in order.
+	held []measure.Measurement
+}
+
+// OpenJournal opens or creates the journal at path and locks it against a
+// second process. A torn last line, left by a process that was killed, is cut
+// off; torn says so. A damaged line before the last one is an error.
+func OpenJournal(path string) (j *Journal, torn bool, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, false, fmt.Errorf("open journal: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, false, fmt.Errorf("journal %s is in use by another process", path)
+		}
+		// Some network file systems have no locks; the journal works without.
+		if !errors.Is(err, unix.ENOLCK) && !errors.Is(err, unix.ENOTSUP) {
+			return nil, false, fmt.Errorf("lock journal %s: %w", path, err)
+		}
+	}
+	data, err := io.ReadAll(f)
+	if err != nil {
+		return nil, false, fmt.Errorf("read journal: %w", err)
+	}
+	held, size, err := parseJournal(data)
+	if err != nil {
+		return nil, false, fmt.Errorf("journal %s: %w", path, err)
+	}
+	if size < len(data) {
+		if err := f.Truncate(int64(size)); err != nil {
+			return nil, false, fmt.Errorf("cut torn line: %w", err)
+		}
+	}
+	return &Journal{file: f, held: held}, size < len(data), nil
+}
+
+// parseJournal reads the whole lines of a journal and gives the length of the
+// part that is sound.
+func parseJournal(data []byte) (held []measure.Measurement, size int, err error) {
+	for number := 1; size < len(data); number++ {
+		line, rest, whole := bytes.Cut(data[size:], []byte{'\n'})
+		if !whole {
+			return held, size, nil
+		}
+		m, err := parseLine(line)
+		if err != nil {
+			if len(rest) == 0 {
+				return held, size, nil
+			}
+			return nil, 0, fmt.Errorf("line %d: %w", number, err)
+		}
+		held = append(held, m)
+		size += len(line) + 1
+	}
+	return held, size, nil
+}
+
+// ReadJournal returns the measurements of a journal without opening it for
+// writing; a torn last line is left out.
+func ReadJournal(path string) ([]measure.Measurement, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	held, _, err := parseJournal(data)
+	if err != nil {
+		return nil, fmt.Errorf("journal %s: %w", path, err)
+	}
+	return held, nil
+}
+
+func parseLine(line []byte) (measure.Measurement, error) {
+	var m measure.Measurement
+	err := json.Unmarshal(line, &m)
+	return m, err
+}
+
+// Close releases the journal.
+func (j *Journal) Close() error {
+	if j == nil {
+		return nil
+	}
+	return j.file.Close()
+}
+
+// Held is how many measurements of an earlier process are still to be asked
+// for.
+func (j *Journal) Held() int {
+	if j == nil {
+		return 0
+	}
+	return len(j.held)
+}
+
+// recall gives back what was measured for t. The trial must be the one that
+// was journaled at this place: a journal belongs to one configuration.
+func (j *Journal) recall(t measure.Trial) (measure.Measurement, error) {
+	m := j.held[0]
+	was := m.Trial
+	same := was.Knobs == t.Knobs && (m.Rejected != "" || was.Rate == t.Rate && was.Seed == t.Seed && was.Concurrency == t.Concurrency)
+	if !same {
+		return m, fmt.Errorf("journal: trial %d was %+v at %g/s with seed %d, the search now asks for %+v at %g/s with seed %d: "+
+			"the journal was written for another configuration or by another version", t.Number, was.Knobs, was.Rate, was.Seed, t.Knobs, t.Rate, t.Seed)
+	}
+	j.held = j.held[1:]
+	m.Trial = t
+	return m, nil
+}
+
+// append writes one line, syncs it, and returns the measurement as it will be
+// read back.
+func (j *Journal) append(m measure.Measurement) (measure.Measurement, error) {
+	line, err := json.Marshal(m)
+	if err != nil {
+		return m, fmt.Errorf("journal: %w", err)
+	}
+	back, err := parseLine(line)
+	if err != nil {
+		return m, fmt.Errorf("journal: a line does not read back: %w", err)
+	}
+	if j == nil {
+		return back, nil
+	}
+	if _, err := j.file.Write(append(line, '\n')); err != nil {
+		return m, fmt.Errorf("write journal: %w", err)
+	}
+	if err := j.file.Sync(); err != nil {
+		return m, fmt.Errorf("sync journal: %w", err)
+	}
+	return back, nil
+}
+
+// Reject journals a configuration that cannot run and was never tried. On a
+// resumed run it takes the line of the earlier process instead.
+func (j *Journal) Reject(k measure.Knobs, reason string) error {
+	if j.Held() > 0 {
+		if m := j.held[0]; m.Rejected == "" || m.Trial.Knobs != k {
+			return fmt.Errorf("journal: expected the rejection of %+v (%s): the journal was written for another configuration", k, reason)
+		}
+		j.held = j.held[1:]
+		return nil
+	}
+	_, err := j.append(measure.Measurement{Trial: measure.Trial{Knobs: k}, Rejected: reason})
+	return err
+}

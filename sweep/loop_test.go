@@ -1,0 +1,213 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// script proposes a fixed number of trials of which each depends on what was
+// observed before it, as a search's do.
+type script struct {
+	batches, size int
+	next          float64
+	seen          []measure.Measurement
+}
+
+func (s *script) Next() []measure.Trial {
+	if len(s.seen) >= s.batches*s.size {
+		return nil
+	}
+	batch := make([]measure.Trial, s.size)
+	for i := range batch {
+		batch[i] = measure.Trial{
+			Knobs: measure.Knobs{MaxNumSeqs: 8 + i, TensorParallel: 1}, Workload: testWorkload(),
+			Rate: 1 + s.next + float64(i), Window: 10 * time.Second, Seed: uint64(len(s.seen) + i),
+		}
+	}
+	return batch
+}
+
+func (s *script) Observe(m measure.Measurement) {
+	s.seen = append(s.seen, m)
+	s.next += m.TTFT.Mean.Seconds()
+}
+
+func testWorkload() *workload.Workload {
+	shape, _ := workload.Class("chat")
+	return &workload.Workload{Class: "chat", Shapes: []workload.Shape{shape}, Arrivals: workload.Poisson}
+}
+
+// answer is a runner whose latencies are a function of the trial alone.
+func answer(_ context.Context, t measure.Trial) (measure.Observation, error) {
+	if t.Rate > 3.5 && t.Rate < 3.6 {
+		return measure.Observation{}, &Unable{t.Knobs, "too wide"}
+	}
+	rng := rand.New(rand.NewPCG(t.Seed, 99))
+	o := measure.Observation{End: t.Window + time.Minute}
+	for _, r := range t.Schedule() {
+		first := r.Due + time.Duration(rng.ExpFloat64()*float64(100*time.Millisecond))
+		o.Records = append(o.Records, measure.Record{ID: r.ID, Due: r.Due, Sent: r.Due, First: first,
+			Last: first + time.Second, Prompt: r.Prompt, Output: r.Output, Outcome: measure.OK})
+	}
+	return o, nil
+}
+
+func journal(t *testing.T, path string) *Journal {
+	t.Helper()
+	j, _, err := OpenJournal(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { j.Close() })
+	return j
+}
+
+func runScript(t *testing.T, j *Journal, parallel int) *script {
+	t.Helper()
+	s := &script{batches: 4, size: 3}
+	l := Loop{Source: s, Run: answer, Journal: j, Parallel: parallel}
+	if err := l.Drive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A run that was cut at any byte of its journal and resumed observes the same
+// measurements and leaves the same journal as one that was not.
+func TestResumeFromEveryCut(t *testing.T) {
+	path := filepath.Join(t.TempDir(), JournalFile)
+	j := journal(t, path)
+	want := runScript(t, j, 1)
+	j.Close()
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	step := max(len(whole)/400, 1)
+	for cut := 0; cut <= len(whole); cut += step {
+		path := filepath.Join(t.TempDir(), fmt.Sprint(cut))
+		if err := os.WriteFile(path, whole[:cut], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		j := journal(t, path)
+		got := runScript(t, j, 2)
+		j.Close()
+		if !slices.EqualFunc(got.seen, want.seen, sameMeasurement) {
+			t.Fatalf("cut at byte %d: other measurements than in one go", cut)
+		}
+		if now, _ := os.ReadFile(path); string(now) != string(whole) {
+			t.Fatalf("cut at byte %d: other journal than in one go", cut)
+		}
+	}
+}
+
+func sameMeasurement(a, b measure.Measurement) bool {
+	return a.TTFT == b.TTFT && a.Requests == b.Requests && a.Rejected == b.Rejected && a.Trial.Rate == b.Trial.Rate && a.Trial.Number == b.Trial.Number
+}
+
+func TestDamagedJournalIsNamed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), JournalFile)
+	j := journal(t, path)
+	runScript(t, j, 1)
+	j.Close()
+	data, _ := os.ReadFile(path)
+	data[40] = 0
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := OpenJournal(path); err == nil {
+		t.Fatal("a journal with a damaged first line was taken")
+	}
+}
+
+func TestJournalOfAnotherSearchIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), JournalFile)
+	j := journal(t, path)
+	runScript(t, j, 1)
+	j.Close()
+	j = journal(t, path)
+	l := Loop{Source: &script{batches: 4, size: 2}, Run: answer, Journal: j}
+	l.Source.(*script).next = 0.25
+	if err := l.Drive(t.Context()); err == nil {
+		t.Fatal("a journal of other trials was taken")
+	}
+}
+
+func TestJournalIsLocked(t *testing.T) {
+	path := filepath.Join(t.TempDir(), JournalFile)
+	journal(t, path)
+	if _, _, err := OpenJournal(path); err == nil {
+		t.Fatal("two processes could write one journal")
+	}
+}
+
+func TestInterruptedTrialIsDropped(t *testing.T) {
+	path := filepath.Join(t.TempDir(), JournalFile)
+	j := journal(t, path)
+	ctx, cancel := context.WithCancel(t.Context())
+	n := 0
+	run := func(ctx context.Context, tr measure.Trial) (measure.Observation, error) {
+		if n++; n == 5 {
+			cancel()
+		}
+		return answer(ctx, tr)
+	}
+	l := Loop{Source: &script{batches: 4, size: 3}, Run: run, Journal: j}
+	if err := l.Drive(ctx); !errors.Is(err, ErrInterrupted) {
+		t.Fatalf("err = %v, want an interruption", err)
+	}
+	held, err := ReadJournal(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(held) != 4 {
+		t.Fatalf("journal holds %d trials, want the 4 that ended before the interruption", len(held))
+	}
+}
+
+func TestTogetherDealsMeasurementsBack(t *testing.T) {
+	a, b := &script{batches: 2, size: 1}, &script{batches: 3, size: 2}
+	l := Loop{Source: &Together{Sources: []Source{a, b}}, Run: answer, Parallel: 4}
+	if err := l.Drive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(a.seen) != 2 || len(b.seen) != 6 {
+		t.Fatalf("sources saw %d and %d measurements, want 2 and 6", len(a.seen), len(b.seen))
+	}
+	for _, m := range a.seen {
+		if m.Trial.Knobs.MaxNumSeqs != 8 {
+			t.Fatalf("first source was told of %+v", m.Trial.Knobs)
+		}
+	}
+}
+
+func TestFolderNamesAreNew(t *testing.T) {
+	dir := t.TempDir()
+	about := About{Command: "plan", Started: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
+	var names []string
+	for range 3 {
+		f, err := NewFolder(dir, "Llama 3.1/70B", about, []byte("seed = 1\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, filepath.Base(f.Path))
+	}
+	want := []string{"20261121T090000Z-llama-3.1-70b", "20261121T090000Z-llama-3.1-70b-2", "20261121T090000Z-llama-3.1-70b-3"}
+	if !slices.Equal(names, want) {
+		t.Fatalf("names %v, want %v", names, want)
+	}
+	entries, _ := os.ReadDir(dir)
+	if len(entries) != 3 {
+		t.Fatalf("%d entries left in the folder, want the 3 runs", len(entries))
+	}
+}

@@ -1,0 +1,158 @@
+// Package sweep runs trials one after another, on a launched or a simulated
+// engine, and keeps the journal.
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"planner/sweep/measure"
+)
+
+// A Source chooses trials and is told what came of them.
+type Source interface {
+	// Next proposes trials that may run side by side; none means that the
+	// source has finished. It is called again only after all of them were
+	// observed.
+	Next() []measure.Trial
+	// Observe takes the measurement of a proposed trial, in the order of
+	// proposal.
+	Observe(measure.Measurement)
+}
+
+// A Runner runs one trial. An error of type *Unable says that the configuration
+// cannot run; the sweep goes on without it. Any other error ends the sweep.
+type Runner func(ctx context.Context, t measure.Trial) (measure.Observation, error)
+
+// Unable says that an engine cannot run with the knobs of a trial, and why.
+type Unable struct {
+	Knobs  measure.Knobs
+	Reason string
+}
+
+// Error gives the reason.
+func (u *Unable) Error() string { return u.Reason }
+
+// ErrInterrupted says that a sweep was stopped before its source had finished.
+// What was measured is in the journal.
+var ErrInterrupted = errors.New("interrupted")
+
+// Loop drives a source to its end.
+type Loop struct {
+	Source Source
+	Run    Runner
+	// Journal keeps what was measured, and answers for trials that an earlier
+	// process measured; nil keeps nothing.
+	Journal *Journal
+	// Parallel is how many trials of one proposal run side by side; 0 means 1.
+	Parallel int
+	// Observed, if set, is called after each trial, in order.
+	Observed func(measure.Measurement)
+
+	trials int
+}
+
+// Drive runs trials until the source has no more or ctx ends. When ctx ends in
+// mid-trial, that trial is dropped and the error wraps ErrInterrupted.
+func (l *Loop) Drive(ctx context.Context) error {
+	for {
+		batch := l.Source.Next()
+		if len(batch) == 0 {
+			return nil
+		}
+		for i := range batch {
+			l.trials++
+			batch[i].Number = l.trials
+		}
+		if err := l.step(ctx, batch); err != nil {
+			return err
+		}
+	}
+}
+
+// step runs the trials of one proposal side by side and observes them in
+// order. Trials that the journal holds come first and are not run again.
+func (l *Loop) step(ctx context.Context, batch []measure.Trial) error {
+	for len(batch) > 0 && l.Journal.Held() > 0 {
+		m, err := l.Journal.recall(batch[0])
+		if err != nil {
+			return err
+		}
+		l.tell(m)
+		batch = batch[1:]
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	results := make([]chan result, len(batch))
+	for i := range results {
+		results[i] = make(chan result, 1)
+	}
+	var next atomic.Int64
+	for range min(max(l.Parallel, 1), len(batch)) {
+		go func() {
+			for i := int(next.Add(1)) - 1; i < len(batch); i = int(next.Add(1)) - 1 {
+				results[i] <- l.measure(ctx, batch[i])
+			}
+		}()
+	}
+	// Every result is waited for, so that no trial outlives its sweep; behind
+	// the first failure they are dropped.
+	var failed error
+	for i, t := range batch {
+		r := <-results[i]
+		if failed == nil {
+			failed = r.err
+		}
+		if failed == nil {
+			failed = l.observe(t, r.measurement)
+		}
+		if failed != nil {
+			cancel()
+		}
+	}
+	return failed
+}
+
+type result struct {
+	measurement measure.Measurement
+	err         error
+}
+
+// measure runs one trial and reduces it.
+func (l *Loop) measure(ctx context.Context, t measure.Trial) result {
+	if ctx.Err() != nil {
+		return result{err: fmt.Errorf("%w before trial %d", ErrInterrupted, t.Number)}
+	}
+	o, err := l.Run(ctx, t)
+	var unable *Unable
+	switch {
+	case errors.As(err, &unable):
+		return result{measurement: measure.Measurement{Trial: t, Rejected: unable.Reason}}
+	case ctx.Err() != nil:
+		return result{err: fmt.Errorf("%w in trial %d", ErrInterrupted, t.Number)}
+	case err != nil:
+		return result{err: fmt.Errorf("trial %d: %w", t.Number, err)}
+	}
+	return result{measurement: measure.Reduce(t, o)}
+}
+
+// observe journals a measurement and passes on what the journal would give
+// back, so that a resumed run sees exactly what this one saw.
+func (l *Loop) observe(t measure.Trial, m measure.Measurement) error {
+	back, err := l.Journal.append(m)
+	if err != nil {
+		return fmt.Errorf("trial %d: %w", t.Number, err)
+	}
+	back.Trial = t
+	l.tell(back)
+	return nil
+}
+
+func (l *Loop) tell(m measure.Measurement) {
+	l.Source.Observe(m)
+	if l.Observed != nil {
+		l.Observed(m)
+	}
+}
