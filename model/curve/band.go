@@ -1,0 +1,98 @@
+package curve
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// BandPoint is the range of the model at one rate, in seconds.
+type BandPoint struct {
+	Rate, Quantile float64
+	Low, High      float64
+}
+
+// The band is that of bandRefits refits to drawn trials, between the 5th and
+// the 95th percentile, at bandRates rates.
+const (
+	bandRefits = 200
+	bandRates  = 24
+	bandTail   = 0.05
+)
+
+// bootstrap fills in the band and returns the range of mu: every point is drawn
+// again from the fitted model with its own number of requests and the form is
+// fitted again. Without all numbers of requests there is no sampling error to
+// state, and the range is zero.
+func (c *Curve) bootstrap(steady []Point, best *fitted, seed uint64) (mu [2]float64) {
+	for i := range steady {
+		if steady[i].Requests == 0 {
+			return mu
+		}
+	}
+	src := rand.NewPCG(seed, streamBand)
+	s := newSample(steady, c.Model.Levels).weigh(steady, &best.model)
+	sp := spec{best.model.Form, best.model.Joint}
+	models := make([]Model, 0, bandRefits)
+	var mus []float64
+	for range bandRefits {
+		redraw(s, steady, &best.model, src)
+		f := descendFor(s, sp, best.x, refitEvaluations)
+		models = append(models, f.model)
+		mus = append(mus, f.model.Mu)
+	}
+	for i := range bandRates {
+		rate := c.Low + (c.End()-c.Low)*float64(i)/(bandRates-1)
+		for _, q := range c.Model.Levels {
+			var ys []float64
+			for j := range models {
+				if y, ok := models[j].At(q, rate); ok {
+					ys = append(ys, y)
+				} else {
+					ys = append(ys, math.Inf(1))
+				}
+			}
+			low, high := percentiles(ys)
+			if !math.IsInf(high, 1) {
+				c.Band = append(c.Band, BandPoint{rate, q, low, high})
+			}
+		}
+	}
+	mu[0], mu[1] = percentiles(mus)
+	return mu
+}
+
+// percentiles are the 5th and the 95th percentile of the values, which it
+// sorts.
+func percentiles(values []float64) (low, high float64) {
+	slices.Sort(values)
+	last := float64(len(values) - 1)
+	return values[int(math.Round(bandTail*last))], values[int(math.Round((1-bandTail)*last))]
+}
+
+// redraw replaces every observation by one that the model could have given. The
+// level that an empirical quantile of n requests really stands at is a Beta
+// variable, and those of one point are drawn upwards one from the other, so
+// that they come in order.
+func redraw(s *sample, points []Point, m *Model, src rand.Source) {
+	point, at, q := -1, 0.0, 0.0
+	for i := range s.obs {
+		o := &s.obs[i]
+		n := effective(points[o.point].Requests, o.rate/m.Mu)
+		level := m.Levels[o.level]
+		if o.point != point {
+			point, at, q = o.point, 0, 0
+		}
+		size := m.Scales[o.level] * m.growth(o.rate/m.Mu) / tail(level)
+		if level == 0 {
+			mean := distuv.Gamma{Alpha: n, Beta: n, Src: src}.Rand()
+			o.lnY = math.Log(m.Floors[o.level] + size*mean)
+			continue
+		}
+		at += (1 - at) * distuv.Beta{Alpha: n * (level - q), Beta: n * (1 - level), Src: src}.Rand()
+		q = level
+		o.lnY = math.Log(m.Floors[o.level] + size*tail(min(at, 1-1e-12)))
+	}
+}

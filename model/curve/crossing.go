@@ -1,0 +1,177 @@
+package curve
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"planner/sweep/measure"
+)
+
+// Outcome says what the measured points tell of a limit. The zero value is
+// Undetermined.
+type Outcome int
+
+// The outcomes of a crossing.
+const (
+	// Undetermined: the points hold no such statistic.
+	Undetermined Outcome = iota
+	// Found: the limit is crossed between two measured rates.
+	Found
+	// Below: it is exceeded at the lowest measured rate already. Value is what
+	// the fitted form says, 0 if it says that an idle server exceeds it.
+	Below
+	// NotReached: it is kept at the highest rate that was measured in a steady
+	// state, which is Value.
+	NotReached
+	// AtSaturation: it is crossed, if at all, by a growing backlog only. Value
+	// is the saturation rate.
+	AtSaturation
+)
+
+var outcomeNames = []string{"undetermined", "found", "below_measured", "not_reached", "at_saturation"}
+
+// String is the outcome's name in files.
+func (o Outcome) String() string {
+	if o < Undetermined || o > AtSaturation {
+		return outcomeNames[Undetermined]
+	}
+	return outcomeNames[o]
+}
+
+// Crossing is the rate at which a statistic passes its limit.
+type Crossing struct {
+	Bound   measure.Bound
+	Outcome Outcome
+	// Value is the crossing by monotone interpolation of ln latency, in requests
+	// per second; Low and High span the forms in By, which is the uncertainty of
+	// the model and not of the sample.
+	Value, Low, High float64
+	By               []FormRate
+	// Idle is the latency at the lowest measured rate.
+	Idle time.Duration
+	Note string
+}
+
+// FormRate is what one form gives.
+type FormRate struct {
+	Form string  `json:"form"`
+	Rate float64 `json:"rate_per_s"`
+}
+
+// Crossing finds the highest rate at which the bound holds. It never takes the
+// value from the fitted form where measured points enclose the limit.
+func (c *Curve) Crossing(b measure.Bound) (Crossing, error) {
+	x := Crossing{Bound: b}
+	if b.Metric != c.Metric {
+		return x, fmt.Errorf("crossing of %v: the curve is of %v", b, c.Metric)
+	}
+	s, err := newSeries(c.Points, b.Quantile)
+	if err != nil {
+		return x, fmt.Errorf("crossing of %v: %w", b, err)
+	}
+	x.Idle = time.Duration(math.Exp(s.lnY[0]) * float64(time.Second))
+	limit := math.Log(b.Limit.Seconds())
+	switch i := s.bracket(limit); {
+	case i < 0:
+		x.Outcome = Below
+		x.Value, _ = c.Model.Crossing(b.Quantile, b.Limit.Seconds())
+		x.Value = min(x.Value, s.rates[0])
+		x.Low, x.High = 0, s.rates[0]
+		x.Note = fmt.Sprintf("exceeded at %.4g requests/s, the lowest rate measured: %s is %v there", s.rates[0], b, x.Idle.Round(time.Microsecond))
+	case i == len(s.rates)-1:
+		x.unreached(c, s.rates[i])
+	default:
+		x.found(c, s, i, limit)
+	}
+	return x, nil
+}
+
+// found fills in a crossing between the rates i and i+1.
+func (x *Crossing) found(c *Curve, s *series, i int, limit float64) {
+	x.Outcome = Found
+	x.Value = s.crossing(i, limit)
+	x.By = []FormRate{{"monotone", x.Value}, {"log_linear", s.logLinear(i, limit)}}
+	for _, m := range []*Model{&c.Model, c.Whole} {
+		if m == nil {
+			continue
+		}
+		if r, ok := m.Crossing(x.Bound.Quantile, x.Bound.Limit.Seconds()); ok {
+			x.By = append(x.By, FormRate{m.Form.String(), r})
+		}
+	}
+	x.Low, x.High = x.Value, x.Value
+	for _, f := range x.By {
+		x.Low, x.High = min(x.Low, f.Rate), max(x.High, f.Rate)
+	}
+	if top := c.saturationOr(math.Inf(1)); x.Value > top {
+		x.Outcome, x.Value, x.High = AtSaturation, top, min(x.High, top)
+		x.Low = min(x.Low, top)
+		x.Note = "the limit is kept up to saturation; above it the backlog grows for ever"
+	}
+}
+
+// unreached fills in a limit that no point in a steady state exceeds.
+func (x *Crossing) unreached(c *Curve, top float64) {
+	if c.overloadFrom(top) {
+		x.Outcome = AtSaturation
+		x.Value = c.saturationOr(c.highestSteady())
+		x.Low, x.High = x.Value, x.Value
+		if c.Saturation != nil {
+			x.Low, x.High = c.Saturation.Low, c.Saturation.High
+		}
+		x.Note = "the limit is kept up to saturation; above it the backlog grows for ever"
+		return
+	}
+	x.Outcome, x.Value, x.Low, x.High = NotReached, top, top, top
+	x.Note = fmt.Sprintf("kept at %.4g requests/s, the highest rate measured: the maximum is not below that", top)
+}
+
+// highestSteady is the highest rate not known to be overload; 0 if there is
+// none.
+func (c *Curve) highestSteady() float64 {
+	top := 0.0
+	for i := range c.Points {
+		if c.Points[i].Regime != Overload {
+			top = max(top, c.Points[i].Rate)
+		}
+	}
+	return top
+}
+
+// overloadFrom reports whether a point at or above the rate is overload.
+func (c *Curve) overloadFrom(rate float64) bool {
+	return slices.ContainsFunc(c.Points, func(p Assessed) bool { return p.Rate >= rate && p.Regime == Overload })
+}
+
+func (c *Curve) saturationOr(otherwise float64) float64 {
+	if c.Saturation == nil {
+		return otherwise
+	}
+	return c.Saturation.Value
+}
+
+// Lowest is the crossing at the smallest rate: that of the binding bound. A
+// crossing that is undetermined is smaller than any other.
+func Lowest(all []Crossing) (Crossing, bool) {
+	if len(all) == 0 {
+		return Crossing{}, false
+	}
+	return slices.MinFunc(all, func(a, b Crossing) int {
+		switch ra, rb := a.sortKey(), b.sortKey(); {
+		case ra < rb:
+			return -1
+		case ra > rb:
+			return 1
+		}
+		return 0
+	}), true
+}
+
+func (x *Crossing) sortKey() float64 {
+	if x.Outcome == Undetermined {
+		return -1
+	}
+	return x.Value
+}

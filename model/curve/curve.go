@@ -1,0 +1,244 @@
+package curve
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"planner/sweep/measure"
+)
+
+// Options steer a fit. The zero value fits p50 and p99 with seed 0.
+type Options struct {
+	// Levels are the statistics that the forms are fitted to; empty takes p50
+	// and p99, or what else at least three points hold.
+	Levels []float64
+	// Seed drives the starting points and the band.
+	Seed uint64
+}
+
+// Curve is the latency of one metric against the offered rate.
+type Curve struct {
+	Metric measure.Metric
+	// Points are in ascending order of rate, each with its regime.
+	Points []Assessed
+	// Model is the form fitted to the points that are not overload, with Quality
+	// saying how well. Its form is Interpolated where they are too few.
+	Model   Model
+	Quality Quality
+	// Whole is the time-dependent form through all points, overload included;
+	// nil where no point is overload or there are too few.
+	Whole *Model
+	// Candidates are all forms that were fitted.
+	Candidates []Candidate
+	// Low and High enclose the rates at which a steady state was measured: the
+	// range in which the curve is known.
+	Low, High float64
+	// Saturation is nil where no form gives one.
+	Saturation *Saturation
+	// Knee is the rate at which the latency of KneeOf grows by 3 % for 1 % more
+	// load; 0 if unknown.
+	Knee   float64
+	KneeOf float64
+	// Band encloses the model with 90 % probability given the numbers of
+	// requests; empty where those are unknown.
+	Band     []BandPoint
+	Warnings []string
+}
+
+// Quality says how well a model describes the points it was fitted to, in ln
+// latency. A figure that the sample is too small for is +Inf.
+type Quality struct {
+	RMSE, AICc, LeaveOneOut float64
+}
+
+// Candidate is a form that was fitted, with what it was fitted to.
+type Candidate struct {
+	Model      Model
+	All        bool
+	Parameters int
+	Quality    Quality
+	Chosen     bool
+}
+
+// Reach says how far a curve is known at a rate. The zero value is Beyond.
+type Reach int
+
+// The reaches of a curve: beyond it nothing is claimed; an extrapolated part is
+// drawn dashed, the measured one solid.
+const (
+	Beyond Reach = iota
+	Measured
+	Extrapolated
+)
+
+// furthest is the share of the saturation rate up to which a form is
+// extrapolated.
+const furthest = 0.95
+
+// pointsToFit is the smallest number of rates to which a form is fitted.
+const pointsToFit = 4
+
+// Fit classifies the points and fits the forms. It needs two points; with fewer
+// than four rates in a steady state the curve only interpolates.
+func Fit(metric measure.Metric, points []Point, o Options) (*Curve, error) {
+	if err := validate(points); err != nil {
+		return nil, err
+	}
+	points = slices.Clone(points)
+	slices.SortStableFunc(points, func(a, b Point) int { return cmp.Compare(a.Rate, b.Rate) })
+	levels := o.Levels
+	if len(levels) == 0 {
+		levels = commonLevels(points)
+	}
+	levels = slices.Clone(levels)
+	slices.Sort(levels)
+	levels = slices.Compact(levels)
+	c := &Curve{Metric: metric, Points: assess(points, metric, levels, o.Seed), Model: Model{Levels: levels}}
+	c.Quality = Quality{math.Inf(1), math.Inf(1), math.Inf(1)}
+	c.warnRegimes()
+	steady := c.steady()
+	if len(steady) > 0 {
+		c.Low, c.High = steady[0].Rate, steady[len(steady)-1].Rate
+	}
+	if len(rates(steady)) < pointsToFit {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("%d rates in a steady state: too few to fit a form (%d are needed), the curve only interpolates", len(rates(steady)), pointsToFit))
+		return c, nil
+	}
+	best := c.fitSteady(steady, levels, o.Seed)
+	c.fitWhole(points, levels, o.Seed)
+	muRange := c.bootstrap(steady, best, o.Seed)
+	c.saturate(steady, best, muRange, o.Seed)
+	c.findKnee()
+	return c, nil
+}
+
+// commonLevels chooses p50 and p99 where enough points hold them, else what the
+// points do hold, two statistics at most.
+func commonLevels(points []Point) []float64 {
+	var chosen []float64
+	for _, q := range []float64{0.99, 0.50, 0.95, 0.90, 0, 0.999} {
+		n := 0
+		for i := range points {
+			if _, ok := points[i].Latency(q); ok {
+				n++
+			}
+		}
+		if n >= min(3, len(points)) && len(chosen) < 2 {
+			chosen = append(chosen, q)
+		}
+	}
+	if len(chosen) == 0 {
+		chosen = []float64{points[0].Values[0].Quantile}
+	}
+	slices.Sort(chosen)
+	return chosen
+}
+
+// steady lists the points that are not overload.
+func (c *Curve) steady() []Point {
+	var out []Point
+	for i := range c.Points {
+		if c.Points[i].Regime != Overload {
+			out = append(out, c.Points[i].Point)
+		}
+	}
+	return out
+}
+
+func (c *Curve) warnRegimes() {
+	unknown, inferred := 0, false
+	for i := range c.Points {
+		p := &c.Points[i]
+		if p.Regime == Unknown {
+			unknown++
+		}
+		inferred = inferred || (p.Regime == Overload && p.Achieved <= 0 && !p.Overloaded)
+	}
+	if unknown > 0 {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("%d points without a completed rate: nothing says whether the server kept up; they are fitted as if it did", unknown))
+	}
+	if inferred {
+		c.Warnings = append(c.Warnings, "overload is told from latencies alone; the completed rate (achieved_per_s) would settle it")
+	}
+}
+
+// fitSteady fits the stationary forms to the points in a steady state and
+// chooses one. Those forms have no place above saturation, so overload never
+// reaches them.
+func (c *Curve) fitSteady(steady []Point, levels []float64, seed uint64) *fitted {
+	specs := stationarySpecs(len(rates(steady)))
+	plain := newSample(steady, levels)
+	all := fitAll(plain, specs, seed)
+	first := choose(all)
+	s := plain.weigh(steady, &all[first].model)
+	if s != plain {
+		all = fitAll(s, specs, seed)
+	}
+	best := choose(all)
+	for i := range all {
+		c.Candidates = append(c.Candidates, Candidate{
+			Model: all[i].model, Parameters: all[i].model.parameters(), Chosen: i == best,
+			Quality: Quality{all[i].rmse(), all[i].aicc(), leaveOneOut(s, &all[i])},
+		})
+	}
+	c.Model, c.Quality = all[best].model, c.Candidates[best].Quality
+	return &all[best]
+}
+
+// fitWhole fits the time-dependent form to all points where some are overload.
+func (c *Curve) fitWhole(points []Point, levels []float64, seed uint64) {
+	if len(c.steady()) == len(points) {
+		return
+	}
+	s := newSample(points, levels)
+	all := fitAll(s, []spec{{TimeDependent, true}, {TimeDependent, false}}, seed)
+	best := choose(all)
+	if math.IsInf(all[best].aicc(), 1) {
+		return
+	}
+	for i := range all {
+		c.Candidates = append(c.Candidates, Candidate{
+			Model: all[i].model, All: true, Parameters: all[i].model.parameters(), Chosen: i == best,
+			Quality: Quality{all[i].rmse(), all[i].aicc(), leaveOneOut(s, &all[i])},
+		})
+	}
+	c.Whole = &all[best].model
+}
+
+// At is the latency of a statistic at a rate, and how far that is known: within
+// the measured range, extrapolated to 0.95 of the saturation rate, or beyond
+// what the curve can say.
+func (c *Curve) At(quantile, rate float64) (time.Duration, Reach) {
+	reach := Beyond
+	switch {
+	case rate >= c.Low && rate <= c.High:
+		reach = Measured
+	case c.Model.Form != Interpolated && rate > 0 && rate <= c.End():
+		reach = Extrapolated
+	default:
+		return 0, Beyond
+	}
+	y, ok := c.Model.At(quantile, rate)
+	if !ok {
+		s, err := newSeries(c.Points, quantile)
+		if err != nil {
+			return 0, Beyond
+		}
+		if y, ok = s.at(rate); !ok {
+			return 0, Beyond
+		}
+	}
+	return time.Duration(y * float64(time.Second)), reach
+}
+
+// End is the highest rate at which the curve says anything: the highest steady
+// rate measured, or 0.95 of the fitted saturation rate where that is higher.
+func (c *Curve) End() float64 {
+	if c.Model.Form == Interpolated {
+		return c.High
+	}
+	return max(c.High, furthest*c.Model.Mu)
+}

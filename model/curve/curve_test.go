@@ -1,0 +1,150 @@
+package curve
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"planner/sweep/measure"
+)
+
+func ttft(quantile float64, limit time.Duration) measure.Bound {
+	return measure.Bound{Metric: measure.TTFT, Quantile: quantile, Limit: limit}
+}
+
+// The table's crossing, overload and saturation were worked out independently,
+// with other fits than the ones used here.
+func TestTable(t *testing.T) {
+	c, err := Fit(measure.TTFT, table(t), Options{Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var overload []float64
+	for _, p := range c.Points {
+		if p.Regime == Overload {
+			overload = append(overload, p.Rate)
+		}
+	}
+	if !slices.Equal(overload, []float64{35, 40}) {
+		t.Errorf("overload at %v, want 35 and 40", overload)
+	}
+	x, err := c.Crossing(ttft(0.99, 500*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x.Outcome != Found || x.Value < 20.4 || x.Value > 21.7 {
+		t.Errorf("crossing %v at %.3f, want within 20.4..21.7", x.Outcome, x.Value)
+	}
+	if x.Low > x.Value || x.High < x.Value || len(x.By) != 4 {
+		t.Errorf("crossing %.3f [%.3f, %.3f] by %v", x.Value, x.Low, x.High, x.By)
+	}
+	s := c.Saturation
+	if s == nil || math.Abs(s.Value-33) > 1 || s.High > 36 || s.Low < 30 {
+		t.Errorf("saturation %+v, want near 33 and not above 36", s)
+	}
+	// Least squares of another implementation: joint form on the seven lowest
+	// rates, mu 32.7, root mean square error 0.056, AICc -68.3.
+	if math.Abs(c.Model.Mu-32.7) > 0.1 || math.Abs(c.Quality.RMSE-0.056) > 0.001 || math.Abs(c.Quality.AICc+68.3) > 0.1 {
+		t.Errorf("mu %.2f, rmse %.4f, AICc %.1f", c.Model.Mu, c.Quality.RMSE, c.Quality.AICc)
+	}
+	if c.Low != 1 || c.High != 30 {
+		t.Errorf("valid over %g..%g, want 1..30", c.Low, c.High)
+	}
+	if !slices.ContainsFunc(c.Warnings, func(w string) bool { return strings.Contains(w, "latencies alone") }) {
+		t.Errorf("nothing warns that overload is inferred: %q", c.Warnings)
+	}
+	if len(c.Band) != 0 {
+		t.Error("a band without numbers of requests")
+	}
+}
+
+// The same seed gives the same bytes, and reading them back the same curve.
+func TestJSON(t *testing.T) {
+	points := table(t)
+	for i := range points {
+		points[i].Requests, points[i].Window = 5000, time.Minute
+	}
+	c, err := Fit(measure.TTFT, points, Options{Seed: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Fit(measure.TTFT, points, Options{Seed: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := encode(t, c), encode(t, again)
+	if !bytes.Equal(a, b) {
+		t.Error("the same points and seed give two curves")
+	}
+	var back Curve
+	if err := json.Unmarshal(a, &back); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(back.Points, c.Points) {
+		t.Error("points changed on the way")
+	}
+	for _, q := range []float64{0.5, 0.9, 0.99} {
+		for rate := 0.5; rate < 40; rate += 0.7 {
+			y, reach := c.At(q, rate)
+			z, reach2 := back.At(q, rate)
+			if reach != reach2 || (y-z).Abs() > time.Microsecond {
+				t.Fatalf("at %g: %v (%v), read back %v (%v)", rate, y, reach, z, reach2)
+			}
+		}
+	}
+	if len(c.Band) == 0 || len(back.Band) != len(c.Band) {
+		t.Errorf("band of %d points, read back %d", len(c.Band), len(back.Band))
+	}
+}
+
+func encode(t *testing.T, c *Curve) []byte {
+	t.Helper()
+	b, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestFewPoints(t *testing.T) {
+	points := stationaryLaw(0).draw(1, 5, 20)
+	c, err := Fit(measure.TTFT, points, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Model.Form != Interpolated || c.Saturation != nil || c.Knee != 0 {
+		t.Errorf("two points gave %v", c)
+	}
+	if _, reach := c.At(0.99, 12); reach != Measured {
+		t.Error("no latency between two points")
+	}
+	if _, reach := c.At(0.99, 21); reach != Beyond {
+		t.Error("a latency outside two points")
+	}
+	if _, err := Fit(measure.TTFT, points[:1], Options{}); err == nil {
+		t.Error("a curve through one point")
+	}
+	if _, err := json.Marshal(c); err != nil {
+		t.Errorf("encode: %v", err)
+	}
+}
+
+func TestReach(t *testing.T) {
+	c, err := Fit(measure.TTFT, stationaryLaw(0).draw(1, 2, 6, 10, 14, 18, 22), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		rate float64
+		want Reach
+	}{{2, Measured}, {22, Measured}, {1, Extrapolated}, {22.1, Extrapolated}, {0.94 * 33, Extrapolated}, {0.96 * 33, Beyond}, {-1, Beyond}} {
+		if _, got := c.At(0.99, tc.rate); got != tc.want {
+			t.Errorf("at %g: %v, want %v", tc.rate, got, tc.want)
+		}
+	}
+}

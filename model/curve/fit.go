@@ -1,0 +1,220 @@
+package curve
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/optimize"
+)
+
+// Streams of random numbers, one a purpose.
+const (
+	streamStarts uint64 = 1 + iota
+	streamBand
+)
+
+// starts is the number of random starting points of one fit, finishers how many
+// of them are followed to the end.
+const (
+	starts    = 32
+	finishers = 2
+)
+
+// fitted is a model with how well it describes its sample.
+type fitted struct {
+	model Model
+	// x is the optimum in the optimiser's coordinates.
+	x []float64
+	// rss is the weighted sum of squares in ln latency over n observations.
+	rss float64
+	n   int
+}
+
+// rmse is the root mean square error in ln latency.
+func (f *fitted) rmse() float64 { return math.Sqrt(f.rss / float64(f.n)) }
+
+// aicc is Akaike's criterion with the correction for small samples (Hurvich and
+// Tsai 1989), the noise counted as a parameter; +Inf where the sample is too
+// small for the form.
+func (f *fitted) aicc() float64 {
+	n, k := float64(f.n), float64(f.model.parameters()+1)
+	if n-k-1 <= 0 {
+		return math.Inf(1)
+	}
+	// A sum of squares of zero would win against everything: no measured
+	// latency is known to better than a part in a thousand.
+	ms := max(f.rss/n, 1e-6)
+	return n*math.Log(ms) + 2*k + 2*k*(k+1)/(n-k-1)
+}
+
+// spec is a form with a choice of common or separate floors and scales.
+type spec struct {
+	form  Form
+	joint bool
+}
+
+// fit minimises the weighted squares of ln latency by Nelder and Mead from
+// seeded random starts; all parameters are fitted as logarithms or, where they
+// are bounded, as log-odds of their range. Every start runs a short way, the
+// best few to the end.
+func fit(s *sample, sp spec, seed uint64) fitted {
+	rng := rand.New(rand.NewPCG(seed, streamStarts))
+	rough := make([]fitted, starts)
+	for i := range rough {
+		rough[i] = descendFor(s, sp, s.start(rng, sp), roughEvaluations)
+	}
+	slices.SortStableFunc(rough, func(a, b fitted) int { return cmp.Compare(a.rss, b.rss) })
+	best := descend(s, sp, rough[0].x)
+	for _, r := range rough[1:finishers] {
+		if f := descend(s, sp, r.x); f.rss < best.rss {
+			best = f
+		}
+	}
+	return best
+}
+
+// The evaluations of the loss that a descent may take, for each parameter.
+const (
+	roughEvaluations = 25
+	refitEvaluations = 50 // from an optimum nearby
+	fullEvaluations  = 250
+)
+
+// descend minimises from one start.
+func descend(s *sample, sp spec, start []float64) fitted {
+	return descendFor(s, sp, start, fullEvaluations)
+}
+
+func descendFor(s *sample, sp spec, start []float64, evaluations int) fitted {
+	m := newModel(s, sp)
+	loss := func(x []float64) float64 {
+		m.decode(s, x)
+		return squares(m, s)
+	}
+	settings := &optimize.Settings{
+		FuncEvaluations: evaluations * len(start),
+		Converger:       &optimize.FunctionConverge{Absolute: 1e-9, Relative: 1e-7, Iterations: 6 * len(start)},
+	}
+	// Running into the limit of evaluations is no failure: another start wins
+	// if it came lower.
+	result, _ := optimize.Minimize(optimize.Problem{Func: loss}, start, settings, &optimize.NelderMead{SimplexSize: 0.5})
+	x := start
+	if result != nil && len(result.X) == len(start) {
+		x = result.X
+	}
+	m.decode(s, x)
+	return fitted{model: *m, x: x, rss: squares(m, s), n: len(s.obs)}
+}
+
+// hopeless is the loss where a form has no finite latency.
+const hopeless = 1e9
+
+func squares(m *Model, s *sample) float64 {
+	sum := 0.0
+	for i := range s.obs {
+		o := &s.obs[i]
+		d := math.Log(m.at(o.level, o.rate)) - o.lnY
+		sum += o.weight * d * d
+	}
+	if math.IsNaN(sum) || sum > hopeless {
+		return hopeless
+	}
+	return sum
+}
+
+// newModel makes a model of a form with room for its parameters.
+func newModel(s *sample, sp spec) *Model {
+	n := len(s.levels)
+	m := &Model{Form: sp.form, Joint: sp.joint, Levels: s.levels, Floors: make([]float64, n), Scales: make([]float64, n)}
+	if sp.form == StationaryFluid {
+		m.Slopes = make([]float64, n)
+	}
+	return m
+}
+
+// The ranges of the exponent and of the curvature. Published exponents lie
+// between 1 and sqrt(2(c+1))-1 with c servers; the curvature is that of trials
+// between a few requests and days.
+const (
+	minPower, maxPower         = 0.25, 6.0
+	minLnCurvature, maxLnCurve = -16.0, 1.5
+)
+
+// decode sets the parameters from the optimiser's coordinates: floors, scales,
+// mu, then the exponent or curvature, then the slopes.
+func (m *Model) decode(s *sample, x []float64) {
+	perLevel := len(m.Levels)
+	if m.Joint {
+		perLevel = 1
+		floor, scale := between(0, s.common, x[0]), math.Exp(x[1])
+		for i, q := range m.Levels {
+			m.Floors[i], m.Scales[i] = floor, scale*tail(q)
+		}
+	} else {
+		for i := range m.Levels {
+			m.Floors[i], m.Scales[i] = between(0, s.floor[i], x[i]), math.Exp(x[perLevel+i])
+		}
+	}
+	x = x[2*perLevel:]
+	switch m.Form {
+	case Stationary, StationaryPower:
+		m.Mu = s.highest * (1 + math.Exp(x[0]))
+	case StationaryFluid:
+		m.Mu = between(s.highest, s.next, x[0])
+	case TimeDependent:
+		m.Mu = math.Exp(x[0])
+	}
+	switch m.Form {
+	case StationaryPower:
+		m.Power = between(minPower, maxPower, x[1])
+	case TimeDependent:
+		m.Curvature = math.Exp(between(minLnCurvature, maxLnCurve, x[1]))
+	case StationaryFluid:
+		for i := range m.Slopes {
+			m.Slopes[i] = math.Exp(x[1+i])
+		}
+	}
+}
+
+// start draws a starting point in the optimiser's coordinates.
+func (s *sample) start(rng *rand.Rand, sp spec) []float64 {
+	lowest, highest := math.Inf(1), math.Inf(-1)
+	for _, o := range s.obs {
+		lowest, highest = min(lowest, o.lnY), max(highest, o.lnY)
+	}
+	uniform := func(lo, hi float64) float64 { return lo + (hi-lo)*rng.Float64() }
+	n := len(s.levels)
+	if sp.joint {
+		n = 1
+	}
+	var x []float64
+	for range n {
+		x = append(x, uniform(-1, 4))
+	}
+	for range n {
+		if sp.form == TimeDependent {
+			x = append(x, uniform(highest-4, highest+4))
+		} else {
+			x = append(x, uniform(lowest-5, lowest+1))
+		}
+	}
+	switch sp.form {
+	case Stationary:
+		x = append(x, uniform(-4, 1))
+	case StationaryPower:
+		x = append(x, uniform(-4, 1), uniform(-3, -0.5))
+	case StationaryFluid:
+		x = append(x, uniform(-2, 2))
+		for range s.levels {
+			x = append(x, uniform(highest-6, highest+1))
+		}
+	case TimeDependent:
+		x = append(x, math.Log(s.highest)+uniform(-0.7, 0.4), uniform(-2, 2))
+	}
+	return x
+}
+
+// between maps the real line onto (lo, hi).
+func between(lo, hi, x float64) float64 { return lo + (hi-lo)/(1+math.Exp(-x)) }

@@ -1,0 +1,177 @@
+package curve
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Form names a family of curves. The zero value is Interpolated: no law, only
+// the points and what lies between them.
+type Form int
+
+// The forms, with rho = rate/mu. A floor and a scale belong to each statistic.
+const (
+	// Interpolated has no parameters and no saturation rate.
+	Interpolated Form = iota
+	// Stationary is floor + scale*rho/(1-rho): M/M/1, and Pollaczek-Khinchine
+	// and Kingman up to the scale. It holds below saturation only.
+	Stationary
+	// StationaryPower is floor + scale*rho^k/(1-rho) (Sakasegawa 1977; Allen and
+	// Cunneen; k = sqrt(2(c+1))-1 for c servers).
+	StationaryPower
+	// TimeDependent is floor + scale*((rho-1) + sqrt((rho-1)^2 + m*rho)), the
+	// queue of a trial of finite length (Kimber and Hollis 1979; Akcelik 1980):
+	// it tends to Stationary below saturation and to a straight line above.
+	TimeDependent
+	// StationaryFluid is Stationary below mu, and above it the straight line
+	// floor + slope*(rate-mu) of a backlog that grows for the whole trial.
+	StationaryFluid
+)
+
+var formNames = []string{"interpolated", "stationary", "stationary_power", "time_dependent", "stationary_fluid"}
+
+// String is the form's name in files and reports.
+func (f Form) String() string {
+	if f < 0 || int(f) >= len(formNames) {
+		return fmt.Sprintf("Form(%d)", int(f))
+	}
+	return formNames[f]
+}
+
+// MarshalText writes the form's name.
+func (f Form) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+
+// UnmarshalText reads a form's name.
+func (f *Form) UnmarshalText(b []byte) error {
+	i := slices.Index(formNames, string(b))
+	if i < 0 {
+		return fmt.Errorf("unknown curve form %q", b)
+	}
+	*f = Form(i)
+	return nil
+}
+
+// Model is a form with its parameters. Floors, Scales and Slopes hold one
+// figure a statistic of Levels.
+type Model struct {
+	Form Form
+	// Levels are the quantiles (0 for the mean) that the parameters belong to.
+	Levels []float64
+	// Joint says that one floor and one scale serve all statistics, each scale
+	// being the common one times ln(1/(1-q)).
+	Joint bool
+	// Floors are the latencies of an idle server and Scales the sizes of the
+	// load-dependent part, in seconds.
+	Floors, Scales []float64
+	// Mu is the saturation rate in requests per second.
+	Mu float64
+	// Power is k of StationaryPower, Curvature m of TimeDependent.
+	Power, Curvature float64
+	// Slopes are those of StationaryFluid above Mu, in seconds per request per
+	// second.
+	Slopes []float64
+}
+
+// At is the latency in seconds of a statistic at a rate; false where the model
+// says nothing: a statistic that it does not hold, or a rate at which a
+// stationary form has no steady state.
+func (m *Model) At(quantile, rate float64) (float64, bool) {
+	if m.Form == Interpolated {
+		return 0, false
+	}
+	i := slices.Index(m.Levels, quantile)
+	if i < 0 {
+		if !m.Joint || len(m.Levels) == 0 || m.Form == StationaryFluid {
+			return 0, false
+		}
+		scale := m.Scales[0] / tail(m.Levels[0]) * tail(quantile)
+		y := m.Floors[0] + scale*m.growth(rate/m.Mu)
+		return y, !math.IsInf(y, 0)
+	}
+	y := m.at(i, rate)
+	return y, !math.IsInf(y, 0) && !math.IsNaN(y)
+}
+
+// at is the latency of the i-th statistic, infinite where there is none.
+func (m *Model) at(i int, rate float64) float64 {
+	if m.Form == StationaryFluid && rate > m.Mu {
+		return m.Floors[i] + m.Slopes[i]*(rate-m.Mu)
+	}
+	return m.Floors[i] + m.Scales[i]*m.growth(rate/m.Mu)
+}
+
+// growth is the load-dependent part of unit scale.
+func (m *Model) growth(rho float64) float64 {
+	switch m.Form {
+	case Stationary, StationaryFluid:
+		if rho < 1 {
+			return rho / (1 - rho)
+		}
+	case StationaryPower:
+		if rho < 1 {
+			return math.Pow(rho, m.Power) / (1 - rho)
+		}
+	case TimeDependent:
+		x := rho - 1
+		root := math.Sqrt(x*x + m.Curvature*rho)
+		if x < 0 { // x + root without cancellation
+			return m.Curvature * rho / (root - x)
+		}
+		return x + root
+	}
+	return math.Inf(1)
+}
+
+// parameters counts what is free in the model, the noise not included.
+func (m *Model) parameters() int {
+	perLevel := 2
+	if !m.Joint {
+		perLevel *= len(m.Levels)
+	}
+	n := perLevel + 1 + len(m.Slopes)
+	if m.Form == StationaryPower || m.Form == TimeDependent {
+		n++
+	}
+	return n
+}
+
+// Crossing is the rate at which a statistic reaches a limit in seconds, false
+// if it does so at no rate above 0 and below the model's end.
+func (m *Model) Crossing(quantile, limit float64) (float64, bool) {
+	if m.Form == Interpolated || m.Mu <= 0 {
+		return 0, false
+	}
+	lo, hi := 0.0, m.Mu
+	if y, ok := m.At(quantile, lo); !ok || y >= limit {
+		return 0, false
+	}
+	if m.Form == TimeDependent || m.Form == StationaryFluid {
+		hi = 16 * m.Mu
+	}
+	over := func(rate float64) bool {
+		y, ok := m.At(quantile, rate)
+		return !ok || y > limit
+	}
+	if !over(hi) {
+		return 0, false
+	}
+	return bisect(lo, hi, over), true
+}
+
+// bisect finds where a condition turns true between lo, where it is false, and
+// hi, where it is true.
+func bisect(lo, hi float64, over func(float64) bool) float64 {
+	for range 200 {
+		mid := lo + (hi-lo)/2
+		if mid <= lo || mid >= hi {
+			break
+		}
+		if over(mid) {
+			hi = mid
+		} else {
+			lo = mid
+		}
+	}
+	return lo
+}

@@ -1,0 +1,132 @@
+// Package curve fits throughput-latency curves to measurements.
+//
+// A curve is the latency of one metric against the offered rate: its points
+// with what is known of their stability, a fitted form with the range in which
+// it holds, the saturation rate, the knee and a band. Everything is pure: the
+// same points and seed give the same curve.
+package curve
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"planner/sweep/measure"
+)
+
+// Value is one measured statistic of a latency: a quantile in (0, 1), or the
+// mean where Quantile is 0.
+type Value struct {
+	Quantile float64
+	Latency  time.Duration
+}
+
+// Point is one measured load point of an open loop.
+type Point struct {
+	// Rate is the offered load in requests per second.
+	Rate float64
+	// Sent and Achieved are what left the client and what was completed, per
+	// second of the window; 0 means unknown.
+	Sent, Achieved float64
+	// Window is how long was measured, Requests how many requests; 0 means
+	// unknown.
+	Window   time.Duration
+	Requests int
+	// Overloaded says that whoever measured the point saw the backlog grow.
+	Overloaded bool
+	// Values holds the statistics that the sample resolves, by Quantile.
+	Values []Value
+}
+
+// Latency returns the statistic of the point, false if it is not known.
+func (p *Point) Latency(quantile float64) (time.Duration, bool) {
+	for _, v := range p.Values {
+		if v.Quantile == quantile && v.Latency > 0 {
+			return v.Latency, true
+		}
+	}
+	return 0, false
+}
+
+// FromMeasurements makes points of the open-loop measurements that are valid,
+// in ascending order of rate. Closed loops have no offered rate, and rejected
+// configurations no latency; both are left out, as are measurements without a
+// single resolved statistic of the metric.
+func FromMeasurements(ms []measure.Measurement, metric measure.Metric) []Point {
+	var points []Point
+	for i := range ms {
+		m := &ms[i]
+		if !m.Valid || m.Rejected != "" || m.Trial.Closed() || m.Trial.Rate <= 0 {
+			continue
+		}
+		values := valuesOf(summaryOf(m, metric))
+		if len(values) == 0 {
+			continue
+		}
+		points = append(points, Point{
+			Rate: m.Trial.Rate, Sent: m.Sent, Achieved: m.Achieved,
+			Window: m.Duration, Requests: m.Requests, Overloaded: m.Overloaded, Values: values,
+		})
+	}
+	slices.SortStableFunc(points, func(a, b Point) int { return cmp.Compare(a.Rate, b.Rate) })
+	return points
+}
+
+func summaryOf(m *measure.Measurement, metric measure.Metric) measure.Summary {
+	switch metric {
+	case measure.TTFT:
+		return m.TTFT
+	case measure.TPOT:
+		return m.TPOT
+	case measure.ITL:
+		return m.ITL
+	case measure.E2E:
+		return m.E2E
+	}
+	return measure.Summary{}
+}
+
+// valuesOf lists the resolved statistics of a summary. A statistic of zero is
+// one that was never filled in: no request takes no time.
+func valuesOf(s measure.Summary) []Value {
+	all := []Value{{0, s.Mean}, {0.50, s.P50}, {0.90, s.P90}, {0.95, s.P95}, {0.99, s.P99}, {0.999, s.P999}}
+	return slices.DeleteFunc(all, func(v Value) bool { return v.Latency <= 0 })
+}
+
+// validate refuses points that no curve can go through.
+func validate(points []Point) error {
+	if len(points) < 2 {
+		return errors.New("fit a curve: at least two measured rates are needed")
+	}
+	for i := range points {
+		p := &points[i]
+		if !(p.Rate > 0) || math.IsInf(p.Rate, 0) {
+			return fmt.Errorf("fit a curve: point %d: rate %g per second is not above 0 and finite", i+1, p.Rate)
+		}
+		if len(p.Values) == 0 {
+			return fmt.Errorf("fit a curve: point %d (%g requests/s): no latency", i+1, p.Rate)
+		}
+		for _, v := range p.Values {
+			if v.Latency <= 0 || v.Quantile < 0 || v.Quantile >= 1 {
+				return fmt.Errorf("fit a curve: point %d (%g requests/s): latency %v at quantile %g", i+1, p.Rate, v.Latency, v.Quantile)
+			}
+		}
+	}
+	return nil
+}
+
+// Name is the statistic's name, "p99" or "mean".
+func Name(quantile float64) string { return measure.Bound{Quantile: quantile}.Stat() }
+
+// tail is ln(1/(1-q)), the quantile of a unit exponential; the mean's is 1. In
+// the joint form the latency of every statistic is a + tail * g(rate): exact if
+// what comes on top of the floor is exponential.
+func tail(quantile float64) float64 {
+	if quantile == 0 {
+		return 1
+	}
+	return -math.Log1p(-quantile)
+}
