@@ -1,0 +1,128 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"planner/model"
+)
+
+// Model is the model that is served.
+type Model struct {
+	// Name is the catalog's name, or as it was written where the catalog does not
+	// know it.
+	Name string
+	// Config is the path of a Hugging Face config.json, "" when the catalog's
+	// shape is used.
+	Config string
+	// Arch is the model's shape, and Precision what it is stored in, the checkpoint's
+	// own format where none was asked for. Both mean something only if Known.
+	Arch      model.Arch
+	Precision model.Precision
+	Known     bool
+}
+
+// modelText is [model] as it was written.
+type modelText struct {
+	name, config, weights, kv string
+}
+
+// modelKeys are the keys of [model].
+func modelKeys() []key {
+	return []key{
+		{"model.name", "a catalog name or a Hugging Face id in the catalog", func(d *draft) value { return word{&d.model.name, nil} }},
+		{"model.config", "or a path to a Hugging Face config.json, which is then enough alone", func(d *draft) value {
+			return pathname{&d.model.config}
+		}},
+		{"model.weights", `bf16 fp16 fp8 int8 int4 nvfp4 mxfp4; "" = the model's own`, func(d *draft) value {
+			return word{&d.model.weights, append(weightFormats(), "")}
+		}},
+		{"model.kv_cache", "auto fp8", func(d *draft) value { return word{&d.model.kv, []string{"auto", "fp8"}} }},
+	}
+}
+
+func weightFormats() []string {
+	return []string{"bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxfp4"}
+}
+
+// resolveModel finds the model's shape.
+func (r *reader) resolveModel(d *draft, need Need, catalog *model.Catalog) Model {
+	m := Model{Name: d.model.name, Config: d.model.config}
+	if need.Engine == NoEngine || !r.clean("model") {
+		return m
+	}
+	switch {
+	case d.model.config != "":
+		m.Arch, m.Known = r.modelConfig(d)
+	case d.model.name != "":
+		m.Arch, m.Known = r.modelNamed(d, need, catalog)
+	case need.simulates(d):
+		r.at("model.name").refuse("is missing, want a catalog name or Hugging Face id (planner catalog models lists them), or a config.json in model.config")
+	default:
+		r.warn("model: none is given, so there is no roofline and no prior")
+	}
+	if !m.Known {
+		return m
+	}
+	if err := m.Arch.Check(); err != nil {
+		r.at(modelKey(d)).refuse("%v, want a model whose shape is known", err)
+		return m
+	}
+	if m.Name == "" {
+		m.Name = m.Arch.Name
+	}
+	m.Precision = precisionOf(d.model, m.Arch)
+	d.model.weights = m.Precision.Weights.String()
+	return m
+}
+
+// modelKey is the key that names the model.
+func modelKey(d *draft) string {
+	if d.model.config != "" {
+		return "model.config"
+	}
+	return "model.name"
+}
+
+func (r *reader) modelConfig(d *draft) (model.Arch, bool) {
+	n := r.at("model.config")
+	f, ok := n.open(d.model.config, "a Hugging Face config.json")
+	if !ok {
+		return model.Arch{}, false
+	}
+	defer f.Close()
+	arch, err := model.ParseConfig(f)
+	if err != nil {
+		n.refuse("%s: %v", d.model.config, err)
+		return model.Arch{}, false
+	}
+	return arch, true
+}
+
+// modelNamed looks the model up. A real engine can serve a Hugging Face id that the
+// catalog does not know; nothing can be computed for it then.
+func (r *reader) modelNamed(d *draft, need Need, catalog *model.Catalog) (model.Arch, bool) {
+	arch, err := catalog.Model(d.model.name)
+	switch {
+	case err == nil:
+		return arch, true
+	case !need.simulates(d) && strings.Contains(d.model.name, "/"):
+		r.warn("model: %v: there is no roofline and no prior", err)
+	default:
+		r.at("model.name").refuse("%v, want a name from planner catalog models, or a config.json in model.config", err)
+	}
+	return model.Arch{}, false
+}
+
+// precisionOf reads the formats, the checkpoint's own where none is given.
+func precisionOf(text modelText, arch model.Arch) model.Precision {
+	p := model.Precision{Weights: arch.Native}
+	if i := slices.Index(weightFormats(), text.weights); i >= 0 {
+		p.Weights, _ = model.ParseWeightFormat(text.weights)
+	}
+	if p.Weights == model.FormatUnset {
+		p.Weights = model.BF16
+	}
+	p.KV, _ = model.ParseKVFormat(text.kv)
+	return p
+}
