@@ -1,0 +1,118 @@
+package report
+
+// Document is a report: a title, blocks in reading order, and the figures behind
+// them.
+type Document struct {
+	Title  string
+	Blocks []Block
+	// Data holds the unrounded figures of the trials under the names that result
+	// files use. CSV prints it, and nothing else does.
+	Data Data
+}
+
+// Block is one of [Heading], [Paragraph], [Pairs], [List], [Code], [Table] and
+// [*Chart]. Printers switch over these.
+type Block interface{ block() }
+
+// Heading begins a section. Level 1 is a section of the report, 2 one within it.
+type Heading struct {
+	Level int
+	Text  string
+}
+
+// Paragraph is running text.
+type Paragraph struct {
+	Text string
+	Tone Tone
+}
+
+// Pairs are labelled facts.
+type Pairs []Pair
+
+// Pair is one labelled fact.
+type Pair struct {
+	Label, Text string
+	Tone        Tone
+}
+
+// List is a list of statements of equal rank.
+type List struct {
+	Items []string
+	Tone  Tone
+}
+
+// Code is text to be copied as it stands, such as a command line.
+type Code struct{ Text string }
+
+// Table is a table. Rows have as many cells as there are columns.
+type Table struct {
+	Caption string
+	Columns []Column
+	Rows    [][]Cell
+}
+
+// Column says how the cells of a column are set.
+type Column struct {
+	Name string
+	// Right aligns numbers.
+	Right bool
+	// Wrap lets a narrow text output break the cells over several lines.
+	Wrap bool
+	// Extra columns are left out of a text output that is too narrow, the last
+	// one first.
+	Extra bool
+}
+
+// Cell is one cell of a table.
+type Cell struct {
+	Text string
+	Tone Tone
+}
+
+// Tone says how a statement is meant. The zero value is plain.
+type Tone int
+
+// The tones. Printers may colour them; no format says with colour alone what it
+// does not also say in words.
+const (
+	Plain  Tone = iota
+	Strong      // what the reader came for
+	Good        // a limit that holds
+	Bad         // a limit that does not, a failure
+	Doubt       // undecided, invalid, a warning
+	Quiet       // secondary
+)
+
+// Data is a rectangle of figures.
+type Data struct {
+	Header []string
+	Rows   [][]string
+}
+
+func (Heading) block()   {}
+func (Paragraph) block() {}
+func (Pairs) block()     {}
+func (List) block()      {}
+func (Code) block()      {}
+func (Table) block()     {}
+func (*Chart) block()    {}
+
+// add appends blocks.
+func (d *Document) add(blocks ...Block) { d.Blocks = append(d.Blocks, blocks...) }
+
+// section appends a heading and its blocks.
+func (d *Document) section(title string, blocks ...Block) {
+	d.add(Heading{Level: 1, Text: title})
+	d.add(blocks...)
+}
+
+// Charts returns the charts of the document in reading order.
+func (d *Document) Charts() []*Chart {
+	var charts []*Chart
+	for _, b := range d.Blocks {
+		if c, ok := b.(*Chart); ok {
+			charts = append(charts, c)
+		}
+	}
+	return charts
+}

@@ -1,0 +1,128 @@
+package report
+
+import (
+	"bytes"
+	_ "embed" // the style sheet
+	"fmt"
+	"html"
+	"strings"
+)
+
+//go:embed report.css
+var styleSheet string
+
+// HTML writes the document as one file that fetches nothing: style and charts
+// stand inside, a content security policy forbids the rest. It is well-formed
+// XML too.
+func (p *Printer) HTML(d *Document) []byte {
+	h := &htmlPrinter{Printer: p}
+	title := d.Title
+	if title == "" {
+		title = "Report"
+	}
+	h.WriteString("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n" +
+		"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>\n" +
+		"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n" +
+		"<meta name=\"color-scheme\" content=\"light dark\"/>\n")
+	fmt.Fprintf(h, "<title>%s</title>\n<style>\n%s</style>\n</head>\n<body>\n<main>\n", html.EscapeString(title), styleSheet)
+	if d.Title != "" {
+		fmt.Fprintf(h, "<h1>%s</h1>\n", html.EscapeString(d.Title))
+	}
+	for _, b := range d.Blocks {
+		h.block(b)
+	}
+	h.WriteString("</main>\n</body>\n</html>\n")
+	return h.Bytes()
+}
+
+// htmlPrinter holds the state of one HTML output.
+type htmlPrinter struct {
+	*Printer
+	bytes.Buffer
+}
+
+func (h *htmlPrinter) block(b Block) {
+	switch b := b.(type) {
+	case Heading:
+		fmt.Fprintf(h, "<h%d>%s</h%d>\n", b.Level+1, html.EscapeString(b.Text), b.Level+1)
+	case Paragraph:
+		fmt.Fprintf(h, "<p%s>%s</p>\n", class(b.Tone), html.EscapeString(b.Text))
+	case Pairs:
+		h.WriteString("<dl>\n")
+		for _, p := range b {
+			fmt.Fprintf(h, "<div><dt>%s</dt><dd%s>%s</dd></div>\n", html.EscapeString(p.Label), class(p.Tone), html.EscapeString(p.Text))
+		}
+		h.WriteString("</dl>\n")
+	case List:
+		fmt.Fprintf(h, "<ul%s>\n", class(b.Tone))
+		for _, item := range b.Items {
+			fmt.Fprintf(h, "<li>%s</li>\n", html.EscapeString(item))
+		}
+		h.WriteString("</ul>\n")
+	case Code:
+		fmt.Fprintf(h, "<pre><code>%s</code></pre>\n", html.EscapeString(breakCommand(b.Text, 100)))
+	case Table:
+		h.table(b)
+	case *Chart:
+		h.chart(b)
+	}
+}
+
+func (h *htmlPrinter) table(tab Table) {
+	h.WriteString("<div class=\"scroll\">\n<table>\n")
+	if tab.Caption != "" {
+		fmt.Fprintf(h, "<caption>%s</caption>\n", html.EscapeString(tab.Caption))
+	}
+	h.WriteString("<thead><tr>")
+	for _, c := range tab.Columns {
+		fmt.Fprintf(h, "<th scope=\"col\"%s>%s</th>", alignment(c, Plain), html.EscapeString(c.Name))
+	}
+	h.WriteString("</tr></thead>\n<tbody>\n")
+	if len(tab.Rows) == 0 {
+		fmt.Fprintf(h, "<tr><td colspan=\"%d\">none</td></tr>\n", max(len(tab.Columns), 1))
+	}
+	for _, row := range tab.Rows {
+		h.WriteString("<tr>")
+		for i, c := range row {
+			fmt.Fprintf(h, "<td%s>%s</td>", alignment(tab.Columns[i], c.Tone), html.EscapeString(c.Text))
+		}
+		h.WriteString("</tr>\n")
+	}
+	h.WriteString("</tbody>\n</table>\n</div>\n")
+}
+
+// alignment is the class attribute of a cell.
+func alignment(c Column, t Tone) string {
+	names := strings.TrimSpace(toneClass(t))
+	if c.Right {
+		names = strings.TrimSpace("num " + names)
+	}
+	if names == "" {
+		return ""
+	}
+	return ` class="` + names + `"`
+}
+
+// class is the class attribute of a tone, empty if it is plain.
+func class(t Tone) string {
+	if name := toneClass(t); name != "" {
+		return ` class="` + name + `"`
+	}
+	return ""
+}
+
+func toneClass(t Tone) string {
+	switch t {
+	case Strong:
+		return "strong"
+	case Good:
+		return "good"
+	case Bad:
+		return "bad"
+	case Doubt:
+		return "doubt"
+	case Quiet:
+		return "quiet"
+	}
+	return ""
+}

@@ -1,0 +1,147 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// Markdown writes the document as GitHub-flavoured Markdown.
+func (p *Printer) Markdown(d *Document) []byte {
+	m := &markdownPrinter{Printer: p}
+	if d.Title != "" {
+		fmt.Fprintf(m, "# %s\n\n", escapeMarkdown(d.Title))
+	}
+	for _, b := range d.Blocks {
+		m.block(b)
+	}
+	return append(bytes.TrimRight(m.Bytes(), "\n"), '\n')
+}
+
+// markdownPrinter holds the state of one Markdown output.
+type markdownPrinter struct {
+	*Printer
+	bytes.Buffer
+}
+
+func (m *markdownPrinter) block(b Block) {
+	switch b := b.(type) {
+	case Heading:
+		fmt.Fprintf(m, "%s %s\n", strings.Repeat("#", b.Level+1), escapeMarkdown(b.Text))
+	case Paragraph:
+		m.WriteString(toneMarkdown(b.Tone, b.Text) + "\n")
+	case Pairs:
+		for _, p := range b {
+			fmt.Fprintf(m, "- **%s:** %s\n", escapeMarkdown(p.Label), escapeMarkdown(p.Text))
+		}
+	case List:
+		for _, item := range b.Items {
+			fmt.Fprintf(m, "- %s\n", escapeMarkdown(item))
+		}
+	case Code:
+		m.fence("sh", breakCommand(b.Text, 100))
+	case Table:
+		m.table(b)
+	case *Chart:
+		m.chart(b)
+	}
+	m.WriteByte('\n')
+}
+
+func (m *markdownPrinter) table(tab Table) {
+	if tab.Caption != "" {
+		fmt.Fprintf(m, "%s\n\n", escapeMarkdown(tab.Caption))
+	}
+	if len(tab.Rows) == 0 {
+		m.WriteString("None.\n")
+		return
+	}
+	for _, c := range tab.Columns {
+		m.WriteString("| " + cellMarkdown(c.Name) + " ")
+	}
+	m.WriteString("|\n")
+	for _, c := range tab.Columns {
+		if c.Right {
+			m.WriteString("| --: ")
+		} else {
+			m.WriteString("| :-- ")
+		}
+	}
+	m.WriteString("|\n")
+	for _, row := range tab.Rows {
+		for _, c := range row {
+			m.WriteString("| " + cellMarkdown(c.Text) + " ")
+		}
+		m.WriteString("|\n")
+	}
+}
+
+// chart refers to the image if there is one and draws with characters if not.
+func (m *markdownPrinter) chart(c *Chart) {
+	if c.Image != "" {
+		fmt.Fprintf(m, "![%s](<%s>)\n", escapeMarkdown(c.Title), c.Image)
+		return
+	}
+	t := &textPrinter{Printer: &Printer{}, width: 96}
+	t.chart(c)
+	m.fence("text", t.String())
+}
+
+// fence writes a code block, fenced by more backquotes than it holds.
+func (m *markdownPrinter) fence(language, text string) {
+	mark := "```"
+	for strings.Contains(text, mark) {
+		mark += "`"
+	}
+	fmt.Fprintf(m, "%s%s\n%s\n%s\n", mark, language, strings.TrimRight(text, "\n"), mark)
+}
+
+func toneMarkdown(t Tone, s string) string {
+	s = escapeMarkdown(s)
+	if s == "" {
+		return s
+	}
+	switch t {
+	case Strong:
+		return "**" + s + "**"
+	case Quiet:
+		return "_" + s + "_"
+	}
+	return s
+}
+
+// cellMarkdown escapes a text for a table: a bar and a line break would end the
+// cell.
+func cellMarkdown(s string) string {
+	return strings.ReplaceAll(escapeMarkdown(s), "|", `\|`)
+}
+
+// escapeMarkdown escapes what Markdown would take for markup inside a line. Line
+// breaks become spaces. An underscore or asterisk between letters is left alone
+// where GitHub does so too: it is no emphasis inside a word.
+func escapeMarkdown(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	var b strings.Builder
+	runes := []rune(s)
+	for i, r := range runes {
+		switch r {
+		case '\\', '`', '*', '[', ']', '<', '>', '~', '$':
+			b.WriteByte('\\')
+		case '_':
+			if i == 0 || i == len(runes)-1 || !word(runes[i-1]) || !word(runes[i+1]) {
+				b.WriteByte('\\')
+			}
+		case '#', '+', '-':
+			if i == 0 {
+				b.WriteByte('\\')
+			}
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// word reports whether r belongs to a word.
+func word(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_'
+}

@@ -1,0 +1,225 @@
+package report
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"planner/search"
+)
+
+// unknown stands for a figure that is not known.
+const unknown = "-"
+
+// finite reports whether v is a number that can be printed.
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// number prints v with the given number of significant digits and thousands
+// separators; very large and very small values in scientific notation.
+func number(v float64, digits int) string {
+	switch {
+	case !finite(v):
+		return unknown
+	case v == 0:
+		return "0"
+	case math.Abs(v) < 1e-4 || math.Abs(v) >= 1e9:
+		return strconv.FormatFloat(v, 'e', digits-1, 64)
+	}
+	return fixed(v, digits-1-exponent(v, digits))
+}
+
+// exponent is the decimal exponent of v after rounding to digits.
+func exponent(v float64, digits int) int {
+	s := strconv.FormatFloat(v, 'e', digits-1, 64)
+	e, err := strconv.Atoi(s[strings.IndexByte(s, 'e')+1:])
+	if err != nil {
+		return 0 // cannot be: FormatFloat writes a number behind the e
+	}
+	return e
+}
+
+// fixed prints v with the given number of decimals, which may be negative to
+// round before the point, and thousands separators.
+func fixed(v float64, decimals int) string {
+	if !finite(v) {
+		return unknown
+	}
+	if decimals < 0 {
+		p := math.Pow(10, float64(-decimals))
+		v, decimals = math.Round(v/p)*p, 0
+	}
+	return group(strconv.FormatFloat(v, 'f', decimals, 64))
+}
+
+// group puts commas between the thousands of a decimal number.
+func group(s string) string {
+	sign, rest := "", s
+	if strings.HasPrefix(rest, "-") {
+		sign, rest = "-", rest[1:]
+	}
+	whole, frac, point := strings.Cut(rest, ".")
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if point {
+		whole += "." + frac
+	}
+	return sign + whole
+}
+
+// exact prints a figure that somebody typed: all of it, up to six digits.
+func exact(v float64) string {
+	if !finite(v) {
+		return unknown
+	}
+	s := strconv.FormatFloat(v+0, 'g', 6, 64) // + 0 turns a negative zero
+	if strings.Contains(s, "e") {
+		if math.Abs(v) < 1e-4 || math.Abs(v) >= 1e15 {
+			return s
+		}
+		s = strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return group(s)
+}
+
+// count prints a whole number.
+func count(n int) string { return group(strconv.Itoa(n)) }
+
+// rate prints requests per second that somebody asked for, in requests a day
+// when they are few.
+func rate(v float64) string {
+	if v > 0 && v < 1e-3 {
+		return exact(round(v*86400, 6)) + " requests/day"
+	}
+	return exact(v) + " requests/s"
+}
+
+// round rounds v to a number of significant digits.
+func round(v float64, digits int) float64 {
+	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', digits-1, 64), 64)
+	if err != nil {
+		return v
+	}
+	return r
+}
+
+// decimals is how many decimals show two digits of an uncertainty.
+func decimals(uncertainty float64) int {
+	if !finite(uncertainty) || uncertainty <= 0 {
+		return 0
+	}
+	return min(1-exponent(uncertainty, 2), 6)
+}
+
+// estimated is a set of figures of an estimate, rounded alike.
+type estimated struct {
+	value, low, high, safe string
+	// interval is "20.4-21.7 at 90 %", empty if the estimate has none.
+	interval string
+}
+
+// estimate rounds an estimate to what its interval supports.
+func estimate(e search.Estimate) estimated {
+	half := (e.High - e.Low) / 2
+	if !(half > 0) || !finite(half) {
+		f := func(v float64) string { return number(v, 3) }
+		return estimated{value: f(e.Value), low: f(e.Low), high: f(e.High), safe: f(e.Safe)}
+	}
+	d := decimals(half)
+	if e.Value >= 1e9 || e.Value < 1e-4 {
+		f := func(v float64) string { return number(v, 3) }
+		r := estimated{value: f(e.Value), low: f(e.Low), high: f(e.High), safe: f(e.Safe)}
+		r.interval = r.low + " to " + r.high + " at " + percent(e.Confidence)
+		return r
+	}
+	f := func(v float64) string { return fixed(v, d) }
+	r := estimated{value: f(e.Value), low: f(e.Low), high: f(e.High), safe: f(e.Safe)}
+	r.interval = r.low + "-" + r.high
+	if e.Confidence > 0 {
+		r.interval += " at " + percent(e.Confidence)
+	}
+	return r
+}
+
+// percent prints a share with three digits, the same on either side of a half:
+// 99.9 % and 0.1 %.
+func percent(share float64) string {
+	if !finite(share) {
+		return unknown
+	}
+	p := share * 100
+	switch a := math.Abs(p); {
+	case a == 0:
+		return "0 %"
+	case a < 0.1:
+		return number(p, 2) + " %"
+	}
+	return strings.TrimSuffix(fixed(p, 1), ".0") + " %"
+}
+
+// signedPercent prints a relative change with its sign.
+func signedPercent(share float64) string {
+	if finite(share) && share > 0 {
+		return "+" + percent(share)
+	}
+	return percent(share)
+}
+
+// latency prints a duration in the unit that suits it, with three digits.
+func latency(d time.Duration) string {
+	switch {
+	case d < 0:
+		return unknown
+	case d == 0:
+		return "0 ms"
+	case d < time.Second:
+		return number(millis(d), 3) + " ms"
+	case d < 10*time.Minute:
+		return number(d.Seconds(), 3) + " s"
+	case d < 10*time.Hour:
+		return number(d.Minutes(), 3) + " min"
+	}
+	return number(d.Hours(), 3) + " h"
+}
+
+// limit prints a latency that somebody asked for.
+func limit(d time.Duration) string {
+	if d >= time.Second {
+		return exact(d.Seconds()) + " s"
+	}
+	return exact(millis(d)) + " ms"
+}
+
+// millis converts to milliseconds.
+func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// money prints US dollars: whole ones from 10,000, cents below, two digits of
+// what is less than ten cents.
+func money(v float64) string {
+	switch a := math.Abs(v); {
+	case !finite(v):
+		return unknown
+	case a >= 1e4:
+		return "$" + fixed(v, 0)
+	case a >= 0.1 || a == 0:
+		return "$" + fixed(v, 2)
+	}
+	return "$" + number(v, 2)
+}
+
+// dollars prints an amount that may be unknown.
+func dollars(v *float64) string {
+	if v == nil {
+		return unknown
+	}
+	return money(*v)
+}
+
+// plural is "1 instance", "2 instances".
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return count(n) + " " + noun + "s"
+}

@@ -1,0 +1,196 @@
+package report
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+)
+
+// Printer writes documents. The zero value is ready to use.
+type Printer struct {
+	// Width is the longest line of a text in characters; 0 means 80. Texts are
+	// never set narrower than 40.
+	Width int
+	// Color lets a text use the escape sequences of a terminal.
+	Color bool
+}
+
+// Text writes the document for a terminal: no line is wider than Width, except
+// for a single word and a [Code] that are.
+func (p *Printer) Text(d *Document) []byte {
+	t := &textPrinter{Printer: p, width: p.Width}
+	if t.width == 0 {
+		t.width = 80
+	}
+	t.width = max(t.width, 40)
+	if d.Title != "" {
+		t.lines(Strong, wrap(d.Title, t.width))
+		t.gap = true
+	}
+	for _, b := range d.Blocks {
+		t.block(b)
+	}
+	return t.Bytes()
+}
+
+// textPrinter holds the state of one text output.
+type textPrinter struct {
+	*Printer
+	bytes.Buffer
+	width int
+	// gap says that a blank line is due before the next block.
+	gap bool
+}
+
+// indent is what the body of a section is set in by.
+const indent = "  "
+
+func (t *textPrinter) block(b Block) {
+	if t.gap {
+		t.WriteByte('\n')
+	}
+	t.gap = true
+	switch b := b.(type) {
+	case Heading:
+		title := b.Text
+		if b.Level == 1 {
+			title = strings.ToUpper(title)
+		}
+		t.lines(Strong, wrap(title, t.width))
+		t.gap = b.Level == 1
+	case Paragraph:
+		t.lines(b.Tone, wrap(b.Text, t.width))
+	case Pairs:
+		t.pairs(b)
+	case List:
+		for _, item := range b.Items {
+			t.hanging(indent+"- ", wrap(item, t.width-len(indent)-2), b.Tone)
+		}
+	case Code:
+		for line := range strings.Lines(breakCommand(b.Text, t.width-len(indent)-2)) {
+			t.WriteString(indent + strings.TrimRight(line, "\n") + "\n")
+		}
+	case Table:
+		t.table(b)
+	case *Chart:
+		t.chart(b)
+	}
+}
+
+// paint wraps a text in the escape sequence of its tone.
+func (t *textPrinter) paint(tone Tone, s string) string {
+	if !t.Color || s == "" {
+		return s
+	}
+	code := ""
+	switch tone {
+	case Strong:
+		code = "1"
+	case Good:
+		code = "32"
+	case Bad:
+		code = "31"
+	case Doubt:
+		code = "33"
+	case Quiet:
+		code = "2"
+	default:
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}
+
+func (t *textPrinter) lines(tone Tone, lines []string) {
+	for _, l := range lines {
+		t.WriteString(t.paint(tone, l) + "\n")
+	}
+}
+
+// hanging writes lines behind a prefix, the further ones indented as far.
+func (t *textPrinter) hanging(prefix string, lines []string, tone Tone) {
+	for i, l := range lines {
+		if i > 0 {
+			prefix = strings.Repeat(" ", width(prefix))
+		}
+		t.WriteString(prefix + t.paint(tone, l) + "\n")
+	}
+}
+
+func (t *textPrinter) pairs(pairs Pairs) {
+	label := 0
+	for _, p := range pairs {
+		label = max(label, width(p.Label))
+	}
+	label = min(label, t.width/3)
+	for _, p := range pairs {
+		prefix := indent + pad(p.Label, label, false) + "  "
+		t.hanging(prefix, wrap(p.Text, t.width-width(prefix)), p.Tone)
+	}
+}
+
+// width is the number of columns of a text. Reports hold no wide characters.
+func width(s string) int { return utf8.RuneCountInString(s) }
+
+// pad fills s up to n columns, on the left if right aligned.
+func pad(s string, n int, right bool) string {
+	fill := strings.Repeat(" ", max(n-width(s), 0))
+	if right {
+		return fill + s
+	}
+	return s + fill
+}
+
+// wrap breaks a text at spaces into lines of at most n columns. A word that is
+// longer stands alone on its line.
+func wrap(s string, n int) []string {
+	var lines []string
+	line, used := "", 0
+	for _, word := range strings.Fields(s) {
+		w := width(word)
+		switch {
+		case line == "":
+			line, used = word, w
+		case used+1+w <= n:
+			line, used = line+" "+word, used+1+w
+		default:
+			lines = append(lines, line)
+			line, used = word, w
+		}
+	}
+	return append(lines, line)
+}
+
+// breakCommand breaks a command line before its options, with the backslash that
+// lets a shell read it as one.
+func breakCommand(s string, n int) string {
+	if width(s) <= n {
+		return s
+	}
+	var lines []string
+	line := ""
+	for _, word := range options(s) {
+		if line != "" && width(line)+1+width(word)+2 > n {
+			lines = append(lines, line+" \\")
+			line = "  " + word
+			continue
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return strings.Join(append(lines, line), "\n")
+}
+
+// options splits a command line before every word that begins with a dash.
+func options(s string) []string {
+	var parts []string
+	for i, word := range strings.Fields(s) {
+		if i == 0 || strings.HasPrefix(word, "-") {
+			parts = append(parts, word)
+			continue
+		}
+		parts[len(parts)-1] += " " + word
+	}
+	return parts
+}

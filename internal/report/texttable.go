@@ -1,0 +1,151 @@
+package report
+
+import "strings"
+
+// tableGap separates the columns of a text table.
+const tableGap = 2
+
+// table writes a table that fits the width: columns that may be are wrapped,
+// then extra columns are left out, and where even that does not do each row is
+// listed cell by cell.
+func (t *textPrinter) table(tab Table) {
+	if tab.Caption != "" {
+		t.lines(Plain, wrap(tab.Caption, t.width))
+	}
+	if len(tab.Rows) == 0 {
+		t.WriteString(indent + "none\n")
+		return
+	}
+	room := t.width - len(indent)
+	keep := make([]int, len(tab.Columns))
+	for i := range keep {
+		keep[i] = i
+	}
+	var left []string
+	widths, ok := tab.fit(keep, room)
+	for !ok {
+		i := lastExtra(tab, keep)
+		if i < 0 {
+			t.records(tab)
+			return
+		}
+		left = append([]string{tab.Columns[keep[i]].Name}, left...)
+		keep = append(keep[:i:i], keep[i+1:]...)
+		widths, ok = tab.fit(keep, room)
+	}
+	header := make([]Cell, len(tab.Columns))
+	for i, c := range tab.Columns {
+		header[i] = Cell{Text: c.Name, Tone: Quiet}
+	}
+	t.row(tab, keep, widths, header)
+	for _, row := range tab.Rows {
+		t.row(tab, keep, widths, row)
+	}
+	if len(left) > 0 {
+		t.lines(Quiet, wrap("(Left out at this width: "+strings.Join(left, "; ")+".)", t.width))
+	}
+}
+
+// lastExtra is the last of the kept columns that may be left out, -1 if none.
+func lastExtra(tab Table, keep []int) int {
+	for i := len(keep) - 1; i >= 0; i-- {
+		if tab.Columns[keep[i]].Extra {
+			return i
+		}
+	}
+	return -1
+}
+
+// fit gives the widths at which the kept columns take no more than room. It is
+// false if they cannot.
+func (tab Table) fit(keep []int, room int) ([]int, bool) {
+	widths := make([]int, len(keep))
+	flexible := -1
+	total := tableGap * (len(keep) - 1)
+	for i, k := range keep {
+		c := tab.Columns[k]
+		widths[i] = longestWord(c.Name)
+		for _, row := range tab.Rows {
+			widths[i] = max(widths[i], width(row[k].Text))
+		}
+		total += widths[i]
+		if c.Wrap && (flexible < 0 || widths[i] > widths[flexible]) {
+			flexible = i
+		}
+	}
+	if total <= room {
+		return widths, true
+	}
+	if flexible < 0 {
+		return nil, false
+	}
+	rest := widths[flexible] - (total - room)
+	k := keep[flexible]
+	least := max(longestWord(tab.Columns[k].Name), min(24, widths[flexible]))
+	for _, row := range tab.Rows {
+		least = max(least, longestWord(row[k].Text))
+	}
+	if rest < least {
+		return nil, false
+	}
+	widths[flexible] = rest
+	return widths, true
+}
+
+// longestWord is the width below which a text cannot be wrapped.
+func longestWord(s string) int {
+	n := 0
+	for _, w := range strings.Fields(s) {
+		n = max(n, width(w))
+	}
+	return n
+}
+
+// row writes one row, over several lines if cells wrap.
+func (t *textPrinter) row(tab Table, keep, widths []int, row []Cell) {
+	cells := make([][]string, len(keep))
+	height := 1
+	for i, k := range keep {
+		cells[i] = wrap(row[k].Text, widths[i])
+		height = max(height, len(cells[i]))
+	}
+	for line := range height {
+		var b strings.Builder
+		b.WriteString(indent)
+		blank := 0 // trailing blanks are not written
+		for i, k := range keep {
+			text := ""
+			if line < len(cells[i]) {
+				text = cells[i][line]
+			}
+			fill := widths[i] - width(text)
+			before := 0
+			if tab.Columns[k].Right {
+				before, fill = fill, 0
+			}
+			if text != "" {
+				b.WriteString(strings.Repeat(" ", blank+before))
+				b.WriteString(t.paint(row[k].Tone, text))
+				blank = 0
+			} else {
+				fill += before
+			}
+			blank += fill + tableGap
+		}
+		t.WriteString(strings.TrimRight(b.String(), " ") + "\n")
+	}
+}
+
+// records lists a table row by row, for outputs too narrow to hold it.
+func (t *textPrinter) records(tab Table) {
+	for i, row := range tab.Rows {
+		if i > 0 {
+			t.WriteByte('\n')
+		}
+		pairs := make(Pairs, len(row))
+		for k, c := range row {
+			pairs[k] = Pair{Label: tab.Columns[k].Name, Text: c.Text, Tone: c.Tone}
+		}
+		t.pairs(pairs)
+	}
+}
