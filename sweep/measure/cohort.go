@@ -18,6 +18,8 @@ type cohort struct {
 	// records are those due in the window, in order of Due; all holds those of
 	// warm-up and cool-down too.
 	records, all []*Record
+	// drawn holds the latencies that were asked for, by Metric.
+	drawn [E2E + 1]*series
 }
 
 func newCohort(t *Trial, records []Record, end time.Duration) *cohort {
@@ -136,6 +138,23 @@ func (r *Record) value(m Metric) (time.Duration, bool) {
 	return 0, false
 }
 
+// least is a lower bound of a latency that a request in flight will have; false
+// where nothing is known of it.
+func (r *Record) least(m Metric, end time.Duration) (time.Duration, bool) {
+	if r.Outcome != InFlight {
+		return 0, false
+	}
+	switch m {
+	case TTFT, E2E:
+		return end - r.Due, true
+	case TPOT:
+		if r.First >= 0 && r.Asked > 1 {
+			return (end - r.First) / time.Duration(r.Asked-1), true
+		}
+	}
+	return 0, false
+}
+
 // decide says whether a bound on single requests is decided for a request by
 // the time end, and whether it is beyond the limit. A failed request is beyond
 // every limit. One that is in flight is beyond as soon as it is older than the
@@ -147,14 +166,7 @@ func (b Bound) decide(r *Record, end time.Duration) (known, beyond bool) {
 	if v, ok := r.value(b.Metric); ok {
 		return true, v > b.Limit
 	}
-	if r.Outcome == OK {
-		return false, false
-	}
-	switch b.Metric {
-	case TTFT, E2E:
-		beyond = end-r.Due > b.Limit
-	case TPOT:
-		beyond = r.First >= 0 && r.Asked > 1 && end-r.First > b.Limit*time.Duration(r.Asked-1)
-	}
+	age, ok := r.least(b.Metric, end)
+	beyond = ok && age > b.Limit
 	return beyond, beyond
 }

@@ -137,15 +137,15 @@ func (j judged) decidedBy(phi float64) string {
 	return fmt.Sprintf("; about %.2g requests would decide", high*n)
 }
 
-// slack is how far the bounded statistic stays below its limit, as a share of
+// slack is how far the bounded quantile stays below its limit, as a share of
 // the limit, between 1 and -1; 0 when nothing is known.
 func (s *series) slack(b Bound) float64 {
 	if len(s.values) == 0 {
 		return 0
 	}
-	v := mean(s.values)
-	if b.Quantile > 0 {
-		v = stat.Quantile(s.sorted, b.Quantile)
+	v := s.quantile(b.Quantile)
+	if v == Unresolved {
+		return -1
 	}
 	return slackOf(v, b.Limit)
 }

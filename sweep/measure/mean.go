@@ -18,7 +18,7 @@ const (
 
 // judgeMean decides a bound on a mean by an interval around it: Student's t with
 // the nine degrees of freedom of ten batches, widened by the blended dispersion.
-// Requests in flight count at their age. Failed requests have no latency; who
+// Requests in flight count at their age, or at the time per token so far. Failed requests have no latency; who
 // bounds the errors has said how many may fail, and the mean is then over the
 // rest. Without that, a mean over the survivors is never met.
 func (c *cohort) judgeMean(b Bound) judged {
@@ -33,11 +33,12 @@ func (c *cohort) judgeMean(b Bound) judged {
 			continue
 		case !ok && r.Outcome == OK:
 			continue
-		case !ok && b.Metric == TPOT:
-			censored++
-			continue
+		case !ok && b.Metric == TPOT && r.First >= 0 && r.Output > 1 && r.Last > r.First:
+			v = (r.Last - r.First) / time.Duration(r.Output-1)
 		case !ok:
-			v = c.end - r.Due
+			if v, ok = r.least(b.Metric, c.end); !ok {
+				continue
+			}
 			censored++
 		}
 		j.N++

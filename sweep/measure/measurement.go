@@ -107,7 +107,9 @@ type Throughput struct {
 
 // Latencies are the four latencies of the requests due in the window. They are
 // over requests that reached the event; failed ones count in the verdict, as
-// beyond every limit, and not here.
+// beyond every limit, and not here. Requests in flight at the end count as longer
+// than their age (Kaplan and Meier 1958): a quantile that only they could give
+// is Unresolved, and so is the mean when they are more than 1 %.
 type Latencies struct {
 	TTFT Summary `json:"ttft_ms"`
 	TPOT Summary `json:"tpot_ms"`

@@ -162,8 +162,7 @@ func (c *cohort) classes(o *Observation) map[string]ClassSummary {
 	}
 	out := make(map[string]ClassSummary, len(names))
 	for i, name := range names {
-		part := *c
-		part.records = nil
+		part := cohort{trial: c.trial, from: c.from, to: c.to, end: c.end, whole: c.whole}
 		for _, r := range c.records {
 			if r.Class == i {
 				part.records = append(part.records, r)

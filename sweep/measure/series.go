@@ -2,7 +2,6 @@ package measure
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -19,28 +18,44 @@ const alpha = 0.05
 // one.
 const beyondFloor = 12
 
-// series holds one latency of the requests that have it, in order of Due.
+// series holds one latency of the requests that have it, in order of Due, and
+// the ages of those in flight that will have a larger one.
 type series struct {
 	at     []float64
 	values []time.Duration
-	sorted []time.Duration
+	longer []time.Duration
+	sorted *stat.Censored[time.Duration]
 	whole  bool
 }
 
-func (c *cohort) series(value func(*Record) (time.Duration, bool)) *series {
+// latency collects a latency of the cohort, once.
+func (c *cohort) latency(m Metric) *series {
+	if c.drawn[m] == nil {
+		c.drawn[m] = c.collect(m)
+	}
+	return c.drawn[m]
+}
+
+func (c *cohort) collect(m Metric) *series {
 	s := &series{whole: c.whole}
 	for _, r := range c.records {
-		if v, ok := value(r); ok {
+		if v, ok := r.value(m); ok {
 			s.at = append(s.at, c.position(r))
 			s.values = append(s.values, v)
+		} else if v, ok := r.least(m, c.end); ok {
+			s.longer = append(s.longer, v)
 		}
 	}
-	s.sorted = slices.Sorted(slices.Values(s.values))
+	s.sorted = stat.NewCensored(s.values, s.longer)
 	return s
 }
 
-func (c *cohort) latency(m Metric) *series {
-	return c.series(func(r *Record) (time.Duration, bool) { return r.value(m) })
+// quantile is Unresolved where it lies beyond what was seen.
+func (s *series) quantile(q float64) time.Duration {
+	if v, ok := s.sorted.Quantile(q); ok {
+		return v
+	}
+	return Unresolved
 }
 
 // resolves reports whether n values resolve a quantile.
@@ -59,14 +74,16 @@ func (s *series) summary() Summary {
 	if out.N == 0 {
 		return out
 	}
-	out.Mean = mean(s.values)
+	if float64(len(s.longer)) <= censoredShare*float64(out.N) {
+		out.Mean = mean(s.values)
+	}
 	phi := math.NaN()
 	for i, d := range summaryQuantiles {
 		if !resolves(out.N, d.q, s.whole) {
 			continue
 		}
-		*out.quantiles()[i] = stat.Quantile(s.sorted, d.q)
-		if s.whole {
+		*out.quantiles()[i] = s.quantile(d.q)
+		if s.whole || *out.quantiles()[i] == Unresolved {
 			continue
 		}
 		if math.IsNaN(phi) || d.q <= ownLevel {
@@ -79,13 +96,14 @@ func (s *series) summary() Summary {
 
 // interval holds the ends of the quantile at dispersion phi.
 func (s *series) interval(q, phi float64) Interval {
-	low, high := stat.Dispersion{At: phi, Level: 1 - q}.QuantileRanks(len(s.sorted), q, alpha)
+	n := len(s.values) + len(s.longer)
+	low, high := stat.Dispersion{At: phi, Level: 1 - q}.QuantileRanks(n, q, alpha)
 	in := Interval{Unresolved, Unresolved}
 	if low >= 1 {
-		in.Low = s.sorted[low-1]
+		in.Low = s.quantile(float64(low) / float64(n))
 	}
-	if high <= len(s.sorted) {
-		in.High = s.sorted[high-1]
+	if high <= n {
+		in.High = s.quantile(float64(high) / float64(n))
 	}
 	return in
 }
@@ -113,7 +131,7 @@ const (
 // fault that strikes rarely and has nothing to do with load, such as a stall of
 // the server once an hour; no trial shorter than that can.
 func (s *series) dispersion(q, own float64) float64 {
-	level := stat.Quantile(s.sorted, min(q, ownLevel))
+	level := stat.Quantile(s.sorted.Known(), min(q, ownLevel))
 	beyond := make([]bool, len(s.values))
 	for i, v := range s.values {
 		beyond[i] = v > level

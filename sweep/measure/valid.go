@@ -3,6 +3,7 @@ package measure
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"planner/internal/stat"
@@ -68,16 +69,16 @@ func (c *cohort) lagDoubt() string {
 			tightest = b.Limit
 		}
 	}
-	s := c.sendLag()
-	if tightest == 0 || len(s.values) == 0 {
+	lags := slices.Sorted(slices.Values(c.sendLag().values))
+	if tightest == 0 || len(lags) == 0 {
 		return ""
 	}
 	allowed := max(leastLag, time.Duration(lagP99*float64(tightest)))
-	if p99 := stat.Quantile(s.sorted, 0.99); p99 > allowed {
+	if p99 := stat.Quantile(lags, 0.99); p99 > allowed {
 		return fmt.Sprintf("the client was late: p99 of the send lag %v, %v allowed", p99, allowed)
 	}
 	allowed = max(leastLag, time.Duration(lagMost*float64(tightest)))
-	if most := s.sorted[len(s.sorted)-1]; most > allowed {
+	if most := lags[len(lags)-1]; most > allowed {
 		return fmt.Sprintf("the client was late: largest send lag %v, %v allowed", most, allowed)
 	}
 	return ""
@@ -86,7 +87,15 @@ func (c *cohort) lagDoubt() string {
 // sendLag is how long after the intended time requests left; one that left
 // early was not late.
 func (c *cohort) sendLag() *series {
-	return c.series(func(r *Record) (time.Duration, bool) { return max(r.Sent-r.Due, 0), r.Sent >= 0 })
+	s := &series{whole: c.whole}
+	for _, r := range c.records {
+		if r.Sent >= 0 {
+			s.at = append(s.at, c.position(r))
+			s.values = append(s.values, max(r.Sent-r.Due, 0))
+		}
+	}
+	s.sorted = stat.NewCensored(s.values, nil)
+	return s
 }
 
 // expected is the mean number of requests due in the window, where their number

@@ -59,16 +59,18 @@ type Lengths struct {
 // LognormalMedian turns the mean of an unclipped lognormal into its median.
 func LognormalMedian(mean, sigma float64) float64 { return mean * math.Exp(-sigma*sigma/2) }
 
-// Quantile is the clipped length at probability u in (0, 1). Lengths are drawn
-// by putting uniform numbers through it, so two workloads drawn with one seed
-// differ only where their distributions do.
+// Quantile is the clipped length at probability u in (0, 1), at least one token.
+// Lengths are drawn by putting uniform numbers through it, so two workloads
+// drawn with one seed differ only where their distributions do. It panics for a
+// distribution that cannot be drawn from: one without a family, or an empirical
+// one without samples.
 func (l Lengths) Quantile(u float64) int {
 	var x float64
 	switch l.Dist {
 	case Fixed:
-		return l.Value
+		x = float64(l.Value)
 	case Uniform:
-		return min(l.Min+int(u*float64(l.Max-l.Min+1)), l.Max)
+		return max(min(l.Min+int(u*float64(max(l.Max-l.Min, 0)+1)), l.Max), l.Min, 1)
 	case Normal:
 		x = l.Mean + l.StdDev*distuv.UnitNormal.Quantile(u)
 	case Lognormal:
@@ -79,7 +81,7 @@ func (l Lengths) Quantile(u float64) int {
 		panic("workload: lengths without a distribution")
 	}
 	// Out of int's range before rounding is out of any Max.
-	n := int(math.Round(math.Min(x, 1<<40)))
+	n := int(math.Round(min(max(x, 0), 1<<40)))
 	if l.Max > 0 {
 		n = min(n, l.Max)
 	}
@@ -99,15 +101,11 @@ func (l Lengths) Expected() float64 {
 
 // Longest is the largest length that can be drawn, 0 when there is no end.
 func (l Lengths) Longest() int {
-	switch l.Dist {
-	case Fixed:
-		return l.Value
-	case Empirical:
-		n := l.Samples[len(l.Samples)-1]
-		if l.Max > 0 {
-			n = min(n, l.Max)
-		}
-		return max(n, l.Min)
+	switch {
+	case l.Dist == Fixed, l.Dist == Uniform, l.Dist == Empirical && len(l.Samples) > 0:
+		return l.Quantile(1)
+	case l.Max > 0:
+		return max(l.Max, l.Min)
 	}
-	return l.Max
+	return 0
 }

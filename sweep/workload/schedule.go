@@ -29,7 +29,7 @@ const (
 // it keeps its own clock.
 func (w *Workload) Schedule(rate float64, span time.Duration, seed uint64) []Request {
 	if w.Arrivals == Trace {
-		return w.replay(rate, span, seed)
+		return w.replay(rate, span)
 	}
 	turns := max(w.Turns, 1)
 	d := w.drawer(seed)
@@ -50,7 +50,10 @@ func (w *Workload) Schedule(rate float64, span time.Duration, seed uint64) []Req
 // becomes free, so Due is zero.
 func (w *Workload) Slots(n int, seed uint64) []Request {
 	if w.Arrivals == Trace {
-		all := w.replay(0, math.MaxInt64, seed)
+		all := w.replay(0, math.MaxInt64)
+		if len(all) == 0 {
+			return nil
+		}
 		out := make([]Request, n)
 		for i := range out {
 			out[i] = all[i%len(all)]
@@ -117,9 +120,14 @@ func (d *drawer) conversation(out []Request, due, span time.Duration, turns int)
 	class := d.pick()
 	s := &d.w.Shapes[class]
 	shared, prefix := d.prefix(s)
-	parent := 0
+	parent, over := 0, false
 	for t := range turns {
+		// Every turn draws, also behind the end, so that the next conversation
+		// is the same whatever the rate.
 		own, output := s.Prompt.Quantile(uniform(d.prompt)), s.Output.Quantile(uniform(d.output))
+		if over {
+			continue
+		}
 		r := Request{ID: len(out), Due: due + time.Duration(t)*d.w.Think, Output: output, Shared: shared, Parent: parent, Class: class}
 		if s.Prefix.Prompts > 0 && t == 0 {
 			r.Prompt = prefix
@@ -127,8 +135,8 @@ func (d *drawer) conversation(out []Request, due, span time.Duration, turns int)
 			r.Prompt = prefix + own
 		}
 		r.cut(d.w.MaxLen)
-		if r.Due >= span || (t > 0 && r.Prompt <= prefix) {
-			break
+		if over = r.Due >= span || (t > 0 && r.Prompt <= prefix); over {
+			continue
 		}
 		if turns > 1 {
 			r.Own = contentOf(kindOwn, d.seed, uint64(r.ID))
@@ -215,7 +223,7 @@ func ordered(out []Request, turns int) []Request {
 
 // replay makes a schedule of the trace. The rows run again from the start when
 // the span is longer than the trace.
-func (w *Workload) replay(rate float64, span time.Duration, _ uint64) []Request {
+func (w *Workload) replay(rate float64, span time.Duration) []Request {
 	rows := w.Replay
 	if len(rows) == 0 {
 		return nil
