@@ -1,29 +1,37 @@
 package plan
 
 import (
+	"planner/model/curve"
 	"planner/search"
 	"planner/sweep/measure"
 )
 
 // Offer is what one instance of one configuration gives and costs.
 type Offer struct {
-	Knobs measure.Knobs
+	Knobs measure.Knobs `json:"knobs"`
 	// GPU names the hardware, GPUs counts it per instance.
-	GPU  string
-	GPUs int
+	GPU  string `json:"gpu"`
+	GPUs int    `json:"gpus_per_instance"`
 	// Rate is the maximum rate of one instance under the objective.
-	Rate search.Estimate
+	Rate search.Estimate `json:"max_rate_per_s"`
 	// Binding names the bound that limits Rate.
-	Binding string
+	Binding string `json:"binding"`
 	// PricePerGPUHour is in US dollars; 0 means unknown.
-	PricePerGPUHour float64
+	PricePerGPUHour float64 `json:"usd_per_gpu_hour,omitempty"`
 	// PricedBy says where the price comes from, with its date.
-	PricedBy string
-	// PromptTokens and OutputTokens are the means of one request.
-	PromptTokens, OutputTokens float64
-	// Watts is the power of one GPU under load, 0 if unknown.
-	Watts    float64
-	Warnings []string
+	PricedBy string `json:"priced_by,omitempty"`
+	// PromptTokens and OutputTokens are the means of one request; 0 means
+	// unknown.
+	PromptTokens float64 `json:"prompt_tokens,omitempty"`
+	OutputTokens float64 `json:"output_tokens,omitempty"`
+	// Watts is the power of one GPU under load, 0 if unknown; PowerPrice is in US
+	// dollars per kWh, 0 if unknown.
+	Watts      float64 `json:"watts_per_gpu,omitempty"`
+	PowerPrice float64 `json:"usd_per_kwh,omitempty"`
+	// Obstacle says why the configuration serves no rate at all under the
+	// objective; empty if it does.
+	Obstacle string   `json:"obstacle,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // Rejected is a configuration that is no offer, and why.
@@ -32,28 +40,12 @@ type Rejected struct {
 	Reason string        `json:"reason"`
 }
 
-// Fleet is a number of instances, and where the number comes from.
-type Fleet struct {
-	Instances       int `json:"instances"`
-	GPUsPerInstance int `json:"gpus_per_instance"`
-	GPUs            int `json:"gpus"`
-	// Needed is the planned rate over the safe rate, rounded up, without
-	// headroom and spares.
-	Needed   int     `json:"instances_needed"`
-	Headroom float64 `json:"headroom"`
-	Spare    int     `json:"spare"`
-	// PlannedRate is the demand with growth and burst, in requests per second.
-	PlannedRate float64 `json:"planned_rate_per_s"`
-	// Utilization is the planned rate over what all instances carry safely.
-	Utilization float64 `json:"utilization"`
-	// DecidedBy names the rule that set the number: spare, availability, zones.
-	DecidedBy string `json:"decided_by"`
+// FromCrossing is the offer's rate where nothing but a table of latencies is
+// known: the crossing itself, with the spread of the forms as its interval. Its
+// confidence is zero: there is no sampling error to state.
+func FromCrossing(x *curve.Crossing) search.Estimate {
+	return search.Estimate{Value: x.Value, Low: x.Low, High: x.High, Safe: x.Value}
 }
 
-// Cost is in US dollars; a figure that is not known is nil.
-type Cost struct {
-	PerHour                *float64 `json:"usd_per_hour"`
-	PerMillionOutputTokens *float64 `json:"usd_per_million_output_tokens"`
-	PerMillionTokens       *float64 `json:"usd_per_million_tokens"`
-	PerThousandRequests    *float64 `json:"usd_per_thousand_requests"`
-}
+// NoSamplingError warns of a rate that comes from a table without counts.
+const NoSamplingError = "a table without request counts has no sampling error to state: the fleet is sized by the crossing itself, and its interval is the spread of the fitted forms"

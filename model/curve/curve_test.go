@@ -85,6 +85,9 @@ func TestJSON(t *testing.T) {
 	if err := json.Unmarshal(a, &back); err != nil {
 		t.Fatal(err)
 	}
+	if c := encode(t, &back); !bytes.Equal(a, c) {
+		t.Errorf("wrote\n%s\nread and wrote again\n%s", a, c)
+	}
 	if !reflect.DeepEqual(back.Points, c.Points) {
 		t.Error("points changed on the way")
 	}

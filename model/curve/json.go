@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -105,7 +106,7 @@ func (c *Curve) MarshalJSON() ([]byte, error) {
 		w.Candidates[i] = candidateJSON{k.Model.wire(), points, k.Parameters, k.Quality.wire(), k.Chosen}
 	}
 	for i, b := range c.Band {
-		w.Band[i] = bandJSON{b.Rate, Name(b.Quantile), 1e3 * b.Low, 1e3 * b.High}
+		w.Band[i] = bandJSON{b.Rate, Name(b.Quantile), toMs(b.Low), toMs(b.High)}
 	}
 	return json.Marshal(w)
 }
@@ -164,14 +165,14 @@ func (c *Curve) readLists(w *curveJSON) error {
 		if err != nil {
 			return fmt.Errorf("band %d: %w", i+1, err)
 		}
-		c.Band = append(c.Band, BandPoint{b.Rate, q, b.Low / 1e3, b.High / 1e3})
+		c.Band = append(c.Band, BandPoint{b.Rate, q, fromMs(b.Low), fromMs(b.High)})
 	}
 	return nil
 }
 
 func (m *Model) wire() modelJSON {
 	w := modelJSON{Form: m.Form, Joint: m.Joint, Mu: m.Mu, Power: m.Power, Curvature: m.Curvature,
-		Floors: scaled(m.Floors, 1e3), Scales: scaled(m.Scales, 1e3), Slopes: scaled(m.Slopes, 1e3), Levels: []string{}}
+		Floors: each(m.Floors, toMs), Scales: each(m.Scales, toMs), Slopes: each(m.Slopes, toMs), Levels: []string{}}
 	for _, q := range m.Levels {
 		w.Levels = append(w.Levels, Name(q))
 	}
@@ -180,7 +181,7 @@ func (m *Model) wire() modelJSON {
 
 func (w *modelJSON) model() (Model, error) {
 	m := Model{Form: w.Form, Joint: w.Joint, Mu: w.Mu, Power: w.Power, Curvature: w.Curvature,
-		Floors: scaled(w.Floors, 1e-3), Scales: scaled(w.Scales, 1e-3), Slopes: scaled(w.Slopes, 1e-3)}
+		Floors: each(w.Floors, fromMs), Scales: each(w.Scales, fromMs), Slopes: each(w.Slopes, fromMs)}
 	for _, name := range w.Levels {
 		q, err := measure.ParseStat(name)
 		if err != nil {
@@ -194,16 +195,29 @@ func (w *modelJSON) model() (Model, error) {
 	return m, nil
 }
 
-func scaled(values []float64, by float64) []float64 {
+// each applies a conversion to every value.
+func each(values []float64, convert func(float64) float64) []float64 {
 	if values == nil {
 		return nil
 	}
 	out := make([]float64, len(values))
 	for i, v := range values {
-		out[i] = v * by
+		out[i] = convert(v)
 	}
 	return out
 }
+
+// toMs and fromMs convert seconds at the edge. Twelve digits are written, so
+// that what is read and written again stays the same to the byte.
+func toMs(seconds float64) float64 {
+	ms, err := strconv.ParseFloat(strconv.FormatFloat(1e3*seconds, 'g', 12, 64), 64)
+	if err != nil {
+		return 1e3 * seconds
+	}
+	return ms
+}
+
+func fromMs(ms float64) float64 { return ms / 1e3 }
 
 func (q Quality) wire() qualityJSON {
 	return qualityJSON{finite(q.RMSE), finite(q.AICc), finite(q.LeaveOneOut)}

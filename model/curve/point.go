@@ -62,7 +62,7 @@ func FromMeasurements(ms []measure.Measurement, metric measure.Metric) []Point {
 		if !m.Valid || m.Rejected != "" || m.Trial.Closed() || m.Trial.Rate <= 0 {
 			continue
 		}
-		values := valuesOf(summaryOf(m, metric))
+		values := valuesOf(m.Latency(metric))
 		if len(values) == 0 {
 			continue
 		}
@@ -75,25 +75,19 @@ func FromMeasurements(ms []measure.Measurement, metric measure.Metric) []Point {
 	return points
 }
 
-func summaryOf(m *measure.Measurement, metric measure.Metric) measure.Summary {
-	switch metric {
-	case measure.TTFT:
-		return m.TTFT
-	case measure.TPOT:
-		return m.TPOT
-	case measure.ITL:
-		return m.ITL
-	case measure.E2E:
-		return m.E2E
-	}
-	return measure.Summary{}
-}
+// statistics are those that a summary holds, 0 standing for the mean.
+var statistics = []float64{0, 0.50, 0.90, 0.95, 0.99, 0.999}
 
 // valuesOf lists the resolved statistics of a summary. A statistic of zero is
 // one that was never filled in: no request takes no time.
-func valuesOf(s measure.Summary) []Value {
-	all := []Value{{0, s.Mean}, {0.50, s.P50}, {0.90, s.P90}, {0.95, s.P95}, {0.99, s.P99}, {0.999, s.P999}}
-	return slices.DeleteFunc(all, func(v Value) bool { return v.Latency <= 0 })
+func valuesOf(s *measure.Summary) []Value {
+	var values []Value
+	for _, q := range statistics {
+		if latency := s.Stat(q); latency > 0 {
+			values = append(values, Value{q, latency})
+		}
+	}
+	return values
 }
 
 // validate refuses points that no curve can go through.

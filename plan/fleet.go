@@ -1,0 +1,100 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mathext"
+)
+
+// Fleet is a number of instances, and where the number comes from.
+type Fleet struct {
+	Instances       int `json:"instances"`
+	GPUsPerInstance int `json:"gpus_per_instance"`
+	GPUs            int `json:"gpus"`
+	// Needed is the planned rate over the safe rate, rounded up, without
+	// headroom and spares.
+	Needed   int     `json:"instances_needed"`
+	Headroom float64 `json:"headroom"`
+	Spare    int     `json:"spare"`
+	// PlannedRate is the demand with growth and burst, in requests per second.
+	PlannedRate float64 `json:"planned_rate_per_s"`
+	// Utilization is the planned rate over what all instances carry safely.
+	Utilization float64 `json:"utilization"`
+	// AfterLoss is the utilization of the others when one instance is lost; nil
+	// when there is no other.
+	AfterLoss *float64 `json:"utilization_after_loss"`
+	// DecidedBy names the rule that set the number: load, spare, availability or
+	// zones.
+	DecidedBy string `json:"decided_by"`
+}
+
+// mostInstances bounds a fleet: what needs more has a unit wrong somewhere.
+const mostInstances = 1_000_000_000
+
+// size gives the fleet of instances with a safe rate each.
+func (d *Demand) size(safe float64, gpusPerInstance int) (Fleet, error) {
+	planned := d.PlannedRate()
+	f := Fleet{GPUsPerInstance: gpusPerInstance, Headroom: d.Headroom, Spare: d.Spare, PlannedRate: planned}
+	loaded := planned * (1 + d.Headroom) / safe
+	if !(loaded <= mostInstances) {
+		return f, fmt.Errorf("%.3g instances of %.3g requests/s each would be needed for %.3g requests/s", loaded, safe, planned)
+	}
+	f.Needed = roundUp(planned / safe)
+	base := roundUp(loaded)
+	f.Instances, f.DecidedBy = base+d.Spare, "spare"
+	if d.Spare == 0 {
+		f.DecidedBy = "load"
+	}
+	if d.Availability > 0 && d.TargetAvailability > 0 {
+		if n := instancesFor(base, d.Availability, d.TargetAvailability); n > f.Instances {
+			f.Instances, f.DecidedBy = n, "availability"
+		}
+	}
+	if d.Zones > 1 {
+		if n := d.Zones * divideUp(base, d.Zones-1); n > f.Instances {
+			f.Instances, f.DecidedBy = n, "zones"
+		}
+	}
+	f.GPUs = f.Instances * gpusPerInstance
+	f.Utilization = planned / (safe * float64(f.Instances))
+	if f.Instances > 1 {
+		after := planned / (safe * float64(f.Instances-1))
+		f.AfterLoss = &after
+	}
+	return f, nil
+}
+
+// rounding is the relative error of a quotient that is no reason for one more
+// instance.
+const rounding = 1e-9
+
+// roundUp is the smallest whole number, at least 1, that is not below x by more
+// than rounding: 100.00000001 is 100.
+func roundUp(x float64) int { return max(1, int(math.Ceil(x*(1-rounding)))) }
+
+func divideUp(a, b int) int { return (a + b - 1) / b }
+
+// instancesFor is the smallest number of instances of which, each up with
+// probability up, at least need are up with probability target.
+func instancesFor(need int, up, target float64) int {
+	enough := func(n int) bool { return atLeast(need, n, up) >= target }
+	low, high := need-1, need
+	for !enough(high) {
+		low, high = high, high+max(1, 2*(high-need))
+	}
+	for high-low > 1 {
+		if mid := low + (high-low)/2; enough(mid) {
+			high = mid
+		} else {
+			low = mid
+		}
+	}
+	return high
+}
+
+// atLeast is P(Bin(n, p) >= k) = I_p(k, n-k+1), the regularised incomplete beta
+// function.
+func atLeast(k, n int, p float64) float64 {
+	return mathext.RegIncBeta(float64(k), float64(n-k+1), p)
+}

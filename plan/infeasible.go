@@ -1,0 +1,75 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Infeasible says that no plan exists: the objective cannot be met, or every
+// fleet that meets it breaks a limit of the demand.
+type Infeasible struct {
+	// Cheapest is the best fleet that meets the objective and breaks a limit,
+	// which Limit names; nil if the objective cannot be met at all.
+	Cheapest *Alternative
+	Limit    string
+	// Alternatives are the offers and Rejected the configurations that cannot
+	// run, each with its reason.
+	Alternatives []Alternative
+	Rejected     []Rejected
+}
+
+func infeasible(d *Demand, ranked []Alternative, rejected []Rejected) *Infeasible {
+	e := &Infeasible{Alternatives: ranked, Rejected: rejected}
+	i := slices.IndexFunc(ranked, func(a Alternative) bool { return a.Fleet.GPUs > 0 })
+	if i >= 0 {
+		e.Cheapest, e.Limit = &ranked[i], ranked[i].Reason
+	}
+	return e
+}
+
+// Error names the cheapest fleet and the limit it breaks, or why no
+// configuration meets the objective.
+func (e *Infeasible) Error() string {
+	if c := e.Cheapest; c != nil {
+		return fmt.Sprintf("no plan within the limits: the cheapest is %s: %s", c, e.Limit)
+	}
+	reasons := e.Reasons()
+	if len(reasons) == 0 {
+		return "no plan: there is no configuration to choose from"
+	}
+	return "no plan: no configuration meets the objective: " + strings.Join(reasons, "; ")
+}
+
+// Reasons lists the distinct reasons, those of offers first, in their order.
+func (e *Infeasible) Reasons() []string {
+	var reasons []string
+	add := func(r string) {
+		if !slices.Contains(reasons, r) {
+			reasons = append(reasons, r)
+		}
+	}
+	for _, a := range e.Alternatives {
+		add(a.Reason)
+	}
+	for _, r := range e.Rejected {
+		add(r.Reason)
+	}
+	return reasons
+}
+
+// String sums a sized alternative up: its GPUs, instances and cost.
+func (a *Alternative) String() string {
+	s := fmt.Sprintf("%d x %s (%s of %s)", a.Fleet.GPUs, a.Offer.GPU, count(a.Fleet.Instances, "instance"), count(a.Offer.GPUs, "GPU"))
+	if a.Cost.PerHour != nil {
+		s += fmt.Sprintf(" at %.2f USD per hour", *a.Cost.PerHour)
+	}
+	return s
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,124 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"planner/model/curve"
+	"planner/search"
+	"planner/sweep/measure"
+)
+
+// planJSON is a plan in a file: plan.json and what --json prints. The offer's
+// own warnings are among the plan's.
+type planJSON struct {
+	Offer
+	Default     *defaultJSON      `json:"default_knobs"`
+	Roofline    *rooflineJSON     `json:"roofline"`
+	Curve       *curve.Curve      `json:"curve"`
+	Curves      []*curve.Curve    `json:"curves,omitempty"`
+	Knee        *float64          `json:"knee_per_s"`
+	Saturation  *curve.Saturation `json:"saturation_per_s"`
+	Fleet       Fleet             `json:"fleet"`
+	Cost        planCostJSON      `json:"cost"`
+	Alternative []alternativeJSON `json:"alternatives"`
+	Rejected    []Rejected        `json:"rejected"`
+	Assumptions []string          `json:"assumptions"`
+	Warnings    []string          `json:"warnings"`
+	Demand      Demand            `json:"demand"`
+	Objective   measure.SLO       `json:"slo"`
+	Run         any               `json:"run,omitempty"`
+}
+
+type defaultJSON struct {
+	Knobs   measure.Knobs    `json:"knobs"`
+	MaxRate *search.Estimate `json:"max_rate_per_s"`
+}
+
+type planCostJSON struct {
+	Cost
+	AtCapacity Cost  `json:"at_capacity"`
+	AtMean     *Cost `json:"at_mean"`
+}
+
+type alternativeJSON struct {
+	Offer
+	Feasible bool   `json:"feasible"`
+	Reason   string `json:"reason"`
+	Fleet    *Fleet `json:"fleet"`
+	Cost     *Cost  `json:"cost"`
+}
+
+// MarshalJSON writes the plan. Everything but the key "run" is a function of
+// what the plan was solved from, to the byte.
+func (p *Plan) MarshalJSON() ([]byte, error) {
+	w := planJSON{
+		Offer: p.Offer, Roofline: rooflineOf(p.Evidence.Roofline, &p.Offer), Curve: p.Evidence.Curve, Curves: p.Evidence.Curves,
+		Fleet: p.Fleet, Cost: planCostJSON{p.Cost, p.AtCapacity, p.AtMean},
+		Alternative: make([]alternativeJSON, len(p.Alternatives)), Rejected: append([]Rejected{}, p.Rejected...),
+		Assumptions: append([]string{}, p.Assumptions...), Warnings: append([]string{}, p.Warnings...),
+		Demand: p.Demand, Objective: p.Objective, Run: p.Run,
+	}
+	if p.DefaultKnobs != nil {
+		w.Default = &defaultJSON{*p.DefaultKnobs, p.DefaultRate}
+	}
+	if c := p.Evidence.Curve; c != nil {
+		w.Saturation = c.Saturation
+		if c.Knee > 0 {
+			w.Knee = &c.Knee
+		}
+	}
+	for i := range p.Alternatives {
+		w.Alternative[i] = p.Alternatives[i].wire()
+	}
+	return json.Marshal(w)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote. Run becomes a json.RawMessage.
+func (p *Plan) UnmarshalJSON(data []byte) error {
+	var run json.RawMessage
+	w := planJSON{Run: &run}
+	if err := json.Unmarshal(data, &w); err != nil {
+		return fmt.Errorf("read a plan: %w", err)
+	}
+	out := Plan{
+		Demand: w.Demand, Objective: w.Objective, Offer: w.Offer, Fleet: w.Fleet,
+		Cost: w.Cost.Cost, AtCapacity: w.Cost.AtCapacity, AtMean: w.Cost.AtMean,
+		Evidence: Evidence{Roofline: w.Roofline.bounds(), Curve: w.Curve, Curves: w.Curves},
+		Rejected: w.Rejected, Assumptions: w.Assumptions, Warnings: w.Warnings,
+	}
+	if w.Default != nil {
+		out.DefaultKnobs, out.DefaultRate = &w.Default.Knobs, w.Default.MaxRate
+	}
+	for _, a := range w.Alternative {
+		out.Alternatives = append(out.Alternatives, a.alternative())
+	}
+	if run != nil {
+		out.Run = run
+	}
+	*p = out
+	return nil
+}
+
+// MarshalJSON writes the alternative as plans list it; an offer that could not
+// be sized has no fleet and no cost.
+func (a *Alternative) MarshalJSON() ([]byte, error) { return json.Marshal(a.wire()) }
+
+func (a *Alternative) wire() alternativeJSON {
+	w := alternativeJSON{Offer: a.Offer, Feasible: a.Feasible, Reason: a.Reason}
+	if a.Fleet.GPUs > 0 {
+		w.Fleet, w.Cost = &a.Fleet, &a.Cost
+	}
+	return w
+}
+
+func (w *alternativeJSON) alternative() Alternative {
+	a := Alternative{Offer: w.Offer, Feasible: w.Feasible, Reason: w.Reason}
+	if w.Fleet != nil {
+		a.Fleet = *w.Fleet
+	}
+	if w.Cost != nil {
+		a.Cost = *w.Cost
+	}
+	return a
+}

@@ -1,0 +1,113 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"testing"
+	"time"
+
+	"planner/model"
+	"planner/model/curve"
+	"planner/search"
+	"planner/sweep/measure"
+)
+
+// full is a plan with every part filled in.
+func full(t *testing.T) *Plan {
+	t.Helper()
+	a, b, none := offer(21, 8, 2.5), offer(5, 1, 4), offer(0, 4, 3)
+	b.Warnings = []string{"of the offer"}
+	a.Knobs = measure.Knobs{MaxNumSeqs: 256, TensorParallel: 8}
+	slo := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: 500 * time.Millisecond}}, Errors: 0.001}
+	p, err := Solve(Demand{Rate: 100, Headroom: 0.2, Spare: 1, MeanRate: 30}, slo, []Offer{a, b, none}, []Rejected{{measure.Knobs{MaxNumSeqs: 1}, "does not fit"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var points []curve.Point
+	for i, ms := range []float64{95, 110, 180, 280, 450, 800} {
+		points = append(points, curve.Point{Rate: float64(5*i + 1), Values: []curve.Value{{Quantile: 0.99, Latency: time.Duration(ms * 1e6)}}})
+	}
+	p.Evidence.Curve, err = curve.Fit(measure.TTFT, points, curve.Options{Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Evidence.Roofline = &model.Bounds{WeightSeconds: 0.005, StreamTokensPerS: 190, PromptsPerS: 60, OutputTokensPerS: 9000, Concurrency: 80, ConcurrencyLimit: 80}
+	p.DefaultKnobs, p.DefaultRate = &measure.Knobs{MaxNumSeqs: 128}, &search.Estimate{Value: 17, Low: 16, High: 18, Confidence: 0.9, Safe: 16.2}
+	p.Run = map[string]any{"path": "runs/x"}
+	return p
+}
+
+func TestJSON(t *testing.T) {
+	p := full(t)
+	data, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := json.Marshal(full(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(data, again) {
+		t.Error("the same plan gives other bytes")
+	}
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(data, &keys); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []string{"max_rate_per_s", "binding", "knobs", "default_knobs", "roofline", "curve", "knee_per_s", "saturation_per_s",
+		"fleet", "cost", "alternatives", "rejected", "assumptions", "warnings", "run"} {
+		if _, ok := keys[k]; !ok {
+			t.Errorf("no key %q in %s", k, data)
+		}
+	}
+	var cost map[string]json.RawMessage
+	if err := json.Unmarshal(keys["cost"], &cost); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []string{"usd_per_hour", "usd_per_million_output_tokens", "usd_per_million_tokens", "usd_per_thousand_requests", "at_capacity", "at_mean"} {
+		if _, ok := cost[k]; !ok {
+			t.Errorf("no key %q in cost", k)
+		}
+	}
+
+	var back Plan
+	if err := json.Unmarshal(data, &back); err != nil {
+		t.Fatal(err)
+	}
+	if back.Evidence.Curve == nil || back.Evidence.Curve.Knee != p.Evidence.Curve.Knee {
+		t.Error("the curve is lost")
+	}
+	if !reflect.DeepEqual(back.Fleet, p.Fleet) || !reflect.DeepEqual(back.Cost, p.Cost) || !reflect.DeepEqual(back.AtMean, p.AtMean) ||
+		!reflect.DeepEqual(back.Demand, p.Demand) || !reflect.DeepEqual(back.Objective, p.Objective) || !reflect.DeepEqual(back.DefaultRate, p.DefaultRate) ||
+		!reflect.DeepEqual(back.Alternatives, p.Alternatives) || !reflect.DeepEqual(back.Warnings, p.Warnings) {
+		t.Errorf("read back\n%+v\nwant\n%+v", back, *p)
+	}
+	if raw, ok := back.Run.(json.RawMessage); !ok || string(raw) != `{"path":"runs/x"}` {
+		t.Errorf("run is %v", back.Run)
+	}
+	p.Run = nil
+	data, err = json.Marshal(p)
+	if err != nil || bytes.Contains(data, []byte(`"run"`)) {
+		t.Errorf("a run that is not there: %v %s", err, data)
+	}
+}
+
+// What was read and is written again is the same to the byte.
+func TestJSONAgain(t *testing.T) {
+	data, err := json.Marshal(full(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Plan
+	if err := json.Unmarshal(data, &back); err != nil {
+		t.Fatal(err)
+	}
+	again, err := json.Marshal(&back)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(data, again) {
+		t.Errorf("wrote\n%s\nread and wrote again\n%s", data, again)
+	}
+}

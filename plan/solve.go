@@ -1,0 +1,136 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"planner/sweep/measure"
+)
+
+// Solve sizes and prices every offer for the demand and chooses the cheapest
+// per hour, among equals the one with the fewest GPUs; offers without a price
+// come behind those with one. It returns *Infeasible when no offer serves the
+// objective or all break a limit of the demand.
+func Solve(d Demand, objective measure.SLO, offers []Offer, rejected []Rejected) (*Plan, error) {
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	all := make([]Alternative, len(offers))
+	for i := range offers {
+		all[i] = d.consider(&offers[i])
+	}
+	slices.SortStableFunc(all, rank)
+	if len(all) == 0 || !all[0].Feasible {
+		return nil, infeasible(&d, all, rejected)
+	}
+	best := all[0]
+	p := &Plan{
+		Demand: d, Objective: objective, Offer: best.Offer, Fleet: best.Fleet, Cost: best.Cost,
+		AtCapacity:   best.Offer.price(&best.Fleet, float64(best.Fleet.Instances)*best.Offer.Rate.Safe),
+		Alternatives: all[1:], Rejected: rejected,
+	}
+	if d.MeanRate > 0 {
+		c := best.Offer.price(&best.Fleet, d.MeanRate)
+		p.AtMean = &c
+	}
+	for i := range p.Alternatives {
+		p.Alternatives[i].explain(&best)
+	}
+	p.assume()
+	p.warn()
+	return p, nil
+}
+
+// consider sizes and prices one offer.
+func (d *Demand) consider(o *Offer) Alternative {
+	a := Alternative{Offer: *o}
+	safe := o.Rate.Safe
+	switch {
+	case o.Obstacle != "":
+		a.Reason = o.Obstacle
+		return a
+	case o.GPUs <= 0:
+		a.Reason = fmt.Sprintf("an instance of %d GPUs", o.GPUs)
+		return a
+	case !(safe > 0) || math.IsInf(safe, 0):
+		a.Reason = fmt.Sprintf("no rate is known to meet the objective (%s binds)", cmp.Or(o.Binding, "an unknown bound"))
+		return a
+	}
+	f, err := d.size(safe, o.GPUs)
+	if err != nil {
+		a.Reason = err.Error()
+		return a
+	}
+	a.Fleet, a.Cost = f, o.price(&f, f.PlannedRate)
+	a.Reason = d.broken(&a)
+	a.Feasible = a.Reason == ""
+	return a
+}
+
+// broken says which limit of the demand the sized offer breaks; empty if none.
+// A cost that is not known keeps no limit.
+func (d *Demand) broken(a *Alternative) string {
+	if d.MaxGPUs > 0 && a.Fleet.GPUs > d.MaxGPUs {
+		return fmt.Sprintf("%d GPUs are more than max_gpus = %d", a.Fleet.GPUs, d.MaxGPUs)
+	}
+	if d.MaxUSDPerHour <= 0 {
+		return ""
+	}
+	if a.Cost.PerHour == nil {
+		return fmt.Sprintf("no price is known for %s, so max_usd_per_hour = %.6g cannot be held", a.Offer.GPU, d.MaxUSDPerHour)
+	}
+	if *a.Cost.PerHour > d.MaxUSDPerHour*(1+rounding) {
+		return fmt.Sprintf("%.2f USD per hour are more than max_usd_per_hour = %.6g", *a.Cost.PerHour, d.MaxUSDPerHour)
+	}
+	return ""
+}
+
+// rank orders alternatives: feasible ones first, then by cost per hour, known
+// before unknown, then by GPUs.
+func rank(a, b Alternative) int {
+	return cmp.Or(
+		before(a.Feasible, b.Feasible),
+		before(a.Fleet.GPUs > 0, b.Fleet.GPUs > 0),
+		before(a.Cost.PerHour != nil, b.Cost.PerHour != nil),
+		cmp.Compare(orZero(a.Cost.PerHour), orZero(b.Cost.PerHour)),
+		cmp.Compare(a.Fleet.GPUs, b.Fleet.GPUs),
+		cmp.Compare(a.Fleet.Instances, b.Fleet.Instances),
+	)
+}
+
+// before orders what holds before what does not.
+func before(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
+
+func orZero(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
+
+// explain says why a feasible alternative was not chosen.
+func (a *Alternative) explain(best *Alternative) {
+	switch {
+	case !a.Feasible:
+	case a.Cost.PerHour == nil && best.Cost.PerHour != nil:
+		a.Reason = "no price is known"
+	case a.Cost.PerHour != nil && *a.Cost.PerHour > *best.Cost.PerHour:
+		a.Reason = fmt.Sprintf("costs %.1f %% more per hour", 100*(*a.Cost.PerHour / *best.Cost.PerHour - 1))
+	case a.Fleet.GPUs > best.Fleet.GPUs:
+		a.Reason = fmt.Sprintf("needs %d GPUs more", a.Fleet.GPUs-best.Fleet.GPUs)
+	case a.Fleet.Instances > best.Fleet.Instances:
+		a.Reason = fmt.Sprintf("needs %d instances more", a.Fleet.Instances-best.Fleet.Instances)
+	default:
+		a.Reason = "as good: listed later"
+	}
+}

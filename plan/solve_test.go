@@ -1,0 +1,225 @@
+package plan
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"planner/search"
+	"planner/sweep/measure"
+)
+
+func offer(safe float64, gpus int, price float64) Offer {
+	return Offer{
+		GPU: "H100 SXM", GPUs: gpus, PricePerGPUHour: price, Binding: "ttft.p99", PromptTokens: 600, OutputTokens: 250,
+		Rate: search.Estimate{Value: 1.05 * safe, Low: safe, High: 1.1 * safe, Confidence: 0.9, Safe: safe},
+	}
+}
+
+func solve(t *testing.T, d Demand, offers ...Offer) *Plan {
+	t.Helper()
+	p, err := Solve(d, measure.SLO{}, offers, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Fleets worked out by hand.
+func TestFleet(t *testing.T) {
+	for _, tc := range []struct {
+		name                     string
+		demand                   Demand
+		safe                     float64
+		gpus                     int
+		needed, instances, inAll int
+		by                       string
+	}{
+		{"the 70B table: 100/21.03 = 4.8, 120/21.03 = 5.7", Demand{Rate: 100, Headroom: 0.2}, 21.03, 8, 5, 6, 48, "load"},
+		{"N+1", Demand{Rate: 100, Headroom: 0.2, Spare: 1}, 21.03, 8, 5, 7, 56, "spare"},
+		{"exact quotient", Demand{Rate: 100}, 1, 1, 100, 100, 100, "load"},
+		{"noise of a sum", Demand{Rate: 100.00000001}, 1, 1, 100, 100, 100, "load"},
+		{"more than noise", Demand{Rate: 100.001}, 1, 1, 101, 101, 101, "load"},
+		{"0.1+0.2 in units of 0.1", Demand{Rate: 0.1 + 0.2}, 0.1, 1, 3, 3, 3, "load"},
+		{"growth", Demand{Rate: 100, Growth: 0.5}, 10, 2, 15, 15, 30, "load"},
+		// 2.33*sqrt(3*100/10) = 12.76
+		{"bursts", Demand{Rate: 100, BurstIndex: 4}, 10, 1, 12, 12, 12, "load"},
+		{"less bunched than Poisson", Demand{Rate: 100, BurstIndex: 0.5}, 10, 1, 10, 10, 10, "load"},
+		{"three zones: 3*ceil(6/2)", Demand{Rate: 60, Zones: 3}, 10, 1, 6, 9, 9, "zones"},
+		{"two zones double", Demand{Rate: 60, Zones: 2, Spare: 1}, 10, 1, 6, 12, 12, "zones"},
+		{"one zone", Demand{Rate: 60, Zones: 1}, 10, 1, 6, 6, 6, "load"},
+		{"availability: 8 of 10", Demand{Rate: 80, Availability: 0.99, TargetAvailability: 0.999}, 10, 1, 8, 10, 10, "availability"},
+		{"spares beat availability", Demand{Rate: 80, Availability: 0.99, TargetAvailability: 0.999, Spare: 3}, 10, 1, 8, 11, 11, "spare"},
+		{"one request a day", Demand{Rate: 1.0 / 86400, Headroom: 0.2, Spare: 1}, 5, 4, 1, 2, 8, "spare"},
+		{"a million per second", Demand{Rate: 1e6, Headroom: 0.2, Spare: 1}, 5, 4, 200000, 240001, 960004, "spare"},
+	} {
+		f := solve(t, tc.demand, offer(tc.safe, tc.gpus, 2)).Fleet
+		if f.Needed != tc.needed || f.Instances != tc.instances || f.GPUs != tc.inAll || f.DecidedBy != tc.by {
+			t.Errorf("%s: needed %d, instances %d, GPUs %d by %s; want %d, %d, %d by %s",
+				tc.name, f.Needed, f.Instances, f.GPUs, f.DecidedBy, tc.needed, tc.instances, tc.inAll, tc.by)
+		}
+	}
+}
+
+// The instances that availability asks for, as worked out from the binomial
+// distribution elsewhere: 99 % of one, 99.9 % of the fleet.
+func TestInstancesFor(t *testing.T) {
+	for need, want := range map[int]int{1: 2, 2: 3, 4: 5, 8: 10, 16: 18, 32: 35, 64: 68} {
+		if got := instancesFor(need, 0.99, 0.999); got != want {
+			t.Errorf("for %d: %d, want %d", need, got, want)
+		}
+	}
+	// The sum of the probabilities themselves, term by term.
+	for need := 1; need < 60; need += 3 {
+		for _, up := range []float64{0.5, 0.9, 0.99} {
+			got := instancesFor(need, up, 0.999)
+			if binomialTail(need, got, up) < 0.999 || binomialTail(need, got-1, up) >= 0.999 {
+				t.Errorf("for %d of %.2f: %d gives %.6f and one less %.6f", need, up, got, binomialTail(need, got, up), binomialTail(need, got-1, up))
+			}
+		}
+	}
+}
+
+func binomialTail(k, n int, p float64) float64 {
+	sum := 0.0
+	for i := k; i <= n; i++ {
+		a, _ := math.Lgamma(float64(n + 1))
+		b, _ := math.Lgamma(float64(i + 1))
+		c, _ := math.Lgamma(float64(n - i + 1))
+		sum += math.Exp(a - b - c + float64(i)*math.Log(p) + float64(n-i)*math.Log1p(-p))
+	}
+	return sum
+}
+
+// The planned rate falls by no input that asks for more, and neither does the
+// fleet, while a larger safe rate never enlarges it.
+func TestMonotone(t *testing.T) {
+	base := Demand{Rate: 40, Growth: 0.1, BurstIndex: 2, Headroom: 0.2, Spare: 1, Availability: 0.95, TargetAvailability: 0.99, Zones: 3}
+	more := map[string]func(*Demand, float64){
+		"rate":       func(d *Demand, x float64) { d.Rate *= x },
+		"growth":     func(d *Demand, x float64) { d.Growth *= x },
+		"bursts":     func(d *Demand, x float64) { d.BurstIndex *= x },
+		"headroom":   func(d *Demand, x float64) { d.Headroom *= x },
+		"spare":      func(d *Demand, x float64) { d.Spare = int(math.Ceil(float64(d.Spare) * x)) },
+		"target":     func(d *Demand, x float64) { d.TargetAvailability = 1 - (1-d.TargetAvailability)/x },
+		"unreliable": func(d *Demand, x float64) { d.Availability /= x },
+	}
+	for name, change := range more {
+		last := 0
+		for x := 1.0; x < 30; x *= 1.07 {
+			d := base
+			change(&d, x)
+			n := solve(t, d, offer(3, 2, 1)).Fleet.Instances
+			if n < last {
+				t.Errorf("%s x %.2f: %d instances after %d", name, x, n, last)
+			}
+			last = n
+		}
+	}
+	last := math.MaxInt
+	for safe := 0.1; safe < 100; safe *= 1.05 {
+		n := solve(t, base, offer(safe, 2, 1)).Fleet.Instances
+		if n > last {
+			t.Errorf("safe rate %.3f: %d instances after %d", safe, n, last)
+		}
+		last = n
+	}
+}
+
+func TestCost(t *testing.T) {
+	d := Demand{Rate: 100, Headroom: 0.2, Spare: 1, MeanRate: 40}
+	o := offer(21.03, 8, 2.5)
+	o.Watts, o.PowerPrice = 700, 0.1
+	p := solve(t, d, o)
+	near := func(name string, got *float64, want float64) {
+		t.Helper()
+		if got == nil || math.Abs(*got/want-1) > 1e-12 {
+			t.Errorf("%s: %v, want %g", name, got, want)
+		}
+	}
+	hourly := 56 * 2.5
+	near("per hour", p.Cost.PerHour, hourly)
+	near("per thousand requests", p.Cost.PerThousandRequests, hourly/(3600*100)*1000)
+	near("per million output tokens", p.Cost.PerMillionOutputTokens, hourly/(3600*100*250)*1e6)
+	near("per million tokens", p.Cost.PerMillionTokens, hourly/(3600*100*850)*1e6)
+	near("energy", p.Cost.EnergyPerHour, 56*0.7*0.1)
+	// Planned over capacity cost is N c over the planned rate; the mean's over
+	// the planned the ratio of the rates. What all tokens of an hour cost is the bill.
+	near("capacity", p.AtCapacity.PerMillionTokens, *p.Cost.PerMillionTokens*100/(7*21.03))
+	near("mean", p.AtMean.PerMillionTokens, *p.Cost.PerMillionTokens*100/40)
+	near("the bill", known(*p.Cost.PerMillionTokens*850*100*3600/1e6), hourly)
+	if *p.AtCapacity.PerThousandRequests > *p.Cost.PerThousandRequests {
+		t.Error("a fleet is dearer at capacity than at the planned rate")
+	}
+	o.PricePerGPUHour, o.OutputTokens = 0, 0
+	if c := solve(t, d, o).Cost; c.PerHour != nil || c.PerThousandRequests != nil || c.PerMillionTokens != nil {
+		t.Errorf("costs without a price: %+v", c)
+	}
+}
+
+func TestRanking(t *testing.T) {
+	cheap, dear, unpriced, none := offer(5, 1, 2), offer(5, 1, 3), offer(50, 8, 0), offer(0, 1, 1)
+	cheap.GPU, dear.GPU, unpriced.GPU, none.GPU = "cheap", "dear", "unpriced", "none"
+	fewer := offer(10, 2, 1)
+	fewer.GPU = "same cost, more GPUs"
+	p := solve(t, Demand{Rate: 20}, none, unpriced, dear, fewer, cheap)
+	order := []string{p.Offer.GPU}
+	for _, a := range p.Alternatives {
+		order = append(order, a.Offer.GPU)
+		if a.Reason == "" || a.Feasible != (a.Offer.GPU != "none") {
+			t.Errorf("%s: feasible %v, reason %q", a.Offer.GPU, a.Feasible, a.Reason)
+		}
+	}
+	if got := strings.Join(order, ", "); got != "same cost, more GPUs, cheap, dear, unpriced, none" {
+		t.Errorf("order %s", got)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	small, large := offer(5, 1, 10), offer(30, 8, 1)
+	small.GPU, large.GPU = "small", "large"
+	// 100 requests/s: 20 GPUs at 200 USD, or 4 x 8 GPUs at 32 USD.
+	if p := solve(t, Demand{Rate: 100}, small, large); p.Offer.GPU != "large" {
+		t.Errorf("chose %s", p.Offer.GPU)
+	}
+	if p := solve(t, Demand{Rate: 100, MaxGPUs: 20}, small, large); p.Offer.GPU != "small" || p.Alternatives[0].Reason != "32 GPUs are more than max_gpus = 20" {
+		t.Errorf("chose %s, %q", p.Offer.GPU, p.Alternatives[0].Reason)
+	}
+	_, err := Solve(Demand{Rate: 100, MaxGPUs: 20, MaxUSDPerHour: 100}, measure.SLO{}, []Offer{small, large}, nil)
+	var e *Infeasible
+	if !errors.As(err, &e) || e.Cheapest == nil || e.Cheapest.Offer.GPU != "large" {
+		t.Fatalf("error %v", err)
+	}
+	if want := "no plan within the limits: the cheapest is 32 x large (4 instances of 8 GPUs) at 32.00 USD per hour: 32 GPUs are more than max_gpus = 20"; err.Error() != want {
+		t.Errorf("error %q", err)
+	}
+	unpriced := offer(30, 8, 0)
+	if _, err := Solve(Demand{Rate: 100, MaxUSDPerHour: 1e9}, measure.SLO{}, []Offer{unpriced}, nil); !errors.As(err, &e) || !strings.Contains(err.Error(), "no price") {
+		t.Errorf("a cost that nobody knows keeps a limit: %v", err)
+	}
+}
+
+func TestInfeasible(t *testing.T) {
+	slow := offer(0, 1, 1)
+	slow.Obstacle = "the idle p99 TTFT is 95 ms, above the limit of 50 ms; the smallest feasible limit is 96 ms"
+	_, err := Solve(Demand{Rate: 1}, measure.SLO{}, []Offer{slow, slow}, []Rejected{{Reason: "does not fit"}})
+	var e *Infeasible
+	if !errors.As(err, &e) || e.Cheapest != nil {
+		t.Fatalf("error %v", err)
+	}
+	if got := e.Reasons(); len(got) != 2 || got[0] != slow.Obstacle || got[1] != "does not fit" {
+		t.Errorf("reasons %q", got)
+	}
+	for _, rate := range []float64{math.NaN(), math.Inf(1), -1} {
+		if _, err := Solve(Demand{Rate: 1}, measure.SLO{}, []Offer{offer(rate, 1, 1)}, nil); !errors.As(err, &e) {
+			t.Errorf("a safe rate of %g: %v", rate, err)
+		}
+		if _, err := Solve(Demand{Rate: rate}, measure.SLO{}, []Offer{offer(1, 1, 1)}, nil); err == nil || errors.As(err, &e) {
+			t.Errorf("a demand of %g: %v", rate, err)
+		}
+	}
+	if _, err := Solve(Demand{Rate: 1e6}, measure.SLO{}, []Offer{offer(1e-12, 1, 1)}, nil); !errors.As(err, &e) {
+		t.Errorf("a fleet beyond counting: %v", err)
+	}
+}
