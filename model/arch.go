@@ -66,7 +66,7 @@ type MoE struct {
 func (m MoE) Present() bool { return m.Experts > 0 && m.Layers > 0 }
 
 // Details are the parts of an architecture class that matter for counting
-// parameters exactly and for nothing else.
+// parameters exactly, and for little else.
 type Details struct {
 	QKVBias       bool // biases on the query, key and value projections
 	OutputBias    bool // bias on the attention's output projection
@@ -80,6 +80,7 @@ type Details struct {
 	NormBias      bool // norms carry a bias
 	NormsPerLayer int  // 0 means 2
 	SharedGate    bool // a one-column gate on the shared experts (Qwen2-MoE)
+	BlockFP8      bool // its fp8 checkpoint scales blocks of 128 x 128, not channels (costs time, not memory)
 }
 
 // DenseLayers returns how many layers have an ordinary MLP.

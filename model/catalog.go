@@ -155,17 +155,27 @@ func (c *Catalog) GPU(name string) (Hardware, error) {
 
 // Model returns the model of a catalog name or a Hugging Face id, found as
 // [Catalog.GPU] finds GPUs. The published variants of one shape (Instruct, Chat, it,
-// hf) are found by the shape's name.
+// hf) are found by the shape's name; one that is quantised by its name (FP8, AWQ, NVFP4
+// and the like at its end) comes back with that as its own format.
 func (c *Catalog) Model(name string) (Arch, error) {
 	names := make([][]string, len(c.models))
 	for i, m := range c.models {
 		names[i] = []string{m.Name, m.Repo}
 	}
-	if i, err := find("model", name, names); err == nil {
+	i, err := find("model", name, names)
+	if err == nil {
 		return c.models[i], nil
-	} else if i := findVariant(name, names); i >= 0 {
-		return c.models[i], nil
-	} else {
-		return Arch{}, err
 	}
+	if i := findVariant(name, names); i >= 0 {
+		return c.models[i], nil
+	}
+	if rest, format, ok := cutFormat(name); ok {
+		if i := findVariant(rest, names); i >= 0 {
+			a := c.models[i]
+			a.Native = format
+			a.Details.BlockFP8 = a.Details.BlockFP8 && !strings.HasSuffix(strings.ToLower(name), "-dynamic")
+			return a, nil
+		}
+	}
+	return Arch{}, err
 }

@@ -154,8 +154,12 @@ func (r *Roofline) setFixed() {
 	d, f, e := r.dep, r.c.Fixed, r.c.Elementwise
 	layers, moe := float64(d.Arch.Layers), float64(d.Arch.MoE.Layers)
 	step := (f.Step + f.SyncStep) * float64(d.PP)
+	block := 0.0
+	if d.Arch.Details.BlockFP8 && d.Precision.Weights == FP8 {
+		block = moe * f.BlockExpert
+	}
 	r.fixed = fixedCost{
-		graph:      layers*f.Layer + moe*f.MoELayer + step,
+		graph:      layers*f.Layer + moe*f.MoELayer + block + step,
 		eager:      layers*max(f.LayerEager, f.Layer) + moe*f.MoELayer + step,
 		request:    f.Request + f.SyncRequest,
 		largest:    r.limits.LargestGraph(d.Hardware),

@@ -168,6 +168,9 @@ func (c *hfConfig) arch() (Arch, error) {
 		c.fail(err)
 	}
 	a.Native = native
+	if c.has("quantization_config") {
+		a.Details.BlockFP8 = c.blockScaled()
+	}
 	a.Source = "config.json"
 	if !c.known {
 		a.Notes = fmt.Sprintf("class %q is not known: biases and norms are counted as a Llama's", c.class)

@@ -147,6 +147,13 @@ func (c *hfConfig) format() (WeightFormat, error) {
 	return FormatUnset, fmt.Errorf("quantization_config.quant_method: %q is not known", method)
 }
 
+// blockScaled reports whether the checkpoint is fp8 with a scale for each block of its
+// matrices.
+func (c *hfConfig) blockScaled() bool {
+	q, _ := c.values["quantization_config"].(map[string]any)
+	return q["weight_block_size"] != nil
+}
+
 // dtypeIfAlone returns the newer key for the data type where the older is missing.
 func (c *hfConfig) dtypeIfAlone() string {
 	if c.text("torch_dtype") != "" {

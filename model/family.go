@@ -17,6 +17,7 @@ type family struct {
 var families = []family{
 	{mark: "qwen2moe", details: Details{QKVBias: true, SharedGate: true}},
 	{mark: "qwen2", details: Details{QKVBias: true}},
+	{mark: "qwen3moe", details: Details{QKNorm: true, BlockFP8: true}},
 	{mark: "qwen3", details: Details{QKNorm: true}},
 	{mark: "gptoss", details: Details{QKVBias: true, OutputBias: true, Sinks: true, ExpertBias: true}},
 	{mark: "gemma2", details: Details{NormsPerLayer: 4}, tied: true},
@@ -33,7 +34,7 @@ var families = []family{
 	{mark: "starcoder2", tied: true, details: Details{Ungated: true, QKVBias: true, OutputBias: true, MLPBias: true, NormBias: true}},
 	{mark: "cohere", tied: true, details: Details{NormsPerLayer: 1}},
 	{mark: "llama"}, {mark: "mistral"}, {mark: "mixtral"},
-	{mark: "deepseekv3", details: Details{RouterBias: true}}, {mark: "deepseek"},
+	{mark: "deepseekv3", details: Details{RouterBias: true, BlockFP8: true}}, {mark: "deepseek"},
 	{mark: "glm4moe", details: Details{RouterBias: true}},
 }
 

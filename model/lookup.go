@@ -69,6 +69,27 @@ func bareName(s string) string {
 	return fold(s)
 }
 
+// formatSuffixes are how Hugging Face ids of quantised checkpoints end, longer ones
+// before shorter ones that they end in.
+var formatSuffixes = []struct {
+	suffix string
+	format WeightFormat
+}{
+	{"-fp8-dynamic", FP8}, {"-fp8", FP8}, {"-nvfp4", NVFP4}, {"-fp4", NVFP4}, {"-mxfp4", MXFP4}, {"-awq", INT4},
+	{"-gptq-int4", INT4}, {"-int4", INT4}, {"-w4a16", INT4}, {"-gptq-int8", INT8}, {"-int8", INT8}, {"-w8a8", INT8},
+}
+
+// cutFormat takes the mark of a quantised checkpoint off a name.
+func cutFormat(name string) (rest string, f WeightFormat, ok bool) {
+	lower := strings.ToLower(name)
+	for _, s := range formatSuffixes {
+		if strings.HasSuffix(lower, s.suffix) {
+			return name[:len(name)-len(s.suffix)], s.format, true
+		}
+	}
+	return name, FormatUnset, false
+}
+
 // nearest returns the shown names of up to three entries with the smallest edit
 // distance.
 func nearest(want string, entries [][]string) []string {

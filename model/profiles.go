@@ -9,6 +9,7 @@ type profile struct {
 	attention float64
 	extraKeys float64
 	layer     float64 // seconds per layer inside CUDA graphs
+	moeLayer  float64 // seconds per layer with experts, on top of layer; 0: as on H100
 }
 
 // hopperWeightsBF16 is the share of bandwidth that a served H100 reaches in bf16; the
@@ -46,13 +47,15 @@ var (
 		kv:        ByKV{Auto: 0.83, FP8: 0.59},
 		attention: 0.69, extraKeys: 500, layer: 33e-6,
 	}
-	// B200: GEMM tables; fp8 fits badly there (15 %).
+	// B200: GEMM tables; fp8 fits badly there (15 %). Routing, gathering and reducing are
+	// part of FlashInfer's fused expert kernels, so a layer with experts costs half of what it
+	// does on H100 (served: gpt-oss-120b on two B200 at 4 and 8 requests).
 	profileB200 = profile{
 		measured:  true,
 		weights:   ByFormat{BF16: 0.87, FP8: 0.64, INT8: 0.64, INT4: 0.70, FP4: 0.71},
 		prefill:   ByFormat{BF16: 0.70, FP8: 0.47, INT8: 0.47, INT4: 0.60, FP4: 0.40},
 		kv:        ByKV{Auto: 0.94, FP8: 0.93},
-		attention: 0.54, extraKeys: 485, layer: 33e-6,
+		attention: 0.54, extraKeys: 485, layer: 33e-6, moeLayer: 17e-6,
 	}
 	// A100: GEMM tables; FlashAttention 2. Kernel floors are 7.6 us against 3.0 on H100
 	// (four products a layer) and 18 us against 12 (attention): 17 us more per layer,

@@ -69,6 +69,9 @@ func (s *Spread) widenForArch(dep Deployment) {
 		if w != BF16 && w != FP16 && w != MXFP4 {
 			s.Experts, s.PrefillExperts = 0.12, 0.30
 		}
+		if a.Details.BlockFP8 && w == FP8 {
+			s.Layer = max(s.Layer, 0.25)
+		}
 		if dep.EP || dep.DP > 1 {
 			s.Experts, s.PrefillExperts = max(s.Experts, 0.15), max(s.PrefillExperts, 0.30)
 			s.Communication = max(s.Communication, 0.35)
@@ -119,6 +122,7 @@ func (c Constants) Sample(rng *rand.Rand, s Spread) Constants {
 	c.Fixed.Layer *= layer
 	c.Fixed.LayerEager *= layer
 	c.Fixed.MoELayer *= layer
+	c.Fixed.BlockExpert *= layer
 	c.Fixed.Request *= request
 	c.Fixed.SyncRequest *= request
 	c.Frontend.Request *= frontend

@@ -1,0 +1,119 @@
+package model
+
+import (
+	"fmt"
+	"math"
+)
+
+// Request is the mean request for which bounds are stated.
+type Request struct {
+	Prompt float64 // tokens, cached ones included
+	Cached float64 // of them, tokens found in the prefix cache
+	Output float64 // tokens
+}
+
+// Bounds are the limits that the data sheets set to a deployment, whatever the engine
+// does: at the full bandwidth and the full dense compute of all its GPUs. The roofline
+// of a report.
+type Bounds struct {
+	WeightSeconds     float64 // to stream the weights that one token needs: no step is shorter
+	StreamTokensPerS  float64 // of one request alone, its inverse with the KV cache of a mean context read too
+	KVSeconds         float64 // to read the KV cache of one mean context
+	KVEqualsWeights   float64 // requests at which reading their caches takes as long as all weights
+	PrefillSeconds    float64 // to compute the uncached part of one mean prompt
+	PromptsPerS       float64 // its inverse, over all attention replicas
+	Concurrency       int     // mean requests that the KV pool holds at once, over all attention replicas
+	ConcurrencyLimit  int     // the same, no more than max_num_seqs
+	OutputTokensPerS  float64 // at ConcurrencyLimit, bandwidth and compute both at their peak
+	IdleTTFT          float64 // seconds to the first token on an idle engine, as modelled
+	IdleTPOT          float64 // seconds per token of one request alone, as modelled
+	WeightBytesPerGPU float64
+}
+
+// Bounds returns the bounds for a mean request and a memory plan of the same
+// deployment.
+func (r *Roofline) Bounds(q Request, mem Memory) Bounds {
+	context := int(math.Round(q.Prompt + q.Output/2))
+	alone := r.alone(context)
+	w := r.Work(alone)
+	bandwidth := r.dep.Hardware.Bandwidth
+	replicas := r.dep.DP
+	b := Bounds{
+		WeightSeconds:     w.WeightBytes * float64(r.dep.PP) / bandwidth,
+		KVSeconds:         w.KVBytes * float64(r.dep.PP) / bandwidth,
+		WeightBytesPerGPU: mem.Weights,
+	}
+	b.StreamTokensPerS = 1 / (b.WeightSeconds + b.KVSeconds)
+	every := (r.dense.bytes + r.experts.bytes + r.head.bytes) / bandwidth
+	if b.KVSeconds > 0 {
+		b.KVEqualsWeights = every / b.KVSeconds
+	}
+	b.PrefillSeconds = r.prefillSeconds(q)
+	if b.PrefillSeconds > 0 {
+		b.PromptsPerS = float64(replicas*r.dep.PP) / b.PrefillSeconds
+	}
+	longest := int(math.Ceil(q.Prompt + q.Output))
+	if need := mem.Layout.Blocks(max(longest, 1), r.limits.MaxNumBatchedTokens); need > 0 {
+		b.Concurrency = replicas * max(0, mem.Blocks-1) / need
+	}
+	b.ConcurrencyLimit = min(b.Concurrency, replicas*r.limits.MaxNumSeqs)
+	b.OutputTokensPerS = r.peakOutput(b, every)
+	b.IdleTTFT, b.IdleTPOT = r.idle(q, alone)
+	return b
+}
+
+// alone is a step with one request that decodes at a context.
+func (r *Roofline) alone(context int) Batch {
+	b := Batch{Decodes: 1, Context: context, Longest: context, Sampled: 1, Windowed: context}
+	if w := r.Window(); w > 0 {
+		b.Windowed = min(context, w)
+	}
+	return b
+}
+
+// prefillSeconds returns the time of a prompt's operations at the data sheet's rate.
+func (r *Roofline) prefillSeconds(q Request) float64 {
+	tokens := int(math.Round(max(q.Prompt-q.Cached, 0)))
+	if tokens == 0 {
+		return 0
+	}
+	w := r.Work(Batch{Chunks: []Chunk{{Tokens: tokens, Context: int(math.Round(q.Cached))}}, Sampled: 1})
+	peak, _ := r.dep.Hardware.Flops.computeFormat(r.dep.denseFormat())
+	return w.Flops * float64(r.dep.PP) / peak
+}
+
+// peakOutput returns output tokens per second when as many requests run as may, each
+// step as long as the slower of bandwidth and compute.
+func (r *Roofline) peakOutput(b Bounds, every float64) float64 {
+	n := float64(b.ConcurrencyLimit) / float64(r.dep.DP)
+	if n == 0 {
+		return 0
+	}
+	peak, _ := r.dep.Hardware.Flops.computeFormat(r.dep.denseFormat())
+	memory := every + n*b.KVSeconds
+	compute := n * (r.dense.flops + r.experts.flops + r.head.flops) / peak
+	return float64(b.ConcurrencyLimit) / max(memory, compute)
+}
+
+// idle returns time to first token and time per output token of a request that has
+// the engine to itself.
+func (r *Roofline) idle(q Request, alone Batch) (ttft, tpot float64) {
+	ttft = r.Frontend(int(math.Round(q.Prompt)))
+	done, end := int(math.Round(q.Cached)), int(math.Round(q.Prompt))
+	for done < end {
+		n := min(end-done, r.limits.MaxNumBatchedTokens)
+		ttft += r.Step(Batch{Chunks: []Chunk{{Tokens: n, Context: done}}, Sampled: 1}).Total
+		done += n
+	}
+	return ttft, r.Step(alone).Total
+}
+
+// Sentences states the bounds in words, one each.
+func (b Bounds) Sentences() []string {
+	return []string{
+		fmt.Sprintf("weights: %.2f ms to stream them once, so at most %.0f tokens/s for one request", 1e3*b.WeightSeconds, b.StreamTokensPerS),
+		fmt.Sprintf("KV cache: %.3f ms per step and request; from %.0f requests on it outweighs the weights", 1e3*b.KVSeconds, b.KVEqualsWeights),
+		fmt.Sprintf("compute: %.2f ms per prompt, so at most %.1f prompts/s", 1e3*b.PrefillSeconds, b.PromptsPerS),
+		fmt.Sprintf("memory: the KV pool holds %d mean requests, %d may run, at most %.0f output tokens/s", b.Concurrency, b.ConcurrencyLimit, b.OutputTokensPerS),
+	}
+}

@@ -1,0 +1,183 @@
+package model
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Every published config.json gives the shape that the catalog has of the model.
+func TestParseConfigAgreesWithTheCatalog(t *testing.T) {
+	names, err := filepath.Glob("testdata/configs/*.json")
+	if err != nil || len(names) < 12 {
+		t.Fatalf("%d fixtures, %v", len(names), err)
+	}
+	c := catalog(t)
+	for _, path := range names {
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := ParseConfig(f)
+		f.Close()
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		want, err := c.Model(strings.TrimSuffix(filepath.Base(path), ".json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if shape(got) != shape(want) {
+			t.Errorf("%s:\n got %s\nwant %s", path, shape(got), shape(want))
+		}
+		if got.Native != want.Native && !(got.Native == FormatUnset && want.Native == BF16 || got.Native == BF16 && want.Native == FormatUnset) {
+			t.Errorf("%s: weights %q, want %q", path, got.Native, want.Native)
+		}
+	}
+}
+
+// shape is everything that costs are computed from.
+func shape(a Arch) string {
+	if a.DenseLayers() == 0 {
+		a.Intermediate = 0
+	}
+	at := a.Attention
+	if at.MLA.Present() {
+		at.HeadDim = 0
+	}
+	a.Details.BlockFP8 = false
+	return fmt.Sprintf("%d %d %d %d %d %v %+v %+v %+v", a.Layers, a.Hidden, a.Intermediate, a.Vocab, a.MaxPosition, a.Tied, at, a.MoE, a.Details)
+}
+
+const llama = `{"architectures":["LlamaForCausalLM"],"num_hidden_layers":2,"hidden_size":64,"intermediate_size":128,
+"num_attention_heads":4,"num_key_value_heads":2,"vocab_size":100,"max_position_embeddings":512%s}`
+
+func TestParseConfigFormats(t *testing.T) {
+	for quantisation, want := range map[string]WeightFormat{
+		``:                         FormatUnset,
+		`,"torch_dtype":"float16"`: FP16, `,"dtype":"bfloat16"`: BF16, `,"torch_dtype":"float32"`: FormatUnset,
+		`,"quantization_config":{"quant_method":"fp8","weight_block_size":[128,128]}`: FP8,
+		`,"quantization_config":{"quant_method":"awq","bits":4}`:                      INT4,
+		`,"quantization_config":{"quant_method":"gptq","bits":8}`:                     INT8,
+		`,"quantization_config":{"quant_method":"mxfp4"}`:                             MXFP4,
+		`,"quantization_config":{"quant_method":"compressed-tensors","format":"float-quantized","config_groups":{"group_0":{"weights":{"num_bits":8,"type":"float"}}}}`: FP8,
+		`,"quantization_config":{"quant_method":"compressed-tensors","config_groups":{"group_0":{"weights":{"num_bits":4,"type":"int"}}}}`:                              INT4,
+		`,"quantization_config":{"quant_method":"compressed-tensors","format":"nvfp4-pack-quantized"}`:                                                                  NVFP4,
+		`,"quantization_config":{"quant_method":"modelopt","quant_algo":"NVFP4"}`:                                                                                       NVFP4,
+		`,"quantization_config":{"quant_method":"modelopt","quant_algo":"FP8"}`:                                                                                         FP8,
+		`,"quantization_config":{"quant_method":"bitsandbytes","load_in_8bit":true}`:                                                                                    INT8,
+	} {
+		a, err := ParseConfig(strings.NewReader(fmt.Sprintf(llama, quantisation)))
+		if err != nil || a.Native != want {
+			t.Errorf("%s: %q, %v, want %q", quantisation, a.Native, err, want)
+		}
+		if block := strings.Contains(quantisation, "block"); a.Details.BlockFP8 != block {
+			t.Errorf("%s: blocks %v", quantisation, a.Details.BlockFP8)
+		}
+	}
+}
+
+func TestParseConfigErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		``:   "unexpected end",
+		`[]`: "cannot unmarshal",
+		`{}`: `key "num_hidden_layers" is missing`,
+		`{"num_hidden_layers":2,"hidden_size":64,"num_attention_heads":4,"vocab_size":10}`:               `key "intermediate_size" is missing`,
+		`{"num_hidden_layers":2,"hidden_size":64,"num_attention_heads":4,"intermediate_size":1}`:         `key "vocab_size" is missing`,
+		strings.Replace(fmt.Sprintf(llama, ""), `"hidden_size":64`, `"hidden_size":"64"`, 1):             "hidden_size: want a number",
+		strings.Replace(fmt.Sprintf(llama, ""), `"num_hidden_layers":2`, `"num_hidden_layers":-2`, 1):    "no count that a model can have",
+		strings.Replace(fmt.Sprintf(llama, ""), `"num_key_value_heads":2`, `"num_key_value_heads":3`, 1): "not a multiple of 3 KV heads",
+		fmt.Sprintf(llama, `,"num_local_experts":8`):                                                     `key "num_experts_per_tok" is missing`,
+		fmt.Sprintf(llama, `,"linear_num_value_heads":32`):                                               "architecture not modelled",
+		fmt.Sprintf(llama, `,"layer_types":["mamba","full_attention"]`):                                  "architecture not modelled",
+		fmt.Sprintf(llama, `,"is_encoder_decoder":true`):                                                 "encoder-decoder",
+		fmt.Sprintf(llama, `,"quantization_config":{"quant_method":"fancy"}`):                            `"fancy" is not known`,
+		fmt.Sprintf(llama, `,"kv_lora_rank":512`):                                                        `key "qk_rope_head_dim" is missing`,
+		strings.Replace(fmt.Sprintf(llama, ""), `"num_hidden_layers":2`, `"num_hidden_layers":1e300`, 1): "no count",
+		fmt.Sprintf(llama, `,"num_local_experts":8,"num_experts_per_tok":9`):                             "9 active experts out of 8",
+	} {
+		_, err := ParseConfig(strings.NewReader(text))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.60s: error %v, want %q", text, err, want)
+		}
+	}
+	_, err := ParseConfig(strings.NewReader(`{}`))
+	if !errors.Is(err, ErrNoFigure) {
+		t.Errorf("%v does not wrap ErrNoFigure", err)
+	}
+}
+
+func TestParseConfigFamilies(t *testing.T) {
+	cases := []struct {
+		text                       string
+		kvHeads, intermediate, moe int
+		window, windowLayers       int
+		total                      float64
+	}{
+		// Falcon-7B: one KV head, MLP four times as wide, 6,921,720,704 parameters.
+		{`{"architectures":["FalconForCausalLM"],"hidden_size":4544,"num_attention_heads":71,"num_hidden_layers":32,"vocab_size":65024,"multi_query":true,"parallel_attn":true,"bias":false,"new_decoder_architecture":false}`, 1, 18176, 0, 0, 0, 6921720704},
+		// Phi-2: 2,779,683,840 parameters.
+		{`{"architectures":["PhiForCausalLM"],"hidden_size":2560,"intermediate_size":10240,"num_attention_heads":32,"num_hidden_layers":32,"vocab_size":51200,"max_position_embeddings":2048,"tie_word_embeddings":false}`, 32, 10240, 0, 0, 0, 2779683840},
+		// Qwen1.5-MoE-A2.7B: 14,315,784,192 parameters.
+		{`{"architectures":["Qwen2MoeForCausalLM"],"hidden_size":2048,"intermediate_size":5632,"moe_intermediate_size":1408,"shared_expert_intermediate_size":5632,"num_attention_heads":16,"num_experts":60,"num_experts_per_tok":4,"num_hidden_layers":24,"num_key_value_heads":16,"vocab_size":151936,"decoder_sparse_step":1,"tie_word_embeddings":false,"max_position_embeddings":8192,"sliding_window":32768,"use_sliding_window":false}`, 16, 5632, 24, 0, 0, 14315784192},
+		// Llama 4 Maverick: every second layer has experts.
+		{`{"architectures":["Llama4ForConditionalGeneration"],"text_config":{"hidden_size":5120,"intermediate_size":8192,"intermediate_size_mlp":16384,"interleave_moe_layer_step":2,"num_attention_heads":40,"num_experts_per_tok":1,"num_hidden_layers":48,"num_key_value_heads":8,"num_local_experts":128,"vocab_size":202048,"max_position_embeddings":1048576}}`, 8, 16384, 24, 8192, 36, 0},
+	}
+	for _, c := range cases {
+		a, err := ParseConfig(strings.NewReader(c.text))
+		if err != nil {
+			t.Errorf("%.50s: %v", c.text, err)
+			continue
+		}
+		total, _ := a.Params()
+		if a.Attention.KVHeads != c.kvHeads || a.Intermediate != c.intermediate || a.MoE.Layers != c.moe ||
+			a.Attention.Window != c.window || a.Attention.WindowLayers != c.windowLayers || c.total > 0 && total != c.total {
+			t.Errorf("%s: %+v, %.0f parameters, want %.0f", a.Family, a, total, c.total)
+		}
+	}
+}
+
+// Whatever the file says, the reader neither panics nor returns a shape that the rest
+// cannot compute with.
+func FuzzParseConfig(f *testing.F) {
+	names, _ := filepath.Glob("testdata/configs/*.json")
+	for _, path := range names {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Add([]byte(fmt.Sprintf(llama, `,"sliding_window":10,"moe_layers":[1,2,3]`)))
+	c, err := NewCatalog()
+	if err != nil {
+		f.Fatal(err)
+	}
+	hw, err := c.GPU("B200 SXM")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		a, err := ParseConfig(bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		if err := a.Check(); err != nil {
+			t.Fatal(err)
+		}
+		d := Deployment{Arch: a, Hardware: hw}
+		r, err := NewRoofline(d, ConstantsFor(hw, ""), Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := r.Step(Batch{Decodes: 3, Context: 300, Longest: 100, Windowed: 3, Sampled: 3}); !(s.Total > 0) {
+			t.Fatalf("a step takes %v", s.Total)
+		}
+		MemoryPlan(d, Limits{MaxModelLen: 100})
+	})
+}

@@ -1,0 +1,212 @@
+package model
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+)
+
+// Pools that servers reported, or that a fit to servers lists. None was used to set a
+// constant except the three of vLLM 0.28, which set the size of CUDA graphs.
+func TestKVPoolsAgreeWithReportedOnes(t *testing.T) {
+	cases := []struct {
+		what       string
+		model, gpu string
+		tp         int
+		weights    WeightFormat
+		limits     Limits
+		blocks     int     // reported, or
+		gib        float64 // available for the cache
+		tolerance  float64
+	}{
+		{"vLLM 0.15.1 served benchmark", "Llama-2-7B", "H100 SXM", 1, FormatUnset,
+			Limits{MaxNumSeqs: 128, MaxNumBatchedTokens: 2048, Utilization: 0.9, MaxModelLen: 4096, EngineVersion: "0.15.1"}, 7463, 0, 0.02},
+		{"ridgepoint 0.1.2, vLLM 0.28", "Llama-3.1-8B", "A100 SXM 80GB", 1, FormatUnset,
+			Limits{Utilization: 0.9, MaxModelLen: 8192, EngineVersion: "0.28.0"}, 0, 55.1, 0.02},
+		{"ridgepoint 0.1.2, vLLM 0.28", "Qwen3-14B", "A100 SXM 80GB", 1, FormatUnset,
+			Limits{Utilization: 0.9, MaxModelLen: 8192, EngineVersion: "0.28.0"}, 0, 42.0, 0.03},
+		{"ridgepoint 0.1.2, vLLM 0.28", "DeepSeek-V2-Lite", "A100 SXM 80GB", 1, FormatUnset,
+			Limits{Utilization: 0.9, MaxModelLen: 8192, EngineVersion: "0.28.0"}, 0, 40.8, 0.02},
+	}
+	for _, c := range cases {
+		d := deploy(t, c.model, c.gpu, c.tp)
+		d.Precision.Weights = c.weights
+		m, err := MemoryPlan(d, c.limits)
+		if err != nil {
+			t.Errorf("%s: %v", c.model, err)
+			continue
+		}
+		got, want := m.KV/gib, c.gib
+		if c.blocks > 0 {
+			got, want = float64(m.Blocks), float64(c.blocks)
+		}
+		t.Logf("%s on %s (%s): %.2f, reported %.2f (%+.1f %%)", c.model, c.gpu, c.what, got, want, 100*(got/want-1))
+		if math.Abs(got/want-1) > c.tolerance {
+			t.Errorf("%s on %s: %.2f, reported %.2f: %s", c.model, c.gpu, got, want, m.Arithmetic)
+		}
+	}
+}
+
+// The language model of Llama 4 Scout leaves more room than a server reported (8253
+// blocks at fp8 on two H100, vLLM 0.15.1): vision tower and the profiling pass over
+// images are not modelled, and must be what is missing.
+func TestScoutPoolIsTheTextTowers(t *testing.T) {
+	d := deploy(t, "Llama-4-Scout", "H100 SXM", 2)
+	d.Precision.Weights = FP8
+	m, err := MemoryPlan(d, Limits{MaxNumSeqs: 128, MaxNumBatchedTokens: 2048, Utilization: 0.9, MaxModelLen: 4096, EngineVersion: "0.15.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := float64(m.Blocks-8253) * m.KVPerToken * blockTokens / gib
+	t.Logf("%d blocks, reported 8253: %.1f GiB per GPU unexplained; %s", m.Blocks, missing, m.Arithmetic)
+	if missing < 0 || missing > 10 {
+		t.Errorf("%.1f GiB unexplained", missing)
+	}
+}
+
+func TestMemoryPartsAddUp(t *testing.T) {
+	for name, d := range variants(t) {
+		m := divide(d.normal(), Limits{}.withDefaults(d))
+		if sum := m.Weights + m.Activation + m.Graphs + m.NonTorch + m.KV; math.Abs(sum-m.Usable) > 1 {
+			t.Errorf("%s: parts add up to %.3f GiB of %.3f", name, sum/gib, m.Usable/gib)
+		}
+		if !strings.Contains(m.Arithmetic, "blocks of 16 tokens") {
+			t.Errorf("%s: %s", name, m.Arithmetic)
+		}
+	}
+}
+
+// More memory, a larger share of it, fewer bytes and smaller steps never shrink the pool.
+func TestPoolIsMonotone(t *testing.T) {
+	for name, d := range variants(t) {
+		d = d.normal()
+		limits := Limits{MaxNumSeqs: 256, MaxNumBatchedTokens: 4096, Utilization: 0.9}.withDefaults(d)
+		base := divide(d, limits).Blocks
+		check := func(what string, d Deployment, l Limits) {
+			t.Helper()
+			if got := divide(d, l).Blocks; got < base {
+				t.Errorf("%s: %s gives %d blocks, %d before", name, what, got, base)
+			}
+		}
+		more := d
+		more.Hardware.Memory *= 1.02
+		check("more memory", more, limits)
+		fewer := d
+		fewer.Precision.KV = KVFP8
+		check("fp8 cache", fewer, limits)
+		l := limits
+		l.Utilization = 0.95
+		check("larger share", d, l)
+		l = limits
+		l.MaxNumBatchedTokens = 2048
+		check("fewer tokens a step", d, l)
+		l = limits
+		l.MaxNumSeqs = 64
+		check("fewer sequences", d, l)
+	}
+}
+
+func TestDoesNotFit(t *testing.T) {
+	d := deploy(t, "Llama-3.1-70B", "H100 SXM", 1)
+	_, err := MemoryPlan(d, Limits{MaxModelLen: 32768, EngineVersion: "0.15.1"})
+	var fit *DoesNotFitError
+	if !errors.As(err, &fit) || !errors.Is(err, ErrDoesNotFit) {
+		t.Fatalf("70B in bf16 on one H100: %v", err)
+	}
+	if fit.SmallestTP != 4 || fit.Needed < 130*gib || fit.Available > 72*gib {
+		t.Errorf("smallest tensor_parallel %d, needed %.0f of %.0f GiB", fit.SmallestTP, fit.Needed/gib, fit.Available/gib)
+	}
+	for _, want := range []string{"131.42 weights", "smallest tensor_parallel that fits is 4", "one request of 32768 tokens takes 2048"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q lacks %q", err, want)
+		}
+	}
+	_, err = MemoryPlan(deploy(t, "DeepSeek-V3", "A100 SXM 40GB", 8), Limits{MaxModelLen: 4096})
+	if !errors.As(err, &fit) || fit.SmallestTP != 0 {
+		t.Errorf("DeepSeek-V3 on A100 40GB: %v", err)
+	}
+	// A pool that cannot hold one longest request is refused even if pinned.
+	_, err = MemoryPlan(deploy(t, "Llama-3.1-8B", "H100 SXM", 1), Limits{KVBlocks: 100, MaxModelLen: 8192})
+	if !errors.Is(err, ErrDoesNotFit) {
+		t.Errorf("100 blocks for 8192 tokens: %v", err)
+	}
+	m, err := MemoryPlan(deploy(t, "Llama-3.1-8B", "H100 SXM", 1), Limits{KVBlocks: 1000, MaxModelLen: 8192})
+	if err != nil || m.Blocks != 1000 {
+		t.Errorf("pinned pool: %d blocks, %v", m.Blocks, err)
+	}
+}
+
+func TestKVLayouts(t *testing.T) {
+	cases := []struct {
+		model  string
+		tp     int
+		want   KVLayout
+		tokens int
+		blocks int // of a request of so many tokens with 2048 in flight
+	}{
+		{"Llama-3.1-8B", 1, KVLayout{16, 32, 1, 0, 0}, 1000, 63},
+		{"gpt-oss-120b", 2, KVLayout{16, 18, 1, 1, 128}, 10000, 625 + 136 + 1},
+		{"Gemma-3-27B", 1, KVLayout{16, 10, 1, 6, 1024}, 10000, 625 + 6*(192+1)},
+		{"Gemma-2-27B", 1, KVLayout{16, 23, 1, 1, 4096}, 100, 14},
+		{"Mistral-7B-v0.1", 1, KVLayout{16, 32, 0, 1, 4096}, 30000, 384 + 1},
+		{"Llama-4-Scout", 2, KVLayout{16, 48, 1, 0, 0}, 16, 1},
+		{"DeepSeek-V3", 8, KVLayout{16, 61, 1, 0, 0}, 17, 2},
+	}
+	for _, c := range cases {
+		d := deploy(t, c.model, "H200 SXM", c.tp)
+		got := layoutOf(d.normal())
+		if got != c.want {
+			t.Errorf("%s: layout %+v, want %+v", c.model, got, c.want)
+		}
+		if n := got.Blocks(c.tokens, 2048); n != c.blocks {
+			t.Errorf("%s: %d tokens take %d blocks, want %d", c.model, c.tokens, n, c.blocks)
+		}
+	}
+}
+
+// KV heads are replicated once there are more GPUs than heads, latents always.
+func TestKVBytesUnderTensorParallelism(t *testing.T) {
+	for _, c := range []struct {
+		model string
+		tp    int
+		want  float64 // bytes of a token on one GPU
+	}{
+		{"Llama-3.1-8B", 1, 131072}, {"Llama-3.1-8B", 4, 32768}, {"Qwen3-30B-A3B", 4, 98304 / 4},
+		{"Qwen3-30B-A3B", 8, 98304 / 4}, {"DeepSeek-V3", 1, 70272}, {"DeepSeek-V3", 8, 70272},
+	} {
+		d := deploy(t, c.model, "H200 SXM", c.tp)
+		if got := d.Arch.kvBytesPerLayer(KVAuto, c.tp) * float64(d.Arch.Layers); got != c.want {
+			t.Errorf("%s tp %d: %.0f bytes, want %.0f", c.model, c.tp, got, c.want)
+		}
+	}
+}
+
+func TestDefaultLimits(t *testing.T) {
+	c := catalog(t)
+	for _, k := range []struct {
+		gpu, version string
+		seqs, tokens int
+		share        float64
+	}{
+		{"H100 SXM", "0.15.1", 1024, 8192, 0.90}, {"A100 SXM 80GB", "0.15.1", 256, 2048, 0.90},
+		{"L40S", "0.21.0", 256, 2048, 0.92}, {"B200 SXM", "0.24.0", 1024, 8192, 0.92},
+		{"B200 SXM", "", 1024, 16384, 0.92}, {"H100 SXM", "", 1024, 8192, 0.92},
+	} {
+		hw, err := c.GPU(k.gpu)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := DefaultLimits(hw, k.version)
+		if l.MaxNumSeqs != k.seqs || l.MaxNumBatchedTokens != k.tokens || l.Utilization != k.share {
+			t.Errorf("%s vLLM %q: %+v", k.gpu, k.version, l)
+		}
+	}
+	h100, _ := c.GPU("H100 SXM")
+	if got := (Limits{MaxNumSeqs: 100, MaxNumBatchedTokens: 8192}).LargestGraph(h100); got != 200 {
+		t.Errorf("largest graph %d, want 200", got)
+	}
+	if got := (Limits{MaxNumSeqs: 1024, MaxNumBatchedTokens: 8192}).LargestGraph(h100); got != 512 {
+		t.Errorf("largest graph %d, want 512", got)
+	}
+}

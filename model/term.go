@@ -1,0 +1,113 @@
+package model
+
+import "fmt"
+
+// Term names one of the constants that a calibration may fit; all others stay at what
+// data sheets and kernel tables say.
+type Term int
+
+// The terms, in the order in which they are reported.
+const (
+	TermFrontend Term = iota // seconds per request outside the engine's loop
+	TermStep                 // seconds per step
+	TermLayer                // seconds per layer and step, inside CUDA graphs
+	TermRequest              // seconds per running request and step
+	TermWeights              // share of bandwidth when weights are streamed
+	TermKV                   // share of bandwidth of decode attention
+	TermPrefill              // share of compute of large matrix products
+	termCount
+)
+
+var termNames = [termCount]string{"frontend", "step", "layer", "request", "weights", "kv", "prefill"}
+
+// Terms returns all terms in order.
+func Terms() []Term {
+	out := make([]Term, termCount)
+	for i := range out {
+		out[i] = Term(i)
+	}
+	return out
+}
+
+// String returns the term's name in files and reports.
+func (t Term) String() string {
+	if t < 0 || t >= termCount {
+		return fmt.Sprintf("Term(%d)", int(t))
+	}
+	return termNames[t]
+}
+
+// ParseTerm reads a name as [Term.String] writes it.
+func ParseTerm(s string) (Term, error) {
+	for i, name := range termNames {
+		if name == s {
+			return Term(i), nil
+		}
+	}
+	return 0, fmt.Errorf("term %q: allowed are %v", s, termNames)
+}
+
+// Efficiency reports whether the term is a share of a data sheet's peak, between 0 and
+// 1; the others are seconds.
+func (t Term) Efficiency() bool { return t >= TermWeights }
+
+// Value returns a term's value for a deployment: of the efficiencies those of the
+// formats that it uses. Where scheduling is synchronous, step and request include that
+// part.
+func (c Constants) Value(t Term, dep Deployment) float64 {
+	dep = dep.normal()
+	switch t {
+	case TermFrontend:
+		return c.Frontend.Request
+	case TermStep:
+		return c.Fixed.Step + c.Fixed.SyncStep
+	case TermLayer:
+		return c.Fixed.Layer
+	case TermRequest:
+		return c.Fixed.Request + c.Fixed.SyncRequest
+	case TermWeights:
+		return c.Weights.For(dep.denseFormat())
+	case TermKV:
+		return c.KV.For(dep.Precision.KV)
+	case TermPrefill:
+		return c.Prefill.For(dep.denseFormat())
+	}
+	return 0
+}
+
+// WithValue returns the constants with one term set to a value in the sense of
+// [Constants.Value]. Experts and LM head follow the dense matrices in proportion, a
+// mixture's layers and eager launches follow the layer.
+func (c Constants) WithValue(t Term, dep Deployment, v float64) Constants {
+	old := c.Value(t, dep)
+	if old <= 0 {
+		return c
+	}
+	by := v / old
+	switch t {
+	case TermFrontend:
+		c.Frontend.Request = v
+	case TermStep:
+		c.Fixed.Step *= by
+		c.Fixed.SyncStep *= by
+	case TermLayer:
+		c.Fixed.Layer *= by
+		c.Fixed.LayerEager *= by
+		c.Fixed.MoELayer *= by
+		c.Fixed.BlockExpert *= by
+	case TermRequest:
+		c.Fixed.Request *= by
+		c.Fixed.SyncRequest *= by
+	case TermWeights:
+		c.Weights = c.Weights.scaled(by)
+		c.Experts = c.Experts.scaled(by)
+		c.Head.Memory = min(c.Head.Memory*by, 1)
+	case TermKV:
+		c.KV = c.KV.scaled(by)
+	case TermPrefill:
+		c.Prefill = c.Prefill.scaled(by)
+		c.PrefillExperts = c.PrefillExperts.scaled(by)
+		c.Head.Compute = min(c.Head.Compute*by, 1)
+	}
+	return c
+}

@@ -1,0 +1,58 @@
+package model
+
+import "math"
+
+// Work is what one step moves and computes on each GPU, whatever time it takes.
+type Work struct {
+	WeightBytes float64
+	KVBytes     float64
+	Flops       float64 // useful ones: two per weight and token, four per query-key pair and head dimension
+}
+
+// Work returns the bytes and operations of a step on one GPU.
+func (r *Roofline) Work(b Batch) Work {
+	l := r.loadOf(&b)
+	tokens := l.decodes + l.tokens
+	if tokens == 0 {
+		return Work{}
+	}
+	var w Work
+	w.WeightBytes = r.dense.bytes
+	w.Flops = r.dense.flops * tokens
+	if r.experts.bytes > 0 {
+		all := tokens * r.routing.replicas
+		touched := 1.0
+		if r.routing.logMiss > math.Inf(-1) {
+			touched = -math.Expm1(all * r.routing.logMiss)
+		}
+		w.WeightBytes += r.experts.bytes * touched
+		w.Flops += r.experts.flops * all
+	}
+	if l.sampled > 0 {
+		w.WeightBytes += r.head.bytes
+		w.Flops += r.head.flops * l.sampled
+	}
+	w.KVBytes = r.kv.fullBytes*(l.context+l.past) + r.kv.windowBytes*(l.windowed+l.windowPast)
+	full, window := float64(r.dep.Arch.FullLayers()), float64(r.dep.Arch.Attention.WindowLayers)
+	extra := l.tokens * r.prefill.extra // costs time, computes nothing
+	w.Flops += r.prefill.flops * full * (l.pairs - extra + l.context)
+	if window > 0 {
+		w.Flops += r.prefill.flops * window * (l.windowPairs - extra + l.windowed)
+	}
+	if stages := float64(r.dep.PP); stages > 1 {
+		w.WeightBytes, w.KVBytes, w.Flops = w.WeightBytes/stages, w.KVBytes/stages, w.Flops/stages
+	}
+	return w
+}
+
+// Achieved returns the shares of the data sheet that a step of so many seconds reaches:
+// memory bandwidth (MBU), and dense compute in the format that the weights are
+// multiplied in (MFU).
+func (r *Roofline) Achieved(w Work, seconds float64) (mbu, mfu float64) {
+	if seconds <= 0 {
+		return 0, 0
+	}
+	hw := r.dep.Hardware
+	peak, _ := hw.Flops.computeFormat(r.dep.denseFormat())
+	return (w.WeightBytes + w.KVBytes) / seconds / hw.Bandwidth, w.Flops / seconds / peak
+}
