@@ -1,8 +1,11 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 
+	"planner/model"
 	"planner/plan"
 	"planner/sweep/measure"
 )
@@ -65,23 +68,23 @@ func (c *Config) impossible(k measure.Knobs) string {
 	if k.MaxNumBatchedTokens > 0 && k.MaxNumBatchedTokens < k.MaxNumSeqs {
 		return fmt.Sprintf("max_num_batched_tokens %d is below max_num_seqs %d", k.MaxNumBatchedTokens, k.MaxNumSeqs)
 	}
-	if err := c.Deployment(k).Validate(); err != nil && c.Model.Known && k.GPU != "" {
-		return err.Error()
+	if !c.Model.Known || k.GPU == "" {
+		return ""
 	}
-	return ""
+	err := c.Deployment(k).Validate()
+	if err == nil || errors.Is(err, model.ErrNoFigure) && !c.Simulated() {
+		return "" // a real engine needs no data sheet
+	}
+	return err.Error()
 }
 
 // checkCandidates refuses degrees of parallelism that the model rules out on every
 // GPU, and a configuration of which nothing can run.
 func (r *reader) checkCandidates(c *Config) {
 	heads := c.Model.Arch.Attention.Heads
-	for i, tp := range c.Engine.Parallel.Tensor {
+	for _, tp := range c.Engine.Parallel.Tensor {
 		if c.Model.Known && heads%tp != 0 {
-			n := r.at("engine.tensor_parallel")
-			if len(c.Engine.Parallel.Tensor) > 1 {
-				n.path += index(i)
-			}
-			n.refuse("is %d, want a divisor of the %d attention heads of %s", tp, heads, c.Model.Name)
+			r.element("engine.tensor_parallel", int64(tp)).refuse("has %d, want a divisor of the %d attention heads of %s", tp, heads, c.Model.Name)
 		}
 	}
 	if !r.clean("engine.tensor_parallel") {
@@ -91,12 +94,16 @@ func (r *reader) checkCandidates(c *Config) {
 	if len(runnable) > 0 || len(rejected) == 0 {
 		return
 	}
-	n := r.at(blamed(rejected[0], c))
-	if len(rejected) == 1 {
-		n.refuse("%s; want a combination that can run", rejected[0].Reason)
-		return
+	key := blamed(rejected[0], c)
+	_, name := splitKey(key)
+	text := strings.TrimPrefix(rejected[0].Reason, name+": ")
+	for _, other := range rejected[1:] {
+		if other.Reason != rejected[0].Reason {
+			text += fmt.Sprintf("; nor can any of the other %d combinations run", len(rejected)-1)
+			break
+		}
 	}
-	n.refuse("%s; nor can any other of the %d combinations run, want at least one that can", rejected[0].Reason, len(rejected))
+	r.at(key).refuse("%s; want at least one combination that can run", text)
 }
 
 // blamed is the key that a rejection is about.

@@ -116,8 +116,11 @@ func (r *reader) finish(c *Config, catalog *model.Catalog) {
 	c.Demand, c.Objective, c.Engine = d.demand, d.slo, d.engine
 	c.PowerPrice, c.Search, c.OutputDir = d.hardware.power, d.search, d.output
 	c.fillSpace(d)
+	if need.Search && c.attached() {
+		r.warn("engine: an attached engine keeps the knobs that it runs with; none is searched")
+	}
 	if r.clean("knobs", "workload", "model") {
-		r.checkLength(c, d)
+		r.checkLength(c)
 	}
 	if need.Engine != NoEngine && r.clean("knobs", "workload", "model", "hardware", "engine") {
 		r.checkCandidates(c)

@@ -55,7 +55,7 @@ func (v share01) text() string {
 // checkDemand looks at what concerns several keys of [demand].
 func (r *reader) checkDemand(d *draft, need Need) {
 	if need.Demand && !r.given("demand.rate") {
-		r.at("demand.rate").refuse("is missing, want the peak load of the whole fleet in requests/s, such as 100")
+		r.absent("demand.rate", "is missing, want the peak load of the whole fleet in requests/s, such as 100")
 	}
 	one, fleet := d.demand.Availability > 0, d.demand.TargetAvailability > 0
 	if one != fleet {

@@ -84,7 +84,7 @@ func engineKeys() []key {
 			return whole{&d.engine.Parallel.Data, 1}
 		}},
 		{"engine.expert_parallel", "mixture of experts: whole experts on each GPU of the tensor-parallel group", func(d *draft) value {
-			return flag{&d.engine.Parallel.Expert}
+			return truth{&d.engine.Parallel.Expert}
 		}},
 		{"engine.version", `of the engine that is simulated, "0.11.0"; "" = the newest known`, func(d *draft) value {
 			return word{&d.engine.Version, nil}
@@ -121,7 +121,7 @@ func endpointKeys() []key {
 		{"engine.api", "completions chat", func(d *draft) value {
 			return word{&d.engine.Endpoint.API, []string{"completions", "chat"}}
 		}},
-		{"engine.stream", "ask for tokens as they come", func(d *draft) value { return flag{&d.engine.Endpoint.Stream} }},
+		{"engine.stream", "ask for tokens as they come", func(d *draft) value { return truth{&d.engine.Endpoint.Stream} }},
 		{"engine.headers", "sent with every request", func(d *draft) value { return table{&d.engine.Endpoint.Headers, checkHeader} }},
 		{"engine.api_key_env", "the NAME of an environment variable; the key itself is never read from a file nor written anywhere", func(d *draft) value {
 			return variable{&d.engine.Endpoint.APIKeyEnv}
@@ -187,13 +187,13 @@ func (v address) take(n node) {
 	if !ok {
 		return
 	}
+	if strings.Contains(s, "@") { // not quoted: it may be a password
+		n.refuse("holds a user or a password, want a URL without; api_key_env names the variable of a key")
+		return
+	}
 	u, err := url.Parse(s)
 	if s != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 		n.wrong("an http or https URL, such as http://127.0.0.1:8000")
-		return
-	}
-	if s != "" && u.User != nil {
-		n.refuse("holds a user and a password, want the name of an environment variable in api_key_env instead")
 		return
 	}
 	*v.p = s

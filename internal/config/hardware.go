@@ -84,8 +84,8 @@ func (r *reader) resolveHardware(d *draft, need Need, catalog *model.Catalog) []
 	}
 	if len(d.hardware.gpus) == 0 {
 		if need.simulates(d) {
-			r.at("hardware.gpu").refuse(`is missing, want a catalog name such as "H100 SXM" (planner catalog gpus lists them), or a list to compare`)
-		} else if need.Engine != NoEngine {
+			r.absent("hardware.gpu", `is missing, want a catalog name such as "H100 SXM" (planner catalog gpus lists them), or a list to compare`)
+		} else if need.Limit && need.Engine != NoEngine {
 			r.warn("hardware: no gpu is given, so there is no roofline and no prior")
 		}
 		return nil
@@ -93,12 +93,10 @@ func (r *reader) resolveHardware(d *draft, need Need, catalog *model.Catalog) []
 	r.namePrices(d, catalog)
 	var gpus []GPU
 	var written []string
-	for i, name := range d.hardware.gpus {
+	for _, name := range d.hardware.gpus {
 		hw, err := catalog.GPU(name)
 		if err != nil {
-			n := r.at("hardware.gpu")
-			n.path += index(i)
-			n.refuse("%v; want a name from planner catalog gpus", err)
+			r.element("hardware.gpu", name).refuse("%v; want a name from planner catalog gpus", err)
 			continue
 		}
 		if !slices.Contains(written, hw.Name) {

@@ -27,7 +27,7 @@ func knobKeys() []key {
 		{"knobs.gpu_memory_utilization", "share of a GPU's memory that the engine may take", func(d *draft) value {
 			return floats(&d.space.GPUMemoryUtilization, shareOrOne)
 		}},
-		{"knobs.prefix_caching", "keep the KV cache of shared prefixes", func(d *draft) value { return flags(&d.space.PrefixCaching) }},
+		{"knobs.prefix_caching", "keep the KV cache of shared prefixes", func(d *draft) value { return truths(&d.space.PrefixCaching) }},
 		{"knobs.max_model_len", "0 = the smallest that holds the workload's longest request", func(d *draft) value {
 			return whole{&d.space.MaxModelLen, 0}
 		}},
@@ -54,7 +54,10 @@ func (c *Config) fillSpace(d *draft) {
 	s := &d.space
 	fill := Space{}
 	switch {
-	case d.engine.Kind == "attach" && !c.Simulated():
+	case c.attached():
+		*s = Space{MaxNumSeqs: single(s.MaxNumSeqs), MaxNumBatchedTokens: single(s.MaxNumBatchedTokens),
+			GPUMemoryUtilization: single(s.GPUMemoryUtilization), PrefixCaching: single(s.PrefixCaching),
+			MaxModelLen: s.MaxModelLen, KVBlocks: s.KVBlocks}
 	case c.need.Search:
 		fill = searchedSpace()
 	case c.Simulated() && len(c.GPUs) == 1 && len(s.MaxNumBatchedTokens) <= 1:
@@ -74,6 +77,17 @@ func (c *Config) fillSpace(d *draft) {
 	s.GPUMemoryUtilization = orElse(s.GPUMemoryUtilization, fill.GPUMemoryUtilization)
 	s.PrefixCaching = orElse(s.PrefixCaching, fill.PrefixCaching)
 	c.Space = *s
+}
+
+// attached reports whether the engine runs already, with knobs that nobody changes.
+func (c *Config) attached() bool { return c.draft.engine.Kind == "attach" && !c.Simulated() }
+
+// single drops a list of several values.
+func single[T any](list []T) []T {
+	if len(list) > 1 {
+		return nil
+	}
+	return list
 }
 
 func orElse[T any](given, fill []T) []T {
@@ -107,38 +121,45 @@ func (r *reader) checkSingle(d *draft, need Need) {
 }
 
 // checkLength settles max_model_len, the length at which requests end, from the
-// workload's longest request and the model's own limit.
-func (r *reader) checkLength(c *Config, d *draft) {
+// workload's longest request and the model's own limit. Later turns of a
+// conversation, which carry all before them, may be cut there; a first one may not.
+func (r *reader) checkLength(c *Config) {
 	n := r.at("knobs.max_model_len")
-	longest, own, asked := c.Workload.Longest(), 0, d.space.MaxModelLen
+	once := c.Workload
+	once.Turns = 1
+	longest, own, asked := once.Longest(), 0, c.Space.MaxModelLen
 	if c.Model.Known {
 		own = c.Model.Arch.MaxPosition
 	}
 	switch {
 	case own > 0 && asked > own:
-		n.refuse("is %d, want at most %d, the model's own limit", asked, own)
+		n.refuse("is %d, want at most %d, the own limit of %s", asked, own, c.Model.Name)
 	case asked > 0 && longest > asked:
 		n.refuse("is %d, want at least %d, the workload's longest request (prefix + prompt + output)", asked, longest)
-	case asked > 0 && longest == 0 && bounded(c) >= asked:
-		n.refuse("is %d, want above %d, the longest prompt (with its prefix) that the workload has", asked, bounded(c))
-	case own > 0 && asked == 0 && longest > own:
+	case asked > 0 && longestPrompt(c) >= asked:
+		n.refuse("is %d, want above %d, the workload's longest prompt with its prefix", asked, longestPrompt(c))
+	case own > 0 && max(longest, longestPrompt(c)+1) > own:
 		r.missing("knobs.max_model_len", "workload",
-			"cannot hold the workload's longest request: %d tokens (prefix + prompt + output), want at most %d, the model's own limit",
-			longest, own)
+			"would have to be %d for the workload's longest request (prefix + prompt + output), want at most %d, the own limit of %s",
+			max(longest, longestPrompt(c)+1), own, c.Model.Name)
 	}
+	whole := c.Workload.Longest()
 	switch {
 	case asked > 0:
-		c.Space.MaxModelLen = asked
-	case longest > 0:
-		c.Space.MaxModelLen = longest
+	case own > 0 && whole > 0:
+		c.Space.MaxModelLen = min(whole, own)
 	default:
-		c.Space.MaxModelLen = own
+		c.Space.MaxModelLen = max(whole, own)
+	}
+	if c.Space.MaxModelLen > 0 && c.Space.MaxModelLen < whole {
+		r.warn("workload: conversations can grow to %d tokens and are cut at max_model_len %d", whole, c.Space.MaxModelLen)
 	}
 	c.Workload.MaxLen = c.Space.MaxModelLen
 }
 
-// bounded is the longest prompt of the classes whose prompts have an end.
-func bounded(c *Config) int {
+// longestPrompt is the longest prompt with its prefix, of the classes whose
+// prompts have an end.
+func longestPrompt(c *Config) int {
 	n := 0
 	for _, s := range c.Workload.Shapes {
 		if p := s.Prompt.Longest(); p > 0 {

@@ -62,8 +62,8 @@ func floats(p *[]float64, in span) value {
 	return list[float64]{p, func(n node) (float64, bool) { return readFloat(n, in) }, number}
 }
 
-// flags is true or false, or both.
-func flags(p *[]bool) value { return list[bool]{p, readFlag, strconv.FormatBool} }
+// truths is true or false, or both.
+func truths(p *[]bool) value { return list[bool]{p, readTruth, strconv.FormatBool} }
 
 // names is a string, or a list of them.
 func names(p *[]string) value {
@@ -75,8 +75,9 @@ type words struct{ p *[]string }
 
 func (v words) take(n node) {
 	nodes := n.list()
-	if _, isList := elements(n.value); !isList && len(nodes) == 1 {
-		n.wrong("a list of strings")
+	_, isList := elements(n.value)
+	if _, typed := n.r.texts[n.path]; !isList && !typed {
+		n.wrong(`a list of strings, such as ["--port", "8000"]`)
 		return
 	}
 	out := []string{}

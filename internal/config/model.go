@@ -1,6 +1,8 @@
 package config
 
 import (
+	"cmp"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -57,20 +59,23 @@ func (r *reader) resolveModel(d *draft, need Need, catalog *model.Catalog) Model
 	case d.model.name != "":
 		m.Arch, m.Known = r.modelNamed(d, need, catalog)
 	case need.simulates(d):
-		r.at("model.name").refuse("is missing, want a catalog name or Hugging Face id (planner catalog models lists them), or a config.json in model.config")
-	default:
+		r.absent("model.name", "is missing, want a catalog name or Hugging Face id (planner catalog models lists them), or a config.json in model.config")
+	case need.Limit:
 		r.warn("model: none is given, so there is no roofline and no prior")
 	}
 	if !m.Known {
 		return m
 	}
 	if err := m.Arch.Check(); err != nil {
-		r.at(modelKey(d)).refuse("%v, want a model whose shape is known", err)
+		if need.simulates(d) {
+			r.at(modelKey(d)).refuse("%v; want a model whose shape is known, or its config.json in model.config", err)
+		} else {
+			r.warn("%v: there is no roofline and no prior", err)
+		}
+		m.Arch, m.Known = model.Arch{}, false
 		return m
 	}
-	if m.Name == "" {
-		m.Name = m.Arch.Name
-	}
+	m.Name = m.Arch.Name
 	m.Precision = precisionOf(d.model, m.Arch)
 	d.model.weights = m.Precision.Weights.String()
 	return m
@@ -96,6 +101,7 @@ func (r *reader) modelConfig(d *draft) (model.Arch, bool) {
 		n.refuse("%s: %v", d.model.config, err)
 		return model.Arch{}, false
 	}
+	arch.Name = cmp.Or(d.model.name, arch.Name, filepath.Base(filepath.Dir(d.model.config)))
 	return arch, true
 }
 
@@ -109,7 +115,7 @@ func (r *reader) modelNamed(d *draft, need Need, catalog *model.Catalog) (model.
 	case !need.simulates(d) && strings.Contains(d.model.name, "/"):
 		r.warn("model: %v: there is no roofline and no prior", err)
 	default:
-		r.at("model.name").refuse("%v, want a name from planner catalog models, or a config.json in model.config", err)
+		r.at("model.name").refuse("%v; want a name from planner catalog models, or a config.json in model.config", err)
 	}
 	return model.Arch{}, false
 }

@@ -42,13 +42,11 @@ func For(command string) Need {
 		return Need{Workload: true, Engine: SimulatedEngine}
 	case "search":
 		return Need{Limit: true, Workload: true, Engine: ConfiguredEngine}
-	case "bench":
+	case "bench", "compare":
 		return Need{Workload: true, Engine: ConfiguredEngine}
-	case "sweep", "compare":
-		return Need{Workload: true, Engine: ConfiguredEngine, Lists: true}
 	case "fit":
 		return Need{Demand: true, Limit: true}
-	case "doctor", "calibrate":
+	case "sweep", "doctor", "calibrate":
 		return Need{Workload: true, Engine: ConfiguredEngine, Lists: true}
 	}
 	return Need{}

@@ -21,6 +21,19 @@ type node struct {
 // at returns the node of a path, for checks that concern a value read before.
 func (r *reader) at(path string) node { return node{r: r, path: path, key: path} }
 
+// element returns the node of the list element with a value that was read from it,
+// or of the list itself.
+func (r *reader) element(key string, value any) node {
+	n := r.at(key)
+	section, name := splitKey(key)
+	table, _ := r.tree[section].(map[string]any)
+	items, _ := elements(table[name])
+	if i := slices.Index(items, value); i >= 0 {
+		n.path += index(i)
+	}
+	return n
+}
+
 // refuse notes a problem with the node.
 func (n node) refuse(format string, args ...any) {
 	at := n.r.place(n.path)
@@ -52,7 +65,11 @@ func describe(v any) string {
 		case math.IsInf(v, 0):
 			return "infinite"
 		}
-		return strconv.FormatFloat(v, 'g', -1, 64)
+		text := number(v)
+		if !strings.ContainsAny(text, ".e") {
+			text += ".0" // or a refused 4.0 would read like a whole number
+		}
+		return text
 	case bool:
 		return strconv.FormatBool(v)
 	case time.Time:
@@ -162,11 +179,21 @@ func (n node) table(allowed ...string) bool {
 func nearest(word string, candidates []string) string {
 	best, least := "", math.MaxInt
 	for _, c := range candidates {
-		if d := distance(strings.ToLower(word), strings.ToLower(c)); d < least {
+		if d := likeness(strings.ToLower(word), strings.ToLower(c)); d < least {
 			best, least = c, d
 		}
 	}
 	return best
+}
+
+// likeness is the edit distance of a word to a name or, for one step more, to the
+// name's beginning: prise means price_per_gpu_hour rather than rate.
+func likeness(word, name string) int {
+	d := distance(word, name)
+	if len(word) >= 3 && len(word) < len(name) {
+		d = min(d, distance(word, name[:len(word)])+1)
+	}
+	return d
 }
 
 // distance is the Levenshtein distance of two words, by bytes.

@@ -50,7 +50,7 @@ func nearestKey(section, name string, all []key) string {
 	best, least := "", 1<<30
 	for _, k := range all {
 		s, n, _ := strings.Cut(k.name, ".")
-		d := 2 * distance(strings.ToLower(name), n)
+		d := 2 * likeness(strings.ToLower(name), n)
 		if s != section {
 			d += 3
 		}
@@ -76,6 +76,14 @@ func (r *reader) clean(keys ...string) bool {
 // warn notes something that a reader of the results should know.
 func (r *reader) warn(format string, args ...any) {
 	r.warnings = append(r.warnings, oneLine(fmt.Sprintf(format, args...)))
+}
+
+// absent notes a key that is not there, unless its section was not readable.
+func (r *reader) absent(key, format string, args ...any) {
+	section, _ := splitKey(key)
+	if !slices.ContainsFunc(r.problems, func(p Problem) bool { return p.Key == section }) {
+		r.at(key).refuse(format, args...)
+	}
 }
 
 // missing notes a key that is not there, at the place of the one that asks for it

@@ -71,8 +71,8 @@ func (r *reader) checkSLO(d *draft, need Need) {
 	slices.SortStableFunc(d.slo.Bounds, func(a, b measure.Bound) int {
 		return cmp.Or(cmp.Compare(a.Metric, b.Metric), cmp.Compare(rank(a), rank(b)))
 	})
-	if need.Limit && d.slo.Empty() && r.clean("slo") {
-		r.at("slo").refuse(`has no latency limit, want at least one, such as ttft = { p99 = "500ms" }`)
+	if need.Limit && d.slo.Empty() && r.clean("slo.ttft", "slo.tpot", "slo.itl", "slo.e2e") {
+		r.absent("slo.ttft", `is missing, as is every other latency limit; want at least one, such as { p99 = "500ms" }`)
 	}
 }
 

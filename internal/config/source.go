@@ -76,6 +76,7 @@ func reason(err error) string {
 }
 
 func (s *source) parse(text string) Problems {
+	text = strings.TrimPrefix(text, "\ufeff")
 	if _, err := toml.Decode(text, &s.tree); err != nil {
 		s.tree = map[string]any{}
 		at := place{file: s.file, line: 1, column: 1}
@@ -84,8 +85,12 @@ func (s *source) parse(text string) Problems {
 			return Problems{{Place: at.String(), Text: "is no TOML: " + oneLine(err.Error()), at: at}}
 		}
 		at.line, at.column = pe.Position.Line, pe.Position.Col
+		key := oneLine(pe.LastKey) // the last one read, which may be long before the error
+		if !strings.Contains(lineOf(text, at.line), key[strings.LastIndexByte(key, '.')+1:]) {
+			key = ""
+		}
 		return Problems{{
-			Place: at.String(), Key: oneLine(pe.LastKey), at: at,
+			Place: at.String(), Key: key, at: at,
 			Text: fmt.Sprintf("is no TOML at column %d: %s", at.column, oneLine(pe.Message)),
 		}}
 	}
@@ -93,10 +98,20 @@ func (s *source) parse(text string) Problems {
 	return nil
 }
 
+// lineOf returns a line of a text, counted from 1.
+func lineOf(text string, n int) string {
+	for line := range strings.Lines(text) {
+		if n--; n == 0 {
+			return line
+		}
+	}
+	return ""
+}
+
 // override puts one value of the command line into the tree.
 func (s *source) override(o Override, order int) *Problem {
 	if o.Flag == "" {
-		o.Flag = "--set " + oneLine(o.Key)
+		o.Flag = strings.TrimSpace("--set " + oneLine(o.Key))
 	}
 	at := place{flag: o.Flag, order: order}
 	refuse := func(text string) *Problem { return &Problem{Place: at.String(), Text: text, at: at} }

@@ -34,6 +34,9 @@ var (
 	shareOrZero = span{low: 0, high: 1, below: true}
 )
 
+// unspoken is where an upper end is so high that only who goes beyond it is told.
+const unspoken = 1e6
+
 func (s span) holds(x float64) bool {
 	return x >= s.low && x <= s.high && !(s.above && x == s.low) && !(s.below && x == s.high)
 }
@@ -47,7 +50,7 @@ func (s span) String() string {
 		high = " and below "
 	}
 	text := low + number(s.low)
-	if s.high < 1e9 {
+	if s.high < unspoken {
 		text += high + number(s.high)
 	}
 	return text
@@ -83,11 +86,15 @@ func readFloat(n node, in span) (float64, bool) {
 	default:
 		x = math.NaN()
 	}
-	if !in.holds(x) {
-		n.wrong("a number " + in.String())
-		return 0, false
+	switch {
+	case in.holds(x):
+		return x, true
+	case x > in.high && in.high >= unspoken && !math.IsInf(x, 0):
+		n.wrong("a number of at most " + number(in.high))
+	default:
+		n.wrong("a finite number " + in.String())
 	}
-	return x, true
+	return 0, false
 }
 
 // mostTokens bounds whole numbers, so that sums and products of a few stay exact.
@@ -110,26 +117,30 @@ func (v whole) text() string { return strconv.Itoa(*v.p) }
 
 func readWhole(n node, low int) (int, bool) {
 	x, ok := n.value.(int64)
-	if !ok || x < int64(low) || x > mostTokens {
+	switch {
+	case ok && x >= int64(low) && x <= mostTokens:
+		return int(x), true
+	case x > mostTokens:
+		n.wrong(fmt.Sprintf("a whole number of at most %d", mostTokens))
+	default:
 		n.wrong(fmt.Sprintf("a whole number of at least %d", low))
-		return 0, false
 	}
-	return int(x), true
+	return 0, false
 }
 
-// flag is true or false.
-type flag struct{ p *bool }
+// truth is true or false.
+type truth struct{ p *bool }
 
-func (v flag) take(n node) {
+func (v truth) take(n node) {
 	n = n.only()
-	if x, ok := readFlag(n); ok {
+	if x, ok := readTruth(n); ok {
 		*v.p = x
 	}
 }
 
-func (v flag) text() string { return strconv.FormatBool(*v.p) }
+func (v truth) text() string { return strconv.FormatBool(*v.p) }
 
-func readFlag(n node) (bool, bool) {
+func readTruth(n node) (bool, bool) {
 	x, ok := n.value.(bool)
 	if !ok {
 		n.wrong("true or false")
@@ -160,11 +171,13 @@ func readWord(n node, allowed []string) (string, bool) {
 		return "", false
 	case len(allowed) == 0 || slices.Contains(allowed, s):
 		return s, true
-	case ok && s != "":
-		n.wrong(fmt.Sprintf("one of %s (nearest: %s)", strings.Join(allowed, ", "), nearest(s, allowed)))
-	default:
-		n.wrong("one of " + strings.Join(allowed, ", "))
 	}
+	allowed = slices.DeleteFunc(slices.Clone(allowed), func(s string) bool { return s == "" })
+	want := "one of " + strings.Join(allowed, ", ")
+	if near := nearest(s, allowed); s != "" && likeness(s, near) <= (len(s)+1)/2 {
+		want += " (nearest: " + near + ")"
+	}
+	n.wrong(want)
 	return "", false
 }
 
@@ -202,6 +215,10 @@ func (v period) take(n node) {
 
 func (v period) text() string { return quote(duration(*v.p)) }
 
+// longestPeriod is more than a year; sums and products of such durations by counts
+// of tokens stay within what a time.Duration holds.
+const longestPeriod = 10000 * time.Hour
+
 // readPeriod reads "500ms"; a bare number is refused, because it could be seconds
 // as well as milliseconds.
 func readPeriod(n node, zero bool) (time.Duration, bool) {
@@ -215,6 +232,10 @@ func readPeriod(n node, zero bool) (time.Duration, bool) {
 		return 0, false
 	}
 	d, err := time.ParseDuration(s)
+	if err == nil && d > longestPeriod {
+		n.wrong("a duration of at most " + duration(longestPeriod))
+		return 0, false
+	}
 	if err != nil || d < 0 || d == 0 && !zero || strings.Trim(s, "+-0123456789.") == "" {
 		n.wrong(want)
 		return 0, false

@@ -1,0 +1,97 @@
+package config
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output in testdata")
+
+// TestWrongConfigurations loads every configuration of testdata/wrong.txtar and
+// compares the problems, line by line, with what stands behind it.
+//
+// A comment line "#! command NAME" names the command (default: plan), "#! set KEY=VALUE"
+// and "#! flag --NAME KEY=VALUE" add overrides, "#! file NAME TEXT" a neighbouring file.
+func TestWrongConfigurations(t *testing.T) {
+	const golden = "testdata/wrong.txtar"
+	archive, err := txtar.ParseFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wants := map[string]string{}
+	for _, f := range archive.Files {
+		wants[f.Name] = string(f.Data)
+	}
+	var out []txtar.File
+	cases := 0
+	for _, f := range archive.Files {
+		name, isWant := strings.CutSuffix(f.Name, ".want")
+		if isWant {
+			continue
+		}
+		cases++
+		got := ""
+		t.Run(name, func(t *testing.T) { got = wrong(t, string(f.Data)) })
+		out = append(out, f, txtar.File{Name: name + ".want", Data: []byte(got)})
+		if got == "" {
+			t.Errorf("%s: loads, want problems", name)
+		}
+		if want := wants[name+".want"]; got != want && !*update {
+			t.Errorf("%s:\n%sgot:\n%swant:\n%s", name, f.Data, got, want)
+		}
+	}
+	if cases < 60 {
+		t.Errorf("%d wrong configurations, want at least 60", cases)
+	}
+	if *update {
+		archive.Files = out
+		if err := os.WriteFile(golden, txtar.Format(archive), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// wrong returns the problems of one configuration, its folder cut off.
+func wrong(t *testing.T, text string) string {
+	t.Helper()
+	folder := t.TempDir()
+	t.Chdir(folder)
+	command := "plan"
+	var overrides []Override
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		if len(words) < 3 || words[0] != "#!" {
+			continue
+		}
+		switch words[1] {
+		case "command":
+			command = words[2]
+		case "set":
+			key, value, _ := strings.Cut(strings.TrimSpace(strings.SplitN(line, " ", 3)[2]), "=")
+			overrides = append(overrides, Override{Key: key, Value: value})
+		case "flag":
+			key, value, _ := strings.Cut(strings.TrimSpace(strings.SplitN(line, " ", 4)[3]), "=")
+			overrides = append(overrides, Override{Key: key, Value: value, Flag: words[2]})
+		case "file":
+			content := strings.ReplaceAll(strings.TrimSpace(strings.SplitN(line, " ", 4)[3]), `\n`, "\n")
+			if err := os.WriteFile(words[2], []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := os.WriteFile("p.toml", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Load("p.toml", overrides, For(command))
+	if err == nil {
+		return ""
+	}
+	resolved, _ := filepath.EvalSymlinks(folder)
+	got := strings.ReplaceAll(err.Error(), folder+"/", "")
+	return strings.ReplaceAll(got, resolved+"/", "") + "\n"
+}
