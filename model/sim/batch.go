@@ -1,5 +1,7 @@
 package sim
 
+import "planner/model"
+
 // Batch is what one step computes.
 type Batch struct {
 	items []item
@@ -7,7 +9,11 @@ type Batch struct {
 	// made, Admitted those that left the waiting queue.
 	Preempted []int
 	Admitted  []Admission
-	Load      Load
+	// Unsettled lists counted requests that got a token in every output until
+	// now and may not go on to.
+	Unsettled []int
+	// Load is what decides how long the batch runs.
+	Load model.Batch
 }
 
 // item is one sequence of a batch. The sample belongs to the batch and not to the
@@ -31,21 +37,6 @@ type Admission struct {
 	Resumed bool
 }
 
-// Load is what decides how long a batch runs.
-type Load struct {
-	// Decodes counts sequences with a single token to compute, Context the
-	// tokens that they attend to in sum, themselves included, and Longest the
-	// largest of these contexts.
-	Decodes, Context, Longest int
-	// Chunks are the pieces of prompt.
-	Chunks []Chunk
-	// Samples counts the sequences that produce a token.
-	Samples int
-}
-
-// Chunk is a piece of a prompt: Tokens behind Context tokens whose KV is there.
-type Chunk struct{ Tokens, Context int }
-
 // Empty reports whether the batch computes nothing.
 func (b *Batch) Empty() bool { return b.Load.Decodes == 0 && len(b.Load.Chunks) == 0 }
 
@@ -58,28 +49,40 @@ func (s *Scheduler) newBatch() *Batch {
 		b = new(Batch)
 	}
 	b.items, b.Preempted, b.Admitted = b.items[:0], b.Preempted[:0], b.Admitted[:0]
-	b.Load = Load{Chunks: b.Load.Chunks[:0]}
+	b.Unsettled = b.Unsettled[:0]
+	b.Load = model.Batch{Chunks: b.Load.Chunks[:0]}
 	return b
 }
+
+// discard takes back a batch that computes nothing.
+func (s *Scheduler) discard(b *Batch) { s.batches = append(s.batches, b) }
 
 // schedule puts tokens of a sequence into the batch, which computes them before
 // anything else looks at the sequence.
 func (s *Scheduler) schedule(b *Batch, r *sequence, tokens int) {
 	if tokens == 1 {
 		b.Load.Decodes++
-		b.Load.Context += r.computed + 1
-		b.Load.Longest = max(b.Load.Longest, r.computed+1)
+		context := r.computed + 1
+		b.Load.Context += context
+		b.Load.Longest = max(b.Load.Longest, context)
+		if w := s.limits.Window.Tokens; context < w {
+			b.Load.Windowed += context
+			b.Load.WindowedGrowing++
+		} else {
+			b.Load.Windowed += w
+		}
 	} else {
-		b.Load.Chunks = append(b.Load.Chunks, Chunk{tokens, r.computed})
+		b.Load.Chunks = append(b.Load.Chunks, model.Chunk{Tokens: tokens, Context: r.computed})
 	}
 	r.computed += tokens
 	samples := r.computed == r.total()+r.pending
 	if samples {
-		b.Load.Samples++
+		b.Load.Sampled++
 		if s.rules.Async {
 			r.pending++
 		}
 	}
 	r.inFlight++
+	r.turn = s.turn
 	b.items = append(b.items, item{r, tokens, samples})
 }

@@ -6,6 +6,11 @@ type Events struct {
 	// First lists the requests whose first token arrived, Finished those whose
 	// last one did, each in the batch's order.
 	First, Finished []int
+	// Tokens lists the counted requests that got a token behind their first
+	// one, Steady is the number of further ones that also got one at the output
+	// before.
+	Tokens []int
+	Steady int
 }
 
 // Output hands in the sampled tokens of the oldest batch that has not been handed
@@ -13,7 +18,7 @@ type Events struct {
 // after another in the batch's order. The batch must not be used afterwards.
 func (s *Scheduler) Output(b *Batch) *Events {
 	e := &s.events
-	e.First, e.Finished = e.First[:0], e.Finished[:0]
+	e.First, e.Finished, e.Tokens, e.Steady = e.First[:0], e.Finished[:0], e.Tokens[:0], 0
 	s.outputSettled(e)
 	gone := false
 	for i := range b.items {
@@ -33,9 +38,20 @@ func (s *Scheduler) Output(b *Batch) *Events {
 			e.First = append(e.First, r.id)
 		}
 		if r.settled.member {
+			// It settled after this batch was made, so its token is among the
+			// steady ones, but may not be.
+			if r.counted {
+				e.Steady--
+				if r.out > 0 {
+					e.Tokens = append(e.Tokens, r.id)
+				}
+			}
 			continue
 		}
 		r.out++
+		if r.counted && r.out > 1 {
+			e.Tokens = append(e.Tokens, r.id)
+		}
 		if s.rules.Async {
 			r.pending--
 			if known := r.computed - r.pending; r.state == running && known >= r.nextFull {

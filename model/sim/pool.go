@@ -3,15 +3,23 @@ package sim
 // block is one block of KV cache. Its links are indices into pool.blocks; 0, the
 // null block, stands for none.
 type block struct {
-	refs       int32
-	prev, next int32 // in the queue of free blocks
+	refs int32
+	// prev and next are the neighbours in the queue of free blocks. The head's
+	// prev, and both outside the queue, mean nothing.
+	prev, next int32
 	// node and index say which tokens the block holds, if it is registered in
-	// the prefix cache; node 0 means that it is not.
+	// the prefix cache. Node 0 means that it is not; node private, that it is
+	// under a key that nobody but its owner can ask for, and that the owner has
+	// had no reason to.
 	node, index int32
 	// twinPrev and twinNext link the blocks that hold the same tokens, in the
 	// order in which they were registered.
 	twinPrev, twinNext int32
 }
+
+// private marks blocks of a text without a name. Only a preempted sequence looks
+// for its own text; until then there is no need to make such blocks findable.
+const private int32 = -1
 
 // pool hands out blocks from the head of a queue of free ones and takes them
 // back. A freed block keeps its place in the prefix cache until it is handed out
@@ -33,7 +41,7 @@ type pool struct {
 }
 
 func newPool(size int, unkeyedFirst bool) pool {
-	return pool{blocks: make([]block, 1, min(size, 1024)), size: size, free: size - 1, unkeyedFirst: unkeyedFirst, cache: newTree()}
+	return pool{blocks: make([]block, 1, min(size, 1<<15)), size: size, free: size - 1, unkeyedFirst: unkeyedFirst, cache: newTree()}
 }
 
 // take hands out the block at the head of the queue, which must not be empty.
@@ -52,14 +60,15 @@ func (p *pool) take() int32 {
 	}
 	id := p.oldest
 	b := &p.blocks[id]
+	b.refs = 1
 	p.oldest = b.next
-	if b.next != 0 {
-		p.blocks[b.next].prev = 0
-	} else {
+	if b.next == 0 {
 		p.newest = 0
 	}
-	b.refs, b.next = 1, 0
-	if b.node != 0 {
+	switch {
+	case b.node == private:
+		b.node = 0
+	case b.node > 0:
 		p.unregister(id)
 	}
 	return id
@@ -70,17 +79,19 @@ func (p *pool) adopt(id int32) {
 	b := &p.blocks[id]
 	if b.refs == 0 {
 		p.free--
-		if b.prev != 0 {
+		if id != p.oldest {
 			p.blocks[b.prev].next = b.next
 		} else {
 			p.oldest = b.next
 		}
-		if b.next != 0 {
+		switch {
+		case b.next != 0:
 			p.blocks[b.next].prev = b.prev
-		} else {
+		case p.oldest == 0:
+			p.newest = 0
+		default:
 			p.newest = b.prev
 		}
-		b.prev, b.next = 0, 0
 	}
 	b.refs++
 }

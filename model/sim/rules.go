@@ -65,6 +65,32 @@ type Limits struct {
 	Blocks int
 	// BlockTokens is the number of tokens of one block (block_size).
 	BlockTokens int
+	// Window says how much of the pool layers with a sliding window take.
+	Window Window
+}
+
+// Window is the part of a hybrid model's KV cache that belongs to layers with a
+// sliding window. The layers are divided into groups of equal size that share one
+// pool; a block holds the tokens of one group. The zero value is a model without
+// windows.
+//
+// Three things are simpler than in vLLM. A sequence's window blocks are reserved
+// when it first needs them and kept to its end instead of being exchanged as the
+// window moves, which comes to the same number but for an edge. A prompt chunk
+// longer than the window takes no extra blocks while it is computed. And a cached
+// prefix is found by the full groups alone, with the window's last tokens taken to
+// be there too. A model of nothing but window layers is treated as if they were
+// full, as vLLM does without its hybrid cache manager.
+type Window struct {
+	// Tokens is how far a window layer looks back; 0 means there is none.
+	Tokens int
+	// Groups and FullGroups count the groups of layers with and without window.
+	Groups, FullGroups int
+}
+
+// blocks is the most window blocks of one group that a sequence holds.
+func (w Window) blocks(blockTokens int) int {
+	return blocksFor(w.Tokens-1, blockTokens) + 1
 }
 
 // valid panics on limits under which no scheduler can work: they come from code

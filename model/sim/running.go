@@ -12,6 +12,7 @@ func (s *Scheduler) Schedule() *Batch {
 	if len(b.Preempted) == 0 {
 		s.admit(b, budget, threshold)
 	}
+	s.turn++
 	return b
 }
 
@@ -65,13 +66,14 @@ func (s *Scheduler) makeRoom(b *Batch, r *sequence, n int) bool {
 	end := r.computed + n
 	need := 0
 	if end > r.room {
-		need = blocksFor(end, s.limits.BlockTokens) - len(r.blocks)
+		need = s.withWindow(blocksFor(end, s.limits.BlockTokens)) - len(r.blocks) - len(r.window)
 	}
 	for need > s.pool.free {
 		last := len(s.running) - 1
 		v := s.running[last]
 		s.running[last] = nil
 		s.running = s.running[:last]
+		s.publish(v)
 		s.freeBlocks(v)
 		v.computed, v.state = 0, waiting
 		s.waiting.pushFront(v)
@@ -80,17 +82,24 @@ func (s *Scheduler) makeRoom(b *Batch, r *sequence, n int) bool {
 			return false
 		}
 	}
-	s.grow(r, need)
+	s.grow(r, end)
 	if known := min(end, r.total()); known >= r.nextFull {
 		s.register(r, known)
 	}
 	return true
 }
 
-// grow hands blocks to a sequence.
-func (s *Scheduler) grow(r *sequence, blocks int) {
-	for range blocks {
+// grow hands blocks to a sequence until they hold tokens up to end.
+func (s *Scheduler) grow(r *sequence, end int) {
+	if end <= r.room {
+		return
+	}
+	for ; r.room < end; r.room += s.limits.BlockTokens {
 		r.blocks = append(r.blocks, s.pool.take())
 	}
-	r.room += blocks * s.limits.BlockTokens
+	if s.windowCap > 0 {
+		for need := s.withWindow(len(r.blocks)) - len(r.blocks); len(r.window) < need; {
+			r.window = append(r.window, s.pool.take())
+		}
+	}
 }

@@ -15,6 +15,8 @@ type Request struct {
 	// Shared lists the leading parts of the prompt that other requests may have
 	// too.
 	Shared []workload.Segment
+	// Counted selects the requests of which [Events] counts every token.
+	Counted bool
 	// Own and Reply name the tokens of the prompt behind Shared and the
 	// generated ones, if another request's Shared may hold them; 0 otherwise.
 	Own, Reply workload.Content
@@ -35,14 +37,19 @@ type sequence struct {
 	room   int
 	blocks []int32
 	path   []span
+	// window holds the blocks of groups with a sliding window.
+	window []int32
 	// registered counts full blocks in the prefix cache, nextFull is the number
 	// of tokens at which there will be one more.
 	registered, nextFull int
 	// order rises with admission: running is sorted by it.
 	order int
+	// turn is the number of the step in which it was scheduled last.
+	turn int
 	// inFlight counts the batches under way that list the sequence.
 	inFlight int
 	state    state
+	counted  bool
 	settled  settling
 }
 
@@ -74,15 +81,22 @@ type Scheduler struct {
 	pool   pool
 	// reserve is the number of blocks that the watermark keeps free.
 	reserve int
+	// windowCap is the most blocks of a sequence for which window groups need
+	// blocks too; 0 without window groups.
+	windowCap int
 
 	running []*sequence
 	waiting queue
 	orders  int
+	turn    int // counts steps
 	hits    []int32
 
 	batches []*Batch // not under way
 	idle    []*sequence
 	events  Events
+	// stuck says that the last admission failed for lack of blocks and that
+	// nothing was freed since.
+	stuck bool
 
 	calm calm
 }
@@ -93,11 +107,16 @@ func NewScheduler(rules Rules, limits Limits) *Scheduler {
 	if limits.ActiveSeqs == 0 {
 		limits.ActiveSeqs = limits.Seqs
 	}
-	s := &Scheduler{
-		rules: rules, limits: limits,
-		pool:    newPool(limits.Blocks, rules.UnkeyedFirst),
-		reserve: int(limits.Watermark * float64(limits.Blocks)),
+	s := &Scheduler{rules: rules, limits: limits, reserve: int(limits.Watermark * float64(limits.Blocks))}
+	size := limits.Blocks
+	if w := &s.limits.Window; w.FullGroups > 0 {
+		// One block of ours is a block of each full group.
+		size = (size-1)/w.FullGroups + 1
+		if w.Groups > 0 {
+			s.windowCap = w.blocks(limits.BlockTokens)
+		}
 	}
+	s.pool = newPool(size, rules.UnkeyedFirst)
 	s.calm.crossing = make([]int32, limits.BlockTokens)
 	return s
 }
@@ -111,22 +130,22 @@ func (s *Scheduler) add(q *Request) *sequence {
 	if n := len(s.idle); n > 0 {
 		r = s.idle[n-1]
 		s.idle = s.idle[:n-1]
-		*r = sequence{blocks: r.blocks[:0], path: r.path[:0]}
+		*r = sequence{blocks: r.blocks[:0], path: r.path[:0], window: r.window[:0]}
 	} else {
 		r = new(sequence)
 	}
 	r.id, r.prompt, r.limit = q.ID, q.Prompt, min(q.Output, s.limits.ModelLen-q.Prompt)
-	r.nextFull = math.MaxInt
+	r.nextFull, r.counted = math.MaxInt, q.Counted
 	if s.limits.PrefixCaching {
 		r.nextFull = s.limits.BlockTokens
 		r.path = s.pool.enterPath(q, r.path, s.limits.BlockTokens)
 	}
 	s.waiting.pushBack(r)
+	s.stuck = false
 	return r
 }
 
-// Running and Waiting count requests, Free the blocks that nobody uses (cached
-// ones included).
+// Running counts the requests that hold blocks.
 func (s *Scheduler) Running() int { return len(s.running) }
 
 // Waiting counts the requests that hold no blocks: new ones and preempted ones.
@@ -138,12 +157,29 @@ func (s *Scheduler) Free() int { return s.pool.free }
 // Fits reports whether a request of so many tokens could ever run: alone, in an
 // empty pool, within the longest length that the engine allows.
 func (s *Scheduler) Fits(prompt, output int) bool {
-	if prompt >= s.limits.ModelLen || prompt <= 0 || output <= 0 {
+	if prompt+output > s.limits.ModelLen || prompt <= 0 || output <= 0 {
 		return false
 	}
 	// The KV of the last token is never needed.
-	longest := min(prompt+output, s.limits.ModelLen) - 1
-	return blocksFor(longest, s.limits.BlockTokens) <= s.limits.Blocks-1
+	longest := prompt + output - 1
+	if s.limits.WholePrefill && longest > s.limits.BatchTokens {
+		return false
+	}
+	return s.withWindow(blocksFor(longest, s.limits.BlockTokens)) <= s.pool.size-1
+}
+
+// withWindow is what a sequence of so many blocks takes from the pool.
+func (s *Scheduler) withWindow(blocks int) int {
+	if s.windowCap == 0 {
+		return blocks
+	}
+	w := &s.limits.Window
+	return blocks + blocksFor(w.Groups*min(blocks, s.windowCap), w.FullGroups)
+}
+
+// Usage is the share of the pool that is in use.
+func (s *Scheduler) Usage() float64 {
+	return 1 - float64(s.pool.free)/float64(s.pool.size-1)
 }
 
 func blocksFor(tokens, blockTokens int) int {
@@ -163,10 +199,14 @@ func (s *Scheduler) release(r *sequence) {
 }
 
 func (s *Scheduler) freeBlocks(r *sequence) {
+	s.stuck = false
 	for i := len(r.blocks) - 1; i >= 0; i-- {
 		s.pool.drop(r.blocks[i])
 	}
-	r.blocks = r.blocks[:0]
+	for _, id := range r.window {
+		s.pool.drop(id)
+	}
+	r.blocks, r.window = r.blocks[:0], r.window[:0]
 	r.room, r.registered = 0, 0
 	if s.limits.PrefixCaching {
 		r.nextFull = s.limits.BlockTokens
@@ -181,13 +221,29 @@ func (s *Scheduler) register(r *sequence, tokens int) {
 		for r.path[i].end < r.nextFull {
 			i++
 		}
-		node := r.path[i].node
-		if w := s.pool.cache.nodes[node].writer; w != nil && w != r {
-			s.refresh(w)
+		if node := &s.pool.cache.nodes[r.path[i].node]; node.text.content == 0 {
+			s.pool.blocks[r.blocks[r.registered]].node = private
+		} else {
+			if node.writer != nil && node.writer != r {
+				s.refresh(node.writer)
+			}
+			s.pool.register(r.blocks[r.registered], r.path[i].node, int32(r.registered))
 		}
-		s.pool.register(r.blocks[r.registered], node, int32(r.registered))
 		r.registered++
 		r.nextFull += size
+	}
+}
+
+// publish makes a sequence's private blocks findable.
+func (s *Scheduler) publish(r *sequence) {
+	i := 0
+	for j, id := range r.blocks[:r.registered] {
+		for r.path[i].end < (j+1)*s.limits.BlockTokens {
+			i++
+		}
+		if s.pool.blocks[id].node == private {
+			s.pool.register(id, r.path[i].node, int32(j))
+		}
 	}
 }
 

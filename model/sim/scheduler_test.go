@@ -223,7 +223,7 @@ func checkBooks(t *testing.T, s *Scheduler) {
 		if b.refs != held[id] || (b.refs == 0) != queued[id] {
 			t.Fatalf("block %d: %d users, %d holders, in the queue %v", id, b.refs, held[id], queued[id])
 		}
-		if b.node == 0 {
+		if b.node <= 0 {
 			continue
 		}
 		found := false

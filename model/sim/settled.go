@@ -1,5 +1,7 @@
 package sim
 
+import "planner/model"
+
 // calm keeps the running requests that do nothing but decode: they stand at the
 // head of the running list, and each gets one token in every step until its last.
 // As long as the pool has a block for each of them that crosses a block edge, all
@@ -24,8 +26,8 @@ type calm struct {
 	stops stopHeap
 	// leaving holds those whose last token is under way.
 	leaving []*sequence
-	// crossing counts settled sequences by the tick, modulo the block size, at
-	// which they need another block.
+	// crossing counts the blocks that settled sequences need by the tick, modulo
+	// the block size, at which they need them.
 	crossing []int32
 	// blank holds blocks that were taken for settled sequences and are not yet
 	// in their lists.
@@ -35,6 +37,11 @@ type calm struct {
 	offsets int
 	longest int
 	stale   bool // longest may have left
+	// below counts settled sequences that stay below the window to their end,
+	// belowOffsets is their part of offsets.
+	below, belowOffsets int
+	// counted is how many settled sequences are counted.
+	counted int
 	// latest is the newest batch; its output is still to come when the next
 	// one is scheduled asynchronously.
 	latest *Batch
@@ -49,6 +56,10 @@ type settling struct {
 	// stop is the tick that brings the last token.
 	stop   int
 	offset int
+	// step is the number of blocks it takes at a block edge.
+	step int
+	// below says that all of its contexts are below the window.
+	below bool
 }
 
 // scheduleSettled lets sequences settle, serves all of them and returns what is
@@ -73,7 +84,7 @@ func (s *Scheduler) scheduleSettled(b *Batch) int {
 			s.loadSettled(&b.Load)
 			budget -= len(c.stops)
 		} else {
-			s.unsettleAll()
+			s.unsettleAll(b)
 		}
 	}
 	c.latest = b
@@ -94,7 +105,11 @@ func (s *Scheduler) settle() {
 			if r.pending != 1 || r.computed != r.total() || r.out+1 >= r.limit {
 				return
 			}
-		} else if r.out == 0 || r.computed != r.total()-1 {
+		} else if r.out == 0 || r.computed != r.total()-1 || r.turn != s.turn-1 {
+			return
+		}
+		step, below := s.steady(r)
+		if step == 0 {
 			return
 		}
 		if n := len(r.path); n > 0 {
@@ -105,15 +120,51 @@ func (s *Scheduler) settle() {
 			reply.writer = r
 		}
 		r.settled = settling{member: true, joined: c.ticks, since: c.ticks, heard: c.heard,
-			stop: c.ticks + r.limit - r.out, offset: r.computed - c.ticks}
-		c.stops.push(r)
-		c.crossing[s.phase(r)]++
-		if c.members == 0 || len(c.stops) == 1 || r.settled.offset > c.longest {
-			c.longest, c.stale = r.settled.offset, false
-		}
-		c.offsets += r.settled.offset
-		c.members++
+			stop: c.ticks + r.limit - r.out, offset: r.computed - c.ticks, step: step, below: below}
+		s.join(r)
 	}
+}
+
+// steady returns how many blocks a sequence will take at each block edge, 0 if
+// that is going to change, and whether its context stays below the window. A
+// sequence that will pass the window can settle once it has.
+func (s *Scheduler) steady(r *sequence) (step int, below bool) {
+	w := &s.limits.Window
+	if w.Tokens == 0 {
+		return 1, false
+	}
+	if r.computed+1 >= w.Tokens && len(r.blocks) >= s.windowCap {
+		return 1, false
+	}
+	if r.prompt+r.limit >= w.Tokens {
+		return 0, false
+	}
+	if s.windowCap == 0 {
+		return 1, true
+	}
+	if w.FullGroups != 1 {
+		return 0, false
+	}
+	return 1 + w.Groups, true
+}
+
+// join adds a sequence to the sums over the settled ones.
+func (s *Scheduler) join(r *sequence) {
+	c, m := &s.calm, &r.settled
+	c.stops.push(r)
+	c.crossing[s.phase(r)] += int32(m.step)
+	if len(c.stops) == 1 || m.offset > c.longest {
+		c.longest, c.stale = m.offset, false
+	}
+	c.offsets += m.offset
+	if m.below {
+		c.below++
+		c.belowOffsets += m.offset
+	}
+	if r.counted {
+		c.counted++
+	}
+	c.members++
 }
 
 // phase is the tick, modulo the block size, at which a settled sequence needs
@@ -123,7 +174,7 @@ func (s *Scheduler) phase(r *sequence) int {
 	return ((-r.settled.offset)%size + size) % size
 }
 
-// edges is the number of settled sequences that need a block in the next tick.
+// edges is the number of blocks that settled sequences need in the next tick.
 func (s *Scheduler) edges() int {
 	return int(s.calm.crossing[s.calm.ticks%s.limits.BlockTokens])
 }
@@ -137,7 +188,7 @@ func (s *Scheduler) tick(need int) {
 }
 
 // loadSettled adds the settled sequences to a batch's load, after their tick.
-func (s *Scheduler) loadSettled(l *Load) {
+func (s *Scheduler) loadSettled(l *model.Batch) {
 	c := &s.calm
 	n := len(c.stops)
 	if n == 0 {
@@ -150,9 +201,13 @@ func (s *Scheduler) loadSettled(l *Load) {
 		}
 	}
 	l.Decodes += n
-	l.Samples += n
+	l.Sampled += n
 	l.Context += c.offsets + n*c.ticks
 	l.Longest = max(l.Longest, c.longest+c.ticks)
+	if w := s.limits.Window.Tokens; w > 0 {
+		l.Windowed += c.belowOffsets + c.below*c.ticks + (n-c.below)*w
+		l.WindowedGrowing += c.below
+	}
 }
 
 // refresh brings a settled sequence's fields up to date.
@@ -165,9 +220,10 @@ func (s *Scheduler) refresh(r *sequence) {
 		r.pending = 1 + c.ticks - c.heard
 	}
 	for r.room < r.computed {
-		last := len(c.blank) - 1
-		r.blocks = append(r.blocks, c.blank[last])
-		c.blank = c.blank[:last]
+		rest := len(c.blank) - m.step
+		r.blocks = append(r.blocks, c.blank[rest])
+		r.window = append(r.window, c.blank[rest+1:]...)
+		c.blank = c.blank[:rest]
 		r.room += s.limits.BlockTokens
 	}
 	if c.ticks > m.joined {
@@ -182,10 +238,18 @@ func (s *Scheduler) refresh(r *sequence) {
 // place in the running list.
 func (s *Scheduler) leave(r *sequence) {
 	c := &s.calm
+	m := &r.settled
 	c.stops.remove(r)
-	c.crossing[s.phase(r)]--
-	c.offsets -= r.settled.offset
-	c.stale = c.stale || r.settled.offset == c.longest
+	c.crossing[s.phase(r)] -= int32(m.step)
+	c.offsets -= m.offset
+	c.stale = c.stale || m.offset == c.longest
+	if m.below {
+		c.below--
+		c.belowOffsets -= m.offset
+	}
+	if r.counted {
+		c.counted--
+	}
 	if n := len(r.path); n > 0 {
 		s.pool.cache.nodes[r.path[n-1].node].writer = nil
 	}
@@ -195,7 +259,7 @@ func (s *Scheduler) leave(r *sequence) {
 // unsettleAll makes ordinary sequences of the settled ones. With asynchronous
 // scheduling their last samples are under way in the latest batch, which has not
 // listed them until now unless they settled after it.
-func (s *Scheduler) unsettleAll() {
+func (s *Scheduler) unsettleAll(b *Batch) {
 	c := &s.calm
 	var unlisted []item
 	for _, r := range s.running[:c.members] {
@@ -204,6 +268,9 @@ func (s *Scheduler) unsettleAll() {
 			s.refresh(r)
 			listed = r.settled.joined == c.ticks
 			s.leave(r)
+		}
+		if r.counted && !listed {
+			b.Unsettled = append(b.Unsettled, r.id)
 		}
 		if s.rules.Async && !listed {
 			r.inFlight++
@@ -221,6 +288,7 @@ func (s *Scheduler) unsettleAll() {
 func (s *Scheduler) outputSettled(e *Events) {
 	c := &s.calm
 	c.heard = c.ticks
+	e.Steady = c.counted
 	if !s.rules.Async {
 		for len(c.stops) > 0 && c.stops[0].settled.stop == c.ticks {
 			r := c.stops[0]
@@ -231,6 +299,9 @@ func (s *Scheduler) outputSettled(e *Events) {
 		return
 	}
 	for _, r := range c.leaving {
+		if r.counted {
+			e.Steady++
+		}
 		r.out++
 		r.pending--
 		if r.computed >= r.nextFull {

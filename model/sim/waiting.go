@@ -16,6 +16,7 @@ func (s *Scheduler) admit(b *Batch, budget, threshold int) {
 		}
 		n = min(n, budget)
 		if !s.allocate(r, cached+n) {
+			s.stuck = true
 			return
 		}
 		s.waiting.popFront()
@@ -43,10 +44,10 @@ func (s *Scheduler) allocate(r *sequence, end int) bool {
 	if len(s.running) > 0 {
 		reserve = s.reserve
 	}
-	if s.rules.FullSequenceGate && blocksFor(r.total(), size)-len(s.hits)+unused+reserve > s.pool.free {
+	if s.rules.FullSequenceGate && s.withWindow(blocksFor(r.total(), size))-len(s.hits)+unused+reserve > s.pool.free {
 		return false
 	}
-	need := max(0, blocksFor(end, size)-len(s.hits))
+	need := max(0, s.withWindow(max(blocksFor(end, size), len(s.hits)))-len(s.hits))
 	if need+unused+reserve > s.pool.free {
 		return false
 	}
@@ -58,7 +59,7 @@ func (s *Scheduler) allocate(r *sequence, end int) bool {
 	if s.limits.PrefixCaching {
 		r.registered, r.nextFull = len(s.hits), r.room+size
 	}
-	s.grow(r, need)
+	s.grow(r, end)
 	if known := min(end, r.total()); known >= r.nextFull {
 		s.register(r, known)
 	}

@@ -1,0 +1,143 @@
+package sim
+
+import (
+	"math"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// Engine is one simulated instance. Its prefix cache lives on from one run to the
+// next, so a run after another one finds it warm.
+//
+// A request reaches the engine's loop [Timer].Frontend after it is due. All of
+// that cost lies before the loop here. In a real server a part of it lies behind:
+// tokens leave through the front end too. Only the sum can be seen from outside,
+// since the way out delays the first token and the last one alike; what a split
+// would change is how early a request queues, by a few milliseconds.
+type Engine struct {
+	timer  Timer
+	meter  meter // the timer, if it is one; nil otherwise
+	config Config
+	cores  []*core
+}
+
+// NewEngine returns an idle engine with a cold cache.
+func NewEngine(timer Timer, config Config) *Engine {
+	e := &Engine{timer: timer, config: config}
+	e.meter, _ = timer.(meter)
+	n := max(config.Replicas, 1)
+	for i := 0; i < n; {
+		c := &core{engine: e}
+		for {
+			s := NewScheduler(config.Rules, config.Limits)
+			// Budgets below the number of sequences make every step a contest.
+			s.calm.off = config.StepByStep || config.Limits.BatchTokens < config.Limits.Seqs
+			c.replicas = append(c.replicas, s)
+			if i++; !config.LockStep || i == n {
+				break
+			}
+		}
+		e.cores = append(e.cores, c)
+	}
+	return e
+}
+
+// Load is what a run sends to an engine.
+type Load struct {
+	// Requests is the schedule. In open loop each is sent when it is due.
+	Requests []workload.Request
+	// Slots, if above 0, makes it a closed loop: so many requests are under way
+	// at once, and the next one is due the moment a slot becomes free. Parents
+	// and intended times of the schedule play no part then.
+	Slots int
+	// Timeout is how long a client waits for a whole request before it gives up
+	// and the engine frees what the request held; 0 means forever.
+	Timeout time.Duration
+	// End stops the run at a time; 0 lets every request end. What is under way
+	// then stays in flight in the records.
+	End time.Duration
+	// Gaps asks for the times between tokens of the requests due in
+	// [GapsFrom, GapsTo).
+	Gaps             bool
+	GapsFrom, GapsTo time.Duration
+	// Watch, if set, is called about every Every of virtual time and ends the
+	// run by returning a reason.
+	Watch func(Progress) (stop string)
+	Every time.Duration
+}
+
+// Progress is how far a run has come.
+type Progress struct {
+	// Now is the virtual time since the start of the run.
+	Now time.Duration
+	// Arrived counts the requests that have reached the engine, Ended those
+	// that ended in any way, Running and Waiting those in the engine.
+	Arrived, Ended, Running, Waiting int
+	// Records hold what is known so far, in the order of the schedule. They must
+	// not be changed.
+	Records []measure.Record
+}
+
+// Result is what a run brought.
+type Result struct {
+	// Records has one record for every request of the load, in its order.
+	Records []measure.Record
+	// End is when the run ended: with the last request, or earlier.
+	End time.Duration
+	// Stopped is the reason that Watch gave.
+	Stopped string
+	// Gaps holds the inter-token times in microseconds; nil if not asked for.
+	Gaps  *hdrhistogram.Histogram
+	Stats Stats
+	// Blocks and BlockTokens are the size of one replica's pool.
+	Blocks, BlockTokens int
+}
+
+// Run sends a load to the engine and returns when all of it has ended, or earlier
+// if the load says so. Two runs of one load on equal engines give equal results.
+func (e *Engine) Run(load Load) *Result {
+	for _, c := range e.cores {
+		c.reset()
+	}
+	r := newRun(e, load)
+	for {
+		c, next := e.first(), r.upcoming()
+		if c == nil && math.IsInf(next, 1) {
+			break
+		}
+		now := next
+		if c != nil {
+			now = c.now
+		}
+		if r.over(now) {
+			break
+		}
+		if next <= now {
+			r.happen(now)
+		} else {
+			c.advance(r)
+		}
+	}
+	return r.result()
+}
+
+// first returns the core that has something to do and whose turn is next, nil if
+// all are idle.
+func (e *Engine) first() *core {
+	var first *core
+	for _, c := range e.cores {
+		if !c.idle() && (first == nil || c.now < first.now) {
+			first = c
+		}
+	}
+	return first
+}
+
+// duration converts seconds.
+func duration(seconds float64) time.Duration {
+	return time.Duration(math.Round(seconds * 1e9))
+}

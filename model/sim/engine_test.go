@@ -1,0 +1,78 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"planner/model"
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+const gib = 1 << 30
+
+// h100 is an H100 SXM, llama8B Llama-3.1-8B; see the embedded catalog for sources.
+func h100() model.Hardware {
+	return model.Hardware{Name: "H100 SXM", Generation: model.GenerationHopper, Memory: 80 * gib, Bandwidth: 3350e9,
+		Flops: model.Flops{BF16: 989e12, FP8: 1979e12, INT8: 1979e12},
+		Link:  model.Link{Kind: model.LinkNVLink, Name: "NVLink4", Rate: 450e9}, PCIe: 64e9}
+}
+
+func llama8B() model.Arch {
+	return model.Arch{Name: "llama-3.1-8b", Layers: 32, Hidden: 4096, Intermediate: 14336, Vocab: 128256, MaxPosition: 131072,
+		Attention: model.Attention{Heads: 32, KVHeads: 8, HeadDim: 128}}
+}
+
+// modelled returns an engine's timer and configuration for a deployment.
+func modelled(t testing.TB, dep model.Deployment, l model.Limits, prefixCaching bool) (*model.Roofline, Config) {
+	t.Helper()
+	r, err := model.NewRoofline(dep, model.ConstantsFor(dep.Hardware, l.EngineVersion), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.MemoryPlan(dep, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Configure(r, m, prefixCaching)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, c
+}
+
+func normal(mean, stddev float64) workload.Lengths {
+	return workload.Lengths{Dist: workload.Normal, Mean: mean, StdDev: stddev, Min: 1}
+}
+
+// BenchmarkRun is 10,000 requests at 20/s of 512 prompt and 200 output tokens
+// (normal, standard deviations 256 and 100) on Llama-3.1-8B and one H100.
+func BenchmarkRun(b *testing.B) {
+	timer, config := modelled(b, model.Deployment{Arch: llama8B(), Hardware: h100()}, model.Limits{MaxModelLen: 8192}, true)
+	w := workload.Workload{Arrivals: workload.Poisson, Shapes: []workload.Shape{{Prompt: normal(512, 256), Output: normal(200, 100)}}}
+	requests := w.Schedule(20, 520*time.Second, 1)
+	for len(requests) < 10000 {
+		b.Fatalf("only %d requests", len(requests))
+	}
+	requests = requests[:min(len(requests), 10000)]
+	for _, c := range []struct {
+		name string
+		step bool
+		gaps bool
+	}{{"glide", false, false}, {"gaps", false, true}, {"step", true, false}} {
+		b.Run(c.name, func(b *testing.B) {
+			config := config
+			config.StepByStep = c.step
+			b.ReportAllocs()
+			steps := 0
+			for b.Loop() {
+				r := NewEngine(timer, config).Run(Load{Requests: requests, Gaps: c.gaps, GapsTo: time.Hour})
+				if r.Records[9999].Outcome != measure.OK {
+					b.Fatal("the last request did not end")
+				}
+				steps = r.Stats.Steps
+			}
+			b.ReportMetric(float64(steps), "steps/op")
+		})
+	}
+}

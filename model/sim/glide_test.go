@@ -1,0 +1,158 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"planner/model"
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// scenario is a random engine with a random load.
+type scenario struct {
+	timer  Timer
+	config Config
+	load   Load
+	warm   bool // run twice
+}
+
+// windowed is a small model of which every other layer looks back 128 tokens.
+func windowed() model.Arch {
+	a := llama8B()
+	a.Name = "windowed"
+	a.Attention.Window, a.Attention.WindowLayers = 128, 16
+	return a
+}
+
+// randomScenario draws pools that are tight or roomy, with and without prefix
+// cache, asynchronous and not, with time limits, conversations, shared prefixes,
+// closed loops, windows and replicas.
+func randomScenario(t *testing.T, seed uint64) scenario {
+	rng := rand.New(rand.NewPCG(seed, 2))
+	dep := model.Deployment{Arch: llama8B(), Hardware: h100()}
+	if rng.IntN(4) == 0 {
+		dep.Arch = windowed()
+	}
+	version := []string{"0.11.0", "0.15.1", "0.20.2", "0.26.0", ""}[rng.IntN(5)]
+	limits := model.Limits{MaxModelLen: 4096, MaxNumSeqs: 4 << rng.IntN(5), EngineVersion: version}
+	limits.MaxNumBatchedTokens = max(limits.MaxNumSeqs, 128<<rng.IntN(6))
+	limits.KVBlocks = 600 << rng.IntN(5)
+	timer, config := modelled(t, dep, limits, rng.IntN(3) > 0)
+	config.Rules.Async = rng.IntN(2) == 0
+	if rng.IntN(8) == 0 {
+		config.Replicas, config.LockStep = 2, rng.IntN(2) == 0
+	}
+	w := workload.Workload{Arrivals: workload.Poisson, Shapes: []workload.Shape{{Prompt: normal(400, 300), Output: normal(120, 100)}}, MaxLen: 4000}
+	if rng.IntN(2) == 0 {
+		w.Shapes[0].Prefix = workload.Prefix{Groups: 3, Tokens: 150}
+	}
+	if rng.IntN(3) == 0 {
+		w.Turns, w.Think = 1+rng.IntN(3), 2*time.Second
+	}
+	load := Load{Gaps: true, GapsFrom: 2 * time.Second, GapsTo: 15 * time.Second}
+	if rng.IntN(4) == 0 {
+		load.Slots = 1 + rng.IntN(30)
+		load.Requests = w.Slots(120, seed)
+	} else {
+		load.Requests = w.Schedule(1+rng.Float64()*60, 10*time.Second, seed)
+	}
+	if rng.IntN(3) == 0 {
+		load.Timeout = time.Duration(1+rng.IntN(8)) * time.Second
+	}
+	if rng.IntN(6) == 0 {
+		load.End = 5 * time.Second
+	}
+	return scenario{timer, config, load, rng.IntN(4) == 0}
+}
+
+func (s scenario) run(stepByStep bool) *Result {
+	s.config.StepByStep = stepByStep
+	e := NewEngine(s.timer, s.config)
+	if s.warm {
+		e.Run(s.load)
+	}
+	return e.Run(s.load)
+}
+
+// TestGlideEqualsStepByStep runs random scenarios with the shortcut and without:
+// every record must be the same to the microsecond, and every count.
+func TestGlideEqualsStepByStep(t *testing.T) {
+	glided, preempted, failed, hits := 0, 0, 0, 0
+	for seed := range uint64(120) {
+		s := randomScenario(t, seed)
+		fast, slow := s.run(false), s.run(true)
+		if err := equalToMicrosecond(fast, slow); err != nil {
+			t.Fatalf("seed %d (%+v, %d slots, time limit %v): %v", seed, s.config, s.load.Slots, s.load.Timeout, err)
+		}
+		glided += fast.Stats.Steps
+		preempted += fast.Stats.Preemptions
+		hits += fast.Stats.Hits
+		for _, r := range fast.Records {
+			if r.Outcome == measure.Timeout {
+				failed++
+			}
+		}
+	}
+	if glided < 10000 || preempted < 100 || failed < 100 || hits < 10000 {
+		t.Errorf("the scenarios are tame: %d steps, %d preemptions, %d timeouts, %d cached tokens", glided, preempted, failed, hits)
+	}
+}
+
+func equalToMicrosecond(a, b *Result) error {
+	near := func(x, y time.Duration) bool { return (x - y).Abs() <= time.Microsecond }
+	for i := range a.Records {
+		x, y := a.Records[i], b.Records[i]
+		if !near(x.Due, y.Due) || !near(x.Sent, y.Sent) || !near(x.First, y.First) || !near(x.Last, y.Last) {
+			return fmt.Errorf("request %d: times differ:\n%+v\n%+v", i, x, y)
+		}
+		y.Due, y.Sent, y.First, y.Last = x.Due, x.Sent, x.First, x.Last
+		if x != y {
+			return fmt.Errorf("request %d:\n%+v\n%+v", i, x, y)
+		}
+	}
+	if !near(a.End, b.End) || a.Stopped != b.Stopped {
+		return fmt.Errorf("end %v %q, %v %q", a.End, a.Stopped, b.End, b.Stopped)
+	}
+	x, y := a.Stats, b.Stats
+	for _, p := range [][2]float64{{x.Busy, y.Busy}, {x.MeanKV, y.MeanKV}, {x.PeakKV, y.PeakKV}, {x.MeanRunning, y.MeanRunning},
+		{x.MeanWaiting, y.MeanWaiting}, {x.Time.Fixed, y.Time.Fixed}, {x.Time.DecodeAttention, y.Time.DecodeAttention}} {
+		if d := p[0] - p[1]; d > 1e-6 || d < -1e-6 {
+			return fmt.Errorf("statistics differ:\n%+v\n%+v", x, y)
+		}
+	}
+	if x.Steps != y.Steps || x.Hits != y.Hits || x.Queries != y.Queries || x.Preemptions != y.Preemptions ||
+		x.PromptTokens != y.PromptTokens || x.OutputTokens != y.OutputTokens || x.PeakRunning != y.PeakRunning || x.PeakWaiting != y.PeakWaiting {
+		return fmt.Errorf("statistics differ:\n%+v\n%+v", x, y)
+	}
+	return equalGaps(a, b)
+}
+
+// equalGaps compares inter-token histograms. A gap at the edge of a bucket may
+// fall on either side, so counts may move by a bucket.
+func equalGaps(a, b *Result) error {
+	if a.Gaps.TotalCount() != b.Gaps.TotalCount() {
+		return fmt.Errorf("%d gaps and %d", a.Gaps.TotalCount(), b.Gaps.TotalCount())
+	}
+	for _, q := range []float64{50, 90, 99, 99.9, 100} {
+		x, y := a.Gaps.ValueAtPercentile(q), b.Gaps.ValueAtPercentile(q)
+		if d := x - y; d > 1+x/500 || d < -1-x/500 {
+			return fmt.Errorf("p%v of gaps: %d and %d us", q, x, y)
+		}
+	}
+	return nil
+}
+
+// TestDeterminism: one load on equal engines gives equal results, to the last bit.
+func TestDeterminism(t *testing.T) {
+	for seed := range uint64(5) {
+		s := randomScenario(t, seed)
+		a, b := s.run(false), s.run(false)
+		if !slices.Equal(a.Records, b.Records) || a.Stats != b.Stats {
+			t.Errorf("seed %d: two runs differ", seed)
+		}
+	}
+}
