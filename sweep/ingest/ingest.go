@@ -1,0 +1,114 @@
+// Package ingest reads other tools' results and traces into ours.
+//
+// Results become measurements, request logs become rows of a trace. What a
+// format means by its figures differs from tool to tool; where it differs from
+// this project's definitions the result carries a warning, and a figure with no
+// counterpart is left out rather than renamed.
+package ingest
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"planner/sweep/measure"
+)
+
+// Results are the load points of one file.
+type Results struct {
+	// Format is the name of the format the file was read as.
+	Format string
+	// Measurements hold one entry a load point. They have no counts beyond a
+	// limit: those need every request.
+	Measurements []measure.Measurement
+	// Warnings say how the figures differ from what is measured here.
+	Warnings []string
+}
+
+// Problem is one thing wrong with an input file.
+type Problem struct {
+	File string
+	// Line counts from 1; 0 means the file as a whole.
+	Line int
+	// Field names the column or key; it may be empty.
+	Field string
+	What  string
+}
+
+// Error is the problem in one line: "file:line: field: what".
+func (p *Problem) Error() string {
+	var b strings.Builder
+	b.WriteString(p.File)
+	if p.Line > 0 {
+		fmt.Fprintf(&b, ":%d", p.Line)
+	}
+	if p.Field != "" {
+		fmt.Fprintf(&b, ": %s", p.Field)
+	}
+	fmt.Fprintf(&b, ": %s", p.What)
+	return b.String()
+}
+
+// newMeasurement is a measurement of which nothing is known yet: every latency
+// is unresolved and the engine says nothing.
+func newMeasurement() measure.Measurement {
+	none := measure.Summary{
+		Mean: measure.Unresolved, P50: measure.Unresolved, P90: measure.Unresolved,
+		P95: measure.Unresolved, P99: measure.Unresolved, P999: measure.Unresolved,
+	}
+	m := measure.Measurement{Valid: true}
+	m.Goodput = -1
+	m.TTFT, m.TPOT, m.ITL, m.E2E, m.SendLag = none, none, none, none, none
+	m.Server = measure.Server{KVBlocks: -1, BlockTokens: -1, Preemptions: -1, HitRate: -1, PeakKV: -1}
+	return m
+}
+
+// setStat sets a statistic of a summary by its quantile, 0 for the mean.
+func setStat(s *measure.Summary, quantile float64, d time.Duration) {
+	switch quantile {
+	case 0:
+		s.Mean = d
+	case 0.50:
+		s.P50 = d
+	case 0.90:
+		s.P90 = d
+	case 0.95:
+		s.P95 = d
+	case 0.99:
+		s.P99 = d
+	case 0.999:
+		s.P999 = d
+	}
+}
+
+// ordered checks that the resolved quantiles of a summary rise; it names the
+// pair that does not.
+func ordered(s *measure.Summary) error {
+	lower, at := time.Duration(0), 0.0
+	for _, q := range []float64{0.50, 0.90, 0.95, 0.99, 0.999} {
+		d := s.Stat(q)
+		if d < 0 {
+			continue
+		}
+		if d < lower {
+			return fmt.Errorf("%s of %v is below %s of %v", statName(q), d, statName(at), lower)
+		}
+		lower, at = d, q
+	}
+	return nil
+}
+
+func statName(q float64) string { return measure.Bound{Quantile: q}.Stat() }
+
+// longest is the longest time that is taken for one: beyond it a unit is wrong.
+const longest = 30 * 24 * time.Hour
+
+// duration converts a number in a unit; false if it is no time.
+func duration(v float64, unit time.Duration) (time.Duration, bool) {
+	d := v * float64(unit)
+	if math.IsNaN(d) || d < 0 || d > float64(longest) {
+		return 0, false
+	}
+	return time.Duration(math.Round(d)), true
+}
