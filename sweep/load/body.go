@@ -1,0 +1,130 @@
+package load
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"sync"
+
+	"planner/sweep/workload"
+)
+
+// message is one request, encoded: head and body of HTTP/1.1 in one piece, so
+// that it leaves in one write.
+type message struct {
+	index int
+	// buf[head:] is the whole request, buf[body:] its body.
+	buf        []byte
+	head, body int
+}
+
+func (m *message) bytes() []byte   { return m.buf[m.head:] }
+func (m *message) payload() []byte { return m.buf[m.body:] }
+
+// encoder turns requests of a schedule into messages.
+type encoder struct {
+	prompts *prompter
+	chat    bool
+	tokens  bool
+	stream  bool
+	dialect *dialect
+	// before and behind surround the prompt and the lengths in every body.
+	before, behind []byte
+	// line is the head up to the value of Content-Length.
+	line []byte
+	free sync.Pool
+}
+
+func newEncoder(model string, api API, stream bool, d *dialect, p *prompter) *encoder {
+	e := &encoder{prompts: p, chat: api == Chat, stream: stream, dialect: d, tokens: d.tokenPrompts && api == Completions}
+	name, _ := json.Marshal(model)
+	e.before = fmt.Appendf(nil, `{"model":%s,`, name)
+	e.behind = []byte(`,"temperature":0`)
+	if d.ignoreEOS {
+		e.behind = append(e.behind, `,"ignore_eos":true`...)
+	}
+	if stream {
+		e.behind = append(e.behind, `,"stream":true`...)
+		switch {
+		case d.continuousUsage:
+			e.behind = append(e.behind, `,"stream_options":{"include_usage":true,"continuous_usage_stats":true}`...)
+		case d.usage:
+			e.behind = append(e.behind, `,"stream_options":{"include_usage":true}`...)
+		}
+	}
+	e.behind = append(e.behind, '}')
+	return e
+}
+
+// headLine is the head of every request, up to the value of Content-Length.
+func headLine(u *url.URL, header http.Header) []byte {
+	b := fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\n", u.RequestURI(), u.Host)
+	keys := make([]string, 0, len(header))
+	for k := range header {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		b = fmt.Appendf(b, "%s: %s\r\n", k, header.Get(k))
+	}
+	return append(b, "Content-Length: "...)
+}
+
+// encode returns the message of a request; the caller gives it back with
+// release once it has left.
+func (e *encoder) encode(r *workload.Request, index int) *message {
+	m, _ := e.free.Get().(*message)
+	if m == nil {
+		m = &message{}
+	}
+	// The length of the body stands before it: the head is put in last.
+	room := len(e.line) + len("18446744073709551615\r\n\r\n")
+	if cap(m.buf) < room {
+		m.buf = make([]byte, room, room+512+8*r.Prompt)
+	}
+	m.index, m.body = index, room
+	m.buf = e.appendBody(m.buf[:room], r)
+	m.head = room - len(e.line) - digits(len(m.buf)-room) - 4
+	b := append(m.buf[m.head:m.head], e.line...)
+	b = strconv.AppendInt(b, int64(len(m.buf)-room), 10)
+	_ = append(b, "\r\n\r\n"...)
+	return m
+}
+
+func (e *encoder) release(m *message) { e.free.Put(m) }
+
+func (e *encoder) appendBody(b []byte, r *workload.Request) []byte {
+	b = append(b, e.before...)
+	switch {
+	case e.chat:
+		b = append(b, `"messages":[{"role":"user","content":`...)
+		b = e.prompts.appendText(b, r)
+		b = append(b, `}]`...)
+	case e.tokens:
+		b = append(b, `"prompt":`...)
+		b = e.prompts.appendTokens(b, r)
+	default:
+		b = append(b, `"prompt":`...)
+		b = e.prompts.appendText(b, r)
+	}
+	b = append(b, `,"max_tokens":`...)
+	b = strconv.AppendInt(b, int64(r.Output), 10)
+	if e.dialect.minTokens != "" {
+		b = append(b, `,"`...)
+		b = append(b, e.dialect.minTokens...)
+		b = append(b, `":`...)
+		b = strconv.AppendInt(b, int64(r.Output), 10)
+	}
+	return append(b, e.behind...)
+}
+
+func digits(n int) int {
+	d := 1
+	for ; n >= 10; n /= 10 {
+		d++
+	}
+	return d
+}

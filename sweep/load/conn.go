@@ -1,0 +1,325 @@
+package load
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"time"
+)
+
+// answer is the response to one request while it arrives.
+type answer struct {
+	status int
+	// stream reports a body of server-sent events.
+	stream bool
+	body   body
+}
+
+// body yields what has arrived of an answer.
+type body interface {
+	// next blocks for the next bytes and returns them with the time at which
+	// the read that brought them returned. They are valid until the next call.
+	// The error is io.EOF behind a complete body.
+	next() ([]byte, time.Time, error)
+	// close ends the use of the body; one that was read to its end frees its
+	// connection for the next request.
+	close()
+}
+
+// Limits of what a server may send.
+const (
+	maxHead      = 64 << 10
+	maxChunkLine = 4 << 10
+)
+
+// conn is one connection, and the body of the answer that it carries.
+type conn struct {
+	net.Conn
+	pool   *pool
+	unhook func() bool
+	since  time.Time
+	// buf[r:w] was read and not used; at is when the last read returned.
+	buf  []byte
+	r, w int
+	at   time.Time
+	// silent: no byte of the present answer has come.
+	silent bool
+	// left counts the bytes to come of the body, or of its present chunk; -1
+	// stands for all until the connection closes.
+	left    int64
+	chunked bool
+	// inChunks is set once the first chunk has begun.
+	inChunks, ended, keep bool
+}
+
+func (c *conn) drop() {
+	c.unhook()
+	c.Close()
+}
+
+// fill reads once. Its buffer grows when a read fills it.
+func (c *conn) fill() error {
+	switch {
+	case c.r == c.w:
+		c.r, c.w = 0, 0
+	case c.w == len(c.buf):
+		if c.r > 0 {
+			c.w = copy(c.buf, c.buf[c.r:c.w])
+			c.r = 0
+		}
+	}
+	if c.w == len(c.buf) {
+		c.buf = append(c.buf, make([]byte, len(c.buf))...)
+	}
+	n, err := c.Read(c.buf[c.w:])
+	c.at = time.Now()
+	if n > 0 {
+		c.silent = false
+		c.w += n
+		if c.w == len(c.buf) && len(c.buf) < maxHead {
+			c.buf = append(c.buf, make([]byte, len(c.buf))...)
+		}
+		return nil
+	}
+	if err == nil {
+		err = io.ErrNoProgress
+	}
+	return err
+}
+
+// exchange sends the message and reads the head of the answer. A server may
+// answer, and close, before it has read all of a request that it refuses.
+func (c *conn) exchange(m *message) (answer, error) {
+	c.r, c.w, c.silent = 0, 0, true
+	_, werr := c.Write(m.bytes())
+	for {
+		a, err := c.head()
+		if err != nil {
+			if werr != nil && c.silent {
+				return a, werr
+			}
+			return a, err
+		}
+		if a.status >= 200 {
+			c.keep = c.keep && werr == nil
+			return a, nil
+		}
+	}
+}
+
+// head reads status line and headers.
+func (c *conn) head() (answer, error) {
+	var block []byte
+	for searched := 0; ; {
+		if i := endOfHead(c.buf[c.r+searched : c.w]); i >= 0 {
+			block = c.buf[c.r : c.r+searched+i]
+			break
+		}
+		searched = max(0, c.w-c.r-3)
+		if c.w-c.r > maxHead {
+			return answer{}, fmt.Errorf("%w: head longer than %d bytes", errMalformed, maxHead)
+		}
+		if err := c.fill(); err != nil {
+			if err == io.EOF && c.silent {
+				return answer{}, errNoAnswer
+			}
+			if err == io.EOF {
+				return answer{}, errCut
+			}
+			return answer{}, err
+		}
+	}
+	a, err := c.parseHead(block)
+	c.r += len(block)
+	return a, err
+}
+
+// endOfHead is the index behind the blank line that ends a head, -1 without.
+func endOfHead(b []byte) int {
+	for i := 0; ; {
+		j := bytes.IndexByte(b[i:], '\n')
+		if j < 0 {
+			return -1
+		}
+		i += j + 1
+		rest := b[i:]
+		if len(rest) > 0 && rest[0] == '\n' {
+			return i + 1
+		}
+		if len(rest) > 1 && rest[0] == '\r' && rest[1] == '\n' {
+			return i + 2
+		}
+	}
+}
+
+func (c *conn) parseHead(block []byte) (answer, error) {
+	line, rest, _ := bytes.Cut(block, []byte("\n"))
+	line = bytes.TrimSuffix(line, []byte("\r"))
+	if len(line) < 12 || !bytes.HasPrefix(line, []byte("HTTP/1.")) || line[8] != ' ' {
+		return answer{}, fmt.Errorf("%w: not HTTP/1.1: %q", errMalformed, line[:min(len(line), 40)])
+	}
+	status, err := strconv.Atoi(string(line[9:12]))
+	if err != nil || status < 100 {
+		return answer{}, fmt.Errorf("%w: status %q", errMalformed, line[9:12])
+	}
+	a := answer{status: status, body: c}
+	c.left, c.chunked, c.inChunks, c.ended = -1, false, false, false
+	c.keep = line[7] == '1'
+	for len(rest) > 0 {
+		line, rest, _ = bytes.Cut(rest, []byte("\n"))
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimSpace(value)
+		switch {
+		case is(name, "content-length"):
+			if c.left, err = strconv.ParseInt(string(value), 10, 64); err != nil || c.left < 0 {
+				return answer{}, fmt.Errorf("%w: content-length %q", errMalformed, value)
+			}
+		case is(name, "transfer-encoding"):
+			c.chunked = is(value, "chunked")
+		case is(name, "connection"):
+			c.keep = c.keep && !is(value, "close")
+		case is(name, "content-type"):
+			a.stream = hasPrefixFold(value, "text/event-stream")
+		}
+	}
+	switch {
+	case c.chunked:
+		c.left = 0
+	case c.left < 0:
+		c.keep = false
+	}
+	if status == 204 || status == 304 || status < 200 {
+		c.left, c.chunked = 0, false
+	}
+	return a, nil
+}
+
+func is(b []byte, lower string) bool { return len(b) == len(lower) && hasPrefixFold(b, lower) }
+
+func hasPrefixFold(b []byte, lower string) bool {
+	return len(b) >= len(lower) && bytes.EqualFold(b[:len(lower)], []byte(lower))
+}
+
+// next implements body.
+func (c *conn) next() ([]byte, time.Time, error) {
+	for {
+		if c.left == 0 {
+			if err := c.nextChunk(); err != nil {
+				return nil, c.at, err
+			}
+		}
+		if c.r < c.w {
+			n := c.w - c.r
+			if c.left >= 0 {
+				n = int(min(int64(n), c.left))
+				c.left -= int64(n)
+			}
+			span := c.buf[c.r : c.r+n]
+			c.r += n
+			return span, c.at, nil
+		}
+		if err := c.fill(); err != nil {
+			if err == io.EOF && c.left < 0 {
+				c.ended = true
+				return nil, c.at, io.EOF
+			}
+			return nil, c.at, cutShort(err)
+		}
+	}
+}
+
+// nextChunk reads the size of the next chunk of a body in chunks; io.EOF behind
+// the last one, or behind a body that has a length.
+func (c *conn) nextChunk() error {
+	if !c.chunked || c.ended {
+		c.ended = true
+		return io.EOF
+	}
+	if c.inChunks {
+		if line, err := c.line(); err != nil || len(line) != 0 {
+			return malformedChunk(line, err)
+		}
+	}
+	c.inChunks = true
+	line, err := c.line()
+	size, ok := hexSize(line)
+	if err != nil || !ok {
+		return malformedChunk(line, err)
+	}
+	c.left = size
+	if size > 0 {
+		return nil
+	}
+	for { // trailers
+		line, err := c.line()
+		if err != nil {
+			return err
+		}
+		if len(line) == 0 {
+			c.ended = true
+			return io.EOF
+		}
+	}
+}
+
+func malformedChunk(line []byte, err error) error {
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: chunk of size %q", errMalformed, line[:min(len(line), 20)])
+}
+
+// line reads one short line of the chunked framing.
+func (c *conn) line() ([]byte, error) {
+	for {
+		if i := bytes.IndexByte(c.buf[c.r:c.w], '\n'); i >= 0 {
+			line := c.buf[c.r : c.r+i]
+			c.r += i + 1
+			return bytes.TrimSuffix(line, []byte("\r")), nil
+		}
+		if c.w-c.r > maxChunkLine {
+			return nil, fmt.Errorf("%w: endless line between chunks", errMalformed)
+		}
+		if err := c.fill(); err != nil {
+			return nil, cutShort(err)
+		}
+	}
+}
+
+func cutShort(err error) error {
+	if err == io.EOF {
+		return errCut
+	}
+	return err
+}
+
+// hexSize reads the size of a chunk and skips its extensions.
+func hexSize(line []byte) (int64, bool) {
+	size, n := int64(0), 0
+	for ; n < len(line) && n < 15; n++ {
+		d := line[n]
+		switch {
+		case d >= '0' && d <= '9':
+			d -= '0'
+		case d|0x20 >= 'a' && d|0x20 <= 'f':
+			d = d | 0x20 - 'a' + 10
+		case d == ';' || d == ' ':
+			return size, n > 0
+		default:
+			return 0, false
+		}
+		size = size<<4 | int64(d)
+	}
+	return size, n > 0 && n == len(line)
+}
+
+// close implements body.
+func (c *conn) close() {
+	if c.ended && c.keep && c.r == c.w {
+		c.pool.put(c)
+		return
+	}
+	c.drop()
+}

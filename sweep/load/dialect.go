@@ -1,0 +1,60 @@
+package load
+
+import (
+	"fmt"
+	"strings"
+)
+
+// dialect is what one engine takes beyond the plain OpenAI request. A field
+// that an engine does not know is not sent to it: some refuse the whole request
+// for it (TensorRT-LLM, transformers serve).
+type dialect struct {
+	engine string
+	// tokenPrompts: /v1/completions takes a list of token ids as its prompt.
+	tokenPrompts bool
+	// ignoreEOS and minTokens ("" for none) make outputs exactly as long as
+	// asked for.
+	ignoreEOS bool
+	minTokens string
+	// usage and continuousUsage are the stream_options it takes.
+	usage, continuousUsage bool
+	// tokenize names the field of POST /tokenize that holds the text; "" when
+	// there is no such endpoint.
+	tokenize string
+}
+
+// exact reports whether the engine generates as many tokens as it is told to.
+func (d *dialect) exact() bool { return d.ignoreEOS }
+
+// dialects is read from the servers' request schemas: vLLM 0.20, SGLang 0.5,
+// TensorRT-LLM 1.1, TGI 3.3, llama.cpp b6000 and later, LMDeploy 0.10.
+var dialects = []dialect{
+	{engine: "generic", usage: true},
+	{engine: "simulated", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", usage: true, continuousUsage: true, tokenize: "prompt"},
+	{engine: "vllm", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", usage: true, continuousUsage: true, tokenize: "prompt"},
+	{engine: "sglang", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", usage: true, continuousUsage: true, tokenize: "prompt"},
+	{engine: "trtllm", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", usage: true, continuousUsage: true},
+	{engine: "tgi", usage: true, tokenize: "inputs"},
+	{engine: "llama-server", ignoreEOS: true, usage: true, tokenize: "content"},
+	{engine: "lmdeploy", ignoreEOS: true, minTokens: "min_new_tokens", usage: true},
+	{engine: "transformers"},
+}
+
+// dialectOf finds an engine's dialect; "" and the kinds that name no engine are
+// generic.
+func dialectOf(engine string) (*dialect, error) {
+	switch engine {
+	case "", "attach", "command":
+		engine = "generic"
+	}
+	for i := range dialects {
+		if strings.EqualFold(dialects[i].engine, engine) {
+			return &dialects[i], nil
+		}
+	}
+	names := make([]string, len(dialects))
+	for i, d := range dialects {
+		names[i] = d.engine
+	}
+	return nil, fmt.Errorf("unknown engine dialect %q; allowed: %s", engine, strings.Join(names, ", "))
+}

@@ -1,0 +1,127 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// idleLimit is how long a connection is kept without use: below the 5 s after
+// which uvicorn, and so vLLM, SGLang and LMDeploy, closes it.
+const idleLimit = 4 * time.Second
+
+// pool holds the connections of one trial to one plain HTTP/1.1 server: as many
+// as there are requests in flight, without a limit that requests could queue
+// at. It speaks the part of HTTP that a POST and its stream need; net/http,
+// which is used for TLS, spends twice the time per event on handing each one
+// from goroutine to goroutine.
+type pool struct {
+	ctx  context.Context
+	dial func(ctx context.Context) (net.Conn, error)
+
+	mu   sync.Mutex
+	idle []*conn
+	// opened counts connections, resent the requests that met a connection
+	// which the server had just closed and left again on another.
+	opened, resent int
+}
+
+// send writes a message and reads the head of its answer.
+func (p *pool) send(m *message, deadline time.Time) (answer, error) {
+	for {
+		c, reused, err := p.get(deadline)
+		if err != nil {
+			return answer{}, err
+		}
+		c.SetDeadline(deadline)
+		a, err := c.exchange(m)
+		if err == nil {
+			return a, nil
+		}
+		c.drop()
+		if !reused || !c.silent || !isStale(err) {
+			return answer{}, err
+		}
+		p.mu.Lock()
+		p.resent++
+		p.mu.Unlock()
+	}
+}
+
+// isStale reports the errors of a connection that the server closed while it
+// was idle.
+func isStale(err error) bool {
+	return errors.Is(err, errNoAnswer) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// get takes the connection that was used last, or opens one.
+func (p *pool) get(deadline time.Time) (c *conn, reused bool, err error) {
+	p.mu.Lock()
+	if n := len(p.idle); n > 0 {
+		c := p.idle[n-1]
+		if time.Since(c.since) < idleLimit {
+			p.idle = p.idle[:n-1]
+			p.mu.Unlock()
+			return c, true, nil
+		}
+		// Those below have been idle for longer still.
+		for _, c := range p.idle {
+			c.drop()
+		}
+		p.idle = p.idle[:0]
+	}
+	p.opened++
+	p.mu.Unlock()
+	c, err = p.open(deadline)
+	return c, false, err
+}
+
+func (p *pool) open(deadline time.Time) (*conn, error) {
+	ctx := p.ctx
+	if !deadline.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, deadline)
+		defer cancel()
+	}
+	nc, err := p.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{Conn: nc, pool: p, buf: make([]byte, 8<<10)}
+	c.unhook = context.AfterFunc(p.ctx, func() { nc.Close() })
+	return c, nil
+}
+
+// warm opens n connections side by side, for requests to come. Errors are left
+// to those who need a connection.
+func (p *pool) warm(n int) {
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			if c, err := p.open(time.Now().Add(5 * time.Second)); err == nil {
+				p.put(c)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func (p *pool) put(c *conn) {
+	c.since = time.Now()
+	p.mu.Lock()
+	p.idle = append(p.idle, c)
+	p.mu.Unlock()
+}
+
+// close closes the idle connections; the others end with their requests.
+func (p *pool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.idle {
+		c.drop()
+	}
+	p.idle = nil
+}

@@ -1,0 +1,106 @@
+package load
+
+import (
+	"math"
+	"strconv"
+
+	"planner/sweep/workload"
+)
+
+// prompter writes prompts of a wanted number of tokens. Token k of a segment
+// depends on the segment's content and on k alone, so segments with one content
+// are one text, and prompts that begin with the same segments share exactly
+// these tokens. The salt belongs to a trial: its prompts have nothing in common
+// with those of the trials before it, whose prefixes the server may still hold.
+type prompter struct {
+	salt uint64
+	// low and high bound the token ids, high excluded.
+	low, high int
+	// text is how texts are sized; it is not used for token ids.
+	text textScale
+}
+
+// textScale says how many tokens a text of words has: overhead + perWord x
+// words. The overhead is what a chat template adds.
+type textScale struct {
+	perWord, overhead float64
+}
+
+// words are common English words that are one token each, leading space
+// included, in the vocabularies of Llama, Qwen, Mistral, GPT and Gemma; what is
+// left of the difference is measured.
+var words = [...]string{
+	" the", " of", " and", " to", " in", " is", " that", " for", " was", " on", " with", " as", " by", " at", " from", " his",
+	" this", " are", " be", " which", " or", " had", " not", " but", " have", " an", " they", " were", " their", " one", " all", " we",
+	" can", " has", " there", " been", " if", " more", " when", " will", " would", " who", " so", " no", " out", " up", " into", " them",
+	" then", " some", " could", " time", " these", " two", " may", " other", " do", " only", " its", " new", " over", " such", " any", " my",
+	" now", " like", " our", " than", " first", " me", " even", " most", " made", " after", " also", " did", " many", " off", " before", " must",
+	" through", " back", " years", " where", " much", " your", " way", " well", " down", " should", " because", " each", " just", " those", " people", " too",
+	" little", " state", " good", " very", " make", " world", " still", " see", " own", " work", " men", " day", " get", " here", " old", " life",
+	" both", " between", " being", " under", " three", " never", " know", " same", " last", " another", " while", " us", " might", " great", " go", " year",
+}
+
+// appendTokens appends the prompt of r as a JSON array of token ids.
+func (p *prompter) appendTokens(b []byte, r *workload.Request) []byte {
+	b = append(b, '[')
+	left := r.Prompt
+	for _, s := range r.Shared {
+		n := min(s.Tokens, left)
+		b = p.appendIDs(b, p.salted(s.Content), n)
+		left -= n
+	}
+	b = p.appendIDs(b, p.own(r), left)
+	b[len(b)-1] = ']'
+	return b
+}
+
+// appendIDs appends n token ids, a comma behind each.
+func (p *prompter) appendIDs(b []byte, content uint64, n int) []byte {
+	span := uint64(p.high - p.low)
+	for k := range n {
+		b = strconv.AppendUint(b, uint64(p.low)+draw(content, k)%span, 10)
+		b = append(b, ',')
+	}
+	return b
+}
+
+// appendText appends the prompt of r as a JSON string of about as many tokens.
+func (p *prompter) appendText(b []byte, r *workload.Request) []byte {
+	b = append(b, '"')
+	left := max(1, int(math.Round((float64(r.Prompt)-p.text.overhead)/p.text.perWord)))
+	for _, s := range r.Shared {
+		n := min(left, int(math.Round(float64(s.Tokens)/p.text.perWord)))
+		b = appendWords(b, p.salted(s.Content), n)
+		left -= n
+	}
+	b = appendWords(b, p.own(r), left)
+	return append(b, '"')
+}
+
+func appendWords(b []byte, content uint64, n int) []byte {
+	for k := range n {
+		b = append(b, words[draw(content, k)%uint64(len(words))]...)
+	}
+	return b
+}
+
+func (p *prompter) salted(c workload.Content) uint64 { return mix(uint64(c) ^ p.salt) }
+
+// own is the content of the tokens behind the shared ones.
+func (p *prompter) own(r *workload.Request) uint64 {
+	if r.Own != 0 {
+		return p.salted(r.Own)
+	}
+	return mix(mix(uint64(r.ID)+1) + p.salt)
+}
+
+// draw is the k-th random number of a content.
+func draw(content uint64, k int) uint64 { return mix(content + uint64(k)*0x9e3779b97f4a7c15) }
+
+// mix is the finaliser of SplitMix64 (Steele, Lea, Flood 2014).
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

@@ -1,0 +1,151 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"planner/sweep/measure"
+)
+
+// Report is what the client says of itself and of its sources after a trial.
+type Report struct {
+	// Start is the wall-clock time from which the trial's times count.
+	Start  time.Time
+	Vitals Vitals
+	// Counted and Estimated are the requests that ended well by the source of
+	// their token count: the server's usage or tokenizer, or the number of
+	// events.
+	Counted, Estimated int
+	// TokensPerChunk is the mean number of tokens in an event that has any, 0
+	// when nobody counted tokens. Coalesced is the share of the events that one
+	// read returned together with the one before, whose gap is therefore 0.
+	TokensPerChunk, Coalesced float64
+	// Connections were opened; Resent requests met a connection that the server
+	// had closed while it was idle, and left again on another.
+	Connections, Resent int
+	// Intervals are the latencies of each second, for WriteHistogramLog.
+	Intervals []Interval
+}
+
+// settle makes observation and report of what was booked.
+func (r *Run) settle(end time.Duration) {
+	res, b := r.result, r.book
+	uncounted := r.countTexts()
+	res.report = Report{Start: r.start, Vitals: r.vitals(), Counted: b.totals.counted, Estimated: uncounted, Intervals: r.watch.intervals(end)}
+	if p, ok := r.via.(*pool); ok {
+		res.report.Connections, res.report.Resent = p.opened, p.resent
+	}
+	if b.totals.events > 0 {
+		res.report.TokensPerChunk = float64(b.totals.tokens) / float64(b.totals.events)
+		res.report.Coalesced = float64(b.totals.coalesced) / float64(b.totals.events)
+	}
+	res.obs = measure.Observation{
+		Records: b.sentRecords(), End: end, Gaps: b.spread.gaps,
+		Server: measure.Server{Kind: r.client.Engine, KVBlocks: -1, BlockTokens: -1, Preemptions: -1, HitRate: -1, PeakKV: -1},
+	}
+	res.obs.Doubts = slices.Concat(res.notes, res.report.Vitals.doubts(r.trial.Objective), r.sourceDoubts(&res.obs))
+	switch cause := context.Cause(r.ctx).(type) {
+	case aborted:
+		res.obs.Aborted = string(cause)
+	default:
+		if cause != errOver {
+			res.obs.Aborted = cause.Error()
+			res.err = cause
+		}
+	}
+}
+
+// vitals fills in what the book knows of the client.
+func (r *Run) vitals() Vitals {
+	b := r.book
+	us := func(p float64) time.Duration {
+		return time.Duration(b.spread.lag.ValueAtPercentile(p)) * time.Microsecond
+	}
+	v := r.watch.vitals()
+	v.Lag50, v.Lag99, v.LagMax = us(50), us(99), us(100)
+	v.Due, v.Left, v.PeakInFlight, v.OpenFiles = b.totals.due, b.totals.left, b.totals.peak, openFiles()
+	for i := range b.records {
+		if b.left[i] && b.records[i].Outcome == measure.Dropped {
+			v.Dropped++
+		}
+	}
+	return v
+}
+
+// sourceDoubts says in words what of the sources of the figures is in doubt. It
+// withdraws the gaps where they are not those between single tokens.
+func (r *Run) sourceDoubts(obs *measure.Observation) []string {
+	rep, t := &r.result.report, &r.book.totals
+	var d []string
+	if n := rep.Estimated; n > 0 {
+		d = append(d, fmt.Sprintf("tokens: %d of %d requests have no count by the server; each event was taken for one token", n, n+rep.Counted))
+	}
+	if per := rep.TokensPerChunk; per > 1.01 {
+		d = append(d, fmt.Sprintf("tokens: %.2f of them came in a chunk, so gaps between chunks are no inter-token times", per))
+		obs.Gaps = nil
+	}
+	if rep.Coalesced > 0.1 {
+		d = append(d, fmt.Sprintf("tokens: %.0f %% of the chunks came together with another in one read", 100*rep.Coalesced))
+	}
+	if off := float64(t.prompted-t.asked) / float64(max(t.asked, 1)); off > 0.02 || off < -0.02 {
+		d = append(d, fmt.Sprintf("prompts: the server counts %+.1f %% tokens against those asked for", 100*off))
+	}
+	return d
+}
+
+// countTexts has the engine's tokenizer count the answers that came without a
+// usage, now that nothing is measured any more, and returns how many it did not
+// count. Answers that are alike in text are asked for once.
+func (r *Run) countTexts() int {
+	b := r.book
+	if len(b.texts) == 0 || r.endpoint.dialect.tokenize == "" {
+		return len(b.texts)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	type counted struct{ index, tokens int }
+	jobs, results := make(chan int), make(chan counted)
+	go func() {
+		defer close(jobs)
+		for i := range b.records {
+			if _, ok := b.texts[i]; ok {
+				jobs <- i
+			}
+		}
+	}()
+	var workers sync.WaitGroup
+	for range 8 {
+		workers.Go(func() {
+			for i := range jobs {
+				n, err := r.endpoint.tokenize(ctx, b.texts[i])
+				if err != nil {
+					n = 0
+				}
+				results <- counted{i, n}
+			}
+		})
+	}
+	go func() { workers.Wait(); close(results) }()
+	left := 0
+	for c := range results {
+		if c.tokens == 0 {
+			left++
+			continue
+		}
+		b.records[c.index].Output = c.tokens
+		b.totals.counted++
+	}
+	return left
+}
+
+// String says in one line how the client fared.
+func (v Vitals) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "send lag p50 %.3f ms, p99 %.3f ms; %d due, %d sent, %d dropped; %.0f %% of %d processors; longest GC pause %.2f ms",
+		float64(v.Lag50)/1e6, float64(v.Lag99)/1e6, v.Due, v.Left, v.Dropped, 100*v.CPU, v.Processors, float64(v.GCPause)/1e6)
+	return b.String()
+}

@@ -1,0 +1,325 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// Run is a trial that is under way.
+type Run struct {
+	client   *Client
+	endpoint *endpoint
+	trial    measure.Trial
+	start    time.Time
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	encoder  *encoder
+	prepared <-chan *message
+	via      transport
+	book     *book
+	// receivers lends out the buffers of answers.
+	receivers sync.Pool
+	turns     *turns
+	watch     *watch
+	flying    sync.WaitGroup
+	result    *result
+}
+
+// result is what a trial leaves behind; it may be read once done is closed.
+type result struct {
+	done   chan struct{}
+	obs    measure.Observation
+	report Report
+	err    error
+	// notes are doubts that arose before the start.
+	notes []string
+}
+
+// errOver cuts what is still in flight when a trial is over.
+var errOver = errors.New("the trial is over")
+
+// aborted is the reason for which a trial was ended early.
+type aborted string
+
+func (a aborted) Error() string { return string(a) }
+
+func newRun(parent context.Context, c *Client, e *endpoint, trial measure.Trial, schedule []workload.Request) (*Run, error) {
+	r := &Run{client: c, endpoint: e, trial: trial, turns: newTurns(schedule), result: &result{done: make(chan struct{})}}
+	if err := r.newEncoder(parent); err != nil {
+		return nil, err
+	}
+	var timer *pacer
+	if !trial.Closed() {
+		var err error
+		if timer, err = c.pacer(); err != nil {
+			return nil, err
+		}
+	}
+	w := windowOf(&trial)
+	if n := len(schedule); n > 0 && trial.Window <= 0 {
+		w.end = max(w.end, schedule[n-1].Due)
+	}
+	r.book = newBook(schedule, w, trial.Objective)
+	r.ctx, r.cancel = context.WithCancelCause(parent)
+	r.via = r.newTransport()
+	ready := make(chan struct{})
+	r.prepare(schedule, ready)
+	r.via.warm(warmConnections(&trial, len(schedule)))
+	<-ready
+	r.start = time.Now()
+	r.book.start = r.start
+	r.watch = newWatch(r)
+	go r.drive(timer)
+	return r, nil
+}
+
+func (c *Client) pacer() (*pacer, error) {
+	if c.plainTimer {
+		return &pacer{timer: newPlainSleeper()}, nil
+	}
+	return newPacer()
+}
+
+// newEncoder settles how prompts are written. Texts are measured first.
+func (r *Run) newEncoder(ctx context.Context) error {
+	c, e := r.client, r.endpoint
+	p := &prompter{salt: mix(mix(c.Salt+uint64(r.trial.Number)) ^ r.trial.Seed), low: c.LowToken, high: c.HighToken}
+	if p.low == 0 && p.high == 0 {
+		p.low, p.high = 1000, 30000
+	}
+	if p.low < 0 || p.high <= p.low {
+		return fmt.Errorf("token ids from %d to %d: no range", p.low, p.high)
+	}
+	r.encoder = newEncoder(e.model, c.API, c.Stream, e.dialect, p)
+	r.encoder.line = headLine(e.url, e.header)
+	if r.encoder.tokens {
+		return nil
+	}
+	scale, err := e.measureText(ctx, r.encoder)
+	if err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		r.result.notes = append(r.result.notes, "prompts: their length is a guess of one token a word: "+oneLine(err.Error()))
+	}
+	p.text = scale
+	return nil
+}
+
+func (r *Run) newTransport() transport {
+	e := r.endpoint
+	if e.url.Scheme == "https" {
+		return newSecure(r.ctx, e.url.String(), e.header, r.client.TLS, e.dial)
+	}
+	address := e.url.Host
+	if e.url.Port() == "" {
+		address = net.JoinHostPort(strings.Trim(e.url.Hostname(), "[]"), "80")
+	}
+	return &pool{ctx: r.ctx, dial: func(ctx context.Context) (net.Conn, error) { return e.dial(ctx, "tcp", address) }}
+}
+
+// warmConnections is how many connections are opened before the start: one a
+// slot, or a few for the first requests of an open loop.
+func warmConnections(t *measure.Trial, requests int) int {
+	if t.Closed() {
+		return min(t.Concurrency, requests, 1024)
+	}
+	return min(16, requests)
+}
+
+// prepare encodes the schedule ahead of time, as far as 64 MiB hold, and closes
+// ready when so much is done.
+func (r *Run) prepare(schedule []workload.Request, ready chan<- struct{}) {
+	longest := 0
+	for i := range schedule {
+		longest = max(longest, schedule[i].Prompt)
+	}
+	ahead := min(max(64<<20/(8*longest+512), 8), 512)
+	out := make(chan *message, ahead)
+	r.prepared = out
+	go func() {
+		defer close(out)
+		if len(schedule) < ahead {
+			ahead = len(schedule)
+		}
+		for i := range schedule {
+			if i == ahead {
+				close(ready)
+			}
+			select {
+			case out <- r.encoder.encode(&schedule[i], i):
+			case <-r.ctx.Done():
+				if i < ahead {
+					close(ready)
+				}
+				return
+			}
+		}
+		if len(schedule) == ahead {
+			close(ready)
+		}
+	}()
+}
+
+// drive runs the trial from start to end.
+func (r *Run) drive(timer *pacer) {
+	defer close(r.result.done)
+	if r.trial.Closed() {
+		r.closedLoop()
+	} else {
+		r.openLoop(timer)
+		timer.timer.close()
+	}
+	end := time.Since(r.start)
+	r.cancel(errOver)
+	r.flying.Wait()
+	r.via.close()
+	r.watch.stop()
+	r.settle(end)
+}
+
+// openLoop sends each request when it is due, whatever became of those before.
+func (r *Run) openLoop(timer *pacer) {
+	schedule := r.book.schedule
+	for m := range r.prepared {
+		req := &schedule[m.index]
+		if !timer.until(r.ctx, r.start.Add(req.Due)) {
+			return
+		}
+		if !r.turns.hold(req.Parent, m) {
+			r.launch(m, req.Due)
+		}
+	}
+	if !timer.until(r.ctx, r.start.Add(r.book.window.end)) {
+		return
+	}
+	quiet := r.book.seal()
+	var limit <-chan time.Time
+	if r.client.Drain > 0 {
+		limit = time.After(r.client.Drain)
+	}
+	select {
+	case <-quiet:
+	case <-limit:
+	case <-r.ctx.Done():
+	}
+}
+
+// launch sends a request on a goroutine of its own.
+func (r *Run) launch(m *message, due time.Duration) {
+	r.flying.Go(func() {
+		rc, _ := r.receivers.Get().(*receiver)
+		if rc == nil {
+			rc = &receiver{}
+		}
+		r.fly(m, due, rc)
+		r.receivers.Put(rc)
+	})
+}
+
+// closedLoop keeps as many requests in flight as there are slots. A request is
+// due when its slot becomes free.
+func (r *Run) closedLoop() {
+	for range min(r.trial.Concurrency, len(r.book.schedule)) {
+		r.flying.Go(func() {
+			rc, free := &receiver{}, time.Duration(0)
+			for r.ctx.Err() == nil {
+				m, ok := <-r.prepared
+				if !ok {
+					return
+				}
+				free = r.fly(m, free, rc)
+			}
+		})
+	}
+	r.flying.Wait()
+}
+
+// fly sends one request, reads its answer and files the record. It returns when
+// that was over, counted from the start.
+func (r *Run) fly(m *message, due time.Duration, rc *receiver) time.Duration {
+	req := &r.book.schedule[m.index]
+	f := r.book.begin(m.index, due)
+	rc.onFirst = func(at time.Time) { f.first.Store(int64(at.Sub(r.start))) }
+	a, err := r.via.send(m, r.deadline(due))
+	r.encoder.release(m)
+	var g *received
+	if err != nil {
+		g = rc.none(failureOfError(err))
+	} else {
+		g = rc.receive(a, req.Output, r.client.Stream)
+		a.body.close()
+	}
+	over := time.Since(r.start)
+	if g.fail != nil && r.ctx.Err() != nil {
+		g.fail = failed(measure.InFlight, "")
+	}
+	for _, next := range r.turns.end(req.ID, over) {
+		if r.ctx.Err() == nil && over < r.book.window.end {
+			r.launch(next, over)
+		}
+	}
+	r.book.end(f, r.recordOf(f, req, g), g)
+	return over
+}
+
+// deadline is when a request due at due is given up; the zero time for never.
+func (r *Run) deadline(due time.Duration) time.Time {
+	if r.trial.Workload == nil || r.trial.Workload.Timeout <= 0 {
+		return time.Time{}
+	}
+	return r.start.Add(due + r.trial.Workload.Timeout)
+}
+
+// recordOf judges an answer.
+func (r *Run) recordOf(f *flight, req *workload.Request, g *received) measure.Record {
+	rec := f.record
+	if !g.first.IsZero() {
+		rec.First = g.first.Sub(r.start)
+	}
+	if g.usage.known && g.usage.prompt > 0 {
+		rec.Prompt, rec.Cached = g.usage.prompt, g.usage.cached
+	}
+	rec.Output, _ = g.tokens()
+	rec.Outcome = measure.OK
+	if f := judge(g, req.Output, r.endpoint.dialect.exact()); f != nil {
+		rec.Outcome, rec.Detail = f.outcome, f.detail
+	}
+	if !g.last.IsZero() && rec.Outcome != measure.InFlight {
+		rec.Last = g.last.Sub(r.start)
+	}
+	return rec
+}
+
+// Live returns the present state.
+func (r *Run) Live() Live {
+	now := time.Since(r.start)
+	l := r.book.live(now)
+	l.Rate = r.watch.rate()
+	l.Left = -1
+	if !r.trial.Closed() && r.book.window.end < math.MaxInt64 {
+		l.Left = max(r.book.window.end-now, 0)
+	}
+	return l
+}
+
+// Wait returns what was observed once the trial is over.
+func (r *Run) Wait() (measure.Observation, error) {
+	<-r.result.done
+	return r.result.obs, r.result.err
+}
+
+// Report returns what the client says of itself, once the trial is over.
+func (r *Run) Report() Report {
+	<-r.result.done
+	return r.result.report
+}

@@ -1,0 +1,181 @@
+package load
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+// asked is a request as the test server saw it.
+type asked struct {
+	tokens int
+	head   string
+	body   []byte
+	// at is when it had arrived.
+	at time.Time
+}
+
+// handler answers one request by writing raw HTTP. It reports whether the
+// connection stays open.
+type handler func(c net.Conn, a asked) bool
+
+// serve runs a bare HTTP/1.1 server on loopback that hands every POST to h, and
+// returns its URL. It lasts as long as the test.
+func serve(t testing.TB, h handler) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := serveOn(l, h)
+	t.Cleanup(stop)
+	return "http://" + l.Addr().String()
+}
+
+func serveOn(l net.Listener, h handler) (stop func()) {
+	var mu sync.Mutex
+	conns := map[net.Conn]bool{}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			conns[c] = true
+			mu.Unlock()
+			wg.Go(func() {
+				answerAll(c, h)
+				mu.Lock()
+				delete(conns, c)
+				mu.Unlock()
+			})
+		}
+	})
+	return func() {
+		l.Close()
+		mu.Lock()
+		for c := range conns {
+			c.Close()
+		}
+		mu.Unlock()
+		wg.Wait()
+	}
+}
+
+func answerAll(c net.Conn, h handler) {
+	defer c.Close()
+	r := bufio.NewReaderSize(c, 64<<10)
+	for {
+		a, err := readAsked(r)
+		if err != nil || !h(c, a) {
+			return
+		}
+	}
+}
+
+func readAsked(r *bufio.Reader) (asked, error) {
+	var a asked
+	length := 0
+	for {
+		line, err := r.ReadSlice('\n')
+		if err != nil {
+			return a, err
+		}
+		a.head += string(line)
+		if len(line) == 2 {
+			break
+		}
+		if v, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
+			length, _ = strconv.Atoi(string(bytes.TrimSpace(v)))
+		}
+	}
+	a.body = make([]byte, length)
+	if _, err := io.ReadFull(r, a.body); err != nil {
+		return a, err
+	}
+	a.at = time.Now()
+	_, rest, _ := bytes.Cut(a.body, []byte(`"max_tokens":`))
+	for i := 0; i < len(rest) && rest[i] >= '0' && rest[i] <= '9'; i++ {
+		a.tokens = 10*a.tokens + int(rest[i]-'0')
+	}
+	return a, nil
+}
+
+const (
+	streamHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+	lastChunk  = "0\r\n\r\n"
+)
+
+// chunked frames bytes as one chunk of a body.
+func chunked(s string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(s), s) }
+
+// tokenEvent is the event of one token, in the form of vLLM's completions.
+func tokenEvent(text string) string {
+	return `data: {"id":"cmpl-7b1f","object":"text_completion","created":1790000000,"model":"m","choices":[{"index":0,"text":"` + text +
+		`","logprobs":null,"finish_reason":null,"stop_reason":null}],"usage":null}` + "\n\n"
+}
+
+func finishEvent() string {
+	return `data: {"id":"cmpl-7b1f","object":"text_completion","created":1790000000,"model":"m","choices":[{"index":0,"text":"","logprobs":null,"finish_reason":"length"}]}` + "\n\n"
+}
+
+func usageEvent(prompt, completion int) string {
+	return fmt.Sprintf(`data: {"id":"cmpl-7b1f","object":"text_completion","model":"m","choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}}`+"\n\n",
+		prompt, completion, prompt+completion)
+}
+
+const doneEvent = "data: [DONE]\n\n"
+
+// ending is what follows the last token of a good stream.
+func ending(prompt, completion int) string {
+	return chunked(finishEvent()) + chunked(usageEvent(prompt, completion)) + chunked(doneEvent) + lastChunk
+}
+
+// paced answers with one token at ttft and the others every tpot behind it, on
+// deadlines of its own that count from the arrival of the request. Each token's
+// time of leaving goes to left, where that is not nil.
+func paced(ttft, tpot time.Duration, left func(token int, at time.Time)) handler {
+	return func(c net.Conn, a asked) bool {
+		p, err := newPacer()
+		if err != nil {
+			return false
+		}
+		p.lead = 0
+		defer p.timer.close()
+		ev := []byte(chunked(tokenEvent(" word")))
+		for i := range a.tokens {
+			b := ev
+			if i == 0 {
+				b = append([]byte(streamHead), ev...)
+			}
+			if i == a.tokens-1 {
+				b = append(bytes.Clone(b), ending(promptTokens(a.body), a.tokens)...)
+			}
+			p.until(context.Background(), a.at.Add(ttft+time.Duration(i)*tpot))
+			at := time.Now()
+			if _, err := c.Write(b); err != nil {
+				return false
+			}
+			if left != nil {
+				left(i, at)
+			}
+		}
+		return true
+	}
+}
+
+// promptTokens counts the ids of a token prompt.
+func promptTokens(body []byte) int {
+	_, rest, _ := bytes.Cut(body, []byte(`"prompt":[`))
+	ids, _, _ := bytes.Cut(rest, []byte("]"))
+	return bytes.Count(ids, []byte(",")) + 1
+}

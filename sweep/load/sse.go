@@ -1,0 +1,160 @@
+package load
+
+import (
+	"bytes"
+	"errors"
+)
+
+// maxEvent is the longest line, and the longest data, of one event.
+const maxEvent = 1 << 20
+
+var errEventTooLong = errors.New("event longer than 1 MiB")
+
+// event is one server-sent event. Its data is valid until the next call of the
+// reader.
+type event struct {
+	data []byte
+	// failure is set when the event is of the type "error".
+	failure bool
+}
+
+// sseReader cuts a stream into server-sent events (WHATWG HTML, section 9.2):
+// lines end in LF, CRLF or CR, several data lines are joined by LF, comments and
+// unknown fields are skipped, one space behind the colon is not part of a value.
+// Bytes are pushed in with feed as they arrive and events pulled out with next,
+// so whoever reads the network knows when each event came. An event that lies
+// within one span is not copied.
+type sseReader struct {
+	in []byte
+	// line is the beginning of a line whose end has not come.
+	line []byte
+	// data is the event's data so far: a part of in, or of joined.
+	data, joined []byte
+	hasData      bool
+	failure      bool
+	// skipLF is set behind a CR: an LF that follows belongs to it.
+	skipLF  bool
+	started bool
+}
+
+// reset makes the reader ready for another stream and keeps its buffers.
+func (s *sseReader) reset() {
+	*s = sseReader{line: s.line[:0], joined: s.joined[:0]}
+}
+
+// feed adds the bytes of one read. next must have returned false before.
+func (s *sseReader) feed(span []byte) { s.in = span }
+
+// next returns the next complete event of what was fed; false when there is
+// none. An error is final.
+func (s *sseReader) next() (event, bool, error) {
+	for {
+		line, ok, err := s.nextLine()
+		if err != nil {
+			return event{}, false, err
+		}
+		if !ok {
+			return event{}, false, nil
+		}
+		if len(line) == 0 {
+			if ev, ok := s.dispatch(); ok {
+				return ev, true, nil
+			}
+			continue
+		}
+		if err := s.field(line); err != nil {
+			return event{}, false, err
+		}
+	}
+}
+
+// end returns the event that the end of the stream left without a blank line.
+// The standard drops it; servers that end so are common enough to be heard.
+func (s *sseReader) end() (event, bool, error) {
+	if len(s.line) > 0 {
+		line := s.line
+		s.line = nil
+		if err := s.field(line); err != nil {
+			return event{}, false, err
+		}
+	}
+	ev, ok := s.dispatch()
+	return ev, ok, nil
+}
+
+func (s *sseReader) nextLine() ([]byte, bool, error) {
+	if s.skipLF && len(s.in) > 0 {
+		s.skipLF = false
+		if s.in[0] == '\n' {
+			s.in = s.in[1:]
+		}
+	}
+	i := bytes.IndexByte(s.in, '\n')
+	if i < 0 {
+		i = len(s.in)
+	}
+	if cr := bytes.IndexByte(s.in[:i], '\r'); cr >= 0 {
+		i = cr
+	}
+	if len(s.line)+i > maxEvent {
+		return nil, false, errEventTooLong
+	}
+	if i == len(s.in) {
+		s.own()
+		s.line = append(s.line, s.in...)
+		s.in = nil
+		return nil, false, nil
+	}
+	line := s.in[:i]
+	s.skipLF = s.in[i] == '\r'
+	s.in = s.in[i+1:]
+	if len(s.line) > 0 {
+		s.own()
+		line = append(s.line, line...)
+		s.line = line[:0]
+	}
+	if !s.started {
+		s.started = true
+		line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+	}
+	return line, true, nil
+}
+
+// field takes one line that is not blank.
+func (s *sseReader) field(line []byte) error {
+	name, value, _ := bytes.Cut(line, []byte(":"))
+	if len(value) > 0 && value[0] == ' ' {
+		value = value[1:]
+	}
+	switch string(name) {
+	case "event":
+		s.failure = string(value) == "error"
+	case "data":
+		if len(s.data)+1+len(value) > maxEvent {
+			return errEventTooLong
+		}
+		if !s.hasData {
+			s.hasData, s.data = true, value
+			return nil
+		}
+		s.own()
+		s.joined = append(append(s.joined, '\n'), value...)
+		s.data = s.joined
+	}
+	return nil
+}
+
+// own copies the event's data out of the span or line that it is a part of, before
+// that is overwritten.
+func (s *sseReader) own() {
+	if s.hasData && len(s.joined) == 0 {
+		s.joined = append(s.joined, s.data...)
+		s.data = s.joined
+	}
+}
+
+func (s *sseReader) dispatch() (event, bool) {
+	ev, ok := event{data: s.data, failure: s.failure}, s.hasData
+	s.data, s.joined, s.hasData, s.failure = nil, s.joined[:0], false, false
+	return ev, ok
+}

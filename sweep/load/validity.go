@@ -1,0 +1,146 @@
+package load
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"runtime/metrics"
+	"time"
+
+	"planner/sweep/measure"
+)
+
+// Vitals says how the client itself fared during a trial: whether what was
+// measured is the server, or the client.
+type Vitals struct {
+	// Lag50, Lag99 and LagMax are of the time between intended and actual
+	// sending of the window's requests.
+	Lag50, Lag99, LagMax time.Duration
+	// Due and Left count the requests due within the window and those that left
+	// within it; Dropped were not sent for want of files or ports.
+	Due, Left, Dropped int
+	// CPU is the share of its processors that the process used, Processors
+	// their number.
+	CPU        float64
+	Processors int
+	// GCPause and Wait99 are the longest stop for garbage collection and the
+	// 99th percentile of the time that goroutines waited for a processor, as
+	// the Go runtime's histograms bound them.
+	GCPause, Wait99 time.Duration
+	// Stalls lists when the process stood still for longer than 250 ms, such as
+	// one that was stopped or whose machine slept.
+	Stalls []Stall
+	// PeakInFlight is the largest number of requests at one time, OpenFiles the
+	// limit that it must stay below; 0 where there is none.
+	PeakInFlight, OpenFiles int
+}
+
+// Stall is a stretch of time in which the process did not run.
+type Stall struct {
+	At, Length time.Duration
+}
+
+const (
+	// beat is how often the process looks at the clock to notice that it stood
+	// still, and stallLimit what it calls so.
+	beat       = 50 * time.Millisecond
+	stallLimit = 250 * time.Millisecond
+)
+
+// Names of the runtime's own histograms, in seconds.
+const (
+	metricPauses = "/sched/pauses/total/gc:seconds"
+	metricWaits  = "/sched/latencies:seconds"
+)
+
+// reading is what the process has used up to one moment.
+type reading struct {
+	at            time.Time
+	cpu           time.Duration
+	pauses, waits *metrics.Float64Histogram
+}
+
+func read() reading {
+	s := []metrics.Sample{{Name: metricPauses}, {Name: metricWaits}}
+	metrics.Read(s)
+	return reading{time.Now(), processCPU(), histogramOf(s[0]), histogramOf(s[1])}
+}
+
+func histogramOf(s metrics.Sample) *metrics.Float64Histogram {
+	if s.Value.Kind() != metrics.KindFloat64Histogram {
+		return nil
+	}
+	return s.Value.Float64Histogram()
+}
+
+// used fills in what was used between two readings.
+func (v *Vitals) used(from, to reading) {
+	v.Processors = min(runtime.GOMAXPROCS(0), runtime.NumCPU())
+	if wall := to.at.Sub(from.at); wall > 0 {
+		v.CPU = float64(to.cpu-from.cpu) / float64(wall) / float64(v.Processors)
+	}
+	v.GCPause = quantileBetween(from.pauses, to.pauses, 1)
+	v.Wait99 = quantileBetween(from.waits, to.waits, 0.99)
+}
+
+// quantileBetween is an upper bound of a quantile of what was added to a
+// histogram of seconds between two readings.
+func quantileBetween(from, to *metrics.Float64Histogram, q float64) time.Duration {
+	if from == nil || to == nil || len(from.Counts) != len(to.Counts) {
+		return 0
+	}
+	total := uint64(0)
+	for i := range to.Counts {
+		total += to.Counts[i] - from.Counts[i]
+	}
+	rank, below := uint64(math.Ceil(q*float64(total))), uint64(0)
+	for i := range to.Counts {
+		below += to.Counts[i] - from.Counts[i]
+		if rank > 0 && below >= rank {
+			edge := to.Buckets[i+1]
+			if math.IsInf(edge, 1) {
+				edge = to.Buckets[i]
+			}
+			return time.Duration(edge * float64(time.Second))
+		}
+	}
+	return 0
+}
+
+// lagLimit is the largest p99 of the send lag that a trial may have: 1 ms, or
+// a hundredth of its tightest bound where that is more.
+func lagLimit(slo measure.SLO) time.Duration {
+	tightest := time.Duration(math.MaxInt64)
+	for _, b := range slo.Bounds {
+		tightest = min(tightest, b.Limit)
+	}
+	if tightest == math.MaxInt64 {
+		return time.Millisecond
+	}
+	return max(time.Millisecond, tightest/100)
+}
+
+// doubts says in words what of the client's own state speaks against a trial.
+func (v *Vitals) doubts(slo measure.SLO) []string {
+	var d []string
+	add := func(bad bool, format string, args ...any) {
+		if bad {
+			d = append(d, fmt.Sprintf(format, args...))
+		}
+	}
+	ms := func(t time.Duration) float64 { return float64(t) / 1e6 }
+	limit := lagLimit(slo)
+	add(v.Lag99 > limit, "client: requests left late: p99 of the send lag is %.2f ms, allowed %.2f ms", ms(v.Lag99), ms(limit))
+	add(v.Dropped > 0, "client: %d requests were not sent for want of open files or ports", v.Dropped)
+	short := math.Abs(float64(v.Left - v.Due))
+	add(short > max(0.01*float64(v.Due), 1), "client: %d requests left within the window in which %d were due", v.Left, v.Due)
+	add(v.CPU > 0.8, "client: it used %.0f %% of its %d processors", 100*v.CPU, v.Processors)
+	add(v.GCPause > limit, "client: garbage collection stopped it for up to %.2f ms", ms(v.GCPause))
+	add(v.Wait99 > limit, "client: p99 of the wait for a processor is %.2f ms", ms(v.Wait99))
+	for _, s := range v.Stalls {
+		d = append(d, fmt.Sprintf("client: it stood still for %.2f s at %.1f s", s.Length.Seconds(), s.At.Seconds()))
+	}
+	add(v.OpenFiles > 0 && float64(v.PeakInFlight) > 0.9*float64(v.OpenFiles),
+		"client: %d requests in flight at an open-file limit of %d", v.PeakInFlight, v.OpenFiles)
+	return d
+}
