@@ -100,10 +100,9 @@ func (r *Roofline) setAttention() {
 
 	headsHere := float64(at.Heads) / float64(d.TP)
 	queryDim, valueDim := float64(at.HeadDim), float64(at.HeadDim)
-	decodeDims := queryDim + valueDim
 	if m := at.MLA; m.Present() {
 		queryDim, valueDim = float64(m.NopeDim+m.RopeDim), float64(m.ValueDim)
-		decodeDims = float64(2*m.KVRank + m.RopeDim)
+		decodeDims := float64(2*m.KVRank + m.RopeDim)
 		// Every head multiplies the one latent: with many heads on a GPU that takes longer than
 		// reading it. Ordinary attention stays far below this.
 		layer = max(layer, 2*headsHere*decodeDims/(r.c.Attention.DecodeCompute*hw.Flops.BF16))

@@ -182,6 +182,9 @@ func interpolateDegree(rows []allReduceRow, tp int) []float64 {
 			growth = max(growth, 1) // more GPUs than measured never communicate faster
 		}
 		out[i] = 1e-6 * a.micros[i] * math.Pow(growth, w)
+		if w > 1 && i > 0 {
+			out[i] = max(out[i], out[i-1])
+		}
 	}
 	return out
 }

@@ -1,0 +1,163 @@
+package model
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+func plan(t *testing.T, d Deployment, l Limits) Memory {
+	t.Helper()
+	m, err := MemoryPlan(d, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestBoundsFollowFromTheDataSheet(t *testing.T) {
+	d := deploy(t, "Llama-3.1-8B", "H100 SXM", 1)
+	r := roofline(t, d, "0.15.1")
+	m := plan(t, d, Limits{MaxModelLen: 8192, EngineVersion: "0.15.1"})
+	b := r.Bounds(Request{Prompt: 1000, Output: 200}, m)
+	// All matrices but the input embedding, two bytes each.
+	weights := 2 * (8030261248 - 128256*4096) / 3350e9
+	if math.Abs(b.WeightSeconds/weights-1) > 1e-3 {
+		t.Errorf("weights stream in %v, want %v", b.WeightSeconds, weights)
+	}
+	if want := 1100 * 131072 / 3350e9; math.Abs(b.KVSeconds/want-1) > 1e-9 {
+		t.Errorf("KV of a mean context reads in %v, want %v", b.KVSeconds, want)
+	}
+	if want := 2 * 1000 * (8030261248 - 2*128256*4096) / 989e12; b.PrefillSeconds < want || b.PrefillSeconds > 1.05*want {
+		t.Errorf("prompt computes in %v, want a little above %v", b.PrefillSeconds, want)
+	}
+	if b.IdleTPOT < b.WeightSeconds || b.IdleTTFT < b.PrefillSeconds || b.ConcurrencyLimit != min(b.Concurrency, 1024) {
+		t.Errorf("%+v", b)
+	}
+	// The bound is never beaten by the model.
+	n := b.ConcurrencyLimit
+	if modelled := float64(n) / r.Step(decodes(r, n, 1100)).Total; modelled > b.OutputTokensPerS {
+		t.Errorf("%.0f tokens/s modelled, bound %.0f", modelled, b.OutputTokensPerS)
+	}
+	if s := strings.Join(b.Sentences(), "\n"); strings.Count(s, "\n") != 3 || strings.Contains(s, "NaN") {
+		t.Errorf("%s", s)
+	}
+}
+
+func TestCapacity(t *testing.T) {
+	d := deploy(t, "Llama-3.1-70B", "H100 SXM", 4)
+	d.Precision.Weights = FP8
+	l := Limits{MaxNumSeqs: 256, MaxNumBatchedTokens: 8192, MaxModelLen: 8192, EngineVersion: "0.20.0"}
+	m := plan(t, d, l)
+	r, err := NewRoofline(d, ConstantsFor(d.Hardware, "0.20.0"), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := Request{Prompt: 600, Output: 250}
+	free := r.Capacity(q, m, Targets{})
+	if free.Binding != "max_num_seqs" || free.Batch != 256 {
+		t.Errorf("without targets: %+v", free)
+	}
+	tight := r.Capacity(q, m, Targets{TPOT: 0.025})
+	if tight.Binding != "tpot.mean" || tight.Rate >= free.Rate || tight.Step > 0.025 || tight.Step < 0.024 {
+		t.Errorf("25 ms per token: %+v", tight)
+	}
+	// Little's law: requests decoding = rate x time that each decodes.
+	if got := tight.Rate * q.Output * tight.Step; math.Abs(got/tight.Batch-1) > 1e-9 {
+		t.Errorf("%v requests by Little's law, %v in the batch", got, tight.Batch)
+	}
+	if none := r.Capacity(q, m, Targets{TPOT: 0.001}); none.Rate != 0 || none.Binding != "tpot.mean" {
+		t.Errorf("1 ms per token: %+v", none)
+	}
+	if none := r.Capacity(q, m, Targets{TTFT: 0.001}); none.Rate != 0 || none.Binding != "ttft.mean" {
+		t.Errorf("1 ms to the first token: %+v", none)
+	}
+	long := r.Capacity(Request{Prompt: 6000, Output: 1000}, m, Targets{})
+	if long.Rate <= 0 || long.Rate >= free.Rate {
+		t.Errorf("long requests: %+v", long)
+	}
+	small := m
+	small.Blocks = 1000
+	if kv := r.Capacity(q, small, Targets{}); kv.Binding != "kv_blocks" || kv.Batch > 1000/45 {
+		t.Errorf("small pool: %+v", kv)
+	}
+	// A warm prefix cache never lowers it, nor does a looser target.
+	warm := r.Capacity(Request{Prompt: 600, Cached: 500, Output: 250}, m, Targets{TPOT: 0.025})
+	if warm.Rate < tight.Rate {
+		t.Errorf("warm %v, cold %v", warm.Rate, tight.Rate)
+	}
+	last := 0.0
+	for tpot := 0.012; tpot < 0.1; tpot *= 1.1 {
+		c := r.Capacity(q, m, Targets{TPOT: tpot})
+		if c.Rate < 0.99*last {
+			t.Errorf("%.1f ms per token allows %v/s, a tighter target %v/s", 1e3*tpot, c.Rate, last)
+		}
+		last = c.Rate
+	}
+}
+
+func TestSamplesAreReproducibleAndPlausible(t *testing.T) {
+	for name, d := range variants(t) {
+		c, s := ConstantsFor(d.Hardware, ""), SpreadFor(d)
+		a := c.Sample(rand.New(rand.NewPCG(7, 1)), s)
+		b := c.Sample(rand.New(rand.NewPCG(7, 1)), s)
+		if a != b {
+			t.Errorf("%s: equal seeds, different constants", name)
+		}
+		if c.Sample(rand.New(rand.NewPCG(7, 1)), Spread{}) != c {
+			t.Errorf("%s: no spread, but other constants", name)
+		}
+		rng := rand.New(rand.NewPCG(1, 1))
+		var below, above int
+		r := roofline(t, d, "")
+		batch := decodes(r, 32, 1000)
+		mid := r.Step(batch).Total
+		for range 200 {
+			sampled := c.Sample(rng, s)
+			if v := sampled.Weights.For(d.normal().denseFormat()); v <= 0.2 || v > highestShare {
+				t.Errorf("%s: weights at %v of the data sheet", name, v)
+			}
+			r, err := NewRoofline(d, sampled, Limits{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := r.Step(batch).Total; got < mid {
+				below++
+			} else if got > mid {
+				above++
+			}
+		}
+		if below < 60 || above < 60 {
+			t.Errorf("%s: %d samples faster, %d slower than the central constants", name, below, above)
+		}
+	}
+	// Wider where less is known.
+	h := SpreadFor(deploy(t, "Llama-3.1-8B", "H100 SXM", 1))
+	if m := SpreadFor(deploy(t, "Llama-3.1-8B", "MI300X", 1)); m.Weights <= h.Weights || m.Prefill <= h.Prefill {
+		t.Errorf("MI300X %+v, H100 %+v", m, h)
+	}
+	if g := SpreadFor(deploy(t, "Llama-3.1-8B", "Gaudi3", 1)); g.Weights <= h.Weights*2 {
+		t.Errorf("Gaudi3 %+v", g)
+	}
+}
+
+// A term that is set reads back, and slows down or speeds up what it is about.
+func TestTerms(t *testing.T) {
+	for name, d := range variants(t) {
+		c := ConstantsFor(d.Hardware, "0.11.0")
+		for _, term := range Terms() {
+			v := c.Value(term, d)
+			if v <= 0 {
+				t.Errorf("%s: %v is %v", name, term, v)
+			}
+			changed := c.WithValue(term, d, 0.8*v)
+			if got := changed.Value(term, d); math.Abs(got/(0.8*v)-1) > 1e-12 {
+				t.Errorf("%s: %v set to %v reads %v", name, term, 0.8*v, got)
+			}
+			if changed == c {
+				t.Errorf("%s: setting %v changed nothing", name, term)
+			}
+		}
+	}
+}

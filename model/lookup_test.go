@@ -1,0 +1,167 @@
+package model
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestLookUpGPUs(t *testing.T) {
+	c := catalog(t)
+	for name, want := range map[string]string{
+		"H100 SXM": "H100 SXM", "h100 sxm": "H100 SXM", "h100-sxm": "H100 SXM", "L4": "L4", "l40s": "L40S", "A10": "A10",
+		"MI300": "MI300X", "RTX PRO 6000": "RTX PRO 6000 Blackwell Server", "B200": "",
+	} {
+		h, err := c.GPU(name)
+		if want == "" {
+			if err == nil || !strings.Contains(err.Error(), `fits several in the catalog: "B200 SXM", "GB200 (per GPU)"`) {
+				t.Errorf("%q: %q, %v", name, h.Name, err)
+			}
+			continue
+		}
+		if err != nil || h.Name != want {
+			t.Errorf("%q: %q, %v, want %q", name, h.Name, err, want)
+		}
+	}
+	_, err := c.GPU("H100")
+	if err == nil || !strings.Contains(err.Error(), `fits several in the catalog: "H100 SXM", "H100 PCIe", "H100 NVL"`) {
+		t.Errorf("H100: %v", err)
+	}
+	_, err = c.GPU("H300 SXM")
+	if err == nil || !strings.Contains(err.Error(), `the nearest are`) || !strings.Contains(err.Error(), `"H100 SXM"`) {
+		t.Errorf("H300 SXM: %v", err)
+	}
+	if _, err := c.GPU(" "); err == nil {
+		t.Error("an empty name found something")
+	}
+}
+
+func TestLookUpModels(t *testing.T) {
+	c := catalog(t)
+	for name, want := range map[string]struct {
+		name   string
+		native WeightFormat
+	}{
+		"llama-3.1-70b":                                       {"Llama-3.1-70B", BF16},
+		"meta-llama/Meta-Llama-3.1-8B":                        {"Llama-3.1-8B", BF16},
+		"meta-llama/Llama-3.1-8B-Instruct":                    {"Llama-3.1-8B", BF16},
+		"openai/gpt-oss-120b":                                 {"gpt-oss-120b", MXFP4},
+		"Qwen/Qwen3-235B-A22B-FP8":                            {"Qwen3-235B-A22B", FP8},
+		"RedHatAI/Meta-Llama-3.1-70B-Instruct-FP8":            {"Llama-3.1-70B", FP8},
+		"RedHatAI/Llama-4-Scout-17B-16E-Instruct-FP8-dynamic": {"Llama-4-Scout", FP8},
+		"Qwen/Qwen2.5-72B-Instruct-AWQ":                       {"Qwen2.5-72B", INT4},
+		"deepseek-ai/DeepSeek-V3":                             {"DeepSeek-V3", FP8},
+		"gemma-3-27b-it":                                      {"Gemma-3-27B", FormatUnset},
+		"mixtral-8x7b":                                        {"Mixtral-8x7B", BF16},
+		"Llama-2-7B":                                          {"Llama-2-7B", FP16},
+	} {
+		a, err := c.Model(name)
+		if err != nil || a.Name != want.name || a.Native != want.native {
+			t.Errorf("%q: %q %q, %v, want %q %q", name, a.Name, a.Native, err, want.name, want.native)
+		}
+	}
+	if _, err := c.Model("llama-3.1"); err == nil || !strings.Contains(err.Error(), `fits several`) {
+		t.Errorf("llama-3.1: %v", err)
+	}
+	if _, err := c.Model("lamma-3.1-70b"); err == nil || !strings.Contains(err.Error(), `"Llama-3.1-70B"`) {
+		t.Errorf("lamma-3.1-70b: %v", err)
+	}
+}
+
+// A row that lacks a figure is listed; using it says which figure.
+func TestIncompleteRowSaysWhatIsMissing(t *testing.T) {
+	d := deploy(t, "Llama-3.1-8B", "H100 NVL", 1)
+	_, err := NewRoofline(d, ConstantsFor(d.Hardware, ""), Limits{})
+	if !errors.Is(err, ErrNoFigure) || !strings.Contains(err.Error(), `"H100 NVL": dense bf16 compute`) {
+		t.Errorf("roofline on H100 NVL: %v", err)
+	}
+	if _, err = MemoryPlan(d, Limits{}); !errors.Is(err, ErrNoFigure) {
+		t.Errorf("memory of H100 NVL: %v", err)
+	}
+}
+
+func TestCatalogGolden(t *testing.T) {
+	c := catalog(t)
+	if n, m := len(c.GPUs()), len(c.Models()); n != 27 || m != 43 {
+		t.Errorf("%d GPUs and %d models", n, m)
+	}
+	h, err := c.GPU("H100 SXM")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.Memory != 80*gib || h.Bandwidth != 3350e9 || h.Flops.BF16 != 989e12 || h.Flops.FP8 != 1979e12 ||
+		h.Link != (Link{LinkNVLink, "NVLink4", 450e9}) || h.TDP != 700 || h.Price.USDPerHour != 3.9 ||
+		h.Price.Date != "2026-03-03" || h.Generation != GenerationHopper {
+		t.Errorf("%+v", h)
+	}
+	for name, want := range map[string]Generation{
+		"A100 PCIe 80GB": GenerationAmpere, "A10G": GenerationAmpere, "L4": GenerationAda, "RTX 4090": GenerationAda, "RTX 5090": GenerationBlackwellRTX,
+		"RTX PRO 6000 Blackwell Server": GenerationBlackwellRTX, "GB300 (per GPU)": GenerationBlackwell, "GH200 96GB": GenerationHopper,
+		"MI325X": GenerationCDNA3, "MI355X": GenerationCDNA4, "Gaudi3": GenerationUnknown, "TPU v6e (per chip)": GenerationUnknown,
+	} {
+		if h, err := c.GPU(name); err != nil || h.Generation != want {
+			t.Errorf("%s: generation %q, %v, want %q", name, h.Generation, err, want)
+		}
+	}
+	if h, _ := c.GPU("MI300X"); h.Link.Kind != LinkInfinityFabric {
+		t.Errorf("MI300X: %v", h.Link)
+	}
+	if h, _ := c.GPU("L40S"); h.Link.Kind != LinkPCIe {
+		t.Errorf("L40S: %v", h.Link)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for want, change := range map[string]func(*Deployment){
+		"tensor_parallel 3 does not divide the 32 attention heads": func(d *Deployment) { d.TP = 3 },
+		"must not be negative":                       func(d *Deployment) { d.TP = -1 },
+		"pipeline_parallel 33 exceeds the 32 layers": func(d *Deployment) { d.PP = 33 },
+		"Llama-3.1-8B has no experts":                func(d *Deployment) { d.EP = true },
+		"neither divides the 6 KV heads":             func(d *Deployment) { d.TP, d.Arch.Attention.Heads, d.Arch.Attention.KVHeads = 4, 24, 6 },
+		"hidden size: no figure known":               func(d *Deployment) { d.Arch.Hidden = 0 },
+		"memory bandwidth: no figure known":          func(d *Deployment) { d.Hardware.Bandwidth = 0 },
+	} {
+		d := deploy(t, "Llama-3.1-8B", "H100 SXM", 1)
+		change(&d)
+		if err := d.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
+
+func TestParseNames(t *testing.T) {
+	for _, name := range formatNames[1:] {
+		f, err := ParseWeightFormat(strings.ToUpper(name))
+		if err != nil || f.String() != name {
+			t.Errorf("%q: %v, %v", name, f, err)
+		}
+	}
+	if _, err := ParseWeightFormat("fp6"); err == nil || !strings.Contains(err.Error(), "bf16 fp16 fp8 int8 int4 nvfp4 mxfp4") {
+		t.Errorf("fp6: %v", err)
+	}
+	if _, err := ParseKVFormat("int4"); err == nil || !strings.Contains(err.Error(), "auto fp8") {
+		t.Errorf("int4: %v", err)
+	}
+	var f WeightFormat
+	if err := f.UnmarshalText([]byte("fp8")); err != nil || f != FP8 {
+		t.Errorf("fp8: %v, %v", f, err)
+	}
+	for _, term := range Terms() {
+		if got, err := ParseTerm(term.String()); err != nil || got != term {
+			t.Errorf("%v: %v, %v", term, got, err)
+		}
+	}
+	for text, want := range map[string]Version{"": {}, "0.15.1": {0, 15}, "v0.11.0+cu128": {0, 11}, "0.20rc1": {0, 20}, "1.0": {1, 0}} {
+		if got, err := ParseVersion(text); err != nil || got != want {
+			t.Errorf("version %q: %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"x", "0", "0.x", "a.b", "-1.2"} {
+		if got, err := ParseVersion(text); err == nil {
+			t.Errorf("version %q: %v", text, got)
+		}
+	}
+	if AsyncScheduling("0.13.2") || !AsyncScheduling("0.14.0") || !AsyncScheduling("") {
+		t.Error("asynchronous scheduling starts with 0.14")
+	}
+}
