@@ -45,7 +45,8 @@ func lastEvent(records []Record) time.Duration {
 }
 
 // settle stores counts and verdict. Figures that cannot be trusted decide
-// nothing, for good or bad.
+// nothing, for good or bad, and a backlog that keeps growing meets no limit for
+// long.
 func (m *Measurement) settle(all []judged) {
 	for _, j := range all {
 		m.Counts = append(m.Counts, j.Count)
@@ -58,7 +59,7 @@ func (m *Measurement) settle(all []judged) {
 		}
 	}
 	m.Verdict = verdict(all)
-	if !m.Valid {
+	if !m.Valid || m.Overloaded && m.Verdict.State == Met {
 		m.Verdict.State = Unsure
 	}
 }

@@ -113,17 +113,24 @@ func (c *cohort) expected() float64 {
 // of the window: at random by the standard deviation of that, with a variance of
 // 2/3 rate E[S^3] for requests that come independently, and without bound where
 // load and server are not in balance. A trial without warm-up starts empty and
-// is not in balance by design; it is not held against it.
+// is not in balance by design, and where more than 1 % of the requests had not
+// ended their times are not known; neither is held against it.
 func (c *cohort) littlesLaw() (inFlight, law float64, ok bool) {
 	if c.trial.Closed() || c.trial.Rate <= 0 || c.trial.Warmup <= 0 || c.to <= c.from {
 		return 0, 0, true
 	}
 	inFlight = c.inFlight(1)[0]
-	cubes := 0.0
+	cubes, open := 0.0, 0
 	for _, r := range c.records {
+		if r.Outcome == InFlight {
+			open++
+		}
 		s := toSeconds(c.left(r) - r.Due)
 		law += s
 		cubes += s * s * s
+	}
+	if float64(open) > censoredShare*float64(len(c.records)) {
+		return 0, 0, true
 	}
 	noise := math.Sqrt(2.0/3*cubes) / c.length()
 	law /= c.length()
