@@ -39,13 +39,14 @@ var (
 		kv:        ByKV{Auto: 0.87, FP8: 0.76},
 		attention: 0.70, extraKeys: 500, layer: 33e-6,
 	}
-	// H200: the same chip behind 43 % more bandwidth, of which single kernels reach less.
+	// H200: the same chip behind 43 % more bandwidth, of which single kernels reach less. Its
+	// tables give 0.77 and 0.69 for bf16 products and attention; one chip has one value.
 	profileH200 = profile{
 		measured:  true,
 		weights:   ByFormat{BF16: 0.85, FP8: 0.76, INT8: 0.76, INT4: 0.70, FP4: 0.70},
-		prefill:   ByFormat{BF16: 0.77, FP8: 0.65, INT8: 0.65, INT4: 0.70, FP4: 0.60},
+		prefill:   ByFormat{BF16: 0.78, FP8: 0.65, INT8: 0.65, INT4: 0.70, FP4: 0.60},
 		kv:        ByKV{Auto: 0.83, FP8: 0.59},
-		attention: 0.69, extraKeys: 500, layer: 33e-6,
+		attention: 0.70, extraKeys: 500, layer: 33e-6,
 	}
 	// B200: GEMM tables; fp8 fits badly there (15 %). Routing, gathering and reducing are
 	// part of FlashInfer's fused expert kernels, so a layer with experts costs half of what it
