@@ -1,11 +1,32 @@
 package config
 
 import (
+	"errors"
+	"flag"
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
+	"time"
+
+	"planner/sweep/measure"
+	"planner/sweep/workload"
 )
+
+var update = flag.Bool("update", false, "rewrite the expected output in testdata")
+
+// minimal is all that estimate needs.
+const minimal = `
+[demand]
+rate = 100
+[slo]
+ttft = { p99 = "500ms" }
+[model]
+name = "llama-3.1-8b"
+[hardware]
+gpu = "H100 SXM"
+`
 
 // write puts a configuration into a file of its own.
 func write(t *testing.T, text string) string {
@@ -27,29 +48,255 @@ func mustLoad(t *testing.T, text string, need Need, overrides ...Override) *Conf
 	return c
 }
 
-func TestTemplateLoads(t *testing.T) {
-	for _, model := range []string{"", "llama-3.1-8b", "gpt-oss-120b", "Qwen2.5-7B", "deepseek-v3"} {
-		for _, gpu := range []string{"", "L40S", "h200 sxm"} {
-			for _, engine := range append(engineKinds(), "") {
-				c := mustLoad(t, string(Template(model, gpu, engine)), For("plan"))
-				if runnable, _ := c.Candidates(); len(runnable) == 0 {
-					t.Errorf("%q %q %q: nothing to run", model, gpu, engine)
-				}
-			}
-		}
-	}
-}
-
-func TestPrintedConfigurationLoadsBack(t *testing.T) {
+// interfaceText is the block of the interface's description, which shows every
+// default but for the marked examples.
+func interfaceText(t *testing.T) string {
+	t.Helper()
 	text, err := os.ReadFile("testdata/interface.toml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, command := range []string{"plan", "estimate", "sweep", "fit"} {
-		first := mustLoad(t, string(text), For(command))
-		second := mustLoad(t, string(first.TOML()), For(command))
-		if !reflect.DeepEqual(first, second) {
-			t.Errorf("%s: got\n%+v, want\n%+v", command, second, first)
+	return string(text)
+}
+
+// TestDefaultsAreThoseOfTheInterface loads the documented block, and next to it
+// only what the documentation calls no default; the rest must come by itself.
+func TestDefaultsAreThoseOfTheInterface(t *testing.T) {
+	const examples = `
+[demand]
+rate = 100
+availability = 0.99
+target_availability = 0.999
+[slo]
+ttft = { p99 = "500ms" }
+tpot = { p99 = "50ms" }
+[model]
+name = "llama-3.1-70b"
+weights = "fp8"
+[hardware]
+gpu = "H100 SXM"
+price_per_gpu_hour = 2.99
+[engine]
+tensor_parallel = 4
+[workload]
+prefix = { groups = 10, tokens = 100 }
+[search]
+budget = "1h"
+`
+	for _, command := range []string{"plan", "estimate", "fit", "sweep"} {
+		got := mustLoad(t, examples, For(command))
+		want := mustLoad(t, interfaceText(t), For(command))
+		if !For(command).Search { // which leaves the knobs to the engine
+			got.Space, got.draft.space = Space{}, Space{}
+			want.Space, want.draft.space = Space{}, Space{}
 		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: defaults\n%+v\nthe documented block\n%+v", command, got, want)
+		}
+	}
+}
+
+func TestKeysCoverTheInterface(t *testing.T) {
+	src, problems, ok := readSource("testdata/interface.toml", nil)
+	if !ok || len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	documented := map[string]bool{}
+	for section, v := range src.tree {
+		for name := range v.(map[string]any) {
+			documented[section+"."+name] = true
+		}
+	}
+	var extra []string
+	for _, k := range Keys() {
+		if !documented[k.Name] {
+			extra = append(extra, k.Name)
+		}
+		delete(documented, k.Name)
+		if k.Comment == "" {
+			t.Errorf("%s has no comment", k.Name)
+		}
+	}
+	if len(documented) > 0 {
+		t.Errorf("no such keys: %v", documented)
+	}
+	want := []string{"workload.think_time", "workload.burstiness", "workload.trace_format"}
+	if !reflect.DeepEqual(extra, want) {
+		t.Errorf("keys beyond the interface: %v, want %v", extra, want)
+	}
+}
+
+func TestNoFile(t *testing.T) {
+	flags := []Override{
+		{Key: "model.name", Value: "llama-3.1-70b", Flag: "--model"},
+		{Key: "model.weights", Value: "fp8", Flag: "--weights"},
+		{Key: "hardware.gpu", Value: "H100 SXM", Flag: "--gpu"},
+		{Key: "engine.tensor_parallel", Value: "4", Flag: "--tp"},
+		{Key: "workload.class", Value: "chat", Flag: "--workload"},
+		{Key: "demand.rate", Value: "100", Flag: "--rate"},
+		{Key: "slo.ttft.p99", Value: "500ms", Flag: "--slo"},
+		{Key: "slo.tpot.p99.9", Value: "50ms", Flag: "--slo"},
+	}
+	c, err := Load("", flags, For("estimate"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := measure.SLO{Errors: 0.001, Bounds: []measure.Bound{
+		{Metric: measure.TTFT, Quantile: 0.99, Limit: 500 * time.Millisecond},
+		{Metric: measure.TPOT, Quantile: 0.999, Limit: 50 * time.Millisecond},
+	}}
+	if !reflect.DeepEqual(c.Objective, want) {
+		t.Errorf("objective %+v, want %+v", c.Objective, want)
+	}
+	if c.Demand.Rate != 100 || c.GPUs[0].Hardware.Name != "H100 SXM" || c.Model.Precision.Weights.String() != "fp8" {
+		t.Errorf("got %+v", c)
+	}
+	if runnable, rejected := c.Candidates(); len(runnable) != 48 || len(rejected) != 0 {
+		t.Errorf("%d runnable, %d rejected, want 48 and 0", len(runnable), len(rejected))
+	}
+
+	_, err = Load("", nil, For("estimate"))
+	var problems Problems
+	if !errors.As(err, &problems) || len(problems) != 4 || problems[0].Place != "command line" {
+		t.Errorf("without anything: %v, want four problems of the command line", err)
+	}
+}
+
+func TestMissingFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "none.toml")
+	_, err := Load(name, nil, For("plan"))
+	if want := name + ": cannot be read: no such file or directory, want a TOML file"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if _, err := Load(filepath.Dir(name), nil, For("plan")); err == nil || !strings.Contains(err.Error(), "is a directory") {
+		t.Errorf("a folder gives %v", err)
+	}
+}
+
+func TestOverrides(t *testing.T) {
+	text := minimal + `
+price_per_gpu_hour = 3
+[engine]
+version = "0.15.1"
+[workload]
+prompt = { dist = "lognormal", median = 500, sigma = 0.8, min = 50, max = 4000 }
+`
+	c := mustLoad(t, text, For("plan"),
+		Override{Key: "demand.rate", Value: "1"}, Override{Key: "demand.rate", Value: "2.5"},
+		Override{Key: "engine.version", Value: "0.20"}, // a number, were it not a string
+		Override{Key: "workload.prompt.median", Value: "800"},
+		Override{Key: `hardware.price_per_gpu_hour."H100 SXM"`, Value: "4"},
+		Override{Key: "knobs.max_num_seqs", Value: "32, 64"},
+		Override{Key: "knobs.prefix_caching", Value: "[true, false]"},
+		Override{Key: "engine.extra_args", Value: "--enforce-eager"},
+		Override{Key: "slo.ttft", Value: `{ mean = "1s" }`},
+		Override{Key: "slo.e2e.p999", Value: "9s"},
+		Override{Key: "search.warm_up", Value: "0s"},
+	)
+	if c.Demand.Rate != 2.5 || c.Engine.Version != "0.20" || c.GPUs[0].USDPerHour != 4 {
+		t.Errorf("rate %v, version %q, price %v", c.Demand.Rate, c.Engine.Version, c.GPUs[0].USDPerHour)
+	}
+	if p := c.Workload.Shapes[0].Prompt; p.Median != 800 || p.Max != 4000 {
+		t.Errorf("prompt %+v: want median 800 and the rest of the file's table", p)
+	}
+	if !reflect.DeepEqual(c.Space.MaxNumSeqs, []int{32, 64}) || !reflect.DeepEqual(c.Space.PrefixCaching, []bool{true, false}) {
+		t.Errorf("space %+v", c.Space)
+	}
+	if !reflect.DeepEqual(c.Engine.Launch.ExtraArgs, []string{"--enforce-eager"}) {
+		t.Errorf("extra_args %q", c.Engine.Launch.ExtraArgs)
+	}
+	if len(c.Objective.Bounds) != 2 || c.Objective.Bounds[0].String() != "ttft.mean" || c.Objective.Bounds[1].String() != "e2e.p99.9" {
+		t.Errorf("bounds %v", c.Objective.Bounds)
+	}
+	if c.Search.Warmup != (Auto{Given: true}) {
+		t.Errorf("warm-up %+v", c.Search.Warmup)
+	}
+}
+
+func TestPathsAreRelativeToTheirSource(t *testing.T) {
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"here/own.csv": "1\n", "conf/own.csv": "2\n", "conf/sub/deep.csv": "length\n3\n5.0\n",
+		"conf/p.toml": minimal + `
+[workload]
+prompt = { dist = "empirical", file = "own.csv" }
+output = { dist = "empirical", file = "sub/deep.csv" }
+[output]
+dir = "out"
+`,
+	} {
+		if err := os.MkdirAll(filepath.Join(root, filepath.Dir(name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(filepath.Join(root, "here"))
+	c, err := Load("../conf/p.toml", nil, For("plan"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := c.Workload.Shapes[0]
+	if !reflect.DeepEqual(s.Prompt.Samples, []int{2}) || !reflect.DeepEqual(s.Output.Samples, []int{3, 5}) || c.OutputDir != "out" {
+		t.Errorf("samples %v and %v, output %q", s.Prompt.Samples, s.Output.Samples, c.OutputDir)
+	}
+	if !filepath.IsAbs(s.Prompt.File) {
+		t.Errorf("file %q is not absolute", s.Prompt.File)
+	}
+	c, err = Load("../conf/p.toml", []Override{{Key: "workload.prompt.file", Value: "own.csv"}}, For("plan"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Workload.Shapes[0].Prompt.Samples; !reflect.DeepEqual(got, []int{1}) {
+		t.Errorf("samples of a flag's path %v, want those of the current folder", got)
+	}
+}
+
+func TestSectionsThatACommandDoesNotUseMayBeMissing(t *testing.T) {
+	model := "[model]\nname = \"llama-3.1-8b\"\n[hardware]\ngpu = \"H100 SXM\"\n"
+	limit := "[slo]\ne2e = { p50 = \"1s\" }\n"
+	demand := "[demand]\nrate = 1\n"
+	attach := "[engine]\nkind = \"attach\"\nurl = \"http://127.0.0.1:8000\"\n"
+	for _, c := range []struct {
+		command, text string
+		ok            bool
+	}{
+		{"simulate", model, true}, {"simulate", "", false}, {"simulate", attach, false}, {"serve-sim", model, true},
+		{"search", model, false}, {"search", model + limit, true}, {"search", attach + limit, true},
+		{"bench", attach, true}, {"bench", model, true},
+		{"plan", model + limit, false}, {"plan", model + demand, false}, {"plan", model + limit + demand, true},
+		{"plan", attach + limit + demand, true}, {"estimate", attach + limit + demand, false},
+		{"fit", limit + demand, true}, {"fit", limit, false}, {"fit", demand, false}, {"doctor", attach, true},
+	} {
+		if _, err := Load(write(t, c.text), nil, For(c.command)); (err == nil) != c.ok {
+			t.Errorf("%s with\n%sgives %v", c.command, c.text, err)
+		}
+	}
+}
+
+func TestMixInheritsFromTheWorkload(t *testing.T) {
+	c := mustLoad(t, minimal+`
+[workload]
+output = { dist = "fixed", value = 7 }
+prefix = { groups = 2, tokens = 10 }
+mix = [
+  { class = "code", weight = 3 },
+  { name = "own", weight = 1, prompt = { dist = "fixed", value = 9 }, prefix = {} },
+]
+`, For("plan"))
+	code, err := workload.Class("code")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []workload.Shape{
+		{Name: "code", Weight: 3, Prompt: code.Prompt, Output: code.Output, Prefix: workload.Prefix{Groups: 2, Tokens: 10}},
+		{Name: "own", Weight: 1, Prompt: workload.Lengths{Dist: workload.Fixed, Value: 9}, Output: workload.Lengths{Dist: workload.Fixed, Value: 7}},
+	}
+	if !reflect.DeepEqual(c.Workload.Shapes, want) || c.Workload.Class != "mix" {
+		t.Errorf("got %+v, want %+v", c.Workload, want)
+	}
+	if want := 8000 + 4000 + 10; c.Space.MaxModelLen != want {
+		t.Errorf("max_model_len %d, want %d", c.Space.MaxModelLen, want)
 	}
 }

@@ -91,17 +91,27 @@ func engineKeys() []key {
 		}},
 		{"engine.calibration", "file from planner calibrate", func(d *draft) value { return pathname{&d.engine.Calibration} }},
 	}
-	return append(append(keys, launchKeys()...), endpointKeys()...)
+	return append(keys, serverKeys()...)
 }
 
-func launchKeys() []key {
+// serverKeys are those of [engine] that only real engines use.
+func serverKeys() []key {
 	return []key{
 		{"engine.command", `kind = "command": argv; {port}, {model}, {max_num_seqs}, ... are filled in`, func(d *draft) value {
 			return words{&d.engine.Launch.Command}
 		}},
+		{"engine.url", `kind = "attach": where the server listens`, func(d *draft) value { return address{&d.engine.Endpoint.URL} }},
+		{"engine.served_name", `the model's name in requests; "" = the first of /v1/models`, func(d *draft) value {
+			return word{&d.engine.Endpoint.ServedName, nil}
+		}},
 		{"engine.launcher", "local slurm kubernetes", func(d *draft) value {
 			return word{&d.engine.Launch.Launcher, []string{"local", "slurm", "kubernetes"}}
 		}},
+		{"engine.api", "completions chat", func(d *draft) value {
+			return word{&d.engine.Endpoint.API, []string{"completions", "chat"}}
+		}},
+		{"engine.stream", "ask for tokens as they come", func(d *draft) value { return truth{&d.engine.Endpoint.Stream} }},
+		{"engine.headers", "sent with every request", func(d *draft) value { return table{&d.engine.Endpoint.Headers, checkHeader} }},
 		{"engine.env", "environment of the engine", func(d *draft) value { return table{&d.engine.Launch.Env, checkVariable} }},
 		{"engine.extra_args", "put behind the engine's own arguments", func(d *draft) value {
 			return words{&d.engine.Launch.ExtraArgs}
@@ -109,20 +119,6 @@ func launchKeys() []key {
 		{"engine.ready_timeout", "from start until the engine answers", func(d *draft) value {
 			return period{&d.engine.Launch.ReadyTimeout, false}
 		}},
-	}
-}
-
-func endpointKeys() []key {
-	return []key{
-		{"engine.url", `kind = "attach": where the server listens`, func(d *draft) value { return address{&d.engine.Endpoint.URL} }},
-		{"engine.served_name", `the model's name in requests; "" = the first of /v1/models`, func(d *draft) value {
-			return word{&d.engine.Endpoint.ServedName, nil}
-		}},
-		{"engine.api", "completions chat", func(d *draft) value {
-			return word{&d.engine.Endpoint.API, []string{"completions", "chat"}}
-		}},
-		{"engine.stream", "ask for tokens as they come", func(d *draft) value { return truth{&d.engine.Endpoint.Stream} }},
-		{"engine.headers", "sent with every request", func(d *draft) value { return table{&d.engine.Endpoint.Headers, checkHeader} }},
 		{"engine.api_key_env", "the NAME of an environment variable; the key itself is never read from a file nor written anywhere", func(d *draft) value {
 			return variable{&d.engine.Endpoint.APIKeyEnv}
 		}},

@@ -40,7 +40,7 @@ type prices struct {
 func hardwareKeys() []key {
 	return []key{
 		{"hardware.gpu", "a catalog name, or a list to compare", func(d *draft) value { return names(&d.hardware.gpus) }},
-		{"hardware.price_per_gpu_hour", `US dollars, or one a GPU: { "H100 SXM" = 2.99 }; not given: the catalog's dated list price`, func(d *draft) value {
+		{"hardware.price_per_gpu_hour", `US dollars, or one a GPU: { "H100 SXM" = 2.99 }; by default the catalog's dated list price`, func(d *draft) value {
 			return priceValue{&d.hardware.price}
 		}},
 		{"hardware.power_price_per_kwh", "US dollars", func(d *draft) value { return float{&d.hardware.power, nonNegative} }},

@@ -27,12 +27,32 @@ func (c *Config) TOML() []byte {
 			comment += "; " + note
 		}
 		if text == "" {
-			fmt.Fprintf(&b, "# %s =  # not given: %s\n", name, comment)
+			fmt.Fprintf(&b, "%s  # not given: %s\n", strings.TrimSpace("# "+name+" = "+c.implied(k.name)), comment)
 			continue
 		}
 		fmt.Fprintf(&b, "%s = %s  # %s\n", name, text, comment)
 	}
 	return b.Bytes()
+}
+
+// implied is what holds for a key that is not given, where one value does. It is
+// printed commented out: given, it would mean more than it does as a default.
+func (c *Config) implied(key string) string {
+	switch key {
+	case "search.budget":
+		return quote(duration(c.Search.Budget))
+	case "hardware.price_per_gpu_hour":
+		var listed []string
+		prices := map[string]string{}
+		for _, g := range c.GPUs {
+			if g.Priced {
+				listed = append(listed, g.Hardware.Name)
+				prices[g.Hardware.Name] = number(g.USDPerHour)
+			}
+		}
+		return braces(listed, func(name string) string { return prices[name] })
+	}
+	return ""
 }
 
 // note adds what was found for a key that leaves something to be found.
@@ -46,16 +66,10 @@ func (c *Config) note(key string) string {
 		var listed []string
 		for _, g := range c.GPUs {
 			if g.Priced && g.PricedBy != byConfiguration {
-				listed = append(listed, fmt.Sprintf("%s %s, %s", g.Hardware.Name, number(g.USDPerHour), oneLine(g.PricedBy)))
+				listed = append(listed, fmt.Sprintf("%s %s by %s", g.Hardware.Name, number(g.USDPerHour), oneLine(g.PricedBy)))
 			}
 		}
-		if len(listed) > 0 {
-			return "here " + strings.Join(listed, "; ")
-		}
-	case "search.budget":
-		if !c.Search.BudgetGiven {
-			return quote(duration(c.Search.Budget)) + " on a real engine"
-		}
+		return strings.Join(listed, "; ")
 	case "knobs.max_num_seqs", "knobs.max_num_batched_tokens", "knobs.gpu_memory_utilization":
 		if !c.Simulated() {
 			return "the engine's own default where it is not given"

@@ -76,7 +76,6 @@ func reason(err error) string {
 }
 
 func (s *source) parse(text string) Problems {
-	text = strings.TrimPrefix(text, "\ufeff")
 	if _, err := toml.Decode(text, &s.tree); err != nil {
 		s.tree = map[string]any{}
 		at := place{file: s.file, line: 1, column: 1}
@@ -94,8 +93,18 @@ func (s *source) parse(text string) Problems {
 			Text: fmt.Sprintf("is no TOML at column %d: %s", at.column, oneLine(pe.Message)),
 		}}
 	}
-	s.places = scanPlaces(text, s.file)
+	s.places = scanPlaces(withoutMark(text), s.file)
 	return nil
+}
+
+// withoutMark takes a byte order mark off, as the decoder does.
+func withoutMark(text string) string {
+	for _, mark := range []string{"\xff\xfe", "\xfe\xff", "\ufeff"} {
+		if rest, ok := strings.CutPrefix(text, mark); ok {
+			return rest
+		}
+	}
+	return text
 }
 
 // lineOf returns a line of a text, counted from 1.

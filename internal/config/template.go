@@ -2,8 +2,10 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"planner/model"
 )
@@ -12,34 +14,45 @@ import (
 // commented out.
 var starters = []string{"demand.rate", "slo.ttft", "slo.tpot", "model.name", "hardware.gpu", "engine.kind", "engine.tensor_parallel", "workload.class"}
 
-// Template is a commented starter configuration for planner init. Empty arguments
-// mean Llama-3.1-70B in fp8, H100 SXM and the simulated engine. The degree of tensor
-// parallelism is the smallest power of two at which the weights take at most 60 %
-// of the GPUs' memory. It loads as it stands if catalog and engines know the names.
-func Template(modelName, gpu, engine string) []byte {
+// What a starter holds where nothing is asked for.
+const (
+	starterModel   = "llama-3.1-70b"
+	starterWeights = "fp8"
+	starterGPU     = "H100 SXM"
+	starterEngine  = "simulated"
+)
+
+// Template is a commented starter configuration for planner init, which loads as it
+// stands. Empty arguments mean Llama-3.1-70B in fp8, H100 SXM and the simulated
+// engine. The degree of tensor parallelism is the smallest power of two at which the
+// weights take at most 60 % of the GPUs' memory. The error is a [Problems] that
+// names the flags --model, --gpu and --engine.
+func Template(modelName, gpu, engine string) ([]byte, error) {
 	d := defaults()
 	d.demand.Rate, d.rateGiven = 100, true
+	d.model.name, d.hardware.gpus = cmp.Or(modelName, starterModel), []string{cmp.Or(gpu, starterGPU)}
+	d.engine.Kind = cmp.Or(engine, starterEngine)
 	set := slices.Clone(starters)
-	if modelName == "" {
-		modelName, d.model.weights = "llama-3.1-70b", "fp8"
-		set = append(set, "model.weights")
+	if strings.EqualFold(d.model.name, starterModel) {
+		d.model.weights, set = starterWeights, append(set, "model.weights")
 	}
-	if gpu == "" {
-		gpu = "H100 SXM"
+	tp, problems := startingDegree(&d)
+	if !slices.Contains(engineKinds(), d.engine.Kind) {
+		problems = append(problems, Problem{Place: "--engine", Key: "engine.kind", Text: fmt.Sprintf("is %q, want one of %s (nearest: %s)",
+			engine, strings.Join(engineKinds(), ", "), nearest(engine, engineKinds()))})
 	}
-	if engine == "" {
-		engine = "simulated"
+	if len(problems) > 0 {
+		return nil, problems
 	}
-	d.model.name, d.hardware.gpus, d.engine.Kind = modelName, []string{gpu}, engine
-	d.engine.Parallel.Tensor = []int{startingDegree(d.model, gpu)}
-	switch engine {
+	d.engine.Parallel.Tensor = []int{tp}
+	switch d.engine.Kind {
 	case "attach":
 		d.engine.Endpoint.URL, set = "http://127.0.0.1:8000", append(set, "engine.url")
 	case "command":
 		d.engine.Launch.Command = []string{"my-engine", "--port", "{port}", "--model", "{model}"}
 		set = append(set, "engine.command")
 	}
-	return printTemplate(&d, set)
+	return printTemplate(&d, set), nil
 }
 
 // printTemplate prints the keys that are set, and the others as comments with what
@@ -83,30 +96,40 @@ var examples = map[string]string{
 }
 
 // startingDegree is a degree of tensor parallelism to begin with.
-func startingDegree(m modelText, gpu string) int {
+func startingDegree(d *draft) (int, Problems) {
 	catalog, err := model.NewCatalog()
 	if err != nil {
-		return 1
+		return 0, Problems{{Place: "catalog", Text: err.Error()}}
 	}
-	arch, err := catalog.Model(m.name)
+	var problems Problems
+	arch, err := catalog.Model(d.model.name)
+	if err == nil {
+		err = arch.Check()
+	}
 	if err != nil {
-		return 1
+		problems = append(problems, Problem{Place: "--model", Key: "model.name", Text: err.Error() + "; want a name from planner catalog models"})
 	}
-	hw, err := catalog.GPU(gpu)
-	if err != nil || hw.Memory <= 0 {
-		return 1
+	hw, err := catalog.GPU(d.hardware.gpus[0])
+	if err == nil {
+		err = hw.Check()
+	}
+	if err != nil {
+		problems = append(problems, Problem{Place: "--gpu", Key: "hardware.gpu", Text: err.Error() + "; want a name from planner catalog gpus"})
+	}
+	if len(problems) > 0 {
+		return 0, problems
 	}
 	params, _ := arch.Params()
-	bytes := params * precisionOf(m, arch).Weights.Bytes()
+	weights := params * precisionOf(d.model, arch).Weights.Bytes()
 	best := 1
 	for tp := 1; tp <= 8; tp *= 2 {
 		if (model.Deployment{Arch: arch, Hardware: hw, TP: tp}).Validate() != nil {
 			continue
 		}
 		best = tp
-		if bytes <= 0.6*hw.Memory*float64(tp) {
+		if weights <= 0.6*hw.Memory*float64(tp) {
 			break
 		}
 	}
-	return best
+	return best, nil
 }

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,8 +8,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 )
-
-var update = flag.Bool("update", false, "rewrite the expected output in testdata")
 
 // TestWrongConfigurations loads every configuration of testdata/wrong.txtar and
 // compares the problems, line by line, with what stands behind it.

@@ -1,0 +1,191 @@
+package config
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"planner/model"
+	"planner/sweep/measure"
+)
+
+func TestCandidatesCrossEverything(t *testing.T) {
+	c := mustLoad(t, strings.Replace(minimal, `"H100 SXM"`, `["H100 SXM", "H200 SXM"]`, 1)+`
+[engine]
+tensor_parallel = [1, 2]
+pipeline_parallel = 2
+[knobs]
+max_num_seqs = [256, 1024]
+max_num_batched_tokens = [512, 2048]
+gpu_memory_utilization = [0.8, 0.9]
+prefix_caching = [true, false]
+kv_blocks = 100
+`, For("plan"))
+	runnable, rejected := c.Candidates()
+	if len(runnable) != 48 || len(rejected) != 16 {
+		t.Fatalf("%d runnable and %d rejected, want 3/4 and 1/4 of 64", len(runnable), len(rejected))
+	}
+	seen := map[measure.Knobs]bool{}
+	for _, k := range runnable {
+		if seen[k] {
+			t.Errorf("twice: %+v", k)
+		}
+		seen[k] = true
+		if k.MaxNumBatchedTokens < k.MaxNumSeqs {
+			t.Errorf("cannot run: %+v", k)
+		}
+	}
+	for _, r := range rejected {
+		if seen[r.Knobs] || r.Reason != "max_num_batched_tokens 512 is below max_num_seqs 1024" {
+			t.Errorf("rejected %+v: %s", r.Knobs, r.Reason)
+		}
+	}
+	want := measure.Knobs{
+		MaxNumSeqs: 256, MaxNumBatchedTokens: 512, GPUMemoryUtilization: 0.8, PrefixCaching: true, MaxModelLen: 6000,
+		KVBlocks: 100, GPU: "H100 SXM", TensorParallel: 1, PipelineParallel: 2, DataParallel: 1,
+	}
+	if runnable[0] != want {
+		t.Errorf("first %+v, want %+v", runnable[0], want)
+	}
+	want.PrefixCaching = false
+	if runnable[1] != want {
+		t.Errorf("second %+v, want %+v", runnable[1], want)
+	}
+	if last := runnable[len(runnable)-1]; last.GPU != "H200 SXM" || last.TensorParallel != 2 || last.MaxNumSeqs != 1024 {
+		t.Errorf("last %+v", last)
+	}
+}
+
+func TestCandidatesWithoutFiguresAreRejectedBesideOthers(t *testing.T) {
+	c := mustLoad(t, strings.Replace(minimal, `"H100 SXM"`, `["H100 NVL", "H100 SXM"]`, 1), For("plan"))
+	runnable, rejected := c.Candidates()
+	if len(runnable) != 48 || len(rejected) != 48 || rejected[0].Knobs.GPU != "H100 NVL" || !strings.Contains(rejected[0].Reason, "bf16") {
+		t.Errorf("%d runnable, %d rejected: %+v", len(runnable), len(rejected), rejected[0])
+	}
+}
+
+func TestExpertsThatDoNotDivideAreRejected(t *testing.T) {
+	c := mustLoad(t, strings.Replace(minimal, "llama-3.1-8b", "gpt-oss-120b", 1)+`
+[engine]
+tensor_parallel = [1, 8]
+data_parallel = 3
+expert_parallel = true
+[knobs]
+max_num_seqs = 64
+max_num_batched_tokens = 2048
+gpu_memory_utilization = 0.9
+`, Need{Engine: SimulatedEngine, Lists: true}, Override{Key: "engine.data_parallel", Value: "16"})
+	runnable, rejected := c.Candidates()
+	if len(runnable) != 2 || len(rejected) != 0 { // 128 experts over 16 and 128 GPUs
+		t.Errorf("%d runnable, %d rejected: %+v", len(runnable), len(rejected), rejected)
+	}
+}
+
+// TestKnobsNotGiven is the rule of who fills in what.
+func TestKnobsNotGiven(t *testing.T) {
+	kind := func(k string) string { return minimal + "[engine]\nkind = \"" + k + "\"\n" }
+	catalog, err := model.NewCatalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h100, err := catalog.GPU("H100 SXM")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := model.DefaultLimits(h100, "")
+	engine := Space{
+		MaxNumSeqs: []int{own.MaxNumSeqs}, MaxNumBatchedTokens: []int{own.MaxNumBatchedTokens},
+		GPUMemoryUtilization: []float64{own.Utilization}, PrefixCaching: []bool{true}, MaxModelLen: 6000,
+	}
+	open := Space{PrefixCaching: []bool{true}, MaxModelLen: 6000}
+	lists := searchedSpace()
+	lists.MaxModelLen = 6000
+	off := open
+	off.PrefixCaching = []bool{false}
+	clamped := engine
+	clamped.MaxNumSeqs, clamped.MaxNumBatchedTokens = []int{100}, []int{100}
+	for _, c := range []struct {
+		name, text, command string
+		want                Space
+	}{
+		{"plan searches the lists", minimal, "plan", lists},
+		{"also on a real engine", kind("vllm"), "plan", lists},
+		{"estimate is always simulated", kind("attach") + "url = \"http://h\"\n", "estimate", lists},
+		{"an attached engine keeps its own", kind("attach") + "url = \"http://h\"\n", "plan", open},
+		{"simulate takes the engine's", minimal, "simulate", engine},
+		{"also search", minimal, "search", engine},
+		{"a real engine chooses itself", kind("sglang"), "search", open},
+		{"lmdeploy has its prefix cache off", kind("lmdeploy"), "bench", off},
+		{"the engine's requests do not exceed a step", minimal + "[knobs]\nmax_num_batched_tokens = 100\n", "simulate", clamped},
+	} {
+		if got := mustLoad(t, c.text, For(c.command)).Space; !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestEngineDefaultsDependOnTheGPU(t *testing.T) {
+	c := mustLoad(t, strings.Replace(minimal, `"H100 SXM"`, `["H100 SXM", "L4"]`, 1)+"[engine]\nversion = \"0.15.1\"\n", For("plan"))
+	for _, want := range []measure.Knobs{
+		{GPU: "H100 SXM", MaxNumSeqs: 1024, MaxNumBatchedTokens: 8192, GPUMemoryUtilization: 0.90},
+		{GPU: "L4", MaxNumSeqs: 256, MaxNumBatchedTokens: 2048, GPUMemoryUtilization: 0.90},
+	} {
+		if got := c.EngineDefaults(measure.Knobs{GPU: want.GPU, MaxNumSeqs: 7, MaxNumBatchedTokens: 7, GPUMemoryUtilization: 0.1}); got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	}
+}
+
+func TestLongestRequest(t *testing.T) {
+	unbounded := minimal + `
+[workload]
+prompt = { dist = "fixed", value = 100 }
+output = { dist = "lognormal", median = 50, sigma = 1 }
+`
+	for _, c := range []struct {
+		name, text string
+		want       int
+		warning    string
+	}{
+		{"smallest that holds the longest", minimal, 6000, ""},
+		{"the model's own without an end", unbounded, 131072, ""},
+		{"pinned, and cut there", unbounded + "[knobs]\nmax_model_len = 300\n", 300, ""},
+		{"with its prefix", minimal + "[workload]\nprefix = { groups = 1, tokens = 11 }\n", 6011, ""},
+		{"a whole conversation", minimal + "[workload]\nturns = 4\n", 24000, ""},
+		{"a conversation up to the model's own", minimal + "[workload]\nturns = 100\n", 131072, "600000"},
+		{"a conversation cut where asked", minimal + "[workload]\nturns = 4\n[knobs]\nmax_model_len = 7000\n", 7000, "24000"},
+	} {
+		got := mustLoad(t, c.text, For("plan"))
+		if got.Space.MaxModelLen != c.want || got.Workload.MaxLen != c.want {
+			t.Errorf("%s: %d and %d, want %d", c.name, got.Space.MaxModelLen, got.Workload.MaxLen, c.want)
+		}
+		if warned := strings.Join(got.Warnings, "\n"); (warned != "") != (c.warning != "") || !strings.Contains(warned, c.warning) {
+			t.Errorf("%s: warnings %q, want %q", c.name, warned, c.warning)
+		}
+	}
+}
+
+func TestPrices(t *testing.T) {
+	both := strings.Replace(minimal, `"H100 SXM"`, `["H100 SXM", "Gaudi3"]`, 1)
+	for _, c := range []struct {
+		price string
+		want  []float64
+		known []bool
+	}{
+		{"", []float64{3.9, 0}, []bool{true, false}},
+		{"price_per_gpu_hour = 2\n", []float64{2, 2}, []bool{true, true}},
+		{"price_per_gpu_hour = 0\n", []float64{0, 0}, []bool{true, true}},
+		{"price_per_gpu_hour = { gaudi3 = 1.5 }\n", []float64{3.9, 1.5}, []bool{true, true}},
+	} {
+		got := mustLoad(t, both+c.price, For("sweep"))
+		for i, g := range got.GPUs {
+			if g.USDPerHour != c.want[i] || g.Priced != c.known[i] || g.Priced != (g.PricedBy != "") {
+				t.Errorf("%q: %s costs %v (%v, %q), want %v (%v)", c.price, g.Hardware.Name, g.USDPerHour, g.Priced, g.PricedBy, c.want[i], c.known[i])
+			}
+		}
+		if warned := slices.ContainsFunc(got.Warnings, func(w string) bool { return strings.Contains(w, "Gaudi3") }); warned == c.known[1] {
+			t.Errorf("%q: warnings %q", c.price, got.Warnings)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"planner/model"
+)
+
+// FuzzLoad gives a configuration or problems, each on one line with a place, and
+// what loads can be printed and loaded again.
+func FuzzLoad(f *testing.F) {
+	archive, err := txtar.ParseFile("testdata/wrong.txtar")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range archive.Files {
+		if !strings.HasSuffix(file.Name, ".want") {
+			f.Add(string(file.Data), "demand.rate", "7")
+		}
+	}
+	for _, text := range variants {
+		f.Add(text, "slo.ttft.p99.9", "1s")
+	}
+	catalog, err := model.NewCatalog()
+	if err != nil {
+		f.Fatal(err)
+	}
+	loader := Loader{Catalog: catalog}
+	folder := f.TempDir()
+	f.Fuzz(func(t *testing.T, text, key, value string) {
+		name := filepath.Join(folder, "p.toml")
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, command := range []string{"plan", "bench"} {
+			overrides := []Override{{Key: key, Value: value}}
+			first, err := loader.Load(name, overrides, For(command))
+			if err != nil {
+				wellFormed(t, err)
+				continue
+			}
+			if err := os.WriteFile(name, first.TOML(), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			second, err := loader.Load(name, nil, For(command))
+			if err != nil {
+				t.Fatalf("printed\n%sdoes not load: %v", first.TOML(), err)
+			}
+			first.Warnings, second.Warnings = nil, nil // which also say what was mended
+			if !reflect.DeepEqual(first, second) {
+				t.Fatalf("printed\n%sloads as\n%+v, want\n%+v", first.TOML(), second, first)
+			}
+		}
+	})
+}
+
+// wellFormed checks that an error is a list of problems, one a line.
+func wellFormed(t *testing.T, err error) {
+	t.Helper()
+	var problems Problems
+	if !errors.As(err, &problems) || len(problems) == 0 {
+		t.Fatalf("error without problems: %v", err)
+	}
+	for i, p := range problems {
+		if strings.ContainsAny(p.String(), "\n\r") || p.Place == "" || p.Text == "" {
+			t.Fatalf("problem %q", p)
+		}
+		if i > 0 && comparePlaces(problems[i-1].at, p.at) > 0 {
+			t.Fatalf("problems out of order: %v", err)
+		}
+	}
+}
+
+// FuzzFiles reads lengths and traces: rows that a workload can use, or an error.
+func FuzzFiles(f *testing.F) {
+	f.Add("tokens\n1\n2.6\n# x\n\n\"7\",8\n")
+	f.Add("arrival_s,input_tokens,output_tokens,prefix_id,prefix_tokens\n1,10,20,a,5\n0.5,30,40,,\n")
+	f.Add("input_tokens,output_tokens,arrival_s\r\n1,2,3\r\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		samples, err := readSamples(strings.NewReader(text))
+		if err == nil && len(samples) == 0 {
+			t.Error("no samples, no error")
+		}
+		for i, n := range samples {
+			if n < 1 || i > 0 && n < samples[i-1] {
+				t.Errorf("samples %v", samples)
+			}
+		}
+		rows, err := readTraceCSV(strings.NewReader(text), "t", "")
+		for i, r := range rows {
+			if err != nil || r.Prompt < 1 || r.Output < 1 || r.Arrival < 0 || i > 0 && r.Arrival < rows[i-1].Arrival {
+				t.Errorf("rows %v, error %v", rows, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,178 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// variants are configurations in which each value differs from its default, and
+// those where absence means something.
+var variants = map[string]string{
+	"minimal": minimal,
+	"engine": minimal + `
+price_per_gpu_hour = { "h100 sxm" = 2.5, "L40S" = 0 }
+power_price_per_kwh = 0.3
+[engine]
+kind = "command"
+command = ["serve", "--port={port}", 'a "quoted" \ one', "tab\there"]
+tensor_parallel = [1, 2]
+pipeline_parallel = 2
+data_parallel = 2
+version = "0.11.0"
+served_name = "m"
+launcher = "slurm"
+api = "chat"
+stream = false
+headers = { "X-Team" = "blue" }
+env = { A = "1", B_2 = "é" }
+extra_args = ["--x"]
+ready_timeout = "90s"
+api_key_env = "MY_KEY"
+`,
+	"several gpus": strings.Replace(minimal, `"H100 SXM"`, `["h200 sxm", "H100 SXM", "Gaudi3"]`, 1),
+	"knobs": minimal + `
+[knobs]
+max_num_seqs = 7
+max_num_batched_tokens = [2000, 1000]
+gpu_memory_utilization = 1
+prefix_caching = [false, true]
+max_model_len = 6001
+kv_blocks = 1234
+`,
+	"workload": minimal + `
+[workload]
+class = "code"
+output = { dist = "lognormal", mean = 137.25, sigma = 0.3 }
+turns = 3
+think_time = "1.5s"
+arrivals = "gamma"
+burstiness = 0.37
+timeout = "1h30m"
+seed = 12345678901234
+`,
+	"mix": minimal + `
+[workload]
+mix = [{ class = "chat", weight = 0.7 }, { name = "r a g", weight = 0.3, prompt = { dist = "normal", mean = 256, stddev = 100, min = 1, max = 600 } }]
+`,
+	"demand": strings.Replace(minimal, "rate = 100", "rate = 1e-5\ngrowth = 0.1\nburst_index = 2\nmean_rate = 1e-6\nmax_gpus = 9\nmax_usd_per_hour = 8.5\nheadroom = 0\nspare_instances = 0\navailability = 0.9\nzones = 3", 1),
+	"slo and search": strings.Replace(minimal, "ttft = {", "itl = { mean = \"1m\", p50 = \"1ns\" }\ne2e = { p999 = \"26h0m0.5s\" }\nerrors = 0\nttft = {", 1) + `
+[search]
+precision = 0.05
+confidence = 0.99
+warm_up = "0s"
+trial = "2m"
+min_requests = 50
+budget = "7h"
+strategy = "grid"
+[output]
+dir = "elsewhere"
+`,
+	"attached": minimal + "[engine]\nkind = \"attach\"\nurl = \"https://h/v1\"\n[knobs]\nmax_num_seqs = [1, 2]\n",
+	"real":     minimal + "[engine]\nkind = \"lmdeploy\"\n",
+}
+
+func TestPrintedConfigurationLoadsBack(t *testing.T) {
+	for name, text := range variants {
+		for _, command := range []string{"plan", "estimate", "sweep", "simulate", "bench", "search", "fit"} {
+			if (name == "several gpus" || name == "attached" || name == "knobs" || name == "engine") && !For(command).Lists {
+				continue // lists, which these refuse
+			}
+			first := mustLoad(t, text, For(command))
+			printed := string(first.TOML())
+			second := mustLoad(t, printed, For(command))
+			if !reflect.DeepEqual(first, second) {
+				t.Errorf("%s, %s: printed\n%sloads as\n%+v, want\n%+v", name, command, printed, second, first)
+			}
+			if again := string(second.TOML()); again != printed {
+				t.Errorf("%s, %s: printed twice it differs:\n%s\n%s", name, command, printed, again)
+			}
+		}
+	}
+}
+
+func TestTraceLoadsBack(t *testing.T) {
+	folder := t.TempDir()
+	trace := filepath.Join(folder, "t.csv")
+	if err := os.WriteFile(trace, []byte("arrival_s,input_tokens,output_tokens,prefix_id,prefix_tokens\n1,10,20,a,5\n0.5,30,40,,\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first := mustLoad(t, minimal, For("plan"), Override{Key: "workload.trace", Value: trace})
+	if n := len(first.Workload.Replay); n != 2 || first.Workload.Replay[0].Prompt != 30 || first.Space.MaxModelLen != 70 {
+		t.Errorf("got %+v, max_model_len %d", first.Workload, first.Space.MaxModelLen)
+	}
+	second := mustLoad(t, string(first.TOML()), For("plan"))
+	if !reflect.DeepEqual(first, second) {
+		t.Errorf("got %+v, want %+v", second, first)
+	}
+}
+
+func TestPrintConfigGolden(t *testing.T) {
+	const golden = "testdata/print.toml"
+	got := mustLoad(t, minimal, For("plan")).TOML()
+	if *update {
+		if err := os.WriteFile(golden, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != string(want) {
+		t.Errorf("got:\n%swant:\n%s", got, want)
+	}
+}
+
+func TestTemplateLoads(t *testing.T) {
+	for _, model := range []string{"", "llama-3.1-8b", "gpt-oss-120b", "Qwen2.5-7B", "deepseek-v3"} {
+		for _, gpu := range []string{"", "L40S", "h200 sxm"} {
+			for _, engine := range append(engineKinds(), "") {
+				text, err := Template(model, gpu, engine)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c := mustLoad(t, string(text), For("plan"))
+				if runnable, _ := c.Candidates(); len(runnable) == 0 {
+					t.Errorf("%q %q %q: nothing to run", model, gpu, engine)
+				}
+				if engine != "attach" {
+					mustLoad(t, string(text), For("simulate"))
+				}
+			}
+		}
+	}
+}
+
+// TestTemplateUncommented takes the comment signs off a starter: what it shows as
+// default or example must be right, too.
+func TestTemplateUncommented(t *testing.T) {
+	text, err := Template("", "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "# "); ok && strings.Contains(rest, " = ") {
+			line = rest
+		}
+		lines = append(lines, line)
+	}
+	c := mustLoad(t, strings.Join(lines, ""), For("plan"))
+	plain := mustLoad(t, string(text), For("plan"))
+	plain.Demand.Availability, plain.Demand.TargetAvailability = 0.99, 0.999
+	if !reflect.DeepEqual(c.Demand, plain.Demand) || !reflect.DeepEqual(c.Space, plain.Space) || !reflect.DeepEqual(c.Workload, plain.Workload) {
+		t.Errorf("uncommented, it is\n%+v, want\n%+v", c, plain)
+	}
+}
+
+func TestTemplateNamesTheFlag(t *testing.T) {
+	_, err := Template("gpt-9", "H9000", "vlm")
+	for _, flag := range []string{"--model: model.name:", "--gpu: hardware.gpu:", "--engine: engine.kind:"} {
+		if err == nil || !strings.Contains(err.Error(), flag) {
+			t.Errorf("%v does not name %s", err, flag)
+		}
+	}
+}
