@@ -132,7 +132,7 @@ func (c *cohort) littlesLaw() (inFlight, law float64, ok bool) {
 	if float64(open) > censoredShare*float64(len(c.records)) {
 		return 0, 0, true
 	}
-	noise := math.Sqrt(2.0/3*cubes) / c.length()
+	noise := math.Sqrt(2.0/3*cubes/c.length()) / c.length()
 	law /= c.length()
 	return inFlight, law, math.Abs(inFlight-law) <= max(littleShare*law, sigmas*noise)
 }
