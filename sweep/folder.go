@@ -36,24 +36,11 @@ type About struct {
 // has not been used before. It appears whole, with its configuration in it, or
 // not at all.
 func NewFolder(dir, label string, about About, config []byte) (Folder, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return Folder{}, fmt.Errorf("make run folder: %w", err)
-	}
-	staging, err := os.MkdirTemp(dir, ".new-")
+	staging, err := stage(dir, about, config)
 	if err != nil {
-		return Folder{}, fmt.Errorf("make run folder: %w", err)
+		return Folder{}, err
 	}
 	defer os.RemoveAll(staging)
-	if err := os.Chmod(staging, 0o755); err != nil {
-		return Folder{}, fmt.Errorf("make run folder: %w", err)
-	}
-	f := Folder{staging}
-	if err := f.WriteJSON(AboutFile, about); err != nil {
-		return Folder{}, err
-	}
-	if err := f.Write(ConfigFile, config); err != nil {
-		return Folder{}, err
-	}
 	name := about.Started.UTC().Format("20060102T150405Z")
 	if label = slug(label); label != "" {
 		name += "-" + label
@@ -75,6 +62,41 @@ func NewFolder(dir, label string, about About, config []byte) (Folder, error) {
 			return Folder{}, fmt.Errorf("make run folder: %w", err)
 		}
 	}
+}
+
+// CreateFolder makes a run folder of exactly this name, which must not exist.
+func CreateFolder(path string, about About, config []byte) (Folder, error) {
+	if _, err := os.Lstat(path); err == nil {
+		return Folder{}, fmt.Errorf("make run folder: %s exists already, and a run is never written over", path)
+	}
+	staged, err := stage(filepath.Dir(path), about, config)
+	if err != nil {
+		return Folder{}, err
+	}
+	defer os.RemoveAll(staged)
+	if err := os.Rename(staged, path); err != nil {
+		return Folder{}, fmt.Errorf("make run folder: %w", err)
+	}
+	return Folder{path}, nil
+}
+
+// stage writes the files that a run folder begins with into a hidden folder
+// beside it, so that the run appears whole or not at all.
+func stage(dir string, about About, config []byte) (string, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("make run folder: %w", err)
+	}
+	path, err := os.MkdirTemp(dir, ".new-")
+	if err != nil {
+		return "", fmt.Errorf("make run folder: %w", err)
+	}
+	f := Folder{path}
+	err = errors.Join(os.Chmod(path, 0o755), f.WriteJSON(AboutFile, about), f.Write(ConfigFile, config))
+	if err != nil {
+		os.RemoveAll(path)
+		return "", err
+	}
+	return path, nil
 }
 
 // slug keeps what is safe in a file name.

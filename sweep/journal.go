@@ -170,3 +170,9 @@ func (j *Journal) Reject(k measure.Knobs, reason string) error {
 	_, err := j.append(measure.Measurement{Trial: measure.Trial{Knobs: k}, Rejected: reason})
 	return err
 }
+
+// Add journals a measurement that no search asked for.
+func (j *Journal) Add(m measure.Measurement) error {
+	_, err := j.append(m)
+	return err
+}

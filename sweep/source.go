@@ -48,6 +48,8 @@ type Loop struct {
 	Journal *Journal
 	// Parallel is how many trials of one proposal run side by side; 0 means 1.
 	Parallel int
+	// First is how many trials of the run came before this loop.
+	First int
 	// Observed, if set, is called after each trial, in order.
 	Observed func(measure.Measurement)
 
@@ -57,6 +59,7 @@ type Loop struct {
 // Drive runs trials until the source has no more or ctx ends. When ctx ends in
 // mid-trial, that trial is dropped and the error wraps ErrInterrupted.
 func (l *Loop) Drive(ctx context.Context) error {
+	l.trials = l.First
 	for {
 		batch := l.Source.Next()
 		if len(batch) == 0 {

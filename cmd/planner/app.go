@@ -1,0 +1,82 @@
+package main
+
+import (
+	"io"
+
+	"github.com/urfave/cli/v2"
+)
+
+// program holds what every command writes to.
+type program struct {
+	stdout, stderr io.Writer
+}
+
+// newApp lists the commands.
+func newApp(stdout, stderr io.Writer) *cli.App {
+	p := &program{stdout, stderr}
+	return &cli.App{
+		Name:    "planner",
+		Usage:   "how many GPUs, which server flags and what cost, for this LLM traffic and this SLO",
+		Version: version,
+		Description: "Start with 'planner estimate' (no GPU needed) or 'planner init > planner.toml'.\n" +
+			"Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 no feasible plan, 4 undecided, 130 interrupted.",
+		Writer:                    stdout,
+		ErrWriter:                 stderr,
+		DisableSliceFlagSeparator: true,
+		EnableBashCompletion:      true,
+		Suggest:                   true,
+		HideHelpCommand:           true,
+		ExitErrHandler:            func(*cli.Context, error) {},
+		OnUsageError:              asUsage,
+		Action:                    p.noCommand,
+		Commands: commands(
+			p.planCommand(),
+			p.estimateCommand(),
+			p.simulateCommand(),
+			p.searchCommand(),
+			p.fitCommand(),
+			p.resumeCommand(),
+			p.reportCommand(),
+			p.catalogCommand(),
+			p.initCommand(),
+			p.completionCommand(),
+		),
+	}
+}
+
+// commands gives every command the flags and the manners that all share.
+func commands(list ...*cli.Command) []*cli.Command {
+	for _, c := range list {
+		c.Flags = append(c.Flags,
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress and no warnings on standard error"},
+			&cli.BoolFlag{Name: "verbose", Usage: "say more on standard error: each trial and why it was chosen"},
+		)
+		c.OnUsageError = asUsage
+		c.HideHelpCommand = true
+	}
+	return list
+}
+
+// noCommand answers a call without a command, or with one that does not exist.
+func (p *program) noCommand(c *cli.Context) error {
+	if name := c.Args().First(); name != "" {
+		return usagef("unknown command %q; 'planner --help' lists them", name)
+	}
+	return cli.ShowAppHelp(c)
+}
+
+// asUsage marks what the flag parser refuses as a usage error.
+func asUsage(_ *cli.Context, err error, _ bool) error {
+	return usageError{err}
+}
+
+// onePositional returns the only positional argument of a command.
+func onePositional(c *cli.Context, what string) (string, error) {
+	switch c.Args().Len() {
+	case 1:
+		return c.Args().First(), nil
+	case 0:
+		return "", usagef("%s: missing %s; see 'planner %s --help'", c.Command.Name, what, c.Command.Name)
+	}
+	return "", usagef("%s: one %s expected, %d given: %v", c.Command.Name, what, c.Args().Len(), c.Args().Slice())
+}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/urfave/cli/v2"
+
+	"planner/internal/report"
+	"planner/model"
+)
+
+func (p *program) catalogCommand() *cli.Command {
+	return &cli.Command{
+		Name:        "catalog",
+		Usage:       "list the GPUs, models or engines that planner knows, with sources and dates",
+		ArgsUsage:   "gpus|models|engines",
+		Description: "Example: planner catalog gpus\n         planner catalog models --json",
+		Flags:       []cli.Flag{jsonFlag(), catalogFlag()},
+		BashComplete: func(c *cli.Context) {
+			fmt.Fprintln(p.stdout, "gpus\nmodels\nengines")
+		},
+		Action: func(c *cli.Context) error {
+			what, err := onePositional(c, "list (gpus, models or engines)")
+			if err != nil {
+				return err
+			}
+			catalog, err := loadCatalog(c.String("catalog"))
+			if err != nil {
+				return err
+			}
+			switch what {
+			case "gpus":
+				return p.listing(c, gpuRows(catalog.GPUs()), gpuTable(catalog.GPUs()))
+			case "models":
+				return p.listing(c, modelRows(catalog.Models()), modelTable(catalog.Models()))
+			case "engines":
+				return p.listing(c, knownEngines, engineTable())
+			}
+			return usagef("catalog: unknown list %q; allowed: gpus, models, engines", what)
+		},
+	}
+}
+
+// loadCatalog is the built-in catalog with the user's own file on top.
+func loadCatalog(path string) (*model.Catalog, error) {
+	catalog, err := model.NewCatalog()
+	if err != nil || path == "" {
+		return catalog, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--catalog: %w", err)}
+	}
+	defer f.Close()
+	if err := catalog.Merge(f, path); err != nil {
+		return nil, usageError{err}
+	}
+	return catalog, nil
+}
+
+// listing prints rows as a JSON array or as a table.
+func (p *program) listing(c *cli.Context, rows any, table report.Table) error {
+	if c.Bool("json") {
+		data, err := json.MarshalIndent(rows, "", "  ")
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(p.stdout, "%s\n", data)
+		return err
+	}
+	return p.print(report.Document{Blocks: []report.Block{table}})
+}
+
+// A gpuRow is a GPU in JSON. Null is a figure that the sources do not give.
+type gpuRow struct {
+	Name             string   `json:"name"`
+	Vendor           string   `json:"vendor"`
+	MemoryBytes      *float64 `json:"memory_bytes"`
+	BytesPerS        *float64 `json:"memory_bytes_per_s"`
+	BF16             *float64 `json:"bf16_flop_per_s"`
+	FP8              *float64 `json:"fp8_flop_per_s"`
+	FP4              *float64 `json:"fp4_flop_per_s"`
+	INT8             *float64 `json:"int8_op_per_s"`
+	Link             string   `json:"link"`
+	LinkBytesPerS    *float64 `json:"link_bytes_per_s"`
+	TDP              *float64 `json:"tdp_w"`
+	ListPricePerHour *float64 `json:"list_price_usd_per_hour"`
+	PriceBasis       string   `json:"price_basis,omitempty"`
+	PriceDate        string   `json:"price_date,omitempty"`
+	Source           string   `json:"source"`
+	Notes            string   `json:"notes,omitempty"`
+}
+
+func gpuRows(gpus []model.Hardware) []gpuRow {
+	rows := make([]gpuRow, len(gpus))
+	for i, g := range gpus {
+		rows[i] = gpuRow{g.Name, g.Vendor, known(g.Memory), known(g.Bandwidth), known(g.Flops.BF16), known(g.Flops.FP8), known(g.Flops.FP4),
+			known(g.Flops.INT8), g.Link.Kind.String(), known(g.Link.Rate), known(g.TDP), known(g.Price.USDPerHour), g.Price.Basis, g.Price.Date, g.Source, g.Notes}
+	}
+	return rows
+}
+
+// A modelRow is a model in JSON.
+type modelRow struct {
+	Name          string   `json:"name"`
+	Repo          string   `json:"hf_repo"`
+	Parameters    *float64 `json:"parameters"`
+	Active        *float64 `json:"active_parameters"`
+	Layers        int      `json:"layers"`
+	Hidden        int      `json:"hidden"`
+	Heads         int      `json:"heads"`
+	KVHeads       int      `json:"kv_heads"`
+	KVBytes       *float64 `json:"kv_bytes_per_token"`
+	LongestTokens int      `json:"max_position_tokens"`
+	Source        string   `json:"source"`
+	Notes         string   `json:"notes,omitempty"`
+}
+
+func modelRows(models []model.Arch) []modelRow {
+	rows := make([]modelRow, len(models))
+	for i, m := range models {
+		total, active := m.Params()
+		rows[i] = modelRow{m.Name, m.Repo, known(total), known(active), m.Layers, m.Hidden, m.Attention.Heads, m.Attention.KVHeads,
+			known(m.KVBytesPerToken(model.KVAuto)), m.MaxPosition, m.Source, m.Notes}
+	}
+	return rows
+}
+
+// known is nil for a figure that is not.
+func known(x float64) *float64 {
+	if !(x > 0) {
+		return nil
+	}
+	return &x
+}
+
+// figure prints a data-sheet figure, and nothing for one that is not known.
+func figure(x, unit float64) string {
+	if x == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(x/unit, 'f', -1, 64)
+}
+
+func gpuTable(gpus []model.Hardware) report.Table {
+	t := report.Table{Columns: []report.Column{
+		{Name: "GPU"}, {Name: "memory GB", Right: true}, {Name: "bandwidth GB/s", Right: true}, {Name: "bf16 TFLOP/s", Right: true},
+		{Name: "fp8 TFLOP/s", Right: true}, {Name: "link"}, {Name: "USD/h", Right: true}, {Name: "price from", Wrap: true, Extra: true}, {Name: "source", Wrap: true, Extra: true},
+	}}
+	for _, g := range gpus {
+		t.Rows = append(t.Rows, cells(g.Name, figure(g.Memory, 1e9), figure(g.Bandwidth, 1e9), figure(g.Flops.BF16, 1e12),
+			figure(g.Flops.FP8, 1e12), g.Link.Kind.String(), figure(g.Price.USDPerHour, 1), priceNote(g.Price), g.Source))
+	}
+	return t
+}
+
+func priceNote(p model.Price) string {
+	if p.Date == "" {
+		return p.Basis
+	}
+	return p.Basis + " (" + p.Date + ")"
+}
+
+func modelTable(models []model.Arch) report.Table {
+	t := report.Table{Columns: []report.Column{
+		{Name: "model"}, {Name: "parameters", Right: true}, {Name: "active", Right: true}, {Name: "layers", Right: true}, {Name: "hidden", Right: true},
+		{Name: "attention"}, {Name: "KV bytes/token", Right: true}, {Name: "longest", Right: true}, {Name: "Hugging Face id", Extra: true},
+	}}
+	for _, m := range models {
+		total, active := m.Params()
+		t.Rows = append(t.Rows, cells(m.Name, billions(total), billions(active), fmt.Sprint(m.Layers), fmt.Sprint(m.Hidden),
+			fmt.Sprintf("%d/%d heads", m.Attention.Heads, m.Attention.KVHeads), figure(m.KVBytesPerToken(model.KVAuto), 1), fmt.Sprint(m.MaxPosition), m.Repo))
+	}
+	return t
+}
+
+func billions(n float64) string {
+	if !(n > 0) {
+		return ""
+	}
+	return strconv.FormatFloat(n/1e9, 'f', 1, 64) + "B"
+}
+
+func cells(texts ...string) []report.Cell {
+	row := make([]report.Cell, len(texts))
+	for i, s := range texts {
+		row[i] = report.Cell{Text: s}
+	}
+	return row
+}
+
+// An engineFact says what planner can do with an engine.
+type engineFact struct {
+	Kind     string `json:"kind"`
+	Versions string `json:"versions"`
+	Source   string `json:"source"`
+}
+
+// knownEngines lists the kinds of engine that are built in.
+var knownEngines = []engineFact{
+	{"simulated", "vLLM 0.10 to 0.32", "scheduler and block pool checked step by step against vLLM 0.15.1, 0.20.2, 0.26.0 and 0.32.0; step time from data sheets and published kernel tables"},
+}
+
+func engineTable() report.Table {
+	t := report.Table{Columns: []report.Column{{Name: "kind"}, {Name: "versions"}, {Name: "source", Wrap: true}}}
+	for _, e := range knownEngines {
+		t.Rows = append(t.Rows, cells(e.Kind, e.Versions, e.Source))
+	}
+	return t
+}

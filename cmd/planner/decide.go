@@ -1,0 +1,256 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"planner/internal/config"
+	"planner/model/curve"
+	"planner/plan"
+	"planner/search"
+	"planner/sweep"
+	"planner/sweep/measure"
+)
+
+// decision is the main job: for each GPU and degree of parallelism the best
+// knobs and their maximum rate, and from these the fleet.
+type decision struct {
+	cfg     *config.Config
+	engine  *sweep.Simulated
+	journal *sweep.Journal
+	show    *display
+
+	groups   []*group
+	rejected []plan.Rejected
+	trials   []measure.Measurement
+	// chosen is the group that the plan takes; where there is no plan, the one
+	// whose search tells most.
+	chosen *group
+}
+
+// group is one kind of instance: a GPU and a degree of parallelism, with the
+// knob sets to choose from.
+type group struct {
+	gpu    config.GPU
+	priors []search.Prior
+	race   contest
+}
+
+// newDecision sorts the candidates of the configuration into groups and rejects
+// what does not fit.
+func newDecision(cfg *config.Config, engine *sweep.Simulated) (*decision, error) {
+	d := &decision{cfg: cfg, engine: engine}
+	runnable, rejected := cfg.Candidates()
+	d.rejected = rejected
+	for _, k := range runnable {
+		prior, err := priorFor(cfg, engine, k)
+		if unable, ok := sweep.IsUnable(err); ok {
+			d.rejected = append(d.rejected, plan.Rejected{Knobs: k, Reason: unable.Reason})
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		g := d.group(k)
+		g.priors = append(g.priors, prior)
+	}
+	return d, nil
+}
+
+// group finds or makes the group of a knob set.
+func (d *decision) group(k measure.Knobs) *group {
+	for _, g := range d.groups {
+		first := g.priors[0].Knobs
+		if first.GPU == k.GPU && first.TensorParallel == k.TensorParallel {
+			return g
+		}
+	}
+	gpu, _ := d.cfg.GPU(k.GPU)
+	d.groups = append(d.groups, &group{gpu: gpu})
+	return d.groups[len(d.groups)-1]
+}
+
+// decide runs the trials and solves the plan. On a *plan.Infeasible the trials
+// are complete all the same.
+func (d *decision) decide(ctx context.Context) (*plan.Plan, error) {
+	for _, r := range d.rejected {
+		if err := d.journal.Reject(r.Knobs, r.Reason); err != nil {
+			return nil, err
+		}
+	}
+	if err := d.search(ctx); err != nil {
+		return nil, err
+	}
+	d.chosen = d.mostTelling()
+	p, err := plan.Solve(d.cfg.Demand, d.cfg.Objective, d.offers(), d.rejected)
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range d.groups {
+		if k, _ := g.race.best(); k == p.Offer.Knobs {
+			d.chosen = g
+		}
+	}
+	if err := d.attach(ctx, p); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// search runs the searches of all groups side by side.
+func (d *decision) search(ctx context.Context) error {
+	var sources []sweep.Source
+	for _, g := range d.groups {
+		g.race = newContest(d.cfg, g)
+		sources = append(sources, g.race)
+	}
+	return d.drive(ctx, &sweep.Together{Sources: sources}, func(m measure.Measurement) { d.show.raced(d.groups, m) })
+}
+
+// drive runs one source to its end.
+func (d *decision) drive(ctx context.Context, s sweep.Source, seen func(measure.Measurement)) error {
+	loop := sweep.Loop{Source: s, Run: d.engine.Run, Journal: d.journal, Parallel: runtime.GOMAXPROCS(0), First: len(d.trials),
+		Observed: func(m measure.Measurement) {
+			d.trials = append(d.trials, m)
+			seen(m)
+		}}
+	return loop.Drive(ctx)
+}
+
+// offers turns the outcome of the searches into priced instances.
+func (d *decision) offers() []plan.Offer {
+	prompt, output := d.cfg.Workload.MeanTokens()
+	var offers []plan.Offer
+	for _, g := range d.groups {
+		k, r := g.race.best()
+		o := plan.Offer{
+			Knobs: k, GPU: g.gpu.Hardware.Name, GPUs: k.GPUs(), Rate: r.Estimate, Binding: r.Binding,
+			PricedBy: g.gpu.PricedBy, PromptTokens: prompt, OutputTokens: output,
+			Watts: g.gpu.Hardware.TDP, PowerPrice: d.cfg.PowerPrice, Warnings: r.Warnings,
+		}
+		if g.gpu.Priced {
+			o.PricePerGPUHour = g.gpu.USDPerHour
+		}
+		if r.Outcome == search.Infeasible {
+			o.Obstacle = r.Reason
+		}
+		offers = append(offers, o)
+		d.rejected = append(d.rejected, g.race.rejected()...)
+	}
+	return offers
+}
+
+// mostTelling is the group to report on when there is no plan: one whose idle
+// latency is known, else the first.
+func (d *decision) mostTelling() *group {
+	for _, g := range d.groups {
+		if _, r := g.race.best(); r.Floor != nil {
+			return g
+		}
+	}
+	if len(d.groups) > 0 {
+		return d.groups[0]
+	}
+	return nil
+}
+
+// attach gives the plan its evidence: the curve of the chosen knobs over the
+// whole range of rates, the roofline, and the engine's own settings.
+func (d *decision) attach(ctx context.Context, p *plan.Plan) error {
+	if err := d.drive(ctx, d.curveTrials(p), func(m measure.Measurement) { d.show.curved(m) }); err != nil {
+		return err
+	}
+	var mine []measure.Measurement
+	for _, m := range d.trials {
+		if m.Trial.Knobs == p.Offer.Knobs && m.Rejected == "" {
+			mine = append(mine, m)
+		}
+	}
+	for _, metric := range curveMetrics(p) {
+		points := curve.FromMeasurements(mine, metric)
+		c, err := curve.Fit(metric, points, curve.Options{Seed: d.cfg.Workload.Seed})
+		if err != nil {
+			p.Warnings = append(p.Warnings, fmt.Sprintf("no curve of %v: %v", metric, err))
+			continue
+		}
+		if p.Evidence.Curve == nil {
+			p.Evidence.Curve = c
+		} else {
+			p.Evidence.Curves = append(p.Evidence.Curves, c)
+		}
+	}
+	roofline, err := d.engine.Roofline(p.Offer.Knobs)
+	if err != nil {
+		return err
+	}
+	memory, err := d.engine.Fit(p.Offer.Knobs)
+	if err != nil {
+		return err
+	}
+	bounds := roofline.Bounds(meanRequest(d.cfg), memory)
+	p.Evidence.Roofline = &bounds
+	p.DefaultKnobs, p.DefaultRate = d.chosen.race.defaults()
+	return nil
+}
+
+// curveMetrics lists the metrics to draw: the binding one first, then TTFT.
+func curveMetrics(p *plan.Plan) []measure.Metric {
+	metrics := []measure.Metric{}
+	add := func(m measure.Metric) {
+		for _, have := range metrics {
+			if have == m {
+				return
+			}
+		}
+		metrics = append(metrics, m)
+	}
+	for _, b := range p.Objective.Bounds {
+		if b.String() == p.Offer.Binding {
+			add(b.Metric)
+		}
+	}
+	for _, b := range p.Objective.Bounds {
+		add(b.Metric)
+	}
+	return metrics
+}
+
+// curveShares are the shares of the maximum rate at which the curve is
+// measured: the whole range that a reader asks about, and a little beyond.
+var curveShares = []float64{0.1, 0.25, 0.4, 0.55, 0.7, 0.8, 0.9, 1, 1.1}
+
+// curveTrials measures the chosen knobs at rates that the search had no reason
+// to visit.
+func (d *decision) curveTrials(p *plan.Plan) *trialList {
+	const requests = 3000
+	list := &trialList{}
+	for i, share := range curveShares {
+		rate := share * p.Offer.Rate.Value
+		window := time.Duration(max(60, requests/rate) * float64(time.Second))
+		list.trials = append(list.trials, measure.Trial{
+			Knobs: p.Offer.Knobs, Workload: &d.cfg.Workload, Rate: rate, Warmup: min(30*time.Second, window/2), Window: window,
+			Cooldown: min(30*time.Second, window/2), Seed: d.cfg.Workload.Seed + 1000 + uint64(i), Objective: d.cfg.Objective,
+			Why: fmt.Sprintf("curve at %.0f %% of the maximum rate", 100*share),
+		})
+	}
+	return list
+}
+
+// trialList is a source of trials that are known beforehand.
+type trialList struct {
+	trials []measure.Trial
+	asked  bool
+}
+
+// Next proposes all trials at once, and none after that.
+func (l *trialList) Next() []measure.Trial {
+	if l.asked {
+		return nil
+	}
+	l.asked = true
+	return l.trials
+}
+
+// Observe has nothing to learn.
+func (l *trialList) Observe(measure.Measurement) {}

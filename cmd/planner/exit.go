@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"planner/internal/config"
+	"planner/plan"
+	"planner/sweep"
+)
+
+// Exit codes of every command.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInfeasible  = 3
+	exitUndecided   = 4
+	exitInterrupted = 130
+)
+
+// usageError is a mistake on the command line.
+type usageError struct{ err error }
+
+func (u usageError) Error() string { return u.err.Error() }
+func (u usageError) Unwrap() error { return u.err }
+
+// usagef makes a usage error.
+func usagef(format string, args ...any) error {
+	return usageError{fmt.Errorf(format, args...)}
+}
+
+// outcome ends a command whose output is complete with a code that is not 0.
+type outcome int
+
+func (o outcome) Error() string { return fmt.Sprintf("exit code %d", int(o)) }
+
+// exitCode is the one place that turns an error into an exit code and a message
+// for standard error.
+func exitCode(err error) (code int, message string) {
+	var problems config.Problems
+	var usage usageError
+	var end outcome
+	var infeasible *plan.Infeasible
+	var unable *sweep.Unable
+	switch {
+	case err == nil:
+		return exitDone, ""
+	case errors.As(err, &end):
+		return int(end), ""
+	case errors.As(err, &problems):
+		return exitUsage, strings.TrimRight(problems.Error(), "\n")
+	case errors.As(err, &usage):
+		return exitUsage, "planner: " + err.Error()
+	case errors.As(err, &unable):
+		return exitInfeasible, "planner: " + err.Error()
+	case errors.As(err, &infeasible):
+		return exitInfeasible, "planner: " + err.Error()
+	case errors.Is(err, sweep.ErrInterrupted), errors.Is(err, context.Canceled):
+		return exitInterrupted, "planner: " + err.Error()
+	}
+	return exitFailed, "planner: " + err.Error()
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"planner/internal/config"
+	"planner/internal/report"
+	"planner/model/curve"
+	"planner/plan"
+	"planner/sweep"
+	"planner/sweep/ingest"
+	"planner/sweep/measure"
+)
+
+func (p *program) fitCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "fit",
+		Usage:     "curve, knee, maximum rate and plan from results that are on disk",
+		ArgsUsage: "RESULTS...",
+		Description: "Example: planner fit measured.csv --slo ttft.p99=500ms --rate 100 --gpus-per-instance 8 --headroom 0.2 --spare 0 --price 2.99\n" +
+			"Reads run folders and CSV files with a header such as rate_per_s,ttft_p50_ms,ttft_p99_ms.",
+		Flags: join([]cli.Flag{
+			&cli.StringFlag{Name: "config", Usage: "configuration with demand and limits: --config planner.toml"},
+			&cli.StringFlag{Name: "gpus-per-instance", Value: "1", Usage: "GPUs of the instance that was measured: --gpus-per-instance 8"},
+			&cli.StringFlag{Name: "gpu", Usage: "name of the GPU, for the report: --gpu \"H100 SXM\""},
+		}, without(shortcutFlags(), "model", "model-config", "weights", "kv-cache", "gpu", "tp", "engine-version", "workload"),
+			[]cli.Flag{sloFlag(), setFlag(), jsonFlag()}),
+		Action: p.fit,
+	}
+}
+
+func (p *program) fit(c *cli.Context) error {
+	if !c.Args().Present() {
+		return usagef("fit: missing results; see 'planner fit --help'")
+	}
+	cfg, err := p.configure(c, c.String("config"), "fit")
+	if err != nil {
+		return err
+	}
+	gpus, err := countFlag(c, "gpus-per-instance")
+	if err != nil {
+		return err
+	}
+	trials, err := readResults(c.Args().Slice())
+	if err != nil {
+		return err
+	}
+	curves, crossing, err := fitCurves(cfg, trials)
+	if err != nil {
+		return err
+	}
+	offer := plan.Offer{
+		GPU: c.String("gpu"), GPUs: gpus, Binding: crossing.Bound.String(), Rate: plan.FromCrossing(&crossing),
+		Warnings: []string{plan.NoSamplingError},
+	}
+	offer.PricePerGPUHour, offer.PricedBy = flatPrice(cfg)
+	if crossing.Outcome == curve.Below || crossing.Outcome == curve.Undetermined {
+		offer.Obstacle = crossing.Note
+	}
+	made, err := plan.Solve(cfg.Demand, cfg.Objective, []plan.Offer{offer}, nil)
+	if err != nil {
+		return err
+	}
+	made.Evidence.Curve, made.Evidence.Curves = curves[0], curves[1:]
+	if c.Bool("json") {
+		return p.printJSON(made)
+	}
+	return p.print(report.Plan(made, report.Background{Trials: trials}))
+}
+
+func flatPrice(cfg *config.Config) (float64, string) {
+	if usd, ok := cfg.FlatPrice(); ok {
+		return usd, "the configuration"
+	}
+	return 0, ""
+}
+
+// readResults reads run folders and result files.
+func readResults(paths []string) ([]measure.Measurement, error) {
+	var all []measure.Measurement
+	for _, path := range paths {
+		ms, err := readResult(path)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, ms...)
+	}
+	return all, nil
+}
+
+func readResult(path string) ([]measure.Measurement, error) {
+	if folder, _, err := sweep.OpenFolder(path); err == nil {
+		return sweep.ReadJournal(folder.File(sweep.JournalFile))
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	results, err := ingest.PlainCSV(path, data)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return results.Measurements, nil
+}
+
+// fitCurves fits a curve to each metric with a bound and finds the lowest
+// crossing. The curve of the binding metric comes first.
+func fitCurves(cfg *config.Config, trials []measure.Measurement) ([]*curve.Curve, curve.Crossing, error) {
+	byMetric := map[measure.Metric]*curve.Curve{}
+	var crossings []curve.Crossing
+	for _, b := range cfg.Objective.Bounds {
+		c := byMetric[b.Metric]
+		if c == nil {
+			var err error
+			c, err = curve.Fit(b.Metric, curve.FromMeasurements(trials, b.Metric), curve.Options{Seed: cfg.Workload.Seed})
+			if err != nil {
+				return nil, curve.Crossing{}, usageError{fmt.Errorf("fit %v: %w", b.Metric, err)}
+			}
+			byMetric[b.Metric] = c
+		}
+		x, err := c.Crossing(b)
+		if err != nil {
+			return nil, x, usageError{err}
+		}
+		crossings = append(crossings, x)
+	}
+	lowest, ok := curve.Lowest(crossings)
+	if !ok {
+		return nil, lowest, usageError{fmt.Errorf("fit: the results hold none of the statistics that the SLO bounds")}
+	}
+	curves := []*curve.Curve{byMetric[lowest.Bound.Metric]}
+	for _, b := range cfg.Objective.Bounds {
+		if c := byMetric[b.Metric]; c != nil && c != curves[0] {
+			curves = append(curves, c)
+			delete(byMetric, b.Metric)
+		}
+	}
+	return curves, lowest, nil
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"planner/internal/config"
+)
+
+// A shortcut is a flag that sets one key of the configuration.
+type shortcut struct {
+	flag, key, usage string
+	// many allows the flag to be repeated; the values make a list.
+	many bool
+}
+
+// shortcuts are the flags by which `estimate` needs no file.
+var shortcuts = []shortcut{
+	{"model", "model.name", "model, a catalog name or Hugging Face id: --model llama-3.1-70b", false},
+	{"model-config", "model.config", "path to a Hugging Face config.json instead of a catalog name: --model-config ./config.json", false},
+	{"weights", "model.weights", "format of the weights: --weights fp8", false},
+	{"kv-cache", "model.kv_cache", "format of the KV cache: --kv-cache fp8", false},
+	{"gpu", "hardware.gpu", "GPU, repeat to compare: --gpu \"H100 SXM\" --gpu \"H200 SXM\"", true},
+	{"price", "hardware.price_per_gpu_hour", "US dollars per GPU and hour: --price 2.99", false},
+	{"tp", "engine.tensor_parallel", "tensor-parallel degree, repeat to compare: --tp 4 --tp 8", true},
+	{"engine-version", "engine.version", "release of vLLM to simulate: --engine-version 0.15.1", false},
+	{"workload", "workload.class", "traffic class chat, code, long-context-qa or summarization: --workload chat", false},
+	{"rate", "demand.rate", "peak requests per second of the whole fleet: --rate 100", false},
+	{"growth", "demand.growth", "expected growth until the fleet is in place: --growth 0.3", false},
+	{"headroom", "demand.headroom", "share above the planned rate: --headroom 0.2", false},
+	{"spare", "demand.spare_instances", "instances on top (N+1): --spare 1", false},
+	{"seed", "workload.seed", "seed of every draw: --seed 7", false},
+}
+
+// shortcutFlags declares the flags of the shortcuts.
+func shortcutFlags() []cli.Flag {
+	var flags []cli.Flag
+	for _, s := range shortcuts {
+		if s.many {
+			flags = append(flags, &cli.StringSliceFlag{Name: s.flag, Usage: s.usage})
+		} else {
+			flags = append(flags, &cli.StringFlag{Name: s.flag, Usage: s.usage})
+		}
+	}
+	return flags
+}
+
+// listLiteral writes the values of a repeated flag as a TOML value: a list of
+// strings or numbers, or the only one as it stands.
+func listLiteral(values []string) string {
+	if len(values) == 1 {
+		return values[0]
+	}
+	quoted := make([]string, len(values))
+	for i, v := range values {
+		if quoted[i] = v; strings.Trim(v, "0123456789") != "" {
+			quoted[i] = strconv.Quote(v)
+		}
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}
+
+func sloFlag() cli.Flag {
+	return &cli.StringSliceFlag{Name: "slo", Usage: "limit on a latency, repeatable: --slo ttft.p99=500ms --slo tpot.p99=50ms"}
+}
+
+func setFlag() cli.Flag {
+	return &cli.StringSliceFlag{Name: "set", Usage: "override a key of the configuration, repeatable: --set search.precision=0.05"}
+}
+
+func jsonFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "json", Usage: "print one JSON document on standard output and nothing else there"}
+}
+
+func catalogFlag() cli.Flag {
+	return &cli.StringFlag{Name: "catalog", Usage: "file with your own GPUs and models, added to the built-in ones: --catalog our.toml"}
+}
+
+func outputFlag() cli.Flag {
+	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write a run folder of this name: -o runs/first"}
+}
+
+func configFlags() []cli.Flag {
+	return []cli.Flag{
+		setFlag(), jsonFlag(), catalogFlag(),
+		&cli.BoolFlag{Name: "print-config", Usage: "print the configuration with every default and end"},
+		&cli.BoolFlag{Name: "dry-run", Usage: "show what would run, command lines included, and end"},
+	}
+}
+
+// overrides collects what the command line says of the configuration, in the
+// order of the shortcuts, then --slo, then --set, so that --set has the last
+// word.
+func overrides(c *cli.Context) ([]config.Override, error) {
+	var out []config.Override
+	declared := map[string]bool{}
+	for _, f := range c.Command.Flags {
+		declared[f.Names()[0]] = true
+	}
+	for _, s := range shortcuts {
+		if !declared[s.flag] || !c.IsSet(s.flag) {
+			continue
+		}
+		value := c.String(s.flag)
+		if s.many {
+			value = listLiteral(c.StringSlice(s.flag))
+		}
+		out = append(out, config.Override{Flag: "--" + s.flag, Key: s.key, Value: value})
+	}
+	for _, bound := range c.StringSlice("slo") {
+		key, value, ok := strings.Cut(bound, "=")
+		if !ok {
+			return nil, usagef("--slo %s: want latency.statistic=limit, such as ttft.p99=500ms", bound)
+		}
+		out = append(out, config.Override{Flag: "--slo", Key: "slo." + key, Value: value})
+	}
+	for _, set := range c.StringSlice("set") {
+		key, value, ok := strings.Cut(set, "=")
+		if !ok {
+			return nil, usagef("--set %s: want section.key=value, such as demand.rate=100", set)
+		}
+		out = append(out, config.Override{Key: key, Value: value})
+	}
+	return out, nil
+}

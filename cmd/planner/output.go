@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/term"
+
+	"planner/internal/report"
+)
+
+// print writes a document as text, as wide as the terminal or 120 columns.
+func (p *program) print(d report.Document) error {
+	text := report.Text{Width: p.width(), Color: p.colors()}
+	_, err := p.stdout.Write(text.Print(d))
+	return err
+}
+
+// printJSON writes one JSON document.
+func (p *program) printJSON(v any) error {
+	data, err := report.JSON(v)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.stdout, "%s\n", data)
+	return err
+}
+
+// width is how many columns standard output has.
+func (p *program) width() int {
+	if f, ok := p.stdout.(*os.File); ok {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
+			return w
+		}
+	}
+	if w, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && w > 0 {
+		return w
+	}
+	return 120
+}
+
+// colors reports whether the report may use colour.
+func (p *program) colors() bool {
+	f, ok := p.stdout.(*os.File)
+	return ok && os.Getenv("NO_COLOR") == "" && term.IsTerminal(int(f.Fd()))
+}
+
+// isTerminal reports whether progress may be drawn over itself.
+func (p *program) isTerminal() bool {
+	f, ok := p.stderr.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}

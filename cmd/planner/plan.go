@@ -1,0 +1,218 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"planner/internal/config"
+	"planner/internal/report"
+	"planner/plan"
+	"planner/search"
+	"planner/sweep"
+	"planner/sweep/measure"
+)
+
+func (p *program) planCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "plan",
+		Usage:     "the main job: search knobs and rates, size and price the fleet, write a run folder",
+		ArgsUsage: "CONFIG",
+		Description: "Example: planner plan planner.toml\n" +
+			"         planner plan planner.toml --set demand.rate=250 --json",
+		Flags: join(configFlags(), []cli.Flag{outputFlag(), recordsFlag()}),
+		Action: func(c *cli.Context) error {
+			if _, err := onePositional(c, "configuration"); err != nil {
+				return err
+			}
+			return p.decision(c, "plan", true)
+		},
+	}
+}
+
+func (p *program) estimateCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "estimate",
+		Usage:     "the same answer in seconds from the simulated engine alone, also entirely from flags",
+		ArgsUsage: "[CONFIG]",
+		Description: "Example: planner estimate --model llama-3.1-70b --weights fp8 --gpu \"H100 SXM\" --tp 4 --workload chat \\\n" +
+			"           --rate 100 --slo ttft.p99=500ms --slo tpot.p99=50ms\n" +
+			"         planner estimate planner.toml --gpu \"H100 SXM\" --gpu \"H200 SXM\" --tp 2 --tp 4",
+		Flags:  join(shortcutFlags(), []cli.Flag{sloFlag()}, configFlags(), []cli.Flag{outputFlag(), recordsFlag()}),
+		Action: func(c *cli.Context) error { return p.decision(c, "estimate", false) },
+	}
+}
+
+func recordsFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "records", Usage: "write the records of every simulated trial into the run folder"}
+}
+
+// decision runs `plan` and `estimate`.
+func (p *program) decision(c *cli.Context, command string, always bool) error {
+	cfg, done, err := p.begin(c, command)
+	if err != nil || done {
+		return err
+	}
+	d, err := p.newRun(cfg)
+	if err != nil {
+		return err
+	}
+	if c.Bool("dry-run") {
+		return p.dryRun(cfg, d.priors())
+	}
+	folder, err := p.newFolder(c, cfg, command, always)
+	if err != nil {
+		return err
+	}
+	return p.conclude(c, d, folder)
+}
+
+// newRun prepares the decision of a configuration.
+func (p *program) newRun(cfg *config.Config) (*decision, error) {
+	engine, err := simulated(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return newDecision(cfg, engine)
+}
+
+// newFolder makes the run folder that the flags ask for, nil if none.
+func (p *program) newFolder(c *cli.Context, cfg *config.Config, command string, always bool) (*sweep.Folder, error) {
+	var folder sweep.Folder
+	var err error
+	switch path := c.String("output"); {
+	case path != "":
+		folder, err = sweep.CreateFolder(path, about(c, command), cfg.TOML())
+	case always:
+		folder, err = sweep.NewFolder(cfg.OutputDir, cfg.Model.Name, about(c, command), cfg.TOML())
+	default:
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !c.Bool("quiet") {
+		fmt.Fprintln(p.stderr, "run folder:", folder.Path)
+	}
+	return &folder, nil
+}
+
+// conclude runs a decision, on top of what its journal holds, and writes and
+// prints the plan.
+func (p *program) conclude(c *cli.Context, d *decision, folder *sweep.Folder) error {
+	j, err := openJournal(folder)
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	d.journal = j
+	started := time.Now()
+	d.show = p.display(c)
+	made, err := d.decide(c.Context)
+	d.show.close()
+	var infeasible *plan.Infeasible
+	switch {
+	case errors.As(err, &infeasible):
+		return p.refuse(c, d, infeasible, folder)
+	case err != nil:
+		return hintResume(err, folder)
+	}
+	made.Run = runFacts(started, folder)
+	if folder != nil {
+		if err := writeRun(*folder, made, d.background()); err != nil {
+			return err
+		}
+	}
+	if c.Bool("json") {
+		return p.printJSON(made)
+	}
+	return p.print(report.Plan(made, d.background()))
+}
+
+// openJournal opens the journal of a run; without a folder there is none.
+func openJournal(folder *sweep.Folder) (*sweep.Journal, error) {
+	if folder == nil {
+		return nil, nil
+	}
+	j, _, err := sweep.OpenJournal(folder.File(sweep.JournalFile))
+	return j, err
+}
+
+// runFacts is what of a plan depends on clock and place.
+func runFacts(started time.Time, folder *sweep.Folder) map[string]any {
+	facts := map[string]any{"finished": time.Now().UTC().Format(time.RFC3339), "seconds": time.Since(started).Seconds(), "version": version}
+	if folder != nil {
+		facts["folder"] = folder.Path
+	}
+	return facts
+}
+
+// hintResume tells how to go on with an interrupted run.
+func hintResume(err error, folder *sweep.Folder) error {
+	if folder == nil || !errors.Is(err, sweep.ErrInterrupted) {
+		return err
+	}
+	return fmt.Errorf("%w; go on with: planner resume %s", err, folder.Path)
+}
+
+// refuse reports that no plan exists. The reasons are the answer, so they go to
+// standard output.
+func (p *program) refuse(c *cli.Context, d *decision, why *plan.Infeasible, folder *sweep.Folder) error {
+	doc := report.Infeasible(why, d.cfg.Demand, d.cfg.Objective, d.background())
+	if folder != nil {
+		if err := folder.Write("report.txt", report.Text{Width: 120}.Print(doc)); err != nil {
+			return err
+		}
+	}
+	var err error
+	if c.Bool("json") {
+		err = p.printJSON(map[string]any{"outcome": "infeasible", "reasons": why.Reasons(), "rejected": why.Rejected})
+	} else {
+		err = p.print(doc)
+	}
+	if err != nil {
+		return err
+	}
+	return outcome(exitInfeasible)
+}
+
+// background is what the report shows beside the plan.
+func (d *decision) background() report.Background {
+	m := d.cfg.Model
+	b := report.Background{Trials: d.trials, Subject: fmt.Sprintf("%s in %s, %s", m.Name, m.Precision.Weights, d.cfg.Workload.Class)}
+	if d.chosen != nil {
+		k, r := d.chosen.race.best()
+		b.Search, b.Command = &r, serverCommand(d.cfg, k)
+	}
+	return b
+}
+
+// priors lists all candidates that fit.
+func (d *decision) priors() []search.Prior {
+	var all []search.Prior
+	for _, g := range d.groups {
+		all = append(all, g.priors...)
+	}
+	return all
+}
+
+// dryRun lists what would be searched.
+func (p *program) dryRun(cfg *config.Config, priors []search.Prior) error {
+	fmt.Fprintf(p.stdout, "would search %d knob sets on the simulated engine; each stands for a server started so:\n", len(priors))
+	for _, prior := range priors {
+		fmt.Fprintf(p.stdout, "  %s\n", serverCommand(cfg, prior.Knobs))
+	}
+	return nil
+}
+
+// serverCommand is the command line of one instance.
+func serverCommand(cfg *config.Config, k measure.Knobs) string {
+	name := cfg.Model.Arch.Repo
+	if cfg.Model.Config != "" {
+		name = filepath.Dir(cfg.Model.Config)
+	}
+	return report.ServerCommand(k, name)
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"planner/internal/config"
+	"planner/internal/report"
+	"planner/model"
+	"planner/search"
+	"planner/sweep"
+	"planner/sweep/measure"
+)
+
+func (p *program) searchCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "search",
+		Usage:     "the maximum rate under the SLO for one set of knobs",
+		ArgsUsage: "[CONFIG]",
+		Description: "Example: planner search planner.toml --set engine.tensor_parallel=4\n" +
+			"         planner search --model llama-3.1-8b --gpu L40S --workload chat --slo ttft.p99=1s --json",
+		Flags:  join(configFlags(), without(shortcutFlags(), "rate", "growth", "headroom", "spare"), []cli.Flag{sloFlag(), outputFlag()}),
+		Action: p.search,
+	}
+}
+
+func (p *program) search(c *cli.Context) error {
+	cfg, done, err := p.begin(c, "search")
+	if err != nil || done {
+		return err
+	}
+	engine, err := simulated(cfg)
+	if err != nil {
+		return err
+	}
+	runnable, _ := cfg.Candidates()
+	prior, err := priorFor(cfg, engine, runnable[0])
+	if err != nil {
+		return err
+	}
+	if c.Bool("dry-run") {
+		return p.dryRun(cfg, []search.Prior{prior})
+	}
+	folder, err := p.newFolder(c, cfg, "search", false)
+	if err != nil {
+		return err
+	}
+	j, err := openJournal(folder)
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	s := search.NewMaxRate(maxRateConfig(cfg, prior))
+	show := p.display(c)
+	var trials []measure.Measurement
+	loop := sweep.Loop{Source: s, Run: engine.Run, Journal: j, Observed: func(m measure.Measurement) {
+		trials = append(trials, m)
+		show.searched(s.Result(), m)
+	}}
+	err = loop.Drive(c.Context)
+	show.close()
+	if err != nil {
+		return err
+	}
+	return p.found(c, prior.Knobs, s.Result(), trials)
+}
+
+// found prints the result of a search.
+func (p *program) found(c *cli.Context, k measure.Knobs, r search.Result, trials []measure.Measurement) error {
+	var err error
+	if c.Bool("json") {
+		err = p.printJSON(searchView(k, r))
+	} else {
+		err = p.print(report.Search(k, r, trials))
+	}
+	if err != nil {
+		return err
+	}
+	switch r.Outcome {
+	case search.Infeasible:
+		return outcome(exitInfeasible)
+	case search.OutOfBudget:
+		return outcome(exitUndecided)
+	}
+	return nil
+}
+
+// searchJSON is the document of `search --json`.
+type searchJSON struct {
+	MaxRate    *search.Estimate `json:"max_rate_per_s"`
+	Binding    string           `json:"binding"`
+	Knobs      measure.Knobs    `json:"knobs"`
+	Trials     int              `json:"trials"`
+	EngineTime float64          `json:"engine_time_s"`
+	Outcome    search.Outcome   `json:"outcome"`
+	Reason     string           `json:"reason"`
+	Warnings   []string         `json:"warnings"`
+}
+
+func searchView(k measure.Knobs, r search.Result) searchJSON {
+	v := searchJSON{MaxRate: &r.Estimate, Binding: r.Binding, Knobs: k, Trials: r.Trials, EngineTime: r.EngineTime.Seconds(),
+		Outcome: r.Outcome, Reason: r.Reason, Warnings: r.Warnings}
+	if r.Outcome == search.Infeasible {
+		v.MaxRate = nil
+	}
+	if v.Warnings == nil {
+		v.Warnings = []string{}
+	}
+	return v
+}
+
+// maxRateConfig is the search that a configuration asks for.
+func maxRateConfig(cfg *config.Config, prior search.Prior) search.MaxRateConfig {
+	s := search.MaxRateConfig{
+		Prior: prior, Workload: &cfg.Workload, SLO: cfg.Objective, Seed: cfg.Workload.Seed,
+		Precision: cfg.Search.Precision, Confidence: cfg.Search.Confidence, MinRequests: cfg.Search.MinRequests,
+		Warmup: cfg.Search.Warmup.Duration, Window: cfg.Search.Trial.Duration,
+	}
+	if !cfg.Simulated() || cfg.Search.BudgetGiven {
+		s.Budget = cfg.Search.Budget
+	}
+	return s
+}
+
+// priorFor says what arithmetic knows of a configuration: whether it fits, and
+// about which rate it carries.
+func priorFor(cfg *config.Config, engine *sweep.Simulated, k measure.Knobs) (search.Prior, error) {
+	memory, err := engine.Fit(k)
+	if err != nil {
+		return search.Prior{}, err
+	}
+	roofline, err := engine.Roofline(k)
+	if err != nil {
+		return search.Prior{}, &sweep.Unable{Knobs: k, Reason: err.Error()}
+	}
+	return search.Prior{Knobs: k, Rate: roofline.Capacity(meanRequest(cfg), memory, targets(cfg.Objective)).Rate}, nil
+}
+
+// meanRequest is the workload's mean request.
+func meanRequest(cfg *config.Config) model.Request {
+	prompt, output := cfg.Workload.MeanTokens()
+	return model.Request{Prompt: prompt, Output: output}
+}
+
+// targets are the limits of an objective as arithmetic takes them.
+func targets(o measure.SLO) model.Targets {
+	var t model.Targets
+	tighten := func(x *float64, limit time.Duration) {
+		if s := limit.Seconds(); *x == 0 || s < *x {
+			*x = s
+		}
+	}
+	for _, b := range o.Bounds {
+		switch b.Metric {
+		case measure.TTFT:
+			tighten(&t.TTFT, b.Limit)
+		case measure.TPOT, measure.ITL:
+			tighten(&t.TPOT, b.Limit)
+		}
+	}
+	return t
+}

@@ -1,0 +1,128 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"planner/model"
+	"planner/model/sim"
+	"planner/sweep/measure"
+)
+
+// Simulated runs trials on the simulated engine: each on an idle one of its own
+// with a cold prefix cache. Trials may run side by side.
+type Simulated struct {
+	// Deployment is the model on the GPUs that a trial's knobs name.
+	Deployment func(measure.Knobs) model.Deployment
+	// Version is the release of vLLM that is simulated; "" is the newest known.
+	Version string
+	// Constants replaces those of the hardware's generation, as a calibration
+	// does; nil leaves them.
+	Constants func(model.Deployment, model.Constants) model.Constants
+	// Gaps records the times between tokens, which a bound on ITL needs.
+	Gaps bool
+}
+
+// Fit divides the memory of the deployment and says with a *Unable whether the
+// knobs leave room for the model and one request.
+func (s *Simulated) Fit(k measure.Knobs) (model.Memory, error) {
+	m, err := model.MemoryPlan(s.Deployment(k), s.limits(k))
+	if err != nil {
+		return m, &Unable{k, err.Error()}
+	}
+	return m, nil
+}
+
+// Roofline is the step time of the deployment with these knobs.
+func (s *Simulated) Roofline(k measure.Knobs) (*model.Roofline, error) {
+	dep := s.Deployment(k)
+	c := model.ConstantsFor(dep.Hardware, s.Version)
+	if s.Constants != nil {
+		c = s.Constants(dep, c)
+	}
+	return model.NewRoofline(dep, c, s.limits(k))
+}
+
+// limits turns knobs into the engine's settings.
+func (s *Simulated) limits(k measure.Knobs) model.Limits {
+	return model.Limits{
+		MaxNumSeqs: k.MaxNumSeqs, MaxNumBatchedTokens: k.MaxNumBatchedTokens, Utilization: k.GPUMemoryUtilization,
+		MaxModelLen: k.MaxModelLen, KVBlocks: k.KVBlocks, EngineVersion: s.Version,
+	}
+}
+
+// Engine builds an idle engine.
+func (s *Simulated) Engine(k measure.Knobs) (*sim.Engine, error) {
+	memory, err := s.Fit(k)
+	if err != nil {
+		return nil, err
+	}
+	roofline, err := s.Roofline(k)
+	if err != nil {
+		return nil, &Unable{k, err.Error()}
+	}
+	config, err := sim.Configure(roofline, memory, k.PrefixCaching)
+	if err != nil {
+		return nil, &Unable{k, err.Error()}
+	}
+	return sim.NewEngine(roofline, config), nil
+}
+
+// watchEvery is how often a trial is looked at in virtual time; Trial.NextLook
+// decides whether there is anything to see.
+const watchEvery = 5 * time.Second
+
+// Run is a [Runner].
+func (s *Simulated) Run(ctx context.Context, t measure.Trial) (measure.Observation, error) {
+	engine, err := s.Engine(t.Knobs)
+	if err != nil {
+		return measure.Observation{}, err
+	}
+	load := sim.Load{
+		Requests: t.Schedule(), Slots: t.Concurrency, Timeout: t.Workload.Timeout,
+		Gaps: s.Gaps || boundsITL(t.Objective), GapsFrom: t.Warmup, GapsTo: t.Warmup + t.Window,
+		Every: watchEvery,
+	}
+	look := t.NextLook(0)
+	load.Watch = func(p sim.Progress) string {
+		if ctx.Err() != nil {
+			return "interrupted"
+		}
+		if t.Objective.Empty() || p.Now < look || p.Now > t.Warmup+t.Window {
+			return ""
+		}
+		look = t.NextLook(p.Now)
+		return measure.Hopeless(&t, p.Records, p.Now)
+	}
+	result := engine.Run(load)
+	if err := ctx.Err(); err != nil {
+		return measure.Observation{}, fmt.Errorf("simulate: %w", err)
+	}
+	o := result.Observation()
+	if o.Server.Version = s.Version; s.Version == "" {
+		o.Server.Version = NewestKnown
+	}
+	return o, nil
+}
+
+// NewestKnown is the release of vLLM that an empty version stands for: the last
+// one whose scheduler was recorded and compared.
+const NewestKnown = "0.32.0"
+
+func boundsITL(o measure.SLO) bool {
+	for _, b := range o.Bounds {
+		if b.Metric == measure.ITL {
+			return true
+		}
+	}
+	return false
+}
+
+// IsUnable unwraps the error of a configuration that cannot run.
+func IsUnable(err error) (*Unable, bool) {
+	var u *Unable
+	ok := errors.As(err, &u)
+	return u, ok
+}
