@@ -211,19 +211,19 @@ type lane struct {
 	begin  float64
 }
 
-// lanes spreads the labels of the marked rates over lines. A label begins at its
-// rate, or as far before it as the right edge demands; one that reaches over a
-// rate to its right is put above that one's label, so that no upright line runs
-// through a text. It gives the lanes by rate, and how many lines they take.
-func (c *Chart) lanes(place, length func(Mark) float64, right float64) ([]lane, int) {
+// lanes spreads the labels of the marked rates over lines. Span says where the
+// label of a mark begins and ends; one that reaches over the beginning of a label
+// to its right is put above that, so that no upright line runs through a text. It
+// gives the lanes by rate, and how many lines they take.
+func (c *Chart) lanes(span func(Mark) (begin, end float64)) ([]lane, int) {
 	marks := sortMarks(c.Rates)
 	out := make([]lane, len(marks))
 	lines := 0
 	for i := len(marks) - 1; i >= 0; i-- {
-		w := length(marks[i])
-		out[i] = lane{mark: marks[i], begin: min(place(marks[i]), right-w)}
+		begin, end := span(marks[i])
+		out[i] = lane{mark: marks[i], begin: begin}
 		for _, next := range out[i+1:] {
-			if out[i].begin+w > next.begin {
+			if end > next.begin {
 				out[i].number = max(out[i].number, next.number+1)
 			}
 		}

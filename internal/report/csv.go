@@ -6,10 +6,13 @@ import (
 	"strings"
 )
 
-// CSV writes the document's data with a header, for spreadsheets and for reading
+// CSV prints a document's data with a header, for spreadsheets and for reading
 // back: full precision, empty where a figure is not known. A text that a
 // spreadsheet would take for a formula is led by an apostrophe.
-func (p *Printer) CSV(d *Document) []byte {
+type CSV struct{}
+
+// Print writes the data of the document.
+func (CSV) Print(d Document) []byte {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	rows := append([][]string{d.Data.Header}, d.Data.Rows...)

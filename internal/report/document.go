@@ -107,7 +107,7 @@ func (d *Document) section(title string, blocks ...Block) {
 }
 
 // Charts returns the charts of the document in reading order.
-func (d *Document) Charts() []*Chart {
+func (d Document) Charts() []*Chart {
 	var charts []*Chart
 	for _, b := range d.Blocks {
 		if c, ok := b.(*Chart); ok {

@@ -11,11 +11,14 @@ import (
 //go:embed report.css
 var styleSheet string
 
-// HTML writes the document as one file that fetches nothing: style and charts
-// stand inside, a content security policy forbids the rest. It is well-formed
+// HTML prints documents as one file that fetches nothing: style and charts stand
+// inside, a content security policy forbids the rest. The file is well-formed
 // XML too.
-func (p *Printer) HTML(d *Document) []byte {
-	h := &htmlPrinter{Printer: p}
+type HTML struct{}
+
+// Print writes the document.
+func (HTML) Print(d Document) []byte {
+	h := &htmlPrinter{}
 	title := d.Title
 	if title == "" {
 		title = "Report"
@@ -36,10 +39,7 @@ func (p *Printer) HTML(d *Document) []byte {
 }
 
 // htmlPrinter holds the state of one HTML output.
-type htmlPrinter struct {
-	*Printer
-	bytes.Buffer
-}
+type htmlPrinter struct{ bytes.Buffer }
 
 func (h *htmlPrinter) block(b Block) {
 	switch b := b.(type) {

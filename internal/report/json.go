@@ -7,7 +7,7 @@ import (
 )
 
 // JSON writes a plan, a measurement or a search as its type marshals itself: one
-// document, indented, with a line break at its end.
+// document, indented, without a line break at its end.
 func JSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -16,5 +16,5 @@ func JSON(v any) ([]byte, error) {
 	if err := e.Encode(v); err != nil {
 		return nil, fmt.Errorf("write the report as JSON: %w", err)
 	}
-	return b.Bytes(), nil
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
 }

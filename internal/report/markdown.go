@@ -6,9 +6,12 @@ import (
 	"strings"
 )
 
-// Markdown writes the document as GitHub-flavoured Markdown.
-func (p *Printer) Markdown(d *Document) []byte {
-	m := &markdownPrinter{Printer: p}
+// Markdown prints documents as GitHub-flavoured Markdown.
+type Markdown struct{}
+
+// Print writes the document.
+func (Markdown) Print(d Document) []byte {
+	m := &markdownPrinter{}
 	if d.Title != "" {
 		fmt.Fprintf(m, "# %s\n\n", escapeMarkdown(d.Title))
 	}
@@ -19,10 +22,7 @@ func (p *Printer) Markdown(d *Document) []byte {
 }
 
 // markdownPrinter holds the state of one Markdown output.
-type markdownPrinter struct {
-	*Printer
-	bytes.Buffer
-}
+type markdownPrinter struct{ bytes.Buffer }
 
 func (m *markdownPrinter) block(b Block) {
 	switch b := b.(type) {
@@ -82,7 +82,7 @@ func (m *markdownPrinter) chart(c *Chart) {
 		fmt.Fprintf(m, "![%s](<%s>)\n", escapeMarkdown(c.Title), c.Image)
 		return
 	}
-	t := &textPrinter{Printer: &Printer{}, width: 96}
+	t := newTextPrinter(Text{Width: 96})
 	t.chart(c)
 	m.fence("text", t.String())
 }
@@ -113,6 +113,9 @@ func toneMarkdown(t Tone, s string) string {
 // cellMarkdown escapes a text for a table: a bar and a line break would end the
 // cell.
 func cellMarkdown(s string) string {
+	if s == unknown {
+		return s
+	}
 	return strings.ReplaceAll(escapeMarkdown(s), "|", `\|`)
 }
 
@@ -132,7 +135,7 @@ func escapeMarkdown(s string) string {
 				b.WriteByte('\\')
 			}
 		case '#', '+', '-':
-			if i == 0 {
+			if i == 0 && (len(runes) == 1 || runes[1] == ' ' || runes[1] == r) {
 				b.WriteByte('\\')
 			}
 		}

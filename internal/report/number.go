@@ -90,9 +90,21 @@ func count(n int) string { return group(strconv.Itoa(n)) }
 // when they are few.
 func rate(v float64) string {
 	if v > 0 && v < 1e-3 {
-		return exact(round(v*86400, 6)) + " requests/day"
+		if s := exact(round(v*86400, 6)); s != "1" {
+			return s + " requests/day"
+		}
+		return "1 request/day"
 	}
 	return exact(v) + " requests/s"
+}
+
+// few rounds a rate that was computed to four digits; a small one is left to rate,
+// which prints it in another unit.
+func few(v float64) float64 {
+	if v < 1e-3 {
+		return v
+	}
+	return round(v, 4)
 }
 
 // round rounds v to a number of significant digits.
@@ -104,12 +116,17 @@ func round(v float64, digits int) float64 {
 	return r
 }
 
-// decimals is how many decimals show two digits of an uncertainty.
+// decimals is how many decimals an uncertainty supports: two of its digits if
+// they are below 36 and one if not, as the Particle Data Group rounds.
 func decimals(uncertainty float64) int {
 	if !finite(uncertainty) || uncertainty <= 0 {
 		return 0
 	}
-	return min(1-exponent(uncertainty, 2), 6)
+	e := exponent(uncertainty, 3)
+	if uncertainty/math.Pow(10, float64(e)) < 3.55 {
+		e--
+	}
+	return min(-e, 6)
 }
 
 // estimated is a set of figures of an estimate, rounded alike.
@@ -142,8 +159,8 @@ func estimate(e search.Estimate) estimated {
 	return r
 }
 
-// percent prints a share with three digits, the same on either side of a half:
-// 99.9 % and 0.1 %.
+// percent prints a share with one decimal: 99.9 % and 0.1 %. What is too small
+// for that reads so.
 func percent(share float64) string {
 	if !finite(share) {
 		return unknown
@@ -152,18 +169,32 @@ func percent(share float64) string {
 	switch a := math.Abs(p); {
 	case a == 0:
 		return "0 %"
+	case a < 0.01:
+		return "less than 0.01 %"
 	case a < 0.1:
 		return number(p, 2) + " %"
 	}
 	return strings.TrimSuffix(fixed(p, 1), ".0") + " %"
 }
 
-// signedPercent prints a relative change with its sign.
-func signedPercent(share float64) string {
-	if finite(share) && share > 0 {
-		return "+" + percent(share)
+// quotient prints how many instances a load takes, so that a reader can follow
+// the rounding: a decimal however many there are.
+func quotient(v float64) string {
+	switch {
+	case v < 1e-3:
+		return "less than 0.001"
+	case v < 100:
+		return number(v, 3)
 	}
-	return percent(share)
+	return fixed(v, 1)
+}
+
+// portion prints a share with two significant digits.
+func portion(share float64) string {
+	if share == 0 {
+		return "0 %"
+	}
+	return number(100*share, 2) + " %"
 }
 
 // latency prints a duration in the unit that suits it, with three digits.
@@ -181,6 +212,19 @@ func latency(d time.Duration) string {
 		return number(d.Minutes(), 3) + " min"
 	}
 	return number(d.Hours(), 3) + " h"
+}
+
+// latencyAbove is latency rounded up: what is not enough is never printed as
+// enough.
+func latencyAbove(d time.Duration) string {
+	if d <= 0 {
+		return latency(d)
+	}
+	step := time.Duration(math.Pow(10, math.Floor(math.Log10(float64(d)))-2))
+	if step > 1 {
+		d = (d + step - 1) / step * step
+	}
+	return latency(d)
 }
 
 // limit prints a latency that somebody asked for.

@@ -90,10 +90,11 @@ func (c *Chart) plot(canvas draw.Canvas) error {
 
 	data := p.DataCanvas(canvas)
 	label := style(9, softInk, draw.XLeft, draw.YBottom)
-	lanes, lines := c.lanes(
-		func(m Mark) float64 { return float64(data.X(p.X.Norm(m.At))) },
-		func(m Mark) float64 { return float64(label.Width(m.Label)) + 6 },
-		float64(canvas.Max.X))
+	lanes, lines := c.lanes(func(m Mark) (begin, end float64) {
+		w := float64(label.Width(m.Label)) + 6
+		begin = min(float64(data.X(p.X.Norm(m.At))), float64(canvas.Max.X)-w)
+		return begin, begin + w
+	})
 	canvas.FillText(style(10, ink, draw.XLeft, draw.YTop), vg.Point{X: canvas.Min.X, Y: canvas.Max.Y - 44}, c.YLabel)
 	body := draw.Crop(canvas, 0, 0, 0, -58-laneHeight*vg.Length(lines))
 	p.Draw(body)

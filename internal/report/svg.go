@@ -12,7 +12,7 @@ import (
 const (
 	svgWidth, svgHeight = 820.0, 440.0
 	svgLeft, svgRight   = 64.0, 16.0
-	svgHead, svgBottom  = 52.0, 46.0
+	svgHead, svgBottom  = 36.0, 46.0
 	svgLane, svgLetter  = 16.0, 6.6 // a line of labels, a letter of one
 )
 
@@ -52,10 +52,11 @@ type svgChart struct {
 func newSVG(c *Chart) *svgChart {
 	s := &svgChart{chart: c, frame: c.frame()}
 	var lines int
-	s.lanes, lines = c.lanes(
-		func(m Mark) float64 { return s.x(m.At) },
-		func(m Mark) float64 { return svgLetter*float64(width(m.Label)) + 8 },
-		svgWidth)
+	s.lanes, lines = c.lanes(func(m Mark) (begin, end float64) {
+		w := svgLetter*float64(width(m.Label)) + 8
+		begin = min(s.x(m.At), svgWidth-w)
+		return begin, begin + w
+	})
 	s.top = svgHead + svgLane*float64(lines)
 	return s
 }
@@ -189,7 +190,7 @@ func (s *svgChart) legend() {
 	}
 	if overload {
 		s.text(x, y+4, "end", "soft", "overloaded")
-		x -= svgLetter*10 + 8
+		x -= svgLetter*10 + 14
 		fmt.Fprintf(s, "<circle class=\"open s0\" cx=\"%s\" cy=\"%s\" r=\"4\"/>\n", at(x), at(y))
 		x -= 20
 	}

@@ -6,40 +6,43 @@ import (
 	"unicode/utf8"
 )
 
-// Printer writes documents. The zero value is ready to use.
-type Printer struct {
-	// Width is the longest line of a text in characters; 0 means 80. Texts are
-	// never set narrower than 40.
+// Text prints documents for a terminal. The zero value is ready to use.
+type Text struct {
+	// Width is the longest line in characters; 0 means 80. Texts are never set
+	// narrower than 40.
 	Width int
-	// Color lets a text use the escape sequences of a terminal.
+	// Color allows the escape sequences of a terminal.
 	Color bool
 }
 
-// Text writes the document for a terminal: no line is wider than Width, except
-// for a single word and a [Code] that are.
-func (p *Printer) Text(d *Document) []byte {
-	t := &textPrinter{Printer: p, width: p.Width}
-	if t.width == 0 {
-		t.width = 80
-	}
-	t.width = max(t.width, 40)
+// Print writes the document: no line is wider than Width, except for a single
+// word and an option of a [Code] that are.
+func (t Text) Print(d Document) []byte {
+	p := newTextPrinter(t)
 	if d.Title != "" {
-		t.lines(Strong, wrap(d.Title, t.width))
-		t.gap = true
+		p.lines(Strong, wrap(d.Title, p.width))
+		p.gap = true
 	}
 	for _, b := range d.Blocks {
-		t.block(b)
+		p.block(b)
 	}
-	return t.Bytes()
+	return p.Bytes()
 }
 
 // textPrinter holds the state of one text output.
 type textPrinter struct {
-	*Printer
 	bytes.Buffer
 	width int
+	color bool
 	// gap says that a blank line is due before the next block.
 	gap bool
+}
+
+func newTextPrinter(t Text) *textPrinter {
+	if t.Width == 0 {
+		t.Width = 80
+	}
+	return &textPrinter{width: max(t.Width, 40), color: t.Color}
 }
 
 // indent is what the body of a section is set in by.
@@ -79,7 +82,7 @@ func (t *textPrinter) block(b Block) {
 
 // paint wraps a text in the escape sequence of its tone.
 func (t *textPrinter) paint(tone Tone, s string) string {
-	if !t.Color || s == "" {
+	if !t.color || s == "" {
 		return s
 	}
 	code := ""
@@ -112,7 +115,7 @@ func (t *textPrinter) hanging(prefix string, lines []string, tone Tone) {
 		if i > 0 {
 			prefix = strings.Repeat(" ", width(prefix))
 		}
-		t.WriteString(prefix + t.paint(tone, l) + "\n")
+		t.WriteString(strings.TrimRight(prefix+t.paint(tone, l), " ") + "\n")
 	}
 }
 

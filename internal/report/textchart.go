@@ -247,23 +247,27 @@ func (cv *canvas) axis() (line, figures string) {
 }
 
 // marks writes the labels of marked rates below their columns, on as many lines
-// as keep them apart, the rightmost in the first.
+// as keep them apart, the rightmost in the first. A label with no room to the
+// right of its arrow stands to the left.
 func (cv *canvas) marks() []string {
-	sign := func(m Mark) string { return "↑ " + m.Label }
-	lanes, n := cv.chart.lanes(
-		func(m Mark) float64 { return float64(cv.column(m.At)) },
-		func(m Mark) float64 { return float64(width(sign(m)) + 1) },
-		float64(cv.cols+1))
+	place := func(m Mark) (at int, text string) {
+		col, text := cv.column(m.At), "↑ "+m.Label
+		if col+width(text) <= cv.cols {
+			return col, text
+		}
+		text = m.Label + " ↑"
+		return max(col+1-width(text), 0), text
+	}
+	lanes, n := cv.chart.lanes(func(m Mark) (begin, end float64) {
+		at, text := place(m)
+		return float64(at), float64(at + width(text) + 1)
+	})
 	lines := make([][]rune, n)
 	for i := range lines {
 		lines[i] = []rune(strings.Repeat(" ", cv.cols))
 	}
 	for _, l := range lanes {
-		text, at := sign(l.mark), int(l.begin)
-		if col := cv.column(l.mark.At); at < col { // moved from the edge: the arrow goes behind
-			text = l.mark.Label + " ↑"
-			at = max(col+1-width(text), 0)
-		}
+		at, text := place(l.mark)
 		copy(lines[l.number][at:], []rune(text))
 	}
 	out := make([]string, n)

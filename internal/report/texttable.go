@@ -56,15 +56,24 @@ func lastExtra(tab Table, keep []int) int {
 	return -1
 }
 
-// fit gives the widths at which the kept columns take no more than room. It is
-// false if they cannot.
+// fit gives the widths at which the kept columns take no more than room: with
+// whole headers if that can be, else with broken ones. It is false if neither can.
 func (tab Table) fit(keep []int, room int) ([]int, bool) {
+	if widths, ok := tab.measure(keep, room, width); ok {
+		return widths, true
+	}
+	return tab.measure(keep, room, longestWord)
+}
+
+// measure fits the columns with headers as wide as header says, the widest of
+// those that may be wrapped made as narrow as need be.
+func (tab Table) measure(keep []int, room int, header func(string) int) ([]int, bool) {
 	widths := make([]int, len(keep))
 	flexible := -1
 	total := tableGap * (len(keep) - 1)
 	for i, k := range keep {
 		c := tab.Columns[k]
-		widths[i] = longestWord(c.Name)
+		widths[i] = header(c.Name)
 		for _, row := range tab.Rows {
 			widths[i] = max(widths[i], width(row[k].Text))
 		}
@@ -142,9 +151,11 @@ func (t *textPrinter) records(tab Table) {
 		if i > 0 {
 			t.WriteByte('\n')
 		}
-		pairs := make(Pairs, len(row))
+		var pairs Pairs
 		for k, c := range row {
-			pairs[k] = Pair{Label: tab.Columns[k].Name, Text: c.Text, Tone: c.Tone}
+			if c.Text != "" {
+				pairs = append(pairs, Pair{Label: tab.Columns[k].Name, Text: c.Text, Tone: c.Tone})
+			}
 		}
 		t.pairs(pairs)
 	}

@@ -1,0 +1,169 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"planner/plan"
+	"planner/sweep/measure"
+)
+
+// mostAlternatives is how many rows a table of alternatives has at most.
+const mostAlternatives = 20
+
+// addAlternatives ranks what else would do, and says why the rest would not.
+func addAlternatives(d *Document, p *plan.Plan) {
+	if len(p.Alternatives) == 0 {
+		return
+	}
+	chosen := plan.Alternative{Offer: p.Offer, Fleet: p.Fleet, Cost: p.Cost, Feasible: true, Reason: "chosen"}
+	addOffers(d, "Alternatives, by cost", append([]plan.Alternative{chosen}, p.Alternatives...))
+}
+
+// addOffers tabulates offers that were sized and lists the others by reason.
+func addOffers(d *Document, title string, all []plan.Alternative) {
+	var ks []measure.Knobs
+	for _, a := range all {
+		ks = append(ks, named(&a.Offer))
+	}
+	which := differing(ks)
+	tab := Table{Columns: []Column{{Name: "instance", Wrap: true}, {Name: "GPUs", Right: true}, {Name: "instances", Right: true},
+		{Name: "per hour", Right: true}, {Name: "per million output tokens", Right: true}, {Name: "req/s per instance", Right: true},
+		{Name: "limited by", Extra: true}, {Name: "note", Wrap: true, Extra: true}}}
+	var cannot []plan.Rejected
+	more := 0
+	for i, a := range all {
+		switch {
+		case a.Fleet.GPUs == 0:
+			cannot = append(cannot, plan.Rejected{Knobs: ks[i], Reason: a.Reason})
+			continue
+		case len(tab.Rows) == mostAlternatives:
+			more++
+			continue
+		}
+		tone := Plain
+		if a.Reason == "chosen" {
+			tone = Strong
+		}
+		name := gpus(a.Offer.GPUs, &a.Offer)
+		if s := describe(ks[i], withoutGPU(which)); s != "the same" {
+			name += ", " + s
+		}
+		tab.Rows = append(tab.Rows, []Cell{{name, tone}, {Text: count(a.Fleet.GPUs)}, {Text: count(a.Fleet.Instances)}, {dollars(a.Cost.PerHour), tone},
+			{Text: dollars(a.Cost.PerMillionOutputTokens)}, {Text: estimate(a.Offer.Rate).value}, {Text: boundName(a.Offer.Binding)}, {a.Reason, Quiet}})
+	}
+	d.section(title)
+	if len(tab.Rows) > 0 {
+		d.add(tab)
+	}
+	if more > 0 {
+		d.add(Paragraph{Text: fmt.Sprintf("%s more stand in the JSON.", count(more)), Tone: Quiet})
+	}
+	if len(cannot) > 0 {
+		d.add(Paragraph{Text: "Not possible:"}, List{Items: grouped(cannot, ks)})
+	}
+}
+
+// named are the knobs of an offer with its GPU filled in.
+func named(o *plan.Offer) measure.Knobs {
+	k := o.Knobs
+	if k.GPU == "" {
+		k.GPU = o.GPU
+	}
+	return k
+}
+
+// withoutGPU is a choice of knobs less the GPU, which is the first.
+func withoutGPU(which []bool) []bool {
+	which = slices.Clone(which)
+	if len(which) > 0 {
+		which[0] = false
+	}
+	return which
+}
+
+// addRejected lists what cannot run, grouped by reason.
+func addRejected(d *Document, rejected []plan.Rejected) {
+	if len(rejected) == 0 {
+		return
+	}
+	var ks []measure.Knobs
+	for _, r := range rejected {
+		ks = append(ks, r.Knobs)
+	}
+	d.section("Rejected", List{Items: grouped(rejected, ks)})
+}
+
+// grouped writes one line a kind of reason: the sets of knobs it holds for, told
+// apart from all sets, and the reason, that of the first set where the figures
+// in it differ.
+func grouped(rejected []plan.Rejected, all []measure.Knobs) []string {
+	which := differing(all)
+	var order []string
+	groups := map[string][]plan.Rejected{}
+	for _, r := range rejected {
+		s := skeleton(r.Reason)
+		if groups[s] == nil {
+			order = append(order, s)
+		}
+		groups[s] = append(groups[s], r)
+	}
+	var lines []string
+	for _, s := range order {
+		group := groups[s]
+		reason := group[0].Reason
+		same := !slices.ContainsFunc(group, func(r plan.Rejected) bool { return r.Reason != reason })
+		line := ""
+		switch {
+		case len(group) == 1 && len(all) == 1:
+			line = describe(group[0].Knobs, given(group[0].Knobs))
+		case len(group) == 1:
+			line = describe(group[0].Knobs, which)
+		default:
+			line = plural(len(group), "set")
+			if v := values(group, which); v != "" {
+				line += " (" + v + ")"
+			}
+		}
+		line += ": " + reason
+		if !same {
+			line += " (the figures are those of " + describe(group[0].Knobs, which) + ")"
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// skeleton is a reason without its figures.
+func skeleton(reason string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' || r == '.' || r == ',' {
+			return -1
+		}
+		return r
+	}, reason)
+}
+
+// values lists the values that each differing knob takes within a group.
+func values(group []plan.Rejected, which []bool) string {
+	seen := make([][]string, len(which))
+	for _, r := range group {
+		for i, n := range knobs(r.Knobs) {
+			v := n.value
+			if v == "" {
+				v = "default"
+			}
+			if i < len(which) && which[i] && !slices.Contains(seen[i], v) {
+				seen[i] = append(seen[i], v)
+			}
+		}
+	}
+	var parts []string
+	for i, n := range knobs(measure.Knobs{}) {
+		if len(seen[i]) > 0 {
+			parts = append(parts, n.short+" "+strings.Join(seen[i], " "))
+		}
+	}
+	return strings.Join(parts, ", ")
+}

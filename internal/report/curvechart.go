@@ -1,0 +1,244 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"planner/model/curve"
+	"planner/search"
+	"planner/sweep/measure"
+)
+
+// curveSteps is the number of stretches of which a drawn curve consists.
+const curveSteps = 160
+
+// latencyChart draws a fitted curve with its points, the limits on its metric,
+// and the rates that matter.
+func latencyChart(c *curve.Curve, slo measure.SLO, max *search.Estimate) *Chart {
+	name := strings.ToUpper(c.Metric.String())
+	ch := &Chart{
+		Title:  name + " against load, one instance",
+		Name:   c.Metric.String(),
+		XLabel: "offered load, requests/s", YLabel: name + ", ms (log scale)", LogY: true,
+	}
+	for _, q := range drawn(c, slo) {
+		ch.Series = append(ch.Series, latencySeries(c, q))
+	}
+	for _, b := range slo.Bounds {
+		if b.Metric == c.Metric {
+			ch.Limits = append(ch.Limits, Mark{millis(b.Limit), "limit: " + boundName(b.String()) + " " + limit(b.Limit)})
+		}
+	}
+	if max != nil && max.Value > 0 {
+		e := estimate(*max)
+		ch.Rates = append(ch.Rates, Mark{max.Value, "max rate " + e.value})
+		if max.Safe > 0 && max.Safe < max.Value {
+			ch.Rates = append(ch.Rates, Mark{max.Safe, "safe " + e.safe})
+		}
+	}
+	if c.Knee > 0 {
+		ch.Rates = append(ch.Rates, Mark{c.Knee, "knee " + number(c.Knee, 3)})
+	}
+	if s := c.Saturation; s != nil && s.Value > 0 {
+		ch.Rates = append(ch.Rates, Mark{s.Value, "saturation " + number(s.Value, 3)})
+	}
+	return ch
+}
+
+// drawn are the statistics that a chart shows: the bounded ones and the median.
+func drawn(c *curve.Curve, slo measure.SLO) []float64 {
+	var levels []float64
+	for _, q := range quantiles(slo, c.Metric) {
+		for i := range c.Points {
+			if _, ok := c.Points[i].Latency(q); ok {
+				levels = append(levels, q)
+				break
+			}
+		}
+	}
+	return levels
+}
+
+// latencySeries are the points and the fit of one statistic.
+func latencySeries(c *curve.Curve, q float64) Series {
+	s := Series{Name: curve.Name(q)}
+	for i := range c.Points {
+		p := &c.Points[i]
+		if y, ok := p.Latency(q); ok {
+			v := millis(y)
+			s.Points = append(s.Points, Point{X: p.Rate, Y: v, Low: v, High: v, Overload: p.Regime == curve.Overload})
+		}
+	}
+	fit := func(lo, hi float64, want curve.Reach) []XY {
+		var line []XY
+		for i := range curveSteps + 1 {
+			x := lo + (hi-lo)*float64(i)/curveSteps
+			if y, reach := c.At(q, x); reach == want || reach == curve.Measured {
+				line = append(line, XY{x, millis(y)})
+			}
+		}
+		return line
+	}
+	if c.High > c.Low {
+		s.Fit = fit(c.Low, c.High, curve.Measured)
+	}
+	if c.End() > c.High {
+		s.Beyond = fit(c.High, c.End(), curve.Extrapolated)
+	}
+	for _, b := range c.Band {
+		if b.Quantile == q && b.Rate >= c.Low && b.Rate <= c.High {
+			s.Band = append(s.Band, Interval{b.Rate, 1e3 * b.Low, 1e3 * b.High})
+		}
+	}
+	return s
+}
+
+// withErrors adds the intervals of the measurements of a set of knobs to the
+// points of a chart that stand at the same rate and height.
+func (c *Chart) withErrors(trials []measure.Measurement, k measure.Knobs, metric measure.Metric) {
+	trials = of(trials, k)
+	for i := range c.Series {
+		q, err := measure.ParseStat(c.Series[i].Name)
+		if err != nil {
+			continue
+		}
+		for j := range c.Series[i].Points {
+			p := &c.Series[i].Points[j]
+			for n := range trials {
+				m := &trials[n]
+				s := m.Latency(metric)
+				if m.Trial.Rate != p.X || millis(s.Stat(q)) != p.Y {
+					continue
+				}
+				if w, ok := within(s, q); ok {
+					p.Low, p.High = millis(w.Low), millis(w.High)
+				}
+			}
+		}
+	}
+}
+
+// within is the interval around a quantile of a summary, false where an end is
+// not known.
+func within(s *measure.Summary, q float64) (measure.Interval, bool) {
+	for i, v := range []float64{0.50, 0.90, 0.95, 0.99, 0.999} {
+		if v == q {
+			w := s.Within[i]
+			return w, w.Low > 0 && w.High >= w.Low
+		}
+	}
+	return measure.Interval{}, false
+}
+
+// exceedanceChart draws, for one bound of a search, the share of requests beyond
+// the limit in each trial and the fitted curve. Shares of zero have no place on
+// its logarithmic axis; their number stands in the title.
+func exceedanceChart(b search.BoundResult, trials []measure.Measurement) *Chart {
+	c := &Chart{
+		Name: "beyond-" + strings.ReplaceAll(b.Bound, ".", "-"), LogY: true,
+		XLabel: "offered load, requests/s", YLabel: "% of requests beyond the limit (log scale)",
+	}
+	scale := 100.0
+	if b.Curve.Share == 0 {
+		scale, c.YLabel = 1, "mean over its limit (log scale)"
+	}
+	s := Series{Name: "trials"}
+	none := 0
+	lo, hi := math.Inf(1), 0.0
+	for _, m := range byLoad(trials) {
+		k, ok := m.Count(b.Bound)
+		if !ok || k.N == 0 || !m.Valid || m.Trial.Rate <= 0 {
+			continue
+		}
+		lo, hi = min(lo, m.Trial.Rate), max(hi, m.Trial.Rate)
+		if k.Value <= 0 {
+			none++
+			continue
+		}
+		s.Points = append(s.Points, Point{X: m.Trial.Rate, Y: scale * k.Value, Low: scale * k.Low, High: scale * k.High, Overload: m.Overloaded})
+	}
+	if b.Curve.Rate > 0 && hi > lo {
+		for i := range curveSteps + 1 {
+			x := lo + (hi-lo)*float64(i)/curveSteps
+			s.Fit = append(s.Fit, XY{x, scale * b.Curve.At(x)})
+		}
+	}
+	c.Series = []Series{s}
+	c.Title = "Requests beyond " + boundName(b.Bound) + ", trials on the fitted curve"
+	if none > 0 {
+		c.Title += fmt.Sprintf(" (%s without any not drawn)", plural(none, "trial"))
+	}
+	if b.Curve.Share > 0 {
+		c.Limits = []Mark{{100 * b.Curve.Share, "allowed: " + percent(b.Curve.Share)}}
+	} else {
+		c.Limits = []Mark{{1, "limit"}}
+	}
+	if b.Curve.Rate > 0 {
+		c.Rates = []Mark{{b.Curve.Rate, "crossing " + number(b.Curve.Rate, 3)}}
+	}
+	return c
+}
+
+// curveFacts say in words what the curve shows. Its crossings of the limits are
+// worth telling where nothing better is known: a search for the maximum rate
+// weighs counts, the curve only draws a line through quantiles.
+func curveFacts(c *curve.Curve, slo measure.SLO, crossings bool) Pairs {
+	var facts Pairs
+	for _, b := range slo.Bounds {
+		if b.Metric != c.Metric || !crossings {
+			continue
+		}
+		if x, err := c.Crossing(b); err == nil {
+			facts = append(facts, crossingFact(x))
+		}
+	}
+	if c.Knee > 0 {
+		facts = append(facts, Pair{Label: "knee", Text: fmt.Sprintf("%s requests/s: from there on 1 %% more load costs 3 %% more %s %s",
+			number(c.Knee, 3), curve.Name(c.KneeOf), strings.ToUpper(c.Metric.String()))})
+	}
+	if s := c.Saturation; s != nil {
+		text := number(s.Value, 3) + " requests/s"
+		if s.High > s.Low {
+			text += fmt.Sprintf(" (%s-%s)", number(s.Low, 3), number(s.High, 3))
+		}
+		if s.Reason != "" {
+			text += ": " + s.Reason
+		}
+		facts = append(facts, Pair{Label: "saturation", Text: text})
+	}
+	fit := fmt.Sprintf("%s, known from %s to %s requests/s", strings.ReplaceAll(c.Model.Form.String(), "_", " "), number(c.Low, 3), number(c.High, 3))
+	if finite(c.Quality.RMSE) {
+		fit += ", typical error " + percent(math.Expm1(c.Quality.RMSE))
+	}
+	return append(facts, Pair{Label: "fit", Text: fit})
+}
+
+// crossingFact says where the curve passes a limit.
+func crossingFact(x curve.Crossing) Pair {
+	p := Pair{Label: boundName(x.Bound.String()) + " " + limit(x.Bound.Limit)}
+	at := number(x.Value, 3) + " requests/s"
+	switch x.Outcome {
+	case curve.Found:
+		p.Text = "crossed at " + at
+		if x.High > x.Low {
+			p.Text += fmt.Sprintf(" (%s-%s, depending on the form of the curve)", number(x.Low, 3), number(x.High, 3))
+		}
+	case curve.Below:
+		p.Text = "exceeded at the lowest measured rate already"
+		if x.Idle > 0 {
+			p.Text += " (" + latency(x.Idle) + ")"
+		}
+	case curve.NotReached:
+		p.Text = "kept up to the highest measured rate, " + at
+	case curve.AtSaturation:
+		p.Text = "crossed by a growing backlog only, at saturation: " + at
+	default:
+		p.Text = "cannot be told: the points hold no such statistic"
+	}
+	return p
+}
+
+// seconds converts to a duration.
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

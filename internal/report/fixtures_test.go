@@ -1,0 +1,251 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"planner/model"
+	"planner/model/curve"
+	"planner/plan"
+	"planner/search"
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+const ms = time.Millisecond
+
+func slo() measure.SLO {
+	return measure.SLO{Errors: 0.001, Bounds: []measure.Bound{
+		{Metric: measure.TTFT, Quantile: 0.99, Limit: 500 * ms}, {Metric: measure.TPOT, Quantile: 0.99, Limit: 50 * ms},
+	}}
+}
+
+func settings() measure.Knobs {
+	return measure.Knobs{MaxNumSeqs: 256, MaxNumBatchedTokens: 4096, GPUMemoryUtilization: 0.9, PrefixCaching: true, MaxModelLen: 6100, TensorParallel: 4}
+}
+
+// spreadOut is a latency summary around a median.
+func spreadOut(p50 time.Duration, n int) measure.Summary {
+	s := measure.Summary{Mean: p50 * 11 / 10, P50: p50, P90: p50 * 17 / 10, P95: p50 * 2, P99: p50 * 3, P999: measure.Unresolved, N: n}
+	s.Within[0] = measure.Interval{Low: p50 * 97 / 100, High: p50 * 103 / 100}
+	s.Within[3] = measure.Interval{Low: p50 * 27 / 10, High: p50 * 33 / 10}
+	return s
+}
+
+// trial is a measurement at a rate of an imagined server that saturates at 24
+// requests/s.
+func trial(number int, k measure.Knobs, rate float64) measure.Measurement {
+	rho := rate / 24
+	over := rho > 1
+	ttft := time.Duration((70 + 60*rho/max(1-rho, 0.02)) * float64(ms))
+	n := int(rate * 180)
+	share := min(0.0006*math.Exp(0.17*rate), 1)
+	m := measure.Measurement{
+		Trial: measure.Trial{Number: number, Knobs: k, Rate: rate, Warmup: 30 * time.Second, Window: 3 * time.Minute, Seed: 1, Objective: slo(),
+			Workload: &workload.Workload{Class: "chat", Arrivals: workload.Poisson}, Why: "where the answer is most likely"},
+		Duration:   3 * time.Minute,
+		Throughput: measure.Throughput{Achieved: min(rate, 23.6), Sent: rate, PromptTokens: 690 * rate, OutputTokens: 274 * min(rate, 23.6), Goodput: rate * (1 - share)},
+		Tally:      measure.Tally{Requests: n},
+		Latencies:  measure.Latencies{TTFT: spreadOut(ttft, n), TPOT: spreadOut(time.Duration(12+rate)*ms, n), ITL: spreadOut(time.Duration(11+rate)*ms, 274*n), E2E: spreadOut(ttft+274*time.Duration(12+rate)*ms, n)},
+		Counts: []measure.Count{{Bound: "ttft.p99", N: n, K: int(share * float64(n)), Value: share, Low: share * 0.7, High: share * 1.5, Phi: 2, Cluster: 1},
+			{Bound: "tpot.p99", N: n, Value: 0, High: 3 / float64(n), Phi: 1, Cluster: 1}, {Bound: "errors", N: n, High: 3 / float64(n), Phi: 1, Cluster: 1}},
+		Server: measure.Server{Kind: "simulated", Version: "0.20.0", KVBlocks: 31250, BlockTokens: 16, Preemptions: 0, HitRate: 0.031, PeakKV: 0.42,
+			Time: &measure.TimeShares{Weights: 0.38, KV: 0.17, Compute: 0.31, Communication: 0.09, Fixed: 0.05, Idle: 0.02, MBU: 0.44, MFU: 0.29, Binding: "weights"}},
+		Verdict: &measure.Verdict{State: measure.Met, Binding: "ttft.p99", Slack: 0.3}, Overloaded: over, Valid: true,
+	}
+	switch {
+	case share > 0.012:
+		m.Verdict = &measure.Verdict{State: measure.Missed, Binding: "ttft.p99", Slack: -0.4}
+	case share > 0.008:
+		m.Verdict.State = measure.Unsure
+	}
+	return m
+}
+
+func trials() []measure.Measurement {
+	var out []measure.Measurement
+	for i, rate := range []float64{4, 10, 16, 17.3, 20, 26} {
+		out = append(out, trial(i+1, settings(), rate))
+	}
+	other := settings()
+	other.MaxNumSeqs = 64
+	out = append(out, trial(7, other, 10), trial(8, other, 18))
+	cannot := settings()
+	cannot.GPUMemoryUtilization = 0.5
+	return append(out, measure.Measurement{Trial: measure.Trial{Number: 9, Knobs: cannot}, Rejected: "no room for the KV cache"})
+}
+
+func fittedCurve() *curve.Curve {
+	c := &curve.Curve{
+		Metric: measure.TTFT, Low: 4, High: 20, Knee: 18.2, KneeOf: 0.99,
+		Model:      curve.Model{Form: curve.Stationary, Levels: []float64{0.5, 0.99}, Floors: []float64{0.07, 0.21}, Scales: []float64{0.06, 0.18}, Mu: 24},
+		Quality:    curve.Quality{RMSE: 0.04, AICc: math.Inf(1), LeaveOneOut: 0.1},
+		Saturation: &curve.Saturation{Value: 23.8, Low: 23.5, High: 24.2, Agree: true, Reason: "2 routes agree within 5 %"},
+	}
+	for _, m := range trials()[:6] {
+		p := curve.Assessed{Regime: curve.Stable, Point: curve.Point{Rate: m.Trial.Rate, Achieved: m.Achieved, Requests: m.Requests,
+			Values: []curve.Value{{Quantile: 0.5, Latency: m.TTFT.P50}, {Quantile: 0.99, Latency: m.TTFT.P99}}}}
+		if m.Overloaded {
+			p.Regime = curve.Overload
+		}
+		c.Points = append(c.Points, p)
+	}
+	for _, q := range []float64{0.5, 0.99} {
+		for rate := 4.0; rate <= 20; rate++ {
+			y, _ := c.Model.At(q, rate)
+			c.Band = append(c.Band, curve.BandPoint{Rate: rate, Quantile: q, Low: 0.93 * y, High: 1.08 * y})
+		}
+	}
+	return c
+}
+
+func result() *search.Result {
+	return &search.Result{
+		Estimate: search.Estimate{Value: 16.912345, Low: 16.1, High: 17.66, Confidence: 0.9, Safe: 16.214}, Binding: "ttft.p99",
+		Bounds: []search.BoundResult{{Bound: "ttft.p99", Probability: 0.93, Phi: 2.1, Curve: search.Exceedance{Rate: 17, Share: 0.01, Kappa: 2.9}},
+			{Bound: "tpot.p99", Probability: 0.07, Phi: 1, Curve: search.Exceedance{Rate: 19.5, Share: 0.01, Kappa: 9}}},
+		Outcome: search.Found, Reason: "the interval is within 10 % of the rate", Trials: 6, EngineTime: 21 * time.Minute,
+	}
+}
+
+func bounds() *model.Bounds {
+	return &model.Bounds{WeightSeconds: 0.00538, StreamTokensPerS: 180, KVSeconds: 0.000031, KVEqualsWeights: 174, PrefillSeconds: 0.0134, PromptsPerS: 74.6,
+		Concurrency: 610, ConcurrencyLimit: 256, OutputTokensPerS: 18900, IdleTTFT: 0.041, IdleTPOT: 0.0081, WeightBytesPerGPU: 17.9e9}
+}
+
+func demand() plan.Demand { return plan.Demand{Rate: 100, Headroom: 0.2, Spare: 1, BurstIndex: 1} }
+
+func offer(gpu string, price float64) plan.Offer {
+	return plan.Offer{Knobs: settings(), GPU: gpu, GPUs: 4, Rate: result().Estimate, Binding: "ttft.p99", PricePerGPUHour: price,
+		PricedBy: "on-demand list price, 2026-08-30", PromptTokens: 690, OutputTokens: 274}
+}
+
+func rejected() []plan.Rejected {
+	var out []plan.Rejected
+	for _, tokens := range []int{2048, 4096, 8192, 16384} {
+		for i, seqs := range []int{64, 128, 256, 512, 1024} {
+			for _, memory := range []float64{0.5, 0.55} {
+				k := settings()
+				k.MaxNumSeqs, k.MaxNumBatchedTokens, k.GPUMemoryUtilization = seqs, tokens, memory
+				out = append(out, plan.Rejected{Knobs: k, Reason: fmt.Sprintf("needs %.1f GB of a GPU's 80, %.1f are allowed", 47.2+float64(i), 80*memory)})
+			}
+		}
+	}
+	k := settings()
+	k.TensorParallel = 1
+	return append(out, plan.Rejected{Knobs: k, Reason: "70.6 GB of weights do not fit one GPU; the smallest tensor_parallel that fits is 2"})
+}
+
+// must panics on an error that a fixture cannot have.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func solved() *plan.Plan {
+	slow := offer("L40S", 1.12)
+	slow.Knobs.GPU, slow.Knobs.TensorParallel, slow.GPUs = "L40S", 8, 8
+	slow.Rate = search.Estimate{Value: 5.1, Low: 4.7, High: 5.5, Confidence: 0.9, Safe: 4.8}
+	slow.Binding = "tpot.p99"
+	never := offer("A100 80GB", 1.4)
+	never.Knobs.TensorParallel, never.GPUs, never.Rate = 1, 1, search.Estimate{}
+	never.Obstacle = "the model does not fit: 70.6 GB of weights on one GPU"
+	p := must(plan.Solve(demand(), slo(), []plan.Offer{offer("H100 SXM", 2.99), slow, never}, rejected()))
+	standard := measure.Knobs{TensorParallel: 4, PrefixCaching: true, MaxNumSeqs: 1024, MaxNumBatchedTokens: 8192, GPUMemoryUtilization: 0.92, MaxModelLen: 6100}
+	p.DefaultKnobs, p.DefaultRate = &standard, &search.Estimate{Value: 16.4, Low: 15.6, High: 17.2, Confidence: 0.9, Safe: 15.7}
+	p.Evidence = plan.Evidence{Roofline: bounds(), Curve: fittedCurve()}
+	p.Warnings = append(p.Warnings, "cliff: ttft.p99 goes from well met to far missed within 15 % of the rate")
+	return p
+}
+
+// documents are the reports that the goldens hold.
+func documents() map[string]Document {
+	docs := map[string]Document{
+		"plan":   Plan(solved(), Background{Subject: "llama-3.1-70b in fp8, chat", Trials: trials(), Search: result(), Command: ServerCommand(settings(), "meta-llama/Llama-3.1-70B-Instruct", "--quantization fp8")}),
+		"search": Search(settings(), *result(), trials()[:6]),
+		"blocks": blocks(),
+	}
+	first := trials()[3]
+	docs["measurement"] = Measurement(first)
+	docs["rejected"] = Measurement(trials()[8])
+	docs["failures"] = Measurement(failing())
+	docs["table-only"] = tableOnly()
+	docs["infeasible"] = infeasible()
+	docs["over-limit"] = overLimit()
+	docs["tiny"] = sizedFor(1.0 / 86400)
+	docs["huge"] = sizedFor(1e6)
+	return docs
+}
+
+// failing is a closed loop of a mix with failures.
+func failing() measure.Measurement {
+	m := trial(1, settings(), 12)
+	m.Trial.Rate, m.Trial.Concurrency, m.Trial.Requests, m.Trial.Workload = 0, 16, 400, nil
+	m.Requests, m.Failed, m.Failures = 400, 7, map[string]int{"timeout": 5, "http_status": 2}
+	m.Classes = map[string]measure.ClassSummary{
+		"code": {Tally: measure.Tally{Requests: 100, Failed: 7}, Latencies: measure.Latencies{TTFT: spreadOut(300*ms, 93), TPOT: spreadOut(30*ms, 93)}},
+		"chat": {Tally: measure.Tally{Requests: 300}, Latencies: measure.Latencies{TTFT: spreadOut(120*ms, 300), TPOT: spreadOut(25*ms, 300)}},
+	}
+	m.Valid, m.Warnings = false, []string{"the client was 40 ms late at p99: its figures cannot be trusted"}
+	m.Server = measure.Server{Kind: "attach", KVBlocks: -1, BlockTokens: -1, Preemptions: -1, HitRate: -1, PeakKV: -1}
+	return m
+}
+
+// tableOnly is a plan from a table of latencies: no counts, no knobs, no price.
+func tableOnly() Document {
+	c := fittedCurve()
+	for i := range c.Points {
+		c.Points[i].Requests = 0
+	}
+	c.Band = nil
+	x := must(c.Crossing(slo().Bounds[0]))
+	o := plan.Offer{GPUs: 8, Rate: plan.FromCrossing(&x), Binding: "ttft.p99"}
+	d := demand()
+	d.Spare = 0
+	p := must(plan.Solve(d, measure.SLO{Bounds: slo().Bounds[:1], Errors: -1}, []plan.Offer{o}, nil))
+	p.Evidence.Curve = c
+	return Plan(p, Background{Trials: nil})
+}
+
+func infeasible() Document {
+	o := offer("H100 SXM", 2.99)
+	o.Rate, o.Obstacle = search.Estimate{}, "an idle engine misses ttft.p99"
+	strict := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: 20 * ms}}}
+	_, err := plan.Solve(demand(), strict, []plan.Offer{o}, rejected())
+	r := search.Result{Outcome: search.Infeasible, Binding: "ttft.p99", Floor: &search.Floor{Bound: "ttft.p99", Stat: "p99", Value: 43127 * time.Microsecond, Limit: 20 * ms}}
+	return Infeasible(err.(*plan.Infeasible), demand(), strict, Background{Subject: "llama-3.1-70b in fp8, chat", Search: &r})
+}
+
+func overLimit() Document {
+	d := demand()
+	d.MaxGPUs = 16
+	_, err := plan.Solve(d, slo(), []plan.Offer{offer("H100 SXM", 2.99)}, nil)
+	return Infeasible(err.(*plan.Infeasible), d, slo(), Background{})
+}
+
+func sizedFor(rate float64) Document {
+	d := demand()
+	d.Rate = rate
+	return Plan(must(plan.Solve(d, slo(), []plan.Offer{offer("H100 SXM", 2.99)}, nil)), Background{})
+}
+
+// blocks holds every kind of block with text that formats must escape.
+func blocks() Document {
+	d := Document{Title: `A "title" with <b> & *stars* | bars`}
+	d.Data = Data{Header: []string{"a", "b"}, Rows: [][]string{{"1.5", "=cmd()"}, {"", "x,\"y\"\nz"}}}
+	d.add(Paragraph{Text: "Plain_text, `code`, [link](x) and </main><script>alert(1)</script>."}, Paragraph{Text: "A doubt.", Tone: Doubt})
+	d.section("A section", List{Items: []string{"one", "- two with enough words that the line has to be broken somewhere before its end is reached", "three | 3"}},
+		Pairs{{Label: "label", Text: "text"}, {Label: "longer label", Text: "bad", Tone: Bad}},
+		Code{"serve ```model``` --option-one 1 --option-two <2> --option-three 3 --option-four 4 --option-five 5"})
+	d.add(Heading{2, "Below"}, Table{Caption: "An empty table", Columns: []Column{{Name: "x"}}})
+	d.add(Table{Caption: "Numbers", Columns: []Column{{Name: "name | id", Wrap: true}, {Name: "value", Right: true}, {Name: "aside", Extra: true}},
+		Rows: [][]Cell{{{Text: "first"}, {Text: "1,234.5", Tone: Good}, {Text: "said in passing"}}, {{Text: "second with | bar"}, {Text: "-"}, {}}}})
+	d.add(&Chart{Title: "Nothing", LogY: true, Series: []Series{{Name: "none", Points: []Point{{X: 1, Y: 0}, {X: 2, Y: math.NaN()}}}}})
+	d.add(&Chart{Title: "A <line>", Name: "line", Image: "plots/line chart.svg", XLabel: "x", YLabel: "y, %",
+		Series: []Series{{Name: "a & b", Points: []Point{{1, 1, 0.5, 1.5, false}, {2, 3, 3, 3, false}, {3, 2, 2, 2, true}}, Fit: []XY{{1, 1}, {3, 2}}, Beyond: []XY{{3, 2}, {4, 4}}}},
+		Limits: []Mark{{2.5, "limit <2.5>"}}, Rates: []Mark{{3.9, "far right mark"}, {1, "near"}}})
+	return d
+}

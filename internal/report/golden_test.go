@@ -1,0 +1,53 @@
+package report
+
+import (
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// stylePart is the style sheet inside an HTML output; goldens leave it out.
+var stylePart = regexp.MustCompile(`(?s)<style>.*?</style>`)
+
+// printed is a document in every format, side by side.
+func printed(d Document) *txtar.Archive {
+	return &txtar.Archive{Files: []txtar.File{
+		{Name: "text-80", Data: Text{}.Print(d)},
+		{Name: "text-132", Data: Text{Width: 132}.Print(d)},
+		{Name: "markdown", Data: Markdown{}.Print(d)},
+		{Name: "csv", Data: CSV{}.Print(d)},
+		{Name: "html", Data: stylePart.ReplaceAll(HTML{}.Print(d), []byte("<style>...</style>"))},
+	}}
+}
+
+func TestGolden(t *testing.T) {
+	docs := documents()
+	for _, name := range slices.Sorted(maps.Keys(docs)) {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join("testdata", name+".txtar")
+			got := txtar.Format(printed(docs[name]))
+			if *update {
+				if err := os.WriteFile(path, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("run go test -update after reading the difference (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

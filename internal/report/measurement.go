@@ -1,0 +1,282 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"planner/sweep/measure"
+)
+
+// unresolved marks a quantile that the sample is too small for.
+const unresolved = "?"
+
+// Measurement builds the report of one load point, one screen long.
+func Measurement(m measure.Measurement) Document {
+	d := Document{Title: outcomeOf(&m), Data: data([]measure.Measurement{m})}
+	if m.Rejected != "" {
+		d.add(Pairs{{Label: "settings", Text: describe(m.Trial.Knobs, given(m.Trial.Knobs))}})
+		return d
+	}
+	d.add(loadFacts(&m), latencyTable(&m))
+	if hasUnresolved(&m) {
+		d.add(Paragraph{Text: unresolved + " : fewer than 12 requests are expected beyond it, so the sample does not tell", Tone: Quiet})
+	}
+	if len(m.Counts) > 0 {
+		d.section("Objective", objectiveTable(&m))
+	}
+	if len(m.Classes) > 0 {
+		d.section("By class", classTable(&m))
+	}
+	d.section("Engine", serverFacts(&m))
+	addWarnings(&d, m.Warnings)
+	return d
+}
+
+// outcomeOf is the measurement in one line: the verdict and what decides it.
+func outcomeOf(m *measure.Measurement) string {
+	if m.Rejected != "" {
+		return "Cannot run: " + m.Rejected
+	}
+	at := " at " + load(&m.Trial)
+	if m.Verdict == nil {
+		return "Measured" + at
+	}
+	state := map[measure.State]string{measure.Met: "Met", measure.Missed: "Missed"}[m.Verdict.State]
+	if state == "" {
+		state = "Unsure"
+	}
+	if !m.Valid {
+		state = "Not valid, otherwise " + strings.ToLower(state)
+	}
+	s := state + at + ": " + objective(m.Trial.Objective)
+	if m.Verdict.Binding == "" {
+		return s
+	}
+	return s + "; " + decided(m)
+}
+
+// decided says by how much the binding bound is met or missed.
+func decided(m *measure.Measurement) string {
+	v := m.Verdict
+	s := boundName(v.Binding) + " decides"
+	if !finite(v.Slack) || v.Binding == "errors" {
+		return s
+	}
+	for _, b := range m.Trial.Objective.Bounds {
+		if b.String() != v.Binding {
+			continue
+		}
+		if seen := m.Latency(b.Metric).Stat(b.Quantile); seen > 0 {
+			return s + ", " + latency(seen)
+		}
+	}
+	return s
+}
+
+// loadFacts say what was asked and what came of it.
+func loadFacts(m *measure.Measurement) Pairs {
+	t := &m.Trial
+	asked := load(t)
+	switch {
+	case t.Closed():
+		asked = fmt.Sprintf("%s at a time, %s requests in all", count(t.Concurrency), count(t.Requests))
+	case t.Rate > 0:
+		asked = rate(t.Rate)
+		if t.Workload != nil {
+			asked += ", " + t.Workload.Arrivals.String() + " arrivals"
+		}
+	case t.Workload != nil:
+		asked = "the trace on its own clock"
+	}
+	if t.Workload != nil && t.Workload.Class != "" {
+		asked += ", " + t.Workload.Class
+	}
+	asked += " for " + latency(m.Duration)
+	if t.Warmup > 0 {
+		asked += " after " + latency(t.Warmup) + " of warm-up"
+	}
+	facts := Pairs{
+		{Label: "load", Text: asked},
+		{Label: "done", Text: fmt.Sprintf("%s requests/s (%s sent), %s output and %s prompt tokens/s", number(m.Achieved, 3), number(m.Sent, 3),
+			number(m.OutputTokens, 3), number(m.PromptTokens, 3))},
+		requestFact(m),
+	}
+	if m.Goodput >= 0 && m.Verdict != nil {
+		facts = append(facts, Pair{Label: "goodput", Text: number(m.Goodput, 3) + " requests/s met every bound"})
+	}
+	if m.Overloaded {
+		facts = append(facts, Pair{Label: "overload", Text: "the backlog kept growing: latencies depend on how long was measured", Tone: Bad})
+	}
+	if m.Aborted != "" {
+		facts = append(facts, Pair{Label: "ended early", Text: m.Aborted, Tone: Doubt})
+	}
+	return append(facts, Pair{Label: "settings", Text: describe(t.Knobs, given(t.Knobs))})
+}
+
+// requestFact counts requests and failures by class.
+func requestFact(m *measure.Measurement) Pair {
+	p := Pair{Label: "requests", Text: count(m.Requests) + ", none failed"}
+	if m.Failed == 0 {
+		return p
+	}
+	share := unknown
+	if m.Requests > 0 {
+		share = percent(float64(m.Failed) / float64(m.Requests))
+	}
+	p.Text, p.Tone = fmt.Sprintf("%s, %s failed (%s)", count(m.Requests), count(m.Failed), share), Bad
+	var kinds []string
+	for _, kind := range slices.Sorted(maps.Keys(m.Failures)) {
+		if n := m.Failures[kind]; n > 0 {
+			kinds = append(kinds, count(n)+" "+strings.ReplaceAll(kind, "_", " "))
+		}
+	}
+	if len(kinds) > 0 {
+		p.Text += ": " + join(kinds)
+	}
+	return p
+}
+
+// stats are the statistics of a summary in the order of its table.
+var stats = []struct {
+	name     string
+	quantile float64
+}{{"mean", 0}, {"p50", 0.50}, {"p90", 0.90}, {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}}
+
+// latencyTable lists the latencies in milliseconds, with an interval around p99.
+func latencyTable(m *measure.Measurement) Table {
+	tab := Table{Columns: []Column{{Name: "ms"}}}
+	for _, s := range stats {
+		tab.Columns = append(tab.Columns, Column{Name: s.name, Right: true})
+	}
+	tab.Columns = append(tab.Columns, Column{Name: "p99 within (90 %)", Right: true}, Column{Name: "samples", Right: true, Extra: true})
+	for _, metric := range []measure.Metric{measure.TTFT, measure.TPOT, measure.ITL, measure.E2E} {
+		tab.Rows = append(tab.Rows, summaryRow(strings.ToUpper(metric.String()), m.Latency(metric), metric, m.Trial.Objective))
+	}
+	if m.SendLag.N > 0 {
+		tab.Rows = append(tab.Rows, summaryRow("send lag", &m.SendLag, 0, measure.SLO{}))
+	}
+	return tab
+}
+
+func summaryRow(name string, s *measure.Summary, metric measure.Metric, slo measure.SLO) []Cell {
+	row := []Cell{{Text: name}}
+	for _, st := range stats {
+		c := Cell{Text: unknown, Tone: Quiet}
+		if v := s.Stat(st.quantile); s.N > 0 {
+			c = Cell{Text: unresolved, Tone: Doubt}
+			if v >= 0 {
+				c = Cell{Text: number(millis(v), 3)}
+				for _, b := range slo.Bounds {
+					if b.Metric == metric && b.Quantile == st.quantile && v > b.Limit {
+						c.Tone = Bad
+					}
+				}
+			}
+		}
+		row = append(row, c)
+	}
+	interval := Cell{Text: unknown, Tone: Quiet}
+	if w, ok := within(s, 0.99); ok && s.P99 >= 0 {
+		interval = Cell{Text: number(millis(w.Low), 3) + "-" + number(millis(w.High), 3)}
+	}
+	return append(row, interval, Cell{Text: count(s.N)})
+}
+
+func hasUnresolved(m *measure.Measurement) bool {
+	for _, metric := range []measure.Metric{measure.TTFT, measure.TPOT, measure.ITL, measure.E2E} {
+		s := m.Latency(metric)
+		for _, st := range stats {
+			if s.N > 0 && s.Stat(st.quantile) < 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// objectiveTable shows the counts that the verdict is made of.
+func objectiveTable(m *measure.Measurement) Table {
+	tab := Table{Columns: []Column{{Name: "bound"}, {Name: "limit", Right: true}, {Name: "seen", Right: true}, {Name: "beyond", Right: true},
+		{Name: "of", Right: true, Extra: true}, {Name: "within (90 %)", Right: true}, {Name: "allowed", Right: true}, {Name: "decides"}}}
+	for i, c := range m.Counts {
+		limitText, seen, allowed := unknown, unknown, unknown
+		if m.Trial.Objective.Errors >= 0 && c.Bound == "errors" {
+			allowed = percent(m.Trial.Objective.Errors)
+		}
+		if i < len(m.Trial.Objective.Bounds) {
+			b := m.Trial.Objective.Bounds[i]
+			limitText, seen = limit(b.Limit), latency(m.Latency(b.Metric).Stat(b.Quantile))
+			allowed = percent(round(b.Allowed(), 6))
+			if b.Quantile == 0 {
+				allowed = percent(1) // of the limit
+			}
+		}
+		binds := Cell{}
+		if m.Verdict != nil && m.Verdict.Binding == c.Bound {
+			binds = verdict(m)
+		}
+		tab.Rows = append(tab.Rows, []Cell{{Text: boundName(c.Bound)}, {Text: limitText}, {Text: seen}, {Text: portion(c.Value)}, {Text: count(c.N)},
+			{Text: portion(c.Low) + " to " + portion(c.High)}, {Text: allowed}, binds})
+	}
+	return tab
+}
+
+// classTable splits a mix.
+func classTable(m *measure.Measurement) Table {
+	tab := Table{Columns: []Column{{Name: "class"}, {Name: "requests", Right: true}, {Name: "failed", Right: true}}}
+	metrics := tabulated(m.Trial.Objective)
+	for _, metric := range metrics {
+		for _, q := range quantiles(m.Trial.Objective, metric) {
+			tab.Columns = append(tab.Columns, Column{Name: boundName(measure.Bound{Metric: metric, Quantile: q}.String()) + ", ms", Right: true})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Classes)) {
+		c := m.Classes[name]
+		row := []Cell{{Text: name}, {Text: count(c.Requests)}, {Text: count(c.Failed)}}
+		for _, metric := range metrics {
+			for _, q := range quantiles(m.Trial.Objective, metric) {
+				s := c.Latency(metric)
+				text := unknown
+				if v := s.Stat(q); s.N > 0 && v >= 0 {
+					text = number(millis(v), 3)
+				} else if s.N > 0 {
+					text = unresolved
+				}
+				row = append(row, Cell{Text: text})
+			}
+		}
+		tab.Rows = append(tab.Rows, row)
+	}
+	return tab
+}
+
+// serverFacts are what the engine says of itself.
+func serverFacts(m *measure.Measurement) Pairs {
+	s := &m.Server
+	facts := Pairs{{Label: "engine", Text: strings.TrimSpace(s.Kind + " " + s.Version)}}
+	if facts[0].Text == "" {
+		facts[0].Text = unknown
+	}
+	if s.KVBlocks > 0 {
+		text := count(s.KVBlocks) + " blocks"
+		if s.BlockTokens > 0 {
+			text += fmt.Sprintf(" of %s tokens, %s tokens in all", count(s.BlockTokens), count(s.KVBlocks*s.BlockTokens))
+		}
+		if s.PeakKV >= 0 && finite(s.PeakKV) {
+			text += "; " + share(s.PeakKV) + " in use at most"
+		}
+		facts = append(facts, Pair{Label: "KV cache", Text: text})
+	}
+	if s.Preemptions >= 0 {
+		facts = append(facts, Pair{Label: "preemptions", Text: count(s.Preemptions)})
+	}
+	if s.HitRate >= 0 && finite(s.HitRate) {
+		facts = append(facts, Pair{Label: "prefix cache", Text: percent(round(s.HitRate, 3)) + " of the prompt tokens found"})
+	}
+	if s.Time != nil {
+		facts = append(facts, timeFacts(s.Time)...)
+	}
+	return facts
+}

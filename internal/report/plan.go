@@ -1,0 +1,286 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+
+	"planner/model/curve"
+	"planner/plan"
+	"planner/search"
+	"planner/sweep/measure"
+)
+
+// Background is what a plan's report shows beside the plan itself. Everything in
+// it may be missing; its section is then, too.
+type Background struct {
+	// Subject says what is served: "llama-3.1-70b in fp8, chat".
+	Subject string
+	// Command starts one instance, see [ServerCommand]; empty makes it from the
+	// plan's knobs.
+	Command string
+	// Trials are those of the run, of all settings.
+	Trials []measure.Measurement
+	// Search is the search for the maximum rate of the chosen settings.
+	Search *search.Result
+}
+
+// Plan builds the report of a plan: the decision, what it rests on, and what else
+// was looked at.
+func Plan(p *plan.Plan, b Background) Document {
+	d := Document{Title: decision(p), Data: data(b.Trials)}
+	d.add(headlines(p, &b))
+	command := b.Command
+	if command == "" && p.Offer.Knobs != (measure.Knobs{}) {
+		command = ServerCommand(p.Offer.Knobs, "")
+	}
+	if command != "" {
+		d.section("Server flags of one instance", Code{command})
+	}
+	d.section("Why "+plural(p.Fleet.Instances, "instance"), List{Items: fleetSteps(p)})
+	addCosts(&d, p)
+	addDefault(&d, p)
+	addTrials(&d, p, &b)
+	addCurves(&d, p, &b)
+	addRoofline(&d, p.Evidence.Roofline, &p.Offer, nearest(b.Trials, p.Offer.Knobs, p.Offer.Rate.Value))
+	addAlternatives(&d, p)
+	addRejected(&d, p.Rejected)
+	if len(p.Assumptions) > 0 {
+		d.section("Assumptions", List{Items: p.Assumptions})
+	}
+	addWarnings(&d, p.Warnings)
+	return d
+}
+
+// decision is the answer in one line, numbers first.
+func decision(p *plan.Plan) string {
+	f := &p.Fleet
+	s := fmt.Sprintf("%s (%s of %s) for %s", gpus(f.GPUs, &p.Offer), plural(f.Instances, "instance"),
+		plural(f.GPUsPerInstance, "GPU"), rate(p.Demand.Rate))
+	if o := objective(p.Objective); o != "" {
+		s += " at " + o
+	}
+	switch {
+	case p.Cost.PerHour == nil:
+		return s + ": cost not known"
+	case p.Cost.PerMillionOutputTokens == nil:
+		return s + ": " + money(*p.Cost.PerHour) + " per hour"
+	}
+	return s + ": " + money(*p.Cost.PerHour) + " per hour, " + money(*p.Cost.PerMillionOutputTokens) + " per million output tokens"
+}
+
+// gpuName is the GPU of an offer; results measured elsewhere may not name theirs.
+func gpuName(o *plan.Offer) string { return cmp.Or(o.GPU, o.Knobs.GPU, "GPU") }
+
+// gpus is "28 x H100 SXM", or "28 GPUs" where their name is not known.
+func gpus(n int, o *plan.Offer) string {
+	if name := cmp.Or(o.GPU, o.Knobs.GPU); name != "" {
+		return count(n) + " x " + name
+	}
+	return plural(n, "GPU")
+}
+
+// headlines are the facts under the decision.
+func headlines(p *plan.Plan, b *Background) Pairs {
+	var facts Pairs
+	if b.Subject != "" {
+		facts = append(facts, Pair{Label: "serving", Text: b.Subject})
+	}
+	facts = append(facts, Pair{Label: "one instance", Text: rateFact(p.Offer.Rate), Tone: Strong})
+	limited := boundName(p.Offer.Binding)
+	if b.Search != nil {
+		limited = likely(b.Search, p.Offer.Binding)
+	}
+	facts = append(facts, Pair{Label: "limited by", Text: limited})
+	load := fmt.Sprintf("%s of the safe rate of all instances", percent(p.Fleet.Utilization))
+	if a := p.Fleet.AfterLoss; a != nil {
+		load += fmt.Sprintf(", %s with one instance lost", percent(*a))
+	}
+	facts = append(facts, Pair{Label: "fleet load", Text: load})
+	if n := len(p.Warnings); n > 0 {
+		facts = append(facts, Pair{Label: "warnings", Text: count(n) + ", at the end", Tone: Doubt})
+	}
+	return facts
+}
+
+// rateFact states an estimate of a maximum rate with its doubts.
+func rateFact(r search.Estimate) string {
+	e := estimate(r)
+	s := e.value + " requests/s at most"
+	switch {
+	case e.interval == "":
+	case r.Confidence == 0:
+		s += " (" + e.interval + " by the form of the curve)"
+	default:
+		s += " (" + e.interval + ")"
+	}
+	if r.Confidence == 0 {
+		return s + "; no sampling error is known, so the fleet is sized by this rate"
+	}
+	return s + "; safe: " + e.safe + ", met with 95 % confidence"
+}
+
+// likely names the binding bound with its probability where others may bind.
+func likely(r *search.Result, binding string) string {
+	for _, b := range r.Bounds {
+		if b.Bound == binding && b.Probability < 0.995 && len(r.Bounds) > 1 {
+			return fmt.Sprintf("%s (with probability %s)", boundName(binding), number(b.Probability, 2))
+		}
+	}
+	return boundName(binding)
+}
+
+// fleetSteps derive the number of instances.
+func fleetSteps(p *plan.Plan) []string {
+	f, d := &p.Fleet, &p.Demand
+	safe := p.Offer.Rate.Safe
+	var steps []string
+	if f.PlannedRate != d.Rate {
+		s := rate(d.Rate)
+		if d.Growth > 0 {
+			s += fmt.Sprintf(" and %s growth", percent(d.Growth))
+		}
+		if d.BurstIndex > 1 {
+			s += fmt.Sprintf(" and the bursts of dispersion index %s", exact(d.BurstIndex))
+		}
+		steps = append(steps, s+": planned for "+rate(f.PlannedRate))
+	}
+	steps = append(steps, fmt.Sprintf("%s / %s per instance = %s: %s needed", rate(f.PlannedRate), exact(round(safe, 5)),
+		quotient(f.PlannedRate/safe), plural(f.Needed, "instance")))
+	loaded := f.PlannedRate * (1 + f.Headroom) / safe
+	base := max(1, int(math.Ceil(loaded*(1-1e-9))))
+	if f.Headroom > 0 {
+		steps = append(steps, fmt.Sprintf("with %s headroom: %s, so %s", percent(f.Headroom), quotient(loaded), plural(base, "instance")))
+	}
+	if f.Spare > 0 {
+		steps = append(steps, fmt.Sprintf("with %s: %s", plural(f.Spare, "spare instance"), plural(base+f.Spare, "instance")))
+	}
+	switch f.DecidedBy {
+	case "availability":
+		steps = append(steps, fmt.Sprintf("with each instance up %s of the time, %s keep enough of them up with probability %s",
+			percent(d.Availability), plural(f.Instances, "instance"), exact(d.TargetAvailability)))
+	case "zones":
+		steps = append(steps, fmt.Sprintf("over %d zones, %s leave enough when a zone is lost", d.Zones, plural(f.Instances, "instance")))
+	}
+	return append(steps, fmt.Sprintf("%s x %s = %s", plural(f.Instances, "instance"), plural(f.GPUsPerInstance, "GPU"), plural(f.GPUs, "GPU")))
+}
+
+// addCosts prices the fleet at the loads that a reader may have in mind.
+func addCosts(d *Document, p *plan.Plan) {
+	if p.Cost.PerHour == nil {
+		return
+	}
+	tab := Table{Columns: []Column{{Name: "at"}, {Name: "load", Right: true}, {Name: "per hour", Right: true},
+		{Name: "per million output tokens", Right: true}, {Name: "per million tokens", Right: true}, {Name: "per thousand requests", Right: true}}}
+	row := func(name string, load float64, c *plan.Cost, tone Tone) {
+		tab.Rows = append(tab.Rows, []Cell{{name, tone}, {Text: rate(few(load))}, {Text: dollars(c.PerHour)},
+			{dollars(c.PerMillionOutputTokens), tone}, {Text: dollars(c.PerMillionTokens)}, {Text: dollars(c.PerThousandRequests)}})
+	}
+	row("planned load", p.Fleet.PlannedRate, &p.Cost, Strong)
+	row("capacity", float64(p.Fleet.Instances)*p.Offer.Rate.Safe, &p.AtCapacity, Plain)
+	if p.AtMean != nil {
+		row("mean load", p.Demand.MeanRate, p.AtMean, Plain)
+	}
+	d.section("Cost of all instances", tab)
+	if o := &p.Offer; o.PricedBy != "" {
+		d.add(Paragraph{Text: fmt.Sprintf("%s per %s and hour: %s", money(o.PricePerGPUHour), gpuName(o), o.PricedBy), Tone: Quiet})
+	}
+	if e := p.Cost.EnergyPerHour; e != nil {
+		d.add(Paragraph{Text: fmt.Sprintf("Energy besides: %s per hour.", money(*e)), Tone: Quiet})
+	}
+}
+
+// addDefault compares the engine's own settings with the chosen ones.
+func addDefault(d *Document, p *plan.Plan) {
+	if p.DefaultKnobs == nil {
+		return
+	}
+	const title = "Default settings or chosen ones"
+	k := *p.DefaultKnobs
+	if k == p.Offer.Knobs {
+		d.section(title, Paragraph{Text: "The engine's default settings are the chosen ones: nothing that was tried is better."})
+		return
+	}
+	which := differing([]measure.Knobs{k, p.Offer.Knobs})
+	facts := Pairs{
+		{Label: "chosen", Text: describe(p.Offer.Knobs, which) + ": " + rateFact(p.Offer.Rate)},
+		{Label: "default", Text: describe(k, which) + ": no rate was found that meets the objective"},
+	}
+	if r := p.DefaultRate; r != nil && r.Value > 0 {
+		facts[1].Text = describe(k, which) + ": " + rateFact(*r)
+		facts = append(facts, Pair{Label: "gain", Text: gain(p.Offer.Rate, *r)})
+	}
+	d.section(title, facts)
+}
+
+// gain states how much more the chosen settings carry, with an interval that
+// takes both estimates for independent and log-normal; common requests only make
+// the truth narrower. A gain that may be none is none to speak of.
+func gain(chosen, standard search.Estimate) string {
+	ratio := math.Log(chosen.Value / standard.Value)
+	half := math.Hypot(spread(chosen), spread(standard))
+	if !finite(half) || half == 0 || chosen.Confidence != standard.Confidence {
+		return portion(math.Expm1(ratio)) + "; no interval is known"
+	}
+	lo, hi := math.Expm1(ratio-half), math.Expm1(ratio+half)
+	s := fmt.Sprintf("%s %% (%s to %s at %s)", signed(ratio, lo, hi), signed(math.Log1p(lo), lo, hi), signed(math.Log1p(hi), lo, hi), percent(chosen.Confidence))
+	if lo <= 0 {
+		return s + ": the default is as good, as far as was measured"
+	}
+	return s
+}
+
+// signed prints exp(ln)-1 in percent with its sign, to what [lo, hi] supports.
+func signed(ln, lo, hi float64) string {
+	v := fixed(100*math.Expm1(ln), min(decimals(50*(hi-lo)), 1))
+	if v[0] != '-' {
+		v = "+" + v
+	}
+	return v
+}
+
+// spread is half the width of an estimate's interval in ln rate.
+func spread(e search.Estimate) float64 { return math.Log(e.High/e.Low) / 2 }
+
+// addTrials tells what was run: the chosen settings trial by trial, the others in
+// one row each.
+func addTrials(d *Document, p *plan.Plan, b *Background) {
+	chosen := of(b.Trials, p.Offer.Knobs)
+	if len(chosen) > 0 {
+		d.section("Trials of the chosen settings", trialTable(chosen, p.Objective))
+	}
+	if len(sets(b.Trials)) > 1 {
+		d.section("All settings that were tried", summaryTable(b.Trials))
+	}
+}
+
+// addCurves draws the curves and says what they show.
+func addCurves(d *Document, p *plan.Plan, b *Background) {
+	curves := p.Evidence.Curves
+	if p.Evidence.Curve != nil {
+		curves = append([]*curve.Curve{p.Evidence.Curve}, curves...)
+	}
+	instance := gpus(p.Offer.GPUs, &p.Offer)
+	if len(curves) > 0 {
+		d.section("Latency against load")
+	}
+	for _, c := range curves {
+		chart := latencyChart(c, p.Objective, &p.Offer.Rate)
+		chart.Title += " of " + instance
+		chart.withErrors(b.Trials, p.Offer.Knobs, c.Metric)
+		d.add(chart, curveFacts(c, p.Objective, p.Offer.Rate.Confidence == 0))
+		if len(c.Warnings) > 0 {
+			d.add(List{Items: c.Warnings, Tone: Doubt})
+		}
+	}
+	if b.Search != nil {
+		addExceedances(d, b.Search, of(b.Trials, p.Offer.Knobs))
+	}
+}
+
+// addWarnings closes a report.
+func addWarnings(d *Document, warnings []string) {
+	if len(warnings) > 0 {
+		d.section("Warnings", List{Items: warnings, Tone: Doubt})
+	}
+}

@@ -1,0 +1,119 @@
+package report
+
+import (
+	"fmt"
+	"math"
+
+	"planner/model"
+	"planner/plan"
+	"planner/sweep/measure"
+)
+
+// nearest is the stable, valid trial of a set of knobs whose rate is nearest to
+// the given one; nil if there is none.
+func nearest(trials []measure.Measurement, k measure.Knobs, rate float64) *measure.Measurement {
+	var best *measure.Measurement
+	off := math.Inf(1)
+	for i := range trials {
+		m := &trials[i]
+		if m.Trial.Knobs != k || m.Rejected != "" || !m.Valid || m.Overloaded || m.Aborted != "" || m.Trial.Rate <= 0 || rate <= 0 {
+			continue
+		}
+		if d := math.Abs(math.Log(m.Trial.Rate / rate)); d < off {
+			best, off = m, d
+		}
+	}
+	return best
+}
+
+// addRoofline sets what the hardware allows beside what was reached in a trial,
+// which may be nil.
+func addRoofline(d *Document, b *model.Bounds, o *plan.Offer, m *measure.Measurement) {
+	if b == nil {
+		return
+	}
+	seen := "reached"
+	if m != nil {
+		seen = "at " + number(m.Trial.Rate, 3) + " req/s"
+	}
+	tab := Table{Columns: []Column{{Name: "one instance", Wrap: true}, {Name: "roofline", Right: true}, {Name: seen, Right: true}, {Name: "reached", Right: true}}}
+	row := func(name string, bound, value, reached float64, unit string) {
+		cells := []Cell{{Text: name}, {Text: unknown}, {Text: unknown}, {Text: unknown}}
+		if bound > 0 && finite(bound) {
+			cells[1].Text = number(bound, 3) + unit
+		}
+		if value > 0 {
+			cells[2].Text = number(value, 3) + unit
+			if bound > 0 && finite(reached) {
+				cells[3].Text = percent(round(reached, 2))
+			}
+		}
+		tab.Rows = append(tab.Rows, cells)
+	}
+	p := pointOf(m)
+	row("time per output token: the weights streamed once", 1e3*b.WeightSeconds, p.tpot, 1e3*b.WeightSeconds/p.tpot, " ms")
+	row("tokens/s of one request: weights and its KV cache", b.StreamTokensPerS, 1e3/p.tpot, 1e3/p.tpot/b.StreamTokensPerS, "")
+	row("output tokens/s of all requests: bandwidth and compute", b.OutputTokensPerS, p.output, p.output/b.OutputTokensPerS, "")
+	row("prompts/s: compute", b.PromptsPerS, p.achieved, p.achieved/b.PromptsPerS, "")
+	row("requests in flight: KV cache and max_num_seqs", float64(b.ConcurrencyLimit), p.flight, p.flight/float64(b.ConcurrencyLimit), "")
+	d.section("Roofline: what the data sheets allow, and what is reached", tab)
+	facts := Pairs{}
+	if ceiling, by := plan.Ceiling(b, o); ceiling > 0 && o.Rate.Value > 0 {
+		facts = append(facts, Pair{Label: "ceiling", Text: fmt.Sprintf("%s requests/s, where %s alone takes all of the hardware; the maximum rate is %s of it",
+			number(ceiling, 3), by, percent(round(o.Rate.Value/ceiling, 2)))})
+	}
+	if b.KVEqualsWeights > 0 {
+		facts = append(facts, Pair{Label: "KV cache", Text: fmt.Sprintf("%s ms a step for each request; from %s requests on it outweighs the weights",
+			number(1e3*b.KVSeconds, 2), number(b.KVEqualsWeights, 2))})
+	}
+	facts = append(facts, Pair{Label: "memory", Text: fmt.Sprintf("%s of weights a GPU; the KV cache holds %s mean requests", gigabytes(b.WeightBytesPerGPU), count(b.Concurrency))})
+	if b.IdleTTFT > 0 {
+		facts = append(facts, Pair{Label: "idle engine", Text: fmt.Sprintf("TTFT %s, TPOT %s, as modelled for the mean request", latency(seconds(b.IdleTTFT)), latency(seconds(b.IdleTPOT)))})
+	}
+	if m != nil && m.Server.Time != nil {
+		facts = append(facts, timeFacts(m.Server.Time)...)
+	}
+	d.add(facts)
+}
+
+// operating is the point at which an engine was seen: a missing figure is 0.
+type operating struct {
+	tpot     float64 // ms, median
+	output   float64 // tokens/s
+	achieved float64 // requests/s
+	flight   float64 // requests in flight, by Little's law
+}
+
+func pointOf(m *measure.Measurement) operating {
+	if m == nil {
+		return operating{}
+	}
+	p := operating{output: m.OutputTokens, achieved: m.Achieved}
+	if m.TPOT.N > 0 && m.TPOT.P50 > 0 {
+		p.tpot = millis(m.TPOT.P50)
+	}
+	if m.E2E.N > 0 && m.E2E.Mean > 0 {
+		p.flight = m.Achieved * m.E2E.Mean.Seconds()
+	}
+	return p
+}
+
+// timeFacts say where an engine's time went and how well it used the hardware.
+func timeFacts(t *measure.TimeShares) Pairs {
+	return Pairs{
+		{Label: "step time", Text: fmt.Sprintf("weights %s, KV cache %s, compute %s, communication %s, fixed %s; idle %s of the time",
+			share(t.Weights), share(t.KV), share(t.Compute), share(t.Communication), share(t.Fixed), share(t.Idle))},
+		{Label: "hardware use", Text: fmt.Sprintf("MBU %s of the bandwidth, MFU %s of the compute, while steps ran", share(t.MBU), share(t.MFU))},
+	}
+}
+
+// share prints a share to a whole percent.
+func share(v float64) string {
+	if !finite(v) || v < 0 {
+		return unknown
+	}
+	return fixed(100*v, 0) + " %"
+}
+
+// gigabytes prints an amount of memory in GB (1e9 bytes).
+func gigabytes(v float64) string { return number(v/1e9, 3) + " GB" }

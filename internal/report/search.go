@@ -1,0 +1,103 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"planner/search"
+	"planner/sweep/measure"
+)
+
+// Search builds the report of a search for the maximum rate of one set of knobs.
+func Search(k measure.Knobs, r search.Result, trials []measure.Measurement) Document {
+	var slo measure.SLO
+	if len(trials) > 0 {
+		slo = trials[0].Trial.Objective
+	}
+	d := Document{Title: found(&r, slo), Data: data(trials)}
+	facts := Pairs{}
+	if r.Outcome != search.Infeasible {
+		facts = append(facts, Pair{Label: "one instance", Text: rateFact(r.Estimate), Tone: Strong})
+	}
+	if r.Binding != "" {
+		facts = append(facts, Pair{Label: "limited by", Text: likely(&r, r.Binding)})
+	}
+	if r.Reason != "" {
+		facts = append(facts, Pair{Label: "ended", Text: r.Reason})
+	}
+	facts = append(facts, Pair{Label: "effort", Text: plural(r.Trials, "trial") + ", " + latency(r.EngineTime) + " of engine time"})
+	d.add(facts)
+	d.section("Server flags", Code{ServerCommand(k, "")})
+	if len(trials) > 0 {
+		d.section("Trials", trialTable(trials, slo))
+	}
+	addExceedances(&d, &r, trials)
+	addWarnings(&d, r.Warnings)
+	return d
+}
+
+// found is the result in one line.
+func found(r *search.Result, slo measure.SLO) string {
+	at := ""
+	if o := objective(slo); o != "" {
+		at = " at " + o
+	}
+	e := estimate(r.Estimate)
+	switch r.Outcome {
+	case search.Infeasible:
+		if f := r.Floor; f != nil {
+			return "No rate" + at + ": " + floorFact(f)
+		}
+		return "No rate" + at + ": " + r.Reason
+	case search.NotReached:
+		return "At least " + number(r.Estimate.Value, 3) + " requests/s" + at + ": the limit was not reached"
+	case search.OutOfBudget:
+		return fmt.Sprintf("%s requests/s%s (%s): the budget ended before the interval was as narrow as asked", e.value, at, e.interval)
+	}
+	return fmt.Sprintf("%s requests/s%s (%s)", e.value, at, e.interval)
+}
+
+// floorFact says what an idle engine does to a limit that it cannot meet.
+func floorFact(f *search.Floor) string {
+	name := boundName(f.Bound)
+	if f.Value <= 0 {
+		return name + ": even an engine with one request at a time misses the limit"
+	}
+	metric, stat, _ := strings.Cut(f.Bound, ".")
+	if stat == f.Stat {
+		return fmt.Sprintf("an idle engine has a %s of %s, above the limit of %s; the smallest feasible limit is %s",
+			name, latency(f.Value), limit(f.Limit), latencyAbove(f.Value))
+	}
+	return fmt.Sprintf("an idle engine has a %s of %s already, and the limit on %s is %s; the smallest feasible limit is above %s",
+		boundName(metric+"."+f.Stat), latency(f.Value), name, limit(f.Limit), latency(f.Value))
+}
+
+// addExceedances shows each trial on the fitted curve of every bound that may
+// limit the rate: drawn for the likeliest, in figures for all.
+func addExceedances(d *Document, r *search.Result, trials []measure.Measurement) {
+	best := -1
+	for i, b := range r.Bounds {
+		if b.Curve.Rate > 0 && (best < 0 || b.Probability > r.Bounds[best].Probability) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return
+	}
+	if c := exceedanceChart(r.Bounds[best], trials); !c.Empty() {
+		d.section("Requests beyond the limit", c)
+	}
+	if len(r.Bounds) > 1 {
+		d.add(boundTable(r))
+	}
+}
+
+// boundTable tells the bounds of a search apart.
+func boundTable(r *search.Result) Table {
+	tab := Table{Columns: []Column{{Name: "bound"}, {Name: "binds with probability", Right: true}, {Name: "holds to, req/s", Right: true},
+		{Name: "clumping (phi)", Right: true, Extra: true}}}
+	for _, b := range r.Bounds {
+		tab.Rows = append(tab.Rows, []Cell{{Text: boundName(b.Bound)}, {Text: fixed(b.Probability, 2)}, {Text: number(b.Curve.Rate, 3)}, {Text: number(b.Phi, 2)}})
+	}
+	return tab
+}

@@ -1,0 +1,205 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"planner/sweep/measure"
+)
+
+// trialTable lists measurements of one set of knobs, one a row, by load.
+func trialTable(trials []measure.Measurement, slo measure.SLO) Table {
+	tab := Table{Columns: []Column{
+		{Name: "load"}, {Name: "done, req/s", Right: true}, {Name: "requests", Right: true, Extra: true},
+	}}
+	metrics := tabulated(slo)
+	for _, m := range metrics {
+		for _, q := range quantiles(slo, m) {
+			tab.Columns = append(tab.Columns, Column{Name: boundName(measure.Bound{Metric: m, Quantile: q}.String()) + ", ms", Right: true})
+		}
+	}
+	judged := len(slo.Bounds) > 0
+	if judged {
+		tab.Columns = append(tab.Columns, Column{Name: "beyond the limit", Right: true}, Column{Name: "of", Extra: true}, Column{Name: "verdict"})
+	}
+	tab.Columns = append(tab.Columns, Column{Name: "note", Wrap: true, Extra: true})
+	for _, m := range byLoad(trials) {
+		row := []Cell{{Text: load(&m.Trial)}, {Text: number(m.Achieved, 3)}, {Text: count(m.Requests)}}
+		for _, metric := range metrics {
+			for _, q := range quantiles(slo, metric) {
+				row = append(row, latencyCell(m, metric, q, slo))
+			}
+		}
+		if judged {
+			share, of := beyondCells(m)
+			row = append(row, share, of, verdict(m))
+		}
+		tab.Rows = append(tab.Rows, append(row, Cell{Text: note(m), Tone: Quiet}))
+	}
+	return tab
+}
+
+// byLoad orders measurements by rate, closed loops first by concurrency, and
+// leaves out rejected ones.
+func byLoad(trials []measure.Measurement) []*measure.Measurement {
+	var out []*measure.Measurement
+	for i := range trials {
+		if trials[i].Rejected == "" {
+			out = append(out, &trials[i])
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *measure.Measurement) int {
+		switch {
+		case a.Trial.Rate != b.Trial.Rate && a.Trial.Rate < b.Trial.Rate:
+			return -1
+		case a.Trial.Rate != b.Trial.Rate:
+			return 1
+		}
+		return a.Trial.Concurrency - b.Trial.Concurrency
+	})
+	return out
+}
+
+// tabulated are the metrics worth a column: TTFT and TPOT, and what is bounded.
+func tabulated(slo measure.SLO) []measure.Metric {
+	metrics := []measure.Metric{measure.TTFT, measure.TPOT}
+	for _, b := range slo.Bounds {
+		if !slices.Contains(metrics, b.Metric) {
+			metrics = append(metrics, b.Metric)
+		}
+	}
+	slices.Sort(metrics)
+	return metrics
+}
+
+// quantiles are p50, and of a metric those that are bounded, p99 if none is.
+func quantiles(slo measure.SLO, m measure.Metric) []float64 {
+	out := []float64{0.50}
+	for _, b := range slo.Bounds {
+		if b.Metric == m && !slices.Contains(out, b.Quantile) {
+			out = append(out, b.Quantile)
+		}
+	}
+	if len(out) == 1 {
+		out = append(out, 0.99)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// load names what a trial asked for.
+func load(t *measure.Trial) string {
+	switch {
+	case t.Closed():
+		return "concurrency " + count(t.Concurrency)
+	case t.Rate > 0:
+		return number(t.Rate, 3) + " req/s"
+	}
+	return "trace"
+}
+
+// latencyCell is a statistic in milliseconds, coloured by its limit; the verdict
+// is not made of it but of counts.
+func latencyCell(m *measure.Measurement, metric measure.Metric, q float64, slo measure.SLO) Cell {
+	s := m.Latency(metric)
+	v := s.Stat(q)
+	if v < 0 || s.N == 0 {
+		return Cell{Text: unknown, Tone: Quiet}
+	}
+	c := Cell{Text: number(millis(v), 3)}
+	for _, b := range slo.Bounds {
+		if b.Metric == metric && b.Quantile == q && v > b.Limit {
+			c.Tone = Bad
+		}
+	}
+	return c
+}
+
+// beyondCells give the share of requests beyond the limit that binds, and which
+// limit that is. For a bound on a mean it is the mean over its limit.
+func beyondCells(m *measure.Measurement) (share, of Cell) {
+	if m.Verdict == nil {
+		return Cell{Text: unknown}, Cell{Text: unknown}
+	}
+	of = Cell{Text: boundName(m.Verdict.Binding)}
+	c, ok := m.Count(m.Verdict.Binding)
+	if !ok || c.N == 0 || !finite(c.Value) {
+		return Cell{Text: unknown}, of
+	}
+	return Cell{Text: portion(c.Value)}, of
+}
+
+// note says what a reader of a row should know besides.
+func note(m *measure.Measurement) string {
+	switch {
+	case m.Aborted != "":
+		return "ended early: " + m.Aborted
+	case m.Overloaded:
+		return "overloaded: the backlog kept growing"
+	case !m.Valid && len(m.Warnings) > 0:
+		return m.Warnings[0]
+	case m.Failed > 0:
+		return fmt.Sprintf("%s failed", count(m.Failed))
+	}
+	return m.Trial.Why
+}
+
+// summaryTable says of every set of knobs how many trials it got and between
+// which loads its limit lies.
+func summaryTable(trials []measure.Measurement) Table {
+	all := sets(trials)
+	which := differing(all)
+	tab := Table{Columns: []Column{
+		{Name: "knobs", Wrap: true}, {Name: "trials", Right: true}, {Name: "engine time", Right: true, Extra: true},
+		{Name: "highest met, req/s", Right: true}, {Name: "lowest missed, req/s", Right: true}, {Name: "limited by"},
+	}}
+	for _, k := range all {
+		s := summarize(trials, k)
+		if s.trials == 0 {
+			continue
+		}
+		met, missed := unknown, unknown
+		if s.met > 0 {
+			met = number(s.met, 3)
+		}
+		if s.missed > 0 {
+			missed = number(s.missed, 3)
+		}
+		tab.Rows = append(tab.Rows, []Cell{
+			{Text: describe(k, which)}, {Text: count(s.trials)}, {Text: latency(s.time)}, {Text: met}, {Text: missed}, {Text: boundName(s.binding)},
+		})
+	}
+	return tab
+}
+
+// summary is what the trials of one set of knobs came to; a rate is 0 if none
+// was met or missed.
+type summary struct {
+	trials      int
+	time        time.Duration
+	met, missed float64
+	binding     string
+}
+
+func summarize(trials []measure.Measurement, k measure.Knobs) summary {
+	var s summary
+	for i := range trials {
+		m := &trials[i]
+		if m.Trial.Knobs != k || m.Rejected != "" {
+			continue
+		}
+		s.trials++
+		s.time += m.Trial.Warmup + m.Duration
+		if m.Verdict == nil || !m.Valid || m.Trial.Closed() {
+			continue
+		}
+		switch {
+		case m.Verdict.State == measure.Met:
+			s.met = max(s.met, m.Trial.Rate)
+		case m.Verdict.State == measure.Missed && (s.missed == 0 || m.Trial.Rate < s.missed):
+			s.missed, s.binding = m.Trial.Rate, m.Verdict.Binding
+		}
+	}
+	return s
+}
