@@ -20,7 +20,7 @@ type Batch struct {
 // sequence: a sequence that was preempted and resumed since may be in another
 // state when the batch's output arrives.
 type item struct {
-	r       *sequence
+	r       *Sequence
 	tokens  int
 	samples bool
 }
@@ -59,7 +59,7 @@ func (s *Scheduler) discard(b *Batch) { s.batches = append(s.batches, b) }
 
 // schedule puts tokens of a sequence into the batch, which computes them before
 // anything else looks at the sequence.
-func (s *Scheduler) schedule(b *Batch, r *sequence, tokens int) {
+func (s *Scheduler) schedule(b *Batch, r *Sequence, tokens int) {
 	if tokens == 1 {
 		b.Load.Decodes++
 		context := r.computed + 1

@@ -33,7 +33,7 @@ func (c *core) idle() bool {
 		return false
 	}
 	for _, s := range c.replicas {
-		if len(s.running) > 0 || s.waiting.len() > 0 {
+		if s.Running() > 0 || s.Waiting() > 0 {
 			return false
 		}
 	}
@@ -43,11 +43,11 @@ func (c *core) idle() bool {
 // reset throws out what an aborted run left and sets the clock to zero.
 func (c *core) reset() {
 	for _, s := range c.replicas {
-		for len(s.running) > 0 {
-			s.abort(s.running[len(s.running)-1])
+		for s.Running() > 0 {
+			s.Abort(s.running[s.Running()-1])
 		}
-		for s.waiting.len() > 0 {
-			s.abort(s.waiting.front())
+		for s.Waiting() > 0 {
+			s.Abort(s.waiting.front())
 		}
 	}
 	for c.flights > 0 {
@@ -119,8 +119,8 @@ func (c *core) depth() int {
 // output waits for the oldest step and tells the run what it brought.
 func (c *core) output(r *run) {
 	f := &c.flight[0]
-	if f.end > r.horizon {
-		r.done = true
+	if f.end > r.stop.horizon {
+		r.stop.done = true
 		return
 	}
 	c.now = f.end

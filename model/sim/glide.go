@@ -38,18 +38,18 @@ func (c *core) glide(r *run) bool {
 		return false
 	}
 	most := s.uneventful()
-	if most <= 0 || s.edges() > s.pool.free {
+	if most <= 0 || s.edges() > s.Free() {
 		return false
 	}
 	var load model.Batch
 	s.loadNext(&load)
 	step := c.engine.timer.Step(load)
 	growth := c.growth(&load)
-	limit := min(r.upcoming(), r.watchAt)
+	limit := min(r.upcoming(), r.stop.watchAt)
 	taken := 0
 	for taken < most && c.now < limit {
 		need := s.edges()
-		if need > s.pool.free {
+		if need > s.Free() {
 			break
 		}
 		took := step.Total + growth*float64(taken)
@@ -59,11 +59,11 @@ func (c *core) glide(r *run) bool {
 			end = c.now + took
 			heard = end
 		}
-		if heard > r.horizon {
+		if heard > r.stop.horizon {
 			break
 		}
 		s.tick(need)
-		r.stats.pool(s.Usage(), took)
+		r.stats.KV.add(s.Usage(), took)
 		c.free, c.now = end, heard
 		r.steadyGap(c.now-c.heard, s.calm.counted)
 		c.heard = c.now

@@ -90,7 +90,7 @@ func TestGlideEqualsStepByStep(t *testing.T) {
 		}
 		glided += fast.Stats.Steps
 		preempted += fast.Stats.Preemptions
-		hits += fast.Stats.Hits
+		hits += fast.Stats.Cache.Hits
 		for _, r := range fast.Records {
 			if r.Outcome == measure.Timeout {
 				failed++
@@ -118,14 +118,14 @@ func equalToMicrosecond(a, b *Result) error {
 		return fmt.Errorf("end %v %q, %v %q", a.End, a.Stopped, b.End, b.Stopped)
 	}
 	x, y := a.Stats, b.Stats
-	for _, p := range [][2]float64{{x.Busy, y.Busy}, {x.MeanKV, y.MeanKV}, {x.PeakKV, y.PeakKV}, {x.MeanRunning, y.MeanRunning},
-		{x.MeanWaiting, y.MeanWaiting}, {x.Time.Fixed, y.Time.Fixed}, {x.Time.DecodeAttention, y.Time.DecodeAttention}} {
+	for _, p := range [][2]float64{{x.Busy, y.Busy}, {x.KV.Mean, y.KV.Mean}, {x.Running.Mean, y.Running.Mean},
+		{x.Waiting.Mean, y.Waiting.Mean}, {x.Time.Fixed, y.Time.Fixed}, {x.Time.DecodeAttention, y.Time.DecodeAttention}} {
 		if d := p[0] - p[1]; d > 1e-6 || d < -1e-6 {
 			return fmt.Errorf("statistics differ:\n%+v\n%+v", x, y)
 		}
 	}
-	if x.Steps != y.Steps || x.Hits != y.Hits || x.Queries != y.Queries || x.Preemptions != y.Preemptions ||
-		x.PromptTokens != y.PromptTokens || x.OutputTokens != y.OutputTokens || x.PeakRunning != y.PeakRunning || x.PeakWaiting != y.PeakWaiting {
+	if x.Steps != y.Steps || x.Cache != y.Cache || x.Preemptions != y.Preemptions ||
+		x.PromptTokens != y.PromptTokens || x.OutputTokens != y.OutputTokens || x.KV.Peak != y.KV.Peak || x.Running.Peak != y.Running.Peak || x.Waiting.Peak != y.Waiting.Peak {
 		return fmt.Errorf("statistics differ:\n%+v\n%+v", x, y)
 	}
 	return equalGaps(a, b)

@@ -13,7 +13,7 @@ func (r *Result) Observation() measure.Observation {
 		Records: r.Records, End: r.End, Gaps: r.Gaps, Aborted: r.Stopped,
 		Server: measure.Server{
 			Kind: "simulated", KVBlocks: r.Blocks, BlockTokens: r.BlockTokens, Preemptions: s.Preemptions,
-			HitRate: s.HitRate(), PeakKV: s.PeakKV, Time: r.timeShares(),
+			HitRate: s.Cache.HitRate(), PeakKV: s.KV.Peak, Time: r.timeShares(),
 		},
 	}
 }

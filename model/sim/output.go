@@ -54,7 +54,7 @@ func (s *Scheduler) Output(b *Batch) *Events {
 		}
 		if s.rules.Async {
 			r.pending--
-			if known := r.computed - r.pending; r.state == running && known >= r.nextFull {
+			if known := r.computed - r.pending; r.state == running && known >= r.kv.nextFull {
 				s.register(r, known)
 			}
 		}
@@ -72,7 +72,7 @@ func (s *Scheduler) Output(b *Batch) *Events {
 }
 
 // finish ends a sequence and reports whether the running list must be compacted.
-func (s *Scheduler) finish(r *sequence) bool {
+func (s *Scheduler) finish(r *Sequence) bool {
 	if r.state == waiting {
 		s.waiting.remove(r)
 		s.release(r)
@@ -94,9 +94,10 @@ func (s *Scheduler) compact() {
 	s.running = kept
 }
 
-// abort ends a request that its client gave up on; its blocks are free at once.
-// A token of it that is under way is thrown away.
-func (s *Scheduler) abort(r *sequence) {
+// Abort ends a request that its client gave up on; its blocks are free at once.
+// A token of it that is under way is thrown away. It must not be called between
+// a batch's Schedule and the Output that follows it.
+func (s *Scheduler) Abort(r *Sequence) {
 	switch r.state {
 	case waiting:
 		s.waiting.remove(r)

@@ -40,7 +40,7 @@ type node struct {
 	slots []slot
 	// writer is the settled sequence that generates this content at present;
 	// its newest blocks may not be registered yet.
-	writer *sequence
+	writer *Sequence
 }
 
 // slot holds the blocks with the same tokens: the one registered first, which

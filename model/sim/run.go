@@ -21,19 +21,24 @@ type run struct {
 	timeout             float64 // seconds, infinite if clients never give up
 	nextSlot            int     // closed loop: the first request without a slot yet
 
-	horizon, watchAt, every float64
-	done                    bool
-	stopped                 string
-	end                     float64
-	arrived, ended          int
+	stop           stopping
+	end            float64
+	arrived, ended int
 
 	gaps  gaps
 	stats Stats
 }
 
+// stopping says when a run ends though requests are left. Times are in seconds.
+type stopping struct {
+	horizon, watchAt, every float64
+	done                    bool
+	reason                  string
+}
+
 // call is what the clients' side knows of a request beside its record.
 type call struct {
-	seq     *sequence // nil before it reaches the engine
+	seq     *Sequence // while it is in the engine
 	replica *Scheduler
 	due     float64
 	ended   bool
@@ -43,17 +48,16 @@ func newRun(e *Engine, load Load) *run {
 	n := len(load.Requests)
 	r := &run{
 		engine: e, load: &load, calls: make([]call, n), records: make([]measure.Record, n),
-		timeout: math.Inf(1), horizon: math.Inf(1), watchAt: math.Inf(1), every: load.Every.Seconds(),
+		timeout: math.Inf(1), stop: stopping{horizon: math.Inf(1), watchAt: math.Inf(1), every: max(load.Every.Seconds(), 1e-3)},
 	}
 	if load.Timeout > 0 {
 		r.timeout = load.Timeout.Seconds()
 	}
 	if load.End > 0 {
-		r.horizon = load.End.Seconds()
+		r.stop.horizon = load.End.Seconds()
 	}
 	if load.Watch != nil {
-		r.every = max(r.every, 1e-3)
-		r.watchAt = r.every
+		r.stop.watchAt = r.stop.every
 	}
 	if load.Slots == 0 {
 		r.turns = findTurns(load.Requests)
@@ -164,7 +168,7 @@ func (r *run) arrive(id int, at float64) {
 	core, replica, least := r.engine.cores[0], r.engine.cores[0].replicas[0], math.MaxInt
 	for _, c := range r.engine.cores {
 		for _, s := range c.replicas {
-			if work := 4*s.waiting.len() + len(s.running); work < least {
+			if work := 4*s.Waiting() + s.Running(); work < least {
 				core, replica, least = c, s, work
 			}
 		}
@@ -178,7 +182,7 @@ func (r *run) arrive(id int, at float64) {
 	}
 	own, reply := r.turns.names(id)
 	k.replica = replica
-	k.seq = replica.add(&Request{ID: id, Prompt: q.Prompt, Output: q.Output, Shared: q.Shared, Own: own, Reply: reply, Counted: r.counted(id)})
+	k.seq = replica.Add(&Request{ID: id, Prompt: q.Prompt, Output: q.Output, Shared: q.Shared, Own: own, Reply: reply, Counted: r.counted(id)})
 }
 
 // giveUp is what a client does that waited long enough.
@@ -188,8 +192,8 @@ func (r *run) giveUp(id int, at float64) {
 		return
 	}
 	if k.seq != nil {
-		k.replica.abort(k.seq)
-		r.records[id].Output = k.seq.out
+		k.replica.Abort(k.seq)
+		r.records[id].Output = k.seq.Generated()
 	}
 	r.close(id, at, measure.Timeout)
 }
@@ -220,8 +224,8 @@ func (r *run) scheduled(c *core, b *Batch) {
 		if a.Resumed {
 			continue
 		}
-		r.stats.Queries += a.Tokens
-		r.stats.Hits += a.Cached
+		r.stats.Cache.Queries += a.Tokens
+		r.stats.Cache.Hits += a.Cached
 		r.records[a.ID].Cached = a.Cached
 	}
 	r.stats.Preemptions += len(b.Preempted)
@@ -253,27 +257,27 @@ func (r *run) heard(c *core, e *Events) {
 
 // over reports whether the run ends at this time though requests are left.
 func (r *run) over(now float64) bool {
-	if r.done || now >= r.horizon {
-		r.end = r.horizon
+	s := &r.stop
+	if s.done || now >= s.horizon {
+		r.end = s.horizon
 		return true
 	}
-	if now >= r.watchAt {
-		r.watchAt = now + r.every
-		r.stopped = r.load.Watch(r.progress(now))
-		if r.stopped != "" {
-			r.end = now
-			return true
-		}
+	if now < s.watchAt {
+		return false
 	}
-	return false
+	s.watchAt = now + s.every
+	if s.reason = r.load.Watch(r.progress(now)); s.reason != "" {
+		r.end = now
+	}
+	return s.reason != ""
 }
 
 func (r *run) progress(now float64) Progress {
 	p := Progress{Now: duration(now), Arrived: r.arrived, Ended: r.ended, Records: r.records}
 	for _, c := range r.engine.cores {
 		for _, s := range c.replicas {
-			p.Running += len(s.running)
-			p.Waiting += s.waiting.len()
+			p.Running += s.Running()
+			p.Waiting += s.Waiting()
 		}
 	}
 	return p
@@ -283,7 +287,7 @@ func (r *run) result() *Result {
 	r.stats.finish(r.engine)
 	c := &r.engine.config
 	return &Result{
-		Records: r.records, End: duration(r.end), Stopped: r.stopped, Gaps: r.gaps.histogram, Stats: r.stats,
+		Records: r.records, End: duration(r.end), Stopped: r.stop.reason, Gaps: r.gaps.histogram, Stats: r.stats,
 		Blocks: c.Limits.Blocks, BlockTokens: c.Limits.BlockTokens,
 	}
 }

@@ -62,11 +62,11 @@ func (s *Scheduler) scheduleRunning(b *Batch, budget, threshold int) int {
 // makeRoom gives a running request the blocks for n more tokens, and preempts
 // from the end of the running list until there are enough. It returns false if
 // the request itself had to go.
-func (s *Scheduler) makeRoom(b *Batch, r *sequence, n int) bool {
+func (s *Scheduler) makeRoom(b *Batch, r *Sequence, n int) bool {
 	end := r.computed + n
 	need := 0
-	if end > r.room {
-		need = s.withWindow(blocksFor(end, s.limits.BlockTokens)) - len(r.blocks) - len(r.window)
+	if end > r.kv.room {
+		need = s.withWindow(blocksFor(end, s.limits.BlockTokens)) - len(r.kv.blocks) - len(r.kv.window)
 	}
 	for need > s.pool.free {
 		last := len(s.running) - 1
@@ -83,23 +83,23 @@ func (s *Scheduler) makeRoom(b *Batch, r *sequence, n int) bool {
 		}
 	}
 	s.grow(r, end)
-	if known := min(end, r.total()); known >= r.nextFull {
+	if known := min(end, r.total()); known >= r.kv.nextFull {
 		s.register(r, known)
 	}
 	return true
 }
 
 // grow hands blocks to a sequence until they hold tokens up to end.
-func (s *Scheduler) grow(r *sequence, end int) {
-	if end <= r.room {
+func (s *Scheduler) grow(r *Sequence, end int) {
+	if end <= r.kv.room {
 		return
 	}
-	for ; r.room < end; r.room += s.limits.BlockTokens {
-		r.blocks = append(r.blocks, s.pool.take())
+	for ; r.kv.room < end; r.kv.room += s.limits.BlockTokens {
+		r.kv.blocks = append(r.kv.blocks, s.pool.take())
 	}
 	if s.windowCap > 0 {
-		for need := s.withWindow(len(r.blocks)) - len(r.blocks); len(r.window) < need; {
-			r.window = append(r.window, s.pool.take())
+		for need := s.withWindow(len(r.kv.blocks)) - len(r.kv.blocks); len(r.kv.window) < need; {
+			r.kv.window = append(r.kv.window, s.pool.take())
 		}
 	}
 }

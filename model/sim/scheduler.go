@@ -22,8 +22,9 @@ type Request struct {
 	Own, Reply workload.Content
 }
 
-// sequence is a request inside the scheduler.
-type sequence struct {
+// Sequence is a request inside a scheduler, from [Scheduler.Add] to its end; what
+// it is afterwards is the scheduler's affair.
+type Sequence struct {
 	id     int
 	prompt int
 	// limit is the number of output tokens at which the sequence ends, by its
@@ -33,15 +34,8 @@ type sequence struct {
 	// scheduled and which are not known yet (asynchronous scheduling only), and
 	// computed the tokens whose KV is scheduled or present.
 	out, pending, computed int
-	// room is the number of tokens that blocks can hold.
-	room   int
-	blocks []int32
-	path   []span
-	// window holds the blocks of groups with a sliding window.
-	window []int32
-	// registered counts full blocks in the prefix cache, nextFull is the number
-	// of tokens at which there will be one more.
-	registered, nextFull int
+	kv                     holding
+	path                   []span
 	// order rises with admission: running is sorted by it.
 	order int
 	// turn is the number of the step in which it was scheduled last.
@@ -53,6 +47,18 @@ type sequence struct {
 	settled  settling
 }
 
+// holding is what a sequence has of the block pool.
+type holding struct {
+	blocks []int32
+	// room is the number of tokens that blocks can hold.
+	room int
+	// window holds the blocks of groups with a sliding window.
+	window []int32
+	// registered counts full blocks in the prefix cache, nextFull is the number
+	// of tokens at which there will be one more.
+	registered, nextFull int
+}
+
 type state uint8
 
 const (
@@ -61,8 +67,11 @@ const (
 	ended
 )
 
+// Generated counts the output tokens that are known.
+func (r *Sequence) Generated() int { return r.out }
+
 // total counts the tokens that are known: prompt and output.
-func (r *sequence) total() int { return r.prompt + r.out }
+func (r *Sequence) total() int { return r.prompt + r.out }
 
 // Scheduler decides what each step of an engine computes, as vLLM V1 does: one
 // token budget a step, running requests before waiting ones, blocks of KV cache
@@ -85,14 +94,14 @@ type Scheduler struct {
 	// blocks too; 0 without window groups.
 	windowCap int
 
-	running []*sequence
+	running []*Sequence
 	waiting queue
 	orders  int
 	turn    int // counts steps
 	hits    []int32
 
 	batches []*Batch // not under way
-	idle    []*sequence
+	idle    []*Sequence
 	events  Events
 	// stuck says that the last admission failed for lack of blocks and that
 	// nothing was freed since.
@@ -122,22 +131,20 @@ func NewScheduler(rules Rules, limits Limits) *Scheduler {
 }
 
 // Add puts a request at the end of the waiting queue. It joins the next batch
-// that is scheduled.
-func (s *Scheduler) Add(q *Request) { s.add(q) }
-
-func (s *Scheduler) add(q *Request) *sequence {
-	var r *sequence
+// that is scheduled, if there is room.
+func (s *Scheduler) Add(q *Request) *Sequence {
+	var r *Sequence
 	if n := len(s.idle); n > 0 {
 		r = s.idle[n-1]
 		s.idle = s.idle[:n-1]
-		*r = sequence{blocks: r.blocks[:0], path: r.path[:0], window: r.window[:0]}
+		*r = Sequence{kv: holding{blocks: r.kv.blocks[:0], window: r.kv.window[:0]}, path: r.path[:0]}
 	} else {
-		r = new(sequence)
+		r = new(Sequence)
 	}
 	r.id, r.prompt, r.limit = q.ID, q.Prompt, min(q.Output, s.limits.ModelLen-q.Prompt)
-	r.nextFull, r.counted = math.MaxInt, q.Counted
+	r.kv.nextFull, r.counted = math.MaxInt, q.Counted
 	if s.limits.PrefixCaching {
-		r.nextFull = s.limits.BlockTokens
+		r.kv.nextFull = s.limits.BlockTokens
 		r.path = s.pool.enterPath(q, r.path, s.limits.BlockTokens)
 	}
 	s.waiting.pushBack(r)
@@ -188,7 +195,7 @@ func blocksFor(tokens, blockTokens int) int {
 
 // release ends a sequence: its blocks go back, last one first, and the scheduler
 // forgets it as soon as no batch under way lists it.
-func (s *Scheduler) release(r *sequence) {
+func (s *Scheduler) release(r *Sequence) {
 	s.freeBlocks(r)
 	s.pool.leavePath(r.path)
 	r.path = r.path[:0]
@@ -198,46 +205,46 @@ func (s *Scheduler) release(r *sequence) {
 	}
 }
 
-func (s *Scheduler) freeBlocks(r *sequence) {
+func (s *Scheduler) freeBlocks(r *Sequence) {
 	s.stuck = false
-	for i := len(r.blocks) - 1; i >= 0; i-- {
-		s.pool.drop(r.blocks[i])
+	for i := len(r.kv.blocks) - 1; i >= 0; i-- {
+		s.pool.drop(r.kv.blocks[i])
 	}
-	for _, id := range r.window {
+	for _, id := range r.kv.window {
 		s.pool.drop(id)
 	}
-	r.blocks, r.window = r.blocks[:0], r.window[:0]
-	r.room, r.registered = 0, 0
+	r.kv.blocks, r.kv.window = r.kv.blocks[:0], r.kv.window[:0]
+	r.kv.room, r.kv.registered = 0, 0
 	if s.limits.PrefixCaching {
-		r.nextFull = s.limits.BlockTokens
+		r.kv.nextFull = s.limits.BlockTokens
 	}
 }
 
 // register enters a sequence's full blocks up to a token in the prefix cache.
-func (s *Scheduler) register(r *sequence, tokens int) {
+func (s *Scheduler) register(r *Sequence, tokens int) {
 	size := s.limits.BlockTokens
 	i := 0
-	for tokens >= r.nextFull {
-		for r.path[i].end < r.nextFull {
+	for tokens >= r.kv.nextFull {
+		for r.path[i].end < r.kv.nextFull {
 			i++
 		}
 		if node := &s.pool.cache.nodes[r.path[i].node]; node.text.content == 0 {
-			s.pool.blocks[r.blocks[r.registered]].node = private
+			s.pool.blocks[r.kv.blocks[r.kv.registered]].node = private
 		} else {
 			if node.writer != nil && node.writer != r {
 				s.refresh(node.writer)
 			}
-			s.pool.register(r.blocks[r.registered], r.path[i].node, int32(r.registered))
+			s.pool.register(r.kv.blocks[r.kv.registered], r.path[i].node, int32(r.kv.registered))
 		}
-		r.registered++
-		r.nextFull += size
+		r.kv.registered++
+		r.kv.nextFull += size
 	}
 }
 
 // publish makes a sequence's private blocks findable.
-func (s *Scheduler) publish(r *sequence) {
+func (s *Scheduler) publish(r *Sequence) {
 	i := 0
-	for j, id := range r.blocks[:r.registered] {
+	for j, id := range r.kv.blocks[:r.kv.registered] {
 		for r.path[i].end < (j+1)*s.limits.BlockTokens {
 			i++
 		}
@@ -250,7 +257,7 @@ func (s *Scheduler) publish(r *sequence) {
 // lookup collects in s.hits the cached blocks with which a sequence's known
 // tokens begin. The block of the last token is never taken from the cache, as
 // there must be something left to compute.
-func (s *Scheduler) lookup(r *sequence) {
+func (s *Scheduler) lookup(r *Sequence) {
 	s.hits = s.hits[:0]
 	if !s.limits.PrefixCaching {
 		return

@@ -121,18 +121,18 @@ func TestSettledAndAborts(t *testing.T) {
 		a, b := driver{s: NewScheduler(rules, limits)}, driver{s: NewScheduler(rules, limits)}
 		b.s.calm.off = true
 		var requests []*Request
-		type pair struct{ x, y *sequence }
+		type pair struct{ x, y *Sequence }
 		live := map[int]pair{}
 		for k := range 1500 {
 			for len(requests) < 60 && rng.IntN(12) == 0 {
 				q := randomRequest(rng, requests, limits.ModelLen)
 				requests = append(requests, q)
-				live[q.ID] = pair{a.s.add(q), b.s.add(q)}
+				live[q.ID] = pair{a.s.Add(q), b.s.Add(q)}
 			}
 			if rng.IntN(40) == 0 && len(requests) > 0 {
 				if id := rng.IntN(len(requests)); live[id].x != nil {
-					a.s.abort(live[id].x)
-					b.s.abort(live[id].y)
+					a.s.Abort(live[id].x)
+					b.s.Abort(live[id].y)
 					delete(live, id)
 				}
 			}
@@ -193,7 +193,10 @@ func checkBooks(t *testing.T, s *Scheduler) {
 	p := &s.pool
 	held := make([]int32, len(p.blocks))
 	for _, r := range s.running {
-		for _, id := range r.blocks {
+		for _, id := range r.kv.blocks {
+			held[id]++
+		}
+		for _, id := range r.kv.window {
 			held[id]++
 		}
 	}

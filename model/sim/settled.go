@@ -25,7 +25,7 @@ type calm struct {
 	// stops orders the settled sequences by the tick of their last token.
 	stops stopHeap
 	// leaving holds those whose last token is under way.
-	leaving []*sequence
+	leaving []*Sequence
 	// crossing counts the blocks that settled sequences need by the tick, modulo
 	// the block size, at which they need them.
 	crossing []int32
@@ -128,12 +128,12 @@ func (s *Scheduler) settle() {
 // steady returns how many blocks a sequence will take at each block edge, 0 if
 // that is going to change, and whether its context stays below the window. A
 // sequence that will pass the window can settle once it has.
-func (s *Scheduler) steady(r *sequence) (step int, below bool) {
+func (s *Scheduler) steady(r *Sequence) (step int, below bool) {
 	w := &s.limits.Window
 	if w.Tokens == 0 {
 		return 1, false
 	}
-	if r.computed+1 >= w.Tokens && len(r.blocks) >= s.windowCap {
+	if r.computed+1 >= w.Tokens && len(r.kv.blocks) >= s.windowCap {
 		return 1, false
 	}
 	if r.prompt+r.limit >= w.Tokens {
@@ -149,7 +149,7 @@ func (s *Scheduler) steady(r *sequence) (step int, below bool) {
 }
 
 // join adds a sequence to the sums over the settled ones.
-func (s *Scheduler) join(r *sequence) {
+func (s *Scheduler) join(r *Sequence) {
 	c, m := &s.calm, &r.settled
 	c.stops.push(r)
 	c.crossing[s.phase(r)] += int32(m.step)
@@ -169,7 +169,7 @@ func (s *Scheduler) join(r *sequence) {
 
 // phase is the tick, modulo the block size, at which a settled sequence needs
 // another block: when what it has computed fills its blocks.
-func (s *Scheduler) phase(r *sequence) int {
+func (s *Scheduler) phase(r *Sequence) int {
 	size := s.limits.BlockTokens
 	return ((-r.settled.offset)%size + size) % size
 }
@@ -211,7 +211,7 @@ func (s *Scheduler) loadSettled(l *model.Batch) {
 }
 
 // refresh brings a settled sequence's fields up to date.
-func (s *Scheduler) refresh(r *sequence) {
+func (s *Scheduler) refresh(r *Sequence) {
 	c, m := &s.calm, &r.settled
 	r.computed += c.ticks - m.since
 	r.out += c.heard - m.heard
@@ -219,16 +219,16 @@ func (s *Scheduler) refresh(r *sequence) {
 	if s.rules.Async {
 		r.pending = 1 + c.ticks - c.heard
 	}
-	for r.room < r.computed {
+	for r.kv.room < r.computed {
 		rest := len(c.blank) - m.step
-		r.blocks = append(r.blocks, c.blank[rest])
-		r.window = append(r.window, c.blank[rest+1:]...)
+		r.kv.blocks = append(r.kv.blocks, c.blank[rest])
+		r.kv.window = append(r.kv.window, c.blank[rest+1:]...)
 		c.blank = c.blank[:rest]
-		r.room += s.limits.BlockTokens
+		r.kv.room += s.limits.BlockTokens
 	}
 	if c.ticks > m.joined {
 		// What was known when the last step was scheduled is registered.
-		if known := r.total() + c.ticks - c.heard - 1; known >= r.nextFull {
+		if known := r.total() + c.ticks - c.heard - 1; known >= r.kv.nextFull {
 			s.register(r, known)
 		}
 	}
@@ -236,7 +236,7 @@ func (s *Scheduler) refresh(r *sequence) {
 
 // leave takes a sequence, which is up to date, off the settled ones. It keeps its
 // place in the running list.
-func (s *Scheduler) leave(r *sequence) {
+func (s *Scheduler) leave(r *Sequence) {
 	c := &s.calm
 	m := &r.settled
 	c.stops.remove(r)
@@ -304,7 +304,7 @@ func (s *Scheduler) outputSettled(e *Events) {
 		}
 		r.out++
 		r.pending--
-		if r.computed >= r.nextFull {
+		if r.computed >= r.kv.nextFull {
 			s.register(r, r.computed)
 		}
 		s.endSettled(e, r)
@@ -313,14 +313,14 @@ func (s *Scheduler) outputSettled(e *Events) {
 }
 
 // endSettled ends a sequence within the head of the running list.
-func (s *Scheduler) endSettled(e *Events, r *sequence) {
+func (s *Scheduler) endSettled(e *Events, r *Sequence) {
 	e.Finished = append(e.Finished, r.id)
 	s.release(r)
 	s.removeSettled(r)
 }
 
 // removeSettled takes a sequence out of the head of the running list.
-func (s *Scheduler) removeSettled(r *sequence) {
+func (s *Scheduler) removeSettled(r *Sequence) {
 	low, high := 0, s.calm.members
 	for low < high {
 		if mid := (low + high) / 2; s.running[mid].order < r.order {

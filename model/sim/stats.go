@@ -2,8 +2,7 @@ package sim
 
 import "planner/model"
 
-// Stats sum up what an engine did in a run, over all replicas. Means are over the
-// time in which steps ran.
+// Stats sum up what an engine did in a run, over all replicas.
 type Stats struct {
 	// Steps counts steps, Busy is the time they took, in seconds summed over
 	// engine loops, of which there were Loops.
@@ -16,32 +15,41 @@ type Stats struct {
 	// ran; zero if the timer does not know.
 	Work     model.Work
 	MBU, MFU float64
-	// Tokens counts the tokens computed: of prompts, and generated.
+	// PromptTokens and OutputTokens count tokens that were computed and sampled;
+	// what a preemption made necessary again counts again.
 	PromptTokens, OutputTokens int
 	// Preemptions counts how often a request lost its blocks.
 	Preemptions int
-	// Queries counts the prompt tokens looked up in the prefix cache at
-	// admission, Hits those of them that were found. Resumed requests are left
-	// out.
-	Queries, Hits int
-	// MeanKV and PeakKV are shares of the block pool in use.
-	MeanKV, PeakKV float64
-	// MeanRunning, MeanWaiting, PeakRunning and PeakWaiting count requests of
-	// one replica.
-	MeanRunning, MeanWaiting float64
-	PeakRunning, PeakWaiting int
-
-	// Sums over time, of which the means are made.
-	kv, running, waiting float64
+	// Cache counts prompt tokens.
+	Cache Cache
+	// KV is the share of the block pool in use, Running and Waiting count
+	// requests; each of one replica.
+	KV, Running, Waiting Level
 }
 
-// HitRate is the share of looked-up prompt tokens that the prefix cache held, 0
-// if there were none.
-func (s *Stats) HitRate() float64 {
-	if s.Queries == 0 {
+// Cache counts what the prefix cache was asked for when requests were admitted:
+// Queries tokens, of which it held Hits. Resumed requests are left out, as vLLM
+// does; its releases before 0.32 also count attempts at admission that failed.
+type Cache struct{ Queries, Hits int }
+
+// HitRate is the share of tokens that the cache held, 0 if it was asked for none.
+func (c Cache) HitRate() float64 {
+	if c.Queries == 0 {
 		return 0
 	}
-	return float64(s.Hits) / float64(s.Queries)
+	return float64(c.Hits) / float64(c.Queries)
+}
+
+// Level is a quantity over the time in which steps ran.
+type Level struct {
+	Mean, Peak float64
+
+	sum float64 // over time
+}
+
+func (l *Level) add(value, seconds float64) {
+	l.sum += value * seconds
+	l.Peak = max(l.Peak, value)
 }
 
 // meter tells how well a timer's hardware is used.
@@ -68,7 +76,7 @@ func (s *Stats) step(c *core, t model.StepTime, batches []*Batch) {
 	n := float64(len(c.replicas))
 	for i, r := range c.replicas {
 		s.work(c, &batches[i].Load, 1, n)
-		s.pool(r.Usage(), t.Total/n)
+		s.KV.add(r.Usage(), t.Total/n)
 		s.queue(r, t.Total/n)
 		for _, chunk := range batches[i].Load.Chunks {
 			s.PromptTokens += chunk.Tokens
@@ -90,32 +98,26 @@ func (s *Stats) steps(c *core, load *model.Batch, t model.StepTime, growth float
 	s.Time.AddScaled(t, float64(n))
 	s.Time.DecodeAttention += further
 	s.Time.Total += further
-	r := c.replicas[0]
-	s.queue(r, t.Total*float64(n)+further)
-	s.OutputTokens += n * len(r.running)
-}
-
-func (s *Stats) pool(usage, seconds float64) {
-	s.kv += usage * seconds
-	s.PeakKV = max(s.PeakKV, usage)
+	s.queue(c.replicas[0], t.Total*float64(n)+further)
+	s.OutputTokens += n * load.Decodes
 }
 
 func (s *Stats) queue(r *Scheduler, seconds float64) {
-	running, waiting := len(r.running), r.waiting.len()
-	s.running += float64(running) * seconds
-	s.waiting += float64(waiting) * seconds
-	s.PeakRunning = max(s.PeakRunning, running)
-	s.PeakWaiting = max(s.PeakWaiting, waiting)
+	s.Running.add(float64(r.Running()), seconds)
+	s.Waiting.add(float64(r.Waiting()), seconds)
 }
 
 // finish makes the means.
 func (s *Stats) finish(e *Engine) {
 	s.Loops = len(e.cores)
 	s.Busy = s.Time.Total
+	if s.Busy == 0 {
+		return
+	}
+	for _, l := range []*Level{&s.KV, &s.Running, &s.Waiting} {
+		l.Mean = l.sum / s.Busy
+	}
 	if e.meter != nil {
 		s.MBU, s.MFU = e.meter.Achieved(s.Work, s.Busy)
-	}
-	if s.Busy > 0 {
-		s.MeanKV, s.MeanRunning, s.MeanWaiting = s.kv/s.Busy, s.running/s.Busy, s.waiting/s.Busy
 	}
 }

@@ -2,23 +2,23 @@ package sim
 
 // stopHeap is a binary heap of settled sequences, the next one to stop on top;
 // among those that stop together the one admitted first.
-type stopHeap []*sequence
+type stopHeap []*Sequence
 
-func before(a, b *sequence) bool {
+func before(a, b *Sequence) bool {
 	if a.settled.stop != b.settled.stop {
 		return a.settled.stop < b.settled.stop
 	}
 	return a.order < b.order
 }
 
-func (h *stopHeap) push(r *sequence) {
+func (h *stopHeap) push(r *Sequence) {
 	*h = append(*h, r)
 	h.up(len(*h) - 1)
 }
 
 // remove takes a sequence out of the heap. It is on top unless its client gave
 // up, so looking for it is cheap.
-func (h *stopHeap) remove(r *sequence) {
+func (h *stopHeap) remove(r *Sequence) {
 	old := *h
 	i := 0
 	for old[i] != r {

@@ -32,7 +32,7 @@ func (s *Scheduler) admit(b *Batch, budget, threshold int) {
 // allocate gives a waiting sequence the cached blocks in s.hits and new ones up to
 // token end. It returns false, and changes nothing, if the pool cannot spare
 // them. Cached blocks that nobody uses count as free until they are adopted.
-func (s *Scheduler) allocate(r *sequence, end int) bool {
+func (s *Scheduler) allocate(r *Sequence, end int) bool {
 	size := s.limits.BlockTokens
 	unused := 0
 	for _, id := range s.hits {
@@ -53,14 +53,14 @@ func (s *Scheduler) allocate(r *sequence, end int) bool {
 	}
 	for _, id := range s.hits {
 		s.pool.adopt(id)
-		r.blocks = append(r.blocks, id)
+		r.kv.blocks = append(r.kv.blocks, id)
 	}
-	r.room = len(s.hits) * size
+	r.kv.room = len(s.hits) * size
 	if s.limits.PrefixCaching {
-		r.registered, r.nextFull = len(s.hits), r.room+size
+		r.kv.registered, r.kv.nextFull = len(s.hits), r.kv.room+size
 	}
 	s.grow(r, end)
-	if known := min(end, r.total()); known >= r.nextFull {
+	if known := min(end, r.total()); known >= r.kv.nextFull {
 		s.register(r, known)
 	}
 	return true

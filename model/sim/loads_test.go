@@ -1,0 +1,244 @@
+package sim
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"planner/model"
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// TestClosedLoop: never more requests under way than slots, and each but the first
+// ones is due the moment another ends.
+func TestClosedLoop(t *testing.T) {
+	const slots = 7
+	w := workload.Workload{Arrivals: workload.Poisson, Shapes: []workload.Shape{{Prompt: normal(300, 100), Output: normal(50, 30)}}}
+	timer, config := modelled(t, model.Deployment{Arch: llama8B(), Hardware: h100()}, model.Limits{MaxModelLen: 4096}, true)
+	r := NewEngine(timer, config).Run(Load{Requests: w.Slots(100, 1), Slots: slots})
+	var ends []time.Duration
+	for i := range r.Records {
+		rec := &r.Records[i]
+		if rec.Outcome != measure.OK {
+			t.Fatalf("request %d: %+v", i, *rec)
+		}
+		if i < slots && rec.Due != 0 {
+			t.Errorf("request %d is due at %v", i, rec.Due)
+		}
+		ends = append(ends, rec.Last)
+	}
+	slices.Sort(ends)
+	for i := slots; i < len(r.Records); i++ {
+		if r.Records[i].Due != ends[i-slots] {
+			t.Fatalf("request %d is due at %v, a slot became free at %v", i, r.Records[i].Due, ends[i-slots])
+		}
+	}
+}
+
+// TestTurns: a turn waits for the one before, and finds all of its full blocks in
+// the cache, generated tokens included, but for the last token, whose KV was
+// never computed.
+func TestTurns(t *testing.T) {
+	w := workload.Workload{Arrivals: workload.Constant, Turns: 3, Think: 100 * time.Millisecond,
+		Shapes: []workload.Shape{{Prompt: normal(200, 80), Output: normal(90, 40)}}}
+	for _, async := range []bool{false, true} {
+		config := plain(async, 64)
+		config.Limits.PrefixCaching = true
+		requests := w.Schedule(3, 20*time.Second, 9)
+		r := NewEngine(steady{0.010, 0.001}, config).Run(Load{Requests: requests})
+		turns := 0
+		for i := range r.Records {
+			q, rec := &requests[i], &r.Records[i]
+			if q.Parent == 0 {
+				if rec.Cached != 0 {
+					t.Errorf("request %d begins a conversation with %d cached tokens", i, rec.Cached)
+				}
+				continue
+			}
+			turns++
+			p := &r.Records[q.Parent-1]
+			if want := max(q.Due, p.Last); rec.Due != want {
+				t.Errorf("turn %d is due at %v, want %v", i, rec.Due, want)
+			}
+			if want := (p.Prompt + p.Output - 1) / 16 * 16; rec.Cached != want {
+				t.Errorf("async %v, turn %d: %d tokens cached, want %d", async, i, rec.Cached, want)
+			}
+		}
+		if turns < 10 {
+			t.Errorf("only %d turns", turns)
+		}
+	}
+}
+
+// TestWarmCache: a second run of the same prompts finds them in the cache.
+func TestWarmCache(t *testing.T) {
+	w := workload.Workload{Arrivals: workload.Poisson, Shapes: []workload.Shape{{
+		Prompt: normal(600, 200), Output: normal(20, 5), Prefix: workload.Prefix{Groups: 2, Tokens: 100, Prompts: 5}}}}
+	timer, config := modelled(t, model.Deployment{Arch: llama8B(), Hardware: h100()}, model.Limits{MaxModelLen: 4096}, true)
+	load := Load{Requests: w.Schedule(5, 20*time.Second, 1)}
+	e := NewEngine(timer, config)
+	cold, warm := e.Run(load), e.Run(load)
+	for i, r := range warm.Records {
+		if want := (r.Prompt - 1) / 16 * 16; r.Cached != want {
+			t.Fatalf("request %d: %d of %d tokens cached, want %d", i, r.Cached, r.Prompt, want)
+		}
+	}
+	if c, w := cold.Stats.Cache.HitRate(), warm.Stats.Cache.HitRate(); c >= w || w < 0.9 {
+		t.Errorf("hit rate %.3f cold, %.3f warm", c, w)
+	}
+	if cold.Records[0].Cached != 0 {
+		t.Error("the first request of a cold engine hits the cache")
+	}
+}
+
+// TestTimeout: a client that gives up frees its place for the next one.
+func TestTimeout(t *testing.T) {
+	requests := []workload.Request{{ID: 0, Prompt: 100, Output: 1000}, {ID: 1, Due: time.Second, Prompt: 100, Output: 10}, {ID: 2, Due: 1500 * time.Millisecond, Prompt: 100, Output: 10}}
+	for _, async := range []bool{false, true} {
+		r := NewEngine(steady{0.010, 0}, plain(async, 1)).Run(Load{Requests: requests, Timeout: 2 * time.Second})
+		a, b, c := r.Records[0], r.Records[1], r.Records[2]
+		if a.Outcome != measure.Timeout || a.First != 10*time.Millisecond || a.Last != measure.Never || a.Output < 198 || a.Output > 200 {
+			t.Errorf("async %v: the one that takes 10 s: %+v", async, a)
+		}
+		// Its last step ends at 2.00 s; with two steps under way the next one
+		// was scheduled already.
+		if b.Outcome != measure.OK || b.First < 2010*time.Millisecond || b.First > 2030*time.Millisecond {
+			t.Errorf("async %v: the one that waited for it: %+v", async, b)
+		}
+		if c.Outcome != measure.OK || c.First <= b.Last {
+			t.Errorf("async %v: the third: %+v", async, c)
+		}
+	}
+}
+
+// TestRejected: what can never run is refused, the rest goes on.
+func TestRejected(t *testing.T) {
+	config := plain(true, 8)
+	config.Limits.Blocks = 101 // 1600 tokens
+	requests := []workload.Request{
+		{ID: 0, Prompt: 8000, Output: 200}, // beyond the longest length
+		{ID: 1, Prompt: 1500, Output: 102}, // beyond the pool
+		{ID: 2, Prompt: 1500, Output: 101}, // the last token needs no KV
+	}
+	r := NewEngine(steady{0.010, 0}, config).Run(Load{Requests: requests})
+	for i, want := range []measure.Outcome{measure.Rejected, measure.Rejected, measure.OK} {
+		if got := r.Records[i].Outcome; got != want {
+			t.Errorf("request %d: %v, want %v", i, got, want)
+		}
+	}
+}
+
+// TestWatchAndEnd: a run can be ended from outside, and at a time.
+func TestWatchAndEnd(t *testing.T) {
+	var requests []workload.Request
+	for i := range 200 {
+		requests = append(requests, workload.Request{ID: i, Due: time.Duration(i) * 100 * time.Millisecond, Prompt: 100, Output: 100})
+	}
+	e := NewEngine(steady{0.010, 0}, plain(true, 1))
+	r := e.Run(Load{Requests: requests, Every: time.Second, Watch: func(p Progress) string {
+		if p.Waiting > 50 {
+			return "the queue grows"
+		}
+		return ""
+	}})
+	if r.Stopped != "the queue grows" || r.End < 5*time.Second || r.End > 7*time.Second {
+		t.Errorf("stopped %q at %v", r.Stopped, r.End)
+	}
+	r = e.Run(Load{Requests: requests, End: 3 * time.Second})
+	done := 0
+	for _, rec := range r.Records {
+		if rec.Outcome == measure.OK {
+			done++
+		}
+		if rec.Last > 3*time.Second {
+			t.Errorf("%+v ended after the end", rec)
+		}
+	}
+	if done != 3 && done != 2 || r.End != 3*time.Second {
+		t.Errorf("%d requests ended by %v", done, r.End)
+	}
+}
+
+// TestReplicas: independent replicas share the requests; with a mixture of experts
+// they step together and wait for the slower one.
+func TestReplicas(t *testing.T) {
+	requests := []workload.Request{{ID: 0, Prompt: 100, Output: 50}, {ID: 1, Prompt: 100, Output: 50}, {ID: 2, Prompt: 100, Output: 50}}
+	config := plain(false, 1)
+	one := NewEngine(steady{0.010, 0}, config).Run(Load{Requests: requests})
+	config.Replicas = 3
+	three := NewEngine(steady{0.010, 0}, config).Run(Load{Requests: requests})
+	config.LockStep = true
+	together := NewEngine(steady{0.010, 0}, config).Run(Load{Requests: requests})
+	for i := range requests {
+		if got, want := one.Records[i].Last, time.Duration(i+1)*500*time.Millisecond; got != want {
+			t.Errorf("one replica: request %d ends at %v, want %v", i, got, want)
+		}
+		if three.Records[i].Last != 500*time.Millisecond || together.Records[i].Last != 500*time.Millisecond {
+			t.Errorf("three replicas: request %d ends at %v and in lock step at %v, want 500ms", i, three.Records[i].Last, together.Records[i].Last)
+		}
+	}
+	if three.Stats.Steps != 150 || together.Stats.Steps != 50 {
+		t.Errorf("%d steps apart and %d together, want 150 and 50", three.Stats.Steps, together.Stats.Steps)
+	}
+}
+
+// TestWindowGroups: a sequence of a hybrid model takes blocks for its full groups
+// all along, and for its window groups up to the window.
+func TestWindowGroups(t *testing.T) {
+	for _, c := range []struct {
+		window Window
+		tokens int
+		want   int
+	}{
+		{Window{}, 1000, 63},
+		{Window{Tokens: 128, Groups: 1, FullGroups: 1}, 100, 7 + 7},
+		{Window{Tokens: 128, Groups: 1, FullGroups: 1}, 1000, 63 + 9},
+		{Window{Tokens: 128, Groups: 5, FullGroups: 1}, 1000, 63 + 45},
+		{Window{Tokens: 128, Groups: 1, FullGroups: 2}, 1000, 63 + 5}, // of pairs
+		{Window{Tokens: 128, Groups: 1}, 1000, 63},                    // nothing but windows
+	} {
+		s := NewScheduler(Rules{}, Limits{Seqs: 4, BatchTokens: 2048, ModelLen: 4096, Blocks: 1001, BlockTokens: 16, Window: c.window})
+		before := s.Free()
+		s.Add(&Request{Prompt: c.tokens, Output: 5})
+		s.Output(s.Schedule())
+		if got := before - s.Free(); got != c.want {
+			t.Errorf("%+v: %d tokens take %d blocks, want %d", c.window, c.tokens, got, c.want)
+		}
+	}
+}
+
+// TestStats: the parts of the time are those of the steps, and the use of the
+// hardware lies between nothing and all of it.
+func TestStats(t *testing.T) {
+	timer, config := modelled(t, model.Deployment{Arch: llama8B(), Hardware: h100()}, model.Limits{MaxModelLen: 8192}, true)
+	w := workload.Workload{Arrivals: workload.Poisson, Shapes: []workload.Shape{{Prompt: normal(512, 256), Output: normal(200, 100)}}}
+	r := NewEngine(timer, config).Run(Load{Requests: w.Schedule(15, 60*time.Second, 1), Gaps: true, GapsTo: time.Minute})
+	o := r.Observation()
+	x := o.Server.Time
+	if sum := x.Weights + x.KV + x.Compute + x.Communication + x.Fixed; sum < 0.999 || sum > 1.001 {
+		t.Errorf("shares add up to %v", sum)
+	}
+	if x.Binding != "weights" || x.MBU < 0.3 || x.MBU > 0.95 || x.MFU < 0.02 || x.MFU > 0.8 || x.Idle < 0 || x.Idle > 0.3 {
+		t.Errorf("%+v", *x)
+	}
+	prompt, output, gaps := 0, 0, 0
+	for _, rec := range o.Records {
+		prompt += rec.Prompt
+		output += rec.Output
+		gaps += rec.Output - 1
+	}
+	if r.Stats.PromptTokens < prompt*99/100 || r.Stats.PromptTokens > prompt || r.Stats.OutputTokens != output {
+		t.Errorf("%d prompt and %d output tokens computed, %d and %d asked for", r.Stats.PromptTokens, r.Stats.OutputTokens, prompt, output)
+	}
+	if got := o.Gaps.TotalCount(); got != int64(gaps) {
+		t.Errorf("%d gaps between %d tokens", got, gaps)
+	}
+	mean := 0.0
+	for _, rec := range o.Records {
+		mean += (rec.Last - rec.First).Seconds()
+	}
+	if got, want := o.Gaps.Mean()/1e6, mean/float64(gaps); got/want > 1.001 || got/want < 0.999 {
+		t.Errorf("mean gap %v s, from the records %v s", got, want)
+	}
+}
