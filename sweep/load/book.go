@@ -2,7 +2,6 @@ package load
 
 import (
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -76,7 +75,6 @@ type book struct {
 	texts map[int]string
 
 	totals totals
-	tally  *tally
 	log    latencyLog
 	spread spread
 	// open counts the requests of the window in flight; quiet is closed when
@@ -85,12 +83,12 @@ type book struct {
 	quiet chan struct{}
 }
 
-func newBook(schedule []workload.Request, w window, slo measure.SLO) *book {
+func newBook(schedule []workload.Request, w window) *book {
 	return &book{
 		schedule: schedule, window: w,
 		records: make([]measure.Record, len(schedule)), left: make([]bool, len(schedule)),
 		flying: map[int]*flight{}, texts: map[int]string{},
-		tally: newTally(slo), log: latencyLog{now: newSecond()}, spread: spread{newHistogram(), newHistogram(), newHistogram()},
+		log: latencyLog{now: newSecond()}, spread: spread{newHistogram(), newHistogram(), newHistogram()},
 	}
 }
 
@@ -103,7 +101,7 @@ func (b *book) begin(index int, due time.Duration) *flight {
 	defer b.mu.Unlock()
 	now := time.Since(b.start)
 	f.record = measure.Record{ID: req.ID, Class: req.Class, Due: due, Sent: now,
-		First: measure.Never, Last: measure.Never, Prompt: req.Prompt}
+		First: measure.Never, Last: measure.Never, Prompt: req.Prompt, Asked: req.Output}
 	b.left[index] = true
 	b.flying[index] = f
 	b.totals.sent++
@@ -140,9 +138,6 @@ func (b *book) end(f *flight, r measure.Record, g *received) {
 }
 
 func (b *book) settle(index int, r *measure.Record, g *received, inside bool) {
-	if inside {
-		b.tally.ended(r, g.gaps)
-	}
 	if r.Outcome != measure.OK {
 		b.totals.failed++
 		return
@@ -199,28 +194,40 @@ func (b *book) live(now time.Duration) Live {
 	l := Live{
 		Elapsed: now, Total: len(b.schedule), Sent: b.totals.sent, Done: b.totals.done, Failed: b.totals.failed,
 		InFlight: len(b.flying), TTFT50: measure.Never, TTFT99: measure.Never,
-		Counts: slices.Clone(b.tally.counts),
 	}
 	if b.spread.ttft.TotalCount() > 0 {
 		l.TTFT50 = time.Duration(b.spread.ttft.ValueAtPercentile(50)) * time.Microsecond
 		l.TTFT99 = time.Duration(b.spread.ttft.ValueAtPercentile(99)) * time.Microsecond
 	}
-	// The order of the map does not matter: only sums are taken.
-	for _, f := range b.flying {
-		if !b.window.holds(f.due) {
-			continue
-		}
-		first := time.Duration(f.first.Load())
-		if first >= 0 {
-			first -= f.due
-		}
-		b.tally.overdue(l.Counts, now-f.due, first, b.schedule[f.index].Output)
-	}
 	return l
 }
 
-// sentRecords returns the records of the requests that came due, in the order of the
-// schedule.
+// snapshot returns the records of what was sent so far, those in flight with
+// what is known of them. It holds the lock for a few records at a time: no
+// request waits for it.
+func (b *book) snapshot() []measure.Record {
+	const piece = 256
+	var out []measure.Record
+	for from := 0; from < len(b.records); from += piece {
+		b.mu.Lock()
+		for i := from; i < min(from+piece, len(b.records)); i++ {
+			if !b.left[i] {
+				continue
+			}
+			r := b.records[i]
+			if f := b.flying[i]; f != nil {
+				r = f.record
+				r.First = time.Duration(f.first.Load())
+			}
+			out = append(out, r)
+		}
+		b.mu.Unlock()
+	}
+	return out
+}
+
+// sentRecords returns the records of the requests that came due, in the order
+// of the schedule.
 func (b *book) sentRecords() []measure.Record {
 	out := make([]measure.Record, 0, b.totals.sent)
 	for i, r := range b.records {

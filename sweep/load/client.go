@@ -64,8 +64,10 @@ type Client struct {
 	// Drain limits the wait for the window's requests after the schedule; 0
 	// means as long as their timeout lasts.
 	Drain time.Duration
-	// Abort is asked every 250 ms; a reason ends the trial. It may be nil.
-	Abort func(Live) string
+	// Abort, where it is set, is asked every 250 ms; a reason ends the trial.
+	// records gives what is known at now of every request that was sent, those
+	// in flight included, so that their age can be judged.
+	Abort func(now time.Duration, records func() []measure.Record) string
 	// Dial opens connections; nil means TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// plainTimer paces on the runtime's timers alone, for tests whose clock is

@@ -53,7 +53,6 @@ type Interval struct {
 type latencyLog struct {
 	from time.Duration
 	now  *second
-	past []Interval
 }
 
 // second holds the histograms of one interval.

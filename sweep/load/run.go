@@ -68,7 +68,7 @@ func newRun(parent context.Context, c *Client, e *endpoint, trial measure.Trial,
 	if n := len(schedule); n > 0 && trial.Window <= 0 {
 		w.end = max(w.end, schedule[n-1].Due)
 	}
-	r.book = newBook(schedule, w, trial.Objective)
+	r.book = newBook(schedule, w)
 	r.ctx, r.cancel = context.WithCancelCause(parent)
 	r.via = r.newTransport()
 	ready := make(chan struct{})

@@ -118,10 +118,12 @@ const (
 // chunked frames bytes as one chunk of a body.
 func chunked(s string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(s), s) }
 
-// tokenEvent is the event of one token, in the form of vLLM's completions.
-func tokenEvent(text string) string {
-	return `data: {"id":"cmpl-7b1f","object":"text_completion","created":1790000000,"model":"m","choices":[{"index":0,"text":"` + text +
-		`","logprobs":null,"finish_reason":null,"stop_reason":null}],"usage":null}` + "\n\n"
+// tokenEvent is the event of the n-th token, in the form in which vLLM sends it
+// when running counts are asked for.
+func tokenEvent(text string, prompt, n int) string {
+	return fmt.Sprintf(`data: {"id":"cmpl-7b1f0c3f2a4e4b7f9d0e6a5c8b1d2e3f","object":"text_completion","created":1790000000,"model":"m",`+
+		`"choices":[{"index":0,"text":"%s","logprobs":null,"finish_reason":null,"stop_reason":null,"token_ids":null}],`+
+		`"usage":{"prompt_tokens":%d,"total_tokens":%d,"completion_tokens":%d}}`+"\n\n", text, prompt, prompt+n, n)
 }
 
 func finishEvent() string {
@@ -141,9 +143,9 @@ func ending(prompt, completion int) string {
 }
 
 // paced answers with one token at ttft and the others every tpot behind it, on
-// deadlines of its own that count from the arrival of the request. Each token's
-// time of leaving goes to left, where that is not nil.
-func paced(ttft, tpot time.Duration, left func(token int, at time.Time)) handler {
+// deadlines of its own that count from the arrival of the request. leaves,
+// where it is not nil, is called right before each token leaves.
+func paced(ttft, tpot time.Duration, leaves func(token int)) handler {
 	return func(c net.Conn, a asked) bool {
 		p, err := newPacer()
 		if err != nil {
@@ -151,22 +153,21 @@ func paced(ttft, tpot time.Duration, left func(token int, at time.Time)) handler
 		}
 		p.lead = 0
 		defer p.timer.close()
-		ev := []byte(chunked(tokenEvent(" word")))
+		prompt := promptTokens(a.body)
 		for i := range a.tokens {
-			b := ev
+			b := []byte(chunked(tokenEvent(" word", prompt, i+1)))
 			if i == 0 {
-				b = append([]byte(streamHead), ev...)
+				b = append([]byte(streamHead), b...)
 			}
 			if i == a.tokens-1 {
-				b = append(bytes.Clone(b), ending(promptTokens(a.body), a.tokens)...)
+				b = append(b, ending(prompt, a.tokens)...)
 			}
 			p.until(context.Background(), a.at.Add(ttft+time.Duration(i)*tpot))
-			at := time.Now()
+			if leaves != nil {
+				leaves(i)
+			}
 			if _, err := c.Write(b); err != nil {
 				return false
-			}
-			if left != nil {
-				left(i, at)
 			}
 		}
 		return true

@@ -107,12 +107,15 @@ func quantileBetween(from, to *metrics.Float64Histogram, q float64) time.Duratio
 	return 0
 }
 
-// lagLimit is the largest p99 of the send lag that a trial may have: 1 ms, or
-// a hundredth of its tightest bound where that is more.
+// lagLimit is the largest delay by the client, at the 99th percentile, that a
+// trial may have: 1 ms, or a hundredth of the tightest bound on a latency that
+// contains it where that is more.
 func lagLimit(slo measure.SLO) time.Duration {
 	tightest := time.Duration(math.MaxInt64)
 	for _, b := range slo.Bounds {
-		tightest = min(tightest, b.Limit)
+		if b.Metric == measure.TTFT || b.Metric == measure.E2E {
+			tightest = min(tightest, b.Limit)
+		}
 	}
 	if tightest == math.MaxInt64 {
 		return time.Millisecond

@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// askEvery is how often the client asks whether to abort.
+const askEvery = 250 * time.Millisecond
+
 // watch looks after a running trial: it cuts the histogram log each second,
 // asks whether the trial is to be aborted, and notices when the process stood
 // still.
@@ -54,9 +57,9 @@ func (w *watch) look() {
 			w.cut(now, d)
 			second = now
 		}
-		if w.run.client.Abort != nil && now.Sub(asked) >= stallLimit {
+		if abort := w.run.client.Abort; abort != nil && now.Sub(asked) >= askEvery {
 			asked = now
-			if why := w.run.client.Abort(w.run.Live()); why != "" {
+			if why := abort(now.Sub(w.run.start), w.run.book.snapshot); why != "" {
 				w.run.cancel(aborted(why))
 			}
 		}
