@@ -61,12 +61,13 @@ func defaults() draft {
 	}
 }
 
-// Loader reads configurations. Its zero value knows the built-in catalog and the
-// tool's own trace format.
+// Loader reads configurations. Its zero value knows the built-in catalog and every
+// trace format of package ingest.
 type Loader struct {
 	// Catalog is where GPUs and models are looked up; nil means the built-in one.
 	Catalog *model.Catalog
-	// Trace reads traffic traces; nil means the tool's own CSV format alone.
+	// Trace reads traffic traces; nil means package ingest, whose doubts
+	// about a log become warnings.
 	Trace TraceReader
 }
 
@@ -91,9 +92,6 @@ func (l Loader) Load(file string, overrides []Override, need Need) (*Config, err
 		return nil, problems.sorted()
 	}
 	r := &reader{source: src, problems: problems, base: filepath.Dir(file), trace: l.Trace}
-	if r.trace == nil {
-		r.trace = readTraceCSV
-	}
 	c := &Config{need: need, draft: defaults()}
 	r.take(&c.draft)
 	r.finish(c, catalog)

@@ -87,7 +87,7 @@ func readLengths(n node) (workload.Lengths, bool) {
 // require reads a key of a table that must be there.
 func (n node) require(key string, v value) {
 	if !n.maybe(key, v) {
-		n.refuse("has no %s, want one", key)
+		n.refuse("lacks the key %s, which it needs", key)
 	}
 }
 

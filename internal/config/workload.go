@@ -58,7 +58,9 @@ func workloadKeys() []key {
 			return float{&d.load.burstiness, span{low: 0, above: true, high: 1e6}}
 		}},
 		{"workload.trace", "file; it gives arrivals and lengths", func(d *draft) value { return pathname{&d.load.trace} }},
-		{"workload.trace_format", `of the trace; "" = found out`, func(d *draft) value { return word{&d.load.format, nil} }},
+		{"workload.trace_format", strings.Join(traceFormats(), " ") + `; "" = found out`, func(d *draft) value {
+			return word{&d.load.format, traceFormats()}
+		}},
 		{"workload.timeout", "of one request; it then gives up and counts as failed", func(d *draft) value {
 			return period{&d.load.timeout, false}
 		}},
@@ -231,23 +233,4 @@ func (r *reader) checkMix(l *load) {
 		}
 		seen = append(seen, c.name)
 	}
-}
-
-// readTrace reads the rows of the trace.
-func (r *reader) readTrace(l *load) []workload.Row {
-	n := r.at("workload.trace")
-	f, ok := n.open(l.trace, "a trace")
-	if !ok {
-		return nil
-	}
-	defer f.Close()
-	rows, err := r.trace(f, l.trace, l.format)
-	if err == nil && len(rows) == 0 {
-		err = errEmptyTrace
-	}
-	if err != nil {
-		n.refuse("%s: %v", l.trace, err)
-		return nil
-	}
-	return rows
 }

@@ -1,0 +1,76 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"planner/model"
+)
+
+// tiny is the config.json of a model that no catalog knows.
+const tiny = `{"architectures": ["LlamaForCausalLM"], "hidden_size": 256, "intermediate_size": 688,
+"num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 4, "head_dim": 64,
+"vocab_size": 32000, "max_position_embeddings": 8192, "torch_dtype": "bfloat16"}`
+
+func TestModelOfAConfigFile(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "tiny-model")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "config.json"), []byte(tiny), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	at := Override{Key: "model.config", Value: filepath.Join(folder, "config.json")}
+	c := mustLoad(t, minimal, For("plan"), at, Override{Key: "model.name", Value: ""})
+	if m := c.Model; !m.Known || m.Arch.Layers != 4 || m.Name == "" || m.Precision.Weights != model.BF16 {
+		t.Errorf("got %+v", m)
+	}
+	c = mustLoad(t, minimal, For("plan"), at, Override{Key: "model.name", Value: "mine"})
+	if c.Model.Name != "mine" || c.Model.Arch.Name != "mine" {
+		t.Errorf("the given name is lost: %+v", c.Model)
+	}
+	if _, err := Load(write(t, minimal), []Override{{Key: "model.config", Value: folder}}, For("plan")); err == nil || !strings.Contains(err.Error(), "is a folder") {
+		t.Errorf("a folder gives %v", err)
+	}
+}
+
+// TestRealEnginesNeedNoShape: what cannot be computed is a warning where nothing
+// depends on it, and a problem where the simulation does.
+func TestRealEnginesNeedNoShape(t *testing.T) {
+	for _, c := range []struct {
+		name, kind string
+		ok, known  bool
+		warning    string
+	}{
+		{"llama-3.1-8b", "vllm", true, true, ""},
+		{"someone/new-model", "vllm", true, false, "no roofline"},
+		{"someone/new-model", "simulated", false, false, ""},
+		{"lamma", "vllm", false, false, ""},
+		{"", "vllm", true, false, "no roofline"},
+		{"", "simulated", false, false, ""},
+	} {
+		text := strings.Replace(minimal, "llama-3.1-8b", c.name, 1)
+		got, err := Load(write(t, text), []Override{{Key: "engine.kind", Value: c.kind}}, For("plan"))
+		if (err == nil) != c.ok {
+			t.Errorf("%q on %s: %v", c.name, c.kind, err)
+			continue
+		}
+		if err != nil {
+			continue
+		}
+		if warned := strings.Join(got.Warnings, "\n"); got.Model.Known != c.known || !strings.Contains(warned, c.warning) || c.warning == "" && warned != "" {
+			t.Errorf("%q on %s: known %v, warnings %q", c.name, c.kind, got.Model.Known, warned)
+		}
+	}
+}
+
+func TestWeightsAreTheModelsOwnByDefault(t *testing.T) {
+	for name, want := range map[string]model.WeightFormat{"llama-3.1-8b": model.BF16, "gpt-oss-120b": model.MXFP4, "deepseek-v3": model.FP8} {
+		c := mustLoad(t, strings.Replace(minimal, "llama-3.1-8b", name, 1), For("plan"))
+		if got := c.Model.Precision.Weights; got != want || !strings.Contains(string(c.TOML()), "weights = \""+want.String()+"\"") {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}
