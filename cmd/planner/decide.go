@@ -223,14 +223,14 @@ var curveShares = []float64{0.1, 0.25, 0.4, 0.55, 0.7, 0.8, 0.9, 1, 1.1}
 // curveTrials measures the chosen knobs at rates that the search had no reason
 // to visit.
 func (d *decision) curveTrials(p *plan.Plan) *trialList {
-	const requests = 3000
+	const requests = 4000
 	list := &trialList{}
 	for i, share := range curveShares {
 		rate := share * p.Offer.Rate.Value
 		window := time.Duration(max(60, requests/rate) * float64(time.Second))
 		list.trials = append(list.trials, measure.Trial{
 			Knobs: p.Offer.Knobs, Workload: &d.cfg.Workload, Rate: rate, Warmup: min(30*time.Second, window/2), Window: window,
-			Cooldown: min(30*time.Second, window/2), Seed: d.cfg.Workload.Seed + 1000 + uint64(i), Objective: d.cfg.Objective,
+			Cooldown: min(30*time.Second, window/2), Seed: d.cfg.Workload.Seed + 1000 + uint64(i), Objective: d.cfg.Objective, Whole: true,
 			Why: fmt.Sprintf("curve at %.0f %% of the maximum rate", 100*share),
 		})
 	}

@@ -26,7 +26,7 @@ func loadFlags(warmup string) []cli.Flag {
 // set. Without any, a workload with a trace is replayed once as it stands.
 func loadPoint(c *cli.Context, cfg *config.Config) (measure.Trial, error) {
 	runnable, _ := cfg.Candidates()
-	t := measure.Trial{Knobs: runnable[0], Workload: &cfg.Workload, Seed: cfg.Workload.Seed, Objective: cfg.Objective}
+	t := measure.Trial{Knobs: runnable[0], Workload: &cfg.Workload, Seed: cfg.Workload.Seed, Objective: cfg.Objective, Whole: true}
 	var err error
 	if t.Warmup, err = durationFlag(c, "warm-up", 0, true); err != nil {
 		return t, err
@@ -47,7 +47,7 @@ func loadPoint(c *cli.Context, cfg *config.Config) (measure.Trial, error) {
 
 // defaultWindow is one lap of a trace, and otherwise long enough for a p99.
 func defaultWindow(cfg *config.Config, rate float64) time.Duration {
-	const enough = 1500
+	const enough = 5000
 	w := &cfg.Workload
 	switch {
 	case w.Replayed() && rate > 0:

@@ -102,16 +102,16 @@ func (c *cohort) left(r *Record) time.Duration {
 }
 
 // inFlight is the mean number of requests in flight in equal blocks of the
-// window, from the records alone.
-func (c *cohort) inFlight(blocks int) []float64 {
+// window behind from, from the records alone.
+func (c *cohort) inFlight(from time.Duration, blocks int) []float64 {
 	mean := make([]float64, blocks)
-	width := float64(c.to-c.from) / float64(blocks)
+	width := float64(c.to-from) / float64(blocks)
 	if width <= 0 {
 		return mean
 	}
 	for _, r := range c.all {
-		start := float64(max(r.Due, c.from)-c.from) / width
-		stop := float64(min(c.left(r), c.to)-c.from) / width
+		start := float64(max(r.Due, from)-from) / width
+		stop := float64(min(c.left(r), c.to)-from) / width
 		for b := int(start); b < blocks && float64(b) < stop; b++ {
 			mean[b] += min(stop, float64(b+1)) - max(start, float64(b))
 		}

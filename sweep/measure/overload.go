@@ -29,10 +29,10 @@ func (t *Trial) NextLook(now time.Duration) time.Duration {
 // Hopeless says why a running open-loop trial need not go on: it clearly misses
 // its objective, or its backlog grows without end. It is empty while neither is
 // certain. records holds what is known at now, requests in flight included;
-// those due later are ignored. Ending a trial by it does not bias a search that
+// those due later are ignored; a trial that is wanted whole goes on. Ending a trial by it does not bias a search that
 // uses counts, as the likelihood does not know why the counting stopped.
 func Hopeless(t *Trial, records []Record, now time.Duration) string {
-	if t.Closed() || t.Rate <= 0 || now < t.Warmup+firstLook {
+	if t.Whole || t.Closed() || t.Rate <= 0 || now < t.Warmup+firstLook {
 		return ""
 	}
 	c := newCohort(t, records, now)
@@ -83,12 +83,45 @@ const (
 // eight blocks that is 2.5 times its standard error and a growth above three
 // times the root of the arrivals, which a stable queue's wandering stays below.
 // It is weak just above capacity, where a backlog grows like the root of time.
+//
+// A server that was empty at the start fills until requests leave as fast as
+// they come, which takes as long as generating a long answer. That is no
+// backlog, so the blocks begin when it is over.
 func (c *cohort) growing() bool {
-	if c.trial.Closed() || c.trial.Rate <= 0 || c.to-c.from < firstLook {
+	if c.trial.Closed() || c.trial.Rate <= 0 {
 		return false
 	}
-	slope, t := trend(c.inFlight(growthBlocks))
-	return t > growthT && slope*growthBlocks > growthSigmas*math.Sqrt(float64(len(c.records)))
+	from := max(c.from, c.filled())
+	if c.to-from < firstLook {
+		return false
+	}
+	arrivals := float64(len(c.records)) * float64(c.to-from) / float64(c.to-c.from)
+	slope, t := trend(c.inFlight(from, growthBlocks))
+	return t > growthT && slope*growthBlocks > growthSigmas*math.Sqrt(arrivals)
+}
+
+// filled is when a server that was empty at the start has filled: after the time
+// from the first token to the last that 95 % of the requests stay below. Waiting
+// for the first token is left out: it is what a backlog makes grow.
+func (c *cohort) filled() time.Duration {
+	var known, longer []time.Duration
+	for _, r := range c.all {
+		switch {
+		case r.First < 0 || r.First > c.end:
+		case r.Outcome == OK && r.Last <= c.end:
+			known = append(known, r.Last-r.First)
+		case r.Outcome == InFlight || r.Outcome == OK:
+			longer = append(longer, c.end-r.First)
+		}
+	}
+	if len(known)+len(longer) == 0 {
+		return 0
+	}
+	q, ok := stat.NewCensored(known, longer).Quantile(0.95)
+	if !ok {
+		return c.end
+	}
+	return q
 }
 
 // trend is the least-squares slope of y over its index, and its t statistic.

@@ -52,6 +52,9 @@ type Trial struct {
 	Seed uint64
 	// Objective is judged, and lets a hopeless trial end early. It may be empty.
 	Objective SLO
+	// Whole asks that the trial be measured to its end, however hopeless it
+	// looks.
+	Whole bool
 	// Why says what the trial was proposed for, for displays and reports.
 	Why string
 }

@@ -119,7 +119,7 @@ func (c *cohort) littlesLaw() (inFlight, law float64, ok bool) {
 	if c.trial.Closed() || c.trial.Rate <= 0 || c.trial.Warmup <= 0 || c.to <= c.from {
 		return 0, 0, true
 	}
-	inFlight = c.inFlight(1)[0]
+	inFlight = c.inFlight(c.from, 1)[0]
 	cubes, open := 0.0, 0
 	for _, r := range c.records {
 		if r.Outcome == InFlight {
