@@ -9,7 +9,6 @@ import (
 	"planner/internal/config"
 	"planner/model"
 	"planner/sweep"
-	"planner/sweep/ingest"
 )
 
 // configure reads the configuration that a command names, with what the command
@@ -23,7 +22,7 @@ func (p *program) configure(c *cli.Context, path, command string) (*config.Confi
 	if err != nil {
 		return nil, err
 	}
-	loader := config.Loader{Catalog: catalog, Trace: ingest.TraceOptions{}.Rows}
+	loader := config.Loader{Catalog: catalog}
 	cfg, err := loader.Load(path, over, config.For(command))
 	if err != nil {
 		return nil, err
