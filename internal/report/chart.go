@@ -55,11 +55,6 @@ type Mark struct {
 	Label string
 }
 
-// usable reports whether a height can be drawn.
-func (c *Chart) usable(y float64) bool {
-	return !math.IsNaN(y) && !math.IsInf(y, 0) && (y > 0 || !c.LogY)
-}
-
 // each calls f with every height that the chart draws, and where it is.
 func (c *Chart) each(f func(x, y float64)) {
 	for _, s := range c.Series {
@@ -99,9 +94,7 @@ func (c *Chart) frame() frame {
 	top := math.Inf(-1)
 	for _, s := range c.Series {
 		for _, p := range s.Points {
-			if c.usable(p.Y) {
-				top = max(top, p.Y)
-			}
+			top = max(top, p.Y)
 		}
 	}
 	for _, m := range c.Limits {
@@ -177,12 +170,12 @@ func (c *Chart) ticksY(f frame) []float64 {
 	if !c.LogY {
 		return linearTicks(f.y0, f.y1, 6)
 	}
-	var ticks []float64
-	steps := []float64{1, 2, 5}
-	if f.y1/f.y0 > 5e3 {
-		steps = []float64{1}
+	steps, stride := []float64{1, 2, 5}, 1.0
+	if decades := math.Log10(f.y1 / f.y0); decades > 3.7 {
+		steps, stride = []float64{1}, math.Ceil(decades/8)
 	}
-	for e := math.Floor(math.Log10(f.y0)); e <= math.Ceil(math.Log10(f.y1)); e++ {
+	var ticks []float64
+	for e := math.Floor(math.Log10(f.y0)); e <= math.Ceil(math.Log10(f.y1)); e += stride {
 		for _, m := range steps {
 			v := m * math.Pow(10, e)
 			if v >= f.y0*(1-1e-9) && v <= f.y1*(1+1e-9) {

@@ -68,7 +68,7 @@ func group(s string) string {
 	return sign + whole
 }
 
-// exact prints a figure that somebody typed: all of it, up to six digits.
+// exact prints a figure that somebody typed: six digits, and all before the point.
 func exact(v float64) string {
 	if !finite(v) {
 		return unknown

@@ -78,6 +78,7 @@ func style(size vg.Length, c color.Color, x text.XAlignment, y text.YAlignment) 
 // plot lays the chart out: title and legend in a strip above the axes, the
 // labels of marked rates in lanes between, so that nothing covers the data.
 func (c *Chart) plot(canvas draw.Canvas) error {
+	c = c.drawable()
 	canvas.SetColor(paper)
 	canvas.Fill(canvas.Rectangle.Path())
 	canvas = draw.Crop(canvas, 8, -16, 8, -10)
@@ -102,13 +103,14 @@ func (c *Chart) plot(canvas draw.Canvas) error {
 	for _, l := range lanes {
 		x := data.X(p.X.Norm(l.mark.At))
 		y := data.Max.Y + laneHeight*vg.Length(l.number) + 2
-		canvas.StrokeLine2(draw.LineStyle{Color: softInk, Width: 0.6, Dashes: []vg.Length{2, 2}}, x, data.Min.Y, x, y+laneHeight-3)
+		top := y + laneHeight - 3
+		if vg.Length(l.begin) < x { // the label was moved over its own line
+			top = y - 1
+		}
+		canvas.StrokeLine2(draw.LineStyle{Color: softInk, Width: 0.6, Dashes: []vg.Length{2, 2}}, x, data.Min.Y, x, top)
 		canvas.FillText(label, vg.Point{X: vg.Length(l.begin) + 3, Y: y}, l.mark.Label)
 	}
 	for _, m := range c.Limits {
-		if !c.usable(m.At) {
-			continue
-		}
 		y := data.Y(p.Y.Norm(m.At))
 		canvas.StrokeLine2(draw.LineStyle{Color: badInk, Width: 1.2, Dashes: []vg.Length{6, 3}}, data.Min.X, y, data.Max.X, y)
 		canvas.FillText(style(9, badInk, draw.XLeft, draw.YBottom), vg.Point{X: data.Min.X + 5, Y: y + 2}, m.Label)
@@ -135,12 +137,12 @@ func (c *Chart) axes() (*plot.Plot, error) {
 	grid.Horizontal.Color = gridInk
 	p.Add(grid)
 	for i, s := range c.Series {
-		if err := addLines(p, c, s, f, inks[i%len(inks)]); err != nil {
+		if err := addLines(p, s, f, inks[i%len(inks)]); err != nil {
 			return nil, err
 		}
 	}
 	for i, s := range c.Series {
-		if err := addPoints(p, c, s, f, i); err != nil {
+		if err := addPoints(p, s, f, i); err != nil {
 			return nil, err
 		}
 	}
@@ -156,31 +158,19 @@ func constantTicks(at []float64) plot.ConstantTicks {
 	return ticks
 }
 
-// drawable keeps the stretches of a line that lie within the frame. The logarithm
-// of what is not above 0 would panic.
-func (c *Chart) drawable(points []XY, f frame) []plotter.XYs {
-	var parts []plotter.XYs
-	var part plotter.XYs
-	for _, q := range points {
-		if !c.usable(q.Y) || q.Y > f.y1 || q.Y < f.y0*(1-1e-9) || !finite(q.X) {
-			if len(part) > 1 {
-				parts = append(parts, part)
-			}
-			part = nil
-			continue
-		}
-		part = append(part, plotter.XY{X: q.X, Y: q.Y})
+// xys are points as gonum takes them.
+func xys(line []XY) plotter.XYs {
+	out := make(plotter.XYs, len(line))
+	for i, p := range line {
+		out[i] = plotter.XY{X: p.X, Y: p.Y}
 	}
-	if len(part) > 1 {
-		parts = append(parts, part)
-	}
-	return parts
+	return out
 }
 
-func addLines(p *plot.Plot, c *Chart, s Series, f frame, col color.NRGBA) error {
+func addLines(p *plot.Plot, s Series, f frame, col color.NRGBA) error {
 	var upper, lower plotter.XYs
 	for _, b := range s.Band {
-		if c.usable(b.Low) && c.usable(b.High) && b.Low <= f.y1 {
+		if b.Low <= f.y1 {
 			upper = append(upper, plotter.XY{X: b.X, Y: min(b.High, f.y1)})
 			lower = append(plotter.XYs{{X: b.X, Y: max(b.Low, f.y0)}}, lower...)
 		}
@@ -195,8 +185,8 @@ func addLines(p *plot.Plot, c *Chart, s Series, f frame, col color.NRGBA) error 
 		p.Add(band)
 	}
 	for i, line := range [][]XY{s.Fit, s.Beyond} {
-		for _, part := range c.drawable(line, f) {
-			l, err := plotter.NewLine(part)
+		for _, part := range stretches(line, f) {
+			l, err := plotter.NewLine(xys(part))
 			if err != nil {
 				return fmt.Errorf("draw the curve of %s: %w", s.Name, err)
 			}
@@ -211,22 +201,22 @@ func addLines(p *plot.Plot, c *Chart, s Series, f frame, col color.NRGBA) error 
 }
 
 // addPoints adds the points of the i-th series with their error bars.
-func addPoints(p *plot.Plot, c *Chart, s Series, f frame, i int) error {
+func addPoints(p *plot.Plot, s Series, f frame, i int) error {
 	col := inks[i%len(inks)]
 	var stable, over plotter.XYs
 	var bars errorPoints
 	for _, q := range s.Points {
-		if !c.usable(q.Y) || !finite(q.X) {
-			continue
-		}
 		if q.Overload {
 			over = append(over, plotter.XY{X: q.X, Y: q.Y})
 			continue // the error of a latency that has no steady state means nothing
 		}
 		stable = append(stable, plotter.XY{X: q.X, Y: q.Y})
-		if c.usable(q.Low) && c.usable(q.High) && q.Low < q.High {
+		if q.Low < q.High {
 			bars.XYs = append(bars.XYs, plotter.XY{X: q.X, Y: q.Y})
-			bars.YErrors = append(bars.YErrors, struct{ Low, High float64 }{q.Y - max(q.Low, f.y0), min(q.High, f.y1) - q.Y})
+			// gonum takes the difference and subtracts it again, which for a far
+			// smaller end leaves 0, and 0 has no logarithm.
+			low := max(q.Low, f.y0, 1e-6*q.Y)
+			bars.YErrors = append(bars.YErrors, struct{ Low, High float64 }{q.Y - low, min(q.High, f.y1) - q.Y})
 		}
 	}
 	if len(bars.XYs) > 0 {
@@ -296,9 +286,11 @@ func (c *Chart) plotLegend(canvas draw.Canvas) {
 		beyond, band = beyond || len(s.Beyond) > 0, band || len(s.Band) > 0
 	}
 	if overload {
-		canvas.DrawGlyphNoClip(glyph(0, true), vg.Point{X: x + 3, Y: y})
-		canvas.DrawGlyphNoClip(glyph(1, true), vg.Point{X: x + 13, Y: y})
-		x += 22
+		for i := range min(len(c.Series), 2) {
+			canvas.DrawGlyphNoClip(glyph(i, true), vg.Point{X: x + 3, Y: y})
+			x += 10
+		}
+		x += 2
 		put("overloaded")
 	}
 	if beyond {

@@ -19,6 +19,7 @@ const (
 // chart draws a chart as inline SVG, coloured by the style sheet, and puts its
 // points into a table for those who do not see it.
 func (h *htmlPrinter) chart(c *Chart) {
+	c = c.drawable()
 	fmt.Fprintf(h, "<figure>\n<figcaption>%s</figcaption>\n", html.EscapeString(c.Title))
 	if c.Empty() {
 		h.WriteString("<p>Nothing to draw.</p>\n</figure>\n")
@@ -104,28 +105,28 @@ func (s *svgChart) limitsAndRates() {
 	bottom, right := svgHeight-svgBottom, svgWidth-svgRight
 	for _, l := range s.lanes {
 		y := s.top - 5 - svgLane*float64(l.number)
-		s.rule(s.x(l.mark.At), y-9, s.x(l.mark.At), bottom, "mark")
+		top := y - 9
+		if l.begin < s.x(l.mark.At) { // the label was moved over its own line
+			top = y + 4
+		}
+		s.rule(s.x(l.mark.At), top, s.x(l.mark.At), bottom, "mark")
 		s.text(l.begin+4, y, "start", "soft", l.mark.Label)
 	}
 	for _, m := range s.chart.Limits {
-		if s.chart.usable(m.At) {
-			s.rule(svgLeft, s.y(m.At), right, s.y(m.At), "limit")
-			s.text(svgLeft+8, s.y(m.At)-5, "start", "limit-name", m.Label)
-		}
+		s.rule(svgLeft, s.y(m.At), right, s.y(m.At), "limit")
+		s.text(svgLeft+8, s.y(m.At)-5, "start", "limit-name", m.Label)
 	}
 }
 
-// path is the data of a line; it is interrupted where the line cannot be drawn.
-func (s *svgChart) path(points []XY) string {
+// path is the data of a line, interrupted where the line leaves the frame.
+func (s *svgChart) path(line []XY) string {
 	var b strings.Builder
-	pen := "M"
-	for _, p := range points {
-		if !s.chart.usable(p.Y) || s.chart.height(s.frame, p.Y) > 1.02 {
-			pen = "M"
-			continue
+	for _, part := range stretches(line, s.frame) {
+		pen := "M"
+		for _, p := range part {
+			b.WriteString(pen + at(s.x(p.X)) + " " + at(s.y(p.Y)))
+			pen = "L"
 		}
-		b.WriteString(pen + at(s.x(p.X)) + " " + at(s.y(p.Y)))
-		pen = "L"
 	}
 	return b.String()
 }
@@ -141,10 +142,7 @@ func (s *svgChart) series(i int, series Series) {
 		fmt.Fprintf(s, "<path class=\"fit s%d\" d=\"%s\"/>\n", i, d)
 	}
 	for _, p := range series.Points {
-		if !s.chart.usable(p.Y) {
-			continue
-		}
-		if s.chart.usable(p.Low) && p.Low < p.High {
+		if p.Low < p.High {
 			s.rule(s.x(p.X), s.y(p.Low), s.x(p.X), s.y(p.High), fmt.Sprintf("error s%d", i))
 		}
 		s.marker(i, p, fmt.Sprintf("%s: %s at %s", series.Name, number(p.Y, 3), number(p.X, 3)))
@@ -165,10 +163,8 @@ func (s *svgChart) marker(i int, p Point, title string) {
 func (s *svgChart) band(band []Interval) string {
 	var upper, lower []XY
 	for _, b := range band {
-		if s.chart.usable(b.Low) && s.chart.usable(b.High) {
-			upper = append(upper, XY{b.X, min(b.High, s.frame.y1)})
-			lower = append(lower, XY{b.X, min(b.Low, s.frame.y1)})
-		}
+		upper = append(upper, XY{b.X, min(b.High, s.frame.y1)})
+		lower = append(lower, XY{b.X, min(b.Low, s.frame.y1)})
 	}
 	if len(upper) < 2 {
 		return ""

@@ -34,6 +34,7 @@ type canvas struct {
 
 // chart draws a chart with its axes, marks and legend.
 func (t *textPrinter) chart(c *Chart) {
+	c = c.drawable()
 	t.lines(Plain, wrap(c.Title, t.width))
 	if c.Empty() {
 		t.WriteString(indent + "nothing to draw\n")
@@ -149,9 +150,6 @@ func (cv *canvas) draw() {
 		}
 	}
 	for _, m := range c.Limits {
-		if !c.usable(m.At) {
-			continue
-		}
 		r := cv.row(m.At)
 		for i := range cv.cols {
 			cv.set(r, i, '┄', Bad)
@@ -168,9 +166,6 @@ func (cv *canvas) draw() {
 	}
 	for i, s := range c.Series {
 		for _, p := range s.Points {
-			if !c.usable(p.Y) {
-				continue
-			}
 			sign, tone := markers[i%len(markers)], Strong
 			if p.Overload {
 				sign, tone = overloadMarker, Bad
@@ -187,7 +182,7 @@ func (cv *canvas) line(points []XY, s stroke, tone Tone) {
 	for i := range rows {
 		x := cv.frame.x0 + (float64(i)+0.5)/float64(cv.cols)*(cv.frame.x1-cv.frame.x0)
 		rows[i] = -1
-		if y, ok := interpolate(points, x); ok && cv.chart.usable(y) {
+		if y, ok := interpolate(points, x); ok {
 			if u := cv.chart.height(cv.frame, y); u >= -0.02 && u <= 1.02 {
 				rows[i] = cv.row(y)
 			}

@@ -1,0 +1,194 @@
+package report
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"image/png"
+	"io"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"planner/search"
+)
+
+// charts are those of all documents.
+func charts() []*Chart {
+	var out []*Chart
+	for _, name := range []string{"plan", "table-only", "search", "blocks"} {
+		out = append(out, documents()[name].Charts()...)
+	}
+	return out
+}
+
+func TestImagesRepeatAndNothingIsCut(t *testing.T) {
+	for i, c := range charts() {
+		a, err := c.PNG()
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := charts()[i].PNG()
+		if err != nil || !bytes.Equal(a, b) {
+			t.Errorf("%s: the bytes differ (%v)", c.Title, err)
+		}
+		img, err := png.Decode(bytes.NewReader(a))
+		if err != nil {
+			t.Fatal(err)
+		}
+		// What is cut touches the edge.
+		r := img.Bounds()
+		for x := r.Min.X; x < r.Max.X; x++ {
+			for y := r.Min.Y; y < r.Max.Y; y++ {
+				if x > r.Min.X+2 && x < r.Max.X-3 && y > r.Min.Y+2 && y < r.Max.Y-3 {
+					y = r.Max.Y - 4 // jump over the inside
+					continue
+				}
+				if red, green, blue, _ := img.At(x, y).RGBA(); red != 0xffff || green != 0xffff || blue != 0xffff {
+					t.Fatalf("%s: ink at the edge, %d, %d", c.Title, x, y)
+				}
+			}
+		}
+	}
+}
+
+func TestSVGIsWellFormedAndLabelled(t *testing.T) {
+	for _, c := range charts() {
+		a, err := c.SVG()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var texts []string
+		r := xml.NewDecoder(bytes.NewReader(a))
+		for {
+			tok, err := r.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", c.Title, err)
+			}
+			if chars, ok := tok.(xml.CharData); ok {
+				texts = append(texts, strings.TrimSpace(string(chars)))
+			}
+		}
+		all := strings.Join(texts, "\n")
+		want := []string{c.Title, c.XLabel, c.YLabel}
+		for _, m := range append(append([]Mark(nil), c.Limits...), c.Rates...) {
+			want = append(want, m.Label)
+		}
+		for _, s := range want {
+			if c.Title != "Nothing" && !strings.Contains(all, s) {
+				t.Errorf("%s: %q is not in the image", c.Title, s)
+			}
+		}
+		if !bytes.Contains(a, []byte("Liberation Sans")) && c.Title != "Nothing" {
+			t.Errorf("%s: another font", c.Title)
+		}
+	}
+}
+
+// Whatever figures come, drawing neither panics nor fails.
+func TestAnyFiguresCanBeDrawn(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	odd := []float64{0, -1, math.NaN(), math.Inf(1), math.Inf(-1), 1e-300, 1e300, 1, 3, 1e-9, 1e12}
+	pick := func() float64 {
+		if rng.IntN(3) == 0 {
+			return odd[rng.IntN(len(odd))]
+		}
+		return rng.ExpFloat64() * 100
+	}
+	for i := range 300 {
+		c := &Chart{Title: "t", LogY: i%2 == 0}
+		for range rng.IntN(3) {
+			var s Series
+			for range rng.IntN(5) {
+				s.Points = append(s.Points, Point{pick(), pick(), pick(), pick(), rng.IntN(2) == 0})
+				s.Fit = append(s.Fit, XY{pick(), pick()})
+				s.Beyond = append(s.Beyond, XY{pick(), pick()})
+				s.Band = append(s.Band, Interval{pick(), pick(), pick()})
+			}
+			c.Series = append(c.Series, s)
+		}
+		for range rng.IntN(3) {
+			c.Limits, c.Rates = append(c.Limits, Mark{pick(), "limit"}), append(c.Rates, Mark{pick(), "rate"})
+		}
+		d := Document{Blocks: []Block{c}}
+		for _, out := range [][]byte{Text{}.Print(d), HTML{}.Print(d), Markdown{}.Print(d)} {
+			if bytes.Contains(out, []byte("NaN")) || bytes.Contains(out, []byte("Inf")) {
+				t.Fatalf("chart %d: %+v:\n%s", i, c, out)
+			}
+		}
+		if i%10 < 2 {
+			if _, err := c.SVG(); err != nil {
+				t.Fatalf("chart %d: %+v: %v", i, c, err)
+			}
+		}
+	}
+}
+
+// No upright line runs through the label of a mark to its right.
+func TestLanes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	for range 1000 {
+		var c Chart
+		for range 1 + rng.IntN(6) {
+			c.Rates = append(c.Rates, Mark{At: float64(rng.IntN(100)), Label: strings.Repeat("x", 1+rng.IntN(30))})
+		}
+		end := func(m Mark) float64 { return m.At + float64(len(m.Label)) }
+		lanes, lines := c.lanes(func(m Mark) (float64, float64) { return m.At, end(m) })
+		for i, a := range lanes {
+			if a.number >= lines {
+				t.Fatalf("lane %d of %d", a.number, lines)
+			}
+			for _, b := range lanes[i+1:] {
+				// b's line rises through all lanes up to its own.
+				if end(a.mark) > b.mark.At && a.number <= b.number {
+					t.Fatalf("%+v is crossed by the line of %+v", a, b)
+				}
+			}
+		}
+	}
+}
+
+func TestTicks(t *testing.T) {
+	c := &Chart{LogY: true}
+	got := c.ticksY(frame{y0: 50, y1: 5000})
+	want := []float64{50, 100, 200, 500, 1000, 2000, 5000}
+	if len(got) != len(want) {
+		t.Fatalf("%v, want %v", got, want)
+	}
+	for i := range want {
+		if math.Abs(got[i]/want[i]-1) > 1e-12 {
+			t.Errorf("%v, want %v", got, want)
+		}
+	}
+	for _, hi := range []float64{1e-6, 0.7, 1, 41.6, 999, 1e9} {
+		if n := len(linearTicks(0, hi, 10)); n < 4 || n > 11 {
+			t.Errorf("%d ticks up to %v", n, hi)
+		}
+	}
+}
+
+func TestExceedancePointsAreTheCounts(t *testing.T) {
+	b := result().Bounds[0]
+	c := exceedanceChart(b, trials()[:6])
+	if n := len(c.Series[0].Points); n != 6 {
+		t.Fatalf("%d points of 6 trials", n)
+	}
+	for i, p := range c.Series[0].Points {
+		if m := trials()[i]; p.X != m.Trial.Rate || p.Y != 100*m.Counts[0].Value {
+			t.Errorf("%+v is not %v at %v", p, m.Counts[0].Value, m.Trial.Rate)
+		}
+	}
+	for _, q := range c.Series[0].Fit {
+		if q.X == b.Curve.Rate && math.Abs(q.Y-1) > 1e-9 {
+			t.Errorf("the curve is %v %% at the crossing", q.Y)
+		}
+	}
+	none := exceedanceChart(search.BoundResult{Bound: "itl.p99"}, trials())
+	if !none.Empty() {
+		t.Error("a bound that no trial counted has points")
+	}
+}

@@ -1,0 +1,201 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// A line may be too wide only where nothing could be broken: a single word, or
+// one option of a command.
+func TestTextKeepsItsWidth(t *testing.T) {
+	for name, d := range documents() {
+		for width := 40; width <= 200; width += 3 {
+			for line := range strings.Lines(string(Text{Width: width}.Print(d))) {
+				line = strings.TrimSuffix(line, "\n")
+				if line != strings.TrimRight(line, " ") {
+					t.Errorf("%s at %d: blanks at the end of %q", name, width, line)
+				}
+				if utf8.RuneCountInString(line) <= width {
+					continue
+				}
+				body := strings.TrimSuffix(strings.TrimSpace(line), " \\")
+				if len(strings.Fields(body)) > 1 && len(options(body)) > 1 {
+					t.Errorf("%s at %d: %d columns: %q", name, width, utf8.RuneCountInString(line), line)
+				}
+			}
+		}
+	}
+}
+
+func TestNothingPrintsNaN(t *testing.T) {
+	bad := regexp.MustCompile(`NaN|[+-]?Inf\b|%!|<nil>|\{0x`)
+	for name, d := range documents() {
+		for _, f := range printed(d).Files {
+			if at := bad.FindIndex(f.Data); at != nil {
+				t.Errorf("%s, %s: ...%s...", name, f.Name, f.Data[max(at[0]-40, 0):min(at[1]+40, len(f.Data))])
+			}
+		}
+	}
+}
+
+func TestColorOnlyAddsColor(t *testing.T) {
+	escape := regexp.MustCompile("\x1b\\[[0-9]*m")
+	for name, d := range documents() {
+		plain, colored := Text{Width: 100}.Print(d), Text{Width: 100, Color: true}.Print(d)
+		if bytes.Contains(plain, []byte("\x1b")) {
+			t.Errorf("%s: escapes without color", name)
+		}
+		if !bytes.Equal(plain, escape.ReplaceAll(colored, nil)) {
+			t.Errorf("%s: color changes more than color", name)
+		}
+	}
+}
+
+func TestHTMLIsWellFormedAndFetchesNothing(t *testing.T) {
+	for name, d := range documents() {
+		page := HTML{}.Print(d)
+		r := xml.NewDecoder(bytes.NewReader(page))
+		for {
+			tok, err := r.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				break
+			}
+			el, ok := tok.(xml.StartElement)
+			if !ok {
+				continue
+			}
+			if el.Name.Local == "script" || el.Name.Local == "link" || el.Name.Local == "img" {
+				t.Errorf("%s: element %s", name, el.Name.Local)
+			}
+			for _, a := range el.Attr {
+				if a.Name.Local == "src" || a.Name.Local == "href" || strings.HasPrefix(a.Name.Local, "on") {
+					t.Errorf("%s: attribute %s of %s", name, a.Name.Local, el.Name.Local)
+				}
+			}
+		}
+		if bytes.Contains(page, []byte("url(")) || bytes.Contains(page, []byte("@import")) {
+			t.Errorf("%s: the style sheet fetches", name)
+		}
+	}
+}
+
+func TestMarkdownTablesAreRectangular(t *testing.T) {
+	bar := regexp.MustCompile(`(?:^|[^\\])(\|)`)
+	for name, d := range documents() {
+		fenced, columns := false, 0
+		for line := range strings.Lines(string(Markdown{}.Print(d))) {
+			if strings.HasPrefix(line, "```") {
+				fenced = !fenced
+			}
+			if fenced || !strings.HasPrefix(line, "|") {
+				columns = 0
+				continue
+			}
+			n := len(bar.FindAllString(line, -1))
+			if columns > 0 && n != columns {
+				t.Errorf("%s: %d bars after %d: %q", name, n, columns, line)
+			}
+			columns = n
+		}
+	}
+}
+
+func TestCSVReadsBack(t *testing.T) {
+	rows, err := csv.NewReader(bytes.NewReader(CSV{}.Print(documents()["plan"]))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	column := map[string]int{}
+	for i, name := range rows[0] {
+		if _, twice := column[name]; twice {
+			t.Errorf("column %q twice", name)
+		}
+		column[name] = i
+	}
+	all := trials()
+	if len(rows)-1 != len(all)-1 { // one is rejected
+		t.Fatalf("%d rows of %d trials", len(rows)-1, len(all))
+	}
+	for i, row := range rows[1:] {
+		for name, want := range map[string]float64{
+			"rate_per_s": all[i].Trial.Rate, "achieved_per_s": all[i].Achieved, "ttft_p99_ms": millis(all[i].TTFT.P99), "tpot_mean_ms": millis(all[i].TPOT.Mean),
+			"requests": float64(all[i].Requests), "knobs.max_num_seqs": float64(all[i].Trial.Knobs.MaxNumSeqs),
+		} {
+			if got, err := strconv.ParseFloat(row[column[name]], 64); err != nil || got != want {
+				t.Errorf("row %d, %s: %q, want %v", i, name, row[column[name]], want)
+			}
+		}
+		if row[column["ttft_p99.9_ms"]] != "" {
+			t.Errorf("row %d: an unresolved quantile reads %q", i, row[column["ttft_p99.9_ms"]])
+		}
+	}
+}
+
+func TestJSON(t *testing.T) {
+	got, err := JSON(map[string]string{"a": "<b>"})
+	if err != nil || string(got) != "{\n  \"a\": \"<b>\"\n}" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := JSON(func() {}); err == nil {
+		t.Error("a function has no JSON")
+	}
+}
+
+// Every figure that decides anything in plan.json stands in the text, rounded as
+// a reader can check.
+func TestTextHoldsTheFiguresOfTheJSON(t *testing.T) {
+	encoded, err := JSON(solved())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p map[string]any
+	if err := json.Unmarshal(encoded, &p); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(strings.Fields(string(Text{Width: 160}.Print(documents()["plan"]))), " ")
+	for path, digits := range map[string]int{
+		"max_rate_per_s.value": 3, "max_rate_per_s.low": 3, "max_rate_per_s.high": 3, "max_rate_per_s.safe": 3,
+		"default_knobs.max_rate_per_s.value": 3, "fleet.instances": 3, "fleet.gpus": 3, "fleet.instances_needed": 3, "fleet.gpus_per_instance": 3,
+		"cost.usd_per_hour": 5, "cost.usd_per_million_output_tokens": 3, "cost.usd_per_million_tokens": 2, "cost.at_capacity.usd_per_million_output_tokens": 2,
+		"knee_per_s": 3, "saturation_per_s.value": 3, "saturation_per_s.low": 3, "roofline.weight_stream_ms": 3, "roofline.stream_tokens_per_s": 3,
+		"roofline.output_tokens_per_s": 3, "roofline.prompts_per_s": 3, "roofline.ceiling_per_s": 3, "roofline.idle_ttft_ms": 3, "roofline.concurrency": 3,
+		"knobs.max_num_seqs": 3, "knobs.max_num_batched_tokens": 4, "knobs.tensor_parallel": 1, "knobs.max_model_len": 4, "demand.rate_per_s": 3,
+	} {
+		value := lookUp(t, p, path)
+		want := strings.TrimPrefix(number(value, digits), "-")
+		plain := strings.TrimRight(strings.TrimRight(strings.ReplaceAll(want, ",", ""), "0"), ".")
+		if !strings.Contains(text, want) && !strings.Contains(text, plain) {
+			t.Errorf("%s = %v does not stand in the text as %s", path, value, want)
+		}
+	}
+}
+
+func lookUp(t *testing.T, p map[string]any, path string) float64 {
+	t.Helper()
+	var v any = p
+	for key := range strings.SplitSeq(path, ".") {
+		m, ok := v.(map[string]any)
+		if !ok {
+			t.Fatalf("%s: nothing at %s", path, key)
+		}
+		v = m[key]
+	}
+	f, ok := v.(float64)
+	if !ok {
+		t.Fatalf("%s is %v", path, v)
+	}
+	return f
+}
