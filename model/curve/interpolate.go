@@ -6,6 +6,8 @@ import (
 	"sort"
 
 	"gonum.org/v1/gonum/interp"
+
+	"planner/internal/stat"
 )
 
 // series is one statistic against the rate, rising, in ln seconds.
@@ -39,38 +41,11 @@ func newSeries(points []Assessed, quantile float64) (*series, error) {
 	if len(s.rates) < 2 {
 		return nil, fmt.Errorf("interpolate %s: %d measured rates; at least two are needed", Name(quantile), len(s.rates))
 	}
-	rising(s.lnY, weights)
+	s.lnY = stat.Monotone(s.lnY, weights)
 	if err := s.spline.Fit(s.rates, s.lnY); err != nil {
 		return nil, fmt.Errorf("interpolate %s: %w", Name(quantile), err)
 	}
 	return s, nil
-}
-
-// rising replaces y by the closest non-decreasing sequence in the weighted
-// least-squares sense (pool adjacent violators).
-func rising(y, weights []float64) {
-	type block struct {
-		mean, weight float64
-		n            int
-	}
-	var blocks []block
-	for i := range y {
-		b := block{y[i], weights[i], 1}
-		for len(blocks) > 0 && blocks[len(blocks)-1].mean > b.mean {
-			a := blocks[len(blocks)-1]
-			blocks = blocks[:len(blocks)-1]
-			w := a.weight + b.weight
-			b = block{(a.mean*a.weight + b.mean*b.weight) / w, w, a.n + b.n}
-		}
-		blocks = append(blocks, b)
-	}
-	i := 0
-	for _, b := range blocks {
-		for range b.n {
-			y[i] = b.mean
-			i++
-		}
-	}
 }
 
 // at is the interpolated latency in seconds, false outside the measured rates.

@@ -9,9 +9,11 @@ package ingest
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
+	"planner/internal/stat"
 	"planner/sweep/measure"
 )
 
@@ -82,11 +84,32 @@ func setStat(s *measure.Summary, quantile float64, d time.Duration) {
 	}
 }
 
+// summarize sets the statistics of a summary from the values themselves; none
+// leave it as it is.
+func summarize(s *measure.Summary, values []time.Duration) {
+	if len(values) == 0 {
+		return
+	}
+	slices.Sort(values)
+	sum := 0.0
+	for _, v := range values {
+		sum += v.Seconds()
+	}
+	s.N = len(values)
+	s.Mean, _ = duration(sum/float64(len(values)), time.Second)
+	for _, q := range quantiles {
+		setStat(s, q, stat.Quantile(values, q))
+	}
+}
+
+// quantiles are those of a summary.
+var quantiles = []float64{0.50, 0.90, 0.95, 0.99, 0.999}
+
 // ordered checks that the resolved quantiles of a summary rise; it names the
 // pair that does not.
 func ordered(s *measure.Summary) error {
 	lower, at := time.Duration(0), 0.0
-	for _, q := range []float64{0.50, 0.90, 0.95, 0.99, 0.999} {
+	for _, q := range quantiles {
 		d := s.Stat(q)
 		if d < 0 {
 			continue

@@ -27,7 +27,7 @@ func PlainCSV(name string, data []byte) (*Results, error) {
 	if len(t.problems) > 0 {
 		return nil, errors.Join(t.problems...)
 	}
-	return &Results{Format: "plain CSV", Measurements: t.rows}, nil
+	return &Results{Format: "csv", Measurements: t.rows}, nil
 }
 
 // mostProblems is how many problems of one file are reported.

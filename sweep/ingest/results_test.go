@@ -1,0 +1,183 @@
+package ingest
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"planner/sweep/measure"
+)
+
+func ms(v float64) time.Duration { return time.Duration(math.Round(v * 1e6)) }
+
+// Each file as its tool means it, in this project's terms.
+func TestFormats(t *testing.T) {
+	const none = float64(measure.Unresolved) / 1e6
+	for _, tc := range []struct {
+		file, format        string
+		point               int
+		rate                float64
+		concurrency         int
+		achieved            float64
+		requests, failed    int
+		ttft99, tpot50, e2e float64
+	}{
+		// 600 at 10/s arrive in 60 s; the run lasts 63.9 s, 1.87 s of them for the
+		// last request, so 598 took 62.03 s.
+		{"vllm.json", "vllm", 0, 10, 0, 598 / 62.03, 600, 2, 180.6, 14, 2410},
+		{"vllm-appended.jsonl", "vllm", 0, 0, 8, 3.2, 64, 0, 80, none, none},
+		// From the requests: E2E 160 and 250 ms, TPOT 30 and 50 ms.
+		{"vllm-appended.jsonl", "vllm", 1, 2, 0, 2 / 1.795, 3, 1, 200, 30, 250},
+		{"sglang.jsonl", "sglang", 0, 4, 0, 4, 500, 0, 150, 11.8, 4000},
+		{"sglang.jsonl", "sglang", 1, 0, 16, 5, 200, 0, 240, none, 3600},
+		{"guidellm.json", "guidellm", 0, 8, 0, 7.9, 473, 3, 160, 15, 2600},
+		{"guidellm.json", "guidellm", 1, 0, 4, 3.3, 100, 0, 41, none, 1300},
+		// 300 at 5/s arrive in 60 s, the run lasts 61.9 s and a request 2.05 s.
+		{"profile_export_aiperf.json", "aiperf", 0, 5, 0, 299 / 60.0, 300, 1, 140, 15.5, 2800},
+		{"profile_export_genai_perf.json", "genai-perf", 0, 0, 4, 0, 100, 0, 120, 15, 2500},
+		{"llmperf_summary.json", "llmperf", 0, 0, 5, 1.47, 150, 3, 900, none, 4500},
+		{"stage_0_lifecycle_metrics.json", "inference-perf", 0, 8, 0, 478 / 59.98, 480, 2, 200, 11, 9000},
+	} {
+		data, err := os.ReadFile(filepath.Join("testdata", tc.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Read(tc.file, data)
+		if err != nil {
+			t.Errorf("%v", err)
+			continue
+		}
+		if r.Format != tc.format || len(r.Measurements) <= tc.point || len(r.Warnings) == 0 {
+			t.Errorf("%s: read as %s, %d points, warnings %q", tc.file, r.Format, len(r.Measurements), r.Warnings)
+			continue
+		}
+		m := r.Measurements[tc.point]
+		if m.Trial.Rate != tc.rate || m.Trial.Concurrency != tc.concurrency || math.Abs(m.Achieved-tc.achieved) > 1e-3 ||
+			m.Requests != tc.requests || m.Failed != tc.failed || !m.Valid || m.Trial.Number != tc.point+1 {
+			t.Errorf("%s: rate %g, concurrency %d, achieved %g, %d requests, %d failed, valid %v", tc.file, m.Trial.Rate, m.Trial.Concurrency, m.Achieved, m.Requests, m.Failed, m.Valid)
+		}
+		if m.TTFT.P99 != ms(tc.ttft99) || m.TPOT.P50 != ms(tc.tpot50) || m.E2E.P99 != ms(tc.e2e) {
+			t.Errorf("%s: TTFT p99 %v, TPOT p50 %v, E2E p99 %v", tc.file, m.TTFT.P99, m.TPOT.P50, m.E2E.P99)
+		}
+		if m.Counts != nil || m.Verdict != nil {
+			t.Errorf("%s: counts or a verdict that nobody measured", tc.file)
+		}
+	}
+}
+
+func TestFormatDetails(t *testing.T) {
+	read := func(file string) []measure.Measurement {
+		t.Helper()
+		data, err := os.ReadFile(filepath.Join("testdata", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Read(file, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Measurements
+	}
+	if k := read("vllm.json")[0].Trial.Knobs; k != (measure.Knobs{MaxNumSeqs: 256, GPUMemoryUtilization: 0.9}) {
+		t.Errorf("knobs of a sweep: %+v", k)
+	}
+	if m := read("guidellm.json")[0]; m.TPOT.N != 3 || m.TPOT.Mean != 15*time.Millisecond || m.TTFT.P999 != 190*time.Millisecond || m.ITL.P99 != measure.Unresolved || len(m.Warnings) != 1 {
+		t.Errorf("guidellm: %+v", m)
+	}
+	if m := read("stage_0_lifecycle_metrics.json")[0]; m.SendLag.P99 != 40*time.Millisecond || m.ITL.P99 != measure.Unresolved || m.Duration != 59980*time.Millisecond || m.Sent != 8.0025 {
+		t.Errorf("inference-perf: %+v", m)
+	}
+}
+
+// A client that was late, a rate behind a limit, a burst and a load that nobody
+// knows are told apart from an open loop.
+func TestFormatDoubts(t *testing.T) {
+	for _, tc := range []struct {
+		name, text, warning string
+		valid               bool
+		concurrency         int
+	}{
+		{"late client", `{"load_summary":{"requested_rate":5,"send_duration":10,"schedule_delay":{"mean":9.25,"median":8}},"successes":{"count":50,"latency":{"time_to_first_token":{"mean":2.0}}},"failures":{"count":0}}`, "the client was the limit", false, 0},
+		{"rate and limit", `{"request_throughput":1,"completed":10,"duration":10,"request_rate":5,"max_concurrency":4}`, "is a closed loop", true, 4},
+		{"burst", `{"request_throughput":1,"completed":10,"duration":10,"request_rate":"inf","max_concurrency":null}`, "all 10 requests were sent at once", true, 10},
+		{"unknown load", `{"aiperf_version":"0.1","request_throughput":{"unit":"requests/sec","avg":1},"time_to_first_token":{"unit":"ms","avg":10}}`, "neither the offered rate", false, 0},
+		{"cancelled", `{"aiperf_version":"0.1","was_cancelled":true,"input_config":{"loadgen":{"concurrency":3}},"time_to_first_token":{"unit":"ms","avg":10}}`, "cancelled", false, 3},
+	} {
+		r, err := Read("f.json", []byte(tc.text))
+		if err != nil {
+			t.Errorf("%s: %v", tc.name, err)
+			continue
+		}
+		m := r.Measurements[0]
+		if m.Valid != tc.valid || m.Trial.Concurrency != tc.concurrency || !strings.Contains(strings.Join(m.Warnings, "\n"), tc.warning) {
+			t.Errorf("%s: valid %v, concurrency %d, warnings %q", tc.name, m.Valid, m.Trial.Concurrency, m.Warnings)
+		}
+	}
+}
+
+func TestFormatProblems(t *testing.T) {
+	for _, tc := range []struct{ text, want string }{
+		{"", "f.json: no known results; read are: csv"},
+		{`{"a":1}`, "f.json: no known results"},
+		{`{"load_summary":{"requested_rate":"x"}}`, "f.json:1: load_summary.requested_rate: a string, not a float64"},
+		{"\n{\"load_summary\":", "f.json:2: unexpected EOF"},
+		{`{"benchmarks":[],"metrics":1}`, "f.json: holds no load point of guidellm"},
+		{`[{"request_throughput":1,"duration":1},{"completed":2}]`, "f.json:1: no request_throughput or no completed"},
+		{`{"request_throughput":1,"completed":2.5,"duration":1}`, "f.json:1: completed: 2.5 is no count"},
+		{`{"request_throughput":1,"completed":2,"duration":0,"request_rate":1}`, "f.json:1: duration: 0 s is no duration"},
+		{`{"request_throughput":1,"completed":2,"duration":1,"p50_ttft_ms":5,"p99_ttft_ms":4}`, "f.json:1: ttft: p99 of 4ms is below p50 of 5ms"},
+		{`{"aiperf_version":"1","time_to_first_token":{"unit":"parsec","avg":1}}`, `f.json:1: time_to_first_token: unit "parsec" is unknown`},
+		{"{\"request_throughput\":1,\"completed\":2,\"duration\":1,\"max_concurrency\":1}\n{\"request_throughput\":1}\n", "f.json:2: no request_throughput or no completed"},
+	} {
+		_, err := Read("f.json", []byte(tc.text))
+		var p *Problem
+		if err == nil || !strings.HasPrefix(err.Error(), tc.want) || !errors.As(err, &p) {
+			t.Errorf("%s: error %v, want %q", tc.text, err, tc.want)
+		}
+	}
+}
+
+func TestDetectFromTheBeginning(t *testing.T) {
+	f, err := Detect("x", []byte("# c\nrate_per_s,ttft_p99_ms\n"))
+	if err != nil || f.Name != "csv" {
+		t.Errorf("%v, %v", f.Name, err)
+	}
+	r, err := Read("x", []byte("rate_per_s,ttft_p99_ms\n1,2\n"))
+	if err != nil || r.Format != "csv" {
+		t.Errorf("%v, %v", r, err)
+	}
+}
+
+// Whatever the bytes are, reading ends with measurements that hold together or
+// with an error that names the file.
+func FuzzResults(f *testing.F) {
+	files, err := filepath.Glob("testdata/*.json*")
+	if err != nil || len(files) == 0 {
+		f.Fatal("no fixtures", err)
+	}
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(data))
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		r, err := Read("f", []byte(text))
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "f:") {
+				t.Errorf("error %q", err)
+			}
+			return
+		}
+		for _, m := range r.Measurements {
+			if m.Trial.Rate < 0 || m.Trial.Concurrency < 0 || m.Failed > m.Requests || math.IsNaN(m.Achieved) || math.IsInf(m.Achieved, 0) || m.Duration < 0 {
+				t.Errorf("measurement %+v", m)
+			}
+		}
+	})
+}
