@@ -50,6 +50,11 @@ type Loop struct {
 	Parallel int
 	// First is how many trials of the run came before this loop.
 	First int
+	// Proposed, if set, is called with the trials that run next.
+	Proposed func([]measure.Trial)
+	// Keep, if set, stores what a trial brought before it is reduced; trials
+	// that run side by side call it side by side.
+	Keep func(measure.Trial, measure.Observation) error
 	// Observed, if set, is called after each trial, in order.
 	Observed func(measure.Measurement)
 
@@ -85,6 +90,9 @@ func (l *Loop) step(ctx context.Context, batch []measure.Trial) error {
 		}
 		l.tell(m)
 		batch = batch[1:]
+	}
+	if l.Proposed != nil && len(batch) > 0 {
+		l.Proposed(batch)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -137,6 +145,11 @@ func (l *Loop) measure(ctx context.Context, t measure.Trial) result {
 		return result{err: fmt.Errorf("%w in trial %d", ErrInterrupted, t.Number)}
 	case err != nil:
 		return result{err: fmt.Errorf("trial %d: %w", t.Number, err)}
+	}
+	if l.Keep != nil {
+		if err := l.Keep(t, o); err != nil {
+			return result{err: fmt.Errorf("trial %d: %w", t.Number, err)}
+		}
 	}
 	return result{measurement: measure.Reduce(t, o)}
 }

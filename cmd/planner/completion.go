@@ -9,8 +9,9 @@ import (
 // completionScripts ask the program itself for what can follow.
 var completionScripts = map[string]string{
 	"bash": `_planner() {
-  local IFS=$'\n'
-  COMPREPLY=($(compgen -W "$("${COMP_WORDS[@]:0:$COMP_CWORD}" --generate-bash-completion 2>/dev/null)" -- "${COMP_WORDS[COMP_CWORD]}"))
+  local IFS=$'\n' cur="${COMP_WORDS[COMP_CWORD]}" words=("${COMP_WORDS[@]:0:$COMP_CWORD}")
+  [[ $cur == -* ]] && words+=("$cur")
+  COMPREPLY=($(compgen -W "$("${words[@]}" --generate-bash-completion 2>/dev/null)" -- "$cur"))
 }
 complete -o default -F _planner planner
 `,

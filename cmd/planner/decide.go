@@ -21,6 +21,7 @@ type decision struct {
 	engine  *sweep.Simulated
 	journal *sweep.Journal
 	show    *display
+	keep    func(measure.Trial, measure.Observation) error
 
 	groups   []*group
 	rejected []plan.Rejected
@@ -105,17 +106,34 @@ func (d *decision) search(ctx context.Context) error {
 		g.race = newContest(d.cfg, g)
 		sources = append(sources, g.race)
 	}
-	return d.drive(ctx, &sweep.Together{Sources: sources}, func(m measure.Measurement) { d.show.raced(d.groups, m) })
+	return d.drive(ctx, &sweep.Together{Sources: sources}, d.raced)
 }
 
 // drive runs one source to its end.
 func (d *decision) drive(ctx context.Context, s sweep.Source, seen func(measure.Measurement)) error {
 	loop := sweep.Loop{Source: s, Run: d.engine.Run, Journal: d.journal, Parallel: runtime.GOMAXPROCS(0), First: len(d.trials),
-		Observed: func(m measure.Measurement) {
+		Proposed: d.show.proposed, Keep: d.keep, Observed: func(m measure.Measurement) {
 			d.trials = append(d.trials, m)
 			seen(m)
 		}}
 	return loop.Drive(ctx)
+}
+
+// raced shows the best rate so far.
+func (d *decision) raced(m measure.Measurement) {
+	var best search.Estimate
+	of := ""
+	for _, g := range d.groups {
+		if k, r := g.race.best(); r.Estimate.Value > best.Value {
+			best, of = r.Estimate, fmt.Sprintf("%s, tensor_parallel %d", k.GPU, k.TensorParallel)
+		}
+	}
+	d.show.observed(m, best, of)
+}
+
+// curved shows a trial of the curve.
+func (d *decision) curved(m measure.Measurement) {
+	d.show.observed(m, search.Estimate{}, "")
 }
 
 // offers turns the outcome of the searches into priced instances.
@@ -138,6 +156,7 @@ func (d *decision) offers() []plan.Offer {
 		offers = append(offers, o)
 		d.rejected = append(d.rejected, g.race.rejected()...)
 	}
+	explainScaling(offers, d.trials)
 	return offers
 }
 
@@ -158,7 +177,7 @@ func (d *decision) mostTelling() *group {
 // attach gives the plan its evidence: the curve of the chosen knobs over the
 // whole range of rates, the roofline, and the engine's own settings.
 func (d *decision) attach(ctx context.Context, p *plan.Plan) error {
-	if err := d.drive(ctx, d.curveTrials(p), func(m measure.Measurement) { d.show.curved(m) }); err != nil {
+	if err := d.drive(ctx, d.curveTrials(p), d.curved); err != nil {
 		return err
 	}
 	var mine []measure.Measurement

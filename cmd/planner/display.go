@@ -2,82 +2,91 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"time"
+	"os"
 
 	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
 
+	"planner/internal/progress"
 	"planner/search"
 	"planner/sweep/measure"
 )
 
-// display tells on standard error how a search goes: one line that is drawn over
-// itself on a terminal, a line for each trial with --verbose, nothing otherwise.
+// display tells on standard error how a search goes: drawn over itself on a
+// terminal, a line now and then with --verbose, nothing otherwise.
 type display struct {
-	w       io.Writer
-	live    bool
+	*progress.Display
+	state   progress.State
 	verbose bool
-	started time.Time
-	drawn   bool
-	trials  int
 }
 
 // display starts the display of a command.
 func (p *program) display(c *cli.Context) *display {
-	d := &display{w: p.stderr, started: time.Now()}
-	if !c.Bool("quiet") {
-		d.live, d.verbose = p.isTerminal(), c.Bool("verbose")
+	d := &display{verbose: c.Bool("verbose") && !c.Bool("quiet")}
+	mode, width := progress.Silent, 0
+	switch {
+	case c.Bool("quiet"):
+	case p.isTerminal():
+		mode, width = progress.Live, p.errWidth()
+	case d.verbose:
+		mode = progress.Lines
 	}
+	d.Display = progress.New(p.stderr, mode, width)
 	return d
 }
 
-// quiet is how long nothing is drawn: a command that is done within it shows no
-// progress.
-const quiet = time.Second
-
-func (d *display) line(m measure.Measurement, text string) {
-	d.trials++
-	switch {
-	case d.verbose:
-		fmt.Fprintf(d.w, "trial %d: %s: %s\n", m.Trial.Number, m.Trial.Why, text)
-	case d.live && time.Since(d.started) > quiet:
-		d.drawn = true
-		fmt.Fprintf(d.w, "\r\x1b[2K%d trials, %s: %s", d.trials, time.Since(d.started).Round(time.Second), text)
-	}
-}
-
-// close removes the live line.
-func (d *display) close() {
-	if d.drawn {
-		fmt.Fprint(d.w, "\r\x1b[2K")
-		d.drawn = false
-	}
-}
-
-// searched shows the posterior of one search.
-func (d *display) searched(r search.Result, m measure.Measurement) {
-	d.line(m, rateText(r.Estimate))
-}
-
-// raced shows the best so far of every group.
-func (d *display) raced(groups []*group, m measure.Measurement) {
-	var best search.Estimate
-	for _, g := range groups {
-		if _, r := g.race.best(); r.Estimate.Value > best.Value {
-			best = r.Estimate
+// errWidth is how many columns standard error has.
+func (p *program) errWidth() int {
+	if f, ok := p.stderr.(*os.File); ok {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return w
 		}
 	}
-	d.line(m, rateText(best))
+	return 0
 }
 
-// curved shows a trial of the curve.
-func (d *display) curved(m measure.Measurement) {
-	d.line(m, fmt.Sprintf("%.4g requests/s", m.Trial.Rate))
-}
-
-func rateText(e search.Estimate) string {
-	if e.Value == 0 {
-		return "no estimate yet"
+// proposed shows the trials that run next.
+func (d *display) proposed(batch []measure.Trial) {
+	t := batch[0]
+	d.state.Next, d.state.Why = loadText(&t), t.Why
+	if n := len(batch); n > 1 {
+		d.state.Next += fmt.Sprintf(" and %d more side by side", n-1)
 	}
-	return fmt.Sprintf("maximum rate %.3g requests/s (%.3g to %.3g)", e.Value, e.Low, e.High)
+	d.Show(d.state)
+}
+
+// observed shows what a trial brought to the best estimate so far.
+func (d *display) observed(m measure.Measurement, best search.Estimate, of string) {
+	d.state.Trials++
+	d.state.Spent += m.Trial.Warmup + m.Duration
+	if best.Value > 0 {
+		d.state.Rate, d.state.Low, d.state.High, d.state.Subject = best.Value, best.Low, best.High, of
+	}
+	if d.verbose {
+		d.Log(trialLine(&m))
+	}
+	d.Show(d.state)
+}
+
+// loadText is the load of a trial in words.
+func loadText(t *measure.Trial) string {
+	if t.Closed() {
+		return fmt.Sprintf("%d at a time", t.Concurrency)
+	}
+	return fmt.Sprintf("%.4g requests/s", t.Rate)
+}
+
+// trialLine is one trial on one line.
+func trialLine(m *measure.Measurement) string {
+	s := fmt.Sprintf("trial %d: %s: %s", m.Trial.Number, loadText(&m.Trial), m.Trial.Why)
+	switch {
+	case m.Rejected != "":
+		return s + ": rejected: " + m.Rejected
+	case m.Verdict != nil:
+		s += fmt.Sprintf(": %s (%s)", m.Verdict.State, m.Verdict.Binding)
+	}
+	if m.Aborted != "" {
+		s += ", ended early: " + m.Aborted
+	}
+	return s
 }

@@ -109,10 +109,13 @@ func (p *program) conclude(c *cli.Context, d *decision, folder *sweep.Folder) er
 	}
 	defer j.Close()
 	d.journal = j
+	if folder != nil && c.Bool("records") {
+		d.keep = func(t measure.Trial, o measure.Observation) error { return folder.WriteRecords(t.Number, o.Records) }
+	}
 	started := time.Now()
 	d.show = p.display(c)
 	made, err := d.decide(c.Context)
-	d.show.close()
+	d.show.Close()
 	var infeasible *plan.Infeasible
 	switch {
 	case errors.As(err, &infeasible):

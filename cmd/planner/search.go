@@ -54,12 +54,12 @@ func (p *program) search(c *cli.Context) error {
 	s := search.NewMaxRate(maxRateConfig(cfg, prior))
 	show := p.display(c)
 	var trials []measure.Measurement
-	loop := sweep.Loop{Source: s, Run: engine.Run, Journal: j, Observed: func(m measure.Measurement) {
+	loop := sweep.Loop{Source: s, Run: engine.Run, Journal: j, Proposed: show.proposed, Observed: func(m measure.Measurement) {
 		trials = append(trials, m)
-		show.searched(s.Result(), m)
+		show.observed(m, s.Result().Estimate, "")
 	}}
 	err = loop.Drive(c.Context)
-	show.close()
+	show.Close()
 	if err != nil {
 		return err
 	}

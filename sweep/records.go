@@ -1,0 +1,54 @@
+package sweep
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+
+	"planner/sweep/measure"
+)
+
+// RecordsName is the file of a trial's records in a run folder.
+func RecordsName(trial int) string { return fmt.Sprintf("records/%04d.jsonl.zst", trial) }
+
+// WriteRecords puts the records of a trial into the run folder: one line of JSON
+// a request, compressed with Zstandard.
+func (f Folder) WriteRecords(trial int, records []measure.Record) error {
+	var b bytes.Buffer
+	z, err := zstd.NewWriter(&b)
+	if err != nil {
+		return fmt.Errorf("write records: %w", err)
+	}
+	lines := json.NewEncoder(z)
+	for i := range records {
+		if err := lines.Encode(&records[i]); err != nil {
+			return fmt.Errorf("write records: %w", err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		return fmt.Errorf("write records: %w", err)
+	}
+	return f.Write(RecordsName(trial), b.Bytes())
+}
+
+// ReadRecords reads what WriteRecords wrote.
+func ReadRecords(r io.Reader) ([]measure.Record, error) {
+	z, err := zstd.NewReader(r)
+	if err != nil {
+		return nil, fmt.Errorf("read records: %w", err)
+	}
+	defer z.Close()
+	var records []measure.Record
+	for lines := json.NewDecoder(z); ; {
+		var rec measure.Record
+		if err := lines.Decode(&rec); err == io.EOF {
+			return records, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("read record %d: %w", len(records)+1, err)
+		}
+		records = append(records, rec)
+	}
+}
