@@ -1,16 +1,18 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"planner/plan"
 	"planner/sweep/measure"
 )
 
-// mostAlternatives is how many rows a table of alternatives has at most.
-const mostAlternatives = 20
+// mostRows is how many rows a table has at most that grows with the search.
+const mostRows = 20
 
 // addAlternatives ranks what else would do, and says why the rest would not.
 func addAlternatives(d *Document, p *plan.Plan) {
@@ -38,7 +40,7 @@ func addOffers(d *Document, title string, all []plan.Alternative) {
 		case a.Fleet.GPUs == 0:
 			cannot = append(cannot, plan.Rejected{Knobs: ks[i], Reason: a.Reason})
 			continue
-		case len(tab.Rows) == mostAlternatives:
+		case len(tab.Rows) == mostRows:
 			more++
 			continue
 		}
@@ -122,7 +124,11 @@ func grouped(rejected []plan.Rejected, all []measure.Knobs) []string {
 			line = describe(group[0].Knobs, which)
 		default:
 			line = plural(len(group), "set")
-			if v := values(group, which); v != "" {
+			var sets []measure.Knobs
+			for _, r := range group {
+				sets = append(sets, r.Knobs)
+			}
+			if v := values(sets, which); v != "" {
 				line += " (" + v + ")"
 			}
 		}
@@ -145,15 +151,12 @@ func skeleton(reason string) string {
 	}, reason)
 }
 
-// values lists the values that each differing knob takes within a group.
-func values(group []plan.Rejected, which []bool) string {
+// values lists the values that each differing knob takes within a group of sets.
+func values(group []measure.Knobs, which []bool) string {
 	seen := make([][]string, len(which))
-	for _, r := range group {
-		for i, n := range knobs(r.Knobs) {
-			v := n.value
-			if v == "" {
-				v = "default"
-			}
+	for _, k := range group {
+		for i, n := range knobs(k) {
+			v := cmp.Or(n.value, "default")
 			if i < len(which) && which[i] && !slices.Contains(seen[i], v) {
 				seen[i] = append(seen[i], v)
 			}
@@ -161,9 +164,21 @@ func values(group []plan.Rejected, which []bool) string {
 	}
 	var parts []string
 	for i, n := range knobs(measure.Knobs{}) {
-		if len(seen[i]) > 0 {
+		switch {
+		case i >= len(seen) || len(seen[i]) == 0:
+		case n.name == "gpu":
+			parts = append(parts, strings.Join(seen[i], " or "))
+		default:
+			slices.SortStableFunc(seen[i], byValue)
 			parts = append(parts, n.short+" "+strings.Join(seen[i], " "))
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// byValue orders the values of a knob: numbers by size, words before them.
+func byValue(a, b string) int {
+	x, _ := strconv.ParseFloat(a, 64) // 0 for a word
+	y, _ := strconv.ParseFloat(b, 64)
+	return cmp.Compare(x, y)
 }

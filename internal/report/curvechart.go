@@ -160,10 +160,7 @@ func exceedanceChart(b search.BoundResult, trials []measure.Measurement) *Chart 
 		s.Points = append(s.Points, Point{X: m.Trial.Rate, Y: scale * k.Value, Low: scale * k.Low, High: scale * k.High, Overload: m.Overloaded})
 	}
 	if b.Curve.Rate > 0 && hi > lo {
-		for i := range curveSteps + 1 {
-			x := lo + (hi-lo)*float64(i)/curveSteps
-			s.Fit = append(s.Fit, XY{x, scale * b.Curve.At(x)})
-		}
+		s.Fit = exceedanceFit(b.Curve, lo, hi, s.Points, scale)
 	}
 	c.Series = []Series{s}
 	c.Title = "Requests beyond " + boundName(b.Bound) + ", trials on the fitted curve"
@@ -179,6 +176,23 @@ func exceedanceChart(b search.BoundResult, trials []measure.Measurement) *Chart 
 		c.Rates = []Mark{{b.Curve.Rate, "crossing " + number(b.Curve.Rate, 3)}}
 	}
 	return c
+}
+
+// exceedanceFit is the fitted curve between two rates, down to a fifth of the
+// smallest share seen or allowed: below that no trial could say anything.
+func exceedanceFit(e search.Exceedance, lo, hi float64, seen []Point, scale float64) []XY {
+	least := scale * e.At(e.Rate)
+	for _, p := range seen {
+		least = min(least, p.Y)
+	}
+	var line []XY
+	for i := range curveSteps + 1 {
+		x := lo + (hi-lo)*float64(i)/curveSteps
+		if y := scale * e.At(x); y >= least/5 {
+			line = append(line, XY{x, y})
+		}
+	}
+	return line
 }
 
 // curveFacts say in words what the curve shows. Its crossings of the limits are

@@ -48,7 +48,7 @@ func Infeasible(e *plan.Infeasible, demand plan.Demand, slo measure.SLO, b Backg
 // one row a set.
 func trialsOf(trials []measure.Measurement, slo measure.SLO) Table {
 	if len(sets(trials)) > 1 {
-		return summaryTable(trials)
+		return summaryTable(trials, measure.Knobs{})
 	}
 	return trialTable(trials, slo)
 }

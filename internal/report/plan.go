@@ -250,7 +250,7 @@ func addTrials(d *Document, p *plan.Plan, b *Background) {
 		d.section("Trials of the chosen settings", trialTable(chosen, p.Objective))
 	}
 	if len(sets(b.Trials)) > 1 {
-		d.section("All settings that were tried", summaryTable(b.Trials))
+		d.section("All settings that were tried", summaryTable(b.Trials, p.Offer.Knobs))
 	}
 }
 

@@ -88,16 +88,25 @@ func addExceedances(d *Document, r *search.Result, trials []measure.Measurement)
 		d.section("Requests beyond the limit", c)
 	}
 	if len(r.Bounds) > 1 {
-		d.add(boundTable(r))
+		highest := 0.0
+		for i := range trials {
+			highest = max(highest, trials[i].Trial.Rate)
+		}
+		d.add(boundTable(r, highest))
 	}
 }
 
-// boundTable tells the bounds of a search apart.
-func boundTable(r *search.Result) Table {
+// boundTable tells the bounds of a search apart. How far one holds that is not
+// near at the highest rate tried is an extrapolation, and not told.
+func boundTable(r *search.Result, highest float64) Table {
 	tab := Table{Columns: []Column{{Name: "bound"}, {Name: "binds with probability", Right: true}, {Name: "holds to, req/s", Right: true},
 		{Name: "clumping (phi)", Right: true, Extra: true}}}
 	for _, b := range r.Bounds {
-		tab.Rows = append(tab.Rows, []Cell{{Text: boundName(b.Bound)}, {Text: fixed(b.Probability, 2)}, {Text: number(b.Curve.Rate, 3)}, {Text: number(b.Phi, 2)}})
+		holds := number(b.Curve.Rate, 3)
+		if b.Curve.Rate > 1.5*highest {
+			holds = "beyond " + number(highest, 3)
+		}
+		tab.Rows = append(tab.Rows, []Cell{{Text: boundName(b.Bound)}, {Text: fixed(b.Probability, 2)}, {Text: holds}, {Text: number(b.Phi, 2)}})
 	}
 	return tab
 }

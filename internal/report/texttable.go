@@ -56,49 +56,48 @@ func lastExtra(tab Table, keep []int) int {
 	return -1
 }
 
-// fit gives the widths at which the kept columns take no more than room: with
-// whole headers if that can be, else with broken ones. It is false if neither can.
+// fit gives the widths at which the kept columns take no more than room. Headers
+// are broken before cells are. It is false if even that does not do.
 func (tab Table) fit(keep []int, room int) ([]int, bool) {
-	if widths, ok := tab.measure(keep, room, width); ok {
-		return widths, true
-	}
-	return tab.measure(keep, room, longestWord)
-}
-
-// measure fits the columns with headers as wide as header says, the widest of
-// those that may be wrapped made as narrow as need be.
-func (tab Table) measure(keep []int, room int, header func(string) int) ([]int, bool) {
-	widths := make([]int, len(keep))
-	flexible := -1
-	total := tableGap * (len(keep) - 1)
-	for i, k := range keep {
-		c := tab.Columns[k]
-		widths[i] = header(c.Name)
-		for _, row := range tab.Rows {
-			widths[i] = max(widths[i], width(row[k].Text))
-		}
-		total += widths[i]
-		if c.Wrap && (flexible < 0 || widths[i] > widths[flexible]) {
-			flexible = i
-		}
-	}
+	widths, total := tab.widths(keep, width)
 	if total <= room {
 		return widths, true
+	}
+	widths, total = tab.widths(keep, longestWord)
+	if total <= room {
+		return widths, true
+	}
+	flexible := -1
+	for i, k := range keep {
+		if tab.Columns[k].Wrap && (flexible < 0 || widths[i] > widths[flexible]) {
+			flexible = i
+		}
 	}
 	if flexible < 0 {
 		return nil, false
 	}
-	rest := widths[flexible] - (total - room)
 	k := keep[flexible]
 	least := max(longestWord(tab.Columns[k].Name), min(24, widths[flexible]))
 	for _, row := range tab.Rows {
 		least = max(least, longestWord(row[k].Text))
 	}
-	if rest < least {
-		return nil, false
+	widths[flexible] -= total - room
+	return widths, widths[flexible] >= least
+}
+
+// widths are those of the kept columns with unbroken cells and headers as wide as
+// header says, and what they take together.
+func (tab Table) widths(keep []int, header func(string) int) (widths []int, total int) {
+	total = tableGap * (len(keep) - 1)
+	for _, k := range keep {
+		w := header(tab.Columns[k].Name)
+		for _, row := range tab.Rows {
+			w = max(w, width(row[k].Text))
+		}
+		widths = append(widths, w)
+		total += w
 	}
-	widths[flexible] = rest
-	return widths, true
+	return widths, total
 }
 
 // longestWord is the width below which a text cannot be wrapped.

@@ -146,31 +146,69 @@ func note(m *measure.Measurement) string {
 }
 
 // summaryTable says of every set of knobs how many trials it got and between
-// which loads its limit lies.
-func summaryTable(trials []measure.Measurement) Table {
+// which loads its limit lies. Sets other than the chosen one that came to the
+// same share a row.
+func summaryTable(trials []measure.Measurement, chosen measure.Knobs) Table {
 	all := sets(trials)
 	which := differing(all)
 	tab := Table{Columns: []Column{
-		{Name: "knobs", Wrap: true}, {Name: "trials", Right: true}, {Name: "engine time", Right: true, Extra: true},
+		{Name: "settings", Wrap: true}, {Name: "trials", Right: true}, {Name: "engine time", Right: true, Extra: true},
 		{Name: "highest met, req/s", Right: true}, {Name: "lowest missed, req/s", Right: true}, {Name: "limited by"},
 	}}
-	for _, k := range all {
-		s := summarize(trials, k)
-		if s.trials == 0 {
-			continue
+	rows := fold(trials, all, chosen)
+	if len(rows) > mostRows {
+		tab.Caption = fmt.Sprintf("The first %d of %d groups; all trials stand in the journal.", mostRows, len(rows))
+		rows = rows[:mostRows]
+	}
+	for _, f := range rows {
+		name := Cell{Text: describe(f.sets[0], which)}
+		switch {
+		case f.sets[0] == chosen:
+			name = Cell{name.Text + " (chosen)", Strong}
+		case len(f.sets) > 1:
+			name.Text = plural(len(f.sets), "set") + ": " + values(f.sets, which)
 		}
-		met, missed := unknown, unknown
-		if s.met > 0 {
-			met = number(s.met, 3)
-		}
-		if s.missed > 0 {
-			missed = number(s.missed, 3)
-		}
-		tab.Rows = append(tab.Rows, []Cell{
-			{Text: describe(k, which)}, {Text: count(s.trials)}, {Text: latency(s.time)}, {Text: met}, {Text: missed}, {Text: boundName(s.binding)},
-		})
+		tab.Rows = append(tab.Rows, []Cell{name, {Text: count(f.trials)}, {Text: latency(f.time)}, {Text: rateCell(f.met)}, {Text: rateCell(f.missed)},
+			{Text: boundName(f.binding)}})
 	}
 	return tab
+}
+
+// rateCell prints a rate that is 0 when there is none.
+func rateCell(v float64) string {
+	if v <= 0 {
+		return unknown
+	}
+	return number(v, 3)
+}
+
+// folded are sets of knobs that came to the same, with their trials together.
+type folded struct {
+	summary
+	sets []measure.Knobs
+}
+
+// fold joins the sets whose limit lies between the same rates, as printed, and
+// is the same bound. The chosen set comes first, alone.
+func fold(trials []measure.Measurement, all []measure.Knobs, chosen measure.Knobs) []folded {
+	var out []folded
+	for _, k := range all {
+		s := summarize(trials, k)
+		i := slices.IndexFunc(out, func(f folded) bool {
+			return k != chosen && f.sets[0] != chosen && f.binding == s.binding && rateCell(f.met) == rateCell(s.met) && rateCell(f.missed) == rateCell(s.missed)
+		})
+		switch {
+		case i >= 0:
+			out[i].sets = append(out[i].sets, k)
+			out[i].trials += s.trials
+			out[i].time += s.time
+		case k == chosen:
+			out = append([]folded{{s, []measure.Knobs{k}}}, out...)
+		default:
+			out = append(out, folded{s, []measure.Knobs{k}})
+		}
+	}
+	return out
 }
 
 // summary is what the trials of one set of knobs came to; a rate is 0 if none
