@@ -1,0 +1,51 @@
+package main
+
+import (
+	"planner/model"
+	"planner/sweep/workload"
+	"time"
+)
+
+// figures are what a benchmark reports of one load: milliseconds, requests per
+// second. A figure that was not measured is zero.
+type figures struct {
+	ttft, ttftP99, e2e, tpot float64
+	completed                float64
+}
+
+// load is one load that a server saw and what was measured.
+type load struct {
+	label    string
+	requests []workload.Request
+	slots    int           // closed loop; 0: open loop
+	timeout  time.Duration // of the client
+	measured figures
+	omitted  string // why it does not count in the errors; empty: it does
+	overload bool
+}
+
+// server is one engine under loads that follow one another.
+type server struct {
+	file   string
+	group  string
+	model  string // with the GPU: what is left out together
+	dep    model.Deployment
+	limits model.Limits
+	pool   int  // KV blocks that the engine reported, 0: unknown
+	cache  bool // prefix caching
+	// engineTimes says that TTFT counts from when the engine queued a request, so without
+	// the front end.
+	engineTimes bool
+	loads       []load
+}
+
+// The groups of the table, in its order.
+const (
+	groupOpen     = "open loop, H100, vLLM 0.15.1"
+	groupScout    = "open loop, Llama-4 Scout fp8, H100"
+	groupOverload = "open loop, overloaded"
+	group70B      = "closed loop, Llama-3.1-70B fp8, H100"
+	groupGptoss   = "closed loop, gpt-oss-120b, H100"
+	groupNew      = "closed loop, B200 and Qwen3-235B on H200"
+	groupTrace    = "trace, Llama-3.1-8B, RTX PRO 6000"
+)

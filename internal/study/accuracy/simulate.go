@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"planner/model"
+	"planner/model/sim"
+	"planner/sweep/measure"
+)
+
+// simulate runs the loads of a server one after another on one engine.
+func (s *server) simulate(c model.Constants) ([]figures, error) {
+	if s.engineTimes {
+		c.Frontend = model.FrontendConstants{}
+	}
+	roofline, err := model.NewRoofline(s.dep, c, s.limits)
+	if err != nil {
+		return nil, fmt.Errorf("simulate %s: %w", s.file, err)
+	}
+	memory, err := model.MemoryPlan(s.dep, s.limits)
+	if err != nil {
+		return nil, fmt.Errorf("simulate %s: %w", s.file, err)
+	}
+	config, err := sim.Configure(roofline, memory, s.cache)
+	if err != nil {
+		return nil, fmt.Errorf("simulate %s: %w", s.file, err)
+	}
+	engine := sim.NewEngine(roofline, config)
+	out := make([]figures, len(s.loads))
+	for i, l := range s.loads {
+		r := engine.Run(sim.Load{Requests: l.requests, Slots: l.slots, Timeout: l.timeout})
+		out[i] = reduce(r, s.perRequest())
+	}
+	return out, nil
+}
+
+// perRequest says that the mean time per output token is over requests; the open-loop
+// files have (mean E2E - mean TTFT) / (tokens - 1), which is the same for one length.
+func (s *server) perRequest() bool { return s.group != groupOpen && s.group != groupScout && s.group != groupOverload }
+
+// reduce makes the benchmark's figures from the records of a run.
+func reduce(r *sim.Result, perRequest bool) figures {
+	var ttft, e2e, tpot, tokens []float64
+	for i := range r.Records {
+		rec := &r.Records[i]
+		if rec.Outcome != measure.OK {
+			continue
+		}
+		first, last := float64(rec.First-rec.Due)/1e6, float64(rec.Last-rec.Due)/1e6
+		ttft, e2e = append(ttft, first), append(e2e, last)
+		if rec.Output > 1 {
+			tpot = append(tpot, (last-first)/float64(rec.Output-1))
+		}
+		tokens = append(tokens, float64(rec.Output-1))
+	}
+	f := figures{ttft: mean(ttft), ttftP99: quantile(ttft, 0.99), e2e: mean(e2e), tpot: mean(tpot)}
+	if !perRequest {
+		f.tpot = (f.e2e - f.ttft) / mean(tokens)
+	}
+	f.completed = float64(len(ttft)) / r.End.Seconds()
+	return f
+}
+
+func mean(v []float64) float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += x
+	}
+	return sum / float64(max(len(v), 1))
+}
+
+// quantile interpolates linearly between order statistics, as numpy does.
+func quantile(v []float64, q float64) float64 {
+	if len(v) == 0 {
+		return 0
+	}
+	s := slices.Sorted(slices.Values(v))
+	at := q * float64(len(s)-1)
+	i := int(at)
+	return s[i] + (s[min(i+1, len(s)-1)]-s[i])*(at-math.Floor(at))
+}
+
+// all simulates every server, some at once; results are in order of the servers.
+func all(servers []server, constants func(*server) model.Constants) ([][]figures, error) {
+	out, errs := make([][]figures, len(servers)), make([]error, len(servers))
+	var wait sync.WaitGroup
+	room := make(chan struct{}, 2)
+	for i := range servers {
+		room <- struct{}{}
+		wait.Go(func() {
+			out[i], errs[i] = servers[i].simulate(constants(&servers[i]))
+			<-room
+		})
+	}
+	wait.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// defaults returns the constants that the planner itself would use.
+func defaults(s *server) model.Constants {
+	return model.ConstantsFor(s.dep.Hardware, s.limits.EngineVersion)
+}
