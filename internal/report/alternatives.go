@@ -57,7 +57,7 @@ func addOffers(d *Document, title string, all []plan.Alternative) {
 	}
 	d.section(title)
 	if len(tab.Rows) > 0 {
-		d.add(tab)
+		d.add(tab.known())
 	}
 	if more > 0 {
 		d.add(Paragraph{Text: fmt.Sprintf("%s more stand in the JSON.", count(more)), Tone: Quiet})

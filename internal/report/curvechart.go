@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -222,11 +223,34 @@ func curveFacts(c *curve.Curve, slo measure.SLO, crossings bool) Pairs {
 		}
 		facts = append(facts, Pair{Label: "saturation", Text: text})
 	}
+	if p, ok := overloadFact(c); ok {
+		facts = append(facts, p)
+	}
 	fit := fmt.Sprintf("%s, known from %s to %s requests/s", strings.ReplaceAll(c.Model.Form.String(), "_", " "), number(c.Low, 3), number(c.High, 3))
 	if finite(c.Quality.RMSE) {
 		fit += ", typical error " + percent(math.Expm1(c.Quality.RMSE))
 	}
 	return append(facts, Pair{Label: "fit", Text: fit})
+}
+
+// overloadFact names the points at which the load outgrew the server.
+func overloadFact(c *curve.Curve) (Pair, bool) {
+	var rates []string
+	why := ""
+	for i := range c.Points {
+		if p := &c.Points[i]; p.Regime == curve.Overload {
+			rates = append(rates, number(p.Rate, 3))
+			why = cmp.Or(why, p.Why)
+		}
+	}
+	if len(rates) == 0 {
+		return Pair{}, false
+	}
+	text := join(rates) + " requests/s: latency there depends on how long was measured"
+	if why != "" {
+		text += " (" + why + ")"
+	}
+	return Pair{Label: "overloaded", Text: text}, true
 }
 
 // crossingFact says where the curve passes a limit.

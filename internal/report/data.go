@@ -37,7 +37,7 @@ func dataRow(m *measure.Measurement) []string {
 	}
 	for _, s := range []measure.Summary{m.TTFT, m.TPOT, m.ITL, m.E2E} {
 		for _, v := range []time.Duration{s.Mean, s.P50, s.P90, s.P95, s.P99, s.P999} {
-			if v < 0 || s.N == 0 {
+			if !resolved(&s, v) {
 				row = append(row, "")
 				continue
 			}

@@ -97,6 +97,26 @@ func (Code) block()      {}
 func (Table) block()     {}
 func (*Chart) block()    {}
 
+// known is the table without the columns, behind the first, of which nothing is
+// known.
+func (tab Table) known() Table {
+	out := Table{Caption: tab.Caption, Rows: make([][]Cell, len(tab.Rows))}
+	for k, c := range tab.Columns {
+		empty := k > 0
+		for _, row := range tab.Rows {
+			empty = empty && (row[k].Text == unknown || row[k].Text == "")
+		}
+		if empty {
+			continue
+		}
+		out.Columns = append(out.Columns, c)
+		for i, row := range tab.Rows {
+			out.Rows[i] = append(out.Rows[i], row[k])
+		}
+	}
+	return out
+}
+
 // add appends blocks.
 func (d *Document) add(blocks ...Block) { d.Blocks = append(d.Blocks, blocks...) }
 

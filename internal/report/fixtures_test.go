@@ -207,7 +207,13 @@ func tableOnly() Document {
 	d.Spare = 0
 	p := must(plan.Solve(d, measure.SLO{Bounds: slo().Bounds[:1], Errors: -1}, []plan.Offer{o}, nil))
 	p.Evidence.Curve = c
-	return Plan(p, Background{Trials: nil})
+	var rows []measure.Measurement
+	for i, m := range trials()[:6] {
+		p50, p99 := m.TTFT.P50, m.TTFT.P99
+		rows = append(rows, measure.Measurement{Trial: measure.Trial{Number: i + 1, Rate: m.Trial.Rate}, Valid: true,
+			Latencies: measure.Latencies{TTFT: measure.Summary{Mean: measure.Unresolved, P50: p50, P99: p99}}})
+	}
+	return Plan(p, Background{Trials: rows})
 }
 
 func infeasible() Document {

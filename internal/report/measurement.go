@@ -164,16 +164,16 @@ func summaryRow(name string, s *measure.Summary, metric measure.Metric, slo meas
 	row := []Cell{{Text: name}}
 	for _, st := range stats {
 		c := Cell{Text: unknown, Tone: Quiet}
-		if v := s.Stat(st.quantile); s.N > 0 {
-			c = Cell{Text: unresolved, Tone: Doubt}
-			if v >= 0 {
-				c = Cell{Text: number(millis(v), 3)}
-				for _, b := range slo.Bounds {
-					if b.Metric == metric && b.Quantile == st.quantile && v > b.Limit {
-						c.Tone = Bad
-					}
+		switch v := s.Stat(st.quantile); {
+		case resolved(s, v):
+			c = Cell{Text: number(millis(v), 3)}
+			for _, b := range slo.Bounds {
+				if b.Metric == metric && b.Quantile == st.quantile && v > b.Limit {
+					c.Tone = Bad
 				}
 			}
+		case s.N > 0:
+			c = Cell{Text: unresolved, Tone: Doubt}
 		}
 		row = append(row, c)
 	}
@@ -239,7 +239,7 @@ func classTable(m *measure.Measurement) Table {
 			for _, q := range quantiles(m.Trial.Objective, metric) {
 				s := c.Latency(metric)
 				text := unknown
-				if v := s.Stat(q); s.N > 0 && v >= 0 {
+				if v := s.Stat(q); resolved(s, v) {
 					text = number(millis(v), 3)
 				} else if s.N > 0 {
 					text = unresolved

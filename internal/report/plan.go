@@ -181,7 +181,7 @@ func addCosts(d *Document, p *plan.Plan) {
 	if p.AtMean != nil {
 		row("mean load", p.Demand.MeanRate, p.AtMean, Plain)
 	}
-	d.section("Cost of all instances", tab)
+	d.section("Cost of all instances", tab.known())
 	if o := &p.Offer; o.PricedBy != "" {
 		d.add(Paragraph{Text: fmt.Sprintf("%s per %s and hour: %s", money(o.PricePerGPUHour), gpuName(o), o.PricedBy), Tone: Quiet})
 	}
@@ -247,7 +247,11 @@ func spread(e search.Estimate) float64 { return math.Log(e.High/e.Low) / 2 }
 func addTrials(d *Document, p *plan.Plan, b *Background) {
 	chosen := of(b.Trials, p.Offer.Knobs)
 	if len(chosen) > 0 {
-		d.section("Trials of the chosen settings", trialTable(chosen, p.Objective))
+		title := "Trials of the chosen settings"
+		if len(chosen) == len(b.Trials) {
+			title = "Trials"
+		}
+		d.section(title, trialTable(chosen, p.Objective))
 	}
 	if len(sets(b.Trials)) > 1 {
 		d.section("All settings that were tried", summaryTable(b.Trials, p.Offer.Knobs))

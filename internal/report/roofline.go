@@ -89,10 +89,10 @@ func pointOf(m *measure.Measurement) operating {
 		return operating{}
 	}
 	p := operating{output: m.OutputTokens, achieved: m.Achieved}
-	if m.TPOT.N > 0 && m.TPOT.P50 > 0 {
+	if m.TPOT.P50 > 0 {
 		p.tpot = millis(m.TPOT.P50)
 	}
-	if m.E2E.N > 0 && m.E2E.Mean > 0 {
+	if m.E2E.Mean > 0 {
 		p.flight = m.Achieved * m.E2E.Mean.Seconds()
 	}
 	return p

@@ -25,7 +25,10 @@ func trialTable(trials []measure.Measurement, slo measure.SLO) Table {
 	}
 	tab.Columns = append(tab.Columns, Column{Name: "note", Wrap: true, Extra: true})
 	for _, m := range byLoad(trials) {
-		row := []Cell{{Text: load(&m.Trial)}, {Text: number(m.Achieved, 3)}, {Text: count(m.Requests)}}
+		row := []Cell{{Text: load(&m.Trial)}, {Text: unknown}, {Text: unknown}}
+		if m.Requests > 0 {
+			row[1].Text, row[2].Text = number(m.Achieved, 3), count(m.Requests)
+		}
 		for _, metric := range metrics {
 			for _, q := range quantiles(slo, metric) {
 				row = append(row, latencyCell(m, metric, q, slo))
@@ -37,7 +40,7 @@ func trialTable(trials []measure.Measurement, slo measure.SLO) Table {
 		}
 		tab.Rows = append(tab.Rows, append(row, Cell{Text: note(m), Tone: Quiet}))
 	}
-	return tab
+	return tab.known()
 }
 
 // byLoad orders measurements by rate, closed loops first by concurrency, and
@@ -104,7 +107,7 @@ func load(t *measure.Trial) string {
 func latencyCell(m *measure.Measurement, metric measure.Metric, q float64, slo measure.SLO) Cell {
 	s := m.Latency(metric)
 	v := s.Stat(q)
-	if v < 0 || s.N == 0 {
+	if !resolved(s, v) {
 		return Cell{Text: unknown, Tone: Quiet}
 	}
 	c := Cell{Text: number(millis(v), 3)}
@@ -115,6 +118,10 @@ func latencyCell(m *measure.Measurement, metric measure.Metric, q float64, slo m
 	}
 	return c
 }
+
+// resolved reports whether a statistic of a summary is known. A table from
+// elsewhere may give latencies without saying of how many requests.
+func resolved(s *measure.Summary, v time.Duration) bool { return v > 0 || v == 0 && s.N > 0 }
 
 // beyondCells give the share of requests beyond the limit that binds, and which
 // limit that is. For a bound on a mean it is the mean over its limit.
