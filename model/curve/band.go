@@ -39,7 +39,7 @@ func (c *Curve) bootstrap(steady []Point, best *fitted, seed uint64) (mu [2]floa
 	var mus []float64
 	for range bandRefits {
 		redraw(s, steady, &best.model, src)
-		f := descendFor(s, sp, best.x, refitEvaluations)
+		f := descendFor(s, sp, best.x, refitEvaluations, opened/5)
 		models = append(models, f.model)
 		mus = append(mus, f.model.Mu)
 	}

@@ -151,3 +151,16 @@ func TestReach(t *testing.T) {
 		}
 	}
 }
+
+// Random starts find the same optimum whatever the seed.
+func TestSeedsAgree(t *testing.T) {
+	for seed := range uint64(6) {
+		c, err := Fit(measure.TTFT, table(t), Options{Seed: seed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(c.Model.Mu-32.738) > 0.005 || math.Abs(c.Whole.Mu-34.257) > 0.01 {
+			t.Errorf("seed %d: mu %.4f and %.4f", seed, c.Model.Mu, c.Whole.Mu)
+		}
+	}
+}

@@ -16,10 +16,12 @@ const (
 )
 
 // starts is the number of random starting points of one fit, finishers how many
-// of them are followed to the end.
+// of them are followed to the end, restarts how often the best one is at most
+// begun again from where it ended.
 const (
-	starts    = 32
+	starts    = 16
 	finishers = 2
+	restarts  = 4
 )
 
 // fitted is a model with how well it describes its sample.
@@ -63,7 +65,7 @@ func fit(s *sample, sp spec, seed uint64) fitted {
 	rng := rand.New(rand.NewPCG(seed, streamStarts))
 	rough := make([]fitted, starts)
 	for i := range rough {
-		rough[i] = descendFor(s, sp, s.start(rng, sp), roughEvaluations)
+		rough[i] = descendFor(s, sp, s.start(rng, sp), roughEvaluations, opened)
 	}
 	slices.SortStableFunc(rough, func(a, b fitted) int { return cmp.Compare(a.rss, b.rss) })
 	best := descend(s, sp, rough[0].x)
@@ -72,11 +74,26 @@ func fit(s *sample, sp spec, seed uint64) fitted {
 			best = f
 		}
 	}
+	// A simplex that has collapsed short of the optimum is opened again.
+	for range restarts {
+		f := descendFor(s, sp, best.x, fullEvaluations, reopened)
+		gain := best.rss - f.rss
+		if gain > 0 {
+			best = f
+		}
+		if gain <= 1e-9*best.rss {
+			break
+		}
+	}
 	return best
 }
 
-// The evaluations of the loss that a descent may take, for each parameter.
+// The evaluations of the loss that a descent may take, for each parameter, and
+// the size of its first simplex in logarithms and log-odds.
 const (
+	opened   = 0.5
+	reopened = 0.02
+
 	roughEvaluations = 25
 	refitEvaluations = 50 // from an optimum nearby
 	fullEvaluations  = 250
@@ -84,10 +101,10 @@ const (
 
 // descend minimises from one start.
 func descend(s *sample, sp spec, start []float64) fitted {
-	return descendFor(s, sp, start, fullEvaluations)
+	return descendFor(s, sp, start, fullEvaluations, opened)
 }
 
-func descendFor(s *sample, sp spec, start []float64, evaluations int) fitted {
+func descendFor(s *sample, sp spec, start []float64, evaluations int, simplex float64) fitted {
 	m := newModel(s, sp)
 	loss := func(x []float64) float64 {
 		m.decode(s, x)
@@ -95,11 +112,11 @@ func descendFor(s *sample, sp spec, start []float64, evaluations int) fitted {
 	}
 	settings := &optimize.Settings{
 		FuncEvaluations: evaluations * len(start),
-		Converger:       &optimize.FunctionConverge{Absolute: 1e-9, Relative: 1e-7, Iterations: 6 * len(start)},
+		Converger:       &optimize.FunctionConverge{Absolute: 1e-12, Relative: 1e-8, Iterations: 8 * len(start)},
 	}
 	// Running into the limit of evaluations is no failure: another start wins
 	// if it came lower.
-	result, _ := optimize.Minimize(optimize.Problem{Func: loss}, start, settings, &optimize.NelderMead{SimplexSize: 0.5})
+	result, _ := optimize.Minimize(optimize.Problem{Func: loss}, start, settings, &optimize.NelderMead{SimplexSize: simplex})
 	x := start
 	if result != nil && len(result.X) == len(start) {
 		x = result.X

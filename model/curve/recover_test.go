@@ -8,7 +8,7 @@ import (
 	"planner/sweep/measure"
 )
 
-const seeds = 12
+const seeds = 10
 
 // Points of a stationary law with 5 % noise: the law, its saturation rate and
 // its crossing come back, and nothing is called overload.

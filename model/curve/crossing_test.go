@@ -1,0 +1,252 @@
+package curve
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"planner/sweep/measure"
+)
+
+// served gives points of a law the rates that a server of saturation mu
+// completes.
+func served(points []Point, mu float64) []Point {
+	for i := range points {
+		p := &points[i]
+		p.Sent, p.Achieved, p.Window = p.Rate, min(p.Rate, mu), 10*time.Minute
+	}
+	return points
+}
+
+func TestCrossingOutcomes(t *testing.T) {
+	l := stationaryLaw(0)
+	low := l.draw(1, 2, 6, 10, 14, 18, 22)
+	whole := served(timeDependentLaw(0).draw(1, 1, 5, 10, 15, 20, 25, 28, 36, 40), 33)
+	for _, tc := range []struct {
+		name    string
+		points  []Point
+		limit   time.Duration
+		outcome Outcome
+		low     float64
+		high    float64
+	}{
+		{"between two rates", low, 250 * time.Millisecond, Found, 16, 18},
+		{"kept everywhere", low, 5 * time.Second, NotReached, 22, 22},
+		{"exceeded at the lowest rate, not idle", low, 85 * time.Millisecond, Below, 0.5, 2},
+		{"exceeded by an idle server", low, 70 * time.Millisecond, Below, 0, 0},
+		{"crossed in overload only", whole, 25 * time.Second, AtSaturation, 32, 34},
+		{"kept in overload", whole, 5 * time.Minute, AtSaturation, 32, 34},
+		{"with overload above", whole, 500 * time.Millisecond, Found, 23, 25},
+	} {
+		c, err := Fit(measure.TTFT, tc.points, Options{Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := c.Crossing(ttft(0.99, tc.limit))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.Outcome != tc.outcome || x.Value < tc.low || x.Value > tc.high {
+			t.Errorf("%s: %v at %.3f, want %v within %g..%g", tc.name, x.Outcome, x.Value, tc.outcome, tc.low, tc.high)
+		}
+		if (x.Outcome != Found) != (x.Note != "") {
+			t.Errorf("%s: note %q", tc.name, x.Note)
+		}
+	}
+	c, err := Fit(measure.TTFT, low, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Crossing(measure.Bound{Metric: measure.TPOT, Quantile: 0.99, Limit: time.Second}); err == nil {
+		t.Error("a TTFT curve crosses a TPOT limit")
+	}
+	if x, err := c.Crossing(ttft(0.9, time.Second)); err == nil || x.Outcome != Undetermined {
+		t.Errorf("a statistic that was never measured: %v, %v", x, err)
+	}
+}
+
+// Noise that makes latency fall with the rate does not make two crossings.
+func TestCrossingOfNoise(t *testing.T) {
+	points := []Point{}
+	for i, ms := range []float64{100, 90, 300, 260, 700, 900} {
+		points = append(points, Point{Rate: float64(2 + 2*i), Values: []Value{{0.99, millis(ms)}}})
+	}
+	c, err := Fit(measure.TTFT, points, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := c.Crossing(ttft(0.99, 280*time.Millisecond))
+	if err != nil || x.Outcome != Found || x.Value < 8 || x.Value > 8.5 {
+		t.Errorf("%v at %.2f, %v", x.Outcome, x.Value, err)
+	}
+}
+
+func TestLowest(t *testing.T) {
+	if _, ok := Lowest(nil); ok {
+		t.Error("the lowest of none")
+	}
+	a, b, unknown := Crossing{Value: 3, Outcome: Found}, Crossing{Value: 2, Outcome: NotReached}, Crossing{Value: 9}
+	if x, _ := Lowest([]Crossing{a, b}); x.Value != 2 {
+		t.Errorf("lowest %v", x)
+	}
+	if x, _ := Lowest([]Crossing{a, unknown, b}); x.Outcome != Undetermined {
+		t.Errorf("an undetermined bound was taken for met: %v", x)
+	}
+}
+
+// Completed rates settle what is overload, whatever the latencies look like.
+func TestRegimeFromRates(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		p    Point
+		want Regime
+	}{
+		{"kept up", Point{Rate: 10, Achieved: 9.8, Window: time.Minute}, Stable},
+		{"fell behind", Point{Rate: 35, Sent: 35, Achieved: 33, Window: time.Minute}, Overload},
+		{"few arrivals by chance", Point{Rate: 1, Achieved: 0.85, Window: time.Minute}, Stable},
+		{"the client sent less", Point{Rate: 10, Sent: 8, Achieved: 7.9, Window: time.Hour}, Stable},
+		{"whoever measured says so", Point{Rate: 10, Achieved: 10, Overloaded: true}, Overload},
+		{"nothing is known", Point{Rate: 10}, Unknown},
+	} {
+		if got, why := fromRates(&tc.p); got != tc.want || (got != Unknown) != (why != "") {
+			t.Errorf("%s: %v (%s)", tc.name, got, why)
+		}
+	}
+	points := stationaryLaw(0).draw(1, 5, 10, 15, 20, 25)
+	points[1].Achieved, points[1].Window = 10, time.Hour
+	points[3].Overloaded = true
+	c, err := Fit(measure.TTFT, points, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []Regime{Stable, Stable, Unknown, Overload, Overload} {
+		if c.Points[i].Regime != want {
+			t.Errorf("%g requests/s is %v, want %v", c.Points[i].Rate, c.Points[i].Regime, want)
+		}
+	}
+}
+
+func TestSaturationRoutes(t *testing.T) {
+	c, err := Fit(measure.TTFT, served(timeDependentLaw(0).draw(1, 1, 5, 10, 15, 20, 25, 28, 36, 40), 33), Options{Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := c.Saturation
+	if len(s.Routes) != 3 || s.Routes[0].Name != "served_in_overload" || s.Routes[0].Rate != 33 || !s.Agree || math.Abs(s.Value-33) > 0.5 {
+		t.Errorf("saturation %+v", s)
+	}
+	c, err = Fit(measure.TTFT, stationaryLaw(0).draw(1, 2, 6, 10, 14), Options{Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := c.Saturation; s.Agree || len(s.Routes) != 1 || math.Abs(s.Value-33) > 0.5 {
+		t.Errorf("extrapolated saturation %+v", s)
+	}
+	disagreeing := served(timeDependentLaw(0).draw(1, 1, 5, 10, 15, 20, 25, 28, 36, 40), 30)
+	c, err = Fit(measure.TTFT, disagreeing, Options{Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := c.Saturation; s.Agree || s.Low > 30.1 || s.High < 32.5 {
+		t.Errorf("routes that differ by a tenth: %+v", s)
+	}
+}
+
+// The knee solves a quadratic for the stationary form, and does not move with
+// the range of the sweep.
+func TestKnee(t *testing.T) {
+	l := stationaryLaw(0)
+	r := l.Floors[1] / l.Scales[1]
+	// rho = 3 r (1-rho)^2 + 3 rho (1-rho), with r the floor over the scale.
+	a, b, c := 3*r-3, 2-6*r, 3*r
+	root := math.Sqrt(b*b - 4*a*c)
+	want := math.NaN()
+	for _, rho := range []float64{(-b + root) / (2 * a), (-b - root) / (2 * a)} {
+		if rho > 0 && rho < 1 {
+			want = rho * 33
+		}
+	}
+	for _, rates := range [][]float64{{1, 5, 10, 15, 20, 25, 30}, {1, 5, 10, 15}, {2, 4, 6, 8, 10}} {
+		c, err := Fit(measure.TTFT, l.draw(1, rates...), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(c.Knee/want-1) > 0.01 {
+			t.Errorf("knee %.3f from rates to %g, want %.3f", c.Knee, rates[len(rates)-1], want)
+		}
+	}
+}
+
+// More requests make a narrower band around the same curve.
+func TestBand(t *testing.T) {
+	width := func(requests int) float64 {
+		points := stationaryLaw(0).draw(1, 5, 10, 15, 20, 25, 28)
+		for i := range points {
+			points[i].Requests = requests
+		}
+		c, err := Fit(measure.TTFT, points, Options{Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := 0.0
+		for _, b := range c.Band {
+			y, ok := c.Model.At(b.Quantile, b.Rate)
+			if !ok || y < b.Low*0.98 || y > b.High*1.02 {
+				t.Errorf("%d requests: %.4f s at %.1f, band %.4f..%.4f", requests, y, b.Rate, b.Low, b.High)
+			}
+			sum += math.Log(b.High / b.Low)
+		}
+		return sum / float64(len(c.Band))
+	}
+	few, many := width(3000), width(48000)
+	if ratio := few / many; ratio < 2.5 || ratio > 6 {
+		t.Errorf("widths %.3f and %.3f: 16 times the requests should narrow it about fourfold", few, many)
+	}
+}
+
+func TestFromMeasurements(t *testing.T) {
+	m := func(change func(*measure.Measurement)) measure.Measurement {
+		var m measure.Measurement
+		m.Valid, m.Trial.Rate, m.Achieved, m.Requests = true, 5, 4.9, 1000
+		m.TTFT = measure.Summary{P50: time.Second, P99: 2 * time.Second, P999: measure.Unresolved}
+		change(&m)
+		return m
+	}
+	points := FromMeasurements([]measure.Measurement{
+		m(func(m *measure.Measurement) { m.Trial.Rate = 9 }),
+		m(func(m *measure.Measurement) {}),
+		m(func(m *measure.Measurement) { m.Valid = false }),
+		m(func(m *measure.Measurement) { m.Rejected = "does not fit" }),
+		m(func(m *measure.Measurement) { m.Trial.Rate, m.Trial.Concurrency = 0, 4 }),
+		m(func(m *measure.Measurement) { m.TTFT = measure.Summary{P99: measure.Unresolved} }),
+	}, measure.TTFT)
+	if len(points) != 2 || points[0].Rate != 5 || points[1].Rate != 9 || len(points[0].Values) != 2 || points[0].Achieved != 4.9 || points[0].Requests != 1000 {
+		t.Errorf("points %+v", points)
+	}
+	if len(FromMeasurements([]measure.Measurement{m(func(*measure.Measurement) {})}, measure.E2E)) != 0 {
+		t.Error("a point of a latency that was not measured")
+	}
+}
+
+// Whatever the bytes are, a curve that is read can be asked and written.
+func FuzzCurve(f *testing.F) {
+	c, err := Fit(measure.TTFT, timeDependentLaw(0).draw(1, 1, 5, 10, 15, 20, 25, 28, 36, 40), Options{Seed: 1})
+	if err != nil {
+		f.Fatal(err)
+	}
+	b, err := c.MarshalJSON()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(b))
+	f.Fuzz(func(t *testing.T, text string) {
+		var c Curve
+		if c.UnmarshalJSON([]byte(text)) != nil {
+			return
+		}
+		c.At(0.99, 20)
+		if _, err := c.MarshalJSON(); err != nil {
+			t.Error(err)
+		}
+	})
+}
