@@ -111,3 +111,25 @@ func TestJSONAgain(t *testing.T) {
 		t.Errorf("wrote\n%s\nread and wrote again\n%s", data, again)
 	}
 }
+
+// Whatever the bytes are, a plan that is read can be written.
+func FuzzPlan(f *testing.F) {
+	p, err := Solve(Demand{Rate: 3, Headroom: 0.2}, measure.SLO{Errors: -1}, []Offer{offer(2, 4, 2.5), offer(0, 1, 1)}, nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	data, err := json.Marshal(p)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(data))
+	f.Fuzz(func(t *testing.T, text string) {
+		var p Plan
+		if json.Unmarshal([]byte(text), &p) != nil {
+			return
+		}
+		if _, err := json.Marshal(&p); err != nil {
+			t.Error(err)
+		}
+	})
+}
