@@ -8,7 +8,11 @@ func (p *Plan) assume() {
 	say := func(format string, a ...any) { p.Assumptions = append(p.Assumptions, fmt.Sprintf(format, a...)) }
 	say("planned rate %.6g requests/s: peak %.6g, growth %.3g, burst index %.3g", f.PlannedRate, d.Rate, d.Growth, max(d.BurstIndex, 1))
 	say("requests are spread over the instances at random: each sees Poisson arrivals, and N instances carry N times the rate of one; better routing is not credited")
-	say("headroom of %.3g on the planned rate covers drift of the workload; measuring error is in the safe rate already", d.Headroom)
+	covers := "drift of the workload; measuring error is in the safe rate already"
+	if o.Rate.Confidence == 0 {
+		covers = "drift of the workload and the measuring error, which is not known"
+	}
+	say("headroom of %.3g on the planned rate covers %s", d.Headroom, covers)
 	switch f.DecidedBy {
 	case "availability":
 		say("with %.6g of instances up at any time, enough are up with probability %.6g", d.Availability, d.TargetAvailability)
