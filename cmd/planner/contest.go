@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"planner/internal/config"
 	"planner/plan"
 	"planner/search"
@@ -11,37 +13,55 @@ import (
 // contest is a search over the knob sets of one group.
 type contest interface {
 	sweep.Source
-	best() (measure.Knobs, search.Result)
-	rejected() []plan.Rejected
-	defaults() (*measure.Knobs, *search.Estimate)
+	Result() search.RaceResult
 }
 
-type gridContest struct {
-	sweep.Together
-	all   []*search.MaxRate
-	knobs []measure.Knobs
-}
-
+// newContest starts the search over knob sets that the configuration's strategy
+// names.
 func newContest(cfg *config.Config, g *group) contest {
-	c := &gridContest{}
-	for _, p := range g.priors {
-		s := search.NewMaxRate(maxRateConfig(cfg, p))
-		c.all = append(c.all, s)
-		c.knobs = append(c.knobs, p.Knobs)
-		c.Sources = append(c.Sources, s)
+	c := search.RaceConfig{Search: maxRateConfig(cfg, search.Prior{}), Candidates: g.priors, Default: g.standard}
+	if cfg.Simulated() {
+		// Virtual time costs nothing, so the final answer may be surer.
+		c.FinalPrecision = cfg.Search.Precision / 2
 	}
-	return c
+	switch cfg.Search.Strategy {
+	case "grid":
+		return search.NewGrid(c)
+	case "one-at-a-time":
+		return search.NewOneAtATime(c)
+	}
+	return search.NewRace(c)
 }
 
-func (c *gridContest) best() (measure.Knobs, search.Result) {
-	at := 0
-	for i, s := range c.all {
-		if s.Result().Estimate.Safe > c.all[at].Result().Estimate.Safe {
-			at = i
+// losers lists the knob sets that were not chosen, with their reasons.
+func losers(r search.RaceResult) []plan.Rejected {
+	var list []plan.Rejected
+	for _, c := range r.Contestants {
+		reason := c.Reason
+		if reason == "" {
+			reason = c.Status.String()
 		}
+		list = append(list, plan.Rejected{Knobs: c.Knobs, Reason: reason})
 	}
-	return c.knobs[at], c.all[at].Result()
+	return list
 }
 
-func (c *gridContest) rejected() []plan.Rejected                    { return nil }
-func (c *gridContest) defaults() (*measure.Knobs, *search.Estimate) { return nil, nil }
+// gainNote says what the chosen knobs gain over the engine's own.
+func gainNote(r search.RaceResult) string {
+	g := r.Gain
+	switch {
+	case g == nil:
+		return ""
+	case g.Low <= 0 && g.High >= 0:
+		return fmt.Sprintf("the engine's default settings are as good: the difference is %+.1f %% (%+.1f to %+.1f %% at %.0f %% confidence)",
+			100*g.Value, 100*g.Low, 100*g.High, 100*g.Confidence)
+	}
+	return fmt.Sprintf("the chosen settings carry %+.1f %% (%+.1f to %+.1f %% at %.0f %% confidence) against the engine's defaults",
+		100*g.Value, 100*g.Low, 100*g.High, 100*g.Confidence)
+}
+
+// knobsOf is the best knob set of a contest, with what is known of its rate.
+func knobsOf(c contest) (measure.Knobs, search.Result) {
+	r := c.Result()
+	return r.Knobs, r.Best
+}

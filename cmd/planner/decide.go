@@ -36,7 +36,9 @@ type decision struct {
 type group struct {
 	gpu    config.GPU
 	priors []search.Prior
-	race   contest
+	// standard is what the engine would do by itself; nil if it does not run.
+	standard *search.Prior
+	race     contest
 }
 
 // newDecision sorts the candidates of the configuration into groups and rejects
@@ -55,6 +57,11 @@ func newDecision(cfg *config.Config, engine *sweep.Simulated) (*decision, error)
 		}
 		g := d.group(k)
 		g.priors = append(g.priors, prior)
+	}
+	for _, g := range d.groups {
+		if prior, err := priorFor(cfg, engine, cfg.EngineDefaults(g.priors[0].Knobs)); err == nil {
+			g.standard = &prior
+		}
 	}
 	return d, nil
 }
@@ -89,7 +96,7 @@ func (d *decision) decide(ctx context.Context) (*plan.Plan, error) {
 		return nil, err
 	}
 	for _, g := range d.groups {
-		if k, _ := g.race.best(); k == p.Offer.Knobs {
+		if k, _ := knobsOf(g.race); k == p.Offer.Knobs {
 			d.chosen = g
 		}
 	}
@@ -124,7 +131,7 @@ func (d *decision) raced(m measure.Measurement) {
 	var best search.Estimate
 	of := ""
 	for _, g := range d.groups {
-		if k, r := g.race.best(); r.Estimate.Value > best.Value {
+		if k, r := knobsOf(g.race); r.Estimate.Value > best.Value {
 			best, of = r.Estimate, fmt.Sprintf("%s, tensor_parallel %d", k.GPU, k.TensorParallel)
 		}
 	}
@@ -141,7 +148,8 @@ func (d *decision) offers() []plan.Offer {
 	prompt, output := d.cfg.Workload.MeanTokens()
 	var offers []plan.Offer
 	for _, g := range d.groups {
-		k, r := g.race.best()
+		race := g.race.Result()
+		k, r := race.Knobs, race.Best
 		o := plan.Offer{
 			Knobs: k, GPU: g.gpu.Hardware.Name, GPUs: k.GPUs(), Rate: r.Estimate, Binding: r.Binding,
 			PricedBy: g.gpu.PricedBy, PromptTokens: prompt, OutputTokens: output,
@@ -154,7 +162,7 @@ func (d *decision) offers() []plan.Offer {
 			o.Obstacle = r.Reason
 		}
 		offers = append(offers, o)
-		d.rejected = append(d.rejected, g.race.rejected()...)
+		d.rejected = append(d.rejected, losers(race)...)
 	}
 	explainScaling(offers, d.trials)
 	return offers
@@ -164,7 +172,7 @@ func (d *decision) offers() []plan.Offer {
 // latency is known, else the first.
 func (d *decision) mostTelling() *group {
 	for _, g := range d.groups {
-		if _, r := g.race.best(); r.Floor != nil {
+		if _, r := knobsOf(g.race); r.Floor != nil {
 			return g
 		}
 	}
@@ -209,8 +217,21 @@ func (d *decision) attach(ctx context.Context, p *plan.Plan) error {
 	}
 	bounds := roofline.Bounds(meanRequest(d.cfg), memory)
 	p.Evidence.Roofline = &bounds
-	p.DefaultKnobs, p.DefaultRate = d.chosen.race.defaults()
+	d.compareDefault(p)
 	return nil
+}
+
+// compareDefault puts the engine's own settings beside the chosen ones.
+func (d *decision) compareDefault(p *plan.Plan) {
+	r := d.chosen.race.Result()
+	if d.chosen.standard == nil || r.Default == nil {
+		return
+	}
+	k := d.chosen.standard.Knobs
+	p.DefaultKnobs, p.DefaultRate = &k, &r.Default.Estimate
+	if note := gainNote(r); note != "" {
+		p.Assumptions = append(p.Assumptions, note)
+	}
 }
 
 // curveMetrics lists the metrics to draw: the binding one first, then TTFT.

@@ -187,7 +187,7 @@ func (d *decision) background() report.Background {
 	m := d.cfg.Model
 	b := report.Background{Trials: d.trials, Subject: fmt.Sprintf("%s in %s, %s", m.Name, m.Precision.Weights, d.cfg.Workload.Class)}
 	if d.chosen != nil {
-		k, r := d.chosen.race.best()
+		k, r := knobsOf(d.chosen.race)
 		b.Search, b.Command = &r, serverCommand(d.cfg, k)
 	}
 	return b

@@ -1,0 +1,358 @@
+package search
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"planner/sweep/measure"
+)
+
+// RaceConfig says which knob sets race, and under which load and objective.
+type RaceConfig struct {
+	// Search is the search that each set would get by itself; its Prior is not
+	// used. Its Budget bounds the whole race.
+	Search MaxRateConfig
+	// Candidates are the knob sets with what is predicted of each.
+	Candidates []Prior
+	// FinalPrecision is that of the final searches; 0 takes the search's own.
+	FinalPrecision float64
+	// Default, if set, is what the engine would do by itself. It is measured at
+	// the end beside the winner.
+	Default *Prior
+}
+
+// The rules of the race.
+const (
+	// delta is the gain below which two sets count as equal.
+	delta = 0.03
+	// skipBelow is the predicted probability of being better by delta below
+	// which a set is not even tried.
+	skipBelow = 0.08
+	// field is how many challengers are tried side by side. It is a constant so
+	// that the race does not depend on the machine.
+	field = 4
+	// predictionSpread is the standard deviation of ln(measured / predicted)
+	// between sets until enough sets were measured to know it, and its floor.
+	predictionSpread, leastSpread = 0.12, 0.05
+	// wildShare of the sets that would be skipped are tried all the same, in
+	// case the prediction is wrong where it matters.
+	wildShare = 0.10
+)
+
+// Streams of the race's own draws.
+const (
+	streamWild = 101 + iota
+	streamTests
+	streamFinal
+)
+
+type phase int
+
+const (
+	seeking     phase = iota // looks for a set that meets the objective at all
+	marking                  // measures the incumbent where challengers will be measured
+	challenging              // tries challengers there
+	refining                 // measures a promising challenger in full
+	finishing                // measures winner and default on fresh requests
+	finished
+)
+
+// Race finds the knob set with the highest maximum rate. The set that is
+// predicted to be the best is searched in full; each other one is measured only
+// a little above the rate of the best so far and on the same requests, and
+// searched in full only if it may be better (an incumbent race as in irace,
+// ordered by prediction).
+type Race struct {
+	cfg       RaceConfig
+	all       []*candidate
+	phase     phase
+	incumbent *candidate
+	// mark is the incumbent's own trial at the challengers' rate.
+	mark     mark
+	promoted []*candidate
+	// asked are the searches whose trials are out, in order.
+	asked  []*candidate
+	finals []*candidate
+	spent  time.Duration
+	trials int
+	wild   bool
+}
+
+// candidate is one knob set in the race.
+type candidate struct {
+	prior  Prior
+	search *MaxRate
+	status Status
+	reason string
+	tests  int
+}
+
+// NewRace starts a race. There must be a candidate.
+func NewRace(cfg RaceConfig) *Race {
+	if len(cfg.Candidates) == 0 {
+		panic("search: race without candidates")
+	}
+	r := &Race{cfg: cfg}
+	for _, p := range cfg.Candidates {
+		r.all = append(r.all, &candidate{prior: p})
+	}
+	return r
+}
+
+// Next proposes the next trials; none when the race is over.
+func (r *Race) Next() []measure.Trial {
+	for r.phase != finished {
+		if r.overBudget() && r.phase != finishing {
+			r.conclude("the budget is spent")
+		}
+		var batch []measure.Trial
+		switch r.phase {
+		case seeking:
+			batch = r.seek()
+		case marking:
+			batch = r.ask(r.incumbent, r.markTrial())
+		case challenging:
+			batch = r.challenge()
+		case refining:
+			batch = r.refine()
+		case finishing:
+			batch = r.finish()
+		}
+		if len(batch) > 0 {
+			return batch
+		}
+	}
+	return nil
+}
+
+// Observe takes the measurement of a proposed trial.
+func (r *Race) Observe(m measure.Measurement) {
+	c := r.asked[0]
+	r.asked = r.asked[1:]
+	r.trials++
+	before := c.search.Result().EngineTime
+	c.search.Observe(m)
+	r.spent += c.search.Result().EngineTime - before
+	switch {
+	case m.Rejected != "":
+		c.status, c.reason = Unable, m.Rejected
+		r.condemn(c)
+	case r.phase == marking:
+		r.mark.score = scoreOf(&m)
+		r.phase = challenging
+	case r.phase == challenging:
+		r.judge(c, &m)
+	}
+}
+
+func (r *Race) overBudget() bool {
+	b := r.cfg.Search.Budget
+	return b > 0 && r.spent >= b
+}
+
+// ask proposes a trial of a candidate.
+func (r *Race) ask(c *candidate, t measure.Trial) []measure.Trial {
+	r.asked = append(r.asked, c)
+	return []measure.Trial{t}
+}
+
+// follow proposes what a candidate's own search wants next.
+func (r *Race) follow(c *candidate) []measure.Trial {
+	batch := c.search.Next()
+	for range batch {
+		r.asked = append(r.asked, c)
+	}
+	return batch
+}
+
+// searchOf starts a search of its own for a candidate.
+func (r *Race) searchOf(p Prior, seed uint64) *MaxRate {
+	cfg := r.cfg.Search
+	cfg.Prior, cfg.Seed = p, seed
+	if cfg.Budget > 0 {
+		cfg.Budget = max(cfg.Budget-r.spent, time.Second)
+	}
+	return NewMaxRate(cfg)
+}
+
+// seek searches the sets in the order of prediction until one meets the
+// objective at some rate.
+func (r *Race) seek() []measure.Trial {
+	for {
+		c := r.favourite()
+		if c == nil {
+			r.phase = finished
+			return nil
+		}
+		if c.search == nil {
+			c.search = r.searchOf(c.prior, r.cfg.Search.Seed)
+			c.status = Measured
+		}
+		if batch := r.follow(c); len(batch) > 0 {
+			return batch
+		}
+		if c.status == Measured && c.search.Result().Outcome != Infeasible {
+			r.crown(c)
+			return nil
+		}
+		if c.status != Unable {
+			c.status, c.reason = Infeasibly, c.search.Result().Reason
+		}
+	}
+}
+
+// favourite is the set under search, else the one that is predicted to be the
+// best of those not looked at; the first listed among equals.
+func (r *Race) favourite() *candidate {
+	var best *candidate
+	for _, c := range r.all {
+		switch {
+		case c.status == Measured:
+			return c
+		case c.status == Untried && (best == nil || c.prior.Rate > best.prior.Rate):
+			best = c
+		}
+	}
+	return best
+}
+
+// crown makes a set the incumbent.
+func (r *Race) crown(c *candidate) {
+	if old := r.incumbent; old != nil {
+		old.reason = fmt.Sprintf("carries %s, the best set %s", rateOf(old), rateOf(c))
+	}
+	r.incumbent = c
+	c.status, c.reason = Measured, ""
+	r.phase = marking
+	if r.nobodyLeft() {
+		r.conclude("")
+	}
+}
+
+func (r *Race) nobodyLeft() bool {
+	return !slices.ContainsFunc(r.all, func(c *candidate) bool { return c.status == Untried || c.status == testing })
+}
+
+// challenge tries the challengers that are most likely to be better.
+func (r *Race) challenge() []measure.Trial {
+	if len(r.promoted) > 0 {
+		r.phase = refining
+		return nil
+	}
+	var batch []measure.Trial
+	for _, c := range r.contenders() {
+		if c.search == nil {
+			c.search = r.searchOf(r.recentred(c), r.cfg.Search.Seed)
+		}
+		c.status = testing
+		batch = append(batch, r.ask(c, r.testTrial(c))...)
+	}
+	if len(batch) == 0 {
+		r.conclude("")
+	}
+	return batch
+}
+
+// contenders are the next sets to try: those under test, then by the
+// probability of being better. Sets that can hardly be better are skipped, but
+// for a few that are drawn at random.
+func (r *Race) contenders() []*candidate {
+	var open []*candidate
+	for _, c := range r.all {
+		if c.status == testing || c.status == Untried && (r.chance(c) >= skipBelow || c.tests < 0) {
+			open = append(open, c)
+		}
+	}
+	if len(open) == 0 && !r.wild {
+		r.wild = true
+		r.drawWild()
+		return r.contenders()
+	}
+	slices.SortStableFunc(open, func(a, b *candidate) int {
+		return cmp.Or(cmp.Compare(b.status, a.status), cmp.Compare(r.chance(b), r.chance(a)))
+	})
+	return open[:min(field, len(open))]
+}
+
+// drawWild marks some of the skipped sets, drawn at random, to be tried.
+func (r *Race) drawWild() {
+	var skipped []*candidate
+	for _, c := range r.all {
+		if c.status == Untried {
+			skipped = append(skipped, c)
+		}
+	}
+	rng := rand.New(rand.NewPCG(r.cfg.Search.Seed, streamWild))
+	rng.Shuffle(len(skipped), func(i, j int) { skipped[i], skipped[j] = skipped[j], skipped[i] })
+	for _, c := range skipped[:int(math.Ceil(wildShare*float64(len(skipped))))] {
+		c.tests = -1
+	}
+}
+
+// refine searches the promoted sets in full, one after another.
+func (r *Race) refine() []measure.Trial {
+	for len(r.promoted) > 0 {
+		c := r.promoted[0]
+		if batch := r.follow(c); len(batch) > 0 {
+			return batch
+		}
+		r.promoted = r.promoted[1:]
+		if c.status == Unable {
+			continue
+		}
+		c.status = Measured
+		c.reason = fmt.Sprintf("carries %s, the best set %s", rateOf(c), rateOf(r.incumbent))
+		if c.search.Result().Estimate.Value > r.incumbent.search.Result().Estimate.Value {
+			r.crown(c)
+		}
+	}
+	if r.phase == refining {
+		r.phase = challenging
+	}
+	return nil
+}
+
+// conclude begins the final measurement of the winner and the default.
+func (r *Race) conclude(why string) {
+	for _, c := range r.all {
+		switch c.status {
+		case Untried:
+			c.status, c.reason = Skipped, cmp.Or(why, r.foretold(c))
+		case testing:
+			c.status, c.reason = Tied, cmp.Or(why, fmt.Sprintf("as good as the best set within %.0f %%", 100*delta))
+		}
+	}
+	if r.incumbent == nil {
+		r.phase = finished
+		return
+	}
+	r.phase = finishing
+	seed := trialSeed(r.cfg.Search.Seed, streamFinal)
+	if r.cfg.FinalPrecision > 0 {
+		r.cfg.Search.Precision = r.cfg.FinalPrecision
+	}
+	best := r.incumbent.prior
+	best.Rate, best.Spread = r.incumbent.search.Result().Estimate.Value, 0
+	r.finals = []*candidate{{prior: best, search: r.searchOf(best, seed)}}
+	if d := r.cfg.Default; d != nil && d.Knobs != best.Knobs {
+		r.finals = append(r.finals, &candidate{prior: *d, search: r.searchOf(*d, seed)})
+	}
+}
+
+// finish runs the final searches side by side.
+func (r *Race) finish() []measure.Trial {
+	var batch []measure.Trial
+	for _, c := range r.finals {
+		if c.status != Unable {
+			batch = append(batch, r.follow(c)...)
+		}
+	}
+	if len(batch) == 0 {
+		r.phase = finished
+	}
+	return batch
+}

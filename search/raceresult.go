@@ -1,0 +1,149 @@
+package search
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"planner/sweep/measure"
+)
+
+// Status says what became of a knob set. The zero value is Untried.
+type Status int
+
+// What can become of a knob set.
+const (
+	// Untried: the race is not over.
+	Untried Status = iota
+	// Measured: its maximum rate was searched in full.
+	Measured
+	// Beaten: it was measured beside the best set and is not better.
+	Beaten
+	// Tied: it could not be told from the best set.
+	Tied
+	// Skipped: it was predicted to be worse, or the budget ended.
+	Skipped
+	// Infeasibly: it meets the objective at no rate.
+	Infeasibly
+	// Unable: the engine does not run with it.
+	Unable
+
+	testing
+)
+
+var statusNames = []string{"untried", "measured", "beaten", "tied", "skipped", "infeasible", "unable", "testing"}
+
+// String is the status's name in files.
+func (s Status) String() string {
+	if s < Untried || s > testing {
+		return fmt.Sprintf("Status(%d)", int(s))
+	}
+	return statusNames[s]
+}
+
+// Contestant is one knob set and what became of it.
+type Contestant struct {
+	Knobs  measure.Knobs
+	Status Status
+	// Reason says why it is not the best one.
+	Reason string
+}
+
+// RaceResult is what a race knows, at any time.
+type RaceResult struct {
+	// Knobs are the best set so far, and Best is what is known of its maximum
+	// rate: from the final search on fresh requests once that is under way.
+	Knobs measure.Knobs
+	Best  Result
+	// Default is what the engine's own settings carry; nil if unknown.
+	Default *Result
+	// Gain is the ratio of the best set's rate to the default's, less one. The
+	// default is as good when its interval includes zero. Nil without a default.
+	Gain *Estimate
+	// Contestants lists all other sets in the order given.
+	Contestants []Contestant
+	Trials      int
+	EngineTime  time.Duration
+}
+
+// Result tells what is known so far.
+func (r *Race) Result() RaceResult {
+	out := RaceResult{Trials: r.trials, EngineTime: r.spent}
+	lead := r.lead()
+	out.Knobs = lead.prior.Knobs
+	if lead.search != nil {
+		out.Best = lead.search.Result()
+	}
+	for i, f := range r.finals {
+		result := f.search.Result()
+		switch {
+		case i == 0 && result.Estimate.Value > 0:
+			out.Best = result
+		case i > 0 && result.Outcome != Searching:
+			out.Default = &result
+		}
+	}
+	if out.Best.Outcome == Searching && r.phase == finished && lead.status == Unable {
+		out.Best.Outcome, out.Best.Reason = Infeasible, lead.reason
+	}
+	if r.cfg.Default != nil && r.cfg.Default.Knobs == out.Knobs {
+		out.Default = &out.Best
+	}
+	if out.Default != nil && out.Default.Estimate.Value > 0 && out.Best.Estimate.Value > 0 {
+		gain := gainOver(out.Best.Estimate, out.Default.Estimate)
+		out.Gain = &gain
+	}
+	for _, c := range r.all {
+		if c != lead {
+			out.Contestants = append(out.Contestants, Contestant{c.prior.Knobs, c.status, c.reason})
+		}
+	}
+	return out
+}
+
+// lead is the incumbent; before there is one, the set that is looked at.
+func (r *Race) lead() *candidate {
+	if r.incumbent != nil {
+		return r.incumbent
+	}
+	var last *candidate
+	for _, c := range r.all {
+		if c.status == Measured {
+			return c
+		}
+		if c.search != nil && (last == nil || last.search.Result().Floor == nil) {
+			last = c
+		}
+	}
+	if last != nil {
+		return last
+	}
+	return r.all[0]
+}
+
+// gainOver is the ratio of two independent estimates less one.
+func gainOver(a, b Estimate) Estimate {
+	spread := math.Hypot(math.Log(a.High/a.Low), math.Log(b.High/b.Low)) / 2
+	mid := math.Log(a.Value / b.Value)
+	return Estimate{Value: math.Expm1(mid), Low: math.Expm1(mid - spread), High: math.Expm1(mid + spread), Confidence: a.Confidence,
+		Safe: math.Expm1(mid - spread)}
+}
+
+// condemn rules out the sets that need at least as much memory as one that ran
+// out of it.
+func (r *Race) condemn(failed *candidate) {
+	if !strings.Contains(strings.ToLower(failed.reason), "memory") {
+		return
+	}
+	k := failed.prior.Knobs
+	for _, c := range r.all {
+		o := c.prior.Knobs
+		more := o.GPU == k.GPU && o.TensorParallel <= k.TensorParallel && o.GPUMemoryUtilization >= k.GPUMemoryUtilization &&
+			o.MaxNumSeqs >= k.MaxNumSeqs && o.MaxNumBatchedTokens >= k.MaxNumBatchedTokens && o.MaxModelLen >= k.MaxModelLen
+		if c.status == Untried && more {
+			c.status = Unable
+			c.reason = fmt.Sprintf("needs at least as much memory as a set that failed: %s", failed.reason)
+		}
+	}
+}
