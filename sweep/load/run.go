@@ -176,8 +176,8 @@ func (r *Run) drive(timer *pacer) {
 	if r.trial.Closed() {
 		r.closedLoop()
 	} else {
+		context.AfterFunc(r.ctx, timer.timer.close)
 		r.openLoop(timer)
-		timer.timer.close()
 	}
 	end := time.Since(r.start)
 	r.cancel(errOver)
