@@ -18,7 +18,7 @@ type mark struct {
 // markTrial measures the incumbent where challengers will be measured.
 func (r *Race) markTrial() measure.Trial {
 	s := r.incumbent.search
-	rate := (1 + delta) * s.Result().Estimate.Value
+	rate := (1 + delta) * r.incumbent.carries.Value
 	r.mark = mark{rate: rate, size: s.sized(rate, false)}
 	t := r.testTrial(r.incumbent)
 	t.Why = "the best set so far, where challengers will be measured"
@@ -125,7 +125,7 @@ func (r *Race) gainAtMark(s score) float64 {
 // chance is the probability that a set carries more than the incumbent by
 // delta.
 func (r *Race) chance(c *candidate) float64 {
-	u := math.Log((1 + delta) * r.incumbent.search.Result().Estimate.Value)
+	u := math.Log((1 + delta) * r.incumbent.carries.Value)
 	if c.search != nil && len(c.search.posteriors) > 0 {
 		return minimum{c.search.posteriors}.survival(u)
 	}
@@ -143,7 +143,7 @@ func (r *Race) recentred(c *candidate) Prior {
 	if p.Rate <= 0 || best.prior.Rate <= 0 {
 		return p
 	}
-	e := best.search.Result().Estimate
+	e := best.carries
 	p.Rate *= e.Value / best.prior.Rate
 	p.Spread = math.Hypot(r.spread(c), math.Log(e.High/e.Low)/(2*quantile95))
 	return p
@@ -158,8 +158,8 @@ const quantile95 = 1.645
 func (r *Race) spread(c *candidate) float64 {
 	var errors []float64
 	for _, c := range r.all {
-		if c.status == Measured && c.prior.Rate > 0 {
-			errors = append(errors, math.Log(c.search.Result().Estimate.Value/c.prior.Rate))
+		if c.carries.Value > 0 && c.prior.Rate > 0 {
+			errors = append(errors, math.Log(c.carries.Value/c.prior.Rate))
 		}
 	}
 	if len(errors) < 3 {
@@ -184,9 +184,4 @@ func (r *Race) foretold(c *candidate) string {
 		return "not tried"
 	}
 	return fmt.Sprintf("not tried: predicted %.0f %% below the best set", 100*(1-c.prior.Rate/r.incumbent.prior.Rate))
-}
-
-func rateOf(c *candidate) string {
-	e := c.search.Result().Estimate
-	return fmt.Sprintf("%.3g requests/s (%.3g to %.3g)", e.Value, e.Low, e.High)
 }

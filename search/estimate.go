@@ -1,7 +1,10 @@
 // Package search chooses the next trial.
 package search
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"fmt"
+)
 
 // Estimate is a rate with its uncertainty, in requests per second.
 type Estimate struct {
@@ -12,6 +15,11 @@ type Estimate struct {
 	// Safe is the rate at which the objective holds with 95 % confidence
 	// (one-sided). Fleets are sized by it.
 	Safe float64
+}
+
+// String is the estimate with its interval, in requests per second.
+func (e Estimate) String() string {
+	return fmt.Sprintf("%.3g requests/s (%.3g to %.3g)", e.Value, e.Low, e.High)
 }
 
 // MarshalJSON writes the estimate under the keys of a plan.

@@ -99,7 +99,7 @@ func (g *Grid) Result() RaceResult {
 		case r.Outcome == Infeasible:
 			s.Status, s.Reason = Infeasibly, r.Reason
 		default:
-			s.Reason = fmt.Sprintf("carries %s, the best set %s", rateOf(c), rateOf(best))
+			s.Reason = fmt.Sprintf("carries %v, the best set %v", r.Estimate, best.search.Result().Estimate)
 		}
 		out.Contestants = append(out.Contestants, s)
 	}

@@ -144,7 +144,7 @@ func (o *OneAtATime) Result() RaceResult {
 		case r.Outcome == Infeasible:
 			s.Status, s.Reason = Infeasibly, r.Reason
 		default:
-			s.Reason = fmt.Sprintf("carries %.3g requests/s, the best set %.3g", r.Estimate.Value, out.Best.Estimate.Value)
+			s.Reason = fmt.Sprintf("carries %v, the best set %v", r.Estimate, out.Best.Estimate)
 		}
 		out.Contestants = append(out.Contestants, s)
 	}

@@ -89,6 +89,8 @@ type candidate struct {
 	status Status
 	reason string
 	tests  int
+	// carries is what its own search found, once that has ended.
+	carries Estimate
 }
 
 // NewRace starts a race. There must be a candidate.
@@ -195,12 +197,15 @@ func (r *Race) seek() []measure.Trial {
 		if batch := r.follow(c); len(batch) > 0 {
 			return batch
 		}
-		if c.status == Measured && c.search.Result().Outcome != Infeasible {
+		result := c.search.Result()
+		switch {
+		case c.status == Unable:
+		case result.Outcome == Infeasible:
+			c.status, c.reason = Infeasibly, result.Reason
+		default:
+			c.carries = result.Estimate
 			r.crown(c)
 			return nil
-		}
-		if c.status != Unable {
-			c.status, c.reason = Infeasibly, c.search.Result().Reason
 		}
 	}
 }
@@ -223,7 +228,7 @@ func (r *Race) favourite() *candidate {
 // crown makes a set the incumbent.
 func (r *Race) crown(c *candidate) {
 	if old := r.incumbent; old != nil {
-		old.reason = fmt.Sprintf("carries %s, the best set %s", rateOf(old), rateOf(c))
+		old.reason = fmt.Sprintf("carries %v, the best set %v", old.carries, c.carries)
 	}
 	r.incumbent = c
 	c.status, c.reason = Measured, ""
@@ -304,9 +309,9 @@ func (r *Race) refine() []measure.Trial {
 		if c.status == Unable {
 			continue
 		}
-		c.status = Measured
-		c.reason = fmt.Sprintf("carries %s, the best set %s", rateOf(c), rateOf(r.incumbent))
-		if c.search.Result().Estimate.Value > r.incumbent.search.Result().Estimate.Value {
+		c.status, c.carries = Measured, c.search.Result().Estimate
+		c.reason = fmt.Sprintf("carries %v, the best set %v", c.carries, r.incumbent.carries)
+		if c.carries.Value > r.incumbent.carries.Value {
 			r.crown(c)
 		}
 	}
@@ -336,7 +341,7 @@ func (r *Race) conclude(why string) {
 		r.cfg.Search.Precision = r.cfg.FinalPrecision
 	}
 	best := r.incumbent.prior
-	best.Rate, best.Spread = r.incumbent.search.Result().Estimate.Value, 0
+	best.Rate, best.Spread = r.incumbent.carries.Value, 0
 	r.finals = []*candidate{{prior: best, search: r.searchOf(best, seed)}}
 	if d := r.cfg.Default; d != nil && d.Knobs != best.Knobs {
 		r.finals = append(r.finals, &candidate{prior: *d, search: r.searchOf(*d, seed)})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/urfave/cli/v2"
@@ -33,6 +34,11 @@ func (p *program) display(c *cli.Context) *display {
 	}
 	d.Display = progress.New(p.stderr, mode, width)
 	return d
+}
+
+// silent is a display that shows nothing.
+func silent() *display {
+	return &display{Display: progress.New(io.Discard, progress.Silent, 0)}
 }
 
 // errWidth is how many columns standard error has.

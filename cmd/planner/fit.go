@@ -54,7 +54,6 @@ func (p *program) fit(c *cli.Context) error {
 	}
 	offer := plan.Offer{
 		GPU: c.String("gpu"), GPUs: gpus, Binding: crossing.Bound.String(), Rate: plan.FromCrossing(&crossing),
-		Warnings: []string{plan.NoSamplingError},
 	}
 	offer.PricePerGPUHour, offer.PricedBy = flatPrice(cfg)
 	if crossing.Outcome == curve.Below || crossing.Outcome == curve.Undetermined {
@@ -99,7 +98,7 @@ func readResult(path string) ([]measure.Measurement, error) {
 	if err != nil {
 		return nil, usageError{err}
 	}
-	results, err := ingest.PlainCSV(path, data)
+	results, err := ingest.Read(path, data)
 	if err != nil {
 		return nil, usageError{err}
 	}

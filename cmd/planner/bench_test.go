@@ -1,0 +1,38 @@
+package main
+
+import (
+	"runtime"
+	"testing"
+
+	"planner/internal/config"
+)
+
+// BenchmarkEstimate is the README's first command without printing: 48 knob
+// sets raced on one kind of instance, and the curve of the winner. To beat: 2 s
+// on two cores.
+func BenchmarkEstimate(b *testing.B) {
+	var over []config.Override
+	for _, kv := range [][2]string{
+		{"model.name", "llama-3.1-70b"}, {"model.weights", "fp8"}, {"hardware.gpu", "H100 SXM"}, {"engine.tensor_parallel", "4"},
+		{"workload.class", "chat"}, {"demand.rate", "100"}, {"slo.ttft.p99", "500ms"}, {"slo.tpot.p99", "50ms"},
+	} {
+		over = append(over, config.Override{Key: kv[0], Value: kv[1]})
+	}
+	cfg, err := config.Load("", over, config.For("estimate"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	p := &program{}
+	b.ReportAllocs()
+	for b.Loop() {
+		d, err := p.newRun(cfg)
+		if err != nil {
+			b.Fatal(err)
+		}
+		d.show = silent()
+		if _, err := d.decide(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(runtime.GOMAXPROCS(0)), "cores")
+}
