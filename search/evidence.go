@@ -14,8 +14,8 @@ import (
 const (
 	phiNodes = 5
 	zLow     = -16.0
-	zHigh    = 6.0
-	zStep    = 1.0 / 16
+	zHigh    = 10.0
+	zStep    = 1.0 / 12
 	zNodes   = int((zHigh-zLow)/zStep) + 1
 )
 
@@ -29,22 +29,32 @@ type evidence struct {
 	n, k float64
 	// value is mean/limit of a bound on a mean.
 	value float64
-	// overloaded marks a trial whose backlog kept growing.
-	overloaded bool
-	// table holds log likelihoods, phiNodes for each node of z.
-	table []float64
+	// over is the log likelihood of a growing backlog at a rate that meets the
+	// bound, 0 where none was seen.
+	over float64
+	// table holds log likelihoods, phiNodes for each node of z; bottom and top
+	// are their slopes below and above it.
+	table       []float64
+	bottom, top [phiNodes]float64
 }
 
 // falseOverload is the probability that a trial at a rate that meets the
-// objective is marked overloaded all the same.
-const falseOverload = 0.01
+// objective is marked overloaded all the same, where many requests are late as
+// well; falseGrowth where they are not, as the number in flight of an engine
+// with long answers wanders slowly and far.
+const falseOverload, falseGrowth = 0.01, 0.3
 
 // observe turns what a trial counted for a bound into evidence. A trial in
 // which nothing of the bound was decided has no table, but keeps its rate.
 func (a *assumed) observe(m *measure.Measurement, c measure.Count) evidence {
 	unit := max(c.Cluster, 1)
-	e := evidence{rate: m.Trial.Rate, n: float64(c.N) / unit, k: float64(c.K) / unit, value: c.Value,
-		overloaded: m.Overloaded && a.name != "errors"}
+	e := evidence{rate: m.Trial.Rate, n: float64(c.N) / unit, k: float64(c.K) / unit, value: c.Value}
+	if m.Overloaded && a.name != "errors" {
+		e.over = math.Log(falseGrowth)
+		if float64(c.K) >= common*float64(c.N) || (a.mean && a.missed(c)) {
+			e.over = math.Log(falseOverload)
+		}
+	}
 	if a.mean {
 		e.k = 0
 	}
@@ -58,6 +68,12 @@ func (a *assumed) observe(m *measure.Measurement, c measure.Count) evidence {
 		for i := range zNodes {
 			e.table[i*phiNodes+j] = a.logLikelihood(&e, zLow+float64(i)*zStep, phi)
 		}
+		if !a.mean {
+			e.bottom[j] = e.k
+		}
+		if !a.mean && e.k < e.n {
+			e.top[j] = -1
+		}
 	}
 	return e
 }
@@ -68,10 +84,33 @@ func (a *assumed) logLikelihood(e *evidence, z, phi float64) float64 {
 		return a.logMean(e, z, phi)
 	}
 	p := logistic(z)
-	d := a.dispersion(phi)
-	// The floor keeps a count that is nearly free of clumps from claiming to be
-	// more regular than any queue is.
-	return stat.NegativeBinomial{Mean: e.n * p, Phi: max(d.Phi(p), 1.05)}.LogProb(e.k)
+	if p <= common {
+		// The floor keeps a count that is nearly free of clumps from claiming to be
+		// more regular than any queue is.
+		return stat.NegativeBinomial{Mean: e.n * p, Phi: max(a.dispersion(phi).Phi(p), 1.05)}.LogProb(e.k)
+	}
+	return logBetaBinomial(e.k, e.n, p, a.dispersion(phi).Phi(p))
+}
+
+// common is the share from which exceedances are so common that a count
+// distribution without an upper end is wrong: it gives no exceedance at all a
+// fair chance even far beyond saturation. The beta-binomial of the same
+// dispersion takes over.
+const common = 0.2
+
+// logBetaBinomial is the log probability of k of n when their share is p and
+// the variance n p (1-p) phi. A dispersion near n means all or none.
+func logBetaBinomial(k, n, p, phi float64) float64 {
+	s := max((n-phi)/(max(phi, 1.05)-1), 0.1)
+	a, b := s*p, s*(1-p)
+	return logBeta(k+a, n-k+b) - logBeta(a, b) - logBeta(k+1, n-k+1) - math.Log(n+1)
+}
+
+func logBeta(a, b float64) float64 {
+	la, _ := math.Lgamma(a)
+	lb, _ := math.Lgamma(b)
+	lab, _ := math.Lgamma(a + b)
+	return la + lb - lab
 }
 
 // logMean is the likelihood of an observed mean: ln(mean/limit) is normal
@@ -86,32 +125,28 @@ func (a *assumed) logMean(e *evidence, z, phi float64) float64 {
 	return -d*d/(2*v) - math.Log(v)/2
 }
 
-// at adds the table's log likelihoods at z to sum, one a
-// dispersion. Below the table, where a share is 1e-7, an exceedance costs its
-// log share; above it the share is 1.
+// at adds the table's log likelihoods at z to sum, one a dispersion. Beyond the
+// table, where a share is 1e-7 or nearly 1, each exceedance below, and a first
+// request without one above, costs in proportion to z.
 func (e *evidence) at(z float64, sum *[phiNodes]float64) {
 	if e.table == nil {
 		return
 	}
-	if z >= zHigh {
-		row := e.table[(zNodes-1)*phiNodes:]
-		for j := range sum {
-			sum[j] += row[j]
-		}
-		return
-	}
-	if z < zLow {
-		below := e.k * (z - zLow)
-		for j := range sum {
-			sum[j] += e.table[j] + below
-		}
-		return
-	}
-	x := (z - zLow) / zStep
+	in := min(max(z, zLow), zHigh)
+	x := (in - zLow) / zStep
 	i := min(int(x), zNodes-2)
 	f := x - float64(i)
 	row := e.table[i*phiNodes : (i+2)*phiNodes]
 	for j := range sum {
 		sum[j] += row[j] + f*(row[phiNodes+j]-row[j])
+	}
+	if z != in {
+		slope := &e.top
+		if z < in {
+			slope = &e.bottom
+		}
+		for j := range sum {
+			sum[j] += slope[j] * (z - in)
+		}
 	}
 }

@@ -148,9 +148,9 @@ func (s *MaxRate) Observe(m measure.Measurement) {
 
 // learn adds a trial under load to what is known.
 func (s *MaxRate) learn(m *measure.Measurement) {
-	t := attempt{rate: m.Trial.Rate, requests: m.Requests, met: !m.Overloaded, valid: m.Valid,
+	t := attempt{rate: m.Trial.Rate, requests: m.Requests, met: !m.Overloaded, valid: m.Valid || s.condemns(m),
 		coarse: m.Trial.Window < s.sized(m.Trial.Rate, false).window/2}
-	if !m.Valid {
+	if !t.valid {
 		s.tried = append(s.tried, t)
 		return
 	}
@@ -170,6 +170,29 @@ func (s *MaxRate) learn(m *measure.Measurement) {
 	for j := range s.bounds {
 		s.posteriors[j] = s.bounds[j].infer(s.seen[j])
 	}
+}
+
+// condemns reports whether a trial whose figures are not valid speaks against
+// its rate all the same: a load far beyond capacity is never stationary, and
+// where the client kept up the lateness of many requests is the server's.
+func (s *MaxRate) condemns(m *measure.Measurement) bool {
+	if m.Failures[measure.Dropped.String()] > 0 {
+		return false
+	}
+	late := false
+	for j := range s.bounds {
+		for _, c := range m.Counts {
+			if b := &s.bounds[j]; c.Bound == b.name && c.N > 0 {
+				late = late || (b.mean && c.Value > 1/(1-common)) || (!b.mean && float64(c.K) > max(common, 2*b.share)*float64(c.N))
+			}
+		}
+	}
+	for _, b := range s.cfg.SLO.Bounds {
+		if lag := max(m.SendLag.P99, m.SendLag.Mean); b.Metric != measure.TPOT && b.Metric != measure.ITL && lag > b.Limit/100 {
+			return false
+		}
+	}
+	return late
 }
 
 // missed reports whether a count by itself is beyond what is allowed.

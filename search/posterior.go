@@ -94,7 +94,7 @@ func (a *assumed) closedBelow(seen []evidence) bool {
 		return true
 	}
 	for i := range seen {
-		if seen[i].n > 0 && !seen[i].overloaded && seen[i].k < seen[i].n*a.share {
+		if seen[i].n > 0 && seen[i].over == 0 && seen[i].k < seen[i].n*a.share {
 			return true
 		}
 	}
@@ -107,7 +107,7 @@ func (a *assumed) closedAbove(seen []evidence) bool {
 		return true
 	}
 	for i := range seen {
-		if seen[i].overloaded || seen[i].k > seen[i].n*a.share {
+		if seen[i].over < 0 || seen[i].k > seen[i].n*a.share {
 			return true
 		}
 	}
@@ -149,8 +149,8 @@ func (a *assumed) grid(seen []evidence, low, high float64, rates, kappas int) *p
 		prior := a.logPrior(u)
 		for t := range seen {
 			ratio[t] = seen[t].rate*math.Exp(-u) - 1
-			if seen[t].overloaded && ratio[t] < 0 {
-				prior += math.Log(falseOverload)
+			if ratio[t] < 0 {
+				prior += seen[t].over
 			}
 		}
 		for j := range kappas {

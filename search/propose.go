@@ -24,6 +24,9 @@ const (
 	// deepest is the lowest rate, relative to the median, of the trials below
 	// the limit.
 	deepest = 0.8
+	// stride is the least factor between rates while the limit is not bracketed: a
+	// prior that is far off must not be left in small steps.
+	stride = 1.5
 	// invalidInRow ends a search whose trials cannot be trusted.
 	invalidInRow = 3
 )
@@ -123,7 +126,11 @@ func (s *MaxRate) nextRate() (rate float64, coarse bool, why string) {
 		}
 	}
 	why = fmt.Sprintf("median of the posterior: still +-%.0f %%", 100*half)
-	switch {
+	switch low, high, allMet, allMissed := s.extremes(); {
+	case half >= lost && allMet:
+		return s.clip(max(median, stride*high)), true, "every rate so far met the objective: goes up"
+	case half >= lost && allMissed:
+		return min(median, low/stride), true, "every rate so far missed the objective: goes down"
 	case half >= lost:
 		return s.clip(median), true, "finds the order of magnitude: " + why
 	case half >= wide || fine < 2:
@@ -143,7 +150,7 @@ func (s *MaxRate) nextRate() (rate float64, coarse bool, why string) {
 func (s *MaxRate) clip(rate float64) float64 {
 	for j := range s.seen {
 		for i := range s.seen[j] {
-			if e := &s.seen[j][i]; e.overloaded {
+			if e := &s.seen[j][i]; e.over <= math.Log(falseOverload) {
 				rate = min(rate, 1.25*e.rate)
 			}
 		}
@@ -162,7 +169,7 @@ const (
 	mostRequests  = 7.5
 	leastWarmup   = 15 * time.Second
 	unknownWarmup = 30 * time.Second
-	shortWindow   = 5 * time.Second
+	shortWindow   = 10 * time.Second
 	mostCooldown  = 60 * time.Second
 	// endless keeps a duration inside its type at rates of one request a year.
 	endless = 1e9 * float64(time.Second)

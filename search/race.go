@@ -239,7 +239,7 @@ func (r *Race) crown(c *candidate) {
 }
 
 func (r *Race) nobodyLeft() bool {
-	return !slices.ContainsFunc(r.all, func(c *candidate) bool { return c.status == Untried || c.status == testing })
+	return !slices.ContainsFunc(r.all, func(c *candidate) bool { return c.status == Untried || c.status == underTest })
 }
 
 // challenge tries the challengers that are most likely to be better.
@@ -253,7 +253,7 @@ func (r *Race) challenge() []measure.Trial {
 		if c.search == nil {
 			c.search = r.searchOf(r.recentred(c), r.cfg.Search.Seed)
 		}
-		c.status = testing
+		c.status = underTest
 		batch = append(batch, r.ask(c, r.testTrial(c))...)
 	}
 	if len(batch) == 0 {
@@ -268,7 +268,7 @@ func (r *Race) challenge() []measure.Trial {
 func (r *Race) contenders() []*candidate {
 	var open []*candidate
 	for _, c := range r.all {
-		if c.status == testing || c.status == Untried && (r.chance(c) >= skipBelow || c.tests < 0) {
+		if c.status == underTest || c.status == Untried && (r.chance(c) >= skipBelow || c.tests < 0) {
 			open = append(open, c)
 		}
 	}
@@ -327,7 +327,7 @@ func (r *Race) conclude(why string) {
 		switch c.status {
 		case Untried:
 			c.status, c.reason = Skipped, cmp.Or(why, r.foretold(c))
-		case testing:
+		case underTest:
 			c.status, c.reason = Tied, cmp.Or(why, fmt.Sprintf("as good as the best set within %.0f %%", 100*delta))
 		}
 	}

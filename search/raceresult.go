@@ -29,14 +29,14 @@ const (
 	// Unable: the engine does not run with it.
 	Unable
 
-	testing
+	underTest
 )
 
 var statusNames = []string{"untried", "measured", "beaten", "tied", "skipped", "infeasible", "unable", "testing"}
 
 // String is the status's name in files.
 func (s Status) String() string {
-	if s < Untried || s > testing {
+	if s < Untried || s > underTest {
 		return fmt.Sprintf("Status(%d)", int(s))
 	}
 	return statusNames[s]

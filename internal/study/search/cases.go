@@ -1,0 +1,190 @@
+package main
+
+import (
+	"math"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"planner/internal/study/search/virtual"
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// testCase is a server, the objective it is searched under, and its true
+// maximum rate.
+type testCase struct {
+	name     string
+	server   virtual.Server
+	workload *workload.Workload
+	slo      measure.SLO
+	truth    float64
+	// phi is the long-run dispersion at the limit, for the simulator's prior.
+	phi float64
+	// overhead is what a trial costs besides its load.
+	overhead time.Duration
+	drift    float64
+}
+
+const errorsAllowed = 0.001
+
+func fixed(n int) workload.Lengths { return workload.Lengths{Dist: workload.Fixed, Value: n} }
+
+// single is the workload of a queue, where requests have no lengths.
+func single() *workload.Workload {
+	return &workload.Workload{Class: "single", Arrivals: workload.Poisson, Shapes: []workload.Shape{{Prompt: fixed(1), Output: fixed(1)}}}
+}
+
+// chat is the workload of the batching engine.
+func chat() *workload.Workload {
+	shape := workload.Shape{
+		Prompt: workload.Lengths{Dist: workload.Lognormal, Median: 500, Sigma: 0.8, Min: 50, Max: 4000},
+		Output: workload.Lengths{Dist: workload.Lognormal, Median: 200, Sigma: 0.8, Min: 10, Max: 2000},
+	}
+	return &workload.Workload{Class: "chat", Arrivals: workload.Poisson, Shapes: []workload.Shape{shape}}
+}
+
+func limit(m measure.Metric, q float64, d time.Duration) measure.SLO {
+	return measure.SLO{Bounds: []measure.Bound{{Metric: m, Quantile: q, Limit: d}}, Errors: errorsAllowed}
+}
+
+// cliffEngine is limited by its number of sequences: prompts wait for a place,
+// and a little above the maximum rate for ever. decodeEngine has places enough,
+// but each sequence slows all others.
+var (
+	cliffEngine  = virtual.Engine{Budget: 2048, Sequences: 64, Base: 8 * time.Millisecond, PerToken: 25 * time.Microsecond, PerSequence: 40 * time.Microsecond}
+	decodeEngine = virtual.Engine{Budget: 2048, Sequences: 512, Base: 8 * time.Millisecond, PerToken: 40 * time.Microsecond, PerSequence: 60 * time.Microsecond}
+)
+
+// servers are the five of the study. The queues' rates are exact; those of the
+// engine come from long runs.
+func servers(seeds uint64) []testCase {
+	mm1 := virtual.Queue{Servers: 1, Rate: 35}
+	md1 := virtual.Queue{Servers: 1, Rate: 35, Constant: true}
+	mm8 := virtual.Queue{Servers: 8, Rate: 4.4, Waiting: true}
+	cases := []testCase{
+		{name: "M/M/1", server: mm1, workload: single(), slo: limit(measure.TTFT, 0.99, 500*time.Millisecond)},
+		{name: "M/D/1", server: md1, workload: single(), slo: limit(measure.TTFT, 0.99, 250*time.Millisecond)},
+		{name: "M/M/8", server: mm8, workload: single(), slo: limit(measure.TTFT, 0.99, 500*time.Millisecond)},
+		{name: "TTFT, cliff", server: cliffEngine, workload: chat(), slo: limit(measure.TTFT, 0.99, 500*time.Millisecond)},
+		{name: "TPOT", server: decodeEngine, workload: chat(), slo: limit(measure.TPOT, 0.99, 50*time.Millisecond)},
+	}
+	for i := range cases {
+		c := &cases[i]
+		c.overhead = 6 * time.Second
+		if q, ok := c.server.(virtual.Queue); ok {
+			c.truth = q.MaxRate(c.slo.Bounds[0].Limit, 0.01)
+			continue
+		}
+		c.truth = bruteForce(c, 12, 16)
+	}
+	var wait sync.WaitGroup
+	for i := range cases {
+		wait.Go(func() { cases[i].phi = longPhi(&cases[i], seeds) })
+	}
+	wait.Wait()
+	return cases
+}
+
+// longRun is the share beyond each bound over many long windows at a rate, and
+// the dispersion of its counts in batches of 300 s.
+func longRun(c *testCase, rate float64, runs int, seed uint64) (share []float64, counts []measure.Count) {
+	n, k := make([]float64, len(c.slo.Bounds)), make([]float64, len(c.slo.Bounds))
+	for r := range runs {
+		t := measure.Trial{Workload: c.workload, Rate: rate, Warmup: 100 * time.Second, Window: longWindow(rate), Seed: seed + uint64(r), Objective: c.slo}
+		records := c.server.Serve(t.Schedule(), 1, t.Seed)
+		for i := range records {
+			x := &records[i]
+			if x.Due < t.Warmup {
+				continue
+			}
+			for j, b := range c.slo.Bounds {
+				v, ok := x.TTFT()
+				if b.Metric == measure.TPOT {
+					v, ok = x.TPOT()
+				} else if b.Metric == measure.E2E {
+					v, ok = x.E2E()
+				}
+				if !ok {
+					continue
+				}
+				n[j]++
+				if v > b.Limit {
+					k[j]++
+				}
+			}
+		}
+		counts = append(counts, measure.Count{N: int(n[0]), K: int(k[0])})
+	}
+	for j := range n {
+		share = append(share, k[j]/n[j])
+	}
+	return share, counts
+}
+
+func longWindow(rate float64) time.Duration {
+	return time.Duration(40_000 / rate * float64(time.Second))
+}
+
+// bruteForce finds the rate at which the first bound missed is exactly at its
+// allowed share, by bisection over common arrivals.
+func bruteForce(c *testCase, steps, runs int) float64 {
+	low, high := 5.0, 60.0
+	if c.truth > 0 {
+		low, high = c.truth/2, c.truth*2
+	}
+	for range steps {
+		mid := math.Sqrt(low * high)
+		share, _ := parallelRun(c, mid, runs)
+		missed := false
+		for j, b := range c.slo.Bounds {
+			missed = missed || share[j] > b.Allowed()
+		}
+		if missed {
+			high = mid
+		} else {
+			low = mid
+		}
+	}
+	return math.Sqrt(low * high)
+}
+
+// parallelRun is longRun over several goroutines, one run each.
+func parallelRun(c *testCase, rate float64, runs int) (share []float64, counts []measure.Count) {
+	shares := make([][]float64, runs)
+	each := parallel(runs, func(r int) measure.Count {
+		s, n := longRun(c, rate, 1, 1_000_000+uint64(r))
+		shares[r] = s
+		return n[0]
+	})
+	share = make([]float64, len(c.slo.Bounds))
+	for _, s := range shares {
+		for j := range s {
+			share[j] += s[j] / float64(runs)
+		}
+	}
+	return share, each
+}
+
+// longPhi is the dispersion at the true rate, from batches of 300 s.
+func longPhi(c *testCase, seed uint64) float64 {
+	const batches = 200
+	window := time.Duration(7500 / c.truth * float64(time.Second))
+	total, sum, squares := 0.0, 0.0, 0.0
+	for b := range batches {
+		t := measure.Trial{Workload: c.workload, Rate: c.truth, Warmup: 60 * time.Second, Window: window, Seed: seed<<20 + uint64(b), Objective: c.slo}
+		m := virtual.Bench{Server: c.server, NoAbort: true}.Run(t)
+		n, k := float64(m.Counts[0].N), float64(m.Counts[0].K)
+		total += n
+		sum += k
+		squares += k * k
+	}
+	mean := sum / batches
+	p := sum / total
+	return max((squares/batches-mean*mean)/(mean*(1-p)), 1)
+}
+
+// noise draws one normal of the given stream: what a simulator gets wrong.
+func noise(seed, stream uint64) float64 {
+	return rand.New(rand.NewPCG(seed, 7000+stream)).NormFloat64()
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"time"
+
+	"planner/internal/study/search/virtual"
+	"planner/search"
+)
+
+// trace prints one search trial by trial.
+func (s *study) trace(c *testCase, k knowledge, seed uint64, budget time.Duration) {
+	m := search.NewMaxRate(search.MaxRateConfig{
+		Prior: k.prior(c, seed), Workload: c.workload, SLO: c.slo, Seed: seed,
+		Budget: budget, Overhead: c.overhead, Precision: never,
+	})
+	bench := virtual.Bench{Server: c.server, Drift: c.drift}
+	s.printf("%s, prior %s, seed %d, truth %.3f\n", c.name, k.name, seed, c.truth)
+	for batch := m.Next(); len(batch) > 0; batch = m.Next() {
+		t := batch[0]
+		x := bench.Run(t)
+		m.Observe(x)
+		r := m.Result()
+		b := search.BoundResult{}
+		if len(r.Bounds) > 0 {
+			b = r.Bounds[0]
+		}
+		s.printf("%8.3f/s %4.0f+%4.0fs ran %4.0fs", t.Rate, t.Warmup.Seconds(), t.Window.Seconds(), x.Duration.Seconds())
+		for _, n := range x.Counts {
+			s.printf(" %d/%d", n.K, n.N)
+		}
+		s.printf(" valid=%v over=%v %q -> %.2f (%.2f..%.2f) kappa %.1f phi %.0f | %s\n", x.Valid, x.Overloaded, x.Aborted,
+			r.Estimate.Value, r.Estimate.Low, r.Estimate.High, b.Curve.Kappa, b.Phi, t.Why)
+		if !x.Valid {
+			s.printf("      %v\n", x.Warnings[:1])
+		}
+	}
+	s.printf("%+v\n\n", m.Result())
+}
