@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/stat"
+
 	"planner/sweep/measure"
 )
 
 // mark is where challengers are measured: a little above what the incumbent
-// carries, with the length of the incumbent's own trial there.
+// carries, in trials as short as a search's first one. On the same requests
+// these tell two sets apart that differ by a few per cent.
 type mark struct {
 	rate  float64
 	size  size
@@ -19,7 +22,8 @@ type mark struct {
 func (r *Race) markTrial() measure.Trial {
 	s := r.incumbent.search
 	rate := (1 + delta) * r.incumbent.carries.Value
-	r.mark = mark{rate: rate, size: s.sized(rate, false)}
+	fresh := MaxRate{cfg: s.cfg, latency: s.latency}
+	r.mark = mark{rate: rate, size: fresh.sized(rate, false)}
 	t := r.testTrial(r.incumbent)
 	t.Why = "the best set so far, where challengers will be measured"
 	return t
@@ -45,14 +49,18 @@ type score struct {
 	// and share what it saw beyond the limit.
 	bound string
 	share float64
+	count int
 	// excess is the distance of that share from the allowed one in logits; for
-	// a bound on a mean, ln(mean/limit).
-	excess float64
+	// a bound on a mean, ln(mean/limit). tail is the same as told by the bounded
+	// statistic instead of by counting, for trials with next to nothing beyond
+	// the limit: an exponential tail with the statistic x at the allowed share p
+	// has ln p (x/limit - 1) more or less beyond the limit.
+	excess, tail float64
 }
 
 // scoreOf judges a trial by its raw counts.
 func scoreOf(m *measure.Measurement) score {
-	s := score{overloaded: m.Overloaded || m.Aborted != "", excess: math.Inf(-1)}
+	s := score{overloaded: m.Overloaded || m.Aborted != "", excess: math.Inf(-1), tail: math.Inf(-1)}
 	for _, b := range m.Trial.Objective.Bounds {
 		c, ok := m.Count(b.String())
 		if !ok || c.N == 0 {
@@ -64,13 +72,38 @@ func scoreOf(m *measure.Measurement) score {
 			// Half a request more keeps the logit finite where none, or all, are
 			// beyond.
 			excess = logit((float64(c.K)+0.5)/(float64(c.N)+1)) - logit(allowed)
+			if x := m.Latency(b.Metric).Stat(b.Quantile); x > 0 {
+				s.tail = max(s.tail, math.Log(1/allowed)*math.Log(float64(x)/float64(b.Limit)))
+			}
 		}
 		if excess > s.excess {
-			s.bound, s.share, s.excess = b.String(), share, excess
+			s.bound, s.share, s.count, s.excess = b.String(), share, c.K, excess
 		}
 	}
 	return s
 }
+
+// better decides between a promoted set that was searched in full and the
+// incumbent. Their two searches met different loads, so the difference of the
+// rates is less sure than what the same requests showed at the mark; both count
+// by what they are worth.
+func (r *Race) better(c *candidate) bool {
+	best := r.incumbent.carries
+	if c.carries.Value <= 0 {
+		return false
+	}
+	difference := math.Log(c.carries.Value / best.Value)
+	sd := math.Hypot(math.Log(c.carries.High/c.carries.Low), math.Log(best.High/best.Low)) / (2 * quantile95)
+	return c.gain/(pairedSpread*pairedSpread)+difference/(sd*sd) > 0
+}
+
+// pairedSpread is the standard deviation of a gain that is told from one trial
+// of two sets on the same requests.
+const pairedSpread = 0.03
+
+// enoughBeyond is the count of exceedances below which the statistic itself
+// says more.
+const enoughBeyond = 10
 
 // String says what was seen.
 func (s score) String() string {
@@ -96,6 +129,7 @@ func (r *Race) judge(c *candidate, m *measure.Measurement) {
 	seen := fmt.Sprintf("at %.4g requests/s, on the same requests: %v, the best set %v", r.mark.rate, s, best)
 	switch gain := r.gainAtMark(s); {
 	case gain >= delta:
+		c.gain = gain
 		r.promoted = append(r.promoted, c)
 	case gain > -delta/2:
 		c.status, c.reason = Tied, "as good as the best set: "+seen
@@ -119,7 +153,11 @@ func (r *Race) gainAtMark(s score) float64 {
 	}
 	search := r.incumbent.search
 	_, j := minimum{search.posteriors}.binding()
-	return (best.excess - s.excess) / search.posteriors[j].kappa
+	distance := best.excess - s.excess
+	if min(s.count, best.count) < enoughBeyond && !math.IsInf(s.tail, 0) && !math.IsInf(best.tail, 0) {
+		distance = best.tail - s.tail
+	}
+	return distance / search.posteriors[j].kappa
 }
 
 // chance is the probability that a set carries more than the incumbent by
@@ -136,18 +174,35 @@ func (r *Race) chance(c *candidate) float64 {
 	return math.Erfc((u-math.Log(p.Rate))/p.Spread/math.Sqrt2) / 2
 }
 
-// recentred is the prediction for a set, corrected by how far the prediction
-// was off for the incumbent, with its spread.
+// recentred is the prediction for a set, corrected by how far predictions were
+// off for the sets that were searched in full, with its spread. Each of those
+// missed by an error that all sets share, and by one of its own: the set with
+// the highest prediction is above all the one that was flattered most, so its
+// miss says only in part what to expect of others. Both parts are normal in the
+// logarithm; what is shared is estimated with its spread commonSpread as prior.
 func (r *Race) recentred(c *candidate) Prior {
-	p, best := c.prior, r.incumbent
-	if p.Rate <= 0 || best.prior.Rate <= 0 {
+	p := c.prior
+	if p.Rate <= 0 {
 		return p
 	}
-	e := best.carries
-	p.Rate *= e.Value / best.prior.Rate
-	p.Spread = math.Hypot(r.spread(c), math.Log(e.High/e.Low)/(2*quantile95))
+	own := r.spread(c)
+	weight, sum := 1/(commonSpread*commonSpread), 0.0
+	for _, m := range r.all {
+		if m.carries.Value <= 0 || m.prior.Rate <= 0 {
+			continue
+		}
+		sd := math.Hypot(own, math.Log(m.carries.High/m.carries.Low)/(2*quantile95))
+		weight += 1 / (sd * sd)
+		sum += math.Log(m.carries.Value/m.prior.Rate) / (sd * sd)
+	}
+	p.Rate *= math.Exp(sum / weight)
+	p.Spread = math.Sqrt(own*own + 1/weight)
 	return p
 }
+
+// commonSpread is the standard deviation of ln(measured / predicted) that all
+// sets share before any was measured.
+const commonSpread = 0.3
 
 // quantile95 is the 95 % quantile of the normal distribution: half the width of
 // a central interval of 90 %, in standard deviations.
@@ -168,14 +223,7 @@ func (r *Race) spread(c *candidate) float64 {
 		}
 		return predictionSpread
 	}
-	mean, sum := 0.0, 0.0
-	for _, e := range errors {
-		mean += e / float64(len(errors))
-	}
-	for _, e := range errors {
-		sum += (e - mean) * (e - mean)
-	}
-	return max(math.Sqrt(sum/float64(len(errors)-1)), leastSpread)
+	return max(stat.StdDev(errors, nil), leastSpread)
 }
 
 // foretold says why a set was not tried.

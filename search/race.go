@@ -89,8 +89,10 @@ type candidate struct {
 	status Status
 	reason string
 	tests  int
-	// carries is what its own search found, once that has ended.
+	// carries is what its own search found, once that has ended; gain is by how
+	// much more than the incumbent it seemed to carry on the same requests.
 	carries Estimate
+	gain    float64
 }
 
 // NewRace starts a race. There must be a candidate.
@@ -311,7 +313,7 @@ func (r *Race) refine() []measure.Trial {
 		}
 		c.status, c.carries = Measured, c.search.Result().Estimate
 		c.reason = fmt.Sprintf("carries %v, the best set %v", c.carries, r.incumbent.carries)
-		if c.carries.Value > r.incumbent.carries.Value {
+		if r.better(c) {
 			r.crown(c)
 		}
 	}
