@@ -128,7 +128,7 @@ func WriteHistogramLog(w io.Writer, start time.Time, intervals []Interval) error
 func writeLog(w io.Writer, startMs int64, all []*hdrhistogram.Histogram) error {
 	lw := hdrhistogram.NewHistogramLogWriter(w)
 	err := errors.Join(
-		lw.OutputComment("[planner: latencies in microseconds, one line a second and latency]"),
+		lw.OutputComment("[planner: latencies in microseconds, one line a second and latency; Interval_Max in seconds]"),
 		lw.OutputLogFormatVersion(),
 		lw.OutputStartTime(startMs),
 		lw.OutputLegend(),

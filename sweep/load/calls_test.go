@@ -1,0 +1,147 @@
+package load
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"planner/sweep/measure"
+)
+
+// wordServer counts three tokens for two words and a template of 10, and
+// answers with or without usage.
+func wordServer(usage, tokenizer bool) handler {
+	return func(c net.Conn, a asked) bool {
+		path, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(a.head, "POST "), "GET "), " ")
+		var in struct {
+			Prompt   string
+			Inputs   string
+			Messages []struct{ Content string }
+			Stream   bool
+		}
+		if len(a.body) > 0 {
+			if err := json.Unmarshal(a.body, &in); err != nil {
+				return say(whole("400 Bad Request", "text/plain", err.Error()))(c, a)
+			}
+		}
+		switch {
+		case path == "/v1/models":
+			say(whole("200 OK", "application/json", `{"object":"list","data":[{"id":"served"}]}`))(c, a)
+			return true
+		case path == "/tokenize" && tokenizer:
+			list := strings.TrimSuffix(strings.Repeat(`{"id":1},`, len(strings.Fields(in.Inputs+in.Prompt))), ",")
+			say(whole("200 OK", "application/json", "["+list+"]"))(c, a)
+			return true
+		case path == "/tokenize":
+			say(whole("404 Not Found", "text/plain", "no"))(c, a)
+			return true
+		}
+		words := len(strings.Fields(in.Prompt))
+		if len(in.Messages) > 0 {
+			words = len(strings.Fields(in.Messages[0].Content))
+		}
+		count := ""
+		if usage {
+			count = fmt.Sprintf(`,"usage":{"prompt_tokens":%d,"completion_tokens":%d}`, 10+words*3/2, a.tokens)
+		}
+		if !in.Stream {
+			say(whole("200 OK", "application/json", `{"choices":[{"text":"`+strings.Repeat(" a", a.tokens)+`","finish_reason":"length"}]`+count+`}`))(c, a)
+			return true
+		}
+		var b strings.Builder
+		b.WriteString(streamHead)
+		for range a.tokens {
+			b.WriteString(chunked(`data: {"choices":[{"delta":{"content":" a"}}]}` + "\n\n"))
+		}
+		b.WriteString(chunked(`data: {"choices":[{"delta":{},"finish_reason":"length"}]` + count + "}\n\n"))
+		b.WriteString(chunked(doneEvent) + lastChunk)
+		say(b.String())(c, a)
+		return true
+	}
+}
+
+// TestMeasuredText: prompts that are texts have the asked length by the server's
+// own count, and the model's name is the server's.
+func TestMeasuredText(t *testing.T) {
+	for _, api := range []API{Completions, Chat} {
+		c := &Client{URL: serve(t, wordServer(true, false)), API: api, Stream: true}
+		obs, err := c.Run(t.Context(), measure.Trial{Concurrency: 2, Requests: 6}, requests(6, 400, 3, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range obs.Records {
+			if r.Outcome != measure.OK || r.Output != 3 || r.Prompt < 398 || r.Prompt > 402 {
+				t.Errorf("%+v, want a prompt of 400", r)
+			}
+		}
+	}
+}
+
+// TestTokensWithoutUsage: the tokenizer's count stands in for the server's, and
+// the number of events, marked, for both.
+func TestTokensWithoutUsage(t *testing.T) {
+	for _, tokenizer := range []bool{true, false} {
+		c := &Client{URL: serve(t, wordServer(false, tokenizer)), Engine: "tgi", Stream: true}
+		r, err := c.Start(t.Context(), measure.Trial{Concurrency: 2, Requests: 6}, requests(6, 40, 3, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		obs, err := r.Wait()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, rec := range obs.Records {
+			if rec.Outcome != measure.OK || rec.Output != 3 {
+				t.Errorf("%+v", rec)
+			}
+		}
+		doubts := strings.Join(obs.Doubts, "\n")
+		rep := r.Report()
+		switch {
+		case tokenizer && (rep.Counted != 6 || rep.Estimated != 0 || strings.Contains(doubts, "no count")):
+			t.Errorf("with a tokenizer: %d counted, %d estimated, %s", rep.Counted, rep.Estimated, doubts)
+		case !tokenizer && (rep.Counted != 0 || rep.Estimated != 6 || !strings.Contains(doubts, "6 of 6 requests have no count")):
+			t.Errorf("without: %d counted, %d estimated, %s", rep.Counted, rep.Estimated, doubts)
+		case !tokenizer && !strings.Contains(doubts, "their length is a guess"):
+			t.Errorf("prompts were not measured, but %s", doubts)
+		}
+	}
+}
+
+// TestNotStreamed: a whole answer has an end and no first token.
+func TestNotStreamed(t *testing.T) {
+	c := &Client{URL: serve(t, wordServer(true, false))}
+	obs, err := c.Run(t.Context(), measure.Trial{Concurrency: 1, Requests: 2}, requests(2, 40, 5, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range obs.Records {
+		if _, ok := r.TTFT(); ok || r.Outcome != measure.OK || r.Output != 5 || r.Last < r.Sent {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+func TestTokenizeForms(t *testing.T) {
+	for body, want := range map[string]int{
+		`{"count":3,"max_model_len":10,"tokens":[1,2,3]}`: 3,
+		`{"tokens":[4,5]}`:               2,
+		`[{"id":1,"text":"a"},{"id":2}]`: 2,
+		`{"tokens":[]}`:                  0,
+		`{"detail":"no"}`:                -1,
+		`"x"`:                            -1,
+	} {
+		c := Client{URL: serve(t, say(whole("200 OK", "application/json", body))), Model: "m", Engine: "vllm"}
+		e, err := c.endpoint(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.http.Timeout = time.Second
+		if n, err := e.tokenize(t.Context(), "a"); n != max(want, 0) || (err != nil) != (want < 0) {
+			t.Errorf("%s: %d, %v, want %d", body, n, err, want)
+		}
+	}
+}

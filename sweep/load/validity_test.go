@@ -1,0 +1,53 @@
+package load
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"planner/sweep/measure"
+)
+
+func TestDoubts(t *testing.T) {
+	good := Vitals{Lag50: 30 * time.Microsecond, Lag99: 900 * time.Microsecond, Due: 1000, Left: 1002, CPU: 0.5, Processors: 2,
+		GCPause: 200 * time.Microsecond, Wait99: 500 * time.Microsecond, PeakInFlight: 500, OpenFiles: 1024}
+	if d := good.doubts(measure.SLO{}); len(d) != 0 {
+		t.Errorf("a good trial: %q", d)
+	}
+	for want, change := range map[string]func(*Vitals){
+		"left late":             func(v *Vitals) { v.Lag99 = 2 * time.Millisecond },
+		"3 requests were not":   func(v *Vitals) { v.Dropped = 3 },
+		"in which 1000 were":    func(v *Vitals) { v.Left = 980 },
+		"used 90 %":             func(v *Vitals) { v.CPU = 0.9 },
+		"garbage collection":    func(v *Vitals) { v.GCPause = 5 * time.Millisecond },
+		"wait for a processor":  func(v *Vitals) { v.Wait99 = 5 * time.Millisecond },
+		"stood still for 1.00":  func(v *Vitals) { v.Stalls = []Stall{{At: time.Second, Length: time.Second}} },
+		"open-file limit of 10": func(v *Vitals) { v.PeakInFlight = 1000 },
+	} {
+		v := good
+		change(&v)
+		if d := v.doubts(measure.SLO{}); len(d) != 1 || !strings.Contains(d[0], want) {
+			t.Errorf("%q, want %q", d, want)
+		}
+	}
+	late := good
+	late.Lag99 = 4 * time.Millisecond
+	slo := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: 500 * time.Millisecond}, {Metric: measure.TPOT, Quantile: 0.99, Limit: 50 * time.Millisecond}}}
+	if d := late.doubts(slo); len(d) != 0 {
+		t.Errorf("4 ms late at a bound of 500 ms: %q", d)
+	}
+}
+
+// TestUsed: the process's own figures come from the kernel and the runtime.
+func TestUsed(t *testing.T) {
+	from := read()
+	for start := time.Now(); time.Since(start) < 30*time.Millisecond; {
+	}
+	runtime.GC()
+	var v Vitals
+	v.used(from, read())
+	if v.CPU <= 0 || v.Processors < 1 || v.GCPause <= 0 || v.GCPause > time.Second {
+		t.Errorf("%+v", v)
+	}
+}
