@@ -42,9 +42,9 @@ func (b *Batch) Empty() bool { return b.Load.Decodes == 0 && len(b.Load.Chunks) 
 
 func (s *Scheduler) newBatch() *Batch {
 	var b *Batch
-	if n := len(s.batches); n > 0 {
-		b = s.batches[n-1]
-		s.batches = s.batches[:n-1]
+	if n := len(s.spare.batches); n > 0 {
+		b = s.spare.batches[n-1]
+		s.spare.batches = s.spare.batches[:n-1]
 	} else {
 		b = new(Batch)
 	}
@@ -55,7 +55,7 @@ func (s *Scheduler) newBatch() *Batch {
 }
 
 // discard takes back a batch that computes nothing.
-func (s *Scheduler) discard(b *Batch) { s.batches = append(s.batches, b) }
+func (s *Scheduler) discard(b *Batch) { s.spare.batches = append(s.spare.batches, b) }
 
 // schedule puts tokens of a sequence into the batch, which computes them before
 // anything else looks at the sequence.
@@ -78,11 +78,11 @@ func (s *Scheduler) schedule(b *Batch, r *Sequence, tokens int) {
 	samples := r.computed == r.total()+r.pending
 	if samples {
 		b.Load.Sampled++
+		r.sampled = s.step
 		if s.rules.Async {
 			r.pending++
 		}
 	}
 	r.inFlight++
-	r.turn = s.turn
 	b.items = append(b.items, item{r, tokens, samples})
 }

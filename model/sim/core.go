@@ -50,18 +50,12 @@ func (c *core) reset() {
 			s.Abort(s.waiting.front())
 		}
 	}
-	for c.flights > 0 {
-		c.land()
+	for ; c.flights > 0; c.pop() {
+		for i, b := range c.flight[0].batches {
+			c.replicas[i].Output(b)
+		}
 	}
 	c.now, c.free, c.heard = 0, 0, 0
-}
-
-// land hands the oldest step's output to the schedulers and drops it.
-func (c *core) land() {
-	for i, b := range c.flight[0].batches {
-		c.replicas[i].Output(b)
-	}
-	c.pop()
 }
 
 func (c *core) pop() {

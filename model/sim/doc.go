@@ -9,10 +9,11 @@
 // phases of a step, output.go what happens when a step's tokens arrive, and
 // settled.go the shortcut for requests that only decode.
 //
-// [Engine] adds time: it takes requests as they arrive, asks a step-time model
-// how long each batch runs and turns the result into records. Between events it
-// takes many decode steps at once (glide.go); the records are the same to the
-// microsecond as those of single steps.
+// [Engine] adds time: it takes requests as they arrive (run.go), asks a step-time
+// model how long each batch runs (core.go) and turns the result into records.
+// Between events it takes many decode steps at once (glide.go); the records are
+// the same to the microsecond as those of single steps. [Live] drives an engine
+// with requests that are not known in advance.
 //
 // The package is pure: no clock, no random draw, no goroutine, no I/O. One Engine
 // belongs to one goroutine.

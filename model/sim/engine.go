@@ -34,8 +34,7 @@ func NewEngine(timer Timer, config Config) *Engine {
 		c := &core{engine: e}
 		for {
 			s := NewScheduler(config.Rules, config.Limits)
-			// Budgets below the number of sequences make every step a contest.
-			s.calm.off = config.StepByStep || config.Limits.BatchTokens < config.Limits.Seqs
+			s.calm.off = config.StepByStep
 			c.replicas = append(c.replicas, s)
 			if i++; !config.LockStep || i == n {
 				break
@@ -135,6 +134,18 @@ func (e *Engine) first() *core {
 		}
 	}
 	return first
+}
+
+// nextOther is when the next of the other cores has its turn, infinite if they
+// are idle.
+func (e *Engine) nextOther(than *core) float64 {
+	at := math.Inf(1)
+	for _, c := range e.cores {
+		if c != than && !c.idle() {
+			at = min(at, c.now)
+		}
+	}
+	return at
 }
 
 // duration converts seconds.

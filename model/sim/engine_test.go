@@ -45,16 +45,21 @@ func normal(mean, stddev float64) workload.Lengths {
 	return workload.Lengths{Dist: workload.Normal, Mean: mean, StdDev: stddev, Min: 1}
 }
 
-// BenchmarkRun is 10,000 requests at 20/s of 512 prompt and 200 output tokens
-// (normal, standard deviations 256 and 100) on Llama-3.1-8B and one H100.
-func BenchmarkRun(b *testing.B) {
-	timer, config := modelled(b, model.Deployment{Arch: llama8B(), Hardware: h100()}, model.Limits{MaxModelLen: 8192}, true)
+// benchmarkLoad is 10,000 requests at 20/s of 512 prompt and 200 output tokens
+// (normal, standard deviations 256 and 100, clipped at 1).
+func benchmarkLoad(t testing.TB) []workload.Request {
 	w := workload.Workload{Arrivals: workload.Poisson, Shapes: []workload.Shape{{Prompt: normal(512, 256), Output: normal(200, 100)}}}
 	requests := w.Schedule(20, 520*time.Second, 1)
-	for len(requests) < 10000 {
-		b.Fatalf("only %d requests", len(requests))
+	if len(requests) < 10000 {
+		t.Fatalf("only %d requests", len(requests))
 	}
-	requests = requests[:min(len(requests), 10000)]
+	return requests[:10000]
+}
+
+// BenchmarkRun runs the load on Llama-3.1-8B and one H100.
+func BenchmarkRun(b *testing.B) {
+	timer, config := modelled(b, model.Deployment{Arch: llama8B(), Hardware: h100()}, model.Limits{MaxModelLen: 8192}, true)
+	requests := benchmarkLoad(b)
 	for _, c := range []struct {
 		name string
 		step bool

@@ -46,8 +46,10 @@ func (c *core) glide(r *run) bool {
 	step := c.engine.timer.Step(load)
 	growth := c.growth(&load)
 	limit := min(r.upcoming(), r.stop.watchAt)
+	// What another loop ends may start something here.
+	others := c.engine.nextOther(c)
 	taken := 0
-	for taken < most && c.now < limit {
+	for taken < most && c.now < limit && (taken == 0 || c.now < others) {
 		need := s.edges()
 		if need > s.Free() {
 			break

@@ -43,6 +43,12 @@ func randomScenario(t *testing.T, seed uint64) scenario {
 	limits.KVBlocks = 600 << rng.IntN(5)
 	timer, config := modelled(t, dep, limits, rng.IntN(3) > 0)
 	config.Rules.Async = rng.IntN(2) == 0
+	if rng.IntN(4) == 0 {
+		config.Limits.LongPrefill = 64
+	}
+	if rng.IntN(4) == 0 {
+		config.Limits.Watermark = 0.05
+	}
 	if rng.IntN(8) == 0 {
 		config.Replicas, config.LockStep = 2, rng.IntN(2) == 0
 	}
@@ -82,7 +88,7 @@ func (s scenario) run(stepByStep bool) *Result {
 // every record must be the same to the microsecond, and every count.
 func TestGlideEqualsStepByStep(t *testing.T) {
 	glided, preempted, failed, hits := 0, 0, 0, 0
-	for seed := range uint64(120) {
+	for seed := range uint64(300) {
 		s := randomScenario(t, seed)
 		fast, slow := s.run(false), s.run(true)
 		if err := equalToMicrosecond(fast, slow); err != nil {
@@ -99,6 +105,16 @@ func TestGlideEqualsStepByStep(t *testing.T) {
 	}
 	if glided < 10000 || preempted < 100 || failed < 100 || hits < 10000 {
 		t.Errorf("the scenarios are tame: %d steps, %d preemptions, %d timeouts, %d cached tokens", glided, preempted, failed, hits)
+	}
+}
+
+// TestGlideOverLongRun: the sums do not drift apart over tens of thousands of
+// steps.
+func TestGlideOverLongRun(t *testing.T) {
+	timer, config := modelled(t, model.Deployment{Arch: llama8B(), Hardware: h100()}, model.Limits{MaxModelLen: 8192}, true)
+	s := scenario{timer: timer, config: config, load: Load{Requests: benchmarkLoad(t), Gaps: true, GapsTo: time.Hour}}
+	if err := equalToMicrosecond(s.run(false), s.run(true)); err != nil {
+		t.Error(err)
 	}
 }
 

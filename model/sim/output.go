@@ -1,5 +1,7 @@
 package sim
 
+import "slices"
+
 // Events are what the output of a batch brought about. The slices are reused by
 // the next call of [Scheduler.Output].
 type Events struct {
@@ -27,7 +29,7 @@ func (s *Scheduler) Output(b *Batch) *Events {
 		r.inFlight--
 		if r.state == ended {
 			if r.inFlight == 0 {
-				s.idle = append(s.idle, r)
+				s.spare.sequences = append(s.spare.sequences, r)
 			}
 			continue
 		}
@@ -67,7 +69,7 @@ func (s *Scheduler) Output(b *Batch) *Events {
 	if gone {
 		s.compact()
 	}
-	s.batches = append(s.batches, b)
+	s.spare.batches = append(s.spare.batches, b)
 	return e
 }
 
@@ -95,22 +97,25 @@ func (s *Scheduler) compact() {
 }
 
 // Abort ends a request that its client gave up on; its blocks are free at once.
-// A token of it that is under way is thrown away. It must not be called between
-// a batch's Schedule and the Output that follows it.
+// Tokens of it that are under way are thrown away.
 func (s *Scheduler) Abort(r *Sequence) {
 	switch r.state {
 	case waiting:
 		s.waiting.remove(r)
 		s.release(r)
 	case running:
-		if !r.settled.member {
-			s.release(r)
+		if r.settled.member {
+			s.refresh(r)
+			s.leave(r)
+		}
+		c := &s.calm
+		head := c.members > 0 && r.order <= s.running[c.members-1].order
+		s.release(r)
+		if !head {
 			s.compact()
 			return
 		}
-		s.refresh(r)
-		s.leave(r)
-		s.release(r)
 		s.removeSettled(r)
+		c.leaving = slices.DeleteFunc(c.leaving, func(l *Sequence) bool { return l == r })
 	}
 }

@@ -22,11 +22,12 @@ type run struct {
 	nextSlot            int     // closed loop: the first request without a slot yet
 
 	stop           stopping
-	end            float64
 	arrived, ended int
 
 	gaps  gaps
 	stats Stats
+	// onToken, if set, is told of every token; nothing may settle then.
+	onToken func(id int, at float64, last bool)
 }
 
 // stopping says when a run ends though requests are left. Times are in seconds.
@@ -34,6 +35,8 @@ type stopping struct {
 	horizon, watchAt, every float64
 	done                    bool
 	reason                  string
+	// end is when the run ended, or its last request so far.
+	end float64
 }
 
 // call is what the clients' side knows of a request beside its record.
@@ -182,7 +185,7 @@ func (r *run) arrive(id int, at float64) {
 	}
 	own, reply := r.turns.names(id)
 	k.replica = replica
-	k.seq = replica.Add(&Request{ID: id, Prompt: q.Prompt, Output: q.Output, Shared: q.Shared, Own: own, Reply: reply, Counted: r.counted(id)})
+	k.seq = replica.Add(&Request{ID: id, Prompt: q.Prompt, Output: q.Output, Shared: q.Shared, Own: own, Reply: reply, Counted: r.onToken != nil || r.counted(id)})
 }
 
 // giveUp is what a client does that waited long enough.
@@ -204,7 +207,7 @@ func (r *run) close(id int, at float64, outcome measure.Outcome) {
 	r.calls[id].seq = nil
 	r.records[id].Outcome = outcome
 	r.ended++
-	r.end = max(r.end, at)
+	r.stop.end = max(r.stop.end, at)
 	if r.load.Slots > 0 {
 		if r.nextSlot < len(r.records) {
 			r.send(r.nextSlot, at)
@@ -253,13 +256,20 @@ func (r *run) heard(c *core, e *Events) {
 		rec.Last = duration(c.now)
 		r.close(id, c.now, measure.OK)
 	}
+	if r.onToken != nil {
+		for _, ids := range [][]int{e.First, e.Tokens} {
+			for _, id := range ids {
+				r.onToken(id, c.now, r.calls[id].ended)
+			}
+		}
+	}
 }
 
 // over reports whether the run ends at this time though requests are left.
 func (r *run) over(now float64) bool {
 	s := &r.stop
 	if s.done || now >= s.horizon {
-		r.end = s.horizon
+		s.end = s.horizon
 		return true
 	}
 	if now < s.watchAt {
@@ -267,7 +277,7 @@ func (r *run) over(now float64) bool {
 	}
 	s.watchAt = now + s.every
 	if s.reason = r.load.Watch(r.progress(now)); s.reason != "" {
-		r.end = now
+		s.end = now
 	}
 	return s.reason != ""
 }
@@ -287,7 +297,7 @@ func (r *run) result() *Result {
 	r.stats.finish(r.engine)
 	c := &r.engine.config
 	return &Result{
-		Records: r.records, End: duration(r.end), Stopped: r.stop.reason, Gaps: r.gaps.histogram, Stats: r.stats,
+		Records: r.records, End: duration(r.stop.end), Stopped: r.stop.reason, Gaps: r.gaps.histogram, Stats: r.stats,
 		Blocks: c.Limits.Blocks, BlockTokens: c.Limits.BlockTokens,
 	}
 }

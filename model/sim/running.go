@@ -1,5 +1,7 @@
 package sim
 
+import "slices"
+
 // Schedule makes the next batch: first every running request in the order of
 // admission gets what it lacks, as far as the budget goes; then, unless somebody
 // had to be preempted, waiting requests are admitted. The batch may be empty. It
@@ -12,7 +14,7 @@ func (s *Scheduler) Schedule() *Batch {
 	if len(b.Preempted) == 0 {
 		s.admit(b, budget, threshold)
 	}
-	s.turn++
+	s.step++
 	return b
 }
 
@@ -94,6 +96,7 @@ func (s *Scheduler) grow(r *Sequence, end int) {
 	if end <= r.kv.room {
 		return
 	}
+	r.kv.blocks = slices.Grow(r.kv.blocks, blocksFor(end, s.limits.BlockTokens)-len(r.kv.blocks))
 	for ; r.kv.room < end; r.kv.room += s.limits.BlockTokens {
 		r.kv.blocks = append(r.kv.blocks, s.pool.take())
 	}

@@ -38,8 +38,8 @@ type Sequence struct {
 	path                   []span
 	// order rises with admission: running is sorted by it.
 	order int
-	// turn is the number of the step in which it was scheduled last.
-	turn int
+	// sampled is the number of the step in which it sampled last.
+	sampled int
 	// inFlight counts the batches under way that list the sequence.
 	inFlight int
 	state    state
@@ -97,17 +97,43 @@ type Scheduler struct {
 	running []*Sequence
 	waiting queue
 	orders  int
-	turn    int // counts steps
+	step    int // number of the next step
 	hits    []int32
 
-	batches []*Batch // not under way
-	idle    []*Sequence
-	events  Events
-	// stuck says that the last admission failed for lack of blocks and that
-	// nothing was freed since.
+	spare  spare
+	events Events
+	// stuck says that the last admission failed for lack of blocks and will fail
+	// as long as running requests only take more of them.
 	stuck bool
 
 	calm calm
+}
+
+// spare is what is not in use and will be: a scheduler in its stride allocates
+// nothing.
+type spare struct {
+	batches   []*Batch
+	sequences []*Sequence
+	lists     [][]int32 // of blocks
+	items     []item
+}
+
+// list returns an empty list of blocks.
+func (s *spare) list() []int32 {
+	n := len(s.lists)
+	if n == 0 {
+		return nil
+	}
+	l := s.lists[n-1]
+	s.lists = s.lists[:n-1]
+	return l
+}
+
+// keep takes a list back.
+func (s *spare) keep(list []int32) {
+	if cap(list) > 0 {
+		s.lists = append(s.lists, list[:0])
+	}
 }
 
 // NewScheduler returns an idle scheduler with an empty cache.
@@ -134,10 +160,10 @@ func NewScheduler(rules Rules, limits Limits) *Scheduler {
 // that is scheduled, if there is room.
 func (s *Scheduler) Add(q *Request) *Sequence {
 	var r *Sequence
-	if n := len(s.idle); n > 0 {
-		r = s.idle[n-1]
-		s.idle = s.idle[:n-1]
-		*r = Sequence{kv: holding{blocks: r.kv.blocks[:0], window: r.kv.window[:0]}, path: r.path[:0]}
+	if n := len(s.spare.sequences); n > 0 {
+		r = s.spare.sequences[n-1]
+		s.spare.sequences = s.spare.sequences[:n-1]
+		*r = Sequence{path: r.path[:0]}
 	} else {
 		r = new(Sequence)
 	}
@@ -201,7 +227,7 @@ func (s *Scheduler) release(r *Sequence) {
 	r.path = r.path[:0]
 	r.state = ended
 	if r.inFlight == 0 {
-		s.idle = append(s.idle, r)
+		s.spare.sequences = append(s.spare.sequences, r)
 	}
 }
 
@@ -213,8 +239,9 @@ func (s *Scheduler) freeBlocks(r *Sequence) {
 	for _, id := range r.kv.window {
 		s.pool.drop(id)
 	}
-	r.kv.blocks, r.kv.window = r.kv.blocks[:0], r.kv.window[:0]
-	r.kv.room, r.kv.registered = 0, 0
+	s.spare.keep(r.kv.blocks)
+	s.spare.keep(r.kv.window)
+	r.kv = holding{nextFull: math.MaxInt}
 	if s.limits.PrefixCaching {
 		r.kv.nextFull = s.limits.BlockTokens
 	}

@@ -154,6 +154,41 @@ func TestSettledAndAborts(t *testing.T) {
 	}
 }
 
+// TestNoAllocation: a scheduler in its stride allocates nothing, whether its pool
+// has room or is so tight that it preempts.
+func TestNoAllocation(t *testing.T) {
+	for _, blocks := range []int{5000, 300} {
+		for _, async := range []bool{false, true} {
+			rules := RulesFor(model.Version{})
+			rules.Async = async
+			d := driver{s: NewScheduler(rules, Limits{Seqs: 64, BatchTokens: 512, ModelLen: 4096, Blocks: blocks, BlockTokens: 16, PrefixCaching: true})}
+			rng := rand.New(rand.NewPCG(1, 1))
+			q := new(Request)
+			q.Shared = make([]workload.Segment, 1)
+			preempted, next := 0, 0
+			step := func() {
+				for d.s.Running()+d.s.Waiting() < 50 {
+					next++
+					q.ID, q.Output = next, 1+rng.IntN(200)
+					q.Shared[0] = workload.Segment{Content: workload.Content(1 + rng.IntN(5)), Tokens: 100}
+					q.Prompt = 100 + rng.IntN(200)
+					d.s.Add(q)
+				}
+				preempted += len(d.step().Preempted)
+			}
+			for range 20000 {
+				step()
+			}
+			if got := testing.AllocsPerRun(2000, step); got > 0 {
+				t.Errorf("%d blocks, async %v: %v allocations a step", blocks, async, got)
+			}
+			if (preempted > 0) != (blocks == 300) {
+				t.Errorf("%d blocks: %d preemptions", blocks, preempted)
+			}
+		}
+	}
+}
+
 func (t *tree) count() int { return len(t.nodes) - len(t.idle) }
 
 func randomRequest(rng *rand.Rand, earlier []*Request, longest int) *Request {

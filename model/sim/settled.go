@@ -1,6 +1,10 @@
 package sim
 
-import "planner/model"
+import (
+	"slices"
+
+	"planner/model"
+)
 
 // calm keeps the running requests that do nothing but decode: they stand at the
 // head of the running list, and each gets one token in every step until its last.
@@ -96,6 +100,7 @@ func (s *Scheduler) scheduleSettled(b *Batch) int {
 // it is not worth while: the first one missing would undo it.
 func (s *Scheduler) settle() {
 	c := &s.calm
+	// All settled sequences must fit into the budget of a step.
 	if len(s.running) > min(s.pool.free, s.limits.BatchTokens) {
 		return
 	}
@@ -105,7 +110,7 @@ func (s *Scheduler) settle() {
 			if r.pending != 1 || r.computed != r.total() || r.out+1 >= r.limit {
 				return
 			}
-		} else if r.out == 0 || r.computed != r.total()-1 || r.turn != s.turn-1 {
+		} else if r.out == 0 || r.computed != r.total()-1 || r.sampled != s.step-1 {
 			return
 		}
 		step, below := s.steady(r)
@@ -261,7 +266,7 @@ func (s *Scheduler) leave(r *Sequence) {
 // listed them until now unless they settled after it.
 func (s *Scheduler) unsettleAll(b *Batch) {
 	c := &s.calm
-	var unlisted []item
+	unlisted := s.spare.items[:0]
 	for _, r := range s.running[:c.members] {
 		listed := false
 		if r.settled.member {
@@ -278,7 +283,9 @@ func (s *Scheduler) unsettleAll(b *Batch) {
 		}
 	}
 	if len(unlisted) > 0 {
-		c.latest.items = append(unlisted, c.latest.items...)
+		c.latest.items = slices.Insert(c.latest.items, 0, unlisted...)
+		clear(unlisted)
+		s.spare.items = unlisted
 	}
 	c.members, c.leaving = 0, c.leaving[:0]
 }

@@ -16,7 +16,9 @@ func (s *Scheduler) admit(b *Batch, budget, threshold int) {
 		}
 		n = min(n, budget)
 		if !s.allocate(r, cached+n) {
-			s.stuck = true
+			// Losing cached blocks makes it no easier to take the whole sequence,
+			// but it may make a first chunk cheaper.
+			s.stuck = s.rules.FullSequenceGate || cached == 0
 			return
 		}
 		s.waiting.popFront()
@@ -50,6 +52,10 @@ func (s *Scheduler) allocate(r *Sequence, end int) bool {
 	need := max(0, s.withWindow(max(blocksFor(end, size), len(s.hits)))-len(s.hits))
 	if need+unused+reserve > s.pool.free {
 		return false
+	}
+	r.kv.blocks = s.spare.list()
+	if s.windowCap > 0 {
+		r.kv.window = s.spare.list()
 	}
 	for _, id := range s.hits {
 		s.pool.adopt(id)

@@ -1,0 +1,134 @@
+package sim
+
+import (
+	"math"
+	"time"
+
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// Live drives an engine whose requests are not known in advance, such as those
+// that come in over a network. Its clock is moved by the caller, who says what
+// time it is; everything up to then has happened afterwards. An engine that is
+// driven live must not be used otherwise.
+type Live struct {
+	run     *run
+	pending []Token // beyond the caller's time
+}
+
+// Token is one output token of a request.
+type Token struct {
+	// Request is the number that [Live.Submit] gave.
+	Request int
+	// At is when the token leaves the engine.
+	At time.Duration
+	// Last says that it is the last one.
+	Last bool
+}
+
+// Live begins to drive the engine at time zero, with its prefix cache as it is.
+// Tokens are told one by one, so steps are taken one by one.
+func (e *Engine) Live() *Live {
+	for _, c := range e.cores {
+		c.reset()
+		for _, s := range c.replicas {
+			s.calm.off = true
+		}
+	}
+	l := &Live{run: newRun(e, Load{})}
+	l.run.onToken = l.add
+	return l
+}
+
+// add keeps a token until its time comes. Replicas that do not step together may
+// report tokens out of order.
+func (l *Live) add(id int, at float64, last bool) {
+	p := append(l.pending, Token{id, duration(at), last})
+	for i := len(p) - 1; i > 0 && p[i].At < p[i-1].At; i-- {
+		p[i], p[i-1] = p[i-1], p[i]
+	}
+	l.pending = p
+}
+
+// Submit sends a request at a time not before that of the last call of
+// [Live.Advance], and returns its number and true; false if the engine can never
+// serve it. Only its lengths and shared prefix matter.
+func (l *Live) Submit(at time.Duration, q workload.Request) (request int, ok bool) {
+	r := l.run
+	if !r.engine.cores[0].replicas[0].Fits(q.Prompt, q.Output) {
+		return 0, false
+	}
+	id := len(r.calls)
+	q.ID, q.Due, q.Parent = id, at, 0
+	r.load.Requests = append(r.load.Requests, q)
+	r.records = append(r.records, measure.Record{ID: id, Due: at, Sent: at, First: measure.Never, Last: measure.Never, Prompt: q.Prompt})
+	r.calls = append(r.calls, call{})
+	r.send(id, at.Seconds())
+	return id, true
+}
+
+// Cancel ends a request whose client has left; what it held is free for the next
+// step. It does nothing for a request that has ended.
+func (l *Live) Cancel(at time.Duration, request int) {
+	l.run.giveUp(request, at.Seconds())
+	kept := l.pending[:0]
+	for _, t := range l.pending {
+		if t.Request != request {
+			kept = append(kept, t)
+		}
+	}
+	l.pending = kept
+}
+
+// Record is what is known of a request.
+func (l *Live) Record(request int) measure.Record { return l.run.records[request] }
+
+// Advance lets everything happen up to a time and appends the tokens that have
+// left by then to a slice, in order of time.
+func (l *Live) Advance(to time.Duration, tokens []Token) []Token {
+	limit := to.Seconds()
+	for {
+		c, now := l.next()
+		if now > limit {
+			break
+		}
+		if l.run.upcoming() <= now {
+			l.run.happen(now)
+		} else {
+			c.advance(l.run)
+		}
+	}
+	due := 0
+	for due < len(l.pending) && l.pending[due].At <= to {
+		due++
+	}
+	tokens = append(tokens, l.pending[:due]...)
+	l.pending = l.pending[:copy(l.pending, l.pending[due:])]
+	return tokens
+}
+
+// Next is when something is going to happen if nothing new comes in; false if
+// nothing is.
+func (l *Live) Next() (at time.Duration, ok bool) {
+	next := time.Duration(math.MaxInt64)
+	if len(l.pending) > 0 {
+		next = l.pending[0].At
+	}
+	if _, now := l.next(); !math.IsInf(now, 1) {
+		// A nanosecond late is in time; one early would find nothing to do.
+		next = min(next, time.Duration(math.Ceil(now*1e9))+1)
+	}
+	return next, next < math.MaxInt64
+}
+
+// next returns the core whose turn is next, if any, and the time of the next
+// event, infinite if there is none.
+func (l *Live) next() (*core, float64) {
+	c := l.run.engine.first()
+	at := l.run.upcoming()
+	if c != nil {
+		at = c.now
+	}
+	return c, at
+}
