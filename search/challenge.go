@@ -107,7 +107,11 @@ const enoughBeyond = 10
 
 // String says what was seen.
 func (s score) String() string {
-	text := fmt.Sprintf("%.2g %% beyond %s", 100*s.share, s.bound)
+	digits := "%.2g %% beyond %s"
+	if s.share >= 0.1 {
+		digits = "%.0f %% beyond %s"
+	}
+	text := fmt.Sprintf(digits, 100*s.share, s.bound)
 	if s.overloaded {
 		text += " and overload"
 	}

@@ -71,7 +71,7 @@ func (a *assumed) observe(m *measure.Measurement, c measure.Count) evidence {
 		if !a.mean {
 			e.bottom[j] = e.k
 		}
-		if !a.mean && e.k < e.n {
+		if !a.mean && e.k <= e.n*logistic(a.offset+far) {
 			e.top[j] = -1
 		}
 	}
@@ -84,6 +84,9 @@ func (a *assumed) logLikelihood(e *evidence, z, phi float64) float64 {
 		return a.logMean(e, z, phi)
 	}
 	p := logistic(z)
+	if e.k > e.n*logistic(a.offset+far) {
+		return math.Log(max(a.dispersion(phi).CountAbove(e.k, e.n, p), math.SmallestNonzeroFloat64))
+	}
 	if p <= common {
 		// The floor keeps a count that is nearly free of clumps from claiming to be
 		// more regular than any queue is.
@@ -91,6 +94,11 @@ func (a *assumed) logLikelihood(e *evidence, z, phi float64) float64 {
 	}
 	return logBetaBinomial(e.k, e.n, p, a.dispersion(phi).Phi(p))
 }
+
+// far is how far above the limit, in logits, a share counts as "at least that":
+// there a queue is filling and not yet as long as it will be, so that a share
+// taken at its face would bend the curve, and with it the answer, downwards.
+const far = 3.0
 
 // common is the share from which exceedances are so common that a count
 // distribution without an upper end is wrong: it gives no exceedance at all a

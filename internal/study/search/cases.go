@@ -20,7 +20,8 @@ type testCase struct {
 	slo      measure.SLO
 	truth    float64
 	// phi is the long-run dispersion at the limit, for the simulator's prior.
-	phi float64
+	// kappa is the steepness d logit p / d ln rate there.
+	phi, kappa float64
 	// overhead is what a trial costs besides its load.
 	overhead time.Duration
 	drift    float64
@@ -80,7 +81,10 @@ func servers(seeds uint64) []testCase {
 	}
 	var wait sync.WaitGroup
 	for i := range cases {
-		wait.Go(func() { cases[i].phi = longPhi(&cases[i], seeds) })
+		wait.Go(func() {
+			cases[i].phi = longPhi(&cases[i], seeds)
+			cases[i].kappa = steepness(&cases[i])
+		})
 	}
 	wait.Wait()
 	return cases
@@ -182,6 +186,16 @@ func longPhi(c *testCase, seed uint64) float64 {
 	mean := sum / batches
 	p := sum / total
 	return max((squares/batches-mean*mean)/(mean*(1-p)), 1)
+}
+
+// steepness is the slope of the share in logits over 5 % of the rate on either
+// side of the limit.
+func steepness(c *testCase) float64 {
+	const step = 0.05
+	logit := func(p float64) float64 { return math.Log(p / (1 - p)) }
+	low, _ := longRun(c, c.truth*(1-step), 8, 2_000_000)
+	high, _ := longRun(c, c.truth*(1+step), 8, 2_000_000)
+	return (logit(high[0]) - logit(low[0])) / (2 * step)
 }
 
 // noise draws one normal of the given stream: what a simulator gets wrong.

@@ -14,9 +14,13 @@ func main() {
 	seeds := flag.Int("seeds", 200, "repetitions of each search")
 	only := flag.String("only", "", "comma-separated parts: accuracy, priors, peers, abort, limits, race; empty for all")
 	trace := flag.String("trace", "", "SERVER:PRIOR:SEED, as 0:none:3: print one search instead")
+	server := flag.Int("server", -1, "only this server, from 0; -1 for all")
 	flag.Parse()
 	start := time.Now()
 	s := study{out: os.Stdout, seeds: *seeds, cases: servers(1)}
+	if *server >= 0 {
+		s.cases = s.cases[*server : *server+1]
+	}
 	if *trace != "" {
 		var server, seed int
 		var prior string

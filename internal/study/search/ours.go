@@ -29,8 +29,9 @@ var (
 // Errors of a simulator: the standard deviations of the logs of what it
 // predicts, with the factors of knowledge on top.
 const (
-	rateError = 0.25
-	phiError  = 0.40
+	rateError  = 0.25
+	phiError   = 0.40
+	kappaError = 0.30
 )
 
 // prior draws what a simulator of the given quality says of a case.
@@ -38,7 +39,8 @@ func (k knowledge) prior(c *testCase, seed uint64) search.Prior {
 	if k.factor == 0 {
 		return search.Prior{}
 	}
-	p := search.Prior{Rate: c.truth * k.factor, Phi: c.phi * math.Exp(phiError*noise(seed, 2))}
+	p := search.Prior{Rate: c.truth * k.factor, Phi: c.phi * math.Exp(phiError*noise(seed, 2)),
+		Kappa: c.kappa * math.Exp(kappaError*noise(seed, 3))}
 	if k.factor == 1 {
 		p.Rate *= math.Exp(rateError * noise(seed, 1))
 	}
