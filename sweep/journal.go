@@ -82,6 +82,14 @@ func parseJournal(data []byte) (held []measure.Measurement, size int, err error)
 	return held, size, nil
 }
 
+// Recorded is a journal of measurements that were read before. It answers for
+// them and takes no others.
+func Recorded(held []measure.Measurement) *Journal { return &Journal{held: held} }
+
+// ErrNotRecorded says that a trial was asked for which a recorded journal does
+// not hold.
+var ErrNotRecorded = errors.New("the journal does not hold the next trial")
+
 // ReadJournal returns the measurements of a journal without opening it for
 // writing; a torn last line is left out.
 func ReadJournal(path string) ([]measure.Measurement, error) {
@@ -104,7 +112,7 @@ func parseLine(line []byte) (measure.Measurement, error) {
 
 // Close releases the journal.
 func (j *Journal) Close() error {
-	if j == nil {
+	if j == nil || j.file == nil {
 		return nil
 	}
 	return j.file.Close()
@@ -147,6 +155,9 @@ func (j *Journal) append(m measure.Measurement) (measure.Measurement, error) {
 	}
 	if j == nil {
 		return back, nil
+	}
+	if j.file == nil {
+		return m, ErrNotRecorded
 	}
 	if _, err := j.file.Write(append(line, '\n')); err != nil {
 		return m, fmt.Errorf("write journal: %w", err)

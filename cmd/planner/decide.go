@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"runtime"
 	"time"
 
@@ -168,18 +169,27 @@ func (d *decision) offers() []plan.Offer {
 	return offers
 }
 
-// mostTelling is the group to report on when there is no plan: one whose idle
-// latency is known, else the first.
+// mostTelling is the group to report on when there is no plan: of those whose
+// idle latency is known the one that comes nearest to its limit, else the first.
 func (d *decision) mostTelling() *group {
+	var best *group
+	nearest := math.Inf(1)
 	for _, g := range d.groups {
-		if _, r := knobsOf(g.race); r.Floor != nil {
-			return g
+		if f := floorOf(g); f != nil && float64(f.Value)/float64(f.Limit) < nearest {
+			best, nearest = g, float64(f.Value)/float64(f.Limit)
 		}
 	}
-	if len(d.groups) > 0 {
-		return d.groups[0]
+	if best == nil && len(d.groups) > 0 {
+		best = d.groups[0]
 	}
-	return nil
+	return best
+}
+
+// floorOf is the idle latency of a group that misses the objective even then;
+// nil for one that does not.
+func floorOf(g *group) *search.Floor {
+	_, r := knobsOf(g.race)
+	return r.Floor
 }
 
 // attach gives the plan its evidence: the curve of the chosen knobs over the
@@ -218,6 +228,7 @@ func (d *decision) attach(ctx context.Context, p *plan.Plan) error {
 	bounds := roofline.Bounds(meanRequest(d.cfg), memory)
 	p.Evidence.Roofline = &bounds
 	d.compareDefault(p)
+	p.Assumptions = append(p.Assumptions, assumed(d.cfg)...)
 	return nil
 }
 

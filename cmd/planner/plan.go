@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"time"
 
@@ -172,7 +173,7 @@ func (p *program) refuse(c *cli.Context, d *decision, why *plan.Infeasible, fold
 	}
 	var err error
 	if c.Bool("json") {
-		err = p.printJSON(map[string]any{"outcome": "infeasible", "reasons": why.Reasons(), "rejected": why.Rejected})
+		err = p.printJSON(infeasibleView(why, d))
 	} else {
 		err = p.print(doc)
 	}
@@ -180,6 +181,37 @@ func (p *program) refuse(c *cli.Context, d *decision, why *plan.Infeasible, fold
 		return err
 	}
 	return outcome(exitInfeasible)
+}
+
+// infeasibleJSON is the document of a command that finds no plan.
+type infeasibleJSON struct {
+	Outcome  string          `json:"outcome"`
+	// Idle is set when an idle engine misses the objective already.
+	Idle     *idleJSON       `json:"idle"`
+	Reasons  []string        `json:"reasons"`
+	Rejected []plan.Rejected `json:"rejected"`
+}
+
+// idleJSON is the latency of an idle engine, which is the smallest limit that
+// any rate can meet.
+type idleJSON struct {
+	Bound    string  `json:"bound"`
+	Stat     string  `json:"statistic"`
+	Latency  float64 `json:"latency_ms"`
+	Limit    float64 `json:"limit_ms"`
+	Feasible float64 `json:"smallest_feasible_limit_ms"`
+}
+
+func infeasibleView(why *plan.Infeasible, d *decision) infeasibleJSON {
+	v := infeasibleJSON{Outcome: "infeasible", Reasons: why.Reasons(), Rejected: append([]plan.Rejected{}, why.Rejected...)}
+	if d.chosen == nil || d.chosen.race == nil {
+		return v
+	}
+	if f := floorOf(d.chosen); f != nil {
+		ms := func(t time.Duration) float64 { return float64(t) / float64(time.Millisecond) }
+		v.Idle = &idleJSON{f.Bound, f.Stat, ms(f.Value), ms(f.Limit), math.Ceil(ms(f.Value))}
+	}
+	return v
 }
 
 // background is what the report shows beside the plan.

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 
@@ -11,6 +13,7 @@ import (
 	"planner/internal/report"
 	"planner/plan"
 	"planner/sweep"
+	"planner/sweep/measure"
 )
 
 func (p *program) resumeCommand() *cli.Command {
@@ -30,24 +33,39 @@ func (p *program) resumeCommand() *cli.Command {
 				return usageError{err}
 			}
 			if folder.Has(sweep.PlanFile) {
-				return p.again(c, folder, "text")
-			}
-			switch about.Command {
-			case "plan", "estimate":
-			default:
-				return usagef("resume: %s was made by 'planner %s', which has nothing to resume", path, about.Command)
+				return p.again(c, folder, about, "text")
 			}
 			cfg, err := config.Load(folder.File(sweep.ConfigFile), nil, config.For(about.Command))
 			if err != nil {
 				return err
 			}
-			d, err := p.newRun(cfg)
-			if err != nil {
-				return err
+			switch about.Command {
+			case "plan", "estimate":
+				d, err := p.newRun(cfg)
+				if err != nil {
+					return err
+				}
+				return p.conclude(c, d, &folder)
+			case "search":
+				return p.resumeSearch(c, cfg, &folder)
 			}
-			return p.conclude(c, d, &folder)
+			return usagef("resume: %s was made by 'planner %s', which has nothing to resume", path, about.Command)
 		},
 	}
+}
+
+// resumeSearch goes on with the search of one knob set.
+func (p *program) resumeSearch(c *cli.Context, cfg *config.Config, folder *sweep.Folder) error {
+	engine, err := simulated(cfg)
+	if err != nil {
+		return err
+	}
+	runnable, _ := cfg.Candidates()
+	prior, err := priorFor(cfg, engine, runnable[0])
+	if err != nil {
+		return err
+	}
+	return p.searchIn(c, cfg, engine, prior, folder)
 }
 
 func (p *program) reportCommand() *cli.Command {
@@ -63,21 +81,21 @@ func (p *program) reportCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			folder, _, err := sweep.OpenFolder(path)
+			folder, about, err := sweep.OpenFolder(path)
 			if err != nil {
 				return usageError{err}
 			}
-			return p.again(c, folder, c.String("format"))
+			return p.again(c, folder, about, c.String("format"))
 		},
 	}
 }
 
 // again prints the report of a run from its files.
-func (p *program) again(c *cli.Context, folder sweep.Folder, format string) error {
+func (p *program) again(c *cli.Context, folder sweep.Folder, about sweep.About, format string) error {
 	if c.Bool("json") {
 		format = "json"
 	}
-	doc, made, err := p.reread(folder)
+	doc, made, err := p.reread(folder, about)
 	if err != nil {
 		return err
 	}
@@ -98,9 +116,10 @@ func (p *program) again(c *cli.Context, folder sweep.Folder, format string) erro
 	return err
 }
 
-// reread builds the report of a run from plan.json and the journal; of a run
-// without a plan, from its only measurement.
-func (p *program) reread(folder sweep.Folder) (report.Document, any, error) {
+// reread builds the report of a run from its files: of a plan by walking the
+// journal again without running anything, of a single load point from its only
+// measurement.
+func (p *program) reread(folder sweep.Folder, about sweep.About) (report.Document, any, error) {
 	trials, err := sweep.ReadJournal(folder.File(sweep.JournalFile))
 	if err != nil {
 		return report.Document{}, nil, err
@@ -112,9 +131,36 @@ func (p *program) reread(folder sweep.Folder) (report.Document, any, error) {
 		if err := json.Unmarshal(data, &made); err != nil {
 			return report.Document{}, nil, fmt.Errorf("%s: %w", folder.File(sweep.PlanFile), err)
 		}
-		return report.Plan(&made, report.Background{Trials: trials}), &made, nil
+		background := report.Background{Trials: trials}
+		// A journal of another version may not be walked any more; then the report
+		// does without what only the search knew.
+		if d, err := p.retrace(folder, about, trials); err == nil {
+			background = d.background()
+		}
+		return report.Plan(&made, background), &made, nil
 	case len(trials) == 1:
 		return report.Measurement(trials[0]), trials[0], nil
 	}
+	d, err := p.retrace(folder, about, trials)
+	var none *plan.Infeasible
+	if errors.As(err, &none) {
+		return report.Infeasible(none, d.cfg.Demand, d.cfg.Objective, d.background()), infeasibleView(none, d), nil
+	}
 	return report.Document{}, nil, fmt.Errorf("%s has no plan yet; go on with: planner resume %s", folder.Path, folder.Path)
+}
+
+// retrace walks the journal of a run again, without running anything, to know
+// what its search knew.
+func (p *program) retrace(folder sweep.Folder, about sweep.About, trials []measure.Measurement) (*decision, error) {
+	cfg, err := config.Load(folder.File(sweep.ConfigFile), nil, config.For(about.Command))
+	if err != nil {
+		return nil, err
+	}
+	d, err := p.newRun(cfg)
+	if err != nil {
+		return nil, err
+	}
+	d.journal, d.show = sweep.Recorded(trials), silent()
+	_, err = d.decide(context.Background())
+	return d, err
 }

@@ -46,6 +46,11 @@ func (p *program) search(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	return p.searchIn(c, cfg, engine, prior, folder)
+}
+
+// searchIn searches on top of what the journal of the folder holds.
+func (p *program) searchIn(c *cli.Context, cfg *config.Config, engine *sweep.Simulated, prior search.Prior, folder *sweep.Folder) error {
 	j, err := openJournal(folder)
 	if err != nil {
 		return err
@@ -61,7 +66,7 @@ func (p *program) search(c *cli.Context) error {
 	err = loop.Drive(c.Context)
 	show.Close()
 	if err != nil {
-		return err
+		return hintResume(err, folder)
 	}
 	return p.found(c, prior.Knobs, s.Result(), trials)
 }
