@@ -1,0 +1,83 @@
+package serve
+
+import "unicode/utf8"
+
+// The server has no vocabulary, only one that is made up: a token of text is at
+// most four characters long, and every space begins a new one. What is generated
+// are words of a space and three letters, one token each, so that a reply which
+// comes back in a later prompt has the tokens that it was generated with.
+const (
+	charsPerToken = 4
+	// Ids below words are the generated words; other text is hashed to ids from
+	// firstHashed to vocabulary.
+	words       = 26 * 26 * 26
+	eosToken    = words
+	chatStart   = words + 1 // begins a message of a chat, then comes its role
+	chatEnd     = words + 2 // ends it
+	firstHashed = words + 16
+	vocabulary  = 1 << 17
+)
+
+// tokenize appends the tokens of a text.
+func tokenize(ids []int32, text string) []int32 {
+	for len(text) > 0 {
+		n := 0
+		for chars := 0; chars < charsPerToken && n < len(text); chars++ {
+			if chars > 0 && text[n] == ' ' {
+				break
+			}
+			_, size := utf8.DecodeRuneInString(text[n:])
+			n += size
+		}
+		ids = append(ids, tokenOf(text[:n]))
+		text = text[n:]
+	}
+	return ids
+}
+
+// tokenOf is the id of one token's text.
+func tokenOf(text string) int32 {
+	if len(text) == charsPerToken && text[0] == ' ' {
+		id := int32(0)
+		for _, c := range []byte(text[1:]) {
+			if c < 'a' || c > 'z' {
+				id = -1
+				break
+			}
+			id = 26*id + int32(c-'a')
+		}
+		if id >= 0 {
+			return id
+		}
+	}
+	h := uint64(len(text))
+	for _, c := range []byte(text) {
+		h = mix(h + uint64(c))
+	}
+	return firstHashed + int32(h%(vocabulary-firstHashed))
+}
+
+// appendWord appends the text of a token. An id that is no generated word has
+// lost its text; a word of as many tokens, one, stands in for it. Ids from
+// eosToken to firstHashed have no text.
+func appendWord(b []byte, id int32) []byte {
+	if eosToken <= id && id < firstHashed {
+		return b
+	}
+	id %= words
+	return append(b, ' ', 'a'+byte(id/(26*26)), 'a'+byte(id/26%26), 'a'+byte(id%26))
+}
+
+// generated is the k-th token that the model makes of a prompt: greedy sampling,
+// so the same prompt has the same reply.
+func generated(prompt uint64, k int) int32 {
+	return int32(mix(prompt+uint64(k)*0x9e3779b97f4a7c15) % words)
+}
+
+// mix is the finaliser of SplitMix64 (Steele, Lea, Flood 2014).
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
