@@ -111,6 +111,10 @@ func TestVLLMSteps(t *testing.T) {
 
 func eachRecording(file string, f func(*recording)) error {
 	in, err := os.Open(file)
+	if os.IsNotExist(err) && !filepath.IsAbs(file) {
+		// Tests run in the package's folder, people type in the module's.
+		in, err = os.Open(filepath.Join("..", "..", file))
+	}
 	if err != nil {
 		return err
 	}
