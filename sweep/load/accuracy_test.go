@@ -29,7 +29,7 @@ func fixedLengths(prompt, output int, arrivals workload.Process) *workload.Workl
 
 // accuracy is how the client's times differ from the server's own log.
 type accuracy struct {
-	ttft, gap       []time.Duration
+	ttft            []time.Duration
 	mean, p99       time.Duration
 	perCore         float64
 	lag50, lag99    time.Duration

@@ -73,25 +73,33 @@ func headLine(u *url.URL, header http.Header) []byte {
 	return append(b, "Content-Length: "...)
 }
 
-// encode returns the message of a request; the caller gives it back with
-// release once it has left.
-func (e *encoder) encode(r *workload.Request, index int) *message {
+// blank returns an empty message, to be filled by encode; the caller gives it
+// back with release once it has left.
+func (e *encoder) blank(index int) *message {
 	m, _ := e.free.Get().(*message)
 	if m == nil {
 		m = &message{}
 	}
+	m.index, m.buf = index, m.buf[:0]
+	return m
+}
+
+// encode writes the message of a request. ids asks for those of its answer.
+func (e *encoder) encode(m *message, r *workload.Request, ids bool) {
 	// The length of the body stands before it: the head is put in last.
 	room := len(e.line) + len("18446744073709551615\r\n\r\n")
 	if cap(m.buf) < room {
 		m.buf = make([]byte, room, room+512+8*r.Prompt)
 	}
-	m.index, m.body = index, room
+	m.body = room
 	m.buf = e.appendBody(m.buf[:room], r)
+	if ids && e.tokens && e.dialect.returnIDs {
+		m.buf = append(m.buf[:len(m.buf)-1], `,"return_token_ids":true}`...)
+	}
 	m.head = room - len(e.line) - digits(len(m.buf)-room) - 4
 	b := append(m.buf[m.head:m.head], e.line...)
 	b = strconv.AppendInt(b, int64(len(m.buf)-room), 10)
 	_ = append(b, "\r\n\r\n"...)
-	return m
 }
 
 func (e *encoder) release(m *message) { e.free.Put(m) }
@@ -101,14 +109,14 @@ func (e *encoder) appendBody(b []byte, r *workload.Request) []byte {
 	switch {
 	case e.chat:
 		b = append(b, `"messages":[{"role":"user","content":`...)
-		b = e.prompts.appendText(b, r)
+		b = e.prompts.appendText(b, r, changeSpeaker)
 		b = append(b, `}]`...)
 	case e.tokens:
 		b = append(b, `"prompt":`...)
 		b = e.prompts.appendTokens(b, r)
 	default:
 		b = append(b, `"prompt":`...)
-		b = e.prompts.appendText(b, r)
+		b = e.prompts.appendText(b, r, nil)
 	}
 	b = append(b, `,"max_tokens":`...)
 	b = strconv.AppendInt(b, int64(r.Output), 10)
@@ -119,6 +127,15 @@ func (e *encoder) appendBody(b []byte, r *workload.Request) []byte {
 		b = strconv.AppendInt(b, int64(r.Output), 10)
 	}
 	return append(b, e.behind...)
+}
+
+// changeSpeaker ends one message of a chat and begins the next.
+func changeSpeaker(b []byte, engine bool) []byte {
+	role := "user"
+	if engine {
+		role = "assistant"
+	}
+	return append(append(append(b, `"},{"role":"`...), role...), `","content":"`...)
 }
 
 func digits(n int) int {

@@ -27,6 +27,10 @@ func windowOf(t *measure.Trial) window {
 	return window{t.Warmup, to, to + t.Cooldown}
 }
 
+// takes reports whether a request that becomes due at due is still sent. A trial
+// without a window ends when all of its requests have.
+func (w window) takes(due time.Duration) bool { return due < w.end || w.to == math.MaxInt64 }
+
 func (w window) holds(due time.Duration) bool { return due >= w.from && due < w.to }
 
 // flight is a request that has left.
@@ -77,7 +81,7 @@ type book struct {
 	totals totals
 	log    latencyLog
 	spread spread
-	// open counts the requests of the window in flight; quiet is closed when
+	// open counts the requests of the window that are expected to end; quiet is closed when
 	// there are none after seal.
 	open  int
 	quiet chan struct{}
@@ -90,6 +94,17 @@ func newBook(schedule []workload.Request, w window) *book {
 		flying: map[int]*flight{}, texts: map[int]string{},
 		log: latencyLog{now: newSecond()}, spread: spread{newHistogram(), newHistogram(), newHistogram()},
 	}
+}
+
+// expect notes that a request is about to leave: until it has ended the trial
+// is not over.
+func (b *book) expect(due time.Duration) {
+	if !b.window.holds(due) {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.open++
 }
 
 // begin notes that a request leaves now.
@@ -111,7 +126,6 @@ func (b *book) begin(index int, due time.Duration) *flight {
 	}
 	if b.window.holds(due) {
 		b.totals.due++
-		b.open++
 		record(b.spread.lag, now-due)
 	}
 	return f

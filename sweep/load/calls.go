@@ -115,7 +115,7 @@ func (e *endpoint) measureText(ctx context.Context, enc *encoder) (textScale, er
 		if answer.Usage.Prompt > 0 {
 			return answer.Usage.Prompt, nil
 		}
-		return e.tokenize(ctx, strings.Trim(string(probe.appendText(nil, &r)), `"`))
+		return e.tokenize(ctx, strings.Trim(string(probe.appendText(nil, &r, nil)), `"`))
 	}
 	a, err := count(short)
 	if err != nil {

@@ -23,6 +23,8 @@ type chunk struct {
 	// text is the visible text and the reasoning of the chunk, as far as it is
 	// of one kind.
 	text []byte
+	// ids are the token ids of the chunk, where the server gives them.
+	ids []*fastjson.Value
 	// choice: it belongs to a choice; a chunk that only counts does not.
 	choice bool
 	// finish: the server says why it ended.
@@ -72,9 +74,10 @@ func (c *chunk) readChoice(v *fastjson.Value) {
 	if delta != nil && len(c.text) == 0 {
 		c.readDelta(delta)
 	}
-	if len(c.text) > 0 || len(v.GetArray("token_ids")) > 0 {
-		c.content = true
+	if c.ids == nil {
+		c.ids = v.GetArray("token_ids")
 	}
+	c.content = c.content || len(c.text) > 0 || len(c.ids) > 0
 }
 
 // readDelta takes the first of the channels that a reasoning or tool-calling
@@ -85,7 +88,8 @@ func (c *chunk) readDelta(v *fastjson.Value) {
 			return
 		}
 	}
-	c.content = len(v.GetArray("tool_calls")) > 0 || v.GetObject("function_call") != nil || len(v.GetArray("token_ids")) > 0
+	c.ids = v.GetArray("token_ids")
+	c.content = len(v.GetArray("tool_calls")) > 0 || v.GetObject("function_call") != nil
 }
 
 func usageOf(v *fastjson.Value) usage {

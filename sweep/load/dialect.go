@@ -18,6 +18,8 @@ type dialect struct {
 	minTokens string
 	// usage and continuousUsage are the stream_options it takes.
 	usage, continuousUsage bool
+	// returnIDs: return_token_ids makes it stream the ids of what it generates.
+	returnIDs bool
 	// tokenize names the field of POST /tokenize that holds the text; "" when
 	// there is no such endpoint.
 	tokenize string
@@ -30,8 +32,8 @@ func (d *dialect) exact() bool { return d.ignoreEOS }
 // TensorRT-LLM 1.1, TGI 3.3, llama.cpp b6000 and later, LMDeploy 0.10.
 var dialects = []dialect{
 	{engine: "generic", usage: true},
-	{engine: "simulated", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", usage: true, continuousUsage: true, tokenize: "prompt"},
-	{engine: "vllm", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", usage: true, continuousUsage: true, tokenize: "prompt"},
+	{engine: "simulated", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", usage: true, continuousUsage: true, returnIDs: true, tokenize: "prompt"},
+	{engine: "vllm", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", usage: true, continuousUsage: true, returnIDs: true, tokenize: "prompt"},
 	{engine: "sglang", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", usage: true, continuousUsage: true, tokenize: "prompt"},
 	{engine: "trtllm", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", usage: true, continuousUsage: true},
 	{engine: "tgi", usage: true, tokenize: "inputs"},

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"encoding/json"
 	"math"
 	"strconv"
 
@@ -18,6 +19,8 @@ type prompter struct {
 	low, high int
 	// text is how texts are sized; it is not used for token ids.
 	text textScale
+	// answers are what the engine said in conversations; nil for none.
+	answers *echo
 }
 
 // textScale says how many tokens a text of words has: overhead + perWord x
@@ -46,12 +49,24 @@ func (p *prompter) appendTokens(b []byte, r *workload.Request) []byte {
 	left := r.Prompt
 	for _, s := range r.Shared {
 		n := min(s.Tokens, left)
-		b = p.appendIDs(b, p.salted(s.Content), n)
 		left -= n
+		said, _ := p.said(s.Content)
+		for _, id := range said.ids[:min(n, len(said.ids))] {
+			b = strconv.AppendInt(b, int64(id), 10)
+			b = append(b, ',')
+		}
+		b = p.appendIDs(b, p.salted(s.Content), n-min(n, len(said.ids)))
 	}
 	b = p.appendIDs(b, p.own(r), left)
 	b[len(b)-1] = ']'
 	return b
+}
+
+func (p *prompter) said(c workload.Content) (said, bool) {
+	if p.answers == nil {
+		return said{}, false
+	}
+	return p.answers.of(c)
 }
 
 // appendIDs appends n token ids, a comma behind each.
@@ -65,16 +80,38 @@ func (p *prompter) appendIDs(b []byte, content uint64, n int) []byte {
 }
 
 // appendText appends the prompt of r as a JSON string of about as many tokens.
-func (p *prompter) appendText(b []byte, r *workload.Request) []byte {
+// speaker is called where the engine's own words begin and where they end, and
+// returns what stands there; nil for nothing.
+func (p *prompter) appendText(b []byte, r *workload.Request, speaker func(b []byte, engine bool) []byte) []byte {
 	b = append(b, '"')
 	left := max(1, int(math.Round((float64(r.Prompt)-p.text.overhead)/p.text.perWord)))
 	for _, s := range r.Shared {
 		n := min(left, int(math.Round(float64(s.Tokens)/p.text.perWord)))
-		b = appendWords(b, p.salted(s.Content), n)
 		left -= n
+		said, ok := p.said(s.Content)
+		if !ok || said.text == "" || n == 0 {
+			b = appendWords(b, p.salted(s.Content), n)
+			continue
+		}
+		if speaker != nil {
+			b = speaker(b, true)
+		}
+		b = appendEscaped(b, said.text)
+		if speaker != nil {
+			b = speaker(b, false)
+		}
 	}
 	b = appendWords(b, p.own(r), left)
 	return append(b, '"')
+}
+
+// appendEscaped appends a text as it stands within a JSON string.
+func appendEscaped(b []byte, text string) []byte {
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		return b // Unreachable: a string always has a JSON form.
+	}
+	return append(b, quoted[1:len(quoted)-1]...)
 }
 
 func appendWords(b []byte, content uint64, n int) []byte {

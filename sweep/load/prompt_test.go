@@ -101,7 +101,7 @@ func TestTextPrompts(t *testing.T) {
 		for i := range prompts {
 			r := workload.Request{ID: i, Prompt: 120, Output: 1, Shared: shared}
 			var s string
-			if err := json.Unmarshal(p.appendText(nil, &r), &s); err != nil {
+			if err := json.Unmarshal(p.appendText(nil, &r, nil), &s); err != nil {
 				t.Fatal(err)
 			}
 			prompts[i] = strings.Fields(s)
@@ -144,7 +144,8 @@ func TestBodies(t *testing.T) {
 		e.line = headLine(u, http.Header{"X-A": {"b"}})
 		for _, prompt := range []int{1, 9, 2000} {
 			r := workload.Request{ID: 3, Prompt: prompt, Output: 17}
-			m := e.encode(&r, 3)
+			m := e.blank(3)
+			e.encode(m, &r, false)
 			head, body, ok := strings.Cut(string(m.bytes()), "\r\n\r\n")
 			if !ok || body != string(m.payload()) || !strings.HasSuffix(head, fmt.Sprintf("Content-Length: %d", len(body))) {
 				t.Fatalf("%s: %q", c.engine, m.bytes())

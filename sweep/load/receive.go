@@ -35,6 +35,8 @@ type received struct {
 	gaps []uint32
 	// text is what the answer says, as long as the server counts no tokens.
 	text []byte
+	// ids are the generated tokens, where the server names them.
+	ids []int32
 	// finish: the server said why it ended; done: it said [DONE].
 	finish, done bool
 	fail         *failure
@@ -67,7 +69,7 @@ func (rc *receiver) receive(a answer, want int, stream bool) *received {
 
 // none is what was received when no answer came.
 func (rc *receiver) none(f *failure) *received {
-	rc.got = received{gaps: rc.got.gaps[:0], text: rc.got.text[:0], fail: f}
+	rc.got = received{gaps: rc.got.gaps[:0], text: rc.got.text[:0], ids: rc.got.ids[:0], fail: f}
 	return &rc.got
 }
 
@@ -140,7 +142,7 @@ func (rc *receiver) readWhole(b body, stream bool) *failure {
 	}
 	g := &rc.got
 	g.usage, g.finish, g.done = c.usage, c.finish, true
-	g.text = append(g.text, c.text...)
+	g.keep(&c)
 	if c.content {
 		g.events = 1
 	}
@@ -227,10 +229,20 @@ func (rc *receiver) take(ev event, at time.Time) *failure {
 	if c.content || grown {
 		rc.token(at)
 	}
+	g.keep(&c)
+	return nil
+}
+
+// keep keeps what a chunk says.
+func (g *received) keep(c *chunk) {
 	if len(g.text) < maxEvent {
 		g.text = append(g.text, c.text...)
 	}
-	return nil
+	if len(g.ids) < maxEvent {
+		for _, v := range c.ids {
+			g.ids = append(g.ids, int32(v.GetInt()))
+		}
+	}
 }
 
 func (rc *receiver) token(at time.Time) {

@@ -91,6 +91,9 @@ func (r *Run) sourceDoubts(obs *measure.Observation) []string {
 	if rep.Coalesced > 0.1 {
 		d = append(d, fmt.Sprintf("tokens: %.0f %% of the chunks came together with another in one read", 100*rep.Coalesced))
 	}
+	if n := r.encoder.prompts.answers.unnamed; n > 0 && r.encoder.tokens {
+		d = append(d, fmt.Sprintf("conversations: the engine did not name the tokens of %d answers; later turns carry others, which its prefix cache does not hold", n))
+	}
 	if off := float64(t.prompted-t.asked) / float64(max(t.asked, 1)); off > 0.02 || off < -0.02 {
 		d = append(d, fmt.Sprintf("prompts: the server counts %+.1f %% tokens against those asked for", 100*off))
 	}

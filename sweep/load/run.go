@@ -92,7 +92,7 @@ func (c *Client) pacer() (*pacer, error) {
 // newEncoder settles how prompts are written. Texts are measured first.
 func (r *Run) newEncoder(ctx context.Context) error {
 	c, e := r.client, r.endpoint
-	p := &prompter{salt: mix(mix(c.Salt+uint64(r.trial.Number)) ^ r.trial.Seed), low: c.LowToken, high: c.HighToken}
+	p := &prompter{salt: mix(mix(c.Salt+uint64(r.trial.Number)) ^ r.trial.Seed), low: c.LowToken, high: c.HighToken, answers: &echo{}}
 	if p.low == 0 && p.high == 0 {
 		p.low, p.high = 1000, 30000
 	}
@@ -137,7 +137,8 @@ func warmConnections(t *measure.Trial, requests int) int {
 }
 
 // prepare encodes the schedule ahead of time, as far as 64 MiB hold, and closes
-// ready when so much is done.
+// ready when so much is done. Later turns of a conversation are left blank: they
+// carry an answer that has not come.
 func (r *Run) prepare(schedule []workload.Request, ready chan<- struct{}) {
 	longest := 0
 	for i := range schedule {
@@ -155,8 +156,12 @@ func (r *Run) prepare(schedule []workload.Request, ready chan<- struct{}) {
 			if i == ahead {
 				close(ready)
 			}
+			m := r.encoder.blank(i)
+			if schedule[i].Parent == 0 {
+				r.encoder.encode(m, &schedule[i], r.turns.awaits(schedule[i].ID))
+			}
 			select {
-			case out <- r.encoder.encode(&schedule[i], i):
+			case out <- m:
 			case <-r.ctx.Done():
 				if i < ahead {
 					close(ready)
@@ -216,6 +221,7 @@ func (r *Run) openLoop(timer *pacer) {
 
 // launch sends a request on a goroutine of its own.
 func (r *Run) launch(m *message, due time.Duration) {
+	r.book.expect(due)
 	r.flying.Go(func() {
 		rc, _ := r.receivers.Get().(*receiver)
 		if rc == nil {
@@ -237,6 +243,7 @@ func (r *Run) closedLoop() {
 				if !ok {
 					return
 				}
+				r.book.expect(free)
 				free = r.fly(m, free, rc)
 			}
 		})
@@ -248,6 +255,9 @@ func (r *Run) closedLoop() {
 // that was over, counted from the start.
 func (r *Run) fly(m *message, due time.Duration, rc *receiver) time.Duration {
 	req := &r.book.schedule[m.index]
+	if len(m.buf) == 0 {
+		r.encoder.encode(m, req, r.turns.awaits(req.ID))
+	}
 	f := r.book.begin(m.index, due)
 	rc.onFirst = func(at time.Time) { f.first.Store(int64(at.Sub(r.start))) }
 	a, err := r.via.send(m, r.deadline(due))
@@ -263,8 +273,11 @@ func (r *Run) fly(m *message, due time.Duration, rc *receiver) time.Duration {
 	if g.fail != nil && r.ctx.Err() != nil {
 		g.fail = failed(measure.InFlight, "")
 	}
+	if r.turns.awaits(req.ID) {
+		r.encoder.prompts.answers.keep(req, g)
+	}
 	for _, next := range r.turns.end(req.ID, over) {
-		if r.ctx.Err() == nil && over < r.book.window.end {
+		if r.ctx.Err() == nil && r.book.window.takes(over) {
 			r.launch(next, over)
 		}
 	}

@@ -77,7 +77,7 @@ func TestSecureFaults(t *testing.T) {
 		h       http.HandlerFunc
 		outcome measure.Outcome
 	}{
-		"status":    {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", 503) }, measure.HTTPStatus},
+		"status":    {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusServiceUnavailable) }, measure.HTTPStatus},
 		"cut":       {func(w http.ResponseWriter, _ *http.Request) { cutStream(w) }, measure.Reset},
 		"stall":     {func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, measure.Timeout},
 		"empty":     {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", eventStream) }, measure.Empty},

@@ -27,6 +27,9 @@ func newTurns(schedule []workload.Request) *turns {
 	return t
 }
 
+// awaits reports whether another request waits for the end of this one.
+func (t *turns) awaits(id int) bool { return t.awaited[id+1] }
+
 // hold reports whether the message must wait for parent, and keeps it if so.
 func (t *turns) hold(parent int, m *message) bool {
 	if parent == 0 {
