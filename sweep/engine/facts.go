@@ -1,0 +1,142 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"planner/sweep/measure"
+)
+
+// Facts are what an engine says of itself once it is ready. What it does not
+// say is 0 or "".
+type Facts struct {
+	Version string `json:"version"`
+	// Model is the name to send in requests.
+	Model string `json:"model"`
+	// KVBlocks is the size of the KV cache in blocks of BlockTokens tokens.
+	KVBlocks    int `json:"kv_blocks"`
+	BlockTokens int `json:"block_tokens"`
+	MaxModelLen int `json:"max_model_len"`
+	// Flags are the settings in effect that correspond to knobs, Said whatever
+	// else it told, both by name.
+	Flags []Flag `json:"flags"`
+	Said  []Flag `json:"said"`
+	// Changed says in words which knobs the engine runs with other values than
+	// it was given.
+	Changed []string `json:"changed"`
+}
+
+// Flag is a setting and its value.
+type Flag struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// note is a log line that holds a fact in its first group.
+type note struct {
+	fact    string
+	pattern *regexp.Regexp
+}
+
+func noteOf(fact, pattern string) note { return note{fact, regexp.MustCompile(pattern)} }
+
+// mark is a log line that ends a stage of the start.
+type mark struct{ text, ends string }
+
+// factsOf sorts what was said. The log's facts are the ones of before, what the
+// running engine answers counts more.
+func factsOf(answered, logged map[string]string, asked measure.Knobs) Facts {
+	all := map[string]string{}
+	for _, from := range []map[string]string{logged, answered} {
+		for name, value := range from {
+			all[name] = value
+		}
+	}
+	number := func(name string) int {
+		x, err := strconv.ParseFloat(strings.ReplaceAll(all[name], ",", ""), 64)
+		if err != nil || x < 0 || x > math.MaxInt32 {
+			return 0
+		}
+		return int(x)
+	}
+	f := Facts{Version: all["version"], Model: all["model"], KVBlocks: number("kv_blocks"),
+		BlockTokens: number("block_tokens"), MaxModelLen: number("max_model_len")}
+	if tokens := number("kv_tokens"); f.KVBlocks == 0 && tokens > 0 {
+		f.BlockTokens = max(f.BlockTokens, 1)
+		f.KVBlocks = tokens / f.BlockTokens
+	}
+	knobs := []string{"max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization", "prefix_caching", "max_model_len",
+		"kv_blocks", "tensor_parallel"}
+	for name, value := range all {
+		if slices.Contains(knobs, name) {
+			f.Flags = append(f.Flags, Flag{name, value})
+		} else if name != "models" {
+			f.Said = append(f.Said, Flag{name, value})
+		}
+	}
+	for _, list := range [][]Flag{f.Flags, f.Said} {
+		slices.SortFunc(list, func(a, b Flag) int { return cmp.Compare(a.Name, b.Name) })
+	}
+	f.Changed = changed(flags(asked), f.Flags)
+	return f
+}
+
+// changed compares what was asked for with what is in effect, of settings that
+// are known of both.
+func changed(asked, effective []Flag) []string {
+	var out []string
+	for _, a := range asked {
+		i := slices.IndexFunc(effective, func(e Flag) bool { return e.Name == a.Name })
+		if i >= 0 && !sameValue(a.Value, effective[i].Value) && !longer(a, effective[i]) {
+			out = append(out, fmt.Sprintf("%s is %s, asked for %s", a.Name, effective[i].Value, a.Value))
+		}
+	}
+	return out
+}
+
+// longer reports whether the engine takes longer requests than it was asked to:
+// some round the length up.
+func longer(asked, effective Flag) bool {
+	x, err1 := strconv.Atoi(asked.Value)
+	y, err2 := strconv.Atoi(effective.Value)
+	return asked.Name == "max_model_len" && err1 == nil && err2 == nil && y > x
+}
+
+// sameValue compares numbers as such, to a thousandth, and words without regard
+// to case.
+func sameValue(a, b string) bool {
+	x, err1 := strconv.ParseFloat(a, 64)
+	y, err2 := strconv.ParseFloat(b, 64)
+	if err1 == nil && err2 == nil {
+		return math.Abs(x-y) <= 1e-3*max(math.Abs(x), math.Abs(y))
+	}
+	return strings.EqualFold(a, b)
+}
+
+// Reported returns the knobs that the engine runs with, as far as it says, on
+// top of those given.
+func (f *Facts) Reported(k measure.Knobs) measure.Knobs {
+	for _, flag := range f.Flags {
+		n, _ := strconv.ParseFloat(flag.Value, 64)
+		switch flag.Name {
+		case "max_num_seqs":
+			k.MaxNumSeqs = int(n)
+		case "max_num_batched_tokens":
+			k.MaxNumBatchedTokens = int(n)
+		case "gpu_memory_utilization":
+			k.GPUMemoryUtilization = n
+		case "prefix_caching":
+			k.PrefixCaching = strings.EqualFold(flag.Value, "true")
+		case "max_model_len":
+			k.MaxModelLen = int(n)
+		case "kv_blocks":
+			k.KVBlocks = int(n)
+		}
+	}
+	return k
+}

@@ -1,0 +1,273 @@
+package engine
+
+import (
+	"bufio"
+	"context"
+	"encoding/csv"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// GPUUse is what the GPUs of an engine did over a stretch of time. What the tool
+// does not tell is negative.
+type GPUUse struct {
+	// GPUs is how many were seen, Samples how often all of them together.
+	GPUs    int `json:"gpus"`
+	Samples int `json:"samples"`
+	// Busy is the mean share of time in which a kernel ran, over all GPUs.
+	Busy float64 `json:"busy"`
+	// PeakMemory is the largest use of one GPU in bytes, Watts the mean power of
+	// all of them together.
+	PeakMemory float64 `json:"peak_memory_bytes"`
+	Watts      float64 `json:"watts"`
+	// ClockMHz is the mean clock of the multiprocessors, LowestMHz the smallest
+	// while busy.
+	ClockMHz  float64 `json:"clock_mhz"`
+	LowestMHz float64 `json:"lowest_clock_mhz"`
+	// Throttled names what held clocks down, other than being idle.
+	Throttled []string `json:"throttled"`
+}
+
+// gpuReading is one GPU at one moment; NaN is what is not known.
+type gpuReading struct {
+	index        string
+	busy, memory float64
+	watts, clock float64
+	throttled    uint64
+}
+
+// gpuWatch collects readings.
+type gpuWatch struct {
+	cancel context.CancelFunc
+	over   sync.WaitGroup
+	mu     sync.Mutex
+	// readings is guarded by mu.
+	readings []gpuReading
+}
+
+// nvidiaQuery is what nvidia-smi is asked for, in this order.
+const nvidiaQuery = "index,utilization.gpu,memory.used,power.draw,clocks.sm,clocks_throttle_reasons.active"
+
+// watchGPU starts to read the GPUs once a second; nil where there is no tool to
+// ask. The engine's environment may restrict it to some of them.
+func watchGPU(ctx context.Context, env map[string]string) *gpuWatch {
+	ctx, cancel := context.WithCancel(ctx)
+	w := &gpuWatch{cancel: cancel}
+	if path, err := exec.LookPath("nvidia-smi"); err == nil {
+		args := []string{"--query-gpu=" + nvidiaQuery, "--format=csv,noheader,nounits", "--loop=1"}
+		if ids := visible(env, "CUDA_VISIBLE_DEVICES"); ids != "" {
+			args = append(args, "--id="+ids)
+		}
+		w.over.Go(func() { w.stream(ctx, path, args) })
+		return w
+	}
+	if path, err := exec.LookPath("rocm-smi"); err == nil {
+		w.over.Go(func() { w.poll(ctx, path) })
+		return w
+	}
+	cancel()
+	return nil
+}
+
+// visible is the list of GPU numbers that an engine may see, "" for all.
+func visible(env map[string]string, name string) string {
+	ids, ok := env[name]
+	if !ok {
+		ids = os.Getenv(name)
+	}
+	if regexp.MustCompile(`^\d+(,\d+)*$`).MatchString(ids) {
+		return ids
+	}
+	return ""
+}
+
+// stream reads the lines of a tool that repeats itself. When planner is killed
+// the tool ends at its next line, which nobody reads.
+func (w *gpuWatch) stream(ctx context.Context, path string, args []string) {
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.StdoutPipe()
+	if err != nil || cmd.Start() != nil {
+		return
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if r, ok := parseNvidia(lines.Text()); ok {
+			w.add(r)
+		}
+	}
+	_, _ = io.Copy(io.Discard, out)
+	_ = cmd.Wait()
+}
+
+// poll asks a tool that answers once, every other second: it takes a good part
+// of one to start.
+func (w *gpuWatch) poll(ctx context.Context, path string) {
+	const every = 2 * time.Second
+	for {
+		cmd := exec.CommandContext(ctx, path, "--showuse", "--showmeminfo", "vram", "--showpower", "--showclocks", "--csv")
+		cmd.WaitDelay = time.Second
+		if out, err := cmd.Output(); err == nil {
+			w.add(parseROCm(out)...)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(every):
+		}
+	}
+}
+
+func (w *gpuWatch) add(r ...gpuReading) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.readings = append(w.readings, r...)
+}
+
+// stop ends the reading and sums up; nil if nothing was read.
+func (w *gpuWatch) stop() *GPUUse {
+	w.cancel()
+	w.over.Wait()
+	return sumGPU(w.readings)
+}
+
+// parseNvidia reads a line of nvidia-smi's CSV without units; "[N/A]" and the
+// like are not known. Memory comes in MiB.
+func parseNvidia(line string) (gpuReading, bool) {
+	f := strings.Split(line, ",")
+	if len(f) != 6 {
+		return gpuReading{}, false
+	}
+	for i := range f {
+		f[i] = strings.TrimSpace(f[i])
+	}
+	if _, err := strconv.Atoi(f[0]); err != nil {
+		return gpuReading{}, false
+	}
+	r := gpuReading{index: f[0], busy: number(f[1]) / 100, memory: number(f[2]) * (1 << 20), watts: number(f[3]), clock: number(f[4])}
+	r.throttled, _ = strconv.ParseUint(f[5], 0, 64)
+	return r, true
+}
+
+// rocmColumns says which column holds what, by how its name begins; names differ
+// between releases.
+var rocmColumns = []struct {
+	begins string
+	into   func(*gpuReading, float64)
+}{
+	{"GPU use (%)", func(r *gpuReading, x float64) { r.busy = x / 100 }},
+	{"VRAM Total Used Memory (B)", func(r *gpuReading, x float64) { r.memory = x }},
+	{"Average Graphics Package Power (W)", func(r *gpuReading, x float64) { r.watts = x }},
+	{"Current Socket Graphics Package Power (W)", func(r *gpuReading, x float64) { r.watts = x }},
+	{"sclk clock speed", func(r *gpuReading, x float64) { r.clock = x }},
+}
+
+// parseROCm reads the CSV of rocm-smi: a head with names, a line for each GPU.
+func parseROCm(data []byte) []gpuReading {
+	rows := csv.NewReader(strings.NewReader(strings.TrimSpace(string(data))))
+	rows.FieldsPerRecord = -1
+	head, err := rows.Read()
+	if err != nil {
+		return nil
+	}
+	var out []gpuReading
+	for {
+		row, err := rows.Read()
+		if err != nil {
+			return out
+		}
+		if len(row) != len(head) || !strings.HasPrefix(row[0], "card") {
+			continue
+		}
+		nan := math.NaN()
+		r := gpuReading{index: row[0], busy: nan, memory: nan, watts: nan, clock: nan}
+		for i, name := range head {
+			for _, c := range rocmColumns {
+				if strings.HasPrefix(name, c.begins) {
+					c.into(&r, number(strings.Trim(row[i], "()Mhz ")))
+				}
+			}
+		}
+		out = append(out, r)
+	}
+}
+
+func number(s string) float64 {
+	x, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
+	if err != nil {
+		return math.NaN()
+	}
+	return x
+}
+
+// throttleBits are the reasons of NVML that hold clocks below what was asked
+// for. Idle (1) and clocks that somebody set (2) do not.
+var throttleBits = []struct {
+	bit  uint64
+	name string
+}{
+	{0x4, "power cap"}, {0x8, "hardware slowdown"}, {0x10, "sync boost"}, {0x20, "thermal (software)"},
+	{0x40, "thermal (hardware)"}, {0x80, "power brake"},
+}
+
+// sumGPU sums up readings; nil if there are none.
+func sumGPU(all []gpuReading) *GPUUse {
+	if len(all) == 0 {
+		return nil
+	}
+	var index []string
+	var busy, watts, clock average
+	u := &GPUUse{PeakMemory: -1, LowestMHz: -1}
+	reasons := uint64(0)
+	for _, r := range all {
+		if !slices.Contains(index, r.index) {
+			index = append(index, r.index)
+		}
+		busy.add(r.busy)
+		watts.add(r.watts)
+		clock.add(r.clock)
+		if r.memory > u.PeakMemory {
+			u.PeakMemory = r.memory
+		}
+		if r.busy > 0 && r.clock > 0 && (u.LowestMHz < 0 || r.clock < u.LowestMHz) {
+			u.LowestMHz = r.clock
+		}
+		reasons |= r.throttled
+	}
+	u.GPUs, u.Samples = len(index), len(all)/len(index)
+	u.Busy, u.ClockMHz, u.Watts = busy.mean(), clock.mean(), watts.mean()
+	if u.Watts >= 0 {
+		u.Watts *= float64(u.GPUs)
+	}
+	for _, b := range throttleBits {
+		if reasons&b.bit != 0 {
+			u.Throttled = append(u.Throttled, b.name)
+		}
+	}
+	return u
+}
+
+// average is the mean of what is known.
+type average struct{ sum, n float64 }
+
+func (a *average) add(x float64) {
+	if !math.IsNaN(x) {
+		a.sum += x
+		a.n++
+	}
+}
+
+func (a *average) mean() float64 {
+	if a.n == 0 {
+		return -1
+	}
+	return a.sum / a.n
+}

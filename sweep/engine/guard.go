@@ -1,0 +1,235 @@
+package engine
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// The guard is a small process between planner and one engine: this program
+// once more, under another first argument. It is the parent of the engine, and
+// on Linux of every descendant of the engine that loses its own parent, whatever
+// session or group it moved to. It ends them all when planner asks for it or
+// when planner is gone, which it notices as the end of its standard input: a
+// kill -9 closes that too. It is gone itself only when none of them is left.
+//
+// What was weighed: a death signal on the engine alone misses its descendants;
+// marking processes through their environment misses those that write their
+// title over it, as vLLM does; a shell that waits on a pipe cannot adopt
+// orphans. A guard that is killed itself takes the engine's first process along
+// by the death signal, and planner then kills the rest of the group.
+
+// guardArg is the first argument of a guard.
+const guardArg = "__engine-guard"
+
+// Files of a guard beside standard input, where commands come from.
+const (
+	statusFD = 3
+	logFD    = 4
+)
+
+// hastyGrace is how long an engine whose planner is gone may take to end.
+const hastyGrace = 2 * time.Second
+
+// Guard turns the process into the guard of an engine if it was started as one,
+// and then returns once everything is over, with the code to exit with. A
+// program that starts engines calls it first thing, with its arguments.
+func Guard(args []string) (code int, ran bool) {
+	if len(args) < 4 || args[1] != guardArg {
+		return 0, false
+	}
+	limit, err := strconv.ParseInt(args[2], 10, 64)
+	if err != nil {
+		return 2, true
+	}
+	// The death signal of a child is bound to the thread that started it.
+	runtime.LockOSThread()
+	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGPIPE)
+	g := &guard{status: json.NewEncoder(os.NewFile(statusFD, "status")), alone: make(chan struct{}), copied: make(chan struct{})}
+	if err := g.start(args[3:], os.NewFile(logFD, "log"), limit); err != nil {
+		g.tell(report{Error: err.Error()})
+		return 1, true
+	}
+	g.watch()
+	g.tell(report{Gone: true, Strays: g.strays})
+	return 0, true
+}
+
+// report is one line that a guard sends to planner.
+type report struct {
+	PID   int    `json:"pid,omitempty"`
+	Error string `json:"error,omitempty"`
+	// Exit is how the engine's first process ended.
+	Exit *Exit `json:"exit,omitempty"`
+	// Gone says that nothing of the engine is left; Strays names what of it had
+	// left its process group and had to be killed.
+	Gone   bool     `json:"gone,omitempty"`
+	Strays []string `json:"strays,omitempty"`
+}
+
+// Exit is how a process ended: with a code, or by a signal.
+type Exit struct {
+	Code   int `json:"code"`
+	Signal int `json:"signal,omitempty"`
+}
+
+// String says it in words.
+func (e Exit) String() string {
+	if e.Signal != 0 {
+		return fmt.Sprintf("killed by signal %d (%v)", e.Signal, syscall.Signal(e.Signal))
+	}
+	return fmt.Sprintf("exit status %d", e.Code)
+}
+
+type guard struct {
+	status *json.Encoder
+	pid    int
+	exited chan Exit
+	// alone is closed when no child is left, copied when the log is complete.
+	alone, copied chan struct{}
+	strays        []string
+}
+
+func (g *guard) tell(r report) { _ = g.status.Encode(r) }
+
+// start starts the engine in a process group of its own.
+func (g *guard) start(argv []string, log *os.File, limit int64) error {
+	if err := adoptOrphans(); err != nil {
+		return fmt.Errorf("become the parent of orphans: %w", err)
+	}
+	out, in, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	process, err := os.StartProcess(argv[0], argv, &os.ProcAttr{
+		Env: os.Environ(), Files: []*os.File{null, in, in}, Sys: ownGroup(),
+	})
+	if err != nil {
+		return err
+	}
+	in.Close()
+	null.Close()
+	g.pid = process.Pid
+	g.exited = make(chan Exit, 1)
+	g.tell(report{PID: g.pid})
+	go func() {
+		copyLog(log, out, limit)
+		close(g.copied)
+	}()
+	go g.reap()
+	return nil
+}
+
+// reap waits for every child, those that were adopted included. It is the only
+// place that does.
+func (g *guard) reap() {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil: // ECHILD: none is left
+			close(g.alone)
+			return
+		case pid == g.pid && (status.Exited() || status.Signaled()):
+			e := Exit{Code: status.ExitStatus()}
+			if status.Signaled() {
+				e = Exit{Code: -1, Signal: int(status.Signal())}
+			}
+			g.exited <- e
+		}
+	}
+}
+
+// watch waits until the engine ends or is to be ended, and sees to it that
+// nothing is left.
+func (g *guard) watch() {
+	commands := make(chan time.Duration, 2)
+	go readCommands(os.Stdin, commands)
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM)
+	grace := hastyGrace
+	select {
+	case e := <-g.exited:
+		g.tell(report{Exit: &e})
+	case grace = <-commands:
+		g.end(grace, commands)
+	case <-stop:
+		g.end(grace, commands)
+	}
+	g.clear()
+	select {
+	case <-g.copied:
+	case <-time.After(hastyGrace):
+	}
+}
+
+// readCommands passes on how long the engine may take to end: what planner
+// says, or a hasty grace once planner is gone.
+func readCommands(in io.Reader, out chan<- time.Duration) {
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		if text, ok := strings.CutPrefix(lines.Text(), "stop "); ok {
+			if grace, err := time.ParseDuration(text); err == nil {
+				out <- grace
+				break
+			}
+		}
+	}
+	// A command may be followed by the end of planner, which shortens the grace.
+	_, _ = io.Copy(io.Discard, in)
+	out <- hastyGrace
+}
+
+// end asks the engine's group to end, and kills it after the grace, which
+// further commands shorten.
+func (g *guard) end(grace time.Duration, commands <-chan time.Duration) {
+	_ = syscall.Kill(-g.pid, syscall.SIGTERM)
+	limit := time.NewTimer(grace)
+	defer limit.Stop()
+	for {
+		select {
+		case e := <-g.exited:
+			g.tell(report{Exit: &e})
+			return
+		case grace := <-commands:
+			limit.Reset(grace)
+		case <-limit.C:
+			_ = syscall.Kill(-g.pid, syscall.SIGKILL)
+		}
+	}
+}
+
+// clear gives what the engine left behind a moment to end by itself, and then
+// kills it until nothing is left.
+func (g *guard) clear() {
+	const moment, again = 500 * time.Millisecond, 50 * time.Millisecond
+	wait := moment
+	for {
+		select {
+		case <-g.alone:
+			return
+		case <-time.After(wait):
+		}
+		wait = again
+		_ = syscall.Kill(-g.pid, syscall.SIGKILL)
+		for _, p := range descendants(os.Getpid()) {
+			if p.group != g.pid && len(g.strays) < 16 && !p.dead {
+				g.strays = append(g.strays, fmt.Sprintf("%s (%d)", p.name, p.pid))
+			}
+			_ = syscall.Kill(p.pid, syscall.SIGKILL)
+		}
+	}
+}

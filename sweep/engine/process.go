@@ -1,0 +1,127 @@
+package engine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// process is an engine that runs under its guard.
+type process struct {
+	guard   *exec.Cmd
+	control *os.File
+	pid     int
+	// exited is closed when the engine's first process has ended, gone when
+	// nothing of it is left; exit, strays and lost may be read then.
+	exited, gone chan struct{}
+	exit         Exit
+	strays       []string
+	// lost: the guard ended without a word, so what it guarded may still run.
+	lost bool
+}
+
+// startProcess starts a command with its output going to the file log.
+func startProcess(c Command, log *os.File, limit int64) (*process, error) {
+	program, err := exec.LookPath(c.Args[0])
+	if err != nil {
+		return nil, fmt.Errorf("find the program %s: %w", c.Args[0], err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find planner's own program: %w", err)
+	}
+	fromGuard, status, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer status.Close()
+	stdin, control, err := os.Pipe()
+	if err != nil {
+		fromGuard.Close()
+		return nil, err
+	}
+	defer stdin.Close()
+	cmd := exec.Command(self, append([]string{guardArg, strconv.FormatInt(limit, 10), program}, c.Args[1:]...)...)
+	cmd.Env = append(os.Environ(), c.Env...)
+	cmd.Stdin, cmd.Stderr = stdin, log
+	cmd.ExtraFiles = []*os.File{status, log}
+	// Ctrl-C on the terminal is for planner, which decides what it means.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		fromGuard.Close()
+		control.Close()
+		return nil, fmt.Errorf("start the guard of the engine: %w", err)
+	}
+	p := &process{guard: cmd, control: control, exited: make(chan struct{}), gone: make(chan struct{})}
+	return p, p.greet(fromGuard, program)
+}
+
+// greet waits until the guard has started the engine, and follows it from then
+// on.
+func (p *process) greet(status io.ReadCloser, program string) error {
+	reports := json.NewDecoder(status)
+	var first report
+	err := reports.Decode(&first)
+	switch {
+	case err != nil:
+		err = errors.New("the guard of the engine said nothing: does this program call engine.Guard?")
+	case first.Error != "":
+		err = fmt.Errorf("start %s: %s", program, first.Error)
+	}
+	p.pid = first.PID
+	go func() {
+		defer status.Close()
+		p.follow(reports)
+	}()
+	return err
+}
+
+// follow reads what the guard reports until it ends. It is the one place that
+// waits for it.
+func (p *process) follow(reports *json.Decoder) {
+	exited, gone := false, false
+	for {
+		var r report
+		if reports.Decode(&r) != nil {
+			break
+		}
+		if r.Exit != nil && !exited {
+			p.exit, exited = *r.Exit, true
+			close(p.exited)
+		}
+		if r.Gone {
+			p.strays, gone = r.Strays, true
+		}
+	}
+	_ = p.guard.Wait()
+	p.control.Close()
+	if !gone && p.pid > 0 {
+		p.lost = true
+		_ = syscall.Kill(-p.pid, syscall.SIGKILL)
+	}
+	if !exited {
+		p.exit = Exit{Code: -1}
+		close(p.exited)
+	}
+	close(p.gone)
+}
+
+// stop ends the engine and everything that it started, and waits until they are
+// gone.
+func (p *process) stop(grace time.Duration) error {
+	// The guard may have ended already; then there is nobody to tell.
+	_, _ = fmt.Fprintf(p.control, "stop %v\n", grace)
+	const slack = 30 * time.Second
+	select {
+	case <-p.gone:
+		return nil
+	case <-time.After(grace + slack):
+		return fmt.Errorf("engine: process group %d is still there %v after it was killed", p.pid, slack)
+	}
+}
