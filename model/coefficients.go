@@ -11,8 +11,10 @@ func (f Flops) computeFormat(w WeightFormat) (rate float64, native bool) {
 		return f.FP8, true
 	case w == INT8 && f.INT8 > 0:
 		return f.INT8, true
-	case (w == NVFP4 || w == MXFP4) && f.FP4 > 0:
+	case w == NVFP4 && f.FP4 > 0:
 		return f.FP4, true
+	case w == MXFP4 && f.FP4 > 0:
+		return f.FP8, true // activations are mxfp8, and the wider operand sets the rate
 	}
 	return f.BF16, false
 }
@@ -44,8 +46,11 @@ func (r *Roofline) prefillRate(w WeightFormat) float64 {
 func (r *Roofline) expertRate(w WeightFormat) float64 {
 	rate, native := r.dep.Hardware.Flops.computeFormat(w)
 	share := r.c.PrefillExperts.For(w)
-	if native && (w == NVFP4 || w == MXFP4) {
+	switch {
+	case native && w == NVFP4:
 		share *= expertFP4Native / prefillExperts.FP4
+	case native && w == MXFP4:
+		share *= prefillExperts.FP8 / prefillExperts.FP4
 	}
 	return rate * share
 }

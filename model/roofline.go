@@ -215,7 +215,7 @@ func (r *Roofline) time(l *load) StepTime {
 	}
 	t.Weights, t.Compute = smooth(r.dense.read, r.dense.token*tokens)
 	if r.experts.bytes > 0 {
-		t.ExpertWeights, t.ExpertCompute = r.expertTime(tokens)
+		t.ExpertWeights, t.ExpertCompute = r.expertTime(r.padded(tokens))
 	}
 	if l.sampled > 0 {
 		t.Head = max(r.head.read, r.head.row*l.sampled)
@@ -253,6 +253,26 @@ func (r *Roofline) kvTime(l *load) float64 {
 		t += k.window * (l.windowed + k.skew*(l.decodes*longest-l.windowed) + l.windowPast)
 	}
 	return t
+}
+
+// padded returns the rows of a step that replays a CUDA graph: batches are padded up to
+// the next captured size (1, 2, 4, every 8 to 256, every 16 above). Padding rows hold
+// what earlier batches left behind and are routed to experts like any other, so they
+// make a small batch touch more of them. Everywhere else they are not worth counting.
+func (r *Roofline) padded(tokens float64) float64 {
+	switch {
+	case tokens > float64(r.fixed.largest):
+		return tokens
+	case tokens <= 2:
+		return math.Ceil(tokens)
+	case tokens <= 4:
+		return 4
+	case tokens <= 256:
+		tokens = 8 * math.Ceil(tokens/8)
+	default:
+		tokens = 16 * math.Ceil(tokens/16)
+	}
+	return min(tokens, float64(r.fixed.largest))
 }
 
 // expertTime is the routed experts: those that at least one token visits are read,

@@ -39,7 +39,9 @@ func (s *server) simulate(c model.Constants) ([]figures, error) {
 
 // perRequest says that the mean time per output token is over requests; the open-loop
 // files have (mean E2E - mean TTFT) / (tokens - 1), which is the same for one length.
-func (s *server) perRequest() bool { return s.group != groupOpen && s.group != groupScout && s.group != groupOverload }
+func (s *server) perRequest() bool {
+	return s.group != groupOpen && s.group != groupScout && s.group != groupOverload
+}
 
 // reduce makes the benchmark's figures from the records of a run.
 func reduce(r *sim.Result, perRequest bool) figures {

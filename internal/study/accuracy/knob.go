@@ -1,0 +1,91 @@
+package main
+
+import "planner/model"
+
+// knob is one constant, or a few that move together, that served runs of this
+// collection had a part in. Its value is a multiple of the default in terms of time: 1
+// is the default, 1.1 takes 10 % longer (an efficiency is divided by it). In that form
+// predictions are nearly linear in it.
+type knob struct {
+	name string
+	// prior and sd say what would be assumed without the collection, and how surely.
+	prior, sd float64
+	because   string
+	apply     func(c *model.Constants, m float64)
+	// moves reports whether the knob can matter for a server.
+	moves func(*server) bool
+}
+
+func everywhere(*server) bool    { return true }
+func isFP8(s *server) bool       { return s.dep.Precision.Weights == model.FP8 }
+func isDenseBF16(s *server) bool { return !isFP8(s) }
+func isMoE(s *server) bool       { return s.dep.Arch.MoE.Present() }
+func isBlackwell(s *server) bool { return s.dep.Hardware.Generation == model.GenerationBlackwell }
+func isRTX(s *server) bool       { return s.dep.Hardware.Generation == model.GenerationBlackwellRTX }
+func isSync(s *server) bool      { return !model.AsyncScheduling(s.limits.EngineVersion) }
+func isGroup(s *server) bool     { return s.dep.TP > 1 }
+func hasMXFP4(s *server) bool    { return s.dep.Precision.Weights == model.MXFP4 && !isBlackwell(s) }
+
+// knobs are the constants that were set with the help of served runs.
+var knobs = []knob{
+	{"weights bf16", 1.06, 0.06, "GEMM tables without the overlap of chained kernels",
+		func(c *model.Constants, m float64) { c.Weights.BF16 /= m }, isDenseBF16},
+	{"weights fp8", 1, 0.06, "GEMM tables", func(c *model.Constants, m float64) { c.Weights.FP8 /= m }, isFP8},
+	{"weights of experts", 1.08, 0.10, "as the dense GEMM tables",
+		func(c *model.Constants, m float64) { c.Experts = scaled(c.Experts, 1/m) }, isMoE},
+	{"KV", 1, 0.05, "attention tables", func(c *model.Constants, m float64) { c.KV.Auto /= m; c.KV.FP8 /= m },
+		func(s *server) bool { return !isRTX(s) }},
+	{"KV, FlashAttention 2", 1, 0.08, "attention tables of A100", func(c *model.Constants, m float64) { c.KV.Auto /= m }, isRTX},
+	{"prefill bf16", 1, 0.08, "GEMM tables", func(c *model.Constants, m float64) { c.Prefill.BF16 /= m }, isDenseBF16},
+	{"prefill fp8", 1, 0.10, "GEMM tables", func(c *model.Constants, m float64) { c.Prefill.FP8 /= m }, isFP8},
+	{"prefill of mxfp4 experts", 0.32, 1, "as bf16 experts",
+		func(c *model.Constants, m float64) { c.PrefillExperts.FP4 /= m }, hasMXFP4},
+	{"prefill of other experts", 1, 0.30, "guess", func(c *model.Constants, m float64) {
+		c.PrefillExperts.BF16 /= m
+		c.PrefillExperts.FP8 /= m
+	}, func(s *server) bool { return isMoE(s) && !hasMXFP4(s) }},
+	{"skew", 1, 0.30, "kernels with mixed contexts", func(c *model.Constants, m float64) { c.Attention.Skew *= m }, everywhere},
+	{"layer", 1.1, 0.25, "floors of nine kernels", func(c *model.Constants, m float64) { c.Fixed.Layer *= m }, everywhere},
+	{"layer, eager", 0.41, 0.50, "as in a graph", func(c *model.Constants, m float64) { c.Fixed.LayerEager *= m }, everywhere},
+	{"layer of experts", 0.75, 0.40, "floors of six kernels",
+		func(c *model.Constants, m float64) { c.Fixed.MoELayer *= m }, func(s *server) bool { return isMoE(s) && !isBlackwell(s) }},
+	{"layer of experts, B200", 1.94, 0.50, "as on H100",
+		func(c *model.Constants, m float64) { c.Fixed.MoELayer *= m }, func(s *server) bool { return isMoE(s) && isBlackwell(s) }},
+	{"block-scaled experts", 0, 2, "nothing", func(c *model.Constants, m float64) { c.Fixed.BlockExpert *= m },
+		func(s *server) bool { return isFP8(s) && s.dep.Arch.Details.BlockFP8 }},
+	{"step", 1.2, 0.50, "126 to 550 us elsewhere", func(c *model.Constants, m float64) { c.Fixed.Step *= m }, everywhere},
+	{"request", 2.2, 1, "4.4 us elsewhere", func(c *model.Constants, m float64) { c.Fixed.Request *= m }, everywhere},
+	{"synchronous scheduling", 2, 1, "0.5 to 2 ms elsewhere", func(c *model.Constants, m float64) {
+		c.Fixed.SyncStep *= m
+		c.Fixed.SyncRequest *= m
+	}, isSync},
+	{"slowest rank", 0, 1, "nothing", func(c *model.Constants, m float64) { c.Link.RankSkew *= m },
+		func(s *server) bool { return isSync(s) && isGroup(s) }},
+	{"large all-reduces", 1.2, 0.30, "collective tables", func(c *model.Constants, m float64) {
+		c.Link.NCCLLatency *= m
+		c.Link.NCCLShare /= m
+	}, isGroup},
+	{"frontend", 1.33, 0.30, "9.3 ms elsewhere", func(c *model.Constants, m float64) { c.Frontend.Request *= m },
+		func(s *server) bool { return !s.engineTimes }},
+	{"frontend per token", 1, 0.50, "1 to 2 ms per 1,000 elsewhere", func(c *model.Constants, m float64) { c.Frontend.PromptToken *= m },
+		func(s *server) bool { return !s.engineTimes }},
+}
+
+// scaled multiplies the efficiency of every format.
+func scaled(b model.ByFormat, by float64) model.ByFormat {
+	for _, f := range []model.WeightFormat{model.BF16, model.FP8, model.INT8, model.INT4, model.NVFP4} {
+		b = b.With(f, min(b.For(f)*by, 1))
+	}
+	return b
+}
+
+// turned returns the default constants of a server with every knob at a value.
+func turned(s *server, values []float64) model.Constants {
+	c := defaults(s)
+	for i := range knobs {
+		if knobs[i].moves(s) {
+			knobs[i].apply(&c, max(values[i], 0.01))
+		}
+	}
+	return c
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"planner/model"
+)
+
+// Refitting answers what the constants would be, and how well they would predict,
+// had one model on one GPU not been there. The surrogate is the simulation made linear:
+// every load is simulated at the defaults and once more with each knob turned up by
+// 2 %; then a fit is weighted least squares on relative errors, with the priors of the
+// knobs as further rows (the maximum of the posterior under normal errors). What the
+// fitted knobs give for the loads left out is simulated again, not extrapolated.
+type refit struct {
+	servers []server
+	base    [][]figures
+	rows    []fitRow
+}
+
+// fitRow is one figure of one load.
+type fitRow struct {
+	model    string
+	residual float64 // predicted / measured - 1 at the defaults
+	weight   float64 // 1 / standard deviation
+	slope    []float64
+}
+
+// Standard deviations of what the equations cannot be expected to give: those of the
+// errors that are left with all data in the fit.
+const (
+	tpotDeviation = 0.03
+	ttftDeviation = 0.08
+	slowTTFT      = 3000 // ms: longer ones are queueing for KV blocks, far from linear
+	mostLoads     = 15   // that one model on one GPU counts as at most
+	turn          = 0.02
+)
+
+// newRefit simulates what the surrogate needs.
+func newRefit(servers []server, base [][]figures) (*refit, error) {
+	r := &refit{servers: servers, base: base}
+	slopes := make([][][]figures, len(knobs))
+	for k := range knobs {
+		values := ones()
+		values[k] += turn
+		var moved []server
+		for i := range servers {
+			if knobs[k].moves(&servers[i]) && servers[i].group != groupOverload {
+				moved = append(moved, servers[i])
+			}
+		}
+		got, err := all(moved, func(s *server) model.Constants { return turned(s, values) })
+		if err != nil {
+			return nil, err
+		}
+		slopes[k] = make([][]figures, len(servers))
+		next := 0
+		for i := range servers {
+			slopes[k][i] = base[i]
+			if knobs[k].moves(&servers[i]) && servers[i].group != groupOverload {
+				slopes[k][i] = got[next]
+				next++
+			}
+		}
+	}
+	r.addRows(slopes)
+	return r, nil
+}
+
+// addRows makes rows of the loads that may be fitted: no overload, nothing omitted.
+func (r *refit) addRows(slopes [][][]figures) {
+	count := map[string]int{}
+	for i := range r.servers {
+		s := &r.servers[i]
+		if s.group == groupOverload {
+			continue
+		}
+		for l := range s.loads {
+			if s.loads[l].omitted == "" {
+				count[s.model]++
+			}
+		}
+	}
+	for i := range r.servers {
+		s := &r.servers[i]
+		for l := range s.loads {
+			if s.group == groupOverload || s.loads[l].omitted != "" {
+				continue
+			}
+			share := math.Sqrt(min(1, mostLoads/float64(count[s.model])))
+			for _, f := range []struct {
+				metric metric
+				sd     float64
+			}{{metricTPOT, tpotDeviation}, {metricTTFT, ttftDeviation}} {
+				want := f.metric.of(&s.loads[l].measured)
+				if f.metric.name == metricTTFT.name && want > slowTTFT && s.group != groupTrace {
+					continue
+				}
+				row := fitRow{model: s.model, weight: share / f.sd, residual: f.metric.of(&r.base[i][l])/want - 1}
+				for k := range knobs {
+					row.slope = append(row.slope, (f.metric.of(&slopes[k][i][l])-f.metric.of(&r.base[i][l]))/want/turn)
+				}
+				r.rows = append(r.rows, row)
+			}
+		}
+	}
+}
+
+// without returns the knobs fitted to all but one model on one GPU; the empty name
+// leaves nothing out.
+func (r *refit) without(name string) ([]float64, error) {
+	n := len(knobs)
+	a, b := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil)
+	for k := range knobs {
+		w := 1 / (knobs[k].sd * knobs[k].sd)
+		a.SetSym(k, k, w)
+		b.SetVec(k, w*(knobs[k].prior-1))
+	}
+	for _, row := range r.rows {
+		if row.model == name {
+			continue
+		}
+		w := row.weight * row.weight
+		for i := range n {
+			b.SetVec(i, b.AtVec(i)-w*row.slope[i]*row.residual)
+			for j := i; j < n; j++ {
+				a.SetSym(i, j, a.At(i, j)+w*row.slope[i]*row.slope[j])
+			}
+		}
+	}
+	var chol mat.Cholesky
+	if !chol.Factorize(a) {
+		return nil, fmt.Errorf("refit without %q: normal equations are singular", name)
+	}
+	var x mat.VecDense
+	if err := chol.SolveVecTo(&x, b); err != nil {
+		return nil, fmt.Errorf("refit without %q: %w", name, err)
+	}
+	values := ones()
+	for k := range values {
+		values[k] = max(values[k]+x.AtVec(k), 0)
+	}
+	return values, nil
+}
+
+func ones() []float64 { return slices.Repeat([]float64{1}, len(knobs)) }
+
+// leaveOut simulates every model on a GPU with the knobs fitted to all the others, and
+// reports the knobs of every fit.
+func (r *refit) leaveOut() (unseen [][]figures, fits map[string][]float64, err error) {
+	fits = map[string][]float64{}
+	for _, m := range append(names(r.servers, func(s *server) string { return s.model }), "") {
+		if fits[m], err = r.without(m); err != nil {
+			return nil, nil, err
+		}
+	}
+	unseen, err = all(r.servers, func(s *server) model.Constants { return turned(s, fits[s.model]) })
+	return unseen, fits, err
+}
+
+// printKnobs writes what the fits gave: with everything, and the extremes over the
+// models left out.
+func printKnobs(w io.Writer, servers []server, fits map[string][]float64) {
+	fmt.Fprintf(w, "\nconstants that served runs had a part in, as multiples of the default's time\n")
+	fmt.Fprintf(w, "%-26s %16s %10s %26s   %s\n", "", "without any run", "fitted", "fitted, one left out", "assumed without any run")
+	for k := range knobs {
+		low, high, lowest := math.Inf(1), math.Inf(-1), ""
+		for _, m := range names(servers, func(s *server) string { return s.model }) {
+			v := fits[m][k]
+			if math.Abs(v-fits[""][k]) > max(math.Abs(low-fits[""][k]), math.Abs(high-fits[""][k])) || lowest == "" {
+				lowest = m
+			}
+			low, high = min(low, v), max(high, v)
+		}
+		fmt.Fprintf(w, "%-26s %8.2f +- %4.2f %10.2f %10.2f to %4.2f (%s)   %s\n", knobs[k].name, knobs[k].prior, knobs[k].sd, fits[""][k], low, high, lowest, knobs[k].because)
+	}
+}
