@@ -1,9 +1,11 @@
 package sweep
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -154,6 +156,15 @@ func (f Folder) Write(name string, data []byte) error {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return nil
+}
+
+// WriteFrom puts a file in place that fill writes.
+func (f Folder) WriteFrom(name string, fill func(io.Writer) error) error {
+	var b bytes.Buffer
+	if err := fill(&b); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return f.Write(name, b.Bytes())
 }
 
 // WriteJSON puts a JSON document in place, indented for readers.

@@ -53,21 +53,30 @@ func (s *Simulated) limits(k measure.Knobs) model.Limits {
 	}
 }
 
-// Engine builds an idle engine.
-func (s *Simulated) Engine(k measure.Knobs) (*sim.Engine, error) {
+// Parts are what an engine is made of: its step time and its scheduling.
+func (s *Simulated) Parts(k measure.Knobs) (*model.Roofline, sim.Config, error) {
 	memory, err := s.Fit(k)
 	if err != nil {
-		return nil, err
+		return nil, sim.Config{}, err
 	}
 	roofline, err := s.Roofline(k)
 	if err != nil {
-		return nil, &Unable{k, err.Error()}
+		return nil, sim.Config{}, &Unable{k, err.Error()}
 	}
 	config, err := sim.Configure(roofline, memory, k.PrefixCaching)
 	if err != nil {
-		return nil, &Unable{k, err.Error()}
+		return nil, sim.Config{}, &Unable{k, err.Error()}
 	}
-	return sim.NewEngine(roofline, config), nil
+	return roofline, config, nil
+}
+
+// Engine builds an idle engine.
+func (s *Simulated) Engine(k measure.Knobs) (*sim.Engine, error) {
+	timer, config, err := s.Parts(k)
+	if err != nil {
+		return nil, err
+	}
+	return sim.NewEngine(timer, config), nil
 }
 
 // watchEvery is how often a trial is looked at in virtual time; Trial.NextLook

@@ -99,7 +99,14 @@ func overrides(c *cli.Context) ([]config.Override, error) {
 	for _, f := range c.Command.Flags {
 		declared[f.Names()[0]] = true
 	}
-	for _, s := range shortcuts {
+	table := shortcuts
+	if c.Command.Name == "bench" {
+		table = benchShortcuts
+		if c.IsSet("url") {
+			out = append(out, config.Override{Flag: "--url", Key: "engine.kind", Value: "attach"})
+		}
+	}
+	for _, s := range table {
 		if !declared[s.flag] || !c.IsSet(s.flag) {
 			continue
 		}

@@ -185,7 +185,7 @@ func (p *program) refuse(c *cli.Context, d *decision, why *plan.Infeasible, fold
 
 // infeasibleJSON is the document of a command that finds no plan.
 type infeasibleJSON struct {
-	Outcome  string          `json:"outcome"`
+	Outcome string `json:"outcome"`
 	// Idle is set when an idle engine misses the objective already.
 	Idle     *idleJSON       `json:"idle"`
 	Reasons  []string        `json:"reasons"`

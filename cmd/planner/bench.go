@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"planner/internal/config"
+	"planner/sweep"
+	"planner/sweep/load"
+	"planner/sweep/measure"
+)
+
+func (p *program) benchCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "bench",
+		Usage:     "one measured load point against a live endpoint",
+		ArgsUsage: "[CONFIG]",
+		Description: "Example: planner bench --url http://127.0.0.1:8000 --workload chat --rate 4 --duration 120s --slo ttft.p99=500ms\n" +
+			"         planner bench planner.toml --concurrency 16 --requests 320 --json\n" +
+			"Open loop on a schedule that is never reset; latencies count from the intended time. Writes a run folder with\n" +
+			"every request and HdrHistogram logs. Exit code 0: no SLO, or met; 3 missed; 4 unsure or invalid.",
+		Flags: join([]cli.Flag{
+			&cli.StringFlag{Name: "url", Usage: "address of the server: --url http://127.0.0.1:8000"},
+			&cli.StringFlag{Name: "model", Usage: "name that the server knows, sent as it stands (default: the first of its list): --model meta-llama/Llama-3.1-8B"},
+			&cli.StringFlag{Name: "api", Usage: "completions or chat: --api chat"},
+			&cli.StringFlag{Name: "dialect", Usage: "request fields of vllm, sglang, trtllm, tgi, llama-server, lmdeploy or simulated (default: the plain OpenAI ones): --dialect vllm"},
+			&cli.StringFlag{Name: "workload", Usage: "traffic class: --workload chat"},
+			&cli.StringFlag{Name: "seed", Usage: "seed of every draw: --seed 7"},
+		}, loadFlags("default 1.5 x the longest request seen, at least 15s and at most the duration"), configFlags(), []cli.Flag{sloFlag(), outputFlag()}),
+		Action: p.bench,
+	}
+}
+
+// benchShortcuts are the flags of bench that set keys of the configuration.
+var benchShortcuts = []shortcut{
+	{flag: "url", key: "engine.url"}, {flag: "model", key: "engine.served_name"}, {flag: "api", key: "engine.api"},
+	{flag: "workload", key: "workload.class"}, {flag: "seed", key: "workload.seed"},
+}
+
+func (p *program) bench(c *cli.Context) error {
+	cfg, done, err := p.begin(c, "bench")
+	if err != nil || done {
+		return err
+	}
+	if cfg.Engine.Kind != "attach" {
+		return usagef("bench: engine.kind is %q; bench measures a server that runs: give --url, or engine.kind = \"attach\" with engine.url", cfg.Engine.Kind)
+	}
+	t, err := loadPoint(c, cfg)
+	if err != nil {
+		return err
+	}
+	t.Number = 1
+	client := clientOf(cfg, c.String("dialect"))
+	if c.Bool("dry-run") {
+		return p.printTrial(t)
+	}
+	folder, err := p.newFolder(c, cfg, "bench", true)
+	if err != nil {
+		return err
+	}
+	if !c.IsSet("warm-up") && !t.Closed() {
+		if t.Warmup, err = probeWarmup(c.Context, client, t); err != nil {
+			return err
+		}
+	}
+	t.Cooldown = min(t.Objective.Horizon(int(meanOutput(cfg))), t.Window, time.Minute)
+	m, err := p.measureLive(c, client, t, folder)
+	if err != nil {
+		return err
+	}
+	return p.measured(c, m)
+}
+
+func meanOutput(cfg *config.Config) float64 {
+	_, output := cfg.Workload.MeanTokens()
+	return output
+}
+
+// clientOf is the load generator for the configuration's endpoint.
+func clientOf(cfg *config.Config, dialect string) *load.Client {
+	e := cfg.Engine.Endpoint
+	client := &load.Client{URL: e.URL, Model: e.ServedName, Stream: e.Stream, Engine: dialect, Headers: e.Headers, APIKeyEnv: e.APIKeyEnv,
+		Salt: uint64(time.Now().UnixNano())}
+	if e.API == "chat" {
+		client.API = load.Chat
+	}
+	return client
+}
+
+// The warm-up of a measured trial: so many requests, one after another, show
+// how long one takes.
+const (
+	probeRequests = 3
+	leastWarmup   = 15 * time.Second
+)
+
+// probeWarmup measures how long requests take and derives the warm-up from it.
+func probeWarmup(ctx context.Context, client *load.Client, t measure.Trial) (time.Duration, error) {
+	probe := measure.Trial{Knobs: t.Knobs, Workload: t.Workload, Concurrency: 1, Requests: probeRequests, Seed: t.Seed + 1}
+	o, err := client.Run(ctx, probe, probe.Schedule())
+	if err != nil {
+		return 0, fmt.Errorf("probe %s: %w", client.URL, err)
+	}
+	longest := time.Duration(0)
+	for i := range o.Records {
+		r := &o.Records[i]
+		if d, ok := r.E2E(); ok {
+			longest = max(longest, d)
+		} else if r.Outcome != measure.OK {
+			return 0, fmt.Errorf("probe %s: a request failed: %v %s", client.URL, r.Outcome, r.Detail)
+		}
+	}
+	return min(max(longest*3/2, leastWarmup), t.Window), nil
+}
+
+// measureLive runs one trial against a live endpoint, with a live line, and
+// keeps what it brought.
+func (p *program) measureLive(c *cli.Context, client *load.Client, t measure.Trial, folder *sweep.Folder) (measure.Measurement, error) {
+	j, err := openJournal(folder)
+	if err != nil {
+		return measure.Measurement{}, err
+	}
+	defer j.Close()
+	run, err := client.Start(c.Context, t, t.Schedule())
+	if err != nil {
+		return measure.Measurement{}, err
+	}
+	stop := p.liveLine(c, run)
+	o, err := run.Wait()
+	stop()
+	if err != nil {
+		return measure.Measurement{}, fmt.Errorf("%w: %w", sweep.ErrInterrupted, err)
+	}
+	if err := keepTrial(*folder, t, o, run.Report()); err != nil {
+		return measure.Measurement{}, err
+	}
+	m := measure.Reduce(t, o)
+	return m, j.Add(m)
+}
+
+// keepTrial writes records and histograms of a measured trial.
+func keepTrial(folder sweep.Folder, t measure.Trial, o measure.Observation, r load.Report) error {
+	if err := folder.WriteRecords(t.Number, o.Records); err != nil {
+		return err
+	}
+	return folder.WriteFrom(fmt.Sprintf("histograms/%04d.hlog", t.Number), func(w io.Writer) error {
+		return load.WriteHistogramLog(w, r.Start, r.Intervals)
+	})
+}
+
+// liveLine draws the state of a running trial over itself on a terminal until
+// the returned function is called.
+func (p *program) liveLine(c *cli.Context, run *load.Run) (stop func()) {
+	if c.Bool("quiet") || !p.isTerminal() {
+		return func() {}
+	}
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(250 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-quit:
+				fmt.Fprint(p.stderr, "\r\x1b[2K")
+				return
+			case <-tick.C:
+				fmt.Fprint(p.stderr, "\r\x1b[2K"+liveText(run.Live()))
+			}
+		}
+	}()
+	return func() { close(quit); <-done }
+}
+
+// liveText is the live line of a trial.
+func liveText(l load.Live) string {
+	s := fmt.Sprintf("%v  %.1f requests/s  %d in flight  %d done", l.Elapsed.Round(time.Second), l.Rate, l.InFlight, l.Done)
+	if l.Failed > 0 {
+		s += fmt.Sprintf("  %d failed", l.Failed)
+	}
+	if l.TTFT50 >= 0 {
+		s += fmt.Sprintf("  TTFT p50 %v p99 %v", l.TTFT50.Round(time.Millisecond/10), l.TTFT99.Round(time.Millisecond/10))
+	}
+	if l.Left >= 0 {
+		s += fmt.Sprintf("  %v left", l.Left.Round(time.Second))
+	}
+	return s
+}

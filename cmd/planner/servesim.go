@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"planner/sweep"
+	"planner/sweep/serve"
+)
+
+func (p *program) serveSimCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "serve-sim",
+		Usage:     "the simulated engine behind a real OpenAI-compatible HTTP port, in real time",
+		ArgsUsage: "[CONFIG]",
+		Description: "Example: planner serve-sim planner.toml --listen 127.0.0.1:8000 --log emitted.jsonl\n" +
+			"         planner serve-sim --ttft 100ms --tpot 50ms\n" +
+			"         planner serve-sim --ttft exponential:25ms --tpot 0s --slots 1 --fault error=503@0.01",
+		Flags: join([]cli.Flag{
+			&cli.StringFlag{Name: "listen", Value: "127.0.0.1:8000", Usage: "address to listen on, port 0 for any: --listen 127.0.0.1:8000"},
+			&cli.StringFlag{Name: "ttft", Usage: "time to first token without a model, a duration or a law: --ttft lognormal:100ms,0.5"},
+			&cli.StringFlag{Name: "tpot", Usage: "time per further token without a model: --tpot 50ms"},
+			&cli.StringFlag{Name: "slots", Value: "0", Usage: "requests served at once without a model, 0 for all: --slots 1"},
+			&cli.StringFlag{Name: "log", Usage: "file for when each token was due and when it left: --log emitted.jsonl"},
+			&cli.StringSliceFlag{Name: "fault", Usage: "what goes wrong, with a share of the requests, repeatable: --fault stall=2s@0.01"},
+			&cli.StringFlag{Name: "served-name", Usage: "name of the model in requests: --served-name tiny"},
+		}, configFlags(), without(shortcutFlags(), "rate", "growth", "headroom", "spare", "price")),
+		Action: p.serveSim,
+	}
+}
+
+func (p *program) serveSim(c *cli.Context) error {
+	server := serve.Server{Addr: c.String("listen"), Model: c.String("served-name")}
+	for _, f := range c.StringSlice("fault") {
+		fault, err := serve.ParseFault(f)
+		if err != nil {
+			return usagef("--fault: %w", err)
+		}
+		server.Faults = append(server.Faults, fault)
+	}
+	var err error
+	if c.IsSet("ttft") || c.IsSet("tpot") {
+		err = fixedServer(c, &server)
+	} else {
+		var done bool
+		if done, err = p.modelledServer(c, &server); done {
+			return err
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if path := c.String("log"); path != "" {
+		f, err := os.Create(path)
+		if err != nil {
+			return fmt.Errorf("emission log: %w", err)
+		}
+		defer f.Close()
+		server.Log = f
+	}
+	if err := server.Listen(); err != nil {
+		return err
+	}
+	if !c.Bool("quiet") {
+		fmt.Fprintf(p.stderr, "serving on %s; end with Ctrl-C\n", server.URL())
+	}
+	return server.Serve(c.Context)
+}
+
+// fixedServer answers with fixed times.
+func fixedServer(c *cli.Context, s *serve.Server) error {
+	if c.Args().Present() {
+		return usagef("serve-sim: a configuration and --ttft or --tpot exclude each other")
+	}
+	for _, law := range []struct {
+		flag string
+		into *serve.Law
+	}{{"ttft", &s.Fixed.TTFT}, {"tpot", &s.Fixed.TPOT}} {
+		if !c.IsSet(law.flag) {
+			continue
+		}
+		parsed, err := serve.ParseLaw(c.String(law.flag))
+		if err != nil {
+			return usagef("--%s: %w", law.flag, err)
+		}
+		*law.into = parsed
+	}
+	if c.String("slots") == "0" {
+		return nil
+	}
+	n, err := countFlag(c, "slots")
+	s.Fixed.Slots = n
+	return err
+}
+
+// modelledServer answers as the configured engine would.
+func (p *program) modelledServer(c *cli.Context, s *serve.Server) (done bool, err error) {
+	cfg, done, err := p.begin(c, "serve-sim")
+	if err != nil || done {
+		return true, err
+	}
+	engine, err := simulated(cfg)
+	if err != nil {
+		return false, err
+	}
+	runnable, _ := cfg.Candidates()
+	if s.Timer, s.Config, err = engine.Parts(runnable[0]); err != nil {
+		return false, err
+	}
+	s.Seed, s.Version, s.MaxModelLen = cfg.Workload.Seed, cfg.Engine.Version, runnable[0].MaxModelLen
+	if s.Version == "" {
+		s.Version = sweep.NewestKnown
+	}
+	if s.Model == "" {
+		s.Model = cfg.Model.Name
+	}
+	return false, nil
+}
