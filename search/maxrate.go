@@ -98,7 +98,7 @@ func NewMaxRate(cfg MaxRateConfig) *MaxRate {
 	if cfg.SLO.Empty() {
 		panic("search: maximum rate under an objective without bounds")
 	}
-	s := &MaxRate{cfg: cfg.withDefaults()}
+	s := &MaxRate{cfg: cfg.withDefaults(), latency: cfg.Prior.Latency}
 	s.bounds = assume(s.cfg.SLO, s.cfg.Prior)
 	s.seen = make([][]evidence, len(s.bounds))
 	return s

@@ -1,6 +1,10 @@
 package search
 
-import "planner/sweep/measure"
+import (
+	"time"
+
+	"planner/sweep/measure"
+)
 
 // Prior is what a simulator, or arithmetic, says of one configuration before
 // anything is measured. It comes in as data: this package never simulates.
@@ -11,6 +15,9 @@ type Prior struct {
 	Rate float64
 	// Spread is the standard deviation of ln Rate; 0 takes the default.
 	Spread float64
+	// Latency is how long the slowest requests are predicted to take from end to
+	// end at Rate; it sizes the warm-up of the first trial. 0 means unknown.
+	Latency time.Duration
 	// Kappa is the predicted steepness d logit p / d ln rate at Rate, Phi the
 	// predicted dispersion of exceedance counts at the objective's share; 0
 	// takes the default of either.

@@ -139,7 +139,27 @@ func priorFor(cfg *config.Config, engine *sweep.Simulated, k measure.Knobs) (sea
 	if err != nil {
 		return search.Prior{}, &sweep.Unable{Knobs: k, Reason: err.Error()}
 	}
-	return search.Prior{Knobs: k, Rate: roofline.Capacity(meanRequest(cfg), memory, targets(cfg.Objective)).Rate}, nil
+	capacity := roofline.Capacity(meanRequest(cfg), memory, targets(cfg.Objective))
+	slowest := capacity.TTFT + capacity.Step*float64(longOutput(cfg))
+	return search.Prior{Knobs: k, Rate: capacity.Rate, Spread: capacitySpread, Latency: time.Duration(slowest * float64(time.Second))}, nil
+}
+
+// capacitySpread is an allowance for how far arithmetic that knows no queueing
+// scatters between knob sets, in the logarithm of the rate. It decides only
+// which sets are tried, and in which order.
+const capacitySpread = 0.2
+
+// longOutput is the output length that 99 % of the requests stay below, in
+// tokens.
+func longOutput(cfg *config.Config) int {
+	n := 1
+	for _, s := range cfg.Workload.Shapes {
+		n = max(n, s.Output.Quantile(0.99))
+	}
+	for _, r := range cfg.Workload.Replay {
+		n = max(n, r.Output)
+	}
+	return n
 }
 
 // meanRequest is the workload's mean request.
