@@ -60,9 +60,10 @@ type totals struct {
 }
 
 // spread holds distributions over the requests of the window: send lags of all,
-// first tokens and gaps of those that ended well.
+// first tokens and gaps, the latter by class, of those that ended well.
 type spread struct {
-	lag, ttft, gaps *hdrhistogram.Histogram
+	lag, ttft *hdrhistogram.Histogram
+	gaps      []*hdrhistogram.Histogram
 }
 
 // book keeps the accounts of a running trial. All of it is behind one lock,
@@ -88,11 +89,19 @@ type book struct {
 }
 
 func newBook(schedule []workload.Request, w window) *book {
+	classes := 1
+	for i := range schedule {
+		classes = max(classes, schedule[i].Class+1)
+	}
+	gaps := make([]*hdrhistogram.Histogram, classes)
+	for i := range gaps {
+		gaps[i] = newHistogram()
+	}
 	return &book{
 		schedule: schedule, window: w,
 		records: make([]measure.Record, len(schedule)), left: make([]bool, len(schedule)),
 		flying: map[int]*flight{}, texts: map[int]string{},
-		log: latencyLog{now: newSecond()}, spread: spread{newHistogram(), newHistogram(), newHistogram()},
+		log: latencyLog{now: newSecond()}, spread: spread{newHistogram(), newHistogram(), gaps},
 	}
 }
 
@@ -165,7 +174,7 @@ func (b *book) settle(index int, r *measure.Record, g *received, inside bool) {
 		record(b.spread.ttft, d)
 	}
 	for _, us := range g.gaps {
-		record(b.spread.gaps, time.Duration(us)*time.Microsecond)
+		record(b.spread.gaps[r.Class], time.Duration(us)*time.Microsecond)
 	}
 }
 

@@ -205,6 +205,7 @@ func Merge(parts ...measure.Observation) measure.Observation {
 			all.Aborted = p.Aborted
 		}
 		all.Gaps = mergeGaps(all.Gaps, p.Gaps)
+		all.ClassGaps = mergeClasses(all.ClassGaps, p.ClassGaps)
 	}
 	slices.SortStableFunc(all.Records, func(a, b measure.Record) int { return a.ID - b.ID })
 	return all
@@ -215,8 +216,25 @@ func mergeGaps(a, b *hdrhistogram.Histogram) *hdrhistogram.Histogram {
 	if a == nil || b == nil {
 		return nil
 	}
+	return sumOf(a, b)
+}
+
+// mergeClasses adds the histograms of the classes of two generators.
+func mergeClasses(a, b []*hdrhistogram.Histogram) []*hdrhistogram.Histogram {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	out := slices.Clone(b)
+	for i := range a {
+		out[i] = mergeGaps(a[i], b[i])
+	}
+	return out
+}
+
+func sumOf(all ...*hdrhistogram.Histogram) *hdrhistogram.Histogram {
 	sum := newHistogram()
-	sum.Merge(a)
-	sum.Merge(b)
+	for _, h := range all {
+		sum.Merge(h)
+	}
 	return sum
 }

@@ -44,7 +44,7 @@ func (r *Run) settle(end time.Duration) {
 		res.report.Coalesced = float64(b.totals.coalesced) / float64(b.totals.events)
 	}
 	res.obs = measure.Observation{
-		Records: b.sentRecords(), End: end, Gaps: b.spread.gaps,
+		Records: b.sentRecords(), End: end, Gaps: sumOf(b.spread.gaps...), ClassGaps: b.spread.gaps,
 		Server: measure.Server{Kind: r.client.Engine, KVBlocks: -1, BlockTokens: -1, Preemptions: -1, HitRate: -1, PeakKV: -1},
 	}
 	res.obs.Doubts = slices.Concat(res.notes, res.report.Vitals.doubts(r.trial.Objective), r.sourceDoubts(&res.obs))
@@ -86,7 +86,7 @@ func (r *Run) sourceDoubts(obs *measure.Observation) []string {
 	}
 	if per := rep.TokensPerChunk; per > 1.01 {
 		d = append(d, fmt.Sprintf("tokens: %.2f of them came in a chunk, so gaps between chunks are no inter-token times", per))
-		obs.Gaps = nil
+		obs.Gaps, obs.ClassGaps = nil, nil
 	}
 	if rep.Coalesced > 0.1 {
 		d = append(d, fmt.Sprintf("tokens: %.0f %% of the chunks came together with another in one read", 100*rep.Coalesced))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"planner/sweep/measure"
+	"planner/sweep/workload"
 )
 
 func TestDoubts(t *testing.T) {
@@ -36,6 +37,24 @@ func TestDoubts(t *testing.T) {
 	slo := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: 500 * time.Millisecond}, {Metric: measure.TPOT, Quantile: 0.99, Limit: 50 * time.Millisecond}}}
 	if d := late.doubts(slo); len(d) != 0 {
 		t.Errorf("4 ms late at a bound of 500 ms: %q", d)
+	}
+}
+
+// TestSlowClient: a client that has too little of a processor for its load is
+// reported as the limit, not the server.
+func TestSlowClient(t *testing.T) {
+	p := startProcess(t, "burst")
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	c := &Client{URL: p.url, Model: "m", Stream: true, Engine: "vllm"}
+	const n = 60_000 // Due within a second: some three times what one core does.
+	trial := measure.Trial{Workload: fixedLengths(16, 32, workload.Constant), Window: time.Second}
+	obs, err := c.Run(t.Context(), trial, requests(n, 16, 32, n))
+	if err != nil || len(obs.Records) != n {
+		t.Fatalf("%d records, %v", len(obs.Records), err)
+	}
+	doubts := strings.Join(obs.Doubts, "\n")
+	if !strings.Contains(doubts, "client: requests left late") {
+		t.Errorf("doubts: %s", doubts)
 	}
 }
 
