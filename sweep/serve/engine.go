@@ -3,6 +3,7 @@ package serve
 import (
 	"time"
 
+	"planner/model/sim"
 	"planner/sweep/workload"
 )
 
@@ -42,4 +43,5 @@ type load struct {
 	running, waiting int
 	kv               float64 // share of the blocks in use
 	preemptions      int
+	cache            sim.Cache
 }

@@ -14,7 +14,6 @@ type meter struct {
 
 	mu                sync.Mutex
 	load              load
-	queries, hits     int // tokens looked up in the prefix cache
 	prompts, outputs  int // tokens
 	finished, stopped int // requests that ended by length, and by themselves
 	aborted           int
@@ -51,10 +50,6 @@ func (m *meter) first(r *reply, t token) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.prompts += len(r.ask.prompt)
-	if t.cached >= 0 {
-		m.queries += len(r.ask.prompt)
-		m.hits += t.cached
-	}
 	m.histograms.queue.observe(t.wait.Seconds())
 	m.histograms.prefill.observe((t.at - r.arrived - t.wait).Seconds())
 }
@@ -101,8 +96,8 @@ func (m *meter) expose() []byte {
 	x.value("vllm:num_requests_running", "gauge", "Number of requests in model execution batches.", float64(m.load.running))
 	x.value("vllm:num_requests_waiting", "gauge", "Number of requests waiting to be processed.", float64(m.load.waiting))
 	x.value("vllm:kv_cache_usage_perc", "gauge", "KV-cache usage. 1 means 100 percent usage.", m.load.kv)
-	x.value("vllm:prefix_cache_queries_total", "counter", "Prefix cache queries, in terms of number of queried tokens.", float64(m.queries))
-	x.value("vllm:prefix_cache_hits_total", "counter", "Prefix cache hits, in terms of number of cached tokens.", float64(m.hits))
+	x.value("vllm:prefix_cache_queries_total", "counter", "Prefix cache queries, in terms of number of queried tokens.", float64(m.load.cache.Queries))
+	x.value("vllm:prefix_cache_hits_total", "counter", "Prefix cache hits, in terms of number of cached tokens.", float64(m.load.cache.Hits))
 	x.value("vllm:num_preemptions_total", "counter", "Cumulative number of preemption from the engine.", float64(m.load.preemptions))
 	x.value("vllm:prompt_tokens_total", "counter", "Number of prefill tokens processed.", float64(m.prompts))
 	x.value("vllm:generation_tokens_total", "counter", "Number of generation tokens processed.", float64(m.outputs))

@@ -157,4 +157,3 @@ func sendLoad(t testing.TB, url string, rate, tokens, seconds int) {
 		t.Fatalf("client: %v\n%s", err, out)
 	}
 }
-

@@ -147,7 +147,7 @@ func (s *Server) begin() (*serving, error) {
 		d.engine = newFixed(c.Fixed, c.Seed)
 	} else {
 		l := &c.Config.Limits
-		d.engine = &modelled{live: sim.NewEngine(c.Timer, c.Config).Live(), caching: l.PrefixCaching}
+		d.engine = newModelled(c.Timer, c.Config)
 		d.meter.blocks, d.meter.blockTokens, d.meter.prefixCaching = l.Blocks, l.BlockTokens, l.PrefixCaching
 		if l.PrefixCaching {
 			v.identities = newIdentities(l.Blocks*max(c.Config.Replicas, 1), l.BlockTokens)
