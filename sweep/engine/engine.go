@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
@@ -67,10 +69,10 @@ func Start(ctx context.Context, s Settings, k measure.Knobs, name string, watch 
 		e.caller = newCaller(s.URL, &s)
 		return e, e.reach(ctx)
 	}
+	started := time.Now()
 	if err := e.launch(name); err != nil {
 		return nil, err
 	}
-	started := time.Now()
 	err = e.await(ctx, watch)
 	if err == nil {
 		err = e.examine(ctx)
@@ -233,4 +235,31 @@ func (e *Engine) ResetCache(ctx context.Context) (can bool, err error) {
 		return true, fmt.Errorf("engine: reset the prefix cache: %w", err)
 	}
 	return true, nil
+}
+
+// RoundTrip is the shortest of a few times that opening a connection to the
+// engine takes, which is one round trip of the network; negative if none opens.
+func (e *Engine) RoundTrip(ctx context.Context) time.Duration {
+	u, err := url.Parse(e.caller.base)
+	if err != nil {
+		return -1
+	}
+	address := u.Host
+	if u.Port() == "" {
+		address = net.JoinHostPort(u.Hostname(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+	}
+	dialer := net.Dialer{Timeout: time.Second}
+	best := time.Duration(-1)
+	for range 5 {
+		start := time.Now()
+		c, err := dialer.DialContext(ctx, "tcp", address)
+		if err != nil {
+			return -1
+		}
+		c.Close()
+		if took := time.Since(start); best < 0 || took < best {
+			best = took
+		}
+	}
+	return best
 }

@@ -246,3 +246,24 @@ func (e *Engine) Check(ctx context.Context, limit time.Duration) error {
 	}
 	return nil
 }
+
+// Broken is the failure of an engine that no longer answers as it should, for
+// the reason err, though its process runs.
+func (e *Engine) Broken(err error) *Failure {
+	f := e.fault(Hung, err.Error())
+	f.Stage = stageServing
+	if e.run == nil {
+		return f
+	}
+	// What its log tells counts more than what was seen from outside.
+	if logged := e.failed(); logged.Class != Unknown {
+		return logged
+	}
+	return f
+}
+
+// Hung is the failure of an engine that stopped answering in the middle of its
+// work.
+func (e *Engine) Hung(err error) *Failure {
+	return e.Broken(fmt.Errorf("it stopped answering with requests in flight: %w", err))
+}

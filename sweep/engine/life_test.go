@@ -1,0 +1,262 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// An engine is started, says what it runs with, and is stopped without a trace.
+func TestLife(t *testing.T) {
+	t.Parallel()
+	s, mark := fakes(t, "")
+	var lines []string
+	e, err := Start(t.Context(), s, someKnobs(), "0001", func(p Progress) { lines = append(lines, p.Line) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := e.Facts; f.Version != "0.0.1" || f.Model != "fake" || f.KVBlocks != 640 || f.BlockTokens != 16 || f.MaxModelLen != 4096 || len(f.Changed) != 0 {
+		t.Errorf("facts %+v", f)
+	}
+	var names []string
+	sum := time.Duration(0)
+	for _, stage := range e.Stages {
+		names = append(names, stage.Name)
+		sum += stage.Took
+	}
+	if !slices.Equal(names, stageOrder[:5]) || sum > e.Cold {
+		t.Errorf("stages %v of %v, cold start %v", names, sum, e.Cold)
+	}
+	if len(lines) == 0 {
+		t.Error("no progress was told")
+	}
+	if err := e.Check(t.Context(), time.Second); err != nil {
+		t.Error(err)
+	}
+	if can, err := e.ResetCache(t.Context()); !can || err != nil {
+		t.Errorf("reset: %t, %v", can, err)
+	}
+	if e.Failure() != nil {
+		t.Errorf("failure of an engine that runs: %v", e.Failure())
+	}
+	if rtt := e.RoundTrip(t.Context()); rtt <= 0 || rtt > time.Second {
+		t.Errorf("round trip %v", rtt)
+	}
+	said, err := os.ReadFile(strings.TrimSuffix(e.Log, ".log") + ".cmd")
+	if err != nil || !strings.Contains(string(said), "--max-num-seqs 16 --max-num-batched-tokens 512") {
+		t.Errorf("stored command line %q, %v", said, err)
+	}
+	if err := e.Stop(0); err != nil {
+		t.Error(err)
+	}
+	if err := e.Stop(0); err != nil {
+		t.Errorf("stopped twice: %v", err)
+	}
+	nothingLeft(t, mark, 0)
+}
+
+// Every way of not starting ends in its class, quotes the line that tells the
+// cause, and leaves nothing.
+func TestFailuresToStart(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		misbehave string
+		class     Class
+		cause     string
+	}{
+		{"exits-0", Ended, "Graph capturing finished"},
+		{"exits-1", Unknown, "something that nobody has seen before"},
+		{"bad-option", "args.parse", "unrecognized arguments: --misbehave"},
+		{"killed", Killed, ""},
+		{"crashes", Crashed, ""},
+		{"no-kv", "mem.no_kv", "No available memory for the cache blocks"},
+		{"too-long", "mem.len", "estimated maximum model length is 3,072"},
+		{"busy", "mem.busy", "is less than desired GPU memory utilization"},
+		{"oom", memOOM, "Tried to allocate 2.00 GiB"},
+		{"dies-when-ready", Unknown, "it was all too much"},
+		{"mute", Mute, "a request for one token failed"},
+		{"no-choices", Mute, "not today"},
+		{"wrong-model", WrongModel, `no model is called "fake"`},
+		{"changes-flag", Drifted, "prefix_caching is false, asked for true"},
+	} {
+		t.Run(c.misbehave, func(t *testing.T) {
+			t.Parallel()
+			s, mark := fakes(t, c.misbehave)
+			_, err := Start(t.Context(), s, someKnobs(), "0001", nil)
+			var f *Failure
+			if !errors.As(err, &f) {
+				t.Fatalf("not a failure: %v", err)
+			}
+			if f.Class != c.class || !strings.Contains(f.Cause, c.cause) {
+				t.Errorf("class %s, cause %q; want %s, %q", f.Class, f.Cause, c.class, c.cause)
+			}
+			nothingLeft(t, mark, 0)
+		})
+	}
+}
+
+// An engine that does not get ready is given up: at once when its log stands
+// still, and in the end even if it does not.
+func TestNeverReady(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		misbehave    string
+		ready, stall time.Duration
+		class        Class
+	}{
+		{"never-ready", 20 * time.Second, time.Second, Stalled},
+		{"never-ready-chatty", 2 * time.Second, time.Second, Slow},
+		{"mute-health", 20 * time.Second, time.Second, Stalled},
+		// Ready after 3 s, far beyond the limit for a log that stands still.
+		{"slow-start", 20 * time.Second, 2 * time.Second, ""},
+	} {
+		t.Run(c.misbehave, func(t *testing.T) {
+			t.Parallel()
+			s, mark := fakes(t, c.misbehave)
+			s.Limits.Ready, s.Limits.Stall = c.ready, c.stall
+			e, err := Start(t.Context(), s, someKnobs(), "0001", nil)
+			var f *Failure
+			switch {
+			case c.class == "" && err != nil:
+				t.Error(err)
+			case c.class == "":
+				if err := e.Stop(0); err != nil {
+					t.Error(err)
+				}
+			case !errors.As(err, &f) || f.Class != c.class:
+				t.Errorf("%v, want class %s", err, c.class)
+			}
+			nothingLeft(t, mark, 0)
+		})
+	}
+}
+
+// A program that is not there fails like an engine, not like planner.
+func TestMissingProgram(t *testing.T) {
+	t.Parallel()
+	s, _ := fakes(t, "")
+	for _, program := range []string{"/nowhere/vllm", "/etc/passwd"} {
+		s.Program = []string{program}
+		_, err := Start(t.Context(), s, someKnobs(), "0001", nil)
+		var f *Failure
+		if !errors.As(err, &f) || f.Class != Missing {
+			t.Errorf("%s: %v", program, err)
+		}
+	}
+}
+
+// What leaves the process group, ignores SIGTERM or holds the log open is gone
+// after a stop all the same, also when the first process ended by itself.
+func TestNothingIsLeft(t *testing.T) {
+	t.Parallel()
+	for _, misbehave := range []string{"strays", "ignores-term", "floods"} {
+		t.Run(misbehave, func(t *testing.T) {
+			t.Parallel()
+			s, mark := fakes(t, misbehave)
+			s.Limits.Log = 1 << 20
+			e, err := Start(t.Context(), s, someKnobs(), "0001", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if misbehave == "floods" {
+				time.Sleep(1500 * time.Millisecond)
+			}
+			if misbehave == "strays" {
+				_ = syscall.Kill(e.run.process.pid, syscall.SIGKILL)
+				<-e.Done()
+				if f := e.Failure(); f == nil || f.Class != Killed {
+					t.Errorf("failure of a killed engine: %v", f)
+				}
+			}
+			if err := e.Stop(0); err != nil {
+				t.Error(err)
+			}
+			nothingLeft(t, mark, 0)
+			if n := len(e.Strays()); misbehave == "strays" && n < 4 {
+				t.Errorf("%d strays were told, want 4 at least: %v", n, e.Strays())
+			}
+			info, err := os.Stat(e.Log)
+			if err != nil || info.Size() > 1<<20+2*tailKept {
+				t.Errorf("log of %d bytes, %v", info.Size(), err)
+			}
+		})
+	}
+}
+
+// When the context ends, the start ends and what was started with it.
+func TestStartIsCancelled(t *testing.T) {
+	t.Parallel()
+	s, mark := fakes(t, "never-ready")
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 500*time.Millisecond, errors.New("enough"))
+	defer cancel()
+	if _, err := Start(ctx, s, someKnobs(), "0001", nil); err == nil || !strings.Contains(err.Error(), "enough") {
+		t.Errorf("error %v", err)
+	}
+	nothingLeft(t, mark, 0)
+}
+
+// A guard that is killed takes the engine's group along.
+func TestGuardIsKilled(t *testing.T) {
+	t.Parallel()
+	s, mark := fakes(t, "ignores-term")
+	e, err := Start(t.Context(), s, someKnobs(), "0001", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.run.process.guard.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	nothingLeft(t, mark, 5*time.Second)
+	if err := e.Stop(0); err == nil || !strings.Contains(err.Error(), "guard was killed") {
+		t.Errorf("stop without a guard: %v", err)
+	}
+}
+
+// A server that runs already is reached, told apart from one that is not there,
+// and left running.
+func TestAttach(t *testing.T) {
+	t.Parallel()
+	s, _ := fakes(t, "")
+	e, err := Start(t.Context(), s, someKnobs(), "0001", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Stop(0)
+	other := someKnobs()
+	other.PrefixCaching = false
+	a, err := Start(t.Context(), Settings{Kind: "attach", URL: e.URL + "/v1"}, other, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Facts.KVBlocks != 640 || len(a.Facts.Changed) != 1 || !a.Facts.Reported(other).PrefixCaching || a.Done() != nil {
+		t.Errorf("attached: %+v", a.Facts)
+	}
+	said := a.Sample(t.Context()).Stop(t.Context())
+	if len(said.Samples) != 2 || said.Samples[0].Running != 0 {
+		t.Errorf("samples of a server of unknown kind: %+v", said)
+	}
+	if err := a.Stop(0); err != nil {
+		t.Error(err)
+	}
+	if err := e.Check(t.Context(), time.Second); err != nil {
+		t.Errorf("a server that was attached to is stopped: %v", err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	_, err = Start(t.Context(), Settings{Kind: "attach", URL: "http://127.0.0.1:" + strconv.Itoa(port)}, other, "", nil)
+	var f *Failure
+	if !errors.As(err, &f) || f.Class != Unreachable {
+		t.Errorf("nobody there: %v", err)
+	}
+}

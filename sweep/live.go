@@ -1,0 +1,181 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"planner/sweep/engine"
+	"planner/sweep/load"
+	"planner/sweep/measure"
+)
+
+// Live runs trials on real engines, one after another. It keeps the engine of
+// the last trial running while the knobs stay the same, and starts another when
+// they change. Settings and Client are needed, the zero value of every other
+// field is a sensible default. Close must be called at the end.
+type Live struct {
+	// Settings say how to start an engine, or where one listens.
+	Settings engine.Settings
+	// Client is the load generator; its address, model and dialect are filled in,
+	// the dialect only where the kind of engine tells it.
+	Client load.Client
+	// Hang is how long nothing may come from an engine with requests in flight
+	// before it is asked for a sign of life; 0 means a minute.
+	Hang time.Duration
+	// Progress, if set, is told of the start of an engine once a second, Started
+	// of each engine that serves, Seen of what the engine said of a trial, and
+	// Remark of all else that is worth knowing, in words.
+	Progress func(engine.Progress)
+	Started  func(*engine.Engine)
+	Seen     func(measure.Trial, Sighting)
+	Remark   func(string)
+
+	mu sync.Mutex
+	// current is the engine that runs, nil for none; failures are those of all
+	// engines so far. Both are guarded by mu.
+	current  *engine.Engine
+	failures []*engine.Failure
+}
+
+// attempts is how often a trial is tried when its engine breaks down: once more.
+const attempts = 2
+
+// Run is a [Runner]. A configuration whose engine cannot be started, or breaks
+// down twice in the trial, is an error of type *[Unable].
+func (l *Live) Run(ctx context.Context, t measure.Trial) (measure.Observation, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if unable := l.condemned(t.Knobs); unable != nil {
+		return measure.Observation{}, unable
+	}
+	var failed *engine.Failure
+	for range attempts {
+		if failed != nil {
+			l.remark("trial %d is repeated on a new engine: %v", t.Number, failed)
+		}
+		e, err := l.ensure(ctx, t.Knobs, fmt.Sprintf("%04d", t.Number))
+		if err != nil {
+			return measure.Observation{}, err
+		}
+		o, err := l.trial(ctx, e, t)
+		if !errors.As(err, &failed) {
+			return o, err
+		}
+		if err := l.drop(); err != nil {
+			return o, err
+		}
+	}
+	return measure.Observation{}, l.unable(t.Knobs, failed)
+}
+
+// Open starts or reaches the engine with knobs k ahead of any trial and returns
+// what it says of itself. An attached server's knobs are pinned to that.
+func (l *Live) Open(ctx context.Context, k measure.Knobs) (engine.Facts, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e, err := l.ensure(ctx, k, "open")
+	if err != nil {
+		return engine.Facts{}, err
+	}
+	return e.Facts, nil
+}
+
+// Close stops the engine that runs.
+func (l *Live) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.drop()
+}
+
+// ensure returns a running engine with knobs k.
+func (l *Live) ensure(ctx context.Context, k measure.Knobs, name string) (*engine.Engine, error) {
+	if e := l.current; e != nil {
+		attached := e.Done() == nil
+		if attached || e.Knobs == k && e.Failure() == nil {
+			return e, nil
+		}
+		if err := l.drop(); err != nil {
+			return nil, err
+		}
+	}
+	var failed *engine.Failure
+	for try := range attempts {
+		if try > 0 {
+			l.remark("the engine is started once more: %v", failed)
+			name += "-again"
+		}
+		e, err := engine.Start(ctx, l.Settings, k, name, l.Progress)
+		if err == nil {
+			l.current = e
+			l.announce(e)
+			return e, nil
+		}
+		if ctx.Err() != nil || !errors.As(err, &failed) {
+			return nil, err
+		}
+		if !failed.Retry() {
+			break
+		}
+	}
+	return nil, l.unable(k, failed)
+}
+
+// announce tells of an engine that serves.
+func (l *Live) announce(e *engine.Engine) {
+	if l.Started != nil {
+		l.Started(e)
+	}
+	for _, knob := range e.Command.Without {
+		l.remark("%s has no option for %s; it is not applied", e.Kind, knob)
+	}
+	if e.Done() == nil {
+		for _, c := range e.Facts.Changed {
+			l.remark("the server runs with other knobs: %s", c)
+		}
+	}
+}
+
+// drop stops the engine that runs, if any.
+func (l *Live) drop() error {
+	e := l.current
+	if e == nil {
+		return nil
+	}
+	l.current = nil
+	err := e.Stop(0)
+	if strays := e.Strays(); len(strays) > 0 {
+		l.remark("the engine left processes behind, which were killed: %v", strays)
+	}
+	if err != nil {
+		return fmt.Errorf("stop the engine: %w", err)
+	}
+	return nil
+}
+
+// unable remembers a failure for other knobs that share it, and rejects these.
+func (l *Live) unable(k measure.Knobs, f *engine.Failure) *Unable {
+	l.failures = append(l.failures, f)
+	return &Unable{Knobs: k, Reason: f.Error()}
+}
+
+// condemned rejects knobs that are bound to fail as others did.
+func (l *Live) condemned(k measure.Knobs) *Unable {
+	for _, f := range l.failures {
+		switch {
+		case f.Knobs == k:
+			return &Unable{Knobs: k, Reason: f.Error()}
+		case f.Condemns(k):
+			return &Unable{Knobs: k, Reason: "not started, as it needs no less than what failed already: " + f.Error()}
+		}
+	}
+	return nil
+}
+
+func (l *Live) remark(format string, args ...any) {
+	if l.Remark != nil {
+		l.Remark(fmt.Sprintf(format, args...))
+	}
+}

@@ -1,0 +1,83 @@
+package sweep
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"planner/sweep/engine"
+	"planner/sweep/load"
+	"planner/sweep/measure"
+)
+
+// Sighting is what was seen of an engine in one trial, beside the load.
+type Sighting struct {
+	Trial  int            `json:"trial"`
+	Facts  engine.Facts   `json:"facts"`
+	Cold   time.Duration  `json:"cold_start_ns"`
+	Stages []engine.Stage `json:"stages"`
+	Said   engine.Said    `json:"said"`
+	// RoundTrip is the network's, negative when it is not known.
+	RoundTrip time.Duration `json:"round_trip_ns"`
+	// ClientTTFT is the mean time from sending to the first token as the client
+	// saw it, over all requests of the trial, to be put beside Said.TTFT.
+	ClientTTFT time.Duration `json:"client_ttft_mean_ns"`
+	// Notes are worth knowing, and no reason to doubt the trial.
+	Notes []string `json:"notes"`
+}
+
+func (s *Sighting) note(text string) { s.Notes = append(s.Notes, text) }
+
+// Gaps between the times of client and server that are not worth a word: what a
+// server's parsing and a client's wake-up take, and a share of the whole.
+const (
+	leastGap = 3 * time.Millisecond
+	gapShare = 0.1
+)
+
+// busyClient is the share of its processors from which on a client is suspected
+// of being late itself.
+const busyClient = 0.8
+
+// compare puts the client's mean time to first token beside the server's and
+// names a gap that is above the noise. Both means are over the same requests but
+// for those at the ends; the noise is three standard errors of as many as they
+// differ by.
+func (s *Sighting) compare(records []measure.Record, v load.Vitals) {
+	n, sum, squares := 0.0, 0.0, 0.0
+	for i := range records {
+		if r := &records[i]; r.First >= 0 && r.Sent >= 0 {
+			x := (r.First - r.Sent).Seconds()
+			n, sum, squares = n+1, sum+x, squares+x*x
+		}
+	}
+	s.ClientTTFT = -1
+	if n == 0 {
+		return
+	}
+	mean := sum / n
+	s.ClientTTFT = time.Duration(mean * float64(time.Second))
+	if s.Said.TTFT < 0 || s.Said.Started == 0 {
+		return
+	}
+	spread := math.Sqrt(max(squares/n-mean*mean, 0))
+	differ := math.Abs(n-float64(s.Said.Started)) / n
+	noise := 3 * spread / math.Sqrt(n) * math.Sqrt(min(differ, 1))
+	if differ > 0.2 {
+		s.note(fmt.Sprintf("the server counts %d first tokens, the client %.0f: their times are not compared", s.Said.Started, n))
+		return
+	}
+	gap := s.ClientTTFT - s.Said.TTFT
+	if gap <= max(leastGap, time.Duration(gapShare*float64(s.ClientTTFT)), time.Duration(noise*float64(time.Second))) {
+		return
+	}
+	where := "the server's front end, ahead of where it starts its clock and behind where it stops it"
+	switch {
+	case v.CPU > busyClient:
+		where = fmt.Sprintf("the client, which used %.0f %% of its processors", 100*v.CPU)
+	case s.RoundTrip > gap/2:
+		where = fmt.Sprintf("the network, whose round trip is %v", s.RoundTrip.Round(time.Microsecond))
+	}
+	s.note(fmt.Sprintf("mean TTFT is %v to the client and %v to the server; the gap lies in %s",
+		s.ClientTTFT.Round(time.Microsecond), s.Said.TTFT.Round(time.Microsecond), where))
+}

@@ -1,0 +1,223 @@
+package sweep
+
+import (
+	"cmp"
+	"context"
+	"sync/atomic"
+	"time"
+
+	"planner/sweep/engine"
+	"planner/sweep/load"
+	"planner/sweep/measure"
+)
+
+// trial runs one trial on an engine that serves. An error of type
+// *engine.Failure says that the engine broke down.
+func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial) (measure.Observation, error) {
+	seen := Sighting{Trial: t.Number, Facts: e.Facts, Cold: e.Cold, Stages: e.Stages, RoundTrip: e.RoundTrip(ctx)}
+	switch can, err := e.ResetCache(ctx); {
+	case !can:
+		seen.note("the prefix cache cannot be emptied between trials; prompts of other trials are in it, which share nothing with these")
+	case err != nil:
+		seen.note("the prefix cache was not emptied before the trial: " + err.Error())
+	}
+	sampling := e.Sample(ctx)
+	w := &vigil{engine: e, sampling: sampling, trial: &t, limit: cmp.Or(l.Hang, time.Minute), look: t.NextLook(0)}
+	client := l.client(e)
+	client.Abort = w.ask
+	run, err := client.Start(ctx, t, t.Schedule())
+	if err != nil {
+		sampling.Stop(ctx)
+		return measure.Observation{}, l.orBroken(ctx, e, err)
+	}
+	o, err := run.Wait()
+	seen.Said = sampling.Stop(ctx)
+	if err != nil {
+		return o, err
+	}
+	if f := w.breakdown(ctx, &o); f != nil {
+		return o, f
+	}
+	o.Server = server(e, &seen.Said)
+	seen.compare(o.Records, run.Report().Vitals)
+	if l.Seen != nil {
+		l.Seen(t, seen)
+	}
+	return o, nil
+}
+
+// client is the load generator for an engine.
+func (l *Live) client(e *engine.Engine) load.Client {
+	c := l.Client
+	c.URL, c.Model = e.URL, cmp.Or(e.Facts.Model, c.Model)
+	switch e.Kind {
+	case "attach", "command":
+	default:
+		c.Engine = e.Kind
+	}
+	return c
+}
+
+// orBroken turns the error of a trial that did not begin into the breakdown of
+// its engine, if that is what it was.
+func (l *Live) orBroken(ctx context.Context, e *engine.Engine, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if f := e.Failure(); f != nil {
+		return f
+	}
+	if bad := e.Check(ctx, signOfLife); bad != nil && ctx.Err() == nil {
+		return e.Broken(bad)
+	}
+	return err
+}
+
+// server is what the engine said, as a measurement keeps it.
+func server(e *engine.Engine, said *engine.Said) measure.Server {
+	known := func(n int) int {
+		if n <= 0 {
+			return -1
+		}
+		return n
+	}
+	return measure.Server{
+		Kind: e.Kind, Version: e.Facts.Version, KVBlocks: known(e.Facts.KVBlocks), BlockTokens: known(e.Facts.BlockTokens),
+		Preemptions: int(said.Preemptions), HitRate: said.HitRate, PeakKV: said.PeakKV,
+	}
+}
+
+// signOfLife is how long an engine without load may take for one token.
+const signOfLife = 20 * time.Second
+
+// vigil watches one trial: it ends the trial when it is hopeless and when its
+// engine is dead or hangs.
+type vigil struct {
+	engine   *engine.Engine
+	sampling *engine.Sampling
+	trial    *measure.Trial
+	limit    time.Duration
+	// look is when the records are looked at next for a hopeless trial.
+	look time.Duration
+	// moved is when something last came, events how much had come by then, and
+	// counted when that was last looked at.
+	moved, counted time.Duration
+	events         int
+	// sign is the state of the question for a sign of life.
+	sign atomic.Int32
+	last error
+}
+
+// States of the question for a sign of life.
+const (
+	notAsked int32 = iota
+	asking
+	alive
+	dead
+)
+
+// ask is called by the load generator a few times a second.
+func (v *vigil) ask(now time.Duration, records func() []measure.Record) string {
+	select {
+	case <-v.engine.Done():
+		return "the engine ended"
+	default:
+	}
+	if v.hangs(now, records) {
+		return "the engine hangs"
+	}
+	t := v.trial
+	if t.Objective.Empty() || t.Window <= 0 || now < v.look || now > t.Warmup+t.Window {
+		return ""
+	}
+	v.look = t.NextLook(now)
+	return measure.Hopeless(t, records(), now)
+}
+
+// hangs reports whether the engine is dead though it runs: with requests in
+// flight nothing came for the limit, its counters of tokens stand still, and one
+// token more does not come either.
+func (v *vigil) hangs(now time.Duration, records func() []measure.Record) bool {
+	switch v.sign.Load() {
+	case dead:
+		return true
+	case asking:
+		return false
+	case alive:
+		v.moved = now
+		v.sign.Store(notAsked)
+	}
+	// A look at all records is not free, so it is rare where the limit allows.
+	if now-v.counted < v.limit/10 {
+		return false
+	}
+	v.counted = now
+	events, waiting := tally(records())
+	if events != v.events || !waiting {
+		v.events, v.moved = events, now
+	}
+	if now-v.moved < v.limit {
+		return false
+	}
+	if idle, ok := v.sampling.Idle(); ok && idle < v.limit {
+		return false
+	}
+	v.sign.Store(asking)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), v.limit)
+		defer cancel()
+		if v.last = v.engine.Check(ctx, v.limit); v.last != nil {
+			v.sign.Store(dead)
+			return
+		}
+		v.sign.Store(alive)
+	}()
+	return false
+}
+
+// tally counts what came: first tokens and ends. waiting says whether requests
+// are in flight.
+func tally(records []measure.Record) (events int, waiting bool) {
+	for i := range records {
+		r := &records[i]
+		if r.First >= 0 {
+			events++
+		}
+		if r.Outcome == measure.InFlight {
+			waiting = true
+		} else {
+			events++
+		}
+	}
+	return events, waiting
+}
+
+// breakdown decides after a trial whether its engine broke down in it: it ended,
+// it hung, or requests failed and it gives no sign of life any more.
+func (v *vigil) breakdown(ctx context.Context, o *measure.Observation) *engine.Failure {
+	if v.sign.Load() == dead {
+		return v.engine.Hung(v.last)
+	}
+	broken := false
+	for i := range o.Records {
+		switch o.Records[i].Outcome {
+		case measure.Refused, measure.Reset, measure.HTTPStatus, measure.Truncated, measure.Timeout, measure.StreamError:
+			broken = true
+		}
+	}
+	if !broken && o.Aborted == "" {
+		return v.engine.Failure()
+	}
+	// A process that breaks its connections ends a moment later.
+	select {
+	case <-v.engine.Done():
+	case <-time.After(time.Second):
+	}
+	if f := v.engine.Failure(); f != nil {
+		return f
+	}
+	if err := v.engine.Check(ctx, signOfLife); err != nil && ctx.Err() == nil {
+		return v.engine.Broken(err)
+	}
+	return nil
+}
