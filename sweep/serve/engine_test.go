@@ -1,0 +1,271 @@
+package serve
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"planner/model/sim"
+	"planner/sweep/workload"
+)
+
+// drive sends requests of one length to an engine and returns when each token
+// came. The clock moves in steps that have nothing to do with the arrivals.
+func drive(e engine, arrivals []time.Duration, output int) [][]time.Duration {
+	got := make([][]time.Duration, len(arrivals))
+	var tokens []token
+	next, now := never, time.Duration(0)
+	note := func(to time.Duration) {
+		now = to
+		tokens, next = e.Advance(now, tokens[:0])
+		for _, t := range tokens {
+			got[t.request] = append(got[t.request], t.at)
+		}
+	}
+	for _, at := range arrivals {
+		for next >= 0 && next <= at {
+			note(next + 37*time.Microsecond) // as late as a clock that is not perfect
+		}
+		// It was stamped a little before the clock moved on.
+		e.Submit(at, workload.Request{Prompt: 1, Output: output})
+		note(max(now, at))
+	}
+	for next >= 0 {
+		note(next)
+	}
+	return got
+}
+
+func poisson(rate float64, n int, seed uint64) []time.Duration {
+	rng := rand.New(rand.NewPCG(seed, 9))
+	at, all := 0.0, make([]time.Duration, n)
+	for i := range all {
+		at += rng.ExpFloat64() / rate
+		all[i] = seconds(at)
+	}
+	return all
+}
+
+// TestQueue compares one slot with Lindley's recursion on the same arrivals and
+// services, exactly, and with the closed forms of M/D/1 (Pollaczek and Khinchine)
+// and M/M/1.
+func TestQueue(t *testing.T) {
+	const n, service = 100_000, 0.010
+	for _, c := range []struct {
+		law    string
+		factor float64 // of the mean wait of M/M/1
+	}{{"10ms", 0.5}, {"exponential:10ms", 1}} {
+		law, err := ParseLaw(c.law)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, rho := range []float64{0.5, 0.7} {
+			arrivals := poisson(rho/service, n, 1)
+			got := drive(newFixed(Fixed{TTFT: law, Slots: 1}, 5), arrivals, 1)
+			free, sum := time.Duration(0), 0.0
+			for i, at := range arrivals {
+				start := max(at, free)
+				free = start + law.draw(rand.New(rand.NewPCG(5, uint64(i))))
+				if got[i][0] != free {
+					t.Fatalf("%s at %v: request %d ends at %v, want %v", c.law, rho, i, got[i][0], free)
+				}
+				sum += (start - at).Seconds()
+			}
+			want := c.factor * rho / (1 - rho) * service
+			if mean := sum / n; math.Abs(mean-want) > 0.05*want {
+				t.Errorf("%s at %v: mean wait %.4g s, want %.4g", c.law, rho, mean, want)
+			}
+		}
+	}
+}
+
+// TestFixed: without a limit requests do not wait for each other; with two slots
+// never more than two are served; a request that is cancelled gives its slot back.
+func TestFixed(t *testing.T) {
+	law := Fixed{TTFT: Constant(100 * time.Millisecond), TPOT: Constant(10 * time.Millisecond)}
+	got := drive(newFixed(law, 0), []time.Duration{0, 0, 5e6}, 3)
+	for i, first := range []time.Duration{100e6, 100e6, 105e6} {
+		if want := []time.Duration{first, first + 10e6, first + 20e6}; !slices.Equal(got[i], want) {
+			t.Errorf("request %d: %v, want %v", i, got[i], want)
+		}
+	}
+	law.Slots = 2
+	got = drive(newFixed(law, 0), []time.Duration{0, 0, 5e6, 6e6}, 1)
+	if got[2][0] != 200e6 || got[3][0] != 200e6 {
+		t.Errorf("with two slots: %v", got)
+	}
+	law.Slots = 1
+	f := newFixed(law, 0)
+	for range 3 {
+		f.Submit(0, workload.Request{Output: 5})
+	}
+	f.Cancel(1e6, 1) // waits
+	f.Cancel(50e6, 0)
+	if l := f.Load(); l.running != 1 || l.waiting != 0 {
+		t.Errorf("after the cancellations %+v", l)
+	}
+	tokens, _ := f.Advance(time.Second, nil)
+	if len(tokens) != 5 || tokens[0].request != 2 || tokens[0].at != 150e6 || tokens[0].wait != 50e6 || !tokens[0].first || !tokens[4].last {
+		t.Errorf("the third request: %+v", tokens)
+	}
+}
+
+// TestServedEqualsRun sends a schedule over HTTP to a simulated engine and runs the
+// same arrivals through it in virtual time: every first and last token is due at
+// the same microsecond, though preemptions, cache hits and queues lie between.
+func TestServedEqualsRun(t *testing.T) {
+	for _, version := range []bool{false, true} {
+		config := small()
+		config.Rules.Async = version
+		config.Limits.Seqs, config.Limits.Blocks, config.Limits.BatchTokens = 8, 40, 256
+		timer := steady{0.004, 0.0015}
+		r := run(t, &Server{Timer: timer, Config: config})
+		rng := rand.New(rand.NewPCG(4, 4))
+		var wg sync.WaitGroup
+		for i := range 40 {
+			prompt := 1 + rng.IntN(200)
+			body := fmt.Sprintf(`{"prompt":[%d`, i%3)
+			for k := 1; k < prompt; k++ {
+				body += fmt.Sprintf(",%d", k)
+			}
+			body += fmt.Sprintf(`],"max_tokens":%d,"ignore_eos":true,"stream":%v}`, 1+rng.IntN(60), i%2 == 0)
+			wg.Go(func() { post(t, r.url+"/v1/completions", body, "X-Request-Id", fmt.Sprint(i%3)) })
+			time.Sleep(time.Duration(rng.ExpFloat64() * 5e6))
+		}
+		wg.Wait()
+		all := r.emissions(t)
+		slices.SortFunc(all, func(a, b Emission) int { return int(a.Arrived - b.Arrived) })
+		load := sim.Load{}
+		for i, e := range all {
+			text := workload.Content(1 + e.ID[len("cmpl-")]) // by the first token
+			load.Requests = append(load.Requests, workload.Request{
+				ID: i, Due: time.Duration(e.Arrived), Prompt: e.Prompt, Output: e.Asked, Shared: []workload.Segment{{Content: text, Tokens: e.Prompt}},
+			})
+		}
+		result := sim.NewEngine(timer, config).Run(load)
+		for i, e := range all {
+			want := result.Records[i]
+			first, last := time.Duration(e.Due[0]), time.Duration(e.Due[len(e.Due)-1])
+			if (first-want.First).Abs() > time.Microsecond || (last-want.Last).Abs() > time.Microsecond || e.Cached != want.Cached || len(e.Due) != e.Asked {
+				t.Errorf("async %v: request %d: first %v, last %v, cached %d; in virtual time %+v", version, i, first, last, e.Cached, want)
+			}
+		}
+		if result.Stats.Cache.Hits == 0 || result.Stats.Preemptions == 0 {
+			t.Errorf("nothing was put to the test: %+v", result.Stats)
+		}
+	}
+}
+
+// TestIdentities compares the segments of random prompts with the prompts: two of
+// them name the same leading blocks exactly if these hold the same tokens.
+func TestIdentities(t *testing.T) {
+	const block = 4
+	rng := rand.New(rand.NewPCG(7, 7))
+	d := newIdentities(1000, block)
+	type asked struct {
+		tokens []int32 // prompt and reply
+		path   []workload.Segment
+	}
+	var all []asked
+	for n := range 300 {
+		var prompt []int32
+		if len(all) > 0 && rng.IntN(4) > 0 { // go on from an earlier text
+			old := all[rng.IntN(len(all))].tokens
+			prompt = append(prompt, old[:rng.IntN(len(old)+1)]...)
+		}
+		for range rng.IntN(12) + 1 {
+			prompt = append(prompt, int32(rng.IntN(2)))
+		}
+		q := workload.Request{Prompt: len(prompt), Output: 1 + rng.IntN(10)}
+		d.identify(&q, 0, prompt, func(k int) int32 { return int32(1000*n + k) })
+		a := asked{slices.Clone(prompt), append(slices.Clone(q.Shared), workload.Segment{Content: q.Generated, Tokens: q.Output})}
+		for k := range q.Output {
+			a.tokens = append(a.tokens, int32(1000*n+k))
+		}
+		covered := 0
+		for _, s := range q.Shared {
+			covered += s.Tokens
+		}
+		if covered != len(prompt) {
+			t.Fatalf("segments %v cover %d of %d tokens", q.Shared, covered, len(prompt))
+		}
+		for _, b := range all {
+			// The prompt against the whole of an earlier text.
+			want := commonBlocks(prompt, b.tokens, block)
+			if got := namedBlocks(q.Shared, b.path, len(prompt), len(b.tokens), block); got != want {
+				t.Fatalf("prompt %d %v and %v share %d blocks, by name %d: %v, %v", n, prompt, b.tokens, want, got, q.Shared, b.path)
+			}
+		}
+		all = append(all, a)
+	}
+	d.forget()
+	q := workload.Request{Prompt: len(all[0].tokens), Output: 1}
+	d.identify(&q, 0, all[0].tokens, func(int) int32 { return 0 })
+	if q.Shared[0].Content == all[0].path[0].Content {
+		t.Error("a text is known after all was forgotten")
+	}
+}
+
+// commonBlocks counts the full blocks with which two texts begin alike.
+func commonBlocks(a, b []int32, size int) int {
+	n := 0
+	for (n+1)*size <= min(len(a), len(b)) && slices.Equal(a[n*size:(n+1)*size], b[n*size:(n+1)*size]) {
+		n++
+	}
+	return n
+}
+
+// namedBlocks counts the full blocks with which two paths name the same.
+func namedBlocks(a, b []workload.Segment, lenA, lenB, size int) int {
+	n := 0
+	for end := size; end <= min(lenA, lenB) && slices.Equal(upTo(a, end), upTo(b, end)); end += size {
+		n++
+	}
+	return n
+}
+
+// upTo is the part of a path up to a token, with what identifies its blocks: the
+// content and where it starts.
+func upTo(path []workload.Segment, end int) []workload.Segment {
+	var part []workload.Segment
+	at := 0
+	for _, s := range path {
+		if at >= end {
+			break
+		}
+		part = append(part, workload.Segment{Content: s.Content, Tokens: at})
+		at += s.Tokens
+	}
+	return part
+}
+
+// TestForgetting: the memory of texts is bounded, and what is asked for stays.
+func TestForgetting(t *testing.T) {
+	d := newIdentities(10, 4)
+	text := func(n int) []int32 { return []int32{int32(n), 1, 2, 3, 4, 5, 6, 7} }
+	first := workload.Request{Prompt: 8, Output: 1}
+	d.identify(&first, 0, text(0), func(int) int32 { return 0 })
+	for n := 1; n < 200; n++ {
+		q := workload.Request{Prompt: 8, Output: 1}
+		d.identify(&q, 0, text(n), func(int) int32 { return 0 })
+		if n%5 == 0 {
+			q := workload.Request{Prompt: 8, Output: 1}
+			d.identify(&q, 0, text(0), func(int) int32 { return 0 })
+			if q.Shared[0].Content != first.Shared[0].Content {
+				t.Fatalf("forgotten after %d texts", n)
+			}
+		}
+	}
+	if n := len(d.young) + len(d.old); n > 2*d.limit {
+		t.Errorf("%d entries, the limit is %d in each of two generations", n, d.limit)
+	}
+	q := workload.Request{Prompt: 8, Output: 1}
+	d.identify(&q, 0, text(1), func(int) int32 { return 0 })
+	if q.Shared[0].Content < 1 || len(q.Shared) != 1 {
+		t.Errorf("segments of a forgotten text: %v", q.Shared)
+	}
+}
