@@ -1,0 +1,239 @@
+package workload
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"gonum.org/v1/gonum/stat"
+)
+
+// Description says what the traffic of a trace looks like. A figure that the
+// trace is too short for is NaN.
+type Description struct {
+	Requests int
+	// Span is the time from the first arrival to the last, Rate the mean rate in
+	// requests per second: Requests - 1 gaps in Span.
+	Span time.Duration
+	Rate float64
+	// GapCV is the coefficient of variation of the gaps between arrivals (1 for
+	// Poisson), GapCorrelation that of each gap with the next (0 for Poisson).
+	GapCV, GapCorrelation float64
+	// Dispersion holds the variance over the mean of the arrivals in windows of
+	// 1, 10 and 60 s.
+	Dispersion []Dispersion
+	// Prompt, Output and Total are lengths in tokens; Correlation is Pearson's, of
+	// prompts with outputs.
+	Prompt, Output, Total LengthSummary
+	Correlation           float64
+	Prefix                PrefixSummary
+	Busiest               Busiest
+}
+
+// Dispersion is the index of dispersion of counts in windows of one length: 1
+// for Poisson arrivals, above it for bursts.
+type Dispersion struct {
+	Window time.Duration
+	Index  float64
+	// Windows is how many whole ones the trace holds.
+	Windows int
+}
+
+// LengthSummary describes lengths in tokens; quantiles are those of the inverse
+// distribution function.
+type LengthSummary struct {
+	Mean                       float64
+	Least, P50, P90, P99, Most int
+	StdDev                     float64
+	// Sum is over all requests.
+	Sum int
+}
+
+// PrefixSummary says how much of the prompts begins as others do.
+type PrefixSummary struct {
+	// Known says that the trace tells prefixes at all.
+	Known bool
+	// Repeated is the share of prompt tokens that an earlier request began with
+	// too: what a prefix cache without limits would hit.
+	Repeated float64
+	// Distinct counts the different beginnings, Shared those of more than one
+	// request, and Sharing is the share of the requests that have one of these.
+	Distinct, Shared int
+	Sharing          float64
+}
+
+// Busiest is the minute with the most arrivals.
+type Busiest struct {
+	From     time.Duration
+	Requests int
+	// Rate is Requests over a minute, or over the whole span of a shorter trace.
+	Rate float64
+}
+
+// Describe describes rows, which are in order of arrival.
+func Describe(rows []Row) Description {
+	d := Description{Requests: len(rows), Rate: math.NaN(), GapCV: math.NaN(), GapCorrelation: math.NaN(), Correlation: math.NaN()}
+	if len(rows) == 0 {
+		return d
+	}
+	d.Span = rows[len(rows)-1].Arrival - rows[0].Arrival
+	if d.Span > 0 {
+		d.Rate = float64(len(rows)-1) / d.Span.Seconds()
+	}
+	d.gaps(rows)
+	for _, w := range []time.Duration{time.Second, 10 * time.Second, time.Minute} {
+		d.Dispersion = append(d.Dispersion, dispersion(rows, w))
+	}
+	d.lengths(rows)
+	d.Prefix = prefixes(rows)
+	d.Busiest = busiest(rows, d.Span)
+	return d
+}
+
+// gaps describes the times between arrivals.
+func (d *Description) gaps(rows []Row) {
+	gaps := make([]float64, 0, len(rows))
+	for i := 1; i < len(rows); i++ {
+		gaps = append(gaps, (rows[i].Arrival - rows[i-1].Arrival).Seconds())
+	}
+	if len(gaps) < 2 {
+		return
+	}
+	mean, deviation := stat.MeanStdDev(gaps, nil)
+	if mean > 0 {
+		d.GapCV = deviation / mean
+	}
+	if len(gaps) > 2 && deviation > 0 {
+		d.GapCorrelation = stat.Correlation(gaps[:len(gaps)-1], gaps[1:], nil)
+	}
+}
+
+// dispersion counts arrivals in the whole windows from the first arrival on.
+func dispersion(rows []Row, window time.Duration) Dispersion {
+	start := rows[0].Arrival
+	n := int((rows[len(rows)-1].Arrival - start) / window)
+	d := Dispersion{Window: window, Index: math.NaN(), Windows: n}
+	if n < 2 {
+		return d
+	}
+	// Counts are kept for the windows with arrivals only: a log may be silent for
+	// years.
+	var sum, squares, count float64
+	at := -1
+	for _, r := range rows {
+		i := int((r.Arrival - start) / window)
+		if i >= n {
+			break
+		}
+		if i != at {
+			sum, squares = sum+count, squares+count*count
+			at, count = i, 0
+		}
+		count++
+	}
+	sum, squares = sum+count, squares+count*count
+	mean := sum / float64(n)
+	variance := (squares - mean*sum) / float64(n-1)
+	d.Index = variance / mean
+	return d
+}
+
+// lengths describes prompts, outputs and their sums.
+func (d *Description) lengths(rows []Row) {
+	prompts, outputs, totals := make([]float64, len(rows)), make([]float64, len(rows)), make([]float64, len(rows))
+	for i, r := range rows {
+		prompts[i], outputs[i], totals[i] = float64(r.Prompt), float64(r.Output), float64(r.Prompt+r.Output)
+	}
+	if len(rows) > 2 {
+		d.Correlation = stat.Correlation(prompts, outputs, nil)
+	}
+	d.Prompt, d.Output, d.Total = summarizeLengths(prompts), summarizeLengths(outputs), summarizeLengths(totals)
+}
+
+// summarizeLengths sorts the lengths.
+func summarizeLengths(x []float64) LengthSummary {
+	slices.Sort(x)
+	at := func(q float64) int { return int(stat.Quantile(q, stat.Empirical, x, nil)) }
+	s := LengthSummary{Least: int(x[0]), P50: at(0.50), P90: at(0.90), P99: at(0.99), Most: int(x[len(x)-1])}
+	s.Mean, s.StdDev = stat.MeanStdDev(x, nil)
+	for _, v := range x {
+		s.Sum += int(v)
+	}
+	return s
+}
+
+// prefixes walks the shared parts of each prompt as far as an earlier request
+// had them too. Two requests share a part only if they share all ahead of it.
+func prefixes(rows []Row) PrefixSummary {
+	var s PrefixSummary
+	// seen is how many tokens of a part were seen behind the same beginning.
+	seen := map[beginning]int{}
+	uses := map[Content]int{}
+	total, repeated := 0, 0
+	for i := range rows {
+		r := &rows[i]
+		total += r.Prompt
+		if len(r.Shared) == 0 {
+			continue
+		}
+		s.Known = true
+		uses[r.Shared[0].Content]++
+		repeated += walk(seen, r)
+	}
+	s.Distinct = len(uses)
+	sharing := 0
+	for i := range rows {
+		if r := &rows[i]; len(r.Shared) > 0 && uses[r.Shared[0].Content] > 1 {
+			sharing++
+		}
+	}
+	for _, n := range uses {
+		if n > 1 {
+			s.Shared++
+		}
+	}
+	if total > 0 {
+		s.Repeated = float64(repeated) / float64(total)
+	}
+	s.Sharing = float64(sharing) / float64(len(rows))
+	return s
+}
+
+// beginning identifies a part of a prompt with all that is ahead of it.
+type beginning struct {
+	before Content
+	part   Content
+}
+
+// walk counts the tokens at the beginning of a prompt that were seen before, and
+// notes all of them as seen.
+func walk(seen map[beginning]int, r *Row) (repeated int) {
+	before, along := Content(0), true
+	for _, part := range r.Shared {
+		b := beginning{before, part.Content}
+		had := seen[b]
+		if along {
+			repeated += min(had, part.Tokens)
+			along = had >= part.Tokens
+		}
+		seen[b] = max(had, part.Tokens)
+		before = contentOf(uint64(before), uint64(part.Content), uint64(part.Tokens))
+	}
+	return repeated
+}
+
+// busiest finds the minute, from any arrival on, with the most arrivals.
+func busiest(rows []Row, span time.Duration) Busiest {
+	var b Busiest
+	last := 0
+	for first := range rows {
+		for last < len(rows) && rows[last].Arrival < rows[first].Arrival+time.Minute {
+			last++
+		}
+		if n := last - first; n > b.Requests {
+			b = Busiest{From: rows[first].Arrival - rows[0].Arrival, Requests: n}
+		}
+	}
+	b.Rate = float64(b.Requests) / min(time.Minute, max(span, time.Second)).Seconds()
+	return b
+}
