@@ -1,0 +1,97 @@
+package calibrate
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"planner/model"
+)
+
+// Origin is what a calibration was fitted to.
+type Origin struct {
+	Model          string
+	GPU            string
+	EngineVersion  string
+	TensorParallel int
+	Weights        string
+	KVCache        string
+	// Rates and Concurrencies of the runs; a replayed trace is in neither.
+	Rates         []float64
+	Concurrencies []int
+	Traces        int
+	Date          string
+}
+
+// originOf describes runs.
+func originOf(runs []Run, o *Options) Origin {
+	r, err := model.NewRoofline(o.Deployment, o.Constants, model.Limits{EngineVersion: o.Version})
+	dep := o.Deployment
+	if err == nil {
+		dep = r.Deployment() // with the checkpoint's own formats filled in
+	}
+	out := Origin{
+		Model: dep.Arch.Name, GPU: dep.Hardware.Name, EngineVersion: o.Version, TensorParallel: max(dep.TP, 1),
+		Weights: dep.Precision.Weights.String(), KVCache: dep.Precision.KV.String(), Date: o.Date,
+	}
+	for i := range runs {
+		t := &runs[i].Trial
+		switch {
+		case t.Closed():
+			out.Concurrencies = append(out.Concurrencies, t.Concurrency)
+		case t.Rate > 0:
+			out.Rates = append(out.Rates, t.Rate)
+		default:
+			out.Traces++
+		}
+	}
+	return out
+}
+
+// result puts together what was found.
+func (p *problem) result(runs []Run) (Result, error) {
+	out := Result{FittedTo: originOf(runs, p.o)}
+	for _, t := range model.Terms() {
+		f := TermFit{Term: t, Default: p.o.Constants.Value(t, p.o.Deployment), Prior: priorOf(t, p.o.Deployment)}
+		f.Value, f.Posterior = f.Default, f.Prior
+		if k := slices.Index(p.terms, t); k >= 0 {
+			f.Fitted = true
+			f.Value = p.constants(p.x).Value(t, p.o.Deployment)
+			f.Posterior = math.Sqrt(p.posterior.At(k, k))
+			f.Effect = p.effect(k)
+			if moved := math.Abs(math.Log(f.Value / f.Default)); moved > 3*f.Prior {
+				out.Warnings = append(out.Warnings, fmt.Sprintf("%s moved by %.1f of its standard deviations: the engine may do something that the equations do not know", t, moved/f.Prior))
+			}
+		}
+		out.Terms = append(out.Terms, f)
+	}
+	for i, f := range p.figures {
+		out.Residuals = append(out.Residuals, Residual{Run: f.run + 1, Figure: f.name, Measured: f.measured, Before: p.before[i], After: p.now[i]})
+	}
+	return out, nil
+}
+
+// effect is the root mean square over the figures of what one term's change brings.
+func (p *problem) effect(k int) float64 {
+	sum := 0.0
+	for i := range p.figures {
+		d := p.slopes.At(i, k) * p.x[k]
+		sum += d * d
+	}
+	return math.Sqrt(sum / float64(len(p.figures)))
+}
+
+// MeanError is the mean absolute relative error of a metric ("tpot", "ttft") before and
+// after the fit, over all of its figures; NaN if there are none.
+func (r *Result) MeanError(metric string) (before, after float64) {
+	n := 0.0
+	for _, e := range r.Residuals {
+		if len(e.Figure) < len(metric) || e.Figure[:len(metric)] != metric {
+			continue
+		}
+		before += math.Abs(e.Before/e.Measured - 1)
+		after += math.Abs(e.After/e.Measured - 1)
+		n++
+	}
+	return before / n, after / n
+}

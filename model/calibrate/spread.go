@@ -1,0 +1,320 @@
+package calibrate
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+
+	"planner/model"
+	"planner/sweep/measure"
+)
+
+// Probe runs one load point at a rate with given constants and returns its conditions
+// and records. Equal arguments must give equal results, and every rate must meet the
+// same requests in the same order, as [measure.Trial.Schedule] does. All requests
+// should be let to end. It is called from several goroutines at once.
+type Probe func(c model.Constants, rate float64, seed uint64) (measure.Trial, measure.Observation, error)
+
+// Known is what a shift is measured from.
+type Known struct {
+	// Constants are those that the maximum rate was found with, and Spread is how far they
+	// may be off.
+	Constants model.Constants
+	Spread    model.Spread
+	// Rate is the maximum rate, in requests per second.
+	Rate float64
+	// Objective is what limits it. Its bounds must not be empty.
+	Objective measure.SLO
+	// Seed drives the draws of constants and the probes' schedules.
+	Seed uint64
+	// Samples is the number of sets of constants that are drawn; 0 means 32.
+	Samples int
+}
+
+// Shifts are the logarithms of the maximum rates with other plausible constants over
+// the known one.
+type Shifts struct {
+	// Ln holds one shift for every set of constants, in the order in which they were drawn.
+	Ln []float64
+	// Mean and SD are their mean and standard deviation.
+	Mean, SD float64
+	// Clipped counts the samples whose rate lies beyond the range that is searched, a
+	// factor of e either way.
+	Clipped int
+}
+
+// Quantile returns the q-quantile of the shifts; exp of it is a factor on the rate.
+func (s Shifts) Quantile(q float64) float64 {
+	return quantile(slices.Sorted(slices.Values(s.Ln)), q)
+}
+
+// The search for one shift ends when it is known to a hundredth or after so many
+// probes.
+const (
+	defaultSamples = 32
+	shiftTolerance = 0.01
+	mostProbes     = 10
+	widestShift    = 1.0
+	firstStep      = 0.08
+)
+
+// Shift samples plausible constants and finds how far each moves the maximum rate. The
+// known constants at the known rate bring some latency, in units of its limit, by the
+// bound that is nearest to being missed; the shifted rate is where other constants
+// bring the same. As both meet the same requests, the chance of a short run cancels.
+// It fails if a probe does, or if the objective bounds nothing that records show.
+func Shift(k Known, probe Probe) (Shifts, error) {
+	if k.Objective.Empty() {
+		return Shifts{}, errors.New("spread of the maximum rate: the objective bounds no latency")
+	}
+	if !(k.Rate > 0) {
+		return Shifts{}, fmt.Errorf("spread of the maximum rate: rate %g is not above 0", k.Rate)
+	}
+	n := k.Samples
+	if n <= 0 {
+		n = defaultSamples
+	}
+	s := search{known: &k, probe: probe}
+	var err error
+	if s.level, err = s.pressure(k.Constants, 0); err != nil {
+		return Shifts{}, err
+	}
+	if math.IsInf(s.level, 0) {
+		return Shifts{}, fmt.Errorf("spread of the maximum rate: at %g/s the objective's latencies are not finite", k.Rate)
+	}
+	above, err := s.pressure(k.Constants, firstStep)
+	if err != nil {
+		return Shifts{}, err
+	}
+	// A knee is steep above the known rate and flat below; any slope will do to begin with.
+	s.slope = max((min(above, s.level+10)-s.level)/firstStep, 0.5)
+	return s.sample(n)
+}
+
+// sample finds the shifts of n sets of constants, several at once.
+func (s *search) sample(n int) (Shifts, error) {
+	out := Shifts{Ln: make([]float64, n)}
+	clipped, errs := make([]bool, n), make([]error, n)
+	next := make(chan int)
+	var wait sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), n) {
+		wait.Go(func() {
+			for i := range next {
+				c := s.known.Constants.Sample(rand.New(rand.NewPCG(s.known.Seed, uint64(i))), s.known.Spread)
+				out.Ln[i], clipped[i], errs[i] = s.find(c)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	wait.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return Shifts{}, err
+	}
+	for i, x := range out.Ln {
+		out.Mean += x / float64(n)
+		if clipped[i] {
+			out.Clipped++
+		}
+	}
+	for _, x := range out.Ln {
+		out.SD += (x - out.Mean) * (x - out.Mean) / float64(max(n-1, 1))
+	}
+	out.SD = math.Sqrt(out.SD)
+	return out, nil
+}
+
+// search is the common ground of all samples.
+type search struct {
+	known *Known
+	probe Probe
+	level float64 // pressure of the known constants at the known rate
+	slope float64 // of pressure over ln rate there, roughly
+}
+
+// pressure is the logarithm of the objective's worst latency over its limit at exp(x)
+// times the known rate; infinite when too many requests never got there. A server that
+// cannot keep up is under pressure whatever the objective: with all seats taken its
+// time per token grows no further, and only the wait tells.
+func (s *search) pressure(c model.Constants, x float64) (float64, error) {
+	t, o, err := s.probe(c, s.known.Rate*math.Exp(x), s.known.Seed)
+	if err != nil {
+		return 0, fmt.Errorf("spread of the maximum rate: %w", err)
+	}
+	worst := math.Inf(-1)
+	for _, b := range s.known.Objective.Bounds {
+		v, ok := statistic(&t, &o, b)
+		if !ok {
+			return 0, fmt.Errorf("spread of the maximum rate: no request shows %s", b)
+		}
+		worst = max(worst, math.Log(v/b.Limit.Seconds()))
+	}
+	return max(worst, backlog(&t, o.Records)), nil
+}
+
+// backlog is the logarithm of the mean wait for a first token at the end of the window
+// over a tenth of the window: above 0 the queue has grown all along. It is minus
+// infinity for closed loops and windows without end.
+func backlog(t *measure.Trial, records []measure.Record) float64 {
+	if t.Closed() || t.Window <= 0 {
+		return math.Inf(-1)
+	}
+	sum, n := 0.0, 0
+	for i := range records {
+		r := &records[i]
+		if since := t.Warmup + t.Window - r.Due; since <= 0 || since > t.Window/4 {
+			continue
+		}
+		if v, ok := latency(r, measure.TTFT); ok && !math.IsInf(v, 0) {
+			sum, n = sum+v, n+1
+		}
+	}
+	if n == 0 {
+		return math.Inf(-1)
+	}
+	return math.Log(10 * sum / float64(n) / t.Window.Seconds())
+}
+
+// find returns the shift at which constants bring the known pressure: steps until it is
+// bracketed, then false position (the Illinois variant, which never stalls).
+func (s *search) find(c model.Constants) (shift float64, clipped bool, err error) {
+	f := func(x float64) (float64, error) {
+		p, err := s.pressure(c, x)
+		return min(p-s.level, 20), err // keep infinities out of the arithmetic
+	}
+	a := 0.0
+	fa, err := f(a)
+	if err != nil {
+		return 0, false, err
+	}
+	if fa == 0 {
+		return 0, false, nil
+	}
+	step := math.Copysign(min(max(math.Abs(fa)/s.slope, 0.02), 0.3), -fa)
+	b, fb := a, fa
+	probes := 1
+	for fa*fb > 0 {
+		if math.Abs(b) >= widestShift {
+			return b, true, nil
+		}
+		a, fa = b, fb
+		b = min(max(b+step, -widestShift), widestShift)
+		if fb, err = f(b); err != nil {
+			return 0, false, err
+		}
+		probes++
+		step *= 1.6
+	}
+	side := 0
+	for ; probes < mostProbes && math.Abs(b-a) > shiftTolerance && fb != 0; probes++ {
+		x := (a*fb - b*fa) / (fb - fa)
+		// The curve bends: keep off the ends, or one of them never moves.
+		low, high := min(a, b), max(a, b)
+		x = min(max(x, low+0.1*(high-low)), high-0.1*(high-low))
+		fx, err := f(x)
+		if err != nil {
+			return 0, false, err
+		}
+		if fx*fb > 0 {
+			b, fb = x, fx
+			if side == 1 {
+				fa /= 2
+			}
+			side = 1
+		} else {
+			a, fa = x, fx
+			if side == -1 {
+				fb /= 2
+			}
+			side = -1
+		}
+	}
+	if fb == fa {
+		return b, false, nil
+	}
+	return (a*fb - b*fa) / (fb - fa), false, nil
+}
+
+// statistic returns a bound's statistic over the requests due in the window, seconds;
+// false if no request can show it.
+func statistic(t *measure.Trial, o *measure.Observation, b measure.Bound) (float64, bool) {
+	if b.Metric == measure.ITL {
+		if o.Gaps == nil || o.Gaps.TotalCount() == 0 {
+			return 0, false
+		}
+		if b.Quantile == 0 {
+			return o.Gaps.Mean() / 1e6, true
+		}
+		return float64(o.Gaps.ValueAtQuantile(100*b.Quantile)) / 1e6, true
+	}
+	v := latencies(t, o.Records, b.Metric)
+	if len(v) == 0 {
+		return 0, false
+	}
+	if b.Quantile == 0 {
+		return mean(v), true
+	}
+	return quantile(v, b.Quantile), true
+}
+
+// latencies returns a metric of the requests due in the window, sorted, seconds;
+// infinite for those without a good end.
+func latencies(t *measure.Trial, records []measure.Record, m measure.Metric) []float64 {
+	from, to := t.Warmup, t.Warmup+t.Window
+	var out []float64
+	for i := range records {
+		r := &records[i]
+		if t.Window > 0 && !t.Closed() && (r.Due < from || r.Due >= to) {
+			continue
+		}
+		if v, ok := latency(r, m); ok {
+			out = append(out, v)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// latency returns a metric of one request in seconds, infinite if it did not end well;
+// false if it has none.
+func latency(r *measure.Record, m measure.Metric) (float64, bool) {
+	if r.Outcome != measure.OK {
+		return math.Inf(1), true
+	}
+	switch m {
+	case measure.TTFT:
+		d, ok := r.TTFT()
+		return d.Seconds(), ok
+	case measure.E2E:
+		d, ok := r.E2E()
+		return d.Seconds(), ok
+	case measure.TPOT:
+		d, ok := r.TPOT()
+		return d.Seconds(), ok
+	}
+	return 0, false
+}
+
+func mean(v []float64) float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += x
+	}
+	return sum / float64(len(v))
+}
+
+// quantile interpolates linearly between sorted values.
+func quantile(v []float64, q float64) float64 {
+	at := q * float64(len(v)-1)
+	i := int(at)
+	if i+1 >= len(v) || math.IsInf(v[i+1], 0) && at > float64(i) {
+		return v[min(i+1, len(v)-1)]
+	}
+	return v[i] + (v[i+1]-v[i])*(at-float64(i))
+}

@@ -1,0 +1,154 @@
+package calibrate
+
+import (
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"planner/model"
+	"planner/model/sim"
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// deployed returns a deployment from the catalog.
+func deployed(t testing.TB, name, gpu string, tp int, w model.WeightFormat) model.Deployment {
+	t.Helper()
+	c, err := model.NewCatalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := c.Model(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hw, err := c.GPU(gpu)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return model.Deployment{Arch: a, Hardware: hw, TP: tp, Precision: model.Precision{Weights: w}}
+}
+
+// engine returns an idle simulated engine.
+func engine(t testing.TB, dep model.Deployment, c model.Constants, l model.Limits) *sim.Engine {
+	t.Helper()
+	e, err := newEngine(dep, c, l, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+var ttftLimit = measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: 500 * time.Millisecond}}}
+
+// A server whose every latency is 1/(mu - rate), with mu as many requests per second as
+// steps of the constants' length, keeps its latency when the rate falls as much as mu.
+func TestShiftOfAQueueInClosedForm(t *testing.T) {
+	dep := deployed(t, "llama-3.1-8b", "H100 SXM", 1, model.BF16)
+	c := model.ConstantsFor(dep.Hardware, "0.20.0")
+	mu := func(c model.Constants) float64 { return 1 / (100 * c.Fixed.Step) }
+	probe := func(c model.Constants, rate float64, _ uint64) (measure.Trial, measure.Observation, error) {
+		wait := 1e6 // overloaded
+		if m := mu(c); rate < m {
+			wait = 1 / (m - rate)
+		}
+		r := measure.Record{First: time.Duration(wait * 1e9), Last: time.Duration(wait*1e9) + 1, Output: 2, Outcome: measure.OK}
+		return measure.Trial{}, measure.Observation{Records: []measure.Record{r}}, nil
+	}
+	rate := 0.9 * mu(c)
+	k := Known{Constants: c, Spread: model.Spread{Step: 0.2}, Rate: rate, Objective: ttftLimit, Seed: 3}
+	got, err := Shift(k, probe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Ln) != 32 {
+		t.Fatalf("%d samples", len(got.Ln))
+	}
+	for i, x := range got.Ln {
+		m := mu(c.Sample(rand.New(rand.NewPCG(3, uint64(i))), k.Spread))
+		want := math.Log(max(m-(mu(c)-rate), math.Exp(-1)*rate) / rate)
+		if math.Abs(x-want) > 0.02 {
+			t.Errorf("sample %d: shift %.3f, exactly %.3f", i, x, want)
+		}
+	}
+	if got.SD < 0.1 || got.SD > 0.4 || got.Quantile(0.05) >= got.Quantile(0.95) {
+		t.Errorf("sd %.3f, 5 %% %.3f, 95 %% %.3f", got.SD, got.Quantile(0.05), got.Quantile(0.95))
+	}
+}
+
+// chatProbe simulates windows of chat traffic on 4 x H100.
+func chatProbe(t testing.TB) (model.Constants, model.Spread, Probe) {
+	dep := deployed(t, "llama-3.1-70b", "H100 SXM", 4, model.FP8)
+	shape, err := workload.Class("chat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &workload.Workload{Class: "chat", Shapes: []workload.Shape{shape}, Arrivals: workload.Poisson}
+	limits := model.Limits{EngineVersion: "0.20.0", MaxModelLen: 6000, MaxNumSeqs: 256}
+	return model.ConstantsFor(dep.Hardware, limits.EngineVersion), model.SpreadFor(dep),
+		func(c model.Constants, rate float64, seed uint64) (measure.Trial, measure.Observation, error) {
+			e, err := newEngine(dep, c, limits, true)
+			if err != nil {
+				return measure.Trial{}, measure.Observation{}, err
+			}
+			trial := measure.Trial{Workload: w, Rate: rate, Warmup: 10 * time.Second, Window: 40 * time.Second, Seed: seed}
+			return trial, e.Run(sim.Load{Requests: trial.Schedule()}).Observation(), nil
+		}
+}
+
+// The spread of the maximum rate of chat on 4 x H100 is that of the step time by and
+// large, whatever binds: a latency, or the server's capacity. It is the same however
+// many samples run at once, and costs little.
+func TestShiftOfSimulatedChat(t *testing.T) {
+	c, spread, probe := chatProbe(t)
+	for _, k := range []Known{
+		{Rate: 15, Objective: ttftLimit},
+		{Rate: 13, Objective: measure.SLO{Bounds: []measure.Bound{{Metric: measure.TPOT, Quantile: 0.99, Limit: 50 * time.Millisecond}}}},
+		{Rate: 17, Objective: measure.SLO{Bounds: []measure.Bound{{Metric: measure.TPOT, Quantile: 0.99, Limit: 500 * time.Millisecond}}}},
+	} {
+		k.Constants, k.Spread, k.Seed = c, spread, 1
+		start := time.Now()
+		got, err := Shift(k, probe)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%v: sd %.3f, mean %.3f, 5 %% %.3f, 95 %% %.3f, %d clipped, %v", k.Objective.Bounds[0], got.SD, got.Mean, got.Quantile(0.05), got.Quantile(0.95), got.Clipped, time.Since(start))
+		if got.SD < 0.02 || got.SD > 0.12 || got.Clipped > 0 || math.Abs(got.Mean) > 0.05 {
+			t.Errorf("%v: sd %.3f, mean %.3f, %d clipped", k.Objective.Bounds[0], got.SD, got.Mean, got.Clipped)
+		}
+	}
+}
+
+func TestShiftIsReproducible(t *testing.T) {
+	c, spread, probe := chatProbe(t)
+	k := Known{Constants: c, Spread: spread, Rate: 15, Objective: ttftLimit, Seed: 7, Samples: 6}
+	first, err := Shift(k, probe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	if again, err := Shift(k, probe); err != nil || !slices.Equal(first.Ln, again.Ln) {
+		t.Errorf("%v, then on one core %v, %v", first.Ln, again.Ln, err)
+	}
+	k.Spread = model.Spread{}
+	if none, err := Shift(k, probe); err != nil || none.SD != 0 || none.Mean != 0 {
+		t.Errorf("certain constants move the rate by %+v, %v", none, err)
+	}
+}
+
+func TestShiftRefusals(t *testing.T) {
+	c, spread, probe := chatProbe(t)
+	for name, k := range map[string]Known{
+		"no objective": {Constants: c, Spread: spread, Rate: 1},
+		"no rate":      {Constants: c, Spread: spread, Objective: ttftLimit},
+		"no gaps": {Constants: c, Spread: spread, Rate: 1, Objective: measure.SLO{Bounds: []measure.Bound{
+			{Metric: measure.ITL, Quantile: 0.99, Limit: time.Second}}}},
+	} {
+		if _, err := Shift(k, probe); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
