@@ -102,9 +102,9 @@ var rules = []rule{
 	{class: "args.parse", all: []string{"error: unrecognized arguments"}, reach: self},
 	{class: "args.parse", all: []string{"error: invalid argument"}, reach: self}, // llama-server
 	{class: "args.parse", all: []string{"validation error"}, reach: self},
-	{class: "args.unsupported", all: []string{"NotImplementedError"}, reach: self},
 	{class: "model.load", all: []string{"error loading model"}}, // llama-server
 	{class: "model.load", all: []string{"Unrecognized model in"}},
+	{class: "args.unsupported", all: []string{"NotImplementedError"}, reach: self},
 	// What depends on the exit status comes last: it would hide what is behind it.
 	{class: "args.parse", all: []string{"error:"}, reach: self, exit: 2},
 }

@@ -1,0 +1,174 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+
+	"planner/sweep/measure"
+)
+
+// classify reads a whole log at once.
+func classify(log string, exit *Exit, a *adapter) *Failure {
+	t := &tail{adapter: a, verdict: newVerdict(), facts: map[string]string{}}
+	for line := range strings.Lines(log) {
+		t.take([]byte(line))
+	}
+	return t.verdict.failure(someKnobs(), stageOrder[t.stage], exit)
+}
+
+// Every line that releases of vLLM and other engines end with finds its class,
+// however many wrappers stand around it.
+func TestClasses(t *testing.T) {
+	for _, c := range []struct {
+		line  string
+		class Class
+	}{
+		{"ValueError: Free memory on device (10.2/79.11 GiB) on startup is less than desired GPU memory utilization (0.9, 71.2 GiB).", "mem.busy"},
+		{"ValueError: Free memory on device cuda:0 (10.2/79.11 GiB) on startup is less than desired GPU memory utilization (0.92, 72.8 GiB).", "mem.busy"},
+		{"ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.", "mem.no_kv"},
+		{"ValueError: To serve at least one request with the models's max seq len (131072), (16.00 GiB KV cache is needed, which is larger than the available KV cache memory (7.10 GiB). the estimated maximum model length is 58160.", "mem.len"},
+		{"ValueError: Cannot auto-fit max_model_len: not enough GPU memory", "mem.autofit"},
+		{"ValueError: Failed to load model - not enough GPU memory. Try lowering --gpu-memory-utilization", "mem.weights"},
+		{"RuntimeError: CUDA out of memory occurred when warming up sampler with 1024 dummy requests. Please try lowering `max_num_seqs`", "mem.sampler"},
+		{"AssertionError: Error in memory profiling. Initial free memory 10.0 GiB, current free memory 12.0 GiB.", "mem.race"},
+		{"ValueError: Available memory on node 0 (9.1/23.5 GiB) on startup is less than desired CPU memory utilization (0.98, 23.0 GiB).", "mem.cpu"},
+		{"ValueError: User-specified max_model_len (8192) is greater than the derived max_model_len (max_position_embeddings=4096 or model_max_length=None in model's config.json).", "args.len"},
+		{"ValueError: max_num_batched_tokens (2048) is smaller than max_model_len (4096). This effectively limits the maximum sequence length", "args.tokens"},
+		{"ValueError: max_num_batched_tokens (128) must be greater than or equal to max_num_seqs (256).", "args.seqs"},
+		{"ValueError: Total number of attention heads (28) must be divisible by tensor parallel size (8).", "args.tp"},
+		{"ValueError: Quantization method specified in the model config (awq) does not match the quantization method specified in the `quantization` argument (gptq).", "args.quant"},
+		{"ValueError: The model type 'gemma3' does not support float16. Reason: numerical instability", "args.dtype"},
+		{"NotImplementedError: Concurrent Partial Prefill is not supported.", "args.unsupported"},
+		{"OSError: [Errno 98] Address already in use", PortTaken},
+		{"srv    main: couldn't bind HTTP server socket, hostname: 127.0.0.1, port: 8080", PortTaken},
+		{"OSError: You are trying to access a gated repo.", "net.hub"},
+		{"TimeoutError: Timed out waiting for engine core processes to start.", Slow},
+		{"RuntimeError: Not enough memory. Please try to increase --mem-fraction-static. Current value: self.server_args.mem_fraction_static=0.5", "mem.no_kv"},
+		{"OSError: [Errno 28] No space left on device", "disk.full"},
+		{"llama_model_load: error loading model: tensor 'blk.0' not found", "model.load"},
+		{"error: invalid argument: --frobnicate", "args.parse"},
+		{"pydantic_core._pydantic_core.ValidationError: 1 validation error for SchedulerConfig", "args.parse"},
+	} {
+		log := "INFO Starting to load model x\nModel loading took 1 GiB memory and 2 seconds\nERROR EngineCore failed to start.\n" +
+			"Traceback (most recent call last):\n(EngineCore pid=7) \x1b[31mERROR\x1b[0m " + c.line + "\n" +
+			"RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}\nNotImplementedError: on the way out\n"
+		f := classify(log, &Exit{Code: 1}, &vllm)
+		if f.Class != c.class {
+			t.Errorf("class %s, want %s: %s", f.Class, c.class, c.line)
+		}
+		if want := oneLine(c.line); !strings.Contains(f.Cause, want[:min(40, len(want))]) {
+			t.Errorf("cause %q, want the line %q", f.Cause, c.line)
+		}
+	}
+}
+
+// The stage of a failed allocation decides what it says.
+func TestOutOfMemoryByStage(t *testing.T) {
+	const oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+	stages := []string{"Starting to load model x\n", "Model loading took 1 GiB memory and 2 seconds\n", "GPU KV cache size: 100 tokens\n"}
+	for n, want := range []Class{"mem.weights", "mem.weights", memOOM, memOOM} {
+		f := classify(strings.Join(stages[:n], "")+oom, &Exit{Code: 1}, &vllm)
+		if f.Class != want {
+			t.Errorf("behind %d stages: %s in %s, want %s", n, f.Class, f.Stage, want)
+		}
+		lower := someKnobs()
+		lower.GPUMemoryUtilization = 0.5
+		// Less for the cache helps only where the cache was there already.
+		if got := f.Condemns(lower); got != (n < 3) {
+			t.Errorf("behind %d stages: condemns a lower share: %t", n, got)
+		}
+	}
+}
+
+// How a process ended without a known line decides.
+func TestClassesWithoutACause(t *testing.T) {
+	for _, c := range []struct {
+		log   string
+		exit  *Exit
+		class Class
+		cause string
+	}{
+		{"all is well\n", &Exit{Code: -1, Signal: 9}, Killed, "all is well"},
+		{"all is well\n", &Exit{Code: 137}, Killed, "all is well"},
+		{"all is well\n", &Exit{Code: -1, Signal: 11}, Crashed, "all is well"},
+		{"all is well\n", &Exit{Code: 0}, Ended, "all is well"},
+		{"KeyError: 'x'\nbye\n", &Exit{Code: 1}, Unknown, "KeyError: 'x'"},
+		{"vllm serve: error: argument --max-num-seqs: invalid int value\n", &Exit{Code: 2}, "args.parse", "invalid int value"},
+		{"request failed with error: no\nbye\n", &Exit{Code: 1}, Unknown, "error: no"},
+		{"", nil, Unknown, ""},
+	} {
+		f := classify(c.log, c.exit, &vllm)
+		if f.Class != c.class || !strings.Contains(f.Cause, c.cause) {
+			t.Errorf("%q, %v: %s, %q", c.log, c.exit, f.Class, f.Cause)
+		}
+	}
+}
+
+// A message about a request does not explain why a serving engine ended.
+func TestRequestErrorsAreNoCause(t *testing.T) {
+	v := newVerdict()
+	v.add("1 validation error for CompletionRequest", stageServing)
+	v.add("RuntimeError: the real one", stageServing)
+	if f := v.failure(someKnobs(), stageServing, &Exit{Code: 1}); f.Class != Unknown || !strings.Contains(f.Cause, "the real one") {
+		t.Errorf("%s: %s", f.Class, f.Cause)
+	}
+}
+
+// A failure condemns what needs no less, and nothing else.
+func TestCondemns(t *testing.T) {
+	base := measure.Knobs{MaxNumSeqs: 128, MaxNumBatchedTokens: 4096, GPUMemoryUtilization: 0.9, MaxModelLen: 8192, TensorParallel: 2}
+	with := func(change func(*measure.Knobs)) measure.Knobs {
+		k := base
+		change(&k)
+		return k
+	}
+	more := with(func(k *measure.Knobs) { k.MaxNumSeqs, k.MaxNumBatchedTokens = 256, 8192 })
+	less := with(func(k *measure.Knobs) { k.MaxNumSeqs, k.MaxNumBatchedTokens = 64, 2048 })
+	higher := with(func(k *measure.Knobs) { k.GPUMemoryUtilization = 0.95 })
+	lower := with(func(k *measure.Knobs) { k.GPUMemoryUtilization = 0.85 })
+	shorter := with(func(k *measure.Knobs) { k.MaxModelLen = 4096 })
+	shortest := with(func(k *measure.Knobs) { k.MaxModelLen = 2048 })
+	wider := with(func(k *measure.Knobs) { k.TensorParallel = 4 })
+	open := with(func(k *measure.Knobs) { k.MaxNumSeqs = 0 })
+	for _, c := range []struct {
+		line string
+		yes  []measure.Knobs
+		no   []measure.Knobs
+	}{
+		{"No available memory for the cache blocks", []measure.Knobs{base, more, lower, shorter}, []measure.Knobs{less, higher, wider, open}},
+		{"Free memory on device cuda:0 is less than desired GPU memory utilization", []measure.Knobs{base, more, less, higher, open}, []measure.Knobs{lower, wider}},
+		{"Failed to load model - not enough GPU memory", []measure.Knobs{base, more, less, higher, lower, open}, []measure.Knobs{wider}},
+		{"CUDA out of memory occurred when warming up sampler with 128", []measure.Knobs{base, more, higher}, []measure.Knobs{less, lower, wider, open}},
+		// 3072 is a bound: what is longer fails too, though shorter than what was tried.
+		{"To serve at least one request with the model's max seq len (8192), the estimated maximum model length is 3,072.",
+			[]measure.Knobs{base, more, lower, shorter}, []measure.Knobs{shortest, less, higher, wider}},
+		{"User-specified max_model_len (8192) is greater than the derived max_model_len (max_position_embeddings=3072 or x)",
+			[]measure.Knobs{base, more, less, lower, higher, shorter}, []measure.Knobs{shortest, wider}},
+		{"something unheard of", []measure.Knobs{base}, []measure.Knobs{more, less, higher, lower, shorter, wider, open}},
+	} {
+		v := newVerdict()
+		v.add(c.line, stageProfile)
+		f := v.failure(base, stageProfile, &Exit{Code: 1})
+		for _, k := range c.yes {
+			if !f.Condemns(k) {
+				t.Errorf("%q does not condemn %+v", c.line, k)
+			}
+		}
+		for _, k := range c.no {
+			if f.Condemns(k) {
+				t.Errorf("%q condemns %+v", c.line, k)
+			}
+		}
+	}
+}
+
+// No line, however odd, breaks the reading of a log.
+func FuzzLog(f *testing.F) {
+	f.Add("GPU KV cache size: 1,000 tokens\r\nerror: x\n", 0)
+	f.Add("the estimated maximum model length is 9,,,9", 2)
+	f.Fuzz(func(t *testing.T, log string, code int) {
+		if got := classify(log, &Exit{Code: code}, &vllm); got == nil || got.Class == "" {
+			t.Errorf("%q: %v", log, got)
+		}
+	})
+}

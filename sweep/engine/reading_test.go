@@ -1,0 +1,220 @@
+package engine
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+const vllmPage = `# HELP vllm:num_requests_running Number of requests in model execution batches.
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="a \"quoted\" {name}, b=c"} 3.0
+vllm:num_requests_running{engine="1",model_name="x"} 4.0
+vllm:kv_cache_usage_perc{engine="0",model_name="x"} 0.25
+vllm:kv_cache_usage_perc{engine="1",model_name="x"} 0.5
+vllm:generation_tokens_total{engine="0",model_name="x"} 1.5e+06
+vllm:generation_tokens_created{engine="0",model_name="x"} 1.7e+09
+vllm:time_to_first_token_seconds_bucket{engine="0",le="0.3",model_name="x"} 7.0
+vllm:time_to_first_token_seconds_sum{engine="0",model_name="x"} 12.5
+vllm:time_to_first_token_seconds_count{engine="0",model_name="x"} 10
+this line is broken {
+vllm:cache_config_info{block_size="128",enable_prefix_caching="True",num_gpu_blocks="2048"} 1.0
+`
+
+func TestReadMetrics(t *testing.T) {
+	r := vllm.scrape.series.read([]byte(vllmPage))
+	if r.running != 7 || r.kv != 0.5 || r.generated != 1.5e6 || r.ttftSum != 12.5 || r.ttftCount != 10 {
+		t.Errorf("%+v", r)
+	}
+	if !math.IsNaN(r.waiting) || !math.IsNaN(r.preemptions) || !r.known() {
+		t.Errorf("what is not on the page is known: %+v", r)
+	}
+	if llamaServer.scrape.series.read([]byte(vllmPage)).known() {
+		t.Error("vLLM's page tells something of llama-server")
+	}
+	found := 0
+	for s := range parseMetrics([]byte(vllmPage)) {
+		switch {
+		case s.name == "vllm:cache_config_info":
+			found++
+			if s.label("num_gpu_blocks") != "2048" || s.label("blocks") != "" || s.label("block_size") != "128" {
+				t.Errorf("labels of %q", s.labels)
+			}
+		case s.label("engine") == "0" && strings.Contains(s.labels, "quoted"):
+			found++
+			if got := s.label("model_name"); got != `a "quoted" {name}, b=c` {
+				t.Errorf("label %q", got)
+			}
+		}
+	}
+	if found != 2 {
+		t.Errorf("%d of 2 samples found", found)
+	}
+}
+
+// Whatever a page holds, reading it ends, and finds again what is put into it.
+func FuzzMetrics(f *testing.F) {
+	f.Add([]byte(vllmPage))
+	f.Add([]byte("a{b=\"\\"))
+	f.Add([]byte("a{b=}c"))
+	f.Fuzz(func(t *testing.T, page []byte) {
+		n := 0
+		for s := range parseMetrics(page) {
+			_ = s.label("le")
+			n++
+		}
+		more := 0
+		for range parseMetrics(append(slices.Clone(page), "\nknown:name{a=\"b\"} 1\n"...)) {
+			more++
+		}
+		if more != n+1 {
+			t.Errorf("%d samples, %d with one more", n, more)
+		}
+	})
+}
+
+func TestReadIterations(t *testing.T) {
+	r := readIterations([]byte(`[{"numActiveRequests":1},{"numActiveRequests":5,"numQueuedRequests":2,` +
+		`"kvCacheStats":{"maxNumBlocks":100,"usedNumBlocks":40,"reusedBlocks":30,"missedBlocks":90}}]`))
+	if r.running != 5 || r.waiting != 2 || r.kv != 0.4 || r.hits != 30 || r.queries != 120 || !math.IsNaN(r.generated) {
+		t.Errorf("%+v", r)
+	}
+	if r := readIterations([]byte(`[]`)); r.running != 0 || !r.known() {
+		t.Errorf("idle: %+v", r)
+	}
+	if readIterations([]byte(`<html>`)).known() {
+		t.Error("a page that is no list tells something")
+	}
+}
+
+// Means come from differences of sums and counts, shares from differences of
+// counters, and what was not told is negative.
+func TestDifference(t *testing.T) {
+	a, b := readIterations(nil), readIterations(nil)
+	a.ttftSum, a.ttftCount, b.ttftSum, b.ttftCount = 10, 100, 16, 120
+	a.queries, b.queries, a.hits, b.hits = 1000, 3000, 100, 600
+	a.generated, b.generated = 500, 1500
+	said := Said{HitRate: -1, Preemptions: -1, Prompt: -1}
+	said.differ(&a, &b, 10*time.Second)
+	if said.TTFT != 300*time.Millisecond || said.Started != 20 || said.HitRate != 0.25 || said.Generated != 100 {
+		t.Errorf("%+v", said)
+	}
+	if said.Queue != -1 || said.Preemptions != -1 || said.Prompt != -1 {
+		t.Errorf("what was not told: %+v", said)
+	}
+}
+
+func TestReadStat(t *testing.T) {
+	p, ok := parseStat([]byte("42 (VLLM::Engine (x) )y) S 7 41 40 0 -1 4194560 1 2"))
+	if !ok || p != (proc{pid: 42, parent: 7, group: 41, name: "VLLM::Engine (x) )y"}) {
+		t.Errorf("%+v, %t", p, ok)
+	}
+	if _, ok := parseStat([]byte("42 no name")); ok {
+		t.Error("a line without a name is taken")
+	}
+	table := []proc{{pid: 2, parent: 1}, {pid: 3, parent: 2}, {pid: 4, parent: 9}, {pid: 5, parent: 3}, {pid: 9, parent: 1}}
+	var got []int
+	for _, p := range below(table, 2) {
+		got = append(got, p.pid)
+	}
+	if !slices.Equal(got, []int{3, 5}) {
+		t.Errorf("below 2: %v", got)
+	}
+}
+
+// The log keeps its beginning and its end.
+func TestCopyLog(t *testing.T) {
+	var in, out bytes.Buffer
+	for i := range 100000 {
+		fmt.Fprintf(&in, "line %d\n", i)
+	}
+	whole := in.String()
+	copyLog(&out, strings.NewReader(whole), 1000)
+	got := out.String()
+	if !strings.HasPrefix(got, whole[:1000]) || !strings.HasSuffix(got, whole[len(whole)-tailKept:]) {
+		t.Error("beginning or end is missing")
+	}
+	if len(got) > 1000+tailKept+100 || !strings.Contains(got, "bytes of the log were not kept") {
+		t.Errorf("%d bytes were kept", len(got))
+	}
+	out.Reset()
+	copyLog(&out, strings.NewReader(whole), 1<<30)
+	if out.String() != whole {
+		t.Error("a log below the limit was changed")
+	}
+	copyLog(fullDisk{}, strings.NewReader(whole), 1<<30)
+}
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, os.ErrInvalid }
+
+func TestReadNvidia(t *testing.T) {
+	r, ok := parseNvidia("0, 87, 40960, 512.30, 1755, 0x0000000000000004")
+	if !ok || r.busy != 0.87 || r.memory != 40<<30 || r.watts != 512.3 || r.clock != 1755 || r.throttled != 4 {
+		t.Errorf("%+v, %t", r, ok)
+	}
+	r, ok = parseNvidia("1, [N/A], 10, [Not Supported], 300, 0x0000000000000001")
+	if !ok || !math.IsNaN(r.busy) || !math.IsNaN(r.watts) {
+		t.Errorf("%+v, %t", r, ok)
+	}
+	if _, ok := parseNvidia("No devices were found"); ok {
+		t.Error("a message is taken for a GPU")
+	}
+	u := sumGPU([]gpuReading{{"0", 0.5, 1e9, 300, 1500, 4}, {"1", 1, 2e9, 500, 1900, 0x41}, {"0", 0.7, 3e9, math.NaN(), 1700, 0}, {"1", 1, 2e9, 400, 1900, 0}})
+	if u.GPUs != 2 || u.Samples != 2 || u.Busy != 0.8 || u.PeakMemory != 3e9 || u.Watts != 800 || u.LowestMHz != 1500 ||
+		!slices.Equal(u.Throttled, []string{"power cap", "thermal (hardware)"}) {
+		t.Errorf("%+v", u)
+	}
+	if sumGPU(nil) != nil {
+		t.Error("no reading sums up to something")
+	}
+}
+
+func TestReadROCm(t *testing.T) {
+	all := parseROCm([]byte("device,Average Graphics Package Power (W),sclk clock speed:,sclk clock level:,GPU use (%),VRAM Total Memory (B),VRAM Total Used Memory (B)\n" +
+		"card0,140.0,(1720Mhz),1,93,68702699520,1000\ncard1,N/A,(500Mhz),0,0,68702699520,2000\n\n"))
+	if len(all) != 2 || all[0].watts != 140 || all[0].clock != 1720 || all[0].busy != 0.93 || all[1].memory != 2000 || !math.IsNaN(all[1].watts) {
+		t.Errorf("%+v", all)
+	}
+	if parseROCm([]byte("ERROR: no GPU")) != nil {
+		t.Error("a message is taken for a GPU")
+	}
+}
+
+// A sampling reads the engine and the tool of the GPU once a second.
+func TestSampling(t *testing.T) {
+	bin := t.TempDir()
+	script := "#!/bin/sh\ncase \"$*\" in *--loop=1*) ;; *) exit 1;; esac\nwhile :; do echo '0, 50, 1024, 100.0, 1400, 0x0'; sleep 0.2; done\n"
+	if err := os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	s, mark := fakes(t, "")
+	e, err := Start(t.Context(), s, someKnobs(), "0001", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sampling := e.Sample(t.Context())
+	time.Sleep(1200 * time.Millisecond)
+	if idle, ok := sampling.Idle(); !ok || idle < time.Second {
+		t.Errorf("an idle engine has been idle for %v, %t", idle, ok)
+	}
+	said := sampling.Stop(t.Context())
+	if len(said.Samples) != 3 || said.Missed != 0 || said.PeakKV != 0 || said.Preemptions != 0 || said.TTFT != -1 || said.Generated != 0 {
+		t.Errorf("%+v", said)
+	}
+	if said.GPU == nil || said.GPU.Busy != 0.5 || said.GPU.Watts != 100 || said.GPU.Samples < 3 {
+		t.Errorf("GPU %+v", said.GPU)
+	}
+	if err := e.Stop(0); err != nil {
+		t.Error(err)
+	}
+	nothingLeft(t, mark, 0)
+}
