@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -59,6 +60,18 @@ func (r *running) emissions(t testing.TB) []Emission {
 		t.Fatal(err)
 	}
 	return all
+}
+
+// lateness is by how much tokens left after they were due, in ascending order.
+func lateness(all []Emission) []time.Duration {
+	var late []time.Duration
+	for _, e := range all {
+		for i, left := range e.Left {
+			late = append(late, time.Duration(left-e.Due[i]))
+		}
+	}
+	slices.Sort(late)
+	return late
 }
 
 // post sends a JSON body and returns the status and the whole answer.

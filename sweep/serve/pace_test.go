@@ -1,3 +1,5 @@
+//go:build unix
+
 package serve
 
 import (
@@ -7,7 +9,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -98,18 +99,6 @@ func cpuTime() time.Duration {
 		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// lateness is by how much tokens left after they were due, in ascending order.
-func lateness(all []Emission) []time.Duration {
-	var late []time.Duration
-	for _, e := range all {
-		for i, left := range e.Left {
-			late = append(late, time.Duration(left-e.Due[i]))
-		}
-	}
-	slices.Sort(late)
-	return late
 }
 
 // BenchmarkPaced serves streams of 100 tokens, one every 5 ms, to a client in

@@ -1,0 +1,55 @@
+package serve_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"planner/sweep/serve"
+)
+
+// A server with a first token after 20 ms and one every 2 ms from then on, its
+// log, and what the log says of a request.
+func Example() {
+	var log bytes.Buffer
+	server := &serve.Server{
+		Addr:  "127.0.0.1:0",
+		Fixed: serve.Fixed{TTFT: serve.Constant(20 * time.Millisecond), TPOT: serve.Constant(2 * time.Millisecond)},
+		Log:   &log,
+	}
+	if err := server.Listen(); err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	stopped := make(chan error)
+	go func() { stopped <- server.Serve(ctx) }()
+
+	answer, err := http.Post(server.URL()+"/v1/completions", "application/json", strings.NewReader(`{"prompt":[1,2,3],"max_tokens":4,"stream":true}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	stream, _ := io.ReadAll(answer.Body)
+	answer.Body.Close()
+	fmt.Println(bytes.Count(stream, []byte(`"text":`)), "tokens read")
+
+	stop()
+	fmt.Println(<-stopped)
+	_, replies, err := serve.ReadLog(&log)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	r := replies[0]
+	fmt.Println("first due", time.Duration(r.Due[0]-r.Arrived), "after the arrival, last", time.Duration(r.Due[3]-r.Arrived))
+	// Output:
+	// 4 tokens read
+	// <nil>
+	// first due 20ms after the arrival, last 26ms
+}
