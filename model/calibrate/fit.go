@@ -52,7 +52,7 @@ const (
 
 // identified is the share of its prior that a term's posterior may keep at most: above,
 // the runs have said next to nothing about it.
-const identified = 0.85
+const identified = 0.95
 
 // Fit fits terms to measured runs by simulating each run again and again: Gauss-Newton
 // steps on the logarithms of the terms, taken only as far as the simulated misfit falls,
@@ -79,15 +79,10 @@ func Fit(runs []Run, o Options) (Result, error) {
 		if err := p.solve(); err != nil {
 			return Result{}, err
 		}
-		weak, err := p.dropWeakest()
-		if err != nil {
-			return Result{}, err
-		}
-		if !weak {
-			break
+		if !p.dropWeakest() {
+			return p.result(runs), nil
 		}
 	}
-	return p.result(runs)
 }
 
 // complete fills in defaults.
@@ -146,10 +141,10 @@ func (r *Run) check(o *Options) error {
 		return errors.New("the workload is not recorded, so it cannot be simulated")
 	case r.Measurement.Rejected != "":
 		return fmt.Errorf("nothing was measured: %s", r.Measurement.Rejected)
-	case r.Records == nil && !r.Measurement.Valid:
-		return errors.New("its figures cannot be trusted")
 	case r.queueing() && !r.Trial.Workload.Replayed():
 		return errors.New("overloaded: it shows a queue, not the engine")
+	case r.Records == nil && !r.Measurement.Valid:
+		return errors.New("its figures cannot be trusted")
 	case k.TensorParallel > 0 && k.TensorParallel != max(o.Deployment.TP, 1):
 		return fmt.Errorf("tensor_parallel %d, but the calibration is for %d", k.TensorParallel, max(o.Deployment.TP, 1))
 	case k.GPU != "" && k.GPU != o.Deployment.Hardware.Name:
@@ -366,7 +361,7 @@ func (p *problem) step() ([]float64, error) {
 
 // dropWeakest takes out the term whose posterior is nearest to its prior, if it is not
 // identified, and reports whether it did.
-func (p *problem) dropWeakest() (bool, error) {
+func (p *problem) dropWeakest() bool {
 	worst, at := identified, -1
 	for k := range p.terms {
 		if share := math.Sqrt(p.posterior.At(k, k)) / p.prior[k]; share > worst {
@@ -374,9 +369,9 @@ func (p *problem) dropWeakest() (bool, error) {
 		}
 	}
 	if at < 0 {
-		return false, nil
+		return false
 	}
 	p.terms = slices.Delete(p.terms, at, at+1)
 	p.prior = slices.Delete(p.prior, at, at+1)
-	return true, nil
+	return true
 }

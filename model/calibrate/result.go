@@ -49,7 +49,7 @@ func originOf(runs []Run, o *Options) Origin {
 }
 
 // result puts together what was found.
-func (p *problem) result(runs []Run) (Result, error) {
+func (p *problem) result(runs []Run) Result {
 	out := Result{FittedTo: originOf(runs, p.o)}
 	for _, t := range model.Terms() {
 		f := TermFit{Term: t, Default: p.o.Constants.Value(t, p.o.Deployment), Prior: priorOf(t, p.o.Deployment)}
@@ -68,7 +68,7 @@ func (p *problem) result(runs []Run) (Result, error) {
 	for i, f := range p.figures {
 		out.Residuals = append(out.Residuals, Residual{Run: f.run + 1, Figure: f.name, Measured: f.measured, Before: p.before[i], After: p.now[i]})
 	}
-	return out, nil
+	return out
 }
 
 // effect is the root mean square over the figures of what one term's change brings.

@@ -1,0 +1,297 @@
+package calibrate
+
+import (
+	"bytes"
+	"encoding/csv"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"planner/model"
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// served simulates trials with constants that the fit does not know, and reduces them.
+func served(t testing.TB, o Options, truth model.Constants, trials []measure.Trial) []Run {
+	t.Helper()
+	var out []Run
+	for _, trial := range trials {
+		r := Run{Trial: trial}
+		records, err := r.simulate(&Options{Deployment: o.Deployment, Version: o.Version}, truth)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Measurement = measure.Reduce(trial, measure.Observation{Records: records})
+		out = append(out, r)
+	}
+	return out
+}
+
+// chat returns open-loop trials at rates.
+func chat(t testing.TB, rates ...float64) []measure.Trial {
+	t.Helper()
+	shape, err := workload.Class("chat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &workload.Workload{Class: "chat", Shapes: []workload.Shape{shape}, Arrivals: workload.Poisson}
+	var out []measure.Trial
+	for i, rate := range rates {
+		out = append(out, measure.Trial{Workload: w, Rate: rate, Warmup: 5 * time.Second, Seed: uint64(i + 1),
+			Window: time.Duration(min(500/rate, 100) * float64(time.Second)),
+			Knobs:  measure.Knobs{MaxModelLen: 6000, PrefixCaching: true, TensorParallel: 1}})
+	}
+	return out
+}
+
+func options(t testing.TB) Options {
+	return Options{Deployment: deployed(t, "llama-3.1-8b", "H100 SXM", 1, model.BF16), Version: "0.20.0", Date: "2026-11-21"}
+}
+
+// A server whose constants differ from the defaults is found again: its latencies, and
+// the terms that the runs identify.
+func TestFitRecoversAServer(t *testing.T) {
+	o := options(t)
+	c := model.ConstantsFor(o.Deployment.Hardware, o.Version)
+	truth := c.WithValue(model.TermFrontend, o.Deployment, 1.15*c.Value(model.TermFrontend, o.Deployment)).
+		WithValue(model.TermWeights, o.Deployment, 0.92*c.Value(model.TermWeights, o.Deployment)).
+		WithValue(model.TermPrefill, o.Deployment, 0.85*c.Value(model.TermPrefill, o.Deployment))
+	runs := served(t, o, truth, chat(t, 0.5, 3, 9, 18))
+	got, err := Fit(runs, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []string{"tpot", "ttft"} {
+		before, after := got.MeanError(m)
+		t.Logf("%s: %.1f %% before, %.2f %% after", m, 100*before, 100*after)
+		if after > 0.02 || after > before/2 {
+			t.Errorf("%s: error %.1f %% before, %.1f %% after the fit", m, 100*before, 100*after)
+		}
+	}
+	for _, f := range got.Terms {
+		want := truth.Value(f.Term, o.Deployment)
+		t.Logf("%-9s %.4g -> %.4g, true %.4g, fitted %v, %.3f -> %.3f", f.Term, f.Default, f.Value, want, f.Fitted, f.Prior, f.Posterior)
+		if f.Fitted && math.Abs(math.Log(f.Value/want)) > 3*f.Posterior {
+			t.Errorf("%s: fitted %.4g, true %.4g, which is beyond three standard deviations of %.3f", f.Term, f.Value, want, f.Posterior)
+		}
+		if !f.Fitted && f.Value != f.Default {
+			t.Errorf("%s: not fitted, yet moved from %g to %g", f.Term, f.Default, f.Value)
+		}
+	}
+	// Loads in between that were not fitted.
+	var fitted File = NewFile(got)
+	after, err := fitted.Apply(o.Deployment, o.Version, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range served(t, o, truth, chat(t, 14)) {
+		for name, k := range map[string]model.Constants{"default": c, "fitted": after} {
+			again := served(t, o, k, []measure.Trial{r.Trial})[0].Measurement
+			e := math.Abs(again.TTFT.Mean.Seconds()/r.Measurement.TTFT.Mean.Seconds() - 1)
+			if name == "fitted" && e > 0.02 || name == "default" && e < 0.05 {
+				t.Errorf("%s constants: mean TTFT off by %.1f %% at a load between", name, 100*e)
+			}
+		}
+	}
+}
+
+// A run of decodes alone says nothing about prompts, and no run says much about the
+// cache when contexts are short: such terms stay.
+func TestFitLeavesWhatRunsDoNotShow(t *testing.T) {
+	o := options(t)
+	c := model.ConstantsFor(o.Deployment.Hardware, o.Version)
+	w := &workload.Workload{Shapes: []workload.Shape{{
+		Prompt: workload.Lengths{Dist: workload.Uniform, Min: 8, Max: 16}, Output: workload.Lengths{Dist: workload.Uniform, Min: 200, Max: 250}}}}
+	var trials []measure.Trial
+	for _, n := range []int{1, 4, 16} {
+		trials = append(trials, measure.Trial{Workload: w, Concurrency: n, Requests: 6 * n, Seed: 1, Knobs: measure.Knobs{MaxModelLen: 2048}})
+	}
+	got, err := Fit(served(t, o, c.WithValue(model.TermWeights, o.Deployment, 0.75), trials), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range got.Terms {
+		if (f.Term == model.TermPrefill || f.Term == model.TermKV) && f.Fitted {
+			t.Errorf("%s was fitted to runs that do not show it: %+v", f.Term, f)
+		}
+		if f.Term == model.TermWeights && !f.Fitted {
+			t.Errorf("weights were not fitted: %+v", f)
+		}
+	}
+}
+
+func TestFitRefusals(t *testing.T) {
+	o := options(t)
+	c := model.ConstantsFor(o.Deployment.Hardware, o.Version)
+	good := served(t, o, c, chat(t, 0.5, 3, 9))
+	overloaded := served(t, o, c, chat(t, 200))
+	overloaded[0].Measurement.Overloaded = true
+	for _, q := range []struct {
+		name, want string
+		runs       []Run
+		change     func(*Options)
+	}{
+		{"none", "load points", nil, nil},
+		{"one rate", "load points", good[:1], nil},
+		{"rates alike", "load points", served(t, o, c, chat(t, 3, 4, 5)), nil},
+		{"overload", "overloaded", append(overloaded, good...), nil},
+		{"another GPU", "gpu", func() []Run { r := append([]Run(nil), good...); r[1].Trial.Knobs.GPU = "L40S"; return r }(), nil},
+		{"another degree", "tensor_parallel", func() []Run { r := append([]Run(nil), good...); r[1].Trial.Knobs.TensorParallel = 2; return r }(), nil},
+		{"no workload", "workload", func() []Run { r := append([]Run(nil), good...); r[1].Trial.Workload = nil; return r }(), nil},
+		{"no version", "release", good, func(o *Options) { o.Version = "" }},
+		{"nothing to learn", "identify no term", good, func(o *Options) { o.Terms = []model.Term{} }},
+	} {
+		o := o
+		if q.change != nil {
+			q.change(&o)
+		}
+		if _, err := Fit(q.runs, o); err == nil || !strings.Contains(err.Error(), q.want) {
+			t.Errorf("%s: error %v, want one about %q", q.name, err, q.want)
+		}
+	}
+}
+
+// traceHalves reads the trace as a run whose window is its first half of requests, and
+// says where the second begins.
+func traceHalves(t testing.TB) (Run, Options, int) {
+	t.Helper()
+	f, err := os.Open("../../testdata/groundtruth/trace-rtxpro6000-llama-3.1-8b.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	lines, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &workload.Workload{Arrivals: workload.Trace}
+	var records []measure.Record
+	for i, line := range lines[1:] {
+		var v [6]float64
+		for k := range v {
+			if v[k], err = strconv.ParseFloat(line[k], 64); err != nil {
+				t.Fatal(err)
+			}
+		}
+		at := time.Duration(math.Round(v[0] * 1e9))
+		ms := func(x float64) time.Duration { return at + time.Duration(x*1e6) }
+		w.Replay = append(w.Replay, workload.Row{Arrival: at, Prompt: int(v[1]), Output: int(v[2])})
+		records = append(records, measure.Record{ID: i, Due: at, Sent: at, First: ms(v[4]), Last: ms(v[5]), Prompt: int(v[1]), Output: int(v[2]), Outcome: measure.OK})
+	}
+	half := len(records) / 2
+	trial := measure.Trial{Workload: w, Window: records[half].Due, Cooldown: w.TraceSpan() - records[half].Due,
+		Knobs: measure.Knobs{MaxNumSeqs: 128, MaxNumBatchedTokens: 2048, GPUMemoryUtilization: 0.90, MaxModelLen: 8192, PrefixCaching: true}}
+	o := Options{Deployment: deployed(t, "llama-3.1-8b", "RTX PRO 6000 Blackwell Server", 1, model.BF16), Version: "0.19.0"}
+	return Run{Trial: trial, Records: records, EngineTimes: true}, o, half
+}
+
+// Fitted to the first half of a measured trace, the second half is predicted: time per
+// token within 3 %, p99 of the first token within 5 %.
+func TestFitToHalfATracePredictsTheOther(t *testing.T) {
+	run, o, half := traceHalves(t)
+	got, err := Fit([]Run{run}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range got.Terms {
+		t.Logf("%-9s %.4g -> %.4g, fitted %v, %.3f -> %.3f", f.Term, f.Default, f.Value, f.Fitted, f.Prior, f.Posterior)
+	}
+	for _, e := range got.Residuals {
+		t.Logf("%-24s %.4g: %+.1f %% -> %+.1f %%", e.Figure, e.Measured, 100*(e.Before/e.Measured-1), 100*(e.After/e.Measured-1))
+	}
+	c := model.ConstantsFor(o.Deployment.Hardware, o.Version)
+	after, err := NewFile(got).Apply(o.Deployment, o.Version, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := func(records []measure.Record) (tpot, p99 float64) {
+		all := measure.Trial{}
+		return mean(latencies(&all, records[half:], measure.TPOT)), quantile(latencies(&all, records[half:], measure.TTFT), 0.99)
+	}
+	wantTPOT, wantP99 := second(run.Records)
+	for i, k := range []model.Constants{c, after} {
+		records, err := run.simulate(&o, k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tpot, p99 := second(records)
+		e, p := 100*(tpot/wantTPOT-1), 100*(p99/wantP99-1)
+		t.Logf("second half: TPOT %+.1f %%, p99 TTFT %+.1f %%", e, p)
+		if i == 1 && (math.Abs(e) > 3 || math.Abs(p) > 5) {
+			t.Errorf("fitted to the first half, the second is off by %.1f %% (TPOT) and %.1f %% (p99 TTFT)", e, p)
+		}
+	}
+}
+
+// What was written is read back and does the same.
+func TestFileRoundTrip(t *testing.T) {
+	run, o, _ := traceHalves(t)
+	o.Date = "2026-11-21"
+	got, err := Fit([]Run{run}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first, second bytes.Buffer
+	if err := NewFile(got).Write(&first); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Read(bytes.NewReader(first.Bytes()))
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, first.String())
+	}
+	if err := f.Write(&second); err != nil {
+		t.Fatal(err)
+	}
+	if first.String() != second.String() {
+		t.Errorf("written\n%s\nread and written\n%s", first.String(), second.String())
+	}
+	c := model.ConstantsFor(o.Deployment.Hardware, o.Version)
+	for _, q := range []struct {
+		name    string
+		version string
+		change  func(*model.Deployment)
+		ok      bool
+	}{
+		{"the same", "0.19.0", nil, true},
+		{"another patch", "0.19.3", nil, true},
+		{"another minor release", "0.20.0", nil, false},
+		{"no release", "", nil, false},
+		{"another GPU", "0.19.0", func(d *model.Deployment) {
+			d.Hardware = deployed(t, "llama-3.1-8b", "H100 SXM", 1, model.BF16).Hardware
+		}, false},
+		{"other weights", "0.19.0", func(d *model.Deployment) { d.Precision.Weights = model.FP8 }, false},
+		{"another model", "0.19.0", func(d *model.Deployment) { d.Arch = deployed(t, "qwen3-8b", "H100 SXM", 1, model.BF16).Arch }, true},
+	} {
+		dep := o.Deployment
+		if q.change != nil {
+			q.change(&dep)
+		}
+		applied, err := f.Apply(dep, q.version, c)
+		if (err == nil) != q.ok || q.ok && applied == c || !q.ok && applied != c {
+			t.Errorf("%s: error %v, changed %v", q.name, err, applied != c)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add("[fitted_to]\ngpu = \"L40S\"\nengine_version = \"0.19.0\"\n[terms.weights]\nfitted = true\nfactor = 0.9\n")
+	f.Add("[fitted_to]\ngpu = \"L40S\"\nengine_version = \"0.19.0\"\n[terms.weigths]\nfactor = 1.0\n")
+	f.Add("terms = 3")
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := Read(strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		var out bytes.Buffer
+		if err := c.Write(&out); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Read(&out); err != nil {
+			t.Errorf("read, written and not read again: %v\n%s", err, out.String())
+		}
+	})
+}
