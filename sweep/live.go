@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,9 +36,11 @@ type Live struct {
 
 	mu sync.Mutex
 	// current is the engine that runs, nil for none; failures are those of all
-	// engines so far. Both are guarded by mu.
+	// engines so far, served the knobs of those that got to serve. All are guarded
+	// by mu.
 	current  *engine.Engine
 	failures []*engine.Failure
+	served   []measure.Knobs
 }
 
 // attempts is how often a trial is tried when its engine breaks down: once more.
@@ -110,6 +113,7 @@ func (l *Live) ensure(ctx context.Context, k measure.Knobs, name string) (*engin
 		e, err := engine.Start(ctx, l.Settings, k, name, l.Progress)
 		if err == nil {
 			l.current = e
+			l.served = append(l.served, k)
 			l.announce(e)
 			return e, nil
 		}
@@ -161,13 +165,15 @@ func (l *Live) unable(k measure.Knobs, f *engine.Failure) *Unable {
 	return &Unable{Knobs: k, Reason: f.Error()}
 }
 
-// condemned rejects knobs that are bound to fail as others did.
+// condemned rejects knobs that are bound to fail as others did. A failure that
+// would condemn knobs with which an engine has served is not what it seems, and
+// tells nothing of other knobs.
 func (l *Live) condemned(k measure.Knobs) *Unable {
 	for _, f := range l.failures {
 		switch {
 		case f.Knobs == k:
 			return &Unable{Knobs: k, Reason: f.Error()}
-		case f.Condemns(k):
+		case f.Condemns(k) && !slices.ContainsFunc(l.served, func(s measure.Knobs) bool { return s != f.Knobs && f.Condemns(s) }):
 			return &Unable{Knobs: k, Reason: "not started, as it needs no less than what failed already: " + f.Error()}
 		}
 	}

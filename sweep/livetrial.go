@@ -211,7 +211,7 @@ func (v *vigil) breakdown(ctx context.Context, o *measure.Observation) *engine.F
 	// A process that breaks its connections ends a moment later.
 	select {
 	case <-v.engine.Done():
-	case <-time.After(time.Second):
+	case <-time.After(500 * time.Millisecond):
 	}
 	if f := v.engine.Failure(); f != nil {
 		return f
