@@ -83,6 +83,11 @@ func (s *Simulated) Engine(k measure.Knobs) (*sim.Engine, error) {
 // decides whether there is anything to see.
 const watchEvery = 5 * time.Second
 
+// Observe runs a trial that nobody interrupts.
+func (s *Simulated) Observe(t measure.Trial) (measure.Observation, error) {
+	return s.Run(context.Background(), t)
+}
+
 // Run is a [Runner].
 func (s *Simulated) Run(ctx context.Context, t measure.Trial) (measure.Observation, error) {
 	engine, err := s.Engine(t.Knobs)

@@ -40,6 +40,7 @@ type group struct {
 	// standard is what the engine would do by itself; nil if it does not run.
 	standard *search.Prior
 	race     contest
+	doubt    doubt
 }
 
 // newDecision sorts the candidates of the configuration into groups and rejects
@@ -92,7 +93,11 @@ func (d *decision) decide(ctx context.Context) (*plan.Plan, error) {
 		return nil, err
 	}
 	d.chosen = d.mostTelling()
-	p, err := plan.Solve(d.cfg.Demand, d.cfg.Objective, d.offers(), d.rejected)
+	offers, err := d.offers()
+	if err != nil {
+		return nil, err
+	}
+	p, err := plan.Solve(d.cfg.Demand, d.cfg.Objective, offers, d.rejected)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +150,7 @@ func (d *decision) curved(m measure.Measurement) {
 }
 
 // offers turns the outcome of the searches into priced instances.
-func (d *decision) offers() []plan.Offer {
+func (d *decision) offers() ([]plan.Offer, error) {
 	prompt, output := d.cfg.Workload.MeanTokens()
 	var offers []plan.Offer
 	for _, g := range d.groups {
@@ -162,11 +167,16 @@ func (d *decision) offers() []plan.Offer {
 		if r.Outcome == search.Infeasible {
 			o.Obstacle = r.Reason
 		}
+		var err error
+		if g.doubt, err = d.doubtOf(k, r.Estimate); err != nil {
+			return nil, err
+		}
+		o.Rate = g.doubt.widen(r.Estimate)
 		offers = append(offers, o)
 		d.rejected = append(d.rejected, losers(race)...)
 	}
 	explainScaling(offers, d.trials)
-	return offers
+	return offers, nil
 }
 
 // mostTelling is the group to report on when there is no plan: of those whose
@@ -229,6 +239,9 @@ func (d *decision) attach(ctx context.Context, p *plan.Plan) error {
 	p.Evidence.Roofline = &bounds
 	d.compareDefault(p)
 	p.Assumptions = append(p.Assumptions, assumed(d.cfg)...)
+	if d.chosen.doubt != (doubt{}) {
+		p.Assumptions = append(p.Assumptions, d.chosen.doubt.String())
+	}
 	return nil
 }
 
@@ -239,7 +252,8 @@ func (d *decision) compareDefault(p *plan.Plan) {
 		return
 	}
 	k := d.chosen.standard.Knobs
-	p.DefaultKnobs, p.DefaultRate = &k, &r.Default.Estimate
+	standard := d.chosen.doubt.widen(r.Default.Estimate)
+	p.DefaultKnobs, p.DefaultRate = &k, &standard
 	if note := gainNote(r); note != "" {
 		p.Assumptions = append(p.Assumptions, note)
 	}
