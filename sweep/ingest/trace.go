@@ -26,6 +26,10 @@ type TraceOptions struct {
 	// sent.
 	Spread bool
 	Seed   uint64
+	// Unit is that of times that are bare numbers in a gateway's log, 0 to find
+	// it out. AtEnd says that the log's time is the end of a request.
+	Unit  time.Duration
+	AtEnd bool
 }
 
 // Trace is a request log: arrivals, lengths and what prompts share, no text.
@@ -40,8 +44,10 @@ type Trace struct {
 	Spread bool
 	// Skipped counts the rows without a prompt or an output: requests that
 	// failed.
-	Skipped  int
-	Warnings []string
+	Skipped int
+	// Estimated counts the rows whose lengths are estimated from text.
+	Estimated int
+	Warnings  []string
 }
 
 // TraceFormat is a format of request logs.
@@ -65,6 +71,7 @@ func TraceFormats() []TraceFormat {
 		{Name: "qwen", Reads: "Qwen/Bailian (lines of JSON: chat_id, timestamp in seconds, input_length, output_length, hash_ids of 16 tokens)", json: isQwen, row: qwenRow},
 		{Name: "mooncake", Reads: "Mooncake (lines of JSON: timestamp in milliseconds, input_length, output_length, hash_ids of 512 tokens)", json: isMooncake, row: mooncakeRow},
 		{Name: "guidellm", Reads: "GuideLLM traces (lines of JSON: timestamp in seconds, input_length, output_length); only when named, as Mooncake has the same keys in another unit", row: guideRow},
+		{Name: gatewayFormat, Reads: "request logs of gateways and proxies (lines of JSON with a time and token counts, nested or not; of texts only the length is taken)"},
 	}
 }
 
@@ -91,9 +98,12 @@ func ReadTrace(name string, r io.Reader, o TraceOptions) (*Trace, error) {
 		return nil, cmp.Or(l.err(), error(&Problem{File: name, What: "the trace is empty"}))
 	}
 	t := &Trace{}
-	if strings.HasPrefix(first, "{") {
+	switch {
+	case o.Format == gatewayFormat, o.Format == "" && strings.HasPrefix(first, "{") && isGateway(first):
+		err = t.readGateway(l, first, o)
+	case strings.HasPrefix(first, "{"):
 		err = t.readJSON(l, first, o.Format)
-	} else {
+	default:
 		err = t.readCSV(l, first, o.Format)
 	}
 	if err == nil {

@@ -147,15 +147,36 @@ func ownCSV(header []string) (csvRow, bool) {
 		if at[3] < 0 || strings.TrimSpace(cells[at[3]]) == "" {
 			return row, nil
 		}
-		n, problem := tokens("prefix_tokens", cells[at[4]])
-		if problem == nil && n > row.Prompt {
-			problem = &cellError{"prefix_tokens", fmt.Sprintf("%d are more than the %d of the whole prompt", n, row.Prompt)}
-		}
-		if problem == nil && n > 0 {
-			row.Shared = []workload.Segment{{Content: workload.TraceContent(hashName(strings.TrimSpace(cells[at[3]]))), Tokens: n}}
-		}
+		row.Shared, problem = prefixParts(cells[at[3]], cells[at[4]], row.Prompt)
 		return row, problem
 	}}, true
+}
+
+// prefixParts reads the shared beginning of a prompt: an id and its tokens, or as
+// many ids as tokens, with spaces between.
+func prefixParts(ids, lengths string, prompt int) ([]workload.Segment, *cellError) {
+	names, counts := strings.Fields(ids), strings.Fields(lengths)
+	if len(counts) <= 1 {
+		names, counts = []string{strings.TrimSpace(ids)}, []string{lengths}
+	}
+	if len(names) != len(counts) {
+		return nil, &cellError{"prefix_tokens", fmt.Sprintf("%d lengths for %d ids", len(counts), len(names))}
+	}
+	var parts []workload.Segment
+	sum := 0
+	for i, name := range names {
+		n, problem := tokens("prefix_tokens", counts[i])
+		if problem != nil {
+			return nil, problem
+		}
+		if sum += n; sum > prompt {
+			return nil, &cellError{"prefix_tokens", fmt.Sprintf("%d are more than the %d of the whole prompt", sum, prompt)}
+		}
+		if n > 0 {
+			parts = append(parts, workload.Segment{Content: workload.TraceContent(hashName(name)), Tokens: n})
+		}
+	}
+	return parts, nil
 }
 
 func secondsCell(column, cell string) (time.Duration, *cellError) {
