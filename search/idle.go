@@ -33,6 +33,9 @@ type idleProbe struct {
 	service time.Duration
 	// broken is the index of the bound that an idle engine misses; -1 if none.
 	broken int
+	// careful says that the probe was repeated with as many requests as the
+	// objective's quantiles need.
+	careful bool
 	// resolved says that the idle value of the broken bound was measured as well
 	// as it can be.
 	resolved bool
@@ -57,6 +60,10 @@ func (p *idleProbe) wanted(s *MaxRate) (*measure.Trial, bool) {
 		requests = probeRequests
 	case !p.done && allMissed && len(s.valid()) >= 2:
 		requests = probeRequests
+	case p.done && p.broken < 0 && !p.careful && allMissed && len(s.valid()) >= minTrials:
+		// Ten requests did not show it, yet every rate misses: look closer.
+		p.careful = true
+		requests = p.enough(s)
 	case p.done && p.broken >= 0 && !p.resolved:
 		requests = p.enough(s)
 	}
@@ -86,7 +93,7 @@ func (p *idleProbe) enough(s *MaxRate) int {
 
 // observe takes the measurement of a probe.
 func (p *idleProbe) observe(s *MaxRate, m *measure.Measurement) {
-	p.resolved = p.done
+	p.resolved = p.done && (p.broken >= 0 || p.careful)
 	p.done, p.broken = true, -1
 	p.service = m.E2E.Mean
 	if p.service <= 0 && m.Requests > 0 {

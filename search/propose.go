@@ -21,6 +21,9 @@ const (
 	// grows with p; extrapolating back from still higher rates goes wrong where
 	// a server has a cliff.
 	aim = 0.70
+	// aimMean is how far above the limit trials are run for a mean, in its log:
+	// the mean itself is at its surest there, and its curve bends upwards.
+	aimMean = 0.10
 	// deepest is the lowest rate, relative to the median, of the trials below
 	// the limit.
 	deepest = 0.8
@@ -92,7 +95,7 @@ func (s *MaxRate) finished() ending {
 		return ending{Infeasible, fmt.Sprintf("the objective is missed at every rate, down to %.3g/s, where requests hardly ever meet", low)}
 	}
 	m := minimum{s.posteriors}
-	if len(s.valid()) >= minTrials && !allMet && m.halfWidth(s.cfg.Confidence) < s.cfg.Precision {
+	if len(s.valid()) >= minTrials && !allMet && !allMissed && m.halfWidth(s.cfg.Confidence) < s.cfg.Precision {
 		if s.guard.more(s, m) {
 			return ending{}
 		}
@@ -133,16 +136,32 @@ func (s *MaxRate) nextRate() (rate float64, coarse bool, why string) {
 		return min(median, low/stride), true, "every rate so far missed the objective: goes down"
 	case half >= lost:
 		return s.clip(median), true, "finds the order of magnitude: " + why
+	case allMissed && fine >= minTrials:
+		// The curve may be flat, as that of latencies which are long on an idle
+		// engine too; then its extrapolation means nothing, and only a rate that is
+		// seen to meet the objective does.
+		return min(median, low/stride), false, "every rate so far missed the objective: goes down"
 	case half >= wide || fine < 2:
 		return s.clip(median), false, why
 	}
 	_, j := m.binding()
-	d := aim / s.posteriors[j].kappa
+	d := s.bounds[j].aim() / s.posteriors[j].kappa
 	if fine%3 == 2 {
 		return s.clip(median * max(1-d, deepest)), false, fmt.Sprintf("below the limit of %s: learns the slope", s.bounds[j].name)
 	}
+	if s.bounds[j].mean {
+		return s.clip(median * (1 + d)), false, fmt.Sprintf("near the limit of %s", s.bounds[j].name)
+	}
 	return s.clip(median * (1 + d)), false,
 		fmt.Sprintf("%.2g %% of requests beyond %s expected: says the most", 100*logistic(s.bounds[j].offset+aim), s.bounds[j].name)
+}
+
+// aim is how far above its limit a bound is best measured.
+func (a *assumed) aim() float64 {
+	if a.mean {
+		return aimMean
+	}
+	return aim
 }
 
 // clip keeps a rate in the range that is worth a trial: not far beyond a rate
@@ -164,6 +183,9 @@ type size struct{ warmup, window, cooldown time.Duration }
 const (
 	firstWindow, lastWindow = 40 * time.Second, 300 * time.Second
 	growth                  = 1.5
+	// usualRequests make a trial at least as long as many clumps of exceedances,
+	// whatever the quantile.
+	usualRequests = 1200
 	// mostRequests caps a trial at so many times what the quantiles need: more
 	// is better spent on another draw of the arrivals.
 	mostRequests  = 7.5
@@ -197,7 +219,7 @@ func (s *MaxRate) sized(rate float64, coarse bool) size {
 		}
 		factor := math.Pow(growth, float64(min(i, 20)))
 		window = max(min(lastWindow, time.Duration(float64(firstWindow)*factor)), span(least))
-		window = min(window, max(span(least*min(factor, mostRequests)), floor))
+		window = min(window, max(span(max(least, usualRequests)*min(factor, mostRequests)), floor))
 		window = max(window, 5*s.latency)
 	}
 	if s.cfg.Window > 0 {
