@@ -1,9 +1,10 @@
 package main
 
 import (
+	"time"
+
 	"planner/model"
 	"planner/sweep/workload"
-	"time"
 )
 
 // figures are what a benchmark reports of one load: milliseconds, requests per
@@ -11,6 +12,24 @@ import (
 type figures struct {
 	ttft, ttftP99, e2e, tpot float64
 	completed                float64
+}
+
+// add adds the figures of another schedule.
+func (f *figures) add(g *figures) {
+	f.ttft += g.ttft
+	f.ttftP99 += g.ttftP99
+	f.e2e += g.e2e
+	f.tpot += g.tpot
+	f.completed += g.completed
+}
+
+// divide makes means of sums.
+func (f *figures) divide(n float64) {
+	f.ttft /= n
+	f.ttftP99 /= n
+	f.e2e /= n
+	f.tpot /= n
+	f.completed /= n
 }
 
 // load is one load that a server saw and what was measured.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"planner/model"
 )
@@ -17,10 +18,12 @@ import (
 func main() {
 	dir := flag.String("data", "testdata/groundtruth", "folder of the measurements")
 	seed := flag.Uint64("seed", 1, "of the schedules")
+	schedules := flag.Int("schedules", 4, "over which predictions are averaged, as the real ones are not recorded")
 	quick := flag.Bool("quick", false, "without fits that leave something out")
 	flag.Parse()
 	out := bufio.NewWriter(os.Stdout)
-	err := report(out, *dir, *seed, *quick)
+	s := study{dir: *dir, seed: *seed, schedules: max(*schedules, 1)}
+	err := s.report(out, *quick)
 	out.Flush()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "accuracy:", err)
@@ -28,52 +31,95 @@ func main() {
 	}
 }
 
-// readAll reads every file of the collection.
-func readAll(dir string, seed uint64, assume assumption) ([]server, error) {
+// study says what is simulated.
+type study struct {
+	dir       string
+	seed      uint64
+	schedules int
+}
+
+// read reads every file of the collection, with one of the schedules.
+func (s *study) read(schedule int, assume assumption) ([]server, error) {
 	catalog, err := model.NewCatalog()
 	if err != nil {
 		return nil, err
 	}
-	servers, err := readOpen(dir, catalog, seed)
+	seed := s.seed + 1000*uint64(schedule)
+	servers, err := readOpen(s.dir, catalog, seed)
 	if err != nil {
 		return nil, err
 	}
-	closed, err := readClosed(dir, catalog, seed, assume)
+	closed, err := readClosed(s.dir, catalog, seed, assume)
 	if err != nil {
 		return nil, err
 	}
-	trace, err := readTrace(dir, catalog)
+	trace, err := readTrace(s.dir, catalog)
 	if err != nil {
 		return nil, err
 	}
 	return append(append(servers, closed...), trace), nil
 }
 
+// predict simulates every server and averages over the schedules.
+func (s *study) predict(assume assumption, constants func(*server) model.Constants) ([][]figures, error) {
+	var sum [][]figures
+	for k := range s.schedules {
+		servers, err := s.read(k, assume)
+		if err != nil {
+			return nil, err
+		}
+		got, err := all(servers, constants)
+		if err != nil {
+			return nil, err
+		}
+		if k == 0 {
+			sum = got
+			continue
+		}
+		for i := range got {
+			for l := range got[i] {
+				sum[i][l].add(&got[i][l])
+			}
+		}
+	}
+	for i := range sum {
+		for l := range sum[i] {
+			sum[i][l].divide(float64(s.schedules))
+		}
+	}
+	return sum, nil
+}
+
 // report prints everything.
-func report(w io.Writer, dir string, seed uint64, quick bool) error {
-	servers, err := readAll(dir, seed, byRecipe)
+func (s *study) report(w io.Writer, quick bool) error {
+	servers, err := s.read(0, byRecipe)
 	if err != nil {
 		return err
 	}
-	got, err := all(servers, defaults)
+	got, err := s.predict(byRecipe, defaults)
 	if err != nil {
 		return err
 	}
 	var unseen [][]figures
 	var fits map[string][]float64
 	if !quick {
-		r, err := newRefit(servers, got)
-		if err != nil {
+		if fits, err = refits(servers); err != nil {
 			return err
 		}
-		if unseen, fits, err = r.leaveOut(); err != nil {
+		unseen, err = s.predict(byRecipe, func(v *server) model.Constants { return turned(v, fits[v.model]) })
+		if err != nil {
 			return err
 		}
 	}
 	printTable(w, servers, got, unseen)
 	printGroups(w, servers, got, unseen)
 	printGoals(w, servers, got)
-	if err := printAssumptions(w, dir, seed); err != nil {
+	half, err := calibrateHalf(s.dir, &servers[len(servers)-1])
+	if err != nil {
+		return err
+	}
+	half.print(w)
+	if err := s.printAssumptions(w, servers, got); err != nil {
 		return err
 	}
 	printOmitted(w, servers)
@@ -81,6 +127,7 @@ func report(w io.Writer, dir string, seed uint64, quick bool) error {
 		return err
 	}
 	if fits != nil {
+		printMethod(w)
 		printKnobs(w, servers, fits)
 	}
 	return nil
@@ -88,33 +135,28 @@ func report(w io.Writer, dir string, seed uint64, quick bool) error {
 
 // printAssumptions shows what hangs on flags of the B200 servers that the collection
 // does not record.
-func printAssumptions(w io.Writer, dir string, seed uint64) error {
+func (s *study) printAssumptions(w io.Writer, servers []server, got [][]figures) error {
 	fmt.Fprintln(w, "\nB200 rows under two assumptions about flags that are not recorded, mean absolute error, percent:")
+	other, err := s.predict(byDate, defaults)
+	if err != nil {
+		return err
+	}
 	for _, a := range []struct {
-		assume assumption
-		what   string
+		got  [][]figures
+		what string
 	}{
-		{byRecipe, "fp8 KV cache, asynchronous scheduling: the benchmark's published recipes (counted above)"},
-		{byDate, "two-byte KV cache, synchronous before 0.14: the release's defaults"},
+		{got, "fp8 KV cache, asynchronous scheduling: the benchmark's published recipes (counted above)"},
+		{other, "two-byte KV cache, synchronous before 0.14: the release's defaults"},
 	} {
-		servers, err := readAll(dir, seed, a.assume)
-		if err != nil {
-			return err
+		line := func(name string, is func(*server) bool) {
+			fmt.Fprintf(w, "  %-42s TPOT %5s  TTFT %5s   %s\n", name, average(errorsOf(servers, a.got, metricTPOT, is)), average(errorsOf(servers, a.got, metricTTFT, is)), a.what)
 		}
-		var b200 []server
-		for _, s := range servers {
-			if isBlackwell(&s) {
-				b200 = append(b200, s)
+		for _, m := range names(servers, func(v *server) string { return v.model }) {
+			if strings.HasSuffix(m, "B200") {
+				line(m, func(v *server) bool { return v.model == m })
 			}
 		}
-		got, err := all(b200, defaults)
-		if err != nil {
-			return err
-		}
-		for _, m := range names(b200, func(s *server) string { return s.model }) {
-			is := func(s *server) bool { return s.model == m }
-			fmt.Fprintf(w, "  %-24s TPOT %5s  TTFT %5s   %s\n", m, average(errorsOf(b200, got, metricTPOT, is)), average(errorsOf(b200, got, metricTTFT, is)), a.what)
-		}
+		line(groupNew, func(v *server) bool { return v.group == groupNew })
 	}
 	return nil
 }

@@ -150,17 +150,34 @@ func (r *refit) without(name string) ([]float64, error) {
 
 func ones() []float64 { return slices.Repeat([]float64{1}, len(knobs)) }
 
-// leaveOut simulates every model on a GPU with the knobs fitted to all the others, and
-// reports the knobs of every fit.
-func (r *refit) leaveOut() (unseen [][]figures, fits map[string][]float64, err error) {
-	fits = map[string][]float64{}
-	for _, m := range append(names(r.servers, func(s *server) string { return s.model }), "") {
+// refits returns the knobs fitted without every model on a GPU in turn, and, by the
+// empty name, to all of them.
+func refits(servers []server) (map[string][]float64, error) {
+	base, err := all(servers, defaults)
+	if err != nil {
+		return nil, err
+	}
+	r, err := newRefit(servers, base)
+	if err != nil {
+		return nil, err
+	}
+	fits := map[string][]float64{}
+	for _, m := range append(names(servers, func(s *server) string { return s.model }), "") {
 		if fits[m], err = r.without(m); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	unseen, err = all(r.servers, func(s *server) model.Constants { return turned(s, fits[s.model]) })
-	return unseen, fits, err
+	return fits, nil
+}
+
+// printMethod says how what was left out was predicted.
+func printMethod(w io.Writer) {
+	fmt.Fprintf(w, `
+left out: the constants below fitted to every other model and GPU by weighted least squares on relative errors
+(TPOT %.0f %%, TTFT %.0f %%; each model on a GPU as %d loads at most), with what would be assumed without any served
+run as priors. The fit uses the simulation made linear by turning each constant by %.0f %%; what it gives for
+the loads left out is simulated again.
+`, 100*tpotDeviation, 100*ttftDeviation, mostLoads, 100*turn)
 }
 
 // printKnobs writes what the fits gave: with everything, and the extremes over the

@@ -11,8 +11,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// simulate runs the loads of a server one after another on one engine.
-func (s *server) simulate(c model.Constants) ([]figures, error) {
+// engine builds the server, idle and cold.
+func (s *server) engine(c model.Constants) (*sim.Engine, error) {
 	if s.engineTimes {
 		c.Frontend = model.FrontendConstants{}
 	}
@@ -28,13 +28,34 @@ func (s *server) simulate(c model.Constants) ([]figures, error) {
 	if err != nil {
 		return nil, fmt.Errorf("simulate %s: %w", s.file, err)
 	}
-	engine := sim.NewEngine(roofline, config)
+	return sim.NewEngine(roofline, config), nil
+}
+
+// simulate runs the loads of a server one after another on one engine.
+func (s *server) simulate(c model.Constants) ([]figures, error) {
+	engine, err := s.engine(c)
+	if err != nil {
+		return nil, err
+	}
 	out := make([]figures, len(s.loads))
 	for i, l := range s.loads {
 		r := engine.Run(sim.Load{Requests: l.requests, Slots: l.slots, Timeout: l.timeout})
-		out[i] = reduce(r, s.perRequest())
+		out[i] = reduceRecords(r.Records, s.perRequest())
+		if r.End > 0 {
+			out[i].completed /= r.End.Seconds()
+		}
 	}
 	return out, nil
+}
+
+// records runs the first load and returns what became of its requests.
+func (s *server) records(c model.Constants) ([]measure.Record, error) {
+	engine, err := s.engine(c)
+	if err != nil {
+		return nil, err
+	}
+	l := s.loads[0]
+	return engine.Run(sim.Load{Requests: l.requests, Slots: l.slots, Timeout: l.timeout}).Records, nil
 }
 
 // perRequest says that the mean time per output token is over requests; the open-loop
@@ -43,11 +64,11 @@ func (s *server) perRequest() bool {
 	return s.group != groupOpen && s.group != groupScout && s.group != groupOverload
 }
 
-// reduce makes the benchmark's figures from the records of a run.
-func reduce(r *sim.Result, perRequest bool) figures {
+// reduceRecords makes the benchmark's figures from records; completed is a count.
+func reduceRecords(records []measure.Record, perRequest bool) figures {
 	var ttft, e2e, tpot, tokens []float64
-	for i := range r.Records {
-		rec := &r.Records[i]
+	for i := range records {
+		rec := &records[i]
 		if rec.Outcome != measure.OK {
 			continue
 		}
@@ -62,7 +83,7 @@ func reduce(r *sim.Result, perRequest bool) figures {
 	if !perRequest {
 		f.tpot = (f.e2e - f.ttft) / mean(tokens)
 	}
-	f.completed = float64(len(ttft)) / r.End.Seconds()
+	f.completed = float64(len(ttft))
 	return f
 }
 

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"planner/model"
+	"planner/model/calibrate"
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// halves is what a calibration on the first half of the trace does for the second.
+type halves struct {
+	before, after figures // errors in percent: TPOT and p99 TTFT
+	terms         []calibrate.TermFit
+}
+
+// The goals of the second half, percent.
+const (
+	halfTPOT = 3.0
+	halfP99  = 5.0
+)
+
+// calibrateHalf fits the constants to the first half of the trace's requests and
+// predicts the second half; the whole trace is simulated, as the halves share a server.
+func calibrateHalf(dir string, s *server) (halves, error) {
+	rows, err := readTraceRows(dir)
+	if err != nil {
+		return halves{}, err
+	}
+	w := &workload.Workload{Arrivals: workload.Trace}
+	var records []measure.Record
+	for i, r := range rows {
+		due := r.request.Due
+		at := func(ms float64) time.Duration { return due + time.Duration(ms*1e6) }
+		w.Replay = append(w.Replay, workload.Row{Arrival: due, Prompt: r.request.Prompt, Output: r.request.Output})
+		records = append(records, measure.Record{ID: i, Due: due, Sent: due, First: at(r.ttft), Last: at(r.e2e),
+			Prompt: r.request.Prompt, Output: r.request.Output, Outcome: measure.OK})
+	}
+	half := len(rows) / 2
+	run := calibrate.Run{Records: records, EngineTimes: true, Trial: measure.Trial{
+		Workload: w, Window: records[half].Due, Cooldown: w.TraceSpan() - records[half].Due,
+		Knobs: measure.Knobs{MaxNumSeqs: s.limits.MaxNumSeqs, MaxNumBatchedTokens: s.limits.MaxNumBatchedTokens,
+			GPUMemoryUtilization: s.limits.Utilization, MaxModelLen: s.limits.MaxModelLen, PrefixCaching: s.cache},
+	}}
+	fit, err := calibrate.Fit([]calibrate.Run{run}, calibrate.Options{Deployment: s.dep, Version: s.limits.EngineVersion})
+	if err != nil {
+		return halves{}, err
+	}
+	fitted, err := calibrate.NewFile(fit).Apply(s.dep, s.limits.EngineVersion, defaults(s))
+	if err != nil {
+		return halves{}, err
+	}
+	out := halves{terms: fit.Terms}
+	want := secondHalf(records)
+	for _, q := range []struct {
+		c  model.Constants
+		to *figures
+	}{{defaults(s), &out.before}, {fitted, &out.after}} {
+		got, err := s.records(q.c)
+		if err != nil {
+			return halves{}, err
+		}
+		f := secondHalf(got)
+		q.to.tpot = errorOf(metricTPOT, &f, &want)
+		q.to.ttftP99 = errorOf(metricP99, &f, &want)
+	}
+	return out, nil
+}
+
+// secondHalf reduces the later half of the records.
+func secondHalf(records []measure.Record) figures {
+	return reduceRecords(records[len(records)/2:], true)
+}
+
+// print writes the outcome beside the goals.
+func (h *halves) print(w io.Writer) {
+	fmt.Fprintf(w, "\ntrace, constants fitted to its first half, error on the second, percent: TPOT %+.1f (before %+.1f, goal %g), p99 TTFT %+.1f (before %+.1f, goal %g)\n",
+		h.after.tpot, h.before.tpot, halfTPOT, h.after.ttftP99, h.before.ttftP99, halfP99)
+	for _, t := range h.terms {
+		if t.Fitted {
+			fmt.Fprintf(w, "  %s %.4g -> %.4g\n", t.Term, t.Default, t.Value)
+		}
+	}
+}
