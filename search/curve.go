@@ -9,9 +9,9 @@ import (
 
 // What is assumed of a bound before anything is seen of it. The dispersion is
 // that of an M/M/1 queue at utilisation 0.73, in the middle of five queues and
-// batching engines (25 to 83); the steepness likewise. Both are stated for one
-// request in a hundred allowed beyond the limit and carried to other shares by
-// the law of the exponential tail, see generic.
+// batching engines (25 to 83); the steepness and the growth of the dispersion
+// likewise. They are stated for one request in a hundred allowed beyond the
+// limit and carried to other shares at equal utilisation, see generic.
 const (
 	genericPhi    = 40.0
 	genericGamma  = 0.5
@@ -91,7 +91,9 @@ func assume(slo measure.SLO, prior Prior) []assumed {
 // generic is what is believed of a bound without a simulator. If the latency
 // above its floor is exponential with a mean that grows as 1/(saturation -
 // rate), then d logit p / d ln rate at the limit is ln(1/p0)/(1-p0) times a
-// factor of the utilisation alone.
+// factor of the utilisation alone, and the dispersion, which goes as
+// 1/(saturation - rate)^2 and so as 1/ln(p)^2, has at the limit a slope against
+// ln p that is proportional to 1/ln(1/p0).
 func generic(name string, share float64) assumed {
 	a := assumed{
 		name: name, share: share, gamma: genericGamma, reach: 1,
@@ -105,7 +107,7 @@ func generic(name string, share float64) assumed {
 	steep := func(p float64) float64 { return -math.Log(p) / (1 - p) }
 	a.offset = logit(share)
 	a.kappa.median = genericKappa * steep(share) / steep(genericShare)
-	a.phi.median = genericPhi * math.Pow(share/genericShare, genericGamma)
+	a.gamma = genericGamma * math.Log(genericShare) / math.Log(share)
 	return a
 }
 

@@ -71,7 +71,7 @@ func (a *assumed) observe(m *measure.Measurement, c measure.Count) evidence {
 		if !a.mean {
 			e.bottom[j] = e.k
 		}
-		if !a.mean && e.k <= e.n*logistic(a.offset+far) {
+		if !a.mean && e.k <= e.n*logistic(a.offset+farAbove) {
 			e.top[j] = -1
 		}
 	}
@@ -84,8 +84,11 @@ func (a *assumed) logLikelihood(e *evidence, z, phi float64) float64 {
 		return a.logMean(e, z, phi)
 	}
 	p := logistic(z)
-	if e.k > e.n*logistic(a.offset+far) {
+	switch share := e.k / e.n; {
+	case share > logistic(a.offset+farAbove):
 		return math.Log(max(a.dispersion(phi).CountAbove(e.k, e.n, p), math.SmallestNonzeroFloat64))
+	case share < logistic(a.offset-farBelow):
+		return math.Log(max(a.dispersion(phi).CountBelow(e.k, e.n, p), math.SmallestNonzeroFloat64))
 	}
 	if p <= common {
 		// The floor keeps a count that is nearly free of clumps from claiming to be
@@ -95,10 +98,12 @@ func (a *assumed) logLikelihood(e *evidence, z, phi float64) float64 {
 	return logBetaBinomial(e.k, e.n, p, a.dispersion(phi).Phi(p))
 }
 
-// far is how far above the limit, in logits, a share counts as "at least that":
-// there a queue is filling and not yet as long as it will be, so that a share
-// taken at its face would bend the curve, and with it the answer, downwards.
-const far = 3.0
+// farAbove is how far above the limit, in logits, a share counts as "at least
+// that": there a queue is filling and not yet as long as it will be, so that a
+// share taken at its face would bend the curve, and with it the answer,
+// downwards. farBelow is how far below it counts as "at most that": requests
+// that are slow whatever the load, such as long prompts, leave a floor there.
+const farAbove, farBelow = 3.0, 2.0
 
 // common is the share from which exceedances are so common that a count
 // distribution without an upper end is wrong: it gives no exceedance at all a
@@ -127,10 +132,14 @@ func logBeta(a, b float64) float64 {
 // from the limit, since no single curve describes an idle and a saturated
 // server.
 func (a *assumed) logMean(e *evidence, z, phi float64) float64 {
-	const misfit, least = 0.25, 0.02
+	const misfit, least, outgrown = 0.25, 0.02, 0.5
 	v := phi/e.n + least*least + misfit*misfit*z*z
 	d := math.Log(e.value) - z
-	return -d*d/(2*v) - math.Log(v)/2
+	if d > 0 || math.Log(e.value) < outgrown {
+		return -d*d/(2*v) - math.Log(v)/2
+	}
+	// A queue far beyond its limit is still growing: the mean is at least that.
+	return -math.Log(v) / 2
 }
 
 // at adds the table's log likelihoods at z to sum, one a dispersion. Beyond the

@@ -27,6 +27,11 @@ func main() {
 		fmt.Sscanf(strings.ReplaceAll(*trace, ":", " "), "%d %s %d", &server, &prior, &seed)
 		for _, k := range []knowledge{right, half, double, nothing, blind} {
 			if k.name == prior {
+				if server >= len(s.cases) {
+					v := variants(s.cases)[server-len(s.cases)]
+					s.trace(&v.testCase, k, uint64(seed), v.budget)
+					continue
+				}
 				s.trace(&s.cases[server], k, uint64(seed), 1355*time.Second)
 			}
 		}
@@ -36,7 +41,7 @@ func main() {
 	for _, p := range []struct {
 		name string
 		run  func()
-	}{{"accuracy", s.accuracy}, {"priors", s.priors}, {"abort", s.abort}} {
+	}{{"accuracy", s.accuracy}, {"priors", s.priors}, {"abort", s.abort}, {"limits", s.limits}} {
 		if *only == "" || strings.Contains(","+*only+",", ","+p.name+",") {
 			p.run()
 		}
