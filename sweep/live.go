@@ -41,6 +41,8 @@ type Live struct {
 	current  *engine.Engine
 	failures []*engine.Failure
 	served   []measure.Knobs
+	// left says what engines left behind that could not be removed.
+	left error
 }
 
 // attempts is how often a trial is tried when its engine breaks down: once more.
@@ -67,9 +69,7 @@ func (l *Live) Run(ctx context.Context, t measure.Trial) (measure.Observation, e
 		if !errors.As(err, &failed) {
 			return o, err
 		}
-		if err := l.drop(); err != nil {
-			return o, err
-		}
+		l.drop()
 	}
 	return measure.Observation{}, l.unable(t.Knobs, failed)
 }
@@ -86,11 +86,13 @@ func (l *Live) Open(ctx context.Context, k measure.Knobs) (engine.Facts, error) 
 	return e.Facts, nil
 }
 
-// Close stops the engine that runs.
+// Close stops the engine that runs. The error says what any of the engines left
+// behind that could not be removed.
 func (l *Live) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.drop()
+	l.drop()
+	return l.left
 }
 
 // ensure returns a running engine with knobs k.
@@ -100,9 +102,7 @@ func (l *Live) ensure(ctx context.Context, k measure.Knobs, name string) (*engin
 		if attached || e.Knobs == k && e.Failure() == nil {
 			return e, nil
 		}
-		if err := l.drop(); err != nil {
-			return nil, err
-		}
+		l.drop()
 	}
 	var failed *engine.Failure
 	for try := range attempts {
@@ -142,11 +142,13 @@ func (l *Live) announce(e *engine.Engine) {
 	}
 }
 
-// drop stops the engine that runs, if any.
-func (l *Live) drop() error {
+// drop stops the engine that runs, if any. What it leaves behind is no reason to
+// end the sweep: the next engine has another port, and says so if memory is
+// short.
+func (l *Live) drop() {
 	e := l.current
 	if e == nil {
-		return nil
+		return
 	}
 	l.current = nil
 	err := e.Stop(0)
@@ -154,9 +156,9 @@ func (l *Live) drop() error {
 		l.remark("the engine left processes behind, which were killed: %v", strays)
 	}
 	if err != nil {
-		return fmt.Errorf("stop the engine: %w", err)
+		l.remark("stop the engine: %v", err)
+		l.left = errors.Join(l.left, err)
 	}
-	return nil
 }
 
 // unable remembers a failure for other knobs that share it, and rejects these.
@@ -184,4 +186,14 @@ func (l *Live) remark(format string, args ...any) {
 	if l.Remark != nil {
 		l.Remark(fmt.Sprintf(format, args...))
 	}
+}
+
+// LastFailure is how the engine failed last; nil if none did.
+func (l *Live) LastFailure() *engine.Failure {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.failures) == 0 {
+		return nil
+	}
+	return l.failures[len(l.failures)-1]
 }

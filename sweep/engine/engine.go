@@ -42,7 +42,9 @@ type running struct {
 	process *process
 	tail    *tail
 	port    int
-	once    sync.Once
+	// memory is what was in use of each GPU before the start.
+	memory []float64
+	once   sync.Once
 }
 
 // Progress says how far a start is.
@@ -117,6 +119,7 @@ func (e *Engine) launch(name string) error {
 	if err != nil {
 		return fmt.Errorf("engine: follow its log: %w", err)
 	}
+	memory := memoryInUse(s.Env)
 	p, err := startProcess(e.Command, log, s.Limits.Log)
 	if err != nil {
 		t.stop()
@@ -125,7 +128,7 @@ func (e *Engine) launch(name string) error {
 		}
 		return &Failure{Class: Missing, Knobs: e.Knobs, Stage: stageStart, Cause: err.Error(), Log: e.Log}
 	}
-	e.run = &running{process: p, tail: t, port: port}
+	e.run = &running{process: p, tail: t, port: port, memory: memory}
 	return nil
 }
 
@@ -202,6 +205,9 @@ func (e *Engine) Stop(grace time.Duration) error {
 	}
 	if !portClosed(e.run.port, 5*time.Second) {
 		return fmt.Errorf("engine: port %d still accepts connections after the engine ended", e.run.port)
+	}
+	if len(e.run.memory) > 0 {
+		return memoryBack(e.settings.Env, e.run.memory, 10*time.Second)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/csv"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -137,6 +138,53 @@ func (w *gpuWatch) stop() *GPUUse {
 	w.cancel()
 	w.over.Wait()
 	return sumGPU(w.readings)
+}
+
+// memoryInUse is how many bytes of each GPU are in use now; nil where that cannot
+// be asked.
+func memoryInUse(env map[string]string) []float64 {
+	path, err := exec.LookPath("nvidia-smi")
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), probeLimit)
+	defer cancel()
+	args := []string{"--query-gpu=" + nvidiaQuery, "--format=csv,noheader,nounits"}
+	if ids := visible(env, "CUDA_VISIBLE_DEVICES"); ids != "" {
+		args = append(args, "--id="+ids)
+	}
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.WaitDelay = time.Second
+	data, err := cmd.Output()
+	if err != nil {
+		return nil
+	}
+	var out []float64
+	for line := range strings.Lines(string(data)) {
+		if r, ok := parseNvidia(line); ok {
+			out = append(out, r.memory)
+		}
+	}
+	return out
+}
+
+// memoryBack waits until the GPUs have given back what was taken since before,
+// but for a margin that drivers keep.
+func memoryBack(env map[string]string, before []float64, limit time.Duration) error {
+	const margin = 512 << 20
+	for start := time.Now(); ; time.Sleep(250 * time.Millisecond) {
+		now := memoryInUse(env)
+		held := 0.0
+		for i := range min(len(now), len(before)) {
+			held = max(held, now[i]-before[i]-margin)
+		}
+		if held <= 0 {
+			return nil
+		}
+		if time.Since(start) > limit {
+			return fmt.Errorf("engine: a GPU has %.1f GiB more in use than before the engine was started", (held+margin)/(1<<30))
+		}
+	}
 }
 
 // parseNvidia reads a line of nvidia-smi's CSV without units; "[N/A]" and the

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -217,4 +218,50 @@ func TestSampling(t *testing.T) {
 		t.Error(err)
 	}
 	nothingLeft(t, mark, 0)
+}
+
+// A GPU that keeps memory after its engine ended is told of, one that gives it
+// back late is not.
+func TestMemoryComesBack(t *testing.T) {
+	bin := t.TempDir()
+	// It tells 1024 MiB, then 9216 MiB twice, then 1100 MiB.
+	script := "#!/bin/sh\nn=$(cat " + bin + "/n 2>/dev/null || echo 0)\necho $((n+1)) > " + bin + "/n\n" +
+		"case $n in 0) m=1024;; 1|2) m=9216;; *) m=1100;; esac\necho \"0, 0, $m, 50.0, 300, 0x1\"\n"
+	if err := os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	before := memoryInUse(nil)
+	if !slices.Equal(before, []float64{1 << 30}) {
+		t.Fatalf("before: %v", before)
+	}
+	if err := memoryBack(nil, before, 0); err == nil || !strings.Contains(err.Error(), "8.0 GiB more") {
+		t.Errorf("memory is kept: %v", err)
+	}
+	if err := memoryBack(nil, before, 5*time.Second); err != nil {
+		t.Errorf("memory comes back: %v", err)
+	}
+}
+
+// A port is held by whoever listens on it, and that is told from the table.
+func TestListeners(t *testing.T) {
+	table := []byte("  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n" +
+		"   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 777 1\n" +
+		"   1: 0100007F:1F90 0100007F:9999 01 00000000:00000000 00:00000000 00000000     0        0 778 1\n" +
+		"   2: 0100007F:1F91 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 779 1\n")
+	if got := listeners(table, 8080); !slices.Equal(got, []string{"777"}) {
+		t.Errorf("listeners %v", got)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	port := l.Addr().(*net.TCPAddr).Port
+	if !stranger(os.Getpid(), port) {
+		t.Error("the port of this very process is held by a descendant")
+	}
+	if stranger(os.Getppid(), port) {
+		t.Error("the port of a child is held by a stranger")
+	}
 }

@@ -97,6 +97,11 @@ const (
 
 // examine asks a ready engine for facts and one token.
 func (e *Engine) examine(ctx context.Context) error {
+	if e.run != nil && stranger(e.run.process.guard.Process.Pid, e.run.port) {
+		f := e.fault(PortTaken, fmt.Sprintf("another process listens on port %d", e.run.port))
+		f.again = true
+		return f
+	}
 	q := &question{caller: e.caller, ctx: ctx, facts: map[string]string{}}
 	e.adapter.describe(q)
 	var logged map[string]string
