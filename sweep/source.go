@@ -55,6 +55,9 @@ type Loop struct {
 	// Keep, if set, stores what a trial brought before it is reduced; trials
 	// that run side by side call it side by side.
 	Keep func(measure.Trial, measure.Observation) error
+	// Stop, if set, is asked before each proposal; the sweep then ends between
+	// trials, with ErrInterrupted.
+	Stop func() bool
 	// Observed, if set, is called after each trial, in order.
 	Observed func(measure.Measurement)
 
@@ -66,6 +69,9 @@ type Loop struct {
 func (l *Loop) Drive(ctx context.Context) error {
 	l.trials = l.First
 	for {
+		if l.Stop != nil && l.Stop() {
+			return fmt.Errorf("%w after %d trials", ErrInterrupted, l.trials)
+		}
 		batch := l.Source.Next()
 		if len(batch) == 0 {
 			return nil

@@ -9,11 +9,12 @@ import (
 // program holds what every command writes to.
 type program struct {
 	stdout, stderr io.Writer
+	signals        *interrupts
 }
 
 // newApp lists the commands.
-func newApp(stdout, stderr io.Writer) *cli.App {
-	p := &program{stdout, stderr}
+func newApp(stdout, stderr io.Writer, signals *interrupts) *cli.App {
+	p := &program{stdout, stderr, signals}
 	return &cli.App{
 		Name:    "planner",
 		Usage:   "how many GPUs, which server flags and what cost, for this LLM traffic and this SLO",
@@ -38,6 +39,8 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 			p.fitCommand(),
 			p.serveSimCommand(),
 			p.resumeCommand(),
+			p.traceCommand(),
+			p.importCommand(),
 			p.reportCommand(),
 			p.catalogCommand(),
 			p.initCommand(),

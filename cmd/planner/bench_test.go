@@ -22,10 +22,10 @@ func BenchmarkEstimate(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	p := &program{}
+	p := &program{signals: &interrupts{}}
 	b.ReportAllocs()
 	for b.Loop() {
-		d, err := p.newRun(cfg)
+		d, err := p.newRun(nil, cfg, "")
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"runtime"
 	"time"
 
 	"planner/internal/config"
@@ -19,10 +18,12 @@ import (
 // knobs and their maximum rate, and from these the fleet.
 type decision struct {
 	cfg     *config.Config
-	engine  *sweep.Simulated
+	bed     *bed
 	journal *sweep.Journal
 	show    *display
 	keep    func(measure.Trial, measure.Observation) error
+	// stop, if set, is asked before each proposal whether the user has had enough.
+	stop func() bool
 
 	groups   []*group
 	rejected []plan.Rejected
@@ -45,12 +46,12 @@ type group struct {
 
 // newDecision sorts the candidates of the configuration into groups and rejects
 // what does not fit.
-func newDecision(cfg *config.Config, engine *sweep.Simulated) (*decision, error) {
-	d := &decision{cfg: cfg, engine: engine}
+func newDecision(cfg *config.Config, bed *bed) (*decision, error) {
+	d := &decision{cfg: cfg, bed: bed}
 	runnable, rejected := cfg.Candidates()
 	d.rejected = rejected
 	for _, k := range runnable {
-		prior, err := priorFor(cfg, engine, k)
+		prior, err := priorFor(cfg, bed.sim, k)
 		if unable, ok := sweep.IsUnable(err); ok {
 			d.rejected = append(d.rejected, plan.Rejected{Knobs: k, Reason: unable.Reason})
 			continue
@@ -61,7 +62,11 @@ func newDecision(cfg *config.Config, engine *sweep.Simulated) (*decision, error)
 		g.priors = append(g.priors, prior)
 	}
 	for _, g := range d.groups {
-		if prior, err := priorFor(cfg, engine, cfg.EngineDefaults(g.priors[0].Knobs)); err == nil {
+		k := g.priors[0].Knobs
+		if bed.sim != nil {
+			k = cfg.EngineDefaults(k)
+		}
+		if prior, err := priorFor(cfg, bed.sim, k); err == nil && bed.sim != nil {
 			g.standard = &prior
 		}
 	}
@@ -89,9 +94,24 @@ func (d *decision) decide(ctx context.Context) (*plan.Plan, error) {
 			return nil, err
 		}
 	}
+	if err := d.foresee(); err != nil {
+		return nil, err
+	}
 	if err := d.search(ctx); err != nil {
 		return nil, err
 	}
+	p, err := d.solve()
+	if err != nil {
+		return nil, err
+	}
+	if err := d.attach(ctx, p); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// solve sizes and prices what the searches have found so far.
+func (d *decision) solve() (*plan.Plan, error) {
 	d.chosen = d.mostTelling()
 	offers, err := d.offers()
 	if err != nil {
@@ -105,9 +125,6 @@ func (d *decision) decide(ctx context.Context) (*plan.Plan, error) {
 		if k, _ := knobsOf(g.race); k == p.Offer.Knobs {
 			d.chosen = g
 		}
-	}
-	if err := d.attach(ctx, p); err != nil {
-		return nil, err
 	}
 	return p, nil
 }
@@ -124,7 +141,7 @@ func (d *decision) search(ctx context.Context) error {
 
 // drive runs one source to its end.
 func (d *decision) drive(ctx context.Context, s sweep.Source, seen func(measure.Measurement)) error {
-	loop := sweep.Loop{Source: s, Run: d.engine.Run, Journal: d.journal, Parallel: runtime.GOMAXPROCS(0), First: len(d.trials),
+	loop := sweep.Loop{Source: s, Run: d.bed.run, Journal: d.journal, Parallel: d.bed.parallel, First: len(d.trials), Stop: d.stop,
 		Proposed: d.show.proposed, Keep: d.keep, Observed: func(m measure.Measurement) {
 			d.trials = append(d.trials, m)
 			seen(m)
@@ -202,12 +219,28 @@ func floorOf(g *group) *search.Floor {
 	return r.Floor
 }
 
-// attach gives the plan its evidence: the curve of the chosen knobs over the
-// whole range of rates, the roofline, and the engine's own settings.
+// attach gives the plan its evidence: the curve of the chosen knobs, the
+// roofline, and the engine's own settings. In virtual time the curve is measured
+// over the whole range of rates; on a real engine it is what the search saw.
 func (d *decision) attach(ctx context.Context, p *plan.Plan) error {
-	if err := d.drive(ctx, d.curveTrials(p), d.curved); err != nil {
-		return err
+	if d.bed.live == nil {
+		if err := d.drive(ctx, d.curveTrials(p), d.curved); err != nil {
+			return err
+		}
 	}
+	d.fitCurves(p)
+	d.compareDefault(p)
+	if d.bed.live == nil {
+		p.Assumptions = append(p.Assumptions, assumed(d.cfg)...)
+		if d.chosen.doubt != (doubt{}) {
+			p.Assumptions = append(p.Assumptions, d.chosen.doubt.String())
+		}
+	}
+	return d.addRoofline(p)
+}
+
+// fitCurves fits latency against rate for every bounded metric.
+func (d *decision) fitCurves(p *plan.Plan) {
 	var mine []measure.Measurement
 	for _, m := range d.trials {
 		if m.Trial.Knobs == p.Offer.Knobs && m.Rejected == "" {
@@ -215,33 +248,33 @@ func (d *decision) attach(ctx context.Context, p *plan.Plan) error {
 		}
 	}
 	for _, metric := range curveMetrics(p) {
-		points := curve.FromMeasurements(mine, metric)
-		c, err := curve.Fit(metric, points, curve.Options{Seed: d.cfg.Workload.Seed})
-		if err != nil {
+		c, err := curve.Fit(metric, curve.FromMeasurements(mine, metric), curve.Options{Seed: d.cfg.Workload.Seed})
+		switch {
+		case err != nil:
 			p.Warnings = append(p.Warnings, fmt.Sprintf("no curve of %v: %v", metric, err))
-			continue
-		}
-		if p.Evidence.Curve == nil {
+		case p.Evidence.Curve == nil:
 			p.Evidence.Curve = c
-		} else {
+		default:
 			p.Evidence.Curves = append(p.Evidence.Curves, c)
 		}
 	}
-	roofline, err := d.engine.Roofline(p.Offer.Knobs)
+}
+
+// addRoofline states what the data sheets allow, where they are known.
+func (d *decision) addRoofline(p *plan.Plan) error {
+	if d.bed.sim == nil {
+		return nil
+	}
+	roofline, err := d.bed.sim.Roofline(p.Offer.Knobs)
 	if err != nil {
 		return err
 	}
-	memory, err := d.engine.Fit(p.Offer.Knobs)
+	memory, err := d.bed.sim.Fit(p.Offer.Knobs)
 	if err != nil {
 		return err
 	}
 	bounds := roofline.Bounds(meanRequest(d.cfg), memory)
 	p.Evidence.Roofline = &bounds
-	d.compareDefault(p)
-	p.Assumptions = append(p.Assumptions, assumed(d.cfg)...)
-	if d.chosen.doubt != (doubt{}) {
-		p.Assumptions = append(p.Assumptions, d.chosen.doubt.String())
-	}
 	return nil
 }
 

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 )
 
 // version is what --version prints; the build sets it with -ldflags
@@ -16,14 +14,16 @@ import (
 var version = "0.1.0"
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(run(ctx, os.Args, os.Stdout, os.Stderr))
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	signals := &interrupts{}
+	signals.watch(cancel)
+	os.Exit(run(ctx, os.Args, os.Stdout, os.Stderr, signals))
 }
 
 // run is the whole program but for the process around it.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	app := newApp(stdout, stderr)
+func run(ctx context.Context, args []string, stdout, stderr io.Writer, signals *interrupts) int {
+	app := newApp(stdout, stderr, signals)
 	err := app.RunContext(ctx, permute(app, args))
 	code, message := exitCode(err)
 	if message != "" {

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -57,27 +57,46 @@ func (p *program) decision(c *cli.Context, command string, always bool) error {
 	if err != nil || done {
 		return err
 	}
-	d, err := p.newRun(cfg)
-	if err != nil {
-		return err
-	}
 	if c.Bool("dry-run") {
-		return p.dryRun(cfg, d.priors())
+		return p.dryDecision(cfg)
+	}
+	// What cannot be decided at all is said before a folder is made.
+	if cfg.Simulated() {
+		if _, err := p.newRun(c, cfg, ""); err != nil {
+			return err
+		}
 	}
 	folder, err := p.newFolder(c, cfg, command, always)
 	if err != nil {
 		return err
 	}
-	return p.conclude(c, d, folder)
+	return p.conclude(c, cfg, folder)
 }
 
-// newRun prepares the decision of a configuration.
-func (p *program) newRun(cfg *config.Config) (*decision, error) {
-	engine, err := simulated(cfg)
+// newRun prepares the decision of a configuration; engines write their logs
+// below dir.
+func (p *program) newRun(c *cli.Context, cfg *config.Config, dir string) (*decision, error) {
+	var b *bed
+	var err error
+	if cfg.Simulated() {
+		b, err = simulatedBed(cfg, runtime.GOMAXPROCS(0))
+	} else {
+		b, err = p.liveBed(c, cfg, dir)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return newDecision(cfg, engine)
+	return newDecision(cfg, b)
+}
+
+// dryDecision lists what would be searched.
+func (p *program) dryDecision(cfg *config.Config) error {
+	runnable, _ := cfg.Candidates()
+	priors := make([]search.Prior, len(runnable))
+	for i, k := range runnable {
+		priors[i].Knobs = k
+	}
+	return p.dryRun(cfg, priors)
 }
 
 // newFolder makes the run folder that the flags ask for, nil if none.
@@ -103,26 +122,35 @@ func (p *program) newFolder(c *cli.Context, cfg *config.Config, command string, 
 
 // conclude runs a decision, on top of what its journal holds, and writes and
 // prints the plan.
-func (p *program) conclude(c *cli.Context, d *decision, folder *sweep.Folder) error {
-	j, err := openJournal(folder)
+func (p *program) conclude(c *cli.Context, cfg *config.Config, folder *sweep.Folder) (err error) {
+	dir := ""
+	if folder != nil {
+		dir = folder.Path
+	}
+	d, err := p.newRun(c, cfg, dir)
 	if err != nil {
 		return err
 	}
-	defer j.Close()
-	d.journal = j
+	defer func() { err = errors.Join(err, d.bed.close()) }()
+	if d.journal, err = openJournal(folder); err != nil {
+		return err
+	}
+	defer d.journal.Close()
 	if folder != nil && c.Bool("records") {
 		d.keep = func(t measure.Trial, o measure.Observation) error { return folder.WriteRecords(t.Number, o.Records) }
 	}
 	started := time.Now()
-	d.show = p.display(c)
+	d.show, d.stop = p.display(c), p.signals.patience()
 	made, err := d.decide(c.Context)
 	d.show.Close()
 	var infeasible *plan.Infeasible
 	switch {
 	case errors.As(err, &infeasible):
 		return p.refuse(c, d, infeasible, folder)
+	case errors.Is(err, sweep.ErrInterrupted):
+		return errors.Join(hintResume(err, folder), p.soFar(c, d, folder))
 	case err != nil:
-		return hintResume(err, folder)
+		return err
 	}
 	made.Run = runFacts(started, folder)
 	if folder != nil {
@@ -134,6 +162,28 @@ func (p *program) conclude(c *cli.Context, d *decision, folder *sweep.Folder) er
 		return p.printJSON(made)
 	}
 	return p.print(report.Plan(made, d.background()))
+}
+
+// soFar reports what an interrupted run has found. It is no plan: plan.json is
+// written by a run that ends.
+func (p *program) soFar(c *cli.Context, d *decision, folder *sweep.Folder) error {
+	if folder == nil || len(d.trials) == 0 {
+		return nil
+	}
+	made, err := d.solve()
+	if err != nil {
+		return nil // nothing is known yet that could be reported
+	}
+	made.Warnings = append(made.Warnings, "interrupted: the search had not ended, and other knob sets may be better")
+	d.fitCurves(made)
+	doc := report.Plan(made, d.background())
+	if err := writeReport(*folder, doc); err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return nil
+	}
+	return p.print(doc)
 }
 
 // openJournal opens the journal of a run; without a folder there is none.
@@ -225,18 +275,9 @@ func (d *decision) background() report.Background {
 	return b
 }
 
-// priors lists all candidates that fit.
-func (d *decision) priors() []search.Prior {
-	var all []search.Prior
-	for _, g := range d.groups {
-		all = append(all, g.priors...)
-	}
-	return all
-}
-
 // dryRun lists what would be searched.
 func (p *program) dryRun(cfg *config.Config, priors []search.Prior) error {
-	fmt.Fprintf(p.stdout, "would search %d knob sets on the simulated engine; each stands for a server started so:\n", len(priors))
+	fmt.Fprintf(p.stdout, "would search %d knob sets; each stands for a server started so:\n", len(priors))
 	for _, prior := range priors {
 		fmt.Fprintf(p.stdout, "  %s\n", serverCommand(cfg, prior.Knobs))
 	}
@@ -245,9 +286,5 @@ func (p *program) dryRun(cfg *config.Config, priors []search.Prior) error {
 
 // serverCommand is the command line of one instance.
 func serverCommand(cfg *config.Config, k measure.Knobs) string {
-	name := cfg.Model.Arch.Repo
-	if cfg.Model.Config != "" {
-		name = filepath.Dir(cfg.Model.Config)
-	}
-	return report.ServerCommand(k, name)
+	return report.ServerCommand(k, servedModel(cfg))
 }

@@ -41,11 +41,7 @@ func (p *program) resumeCommand() *cli.Command {
 			}
 			switch about.Command {
 			case "plan", "estimate":
-				d, err := p.newRun(cfg)
-				if err != nil {
-					return err
-				}
-				return p.conclude(c, d, &folder)
+				return p.conclude(c, cfg, &folder)
 			case "search":
 				return p.resumeSearch(c, cfg, &folder)
 			}
@@ -95,7 +91,7 @@ func (p *program) again(c *cli.Context, folder sweep.Folder, about sweep.About, 
 	if c.Bool("json") {
 		format = "json"
 	}
-	doc, made, err := p.reread(folder, about)
+	doc, made, err := p.reread(c, folder, about)
 	if err != nil {
 		return err
 	}
@@ -119,7 +115,7 @@ func (p *program) again(c *cli.Context, folder sweep.Folder, about sweep.About, 
 // reread builds the report of a run from its files: of a plan by walking the
 // journal again without running anything, of a single load point from its only
 // measurement.
-func (p *program) reread(folder sweep.Folder, about sweep.About) (report.Document, any, error) {
+func (p *program) reread(c *cli.Context, folder sweep.Folder, about sweep.About) (report.Document, any, error) {
 	trials, err := sweep.ReadJournal(folder.File(sweep.JournalFile))
 	if err != nil {
 		return report.Document{}, nil, err
@@ -134,14 +130,16 @@ func (p *program) reread(folder sweep.Folder, about sweep.About) (report.Documen
 		background := report.Background{Trials: trials}
 		// A journal of another version may not be walked any more; then the report
 		// does without what only the search knew.
-		if d, err := p.retrace(folder, about, trials); err == nil {
+		if d, err := p.retrace(c, folder, about, trials); err == nil {
 			background = d.background()
 		}
 		return report.Plan(&made, background), &made, nil
+	case about.Command == "import":
+		return report.Imported(folder.Path, trials), trials, nil
 	case len(trials) == 1:
 		return report.Measurement(trials[0]), trials[0], nil
 	}
-	d, err := p.retrace(folder, about, trials)
+	d, err := p.retrace(c, folder, about, trials)
 	var none *plan.Infeasible
 	if errors.As(err, &none) {
 		return report.Infeasible(none, d.cfg.Demand, d.cfg.Objective, d.background()), infeasibleView(none, d), nil
@@ -151,16 +149,22 @@ func (p *program) reread(folder sweep.Folder, about sweep.About) (report.Documen
 
 // retrace walks the journal of a run again, without running anything, to know
 // what its search knew.
-func (p *program) retrace(folder sweep.Folder, about sweep.About, trials []measure.Measurement) (*decision, error) {
+func (p *program) retrace(c *cli.Context, folder sweep.Folder, about sweep.About, trials []measure.Measurement) (*decision, error) {
 	cfg, err := config.Load(folder.File(sweep.ConfigFile), nil, config.For(about.Command))
 	if err != nil {
 		return nil, err
 	}
-	d, err := p.newRun(cfg)
+	d, err := p.newRun(c, cfg, folder.Path)
 	if err != nil {
 		return nil, err
 	}
+	d.bed.run, d.bed.parallel = notRun, 1
 	d.journal, d.show = sweep.Recorded(trials), silent()
 	_, err = d.decide(context.Background())
 	return d, err
+}
+
+// notRun is the runner of a run that is only read.
+func notRun(_ context.Context, t measure.Trial) (measure.Observation, error) {
+	return measure.Observation{}, fmt.Errorf("trial %d: %w", t.Number, sweep.ErrNotRecorded)
 }

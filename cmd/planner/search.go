@@ -129,8 +129,11 @@ func maxRateConfig(cfg *config.Config, prior search.Prior) search.MaxRateConfig 
 }
 
 // priorFor says what arithmetic knows of a configuration: whether it fits, and
-// about which rate it carries.
+// about which rate it carries. Without an engine to compute with, nothing is known.
 func priorFor(cfg *config.Config, engine *sweep.Simulated, k measure.Knobs) (search.Prior, error) {
+	if engine == nil {
+		return search.Prior{Knobs: k}, nil
+	}
 	memory, err := engine.Fit(k)
 	if err != nil {
 		return search.Prior{}, err

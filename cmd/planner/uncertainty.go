@@ -19,12 +19,15 @@ type doubt struct{ low, high float64 }
 // doubtOf samples the constants within what is known of them and finds how far
 // each sample moves the maximum rate of a knob set.
 func (d *decision) doubtOf(k measure.Knobs, e search.Estimate) (doubt, error) {
-	roofline, err := d.engine.Roofline(k)
+	if d.bed.live != nil {
+		return doubt{}, nil
+	}
+	roofline, err := d.bed.sim.Roofline(k)
 	if err != nil || e.Value <= 0 {
 		return doubt{}, err
 	}
 	known := calibrate.Known{
-		Constants: roofline.Constants(), Spread: model.SpreadFor(d.engine.Deployment(k)), Rate: e.Value, Objective: d.cfg.Objective,
+		Constants: roofline.Constants(), Spread: model.SpreadFor(d.bed.sim.Deployment(k)), Rate: e.Value, Objective: d.cfg.Objective,
 		Seed: d.cfg.Workload.Seed,
 	}
 	shifts, err := calibrate.Shift(known, func(c model.Constants, rate float64, seed uint64) (measure.Trial, measure.Observation, error) {
@@ -67,7 +70,7 @@ func (d *decision) probe(k measure.Knobs, c model.Constants, rate float64, seed 
 	window := time.Duration(probeTrialRequests / rate * float64(time.Second))
 	t := measure.Trial{Knobs: k, Workload: &d.cfg.Workload, Rate: rate, Warmup: time.Duration(probeWarmupShare * float64(window)), Window: window,
 		Seed: seed, Objective: d.cfg.Objective, Whole: true}
-	engine := *d.engine
+	engine := *d.bed.sim
 	engine.Constants = func(model.Deployment, model.Constants) model.Constants { return c }
 	o, err := engine.Observe(t)
 	return t, o, err

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+)
+
+// interrupts turns signals into ends. Ctrl-C ends a command at once, unless the
+// command has asked for patience: then the first one only asks it to finish the
+// trial that runs and to report, and a second one ends it. SIGTERM always ends.
+type interrupts struct {
+	patient, asked atomic.Bool
+}
+
+// watch begins to listen; cancel ends the program's work.
+func (i *interrupts) watch(cancel context.CancelFunc) {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		for s := range signals {
+			if s == syscall.SIGTERM || !i.patient.Load() || i.asked.Swap(true) {
+				cancel()
+			}
+		}
+	}()
+}
+
+// patience makes the first Ctrl-C gentle and returns the question whether it
+// has come.
+func (i *interrupts) patience() (enough func() bool) {
+	i.patient.Store(true)
+	return i.asked.Load
+}
