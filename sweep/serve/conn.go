@@ -11,12 +11,11 @@ import (
 	"time"
 )
 
-// The server speaks HTTP/1.1 on its own, from the standard library only the
-// reading of requests: with net/http every event would pass through the
-// connection's goroutine, which at 20,000 events a second costs more than all the
-// rest and makes tokens late. A connection has one goroutine here. While a reply
-// is written by the desk it reads ahead, and so sees at once when the client
-// leaves.
+// The server speaks HTTP/1.1 on its own and takes only the reading of requests
+// from net/http: the desk must be able to write an event with one system call and
+// without ever waiting for a client, and a response writer allows neither. A
+// connection has one goroutine. While a reply is written by the desk it reads
+// ahead, and so sees at once when the client leaves.
 type client struct {
 	server  *serving
 	conn    net.Conn

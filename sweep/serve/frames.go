@@ -9,6 +9,7 @@ import (
 // made once; an event is then put together without an allocation.
 type frames struct {
 	ask *ask
+	id  string
 	// chunked: the body is framed in chunks (HTTP/1.1).
 	chunked, keepAlive bool
 	// begin stands before the text of every event and behind before what may
@@ -29,7 +30,7 @@ func newFrames(a *ask, id, model string, created int64) *frames {
 	case a.chat:
 		object = "chat.completion"
 	}
-	f := &frames{ask: a, cached: -1}
+	f := &frames{ask: a, id: id, cached: -1}
 	f.envelope = append(f.envelope, `{"id":`...)
 	f.envelope = appendJSON(f.envelope, id)
 	f.envelope = append(f.envelope, `,"object":"`+object+`","created":`...)

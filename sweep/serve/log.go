@@ -60,7 +60,7 @@ type Emission struct {
 
 func (r *reply) emission(outcome Outcome) Emission {
 	e := Emission{
-		ID: r.id, Arrived: int64(r.arrived), Prompt: len(r.ask.prompt), Asked: r.ask.output, Cached: max(r.frames.cached, 0),
+		ID: r.frames.id, Arrived: int64(r.arrived), Prompt: len(r.ask.prompt), Asked: r.ask.output, Cached: max(r.frames.cached, 0),
 		Outcome: outcome, Blocked: r.blocked, Due: nanoseconds(r.due), Left: nanoseconds(r.left),
 	}
 	if r.fault.Kind != "" {

@@ -26,7 +26,6 @@ type reply struct {
 	blocked int
 	began   bool
 	ended   bool
-	id      string
 	done    chan struct{}
 }
 

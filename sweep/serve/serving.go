@@ -218,7 +218,7 @@ func (v *serving) newReply(c *client, a *ask, number uint64, name string, arrive
 	}
 	created := v.desk.start.Add(arrived).Unix()
 	return &reply{
-		id: id, ask: a, frames: newFrames(a, id, v.config.Model, created), out: c.out, arrived: arrived, request: -1, done: make(chan struct{}),
+		ask: a, frames: newFrames(a, id, v.config.Model, created), out: c.out, arrived: arrived, request: -1, done: make(chan struct{}),
 		due: make([]time.Duration, 0, min(a.output, 1024)), left: make([]time.Duration, 0, min(a.output, 1024)),
 	}
 }
