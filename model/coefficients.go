@@ -19,8 +19,8 @@ func (f Flops) computeFormat(w WeightFormat) (rate float64, native bool) {
 	return f.BF16, false
 }
 
-// expertFP4Native is the share of the fp4 rate that grouped products of experts reach
-// on GPUs with fp4 units: the ratio that bf16 experts have to dense products there
+// expertFP4Native is the share of the fp4 rate that grouped products of nvfp4 experts
+// reach on GPUs with fp4 units: the ratio that bf16 experts have to dense products there
 // (0.64), times 0.40 for dense nvfp4 on B200. Analogy.
 const expertFP4Native = 0.26
 

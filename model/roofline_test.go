@@ -321,3 +321,29 @@ func BenchmarkDecode(b *testing.B) {
 		r.Decode(batch)
 	}
 }
+
+// Inside CUDA graphs the rows that pad a batch are routed to experts too: 9 requests
+// touch as many experts as 16 in expectation, and read as much; beyond the largest graph
+// nothing is padded.
+func TestPaddingRowsVisitExperts(t *testing.T) {
+	d := deploy(t, "Llama-4-Scout", "H100 SXM", 2)
+	d.Precision.Weights = FP8
+	r := roofline(t, d, "0.15.1")
+	nine, sixteen := r.Step(Batch{Decodes: 9}), r.Step(Batch{Decodes: 16})
+	if nine.ExpertWeights != sixteen.ExpertWeights {
+		t.Errorf("9 requests read experts for %g s, 16 for %g", nine.ExpertWeights, sixteen.ExpertWeights)
+	}
+	if eight := r.Step(Batch{Decodes: 8}); eight.ExpertWeights >= nine.ExpertWeights {
+		t.Errorf("8 requests read experts for %g s, 9 for %g", eight.ExpertWeights, nine.ExpertWeights)
+	}
+	touched := 1 - math.Pow(1-1.0/16, 16)
+	want := d.Arch.counts().experts / 2 * touched / (r.Constants().Experts.FP8 * d.Hardware.Bandwidth)
+	if math.Abs(sixteen.ExpertWeights/want-1) > 0.02 {
+		t.Errorf("16 tokens on 16 experts read for %g s, expected %g", sixteen.ExpertWeights, want)
+	}
+	for tokens, want := range map[float64]float64{1: 1, 2: 2, 3: 4, 5: 8, 250: 256, 257: 272, 512: 512, 513: 513} {
+		if got := r.padded(tokens); got != want {
+			t.Errorf("%g tokens run as %g, want %g", tokens, got, want)
+		}
+	}
+}

@@ -58,7 +58,7 @@ type fileResidual struct {
 func NewFile(r Result) File {
 	o := r.FittedTo
 	f := File{
-		FittedTo: fileOrigin{o.Model, o.GPU, o.EngineVersion, o.TensorParallel, o.Weights, o.KVCache, o.Rates, o.Concurrencies, o.Traces, o.Date},
+		FittedTo: fileOrigin(o),
 		Warnings: r.Warnings, Terms: map[string]fileTerm{},
 		NotFor: []string{
 			"another GPU than " + o.GPU,

@@ -50,8 +50,8 @@ const (
 	fewestRange  = 4.0
 )
 
-// identified is the share of its prior that a term's posterior may keep at most: above,
-// the runs have said next to nothing about it.
+// identified is the share of its prior's width that a term's posterior may keep at most:
+// above, the runs have said next to nothing about it.
 const identified = 0.95
 
 // Fit fits terms to measured runs by simulating each run again and again: Gauss-Newton

@@ -111,6 +111,13 @@ func (s *study) report(w io.Writer, quick bool) error {
 			return err
 		}
 	}
+	fmt.Fprintf(w, `Open loop: exponential gaps rescaled to fill each stage, 100 prompts in a fixed shuffled order, stages one after another on one
+server with its cache carried over, clients that give up after 300 s, flags as recorded. Closed loop: lengths uniform in
+80-100 %% of nominal, ten requests a slot, all slots starting at once; where no version is recorded, the release of that
+date, so synchronous scheduling before 2025-12-29. Trace: times from when the engine queued a request.
+Predictions are means over %d schedules.
+
+`, s.schedules)
 	printTable(w, servers, got, unseen)
 	printGroups(w, servers, got, unseen)
 	printGoals(w, servers, got)
