@@ -86,6 +86,18 @@ func (l *Live) Open(ctx context.Context, k measure.Knobs) (engine.Facts, error) 
 	return e.Facts, nil
 }
 
+// Recall tells of trials of an earlier process, so that a run that is resumed
+// knows as well which knobs serve.
+func (l *Live) Recall(seen []measure.Measurement) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range seen {
+		if seen[i].Rejected == "" {
+			l.served = append(l.served, seen[i].Trial.Knobs)
+		}
+	}
+}
+
 // Close stops the engine that runs. The error says what any of the engines left
 // behind that could not be removed.
 func (l *Live) Close() error {

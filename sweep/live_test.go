@@ -283,6 +283,7 @@ func sweepLive(dir string) int {
 		fmt.Println(err)
 		return 1
 	}
+	l.Recall(j.held)
 	source := &list{}
 	for n, seqs := range []int{goodSeqs, goodSeqs, badSeqs, 8, 8, 24} {
 		t := liveTrial(seqs, n+1)
