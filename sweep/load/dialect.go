@@ -28,8 +28,9 @@ type dialect struct {
 // exact reports whether the engine generates as many tokens as it is told to.
 func (d *dialect) exact() bool { return d.ignoreEOS }
 
-// dialects is read from the servers' request schemas: vLLM 0.20, SGLang 0.5,
-// TensorRT-LLM 1.1, TGI 3.3, llama.cpp b6000 and later, LMDeploy 0.10.
+// dialects is read from the request schemas of vLLM (main, 2026-08), SGLang
+// (2026-07), TensorRT-LLM (2026), TGI 3.3.7, llama.cpp (2026-04), LMDeploy
+// (2026-08) and transformers 5.
 var dialects = []dialect{
 	{engine: "generic", usage: true},
 	{engine: "simulated", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", usage: true, continuousUsage: true, returnIDs: true, tokenize: "prompt"},

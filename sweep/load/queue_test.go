@@ -100,8 +100,10 @@ func observed(t *testing.T, c *Client, trial measure.Trial, schedule []workload.
 // last some minutes.
 func TestQueues(t *testing.T) {
 	const mean = 10 * time.Millisecond
+	seed := uint64(0)
 	for _, exponential := range []bool{false, true} {
 		for _, rho := range []float64{0.5, 0.7, 0.85} {
+			seed++ // Cases of one draw would be one test.
 			n := 4000.0
 			if strict() {
 				n = 100_000
@@ -113,10 +115,10 @@ func TestQueues(t *testing.T) {
 			t.Run(fmt.Sprintf("exponential=%v/%g", exponential, rho), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					trial := measure.Trial{Workload: fixedLengths(4, 1, workload.Poisson), Rate: rate,
-						Window: time.Duration(n / rate * float64(time.Second)), Seed: 5}
+						Window: time.Duration(n / rate * float64(time.Second)), Seed: seed}
 					trial.Workload.Timeout = 0
 					schedule := trial.Schedule()
-					service := services(exponential, mean, len(schedule), 9)
+					service := services(exponential, mean, len(schedule), seed+100)
 					q := &queue{service: service}
 					c := &Client{URL: "http://server", Model: "m", Stream: true, Engine: "vllm", plainTimer: true,
 						Dial: func(context.Context, string, string) (net.Conn, error) {
