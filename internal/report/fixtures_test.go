@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"time"
 
@@ -177,6 +178,7 @@ func documents() map[string]Document {
 	docs["over-limit"] = overLimit()
 	docs["tiny"] = sizedFor(1.0 / 86400)
 	docs["huge"] = sizedFor(1e6)
+	maps.Copy(docs, addedDocuments())
 	return docs
 }
 

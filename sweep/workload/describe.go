@@ -150,6 +150,25 @@ func (d *Description) lengths(rows []Row) {
 	d.Prompt, d.Output, d.Total = summarizeLengths(prompts), summarizeLengths(outputs), summarizeLengths(totals)
 }
 
+// DescribeLengths describes lengths without arrivals; prompts and outputs need
+// not belong together, so their sums and their correlation are left out.
+func DescribeLengths(prompts, outputs []int) Description {
+	d := Describe(nil)
+	d.Requests = len(prompts)
+	if len(prompts) > 0 && len(outputs) > 0 {
+		d.Prompt, d.Output = summarizeLengths(floats(prompts)), summarizeLengths(floats(outputs))
+	}
+	return d
+}
+
+func floats(x []int) []float64 {
+	out := make([]float64, len(x))
+	for i, v := range x {
+		out[i] = float64(v)
+	}
+	return out
+}
+
 // summarizeLengths sorts the lengths.
 func summarizeLengths(x []float64) LengthSummary {
 	slices.Sort(x)

@@ -1,0 +1,143 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"planner/sweep/workload"
+)
+
+// Traffic is a trace as it was read, with what was made of it.
+type Traffic struct {
+	// Name is of the file, Format what it was read as.
+	Name, Format string
+	workload.Description
+	// Tick is the grain of the log's clock, 0 for none that matters; Spread says
+	// that arrivals were drawn within it.
+	Tick   time.Duration
+	Spread bool
+	// Skipped counts requests that failed, Estimated those whose lengths are
+	// estimated from text.
+	Skipped, Estimated int
+	// Changed says how the trace was thinned and scaled; nil for not at all.
+	Changed  []string
+	Warnings []string
+}
+
+// Trace builds the description of a traffic trace.
+func Trace(t Traffic) Document {
+	d := Document{Title: traceTitle(&t)}
+	facts := Pairs{{Label: "format", Text: t.Format}, {Label: "requests", Text: count(t.Requests)}}
+	if t.Skipped > 0 {
+		facts[1].Text += fmt.Sprintf(", and %s that failed and are left out", count(t.Skipped))
+	}
+	if t.Estimated > 0 {
+		facts = append(facts, Pair{Label: "estimated", Text: count(t.Estimated) + " requests have lengths that are estimated from text", Tone: Doubt})
+	}
+	for _, c := range t.Changed {
+		facts = append(facts, Pair{Label: "changed", Text: c})
+	}
+	d.add(facts)
+	d.section("Arrivals", arrivalFacts(&t), dispersionTable(t.Dispersion))
+	d.section("Lengths", lengthTable(&t.Description))
+	d.section("Shared prefixes", prefixFact(&t.Prefix))
+	addWarnings(&d, t.Warnings)
+	return d
+}
+
+// traceTitle is the traffic in one line.
+func traceTitle(t *Traffic) string {
+	s := fmt.Sprintf("%s in %s", plural(t.Requests, "request"), latency(t.Span))
+	if finite(t.Rate) {
+		s += ", " + rate(few(t.Rate))
+	}
+	return s + fmt.Sprintf(", %s prompt and %s output tokens in the mean", number(t.Prompt.Mean, 3), number(t.Output.Mean, 3))
+}
+
+func arrivalFacts(t *Traffic) Pairs {
+	facts := Pairs{
+		{Label: "span", Text: latency(t.Span)},
+		{Label: "mean rate", Text: unknown},
+		{Label: "busiest minute", Text: fmt.Sprintf("%s (%s requests/s) from %s on", plural(t.Busiest.Requests, "request"), number(t.Busiest.Rate, 3), latency(t.Busiest.From))},
+		{Label: "gaps", Text: fmt.Sprintf("coefficient of variation %s (1 for Poisson), correlation with the next %s (0 for Poisson)",
+			number(t.GapCV, 3), number(t.GapCorrelation, 2))},
+		{Label: "clock", Text: clock(t)},
+	}
+	if finite(t.Rate) {
+		facts[1].Text = rate(few(t.Rate))
+	}
+	return facts
+}
+
+// clock says what the grain of the log's clock is.
+func clock(t *Traffic) string {
+	switch {
+	case t.Tick == 0:
+		return "no coarse ticks"
+	case t.Spread:
+		return "ticks every " + limit(t.Tick) + "; arrivals were drawn within the tick"
+	}
+	return "ticks every " + limit(t.Tick) + ": requests of one tick leave at the same instant; --spread draws them within it"
+}
+
+func dispersionTable(all []workload.Dispersion) Table {
+	tab := Table{
+		Caption: "Index of dispersion of arrivals: 1 for Poisson, above it for bursts. Of 10 s windows it is what demand.burst_index takes.",
+		Columns: []Column{{Name: "window"}, {Name: "index", Right: true}, {Name: "windows", Right: true}},
+	}
+	for _, x := range all {
+		tab.Rows = append(tab.Rows, []Cell{{Text: limit(x.Window)}, {Text: number(x.Index, 3)}, {Text: count(x.Windows)}})
+	}
+	return tab
+}
+
+func lengthTable(d *workload.Description) Table {
+	tab := Table{Columns: []Column{{Name: "tokens"}}}
+	for _, name := range []string{"mean", "deviation", "least", "p50", "p90", "p99", "most"} {
+		tab.Columns = append(tab.Columns, Column{Name: name, Right: true})
+	}
+	for _, x := range []struct {
+		name string
+		s    workload.LengthSummary
+	}{{"prompt", d.Prompt}, {"output", d.Output}, {"both", d.Total}} {
+		if x.s.Sum == 0 {
+			continue
+		}
+		row := []Cell{{Text: x.name}, {Text: number(x.s.Mean, 4)}, {Text: number(x.s.StdDev, 3)}}
+		for _, n := range []int{x.s.Least, x.s.P50, x.s.P90, x.s.P99, x.s.Most} {
+			row = append(row, Cell{Text: count(n)})
+		}
+		tab.Rows = append(tab.Rows, row)
+	}
+	if finite(d.Correlation) {
+		tab.Caption = "Prompts and outputs correlate by " + number(d.Correlation, 2) + "."
+	}
+	return tab
+}
+
+func prefixFact(p *workload.PrefixSummary) Paragraph {
+	if !p.Known {
+		return Paragraph{Text: "The trace does not tell which prompts begin alike.", Tone: Quiet}
+	}
+	return Paragraph{Text: fmt.Sprintf("%s of the prompt tokens were in the beginning of an earlier request: what a prefix cache without limits would hit. "+
+		"%s of the requests begin as others do; of %s, %s shared.",
+		percent(p.Repeated), percent(p.Sharing), plural(p.Distinct, "different beginning"), areShared(p.Shared))}
+}
+
+func areShared(n int) string {
+	if n == 1 {
+		return "1 is"
+	}
+	return count(n) + " are"
+}
+
+// LengthsOnly builds the description of a file that holds lengths and no
+// arrivals.
+func LengthsOnly(name string, d workload.Description, warnings []string) Document {
+	doc := Document{Title: fmt.Sprintf("%s without arrivals, %s prompt and %s output tokens in the mean", plural(d.Requests, "request"),
+		number(d.Prompt.Mean, 3), number(d.Output.Mean, 3))}
+	doc.add(Pairs{{Label: "file", Text: strings.TrimSpace(name)}}, lengthTable(&d))
+	addWarnings(&doc, warnings)
+	return doc
+}
