@@ -89,7 +89,7 @@ func measureAccuracy(t *testing.T, rate float64, window time.Duration) accuracy 
 // mean and 0.7 ms at p99 of their leaving, in the best of three runs. Without
 // PLANNER_TIMING only the counting, which no busy neighbour disturbs, is held.
 func TestAccuracy(t *testing.T) {
-	runs, window := 1, 2*time.Second
+	runs, window := 1, time.Second
 	if strict() {
 		runs, window = 3, 10*time.Second
 	}

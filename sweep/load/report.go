@@ -105,7 +105,7 @@ func (r *Run) sourceDoubts(obs *measure.Observation) []string {
 // count. Answers that are alike in text are asked for once.
 func (r *Run) countTexts() int {
 	b := r.book
-	if len(b.texts) == 0 || r.endpoint.dialect.tokenize == "" {
+	if len(b.texts) == 0 || r.endpoint.dialect.tokenize == "" || context.Cause(r.ctx) != errOver {
 		return len(b.texts)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)

@@ -78,6 +78,9 @@ func TestOpenLoopExactly(t *testing.T) {
 				inWindow++
 			}
 		}
+		if len(obs.ClassGaps) != 1 || !obs.ClassGaps[0].Equals(obs.Gaps) {
+			t.Error("the gaps of the one class are not all gaps")
+		}
 		if obs.End != 7*time.Second || cut == 0 {
 			t.Errorf("ended at %v with %d requests in flight; want 7s and some", obs.End, cut)
 		}
