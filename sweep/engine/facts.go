@@ -71,7 +71,7 @@ func factsOf(answered, logged map[string]string, asked measure.Knobs) Facts {
 		f.KVBlocks = tokens / f.BlockTokens
 	}
 	knobs := []string{"max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization", "prefix_caching", "max_model_len",
-		"kv_blocks", "tensor_parallel"}
+		"kv_blocks", "tensor_parallel", "pipeline_parallel", "data_parallel"}
 	for name, value := range all {
 		if slices.Contains(knobs, name) {
 			f.Flags = append(f.Flags, Flag{name, value})

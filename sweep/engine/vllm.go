@@ -45,6 +45,7 @@ var vllm = adapter{
 	}},
 	marks: []mark{
 		{"Starting to load model", "start"},
+		{"Loading weights took", "weights"},
 		{"Model loading took", "weights"},
 		{"GPU KV cache size:", "profile"},
 		{"CPU KV cache size:", "profile"},
@@ -77,11 +78,17 @@ var vllm = adapter{
 	},
 }
 
-// describeVLLM reads the labels of the metric that holds the configuration of
-// the cache, and the version.
+// describeVLLM asks development mode for the whole configuration in effect, and
+// where that is not to be had (a server that somebody else started, releases that
+// answer in prose) the labels of the metric that holds that of the cache.
 func describeVLLM(q *question) {
 	q.version("/version", "version")
 	q.models()
+	all, _ := q.object("/server_info?config_format=json")["vllm_config"].(map[string]any)
+	for _, f := range vllmConfig {
+		part, _ := all[f.part].(map[string]any)
+		q.copy(part, f.key, f.fact)
+	}
 	metrics, err := q.get("/metrics")
 	if err != nil {
 		return
@@ -90,13 +97,29 @@ func describeVLLM(q *question) {
 		if s.name != "vllm:cache_config_info" {
 			continue
 		}
-		for label, fact := range map[string]string{
-			"num_gpu_blocks": "kv_blocks", "block_size": "block_tokens",
-			"enable_prefix_caching": "prefix_caching", "gpu_memory_utilization": "gpu_memory_utilization",
-		} {
-			if v := s.label(label); v != "" && v != "None" {
-				q.fact(fact, v)
+		for _, f := range vllmConfig {
+			if v := s.label(f.key); v != "" && v != "None" {
+				q.fact(f.fact, v)
 			}
 		}
 	}
+}
+
+// vllmConfig says where in vLLM's configuration a fact stands.
+var vllmConfig = []struct{ part, key, fact string }{
+	{"cache_config", "num_gpu_blocks", "kv_blocks"},
+	{"cache_config", "block_size", "block_tokens"},
+	{"cache_config", "enable_prefix_caching", "prefix_caching"},
+	{"cache_config", "gpu_memory_utilization", "gpu_memory_utilization"},
+	{"scheduler_config", "max_num_seqs", "max_num_seqs"},
+	{"scheduler_config", "max_num_batched_tokens", "max_num_batched_tokens"},
+	{"scheduler_config", "enable_chunked_prefill", "chunked_prefill"},
+	{"scheduler_config", "async_scheduling", "async_scheduling"},
+	{"scheduler_config", "policy", "scheduling_policy"},
+	{"parallel_config", "tensor_parallel_size", "tensor_parallel"},
+	{"parallel_config", "pipeline_parallel_size", "pipeline_parallel"},
+	{"parallel_config", "data_parallel_size", "data_parallel"},
+	{"model_config", "max_model_len", "max_model_len"},
+	{"model_config", "dtype", "dtype"},
+	{"model_config", "quantization", "quantization"},
 }

@@ -115,6 +115,9 @@ func (f *fake) handler() http.Handler {
 	mux.HandleFunc("POST /reset_prefix_cache", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, `{"success":%t}`, f.misbehave != "no-reset")
 	})
+	mux.HandleFunc("GET /server_info", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"vllm_config":{"scheduler_config":{"max_num_seqs":%d,"policy":"fcfs"},"model_config":{"quantization":null}}}`, f.seqs)
+	})
 	mux.HandleFunc("GET /metrics", f.metrics)
 	mux.HandleFunc("POST /v1/completions", f.completions)
 	return mux
