@@ -20,8 +20,9 @@ import (
 type Live struct {
 	// Settings say how to start an engine, or where one listens.
 	Settings engine.Settings
-	// Client is the load generator; its address, model and dialect are filled in,
-	// the dialect only where the kind of engine tells it.
+	// Client is the load generator; address and model are filled in, and the
+	// dialect where it is not given: that of the engine, or what a server of
+	// unknown kind says of itself.
 	Client load.Client
 	// Hang is how long nothing may come from an engine with requests in flight
 	// before it is asked for a sign of life; 0 means a minute.

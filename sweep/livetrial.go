@@ -50,11 +50,7 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial) (me
 func (l *Live) client(e *engine.Engine) load.Client {
 	c := l.Client
 	c.URL, c.Model = e.URL, cmp.Or(e.Facts.Model, c.Model)
-	switch e.Kind {
-	case "attach", "command":
-	default:
-		c.Engine = e.Kind
-	}
+	c.Engine = cmp.Or(c.Engine, e.Facts.Dialect)
 	return c
 }
 

@@ -35,7 +35,7 @@ func TestTwoKnobSets(t *testing.T) {
 		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
-		gone(t, dir, 0)
+		alone(t)
 		for i, m := range source.seen {
 			if m.Rejected != "" || m.Failed != 0 || m.Requests == 0 {
 				t.Errorf("trial %d: rejected %q, %d of %d failed: %v", i+1, m.Rejected, m.Failed, m.Requests, m.Failures)
@@ -85,7 +85,7 @@ func TestSearch(t *testing.T) {
 		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
-		gone(t, dir, 0)
+		alone(t)
 	})
 }
 
@@ -103,28 +103,28 @@ func TestKilledPlanner(t *testing.T) {
 			cmd.Env = append(os.Environ(), "PLANNER_TEST_RUN="+dir)
 			return cmd
 		}
-		kill := func(when string, at func() bool) {
+		kill := func(when string, at func(pid int) bool) {
 			cmd := planner()
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			for start := time.Now(); !at() && time.Since(start) < 3*time.Minute; {
+			for start := time.Now(); !at(cmd.Process.Pid) && time.Since(start) < 3*time.Minute; {
 				time.Sleep(20 * time.Millisecond)
 			}
-			n := len(alive(dir))
+			was := family(cmd.Process.Pid)
 			if err := cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
 			_ = cmd.Wait()
-			t.Logf("killed %s, with %d processes", when, n)
-			gone(t, dir, 10*time.Second)
+			t.Logf("killed %s", when)
+			gone(t, was, 10*time.Second)
 		}
 		started := time.Now()
-		kill("in the start", func() bool { return time.Since(started) > 3*time.Second || len(alive(dir)) > 3 })
+		kill("in the start", func(pid int) bool { return len(family(pid)) > 2 && time.Since(started) > 8*time.Second })
 		journal := filepath.Join(dir, sweep.JournalFile)
 		lines := func() int { seen, _ := sweep.ReadJournal(journal); return len(seen) }
 		var first time.Time
-		kill("in the second trial", func() bool {
+		kill("in the second trial", func(int) bool {
 			if lines() == 1 && first.IsZero() {
 				first = time.Now()
 			}
@@ -139,7 +139,7 @@ func TestKilledPlanner(t *testing.T) {
 		if n := lines(); n != 3 {
 			t.Errorf("%d trials in the journal, want 3", n)
 		}
-		gone(t, dir, 0)
+		alone(t)
 	})
 }
 
@@ -159,6 +159,6 @@ func rejected(t *testing.T, s subject, k measure.Knobs, class engine.Class) *swe
 	if got := l.LastFailure(); got == nil || got.Class != class {
 		t.Errorf("class %v, want %s", got, class)
 	}
-	gone(t, dir, 0)
+	alone(t)
 	return l
 }

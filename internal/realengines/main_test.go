@@ -3,10 +3,12 @@
 package realengines
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -136,37 +138,61 @@ func remark(t *testing.T, l *sweep.Live) {
 	}
 }
 
-// alive lists processes that belong to the files in dir: by their command line
-// or by where their output goes.
-func alive(dir string) []string {
-	paths, _ := filepath.Glob("/proc/[0-9]*")
-	var out []string
+// family lists the processes below one, itself included: pid and start time, so
+// that a number that is used again is not taken for the process of before.
+func family(root int) map[int]string {
+	parents, starts := map[int]int{}, map[int]string{}
+	paths, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range paths {
-		environ, err := os.ReadFile(filepath.Join(path, "environ"))
-		line, _ := os.ReadFile(filepath.Join(path, "cmdline"))
-		if filepath.Base(path) == fmt.Sprint(os.Getpid()) || err != nil {
+		data, err := os.ReadFile(path)
+		if err != nil {
 			continue
 		}
-		if strings.Contains(string(environ), dir) || strings.Contains(string(line), dir) {
-			out = append(out, filepath.Base(path)+" "+strings.ReplaceAll(string(line), "\x00", " "))
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		// Behind the name: state, parent, ... and the start time as the 20th.
+		f := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+		if f[0] != "Z" {
+			parents[pid], _ = strconv.Atoi(f[1])
+			starts[pid] = f[19]
+		}
+	}
+	out := map[int]string{}
+	for pid := range parents {
+		for p := pid; p > 1; p = parents[p] {
+			if p == root {
+				out[pid] = starts[pid]
+			}
 		}
 	}
 	return out
 }
 
-// gone waits until no process of dir is left.
-func gone(t *testing.T, dir string, limit time.Duration) {
+// gone waits until no process of a family is left.
+func gone(t *testing.T, was map[int]string, limit time.Duration) {
 	t.Helper()
-	for start := time.Now(); ; time.Sleep(100 * time.Millisecond) {
-		left := alive(dir)
-		if len(left) == 0 {
-			t.Logf("nothing is left after %v", time.Since(start).Round(100*time.Millisecond))
+	for start := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		left := 0
+		for pid, started := range was {
+			if family(pid)[pid] == started {
+				left++
+			}
+		}
+		if left == 0 {
+			t.Logf("nothing of %d processes is left after %v", len(was), time.Since(start).Round(50*time.Millisecond))
 			return
 		}
 		if time.Since(start) > limit {
-			t.Errorf("left after %v: %v", limit, left)
+			t.Errorf("%d of %d processes are left after %v", left, len(was), limit)
 			return
 		}
+	}
+}
+
+// alone checks that this process has no child left.
+func alone(t *testing.T) {
+	t.Helper()
+	if f := family(os.Getpid()); len(f) != 1 {
+		t.Errorf("processes %v are left", f)
 	}
 }
 

@@ -69,5 +69,5 @@ func TestVLLMPreempts(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
-	gone(t, dir, 0)
+	alone(t)
 }

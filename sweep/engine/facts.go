@@ -18,6 +18,9 @@ type Facts struct {
 	Version string `json:"version"`
 	// Model is the name to send in requests.
 	Model string `json:"model"`
+	// Dialect is the kind of engine whose requests it understands, found out for
+	// commands and attached servers; "" when nobody knows.
+	Dialect string `json:"dialect"`
 	// KVBlocks is the size of the KV cache in blocks of BlockTokens tokens.
 	KVBlocks    int `json:"kv_blocks"`
 	BlockTokens int `json:"block_tokens"`
@@ -50,7 +53,7 @@ type mark struct{ text, ends string }
 
 // factsOf sorts what was said. The log's facts are the ones of before, what the
 // running engine answers counts more.
-func factsOf(answered, logged map[string]string, asked measure.Knobs) Facts {
+func factsOf(kind string, answered, logged map[string]string, asked measure.Knobs) Facts {
 	all := map[string]string{}
 	for _, from := range []map[string]string{logged, answered} {
 		for name, value := range from {
@@ -64,7 +67,7 @@ func factsOf(answered, logged map[string]string, asked measure.Knobs) Facts {
 		}
 		return int(x)
 	}
-	f := Facts{Version: all["version"], Model: all["model"], KVBlocks: number("kv_blocks"),
+	f := Facts{Version: all["version"], Model: all["model"], Dialect: dialect(kind, all["owner"]), KVBlocks: number("kv_blocks"),
 		BlockTokens: number("block_tokens"), MaxModelLen: number("max_model_len")}
 	if tokens := number("kv_tokens"); f.KVBlocks == 0 && tokens > 0 {
 		f.BlockTokens = max(f.BlockTokens, 1)
@@ -84,6 +87,19 @@ func factsOf(answered, logged map[string]string, asked measure.Knobs) Facts {
 	}
 	f.Changed = changed(flags(asked), f.Flags)
 	return f
+}
+
+// owners are the kinds of engines by what they give as the owner of a model.
+var owners = map[string]string{
+	"vllm": "vllm", "sglang": "sglang", "llamacpp": "llama-server", "lmdeploy": "lmdeploy", "tensorrt_llm": "trtllm",
+}
+
+// dialect is the kind of engine whose requests one of this kind understands.
+func dialect(kind, owner string) string {
+	if kind == "command" || kind == "attach" {
+		return owners[strings.ToLower(owner)]
+	}
+	return kind
 }
 
 // changed compares what was asked for with what is in effect, of settings that

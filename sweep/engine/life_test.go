@@ -238,7 +238,7 @@ func TestAttach(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.Facts.KVBlocks != 640 || len(a.Facts.Changed) != 1 || !a.Facts.Reported(other).PrefixCaching || a.Done() != nil {
+	if a.Facts.KVBlocks != 640 || a.Facts.Dialect != "vllm" || len(a.Facts.Changed) != 1 || !a.Facts.Reported(other).PrefixCaching || a.Done() != nil {
 		t.Errorf("attached: %+v", a.Facts)
 	}
 	said := a.Sample(t.Context()).Stop(t.Context())

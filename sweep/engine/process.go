@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -48,6 +47,7 @@ func startProcess(c Command, log *os.File, limit int64) (*process, error) {
 	}
 	defer stdin.Close()
 	cmd := exec.Command(self, append([]string{guardArg, strconv.FormatInt(limit, 10), program}, c.Args[1:]...)...)
+	cmd.Args[0] = os.Args[0] // programs that go by their name stay what they are
 	cmd.Env = append(os.Environ(), c.Env...)
 	cmd.Stdin, cmd.Stderr = stdin, log
 	cmd.ExtraFiles = []*os.File{status, log}
@@ -62,14 +62,21 @@ func startProcess(c Command, log *os.File, limit int64) (*process, error) {
 	return p, p.greet(fromGuard, program)
 }
 
+// greeting is how long a guard may take to start the engine.
+const greeting = 30 * time.Second
+
 // greet waits until the guard has started the engine, and follows it from then
 // on.
-func (p *process) greet(status io.ReadCloser, program string) error {
+func (p *process) greet(status *os.File, program string) error {
 	reports := json.NewDecoder(status)
 	var first report
+	_ = status.SetReadDeadline(time.Now().Add(greeting))
 	err := reports.Decode(&first)
+	_ = status.SetReadDeadline(time.Time{})
 	switch {
 	case err != nil:
+		// A program that is no guard does whatever it does: it is not left alone.
+		_ = p.guard.Process.Kill()
 		err = errors.New("the guard of the engine said nothing: does this program call engine.Guard?")
 	case first.Error != "":
 		err = fmt.Errorf("start %s: %s", program, first.Error)

@@ -133,6 +133,7 @@ func (q *question) models() {
 		model, _ := entry.(map[string]any)
 		if i == 0 {
 			q.copy(model, "id", "model")
+			q.copy(model, "owned_by", "owner")
 			q.copy(model, "max_model_len", "max_model_len")
 		}
 		if id, ok := model["id"].(string); ok {

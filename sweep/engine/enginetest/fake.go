@@ -110,7 +110,7 @@ func (f *fake) handler() http.Handler {
 		if f.misbehave == "wrong-model" {
 			name = "another"
 		}
-		fmt.Fprintf(w, `{"object":"list","data":[{"id":%q,"max_model_len":4096}]}`, name)
+		fmt.Fprintf(w, `{"object":"list","data":[{"id":%q,"owned_by":"vllm","max_model_len":4096}]}`, name)
 	})
 	mux.HandleFunc("POST /reset_prefix_cache", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, `{"success":%t}`, f.misbehave != "no-reset")
