@@ -41,6 +41,7 @@ func newApp(stdout, stderr io.Writer, signals *interrupts) *cli.App {
 			p.resumeCommand(),
 			p.traceCommand(),
 			p.importCommand(),
+			p.compareCommand(),
 			p.reportCommand(),
 			p.catalogCommand(),
 			p.initCommand(),

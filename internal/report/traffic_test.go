@@ -1,6 +1,7 @@
 package report
 
 import (
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -35,6 +36,23 @@ func addedDocuments() map[string]Document {
 		"trace":     Trace(traffic()),
 		"trace-one": Trace(bare),
 		"lengths":   LengthsOnly("share.json", workload.DescribeLengths([]int{10, 20, 900}, []int{5, 6, 70}), []string{"lengths are estimated"}),
+		"compare":   Compare(comparison()),
 		"imported":  Imported("runs/vllm", trials()[:4]),
+	}
+}
+
+// comparison has a row of every judgement.
+func comparison() Comparison {
+	nan := math.NaN()
+	return Comparison{
+		A: "a.toml", B: "b.toml", Design: "8 rounds of 5m0s at 4.5 requests/s, in turns", Test: "Student's t", Confidence: 0.95, Indifference: 0.02,
+		Contrasts: []Contrast{
+			{"ttft.p99_ms", "p99 TTFT, ms", 3229, 1474, -1750, -2100, -1400, -0.57, -0.631, -0.498, 1e-6, 1e-5, 8, Better},
+			{"ttft.p50_ms", "p50 TTFT, ms", 168.9, 165.3, -3.57, -20, 13, -0.013, -0.101, 0.084, 0.75, 0.75, 8, Undecided},
+			{"tpot.mean_ms", "mean TPOT, ms", 40, 44, 4, 3.5, 4.5, 0.1, 0.09, 0.11, 0.0004, 0.0012, 8, Worse},
+			{"achieved_per_s", "requests/s", 4.483, 4.493, 0.0102, 0.001, 0.02, 0.002, 0.001, 0.004, 0.0081, 0.016, 8, Same},
+			{"e2e.p99_ms", "p99 E2E, ms", 4000, 4100, 100, nan, nan, 0.025, nan, nan, nan, nan, 1, Undecided},
+		},
+		Warnings: []string{"A: 3 of 1,000 requests failed; latencies are over the others"},
 	}
 }

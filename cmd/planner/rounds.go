@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"planner/search"
+	"planner/sweep"
+	"planner/sweep/measure"
+)
+
+// rounds are the trials of a comparison.
+type rounds struct {
+	a, b         *side
+	rate         float64
+	window, warm time.Duration
+	seed         uint64
+	trials       []measure.Trial
+	// ofB says for each trial whether it is B's.
+	ofB []bool
+}
+
+// compareRounds plans the rounds: A first in even ones and B first in odd ones, so
+// that what drifts falls on both, and an engine is started once a round.
+func compareRounds(c *cli.Context, a, b *side, n int) (*rounds, error) {
+	r := &rounds{a: a, b: b, seed: a.cfg.Workload.Seed}
+	var err error
+	switch {
+	case c.IsSet("rate"):
+		if r.rate, err = positiveFlag(c, "rate"); err != nil {
+			return nil, err
+		}
+	case a.rate > 0 && b.rate > 0:
+		r.rate = significant(0.8*min(a.rate, b.rate), 3)
+	default:
+		return nil, usagef("compare: give a rate: --rate R (nothing here predicts what the engines carry)")
+	}
+	if r.window, err = durationFlag(c, "duration", roundWindow(r.rate), false); err != nil {
+		return nil, err
+	}
+	if r.warm, err = durationFlag(c, "warm-up", min(30*time.Second, r.window), true); err != nil {
+		return nil, err
+	}
+	for i := range n {
+		for _, isB := range []bool{i%2 == 1, i%2 == 0} {
+			s := a
+			if isB {
+				s = b
+			}
+			r.ofB = append(r.ofB, isB)
+			r.trials = append(r.trials, measure.Trial{
+				Knobs: s.knobs, Workload: &s.cfg.Workload, Rate: r.rate, Warmup: r.warm, Window: r.window, Cooldown: min(30*time.Second, r.window/2),
+				Seed: r.seed + uint64(i), Objective: s.cfg.Objective, Whole: true, Why: fmt.Sprintf("round %d of %s", i+1, s.name),
+			})
+		}
+	}
+	return r, nil
+}
+
+// roundWindow holds enough requests to resolve a p99.
+func roundWindow(rate float64) time.Duration {
+	const enough = 1500
+	return max(time.Minute, time.Duration(math.Ceil(enough/rate))*time.Second)
+}
+
+// significant rounds to a number of significant digits.
+func significant(x float64, digits int) float64 {
+	y, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', digits, 64), 64)
+	if err != nil {
+		return x
+	}
+	return y
+}
+
+// design says what was paired.
+func (r *rounds) design() string {
+	n := len(r.trials) / 2
+	return fmt.Sprintf("%d rounds of %v at %.4g requests/s, in turns; both sides of a round get the same requests (seeds %d to %d)",
+		n, r.window, r.rate, r.seed, r.seed+uint64(n)-1)
+}
+
+// doubts says where the two sides do not get the same.
+func (r *rounds) doubts() []string {
+	var out []string
+	if !sameRequests(r.trials[0], r.trials[1]) {
+		out = append(out, "the two configurations make different requests of one seed: differences are of the traffic as well")
+	}
+	if len(r.trials) < 6 {
+		out = append(out, fmt.Sprintf("%d rounds are few for a test; 8 and more are better", len(r.trials)/2))
+	}
+	return out
+}
+
+func sameRequests(a, b measure.Trial) bool {
+	x, y := a.Schedule(), b.Schedule()
+	if len(x) != len(y) {
+		return false
+	}
+	for i := range x {
+		if x[i].Due != y[i].Due || x[i].Prompt != y[i].Prompt || x[i].Output != y[i].Output || !slices.Equal(x[i].Shared, y[i].Shared) {
+			return false
+		}
+	}
+	return true
+}
+
+// run runs a trial on its own side. The other side's engine, if it was started
+// here, is stopped first: both want the same GPUs.
+func (r *rounds) run(ctx context.Context, t measure.Trial) (measure.Observation, error) {
+	mine, other := r.a, r.b
+	if r.ofB[t.Number-1] {
+		mine, other = r.b, r.a
+	}
+	if mine.bed.live != nil && other.bed.live != nil && other.cfg.Engine.Kind != "attach" {
+		if err := other.bed.live.Close(); err != nil {
+			return measure.Observation{}, err
+		}
+	}
+	return mine.bed.run(ctx, t)
+}
+
+// runRounds runs the trials and pairs what they bring. Two engines that are
+// started here share the machine's GPUs: one is stopped before the other starts.
+func (p *program) runRounds(c *cli.Context, r *rounds, folder *sweep.Folder) ([]pair, error) {
+	j, err := openJournal(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer j.Close()
+	show := p.display(c)
+	defer show.Close()
+	seen := make([]measure.Measurement, 0, len(r.trials))
+	loop := sweep.Loop{Source: &trialList{trials: r.trials}, Journal: j, Parallel: min(r.a.bed.parallel, r.b.bed.parallel),
+		Run: r.run, Proposed: show.proposed, Observed: func(m measure.Measurement) {
+			seen = append(seen, m)
+			show.observed(m, search.Estimate{}, "")
+		}}
+	if err := loop.Drive(c.Context); err != nil {
+		return nil, err
+	}
+	var pairs []pair
+	for i := 0; i < len(seen); i += 2 {
+		a, b := &seen[i], &seen[i+1]
+		if r.ofB[i] {
+			a, b = b, a
+		}
+		for s, m := range map[*side]*measure.Measurement{r.a: a, r.b: b} {
+			if m.Rejected != "" {
+				return nil, fmt.Errorf("%s: %w", s.name, &sweep.Unable{Knobs: m.Trial.Knobs, Reason: m.Rejected})
+			}
+		}
+		pairs = append(pairs, pair{a, b})
+	}
+	return pairs, nil
+}
+
+// printRounds says what would run.
+func (p *program) printRounds(r *rounds) error {
+	for i, s := range []*side{r.a, r.b} {
+		fmt.Fprintf(p.stdout, "%c: %s: %s\n", 'A'+i, s.name, serverCommand(s.cfg, s.knobs))
+	}
+	_, err := fmt.Fprintf(p.stdout, "would run: %d rounds, each side once, %v at %.4g requests/s after %v of warm-up\n", len(r.trials)/2, r.window, r.rate, r.warm)
+	return err
+}
