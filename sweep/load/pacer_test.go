@@ -113,7 +113,8 @@ func TestArrivals(t *testing.T) {
 			if off := math.Abs(dispersion - 1); off > max(0.1, 3*math.Sqrt(8/float64(len(gaps)))) {
 				t.Errorf("dispersion %.3f, want 1", dispersion)
 			}
-			if strict() && (p50 > 100*time.Microsecond || p99 > 500*time.Microsecond) {
+			// At 1 a second p99 is the second largest of 200: no figure to hold.
+			if strict() && c.rate >= 10 && (p50 > 100*time.Microsecond || p99 > 500*time.Microsecond) {
 				t.Errorf("send lag p50 %v p99 %v; want 0.1 and 0.5 ms", p50, p99)
 			}
 		})
