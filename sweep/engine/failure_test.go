@@ -172,3 +172,23 @@ func FuzzLog(f *testing.F) {
 		}
 	})
 }
+
+// A failure tells all that is known of it in one line.
+func TestFailureInWords(t *testing.T) {
+	f := classify("GPU KV cache size: 1 tokens\nthe model: To serve at least one request with the model's max seq len (9), the estimated maximum model length is 3,072.\n",
+		&Exit{Code: 1}, &vllm)
+	const want = "engine failed (mem.len) in stage graphs, exit status 1: the model: To serve at least one request with the model's " +
+		"max seq len (9), the estimated maximum model length is 3,072. (a max_model_len of 3072 would fit)"
+	if f.Error() != want {
+		t.Errorf("%s", f)
+	}
+	if f.Retry() {
+		t.Error("it is worth another try")
+	}
+	if busy := classify("OSError: address already in use\n", &Exit{Code: 1}, &vllm); !busy.Retry() {
+		t.Error("a port that was taken is not worth another try")
+	}
+	if got := (Exit{Code: -1, Signal: 9}).String(); got != "killed by signal 9 (killed)" {
+		t.Error(got)
+	}
+}

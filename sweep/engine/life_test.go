@@ -245,8 +245,14 @@ func TestAttach(t *testing.T) {
 	if len(said.Samples) != 2 || said.Samples[0].Running != 0 {
 		t.Errorf("samples of a server of unknown kind: %+v", said)
 	}
-	if err := a.Stop(0); err != nil {
-		t.Error(err)
+	if can, err := a.ResetCache(t.Context()); !can || err != nil {
+		t.Errorf("reset: %t, %v", can, err)
+	}
+	if err := a.Stop(0); err != nil || a.LastLine() != "" || a.Strays() != nil {
+		t.Errorf("stop: %v", err)
+	}
+	if !strings.Contains(e.LastLine(), "Application startup complete") {
+		t.Errorf("last line %q", e.LastLine())
 	}
 	if err := e.Check(t.Context(), time.Second); err != nil {
 		t.Errorf("a server that was attached to is stopped: %v", err)

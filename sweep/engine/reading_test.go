@@ -265,3 +265,40 @@ func TestListeners(t *testing.T) {
 		t.Error("the port of a child is held by a stranger")
 	}
 }
+
+// Where there is an AMD tool and no other, it is asked again and again.
+func TestPollROCm(t *testing.T) {
+	bin := t.TempDir()
+	script := "#!/bin/sh\nprintf 'device,GPU use (%%),sclk clock speed:\\ncard0,40,(1000Mhz)\\n'\n"
+	if err := os.WriteFile(filepath.Join(bin, "rocm-smi"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin)
+	w := watchGPU(t.Context(), nil)
+	if w == nil {
+		t.Fatal("the tool is not found")
+	}
+	time.Sleep(300 * time.Millisecond)
+	if u := w.stop(); u == nil || u.Busy != 0.4 || u.ClockMHz != 1000 || u.Watts != -1 {
+		t.Errorf("%+v", u)
+	}
+	t.Setenv("PATH", t.TempDir())
+	if watchGPU(t.Context(), nil) != nil || memoryInUse(nil) != nil {
+		t.Error("a tool is found where there is none")
+	}
+}
+
+func TestPortClosed(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	if portClosed(port, 0) {
+		t.Error("a port that somebody listens on is closed")
+	}
+	l.Close()
+	if !portClosed(port, 0) {
+		t.Error("a port that nobody listens on is open")
+	}
+}

@@ -97,10 +97,8 @@ const (
 
 // examine asks a ready engine for facts and one token.
 func (e *Engine) examine(ctx context.Context) error {
-	if e.run != nil && stranger(e.run.process.guard.Process.Pid, e.run.port) {
-		f := e.fault(PortTaken, fmt.Sprintf("another process listens on port %d", e.run.port))
-		f.again = true
-		return f
+	if err := e.owns(); err != nil {
+		return err
 	}
 	q := &question{caller: e.caller, ctx: ctx, facts: map[string]string{}}
 	e.adapter.describe(q)
@@ -125,6 +123,28 @@ func (e *Engine) examine(ctx context.Context) error {
 	}
 	return nil
 }
+
+// owns checks that it is this engine that answers on its port.
+func (e *Engine) owns() error {
+	if e.run == nil || !stranger(e.run.process.guard.Process.Pid, e.run.port) {
+		return nil
+	}
+	// A process that is about to end may have closed its port already.
+	select {
+	case <-e.run.process.exited:
+		return e.failed()
+	case <-time.After(settle):
+	}
+	if !stranger(e.run.process.guard.Process.Pid, e.run.port) {
+		return nil
+	}
+	f := e.fault(PortTaken, fmt.Sprintf("another process listens on port %d", e.run.port))
+	f.again = true
+	return f
+}
+
+// settle is how long after its connections a process is seen to have ended.
+const settle = 500 * time.Millisecond
 
 // settleModel decides which name is sent in requests.
 func (e *Engine) settleModel(served []string) error {
@@ -186,7 +206,7 @@ func (e *Engine) unanswered(err error) error {
 		select {
 		case <-e.run.process.exited:
 			return e.failed()
-		case <-time.After(500 * time.Millisecond):
+		case <-time.After(settle):
 		}
 	}
 	var status *statusError
