@@ -38,6 +38,7 @@ func newApp(stdout, stderr io.Writer, signals *interrupts) *cli.App {
 			p.benchCommand(),
 			p.fitCommand(),
 			p.serveSimCommand(),
+			p.calibrateCommand(),
 			p.resumeCommand(),
 			p.traceCommand(),
 			p.importCommand(),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"planner/sweep"
 	"planner/sweep/load"
 	"planner/sweep/measure"
+	"planner/sweep/workload"
 )
 
 func (p *program) benchCommand() *cli.Command {
@@ -46,15 +48,14 @@ func (p *program) bench(c *cli.Context) error {
 	if err != nil || done {
 		return err
 	}
-	if cfg.Engine.Kind != "attach" {
-		return usagef("bench: engine.kind is %q; bench measures a server that runs: give --url, or engine.kind = \"attach\" with engine.url", cfg.Engine.Kind)
+	if cfg.Engine.Kind == "simulated" {
+		return usagef("bench: measures a server that runs or is launched: give --url, or engine.kind in the configuration; 'planner simulate' asks the simulated engine")
 	}
 	t, err := loadPoint(c, cfg)
 	if err != nil {
 		return err
 	}
 	t.Number = 1
-	client := clientOf(cfg, c.String("dialect"))
 	if c.Bool("dry-run") {
 		return p.printTrial(t)
 	}
@@ -62,17 +63,52 @@ func (p *program) bench(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if !c.IsSet("warm-up") && !t.Closed() {
-		if t.Warmup, err = probeWarmup(c.Context, client, t); err != nil {
-			return err
-		}
-	}
 	t.Cooldown = min(t.Objective.Horizon(int(meanOutput(cfg))), t.Window, time.Minute)
-	m, err := p.measureLive(c, client, t, folder)
+	m, err := p.benchIn(c, cfg, t, folder)
 	if err != nil {
 		return err
 	}
 	return p.measured(c, m)
+}
+
+// benchIn measures a load point on a server that runs, or on one that it
+// launches.
+func (p *program) benchIn(c *cli.Context, cfg *config.Config, t measure.Trial, folder *sweep.Folder) (m measure.Measurement, err error) {
+	client := clientOf(cfg, c.String("dialect"))
+	attached := cfg.Engine.Kind == "attach"
+	probe := client.Run
+	var b *bed
+	if !attached {
+		if b, err = p.liveBed(c, cfg, folder.Path); err != nil {
+			return m, err
+		}
+		defer func() { err = errors.Join(err, b.close()) }()
+		probe = func(ctx context.Context, t measure.Trial, _ []workload.Request) (measure.Observation, error) {
+			return b.run(ctx, t)
+		}
+	}
+	if !c.IsSet("warm-up") && !t.Closed() {
+		if t.Warmup, err = probeWarmup(c.Context, probe, t); err != nil {
+			return m, err
+		}
+	}
+	if attached {
+		return p.measureLive(c, client, t, folder)
+	}
+	j, err := openJournal(folder)
+	if err != nil {
+		return m, err
+	}
+	defer j.Close()
+	o, err := b.run(c.Context, t)
+	if err != nil {
+		return m, err
+	}
+	if err := folder.WriteRecords(t.Number, o.Records); err != nil {
+		return m, err
+	}
+	m = measure.Reduce(t, o)
+	return m, j.Add(m)
 }
 
 func meanOutput(cfg *config.Config) float64 {
@@ -99,11 +135,11 @@ const (
 )
 
 // probeWarmup measures how long requests take and derives the warm-up from it.
-func probeWarmup(ctx context.Context, client *load.Client, t measure.Trial) (time.Duration, error) {
+func probeWarmup(ctx context.Context, run func(context.Context, measure.Trial, []workload.Request) (measure.Observation, error), t measure.Trial) (time.Duration, error) {
 	probe := measure.Trial{Knobs: t.Knobs, Workload: t.Workload, Concurrency: 1, Requests: probeRequests, Seed: t.Seed + 1}
-	o, err := client.Run(ctx, probe, probe.Schedule())
+	o, err := run(ctx, probe, probe.Schedule())
 	if err != nil {
-		return 0, fmt.Errorf("probe %s: %w", client.URL, err)
+		return 0, fmt.Errorf("probe the server: %w", err)
 	}
 	longest := time.Duration(0)
 	for i := range o.Records {
@@ -111,7 +147,7 @@ func probeWarmup(ctx context.Context, client *load.Client, t measure.Trial) (tim
 		if d, ok := r.E2E(); ok {
 			longest = max(longest, d)
 		} else if r.Outcome != measure.OK {
-			return 0, fmt.Errorf("probe %s: a request failed: %v %s", client.URL, r.Outcome, r.Detail)
+			return 0, fmt.Errorf("probe the server: a request failed: %v %s", r.Outcome, r.Detail)
 		}
 	}
 	return min(max(longest*3/2, leastWarmup), t.Window), nil

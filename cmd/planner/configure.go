@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 
@@ -8,6 +9,7 @@ import (
 
 	"planner/internal/config"
 	"planner/model"
+	"planner/model/calibrate"
 	"planner/sweep"
 )
 
@@ -35,24 +37,46 @@ func (p *program) configure(c *cli.Context, path, command string) (*config.Confi
 	return cfg, nil
 }
 
-// simulated is the simulated engine of a configuration.
+// simulated is the simulated engine of a configuration. A calibration must hold
+// for every instance that the configuration names.
 func simulated(cfg *config.Config) (*sweep.Simulated, error) {
 	s := &sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}
 	if cfg.Engine.Calibration == "" {
 		return s, nil
 	}
-	apply, err := readCalibration(cfg.Engine.Calibration)
+	file, err := readCalibration(cfg.Engine.Calibration)
 	if err != nil {
-		return nil, err
+		return nil, usageError{err}
 	}
-	s.Constants = apply
+	release := cmp.Or(cfg.Engine.Version, sweep.NewestKnown)
+	runnable, _ := cfg.Candidates()
+	for _, k := range runnable {
+		dep := cfg.Deployment(k)
+		if _, err := file.Apply(dep, release, model.ConstantsFor(dep.Hardware, release)); err != nil {
+			return nil, usageError{fmt.Errorf("engine.calibration: %s: %w", cfg.Engine.Calibration, err)}
+		}
+	}
+	s.Constants = func(dep model.Deployment, c model.Constants) model.Constants {
+		fitted, err := file.Apply(dep, release, c)
+		if err != nil {
+			return c
+		}
+		return fitted
+	}
 	return s, nil
 }
 
-// readCalibration reads a file that `planner calibrate` wrote.
-func readCalibration(path string) (func(model.Deployment, model.Constants) model.Constants, error) {
-	if _, err := os.Stat(path); err != nil {
-		return nil, fmt.Errorf("calibration: %w", err)
+// readCalibration reads a file that `planner calibrate` wrote. What it was not
+// fitted to keeps the constants of its generation, and the user is told.
+func readCalibration(path string) (calibrate.File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return calibrate.File{}, fmt.Errorf("calibration: %w", err)
 	}
-	return nil, fmt.Errorf("calibration %s: not understood", path)
+	defer f.Close()
+	file, err := calibrate.Read(f)
+	if err != nil {
+		return file, fmt.Errorf("calibration %s: %w", path, err)
+	}
+	return file, nil
 }

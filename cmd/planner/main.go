@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"planner/sweep/engine"
 )
 
 // version is what --version prints; the build sets it with -ldflags
@@ -14,6 +16,9 @@ import (
 var version = "0.1.0"
 
 func main() {
+	if code, ran := engine.Guard(os.Args); ran {
+		os.Exit(code)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	signals := &interrupts{}

@@ -123,11 +123,7 @@ func (p *program) newFolder(c *cli.Context, cfg *config.Config, command string, 
 // conclude runs a decision, on top of what its journal holds, and writes and
 // prints the plan.
 func (p *program) conclude(c *cli.Context, cfg *config.Config, folder *sweep.Folder) (err error) {
-	dir := ""
-	if folder != nil {
-		dir = folder.Path
-	}
-	d, err := p.newRun(c, cfg, dir)
+	d, err := p.newRun(c, cfg, folderPath(folder))
 	if err != nil {
 		return err
 	}

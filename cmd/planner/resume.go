@@ -43,25 +43,11 @@ func (p *program) resumeCommand() *cli.Command {
 			case "plan", "estimate":
 				return p.conclude(c, cfg, &folder)
 			case "search":
-				return p.resumeSearch(c, cfg, &folder)
+				return p.searchIn(c, cfg, &folder)
 			}
 			return usagef("resume: %s was made by 'planner %s', which has nothing to resume", path, about.Command)
 		},
 	}
-}
-
-// resumeSearch goes on with the search of one knob set.
-func (p *program) resumeSearch(c *cli.Context, cfg *config.Config, folder *sweep.Folder) error {
-	engine, err := simulated(cfg)
-	if err != nil {
-		return err
-	}
-	runnable, _ := cfg.Candidates()
-	prior, err := priorFor(cfg, engine, runnable[0])
-	if err != nil {
-		return err
-	}
-	return p.searchIn(c, cfg, engine, prior, folder)
 }
 
 func (p *program) reportCommand() *cli.Command {

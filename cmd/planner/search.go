@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -30,36 +31,45 @@ func (p *program) search(c *cli.Context) error {
 	if err != nil || done {
 		return err
 	}
-	engine, err := simulated(cfg)
-	if err != nil {
-		return err
-	}
-	runnable, _ := cfg.Candidates()
-	prior, err := priorFor(cfg, engine, runnable[0])
-	if err != nil {
-		return err
-	}
 	if c.Bool("dry-run") {
-		return p.dryRun(cfg, []search.Prior{prior})
+		return p.dryDecision(cfg)
 	}
-	folder, err := p.newFolder(c, cfg, "search", false)
+	if cfg.Simulated() {
+		if _, err := p.newRun(c, cfg, ""); err != nil {
+			return err
+		}
+	}
+	folder, err := p.newFolder(c, cfg, "search", !cfg.Simulated())
 	if err != nil {
 		return err
 	}
-	return p.searchIn(c, cfg, engine, prior, folder)
+	return p.searchIn(c, cfg, folder)
 }
 
-// searchIn searches on top of what the journal of the folder holds.
-func (p *program) searchIn(c *cli.Context, cfg *config.Config, engine *sweep.Simulated, prior search.Prior, folder *sweep.Folder) error {
+// searchIn searches the only knob set on top of what the journal of the folder
+// holds.
+func (p *program) searchIn(c *cli.Context, cfg *config.Config, folder *sweep.Folder) (err error) {
+	d, err := p.newRun(c, cfg, folderPath(folder))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.bed.close()) }()
+	if len(d.groups) == 0 {
+		return &sweep.Unable{Knobs: d.rejected[0].Knobs, Reason: d.rejected[0].Reason}
+	}
+	if err := d.foresee(); err != nil {
+		return err
+	}
 	j, err := openJournal(folder)
 	if err != nil {
 		return err
 	}
 	defer j.Close()
+	prior := d.groups[0].priors[0]
 	s := search.NewMaxRate(maxRateConfig(cfg, prior))
 	show := p.display(c)
 	var trials []measure.Measurement
-	loop := sweep.Loop{Source: s, Run: engine.Run, Journal: j, Proposed: show.proposed, Observed: func(m measure.Measurement) {
+	loop := sweep.Loop{Source: s, Run: d.bed.run, Journal: j, Stop: p.signals.patience(), Proposed: show.proposed, Observed: func(m measure.Measurement) {
 		trials = append(trials, m)
 		show.observed(m, s.Result().Estimate, "")
 	}}
@@ -68,11 +78,19 @@ func (p *program) searchIn(c *cli.Context, cfg *config.Config, engine *sweep.Sim
 	if err != nil {
 		return hintResume(err, folder)
 	}
-	return p.found(c, prior.Knobs, s.Result(), trials)
+	return p.found(c, cfg, prior.Knobs, s.Result(), trials)
+}
+
+// folderPath is where a run keeps its files, "" if nowhere.
+func folderPath(folder *sweep.Folder) string {
+	if folder == nil {
+		return ""
+	}
+	return folder.Path
 }
 
 // found prints the result of a search.
-func (p *program) found(c *cli.Context, k measure.Knobs, r search.Result, trials []measure.Measurement) error {
+func (p *program) found(c *cli.Context, cfg *config.Config, k measure.Knobs, r search.Result, trials []measure.Measurement) error {
 	var err error
 	if c.Bool("json") {
 		err = p.printJSON(searchView(k, r))

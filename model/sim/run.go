@@ -183,9 +183,8 @@ func (r *run) arrive(id int, at float64) {
 	if core.idle() {
 		core.now = max(core.now, at)
 	}
-	own, reply := r.turns.names(id)
 	k.replica = replica
-	k.seq = replica.Add(&Request{ID: id, Prompt: q.Prompt, Output: q.Output, Shared: q.Shared, Own: own, Reply: reply, Counted: r.onToken != nil || r.counted(id)})
+	k.seq = replica.Add(&Request{ID: id, Prompt: q.Prompt, Output: q.Output, Shared: q.Shared, Own: q.Own, Reply: q.Generated, Counted: r.onToken != nil || r.counted(id)})
 }
 
 // giveUp is what a client does that waited long enough.

@@ -108,7 +108,7 @@ func (r *Record) E2E() (time.Duration, bool) {
 // TPOT is the time per output token behind the first one: (last - first) /
 // (tokens - 1), for requests of two tokens and more that ended well.
 func (r *Record) TPOT() (time.Duration, bool) {
-	if r.Outcome != OK || r.Output < 2 {
+	if r.Outcome != OK || r.Output < 2 || r.First < 0 {
 		return 0, false
 	}
 	return (r.Last - r.First) / time.Duration(r.Output-1), true

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"planner/internal/config"
+	"planner/internal/report"
+	"planner/model/calibrate"
+	"planner/sweep"
+	"planner/sweep/measure"
+)
+
+func (p *program) calibrateCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "calibrate",
+		Usage:     "fit the simulated engine's few constants to measured runs",
+		ArgsUsage: "RUN...",
+		Description: "Example: planner calibrate runs/20261121T090000Z-llama-3.1-8b --config planner.toml -o h100.calibration\n" +
+			"RUN is a run folder of plan, search, sweep or bench on a real engine; the configuration says which model and GPU\n" +
+			"it was (default: the run's own). The file is named by engine.calibration.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "config", Usage: "configuration with model, hardware and workload (default: that of the first run): --config planner.toml"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the calibration here: -o h100.calibration"},
+			&cli.StringFlag{Name: "engine-version", Usage: "release of the engine that was measured, where the run does not say: --engine-version 0.15.1"},
+			setFlag(), jsonFlag(), catalogFlag(),
+		},
+		Action: p.calibrate,
+	}
+}
+
+func (p *program) calibrate(c *cli.Context) error {
+	if !c.Args().Present() {
+		return usagef("calibrate: missing run folders; see 'planner calibrate --help'")
+	}
+	if path := c.String("output"); path != "" {
+		if _, err := os.Stat(path); err == nil {
+			return usagef("--output: %s exists already", path)
+		}
+	}
+	first, _, err := sweep.OpenFolder(c.Args().First())
+	if err != nil {
+		return usageError{err}
+	}
+	cfg, err := p.configure(c, cmp.Or(c.String("config"), first.File(sweep.ConfigFile)), "calibrate")
+	if err != nil {
+		return err
+	}
+	if !cfg.Model.Known || len(cfg.GPUs) == 0 {
+		return usagef("calibrate: model and hardware are needed to simulate the runs; give --config with model.name and hardware.gpu")
+	}
+	runs, release, err := calibrationRuns(cfg, c.Args().Slice())
+	if err != nil {
+		return err
+	}
+	k := runs[0].Trial.Knobs
+	result, err := calibrate.Fit(runs, calibrate.Options{
+		Deployment: cfg.Deployment(k), Version: cmp.Or(c.String("engine-version"), cfg.Engine.Version, release), Date: time.Now().UTC().Format(time.DateOnly),
+	})
+	if err != nil {
+		return fmt.Errorf("calibrate: %w", err)
+	}
+	var b bytes.Buffer
+	if err := calibrate.NewFile(result).Write(&b); err != nil {
+		return err
+	}
+	if path := c.String("output"); path != "" {
+		if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+			return fmt.Errorf("calibrate: %w", err)
+		}
+	}
+	if c.Bool("json") {
+		return p.printJSON(calibrate.NewFile(result))
+	}
+	return p.print(report.Calibration(result))
+}
+
+// calibrationRuns reads the measured trials of run folders, with their records
+// where those were kept.
+func calibrationRuns(cfg *config.Config, paths []string) (runs []calibrate.Run, release string, err error) {
+	runnable, _ := cfg.Candidates()
+	for _, path := range paths {
+		folder, _, err := sweep.OpenFolder(path)
+		if err != nil {
+			return nil, "", usageError{err}
+		}
+		trials, err := sweep.ReadJournal(folder.File(sweep.JournalFile))
+		if err != nil {
+			return nil, "", err
+		}
+		for _, m := range trials {
+			if m.Rejected != "" {
+				continue
+			}
+			m.Trial.Workload = &cfg.Workload
+			m.Trial.Knobs = settled(m.Trial.Knobs, runnable[0])
+			release = cmp.Or(release, m.Server.Version)
+			records, err := recordsOf(folder, m.Trial.Number)
+			if err != nil {
+				return nil, "", err
+			}
+			runs = append(runs, calibrate.Run{Trial: m.Trial, Measurement: m, Records: records})
+		}
+	}
+	if len(runs) == 0 {
+		return nil, "", usagef("calibrate: the runs hold no measured trial")
+	}
+	return runs, release, nil
+}
+
+// settled fills the knobs that a measured engine left to its default from the
+// configuration's.
+func settled(k, from measure.Knobs) measure.Knobs {
+	k.MaxNumSeqs = cmp.Or(k.MaxNumSeqs, from.MaxNumSeqs)
+	k.MaxNumBatchedTokens = cmp.Or(k.MaxNumBatchedTokens, from.MaxNumBatchedTokens)
+	k.GPUMemoryUtilization = cmp.Or(k.GPUMemoryUtilization, from.GPUMemoryUtilization)
+	k.MaxModelLen = cmp.Or(k.MaxModelLen, from.MaxModelLen)
+	k.GPU = cmp.Or(k.GPU, from.GPU)
+	k.TensorParallel = cmp.Or(k.TensorParallel, from.TensorParallel)
+	return k
+}
+
+// recordsOf reads the records of a trial; none if they were not kept.
+func recordsOf(folder sweep.Folder, trial int) ([]measure.Record, error) {
+	f, err := os.Open(folder.File(sweep.RecordsName(trial)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return sweep.ReadRecords(f)
+}

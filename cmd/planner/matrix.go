@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"planner/internal/config"
+	"planner/internal/report"
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// matrixRow is one kind of traffic: what is asked, what is expected, the loads
+// that tell, and how they are read.
+type matrixRow struct {
+	id, name, question, hypothesis string
+	// missing says why the row cannot run; empty if it can.
+	missing string
+	loads   []matrixLoad
+	// read says what came of the hypothesis. get finds the measurement of a load by
+	// its key, also of another row; nil for one that brought nothing.
+	read func(get func(key string) *measure.Measurement) (report.Finding, string)
+}
+
+// matrixLoad is one trial of a row.
+type matrixLoad struct {
+	// key names it: "A 10 %".
+	key      string
+	workload *workload.Workload
+	// share is that of the rate predicted for the row's first workload.
+	share       float64
+	temperature string
+	// uncached switches the prefix cache off.
+	uncached bool
+	// requests that are wanted in the window.
+	requests float64
+}
+
+// matrixTrials lists the trials of a matrix on one set of knobs, and for each the
+// key of its load. The longest request of all rows sets max_model_len, so that one
+// engine serves them all.
+func matrixTrials(cfg *config.Config, s sweepSpec, k measure.Knobs) (rows []matrixRow, trials []measure.Trial, keys []string, err error) {
+	limit := 0
+	if cfg.Model.Known {
+		limit = cfg.Model.Arch.MaxPosition
+	}
+	rows = matrixRows(cfg, limit)
+	for _, row := range rows {
+		for _, l := range row.loads {
+			k.MaxModelLen = max(k.MaxModelLen, l.workload.Longest())
+		}
+	}
+	for i, row := range rows {
+		if row.missing != "" {
+			continue
+		}
+		most := 0.0
+		for j, l := range row.loads {
+			l.workload.MaxLen = k.MaxModelLen
+			if j == 0 {
+				if most, err = rowRate(cfg, l.workload, k); err != nil {
+					return nil, nil, nil, err
+				}
+			}
+			t := measure.Trial{Knobs: k, Workload: l.workload, Rate: significant(l.share*most, 3), Objective: cfg.Objective, Whole: true, Why: l.key,
+				Seed: cfg.Workload.Seed + 100*uint64(i+1)}
+			if l.uncached {
+				t.Knobs.PrefixCaching = false
+			}
+			s.windows(cfg, &t, l.temperature, l.requests)
+			trials, keys = append(trials, t), append(keys, l.key)
+		}
+	}
+	return rows, trials, keys, nil
+}
+
+// rowRate is the predicted maximum rate of a workload.
+func rowRate(cfg *config.Config, w *workload.Workload, k measure.Knobs) (float64, error) {
+	of := *cfg
+	of.Workload = *w
+	rate, err := predictedRate(&of, k)
+	if err == nil && rate <= 0 {
+		err = usagef("sweep --matrix: the rates are shares of a predicted maximum, which takes model and hardware in the configuration")
+	}
+	return rate, err
+}
+
+// readMatrix says what came of every row.
+func readMatrix(rows []matrixRow, keys []string, trials []measure.Measurement) []report.MatrixRow {
+	byKey := map[string]*measure.Measurement{}
+	numbers := map[string]int{}
+	for i := range trials {
+		m := &trials[i]
+		if n := m.Trial.Number; n >= 1 && n <= len(keys) && m.Rejected == "" {
+			byKey[keys[n-1]], numbers[keys[n-1]] = m, n
+		}
+	}
+	var out []report.MatrixRow
+	for _, row := range rows {
+		r := report.MatrixRow{ID: row.id, Name: row.name, Question: row.question, Hypothesis: row.hypothesis, Trials: []int{}}
+		for _, l := range row.loads {
+			if n, ok := numbers[l.key]; ok && !slices.Contains(r.Trials, n) {
+				r.Trials = append(r.Trials, n)
+			}
+		}
+		switch {
+		case row.missing != "":
+			r.Finding, r.Outcome = report.NotRun, row.missing
+		default:
+			r.Finding, r.Outcome = row.read(func(key string) *measure.Measurement { return byKey[key] })
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// verdictOf is Held or Refuted.
+func verdictOf(holds bool) report.Finding {
+	if holds {
+		return report.Held
+	}
+	return report.Refuted
+}
+
+// without is the finding of a row whose figures are not all there.
+func withoutFigures(what string) (report.Finding, string) {
+	return report.Unclear, fmt.Sprintf("%s is not known: a trial failed, or was too short to resolve it", what)
+}

@@ -1,0 +1,53 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"planner/model/calibrate"
+)
+
+// Calibration builds the report of a fit of the simulated engine's constants:
+// what became of each, and how far the simulation is from each figure before
+// and after.
+func Calibration(r calibrate.Result) Document {
+	o := r.FittedTo
+	d := Document{Title: fmt.Sprintf("Calibrated to %s on %s, vLLM %s", o.Model, o.GPU, o.EngineVersion)}
+	d.section("Constants", constantsTable(r.Terms))
+	d.section("Figures", residualTable(r.Residuals))
+	d.section("Not for", List{Items: []string{
+		"another GPU than " + o.GPU,
+		"another minor release of the engine than " + o.EngineVersion,
+		fmt.Sprintf("another format than weights in %s and a KV cache in %s", o.Weights, o.KVCache),
+	}})
+	addWarnings(&d, r.Warnings)
+	return d
+}
+
+func constantsTable(terms []calibrate.TermFit) Table {
+	t := Table{Columns: []Column{{Name: "constant"}, {Name: "before", Right: true}, {Name: "after", Right: true},
+		{Name: "known to, before", Right: true}, {Name: "after", Right: true}, {Name: "moves the figures by", Right: true}, {Name: "note"}}}
+	for _, f := range terms {
+		note := ""
+		if !f.Fitted {
+			note = "left: the runs do not say"
+		}
+		t.Rows = append(t.Rows, []Cell{{Text: fmt.Sprint(f.Term)}, {Text: fmt.Sprintf("%.3g", f.Default)}, {Text: fmt.Sprintf("%.3g", f.Value)},
+			{Text: fmt.Sprintf("%.0f %%", 100*f.Prior)}, {Text: fmt.Sprintf("%.0f %%", 100*f.Posterior)}, {Text: fmt.Sprintf("%.1f %%", 100*f.Effect)}, {Text: note}})
+	}
+	return t
+}
+
+func residualTable(residuals []calibrate.Residual) Table {
+	t := Table{Columns: []Column{{Name: "run", Right: true}, {Name: "figure"}, {Name: "measured", Right: true}, {Name: "simulated before", Right: true},
+		{Name: "after", Right: true}, {Name: "off by", Right: true}}}
+	for _, r := range residuals {
+		t.Rows = append(t.Rows, []Cell{{Text: fmt.Sprint(r.Run)}, {Text: strings.ReplaceAll(r.Figure, "_", " ")}, {Text: inUnits(r.Measured)},
+			{Text: inUnits(r.Before)}, {Text: inUnits(r.After)}, {Text: fmt.Sprintf("%+.1f %%", 100*(r.After/r.Measured-1))}})
+	}
+	return t
+}
+
+// inUnits prints seconds in their own scale.
+func inUnits(seconds float64) string { return latency(time.Duration(seconds * float64(time.Second))) }
