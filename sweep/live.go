@@ -28,10 +28,12 @@ type Live struct {
 	// before it is asked for a sign of life; 0 means a minute.
 	Hang time.Duration
 	// Progress, if set, is told of the start of an engine once a second, Started
-	// of each engine that serves, Seen of what the engine said of a trial, and
-	// Remark of all else that is worth knowing, in words.
+	// of each engine that serves, Running of each trial as it begins, Seen of what
+	// engine and client said of it, and Remark of all else that is worth knowing,
+	// in words.
 	Progress func(engine.Progress)
 	Started  func(*engine.Engine)
+	Running  func(measure.Trial, *load.Run)
 	Seen     func(measure.Trial, Sighting)
 	Remark   func(string)
 

@@ -22,6 +22,8 @@ type Sighting struct {
 	// ClientTTFT is the mean time from sending to the first token as the client
 	// saw it, over all requests of the trial, to be put beside Said.TTFT.
 	ClientTTFT time.Duration `json:"client_ttft_mean_ns"`
+	// Client is what the load generator says of itself.
+	Client load.Report `json:"-"`
 	// Notes are worth knowing, and no reason to doubt the trial.
 	Notes []string `json:"notes"`
 }

@@ -30,6 +30,9 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial) (me
 		sampling.Stop(ctx)
 		return measure.Observation{}, l.orBroken(ctx, e, err)
 	}
+	if l.Running != nil {
+		l.Running(t, run)
+	}
 	o, err := run.Wait()
 	seen.Said = sampling.Stop(ctx)
 	if err != nil {
@@ -39,7 +42,8 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial) (me
 		return o, f
 	}
 	o.Server = server(e, &seen.Said)
-	seen.compare(o.Records, run.Report().Vitals)
+	seen.Client = run.Report()
+	seen.compare(o.Records, seen.Client.Vitals)
 	if l.Seen != nil {
 		l.Seen(t, seen)
 	}
@@ -123,7 +127,7 @@ func (v *vigil) ask(now time.Duration, records func() []measure.Record) string {
 		return "the engine hangs"
 	}
 	t := v.trial
-	if t.Objective.Empty() || t.Window <= 0 || now < v.look || now > t.Warmup+t.Window {
+	if t.Objective.Empty() || t.Window <= 0 || now < v.look {
 		return ""
 	}
 	v.look = t.NextLook(now)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -52,7 +53,8 @@ func Guard(args []string) (code int, ran bool) {
 	}
 	// The death signal of a child is bound to the thread that started it.
 	runtime.LockOSThread()
-	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGPIPE)
+	// Taken and dropped, not ignored: the engine would inherit that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT)
 	g := &guard{status: json.NewEncoder(os.NewFile(statusFD, "status")), alone: make(chan struct{}), copied: make(chan struct{})}
 	if err := g.start(args[3:], os.NewFile(logFD, "log"), limit); err != nil {
 		g.tell(report{Error: err.Error()})
@@ -226,8 +228,9 @@ func (g *guard) clear() {
 		wait = again
 		_ = syscall.Kill(-g.pid, syscall.SIGKILL)
 		for _, p := range descendants(os.Getpid()) {
-			if p.group != g.pid && len(g.strays) < 16 && !p.dead {
-				g.strays = append(g.strays, fmt.Sprintf("%s (%d)", p.name, p.pid))
+			name := fmt.Sprintf("%s (%d)", p.name, p.pid)
+			if p.group != g.pid && !p.dead && len(g.strays) < 16 && !slices.Contains(g.strays, name) {
+				g.strays = append(g.strays, name)
 			}
 			_ = syscall.Kill(p.pid, syscall.SIGKILL)
 		}
