@@ -1,6 +1,9 @@
 package plan
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // assume states what the figures rest on.
 func (p *Plan) assume() {
@@ -36,7 +39,7 @@ func (p *Plan) warn() {
 		say(NoSamplingError)
 	}
 	if o.PricePerGPUHour <= 0 {
-		say("no price is known for %s: costs are not given", o.GPU)
+		say("no price is known for %s: costs are not given", cmp.Or(o.GPU, "the GPU"))
 	}
 	switch {
 	case f.AfterLoss == nil:
