@@ -69,7 +69,7 @@ func subjects() map[string]subject {
 	two.MaxNumSeqs, two.PrefixCaching = 2, false
 	return map[string]subject{
 		"vllm": {
-			folder: vllm, sets: [2]measure.Knobs{knobs, fewer}, rate: 4, limit: 400 * time.Millisecond,
+			folder: vllm, sets: [2]measure.Knobs{knobs, fewer}, rate: 4, limit: time.Second,
 			settings: engine.Settings{
 				Kind: "vllm", Program: []string{filepath.Join(vllm, "bin", "vllm"), "serve"}, Model: filepath.Join(vllm, "model"), ServedName: "tiny",
 				ExtraArgs: []string{"--load-format", "dummy", "--skip-tokenizer-init", "--enforce-eager"},
@@ -78,7 +78,7 @@ func subjects() map[string]subject {
 			},
 		},
 		"llama-server": {
-			folder: llama, sets: [2]measure.Knobs{slots, two}, rate: 1, limit: 2 * time.Second,
+			folder: llama, sets: [2]measure.Knobs{slots, two}, rate: 1, limit: 3 * time.Second,
 			settings: engine.Settings{
 				Kind: "llama-server", Program: []string{filepath.Join(llama, "llama-server")}, Model: filepath.Join(llama, "model.gguf"), ServedName: "smol",
 				Limits: engine.Limits{Ready: 5 * time.Minute},

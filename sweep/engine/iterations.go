@@ -1,15 +1,11 @@
 package engine
 
-import (
-	"encoding/json"
-	"math"
-)
+import "encoding/json"
 
 // readIterations picks a reading from TensorRT-LLM's page, a JSON list of the
 // iterations since it was last asked for. An empty list is an idle engine.
 func readIterations(page []byte) reading {
-	nan := math.NaN()
-	r := reading{nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan}
+	r := (&series{}).read(nil)
 	var all []struct {
 		Active *float64 `json:"numActiveRequests"`
 		Queued *float64 `json:"numQueuedRequests"`

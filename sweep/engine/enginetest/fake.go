@@ -42,14 +42,19 @@ type fake struct {
 	// slots bounds how many requests run.
 	slots chan struct{}
 
-	requests, running, waiting atomic.Int64
-	prompted, generated        atomic.Int64
+	counts
 
 	mu sync.Mutex
 	// firsts counts first tokens and sums the times to them; guarded by mu.
 	firsts  int64
 	waited  time.Duration
 	stalled bool
+}
+
+// counts are requests, and tokens of prompts and outputs.
+type counts struct {
+	requests, running, waiting atomic.Int64
+	prompted, generated        atomic.Int64
 }
 
 // run is the engine's main function. It takes vLLM's options as far as it knows
