@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 
 	"planner/internal/config"
 	"planner/internal/report"
@@ -36,10 +35,10 @@ type matrixLoad struct {
 	requests float64
 }
 
-// matrixTrials lists the trials of a matrix on one set of knobs, and for each the
-// key of its load. The longest request of all rows sets max_model_len, so that one
+// matrixTrials lists the trials of a matrix on one set of knobs; why a trial is
+// run is the key of its load. The longest request of all rows sets max_model_len, so that one
 // engine serves them all.
-func matrixTrials(cfg *config.Config, s sweepSpec, k measure.Knobs) (rows []matrixRow, trials []measure.Trial, keys []string, err error) {
+func matrixTrials(cfg *config.Config, s sweepSpec, k measure.Knobs) (rows []matrixRow, trials []measure.Trial, err error) {
 	limit := 0
 	if cfg.Model.Known {
 		limit = cfg.Model.Arch.MaxPosition
@@ -59,7 +58,7 @@ func matrixTrials(cfg *config.Config, s sweepSpec, k measure.Knobs) (rows []matr
 			l.workload.MaxLen = k.MaxModelLen
 			if j == 0 {
 				if most, err = rowRate(cfg, l.workload, k); err != nil {
-					return nil, nil, nil, err
+					return nil, nil, err
 				}
 			}
 			t := measure.Trial{Knobs: k, Workload: l.workload, Rate: significant(l.share*most, 3), Objective: cfg.Objective, Whole: true, Why: l.key,
@@ -68,10 +67,10 @@ func matrixTrials(cfg *config.Config, s sweepSpec, k measure.Knobs) (rows []matr
 				t.Knobs.PrefixCaching = false
 			}
 			s.windows(cfg, &t, l.temperature, l.requests)
-			trials, keys = append(trials, t), append(keys, l.key)
+			trials = append(trials, t)
 		}
 	}
-	return rows, trials, keys, nil
+	return rows, trials, nil
 }
 
 // rowRate is the predicted maximum rate of a workload.
@@ -86,21 +85,19 @@ func rowRate(cfg *config.Config, w *workload.Workload, k measure.Knobs) (float64
 }
 
 // readMatrix says what came of every row.
-func readMatrix(rows []matrixRow, keys []string, trials []measure.Measurement) []report.MatrixRow {
+func readMatrix(rows []matrixRow, trials []measure.Measurement) []report.MatrixRow {
 	byKey := map[string]*measure.Measurement{}
-	numbers := map[string]int{}
 	for i := range trials {
-		m := &trials[i]
-		if n := m.Trial.Number; n >= 1 && n <= len(keys) && m.Rejected == "" {
-			byKey[keys[n-1]], numbers[keys[n-1]] = m, n
+		if m := &trials[i]; m.Rejected == "" {
+			byKey[m.Trial.Why] = m
 		}
 	}
 	var out []report.MatrixRow
 	for _, row := range rows {
 		r := report.MatrixRow{ID: row.id, Name: row.name, Question: row.question, Hypothesis: row.hypothesis, Trials: []int{}}
 		for _, l := range row.loads {
-			if n, ok := numbers[l.key]; ok && !slices.Contains(r.Trials, n) {
-				r.Trials = append(r.Trials, n)
+			if m := byKey[l.key]; m != nil {
+				r.Trials = append(r.Trials, m.Trial.Number)
 			}
 		}
 		switch {
@@ -122,7 +119,7 @@ func verdictOf(holds bool) report.Finding {
 	return report.Refuted
 }
 
-// without is the finding of a row whose figures are not all there.
+// withoutFigures is the finding of a row whose figures are not all there.
 func withoutFigures(what string) (report.Finding, string) {
 	return report.Unclear, fmt.Sprintf("%s is not known: a trial failed, or was too short to resolve it", what)
 }

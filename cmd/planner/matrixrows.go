@@ -181,12 +181,12 @@ func productionTrace(cfg *config.Config) matrixRow {
 	}
 	row.loads = []matrixLoad{load("F trace", &trace), load("F Poisson", lengthsOf(cfg))}
 	row.read = func(get getter) (report.Finding, string) {
-		real, poisson := get("F trace"), get("F Poisson")
-		if real == nil || poisson == nil || real.TTFT.P99 <= 0 || poisson.TTFT.P99 <= 0 {
+		replayed, poisson := get("F trace"), get("F Poisson")
+		if replayed == nil || poisson == nil || replayed.TTFT.P99 <= 0 || poisson.TTFT.P99 <= 0 {
 			return withoutFigures("a p99 TTFT")
 		}
-		ratio := float64(real.TTFT.P99) / float64(poisson.TTFT.P99)
-		return verdictOf(ratio >= 1.1), fmt.Sprintf("p99 TTFT %s against %s: %+.0f %%", short(real.TTFT.P99), short(poisson.TTFT.P99), 100*(ratio-1))
+		ratio := float64(replayed.TTFT.P99) / float64(poisson.TTFT.P99)
+		return verdictOf(ratio >= 1.1), fmt.Sprintf("p99 TTFT %s against %s: %+.0f %%", short(replayed.TTFT.P99), short(poisson.TTFT.P99), 100*(ratio-1))
 	}
 	return row
 }

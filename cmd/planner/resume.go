@@ -44,6 +44,8 @@ func (p *program) resumeCommand() *cli.Command {
 				return p.conclude(c, cfg, &folder)
 			case "search":
 				return p.searchIn(c, cfg, &folder)
+			case "sweep":
+				return p.resumeSweep(c, cfg, about, &folder)
 			}
 			return usagef("resume: %s was made by 'planner %s', which has nothing to resume", path, about.Command)
 		},
@@ -120,6 +122,8 @@ func (p *program) reread(c *cli.Context, folder sweep.Folder, about sweep.About)
 			background = d.background()
 		}
 		return report.Plan(&made, background), &made, nil
+	case about.Command == "sweep":
+		return p.rereadSweep(folder, about, trials)
 	case about.Command == "import":
 		return report.Imported(folder.Path, trials), trials, nil
 	case len(trials) == 1:

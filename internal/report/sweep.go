@@ -1,0 +1,208 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"planner/plan"
+	"planner/sweep/measure"
+)
+
+// Finding says what became of a hypothesis. The zero value is Unclear.
+type Finding int
+
+// The findings.
+const (
+	Unclear Finding = iota
+	Held
+	Refuted
+	NotRun
+)
+
+var findingNames = []string{"undecided", "held", "refuted", "not_run"}
+
+// String is the finding's name in files.
+func (f Finding) String() string {
+	if f < Unclear || f > NotRun {
+		return "undecided"
+	}
+	return findingNames[f]
+}
+
+// MarshalText writes the finding's name.
+func (f Finding) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+
+// MatrixRow is one kind of traffic of a matrix: what is asked of it, what was
+// expected, and what came out.
+type MatrixRow struct {
+	ID         string  `json:"row"`
+	Name       string  `json:"name"`
+	Question   string  `json:"question"`
+	Hypothesis string  `json:"hypothesis"`
+	Finding    Finding `json:"finding"`
+	Outcome    string  `json:"outcome"`
+	// Trials are the numbers of the row's measurements.
+	Trials []int `json:"trials"`
+}
+
+// Swept is what a sweep brought.
+type Swept struct {
+	Trials   []measure.Measurement
+	Rejected []plan.Rejected
+	// Rows are those of a matrix, nil for a grid.
+	Rows []MatrixRow
+	// Planned is how many trials the sweep has in all.
+	Planned   int
+	Objective measure.SLO
+	Warnings  []string
+}
+
+// Sweep builds the report of measured trials over a grid or a matrix.
+func Sweep(s Swept) Document {
+	d := Document{Title: sweptTitle(&s), Data: sweepData(s.Trials)}
+	if s.Rows == nil {
+		d.add(sweepTable(s.Trials, s.Objective))
+	}
+	for _, r := range s.Rows {
+		d.section(r.ID+"  "+r.Name, Pairs{{Label: "question", Text: r.Question}, {Label: "hypothesis", Text: r.Hypothesis}, outcomePair(r)})
+		mine := slices.DeleteFunc(slices.Clone(s.Trials), func(m measure.Measurement) bool { return !slices.Contains(r.Trials, m.Trial.Number) })
+		if len(mine) > 0 {
+			d.add(sweepTable(mine, s.Objective))
+		}
+	}
+	if len(s.Rejected) > 0 {
+		d.section("Cannot run", rejectedTable(s.Rejected))
+	}
+	addWarnings(&d, s.Warnings)
+	return d
+}
+
+// outcomePair is the outcome of a hypothesis.
+func outcomePair(r MatrixRow) Pair {
+	switch r.Finding {
+	case Held:
+		return Pair{"outcome", "held: " + r.Outcome, Good}
+	case Refuted:
+		return Pair{"outcome", "refuted: " + r.Outcome, Bad}
+	case NotRun:
+		return Pair{"outcome", "not run: " + r.Outcome, Quiet}
+	}
+	return Pair{"outcome", "undecided: " + r.Outcome, Doubt}
+}
+
+// sweptTitle is the sweep in one line.
+func sweptTitle(s *Swept) string {
+	ran := 0
+	for i := range s.Trials {
+		if s.Trials[i].Rejected == "" {
+			ran++
+		}
+	}
+	t := plural(ran, "trial")
+	if ran+len(s.Rejected) < s.Planned && len(s.Trials) < s.Planned {
+		t += fmt.Sprintf(" of %s", count(s.Planned))
+	}
+	if s.Rows == nil {
+		return t + " of " + plural(len(sets(s.Trials)), "set") + " of knobs"
+	}
+	counts := map[Finding]int{}
+	for _, r := range s.Rows {
+		counts[r.Finding]++
+	}
+	var parts []string
+	for _, f := range []Finding{Held, Refuted, Unclear, NotRun} {
+		if n := counts[f]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(f.String(), "_", " ")))
+		}
+	}
+	return fmt.Sprintf("%s over %s of traffic: of the hypotheses %s", t, plural(len(s.Rows), "kind"), join(parts))
+}
+
+// sweepTable lists trials in their own order, with the knobs in which they differ.
+func sweepTable(trials []measure.Measurement, slo measure.SLO) Table {
+	which := differing(sets(trials))
+	tab := Table{Columns: []Column{{Name: "settings", Wrap: true}, {Name: "trial of", Wrap: true}, {Name: "load"}, {Name: "done, req/s", Right: true}}}
+	for _, m := range []string{"TTFT", "TPOT"} {
+		for _, stat := range []string{"mean", "p50", "p99"} {
+			tab.Columns = append(tab.Columns, Column{Name: stat + " " + m + ", ms", Right: true, Extra: stat == "mean"})
+		}
+	}
+	tab.Columns = append(tab.Columns, Column{Name: "output tok/s", Right: true}, Column{Name: "cache hits", Right: true, Extra: true},
+		Column{Name: "verdict"}, Column{Name: "note", Wrap: true, Extra: true})
+	for i := range trials {
+		m := &trials[i]
+		if m.Rejected != "" {
+			continue
+		}
+		settings := describe(m.Trial.Knobs, which)
+		if settings == "the same" {
+			settings = unknown
+		}
+		row := []Cell{{Text: settings}, {Text: m.Trial.Why}, {Text: load(&m.Trial)}, {Text: number(m.Achieved, 3)}}
+		for _, metric := range []measure.Metric{measure.TTFT, measure.TPOT} {
+			for _, q := range []float64{0, 0.50, 0.99} {
+				row = append(row, latencyCell(m, metric, q, slo))
+			}
+		}
+		hits := unknown
+		if m.Server.HitRate >= 0 {
+			hits = percent(m.Server.HitRate)
+		}
+		remark := note(m)
+		if remark == m.Trial.Why {
+			remark = ""
+		}
+		tab.Rows = append(tab.Rows, append(row, Cell{Text: number(m.OutputTokens, 3)}, Cell{Text: hits}, verdict(m), Cell{Text: remark, Tone: Quiet}))
+	}
+	if len(tab.Rows) == 0 {
+		return tab
+	}
+	out := tab.known()
+	if len(sets(trials)) < 2 {
+		out = out.without("settings")
+	}
+	return out
+}
+
+// without drops the first column if it has that name.
+func (tab Table) without(name string) Table {
+	if tab.Columns[0].Name != name {
+		return tab
+	}
+	out := Table{Caption: tab.Caption, Columns: tab.Columns[1:]}
+	for _, row := range tab.Rows {
+		out.Rows = append(out.Rows, row[1:])
+	}
+	return out
+}
+
+// sweepData is the data of the trials with what each was a trial of.
+func sweepData(trials []measure.Measurement) Data {
+	d := data(trials)
+	d.Header = slices.Insert(d.Header, 1, "trial_of")
+	i := 0
+	for k := range trials {
+		if trials[k].Rejected == "" {
+			d.Rows[i] = slices.Insert(d.Rows[i], 1, trials[k].Trial.Why)
+			i++
+		}
+	}
+	return d
+}
+
+func rejectedTable(all []plan.Rejected) Table {
+	var knobSets []measure.Knobs
+	for _, r := range all {
+		knobSets = append(knobSets, r.Knobs)
+	}
+	which := differing(knobSets)
+	if len(all) == 1 {
+		which = given(all[0].Knobs)
+	}
+	tab := Table{Columns: []Column{{Name: "settings", Wrap: true}, {Name: "reason", Wrap: true}}}
+	for _, r := range all {
+		tab.Rows = append(tab.Rows, []Cell{{Text: describe(r.Knobs, which)}, {Text: r.Reason, Tone: Bad}})
+	}
+	return tab
+}
