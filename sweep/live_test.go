@@ -154,7 +154,7 @@ func TestSweepSurvives(t *testing.T) {
 				if got := strings.Join(remarks, "\n"); !strings.Contains(got, c.remark) {
 					t.Errorf("remarks %q, want %q", got, c.remark)
 				}
-				if got := strings.Join(notes[2], "\n"); c.misbehave == "no-reset" && !strings.Contains(got, "the prefix cache was not emptied") {
+				if got := strings.Join(notes[2], "\n"); c.misbehave == "no-reset" && !strings.Contains(got, "the prefix cache could not be emptied") {
 					t.Errorf("notes %q", got)
 				}
 			})

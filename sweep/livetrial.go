@@ -17,9 +17,9 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial) (me
 	seen := Sighting{Trial: t.Number, Facts: e.Facts, Cold: e.Cold, Stages: e.Stages, RoundTrip: e.RoundTrip(ctx)}
 	switch can, err := e.ResetCache(ctx); {
 	case !can:
-		seen.note("the prefix cache cannot be emptied between trials; prompts of other trials are in it, which share nothing with these")
+		seen.note("the prefix cache was not emptied before the trial; what is in it shares nothing with this trial's prompts")
 	case err != nil:
-		seen.note("the prefix cache was not emptied before the trial: " + err.Error())
+		seen.note("the prefix cache could not be emptied before the trial: " + err.Error())
 	}
 	sampling := e.Sample(ctx)
 	w := &vigil{engine: e, sampling: sampling, trial: &t, limit: cmp.Or(l.Hang, time.Minute), look: t.NextLook(0)}
@@ -37,6 +37,9 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial) (me
 	seen.Said = sampling.Stop(ctx)
 	if err != nil {
 		return o, err
+	}
+	if len(seen.Said.Samples) == 0 {
+		seen.note("the engine gave no metrics: what it held back, preempted or found in its cache is not known")
 	}
 	if f := w.breakdown(ctx, &o); f != nil {
 		return o, f

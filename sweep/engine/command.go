@@ -17,13 +17,13 @@ var command = adapter{
 	reset:     resetAny,
 }
 
-// attach is a server that somebody else started.
+// attach is a server that somebody else started. Its prefix cache is left alone:
+// others may live on it.
 var attach = adapter{
 	kind:     "attach",
 	memory:   "as the server was started",
 	scrape:   scrape{path: "/metrics", any: true},
 	describe: describeAny,
-	reset:    resetAny,
 }
 
 var placeholder = regexp.MustCompile(`\{[a-z_]+\}`)

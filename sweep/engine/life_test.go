@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"planner/sweep/engine/enginetest"
 )
 
 // An engine is started, says what it runs with, and is stopped without a trace.
@@ -222,6 +224,28 @@ func TestGuardIsKilled(t *testing.T) {
 	}
 }
 
+// A command whose engine is not known is started, described and reset all the
+// same.
+func TestCommand(t *testing.T) {
+	t.Parallel()
+	s, mark := fakes(t, "")
+	s.Kind, s.Argv = "command", []string{s.Program[0], enginetest.Word, "{model}", "--port={port}", "--max-num-seqs", "{max_num_seqs}", "--served-model-name=fake", "--enable-prefix-caching"}
+	e, err := Start(t.Context(), s, someKnobs(), "0001", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.Facts.Dialect != "vllm" || e.Facts.KVBlocks != 640 || e.Facts.Version != "0.0.1" {
+		t.Errorf("facts %+v", e.Facts)
+	}
+	if can, err := e.ResetCache(t.Context()); !can || err != nil {
+		t.Errorf("reset: %t, %v", can, err)
+	}
+	if err := e.Stop(0); err != nil {
+		t.Error(err)
+	}
+	nothingLeft(t, mark, 0)
+}
+
 // A server that runs already is reached, told apart from one that is not there,
 // and left running.
 func TestAttach(t *testing.T) {
@@ -245,8 +269,8 @@ func TestAttach(t *testing.T) {
 	if len(said.Samples) != 2 || said.Samples[0].Running != 0 {
 		t.Errorf("samples of a server of unknown kind: %+v", said)
 	}
-	if can, err := a.ResetCache(t.Context()); !can || err != nil {
-		t.Errorf("reset: %t, %v", can, err)
+	if can, err := a.ResetCache(t.Context()); can || err != nil {
+		t.Errorf("somebody else's cache: %t, %v", can, err)
 	}
 	if err := a.Stop(0); err != nil || a.LastLine() != "" || a.Strays() != nil {
 		t.Errorf("stop: %v", err)

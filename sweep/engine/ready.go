@@ -146,7 +146,9 @@ func (e *Engine) owns() error {
 // settle is how long after its connections a process is seen to have ended.
 const settle = 500 * time.Millisecond
 
-// settleModel decides which name is sent in requests.
+// settleModel decides which name is sent in requests. An engine that planner
+// started must list the name it was given; a server that ran already may know
+// more names than it lists.
 func (e *Engine) settleModel(served []string) error {
 	name := e.settings.ServedName
 	if name == "" {
@@ -155,7 +157,7 @@ func (e *Engine) settleModel(served []string) error {
 		}
 		return nil
 	}
-	if served[0] != "" && !slices.Contains(served, name) {
+	if e.run != nil && served[0] != "" && !slices.Contains(served, name) {
 		return e.fault(WrongModel, fmt.Sprintf("no model is called %q here, only %s", name, strings.Join(served, ", ")))
 	}
 	e.Facts.Model = name
