@@ -11,19 +11,26 @@ import (
 
 // mark is where challengers are measured: a little above what the incumbent
 // carries, in trials as short as a search's first one. On the same requests
-// these tell two sets apart that differ by a few per cent.
+// these tell two sets apart that differ by a few per cent, provided that the
+// incumbent is seen to miss the objective: where it shows next to no request
+// beyond the limit, what sets them apart, such as a place for one more sequence,
+// was not even touched. The mark is then raised by steps.
 type mark struct {
-	rate  float64
-	size  size
-	score score
+	rate   float64
+	size   size
+	score  score
+	raised int
 }
+
+// mostRaised is how often the mark is raised at most.
+const mostRaised = 4
 
 // markTrial measures the incumbent where challengers will be measured.
 func (r *Race) markTrial() measure.Trial {
 	s := r.incumbent.search
-	rate := (1 + delta) * r.incumbent.carries.Value
+	rate := math.Pow(1+delta, float64(1+r.mark.raised)) * r.incumbent.carries.Value
 	fresh := MaxRate{cfg: s.cfg, latency: s.latency}
-	r.mark = mark{rate: rate, size: fresh.sized(rate, false)}
+	r.mark.rate, r.mark.size = rate, fresh.sized(rate, false)
 	t := r.testTrial(r.incumbent)
 	t.Why = "the best set so far, where challengers will be measured"
 	return t

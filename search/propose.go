@@ -47,6 +47,10 @@ func (s *MaxRate) propose() *measure.Trial {
 	rate, coarse, why := s.nextRate()
 	size := s.sized(rate, coarse)
 	if s.cfg.Budget > 0 {
+		if len(s.tried) < minTrials {
+			// A prediction that is far too low must not spend all on its rate.
+			size.window = min(size.window, s.cfg.Budget/(minTrials+1))
+		}
 		left := s.cfg.Budget - s.spent - s.cfg.Overhead - size.warmup - size.cooldown
 		if left < size.window/4 || left <= 0 {
 			s.end = ending{OutOfBudget, fmt.Sprintf("the budget of %v engine time has no room for another trial", s.cfg.Budget)}

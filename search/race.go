@@ -18,6 +18,12 @@ type RaceConfig struct {
 	Search MaxRateConfig
 	// Candidates are the knob sets with what is predicted of each.
 	Candidates []Prior
+	// Explore is the share of the sets that are predicted to be worse which are
+	// tried all the same, drawn at random, in case the prediction is wrong where
+	// it matters; 0 means three in four, below 0 none. A try costs a seventh of a
+	// search. With a simulator that under-predicts the best of 20 sets by 40 %
+	// the best is found in seven races of ten without, and nearly always so.
+	Explore float64
 	// FinalPrecision is that of the final searches; 0 takes the search's own.
 	FinalPrecision float64
 	// Default, if set, is what the engine would do by itself. It is measured at
@@ -38,9 +44,8 @@ const (
 	// predictionSpread is the standard deviation of ln(measured / predicted)
 	// between sets until enough sets were measured to know it, and its floor.
 	predictionSpread, leastSpread = 0.12, 0.05
-	// wildShare of the sets that would be skipped are tried all the same, in
-	// case the prediction is wrong where it matters.
-	wildShare = 0.10
+	// usualExplore is the default of RaceConfig.Explore.
+	usualExplore = 0.75
 )
 
 // Streams of the race's own draws.
@@ -147,6 +152,10 @@ func (r *Race) Observe(m measure.Measurement) {
 		r.condemn(c)
 	case r.phase == marking:
 		r.mark.score = scoreOf(&m)
+		if s := r.mark.score; s.count < enoughBeyond && !s.overloaded && r.mark.raised < mostRaised {
+			r.mark.raised++
+			return
+		}
 		r.phase = challenging
 	case r.phase == challenging:
 		r.judge(c, &m)
@@ -234,7 +243,7 @@ func (r *Race) crown(c *candidate) {
 	}
 	r.incumbent = c
 	c.status, c.reason = Measured, ""
-	r.phase = marking
+	r.phase, r.mark = marking, mark{}
 	if r.nobodyLeft() {
 		r.conclude("")
 	}
@@ -295,7 +304,11 @@ func (r *Race) drawWild() {
 	}
 	rng := rand.New(rand.NewPCG(r.cfg.Search.Seed, streamWild))
 	rng.Shuffle(len(skipped), func(i, j int) { skipped[i], skipped[j] = skipped[j], skipped[i] })
-	for _, c := range skipped[:int(math.Ceil(wildShare*float64(len(skipped))))] {
+	share := r.cfg.Explore
+	if share == 0 {
+		share = usualExplore
+	}
+	for _, c := range skipped[:int(math.Ceil(min(max(share, 0), 1)*float64(len(skipped))))] {
 		c.tests = -1
 	}
 }

@@ -41,7 +41,7 @@ func main() {
 	for _, p := range []struct {
 		name string
 		run  func()
-	}{{"accuracy", s.accuracy}, {"priors", s.priors}, {"abort", s.abort}, {"limits", s.limits}} {
+	}{{"accuracy", s.accuracy}, {"priors", s.priors}, {"abort", s.abort}, {"limits", s.limits}, {"peers", s.peers}, {"race", s.races}} {
 		if *only == "" || strings.Contains(","+*only+",", ","+p.name+",") {
 			p.run()
 		}

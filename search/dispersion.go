@@ -1,0 +1,97 @@
+package search
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"planner/internal/stat"
+	"planner/sweep/measure"
+)
+
+// Batches cuts the records of one long run at a steady rate into batches of
+// equal time and counts the requests beyond a limit in each. Batches are to be
+// as long as trials are, 200 to 400 s of a live engine, so that their counts
+// spread as those of trials do. A record that is in flight counts as beyond the
+// limit. A bound on a mean or on inter-token times has no such counts.
+func Batches(records []measure.Record, b measure.Bound, from, batch time.Duration, n int) []measure.Count {
+	counts := make([]measure.Count, n)
+	for i := range records {
+		r := &records[i]
+		if r.Due < from || r.Due >= from+time.Duration(n)*batch {
+			continue
+		}
+		v, ok := time.Duration(0), false
+		switch b.Metric {
+		case measure.TTFT:
+			v, ok = r.TTFT()
+		case measure.E2E:
+			v, ok = r.E2E()
+		case measure.TPOT:
+			if r.Asked < 2 {
+				continue
+			}
+			v, ok = r.TPOT()
+		}
+		c := &counts[(r.Due-from)/batch]
+		c.Bound = b.String()
+		c.N++
+		if !ok || v > b.Limit {
+			c.K++
+		}
+	}
+	return counts
+}
+
+// Dispersion estimates how the counts of exceedances spread, as a function of
+// their share, from the batches of several long runs, each at one rate. It is a
+// function of the share and not of the rate, so that it holds for an engine
+// whose maximum rate is another than the simulated one. A run counts if enough
+// requests were beyond the limit, and not too many: the dispersion of its counts
+// against n p (1-p) is one point, and a line through the logarithms gives the
+// value at the level and the slope, kept within 0.2 and 1.5. false means that no
+// run had what is needed.
+func Dispersion(runs [][]measure.Count, level float64) (stat.Dispersion, bool) {
+	const fewest, highest = 20, 0.3
+	var x, y, weight []float64
+	for _, run := range runs {
+		n, k := 0.0, 0.0
+		for _, c := range run {
+			n, k = n+float64(c.N), k+float64(c.K)
+		}
+		if len(run) < 3 || k < fewest || k > highest*n {
+			continue
+		}
+		p, sum := k/n, 0.0
+		for _, c := range run {
+			d := float64(c.K) - p*float64(c.N)
+			sum += d * d
+		}
+		phi := sum / float64(len(run)-1) / (p * (1 - p) * n / float64(len(run)))
+		x, y = append(x, math.Log(p/level)), append(y, math.Log(max(phi, 1)))
+		weight = append(weight, float64(len(run)-1))
+	}
+	if len(x) == 0 {
+		return stat.Dispersion{}, false
+	}
+	gamma := genericGamma
+	mx, my, sxx, sxy := moments(x, y, weight)
+	if slices.Max(x)-slices.Min(x) > math.Ln2 {
+		gamma = min(max(sxy/sxx, 0.2), 1.5)
+	}
+	return stat.Dispersion{At: math.Exp(my - gamma*mx), Level: level, Gamma: gamma}, true
+}
+
+// moments are the weighted means of x and y and their second moments.
+func moments(x, y, weight []float64) (mx, my, sxx, sxy float64) {
+	total := 0.0
+	for i, w := range weight {
+		mx, my, total = mx+w*x[i], my+w*y[i], total+w
+	}
+	mx, my = mx/total, my/total
+	for i, w := range weight {
+		sxx += w * (x[i] - mx) * (x[i] - mx)
+		sxy += w * (x[i] - mx) * (y[i] - my)
+	}
+	return mx, my, sxx, sxy
+}

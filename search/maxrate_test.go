@@ -1,0 +1,225 @@
+package search_test
+
+import (
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"planner/internal/study/search/virtual"
+	"planner/search"
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+func tokens(n int) workload.Lengths { return workload.Lengths{Dist: workload.Fixed, Value: n} }
+
+func poisson() *workload.Workload {
+	return &workload.Workload{Class: "one", Arrivals: workload.Poisson, Shapes: []workload.Shape{{Prompt: tokens(1), Output: tokens(1)}}}
+}
+
+func ttft(limit time.Duration, q float64) measure.SLO {
+	return measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: q, Limit: limit}}, Errors: 0.001}
+}
+
+// single is M/M/1 with a p99 of 500 ms, whose maximum rate is 25.790/s.
+var single = virtual.Queue{Servers: 1, Rate: 35}
+
+const half = 500 * time.Millisecond
+
+// config is a search of a queue at a fixed budget.
+func config(prior search.Prior, seed uint64) search.MaxRateConfig {
+	return search.MaxRateConfig{Prior: prior, Workload: poisson(), SLO: ttft(half, 0.99), Seed: seed,
+		Budget: 1355 * time.Second, Overhead: 6 * time.Second, Precision: 1e-9}
+}
+
+// drive runs a search to its end and returns what it was told.
+func drive(s *search.MaxRate, run func(measure.Trial) measure.Measurement) []measure.Measurement {
+	var told []measure.Measurement
+	for batch := s.Next(); len(batch) > 0; batch = s.Next() {
+		for _, t := range batch {
+			m := run(t)
+			told = append(told, m)
+			s.Observe(m)
+		}
+	}
+	return told
+}
+
+// TestCoverage searches three queues 12 times each. Were the safe rate right
+// exactly 95 times in 100, fewer than 31 of 36 would be right once in 100 times;
+// the same search with a dispersion of 1 has to fall below that, or the test
+// would be blind.
+func TestCoverage(t *testing.T) {
+	queues := []struct {
+		queue virtual.Queue
+		limit time.Duration
+		phi   float64
+	}{
+		{single, half, 44},
+		{virtual.Queue{Servers: 1, Rate: 35, Constant: true}, 250 * time.Millisecond, 25},
+		{virtual.Queue{Servers: 8, Rate: 4.4, Waiting: true}, half, 62},
+	}
+	const seeds, least = 12, 31
+	run := func(blind bool) (safe int, square, bias float64) {
+		for _, q := range queues {
+			truth := q.queue.MaxRate(q.limit, 0.01)
+			for seed := range uint64(seeds) {
+				prior := search.Prior{Rate: truth * math.Exp(0.25*math.Sin(float64(3*seed))*math.Sqrt2), Phi: q.phi}
+				if blind {
+					prior.Phi = 1
+				}
+				cfg := config(prior, seed+1)
+				cfg.SLO = ttft(q.limit, 0.99)
+				s := search.NewMaxRate(cfg)
+				drive(s, virtual.Bench{Server: q.queue, NoAbort: true}.Run)
+				e := s.Result().Estimate
+				if e.Safe <= truth {
+					safe++
+				}
+				d := math.Log(e.Value / truth)
+				square += d * d / (3 * seeds)
+				bias += d / (3 * seeds)
+			}
+		}
+		return safe, math.Sqrt(square), bias
+	}
+	safe, rmse, bias := run(false)
+	t.Logf("safe rate right in %d of 36, RMSE %.4f, bias %+.4f", safe, rmse, bias)
+	if safe < least || rmse > 0.032 || math.Abs(bias) > 0.015 {
+		t.Errorf("safe rate right in %d of 36, RMSE %.4f, bias %+.4f; want >= %d, <= 0.032, <= 0.015", safe, rmse, bias, least)
+	}
+	if safe, _, _ := run(true); safe >= least {
+		t.Errorf("with a dispersion of 1 the safe rate is right in %d of 36: the test does not see what it is for", safe)
+	}
+}
+
+func TestWrongAndNoPrior(t *testing.T) {
+	truth := single.MaxRate(half, 0.01)
+	for _, rate := range []float64{0, truth / 2, 2 * truth, truth / 20, truth * 1000} {
+		safe := 0
+		for seed := range uint64(3) {
+			s := search.NewMaxRate(config(search.Prior{Rate: rate}, seed))
+			drive(s, virtual.Bench{Server: single}.Run)
+			r := s.Result()
+			if d := math.Log(r.Estimate.Value / truth); math.Abs(d) > 0.12 {
+				t.Errorf("prior %.3g/s, seed %d: %v, want %.2f within 12 %%", rate, seed, r.Estimate, truth)
+			}
+			if r.Estimate.Safe <= truth {
+				safe++
+			}
+		}
+		if safe < 2 {
+			t.Errorf("prior %.3g/s: safe rate right in %d of 3", rate, safe)
+		}
+	}
+}
+
+// TestAnyRate searches servers from one request in three hours to 10,000/s
+// without a prior.
+func TestAnyRate(t *testing.T) {
+	for _, scale := range []float64{4e-6, 2e-3, 1, 400} {
+		q := virtual.Queue{Servers: 1, Rate: 35 * scale}
+		limit := time.Duration(float64(half) / scale)
+		cfg := config(search.Prior{}, 1)
+		cfg.SLO, cfg.Budget, cfg.Precision = ttft(limit, 0.99), 0, 0.10
+		s := search.NewMaxRate(cfg)
+		drive(s, virtual.Bench{Server: q}.Run)
+		r := s.Result()
+		truth := q.MaxRate(limit, 0.01)
+		if r.Outcome != search.Found || math.Abs(math.Log(r.Estimate.Value/truth)) > 0.15 {
+			t.Errorf("true rate %.4g/s: %v after %d trials (%v)", truth, r.Estimate, r.Trials, r.Outcome)
+		}
+	}
+}
+
+// TestReplay tells a search what another one was told and compares the trials
+// that both propose, and tells a third one without asking it first.
+func TestReplay(t *testing.T) {
+	for _, prior := range []search.Prior{{}, {Rate: 20}} {
+		first := search.NewMaxRate(config(prior, 3))
+		told := drive(first, virtual.Bench{Server: single}.Run)
+		again, silent := search.NewMaxRate(config(prior, 3)), search.NewMaxRate(config(prior, 3))
+		for i, m := range told {
+			next := again.Next()
+			if len(next) != 1 || !reflect.DeepEqual(next[0], m.Trial) || !reflect.DeepEqual(again.Next(), next) {
+				t.Fatalf("trial %d: %+v, was %+v", i+1, next, m.Trial)
+			}
+			again.Observe(m)
+			silent.Observe(m)
+		}
+		if again.Next() != nil || silent.Next() != nil {
+			t.Fatalf("prior %v: a replayed search goes on", prior)
+		}
+		if !reflect.DeepEqual(first.Result(), again.Result()) || !reflect.DeepEqual(first.Result(), silent.Result()) {
+			t.Errorf("prior %v: a replayed search gives %+v, was %+v", prior, again.Result(), first.Result())
+		}
+	}
+}
+
+func TestInfeasible(t *testing.T) {
+	// A service of 1/35 s = 28.6 ms against a limit of 20 ms.
+	q := virtual.Queue{Servers: 1, Rate: 35, Constant: true}
+	for _, rate := range []float64{0, 20} {
+		cfg := config(search.Prior{Rate: rate}, 1)
+		cfg.SLO, cfg.Budget = ttft(20*time.Millisecond, 0.99), 0
+		s := search.NewMaxRate(cfg)
+		drive(s, virtual.Bench{Server: q}.Run)
+		r := s.Result()
+		if r.Outcome != search.Infeasible || r.Estimate.Value != 0 || r.Floor == nil {
+			t.Fatalf("prior %g: %+v, want infeasible with the idle latency", rate, r)
+		}
+		if f := *r.Floor; f.Stat != "p99" || f.Value.Round(time.Millisecond) != 29*time.Millisecond || f.Limit != 20*time.Millisecond {
+			t.Errorf("prior %g: %+v, want p99 of 28.6 ms", rate, f)
+		}
+	}
+}
+
+func TestNotReached(t *testing.T) {
+	cfg := config(search.Prior{}, 1)
+	cfg.Limit, cfg.Budget = 10, 0
+	s := search.NewMaxRate(cfg)
+	drive(s, virtual.Bench{Server: single}.Run)
+	if r := s.Result(); r.Outcome != search.NotReached || r.Estimate.Value != 10 || r.Estimate.Safe > 10 {
+		t.Errorf("%+v, want not reached at 10/s", r)
+	}
+}
+
+func TestRejected(t *testing.T) {
+	s := search.NewMaxRate(config(search.Prior{Rate: 10}, 1))
+	s.Observe(measure.Measurement{Trial: s.Next()[0], Rejected: "weights need 140 GB, 80 are there"})
+	if r := s.Result(); r.Outcome != search.Infeasible || !strings.Contains(r.Reason, "140 GB") || s.Next() != nil {
+		t.Errorf("%+v, want infeasible", r)
+	}
+}
+
+func TestSeveralLimits(t *testing.T) {
+	// The waiting time of M/M/8 against a limit that binds, and one ten times as
+	// long that does not.
+	q := virtual.Queue{Servers: 8, Rate: 4.4, Waiting: true}
+	cfg := config(search.Prior{}, 1)
+	cfg.SLO = measure.SLO{Errors: 0.001, Bounds: []measure.Bound{
+		{Metric: measure.TTFT, Quantile: 0.99, Limit: half},
+		{Metric: measure.E2E, Quantile: 0.99, Limit: 20 * time.Second},
+	}}
+	s := search.NewMaxRate(cfg)
+	drive(s, virtual.Bench{Server: q}.Run)
+	r := s.Result()
+	truth := q.MaxRate(half, 0.01)
+	if r.Binding != "ttft.p99" || math.Abs(math.Log(r.Estimate.Value/truth)) > 0.08 || len(r.Bounds) != 3 || r.Bounds[0].Probability < 0.9 {
+		t.Errorf("%+v, want ttft.p99 to bind near %.2f/s", r, truth)
+	}
+}
+
+func TestUntrustedTrialIsNoEvidence(t *testing.T) {
+	s := search.NewMaxRate(config(search.Prior{Rate: 20}, 1))
+	before := s.Next()[0]
+	m := virtual.Bench{Server: single}.Run(before)
+	m.Valid = false
+	s.Observe(m)
+	after := s.Next()[0]
+	if after.Rate != before.Rate || after.Seed == before.Seed {
+		t.Errorf("after a trial that is not valid: %+v, want the same rate with other requests", after)
+	}
+}

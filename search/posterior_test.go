@@ -1,0 +1,134 @@
+package search
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"planner/sweep/measure"
+)
+
+// counted is a trial of n requests at a rate, k of them beyond the limit.
+func counted(rate float64, n, k int) measure.Measurement {
+	return measure.Measurement{Trial: measure.Trial{Rate: rate}, Valid: true,
+		Counts: []measure.Count{{Bound: "ttft.p99", N: n, K: k, Cluster: 1}}}
+}
+
+func evidenceOf(a *assumed, trials ...measure.Measurement) []evidence {
+	var seen []evidence
+	for i := range trials {
+		seen = append(seen, a.observe(&trials[i], trials[i].Counts[0]))
+	}
+	return seen
+}
+
+// TestLikelihoodIsADistribution sums the likelihood over all counts: it is one
+// at any share, on either side of where the count distribution changes.
+func TestLikelihoodIsADistribution(t *testing.T) {
+	a := generic("ttft.p90", 0.1)
+	for _, z := range []float64{-4, -2, -1.4, -1.3, 0, 2} {
+		sum := 0.0
+		const n = 400
+		for k := range n * 20 {
+			// Below and above the band around the limit counts speak as tails.
+			e := evidence{n: n, k: float64(k)}
+			if share := e.k / n; share > logistic(a.offset+farAbove) || share < logistic(a.offset-farBelow) {
+				continue
+			}
+			if k <= n {
+				sum += math.Exp(a.logLikelihood(&e, z, 6))
+			}
+		}
+		if sum > 1.01 {
+			t.Errorf("z %.1f: probabilities of the counts near the limit sum to %.3f", z, sum)
+		}
+	}
+}
+
+// TestDispersionAtTheModelsShare is about the mistake that does most harm: a
+// dispersion taken at the observed share gives a lucky trial a small dispersion
+// and so a large weight. A trial without exceedances must leave a fair chance to
+// a rate that is just allowed: phi^(-n p0/(phi-1)) = 0.39 for 1000 requests.
+func TestDispersionAtTheModelsShare(t *testing.T) {
+	a := generic("ttft.p99", 0.01)
+	e := evidence{n: 1000}
+	got := math.Exp(a.logLikelihood(&e, a.offset, 40/0.99))
+	if want := math.Pow(40, -10.0/39); math.Abs(got-want) > 1e-3 {
+		t.Errorf("likelihood %.4f of no exceedance at the limit, want %.4f", got, want)
+	}
+}
+
+// TestGridReachesTheMass puts data far from where the prior points.
+func TestGridReachesTheMass(t *testing.T) {
+	a := generic("ttft.p99", 0.01)
+	a.max.median = 1
+	seen := evidenceOf(&a, counted(900, 20_000, 2), counted(1000, 20_000, 180), counted(1100, 20_000, 900))
+	p := a.infer(seen)
+	m := minimum{[]*posterior{p}}
+	if v := m.quantile(0.5); v < 950 || v > 1060 {
+		t.Errorf("median %.1f, want near 1000", v)
+	}
+	if p.mass[0] > edgeMass || p.mass[len(p.mass)-1] > edgeMass {
+		t.Errorf("mass at the edges: %.2g and %.2g", p.mass[0], p.mass[len(p.mass)-1])
+	}
+	total := p.beyond
+	for _, w := range p.mass {
+		total += w
+	}
+	if math.Abs(total-1) > 1e-9 {
+		t.Errorf("probabilities sum to %v", total)
+	}
+}
+
+// TestPosteriorFollowsTheEvidence checks directions: more exceedances lower the
+// rate, more of the same evidence narrows it.
+func TestPosteriorFollowsTheEvidence(t *testing.T) {
+	a := generic("ttft.p99", 0.01)
+	of := func(trials ...measure.Measurement) minimum {
+		return minimum{[]*posterior{a.infer(evidenceOf(&a, trials...))}}
+	}
+	few := of(counted(20, 3000, 5), counted(25, 3000, 30))
+	many := of(counted(20, 3000, 5), counted(25, 3000, 150))
+	if many.quantile(0.5) >= few.quantile(0.5) {
+		t.Errorf("150 exceedances give %.2f, 30 give %.2f", many.quantile(0.5), few.quantile(0.5))
+	}
+	twice := of(counted(20, 3000, 5), counted(25, 3000, 30), counted(20, 3000, 5), counted(25, 3000, 30))
+	if twice.halfWidth(0.9) >= few.halfWidth(0.9) {
+		t.Errorf("half-width %.3f with twice the evidence, %.3f before", twice.halfWidth(0.9), few.halfWidth(0.9))
+	}
+}
+
+func TestTrialLengths(t *testing.T) {
+	slo := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: time.Second}}, Errors: -1}
+	s := NewMaxRate(MaxRateConfig{SLO: slo, Workload: raceWorkload()})
+	test := func(rate float64, latency, window, warmup time.Duration) {
+		t.Helper()
+		s.latency = latency
+		if z := s.sized(rate, false); z.window.Round(time.Second) != window || z.warmup.Round(time.Second) != warmup {
+			t.Errorf("rate %g, latency %v: window %v, warm-up %v; want %v and %v", rate, latency, z.window, z.warmup, window, warmup)
+		}
+	}
+	test(25, 0, 48*time.Second, 30*time.Second)
+	test(0.05, 250*time.Second, 24_000*time.Second, 375*time.Second)
+	test(5000, 0, 4*time.Second, 4*time.Second)
+	test(25, 20*time.Second, 100*time.Second, 30*time.Second)
+}
+
+func BenchmarkInfer(b *testing.B) {
+	a := generic("ttft.p99", 0.01)
+	var seen []evidence
+	for i := range 10 {
+		seen = append(seen, evidenceOf(&a, counted(22+float64(i), 3000, i*i*3))...)
+	}
+	for b.Loop() {
+		a.infer(seen)
+	}
+}
+
+func BenchmarkObserve(b *testing.B) {
+	a := generic("ttft.p99", 0.01)
+	m := counted(25, 3000, 30)
+	for b.Loop() {
+		a.observe(&m, m.Counts[0])
+	}
+}
