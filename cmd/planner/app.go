@@ -44,6 +44,7 @@ func newApp(stdout, stderr io.Writer, signals *interrupts) *cli.App {
 			p.importCommand(),
 			p.sweepCommand(),
 			p.compareCommand(),
+			p.doctorCommand(),
 			p.reportCommand(),
 			p.catalogCommand(),
 			p.initCommand(),

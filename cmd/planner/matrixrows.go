@@ -81,7 +81,7 @@ func longPrefill(cfg *config.Config, limit int) matrixRow {
 		id: "B", name: "long prefill",
 		question:   "What does a long prompt cost before the first token?",
 		hypothesis: "At 10 % of the predicted maximum rate the median TTFT is at least 5 times that of short chat.",
-		loads: []matrixLoad{{key: "B 10 %", workload: w, share: 0.1, requests: enoughForMeans}, {key: "B 70 %", workload: w, share: 0.7, requests: enoughForMeans}},
+		loads:      []matrixLoad{{key: "B 10 %", workload: w, share: 0.1, requests: enoughForMeans}, {key: "B 70 %", workload: w, share: 0.7, requests: enoughForMeans}},
 		read: func(get getter) (report.Finding, string) {
 			chat, long := get("A 10 %"), get("B 10 %")
 			if chat == nil || long == nil || chat.TTFT.P50 <= 0 || long.TTFT.P50 <= 0 {
@@ -99,7 +99,7 @@ func longDecode(cfg *config.Config, limit int) matrixRow {
 		id: "C", name: "long decode",
 		question:   "Where does the time of a long answer go?",
 		hypothesis: "At 10 % of the predicted maximum rate at least 95 % of the mean E2E is behind the first token.",
-		loads: []matrixLoad{{key: "C 10 %", workload: w, share: 0.1, requests: enoughForMeans}, {key: "C 70 %", workload: w, share: 0.7, requests: enoughForMeans}},
+		loads:      []matrixLoad{{key: "C 10 %", workload: w, share: 0.1, requests: enoughForMeans}, {key: "C 70 %", workload: w, share: 0.7, requests: enoughForMeans}},
 		read: func(get getter) (report.Finding, string) {
 			m := get("C 10 %")
 			if m == nil || m.TTFT.Mean < 0 || m.E2E.Mean <= 0 {

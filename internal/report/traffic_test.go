@@ -37,7 +37,14 @@ func addedDocuments() map[string]Document {
 		"trace-one": Trace(bare),
 		"lengths":   LengthsOnly("share.json", workload.DescribeLengths([]int{10, 20, 900}, []int{5, 6, 70}), []string{"lengths are estimated"}),
 		"compare":   Compare(comparison()),
-		"imported":  Imported("runs/vllm", trials()[:4]),
+		"doctor": Doctor([]Check{{"engine", Passed, "the simulated engine needs none on PATH", ""}, {"GPU", Warning, "neither nvidia-smi nor rocm-smi is there", "install the driver"},
+			{"disk", Problem, "runs has 95 MiB free", "free some space, or set output.dir to another disk"}}),
+		"doctor-well": Doctor([]Check{{"port", Passed, "a port on 127.0.0.1 is free", ""}}),
+		"sweep":       Sweep(Swept{Trials: trials()[:6], Rejected: rejected(), Planned: 12, Objective: slo(), Warnings: []string{"one warning"}}),
+		"matrix": Sweep(Swept{Trials: trials()[:4], Planned: 4, Rows: []MatrixRow{
+			{"A", "short chat", "Does anybody wait?", "Nobody waits.", Held, "p99 83.8 ms", []int{1, 2}}, {"B", "long prefill", "What does a prompt cost?", "Much.", Refuted, "little", []int{3}},
+			{"C", "long decode", "Where does time go?", "Into decode.", Unclear, "a mean is not known", nil}, {"F", "production trace", "Is it worse?", "It is.", NotRun, "there is no trace", nil}}}),
+		"imported": Imported("runs/vllm", trials()[:4]),
 	}
 }
 
