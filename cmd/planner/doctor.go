@@ -19,11 +19,12 @@ func (p *program) doctorCommand() *cli.Command {
 		ArgsUsage: "[CONFIG]",
 		Description: "Example: planner doctor\n" +
 			"         planner doctor planner.toml --json\n" +
-			"Looks for engines, GPUs, ports, limits, clock, disk and memory, and sends a second of load to itself. With a\n" +
+			"Looks for engines, GPUs, ports, limits, clock, disk and memory, and sends half a second of load to itself. With a\n" +
 			"configuration also: does the model fit, do the requests, and what a plan would cost in engine time.\n" +
 			"Exit code 0: no problem; 1: a problem.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "no-estimate", Usage: "do not simulate the search to say what it would cost: --no-estimate"},
+			&cli.BoolFlag{Name: "no-self-test", Usage: "send no load to itself: --no-self-test"},
 			setFlag(), jsonFlag(), catalogFlag(),
 		},
 		Action: p.doctor,
@@ -43,7 +44,7 @@ func (p *program) doctor(c *cli.Context) error {
 		}
 		dir = cfg.OutputDir
 	}
-	f := gather(c.Context, dir)
+	f := gather(c.Context, dir, !c.Bool("no-self-test"))
 	w := wanted{}
 	if cfg != nil {
 		w = wantedOf(cfg, f.programs)

@@ -43,8 +43,11 @@ func problem(name, remedy, format string, a ...any) report.Check {
 func machineChecks(f facts, w wanted) []report.Check {
 	checks := []report.Check{checkEngine(f.programs, w)}
 	checks = append(checks, checkGPUs(f.gpus, w)...)
-	return append(checks, checkPort(f.port), checkFiles(f.files), checkClock(f.clock), checkClient(f.client, w), checkProcessors(f.processors, f.busy),
-		checkMemory(f.memory, f.free), checkDisk("disk", f.disk), checkTemp(f.temp))
+	checks = append(checks, checkPort(f.port), checkFiles(f.files), checkClock(f.clock))
+	if f.client != nil {
+		checks = append(checks, checkClient(*f.client, w))
+	}
+	return append(checks, checkProcessors(f.processors, f.busy), checkMemory(f.memory, f.free), checkDisk("disk", f.disk), checkTemp(f.temp))
 }
 
 func checkEngine(programs []engineProgram, w wanted) report.Check {
