@@ -69,9 +69,9 @@ func subjects() map[string]subject {
 	two.MaxNumSeqs, two.PrefixCaching = 2, false
 	return map[string]subject{
 		"vllm": {
-			folder: vllm, sets: [2]measure.Knobs{knobs, fewer}, rate: 4, limit: time.Second,
+			folder: vllm, sets: [2]measure.Knobs{knobs, fewer}, rate: 4, limit: 2 * time.Second,
 			settings: engine.Settings{
-				Kind: "vllm", Program: []string{filepath.Join(vllm, "bin", "vllm"), "serve"}, Model: filepath.Join(vllm, "model"), ServedName: "tiny",
+				Kind: "vllm", Program: append(yielding(), filepath.Join(vllm, "bin", "vllm"), "serve"), Model: filepath.Join(vllm, "model"), ServedName: "tiny",
 				ExtraArgs: []string{"--load-format", "dummy", "--skip-tokenizer-init", "--enforce-eager"},
 				Env:       map[string]string{"HF_HUB_OFFLINE": "1"},
 				Limits:    engine.Limits{Ready: 5 * time.Minute},
@@ -80,12 +80,16 @@ func subjects() map[string]subject {
 		"llama-server": {
 			folder: llama, sets: [2]measure.Knobs{slots, two}, rate: 1, limit: 3 * time.Second,
 			settings: engine.Settings{
-				Kind: "llama-server", Program: []string{filepath.Join(llama, "llama-server")}, Model: filepath.Join(llama, "model.gguf"), ServedName: "smol",
+				Kind: "llama-server", Program: append(yielding(), filepath.Join(llama, "llama-server")), Model: filepath.Join(llama, "model.gguf"), ServedName: "smol",
 				Limits: engine.Limits{Ready: 5 * time.Minute},
 			},
 		},
 	}
 }
+
+// yielding starts an engine at a lower priority than the client beside it, which
+// has the same processors and must not be late.
+func yielding() []string { return []string{"nice", "-n", "10"} }
 
 // live is a runner for the engine, with its files in dir.
 func (s subject) live(dir string) *sweep.Live {
