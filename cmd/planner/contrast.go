@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"planner/internal/report"
@@ -58,8 +59,22 @@ type pair struct{ a, b *measure.Measurement }
 // tested says how pairs are tested.
 const tested = "Student's t over the logarithms of the ratios of the pairs; ratios and their intervals are geometric means"
 
-// contrast compares pairs in every figure that both sides have.
+// contrast compares pairs in every figure that both sides have. Pairs with a
+// trial that is not valid are left out; where fewer than two are left, all are
+// shown and nothing is decided.
 func contrast(pairs []pair, confidence, indifference float64) []report.Contrast {
+	valid := slices.DeleteFunc(slices.Clone(pairs), func(p pair) bool { return !p.a.Valid || !p.b.Valid })
+	if len(valid) >= 2 || len(valid) == len(pairs) {
+		return contrastAll(valid, confidence, indifference)
+	}
+	all := contrastAll(pairs, confidence, indifference)
+	for i := range all {
+		all[i].Judgement = report.Undecided
+	}
+	return all
+}
+
+func contrastAll(pairs []pair, confidence, indifference float64) []report.Contrast {
 	var all []report.Contrast
 	for _, f := range aspects() {
 		var a, b, differences, ratios []float64
@@ -237,7 +252,7 @@ func pairDoubts(pairs []pair) []string {
 			out = append(out, fmt.Sprintf("%s: %d of %d requests failed; latencies are over the others", side.name, failed, requests))
 		}
 		if invalid > 0 {
-			out = append(out, fmt.Sprintf("%s: %d of %d trials are not valid", side.name, invalid, len(pairs)))
+			out = append(out, fmt.Sprintf("%s: %d of %d trials are not valid; their pairs do not count", side.name, invalid, len(pairs)))
 		}
 		if overloaded > 0 {
 			out = append(out, fmt.Sprintf("%s: %d of %d trials were overloaded: their latencies depend on how long was measured", side.name, overloaded, len(pairs)))

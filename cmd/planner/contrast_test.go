@@ -44,6 +44,27 @@ func TestContrastPairs(t *testing.T) {
 	}
 }
 
+// Trials that are not valid decide nothing.
+func TestContrastLeavesOutInvalid(t *testing.T) {
+	var pairs []pair
+	for i := range 4 {
+		a, b := measured(100*time.Millisecond, 10), measured(time.Duration(100+i)*time.Millisecond, 10)
+		b.Valid = i > 1
+		pairs = append(pairs, pair{a, b})
+	}
+	if c := contrast(pairs, 0.95, 0.02)[0]; c.Pairs != 2 || c.Judgement == report.Same {
+		t.Errorf("%+v, want the two valid pairs", c)
+	}
+	for i := range pairs {
+		pairs[i].b.Valid = false
+	}
+	for _, c := range contrast(pairs, 0.95, 0.05) {
+		if c.Pairs != 4 || c.Judgement != report.Undecided {
+			t.Errorf("%+v, want undecided", c)
+		}
+	}
+}
+
 func TestJudgements(t *testing.T) {
 	for _, c := range []struct {
 		name                string

@@ -140,7 +140,14 @@ func signedShare(share float64) string {
 	if !finite(share) {
 		return unknown
 	}
-	return plus(share, fixed(100*share, 1)+" %")
+	text := strings.TrimPrefix(fixed(100*share, 1), "-")
+	if strings.Trim(text, "0.") == "" {
+		return text + " %"
+	}
+	if share < 0 {
+		return "-" + text + " %"
+	}
+	return "+" + text + " %"
 }
 
 // plus leads a text with the sign of a positive figure.

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"planner/internal/config"
+	"planner/internal/report"
+	"planner/sweep/measure"
+)
+
+func TestParseRates(t *testing.T) {
+	for text, want := range map[string][]float64{
+		"1,2,5": {1, 2, 5}, "0.5": {0.5}, " 3 , 1": {3, 1}, "1:16:5": {1, 2, 4, 8, 16}, "0.1:10:3": {0.1, 1, 10},
+	} {
+		got, err := parseRates(text)
+		if err != nil || len(got) != len(want) {
+			t.Errorf("%s: %v, %v", text, got, err)
+			continue
+		}
+		for i := range want {
+			if math.Abs(got[i]/want[i]-1) > 1e-9 {
+				t.Errorf("%s: %v, want %v", text, got, want)
+			}
+		}
+	}
+	for _, text := range []string{"", "0", "-1", "a", "1,,2", "1,1", "NaN", "Inf", "1:2", "2:1:3", "1:2:1", "1:2:x", "1:Inf:3", "1:2:9999999"} {
+		if got, err := parseRates(text); err == nil {
+			t.Errorf("%q gives %v", text, got)
+		}
+	}
+}
+
+func FuzzParseRates(f *testing.F) {
+	f.Add("1,2,5")
+	f.Add("1:20:5")
+	f.Fuzz(func(t *testing.T, text string) {
+		rates, err := parseRates(text)
+		if err == nil && (len(rates) == 0 || slices.ContainsFunc(rates, func(r float64) bool { return !(r > 0) || math.IsInf(r, 0) })) {
+			t.Fatalf("%q gives %v", text, rates)
+		}
+	})
+}
+
+// What a resumed sweep reads is what was written.
+func TestSweepSpecRoundTrip(t *testing.T) {
+	for _, s := range []sweepSpec{
+		{repeats: 1},
+		{repeats: 3, rates: []float64{0.1, 1.0 / 3, 1e6}, window: 90 * time.Second, warm: 1500 * time.Millisecond, oneAtATime: true},
+		{repeats: 1, matrix: true},
+	} {
+		got, err := parseSweepSpec(append([]string{"p.toml"}, s.args()...))
+		if err != nil || !reflect.DeepEqual(got, s) {
+			t.Errorf("%+v comes back as %+v, %v", s, got, err)
+		}
+	}
+	if _, err := parseSweepSpec([]string{"p.toml"}); err == nil {
+		t.Error("arguments that say nothing are taken")
+	}
+}
+
+func TestOneAtATimeSets(t *testing.T) {
+	var sets []measure.Knobs
+	for _, seqs := range []int{32, 64, 128} {
+		for _, tokens := range []int{2048, 8192} {
+			for _, tp := range []int{1, 2} {
+				sets = append(sets, measure.Knobs{MaxNumSeqs: seqs, MaxNumBatchedTokens: tokens, TensorParallel: tp})
+			}
+		}
+	}
+	got := oneAtATime(sets)
+	if len(got) != 1+2+1+1 || got[0] != sets[0] {
+		t.Errorf("%d sets: %+v", len(got), got)
+	}
+}
+
+// sweepConfig is a configuration of a sweep from overrides.
+func sweepConfig(t *testing.T, more ...config.Override) *config.Config {
+	t.Helper()
+	over := append([]config.Override{{Key: "model.name", Value: "llama-3.1-8b"}, {Key: "hardware.gpu", Value: "L40S"}, {Key: "knobs.max_num_seqs", Value: "[32, 64]"}}, more...)
+	cfg, err := config.Load("", over, config.For("sweep"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+// All knobs meet the same requests at one rate, repeats meet others, and the
+// trials of one set of knobs stand together.
+func TestGridTrials(t *testing.T) {
+	cfg := sweepConfig(t, config.Override{Key: "workload.prefix", Value: "{ groups = 5, tokens = 100 }"})
+	sets, _ := cfg.Candidates()
+	trials := gridTrials(cfg, sweepSpec{rates: []float64{1, 4}, repeats: 2}, sets)
+	if len(trials) != 2*2*2*2 {
+		t.Fatalf("%d trials, want 2 sets, cold and warm, 2 rates, 2 repeats", len(trials))
+	}
+	seeds := map[float64][]uint64{}
+	changes := 0
+	for i, x := range trials {
+		if i > 0 && x.Knobs != trials[i-1].Knobs {
+			changes++
+		}
+		if !slices.Contains(seeds[x.Rate], x.Seed) {
+			seeds[x.Rate] = append(seeds[x.Rate], x.Seed)
+		}
+		if cold := x.Why == coldCache; cold != (x.Warmup == 0) {
+			t.Errorf("%s has a warm-up of %v", x.Why, x.Warmup)
+		}
+		if n := x.Rate * x.Window.Seconds(); n < enoughForP99 {
+			t.Errorf("%g/s for %v is %.0f requests", x.Rate, x.Window, n)
+		}
+	}
+	if changes != 1 || len(seeds[1]) != 2 || len(seeds[4]) != 2 || seeds[1][0] == seeds[4][0] {
+		t.Errorf("%d changes of knobs, seeds %v", changes, seeds)
+	}
+	plainTrials := gridTrials(sweepConfig(t), sweepSpec{rates: []float64{1}, repeats: 1}, sets)
+	if len(plainTrials) != 2 || plainTrials[0].Why != "" {
+		t.Errorf("%d trials where no prefix is shared", len(plainTrials))
+	}
+}
+
+// A set of knobs that turned out not to run is not tried again.
+func TestGridSourceLeavesOutFailed(t *testing.T) {
+	bad, good := measure.Knobs{MaxNumSeqs: 1}, measure.Knobs{MaxNumSeqs: 2}
+	g := &gridSource{size: 1, trials: []measure.Trial{{Knobs: bad}, {Knobs: bad}, {Knobs: good}, {Knobs: good}}}
+	seen := 0
+	for batch := g.Next(); len(batch) > 0; batch = g.Next() {
+		seen++
+		m := measure.Measurement{Trial: batch[0]}
+		if batch[0].Knobs == bad {
+			m.Rejected = "does not fit"
+		}
+		g.Observe(m)
+	}
+	if seen != 3 {
+		t.Errorf("%d trials, want one of the bad set and two of the good", seen)
+	}
+}
+
+// Every row of the matrix can be refuted, can hold, and says so when it cannot
+// tell.
+func TestMatrixRows(t *testing.T) {
+	cfg := sweepConfig(t)
+	rows, trials, err := matrixTrials(cfg, sweepSpec{repeats: 1, matrix: true}, measure.Knobs{GPU: "L40S", TensorParallel: 1, PrefixCaching: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range readMatrix(rows, nil) {
+		want := report.Unclear
+		if r.ID == "F" {
+			want = report.NotRun
+		}
+		if r.Finding != want || r.Outcome == "" {
+			t.Errorf("%s without trials: %v, %q", r.ID, r.Finding, r.Outcome)
+		}
+	}
+	length := trials[0].Knobs.MaxModelLen
+	for _, x := range trials {
+		if x.Knobs.MaxModelLen != length || x.Workload.Longest() > length {
+			t.Errorf("%s: max_model_len %d, others %d, longest request %d", x.Why, x.Knobs.MaxModelLen, length, x.Workload.Longest())
+		}
+	}
+	// slow and quick give each hypothesis its figures.
+	findings := func(ttft func(key string) time.Duration, tokens float64) map[string]report.Finding {
+		var seen []measure.Measurement
+		for i, x := range trials {
+			m := *measured(ttft(x.Why), 1)
+			x.Number = i + 1
+			m.Trial, m.OutputTokens = x, 1000
+			if x.Why == "D 130 %" {
+				m.OutputTokens = tokens
+			}
+			m.E2E.Mean = time.Second
+			seen = append(seen, m)
+		}
+		out := map[string]report.Finding{}
+		for _, r := range readMatrix(rows, seen) {
+			out[r.ID] = r.Finding
+		}
+		return out
+	}
+	held := findings(func(key string) time.Duration {
+		return map[string]time.Duration{"B 10 %": 90 * time.Millisecond, "E no cache": 90 * time.Millisecond}[key] + 10*time.Millisecond
+	}, 1050)
+	refuted := findings(func(key string) time.Duration {
+		return map[string]time.Duration{"A 30 %": time.Second}[key] + 100*time.Millisecond
+	}, 1300)
+	for _, id := range []string{"A", "B", "C", "D", "E"} {
+		if held[id] != report.Held || refuted[id] != report.Refuted {
+			t.Errorf("%s: %v and %v, want held and refuted", id, held[id], refuted[id])
+		}
+	}
+}
