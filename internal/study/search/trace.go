@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"planner/internal/study/search/virtual"
@@ -35,4 +37,32 @@ func (s *study) trace(c *testCase, k knowledge, seed uint64, budget time.Duratio
 		}
 	}
 	s.printf("%+v\n\n", m.Result())
+}
+
+// traceNamed traces the search that name describes: the index of a server, first
+// the five and then the variants, the prior and the seed.
+func (s *study) traceNamed(name string) error {
+	var server int
+	var prior string
+	var seed uint64
+	if _, err := fmt.Sscanf(strings.ReplaceAll(name, ":", " "), "%d %s %d", &server, &prior, &seed); err != nil {
+		return fmt.Errorf("trace %q: want SERVER:PRIOR:SEED: %w", name, err)
+	}
+	all := make([]variant, 0, len(s.cases))
+	for _, c := range s.cases {
+		all = append(all, variant{c, 1355 * time.Second, never})
+	}
+	if server >= len(all) {
+		all = append(all, variants(s.cases)...)
+	}
+	if server < 0 || server >= len(all) {
+		return fmt.Errorf("trace %q: there are %d servers", name, len(all))
+	}
+	for _, k := range []knowledge{right, half, double, nothing, blind} {
+		if k.name == prior {
+			s.trace(&all[server].testCase, k, seed, all[server].budget)
+			return nil
+		}
+	}
+	return fmt.Errorf("trace %q: no prior is called %q", name, prior)
 }
