@@ -86,12 +86,17 @@ const (
 //
 // A server that was empty at the start fills until requests leave as fast as
 // they come, which takes as long as generating a long answer. That is no
-// backlog, so the blocks begin when it is over.
+// backlog, so the growth must show behind it, too.
 func (c *cohort) growing() bool {
-	if c.trial.Closed() || c.trial.Rate <= 0 {
+	if c.trial.Closed() || c.trial.Rate <= 0 || !c.growsFrom(c.from) {
 		return false
 	}
-	from := max(c.from, c.filled())
+	filled := c.filled()
+	return filled <= c.from || c.growsFrom(filled)
+}
+
+// growsFrom tests the part of the window behind from.
+func (c *cohort) growsFrom(from time.Duration) bool {
 	if c.to-from < firstLook {
 		return false
 	}
