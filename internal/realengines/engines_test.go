@@ -3,7 +3,6 @@
 package realengines
 
 import (
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,9 +47,10 @@ func TestTwoKnobSets(t *testing.T) {
 			if m.Server.Version == "" || m.Server.KVBlocks <= 0 || m.Server.BlockTokens <= 0 {
 				t.Errorf("trial %d: server %+v", i+1, m.Server)
 			}
-			// 18 requests of 16 tokens a second at the rate 1, in 10 s and some.
-			if got, want := seen[i].Said.Generated, 16*s.rate; math.Abs(got-want) > 0.6*want {
-				t.Errorf("trial %d: the engine says %.1f tokens/s, want about %.0f", i+1, got, want)
+			// The engine's own count of what it generated is the load's, as long as
+			// it keeps up.
+			if got, most := seen[i].Said.Generated, 16*s.rate; got <= 0 || got > 1.6*most {
+				t.Errorf("trial %d: the engine says %.1f tokens/s, of at most about %.0f", i+1, got, most)
 			}
 		}
 	})

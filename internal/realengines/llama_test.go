@@ -8,13 +8,14 @@ import (
 	"planner/sweep/engine"
 )
 
-// A context that no memory holds is rejected.
-func TestLlamaTooMuchMemory(t *testing.T) {
+// An option that this build does not have is rejected. (A context beyond all
+// memory is not tried: llama-server takes the memory and the host kills whom it
+// likes.)
+func TestLlamaUnknownOption(t *testing.T) {
 	s := subjects()["llama-server"]
 	need(t, s)
-	k := s.sets[0]
-	k.KVBlocks = 1 << 30
-	rejected(t, s, k, "mem.oom")
+	s.settings.ExtraArgs = []string{"--frobnicate"}
+	rejected(t, s, s.sets[0], "args.parse")
 }
 
 // A file that holds no model is rejected.

@@ -78,10 +78,13 @@ func subjects() map[string]subject {
 			},
 		},
 		"llama-server": {
-			folder: llama, sets: [2]measure.Knobs{slots, two}, rate: 1, limit: 3 * time.Second,
+			folder: llama, sets: [2]measure.Knobs{slots, two}, rate: 0.5, limit: 5 * time.Second,
 			settings: engine.Settings{
 				Kind: "llama-server", Program: append(yielding(), filepath.Join(llama, "llama-server")), Model: filepath.Join(llama, "model.gguf"), ServedName: "smol",
-				Limits: engine.Limits{Ready: 5 * time.Minute},
+				// Without it a processor's matrix unit is used, which some virtual
+				// machines promise and do not have.
+				ExtraArgs: []string{"--no-repack"},
+				Limits:    engine.Limits{Ready: 5 * time.Minute},
 			},
 		},
 	}

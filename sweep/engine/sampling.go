@@ -98,6 +98,9 @@ func (s *Sampling) read(ctx context.Context) {
 	at := time.Since(s.started)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if ctx.Err() != nil {
+		return // the end of the sampling, not of the engine
+	}
 	if err != nil {
 		s.missed++
 		return
