@@ -47,6 +47,7 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial) (me
 	o.Server = server(e, &seen.Said)
 	seen.Client = run.Report()
 	seen.compare(o.Records, seen.Client.Vitals)
+	o.Remarks = append(o.Remarks, seen.Notes...)
 	if l.Seen != nil {
 		l.Seen(t, seen)
 	}

@@ -69,6 +69,20 @@ func (p *program) liveBed(c *cli.Context, cfg *config.Config, dir string) (*bed,
 	return b, nil
 }
 
+// recall tells real engines what an earlier process of the run learnt of knobs
+// that do not run.
+func (b *bed) recall(folder *sweep.Folder) error {
+	if b.live == nil || folder == nil || !folder.Has(sweep.JournalFile) {
+		return nil
+	}
+	seen, err := sweep.ReadJournal(folder.File(sweep.JournalFile))
+	if err != nil {
+		return err
+	}
+	b.live.Recall(seen)
+	return nil
+}
+
 // servedModel is what an engine is told to load.
 func servedModel(cfg *config.Config) string {
 	switch {

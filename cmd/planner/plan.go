@@ -128,6 +128,9 @@ func (p *program) conclude(c *cli.Context, cfg *config.Config, folder *sweep.Fol
 		return err
 	}
 	defer func() { err = errors.Join(err, d.bed.close()) }()
+	if err := d.bed.recall(folder); err != nil {
+		return err
+	}
 	if d.journal, err = openJournal(folder); err != nil {
 		return err
 	}

@@ -60,6 +60,9 @@ func (p *program) searchIn(c *cli.Context, cfg *config.Config, folder *sweep.Fol
 	if err := d.foresee(); err != nil {
 		return err
 	}
+	if err := d.bed.recall(folder); err != nil {
+		return err
+	}
 	j, err := openJournal(folder)
 	if err != nil {
 		return err

@@ -85,11 +85,17 @@ func (r *Run) sourceDoubts(obs *measure.Observation) []string {
 		d = append(d, fmt.Sprintf("tokens: %d of %d requests have no count by the server; each event was taken for one token", n, n+rep.Counted))
 	}
 	if per := rep.TokensPerChunk; per > 1.01 {
-		d = append(d, fmt.Sprintf("tokens: %.2f of them came in a chunk, so gaps between chunks are no inter-token times", per))
+		text := fmt.Sprintf("tokens: %.2f of them came in a chunk, so gaps between chunks are no inter-token times", per)
 		obs.Gaps, obs.ClassGaps = nil, nil
+		// Only a bound on those times is left without its figure.
+		if slices.ContainsFunc(r.trial.Objective.Bounds, func(b measure.Bound) bool { return b.Metric == measure.ITL }) {
+			d = append(d, text)
+		} else {
+			obs.Remarks = append(obs.Remarks, text)
+		}
 	}
 	if rep.Coalesced > 0.1 {
-		d = append(d, fmt.Sprintf("tokens: %.0f %% of the chunks came together with another in one read", 100*rep.Coalesced))
+		obs.Remarks = append(obs.Remarks, fmt.Sprintf("tokens: %.0f %% of the chunks came together with another in one read", 100*rep.Coalesced))
 	}
 	if n := r.encoder.prompts.answers.unnamed; n > 0 && r.encoder.tokens {
 		d = append(d, fmt.Sprintf("conversations: the engine did not name the tokens of %d answers; later turns carry others, which its prefix cache does not hold", n))

@@ -281,8 +281,14 @@ func TestChunksOfSeveralTokens(t *testing.T) {
 			t.Fatal(err)
 		}
 		obs, err := r.Wait()
-		if err != nil || obs.Gaps != nil || !strings.Contains(strings.Join(obs.Doubts, "\n"), "3.00 of them came in a chunk") {
-			t.Errorf("gaps %v, doubts %q, %v", obs.Gaps, obs.Doubts, err)
+		const remark = "3.00 of them came in a chunk"
+		if err != nil || obs.Gaps != nil || !strings.Contains(strings.Join(obs.Remarks, "\n"), remark) {
+			t.Errorf("gaps %v, remarks %q, %v", obs.Gaps, obs.Remarks, err)
+		}
+		itl := measure.SLO{Bounds: []measure.Bound{{Metric: measure.ITL, Quantile: 0.99, Limit: time.Second}}, Errors: -1}
+		bounded, err := c.Run(t.Context(), measure.Trial{Concurrency: 1, Requests: 2, Objective: itl}, requests(2, 8, 12, 0))
+		if err != nil || !strings.Contains(strings.Join(bounded.Doubts, "\n"), remark) {
+			t.Errorf("a bound on ITL without its figure is not doubted: %q, %v", bounded.Doubts, err)
 		}
 		if tpot, ok := obs.Records[0].TPOT(); !ok || tpot != 90*time.Millisecond/11 {
 			t.Errorf("TPOT %v", tpot)
@@ -315,8 +321,8 @@ func TestCoalesced(t *testing.T) {
 		if rep := r.Report(); rep.Coalesced != 0.5 || rep.TokensPerChunk != 1 {
 			t.Errorf("coalesced %v, tokens per chunk %v; want 0.5 and 1", rep.Coalesced, rep.TokensPerChunk)
 		}
-		if !slices.ContainsFunc(obs.Doubts, func(d string) bool { return strings.Contains(d, "50 % of the chunks") }) {
-			t.Errorf("doubts %q", obs.Doubts)
+		if !slices.ContainsFunc(obs.Remarks, func(d string) bool { return strings.Contains(d, "50 % of the chunks") }) {
+			t.Errorf("remarks %q", obs.Remarks)
 		}
 	})
 }

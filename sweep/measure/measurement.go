@@ -26,6 +26,8 @@ type Observation struct {
 	// Doubts lists reasons against the measurement's validity that whoever ran
 	// it saw, such as a client that was too slow.
 	Doubts []string
+	// Remarks are worth knowing and no reason to doubt the figures.
+	Remarks []string
 }
 
 // Server is what an engine says of itself and of a trial. A figure that the

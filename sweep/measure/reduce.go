@@ -30,6 +30,7 @@ func Reduce(t Trial, o Observation) Measurement {
 	if !t.Objective.Empty() {
 		m.settle(c.judge(&o))
 	}
+	m.Warnings = append(m.Warnings, o.Remarks...)
 	m.Warnings = append(m.Warnings, m.remarks(c)...)
 	return m
 }
