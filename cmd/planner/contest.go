@@ -21,8 +21,11 @@ type contest interface {
 func newContest(cfg *config.Config, g *group) contest {
 	c := search.RaceConfig{Search: maxRateConfig(cfg, search.Prior{}), Candidates: g.priors, Default: g.standard}
 	if cfg.Simulated() {
-		// Virtual time costs nothing, so the final answer may be surer.
-		c.FinalPrecision = cfg.Search.Precision / 2
+		// Virtual time costs little, so the final answer may be surer.
+		c.FinalPrecision = 0.75 * cfg.Search.Precision
+		// There the prediction and the engine share their physics, so what is
+		// predicted to be worse needs fewer second looks than on a real one.
+		c.Explore = simulatedExplore
 	}
 	switch cfg.Search.Strategy {
 	case "grid":
@@ -32,6 +35,10 @@ func newContest(cfg *config.Config, g *group) contest {
 	}
 	return search.NewRace(c)
 }
+
+// simulatedExplore is the share of the knob sets with a poor prediction that
+// are tried all the same on the simulated engine.
+const simulatedExplore = 0.2
 
 // losers lists the knob sets that were not chosen, with their reasons.
 func losers(r search.RaceResult) []plan.Rejected {

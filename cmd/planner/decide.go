@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync"
 	"time"
 
 	"planner/internal/config"
@@ -247,15 +248,23 @@ func (d *decision) fitCurves(p *plan.Plan) {
 			mine = append(mine, m)
 		}
 	}
-	for _, metric := range curveMetrics(p) {
-		c, err := curve.Fit(metric, curve.FromMeasurements(mine, metric), curve.Options{Seed: d.cfg.Workload.Seed})
+	metrics := curveMetrics(p)
+	curves, errs := make([]*curve.Curve, len(metrics)), make([]error, len(metrics))
+	var wait sync.WaitGroup
+	for i, metric := range metrics {
+		wait.Go(func() {
+			curves[i], errs[i] = curve.Fit(metric, curve.FromMeasurements(mine, metric), curve.Options{Seed: d.cfg.Workload.Seed})
+		})
+	}
+	wait.Wait()
+	for i, metric := range metrics {
 		switch {
-		case err != nil:
-			p.Warnings = append(p.Warnings, fmt.Sprintf("no curve of %v: %v", metric, err))
+		case errs[i] != nil:
+			p.Warnings = append(p.Warnings, fmt.Sprintf("no curve of %v: %v", metric, errs[i]))
 		case p.Evidence.Curve == nil:
-			p.Evidence.Curve = c
+			p.Evidence.Curve = curves[i]
 		default:
-			p.Evidence.Curves = append(p.Evidence.Curves, c)
+			p.Evidence.Curves = append(p.Evidence.Curves, curves[i])
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 
 	"planner/sweep/engine"
 )
@@ -19,6 +20,9 @@ func main() {
 	if code, ran := engine.Guard(os.Args); ran {
 		os.Exit(code)
 	}
+	// Trials are short-lived heaps of records; collecting them more rarely is
+	// worth a few hundred megabytes, to a load generator too.
+	debug.SetGCPercent(400)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	signals := &interrupts{}
