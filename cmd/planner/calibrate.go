@@ -56,9 +56,12 @@ func (p *program) calibrate(c *cli.Context) error {
 	if !cfg.Model.Known || len(cfg.GPUs) == 0 {
 		return usagef("calibrate: model and hardware are needed to simulate the runs; give --config with model.name and hardware.gpu")
 	}
-	runs, release, err := calibrationRuns(cfg, c.Args().Slice())
+	runs, release, skipped, err := calibrationRuns(cfg, c.Args().Slice())
 	if err != nil {
 		return err
+	}
+	for _, s := range skipped {
+		fmt.Fprintln(p.stderr, "planner: warning: left out:", s)
 	}
 	k := runs[0].Trial.Knobs
 	result, err := calibrate.Fit(runs, calibrate.Options{
@@ -83,20 +86,29 @@ func (p *program) calibrate(c *cli.Context) error {
 }
 
 // calibrationRuns reads the measured trials of run folders, with their records
-// where those were kept.
-func calibrationRuns(cfg *config.Config, paths []string) (runs []calibrate.Run, release string, err error) {
+// where those were kept. Trials that cannot be trusted or that overloaded the
+// engine are skipped: a fit to them would put the client's or the backlog's time
+// into the engine's constants.
+func calibrationRuns(cfg *config.Config, paths []string) (runs []calibrate.Run, release string, skipped []string, err error) {
 	runnable, _ := cfg.Candidates()
 	for _, path := range paths {
 		folder, _, err := sweep.OpenFolder(path)
 		if err != nil {
-			return nil, "", usageError{err}
+			return nil, "", nil, usageError{err}
 		}
 		trials, err := sweep.ReadJournal(folder.File(sweep.JournalFile))
 		if err != nil {
-			return nil, "", err
+			return nil, "", nil, err
 		}
 		for _, m := range trials {
-			if m.Rejected != "" {
+			switch {
+			case m.Rejected != "":
+				continue
+			case !m.Valid:
+				skipped = append(skipped, fmt.Sprintf("trial %d of %s, whose figures cannot be trusted", m.Trial.Number, path))
+				continue
+			case m.Overloaded:
+				skipped = append(skipped, fmt.Sprintf("trial %d of %s, which overloaded the engine", m.Trial.Number, path))
 				continue
 			}
 			m.Trial.Workload = &cfg.Workload
@@ -104,15 +116,15 @@ func calibrationRuns(cfg *config.Config, paths []string) (runs []calibrate.Run, 
 			release = cmp.Or(release, m.Server.Version)
 			records, err := recordsOf(folder, m.Trial.Number)
 			if err != nil {
-				return nil, "", err
+				return nil, "", nil, err
 			}
 			runs = append(runs, calibrate.Run{Trial: m.Trial, Measurement: m, Records: records})
 		}
 	}
 	if len(runs) == 0 {
-		return nil, "", usagef("calibrate: the runs hold no measured trial")
+		return nil, "", nil, usagef("calibrate: the runs hold no measured trial that can be trusted")
 	}
-	return runs, release, nil
+	return runs, release, skipped, nil
 }
 
 // settled fills the knobs that a measured engine left to its default from the
