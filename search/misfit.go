@@ -148,3 +148,30 @@ func (a *assumed) near(seen []evidence) []evidence {
 	}
 	return out
 }
+
+// seenMet is the highest rate at which the bound was well met and below which it
+// was never clearly missed; 0 if there is none. It is well met where even the
+// upper end of its share, with the dispersion of the posterior, is allowed. Bounds
+// on means are left to their curve.
+func (a *assumed) seenMet(seen []evidence, phi float64) float64 {
+	d := a.dispersion(phi)
+	met, missed := 0.0, math.Inf(1)
+	for i := range seen {
+		e := &seen[i]
+		switch {
+		case e.n == 0 || a.mean:
+		case e.over < 0, d.Lower(e.k, e.n, surprise) > a.share:
+			missed = min(missed, e.rate)
+		case d.Upper(e.k, e.n, safeTail) <= a.share:
+			met = max(met, e.rate)
+		}
+	}
+	if missed < met {
+		return 0
+	}
+	return met
+}
+
+// safeTail is the probability with which a rate that was seen to be well met may
+// not be.
+const safeTail = 0.05

@@ -145,6 +145,11 @@ func (s *MaxRate) estimate(m minimum, j int, r *Result) Estimate {
 	parts[j] = b.infer(local)
 	near := minimum{parts}.estimate(s.cfg.Confidence)
 	r.Warnings = append(r.Warnings, fmt.Sprintf("non-monotone: no single curve describes all trials of %s; the interval holds the answers from all trials and from those near the limit", b.name))
-	e.Low, e.High, e.Safe = min(e.Low, near.Low), max(e.High, near.High), min(e.Safe, near.Safe)
+	// The trials near the limit alone may say little of what lies far below it.
+	// A rate at which the bound was seen to be well met ends them from below: with
+	// a share that only grows with the rate, that needs no curve. What the other
+	// bounds allow is in the answer from all trials.
+	met := b.seenMet(seen, s.posteriors[j].phi)
+	e.Low, e.High, e.Safe = min(e.Low, max(near.Low, met)), max(e.High, near.High), min(e.Safe, max(near.Safe, met))
 	return e
 }
