@@ -2,6 +2,7 @@ package main
 
 import (
 	"runtime"
+	"runtime/debug"
 	"testing"
 
 	"planner/internal/config"
@@ -23,6 +24,8 @@ func BenchmarkEstimate(b *testing.B) {
 		b.Fatal(err)
 	}
 	p := &program{signals: &interrupts{}}
+	// As main does.
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	b.ReportAllocs()
 	for b.Loop() {
 		d, err := p.newRun(nil, cfg, "")
