@@ -265,7 +265,7 @@ func TestGapIsNamed(t *testing.T) {
 		{30 * time.Millisecond, 0, 50, 0, "not compared"},
 		{-1, 0, 0, 0, ""},
 	} {
-		s := Sighting{RoundTrip: c.trip, Said: engine.Said{TTFT: c.server, Started: c.started}}
+		s := Sighting{RoundTrip: c.trip, Said: engine.Said{Since: engine.Since{TTFT: c.server, Started: c.started}}}
 		s.compare(records, load.Vitals{CPU: c.cpu})
 		if got := strings.Join(s.Notes, ""); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("server %v, round trip %v: %q, want %q", c.server, c.trip, got, c.want)

@@ -119,6 +119,9 @@ func (e *Engine) launch(name string) error {
 	if err != nil {
 		return fmt.Errorf("engine: follow its log: %w", err)
 	}
+	if s.Launching != nil {
+		s.Launching(e.Command)
+	}
 	memory := memoryInUse(s.Env)
 	p, err := startProcess(e.Command, log, s.Limits.Log)
 	if err != nil {

@@ -24,7 +24,7 @@ type GPUUse struct {
 	GPUs    int `json:"gpus"`
 	Samples int `json:"samples"`
 	// Busy is the mean share of time in which a kernel ran, over all GPUs.
-	Busy float64 `json:"busy"`
+	Busy float64 `json:"busy_share"`
 	// PeakMemory is the largest use of one GPU in bytes, Watts the mean power of
 	// all of them together.
 	PeakMemory float64 `json:"peak_memory_bytes"`
@@ -37,8 +37,21 @@ type GPUUse struct {
 	Throttled []string `json:"throttled"`
 }
 
+// GPUSample is one GPU at one moment. What the tool does not tell is negative.
+type GPUSample struct {
+	// At counts from the start of the sampling.
+	At    time.Duration
+	Index string
+	// Busy is the share of the time of the tool's own window in which a kernel
+	// ran, Memory what is in use in bytes.
+	Busy, Memory, Watts, ClockMHz float64
+	// Throttled names what holds the clock down, other than being idle.
+	Throttled []string
+}
+
 // gpuReading is one GPU at one moment; NaN is what is not known.
 type gpuReading struct {
+	at           time.Duration
 	index        string
 	busy, memory float64
 	watts, clock float64
@@ -47,9 +60,10 @@ type gpuReading struct {
 
 // gpuWatch collects readings.
 type gpuWatch struct {
-	cancel context.CancelFunc
-	over   sync.WaitGroup
-	mu     sync.Mutex
+	cancel  context.CancelFunc
+	over    sync.WaitGroup
+	started time.Time
+	mu      sync.Mutex
 	// readings is guarded by mu.
 	readings []gpuReading
 }
@@ -61,7 +75,7 @@ const nvidiaQuery = "index,utilization.gpu,memory.used,power.draw,clocks.sm,cloc
 // ask. The engine's environment may restrict it to some of them.
 func watchGPU(ctx context.Context, env map[string]string) *gpuWatch {
 	ctx, cancel := context.WithCancel(ctx)
-	w := &gpuWatch{cancel: cancel}
+	w := &gpuWatch{cancel: cancel, started: time.Now()}
 	if path, err := exec.LookPath("nvidia-smi"); err == nil {
 		args := []string{"--query-gpu=" + nvidiaQuery, "--format=csv,noheader,nounits", "--loop=1"}
 		if ids := visible(env, "CUDA_VISIBLE_DEVICES"); ids != "" {
@@ -130,14 +144,22 @@ func (w *gpuWatch) poll(ctx context.Context, path string) {
 func (w *gpuWatch) add(r ...gpuReading) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	for i := range r {
+		r[i].at = time.Since(w.started)
+	}
 	w.readings = append(w.readings, r...)
 }
 
-// stop ends the reading and sums up; nil if nothing was read.
-func (w *gpuWatch) stop() *GPUUse {
+// stop ends the reading, and sums up what was read; nil if nothing was.
+func (w *gpuWatch) stop() (*GPUUse, []GPUSample) {
 	w.cancel()
 	w.over.Wait()
-	return sumGPU(w.readings)
+	samples := make([]GPUSample, len(w.readings))
+	for i, r := range w.readings {
+		samples[i] = GPUSample{At: r.at, Index: r.index, Busy: orMinus(r.busy), Memory: orMinus(r.memory), Watts: orMinus(r.watts),
+			ClockMHz: orMinus(r.clock), Throttled: throttles(r.throttled)}
+	}
+	return sumGPU(w.readings), samples
 }
 
 // memoryInUse is how many bytes of each GPU are in use now; nil where that cannot
@@ -295,12 +317,19 @@ func sumGPU(all []gpuReading) *GPUUse {
 	if u.Watts >= 0 {
 		u.Watts *= float64(u.GPUs)
 	}
+	u.Throttled = throttles(reasons)
+	return u
+}
+
+// throttles names the reasons that are set.
+func throttles(reasons uint64) []string {
+	var names []string
 	for _, b := range throttleBits {
 		if reasons&b.bit != 0 {
-			u.Throttled = append(u.Throttled, b.name)
+			names = append(names, b.name)
 		}
 	}
-	return u
+	return names
 }
 
 // average is the mean of what is known.

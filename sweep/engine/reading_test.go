@@ -101,8 +101,7 @@ func TestDifference(t *testing.T) {
 	a.ttftSum, a.ttftCount, b.ttftSum, b.ttftCount = 10, 100, 16, 120
 	a.queries, b.queries, a.hits, b.hits = 1000, 3000, 100, 600
 	a.generated, b.generated = 500, 1500
-	said := Said{HitRate: -1, Preemptions: -1, Prompt: -1}
-	said.differ(&a, &b, 10*time.Second)
+	said := since(&a, &b, 10*time.Second)
 	if said.TTFT != 300*time.Millisecond || said.Started != 20 || said.HitRate != 0.25 || said.Generated != 100 {
 		t.Errorf("%+v", said)
 	}
@@ -168,7 +167,7 @@ func TestReadNvidia(t *testing.T) {
 	if _, ok := parseNvidia("No devices were found"); ok {
 		t.Error("a message is taken for a GPU")
 	}
-	u := sumGPU([]gpuReading{{"0", 0.5, 1e9, 300, 1500, 4}, {"1", 1, 2e9, 500, 1900, 0x41}, {"0", 0.7, 3e9, math.NaN(), 1700, 0}, {"1", 1, 2e9, 400, 1900, 0}})
+	u := sumGPU([]gpuReading{{0, "0", 0.5, 1e9, 300, 1500, 4}, {0, "1", 1, 2e9, 500, 1900, 0x41}, {0, "0", 0.7, 3e9, math.NaN(), 1700, 0}, {0, "1", 1, 2e9, 400, 1900, 0}})
 	if u.GPUs != 2 || u.Samples != 2 || u.Busy != 0.8 || u.PeakMemory != 3e9 || u.Watts != 800 || u.LowestMHz != 1500 ||
 		!slices.Equal(u.Throttled, []string{"power cap", "thermal (hardware)"}) {
 		t.Errorf("%+v", u)
@@ -198,9 +197,14 @@ func TestSampling(t *testing.T) {
 	}
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	s, mark := fakes(t, "")
+	var told []string
+	s.Launching = func(c Command) { told = append(told, c.String()) }
 	e, err := Start(t.Context(), s, someKnobs(), "0001", nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if len(told) != 1 || told[0] != e.Command.String() {
+		t.Errorf("told of %q before the start of %q", told, e.Command)
 	}
 	sampling := e.Sample(t.Context())
 	time.Sleep(1200 * time.Millisecond)
@@ -213,6 +217,9 @@ func TestSampling(t *testing.T) {
 	}
 	if said.GPU == nil || said.GPU.Busy != 0.5 || said.GPU.Watts != 100 || said.GPU.Samples < 3 {
 		t.Errorf("GPU %+v", said.GPU)
+	}
+	if n := len(said.GPUs); n < 3 || said.GPUs[n-1].At < 500*time.Millisecond || said.GPUs[0].Memory != 1<<30 || said.GPUs[0].ClockMHz != 1400 {
+		t.Errorf("GPU samples %+v", said.GPUs)
 	}
 	if err := e.Stop(0); err != nil {
 		t.Error(err)
@@ -279,7 +286,7 @@ func TestPollROCm(t *testing.T) {
 		t.Fatal("the tool is not found")
 	}
 	time.Sleep(300 * time.Millisecond)
-	if u := w.stop(); u == nil || u.Busy != 0.4 || u.ClockMHz != 1000 || u.Watts != -1 {
+	if u, _ := w.stop(); u == nil || u.Busy != 0.4 || u.ClockMHz != 1000 || u.Watts != -1 {
 		t.Errorf("%+v", u)
 	}
 	t.Setenv("PATH", t.TempDir())

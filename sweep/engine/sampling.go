@@ -8,42 +8,44 @@ import (
 	"time"
 )
 
-// Sample is the state of an engine at one moment. What it does not tell is
-// negative.
+// Sample is the state of an engine at one moment, with what it did since the
+// sample before. What it does not tell is negative.
 type Sample struct {
 	// At counts from the start of the sampling.
-	At time.Duration `json:"at_ns"`
+	At time.Duration
 	// Running and Waiting count requests, KV is the share of the cache in use.
-	Running float64 `json:"running"`
-	Waiting float64 `json:"waiting"`
-	KV      float64 `json:"kv_usage"`
-	// Prompt and Generated are tokens per second since the sample before.
-	Prompt    float64 `json:"prompt_tokens_per_s"`
-	Generated float64 `json:"output_tokens_per_s"`
+	Running, Waiting, KV float64
+	Since
+}
+
+// Since is what the counters of an engine tell of the time between two readings.
+// What they do not tell is negative.
+type Since struct {
+	Preemptions float64
+	// HitRate is the share of prompt tokens found in the prefix cache.
+	HitRate float64
+	// Prompt and Generated are tokens per second.
+	Prompt, Generated float64
+	// TTFT and Queue are means over Started requests, by difference of sums and
+	// counts: the time to first token as its front end sees it, and the time
+	// until a request is first scheduled.
+	TTFT, Queue time.Duration
+	Started     int
 }
 
 // Said is what an engine says of a stretch of time. What it does not tell is
 // negative.
 type Said struct {
-	Samples []Sample `json:"samples"`
+	Samples []Sample
 	// Missed counts the times at which it did not answer.
-	Missed int `json:"missed"`
+	Missed int
 	// PeakKV is the largest share of the cache in use.
-	PeakKV      float64 `json:"peak_kv_usage"`
-	Preemptions float64 `json:"preemptions"`
-	// HitRate is the share of prompt tokens found in the prefix cache.
-	HitRate float64 `json:"prefix_hit_rate"`
-	// Prompt and Generated are tokens per second.
-	Prompt    float64 `json:"prompt_tokens_per_s"`
-	Generated float64 `json:"output_tokens_per_s"`
-	// TTFT and Queue are means over Started requests, by difference of sums and
-	// counts: the time to first token as its front end sees it, and the time
-	// until a request is first scheduled.
-	TTFT    time.Duration `json:"ttft_mean_ns"`
-	Queue   time.Duration `json:"queue_mean_ns"`
-	Started int           `json:"started"`
-	// GPU is nil where there is none that can be asked.
-	GPU *GPUUse `json:"gpu"`
+	PeakKV float64
+	// Since is of the whole stretch.
+	Since
+	// GPU sums up GPUs; nil where there is none that can be asked.
+	GPU  *GPUUse
+	GPUs []GPUSample
 }
 
 // sampleEvery is how often an engine's metrics are read.
@@ -110,11 +112,11 @@ func (s *Sampling) read(ctx context.Context) {
 		s.missed++
 		return
 	}
-	sample := Sample{At: at, Running: orMinus(r.running), Waiting: orMinus(r.waiting), KV: orMinus(r.kv), Prompt: -1, Generated: -1}
+	sample := Sample{At: at, Running: orMinus(r.running), Waiting: orMinus(r.waiting), KV: orMinus(r.kv), Since: nothingSaid}
 	if s.first == nil {
 		s.first = &r
-	} else if dt := (at - s.lastAt).Seconds(); dt > 0 {
-		sample.Prompt, sample.Generated = rate(s.last.prompt, r.prompt, dt), rate(s.last.generated, r.generated, dt)
+	} else if at > s.lastAt {
+		sample.Since = since(s.last, &r, at-s.lastAt)
 		if s.last.generated != r.generated || s.last.prompt != r.prompt {
 			s.moved = time.Now()
 		}
@@ -159,21 +161,25 @@ func (s *Sampling) Stop(ctx context.Context) Said {
 	s.read(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	said := Said{Samples: s.samples, Missed: s.missed, PeakKV: -1, Preemptions: -1, HitRate: -1, Prompt: -1, Generated: -1, TTFT: -1, Queue: -1}
+	said := Said{Samples: s.samples, Missed: s.missed, PeakKV: -1, Since: nothingSaid}
 	if s.gpu != nil {
-		said.GPU = s.gpu.stop()
+		said.GPU, said.GPUs = s.gpu.stop()
 	}
 	for _, x := range s.samples {
 		said.PeakKV = max(said.PeakKV, x.KV)
 	}
 	if s.first != nil && s.last != s.first {
-		said.differ(s.first, s.last, s.lastAt-s.samples[0].At)
+		said.Since = since(s.first, s.last, s.lastAt-s.samples[0].At)
 	}
 	return said
 }
 
-// differ fills in what two readings tell of the time between them.
-func (said *Said) differ(a, b *reading, between time.Duration) {
+// nothingSaid is what an engine without counters tells.
+var nothingSaid = Since{Preemptions: -1, HitRate: -1, Prompt: -1, Generated: -1, TTFT: -1, Queue: -1}
+
+// since is what two readings tell of the time between them.
+func since(a, b *reading, between time.Duration) Since {
+	said := nothingSaid
 	said.Preemptions = orMinus(b.preemptions - a.preemptions)
 	if q := b.queries - a.queries; q > 0 {
 		said.HitRate = orMinus((b.hits - a.hits) / q)
@@ -191,6 +197,7 @@ func (said *Said) differ(a, b *reading, between time.Duration) {
 	if n := b.ttftCount - a.ttftCount; n > 0 {
 		said.Started = int(n)
 	}
+	return said
 }
 
 // orMinus makes what is not known, or cannot be, negative.

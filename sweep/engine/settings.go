@@ -42,6 +42,8 @@ type Settings struct {
 	Limits Limits
 	// Dir is where the log and configuration files of the engine are written.
 	Dir string
+	// Launching, if set, is told of each command line before it runs.
+	Launching func(Command)
 }
 
 // Limits bound what an engine may take. A zero limit means its default.
