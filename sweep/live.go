@@ -28,9 +28,9 @@ type Live struct {
 	// before it is asked for a sign of life; 0 means a minute.
 	Hang time.Duration
 	// Progress, if set, is told of the start of an engine once a second, Started
-	// of each engine that serves, Running of each trial as it begins, Seen of what
-	// engine and client said of it, and Remark of all else that is worth knowing,
-	// in words.
+	// of each engine that serves, Running of each trial as it begins, Seen of how
+	// it went, also when its engine failed, and Remark of all else that is worth
+	// knowing, in words.
 	Progress func(engine.Progress)
 	Started  func(*engine.Engine)
 	Running  func(measure.Trial, *load.Run)
@@ -44,6 +44,10 @@ type Live struct {
 	current  *engine.Engine
 	failures []*engine.Failure
 	served   []measure.Knobs
+	// told is the engine of the last trial that was told of, untold the time that
+	// trials without a number took since. Both are guarded by mu.
+	told   *engine.Engine
+	untold time.Duration
 	// left says what engines left behind that could not be removed.
 	left error
 }
@@ -52,37 +56,67 @@ type Live struct {
 const attempts = 2
 
 // Run is a [Runner]. A configuration whose engine cannot be started, or breaks
-// down twice in the trial, is an error of type *[Unable].
+// down twice in the trial, is an error of type *[Unable]. A trial without a
+// number is not told of; its time is counted with the next one's.
 func (l *Live) Run(ctx context.Context, t measure.Trial) (measure.Observation, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if unable := l.condemned(t.Knobs); unable != nil {
 		return measure.Observation{}, unable
 	}
+	began := time.Now()
+	seen := newSighting(&t)
+	o, err := l.attempt(ctx, &t, &seen)
+	seen.EngineTime = l.untold + time.Since(began)
+	switch {
+	case ctx.Err() != nil:
+	case t.Number == 0:
+		l.untold = seen.EngineTime
+	default:
+		l.untold, l.told = 0, l.current
+		if l.Seen != nil {
+			l.Seen(t, seen)
+		}
+	}
+	return o, err
+}
+
+// attempt runs a trial, a second time on a new engine if the first one broke
+// down in it.
+func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *Sighting) (measure.Observation, error) {
 	var failed *engine.Failure
+	// Files of an engine are named after the first trial that it serves.
+	name := fileName(max(t.Number, 1))
 	for range attempts {
 		if failed != nil {
 			l.remark("trial %d is repeated on a new engine: %v", t.Number, failed)
+			seen.note("repeated on a new engine: " + failed.Error())
+			name += again
 		}
-		e, err := l.ensure(ctx, t.Knobs, fmt.Sprintf("%04d", t.Number))
+		e, err := l.ensure(ctx, t.Knobs, name, seen)
 		if err != nil {
 			return measure.Observation{}, err
 		}
-		o, err := l.trial(ctx, e, t)
+		seen.serve(e, e != l.told)
+		o, err := l.trial(ctx, e, *t, seen)
 		if !errors.As(err, &failed) {
 			return o, err
 		}
 		l.drop()
 	}
-	return measure.Observation{}, l.unable(t.Knobs, failed)
+	return measure.Observation{}, l.unable(t.Knobs, failed, seen)
 }
+
+// again is added to the name of the files of an engine that is started in the
+// place of one that failed, whose log is kept.
+const again = "-again"
 
 // Open starts or reaches the engine with knobs k ahead of any trial and returns
 // what it says of itself. An attached server's knobs are pinned to that.
 func (l *Live) Open(ctx context.Context, k measure.Knobs) (engine.Facts, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e, err := l.ensure(ctx, k, "open")
+	e, err := l.ensure(ctx, k, "open", &Sighting{})
 	if err != nil {
 		return engine.Facts{}, err
 	}
@@ -110,8 +144,9 @@ func (l *Live) Close() error {
 	return l.left
 }
 
-// ensure returns a running engine with knobs k.
-func (l *Live) ensure(ctx context.Context, k measure.Knobs, name string) (*engine.Engine, error) {
+// ensure returns a running engine with knobs k; one that is started names its
+// files name.
+func (l *Live) ensure(ctx context.Context, k measure.Knobs, name string, seen *Sighting) (*engine.Engine, error) {
 	if e := l.current; e != nil {
 		attached := e.Done() == nil
 		if attached || e.Knobs == k && e.Failure() == nil {
@@ -123,8 +158,10 @@ func (l *Live) ensure(ctx context.Context, k measure.Knobs, name string) (*engin
 	for try := range attempts {
 		if try > 0 {
 			l.remark("the engine is started once more: %v", failed)
-			name += "-again"
+			seen.note("started once more: " + failed.Error())
+			name += again
 		}
+		l.unlink(name)
 		e, err := engine.Start(ctx, l.Settings, k, name, l.Progress)
 		if err == nil {
 			l.current = e
@@ -139,7 +176,7 @@ func (l *Live) ensure(ctx context.Context, k measure.Knobs, name string) (*engin
 			break
 		}
 	}
-	return nil, l.unable(k, failed)
+	return nil, l.unable(k, failed, seen)
 }
 
 // announce tells of an engine that serves.
@@ -177,8 +214,9 @@ func (l *Live) drop() {
 }
 
 // unable remembers a failure for other knobs that share it, and rejects these.
-func (l *Live) unable(k measure.Knobs, f *engine.Failure) *Unable {
+func (l *Live) unable(k measure.Knobs, f *engine.Failure, seen *Sighting) *Unable {
 	l.failures = append(l.failures, f)
+	seen.Failure = f
 	return &Unable{Knobs: k, Reason: f.Error()}
 }
 

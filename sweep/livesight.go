@@ -10,25 +10,73 @@ import (
 	"planner/sweep/measure"
 )
 
-// Sighting is what was seen of an engine in one trial, beside the load.
+// Sighting is what was seen of an engine in one trial, beside the records of the
+// requests. Durations that are not known are negative.
 type Sighting struct {
-	Trial  int            `json:"trial"`
-	Facts  engine.Facts   `json:"facts"`
-	Cold   time.Duration  `json:"cold_start_ns"`
-	Stages []engine.Stage `json:"stages"`
-	Said   engine.Said    `json:"said"`
-	// RoundTrip is the network's, negative when it is not known.
-	RoundTrip time.Duration `json:"round_trip_ns"`
+	Trial int
+	Knobs measure.Knobs
+	// Engine is the one that served, or that failed; its zero value is one that
+	// never got to serve.
+	Engine Served
+	// Failure says why the knobs are rejected; nil if they are not.
+	Failure *engine.Failure
+	// EngineTime is for how long the trial held the engine's GPUs: its load, what
+	// was left of it, and the starts of engines that it took.
+	EngineTime time.Duration
+	// Said is what the engine said meanwhile.
+	Said engine.Said
+	// RoundTrip is the network's.
+	RoundTrip time.Duration
 	// ClientTTFT is the mean time from sending to the first token as the client
 	// saw it, over all requests of the trial, to be put beside Said.TTFT.
-	ClientTTFT time.Duration `json:"client_ttft_mean_ns"`
+	ClientTTFT time.Duration
+	// Gap says where the difference between the two lies, where it is above the
+	// noise: GapNetwork, GapFrontEnd or GapClient; "" where it is not, or where
+	// they cannot be compared.
+	Gap string
 	// Client is what the load generator says of itself.
-	Client load.Report `json:"-"`
+	Client load.Report
 	// Notes are worth knowing, and no reason to doubt the trial.
-	Notes []string `json:"notes"`
+	Notes []string
+}
+
+// Served is an engine as a trial finds it.
+type Served struct {
+	Kind string
+	// Command is the command line, without secrets; "" for one that ran already.
+	Command string
+	// Log is the path of its whole log, "" if it has none here.
+	Log string
+	// Fresh says that it was started, or reached, for this trial.
+	Fresh bool
+	// Without names the knobs that it has no option for.
+	Without []string
+	Facts   engine.Facts
+	Cold    time.Duration
+	Stages  []engine.Stage
+}
+
+// newSighting is one of which nothing is known yet.
+func newSighting(t *measure.Trial) Sighting {
+	return Sighting{Trial: t.Number, Knobs: t.Knobs, RoundTrip: -1, ClientTTFT: -1}
+}
+
+// serve says which engine the trial runs on.
+func (s *Sighting) serve(e *engine.Engine, fresh bool) {
+	s.Engine = Served{Kind: e.Kind, Log: e.Log, Fresh: fresh, Without: e.Command.Without, Facts: e.Facts, Cold: e.Cold, Stages: e.Stages}
+	if e.Done() != nil {
+		s.Engine.Command = e.Command.String()
+	}
 }
 
 func (s *Sighting) note(text string) { s.Notes = append(s.Notes, text) }
+
+// Where a gap between the times of client and server lies.
+const (
+	GapNetwork  = "network"
+	GapFrontEnd = "front end"
+	GapClient   = "client"
+)
 
 // Gaps between the times of client and server that are not worth a word: what a
 // server's parsing and a client's wake-up take, and a share of the whole.
@@ -74,10 +122,13 @@ func (s *Sighting) compare(records []measure.Record, v load.Vitals) {
 		return
 	}
 	where := "the server's front end, ahead of where it starts its clock and behind where it stops it"
+	s.Gap = GapFrontEnd
 	switch {
 	case v.CPU > busyClient:
+		s.Gap = GapClient
 		where = fmt.Sprintf("the client, which used %.0f %% of its processors", 100*v.CPU)
 	case s.RoundTrip > gap/2:
+		s.Gap = GapNetwork
 		where = fmt.Sprintf("the network, whose round trip is %v", s.RoundTrip.Round(time.Microsecond))
 	}
 	s.note(fmt.Sprintf("mean TTFT is %v to the client and %v to the server; the gap lies in %s",

@@ -13,8 +13,9 @@ import (
 
 // trial runs one trial on an engine that serves. An error of type
 // *engine.Failure says that the engine broke down.
-func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial) (measure.Observation, error) {
-	seen := Sighting{Trial: t.Number, Facts: e.Facts, Cold: e.Cold, Stages: e.Stages, RoundTrip: e.RoundTrip(ctx)}
+func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial, seen *Sighting) (measure.Observation, error) {
+	l.link(e, t.Number)
+	seen.RoundTrip = e.RoundTrip(ctx)
 	switch can, err := e.ResetCache(ctx); {
 	case !can:
 		seen.note("the prefix cache was not emptied before the trial; what is in it shares nothing with this trial's prompts")
@@ -41,16 +42,13 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial) (me
 	if len(seen.Said.Samples) == 0 {
 		seen.note("the engine gave no metrics: what it held back, preempted or found in its cache is not known")
 	}
+	seen.Client = run.Report()
 	if f := w.breakdown(ctx, &o); f != nil {
 		return o, f
 	}
 	o.Server = server(e, &seen.Said)
-	seen.Client = run.Report()
 	seen.compare(o.Records, seen.Client.Vitals)
 	o.Remarks = append(o.Remarks, seen.Notes...)
-	if l.Seen != nil {
-		l.Seen(t, seen)
-	}
 	return o, nil
 }
 

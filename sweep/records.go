@@ -12,7 +12,7 @@ import (
 )
 
 // RecordsName is the file of a trial's records in a run folder.
-func RecordsName(trial int) string { return fmt.Sprintf("records/%04d.jsonl.zst", trial) }
+func RecordsName(trial int) string { return "records/" + fileName(trial) + ".jsonl.zst" }
 
 // WriteRecords puts the records of a trial into the run folder: one line of JSON
 // a request, compressed with Zstandard.

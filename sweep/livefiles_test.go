@@ -1,0 +1,171 @@
+package sweep
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"planner/sweep/engine"
+	"planner/sweep/measure"
+)
+
+// A live run leaves for each trial what the engine said, second by second and in
+// sum, the client's latencies and a log, also where the engine broke down or
+// never served; and no log is written over.
+func TestLiveTrialsLeaveTheirFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	folder := Folder{dir}
+	l, _ := fakeLive(dir, "dies-once")
+	l.Seen = func(_ measure.Trial, s Sighting) {
+		if err := folder.WriteSighting(s); err != nil {
+			t.Error(err)
+		}
+	}
+	failing := liveTrial(badSeqs, 4)
+	failing.Knobs.MaxNumSeqs = 14
+	source := &list{trials: []measure.Trial{liveTrial(goodSeqs, 1), liveTrial(goodSeqs, 2), liveTrial(badSeqs, 3), failing}}
+	run := l.Run
+	loop := Loop{Source: source, Run: run, Proposed: func(batch []measure.Trial) {
+		if batch[0].Number == 4 {
+			l.Settings.ExtraArgs = []string{"--misbehave", "no-kv"}
+		}
+	}}
+	if err := loop.Drive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	seen, err := folder.ReadSightings()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(seen) != 4 {
+		t.Fatalf("%d sightings, want 4", len(seen))
+	}
+	for i, want := range []struct {
+		fresh bool
+		log   string
+	}{{true, "engine/0001.log"}, {false, "engine/0001.log"}, {true, "engine/0003-again.log"}} {
+		s := &seen[i]
+		if s.Trial != i+1 || s.Engine.Fresh != want.fresh || s.Engine.Log != want.log || s.Failure != nil || !strings.Contains(s.Engine.Command, "--max-num-seqs") {
+			t.Errorf("trial %d: %+v", i+1, s)
+		}
+		if s.ClientTTFT <= 0 || s.Said.TTFT < 0 || s.Said.Started == 0 || s.EngineTime < 400*time.Millisecond || s.Said.Preemptions != 0 {
+			t.Errorf("trial %d: %+v", i+1, s)
+		}
+		if s.Engine.Cold <= 0 || len(s.Engine.Stages) < 3 || s.Engine.Facts.KVBlocks != 640 {
+			t.Errorf("trial %d: engine %+v", i+1, s.Engine)
+		}
+		samplesAndHistograms(t, folder, i+1)
+	}
+	if notes := strings.Join(seen[2].Notes, "\n"); !strings.Contains(notes, "repeated on a new engine: engine failed (mem.kill)") {
+		t.Errorf("notes of the trial that was repeated: %q", notes)
+	}
+	if f := seen[3].Failure; f == nil || f.Class != "mem.no_kv" || !strings.Contains(f.Cause, "No available memory") || seen[3].EngineTime <= 0 {
+		t.Errorf("the failure: %+v after %v", f, seen[3].EngineTime)
+	}
+	for name, want := range map[string]string{"0002.log": "Graph capturing", "0003.log": "Starting to load", "0003-again.log": "startup complete", "0004.log": "No available memory"} {
+		data, err := os.ReadFile(filepath.Join(dir, "engine", name))
+		if err != nil || !bytes.Contains(data, []byte(want)) {
+			t.Errorf("%s: %v, want %q in it", name, err, want)
+		}
+	}
+	if link, err := os.Readlink(filepath.Join(dir, "engine", "0002.log")); err != nil || link != "0001.log" {
+		t.Errorf("the second trial's log is %q (%v), want the first one's", link, err)
+	}
+}
+
+// samplesAndHistograms checks the files that programs read.
+func samplesAndHistograms(t *testing.T, folder Folder, trial int) {
+	t.Helper()
+	data, err := os.ReadFile(folder.File(SamplesName(trial)))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	lines := bytes.Split(bytes.TrimSpace(data), []byte{'\n'})
+	var last struct {
+		At        float64  `json:"at_s"`
+		Running   *float64 `json:"running"`
+		Waiting   *float64 `json:"waiting"`
+		KV        *float64 `json:"kv_usage"`
+		Generated *float64 `json:"output_tokens_per_s"`
+		TTFT      *float64 `json:"ttft_mean_ms"`
+		Preempted *float64 `json:"preemptions"`
+	}
+	if err := json.Unmarshal(lines[len(lines)-1], &last); err != nil || len(lines) < 2 || last.Running == nil || last.Waiting == nil || last.KV == nil ||
+		last.Generated == nil || last.TTFT == nil || last.Preempted == nil || last.At < 0.3 {
+		t.Errorf("trial %d: %v in %d lines: %s", trial, err, len(lines), data)
+	}
+	f, err := os.Open(folder.File(HistogramsName(trial)))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer f.Close()
+	log := hdrhistogram.NewHistogramLogReader(f)
+	if h, err := log.NextIntervalHistogram(); err != nil || h == nil || h.TotalCount() == 0 {
+		t.Errorf("trial %d: histogram log: %v", trial, err)
+	}
+}
+
+// A run that is resumed starts an engine in the middle: it must not write through
+// the second name of a log that is there.
+func TestResumedEngineKeepsLogs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	logs := filepath.Join(dir, "engine")
+	if err := os.Mkdir(logs, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(logs, "0001.log"), []byte("the first process's\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("0001.log", filepath.Join(logs, "0002.log")); err != nil {
+		t.Fatal(err)
+	}
+	l, _ := fakeLive(dir, "")
+	defer l.Close()
+	if _, err := l.Run(t.Context(), liveTrial(goodSeqs, 2)); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := os.ReadFile(filepath.Join(logs, "0001.log")); string(got) != "the first process's\n" {
+		t.Errorf("the first log is now %q", got)
+	}
+	if got, _ := os.ReadFile(filepath.Join(logs, "0002.log")); !bytes.Contains(got, []byte("startup complete")) {
+		t.Errorf("the second log is %q", got)
+	}
+}
+
+// What a file keeps of a sighting comes back from it, what is not known as such.
+func TestSightingRoundTrip(t *testing.T) {
+	s := newSighting(&measure.Trial{Number: 7, Knobs: liveKnobs(16)})
+	s.EngineTime, s.ClientTTFT, s.Gap, s.Notes = 90*time.Second, 12500*time.Microsecond, GapFrontEnd, []string{"a note"}
+	s.Engine = Served{Kind: "vllm", Command: "vllm serve x", Log: "engine/0003.log", Fresh: true, Cold: 30 * time.Second,
+		Stages: []engine.Stage{{Name: "weights", Took: 1500 * time.Millisecond}}, Facts: engine.Facts{Version: "1", Changed: []string{"x is 1, asked for 2"}}}
+	s.Failure = &engine.Failure{Class: "mem.oom", Knobs: s.Knobs, Stage: "serving", Cause: "out of memory", Log: "engine/0003.log"}
+	s.Said = engine.Said{PeakKV: 0.5, Since: engine.Since{Preemptions: 3, HitRate: -1, Prompt: -1, Generated: 12.5, TTFT: 11 * time.Millisecond, Queue: -1, Started: 9}}
+	folder := Folder{t.TempDir()}
+	if err := folder.WriteSighting(s); err != nil {
+		t.Fatal(err)
+	}
+	back, err := folder.ReadSightings()
+	if err != nil || len(back) != 1 {
+		t.Fatalf("%v, %d sightings", err, len(back))
+	}
+	if !reflect.DeepEqual(back[0], s) {
+		t.Errorf("wrote\n%+v\nread\n%+v", s, back[0])
+	}
+	if folder.Has(HistogramsName(7)) || folder.Has(SamplesName(7)) {
+		t.Error("an engine that never served has latencies")
+	}
+}
