@@ -79,7 +79,7 @@ func scoreOf(m *measure.Measurement) score {
 			// Half a request more keeps the logit finite where none, or all, are
 			// beyond.
 			excess = logit((float64(c.K)+0.5)/(float64(c.N)+1)) - logit(allowed)
-			if x := m.Latency(b.Metric).Stat(b.Quantile); x > 0 {
+			if x := m.Bounded(b); x > 0 {
 				s.tail = max(s.tail, math.Log(1/allowed)*math.Log(float64(x)/float64(b.Limit)))
 			}
 		}

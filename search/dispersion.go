@@ -22,6 +22,7 @@ func Batches(records []measure.Record, b measure.Bound, from, batch time.Duratio
 			continue
 		}
 		v, ok := time.Duration(0), false
+		limit := b.Limit
 		switch b.Metric {
 		case measure.TTFT:
 			v, ok = r.TTFT()
@@ -32,11 +33,15 @@ func Batches(records []measure.Record, b measure.Bound, from, batch time.Duratio
 				continue
 			}
 			v, ok = r.TPOT()
+		case measure.Goodput:
+			var ratio float64
+			ratio, ok = b.Limits.Worst(r)
+			v, limit = time.Duration(ratio*float64(time.Second)), time.Second
 		}
 		c := &counts[(r.Due-from)/batch]
 		c.Bound = b.String()
 		c.N++
-		if !ok || v > b.Limit {
+		if !ok || v > limit {
 			c.K++
 		}
 	}

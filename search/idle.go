@@ -45,8 +45,9 @@ type idleProbe struct {
 // Floor is the latency of an idle engine against a limit that it cannot meet:
 // no smaller limit is feasible at any rate.
 type Floor struct {
-	// Bound names the bound, Stat the statistic that Value is: the bound's own,
-	// or a lower quantile where the probe was too short for it.
+	// Bound names the bound, of goodput the limit that is broken, Stat the
+	// statistic that Value is: the bound's own, or a lower quantile where the
+	// probe was too short for it.
 	Bound, Stat  string
 	Value, Limit time.Duration
 }
@@ -132,8 +133,23 @@ func floorOf(s *MaxRate, j int, m *measure.Measurement) Floor {
 		return f
 	}
 	b := s.cfg.SLO.Bounds[j]
-	f.Limit = b.Limit
-	sum := summary(m, b.Metric)
+	if b.Metric != measure.Goodput {
+		return idleValue(b, m)
+	}
+	// Of several limits at once the floor is that of the first which an idle
+	// engine breaks by itself; there need not be one.
+	for _, part := range b.Limits.Parts(b.Quantile) {
+		if v := idleValue(part, m); v.Value > v.Limit {
+			return v
+		}
+	}
+	return f
+}
+
+// idleValue reads the idle value of a latency off the probe.
+func idleValue(b measure.Bound, m *measure.Measurement) Floor {
+	f := Floor{Bound: b.String(), Limit: b.Limit}
+	sum := m.Latency(b.Metric)
 	stats := []struct {
 		q     float64
 		name  string
@@ -146,18 +162,6 @@ func floorOf(s *MaxRate, j int, m *measure.Measurement) Floor {
 		}
 	}
 	return f
-}
-
-func summary(m *measure.Measurement, metric measure.Metric) measure.Summary {
-	switch metric {
-	case measure.TTFT:
-		return m.TTFT
-	case measure.TPOT:
-		return m.TPOT
-	case measure.ITL:
-		return m.ITL
-	}
-	return m.E2E
 }
 
 func (f Floor) reason() string {

@@ -187,10 +187,8 @@ func (s *MaxRate) condemns(m *measure.Measurement) bool {
 			}
 		}
 	}
-	for _, b := range s.cfg.SLO.Bounds {
-		if lag := max(m.SendLag.P99, m.SendLag.Mean); b.Metric != measure.TPOT && b.Metric != measure.ITL && lag > b.Limit/100 {
-			return false
-		}
+	if limit := s.cfg.SLO.Tightest(); limit > 0 && max(m.SendLag.P99, m.SendLag.Mean) > limit/100 {
+		return false
 	}
 	return late
 }

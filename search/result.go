@@ -98,7 +98,7 @@ func (s *MaxRate) Result() Result {
 	}
 	if s.idle.broken >= 0 && s.idle.done {
 		floor := s.idle.floor
-		r.Floor, r.Binding = &floor, floor.Bound
+		r.Floor, r.Binding = &floor, s.bounds[s.idle.broken].name
 	}
 	if len(s.posteriors) == 0 {
 		return r

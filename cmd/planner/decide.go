@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -301,24 +302,13 @@ func (d *decision) compareDefault(p *plan.Plan) {
 	}
 }
 
-// curveMetrics lists the metrics to draw: the binding one first, then TTFT.
+// curveMetrics lists the latencies to draw: that of the binding bound first.
 func curveMetrics(p *plan.Plan) []measure.Metric {
-	metrics := []measure.Metric{}
-	add := func(m measure.Metric) {
-		for _, have := range metrics {
-			if have == m {
-				return
-			}
-		}
-		metrics = append(metrics, m)
-	}
+	metrics := p.Objective.Metrics()
 	for _, b := range p.Objective.Bounds {
-		if b.String() == p.Offer.Binding {
-			add(b.Metric)
+		if i := slices.Index(metrics, b.Metric); b.String() == p.Offer.Binding && i > 0 {
+			metrics = slices.Insert(slices.Delete(metrics, i, i+1), 0, b.Metric)
 		}
-	}
-	for _, b := range p.Objective.Bounds {
-		add(b.Metric)
 	}
 	return metrics
 }

@@ -118,6 +118,10 @@ func checkObjective(o measure.SLO) report.Check {
 		if i > 0 {
 			names += ", "
 		}
+		if b.Metric == measure.Goodput {
+			names += fmt.Sprintf("%v %g %%", b, 100*b.Quantile)
+			continue
+		}
 		names += fmt.Sprintf("%v %v", b, b.Limit)
 	}
 	return passed("objective", "%s", names)

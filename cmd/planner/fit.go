@@ -111,6 +111,10 @@ func fitCurves(cfg *config.Config, trials []measure.Measurement) ([]*curve.Curve
 	byMetric := map[measure.Metric]*curve.Curve{}
 	var crossings []curve.Crossing
 	for _, b := range cfg.Objective.Bounds {
+		if b.Metric == measure.Goodput {
+			return nil, curve.Crossing{}, usagef("fit: slo.goodput holds several limits against each request, and a curve is fitted to quantiles; " +
+				"give limits on ttft, tpot, itl or e2e, or measure with `planner search`")
+		}
 		c := byMetric[b.Metric]
 		if c == nil {
 			var err error

@@ -63,7 +63,7 @@ func listLiteral(values []string) string {
 }
 
 func sloFlag() cli.Flag {
-	return &cli.StringSliceFlag{Name: "slo", Usage: "limit on a latency, repeatable: --slo ttft.p99=500ms --slo tpot.p99=50ms"}
+	return &cli.StringSliceFlag{Name: "slo", Usage: "limit on a latency, or several at once as goodput, repeatable: --slo ttft.p99=500ms --slo goodput.share=0.95 --slo goodput.tpot=50ms"}
 }
 
 func setFlag() cli.Flag {

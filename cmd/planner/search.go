@@ -200,12 +200,14 @@ func targets(o measure.SLO) model.Targets {
 			*x = s
 		}
 	}
-	for _, b := range o.Bounds {
-		switch b.Metric {
-		case measure.TTFT:
-			tighten(&t.TTFT, b.Limit)
-		case measure.TPOT, measure.ITL:
-			tighten(&t.TPOT, b.Limit)
+	for _, bound := range o.Bounds {
+		for _, b := range append(bound.Limits.Parts(bound.Quantile), bound) {
+			switch b.Metric {
+			case measure.TTFT:
+				tighten(&t.TTFT, b.Limit)
+			case measure.TPOT, measure.ITL:
+				tighten(&t.TPOT, b.Limit)
+			}
 		}
 	}
 	return t

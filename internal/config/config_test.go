@@ -120,7 +120,7 @@ func TestKeysCoverTheInterface(t *testing.T) {
 	if len(documented) > 0 {
 		t.Errorf("no such keys: %v", documented)
 	}
-	want := []string{"workload.think_time", "workload.burstiness", "workload.trace_format"}
+	want := []string{"slo.goodput", "workload.think_time", "workload.burstiness", "workload.trace_format"}
 	if !reflect.DeepEqual(extra, want) {
 		t.Errorf("keys beyond the interface: %v, want %v", extra, want)
 	}
@@ -136,6 +136,9 @@ func TestNoFile(t *testing.T) {
 		{Key: "demand.rate", Value: "100", Flag: "--rate"},
 		{Key: "slo.ttft.p99", Value: "500ms", Flag: "--slo"},
 		{Key: "slo.tpot.p99.9", Value: "50ms", Flag: "--slo"},
+		{Key: "slo.goodput.share", Value: "0.95", Flag: "--slo"},
+		{Key: "slo.goodput.ttft", Value: "400ms", Flag: "--slo"},
+		{Key: "slo.goodput.tpot", Value: "40ms", Flag: "--slo"},
 	}
 	c, err := Load("", flags, For("estimate"))
 	if err != nil {
@@ -144,6 +147,7 @@ func TestNoFile(t *testing.T) {
 	want := measure.SLO{Errors: 0.001, Bounds: []measure.Bound{
 		{Metric: measure.TTFT, Quantile: 0.99, Limit: 500 * time.Millisecond},
 		{Metric: measure.TPOT, Quantile: 0.999, Limit: 50 * time.Millisecond},
+		{Metric: measure.Goodput, Quantile: 0.95, Limits: measure.Limits{TTFT: 400 * time.Millisecond, TPOT: 40 * time.Millisecond}},
 	}}
 	if !reflect.DeepEqual(c.Objective, want) {
 		t.Errorf("objective %+v, want %+v", c.Objective, want)

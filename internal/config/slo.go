@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"planner/sweep/measure"
 )
@@ -17,6 +18,8 @@ func sloKeys() []key {
 		{"slo.tpot", "time per output token after the first, one figure a request", metric(measure.TPOT)},
 		{"slo.itl", "time between two tokens, one figure a token", metric(measure.ITL)},
 		{"slo.e2e", "time of a whole request", metric(measure.E2E)},
+		{"slo.goodput", "least share of requests within all of its limits at once: { share = 0.95, any of ttft, tpot, e2e = limit }",
+			func(d *draft) value { return goodput{&d.slo} }},
 		{"slo.errors", "largest share of failed requests", func(d *draft) value { return float{&d.slo.Errors, shareOrZero} }},
 	}
 }
@@ -66,12 +69,65 @@ func (v bounds) text() string {
 	return braces(stats, func(stat string) string { return limits[stat] })
 }
 
+// goodput is the share of requests that must be within several limits at once.
+type goodput struct{ slo *measure.SLO }
+
+// goodputKeys are those of its table: the share, and the limits in the order of
+// goodputLimits.
+var goodputKeys = []string{"share", "ttft", "tpot", "e2e"}
+
+func goodputLimits(l *measure.Limits) []*time.Duration {
+	return []*time.Duration{&l.TTFT, &l.TPOT, &l.E2E}
+}
+
+func (v goodput) take(n node) {
+	if !n.table(goodputKeys...) {
+		return
+	}
+	before := len(n.r.problems)
+	b := measure.Bound{Metric: measure.Goodput}
+	if c, ok := n.child("share"); ok {
+		b.Quantile, _ = readFloat(c.only(), share)
+	} else if table, _ := n.value.(map[string]any); len(table) > 0 {
+		n.refuse("has no share, want the least share of requests that meet its limits, such as share = 0.95")
+	}
+	given := false
+	for i, limit := range goodputLimits(&b.Limits) {
+		if c, ok := n.child(goodputKeys[1+i]); ok {
+			given = true
+			*limit, _ = readPeriod(c.only(), false)
+		}
+	}
+	if b.Quantile > 0 && !given {
+		n.refuse(`has no limit, want at least one of ttft, tpot, e2e, such as ttft = "500ms"`)
+	}
+	if given && len(n.r.problems) == before {
+		v.slo.Bounds = append(v.slo.Bounds, b)
+	}
+}
+
+func (v goodput) text() string {
+	i := slices.IndexFunc(v.slo.Bounds, func(b measure.Bound) bool { return b.Metric == measure.Goodput })
+	if i < 0 {
+		return "{}"
+	}
+	b := v.slo.Bounds[i]
+	names, values := []string{"share"}, map[string]string{"share": number(b.Quantile)}
+	for i, limit := range goodputLimits(&b.Limits) {
+		if *limit > 0 {
+			names = append(names, goodputKeys[1+i])
+			values[goodputKeys[1+i]] = quote(duration(*limit))
+		}
+	}
+	return braces(names, func(name string) string { return values[name] })
+}
+
 // checkSLO orders the bounds, and asks for one where the command needs it.
 func (r *reader) checkSLO(d *draft, need Need) {
 	slices.SortStableFunc(d.slo.Bounds, func(a, b measure.Bound) int {
 		return cmp.Or(cmp.Compare(a.Metric, b.Metric), cmp.Compare(rank(a), rank(b)))
 	})
-	if need.Limit && d.slo.Empty() && r.clean("slo.ttft", "slo.tpot", "slo.itl", "slo.e2e") {
+	if need.Limit && d.slo.Empty() && r.clean("slo.ttft", "slo.tpot", "slo.itl", "slo.e2e", "slo.goodput") {
 		r.absent("slo.ttft", `is missing, as is every other latency limit; want at least one, such as { p99 = "500ms" }`)
 	}
 }

@@ -31,6 +31,11 @@ func latencyChart(c *curve.Curve, slo measure.SLO, max *search.Estimate) *Chart 
 		if b.Metric == c.Metric {
 			ch.Limits = append(ch.Limits, Mark{millis(b.Limit), "limit: " + boundName(b.String()) + " " + limit(b.Limit)})
 		}
+		for _, p := range b.Limits.Parts(b.Quantile) {
+			if p.Metric == c.Metric {
+				ch.Limits = append(ch.Limits, Mark{millis(p.Limit), "limit within goodput: " + name + " " + limit(p.Limit)})
+			}
+		}
 	}
 	if max != nil && max.Value > 0 {
 		e := estimate(*max)

@@ -68,7 +68,7 @@ func decided(m *measure.Measurement) string {
 		if b.String() != v.Binding {
 			continue
 		}
-		if seen := m.Latency(b.Metric).Stat(b.Quantile); seen > 0 {
+		if seen := m.Bounded(b); seen > 0 {
 			return s + ", " + latency(seen)
 		}
 	}
@@ -207,7 +207,7 @@ func objectiveTable(m *measure.Measurement) Table {
 		}
 		if i < len(m.Trial.Objective.Bounds) {
 			b := m.Trial.Objective.Bounds[i]
-			limitText, seen = limit(b.Limit), latency(m.Latency(b.Metric).Stat(b.Quantile))
+			limitText, seen = limits(b), latency(m.Bounded(b))
 			allowed = percent(round(b.Allowed(), 6))
 			if b.Quantile == 0 {
 				allowed = percent(1) // of the limit

@@ -66,14 +66,9 @@ func byLoad(trials []measure.Measurement) []*measure.Measurement {
 
 // tabulated are the metrics worth a column: TTFT and TPOT, and what is bounded.
 func tabulated(slo measure.SLO) []measure.Metric {
-	metrics := []measure.Metric{measure.TTFT, measure.TPOT}
-	for _, b := range slo.Bounds {
-		if !slices.Contains(metrics, b.Metric) {
-			metrics = append(metrics, b.Metric)
-		}
-	}
+	metrics := append(slo.Metrics(), measure.TTFT, measure.TPOT)
 	slices.Sort(metrics)
-	return metrics
+	return slices.Compact(metrics)
 }
 
 // quantiles are p50, and of a metric those that are bounded, p99 if none is.

@@ -25,7 +25,23 @@ func boundName(bound string) string {
 func objective(s measure.SLO) string {
 	parts := make([]string, len(s.Bounds))
 	for i, b := range s.Bounds {
-		parts[i] = boundName(b.String()) + " " + limit(b.Limit)
+		parts[i] = boundName(b.String()) + " " + limits(b)
+		if b.Metric == measure.Goodput {
+			parts[i] = percent(b.Quantile) + " of requests within " + limits(b)
+		}
+	}
+	return join(parts)
+}
+
+// limits is the limit of a bound, with goodput all of them: "TTFT 500 ms and
+// TPOT 50 ms".
+func limits(b measure.Bound) string {
+	if b.Metric != measure.Goodput {
+		return limit(b.Limit)
+	}
+	var parts []string
+	for _, p := range b.Limits.Parts(b.Quantile) {
+		parts = append(parts, strings.ToUpper(p.Metric.String())+" "+limit(p.Limit))
 	}
 	return join(parts)
 }

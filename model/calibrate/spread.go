@@ -153,7 +153,7 @@ func (s *search) pressure(c model.Constants, x float64) (float64, error) {
 		if !ok {
 			return 0, fmt.Errorf("spread of the maximum rate: no request shows %s", b)
 		}
-		worst = max(worst, math.Log(v/b.Limit.Seconds()))
+		worst = max(worst, math.Log(v/limitOf(b)))
 	}
 	return max(worst, backlog(&t, o.Records)), nil
 }
@@ -241,6 +241,15 @@ func (s *search) find(c model.Constants) (shift float64, clipped bool, err error
 	return (a*fb - b*fa) / (fb - fa), false, nil
 }
 
+// limitOf is what a bound's statistic is compared with, seconds; the statistic of
+// goodput is the worst ratio of a latency to its limit.
+func limitOf(b measure.Bound) float64 {
+	if b.Metric == measure.Goodput {
+		return 1
+	}
+	return b.Limit.Seconds()
+}
+
 // statistic returns a bound's statistic over the requests due in the window, seconds;
 // false if no request can show it.
 func statistic(t *measure.Trial, o *measure.Observation, b measure.Bound) (float64, bool) {
@@ -253,7 +262,15 @@ func statistic(t *measure.Trial, o *measure.Observation, b measure.Bound) (float
 		}
 		return float64(o.Gaps.ValueAtQuantile(100*b.Quantile)) / 1e6, true
 	}
-	v := latencies(t, o.Records, b.Metric)
+	v := values(t, o.Records, func(r *measure.Record) (float64, bool) {
+		if b.Metric != measure.Goodput {
+			return latency(r, b.Metric)
+		}
+		if ratio, ok := b.Limits.Worst(r); ok {
+			return ratio, true
+		}
+		return math.Inf(1), true
+	})
 	if len(v) == 0 {
 		return 0, false
 	}
@@ -266,6 +283,11 @@ func statistic(t *measure.Trial, o *measure.Observation, b measure.Bound) (float
 // latencies returns a metric of the requests due in the window, sorted, seconds;
 // infinite for those without a good end.
 func latencies(t *measure.Trial, records []measure.Record, m measure.Metric) []float64 {
+	return values(t, records, func(r *measure.Record) (float64, bool) { return latency(r, m) })
+}
+
+// values returns a figure of the requests due in the window that have it, sorted.
+func values(t *measure.Trial, records []measure.Record, of func(*measure.Record) (float64, bool)) []float64 {
 	from, to := t.Warmup, t.Warmup+t.Window
 	var out []float64
 	for i := range records {
@@ -273,7 +295,7 @@ func latencies(t *measure.Trial, records []measure.Record, m measure.Metric) []f
 		if t.Window > 0 && !t.Closed() && (r.Due < from || r.Due >= to) {
 			continue
 		}
-		if v, ok := latency(r, m); ok {
+		if v, ok := of(r); ok {
 			out = append(out, v)
 		}
 	}

@@ -111,16 +111,7 @@ func quantileBetween(from, to *metrics.Float64Histogram, q float64) time.Duratio
 // trial may have: 1 ms, or a hundredth of the tightest bound on a latency that
 // contains it where that is more.
 func lagLimit(slo measure.SLO) time.Duration {
-	tightest := time.Duration(math.MaxInt64)
-	for _, b := range slo.Bounds {
-		if b.Metric == measure.TTFT || b.Metric == measure.E2E {
-			tightest = min(tightest, b.Limit)
-		}
-	}
-	if tightest == math.MaxInt64 {
-		return time.Millisecond
-	}
-	return max(time.Millisecond, tightest/100)
+	return max(time.Millisecond, slo.Tightest()/100)
 }
 
 // doubts says in words what of the client's own state speaks against a trial.

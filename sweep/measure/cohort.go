@@ -163,6 +163,9 @@ func (b Bound) decide(r *Record, end time.Duration) (known, beyond bool) {
 	if r.failed() {
 		return true, true
 	}
+	if b.Metric == Goodput {
+		return b.Limits.decide(r, end)
+	}
 	if v, ok := r.value(b.Metric); ok {
 		return true, v > b.Limit
 	}

@@ -39,7 +39,7 @@ func queue(t *Trial, servers int, mu float64, end time.Duration) Observation {
 func boundaryTrial(share float64, window time.Duration, seed uint64) Trial {
 	return Trial{
 		Rate: 25.790 * share, Warmup: 30 * time.Second, Window: window, Cooldown: 500 * time.Millisecond, Seed: seed,
-		Objective: SLO{Bounds: []Bound{{TTFT, 0.99, 500 * time.Millisecond}}, Errors: -1},
+		Objective: SLO{Bounds: []Bound{{Metric: TTFT, Quantile: 0.99, Limit: 500 * time.Millisecond}}, Errors: -1},
 	}
 }
 

@@ -22,7 +22,7 @@ func sample() (Trial, Observation) {
 		Number: 7, Knobs: Knobs{MaxNumSeqs: 256, MaxNumBatchedTokens: 8192, GPUMemoryUtilization: 0.9, PrefixCaching: true, TensorParallel: 4, GPU: "H100 SXM"},
 		Workload: &workload.Workload{Class: "mix", Shapes: []workload.Shape{chat, code}, Turns: 1, Arrivals: workload.Poisson, Timeout: 30 * time.Minute, Seed: 3},
 		Rate:     20, Warmup: 10 * time.Second, Window: 100 * time.Second, Cooldown: 5 * time.Second, Seed: 11,
-		Objective: SLO{Bounds: []Bound{{TTFT, 0.99, 500 * time.Millisecond}, {TPOT, 0, 50 * time.Millisecond}, {ITL, 0.99, 80 * time.Millisecond}}, Errors: 0.001},
+		Objective: SLO{Bounds: []Bound{{Metric: TTFT, Quantile: 0.99, Limit: 500 * time.Millisecond}, {Metric: TPOT, Quantile: 0, Limit: 50 * time.Millisecond}, {Metric: ITL, Quantile: 0.99, Limit: 80 * time.Millisecond}}, Errors: 0.001},
 		Why:       "near the posterior median",
 	}
 	o := Observation{

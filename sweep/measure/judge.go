@@ -61,7 +61,7 @@ func (c *cohort) judgeShare(b Bound) judged {
 			at, flags = append(at, c.position(r)), append(flags, beyond)
 		}
 	}
-	s := c.latency(b.Metric)
+	s := c.values(b)
 	j.slack = s.slack(b)
 	if j.N == 0 {
 		return j.empty()
@@ -147,7 +147,7 @@ func (s *series) slack(b Bound) float64 {
 	if v == Unresolved {
 		return -1
 	}
-	return slackOf(v, b.Limit)
+	return slackOf(v, b.limit())
 }
 
 func slackOf(v, limit time.Duration) float64 {

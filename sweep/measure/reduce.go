@@ -145,12 +145,15 @@ func (c *cohort) emitted(r *Record) float64 {
 // good reports whether a request ended well within every bound that a single
 // request can meet: those on means and on tokens are not.
 func (s *SLO) good(r *Record) bool {
+	if r.Outcome != OK {
+		return false
+	}
 	for _, b := range s.Bounds {
-		if v, ok := r.value(b.Metric); ok && b.Quantile > 0 && v > b.Limit {
+		if _, beyond := b.decide(r, r.Last); beyond && b.Quantile > 0 {
 			return false
 		}
 	}
-	return r.Outcome == OK
+	return true
 }
 
 // classes splits a mix by component; nil for a plain workload.

@@ -92,7 +92,7 @@ func TestReplayedTraceDecidesByPlainShare(t *testing.T) {
 		trial.Rate, trial.Warmup, trial.Cooldown, trial.Window = 0, 0, 0, 0
 		o.Records = o.Records[10:310]
 		trial.Workload = &workload.Workload{Arrivals: workload.Trace, Replay: make([]workload.Row, 300)}
-		trial.Objective = SLO{Bounds: []Bound{{TTFT, 0.99, 500 * ms}}, Errors: 0.001}
+		trial.Objective = SLO{Bounds: []Bound{{Metric: TTFT, Quantile: 0.99, Limit: 500 * ms}}, Errors: 0.001}
 		if m := Reduce(trial, o); m.Verdict.State != c.want {
 			t.Errorf("%d of 300 beyond: %v, %v %v", c.beyond, m.Verdict.State, m.Counts, m.Warnings)
 		}
@@ -101,7 +101,7 @@ func TestReplayedTraceDecidesByPlainShare(t *testing.T) {
 
 func TestDecideKnowsAges(t *testing.T) {
 	const end = 100 * time.Second
-	ttft, e2e, tpot := Bound{TTFT, 0.99, 500 * ms}, Bound{E2E, 0.99, 10 * time.Second}, Bound{TPOT, 0.99, 50 * ms}
+	ttft, e2e, tpot := Bound{Metric: TTFT, Quantile: 0.99, Limit: 500 * ms}, Bound{Metric: E2E, Quantile: 0.99, Limit: 10 * time.Second}, Bound{Metric: TPOT, Quantile: 0.99, Limit: 50 * ms}
 	flying := func(age, sinceFirst time.Duration) *Record {
 		r := &Record{Due: end - age, Sent: end - age, First: Never, Last: Never, Asked: 101}
 		if sinceFirst >= 0 {
@@ -136,7 +136,7 @@ func TestDecideKnowsAges(t *testing.T) {
 
 func TestFailuresMissEveryBound(t *testing.T) {
 	trial, o := even(3000, func(int) time.Duration { return 50 * ms })
-	trial.Objective = SLO{Bounds: []Bound{{TTFT, 0.99, 500 * ms}, {E2E, 0.9, time.Second}, {TPOT, 0, 50 * ms}}, Errors: -1}
+	trial.Objective = SLO{Bounds: []Bound{{Metric: TTFT, Quantile: 0.99, Limit: 500 * ms}, {Metric: E2E, Quantile: 0.9, Limit: time.Second}, {Metric: TPOT, Quantile: 0, Limit: 50 * ms}}, Errors: -1}
 	for i := 100; i < 1000; i++ {
 		r := &o.Records[i]
 		r.Outcome, r.First, r.Last, r.Output = Refused, Never, Never, 0
@@ -156,7 +156,7 @@ func TestFailuresMissEveryBound(t *testing.T) {
 	if m = Reduce(trial, o); m.Verdict.State != Missed || m.Verdict.Slack != -1 {
 		t.Errorf("verdict %+v", m.Verdict)
 	}
-	trial.Objective = SLO{Bounds: []Bound{{TPOT, 0, 50 * ms}}, Errors: -1}
+	trial.Objective = SLO{Bounds: []Bound{{Metric: TPOT, Quantile: 0, Limit: 50 * ms}}, Errors: -1}
 	if m = Reduce(trial, o); m.Verdict.State != Unsure {
 		t.Errorf("a mean over survivors is %v", m.Verdict.State)
 	}
@@ -168,7 +168,7 @@ func TestMeanBounds(t *testing.T) {
 		want  State
 	}{{101 * ms, Unsure}, {200 * ms, Met}, {60 * ms, Missed}} {
 		trial, o := even(400, func(i int) time.Duration { return time.Duration(50+(i+10)*37%101) * ms })
-		trial.Objective = SLO{Bounds: []Bound{{TTFT, 0, c.limit}}, Errors: 0.01}
+		trial.Objective = SLO{Bounds: []Bound{{Metric: TTFT, Quantile: 0, Limit: c.limit}}, Errors: 0.01}
 		if m := Reduce(trial, o); m.Verdict.State != c.want || m.Verdict.Binding != "ttft.mean" {
 			t.Errorf("mean 100 ms, limit %v: %+v, %+v", c.limit, m.Verdict, m.Counts[0])
 		}
@@ -177,7 +177,7 @@ func TestMeanBounds(t *testing.T) {
 
 func TestGapBounds(t *testing.T) {
 	trial, o := even(4000, func(int) time.Duration { return 50 * ms })
-	trial.Objective = SLO{Bounds: []Bound{{ITL, 0.99, 30 * ms}, {ITL, 0, 30 * ms}}, Errors: 0.01}
+	trial.Objective = SLO{Bounds: []Bound{{Metric: ITL, Quantile: 0.99, Limit: 30 * ms}, {Metric: ITL, Quantile: 0, Limit: 30 * ms}}, Errors: 0.01}
 	judge := func(slow int64) Measurement {
 		o.Gaps = hdrhistogram.New(1, 3600e6, 3)
 		_ = o.Gaps.RecordValues(20000, 36000-slow)
@@ -202,7 +202,7 @@ func TestErrorsBound(t *testing.T) {
 		want   State
 	}{{0, 0.001, Met}, {1, 0.001, Unsure}, {12, 0.001, Missed}, {12, 0.01, Met}, {12, -1, Met}, {0, 0.0001, Unsure}, {0, 0, Met}, {1, 0, Missed}} {
 		trial, o := even(3000, func(int) time.Duration { return 50 * ms })
-		trial.Objective = SLO{Bounds: []Bound{{TTFT, 0.9, 500 * ms}}, Errors: c.limit}
+		trial.Objective = SLO{Bounds: []Bound{{Metric: TTFT, Quantile: 0.9, Limit: 500 * ms}}, Errors: c.limit}
 		for i := range c.failed {
 			r := &o.Records[100+i*200]
 			r.Outcome, r.First, r.Last = HTTPStatus, Never, Never
@@ -216,7 +216,7 @@ func TestErrorsBound(t *testing.T) {
 func TestInvalidIsNeverMet(t *testing.T) {
 	base := func() (Trial, Observation) {
 		trial, o := even(3000, func(int) time.Duration { return 50 * ms })
-		trial.Objective = SLO{Bounds: []Bound{{TTFT, 0.99, 500 * ms}}, Errors: 0.01}
+		trial.Objective = SLO{Bounds: []Bound{{Metric: TTFT, Quantile: 0.99, Limit: 500 * ms}}, Errors: 0.01}
 		return trial, o
 	}
 	if trial, o := base(); Reduce(trial, o).Verdict.State != Met {
@@ -264,7 +264,7 @@ func stall(records []Record) {
 
 func TestOverloadedIsNeverMet(t *testing.T) {
 	trial, o := even(3000, func(int) time.Duration { return 50 * ms })
-	trial.Objective = SLO{Bounds: []Bound{{TTFT, 0.99, 500 * ms}}, Errors: 0.01}
+	trial.Objective = SLO{Bounds: []Bound{{Metric: TTFT, Quantile: 0.99, Limit: 500 * ms}}, Errors: 0.01}
 	for i := range o.Records {
 		o.Records[i].Last += time.Duration(i) * 300 * ms
 	}
@@ -283,7 +283,7 @@ func TestAbortedTrialKeepsItsShorterWindow(t *testing.T) {
 		}
 	}
 	o.Records = seen
-	trial.Objective = SLO{Bounds: []Bound{{TTFT, 0.99, 500 * ms}}, Errors: 0.01}
+	trial.Objective = SLO{Bounds: []Bound{{Metric: TTFT, Quantile: 0.99, Limit: 500 * ms}}, Errors: 0.01}
 	m := Reduce(trial, o)
 	if m.Duration != 100*time.Second || m.Requests != 100 || !m.Overloaded || !m.Valid || m.Verdict.State != Missed {
 		t.Errorf("%v, %d requests, overloaded %v, valid %v, %+v: %q", m.Duration, m.Requests, m.Overloaded, m.Valid, m.Verdict, m.Warnings)
@@ -321,7 +321,7 @@ func TestUnsureSaysHowMuchWouldDecide(t *testing.T) {
 		o.Records[50+i*150].First += 500 * ms
 		o.Records[50+i*150].Last += 500 * ms
 	}
-	trial.Objective = SLO{Bounds: []Bound{{TTFT, 0.99, 500 * ms}}, Errors: 0.01}
+	trial.Objective = SLO{Bounds: []Bound{{Metric: TTFT, Quantile: 0.99, Limit: 500 * ms}}, Errors: 0.01}
 	m := Reduce(trial, o)
 	if m.Verdict.State != Unsure || !strings.Contains(fmt.Sprint(m.Warnings), "requests would decide") {
 		t.Errorf("%+v, %+v, %q", m.Verdict, m.Counts, m.Warnings)
@@ -329,7 +329,7 @@ func TestUnsureSaysHowMuchWouldDecide(t *testing.T) {
 }
 
 func TestSLORoundTrip(t *testing.T) {
-	s := SLO{Bounds: []Bound{{E2E, 0.999, 30 * time.Second}, {TTFT, 0.99, 500 * ms}, {TTFT, 0, 100 * ms}, {TPOT, 0.95, 12345 * time.Microsecond}}, Errors: -1}
+	s := SLO{Bounds: []Bound{{Metric: E2E, Quantile: 0.999, Limit: 30 * time.Second}, {Metric: TTFT, Quantile: 0.99, Limit: 500 * ms}, {Metric: TTFT, Quantile: 0, Limit: 100 * ms}, {Metric: TPOT, Quantile: 0.95, Limit: 12345 * time.Microsecond}}, Errors: -1}
 	b, err := s.MarshalJSON()
 	if want := `{"ttft_ms":{"mean":100,"p99":500},"tpot_ms":{"p95":12.345},"e2e_ms":{"p99.9":30000},"errors":null}`; err != nil || string(b) != want {
 		t.Fatalf("%s, %v", b, err)

@@ -31,18 +31,26 @@ type series struct {
 // latency collects a latency of the cohort, once.
 func (c *cohort) latency(m Metric) *series {
 	if c.drawn[m] == nil {
-		c.drawn[m] = c.collect(m)
+		c.drawn[m] = c.collect(Bound{Metric: m})
 	}
 	return c.drawn[m]
 }
 
-func (c *cohort) collect(m Metric) *series {
+// values collects what a bound compares with its limit.
+func (c *cohort) values(b Bound) *series {
+	if b.Metric == Goodput {
+		return c.collect(b)
+	}
+	return c.latency(b.Metric)
+}
+
+func (c *cohort) collect(b Bound) *series {
 	s := &series{whole: c.whole}
 	for _, r := range c.records {
-		if v, ok := r.value(m); ok {
+		if v, ok := b.value(r); ok {
 			s.at = append(s.at, c.position(r))
 			s.values = append(s.values, v)
-		} else if v, ok := r.least(m, c.end); ok {
+		} else if v, ok := b.least(r, c.end); ok {
 			s.longer = append(s.longer, v)
 		}
 	}

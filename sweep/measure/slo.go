@@ -9,35 +9,41 @@ import (
 	"time"
 )
 
-// Metric is a latency that an objective can bound. The zero value is invalid.
+// Metric is what an objective can bound. The zero value is invalid.
 type Metric int
 
 // The latencies. TTFT and E2E count from the intended time, TPOT is one figure a
-// request, ITL one a token.
+// request, ITL one a token. Goodput is none of them: it holds several limits
+// against each request at once (the attainment of DistServe, Zhong and others
+// 2024).
 const (
 	TTFT Metric = 1 + iota
 	TPOT
 	ITL
 	E2E
+	Goodput
 )
 
-var metricNames = []string{"", "ttft", "tpot", "itl", "e2e"}
+var metricNames = []string{"", "ttft", "tpot", "itl", "e2e", "goodput"}
 
 // String is the metric's name in configurations.
 func (m Metric) String() string {
-	if m < TTFT || m > E2E {
+	if m < TTFT || m > Goodput {
 		return fmt.Sprintf("Metric(%d)", int(m))
 	}
 	return metricNames[m]
 }
 
 // Bound is one limit of an objective: a quantile of a latency, or its mean, must
-// not be above Limit.
+// not be above Limit. For Goodput, at least the share Quantile of the requests
+// must be within Limits.
 type Bound struct {
 	Metric Metric
-	// Quantile is in (0, 1); 0 stands for the mean.
+	// Quantile is in (0, 1); 0 stands for the mean, which Goodput does not have.
 	Quantile float64
-	Limit    time.Duration
+	// Limit is that of a latency, Limits are those of Goodput.
+	Limit  time.Duration
+	Limits Limits
 }
 
 // Stat names the bounded statistic: "p50", "p99.9" or "mean".
@@ -48,11 +54,16 @@ func (b Bound) Stat() string {
 	return "p" + strconv.FormatFloat(b.Quantile*100, 'g', 6, 64)
 }
 
-// String names the bound as the JSON does: "ttft.p99".
-func (b Bound) String() string { return b.Metric.String() + "." + b.Stat() }
+// String names the bound as the JSON does: "ttft.p99", "goodput".
+func (b Bound) String() string {
+	if b.Metric == Goodput {
+		return b.Metric.String()
+	}
+	return b.Metric.String() + "." + b.Stat()
+}
 
 // Allowed is the share of requests (for ITL: of tokens) that may exceed the
-// limit; 0 for a bound on the mean.
+// limit, or break one of those of Goodput; 0 for a bound on the mean.
 func (b Bound) Allowed() float64 {
 	if b.Quantile == 0 {
 		return 0
@@ -83,6 +94,8 @@ func (s SLO) Horizon(output int) time.Duration {
 			h = max(h, b.Limit)
 		case TPOT, ITL:
 			h = max(h, b.Limit*time.Duration(output))
+		case Goodput:
+			h = max(h, b.Limits.horizon(output))
 		}
 	}
 	return h
@@ -113,7 +126,7 @@ func ParseStat(s string) (float64, error) {
 
 // ParseMetric reads the name of a latency.
 func ParseMetric(s string) (Metric, error) {
-	if i := slices.Index(metricNames, s); i > 0 {
+	if i := slices.Index(metricNames, s); i > 0 && Metric(i) <= E2E {
 		return Metric(i), nil
 	}
 	return 0, fmt.Errorf("unknown latency %q; allowed: ttft, tpot, itl, e2e", s)

@@ -2,9 +2,11 @@ package measure
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"time"
 )
 
 // wireSLO is an SLO in a file: limits in milliseconds by statistic.
@@ -14,17 +16,63 @@ type wireSLO struct {
 	ITL    map[string]float64 `json:"itl_ms,omitempty"`
 	E2E    map[string]float64 `json:"e2e_ms,omitempty"`
 	Errors *float64           `json:"errors"`
+
+	Goodput *wireGoodput `json:"goodput,omitempty"`
+}
+
+// wireGoodput is the bound on Goodput in a file.
+type wireGoodput struct {
+	Share float64  `json:"share"`
+	TTFT  *float64 `json:"ttft_ms,omitempty"`
+	TPOT  *float64 `json:"tpot_ms,omitempty"`
+	E2E   *float64 `json:"e2e_ms,omitempty"`
 }
 
 func (w *wireSLO) limits() [4]*map[string]float64 {
 	return [4]*map[string]float64{&w.TTFT, &w.TPOT, &w.ITL, &w.E2E}
 }
 
+func goodputToWire(b Bound) *wireGoodput {
+	ms := func(limit time.Duration) *float64 {
+		if limit <= 0 {
+			return nil
+		}
+		return toMs(limit)
+	}
+	return &wireGoodput{b.Quantile, ms(b.Limits.TTFT), ms(b.Limits.TPOT), ms(b.Limits.E2E)}
+}
+
+func (w *wireGoodput) bound() (Bound, error) {
+	b := Bound{Metric: Goodput, Quantile: w.Share}
+	if !(w.Share > 0 && w.Share < 1) {
+		return b, fmt.Errorf("read objective: a goodput share of %g is not between 0 and 1", w.Share)
+	}
+	for _, l := range []struct {
+		to *time.Duration
+		ms *float64
+	}{{&b.Limits.TTFT, w.TTFT}, {&b.Limits.TPOT, w.TPOT}, {&b.Limits.E2E, w.E2E}} {
+		if l.ms == nil {
+			continue
+		}
+		if *l.to = fromMs(l.ms); *l.to <= 0 || math.IsInf(*l.ms, 0) {
+			return b, fmt.Errorf("read objective: a goodput limit of %g ms is not above 0", *l.ms)
+		}
+	}
+	if b.Limits == (Limits{}) {
+		return b, errors.New("read objective: goodput without a limit")
+	}
+	return b, nil
+}
+
 // MarshalJSON writes {"ttft_ms":{"p99":500},"errors":0.001}; errors is null
-// when they are not bounded.
+// when they are not bounded. Goodput is {"share":0.95,"ttft_ms":500}.
 func (s SLO) MarshalJSON() ([]byte, error) {
 	var w wireSLO
 	for _, b := range s.Bounds {
+		if b.Metric == Goodput {
+			w.Goodput = goodputToWire(b)
+			continue
+		}
 		if b.Metric < TTFT || b.Metric > E2E {
 			return nil, fmt.Errorf("write objective: invalid metric %d", int(b.Metric))
 		}
@@ -60,14 +108,21 @@ func (s *SLO) UnmarshalJSON(b []byte) error {
 			if limit < 0 || math.IsInf(limit, 0) {
 				return fmt.Errorf("read objective: limit %g ms of %s.%s is below 0", limit, TTFT+Metric(i), stat)
 			}
-			s.Bounds = append(s.Bounds, Bound{TTFT + Metric(i), q, fromMs(&limit)})
+			s.Bounds = append(s.Bounds, Bound{Metric: TTFT + Metric(i), Quantile: q, Limit: fromMs(&limit)})
 		}
+	}
+	if w.Goodput != nil {
+		b, err := w.Goodput.bound()
+		if err != nil {
+			return err
+		}
+		s.Bounds = append(s.Bounds, b)
 	}
 	s.Sort()
 	return nil
 }
 
-// Sort puts the bounds into their canonical order: TTFT, TPOT, ITL, E2E, and
+// Sort puts the bounds into their canonical order: TTFT, TPOT, ITL, E2E, Goodput, and
 // within each the mean first and quantiles from low to high.
 func (s *SLO) Sort() {
 	slices.SortFunc(s.Bounds, func(a, b Bound) int {

@@ -63,12 +63,7 @@ func (c *cohort) unsent() int {
 
 // lagDoubt tells whether the client was late by an amount that matters.
 func (c *cohort) lagDoubt() string {
-	tightest := time.Duration(0)
-	for _, b := range c.trial.Objective.Bounds {
-		if (b.Metric == TTFT || b.Metric == E2E) && (tightest == 0 || b.Limit < tightest) {
-			tightest = b.Limit
-		}
-	}
+	tightest := c.trial.Objective.Tightest()
 	lags := slices.Sorted(slices.Values(c.sendLag().values))
 	if tightest == 0 || len(lags) == 0 {
 		return ""

@@ -103,17 +103,12 @@ func longRun(c *testCase, rate float64, runs int, seed uint64) (share []float64,
 				continue
 			}
 			for j, b := range c.slo.Bounds {
-				v, ok := x.TTFT()
-				if b.Metric == measure.TPOT {
-					v, ok = x.TPOT()
-				} else if b.Metric == measure.E2E {
-					v, ok = x.E2E()
-				}
-				if !ok {
+				known, beyond := broken(x, b)
+				if !known {
 					continue
 				}
 				n[j]++
-				if v > b.Limit {
+				if beyond {
 					k[j]++
 				}
 			}
@@ -124,6 +119,22 @@ func longRun(c *testCase, rate float64, runs int, seed uint64) (share []float64,
 		share = append(share, k[j]/n[j])
 	}
 	return share, counts
+}
+
+// broken says whether a finished request is beyond a limit; it is not known of
+// one that has no such latency.
+func broken(x *measure.Record, b measure.Bound) (known, beyond bool) {
+	v, ok := x.TTFT()
+	switch b.Metric {
+	case measure.TPOT:
+		v, ok = x.TPOT()
+	case measure.E2E:
+		v, ok = x.E2E()
+	case measure.Goodput:
+		ratio, ok := b.Limits.Worst(x)
+		return ok, ratio > 1
+	}
+	return ok, v > b.Limit
 }
 
 func longWindow(rate float64) time.Duration {

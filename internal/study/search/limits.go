@@ -51,6 +51,9 @@ func variants(five []testCase) []variant {
 	add("engine, TTFT p50 of 100 ms", testCase{server: cliffEngine, workload: chat(), slo: limit(measure.TTFT, 0.50, 100*time.Millisecond)}, 1)
 	add("engine, TTFT p90 of 300 ms", testCase{server: cliffEngine, workload: chat(), slo: limit(measure.TTFT, 0.90, 300*time.Millisecond)}, 1)
 	add("engine, three limits at once", testCase{server: decodeEngine, workload: chat(), slo: threeLimits(&five[4])}, 1)
+	add("engine, goodput: 95 % within TTFT 300 ms and TPOT 45 ms", testCase{server: decodeEngine, workload: chat(), slo: measure.SLO{
+		Errors: errorsAllowed, Bounds: []measure.Bound{{Metric: measure.Goodput, Quantile: 0.95,
+			Limits: measure.Limits{TTFT: 300 * time.Millisecond, TPOT: 45 * time.Millisecond}}}}}, 1)
 	add("M/M/1, mean of 120 ms", testCase{server: mm1, workload: single(), slo: limit(measure.TTFT, 0, 120*time.Millisecond), truth: 35 - 1/0.12}, 1)
 	add("G/M/1, gamma arrivals of CV 2", bursty(mm1, 500*time.Millisecond), 1)
 	slow := 0.05 / five[0].truth

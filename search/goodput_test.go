@@ -1,0 +1,45 @@
+package search_test
+
+import (
+	"testing"
+	"time"
+
+	"planner/internal/study/search/virtual"
+	"planner/search"
+	"planner/sweep/measure"
+)
+
+func goodput(share float64, l measure.Limits) measure.SLO {
+	return measure.SLO{Bounds: []measure.Bound{{Metric: measure.Goodput, Quantile: share, Limits: l}}, Errors: 0.001}
+}
+
+// A goodput of 99 % within one limit is the p99 of that latency: the search finds
+// the same, bit for bit.
+func TestGoodputOfOneLimitIsAQuantile(t *testing.T) {
+	found := func(slo measure.SLO) search.Result {
+		cfg := config(search.Prior{Rate: 24}, 3)
+		cfg.SLO, cfg.Budget, cfg.Precision = slo, 0, 0.15
+		s := search.NewMaxRate(cfg)
+		drive(s, virtual.Bench{Server: single}.Run)
+		return s.Result()
+	}
+	one, other := found(ttft(half, 0.99)), found(goodput(0.99, measure.Limits{TTFT: half}))
+	if one.Estimate != other.Estimate || one.Trials != other.Trials {
+		t.Errorf("p99 gives %v in %d trials, goodput %v in %d", one.Estimate, one.Trials, other.Estimate, other.Trials)
+	}
+	if other.Binding != "goodput" || other.Outcome != search.Found {
+		t.Errorf("%+v", other)
+	}
+}
+
+// Limits that an idle engine breaks are named, with what it takes to meet them.
+func TestGoodputThatNoRateMeets(t *testing.T) {
+	cfg := config(search.Prior{}, 1)
+	cfg.SLO = goodput(0.90, measure.Limits{E2E: time.Second, TTFT: 5 * time.Millisecond})
+	s := search.NewMaxRate(cfg)
+	drive(s, virtual.Bench{Server: single}.Run)
+	r := s.Result()
+	if r.Outcome != search.Infeasible || r.Binding != "goodput" || r.Floor == nil || r.Floor.Bound != "ttft.p90" || r.Floor.Value <= 5*time.Millisecond {
+		t.Errorf("%+v %+v", r, r.Floor)
+	}
+}
