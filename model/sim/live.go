@@ -15,11 +15,16 @@ import (
 type Live struct {
 	run     *run
 	pending []Token // beyond the caller's time
+	// retired are the numbers of requests that are over, in the order of their
+	// end: each is given again once nothing refers to it any more, so that an
+	// engine that is driven for days holds no more than what is under way.
+	retired []appointment
 }
 
 // Token is one output token of a request.
 type Token struct {
-	// Request is the number that [Live.Submit] gave.
+	// Request is the number that [Live.Submit] gave. Behind its last token, and
+	// when it was cancelled, another request may be given it.
 	Request int
 	// At is when the token leaves the engine.
 	At time.Duration
@@ -53,25 +58,52 @@ func (l *Live) add(id int, at float64, last bool) {
 
 // Submit sends a request at a time not before that of the last call of
 // [Live.Advance], and returns its number and true; false if the engine can never
-// serve it. Only its lengths and shared prefix matter.
+// serve it. Only its lengths and shared prefix matter. Which of two requests that
+// reach the engine at the same instant is served first is not defined.
 func (l *Live) Submit(at time.Duration, q workload.Request) (request int, ok bool) {
 	r := l.run
 	if !r.engine.cores[0].replicas[0].Fits(q.Prompt, q.Output) {
 		return 0, false
 	}
-	id := len(r.calls)
+	id := l.number()
 	q.ID, q.Due, q.Parent = id, at, 0
-	r.load.Requests = append(r.load.Requests, q)
-	r.records = append(r.records, measure.Record{ID: id, Due: at, Sent: at, First: measure.Never, Last: measure.Never, Prompt: q.Prompt})
-	r.calls = append(r.calls, call{})
+	r.load.Requests[id] = q
+	r.records[id] = measure.Record{ID: id, Due: at, Sent: at, First: measure.Never, Last: measure.Never, Prompt: q.Prompt}
+	r.calls[id] = call{}
 	r.send(id, at.Seconds())
 	return id, true
 }
 
+// number is a number that no request has, with room for what is known of one.
+func (l *Live) number() int {
+	r := l.run
+	if len(l.retired) > 0 {
+		free := l.retired[0]
+		// A request that left before it arrived is still expected.
+		if a, ok := r.arrivals.next(); !ok || free.before(a) {
+			l.retired = l.retired[1:]
+			return free.id
+		}
+	}
+	r.load.Requests = append(r.load.Requests, workload.Request{})
+	r.records = append(r.records, measure.Record{})
+	r.calls = append(r.calls, call{})
+	return len(r.calls) - 1
+}
+
+// retire gives back the number of a request of which nothing more is told. The
+// scheduler keeps none of it: what it still computes for a request that was
+// aborted is not reported.
+func (l *Live) retire(request int) {
+	arrival := l.run.calls[request].due + l.run.engine.timer.Frontend(l.run.load.Requests[request].Prompt)
+	l.retired = append(l.retired, appointment{arrival, request})
+}
+
 // Cancel ends a request whose client has left; what it held is free for the next
-// step. It does nothing for a request that has ended.
+// step. It must not be called behind the last token of a request.
 func (l *Live) Cancel(at time.Duration, request int) {
 	l.run.giveUp(request, at.Seconds())
+	l.retire(request)
 	kept := l.pending[:0]
 	for _, t := range l.pending {
 		if t.Request != request {
@@ -81,7 +113,7 @@ func (l *Live) Cancel(at time.Duration, request int) {
 	l.pending = kept
 }
 
-// Record is what is known of a request.
+// Record is what is known of a request, until another is given its number.
 func (l *Live) Record(request int) measure.Record { return l.run.records[request] }
 
 // Advance lets everything happen up to a time and appends the tokens that have
@@ -103,7 +135,12 @@ func (l *Live) Advance(to time.Duration, tokens []Token) []Token {
 	for due < len(l.pending) && l.pending[due].At <= to {
 		due++
 	}
-	tokens = append(tokens, l.pending[:due]...)
+	for _, t := range l.pending[:due] {
+		tokens = append(tokens, t)
+		if t.Last {
+			l.retire(t.Request)
+		}
+	}
 	l.pending = l.pending[:copy(l.pending, l.pending[due:])]
 	return tokens
 }

@@ -1,12 +1,55 @@
 package sim
 
 import (
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"planner/sweep/measure"
+	"planner/sweep/workload"
 )
+
+// follower drives a live engine and keeps what it tells of requests by their
+// place in a schedule, whatever number they had.
+type follower struct {
+	live    *Live
+	tokens  []Token // Request is the place in the schedule
+	records map[int]measure.Record
+	places  map[int]int // by number
+	told    []Token
+}
+
+func follow(e *Engine) *follower {
+	return &follower{live: e.Live(), records: map[int]measure.Record{}, places: map[int]int{}}
+}
+
+func (f *follower) submit(at time.Duration, q workload.Request, place int) bool {
+	n, ok := f.live.Submit(at, q)
+	if ok {
+		f.places[n] = place
+	}
+	return ok
+}
+
+func (f *follower) advance(to time.Duration) {
+	f.told = f.live.Advance(to, f.told[:0])
+	for _, k := range f.told {
+		number := k.Request
+		k.Request = f.places[number]
+		f.tokens = append(f.tokens, k)
+		if k.Last {
+			f.records[k.Request] = f.live.Record(number)
+		}
+	}
+}
+
+func (f *follower) finish() {
+	for at, ok := f.live.Next(); ok; at, ok = f.live.Next() {
+		f.advance(at)
+	}
+}
 
 // TestLiveEqualsRun submits a schedule request by request, with the clock moved in
 // random steps, and gets the records of a run; the tokens told one by one agree
@@ -20,43 +63,34 @@ func TestLiveEqualsRun(t *testing.T) {
 		}
 		want := NewEngine(s.timer, s.config).Run(s.load)
 		rng := rand.New(rand.NewPCG(seed, 3))
-		live := NewEngine(s.timer, s.config).Live()
-		var tokens []Token
-		numbers := map[int]int{} // ours by live's
+		f := follow(NewEngine(s.timer, s.config))
 		for i, q := range s.load.Requests {
 			for polls := rng.IntN(3); polls > 0; polls-- {
-				if at, ok := live.Next(); ok && at < q.Due {
-					tokens = live.Advance(at, tokens)
+				if at, ok := f.live.Next(); ok && at < q.Due {
+					f.advance(at)
 				}
 			}
-			tokens = live.Advance(q.Due, tokens)
-			n, ok := live.Submit(q.Due, q)
-			if ok != (want.Records[i].Outcome != measure.Rejected) {
+			f.advance(q.Due)
+			if ok := f.submit(q.Due, q, i); ok != (want.Records[i].Outcome != measure.Rejected) {
 				t.Fatalf("seed %d: request %d accepted: %v, in a run %v", seed, i, ok, want.Records[i].Outcome)
 			}
-			if ok {
-				numbers[n] = i
-			}
 		}
-		for at, ok := live.Next(); ok; at, ok = live.Next() {
-			tokens = live.Advance(at, tokens)
-		}
-		checkTokens(t, seed, tokens, numbers, want.Records)
-		for n, i := range numbers {
-			got := live.Record(n)
-			if got.ID = i; (got.First-want.Records[i].First).Abs() > time.Microsecond || (got.Last-want.Records[i].Last).Abs() > time.Microsecond {
+		f.finish()
+		checkTokens(t, seed, f.tokens, want.Records)
+		for i, got := range f.records {
+			if (got.First-want.Records[i].First).Abs() > time.Microsecond || (got.Last-want.Records[i].Last).Abs() > time.Microsecond {
 				t.Fatalf("seed %d: live %+v, run %+v", seed, got, want.Records[i])
 			}
 		}
 	}
 }
 
-func checkTokens(t *testing.T, seed uint64, tokens []Token, numbers map[int]int, want []measure.Record) {
+func checkTokens(t *testing.T, seed uint64, tokens []Token, want []measure.Record) {
 	t.Helper()
 	seen := map[int]int{}
 	last := time.Duration(0)
 	for _, k := range tokens {
-		r := &want[numbers[k.Request]]
+		r := &want[k.Request]
 		if seen[k.Request]++; seen[k.Request] == 1 && (k.At-r.First).Abs() > time.Microsecond {
 			t.Fatalf("seed %d: first token at %v, want %v", seed, k.At, r.First)
 		}
@@ -65,8 +99,63 @@ func checkTokens(t *testing.T, seed uint64, tokens []Token, numbers map[int]int,
 		}
 		last = k.At
 	}
-	if len(seen) != len(numbers) {
-		t.Fatalf("seed %d: tokens of %d requests, want %d", seed, len(seen), len(numbers))
+	accepted := 0
+	for i := range want {
+		if want[i].Outcome != measure.Rejected {
+			accepted++
+		}
+	}
+	if len(seen) != accepted {
+		t.Fatalf("seed %d: tokens of %d requests, want %d", seed, len(seen), accepted)
+	}
+}
+
+// TestLiveForgets: an engine that is driven for long holds what is under way and
+// no more, though clients leave at any time, and no request is taken for another.
+func TestLiveForgets(t *testing.T) {
+	for _, async := range []bool{false, true} {
+		const requests, most = 50_000, 12
+		f := follow(NewEngine(steady{0.002, 0.001}, plain(async, 4)))
+		rng := rand.New(rand.NewPCG(5, 6))
+		under, lengths, cancelled := map[int]int{}, map[int]int{}, map[int]bool{}
+		counts := map[int]int{}
+		now := time.Duration(0)
+		for place := range requests {
+			now += time.Duration(rng.ExpFloat64() * 8e6)
+			before := len(f.tokens)
+			f.advance(now)
+			for _, k := range f.tokens[before:] {
+				counts[k.Request]++
+				if cancelled[k.Request] {
+					t.Fatalf("async %v: a token at %v of request %d, which was cancelled", async, k.At, k.Request)
+				}
+				if k.Last {
+					if counts[k.Request] != lengths[k.Request] {
+						t.Fatalf("async %v: %d tokens of request %d, want %d", async, counts[k.Request], k.Request, lengths[k.Request])
+					}
+					delete(under, k.Request)
+				}
+			}
+			f.tokens = f.tokens[:0]
+			for len(under) >= most || len(under) > 0 && rng.IntN(4) == 0 {
+				victim := place - 1 // often one that is still on its way to the engine
+				if _, ok := under[victim]; !ok || rng.IntN(2) == 0 {
+					victim = slices.Min(slices.Collect(maps.Keys(under)))
+				}
+				f.live.Cancel(now, under[victim])
+				cancelled[victim] = true
+				delete(under, victim)
+			}
+			lengths[place] = 1 + rng.IntN(6)
+			n, ok := f.live.Submit(now, workload.Request{Prompt: 20 + rng.IntN(200), Output: lengths[place]})
+			if !ok {
+				t.Fatal("refused")
+			}
+			f.places[n], under[place] = place, n
+		}
+		if held := len(f.live.run.calls); held > 2*most {
+			t.Errorf("async %v: %d requests are held behind %d of which %d at most were under way", async, held, requests, most)
+		}
 	}
 }
 

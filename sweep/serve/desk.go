@@ -145,7 +145,7 @@ func (d *desk) handle(o *order) {
 	r := o.reply
 	if o.cancel {
 		if !r.ended {
-			d.engine.Cancel(o.at, r.request)
+			d.cancel(o.at, r)
 			d.end(r, outcomeLeft)
 		}
 		return
@@ -179,7 +179,7 @@ func (d *desk) told(t token, now time.Duration) {
 		d.meter.first(r, t)
 	}
 	if t.last {
-		delete(d.replies, t.request)
+		d.forget(r)
 	}
 	at := t.at + r.delayed()
 	r.told++
@@ -280,7 +280,7 @@ func (d *desk) write(r *reply) bool {
 	if err == nil {
 		return true
 	}
-	d.engine.Cancel(left, r.request)
+	d.cancel(left, r)
 	r.hangUp(true)
 	d.end(r, outcomeLeft)
 	return false
@@ -291,7 +291,7 @@ func (d *desk) broken(r *reply, stop bool) {
 	outcome := outcomeOK
 	if stop {
 		outcome = outcomeFault
-		d.engine.Cancel(d.now(), r.request)
+		d.cancel(d.now(), r)
 	}
 	abrupt := stop && (r.fault.Kind == FaultCut || r.fault.Kind == FaultReset || r.fault.Kind == FaultTruncate && !r.ask.stream)
 	if abrupt || !r.frames.keepAlive {
@@ -300,15 +300,30 @@ func (d *desk) broken(r *reply, stop bool) {
 	d.end(r, outcome)
 }
 
+// cancel ends a request in the engine, unless it is over there.
+func (d *desk) cancel(at time.Duration, r *reply) {
+	if r.request >= 0 {
+		d.engine.Cancel(at, r.request)
+		d.forget(r)
+	}
+}
+
+// forget parts a reply from the engine's number, which may soon be that of
+// another request.
+func (d *desk) forget(r *reply) {
+	if r.request >= 0 {
+		delete(d.replies, r.request)
+		r.request = -1
+	}
+}
+
 // end forgets a reply and lets its connection go on.
 func (d *desk) end(r *reply, outcome Outcome) {
 	if r.ended {
 		return
 	}
 	r.ended = true
-	if d.replies[r.request] == r {
-		delete(d.replies, r.request)
-	}
+	d.forget(r)
 	d.meter.ended(r, outcome)
 	d.log.add(r.emission(outcome))
 	close(r.done)

@@ -10,10 +10,10 @@ import (
 // engine decides when tokens come. Its clock is that of the server, in time
 // since the start, and moves with the calls.
 type engine interface {
-	// Submit sends a request and returns its number; false if the engine can
-	// never serve it.
+	// Submit sends a request and returns its number, which is that of another
+	// request once this one is over; false if the engine can never serve it.
 	Submit(at time.Duration, q workload.Request) (request int, ok bool)
-	// Cancel ends a request whose client has left.
+	// Cancel ends a request that is not over and whose client has left.
 	Cancel(at time.Duration, request int)
 	// Advance appends the tokens that have left by a time, in order of time,
 	// and says when something is going to happen next; never, if that is

@@ -13,7 +13,8 @@ type reply struct {
 	out     *outlet
 	fault   Fault
 	arrived time.Duration
-	// request is the engine's number, told how many tokens it has told of.
+	// request is the engine's number, -1 when it has none; told is how many
+	// tokens the engine has told of.
 	request, told int
 	// delay is how much later than told the tokens leave.
 	delay time.Duration
