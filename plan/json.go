@@ -27,6 +27,7 @@ type planJSON struct {
 	Warnings    []string          `json:"warnings"`
 	Demand      Demand            `json:"demand"`
 	Objective   measure.SLO       `json:"slo"`
+	Certificate *search.Certified `json:"certificate,omitempty"`
 	Run         any               `json:"run,omitempty"`
 }
 
@@ -57,7 +58,7 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 		Fleet: p.Fleet, Cost: planCostJSON{p.Cost, p.AtCapacity, p.AtMean},
 		Alternative: make([]alternativeJSON, len(p.Alternatives)), Rejected: append([]Rejected{}, p.Rejected...),
 		Assumptions: append([]string{}, p.Assumptions...), Warnings: append([]string{}, p.Warnings...),
-		Demand: p.Demand, Objective: p.Objective, Run: p.Run,
+		Demand: p.Demand, Objective: p.Objective, Certificate: p.Evidence.Certificate, Run: p.Run,
 	}
 	if p.DefaultKnobs != nil {
 		w.Default = &defaultJSON{*p.DefaultKnobs, p.DefaultRate}
@@ -84,7 +85,7 @@ func (p *Plan) UnmarshalJSON(data []byte) error {
 	out := Plan{
 		Demand: w.Demand, Objective: w.Objective, Offer: w.Offer, Fleet: w.Fleet,
 		Cost: w.Cost.Cost, AtCapacity: w.Cost.AtCapacity, AtMean: w.Cost.AtMean,
-		Evidence: Evidence{Roofline: w.Roofline.bounds(), Curve: w.Curve, Curves: w.Curves},
+		Evidence: Evidence{Roofline: w.Roofline.bounds(), Curve: w.Curve, Curves: w.Curves, Certificate: w.Certificate},
 		Rejected: w.Rejected, Assumptions: w.Assumptions, Warnings: w.Warnings,
 	}
 	if w.Default != nil {

@@ -25,6 +25,8 @@ type Evidence struct {
 	// saturation are the plan's. Curves holds those of other metrics.
 	Curve  *curve.Curve
 	Curves []*curve.Curve
+	// Certificate is that of a rate of one instance; nil if none was sought.
+	Certificate *search.Certified
 }
 
 // Plan is the answer: the chosen offer, its fleet and cost, and what else was

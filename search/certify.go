@@ -1,8 +1,10 @@
 package search
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"planner/internal/stat"
@@ -16,54 +18,96 @@ const (
 	// sought unless the safe rate is lower still: nearer to the edge it would
 	// cost ten times the engine time.
 	certifyMargin = 0.9
+	// certifyWindow is the length of a look, unless it would hold less than
+	// certifyLeast or more than certifyMost times the requests that the quantiles
+	// of the objective need: 12,000 for a p99, of which the certificate 15 % below
+	// the maximum rate takes 8,200 at the usual dispersion, and 48,000, which
+	// suffice 5 to 6 % below it.
+	certifyWindow             = 600 * time.Second
+	certifyLeast, certifyMost = 10, 40
 )
 
-// Certificate tests one fixed rate without any curve: it is met if so few
+// Certificate tests one fixed rate without any curve: it is certified if so few
 // requests were beyond the limit that as few would come with a probability of
 // at most 3 % a look if the share were what is just allowed. It takes at most two
-// looks, on requests of their own.
+// looks, on requests of their own. Several bounds are certified together only
+// if each of them is.
 type Certificate struct {
 	cfg    MaxRateConfig
-	rate   float64
 	window time.Duration
 	bounds []assumed
 	// n and k sum up the trials so far, a bound each.
 	n, k    []float64
-	looks   int
-	verdict measure.Verdict
 	pending *measure.Trial
+	result  Certified
+	// doubt is why the last look did not count in full.
+	doubt string
+}
+
+// Certified is what a certificate says. That a rate is not certified does not
+// show that the objective is missed there.
+type Certified struct {
+	// Rate is the one that was tested, in requests per second.
+	Rate float64
+	// State is Met where the rate is certified, and Unsure else.
+	State measure.State
+	// Looks is how many trials were run, EngineTime what they took.
+	Looks      int
+	EngineTime time.Duration
+	// Binding names the bound that is hardest to certify, Requests and Beyond are
+	// its counts over all looks, and Probability that of as few requests beyond
+	// the limit where just the allowed share is.
+	Binding          string
+	Requests, Beyond float64
+	Probability      float64
+	// Reason says why there is no certificate; empty where there is one.
+	Reason string
 }
 
 // Certify prepares the test of the rate that a finished search suggests: its
 // safe rate, or 0.9 times its median if that is lower. window is the length of
-// each of the two trials; 0 means 600 s or 10 times what the quantiles need,
-// whichever holds more requests. Bounds on means are not tested.
+// each of the two trials; 0 means 600 s, but 10 to 40 times the requests that the
+// quantiles need. The budget of the configuration is what the
+// search has left of it. A bound on a mean has no count of requests that could be
+// tested without a model of its spread, so an objective with one is not
+// certified.
 func Certify(cfg MaxRateConfig, found Result, window time.Duration) *Certificate {
 	cfg = cfg.withDefaults()
-	c := &Certificate{cfg: cfg, rate: min(found.Estimate.Safe, certifyMargin*found.Estimate.Value), window: window}
+	c := &Certificate{cfg: cfg, window: window}
+	c.result.Rate = min(found.Estimate.Safe, certifyMargin*found.Estimate.Value)
+	if cfg.Budget > 0 {
+		c.cfg.Budget = max(cfg.Budget-found.EngineTime, time.Second)
+	}
+	if c.result.Rate <= 0 {
+		c.result.Reason = "the search found no rate to test"
+	}
 	for _, b := range assume(cfg.SLO, cfg.Prior) {
-		if !b.mean {
-			// A simulator's dispersion counts only where it is worse than usual.
-			b.phi.median = max(b.phi.median, genericPhi)
-			c.bounds = append(c.bounds, b)
+		if b.mean {
+			c.result.Reason = b.name + " bounds a mean, of which no count of requests tells"
 		}
+		// What a simulator, or the search, makes of the dispersion counts only where
+		// it is worse than usual.
+		b.phi.median = max(b.phi.median, genericPhi)
+		for _, seen := range found.Bounds {
+			if seen.Bound == b.name {
+				b.phi.median = max(b.phi.median, seen.Phi)
+			}
+		}
+		c.bounds = append(c.bounds, b)
 	}
 	c.n, c.k = make([]float64, len(c.bounds)), make([]float64, len(c.bounds))
-	if c.window == 0 {
+	if c.window == 0 && c.result.Reason == "" {
 		s := MaxRate{cfg: cfg}
-		c.window = max(600*time.Second, time.Duration(10*s.leastRequests()/c.rate*float64(time.Second)))
+		enough := s.leastRequests() / c.result.Rate * float64(time.Second)
+		c.window = min(max(certifyWindow, time.Duration(certifyLeast*enough)), time.Duration(certifyMost*enough))
 	}
 	return c
 }
 
 // Next proposes the next trial; none when the test has ended.
 func (c *Certificate) Next() []measure.Trial {
-	if c.pending == nil && c.looks < certifyLooks && c.verdict.State == measure.Unsure && c.rate > 0 && len(c.bounds) > 0 {
-		s := MaxRate{cfg: c.cfg, proposed: c.looks}
-		s.cfg.Seed = trialSeed(c.cfg.Seed, streamCertify)
-		size := s.sized(c.rate, false)
-		c.pending = s.trial(measure.Trial{Rate: c.rate, Warmup: size.warmup, Window: c.window, Cooldown: size.cooldown,
-			Why: fmt.Sprintf("certificate, look %d of %d", c.looks+1, certifyLooks)})
+	if c.pending == nil && c.result.Looks < certifyLooks && c.result.State == measure.Unsure && c.result.Reason == "" {
+		c.pending = c.look()
 	}
 	if c.pending == nil {
 		return nil
@@ -75,40 +119,133 @@ func (c *Certificate) Next() []measure.Trial {
 // search that suggested its rate.
 const streamCertify = 7001
 
+// look is the next trial; nil where the budget has no room for one that could
+// bring the certificate.
+func (c *Certificate) look() *measure.Trial {
+	s := MaxRate{cfg: c.cfg, proposed: c.result.Looks, latency: c.cfg.Prior.Latency}
+	s.cfg.Seed = trialSeed(c.cfg.Seed, streamCertify)
+	size := s.sized(c.result.Rate, false)
+	window := c.window
+	if c.cfg.Budget > 0 {
+		left := c.cfg.Budget - c.result.EngineTime - c.cfg.Overhead - size.warmup - size.cooldown
+		window = min(window, left)
+		if least := c.leastWindow(); window < least {
+			c.result.Reason = fmt.Sprintf("the budget has %v left, and without any request beyond the limit it would take %v",
+				max(left, 0).Round(time.Second), least.Round(time.Second))
+			return nil
+		}
+	}
+	return s.trial(measure.Trial{Rate: c.result.Rate, Warmup: size.warmup, Window: window, Cooldown: size.cooldown,
+		Why: fmt.Sprintf("certificate, look %d of %d", c.result.Looks+1, certifyLooks)})
+}
+
+// leastWindow is how much longer a certificate takes at least: if no more
+// requests are beyond any limit.
+func (c *Certificate) leastWindow() time.Duration {
+	most := 0.0
+	for j := range c.bounds {
+		if c.bounds[j].name == errorsBound {
+			continue
+		}
+		low, high := 0.0, 1e9
+		for range 60 {
+			if mid := (low + high) / 2; c.bounds[j].asFew(c.k[j], c.n[j]+mid) <= certifyAlpha {
+				high = mid
+			} else {
+				low = mid
+			}
+		}
+		most = max(most, high)
+	}
+	return time.Duration(most / c.result.Rate * float64(time.Second))
+}
+
+// asFew is the probability of at most k of n requests beyond the limit where
+// just the allowed share is.
+func (a *assumed) asFew(k, n float64) float64 {
+	return stat.NegativeBinomial{Mean: n * a.share, Phi: a.dispersion(a.phi.median).Phi(a.share)}.CDF(math.Floor(k))
+}
+
+// errorsBound names the bound on failed requests.
+const errorsBound = "errors"
+
 // Observe takes the measurement of the proposed trial.
 func (c *Certificate) Observe(m measure.Measurement) {
 	c.pending = nil
-	c.looks++
-	if !m.Valid || m.Rejected != "" {
+	c.result.Looks++
+	c.result.EngineTime += cost(&m) + c.cfg.Overhead
+	if m.Rejected != "" {
+		c.result.Reason = m.Rejected
 		return
 	}
-	met := true
+	c.doubt = m.Aborted
+	if !m.Valid {
+		c.doubt = "the last could not be trusted: " + strings.Join(m.Warnings, "; ")
+		return
+	}
+	met := m.Aborted == "" && !m.Overloaded
 	worst := math.Inf(-1)
 	for j := range c.bounds {
 		b := &c.bounds[j]
-		for _, count := range m.Counts {
-			if count.Bound == b.name {
-				unit := max(count.Cluster, 1)
-				c.n[j] += float64(count.N) / unit
-				c.k[j] += float64(count.K) / unit
-			}
+		if count, ok := m.Count(b.name); ok {
+			unit := max(count.Cluster, 1)
+			c.n[j] += float64(count.N) / unit
+			c.k[j] += float64(count.K) / unit
 		}
-		if b.name == "errors" {
+		if b.name == errorsBound {
+			// Failures have causes and come in no clumps of a queue; none is expected
+			// where the limits hold, and the plain share decides.
+			met = met && c.k[j] <= c.n[j]*b.share
 			continue
 		}
-		null := stat.NegativeBinomial{Mean: c.n[j] * b.share, Phi: b.dispersion(b.phi.median).Phi(b.share)}
-		p := null.CDF(math.Floor(c.k[j]))
-		met = met && p <= certifyAlpha && m.Aborted == "" && !m.Overloaded
+		p := b.asFew(c.k[j], c.n[j])
+		met = met && p <= certifyAlpha
 		if p > worst {
-			worst, c.verdict.Binding = p, b.name
-			c.verdict.Slack = 1 - c.k[j]/max(c.n[j]*b.share, math.SmallestNonzeroFloat64)
+			worst = p
+			c.result.Binding, c.result.Requests, c.result.Beyond, c.result.Probability = b.name, c.n[j], c.k[j], p
 		}
 	}
 	if met {
-		c.verdict.State = measure.Met
+		c.result.State = measure.Met
 	}
 }
 
-// Result gives the rate and whether it is certified: Met or Unsure. That it was
-// not certified does not show that the objective is missed there.
-func (c *Certificate) Result() (rate float64, v measure.Verdict) { return c.rate, c.verdict }
+// Result says what is known so far.
+func (c *Certificate) Result() Certified {
+	r := c.result
+	if r.State != measure.Met && r.Reason == "" && r.Looks >= certifyLooks {
+		r.Reason = fmt.Sprintf("after %d looks the requests do not tell the rate from one that just misses the objective", r.Looks)
+		if c.doubt != "" {
+			r.Reason += "; " + c.doubt
+		}
+	}
+	return r
+}
+
+// wireCertified is a certificate in a file.
+type wireCertified struct {
+	Rate        float64       `json:"rate_per_s"`
+	State       measure.State `json:"state"`
+	Looks       int           `json:"looks"`
+	EngineTime  float64       `json:"engine_time_s"`
+	Binding     string        `json:"binding"`
+	Requests    float64       `json:"requests"`
+	Beyond      float64       `json:"beyond"`
+	Probability float64       `json:"probability"`
+	Reason      string        `json:"reason"`
+}
+
+// MarshalJSON writes the certificate under the keys of a plan.
+func (c Certified) MarshalJSON() ([]byte, error) {
+	return json.Marshal(wireCertified{c.Rate, c.State, c.Looks, c.EngineTime.Seconds(), c.Binding, c.Requests, c.Beyond, c.Probability, c.Reason})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (c *Certified) UnmarshalJSON(data []byte) error {
+	var w wireCertified
+	if err := json.Unmarshal(data, &w); err != nil {
+		return fmt.Errorf("read a certificate: %w", err)
+	}
+	*c = Certified{w.Rate, w.State, w.Looks, time.Duration(w.EngineTime * float64(time.Second)), w.Binding, w.Requests, w.Beyond, w.Probability, w.Reason}
+	return nil
+}

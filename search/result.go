@@ -54,7 +54,10 @@ type Result struct {
 	Floor      *Floor
 	Trials     int
 	EngineTime time.Duration
-	Warnings   []string
+	// Certificate is that of a rate which the result suggested; nil if none was
+	// sought.
+	Certificate *Certified
+	Warnings    []string
 }
 
 // BoundResult is what a search knows of one bound.

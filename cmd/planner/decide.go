@@ -109,7 +109,7 @@ func (d *decision) decide(ctx context.Context) (*plan.Plan, error) {
 	if err := d.attach(ctx, p); err != nil {
 		return nil, err
 	}
-	return p, nil
+	return p, d.certify(ctx, p)
 }
 
 // solve sizes and prices what the searches have found so far.

@@ -123,6 +123,9 @@ func overrides(c *cli.Context) ([]config.Override, error) {
 		}
 		out = append(out, config.Override{Flag: "--slo", Key: "slo." + key, Value: value})
 	}
+	if declared["certify"] && c.IsSet("certify") {
+		out = append(out, config.Override{Flag: "--certify", Key: "search.certify", Value: strconv.FormatBool(c.Bool("certify"))})
+	}
 	for _, set := range c.StringSlice("set") {
 		key, value, ok := strings.Cut(set, "=")
 		if !ok {

@@ -24,7 +24,7 @@ func (p *program) planCommand() *cli.Command {
 		ArgsUsage: "CONFIG",
 		Description: "Example: planner plan planner.toml\n" +
 			"         planner plan planner.toml --set demand.rate=250 --json",
-		Flags: join(configFlags(), []cli.Flag{outputFlag(), recordsFlag()}),
+		Flags: join(configFlags(), []cli.Flag{certifyFlag(), outputFlag(), recordsFlag()}),
 		Action: func(c *cli.Context) error {
 			if _, err := onePositional(c, "configuration"); err != nil {
 				return err
@@ -42,7 +42,7 @@ func (p *program) estimateCommand() *cli.Command {
 		Description: "Example: planner estimate --model llama-3.1-70b --weights fp8 --gpu \"H100 SXM\" --tp 4 --workload chat \\\n" +
 			"           --rate 100 --slo ttft.p99=500ms --slo tpot.p99=50ms\n" +
 			"         planner estimate planner.toml --gpu \"H100 SXM\" --gpu \"H200 SXM\" --tp 2 --tp 4",
-		Flags:  join(shortcutFlags(), []cli.Flag{sloFlag()}, configFlags(), []cli.Flag{outputFlag(), recordsFlag()}),
+		Flags:  join(shortcutFlags(), []cli.Flag{sloFlag()}, configFlags(), []cli.Flag{certifyFlag(), outputFlag(), recordsFlag()}),
 		Action: func(c *cli.Context) error { return p.decision(c, "estimate", false) },
 	}
 }
@@ -158,9 +158,14 @@ func (p *program) conclude(c *cli.Context, cfg *config.Config, folder *sweep.Fol
 		}
 	}
 	if c.Bool("json") {
-		return p.printJSON(made)
+		err = p.printJSON(made)
+	} else {
+		err = p.print(report.Plan(made, d.background()))
 	}
-	return p.print(report.Plan(made, d.background()))
+	if err != nil {
+		return err
+	}
+	return certifiedEnd(made.Evidence.Certificate)
 }
 
 // soFar reports what an interrupted run has found. It is no plan: plan.json is

@@ -20,6 +20,8 @@ type Search struct {
 	BudgetGiven bool
 	// Strategy is "race", "one-at-a-time" or "grid".
 	Strategy string
+	// Certify asks for a test of a rate that needs no curve, behind the search.
+	Certify bool
 }
 
 // Auto is a duration, or left to the search.
@@ -51,6 +53,9 @@ func searchKeys() []key {
 		}},
 		{"search.strategy", "race one-at-a-time grid", func(d *draft) value {
 			return word{&d.search.Strategy, []string{"race", "one-at-a-time", "grid"}}
+		}},
+		{"search.certify", "test one rate below the maximum on requests of its own, without any curve", func(d *draft) value {
+			return truth{&d.search.Certify}
 		}},
 	}
 }

@@ -127,6 +127,11 @@ func (r *reader) checkSLO(d *draft, need Need) {
 	slices.SortStableFunc(d.slo.Bounds, func(a, b measure.Bound) int {
 		return cmp.Or(cmp.Compare(a.Metric, b.Metric), cmp.Compare(rank(a), rank(b)))
 	})
+	for _, b := range d.slo.Bounds {
+		if d.search.Certify && b.Quantile == 0 {
+			r.missing("search.certify", "slo", "is true, and %s bounds a mean, which counts of requests do not certify; want bounds on quantiles or goodput only", b)
+		}
+	}
 	if need.Limit && d.slo.Empty() && r.clean("slo.ttft", "slo.tpot", "slo.itl", "slo.e2e", "slo.goodput") {
 		r.absent("slo.ttft", `is missing, as is every other latency limit; want at least one, such as { p99 = "500ms" }`)
 	}

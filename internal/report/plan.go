@@ -40,6 +40,7 @@ func Plan(p *plan.Plan, b Background) Document {
 	d.section("Why "+plural(p.Fleet.Instances, "instance"), List{Items: fleetSteps(p)})
 	addCosts(&d, p)
 	addDefault(&d, p)
+	addCertificate(&d, p.Evidence.Certificate)
 	addTrials(&d, p, &b)
 	addCurves(&d, p, &b)
 	addRoofline(&d, p.Evidence.Roofline, &p.Offer, nearest(b.Trials, p.Offer.Knobs, p.Offer.Rate.Value))
