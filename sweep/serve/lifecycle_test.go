@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"runtime"
@@ -245,5 +246,29 @@ func TestQueueTime(t *testing.T) {
 	}
 	if len(m.queued)+len(m.begun) != 0 {
 		t.Errorf("%d queued and %d begun requests are left", len(m.queued), len(m.begun))
+	}
+}
+
+// TestLeavesBehindItsEnd: a client leaves whose tokens are held back though its
+// request is over in the engine, which has given its number to another by then.
+// The other one gets all of its tokens.
+func TestLeavesBehindItsEnd(t *testing.T) {
+	r := run(t, &Server{Timer: steady{0.005, 0.001}, Config: small()})
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		req, _ := http.NewRequest("POST", r.url+"/v1/completions", strings.NewReader(`{"prompt":[1],"max_tokens":2,"ignore_eos":true,"stream":true}`))
+		req.Header.Set("X-Planner-Fault", "slow=10s")
+		client := http.Client{Timeout: 200 * time.Millisecond}
+		if resp, err := client.Do(req); err == nil {
+			_, _ = io.Copy(io.Discard, resp.Body) // until the timeout
+			resp.Body.Close()
+		}
+	}()
+	time.Sleep(100 * time.Millisecond)
+	status, body := post(t, r.url+"/v1/completions", `{"prompt":[1],"max_tokens":60,"ignore_eos":true,"stream":true}`)
+	<-left
+	if all, done := events(t, body); status != 200 || !done || len(strings.Fields(text(all))) != 60 {
+		t.Errorf("status %d, done %v, %d words", status, done, len(strings.Fields(text(all))))
 	}
 }
