@@ -7,7 +7,7 @@ import "math"
 // what their own intervals explain (the moment estimator of DerSimonian and
 // Laird 1986, unweighted). Fewer than three restarts say nothing; it is then 0.
 func Drift(restarts []Estimate) float64 {
-	if len(restarts) < 3 {
+	if len(restarts) < leastStarts {
 		return 0
 	}
 	mean, within := 0.0, 0.0
@@ -45,3 +45,6 @@ func (e Estimate) Widen(sigma float64, restarts int) Estimate {
 func normalTail(confidence float64) float64 {
 	return math.Sqrt2 * math.Erfinv(confidence)
 }
+
+// leastStarts is how many starts of an engine tell what starts differ by.
+const leastStarts = 3

@@ -53,9 +53,14 @@ func (g *Grid) of(k measure.Knobs) *candidate {
 
 // Next proposes the next trials of some of the searches that go on.
 func (g *Grid) Next() []measure.Trial {
+	// On one engine a search ends before another begins.
+	width := field
+	if g.cfg.OneEngine {
+		width = 1
+	}
 	var batch []measure.Trial
 	for _, c := range g.all {
-		if len(batch) == field {
+		if len(batch) == width {
 			break
 		}
 		for _, t := range c.search.Next() {

@@ -29,6 +29,11 @@ type RaceConfig struct {
 	// Default, if set, is what the engine would do by itself. It is measured at
 	// the end beside the winner.
 	Default *Prior
+	// OneEngine says that all trials run on one engine, which starts anew whenever
+	// the knobs change: winner and default then take turns of several trials, a
+	// grid searches one set after the other, and a race estimates what the rate
+	// differs by from start to start.
+	OneEngine bool
 }
 
 // The rules of the race.
@@ -82,9 +87,13 @@ type Race struct {
 	// asked are the searches whose trials are out, in order.
 	asked  []*candidate
 	finals []*candidate
-	spent  time.Duration
-	trials int
-	wild   bool
+	// turn is the final search whose turn it is on the only engine, and inTurn how
+	// many trials it has had.
+	turn, inTurn int
+	starts       starts
+	spent        time.Duration
+	trials       int
+	wild         bool
 }
 
 // candidate is one knob set in the race.
@@ -146,6 +155,7 @@ func (r *Race) Observe(m measure.Measurement) {
 	before := c.search.Result().EngineTime
 	c.search.Observe(m)
 	r.spent += c.search.Result().EngineTime - before
+	r.starts.observe(&m, r.phase == finishing)
 	switch {
 	case m.Rejected != "":
 		c.status, c.reason = Unable, m.Rejected
@@ -363,8 +373,11 @@ func (r *Race) conclude(why string) {
 	}
 }
 
-// finish runs the final searches side by side.
+// finish runs the final searches side by side, or by turns.
 func (r *Race) finish() []measure.Trial {
+	if r.cfg.OneEngine {
+		return r.takeTurns()
+	}
 	var batch []measure.Trial
 	for _, c := range r.finals {
 		if c.status != Unable {

@@ -87,6 +87,9 @@ func (r *Race) Result() RaceResult {
 	if out.Best.Outcome == Searching && r.phase == finished && lead.status == Unable {
 		out.Best.Outcome, out.Best.Reason = Infeasible, lead.reason
 	}
+	if r.cfg.OneEngine && r.phase == finished && len(r.finals) > 0 {
+		r.allowForStarts(&out)
+	}
 	if r.cfg.Default != nil && r.cfg.Default.Knobs == out.Knobs {
 		out.Default = &out.Best
 	}

@@ -27,6 +27,7 @@ func newContest(cfg *config.Config, g *group) contest {
 		// predicted to be worse needs fewer second looks than on a real one.
 		c.Explore = simulatedExplore
 	}
+	c.OneEngine = !cfg.Simulated() && cfg.Engine.Kind != "attach"
 	switch cfg.Search.Strategy {
 	case "grid":
 		return search.NewGrid(c)

@@ -144,7 +144,7 @@ func longWindow(rate float64) time.Duration {
 // bruteForce finds the rate at which the first bound missed is exactly at its
 // allowed share, by bisection over common arrivals.
 func bruteForce(c *testCase, steps, runs int) float64 {
-	low, high := 5.0, 60.0
+	low, high := 2.0, 80.0
 	if c.truth > 0 {
 		low, high = c.truth/2, c.truth*2
 	}
