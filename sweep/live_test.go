@@ -253,22 +253,23 @@ func TestGapIsNamed(t *testing.T) {
 		records[i] = measure.Record{Sent: 0, First: 50*time.Millisecond + time.Duration(i%3)*time.Millisecond}
 	}
 	for _, c := range []struct {
-		server, trip time.Duration
-		started      int
-		cpu          float64
-		want         string
+		server, trip, late time.Duration
+		started            int
+		cpu                float64
+		gap, want          string
 	}{
-		{48 * time.Millisecond, 0, 100, 0, ""},
-		{30 * time.Millisecond, 0, 100, 0, "front end"},
-		{30 * time.Millisecond, 15 * time.Millisecond, 100, 0, "network"},
-		{30 * time.Millisecond, 0, 100, 0.95, "client, which used 95 %"},
-		{30 * time.Millisecond, 0, 50, 0, "not compared"},
-		{-1, 0, 0, 0, ""},
+		{48 * time.Millisecond, 0, 0, 100, 0, "", ""},
+		{30 * time.Millisecond, 0, 0, 100, 0, GapFrontEnd, "front end"},
+		{30 * time.Millisecond, 15 * time.Millisecond, 0, 100, 0, GapNetwork, "network"},
+		{30 * time.Millisecond, 0, 0, 100, 0.95, GapClient, "client, which used 95 %"},
+		{30 * time.Millisecond, 0, 25 * time.Millisecond, 100, 0, GapClient, "late with sending"},
+		{30 * time.Millisecond, 0, 0, 50, 0, "", "not compared"},
+		{-1, 0, 0, 0, 0, "", ""},
 	} {
 		s := Sighting{RoundTrip: c.trip, Said: engine.Said{Since: engine.Since{TTFT: c.server, Started: c.started}}}
-		s.compare(records, load.Vitals{CPU: c.cpu})
-		if got := strings.Join(s.Notes, ""); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
-			t.Errorf("server %v, round trip %v: %q, want %q", c.server, c.trip, got, c.want)
+		s.compare(records, load.Vitals{CPU: c.cpu, Lag99: c.late})
+		if got := strings.Join(s.Notes, ""); (got == "") != (c.want == "") || !strings.Contains(got, c.want) || s.Gap != c.gap {
+			t.Errorf("server %v, round trip %v: %q in %q, want %q in %q", c.server, c.trip, got, s.Gap, c.want, c.gap)
 		}
 	}
 }

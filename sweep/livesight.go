@@ -127,6 +127,9 @@ func (s *Sighting) compare(records []measure.Record, v load.Vitals) {
 	case v.CPU > busyClient:
 		s.Gap = GapClient
 		where = fmt.Sprintf("the client, which used %.0f %% of its processors", 100*v.CPU)
+	case v.Lag99 > gap:
+		s.Gap = GapClient
+		where = fmt.Sprintf("the client, which was late with sending too, by %v at p99", v.Lag99.Round(time.Microsecond))
 	case s.RoundTrip > gap/2:
 		s.Gap = GapNetwork
 		where = fmt.Sprintf("the network, whose round trip is %v", s.RoundTrip.Round(time.Microsecond))

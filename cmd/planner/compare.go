@@ -143,17 +143,33 @@ func (p *program) compareConfigs(c *cli.Context, pathA, pathB string, t terms) (
 		}
 		defer func() { err = errors.Join(err, s.bed.close()) }()
 	}
-	pairs, err := p.runRounds(c, r, folder)
-	if err != nil {
-		return err
+	pairs, stopped := p.runRounds(c, r, folder)
+	if stopped != nil && (!errors.Is(stopped, sweep.ErrInterrupted) || len(pairs) == 0) {
+		return stopped
 	}
 	out := report.Comparison{
 		A: a.name, B: b.name, Test: tested, Confidence: t.confidence, Indifference: t.indifference,
 		Rate: r.rate, Window: r.window, Rounds: t.rounds, Contrasts: contrast(pairs, t.confidence, t.indifference),
 		Design:   r.design(),
 		Warnings: append(r.doubts(), pairDoubts(pairs)...),
+		Engines:  r.engines(),
+		Trials:   inPairs(pairs),
+	}
+	if stopped != nil {
+		out.Rounds = len(pairs)
+		out.Warnings = append(out.Warnings, fmt.Sprintf("interrupted after %d of %d rounds", len(pairs), t.rounds))
+		return errors.Join(stopped, p.compared(c, out, folder))
 	}
 	return p.compared(c, out, folder)
+}
+
+// inPairs lists the measurements of pairs.
+func inPairs(pairs []pair) []measure.Measurement {
+	var all []measure.Measurement
+	for _, x := range pairs {
+		all = append(all, *x.a, *x.b)
+	}
+	return all
 }
 
 // compareFolder makes the run folder of a comparison: where the user asks for it,

@@ -232,6 +232,9 @@ func (d *decision) attach(ctx context.Context, p *plan.Plan) error {
 	}
 	d.fitCurves(p)
 	d.compareDefault(p)
+	if d.bed.live != nil {
+		p.Warnings = append(p.Warnings, untrusted(d.trials, p.Offer.Knobs)...)
+	}
 	if d.bed.live == nil {
 		p.Assumptions = append(p.Assumptions, assumed(d.cfg)...)
 		if d.chosen.doubt != (doubt{}) {

@@ -4,41 +4,54 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
+	"time"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
 	"planner/internal/progress"
 	"planner/search"
+	"planner/sweep/engine"
+	"planner/sweep/load"
 	"planner/sweep/measure"
 )
 
 // display tells on standard error how a search goes: drawn over itself on a
 // terminal, a line now and then with --verbose, nothing otherwise.
 type display struct {
-	*progress.Display
-	state   progress.State
-	verbose bool
+	verbose, quiet bool
+	// budget bounds the engine time of the whole run; 0 where nothing does.
+	budget time.Duration
+
+	mu sync.Mutex
+	// on and state are guarded by mu: trials and starts of engines tell of
+	// themselves from goroutines of their own.
+	on    *progress.Display
+	state progress.State
+	// quit ends the drawing of the trial that runs; nil for none.
+	quit chan struct{}
+	over sync.WaitGroup
 }
 
 // display starts the display of a command.
 func (p *program) display(c *cli.Context) *display {
-	d := &display{verbose: c.Bool("verbose") && !c.Bool("quiet")}
+	d := &display{quiet: c.Bool("quiet"), verbose: c.Bool("verbose") && !c.Bool("quiet")}
 	mode, width := progress.Silent, 0
 	switch {
-	case c.Bool("quiet"):
+	case d.quiet:
 	case p.isTerminal():
 		mode, width = progress.Live, p.errWidth()
 	case d.verbose:
 		mode = progress.Lines
 	}
-	d.Display = progress.New(p.stderr, mode, width)
+	d.on = progress.New(p.stderr, mode, width)
 	return d
 }
 
 // silent is a display that shows nothing.
 func silent() *display {
-	return &display{Display: progress.New(io.Discard, progress.Silent, 0)}
+	return &display{quiet: true, on: progress.New(io.Discard, progress.Silent, 0)}
 }
 
 // errWidth is how many columns standard error has.
@@ -51,27 +64,101 @@ func (p *program) errWidth() int {
 	return 0
 }
 
+// Close removes what is drawn.
+func (d *display) Close() {
+	d.ended()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.on.Close()
+}
+
+// say writes a line of its own, unless the user wants none.
+func (d *display) say(line string) {
+	if d.quiet {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.on.Log("planner: " + line)
+}
+
+// show changes the state and draws it.
+func (d *display) show(change func(*progress.State)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	change(&d.state)
+	d.on.Show(d.state)
+}
+
 // proposed shows the trials that run next.
 func (d *display) proposed(batch []measure.Trial) {
 	t := batch[0]
-	d.state.Next, d.state.Why = loadText(&t), t.Why
+	next := loadText(&t)
 	if n := len(batch); n > 1 {
-		d.state.Next += fmt.Sprintf(" and %d more side by side", n-1)
+		next += fmt.Sprintf(" and %d more side by side", n-1)
 	}
-	d.Show(d.state)
+	d.show(func(s *progress.State) { s.Next, s.Why, s.Now = next, t.Why, "" })
 }
 
 // observed shows what a trial brought to the best estimate so far.
 func (d *display) observed(m measure.Measurement, best search.Estimate, of string) {
-	d.state.Trials++
-	d.state.Spent += m.Trial.Warmup + m.Duration
-	if best.Value > 0 {
-		d.state.Rate, d.state.Low, d.state.High, d.state.Subject = best.Value, best.Low, best.High, of
-	}
+	d.ended()
 	if d.verbose {
-		d.Log(trialLine(&m))
+		d.mu.Lock()
+		d.on.Log(trialLine(&m))
+		d.mu.Unlock()
 	}
-	d.Show(d.state)
+	d.show(func(s *progress.State) {
+		s.Trials++
+		s.Spent += m.Trial.Warmup + m.Duration
+		if d.budget > 0 {
+			s.Left = max(d.budget-s.Spent, 0)
+		}
+		if best.Value > 0 {
+			s.Rate, s.Low, s.High, s.Subject = best.Value, best.Low, best.High, of
+		}
+	})
+}
+
+// starting shows how far the start of an engine is, with the last line of its
+// log.
+func (d *display) starting(p engine.Progress) {
+	d.show(func(s *progress.State) {
+		s.Now = fmt.Sprintf("engine starts: %s, %v: %s", p.Stage, p.Elapsed.Round(time.Second), p.Line)
+	})
+}
+
+// running shows a trial on a real engine as it goes, until ended is called.
+func (d *display) running(run *load.Run) {
+	d.ended()
+	quit := make(chan struct{})
+	d.quit = quit
+	d.over.Go(func() {
+		tick := time.NewTicker(250 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-quit:
+				return
+			case <-tick.C:
+				d.show(func(s *progress.State) { s.Now = liveText(run.Live()) })
+			}
+		}
+	})
+}
+
+// ended ends the drawing of a trial.
+func (d *display) ended() {
+	if d.quit != nil {
+		close(d.quit)
+		d.quit = nil
+	}
+	d.over.Wait()
+}
+
+// cost shows what was spent so far.
+func (d *display) cost(text string) {
+	d.show(func(s *progress.State) { s.Cost = text })
 }
 
 // loadText is the load of a trial in words.

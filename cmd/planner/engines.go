@@ -3,12 +3,16 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"planner/internal/config"
+	"planner/internal/report"
 	"planner/sweep"
 	"planner/sweep/engine"
+	"planner/sweep/load"
+	"planner/sweep/measure"
 )
 
 // bed is what trials run on: the simulated engine or real ones.
@@ -19,8 +23,9 @@ type bed struct {
 	// run runs a trial, parallel of them side by side.
 	run      sweep.Runner
 	parallel int
-	// live is nil on the simulated engine.
+	// live is nil on the simulated engine; book is what was seen of real ones.
 	live *sweep.Live
+	book *logbook
 }
 
 // close stops whatever was started.
@@ -40,25 +45,15 @@ func simulatedBed(cfg *config.Config, parallel int) (*bed, error) {
 	return &bed{sim: sim, run: sim.Run, parallel: parallel}, nil
 }
 
-// liveBed runs trials on the engine of the configuration; its logs go into dir.
-func (p *program) liveBed(c *cli.Context, cfg *config.Config, dir string) (*bed, error) {
+// liveBed runs trials on the engine of the configuration, whose logs and all that
+// it says go into the run folder at path.
+func (p *program) liveBed(c *cli.Context, cfg *config.Config, path string) (*bed, error) {
 	if cfg.Engine.Launch.Launcher != "local" {
 		return nil, usagef("engine.launcher: %q is not built in yet, want \"local\"", cfg.Engine.Launch.Launcher)
 	}
-	e := cfg.Engine
-	live := &sweep.Live{
-		Settings: engine.Settings{
-			Kind: e.Kind, Model: servedModel(cfg), ServedName: e.Endpoint.ServedName, Argv: e.Launch.Command, ExtraArgs: e.Launch.ExtraArgs,
-			URL: e.Endpoint.URL, Env: e.Launch.Env, Headers: e.Endpoint.Headers, APIKeyEnv: e.Endpoint.APIKeyEnv, Chat: e.Endpoint.API == "chat",
-			Limits: engine.Limits{Ready: e.Launch.ReadyTimeout}, Dir: filepath.Join(dir, "engine"),
-		},
-		Client: *clientOf(cfg, c.String("dialect")),
-	}
-	if !c.Bool("quiet") {
-		live.Remark = func(s string) { fmt.Fprintln(p.stderr, "planner:", s) }
-		live.Started = func(e *engine.Engine) { fmt.Fprintln(p.stderr, "planner: started:", e.Command) }
-	}
-	b := &bed{run: live.Run, parallel: 1, live: live}
+	live := &sweep.Live{Settings: engineSettings(cfg), Client: *clientOf(cfg, c.String("dialect"))}
+	live.Settings.Dir = filepath.Join(path, "engine")
+	b := &bed{run: live.Run, parallel: 1, live: live, book: &logbook{cfg: cfg, folder: sweep.Folder{Path: path}}}
 	if cfg.Model.Known && len(cfg.GPUs) > 0 {
 		sim, err := simulated(cfg)
 		if err != nil {
@@ -69,8 +64,54 @@ func (p *program) liveBed(c *cli.Context, cfg *config.Config, dir string) (*bed,
 	return b, nil
 }
 
+// engineSettings say how to start or reach the engine of the configuration.
+func engineSettings(cfg *config.Config) engine.Settings {
+	e := cfg.Engine
+	return engine.Settings{
+		Kind: e.Kind, Model: servedModel(cfg), ServedName: e.Endpoint.ServedName, Argv: e.Launch.Command, ExtraArgs: e.Launch.ExtraArgs,
+		URL: e.Endpoint.URL, Env: e.Launch.Env, Headers: e.Endpoint.Headers, APIKeyEnv: e.Endpoint.APIKeyEnv, Chat: e.Endpoint.API == "chat",
+		Limits: engine.Limits{Ready: e.Launch.ReadyTimeout},
+	}
+}
+
+// tell shows what happens to engines, and writes down what was seen of them.
+func (b *bed) tell(show *display) {
+	if b.live == nil {
+		return
+	}
+	l := b.live
+	l.Remark = show.say
+	l.Settings.Launching = func(c engine.Command) { show.say("starting: " + c.String()) }
+	l.Started = func(e *engine.Engine) { show.say(startedText(e)) }
+	l.Progress = show.starting
+	l.Running = func(_ measure.Trial, run *load.Run) { show.running(run) }
+	l.Seen = func(_ measure.Trial, s sweep.Sighting) {
+		show.ended()
+		if err := b.book.add(s); err != nil {
+			show.say(err.Error())
+		}
+		show.cost(b.book.spent().String())
+	}
+	if len(b.book.seen) > 0 {
+		show.cost(b.book.spent().String())
+	}
+}
+
+// startedText says what an engine that serves is, and how long it took.
+func startedText(e *engine.Engine) string {
+	stages := make([]string, len(e.Stages))
+	for i, s := range e.Stages {
+		stages[i] = fmt.Sprintf("%s %.1f s", s.Name, s.Took.Seconds())
+	}
+	text := fmt.Sprintf("%s %s at %s", e.Kind, e.Facts.Version, e.URL)
+	if e.Done() == nil {
+		return "reached " + text
+	}
+	return fmt.Sprintf("%s serves after %.1f s (%s)", text, e.Cold.Seconds(), strings.Join(stages, ", "))
+}
+
 // recall tells real engines what an earlier process of the run learnt of knobs
-// that do not run.
+// that do not run, and what it cost.
 func (b *bed) recall(folder *sweep.Folder) error {
 	if b.live == nil || folder == nil || !folder.Has(sweep.JournalFile) {
 		return nil
@@ -80,7 +121,24 @@ func (b *bed) recall(folder *sweep.Folder) error {
 		return err
 	}
 	b.live.Recall(seen)
-	return nil
+	return b.book.read()
+}
+
+// keeper stores the records of trials: always those of real engines, of the
+// simulated one where the user wants them.
+func (b *bed) keeper(folder *sweep.Folder, records bool) func(measure.Trial, measure.Observation) error {
+	if folder == nil || b.live == nil && !records {
+		return nil
+	}
+	return func(t measure.Trial, o measure.Observation) error { return folder.WriteRecords(t.Number, o.Records) }
+}
+
+// engines is what a report says of real engines, nil on the simulated one.
+func (b *bed) engines() *report.Engines {
+	if b == nil || b.book == nil {
+		return nil
+	}
+	return b.book.engines()
 }
 
 // servedModel is what an engine is told to load.

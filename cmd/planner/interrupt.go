@@ -13,6 +13,8 @@ import (
 // trial that runs and to report, and a second one ends it. SIGTERM always ends.
 type interrupts struct {
 	patient, asked atomic.Bool
+	// say, if set, answers the first Ctrl-C of a patient command.
+	say atomic.Pointer[func(string)]
 }
 
 // watch begins to listen; cancel ends the program's work.
@@ -23,14 +25,19 @@ func (i *interrupts) watch(cancel context.CancelFunc) {
 		for s := range signals {
 			if s == syscall.SIGTERM || !i.patient.Load() || i.asked.Swap(true) {
 				cancel()
+				continue
+			}
+			if say := i.say.Load(); say != nil {
+				(*say)("finishing the trial that runs, then reporting; Ctrl-C once more stops now")
 			}
 		}
 	}()
 }
 
 // patience makes the first Ctrl-C gentle and returns the question whether it
-// has come.
-func (i *interrupts) patience() (enough func() bool) {
+// has come. say is told in words what it does.
+func (i *interrupts) patience(say func(string)) (enough func() bool) {
+	i.say.Store(&say)
 	i.patient.Store(true)
 	return i.asked.Load
 }

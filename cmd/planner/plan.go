@@ -135,11 +135,12 @@ func (p *program) conclude(c *cli.Context, cfg *config.Config, folder *sweep.Fol
 		return err
 	}
 	defer d.journal.Close()
-	if folder != nil && c.Bool("records") {
-		d.keep = func(t measure.Trial, o measure.Observation) error { return folder.WriteRecords(t.Number, o.Records) }
-	}
+	d.keep = d.bed.keeper(folder, c.Bool("records"))
 	started := time.Now()
-	d.show, d.stop = p.display(c), p.signals.patience()
+	d.show = p.display(c)
+	d.show.budget = budgetOf(cfg, len(d.groups))
+	d.stop = p.signals.patience(d.show.say)
+	d.bed.tell(d.show)
 	made, err := d.decide(c.Context)
 	d.show.Close()
 	var infeasible *plan.Infeasible
@@ -270,25 +271,45 @@ func infeasibleView(why *plan.Infeasible, d *decision) infeasibleJSON {
 
 // background is what the report shows beside the plan.
 func (d *decision) background() report.Background {
-	m := d.cfg.Model
-	b := report.Background{Trials: d.trials, Subject: fmt.Sprintf("%s in %s, %s", m.Name, m.Precision.Weights, d.cfg.Workload.Class)}
+	b := report.Background{Trials: d.trials, Subject: d.cfg.Workload.Class}
+	if m := d.cfg.Model; m.Known {
+		b.Subject = fmt.Sprintf("%s in %s, %s", m.Name, m.Precision.Weights, d.cfg.Workload.Class)
+	}
 	if d.chosen != nil {
 		k, r := knobsOf(d.chosen.race)
 		b.Search, b.Command = &r, serverCommand(d.cfg, k)
 	}
+	b.Engines = d.bed.engines()
 	return b
 }
 
 // dryRun lists what would be searched.
 func (p *program) dryRun(cfg *config.Config, priors []search.Prior) error {
-	fmt.Fprintf(p.stdout, "would search %d knob sets; each stands for a server started so:\n", len(priors))
+	what := "each stands for a server started so"
+	if !cfg.Simulated() {
+		what = "each is started so, but for the port, which is a free one"
+	}
+	fmt.Fprintf(p.stdout, "would search %d knob sets; %s:\n", len(priors), what)
 	for _, prior := range priors {
 		fmt.Fprintf(p.stdout, "  %s\n", serverCommand(cfg, prior.Knobs))
 	}
 	return nil
 }
 
-// serverCommand is the command line of one instance.
+// serverCommand is the command line of one instance: of an engine that planner
+// starts the very one, but for the port.
 func serverCommand(cfg *config.Config, k measure.Knobs) string {
-	return report.ServerCommand(k, servedModel(cfg))
+	switch cfg.Engine.Kind {
+	case "simulated":
+		return report.ServerCommand(k, servedModel(cfg))
+	case "attach":
+		return "nothing is started; the server at " + cfg.Engine.Endpoint.URL + " is used as it is"
+	}
+	const port = 8000
+	settings := engineSettings(cfg)
+	command, err := settings.Command(k, port)
+	if err != nil {
+		return err.Error()
+	}
+	return command.String()
 }

@@ -124,10 +124,13 @@ func (p *program) reread(c *cli.Context, folder sweep.Folder, about sweep.About)
 		return report.Plan(&made, background), &made, nil
 	case about.Command == "sweep":
 		return p.rereadSweep(folder, about, trials)
+	case about.Command == "search":
+		return p.rereadSearch(c, folder, about, trials)
 	case about.Command == "import":
 		return report.Imported(folder.Path, trials), trials, nil
 	case len(trials) == 1:
-		return report.Measurement(trials[0]), trials[0], nil
+		doc, err := p.rereadPoint(folder, about, trials[0])
+		return doc, trials[0], err
 	}
 	d, err := p.retrace(c, folder, about, trials)
 	var none *plan.Infeasible
@@ -135,6 +138,20 @@ func (p *program) reread(c *cli.Context, folder sweep.Folder, about sweep.About)
 		return report.Infeasible(none, d.cfg.Demand, d.cfg.Objective, d.background()), infeasibleView(none, d), nil
 	}
 	return report.Document{}, nil, fmt.Errorf("%s has no plan yet; go on with: planner resume %s", folder.Path, folder.Path)
+}
+
+// rereadPoint builds the report of a run of one load point. What engines said
+// is there where planner asked them.
+func (p *program) rereadPoint(folder sweep.Folder, about sweep.About, m measure.Measurement) (report.Document, error) {
+	if about.Command != "bench" {
+		return report.Measurement(m), nil
+	}
+	cfg, err := config.Load(folder.File(sweep.ConfigFile), nil, config.For(about.Command))
+	if err != nil {
+		return report.Document{}, err
+	}
+	e, err := readLogbook(cfg, folder)
+	return report.MeasurementOn(m, e), err
 }
 
 // retrace walks the journal of a run again, without running anything, to know
@@ -146,6 +163,9 @@ func (p *program) retrace(c *cli.Context, folder sweep.Folder, about sweep.About
 	}
 	d, err := p.newRun(c, cfg, folder.Path)
 	if err != nil {
+		return nil, err
+	}
+	if err := d.bed.recall(&folder); err != nil {
 		return nil, err
 	}
 	d.bed.run, d.bed.parallel = notRun, 1

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"planner/internal/report"
 	"planner/search"
 	"planner/sweep"
 	"planner/sweep/measure"
@@ -125,8 +128,9 @@ func (r *rounds) run(ctx context.Context, t measure.Trial) (measure.Observation,
 	return mine.bed.run(ctx, t)
 }
 
-// runRounds runs the trials and pairs what they bring. Two engines that are
-// started here share the machine's GPUs: one is stopped before the other starts.
+// runRounds runs the trials and pairs what they bring, also when they are
+// interrupted. Two engines that are started here share the machine's GPUs: one is
+// stopped before the other starts.
 func (p *program) runRounds(c *cli.Context, r *rounds, folder *sweep.Folder) ([]pair, error) {
 	j, err := openJournal(folder)
 	if err != nil {
@@ -135,25 +139,92 @@ func (p *program) runRounds(c *cli.Context, r *rounds, folder *sweep.Folder) ([]
 	defer j.Close()
 	show := p.display(c)
 	defer show.Close()
+	r.a.bed.tell(show)
+	r.b.bed.tell(show)
 	seen := make([]measure.Measurement, 0, len(r.trials))
-	loop := sweep.Loop{Source: &trialList{trials: r.trials}, Journal: j, Parallel: min(r.a.bed.parallel, r.b.bed.parallel),
-		Run: r.run, Proposed: show.proposed, Observed: func(m measure.Measurement) {
+	loop := sweep.Loop{Source: r.source(), Journal: j, Parallel: min(r.a.bed.parallel, r.b.bed.parallel),
+		Run: r.run, Proposed: show.proposed, Stop: p.signals.patience(show.say), Keep: r.keeper(folder), Observed: func(m measure.Measurement) {
 			seen = append(seen, m)
 			show.observed(m, search.Estimate{}, "")
 		}}
-	if err := loop.Drive(c.Context); err != nil {
+	stopped := loop.Drive(c.Context)
+	if stopped != nil && !errors.Is(stopped, sweep.ErrInterrupted) {
+		return nil, stopped
+	}
+	pairs, err := r.pairs(seen)
+	if err != nil {
 		return nil, err
 	}
+	return pairs, stopped
+}
+
+// source proposes all trials together on the simulated engine, and one after
+// another on a real one, so that a user who has had enough need not wait for all.
+func (r *rounds) source() sweep.Source {
+	if r.a.bed.live == nil && r.b.bed.live == nil {
+		return &trialList{trials: r.trials}
+	}
+	return &turns{trials: r.trials}
+}
+
+// turns proposes trials one after another, until one cannot run: a comparison
+// wants both sides.
+type turns struct{ trials []measure.Trial }
+
+// Next proposes the next trial.
+func (s *turns) Next() []measure.Trial {
+	if len(s.trials) == 0 {
+		return nil
+	}
+	next := s.trials[:1:1]
+	s.trials = s.trials[1:]
+	return next
+}
+
+// Observe ends the proposals at a trial that cannot run.
+func (s *turns) Observe(m measure.Measurement) {
+	if m.Rejected != "" {
+		s.trials = nil
+	}
+}
+
+// keeper stores the records of the trials on real engines.
+func (r *rounds) keeper(folder *sweep.Folder) func(measure.Trial, measure.Observation) error {
+	if keep := r.a.bed.keeper(folder, false); keep != nil {
+		return keep
+	}
+	return r.b.bed.keeper(folder, false)
+}
+
+// engines is what is known of the engines of both sides, in the order of the
+// trials; nil if both are simulated.
+func (r *rounds) engines() *report.Engines {
+	a, b := r.a.bed.engines(), r.b.bed.engines()
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	both := &report.Engines{Trials: slices.Concat(a.Trials, b.Trials), Spent: a.Spent.Plus(b.Spent)}
+	slices.SortFunc(both.Trials, func(x, y report.EngineTrial) int { return x.Trial - y.Trial })
+	return both
+}
+
+// pairs joins what the two sides of each whole round brought. A side that cannot
+// run is an error.
+func (r *rounds) pairs(seen []measure.Measurement) ([]pair, error) {
 	var pairs []pair
-	for i := 0; i < len(seen); i += 2 {
+	for i := range seen {
+		if m := &seen[i]; m.Rejected != "" {
+			s := r.a
+			if r.ofB[i] {
+				s = r.b
+			}
+			return nil, fmt.Errorf("%s: %w", s.name, &sweep.Unable{Knobs: m.Trial.Knobs, Reason: m.Rejected})
+		}
+	}
+	for i := 0; i+1 < len(seen); i += 2 {
 		a, b := &seen[i], &seen[i+1]
 		if r.ofB[i] {
 			a, b = b, a
-		}
-		for s, m := range map[*side]*measure.Measurement{r.a: a, r.b: b} {
-			if m.Rejected != "" {
-				return nil, fmt.Errorf("%s: %w", s.name, &sweep.Unable{Knobs: m.Trial.Knobs, Reason: m.Rejected})
-			}
 		}
 		pairs = append(pairs, pair{a, b})
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -68,20 +69,42 @@ func (p *program) searchIn(c *cli.Context, cfg *config.Config, folder *sweep.Fol
 		return err
 	}
 	defer j.Close()
-	prior := d.groups[0].priors[0]
-	s := search.NewMaxRate(maxRateConfig(cfg, prior))
 	show := p.display(c)
-	var trials []measure.Measurement
-	loop := sweep.Loop{Source: s, Run: d.bed.run, Journal: j, Stop: p.signals.patience(), Proposed: show.proposed, Observed: func(m measure.Measurement) {
-		trials = append(trials, m)
-		show.observed(m, s.Result().Estimate, "")
-	}}
-	err = loop.Drive(c.Context)
+	show.budget = budgetOf(cfg, 1)
+	d.bed.tell(show)
+	s, trials, err := d.searchOne(c.Context, sweep.Loop{Journal: j, Stop: p.signals.patience(show.say), Proposed: show.proposed,
+		Keep: d.bed.keeper(folder, false)}, show.observed)
 	show.Close()
-	if err != nil {
-		return hintResume(err, folder)
+	r := s.Result()
+	switch {
+	case errors.Is(err, sweep.ErrInterrupted):
+		if r.Estimate.Value <= 0 {
+			return hintResume(err, folder)
+		}
+		r.Reason = "interrupted: the interval is not as narrow as asked yet"
+		return errors.Join(hintResume(err, folder), p.found(c, d, r, trials, folder))
+	case err != nil:
+		return err
 	}
-	return p.found(c, cfg, prior.Knobs, s.Result(), trials)
+	if err := p.found(c, d, r, trials, folder); err != nil {
+		return err
+	}
+	return searchEnd(r)
+}
+
+// searchOne searches the only knob set, with what the loop says besides.
+func (d *decision) searchOne(ctx context.Context, loop sweep.Loop, seen func(measure.Measurement, search.Estimate, string)) (*search.MaxRate, []measure.Measurement, error) {
+	s := search.NewMaxRate(maxRateConfig(d.cfg, d.groups[0].priors[0]))
+	var trials []measure.Measurement
+	loop.Source, loop.Observed = s, func(m measure.Measurement) {
+		trials = append(trials, m)
+		seen(m, s.Result().Estimate, "")
+	}
+	if loop.Run == nil {
+		loop.Run = d.bed.run
+	}
+	err := loop.Drive(ctx)
+	return s, trials, err
 }
 
 // folderPath is where a run keeps its files, "" if nowhere.
@@ -92,17 +115,29 @@ func folderPath(folder *sweep.Folder) string {
 	return folder.Path
 }
 
-// found prints the result of a search.
-func (p *program) found(c *cli.Context, cfg *config.Config, k measure.Knobs, r search.Result, trials []measure.Measurement) error {
-	var err error
+// found prints the result of a search, and keeps it where there is a run folder.
+func (p *program) found(c *cli.Context, d *decision, r search.Result, trials []measure.Measurement, folder *sweep.Folder) error {
+	doc, view := d.searched(r, trials)
+	if folder != nil {
+		if err := errors.Join(writeReport(*folder, doc), folder.WriteJSON("search.json", view)); err != nil {
+			return err
+		}
+	}
 	if c.Bool("json") {
-		err = p.printJSON(searchView(k, r))
-	} else {
-		err = p.print(report.Search(k, r, trials))
+		return p.printJSON(view)
 	}
-	if err != nil {
-		return err
-	}
+	return p.print(doc)
+}
+
+// searched is the report of a search, as a document and as JSON.
+func (d *decision) searched(r search.Result, trials []measure.Measurement) (report.Document, searchJSON) {
+	k := d.groups[0].priors[0].Knobs
+	b := report.Background{Trials: trials, Command: serverCommand(d.cfg, k), Engines: d.bed.engines()}
+	return report.Search(k, r, b), searchView(k, r)
+}
+
+// searchEnd is how a finished search ends.
+func searchEnd(r search.Result) error {
 	switch r.Outcome {
 	case search.Infeasible:
 		return outcome(exitInfeasible)
@@ -110,6 +145,31 @@ func (p *program) found(c *cli.Context, cfg *config.Config, k measure.Knobs, r s
 		return outcome(exitUndecided)
 	}
 	return nil
+}
+
+// rereadSearch walks the journal of a search again, without running anything.
+func (p *program) rereadSearch(c *cli.Context, folder sweep.Folder, about sweep.About, trials []measure.Measurement) (report.Document, any, error) {
+	cfg, err := config.Load(folder.File(sweep.ConfigFile), nil, config.For(about.Command))
+	if err != nil {
+		return report.Document{}, nil, err
+	}
+	d, err := p.newRun(c, cfg, folder.Path)
+	if err != nil {
+		return report.Document{}, nil, err
+	}
+	if len(d.groups) == 0 {
+		return report.Document{}, nil, &sweep.Unable{Knobs: d.rejected[0].Knobs, Reason: d.rejected[0].Reason}
+	}
+	if err := errors.Join(d.foresee(), d.bed.recall(&folder)); err != nil {
+		return report.Document{}, nil, err
+	}
+	s, _, err := d.searchOne(c.Context, sweep.Loop{Run: notRun, Journal: sweep.Recorded(trials)}, silent().observed)
+	r := s.Result()
+	if errors.Is(err, sweep.ErrNotRecorded) {
+		r.Reason, err = "interrupted: the interval is not as narrow as asked yet", nil
+	}
+	doc, view := d.searched(r, trials)
+	return doc, view, err
 }
 
 // searchJSON is the document of `search --json`.
@@ -127,7 +187,7 @@ type searchJSON struct {
 func searchView(k measure.Knobs, r search.Result) searchJSON {
 	v := searchJSON{MaxRate: &r.Estimate, Binding: r.Binding, Knobs: k, Trials: r.Trials, EngineTime: r.EngineTime.Seconds(),
 		Outcome: r.Outcome, Reason: r.Reason, Warnings: r.Warnings}
-	if r.Outcome == search.Infeasible {
+	if r.Outcome == search.Infeasible || r.Estimate.Value <= 0 {
 		v.MaxRate = nil
 	}
 	if v.Warnings == nil {

@@ -228,14 +228,20 @@ func (p *program) runSweep(c *cli.Context, s *sweeping, folder *sweep.Folder) (e
 		return err
 	}
 	defer j.Close()
+	if err := b.recall(folder); err != nil {
+		return err
+	}
 	show := p.display(c)
-	driven := s.drive(c.Context, sweep.Loop{Run: b.run, Journal: j, Parallel: b.parallel, Stop: p.signals.patience(), Proposed: show.proposed,
+	b.tell(show)
+	driven := s.drive(c.Context, sweep.Loop{Run: b.run, Journal: j, Parallel: b.parallel, Stop: p.signals.patience(show.say), Proposed: show.proposed,
+		Keep:     b.keeper(folder, false),
 		Observed: func(m measure.Measurement) { show.observed(m, search.Estimate{}, "") }})
 	show.Close()
 	if driven != nil && !errors.Is(driven, sweep.ErrInterrupted) {
 		return driven
 	}
 	out := s.swept()
+	out.Engines = b.engines()
 	doc := report.Sweep(out)
 	if err := errors.Join(writeReport(*folder, doc), folder.Write("sweep.csv", report.CSV{}.Print(doc)), folder.WriteJSON("sweep.json", sweepView(out))); err != nil {
 		return err
@@ -300,7 +306,11 @@ func (p *program) rereadSweep(folder sweep.Folder, about sweep.About, trials []m
 	if err != nil && !errors.Is(err, sweep.ErrNotRecorded) {
 		return report.Document{}, nil, err
 	}
-	return report.Sweep(s.swept()), sweepView(s.swept()), nil
+	out := s.swept()
+	if out.Engines, err = readLogbook(cfg, folder); err != nil {
+		return report.Document{}, nil, err
+	}
+	return report.Sweep(out), sweepView(out), nil
 }
 
 // drySweep lists what would run.

@@ -17,6 +17,9 @@ func Line(s State, elapsed time.Duration) string {
 	if n := next(s); n != "" {
 		parts = append(parts, n)
 	}
+	if s.Now != "" {
+		parts = append(parts, s.Now)
+	}
 	return strings.Join(parts, "; ")
 }
 
@@ -32,6 +35,9 @@ func (d *Display) lines(s State, elapsed time.Duration) []string {
 	if n := next(s); n != "" {
 		lines = append(lines, n)
 	}
+	if s.Now != "" {
+		lines = append(lines, s.Now)
+	}
 	return lines
 }
 
@@ -43,6 +49,9 @@ func effort(s State) string {
 	}
 	if s.Spent > 0 {
 		text += ", " + span(s.Spent) + " of engine time"
+	}
+	if s.Cost != "" {
+		text += ", " + s.Cost
 	}
 	if s.Left > 0 {
 		text += ", at most " + span(s.Left) + " to go"

@@ -35,8 +35,11 @@ type State struct {
 	Rate, Low, High float64
 	// Subject says what Rate is of, such as the best settings so far.
 	Subject string
-	// Next is the next trial, Why what it was chosen for.
-	Next, Why string
+	// Next is the next trial, Why what it was chosen for, and Now how far it or
+	// the start of its engine is.
+	Next, Why, Now string
+	// Cost says what was spent besides time, in words.
+	Cost string
 }
 
 // Display shows states on a writer, usually standard error. It is for one

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"planner/sweep/measure"
 )
 
 // Judgement says how the second of two things does against the first. The zero
@@ -63,6 +65,10 @@ type Comparison struct {
 	Rounds    int
 	Contrasts []Contrast
 	Warnings  []string
+	// Engines is nil where none were started or asked; Trials are those of the
+	// rounds.
+	Engines *Engines
+	Trials  []measure.Measurement
 }
 
 // Compare builds the report of a comparison.
@@ -71,6 +77,7 @@ func Compare(c Comparison) Document {
 	facts := Pairs{{Label: "A", Text: c.A}, {Label: "B", Text: c.B}, {Label: "pairs", Text: c.Design}, {Label: "test", Text: c.Test},
 		{Label: "the same", Text: "a whole interval within " + percent(c.Indifference) + " of no difference; what is neither that nor clearly different is undecided"}}
 	d.add(facts, contrastTable(&c))
+	addEngines(&d, c.Engines, c.Trials, nil)
 	addWarnings(&d, c.Warnings)
 	return d
 }

@@ -166,7 +166,7 @@ func solved() *plan.Plan {
 func documents() map[string]Document {
 	docs := map[string]Document{
 		"plan":   Plan(solved(), Background{Subject: "llama-3.1-70b in fp8, chat", Trials: trials(), Search: result(), Command: ServerCommand(settings(), "meta-llama/Llama-3.1-70B-Instruct", "--quantization fp8")}),
-		"search": Search(settings(), *result(), trials()[:6]),
+		"search": Search(settings(), *result(), Background{Trials: trials()[:6]}),
 		"blocks": blocks(),
 	}
 	first := trials()[3]

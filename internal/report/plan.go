@@ -23,6 +23,8 @@ type Background struct {
 	Trials []measure.Measurement
 	// Search is the search for the maximum rate of the chosen settings.
 	Search *search.Result
+	// Engines is nil for a run on the simulated engine.
+	Engines *Engines
 }
 
 // Plan builds the report of a plan: the decision, what it rests on, and what else
@@ -46,6 +48,7 @@ func Plan(p *plan.Plan, b Background) Document {
 	addRoofline(&d, p.Evidence.Roofline, &p.Offer, nearest(b.Trials, p.Offer.Knobs, p.Offer.Rate.Value))
 	addAlternatives(&d, p)
 	addRejected(&d, p.Rejected)
+	addEngines(&d, b.Engines, b.Trials, &p.Offer.Knobs)
 	if len(p.Assumptions) > 0 {
 		d.section("Assumptions", List{Items: p.Assumptions})
 	}

@@ -9,14 +9,16 @@ import (
 )
 
 // Search builds the report of a search for the maximum rate of one set of knobs.
-func Search(k measure.Knobs, r search.Result, trials []measure.Measurement) Document {
+// Of the background it takes the trials, the command and the engines.
+func Search(k measure.Knobs, r search.Result, b Background) Document {
+	trials := b.Trials
 	var slo measure.SLO
 	if len(trials) > 0 {
 		slo = trials[0].Trial.Objective
 	}
 	d := Document{Title: found(&r, slo), Data: data(trials)}
 	facts := Pairs{}
-	if r.Outcome != search.Infeasible {
+	if r.Outcome != search.Infeasible && r.Estimate.Value > 0 {
 		facts = append(facts, Pair{Label: "one instance", Text: rateFact(r.Estimate), Tone: Strong})
 	}
 	if r.Binding != "" {
@@ -27,11 +29,16 @@ func Search(k measure.Knobs, r search.Result, trials []measure.Measurement) Docu
 	}
 	facts = append(facts, Pair{Label: "effort", Text: plural(r.Trials, "trial") + ", " + latency(r.EngineTime) + " of engine time"})
 	d.add(facts)
-	d.section("Server flags", Code{ServerCommand(k, "")})
+	command := b.Command
+	if command == "" {
+		command = ServerCommand(k, "")
+	}
+	d.section("Server flags", Code{command})
 	if len(trials) > 0 {
 		d.section("Trials", trialTable(trials, slo))
 	}
 	addExceedances(&d, &r, trials)
+	addEngines(&d, b.Engines, trials, nil)
 	addWarnings(&d, r.Warnings)
 	return d
 }
@@ -43,6 +50,9 @@ func found(r *search.Result, slo measure.SLO) string {
 		at = " at " + o
 	}
 	e := estimate(r.Estimate)
+	if r.Outcome != search.Infeasible && r.Estimate.Value <= 0 {
+		return "No rate is known" + at + ": " + r.Reason
+	}
 	switch r.Outcome {
 	case search.Infeasible:
 		if f := r.Floor; f != nil {
@@ -51,6 +61,8 @@ func found(r *search.Result, slo measure.SLO) string {
 		return "No rate" + at + ": " + r.Reason
 	case search.NotReached:
 		return "At least " + number(r.Estimate.Value, 3) + " requests/s" + at + ": the limit was not reached"
+	case search.Searching:
+		return fmt.Sprintf("%s requests/s%s (%s) so far: the search has not ended", e.value, at, e.interval)
 	case search.OutOfBudget:
 		return fmt.Sprintf("%s requests/s%s (%s): the budget ended before the interval was as narrow as asked", e.value, at, e.interval)
 	}

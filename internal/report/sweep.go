@@ -56,6 +56,8 @@ type Swept struct {
 	Planned   int
 	Objective measure.SLO
 	Warnings  []string
+	// Engines is nil for a sweep on the simulated engine.
+	Engines *Engines
 }
 
 // Sweep builds the report of measured trials over a grid or a matrix.
@@ -74,6 +76,7 @@ func Sweep(s Swept) Document {
 	if len(s.Rejected) > 0 {
 		d.section("Cannot run", rejectedTable(s.Rejected))
 	}
+	addEngines(&d, s.Engines, s.Trials, nil)
 	addWarnings(&d, s.Warnings)
 	return d
 }
