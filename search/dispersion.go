@@ -29,10 +29,9 @@ func Batches(records []measure.Record, b measure.Bound, from, batch time.Duratio
 		case measure.E2E:
 			v, ok = r.E2E()
 		case measure.TPOT:
-			if r.Asked < 2 {
-				continue
+			if v, ok = r.TPOT(); !ok && r.Outcome == measure.OK {
+				continue // one token has no time per token
 			}
-			v, ok = r.TPOT()
 		case measure.Goodput:
 			var ratio float64
 			ratio, ok = b.Limits.Worst(r)
