@@ -24,7 +24,10 @@ func (p *program) benchCommand() *cli.Command {
 		Description: "Example: planner bench --url http://127.0.0.1:8000 --workload chat --rate 4 --duration 120s --slo ttft.p99=500ms\n" +
 			"         planner bench planner.toml --concurrency 16 --requests 320 --json\n" +
 			"Open loop on a schedule that is never reset; latencies count from the intended time. Writes a run folder with\n" +
-			"every request and HdrHistogram logs. Exit code 0: no SLO, or met; 3 missed; 4 unsure or invalid.",
+			"every request and HdrHistogram logs. Exit code 0: no SLO, or met; 3 missed; 4 unsure or invalid.\n" +
+			"Where one host is not enough, several send parts of one schedule, from the same instant:\n" +
+			"         planner bench planner.toml --rate 400 --warm-up 30s --start-at 2026-11-21T15:00:00Z --part 1/2 -o runs/a\n" +
+			"         planner merge runs/a runs/b -o runs/both",
 		Flags: join([]cli.Flag{
 			&cli.StringFlag{Name: "url", Usage: "address of the server: --url http://127.0.0.1:8000"},
 			&cli.StringFlag{Name: "model", Usage: "name that the server knows, sent as it stands (default: the first of its list): --model meta-llama/Llama-3.1-8B"},
@@ -32,6 +35,8 @@ func (p *program) benchCommand() *cli.Command {
 			&cli.StringFlag{Name: "dialect", Usage: "request fields of vllm, sglang, trtllm, tgi, llama-server, lmdeploy or simulated (default: the plain OpenAI ones): --dialect vllm"},
 			&cli.StringFlag{Name: "workload", Usage: "traffic class: --workload chat"},
 			&cli.StringFlag{Name: "seed", Usage: "seed of every draw: --seed 7"},
+			&cli.StringFlag{Name: "part", Usage: "send the K-th of N parts of the schedule; other hosts send the others, 'planner merge' joins them: --part 1/2"},
+			&cli.StringFlag{Name: "start-at", Usage: "begin at this time of the host's clock: --start-at 2026-11-21T15:00:00Z"},
 		}, loadFlags("default 1.5 x the longest request seen, at least 15s and at most the duration"), configFlags(), []cli.Flag{sloFlag(), outputFlag()}),
 		Action: p.bench,
 	}
@@ -56,6 +61,10 @@ func (p *program) bench(c *cli.Context) error {
 		return err
 	}
 	t.Number = 1
+	team, err := teamOf(c, cfg, t)
+	if err != nil {
+		return err
+	}
 	if c.Bool("dry-run") {
 		return p.printTrial(t)
 	}
@@ -64,7 +73,7 @@ func (p *program) bench(c *cli.Context) error {
 		return err
 	}
 	t.Cooldown = min(t.Objective.Horizon(int(meanOutput(cfg))), t.Window, time.Minute)
-	m, err := p.benchIn(c, cfg, t, folder)
+	m, err := p.benchIn(c, cfg, t, team, folder)
 	if err != nil {
 		return err
 	}
@@ -73,7 +82,7 @@ func (p *program) bench(c *cli.Context) error {
 
 // benchIn measures a load point on a server that runs, or on one that it
 // launches.
-func (p *program) benchIn(c *cli.Context, cfg *config.Config, t measure.Trial, folder *sweep.Folder) (m measure.Measurement, err error) {
+func (p *program) benchIn(c *cli.Context, cfg *config.Config, t measure.Trial, team team, folder *sweep.Folder) (m measure.Measurement, err error) {
 	client := clientOf(cfg, c.String("dialect"))
 	attached := cfg.Engine.Kind == "attach"
 	probe := client.Run
@@ -93,7 +102,7 @@ func (p *program) benchIn(c *cli.Context, cfg *config.Config, t measure.Trial, f
 		}
 	}
 	if attached {
-		return p.measureLive(c, client, t, folder)
+		return p.measureLive(c, client, t, team, folder)
 	}
 	j, err := openJournal(folder)
 	if err != nil {
@@ -153,15 +162,20 @@ func probeWarmup(ctx context.Context, run func(context.Context, measure.Trial, [
 	return min(max(longest*3/2, leastWarmup), t.Window), nil
 }
 
-// measureLive runs one trial against a live endpoint, with a live line, and
-// keeps what it brought.
-func (p *program) measureLive(c *cli.Context, client *load.Client, t measure.Trial, folder *sweep.Folder) (measure.Measurement, error) {
+// measureLive runs one trial, or this host's part of it, against a live endpoint,
+// with a live line, and keeps what it brought.
+func (p *program) measureLive(c *cli.Context, client *load.Client, t measure.Trial, team team, folder *sweep.Folder) (measure.Measurement, error) {
 	j, err := openJournal(folder)
 	if err != nil {
 		return measure.Measurement{}, err
 	}
 	defer j.Close()
-	run, err := client.Start(c.Context, t, t.Schedule())
+	t, schedule, err := team.share.Pick(t, t.Schedule())
+	if err != nil {
+		return measure.Measurement{}, err
+	}
+	team.lead(client)
+	run, err := client.Start(c.Context, t, schedule)
 	if err != nil {
 		return measure.Measurement{}, err
 	}
@@ -171,7 +185,12 @@ func (p *program) measureLive(c *cli.Context, client *load.Client, t measure.Tri
 	if err != nil {
 		return measure.Measurement{}, fmt.Errorf("%w: %w", sweep.ErrInterrupted, err)
 	}
-	if err := keepTrial(*folder, t, o, run.Report()); err != nil {
+	r := run.Report()
+	if err := keepTrial(*folder, t, o, r); err != nil {
+		return measure.Measurement{}, err
+	}
+	part := load.Part{Share: team.share, Start: r.Start, Obs: o, Vitals: r.Vitals}
+	if err := folder.WriteFrom(partName(t.Number), part.Write); err != nil {
 		return measure.Measurement{}, err
 	}
 	m := measure.Reduce(t, o)
@@ -183,7 +202,7 @@ func keepTrial(folder sweep.Folder, t measure.Trial, o measure.Observation, r lo
 	if err := folder.WriteRecords(t.Number, o.Records); err != nil {
 		return err
 	}
-	return folder.WriteFrom(fmt.Sprintf("histograms/%04d.hlog", t.Number), func(w io.Writer) error {
+	return folder.WriteFrom(histogramsName(t.Number), func(w io.Writer) error {
 		return load.WriteHistogramLog(w, r.Start, r.Intervals)
 	})
 }

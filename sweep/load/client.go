@@ -61,6 +61,10 @@ type Client struct {
 	// excluded; 0 means 1,000 and 30,000, which are ordinary words in every
 	// common vocabulary.
 	LowToken, HighToken int
+	// StartAt is when a trial begins, so that several generators can begin
+	// together; the zero time means as soon as all is ready. A trial that is not
+	// ready by then is an error.
+	StartAt time.Time
 	// Drain limits the wait for the window's requests after the schedule; 0
 	// means as long as their timeout lasts.
 	Drain time.Duration

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -140,95 +139,6 @@ func writeLog(w io.Writer, startMs int64, all []*hdrhistogram.Histogram) error {
 		return fmt.Errorf("write histogram log: %w", err)
 	}
 	return nil
-}
-
-// MergeHistogramLogs merges the logs of several generators, which ran at the
-// same time by their clocks, into one: histograms of one latency that begin in
-// the same second are added. Nothing is lost by it.
-func MergeHistogramLogs(w io.Writer, logs ...io.Reader) error {
-	type key struct {
-		second int64
-		tag    string
-	}
-	merged := map[key]*hdrhistogram.Histogram{}
-	var keys []key
-	for i, log := range logs {
-		r := hdrhistogram.NewHistogramLogReader(log)
-		for {
-			h, err := r.NextIntervalHistogram()
-			if err != nil {
-				return fmt.Errorf("read histogram log %d: %w", i+1, err)
-			}
-			if h == nil {
-				break
-			}
-			k := key{h.StartTimeMs() / 1000, h.Tag()}
-			into := merged[k]
-			if into == nil {
-				merged[k] = h
-				keys = append(keys, k)
-				continue
-			}
-			if n := into.Merge(h); n > 0 {
-				return fmt.Errorf("merge histogram logs: %d values of %s beyond the range", n, k.tag)
-			}
-			into.SetStartTimeMs(min(into.StartTimeMs(), h.StartTimeMs()))
-			into.SetEndTimeMs(max(into.EndTimeMs(), h.EndTimeMs()))
-		}
-	}
-	slices.SortStableFunc(keys, func(a, b key) int { return int(a.second - b.second) })
-	all := make([]*hdrhistogram.Histogram, len(keys))
-	for i, k := range keys {
-		all[i] = merged[k]
-	}
-	if len(all) == 0 {
-		return errors.New("merge histogram logs: no histogram in any of them")
-	}
-	return writeLog(w, all[0].StartTimeMs(), all)
-}
-
-// Merge joins what several generators observed of one trial, each of which sent
-// a part of its schedule. Each must have counted time from the same start.
-func Merge(parts ...measure.Observation) measure.Observation {
-	if len(parts) == 0 {
-		return measure.Observation{}
-	}
-	all := parts[0]
-	all.Records = slices.Clone(all.Records)
-	all.Doubts = slices.Clone(all.Doubts)
-	for _, p := range parts[1:] {
-		all.Records = append(all.Records, p.Records...)
-		// A request is known to be in flight only as long as all of them looked.
-		all.End = min(all.End, p.End)
-		all.Doubts = append(all.Doubts, p.Doubts...)
-		if all.Aborted == "" {
-			all.Aborted = p.Aborted
-		}
-		all.Gaps = mergeGaps(all.Gaps, p.Gaps)
-		all.ClassGaps = mergeClasses(all.ClassGaps, p.ClassGaps)
-	}
-	slices.SortStableFunc(all.Records, func(a, b measure.Record) int { return a.ID - b.ID })
-	return all
-}
-
-// mergeGaps adds two histograms; nil, not recorded, on either side is nil.
-func mergeGaps(a, b *hdrhistogram.Histogram) *hdrhistogram.Histogram {
-	if a == nil || b == nil {
-		return nil
-	}
-	return sumOf(a, b)
-}
-
-// mergeClasses adds the histograms of the classes of two generators.
-func mergeClasses(a, b []*hdrhistogram.Histogram) []*hdrhistogram.Histogram {
-	if len(a) > len(b) {
-		a, b = b, a
-	}
-	out := slices.Clone(b)
-	for i := range a {
-		out[i] = mergeGaps(a[i], b[i])
-	}
-	return out
 }
 
 func sumOf(all ...*hdrhistogram.Histogram) *hdrhistogram.Histogram {

@@ -45,7 +45,7 @@ func (r *Run) settle(end time.Duration) {
 	}
 	res.obs = measure.Observation{
 		Records: b.sentRecords(), End: end, Gaps: sumOf(b.spread.gaps...), ClassGaps: b.spread.gaps,
-		Server: measure.Server{Kind: r.client.Engine, KVBlocks: -1, BlockTokens: -1, Preemptions: -1, HitRate: -1, PeakKV: -1},
+		Server: unknownServer(r.client.Engine),
 	}
 	res.obs.Doubts = slices.Concat(res.notes, res.report.Vitals.doubts(r.trial.Objective), r.sourceDoubts(&res.obs))
 	switch cause := context.Cause(r.ctx).(type) {

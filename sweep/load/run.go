@@ -73,9 +73,11 @@ func newRun(parent context.Context, c *Client, e *endpoint, trial measure.Trial,
 	r.via = r.newTransport()
 	ready := make(chan struct{})
 	r.prepare(schedule, ready)
-	r.via.warm(warmConnections(&trial, len(schedule)))
 	<-ready
-	r.start = time.Now()
+	if err := r.awaitStart(warmConnections(&trial, len(schedule))); err != nil {
+		r.abandon(timer, err)
+		return nil, err
+	}
 	r.book.start = r.start
 	r.watch = newWatch(r)
 	go r.drive(timer)
@@ -125,15 +127,6 @@ func (r *Run) newTransport() transport {
 		address = net.JoinHostPort(strings.Trim(e.url.Hostname(), "[]"), "80")
 	}
 	return &pool{ctx: r.ctx, dial: func(ctx context.Context) (net.Conn, error) { return e.dial(ctx, "tcp", address) }}
-}
-
-// warmConnections is how many connections are opened before the start: one a
-// slot, or a few for the first requests of an open loop.
-func warmConnections(t *measure.Trial, requests int) int {
-	if t.Closed() {
-		return min(t.Concurrency, requests, 1024)
-	}
-	return min(16, requests)
 }
 
 // prepare encodes the schedule ahead of time, as far as 64 MiB hold, and closes
