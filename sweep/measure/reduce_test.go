@@ -266,7 +266,7 @@ func TestOverloadedIsNeverMet(t *testing.T) {
 	trial, o := even(3000, func(int) time.Duration { return 50 * ms })
 	trial.Objective = SLO{Bounds: []Bound{{Metric: TTFT, Quantile: 0.99, Limit: 500 * ms}}, Errors: 0.01}
 	for i := range o.Records {
-		o.Records[i].Last += time.Duration(i) * 300 * ms
+		o.Records[i].Last += time.Duration(i) * 100 * ms
 	}
 	if m := Reduce(trial, o); !m.Overloaded || m.Verdict.State == Met {
 		t.Errorf("overloaded %v, verdict %v", m.Overloaded, m.Verdict.State)
@@ -274,7 +274,7 @@ func TestOverloadedIsNeverMet(t *testing.T) {
 }
 
 func TestAbortedTrialKeepsItsShorterWindow(t *testing.T) {
-	trial, o := even(3000, func(i int) time.Duration { return 50*ms + time.Duration(max(i, 0))*4*time.Second })
+	trial, o := even(3000, func(i int) time.Duration { return 50*ms + time.Duration(max(i, 0))*600*ms })
 	o.End, o.Aborted = 110*time.Second, "overloaded"
 	seen := slices.DeleteFunc(slices.Clone(o.Records), func(r Record) bool { return r.Due > o.End })
 	for i := range seen {

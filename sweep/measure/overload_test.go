@@ -1,0 +1,87 @@
+package measure_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"planner/internal/study/search/virtual"
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// wanderer is a batching engine whose requests stay for ten seconds and slow each
+// other down, so that the number in flight wanders slowly and far, and the
+// largest rate at which no more than 1 % of its requests take more than 50 ms a
+// token. The rate comes from bisection over long runs.
+var wanderer = virtual.Engine{Budget: 2048, Sequences: 512, Base: 8 * time.Millisecond, PerToken: 40 * time.Microsecond, PerSequence: 60 * time.Microsecond}
+
+const wandererRate = 17.086
+
+func chat() *workload.Workload {
+	return &workload.Workload{Class: "chat", Arrivals: workload.Poisson, Shapes: []workload.Shape{{
+		Prompt: workload.Lengths{Dist: workload.Lognormal, Median: 500, Sigma: 0.8, Min: 50, Max: 4000},
+		Output: workload.Lengths{Dist: workload.Lognormal, Median: 200, Sigma: 0.8, Min: 10, Max: 2000},
+	}}}
+}
+
+// trials runs trials of 180 s of the wanderer under one bound.
+func trials(share float64, b measure.Bound, runs int) []measure.Measurement {
+	out := make([]measure.Measurement, runs)
+	for i := range out {
+		out[i] = virtual.Bench{Server: wanderer}.Run(measure.Trial{
+			Workload: chat(), Rate: share * wandererRate, Warmup: 30 * time.Second, Window: 180 * time.Second, Cooldown: time.Second,
+			Seed: uint64(7000 + i), Objective: measure.SLO{Bounds: []measure.Bound{b}, Errors: -1},
+		})
+	}
+	return out
+}
+
+func count(all []measure.Measurement, is func(*measure.Measurement) bool) int {
+	n := 0
+	for i := range all {
+		if is(&all[i]) {
+			n++
+		}
+	}
+	return n
+}
+
+func aborted(m *measure.Measurement) bool    { return m.Aborted != "" }
+func overloaded(m *measure.Measurement) bool { return m.Overloaded }
+
+// TestHopelessEngine ends trials of an engine with long answers: at the maximum
+// rate one in a hundred at most, which would fail here once in twenty draws of the
+// seeds, and well above it within half a minute.
+func TestHopelessEngine(t *testing.T) {
+	tpot := measure.Bound{Metric: measure.TPOT, Quantile: 0.99, Limit: 50 * time.Millisecond}
+	if n := count(trials(1, tpot, 80), aborted); n > 2 {
+		t.Errorf("%d of 80 trials at the maximum rate are given up", n)
+	}
+	over := trials(1.4, tpot, 40)
+	var after []time.Duration
+	for i := range over {
+		if !aborted(&over[i]) {
+			t.Fatal("a trial at 1.4 of the maximum rate goes on to its end")
+		}
+		after = append(after, over[i].Duration)
+	}
+	slices.Sort(after)
+	if after[20] > 15*time.Second || after[37] > 30*time.Second {
+		t.Errorf("trials at 1.4 of the maximum rate end after %v in the median, %v at p95", after[20], after[37])
+	}
+}
+
+// TestWanderingIsNoBacklog leaves the backlog alone to decide: a limit on the mean
+// never ends a trial by its count.
+func TestWanderingIsNoBacklog(t *testing.T) {
+	mean := measure.Bound{Metric: measure.TPOT, Limit: time.Hour}
+	at := trials(1, mean, 80)
+	if n, m := count(at, aborted), count(at, overloaded); n > 2 || m > 2 {
+		t.Errorf("in 80 trials that just meet a limit, %d are given up and %d marked overloaded", n, m)
+	}
+	over := trials(1.4, mean, 40)
+	if n := count(over, overloaded); n < 30 {
+		t.Errorf("of 40 trials at 1.4 of that rate %d are marked overloaded", n)
+	}
+}
