@@ -22,7 +22,7 @@ func (p *program) searchCommand() *cli.Command {
 		ArgsUsage: "[CONFIG]",
 		Description: "Example: planner search planner.toml --set engine.tensor_parallel=4\n" +
 			"         planner search --model llama-3.1-8b --gpu L40S --workload chat --slo ttft.p99=1s --json",
-		Flags:  join(configFlags(), without(shortcutFlags(), "rate", "growth", "headroom", "spare"), []cli.Flag{sloFlag(), outputFlag()}),
+		Flags:  join(configFlags(), without(shortcutFlags(), "rate", "growth", "headroom", "spare"), []cli.Flag{sloFlag(), certifyFlag(), outputFlag()}),
 		Action: p.search,
 	}
 }
@@ -72,16 +72,15 @@ func (p *program) searchIn(c *cli.Context, cfg *config.Config, folder *sweep.Fol
 	show := p.display(c)
 	show.budget = budgetOf(cfg, 1)
 	d.bed.tell(show)
-	s, trials, err := d.searchOne(c.Context, sweep.Loop{Journal: j, Stop: p.signals.patience(show.say), Proposed: show.proposed,
+	r, trials, err := d.searchOne(c.Context, sweep.Loop{Journal: j, Stop: p.signals.patience(show.say), Proposed: show.proposed,
 		Keep: d.bed.keeper(folder, false)}, show.observed)
 	show.Close()
-	r := s.Result()
 	switch {
 	case errors.Is(err, sweep.ErrInterrupted):
 		if r.Estimate.Value <= 0 {
 			return hintResume(err, folder)
 		}
-		r.Reason = "interrupted: the interval is not as narrow as asked yet"
+		r.Reason = interruptedIn(r)
 		return errors.Join(hintResume(err, folder), p.found(c, d, r, trials, folder))
 	case err != nil:
 		return err
@@ -92,8 +91,9 @@ func (p *program) searchIn(c *cli.Context, cfg *config.Config, folder *sweep.Fol
 	return searchEnd(r)
 }
 
-// searchOne searches the only knob set, with what the loop says besides.
-func (d *decision) searchOne(ctx context.Context, loop sweep.Loop, seen func(measure.Measurement, search.Estimate, string)) (*search.MaxRate, []measure.Measurement, error) {
+// searchOne searches the only knob set, with what the loop says besides, and
+// certifies a rate where the configuration asks for it.
+func (d *decision) searchOne(ctx context.Context, loop sweep.Loop, seen func(measure.Measurement, search.Estimate, string)) (search.Result, []measure.Measurement, error) {
 	s := search.NewMaxRate(maxRateConfig(d.cfg, d.groups[0].priors[0]))
 	var trials []measure.Measurement
 	loop.Source, loop.Observed = s, func(m measure.Measurement) {
@@ -104,7 +104,23 @@ func (d *decision) searchOne(ctx context.Context, loop sweep.Loop, seen func(mea
 		loop.Run = d.bed.run
 	}
 	err := loop.Drive(ctx)
-	return s, trials, err
+	r := s.Result()
+	if d.bed.live != nil && d.cfg.Engine.Kind != "attach" && r.Estimate.Value > 0 {
+		r.Warnings = append(r.Warnings, "the engine was started for this search alone: what the maximum rate differs by from start to start is not in the interval")
+	}
+	if err == nil {
+		loop.First = len(trials)
+		err = d.certifyOne(ctx, loop, &r)
+	}
+	return r, trials, err
+}
+
+// interruptedIn says what an interrupted search had not done yet.
+func interruptedIn(r search.Result) string {
+	if r.Outcome == search.Searching {
+		return "interrupted: the interval is not as narrow as asked yet"
+	}
+	return "interrupted: the rate is not certified yet"
 }
 
 // folderPath is where a run keeps its files, "" if nowhere.
@@ -144,7 +160,7 @@ func searchEnd(r search.Result) error {
 	case search.OutOfBudget:
 		return outcome(exitUndecided)
 	}
-	return nil
+	return certifiedEnd(r.Certificate)
 }
 
 // rereadSearch walks the journal of a search again, without running anything.
@@ -163,10 +179,9 @@ func (p *program) rereadSearch(c *cli.Context, folder sweep.Folder, about sweep.
 	if err := errors.Join(d.foresee(), d.bed.recall(&folder)); err != nil {
 		return report.Document{}, nil, err
 	}
-	s, _, err := d.searchOne(c.Context, sweep.Loop{Run: notRun, Journal: sweep.Recorded(trials)}, silent().observed)
-	r := s.Result()
+	r, _, err := d.searchOne(c.Context, sweep.Loop{Run: notRun, Journal: sweep.Recorded(trials)}, silent().observed)
 	if errors.Is(err, sweep.ErrNotRecorded) {
-		r.Reason, err = "interrupted: the interval is not as narrow as asked yet", nil
+		r.Reason, err = interruptedIn(r), nil
 	}
 	doc, view := d.searched(r, trials)
 	return doc, view, err
@@ -182,11 +197,13 @@ type searchJSON struct {
 	Outcome    search.Outcome   `json:"outcome"`
 	Reason     string           `json:"reason"`
 	Warnings   []string         `json:"warnings"`
+
+	Certificate *search.Certified `json:"certificate,omitempty"`
 }
 
 func searchView(k measure.Knobs, r search.Result) searchJSON {
 	v := searchJSON{MaxRate: &r.Estimate, Binding: r.Binding, Knobs: k, Trials: r.Trials, EngineTime: r.EngineTime.Seconds(),
-		Outcome: r.Outcome, Reason: r.Reason, Warnings: r.Warnings}
+		Outcome: r.Outcome, Reason: r.Reason, Warnings: r.Warnings, Certificate: r.Certificate}
 	if r.Outcome == search.Infeasible || r.Estimate.Value <= 0 {
 		v.MaxRate = nil
 	}

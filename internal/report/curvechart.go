@@ -138,69 +138,6 @@ func within(s *measure.Summary, q float64) (measure.Interval, bool) {
 	return measure.Interval{}, false
 }
 
-// exceedanceChart draws, for one bound of a search, the share of requests beyond
-// the limit in each trial and the fitted curve. Shares of zero have no place on
-// its logarithmic axis; their number stands in the title.
-func exceedanceChart(b search.BoundResult, trials []measure.Measurement) *Chart {
-	c := &Chart{
-		Name: "beyond-" + strings.ReplaceAll(b.Bound, ".", "-"), LogY: true,
-		XLabel: "offered load, requests/s", YLabel: "% of requests beyond the limit (log scale)",
-	}
-	scale := 100.0
-	if b.Curve.Share == 0 {
-		scale, c.YLabel = 1, "mean over its limit (log scale)"
-	}
-	s := Series{Name: "trials"}
-	none := 0
-	lo, hi := math.Inf(1), 0.0
-	for _, m := range byLoad(trials) {
-		k, ok := m.Count(b.Bound)
-		if !ok || k.N == 0 || !m.Valid || m.Trial.Rate <= 0 {
-			continue
-		}
-		lo, hi = min(lo, m.Trial.Rate), max(hi, m.Trial.Rate)
-		if k.Value <= 0 {
-			none++
-			continue
-		}
-		s.Points = append(s.Points, Point{X: m.Trial.Rate, Y: scale * k.Value, Low: scale * k.Low, High: scale * k.High, Overload: m.Overloaded})
-	}
-	if b.Curve.Rate > 0 && hi > lo {
-		s.Fit = exceedanceFit(b.Curve, lo, hi, s.Points, scale)
-	}
-	c.Series = []Series{s}
-	c.Title = "Requests beyond " + boundName(b.Bound) + ", trials on the fitted curve"
-	if none > 0 {
-		c.Title += fmt.Sprintf(" (%s without any not drawn)", plural(none, "trial"))
-	}
-	if b.Curve.Share > 0 {
-		c.Limits = []Mark{{100 * b.Curve.Share, "allowed: " + percent(b.Curve.Share)}}
-	} else {
-		c.Limits = []Mark{{1, "limit"}}
-	}
-	if b.Curve.Rate > 0 {
-		c.Rates = []Mark{{b.Curve.Rate, "crossing " + number(b.Curve.Rate, 3)}}
-	}
-	return c
-}
-
-// exceedanceFit is the fitted curve between two rates, down to a fifth of the
-// smallest share seen or allowed: below that no trial could say anything.
-func exceedanceFit(e search.Exceedance, lo, hi float64, seen []Point, scale float64) []XY {
-	least := scale * e.At(e.Rate)
-	for _, p := range seen {
-		least = min(least, p.Y)
-	}
-	var line []XY
-	for i := range curveSteps + 1 {
-		x := lo + (hi-lo)*float64(i)/curveSteps
-		if y := scale * e.At(x); y >= least/5 {
-			line = append(line, XY{x, y})
-		}
-	}
-	return line
-}
-
 // curveFacts say in words what the curve shows. Its crossings of the limits are
 // worth telling where nothing better is known: a search for the maximum rate
 // weighs counts, the curve only draws a line through quantiles.

@@ -34,6 +34,7 @@ func Search(k measure.Knobs, r search.Result, b Background) Document {
 		command = ServerCommand(k, "")
 	}
 	d.section("Server flags", Code{command})
+	addCertificate(&d, r.Certificate)
 	if len(trials) > 0 {
 		d.section("Trials", trialTable(trials, slo))
 	}
@@ -97,7 +98,7 @@ func addExceedances(d *Document, r *search.Result, trials []measure.Measurement)
 		return
 	}
 	if c := exceedanceChart(r.Bounds[best], trials); !c.Empty() {
-		d.section("Requests beyond the limit", c)
+		d.section("Requests beyond the limit", c, exceedanceTable(r.Bounds[best], trials))
 	}
 	if len(r.Bounds) > 1 {
 		highest := 0.0

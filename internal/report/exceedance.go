@@ -1,0 +1,126 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"planner/internal/stat"
+	"planner/search"
+	"planner/sweep/measure"
+)
+
+// exceedanceChart draws, for one bound of a search, the share of requests beyond
+// the limit in each trial and the fitted curve. Shares of zero have no place on
+// its logarithmic axis; their number stands in the title.
+func exceedanceChart(b search.BoundResult, trials []measure.Measurement) *Chart {
+	c := &Chart{
+		Name: "beyond-" + strings.ReplaceAll(b.Bound, ".", "-"), LogY: true,
+		XLabel: "offered load, requests/s", YLabel: "% of requests beyond the limit (log scale)",
+	}
+	scale := 100.0
+	if b.Curve.Share == 0 {
+		scale, c.YLabel = 1, "mean over its limit (log scale)"
+	}
+	s := Series{Name: "trials"}
+	none := 0
+	lo, hi := math.Inf(1), 0.0
+	for _, m := range byLoad(trials) {
+		k, ok := m.Count(b.Bound)
+		if !ok || k.N == 0 || !m.Valid || m.Trial.Rate <= 0 {
+			continue
+		}
+		lo, hi = min(lo, m.Trial.Rate), max(hi, m.Trial.Rate)
+		if k.Value <= 0 {
+			none++
+			continue
+		}
+		low, high := beyondWithin(b, k)
+		s.Points = append(s.Points, Point{X: m.Trial.Rate, Y: scale * k.Value, Low: scale * low, High: scale * high, Overload: m.Overloaded})
+	}
+	if b.Curve.Rate > 0 && hi > lo {
+		s.Fit = exceedanceFit(b.Curve, lo, hi, s.Points, scale)
+	}
+	c.Series = []Series{s}
+	c.Title = "Requests beyond " + boundName(b.Bound) + ", trials on the fitted curve"
+	if none > 0 {
+		c.Title += fmt.Sprintf(" (%s without any not drawn)", plural(none, "trial"))
+	}
+	if b.Curve.Share > 0 {
+		c.Limits = []Mark{{100 * b.Curve.Share, "allowed: " + percent(b.Curve.Share)}}
+	} else {
+		c.Limits = []Mark{{1, "limit"}}
+	}
+	if b.Curve.Rate > 0 {
+		c.Rates = []Mark{{b.Curve.Rate, "crossing " + number(b.Curve.Rate, 3)}}
+	}
+	return c
+}
+
+// exceedanceFit is the fitted curve between two rates, down to a fifth of the
+// smallest share seen or allowed: below that no trial could say anything.
+func exceedanceFit(e search.Exceedance, lo, hi float64, seen []Point, scale float64) []XY {
+	least := scale * e.At(e.Rate)
+	for _, p := range seen {
+		least = min(least, p.Y)
+	}
+	var line []XY
+	for i := range curveSteps + 1 {
+		x := lo + (hi-lo)*float64(i)/curveSteps
+		if y := scale * e.At(x); y >= least/5 {
+			line = append(line, XY{x, y})
+		}
+	}
+	return line
+}
+
+// exceedanceTable lists what each trial saw of a bound, with its interval, beside
+// what the fitted curve says of its rate.
+func exceedanceTable(b search.BoundResult, trials []measure.Measurement) Table {
+	seen, of := "beyond", "allowed "+percent(b.Curve.Share)
+	if b.Curve.Share == 0 {
+		seen, of = "mean", "limit 1"
+	}
+	tab := Table{Columns: []Column{{Name: "load"}, {Name: seen, Right: true}, {Name: "within (90 %)", Right: true}, {Name: "curve", Right: true},
+		{Name: of}, {Name: "requests", Right: true, Extra: true}}}
+	for _, m := range byLoad(trials) {
+		k, ok := m.Count(b.Bound)
+		if !ok || k.N == 0 || !m.Valid || m.Trial.Rate <= 0 {
+			continue
+		}
+		figure := portion
+		if b.Curve.Share == 0 {
+			figure = func(x float64) string { return number(x, 3) }
+		}
+		fits := Cell{Text: "fits"}
+		low, high := beyondWithin(b, k)
+		switch fit := b.Curve.At(m.Trial.Rate); {
+		case fit < low:
+			fits = Cell{"more than the curve", Doubt}
+		case fit > high:
+			fits = Cell{"less than the curve", Doubt}
+		}
+		tab.Rows = append(tab.Rows, []Cell{{Text: load(&m.Trial)}, {Text: figure(k.Value)}, {Text: figure(low) + " to " + figure(high)},
+			{Text: figure(b.Curve.At(m.Trial.Rate))}, fits, {Text: count(m.Requests)}})
+	}
+	return tab
+}
+
+// beyondWithin is the 90 % interval of what a trial saw of a bound, with the
+// clumping that all trials of the search together show: a trial by itself knows
+// far less of it. The dispersion grows with the root of the share, as it does in
+// queues near their limit. A mean comes with an interval of its own.
+func beyondWithin(b search.BoundResult, k measure.Count) (low, high float64) {
+	if b.Curve.Share == 0 {
+		return k.Low, k.High
+	}
+	const tail = 0.05
+	unit := max(k.Cluster, 1)
+	beyond, n := float64(k.K)/unit, float64(k.N)/unit
+	d := stat.Dispersion{At: b.Phi, Level: b.Curve.Share, Gamma: 0.5}
+	// Up to the first share at which so few would be a surprise.
+	for high = max(beyond/n, b.Curve.Share/100); high < 1 && d.CountBelow(beyond, n, high) > tail; {
+		high *= 1.02
+	}
+	return d.Lower(beyond, n, tail), min(high, 1)
+}
