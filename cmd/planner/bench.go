@@ -32,7 +32,7 @@ func (p *program) benchCommand() *cli.Command {
 			&cli.StringFlag{Name: "url", Usage: "address of the server: --url http://127.0.0.1:8000"},
 			&cli.StringFlag{Name: "model", Usage: "name that the server knows, sent as it stands (default: the first of its list): --model meta-llama/Llama-3.1-8B"},
 			&cli.StringFlag{Name: "api", Usage: "completions or chat: --api chat"},
-			&cli.StringFlag{Name: "dialect", Usage: "request fields of vllm, sglang, trtllm, tgi, llama-server, lmdeploy or simulated (default: the plain OpenAI ones): --dialect vllm"},
+			&cli.StringFlag{Name: "dialect", Usage: "request fields of vllm, sglang, trtllm, tgi, llama-server, lmdeploy or simulated (default: of what the server says it is), or generic for the plain OpenAI ones: --dialect vllm"},
 			&cli.StringFlag{Name: "workload", Usage: "traffic class: --workload chat"},
 			&cli.StringFlag{Name: "seed", Usage: "seed of every draw: --seed 7"},
 			&cli.StringFlag{Name: "part", Usage: "send the K-th of N parts of the schedule; other hosts send the others, 'planner merge' joins them: --part 1/2"},
@@ -68,12 +68,16 @@ func (p *program) bench(c *cli.Context) error {
 	if c.Bool("dry-run") {
 		return p.printTrial(t)
 	}
+	client, err := p.benchClient(c, cfg)
+	if err != nil {
+		return err
+	}
 	folder, err := p.newFolder(c, cfg, "bench", true)
 	if err != nil {
 		return err
 	}
 	t.Cooldown = min(t.Objective.Horizon(int(meanOutput(cfg))), t.Window, time.Minute)
-	m, err := p.benchIn(c, cfg, t, team, folder)
+	m, err := p.benchIn(c, cfg, client, t, team, folder)
 	if err != nil {
 		return err
 	}
@@ -82,8 +86,7 @@ func (p *program) bench(c *cli.Context) error {
 
 // benchIn measures a load point on a server that runs, or on one that it
 // launches.
-func (p *program) benchIn(c *cli.Context, cfg *config.Config, t measure.Trial, team team, folder *sweep.Folder) (m measure.Measurement, err error) {
-	client := clientOf(cfg, c.String("dialect"))
+func (p *program) benchIn(c *cli.Context, cfg *config.Config, client *load.Client, t measure.Trial, team team, folder *sweep.Folder) (m measure.Measurement, err error) {
 	attached := cfg.Engine.Kind == "attach"
 	probe := client.Run
 	var b *bed
@@ -134,6 +137,26 @@ func clientOf(cfg *config.Config, dialect string) *load.Client {
 		client.API = load.Chat
 	}
 	return client
+}
+
+// benchClient is the load generator of bench. A server that runs already is asked
+// which engine it is: then prompts have exact lengths and outputs, too, where the
+// engine has a way.
+func (p *program) benchClient(c *cli.Context, cfg *config.Config) (*load.Client, error) {
+	client := clientOf(cfg, c.String("dialect"))
+	if cfg.Engine.Kind != "attach" {
+		return client, nil
+	}
+	if err := client.Check(); err != nil {
+		return nil, usageError{fmt.Errorf("bench: %w", err)}
+	}
+	if client.Engine != "" {
+		return client, nil
+	}
+	if client.Engine = client.Dialect(c.Context); client.Engine != "" && !c.Bool("quiet") {
+		fmt.Fprintf(p.stderr, "the server says it is %s: requests are in its dialect\n", client.Engine)
+	}
+	return client, nil
 }
 
 // The warm-up of a measured trial: so many requests, one after another, show

@@ -39,20 +39,57 @@ func (e *endpoint) call(ctx context.Context, method, path string, in []byte, out
 	return nil
 }
 
+// modelList is the answer of /v1/models, as far as it matters here.
+type modelList struct {
+	Data []struct {
+		ID    string `json:"id"`
+		Owner string `json:"owned_by"`
+	} `json:"data"`
+}
+
+func (e *endpoint) models(ctx context.Context) (modelList, error) {
+	var list modelList
+	err := e.call(ctx, http.MethodGet, "/v1/models", nil, &list)
+	return list, err
+}
+
 // firstModel asks for the name of the model that is served.
 func (e *endpoint) firstModel(ctx context.Context) (string, error) {
-	var list struct {
-		Data []struct {
-			ID string `json:"id"`
-		} `json:"data"`
-	}
-	if err := e.call(ctx, http.MethodGet, "/v1/models", nil, &list); err != nil {
+	list, err := e.models(ctx)
+	if err != nil {
 		return "", err
 	}
 	if len(list.Data) == 0 || list.Data[0].ID == "" {
 		return "", errors.New("GET /v1/models: no model in the list")
 	}
 	return list.Data[0].ID, nil
+}
+
+// Check reports what is wrong with the client before anything is sent: an address
+// that is none, an unknown dialect, a header or an API key that cannot be sent.
+func (c *Client) Check() error {
+	_, err := c.resolve()
+	return err
+}
+
+// Dialect asks the server which engine it is, by the owner that it gives in its
+// list of models, and returns the name of its dialect; "" if it gives no list, or
+// an owner that is no engine's.
+func (c *Client) Dialect(ctx context.Context) string {
+	e, err := c.resolve()
+	if err != nil {
+		return ""
+	}
+	list, err := e.models(ctx)
+	if err != nil || len(list.Data) == 0 {
+		return ""
+	}
+	for i := range dialects {
+		if owner := dialects[i].owner; owner != "" && strings.EqualFold(owner, list.Data[0].Owner) {
+			return dialects[i].engine
+		}
+	}
+	return ""
 }
 
 var errNoTokenizer = errors.New("the engine has no /tokenize")

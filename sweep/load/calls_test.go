@@ -145,3 +145,30 @@ func TestTokenizeForms(t *testing.T) {
 		}
 	}
 }
+
+// TestDialect: the owner of the first model says which engine it is; where it does
+// not, nothing is guessed.
+func TestDialect(t *testing.T) {
+	const kind = "application/json"
+	for body, want := range map[string]string{
+		`{"data":[{"id":"m","owned_by":"vllm"}]}`:         "vllm",
+		`{"data":[{"id":"m","owned_by":"SGLang"}]}`:       "sglang",
+		`{"data":[{"id":"m","owned_by":"llamacpp"}]}`:     "llama-server",
+		`{"data":[{"id":"m","owned_by":"tensorrt_llm"}]}`: "trtllm",
+		`{"data":[{"id":"m","owned_by":"me"}]}`:           "",
+		`{"data":[{"id":"m"}]}`:                           "",
+		`{"data":[]}`:                                     "",
+		`[]`:                                              "",
+	} {
+		c := &Client{URL: serve(t, say(whole("200 OK", kind, body)))}
+		if got := c.Dialect(t.Context()); got != want {
+			t.Errorf("%s: %q, want %q", body, got, want)
+		}
+	}
+	if got := (&Client{URL: serve(t, say(whole("404 Not Found", kind, "{}")))}).Dialect(t.Context()); got != "" {
+		t.Errorf("no list: %q", got)
+	}
+	if err := (&Client{URL: "ftp://x"}).Check(); err == nil {
+		t.Error("an FTP address passed")
+	}
+}

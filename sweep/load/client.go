@@ -141,7 +141,21 @@ type endpoint struct {
 	http *http.Client
 }
 
+// endpoint resolves the configuration, and the model's name with the server's
+// help where it is not given.
 func (c *Client) endpoint(ctx context.Context) (*endpoint, error) {
+	e, err := c.resolve()
+	if err != nil || e.model != "" {
+		return e, err
+	}
+	if e.model, err = e.firstModel(ctx); err != nil {
+		return nil, fmt.Errorf("find the model's name: %w", err)
+	}
+	return e, nil
+}
+
+// resolve checks the configuration.
+func (c *Client) resolve() (*endpoint, error) {
 	base := strings.TrimSuffix(strings.TrimSuffix(c.URL, "/"), "/v1")
 	u, err := url.Parse(base + c.API.path())
 	if err != nil {
@@ -161,11 +175,6 @@ func (c *Client) endpoint(ctx context.Context) (*endpoint, error) {
 		e.dial = (&net.Dialer{}).DialContext
 	}
 	e.http = &http.Client{Transport: newHTTPTransport(c.TLS, e.dial), Timeout: 30 * time.Second}
-	if e.model == "" {
-		if e.model, err = e.firstModel(ctx); err != nil {
-			return nil, fmt.Errorf("find the model's name: %w", err)
-		}
-	}
 	return e, nil
 }
 

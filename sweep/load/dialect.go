@@ -10,6 +10,9 @@ import (
 // for it (TensorRT-LLM, transformers serve).
 type dialect struct {
 	engine string
+	// owner is what the engine's /v1/models gives as the owner of a model; "" if
+	// that tells nothing.
+	owner string
 	// tokenPrompts: /v1/completions takes a list of token ids as its prompt.
 	tokenPrompts bool
 	// ignoreEOS and minTokens ("" for none) make outputs exactly as long as
@@ -34,12 +37,12 @@ func (d *dialect) exact() bool { return d.ignoreEOS }
 var dialects = []dialect{
 	{engine: "generic", usage: true},
 	{engine: "simulated", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", usage: true, continuousUsage: true, returnIDs: true, tokenize: "prompt"},
-	{engine: "vllm", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", usage: true, continuousUsage: true, returnIDs: true, tokenize: "prompt"},
-	{engine: "sglang", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", usage: true, continuousUsage: true, tokenize: "prompt"},
-	{engine: "trtllm", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", usage: true, continuousUsage: true},
+	{engine: "vllm", owner: "vllm", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", usage: true, continuousUsage: true, returnIDs: true, tokenize: "prompt"},
+	{engine: "sglang", owner: "sglang", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", usage: true, continuousUsage: true, tokenize: "prompt"},
+	{engine: "trtllm", owner: "tensorrt_llm", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", usage: true, continuousUsage: true},
 	{engine: "tgi", usage: true, tokenize: "inputs"},
-	{engine: "llama-server", ignoreEOS: true, usage: true, tokenize: "content"},
-	{engine: "lmdeploy", ignoreEOS: true, minTokens: "min_new_tokens", usage: true},
+	{engine: "llama-server", owner: "llamacpp", ignoreEOS: true, usage: true, tokenize: "content"},
+	{engine: "lmdeploy", owner: "lmdeploy", ignoreEOS: true, minTokens: "min_new_tokens", usage: true},
 	{engine: "transformers"},
 }
 
