@@ -108,6 +108,9 @@ func (p *program) newSide(c *cli.Context, path string) (*side, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := launchable(cfg, "compare"); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
 	runnable, _ := cfg.Candidates()
 	s := &side{name: path, cfg: cfg, knobs: runnable[0]}
 	if s.rate, err = predictedRate(cfg, s.knobs); err != nil {

@@ -8,11 +8,24 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"planner/sweep/engine"
+	"planner/sweep/engine/enginetest"
 )
 
-// TestMain lets test scripts call the program as a command of its own.
+// TestMain lets test scripts call the program as a command of its own, and makes
+// this binary the guard of its engines and an engine that passes for vLLM.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"planner": main})
+	if code, ran := engine.Guard(os.Args); ran {
+		os.Exit(code)
+	}
+	testscript.Main(m, map[string]func(){"planner": main, "vllm": serveFake})
+}
+
+// serveFake is "vllm serve MODEL ...".
+func serveFake() {
+	os.Args = append([]string{os.Args[0], enginetest.Word}, os.Args[2:]...)
+	enginetest.Main()
 }
 
 // TestScripts runs the command line as users do: each file of testdata/script is

@@ -222,7 +222,7 @@ func hintResume(err error, folder *sweep.Folder) error {
 func (p *program) refuse(c *cli.Context, d *decision, why *plan.Infeasible, folder *sweep.Folder) error {
 	doc := report.Infeasible(why, d.cfg.Demand, d.cfg.Objective, d.background())
 	if folder != nil {
-		if err := folder.Write("report.txt", report.Text{Width: 120}.Print(doc)); err != nil {
+		if err := writeReport(*folder, doc); err != nil {
 			return err
 		}
 	}

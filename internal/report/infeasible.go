@@ -38,6 +38,7 @@ func Infeasible(e *plan.Infeasible, demand plan.Demand, slo measure.SLO, b Backg
 		addOffers(&d, "Configurations", e.Alternatives)
 	}
 	addRejected(&d, e.Rejected)
+	addEngines(&d, b.Engines, b.Trials, nil)
 	if b.Search != nil {
 		addWarnings(&d, b.Search.Warnings)
 	}
