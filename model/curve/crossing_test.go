@@ -152,6 +152,31 @@ func TestSaturationRoutes(t *testing.T) {
 	}
 }
 
+// Latencies that grow without bending tell of no saturation, and of no knee: a
+// form fitted to them has one a thousand times beyond what was measured.
+func TestNoBendNoSaturation(t *testing.T) {
+	var points []Point
+	for i := range 10 {
+		rate := float64(2 + 2*i)
+		p50 := time.Duration((6 + 0.3*rate) * float64(time.Millisecond))
+		points = append(points, Point{Rate: rate, Requests: 4000, Values: []Value{{0.5, p50}, {0.99, 2 * p50}}})
+	}
+	c, err := Fit(measure.ITL, points, Options{Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Saturation != nil || c.Knee != 0 || c.End() != 20 || len(c.Warnings) == 0 {
+		t.Errorf("saturation %+v, knee %g, end %g, warnings %q", c.Saturation, c.Knee, c.End(), c.Warnings)
+	}
+	points = append(points, Point{Rate: 30, Requests: 4000, Achieved: 25, Overloaded: true, Values: []Value{{0.5, 40 * time.Millisecond}, {0.99, 90 * time.Millisecond}}})
+	if c, err = Fit(measure.ITL, points, Options{Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if s := c.Saturation; s == nil || s.Routes[0].Name != "served_in_overload" || s.High > 4*20 {
+		t.Errorf("with a point in overload %+v", s)
+	}
+}
+
 // The knee solves a quadratic for the stationary form, and does not move with
 // the range of the sweep.
 func TestKnee(t *testing.T) {

@@ -235,10 +235,20 @@ func (c *Curve) At(quantile, rate float64) (time.Duration, Reach) {
 }
 
 // End is the highest rate at which the curve says anything: the highest steady
-// rate measured, or 0.95 of the fitted saturation rate where that is higher.
+// rate measured, or 0.95 of the fitted saturation rate where that is higher and
+// the points tell it.
 func (c *Curve) End() float64 {
-	if c.Model.Form == Interpolated {
+	if c.Model.Form == Interpolated || !c.tells(c.Model.Mu) {
 		return c.High
 	}
 	return max(c.High, furthest*c.Model.Mu)
 }
+
+// bent is how far above the highest steady rate measured, as a factor, a fitted
+// saturation rate may lie. At a quarter of the saturation rate the wait in a queue
+// is a third of the service; points that end below that hardly bend, and where
+// they would lead to is the form's doing and not theirs.
+const bent = 4.0
+
+// tells reports whether the points tell of a fitted saturation rate.
+func (c *Curve) tells(mu float64) bool { return mu <= bent*c.High }

@@ -42,10 +42,16 @@ func (c *Curve) saturate(steady []Point, best *fitted, boot [2]float64, seed uin
 	if r, ok := c.served(); ok {
 		routes = append(routes, r)
 	}
-	routes = append(routes, c.stationaryRoute(steady, best, boot, seed))
-	if c.Whole != nil {
+	if r := c.stationaryRoute(steady, best, boot, seed); c.tells(r.Rate) {
+		routes = append(routes, r)
+	}
+	if c.Whole != nil && c.tells(c.Whole.Mu) {
 		mu := c.Whole.Mu
 		routes = append(routes, Route{"time_dependent", mu, mu, mu})
+	}
+	if len(routes) == 0 {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("the latency does not bend up to %.4g requests/s: the saturation rate is not known from it", c.High))
+		return
 	}
 	sat := &Saturation{Low: math.Inf(1), Routes: routes}
 	values := make([]float64, len(routes))
@@ -121,16 +127,19 @@ func (c *Curve) stationaryRoute(steady []Point, best *fitted, boot [2]float64, s
 // not depend on how far the sweep went.
 const kneeElasticity = 3.0
 
-// findKnee finds where the elasticity of the highest fitted quantile is 3.
+// findKnee finds where the elasticity of the highest fitted quantile is 3, if the
+// curve is known there.
 func (c *Curve) findKnee() {
 	if c.Model.Form == Interpolated {
 		return
 	}
 	level := c.Model.Levels[len(c.Model.Levels)-1]
-	c.KneeOf = level
-	c.Knee = bisect(0, c.Model.Mu*(1-1e-9), func(rate float64) bool {
+	knee := bisect(0, c.Model.Mu*(1-1e-9), func(rate float64) bool {
 		return c.Model.elasticity(level, rate) > kneeElasticity
 	})
+	if knee <= c.End() {
+		c.Knee, c.KneeOf = knee, level
+	}
 }
 
 // elasticity is d ln latency / d ln rate, by central difference.
