@@ -9,32 +9,33 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
 
-// servedSim starts serve-sim with these arguments as a process of its own and
-// returns its address.
-func servedSim(t *testing.T, dir string, args ...string) string {
+// begin starts a serve-sim and returns its address. It is ended by stop, or with
+// the test.
+func begin(t *testing.T, server *exec.Cmd) (url string, stop func()) {
 	t.Helper()
-	cmd := planner(t, dir, append([]string{"serve-sim", "--listen", "127.0.0.1:0"}, args...)...)
-	says, err := cmd.StderrPipe()
+	says, err := server.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		cmd.Process.Signal(os.Interrupt)
-		cmd.Wait()
+	stop = sync.OnceFunc(func() {
+		server.Process.Signal(os.Interrupt)
+		server.Wait()
 	})
+	t.Cleanup(stop)
 	line, err := bufio.NewReader(says).ReadString('\n')
 	url, ok := strings.CutPrefix(strings.Split(line, ";")[0], "serving on ")
 	if err != nil || !ok {
 		t.Fatalf("serve-sim says %q, %v", line, err)
 	}
-	return url
+	return url, stop
 }
 
 // measuredJSON is what the tests look at of a measurement in JSON.
@@ -87,7 +88,7 @@ func TestTwoGenerators(t *testing.T) {
 	}
 	t.Parallel()
 	dir := t.TempDir()
-	url := servedSim(t, dir, "--ttft", "20ms", "--tpot", "2ms")
+	url, _ := begin(t, planner(t, dir, "serve-sim", "--listen", "127.0.0.1:0", "--ttft", "20ms", "--tpot", "2ms"))
 	load := []string{"bench", "--url", url, "--set", "workload.prompt={dist=\"fixed\",value=40}", "--set", "workload.output={dist=\"fixed\",value=8}",
 		"--rate", "150", "--duration", "2s", "--warm-up", "500ms", "--json", "--quiet"}
 	at := time.Now().Add(1500 * time.Millisecond).UTC().Format(time.RFC3339Nano)

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"planner/sweep/serve"
+)
+
+// faultRun sends a closed loop to a server with a fault and returns what was
+// measured, and what the server says that it did.
+func faultRun(t *testing.T, fault string, args ...string) (measuredJSON, []serve.Emission) {
+	t.Helper()
+	dir := t.TempDir()
+	cmd := planner(t, dir, "serve-sim", "--listen", "127.0.0.1:0", "--ttft", "20ms", "--tpot", "2ms", "--fault", fault, "--log", "emitted.jsonl")
+	url, stop := begin(t, cmd)
+	load := []string{"bench", "--url", url, "--json", "--quiet", "--concurrency", "8", "--requests", "48", "--set", "workload.prompt={dist=\"fixed\",value=20}",
+		"--set", "workload.output={dist=\"fixed\",value=10}", "--set", "workload.timeout=500ms"}
+	m := measuredBy(t, planner(t, dir, append(load, args...)...))
+	stop()
+	f, err := os.Open(filepath.Join(dir, "emitted.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	_, emitted, err := serve.ReadLog(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, emitted
+}
+
+// TestFaultsAreFailures: each way in which a server can fail a request is counted
+// as that, as often as the server says that it did so, and gives no latency.
+func TestFaultsAreFailures(t *testing.T) {
+	for i, c := range []struct{ fault, class string }{
+		{"error=500@0.3", "http_status"}, {"error=429@0.3", "http_status"},
+		{"cut=3@0.3", "truncated"}, {"reset=3@0.3", "reset"}, {"truncate=3@0.3", "truncated"}, {"malformed=4@0.3", "malformed"},
+		{"short=2@0.3", "wrong_length"}, {"empty@0.3", "empty"}, {"event=2@0.3", "stream_error"}, {"hang@0.1", "timeout"},
+		{"slow=5s@0.1", "timeout"}, {"stall=5s@0.1", "timeout"},
+	} {
+		api := []string{"completions", "chat"}[i%2]
+		t.Run(c.fault+"/"+api, func(t *testing.T) {
+			t.Parallel()
+			m, emitted := faultRun(t, c.fault, "--api", api)
+			hit := 0
+			for _, e := range emitted {
+				if e.Fault != "" && e.Asked > 1 { // not those that measure how long texts are
+					hit++
+				}
+			}
+			if hit == 0 || m.Requests != 48 || m.Failed != hit || m.Failures[c.class] != hit || len(m.Failures) != 1 {
+				t.Errorf("%d of %d requests failed, %v; the server failed %d", m.Failed, m.Requests, m.Failures, hit)
+			}
+			if good := 48 - hit; m.TTFT.N != good || m.E2E.N != good {
+				t.Errorf("%d first tokens and %d ends in the latencies, %d requests ended well", m.TTFT.N, m.E2E.N, good)
+			}
+		})
+	}
+}
+
+// TestOddStreamsAreSuccesses: what is unusual and no failure is measured as it was:
+// a role alone is no token, tokens that share an event are all counted, and the
+// time to the last token ends before usage that comes late.
+func TestOddStreamsAreSuccesses(t *testing.T) {
+	for _, c := range []struct {
+		fault    string
+		ttft, ed float64 // milliseconds, at least
+		most     float64 // E2E
+		itl      bool
+	}{
+		{"role", 20, 38, 220, true},
+		{"merge=4", 20, 38, 220, false},
+		{"usage=300ms", 20, 38, 220, true},
+		{"slow=250ms", 270, 288, 500, true},
+		{"stall=250ms", 20, 288, 500, true},
+	} {
+		t.Run(c.fault, func(t *testing.T) {
+			t.Parallel()
+			m, _ := faultRun(t, c.fault, "--api", "chat")
+			if m.Requests != 48 || m.Failed != 0 || m.TTFT.N != 48 || m.E2E.N != 48 || (m.ITL.N > 0) != c.itl || m.TTFT.P50 == nil || m.E2E.Mean == nil {
+				t.Fatalf("%+v", m)
+			}
+			if *m.TTFT.P50 < c.ttft || *m.TTFT.P50 > c.ttft+100 || *m.E2E.Mean < c.ed || *m.E2E.Mean > c.most {
+				t.Errorf("TTFT %.1f ms, want %v and a little; E2E %.1f ms, want %v to %v", *m.TTFT.P50, c.ttft, *m.E2E.Mean, c.ed, c.most)
+			}
+		})
+	}
+}
+
+// TestServerGoes: a server that refuses connections for a while, and one that dies,
+// fail what they are sent in the meantime, and nothing else. A port that closes
+// resets the connections that wait behind it.
+func TestServerGoes(t *testing.T) {
+	for fault, classes := range map[string][]string{"refuse=300ms@0.02": {"refused", "reset"}, "crash@0.01": {"refused", "reset", "truncated"}} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			url, _ := begin(t, planner(t, dir, "serve-sim", "--listen", "127.0.0.1:0", "--ttft", "exponential:30ms", "--tpot", "2ms", "--fault", fault))
+			m := measuredBy(t, planner(t, dir, "bench", "--url", url, "--json", "--quiet", "--rate", "200", "--duration", "2s", "--warm-up", "0s",
+				"--set", "workload.prompt={dist=\"fixed\",value=20}", "--set", "workload.output={dist=\"fixed\",value=10}"))
+			if m.Failed == 0 || m.TTFT.N > m.Requests-m.Failed+m.Failures["truncated"] || m.E2E.N != m.Requests-m.Failed {
+				t.Errorf("%+v", m)
+			}
+			for class := range m.Failures {
+				if !slices.Contains(classes, class) {
+					t.Errorf("failures %v, want %v alone", m.Failures, classes)
+				}
+			}
+		})
+	}
+}
+
+// TestServerTooSlow: a server that takes longer than the schedule gives it does not
+// slow the schedule down. Latencies grow from the intended times, and that is said.
+func TestServerTooSlow(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures for seconds")
+	}
+	t.Parallel()
+	dir := t.TempDir()
+	url, _ := begin(t, planner(t, dir, "serve-sim", "--listen", "127.0.0.1:0", "--ttft", "5ms", "--tpot", "0s", "--slots", "1")) // 200 requests/s
+	m := measuredBy(t, planner(t, dir, "bench", "--url", url, "--json", "--quiet", "--rate", "250", "--duration", "10.5s", "--warm-up", "0s",
+		"--set", "workload.prompt={dist=\"fixed\",value=20}", "--set", "workload.output={dist=\"fixed\",value=1}", "--slo", "ttft.p90=200ms"))
+	// At the end some 525 requests wait: the last ones for 2.6 s.
+	if !m.Overloaded || m.Failed != 0 || m.TTFT.P90 == nil || *m.TTFT.P90 < 1200 || *m.TTFT.P90 > 4000 || m.Requests < 2400 || m.Requests > 2900 {
+		t.Errorf("%+v", m)
+	}
+}
+
+// TestClientStopped: a client that stands still for a second says so and is not
+// believed, and its requests count from when they should have left.
+func TestClientStopped(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures for seconds")
+	}
+	t.Parallel()
+	dir := t.TempDir()
+	url, _ := begin(t, planner(t, dir, "serve-sim", "--listen", "127.0.0.1:0", "--ttft", "20ms", "--tpot", "0s"))
+	client := planner(t, dir, "bench", "--url", url, "--json", "--quiet", "--rate", "100", "--duration", "3s", "--warm-up", "0s", "--slo", "ttft.p90=200ms",
+		"--set", "workload.prompt={dist=\"fixed\",value=20}", "--set", "workload.output={dist=\"fixed\",value=1}")
+	go func() {
+		time.Sleep(1200 * time.Millisecond)
+		halt(client.Process, true)
+		time.Sleep(time.Second)
+		halt(client.Process, false)
+	}()
+	m := measuredBy(t, client)
+	// 100 of 300 requests were due while it stood still: a tenth waited for 0.7 s.
+	if m.Valid || !m.warns("it stood still for") || m.TTFT.P90 == nil || *m.TTFT.P90 < 300 {
+		t.Errorf("%+v", m)
+	}
+	if text := fmt.Sprint(m.Warnings); strings.Contains(text, "overloaded") {
+		t.Errorf("the server is blamed: %s", text)
+	}
+}
+
+// halt stops a process in its tracks, or lets it go on.
+func halt(p *os.Process, stop bool) {
+	signal := unix.SIGCONT
+	if stop {
+		signal = unix.SIGSTOP
+	}
+	_ = p.Signal(signal) // one that has ended is noticed by the test
+}
