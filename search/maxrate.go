@@ -173,9 +173,13 @@ func (s *MaxRate) learn(m *measure.Measurement) {
 }
 
 // condemns reports whether a trial whose figures are not valid speaks against
-// its rate all the same: a load far beyond capacity is never stationary, and
-// where the client kept up the lateness of many requests is the server's.
+// its rate all the same: it missed the objective by more than its client could
+// have made it; or, as a load far beyond capacity is never stationary, many
+// requests were late and the client kept up.
 func (s *MaxRate) condemns(m *measure.Measurement) bool {
+	if m.Verdict != nil && m.Verdict.State == measure.Missed {
+		return true
+	}
 	if m.Failures[measure.Dropped.String()] > 0 {
 		return false
 	}

@@ -47,8 +47,12 @@ func outcomeOf(m *measure.Measurement) string {
 	if state == "" {
 		state = "Unsure"
 	}
-	if !m.Valid {
-		state = "Not valid, otherwise " + strings.ToLower(state)
+	switch {
+	case m.Valid:
+	case m.Verdict.State == measure.Missed:
+		state = "Missed by more than the client explains"
+	default:
+		state = "Not valid"
 	}
 	s := state + at + ": " + objective(m.Trial.Objective)
 	if m.Verdict.Binding == "" {

@@ -59,12 +59,12 @@ func join(parts []string) string {
 }
 
 // verdict tells the state of a measurement as a table cell. One that is not valid
-// has no state.
+// has no state, unless it missed by more than its client explains.
 func verdict(m *measure.Measurement) Cell {
 	switch {
 	case m.Rejected != "":
 		return Cell{"rejected", Bad}
-	case !m.Valid:
+	case !m.Valid && (m.Verdict == nil || m.Verdict.State != measure.Missed):
 		return Cell{"invalid", Doubt}
 	case m.Verdict == nil:
 		return Cell{unknown, Plain}

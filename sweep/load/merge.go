@@ -255,6 +255,7 @@ func Merge(parts ...measure.Observation) measure.Observation {
 		all.End = min(all.End, p.End)
 		all.Doubts = append(all.Doubts, p.Doubts...)
 		all.Remarks = append(all.Remarks, p.Remarks...)
+		all.OtherLoad = all.OtherLoad || p.OtherLoad
 		if all.Aborted == "" {
 			all.Aborted = p.Aborted
 		}

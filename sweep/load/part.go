@@ -35,6 +35,8 @@ type partFile struct {
 	Aborted string    `json:"aborted,omitempty"`
 	Doubts  []string  `json:"doubts"`
 	Remarks []string  `json:"remarks"`
+	// OtherLoad is that of the observation.
+	OtherLoad bool `json:"other_load,omitempty"`
 	// Gaps are the inter-token times of the window by class, each a histogram of
 	// microseconds in HdrHistogram's compressed V2 format; null where the gaps
 	// between events are not those between tokens.
@@ -70,7 +72,7 @@ func (v *Vitals) file() clientFile {
 func (p *Part) Write(w io.Writer) error {
 	f := partFile{
 		Share: p.Share, Start: p.Start.UTC(), End: int64(p.Obs.End), Aborted: p.Obs.Aborted, Client: p.Vitals.file(),
-		Doubts: append([]string{}, p.Obs.Doubts...), Remarks: append([]string{}, p.Obs.Remarks...),
+		Doubts: append([]string{}, p.Obs.Doubts...), Remarks: append([]string{}, p.Obs.Remarks...), OtherLoad: p.Obs.OtherLoad,
 	}
 	for i, h := range p.Obs.ClassGaps {
 		b, err := h.EncodeV2()
@@ -91,7 +93,7 @@ func ReadPart(r io.Reader, t measure.Trial, records []measure.Record) (Part, err
 		return Part{}, fmt.Errorf("read part: %w", err)
 	}
 	p := Part{Share: f.Share, Trial: t, Start: f.Start, Obs: measure.Observation{
-		Records: records, End: time.Duration(f.End), Aborted: f.Aborted, Doubts: f.Doubts, Remarks: f.Remarks, Server: unknownServer(""),
+		Records: records, End: time.Duration(f.End), Aborted: f.Aborted, Doubts: f.Doubts, Remarks: f.Remarks, OtherLoad: f.OtherLoad, Server: unknownServer(""),
 	}}
 	for i, g := range f.Gaps {
 		h, err := hdrhistogram.Decode([]byte(g))

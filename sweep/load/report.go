@@ -98,9 +98,11 @@ func (r *Run) sourceDoubts(obs *measure.Observation) []string {
 		obs.Remarks = append(obs.Remarks, fmt.Sprintf("tokens: %.0f %% of the chunks came together with another in one read", 100*rep.Coalesced))
 	}
 	if n := r.encoder.prompts.answers.unnamed; n > 0 && r.encoder.tokens {
+		obs.OtherLoad = true
 		d = append(d, fmt.Sprintf("conversations: the engine did not name the tokens of %d answers; later turns carry others, which its prefix cache does not hold", n))
 	}
 	if off := float64(t.prompted-t.asked) / float64(max(t.asked, 1)); off > 0.02 || off < -0.02 {
+		obs.OtherLoad = true
 		d = append(d, fmt.Sprintf("prompts: the server counts %+.1f %% tokens against those asked for", 100*off))
 	}
 	return d

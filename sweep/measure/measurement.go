@@ -26,6 +26,9 @@ type Observation struct {
 	// Doubts lists reasons against the measurement's validity that whoever ran
 	// it saw, such as a client that was too slow.
 	Doubts []string
+	// OtherLoad says that one of them is that the load was not the one asked
+	// for, such as prompts of other lengths.
+	OtherLoad bool
 	// Remarks are worth knowing and no reason to doubt the figures.
 	Remarks []string
 }

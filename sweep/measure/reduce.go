@@ -28,7 +28,7 @@ func Reduce(t Trial, o Observation) Measurement {
 	m.Valid = len(doubts) == 0
 	m.Warnings = doubts
 	if !t.Objective.Empty() {
-		m.settle(c.judge(&o))
+		m.settle(c.judge(&o), c, &o)
 	}
 	m.Warnings = append(m.Warnings, o.Remarks...)
 	m.Warnings = append(m.Warnings, m.remarks(c)...)
@@ -45,10 +45,10 @@ func lastEvent(records []Record) time.Duration {
 	return end + 1
 }
 
-// settle stores counts and verdict. Figures that cannot be trusted decide
-// nothing, for good or bad, and a backlog that keeps growing meets no limit for
-// long.
-func (m *Measurement) settle(all []judged) {
+// settle stores counts and verdict. Figures that cannot be trusted meet nothing
+// and miss only what they would miss whatever the client did, and a backlog that
+// keeps growing meets no limit for long.
+func (m *Measurement) settle(all []judged, c *cohort, o *Observation) {
 	for _, j := range all {
 		m.Counts = append(m.Counts, j.Count)
 		if j.state == Unsure && j.doubt != "" {
@@ -60,8 +60,15 @@ func (m *Measurement) settle(all []judged) {
 		}
 	}
 	m.Verdict = verdict(all)
-	if !m.Valid || m.Overloaded && m.Verdict.State == Met {
-		m.Verdict.State = Unsure
+	switch m.Verdict.State {
+	case Met:
+		if !m.Valid || m.Overloaded {
+			m.Verdict.State = Unsure
+		}
+	case Missed:
+		if !m.Valid && !c.standing(o) {
+			m.Verdict.State = Unsure
+		}
 	}
 }
 
@@ -101,7 +108,7 @@ func (c *cohort) throughput() Throughput {
 		if r.Outcome == OK && c.inWindow(r.Last) {
 			x.Achieved++
 		}
-		if r.First >= 0 && c.inWindow(r.First) {
+		if at := r.first(); at >= 0 && c.inWindow(at) {
 			x.PromptTokens += float64(r.Prompt)
 		}
 		x.OutputTokens += c.emitted(r)
@@ -122,22 +129,36 @@ func (c *cohort) throughput() Throughput {
 	return x
 }
 
+// first is when the first token came, as far as it was seen: an answer that is
+// not streamed shows all of its tokens at once.
+func (r *Record) first() time.Duration {
+	if r.First < 0 && r.Outcome == OK {
+		return r.Last
+	}
+	return r.First
+}
+
 // emitted is the number of output tokens that a request got in the window.
 func (c *cohort) emitted(r *Record) float64 {
-	if r.First < 0 || r.Output == 0 {
+	first := r.first()
+	if first < 0 || r.Output == 0 {
 		return 0
-	}
-	tokens := 0.0
-	if c.inWindow(r.First) {
-		tokens = 1
 	}
 	last := r.Last
 	if last < 0 {
 		last = c.end
 	}
-	if last > r.First && r.Output > 1 {
-		low, high := max(r.First, c.from), min(last, c.to)
-		tokens += float64(r.Output-1) * float64(max(high-low, 0)) / float64(last-r.First)
+	tokens := 0.0
+	switch {
+	case !c.inWindow(first):
+	case last <= first:
+		return float64(r.Output)
+	default:
+		tokens = 1
+	}
+	if last > first && r.Output > 1 {
+		low, high := max(first, c.from), min(last, c.to)
+		tokens += float64(r.Output-1) * float64(max(high-low, 0)) / float64(last-first)
 	}
 	return tokens
 }

@@ -1,0 +1,70 @@
+package measure
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// A client that was late excuses lateness of its own size, and nothing else.
+func TestClientExcusesOnlyWhatItCan(t *testing.T) {
+	late := func(first time.Duration) (Trial, Observation) {
+		trial, o := even(3000, func(int) time.Duration { return first })
+		trial.Objective = SLO{Bounds: []Bound{{Metric: TTFT, Quantile: 0.99, Limit: 500 * ms}}, Errors: 0.001}
+		for i := range o.Records {
+			o.Records[i].Sent = o.Records[i].Due + 20*ms
+		}
+		return trial, o
+	}
+	for _, c := range []struct {
+		name  string
+		first time.Duration
+		spoil func(o *Observation)
+		want  State
+	}{
+		{"met, with a late client", 100 * ms, nil, Unsure},
+		{"late by less than the client", 540 * ms, nil, Unsure},
+		{"late by far more than the client", 3900 * ms, nil, Missed},
+		{"late under another load", 3900 * ms, func(o *Observation) { o.OtherLoad = true }, Unsure},
+		{"requests that the client dropped", 100 * ms, func(o *Observation) {
+			for i := range 300 {
+				r := &o.Records[100+i]
+				r.Outcome, r.Sent, r.First, r.Last = Dropped, Never, Never, Never
+			}
+		}, Unsure},
+		{"failures of the server", 100 * ms, func(o *Observation) {
+			for i := range 300 {
+				r := &o.Records[100+i]
+				r.Outcome, r.First, r.Last = HTTPStatus, Never, Never
+			}
+		}, Missed},
+	} {
+		trial, o := late(c.first)
+		if c.spoil != nil {
+			c.spoil(&o)
+		}
+		m := Reduce(trial, o)
+		if m.Valid || m.Verdict.State != c.want {
+			t.Errorf("%s: valid %v, %v, want not valid and %v", c.name, m.Valid, m.Verdict.State, c.want)
+		}
+	}
+}
+
+// Tokens count whether they come one by one, all in one piece, or in an answer
+// that is not streamed.
+func TestTokensInOnePieceCount(t *testing.T) {
+	for name, shape := range map[string]func(r *Record){
+		"one by one":   func(*Record) {},
+		"in one piece": func(r *Record) { r.Last = r.First },
+		"not streamed": func(r *Record) { r.First = Never },
+	} {
+		trial, o := even(2000, func(int) time.Duration { return 50 * ms })
+		for i := range o.Records {
+			shape(&o.Records[i])
+		}
+		m := Reduce(trial, o)
+		if math.Abs(m.OutputTokens-10) > 0.01 || math.Abs(m.PromptTokens-100) > 0.1 {
+			t.Errorf("%s: %g output and %g prompt tokens/s, want 10 and 100", name, m.OutputTokens, m.PromptTokens)
+		}
+	}
+}
