@@ -69,7 +69,7 @@ func (c *cohort) clearlyMissed(b Bound) string {
 	if k <= allowed*n || chance(k, n, allowed) > falseStop {
 		return ""
 	}
-	return fmt.Sprintf("%s is missed: %.0f of %.0f requests beyond the limit", b, k, n)
+	return fmt.Sprintf("%s is missed: %.0f of the last %.0f requests beyond the limit", b, k, n)
 }
 
 // loaded are the requests of the window and of the last quarter of the warm-up.
