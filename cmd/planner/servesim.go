@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -17,7 +19,11 @@ func (p *program) serveSimCommand() *cli.Command {
 		ArgsUsage: "[CONFIG]",
 		Description: "Example: planner serve-sim planner.toml --listen 127.0.0.1:8000 --log emitted.jsonl\n" +
 			"         planner serve-sim --ttft 100ms --tpot 50ms\n" +
-			"         planner serve-sim --ttft exponential:25ms --tpot 0s --slots 1 --fault error=503@0.01",
+			"         planner serve-sim --ttft exponential:25ms --tpot 0s --slots 1 --fault error=503@0.01\n" +
+			"Times are a duration, exponential:MEAN, lognormal:MEDIAN,SIGMA or uniform:LOW,HIGH. A fault is one of\n" +
+			wrapped(serve.FaultForms(), 100) + "\n" +
+			"with @SHARE of the requests behind it; a request can ask for one in its header X-Planner-Fault.\n" +
+			"--json prints the address and the name of the model once it listens.",
 		Flags: join([]cli.Flag{
 			&cli.StringFlag{Name: "listen", Value: "127.0.0.1:8000", Usage: "address to listen on, port 0 for any: --listen 127.0.0.1:8000"},
 			&cli.StringFlag{Name: "ttft", Usage: "time to first token without a model, a duration or a law: --ttft lognormal:100ms,0.5"},
@@ -31,25 +37,30 @@ func (p *program) serveSimCommand() *cli.Command {
 	}
 }
 
+// wrapped joins words by commas in lines of at most so many characters.
+func wrapped(words []string, width int) string {
+	var lines []string
+	line := ""
+	for _, w := range words {
+		switch {
+		case line == "":
+			line = w
+		case len(line)+2+len(w) > width:
+			lines, line = append(lines, line+","), w
+		default:
+			line += ", " + w
+		}
+	}
+	return strings.Join(append(lines, line), "\n")
+}
+
 func (p *program) serveSim(c *cli.Context) error {
-	server := serve.Server{Addr: c.String("listen"), Model: c.String("served-name")}
-	for _, f := range c.StringSlice("fault") {
-		fault, err := serve.ParseFault(f)
-		if err != nil {
-			return usagef("--fault: %w", err)
-		}
-		server.Faults = append(server.Faults, fault)
+	server, done, err := p.simServer(c)
+	if err != nil || done {
+		return err
 	}
-	var err error
-	if c.IsSet("ttft") || c.IsSet("tpot") {
-		err = fixedServer(c, &server)
-	} else {
-		var done bool
-		if done, err = p.modelledServer(c, &server); done {
-			return err
-		}
-	}
-	if err != nil {
+	if c.Bool("dry-run") {
+		_, err := fmt.Fprintf(p.stdout, "would serve %s on %s\n", server.Model, server.Addr)
 		return err
 	}
 	if path := c.String("log"); path != "" {
@@ -63,16 +74,56 @@ func (p *program) serveSim(c *cli.Context) error {
 	if err := server.Listen(); err != nil {
 		return err
 	}
+	if c.Bool("json") {
+		if err := p.printJSON(servingJSON{server.URL(), server.Model}); err != nil {
+			return err
+		}
+	}
 	if !c.Bool("quiet") {
 		fmt.Fprintf(p.stderr, "serving on %s; end with Ctrl-C\n", server.URL())
 	}
 	return server.Serve(c.Context)
 }
 
-// fixedServer answers with fixed times.
+// servingJSON is the document of `serve-sim --json`.
+type servingJSON struct {
+	URL   string `json:"url"`
+	Model string `json:"model"`
+}
+
+// simServer is the server that the command line describes.
+func (p *program) simServer(c *cli.Context) (server *serve.Server, done bool, err error) {
+	server = &serve.Server{Addr: c.String("listen"), Model: c.String("served-name")}
+	for _, f := range c.StringSlice("fault") {
+		fault, err := serve.ParseFault(f)
+		if err != nil {
+			return nil, false, usagef("--fault: %w", err)
+		}
+		server.Faults = append(server.Faults, fault)
+	}
+	if c.IsSet("ttft") || c.IsSet("tpot") {
+		return server, false, fixedServer(c, server)
+	}
+	if c.IsSet("slots") {
+		return nil, false, usagef("serve-sim: --slots is for fixed times, --ttft or --tpot; with a model max_num_seqs is the limit: --set knobs.max_num_seqs=1")
+	}
+	done, err = p.modelledServer(c, server)
+	return server, done, err
+}
+
+// fixedServer answers with fixed times. What describes a model has no effect on
+// it and is refused.
 func fixedServer(c *cli.Context, s *serve.Server) error {
 	if c.Args().Present() {
 		return usagef("serve-sim: a configuration and --ttft or --tpot exclude each other")
+	}
+	for _, sh := range shortcuts {
+		if sh.flag != "seed" && c.IsSet(sh.flag) {
+			return usagef("serve-sim: --%s and --ttft or --tpot exclude each other: fixed times know no model", sh.flag)
+		}
+	}
+	if c.IsSet("set") {
+		return usagef("serve-sim: --set and --ttft or --tpot exclude each other: fixed times know no model")
 	}
 	for _, law := range []struct {
 		flag string
@@ -87,11 +138,19 @@ func fixedServer(c *cli.Context, s *serve.Server) error {
 		}
 		*law.into = parsed
 	}
+	var err error
+	if c.IsSet("seed") {
+		if s.Seed, err = strconv.ParseUint(c.String("seed"), 10, 64); err != nil {
+			return usagef("--seed: %q is not a whole number of 0 and above", c.String("seed"))
+		}
+	}
+	if s.Model == "" {
+		s.Model = "simulated"
+	}
 	if c.String("slots") == "0" {
 		return nil
 	}
-	n, err := countFlag(c, "slots")
-	s.Fixed.Slots = n
+	s.Fixed.Slots, err = countFlag(c, "slots")
 	return err
 }
 

@@ -2,7 +2,9 @@ package serve
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -89,7 +91,7 @@ func ParseFault(s string) (Fault, error) {
 	f := Fault{Kind: FaultKind(strings.TrimSpace(name)), Share: 1, Status: faultStatus, Delay: faultDelay}
 	form, known := faultValues[f.Kind]
 	if !known {
-		return Fault{}, fmt.Errorf("read fault %q: unknown kind %q", s, name)
+		return Fault{}, fmt.Errorf("read fault %q: unknown kind %q; allowed: %s", s, name, strings.Join(FaultForms(), ", "))
 	}
 	if f.Kind == FaultMerge {
 		f.Tokens = faultMerge
@@ -106,6 +108,16 @@ func ParseFault(s string) (Fault, error) {
 		}
 	}
 	return f, nil
+}
+
+// FaultForms lists what [ParseFault] reads, one form a kind, without the share.
+func FaultForms() []string {
+	values := map[byte]string{'s': "=STATUS", 'd': "=DURATION", 'n': "=TOKENS"}
+	var forms []string
+	for _, kind := range slices.Sorted(maps.Keys(faultValues)) {
+		forms = append(forms, string(kind)+values[faultValues[kind]])
+	}
+	return forms
 }
 
 func (f *Fault) setValue(form byte, value string) (err error) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,6 +29,9 @@ func ParseLaw(s string) (Law, error) {
 		a, err := parseSeconds(s)
 		return Law{a: a}, err
 	}
+	if !slices.Contains([]string{"exponential", "lognormal", "uniform"}, kind) {
+		return Law{}, fmt.Errorf("read distribution %q: unknown kind %q; allowed: a duration, exponential, lognormal, uniform", s, kind)
+	}
 	first, second, two := strings.Cut(rest, ",")
 	a, err := parseSeconds(first)
 	if err != nil {
@@ -46,14 +50,13 @@ func ParseLaw(s string) (Law, error) {
 			return Law{}, fmt.Errorf("read distribution %q: lognormal takes a median and a sigma, as in lognormal:100ms,0.5", s)
 		}
 		return l, nil
-	case "uniform":
+	default: // uniform
 		l.b, err = parseSeconds(second)
 		if err != nil || l.b < l.a {
 			return Law{}, fmt.Errorf("read distribution %q: uniform takes a low and a high end, as in uniform:80ms,120ms", s)
 		}
 		return l, nil
 	}
-	return Law{}, fmt.Errorf("read distribution %q: unknown kind %q; allowed: a duration, exponential, lognormal, uniform", s, kind)
 }
 
 func parseSeconds(s string) (float64, error) {
