@@ -52,7 +52,11 @@ func startProcess(c Command, log *os.File, limit int64) (*process, error) {
 	cmd.Stdin, cmd.Stderr = stdin, log
 	cmd.ExtraFiles = []*os.File{status, log}
 	// Ctrl-C on the terminal is for planner, which decides what it means.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// A session of its own: Ctrl-C on the terminal is for planner, which decides
+	// what it means; and where the kernel divides the processors between sessions
+	// (autogroups of Linux), the load generator does not pay with its share for
+	// what the engine uses.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		fromGuard.Close()
 		control.Close()
