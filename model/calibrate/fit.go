@@ -44,10 +44,13 @@ type Residual struct {
 	Measured, Before, After float64
 }
 
-// The fit is refused below so many load points that differ enough.
+// The fit is refused below so many load points that differ enough, and warned of below
+// the number that would show an error of the equations: two levels of load are met by
+// one cost of a step and one of its requests, whatever the true curve between them.
 const (
-	fewestPoints = 3
-	fewestRange  = 4.0
+	fewestPoints  = 2
+	fewestRange   = 4.0
+	tellingNumber = 3
 )
 
 // identified is the share of its prior's width that a term's posterior may keep at most:
@@ -108,12 +111,24 @@ func (o *Options) complete() error {
 
 // check refuses runs that must not be fitted to, or that are too few.
 func check(runs []Run, o *Options) error {
+	for i := range runs {
+		if err := runs[i].check(o); err != nil {
+			return fmt.Errorf("calibrate: run %d: %w", i+1, err)
+		}
+	}
+	loads := loadPoints(runs)
+	if len(loads) < fewestPoints || slices.Max(loads) < fewestRange*slices.Min(loads) {
+		return fmt.Errorf("calibrate: %d load points tell costs of a step from costs of its requests badly: needed are at least %d rates or concurrencies, the largest at least %g times the smallest, or a trace with its records",
+			len(loads), fewestPoints, fewestRange)
+	}
+	return nil
+}
+
+// loadPoints lists the different loads of the runs.
+func loadPoints(runs []Run) []float64 {
 	var loads []float64
 	for i := range runs {
 		r := &runs[i]
-		if err := r.check(o); err != nil {
-			return fmt.Errorf("calibrate: run %d: %w", i+1, err)
-		}
 		if r.Trial.Workload.Replayed() && len(r.Records) > 0 {
 			loads = append(loads, 1, 2, 2*fewestRange) // a batch that fills and empties is many load points
 			continue
@@ -126,11 +141,7 @@ func check(runs []Run, o *Options) error {
 			loads = append(loads, load)
 		}
 	}
-	if len(loads) < fewestPoints || slices.Max(loads) < fewestRange*slices.Min(loads) {
-		return fmt.Errorf("calibrate: %d load points tell costs of a step from costs of its requests badly: needed are at least %d rates or concurrencies, the largest at least %g times the smallest, or a trace with its records",
-			len(loads), fewestPoints, fewestRange)
-	}
-	return nil
+	return loads
 }
 
 // check refuses a run that cannot be fitted to.

@@ -99,6 +99,33 @@ func TestFitRecoversAServer(t *testing.T) {
 	}
 }
 
+// Two loads that are far enough apart suffice to predict a third between them, and the
+// result says that nothing has shown so.
+func TestFitToTwoRatesPredictsAThird(t *testing.T) {
+	o := options(t)
+	c := model.ConstantsFor(o.Deployment.Hardware, o.Version)
+	truth := c.WithValue(model.TermStep, o.Deployment, 2.5*c.Value(model.TermStep, o.Deployment)).
+		WithValue(model.TermPrefill, o.Deployment, 0.8*c.Value(model.TermPrefill, o.Deployment))
+	got, err := Fit(served(t, o, truth, chat(t, 3, 12)), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Warnings) == 0 || !strings.Contains(got.Warnings[0], "2 load points") {
+		t.Errorf("warnings %q", got.Warnings)
+	}
+	after, err := NewFile(got).Apply(o.Deployment, o.Version, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	third := chat(t, 6)
+	real, fitted := served(t, o, truth, third)[0].Measurement, served(t, o, after, third)[0].Measurement
+	for _, m := range []measure.Metric{measure.TTFT, measure.TPOT, measure.E2E} {
+		if e := fitted.Latency(m).Mean.Seconds()/real.Latency(m).Mean.Seconds() - 1; math.Abs(e) > 0.02 {
+			t.Errorf("mean %v is off by %.1f %%", m, 100*e)
+		}
+	}
+}
+
 // A run of decodes alone says nothing about prompts, and no run says much about the
 // cache when contexts are short: such terms stay.
 func TestFitLeavesWhatRunsDoNotShow(t *testing.T) {

@@ -51,6 +51,9 @@ func originOf(runs []Run, o *Options) Origin {
 // result puts together what was found.
 func (p *problem) result(runs []Run) Result {
 	out := Result{FittedTo: originOf(runs, p.o)}
+	if n := len(loadPoints(runs)); n < tellingNumber {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("it is fitted to %d load points: none is left that would show how well it holds at others", n))
+	}
 	for _, t := range model.Terms() {
 		f := TermFit{Term: t, Default: p.o.Constants.Value(t, p.o.Deployment), Prior: priorOf(t, p.o.Deployment)}
 		f.Value, f.Posterior = f.Default, f.Prior
