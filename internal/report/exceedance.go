@@ -95,6 +95,8 @@ func exceedanceTable(b search.BoundResult, trials []measure.Measurement) Table {
 		fits := Cell{Text: "fits"}
 		low, high := beyondWithin(b, k)
 		switch fit := b.Curve.At(m.Trial.Rate); {
+		case farFrom(b.Curve, fit):
+			fits = Cell{"far from the limit", Quiet}
 		case fit < low:
 			fits = Cell{"more than the curve", Doubt}
 		case fit > high:
@@ -104,6 +106,16 @@ func exceedanceTable(b search.BoundResult, trials []measure.Measurement) Table {
 			{Text: figure(b.Curve.At(m.Trial.Rate))}, fits, {Text: count(m.Requests)}})
 	}
 	return tab
+}
+
+// farFrom reports whether a curve, at the value fit, is so far from the limit that
+// it is not meant to describe what is seen there: requests that are slow whatever
+// the load are a floor below it, and a queue that still fills is no share yet.
+func farFrom(e search.Exceedance, fit float64) bool {
+	if e.Share == 0 {
+		return fit < 0.5 || fit > 2
+	}
+	return fit < 0.2*e.Share || fit > min(10*e.Share, 0.9)
 }
 
 // beyondWithin is the 90 % interval of what a trial saw of a bound, with the
