@@ -27,15 +27,17 @@ func (p *program) begin(c *cli.Context, command string) (cfg *config.Config, don
 		_, err := p.stdout.Write(cfg.TOML())
 		return cfg, true, err
 	}
-	return cfg, false, launchable(cfg, command)
+	if slices.Contains([]string{"plan", "search", "sweep"}, command) {
+		err = launchable(cfg)
+	}
+	return cfg, false, err
 }
 
 // launchable refuses an engine that nobody told what to load, before anything is
 // written. A command line of the user's own may name its model itself.
-func launchable(cfg *config.Config, command string) error {
-	runs := slices.Contains([]string{"plan", "search", "sweep", "bench", "compare"}, command)
+func launchable(cfg *config.Config) error {
 	own := slices.Contains([]string{"simulated", "command", "attach"}, cfg.Engine.Kind)
-	if !runs || own || servedModel(cfg) != "" {
+	if own || servedModel(cfg) != "" {
 		return nil
 	}
 	return usagef("model: engine.kind %q is told what to load: give model.name, or model.config with the path of a Hugging Face config.json", cfg.Engine.Kind)

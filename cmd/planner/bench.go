@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"planner/internal/config"
+	"planner/internal/report"
 	"planner/sweep"
 	"planner/sweep/load"
 	"planner/sweep/measure"
@@ -65,8 +65,11 @@ func (p *program) bench(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := launchable(cfg); err != nil {
+		return err
+	}
 	if c.Bool("dry-run") {
-		return p.printTrial(t)
+		return p.printTrial(cfg, t)
 	}
 	client, err := p.benchClient(c, cfg)
 	if err != nil {
@@ -77,50 +80,43 @@ func (p *program) bench(c *cli.Context) error {
 		return err
 	}
 	t.Cooldown = min(t.Objective.Horizon(int(meanOutput(cfg))), t.Window, time.Minute)
-	m, err := p.benchIn(c, cfg, client, t, team, folder)
+	at := &point{cfg: cfg, client: client, trial: t, team: team, folder: folder}
+	p.signals.patience(func(s string) { fmt.Fprintln(p.stderr, "planner:", s) })
+	m, e, err := p.benchOn(c, at)
 	if err != nil {
 		return err
 	}
-	return p.measured(c, m)
+	return p.benched(c, m, e, folder)
 }
 
-// benchIn measures a load point on a server that runs, or on one that it
-// launches.
-func (p *program) benchIn(c *cli.Context, cfg *config.Config, client *load.Client, t measure.Trial, team team, folder *sweep.Folder) (m measure.Measurement, err error) {
-	attached := cfg.Engine.Kind == "attach"
-	probe := client.Run
-	var b *bed
-	if !attached {
-		if b, err = p.liveBed(c, cfg, folder.Path); err != nil {
-			return m, err
-		}
-		defer func() { err = errors.Join(err, b.close()) }()
-		probe = func(ctx context.Context, t measure.Trial, _ []workload.Request) (measure.Observation, error) {
-			return b.run(ctx, t)
-		}
+// point is a load point with where it is measured and kept.
+type point struct {
+	cfg    *config.Config
+	client *load.Client
+	trial  measure.Trial
+	team   team
+	folder *sweep.Folder
+}
+
+// benchOn measures a load point on a server that runs, or on one that it
+// launches, and says what was seen of the engine.
+func (p *program) benchOn(c *cli.Context, at *point) (measure.Measurement, *report.Engines, error) {
+	if at.cfg.Engine.Kind != "attach" {
+		return p.benchLaunched(c, at)
 	}
-	if !c.IsSet("warm-up") && !t.Closed() {
-		if t.Warmup, err = probeWarmup(c.Context, probe, t); err != nil {
-			return m, err
-		}
+	if err := at.settleWarmup(c, at.client.Run); err != nil {
+		return measure.Measurement{}, nil, err
 	}
-	if attached {
-		return p.measureLive(c, client, t, team, folder)
+	return p.measureLive(c, at)
+}
+
+// settleWarmup derives the warm-up from the latency of single requests, unless
+// the user gave it.
+func (at *point) settleWarmup(c *cli.Context, run prober) (err error) {
+	if !c.IsSet("warm-up") && !at.trial.Closed() {
+		at.trial.Warmup, err = probeWarmup(c.Context, run, at.trial)
 	}
-	j, err := openJournal(folder)
-	if err != nil {
-		return m, err
-	}
-	defer j.Close()
-	o, err := b.run(c.Context, t)
-	if err != nil {
-		return m, err
-	}
-	if err := folder.WriteRecords(t.Number, o.Records); err != nil {
-		return m, err
-	}
-	m = measure.Reduce(t, o)
-	return m, j.Add(m)
+	return err
 }
 
 func meanOutput(cfg *config.Config) float64 {
@@ -166,8 +162,11 @@ const (
 	leastWarmup   = 15 * time.Second
 )
 
+// prober runs a trial with its schedule.
+type prober = func(context.Context, measure.Trial, []workload.Request) (measure.Observation, error)
+
 // probeWarmup measures how long requests take and derives the warm-up from it.
-func probeWarmup(ctx context.Context, run func(context.Context, measure.Trial, []workload.Request) (measure.Observation, error), t measure.Trial) (time.Duration, error) {
+func probeWarmup(ctx context.Context, run prober, t measure.Trial) (time.Duration, error) {
 	probe := measure.Trial{Knobs: t.Knobs, Workload: t.Workload, Concurrency: 1, Requests: probeRequests, Seed: t.Seed + 1}
 	o, err := run(ctx, probe, probe.Schedule())
 	if err != nil {
@@ -187,37 +186,45 @@ func probeWarmup(ctx context.Context, run func(context.Context, measure.Trial, [
 
 // measureLive runs one trial, or this host's part of it, against a live endpoint,
 // with a live line, and keeps what it brought.
-func (p *program) measureLive(c *cli.Context, client *load.Client, t measure.Trial, team team, folder *sweep.Folder) (measure.Measurement, error) {
-	j, err := openJournal(folder)
+func (p *program) measureLive(c *cli.Context, at *point) (m measure.Measurement, e *report.Engines, err error) {
+	j, err := openJournal(at.folder)
 	if err != nil {
-		return measure.Measurement{}, err
+		return m, nil, err
 	}
 	defer j.Close()
-	t, schedule, err := team.share.Pick(t, t.Schedule())
+	t, schedule, err := at.team.share.Pick(at.trial, at.trial.Schedule())
 	if err != nil {
-		return measure.Measurement{}, err
+		return m, nil, err
 	}
-	team.lead(client)
-	run, err := client.Start(c.Context, t, schedule)
+	at.team.lead(at.client)
+	witness := p.attend(c, at)
+	run, err := at.client.Start(c.Context, t, schedule)
 	if err != nil {
-		return measure.Measurement{}, err
+		return m, nil, err
 	}
 	stop := p.liveLine(c, run)
 	o, err := run.Wait()
 	stop()
 	if err != nil {
-		return measure.Measurement{}, fmt.Errorf("%w: %w", sweep.ErrInterrupted, err)
+		return m, nil, fmt.Errorf("%w: %w", sweep.ErrInterrupted, err)
 	}
 	r := run.Report()
-	if err := keepTrial(*folder, t, o, r); err != nil {
-		return measure.Measurement{}, err
+	if witness != nil {
+		book := &logbook{cfg: at.cfg, folder: *at.folder}
+		if err := book.add(witness.Leave(c.Context, t, &o, r)); err != nil {
+			return m, nil, err
+		}
+		e = book.engines()
 	}
-	part := load.Part{Share: team.share, Start: r.Start, Obs: o, Vitals: r.Vitals}
-	if err := folder.WriteFrom(partName(t.Number), part.Write); err != nil {
-		return measure.Measurement{}, err
+	if err := keepTrial(*at.folder, t, o, r); err != nil {
+		return m, nil, err
 	}
-	m := measure.Reduce(t, o)
-	return m, j.Add(m)
+	part := load.Part{Share: at.team.share, Start: r.Start, Obs: o, Vitals: r.Vitals}
+	if err := at.folder.WriteFrom(partName(t.Number), part.Write); err != nil {
+		return m, nil, err
+	}
+	m = measure.Reduce(t, o)
+	return m, e, j.Add(m)
 }
 
 // keepTrial writes records and histograms of a measured trial.

@@ -108,7 +108,7 @@ func (p *program) newSide(c *cli.Context, path string) (*side, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := launchable(cfg, "compare"); err != nil {
+	if err := launchable(cfg); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	runnable, _ := cfg.Candidates()

@@ -41,7 +41,7 @@ func (p *program) simulate(c *cli.Context) error {
 		return err
 	}
 	if c.Bool("dry-run") {
-		return p.printTrial(t)
+		return p.printTrial(cfg, t)
 	}
 	t.Number = 1
 	o, err := engine.Run(c.Context, t)
@@ -59,16 +59,23 @@ func (p *program) simulate(c *cli.Context) error {
 
 // measured prints one measurement; its verdict is the command's exit code.
 func (p *program) measured(c *cli.Context, m measure.Measurement) error {
+	return p.concluded(c, m, report.Measurement(m))
+}
+
+// concluded prints one measurement, whose report is doc.
+func (p *program) concluded(c *cli.Context, m measure.Measurement, doc report.Document) error {
 	var err error
 	if c.Bool("json") {
 		err = p.printJSON(m)
 	} else {
-		err = p.print(report.Measurement(m))
+		err = p.print(doc)
 	}
 	if err != nil {
 		return err
 	}
 	switch {
+	case m.Rejected != "":
+		return outcome(exitInfeasible)
 	case m.Verdict == nil:
 		return nil
 	case m.Verdict.State == measure.Missed:
@@ -80,7 +87,7 @@ func (p *program) measured(c *cli.Context, m measure.Measurement) error {
 }
 
 // printTrial says what would run.
-func (p *program) printTrial(t measure.Trial) error {
+func (p *program) printTrial(cfg *config.Config, t measure.Trial) error {
 	load := fmt.Sprintf("open loop at %g requests/s for %v after %v of warm-up", t.Rate, t.Window, t.Warmup)
 	switch {
 	case t.Closed():
@@ -88,7 +95,7 @@ func (p *program) printTrial(t measure.Trial) error {
 	case t.Rate == 0:
 		load = fmt.Sprintf("the trace once on its own clock, %d requests in %v", len(t.Workload.Replay), t.Window.Round(time.Second))
 	}
-	_, err := fmt.Fprintf(p.stdout, "would run: %s\nengine: %s\n", load, report.ServerCommand(t.Knobs, ""))
+	_, err := fmt.Fprintf(p.stdout, "would run: %s\nengine: %s\n", load, serverCommand(cfg, t.Knobs))
 	return err
 }
 

@@ -89,13 +89,6 @@ func (s Spent) String() string {
 	return text
 }
 
-// MeasurementOn builds the report of one load point on a real engine.
-func MeasurementOn(m measure.Measurement, e *Engines) Document {
-	d := Measurement(m)
-	addEngines(&d, e, []measure.Measurement{m}, nil)
-	return d
-}
-
 // addEngines tells of the engines of a live run. chosen are the settings whose
 // trials are listed, nil for all.
 func addEngines(d *Document, e *Engines, trials []measure.Measurement, chosen *measure.Knobs) {
@@ -104,7 +97,7 @@ func addEngines(d *Document, e *Engines, trials []measure.Measurement, chosen *m
 	}
 	facts := Pairs{{Label: "cost of this run", Text: e.Spent.String() + " (" + latency(e.Spent.Engine) + " with starts)", Tone: Strong}}
 	if e.Spent.GPUHours <= 0 {
-		facts[0].Text = e.Spent.String() + ", starts included; no GPU is named, so nothing is priced"
+		facts[0].Text = e.Spent.String() + "; no GPU is named, so nothing is priced"
 	}
 	d.section("Engines", append(facts, startFacts(e, chosen)...))
 	if tab := startTable(e); len(tab.Rows) > 0 {
