@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -95,18 +96,45 @@ func (p *pool) open(deadline time.Time) (*conn, error) {
 	return c, nil
 }
 
-// warm opens n connections side by side, for requests to come. Errors are left
-// to those who need a connection.
+// Up to inTurn connections are opened one after another, within warmLimit.
+const (
+	inTurn    = 16
+	warmLimit = time.Second
+)
+
+// warm opens n connections for requests to come. Few are opened in turn and used
+// in that order: a server that takes one connection after another, and reads each
+// to its end, would wait at the first one for a request that comes on the last.
+// Errors are left to those who need a connection.
 func (p *pool) warm(n int) {
+	begin := time.Now()
+	if n <= inTurn {
+		for range n {
+			c, err := p.open(begin.Add(warmLimit))
+			if err != nil {
+				return
+			}
+			p.putLast(c)
+		}
+		return
+	}
 	var wg sync.WaitGroup
 	for range n {
 		wg.Go(func() {
-			if c, err := p.open(time.Now().Add(5 * time.Second)); err == nil {
+			if c, err := p.open(begin.Add(5 * time.Second)); err == nil {
 				p.put(c)
 			}
 		})
 	}
 	wg.Wait()
+}
+
+// putLast keeps a connection for when all others are in use.
+func (p *pool) putLast(c *conn) {
+	c.since = time.Now()
+	p.mu.Lock()
+	p.idle = slices.Insert(p.idle, 0, c)
+	p.mu.Unlock()
 }
 
 func (p *pool) put(c *conn) {

@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"net"
@@ -234,4 +235,46 @@ func TestCoordinatedOmission(t *testing.T) {
 			t.Errorf("p99 %.1f ms in the open loop, %.1f ms in the closed one; want the open one far above", 1e3*open99, 1e3*closed99)
 		}
 	})
+}
+
+// TestOneConnectionAtATime measures a server as simple as can be: HTTP/1.0, one
+// loop that accepts a connection, reads a request, works for 10 ms, answers and
+// closes. In virtual time every latency is that of Lindley's recursion, that of
+// the first requests too, which find connections opened ahead.
+func TestOneConnectionAtATime(t *testing.T) {
+	const mean = 10 * time.Millisecond
+	for _, ending := range []string{
+		"data: [DONE]\r\n\r\n",
+		"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":4,\"completion_tokens\":1}}\n", // the last line is left open
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			trial := measure.Trial{Workload: fixedLengths(4, 1, workload.Poisson), Rate: 70, Window: 5 * time.Second, Seed: 8}
+			schedule := trial.Schedule()
+			accept := make(chan net.Conn, len(schedule)+inTurn)
+			answer := func(c net.Conn, _ asked) bool {
+				time.Sleep(mean)
+				io.WriteString(c, "HTTP/1.0 200 OK\nContent-Type: text/event-stream; charset=utf-8\n\n: here it comes\r\n\r\n"+
+					"event: message\r\ndata:{\"choices\":\r\ndata: [{\"index\":0,\"text\":\" w\",\"finish_reason\":\"length\"}]}\r\n\r\n"+ending)
+				return false
+			}
+			go func() {
+				for c := range accept {
+					answerAll(c, answer)
+				}
+			}()
+			c := &Client{URL: "http://server", Model: "m", Stream: true, Engine: "vllm", plainTimer: true,
+				Dial: func(context.Context, string, string) (net.Conn, error) {
+					client, server := net.Pipe()
+					accept <- server
+					return client, nil
+				}}
+			got, want := observed(t, c, trial, schedule), lindley(schedule, services(false, mean, len(schedule), 1))
+			for k := range want {
+				if got[k] != want[k] {
+					t.Fatalf("request %d took %v, by Lindley's recursion %v", k, got[k], want[k])
+				}
+			}
+			close(accept)
+		})
+	}
 }

@@ -14,12 +14,12 @@ func warmConnections(t *measure.Trial, requests int) int {
 	if t.Closed() {
 		return min(t.Concurrency, requests, 1024)
 	}
-	return min(16, requests)
+	return min(inTurn, requests)
 }
 
 // openAhead is how long before a start at a given instant connections are opened:
 // long enough for that, and too short for a server to close them as idle.
-const openAhead = 500 * time.Millisecond
+const openAhead = warmLimit + 500*time.Millisecond
 
 // awaitStart opens connections and sets the start of the trial: now, or the
 // instant that was asked for, which is waited for.
