@@ -222,17 +222,22 @@ func foreseeCost(ctx context.Context, cfg *config.Config) (cost, error) {
 	}
 	for _, g := range d.groups {
 		tried := map[measure.Knobs]bool{}
-		race := search.NewRace(search.RaceConfig{Search: maxRateConfig(cfg, search.Prior{}), Candidates: g.priors, Default: g.standard})
+		race := search.NewRace(search.RaceConfig{Search: maxRateConfig(cfg, search.Prior{}), Candidates: g.priors, Default: g.standard,
+			OneEngine: true})
 		var load time.Duration
+		starts, running := 0, measure.Knobs{}
 		loop := sweep.Loop{Source: race, Run: b.run, Parallel: b.parallel, Observed: func(m measure.Measurement) {
 			tried[m.Trial.Knobs] = true
+			if m.Trial.Knobs != running {
+				starts, running = starts+1, m.Trial.Knobs
+			}
 			load += m.Trial.Warmup + m.Duration + m.Trial.Cooldown
 			out.trials++
 		}}
 		if err := loop.Drive(ctx); err != nil {
 			return out, err
 		}
-		hours := (load + time.Duration(len(tried))*start).Hours() * float64(g.priors[0].Knobs.GPUs())
+		hours := (load + time.Duration(starts)*start).Hours() * float64(g.priors[0].Knobs.GPUs())
 		out.sets, out.tried, out.load = out.sets+len(g.priors), out.tried+len(tried), out.load+load
 		out.hours += hours
 		if g.gpu.Priced {
