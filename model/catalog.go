@@ -156,7 +156,8 @@ func (c *Catalog) GPU(name string) (Hardware, error) {
 // Model returns the model of a catalog name or a Hugging Face id, found as
 // [Catalog.GPU] finds GPUs. The published variants of one shape (Instruct, Chat, it,
 // hf) are found by the shape's name; one that is quantised by its name (FP8, AWQ, NVFP4
-// and the like at its end) comes back with that as its own format.
+// and the like at its end) comes back with that as its own format. Either has the id
+// that was asked for, not that of the shape's own checkpoint.
 func (c *Catalog) Model(name string) (Arch, error) {
 	names := make([][]string, len(c.models))
 	for i, m := range c.models {
@@ -167,12 +168,16 @@ func (c *Catalog) Model(name string) (Arch, error) {
 		return c.models[i], nil
 	}
 	if i := findVariant(name, names); i >= 0 {
-		return c.models[i], nil
+		a := c.models[i]
+		if strings.Contains(name, "/") {
+			a.Repo = name
+		}
+		return a, nil
 	}
 	if rest, format, ok := cutFormat(name); ok {
 		if i := findVariant(rest, names); i >= 0 {
 			a := c.models[i]
-			a.Native = format
+			a.Native, a.Repo = format, name
 			a.Details.BlockFP8 = a.Details.BlockFP8 && !strings.HasSuffix(strings.ToLower(name), "-dynamic")
 			return a, nil
 		}

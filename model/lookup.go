@@ -90,6 +90,13 @@ func cutFormat(name string) (rest string, f WeightFormat, ok bool) {
 	return name, FormatUnset, false
 }
 
+// NamedFormat is the format that a checkpoint's name ends in, as those of quantised
+// ones do (FP8, AWQ, NVFP4 and the like); FormatUnset if it names none.
+func NamedFormat(name string) WeightFormat {
+	_, f, _ := cutFormat(name)
+	return f
+}
+
 // nearest returns the shown names of up to three entries with the smallest edit
 // distance.
 func nearest(want string, entries [][]string) []string {

@@ -187,6 +187,9 @@ func (l *Live) announce(e *engine.Engine) {
 	for _, knob := range e.Command.Without {
 		l.remark("%s has no option for %s; it is not applied", e.Kind, knob)
 	}
+	for _, c := range e.Facts.Formats {
+		l.remark("%s serves in other number formats: %s", e.Kind, c)
+	}
 	if e.Done() == nil {
 		for _, c := range e.Facts.Changed {
 			l.remark("the server runs with other knobs: %s", c)

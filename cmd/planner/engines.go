@@ -69,9 +69,15 @@ func engineSettings(cfg *config.Config) engine.Settings {
 	e := cfg.Engine
 	return engine.Settings{
 		Kind: e.Kind, Model: servedModel(cfg), ServedName: e.Endpoint.ServedName, Argv: e.Launch.Command, ExtraArgs: e.Launch.ExtraArgs,
-		URL: e.Endpoint.URL, Env: e.Launch.Env, Headers: e.Endpoint.Headers, APIKeyEnv: e.Endpoint.APIKeyEnv, Chat: e.Endpoint.API == "chat",
+		Format: format(cfg), URL: e.Endpoint.URL, Env: e.Launch.Env, Headers: e.Endpoint.Headers, APIKeyEnv: e.Endpoint.APIKeyEnv, Chat: e.Endpoint.API == "chat",
 		Limits: engine.Limits{Ready: e.Launch.ReadyTimeout},
 	}
+}
+
+// format says in what the model of a configuration is to be served.
+func format(cfg *config.Config) engine.Format {
+	p := cfg.Model.Precision
+	return engine.Format{Weights: p.Weights.String(), Stored: cfg.Model.Stored.String(), KV: p.KV.String()}
 }
 
 // tell shows what happens to engines, and writes down what was seen of them.

@@ -81,7 +81,7 @@ func (l *logbook) engines() *report.Engines {
 // startOf is an engine's start as reports print it.
 func startOf(s *sweep.Served) *report.EngineStart {
 	start := &report.EngineStart{
-		Engine: strings.TrimSpace(s.Kind + " " + s.Facts.Version), Command: s.Command, Cold: s.Cold, Without: s.Without, Changed: s.Facts.Changed,
+		Engine: strings.TrimSpace(s.Kind + " " + s.Facts.Version), Command: s.Command, Cold: s.Cold, Without: s.Without, Changed: slices.Concat(s.Facts.Changed, s.Facts.Formats),
 		KVTokens: s.Facts.KVBlocks * s.Facts.BlockTokens,
 	}
 	for _, f := range s.Facts.Flags {

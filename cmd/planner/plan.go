@@ -14,7 +14,6 @@ import (
 	"planner/plan"
 	"planner/search"
 	"planner/sweep"
-	"planner/sweep/measure"
 )
 
 func (p *program) planCommand() *cli.Command {
@@ -277,39 +276,8 @@ func (d *decision) background() report.Background {
 	}
 	if d.chosen != nil {
 		k, r := knobsOf(d.chosen.race)
-		b.Search, b.Command = &r, serverCommand(d.cfg, k)
+		b.Search, b.Server = &r, serverOf(d.cfg, k)
 	}
 	b.Engines = d.bed.engines()
 	return b
-}
-
-// dryRun lists what would be searched.
-func (p *program) dryRun(cfg *config.Config, priors []search.Prior) error {
-	what := "each stands for a server started so"
-	if !cfg.Simulated() {
-		what = "each is started so, but for the port, which is a free one"
-	}
-	fmt.Fprintf(p.stdout, "would search %d knob sets; %s:\n", len(priors), what)
-	for _, prior := range priors {
-		fmt.Fprintf(p.stdout, "  %s\n", serverCommand(cfg, prior.Knobs))
-	}
-	return nil
-}
-
-// serverCommand is the command line of one instance: of an engine that planner
-// starts the very one, but for the port.
-func serverCommand(cfg *config.Config, k measure.Knobs) string {
-	switch cfg.Engine.Kind {
-	case "simulated":
-		return report.ServerCommand(k, servedModel(cfg))
-	case "attach":
-		return "nothing is started; the server at " + cfg.Engine.Endpoint.URL + " is used as it is"
-	}
-	const port = 8000
-	settings := engineSettings(cfg)
-	command, err := settings.Command(k, port)
-	if err != nil {
-		return err.Error()
-	}
-	return command.String()
 }

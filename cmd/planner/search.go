@@ -148,7 +148,7 @@ func (p *program) found(c *cli.Context, d *decision, r search.Result, trials []m
 // searched is the report of a search, as a document and as JSON.
 func (d *decision) searched(r search.Result, trials []measure.Measurement) (report.Document, searchJSON) {
 	k := d.groups[0].priors[0].Knobs
-	b := report.Background{Trials: trials, Command: serverCommand(d.cfg, k), Engines: d.bed.engines()}
+	b := report.Background{Trials: trials, Server: serverOf(d.cfg, k), Engines: d.bed.engines()}
 	return report.Search(k, r, b), searchView(k, r)
 }
 

@@ -327,7 +327,7 @@ func (p *program) drySweep(s *sweeping) error {
 		load, requests = load+span, requests+span*t.Rate
 	}
 	for _, r := range s.rejected {
-		fmt.Fprintf(p.stdout, "cannot run: %s: %s\n", report.ServerCommand(r.Knobs, ""), r.Reason)
+		fmt.Fprintf(p.stdout, "cannot run: %s: %s\n", serverCommand(s.cfg, r.Knobs), r.Reason)
 	}
 	_, err := fmt.Fprintf(p.stdout, "would run %d trials: %v of load, about %.0f requests\n", len(s.trials), time.Duration(load*float64(time.Second)).Round(time.Second), requests)
 	return err

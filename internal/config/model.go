@@ -17,11 +17,14 @@ type Model struct {
 	// Config is the path of a Hugging Face config.json, "" when the catalog's
 	// shape is used.
 	Config string
-	// Arch is the model's shape, and Precision what it is stored in, the checkpoint's
-	// own format where none was asked for. Both mean something only if Known.
+	// Arch is the model's shape, which means something only if Known, and Precision
+	// what it is to be served in: the checkpoint's own format where none was asked
+	// for, unset if that is not known either.
 	Arch      model.Arch
 	Precision model.Precision
-	Known     bool
+	// Stored is the format of the checkpoint, as far as it is known.
+	Stored model.WeightFormat
+	Known  bool
 }
 
 // modelText is [model] as it was written.
@@ -49,7 +52,7 @@ func weightFormats() []string {
 
 // resolveModel finds the model's shape.
 func (r *reader) resolveModel(d *draft, need Need, catalog *model.Catalog) Model {
-	m := Model{Name: d.model.name, Config: d.model.config}
+	m := Model{Name: d.model.name, Config: d.model.config, Precision: givenPrecision(d.model), Stored: model.NamedFormat(d.model.name)}
 	if need.Engine == NoEngine || !r.clean("model") {
 		return m
 	}
@@ -66,6 +69,7 @@ func (r *reader) resolveModel(d *draft, need Need, catalog *model.Catalog) Model
 	if !m.Known {
 		return m
 	}
+	m.Stored = m.Arch.Native
 	if err := m.Arch.Check(); err != nil {
 		if need.simulates(d) {
 			r.at(modelKey(d)).refuse("%v; want a model whose shape is known, or its config.json in model.config", err)
@@ -122,12 +126,21 @@ func (r *reader) modelNamed(d *draft, need Need, catalog *model.Catalog) (model.
 
 // precisionOf reads the formats, the checkpoint's own where none is given.
 func precisionOf(text modelText, arch model.Arch) model.Precision {
-	p := model.Precision{Weights: arch.Native}
-	if i := slices.Index(weightFormats(), text.weights); i >= 0 {
-		p.Weights, _ = model.ParseWeightFormat(text.weights)
+	p := givenPrecision(text)
+	if p.Weights == model.FormatUnset {
+		p.Weights = arch.Native
 	}
 	if p.Weights == model.FormatUnset {
 		p.Weights = model.BF16
+	}
+	return p
+}
+
+// givenPrecision reads the formats that were given.
+func givenPrecision(text modelText) model.Precision {
+	var p model.Precision
+	if slices.Contains(weightFormats(), text.weights) {
+		p.Weights, _ = model.ParseWeightFormat(text.weights)
 	}
 	p.KV, _ = model.ParseKVFormat(text.kv)
 	return p

@@ -165,7 +165,7 @@ func solved() *plan.Plan {
 // documents are the reports that the goldens hold.
 func documents() map[string]Document {
 	docs := map[string]Document{
-		"plan":   Plan(solved(), Background{Subject: "llama-3.1-70b in fp8, chat", Trials: trials(), Search: result(), Command: ServerCommand(settings(), "meta-llama/Llama-3.1-70B-Instruct", "--quantization fp8")}),
+		"plan":   Plan(solved(), Background{Subject: "llama-3.1-70b in fp8, chat", Trials: trials(), Search: result(), Server: Server{Command: ServerCommand(settings(), "meta-llama/Llama-3.1-70B-Instruct", "--quantization fp8")}}),
 		"search": Search(settings(), *result(), Background{Trials: trials()[:6]}),
 		"blocks": blocks(),
 	}

@@ -73,6 +73,33 @@ func ServerCommand(k measure.Knobs, model string, further ...string) string {
 	return strings.Join(append(parts, further...), " ")
 }
 
+// Server says how one instance is started.
+type Server struct {
+	// Command is its command line, see [ServerCommand]. File is the path of a file
+	// that it reads its options from and Content what stands there; "" for none.
+	Command, File, Content string
+	// Notes say what the command line cannot.
+	Notes []string
+}
+
+// addServer shows how an instance is started, by its knobs where that is all that
+// is known.
+func addServer(d *Document, title string, s Server, k measure.Knobs) {
+	if s.Command == "" && k != (measure.Knobs{}) {
+		s.Command = ServerCommand(k, "")
+	}
+	if s.Command == "" {
+		return
+	}
+	d.section(title, Code{s.Command})
+	if s.File != "" {
+		d.add(Paragraph{Text: s.File + ":", Tone: Quiet}, Code{s.Content})
+	}
+	if len(s.Notes) > 0 {
+		d.add(List{Items: s.Notes, Tone: Doubt})
+	}
+}
+
 // differing says which settings are not the same in all sets, by their place in
 // knobs.
 func differing(sets []measure.Knobs) []bool {

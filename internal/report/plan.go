@@ -16,9 +16,9 @@ import (
 type Background struct {
 	// Subject says what is served: "llama-3.1-70b in fp8, chat".
 	Subject string
-	// Command starts one instance, see [ServerCommand]; empty makes it from the
-	// plan's knobs.
-	Command string
+	// Server starts one instance; without a command it is made from the plan's
+	// knobs.
+	Server Server
 	// Trials are those of the run, of all settings.
 	Trials []measure.Measurement
 	// Search is the search for the maximum rate of the chosen settings.
@@ -32,13 +32,7 @@ type Background struct {
 func Plan(p *plan.Plan, b Background) Document {
 	d := Document{Title: decision(p), Data: data(b.Trials)}
 	d.add(headlines(p, &b))
-	command := b.Command
-	if command == "" && p.Offer.Knobs != (measure.Knobs{}) {
-		command = ServerCommand(p.Offer.Knobs, "")
-	}
-	if command != "" {
-		d.section("Server flags of one instance", Code{command})
-	}
+	addServer(&d, "Server flags of one instance", b.Server, p.Offer.Knobs)
 	d.section("Why "+plural(p.Fleet.Instances, "instance"), List{Items: fleetSteps(p)})
 	addCosts(&d, p)
 	addDefault(&d, p)

@@ -9,7 +9,7 @@ import (
 )
 
 // Search builds the report of a search for the maximum rate of one set of knobs.
-// Of the background it takes the trials, the command and the engines.
+// Of the background it takes the trials, the server and the engines.
 func Search(k measure.Knobs, r search.Result, b Background) Document {
 	trials := b.Trials
 	var slo measure.SLO
@@ -29,11 +29,7 @@ func Search(k measure.Knobs, r search.Result, b Background) Document {
 	}
 	facts = append(facts, Pair{Label: "effort", Text: plural(r.Trials, "trial") + ", " + latency(r.EngineTime) + " of engine time"})
 	d.add(facts)
-	command := b.Command
-	if command == "" {
-		command = ServerCommand(k, "")
-	}
-	d.section("Server flags", Code{command})
+	addServer(&d, "Server flags", b.Server, k)
 	addCertificate(&d, r.Certificate)
 	if len(trials) > 0 {
 		d.section("Trials", trialTable(trials, slo))

@@ -164,9 +164,9 @@ func wrap(s string, n int) []string {
 }
 
 // breakCommand breaks a command line before its options, with the backslash that
-// lets a shell read it as one.
+// lets a shell read it as one. What has several lines stays as it is.
 func breakCommand(s string, n int) string {
-	if width(s) <= n {
+	if width(s) <= n || strings.Contains(s, "\n") {
 		return s
 	}
 	var lines []string

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -34,6 +35,7 @@ func fill(d *draft) ([]string, error) {
 	values := map[string]string{
 		"{port}": strconv.Itoa(d.port), "{host}": loopback,
 		"{model}": d.settings.Model, "{served_name}": d.settings.ServedName,
+		"{weights}": d.settings.Format.Weights, "{kv_cache}": cmp.Or(d.settings.Format.KV, "auto"),
 		"{expert_parallel}": "false", "{pipeline_parallel}": "1", "{data_parallel}": "1", "{tensor_parallel}": "1",
 	}
 	for _, f := range flags(d.knobs) {

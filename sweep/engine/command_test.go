@@ -48,6 +48,112 @@ func TestCommandLines(t *testing.T) {
 	}
 }
 
+// Every kind of engine has its own way to a number format, or none; a format that
+// needs another checkpoint is said so, never passed over.
+func TestFormats(t *testing.T) {
+	const alike = "weights int4 (serve a checkpoint in int4: org/model is bf16)"
+	for _, c := range []struct {
+		kind    string
+		format  Format
+		want    string
+		without string
+	}{
+		{"vllm", Format{}, "", ""},
+		{"vllm", Format{Weights: "bf16", Stored: "bf16", KV: "auto"}, "", ""},
+		{"vllm", Format{Weights: "bf16", KV: "auto"}, "", ""},
+		{"vllm", Format{Weights: "fp8", Stored: "bf16", KV: "fp8"}, "--quantization fp8 --kv-cache-dtype fp8", ""},
+		{"vllm", Format{Weights: "fp8"}, "--quantization fp8", ""},
+		{"vllm", Format{Weights: "fp8", Stored: "fp8", KV: "fp8"}, "--kv-cache-dtype fp8", ""},
+		{"vllm", Format{Weights: "fp16", Stored: "bf16"}, "--dtype float16", ""},
+		{"vllm", Format{Weights: "fp16"}, "--dtype float16", ""},
+		{"vllm", Format{Weights: "bf16", Stored: "fp16"}, "--dtype bfloat16", ""},
+		{"vllm", Format{Weights: "int4", Stored: "bf16"}, "", alike},
+		{"vllm", Format{Weights: "int4", Stored: "int4"}, "", ""},
+		{"vllm", Format{Weights: "mxfp4", Stored: "mxfp4"}, "", ""},
+		{"vllm", Format{Weights: "nvfp4"}, "", "weights nvfp4 (serve a checkpoint in nvfp4: org/model is not known to be)"},
+		{"vllm", Format{Weights: "fp8", Stored: "mxfp4"}, "", "weights fp8 (serve a checkpoint in fp8: org/model is mxfp4)"},
+		{"vllm", Format{Weights: "bf16", Stored: "fp8"}, "", "weights bf16 (serve a checkpoint in bf16: org/model is fp8)"},
+		{"sglang", Format{Weights: "fp8", Stored: "bf16", KV: "fp8"}, "--quantization fp8 --kv-cache-dtype fp8_e4m3", ""},
+		{"sglang", Format{Weights: "fp16", Stored: "bf16"}, "--dtype float16", ""},
+		{"sglang", Format{Weights: "int4", Stored: "bf16"}, "", alike},
+		{"tgi", Format{Weights: "fp8", Stored: "bf16", KV: "fp8"}, "--quantize fp8 --kv-cache-dtype fp8_e4m3fn", ""},
+		{"tgi", Format{Weights: "fp16", Stored: "bf16"}, "--dtype float16", ""},
+		{"trtllm", Format{Weights: "fp8", Stored: "bf16", KV: "fp8"}, "", "weights fp8 (serve a checkpoint in fp8: org/model is bf16)"},
+		{"lmdeploy", Format{Weights: "fp16", Stored: "bf16"}, "--dtype float16", ""},
+		{"lmdeploy", Format{Weights: "fp8", Stored: "fp8", KV: "fp8"}, "--quant-policy 8", "kv_cache fp8 (integers of 8 bits)"},
+		{"lmdeploy", Format{Weights: "int4", Stored: "bf16"}, "", alike},
+		{"llama-server", Format{Weights: "bf16", Stored: "bf16", KV: "fp8"}, "-ctk q8_0 -ctv q8_0", "kv_cache fp8 (q8_0, integers of 8 bits with a scale for 32 of them)"},
+		{"llama-server", Format{Weights: "fp16", Stored: "bf16"}, "", "weights fp16 (serve a checkpoint in fp16: org/model is bf16)"},
+		{"command", Format{Weights: "fp8", Stored: "bf16", KV: "fp8"}, "", ""},
+	} {
+		s := Settings{Kind: c.kind, Model: "org/model", Format: c.format, Argv: []string{"serve"}}
+		args, without, err := s.Formats()
+		if err != nil || strings.Join(args, " ") != c.want || strings.Join(without, "; ") != c.without {
+			t.Errorf("%s, %+v: %q, without %q, %v; want %q, without %q", c.kind, c.format, args, without, err, c.want, c.without)
+		}
+		whole, err := s.Command(measure.Knobs{TensorParallel: 1}, 1)
+		if err != nil || !strings.HasSuffix(strings.Join(whole.Args, " "), c.want) || strings.Join(whole.Without, "; ") != c.without {
+			t.Errorf("%s, %+v: the command is %q, without %q, %v", c.kind, c.format, whole.Args, whole.Without, err)
+		}
+	}
+}
+
+// TensorRT-LLM reads the format of its cache from its file, under its section.
+func TestFormatsInFile(t *testing.T) {
+	s := Settings{Kind: "trtllm", Model: "m", Format: Format{Weights: "fp16", Stored: "bf16", KV: "fp8"}}
+	got, err := s.Command(measure.Knobs{PrefixCaching: true}, 1)
+	want := "enable_iter_perf_stats: true\nkv_cache_config:\n  enable_block_reuse: true\n  dtype: fp8\ndtype: float16\n"
+	if err != nil || got.File.Content != want {
+		t.Errorf("%q, %v; want %q", got.File.Content, err, want)
+	}
+}
+
+// All degrees of parallelism stand in the command line, or in what it is without.
+func TestDegreesOfParallelism(t *testing.T) {
+	k := measure.Knobs{PrefixCaching: true, TensorParallel: 4, PipelineParallel: 2, DataParallel: 3, ExpertParallel: true}
+	for kind, want := range map[string]struct{ args, without string }{
+		"vllm":         {"--tensor-parallel-size 4 --pipeline-parallel-size 2 --data-parallel-size 3 --enable-expert-parallel", ""},
+		"sglang":       {"--tp-size 4 --pp-size 2 --dp-size 3 --ep-size 4", ""},
+		"trtllm":       {"--tp_size 4 --pp_size 2 --ep_size 4", "data_parallel"},
+		"tgi":          {"--num-shard 4", "pipeline_parallel data_parallel expert_parallel"},
+		"lmdeploy":     {"--tp 4 --dp 3 --ep 4", "pipeline_parallel"},
+		"llama-server": {"", "tensor_parallel pipeline_parallel data_parallel expert_parallel"},
+	} {
+		got, err := (&Settings{Kind: kind, Model: "m"}).Command(k, 1)
+		if err != nil || !strings.Contains(strings.Join(got.Args, " "), want.args) || strings.Join(got.Without, " ") != want.without {
+			t.Errorf("%s: %q, without %q, %v; want %q, without %q", kind, got.Args, got.Without, err, want.args, want.without)
+		}
+	}
+}
+
+// What an engine says of its formats is held against what was asked for.
+func TestOtherFormats(t *testing.T) {
+	for _, c := range []struct {
+		format Format
+		said   map[string]string
+		want   string
+	}{
+		{Format{Weights: "fp8", KV: "fp8"}, nil, ""},
+		{Format{Weights: "fp8", KV: "fp8"}, map[string]string{"quantization": "fp8", "kv_cache_dtype": "fp8_e4m3", "dtype": "torch.bfloat16"}, ""},
+		{Format{Weights: "fp8"}, map[string]string{"quantization": "compressed-tensors"}, ""},
+		{Format{Weights: "fp8"}, map[string]string{"quantization": "none"}, "quantization is none, asked for weights in fp8"},
+		{Format{Weights: "int4"}, map[string]string{"quantization": "awq_marlin"}, ""},
+		{Format{Weights: "int4"}, map[string]string{"quantization": "fp8"}, "quantization is fp8, asked for weights in int4"},
+		{Format{Weights: "bf16"}, map[string]string{"quantization": "none", "kv_cache_dtype": "auto"}, ""},
+		{Format{Weights: "bf16"}, map[string]string{"quantization": "modelopt"}, "quantization is modelopt, asked for weights in bf16"},
+		{Format{Weights: "bf16", KV: "fp8"}, map[string]string{"kv_cache_dtype": "auto"}, "kv_cache_dtype is auto, asked for fp8"},
+		{Format{Weights: "bf16", KV: "auto"}, map[string]string{"kv_cache_dtype": "fp8_e5m2"}, "kv_cache_dtype is fp8_e5m2, asked for auto"},
+		{Format{Weights: "bf16", KV: "auto"}, map[string]string{"kv_cache_dtype": "bfloat16"}, ""},
+		{Format{Weights: "fp16", Stored: "bf16"}, map[string]string{"dtype": "torch.bfloat16"}, "dtype is bfloat16, asked for float16"},
+		{Format{Weights: "fp16", Stored: "bf16"}, map[string]string{"dtype": "torch.float16"}, ""},
+		{Format{KV: "auto"}, map[string]string{"quantization": "fp8", "kv_cache_dtype": "fp8"}, ""},
+	} {
+		if got := strings.Join(c.format.otherFormats(c.said), "; "); got != c.want {
+			t.Errorf("%+v told %v: %q, want %q", c.format, c.said, got, c.want)
+		}
+	}
+}
+
 // What is left to the engine has no option, and the prefix cache is told both
 // ways.
 func TestDefaultsHaveNoOption(t *testing.T) {
@@ -87,11 +193,12 @@ func TestPlaceholders(t *testing.T) {
 		{"--port={port},{prefix_caching}", "--port=1,false", ""},
 		{`{"json": 1}`, `{"json": 1}`, ""},
 		{"{tensor_parallel}", "1", ""},
+		{"{weights}/{kv_cache}", "fp8/auto", ""},
 		{"{max_model_len}", "", "the configuration leaves it open"},
 		{"{served_name}", "", "has no value"},
 		{"{colour}", "", "is not known"},
 	} {
-		s := Settings{Kind: "command", Argv: []string{c.word}}
+		s := Settings{Kind: "command", Argv: []string{c.word}, Format: Format{Weights: "fp8"}}
 		got, err := s.Command(k, 1)
 		switch {
 		case c.err != "":

@@ -63,6 +63,13 @@ func (d *draft) flag(on bool, yes, no string) {
 	}
 }
 
+// when adds arguments under a condition.
+func (d *draft) when(condition bool, args ...string) {
+	if condition {
+		d.add(args...)
+	}
+}
+
 // lacks notes a knob that the engine has no option for.
 func (d *draft) lacks(knob string, given bool) {
 	if given {

@@ -32,6 +32,9 @@ type Facts struct {
 	// Changed says in words which knobs the engine runs with other values than
 	// it was given.
 	Changed []string `json:"changed"`
+	// Formats says in words where weights or KV cache are in other formats than
+	// they are to be.
+	Formats []string `json:"formats,omitempty"`
 }
 
 // Flag is a setting and its value.
@@ -53,7 +56,7 @@ type mark struct{ text, ends string }
 
 // factsOf sorts what was said. The log's facts are the ones of before, what the
 // running engine answers counts more.
-func factsOf(kind string, answered, logged map[string]string, asked measure.Knobs) Facts {
+func factsOf(kind string, answered, logged map[string]string, asked measure.Knobs, format Format) Facts {
 	all := map[string]string{}
 	for _, from := range []map[string]string{logged, answered} {
 		for name, value := range from {
@@ -86,6 +89,7 @@ func factsOf(kind string, answered, logged map[string]string, asked measure.Knob
 		slices.SortFunc(list, func(a, b Flag) int { return cmp.Compare(a.Name, b.Name) })
 	}
 	f.Changed = changed(flags(asked), f.Flags)
+	f.Formats = format.otherFormats(all)
 	return f
 }
 

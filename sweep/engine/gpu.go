@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -109,6 +110,8 @@ func visible(env map[string]string, name string) string {
 func (w *gpuWatch) stream(ctx context.Context, path string, args []string) {
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.WaitDelay = time.Second
+	// A group of its own: Ctrl-C at the terminal lets the trial that runs end.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := cmd.StdoutPipe()
 	if err != nil || cmd.Start() != nil {
 		return

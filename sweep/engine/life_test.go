@@ -229,6 +229,7 @@ func TestGuardIsKilled(t *testing.T) {
 func TestCommand(t *testing.T) {
 	t.Parallel()
 	s, mark := fakes(t, "")
+	s.Format = Format{Weights: "fp8", Stored: "bf16", KV: "fp8"} // which the command does not pass on
 	s.Kind, s.Argv = "command", []string{s.Program[0], enginetest.Word, "{model}", "--port={port}", "--max-num-seqs", "{max_num_seqs}", "--served-model-name=fake", "--enable-prefix-caching"}
 	e, err := Start(t.Context(), s, someKnobs(), "0001", nil)
 	if err != nil {
@@ -236,6 +237,9 @@ func TestCommand(t *testing.T) {
 	}
 	if e.Facts.Dialect != "vllm" || e.Facts.KVBlocks != 640 || e.Facts.Version != "0.0.1" {
 		t.Errorf("facts %+v", e.Facts)
+	}
+	if got := strings.Join(e.Facts.Formats, "; "); got != "quantization is none, asked for weights in fp8; kv_cache_dtype is auto, asked for fp8" {
+		t.Errorf("it serves in other formats: %q", got)
 	}
 	if can, err := e.ResetCache(t.Context()); !can || err != nil {
 		t.Errorf("reset: %t, %v", can, err)

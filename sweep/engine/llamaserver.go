@@ -31,6 +31,14 @@ var llamaServer = adapter{
 		d.lacks("data_parallel", k.DataParallel > 1)
 		d.lacks("expert_parallel", k.ExpertParallel)
 	},
+	stored: func(d *draft) {
+		if d.settings.Format.oneByteKV() {
+			d.add("-ctk", "q8_0", "-ctv", "q8_0")
+			d.instead("kv_cache fp8", "q8_0, integers of 8 bits with a scale for 32 of them")
+		}
+		// A GGUF file holds what it holds.
+		d.checkpointOnly(false)
+	},
 	scrape: scrape{path: "/metrics", series: series{
 		running:   []string{"llamacpp:requests_processing"},
 		waiting:   []string{"llamacpp:requests_deferred"},

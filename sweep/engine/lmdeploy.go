@@ -2,7 +2,8 @@ package engine
 
 import "strconv"
 
-// lmdeploy follows LMDeploy of 2026-08. Its prefix cache is off by default.
+// lmdeploy follows LMDeploy of 2026-08 with its default back end, TurboMind, which
+// quantises a KV cache to integers only. Its prefix cache is off by default.
 var lmdeploy = adapter{
 	kind:    "lmdeploy",
 	memory:  "share of the memory that is free once the weights are there, for the KV cache",
@@ -25,6 +26,15 @@ var lmdeploy = adapter{
 		d.number("--session-len", k.MaxModelLen)
 		d.lacks("pipeline_parallel", k.PipelineParallel > 1)
 		d.lacks("kv_blocks", k.KVBlocks > 0)
+	},
+	stored: func(d *draft) {
+		f := d.settings.Format
+		d.text("--dtype", f.dtype())
+		if f.oneByteKV() {
+			d.add("--quant-policy", "8")
+			d.instead("kv_cache fp8", "integers of 8 bits")
+		}
+		d.checkpointOnly(true)
 	},
 	scrape: scrape{path: "/metrics", series: series{
 		running:   []string{"lmdeploy:num_requests_running"},

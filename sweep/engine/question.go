@@ -124,6 +124,14 @@ func (q *question) copy(from map[string]any, key, fact string) {
 	}
 }
 
+// unquantised notes that an engine's own description of its model names no method
+// of quantisation: the key is there and holds nothing.
+func (q *question) unquantised(model map[string]any) {
+	if value, ok := model["quantization"]; ok && value == nil {
+		q.fact("quantization", noQuantisation)
+	}
+}
+
 func (q *question) version(path, key string) { q.copy(q.object(path), key, "version") }
 
 // models asks for the name of the model and its longest sequence.

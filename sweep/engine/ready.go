@@ -106,7 +106,7 @@ func (e *Engine) examine(ctx context.Context) error {
 	if e.run != nil {
 		logged = e.run.tail.state().facts
 	}
-	e.Facts = factsOf(e.Kind, q.facts, logged, e.Knobs)
+	e.Facts = factsOf(e.Kind, q.facts, logged, e.Knobs, e.settings.Format)
 	if err := e.settleModel(strings.Split(q.facts["models"], "\n")); err != nil {
 		return err
 	}

@@ -18,6 +18,8 @@ type Settings struct {
 	Kind string
 	// Model is what the engine is told to load: a path or a hub id.
 	Model string
+	// Format is what numbers the model is served in.
+	Format Format
 	// ServedName is the model's name in requests; "" means the first that the
 	// server lists.
 	ServedName string
@@ -118,7 +120,9 @@ type adapter struct {
 	// nil when nothing is started.
 	program   []string
 	arguments func(*draft)
-	env       []string
+	// stored completes the arguments with the formats of weights and KV cache.
+	stored func(*draft)
+	env    []string
 	// health is the path that answers 200 once the engine is ready.
 	health string
 	// tokens: prompts may be token ids, which need no tokenizer.
@@ -143,8 +147,8 @@ type Command struct {
 	// File is a configuration file that is written first; its Path is "" when
 	// there is none.
 	File File
-	// Without names the knobs that this engine has no option for and that are
-	// therefore not applied.
+	// Without names the settings that this engine has no option for and that are
+	// therefore not applied; in brackets what holds, or is to be done, instead.
 	Without []string
 }
 
@@ -168,6 +172,9 @@ func (s *Settings) Command(k measure.Knobs, port int) (Command, error) {
 	}
 	d.env = slices.Clone(a.env)
 	a.arguments(d)
+	if a.stored != nil {
+		a.stored(d)
+	}
 	if d.err != nil {
 		return Command{}, fmt.Errorf("engine: command line of %s: %w", s.Kind, d.err)
 	}

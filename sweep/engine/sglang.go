@@ -30,6 +30,14 @@ var sglang = adapter{
 		// backend wants more.
 		d.number("--max-total-tokens", k.KVBlocks)
 	},
+	stored: func(d *draft) {
+		f := d.settings.Format
+		d.when(f.quantised("fp8"), "--quantization", "fp8")
+		d.text("--dtype", f.dtype())
+		// The fp8 that vLLM means by the name alone.
+		d.when(f.oneByteKV(), "--kv-cache-dtype", "fp8_e4m3")
+		d.checkpointOnly(true, "fp8")
+	},
 	scrape: scrape{path: "/metrics", series: series{
 		running:     []string{"sglang:num_running_reqs"},
 		waiting:     []string{"sglang:num_queue_reqs"},
@@ -61,6 +69,10 @@ var sglang = adapter{
 		q.copy(info, "max_total_num_tokens", "kv_tokens")
 		q.copy(info, "page_size", "block_tokens")
 		q.copy(info, "mem_fraction_static", "gpu_memory_utilization")
+		q.copy(info, "kv_cache_dtype", "kv_cache_dtype")
+		q.copy(info, "quantization", "quantization")
+		q.copy(info, "dtype", "dtype")
+		q.unquantised(info)
 		if off, ok := info["disable_radix_cache"].(bool); ok {
 			q.fact("prefix_caching", strconv.FormatBool(!off))
 		}

@@ -30,6 +30,13 @@ var tgi = adapter{
 		d.lacks("data_parallel", k.DataParallel > 1)
 		d.lacks("expert_parallel", k.ExpertParallel)
 	},
+	stored: func(d *draft) {
+		f := d.settings.Format
+		d.when(f.quantised("fp8"), "--quantize", "fp8")
+		d.text("--dtype", f.dtype())
+		d.when(f.oneByteKV(), "--kv-cache-dtype", "fp8_e4m3fn")
+		d.checkpointOnly(true, "fp8")
+	},
 	scrape: scrape{path: "/metrics", series: series{
 		running:   []string{"tgi_batch_current_size"},
 		waiting:   []string{"tgi_queue_size"},
@@ -47,6 +54,7 @@ var tgi = adapter{
 		info := q.object("/info")
 		q.copy(info, "version", "version")
 		q.copy(info, "model_id", "model")
+		q.copy(info, "model_dtype", "dtype")
 		q.copy(info, "max_total_tokens", "max_model_len")
 		q.copy(info, "max_batch_total_tokens", "kv_tokens")
 	},

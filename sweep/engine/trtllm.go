@@ -7,7 +7,8 @@ import (
 )
 
 // trtllm follows trtllm-serve of TensorRT-LLM 1.x with the PyTorch backend. It
-// takes the reuse of blocks from a YAML file only.
+// takes the reuse of blocks and the number formats from a YAML file only, and
+// quantised weights only from checkpoints that are (NVIDIA's ModelOpt makes them).
 var trtllm = adapter{
 	kind:    "trtllm",
 	memory:  "share of the memory that is free once weights and buffers are there, for the KV cache",
@@ -35,6 +36,16 @@ var trtllm = adapter{
 		d.add("--extra_llm_api_options", d.file.Path)
 		d.lacks("data_parallel", k.DataParallel > 1)
 		d.lacks("kv_blocks", k.KVBlocks > 0)
+	},
+	stored: func(d *draft) {
+		f := d.settings.Format
+		if f.oneByteKV() {
+			d.file.Content += "  dtype: fp8\n" // within kv_cache_config, which ends the file
+		}
+		if f.dtype() != "" {
+			d.file.Content += "dtype: " + f.dtype() + "\n"
+		}
+		d.checkpointOnly(true)
 	},
 	scrape: scrape{path: "/metrics", json: true},
 	marks: []mark{

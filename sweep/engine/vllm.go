@@ -31,6 +31,13 @@ var vllm = adapter{
 		d.number("--max-model-len", k.MaxModelLen)
 		d.number("--num-gpu-blocks-override", k.KVBlocks)
 	},
+	stored: func(d *draft) {
+		f := d.settings.Format
+		d.when(f.quantised("fp8"), "--quantization", "fp8")
+		d.text("--dtype", f.dtype())
+		d.when(f.oneByteKV(), "--kv-cache-dtype", "fp8")
+		d.checkpointOnly(true, "fp8")
+	},
 	scrape: scrape{path: "/metrics", series: series{
 		running:     []string{"vllm:num_requests_running"},
 		waiting:     []string{"vllm:num_requests_waiting"},
@@ -89,6 +96,8 @@ func describeVLLM(q *question) {
 		part, _ := all[f.part].(map[string]any)
 		q.copy(part, f.key, f.fact)
 	}
+	model, _ := all["model_config"].(map[string]any)
+	q.unquantised(model)
 	metrics, err := q.get("/metrics")
 	if err != nil {
 		return
@@ -110,6 +119,7 @@ var vllmConfig = []struct{ part, key, fact string }{
 	{"cache_config", "num_gpu_blocks", "kv_blocks"},
 	{"cache_config", "block_size", "block_tokens"},
 	{"cache_config", "enable_prefix_caching", "prefix_caching"},
+	{"cache_config", "cache_dtype", "kv_cache_dtype"},
 	{"cache_config", "gpu_memory_utilization", "gpu_memory_utilization"},
 	{"scheduler_config", "max_num_seqs", "max_num_seqs"},
 	{"scheduler_config", "max_num_batched_tokens", "max_num_batched_tokens"},

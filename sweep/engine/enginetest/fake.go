@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,6 +35,8 @@ type fake struct {
 	seqs      int
 	model     string
 	prefix    bool
+	// formats are what it says that it serves in.
+	formats struct{ weights, kv string }
 	// token is the time that a token takes.
 	token time.Duration
 	// state is a path for what must survive a restart.
@@ -74,6 +77,9 @@ func run(args []string, out io.Writer) int {
 	flags.Int("num-gpu-blocks-override", 0, "")
 	flags.Int("tensor-parallel-size", 1, "")
 	flags.Float64("gpu-memory-utilization", 0.9, "")
+	flags.StringVar(&f.formats.weights, "quantization", "", "")
+	flags.StringVar(&f.formats.kv, "kv-cache-dtype", "auto", "")
+	flags.String("dtype", "auto", "")
 	flags.StringVar(&f.misbehave, "misbehave", "", "")
 	when := flags.Int("when-seqs", 0, "misbehave only with so many sequences")
 	flags.DurationVar(&f.token, "token", time.Millisecond, "")
@@ -121,7 +127,12 @@ func (f *fake) handler() http.Handler {
 		fmt.Fprintf(w, `{"success":%t}`, f.misbehave != "no-reset")
 	})
 	mux.HandleFunc("GET /server_info", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintf(w, `{"vllm_config":{"scheduler_config":{"max_num_seqs":%d,"policy":"fcfs"},"model_config":{"quantization":null}}}`, f.seqs)
+		weights := "null"
+		if f.formats.weights != "" {
+			weights = strconv.Quote(f.formats.weights)
+		}
+		fmt.Fprintf(w, `{"vllm_config":{"scheduler_config":{"max_num_seqs":%d,"policy":"fcfs"},"model_config":{"quantization":%s},"cache_config":{"cache_dtype":%q}}}`,
+			f.seqs, weights, f.formats.kv)
 	})
 	mux.HandleFunc("GET /metrics", f.metrics)
 	mux.HandleFunc("POST /v1/completions", f.completions)

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"planner/internal/config"
+	"planner/internal/report"
+	"planner/search"
+	"planner/sweep/measure"
+)
+
+// serverOf says how one instance is started: of an engine that planner starts the
+// very command, but for the port. The simulated engine stands for vLLM.
+func serverOf(cfg *config.Config, k measure.Knobs) report.Server {
+	settings := engineSettings(cfg)
+	switch settings.Kind {
+	case "simulated":
+		settings.Kind = "vllm"
+		formats, without, err := settings.Formats()
+		if err != nil {
+			return report.Server{Command: err.Error()}
+		}
+		return report.Server{Command: report.ServerCommand(k, settings.Model, formats...), Notes: besides(without)}
+	case "attach":
+		return report.Server{Command: "nothing is started; the server at " + settings.URL + " is used as it is"}
+	}
+	const port = 8000
+	command, err := settings.Command(k, port)
+	if err != nil {
+		return report.Server{Command: err.Error()}
+	}
+	return report.Server{Command: command.String(), File: command.File.Path, Content: command.File.Content, Notes: besides(command.Without)}
+}
+
+// besides puts what a command line lacks in words.
+func besides(without []string) []string {
+	var notes []string
+	for _, w := range without {
+		notes = append(notes, "not in the command, which has no option for it: "+w)
+	}
+	return notes
+}
+
+// serverCommand is the command line of one instance.
+func serverCommand(cfg *config.Config, k measure.Knobs) string { return serverOf(cfg, k).Command }
+
+// dryRun lists what would be searched.
+func (p *program) dryRun(cfg *config.Config, priors []search.Prior) error {
+	what := "each stands for a server started so"
+	if !cfg.Simulated() {
+		what = "each is started so, but for the port, which is a free one"
+	}
+	fmt.Fprintf(p.stdout, "would search %d knob sets; %s:\n", len(priors), what)
+	var servers []report.Server
+	for _, prior := range priors {
+		servers = append(servers, serverOf(cfg, prior.Knobs))
+		fmt.Fprintf(p.stdout, "  %s\n", servers[len(servers)-1].Command)
+	}
+	return p.beside(servers...)
+}
+
+// beside prints what belongs to the commands of servers: the files that they read,
+// and what they lack.
+func (p *program) beside(servers ...report.Server) error {
+	var texts []string
+	for _, s := range servers {
+		if s.File != "" {
+			lines := strings.ReplaceAll(strings.TrimSpace(s.Content), "\n", "\n    ")
+			texts = append(texts, s.File+":\n    "+lines)
+		}
+		texts = append(texts, s.Notes...)
+	}
+	for i, text := range texts {
+		if slices.Contains(texts[:i], text) {
+			continue
+		}
+		if _, err := fmt.Fprintf(p.stdout, "  %s\n", text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

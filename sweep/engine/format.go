@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Format says in which number formats a model is to be served. Formats have the
+// names that configurations give them: bf16, fp16, fp8, int8, int4, nvfp4, mxfp4.
+// The zero value leaves everything to checkpoint and engine.
+type Format struct {
+	// Weights is what the weights are to be in, and Stored what the checkpoint
+	// holds; either is "" where it is not known.
+	Weights, Stored string
+	// KV is "fp8" for a KV cache of one byte a value. Anything else leaves it to
+	// the engine, which then takes two.
+	KV string
+}
+
+// oneByteKV reports whether a value of the KV cache is to take one byte.
+func (f Format) oneByteKV() bool { return f.KV == "fp8" }
+
+// twoBytes reports whether a format is one of two bytes a value, which engines
+// convert to each other as they load. What is not known counts: checkpoints are
+// published in bf16 unless their name or config.json says otherwise.
+func twoBytes(format string) bool { return format == "bf16" || format == "fp16" || format == "" }
+
+// dtype is the data type that must be asked for by name, because the checkpoint
+// holds the other one of two bytes; "" for none.
+func (f Format) dtype() string {
+	switch {
+	case f.Weights == "fp16" && f.Stored != "fp16" && twoBytes(f.Stored):
+		return "float16"
+	case f.Weights == "bf16" && f.Stored == "fp16":
+		return "bfloat16"
+	}
+	return ""
+}
+
+// quantised reports whether the engine itself must quantise the weights to a
+// format.
+func (f Format) quantised(format string) bool {
+	return f.Weights == format && f.Weights != f.Stored && twoBytes(f.Stored)
+}
+
+// checkpointOnly notes that the weights are as the checkpoint holds them, where
+// that is not what is asked for: this engine makes no other format of it as it
+// loads, but for those listed and, with a data type, the other one of two bytes.
+func (d *draft) checkpointOnly(typed bool, makes ...string) {
+	f, name := d.settings.Format, d.settings.Model
+	switch {
+	case f.Weights == "" || f.Weights == f.Stored:
+		return
+	case twoBytes(f.Weights) && twoBytes(f.Stored) && (typed || f.dtype() == ""):
+		return
+	case slices.ContainsFunc(makes, f.quantised):
+		return
+	}
+	is := "is " + f.Stored
+	if f.Stored == "" {
+		is = "is not known to be"
+	}
+	d.instead("weights "+f.Weights, fmt.Sprintf("serve a checkpoint in %s: %s %s", f.Weights, name, is))
+}
+
+// instead notes a setting that the engine has no option for, and what holds or is
+// to be done instead.
+func (d *draft) instead(setting, what string) {
+	d.without = append(d.without, setting+" ("+what+")")
+}
+
+// Formats is the part of a command line that says in which number formats the
+// model is served, and without names what it cannot say, as [Command.Without].
+// An engine that takes them from a file has them in the [Command]'s only.
+func (s *Settings) Formats() (args, without []string, err error) {
+	a, err := adapterOf(s.Kind)
+	if err != nil || a.stored == nil {
+		return nil, nil, err
+	}
+	d := &draft{settings: s}
+	a.stored(d)
+	return d.args, d.without, nil
+}
+
+// methods are what engines call the quantisation of weights, with the formats
+// that each may stand for. A method that is not here may be any.
+var methods = map[string][]string{
+	"fp8": {"fp8"}, "fbgemm_fp8": {"fp8"}, "ptpc_fp8": {"fp8"}, "modelopt_fp8": {"fp8"}, "w8a8_fp8": {"fp8"},
+	"awq": {"int4", "int8"}, "awq_marlin": {"int4", "int8"}, "gptq": {"int4", "int8"}, "gptq_marlin": {"int4", "int8"},
+	"w8a8_int8": {"int8"}, "modelopt_fp4": {"nvfp4"}, "mxfp4": {"mxfp4"},
+}
+
+// otherFormats says in words where an engine tells that weights or KV cache are
+// in another format than they are to be, of formats that are known of both.
+func (f Format) otherFormats(said map[string]string) []string {
+	if f.Weights == "" && !f.oneByteKV() {
+		return nil
+	}
+	var out []string
+	differs := func(what, is, want string) {
+		out = append(out, fmt.Sprintf("%s is %s, asked for %s", what, is, want))
+	}
+	if method := strings.ToLower(said["quantization"]); method != "" && f.Weights != "" {
+		formats, known := methods[method]
+		plain := method == noQuantisation
+		if plain != twoBytes(f.Weights) || known && !slices.Contains(formats, f.Weights) {
+			differs("quantization", method, "weights in "+f.Weights)
+		}
+	}
+	dtype := strings.TrimPrefix(strings.ToLower(said["dtype"]), "torch.")
+	if want := f.dtype(); want != "" && dtype != "" && dtype != "auto" && dtype != want && !(want == "float16" && dtype == "half") {
+		differs("dtype", dtype, want)
+	}
+	if kv := strings.ToLower(said["kv_cache_dtype"]); kv != "" && strings.HasPrefix(kv, "fp8") != f.oneByteKV() {
+		differs("kv_cache_dtype", kv, cmp.Or(f.KV, "auto"))
+	}
+	return out
+}
+
+// noQuantisation is the method of weights that are not quantised.
+const noQuantisation = "none"
