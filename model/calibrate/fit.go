@@ -195,6 +195,7 @@ func newProblem(runs []Run, o *Options) *problem {
 		}
 		frontend = frontend || !runs[i].EngineTimes
 	}
+	p.allowForScatter()
 	if !frontend {
 		p.terms = slices.DeleteFunc(p.terms, func(t model.Term) bool { return t == model.TermFrontend })
 	}
@@ -277,7 +278,7 @@ func (p *problem) misfit(x, predicted []float64) float64 {
 // The search: steps at most, the change at which it ends, and the distance over which
 // slopes are taken.
 const (
-	mostSteps = 8
+	mostSteps = 30
 	settled   = 1e-3
 	distance  = 0.02
 )

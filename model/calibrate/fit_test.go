@@ -126,6 +126,47 @@ func TestFitToTwoRatesPredictsAThird(t *testing.T) {
 	}
 }
 
+// A machine that was slower in one of three repetitions says how little its figures are
+// worth: the fit does not bend other terms to meet each of them.
+func TestFitAllowsForScatter(t *testing.T) {
+	o := options(t)
+	c := model.ConstantsFor(o.Deployment.Hardware, o.Version)
+	disturbed := func(steady bool) []Run {
+		var out []Run
+		for _, rate := range []float64{2, 8} {
+			for k, slower := range []float64{0.95, 1, 1.4} {
+				r := served(t, o, c, chat(t, rate))[0]
+				if !steady {
+					for _, v := range []*time.Duration{&r.Measurement.TPOT.Mean, &r.Measurement.TPOT.P50, &r.Measurement.TPOT.P90} {
+						*v = time.Duration(slower * float64(*v))
+					}
+				}
+				r.Trial.Seed += uint64(100 * k)
+				out = append(out, r)
+			}
+		}
+		return out
+	}
+	posterior := map[bool]float64{}
+	for _, steady := range []bool{true, false} {
+		got, err := Fit(disturbed(steady), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range got.Terms {
+			if f.Term == model.TermWeights {
+				posterior[steady] = f.Posterior
+			}
+			if moved := math.Abs(math.Log(f.Value / f.Default)); moved > 2*f.Prior {
+				t.Errorf("steady %v: %s moved by %.1f of its standard deviations", steady, f.Term, moved/f.Prior)
+			}
+		}
+	}
+	if posterior[false] < 2*posterior[true] {
+		t.Errorf("weights is known to %.3f with the scatter and to %.3f without", posterior[false], posterior[true])
+	}
+}
+
 // A run of decodes alone says nothing about prompts, and no run says much about the
 // cache when contexts are short: such terms stay.
 func TestFitLeavesWhatRunsDoNotShow(t *testing.T) {
