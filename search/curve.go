@@ -13,15 +13,21 @@ import (
 // likewise. They are stated for one request in a hundred allowed beyond the
 // limit and carried to other shares at equal utilisation, see generic.
 const (
-	genericPhi    = 40.0
-	genericGamma  = 0.5
-	genericKappa  = 15.0
-	genericShare  = 0.01
-	phiSpread     = 1.0
-	phiSimSpread  = 0.5
-	kappaSpread   = 0.6
-	kappaSimTight = 0.3
+	genericPhi   = 40.0
+	genericGamma = 0.5
+	genericKappa = 15.0
+	genericShare = 0.01
+	phiSpread    = 1.0
+	phiSimSpread = 0.5
+	kappaSpread  = 0.6
+	// kappaSimTight: a simulator tells the steepness within 0.3, and the slope of a
+	// batching engine between 0.9 and 1.1 of its limit differs by a fifth from that at
+	// the limit.
+	kappaSimTight = 0.36
 	rateSpread    = 0.3
+	// variability is the standard deviation of the log of phi over that of an M/M/1
+	// queue of the same steepness, above it: a factor of 1.8.
+	variability = 0.6
 	// meanKappa is the elasticity of a mean latency at its limit: that of an
 	// M/M/1 queue at utilisation 0.8, rho/(1-rho).
 	meanKappa = 4.0
@@ -45,6 +51,9 @@ type assumed struct {
 	kappa  lognormal
 	phi    lognormal
 	gamma  float64
+	// linked says that phi is no more than a guess, so that what is known of the
+	// steepness says something of it.
+	linked bool
 	// max is the prior of the largest rate; median 0 means flat.
 	max lognormal
 	// reach is the prior probability that the bound limits the rate at all
@@ -69,7 +78,7 @@ func assume(slo measure.SLO, prior Prior) []assumed {
 		if prior.Spread > 0 {
 			a.max.sd = prior.Spread
 		}
-		if prior.Binding == a.name || (prior.Binding == "" && !a.mean) {
+		if prior.Binding == a.name || (prior.Binding == "" && !a.mean && len(slo.Bounds) == 1) {
 			a.informed(prior)
 		}
 		if prior.Binding == a.name {
@@ -96,7 +105,7 @@ func assume(slo measure.SLO, prior Prior) []assumed {
 // ln p that is proportional to 1/ln(1/p0).
 func generic(name string, share float64) assumed {
 	a := assumed{
-		name: name, share: share, gamma: genericGamma, reach: 1,
+		name: name, share: share, gamma: genericGamma, reach: 1, linked: share > 0,
 		kappa: lognormal{meanKappa, kappaSpread}, phi: lognormal{genericPhi, phiSpread},
 		max: lognormal{0, rateSpread},
 	}
@@ -117,7 +126,7 @@ func (a *assumed) informed(prior Prior) {
 		a.kappa = lognormal{prior.Kappa, kappaSimTight}
 	}
 	if prior.Phi > 0 {
-		a.phi = lognormal{prior.Phi, phiSimSpread}
+		a.phi, a.linked = lognormal{prior.Phi, phiSimSpread}, false
 	}
 	if prior.Gamma > 0 {
 		a.gamma = prior.Gamma
@@ -129,6 +138,38 @@ func (a *assumed) informed(prior Prior) {
 // and not at p, so that counts near n, far in overload, weigh little.
 func (a *assumed) dispersion(phi float64) stat.Dispersion {
 	return stat.Dispersion{At: phi * (1 - a.share), Level: a.share, Gamma: a.gamma}
+}
+
+// logPhis gives the log probabilities of the nodes of the dispersion at a
+// steepness. Both measure how far from empty the queue is when it begins to be too
+// long: at the limit of M/M/1 rho/(1-rho) = kappa (1-p0)/ln(1/p0), and phi =
+// ((1+rho)/(1-rho))^2 = (1 + 2 rho/(1-rho))^2; other queues in heavy traffic have
+// the same steepness and phi times the mean of the squared coefficients of
+// variation of gaps and service times, half for M/D/1 and 2.5 for bursts of CV 2.
+// So where the curve is flatter than that of most servers, clumps are smaller, too,
+// up to such a factor. Without that, all and nothing in trials that are short for a
+// server with a cliff would be explained by a flat curve with clumps longer than a
+// trial. Where the curve is steeper nothing follows: batching engines are twice as
+// steep as a queue with the same clumps.
+func (a *assumed) logPhis(kappa float64) (out [phiNodes]float64) {
+	shift, above := 0.0, 1.0
+	if a.linked && kappa < a.kappa.median*math.Exp(-a.kappa.sd) {
+		queue := 1 + 2*kappa*(1-a.share)/-math.Log(a.share)
+		shift, above = math.Log(queue*queue/a.phi.median)/a.phi.sd, variability/a.phi.sd
+	}
+	sum := 0.0
+	for l, offset := range phiOffsets {
+		d := offset - shift
+		if d > 0 {
+			d /= above
+		}
+		out[l] = -d * d / 2
+		sum += math.Exp(out[l])
+	}
+	for l := range out {
+		out[l] -= math.Log(sum)
+	}
+	return out
 }
 
 // logPrior is the log density of u = ln max, up to a constant; 0 where nothing

@@ -100,6 +100,10 @@ func NewMaxRate(cfg MaxRateConfig) *MaxRate {
 	}
 	s := &MaxRate{cfg: cfg.withDefaults(), latency: cfg.Prior.Latency}
 	s.bounds = assume(s.cfg.SLO, s.cfg.Prior)
+	for j := range s.bounds {
+		// Trials as long as the search wants them tell the dispersion by themselves.
+		s.bounds[j].linked = s.bounds[j].linked && s.cfg.Window > 0
+	}
 	s.seen = make([][]evidence, len(s.bounds))
 	return s
 }

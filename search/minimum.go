@@ -3,15 +3,21 @@ package search
 import "math"
 
 // minimum is the posterior of the largest rate that meets every bound: of the
-// least among the bounds' own. The bounds are taken as independent; they are
-// positively related, which makes the minimum slightly too low.
+// least among the bounds' own. All trials count for every bound, and a lucky draw
+// of arrivals is lucky for each, so the bounds' errors go together: the minimum
+// takes them as going together wholly, which makes each of its quantiles the
+// least of the bounds' quantiles. For the lower end that needs no assumption: it
+// is at most the lower end of the bound that truly limits the rate, so it is too
+// high no more often than that one is (an intersection-union test, Berger 1982).
+// Independence would put the median of the minimum below every bound's own, the
+// more so the more bounds bind at the same rate.
 type minimum struct{ parts []*posterior }
 
 // survival is the probability that every bound is met at the rate exp(u).
 func (m minimum) survival(u float64) float64 {
 	s := 1.0
 	for _, p := range m.parts {
-		s *= p.survival(u)
+		s = min(s, p.survival(u))
 	}
 	return s
 }
@@ -44,7 +50,9 @@ func (m minimum) halfWidth(confidence float64) float64 {
 
 // binding gives the probability that each bound is the one that limits the
 // rate, and the index of the likeliest. What is left to 1 is the probability
-// that none does.
+// that none does. How sure it is which of two limits binds is asked of the
+// bounds as if they were independent: errors that go together would name the
+// lower one with certainty however near the other is.
 func (m minimum) binding() (probability []float64, likeliest int) {
 	probability = make([]float64, len(m.parts))
 	for j, p := range m.parts {

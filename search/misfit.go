@@ -10,9 +10,10 @@ const (
 	// surprise is the posterior predictive probability below which a trial does
 	// not fit the curve.
 	surprise = 0.005
-	// nearLow and nearHigh are the shares, relative to the allowed one, of the
-	// trials that a curve which does not fit is fitted to once more.
-	nearLow, nearHigh = 0.2, 10.0
+	// nearLow and nearHigh are how far below and above the limit, in logits, the
+	// shares lie of the trials that a curve which does not fit is fitted to once
+	// more: at one in a hundred, a fifth and ten times what is allowed.
+	nearLow, nearHigh = 1.61, 2.40
 	// cliffWidth is the distance of two rates, relative, over which a cliff takes
 	// the share from under a third to over ten times what is allowed.
 	cliffWidth, cliffLow, cliffHigh = 0.05, 1.0 / 3, 10.0
@@ -142,7 +143,7 @@ func (a *assumed) cliff(seen []evidence) bool {
 func (a *assumed) near(seen []evidence) []evidence {
 	out := make([]evidence, 0, len(seen))
 	for _, e := range seen {
-		if share := (e.k + 0.5) / (e.n + 1); a.mean || (share >= nearLow*a.share && share <= nearHigh*a.share) {
+		if z := logit((e.k + 0.5) / (e.n + 1)); a.mean || (z >= a.offset-nearLow && z <= a.offset+nearHigh) {
 			out = append(out, e)
 		}
 	}
@@ -150,9 +151,9 @@ func (a *assumed) near(seen []evidence) []evidence {
 }
 
 // seenMet is the highest rate at which the bound was well met and below which it
-// was never clearly missed; 0 if there is none. It is well met where even the
-// upper end of its share, with the dispersion of the posterior, is allowed. Bounds
-// on means are left to their curve.
+// was never clearly missed; 0 if there is none. It is well met where so few
+// requests beyond the limit, with the dispersion of the posterior, are a surprise if
+// the share is what is just allowed. Bounds on means are left to their curve.
 func (a *assumed) seenMet(seen []evidence, phi float64) float64 {
 	d := a.dispersion(phi)
 	met, missed := 0.0, math.Inf(1)
@@ -162,7 +163,7 @@ func (a *assumed) seenMet(seen []evidence, phi float64) float64 {
 		case e.n == 0 || a.mean:
 		case e.over < 0, d.Lower(e.k, e.n, surprise) > a.share:
 			missed = min(missed, e.rate)
-		case d.Upper(e.k, e.n, safeTail) <= a.share:
+		case a.logBelow(e.k, e.n, a.share, phi) <= math.Log(safeTail):
 			met = max(met, e.rate)
 		}
 	}

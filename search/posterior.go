@@ -136,11 +136,13 @@ func (p *posterior) support() (low, high float64) {
 func (a *assumed) grid(seen []evidence, low, high float64, rates, kappas int) *posterior {
 	p := &posterior{low: low, step: (high - low) / float64(rates-1), joint: make([]float64, rates*kappas*phiNodes)}
 	logKappa := make([]float64, kappas)
+	logPhi := make([][phiNodes]float64, kappas)
 	kappa := make([]float64, kappas)
 	for i := range kappas {
 		kappa[i] = a.kappaAt(i, kappas)
 		d := math.Log(kappa[i]/a.kappa.median) / a.kappa.sd
 		logKappa[i] = -d * d / 2
+		logPhi[i] = a.logPhis(kappa[i])
 	}
 	top := math.Inf(-1)
 	ratio := make([]float64, len(seen))
@@ -159,8 +161,8 @@ func (a *assumed) grid(seen []evidence, low, high float64, rates, kappas int) *p
 				seen[t].at(a.offset+kappa[j]*ratio[t], &sum)
 			}
 			out := p.joint[(i*kappas+j)*phiNodes:]
-			for l, offset := range phiOffsets {
-				v := sum[l] + prior + logKappa[j] - offset*offset/2
+			for l := range phiOffsets {
+				v := sum[l] + prior + logKappa[j] + logPhi[j][l]
 				out[l] = v
 				top = max(top, v)
 			}
@@ -217,8 +219,8 @@ func (a *assumed) outOfReach(p *posterior, seen []evidence, top, total float64) 
 		seen[i].at(a.offset-math.Log(50), &sum)
 	}
 	out := 0.0
-	for j, offset := range phiOffsets {
-		out += math.Exp(min(sum[j]-offset*offset/2-top, 700))
+	for j, log := range a.logPhis(a.kappa.median) {
+		out += math.Exp(min(sum[j]+log-top, 700))
 	}
 	// The same sums of the priors that total contains put both cases on one
 	// scale.

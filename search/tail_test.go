@@ -1,0 +1,79 @@
+package search
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"planner/internal/stat"
+	"planner/sweep/measure"
+)
+
+// TestBetaBinomialBelow compares the tail with the sum of its terms.
+func TestBetaBinomialBelow(t *testing.T) {
+	for _, c := range []struct{ k, n, p, phi float64 }{{0, 1700, 0.25, 600}, {25, 1700, 0.3, 40}, {300, 1000, 0.4, 5}, {7, 9, 0.5, 30}} {
+		sum := 0.0
+		for i := 0.0; i <= c.k; i++ {
+			sum += math.Exp(logBetaBinomial(i, c.n, c.p, c.phi))
+		}
+		if got := math.Exp(logBetaBinomialBelow(c.k, c.n, c.p, c.phi)); math.Abs(got-sum) > 1e-9 {
+			t.Errorf("%+v: %.6g, want %.6g", c, got, sum)
+		}
+	}
+}
+
+// TestTailIsSmooth compares the chance of no exceedance on either side of the
+// share at which the count distribution changes: where clumps are nearly as long
+// as the trial, it may not jump.
+func TestTailIsSmooth(t *testing.T) {
+	a := generic("ttft.p90", 0.1)
+	for _, phi := range []float64{20, 100, 300} {
+		below, above := a.logBelow(0, 1700, common-1e-6, phi), a.logBelow(0, 1700, common+1e-6, phi)
+		if math.Abs(above-below) > 0.6+0.3*math.Abs(below) {
+			t.Errorf("phi %g: ln P(0) is %.2f below a share of %g and %.2f above", phi, below, common, above)
+		}
+		if old := math.Log(stat.Dispersion{At: phi * 0.9, Level: 0.1, Gamma: a.gamma}.CountBelow(0, 1700, common+1e-6)); above > old {
+			t.Errorf("phi %g: ln P(0) is %.2f, more than the quasi-binomial %.2f", phi, above, old)
+		}
+	}
+}
+
+// TestMinimumOfEqualBounds has three bounds that say the same of the same trials:
+// their minimum is what each says, and no quantile of any minimum is above that of
+// one of its bounds.
+func TestMinimumOfEqualBounds(t *testing.T) {
+	a := generic("ttft.p99", 0.01)
+	one := a.infer(evidenceOf(&a, counted(20, 3000, 5), counted(25, 3000, 30)))
+	other := a.infer(evidenceOf(&a, counted(21, 3000, 9), counted(26, 3000, 90)))
+	alone, three, mixed := minimum{[]*posterior{one}}, minimum{[]*posterior{one, one, one}}, minimum{[]*posterior{one, other}}
+	for _, q := range []float64{0.05, 0.5, 0.95} {
+		if x, y := alone.quantile(q), three.quantile(q); math.Abs(x-y) > 1e-9*x {
+			t.Errorf("quantile %g: %.4f of three equal bounds, %.4f of one", q, y, x)
+		}
+		if want := min(alone.quantile(q), minimum{[]*posterior{other}}.quantile(q)); math.Abs(mixed.quantile(q)-want) > 1e-6*want {
+			t.Errorf("quantile %g: %.4f, want %.4f", q, mixed.quantile(q), want)
+		}
+	}
+}
+
+// TestShortWindowsOnACliff is what trials of 15 s counted on an engine that goes
+// from no late request to all of them between 113 and 122 requests/s, with a rate
+// now and then that was lucky: that 14,000 requests below 113/s were all in time
+// must count, however long the clumps above it are: a flat curve with clumps longer
+// than a trial, which puts the lower end near 50/s, is no explanation.
+func TestShortWindowsOnACliff(t *testing.T) {
+	slo := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.9, Limit: 300 * time.Millisecond}}, Errors: -1}
+	s := NewMaxRate(MaxRateConfig{SLO: slo, Workload: raceWorkload(), Prior: Prior{Rate: 122.4, Spread: 0.2}, Warmup: 5 * time.Second, Window: 15 * time.Second})
+	for _, x := range []struct {
+		rate float64
+		k, n int
+	}{{122.4, 1209, 1209}, {75.8, 0, 1151}, {97.7, 0, 1511}, {112.3, 0, 1688}, {99.3, 0, 1501}, {107, 0, 1589}, {114.7, 200, 1708},
+		{117.7, 10, 1738}, {112.9, 0, 1631}, {118.2, 0, 1738}, {108.7, 0, 1588}, {98.4, 0, 1423}, {117.3, 960, 1160}} {
+		m := measure.Measurement{Trial: measure.Trial{Rate: x.rate, Warmup: 5 * time.Second, Window: 15 * time.Second}, Valid: true,
+			Counts: []measure.Count{{Bound: "ttft.p90", N: x.n, K: x.k, Cluster: 1}}}
+		s.Observe(m)
+	}
+	if e := s.Result().Estimate; e.Low < 65 || e.High > 125 || e.Value < 108 {
+		t.Errorf("%v, want near 114 and not below 65", e)
+	}
+}
