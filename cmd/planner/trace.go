@@ -50,7 +50,7 @@ func formatLines() string {
 	for _, f := range ingest.TraceFormats() {
 		fmt.Fprintf(&b, "  %-9s %s\n", f.Name, f.Reads)
 	}
-	return b.String() + "  ShareGPT  a JSON array of conversations: lengths alone, estimated\n"
+	return b.String() + "  ShareGPT  a JSON array of conversations: lengths alone, estimated; -o writes them for workload.prompt and workload.output\n"
 }
 
 func (p *program) trace(c *cli.Context) error {
@@ -189,30 +189,6 @@ func writeTrace(to, from string, rows []workload.Row, stdout io.Writer) (toStdou
 		return false, fmt.Errorf("write %s: %w", to, err)
 	}
 	return false, nil
-}
-
-// traceLengths describes a file that holds lengths and no arrivals.
-func (p *program) traceLengths(c *cli.Context, path string, in io.Reader) error {
-	s, err := ingest.ReadShareGPT(path, in)
-	if err != nil {
-		return usageError{err}
-	}
-	if c.IsSet("output") || c.IsSet("rate") || c.IsSet("thin") {
-		return usagef("trace: %s holds lengths and no arrivals; nothing can be replayed from it", path)
-	}
-	d := workload.DescribeLengths(s.Prompt.Samples, s.Output.Samples)
-	if c.Bool("json") {
-		return p.printJSON(lengthsView{"sharegpt", s.Skipped, s.Warnings, d})
-	}
-	return p.print(report.LengthsOnly(path, d, s.Warnings))
-}
-
-// lengthsView is the document of a file without arrivals.
-type lengthsView struct {
-	Format      string               `json:"format"`
-	Skipped     int                  `json:"skipped"`
-	Warnings    []string             `json:"warnings"`
-	Description workload.Description `json:"lengths"`
 }
 
 // traceJSON is the document of `trace --json`.
