@@ -47,5 +47,5 @@ func FromCrossing(x *curve.Crossing) search.Estimate {
 	return search.Estimate{Value: x.Value, Low: x.Low, High: x.High, Safe: x.Value}
 }
 
-// NoSamplingError warns of a rate that comes from a table without counts.
-const NoSamplingError = "a table without request counts has no sampling error to state: the fleet is sized by the crossing itself, and its interval is the spread of the fitted forms"
+// NoSamplingError warns of a rate that comes from latencies alone.
+const NoSamplingError = "no requests beyond these limits were counted, so there is no sampling error to state: the fleet is sized by the crossing itself, and its interval is the spread of the fitted forms"

@@ -48,22 +48,21 @@ func (p *program) fit(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	curves, crossing, err := fitCurves(cfg, trials)
+	fits, rejected, err := fitSets(cfg, trials)
 	if err != nil {
 		return err
 	}
-	offer := plan.Offer{
-		GPU: c.String("gpu"), GPUs: gpus, Binding: crossing.Bound.String(), Rate: plan.FromCrossing(&crossing),
-	}
-	offer.PricePerGPUHour, offer.PricedBy = flatPrice(cfg)
-	if crossing.Outcome == curve.Below || crossing.Outcome == curve.Undetermined {
-		offer.Obstacle = crossing.Note
-	}
-	made, err := plan.Solve(cfg.Demand, cfg.Objective, []plan.Offer{offer}, nil)
+	made, err := plan.Solve(cfg.Demand, cfg.Objective, offersOf(fits, c.String("gpu"), gpus, c.IsSet("gpus-per-instance")), rejected)
 	if err != nil {
 		return err
 	}
-	made.Evidence.Curve, made.Evidence.Curves = curves[0], curves[1:]
+	chosen, err := chosenFit(fits, made.Offer.Knobs)
+	if err != nil {
+		return err
+	}
+	if len(chosen.curves) > 0 {
+		made.Evidence.Curve, made.Evidence.Curves = chosen.curves[0], chosen.curves[1:]
+	}
 	if c.Bool("json") {
 		return p.printJSON(made)
 	}

@@ -39,7 +39,7 @@ func newSeries(points []Assessed, quantile float64) (*series, error) {
 		s.rates, s.lnY, weights = append(s.rates, p.Rate), append(s.lnY, lnY), append(weights, w)
 	}
 	if len(s.rates) < 2 {
-		return nil, fmt.Errorf("interpolate %s: %d measured rates; at least two are needed", Name(quantile), len(s.rates))
+		return nil, fmt.Errorf("interpolate %s: known at %d of the measured rates; at least two are needed", Name(quantile), len(s.rates))
 	}
 	s.lnY = stat.Monotone(s.lnY, weights)
 	if err := s.spline.Fit(s.rates, s.lnY); err != nil {
