@@ -61,6 +61,7 @@ func Join(parts []Part) (measure.Trial, measure.Observation, error) {
 	if !shared {
 		renumber(o.Records)
 	}
+	o.OtherLoad = o.OtherLoad || len(doubts) > 0
 	o.Doubts = append(o.Doubts, doubts...)
 	o.Remarks = append(o.Remarks, clockRemark(offsets, shared))
 	return t, o, nil

@@ -84,13 +84,12 @@ func (r *Run) sourceDoubts(obs *measure.Observation) []string {
 	if n := rep.Estimated; n > 0 {
 		d = append(d, fmt.Sprintf("tokens: %d of %d requests have no count by the server; each event was taken for one token", n, n+rep.Counted))
 	}
-	if per := rep.TokensPerChunk; per > 1.01 {
-		text := fmt.Sprintf("tokens: %.2f of them came in a chunk, so gaps between chunks are no inter-token times", per)
+	if text := r.noGaps(rep.TokensPerChunk); text != "" {
 		obs.Gaps, obs.ClassGaps = nil, nil
 		// Only a bound on those times is left without its figure.
 		if slices.ContainsFunc(r.trial.Objective.Bounds, func(b measure.Bound) bool { return b.Metric == measure.ITL }) {
 			d = append(d, text)
-		} else {
+		} else if r.client.Stream {
 			obs.Remarks = append(obs.Remarks, text)
 		}
 	}
@@ -106,6 +105,17 @@ func (r *Run) sourceDoubts(obs *measure.Observation) []string {
 		d = append(d, fmt.Sprintf("prompts: the server counts %+.1f %% tokens against those asked for", 100*off))
 	}
 	return d
+}
+
+// noGaps says why there are no inter-token times, "" if there are.
+func (r *Run) noGaps(perChunk float64) string {
+	switch {
+	case !r.client.Stream:
+		return "tokens: answers came whole, so there are no inter-token times"
+	case perChunk > 1.01:
+		return fmt.Sprintf("tokens: %.2f of them came in a chunk, so gaps between chunks are no inter-token times", perChunk)
+	}
+	return ""
 }
 
 // countTexts has the engine's tokenizer count the answers that came without a
