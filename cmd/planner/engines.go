@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -131,12 +132,18 @@ func (b *bed) recall(folder *sweep.Folder) error {
 }
 
 // keeper stores the records of trials: always those of real engines, of the
-// simulated one where the user wants them.
+// simulated one, with their histograms, where the user wants them.
 func (b *bed) keeper(folder *sweep.Folder, records bool) func(measure.Trial, measure.Observation) error {
 	if folder == nil || b.live == nil && !records {
 		return nil
 	}
-	return func(t measure.Trial, o measure.Observation) error { return folder.WriteRecords(t.Number, o.Records) }
+	return func(t measure.Trial, o measure.Observation) error {
+		if err := folder.WriteRecords(t.Number, o.Records); err != nil || b.live != nil {
+			return err
+		}
+		// Virtual time has no date.
+		return folder.WriteHistograms(t.Number, load.Report{Start: time.Unix(0, 0), Intervals: load.Intervals(o.Records)})
+	}
 }
 
 // engines is what a report says of real engines, nil on the simulated one.
