@@ -19,6 +19,9 @@ func (s *study) printf(format string, args ...any) { fmt.Fprintf(s.out, format, 
 const never = 1e-9
 
 func (s *study) truths() {
+	if len(s.cases) == 0 {
+		return
+	}
 	s.printf("| server | true maximum rate | dispersion there | steepness |\n|---|--:|--:|--:|\n")
 	for _, c := range s.cases {
 		s.printf("| %s | %.3f/s | %.0f | %.0f |\n", c.name, c.truth, c.phi, c.kappa)

@@ -17,11 +17,14 @@ func main() {
 
 func run() int {
 	seeds := flag.Int("seeds", 200, "repetitions of each search")
-	only := flag.String("only", "", "comma-separated parts: accuracy, priors, abort, limits, peers, race; empty for all")
+	only := flag.String("only", "", "comma-separated parts: accuracy, priors, others, abort, limits, peers, race; empty for all")
 	trace := flag.String("trace", "", "SERVER:PRIOR:SEED, as 0:none:3: print one search trial by trial instead")
 	flag.Parse()
 	start := time.Now()
-	s := study{out: os.Stdout, seeds: *seeds, cases: servers(1)}
+	s := study{out: os.Stdout, seeds: *seeds}
+	if *only != "race" && *only != "others" {
+		s.cases = servers(1)
+	}
 	if *trace != "" {
 		if err := s.traceNamed(*trace); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -33,7 +36,7 @@ func run() int {
 	for _, p := range []struct {
 		name string
 		run  func()
-	}{{"accuracy", s.accuracy}, {"priors", s.priors}, {"abort", s.abort}, {"limits", s.limits}, {"peers", s.peers}, {"race", s.races}} {
+	}{{"accuracy", s.accuracy}, {"priors", s.priors}, {"others", s.others}, {"abort", s.abort}, {"limits", s.limits}, {"peers", s.peers}, {"race", s.races}} {
 		if *only == "" || slices.Contains(strings.Split(*only, ","), p.name) {
 			p.run()
 		}

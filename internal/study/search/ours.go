@@ -47,6 +47,9 @@ func (k knowledge) prior(c *testCase, seed uint64) search.Prior {
 	if k.phi > 0 {
 		p.Phi = k.phi
 	}
+	if len(c.slo.Bounds) > 1 {
+		p.Binding = c.slo.Bounds[0].String()
+	}
 	return p
 }
 
@@ -66,7 +69,7 @@ type answer struct {
 func ours(c *testCase, k knowledge, seed uint64, budget time.Duration, precision float64) answer {
 	s := search.NewMaxRate(search.MaxRateConfig{
 		Prior: k.prior(c, seed), Workload: c.workload, SLO: c.slo, Seed: seed,
-		Budget: budget, Overhead: c.overhead, Precision: precision,
+		Budget: budget, Overhead: c.overhead, Precision: precision, Warmup: c.warmup, Window: c.window,
 	})
 	drive(s, virtual.Bench{Server: c.server, Drift: c.drift})
 	r := s.Result()

@@ -13,7 +13,7 @@ import (
 func (s *study) trace(c *testCase, k knowledge, seed uint64, budget time.Duration) {
 	m := search.NewMaxRate(search.MaxRateConfig{
 		Prior: k.prior(c, seed), Workload: c.workload, SLO: c.slo, Seed: seed,
-		Budget: budget, Overhead: c.overhead, Precision: never,
+		Budget: budget, Overhead: c.overhead, Precision: never, Warmup: c.warmup, Window: c.window,
 	})
 	bench := virtual.Bench{Server: c.server, Drift: c.drift}
 	s.printf("%s, prior %s, seed %d, truth %.3f\n", c.name, k.name, seed, c.truth)
