@@ -1,0 +1,71 @@
+package search_test
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"planner/internal/study/search/virtual"
+	"planner/search"
+	"planner/sweep/measure"
+)
+
+// found is what a search might have found of the queue single.
+var found = search.Result{Estimate: search.Estimate{Value: 25.8, Low: 24, High: 27, Safe: 24, Confidence: 0.9}, EngineTime: 1000 * time.Second}
+
+// What cannot be certified costs no trial and says why.
+func TestCertificateThatIsNotSought(t *testing.T) {
+	mean := config(search.Prior{}, 1)
+	mean.Budget, mean.SLO = 0, measure.SLO{Errors: -1, Bounds: []measure.Bound{{Metric: measure.TTFT, Limit: half}}}
+	short := config(search.Prior{}, 1)
+	short.Budget = 1100 * time.Second
+	for _, c := range []struct {
+		name string
+		cfg  search.MaxRateConfig
+		of   search.Result
+		want string
+	}{
+		{"a mean", mean, found, "ttft.mean bounds a mean"},
+		{"nothing found", config(search.Prior{}, 1), search.Result{}, "found no rate"},
+		{"no budget left", short, found, "the budget has"},
+	} {
+		s := search.Certify(c.cfg, c.of, 0)
+		if batch := s.Next(); len(batch) > 0 {
+			t.Errorf("%s: proposes %+v", c.name, batch)
+		}
+		if r := s.Result(); r.State != measure.Unsure || !strings.Contains(r.Reason, c.want) {
+			t.Errorf("%s: %+v, want %q", c.name, r, c.want)
+		}
+	}
+}
+
+// The default rate is 0.9 times the median where the safe rate is not lower, the
+// looks are long enough for it, and the result survives a file.
+func TestCertificateOfASearch(t *testing.T) {
+	cfg := config(search.Prior{}, 4)
+	cfg.Budget = 0
+	c := search.Certify(cfg, found, 0)
+	for batch := c.Next(); len(batch) > 0; batch = c.Next() {
+		if math.Abs(batch[0].Rate-0.9*25.8) > 1e-9 || batch[0].Window != 600*time.Second {
+			t.Errorf("look at %g/s for %v", batch[0].Rate, batch[0].Window)
+		}
+		c.Observe(virtual.Bench{Server: single}.Run(batch[0]))
+	}
+	r := c.Result()
+	if r.Looks < 1 || r.Requests < 12_000 || r.EngineTime < 600*time.Second || (r.State == measure.Met) != (r.Reason == "") {
+		t.Errorf("%+v", r)
+	}
+	if r.State == measure.Met && r.Probability > 0.03 {
+		t.Errorf("certified with a probability of %g", r.Probability)
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back search.Certified
+	if err := json.Unmarshal(data, &back); err != nil || back != r {
+		t.Errorf("%s reads back as %+v, %v", data, back, err)
+	}
+}
