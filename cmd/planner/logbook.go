@@ -157,6 +157,8 @@ func untrusted(trials []measure.Measurement, k measure.Knobs) []string {
 	switch {
 	case doubtful == 0:
 		return nil
+	case all == 1:
+		return []string{"the only trial of the chosen settings could not be trusted" + why + ": the rate is a guess"}
 	case doubtful == all:
 		return []string{fmt.Sprintf("none of the %d trials of the chosen settings could be trusted%s: the rate is a guess", all, why)}
 	}

@@ -179,6 +179,9 @@ func (p *program) soFar(c *cli.Context, d *decision, folder *sweep.Folder) error
 		return nil // nothing is known yet that could be reported
 	}
 	made.Warnings = append(made.Warnings, "interrupted: the search had not ended, and other knob sets may be better")
+	if d.bed.live != nil {
+		made.Warnings = append(made.Warnings, untrusted(d.trials, made.Offer.Knobs)...)
+	}
 	d.fitCurves(made)
 	doc := report.Plan(made, d.background())
 	if err := writeReport(*folder, doc); err != nil {

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"planner/sweep"
+	"planner/sweep/measure"
+)
+
+// A bench that launches its engine leaves all that a sweep leaves; a
+// configuration that cannot run is a journaled result, with its cause.
+func TestLiveBench(t *testing.T) {
+	t.Parallel()
+	l := newLive(t, "no-kv")
+	bench := func(seqs string) (int, string, string) {
+		return l.run(t, "bench", "p.toml", "--set", "knobs.max_num_seqs="+seqs, "--rate", "40", "--duration", "400ms", "--warm-up", "100ms", "-o", "run")
+	}
+	code, out, told := bench("16")
+	if code != exitUndecided && code != exitDone || !strings.Contains(out, "CLIENT AND SERVER") || !strings.Contains(told, "serves after") {
+		t.Errorf("exit code %d\n%s\n%s", code, out, told)
+	}
+	l.leaves(t, 1)
+	if again, out2, _ := l.run(t, "report", "run"); again != 0 || out2 != out {
+		t.Errorf("the report again: exit code %d\n%s\nwas\n%s", again, out2, out)
+	}
+	if err := os.Rename(filepath.Join(l.dir, "run"), filepath.Join(l.dir, "first")); err != nil {
+		t.Fatal(err)
+	}
+	code, out, told = bench("13")
+	seen, err := sweep.ReadJournal(filepath.Join(l.dir, "run", "journal.jsonl"))
+	if code != exitInfeasible || !strings.HasPrefix(out, "Cannot run: engine failed (mem.no_kv)") || err != nil || len(seen) != 1 || seen[0].Rejected == "" {
+		t.Errorf("exit code %d, %d in the journal (%v)\n%s\n%s", code, len(seen), err, out, told)
+	}
+	l.nothingLeft(t)
+}
+
+// A comparison of two launched engines runs them in turns and keeps what each
+// trial brought.
+func TestLiveCompare(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("starts processes for seconds")
+	}
+	l := newLive(t, "", "[16, 13]", "16")
+	text, err := os.ReadFile(filepath.Join(l.dir, "p.toml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := strings.Replace(string(text), "max_num_seqs = 16", "max_num_seqs = 8", 1)
+	if err := os.WriteFile(filepath.Join(l.dir, "b.toml"), []byte(other), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	code, out, told := l.run(t, "compare", "p.toml", "b.toml", "--rate", "40", "--rounds", "2", "--duration", "400ms", "--warm-up", "100ms", "-o", "run")
+	if code != exitUndecided && code != exitDone || !strings.Contains(out, "CLIENT AND SERVER") || strings.Count(told, "starting: ") != 3 {
+		t.Errorf("exit code %d\n%s\n%s", code, out, told)
+	}
+	for trial := range 4 {
+		l.leaves(t, trial+1)
+	}
+	l.nothingLeft(t)
+}
+
+// An answer that stands on trials which cannot be trusted says so.
+func TestUntrusted(t *testing.T) {
+	k := measure.Knobs{MaxNumSeqs: 8}
+	trial := func(k measure.Knobs, valid bool) measure.Measurement {
+		m := measure.Measurement{Trial: measure.Trial{Knobs: k}}
+		if m.Valid = valid; !valid {
+			m.Warnings = []string{"the client was late"}
+		}
+		return m
+	}
+	other := trial(measure.Knobs{MaxNumSeqs: 16}, false)
+	for _, c := range []struct {
+		trials []measure.Measurement
+		want   string
+	}{
+		{[]measure.Measurement{trial(k, true), other}, ""},
+		{[]measure.Measurement{trial(k, true), trial(k, false), other}, "1 of the 2 trials of the chosen settings could not be trusted, first the client was late"},
+		{[]measure.Measurement{trial(k, false), other}, "the only trial of the chosen settings could not be trusted, first the client was late: the rate is a guess"},
+		{[]measure.Measurement{trial(k, false), trial(k, false)}, "none of the 2 trials of the chosen settings could be trusted, first the client was late: the rate is a guess"},
+	} {
+		if got := strings.Join(untrusted(c.trials, k), ""); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
