@@ -1,9 +1,18 @@
 // Package realengines holds the tests that start real engines, vLLM and
-// llama-server on processors. They are built with the tag realengines only, and
-// run with
+// llama-server on processors, mostly through the program as its users do. They
+// are built with the tag realengines only, and run with
 //
-//	.ci/engines && go test -tags realengines -timeout 25m -v ./internal/realengines
+//	.ci/engines && go test -tags realengines -timeout 25m -short -v ./internal/realengines
 //
 // where the first command installs the engines that are not there yet. Tests of
-// an engine that is not installed are skipped, and say so.
+// an engine that is not installed are skipped, and say so. Without -short an
+// experiment of some minutes is added, which prints how well the simulated engine,
+// calibrated on two rates of vLLM, predicts a third:
+//
+//	go test -tags realengines -timeout 25m -v -run Predict ./internal/realengines
+//
+// What the tests assert is what engines do: how they fail, what they say of
+// themselves, that nothing of them is left. A search whose trials planner itself
+// does not trust, since the machine does something else besides, is skipped with
+// what planner said of it.
 package realengines

@@ -1,0 +1,172 @@
+//go:build realengines
+
+package realengines
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"planner/sweep"
+	"planner/sweep/measure"
+)
+
+// desk is where the program is used as its users do: with a configuration, and
+// with the engine on PATH.
+type desk struct {
+	t       *testing.T
+	dir     string
+	program string
+}
+
+// configuration is what users write into planner.toml for a tiny workload; what
+// engine and model are is put in front. A trial is sixteen times the limit: in one
+// of a few times the limit all that is late may be one backlog.
+const configuration = `
+[slo]
+e2e = { p90 = "1s" }
+errors = 0.05
+
+[workload]
+prompt = { dist = "uniform", min = 16, max = 48 }
+output = { dist = "fixed", value = %d }
+timeout = "60s"
+
+[search]
+warm_up = "2s"
+trial = "16s"
+precision = 0.25
+budget = "150s"
+`
+
+// desk builds the program and writes the configuration for an engine.
+func (s subject) desk(t *testing.T) *desk {
+	t.Helper()
+	d := &desk{t: t, dir: t.TempDir()}
+	d.program = filepath.Join(d.dir, "planner")
+	if out, err := exec.Command("go", "build", "-o", d.program, "planner/cmd/planner").CombinedOutput(); err != nil {
+		t.Fatalf("build the program: %v\n%s", err, out)
+	}
+	d.write("planner.toml", s.toml+fmt.Sprintf(configuration, s.output))
+	// The program finds the engine where a shell would.
+	words := append(yielding(), s.program)
+	for i, w := range words {
+		words[i] = "'" + w + "'"
+	}
+	name := s.settings.Kind
+	d.write(filepath.Join("bin", name), "#!/bin/sh\nexec "+strings.Join(words, " ")+" \"$@\"\n")
+	return d
+}
+
+func (d *desk) path(name string) string { return filepath.Join(d.dir, name) }
+
+func (d *desk) write(name, text string) {
+	d.t.Helper()
+	path := d.path(name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// use is the program under way.
+type use struct {
+	*exec.Cmd
+	stdout  bytes.Buffer
+	stderr  transcript
+	witness *witness
+}
+
+// transcript keeps what is written to it, to be read meanwhile.
+type transcript struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (x *transcript) Write(p []byte) (int, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.text.Write(p)
+}
+
+// snapshot is what was written so far.
+func (x *transcript) snapshot() []byte {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return bytes.Clone(x.text.Bytes())
+}
+
+// start starts the program.
+func (d *desk) start(args ...string) *use {
+	d.t.Helper()
+	u := &use{Cmd: exec.Command(d.program, args...)}
+	u.Dir = d.dir
+	u.Env = append(os.Environ(), "PATH="+d.path("bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
+	u.Stdout, u.Stderr = &u.stdout, &u.stderr
+	if err := u.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	u.witness = watch(u.Process.Pid)
+	d.t.Logf("$ planner %s", strings.Join(args, " "))
+	return u
+}
+
+// end waits until the program has ended, checks that nothing that it started is
+// left, and returns its exit code.
+func (d *desk) end(u *use) int {
+	d.t.Helper()
+	err := u.Wait()
+	gone(d.t, u.witness.all())
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		d.t.Fatal(err)
+	}
+	return u.ProcessState.ExitCode()
+}
+
+// must runs the program and returns what it printed; any exit code but 0 and
+// those given ends the test.
+func (d *desk) must(codes []int, args ...string) (stdout []byte, code int) {
+	d.t.Helper()
+	u := d.start(args...)
+	code = d.end(u)
+	for _, c := range append(codes, 0) {
+		if c == code {
+			return u.stdout.Bytes(), code
+		}
+	}
+	d.t.Fatalf("exit code %d\n%s%s", code, u.stderr.snapshot(), u.stdout.Bytes())
+	return nil, code
+}
+
+// journal reads the trials of a run folder; there may be none yet.
+func (d *desk) journal(run string) []measure.Measurement {
+	seen, err := sweep.ReadJournal(filepath.Join(d.path(run), sweep.JournalFile))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		d.t.Fatal(err)
+	}
+	return seen
+}
+
+// sightings reads what was seen of the engine.
+func (d *desk) sightings(run string) []sweep.Sighting {
+	d.t.Helper()
+	folder, _, err := sweep.OpenFolder(d.path(run))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	seen, err := folder.ReadSightings()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return seen
+}

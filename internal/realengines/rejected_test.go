@@ -1,0 +1,32 @@
+//go:build realengines
+
+package realengines
+
+import (
+	"testing"
+	"time"
+
+	"planner/sweep"
+	"planner/sweep/engine"
+	"planner/sweep/measure"
+)
+
+// rejected runs one trial that the engine cannot start for.
+func rejected(t *testing.T, s subject, k measure.Knobs, class engine.Class) *sweep.Live {
+	t.Helper()
+	dir := t.TempDir()
+	l := s.live(dir)
+	remark(t, l)
+	began := time.Now()
+	_, err := l.Run(t.Context(), s.trial(1, k, time.Second))
+	unable, ok := sweep.IsUnable(err)
+	if !ok {
+		t.Fatalf("not rejected: %v", err)
+	}
+	t.Logf("after %.1f s: %v", time.Since(began).Seconds(), unable)
+	if got := l.LastFailure(); got == nil || got.Class != class {
+		t.Errorf("class %v, want %s", got, class)
+	}
+	alone(t)
+	return l
+}
