@@ -26,7 +26,7 @@ type desk struct {
 }
 
 // configuration is what users write into planner.toml for a tiny workload; what
-// engine and model are is put in front. A trial is sixteen times the limit: in one
+// engine and model are is put in front. A trial is eighteen times the limit: in one
 // of a few times the limit all that is late may be one backlog.
 const configuration = `
 [slo]
@@ -40,9 +40,9 @@ timeout = "60s"
 
 [search]
 warm_up = "2s"
-trial = "16s"
+trial = "18s"
 precision = 0.25
-budget = "150s"
+budget = "160s"
 `
 
 // desk builds the program and writes the configuration for an engine.
