@@ -3,6 +3,7 @@ package search
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -169,6 +170,27 @@ func (r *Race) gainAtMark(s score) float64 {
 		distance = best.tail - s.tail
 	}
 	return distance / search.posteriors[j].kappa
+}
+
+// further lets in the sets that [RaceConfig.Further] names, and reports whether
+// any of them is yet to be tried.
+func (r *Race) further() bool {
+	if r.cfg.Further == nil {
+		return false
+	}
+	found := false
+	for _, p := range r.cfg.Further(r.Result()) {
+		i := slices.IndexFunc(r.all, func(c *candidate) bool { return c.prior.Knobs == p.Knobs })
+		if i < 0 {
+			r.all = append(r.all, &candidate{prior: p})
+			i = len(r.all) - 1
+		}
+		if c := r.all[i]; c.status == Untried && c.tests == 0 {
+			c.tests = -1
+			found = true
+		}
+	}
+	return found
 }
 
 // chance is the probability that a set carries more than the incumbent by

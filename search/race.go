@@ -29,6 +29,12 @@ type RaceConfig struct {
 	// Default, if set, is what the engine would do by itself. It is measured at
 	// the end beside the winner.
 	Default *Prior
+	// Further, if set, is asked once nothing is left to try, given what the race
+	// knows, and names sets that are tried all the same: those that were left out
+	// by their prediction, and new ones beyond the candidates. It is asked again
+	// until it names nothing that was not tried; for equal results its answers must
+	// be equal.
+	Further func(RaceResult) []Prior
 	// OneEngine says that all trials run on one engine, which starts anew whenever
 	// the knobs change: winner and default then take turns of several trials, a
 	// grid searches one set after the other, and a race estimates what the rate
@@ -254,7 +260,7 @@ func (r *Race) crown(c *candidate) {
 	r.incumbent = c
 	c.status, c.reason = Measured, ""
 	r.phase, r.mark = marking, mark{}
-	if r.nobodyLeft() {
+	if r.nobodyLeft() && !r.further() {
 		r.conclude("")
 	}
 }
@@ -277,7 +283,7 @@ func (r *Race) challenge() []measure.Trial {
 		c.status = underTest
 		batch = append(batch, r.ask(c, r.testTrial(c))...)
 	}
-	if len(batch) == 0 {
+	if len(batch) == 0 && !r.further() {
 		r.conclude("")
 	}
 	return batch

@@ -18,7 +18,7 @@ type contest interface {
 
 // newContest starts the search over knob sets that the configuration's strategy
 // names.
-func newContest(cfg *config.Config, g *group) contest {
+func newContest(cfg *config.Config, g *group, sim *sweep.Simulated) contest {
 	c := search.RaceConfig{Search: maxRateConfig(cfg, search.Prior{}), Candidates: g.priors, Default: g.standard}
 	if cfg.Simulated() {
 		// Virtual time costs little, so the final answer may be surer.
@@ -26,6 +26,7 @@ func newContest(cfg *config.Config, g *group) contest {
 		// There the prediction and the engine share their physics, so what is
 		// predicted to be worse needs fewer second looks than on a real one.
 		c.Explore = simulatedExplore
+		c.Further = func(r search.RaceResult) []search.Prior { return beyond(cfg, sim, r) }
 	}
 	c.OneEngine = !cfg.Simulated() && cfg.Engine.Kind != "attach"
 	switch cfg.Search.Strategy {

@@ -135,7 +135,7 @@ func (d *decision) solve() (*plan.Plan, error) {
 func (d *decision) search(ctx context.Context) error {
 	var sources []sweep.Source
 	for _, g := range d.groups {
-		g.race = newContest(d.cfg, g)
+		g.race = newContest(d.cfg, g, d.bed.sim)
 		sources = append(sources, g.race)
 	}
 	return d.drive(ctx, &sweep.Together{Sources: sources}, d.raced)
@@ -178,7 +178,7 @@ func (d *decision) offers() ([]plan.Offer, error) {
 		o := plan.Offer{
 			Knobs: k, GPU: g.gpu.Hardware.Name, GPUs: k.GPUs(), Rate: r.Estimate, Binding: r.Binding,
 			PricedBy: g.gpu.PricedBy, PromptTokens: prompt, OutputTokens: output,
-			Watts: g.gpu.Hardware.TDP, PowerPrice: d.cfg.PowerPrice, Warnings: r.Warnings,
+			Watts: g.gpu.Hardware.TDP, PowerPrice: d.cfg.PowerPrice, Warnings: slices.Concat(r.Warnings, edgeWarnings(race)),
 		}
 		if g.gpu.Priced {
 			o.PricePerGPUHour = g.gpu.USDPerHour

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"slices"
+
 	"planner/model"
 	"planner/sweep/measure"
 )
@@ -45,6 +47,19 @@ func searchedSpace() Space {
 		GPUMemoryUtilization: []float64{0.85, 0.90, 0.95},
 		PrefixCaching:        []bool{true},
 	}
+}
+
+// UsualTokens reports whether the values of max_num_batched_tokens are those that
+// are searched where none are given, and UsualSeqs the same of max_num_seqs. A run
+// folder's configuration spells them out, so the values decide, not who gave them.
+func (c *Config) UsualTokens() bool {
+	return slices.Equal(c.Space.MaxNumBatchedTokens, searchedSpace().MaxNumBatchedTokens)
+}
+
+// UsualSeqs is to max_num_seqs what [Config.UsualTokens] is to
+// max_num_batched_tokens.
+func (c *Config) UsualSeqs() bool {
+	return slices.Equal(c.Space.MaxNumSeqs, searchedSpace().MaxNumSeqs)
 }
 
 // fillSpace gives the knobs that were not given their values: the lists where they
