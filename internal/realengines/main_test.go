@@ -101,6 +101,15 @@ func need(t *testing.T, s subject) {
 	}
 }
 
+// timeFor skips a test, with what it says, that would run into the end of the time
+// that all tests have.
+func timeFor(t *testing.T, takes time.Duration, said ...string) {
+	t.Helper()
+	if end, ok := t.Deadline(); ok && time.Until(end) < takes {
+		t.Skipf("SKIPPED: %v are left for all tests, which took long so far; %q", time.Until(end).Round(time.Second), said)
+	}
+}
+
 // remark prints what a runner says besides.
 func remark(t *testing.T, l *sweep.Live) {
 	l.Remark = func(text string) { t.Log(text) }

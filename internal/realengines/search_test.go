@@ -33,7 +33,7 @@ func (f found) String() string {
 	return fmt.Sprintf("%s: %s, %d trials in %.0f s; %s", f.Outcome, rate, f.Trials, f.Seconds, f.Reason)
 }
 
-// reserve is the time that is left to the other tests when searches take long.
+// reserve is the time that searches leave to the tests behind them.
 const reserve = 12 * time.Minute
 
 // The maximum rate under a limit on the p90 of the whole time is found, for each
@@ -49,9 +49,7 @@ func TestSearch(t *testing.T) {
 				d := s.desk(t)
 				var said []string
 				for seed := 1; seed <= 2; seed++ {
-					if end, ok := t.Deadline(); ok && time.Until(end) < reserve {
-						t.Skipf("SKIPPED: %v are left for all other tests; searches so far: %q", time.Until(end).Round(time.Second), said)
-					}
+					timeFor(t, reserve, said...)
 					f, trials := d.search(seqs, seed)
 					if f.Outcome == "found" {
 						checkFound(t, f)

@@ -20,6 +20,7 @@ import (
 // engine says of itself.
 func TestSweepKilledTwice(t *testing.T) {
 	each(t, func(t *testing.T, s subject) {
+		timeFor(t, 8*time.Minute)
 		d := s.desk(t)
 		const run = "run"
 		rates := strconv.FormatFloat(s.rate, 'g', -1, 64) + "," + strconv.FormatFloat(2*s.rate, 'g', -1, 64)

@@ -50,6 +50,7 @@ max_model_len = 4096
 func TestVLLMTooMuchMemory(t *testing.T) {
 	s := subjects()["vllm"]
 	need(t, s)
+	timeFor(t, 2*time.Minute)
 	k := s.knobs
 	k.GPUMemoryUtilization = 0.98
 	l := rejected(t, s, k, "mem.cpu")
@@ -66,6 +67,7 @@ func TestVLLMTooMuchMemory(t *testing.T) {
 func TestVLLMTooLong(t *testing.T) {
 	s := subjects()["vllm"]
 	need(t, s)
+	timeFor(t, 2*time.Minute)
 	k := s.knobs
 	k.MaxModelLen = 8192
 	l := rejected(t, s, k, "args.len")
@@ -83,6 +85,7 @@ func TestVLLMTooLong(t *testing.T) {
 func TestVLLMPreempts(t *testing.T) {
 	s := subjects()["vllm"]
 	need(t, s)
+	timeFor(t, 4*time.Minute)
 	dir := t.TempDir()
 	l := s.live(dir)
 	remark(t, l)
