@@ -219,7 +219,7 @@ func TestUntrustedTrialIsNoEvidence(t *testing.T) {
 	m.Valid = false
 	s.Observe(m)
 	after := s.Next()[0]
-	if after.Rate != before.Rate || after.Seed == before.Seed {
-		t.Errorf("after a trial that is not valid: %+v, want the same rate with other requests", after)
+	if after.Rate != before.Rate || after.Seed == before.Seed || after.Window != 2*before.Window {
+		t.Errorf("after a trial that is not valid: %+v, want the same rate with other requests for twice as long", after)
 	}
 }

@@ -226,6 +226,8 @@ func (s *MaxRate) sized(rate float64, coarse bool) size {
 		window = min(window, max(span(max(least, usualRequests)*min(factor, mostRequests)), floor))
 		window = max(window, 5*s.latency)
 	}
+	again := s.distrusted()
+	window <<= again
 	if s.cfg.Window > 0 {
 		window = s.cfg.Window
 	}
@@ -233,12 +235,24 @@ func (s *MaxRate) sized(rate float64, coarse bool) size {
 	if s.latency > 0 {
 		warmup = max(leastWarmup, s.latency*3/2)
 	}
-	warmup = min(warmup, window)
+	warmup = min(warmup<<again, window)
 	if s.cfg.Warmup > 0 {
 		warmup = s.cfg.Warmup
 	}
 	_, output := s.cfg.Workload.MeanTokens()
 	return size{warmup, window, min(s.cfg.SLO.Horizon(int(math.Ceil(output))), window/2, mostCooldown)}
+}
+
+// distrusted is how many trials in a row, up to the last, could not be trusted. The
+// next one is twice as long for each: what is wrong most often is that a server
+// whose requests stay long was not yet stationary, and a shorter look at it will
+// not be either.
+func (s *MaxRate) distrusted() int {
+	n := 0
+	for n < len(s.tried) && !s.tried[len(s.tried)-1-n].valid {
+		n++
+	}
+	return min(n, invalidInRow)
 }
 
 // leastRequests is how many requests a trial needs to resolve the quantiles of
