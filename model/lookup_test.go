@@ -60,6 +60,17 @@ func TestLookUpModels(t *testing.T) {
 			t.Errorf("%q: %q %q, %v, want %q %q", name, a.Name, a.Native, err, want.name, want.native)
 		}
 	}
+	for name, repo := range map[string]string{
+		"llama-3.1-70b":                            "meta-llama/Meta-Llama-3.1-70B",
+		"META-LLAMA/meta_llama-3.1-70b":            "meta-llama/Meta-Llama-3.1-70B",
+		"meta-llama/Llama-3.1-8B-Instruct":         "meta-llama/Llama-3.1-8B-Instruct",
+		"RedHatAI/Meta-Llama-3.1-70B-Instruct-FP8": "RedHatAI/Meta-Llama-3.1-70B-Instruct-FP8",
+		"llama-3.1-70b-instruct":                   "meta-llama/Meta-Llama-3.1-70B",
+	} {
+		if a, err := c.Model(name); err != nil || a.Repo != repo {
+			t.Errorf("%q is to be served as %q, %v, want %q", name, a.Repo, err, repo)
+		}
+	}
 	if _, err := c.Model("llama-3.1"); err == nil || !strings.Contains(err.Error(), `fits several`) {
 		t.Errorf("llama-3.1: %v", err)
 	}

@@ -233,8 +233,13 @@ func (r *rounds) pairs(seen []measure.Measurement) ([]pair, error) {
 
 // printRounds says what would run.
 func (p *program) printRounds(r *rounds) error {
+	var servers []report.Server
 	for i, s := range []*side{r.a, r.b} {
-		fmt.Fprintf(p.stdout, "%c: %s: %s\n", 'A'+i, s.name, serverCommand(s.cfg, s.knobs))
+		servers = append(servers, serverOf(s.cfg, s.knobs))
+		fmt.Fprintf(p.stdout, "%c: %s: %s\n", 'A'+i, s.name, servers[i].Command)
+	}
+	if err := p.beside(servers...); err != nil {
+		return err
 	}
 	_, err := fmt.Fprintf(p.stdout, "would run: %d rounds, each side once, %v at %.4g requests/s after %v of warm-up\n", len(r.trials)/2, r.window, r.rate, r.warm)
 	return err

@@ -43,9 +43,6 @@ func besides(without []string) []string {
 	return notes
 }
 
-// serverCommand is the command line of one instance.
-func serverCommand(cfg *config.Config, k measure.Knobs) string { return serverOf(cfg, k).Command }
-
 // dryRun lists what would be searched.
 func (p *program) dryRun(cfg *config.Config, priors []search.Prior) error {
 	what := "each stands for a server started so"

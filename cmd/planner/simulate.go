@@ -95,8 +95,9 @@ func (p *program) printTrial(cfg *config.Config, t measure.Trial) error {
 	case t.Rate == 0:
 		load = fmt.Sprintf("the trace once on its own clock, %d requests in %v", len(t.Workload.Replay), t.Window.Round(time.Second))
 	}
-	_, err := fmt.Fprintf(p.stdout, "would run: %s\nengine: %s\n", load, serverCommand(cfg, t.Knobs))
-	return err
+	server := serverOf(cfg, t.Knobs)
+	fmt.Fprintf(p.stdout, "would run: %s\nengine: %s\n", load, server.Command)
+	return p.beside(server)
 }
 
 // keep writes a run folder with one measurement.

@@ -316,10 +316,11 @@ func (p *program) rereadSweep(folder sweep.Folder, about sweep.About, trials []m
 // drySweep lists what would run.
 func (p *program) drySweep(s *sweeping) error {
 	var load, requests float64
-	before := measure.Knobs{}
+	before, servers := measure.Knobs{}, []report.Server{}
 	for i, t := range s.trials {
 		if i == 0 || t.Knobs != before {
-			fmt.Fprintf(p.stdout, "%s\n", serverCommand(s.cfg, t.Knobs))
+			servers = append(servers, serverOf(s.cfg, t.Knobs))
+			fmt.Fprintf(p.stdout, "%s\n", servers[len(servers)-1].Command)
 			before = t.Knobs
 		}
 		fmt.Fprintf(p.stdout, "  %.4g requests/s for %v after %v of warm-up  %s\n", t.Rate, t.Window, t.Warmup, t.Why)
@@ -327,7 +328,10 @@ func (p *program) drySweep(s *sweeping) error {
 		load, requests = load+span, requests+span*t.Rate
 	}
 	for _, r := range s.rejected {
-		fmt.Fprintf(p.stdout, "cannot run: %s: %s\n", serverCommand(s.cfg, r.Knobs), r.Reason)
+		fmt.Fprintf(p.stdout, "cannot run: %s: %s\n", serverOf(s.cfg, r.Knobs).Command, r.Reason)
+	}
+	if err := p.beside(servers...); err != nil {
+		return err
 	}
 	_, err := fmt.Fprintf(p.stdout, "would run %d trials: %v of load, about %.0f requests\n", len(s.trials), time.Duration(load*float64(time.Second)).Round(time.Second), requests)
 	return err

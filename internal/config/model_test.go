@@ -74,3 +74,24 @@ func TestWeightsAreTheModelsOwnByDefault(t *testing.T) {
 		}
 	}
 }
+
+// What a checkpoint holds is kept apart from what it is to be served in; of a
+// model that nobody knows its name says so.
+func TestStoredFormat(t *testing.T) {
+	for _, c := range []struct {
+		name, weights  string
+		stored, served model.WeightFormat
+	}{
+		{"llama-3.1-8b", "fp8", model.BF16, model.FP8},
+		{"gpt-oss-120b", "", model.MXFP4, model.MXFP4},
+		{"nvidia/Llama-3.1-8B-Instruct-FP8", "", model.FP8, model.FP8},
+		{"someone/new-model", "fp8", model.FormatUnset, model.FP8},
+		{"someone/new-model-AWQ", "", model.INT4, model.FormatUnset},
+	} {
+		got := mustLoad(t, strings.Replace(minimal, "llama-3.1-8b", c.name, 1), For("plan"), Override{Key: "engine.kind", Value: "vllm"},
+			Override{Key: "model.weights", Value: c.weights}, Override{Key: "model.kv_cache", Value: "fp8"}).Model
+		if got.Stored != c.stored || got.Precision != (model.Precision{Weights: c.served, KV: model.KVFP8}) {
+			t.Errorf("%s in %q: stored in %v, served in %+v", c.name, c.weights, got.Stored, got.Precision)
+		}
+	}
+}
