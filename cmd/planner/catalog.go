@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 
@@ -145,13 +146,17 @@ func figure(x, unit float64) string {
 	return strconv.FormatFloat(x/unit, 'f', -1, 64)
 }
 
+// tenths prints a figure to a tenth: a memory that was sold in powers of two has
+// eight digits in powers of ten.
+func tenths(x, unit float64) string { return figure(math.Round(x/unit*10)/10, 1) }
+
 func gpuTable(gpus []model.Hardware) report.Table {
 	t := report.Table{Columns: []report.Column{
 		{Name: "GPU"}, {Name: "memory GB", Right: true}, {Name: "bandwidth GB/s", Right: true}, {Name: "bf16 TFLOP/s", Right: true},
 		{Name: "fp8 TFLOP/s", Right: true}, {Name: "link"}, {Name: "USD/h", Right: true}, {Name: "price from", Wrap: true, Extra: true}, {Name: "source", Wrap: true, Extra: true},
 	}}
 	for _, g := range gpus {
-		t.Rows = append(t.Rows, cells(g.Name, figure(g.Memory, 1e9), figure(g.Bandwidth, 1e9), figure(g.Flops.BF16, 1e12),
+		t.Rows = append(t.Rows, cells(g.Name, tenths(g.Memory, 1e9), figure(g.Bandwidth, 1e9), figure(g.Flops.BF16, 1e12),
 			figure(g.Flops.FP8, 1e12), g.Link.Kind.String(), figure(g.Price.USDPerHour, 1), priceNote(g.Price), g.Source))
 	}
 	return t
