@@ -42,17 +42,42 @@ func (e *Infeasible) Error() string {
 }
 
 // Reasons lists the distinct reasons, those of offers first, in their order.
-func (e *Infeasible) Reasons() []string {
+func (e *Infeasible) Reasons() []string { return reasonsOf(e.Alternatives, e.Rejected) }
+
+// Undecided says that there is no plan yet, and that there may be one: no offer is
+// feasible, and of some it is not known what rate they carry.
+type Undecided struct {
+	// Alternatives are the offers and Rejected the configurations that were left
+	// out, each with its reason.
+	Alternatives []Alternative
+	Rejected     []Rejected
+}
+
+// Error names why the undecided offers are so.
+func (e *Undecided) Error() string {
+	return "undecided: " + strings.Join(e.Doubts(), "; ")
+}
+
+// Doubts lists the distinct reasons for which nothing is known of the undecided
+// offers.
+func (e *Undecided) Doubts() []string {
+	return reasonsOf(slices.DeleteFunc(slices.Clone(e.Alternatives), func(a Alternative) bool { return !a.Undecided }), nil)
+}
+
+// Reasons lists the distinct reasons, those of offers first, in their order.
+func (e *Undecided) Reasons() []string { return reasonsOf(e.Alternatives, e.Rejected) }
+
+func reasonsOf(alternatives []Alternative, rejected []Rejected) []string {
 	var reasons []string
 	add := func(r string) {
 		if !slices.Contains(reasons, r) {
 			reasons = append(reasons, r)
 		}
 	}
-	for _, a := range e.Alternatives {
+	for _, a := range alternatives {
 		add(a.Reason)
 	}
-	for _, r := range e.Rejected {
+	for _, r := range rejected {
 		add(r.Reason)
 	}
 	return reasons

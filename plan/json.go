@@ -31,9 +31,12 @@ type planJSON struct {
 	Run         any               `json:"run,omitempty"`
 }
 
+// defaultJSON is the comparison in a file: the engine's own settings, the best
+// that the search found, and what these gain.
 type defaultJSON struct {
-	Knobs   measure.Knobs    `json:"knobs"`
-	MaxRate *search.Estimate `json:"max_rate_per_s"`
+	Setting
+	Tuned *Setting `json:"tuned"`
+	Gain  *Gain    `json:"gain"`
 }
 
 type planCostJSON struct {
@@ -44,10 +47,11 @@ type planCostJSON struct {
 
 type alternativeJSON struct {
 	Offer
-	Feasible bool   `json:"feasible"`
-	Reason   string `json:"reason"`
-	Fleet    *Fleet `json:"fleet"`
-	Cost     *Cost  `json:"cost"`
+	Feasible  bool   `json:"feasible"`
+	Undecided bool   `json:"undecided,omitempty"`
+	Reason    string `json:"reason"`
+	Fleet     *Fleet `json:"fleet"`
+	Cost      *Cost  `json:"cost"`
 }
 
 // MarshalJSON writes the plan. Everything but the key "run" is a function of
@@ -60,8 +64,8 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 		Assumptions: append([]string{}, p.Assumptions...), Warnings: append([]string{}, p.Warnings...),
 		Demand: p.Demand, Objective: p.Objective, Certificate: p.Evidence.Certificate, Run: p.Run,
 	}
-	if p.DefaultKnobs != nil {
-		w.Default = &defaultJSON{*p.DefaultKnobs, p.DefaultRate}
+	if c := p.Comparison; c != nil {
+		w.Default = &defaultJSON{c.Default, &c.Tuned, c.Gain}
 	}
 	if c := p.Evidence.Curve; c != nil {
 		w.Saturation = c.Saturation
@@ -88,8 +92,12 @@ func (p *Plan) UnmarshalJSON(data []byte) error {
 		Evidence: Evidence{Roofline: w.Roofline.bounds(), Curve: w.Curve, Curves: w.Curves, Certificate: w.Certificate},
 		Rejected: w.Rejected, Assumptions: w.Assumptions, Warnings: w.Warnings,
 	}
-	if w.Default != nil {
-		out.DefaultKnobs, out.DefaultRate = &w.Default.Knobs, w.Default.MaxRate
+	if d := w.Default; d != nil {
+		// A plan of an earlier version chose the best set whatever it gained.
+		out.Comparison = &Comparison{Default: d.Setting, Tuned: Setting{w.Offer.Knobs, &w.Offer.Rate}, Gain: d.Gain}
+		if d.Tuned != nil {
+			out.Comparison.Tuned = *d.Tuned
+		}
 	}
 	for _, a := range w.Alternative {
 		out.Alternatives = append(out.Alternatives, a.alternative())
@@ -106,7 +114,7 @@ func (p *Plan) UnmarshalJSON(data []byte) error {
 func (a *Alternative) MarshalJSON() ([]byte, error) { return json.Marshal(a.wire()) }
 
 func (a *Alternative) wire() alternativeJSON {
-	w := alternativeJSON{Offer: a.Offer, Feasible: a.Feasible, Reason: a.Reason}
+	w := alternativeJSON{Offer: a.Offer, Feasible: a.Feasible, Undecided: a.Undecided, Reason: a.Reason}
 	if a.Fleet.GPUs > 0 {
 		w.Fleet, w.Cost = &a.Fleet, &a.Cost
 	}
@@ -114,7 +122,7 @@ func (a *Alternative) wire() alternativeJSON {
 }
 
 func (w *alternativeJSON) alternative() Alternative {
-	a := Alternative{Offer: w.Offer, Feasible: w.Feasible, Reason: w.Reason}
+	a := Alternative{Offer: w.Offer, Feasible: w.Feasible, Undecided: w.Undecided, Reason: w.Reason}
 	if w.Fleet != nil {
 		a.Fleet = *w.Fleet
 	}

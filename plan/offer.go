@@ -30,7 +30,10 @@ type Offer struct {
 	PowerPrice float64 `json:"usd_per_kwh,omitempty"`
 	// Obstacle says why the configuration serves no rate at all under the
 	// objective; empty if it does.
-	Obstacle string   `json:"obstacle,omitempty"`
+	Obstacle string `json:"obstacle,omitempty"`
+	// Unknown says why no rate is known where there may be one: a search that did not
+	// come to its end. It counts only without a safe rate and without an obstacle.
+	Unknown  string   `json:"unknown,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 }
 

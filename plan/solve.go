@@ -12,7 +12,8 @@ import (
 // Solve sizes and prices every offer for the demand and chooses the cheapest
 // per hour, among equals the one with the fewest GPUs; offers without a price
 // come behind those with one. It returns *Infeasible when no offer serves the
-// objective or all break a limit of the demand.
+// objective or all break a limit of the demand, and *Undecided when of some it is
+// not known whether they do.
 func Solve(d Demand, objective measure.SLO, offers []Offer, rejected []Rejected) (*Plan, error) {
 	if err := d.check(); err != nil {
 		return nil, err
@@ -23,6 +24,9 @@ func Solve(d Demand, objective measure.SLO, offers []Offer, rejected []Rejected)
 	}
 	slices.SortStableFunc(all, rank)
 	if len(all) == 0 || !all[0].Feasible {
+		if slices.ContainsFunc(all, func(a Alternative) bool { return a.Undecided }) {
+			return nil, &Undecided{Alternatives: all, Rejected: rejected}
+		}
 		return nil, infeasible(&d, all, rejected)
 	}
 	best := all[0]
@@ -40,7 +44,27 @@ func Solve(d Demand, objective measure.SLO, offers []Offer, rejected []Rejected)
 	}
 	p.assume()
 	p.warn()
+	p.warnUndecided()
 	return p, nil
+}
+
+// warnUndecided tells of offers that may have been better.
+func (p *Plan) warnUndecided() {
+	for i := range p.Alternatives {
+		if a := &p.Alternatives[i]; a.Undecided {
+			p.Warnings = append(p.Warnings, fmt.Sprintf("undecided: %s of %s may do it for less: %s",
+				count(a.Offer.GPUs, "GPU"), cmp.Or(a.Offer.GPU, "another kind"), a.Reason))
+		}
+	}
+}
+
+// FleetAt is the fleet for the plan's demand if one of its instances carried rate
+// requests per second safely.
+func (p *Plan) FleetAt(rate float64) (Fleet, error) {
+	if !(rate > 0) {
+		return Fleet{}, fmt.Errorf("size a fleet: an instance carries %g requests/s", rate)
+	}
+	return p.Demand.size(rate, p.Offer.GPUs)
 }
 
 // consider sizes and prices one offer.
@@ -55,7 +79,8 @@ func (d *Demand) consider(o *Offer) Alternative {
 		a.Reason = fmt.Sprintf("an instance of %d GPUs", o.GPUs)
 		return a
 	case !(safe > 0) || math.IsInf(safe, 0):
-		a.Reason = fmt.Sprintf("no rate is known to meet the objective (%s binds)", cmp.Or(o.Binding, "an unknown bound"))
+		a.Undecided = true
+		a.Reason = "no rate is known that meets the objective: " + cmp.Or(o.Unknown, "nothing was measured that tells one")
 		return a
 	}
 	f, err := d.size(safe, o.GPUs)

@@ -212,14 +212,54 @@ func TestInfeasible(t *testing.T) {
 		t.Errorf("reasons %q", got)
 	}
 	for _, rate := range []float64{math.NaN(), math.Inf(1), -1} {
-		if _, err := Solve(Demand{Rate: 1}, measure.SLO{}, []Offer{offer(rate, 1, 1)}, nil); !errors.As(err, &e) {
-			t.Errorf("a safe rate of %g: %v", rate, err)
-		}
 		if _, err := Solve(Demand{Rate: rate}, measure.SLO{}, []Offer{offer(1, 1, 1)}, nil); err == nil || errors.As(err, &e) {
 			t.Errorf("a demand of %g: %v", rate, err)
 		}
 	}
 	if _, err := Solve(Demand{Rate: 1e6}, measure.SLO{}, []Offer{offer(1e-12, 1, 1)}, nil); !errors.As(err, &e) {
 		t.Errorf("a fleet beyond counting: %v", err)
+	}
+}
+
+// A rate that is not known is no proof that there is none: without another offer the
+// demand is undecided, whatever else is infeasible.
+func TestUndecided(t *testing.T) {
+	never := offer(0, 1, 1)
+	never.Obstacle = "does not fit"
+	var undecided *Undecided
+	for _, rate := range []float64{0, math.NaN(), math.Inf(1), -1} {
+		open := offer(rate, 1, 1)
+		open.Unknown = "the budget is spent"
+		_, err := Solve(Demand{Rate: 1}, measure.SLO{}, []Offer{never, open}, nil)
+		if !errors.As(err, &undecided) {
+			t.Fatalf("a safe rate of %g: %v", rate, err)
+		}
+		if d := undecided.Doubts(); len(d) != 1 || !strings.Contains(d[0], "the budget is spent") || len(undecided.Reasons()) != 2 {
+			t.Errorf("doubts %q, reasons %q", d, undecided.Reasons())
+		}
+	}
+	open, dear := offer(0, 1, 1), offer(1, 1, 1)
+	if _, err := Solve(Demand{Rate: 100, MaxGPUs: 10}, measure.SLO{}, []Offer{dear, open}, nil); !errors.As(err, &undecided) {
+		t.Errorf("one offer beyond the limit of GPUs and one undecided: %v", err)
+	}
+	p := solve(t, Demand{Rate: 1}, open, dear)
+	if len(p.Alternatives) != 1 || !p.Alternatives[0].Undecided {
+		t.Errorf("alternatives %+v", p.Alternatives)
+	}
+	if !strings.Contains(strings.Join(p.Warnings, "\n"), "undecided") {
+		t.Errorf("no warning of an offer that may have been better: %q", p.Warnings)
+	}
+}
+
+// The fleet at another rate is that of a plan whose instances carry it.
+func TestFleetAt(t *testing.T) {
+	d := Demand{Rate: 100, Headroom: 0.2, Spare: 1}
+	p := solve(t, d, offer(5, 2, 1))
+	f, err := p.FleetAt(10)
+	if want := solve(t, d, offer(10, 2, 1)).Fleet; err != nil || f.GPUs != want.GPUs || f.Instances != 13 {
+		t.Errorf("%+v, want %+v (%v)", f, want, err)
+	}
+	if _, err := p.FleetAt(math.NaN()); err == nil {
+		t.Error("a fleet of instances whose rate is no number")
 	}
 }

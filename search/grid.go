@@ -87,7 +87,10 @@ func (g *Grid) Result() RaceResult {
 	sets := g.all[:len(g.cfg.Candidates)]
 	best := sets[0]
 	for _, c := range sets {
-		if c.search.Result().Estimate.Value > best.search.Result().Estimate.Value {
+		// Without any rate, a set that is undecided says more than one which meets the
+		// objective at no rate: there may be a plan.
+		r, b := c.search.Result(), best.search.Result()
+		if r.Estimate.Value > b.Estimate.Value || b.Outcome == Infeasible && r.Outcome != Infeasible {
 			best = c
 		}
 	}

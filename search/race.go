@@ -229,6 +229,9 @@ func (r *Race) seek() []measure.Trial {
 		case c.status == Unable:
 		case result.Outcome == Infeasible:
 			c.status, c.reason = Infeasibly, result.Reason
+		case !(result.Estimate.Value > 0):
+			r.giveUp(c, result.Reason)
+			return nil
 		default:
 			c.carries = result.Estimate
 			r.crown(c)

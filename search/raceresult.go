@@ -58,8 +58,9 @@ type RaceResult struct {
 	Best  Result
 	// Default is what the engine's own settings carry; nil if unknown.
 	Default *Result
-	// Gain is the ratio of the best set's rate to the default's, less one. The
-	// default is as good when its interval includes zero. Nil without a default.
+	// Gain is the ratio of the best set's rate to the default's, less one, with the
+	// sampling error of both searches: see [RaceResult.PrefersDefault]. Nil without a
+	// default.
 	Gain *Estimate
 	// Contestants lists all other sets in the order given.
 	Contestants []Contestant
@@ -84,8 +85,8 @@ func (r *Race) Result() RaceResult {
 			out.Default = &result
 		}
 	}
-	if out.Best.Outcome == Searching && r.phase == finished && lead.status == Unable {
-		out.Best.Outcome, out.Best.Reason = Infeasible, lead.reason
+	if r.phase == finished && r.incumbent == nil {
+		out.Best.Outcome, out.Best.Reason = r.without(lead, out.Best)
 	}
 	if r.cfg.OneEngine && r.phase == finished && len(r.finals) > 0 {
 		r.allowForStarts(&out)
@@ -103,6 +104,59 @@ func (r *Race) Result() RaceResult {
 		}
 	}
 	return out
+}
+
+// without is how a race ended that found no set which meets the objective at some
+// rate. A set that never will says nothing of those which the budget left out, but
+// for an idle engine that misses the objective already: a knob of the scheduler
+// does not make it faster.
+func (r *Race) without(lead *candidate, seen Result) (Outcome, string) {
+	if lead.status == Unable {
+		seen.Outcome, seen.Reason = Infeasible, lead.reason
+	}
+	left := 0
+	for _, c := range r.all {
+		if c.status == Skipped {
+			left++
+		}
+	}
+	switch {
+	case seen.Outcome == Searching:
+		return OutOfBudget, "the budget is spent before a knob set was searched to its end"
+	case seen.Outcome == Infeasible && left > 0 && seen.Floor == nil:
+		return OutOfBudget, fmt.Sprintf("the budget is spent and %d knob sets were not tried; of the last one that was: %s", left, seen.Reason)
+	}
+	return seen.Outcome, seen.Reason
+}
+
+// giveUp ends a race whose first search ended without any rate: what kept it from
+// one, a budget or trials that cannot be trusted, is not a matter of the knobs, and
+// there is nothing to measure the other sets against.
+func (r *Race) giveUp(c *candidate, why string) {
+	c.status, c.reason = Skipped, why
+	for _, other := range r.all {
+		if other.status == Untried {
+			other.status, other.reason = Skipped, "not tried: "+why
+		}
+	}
+	r.phase = finished
+}
+
+// PrefersDefault reports whether the engine's own settings are to be chosen before
+// the best set: where that has no rate, where the default's safe rate is no lower,
+// or where the gain is not shown, which is the case while its interval, of the best
+// set's rate over the default's less one, holds zero. A default whose own search did
+// not come to its end shows nothing of that, and is preferred for its safe rate
+// alone. The figures are as the caller wants them compared: those of the result, or
+// widened by what else is not known.
+func (r RaceResult) PrefersDefault(best, standard, gain Estimate) bool {
+	switch {
+	case r.Default == nil || !(standard.Safe > 0):
+		return false
+	case !(best.Safe > 0) || standard.Safe >= best.Safe:
+		return true
+	}
+	return r.Default.Outcome == Found && gain.Low <= 0
 }
 
 // lead is the incumbent; before there is one, the set that is looked at.

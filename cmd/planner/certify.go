@@ -23,9 +23,9 @@ func (d *decision) certify(ctx context.Context, p *plan.Plan) error {
 	if !d.cfg.Search.Certify {
 		return nil
 	}
-	r := d.chosen.race.Result()
-	r.Best.EngineTime = r.EngineTime // the budget is that of all trials
-	c := certificateOf(d.cfg, d.chosen.prior(r.Knobs), r.Best)
+	knobs, found := d.chosen.settled()
+	found.EngineTime = d.chosen.race.Result().EngineTime // the budget is that of all trials
+	c := certificateOf(d.cfg, d.chosen.prior(knobs), found)
 	if err := d.drive(ctx, c, d.curved); err != nil {
 		return err
 	}
@@ -50,6 +50,9 @@ func (g *group) prior(k measure.Knobs) search.Prior {
 		if p.Knobs == k {
 			return p
 		}
+	}
+	if g.standard != nil && g.standard.Knobs == k {
+		return *g.standard
 	}
 	return search.Prior{Knobs: k}
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"planner/internal/config"
 	"planner/plan"
 	"planner/search"
@@ -53,20 +51,6 @@ func losers(r search.RaceResult) []plan.Rejected {
 		list = append(list, plan.Rejected{Knobs: c.Knobs, Reason: reason})
 	}
 	return list
-}
-
-// gainNote says what the chosen knobs gain over the engine's own.
-func gainNote(r search.RaceResult) string {
-	g := r.Gain
-	switch {
-	case g == nil:
-		return ""
-	case g.Low <= 0 && g.High >= 0:
-		return fmt.Sprintf("the engine's default settings are as good: the difference is %+.1f %% (%+.1f to %+.1f %% at %.0f %% confidence)",
-			100*g.Value, 100*g.Low, 100*g.High, 100*g.Confidence)
-	}
-	return fmt.Sprintf("the chosen settings carry %+.1f %% (%+.1f to %+.1f %% at %.0f %% confidence) against the engine's defaults",
-		100*g.Value, 100*g.Low, 100*g.High, 100*g.Confidence)
 }
 
 // knobsOf is the best knob set of a contest, with what is known of its rate.

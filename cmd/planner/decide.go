@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -43,7 +44,8 @@ type group struct {
 	// standard is what the engine would do by itself; nil if it does not run.
 	standard *search.Prior
 	race     contest
-	doubt    doubt
+	// choice is what is taken of the race, nil until that has ended.
+	choice *choice
 }
 
 // newDecision sorts the candidates of the configuration into groups and rejects
@@ -115,16 +117,16 @@ func (d *decision) decide(ctx context.Context) (*plan.Plan, error) {
 // solve sizes and prices what the searches have found so far.
 func (d *decision) solve() (*plan.Plan, error) {
 	d.chosen = d.mostTelling()
-	offers, err := d.offers()
+	offers, rejected, err := d.offers()
 	if err != nil {
 		return nil, err
 	}
-	p, err := plan.Solve(d.cfg.Demand, d.cfg.Objective, offers, d.rejected)
+	p, err := plan.Solve(d.cfg.Demand, d.cfg.Objective, offers, rejected)
 	if err != nil {
 		return nil, err
 	}
 	for _, g := range d.groups {
-		if k, _ := knobsOf(g.race); k == p.Offer.Knobs {
+		if k, _ := g.settled(); k == p.Offer.Knobs {
 			d.chosen = g
 		}
 	}
@@ -168,34 +170,37 @@ func (d *decision) curved(m measure.Measurement) {
 	d.show.observed(m, search.Estimate{}, "")
 }
 
-// offers turns the outcome of the searches into priced instances.
-func (d *decision) offers() ([]plan.Offer, error) {
+// offers turns the outcome of the searches into priced instances, and lists what
+// was not chosen.
+func (d *decision) offers() ([]plan.Offer, []plan.Rejected, error) {
 	prompt, output := d.cfg.Workload.MeanTokens()
 	var offers []plan.Offer
+	rejected := slices.Clone(d.rejected)
 	for _, g := range d.groups {
-		race := g.race.Result()
-		k, r := race.Knobs, race.Best
+		var err error
+		if g.choice, err = d.choose(g); err != nil {
+			return nil, nil, err
+		}
+		c := g.choice
 		o := plan.Offer{
-			Knobs: k, GPU: g.gpu.Hardware.Name, GPUs: k.GPUs(), Rate: r.Estimate, Binding: r.Binding,
+			Knobs: c.knobs, GPU: g.gpu.Hardware.Name, GPUs: c.knobs.GPUs(), Rate: c.rate, Binding: c.found.Binding,
 			PricedBy: g.gpu.PricedBy, PromptTokens: prompt, OutputTokens: output,
-			Watts: g.gpu.Hardware.TDP, PowerPrice: d.cfg.PowerPrice, Warnings: slices.Concat(r.Warnings, edgeWarnings(race)),
+			Watts: g.gpu.Hardware.TDP, PowerPrice: d.cfg.PowerPrice, Warnings: c.warnings,
 		}
 		if g.gpu.Priced {
 			o.PricePerGPUHour = g.gpu.USDPerHour
 		}
-		if r.Outcome == search.Infeasible {
-			o.Obstacle = r.Reason
+		switch c.found.Outcome {
+		case search.Infeasible:
+			o.Obstacle = c.found.Reason
+		case search.OutOfBudget, search.Searching:
+			o.Unknown = cmp.Or(c.found.Reason, "the search has not ended")
 		}
-		var err error
-		if g.doubt, err = d.doubtOf(k, r.Estimate); err != nil {
-			return nil, err
-		}
-		o.Rate = g.doubt.widen(r.Estimate)
 		offers = append(offers, o)
-		d.rejected = append(d.rejected, losers(race)...)
+		rejected = append(rejected, c.rejected...)
 	}
 	explainScaling(offers, d.trials)
-	return offers, nil
+	return offers, rejected, nil
 }
 
 // mostTelling is the group to report on when there is no plan: of those whose
@@ -231,14 +236,15 @@ func (d *decision) attach(ctx context.Context, p *plan.Plan) error {
 		}
 	}
 	d.fitCurves(p)
-	d.compareDefault(p)
+	p.Comparison = d.chosen.choice.comparison
+	p.Warnings = append(p.Warnings, d.impreciseWarning(p)...)
 	if d.bed.live != nil {
 		p.Warnings = append(p.Warnings, untrusted(d.trials, p.Offer.Knobs)...)
 	}
 	if d.bed.live == nil {
 		p.Assumptions = append(p.Assumptions, assumed(d.cfg)...)
-		if d.chosen.doubt != (doubt{}) {
-			p.Assumptions = append(p.Assumptions, d.chosen.doubt.String())
+		if u := d.chosen.choice.doubt; len(u.shifts) > 0 {
+			p.Assumptions = append(p.Assumptions, u.String())
 		}
 	}
 	return d.addRoofline(p)
@@ -289,20 +295,6 @@ func (d *decision) addRoofline(p *plan.Plan) error {
 	bounds := roofline.Bounds(meanRequest(d.cfg), memory)
 	p.Evidence.Roofline = &bounds
 	return nil
-}
-
-// compareDefault puts the engine's own settings beside the chosen ones.
-func (d *decision) compareDefault(p *plan.Plan) {
-	r := d.chosen.race.Result()
-	if d.chosen.standard == nil || r.Default == nil {
-		return
-	}
-	k := d.chosen.standard.Knobs
-	standard := d.chosen.doubt.widen(r.Default.Estimate)
-	p.DefaultKnobs, p.DefaultRate = &k, &standard
-	if note := gainNote(r); note != "" {
-		p.Assumptions = append(p.Assumptions, note)
-	}
 }
 
 // curveMetrics lists the latencies to draw: that of the binding bound first.

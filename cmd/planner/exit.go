@@ -44,6 +44,7 @@ func exitCode(err error) (code int, message string) {
 	var usage usageError
 	var end outcome
 	var infeasible *plan.Infeasible
+	var undecided *plan.Undecided
 	var unable *sweep.Unable
 	switch {
 	case err == nil:
@@ -58,6 +59,8 @@ func exitCode(err error) (code int, message string) {
 		return exitInfeasible, "planner: " + err.Error()
 	case errors.As(err, &infeasible):
 		return exitInfeasible, "planner: " + err.Error()
+	case errors.As(err, &undecided):
+		return exitUndecided, "planner: " + err.Error()
 	case errors.Is(err, sweep.ErrInterrupted), errors.Is(err, context.Canceled):
 		return exitInterrupted, "planner: " + err.Error()
 	}

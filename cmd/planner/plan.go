@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 
 	"planner/internal/config"
 	"planner/internal/report"
-	"planner/plan"
 	"planner/search"
 	"planner/sweep"
 )
@@ -142,10 +140,10 @@ func (p *program) conclude(c *cli.Context, cfg *config.Config, folder *sweep.Fol
 	d.bed.tell(d.show)
 	made, err := d.decide(c.Context)
 	d.show.Close()
-	var infeasible *plan.Infeasible
+	none := d.without(err)
 	switch {
-	case errors.As(err, &infeasible):
-		return p.refuse(c, d, infeasible, folder)
+	case none != nil:
+		return p.refuse(c, none, folder)
 	case errors.Is(err, sweep.ErrInterrupted):
 		return errors.Join(hintResume(err, folder), p.soFar(c, d, folder))
 	case err != nil:
@@ -219,58 +217,6 @@ func hintResume(err error, folder *sweep.Folder) error {
 	return fmt.Errorf("%w; go on with: planner resume %s", err, folder.Path)
 }
 
-// refuse reports that no plan exists. The reasons are the answer, so they go to
-// standard output.
-func (p *program) refuse(c *cli.Context, d *decision, why *plan.Infeasible, folder *sweep.Folder) error {
-	doc := report.Infeasible(why, d.cfg.Demand, d.cfg.Objective, d.background())
-	if folder != nil {
-		if err := writeReport(*folder, doc); err != nil {
-			return err
-		}
-	}
-	var err error
-	if c.Bool("json") {
-		err = p.printJSON(infeasibleView(why, d))
-	} else {
-		err = p.print(doc)
-	}
-	if err != nil {
-		return err
-	}
-	return outcome(exitInfeasible)
-}
-
-// infeasibleJSON is the document of a command that finds no plan.
-type infeasibleJSON struct {
-	Outcome string `json:"outcome"`
-	// Idle is set when an idle engine misses the objective already.
-	Idle     *idleJSON       `json:"idle"`
-	Reasons  []string        `json:"reasons"`
-	Rejected []plan.Rejected `json:"rejected"`
-}
-
-// idleJSON is the latency of an idle engine, which is the smallest limit that
-// any rate can meet.
-type idleJSON struct {
-	Bound    string  `json:"bound"`
-	Stat     string  `json:"statistic"`
-	Latency  float64 `json:"latency_ms"`
-	Limit    float64 `json:"limit_ms"`
-	Feasible float64 `json:"smallest_feasible_limit_ms"`
-}
-
-func infeasibleView(why *plan.Infeasible, d *decision) infeasibleJSON {
-	v := infeasibleJSON{Outcome: "infeasible", Reasons: why.Reasons(), Rejected: append([]plan.Rejected{}, why.Rejected...)}
-	if d.chosen == nil || d.chosen.race == nil {
-		return v
-	}
-	if f := floorOf(d.chosen); f != nil {
-		ms := func(t time.Duration) float64 { return float64(t) / float64(time.Millisecond) }
-		v.Idle = &idleJSON{f.Bound, f.Stat, ms(f.Value), ms(f.Limit), math.Ceil(ms(f.Value))}
-	}
-	return v
-}
-
 // background is what the report shows beside the plan.
 func (d *decision) background() report.Background {
 	b := report.Background{Trials: d.trials, Subject: d.cfg.Workload.Class}
@@ -278,7 +224,7 @@ func (d *decision) background() report.Background {
 		b.Subject = fmt.Sprintf("%s in %s, %s", m.Name, m.Precision.Weights, d.cfg.Workload.Class)
 	}
 	if d.chosen != nil {
-		k, r := knobsOf(d.chosen.race)
+		k, r := d.chosen.settled()
 		b.Search, b.Server = &r, serverOf(d.cfg, k)
 	}
 	b.Engines = d.bed.engines()

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 
@@ -128,14 +127,15 @@ func (p *program) reread(c *cli.Context, folder sweep.Folder, about sweep.About)
 		return p.rereadSearch(c, folder, about, trials)
 	case about.Command == "import":
 		return report.Imported(folder.Path, trials), trials, nil
-	case len(trials) == 1:
+	case len(trials) == 1 && about.Command != "plan" && about.Command != "estimate":
 		doc, err := p.rereadPoint(folder, about, trials[0])
 		return doc, trials[0], err
 	}
 	d, err := p.retrace(c, folder, about, trials)
-	var none *plan.Infeasible
-	if errors.As(err, &none) {
-		return report.Infeasible(none, d.cfg.Demand, d.cfg.Objective, d.background()), infeasibleView(none, d), nil
+	if d != nil {
+		if none := d.without(err); none != nil {
+			return none.doc, none.view, nil
+		}
 	}
 	return report.Document{}, nil, fmt.Errorf("%s has no plan yet; go on with: planner resume %s", folder.Path, folder.Path)
 }

@@ -194,18 +194,22 @@ type searchJSON struct {
 	Knobs      measure.Knobs    `json:"knobs"`
 	Trials     int              `json:"trials"`
 	EngineTime float64          `json:"engine_time_s"`
-	Outcome    search.Outcome   `json:"outcome"`
-	Reason     string           `json:"reason"`
-	Warnings   []string         `json:"warnings"`
+	// Outcome is "undecided" instead of "budget" where no rate is known at all.
+	Outcome  string   `json:"outcome"`
+	Reason   string   `json:"reason"`
+	Warnings []string `json:"warnings"`
 
 	Certificate *search.Certified `json:"certificate,omitempty"`
 }
 
 func searchView(k measure.Knobs, r search.Result) searchJSON {
 	v := searchJSON{MaxRate: &r.Estimate, Binding: r.Binding, Knobs: k, Trials: r.Trials, EngineTime: r.EngineTime.Seconds(),
-		Outcome: r.Outcome, Reason: r.Reason, Warnings: r.Warnings, Certificate: r.Certificate}
+		Outcome: r.Outcome.String(), Reason: r.Reason, Warnings: r.Warnings, Certificate: r.Certificate}
 	if r.Outcome == search.Infeasible || r.Estimate.Value <= 0 {
 		v.MaxRate = nil
+	}
+	if r.Outcome == search.OutOfBudget && undecidedRate(r) {
+		v.Outcome = "undecided"
 	}
 	if v.Warnings == nil {
 		v.Warnings = []string{}

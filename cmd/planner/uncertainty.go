@@ -12,18 +12,20 @@ import (
 )
 
 // doubt is how far the maximum rate may be off for what is not known of the
-// engine's constants: the 5 % and 95 % quantiles of the logarithm of the factor.
-// The zero value is no doubt, as of an engine that was measured.
-type doubt struct{ low, high float64 }
+// engine's constants: the logarithms of its factor under sets of constants that are
+// as plausible as the known ones. The sets are the same for all knobs of a GPU, so
+// those of two knob sets can be told apart pair by pair. No shifts are no doubt, as
+// of an engine that was measured.
+type doubt struct{ shifts []float64 }
 
 // doubtOf samples the constants within what is known of them and finds how far
 // each sample moves the maximum rate of a knob set.
 func (d *decision) doubtOf(k measure.Knobs, e search.Estimate) (doubt, error) {
-	if d.bed.live != nil {
+	if d.bed.live != nil || e.Value <= 0 {
 		return doubt{}, nil
 	}
 	roofline, err := d.bed.sim.Roofline(k)
-	if err != nil || e.Value <= 0 {
+	if err != nil {
 		return doubt{}, err
 	}
 	known := calibrate.Known{
@@ -36,13 +38,34 @@ func (d *decision) doubtOf(k measure.Knobs, e search.Estimate) (doubt, error) {
 	if err != nil {
 		return doubt{}, err
 	}
-	return doubt{shifts.Quantile(0.05), shifts.Quantile(0.95)}, nil
+	return doubt{shifts.Ln}, nil
+}
+
+// ends are the 5 % and the 95 % quantile of the shifts; zeros without a doubt.
+func (u doubt) ends() (low, high float64) {
+	s := calibrate.Shifts{Ln: u.shifts}
+	if len(u.shifts) == 0 {
+		return 0, 0
+	}
+	return s.Quantile(0.05), s.Quantile(0.95)
+}
+
+// over is the doubt about the ratio of this rate to another one, whose shifts come
+// from the same sets of constants.
+func (u doubt) over(other doubt) doubt {
+	n := min(len(u.shifts), len(other.shifts))
+	ratio := doubt{make([]float64, n)}
+	for i := range n {
+		ratio.shifts[i] = u.shifts[i] - other.shifts[i]
+	}
+	return ratio
 }
 
 // String says how much of an interval the doubt is.
 func (u doubt) String() string {
+	low, high := u.ends()
 	return fmt.Sprintf("what is not known of the engine's constants moves the maximum rate by %+.0f to %+.0f %% (90 %%); it is in the interval and in the safe rate",
-		100*math.Expm1(u.low), 100*math.Expm1(u.high))
+		100*math.Expm1(low), 100*math.Expm1(high))
 }
 
 // widen adds the doubt to an estimate, whose own interval holds what the draw of
@@ -52,10 +75,17 @@ func (u doubt) widen(e search.Estimate) search.Estimate {
 	if e.Value <= 0 {
 		return e
 	}
-	down := func(x float64) float64 { return e.Value * math.Exp(-math.Hypot(math.Log(e.Value/x), min(u.low, 0))) }
+	low, high := u.ends()
+	down := func(x float64) float64 { return e.Value * math.Exp(-math.Hypot(math.Log(e.Value/x), min(low, 0))) }
 	e.Low, e.Safe = down(e.Low), down(e.Safe)
-	e.High = e.Value * math.Exp(math.Hypot(math.Log(e.High/e.Value), max(u.high, 0)))
+	e.High = e.Value * math.Exp(math.Hypot(math.Log(e.High/e.Value), max(high, 0)))
 	return e
+}
+
+// widenGain adds the doubt about a ratio of two rates to the ratio less one.
+func (u doubt) widenGain(g search.Estimate) search.Estimate {
+	ratio := u.widen(search.Estimate{Value: 1 + g.Value, Low: 1 + g.Low, High: 1 + g.High, Safe: 1 + g.Safe, Confidence: g.Confidence})
+	return search.Estimate{Value: ratio.Value - 1, Low: ratio.Low - 1, High: ratio.High - 1, Safe: ratio.Safe - 1, Confidence: g.Confidence}
 }
 
 // The length of a probe for a shift: the same requests with other constants

@@ -62,6 +62,12 @@ func (c *Config) UsualSeqs() bool {
 	return slices.Equal(c.Space.MaxNumSeqs, searchedSpace().MaxNumSeqs)
 }
 
+// UsualUtilization is to gpu_memory_utilization what [Config.UsualTokens] is to
+// max_num_batched_tokens.
+func (c *Config) UsualUtilization() bool {
+	return slices.Equal(c.Space.GPUMemoryUtilization, searchedSpace().GPUMemoryUtilization)
+}
+
 // fillSpace gives the knobs that were not given their values: the lists where they
 // are searched, the engine's own defaults where one simulated GPU settles them. An
 // engine that runs already keeps what it has.

@@ -70,7 +70,7 @@ func TestEnginesWithoutGPU(t *testing.T) {
 // Where nothing could be measured no rate is made up.
 func TestSearchWithoutRate(t *testing.T) {
 	text := string(Text{Width: 120}.Print(Search(measure.Knobs{}, search.Result{Outcome: search.OutOfBudget, Reason: "3 trials could not be trusted"}, Background{})))
-	if !strings.HasPrefix(text, "No rate is known: 3 trials could not be trusted") || strings.Contains(text, "one instance") {
+	if !strings.HasPrefix(text, "Undecided: no rate is known: 3 trials could not be trusted") || strings.Contains(text, "one instance") {
 		t.Error(text)
 	}
 }

@@ -1,7 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"planner/plan"
@@ -43,6 +45,110 @@ func Infeasible(e *plan.Infeasible, demand plan.Demand, slo measure.SLO, b Backg
 		addWarnings(&d, b.Search.Warnings)
 	}
 	return d
+}
+
+// UndecidedPlan builds the report of a demand for which no plan was found though there
+// may be one: what was seen, why it does not tell, and what to do.
+func UndecidedPlan(e *plan.Undecided, demand plan.Demand, slo measure.SLO, b Background) Document {
+	asked := rate(demand.Rate)
+	if o := objective(slo); o != "" {
+		asked += " at " + o
+	}
+	d := Document{Title: "Undecided: no rate is known yet that would give a plan for " + asked, Data: data(b.Trials)}
+	var facts Pairs
+	if b.Subject != "" {
+		facts = append(facts, Pair{Label: "serving", Text: b.Subject})
+	}
+	for _, why := range e.Doubts() {
+		facts = append(facts, Pair{Label: "why", Text: why, Tone: Doubt})
+	}
+	seen := Tally(b.Trials)
+	d.add(append(facts, Pair{Label: "seen", Text: seen.String()}))
+	d.section("What to do", List{Items: seen.advice()})
+	if len(b.Trials) > 0 {
+		d.section("Trials", trialsOf(b.Trials, slo))
+	}
+	if len(e.Alternatives) > 1 {
+		addOffers(&d, "Configurations", e.Alternatives)
+	}
+	addRejected(&d, e.Rejected)
+	addEngines(&d, b.Engines, b.Trials, nil)
+	if b.Search != nil {
+		addWarnings(&d, b.Search.Warnings)
+	}
+	return d
+}
+
+// Seen sums up the trials of a run that decided nothing.
+type Seen struct {
+	// Trials counts those that ran, Invalid those of them that could not be trusted,
+	// Unsure those that neither met nor missed the objective.
+	Trials, Invalid, Unsure int
+	// Doubts are the distinct reasons of the invalid ones, the commonest first.
+	Doubts []string
+}
+
+// Tally counts what trials decided.
+func Tally(trials []measure.Measurement) Seen {
+	var s Seen
+	times := map[string]int{}
+	for i := range trials {
+		m := &trials[i]
+		if m.Rejected != "" {
+			continue
+		}
+		s.Trials++
+		switch {
+		case !m.Valid:
+			s.Invalid++
+			if len(m.Warnings) > 0 {
+				// The first one is why; figures differ from trial to trial.
+				why := skeleton(m.Warnings[0])
+				if times[why] == 0 {
+					s.Doubts = append(s.Doubts, m.Warnings[0])
+				}
+				times[why]++
+			}
+		case m.Verdict == nil || m.Verdict.State == measure.Unsure:
+			s.Unsure++
+		}
+	}
+	slices.SortStableFunc(s.Doubts, func(a, b string) int { return cmp.Compare(times[skeleton(b)], times[skeleton(a)]) })
+	return s
+}
+
+// String counts the trials, with the commonest doubt.
+func (s Seen) String() string {
+	if s.Trials == 0 {
+		return "no trial was run"
+	}
+	text := plural(s.Trials, "trial")
+	if s.Unsure > 0 {
+		text += fmt.Sprintf(", %s unsure", count(s.Unsure))
+	}
+	if s.Invalid == 0 {
+		return text
+	}
+	text += fmt.Sprintf(", %s not valid", count(s.Invalid))
+	if len(s.Doubts) > 0 {
+		text += ", mostly as " + s.Doubts[0]
+	}
+	return text
+}
+
+// advice is what to do about a run that decided nothing.
+func (s Seen) advice() []string {
+	if s.Invalid > 0 && 2*s.Invalid >= s.Trials {
+		return []string{
+			"remove what makes trials invalid, and start again: `planner doctor` checks the machine, and `planner bench` runs one load point to try it on",
+			"a load generator on a host of its own, where the engine takes the processors that requests are sent with",
+		}
+	}
+	return []string{
+		"a larger search.budget, or none on the simulated engine",
+		"fewer knob sets (pin knobs with one value), or a looser search.precision",
+		"a shorter search.trial where one is set, so that the budget holds several",
+	}
 }
 
 // trialsOf lists the trials of a single set of knobs one by one, of several in

@@ -129,29 +129,51 @@ func decimals(uncertainty float64) int {
 	return min(-e, 6)
 }
 
-// estimated is a set of figures of an estimate, rounded alike.
+// down and up print v with the given number of decimals, rounded to the side that
+// promises no more than v does: an interval's ends outwards, and what a fleet may
+// rely on downwards.
+func down(v float64, decimals int) string { return outward(v, decimals, math.Floor, 1) }
+
+func up(v float64, decimals int) string { return outward(v, decimals, math.Ceil, -1) }
+
+// outward takes what floating point adds to a decimal for none of it.
+func outward(v float64, decimals int, side func(float64) float64, inward float64) string {
+	p := math.Pow(10, float64(decimals))
+	return fixed(side(v*p+inward*1e-9*math.Abs(v*p))/p, decimals)
+}
+
+// estimated is a set of figures of an estimate, with as many decimals each.
 type estimated struct {
 	value, low, high, safe string
 	// interval is "20.4-21.7 at 90 %", empty if the estimate has none.
 	interval string
 }
 
-// estimate rounds an estimate to what its interval supports.
+// estimate prints an estimate with the decimals that its interval supports, and
+// three digits of the value at least: whoever divides a load by them is to get the
+// fleet that stands beside.
 func estimate(e search.Estimate) estimated {
 	half := (e.High - e.Low) / 2
-	if !(half > 0) || !finite(half) {
+	if !finite(e.Value) || !finite(half) || e.Value < 0 {
 		f := func(v float64) string { return number(v, 3) }
 		return estimated{value: f(e.Value), low: f(e.Low), high: f(e.High), safe: f(e.Safe)}
 	}
-	d := decimals(half)
 	if e.Value >= 1e9 || e.Value < 1e-4 {
 		f := func(v float64) string { return number(v, 3) }
 		r := estimated{value: f(e.Value), low: f(e.Low), high: f(e.High), safe: f(e.Safe)}
-		r.interval = r.low + " to " + r.high + " at " + percent(e.Confidence)
+		if half > 0 {
+			r.interval = r.low + " to " + r.high + " at " + percent(e.Confidence)
+		}
 		return r
 	}
-	f := func(v float64) string { return fixed(v, d) }
-	r := estimated{value: f(e.Value), low: f(e.Low), high: f(e.High), safe: f(e.Safe)}
+	d := 2 - exponent(e.Value, 3)
+	if half > 0 {
+		d = max(d, decimals(half))
+	}
+	r := estimated{value: fixed(e.Value, d), low: down(e.Low, d), high: up(e.High, d), safe: down(e.Safe, d)}
+	if !(half > 0) {
+		return r
+	}
 	r.interval = r.low + "-" + r.high
 	if e.Confidence > 0 {
 		r.interval += " at " + percent(e.Confidence)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/plan"
 	"planner/search"
 )
 
@@ -62,8 +63,9 @@ func TestMoney(t *testing.T) {
 	}
 }
 
-// The rounding is the Particle Data Group's: 0.827 +- 0.119 reads 0.83 +- 0.12,
-// 0.827 +- 0.367 reads 0.8 +- 0.4.
+// The decimals are the Particle Data Group's, two digits of an uncertainty below 36
+// and one above, and no fewer than three digits of the value; ends and safe rates
+// are rounded to the side that promises less.
 func TestEstimatesAreRoundedToTheirUncertainty(t *testing.T) {
 	of := func(v, half float64) search.Estimate {
 		return search.Estimate{Value: v, Low: v - half, High: v + half, Safe: v - half, Confidence: 0.9}
@@ -72,10 +74,12 @@ func TestEstimatesAreRoundedToTheirUncertainty(t *testing.T) {
 		e                     search.Estimate
 		value, interval, safe string
 	}{
-		{of(0.827, 0.119), "0.83", "0.71-0.95 at 90 %", "0.71"},
-		{of(0.827, 0.367), "0.8", "0.5-1.2 at 90 %", "0.5"},
+		{of(0.827, 0.119), "0.827", "0.708-0.946 at 90 %", "0.708"},
+		{of(0.827, 0.367), "0.827", "0.460-1.194 at 90 %", "0.460"},
 		{of(16.912, 0.78), "16.9", "16.1-17.7 at 90 %", "16.1"},
-		{of(123456, 2345), "123,500", "121,100-125,800 at 90 %", "121,100"},
+		{of(123456, 2345), "123,500", "121,100-125,900 at 90 %", "121,100"},
+		{search.Estimate{Value: 27.6, Low: 23.73, High: 31.04, Safe: 23.73, Confidence: 0.9}, "27.6", "23.7-31.1 at 90 %", "23.7"},
+		{of(20, 0.5), "20.0", "19.5-20.5 at 90 %", "19.5"},
 		{of(1.157e-5, 2e-7), "1.16e-05", "1.14e-05 to 1.18e-05 at 90 %", "1.14e-05"},
 		{search.Estimate{Value: 20.9, Low: 20.9, High: 20.9, Safe: 20.9}, "20.9", "", "20.9"},
 		{search.Estimate{Value: math.NaN(), Low: math.NaN(), High: math.Inf(1)}, "-", "", "0"},
@@ -88,14 +92,12 @@ func TestEstimatesAreRoundedToTheirUncertainty(t *testing.T) {
 }
 
 func TestGain(t *testing.T) {
-	chosen := search.Estimate{Value: 20, Low: 19, High: 21, Confidence: 0.9}
-	for standard, want := range map[search.Estimate]string{
-		{Value: 10, Low: 9.5, High: 10.5, Confidence: 0.9}: "+100 % (+86 to +115 at 90 %)",
-		{Value: 20, Low: 19, High: 21, Confidence: 0.9}:    "+0 % (-7 to +7 at 90 %): the default is as good, as far as was measured",
-		{Value: 10, Low: 10, High: 10}:                     "100 %; no interval is known",
+	for g, want := range map[plan.Gain]string{
+		{Value: 1, Low: 0.86, High: 1.15, Confidence: 0.9}:    "+100 % (+86 to +115 at 90 %)",
+		{Value: 0, Low: -0.066, High: 0.071, Confidence: 0.9}: "+0 % (-7 to +7 at 90 %)",
 	} {
-		if got := gain(chosen, standard); got != want {
-			t.Errorf("%v: %q, want %q", standard, got, want)
+		if got := gain(&g); got != want {
+			t.Errorf("%v: %q, want %q", g, got, want)
 		}
 	}
 }

@@ -188,44 +188,59 @@ func addCosts(d *Document, p *plan.Plan) {
 	}
 }
 
-// addDefault compares the engine's own settings with the chosen ones.
+// addDefault compares the engine's own settings with the best others, and says
+// which of them were chosen and why.
 func addDefault(d *Document, p *plan.Plan) {
-	if p.DefaultKnobs == nil {
+	c := p.Comparison
+	if c == nil {
 		return
 	}
-	const title = "Default settings or chosen ones"
-	k := *p.DefaultKnobs
-	if k == p.Offer.Knobs {
+	const title = "Default settings or tuned ones"
+	if c.Default.Knobs == c.Tuned.Knobs {
 		d.section(title, Paragraph{Text: "The engine's default settings are the chosen ones: nothing that was tried is better."})
 		return
 	}
-	which := differing([]measure.Knobs{k, p.Offer.Knobs})
-	facts := Pairs{
-		{Label: "chosen", Text: describe(p.Offer.Knobs, which) + ": " + rateFact(p.Offer.Rate)},
-		{Label: "default", Text: describe(k, which) + ": no rate was found that meets the objective"},
+	which := differing([]measure.Knobs{c.Default.Knobs, c.Tuned.Knobs})
+	row := func(label string, s plan.Setting) Pair {
+		text := describe(s.Knobs, which) + ": no rate was found that meets the objective"
+		if s.Rate != nil && s.Rate.Value > 0 {
+			text = describe(s.Knobs, which) + ": " + rateFact(*s.Rate)
+		}
+		if s.Knobs == p.Offer.Knobs {
+			return Pair{Label: label, Text: text + "; chosen", Tone: Strong}
+		}
+		return Pair{Label: label, Text: text}
 	}
-	if r := p.DefaultRate; r != nil && r.Value > 0 {
-		facts[1].Text = describe(k, which) + ": " + rateFact(*r)
-		facts = append(facts, Pair{Label: "gain", Text: gain(p.Offer.Rate, *r)})
+	facts := Pairs{row("default", c.Default), row("tuned", c.Tuned)}
+	if c.Gain != nil {
+		facts = append(facts, Pair{Label: "gain", Text: gain(c.Gain)})
 	}
-	d.section(title, facts)
+	d.section(title, append(facts, Pair{Label: "choice", Text: choice(p)}))
 }
 
-// gain states how much more the chosen settings carry, with an interval that
-// takes both estimates for independent and log-normal; common requests only make
-// the truth narrower. A gain that may be none is none to speak of.
-func gain(chosen, standard search.Estimate) string {
-	ratio := math.Log(chosen.Value / standard.Value)
-	half := math.Hypot(spread(chosen), spread(standard))
-	if !finite(half) || half == 0 || chosen.Confidence != standard.Confidence {
-		return portion(math.Expm1(ratio)) + "; no interval is known"
+// choice says which settings were chosen and why.
+func choice(p *plan.Plan) string {
+	c := p.Comparison
+	byDefault := p.Offer.Knobs == c.Default.Knobs
+	switch g := c.Gain; {
+	case byDefault && g == nil:
+		return "the default: no rate is known of the tuned settings"
+	case byDefault && c.Tuned.Rate != nil && c.Default.Rate.Safe >= c.Tuned.Rate.Safe:
+		return "the default is as good: its safe rate is no lower"
+	case byDefault:
+		return "the default is as good, as far as was measured: no gain is shown"
+	case g == nil:
+		return "the tuned settings: no rate is known of the default"
+	case g.Shown():
+		return "the tuned settings: their gain is shown"
 	}
-	lo, hi := math.Expm1(ratio-half), math.Expm1(ratio+half)
-	s := fmt.Sprintf("%s %% (%s to %s at %s)", signed(ratio, lo, hi), signed(math.Log1p(lo), lo, hi), signed(math.Log1p(hi), lo, hi), percent(chosen.Confidence))
-	if lo <= 0 {
-		return s + ": the default is as good, as far as was measured"
-	}
-	return s
+	return "the tuned settings, whose safe rate is higher: the default's was not measured well enough, or its values are not among those to choose from"
+}
+
+// gain states how much more the tuned settings carry, to what its interval supports.
+func gain(g *plan.Gain) string {
+	return fmt.Sprintf("%s %% (%s to %s at %s)", signed(math.Log1p(g.Value), g.Low, g.High), signed(math.Log1p(g.Low), g.Low, g.High),
+		signed(math.Log1p(g.High), g.Low, g.High), percent(g.Confidence))
 }
 
 // signed prints exp(ln)-1 in percent with its sign, to what [lo, hi] supports.
@@ -236,9 +251,6 @@ func signed(ln, lo, hi float64) string {
 	}
 	return v
 }
-
-// spread is half the width of an estimate's interval in ln rate.
-func spread(e search.Estimate) float64 { return math.Log(e.High/e.Low) / 2 }
 
 // addTrials tells what was run: the chosen settings trial by trial, the others in
 // one row each.

@@ -28,7 +28,13 @@ func Search(k measure.Knobs, r search.Result, b Background) Document {
 		facts = append(facts, Pair{Label: "ended", Text: r.Reason})
 	}
 	facts = append(facts, Pair{Label: "effort", Text: plural(r.Trials, "trial") + ", " + latency(r.EngineTime) + " of engine time"})
-	d.add(facts)
+	if r.Outcome != search.Infeasible && !(r.Estimate.Value > 0) {
+		seen := Tally(trials)
+		d.add(append(facts, Pair{Label: "seen", Text: seen.String()}))
+		d.section("What to do", List{Items: seen.advice()})
+	} else {
+		d.add(facts)
+	}
 	addServer(&d, "Server flags", b.Server, k)
 	addCertificate(&d, r.Certificate)
 	if len(trials) > 0 {
@@ -48,7 +54,7 @@ func found(r *search.Result, slo measure.SLO) string {
 	}
 	e := estimate(r.Estimate)
 	if r.Outcome != search.Infeasible && r.Estimate.Value <= 0 {
-		return "No rate is known" + at + ": " + r.Reason
+		return "Undecided: no rate is known" + at + ": " + r.Reason
 	}
 	switch r.Outcome {
 	case search.Infeasible:

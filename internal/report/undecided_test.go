@@ -1,0 +1,76 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"planner/plan"
+	"planner/search"
+	"planner/sweep/measure"
+)
+
+// What decided nothing says so, with what was seen and the commonest doubt.
+func TestUndecidedPlan(t *testing.T) {
+	unsure := trials()[0]
+	unsure.Verdict = &measure.Verdict{State: measure.Unsure}
+	all := []measure.Measurement{unsure}
+	for _, w := range []string{"the client ran out of sockets", "late: p99 of the send lag is 12 ms", "late: p99 of the send lag is 15 ms"} {
+		m := trials()[0]
+		m.Valid, m.Verdict, m.Warnings = false, nil, []string{w, "ttft.p99 is not resolved"}
+		all = append(all, m)
+	}
+	o := offer("H100 SXM", 2.99)
+	o.Rate, o.Unknown = search.Estimate{}, "3 trials in a row could not be trusted"
+	_, err := plan.Solve(demand(), slo(), []plan.Offer{o}, nil)
+	text := string(Text{Width: 160}.Print(UndecidedPlan(err.(*plan.Undecided), demand(), slo(), Background{Trials: all})))
+	for _, want := range []string{
+		"Undecided: no rate is known yet", "3 trials in a row could not be trusted", "4 trials, 1 unsure, 3 not valid, mostly as late: p99 of the send lag is 12 ms",
+		"WHAT TO DO", "planner doctor",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "No feasible plan") {
+		t.Error("undecided is told as infeasible")
+	}
+	if s := Tally(nil).String(); s != "no trial was run" {
+		t.Error(s)
+	}
+}
+
+// The choice between default and tuned settings is told with its reason.
+func TestChoice(t *testing.T) {
+	base := solved()
+	tuned, standard := base.Comparison.Tuned, base.Comparison.Default
+	rated := func(s plan.Setting, v float64) plan.Setting {
+		s.Rate = &search.Estimate{Value: v, Low: v - 1, High: v + 1, Safe: v - 1, Confidence: 0.9}
+		return s
+	}
+	unknown := func(s plan.Setting) plan.Setting { s.Rate = nil; return s }
+	for _, tt := range []struct {
+		chosen          plan.Setting
+		standard, tuned plan.Setting
+		gain            *plan.Gain
+		want            string
+	}{
+		{tuned, rated(standard, 10), rated(tuned, 14), &plan.Gain{Value: 0.4, Low: 0.2, High: 0.6}, "their gain is shown"},
+		{standard, rated(standard, 12), rated(tuned, 11), &plan.Gain{Value: -0.08, Low: -0.2, High: 0.1}, "its safe rate is no lower"},
+		{standard, rated(standard, 11), rated(tuned, 12), &plan.Gain{Value: 0.09, Low: -0.01, High: 0.2}, "no gain is shown"},
+		{standard, rated(standard, 11), unknown(tuned), nil, "no rate is known of the tuned"},
+		{tuned, unknown(standard), rated(tuned, 12), nil, "no rate is known of the default"},
+		{tuned, rated(standard, 11), rated(tuned, 12), &plan.Gain{Value: 0.09, Low: -0.1, High: 0.3}, "not among those to choose from"},
+	} {
+		p := *base
+		p.Offer.Knobs = tt.chosen.Knobs
+		p.Comparison = &plan.Comparison{Default: tt.standard, Tuned: tt.tuned, Gain: tt.gain}
+		if got := choice(&p); !strings.Contains(got, tt.want) {
+			t.Errorf("%q, want %q in it", got, tt.want)
+		}
+		var d Document
+		addDefault(&d, &p)
+		if text := string(Text{Width: 400}.Print(d)); strings.Count(text, "; chosen") != 1 {
+			t.Errorf("not one of the two is named chosen:\n%s", text)
+		}
+	}
+}

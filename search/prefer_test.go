@@ -1,0 +1,61 @@
+package search
+
+import (
+	"strings"
+	"testing"
+
+	"planner/sweep/measure"
+)
+
+// The default is taken unless the best set is shown to carry more.
+func TestPrefersDefault(t *testing.T) {
+	at := func(v float64) Estimate {
+		return Estimate{Value: v, Low: v - 1, High: v + 1, Safe: v - 1, Confidence: 0.9}
+	}
+	shown, none := Estimate{Value: 0.3, Low: 0.1, High: 0.5}, Estimate{Value: 0.05, Low: -0.1, High: 0.2}
+	found, stopped := &Result{Outcome: Found}, &Result{Outcome: OutOfBudget}
+	for _, tt := range []struct {
+		name           string
+		standard       *Result
+		best, of, gain Estimate
+		want           bool
+	}{
+		{"no default", nil, at(10), Estimate{}, Estimate{}, false},
+		{"a default without a rate", found, at(10), Estimate{}, Estimate{}, false},
+		{"a best set without a rate", found, Estimate{}, at(10), Estimate{}, true},
+		{"a gain that is shown", found, at(13), at(10), shown, false},
+		{"a gain that may be none", found, at(10.5), at(10), none, true},
+		{"the default is faster", found, at(10), at(10.4), none, true},
+		{"the default was not measured to the end", stopped, at(10.5), at(10), none, false},
+		{"not to the end, but surer", stopped, at(10), at(10.1), none, true},
+	} {
+		if got := (RaceResult{Default: tt.standard}).PrefersDefault(tt.best, tt.of, tt.gain); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// A race in which no trial can be trusted ends undecided, after the trials of one
+// set, and proposes no trial without a load.
+func TestRaceThatLearnsNothingIsUndecided(t *testing.T) {
+	_, priors := landscape(6, 0, 1)
+	r := NewRace(raceConfig(priors, 1))
+	n := 0
+	for batch := r.Next(); len(batch) > 0; batch = r.Next() {
+		for _, trial := range batch {
+			if n++; n > 20 || !(trial.Rate > 0 || trial.Closed()) {
+				t.Fatalf("trial %d: %+v", n, trial)
+			}
+			r.Observe(measure.Measurement{Trial: trial, Warnings: []string{"the client was late"}})
+		}
+	}
+	got := r.Result()
+	if got.Best.Outcome != OutOfBudget || got.Best.Estimate.Value != 0 || !strings.Contains(got.Best.Reason, "could not be trusted") {
+		t.Errorf("%+v", got.Best)
+	}
+	for _, c := range got.Contestants {
+		if c.Status != Skipped || c.Reason == "" {
+			t.Errorf("%+v", c)
+		}
+	}
+}
