@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"sort"
 )
 
 // Request is the mean request for which bounds are stated.
@@ -10,6 +11,10 @@ type Request struct {
 	Prompt float64 // tokens, cached ones included
 	Cached float64 // of them, tokens found in the prefix cache
 	Output float64 // tokens
+	// Shared is how many tokens of the prompt belong to one of Texts texts, each
+	// as likely as the others, whose keys and values the cache holds once for all
+	// requests that run.
+	Shared, Texts float64
 }
 
 // Bounds are the limits that the data sheets set to a deployment, whatever the engine
@@ -52,14 +57,36 @@ func (r *Roofline) Bounds(q Request, mem Memory) Bounds {
 	if b.PrefillSeconds > 0 {
 		b.PromptsPerS = float64(replicas*r.dep.PP) / b.PrefillSeconds
 	}
-	longest := int(math.Ceil(q.Prompt + q.Output))
-	if need := mem.Layout.Blocks(max(longest, 1), r.limits.MaxNumBatchedTokens); need > 0 {
-		b.Concurrency = replicas * max(0, mem.Blocks-1) / need
-	}
+	b.Concurrency = replicas * r.holds(q, mem)
 	b.ConcurrencyLimit = min(b.Concurrency, replicas*r.limits.MaxNumSeqs)
 	b.OutputTokensPerS = r.peakOutput(b, every)
 	b.IdleTTFT, b.IdleTPOT = r.idle(q, alone)
 	return b
+}
+
+// holds is how many mean requests one pool holds at once. Texts that several of them
+// share are there once: n requests that choose among Texts have Texts (1 - (1 -
+// 1/Texts)^n) different ones in the mean.
+func (r *Roofline) holds(q Request, mem Memory) int {
+	blocks := func(tokens float64) int {
+		return mem.Layout.Blocks(max(int(math.Ceil(tokens)), 1), r.limits.MaxNumBatchedTokens)
+	}
+	pool := max(0, mem.Blocks-1)
+	if q.Shared <= 0 || q.Texts < 1 {
+		if need := blocks(q.Prompt + q.Output); need > 0 {
+			return pool / need
+		}
+		return 0
+	}
+	own, text := blocks(q.Prompt-q.Shared+q.Output), blocks(q.Shared)
+	fits := func(n int) bool {
+		texts := q.Texts * -math.Expm1(float64(n)*math.Log1p(-1/q.Texts))
+		return float64(n*own)+texts*float64(text) <= float64(pool)
+	}
+	if own == 0 {
+		return 0
+	}
+	return max(0, sort.Search(pool/own+1, func(n int) bool { return !fits(n) })-1)
 }
 
 // alone is a step with one request that decodes at a context.

@@ -161,3 +161,38 @@ func TestTerms(t *testing.T) {
 		}
 	}
 }
+
+// A text that all requests share is held once, and what the cache holds of a prompt
+// need not be computed: then the bounds are those of the rest.
+func TestBoundsWithSharedText(t *testing.T) {
+	d := deploy(t, "Llama-3.1-8B", "H100 SXM", 1)
+	r := roofline(t, d, "0.15.1")
+	m := plan(t, d, Limits{MaxModelLen: 20000, EngineVersion: "0.15.1"})
+	alone := r.Bounds(Request{Prompt: 200, Output: 20}, m)
+	whole := r.Bounds(Request{Prompt: 16200, Output: 20}, m)
+	one := r.Bounds(Request{Prompt: 16200, Cached: 16000, Output: 20, Shared: 16000, Texts: 1}, m)
+	if want := (m.Blocks - 1 - 1000) / 14; one.Concurrency != want {
+		t.Errorf("%d requests fit beside one text of 1,000 blocks, want %d", one.Concurrency, want)
+	}
+	many := r.Bounds(Request{Prompt: 16200, Cached: 16000, Output: 20, Shared: 16000, Texts: 1e12}, m)
+	if many.Concurrency < whole.Concurrency-1 || many.Concurrency > whole.Concurrency {
+		t.Errorf("%d requests fit with a text each, %d of their own length", many.Concurrency, whole.Concurrency)
+	}
+	if one.PromptsPerS < 10*whole.PromptsPerS || one.PromptsPerS > alone.PromptsPerS {
+		t.Errorf("%.3g prompts/s with all but 200 tokens cached, %.3g without, %.3g of 200 tokens alone", one.PromptsPerS, whole.PromptsPerS, alone.PromptsPerS)
+	}
+	if one.IdleTTFT > whole.IdleTTFT/5 || one.IdleTTFT < alone.IdleTTFT {
+		t.Errorf("idle TTFT %.4f s with a cached prefix, %.4f s without, %.4f s of 200 tokens alone", one.IdleTTFT, whole.IdleTTFT, alone.IdleTTFT)
+	}
+	if one.KVSeconds != whole.KVSeconds {
+		t.Errorf("each request reads its whole context: %v, want %v", one.KVSeconds, whole.KVSeconds)
+	}
+	last := 0
+	for _, texts := range []float64{1000, 30, 10, 3, 1} {
+		n := r.Bounds(Request{Prompt: 16200, Cached: 16000, Output: 20, Shared: 16000, Texts: texts}, m).Concurrency
+		if n < last {
+			t.Errorf("%g texts: %d requests fit, %d with more texts", texts, n, last)
+		}
+		last = n
+	}
+}

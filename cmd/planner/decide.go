@@ -292,7 +292,7 @@ func (d *decision) addRoofline(p *plan.Plan) error {
 	if err != nil {
 		return err
 	}
-	bounds := roofline.Bounds(meanRequest(d.cfg), memory)
+	bounds := roofline.Bounds(d.cachedRequest(p.Offer.Knobs), memory)
 	p.Evidence.Roofline = &bounds
 	return nil
 }
@@ -320,8 +320,10 @@ func (d *decision) curveTrials(p *plan.Plan) *trialList {
 	for i, share := range curveShares {
 		rate := share * p.Offer.Rate.Value
 		window := time.Duration(max(60, requests/rate) * float64(time.Second))
+		settling, course := d.settling(p.Offer.Knobs, rate)
+		window = max(window, 2*course)
 		list.trials = append(list.trials, measure.Trial{
-			Knobs: p.Offer.Knobs, Workload: &d.cfg.Workload, Rate: rate, Warmup: min(30*time.Second, window/2), Window: window,
+			Knobs: p.Offer.Knobs, Workload: &d.cfg.Workload, Rate: rate, Warmup: max(min(30*time.Second, window/2), settling), Window: window,
 			Cooldown: min(30*time.Second, window/2), Seed: d.cfg.Workload.Seed + 1000 + uint64(i), Objective: d.cfg.Objective, Whole: true,
 			Why: fmt.Sprintf("curve at %.0f %% of the maximum rate", 100*share),
 		})

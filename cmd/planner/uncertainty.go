@@ -89,7 +89,9 @@ func (u doubt) widenGain(g search.Estimate) search.Estimate {
 }
 
 // The length of a probe for a shift: the same requests with other constants
-// tell two rates apart that differ by a per cent, however few they are.
+// tell two rates apart that differ by a per cent, however few they are. Traffic of
+// conversations must be steady, though, and the window as long as one of them:
+// a latency that is only that of the beginning grows with no rate.
 const (
 	probeTrialRequests = 600
 	probeWarmupShare   = 0.25
@@ -98,7 +100,11 @@ const (
 // probe simulates a short load point with given constants.
 func (d *decision) probe(k measure.Knobs, c model.Constants, rate float64, seed uint64) (measure.Trial, measure.Observation, error) {
 	window := time.Duration(probeTrialRequests / rate * float64(time.Second))
-	t := measure.Trial{Knobs: k, Workload: &d.cfg.Workload, Rate: rate, Warmup: time.Duration(probeWarmupShare * float64(window)), Window: window,
+	warmup := time.Duration(probeWarmupShare * float64(window))
+	if settling, course := d.settling(k, rate); settling > 0 {
+		warmup, window = max(warmup, settling), max(window, course)
+	}
+	t := measure.Trial{Knobs: k, Workload: &d.cfg.Workload, Rate: rate, Warmup: warmup, Window: window,
 		Seed: seed, Objective: d.cfg.Objective, Whole: true}
 	engine := *d.bed.sim
 	engine.Constants = func(model.Deployment, model.Constants) model.Constants { return c }

@@ -46,8 +46,9 @@ func lastEvent(records []Record) time.Duration {
 }
 
 // settle stores counts and verdict. Figures that cannot be trusted meet nothing
-// and miss only what they would miss whatever the client did, and a backlog that
-// keeps growing meets no limit for long.
+// and miss only what they would miss whatever the client did, a backlog that keeps
+// growing meets no limit for long, and what meets them at less than the offered rate
+// does not at that rate.
 func (m *Measurement) settle(all []judged, c *cohort, o *Observation) {
 	for _, j := range all {
 		m.Counts = append(m.Counts, j.Count)
@@ -62,7 +63,7 @@ func (m *Measurement) settle(all []judged, c *cohort, o *Observation) {
 	m.Verdict = verdict(all)
 	switch m.Verdict.State {
 	case Met:
-		if !m.Valid || m.Overloaded {
+		if !m.Valid || m.Overloaded || c.unsteady(m) != "" {
 			m.Verdict.State = Unsure
 		}
 	case Missed:
@@ -226,6 +227,9 @@ func (m *Measurement) remarks(c *cohort) []string {
 	}
 	if m.Failed > 0 {
 		out = append(out, fmt.Sprintf("latencies are over the requests that ended well; %d of %d failed and count as beyond every limit", m.Failed, m.Requests))
+	}
+	if why := c.unsteady(m); why != "" {
+		out = append(out, why)
 	}
 	if m.Overloaded {
 		out = append(out, "overloaded: the backlog kept growing")

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -165,6 +166,28 @@ func (w *Workload) MeanTokens() (prompt, output float64) {
 		output += weight * o
 	}
 	return prompt / total, output / total
+}
+
+// SharedText is how many tokens of a request's prompt are, in the mean, one of the
+// shared texts of the workload, and how many of these there are: prefixes, or whole
+// prompts where these are limited too. A trace's are not counted.
+func (w *Workload) SharedText() (tokens, texts float64) {
+	total := 0.0
+	for i := range w.Shapes {
+		s := &w.Shapes[i]
+		weight := s.weight(len(w.Shapes))
+		total += weight
+		if s.Prefix.Groups == 0 || w.Arrivals == Trace {
+			continue
+		}
+		length := float64(s.Prefix.Tokens)
+		if s.Prefix.Prompts > 0 {
+			length += s.Prompt.Expected()
+		}
+		tokens += weight * length
+		texts += float64(s.Prefix.Groups) * float64(max(s.Prefix.Prompts, 1))
+	}
+	return tokens / max(total, math.SmallestNonzeroFloat64), texts
 }
 
 func (s *Shape) weight(components int) float64 {
