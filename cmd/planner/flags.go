@@ -116,11 +116,17 @@ func overrides(c *cli.Context) ([]config.Override, error) {
 		}
 		out = append(out, config.Override{Flag: "--" + s.flag, Key: s.key, Value: value})
 	}
+	given := map[string]string{}
 	for _, bound := range c.StringSlice("slo") {
 		key, value, ok := strings.Cut(bound, "=")
 		if !ok {
 			return nil, usagef("--slo %s: want latency.statistic=limit, such as ttft.p99=500ms", bound)
 		}
+		same := strings.ReplaceAll(strings.ReplaceAll(strings.TrimSpace(key), `"`, ""), "p99.9", "p999")
+		if earlier, twice := given[same]; twice {
+			return nil, usagef("--slo %s: the limit on %s is given twice, first as %s; want it once", bound, key, earlier)
+		}
+		given[same] = bound
 		out = append(out, config.Override{Flag: "--slo", Key: "slo." + key, Value: value})
 	}
 	if declared["certify"] && c.IsSet("certify") {

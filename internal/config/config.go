@@ -113,6 +113,7 @@ func (r *reader) finish(c *Config, catalog *model.Catalog) {
 	c.Workload = r.resolveWorkload(d, need)
 	c.Demand, c.Objective, c.Engine = d.demand, d.slo, d.engine
 	c.PowerPrice, c.Search, c.OutputDir = d.hardware.power, d.search, d.output
+	r.checkTokens(c)
 	c.fillSpace(d)
 	if need.Search && c.attached() {
 		r.warn("engine: an attached engine keeps the knobs that it runs with; none is searched")

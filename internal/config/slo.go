@@ -137,6 +137,40 @@ func (r *reader) checkSLO(d *draft, need Need) {
 	}
 }
 
+// checkTokens refuses limits on the time between tokens for traffic in which no
+// answer has a second one: nothing would ever show them.
+func (r *reader) checkTokens(c *Config) {
+	if len(c.Workload.Shapes)+len(c.Workload.Replay) == 0 || !r.clean("workload") || longestOutput(c) != 1 {
+		return
+	}
+	for _, m := range []measure.Metric{measure.TPOT, measure.ITL} {
+		if i := slices.IndexFunc(c.Objective.Bounds, func(b measure.Bound) bool { return b.Metric == m }); i >= 0 {
+			r.at("slo." + m.String()).refuse("limits the time between tokens, and every answer of the workload has one token; " +
+				"want outputs of two tokens or more in workload.output, or only limits on ttft and e2e")
+		}
+	}
+}
+
+// longestOutput is the largest number of tokens that an answer of the workload may
+// have; 0 where there is no limit.
+func longestOutput(c *Config) int {
+	n := 0
+	for _, row := range c.Workload.Replay {
+		n = max(n, row.Output)
+	}
+	if n > 0 {
+		return n
+	}
+	for _, s := range c.Workload.Shapes {
+		longest := s.Output.Longest()
+		if longest == 0 {
+			return 0
+		}
+		n = max(n, longest)
+	}
+	return n
+}
+
 // rank puts the mean behind the quantiles.
 func rank(b measure.Bound) float64 {
 	if b.Quantile == 0 {

@@ -30,6 +30,9 @@ func MeasurementOn(m measure.Measurement, e *Engines) Document {
 	}
 	if len(m.Counts) > 0 {
 		d.section("Objective", objectiveTable(&m))
+		if note := clumpNote(&m); note != "" {
+			d.add(Paragraph{Text: note, Tone: Quiet})
+		}
 	}
 	if len(m.Classes) > 0 {
 		d.section("By class", classTable(&m))
@@ -231,6 +234,25 @@ func objectiveTable(m *measure.Measurement) Table {
 			{Text: portion(c.Low) + " to " + portion(c.High)}, {Text: allowed}, binds})
 	}
 	return tab
+}
+
+// wideShare is the width of an interval of a share from which a reader asks why.
+const wideShare = 0.1
+
+// clumpNote says why the intervals of shares are as wide as they are: requests
+// beyond a limit come in clumps, and those of a short trial may all lie between two.
+func clumpNote(m *measure.Measurement) string {
+	for i, c := range m.Counts {
+		if i < len(m.Trial.Objective.Bounds) && m.Trial.Objective.Bounds[i].Quantile == 0 || c.Bound == "errors" || c.N == 0 {
+			continue
+		}
+		if c.High-c.Low < wideShare {
+			continue
+		}
+		return "Intervals allow for clumps: late requests come together while a queue is long, so " + plural(c.N, "request") +
+			" of one trial tell as much as far fewer independent ones. More load points, or a longer one, narrow them."
+	}
+	return ""
 }
 
 // classTable splits a mix.

@@ -3,6 +3,7 @@ package measure
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -204,18 +205,36 @@ func (c *cohort) classes(o *Observation) map[string]ClassSummary {
 	return out
 }
 
-// remarks lists what is worth knowing beside doubts: quantiles that the sample
-// does not resolve, requests that are not in them, and overload.
-func (m *Measurement) remarks(c *cohort) []string {
-	var out []string
+// unresolved names all quantiles that the sample does not resolve in one remark.
+func (m *Measurement) unresolved() []string {
+	var sizes []int
+	names := map[int][]string{}
 	for metric := TTFT; metric <= E2E; metric++ {
 		s := m.Latency(metric)
 		for i, q := range s.quantiles() {
-			if *q == Unresolved && s.N > 0 {
-				out = append(out, fmt.Sprintf("%s.%s is not resolved by %d values", metric, summaryQuantiles[i].name, s.N))
+			if *q != Unresolved || s.N == 0 {
+				continue
 			}
+			if names[s.N] == nil {
+				sizes = append(sizes, s.N)
+			}
+			names[s.N] = append(names[s.N], fmt.Sprintf("%s.%s", metric, summaryQuantiles[i].name))
 		}
 	}
+	if len(sizes) == 0 {
+		return nil
+	}
+	parts := make([]string, len(sizes))
+	for i, n := range sizes {
+		parts[i] = fmt.Sprintf("%d values do not resolve %s", n, strings.Join(names[n], ", "))
+	}
+	return []string{strings.Join(parts, "; ")}
+}
+
+// remarks lists what is worth knowing beside doubts: quantiles that the sample
+// does not resolve, requests that are not in them, and overload.
+func (m *Measurement) remarks(c *cohort) []string {
+	out := m.unresolved()
 	open := 0
 	for _, r := range c.records {
 		if r.Outcome == InFlight {

@@ -53,7 +53,7 @@ func TestCohortIsChosenByArrival(t *testing.T) {
 	if m.Sent != 1 || math.Abs(m.Achieved-1) > 0.01 || math.Abs(m.PromptTokens-100) > 1 || math.Abs(m.OutputTokens-10) > 0.1 {
 		t.Errorf("throughput %+v", m.Throughput)
 	}
-	if !slices.Contains(m.Warnings, "ttft.p99.9 is not resolved by 2000 values") {
+	if !slices.Contains(m.Warnings, "2000 values do not resolve ttft.p99.9, tpot.p99.9, e2e.p99.9") {
 		t.Errorf("warnings %q", m.Warnings)
 	}
 }
