@@ -71,9 +71,13 @@ type MaxRate struct {
 	// latency is the time that a request takes from end to end in the worst
 	// case, as far as it is known.
 	latency time.Duration
-	idle    idleProbe
-	guard   guard
-	end     ending
+	// mean is the mean time of a request in the last trial that met the objective;
+	// 0 when there was none.
+	mean  time.Duration
+	hits  thrash
+	idle  idleProbe
+	guard guard
+	end   ending
 }
 
 // attempt is one trial under load, judged by its raw counts.
@@ -99,7 +103,7 @@ func NewMaxRate(cfg MaxRateConfig) *MaxRate {
 		panic("search: maximum rate under an objective without bounds")
 	}
 	s := &MaxRate{cfg: cfg.withDefaults(), latency: cfg.Prior.Latency}
-	s.bounds = assume(s.cfg.SLO, s.cfg.Prior)
+	s.bounds = clumped(assume(s.cfg.SLO, s.cfg.Prior), s.cfg.Prior, s.cfg.Workload)
 	for j := range s.bounds {
 		// Trials as long as the search wants them tell the dispersion by themselves.
 		s.bounds[j].linked = s.bounds[j].linked && s.cfg.Window > 0
@@ -147,6 +151,7 @@ func (s *MaxRate) Observe(m measure.Measurement) {
 	// where the limit is met.
 	if t := s.tried[len(s.tried)-1]; t.met && t.valid {
 		s.latency = longest(&m)
+		s.mean = max(m.E2E.Mean, 0)
 	}
 }
 
@@ -168,6 +173,12 @@ func (s *MaxRate) learn(m *measure.Measurement) {
 		}
 		t.met = t.met && !b.missed(count)
 		s.seen[j] = append(s.seen[j], b.observe(m, count))
+	}
+	s.hits.watch(m, t.met)
+	if t.rate = s.carried(m, t.met); t.rate != m.Trial.Rate {
+		for j := range s.seen {
+			s.seen[j][len(s.seen[j])-1].rate = t.rate
+		}
 	}
 	s.tried = append(s.tried, t)
 	s.posteriors = make([]*posterior, len(s.bounds))

@@ -215,15 +215,10 @@ func (s *MaxRate) sized(rate float64, coarse bool) size {
 	if coarse {
 		window = max(span(60), 5*s.latency, min(20*time.Second, span(300)), floor)
 	} else {
-		i := 0
-		for _, t := range s.tried {
-			if t.valid && !t.coarse {
-				i++
-			}
-		}
-		factor := math.Pow(growth, float64(min(i, 20)))
+		factor := math.Pow(growth, float64(min(s.fine(), 20)))
 		window = max(min(lastWindow, time.Duration(float64(firstWindow)*factor)), span(least))
-		window = min(window, max(span(max(least, usualRequests)*min(factor, mostRequests)), floor))
+		clumps := usualRequests * float64(max(s.cfg.Workload.Turns, 1))
+		window = min(window, max(span(max(least, clumps)*min(factor, mostRequests)), floor))
 		window = max(window, 5*s.latency)
 	}
 	again := s.distrusted()
@@ -240,7 +235,9 @@ func (s *MaxRate) sized(rate float64, coarse bool) size {
 		warmup = s.cfg.Warmup
 	}
 	_, output := s.cfg.Workload.MeanTokens()
-	return size{warmup, window, min(s.cfg.SLO.Horizon(int(math.Ceil(output))), window/2, mostCooldown)}
+	z := s.steadied(size{warmup: warmup, window: window}, rate, coarse)
+	z.cooldown = min(s.cfg.SLO.Horizon(int(math.Ceil(output))), z.window/2, mostCooldown)
+	return z
 }
 
 // distrusted is how many trials in a row, up to the last, could not be trusted. The

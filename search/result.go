@@ -121,6 +121,7 @@ func (s *MaxRate) Result() Result {
 		return r
 	}
 	r.Estimate = s.estimate(m, j, &r)
+	r.Warnings = append(r.Warnings, s.remarks(r.Estimate.Value)...)
 	if r.Outcome == NotReached {
 		_, high, _, _ := s.extremes()
 		r.Estimate.Value, r.Estimate.High = high, high

@@ -25,7 +25,7 @@ type cohort struct {
 func newCohort(t *Trial, records []Record, end time.Duration) *cohort {
 	c := &cohort{trial: t, end: end, all: make([]*Record, 0, len(records))}
 	for i := range records {
-		if records[i].Due <= end {
+		if records[i].Due <= end && !awaited(t, &records[i]) {
 			c.all = append(c.all, &records[i])
 		}
 	}
@@ -47,6 +47,13 @@ func newCohort(t *Trial, records []Record, end time.Duration) *cohort {
 	c.records = c.all[low:high]
 	c.whole = replayed && len(t.Workload.Replay) > 0 && len(c.records) >= len(t.Workload.Replay)
 	return c
+}
+
+// awaited reports whether a request is a turn of a conversation that has not been
+// sent: the one before it has not ended, so it is not due yet, whatever its intended
+// time, and neither late nor in flight.
+func awaited(t *Trial, r *Record) bool {
+	return t.Workload != nil && t.Workload.Turns > 1 && r.Outcome == InFlight && r.Sent < 0
 }
 
 func dueAt(r *Record, at time.Duration) int { return cmp.Compare(r.Due, at) }

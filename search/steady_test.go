@@ -1,0 +1,92 @@
+package search
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+func conversations() MaxRateConfig {
+	w := raceWorkload()
+	w.Arrivals, w.Turns, w.Think = workload.Poisson, 20, time.Second
+	slo := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: time.Second}}, Errors: -1}
+	return MaxRateConfig{SLO: slo, Workload: w, Prior: Prior{Rate: 50, Latency: time.Second}}
+}
+
+func TestConversationsAreSteadyWhenTheWindowBegins(t *testing.T) {
+	s := NewMaxRate(conversations())
+	course := s.cfg.Workload.Course(time.Second)
+	for i := range 12 {
+		z := s.sized(50, false)
+		if z.warmup < course+time.Second || z.window < leastCourses*course || z.window > mostCourses*course {
+			t.Errorf("trial %d: warm-up %v, window %v for conversations of %v", i, z.warmup, z.window, course)
+		}
+		s.tried = append(s.tried, attempt{valid: true})
+	}
+	cfg := conversations()
+	cfg.Warmup, cfg.Window = 3*time.Second, 10*time.Second
+	if z := NewMaxRate(cfg).sized(50, false); z.warmup != cfg.Warmup || z.window != cfg.Window {
+		t.Errorf("%v and %v asked for, %v and %v planned", cfg.Warmup, cfg.Window, z.warmup, z.window)
+	}
+}
+
+func TestTrialsCountAtTheRateThatWasSent(t *testing.T) {
+	cfg := conversations()
+	s := NewMaxRate(cfg)
+	tell := func(warmup time.Duration, sentShare float64) *measure.Measurement {
+		m := &measure.Measurement{Trial: measure.Trial{Workload: cfg.Workload, Rate: 50, Warmup: warmup, Window: 10 * time.Second, Seed: 3}, Duration: 10 * time.Second}
+		due := 0
+		for _, r := range cfg.Workload.Schedule(50, warmup+m.Duration, 3) {
+			if r.Due >= warmup {
+				due++
+			}
+		}
+		m.Sent = sentShare * float64(due) / m.Duration.Seconds()
+		return m
+	}
+	steady := cfg.Workload.Steady(0, 10*time.Second)
+	for _, c := range []struct {
+		why    string
+		warmup time.Duration
+		sent   float64
+		met    bool
+		want   float64
+	}{
+		{"all was sent", time.Minute, 1, true, 50},
+		{"a little is on its way", time.Minute, 0.97, true, 50},
+		{"turns waited and all was well", time.Minute, 0.8, true, 40},
+		{"turns waited because the server is too slow", time.Minute, 0.8, false, 50},
+		{"conversations were starting", 0, 1, true, 50 * steady},
+		{"conversations were starting, and that was too much", 0, 0.5, false, 50 * steady},
+	} {
+		if got := s.carried(tell(c.warmup, c.sent), c.met); math.Abs(got-c.want) > 1e-9*c.want {
+			t.Errorf("%s: counts at %.4g/s, want %.4g", c.why, got, c.want)
+		}
+	}
+	cfg.Workload.Turns = 1
+	if got := s.carried(&measure.Measurement{Trial: measure.Trial{Rate: 50, Window: time.Second}, Duration: time.Second}, true); got != 50 {
+		t.Errorf("single requests count at %g/s, want 50", got)
+	}
+}
+
+func TestCollapseIsRemarked(t *testing.T) {
+	cfg := conversations()
+	cfg.Warmup = time.Second
+	s := NewMaxRate(cfg)
+	hit := func(rate float64, met bool) {
+		s.hits.watch(&measure.Measurement{Server: measure.Server{HitRate: rate}}, met)
+	}
+	hit(0.9, true)
+	hit(0.85, false)
+	if out := strings.Join(s.remarks(50), "\n"); strings.Contains(out, "collapse") || !strings.Contains(out, "shorter than the 41s") {
+		t.Errorf("remarks: %s", out)
+	}
+	hit(0.4, false)
+	if out := strings.Join(s.remarks(50), "\n"); !strings.Contains(out, "90 %") || !strings.Contains(out, "40 %") {
+		t.Errorf("remarks: %s", out)
+	}
+}
