@@ -122,9 +122,10 @@ func (d *decision) disperse(g *group) error {
 		return nil // no count of requests
 	}
 	batch := min(dispersionBatch, time.Duration(dispersionRequests/best.Rate*float64(time.Second)))
+	warmup := max(min(batch, time.Minute), d.cfg.Workload.Settling(best.Rate, best.Latency))
 	var runs [][]measure.Count
 	for n, share := range dispersionRates {
-		t := measure.Trial{Knobs: best.Knobs, Workload: &d.cfg.Workload, Rate: share * best.Rate, Warmup: min(batch, time.Minute),
+		t := measure.Trial{Knobs: best.Knobs, Workload: &d.cfg.Workload, Rate: share * best.Rate, Warmup: warmup,
 			Window: dispersionBatches * batch, Seed: d.cfg.Workload.Seed + uint64(n), Whole: true}
 		o, err := d.bed.sim.Observe(t)
 		if err != nil {
