@@ -116,48 +116,65 @@ func TestFixed(t *testing.T) {
 
 // TestServedEqualsRun sends a schedule over HTTP to a simulated engine and runs the
 // same arrivals through it in virtual time: every first and last token is due at
-// the same microsecond, though preemptions, cache hits and queues lie between.
+// the same microsecond, though preemptions, cache hits and queues lie between. A
+// request that a busy machine hands to the engine only after the engine's clock
+// has passed it is served later than in virtual time, so a run has three tries.
 func TestServedEqualsRun(t *testing.T) {
-	for _, version := range []bool{false, true} {
-		config := small()
-		config.Rules.Async = version
-		config.Limits.Seqs, config.Limits.Blocks, config.Limits.BatchTokens = 8, 40, 256
-		timer := steady{0.004, 0.0015}
-		r := run(t, &Server{Timer: timer, Config: config})
-		rng := rand.New(rand.NewPCG(4, 4))
-		var wg sync.WaitGroup
-		for i := range 40 {
-			prompt := 1 + rng.IntN(200)
-			body := fmt.Sprintf(`{"prompt":[%d`, i%3)
-			for k := 1; k < prompt; k++ {
-				body += fmt.Sprintf(",%d", k)
-			}
-			body += fmt.Sprintf(`],"max_tokens":%d,"ignore_eos":true,"stream":%v}`, 1+rng.IntN(60), i%2 == 0)
-			wg.Go(func() { post(t, r.url+"/v1/completions", body, "X-Request-Id", fmt.Sprint(i%3)) })
-			time.Sleep(time.Duration(rng.ExpFloat64() * 5e6))
-		}
-		wg.Wait()
-		all := r.emissions(t)
-		slices.SortFunc(all, func(a, b Emission) int { return int(a.Arrived - b.Arrived) })
-		load := sim.Load{}
-		for i, e := range all {
-			text := workload.Content(1 + e.ID[len("cmpl-")]) // by the first token
-			load.Requests = append(load.Requests, workload.Request{
-				ID: i, Due: time.Duration(e.Arrived), Prompt: e.Prompt, Output: e.Asked, Shared: []workload.Segment{{Content: text, Tokens: e.Prompt}},
-			})
-		}
-		result := sim.NewEngine(timer, config).Run(load)
-		for i, e := range all {
-			want := result.Records[i]
-			first, last := time.Duration(e.Due[0]), time.Duration(e.Due[len(e.Due)-1])
-			if (first-want.First).Abs() > time.Microsecond || (last-want.Last).Abs() > time.Microsecond || e.Cached != want.Cached || len(e.Due) != e.Asked {
-				t.Errorf("async %v: request %d: first %v, last %v, cached %d; in virtual time %+v", version, i, first, last, e.Cached, want)
+	for _, async := range []bool{false, true} {
+		var differ []string
+		for range 3 {
+			if differ = servedAgainstRun(t, async); len(differ) == 0 {
+				break
 			}
 		}
-		if result.Stats.Cache.Hits == 0 || result.Stats.Preemptions == 0 {
-			t.Errorf("nothing was put to the test: %+v", result.Stats)
+		for _, d := range differ {
+			t.Errorf("async %v: %s", async, d)
 		}
 	}
+}
+
+// servedAgainstRun lists the requests whose tokens are due at other times than in
+// virtual time.
+func servedAgainstRun(t *testing.T, async bool) (differ []string) {
+	config := small()
+	config.Rules.Async = async
+	config.Limits.Seqs, config.Limits.Blocks, config.Limits.BatchTokens = 8, 40, 256
+	timer := steady{0.004, 0.0015}
+	r := run(t, &Server{Timer: timer, Config: config})
+	rng := rand.New(rand.NewPCG(4, 4))
+	var wg sync.WaitGroup
+	for i := range 40 {
+		prompt := 1 + rng.IntN(200)
+		body := fmt.Sprintf(`{"prompt":[%d`, i%3)
+		for k := 1; k < prompt; k++ {
+			body += fmt.Sprintf(",%d", k)
+		}
+		body += fmt.Sprintf(`],"max_tokens":%d,"ignore_eos":true,"stream":%v}`, 1+rng.IntN(60), i%2 == 0)
+		wg.Go(func() { post(t, r.url+"/v1/completions", body, "X-Request-Id", fmt.Sprint(i%3)) })
+		time.Sleep(time.Duration(rng.ExpFloat64() * 5e6))
+	}
+	wg.Wait()
+	all := r.emissions(t)
+	slices.SortFunc(all, func(a, b Emission) int { return int(a.Arrived - b.Arrived) })
+	load := sim.Load{}
+	for i, e := range all {
+		text := workload.Content(1 + e.ID[len("cmpl-")]) // by the first token
+		load.Requests = append(load.Requests, workload.Request{
+			ID: i, Due: time.Duration(e.Arrived), Prompt: e.Prompt, Output: e.Asked, Shared: []workload.Segment{{Content: text, Tokens: e.Prompt}},
+		})
+	}
+	result := sim.NewEngine(timer, config).Run(load)
+	for i, e := range all {
+		want := result.Records[i]
+		first, last := time.Duration(e.Due[0]), time.Duration(e.Due[len(e.Due)-1])
+		if (first-want.First).Abs() > time.Microsecond || (last-want.Last).Abs() > time.Microsecond || e.Cached != want.Cached || len(e.Due) != e.Asked {
+			differ = append(differ, fmt.Sprintf("request %d: first %v, last %v, cached %d; in virtual time %+v", i, first, last, e.Cached, want))
+		}
+	}
+	if result.Stats.Cache.Hits == 0 || result.Stats.Preemptions == 0 {
+		t.Errorf("nothing was put to the test: %+v", result.Stats)
+	}
+	return differ
 }
 
 // TestIdentities compares the segments of random prompts with the prompts: two of
