@@ -13,7 +13,7 @@ func TestPrefersDefault(t *testing.T) {
 		return Estimate{Value: v, Low: v - 1, High: v + 1, Safe: v - 1, Confidence: 0.9}
 	}
 	shown, none := Estimate{Value: 0.3, Low: 0.1, High: 0.5}, Estimate{Value: 0.05, Low: -0.1, High: 0.2}
-	found, stopped := &Result{Outcome: Found}, &Result{Outcome: OutOfBudget}
+	found, stopped := &Result{Outcome: Found, Estimate: at(10)}, &Result{Outcome: OutOfBudget, Estimate: Estimate{Value: 10, Low: 5, High: 15}}
 	for _, tt := range []struct {
 		name           string
 		standard       *Result
@@ -29,7 +29,8 @@ func TestPrefersDefault(t *testing.T) {
 		{"the default was not measured to the end", stopped, at(10.5), at(10), none, false},
 		{"not to the end, but surer", stopped, at(10), at(10.1), none, true},
 	} {
-		if got := (RaceResult{Default: tt.standard}).PrefersDefault(tt.best, tt.of, tt.gain); got != tt.want {
+		r := RaceResult{Default: tt.standard, Best: Result{Estimate: tt.best}}
+		if got := r.PrefersDefault(tt.best, tt.of, tt.gain); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}

@@ -145,10 +145,10 @@ func (r *Race) giveUp(c *candidate, why string) {
 // PrefersDefault reports whether the engine's own settings are to be chosen before
 // the best set: where that has no rate, where the default's safe rate is no lower,
 // or where the gain is not shown, which is the case while its interval, of the best
-// set's rate over the default's less one, holds zero. A default whose own search did
-// not come to its end shows nothing of that, and is preferred for its safe rate
-// alone. The figures are as the caller wants them compared: those of the result, or
-// widened by what else is not known.
+// set's rate over the default's less one, holds zero. A default that was measured
+// much less well than the best set, as its search had to stop, shows nothing by
+// that, and is preferred for its safe rate alone. The figures are as the caller
+// wants them compared: those of the result, or widened by what else is not known.
 func (r RaceResult) PrefersDefault(best, standard, gain Estimate) bool {
 	switch {
 	case r.Default == nil || !(standard.Safe > 0):
@@ -156,8 +156,15 @@ func (r RaceResult) PrefersDefault(best, standard, gain Estimate) bool {
 	case !(best.Safe > 0) || standard.Safe >= best.Safe:
 		return true
 	}
-	return r.Default.Outcome == Found && gain.Low <= 0
+	return gain.Low <= 0 && r.Default.Estimate.width() <= muchWider*r.Best.Estimate.width()
 }
+
+// muchWider is the ratio of the widths of two intervals from which the wider one is
+// no measurement beside the other.
+const muchWider = 2.0
+
+// width is the width of the interval in the logarithm of the rate.
+func (e Estimate) width() float64 { return math.Log(e.High / e.Low) }
 
 // lead is the incumbent; before there is one, the set that is looked at.
 func (r *Race) lead() *candidate {

@@ -19,8 +19,9 @@ type contest interface {
 func newContest(cfg *config.Config, g *group, sim *sweep.Simulated) contest {
 	c := search.RaceConfig{Search: maxRateConfig(cfg, search.Prior{}), Candidates: g.priors, Default: g.standard}
 	if cfg.Simulated() {
-		// Virtual time costs little, so the final answer may be surer.
-		c.FinalPrecision = 0.75 * cfg.Search.Precision
+		if !cfg.Search.BudgetGiven {
+			c.FinalPrecision = finalPrecision(cfg.Search.Precision)
+		}
 		// There the prediction and the engine share their physics, so what is
 		// predicted to be worse needs fewer second looks than on a real one.
 		c.Explore = simulatedExplore
@@ -34,6 +35,14 @@ func newContest(cfg *config.Config, g *group, sim *sweep.Simulated) contest {
 		return search.NewOneAtATime(c)
 	}
 	return search.NewRace(c)
+}
+
+// finalPrecision is that of the last searches in virtual time, where requests cost
+// little: fine enough that chance neither sizes the fleet nor tells winner from
+// default, and no finer than trials can be told apart.
+func finalPrecision(asked float64) float64 {
+	const share, finest = 0.4, 0.03
+	return min(asked, max(share*asked, finest))
 }
 
 // simulatedExplore is the share of the knob sets with a poor prediction that
