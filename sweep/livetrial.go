@@ -218,8 +218,31 @@ func (v *vigil) breakdown(ctx context.Context, o *measure.Observation) *engine.F
 	if f := v.engine.Failure(); f != nil {
 		return f
 	}
-	if err := v.engine.Check(ctx, signOfLife); err != nil && ctx.Err() == nil {
+	if err := v.answers(ctx); err != nil && ctx.Err() == nil {
 		return v.engine.Broken(err)
 	}
 	return nil
+}
+
+// backlog is how long at most an engine may work off what nobody waits for any
+// more.
+const backlog = 5 * time.Minute
+
+// answers asks the engine for one token behind a trial. What it was sent may still
+// be under way, though the trial was ended early: as long as it computes, or for
+// as long as silence is no hang where it does not tell, it is asked again.
+func (v *vigil) answers(ctx context.Context) error {
+	counters := v.engine.Sample(ctx)
+	defer counters.Stop(ctx)
+	for began := time.Now(); ; {
+		err := v.engine.Check(ctx, signOfLife)
+		if err == nil || ctx.Err() != nil || v.engine.Failure() != nil {
+			return err
+		}
+		idle, known := counters.Idle()
+		took := time.Since(began)
+		if known && idle >= signOfLife || !known && took >= v.limit || took >= backlog {
+			return err
+		}
+	}
 }

@@ -87,7 +87,7 @@ func (d *desk) search(seqs, seed int) (found, []measure.Measurement) {
 	if code == infeasible {
 		tooBusy(d.t, "an idle engine misses the limit: %v", f)
 	}
-	if (code == undecided) != (f.Outcome != "found") || f.MaxRate == nil {
+	if (code == undecided) != (f.Outcome != "found") || (f.MaxRate == nil) != (f.Outcome == "undecided") {
 		d.t.Errorf("exit code %d: %s", code, out)
 	}
 	return f, trials
