@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -163,7 +164,7 @@ func (p *program) compareConfigs(c *cli.Context, pathA, pathB string, t terms) (
 		out.Warnings = append(out.Warnings, fmt.Sprintf("interrupted after %d of %d rounds", len(pairs), t.rounds))
 		return errors.Join(stopped, p.compared(c, out, folder))
 	}
-	return p.compared(c, out, folder)
+	return cmp.Or(p.compared(c, out, folder), compareEnd(out))
 }
 
 // inPairs lists the measurements of pairs.
@@ -193,15 +194,15 @@ func (p *program) compared(c *cli.Context, out report.Comparison, folder *sweep.
 			return err
 		}
 	}
-	var err error
 	if c.Bool("json") {
-		err = p.printJSON(comparisonView(out))
-	} else {
-		err = p.print(report.Compare(out))
+		return p.printJSON(comparisonView(out))
 	}
-	if err != nil {
-		return err
-	}
+	return p.print(report.Compare(out))
+}
+
+// compareEnd is how a comparison ends that ran to its end: undecided where some
+// figure is.
+func compareEnd(out report.Comparison) error {
 	for _, x := range out.Contrasts {
 		if x.Judgement == report.Undecided {
 			return outcome(exitUndecided)
@@ -259,7 +260,7 @@ func (p *program) compareRuns(c *cli.Context, a, b *diskRun, t terms) error {
 	if len(out.Contrasts) == 0 {
 		return usagef("compare: %s and %s have no load in common and no two plans: measure both at the same rates, as 'planner sweep --rates' does", a.path, b.path)
 	}
-	return p.compared(c, out, nil)
+	return cmp.Or(p.compared(c, out, nil), compareEnd(out))
 }
 
 // seedDoubt says when pairs were not of the same requests.

@@ -49,6 +49,9 @@ func exitCode(err error) (code int, message string) {
 	switch {
 	case err == nil:
 		return exitDone, ""
+	case errors.Is(err, sweep.ErrInterrupted):
+		// First of all: what was found until then has no say in how it ended.
+		return exitInterrupted, "planner: " + err.Error()
 	case errors.As(err, &end):
 		return int(end), ""
 	case errors.As(err, &problems):
@@ -61,7 +64,7 @@ func exitCode(err error) (code int, message string) {
 		return exitInfeasible, "planner: " + err.Error()
 	case errors.As(err, &undecided):
 		return exitUndecided, "planner: " + err.Error()
-	case errors.Is(err, sweep.ErrInterrupted), errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled):
 		return exitInterrupted, "planner: " + err.Error()
 	}
 	return exitFailed, "planner: " + err.Error()

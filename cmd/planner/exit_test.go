@@ -1,0 +1,37 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"planner/plan"
+	"planner/sweep"
+)
+
+// An interruption decides the exit code, whatever came with it.
+func TestInterruptionDecidesTheExitCode(t *testing.T) {
+	stopped := fmt.Errorf("%w after 3 trials", sweep.ErrInterrupted)
+	for _, c := range []struct {
+		name string
+		err  error
+		want int
+	}{
+		{"done", nil, exitDone},
+		{"undecided", outcome(exitUndecided), exitUndecided},
+		{"interrupted", stopped, exitInterrupted},
+		{"interrupted and undecided", errors.Join(stopped, outcome(exitUndecided)), exitInterrupted},
+		{"undecided and interrupted", errors.Join(outcome(exitUndecided), stopped), exitInterrupted},
+		{"interrupted and infeasible", errors.Join(stopped, &plan.Infeasible{}), exitInterrupted},
+		{"interrupted and unable", errors.Join(&sweep.Unable{Reason: "no memory"}, stopped), exitInterrupted},
+	} {
+		code, message := exitCode(c.err)
+		if code != c.want {
+			t.Errorf("%s: exit code %d, want %d", c.name, code, c.want)
+		}
+		if code == exitInterrupted && !strings.Contains(message, "interrupted") {
+			t.Errorf("%s: message %q does not say so", c.name, message)
+		}
+	}
+}
