@@ -30,14 +30,33 @@ func (c *cohort) standing(o *Observation) bool {
 		lag = excuse * slices.Max(lags)
 	}
 	for _, b := range c.trial.Objective.Bounds {
-		if b.Metric == TTFT || b.Metric == E2E {
-			b.Limit += lag
+		if b, ok := b.movedOut(lag); ok {
 			moved.Objective.Bounds = append(moved.Objective.Bounds, b)
 		}
 	}
 	late := c.sent()
 	late.trial = &moved
 	return slices.ContainsFunc(late.judge(o), func(j judged) bool { return j.state == Missed })
+}
+
+// movedOut is the bound with its limits on what contains a client's lateness moved
+// out by lag, without a limit on times between tokens; false where nothing of it
+// is left.
+func (b Bound) movedOut(lag time.Duration) (Bound, bool) {
+	switch b.Metric {
+	case TTFT, E2E:
+		b.Limit += lag
+		return b, true
+	case Goodput:
+		for _, limit := range []*time.Duration{&b.Limits.TTFT, &b.Limits.E2E} {
+			if *limit > 0 {
+				*limit += lag
+			}
+		}
+		b.Limits.TPOT = 0
+		return b, b.Limits != Limits{}
+	}
+	return b, false
 }
 
 // sent is the cohort without the requests that the client did not send.

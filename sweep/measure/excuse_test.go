@@ -50,6 +50,33 @@ func TestClientExcusesOnlyWhatItCan(t *testing.T) {
 	}
 }
 
+// A bound on good requests condemns by its limits that contain the client's
+// lateness, each moved out like a bound of its own, and not by those between tokens.
+func TestClientExcusesInGoodput(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		first  time.Duration
+		limits Limits
+		want   State
+	}{
+		{"first token late by less than the client", 540 * ms, Limits{TTFT: 500 * ms, TPOT: 50 * ms}, Unsure},
+		{"first token late by far more", 3900 * ms, Limits{TTFT: 500 * ms, TPOT: 50 * ms}, Missed},
+		{"end late by less than the client", 350 * ms, Limits{E2E: 500 * ms}, Unsure},
+		{"end late by far more", 3900 * ms, Limits{E2E: 500 * ms}, Missed},
+		{"slow between tokens, beside another limit", 100 * ms, Limits{TTFT: 500 * ms, TPOT: 5 * ms}, Unsure},
+	} {
+		trial, o := even(3000, func(int) time.Duration { return c.first })
+		trial.Objective = SLO{Bounds: []Bound{{Metric: Goodput, Quantile: 0.99, Limits: c.limits}}, Errors: 0.001}
+		for i := range o.Records {
+			o.Records[i].Sent = o.Records[i].Due + 20*ms
+		}
+		m := Reduce(trial, o)
+		if m.Valid || m.Verdict.State != c.want {
+			t.Errorf("%s: valid %v, %v, want not valid and %v", c.name, m.Valid, m.Verdict.State, c.want)
+		}
+	}
+}
+
 // Tokens count whether they come one by one, all in one piece, or in an answer
 // that is not streamed.
 func TestTokensInOnePieceCount(t *testing.T) {
