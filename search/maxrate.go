@@ -163,28 +163,37 @@ func (s *MaxRate) learn(m *measure.Measurement) {
 		s.tried = append(s.tried, t)
 		return
 	}
-	for j := range s.bounds {
-		b := &s.bounds[j]
-		count := measure.Count{Bound: b.name}
-		for _, c := range m.Counts {
-			if c.Bound == b.name {
-				count = c
-			}
-		}
-		t.met = t.met && !b.missed(count)
-		s.seen[j] = append(s.seen[j], b.observe(m, count))
+	var shown []evidence
+	shown, t.rate, t.met = s.shown(m)
+	for j := range shown {
+		s.seen[j] = append(s.seen[j], shown[j])
 	}
 	s.hits.watch(m, t.met)
-	if t.rate = s.carried(m, t.met); t.rate != m.Trial.Rate {
-		for j := range s.seen {
-			s.seen[j][len(s.seen[j])-1].rate = t.rate
-		}
-	}
 	s.tried = append(s.tried, t)
 	s.posteriors = make([]*posterior, len(s.bounds))
 	for j := range s.bounds {
 		s.posteriors[j] = s.bounds[j].infer(s.seen[j])
 	}
+}
+
+// shown is what a trial under load shows of each bound, at the rate that it speaks
+// of, and whether it met them all.
+func (s *MaxRate) shown(m *measure.Measurement) (of []evidence, rate float64, met bool) {
+	of, met = make([]evidence, len(s.bounds)), !m.Overloaded
+	for j := range s.bounds {
+		b := &s.bounds[j]
+		count, ok := m.Count(b.name)
+		if !ok {
+			count = measure.Count{Bound: b.name}
+		}
+		met = met && !b.missed(count)
+		of[j] = b.observe(m, count)
+	}
+	rate = s.carried(m, met)
+	for j := range of {
+		of[j].rate = rate
+	}
+	return of, rate, met
 }
 
 // condemns reports whether a trial whose figures are not valid speaks against

@@ -2,6 +2,7 @@ package search
 
 import (
 	"fmt"
+	"slices"
 
 	"planner/sweep/measure"
 )
@@ -88,7 +89,7 @@ func (r *Race) allowForStarts(out *RaceResult) {
 		}
 	}
 	if len(sharp) < leastStarts {
-		out.Best.Warnings = append(out.Best.Warnings, fmt.Sprintf(
+		out.warn(fmt.Sprintf(
 			"the maximum rate was measured well on %d starts of the engine, too few to tell what it differs by from start to start; that is not in the interval", len(sharp)))
 		return
 	}
@@ -97,33 +98,42 @@ func (r *Race) allowForStarts(out *RaceResult) {
 		return
 	}
 	out.Best.Estimate = out.Best.Estimate.Widen(sigma, final)
-	out.Best.Warnings = append(out.Best.Warnings, fmt.Sprintf(
-		"from start to start of the engine the maximum rate differs by %.2g %% (standard deviation over %d starts); interval and safe rate allow for it", 100*sigma, len(sharp)))
 	if out.Default != nil {
 		_, final := r.starts.of(r.cfg.Default.Knobs)
-		widened := *out.Default
-		widened.Estimate = widened.Estimate.Widen(sigma, final)
-		out.Default = &widened
+		out.Default.Estimate = out.Default.Estimate.Widen(sigma, final)
+	}
+	out.warn(fmt.Sprintf(
+		"from start to start of the engine the maximum rate differs by %.2g %% (standard deviation over %d starts); interval and safe rate allow for it", 100*sigma, len(sharp)))
+}
+
+// warn adds a warning to both results, as either may be chosen.
+func (r *RaceResult) warn(text string) {
+	r.Best.Warnings = append(slices.Clip(r.Best.Warnings), text)
+	if r.Default != nil {
+		r.Default.Warnings = append(slices.Clip(r.Default.Warnings), text)
 	}
 }
 
 // alone is what some trials say by themselves, without any prediction of the
 // rate; zero if they say nothing.
 func (s *MaxRate) alone(trials []measure.Measurement) Estimate {
+	seen := make([][]evidence, len(s.bounds))
+	for i := range trials {
+		shown, _, _ := s.shown(&trials[i])
+		for j := range shown {
+			if _, ok := trials[i].Count(s.bounds[j].name); ok {
+				seen[j] = append(seen[j], shown[j])
+			}
+		}
+	}
 	parts := make([]*posterior, len(s.bounds))
 	for j := range s.bounds {
 		b := s.bounds[j]
 		b.max.median = 0
-		var seen []evidence
-		for i := range trials {
-			if c, ok := trials[i].Count(b.name); ok {
-				seen = append(seen, b.observe(&trials[i], c))
-			}
-		}
-		if len(seen) == 0 {
+		if len(seen[j]) == 0 {
 			return Estimate{}
 		}
-		parts[j] = b.infer(seen)
+		parts[j] = b.infer(seen[j])
 	}
 	return minimum{parts}.estimate(s.cfg.Confidence)
 }

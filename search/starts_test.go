@@ -3,6 +3,7 @@ package search
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,6 +78,26 @@ func TestStartsThatDiffer(t *testing.T) {
 	// once in 100.
 	if safe < 13 {
 		t.Errorf("the safe rate is right in %d of %d races", safe, seeds)
+	}
+}
+
+// What is said of starts is said of the default as well, which may be the one that
+// is chosen.
+func TestStartsAreSpokenOfForTheDefault(t *testing.T) {
+	compared := 0
+	for seed := range uint64(6) {
+		r, _, _ := drifted(0.06, seed)
+		if r.Default == nil || len(r.Best.Warnings) == 0 {
+			continue
+		}
+		compared++
+		last := r.Best.Warnings[len(r.Best.Warnings)-1]
+		if !strings.Contains(last, "start to start") || !slices.Contains(r.Default.Warnings, last) {
+			t.Errorf("seed %d: the best set is said %q, the default %q", seed, r.Best.Warnings, r.Default.Warnings)
+		}
+	}
+	if compared == 0 {
+		t.Error("no race ended with a default")
 	}
 }
 
