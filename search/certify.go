@@ -66,8 +66,9 @@ type Certified struct {
 
 // Certify prepares the test of the rate that a finished search suggests: its
 // safe rate, or 0.9 times its median if that is lower. window is the length of
-// each of the two trials; 0 means 600 s, but 10 to 40 times the requests that the
-// quantiles need. The budget of the configuration is what the
+// each of the two trials, or longer where that could not bring a certificate even
+// if no request were beyond the limit; 0 means 600 s, but 10 to 40 times the
+// requests that the quantiles need. The budget of the configuration is what the
 // search has left of it. A bound on a mean has no count of requests that could be
 // tested without a model of its spread, so an objective with one is not
 // certified.
@@ -120,20 +121,29 @@ func (c *Certificate) Next() []measure.Trial {
 const streamCertify = 7001
 
 // look is the next trial; nil where the budget has no room for one that could
-// bring the certificate.
+// bring the certificate, or the looks before leave no chance to it.
 func (c *Certificate) look() *measure.Trial {
 	s := MaxRate{cfg: c.cfg, proposed: c.result.Looks, latency: c.cfg.Prior.Latency}
 	s.cfg.Seed = trialSeed(c.cfg.Seed, streamCertify)
 	size := s.sized(c.result.Rate, false)
+	least := c.leastWindow()
+	if c.result.Looks == 0 {
+		c.window = max(c.window, least)
+	}
 	window := c.window
+	if window < least {
+		c.result.Reason = fmt.Sprintf("after %d look of %v so many requests are beyond the limit that it would take %v more without any",
+			c.result.Looks, window.Round(time.Second), least.Round(time.Second))
+		return nil
+	}
 	if c.cfg.Budget > 0 {
 		left := c.cfg.Budget - c.result.EngineTime - c.cfg.Overhead - size.warmup - size.cooldown
-		window = min(window, left)
-		if least := c.leastWindow(); window < least {
+		if left < least {
 			c.result.Reason = fmt.Sprintf("the budget has %v left, and without any request beyond the limit it would take %v",
 				max(left, 0).Round(time.Second), least.Round(time.Second))
 			return nil
 		}
+		window = min(window, left)
 	}
 	return s.trial(measure.Trial{Rate: c.result.Rate, Warmup: size.warmup, Window: window, Cooldown: size.cooldown,
 		Why: fmt.Sprintf("certificate, look %d of %d", c.result.Looks+1, certifyLooks)})

@@ -41,6 +41,31 @@ func TestCertificateThatIsNotSought(t *testing.T) {
 	}
 }
 
+// A window that is too short for any certificate is lengthened, and the budget is
+// blamed only where it is what has no room.
+func TestCertificateInAShortWindow(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		budget time.Duration
+		sought bool
+	}{
+		{"without a budget", 0, true},
+		{"with room in the budget", 10_000 * time.Second, true},
+		{"without room in it", 1060 * time.Second, false},
+	} {
+		cfg := config(search.Prior{}, 1)
+		cfg.Budget = c.budget
+		s := search.Certify(cfg, found, time.Second)
+		batch := s.Next()
+		if (len(batch) > 0) != c.sought || c.sought && batch[0].Window < 5*time.Second {
+			t.Errorf("%s: proposes %+v", c.name, batch)
+		}
+		if r := s.Result(); strings.Contains(r.Reason, "budget") == c.sought {
+			t.Errorf("%s: %q", c.name, r.Reason)
+		}
+	}
+}
+
 // The default rate is 0.9 times the median where the safe rate is not lower, the
 // looks are long enough for it, and the result survives a file.
 func TestCertificateOfASearch(t *testing.T) {
