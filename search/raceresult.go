@@ -146,8 +146,9 @@ func (r *Race) giveUp(c *candidate, why string) {
 // the best set: where that has no rate, where the default's safe rate is no lower,
 // or where the gain is not shown, which is the case while its interval, of the best
 // set's rate over the default's less one, holds zero. A default that was measured
-// much less well than the best set, as its search had to stop, shows nothing by
-// that, and is preferred for its safe rate alone. The figures are as the caller
+// much less well than the best set, with an interval more than twice as wide as its
+// search had to stop, shows nothing by that, and is preferred for its safe rate
+// alone. The figures are as the caller
 // wants them compared: those of the result, or widened by what else is not known.
 func (r RaceResult) PrefersDefault(best, standard, gain Estimate) bool {
 	switch {
