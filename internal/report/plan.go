@@ -233,6 +233,8 @@ func choice(p *plan.Plan) string {
 		return "the tuned settings: no rate is known of the default"
 	case g.Shown():
 		return "the tuned settings: their gain is shown"
+	case c.Default.Rate != nil && c.Tuned.Rate != nil && c.Default.Rate.Safe >= c.Tuned.Rate.Safe:
+		return "the tuned settings, though the safe rate of the default is no lower: its values are not among those to choose from"
 	}
 	return "the tuned settings, whose safe rate is higher: the default's was not measured well enough, or its values are not among those to choose from"
 }
