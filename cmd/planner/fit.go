@@ -104,6 +104,9 @@ func readResult(path string) ([]measure.Measurement, error) {
 	return results.Measurements, nil
 }
 
+// moreTrials says what helps where results do not give a curve.
+const moreTrials = "longer trials resolve higher quantiles, and trials beyond the limit show where it lies"
+
 // fitCurves fits a curve to each metric with a bound and finds the lowest
 // crossing. The curve of the binding metric comes first.
 func fitCurves(cfg *config.Config, trials []measure.Measurement) ([]*curve.Curve, curve.Crossing, error) {
@@ -119,13 +122,13 @@ func fitCurves(cfg *config.Config, trials []measure.Measurement) ([]*curve.Curve
 			var err error
 			c, err = curve.Fit(b.Metric, curve.FromMeasurements(trials, b.Metric), curve.Options{Seed: cfg.Workload.Seed})
 			if err != nil {
-				return nil, curve.Crossing{}, usageError{fmt.Errorf("fit %v: %w", b.Metric, err)}
+				return nil, curve.Crossing{}, usageError{fmt.Errorf("fit %v: %w; %s", b.Metric, err, moreTrials)}
 			}
 			byMetric[b.Metric] = c
 		}
 		x, err := c.Crossing(b)
 		if err != nil {
-			return nil, x, usageError{err}
+			return nil, x, usageError{fmt.Errorf("%w; %s", err, moreTrials)}
 		}
 		crossings = append(crossings, x)
 	}

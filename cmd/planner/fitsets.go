@@ -87,7 +87,7 @@ func fitSet(cfg *config.Config, trials []measure.Measurement) (fitted, error) {
 			f.offer.Warnings = append(f.offer.Warnings, "no curve is drawn: "+err.Error())
 			return f, nil
 		}
-		return f, fmt.Errorf("%w; longer trials resolve higher quantiles, and trials beyond the limit show where it lies", err)
+		return f, err
 	}
 	f.curves = curves
 	if !counted {
