@@ -51,7 +51,6 @@ func startProcess(c Command, log *os.File, limit int64) (*process, error) {
 	cmd.Env = append(os.Environ(), c.Env...)
 	cmd.Stdin, cmd.Stderr = stdin, log
 	cmd.ExtraFiles = []*os.File{status, log}
-	// Ctrl-C on the terminal is for planner, which decides what it means.
 	// A session of its own: Ctrl-C on the terminal is for planner, which decides
 	// what it means; and where the kernel divides the processors between sessions
 	// (autogroups of Linux), the load generator does not pay with its share for
