@@ -51,11 +51,11 @@ func startProcess(c Command, log *os.File, limit int64) (*process, error) {
 	cmd.Env = append(os.Environ(), c.Env...)
 	cmd.Stdin, cmd.Stderr = stdin, log
 	cmd.ExtraFiles = []*os.File{status, log}
-	// A session of its own: Ctrl-C on the terminal is for planner, which decides
-	// what it means; and where the kernel divides the processors between sessions
-	// (autogroups of Linux), the load generator does not pay with its share for
-	// what the engine uses.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	// Ctrl-C on the terminal is for planner, which decides what it means. It stays
+	// in planner's session: where the kernel divides processors between sessions
+	// first (Linux's autogroups), an engine of its own session with `nice` before
+	// it would still take as much as the load generator, and make it seconds late.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		fromGuard.Close()
 		control.Close()
