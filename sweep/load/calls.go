@@ -80,6 +80,9 @@ func (c *Client) Dialect(ctx context.Context) string {
 	if err != nil {
 		return ""
 	}
+	// A server that handles one connection at a time would wait for more on this
+	// one.
+	defer e.http.CloseIdleConnections()
 	list, err := e.models(ctx)
 	if err != nil || len(list.Data) == 0 {
 		return ""

@@ -172,3 +172,33 @@ func TestDialect(t *testing.T) {
 		t.Error("an FTP address passed")
 	}
 }
+
+// A server of one loop answers one connection until it ends: each call that is not
+// part of the load leaves it free for the next.
+func TestCallsLeaveTheServerFree(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			answerAll(c, wordServer(true, true))
+		}
+	}()
+	c := &Client{URL: "http://" + l.Addr().String()}
+	began := time.Now()
+	c.Dialect(t.Context())
+	e, err := c.endpoint(t.Context())
+	if err != nil || e.model != "served" {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	c.Dialect(t.Context())
+	if took := time.Since(began); took > idleLimit/2 {
+		t.Errorf("three calls took %v", took)
+	}
+}

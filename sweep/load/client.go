@@ -148,6 +148,7 @@ func (c *Client) endpoint(ctx context.Context) (*endpoint, error) {
 	if err != nil || e.model != "" {
 		return e, err
 	}
+	defer e.http.CloseIdleConnections()
 	if e.model, err = e.firstModel(ctx); err != nil {
 		return nil, fmt.Errorf("find the model's name: %w", err)
 	}

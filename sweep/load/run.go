@@ -107,6 +107,7 @@ func (r *Run) newEncoder(ctx context.Context) error {
 		return nil
 	}
 	scale, err := e.measureText(ctx, r.encoder)
+	e.http.CloseIdleConnections()
 	if err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
