@@ -10,6 +10,7 @@ import (
 
 	"planner/internal/config"
 	"planner/internal/report"
+	"planner/plan"
 	"planner/search"
 	"planner/sweep"
 )
@@ -145,7 +146,7 @@ func (p *program) conclude(c *cli.Context, cfg *config.Config, folder *sweep.Fol
 	case none != nil:
 		return p.refuse(c, none, folder)
 	case errors.Is(err, sweep.ErrInterrupted):
-		return errors.Join(hintResume(err, folder), p.soFar(c, d, folder))
+		return errors.Join(hintResume(err, folder), p.soFar(c, d, made, folder))
 	case err != nil:
 		return err
 	}
@@ -166,21 +167,18 @@ func (p *program) conclude(c *cli.Context, cfg *config.Config, folder *sweep.Fol
 	return certifiedEnd(made.Evidence.Certificate)
 }
 
-// soFar reports what an interrupted run has found. It is no plan: plan.json is
-// written by a run that ends.
-func (p *program) soFar(c *cli.Context, d *decision, folder *sweep.Folder) error {
+// soFar reports what an interrupted run has found: made, where only the certificate
+// was still to come, else what its searches know. It does not end the run: plan.json
+// is written by a run that ends.
+func (p *program) soFar(c *cli.Context, d *decision, made *plan.Plan, folder *sweep.Folder) error {
 	if folder == nil || len(d.trials) == 0 {
 		return nil
 	}
-	made, err := d.solve()
-	if err != nil {
+	if made != nil {
+		made.Warnings = append(made.Warnings, "interrupted: the rate is not certified yet")
+	} else if made = d.unfinished(); made == nil {
 		return nil // nothing is known yet that could be reported
 	}
-	made.Warnings = append(made.Warnings, "interrupted: the search had not ended, and other knob sets may be better")
-	if d.bed.live != nil {
-		made.Warnings = append(made.Warnings, untrusted(d.trials, made.Offer.Knobs)...)
-	}
-	d.fitCurves(made)
 	doc := report.Plan(made, d.background())
 	if err := writeReport(*folder, doc); err != nil {
 		return err
@@ -189,6 +187,21 @@ func (p *program) soFar(c *cli.Context, d *decision, folder *sweep.Folder) error
 		return nil
 	}
 	return p.print(doc)
+}
+
+// unfinished is the plan by what the searches have found so far; nil where that
+// is none.
+func (d *decision) unfinished() *plan.Plan {
+	made, err := d.solve()
+	if err != nil {
+		return nil
+	}
+	made.Warnings = append(made.Warnings, "interrupted: the search had not ended, and other knob sets may be better")
+	if d.bed.live != nil {
+		made.Warnings = append(made.Warnings, untrusted(d.trials, made.Offer.Knobs)...)
+	}
+	d.fitCurves(made)
+	return made
 }
 
 // openJournal opens the journal of a run; without a folder there is none.
