@@ -58,6 +58,17 @@ func Join(parts []Part) (measure.Trial, measure.Observation, error) {
 		observed[i] = shifted(&parts[i], offsets[i], i+1)
 	}
 	o := Merge(observed...)
+	if t.Closed() && o.Aborted == "" {
+		// Each closed loop ends when its requests have: what the longer ones sent
+		// after that counts as well.
+		for i := range observed {
+			o.End = max(o.End, observed[i].End)
+		}
+	}
+	if o.Gaps != nil && narrowed(&t, parts, offsets) {
+		o.Gaps, o.ClassGaps = nil, nil
+		o.Remarks = append(o.Remarks, "inter-token times: not joined, as each generator's are of its own window, which is not the common one; generators that begin at the same instant have one window")
+	}
 	if !shared {
 		renumber(o.Records)
 	}
@@ -198,6 +209,19 @@ func common(t *measure.Trial, parts []Part, offsets []time.Duration) (doubt stri
 		doubt = fmt.Sprintf("the generators ran together for %.0f %% of the time only", 100*share)
 	}
 	return doubt, nil
+}
+
+// narrowed reports whether the window of the joined trial is not that of each part.
+func narrowed(t *measure.Trial, parts []Part, offsets []time.Duration) bool {
+	if t.Closed() || t.Window <= 0 {
+		return false
+	}
+	for i, at := range offsets {
+		if p := &parts[i].Trial; at+p.Warmup != t.Warmup || p.Window != t.Window {
+			return true
+		}
+	}
+	return false
 }
 
 // shifted is what a generator observed, its times counted from the start of the

@@ -187,8 +187,36 @@ func TestIndependentJoin(t *testing.T) {
 			t.Fatalf("record %d: %+v", i, r)
 		}
 	}
+	if o.Gaps != nil || o.ClassGaps != nil || !strings.Contains(strings.Join(o.Remarks, "\n"), "inter-token times: not joined") {
+		t.Errorf("the gaps of two windows are joined: %v", o.Remarks)
+	}
 	if m := measure.Reduce(trial, o); !m.Valid || math.Abs(m.Sent-120) > 5*math.Sqrt(120.0/48) {
 		t.Errorf("%v/s sent, valid %v: %v", m.Sent, m.Valid, m.Warnings)
+	}
+}
+
+// TestIndependentLoopsJoin: of closed loops that end at different times every
+// request counts, and inter-token times that are of the same window stay.
+func TestIndependentLoopsJoin(t *testing.T) {
+	parts := independent(0)
+	for i := range parts {
+		p := &parts[i]
+		p.Trial.Rate, p.Trial.Warmup, p.Trial.Window, p.Trial.Cooldown = 0, 0, 0, 0
+		p.Trial.Concurrency, p.Trial.Requests = 4, len(p.Obs.Records)
+	}
+	last := parts[1].Obs.Records[len(parts[1].Obs.Records)-1].Last
+	parts[0].Obs.End, parts[1].Obs.End = last+10*time.Second, last
+	for i := range parts[0].Obs.Records {
+		r := &parts[0].Obs.Records[i]
+		r.Due, r.Sent, r.First, r.Last = r.Due+9*time.Second, r.Sent+9*time.Second, r.First+9*time.Second, r.Last+9*time.Second
+	}
+	trial, o, err := Join(parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := measure.Reduce(trial, o)
+	if want := trial.Requests; o.End != last+10*time.Second || m.Requests != want || o.Gaps == nil {
+		t.Errorf("%d requests until %v, want %d until %v; gaps %v", m.Requests, o.End, want, last+10*time.Second, o.Gaps != nil)
 	}
 }
 
