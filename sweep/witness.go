@@ -22,9 +22,9 @@ type Witness struct {
 // patienceForFacts bounds how long a server is asked for what it says of itself.
 const patienceForFacts = 15 * time.Second
 
-// Attend asks a server what it is and begins to read its metrics. It is asked for
-// one token, as any engine is. A server that says nothing of itself is an error
-// that need not stop anybody from measuring it.
+// Attend asks a server what it is, for [Witness.Watch] to be called when the load
+// begins. It is asked for one token, as any engine is. A server that says nothing of
+// itself is an error that need not stop anybody from measuring it.
 func Attend(ctx context.Context, s engine.Settings, k measure.Knobs) (*Witness, error) {
 	short, cancel := context.WithTimeout(ctx, patienceForFacts)
 	defer cancel()
@@ -32,11 +32,18 @@ func Attend(ctx context.Context, s engine.Settings, k measure.Knobs) (*Witness, 
 	if err != nil {
 		return nil, fmt.Errorf("ask the server what it is: %w", err)
 	}
-	return &Witness{engine: e, began: time.Now(), trip: e.RoundTrip(short), sampling: e.Sample(ctx)}, nil
+	return &Witness{engine: e, trip: e.RoundTrip(short)}, nil
 }
 
-// Leave ends the watching and returns what was seen of a trial that brought o, to
-// which it adds what the server said. r is what the load generator says of itself.
+// Watch begins to read the server's metrics, once, as the load begins: what was
+// waited for until then, such as a common start, is no part of the trial.
+func (w *Witness) Watch(ctx context.Context) {
+	w.began, w.sampling = time.Now(), w.engine.Sample(ctx)
+}
+
+// Leave ends the watching, which must have begun, and returns what was seen of a
+// trial that brought o, to which it adds what the server said. r is what the load
+// generator says of itself.
 func (w *Witness) Leave(ctx context.Context, t measure.Trial, o *measure.Observation, r load.Report) Sighting {
 	seen := newSighting(&t)
 	seen.serve(w.engine, true)

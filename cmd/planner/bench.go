@@ -202,6 +202,9 @@ func (p *program) measureLive(c *cli.Context, at *point) (m measure.Measurement,
 	if err != nil {
 		return m, nil, err
 	}
+	if witness != nil {
+		witness.Watch(c.Context)
+	}
 	stop := p.liveLine(c, run)
 	o, err := run.Wait()
 	stop()
