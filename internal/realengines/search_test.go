@@ -67,7 +67,8 @@ func TestSearch(t *testing.T) {
 	})
 }
 
-// search runs one search. An idle engine that misses the limit ends the test.
+// search runs one search. A machine so slow that an idle engine misses the limit
+// ends the test.
 func (d *desk) search(seqs, seed int) (found, []measure.Measurement) {
 	d.t.Helper()
 	run := fmt.Sprintf("search-%d", seed)
@@ -85,7 +86,7 @@ func (d *desk) search(seqs, seed int) (found, []measure.Measurement) {
 	}
 	d.t.Log(f)
 	if code == infeasible {
-		tooBusy(d.t, "an idle engine misses the limit: %v", f)
+		d.t.Skipf("SKIPPED: the engine does not meet the limit on this machine at any rate: %v", f)
 	}
 	if (code == undecided) != (f.Outcome != "found") || (f.MaxRate == nil) != (f.Outcome == "undecided") {
 		d.t.Errorf("exit code %d: %s", code, out)
