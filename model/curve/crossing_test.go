@@ -202,6 +202,22 @@ func TestKnee(t *testing.T) {
 	}
 }
 
+// Where other routes put saturation below the knee of the form, there is none: at
+// that rate the server has no steady latency.
+func TestNoKneeBeyondSaturation(t *testing.T) {
+	c, err := Fit(measure.TTFT, stationaryLaw(0).draw(1, 1, 5, 10, 15, 20, 25, 30), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	knee := c.Knee
+	for _, at := range []struct{ saturation, want float64 }{{1.01 * knee, knee}, {0.99 * knee, 0}} {
+		c.Saturation, c.Knee = &Saturation{Value: at.saturation}, 0
+		if c.findKnee(); c.Knee != at.want {
+			t.Errorf("saturation at %.3f, knee %.3f, want %.3f", at.saturation, c.Knee, at.want)
+		}
+	}
+}
+
 // More requests make a narrower band around the same curve.
 func TestBand(t *testing.T) {
 	width := func(requests int) float64 {

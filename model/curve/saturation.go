@@ -137,7 +137,9 @@ func (c *Curve) findKnee() {
 	knee := bisect(0, c.Model.Mu*(1-1e-9), func(rate float64) bool {
 		return c.Model.elasticity(level, rate) > kneeElasticity
 	})
-	if knee <= c.End() {
+	// The form's own saturation may lie above the rate that several routes give: a
+	// knee beyond that is none.
+	if knee <= c.End() && knee < c.saturationOr(math.Inf(1)) {
 		c.Knee, c.KneeOf = knee, level
 	}
 }
