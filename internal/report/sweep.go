@@ -142,7 +142,7 @@ func sweepTable(trials []measure.Measurement, slo measure.SLO) Table {
 		if settings == "the same" {
 			settings = unknown
 		}
-		row := []Cell{{Text: settings}, {Text: m.Trial.Why}, {Text: load(&m.Trial)}, {Text: number(m.Achieved, 3)}}
+		row := []Cell{{Text: settings}, {Text: m.Trial.Why}, {Text: load(&m.Trial)}, {Text: achieved(m)}}
 		for _, metric := range []measure.Metric{measure.TTFT, measure.TPOT} {
 			for _, q := range []float64{0, 0.50, 0.99} {
 				row = append(row, latencyCell(m, metric, q, slo))

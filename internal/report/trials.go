@@ -27,7 +27,7 @@ func trialTable(trials []measure.Measurement, slo measure.SLO) Table {
 	for _, m := range byLoad(trials) {
 		row := []Cell{{Text: load(&m.Trial)}, {Text: unknown}, {Text: unknown}}
 		if m.Requests > 0 {
-			row[1].Text, row[2].Text = number(m.Achieved, 3), count(m.Requests)
+			row[1].Text, row[2].Text = achieved(m), count(m.Requests)
 		}
 		for _, metric := range metrics {
 			for _, q := range quantiles(slo, metric) {
@@ -95,6 +95,15 @@ func load(t *measure.Trial) string {
 		return number(t.Rate, 3) + " req/s"
 	}
 	return "trace"
+}
+
+// achieved is the completed rate. Results of others may not hold it, which is not
+// to be read as a server that completed nothing.
+func achieved(m *measure.Measurement) string {
+	if m.Achieved == 0 && m.Failed < m.Requests && m.TTFT.N+m.E2E.N > 0 {
+		return unknown
+	}
+	return number(m.Achieved, 3)
 }
 
 // latencyCell is a statistic in milliseconds, coloured by its limit; the verdict

@@ -24,7 +24,8 @@ type inferencePerfResult struct {
 			TPOT *perfStats `json:"time_per_output_token"`
 		} `json:"latency"`
 		Throughput struct {
-			Output *float64 `json:"output_tokens_per_sec"`
+			Output   *float64 `json:"output_tokens_per_sec"`
+			Requests *float64 `json:"requests_per_sec"`
 		} `json:"throughput"`
 	} `json:"successes"`
 	Failures struct {
@@ -75,6 +76,10 @@ func (p *pointReader) inferencePerf(document []byte) {
 // completed rate.
 func (p *pointReader) perfWindow(m *measure.Measurement, r *inferencePerfResult, done int) {
 	run, okRun := duration(orZero(r.Seconds), time.Second)
+	if perSecond := orZero(r.Successes.Throughput.Requests); r.Seconds == nil && perSecond > 0 {
+		// Reports without the time of the run hold the rate over it.
+		run, okRun = duration(float64(done)/perSecond, time.Second)
+	}
 	sending, okSending := duration(orZero(r.Load.Sending), time.Second)
 	switch {
 	case okSending && sending > 0 && m.Trial.Rate > 0:

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"os"
@@ -90,6 +91,26 @@ func TestFormatDetails(t *testing.T) {
 	}
 	if m := read("stage_0_lifecycle_metrics.json")[0]; m.SendLag.P99 != 40*time.Millisecond || m.ITL.P99 != measure.Unresolved || m.Duration != 59980*time.Millisecond || m.Sent != 8.0025 {
 		t.Errorf("inference-perf: %+v", m)
+	}
+}
+
+// A report of inference-perf without the time of the run states the rate over it.
+func TestInferencePerfWithoutTime(t *testing.T) {
+	const file = "stage_0_lifecycle_metrics.json"
+	data, err := os.ReadFile(filepath.Join("testdata", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	full, err := Read(file, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bare, err := Read(file, bytes.Replace(data, []byte(`"benchmark_time_seconds"`), []byte(`"unheard_of"`), 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := full.Measurements[0].Achieved, bare.Measurements[0].Achieved; b <= 0 || math.Abs(b/a-1) > 0.01 {
+		t.Errorf("completed %g requests/s with the time of the run, %g without", a, b)
 	}
 }
 
