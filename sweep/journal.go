@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -127,6 +128,21 @@ func (j *Journal) Held() int {
 	return len(j.held)
 }
 
+// knobsText names the knobs by which a reader knows a configuration again.
+func knobsText(k measure.Knobs) string {
+	return fmt.Sprintf("seqs %d, tokens %d, memory %.2f on %s with TP %d", k.MaxNumSeqs, k.MaxNumBatchedTokens, k.GPUMemoryUtilization,
+		cmp.Or(k.GPU, "its GPU"), max(k.TensorParallel, 1))
+}
+
+// trialText names a trial by its knobs, its load and its seed.
+func trialText(t *measure.Trial) string {
+	load := fmt.Sprintf("%.4g requests/s", t.Rate)
+	if t.Closed() {
+		load = fmt.Sprintf("concurrency %d", t.Concurrency)
+	}
+	return fmt.Sprintf("%s at %s with seed %d", knobsText(t.Knobs), load, t.Seed)
+}
+
 // recall gives back what was measured for t. The trial must be the one that
 // was journaled at this place: a journal belongs to one configuration.
 func (j *Journal) recall(t measure.Trial) (measure.Measurement, error) {
@@ -134,8 +150,8 @@ func (j *Journal) recall(t measure.Trial) (measure.Measurement, error) {
 	was := m.Trial
 	same := was.Knobs == t.Knobs && (m.Rejected != "" || was.Rate == t.Rate && was.Seed == t.Seed && was.Concurrency == t.Concurrency)
 	if !same {
-		return m, fmt.Errorf("journal: trial %d was %+v at %g/s with seed %d, the search now asks for %+v at %g/s with seed %d: "+
-			"the journal was written for another configuration or by another version", t.Number, was.Knobs, was.Rate, was.Seed, t.Knobs, t.Rate, t.Seed)
+		return m, fmt.Errorf("journal: trial %d was %s, the search now asks for %s: the journal was written for another configuration or by another version",
+			t.Number, trialText(&was), trialText(&t))
 	}
 	j.held = j.held[1:]
 	m.Trial = t
@@ -173,7 +189,7 @@ func (j *Journal) append(m measure.Measurement) (measure.Measurement, error) {
 func (j *Journal) Reject(k measure.Knobs, reason string) error {
 	if j.Held() > 0 {
 		if m := j.held[0]; m.Rejected == "" || m.Trial.Knobs != k {
-			return fmt.Errorf("journal: expected the rejection of %+v (%s): the journal was written for another configuration", k, reason)
+			return fmt.Errorf("journal: expected the rejection of %s (%s): the journal was written for another configuration", knobsText(k), reason)
 		}
 		j.held = j.held[1:]
 		return nil
