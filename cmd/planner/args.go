@@ -14,6 +14,10 @@ func permute(app *cli.App, args []string) []string {
 	if len(args) < 2 {
 		return args
 	}
+	if args[1] == "help" {
+		// "help fit" is "fit --help".
+		args = append(append([]string{args[0]}, args[2:]...), "--help")
+	}
 	var command string
 	var flags, positional []string
 	takesValue := valueFlags(app.Flags)

@@ -41,8 +41,22 @@ func loadPoint(c *cli.Context, cfg *config.Config) (measure.Trial, error) {
 	} else if !cfg.Workload.Replayed() {
 		return t, usagef("%s: give a load: --rate R [--duration D], or --concurrency N [--requests M], or a workload with a trace", c.Command.Name)
 	}
-	t.Window, err = durationFlag(c, "duration", defaultWindow(cfg, t.Rate), false)
-	return t, err
+	if t.Window, err = durationFlag(c, "duration", defaultWindow(cfg, t.Rate), false); err != nil {
+		return t, err
+	}
+	return t, bounded(t.Rate, t.Warmup+t.Window)
+}
+
+// mostRequests is how many requests one trial may have: its whole schedule is
+// drawn before it begins, and takes some 100 bytes a request.
+const mostRequests = 20_000_000
+
+// bounded refuses a load of more requests than memory holds.
+func bounded(rate float64, span time.Duration) error {
+	if n := rate * span.Seconds(); n > mostRequests {
+		return usagef("--rate, --duration: %.4g requests/s for %v are %.3g requests, want at most %d in one trial", rate, span, n, mostRequests)
+	}
+	return nil
 }
 
 // defaultWindow is one lap of a trace, and otherwise long enough for a p99.
@@ -71,9 +85,14 @@ func closedPoint(c *cli.Context, t *measure.Trial) error {
 	}
 	t.Concurrency, t.Requests = slots, 10*slots
 	if c.IsSet("requests") {
-		t.Requests, err = countFlag(c, "requests")
+		if t.Requests, err = countFlag(c, "requests"); err != nil {
+			return err
+		}
 	}
-	return err
+	if t.Concurrency > mostRequests || t.Requests > mostRequests {
+		return usagef("--concurrency, --requests: %d slots and %d requests, want at most %d in one trial", t.Concurrency, t.Requests, mostRequests)
+	}
+	return nil
 }
 
 // positiveFlag reads a number above 0.

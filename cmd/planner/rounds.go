@@ -50,6 +50,9 @@ func compareRounds(c *cli.Context, a, b *side, n int) (*rounds, error) {
 	if r.warm, err = durationFlag(c, "warm-up", min(30*time.Second, r.window), true); err != nil {
 		return nil, err
 	}
+	if err := bounded(r.rate, r.warm+r.window); err != nil {
+		return nil, err
+	}
 	for i := range n {
 		for _, isB := range []bool{i%2 == 1, i%2 == 0} {
 			s := a

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -92,8 +93,10 @@ func sweepFlags(c *cli.Context, cfg *config.Config) (sweepSpec, error) {
 	if s.window, err = durationFlag(c, "duration", 0, false); err != nil {
 		return s, err
 	}
-	s.warm, err = durationFlag(c, "warm-up", 0, false)
-	return s, err
+	if s.warm, err = durationFlag(c, "warm-up", 0, false); err != nil || len(s.rates) == 0 {
+		return s, err
+	}
+	return s, bounded(slices.Max(s.rates), s.warm+s.window)
 }
 
 // sweepFolder makes the run folder; its arguments are what resume goes by.
