@@ -10,7 +10,7 @@ func (p *Plan) assume() {
 	d, o, f := &p.Demand, &p.Offer, &p.Fleet
 	say := func(format string, a ...any) { p.Assumptions = append(p.Assumptions, fmt.Sprintf(format, a...)) }
 	say("planned rate %.6g requests/s: peak %.6g, growth %.3g, burst index %.3g", f.PlannedRate, d.Rate, d.Growth, max(d.BurstIndex, 1))
-	say("requests are spread over the instances at random: each sees Poisson arrivals, and N instances carry N times the rate of one; better routing is not credited")
+	say("requests are spread over the instances at random: each sees arrivals like those of the trials, and N instances carry N times the rate of one; better routing is not credited")
 	covers := "drift of the workload; measuring error is in the safe rate already"
 	if o.Rate.Confidence == 0 {
 		covers = "drift of the workload and the measuring error, which is not known"
@@ -23,7 +23,7 @@ func (p *Plan) assume() {
 		say("instances are spread evenly over %d zones, and the others carry the load when one is lost", d.Zones)
 	}
 	if o.PricePerGPUHour > 0 && o.PricedBy != "" {
-		say("%.4g USD per hour of %s: %s", o.PricePerGPUHour, o.GPU, o.PricedBy)
+		say("%.4g USD per hour of %s: %s", o.PricePerGPUHour, cmp.Or(o.GPU, "one GPU"), o.PricedBy)
 	}
 	if p.Cost.EnergyPerHour != nil {
 		say("energy at %.4g W per GPU, always under load, without the cooling and the hosts, and not part of the other costs", o.Watts)

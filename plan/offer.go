@@ -28,6 +28,9 @@ type Offer struct {
 	// dollars per kWh, 0 if unknown.
 	Watts      float64 `json:"watts_per_gpu,omitempty"`
 	PowerPrice float64 `json:"usd_per_kwh,omitempty"`
+	// Unreached says that every rate measured is within the objective: Rate is the
+	// highest of them, and the maximum is not below it.
+	Unreached bool `json:"unreached,omitempty"`
 	// Obstacle says why the configuration serves no rate at all under the
 	// objective; empty if it does.
 	Obstacle string `json:"obstacle,omitempty"`

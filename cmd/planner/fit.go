@@ -8,6 +8,7 @@ import (
 
 	"planner/internal/config"
 	"planner/internal/report"
+	"planner/model"
 	"planner/model/curve"
 	"planner/plan"
 	"planner/sweep"
@@ -25,7 +26,7 @@ func (p *program) fitCommand() *cli.Command {
 		Flags: join([]cli.Flag{
 			&cli.StringFlag{Name: "config", Usage: "configuration with demand and limits: --config planner.toml"},
 			&cli.StringFlag{Name: "gpus-per-instance", Value: "1", Usage: "GPUs of the instance that was measured: --gpus-per-instance 8"},
-			&cli.StringFlag{Name: "gpu", Usage: "name of the GPU, for the report: --gpu \"H100 SXM\""},
+			&cli.StringFlag{Name: "gpu", Usage: "name of the GPU that was measured (default: that of the run): --gpu \"H100 SXM\""},
 		}, without(shortcutFlags(), "model", "model-config", "weights", "kv-cache", "gpu", "tp", "engine-version", "workload"),
 			[]cli.Flag{sloFlag(), setFlag(), jsonFlag()}),
 		Action: p.fit,
@@ -52,7 +53,11 @@ func (p *program) fit(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	made, err := plan.Solve(cfg.Demand, cfg.Objective, offersOf(fits, c.String("gpu"), gpus, c.IsSet("gpus-per-instance")), rejected)
+	offers := offersOf(fits, c.String("gpu"), gpus, c.IsSet("gpus-per-instance"))
+	if err := priceOffers(offers, cfg); err != nil {
+		return err
+	}
+	made, err := plan.Solve(cfg.Demand, cfg.Objective, offers, rejected)
 	if err != nil {
 		return err
 	}
@@ -69,11 +74,34 @@ func (p *program) fit(c *cli.Context) error {
 	return p.print(report.Plan(made, report.Background{Trials: trials}))
 }
 
-func flatPrice(cfg *config.Config) (float64, string) {
+// priceOffers gives each offer the price of its GPU: the configuration's, else
+// the catalog's list price of a name that it knows.
+func priceOffers(offers []plan.Offer, cfg *config.Config) error {
+	catalog, err := model.NewCatalog()
+	if err != nil {
+		return err
+	}
+	for i := range offers {
+		o := &offers[i]
+		o.PricePerGPUHour, o.PricedBy = priceOf(cfg, catalog, o.GPU)
+	}
+	return nil
+}
+
+// priceOf is what an hour of a GPU costs in US dollars, and who says so; 0 where
+// nobody does.
+func priceOf(cfg *config.Config, catalog *model.Catalog, gpu string) (float64, string) {
 	if usd, ok := cfg.FlatPrice(); ok {
 		return usd, "the configuration"
 	}
-	return 0, ""
+	hw, err := catalog.GPU(gpu)
+	if gpu == "" || err != nil || hw.Price.USDPerHour <= 0 {
+		return 0, ""
+	}
+	if g, ok := cfg.GPU(hw.Name); ok && g.Priced {
+		return g.USDPerHour, g.PricedBy
+	}
+	return hw.Price.USDPerHour, priceNote(hw.Price)
 }
 
 // readResults reads run folders and result files.

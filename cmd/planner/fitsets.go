@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -75,7 +76,6 @@ func setsOf(trials []measure.Measurement) ([][]measure.Measurement, error) {
 
 func fitSet(cfg *config.Config, trials []measure.Measurement) (fitted, error) {
 	f := fitted{offer: plan.Offer{Knobs: trials[0].Trial.Knobs}}
-	f.offer.PricePerGPUHour, f.offer.PricedBy = flatPrice(cfg)
 	rate, counted := countedRate(cfg, trials)
 	if counted {
 		f.offer.Rate, f.offer.Binding, f.offer.Warnings = rate.Estimate, rate.Binding, rate.Warnings
@@ -92,8 +92,13 @@ func fitSet(cfg *config.Config, trials []measure.Measurement) (fitted, error) {
 	f.curves = curves
 	if !counted {
 		f.offer.Rate, f.offer.Binding = plan.FromCrossing(&crossing), crossing.Bound.String()
-		if crossing.Outcome == curve.Below || crossing.Outcome == curve.Undetermined {
+		switch crossing.Outcome {
+		case curve.Below, curve.Undetermined:
 			f.offer.Obstacle = crossing.Note
+		case curve.NotReached:
+			f.offer.Unreached = true
+			f.offer.Warnings = append(f.offer.Warnings, "no rate measured is beyond the limits: the maximum rate of one instance is not known, "+
+				"the fleet is sized by the highest rate measured and may be larger than needed; trials at higher rates would tell")
 		}
 	}
 	return f, nil
@@ -172,12 +177,13 @@ func (f *fitted) instanceGPUs(said int, given bool) int {
 	return f.offer.Knobs.GPUs()
 }
 
-// offersOf lists the offers of all knob sets, and the fit that belongs to each.
+// offersOf lists the offers of all knob sets. The GPU is what the user says, else
+// what the knobs do.
 func offersOf(fits []fitted, gpu string, gpus int, given bool) []plan.Offer {
 	offers := make([]plan.Offer, len(fits))
 	for i := range fits {
 		f := &fits[i]
-		f.offer.GPU, f.offer.GPUs = gpu, f.instanceGPUs(gpus, given)
+		f.offer.GPU, f.offer.GPUs = cmp.Or(gpu, f.offer.Knobs.GPU), f.instanceGPUs(gpus, given)
 		offers[i] = f.offer
 	}
 	return offers

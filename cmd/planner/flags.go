@@ -95,9 +95,11 @@ func configFlags() []cli.Flag {
 // word.
 func overrides(c *cli.Context) ([]config.Override, error) {
 	var out []config.Override
-	declared := map[string]bool{}
+	declared, repeated := map[string]bool{}, map[string]bool{}
 	for _, f := range c.Command.Flags {
-		declared[f.Names()[0]] = true
+		name := f.Names()[0]
+		declared[name] = true
+		_, repeated[name] = f.(*cli.StringSliceFlag)
 	}
 	table := shortcuts
 	if c.Command.Name == "bench" {
@@ -107,7 +109,9 @@ func overrides(c *cli.Context) ([]config.Override, error) {
 		}
 	}
 	for _, s := range table {
-		if !declared[s.flag] || !c.IsSet(s.flag) {
+		// A flag of the same name of another kind is the command's own: --gpu of fit
+		// names what was measured.
+		if !declared[s.flag] || repeated[s.flag] != s.many || !c.IsSet(s.flag) {
 			continue
 		}
 		value := c.String(s.flag)

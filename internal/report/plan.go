@@ -84,9 +84,12 @@ func headlines(p *plan.Plan, b *Background) Pairs {
 	if b.Subject != "" {
 		facts = append(facts, Pair{Label: "serving", Text: b.Subject})
 	}
-	facts = append(facts, Pair{Label: "one instance", Text: rateFact(p.Offer.Rate), Tone: Strong})
+	facts = append(facts, Pair{Label: "one instance", Text: offerFact(&p.Offer), Tone: Strong})
 	limited := boundName(p.Offer.Binding)
-	if b.Search != nil {
+	switch {
+	case p.Offer.Unreached:
+		limited = "nothing that was measured"
+	case b.Search != nil:
 		limited = likely(b.Search, p.Offer.Binding)
 	}
 	facts = append(facts, Pair{Label: "limited by", Text: limited})
@@ -99,6 +102,14 @@ func headlines(p *plan.Plan, b *Background) Pairs {
 		facts = append(facts, Pair{Label: "warnings", Text: count(n) + ", at the end", Tone: Doubt})
 	}
 	return facts
+}
+
+// offerFact states the rate of one instance.
+func offerFact(o *plan.Offer) string {
+	if o.Unreached {
+		return estimate(o.Rate).value + " requests/s at least: the highest rate measured, and within the limits"
+	}
+	return rateFact(o.Rate)
 }
 
 // rateFact states an estimate of a maximum rate with its doubts.

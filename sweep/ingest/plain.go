@@ -98,6 +98,10 @@ func (t *plainTable) unreadable(err error, atEnd string) {
 }
 
 func (t *plainTable) header(names []string) {
+	if len(names) == 1 && strings.ContainsAny(names[0], ";\t") {
+		t.problem(1, "", "the columns are separated by semicolons or tabs, want commas, and points in the numbers")
+		return
+	}
 	var seen []string
 	for _, n := range names {
 		n = strings.ToLower(strings.TrimSpace(n))
