@@ -3,9 +3,11 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"planner/internal/config"
+	"planner/plan"
 	"planner/sweep"
 	"planner/sweep/workload"
 )
@@ -21,6 +23,21 @@ func assumed(cfg *config.Config) []string {
 		fmt.Sprintf("latencies come from the simulated engine (vLLM %s: its scheduler step by step; %s), not from a server that was measured", release, by),
 		"traffic: " + traffic(&cfg.Workload),
 	}
+}
+
+// routed says what a fleet's load balancer must do for its instances to find in
+// their prefix caches what the only instance of a trial finds in its own.
+func routed(w *workload.Workload, p *plan.Plan) []string {
+	shares := w.Turns > 1 || slices.ContainsFunc(w.Replay, func(r workload.Row) bool { return len(r.Shared) > 0 })
+	if !shares || !p.Offer.Knobs.PrefixCaching || p.Fleet.Instances < 2 {
+		return nil
+	}
+	what := "the turns of a conversation reach"
+	if w.Replayed() {
+		what = "requests of the trace with a common prefix reach"
+	}
+	return []string{what + " the same instance, which has the earlier ones in its prefix cache, as in the trials: " +
+		"behind a load balancer without affinity by session or prefix one instance carries less"}
 }
 
 // traffic is a workload in words.

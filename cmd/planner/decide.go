@@ -241,6 +241,7 @@ func (d *decision) attach(ctx context.Context, p *plan.Plan) error {
 	if d.bed.live != nil {
 		p.Warnings = append(p.Warnings, untrusted(d.trials, p.Offer.Knobs)...)
 	}
+	p.Assumptions = append(p.Assumptions, routed(&d.cfg.Workload, p)...)
 	if d.bed.live == nil {
 		p.Assumptions = append(p.Assumptions, assumed(d.cfg)...)
 		if u := d.chosen.choice.doubt; len(u.shifts) > 0 {
