@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -45,7 +46,7 @@ func (p *program) fit(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	trials, err := readResults(c.Args().Slice())
+	trials, doubts, err := readResults(c.Args().Slice())
 	if err != nil {
 		return err
 	}
@@ -68,6 +69,7 @@ func (p *program) fit(c *cli.Context) error {
 	if len(chosen.curves) > 0 {
 		made.Evidence.Curve, made.Evidence.Curves = chosen.curves[0], chosen.curves[1:]
 	}
+	made.Warnings = append(made.Warnings, doubts...)
 	if c.Bool("json") {
 		return p.printJSON(made)
 	}
@@ -104,32 +106,38 @@ func priceOf(cfg *config.Config, catalog *model.Catalog, gpu string) (float64, s
 	return hw.Price.USDPerHour, priceNote(hw.Price)
 }
 
-// readResults reads run folders and result files.
-func readResults(paths []string) ([]measure.Measurement, error) {
-	var all []measure.Measurement
+// readResults reads run folders and result files, with what is to be doubted of
+// the latter.
+func readResults(paths []string) (all []measure.Measurement, doubts []string, err error) {
 	for _, path := range paths {
-		ms, err := readResult(path)
+		ms, warnings, err := readResult(path)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		all = append(all, ms...)
+		for _, w := range warnings {
+			if !slices.Contains(doubts, w) {
+				doubts = append(doubts, w)
+			}
+		}
 	}
-	return all, nil
+	return all, doubts, nil
 }
 
-func readResult(path string) ([]measure.Measurement, error) {
+func readResult(path string) ([]measure.Measurement, []string, error) {
 	if folder, _, err := sweep.OpenFolder(path); err == nil {
-		return sweep.ReadJournal(folder.File(sweep.JournalFile))
+		ms, err := sweep.ReadJournal(folder.File(sweep.JournalFile))
+		return ms, nil, err
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, nil, usageError{err}
 	}
 	results, err := ingest.Read(path, data)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, nil, usageError{err}
 	}
-	return results.Measurements, nil
+	return results.Measurements, results.Warnings, nil
 }
 
 // moreTrials says what helps where results do not give a curve.

@@ -118,6 +118,26 @@ func Read(name string, data []byte) (*Results, error) {
 // Read reads a result file of the format. The first problem ends the reading,
 // except in a plain CSV, where all are reported.
 func (f Format) Read(name string, data []byte) (*Results, error) {
+	r, err := f.read(name, data)
+	if err == nil && tooFast(r.Measurements) {
+		r.Warnings = append(r.Warnings, "every time to first token and of a whole request is below 1 ms: are these seconds where milliseconds are expected?")
+	}
+	return r, err
+}
+
+// tooFast reports whether no request of all load points took as long as the
+// fastest server does: a millisecond passes on the network alone.
+func tooFast(all []measure.Measurement) bool {
+	longest := time.Duration(0)
+	for i := range all {
+		for _, s := range []*measure.Summary{&all[i].TTFT, &all[i].E2E} {
+			longest = max(longest, s.Mean, s.P50, s.P90, s.P95, s.P99, s.P999)
+		}
+	}
+	return longest > 0 && longest < time.Millisecond
+}
+
+func (f Format) read(name string, data []byte) (*Results, error) {
 	if f.points == nil {
 		return PlainCSV(name, data)
 	}
