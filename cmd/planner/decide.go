@@ -295,6 +295,12 @@ func (d *decision) addRoofline(p *plan.Plan) error {
 	}
 	bounds := roofline.Bounds(d.cachedRequest(p.Offer.Knobs), memory)
 	p.Evidence.Roofline = &bounds
+	ceiling, _ := plan.Ceiling(&bounds, &p.Offer)
+	for _, c := range append([]*curve.Curve{p.Evidence.Curve}, p.Evidence.Curves...) {
+		if c != nil {
+			c.Doubt(ceiling)
+		}
+	}
 	return nil
 }
 

@@ -2,6 +2,7 @@ package curve
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -214,6 +215,23 @@ func TestNoKneeBeyondSaturation(t *testing.T) {
 		c.Saturation, c.Knee = &Saturation{Value: at.saturation}, 0
 		if c.findKnee(); c.Knee != at.want {
 			t.Errorf("saturation at %.3f, knee %.3f, want %.3f", at.saturation, c.Knee, at.want)
+		}
+	}
+}
+
+// What the hardware cannot carry is doubted, and what it can is not.
+func TestDoubt(t *testing.T) {
+	for _, at := range []struct {
+		ceiling    float64
+		knee, said bool
+	}{{40, true, false}, {32, true, true}, {20, false, true}, {0, true, false}} {
+		c, err := Fit(measure.TTFT, stationaryLaw(0).draw(1, 2, 6, 10, 14), Options{Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Doubt(at.ceiling)
+		if said := strings.Contains(c.Saturation.Reason, "data sheets"); said != at.said || (c.Knee > 0) != at.knee {
+			t.Errorf("ceiling %g: knee %.3g, saturation %+v", at.ceiling, c.Knee, c.Saturation)
 		}
 	}
 }

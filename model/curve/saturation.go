@@ -122,6 +122,21 @@ func (c *Curve) stationaryRoute(steady []Point, best *fitted, boot [2]float64, s
 	return r
 }
 
+// Doubt tells the curve of a rate in requests per second that the hardware cannot
+// exceed. A saturation rate above it keeps its value, which is the form's, and
+// says so; a knee above it is none.
+func (c *Curve) Doubt(ceiling float64) {
+	if !(ceiling > 0) {
+		return
+	}
+	if s := c.Saturation; s != nil && s.Value > ceiling {
+		s.Reason += fmt.Sprintf("; more than the %.4g requests/s that the data sheets allow: the form is followed too far", ceiling)
+	}
+	if c.Knee > ceiling {
+		c.Knee, c.KneeOf = 0, 0
+	}
+}
+
 // kneeElasticity is the growth of latency in percent for one percent more load
 // from which on more load is dear. Unlike the geometric knee (Kneedle) it does
 // not depend on how far the sweep went.
