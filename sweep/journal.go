@@ -153,9 +153,27 @@ func (j *Journal) recall(t measure.Trial) (measure.Measurement, error) {
 		return m, fmt.Errorf("journal: trial %d was %s, the search now asks for %s: the journal was written for another configuration or by another version",
 			t.Number, trialText(&was), trialText(&t))
 	}
+	if alike, err := sameObjective(was.Objective, t.Objective); m.Rejected == "" && (err != nil || !alike) {
+		return m, errors.Join(fmt.Errorf("journal: trial %d was judged by another objective than the configuration has: "+
+			"its counts say nothing about the limits now; begin a new run", t.Number), err)
+	}
 	j.held = j.held[1:]
 	m.Trial = t
 	return m, nil
+}
+
+// sameObjective reports whether two objectives are written alike. One without a
+// bound judges nothing.
+func sameObjective(a, b measure.SLO) (bool, error) {
+	if a.Empty() && b.Empty() {
+		return true, nil
+	}
+	x, err := json.Marshal(a)
+	if err != nil {
+		return false, err
+	}
+	y, err := json.Marshal(b)
+	return bytes.Equal(x, y), err
 }
 
 // append writes one line, syncs it, and returns the measurement as it will be

@@ -20,6 +20,7 @@ import (
 type script struct {
 	batches, size int
 	next          float64
+	objective     measure.SLO
 	seen          []measure.Measurement
 }
 
@@ -31,7 +32,7 @@ func (s *script) Next() []measure.Trial {
 	for i := range batch {
 		batch[i] = measure.Trial{
 			Knobs: measure.Knobs{MaxNumSeqs: 8 + i, TensorParallel: 1}, Workload: testWorkload(),
-			Rate: 1 + s.next + float64(i), Window: 10 * time.Second, Seed: uint64(len(s.seen) + i),
+			Rate: 1 + s.next + float64(i), Window: 10 * time.Second, Seed: uint64(len(s.seen) + i), Objective: s.objective,
 		}
 	}
 	return batch
@@ -140,6 +141,39 @@ func TestJournalOfAnotherSearchIsRefused(t *testing.T) {
 	l.Source.(*script).next = 0.25
 	if err := l.Drive(t.Context()); err == nil {
 		t.Fatal("a journal of other trials was taken")
+	}
+}
+
+// What was counted against other limits is no evidence about those of now, and an
+// objective without a bound is as good as none.
+func TestJournalOfAnotherObjectiveIsRefused(t *testing.T) {
+	limit := func(d time.Duration, failed float64) measure.SLO {
+		return measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.9, Limit: d}}, Errors: failed}
+	}
+	for _, c := range []struct {
+		name        string
+		first, then measure.SLO
+		refused     bool
+	}{
+		{"the same", limit(333333*time.Microsecond, 0.001), limit(333333*time.Microsecond, 0.001), false},
+		{"another limit", limit(500*time.Millisecond, 0.001), limit(490*time.Millisecond, 0.001), true},
+		{"another share of failures", limit(500*time.Millisecond, 0.001), limit(500*time.Millisecond, 0.01), true},
+		{"none", measure.SLO{Errors: 0.001}, measure.SLO{Errors: 0.001}, false},
+		{"none at first", measure.SLO{}, limit(500*time.Millisecond, 0.001), true},
+	} {
+		path := filepath.Join(t.TempDir(), JournalFile)
+		j := journal(t, path)
+		drive := func(slo measure.SLO) error {
+			return (&Loop{Source: &script{batches: 2, size: 2, objective: slo}, Run: answer, Journal: j}).Drive(t.Context())
+		}
+		if err := drive(c.first); err != nil {
+			t.Fatal(err)
+		}
+		j.Close()
+		j = journal(t, path)
+		if err := drive(c.then); (err != nil) != c.refused {
+			t.Errorf("%s: %v", c.name, err)
+		}
 	}
 }
 
