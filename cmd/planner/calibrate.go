@@ -3,10 +3,12 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -16,6 +18,7 @@ import (
 	"planner/model/calibrate"
 	"planner/sweep"
 	"planner/sweep/measure"
+	"planner/sweep/workload"
 )
 
 func (p *program) calibrateCommand() *cli.Command {
@@ -56,19 +59,30 @@ func (p *program) calibrate(c *cli.Context) error {
 	if !cfg.Model.Known || len(cfg.GPUs) == 0 {
 		return usagef("calibrate: model and hardware are needed to simulate the runs; give --config with model.name and hardware.gpu")
 	}
+	if !c.IsSet("config") {
+		if err := sameModel(cfg, c.Args().Slice()); err != nil {
+			return err
+		}
+	}
 	runs, release, skipped, err := calibrationRuns(cfg, c.Args().Slice())
 	if err != nil {
 		return err
 	}
 	for _, s := range skipped {
-		fmt.Fprintln(p.stderr, "planner: warning: left out:", s)
+		if !c.Bool("quiet") {
+			fmt.Fprintln(p.stderr, "planner: warning: left out:", s)
+		}
+	}
+	measured := cmp.Or(c.String("engine-version"), cfg.Engine.Version, release)
+	if measured == "" {
+		return usagef("calibrate: the runs do not say which release of the engine was measured; give --engine-version")
 	}
 	k := runs[0].Trial.Knobs
 	result, err := calibrate.Fit(runs, calibrate.Options{
-		Deployment: cfg.Deployment(k), Version: cmp.Or(c.String("engine-version"), cfg.Engine.Version, release), Date: time.Now().UTC().Format(time.DateOnly),
+		Deployment: cfg.Deployment(k), Version: measured, Date: time.Now().UTC().Format(time.DateOnly),
 	})
 	if err != nil {
-		return fmt.Errorf("calibrate: %w", err)
+		return err
 	}
 	var b bytes.Buffer
 	if err := calibrate.NewFile(result).Write(&b); err != nil {
@@ -83,6 +97,29 @@ func (p *program) calibrate(c *cli.Context) error {
 		return p.printJSON(calibrate.NewFile(result))
 	}
 	return p.print(report.Calibration(result))
+}
+
+// sameModel refuses runs that say of themselves that they measured another model
+// than the first, or other weights of it.
+func sameModel(cfg *config.Config, paths []string) error {
+	for _, path := range paths[1:] {
+		folder, _, err := sweep.OpenFolder(path)
+		if err != nil {
+			return usageError{err}
+		}
+		other, err := config.Load(folder.File(sweep.ConfigFile), nil, config.For("calibrate"))
+		if err != nil || !other.Model.Known {
+			continue // results of others name no model
+		}
+		if other.Model.Name != cfg.Model.Name || other.Model.Precision != cfg.Model.Precision {
+			return usagef("calibrate: %s measured %s, and %s %s; calibrate one model at a time", paths[0], modelText(cfg), path, modelText(other))
+		}
+	}
+	return nil
+}
+
+func modelText(cfg *config.Config) string {
+	return fmt.Sprintf("%s in %v", cfg.Model.Name, cfg.Model.Precision.Weights)
 }
 
 // calibrationRuns reads the measured trials of run folders, with their records
@@ -111,7 +148,15 @@ func calibrationRuns(cfg *config.Config, paths []string) (runs []calibrate.Run, 
 				skipped = append(skipped, fmt.Sprintf("trial %d of %s, which overloaded the engine", m.Trial.Number, path))
 				continue
 			}
-			m.Trial.Workload = &cfg.Workload
+			w, ok, err := trafficOf(m.Trial.Workload, &cfg.Workload)
+			if err != nil {
+				return nil, "", nil, err
+			}
+			if !ok {
+				skipped = append(skipped, fmt.Sprintf("trial %d of %s, whose traffic lies in a file that only its own configuration names", m.Trial.Number, path))
+				continue
+			}
+			m.Trial.Workload = w
 			m.Trial.Knobs = settled(m.Trial.Knobs, runnable[0])
 			release = cmp.Or(release, m.Server.Version)
 			records, err := recordsOf(folder, m.Trial.Number)
@@ -125,6 +170,30 @@ func calibrationRuns(cfg *config.Config, paths []string) (runs []calibrate.Run, 
 		return nil, "", nil, usagef("calibrate: the runs hold no measured trial that can be trusted")
 	}
 	return runs, release, skipped, nil
+}
+
+// trafficOf is the traffic of a trial as it was recorded. Where that is the
+// configuration's, the latter is taken, since it holds the rows of a trace and the
+// samples of lengths too; ok is false where the record needs those of another one.
+func trafficOf(recorded, configured *workload.Workload) (w *workload.Workload, ok bool, err error) {
+	if recorded == nil {
+		return configured, true, nil
+	}
+	x, err := json.Marshal(recorded)
+	if err != nil {
+		return nil, false, err
+	}
+	y, err := json.Marshal(configured)
+	if err != nil {
+		return nil, false, err
+	}
+	if bytes.Equal(x, y) {
+		return configured, true, nil
+	}
+	elsewhere := recorded.Arrivals == workload.Trace || slices.ContainsFunc(recorded.Shapes, func(s workload.Shape) bool {
+		return s.Prompt.Dist == workload.Empirical || s.Output.Dist == workload.Empirical
+	})
+	return recorded, !elsewhere, nil
 }
 
 // settled fills the knobs that a measured engine left to its default from the

@@ -32,6 +32,9 @@ func (p *program) resumeCommand() *cli.Command {
 				return usageError{err}
 			}
 			if folder.Has(sweep.PlanFile) {
+				if !c.Bool("quiet") {
+					fmt.Fprintf(p.stderr, "planner: %s is finished; its report again, whatever was changed in its configuration since\n", path)
+				}
 				return p.again(c, folder, about, "text")
 			}
 			cfg, err := config.Load(folder.File(sweep.ConfigFile), nil, config.For(about.Command))

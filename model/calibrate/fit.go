@@ -150,6 +150,8 @@ func (r *Run) check(o *Options) error {
 	switch {
 	case r.Trial.Workload == nil:
 		return errors.New("the workload is not recorded, so it cannot be simulated")
+	case !r.Trial.Closed() && r.Trial.Window <= 0:
+		return errors.New("how long it lasted is not recorded, so it cannot be simulated")
 	case r.Measurement.Rejected != "":
 		return fmt.Errorf("nothing was measured: %s", r.Measurement.Rejected)
 	case r.queueing() && !r.Trial.Workload.Replayed():
