@@ -257,6 +257,9 @@ func (p *program) compareRuns(c *cli.Context, a, b *diskRun, t terms) error {
 		out.Design = loadPoints(len(pairs)) + fmt.Sprintf(" that both runs have; %d have no counterpart", left)
 		out.Warnings = append(pairDoubts(pairs), seedDoubt(pairs)...)
 	}
+	if otherTraffic(a.trials, b.trials) {
+		out.Warnings = append(out.Warnings, "the two runs are of different traffic: what differs may be its doing and not the engine's")
+	}
 	if len(out.Contrasts) == 0 {
 		return usagef("compare: %s and %s have no load in common and no two plans: measure both at the same rates, as 'planner sweep --rates' does", a.path, b.path)
 	}

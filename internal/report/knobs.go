@@ -85,7 +85,10 @@ type Server struct {
 // addServer shows how an instance is started, by its knobs where that is all that
 // is known.
 func addServer(d *Document, title string, s Server, k measure.Knobs) {
-	if s.Command == "" && k != (measure.Knobs{}) {
+	// Of results of others the GPU may be all that is known: that makes no command.
+	known := k
+	known.GPU = ""
+	if s.Command == "" && known != (measure.Knobs{}) {
 		s.Command = ServerCommand(k, "")
 	}
 	if s.Command == "" {
