@@ -246,6 +246,7 @@ func (m *Measurement) remarks(c *cohort) []string {
 	}
 	if m.Failed > 0 {
 		out = append(out, fmt.Sprintf("latencies are over the requests that ended well; %d of %d failed and count as beyond every limit", m.Failed, m.Requests))
+		out = append(out, c.complaints()...)
 	}
 	if why := c.unsteady(m); why != "" {
 		out = append(out, why)
