@@ -117,6 +117,10 @@ func (r *Run) sourceDoubts(obs *measure.Observation) []string {
 	return d
 }
 
+// ShorterAnswers begins the remark that an engine generated fewer tokens than it
+// was asked for.
+const ShorterAnswers = "answers: the server generated"
+
 // shorter says by how much the answers fell short of what was asked for; "" where
 // they did not. An engine that cannot be told to go on behind the end of a text
 // gives what it has to say, which is no failure, but less load than the
@@ -125,7 +129,7 @@ func (t *totals) shorter() string {
 	if t.wanted == 0 || float64(t.tokens) > 0.98*float64(t.wanted) {
 		return ""
 	}
-	return fmt.Sprintf("answers: the server generated %.0f %% fewer tokens than asked for, so every figure is of shorter answers than the workload's",
+	return fmt.Sprintf(ShorterAnswers+" %.0f %% fewer tokens than asked for, so every figure is of shorter answers than the workload's",
 		100*(1-float64(t.tokens)/float64(t.wanted)))
 }
 

@@ -25,7 +25,7 @@ func Reduce(t Trial, o Observation) Measurement {
 	m.ITL = gaps(o.Gaps, c.whole)
 	m.Throughput = c.throughput()
 	m.Classes = c.classes(&o)
-	doubts := slices.Concat(o.Doubts, c.doubts(&m))
+	doubts := slices.Concat(o.Doubts, c.doubts(&m, o.Doubts))
 	m.Valid = len(doubts) == 0
 	m.Warnings = doubts
 	if !t.Objective.Empty() {
