@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -12,6 +14,7 @@ import (
 	"planner/model"
 	"planner/search"
 	"planner/sweep"
+	"planner/sweep/load"
 	"planner/sweep/measure"
 )
 
@@ -88,7 +91,12 @@ func (p *program) searchIn(c *cli.Context, cfg *config.Config, folder *sweep.Fol
 	if err := p.found(c, d, r, trials, folder); err != nil {
 		return err
 	}
-	return searchEnd(r)
+	return searchEnd(r, cfg.Engine.Kind == "attach" && rejected(trials))
+}
+
+// rejected reports whether the last trial could not be run.
+func rejected(trials []measure.Measurement) bool {
+	return len(trials) > 0 && trials[len(trials)-1].Rejected != ""
 }
 
 // searchOne searches the only knob set, with what the loop says besides, and
@@ -105,6 +113,7 @@ func (d *decision) searchOne(ctx context.Context, loop sweep.Loop, seen func(mea
 	}
 	err := loop.Drive(ctx)
 	r := s.Result()
+	r.Warnings = append(r.Warnings, ofOtherLoad(trials)...)
 	if d.bed.live != nil && d.cfg.Engine.Kind != "attach" && r.Estimate.Value > 0 {
 		r.Warnings = append(r.Warnings, "the engine was started for this search alone: what the maximum rate differs by from start to start is not in the interval")
 	}
@@ -113,6 +122,19 @@ func (d *decision) searchOne(ctx context.Context, loop sweep.Loop, seen func(mea
 		err = d.certifyOne(ctx, loop, &r)
 	}
 	return r, trials, err
+}
+
+// ofOtherLoad is what the last trial to say so says of answers that were not those
+// of the workload: the rate that was found is then of another load.
+func ofOtherLoad(trials []measure.Measurement) []string {
+	for _, m := range slices.Backward(trials) {
+		for _, w := range m.Warnings {
+			if strings.HasPrefix(w, load.ShorterAnswers) {
+				return []string{w}
+			}
+		}
+	}
+	return nil
 }
 
 // interruptedIn says what an interrupted search had not done yet.
@@ -152,10 +174,14 @@ func (d *decision) searched(r search.Result, trials []measure.Measurement) (repo
 	return report.Search(k, r, b), searchView(k, r)
 }
 
-// searchEnd is how a finished search ends.
-func searchEnd(r search.Result) error {
+// searchEnd is how a finished search ends. gone says that a server which planner
+// did not start could not be measured: that is no word on its limits.
+func searchEnd(r search.Result, gone bool) error {
 	switch r.Outcome {
 	case search.Infeasible:
+		if gone {
+			return outcome(exitFailed)
+		}
 		return outcome(exitInfeasible)
 	case search.OutOfBudget:
 		return outcome(exitUndecided)

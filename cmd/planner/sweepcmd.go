@@ -257,15 +257,19 @@ func (p *program) runSweep(c *cli.Context, s *sweeping, folder *sweep.Folder) (e
 	if err != nil || driven != nil {
 		return errors.Join(hintResume(driven, folder), err)
 	}
-	return sweepEnd(out)
+	return sweepEnd(out, s.cfg.Engine.Kind == "attach")
 }
 
 // sweepEnd is how a finished sweep ends: nothing could run, or a hypothesis is
-// neither held nor refuted.
-func sweepEnd(out report.Swept) error {
+// neither held nor refuted. A server that planner did not start and that could
+// not be measured is a failure of the sweep, no word on its limits.
+func sweepEnd(out report.Swept, attached bool) error {
 	ran := false
 	for _, m := range out.Trials {
 		ran = ran || m.Rejected == ""
+	}
+	if !ran && attached {
+		return outcome(exitFailed)
 	}
 	if !ran {
 		return outcome(exitInfeasible)

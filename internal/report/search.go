@@ -16,7 +16,7 @@ func Search(k measure.Knobs, r search.Result, b Background) Document {
 	if len(trials) > 0 {
 		slo = trials[0].Trial.Objective
 	}
-	d := Document{Title: found(&r, slo), Data: data(trials)}
+	d := Document{Title: found(&r, slo, rejection(trials)), Data: data(trials)}
 	facts := Pairs{}
 	if r.Outcome != search.Infeasible && r.Estimate.Value > 0 {
 		facts = append(facts, Pair{Label: "one instance", Text: rateFact(r.Estimate), Tone: Strong})
@@ -46,8 +46,17 @@ func Search(k measure.Knobs, r search.Result, b Background) Document {
 	return d
 }
 
-// found is the result in one line.
-func found(r *search.Result, slo measure.SLO) string {
+// rejection is why the last trial could not be run; "" where it was.
+func rejection(trials []measure.Measurement) string {
+	if len(trials) == 0 {
+		return ""
+	}
+	return trials[len(trials)-1].Rejected
+}
+
+// found is the result in one line. rejected is why the engine did not run to the
+// end, which says nothing of lower rates than the one it was at.
+func found(r *search.Result, slo measure.SLO, rejected string) string {
 	at := ""
 	if o := objective(slo); o != "" {
 		at = " at " + o
@@ -60,6 +69,9 @@ func found(r *search.Result, slo measure.SLO) string {
 	case search.Infeasible:
 		if f := r.Floor; f != nil {
 			return "No rate" + at + ": " + floorFact(f)
+		}
+		if rejected != "" {
+			return "Not measured" + at + ": " + rejected
 		}
 		return "No rate" + at + ": " + r.Reason
 	case search.NotReached:

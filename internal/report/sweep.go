@@ -102,6 +102,9 @@ func sweptTitle(s *Swept) string {
 			ran++
 		}
 	}
+	if ran == 0 && len(s.Rejected) > 0 && s.Rows == nil {
+		return "No trial could be run"
+	}
 	t := plural(ran, "trial")
 	if ran+len(s.Rejected) < s.Planned && len(s.Trials) < s.Planned {
 		t += fmt.Sprintf(" of %s", count(s.Planned))

@@ -55,8 +55,8 @@ type totals struct {
 	// for, of the same requests.
 	prompted, asked int
 	// tokens, events and coalesced are of requests whose tokens the server
-	// counted.
-	tokens, events, coalesced int
+	// counted, wanted the tokens asked for of these.
+	tokens, events, coalesced, wanted int
 }
 
 // spread holds distributions over the requests of the window: send lags of all,
@@ -182,13 +182,14 @@ func (b *book) settle(index int, r *measure.Record, g *received, inside bool) {
 func (b *book) count(index int, r *measure.Record, g *received) {
 	t := &b.totals
 	t.coalesced += g.coalesced
-	if !g.usage.known {
+	if _, counted := g.tokens(); !counted {
 		t.estimated++
 		b.texts[index] = string(g.text)
 		return
 	}
 	t.counted++
 	t.tokens += r.Output
+	t.wanted += b.schedule[index].Output
 	t.events += g.events
 	if g.usage.prompt > 0 {
 		t.prompted += g.usage.prompt

@@ -180,6 +180,10 @@ func (c *conn) parseHead(block []byte) (answer, error) {
 			c.chunked = is(value, "chunked")
 		case is(name, "connection"):
 			c.keep = c.keep && !is(value, "close")
+		case is(name, "content-encoding"):
+			if !is(value, "identity") && len(value) > 0 {
+				return answer{}, fmt.Errorf("%w: content-encoding %q, which was not asked for", errMalformed, value)
+			}
 		case is(name, "content-type"):
 			a.stream = hasPrefixFold(value, "text/event-stream")
 		}

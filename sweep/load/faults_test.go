@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -79,6 +81,8 @@ var faults = []struct {
 	{"good, cut behind [DONE]", say(streamHead, tokensOf(4), chunked(finishEvent()), chunked(doneEvent)), measure.OK, "", 4},
 	{"good with extensions and trailers", say(streamHead, strings.Replace(tokensOf(4), "\r\n", ";x=y\r\n", 1), chunked(finishEvent()), "0\r\nX: y\r\n\r\n"), measure.OK, "", 4},
 
+	{"good, with a count of none", say(streamHead, chunked(`data: {"choices":[{"text":"a"}]}`+"\n\n"), chunked(`data: {"choices":[{"text":"b"}]}`+"\n\n"), ending(8, 0)), measure.OK, "", 2},
+
 	{"503", say(whole("503 Service Unavailable", "application/json", `{"error":{"message":"queue full"}}`)), measure.HTTPStatus, "503: queue full", 0},
 	{"429 without a body", say("HTTP/1.1 429 Too Many\r\nContent-Length: 0\r\n\r\n"), measure.HTTPStatus, "429", 0},
 	{"204", say("HTTP/1.1 204 No Content\r\n\r\n"), measure.HTTPStatus, "204", 0},
@@ -115,6 +119,8 @@ var faults = []struct {
 	{"endless event", say("HTTP/1.1 200 OK\r\nContent-Type: " + eventStream + "\r\n\r\ndata: " + strings.Repeat("x", 2<<20)), measure.Malformed, "event longer than 1 MiB", 0},
 	{"too few tokens", say(streamHead, tokensOf(3), ending(8, 3)), measure.WrongLength, "3 tokens for 4", 3},
 	{"too many tokens", say(streamHead, tokensOf(5), ending(8, 5)), measure.WrongLength, "5 tokens for 4", 5},
+	{"more tokens counted than came", say(streamHead, tokensOf(4), ending(8, 12)), measure.WrongLength, "12 tokens for 4 by the server's count, in 4 events", 12},
+	{"compressed", say("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b"), measure.Malformed, `malformed answer: content-encoding "gzip", which was not asked for`, 0},
 	{"tokens without end", say(streamHead, tokensOf(1500)), measure.WrongLength, "", -1},
 }
 
@@ -194,7 +200,102 @@ func TestStaleConnection(t *testing.T) {
 			t.Errorf("request %d: %v %q", rec.ID, rec.Outcome, rec.Detail)
 		}
 	}
-	if rep := r.Report(); rep.Resent == 0 {
-		t.Error("no request was sent again, though every connection was closed")
+	if rep := r.Report(); rep.Connections < 15 || rep.Resent > resendLimit {
+		t.Errorf("%d connections, %d requests sent again; every connection was closed behind its answer", rep.Connections, rep.Resent)
+	}
+}
+
+// TestThrownAway: requests that a server reads and throws away are failures,
+// however alike they are to those that meet a connection which had just been closed.
+func TestThrownAway(t *testing.T) {
+	for name, breaks := range map[string]handler{"reset": reset(), "closed": say()} {
+		t.Run(name, func(t *testing.T) {
+			var seen, thrown atomic.Int64
+			url := serve(t, func(c net.Conn, a asked) bool {
+				if seen.Add(1)%5 == 0 {
+					thrown.Add(1)
+					breaks(c, a)
+					return false
+				}
+				say(streamHead, tokensOf(a.tokens), ending(8, a.tokens))(c, a)
+				return true
+			})
+			c := &Client{URL: url, Model: "m", Stream: true, Engine: "vllm"}
+			r, err := c.Start(t.Context(), measure.Trial{Concurrency: 1, Requests: 60}, requests(60, 8, 4, 0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			obs, err := r.Wait()
+			if err != nil {
+				t.Fatal(err)
+			}
+			failed := 0
+			for _, rec := range obs.Records {
+				if rec.Outcome != measure.OK {
+					failed++
+				}
+			}
+			rep := r.Report()
+			if rep.Resent != resendLimit || failed != int(thrown.Load())-rep.Resent {
+				t.Errorf("%d thrown away: %d sent again, %d failed", thrown.Load(), rep.Resent, failed)
+			}
+			if !slices.ContainsFunc(obs.Remarks, func(s string) bool { return strings.HasPrefix(s, "connections: 3 requests met one") }) {
+				t.Errorf("remarks %q do not say that requests were sent again", obs.Remarks)
+			}
+		})
+	}
+}
+
+// TestHungUp tells an open connection from one that the server has left.
+func TestHungUp(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, leave := range []func(c *net.TCPConn){
+		func(c *net.TCPConn) { c.Close() },
+		func(c *net.TCPConn) { c.SetLinger(0); c.Close() },
+		func(c *net.TCPConn) { io.WriteString(c, "HTTP/1.1 408 Request Timeout\r\n\r\n") },
+	} {
+		here, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer here.Close()
+		there, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer there.Close()
+		here.SetDeadline(time.Now().Add(-time.Second))
+		if hungUp(here) {
+			t.Error("an open connection is of no more use")
+		}
+		leave(there.(*net.TCPConn))
+		for end := time.Now().Add(5 * time.Second); !hungUp(here) && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		if !hungUp(here) {
+			t.Error("a connection that the server left is of use")
+		}
+	}
+}
+
+// TestShorterAnswers: an engine that is not told to go on behind its end gives
+// less load than asked for, and the trial says so.
+func TestShorterAnswers(t *testing.T) {
+	for _, n := range []int{4, 3} {
+		url := serve(t, say(streamHead, tokensOf(n), ending(8, n)))
+		c := &Client{URL: url, Model: "m", Stream: true}
+		trial := measure.Trial{Workload: &workload.Workload{Timeout: time.Second}, Concurrency: 1, Requests: 5}
+		obs, err := c.Run(t.Context(), trial, requests(5, 8, 4, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := slices.ContainsFunc(obs.Remarks, func(s string) bool { return strings.HasPrefix(s, "answers: the server generated 25 % fewer tokens") })
+		if said != (n < 4) {
+			t.Errorf("%d of 4 tokens: remarks %q", n, obs.Remarks)
+		}
 	}
 }

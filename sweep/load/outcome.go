@@ -60,7 +60,17 @@ func failureOfError(err error) *failure {
 	}
 	// Resets, broken pipes, HTTP/2 stream errors and connections closed without
 	// an answer: the connection broke.
-	return failed(measure.Reset, err.Error())
+	return failed(measure.Reset, withoutPorts(err))
+}
+
+// withoutPorts is what happened to a connection, without the addresses that tell
+// it from all others.
+func withoutPorts(err error) string {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Err != nil {
+		return op.Err.Error()
+	}
+	return err.Error()
 }
 
 func failedStatus(code int, body []byte) *failure {

@@ -14,6 +14,13 @@ import (
 // which uvicorn, and so vLLM, SGLang and LMDeploy, closes it.
 const idleLimit = 4 * time.Second
 
+// resendLimit is how many requests of a trial are sent again because their
+// connection was closed before any answer came. A close that is known before the
+// request leaves needs none of them, so more say that the server closes behind
+// each answer, or throws requests away: from then on each request gets a
+// connection of its own, where what breaks is a failure of the request.
+const resendLimit = 3
+
 // pool holds the connections of one trial to one plain HTTP/1.1 server: as many
 // as there are requests in flight, without a limit that requests could queue
 // at. It speaks the part of HTTP that a POST and its stream need; net/http,
@@ -26,7 +33,7 @@ type pool struct {
 	mu   sync.Mutex
 	idle []*conn
 	// opened counts connections, resent the requests that met a connection
-	// which the server had just closed and left again on another.
+	// which the server closed without a word and left again on another.
 	opened, resent int
 }
 
@@ -43,32 +50,45 @@ func (p *pool) send(m *message, deadline time.Time) (answer, error) {
 			return a, nil
 		}
 		c.drop()
-		if !reused || !c.silent || !isStale(err) {
+		if !reused || !c.silent || !isStale(err) || !p.resend() {
 			return answer{}, err
 		}
-		p.mu.Lock()
-		p.resent++
-		p.mu.Unlock()
 	}
 }
 
-// isStale reports the errors of a connection that the server closed while it
-// was idle.
+// resend counts a request that is to be sent again; false where too many were.
+func (p *pool) resend() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.resent >= resendLimit {
+		return false
+	}
+	p.resent++
+	return true
+}
+
+// isStale reports the errors of a connection whose close by the server crossed
+// the request on its way. A request that the server read and threw away looks
+// the same, which is why resendLimit bounds the benefit of the doubt.
 func isStale(err error) bool {
 	return errors.Is(err, errNoAnswer) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// get takes the connection that was used last, or opens one.
+// get takes the connection that was used last and is still open, or opens one.
 func (p *pool) get(deadline time.Time) (c *conn, reused bool, err error) {
 	p.mu.Lock()
-	if n := len(p.idle); n > 0 {
+	for n := len(p.idle); n > 0; n = len(p.idle) {
 		c := p.idle[n-1]
-		if time.Since(c.since) < idleLimit {
+		if time.Since(c.since) < idleLimit && p.resent < resendLimit {
 			p.idle = p.idle[:n-1]
+			if hungUp(c.Conn) {
+				c.drop()
+				continue
+			}
 			p.mu.Unlock()
 			return c, true, nil
 		}
-		// Those below have been idle for longer still.
+		// Those below have been idle for longer still, or none is to be used again.
 		for _, c := range p.idle {
 			c.drop()
 		}

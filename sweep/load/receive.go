@@ -43,9 +43,10 @@ type received struct {
 }
 
 // tokens is the number of generated tokens, and whether the server counted
-// them. Without that each event is taken for one token.
+// them. Without that each event is taken for one token; so it is where the server
+// counts none in an answer that has text.
 func (g *received) tokens() (n int, counted bool) {
-	if g.usage.known {
+	if g.usage.known && (g.usage.completion > 0 || g.events == 0) {
 		return g.usage.completion, true
 	}
 	return g.events, false
@@ -85,9 +86,18 @@ func judge(g *received, want int, exact bool) *failure {
 	case n == 0 || g.events == 0:
 		return failed(measure.Empty, "")
 	case counted && (n > want || exact && n < want):
-		return failed(measure.WrongLength, fmt.Sprintf("%d tokens for %d", n, want))
+		return failed(measure.WrongLength, lengths(n, want, g.events))
 	}
 	return nil
+}
+
+// lengths says how many tokens the server counted for those asked for, and in
+// how many events they came where these contradict it.
+func lengths(n, want, events int) string {
+	if n > want && events <= want {
+		return fmt.Sprintf("%d tokens for %d by the server's count, in %d events", n, want, events)
+	}
+	return fmt.Sprintf("%d tokens for %d", n, want)
 }
 
 // message is the beginning of the body of an error.

@@ -25,7 +25,7 @@ type Report struct {
 	// read returned together with the one before, whose gap is therefore 0.
 	TokensPerChunk, Coalesced float64
 	// Connections were opened; Resent requests met a connection that the server
-	// had closed while it was idle, and left again on another.
+	// closed without a word, and left again on another.
 	Connections, Resent int
 	// Intervals are the latencies of each second, for WriteHistogramLog.
 	Intervals []Interval
@@ -96,6 +96,16 @@ func (r *Run) sourceDoubts(obs *measure.Observation) []string {
 	if rep.Coalesced > 0.1 {
 		obs.Remarks = append(obs.Remarks, fmt.Sprintf("tokens: %.0f %% of the chunks came together with another in one read", 100*rep.Coalesced))
 	}
+	if rep.Resent > 0 {
+		alone := ""
+		if rep.Resent >= resendLimit {
+			alone = "; further ones had a connection each, and failed where that broke"
+		}
+		obs.Remarks = append(obs.Remarks, fmt.Sprintf("connections: %d requests met one that the server closed without an answer, and were sent again%s", rep.Resent, alone))
+	}
+	if text := t.shorter(); text != "" {
+		obs.Remarks = append(obs.Remarks, text)
+	}
 	if n := r.encoder.prompts.answers.unnamed; n > 0 && r.encoder.tokens {
 		obs.OtherLoad = true
 		d = append(d, fmt.Sprintf("conversations: the engine did not name the tokens of %d answers; later turns carry others, which its prefix cache does not hold", n))
@@ -105,6 +115,22 @@ func (r *Run) sourceDoubts(obs *measure.Observation) []string {
 		d = append(d, fmt.Sprintf("prompts: the server counts %+.1f %% tokens against those asked for", 100*off))
 	}
 	return d
+}
+
+// ShorterAnswers begins the remark that an engine generated fewer tokens than it
+// was asked for.
+const ShorterAnswers = "answers: the server generated"
+
+// shorter says by how much the answers fell short of what was asked for; "" where
+// they did not. An engine that cannot be told to go on behind the end of a text
+// gives what it has to say, which is no failure, but less load than the
+// workload's.
+func (t *totals) shorter() string {
+	if t.wanted == 0 || float64(t.tokens) > 0.98*float64(t.wanted) {
+		return ""
+	}
+	return fmt.Sprintf(ShorterAnswers+" %.0f %% fewer tokens than asked for, so every figure is of shorter answers than the workload's",
+		100*(1-float64(t.tokens)/float64(t.wanted)))
 }
 
 // noGaps says why there are no inter-token times, "" if there are.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"math"
 	"net"
@@ -68,6 +69,11 @@ func (s *secure) send(m *message, deadline time.Time) (answer, error) {
 			err = errNoAnswer
 		}
 		return answer{}, err
+	}
+	if how := res.Header.Get("Content-Encoding"); how != "" && !strings.EqualFold(how, "identity") {
+		res.Body.Close()
+		cancel()
+		return answer{}, fmt.Errorf("%w: content-encoding %q, which was not asked for", errMalformed, how)
 	}
 	buf, _ := s.spans.Get().(*[]byte)
 	if buf == nil {

@@ -124,7 +124,7 @@ func (v *Vitals) doubts(slo measure.SLO) []string {
 	}
 	ms := func(t time.Duration) float64 { return float64(t) / 1e6 }
 	limit := lagLimit(slo)
-	add(v.Lag99 > limit, "client: requests left late: p99 of the send lag is %.2f ms, allowed %.2f ms", ms(v.Lag99), ms(limit))
+	add(v.Lag99 > limit, measure.LateClient+": p99 of the send lag is %.2f ms, allowed %.2f ms", ms(v.Lag99), ms(limit))
 	add(v.Dropped > 0, "client: %d requests were not sent for want of open files or ports", v.Dropped)
 	short := math.Abs(float64(v.Left - v.Due))
 	add(short > max(0.01*float64(v.Due), 1), "client: %d requests left within the window in which %d were due", v.Left, v.Due)

@@ -19,6 +19,8 @@ type judged struct {
 	state   State
 	// slack is the distance of the statistic from its limit, as a share of it.
 	slack float64
+	// failed counts those beyond the limit that are so for having failed.
+	failed int
 	// doubt says why the state is Unsure.
 	doubt string
 }
@@ -57,6 +59,9 @@ func (c *cohort) judgeShare(b Bound) judged {
 			j.N++
 			if beyond {
 				j.K++
+				if r.failed() {
+					j.failed++
+				}
 			}
 			at, flags = append(at, c.position(r)), append(flags, beyond)
 		}
@@ -200,7 +205,9 @@ func (c *cohort) judgeErrors(allowed float64) judged {
 }
 
 // verdict joins the judgements: missed if one bound is, met if all are. The
-// binding one is the worst, and among equals the one with the least slack.
+// binding one is the worst, and among equals the one with the least slack. A
+// limit that is missed for requests that failed, most of them, leaves that to the
+// bound on failures where this is missed as well.
 func verdict(all []judged) *Verdict {
 	worst := 0
 	severity := map[State]int{Met: 0, Unsure: 1, Missed: 2}
@@ -209,6 +216,9 @@ func verdict(all []judged) *Verdict {
 		if a > b || a == b && j.slack < all[worst].slack {
 			worst = i
 		}
+	}
+	if last := len(all) - 1; all[last].Bound == errorsBound && all[last].state == Missed && 2*all[worst].failed > all[worst].K {
+		worst = last
 	}
 	j := all[worst]
 	return &Verdict{State: j.state, Binding: j.Bound, Slack: j.slack}

@@ -25,7 +25,7 @@ func Reduce(t Trial, o Observation) Measurement {
 	m.ITL = gaps(o.Gaps, c.whole)
 	m.Throughput = c.throughput()
 	m.Classes = c.classes(&o)
-	doubts := slices.Concat(o.Doubts, c.doubts(&m))
+	doubts := slices.Concat(o.Doubts, c.doubts(&m, o.Doubts))
 	m.Valid = len(doubts) == 0
 	m.Warnings = doubts
 	if !t.Objective.Empty() {
@@ -246,6 +246,7 @@ func (m *Measurement) remarks(c *cohort) []string {
 	}
 	if m.Failed > 0 {
 		out = append(out, fmt.Sprintf("latencies are over the requests that ended well; %d of %d failed and count as beyond every limit", m.Failed, m.Requests))
+		out = append(out, c.complaints()...)
 	}
 	if why := c.unsteady(m); why != "" {
 		out = append(out, why)

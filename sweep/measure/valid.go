@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"planner/internal/stat"
@@ -23,8 +24,12 @@ const (
 	leastLag = time.Millisecond
 )
 
+// LateClient begins the doubt of a client that says itself that it sent late.
+const LateClient = "client: requests left late"
+
 // doubts lists what makes the figures of a trial unfit to be believed.
-func (c *cohort) doubts(m *Measurement) []string {
+// What the client said of itself is not said again.
+func (c *cohort) doubts(m *Measurement, said []string) []string {
 	var out []string
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	if len(c.records) == 0 {
@@ -37,7 +42,8 @@ func (c *cohort) doubts(m *Measurement) []string {
 	if n := c.unsent(); n > 0 {
 		add("the client had not sent %d requests that were due", n)
 	}
-	if doubt := c.lagDoubt(); doubt != "" {
+	late := func(s string) bool { return strings.HasPrefix(s, LateClient) }
+	if doubt := c.lagDoubt(); doubt != "" && !slices.ContainsFunc(said, late) {
 		add("%s", doubt)
 	}
 	if want, n := c.expected(), float64(len(c.records)); want > 0 && math.Abs(n-want) > sigmas*math.Sqrt(want) {
@@ -70,11 +76,11 @@ func (c *cohort) lagDoubt() string {
 	}
 	allowed := max(leastLag, time.Duration(lagP99*float64(tightest)))
 	if p99 := stat.Quantile(lags, 0.99); p99 > allowed {
-		return fmt.Sprintf("the client was late: p99 of the send lag %v, %v allowed", p99, allowed)
+		return fmt.Sprintf("the client was late: p99 of the send lag %v, %v allowed", p99.Round(10*time.Microsecond), allowed)
 	}
 	allowed = max(leastLag, time.Duration(lagMost*float64(tightest)))
 	if most := lags[len(lags)-1]; most > allowed {
-		return fmt.Sprintf("the client was late: largest send lag %v, %v allowed", most, allowed)
+		return fmt.Sprintf("the client was late: largest send lag %v, %v allowed", most.Round(10*time.Microsecond), allowed)
 	}
 	return ""
 }

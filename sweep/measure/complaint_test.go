@@ -1,0 +1,77 @@
+package measure
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// refusing is a trial of n requests, one every 100 ms, that take 20 ms each;
+// every third is refused, in the words of say.
+func refusing(n int, say func(i int) string) Measurement {
+	var records []Record
+	for i := range n {
+		at := time.Duration(i) * 100 * time.Millisecond
+		r := Record{ID: i, Due: at, Sent: at, First: at + 10*time.Millisecond, Last: at + 20*time.Millisecond, Prompt: 8, Output: 4}
+		if i%3 == 0 {
+			r.First, r.Last, r.Output, r.Outcome, r.Detail = -1, at+time.Millisecond, 0, HTTPStatus, say(i)
+		}
+		records = append(records, r)
+	}
+	window := time.Duration(n) * 100 * time.Millisecond
+	slo := SLO{Errors: 0.01, Bounds: []Bound{{Metric: TTFT, Quantile: 0.9, Limit: time.Second}}}
+	return Reduce(Trial{Rate: 10, Window: window, Objective: slo}, Observation{Records: records, End: window + time.Second})
+}
+
+// TestFailuresBind: where requests were refused and the others are fast, the
+// failures decide, and the report says what they were.
+func TestFailuresBind(t *testing.T) {
+	m := refusing(300, func(int) string { return "429: slow down" })
+	if m.Verdict.State != Missed || m.Verdict.Binding != errorsBound {
+		t.Errorf("verdict %+v, want missed by errors", *m.Verdict)
+	}
+	if !slices.Contains(m.Warnings, "100 requests ended with http status: 429: slow down") {
+		t.Errorf("warnings %q do not say what was answered", m.Warnings)
+	}
+}
+
+// TestComplaints: the most frequent come first, few are told, none twice.
+func TestComplaints(t *testing.T) {
+	words := []string{"a", "b", "b", "c", "c", "c", "d", "e", "e", "e"}
+	m := refusing(300, func(i int) string { return words[i/3%len(words)] })
+	var told []string
+	for _, w := range m.Warnings {
+		if strings.Contains(w, "ended with") || strings.Contains(w, "other kinds") {
+			told = append(told, w)
+		}
+	}
+	want := []string{"30 requests ended with http status: c", "30 requests ended with http status: e",
+		"20 requests ended with http status: b", "2 other kinds of failure are in the records of the requests"}
+	if !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
+	}
+}
+
+// TestLateOnce: a client that was late is told once.
+func TestLateOnce(t *testing.T) {
+	var records []Record
+	for i := range 100 {
+		at := time.Duration(i) * 100 * time.Millisecond
+		sent := at + 50*time.Millisecond
+		records = append(records, Record{ID: i, Due: at, Sent: sent, First: sent + time.Millisecond, Last: sent + 2*time.Millisecond, Output: 4})
+	}
+	slo := SLO{Bounds: []Bound{{Metric: TTFT, Quantile: 0.5, Limit: time.Second}}}
+	for _, said := range [][]string{nil, {LateClient + ": p99 of the send lag is 50.00 ms"}} {
+		m := Reduce(Trial{Rate: 10, Window: 10 * time.Second, Objective: slo}, Observation{Records: records, End: 11 * time.Second, Doubts: said})
+		n := 0
+		for _, w := range m.Warnings {
+			if strings.Contains(w, "late") {
+				n++
+			}
+		}
+		if n != 1 || m.Valid {
+			t.Errorf("lateness is told %d times in %q, valid %v", n, m.Warnings, m.Valid)
+		}
+	}
+}
