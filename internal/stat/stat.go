@@ -30,27 +30,6 @@ func Quantile[T cmp.Ordered](sorted []T, q float64) T {
 	return sorted[Rank(len(sorted), q)-1]
 }
 
-// Above counts the ascending values that are greater than limit.
-func Above[T cmp.Ordered](sorted []T, limit T) int {
-	low, high := 0, len(sorted)
-	for low < high {
-		if mid := int(uint(low+high) >> 1); sorted[mid] > limit {
-			high = mid
-		} else {
-			low = mid + 1
-		}
-	}
-	return len(sorted) - low
-}
-
-// IndexOfDispersion is variance over mean of counts in equal windows: 1 for a
-// Poisson process, above it for bursts. It is NaN for fewer than two counts or
-// when all are zero.
-func IndexOfDispersion(counts []float64) float64 {
-	mean, variance := moments(counts)
-	return variance / mean
-}
-
 // moments returns the mean and the unbiased variance.
 func moments(x []float64) (mean, variance float64) {
 	for _, v := range x {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"planner/sweep/measure"
@@ -286,14 +285,4 @@ func (x Crossing) MarshalJSON() ([]byte, error) {
 		Note    string     `json:"note,omitempty"`
 	}{x.Bound.String(), float64(x.Bound.Limit) / float64(time.Millisecond), x.Outcome.String(), x.Value, x.Low, x.High, by,
 		float64(x.Idle) / float64(time.Millisecond), x.Note})
-}
-
-// String sums the curve up in one line.
-func (c *Curve) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s over %.4g..%.4g requests/s", c.Metric, c.Model.Form, c.Low, c.High)
-	if c.Saturation != nil {
-		fmt.Fprintf(&b, ", saturation %.4g", c.Saturation.Value)
-	}
-	return b.String()
 }

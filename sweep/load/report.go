@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -161,12 +160,4 @@ func (r *Run) countTexts() int {
 		b.totals.counted++
 	}
 	return left
-}
-
-// String says in one line how the client fared.
-func (v Vitals) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "send lag p50 %.3f ms, p99 %.3f ms; %d due, %d sent, %d dropped; %.0f %% of %d processors; longest GC pause %.2f ms",
-		float64(v.Lag50)/1e6, float64(v.Lag99)/1e6, v.Due, v.Left, v.Dropped, 100*v.CPU, v.Processors, float64(v.GCPause)/1e6)
-	return b.String()
 }

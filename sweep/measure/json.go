@@ -123,13 +123,6 @@ func (m *Measurement) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// ReadMeasurement reads one journal line.
-func ReadMeasurement(line []byte) (Measurement, error) {
-	var m Measurement
-	err := json.Unmarshal(line, &m)
-	return m, err
-}
-
 func trialToWire(t *Trial) wireTrial {
 	w := wireTrial{
 		Number: t.Number, Knobs: t.Knobs, Workload: t.Workload, Planned: t.Requests,
