@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -219,7 +219,7 @@ func (p *program) measureLive(c *cli.Context, at *point) (m measure.Measurement,
 		}
 		e = book.engines()
 	}
-	if err := keepTrial(*at.folder, t, o, r); err != nil {
+	if err := errors.Join(at.folder.WriteRecords(t.Number, o.Records), at.folder.WriteHistograms(t.Number, r)); err != nil {
 		return m, nil, err
 	}
 	part := load.Part{Share: at.team.share, Start: r.Start, Obs: o, Vitals: r.Vitals}
@@ -228,16 +228,6 @@ func (p *program) measureLive(c *cli.Context, at *point) (m measure.Measurement,
 	}
 	m = measure.Reduce(t, o)
 	return m, e, j.Add(m)
-}
-
-// keepTrial writes records and histograms of a measured trial.
-func keepTrial(folder sweep.Folder, t measure.Trial, o measure.Observation, r load.Report) error {
-	if err := folder.WriteRecords(t.Number, o.Records); err != nil {
-		return err
-	}
-	return folder.WriteFrom(histogramsName(t.Number), func(w io.Writer) error {
-		return load.WriteHistogramLog(w, r.Start, r.Intervals)
-	})
 }
 
 // liveLine draws the state of a running trial over itself on a terminal until

@@ -8,8 +8,9 @@ import (
 	"planner/internal/stat"
 )
 
-// errorsBound names the bound on failed requests among counts and verdicts.
-const errorsBound = "errors"
+// ErrorsBound names the bound on failed requests among counts and verdicts, as
+// [Bound.String] names the others.
+const ErrorsBound = "errors"
 
 // judged is what one bound says of a trial.
 type judged struct {
@@ -161,7 +162,7 @@ func slackOf(v, limit time.Duration) float64 {
 // that fails under load shows it in every other bound as well. The count's High
 // says what is proven.
 func (c *cohort) judgeErrors(allowed float64) judged {
-	j := judged{allowed: allowed, slack: 1, Count: Count{Bound: errorsBound, Cluster: 1, Phi: 1, High: 1}}
+	j := judged{allowed: allowed, slack: 1, Count: Count{Bound: ErrorsBound, Cluster: 1, Phi: 1, High: 1}}
 	for _, r := range c.records {
 		if r.Outcome != InFlight {
 			j.N++
