@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -228,14 +229,6 @@ func (c *Chart) lanes(span func(Mark) (begin, end float64)) ([]lane, int) {
 // sortMarks returns the marks by place.
 func sortMarks(marks []Mark) []Mark {
 	marks = slices.Clone(marks)
-	slices.SortStableFunc(marks, func(a, b Mark) int {
-		switch {
-		case a.At < b.At:
-			return -1
-		case a.At > b.At:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(marks, func(a, b Mark) int { return cmp.Compare(a.At, b.At) })
 	return marks
 }
