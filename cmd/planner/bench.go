@@ -236,22 +236,12 @@ func (p *program) liveLine(c *cli.Context, run *load.Run) (stop func()) {
 	if c.Bool("quiet") || !p.isTerminal() {
 		return func() {}
 	}
-	quit, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(250 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-quit:
-				fmt.Fprint(p.stderr, "\r\x1b[2K")
-				return
-			case <-tick.C:
-				fmt.Fprint(p.stderr, "\r\x1b[2K"+liveText(run.Live()))
-			}
-		}
-	}()
-	return func() { close(quit); <-done }
+	const wipe = "\r\x1b[2K"
+	end := repeatedly(func() { fmt.Fprint(p.stderr, wipe+liveText(run.Live())) })
+	return func() {
+		end()
+		fmt.Fprint(p.stderr, wipe)
+	}
 }
 
 // liveText is the live line of a trial.
