@@ -49,6 +49,7 @@ var errOver = errors.New("the trial is over")
 // aborted is the reason for which a trial was ended early.
 type aborted string
 
+// Error is the reason.
 func (a aborted) Error() string { return string(a) }
 
 func newRun(parent context.Context, c *Client, e *endpoint, trial measure.Trial, schedule []workload.Request) (*Run, error) {
