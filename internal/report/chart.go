@@ -12,9 +12,6 @@ type Chart struct {
 	Title string
 	// Name is the base name of the chart's image files: "latency".
 	Name string
-	// Image is the path of the image relative to the report, for formats that
-	// refer to one; without it they draw or list the figures.
-	Image string
 	// XLabel and YLabel name the quantities with their units.
 	XLabel, YLabel string
 	// LogY makes the vertical axis logarithmic. Values that are not above 0 are

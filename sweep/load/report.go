@@ -23,9 +23,9 @@ type Report struct {
 	// when nobody counted tokens. Coalesced is the share of the events that one
 	// read returned together with the one before, whose gap is therefore 0.
 	TokensPerChunk, Coalesced float64
-	// Connections were opened; Resent requests met a connection that the server
-	// had closed while it was idle, and left again on another.
-	Connections, Resent int
+	// Resent requests met a connection that the server had closed while it was
+	// idle, and left again on another.
+	Resent int
 	// Intervals are the latencies of each second, for WriteHistogramLog.
 	Intervals []Interval
 }
@@ -36,7 +36,7 @@ func (r *Run) settle(end time.Duration) {
 	uncounted := r.countTexts()
 	res.report = Report{Start: r.start, Vitals: r.vitals(), Counted: b.totals.counted, Estimated: uncounted, Intervals: r.watch.intervals(end)}
 	if p, ok := r.via.(*pool); ok {
-		res.report.Connections, res.report.Resent = p.opened, p.resent
+		res.report.Resent = p.resent
 	}
 	if b.totals.events > 0 {
 		res.report.TokensPerChunk = float64(b.totals.tokens) / float64(b.totals.events)

@@ -15,7 +15,6 @@ const ErrorsBound = "errors"
 // judged is what one bound says of a trial.
 type judged struct {
 	Count
-	bound   Bound
 	allowed float64
 	state   State
 	// slack is the distance of the statistic from its limit, as a share of it.
@@ -40,7 +39,6 @@ func (c *cohort) judge(o *Observation) []judged {
 		default:
 			j = c.judgeShare(b)
 		}
-		j.bound = b
 		j.Bound = b.String()
 		all = append(all, j)
 	}
