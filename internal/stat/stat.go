@@ -8,14 +8,14 @@ import (
 	"math"
 )
 
-// Rank is the 1-based rank of the q-quantile of n sorted values under the
+// rank is the 1-based rank of the q-quantile of n sorted values under the
 // definition used throughout, the inverse of the empirical distribution: the
 // smallest value x such that at least a share q of the values is <= x (type 1
 // of Hyndman and Fan 1996). It is chosen over the interpolating definitions
 // because it agrees with counting: the quantile is <= a limit exactly if no
 // more than a share 1-q of the values is above the limit. Products such as
 // 0.07*100 that miss a whole number by rounding count as that number.
-func Rank(n int, q float64) int {
+func rank(n int, q float64) int {
 	r := int(math.Ceil(q*float64(n) - rounding*float64(n)))
 	return min(max(r, 1), n)
 }
@@ -24,10 +24,10 @@ func Rank(n int, q float64) int {
 // in binary.
 const rounding = 1e-12
 
-// Quantile is the q-quantile of ascending values by the definition of Rank. It
+// Quantile is the q-quantile of ascending values by the definition of rank. It
 // panics when there is no value.
 func Quantile[T cmp.Ordered](sorted []T, q float64) T {
-	return sorted[Rank(len(sorted), q)-1]
+	return sorted[rank(len(sorted), q)-1]
 }
 
 // moments returns the mean and the unbiased variance.

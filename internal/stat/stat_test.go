@@ -36,7 +36,7 @@ func TestRank(t *testing.T) {
 		q    float64
 		want int
 	}{{100, 0.99, 99}, {100, 0.07, 7}, {101, 0.99, 100}, {1000, 0.999, 999}, {1, 0.5, 1}, {2, 0.5, 1}, {20, 0.95, 19}, {10, 0, 1}, {10, 1, 10}} {
-		if got := Rank(c.n, c.q); got != c.want {
+		if got := rank(c.n, c.q); got != c.want {
 			t.Errorf("rank of the %g-quantile of %d is %d, want %d", c.q, c.n, got, c.want)
 		}
 	}
