@@ -1,7 +1,6 @@
 package model
 
 import (
-	"fmt"
 	"math"
 	"sort"
 )
@@ -133,14 +132,4 @@ func (r *Roofline) idle(q Request, alone Batch) (ttft, tpot float64) {
 		done += n
 	}
 	return ttft, r.Step(alone).Total
-}
-
-// Sentences states the bounds in words, one each.
-func (b Bounds) Sentences() []string {
-	return []string{
-		fmt.Sprintf("weights: %.2f ms to stream them once, so at most %.0f tokens/s for one request", 1e3*b.WeightSeconds, b.StreamTokensPerS),
-		fmt.Sprintf("KV cache: %.3f ms per step and request; from %.0f requests on it outweighs the weights", 1e3*b.KVSeconds, b.KVEqualsWeights),
-		fmt.Sprintf("compute: %.2f ms per prompt, so at most %.1f prompts/s", 1e3*b.PrefillSeconds, b.PromptsPerS),
-		fmt.Sprintf("memory: the KV pool holds %d mean requests, %d may run, at most %.0f output tokens/s", b.Concurrency, b.ConcurrencyLimit, b.OutputTokensPerS),
-	}
 }

@@ -3,7 +3,6 @@ package model
 import (
 	"math"
 	"math/rand/v2"
-	"strings"
 	"testing"
 )
 
@@ -39,9 +38,6 @@ func TestBoundsFollowFromTheDataSheet(t *testing.T) {
 	n := b.ConcurrencyLimit
 	if modelled := float64(n) / r.Step(decodes(r, n, 1100)).Total; modelled > b.OutputTokensPerS {
 		t.Errorf("%.0f tokens/s modelled, bound %.0f", modelled, b.OutputTokensPerS)
-	}
-	if s := strings.Join(b.Sentences(), "\n"); strings.Count(s, "\n") != 3 || strings.Contains(s, "NaN") {
-		t.Errorf("%s", s)
 	}
 }
 

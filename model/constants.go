@@ -68,16 +68,6 @@ func (b ByKV) For(f KVFormat) float64 {
 	return b.Auto
 }
 
-// With returns a copy with the efficiency of one format replaced.
-func (b ByKV) With(f KVFormat, v float64) ByKV {
-	if f == KVFP8 {
-		b.FP8 = v
-	} else {
-		b.Auto = v
-	}
-	return b
-}
-
 // scaled returns a copy with both efficiencies multiplied, none above one.
 func (b ByKV) scaled(by float64) ByKV {
 	return ByKV{min(b.Auto*by, 1), min(b.FP8*by, 1)}

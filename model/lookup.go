@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"planner/internal/spelling"
 )
 
 // find returns the index of the entry that a name means. Each entry has one or more
@@ -109,7 +111,7 @@ func nearest(want string, entries [][]string) []string {
 		best := scored{names[0], 1 << 30}
 		for _, n := range names {
 			if n != "" {
-				best.d = min(best.d, editDistance(want, fold(n)))
+				best.d = min(best.d, spelling.Distance(want, fold(n)))
 			}
 		}
 		all = append(all, best)
@@ -120,27 +122,6 @@ func nearest(want string, entries [][]string) []string {
 		out = append(out, s.name)
 	}
 	return out
-}
-
-// editDistance is Levenshtein's: insertions, deletions and substitutions.
-func editDistance(a, b string) int {
-	prev := make([]int, len(b)+1)
-	for j := range prev {
-		prev[j] = j
-	}
-	for i := range len(a) {
-		diagonal := prev[0]
-		prev[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = prev[j+1]
-			prev[j+1] = min(cost, prev[j]+1, diagonal+1)
-		}
-	}
-	return prev[len(b)]
 }
 
 // quoted lists names for messages.

@@ -37,16 +37,6 @@ func (t Term) String() string {
 	return termNames[t]
 }
 
-// ParseTerm reads a name as [Term.String] writes it.
-func ParseTerm(s string) (Term, error) {
-	for i, name := range termNames {
-		if name == s {
-			return Term(i), nil
-		}
-	}
-	return 0, fmt.Errorf("term %q: allowed are %v", s, termNames)
-}
-
 // Efficiency reports whether the term is a share of a data sheet's peak, between 0 and
 // 1; the others are seconds.
 func (t Term) Efficiency() bool { return t >= TermWeights }

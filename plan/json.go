@@ -13,12 +13,8 @@ import (
 // own warnings are among the plan's.
 type planJSON struct {
 	Offer
-	Default     *defaultJSON      `json:"default_knobs"`
-	Roofline    *rooflineJSON     `json:"roofline"`
-	Curve       *curve.Curve      `json:"curve"`
-	Curves      []*curve.Curve    `json:"curves,omitempty"`
-	Knee        *float64          `json:"knee_per_s"`
-	Saturation  *curve.Saturation `json:"saturation_per_s"`
+	Default *defaultJSON `json:"default_knobs"`
+	evidenceJSON
 	Fleet       Fleet             `json:"fleet"`
 	Cost        planCostJSON      `json:"cost"`
 	Alternative []alternativeJSON `json:"alternatives"`
@@ -29,6 +25,27 @@ type planJSON struct {
 	Objective   measure.SLO       `json:"slo"`
 	Certificate *search.Certified `json:"certificate,omitempty"`
 	Run         any               `json:"run,omitempty"`
+}
+
+// evidenceJSON is what is known of one instance of the chosen offer, in a file.
+type evidenceJSON struct {
+	Roofline   *rooflineJSON     `json:"roofline"`
+	Curve      *curve.Curve      `json:"curve"`
+	Curves     []*curve.Curve    `json:"curves,omitempty"`
+	Knee       *float64          `json:"knee_per_s"`
+	Saturation *curve.Saturation `json:"saturation_per_s"`
+}
+
+func (p *Plan) evidence() evidenceJSON {
+	c := p.Evidence.Curve
+	w := evidenceJSON{Roofline: rooflineOf(p.Evidence.Roofline, &p.Offer), Curve: c, Curves: p.Evidence.Curves}
+	if c != nil {
+		w.Saturation = c.Saturation
+		if c.Knee > 0 {
+			w.Knee = &c.Knee
+		}
+	}
+	return w
 }
 
 // defaultJSON is the comparison in a file: the engine's own settings, the best
@@ -58,20 +75,13 @@ type alternativeJSON struct {
 // what the plan was solved from, to the byte.
 func (p *Plan) MarshalJSON() ([]byte, error) {
 	w := planJSON{
-		Offer: p.Offer, Roofline: rooflineOf(p.Evidence.Roofline, &p.Offer), Curve: p.Evidence.Curve, Curves: p.Evidence.Curves,
-		Fleet: p.Fleet, Cost: planCostJSON{p.Cost, p.AtCapacity, p.AtMean},
+		Offer: p.Offer, evidenceJSON: p.evidence(), Fleet: p.Fleet, Cost: planCostJSON{p.Cost, p.AtCapacity, p.AtMean},
 		Alternative: make([]alternativeJSON, len(p.Alternatives)), Rejected: append([]Rejected{}, p.Rejected...),
 		Assumptions: append([]string{}, p.Assumptions...), Warnings: append([]string{}, p.Warnings...),
 		Demand: p.Demand, Objective: p.Objective, Certificate: p.Evidence.Certificate, Run: p.Run,
 	}
 	if c := p.Comparison; c != nil {
 		w.Default = &defaultJSON{c.Default, &c.Tuned, c.Gain}
-	}
-	if c := p.Evidence.Curve; c != nil {
-		w.Saturation = c.Saturation
-		if c.Knee > 0 {
-			w.Knee = &c.Knee
-		}
 	}
 	for i := range p.Alternatives {
 		w.Alternative[i] = p.Alternatives[i].wire()

@@ -1,8 +1,7 @@
 package plan
 
 import (
-	"strconv"
-
+	"planner/internal/units"
 	"planner/model"
 )
 
@@ -50,10 +49,10 @@ func rooflineOf(b *model.Bounds, o *Offer) *rooflineJSON {
 		return nil
 	}
 	w := &rooflineJSON{
-		WeightStream: inMillis(b.WeightSeconds), StreamTokens: b.StreamTokensPerS, KVRead: inMillis(b.KVSeconds),
-		KVEqualsWeights: b.KVEqualsWeights, Prefill: inMillis(b.PrefillSeconds), Prompts: b.PromptsPerS,
+		WeightStream: units.Milliseconds(b.WeightSeconds), StreamTokens: b.StreamTokensPerS, KVRead: units.Milliseconds(b.KVSeconds),
+		KVEqualsWeights: b.KVEqualsWeights, Prefill: units.Milliseconds(b.PrefillSeconds), Prompts: b.PromptsPerS,
 		Concurrency: b.Concurrency, ConcurrencyLimit: b.ConcurrencyLimit, OutputTokens: b.OutputTokensPerS,
-		IdleTTFT: inMillis(b.IdleTTFT), IdleTPOT: inMillis(b.IdleTPOT), WeightBytesPerGPU: b.WeightBytesPerGPU,
+		IdleTTFT: units.Milliseconds(b.IdleTTFT), IdleTPOT: units.Milliseconds(b.IdleTPOT), WeightBytesPerGPU: b.WeightBytesPerGPU,
 	}
 	if rate, by := Ceiling(b, o); rate > 0 {
 		w.Ceiling, w.BoundBy, w.Reached = &rate, by, known(o.Rate.Value/rate)
@@ -66,21 +65,9 @@ func (w *rooflineJSON) bounds() *model.Bounds {
 		return nil
 	}
 	return &model.Bounds{
-		WeightSeconds: inSeconds(w.WeightStream), StreamTokensPerS: w.StreamTokens, KVSeconds: inSeconds(w.KVRead),
-		KVEqualsWeights: w.KVEqualsWeights, PrefillSeconds: inSeconds(w.Prefill), PromptsPerS: w.Prompts,
+		WeightSeconds: units.Seconds(w.WeightStream), StreamTokensPerS: w.StreamTokens, KVSeconds: units.Seconds(w.KVRead),
+		KVEqualsWeights: w.KVEqualsWeights, PrefillSeconds: units.Seconds(w.Prefill), PromptsPerS: w.Prompts,
 		Concurrency: w.Concurrency, ConcurrencyLimit: w.ConcurrencyLimit, OutputTokensPerS: w.OutputTokens,
-		IdleTTFT: inSeconds(w.IdleTTFT), IdleTPOT: inSeconds(w.IdleTPOT), WeightBytesPerGPU: w.WeightBytesPerGPU,
+		IdleTTFT: units.Seconds(w.IdleTTFT), IdleTPOT: units.Seconds(w.IdleTPOT), WeightBytesPerGPU: w.WeightBytesPerGPU,
 	}
 }
-
-// inMillis and inSeconds convert at the edge. Twelve digits are written, so that
-// what is read and written again stays the same to the byte.
-func inMillis(seconds float64) float64 {
-	ms, err := strconv.ParseFloat(strconv.FormatFloat(1e3*seconds, 'g', 12, 64), 64)
-	if err != nil {
-		return 1e3 * seconds
-	}
-	return ms
-}
-
-func inSeconds(ms float64) float64 { return ms / 1e3 }

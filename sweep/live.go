@@ -111,18 +111,6 @@ func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *Sighting) (m
 // place of one that failed, whose log is kept.
 const again = "-again"
 
-// Open starts or reaches the engine with knobs k ahead of any trial and returns
-// what it says of itself. An attached server's knobs are pinned to that.
-func (l *Live) Open(ctx context.Context, k measure.Knobs) (engine.Facts, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e, err := l.ensure(ctx, k, "open", &Sighting{})
-	if err != nil {
-		return engine.Facts{}, err
-	}
-	return e.Facts, nil
-}
-
 // Recall tells of trials of an earlier process, so that a run that is resumed
 // knows as well which knobs serve.
 func (l *Live) Recall(seen []measure.Measurement) {
@@ -242,14 +230,4 @@ func (l *Live) remark(format string, args ...any) {
 	if l.Remark != nil {
 		l.Remark(fmt.Sprintf(format, args...))
 	}
-}
-
-// LastFailure is how the engine failed last; nil if none did.
-func (l *Live) LastFailure() *engine.Failure {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.failures) == 0 {
-		return nil
-	}
-	return l.failures[len(l.failures)-1]
 }

@@ -1,16 +1,17 @@
 package sweep
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
+	"planner/internal/units"
 	"planner/sweep/engine"
 	"planner/sweep/load"
 	"planner/sweep/measure"
@@ -140,9 +141,9 @@ type wireSaid struct {
 
 func sightingToWire(s *Sighting) wireSighting {
 	said := sinceToWire(&s.Said.Since)
-	said.PeakKV, said.Samples, said.Missed = notNegative(s.Said.PeakKV), len(s.Said.Samples), s.Said.Missed
+	said.PeakKV, said.Samples, said.Missed = units.Known(s.Said.PeakKV), len(s.Said.Samples), s.Said.Missed
 	w := wireSighting{
-		Trial: s.Trial, Knobs: s.Knobs, EngineTime: s.EngineTime.Seconds(), Trip: millisOf(s.RoundTrip), ClientTTFT: millisOf(s.ClientTTFT), Gap: s.Gap,
+		Trial: s.Trial, Knobs: s.Knobs, EngineTime: s.EngineTime.Seconds(), Trip: units.Millis(s.RoundTrip), ClientTTFT: units.Millis(s.ClientTTFT), Gap: s.Gap,
 		Said: said, GPU: s.Said.GPU, Notes: s.Notes,
 		Engine: wireServed{Kind: s.Engine.Kind, Command: s.Engine.Command, Log: logName(s.Engine.Log), Fresh: s.Engine.Fresh,
 			Without: s.Engine.Without, Facts: s.Engine.Facts, Cold: s.Engine.Cold.Seconds()},
@@ -155,19 +156,19 @@ func sightingToWire(s *Sighting) wireSighting {
 	}
 	if !s.Client.Start.IsZero() {
 		v := &s.Client.Vitals
-		w.Client = &wireClient{CPU: v.CPU, Lag99: millisOf(v.Lag99), PeakInFlight: v.PeakInFlight}
+		w.Client = &wireClient{CPU: v.CPU, Lag99: units.Millis(v.Lag99), PeakInFlight: v.PeakInFlight}
 	}
 	return w
 }
 
 // sighting is what a file tells.
 func (w *wireSighting) sighting() Sighting {
-	s := Sighting{Trial: w.Trial, Knobs: w.Knobs, EngineTime: seconds(w.EngineTime), RoundTrip: fromMillis(w.Trip), ClientTTFT: fromMillis(w.ClientTTFT),
+	s := Sighting{Trial: w.Trial, Knobs: w.Knobs, EngineTime: units.Duration(w.EngineTime, time.Second), RoundTrip: units.FromMillis(w.Trip), ClientTTFT: units.FromMillis(w.ClientTTFT),
 		Gap: w.Gap, Notes: w.Notes}
 	e := &w.Engine
-	s.Engine = Served{Kind: e.Kind, Command: e.Command, Log: e.Log, Fresh: e.Fresh, Without: e.Without, Facts: e.Facts, Cold: seconds(e.Cold)}
+	s.Engine = Served{Kind: e.Kind, Command: e.Command, Log: e.Log, Fresh: e.Fresh, Without: e.Without, Facts: e.Facts, Cold: units.Duration(e.Cold, time.Second)}
 	for _, stage := range e.Stages {
-		s.Engine.Stages = append(s.Engine.Stages, engine.Stage{Name: stage.Name, Took: seconds(stage.Took)})
+		s.Engine.Stages = append(s.Engine.Stages, engine.Stage{Name: stage.Name, Took: units.Duration(stage.Took, time.Second)})
 	}
 	if f := w.Failure; f != nil {
 		s.Failure = &engine.Failure{Class: engine.Class(f.Class), Knobs: w.Knobs, Stage: f.Stage, Cause: f.Cause, Exit: f.Exit, Log: f.Log}
@@ -181,15 +182,15 @@ func (w *wireSighting) sighting() Sighting {
 	said := &w.Said
 	s.Said = engine.Said{Missed: said.Missed, PeakKV: orMinus(said.PeakKV), GPU: w.GPU, Since: engine.Since{
 		Preemptions: orMinus(said.Preemptions), HitRate: orMinus(said.HitRate), Prompt: orMinus(said.Prompt), Generated: orMinus(said.Generated),
-		TTFT: fromMillis(said.TTFT), Queue: fromMillis(said.Queue), Started: said.Started,
+		TTFT: units.FromMillis(said.TTFT), Queue: units.FromMillis(said.Queue), Started: said.Started,
 	}}
 	return s
 }
 
 func sinceToWire(s *engine.Since) wireSaid {
 	return wireSaid{
-		TTFT: millisOf(s.TTFT), Queue: millisOf(s.Queue), Started: s.Started, Preemptions: notNegative(s.Preemptions), HitRate: notNegative(s.HitRate),
-		Prompt: notNegative(s.Prompt), Generated: notNegative(s.Generated),
+		TTFT: units.Millis(s.TTFT), Queue: units.Millis(s.Queue), Started: s.Started, Preemptions: units.Known(s.Preemptions), HitRate: units.Known(s.HitRate),
+		Prompt: units.Known(s.Prompt), Generated: units.Known(s.Generated),
 	}
 }
 
@@ -200,31 +201,6 @@ func logName(path string) string {
 	}
 	return engineDir + "/" + filepath.Base(path)
 }
-
-// notNegative is nil for what is not known.
-func notNegative(x float64) *float64 {
-	if !(x >= 0) || math.IsInf(x, 0) {
-		return nil
-	}
-	return &x
-}
-
-// millisOf is a duration in milliseconds, nil where it is not known.
-func millisOf(d time.Duration) *float64 {
-	if d < 0 {
-		return nil
-	}
-	return notNegative(float64(d) / float64(time.Millisecond))
-}
-
-func fromMillis(x *float64) time.Duration {
-	if x == nil {
-		return -1
-	}
-	return time.Duration(math.Round(*x * float64(time.Millisecond)))
-}
-
-func seconds(x float64) time.Duration { return time.Duration(math.Round(x * float64(time.Second))) }
 
 // wireSample is one line of a file of samples: of the engine at a moment, with
 // what its counters tell of the time since the line before, or of one GPU.
@@ -260,22 +236,14 @@ func writeSamples(w io.Writer, said *engine.Said) error {
 	lines := make([]wireSample, 0, len(said.Samples)+len(said.GPUs))
 	for _, s := range said.Samples {
 		x := sinceToWire(&s.Since)
-		lines = append(lines, wireSample{At: s.At.Seconds(), Running: notNegative(s.Running), Waiting: notNegative(s.Waiting), KV: notNegative(s.KV),
+		lines = append(lines, wireSample{At: s.At.Seconds(), Running: units.Known(s.Running), Waiting: units.Known(s.Waiting), KV: units.Known(s.KV),
 			HitRate: x.HitRate, Preempted: x.Preemptions, Prompt: x.Prompt, Generated: x.Generated, FirstTokens: x.Started, TTFT: x.TTFT, Queue: x.Queue})
 	}
 	for _, g := range said.GPUs {
-		lines = append(lines, wireSample{At: g.At.Seconds(), GPU: &wireGPU{Index: g.Index, Busy: notNegative(g.Busy), Memory: notNegative(g.Memory),
-			Watts: notNegative(g.Watts), Clock: notNegative(g.ClockMHz), Throttled: g.Throttled}})
+		lines = append(lines, wireSample{At: g.At.Seconds(), GPU: &wireGPU{Index: g.Index, Busy: units.Known(g.Busy), Memory: units.Known(g.Memory),
+			Watts: units.Known(g.Watts), Clock: units.Known(g.ClockMHz), Throttled: g.Throttled}})
 	}
-	slices.SortStableFunc(lines, func(a, b wireSample) int {
-		switch {
-		case a.At < b.At:
-			return -1
-		case a.At > b.At:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(lines, func(a, b wireSample) int { return cmp.Compare(a.At, b.At) })
 	out := json.NewEncoder(w)
 	for i := range lines {
 		if err := out.Encode(&lines[i]); err != nil {

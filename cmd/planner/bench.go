@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -219,7 +219,7 @@ func (p *program) measureLive(c *cli.Context, at *point) (m measure.Measurement,
 		}
 		e = book.engines()
 	}
-	if err := keepTrial(*at.folder, t, o, r); err != nil {
+	if err := errors.Join(at.folder.WriteRecords(t.Number, o.Records), at.folder.WriteHistograms(t.Number, r)); err != nil {
 		return m, nil, err
 	}
 	part := load.Part{Share: at.team.share, Start: r.Start, Obs: o, Vitals: r.Vitals}
@@ -230,38 +230,18 @@ func (p *program) measureLive(c *cli.Context, at *point) (m measure.Measurement,
 	return m, e, j.Add(m)
 }
 
-// keepTrial writes records and histograms of a measured trial.
-func keepTrial(folder sweep.Folder, t measure.Trial, o measure.Observation, r load.Report) error {
-	if err := folder.WriteRecords(t.Number, o.Records); err != nil {
-		return err
-	}
-	return folder.WriteFrom(histogramsName(t.Number), func(w io.Writer) error {
-		return load.WriteHistogramLog(w, r.Start, r.Intervals)
-	})
-}
-
 // liveLine draws the state of a running trial over itself on a terminal until
 // the returned function is called.
 func (p *program) liveLine(c *cli.Context, run *load.Run) (stop func()) {
 	if c.Bool("quiet") || !p.isTerminal() {
 		return func() {}
 	}
-	quit, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(250 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-quit:
-				fmt.Fprint(p.stderr, "\r\x1b[2K")
-				return
-			case <-tick.C:
-				fmt.Fprint(p.stderr, "\r\x1b[2K"+liveText(run.Live()))
-			}
-		}
-	}()
-	return func() { close(quit); <-done }
+	const wipe = "\r\x1b[2K"
+	end := repeatedly(func() { fmt.Fprint(p.stderr, wipe+liveText(run.Live())) })
+	return func() {
+		end()
+		fmt.Fprint(p.stderr, wipe)
+	}
 }
 
 // liveText is the live line of a trial.

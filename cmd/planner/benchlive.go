@@ -38,7 +38,7 @@ func (p *program) benchLaunched(c *cli.Context, at *point) (m measure.Measuremen
 	}
 	// After a start that failed the trial is rejected for the same reason without
 	// another one.
-	loop := sweep.Loop{Source: &turns{trials: []measure.Trial{at.trial}}, Run: b.run, Journal: j, Keep: b.keeper(at.folder, false), Proposed: show.proposed,
+	loop := sweep.Loop{Source: &oneByOne{trials: []measure.Trial{at.trial}}, Run: b.run, Journal: j, Keep: b.keeper(at.folder, false), Proposed: show.proposed,
 		Observed: func(seen measure.Measurement) {
 			m = seen
 			show.observed(seen, search.Estimate{}, "")

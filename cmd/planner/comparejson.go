@@ -1,9 +1,8 @@
 package main
 
 import (
-	"math"
-
 	"planner/internal/report"
+	"planner/internal/units"
 )
 
 // comparisonJSON is the document of `compare --json`.
@@ -49,17 +48,10 @@ func comparisonView(c report.Comparison) comparisonJSON {
 	}
 	for _, x := range c.Contrasts {
 		v.Figures = append(v.Figures, contrastJSON{
-			Figure: x.Name, A: x.A, B: x.B, Difference: changeJSON{finiteOrNil(x.Difference), finiteOrNil(x.Low), finiteOrNil(x.High)},
-			Relative: changeJSON{finiteOrNil(x.Relative), finiteOrNil(x.RelativeLow), finiteOrNil(x.RelativeHigh)},
-			P:        finiteOrNil(x.P), Adjusted: finiteOrNil(x.Adjusted), Pairs: x.Pairs, Judgement: x.Judgement,
+			Figure: x.Name, A: x.A, B: x.B, Difference: changeJSON{units.Finite(x.Difference), units.Finite(x.Low), units.Finite(x.High)},
+			Relative: changeJSON{units.Finite(x.Relative), units.Finite(x.RelativeLow), units.Finite(x.RelativeHigh)},
+			P:        units.Finite(x.P), Adjusted: units.Finite(x.Adjusted), Pairs: x.Pairs, Judgement: x.Judgement,
 		})
 	}
 	return v
-}
-
-func finiteOrNil(x float64) *float64 {
-	if math.IsNaN(x) || math.IsInf(x, 0) {
-		return nil
-	}
-	return &x
 }

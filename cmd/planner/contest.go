@@ -25,7 +25,7 @@ func newContest(cfg *config.Config, g *group, sim *sweep.Simulated) contest {
 		// There the prediction and the engine share their physics, so what is
 		// predicted to be worse needs fewer second looks than on a real one.
 		c.Explore = simulatedExplore
-		c.Further = func(r search.RaceResult) []search.Prior { return beyond(cfg, sim, r) }
+		c.Further = func(r search.RaceResult) []search.Prior { return pastEnds(cfg, sim, r) }
 	}
 	c.OneEngine = !cfg.Simulated() && cfg.Engine.Kind != "attach"
 	switch cfg.Search.Strategy {

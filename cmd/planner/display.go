@@ -25,13 +25,13 @@ type display struct {
 	budget time.Duration
 
 	mu sync.Mutex
-	// on and state are guarded by mu: trials and starts of engines tell of
+	// on, state and stop are guarded by mu: trials and starts of engines tell of
 	// themselves from goroutines of their own.
 	on    *progress.Display
 	state progress.State
-	// quit ends the drawing of the trial that runs; nil for none.
-	quit chan struct{}
-	over sync.WaitGroup
+	// stop ends the drawing of the trial that runs, and waits for its end; nil for
+	// none.
+	stop func()
 }
 
 // display starts the display of a command.
@@ -128,12 +128,36 @@ func (d *display) starting(p engine.Progress) {
 	})
 }
 
-// running shows a trial on a real engine as it goes, until ended is called.
-func (d *display) running(run *load.Run) {
-	d.ended()
-	quit := make(chan struct{})
-	d.quit = quit
-	d.over.Go(func() {
+// running shows a trial on a real engine as it goes, until ended is called or
+// another one begins.
+func (d *display) running(run *load.Run) { d.follow(func() string { return liveText(run.Live()) }) }
+
+// follow shows what now says, again and again.
+func (d *display) follow(now func() string) {
+	d.replace(repeatedly(func() { d.show(func(s *progress.State) { s.Now = now() }) }))
+}
+
+// ended ends the drawing of a trial.
+func (d *display) ended() { d.replace(nil) }
+
+// replace puts another drawing in the place of the one that runs. It waits for
+// the end of that one without mu, which a drawing takes.
+func (d *display) replace(stop func()) {
+	d.mu.Lock()
+	last := d.stop
+	d.stop = stop
+	d.mu.Unlock()
+	if last != nil {
+		last()
+	}
+}
+
+// repeatedly calls draw four times a second until stop is called, which returns
+// when no call is under way any more.
+func repeatedly(draw func()) (stop func()) {
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
 		tick := time.NewTicker(250 * time.Millisecond)
 		defer tick.Stop()
 		for {
@@ -141,19 +165,11 @@ func (d *display) running(run *load.Run) {
 			case <-quit:
 				return
 			case <-tick.C:
-				d.show(func(s *progress.State) { s.Now = liveText(run.Live()) })
+				draw()
 			}
 		}
-	})
-}
-
-// ended ends the drawing of a trial.
-func (d *display) ended() {
-	if d.quit != nil {
-		close(d.quit)
-		d.quit = nil
-	}
-	d.over.Wait()
+	}()
+	return func() { close(quit); <-done }
 }
 
 // cost shows what was spent so far.

@@ -123,12 +123,12 @@ func edgesOf(r search.RaceResult) []edge {
 	return found
 }
 
-// beyond names what the race of a simulated engine is to try beyond lists that
+// pastEnds names what the race of a simulated engine is to try beyond lists that
 // nobody gave: where the best set stands at their end the next two values, as
 // what one step does not bring two may, and the nearest on the other side if its
 // prediction alone left it out. A largest value that is no better than the one
 // below is no reason to go on: what is not used up need not be larger.
-func beyond(cfg *config.Config, sim *sweep.Simulated, r search.RaceResult) []search.Prior {
+func pastEnds(cfg *config.Config, sim *sweep.Simulated, r search.RaceResult) []search.Prior {
 	var further []search.Prior
 	for _, e := range edgesOf(r) {
 		if !e.axis.usual(cfg) || !e.lower && e.inner.Status == search.Tied {

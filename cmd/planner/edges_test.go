@@ -89,7 +89,7 @@ func TestBeyondUsualLists(t *testing.T) {
 		inner := all[i]
 		inner.MaxNumBatchedTokens = c.x
 		var got []int
-		for _, p := range beyond(c.cfg, sim, contestOf(all[i], search.Contestant{Knobs: inner, Status: c.status})) {
+		for _, p := range pastEnds(c.cfg, sim, contestOf(all[i], search.Contestant{Knobs: inner, Status: c.status})) {
 			got = append(got, p.Knobs.MaxNumBatchedTokens)
 		}
 		if !slices.Equal(got, c.want) {

@@ -24,7 +24,10 @@ const (
 // usageError is a mistake on the command line.
 type usageError struct{ err error }
 
+// Error says what is wrong with the command line.
 func (u usageError) Error() string { return u.err.Error() }
+
+// Unwrap returns the mistake itself.
 func (u usageError) Unwrap() error { return u.err }
 
 // usagef makes a usage error.
@@ -35,6 +38,7 @@ func usagef(format string, args ...any) error {
 // outcome ends a command whose output is complete with a code that is not 0.
 type outcome int
 
+// Error names the exit code. Nobody reads it: the output says why.
 func (o outcome) Error() string { return fmt.Sprintf("exit code %d", int(o)) }
 
 // exitCode is the one place that turns an error into an exit code and a message

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -30,9 +31,18 @@ func faultRun(t *testing.T, fault string, args ...string) (measuredJSON, []serve
 		t.Fatal(err)
 	}
 	defer f.Close()
-	_, emitted, err := serve.ReadLog(f)
-	if err != nil {
+	lines := json.NewDecoder(f)
+	var start serve.LogStart
+	if err := lines.Decode(&start); err != nil {
 		t.Fatal(err)
+	}
+	var emitted []serve.Emission
+	for lines.More() {
+		var e serve.Emission
+		if err := lines.Decode(&e); err != nil {
+			t.Fatal(err)
+		}
+		emitted = append(emitted, e)
 	}
 	return m, emitted
 }

@@ -16,9 +16,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// partName and histogramsName are files of a trial in a run folder.
-func partName(trial int) string       { return fmt.Sprintf("generators/%04d.json", trial) }
-func histogramsName(trial int) string { return fmt.Sprintf("histograms/%04d.hlog", trial) }
+// partName is the file of a run folder with what one generator measured of a trial.
+func partName(trial int) string { return fmt.Sprintf("generators/%04d.json", trial) }
 
 func (p *program) mergeCommand() *cli.Command {
 	return &cli.Command{
@@ -154,7 +153,7 @@ func keepMerged(folder sweep.Folder, runs []benchRun, m measure.Measurement, o m
 	}
 	// Logs hold what ended well; if nothing did there is nothing to join.
 	if slices.ContainsFunc(o.Records, func(r measure.Record) bool { return r.Outcome == measure.OK }) {
-		if err := folder.WriteFrom(histogramsName(m.Trial.Number), func(w io.Writer) error { return mergeLogs(w, runs) }); err != nil {
+		if err := folder.WriteFrom(sweep.HistogramsName(m.Trial.Number), func(w io.Writer) error { return mergeLogs(w, runs) }); err != nil {
 			return err
 		}
 	}
@@ -173,7 +172,7 @@ func keepMerged(folder sweep.Folder, runs []benchRun, m measure.Measurement, o m
 func mergeLogs(w io.Writer, runs []benchRun) error {
 	var logs []io.Reader
 	for _, r := range runs {
-		f, err := os.Open(r.folder.File(histogramsName(r.part.Trial.Number)))
+		f, err := os.Open(r.folder.File(sweep.HistogramsName(r.part.Trial.Number)))
 		if err != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ func (p *program) planCommand() *cli.Command {
 			if _, err := onePositional(c, "configuration"); err != nil {
 				return err
 			}
-			return p.decision(c, "plan", true)
+			return p.answer(c, "plan", p.conclude)
 		},
 	}
 }
@@ -41,7 +41,7 @@ func (p *program) estimateCommand() *cli.Command {
 			"           --rate 100 --slo ttft.p99=500ms --slo tpot.p99=50ms\n" +
 			"         planner estimate planner.toml --gpu \"H100 SXM\" --gpu \"H200 SXM\" --tp 2 --tp 4",
 		Flags:  join(shortcutFlags(), []cli.Flag{sloFlag()}, configFlags(), []cli.Flag{certifyFlag(), outputFlag(), recordsFlag()}),
-		Action: func(c *cli.Context) error { return p.decision(c, "estimate", false) },
+		Action: func(c *cli.Context) error { return p.answer(c, "estimate", p.conclude) },
 	}
 }
 
@@ -49,8 +49,9 @@ func recordsFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "records", Usage: "write the records of every simulated trial into the run folder"}
 }
 
-// decision runs `plan` and `estimate`.
-func (p *program) decision(c *cli.Context, command string, always bool) error {
+// answer runs `plan`, `estimate` and `search`: all that comes before what they
+// conclude. A plan is always kept in a run folder, a search on a real engine too.
+func (p *program) answer(c *cli.Context, command string, conclude func(*cli.Context, *config.Config, *sweep.Folder) error) error {
 	cfg, done, err := p.begin(c, command)
 	if err != nil || done {
 		return err
@@ -64,11 +65,12 @@ func (p *program) decision(c *cli.Context, command string, always bool) error {
 			return err
 		}
 	}
+	always := command == "plan" || command == "search" && !cfg.Simulated()
 	folder, err := p.newFolder(c, cfg, command, always)
 	if err != nil {
 		return err
 	}
-	return p.conclude(c, cfg, folder)
+	return conclude(c, cfg, folder)
 }
 
 // newRun prepares the decision of a configuration; engines write their logs

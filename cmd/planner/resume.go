@@ -23,17 +23,13 @@ func (p *program) resumeCommand() *cli.Command {
 		Description: "Example: planner resume runs/20261121T090000Z-llama-3.1-70b",
 		Flags:       []cli.Flag{jsonFlag()},
 		Action: func(c *cli.Context) error {
-			path, err := onePositional(c, "run folder")
+			folder, about, err := namedFolder(c)
 			if err != nil {
 				return err
 			}
-			folder, about, err := sweep.OpenFolder(path)
-			if err != nil {
-				return usageError{err}
-			}
 			if folder.Has(sweep.PlanFile) {
 				if !c.Bool("quiet") {
-					fmt.Fprintf(p.stderr, "planner: %s is finished; its report again, whatever was changed in its configuration since\n", path)
+					fmt.Fprintf(p.stderr, "planner: %s is finished; its report again, whatever was changed in its configuration since\n", folder.Path)
 				}
 				return p.again(c, folder, about, "text")
 			}
@@ -49,7 +45,7 @@ func (p *program) resumeCommand() *cli.Command {
 			case "sweep":
 				return p.resumeSweep(c, cfg, about, &folder)
 			}
-			return usagef("resume: %s was made by 'planner %s', which has nothing to resume", path, about.Command)
+			return usagef("resume: %s was made by 'planner %s', which has nothing to resume", folder.Path, about.Command)
 		},
 	}
 }
@@ -63,17 +59,26 @@ func (p *program) reportCommand() *cli.Command {
 		Flags: []cli.Flag{jsonFlag(),
 			&cli.StringFlag{Name: "format", Value: "text", Usage: "text, json, markdown, html or csv: --format html"}},
 		Action: func(c *cli.Context) error {
-			path, err := onePositional(c, "run folder")
+			folder, about, err := namedFolder(c)
 			if err != nil {
 				return err
-			}
-			folder, about, err := sweep.OpenFolder(path)
-			if err != nil {
-				return usageError{err}
 			}
 			return p.again(c, folder, about, c.String("format"))
 		},
 	}
+}
+
+// namedFolder opens the run folder that the command line names.
+func namedFolder(c *cli.Context) (sweep.Folder, sweep.About, error) {
+	path, err := onePositional(c, "run folder")
+	if err != nil {
+		return sweep.Folder{}, sweep.About{}, err
+	}
+	folder, about, err := sweep.OpenFolder(path)
+	if err != nil {
+		return folder, about, usageError{err}
+	}
+	return folder, about, nil
 }
 
 // again prints the report of a run from its files.

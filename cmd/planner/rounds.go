@@ -167,15 +167,15 @@ func (r *rounds) source() sweep.Source {
 	if r.a.bed.live == nil && r.b.bed.live == nil {
 		return &trialList{trials: r.trials}
 	}
-	return &turns{trials: r.trials}
+	return &oneByOne{trials: r.trials}
 }
 
-// turns proposes trials one after another, until one cannot run: a comparison
+// oneByOne proposes trials one after another, until one cannot run: a comparison
 // wants both sides.
-type turns struct{ trials []measure.Trial }
+type oneByOne struct{ trials []measure.Trial }
 
 // Next proposes the next trial.
-func (s *turns) Next() []measure.Trial {
+func (s *oneByOne) Next() []measure.Trial {
 	if len(s.trials) == 0 {
 		return nil
 	}
@@ -185,7 +185,7 @@ func (s *turns) Next() []measure.Trial {
 }
 
 // Observe ends the proposals at a trial that cannot run.
-func (s *turns) Observe(m measure.Measurement) {
+func (s *oneByOne) Observe(m measure.Measurement) {
 	if m.Rejected != "" {
 		s.trials = nil
 	}

@@ -26,28 +26,8 @@ func (p *program) searchCommand() *cli.Command {
 		Description: "Example: planner search planner.toml --set engine.tensor_parallel=4\n" +
 			"         planner search --model llama-3.1-8b --gpu L40S --workload chat --slo ttft.p99=1s --json",
 		Flags:  join(configFlags(), without(shortcutFlags(), "rate", "growth", "headroom", "spare"), []cli.Flag{sloFlag(), certifyFlag(), outputFlag()}),
-		Action: p.search,
+		Action: func(c *cli.Context) error { return p.answer(c, "search", p.searchIn) },
 	}
-}
-
-func (p *program) search(c *cli.Context) error {
-	cfg, done, err := p.begin(c, "search")
-	if err != nil || done {
-		return err
-	}
-	if c.Bool("dry-run") {
-		return p.dryDecision(cfg)
-	}
-	if cfg.Simulated() {
-		if _, err := p.newRun(c, cfg, ""); err != nil {
-			return err
-		}
-	}
-	folder, err := p.newFolder(c, cfg, "search", !cfg.Simulated())
-	if err != nil {
-		return err
-	}
-	return p.searchIn(c, cfg, folder)
 }
 
 // searchIn searches the only knob set on top of what the journal of the folder

@@ -75,7 +75,7 @@ func (p *program) trace(c *cli.Context) error {
 	if err != nil {
 		return usageError{hintFlags(err)}
 	}
-	out := report.Traffic{Name: filepath.Base(path), Format: t.Format, Tick: t.Tick, Spread: t.Spread, Skipped: t.Skipped, Estimated: t.Estimated, Warnings: t.Warnings}
+	out := report.Traffic{Format: t.Format, Tick: t.Tick, Spread: t.Spread, Skipped: t.Skipped, Estimated: t.Estimated, Warnings: t.Warnings}
 	rows, changed := change.apply(t.Rows)
 	if len(rows) == 0 {
 		return usagef("trace: no request is left at --thin %g", change.thin)

@@ -108,13 +108,13 @@ func TestKeysCoverTheInterface(t *testing.T) {
 		}
 	}
 	var extra []string
-	for _, k := range Keys() {
-		if !documented[k.Name] {
-			extra = append(extra, k.Name)
+	for _, k := range keys() {
+		if !documented[k.name] {
+			extra = append(extra, k.name)
 		}
-		delete(documented, k.Name)
-		if k.Comment == "" {
-			t.Errorf("%s has no comment", k.Name)
+		delete(documented, k.name)
+		if k.comment == "" {
+			t.Errorf("%s has no comment", k.name)
 		}
 	}
 	if len(documented) > 0 {

@@ -23,29 +23,20 @@ func sections() []string {
 	return []string{"demand", "slo", "model", "hardware", "engine", "knobs", "workload", "search", "output"}
 }
 
-// Key describes one key of the configuration, for help and completion.
-type Key struct {
-	// Name is the full key, "demand.rate".
-	Name string
-	// Default is the TOML literal of its default, "" when it has none.
-	Default string
-	// Comment says what it means.
-	Comment string
-}
-
-// Keys lists every key of the configuration in the order of the file.
-func Keys() []Key {
+// fallbacks gives the TOML literal of each key's default by its full name, "" where
+// it has none.
+func fallbacks() map[string]string {
 	d := defaults()
 	d.space = searchedSpace()
 	if err := d.load.fill(); err != nil {
 		d.load = loadDefaults()
 	}
 	d.search.BudgetGiven = true // printed, though it counts only when it is given
-	var out []Key
+	texts := map[string]string{}
 	for _, k := range keys() {
-		out = append(out, Key{Name: k.name, Default: k.bind(&d).text(), Comment: k.comment})
+		texts[k.name] = k.bind(&d).text()
 	}
-	return out
+	return texts
 }
 
 // splitKey cuts a full key into section and name.

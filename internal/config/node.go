@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"planner/internal/spelling"
 )
 
 // node is one value of the source on its way into a Config.
@@ -189,29 +191,9 @@ func nearest(word string, candidates []string) string {
 // likeness is the edit distance of a word to a name or, for one step more, to the
 // name's beginning: prise means price_per_gpu_hour rather than rate.
 func likeness(word, name string) int {
-	d := distance(word, name)
+	d := spelling.Distance(word, name)
 	if len(word) >= 3 && len(word) < len(name) {
-		d = min(d, distance(word, name[:len(word)])+1)
+		d = min(d, spelling.Distance(word, name[:len(word)])+1)
 	}
 	return d
-}
-
-// distance is the Levenshtein distance of two words, by bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -58,10 +58,7 @@ func Template(modelName, gpu, engine string) ([]byte, error) {
 // printTemplate prints the keys that are set, and the others as comments with what
 // they are when they are left alone.
 func printTemplate(d *draft, set []string) []byte {
-	fallback := map[string]string{}
-	for _, k := range Keys() {
-		fallback[k.Name] = k.Default
-	}
+	fallback := fallbacks()
 	limits := map[string]string{"slo.ttft": `{ p99 = "500ms" }`, "slo.tpot": `{ p99 = "50ms" }`}
 	var b bytes.Buffer
 	b.WriteString("# Starter configuration. What is commented out shows its default, or an example\n" +

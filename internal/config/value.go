@@ -41,6 +41,7 @@ func (s span) holds(x float64) bool {
 	return x >= s.low && x <= s.high && !(s.above && x == s.low) && !(s.below && x == s.high)
 }
 
+// String says which numbers the span holds, as "of at least 0 and below 1".
 func (s span) String() string {
 	low, high := "of at least ", " and at most "
 	if s.above {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Line is a state in one line, with the time since the start.
-func Line(s State, elapsed time.Duration) string {
+// line is a state in one line, with the time since the start.
+func line(s State, elapsed time.Duration) string {
 	parts := []string{clock(elapsed) + " " + effort(s)}
 	if r := rate(s); r != "" {
 		parts = append(parts, r)

@@ -91,7 +91,7 @@ func (d *Display) Show(s State) {
 	d.last = now
 	elapsed := now.Sub(d.begun)
 	if d.mode == Lines {
-		fmt.Fprintln(d.w, Line(s, elapsed))
+		fmt.Fprintln(d.w, line(s, elapsed))
 		return
 	}
 	d.draw(d.lines(s, elapsed))

@@ -5,9 +5,9 @@
 //	.ci/engines && go test -tags realengines -timeout 25m -short -v ./internal/realengines
 //
 // where the first command installs the engines that are not there yet. Tests of
-// an engine that is not installed are skipped, and say so. Without -short an
-// experiment of some minutes is added, which prints how well the simulated engine,
-// calibrated on two rates of vLLM, predicts a third:
+// an engine that is not installed are skipped, and say so. Without -short a
+// prediction of some minutes is added: whether the simulated engine, calibrated on
+// two rates of vLLM, gives the mean of a third within a factor of two:
 //
 //	go test -tags realengines -timeout 25m -v -run Predict ./internal/realengines
 //

@@ -4,12 +4,12 @@ package realengines
 
 import (
 	"encoding/json"
-	"fmt"
-	"math"
 	"os"
 	"strconv"
 	"strings"
 	"testing"
+
+	stats "gonum.org/v1/gonum/stat"
 
 	"planner/sweep/measure"
 )
@@ -39,13 +39,23 @@ const (
 	repetitions      = 3
 )
 
-// TestPredict is an experiment: it calibrates the simulated engine on two rates
-// of a real vLLM and prints how its means at a third rate compare with what is
-// measured there, beside the noise of three repetitions. No figure is asserted: a
-// machine that does something else besides is measured with it.
+const (
+	// within is the factor of the measured mean E2E that the predicted one must lie
+	// within. A busy neighbour changes the speed of two processors by tens of per
+	// cent between the calibration and the trials that it is held against; a model
+	// or a fit that is wrong is off by more.
+	within = 2
+	// steady is the standard deviation of the repetitions, as a share of their mean,
+	// beyond which the machine changed so much between them that they say nothing.
+	steady = 0.3
+)
+
+// TestPredict calibrates the simulated engine on two rates of a real vLLM and holds
+// its mean E2E at a third rate against what is measured there. It prints the other
+// means as well, beside the noise of three repetitions.
 func TestPredict(t *testing.T) {
 	if testing.Short() {
-		t.Skip("an experiment of five minutes that asserts nothing")
+		t.Skip("a prediction takes five minutes")
 	}
 	s := vllm()
 	need(t, s)
@@ -60,41 +70,61 @@ func TestPredict(t *testing.T) {
 	d.measure(calibrationRates, "calibrated")
 	out, _ := d.must(nil, "calibrate", "calibrated", "--config", "planner.toml", "--catalog", "gpus.toml", "-o", "vllm.calibration")
 	t.Logf("%s", out)
-	d.measure(strconv.Itoa(predictedRate), "predicted")
+	seen := d.measure(strconv.Itoa(predictedRate), "predicted")
 	out, _ = d.must([]int{3, 4}, "simulate", "planner.toml", "--catalog", "gpus.toml", "--rate", strconv.Itoa(predictedRate), "--duration", "600s", "--json",
 		"--set", "engine.kind=simulated", "--set", "engine.calibration=vllm.calibration")
 	var simulated measure.Measurement
 	if err := json.Unmarshal(out, &simulated); err != nil {
 		t.Fatalf("%v in %.300s", err, out)
 	}
-	t.Logf("\n%s", compared(d.journal("predicted"), simulated))
+	t.Logf("at %d/s   measured, ms   sd of %d   predicted   error", predictedRate, len(seen))
+	for _, metric := range []measure.Metric{measure.TTFT, measure.TPOT, measure.E2E} {
+		mean, sd := meanOf(seen, metric)
+		predicted := 1e3 * simulated.Latency(metric).Mean.Seconds()
+		t.Logf("%-10v %10.2f %10.2f %12.2f %+7.1f %%", metric, mean, sd, predicted, 100*(predicted/mean-1))
+		switch {
+		case metric != measure.E2E:
+		case sd > steady*mean:
+			t.Skipf("SKIPPED: the repetitions differ too much to hold a prediction against: mean E2E %.1f ms, sd %.1f ms", mean, sd)
+		case !(predicted > mean/within && predicted < mean*within):
+			t.Errorf("mean E2E %.1f ms predicted, %.1f ms measured (sd %.1f ms): not within a factor of %d", predicted, mean, sd, within)
+		}
+	}
 }
 
-// measure runs trials at some rates, each three times on other requests.
-func (d *desk) measure(rates, run string) {
+// measure runs trials at some rates, each three times on other requests, and returns
+// those that planner trusts. Where these are fewer than two of a rate the machine
+// does something else besides, and the test is skipped.
+func (d *desk) measure(rates, run string) []measure.Measurement {
 	d.t.Helper()
 	d.must(nil, "sweep", "planner.toml", "--catalog", "gpus.toml", "--rates", rates, "--repeats", strconv.Itoa(repetitions),
 		"--duration", "20s", "--warm-up", "3s", "--output", run)
+	var trusted []measure.Measurement
+	of := map[string]int{}
+	var doubts []string
 	for _, m := range d.journal(run) {
 		d.t.Logf("%g/s: %d requests, TTFT %v, TPOT %v, E2E %v, valid %v: %.300q", m.Trial.Rate, m.Requests, m.TTFT.Mean, m.TPOT.Mean, m.E2E.Mean, m.Valid, m.Warnings)
+		if !m.Valid {
+			doubts = append(doubts, m.Warnings...)
+			continue
+		}
+		trusted = append(trusted, m)
+		of[strconv.FormatFloat(m.Trial.Rate, 'g', -1, 64)]++
 	}
+	for rate := range strings.SplitSeq(rates, ",") {
+		if of[rate] < 2 {
+			d.t.Skipf("SKIPPED: planner trusts %d of %d trials at %s/s: %.600q", of[rate], repetitions, rate, doubts)
+		}
+	}
+	return trusted
 }
 
-// compared is a table of means: measured, with the standard deviation of the
-// repetitions, and predicted.
-func compared(seen []measure.Measurement, simulated measure.Measurement) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "at %d/s   measured, ms   sd of %d   predicted   error\n", predictedRate, len(seen))
-	for _, metric := range []measure.Metric{measure.TTFT, measure.TPOT, measure.E2E} {
-		sum, squares, n := 0.0, 0.0, float64(len(seen))
-		for i := range seen {
-			x := 1e3 * seen[i].Latency(metric).Mean.Seconds()
-			sum, squares = sum+x, squares+x*x
-		}
-		mean := sum / n
-		sd := math.Sqrt(max(squares/n-mean*mean, 0) * n / (n - 1))
-		predicted := 1e3 * simulated.Latency(metric).Mean.Seconds()
-		fmt.Fprintf(&b, "%-10v %10.2f %10.2f %12.2f %+7.1f %%\n", metric, mean, sd, predicted, 100*(predicted/mean-1))
+// meanOf is the mean over trials of their mean latencies, in milliseconds, with the
+// standard deviation between them.
+func meanOf(seen []measure.Measurement, metric measure.Metric) (mean, sd float64) {
+	all := make([]float64, len(seen))
+	for i := range seen {
+		all[i] = 1e3 * seen[i].Latency(metric).Mean.Seconds()
 	}
-	return b.String()
+	return stats.MeanStdDev(all, nil)
 }

@@ -11,12 +11,15 @@ import (
 	"planner/sweep/measure"
 )
 
-// rejected runs one trial that the engine cannot start for.
-func rejected(t *testing.T, s subject, k measure.Knobs, class engine.Class) *sweep.Live {
+// rejected runs one trial that the engine cannot start for, and returns how it
+// failed.
+func rejected(t *testing.T, s subject, k measure.Knobs, class engine.Class) (*sweep.Live, *engine.Failure) {
 	t.Helper()
 	dir := t.TempDir()
 	l := s.live(dir)
 	remark(t, l)
+	var got *engine.Failure
+	l.Seen = func(_ measure.Trial, seen sweep.Sighting) { got = seen.Failure }
 	began := time.Now()
 	_, err := l.Run(t.Context(), s.trial(1, k, time.Second))
 	unable, ok := sweep.IsUnable(err)
@@ -24,12 +27,12 @@ func rejected(t *testing.T, s subject, k measure.Knobs, class engine.Class) *swe
 		t.Fatalf("not rejected: %v", err)
 	}
 	t.Logf("after %.1f s: %v", time.Since(began).Seconds(), unable)
-	switch got := l.LastFailure(); {
+	switch {
 	case got != nil && got.Class == engine.Slow:
 		tooBusy(t, "it had not come to its failure, want %s: %v", class, got)
 	case got == nil || got.Class != class:
 		t.Errorf("class %v, want %s", got, class)
 	}
 	alone(t)
-	return l
+	return l, got
 }

@@ -53,7 +53,7 @@ func TestVLLMTooMuchMemory(t *testing.T) {
 	timeFor(t, 2*time.Minute)
 	k := s.knobs
 	k.GPUMemoryUtilization = 0.98
-	l := rejected(t, s, k, "mem.cpu")
+	l, _ := rejected(t, s, k, "mem.cpu")
 	k.GPUMemoryUtilization = 0.99
 	k.MaxNumSeqs = 8
 	began := time.Now()
@@ -70,8 +70,7 @@ func TestVLLMTooLong(t *testing.T) {
 	timeFor(t, 2*time.Minute)
 	k := s.knobs
 	k.MaxModelLen = 8192
-	l := rejected(t, s, k, "args.len")
-	f := l.LastFailure()
+	_, f := rejected(t, s, k, "args.len")
 	if f.MaxModelLen != 4096 {
 		t.Errorf("bound %d, want 4096", f.MaxModelLen)
 	}

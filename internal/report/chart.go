@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -11,9 +12,6 @@ type Chart struct {
 	Title string
 	// Name is the base name of the chart's image files: "latency".
 	Name string
-	// Image is the path of the image relative to the report, for formats that
-	// refer to one; without it they draw or list the figures.
-	Image string
 	// XLabel and YLabel name the quantities with their units.
 	XLabel, YLabel string
 	// LogY makes the vertical axis logarithmic. Values that are not above 0 are
@@ -228,14 +226,6 @@ func (c *Chart) lanes(span func(Mark) (begin, end float64)) ([]lane, int) {
 // sortMarks returns the marks by place.
 func sortMarks(marks []Mark) []Mark {
 	marks = slices.Clone(marks)
-	slices.SortStableFunc(marks, func(a, b Mark) int {
-		switch {
-		case a.At < b.At:
-			return -1
-		case a.At > b.At:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(marks, func(a, b Mark) int { return cmp.Compare(a.At, b.At) })
 	return marks
 }

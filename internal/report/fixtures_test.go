@@ -256,7 +256,7 @@ func blocks() Document {
 	d.add(Table{Caption: "Numbers", Columns: []Column{{Name: "name | id", Wrap: true}, {Name: "value", Right: true}, {Name: "aside", Extra: true}},
 		Rows: [][]Cell{{{Text: "first"}, {Text: "1,234.5", Tone: Good}, {Text: "said in passing"}}, {{Text: "second with | bar"}, {Text: "-"}, {}}}})
 	d.add(&Chart{Title: "Nothing", LogY: true, Series: []Series{{Name: "none", Points: []Point{{X: 1, Y: 0}, {X: 2, Y: math.NaN()}}}}})
-	d.add(&Chart{Title: "A <line>", Name: "line", Image: "plots/line chart.svg", XLabel: "x", YLabel: "y, %",
+	d.add(&Chart{Title: "A <line>", Name: "line", XLabel: "x", YLabel: "y, %",
 		Series: []Series{{Name: "a & b", Points: []Point{{1, 1, 0.5, 1.5, false}, {2, 3, 3, 3, false}, {3, 2, 2, 2, true}}, Fit: []XY{{1, 1}, {3, 2}}, Beyond: []XY{{3, 2}, {4, 4}}}},
 		Limits: []Mark{{2.5, "limit <2.5>"}}, Rates: []Mark{{3.9, "far right mark"}, {1, "near"}}})
 	return d

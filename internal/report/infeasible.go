@@ -13,15 +13,8 @@ import (
 // Infeasible builds the report of a demand that no plan meets: what was asked,
 // why it cannot be, and what would help.
 func Infeasible(e *plan.Infeasible, demand plan.Demand, slo measure.SLO, b Background) Document {
-	asked := rate(demand.Rate)
-	if o := objective(slo); o != "" {
-		asked += " at " + o
-	}
-	d := Document{Title: "No feasible plan for " + asked, Data: data(b.Trials)}
-	var facts Pairs
-	if b.Subject != "" {
-		facts = append(facts, Pair{Label: "serving", Text: b.Subject})
-	}
+	d := Document{Title: "No feasible plan for " + asked(demand, slo), Data: data(b.Trials)}
+	facts := b.served()
 	if e.Cheapest != nil {
 		facts = append(facts, Pair{Label: "why", Text: e.Limit, Tone: Bad}, Pair{Label: "cheapest fleet", Text: sized(e.Cheapest)})
 	} else if b.Search != nil && b.Search.Floor != nil {
@@ -33,50 +26,65 @@ func Infeasible(e *plan.Infeasible, demand plan.Demand, slo measure.SLO, b Backg
 	if help := remedies(e, b); len(help) > 0 {
 		d.section("What would help", List{Items: help})
 	}
-	if len(b.Trials) > 0 {
-		d.section("Trials", trialsOf(b.Trials, slo))
-	}
+	b.tried(&d, slo)
 	if len(e.Alternatives) > 0 {
 		addOffers(&d, "Configurations", e.Alternatives)
 	}
-	addRejected(&d, e.Rejected)
-	addEngines(&d, b.Engines, b.Trials, nil)
-	if b.Search != nil {
-		addWarnings(&d, b.Search.Warnings)
-	}
+	b.rest(&d, e.Rejected)
 	return d
 }
 
 // UndecidedPlan builds the report of a demand for which no plan was found though there
 // may be one: what was seen, why it does not tell, and what to do.
 func UndecidedPlan(e *plan.Undecided, demand plan.Demand, slo measure.SLO, b Background) Document {
-	asked := rate(demand.Rate)
-	if o := objective(slo); o != "" {
-		asked += " at " + o
-	}
-	d := Document{Title: "Undecided: no rate is known yet that would give a plan for " + asked, Data: data(b.Trials)}
-	var facts Pairs
-	if b.Subject != "" {
-		facts = append(facts, Pair{Label: "serving", Text: b.Subject})
-	}
+	d := Document{Title: "Undecided: no rate is known yet that would give a plan for " + asked(demand, slo), Data: data(b.Trials)}
+	facts := b.served()
 	for _, why := range e.Doubts() {
 		facts = append(facts, Pair{Label: "why", Text: why, Tone: Doubt})
 	}
 	seen := Tally(b.Trials)
 	d.add(append(facts, Pair{Label: "seen", Text: seen.String()}))
 	d.section("What to do", List{Items: seen.advice()})
-	if len(b.Trials) > 0 {
-		d.section("Trials", trialsOf(b.Trials, slo))
-	}
+	b.tried(&d, slo)
 	if len(e.Alternatives) > 1 {
 		addOffers(&d, "Configurations", e.Alternatives)
 	}
-	addRejected(&d, e.Rejected)
-	addEngines(&d, b.Engines, b.Trials, nil)
-	if b.Search != nil {
-		addWarnings(&d, b.Search.Warnings)
-	}
+	b.rest(&d, e.Rejected)
 	return d
+}
+
+// asked is the demand in a title.
+func asked(demand plan.Demand, slo measure.SLO) string {
+	s := rate(demand.Rate)
+	if o := objective(slo); o != "" {
+		s += " at " + o
+	}
+	return s
+}
+
+// served is the first fact of a report: what was to be served, where it is known.
+func (b *Background) served() Pairs {
+	if b.Subject == "" {
+		return nil
+	}
+	return Pairs{{Label: "serving", Text: b.Subject}}
+}
+
+// tried adds the trials to a report without a plan.
+func (b *Background) tried(d *Document, slo measure.SLO) {
+	if len(b.Trials) > 0 {
+		d.section("Trials", trialsOf(b.Trials, slo))
+	}
+}
+
+// rest adds what ends a report without a plan: what cannot run, what engines
+// said, and what the search warns of.
+func (b *Background) rest(d *Document, rejected []plan.Rejected) {
+	addRejected(d, rejected)
+	addEngines(d, b.Engines, b.Trials, nil)
+	if b.Search != nil {
+		addWarnings(d, b.Search.Warnings)
+	}
 }
 
 // Seen sums up the trials of a run that decided nothing.

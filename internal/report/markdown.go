@@ -76,12 +76,8 @@ func (m *markdownPrinter) table(tab Table) {
 	}
 }
 
-// chart refers to the image if there is one and draws with characters if not.
+// chart draws with characters.
 func (m *markdownPrinter) chart(c *Chart) {
-	if c.Image != "" {
-		fmt.Fprintf(m, "![%s](<%s>)\n", escapeMarkdown(c.Title), c.Image)
-		return
-	}
 	t := newTextPrinter(Text{Width: 96})
 	t.chart(c)
 	m.fence("text", t.String())

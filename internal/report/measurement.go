@@ -74,7 +74,7 @@ func outcomeOf(m *measure.Measurement) string {
 func decided(m *measure.Measurement) string {
 	v := m.Verdict
 	s := boundName(v.Binding) + " decides"
-	if !finite(v.Slack) || v.Binding == "errors" {
+	if !finite(v.Slack) || v.Binding == measure.ErrorsBound {
 		return s
 	}
 	for _, b := range m.Trial.Objective.Bounds {
@@ -215,7 +215,7 @@ func objectiveTable(m *measure.Measurement) Table {
 		{Name: "of", Right: true, Extra: true}, {Name: "within (90 %)", Right: true}, {Name: "allowed", Right: true}, {Name: "decides"}}}
 	for i, c := range m.Counts {
 		limitText, seen, allowed := unknown, unknown, unknown
-		if m.Trial.Objective.Errors >= 0 && c.Bound == "errors" {
+		if m.Trial.Objective.Errors >= 0 && c.Bound == measure.ErrorsBound {
 			allowed = percent(m.Trial.Objective.Errors)
 		}
 		if i < len(m.Trial.Objective.Bounds) {
@@ -243,7 +243,7 @@ const wideShare = 0.1
 // beyond a limit come in clumps, and those of a short trial may all lie between two.
 func clumpNote(m *measure.Measurement) string {
 	for i, c := range m.Counts {
-		if i < len(m.Trial.Objective.Bounds) && m.Trial.Objective.Bounds[i].Quantile == 0 || c.Bound == "errors" || c.N == 0 {
+		if i < len(m.Trial.Objective.Bounds) && m.Trial.Objective.Bounds[i].Quantile == 0 || c.Bound == measure.ErrorsBound || c.N == 0 {
 			continue
 		}
 		if c.High-c.Low < wideShare {

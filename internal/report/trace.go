@@ -10,8 +10,8 @@ import (
 
 // Traffic is a trace as it was read, with what was made of it.
 type Traffic struct {
-	// Name is of the file, Format what it was read as.
-	Name, Format string
+	// Format is what the file was read as.
+	Format string
 	workload.Description
 	// Tick is the grain of the log's clock, 0 for none that matters; Spread says
 	// that arrivals were drawn within it.

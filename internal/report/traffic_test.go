@@ -22,7 +22,7 @@ func traffic() Traffic {
 		}
 		rows = append(rows, r)
 	}
-	return Traffic{Name: "log.jsonl", Format: "gateway", Description: workload.Describe(rows), Tick: 3 * time.Second, Skipped: 4, Estimated: 12,
+	return Traffic{Format: "gateway", Description: workload.Describe(rows), Tick: 3 * time.Second, Skipped: 4, Estimated: 12,
 		Changed: []string{"thinned to 0.5 of the requests, 300 of 611 (seed 1)"}, Warnings: []string{"columns that are not read: model"}}
 }
 

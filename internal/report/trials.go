@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -53,13 +54,7 @@ func byLoad(trials []measure.Measurement) []*measure.Measurement {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b *measure.Measurement) int {
-		switch {
-		case a.Trial.Rate != b.Trial.Rate && a.Trial.Rate < b.Trial.Rate:
-			return -1
-		case a.Trial.Rate != b.Trial.Rate:
-			return 1
-		}
-		return a.Trial.Concurrency - b.Trial.Concurrency
+		return cmp.Or(cmp.Compare(a.Trial.Rate, b.Trial.Rate), cmp.Compare(a.Trial.Concurrency, b.Trial.Concurrency))
 	})
 	return out
 }

@@ -11,7 +11,7 @@ func boundName(bound string) string {
 	switch bound {
 	case "":
 		return unknown
-	case "errors":
+	case measure.ErrorsBound:
 		return "failed requests"
 	}
 	metric, stat, ok := strings.Cut(bound, ".")

@@ -57,7 +57,8 @@ func TestDispersionOfMM1(t *testing.T) {
 				own += d / 400
 			}
 		}
-		if got := IndexOfDispersion(counts); math.Abs(got/c.want-1) > 0.25 {
+		mean, variance := moments(counts)
+		if got := variance / mean; math.Abs(got/c.want-1) > 0.25 {
 			t.Errorf("rho %g: dispersion between batches %.1f, want %.1f", c.rho, got, c.want)
 		}
 		// Each of the parts of a batch holds two clumps and more; the largest of

@@ -8,14 +8,14 @@ import (
 	"math"
 )
 
-// Rank is the 1-based rank of the q-quantile of n sorted values under the
+// rank is the 1-based rank of the q-quantile of n sorted values under the
 // definition used throughout, the inverse of the empirical distribution: the
 // smallest value x such that at least a share q of the values is <= x (type 1
 // of Hyndman and Fan 1996). It is chosen over the interpolating definitions
 // because it agrees with counting: the quantile is <= a limit exactly if no
 // more than a share 1-q of the values is above the limit. Products such as
 // 0.07*100 that miss a whole number by rounding count as that number.
-func Rank(n int, q float64) int {
+func rank(n int, q float64) int {
 	r := int(math.Ceil(q*float64(n) - rounding*float64(n)))
 	return min(max(r, 1), n)
 }
@@ -24,31 +24,10 @@ func Rank(n int, q float64) int {
 // in binary.
 const rounding = 1e-12
 
-// Quantile is the q-quantile of ascending values by the definition of Rank. It
+// Quantile is the q-quantile of ascending values by the definition of rank. It
 // panics when there is no value.
 func Quantile[T cmp.Ordered](sorted []T, q float64) T {
-	return sorted[Rank(len(sorted), q)-1]
-}
-
-// Above counts the ascending values that are greater than limit.
-func Above[T cmp.Ordered](sorted []T, limit T) int {
-	low, high := 0, len(sorted)
-	for low < high {
-		if mid := int(uint(low+high) >> 1); sorted[mid] > limit {
-			high = mid
-		} else {
-			low = mid + 1
-		}
-	}
-	return len(sorted) - low
-}
-
-// IndexOfDispersion is variance over mean of counts in equal windows: 1 for a
-// Poisson process, above it for bursts. It is NaN for fewer than two counts or
-// when all are zero.
-func IndexOfDispersion(counts []float64) float64 {
-	mean, variance := moments(counts)
-	return variance / mean
+	return sorted[rank(len(sorted), q)-1]
 }
 
 // moments returns the mean and the unbiased variance.

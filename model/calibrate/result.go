@@ -83,18 +83,3 @@ func (p *problem) effect(k int) float64 {
 	}
 	return math.Sqrt(sum / float64(len(p.figures)))
 }
-
-// MeanError is the mean absolute relative error of a metric ("tpot", "ttft") before and
-// after the fit, over all of its figures; NaN if there are none.
-func (r *Result) MeanError(metric string) (before, after float64) {
-	n := 0.0
-	for _, e := range r.Residuals {
-		if len(e.Figure) < len(metric) || e.Figure[:len(metric)] != metric {
-			continue
-		}
-		before += math.Abs(e.Before/e.Measured - 1)
-		after += math.Abs(e.After/e.Measured - 1)
-		n++
-	}
-	return before / n, after / n
-}

@@ -10,11 +10,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// Options steer a fit. The zero value fits p50 and p99 with seed 0.
+// Options steer a fit. The zero value is seed 0.
 type Options struct {
-	// Levels are the statistics that the forms are fitted to; empty takes p50
-	// and p99, or what else at least three points hold.
-	Levels []float64
 	// Seed drives the starting points and the band.
 	Seed uint64
 }
@@ -81,7 +78,8 @@ const furthest = 0.95
 // pointsToFit is the smallest number of rates to which a form is fitted.
 const pointsToFit = 4
 
-// Fit classifies the points and fits the forms. It needs two points; with fewer
+// Fit classifies the points and fits the forms to p50 and p99, or to what else at
+// least three points hold. It needs two points; with fewer
 // than four rates in a steady state the curve only interpolates.
 func Fit(metric measure.Metric, points []Point, o Options) (*Curve, error) {
 	if err := validate(points); err != nil {
@@ -89,13 +87,7 @@ func Fit(metric measure.Metric, points []Point, o Options) (*Curve, error) {
 	}
 	points = slices.Clone(points)
 	slices.SortStableFunc(points, func(a, b Point) int { return cmp.Compare(a.Rate, b.Rate) })
-	levels := o.Levels
-	if len(levels) == 0 {
-		levels = commonLevels(points)
-	}
-	levels = slices.Clone(levels)
-	slices.Sort(levels)
-	levels = slices.Compact(levels)
+	levels := commonLevels(points)
 	c := &Curve{Metric: metric, Points: assess(points, metric, levels, o.Seed), Model: Model{Levels: levels}}
 	c.Quality = Quality{math.Inf(1), math.Inf(1), math.Inf(1)}
 	c.warnRegimes()

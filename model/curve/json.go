@@ -4,10 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"strconv"
-	"strings"
 	"time"
 
+	"planner/internal/units"
 	"planner/sweep/measure"
 )
 
@@ -106,7 +105,7 @@ func (c *Curve) MarshalJSON() ([]byte, error) {
 		w.Candidates[i] = candidateJSON{k.Model.wire(), points, k.Parameters, k.Quality.wire(), k.Chosen}
 	}
 	for i, b := range c.Band {
-		w.Band[i] = bandJSON{b.Rate, Name(b.Quantile), toMs(b.Low), toMs(b.High)}
+		w.Band[i] = bandJSON{b.Rate, Name(b.Quantile), units.Milliseconds(b.Low), units.Milliseconds(b.High)}
 	}
 	return json.Marshal(w)
 }
@@ -165,14 +164,14 @@ func (c *Curve) readLists(w *curveJSON) error {
 		if err != nil {
 			return fmt.Errorf("band %d: %w", i+1, err)
 		}
-		c.Band = append(c.Band, BandPoint{b.Rate, q, fromMs(b.Low), fromMs(b.High)})
+		c.Band = append(c.Band, BandPoint{b.Rate, q, units.Seconds(b.Low), units.Seconds(b.High)})
 	}
 	return nil
 }
 
 func (m *Model) wire() modelJSON {
 	w := modelJSON{Form: m.Form, Joint: m.Joint, Mu: m.Mu, Power: m.Power, Curvature: m.Curvature,
-		Floors: each(m.Floors, toMs), Scales: each(m.Scales, toMs), Slopes: each(m.Slopes, toMs), Levels: []string{}}
+		Floors: each(m.Floors, units.Milliseconds), Scales: each(m.Scales, units.Milliseconds), Slopes: each(m.Slopes, units.Milliseconds), Levels: []string{}}
 	for _, q := range m.Levels {
 		w.Levels = append(w.Levels, Name(q))
 	}
@@ -181,7 +180,7 @@ func (m *Model) wire() modelJSON {
 
 func (w *modelJSON) model() (Model, error) {
 	m := Model{Form: w.Form, Joint: w.Joint, Mu: w.Mu, Power: w.Power, Curvature: w.Curvature,
-		Floors: each(w.Floors, fromMs), Scales: each(w.Scales, fromMs), Slopes: each(w.Slopes, fromMs)}
+		Floors: each(w.Floors, units.Seconds), Scales: each(w.Scales, units.Seconds), Slopes: each(w.Slopes, units.Seconds)}
 	for _, name := range w.Levels {
 		q, err := measure.ParseStat(name)
 		if err != nil {
@@ -207,31 +206,12 @@ func each(values []float64, convert func(float64) float64) []float64 {
 	return out
 }
 
-// toMs and fromMs convert seconds at the edge. Twelve digits are written, so
-// that what is read and written again stays the same to the byte.
-func toMs(seconds float64) float64 {
-	ms, err := strconv.ParseFloat(strconv.FormatFloat(1e3*seconds, 'g', 12, 64), 64)
-	if err != nil {
-		return 1e3 * seconds
-	}
-	return ms
-}
-
-func fromMs(ms float64) float64 { return ms / 1e3 }
-
 func (q Quality) wire() qualityJSON {
-	return qualityJSON{finite(q.RMSE), finite(q.AICc), finite(q.LeaveOneOut)}
+	return qualityJSON{units.Finite(q.RMSE), units.Finite(q.AICc), units.Finite(q.LeaveOneOut)}
 }
 
 func (w qualityJSON) quality() Quality {
 	return Quality{orInf(w.RMSE), orInf(w.AICc), orInf(w.LeaveOneOut)}
-}
-
-func finite(v float64) *float64 {
-	if math.IsInf(v, 0) || math.IsNaN(v) {
-		return nil
-	}
-	return &v
 }
 
 func orInf(v *float64) float64 {
@@ -254,7 +234,7 @@ func (a *Assessed) wire() pointJSON {
 
 func (w *pointJSON) assessed() (Assessed, error) {
 	a := Assessed{Regime: w.Regime, Why: w.Why, Point: Point{Rate: w.Rate, Sent: w.Sent, Requests: w.Requests, Overloaded: w.Overloaded,
-		Window: time.Duration(math.Round(w.Window * float64(time.Second)))}}
+		Window: units.Duration(w.Window, time.Second)}}
 	if w.Achieved != nil {
 		a.Achieved = *w.Achieved
 	}
@@ -263,7 +243,7 @@ func (w *pointJSON) assessed() (Assessed, error) {
 		if err != nil {
 			return a, err
 		}
-		a.Values = append(a.Values, Value{q, time.Duration(math.Round(v.MS * float64(time.Millisecond)))})
+		a.Values = append(a.Values, Value{q, units.Duration(v.MS, time.Millisecond)})
 	}
 	return a, nil
 }
@@ -286,14 +266,4 @@ func (x Crossing) MarshalJSON() ([]byte, error) {
 		Note    string     `json:"note,omitempty"`
 	}{x.Bound.String(), float64(x.Bound.Limit) / float64(time.Millisecond), x.Outcome.String(), x.Value, x.Low, x.High, by,
 		float64(x.Idle) / float64(time.Millisecond), x.Note})
-}
-
-// String sums the curve up in one line.
-func (c *Curve) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s over %.4g..%.4g requests/s", c.Metric, c.Model.Form, c.Low, c.High)
-	if c.Saturation != nil {
-		fmt.Fprintf(&b, ", saturation %.4g", c.Saturation.Value)
-	}
-	return b.String()
 }

@@ -11,7 +11,6 @@ import (
 // it has is found out by looking.
 var command = adapter{
 	kind:      "command",
-	memory:    "whatever the command makes of it",
 	arguments: func(d *draft) { d.args, d.err = fill(d) },
 	scrape:    scrape{path: "/metrics", any: true},
 	describe:  describeAny,
@@ -22,7 +21,6 @@ var command = adapter{
 // others may live on it.
 var attach = adapter{
 	kind:     "attach",
-	memory:   "as the server was started",
 	scrape:   scrape{path: "/metrics", any: true},
 	describe: describeAny,
 }

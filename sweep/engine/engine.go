@@ -144,14 +144,6 @@ func (e *Engine) Done() <-chan struct{} {
 	return e.run.process.exited
 }
 
-// LastLine is the last line of the engine's log.
-func (e *Engine) LastLine() string {
-	if e.run == nil {
-		return ""
-	}
-	return e.run.tail.state().line
-}
-
 // Failure says why an engine that served has ended, once Done is closed; nil
 // before. What is left of the engine is ended first.
 func (e *Engine) Failure() *Failure {

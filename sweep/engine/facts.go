@@ -137,26 +137,3 @@ func sameValue(a, b string) bool {
 	}
 	return strings.EqualFold(a, b)
 }
-
-// Reported returns the knobs that the engine runs with, as far as it says, on
-// top of those given.
-func (f *Facts) Reported(k measure.Knobs) measure.Knobs {
-	for _, flag := range f.Flags {
-		n, _ := strconv.ParseFloat(flag.Value, 64)
-		switch flag.Name {
-		case "max_num_seqs":
-			k.MaxNumSeqs = int(n)
-		case "max_num_batched_tokens":
-			k.MaxNumBatchedTokens = int(n)
-		case "gpu_memory_utilization":
-			k.GPUMemoryUtilization = n
-		case "prefix_caching":
-			k.PrefixCaching = strings.EqualFold(flag.Value, "true")
-		case "max_model_len":
-			k.MaxModelLen = int(n)
-		case "kv_blocks":
-			k.KVBlocks = int(n)
-		}
-	}
-	return k
-}

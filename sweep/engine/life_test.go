@@ -266,7 +266,7 @@ func TestAttach(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.Facts.KVBlocks != 640 || a.Facts.Dialect != "vllm" || len(a.Facts.Changed) != 1 || !a.Facts.Reported(other).PrefixCaching || a.Done() != nil {
+	if a.Facts.KVBlocks != 640 || a.Facts.Dialect != "vllm" || len(a.Facts.Changed) != 1 || a.Done() != nil {
 		t.Errorf("attached: %+v", a.Facts)
 	}
 	said := a.Sample(t.Context()).Stop(t.Context())
@@ -276,11 +276,8 @@ func TestAttach(t *testing.T) {
 	if can, err := a.ResetCache(t.Context()); can || err != nil {
 		t.Errorf("somebody else's cache: %t, %v", can, err)
 	}
-	if err := a.Stop(0); err != nil || a.LastLine() != "" || a.Strays() != nil {
+	if err := a.Stop(0); err != nil || a.Strays() != nil {
 		t.Errorf("stop: %v", err)
-	}
-	if !strings.Contains(e.LastLine(), "Application startup complete") {
-		t.Errorf("last line %q", e.LastLine())
 	}
 	if err := e.Check(t.Context(), time.Second); err != nil {
 		t.Errorf("a server that was attached to is stopped: %v", err)

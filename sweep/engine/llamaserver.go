@@ -6,7 +6,6 @@ import "strconv"
 // counted in cells of one token, and its context is divided by the slots.
 var llamaServer = adapter{
 	kind:    "llama-server",
-	memory:  "none: the cache is as large as slots x context",
 	program: []string{"llama-server"},
 	health:  "/health",
 	arguments: func(d *draft) {
@@ -25,6 +24,7 @@ var llamaServer = adapter{
 			d.number("-ub", min(k.MaxNumBatchedTokens, 512))
 		}
 		d.flag(k.PrefixCaching, "--cache-prompt", "--no-cache-prompt")
+		// The cache is as large as slots x context.
 		d.lacks("gpu_memory_utilization", k.GPUMemoryUtilization > 0)
 		d.lacks("tensor_parallel", k.TensorParallel > 1)
 		d.lacks("pipeline_parallel", k.PipelineParallel > 1)

@@ -6,7 +6,6 @@ import "strconv"
 // quantises a KV cache to integers only. Its prefix cache is off by default.
 var lmdeploy = adapter{
 	kind:    "lmdeploy",
-	memory:  "share of the memory that is free once the weights are there, for the KV cache",
 	program: []string{"lmdeploy", "serve", "api_server"},
 	env:     []string{"PYTHONUNBUFFERED=1"},
 	health:  "/health",
@@ -21,6 +20,8 @@ var lmdeploy = adapter{
 		}
 		d.number("--max-batch-size", k.MaxNumSeqs)
 		d.number("--max-prefill-token-num", k.MaxNumBatchedTokens)
+		// A share of the memory that is free once the weights are there, for the KV
+		// cache.
 		d.share("--cache-max-entry-count", k.GPUMemoryUtilization)
 		d.flag(k.PrefixCaching, "--enable-prefix-caching", "")
 		d.number("--session-len", k.MaxModelLen)

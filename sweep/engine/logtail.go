@@ -32,7 +32,6 @@ type Stage struct {
 // tail follows the log of an engine as it grows.
 type tail struct {
 	adapter *adapter
-	started time.Time
 	quit    chan struct{}
 	done    chan struct{}
 
@@ -59,7 +58,7 @@ func follow(path string, a *adapter) (*tail, error) {
 		return nil, err
 	}
 	now := time.Now()
-	t := &tail{adapter: a, started: now, since: now, grown: now, quit: make(chan struct{}), done: make(chan struct{}),
+	t := &tail{adapter: a, since: now, grown: now, quit: make(chan struct{}), done: make(chan struct{}),
 		verdict: newVerdict(), facts: map[string]string{}}
 	go t.run(f)
 	return t, nil

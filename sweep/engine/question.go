@@ -46,6 +46,7 @@ type statusError struct {
 	body   string
 }
 
+// Error gives the status and what came with it.
 func (e *statusError) Error() string { return fmt.Sprintf("status %d: %s", e.status, e.body) }
 
 // call sends one request and reads the answer of at most limit.

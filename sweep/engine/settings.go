@@ -89,16 +89,6 @@ func Kinds() []string {
 	return out
 }
 
-// MemoryMeaning says what gpu_memory_utilization means to a kind of engine: the
-// same 0.9 is another number of bytes to each of them.
-func MemoryMeaning(kind string) string {
-	a, err := adapterOf(kind)
-	if err != nil {
-		return ""
-	}
-	return a.memory
-}
-
 // adapters is the table of what is known of each kind of engine.
 var adapters = []adapter{vllm, sglang, trtllm, tgi, llamaServer, lmdeploy, command, attach}
 
@@ -114,8 +104,6 @@ func adapterOf(kind string) (*adapter, error) {
 // does not have.
 type adapter struct {
 	kind string
-	// memory says what the memory fraction means.
-	memory string
 	// program is the engine's own, and arguments completes its command line;
 	// nil when nothing is started.
 	program   []string

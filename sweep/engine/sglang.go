@@ -6,7 +6,6 @@ import "strconv"
 // generate a token at each call unless told not to.
 var sglang = adapter{
 	kind:    "sglang",
-	memory:  "share of all GPU memory for weights and KV cache; activations and graphs live in the rest",
 	program: []string{"python3", "-m", "sglang.launch_server"},
 	env:     []string{"PYTHONUNBUFFERED=1", "SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION=false"},
 	health:  "/health",
@@ -23,6 +22,8 @@ var sglang = adapter{
 		}
 		d.number("--max-running-requests", k.MaxNumSeqs)
 		d.number("--chunked-prefill-size", k.MaxNumBatchedTokens)
+		// A share of all GPU memory, for weights and KV cache; activations and graphs
+		// live in the rest.
 		d.share("--mem-fraction-static", k.GPUMemoryUtilization)
 		d.flag(k.PrefixCaching, "", "--disable-radix-cache")
 		d.number("--context-length", k.MaxModelLen)

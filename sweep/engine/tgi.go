@@ -8,7 +8,6 @@ import "strconv"
 // the text.
 var tgi = adapter{
 	kind:    "tgi",
-	memory:  "cap for the memory of the whole process; what the KV cache gets is found by warm-up",
 	program: []string{"text-generation-launcher"},
 	health:  "/health",
 	arguments: func(d *draft) {
@@ -17,6 +16,8 @@ var tgi = adapter{
 		d.degree("--num-shard", k.TensorParallel)
 		d.number("--max-batch-size", k.MaxNumSeqs)
 		d.number("--max-batch-prefill-tokens", k.MaxNumBatchedTokens)
+		// A cap for the memory of the whole process; what the KV cache gets is found
+		// by warm-up.
 		d.share("--cuda-memory-fraction", k.GPUMemoryUtilization)
 		d.number("--max-total-tokens", k.MaxModelLen)
 		d.number("--max-batch-total-tokens", k.KVBlocks)

@@ -11,7 +11,6 @@ import (
 // quantised weights only from checkpoints that are (NVIDIA's ModelOpt makes them).
 var trtllm = adapter{
 	kind:    "trtllm",
-	memory:  "share of the memory that is free once weights and buffers are there, for the KV cache",
 	program: []string{"trtllm-serve"},
 	env:     []string{"PYTHONUNBUFFERED=1"},
 	health:  "/health",
@@ -26,6 +25,8 @@ var trtllm = adapter{
 		}
 		d.number("--max_batch_size", k.MaxNumSeqs)
 		d.number("--max_num_tokens", k.MaxNumBatchedTokens)
+		// A share of the memory that is free once weights and buffers are there, for
+		// the KV cache.
 		d.share("--kv_cache_free_gpu_memory_fraction", k.GPUMemoryUtilization)
 		d.number("--max_seq_len", k.MaxModelLen)
 		d.add("--enable_chunked_prefill")

@@ -11,7 +11,6 @@ import (
 // prefix cache.
 var vllm = adapter{
 	kind:    "vllm",
-	memory:  "share of all GPU memory for weights, activations and KV cache together",
 	program: []string{"vllm", "serve"},
 	env:     []string{"PYTHONUNBUFFERED=1", "VLLM_NO_USAGE_STATS=1", "VLLM_SERVER_DEV_MODE=1"},
 	health:  "/health",
@@ -26,6 +25,7 @@ var vllm = adapter{
 		d.flag(k.ExpertParallel, "--enable-expert-parallel", "")
 		d.number("--max-num-seqs", k.MaxNumSeqs)
 		d.number("--max-num-batched-tokens", k.MaxNumBatchedTokens)
+		// A share of all GPU memory, for weights, activations and KV cache together.
 		d.share("--gpu-memory-utilization", k.GPUMemoryUtilization)
 		d.flag(k.PrefixCaching, "--enable-prefix-caching", "--no-enable-prefix-caching")
 		d.number("--max-model-len", k.MaxModelLen)

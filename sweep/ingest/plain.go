@@ -19,7 +19,7 @@ import (
 // that names the columns, numbers with a decimal point. Lines that begin with #
 // are comments, and an empty cell is a figure that is not known. Columns are
 // rate_per_s (needed), at least one latency such as ttft_p99_ms ({ttft, tpot,
-// itl, e2e} x {mean, p50, p90, p95, p99, p99.9}), and what PlainColumns lists.
+// itl, e2e} x {mean, p50, p90, p95, p99, p99.9}), and what plainHeader lists.
 // All problems are reported at once, joined, each a *Problem.
 func PlainCSV(name string, data []byte) (*Results, error) {
 	t := &plainTable{name: name}
@@ -108,7 +108,7 @@ func (t *plainTable) header(names []string) {
 		c, ok := plainColumnOf(n)
 		switch {
 		case !ok:
-			t.problem(1, n, "unknown column; allowed: %s", strings.Join(PlainColumns(), ", "))
+			t.problem(1, n, "unknown column; allowed: %s", strings.Join(plainHeader(), ", "))
 		case slices.Contains(seen, n):
 			t.problem(1, n, "the column is there twice")
 		}
@@ -252,8 +252,8 @@ var otherColumns = []plainColumn{
 	flag("expert_parallel", func(m *measure.Measurement, v bool) { m.Trial.Knobs.ExpertParallel = v }),
 }
 
-// PlainColumns lists the columns of a plain CSV.
-func PlainColumns() []string {
+// plainHeader lists the columns of a plain CSV.
+func plainHeader() []string {
 	names := []string{"{ttft,tpot,itl,e2e}_{" + strings.Join(measure.Stats(), ",") + "}_ms"}
 	for _, c := range otherColumns {
 		names = append(names, c.name)

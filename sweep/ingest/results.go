@@ -91,9 +91,9 @@ func isPlain(head []byte) bool {
 	return false
 }
 
-// Detect finds the format of a result file from its beginning: the more of it,
+// detect finds the format of a result file from its beginning: the more of it,
 // the surer. The error lists what is read.
-func Detect(name string, head []byte) (Format, error) {
+func detect(name string, head []byte) (Format, error) {
 	for _, f := range Formats() {
 		if f.detect(head) {
 			return f, nil
@@ -108,7 +108,7 @@ func Detect(name string, head []byte) (Format, error) {
 
 // Read reads a result file in the format that its content shows.
 func Read(name string, data []byte) (*Results, error) {
-	f, err := Detect(name, data)
+	f, err := detect(name, data)
 	if err != nil {
 		return nil, err
 	}

@@ -163,7 +163,7 @@ func TestFormatProblems(t *testing.T) {
 }
 
 func TestDetectFromTheBeginning(t *testing.T) {
-	f, err := Detect("x", []byte("# c\nrate_per_s,ttft_p99_ms\n"))
+	f, err := detect("x", []byte("# c\nrate_per_s,ttft_p99_ms\n"))
 	if err != nil || f.Name != "csv" {
 		t.Errorf("%v, %v", f.Name, err)
 	}

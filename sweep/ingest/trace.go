@@ -75,17 +75,6 @@ func TraceFormats() []TraceFormat {
 	}
 }
 
-// Rows reads a trace and returns its rows alone, in the named format or, for "",
-// the one that o names or that is found out.
-func (o TraceOptions) Rows(r io.Reader, name, format string) ([]workload.Row, error) {
-	o.Format = cmp.Or(format, o.Format)
-	t, err := ReadTrace(name, r, o)
-	if err != nil {
-		return nil, err
-	}
-	return t.Rows, nil
-}
-
 // ReadTrace reads a request log, compressed with gzip or not. The first problem
 // ends the reading; it is a *Problem with the line.
 func ReadTrace(name string, r io.Reader, o TraceOptions) (*Trace, error) {

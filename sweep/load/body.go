@@ -29,7 +29,6 @@ type encoder struct {
 	prompts *prompter
 	chat    bool
 	tokens  bool
-	stream  bool
 	dialect *dialect
 	// before and behind surround the prompt and the lengths in every body.
 	before, behind []byte
@@ -39,7 +38,7 @@ type encoder struct {
 }
 
 func newEncoder(model string, api API, stream bool, d *dialect, p *prompter) *encoder {
-	e := &encoder{prompts: p, chat: api == Chat, stream: stream, dialect: d, tokens: d.tokenPrompts && api == Completions}
+	e := &encoder{prompts: p, chat: api == Chat, dialect: d, tokens: d.tokenPrompts && api == Completions}
 	name, _ := json.Marshal(model)
 	e.before = fmt.Appendf(nil, `{"model":%s,`, name)
 	e.behind = []byte(`,"temperature":0`)

@@ -49,8 +49,8 @@ type totals struct {
 	// due and left count the requests due, and those sent, within the window.
 	due, left int
 	peak      int
-	// counted and estimated are requests by the source of their token count.
-	counted, estimated int
+	// counted are requests whose tokens the server counted.
+	counted int
 	// prompted and asked are prompt tokens by the server's count and as asked
 	// for, of the same requests.
 	prompted, asked int
@@ -183,7 +183,6 @@ func (b *book) count(index int, r *measure.Record, g *received) {
 	t := &b.totals
 	t.coalesced += g.coalesced
 	if _, counted := g.tokens(); !counted {
-		t.estimated++
 		b.texts[index] = string(g.text)
 		return
 	}

@@ -57,10 +57,6 @@ type Client struct {
 	// Salt sets the prompts of this run apart from those of others that the
 	// server may still have in its prefix cache.
 	Salt uint64
-	// LowToken and HighToken bound the ids of token prompts, HighToken
-	// excluded; 0 means 1,000 and 30,000, which are ordinary words in every
-	// common vocabulary.
-	LowToken, HighToken int
 	// StartAt is when a trial begins, so that several generators can begin
 	// together; the zero time means as soon as all is ready. A trial that is not
 	// ready by then is an error.

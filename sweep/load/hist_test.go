@@ -99,7 +99,7 @@ func TestMergeHistogramLogs(t *testing.T) {
 		t.Error("merged nothing without an error")
 	}
 	a.Doubts, b.Doubts = []string{"x"}, []string{"y"}
-	sum := Merge(a, b)
+	sum := merge(a, b)
 	for i, r := range sum.Records {
 		if r.ID != i {
 			t.Errorf("record %d is of request %d", i, r.ID)
@@ -109,7 +109,7 @@ func TestMergeHistogramLogs(t *testing.T) {
 		t.Errorf("%+v", sum)
 	}
 	b.Gaps = nil
-	if Merge(a, b).Gaps != nil {
+	if merge(a, b).Gaps != nil {
 		t.Error("gaps that one generator did not record are not those of both")
 	}
 }

@@ -57,7 +57,7 @@ func Join(parts []Part) (measure.Trial, measure.Observation, error) {
 	for i := range parts {
 		observed[i] = shifted(&parts[i], offsets[i], i+1)
 	}
-	o := Merge(observed...)
+	o := merge(observed...)
 	if t.Closed() && o.Aborted == "" {
 		// Each closed loop ends when its requests have: what the longer ones sent
 		// after that counts as well.
@@ -264,9 +264,9 @@ func clockRemark(offsets []time.Duration, shared bool) string {
 	return fmt.Sprintf("joined on the hosts' clocks, by which the generators began within %v; latencies do not depend on that", slices.Max(offsets).Round(time.Millisecond))
 }
 
-// Merge joins what several generators observed of one trial, each of which sent
+// merge joins what several generators observed of one trial, each of which sent
 // a part of its schedule. Each must have counted time from the same start.
-func Merge(parts ...measure.Observation) measure.Observation {
+func merge(parts ...measure.Observation) measure.Observation {
 	if len(parts) == 0 {
 		return measure.Observation{}
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"planner/internal/stat"
+	"planner/internal/stat/stattest"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -96,7 +97,7 @@ func TestArrivals(t *testing.T) {
 		}
 		t.Run(fmt.Sprintf("%g per s", c.rate), func(t *testing.T) {
 			lags, gaps := arrivals(t, url, c.rate, c.window)
-			distance, p := stat.ExponentialKS(gaps, 1/c.rate)
+			distance, p := stattest.ExponentialKS(gaps, 1/c.rate)
 			mean, square := 0.0, 0.0
 			for _, g := range gaps {
 				mean += g / float64(len(gaps))

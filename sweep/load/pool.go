@@ -32,9 +32,9 @@ type pool struct {
 
 	mu   sync.Mutex
 	idle []*conn
-	// opened counts connections, resent the requests that met a connection
-	// which the server closed without a word and left again on another.
-	opened, resent int
+	// resent counts the requests that met a connection which the server closed
+	// without a word and left again on another.
+	resent int
 }
 
 // send writes a message and reads the head of its answer.
@@ -94,7 +94,6 @@ func (p *pool) get(deadline time.Time) (c *conn, reused bool, err error) {
 		}
 		p.idle = p.idle[:0]
 	}
-	p.opened++
 	p.mu.Unlock()
 	c, err = p.open(deadline)
 	return c, false, err

@@ -8,6 +8,10 @@ import (
 	"planner/sweep/workload"
 )
 
+// lowToken and highToken bound the ids of token prompts, highToken excluded: ordinary
+// words in every common vocabulary.
+const lowToken, highToken = 1000, 30000
+
 // prompter writes prompts of a wanted number of tokens. Token k of a segment
 // depends on the segment's content and on k alone, so segments with one content
 // are one text, and prompts that begin with the same segments share exactly
@@ -15,8 +19,6 @@ import (
 // with those of the trials before it, whose prefixes the server may still hold.
 type prompter struct {
 	salt uint64
-	// low and high bound the token ids, high excluded.
-	low, high int
 	// text is how texts are sized; it is not used for token ids.
 	text textScale
 	// answers are what the engine said in conversations; nil for none.
@@ -71,9 +73,8 @@ func (p *prompter) said(c workload.Content) (said, bool) {
 
 // appendIDs appends n token ids, a comma behind each.
 func (p *prompter) appendIDs(b []byte, content uint64, n int) []byte {
-	span := uint64(p.high - p.low)
 	for k := range n {
-		b = strconv.AppendUint(b, uint64(p.low)+draw(content, k)%span, 10)
+		b = strconv.AppendUint(b, lowToken+draw(content, k)%(highToken-lowToken), 10)
 		b = append(b, ',')
 	}
 	return b

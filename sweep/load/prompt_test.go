@@ -13,7 +13,7 @@ import (
 )
 
 func testPrompter(salt uint64) *prompter {
-	return &prompter{salt: salt, low: 1000, high: 30000, text: textScale{perWord: 1}}
+	return &prompter{salt: salt, text: textScale{perWord: 1}}
 }
 
 func ids(t *testing.T, p *prompter, r *workload.Request) []int {

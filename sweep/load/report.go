@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -24,9 +23,9 @@ type Report struct {
 	// when nobody counted tokens. Coalesced is the share of the events that one
 	// read returned together with the one before, whose gap is therefore 0.
 	TokensPerChunk, Coalesced float64
-	// Connections were opened; Resent requests met a connection that the server
-	// closed without a word, and left again on another.
-	Connections, Resent int
+	// Resent requests met a connection that the server closed without a word, and
+	// left again on another.
+	Resent int
 	// Intervals are the latencies of each second, for WriteHistogramLog.
 	Intervals []Interval
 }
@@ -37,7 +36,7 @@ func (r *Run) settle(end time.Duration) {
 	uncounted := r.countTexts()
 	res.report = Report{Start: r.start, Vitals: r.vitals(), Counted: b.totals.counted, Estimated: uncounted, Intervals: r.watch.intervals(end)}
 	if p, ok := r.via.(*pool); ok {
-		res.report.Connections, res.report.Resent = p.opened, p.resent
+		res.report.Resent = p.resent
 	}
 	if b.totals.events > 0 {
 		res.report.TokensPerChunk = float64(b.totals.tokens) / float64(b.totals.events)
@@ -187,12 +186,4 @@ func (r *Run) countTexts() int {
 		b.totals.counted++
 	}
 	return left
-}
-
-// String says in one line how the client fared.
-func (v Vitals) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "send lag p50 %.3f ms, p99 %.3f ms; %d due, %d sent, %d dropped; %.0f %% of %d processors; longest GC pause %.2f ms",
-		float64(v.Lag50)/1e6, float64(v.Lag99)/1e6, v.Due, v.Left, v.Dropped, 100*v.CPU, v.Processors, float64(v.GCPause)/1e6)
-	return b.String()
 }

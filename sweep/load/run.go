@@ -3,7 +3,6 @@ package load
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"net"
 	"strings"
@@ -50,6 +49,7 @@ var errOver = errors.New("the trial is over")
 // aborted is the reason for which a trial was ended early.
 type aborted string
 
+// Error is the reason.
 func (a aborted) Error() string { return string(a) }
 
 func newRun(parent context.Context, c *Client, e *endpoint, trial measure.Trial, schedule []workload.Request) (*Run, error) {
@@ -94,13 +94,7 @@ func (c *Client) pacer() (*pacer, error) {
 // newEncoder settles how prompts are written. Texts are measured first.
 func (r *Run) newEncoder(ctx context.Context) error {
 	c, e := r.client, r.endpoint
-	p := &prompter{salt: mix(mix(c.Salt+uint64(r.trial.Number)) ^ r.trial.Seed), low: c.LowToken, high: c.HighToken, answers: &echo{}}
-	if p.low == 0 && p.high == 0 {
-		p.low, p.high = 1000, 30000
-	}
-	if p.low < 0 || p.high <= p.low {
-		return fmt.Errorf("token ids from %d to %d: no range", p.low, p.high)
-	}
+	p := &prompter{salt: mix(mix(c.Salt+uint64(r.trial.Number)) ^ r.trial.Seed), answers: &echo{}}
 	r.encoder = newEncoder(e.model, c.API, c.Stream, e.dialect, p)
 	r.encoder.line = headLine(e.url, e.header)
 	if r.encoder.tokens {

@@ -160,7 +160,6 @@ func TestClientRefuses(t *testing.T) {
 		"no tokens":         {Client{URL: "http://x", Model: "m"}, measure.Trial{}, requests(1, 8, 0, 0), "must be 1 at least"},
 		"out of order":      {Client{URL: "http://x", Model: "m"}, measure.Trial{}, late, "before the one ahead"},
 		"turns in a loop":   {Client{URL: "http://x", Model: "m"}, measure.Trial{Concurrency: 2}, turns, "no conversations"},
-		"token range":       {Client{URL: "http://x", Model: "m", Engine: "vllm", LowToken: 5, HighToken: 5}, measure.Trial{}, good, "no range"},
 		"no list of models": {Client{URL: serve(t, say(whole("404 Not Found", "text/plain", "no")))}, measure.Trial{}, good, "find the model's name"},
 	} {
 		_, err := c.client.Run(t.Context(), c.trial, c.schedule)

@@ -28,7 +28,7 @@ func refusing(n int, say func(i int) string) Measurement {
 // failures decide, and the report says what they were.
 func TestFailuresBind(t *testing.T) {
 	m := refusing(300, func(int) string { return "429: slow down" })
-	if m.Verdict.State != Missed || m.Verdict.Binding != errorsBound {
+	if m.Verdict.State != Missed || m.Verdict.Binding != ErrorsBound {
 		t.Errorf("verdict %+v, want missed by errors", *m.Verdict)
 	}
 	if !slices.Contains(m.Warnings, "100 requests ended with http status: 429: slow down") {

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// leastSent is the least share of the offered requests that the window of a trial
-// of conversations must see for its figures to be those of the offered rate.
-const leastSent = 0.95
+// LeastSent is the least share of the offered requests that the window of a trial
+// of conversations must see for its figures to be those of the offered rate. A
+// measurement below it says so, and a search takes it at the rate that was sent.
+const LeastSent = 0.95
 
 // unsteady says why conversations sent fewer requests in the window than were
 // offered; empty if they did not. A schedule begins without conversations under
@@ -20,13 +21,13 @@ func (c *cohort) unsteady(m *Measurement) string {
 		return ""
 	}
 	offered := c.trial.Rate
-	if steady := w.Steady(c.from, c.to); steady < leastSent {
+	if steady := w.Steady(c.from, c.to); steady < LeastSent {
 		course := w.Course(max(m.E2E.Mean, 0))
 		return fmt.Sprintf("%.4g requests/s were sent, %.4g offered: conversations, of %v or so each, were still starting, with short histories; the warm-up was %v",
 			m.Sent, offered, course.Round(time.Second), c.trial.Warmup)
 	}
 	want := offered * c.length()
-	if missing := want - m.Sent*c.length(); missing > max((1-leastSent)*want, 3*math.Sqrt(want*float64(w.Turns))) {
+	if missing := want - m.Sent*c.length(); missing > max((1-LeastSent)*want, 3*math.Sqrt(want*float64(w.Turns))) {
 		return fmt.Sprintf("%.4g requests/s were sent, %.4g offered: turns had to wait for the ends of those before them", m.Sent, offered)
 	}
 	return ""

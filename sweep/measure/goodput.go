@@ -3,6 +3,8 @@ package measure
 import (
 	"slices"
 	"time"
+
+	"planner/internal/units"
 )
 
 // Limits are those of a bound on Goodput: a request is good if it ends well
@@ -92,7 +94,7 @@ func (b Bound) value(r *Record) (time.Duration, bool) {
 		return r.value(b.Metric)
 	}
 	ratio, ok := b.Limits.Worst(r)
-	return duration(ratio, wholeRatio), ok
+	return units.Duration(ratio, wholeRatio), ok
 }
 
 // least is a lower bound of value for a request in flight.
@@ -101,7 +103,7 @@ func (b Bound) least(r *Record, end time.Duration) (time.Duration, bool) {
 		return r.least(b.Metric, end)
 	}
 	ratio, ok := b.Limits.least(r, end)
-	return duration(ratio, wholeRatio), ok
+	return units.Duration(ratio, wholeRatio), ok
 }
 
 // limit is what value is compared with.

@@ -3,8 +3,8 @@ package measure
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 
+	"planner/internal/units"
 	"planner/sweep/workload"
 )
 
@@ -81,7 +81,7 @@ func (m Measurement) MarshalJSON() ([]byte, error) {
 	}
 	w := wireMeasurement{
 		wireTrial: trialToWire(&m.Trial), Duration: toSeconds(m.Duration),
-		Throughput: m.Throughput, Goodput: known(m.Goodput), Tally: m.Tally,
+		Throughput: m.Throughput, Goodput: units.Known(m.Goodput), Tally: m.Tally,
 		Latencies: m.Latencies, SendLag: m.SendLag, Classes: m.Classes,
 		wireServer: serverToWire(&m.Server),
 		wireJudgement: wireJudgement{Counts: m.Counts, Verdict: m.Verdict, Overloaded: m.Overloaded,
@@ -123,13 +123,6 @@ func (m *Measurement) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// ReadMeasurement reads one journal line.
-func ReadMeasurement(line []byte) (Measurement, error) {
-	var m Measurement
-	err := json.Unmarshal(line, &m)
-	return m, err
-}
-
 func trialToWire(t *Trial) wireTrial {
 	w := wireTrial{
 		Number: t.Number, Knobs: t.Knobs, Workload: t.Workload, Planned: t.Requests,
@@ -168,7 +161,7 @@ func (w *wireTrial) trial() Trial {
 
 func serverToWire(s *Server) wireServer {
 	w := wireServer{
-		Engine: wireEngine{s.Kind, s.Version}, HitRate: known(s.HitRate), PeakKV: known(s.PeakKV), Time: s.Time,
+		Engine: wireEngine{s.Kind, s.Version}, HitRate: units.Known(s.HitRate), PeakKV: units.Known(s.PeakKV), Time: s.Time,
 	}
 	if s.KVBlocks > 0 {
 		w.KVBlocks = &s.KVBlocks
@@ -197,14 +190,6 @@ func (w *wireServer) server() Server {
 		s.Preemptions = *w.Preemptions
 	}
 	return s
-}
-
-// known is a figure for a file: nil when it is negative or no number.
-func known(x float64) *float64 {
-	if math.IsNaN(x) || math.IsInf(x, 0) || x < 0 {
-		return nil
-	}
-	return &x
 }
 
 func orUnknown(x *float64) float64 {

@@ -8,13 +8,13 @@ import (
 	"planner/internal/stat"
 )
 
-// errorsBound names the bound on failed requests among counts and verdicts.
-const errorsBound = "errors"
+// ErrorsBound names the bound on failed requests among counts and verdicts, as
+// [Bound.String] names the others.
+const ErrorsBound = "errors"
 
 // judged is what one bound says of a trial.
 type judged struct {
 	Count
-	bound   Bound
 	allowed float64
 	state   State
 	// slack is the distance of the statistic from its limit, as a share of it.
@@ -41,7 +41,6 @@ func (c *cohort) judge(o *Observation) []judged {
 		default:
 			j = c.judgeShare(b)
 		}
-		j.bound = b
 		j.Bound = b.String()
 		all = append(all, j)
 	}
@@ -166,7 +165,7 @@ func slackOf(v, limit time.Duration) float64 {
 // that fails under load shows it in every other bound as well. The count's High
 // says what is proven.
 func (c *cohort) judgeErrors(allowed float64) judged {
-	j := judged{allowed: allowed, slack: 1, Count: Count{Bound: errorsBound, Cluster: 1, Phi: 1, High: 1}}
+	j := judged{allowed: allowed, slack: 1, Count: Count{Bound: ErrorsBound, Cluster: 1, Phi: 1, High: 1}}
 	for _, r := range c.records {
 		if r.Outcome != InFlight {
 			j.N++
@@ -217,7 +216,7 @@ func verdict(all []judged) *Verdict {
 			worst = i
 		}
 	}
-	if last := len(all) - 1; all[last].Bound == errorsBound && all[last].state == Missed && 2*all[worst].failed > all[worst].K {
+	if last := len(all) - 1; all[last].Bound == ErrorsBound && all[last].state == Missed && 2*all[worst].failed > all[worst].K {
 		worst = last
 	}
 	j := all[worst]

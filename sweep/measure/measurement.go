@@ -134,7 +134,7 @@ type Measurement struct {
 	// SendLag is how long after the intended time requests left the client.
 	SendLag Summary
 	// Counts holds one entry a bound of the objective, in its order, and a last
-	// one named "errors"; nil without an objective.
+	// one named [ErrorsBound]; nil without an objective.
 	Counts []Count
 	// Classes splits a mix by the name of the component; nil for a plain
 	// workload.
@@ -161,7 +161,7 @@ type ClassSummary struct {
 	Latencies
 }
 
-// Count returns the count of a bound ("ttft.p99", "errors"); false if the
+// Count returns the count of a bound ("ttft.p99", [ErrorsBound]); false if the
 // objective did not have it.
 func (m *Measurement) Count(bound string) (Count, bool) {
 	for _, c := range m.Counts {

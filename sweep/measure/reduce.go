@@ -56,7 +56,7 @@ func (m *Measurement) settle(all []judged, c *cohort, o *Observation) {
 		if j.state == Unsure && j.doubt != "" {
 			m.Warnings = append(m.Warnings, fmt.Sprintf("%s is undecided: %s", j.Bound, j.doubt))
 		}
-		if j.Bound == errorsBound && j.state == Met && j.allowed > 0 && j.High > j.allowed {
+		if j.Bound == ErrorsBound && j.state == Met && j.allowed > 0 && j.High > j.allowed {
 			m.Warnings = append(m.Warnings, fmt.Sprintf(
 				"errors: none of %d requests failed, which proves a share below %.2g %%, not below %.2g %%", j.N, 100*j.High, 100*j.allowed))
 		}

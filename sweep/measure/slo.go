@@ -171,7 +171,7 @@ func (s *State) UnmarshalText(b []byte) error {
 // decides.
 type Verdict struct {
 	State State `json:"state"`
-	// Binding names the bound that is missed or nearest to it, or "errors".
+	// Binding names the bound that is missed or nearest to it, or [ErrorsBound].
 	Binding string `json:"binding"`
 	// Slack is how far the binding statistic stays below its limit, as a share
 	// of the limit; negative when it is above.

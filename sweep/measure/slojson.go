@@ -1,12 +1,15 @@
 package measure
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"time"
+
+	"planner/internal/units"
 )
 
 // wireSLO is an SLO in a file: limits in milliseconds by statistic.
@@ -37,7 +40,7 @@ func goodputToWire(b Bound) *wireGoodput {
 		if limit <= 0 {
 			return nil
 		}
-		return toMs(limit)
+		return units.Millis(limit)
 	}
 	return &wireGoodput{b.Quantile, ms(b.Limits.TTFT), ms(b.Limits.TPOT), ms(b.Limits.E2E)}
 }
@@ -54,7 +57,7 @@ func (w *wireGoodput) bound() (Bound, error) {
 		if l.ms == nil {
 			continue
 		}
-		if *l.to = fromMs(l.ms); *l.to <= 0 || math.IsInf(*l.ms, 0) {
+		if *l.to = units.FromMillis(l.ms); *l.to <= 0 || math.IsInf(*l.ms, 0) {
 			return b, fmt.Errorf("read objective: a goodput limit of %g ms is not above 0", *l.ms)
 		}
 	}
@@ -80,7 +83,7 @@ func (s SLO) MarshalJSON() ([]byte, error) {
 		if *of == nil {
 			*of = map[string]float64{}
 		}
-		(*of)[b.Stat()] = *toMs(max(b.Limit, 0))
+		(*of)[b.Stat()] = *units.Millis(max(b.Limit, 0))
 	}
 	if s.Errors >= 0 {
 		w.Errors = &s.Errors
@@ -108,7 +111,7 @@ func (s *SLO) UnmarshalJSON(b []byte) error {
 			if limit < 0 || math.IsInf(limit, 0) {
 				return fmt.Errorf("read objective: limit %g ms of %s.%s is below 0", limit, TTFT+Metric(i), stat)
 			}
-			s.Bounds = append(s.Bounds, Bound{Metric: TTFT + Metric(i), Quantile: q, Limit: fromMs(&limit)})
+			s.Bounds = append(s.Bounds, Bound{Metric: TTFT + Metric(i), Quantile: q, Limit: units.FromMillis(&limit)})
 		}
 	}
 	if w.Goodput != nil {
@@ -126,15 +129,6 @@ func (s *SLO) UnmarshalJSON(b []byte) error {
 // within each the mean first and quantiles from low to high.
 func (s *SLO) Sort() {
 	slices.SortFunc(s.Bounds, func(a, b Bound) int {
-		if a.Metric != b.Metric {
-			return int(a.Metric - b.Metric)
-		}
-		switch {
-		case a.Quantile < b.Quantile:
-			return -1
-		case a.Quantile > b.Quantile:
-			return 1
-		}
-		return 0
+		return cmp.Or(cmp.Compare(a.Metric, b.Metric), cmp.Compare(a.Quantile, b.Quantile))
 	})
 }

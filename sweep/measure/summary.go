@@ -3,8 +3,9 @@ package measure
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"time"
+
+	"planner/internal/units"
 )
 
 // Unresolved marks a statistic that the sample cannot give.
@@ -86,11 +87,11 @@ func (w *wireIntervals) list() [5]**[2]*float64 {
 // MarshalJSON writes milliseconds: {"mean":..,"p50":..,...,"n":..}, null for
 // what is Unresolved, and "p99_interval":[low, high] where there is one.
 func (s Summary) MarshalJSON() ([]byte, error) {
-	w := wireSummary{Mean: toMs(s.Mean), N: s.N}
+	w := wireSummary{Mean: units.Millis(s.Mean), N: s.N}
 	for i, q := range s.quantiles() {
-		*w.quantiles()[i] = toMs(*q)
+		*w.quantiles()[i] = units.Millis(*q)
 		if in := s.Within[i]; in != (Interval{}) {
-			*w.list()[i] = &[2]*float64{toMs(in.Low), toMs(in.High)}
+			*w.list()[i] = &[2]*float64{units.Millis(in.Low), units.Millis(in.High)}
 		}
 	}
 	return json.Marshal(w)
@@ -102,40 +103,17 @@ func (s *Summary) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &w); err != nil {
 		return fmt.Errorf("read latency summary: %w", err)
 	}
-	*s = Summary{Mean: fromMs(w.Mean), N: w.N}
+	*s = Summary{Mean: units.FromMillis(w.Mean), N: w.N}
 	for i, q := range w.quantiles() {
-		*s.quantiles()[i] = fromMs(*q)
+		*s.quantiles()[i] = units.FromMillis(*q)
 		if in := *w.list()[i]; in != nil {
-			s.Within[i] = Interval{fromMs(in[0]), fromMs(in[1])}
+			s.Within[i] = Interval{units.FromMillis(in[0]), units.FromMillis(in[1])}
 		}
 	}
 	return nil
 }
 
-// toMs is a time in milliseconds; nil when it is Unresolved.
-func toMs(d time.Duration) *float64 {
-	if d < 0 {
-		return nil
-	}
-	ms := float64(d) / float64(time.Millisecond)
-	return &ms
-}
-
-// fromMs is the inverse of toMs: exact for times below 26 days.
-func fromMs(ms *float64) time.Duration {
-	if ms == nil {
-		return Unresolved
-	}
-	return duration(*ms, time.Millisecond)
-}
-
 // toSeconds and fromSeconds convert a time at the edge.
 func toSeconds(d time.Duration) float64 { return float64(d) / float64(time.Second) }
 
-func fromSeconds(s float64) time.Duration { return duration(s, time.Second) }
-
-// duration rounds to whole nanoseconds and keeps within what a Duration holds.
-func duration(x float64, unit time.Duration) time.Duration {
-	const most = 1 << 62
-	return time.Duration(math.Round(min(max(x*float64(unit), -most), most)))
-}
+func fromSeconds(s float64) time.Duration { return units.Duration(s, time.Second) }

@@ -13,6 +13,7 @@ type apiError struct {
 	message string
 }
 
+// Error is the message that the client reads.
 func (e *apiError) Error() string { return e.message }
 
 func badRequest(param, format string, args ...any) *apiError {

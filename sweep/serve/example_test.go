@@ -3,6 +3,8 @@ package serve_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -41,12 +43,13 @@ func Example() {
 
 	stop()
 	fmt.Println(<-stopped)
-	_, replies, err := serve.ReadLog(&log)
-	if err != nil {
+	var began serve.LogStart
+	var r serve.Emission
+	lines := json.NewDecoder(&log)
+	if err := errors.Join(lines.Decode(&began), lines.Decode(&r)); err != nil {
 		fmt.Println(err)
 		return
 	}
-	r := replies[0]
 	fmt.Println("first due", time.Duration(r.Due[0]-r.Arrived), "after the arrival, last", time.Duration(r.Due[3]-r.Arrived))
 	// Output:
 	// 4 tokens read

@@ -49,6 +49,7 @@ func newFixed(law Fixed, seed uint64) *fixed {
 	return &fixed{law: law, seed: seed, jobs: map[int]*job{}, idle: make([]time.Duration, law.Slots)}
 }
 
+// Submit puts a request at the end of the queue; a fixed engine serves any.
 func (f *fixed) Submit(at time.Duration, q workload.Request) (int, bool) {
 	j := &job{id: f.requests, arrived: at, left: q.Output, position: -1, rng: rand.New(rand.NewPCG(f.seed, uint64(f.requests)))}
 	f.requests++
@@ -94,12 +95,14 @@ func (f *fixed) end(at time.Duration, j *job) {
 	}
 }
 
+// Cancel frees the slot of a request, or its place in the queue.
 func (f *fixed) Cancel(at time.Duration, request int) {
 	if j := f.jobs[request]; j != nil {
 		f.end(at, j)
 	}
 }
 
+// Advance draws the tokens up to a time in their order, whichever request they are of.
 func (f *fixed) Advance(to time.Duration, tokens []token) ([]token, time.Duration) {
 	for len(f.due) > 0 && f.due[0].next <= to {
 		j := f.due[0]
@@ -126,22 +129,31 @@ func (f *fixed) Load() load { return load{running: len(f.due), waiting: len(f.qu
 // jobHeap orders jobs by their next token, those that came first before others.
 type jobHeap []*job
 
+// Len counts the jobs in service.
 func (h jobHeap) Len() int { return len(h) }
+
+// Less orders by the next token, and jobs whose tokens fall together by arrival.
 func (h jobHeap) Less(a, b int) bool {
 	if h[a].next != h[b].next {
 		return h[a].next < h[b].next
 	}
 	return h[a].id < h[b].id
 }
+
+// Swap exchanges two jobs, which know their places.
 func (h jobHeap) Swap(a, b int) {
 	h[a], h[b] = h[b], h[a]
 	h[a].position, h[b].position = a, b
 }
+
+// Push adds a *job at the end; it is for package heap.
 func (h *jobHeap) Push(x any) {
 	j := x.(*job)
 	j.position = len(*h)
 	*h = append(*h, j)
 }
+
+// Pop takes the job at the end out; it is for package heap.
 func (h *jobHeap) Pop() any {
 	last := len(*h) - 1
 	j := (*h)[last]

@@ -55,9 +55,18 @@ func (r *running) emissions(t testing.TB) []Emission {
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
-	_, all, err := ReadLog(bytes.NewReader(r.log.Bytes()))
-	if err != nil {
+	lines := json.NewDecoder(r.log)
+	var start LogStart
+	if err := lines.Decode(&start); err != nil {
 		t.Fatal(err)
+	}
+	var all []Emission
+	for lines.More() {
+		var e Emission
+		if err := lines.Decode(&e); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, e)
 	}
 	return all
 }

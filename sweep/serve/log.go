@@ -150,24 +150,3 @@ func (l *emissionLog) close() error {
 	<-l.done
 	return l.err
 }
-
-// ReadLog reads an emission log.
-func ReadLog(r io.Reader) (LogStart, []Emission, error) {
-	dec := json.NewDecoder(r)
-	var start LogStart
-	if err := dec.Decode(&start); err != nil {
-		return start, nil, fmt.Errorf("read start of emission log: %w", err)
-	}
-	var all []Emission
-	for {
-		var e Emission
-		switch err := dec.Decode(&e); err {
-		case nil:
-			all = append(all, e)
-		case io.EOF:
-			return start, all, nil
-		default:
-			return start, all, fmt.Errorf("read line %d of emission log: %w", len(all)+2, err)
-		}
-	}
-}

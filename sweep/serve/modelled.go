@@ -34,6 +34,7 @@ func newModelled(timer sim.Timer, config sim.Config) *modelled {
 	return &modelled{live: sim.NewEngine(timer, config).Live(), timer: timer, caching: config.Limits.PrefixCaching, begun: map[int]time.Duration{}}
 }
 
+// Submit sends a request, which waits from when the front end is done with it.
 func (m *modelled) Submit(at time.Duration, q workload.Request) (int, bool) {
 	at = max(at, m.now)
 	id, ok := m.live.Submit(at, q)
@@ -43,6 +44,7 @@ func (m *modelled) Submit(at time.Duration, q workload.Request) (int, bool) {
 	return id, ok
 }
 
+// Cancel ends a request, whether it has begun or not.
 func (m *modelled) Cancel(at time.Duration, request int) {
 	m.live.Cancel(max(at, m.now), request)
 	m.queued = slices.DeleteFunc(m.queued, func(q queued) bool { return q.request == request })
@@ -95,6 +97,7 @@ func (m *modelled) describe(t sim.Token) token {
 	return k
 }
 
+// Load is what the scheduler and its cache hold.
 func (m *modelled) Load() load {
 	s := m.live.State()
 	return load{running: s.Running, waiting: s.Waiting, kv: s.KV, preemptions: s.Preemptions, cache: s.Cache}

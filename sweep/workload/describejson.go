@@ -2,7 +2,8 @@ package workload
 
 import (
 	"encoding/json"
-	"math"
+
+	"planner/internal/units"
 )
 
 // wireDescription is a Description in a file: null for what is not known.
@@ -55,13 +56,13 @@ type wireBusiest struct {
 // for a trace that does not tell prefixes.
 func (d Description) MarshalJSON() ([]byte, error) {
 	w := wireDescription{
-		Requests: d.Requests, Span: d.Span.Seconds(), Rate: finite(d.Rate), GapCV: finite(d.GapCV), GapCorrelation: finite(d.GapCorrelation),
-		Prompt: lengthTable(d.Prompt), Output: lengthTable(d.Output), Total: lengthTable(d.Total), Correlation: finite(d.Correlation),
+		Requests: d.Requests, Span: d.Span.Seconds(), Rate: units.Finite(d.Rate), GapCV: units.Finite(d.GapCV), GapCorrelation: units.Finite(d.GapCorrelation),
+		Prompt: lengthTable(d.Prompt), Output: lengthTable(d.Output), Total: lengthTable(d.Total), Correlation: units.Finite(d.Correlation),
 		Busiest:    wireBusiest{d.Busiest.From.Seconds(), d.Busiest.Requests, d.Busiest.Rate},
 		Dispersion: []wireDispersion{},
 	}
 	for _, x := range d.Dispersion {
-		w.Dispersion = append(w.Dispersion, wireDispersion{x.Window.Seconds(), finite(x.Index), x.Windows})
+		w.Dispersion = append(w.Dispersion, wireDispersion{x.Window.Seconds(), units.Finite(x.Index), x.Windows})
 	}
 	if p := d.Prefix; p.Known {
 		w.Prefix = &wirePrefix{p.Repeated, p.Sharing, p.Distinct, p.Shared}
@@ -70,13 +71,5 @@ func (d Description) MarshalJSON() ([]byte, error) {
 }
 
 func lengthTable(s LengthSummary) wireLengthTable {
-	return wireLengthTable{finite(s.Mean), finite(s.StdDev), s.Least, s.P50, s.P90, s.P99, s.Most, s.Sum}
-}
-
-// finite is nil for what is no number.
-func finite(x float64) *float64 {
-	if math.IsNaN(x) || math.IsInf(x, 0) {
-		return nil
-	}
-	return &x
+	return wireLengthTable{units.Finite(s.Mean), units.Finite(s.StdDev), s.Least, s.P50, s.P90, s.P99, s.Most, s.Sum}
 }

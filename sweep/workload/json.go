@@ -3,8 +3,9 @@ package workload
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"time"
+
+	"planner/internal/units"
 )
 
 // wireWorkload is a Workload in a file. It describes: the rows of a trace and
@@ -44,19 +45,13 @@ func (w *Workload) UnmarshalJSON(b []byte) error {
 		return fmt.Errorf("read workload: %w", err)
 	}
 	*w = Workload{
-		Class: v.Class, Shapes: v.Shapes, Turns: v.Turns, Think: seconds(v.Think),
+		Class: v.Class, Shapes: v.Shapes, Turns: v.Turns, Think: units.Duration(v.Think, time.Second),
 		Arrivals: v.Arrivals, Burstiness: v.Burstiness, TraceFile: v.Trace, MaxLen: v.MaxLen, Seed: v.Seed,
 	}
 	if v.Timeout != nil {
-		w.Timeout = seconds(*v.Timeout)
+		w.Timeout = units.Duration(*v.Timeout, time.Second)
 	}
 	return nil
-}
-
-// seconds rounds to whole nanoseconds and keeps within what a Duration holds.
-func seconds(s float64) time.Duration {
-	const most = 1 << 62
-	return time.Duration(math.Round(min(max(s*float64(time.Second), -most), most)))
 }
 
 // MarshalText writes the process's name, nothing for the zero value.

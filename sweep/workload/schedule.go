@@ -257,12 +257,6 @@ func (w *Workload) tracePeriod() time.Duration {
 	return time.Second
 }
 
-// TraceRate is the mean rate of the trace on its own clock, in requests per
-// second.
-func (w *Workload) TraceRate() float64 {
-	return float64(len(w.Replay)) / w.tracePeriod().Seconds()
-}
-
 // TraceSpan is the time from the first arrival of the trace to just behind its
 // last one.
 func (w *Workload) TraceSpan() time.Duration {

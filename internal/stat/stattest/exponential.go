@@ -1,4 +1,5 @@
-package stat
+// Package stattest holds what tests need to judge random draws.
+package stattest
 
 import (
 	"math"
