@@ -237,24 +237,24 @@ func (p *program) liveLine(c *cli.Context, run *load.Run) (stop func()) {
 		return func() {}
 	}
 	const wipe = "\r\x1b[2K"
-	end := repeatedly(func() { fmt.Fprint(p.stderr, wipe+liveText(run.Live())) })
+	end := repeatedly(func() { fmt.Fprint(p.stderr, wipe+progressText(run.Progress())) })
 	return func() {
 		end()
 		fmt.Fprint(p.stderr, wipe)
 	}
 }
 
-// liveText is the live line of a trial.
-func liveText(l load.Live) string {
-	s := fmt.Sprintf("%v  %.1f requests/s  %d in flight  %d done", l.Elapsed.Round(time.Second), l.Rate, l.InFlight, l.Done)
-	if l.Failed > 0 {
-		s += fmt.Sprintf("  %d failed", l.Failed)
+// progressText is the live line of a trial.
+func progressText(now load.Progress) string {
+	s := fmt.Sprintf("%v  %.1f requests/s  %d in flight  %d done", now.Elapsed.Round(time.Second), now.Rate, now.InFlight, now.Done)
+	if now.Failed > 0 {
+		s += fmt.Sprintf("  %d failed", now.Failed)
 	}
-	if l.TTFT50 >= 0 {
-		s += fmt.Sprintf("  TTFT p50 %v p99 %v", l.TTFT50.Round(time.Millisecond/10), l.TTFT99.Round(time.Millisecond/10))
+	if now.TTFT50 >= 0 {
+		s += fmt.Sprintf("  TTFT p50 %v p99 %v", now.TTFT50.Round(time.Millisecond/10), now.TTFT99.Round(time.Millisecond/10))
 	}
-	if l.Left >= 0 {
-		s += fmt.Sprintf("  %v left", l.Left.Round(time.Second))
+	if now.Left >= 0 {
+		s += fmt.Sprintf("  %v left", now.Left.Round(time.Second))
 	}
 	return s
 }

@@ -210,19 +210,19 @@ func (b *book) seal() <-chan struct{} {
 	return quiet
 }
 
-// live is the present state; times and rate are the caller's.
-func (b *book) live(now time.Duration) Live {
+// progress is the present state; times and rate are the caller's.
+func (b *book) progress(now time.Duration) Progress {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	l := Live{
+	p := Progress{
 		Elapsed: now, Total: len(b.schedule), Sent: b.totals.sent, Done: b.totals.done, Failed: b.totals.failed,
 		InFlight: len(b.flying), TTFT50: measure.Never, TTFT99: measure.Never,
 	}
 	if b.spread.ttft.TotalCount() > 0 {
-		l.TTFT50 = time.Duration(b.spread.ttft.ValueAtPercentile(50)) * time.Microsecond
-		l.TTFT99 = time.Duration(b.spread.ttft.ValueAtPercentile(99)) * time.Microsecond
+		p.TTFT50 = time.Duration(b.spread.ttft.ValueAtPercentile(50)) * time.Microsecond
+		p.TTFT99 = time.Duration(b.spread.ttft.ValueAtPercentile(99)) * time.Microsecond
 	}
-	return l
+	return p
 }
 
 // snapshot returns the records of what was sent so far, those in flight with

@@ -301,16 +301,16 @@ func (r *Run) recordOf(f *flight, req *workload.Request, g *received) measure.Re
 	return rec
 }
 
-// Live returns the present state.
-func (r *Run) Live() Live {
+// Progress returns the present state.
+func (r *Run) Progress() Progress {
 	now := time.Since(r.start)
-	l := r.book.live(now)
-	l.Rate = r.watch.rate()
-	l.Left = -1
+	p := r.book.progress(now)
+	p.Rate = r.watch.rate()
+	p.Left = -1
 	if !r.trial.Closed() && r.book.window.end < math.MaxInt64 {
-		l.Left = max(r.book.window.end-now, 0)
+		p.Left = max(r.book.window.end-now, 0)
 	}
-	return l
+	return p
 }
 
 // Wait returns what was observed once the trial is over.

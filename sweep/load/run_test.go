@@ -242,8 +242,8 @@ func TestLive(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(3515 * time.Millisecond)
-		want := Live{Elapsed: 3515 * time.Millisecond, Left: 1485 * time.Millisecond, Total: 49, Sent: 35, Done: 34, InFlight: 1}
-		got := r.Live()
+		want := Progress{Elapsed: 3515 * time.Millisecond, Left: 1485 * time.Millisecond, Total: 49, Sent: 35, Done: 34, InFlight: 1}
+		got := r.Progress()
 		// Requests are due as the seconds end: either may come first.
 		if got.Rate < 9 || got.Rate > 11 {
 			t.Errorf("rate %v, want 10", got.Rate)
