@@ -81,8 +81,12 @@ func NewFile(r Result) File {
 	return f
 }
 
-// Write writes the calibration as TOML, terms in order of their names.
+// Write writes the calibration as TOML, terms in order of their names. It refuses what
+// [Read] would refuse.
 func (f File) Write(w io.Writer) error {
+	if err := f.check(); err != nil {
+		return fmt.Errorf("write calibration: %w", err)
+	}
 	if _, err := io.WriteString(w, "# The simulated engine's constants, fitted to measured runs. Name this file in engine.calibration.\n\n"); err != nil {
 		return fmt.Errorf("write calibration: %w", err)
 	}
@@ -93,7 +97,7 @@ func (f File) Write(w io.Writer) error {
 }
 
 // Read reads what [File.Write] wrote. It refuses unknown keys, unknown terms and factors
-// that no fit gives.
+// that say that something else is off.
 func Read(r io.Reader) (File, error) {
 	var f File
 	meta, err := toml.NewDecoder(r).Decode(&f)
@@ -109,10 +113,11 @@ func Read(r io.Reader) (File, error) {
 	return f, nil
 }
 
-// farthest is a factor that would mean that something else than a constant is off.
-const farthest = 20
+// farthest is a factor that would mean that something else than a constant is off. A
+// step costs a processor that stands in for a GPU some thirty times what it costs that.
+const farthest = 100
 
-// check refuses what no fit gives.
+// check refuses what cannot be used.
 func (f *File) check() error {
 	if f.FittedTo.GPU == "" {
 		return errors.New("fitted_to.gpu is missing")

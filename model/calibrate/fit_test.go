@@ -360,6 +360,27 @@ func TestFileRoundTrip(t *testing.T) {
 	}
 }
 
+// What is written can be read: a step of a processor, thirty times as long as a GPU's,
+// is, and what is further off is not written either.
+func TestFileOfFarConstants(t *testing.T) {
+	for _, c := range []struct {
+		factor float64
+		ok     bool
+	}{{30, true}, {1 / 30.0, true}, {150, false}, {1 / 150.0, false}, {math.NaN(), false}} {
+		var b bytes.Buffer
+		err := NewFile(Result{
+			FittedTo: Origin{GPU: "two processors", EngineVersion: "0.32.0"},
+			Terms:    []TermFit{{Term: model.TermStep, Fitted: true, Default: 1, Value: c.factor}},
+		}).Write(&b)
+		if (err == nil) != c.ok {
+			t.Errorf("factor %g: %v", c.factor, err)
+		}
+		if _, err := Read(&b); (err == nil) != c.ok {
+			t.Errorf("factor %g is read: %v", c.factor, err)
+		}
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	f.Add("[fitted_to]\ngpu = \"L40S\"\nengine_version = \"0.19.0\"\n[terms.weights]\nfitted = true\nfactor = 0.9\n")
 	f.Add("[fitted_to]\ngpu = \"L40S\"\nengine_version = \"0.19.0\"\n[terms.weigths]\nfactor = 1.0\n")
