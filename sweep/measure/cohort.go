@@ -30,7 +30,7 @@ func newCohort(t *Trial, records []Record, end time.Duration) *cohort {
 		}
 	}
 	slices.SortStableFunc(c.all, func(a, b *Record) int { return cmp.Compare(a.Due, b.Due) })
-	replayed := t.Workload != nil && t.Workload.Replayed()
+	replayed := t.replayed()
 	if t.Closed() || replayed && t.Rate == 0 {
 		c.records = c.all
 		c.from, c.to = c.span()

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"planner/internal/stat"
-	"planner/sweep/workload"
 )
 
 // Looks at a running trial: the first one this far into the window, the next
@@ -39,8 +38,9 @@ func Hopeless(t *Trial, records []Record, now time.Duration) string {
 		return ""
 	}
 	c := newCohort(t, records, now)
+	// Late requests in a burst of a trace say little of the rest of it.
 	for _, b := range t.Objective.Bounds {
-		if reason := c.clearlyMissed(b); reason != "" {
+		if reason := c.clearlyMissed(b); reason != "" && !t.replayed() {
 			return reason
 		}
 	}
@@ -132,9 +132,10 @@ const (
 //
 // A server that was empty at the start fills until requests leave as fast as
 // they come, which takes as long as generating a long answer. That is no
-// backlog, so the growth must show behind it, too, and over at least as long.
+// backlog, so the growth must show behind it, too, and over at least as long. What
+// grows in a part of a trace may be one of its bursts.
 func (c *cohort) growing() bool {
-	if c.trial.Closed() || c.trial.Rate <= 0 || !c.growsFrom(c.from, 0) {
+	if c.trial.Closed() || c.trial.Rate <= 0 || c.trial.replayed() && !c.whole || !c.growsFrom(c.from, 0) {
 		return false
 	}
 	held := c.held()
@@ -159,13 +160,14 @@ func (c *cohort) growsFrom(from, held time.Duration) bool {
 	return t > growthT && slope*growthBlocks > growthSigmas*wandering
 }
 
-// burst is the variance of the number of arrivals over that of a Poisson
-// process: 1/shape for gamma gaps, in the long run.
+// burst is the variance of the number of arrivals over that of a Poisson process, at
+// least 1. A whole trace has as many arrivals as it has, whatever its bursts.
 func (c *cohort) burst() float64 {
-	if w := c.trial.Workload; w != nil && w.Arrivals == workload.Gamma && w.Burstiness > 0 {
-		return max(1/w.Burstiness, 1)
+	w := c.trial.Workload
+	if w == nil || c.whole {
+		return 1
 	}
-	return 1
+	return max(w.Burst(), 1)
 }
 
 // held is how long requests hold the engine: the time from the first token to the

@@ -85,3 +85,31 @@ func TestWanderingIsNoBacklog(t *testing.T) {
 		t.Errorf("of 40 trials at 1.4 of that rate %d are marked overloaded", n)
 	}
 }
+
+// TestBurstOfATraceIsNoOverload replays a trace that comes in bursts of ten seconds, in
+// which a queue grows that the silence behind them works off. A trial goes on, and one
+// over the whole trace is not marked overloaded; at a rate that the server cannot
+// carry in the long run it is.
+func TestBurstOfATraceIsNoOverload(t *testing.T) {
+	w := &workload.Workload{Class: "trace", Arrivals: workload.Trace}
+	for burst := range 20 {
+		for i := range 100 {
+			at := time.Duration(burst)*50*time.Second + time.Duration(i)*100*time.Millisecond
+			w.Replay = append(w.Replay, workload.Row{Arrival: at, Prompt: 1, Output: 1})
+		}
+	}
+	slo := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.5, Limit: 5 * time.Second}}, Errors: -1}
+	run := func(perSecond float64, window time.Duration) measure.Measurement {
+		trial := measure.Trial{Workload: w, Rate: 2, Window: window, Objective: slo, Seed: 1}
+		return virtual.Bench{Server: virtual.Queue{Servers: 1, Rate: perSecond, Constant: true}}.Run(trial)
+	}
+	if m := run(4, 40*time.Second); m.Aborted != "" || m.Overloaded {
+		t.Errorf("a burst: %q, overloaded %v", m.Aborted, m.Overloaded)
+	}
+	if m := run(4, 1000*time.Second); m.Aborted != "" || m.Overloaded {
+		t.Errorf("a lap: %q, overloaded %v", m.Aborted, m.Overloaded)
+	}
+	if m := run(1, 1000*time.Second); !m.Overloaded {
+		t.Errorf("half of the requests of a lap cannot be served: %d of %d late", m.Counts[0].K, m.Counts[0].N)
+	}
+}

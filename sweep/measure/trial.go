@@ -70,3 +70,6 @@ func (t *Trial) Schedule() []workload.Request {
 	}
 	return t.Workload.Schedule(t.Rate, t.Warmup+t.Window+t.Cooldown, t.Seed)
 }
+
+// replayed reports whether the trial replays a trace.
+func (t *Trial) replayed() bool { return t.Workload != nil && t.Workload.Replayed() }

@@ -18,6 +18,7 @@ type wireWorkload struct {
 	Arrivals   Process  `json:"arrivals"`
 	Burstiness float64  `json:"burstiness,omitempty"`
 	Trace      string   `json:"trace,omitempty"`
+	AnyRow     bool     `json:"any_row,omitempty"`
 	Timeout    *float64 `json:"timeout_s"`
 	MaxLen     int      `json:"max_len_tokens,omitempty"`
 	Seed       uint64   `json:"seed"`
@@ -27,7 +28,7 @@ type wireWorkload struct {
 func (w *Workload) MarshalJSON() ([]byte, error) {
 	v := wireWorkload{
 		Class: w.Class, Shapes: w.Shapes, Turns: w.Turns, Think: w.Think.Seconds(),
-		Arrivals: w.Arrivals, Burstiness: w.Burstiness, Trace: w.TraceFile, MaxLen: w.MaxLen, Seed: w.Seed,
+		Arrivals: w.Arrivals, Burstiness: w.Burstiness, Trace: w.TraceFile, AnyRow: w.AnyRow, MaxLen: w.MaxLen, Seed: w.Seed,
 	}
 	if w.Timeout > 0 {
 		s := w.Timeout.Seconds()
@@ -46,7 +47,7 @@ func (w *Workload) UnmarshalJSON(b []byte) error {
 	}
 	*w = Workload{
 		Class: v.Class, Shapes: v.Shapes, Turns: v.Turns, Think: units.Duration(v.Think, time.Second),
-		Arrivals: v.Arrivals, Burstiness: v.Burstiness, TraceFile: v.Trace, MaxLen: v.MaxLen, Seed: v.Seed,
+		Arrivals: v.Arrivals, Burstiness: v.Burstiness, TraceFile: v.Trace, AnyRow: v.AnyRow, MaxLen: v.MaxLen, Seed: v.Seed,
 	}
 	if v.Timeout != nil {
 		w.Timeout = units.Duration(*v.Timeout, time.Second)

@@ -19,6 +19,7 @@ const (
 	streamOutput
 	streamGroup
 	streamBody
+	streamStart
 )
 
 // Schedule draws the requests that arrive within span at rate requests per
@@ -26,10 +27,11 @@ const (
 // the rate, and lengths belong to the index of a request: two rates, or two
 // servers, meet the same requests in the same order (common random numbers).
 // A trace is replayed with its clock stretched or shrunk to the rate; at rate 0
-// it keeps its own clock.
+// it keeps its own clock. It starts at its first row, or, with AnyRow and a rate,
+// at one that the seed draws.
 func (w *Workload) Schedule(rate float64, span time.Duration, seed uint64) []Request {
 	if w.Arrivals == Trace {
-		return w.replay(rate, span)
+		return w.replay(rate, span, seed)
 	}
 	turns := max(w.Turns, 1)
 	d := w.drawer(seed)
@@ -50,7 +52,7 @@ func (w *Workload) Schedule(rate float64, span time.Duration, seed uint64) []Req
 // becomes free, so Due is zero.
 func (w *Workload) Slots(n int, seed uint64) []Request {
 	if w.Arrivals == Trace {
-		all := w.replay(0, math.MaxInt64)
+		all := w.replay(0, math.MaxInt64, 0)
 		if len(all) == 0 {
 			return nil
 		}
@@ -223,20 +225,25 @@ func ordered(out []Request, turns int) []Request {
 
 // replay makes a schedule of the trace. The rows run again from the start when
 // the span is longer than the trace.
-func (w *Workload) replay(rate float64, span time.Duration) []Request {
+func (w *Workload) replay(rate float64, span time.Duration, seed uint64) []Request {
 	rows := w.Replay
 	if len(rows) == 0 {
 		return nil
 	}
-	stretch := 1.0
+	stretch, first := 1.0, 0
 	period := w.tracePeriod()
 	if rate > 0 {
 		stretch = float64(len(rows)) / period.Seconds() / rate
+		first = w.start(seed)
 	}
 	var out []Request
 	for lap := 0; ; lap++ {
-		for _, row := range rows {
-			at := (float64(lap)*period.Seconds() + (row.Arrival - rows[0].Arrival).Seconds()) * stretch
+		for i := range rows {
+			row, at := rows[(first+i)%len(rows)], float64(lap)*period.Seconds()
+			if first+i >= len(rows) {
+				at += period.Seconds()
+			}
+			at = (at + (row.Arrival - rows[first].Arrival).Seconds()) * stretch
 			if at >= span.Seconds() || (rate == 0 && lap > 0) {
 				return out
 			}

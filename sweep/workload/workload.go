@@ -78,6 +78,10 @@ type Workload struct {
 	// Replay holds the rows of a trace, in order of arrival, when Arrivals is
 	// Trace.
 	Replay []Row
+	// AnyRow makes schedules at a rate start at a row of the trace that the seed
+	// draws, and go on from its end to its beginning: trials that are shorter than
+	// the trace then see different parts of it.
+	AnyRow bool
 	// TraceFile is where Replay came from, for the record only.
 	TraceFile string
 	// Timeout is how long a client waits for a whole request; 0 means forever.
