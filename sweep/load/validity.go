@@ -107,13 +107,6 @@ func quantileBetween(from, to *metrics.Float64Histogram, q float64) time.Duratio
 	return 0
 }
 
-// lagLimit is the largest delay by the client, at the 99th percentile, that a
-// trial may have: 1 ms, or a hundredth of the tightest bound on a latency that
-// contains it where that is more.
-func lagLimit(slo measure.SLO) time.Duration {
-	return max(time.Millisecond, slo.Tightest()/100)
-}
-
 // doubts says in words what of the client's own state speaks against a trial.
 func (v *Vitals) doubts(slo measure.SLO) []string {
 	var d []string
@@ -123,7 +116,7 @@ func (v *Vitals) doubts(slo measure.SLO) []string {
 		}
 	}
 	ms := func(t time.Duration) float64 { return float64(t) / 1e6 }
-	limit := lagLimit(slo)
+	limit := slo.ClientLag()
 	add(v.Lag99 > limit, measure.LateClient+": p99 of the send lag is %.2f ms, allowed %.2f ms", ms(v.Lag99), ms(limit))
 	add(v.Dropped > 0, "client: %d requests were not sent for want of open files or ports", v.Dropped)
 	short := math.Abs(float64(v.Left - v.Due))

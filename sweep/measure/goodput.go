@@ -142,20 +142,38 @@ func (s SLO) Metrics() []Metric {
 // Tightest is the smallest limit on a latency that contains what a client is
 // late, TTFT or E2E; 0 if there is none.
 func (s SLO) Tightest() time.Duration {
+	return s.least(func(m Metric) bool { return m == TTFT || m == E2E })
+}
+
+// least is the smallest limit on the latencies of a kind; 0 if there is none.
+func (s SLO) least(kind func(Metric) bool) time.Duration {
 	least := time.Duration(0)
-	tighten := func(limit time.Duration) {
-		if limit > 0 && (least == 0 || limit < least) {
-			least = limit
+	tighten := func(b Bound) {
+		if kind(b.Metric) && b.Limit > 0 && (least == 0 || b.Limit < least) {
+			least = b.Limit
 		}
 	}
 	for _, b := range s.Bounds {
-		switch b.Metric {
-		case TTFT, E2E:
-			tighten(b.Limit)
-		case Goodput:
-			tighten(b.Limits.TTFT)
-			tighten(b.Limits.E2E)
+		if b.Metric != Goodput {
+			tighten(b)
+		}
+		for _, part := range b.Limits.Parts(b.Quantile) {
+			tighten(part)
 		}
 	}
 	return least
+}
+
+// ClientLag is how late a client may send, at the 99th percentile of its requests,
+// for its trial to be believed: a hundredth of the tightest limit on a latency that
+// contains the delay. Limits on the time between tokens do not contain it, but a
+// client that is late with sending reads late, too: of these it is a quarter, which
+// over an answer of ten tokens and more is some per cent. It is at least a
+// millisecond, which no client can avoid.
+func (s SLO) ClientLag() time.Duration {
+	lag := s.Tightest() / 100
+	if lag == 0 {
+		lag = s.least(func(m Metric) bool { return m == TPOT || m == ITL }) / 4
+	}
+	return max(lag, leastLag)
 }

@@ -155,3 +155,23 @@ func TestGoodputInFiles(t *testing.T) {
 		t.Errorf("horizon %v", h)
 	}
 }
+
+// A client may be late by a hundredth of the tightest latency that contains the
+// delay; limits between tokens allow a quarter of theirs.
+func TestClientLag(t *testing.T) {
+	ms := time.Millisecond
+	for _, c := range []struct {
+		bounds []Bound
+		want   time.Duration
+	}{
+		{[]Bound{{Metric: TTFT, Quantile: 0.99, Limit: 500 * ms}, {Metric: TPOT, Quantile: 0.99, Limit: 40 * ms}}, 5 * ms},
+		{[]Bound{{Metric: TTFT, Quantile: 0.99, Limit: 20 * ms}}, ms},
+		{[]Bound{{Metric: TPOT, Quantile: 0.99, Limit: 40 * ms}}, 10 * ms},
+		{[]Bound{{Metric: Goodput, Quantile: 0.9, Limits: Limits{TPOT: 20 * ms}}}, 5 * ms},
+		{nil, ms},
+	} {
+		if got := (SLO{Bounds: c.bounds}).ClientLag(); got != c.want {
+			t.Errorf("%v: %v, want %v", c.bounds, got, c.want)
+		}
+	}
+}

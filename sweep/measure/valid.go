@@ -17,9 +17,8 @@ const (
 	littleShare = 0.05
 	// sigmas is how improbable a figure must be to be held against a trial.
 	sigmas = 5
-	// lagP99 and lagMost bound the send lag, as shares of the tightest limit on
-	// a latency that contains it; leastLag is what no client can avoid.
-	lagP99   = 0.01
+	// lagMost bounds the largest send lag as a share of the tightest limit on a
+	// latency that contains it; leastLag is what no client can avoid.
 	lagMost  = 0.2
 	leastLag = time.Millisecond
 )
@@ -74,7 +73,7 @@ func (c *cohort) lagDoubt() string {
 	if tightest == 0 || len(lags) == 0 {
 		return ""
 	}
-	allowed := max(leastLag, time.Duration(lagP99*float64(tightest)))
+	allowed := c.trial.Objective.ClientLag()
 	if p99 := stat.Quantile(lags, 0.99); p99 > allowed {
 		return fmt.Sprintf("the client was late: p99 of the send lag %v, %v allowed", p99.Round(10*time.Microsecond), allowed)
 	}
