@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"planner/model"
@@ -98,6 +99,10 @@ func (s *Simulated) Run(ctx context.Context, t measure.Trial) (measure.Observati
 		Requests: t.Schedule(), Slots: t.Concurrency, Timeout: t.Workload.Timeout,
 		Gaps: s.Gaps || boundsITL(t.Objective), GapsFrom: t.Warmup, GapsTo: t.Warmup + t.Window,
 		Every: watchEvery,
+	}
+	if t.Closed() {
+		// All its requests count, whenever they come.
+		load.GapsTo = math.MaxInt64
 	}
 	look := t.NextLook(0)
 	load.Watch = func(p sim.Progress) string {
