@@ -41,7 +41,7 @@ func axes() []axis {
 	return []axis{
 		{"max_num_batched_tokens", func(k *measure.Knobs) float64 { return float64(k.MaxNumBatchedTokens) },
 			func(k *measure.Knobs, x float64) { k.MaxNumBatchedTokens = int(x) },
-			func(k measure.Knobs) (least, most float64) { return float64(max(256, k.MaxNumSeqs)), 65536 },
+			func(measure.Knobs) (least, most float64) { return 256, 65536 },
 			double, (*config.Config).UsualTokens},
 		{"max_num_seqs", func(k *measure.Knobs) float64 { return float64(k.MaxNumSeqs) },
 			func(k *measure.Knobs, x float64) { k.MaxNumSeqs = int(x) },
@@ -80,6 +80,10 @@ func (e *edge) beyond(n int) []measure.Knobs {
 			break
 		}
 		e.axis.put(&k, x)
+		if k.MaxNumBatchedTokens > 0 {
+			// Engines refuse steps of fewer tokens than requests.
+			k.MaxNumSeqs = min(k.MaxNumSeqs, k.MaxNumBatchedTokens)
+		}
 		sets = append(sets, k)
 	}
 	return sets
