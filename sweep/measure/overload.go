@@ -38,9 +38,8 @@ func Hopeless(t *Trial, records []Record, now time.Duration) string {
 		return ""
 	}
 	c := newCohort(t, records, now)
-	// Late requests in a burst of a trace say little of the rest of it.
 	for _, b := range t.Objective.Bounds {
-		if reason := c.clearlyMissed(b); reason != "" && !t.replayed() {
+		if reason := c.clearlyMissed(b); reason != "" {
 			return reason
 		}
 	}
@@ -53,7 +52,8 @@ func Hopeless(t *Trial, records []Record, now time.Duration) string {
 // clearlyMissed tests whether so many requests are beyond the limit that a server
 // which just meets the bound would hardly show them.
 func (c *cohort) clearlyMissed(b Bound) string {
-	if b.Metric == ITL || b.Quantile == 0 {
+	// Late requests in a burst of a trace say little of the rest of it.
+	if b.Metric == ITL || b.Quantile == 0 || c.trial.replayed() {
 		return ""
 	}
 	n, k := 0.0, 0.0
