@@ -74,6 +74,7 @@ type Certified struct {
 // certified.
 func Certify(cfg MaxRateConfig, found Result, window time.Duration) *Certificate {
 	cfg = cfg.withDefaults()
+	cfg.Workload = anywhere(cfg.Workload)
 	c := &Certificate{cfg: cfg, window: window}
 	c.result.Rate = min(found.Estimate.Safe, certifyMargin*found.Estimate.Value)
 	if cfg.Budget > 0 {
@@ -154,7 +155,7 @@ func (c *Certificate) look() *measure.Trial {
 func (c *Certificate) leastWindow() time.Duration {
 	most := 0.0
 	for j := range c.bounds {
-		if c.bounds[j].name == errorsBound {
+		if c.bounds[j].name == measure.ErrorsBound {
 			continue
 		}
 		low, high := 0.0, 1e9
@@ -175,9 +176,6 @@ func (c *Certificate) leastWindow() time.Duration {
 func (a *assumed) asFew(k, n float64) float64 {
 	return stat.NegativeBinomial{Mean: n * a.share, Phi: a.dispersion(a.phi.median).Phi(a.share)}.CDF(math.Floor(k))
 }
-
-// errorsBound names the bound on failed requests.
-const errorsBound = "errors"
 
 // Observe takes the measurement of the proposed trial.
 func (c *Certificate) Observe(m measure.Measurement) {
@@ -202,7 +200,7 @@ func (c *Certificate) Observe(m measure.Measurement) {
 			c.n[j] += float64(count.N) / unit
 			c.k[j] += float64(count.K) / unit
 		}
-		if b.name == errorsBound {
+		if b.name == measure.ErrorsBound {
 			// Failures have causes and come in no clumps of a queue; none is expected
 			// where the limits hold, and the plain share decides.
 			met = met && c.k[j] <= c.n[j]*b.share

@@ -1,95 +1,16 @@
 package search
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"gonum.org/v1/gonum/stat"
 
 	"planner/sweep/measure"
 )
-
-// mark is where challengers are measured: a little above what the incumbent
-// carries, in trials as short as a search's first one. On the same requests
-// these tell two sets apart that differ by a few per cent, provided that the
-// incumbent is seen to miss the objective: where it shows next to no request
-// beyond the limit, what sets them apart, such as a place for one more sequence,
-// was not even touched. The mark is then raised by steps.
-type mark struct {
-	rate   float64
-	size   size
-	score  score
-	raised int
-}
-
-// mostRaised is how often the mark is raised at most.
-const mostRaised = 4
-
-// markTrial measures the incumbent where challengers will be measured.
-func (r *Race) markTrial() measure.Trial {
-	s := r.incumbent.search
-	rate := math.Pow(1+delta, float64(1+r.mark.raised)) * r.incumbent.carries.Value
-	fresh := MaxRate{cfg: s.cfg, latency: s.latency}
-	r.mark.rate, r.mark.size = rate, fresh.sized(rate, false)
-	t := r.testTrial(r.incumbent)
-	t.Why = "the best set so far, where challengers will be measured"
-	return t
-}
-
-// testTrial measures a set at the mark. The requests are the same for all sets.
-func (r *Race) testTrial(c *candidate) measure.Trial {
-	test := max(c.tests, 0)
-	if c == r.incumbent {
-		test = 0
-	}
-	s := c.search
-	t := s.trial(measure.Trial{Rate: r.mark.rate, Warmup: r.mark.size.warmup, Window: r.mark.size.window, Cooldown: r.mark.size.cooldown})
-	t.Seed = trialSeed(r.cfg.Search.Seed^streamTests, test)
-	t.Why = fmt.Sprintf("challenger: better than the best set by %.0f %%?", 100*delta)
-	return *t
-}
-
-// score says how far a trial at the mark is from the objective.
-type score struct {
-	overloaded bool
-	// bound is the one that is furthest beyond, or nearest to, what is allowed,
-	// and share what it saw beyond the limit.
-	bound string
-	share float64
-	count int
-	// excess is the distance of that share from the allowed one in logits; for
-	// a bound on a mean, ln(mean/limit). tail is the same as told by the bounded
-	// statistic instead of by counting, for trials with next to nothing beyond
-	// the limit: an exponential tail with the statistic x at the allowed share p
-	// has ln p (x/limit - 1) more or less beyond the limit.
-	excess, tail float64
-}
-
-// scoreOf judges a trial by its raw counts.
-func scoreOf(m *measure.Measurement) score {
-	s := score{overloaded: m.Overloaded || m.Aborted != "", excess: math.Inf(-1), tail: math.Inf(-1)}
-	for _, b := range m.Trial.Objective.Bounds {
-		c, ok := m.Count(b.String())
-		if !ok || c.N == 0 {
-			continue
-		}
-		share := float64(c.K) / float64(c.N)
-		excess := math.Log(max(c.Value, math.SmallestNonzeroFloat64))
-		if allowed := b.Allowed(); allowed > 0 {
-			// Half a request more keeps the logit finite where none, or all, are
-			// beyond.
-			excess = logit((float64(c.K)+0.5)/(float64(c.N)+1)) - logit(allowed)
-			if x := m.Bounded(b); x > 0 {
-				s.tail = max(s.tail, math.Log(1/allowed)*math.Log(float64(x)/float64(b.Limit)))
-			}
-		}
-		if excess > s.excess {
-			s.bound, s.share, s.count, s.excess = b.String(), share, c.K, excess
-		}
-	}
-	return s
-}
 
 // better decides between a promoted set that was searched in full and the
 // incumbent. Their two searches met different loads, so the difference of the
@@ -102,28 +23,47 @@ func (r *Race) better(c *candidate) bool {
 	}
 	difference := math.Log(c.carries.Value / best.Value)
 	sd := math.Hypot(math.Log(c.carries.High/c.carries.Low), math.Log(best.High/best.Low)) / (2 * quantile95)
-	return c.gain/(pairedSpread*pairedSpread)+difference/(sd*sd) > 0
+	return c.gain.value/(c.gain.sd*c.gain.sd)+difference/(sd*sd) > 0
 }
 
-// pairedSpread is the standard deviation of a gain that is told from one trial
-// of two sets on the same requests.
-const pairedSpread = 0.03
-
-// enoughBeyond is the count of exceedances below which the statistic itself
-// says more.
-const enoughBeyond = 10
-
-// String says what was seen.
-func (s score) String() string {
-	digits := "%.2g %% beyond %s"
-	if s.share >= 0.1 {
-		digits = "%.0f %% beyond %s"
+// contenders are the next sets to try: those under test, then by the
+// probability of being better. Sets that can hardly be better are skipped, but
+// for a few that are drawn at random.
+func (r *Race) contenders() []*candidate {
+	var open []*candidate
+	for _, c := range r.all {
+		if c.status == underTest || c.status == Untried && (r.chance(c) >= skipBelow || c.tests < 0) {
+			open = append(open, c)
+		}
 	}
-	text := fmt.Sprintf(digits, 100*s.share, s.bound)
-	if s.overloaded {
-		text += " and overload"
+	if len(open) == 0 && !r.wild {
+		r.wild = true
+		r.drawWild()
+		return r.contenders()
 	}
-	return text
+	slices.SortStableFunc(open, func(a, b *candidate) int {
+		return cmp.Or(cmp.Compare(b.status, a.status), cmp.Compare(r.chance(b), r.chance(a)))
+	})
+	return open[:min(field, len(open))]
+}
+
+// drawWild marks some of the skipped sets, drawn at random, to be tried.
+func (r *Race) drawWild() {
+	var skipped []*candidate
+	for _, c := range r.all {
+		if c.status == Untried {
+			skipped = append(skipped, c)
+		}
+	}
+	rng := rand.New(rand.NewPCG(r.cfg.Search.Seed, streamWild))
+	rng.Shuffle(len(skipped), func(i, j int) { skipped[i], skipped[j] = skipped[j], skipped[i] })
+	share := r.cfg.Explore
+	if share == 0 {
+		share = usualExplore
+	}
+	for _, c := range skipped[:int(math.Ceil(min(max(share, 0), 1)*float64(len(skipped))))] {
+		c.tests = -1
+	}
 }
 
 // judge decides what a challenger's trial at the mark means. Both trials saw the
@@ -139,37 +79,15 @@ func (r *Race) judge(c *candidate, m *measure.Measurement) {
 	}
 	s, best := scoreOf(m), r.mark.score
 	seen := fmt.Sprintf("at %.4g requests/s, on the same requests: %v, the best set %v", r.mark.rate, s, best)
-	switch gain := r.gainAtMark(s); {
-	case gain >= delta:
-		c.gain = gain
+	switch g := r.gainAtMark(s); {
+	case g.value >= delta:
+		c.gain = g
 		r.promoted = append(r.promoted, c)
-	case gain > -delta/2:
+	case g.value > -delta/2:
 		c.status, c.reason = Tied, "as good as the best set: "+seen
 	default:
 		c.status, c.reason = Beaten, seen
 	}
-}
-
-// gainAtMark is by how much more, as a share, a set carries than the incumbent,
-// from their trials at the mark: the distance of their exceedances in logits
-// over the steepness of the incumbent's curve.
-func (r *Race) gainAtMark(s score) float64 {
-	best := r.mark.score
-	switch {
-	case s.overloaded && best.overloaded:
-		return 0
-	case s.overloaded:
-		return -1
-	case best.overloaded:
-		return 1
-	}
-	search := r.incumbent.search
-	_, j := minimum{search.posteriors}.binding()
-	distance := best.excess - s.excess
-	if min(s.count, best.count) < enoughBeyond && !math.IsInf(s.tail, 0) && !math.IsInf(best.tail, 0) {
-		distance = best.tail - s.tail
-	}
-	return distance / search.posteriors[j].kappa
 }
 
 // further lets in the sets that [RaceConfig.Further] names, and reports whether

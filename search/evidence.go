@@ -14,9 +14,12 @@ import (
 const (
 	phiNodes = 5
 	zLow     = -16.0
-	zHigh    = 10.0
+	zHigh    = 3.0
 	zStep    = 1.0 / 12
 	zNodes   = int((zHigh-zLow)/zStep) + 1
+	// topSlope is that of the log likelihood above the table, where a share is
+	// nearly 1 and some requests were within the limit all the same.
+	topSlope = -1.0
 )
 
 // phiOffsets are the nodes of the dispersion in standard deviations of its log.
@@ -49,7 +52,7 @@ const falseOverload, falseGrowth = 0.01, 0.3
 func (a *assumed) observe(m *measure.Measurement, c measure.Count) evidence {
 	unit := max(c.Cluster, 1)
 	e := evidence{rate: m.Trial.Rate, n: float64(c.N) / unit, k: float64(c.K) / unit, value: c.Value}
-	if m.Overloaded && a.name != "errors" {
+	if m.Overloaded && a.name != measure.ErrorsBound {
 		e.over = math.Log(falseGrowth)
 		if float64(c.K) >= common*float64(c.N) || (a.mean && a.missed(c)) {
 			e.over = math.Log(falseOverload)
@@ -71,8 +74,8 @@ func (a *assumed) observe(m *measure.Measurement, c measure.Count) evidence {
 		if !a.mean {
 			e.bottom[j] = e.k
 		}
-		if !a.mean && e.k <= e.n*logistic(a.offset+farAbove) {
-			e.top[j] = -1
+		if !a.mean && e.k <= e.n*a.far() {
+			e.top[j] = topSlope
 		}
 	}
 	return e
@@ -83,11 +86,11 @@ func (a *assumed) logLikelihood(e *evidence, z, phi float64) float64 {
 	if a.mean {
 		return a.logMean(e, z, phi)
 	}
-	p := logistic(z)
+	p := unlink(z)
 	switch share := e.k / e.n; {
-	case share > logistic(a.offset+farAbove):
+	case share > a.far():
 		return math.Log(max(a.dispersion(phi).CountAbove(e.k, e.n, p), math.SmallestNonzeroFloat64))
-	case share < logistic(a.offset-farBelow):
+	case share < unlink(a.offset-farBelow):
 		return a.logBelow(e.k, e.n, p, phi)
 	}
 	if p <= common {
@@ -101,9 +104,15 @@ func (a *assumed) logLikelihood(e *evidence, z, phi float64) float64 {
 // farAbove is how far above the limit, in logits, a share counts as "at least
 // that": there a queue is filling and not yet as long as it will be, so that a
 // share taken at its face would bend the curve, and with it the answer,
-// downwards. farBelow is how far below it counts as "at most that": requests
+// downwards. farBelow, on the scale of the curve, is how far below it counts as "at most that": requests
 // that are slow whatever the load, such as long prompts, leave a floor there.
 const farAbove, farBelow = 3.0, 2.0
+
+// far is the share that is farAbove the limit.
+func (a *assumed) far() float64 {
+	odds := a.share / (1 - a.share) * math.Exp(farAbove)
+	return odds / (1 + odds)
+}
 
 // common is the share from which exceedances are so common that a count
 // distribution without an upper end is wrong: it gives no exceedance at all a

@@ -82,10 +82,9 @@ type MaxRate struct {
 
 // attempt is one trial under load, judged by its raw counts.
 type attempt struct {
-	rate     float64
-	requests int
-	met      bool
-	valid    bool
+	rate  float64
+	met   bool
+	valid bool
 	// coarse marks a short trial that looks for the right order of magnitude.
 	coarse bool
 }
@@ -103,7 +102,9 @@ func NewMaxRate(cfg MaxRateConfig) *MaxRate {
 		panic("search: maximum rate under an objective without bounds")
 	}
 	s := &MaxRate{cfg: cfg.withDefaults(), latency: cfg.Prior.Latency}
+	s.cfg.Workload = anywhere(s.cfg.Workload)
 	s.bounds = clumped(assume(s.cfg.SLO, s.cfg.Prior), s.cfg.Prior, s.cfg.Workload)
+	s.bounds = bursting(s.bounds, s.cfg.Prior, s.cfg.Workload)
 	for j := range s.bounds {
 		// Trials as long as the search wants them tell the dispersion by themselves.
 		s.bounds[j].linked = s.bounds[j].linked && s.cfg.Window > 0
@@ -157,7 +158,7 @@ func (s *MaxRate) Observe(m measure.Measurement) {
 
 // learn adds a trial under load to what is known.
 func (s *MaxRate) learn(m *measure.Measurement) {
-	t := attempt{rate: m.Trial.Rate, requests: m.Requests, met: !m.Overloaded, valid: m.Valid || s.condemns(m),
+	t := attempt{rate: m.Trial.Rate, met: !m.Overloaded, valid: m.Valid || s.condemns(m),
 		coarse: m.Trial.Window < s.sized(m.Trial.Rate, false).window/2}
 	if !t.valid {
 		s.tried = append(s.tried, t)
@@ -215,7 +216,7 @@ func (s *MaxRate) condemns(m *measure.Measurement) bool {
 			}
 		}
 	}
-	if limit := s.cfg.SLO.Tightest(); limit > 0 && max(m.SendLag.P99, m.SendLag.Mean) > limit/100 {
+	if max(m.SendLag.P99, m.SendLag.Mean) > s.cfg.SLO.ClientLag() {
 		return false
 	}
 	return late

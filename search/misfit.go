@@ -10,7 +10,7 @@ const (
 	// surprise is the posterior predictive probability below which a trial does
 	// not fit the curve.
 	surprise = 0.005
-	// nearLow and nearHigh are how far below and above the limit, in logits, the
+	// nearLow and nearHigh are how far below and above the limit, on the scale of the curve, the
 	// shares lie of the trials that a curve which does not fit is fitted to once
 	// more: at one in a hundred, a fifth and ten times what is allowed.
 	nearLow, nearHigh = 1.61, 2.40
@@ -89,7 +89,7 @@ func (a *assumed) predictive(e *evidence, p *posterior) float64 {
 	}
 	below, above := 0.0, 0.0
 	for b := range bins {
-		share := logistic(zLow + (float64(b)+0.5)*span)
+		share := unlink(zLow + (float64(b)+0.5)*span)
 		for l, w := range weight[b] {
 			if w < 1e-6 {
 				continue
@@ -143,7 +143,7 @@ func (a *assumed) cliff(seen []evidence) bool {
 func (a *assumed) near(seen []evidence) []evidence {
 	out := make([]evidence, 0, len(seen))
 	for _, e := range seen {
-		if z := logit((e.k + 0.5) / (e.n + 1)); a.mean || (z >= a.offset-nearLow && z <= a.offset+nearHigh) {
+		if z := link((e.k + 0.5) / (e.n + 1)); a.mean || (z >= a.offset-nearLow && z <= a.offset+nearHigh) {
 			out = append(out, e)
 		}
 	}

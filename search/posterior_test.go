@@ -32,7 +32,7 @@ func TestLikelihoodIsADistribution(t *testing.T) {
 		for k := range n * 20 {
 			// Below and above the band around the limit counts speak as tails.
 			e := evidence{n: n, k: float64(k)}
-			if share := e.k / n; share > logistic(a.offset+farAbove) || share < logistic(a.offset-farBelow) {
+			if share := e.k / n; share > a.far() || share < unlink(a.offset-farBelow) {
 				continue
 			}
 			if k <= n {
@@ -52,7 +52,7 @@ func TestLikelihoodIsADistribution(t *testing.T) {
 func TestDispersionAtTheModelsShare(t *testing.T) {
 	a := generic("ttft.p99", 0.01)
 	e := evidence{n: 1000}
-	got := math.Exp(a.logLikelihood(&e, a.offset, 40/0.99))
+	got := math.Exp(a.logLikelihood(&e, a.offset, 40))
 	if want := math.Pow(40, -10.0/39); math.Abs(got-want) > 1e-3 {
 		t.Errorf("likelihood %.4f of no exceedance at the limit, want %.4f", got, want)
 	}

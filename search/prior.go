@@ -18,7 +18,7 @@ type Prior struct {
 	// Latency is how long the slowest requests are predicted to take from end to
 	// end at Rate; it sizes the warm-up of the first trial. 0 means unknown.
 	Latency time.Duration
-	// Kappa is the predicted steepness d logit p / d ln rate at Rate, Phi the
+	// Kappa is the predicted steepness d ln(-ln(1-p)) / d ln rate at Rate, Phi the
 	// predicted dispersion of exceedance counts at the objective's share; 0
 	// takes the default of either.
 	Kappa, Phi float64

@@ -16,11 +16,16 @@ const (
 	// posterior, lost the one from which short trials find the order of
 	// magnitude first.
 	wide, lost = 0.25, 0.60
-	// aim is how far above the limit, in logits, most trials are run: at twice
-	// the allowed share. Counts there say more a request, since kappa^2 p/phi(p)
-	// grows with p; extrapolating back from still higher rates goes wrong where
-	// a server has a cliff.
-	aim = 0.70
+	// closer is how much nearer to saturation than at the limit most trials are run:
+	// where a queue's share of exceedances is p0^0.85, twice p0 for one request in a
+	// hundred. Counts there say more a request, since kappa^2 p/phi(p) grows with p;
+	// extrapolating back from still higher rates goes wrong where a server has a
+	// cliff, and a queue that is much nearer to saturation takes much longer than a
+	// warm-up to become as long as it will be.
+	closer = 0.85
+	// below is how far below the limit, on the scale of the curve, trials are run
+	// that learn the slope: at half the allowed share.
+	below = 0.70
 	// aimMean is how far above the limit trials are run for a mean, in its log:
 	// the mean itself is at its surest there, and its curve bends upwards.
 	aimMean = 0.10
@@ -149,23 +154,29 @@ func (s *MaxRate) nextRate() (rate float64, coarse bool, why string) {
 		return s.clip(median), false, why
 	}
 	_, j := m.binding()
-	d := s.bounds[j].aim() / s.posteriors[j].kappa
+	kappa := s.posteriors[j].kappa
+	d := s.bounds[j].aim() / kappa
 	if fine%3 == 2 {
+		d = below / kappa
+		if s.bounds[j].mean {
+			d = aimMean / kappa
+		}
 		return s.clip(median * max(1-d, deepest)), false, fmt.Sprintf("below the limit of %s: learns the slope", s.bounds[j].name)
 	}
 	if s.bounds[j].mean {
 		return s.clip(median * (1 + d)), false, fmt.Sprintf("near the limit of %s", s.bounds[j].name)
 	}
 	return s.clip(median * (1 + d)), false,
-		fmt.Sprintf("%.2g %% of requests beyond %s expected: says the most", 100*logistic(s.bounds[j].offset+aim), s.bounds[j].name)
+		fmt.Sprintf("%.2g %% of requests beyond %s expected: says the most", 100*unlink(s.bounds[j].offset+s.bounds[j].aim()), s.bounds[j].name)
 }
 
-// aim is how far above its limit a bound is best measured.
+// aim is how far above its limit, on the scale of its curve, a bound is best
+// measured.
 func (a *assumed) aim() float64 {
 	if a.mean {
 		return aimMean
 	}
-	return aim
+	return link(math.Pow(a.share, closer)) - a.offset
 }
 
 // clip keeps a rate in the range that is worth a trial: not far beyond a rate
@@ -197,6 +208,12 @@ const (
 	unknownWarmup = 30 * time.Second
 	shortWindow   = 10 * time.Second
 	mostCooldown  = 60 * time.Second
+	// leastRelaxations is how many times as long as it takes to settle a queue is
+	// watched at least: the warm-up does not take away all of what an empty start
+	// hides.
+	leastRelaxations = 10
+	// longestRelaxation bounds what a dispersion is believed to say of time.
+	longestRelaxation = 40 * time.Second
 	// endless keeps a duration inside its type at rates of one request a year.
 	endless = 1e9 * float64(time.Second)
 )
@@ -221,6 +238,10 @@ func (s *MaxRate) sized(rate float64, coarse bool) size {
 		window = min(window, max(span(max(least, clumps)*min(factor, mostRequests)), floor))
 		window = max(window, 5*s.latency)
 	}
+	if !coarse {
+		window = max(window, leastRelaxations*s.relaxation(rate))
+	}
+	window = s.lap(window, rate)
 	again := s.distrusted()
 	window <<= again
 	if s.cfg.Window > 0 {
@@ -230,6 +251,7 @@ func (s *MaxRate) sized(rate float64, coarse bool) size {
 	if s.latency > 0 {
 		warmup = max(leastWarmup, s.latency*3/2)
 	}
+	warmup = max(warmup, 3*s.relaxation(rate))
 	warmup = min(warmup<<again, window)
 	if s.cfg.Warmup > 0 {
 		warmup = s.cfg.Warmup
@@ -238,6 +260,23 @@ func (s *MaxRate) sized(rate float64, coarse bool) size {
 	z := s.steadied(size{warmup: warmup, window: window}, rate, coarse)
 	z.cooldown = min(s.cfg.SLO.Horizon(int(math.Ceil(output))), z.window/2, mostCooldown)
 	return z
+}
+
+// relaxation is how long a queue that starts empty takes to come near the length
+// that it has in the long run, as far as it is known: exceedances that stay
+// correlated for a time tau have a dispersion of 2 rate tau.
+func (s *MaxRate) relaxation(rate float64) time.Duration {
+	phi := s.cfg.Prior.Phi
+	if len(s.posteriors) > 0 {
+		_, j := minimum{s.posteriors}.binding()
+		phi = s.posteriors[j].phi
+	}
+	if s.cfg.Workload != nil {
+		// The turns of a conversation are one clump; how long they take to settle is
+		// known otherwise.
+		phi /= float64(max(s.cfg.Workload.Turns, 1))
+	}
+	return min(time.Duration(min(phi/(2*rate)*float64(time.Second), endless)), longestRelaxation)
 }
 
 // distrusted is how many trials in a row, up to the last, could not be trusted. The

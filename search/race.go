@@ -3,8 +3,6 @@ package search
 import (
 	"cmp"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -112,7 +110,7 @@ type candidate struct {
 	// carries is what its own search found, once that has ended; gain is by how
 	// much more than the incumbent it seemed to carry on the same requests.
 	carries Estimate
-	gain    float64
+	gain    gain
 }
 
 // NewRace starts a race. There must be a candidate.
@@ -167,9 +165,9 @@ func (r *Race) Observe(m measure.Measurement) {
 		c.status, c.reason = Unable, m.Rejected
 		r.condemn(c)
 	case r.phase == marking:
-		r.mark.score = scoreOf(&m)
-		if s := r.mark.score; s.count < enoughBeyond && !s.overloaded && r.mark.raised < mostRaised {
-			r.mark.raised++
+		parts := r.incumbent.search.posteriors
+		_, j := minimum{parts}.binding()
+		if r.mark.move(scoreOf(&m), parts[j].kappa, r.incumbent.carries.Value) {
 			return
 		}
 		r.phase = challenging
@@ -259,6 +257,9 @@ func (r *Race) favourite() *candidate {
 func (r *Race) crown(c *candidate) {
 	if old := r.incumbent; old != nil {
 		old.reason = fmt.Sprintf("carries %v, the best set %v", old.carries, c.carries)
+		if old.carries.Value > c.carries.Value {
+			old.reason += fmt.Sprintf("; on the same requests the best set carries some %.0f %% more", 100*c.gain.value)
+		}
 	}
 	r.incumbent = c
 	c.status, c.reason = Measured, ""
@@ -290,46 +291,6 @@ func (r *Race) challenge() []measure.Trial {
 		r.conclude("")
 	}
 	return batch
-}
-
-// contenders are the next sets to try: those under test, then by the
-// probability of being better. Sets that can hardly be better are skipped, but
-// for a few that are drawn at random.
-func (r *Race) contenders() []*candidate {
-	var open []*candidate
-	for _, c := range r.all {
-		if c.status == underTest || c.status == Untried && (r.chance(c) >= skipBelow || c.tests < 0) {
-			open = append(open, c)
-		}
-	}
-	if len(open) == 0 && !r.wild {
-		r.wild = true
-		r.drawWild()
-		return r.contenders()
-	}
-	slices.SortStableFunc(open, func(a, b *candidate) int {
-		return cmp.Or(cmp.Compare(b.status, a.status), cmp.Compare(r.chance(b), r.chance(a)))
-	})
-	return open[:min(field, len(open))]
-}
-
-// drawWild marks some of the skipped sets, drawn at random, to be tried.
-func (r *Race) drawWild() {
-	var skipped []*candidate
-	for _, c := range r.all {
-		if c.status == Untried {
-			skipped = append(skipped, c)
-		}
-	}
-	rng := rand.New(rand.NewPCG(r.cfg.Search.Seed, streamWild))
-	rng.Shuffle(len(skipped), func(i, j int) { skipped[i], skipped[j] = skipped[j], skipped[i] })
-	share := r.cfg.Explore
-	if share == 0 {
-		share = usualExplore
-	}
-	for _, c := range skipped[:int(math.Ceil(min(max(share, 0), 1)*float64(len(skipped))))] {
-		c.tests = -1
-	}
 }
 
 // refine searches the promoted sets in full, one after another.

@@ -68,12 +68,13 @@ type BoundResult struct {
 	// Curve is the fitted share of exceedances; for a bound on a mean, the mean
 	// over its limit.
 	Curve Exceedance
-	// Phi is the dispersion of counts at the allowed share.
-	Phi float64
+	// Phi is the dispersion of counts at the allowed share, Gamma how it grows with
+	// the share, as in stat.Dispersion.
+	Phi, Gamma float64
 }
 
 // Exceedance is the fitted share of requests beyond a limit as a function of
-// the rate: logit p = logit Share + Kappa (rate/Rate - 1). With Share 0 it is
+// the rate: ln(-ln(1-p)) = ln(-ln(1-Share)) + Kappa (rate/Rate - 1). With Share 0 it is
 // the ratio of a mean to its limit, exp(Kappa (rate/Rate - 1)).
 type Exceedance struct {
 	// Rate is the median of the largest rate that meets the bound, in requests
@@ -87,7 +88,7 @@ func (e Exceedance) At(rate float64) float64 {
 	if e.Share == 0 {
 		return math.Exp(x)
 	}
-	return logistic(logit(e.Share) + x)
+	return unlink(link(e.Share) + x)
 }
 
 // Result tells what is known so far.
@@ -113,14 +114,23 @@ func (s *MaxRate) Result() Result {
 	}
 	for i, p := range s.posteriors {
 		r.Bounds = append(r.Bounds, BoundResult{
-			Bound: s.bounds[i].name, Probability: probability[i], Phi: p.phi,
+			Bound: s.bounds[i].name, Probability: probability[i], Phi: p.phi, Gamma: s.bounds[i].gamma,
 			Curve: Exceedance{Rate: minimum{s.posteriors[i : i+1]}.quantile(0.5), Share: s.bounds[i].share, Kappa: p.kappa},
 		})
 	}
 	if r.Outcome == Infeasible {
 		return r
 	}
+	low, _, _, allMissed := s.extremes()
 	r.Estimate = s.estimate(m, j, &r)
+	if allMissed && r.Outcome == OutOfBudget && m.halfWidth(s.cfg.Confidence) >= lost {
+		// How far below the rates that missed it the objective is met, the curve alone
+		// would say, and it may be flat.
+		r.Reason = fmt.Sprintf("%s; every rate that was tried missed the objective, down to %.3g/s: the maximum rate is below %.3g/s with %.0f %% confidence",
+			r.Reason, low, r.Estimate.High, 50*(1+s.cfg.Confidence))
+		r.Estimate = Estimate{}
+		return r
+	}
 	r.Warnings = append(r.Warnings, s.remarks(r.Estimate.Value)...)
 	if r.Outcome == NotReached {
 		_, high, _, _ := s.extremes()

@@ -9,10 +9,6 @@ import (
 	"planner/sweep/workload"
 )
 
-// sending is the least share of the offered requests that must be sent for a trial
-// to count at the rate that was offered.
-const sending = 0.95
-
 // carried is the rate that a trial speaks of. Without conversations it is the one
 // that was offered. A turn is only sent when the one before it has ended, and a
 // schedule begins without conversations, so a trial whose warm-up is shorter than a
@@ -30,7 +26,7 @@ func (s *MaxRate) carried(m *measure.Measurement, met bool) float64 {
 	}
 	from, to := m.Trial.Warmup, m.Trial.Warmup+m.Duration
 	rate := offered
-	if steady := w.Steady(from, to); steady < sending {
+	if steady := w.Steady(from, to); steady < measure.LeastSent {
 		rate *= steady
 	}
 	if !met {
@@ -42,7 +38,7 @@ func (s *MaxRate) carried(m *measure.Measurement, met bool) float64 {
 			due++
 		}
 	}
-	if share := m.Sent * m.Duration.Seconds() / float64(max(due, 1)); share < sending {
+	if share := m.Sent * m.Duration.Seconds() / float64(max(due, 1)); share < measure.LeastSent {
 		rate *= share
 	}
 	return rate
@@ -134,13 +130,17 @@ func (h *thrash) watch(m *measure.Measurement, met bool) {
 	}
 }
 
-// remarks says what conversations do to an answer.
+// remarks says what conversations, and trials of a given length, do to an answer.
 func (s *MaxRate) remarks(rate float64) []string {
 	w := s.cfg.Workload
-	if w.Turns <= 1 {
-		return nil
-	}
 	var out []string
+	if own := s.ownWindow(rate); s.cfg.Window > 0 && s.cfg.Window < own*3/4 {
+		out = append(out, fmt.Sprintf("trials were fixed at %v, shorter than the %v that the search would choose at this rate: a queue that takes longer to build up is not seen, "+
+			"and the interval does not contain that", s.cfg.Window, own.Round(time.Second)))
+	}
+	if w.Turns <= 1 {
+		return out
+	}
 	if h := s.hits; h.missed > 0 && h.missed < (1-lossy)*h.met {
 		out = append(out, fmt.Sprintf("collapse: at rates that hold, the prefix cache has %.0f %% of the prompt tokens, beyond them down to %.0f %%: it loses histories before "+
 			"their next turn, which makes requests longer and the loss larger. An engine that has fallen into this, as a burst can make it, stays in it until the load is far below the maximum rate", 100*h.met, 100*h.missed))
@@ -150,6 +150,13 @@ func (s *MaxRate) remarks(rate float64) []string {
 			s.cfg.Warmup, settling.Round(time.Second)))
 	}
 	return out
+}
+
+// ownWindow is the window of a first trial at a rate if none is given.
+func (s *MaxRate) ownWindow(rate float64) time.Duration {
+	free := MaxRate{cfg: s.cfg, bounds: s.bounds, posteriors: s.posteriors, latency: s.latency, mean: s.mean}
+	free.cfg.Window = 0
+	return free.sized(rate, false).window
 }
 
 // typical is the mean time of a request, as far as it is known.

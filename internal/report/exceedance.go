@@ -120,8 +120,7 @@ func farFrom(e search.Exceedance, fit float64) bool {
 
 // beyondWithin is the 90 % interval of what a trial saw of a bound, with the
 // clumping that all trials of the search together show: a trial by itself knows
-// far less of it. The dispersion grows with the root of the share, as it does in
-// queues near their limit. A mean comes with an interval of its own.
+// far less of it. A mean comes with an interval of its own.
 func beyondWithin(b search.BoundResult, k measure.Count) (low, high float64) {
 	if b.Curve.Share == 0 {
 		return k.Low, k.High
@@ -129,7 +128,7 @@ func beyondWithin(b search.BoundResult, k measure.Count) (low, high float64) {
 	const tail = 0.05
 	unit := max(k.Cluster, 1)
 	beyond, n := float64(k.K)/unit, float64(k.N)/unit
-	d := stat.Dispersion{At: b.Phi, Level: b.Curve.Share, Gamma: 0.5}
+	d := stat.Dispersion{At: b.Phi, Level: b.Curve.Share, Gamma: b.Gamma}
 	// Up to the first share at which so few would be a surprise.
 	for high = max(beyond/n, b.Curve.Share/100); high < 1 && d.CountBelow(beyond, n, high) > tail; {
 		high *= 1.02

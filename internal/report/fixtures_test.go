@@ -104,8 +104,8 @@ func fittedCurve() *curve.Curve {
 func result() *search.Result {
 	return &search.Result{
 		Estimate: search.Estimate{Value: 16.912345, Low: 16.1, High: 17.66, Confidence: 0.9, Safe: 16.214}, Binding: "ttft.p99",
-		Bounds: []search.BoundResult{{Bound: "ttft.p99", Probability: 0.93, Phi: 2.1, Curve: search.Exceedance{Rate: 17, Share: 0.01, Kappa: 2.9}},
-			{Bound: "tpot.p99", Probability: 0.07, Phi: 1, Curve: search.Exceedance{Rate: 19.5, Share: 0.01, Kappa: 9}}},
+		Bounds: []search.BoundResult{{Bound: "ttft.p99", Probability: 0.93, Phi: 2.1, Gamma: 0.5, Curve: search.Exceedance{Rate: 17, Share: 0.01, Kappa: 2.9}},
+			{Bound: "tpot.p99", Probability: 0.07, Phi: 1, Gamma: 0.5, Curve: search.Exceedance{Rate: 19.5, Share: 0.01, Kappa: 9}}},
 		Outcome: search.Found, Reason: "the interval is within 10 % of the rate", Trials: 6, EngineTime: 21 * time.Minute,
 	}
 }

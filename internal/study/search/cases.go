@@ -201,10 +201,11 @@ func longPhi(c *testCase, seed uint64) float64 {
 	const batches = 200
 	window := time.Duration(7500 / c.truth * float64(time.Second))
 	total, sum, squares := 0.0, 0.0, 0.0
-	for b := range batches {
+	for _, count := range parallel(batches, func(b int) measure.Count {
 		t := measure.Trial{Workload: c.workload, Rate: c.truth, Warmup: 60 * time.Second, Window: window, Seed: seed<<20 + uint64(b), Objective: c.slo}
-		m := virtual.Bench{Server: c.server, NoAbort: true}.Run(t)
-		n, k := float64(m.Counts[0].N), float64(m.Counts[0].K)
+		return virtual.Bench{Server: c.server, NoAbort: true}.Run(t).Counts[0]
+	}) {
+		n, k := float64(count.N), float64(count.K)
 		total += n
 		sum += k
 		squares += k * k
@@ -214,14 +215,27 @@ func longPhi(c *testCase, seed uint64) float64 {
 	return max((squares/batches-mean*mean)/(mean*(1-p)), 1)
 }
 
-// steepness is the slope of the share in logits over 5 % of the rate on either
-// side of the limit.
+// steepness is the slope of the share on the scale of the search's curve, over 5 %
+// of the rate on either side of the limit: of queues by their closed form, else from
+// 1.6 million requests a side, as late ones of a server with a cliff come by the
+// thousand.
 func steepness(c *testCase) float64 {
-	const step = 0.05
-	logit := func(p float64) float64 { return math.Log(p / (1 - p)) }
-	low, _ := longRun(c, c.truth*(1-step), 8, 2_000_000)
-	high, _ := longRun(c, c.truth*(1+step), 8, 2_000_000)
-	return (logit(high[0]) - logit(low[0])) / (2 * step)
+	const step, runs = 0.05, 40
+	link := func(p float64) float64 { return math.Log(-math.Log1p(-p)) }
+	share := func(rate float64) float64 {
+		if q, ok := c.server.(virtual.Queue); ok && c.workload.Arrivals == workload.Poisson {
+			return q.Exceeds(rate, c.slo.Bounds[0].Limit)
+		}
+		p := 0.0
+		for _, s := range parallel(runs, func(r int) []float64 {
+			s, _ := longRun(c, rate, 1, 2_000_000+uint64(r))
+			return s
+		}) {
+			p += s[0] / runs
+		}
+		return p
+	}
+	return (link(share(c.truth*(1+step))) - link(share(c.truth*(1-step)))) / (2 * step)
 }
 
 // noise draws one normal of the given stream: what a simulator gets wrong.

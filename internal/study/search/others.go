@@ -58,9 +58,8 @@ func finished(cases []testCase, seed uint64) []testCase {
 			c.truth = precise(c, bruteForce(c, 12, 16))
 		}
 	}
-	parallel(len(cases), func(i int) struct{} {
+	for i := range cases {
 		cases[i].phi, cases[i].kappa = longPhi(&cases[i], seed), steepness(&cases[i])
-		return struct{}{}
-	})
+	}
 	return cases
 }

@@ -76,13 +76,18 @@ func (q Queue) MaxRate(limit time.Duration, p float64) float64 {
 	low, high := 0.0, float64(max(q.Servers, 1))*q.Rate
 	for range 200 {
 		mid := (low + high) / 2
-		if q.exceeds(mid, limit.Seconds()) > p {
+		if q.Exceeds(mid, limit) > p {
 			high = mid
 		} else {
 			low = mid
 		}
 	}
 	return low
+}
+
+// Exceeds is the share of requests beyond a limit at a rate.
+func (q Queue) Exceeds(rate float64, limit time.Duration) float64 {
+	return q.exceeds(rate, limit.Seconds())
 }
 
 func (q Queue) exceeds(rate, limit float64) float64 {

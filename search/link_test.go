@@ -1,0 +1,96 @@
+package search
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// The curve of M/M/1, whose share beyond a limit L is exp(-(mu-rate) L), is nearly
+// a straight line on the scale of the link, for any share that is allowed: from 0.9 to
+// 1.1 times the largest rate its slope changes by less than a third. Logits of a
+// limit on the median change by half as much again.
+func TestLinkStraightensQueues(t *testing.T) {
+	for _, c := range []struct{ share, limit float64 }{{0.001, 0.5}, {0.01, 0.5}, {0.1, 0.3}, {0.5, 0.1}} {
+		const mu = 35
+		most := mu - math.Log(1/c.share)/c.limit
+		at := func(x float64) float64 { return link(math.Exp(-(mu - x*most) * c.limit)) }
+		low, high := (at(1)-at(0.9))/0.1, (at(1.1)-at(1))/0.1
+		if ratio := high / low; ratio < 0.95 || ratio > 1.33 {
+			t.Errorf("share %g: slope %.1f below the limit and %.1f above", c.share, low, high)
+		}
+		if z := link(c.share); math.Abs(unlink(z)/c.share-1) > 1e-9 {
+			t.Errorf("share %g: there and back %g", c.share, unlink(z))
+		}
+	}
+	if p := unlink(40); p != mostShare {
+		t.Errorf("far above: %v", p)
+	}
+}
+
+// Trials are aimed no nearer to saturation for a median than for a p99: at twice the
+// share of a p99, and at little more than half of all requests for a median.
+func TestAim(t *testing.T) {
+	for _, c := range []struct{ share, low, high float64 }{{0.001, 0.0025, 0.003}, {0.01, 0.0195, 0.0205}, {0.1, 0.13, 0.15}, {0.5, 0.54, 0.57}} {
+		a := generic("ttft", c.share)
+		if p := unlink(a.offset + a.aim()); p < c.low || p > c.high {
+			t.Errorf("share %g is measured at %.4f, want %g to %g", c.share, p, c.low, c.high)
+		}
+	}
+}
+
+// A server whose exceedances stay together for 12 s takes longer to settle than the
+// usual warm-up, and is watched for longer; one that forgets within a second is not.
+func TestSlowServersGetLongerTrials(t *testing.T) {
+	size := func(phi float64) size {
+		s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: raceObjective(), Prior: Prior{Rate: 15, Phi: phi, Latency: time.Second}})
+		return s.sized(15, false)
+	}
+	if z := size(360); z.warmup != 36*time.Second || z.window != 120*time.Second {
+		t.Errorf("slow: %v", z)
+	}
+	if z := size(20); z.warmup != leastWarmup || z.window > 90*time.Second {
+		t.Errorf("quick: %v", z)
+	}
+}
+
+// Gamma gaps of CV 2 make the curve of a queue 2.5 times as flat in heavy traffic;
+// Poisson arrivals and traces leave what is believed.
+func TestBurstsFlattenTheCurve(t *testing.T) {
+	kappa := func(w *workload.Workload, prior Prior) float64 {
+		return NewMaxRate(MaxRateConfig{Workload: w, SLO: raceObjective(), Prior: prior}).bounds[0].kappa.median
+	}
+	usual, bursty := raceWorkload(), raceWorkload()
+	bursty.Arrivals, bursty.Burstiness = workload.Gamma, 0.25
+	if a, b := kappa(usual, Prior{}), kappa(bursty, Prior{}); math.Abs(a/b-2.5) > 1e-9 {
+		t.Errorf("%.3g and %.3g", a, b)
+	}
+	if k := kappa(bursty, Prior{Rate: 10, Kappa: 7}); k != 7 {
+		t.Errorf("what is predicted became %.3g", k)
+	}
+}
+
+// A search whose budget ends before any rate met the objective has seen no rate that
+// is safe, and says below which one the answer lies.
+func TestAllMissedNamesNoRate(t *testing.T) {
+	s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: raceObjective(), Prior: Prior{Rate: 30}, Budget: 400 * time.Second, Window: 100 * time.Second, Warmup: 10 * time.Second})
+	for batch := s.Next(); len(batch) > 0; batch = s.Next() {
+		m := counted(batch[0].Rate, 1000, 900)
+		m.Trial, m.Duration = batch[0], batch[0].Window
+		if m.Trial.Closed() {
+			m = measure.Measurement{Trial: m.Trial, Duration: time.Second}
+			m.Requests = 10
+		}
+		s.Observe(m)
+	}
+	r := s.Result()
+	if r.Outcome != OutOfBudget || r.Estimate != (Estimate{}) {
+		t.Errorf("%v, %+v", r.Outcome, r.Estimate)
+	}
+	if r.Reason == "" || len(r.Bounds) == 0 {
+		t.Errorf("%+v", r)
+	}
+}

@@ -1,0 +1,88 @@
+package search
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"planner/sweep/measure"
+)
+
+// shows is what an incumbent of 24 requests/s shows at a rate: next to nothing up to
+// its cliff, overload beyond it.
+func shows(rate, quiet, cliff float64) score {
+	switch {
+	case rate < quiet:
+		return score{count: 1, excess: -2}
+	case rate > cliff:
+		return score{overloaded: true}
+	}
+	return score{count: 20, excess: 0.6}
+}
+
+// The mark finds the rates at which the incumbent tells something, wherever they are
+// within a fifth of what it is thought to carry.
+func TestMarkMoves(t *testing.T) {
+	for _, c := range []struct{ carries, quiet, cliff float64 }{
+		{24, 20, 30},     // at once
+		{21, 24, 26},     // thought to carry less than it does
+		{26, 23.5, 25},   // thought to carry more
+		{24, 24.9, 25.3}, // a narrow range
+	} {
+		m := mark{rate: (1 + delta) * c.carries}
+		for m.move(shows(m.rate, c.quiet, c.cliff), 28, c.carries) {
+		}
+		if m.rate < c.quiet || m.rate > c.cliff || m.score.count < enoughBeyond || m.draw != 0 {
+			t.Errorf("%+v ended at %+v", c, m)
+		}
+	}
+}
+
+// Where nothing lies between next to nothing and overload, the mark is where the
+// incumbent is overloaded: what is better shows there.
+func TestMarkAtASheerCliff(t *testing.T) {
+	m := mark{rate: 25}
+	for m.move(shows(m.rate, 24, 24), 28, 24) {
+	}
+	if !m.score.overloaded || m.rate < 24 || m.rate > 24*(1+delta) {
+		t.Errorf("%+v", m)
+	}
+}
+
+// Requests of which the incumbent carries far more than of others are exchanged.
+func TestMarkDrawsOtherRequests(t *testing.T) {
+	m := mark{rate: 25}
+	for range 20 {
+		if !m.move(score{count: 1, excess: -0.5}, 28, 24) || m.draw > 0 {
+			break
+		}
+	}
+	if m.draw != 1 || m.rate > 25 {
+		t.Errorf("%+v", m)
+	}
+}
+
+// On the same requests, the statistic of two M/M/1 queues that differ by 5 % in what
+// they carry tells that difference within a factor of two; it is the better one
+// always, and the difference is seen in rates, whatever the draw.
+func TestGainOfQueues(t *testing.T) {
+	const slow, fast = 33.1, 34.3
+	r := &Race{incumbent: &candidate{search: &MaxRate{posteriors: []*posterior{{kappa: 12, phi: 40}}}}}
+	sum := 0.0
+	for seed := range uint64(8) {
+		at := func(mu float64) score {
+			server := &raceServer{mu: map[measure.Knobs]float64{{}: mu}}
+			m := server.run(measure.Trial{Rate: 25, Warmup: 30 * time.Second, Window: 60 * time.Second, Workload: raceWorkload(), Objective: raceObjective(), Seed: seed})
+			return scoreOf(&m)
+		}
+		r.mark.score = at(slow)
+		g := r.gainAtMark(at(fast))
+		if g.value <= 0 || g.sd != pairedSpread {
+			t.Errorf("seed %d: %+v", seed, g)
+		}
+		sum += g.value / 8
+	}
+	if math.Abs(sum-0.05) > 0.025 {
+		t.Errorf("gain %.3f in the mean, want some 0.05", sum)
+	}
+}

@@ -1,0 +1,32 @@
+package search
+
+import (
+	"testing"
+	"time"
+
+	"planner/sweep/workload"
+)
+
+// trace has n rows, ten a second.
+func trace(n int) *workload.Workload {
+	w := &workload.Workload{Class: "trace", Arrivals: workload.Trace}
+	for i := range n {
+		w.Replay = append(w.Replay, workload.Row{Arrival: time.Duration(i) * 100 * time.Millisecond, Prompt: 1, Output: 1})
+	}
+	return w
+}
+
+// Trials on a trace are as long as the trace where that is to be had, and start
+// anywhere in it; the workload of the caller stays as it is.
+func TestTrialsCoverTheTrace(t *testing.T) {
+	w := trace(6000)
+	s := NewMaxRate(MaxRateConfig{Workload: w, SLO: raceObjective(), Prior: Prior{Rate: 20}})
+	got := s.Next()[0]
+	if got.Window != 300*time.Second || !got.Workload.AnyRow || w.AnyRow {
+		t.Errorf("window %v, from any row %v, the caller's %v", got.Window, got.Workload.AnyRow, w.AnyRow)
+	}
+	s = NewMaxRate(MaxRateConfig{Workload: w, SLO: raceObjective(), Prior: Prior{Rate: 20}, Budget: 20 * time.Minute})
+	if got := s.Next()[0]; got.Window >= 300*time.Second {
+		t.Errorf("a lap of a quarter of the budget: window %v", got.Window)
+	}
+}
