@@ -52,11 +52,13 @@ func Batches(records []measure.Record, b measure.Bound, from, batch time.Duratio
 // function of the share and not of the rate, so that it holds for an engine
 // whose maximum rate is another than the simulated one. A run counts if enough
 // requests were beyond the limit, and not too many: the dispersion of its counts
-// against n p (1-p) is one point, and a line through the logarithms gives the
-// value at the level and the slope, kept within 0.2 and 1.5. false means that no
+// against n p (1-p) is one point, and a line through its logarithm over that of
+// ln(1-p) gives the value at the level and the slope, kept within 0.2 and 1.5. false means that no
 // run had what is needed.
 func Dispersion(runs [][]measure.Count, level float64) (stat.Dispersion, bool) {
-	const fewest, highest = 20, 0.3
+	const fewest = 20
+	// Far beyond the limit nearly all requests are late, and counts have no room.
+	highest := max(0.3, 1-(1-level)*(1-level))
 	var x, y, weight []float64
 	for _, run := range runs {
 		n, k := 0.0, 0.0
@@ -72,7 +74,7 @@ func Dispersion(runs [][]measure.Count, level float64) (stat.Dispersion, bool) {
 			sum += d * d
 		}
 		phi := sum / float64(len(run)-1) / (p * (1 - p) * n / float64(len(run)))
-		x, y = append(x, math.Log(p/level)), append(y, math.Log(max(phi, 1)))
+		x, y = append(x, math.Log(math.Log1p(-p)/math.Log1p(-level))), append(y, math.Log(max(phi, 1)))
 		weight = append(weight, float64(len(run)-1))
 	}
 	if len(x) == 0 {

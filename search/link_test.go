@@ -94,3 +94,18 @@ func TestAllMissedNamesNoRate(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// A server that is far beyond its capacity is never stationary. What it shows counts,
+// under a limit on the median as well, of which no share is twice what is allowed.
+func TestOverloadIsSeenUnderAMedian(t *testing.T) {
+	slo := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.5, Limit: 100 * time.Millisecond}}, Errors: -1}
+	s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: slo, Prior: Prior{Rate: 38}})
+	m := measure.Measurement{Trial: s.Next()[0], Counts: []measure.Count{{Bound: "ttft.p50", N: 800, K: 800}}}
+	if !s.condemns(&m) {
+		t.Error("a trial whose requests were all late is thrown away")
+	}
+	m.Counts[0].K = 480
+	if s.condemns(&m) {
+		t.Error("a trial near the limit that was not stationary is believed")
+	}
+}

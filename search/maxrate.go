@@ -212,7 +212,7 @@ func (s *MaxRate) condemns(m *measure.Measurement) bool {
 	for j := range s.bounds {
 		for _, c := range m.Counts {
 			if b := &s.bounds[j]; c.Bound == b.name && c.N > 0 {
-				late = late || (b.mean && c.Value > 1/(1-common)) || (!b.mean && float64(c.K) > max(common, 2*b.share)*float64(c.N))
+				late = late || (b.mean && c.Value > 1/(1-common)) || (!b.mean && float64(c.K) > max(common, 1-(1-b.share)*(1-b.share))*float64(c.N))
 			}
 		}
 	}

@@ -44,8 +44,8 @@ func (m minimum) quantile(q float64) float64 {
 // halfWidth is half the central interval of the given confidence over the
 // median.
 func (m minimum) halfWidth(confidence float64) float64 {
-	tail := (1 - confidence) / 2
-	return (m.quantile(1-tail) - m.quantile(tail)) / 2 / m.quantile(0.5)
+	e := m.estimate(confidence)
+	return (e.High - e.Low) / 2 / e.Value
 }
 
 // binding gives the probability that each bound is the one that limits the
@@ -75,11 +75,21 @@ func (m minimum) binding() (probability []float64, likeliest int) {
 	return probability, likeliest
 }
 
-// estimate is the minimum as it is reported.
+// estimate is the minimum as it is reported: with what the curve itself may be wrong
+// by, in quadrature.
 func (m minimum) estimate(confidence float64) Estimate {
 	tail := (1 - confidence) / 2
-	return Estimate{
-		Value: m.quantile(0.5), Low: m.quantile(tail), High: m.quantile(1 - tail), Confidence: confidence,
-		Safe: m.quantile(0.05),
+	median := m.quantile(0.5)
+	at := func(q, sigmas float64) float64 {
+		distance := math.Log(m.quantile(q) / median)
+		return median * math.Exp(math.Copysign(math.Hypot(distance, sigmas*misshapen), distance))
 	}
+	z := normalTail(confidence)
+	return Estimate{Value: median, Low: at(tail, z), High: at(1-tail, z), Confidence: confidence, Safe: at(0.05, quantile95)}
 }
+
+// misshapen is what a curve of two parameters is wrong by, as a standard deviation of
+// ln rate, however many trials it is fitted to: answers for queues and batching
+// engines, under limits at shares from a thousandth to a half, come out between 0.6 %
+// low and 0.9 % high in the mean of many searches.
+const misshapen = 0.008
