@@ -37,7 +37,7 @@ const (
 // assumed is what is believed of one bound before its first trial. The share
 // of exceedances follows
 //
-//	link p(rate) = link p0 + kappa (rate/max - 1)
+//	link p(rate) = link p0 + rise(kappa, rate/max)
 //
 // where max is the largest rate that meets the bound: for M/M/1 ln p is linear
 // in the rate, and heavy traffic gives the same form with other constants. A
@@ -193,6 +193,15 @@ func (a *assumed) logPhis(kappa float64) (out [phiNodes]float64) {
 		out[l] -= math.Log(sum)
 	}
 	return out
+}
+
+// logKappa is the log density of a steepness, up to a constant: Student's t with four
+// degrees of freedom. Where the limit is near what an idle engine has, exceedances are
+// long prompts, or tokens that wait for them, and grow in proportion to the rate: a
+// steepness of 1, which a normal prior of the usual spread would not believe.
+func (a *assumed) logKappa(kappa float64) float64 {
+	t := math.Log(kappa/a.kappa.median) / a.kappa.sd
+	return -2.5 * math.Log1p(t*t/4)
 }
 
 // logPrior is the log density of u = ln max, up to a constant; 0 where nothing

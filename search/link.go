@@ -14,5 +14,20 @@ func link(p float64) float64 { return math.Log(-math.Log1p(-p)) }
 // limit does not exclude a rate at which the curve leaves room for none.
 func unlink(z float64) float64 { return min(-math.Expm1(-math.Exp(z)), mostShare) }
 
+// rise is how far above its value at the limit a curve is at x times that rate:
+// kappa (x-1), as of queues, and for curves that are flatter than those of any queue
+// a power of x, down to ln x. Exceedances that have nothing to do with waiting, such
+// as tokens that wait for one prompt, come in proportion to the rate.
+func rise(kappa, x float64) float64 {
+	if kappa >= flat {
+		return kappa * (x - 1)
+	}
+	return flat * (math.Pow(x, kappa/flat) - 1)
+}
+
+// flat is the steepness below which curves bend: that of a queue of half load under a
+// limit on p99, and of a limit on the median near saturation.
+const flat = 4.0
+
 // mostShare is the largest share that a curve predicts.
 const mostShare = 1 - 1e-9

@@ -109,3 +109,26 @@ func TestOverloadIsSeenUnderAMedian(t *testing.T) {
 		t.Error("a trial near the limit that was not stationary is believed")
 	}
 }
+
+// Exceedances that come in proportion to the rate, as tokens that wait for one prompt
+// do, are found where they are, from trials on both sides, and with none beyond twice
+// the limit; a prior that believes only in queues would be off by half.
+func TestFlatCurve(t *testing.T) {
+	a := generic("itl.p99", 0.01)
+	var trials []measure.Measurement
+	for _, rate := range []float64{3, 4, 6, 8, 12, 20} {
+		const n = 20_000
+		trials = append(trials, counted(rate, n, int(math.Round(n*0.01*rate/8))))
+	}
+	p := a.infer(evidenceOf(&a, trials...))
+	e := minimum{[]*posterior{p}}.estimate(0.9)
+	if e.Low > 8 || e.High < 8 || e.Value < 7 || e.Value > 9 {
+		t.Errorf("%v, steepness %.2f, want 8", e, p.kappa)
+	}
+	if x := rise(0.5, 3); math.Abs(x/(0.5*math.Log(3))-1) > 0.1 {
+		t.Errorf("a flat curve rises by %.3f", x)
+	}
+	if x, y := rise(flat, 1.2), rise(flat-1e-9, 1.2); math.Abs(x-y) > 1e-6 {
+		t.Errorf("steep and flat curves meet at %v and %v", x, y)
+	}
+}

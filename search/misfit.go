@@ -83,7 +83,7 @@ func (a *assumed) predictive(e *evidence, p *posterior) float64 {
 		}
 		j := i / phiNodes
 		u := p.low + p.step*float64(j/kappas)
-		z := a.offset + a.kappaAt(j%kappas, kappas)*(e.rate*math.Exp(-u)-1)
+		z := a.offset + rise(a.kappaAt(j%kappas, kappas), e.rate*math.Exp(-u))
 		b := min(max(int((z-zLow)/span), 0), bins-1)
 		weight[b][i%phiNodes] += w
 	}

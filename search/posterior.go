@@ -5,11 +5,11 @@ import "math"
 // The grid of the posterior: ln max by ln kappa by ln phi. The coarse one only
 // finds out where the mass is.
 const (
-	fineRates, fineKappas     = 161, 17
-	coarseRates, coarseKappas = 49, 9
+	fineRates, fineKappas     = 161, 21
+	coarseRates, coarseKappas = 49, 11
 	// kappaBelow and kappaAbove are the reach of the grid around the prior's
-	// median: factors of 4 and 8.
-	kappaBelow, kappaAbove = 1.386, 2.079
+	// median: factors of 16 and 8.
+	kappaBelow, kappaAbove = 2.773, 2.079
 	// priorReach is how far beyond the prior's rate and the rates that were tried
 	// the grid begins, a factor of 16: under a flat prior a posterior median
 	// then grows, or shrinks, by a factor of 4 a trial until a limit is found.
@@ -140,8 +140,7 @@ func (a *assumed) grid(seen []evidence, low, high float64, rates, kappas int) *p
 	kappa := make([]float64, kappas)
 	for i := range kappas {
 		kappa[i] = a.kappaAt(i, kappas)
-		d := math.Log(kappa[i]/a.kappa.median) / a.kappa.sd
-		logKappa[i] = -d * d / 2
+		logKappa[i] = a.logKappa(kappa[i])
 		logPhi[i] = a.logPhis(kappa[i])
 	}
 	top := math.Inf(-1)
@@ -150,15 +149,15 @@ func (a *assumed) grid(seen []evidence, low, high float64, rates, kappas int) *p
 		u := low + p.step*float64(i)
 		prior := a.logPrior(u)
 		for t := range seen {
-			ratio[t] = seen[t].rate*math.Exp(-u) - 1
-			if ratio[t] < 0 {
+			ratio[t] = seen[t].rate * math.Exp(-u)
+			if ratio[t] < 1 {
 				prior += seen[t].over
 			}
 		}
 		for j := range kappas {
 			var sum [phiNodes]float64
 			for t := range seen {
-				seen[t].at(a.offset+kappa[j]*ratio[t], &sum)
+				seen[t].at(a.offset+rise(kappa[j], ratio[t]), &sum)
 			}
 			out := p.joint[(i*kappas+j)*phiNodes:]
 			for l := range phiOffsets {
@@ -227,8 +226,7 @@ func (a *assumed) outOfReach(p *posterior, seen []evidence, top, total float64) 
 	kappas := len(p.joint) / (len(p.mass) * phiNodes)
 	rates, steep := 0.0, 0.0
 	for j := range kappas {
-		d := math.Log(a.kappaAt(j, kappas)/a.kappa.median) / a.kappa.sd
-		steep += math.Exp(-d * d / 2)
+		steep += math.Exp(a.logKappa(a.kappaAt(j, kappas)))
 	}
 	for u, high := a.span(seen); u <= high; u += p.step {
 		rates += math.Exp(a.logPrior(u))

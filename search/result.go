@@ -74,7 +74,8 @@ type BoundResult struct {
 }
 
 // Exceedance is the fitted share of requests beyond a limit as a function of
-// the rate: ln(-ln(1-p)) = ln(-ln(1-Share)) + Kappa (rate/Rate - 1). With Share 0 it is
+// the rate: ln(-ln(1-p)) = ln(-ln(1-Share)) + Kappa (rate/Rate - 1), flat curves
+// less steeply. With Share 0 it is
 // the ratio of a mean to its limit, exp(Kappa (rate/Rate - 1)).
 type Exceedance struct {
 	// Rate is the median of the largest rate that meets the bound, in requests
@@ -84,7 +85,7 @@ type Exceedance struct {
 
 // At is the value of the curve at a rate in requests per second.
 func (e Exceedance) At(rate float64) float64 {
-	x := e.Kappa * (rate/e.Rate - 1)
+	x := rise(e.Kappa, rate/e.Rate)
 	if e.Share == 0 {
 		return math.Exp(x)
 	}
