@@ -41,8 +41,15 @@ func (e *Infeasible) Error() string {
 	return "no plan: no configuration meets the objective: " + strings.Join(reasons, "; ")
 }
 
-// Reasons lists the distinct reasons, those of offers first, in their order.
-func (e *Infeasible) Reasons() []string { return reasonsOf(e.Alternatives, e.Rejected) }
+// Reasons lists the distinct reasons, those of offers first, in their order. Where a
+// limit of the demand is what stands in the way, they are those of the offers alone,
+// the cheapest first: which knobs an offer was chosen before has no part in it.
+func (e *Infeasible) Reasons() []string {
+	if e.Cheapest != nil {
+		return reasonsOf(e.Alternatives, nil)
+	}
+	return reasonsOf(e.Alternatives, e.Rejected)
+}
 
 // Undecided says that there is no plan yet, and that there may be one: no offer is
 // feasible, and of some it is not known what rate they carry.
@@ -64,8 +71,16 @@ func (e *Undecided) Doubts() []string {
 	return reasonsOf(slices.DeleteFunc(slices.Clone(e.Alternatives), func(a Alternative) bool { return !a.Undecided }), nil)
 }
 
-// Reasons lists the distinct reasons, those of offers first, in their order.
-func (e *Undecided) Reasons() []string { return reasonsOf(e.Alternatives, e.Rejected) }
+// Reasons lists the distinct reasons of the offers: of the undecided ones first.
+func (e *Undecided) Reasons() []string {
+	reasons := e.Doubts()
+	for _, r := range reasonsOf(e.Alternatives, nil) {
+		if !slices.Contains(reasons, r) {
+			reasons = append(reasons, r)
+		}
+	}
+	return reasons
+}
 
 func reasonsOf(alternatives []Alternative, rejected []Rejected) []string {
 	var reasons []string

@@ -194,6 +194,12 @@ func TestLimits(t *testing.T) {
 	if want := "no plan within the limits: the cheapest is 32 x large (4 instances of 8 GPUs) at 32.00 USD per hour: 32 GPUs are more than max_gpus = 20"; err.Error() != want {
 		t.Errorf("error %q", err)
 	}
+	// Knob sets that another of the same GPU was chosen before are no reason.
+	_, err = Solve(Demand{Rate: 100, MaxGPUs: 10}, measure.SLO{}, []Offer{small, large}, []Rejected{{Reason: "as good as the best set"}})
+	want := []string{"32 GPUs are more than max_gpus = 10", "20 GPUs are more than max_gpus = 10"}
+	if !errors.As(err, &e) || !slices.Equal(e.Reasons(), want) || len(e.Rejected) != 1 {
+		t.Errorf("reasons %q, want %q", e.Reasons(), want)
+	}
 	unpriced := offer(30, 8, 0)
 	if _, err := Solve(Demand{Rate: 100, MaxUSDPerHour: 1e9}, measure.SLO{}, []Offer{unpriced}, nil); !errors.As(err, &e) || !strings.Contains(err.Error(), "no price") {
 		t.Errorf("a cost that nobody knows keeps a limit: %v", err)
@@ -230,11 +236,11 @@ func TestUndecided(t *testing.T) {
 	for _, rate := range []float64{0, math.NaN(), math.Inf(1), -1} {
 		open := offer(rate, 1, 1)
 		open.Unknown = "the budget is spent"
-		_, err := Solve(Demand{Rate: 1}, measure.SLO{}, []Offer{never, open}, nil)
+		_, err := Solve(Demand{Rate: 1}, measure.SLO{}, []Offer{never, open}, []Rejected{{Reason: "beaten by the best set"}})
 		if !errors.As(err, &undecided) {
 			t.Fatalf("a safe rate of %g: %v", rate, err)
 		}
-		if d := undecided.Doubts(); len(d) != 1 || !strings.Contains(d[0], "the budget is spent") || len(undecided.Reasons()) != 2 {
+		if d := undecided.Doubts(); len(d) != 1 || !strings.Contains(d[0], "the budget is spent") || len(undecided.Reasons()) != 2 || undecided.Reasons()[0] != d[0] {
 			t.Errorf("doubts %q, reasons %q", d, undecided.Reasons())
 		}
 	}

@@ -30,10 +30,10 @@ func (d *decision) without(err error) *noPlan {
 	switch {
 	case errors.As(err, &infeasible):
 		v := noPlanJSON{Outcome: "infeasible", Idle: d.idle(), Reasons: infeasible.Reasons(), Rejected: infeasible.Rejected}
-		return &noPlan{report.Infeasible(infeasible, d.cfg.Demand, d.cfg.Objective, d.background()), v.seen(d.trials), exitInfeasible}
+		return &noPlan{report.Infeasible(infeasible, d.cfg.Demand, d.cfg.Objective, d.background()), v.of(d), exitInfeasible}
 	case errors.As(err, &undecided):
 		v := noPlanJSON{Outcome: "undecided", Idle: d.idle(), Reasons: undecided.Reasons(), Rejected: undecided.Rejected}
-		return &noPlan{report.UndecidedPlan(undecided, d.cfg.Demand, d.cfg.Objective, d.background()), v.seen(d.trials), exitUndecided}
+		return &noPlan{report.UndecidedPlan(undecided, d.cfg.Demand, d.cfg.Objective, d.background()), v.of(d), exitUndecided}
 	}
 	return nil
 }
@@ -68,11 +68,17 @@ type noPlanJSON struct {
 	Trials  int      `json:"trials"`
 	Invalid int      `json:"invalid_trials"`
 	Doubts  []string `json:"doubts"`
+
+	Demand    plan.Demand `json:"demand"`
+	Objective measure.SLO `json:"slo"`
+	// Run is what depends on the clock, the host or a path.
+	Run map[string]any `json:"run,omitempty"`
 }
 
-// seen adds what was run.
-func (v noPlanJSON) seen(trials []measure.Measurement) noPlanJSON {
-	s := report.Tally(trials)
+// of adds what was asked of a decision, and what it ran.
+func (v noPlanJSON) of(d *decision) noPlanJSON {
+	v.Demand, v.Objective = d.cfg.Demand, d.cfg.Objective
+	s := report.Tally(d.trials)
 	v.Trials, v.Invalid, v.Doubts = s.Trials, s.Invalid, append([]string{}, s.Doubts...)
 	v.Rejected = append([]plan.Rejected{}, v.Rejected...)
 	return v

@@ -146,6 +146,7 @@ func (p *program) conclude(c *cli.Context, cfg *config.Config, folder *sweep.Fol
 	none := d.without(err)
 	switch {
 	case none != nil:
+		none.view.Run = runFacts(started, folder)
 		return p.refuse(c, none, folder)
 	case errors.Is(err, sweep.ErrInterrupted):
 		return errors.Join(hintResume(err, folder), p.soFar(c, d, made, folder))
