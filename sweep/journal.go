@@ -157,6 +157,10 @@ func (j *Journal) recall(t measure.Trial) (measure.Measurement, error) {
 		return m, errors.Join(fmt.Errorf("journal: trial %d was judged by another objective than the configuration has: "+
 			"its counts say nothing about the limits now; begin a new run", t.Number), err)
 	}
+	if m.Rejected == "" && !was.Workload.Alike(t.Workload) {
+		return m, fmt.Errorf("journal: trial %d was of another workload than the configuration has: "+
+			"its latencies say nothing about the requests now; begin a new run", t.Number)
+	}
 	j.held = j.held[1:]
 	m.Trial = t
 	return m, nil

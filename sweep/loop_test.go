@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +22,9 @@ type script struct {
 	batches, size int
 	next          float64
 	objective     measure.SLO
-	seen          []measure.Measurement
+	// traffic, if set, is asked instead of the usual workload.
+	traffic *workload.Workload
+	seen    []measure.Measurement
 }
 
 func (s *script) Next() []measure.Trial {
@@ -29,9 +32,10 @@ func (s *script) Next() []measure.Trial {
 		return nil
 	}
 	batch := make([]measure.Trial, s.size)
+	traffic := cmp.Or(s.traffic, testWorkload())
 	for i := range batch {
 		batch[i] = measure.Trial{
-			Knobs: measure.Knobs{MaxNumSeqs: 8 + i, TensorParallel: 1}, Workload: testWorkload(),
+			Knobs: measure.Knobs{MaxNumSeqs: 8 + i, TensorParallel: 1}, Workload: traffic,
 			Rate: 1 + s.next + float64(i), Window: 10 * time.Second, Seed: uint64(len(s.seen) + i), Objective: s.objective,
 		}
 	}
@@ -167,6 +171,33 @@ func TestJournalOfAnotherObjectiveIsRefused(t *testing.T) {
 			return (&Loop{Source: &script{batches: 2, size: 2, objective: slo}, Run: answer, Journal: j}).Drive(t.Context())
 		}
 		if err := drive(c.first); err != nil {
+			t.Fatal(err)
+		}
+		j.Close()
+		j = journal(t, path)
+		if err := drive(c.then); (err != nil) != c.refused {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// What was measured under other traffic is no evidence about that of now; another
+// seed of the same is.
+func TestJournalOfAnotherWorkloadIsRefused(t *testing.T) {
+	longer, seeded := testWorkload(), testWorkload()
+	longer.Shapes[0].Output.Median *= 2
+	seeded.Seed = 7
+	for _, c := range []struct {
+		name    string
+		then    *workload.Workload
+		refused bool
+	}{{"the same", testWorkload(), false}, {"another seed", seeded, false}, {"longer answers", longer, true}} {
+		path := filepath.Join(t.TempDir(), JournalFile)
+		j := journal(t, path)
+		drive := func(w *workload.Workload) error {
+			return (&Loop{Source: &script{batches: 2, size: 2, traffic: w}, Run: answer, Journal: j}).Drive(t.Context())
+		}
+		if err := drive(testWorkload()); err != nil {
 			t.Fatal(err)
 		}
 		j.Close()
