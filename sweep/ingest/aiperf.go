@@ -28,12 +28,12 @@ type aiperfResult struct {
 
 // aiperfBlock is one metric with its unit.
 type aiperfBlock struct {
-	Unit string   `json:"unit"`
-	Avg  *float64 `json:"avg"`
-	P50  *float64 `json:"p50"`
-	P90  *float64 `json:"p90"`
-	P95  *float64 `json:"p95"`
-	P99  *float64 `json:"p99"`
+	Unit string    `json:"unit"`
+	Avg  statistic `json:"avg"`
+	P50  statistic `json:"p50"`
+	P90  statistic `json:"p90"`
+	P95  statistic `json:"p95"`
+	P99  statistic `json:"p99"`
 }
 
 var aiperfUnits = map[string]time.Duration{
@@ -60,7 +60,7 @@ func (p *pointReader) aiperf(document []byte) {
 	m.TTFT.N, m.E2E.N, m.TPOT.N = done, done, done
 	m.OutputTokens = orZero(r.OutputRate.avg())
 	if r.Duration != nil {
-		if d, ok := duration(orZero(r.Duration.Avg), aiperfUnits[r.Duration.Unit]); ok {
+		if d, ok := duration(orZero(r.Duration.avg()), aiperfUnits[r.Duration.Unit]); ok {
 			m.Duration, m.Trial.Window = d, d
 		}
 	}
@@ -123,7 +123,7 @@ func (b *aiperfBlock) avg() *float64 {
 	if b == nil {
 		return nil
 	}
-	return b.Avg
+	return b.Avg.value
 }
 
 func (p *pointReader) aiperfStats(s *measure.Summary, field string, b *aiperfBlock) {
@@ -135,9 +135,9 @@ func (p *pointReader) aiperfStats(s *measure.Summary, field string, b *aiperfBlo
 		p.fail(field, "unit %q is unknown", b.Unit)
 		return
 	}
-	p.set(s, field, 0, b.Avg, unit)
-	p.set(s, field, 0.50, b.P50, unit)
-	p.set(s, field, 0.90, b.P90, unit)
-	p.set(s, field, 0.95, b.P95, unit)
-	p.set(s, field, 0.99, b.P99, unit)
+	p.set(s, field+".avg", 0, b.Avg, unit)
+	p.set(s, field+".p50", 0.50, b.P50, unit)
+	p.set(s, field+".p90", 0.90, b.P90, unit)
+	p.set(s, field+".p95", 0.95, b.P95, unit)
+	p.set(s, field+".p99", 0.99, b.P99, unit)
 }

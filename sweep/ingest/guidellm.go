@@ -49,9 +49,9 @@ type guideMetrics struct {
 
 type guideDistribution struct {
 	Successful struct {
-		Mean        *float64            `json:"mean"`
-		Count       *float64            `json:"count"`
-		Percentiles map[string]*float64 `json:"percentiles"`
+		Mean        statistic            `json:"mean"`
+		Count       *float64             `json:"count"`
+		Percentiles map[string]statistic `json:"percentiles"`
 	} `json:"successful"`
 }
 
@@ -87,8 +87,8 @@ func (p *pointReader) guideBenchmark(b *guideBenchmark) {
 	p.guideStats(&m.TTFT, "time_to_first_token_ms", &b.Metrics.TTFT, time.Millisecond)
 	p.guideStats(&m.E2E, "request_latency", &b.Metrics.Latency, time.Second)
 	guideTPOT(&m.TPOT, b.Requests.Successful)
-	m.Achieved = orZero(b.Metrics.Rate.Successful.Mean)
-	m.OutputTokens = orZero(b.Metrics.OutputTokens.Successful.Mean)
+	m.Achieved = orZero(b.Metrics.Rate.Successful.Mean.value)
+	m.OutputTokens = orZero(b.Metrics.OutputTokens.Successful.Mean.value)
 	if d, ok := duration(b.seconds(), time.Second); ok {
 		m.Duration, m.Trial.Window = d, d
 	}
@@ -123,9 +123,9 @@ func (b *guideBenchmark) seconds() float64 {
 }
 
 func (p *pointReader) guideStats(s *measure.Summary, field string, d *guideDistribution, unit time.Duration) {
-	p.set(s, field, 0, d.Successful.Mean, unit)
+	p.set(s, field+".mean", 0, d.Successful.Mean, unit)
 	for _, q := range guidePercentiles {
-		p.set(s, field, q.quantile, d.Successful.Percentiles[q.name], unit)
+		p.set(s, field+"."+q.name, q.quantile, d.Successful.Percentiles[q.name], unit)
 	}
 	s.N = p.whole(field, d.Successful.Count)
 }

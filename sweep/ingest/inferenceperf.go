@@ -34,13 +34,13 @@ type inferencePerfResult struct {
 }
 
 type perfStats struct {
-	Mean   *float64 `json:"mean"`
-	Median *float64 `json:"median"`
-	P90    *float64 `json:"p90"`
-	P95    *float64 `json:"p95"`
-	P99    *float64 `json:"p99"`
-	P999   *float64 `json:"p99.9"`
-	Max    *float64 `json:"max"`
+	Mean   statistic `json:"mean"`
+	Median statistic `json:"median"`
+	P90    statistic `json:"p90"`
+	P95    statistic `json:"p95"`
+	P99    statistic `json:"p99"`
+	P999   statistic `json:"p99.9"`
+	Max    statistic `json:"max"`
 }
 
 // lateSend is the send lag beyond which a client, not the server, is measured;
@@ -101,13 +101,13 @@ func (p *pointReader) perfDelay(m *measure.Measurement, s *perfStats) {
 		return
 	}
 	// The delay of a request that left early is negative: no lag.
-	lag := func(v *float64) *float64 {
-		if v == nil || *v < 0 {
-			return nil
+	lag := func(v statistic) statistic {
+		if v.value != nil && *v.value < 0 {
+			return statistic{}
 		}
 		return v
 	}
-	p.perfStats(&m.SendLag, "schedule_delay", &perfStats{lag(s.Mean), lag(s.Median), lag(s.P90), lag(s.P95), lag(s.P99), lag(s.P999), nil})
+	p.perfStats(&m.SendLag, "schedule_delay", &perfStats{lag(s.Mean), lag(s.Median), lag(s.P90), lag(s.P95), lag(s.P99), lag(s.P999), statistic{}})
 	if m.SendLag.P50 > lateSend || m.SendLag.Mean > lateSend {
 		m.Valid = false
 		m.Warnings = append(m.Warnings, fmt.Sprintf("requests left %v late in the mean: the client was the limit, and its latencies leave that out", m.SendLag.Mean.Round(time.Millisecond)))
@@ -118,10 +118,10 @@ func (p *pointReader) perfStats(s *measure.Summary, field string, v *perfStats) 
 	if v == nil {
 		return
 	}
-	p.set(s, field, 0, v.Mean, time.Second)
-	p.set(s, field, 0.50, v.Median, time.Second)
-	p.set(s, field, 0.90, v.P90, time.Second)
-	p.set(s, field, 0.95, v.P95, time.Second)
-	p.set(s, field, 0.99, v.P99, time.Second)
-	p.set(s, field, 0.999, v.P999, time.Second)
+	p.set(s, field+".mean", 0, v.Mean, time.Second)
+	p.set(s, field+".median", 0.50, v.Median, time.Second)
+	p.set(s, field+".p90", 0.90, v.P90, time.Second)
+	p.set(s, field+".p95", 0.95, v.P95, time.Second)
+	p.set(s, field+".p99", 0.99, v.P99, time.Second)
+	p.set(s, field+".p99.9", 0.999, v.P999, time.Second)
 }

@@ -18,10 +18,10 @@ func (p *pointReader) llmperf(document []byte) {
 		name   string
 	}{{measure.TTFT, "ttft_s"}, {measure.E2E, "end_to_end_latency_s"}} {
 		s, name := m.Latency(latency.metric), latency.name
-		p.set(s, "results_"+name+"_mean", 0, f.number("results_"+name+"_mean"), time.Second)
+		p.set(s, "results_"+name+"_mean", 0, f.statistic("results_"+name+"_mean"), time.Second)
 		for _, q := range guidePercentiles {
 			key := "results_" + name + "_quantiles_" + q.name
-			p.set(s, key, q.quantile, f.number(key), time.Second)
+			p.set(s, key, q.quantile, f.statistic(key), time.Second)
 		}
 	}
 	done := p.whole("results_num_completed_requests", f.number("results_num_completed_requests"))

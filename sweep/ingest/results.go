@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -148,7 +149,7 @@ func (f Format) read(name string, data []byte) (*Results, error) {
 	if len(p.points) == 0 {
 		return nil, &Problem{File: name, What: "holds no load point of " + f.Name}
 	}
-	r := &Results{Format: f.Name, Measurements: p.points, Warnings: append([]string{}, f.Notes...)}
+	r := &Results{Format: f.Name, Measurements: p.points, Warnings: slices.Concat([]string{}, f.Notes, p.doubts)}
 	for i := range r.Measurements {
 		r.Measurements[i].Trial.Number = i + 1
 	}
@@ -160,7 +161,10 @@ type pointReader struct {
 	name   string
 	line   int
 	points []measure.Measurement
-	err    error
+	// void names the figures without a value of the point being read, and doubts
+	// say so of the points read before.
+	void, doubts []string
+	err          error
 }
 
 // fail records the first problem.
@@ -271,17 +275,24 @@ func (p *pointReader) add(m measure.Measurement) {
 		m.Valid = false
 		m.Warnings = append(m.Warnings, "neither the offered rate nor the concurrency is known")
 	}
+	if d := p.doubt(fmt.Sprintf("load point %d, line %d", len(p.points)+1, p.line)); d != "" {
+		m.Warnings = append(m.Warnings, d)
+	}
 	p.points = append(p.points, m)
 }
 
-// set sets a statistic, ignoring one that is not there or is no time.
-func (p *pointReader) set(s *measure.Summary, field string, quantile float64, v *float64, unit time.Duration) {
-	if v == nil {
+// set sets a statistic, ignoring one that is not there or is no time. One without a
+// value is left out, and remembered.
+func (p *pointReader) set(s *measure.Summary, field string, quantile float64, v statistic, unit time.Duration) {
+	if v.void {
+		p.leaveOut(field)
+	}
+	if v.value == nil {
 		return
 	}
-	d, ok := duration(*v, unit)
+	d, ok := duration(*v.value, unit)
 	if !ok {
-		p.fail(field, "%g is no latency", *v)
+		p.fail(field, "%g is no latency", *v.value)
 		return
 	}
 	if d > 0 {

@@ -140,11 +140,45 @@ func TestFormatDoubts(t *testing.T) {
 	}
 }
 
+// A latency that the file has without a value is left out, and both its row and the
+// file say so; one that the file does not have is nothing to talk about.
+func TestLatenciesWithoutValue(t *testing.T) {
+	for name, tc := range map[string]struct{ text, warning string }{
+		"vllm":           {`{"request_throughput":1,"completed":9,"duration":9,"request_rate":1,"p50_ttft_ms":5,"p99_ttft_ms":NaN,"p99_tpot_ms":null}`, "p99_ttft_ms, p99_tpot_ms null or NaN"},
+		"vllm, in words": {`{"request_throughput":1,"completed":9,"duration":9,"request_rate":1,"p50_ttft_ms":5,"p99_ttft_ms":"nan"}`, "p99_ttft_ms null or NaN"},
+		"vllm, requests": {`{"request_throughput":1,"completed":2,"duration":9,"request_rate":1,"ttfts":[0.1,null],"itls":[[0.1],[0.1]],"output_lens":[2,2]}`, "entries of ttfts null"},
+		"inference-perf": {`{"load_summary":{"requested_rate":5},"successes":{"count":5,"latency":{"time_to_first_token":{"mean":2.0,"p99":NaN}}},"failures":{"count":0}}`, "time_to_first_token.p99 null"},
+		"guidellm":       {`{"benchmarks":[{"config":{"strategy":{"type_":"poisson","rate":1}},"metrics":{"request_latency":{"successful":{"mean":1,"percentiles":{"p99":null}}}}}]}`, "request_latency.p99 null"},
+		"aiperf":         {`{"aiperf_version":"0.1","input_config":{"loadgen":{"request_rate":3}},"time_to_first_token":{"unit":"ms","avg":10,"p99":-Infinity}}`, "time_to_first_token.p99 null"},
+		"llmperf":        {`{"results_ttft_s_quantiles_p50":1,"results_ttft_s_quantiles_p99":NaN,"results_num_completed_requests":5,"num_concurrent_requests":1}`, "results_ttft_s_quantiles_p99 null"},
+	} {
+		r, err := Read("f.json", []byte(tc.text))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		row, file := strings.Join(r.Measurements[0].Warnings, "\n"), strings.Join(r.Warnings, "\n")
+		if !strings.Contains(row, tc.warning) || !strings.Contains(file, "load point 1, line 1: "+tc.warning) {
+			t.Errorf("%s: the row says %q, the file %q", name, row, file)
+		}
+	}
+	for _, file := range []string{"vllm.json", "guidellm.json", "stage_0_lifecycle_metrics.json", "profile_export_aiperf.json", "llmperf_summary.json"} {
+		data, err := os.ReadFile(filepath.Join("testdata", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := Read(file, data); err != nil || strings.Contains(strings.Join(r.Warnings, "\n"), "null or NaN") {
+			t.Errorf("%s: %v, %q", file, err, r.Warnings)
+		}
+	}
+}
+
 func TestFormatProblems(t *testing.T) {
 	for _, tc := range []struct{ text, want string }{
 		{"", "f.json: no known results; read are: csv"},
 		{`{"a":1}`, "f.json: no known results"},
 		{`{"load_summary":{"requested_rate":"x"}}`, "f.json:1: load_summary.requested_rate: a string, not a float64"},
+		{`{"load_summary":{},"successes":{"latency":{"time_to_first_token":{"p99":"x"}}}}`, "f.json:1: successes.latency.time_to_first_token.p99: a string, not a float64"},
 		{"\n{\"load_summary\":", "f.json:2: unexpected EOF"},
 		{`{"benchmarks":[],"metrics":1}`, "f.json: holds no load point of guidellm"},
 		{`[{"request_throughput":1,"duration":1},{"completed":2}]`, "f.json:1: no request_throughput or no completed"},

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -31,6 +32,12 @@ func (f flatResult) number(key string) *float64 {
 		}
 	}
 	return nil
+}
+
+// statistic is a latency of the file; one that is there but is no number has no value.
+func (f flatResult) statistic(key string) statistic {
+	v := f.number(key)
+	return statistic{v, f[key] != nil && v == nil}
 }
 
 func (f flatResult) orZero(key string) float64 {
@@ -65,7 +72,7 @@ func (p *pointReader) flat(document []byte, e2e string) {
 	for i, name := range []string{"ttft", "tpot", "itl", e2e} {
 		for _, s := range flatStats {
 			key := s.prefix + "_" + name + "_ms"
-			p.set(m.Latency(measure.TTFT+measure.Metric(i)), key, s.quantile, f.number(key), time.Millisecond)
+			p.set(m.Latency(measure.TTFT+measure.Metric(i)), key, s.quantile, f.statistic(key), time.Millisecond)
 		}
 	}
 	completed := p.whole("completed", f.number("completed"))
@@ -148,6 +155,9 @@ func (p *pointReader) flatRequests(m *measure.Measurement, f flatResult) {
 		into any
 	}{{"ttfts", &ttfts}, {"itls", &gaps}, {"output_lens", &outputs}, {"latencies", &latencies}} {
 		raw, ok := f[list.key]
+		if bytes.Contains(raw, []byte("null")) && string(raw) != "null" {
+			p.leaveOut("entries of " + list.key)
+		}
 		if ok && json.Unmarshal(raw, list.into) != nil {
 			p.fail(list.key, "not a list of figures, one a request")
 			return
