@@ -79,9 +79,13 @@ func readTable(r io.Reader, columns []column) ([]row, error) {
 
 // putGPU adds a GPU, or overrides the given cells of the one that has its name.
 func (c *Catalog) putGPU(r row) error {
+	given := r
 	at := indexRow(c.gpuRows, "name", r["name"])
 	if at >= 0 {
 		r = overlay(c.gpuRows[at], r)
+	}
+	if err := checkOrder(r, given); err != nil {
+		return err
 	}
 	hw, err := hardwareOf(r)
 	if err != nil {

@@ -82,6 +82,11 @@ func (c column) check(text string) error {
 		if c.kind == cellCount && (v != math.Trunc(v) || v > 1<<31) {
 			return fmt.Errorf("%s: %q is not a whole number", c.name, text)
 		}
+		if s, ok := spanOf(c.name); ok {
+			if err := s.check(v); err != nil {
+				return fmt.Errorf("%s: %w", c.name, err)
+			}
+		}
 	case cellFlag:
 		if text != "true" && text != "false" {
 			return fmt.Errorf("%s: %q is neither true nor false", c.name, text)

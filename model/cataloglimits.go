@@ -1,0 +1,93 @@
+package model
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// span is what figures of a column can be: a decade or more beyond every GPU there is,
+// so that what lies outside is a slip of the unit.
+type span struct {
+	low, high float64
+	// unit is that of the column, slips are units that data sheets use beside it.
+	unit  string
+	slips []slip
+}
+
+// slip is a unit that was meant, with what its figures are to be multiplied by.
+type slip struct {
+	unit   string
+	factor float64
+}
+
+var (
+	memorySpan    = span{1, 4096, "GB", []slip{{"bytes", 1e-9}, {"MB or MiB", 1e-3}, {"TB", 1e3}}}
+	reportedSpan  = span{1e9, 4e12, "bytes", []slip{{"MiB", 1 << 20}, {"GB", 1e9}}}
+	bandwidthSpan = span{10, 200e3, "GB/s", []slip{{"TB/s", 1e3}, {"bytes/s", 1e-9}, {"MB/s", 1e-3}}}
+	computeSpan   = span{1, 500e3, "TFLOP/s", []slip{{"PFLOP/s", 1e3}, {"FLOP/s", 1e-12}, {"GFLOP/s", 1e-3}}}
+	linkSpan      = span{1, 20e3, "GB/s", []slip{{"TB/s", 1e3}, {"bytes/s", 1e-9}, {"MB/s", 1e-3}}}
+	powerSpan     = span{5, 20e3, "W", []slip{{"kW", 1e3}, {"mW", 1e-3}}}
+	priceSpan     = span{0.001, 1000, "USD an hour", []slip{{"cents", 0.01}, {"USD a second", 3600}}}
+)
+
+// spanOf is what the figures of a column can be; false for a column that has none.
+func spanOf(column string) (span, bool) {
+	switch column {
+	case "memory_gb":
+		return memorySpan, true
+	case "memory_bytes_reported":
+		return reportedSpan, true
+	case "mem_bandwidth_gbs":
+		return bandwidthSpan, true
+	case "bf16_dense_tflops", "fp8_dense_tflops", "fp4_dense_tflops", "int8_dense_tops", "measured_bf16_tflops", "measured_fp8_tflops":
+		return computeSpan, true
+	case "scaleup_gbs_per_direction", "pcie_gbs_per_direction":
+		return linkSpan, true
+	case "tdp_w":
+		return powerSpan, true
+	case "list_price_usd_per_gpu_hour":
+		return priceSpan, true
+	}
+	return span{}, false
+}
+
+// check refuses a figure that no GPU has, and names the unit that was likely meant. 0
+// is a figure that is not known.
+func (s span) check(v float64) error {
+	if v == 0 || v >= s.low && v <= s.high {
+		return nil
+	}
+	message := fmt.Sprintf("no GPU has %g %s (allowed: %g to %g)", v, s.unit, s.low, s.high)
+	for _, slip := range s.slips {
+		if meant := v * slip.factor; meant >= s.low && meant <= s.high {
+			return fmt.Errorf("%s; if these are %s, write %s", message, slip.unit, strconv.FormatFloat(meant, 'g', 6, 64))
+		}
+	}
+	return fmt.Errorf("%s", message)
+}
+
+// faster are the formats in whose order no GPU becomes slower: fewer bits are never
+// computed with more slowly where they are computed with at all. (INT8 is left out: the
+// Blackwell Ultra cut it to a twentieth.)
+var faster = []string{"bf16_dense_tflops", "fp8_dense_tflops", "fp4_dense_tflops"}
+
+// checkOrder refuses a GPU that would be slower in a narrower format, under the key
+// that the entry gives, or the narrower one where it gives both.
+func checkOrder(whole, given row) error {
+	for i, narrow := range faster {
+		for _, wide := range faster[:i] {
+			n, w := whole.num(narrow), whole.num(wide)
+			if n == 0 || w == 0 || n >= w {
+				continue
+			}
+			key, than := narrow, fmt.Sprintf("%g is below %s = %g", n, wide, w)
+			if given[narrow] == "" {
+				key, than = wide, fmt.Sprintf("%g is above %s = %g", w, narrow, n)
+			}
+			return fmt.Errorf("%s: %s, and no GPU computes more slowly with fewer bits; want both dense and in TFLOP/s, and 0 for a format that the GPU has not (it computes with %s then)",
+				key, than, strings.TrimSuffix(wide, "_dense_tflops"))
+		}
+	}
+	return nil
+}
