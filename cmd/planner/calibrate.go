@@ -205,6 +205,9 @@ func settled(k, from measure.Knobs) measure.Knobs {
 	k.MaxModelLen = cmp.Or(k.MaxModelLen, from.MaxModelLen)
 	k.GPU = cmp.Or(k.GPU, from.GPU)
 	k.TensorParallel = cmp.Or(k.TensorParallel, from.TensorParallel)
+	if k.PrefixUnknown {
+		k.PrefixCaching, k.PrefixUnknown = from.PrefixCaching, from.PrefixUnknown
+	}
 	return k
 }
 

@@ -29,7 +29,10 @@ func knobs(k measure.Knobs) []knob {
 		}
 	}
 	prefix, experts := "off", ""
-	if k.PrefixCaching {
+	switch {
+	case k.PrefixUnknown:
+		prefix = ""
+	case k.PrefixCaching:
 		prefix = "on"
 	}
 	if k.ExpertParallel {
@@ -87,7 +90,7 @@ type Server struct {
 func addServer(d *Document, title string, s Server, k measure.Knobs) {
 	// Of results of others the GPU may be all that is known: that makes no command.
 	known := k
-	known.GPU = ""
+	known.GPU, known.PrefixUnknown = "", false
 	if s.Command == "" && known != (measure.Knobs{}) {
 		s.Command = ServerCommand(k, "")
 	}

@@ -94,7 +94,9 @@ func flags(k measure.Knobs) []Flag {
 	if k.GPUMemoryUtilization > 0 {
 		out = append(out, Flag{"gpu_memory_utilization", formatShare(k.GPUMemoryUtilization)})
 	}
-	out = append(out, Flag{"prefix_caching", strconv.FormatBool(k.PrefixCaching)})
+	if !k.PrefixUnknown {
+		out = append(out, Flag{"prefix_caching", strconv.FormatBool(k.PrefixCaching)})
+	}
 	number("max_model_len", k.MaxModelLen)
 	number("kv_blocks", k.KVBlocks)
 	number("tensor_parallel", k.TensorParallel)

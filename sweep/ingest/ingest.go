@@ -53,7 +53,7 @@ func (p *Problem) Error() string {
 }
 
 // newMeasurement is a measurement of which nothing is known yet: every latency
-// is unresolved and the engine says nothing.
+// is unresolved, and neither the engine nor its flags say anything.
 func newMeasurement() measure.Measurement {
 	none := measure.Summary{
 		Mean: measure.Unresolved, P50: measure.Unresolved, P90: measure.Unresolved,
@@ -61,6 +61,7 @@ func newMeasurement() measure.Measurement {
 	}
 	m := measure.Measurement{Valid: true}
 	m.Goodput = -1
+	m.Trial.Knobs.PrefixUnknown = true
 	m.TTFT, m.TPOT, m.ITL, m.E2E, m.SendLag = none, none, none, none, none
 	m.Server = measure.Server{KVBlocks: -1, BlockTokens: -1, Preemptions: -1, HitRate: -1, PeakKV: -1}
 	return m

@@ -243,7 +243,9 @@ var otherColumns = []plainColumn{
 		m.Trial.Knobs.GPUMemoryUtilization = v
 		return nil
 	}},
-	flag("prefix_caching", func(m *measure.Measurement, v bool) { m.Trial.Knobs.PrefixCaching = v }),
+	flag("prefix_caching", func(m *measure.Measurement, v bool) {
+		m.Trial.Knobs.PrefixCaching, m.Trial.Knobs.PrefixUnknown = v, false
+	}),
 	count("max_model_len", 1, func(m *measure.Measurement, n int) { m.Trial.Knobs.MaxModelLen = n }),
 	count("kv_blocks", 1, func(m *measure.Measurement, n int) { m.Trial.Knobs.KVBlocks = n }),
 	count("tensor_parallel", 1, func(m *measure.Measurement, n int) { m.Trial.Knobs.TensorParallel = n }),

@@ -83,7 +83,7 @@ func TestFormatDetails(t *testing.T) {
 		}
 		return r.Measurements
 	}
-	if k := read("vllm.json")[0].Trial.Knobs; k != (measure.Knobs{MaxNumSeqs: 256, GPUMemoryUtilization: 0.9}) {
+	if k := read("vllm.json")[0].Trial.Knobs; k != (measure.Knobs{MaxNumSeqs: 256, GPUMemoryUtilization: 0.9, PrefixUnknown: true}) {
 		t.Errorf("knobs of a sweep: %+v", k)
 	}
 	if m := read("guidellm.json")[0]; m.TPOT.N != 3 || m.TPOT.Mean != 15*time.Millisecond || m.TTFT.P999 != 190*time.Millisecond || m.ITL.P99 != measure.Unresolved || len(m.Warnings) != 1 {

@@ -17,6 +17,9 @@ type Knobs struct {
 	MaxNumBatchedTokens  int     `json:"max_num_batched_tokens"`
 	GPUMemoryUtilization float64 `json:"gpu_memory_utilization"`
 	PrefixCaching        bool    `json:"prefix_caching"`
+	// PrefixUnknown says that nobody told whether prefixes were cached, as results of
+	// other tools do not; PrefixCaching is false then, and null in JSON.
+	PrefixUnknown bool `json:"-"`
 	// MaxModelLen is the longest prompt + output of a request, in tokens.
 	MaxModelLen int `json:"max_model_len,omitempty"`
 	// KVBlocks pins the number of KV cache blocks; 0 means computed.
