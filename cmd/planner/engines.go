@@ -53,7 +53,7 @@ func (p *program) liveBed(c *cli.Context, cfg *config.Config, path string) (*bed
 		return nil, usagef("engine.launcher: %q is not built in yet, want \"local\"", cfg.Engine.Launch.Launcher)
 	}
 	live := &sweep.Live{Settings: engineSettings(cfg), Client: *clientOf(cfg, c.String("dialect"))}
-	live.Settings.Dir = filepath.Join(path, "engine")
+	live.Settings.Dir, live.Settings.Limits.Hurry = filepath.Join(path, "engine"), p.signals.hurrying()
 	b := &bed{run: live.Run, parallel: 1, live: live, book: &logbook{cfg: cfg, folder: sweep.Folder{Path: path}}}
 	if cfg.Model.Known && len(cfg.GPUs) > 0 {
 		sim, err := simulated(cfg)

@@ -4,15 +4,20 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"sync"
 	"sync/atomic"
 	"syscall"
 )
 
 // interrupts turns signals into ends. Ctrl-C ends a command at once, unless the
 // command has asked for patience: then the first one only asks it to finish the
-// trial that runs and to report, and a second one ends it. SIGTERM always ends.
+// trial that runs and to report, and a second one ends it. SIGTERM always ends. The
+// second signal of any kind leaves engines no time to end by themselves either.
 type interrupts struct {
 	patient, asked atomic.Bool
+	// hurry is closed by the second signal.
+	hurry chan struct{}
+	made  sync.Once
 	// say, if set, answers the first Ctrl-C of a patient command.
 	say atomic.Pointer[func(string)]
 }
@@ -22,7 +27,11 @@ func (i *interrupts) watch(cancel context.CancelFunc) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
-		for s := range signals {
+		for n := 1; ; n++ {
+			s := <-signals
+			if n == 2 {
+				close(i.hurrying())
+			}
 			if s == syscall.SIGTERM || !i.patient.Load() || i.asked.Swap(true) {
 				cancel()
 				continue
@@ -32,6 +41,12 @@ func (i *interrupts) watch(cancel context.CancelFunc) {
 			}
 		}
 	}()
+}
+
+// hurrying is closed once the user does not want to wait any more.
+func (i *interrupts) hurrying() chan struct{} {
+	i.made.Do(func() { i.hurry = make(chan struct{}) })
+	return i.hurry
 }
 
 // patience makes the first Ctrl-C gentle and returns the question whether it

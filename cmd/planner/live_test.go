@@ -279,6 +279,38 @@ func TestInterruptsOfLiveRuns(t *testing.T) {
 	}
 }
 
+// An engine that does not end when it is asked to has some time to after one signal,
+// and none after the second, whether that comes in the trial or while it is waited for.
+func TestStubbornEngineIsKilledAtOnce(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("starts processes for seconds")
+	}
+	for _, signals := range [][]os.Signal{{os.Interrupt, os.Interrupt}, {syscall.SIGTERM, syscall.SIGTERM}} {
+		t.Run(signals[0].String(), func(t *testing.T) {
+			t.Parallel()
+			l := newLive(t, "ignores-term", "[16, 13]", "13")
+			cmd := l.command(t, "sweep", "p.toml", "--rates", "20", "--duration", "20s", "-o", "run")
+			var stderr lockedBuffer
+			cmd.Stderr = &stderr
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			waitFor(t, func() bool { return strings.Contains(stderr.String(), "serves after") })
+			began := time.Now()
+			for _, s := range signals {
+				cmd.Process.Signal(s)
+				time.Sleep(500 * time.Millisecond)
+			}
+			cmd.Wait()
+			if took, code := time.Since(began), cmd.ProcessState.ExitCode(); took > 8*time.Second || code != exitInterrupted {
+				t.Errorf("exit code %d after %v: %s", code, took, stderr.String())
+			}
+			l.nothingLeft(t)
+		})
+	}
+}
+
 // resumed goes on with a sweep to its end, and looks at the journal.
 func (l *live) resumed(t *testing.T, trials int) {
 	t.Helper()

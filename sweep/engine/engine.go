@@ -201,6 +201,11 @@ func (e *Engine) Stop(grace time.Duration) error {
 	if !portClosed(e.run.port, 5*time.Second) {
 		return fmt.Errorf("engine: port %d still accepts connections after the engine ended", e.run.port)
 	}
+	select {
+	case <-e.settings.Limits.Hurry:
+		return nil // no engine follows that would need the memory
+	default:
+	}
 	if len(e.run.memory) > 0 {
 		return memoryBack(e.settings.Env, e.run.memory, 10*time.Second)
 	}
@@ -219,7 +224,7 @@ func (e *Engine) Strays() []string {
 // end stops process and log, once.
 func (e *Engine) end(grace time.Duration) (err error) {
 	e.run.once.Do(func() {
-		err = e.run.process.stop(grace)
+		err = e.run.process.stop(grace, e.settings.Limits.Hurry)
 		e.run.tail.stop()
 	})
 	return err

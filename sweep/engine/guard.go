@@ -179,26 +179,26 @@ func (g *guard) watch() {
 }
 
 // readCommands passes on how long the engine may take to end: what planner
-// says, or a hasty grace once planner is gone.
+// says, as often as it does, and a hasty grace once planner is gone.
 func readCommands(in io.Reader, out chan<- time.Duration) {
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
 		if text, ok := strings.CutPrefix(lines.Text(), "stop "); ok {
 			if grace, err := time.ParseDuration(text); err == nil {
 				out <- grace
-				break
 			}
 		}
 	}
-	// A command may be followed by the end of planner, which shortens the grace.
-	_, _ = io.Copy(io.Discard, in)
 	out <- hastyGrace
 }
 
 // end asks the engine's group to end, and kills it after the grace, which
 // further commands shorten.
 func (g *guard) end(grace time.Duration, commands <-chan time.Duration) {
-	_ = syscall.Kill(-g.pid, syscall.SIGTERM)
+	if grace > 0 {
+		_ = syscall.Kill(-g.pid, syscall.SIGTERM)
+	}
+	deadline := time.Now().Add(grace)
 	limit := time.NewTimer(grace)
 	defer limit.Stop()
 	for {
@@ -207,7 +207,10 @@ func (g *guard) end(grace time.Duration, commands <-chan time.Duration) {
 			g.tell(report{Exit: &e})
 			return
 		case grace := <-commands:
-			limit.Reset(grace)
+			if until := time.Now().Add(grace); until.Before(deadline) {
+				deadline = until
+				limit.Reset(grace)
+			}
 		case <-limit.C:
 			_ = syscall.Kill(-g.pid, syscall.SIGKILL)
 		}

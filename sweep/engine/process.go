@@ -123,15 +123,23 @@ func (p *process) follow(reports *json.Decoder) {
 }
 
 // stop ends the engine and everything that it started, and waits until they are
-// gone.
-func (p *process) stop(grace time.Duration) error {
+// gone. The grace is over when hurry is closed.
+func (p *process) stop(grace time.Duration, hurry <-chan struct{}) error {
 	// The guard may have ended already; then there is nobody to tell.
 	_, _ = fmt.Fprintf(p.control, "stop %v\n", grace)
 	const slack = 30 * time.Second
-	select {
-	case <-p.gone:
-		return nil
-	case <-time.After(grace + slack):
-		return fmt.Errorf("engine: process group %d is still there %v after it was killed", p.pid, slack)
+	limit := time.NewTimer(grace + slack)
+	defer limit.Stop()
+	for {
+		select {
+		case <-p.gone:
+			return nil
+		case <-hurry:
+			_, _ = fmt.Fprintf(p.control, "stop %v\n", time.Duration(0))
+			limit.Reset(slack)
+			hurry = nil
+		case <-limit.C:
+			return fmt.Errorf("engine: process group %d is still there %v after it was killed", p.pid, slack)
+		}
 	}
 }

@@ -59,6 +59,9 @@ type Limits struct {
 	Probe time.Duration
 	// Grace is how long an engine may take to end by itself, 15 s by default.
 	Grace time.Duration
+	// Hurry, if set, ends all grace when it is closed: engines are killed at once,
+	// also those that were asked to end before.
+	Hurry <-chan struct{}
 	// Log is how many bytes of the log are kept, 64 MiB by default; of what is
 	// beyond it the last 64 KiB are.
 	Log int64
