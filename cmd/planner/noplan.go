@@ -28,6 +28,10 @@ func (d *decision) without(err error) *noPlan {
 	var infeasible *plan.Infeasible
 	var undecided *plan.Undecided
 	switch {
+	case errors.As(err, &infeasible) && d.cfg.Engine.Kind == "attach" && rejected(d.trials):
+		why := d.trials[len(d.trials)-1].Rejected
+		v := noPlanJSON{Outcome: "not_measured", Reasons: []string{why}, Rejected: infeasible.Rejected}
+		return &noPlan{report.Unmeasured(why, d.cfg.Demand, d.cfg.Objective, d.background()), v.of(d), exitFailed}
 	case errors.As(err, &infeasible):
 		v := noPlanJSON{Outcome: "infeasible", Idle: d.idle(), Reasons: infeasible.Reasons(), Rejected: infeasible.Rejected}
 		return &noPlan{report.Infeasible(infeasible, d.cfg.Demand, d.cfg.Objective, d.background()), v.of(d), exitInfeasible}
@@ -57,7 +61,8 @@ func (p *program) refuse(c *cli.Context, none *noPlan, folder *sweep.Folder) err
 
 // noPlanJSON is the document of a command that finds no plan.
 type noPlanJSON struct {
-	// Outcome is infeasible or undecided.
+	// Outcome is infeasible, undecided, or not_measured where a server that planner did
+	// not start was gone, which is no word on what it can meet.
 	Outcome string `json:"outcome"`
 	// Idle is set when an idle engine misses the objective already.
 	Idle     *idleJSON       `json:"idle"`

@@ -53,6 +53,20 @@ func UndecidedPlan(e *plan.Undecided, demand plan.Demand, slo measure.SLO, b Bac
 	return d
 }
 
+// Unmeasured builds the report of a demand for which a server that planner did not start
+// could not be measured, or not to the end. why says what went wrong.
+func Unmeasured(why string, demand plan.Demand, slo measure.SLO, b Background) Document {
+	d := Document{Title: "Not measured for " + asked(demand, slo) + ": " + why, Data: data(b.Trials)}
+	d.add(append(b.served(), Pair{Label: "seen", Text: Tally(b.Trials).String()}))
+	d.section("What to do", List{Items: []string{
+		"look at the server's own log: whether it is still there, and why it is not",
+		"start it again and measure anew; `planner doctor` checks whether it can be reached",
+	}})
+	b.tried(&d, slo)
+	b.rest(&d, nil)
+	return d
+}
+
 // asked is the demand in a title.
 func asked(demand plan.Demand, slo measure.SLO) string {
 	s := rate(demand.Rate)
