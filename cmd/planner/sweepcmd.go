@@ -212,6 +212,9 @@ func (s *sweeping) swept() report.Swept {
 			out.Rejected = append(out.Rejected, plan.Rejected{Knobs: m.Trial.Knobs, Reason: m.Rejected})
 		}
 	}
+	if t := report.Tally(s.seen); t.Trials > 0 && t.Invalid == t.Trials {
+		out.Warnings = append(slices.Clone(out.Warnings), "no trial can be trusted: nothing is shown of the engine; `planner doctor` checks the machine")
+	}
 	if s.rows != nil {
 		out.Rows = readMatrix(s.rows, s.seen)
 	}
@@ -260,8 +263,8 @@ func (p *program) runSweep(c *cli.Context, s *sweeping, folder *sweep.Folder) (e
 	return sweepEnd(out, s.cfg.Engine.Kind == "attach")
 }
 
-// sweepEnd is how a finished sweep ends: nothing could run, or a hypothesis is
-// neither held nor refuted. A server that planner did not start and that could
+// sweepEnd is how a finished sweep ends: nothing could run, no trial can be trusted, or
+// a hypothesis is neither held nor refuted. A server that planner did not start and that could
 // not be measured is a failure of the sweep, no word on its limits.
 func sweepEnd(out report.Swept, attached bool) error {
 	ran := false
@@ -273,6 +276,9 @@ func sweepEnd(out report.Swept, attached bool) error {
 	}
 	if !ran {
 		return outcome(exitInfeasible)
+	}
+	if t := report.Tally(out.Trials); t.Invalid == t.Trials {
+		return outcome(exitUndecided)
 	}
 	for _, r := range out.Rows {
 		if r.Finding == report.Unclear {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -192,5 +193,34 @@ func TestMatrixRows(t *testing.T) {
 		if held[id] != report.Held || refuted[id] != report.Refuted {
 			t.Errorf("%s: %v and %v, want held and refuted", id, held[id], refuted[id])
 		}
+	}
+}
+
+// A sweep ends as what it shows: of trials that cannot be trusted none shows anything.
+func TestSweepEnd(t *testing.T) {
+	trusted, doubted := measure.Measurement{Valid: true}, measure.Measurement{Warnings: []string{"the client was late"}}
+	unable := measure.Measurement{Rejected: "does not fit"}
+	unclear := []report.MatrixRow{{Finding: report.Held}, {Finding: report.Unclear}}
+	for name, c := range map[string]struct {
+		trials   []measure.Measurement
+		rows     []report.MatrixRow
+		attached bool
+		want     error
+	}{
+		"trusted":             {trials: []measure.Measurement{trusted}},
+		"partly trusted":      {trials: []measure.Measurement{doubted, trusted, unable}},
+		"none trusted":        {trials: []measure.Measurement{doubted, unable, doubted}, want: outcome(exitUndecided)},
+		"none ran":            {trials: []measure.Measurement{unable}, want: outcome(exitInfeasible)},
+		"server gone":         {trials: []measure.Measurement{unable}, attached: true, want: outcome(exitFailed)},
+		"hypothesis unclear":  {trials: []measure.Measurement{trusted}, rows: unclear, want: outcome(exitUndecided)},
+		"hypotheses answered": {trials: []measure.Measurement{trusted}, rows: unclear[:1]},
+	} {
+		if got := sweepEnd(report.Swept{Trials: c.trials, Rows: c.rows}, c.attached); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+	s := &sweeping{cfg: &config.Config{}, seen: []measure.Measurement{doubted}}
+	if w := strings.Join(s.swept().Warnings, "\n"); !strings.Contains(w, "no trial can be trusted") {
+		t.Errorf("warnings %q", w)
 	}
 }
