@@ -18,7 +18,7 @@ func Infeasible(e *plan.Infeasible, demand plan.Demand, slo measure.SLO, b Backg
 	if e.Cheapest != nil {
 		facts = append(facts, Pair{Label: "why", Text: e.Limit, Tone: Bad}, Pair{Label: "cheapest fleet", Text: sized(e.Cheapest)})
 	} else if b.Search != nil && b.Search.Floor != nil {
-		facts = append(facts, Pair{Label: "why", Text: floorFact(b.Search.Floor), Tone: Bad})
+		facts = append(facts, Pair{Label: "why", Text: floorFact(b.Search.Floor, b.Trials), Tone: Bad})
 	} else {
 		facts = append(facts, Pair{Label: "why", Text: e.Error(), Tone: Bad})
 	}
@@ -206,6 +206,8 @@ func remedies(e *plan.Infeasible, b Background) []string {
 		help = append(help, fmt.Sprintf("a limit on %s well above %s", boundName(f.Bound), latencyAbove(f.Value)))
 	}
 	switch {
+	case f.Bound == measure.ErrorsBound:
+		help = append(help, "a workload.timeout longer than whole answers take, where requests fail by it", "the errors that the server or its log gives, where they fail otherwise")
 	case strings.HasPrefix(f.Bound, "ttft"):
 		help = append(help, "more GPUs to an instance or faster ones: an idle engine's TTFT is the computing of one prompt", "shorter prompts, or shared prefixes that the cache holds")
 	case strings.HasPrefix(f.Bound, "tpot"), strings.HasPrefix(f.Bound, "itl"):

@@ -16,7 +16,7 @@ func Search(k measure.Knobs, r search.Result, b Background) Document {
 	if len(trials) > 0 {
 		slo = trials[0].Trial.Objective
 	}
-	d := Document{Title: found(&r, slo, rejection(trials)), Data: data(trials)}
+	d := Document{Title: found(&r, slo, trials), Data: data(trials)}
 	facts := Pairs{}
 	if r.Outcome != search.Infeasible && r.Estimate.Value > 0 {
 		facts = append(facts, Pair{Label: "one instance", Text: rateFact(r.Estimate), Tone: Strong})
@@ -54,9 +54,9 @@ func rejection(trials []measure.Measurement) string {
 	return trials[len(trials)-1].Rejected
 }
 
-// found is the result in one line. rejected is why the engine did not run to the
-// end, which says nothing of lower rates than the one it was at.
-func found(r *search.Result, slo measure.SLO, rejected string) string {
+// found is the result in one line. An engine that did not run to the end of the
+// trials says nothing of lower rates than the one it was at.
+func found(r *search.Result, slo measure.SLO, trials []measure.Measurement) string {
 	at := ""
 	if o := objective(slo); o != "" {
 		at = " at " + o
@@ -68,9 +68,9 @@ func found(r *search.Result, slo measure.SLO, rejected string) string {
 	switch r.Outcome {
 	case search.Infeasible:
 		if f := r.Floor; f != nil {
-			return "No rate" + at + ": " + floorFact(f)
+			return "No rate" + at + ": " + floorFact(f, trials)
 		}
-		if rejected != "" {
+		if rejected := rejection(trials); rejected != "" {
 			return "Not measured" + at + ": " + rejected
 		}
 		return "No rate" + at + ": " + r.Reason
@@ -84,9 +84,13 @@ func found(r *search.Result, slo measure.SLO, rejected string) string {
 	return fmt.Sprintf("%s requests/s%s (%s)", e.value, at, e.interval)
 }
 
-// floorFact says what an idle engine does to a limit that it cannot meet.
-func floorFact(f *search.Floor) string {
+// floorFact says what an idle engine does to a limit that it cannot meet; of requests
+// that fail the trials know how.
+func floorFact(f *search.Floor, trials []measure.Measurement) string {
 	name := boundName(f.Bound)
+	if f.Bound == measure.ErrorsBound {
+		return "requests fail even one at a time" + failedAlone(trials)
+	}
 	if f.Value <= 0 {
 		return name + ": even an engine with one request at a time misses the limit"
 	}
@@ -97,6 +101,36 @@ func floorFact(f *search.Floor) string {
 	}
 	return fmt.Sprintf("an idle engine has a %s of %s already, and the limit on %s is %s; the smallest feasible limit is above %s",
 		boundName(metric+"."+f.Stat), latency(f.Value), name, limit(f.Limit), latency(f.Value))
+}
+
+// failedAlone says how many requests failed, and how, in the longest trial with one at a
+// time; "" where none did.
+func failedAlone(trials []measure.Measurement) string {
+	lone := loneFailures(trials)
+	if lone == nil {
+		return ""
+	}
+	s := fmt.Sprintf(": %s of %s failed", count(lone.Failed), plural(lone.Requests, "request"))
+	if n := lone.Failures[measure.Timeout.String()]; 2*n > lone.Failed {
+		s += fmt.Sprintf(", %s of them by the timeout", count(n))
+		if w := lone.Trial.Workload; w != nil && w.Timeout > 0 {
+			s += " of " + limit(w.Timeout)
+		}
+	}
+	return s
+}
+
+// loneFailures is the longest trial with one request at a time in which some failed;
+// nil if there is none.
+func loneFailures(trials []measure.Measurement) *measure.Measurement {
+	var lone *measure.Measurement
+	for i := range trials {
+		m := &trials[i]
+		if m.Trial.Concurrency == 1 && m.Failed > 0 && (lone == nil || m.Requests > lone.Requests) {
+			lone = m
+		}
+	}
+	return lone
 }
 
 // addExceedances shows each trial on the fitted curve of every bound that may
