@@ -143,7 +143,29 @@ func pcieCollective(hw Hardware, tp int) collective {
 	if hw.PCIe >= 50e9 {
 		rows = allReduceRTXPro
 	}
+	rows = []allReduceRow{rows[0], besidePair(rows[0], rows[1]), rows[1]}
 	return collective{sizes: allReduceSizes[:], seconds: interpolateDegree(rows, tp), limit: math.Inf(1)}
+}
+
+// besidePair is the row of four GPUs over PCIe between those measured of two and of
+// eight: a ring that keeps the pair's bus bandwidth, so that bytes take 2(n-1)/n times
+// the pair's (NCCL tests, PERFORMANCE.md), above a floor between the two rows'. Eight
+// L40S are spread over two sockets and reach a tenth of the pair's bus bandwidth: a power
+// law between the rows would give four GPUs 3.4 GB/s. Measured are 12.8 GB/s of four RTX
+// 4090 (nccl-tests output in pull request 22 of tinygrad/open-gpu-kernel-modules, 2024,
+// with peer-to-peer enabled; 7.9 ms for 64 MiB, this row 10.5 ms), 35 GB/s of four and 28
+// GB/s of eight RTX 5090 (NVIDIA/nccl issue 1639, 2025), and a pair of RTX 4090 without
+// peer-to-peer copies 8.4 GB/s in each direction at once, about the 9.6 GB/s of the L40S
+// pair's all-reduce. Four GPUs behind two sockets are slower than this.
+func besidePair(pair, eight allReduceRow) allReduceRow {
+	const degree = 4
+	floor := math.Sqrt(pair.micros[0] * eight.micros[0])
+	row := allReduceRow{degree: degree}
+	for i := range row.micros {
+		ring := floor + (pair.micros[i]-pair.micros[0])*2*(degree-1)/degree
+		row.micros[i] = min(ring, math.Sqrt(pair.micros[i]*eight.micros[i]))
+	}
+	return row
 }
 
 // fabricCollective models AMD's fully connected mesh: every GPU sends a 1/tp part to
