@@ -165,7 +165,8 @@ func sweptOver(t *testing.T, misbehave, report, say string, rejected bool) {
 	l := newLive(t, misbehave)
 	code, out, told := l.run(t, "sweep", "p.toml", "--rates", "40", "-o", "run")
 	text := strings.Join(strings.Fields(out), " ")
-	if code != 0 || !strings.Contains(text, report) || !strings.Contains(told, say) {
+	seen, err := sweep.ReadJournal(filepath.Join(l.dir, "run", "journal.jsonl"))
+	if code != sweptCode(seen) || !strings.Contains(text, report) || !strings.Contains(told, say) {
 		t.Errorf("exit code %d, want %q in\n%s\nand %q in\n%s", code, report, out, say, told)
 	}
 	if got := strings.Contains(text, "CANNOT RUN"); got != rejected {
@@ -175,7 +176,6 @@ func sweptOver(t *testing.T, misbehave, report, say string, rejected bool) {
 		t.Errorf("the command line is not told before it serves:\n%s", told)
 	}
 	l.nothingLeft(t)
-	seen, err := sweep.ReadJournal(filepath.Join(l.dir, "run", "journal.jsonl"))
 	if err != nil || len(seen) != 2 || seen[0].Rejected != "" || (seen[1].Rejected != "") != rejected {
 		t.Errorf("journal: %v, %d lines", err, len(seen))
 	}
@@ -186,6 +186,15 @@ func sweptOver(t *testing.T, misbehave, report, say string, rejected bool) {
 	if again, out2, _ := l.run(t, "report", "run"); again != 0 || out2 != out {
 		t.Errorf("the report again: exit code %d\n%s\nwas\n%s", again, out2, out)
 	}
+}
+
+// sweptCode is how a sweep with these trials is to end: a machine that is too busy for
+// the load generator may leave none that can be trusted.
+func sweptCode(seen []measure.Measurement) int {
+	if slices.ContainsFunc(seen, func(m measure.Measurement) bool { return m.Rejected == "" && m.Valid }) {
+		return 0
+	}
+	return exitUndecided
 }
 
 // leaves checks the files of a trial that was measured.
@@ -316,7 +325,7 @@ func (l *live) resumed(t *testing.T, trials int) {
 	t.Helper()
 	code, out, told := l.run(t, "resume", "run")
 	seen, err := sweep.ReadJournal(filepath.Join(l.dir, "run", "journal.jsonl"))
-	if code != 0 || err != nil || len(seen) != trials || !strings.Contains(out, fmt.Sprintf("%d trials of 2 sets", trials)) {
+	if code != sweptCode(seen) || err != nil || len(seen) != trials || !strings.Contains(out, fmt.Sprintf("%d trials of 2 sets", trials)) {
 		t.Errorf("resume: exit code %d, %d trials (%v)\n%s\n%s", code, len(seen), err, out, told)
 	}
 	for i := range seen {
