@@ -95,17 +95,10 @@ func (p *idleProbe) enough(s *MaxRate) int {
 // observe takes the measurement of a probe.
 func (p *idleProbe) observe(s *MaxRate, m *measure.Measurement) {
 	p.resolved = p.done && (p.broken >= 0 || p.careful)
-	p.done, p.broken = true, -1
+	p.done, p.broken = true, s.brokenBy(m)
 	p.service = m.E2E.Mean
 	if p.service <= 0 && m.Requests > 0 {
 		p.service = m.Duration / time.Duration(m.Requests)
-	}
-	for j := range s.bounds {
-		for _, c := range m.Counts {
-			if c.Bound == s.bounds[j].name && p.broken < 0 && s.bounds[j].hopeless(c) {
-				p.broken = j
-			}
-		}
 	}
 	if p.broken < 0 {
 		return
@@ -114,6 +107,32 @@ func (p *idleProbe) observe(s *MaxRate, m *measure.Measurement) {
 	if p.resolved || p.enough(s) == 0 {
 		s.end = ending{Infeasible, p.floor.reason()}
 	}
+}
+
+// brokenBy is the index of the first bound that an idle engine misses, -1 for none.
+// Failed requests count as beyond every limit: a latency that is missed for them alone
+// is no word on the latency, and the share of failed requests is what is missed.
+func (s *MaxRate) brokenBy(m *measure.Measurement) int {
+	first, failing := -1, -1
+	for j := range s.bounds {
+		for _, c := range m.Counts {
+			if c.Bound != s.bounds[j].name || !s.bounds[j].hopeless(c) {
+				continue
+			}
+			if c.Bound == measure.ErrorsBound {
+				failing = j
+				continue
+			}
+			c.K, c.N = max(c.K-m.Failed, 0), max(c.N-m.Failed, 0)
+			if first < 0 && s.bounds[j].hopeless(c) {
+				first = j
+			}
+		}
+	}
+	if first < 0 {
+		return failing
+	}
+	return first
 }
 
 // hopeless reports whether requests that are alone in the engine miss a bound,
@@ -165,6 +184,9 @@ func idleValue(b measure.Bound, m *measure.Measurement) Floor {
 }
 
 func (f Floor) reason() string {
+	if f.Bound == measure.ErrorsBound {
+		return "more requests fail than are allowed, even one at a time on an idle engine"
+	}
 	if f.Value == 0 {
 		return fmt.Sprintf("an idle engine misses %s", f.Bound)
 	}
