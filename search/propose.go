@@ -16,6 +16,10 @@ const (
 	// posterior, lost the one from which short trials find the order of
 	// magnitude first.
 	wide, lost = 0.25, 0.60
+	// mostCoarse is how many short trials look for the order of magnitude before long
+	// ones do: sixty requests without one that is late say nothing more when they are
+	// repeated.
+	mostCoarse = 8
 	// closer is how much nearer to saturation than at the limit most trials are run:
 	// where a queue's share of exceedances is p0^0.85, twice p0 for one request in a
 	// hundred. Counts there say more a request, since kappa^2 p/phi(p) grows with p;
@@ -144,7 +148,7 @@ func (s *MaxRate) nextRate() (rate float64, coarse bool, why string) {
 	case half >= lost && allMissed:
 		return min(median, low/stride), true, "every rate so far missed the objective: goes down"
 	case half >= lost:
-		return s.clip(median), true, "finds the order of magnitude: " + why
+		return s.clip(median), len(valid)-fine < mostCoarse, "finds the order of magnitude: " + why
 	case allMissed && fine >= minTrials:
 		// The curve may be flat, as that of latencies which are long on an idle
 		// engine too; then its extrapolation means nothing, and only a rate that is
