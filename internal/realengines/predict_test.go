@@ -97,7 +97,7 @@ func TestPredict(t *testing.T) {
 // does something else besides, and the test is skipped.
 func (d *desk) measure(rates, run string) []measure.Measurement {
 	d.t.Helper()
-	d.must(nil, "sweep", "planner.toml", "--catalog", "gpus.toml", "--rates", rates, "--repeats", strconv.Itoa(repetitions),
+	d.must([]int{4}, "sweep", "planner.toml", "--catalog", "gpus.toml", "--rates", rates, "--repeats", strconv.Itoa(repetitions),
 		"--duration", "20s", "--warm-up", "3s", "--output", run)
 	var trusted []measure.Measurement
 	of := map[string]int{}

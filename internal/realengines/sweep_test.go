@@ -27,7 +27,8 @@ func TestSweepKilledTwice(t *testing.T) {
 		d.killed(0, run, "sweep", "planner.toml", "--rates", rates, "--duration", "6s", "--warm-up", "2s", "--output", run)
 		d.killed(1, run, "resume", run)
 		before := d.lines(run)
-		d.must(nil, "resume", run)
+		// On a busy machine no trial may be fit to be trusted, which is undecided.
+		d.must([]int{4}, "resume", run)
 		if after := d.lines(run); !bytes.HasPrefix(after, before) || len(before) == 0 {
 			t.Errorf("the journal was rewritten: %s\nbefore: %s", after, before)
 		}
