@@ -22,7 +22,7 @@ func rise(kappa, x float64) float64 {
 	if kappa >= flat {
 		return kappa * (x - 1)
 	}
-	return flat * (math.Pow(x, kappa/flat) - 1)
+	return flat * (math.Exp(kappa/flat*math.Log(x)) - 1)
 }
 
 // flat is the steepness below which curves bend: that of a queue of half load under a

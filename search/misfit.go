@@ -77,15 +77,22 @@ func (a *assumed) predictive(e *evidence, p *posterior) float64 {
 	kappas := len(p.joint) / (len(p.mass) * phiNodes)
 	span := (zHigh - zLow) / bins
 	var weight [bins][phiNodes]float64
-	for i, w := range p.joint {
-		if w < 1e-9 {
+	kappa := make([]float64, kappas)
+	for k := range kappa {
+		kappa[k] = a.kappaAt(k, kappas)
+	}
+	for i, mass := range p.mass {
+		if mass < 1e-9 {
 			continue
 		}
-		j := i / phiNodes
-		u := p.low + p.step*float64(j/kappas)
-		z := a.offset + rise(a.kappaAt(j%kappas, kappas), e.rate*math.Exp(-u))
-		b := min(max(int((z-zLow)/span), 0), bins-1)
-		weight[b][i%phiNodes] += w
+		ratio := e.rate * math.Exp(-p.low-p.step*float64(i))
+		for k := range kappa {
+			z := a.offset + rise(kappa[k], ratio)
+			b := min(max(int((z-zLow)/span), 0), bins-1)
+			for l, w := range p.joint[(i*kappas+k)*phiNodes:][:phiNodes] {
+				weight[b][l] += w
+			}
+		}
 	}
 	below, above := 0.0, 0.0
 	for b := range bins {
