@@ -18,9 +18,9 @@ func anywhere(w *workload.Workload) *workload.Workload {
 	return &copied
 }
 
-// lap lengthens the window of a trial to the whole trace: what bursts
-// do to a server is seen by counting all of them once. Where engine time is short,
-// and a lap would take more of it than one trial may, the window stays.
+// lap lengthens the window of a trial to the whole trace: what bursts do to a server
+// is seen by counting all of them once. Where engine time is short, and a lap would
+// take more of it than one trial may, the window stays.
 func (s *MaxRate) lap(window time.Duration, rate float64) time.Duration {
 	w := s.cfg.Workload
 	if w == nil || !w.Replayed() {

@@ -26,10 +26,19 @@ type steps []ending
 
 type ending struct{ step, index int }
 
-func (h steps) Len() int           { return len(h) }
+// Len is the number of sequences.
+func (h steps) Len() int { return len(h) }
+
+// Less orders by the step that ends a sequence.
 func (h steps) Less(i, j int) bool { return h[i].step < h[j].step }
-func (h steps) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *steps) Push(x any)        { *h = append(*h, x.(ending)) }
+
+// Swap exchanges two sequences.
+func (h steps) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+
+// Push adds a sequence at the end, for package heap.
+func (h *steps) Push(x any) { *h = append(*h, x.(ending)) }
+
+// Pop takes the last sequence off, for package heap.
 func (h *steps) Pop() any {
 	old := *h
 	x := old[len(old)-1]

@@ -87,17 +87,14 @@ func (q Queue) MaxRate(limit time.Duration, p float64) float64 {
 
 // Exceeds is the share of requests beyond a limit at a rate.
 func (q Queue) Exceeds(rate float64, limit time.Duration) float64 {
-	return q.exceeds(rate, limit.Seconds())
-}
-
-func (q Queue) exceeds(rate, limit float64) float64 {
+	l := limit.Seconds()
 	switch {
 	case q.Constant && q.Servers <= 1:
-		return exceedsMD1(rate, q.Rate, limit-1/q.Rate)
+		return exceedsMD1(rate, q.Rate, l-1/q.Rate)
 	case q.Waiting:
-		return erlangC(q.Servers, rate/q.Rate) * math.Exp(-(float64(q.Servers)*q.Rate-rate)*limit)
+		return erlangC(q.Servers, rate/q.Rate) * math.Exp(-(float64(q.Servers)*q.Rate-rate)*l)
 	}
-	return math.Exp(-(q.Rate - rate) * limit)
+	return math.Exp(-(q.Rate - rate) * l)
 }
 
 // exceedsMD1 is the probability of waiting longer than w (Erlang 1909):
