@@ -8,7 +8,7 @@ package model
 //	              2026-08, fitted as bytes/(e x bandwidth) + a floor per kernel; error 3-5 %
 //	served        fitted to served H100 runs of vLLM 0.11 to 0.18: open loop Llama-2-7B,
 //	              CodeLlama-34B, Mixtral-8x7B; closed loop Llama-3.1-70B fp8, gpt-oss-120b.
-//	              internal/study/accuracy compares with these runs and says what the errors
+//	              internal/evidence/accuracy compares with these runs and says what the errors
 //	              are with each of them left out of the fit
 //	trace         one overload run of Llama-3.1-8B on an RTX PRO 6000, vLLM 0.19
 //	analogy       no measurement: carried over from the nearest measured case

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"planner/internal/study/search/virtual"
+	"planner/internal/evidence/search/virtual"
 	"planner/search"
 	"planner/sweep/measure"
 )

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/enginetest"
 	"planner/sweep/engine"
-	"planner/sweep/engine/enginetest"
 	"planner/sweep/load"
 	"planner/sweep/measure"
 	"planner/sweep/workload"

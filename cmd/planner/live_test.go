@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/enginetest"
 	"planner/sweep"
-	"planner/sweep/engine/enginetest"
 	"planner/sweep/measure"
 )
 

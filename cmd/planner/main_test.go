@@ -9,8 +9,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"planner/internal/evidence/enginetest"
 	"planner/sweep/engine"
-	"planner/sweep/engine/enginetest"
 )
 
 // TestMain lets test scripts call the program as a command of its own, and makes

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"planner/sweep/engine/enginetest"
+	"planner/internal/evidence/enginetest"
 )
 
 // An engine is started, says what it runs with, and is stopped without a trace.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"planner/sweep/engine/enginetest"
+	"planner/internal/evidence/enginetest"
 	"planner/sweep/measure"
 )
 

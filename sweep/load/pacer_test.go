@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"planner/internal/evidence/stattest"
 	"planner/internal/stat"
-	"planner/internal/stat/stattest"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"planner/internal/study/search/virtual"
+	"planner/internal/evidence/search/virtual"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"planner/internal/stat/stattest"
+	"planner/internal/evidence/stattest"
 )
 
 func plain(p Process) *Workload {

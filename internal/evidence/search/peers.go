@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"planner/internal/study/search/virtual"
+	"planner/internal/evidence/search/virtual"
 	"planner/sweep/measure"
 )
 

@@ -2,14 +2,14 @@
 // llama-server on processors, mostly through the program as its users do. They
 // are built with the tag realengines only, and run with
 //
-//	.ci/engines && go test -tags realengines -timeout 25m -short -v ./internal/realengines
+//	.ci/engines && go test -tags realengines -timeout 25m -short -v ./internal/evidence/realengines
 //
 // where the first command installs the engines that are not there yet. Tests of
 // an engine that is not installed are skipped, and say so. Without -short a
 // prediction of some minutes is added: whether the simulated engine, calibrated on
 // two rates of vLLM, gives the mean of a third within a factor of two:
 //
-//	go test -tags realengines -timeout 25m -v -run Predict ./internal/realengines
+//	go test -tags realengines -timeout 25m -v -run Predict ./internal/evidence/realengines
 //
 // What the tests assert is what engines do: how they fail, what they say of
 // themselves, that nothing of them is left. A search whose trials planner itself

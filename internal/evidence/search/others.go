@@ -3,7 +3,7 @@ package main
 import (
 	"time"
 
-	"planner/internal/study/search/virtual"
+	"planner/internal/evidence/search/virtual"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )

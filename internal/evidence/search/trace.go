@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"planner/internal/study/search/virtual"
+	"planner/internal/evidence/search/virtual"
 	"planner/search"
 )
 
