@@ -1,0 +1,112 @@
+// Package wire writes and reads JSON by two rules, so that a type says with its tags
+// alone what stands in a file. The unit stands in the key: a [time.Duration] is a number
+// of milliseconds under a key that ends in "_ms", of seconds under "_s", of nanoseconds
+// under "_ns", and so is all within that key. And what is not known is null: a float64
+// that is no number or infinite, and a duration below 0. All else is as encoding/json
+// has it.
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
+)
+
+// units are the units of time that a key can end in.
+var units = []struct {
+	suffix string
+	unit   time.Duration
+}{{"_ms", time.Millisecond}, {"_s", time.Second}, {"_ns", time.Nanosecond}}
+
+// unitOf is the unit that the innermost key of a place names.
+func unitOf(place jsontext.Pointer) (time.Duration, error) {
+	for p := place; p != ""; p = p.Parent() {
+		key := p.LastToken()
+		for _, u := range units {
+			if strings.HasSuffix(key, u.suffix) {
+				return u.unit, nil
+			}
+		}
+	}
+	return 0, fmt.Errorf("no key of %q names a unit of time", place)
+}
+
+var rules = json.JoinOptions(
+	jsonv1.DefaultOptionsV1(),
+	json.WithMarshalers(json.JoinMarshalers(json.MarshalToFunc(writeDuration), json.MarshalToFunc(writeFloat))),
+	json.WithUnmarshalers(json.JoinUnmarshalers(json.UnmarshalFromFunc(readDuration), json.UnmarshalFromFunc(readFloat))),
+)
+
+// Marshal writes a value on one line, as the lines of a journal are.
+func Marshal(v any) ([]byte, error) { return json.Marshal(v, rules) }
+
+// MarshalIndent writes a value as a file that people look into.
+func MarshalIndent(v any) ([]byte, error) { return json.Marshal(v, rules, jsontext.WithIndent("  ")) }
+
+// Print writes a value as MarshalIndent does, with the signs that have a meaning in HTML
+// as they are.
+func Print(v any) ([]byte, error) {
+	return json.Marshal(v, rules, jsontext.WithIndent("  "), jsontext.EscapeForHTML(false))
+}
+
+// Unmarshal reads what the others write. Null is NaN for a float64 and -1 for a
+// duration; a key that is not there leaves what v holds.
+func Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v, rules) }
+
+func writeDuration(e *jsontext.Encoder, d time.Duration) error {
+	unit, err := unitOf(e.StackPointer())
+	switch {
+	case err != nil:
+		return err
+	case unit == time.Nanosecond:
+		return e.WriteToken(jsontext.Int(int64(d)))
+	case d < 0:
+		return e.WriteToken(jsontext.Null)
+	}
+	return e.WriteToken(jsontext.Float(float64(d) / float64(unit)))
+}
+
+func readDuration(d *jsontext.Decoder, to *time.Duration) error {
+	unit, err := unitOf(d.StackPointer())
+	if err != nil {
+		return err
+	}
+	if d.PeekKind() == jsontext.KindNull {
+		*to = -1
+		return d.SkipValue()
+	}
+	var x float64
+	if err := json.UnmarshalDecode(d, &x); err != nil {
+		return err
+	}
+	*to = Duration(x, unit)
+	return nil
+}
+
+func writeFloat(e *jsontext.Encoder, x float64) error {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return e.WriteToken(jsontext.Null)
+	}
+	return errors.ErrUnsupported
+}
+
+func readFloat(d *jsontext.Decoder, to *float64) error {
+	if d.PeekKind() == jsontext.KindNull {
+		*to = math.NaN()
+		return d.SkipValue()
+	}
+	return errors.ErrUnsupported
+}
+
+// Duration returns x units of time, rounded to whole nanoseconds and kept within what
+// a [time.Duration] holds.
+func Duration(x float64, unit time.Duration) time.Duration {
+	const most = 1 << 62
+	return time.Duration(math.Round(min(max(x*float64(unit), -most), most)))
+}
