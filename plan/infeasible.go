@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"planner/sweep/measure"
 	"slices"
 	"strings"
 )
@@ -16,10 +17,10 @@ type Infeasible struct {
 	// Alternatives are the offers and Rejected the configurations that cannot
 	// run, each with its reason.
 	Alternatives []Alternative
-	Rejected     []Rejected
+	Rejected     []measure.Rejection
 }
 
-func infeasible(d *Demand, ranked []Alternative, rejected []Rejected) *Infeasible {
+func infeasible(d *Demand, ranked []Alternative, rejected []measure.Rejection) *Infeasible {
 	e := &Infeasible{Alternatives: ranked, Rejected: rejected}
 	i := slices.IndexFunc(ranked, func(a Alternative) bool { return a.Fleet.GPUs > 0 })
 	if i >= 0 {
@@ -57,7 +58,7 @@ type Undecided struct {
 	// Alternatives are the offers and Rejected the configurations that were left
 	// out, each with its reason.
 	Alternatives []Alternative
-	Rejected     []Rejected
+	Rejected     []measure.Rejection
 }
 
 // Error names why the undecided offers are so.
@@ -82,7 +83,7 @@ func (e *Undecided) Reasons() []string {
 	return reasons
 }
 
-func reasonsOf(alternatives []Alternative, rejected []Rejected) []string {
+func reasonsOf(alternatives []Alternative, rejected []measure.Rejection) []string {
 	var reasons []string
 	add := func(r string) {
 		if !slices.Contains(reasons, r) {

@@ -15,16 +15,16 @@ type planJSON struct {
 	Offer
 	Default *defaultJSON `json:"default_knobs"`
 	evidenceJSON
-	Fleet       Fleet             `json:"fleet"`
-	Cost        planCostJSON      `json:"cost"`
-	Alternative []alternativeJSON `json:"alternatives"`
-	Rejected    []Rejected        `json:"rejected"`
-	Assumptions []string          `json:"assumptions"`
-	Warnings    []string          `json:"warnings"`
-	Demand      Demand            `json:"demand"`
-	Objective   measure.SLO       `json:"slo"`
-	Certificate *search.Certified `json:"certificate,omitempty"`
-	Run         any               `json:"run,omitempty"`
+	Fleet       Fleet               `json:"fleet"`
+	Cost        planCostJSON        `json:"cost"`
+	Alternative []alternativeJSON   `json:"alternatives"`
+	Rejected    []measure.Rejection `json:"rejected"`
+	Assumptions []string            `json:"assumptions"`
+	Warnings    []string            `json:"warnings"`
+	Demand      Demand              `json:"demand"`
+	Objective   measure.SLO         `json:"slo"`
+	Certificate *search.Certified   `json:"certificate,omitempty"`
+	Run         any                 `json:"run,omitempty"`
 }
 
 // evidenceJSON is what is known of one instance of the chosen offer, in a file.
@@ -76,7 +76,7 @@ type alternativeJSON struct {
 func (p *Plan) MarshalJSON() ([]byte, error) {
 	w := planJSON{
 		Offer: p.Offer, evidenceJSON: p.evidence(), Fleet: p.Fleet, Cost: planCostJSON{p.Cost, p.AtCapacity, p.AtMean},
-		Alternative: make([]alternativeJSON, len(p.Alternatives)), Rejected: append([]Rejected{}, p.Rejected...),
+		Alternative: make([]alternativeJSON, len(p.Alternatives)), Rejected: append([]measure.Rejection{}, p.Rejected...),
 		Assumptions: append([]string{}, p.Assumptions...), Warnings: append([]string{}, p.Warnings...),
 		Demand: p.Demand, Objective: p.Objective, Certificate: p.Evidence.Certificate, Run: p.Run,
 	}

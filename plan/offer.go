@@ -40,12 +40,6 @@ type Offer struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Rejected is a configuration that is no offer, and why.
-type Rejected struct {
-	Knobs  measure.Knobs `json:"knobs"`
-	Reason string        `json:"reason"`
-}
-
 // FromCrossing is the offer's rate where nothing but a table of latencies is
 // known: the crossing itself, with the spread of the forms as its interval. Its
 // confidence is zero: there is no sampling error to state.

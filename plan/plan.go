@@ -78,7 +78,7 @@ type Plan struct {
 	// Alternatives are the other offers: the feasible ones by cost per hour,
 	// then GPUs, and behind them the infeasible ones.
 	Alternatives []Alternative
-	Rejected     []Rejected
+	Rejected     []measure.Rejection
 	Assumptions  []string
 	Warnings     []string
 	// Run is what depends on the clock, the host or a path. A plan that was read

@@ -14,7 +14,7 @@ import (
 // come behind those with one. It returns *Infeasible when no offer serves the
 // objective or all break a limit of the demand, and *Undecided when of some it is
 // not known whether they do.
-func Solve(d Demand, objective measure.SLO, offers []Offer, rejected []Rejected) (*Plan, error) {
+func Solve(d Demand, objective measure.SLO, offers []Offer, rejected []measure.Rejection) (*Plan, error) {
 	if err := d.check(); err != nil {
 		return nil, err
 	}

@@ -196,7 +196,7 @@ func TestLimits(t *testing.T) {
 		t.Errorf("error %q", err)
 	}
 	// Knob sets that another of the same GPU was chosen before are no reason.
-	_, err = Solve(Demand{Rate: 100, MaxGPUs: 10}, measure.SLO{}, []Offer{small, large}, []Rejected{{Reason: "as good as the best set"}})
+	_, err = Solve(Demand{Rate: 100, MaxGPUs: 10}, measure.SLO{}, []Offer{small, large}, []measure.Rejection{{Reason: "as good as the best set"}})
 	want := []string{"32 GPUs are more than max_gpus = 10", "20 GPUs are more than max_gpus = 10"}
 	if !errors.As(err, &e) || !slices.Equal(e.Reasons(), want) || len(e.Rejected) != 1 {
 		t.Errorf("reasons %q, want %q", e.Reasons(), want)
@@ -210,7 +210,7 @@ func TestLimits(t *testing.T) {
 func TestInfeasible(t *testing.T) {
 	slow := offer(0, 1, 1)
 	slow.Obstacle = "the idle p99 TTFT is 95 ms, above the limit of 50 ms; the smallest feasible limit is 96 ms"
-	_, err := Solve(Demand{Rate: 1}, measure.SLO{}, []Offer{slow, slow}, []Rejected{{Reason: "does not fit"}})
+	_, err := Solve(Demand{Rate: 1}, measure.SLO{}, []Offer{slow, slow}, []measure.Rejection{{Reason: "does not fit"}})
 	var e *Infeasible
 	if !errors.As(err, &e) || e.Cheapest != nil {
 		t.Fatalf("error %v", err)
@@ -237,7 +237,7 @@ func TestUndecided(t *testing.T) {
 	for _, rate := range []float64{0, math.NaN(), math.Inf(1), -1} {
 		open := offer(rate, 1, 1)
 		open.Unknown = "the budget is spent"
-		_, err := Solve(Demand{Rate: 1}, measure.SLO{}, []Offer{never, open}, []Rejected{{Reason: "beaten by the best set"}})
+		_, err := Solve(Demand{Rate: 1}, measure.SLO{}, []Offer{never, open}, []measure.Rejection{{Reason: "beaten by the best set"}})
 		if !errors.As(err, &undecided) {
 			t.Fatalf("a safe rate of %g: %v", rate, err)
 		}

@@ -56,7 +56,7 @@ type Live struct {
 const attempts = 2
 
 // Run is a [Runner]. A configuration whose engine cannot be started, or breaks
-// down twice in the trial, is an error of type *[Unable]. A trial without a
+// down twice in the trial, is an error of type *[measure.Rejection]. A trial without a
 // number is not told of; its time is counted with the next one's.
 func (l *Live) Run(ctx context.Context, t measure.Trial) (measure.Observation, error) {
 	l.mu.Lock()
@@ -205,22 +205,22 @@ func (l *Live) drop() {
 }
 
 // unable remembers a failure for other knobs that share it, and rejects these.
-func (l *Live) unable(k measure.Knobs, f *engine.Failure, seen *Sighting) *Unable {
+func (l *Live) unable(k measure.Knobs, f *engine.Failure, seen *Sighting) *measure.Rejection {
 	l.failures = append(l.failures, f)
 	seen.Failure = f
-	return &Unable{Knobs: k, Reason: f.Error()}
+	return &measure.Rejection{Knobs: k, Reason: f.Error()}
 }
 
 // condemned rejects knobs that are bound to fail as others did. A failure that
 // would condemn knobs with which an engine has served is not what it seems, and
 // tells nothing of other knobs.
-func (l *Live) condemned(k measure.Knobs) *Unable {
+func (l *Live) condemned(k measure.Knobs) *measure.Rejection {
 	for _, f := range l.failures {
 		switch {
 		case f.Knobs == k:
-			return &Unable{Knobs: k, Reason: f.Error()}
+			return &measure.Rejection{Knobs: k, Reason: f.Error()}
 		case f.Condemns(k) && !slices.ContainsFunc(l.served, func(s measure.Knobs) bool { return s != f.Knobs && f.Condemns(s) }):
-			return &Unable{Knobs: k, Reason: "not started, as it needs no less than what failed already: " + f.Error()}
+			return &measure.Rejection{Knobs: k, Reason: "not started, as it needs no less than what failed already: " + f.Error()}
 		}
 	}
 	return nil

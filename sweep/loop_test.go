@@ -55,7 +55,7 @@ func testWorkload() *workload.Workload {
 // answer is a runner whose latencies are a function of the trial alone.
 func answer(_ context.Context, t measure.Trial) (measure.Observation, error) {
 	if t.Rate > 3.5 && t.Rate < 3.6 {
-		return measure.Observation{}, &Unable{t.Knobs, "too wide"}
+		return measure.Observation{}, &measure.Rejection{Knobs: t.Knobs, Reason: "too wide"}
 	}
 	rng := rand.New(rand.NewPCG(t.Seed, 99))
 	o := measure.Observation{End: t.Window + time.Minute}

@@ -2,7 +2,6 @@ package sweep
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -26,12 +25,12 @@ type Simulated struct {
 	Gaps bool
 }
 
-// Fit divides the memory of the deployment and says with a *Unable whether the
+// Fit divides the memory of the deployment and says with a *measure.Rejection whether the
 // knobs leave room for the model and one request.
 func (s *Simulated) Fit(k measure.Knobs) (model.Memory, error) {
 	m, err := model.MemoryPlan(s.Deployment(k), s.limits(k))
 	if err != nil {
-		return m, &Unable{k, err.Error()}
+		return m, &measure.Rejection{Knobs: k, Reason: err.Error()}
 	}
 	return m, nil
 }
@@ -62,11 +61,11 @@ func (s *Simulated) Parts(k measure.Knobs) (*model.Roofline, sim.Config, error) 
 	}
 	roofline, err := s.Roofline(k)
 	if err != nil {
-		return nil, sim.Config{}, &Unable{k, err.Error()}
+		return nil, sim.Config{}, &measure.Rejection{Knobs: k, Reason: err.Error()}
 	}
 	config, err := sim.Configure(roofline, memory, k.PrefixCaching)
 	if err != nil {
-		return nil, sim.Config{}, &Unable{k, err.Error()}
+		return nil, sim.Config{}, &measure.Rejection{Knobs: k, Reason: err.Error()}
 	}
 	return roofline, config, nil
 }
@@ -137,11 +136,4 @@ func boundsITL(o measure.SLO) bool {
 		}
 	}
 	return false
-}
-
-// IsUnable unwraps the error of a configuration that cannot run.
-func IsUnable(err error) (*Unable, bool) {
-	var u *Unable
-	ok := errors.As(err, &u)
-	return u, ok
 }

@@ -22,18 +22,9 @@ type Source interface {
 	Observe(measure.Measurement)
 }
 
-// A Runner runs one trial. An error of type *Unable says that the configuration
+// A Runner runs one trial. An error of type *measure.Rejection says that the configuration
 // cannot run; the sweep goes on without it. Any other error ends the sweep.
 type Runner func(ctx context.Context, t measure.Trial) (measure.Observation, error)
-
-// Unable says that an engine cannot run with the knobs of a trial, and why.
-type Unable struct {
-	Knobs  measure.Knobs
-	Reason string
-}
-
-// Error gives the reason.
-func (u *Unable) Error() string { return u.Reason }
 
 // ErrInterrupted says that a sweep was stopped before its source had finished.
 // What was measured is in the journal.
@@ -143,7 +134,7 @@ func (l *Loop) measure(ctx context.Context, t measure.Trial) result {
 		return result{err: fmt.Errorf("%w before trial %d", ErrInterrupted, t.Number)}
 	}
 	o, err := l.Run(ctx, t)
-	var unable *Unable
+	var unable *measure.Rejection
 	switch {
 	case errors.As(err, &unable):
 		return result{measurement: measure.Measurement{Trial: t, Rejected: unable.Reason}}

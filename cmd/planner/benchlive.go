@@ -50,7 +50,7 @@ func (p *program) benchLaunched(c *cli.Context, at *point) (m measure.Measuremen
 }
 
 func isUnable(err error) bool {
-	_, ok := sweep.IsUnable(err)
+	_, ok := measure.IsRejection(err)
 	return ok
 }
 

@@ -21,7 +21,7 @@ type choice struct {
 	doubt doubt
 	// comparison is nil where the default was not tried.
 	comparison *plan.Comparison
-	rejected   []plan.Rejected
+	rejected   []measure.Rejection
 	warnings   []string
 }
 
@@ -58,8 +58,8 @@ func (d *decision) choose(g *group) (*choice, error) {
 		return c, nil
 	}
 	c.knobs, c.found, c.rate, c.doubt, c.warnings = g.standard.Knobs, *race.Default, rate, doubt, race.Default.Warnings
-	c.rejected = slices.DeleteFunc(c.rejected, func(r plan.Rejected) bool { return r.Knobs == c.knobs })
-	c.rejected = append(c.rejected, plan.Rejected{Knobs: race.Knobs,
+	c.rejected = slices.DeleteFunc(c.rejected, func(r measure.Rejection) bool { return r.Knobs == c.knobs })
+	c.rejected = append(c.rejected, measure.Rejection{Knobs: race.Knobs,
 		Reason: fmt.Sprintf("carries %v, and the engine's own settings %v: not shown to be better", race.Best.Estimate, race.Default.Estimate)})
 	return c, nil
 }

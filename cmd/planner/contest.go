@@ -2,7 +2,6 @@ package main
 
 import (
 	"planner/internal/config"
-	"planner/plan"
 	"planner/search"
 	"planner/sweep"
 	"planner/sweep/measure"
@@ -50,14 +49,14 @@ func finalPrecision(asked float64) float64 {
 const simulatedExplore = 0.2
 
 // losers lists the knob sets that were not chosen, with their reasons.
-func losers(r search.RaceResult) []plan.Rejected {
-	var list []plan.Rejected
+func losers(r search.RaceResult) []measure.Rejection {
+	var list []measure.Rejection
 	for _, c := range r.Contestants {
 		reason := c.Reason
 		if reason == "" {
 			reason = c.Status.String()
 		}
-		list = append(list, plan.Rejected{Knobs: c.Knobs, Reason: reason})
+		list = append(list, measure.Rejection{Knobs: c.Knobs, Reason: reason})
 	}
 	return list
 }

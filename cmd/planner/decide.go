@@ -29,7 +29,7 @@ type decision struct {
 	stop func() bool
 
 	groups   []*group
-	rejected []plan.Rejected
+	rejected []measure.Rejection
 	trials   []measure.Measurement
 	// chosen is the group that the plan takes; where there is no plan, the one
 	// whose search tells most.
@@ -56,8 +56,8 @@ func newDecision(cfg *config.Config, bed *bed) (*decision, error) {
 	d.rejected = rejected
 	for _, k := range runnable {
 		prior, err := priorFor(cfg, bed.sim, k)
-		if unable, ok := sweep.IsUnable(err); ok {
-			d.rejected = append(d.rejected, plan.Rejected{Knobs: k, Reason: unable.Reason})
+		if unable, ok := measure.IsRejection(err); ok {
+			d.rejected = append(d.rejected, measure.Rejection{Knobs: k, Reason: unable.Reason})
 			continue
 		} else if err != nil {
 			return nil, err
@@ -172,7 +172,7 @@ func (d *decision) curved(m measure.Measurement) {
 
 // offers turns the outcome of the searches into priced instances, and lists what
 // was not chosen.
-func (d *decision) offers() ([]plan.Offer, []plan.Rejected, error) {
+func (d *decision) offers() ([]plan.Offer, []measure.Rejection, error) {
 	prompt, output := d.cfg.Workload.MeanTokens()
 	var offers []plan.Offer
 	rejected := slices.Clone(d.rejected)

@@ -9,6 +9,7 @@ import (
 	"planner/internal/config"
 	"planner/plan"
 	"planner/sweep"
+	"planner/sweep/measure"
 )
 
 // Exit codes of every command.
@@ -49,7 +50,7 @@ func exitCode(err error) (code int, message string) {
 	var end outcome
 	var infeasible *plan.Infeasible
 	var undecided *plan.Undecided
-	var unable *sweep.Unable
+	var unable *measure.Rejection
 	switch {
 	case err == nil:
 		return exitDone, ""

@@ -8,6 +8,7 @@ import (
 
 	"planner/plan"
 	"planner/sweep"
+	"planner/sweep/measure"
 )
 
 // An interruption decides the exit code, whatever came with it.
@@ -24,7 +25,7 @@ func TestInterruptionDecidesTheExitCode(t *testing.T) {
 		{"interrupted and undecided", errors.Join(stopped, outcome(exitUndecided)), exitInterrupted},
 		{"undecided and interrupted", errors.Join(outcome(exitUndecided), stopped), exitInterrupted},
 		{"interrupted and infeasible", errors.Join(stopped, &plan.Infeasible{}), exitInterrupted},
-		{"interrupted and unable", errors.Join(&sweep.Unable{Reason: "no memory"}, stopped), exitInterrupted},
+		{"interrupted and unable", errors.Join(&measure.Rejection{Reason: "no memory"}, stopped), exitInterrupted},
 	} {
 		code, message := exitCode(c.err)
 		if code != c.want {

@@ -23,13 +23,13 @@ type fitted struct {
 
 // fitSets fits the trials of each knob set on their own. A set that cannot be
 // fitted is rejected with the reason, unless it is the only one.
-func fitSets(cfg *config.Config, trials []measure.Measurement) ([]fitted, []plan.Rejected, error) {
+func fitSets(cfg *config.Config, trials []measure.Measurement) ([]fitted, []measure.Rejection, error) {
 	sets, err := setsOf(trials)
 	if err != nil {
 		return nil, nil, err
 	}
 	var fits []fitted
-	var rejected []plan.Rejected
+	var rejected []measure.Rejection
 	var first error
 	for _, set := range sets {
 		f, err := fitSet(cfg, set)
@@ -37,7 +37,7 @@ func fitSets(cfg *config.Config, trials []measure.Measurement) ([]fitted, []plan
 			if first == nil {
 				first = err
 			}
-			rejected = append(rejected, plan.Rejected{Knobs: set[0].Trial.Knobs, Reason: err.Error()})
+			rejected = append(rejected, measure.Rejection{Knobs: set[0].Trial.Knobs, Reason: err.Error()})
 			continue
 		}
 		fits = append(fits, f)

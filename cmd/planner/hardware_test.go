@@ -7,11 +7,12 @@ import (
 
 	"planner/internal/config"
 	"planner/plan"
+	"planner/sweep/measure"
 )
 
 // instances estimates what one instance carries for both GPUs and all degrees of
 // parallelism, keyed "H100 SXM/4", and why the rest does not run.
-func instances(t *testing.T, name, weights string) (carries map[string]plan.Offer, rejected []plan.Rejected) {
+func instances(t *testing.T, name, weights string) (carries map[string]plan.Offer, rejected []measure.Rejection) {
 	t.Helper()
 	var over []config.Override
 	for _, kv := range [][2]string{

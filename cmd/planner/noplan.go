@@ -65,9 +65,9 @@ type noPlanJSON struct {
 	// not start was gone, which is no word on what it can meet.
 	Outcome string `json:"outcome"`
 	// Idle is set when an idle engine misses the objective already.
-	Idle     *idleJSON       `json:"idle"`
-	Reasons  []string        `json:"reasons"`
-	Rejected []plan.Rejected `json:"rejected"`
+	Idle     *idleJSON           `json:"idle"`
+	Reasons  []string            `json:"reasons"`
+	Rejected []measure.Rejection `json:"rejected"`
 	// Trials counts what was run, Invalid those of them that could not be trusted,
 	// and Doubts their reasons, the commonest first.
 	Trials  int      `json:"trials"`
@@ -85,7 +85,7 @@ func (v noPlanJSON) of(d *decision) noPlanJSON {
 	v.Demand, v.Objective = d.cfg.Demand, d.cfg.Objective
 	s := report.Tally(d.trials)
 	v.Trials, v.Invalid, v.Doubts = s.Trials, s.Invalid, append([]string{}, s.Doubts...)
-	v.Rejected = append([]plan.Rejected{}, v.Rejected...)
+	v.Rejected = append([]measure.Rejection{}, v.Rejected...)
 	return v
 }
 

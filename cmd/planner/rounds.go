@@ -221,7 +221,7 @@ func (r *rounds) pairs(seen []measure.Measurement) ([]pair, error) {
 			if r.ofB[i] {
 				s = r.b
 			}
-			return nil, fmt.Errorf("%s: %w", s.name, &sweep.Unable{Knobs: m.Trial.Knobs, Reason: m.Rejected})
+			return nil, fmt.Errorf("%s: %w", s.name, &measure.Rejection{Knobs: m.Trial.Knobs, Reason: m.Rejected})
 		}
 	}
 	for i := 0; i+1 < len(seen); i += 2 {

@@ -39,7 +39,7 @@ func (p *program) searchIn(c *cli.Context, cfg *config.Config, folder *sweep.Fol
 	}
 	defer func() { err = errors.Join(err, d.bed.close()) }()
 	if len(d.groups) == 0 {
-		return &sweep.Unable{Knobs: d.rejected[0].Knobs, Reason: d.rejected[0].Reason}
+		return &measure.Rejection{Knobs: d.rejected[0].Knobs, Reason: d.rejected[0].Reason}
 	}
 	if err := d.foresee(); err != nil {
 		return err
@@ -180,7 +180,7 @@ func (p *program) rereadSearch(c *cli.Context, folder sweep.Folder, about sweep.
 		return report.Document{}, nil, err
 	}
 	if len(d.groups) == 0 {
-		return report.Document{}, nil, &sweep.Unable{Knobs: d.rejected[0].Knobs, Reason: d.rejected[0].Reason}
+		return report.Document{}, nil, &measure.Rejection{Knobs: d.rejected[0].Knobs, Reason: d.rejected[0].Reason}
 	}
 	if err := errors.Join(d.foresee(), d.bed.recall(&folder)); err != nil {
 		return report.Document{}, nil, err
@@ -248,7 +248,7 @@ func priorFor(cfg *config.Config, engine *sweep.Simulated, k measure.Knobs) (sea
 	}
 	roofline, err := engine.Roofline(k)
 	if err != nil {
-		return search.Prior{}, &sweep.Unable{Knobs: k, Reason: err.Error()}
+		return search.Prior{}, &measure.Rejection{Knobs: k, Reason: err.Error()}
 	}
 	capacity := roofline.Capacity(meanRequest(cfg), memory, targets(cfg.Objective))
 	slowest := capacity.TTFT + capacity.Step*float64(longOutput(cfg))

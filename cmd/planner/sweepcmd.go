@@ -12,7 +12,6 @@ import (
 
 	"planner/internal/config"
 	"planner/internal/report"
-	"planner/plan"
 	"planner/search"
 	"planner/sweep"
 	"planner/sweep/measure"
@@ -124,7 +123,7 @@ type sweeping struct {
 	spec     sweepSpec
 	trials   []measure.Trial
 	rows     []matrixRow
-	rejected []plan.Rejected
+	rejected []measure.Rejection
 	seen     []measure.Measurement
 	warnings []string
 }
@@ -163,8 +162,8 @@ func (s *sweeping) runnable() (sets []measure.Knobs, most float64, err error) {
 	s.rejected = rejected
 	for _, k := range all {
 		rate, err := predictedRate(s.cfg, k)
-		if unable, ok := sweep.IsUnable(err); ok {
-			s.rejected = append(s.rejected, plan.Rejected{Knobs: k, Reason: unable.Reason})
+		if unable, ok := measure.IsRejection(err); ok {
+			s.rejected = append(s.rejected, measure.Rejection{Knobs: k, Reason: unable.Reason})
 			continue
 		} else if err != nil {
 			return nil, 0, err
@@ -172,7 +171,7 @@ func (s *sweeping) runnable() (sets []measure.Knobs, most float64, err error) {
 		sets, most = append(sets, k), max(most, rate)
 	}
 	if len(sets) == 0 {
-		return nil, 0, &sweep.Unable{Knobs: s.rejected[0].Knobs, Reason: s.rejected[0].Reason}
+		return nil, 0, &measure.Rejection{Knobs: s.rejected[0].Knobs, Reason: s.rejected[0].Reason}
 	}
 	return sets, most, nil
 }
@@ -209,7 +208,7 @@ func (s *sweeping) swept() report.Swept {
 	out := report.Swept{Trials: s.seen, Rejected: s.rejected, Planned: len(s.trials), Objective: s.cfg.Objective, Warnings: s.warnings}
 	for _, m := range s.seen {
 		if m.Rejected != "" {
-			out.Rejected = append(out.Rejected, plan.Rejected{Knobs: m.Trial.Knobs, Reason: m.Rejected})
+			out.Rejected = append(out.Rejected, measure.Rejection{Knobs: m.Trial.Knobs, Reason: m.Rejected})
 		}
 	}
 	if t := report.Tally(s.seen); t.Trials > 0 && t.Invalid == t.Trials {
@@ -354,13 +353,13 @@ func (p *program) drySweep(s *sweeping) error {
 type sweepJSON struct {
 	Planned  int                   `json:"trials_planned"`
 	Trials   []measure.Measurement `json:"trials"`
-	Rejected []plan.Rejected       `json:"rejected"`
+	Rejected []measure.Rejection   `json:"rejected"`
 	Rows     []report.MatrixRow    `json:"rows"`
 	Warnings []string              `json:"warnings"`
 }
 
 func sweepView(s report.Swept) sweepJSON {
-	v := sweepJSON{Planned: s.Planned, Trials: []measure.Measurement{}, Rejected: append([]plan.Rejected{}, s.Rejected...), Rows: s.Rows, Warnings: append([]string{}, s.Warnings...)}
+	v := sweepJSON{Planned: s.Planned, Trials: []measure.Measurement{}, Rejected: append([]measure.Rejection{}, s.Rejected...), Rows: s.Rows, Warnings: append([]string{}, s.Warnings...)}
 	for _, m := range s.Trials {
 		if m.Rejected == "" {
 			v.Trials = append(v.Trials, m)

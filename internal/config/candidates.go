@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"planner/model"
-	"planner/plan"
 	"planner/sweep/measure"
 )
 
@@ -15,12 +14,12 @@ import (
 // rejected with its reason: a step that holds fewer tokens than requests, a model
 // that the GPUs cannot divide between them. Whether a model fits into memory is
 // not asked here. Loading fails when nothing runnable is left.
-func (c *Config) Candidates() (runnable []measure.Knobs, rejected []plan.Rejected) {
+func (c *Config) Candidates() (runnable []measure.Knobs, rejected []measure.Rejection) {
 	for _, gpu := range c.gpuNames() {
 		for _, tp := range c.Engine.Parallel.Tensor {
 			for _, k := range c.knobsOn(gpu, tp) {
 				if reason := c.impossible(k); reason != "" {
-					rejected = append(rejected, plan.Rejected{Knobs: k, Reason: reason})
+					rejected = append(rejected, measure.Rejection{Knobs: k, Reason: reason})
 				} else {
 					runnable = append(runnable, k)
 				}
@@ -107,7 +106,7 @@ func (r *reader) checkCandidates(c *Config) {
 }
 
 // blamed is the key that a rejection is about.
-func blamed(rejected plan.Rejected, c *Config) string {
+func blamed(rejected measure.Rejection, c *Config) string {
 	k := rejected.Knobs
 	hw := c.Deployment(k).Hardware
 	switch {

@@ -33,12 +33,12 @@ func addOffers(d *Document, title string, all []plan.Alternative) {
 	tab := Table{Columns: []Column{{Name: "instance", Wrap: true}, {Name: "GPUs", Right: true}, {Name: "instances", Right: true},
 		{Name: "per hour", Right: true}, {Name: "per million output tokens", Right: true}, {Name: "req/s per instance", Right: true},
 		{Name: "limited by", Extra: true}, {Name: "note", Wrap: true, Extra: true}}}
-	var cannot []plan.Rejected
+	var cannot []measure.Rejection
 	more := 0
 	for i, a := range all {
 		switch {
 		case a.Fleet.GPUs == 0:
-			cannot = append(cannot, plan.Rejected{Knobs: ks[i], Reason: a.Reason})
+			cannot = append(cannot, measure.Rejection{Knobs: ks[i], Reason: a.Reason})
 			continue
 		case len(tab.Rows) == mostRows:
 			more++
@@ -86,7 +86,7 @@ func withoutGPU(which []bool) []bool {
 }
 
 // addRejected lists what cannot run, grouped by reason.
-func addRejected(d *Document, rejected []plan.Rejected) {
+func addRejected(d *Document, rejected []measure.Rejection) {
 	if len(rejected) == 0 {
 		return
 	}
@@ -100,10 +100,10 @@ func addRejected(d *Document, rejected []plan.Rejected) {
 // grouped writes one line a kind of reason: the sets of knobs it holds for, told
 // apart from all sets, and the reason, that of the first set where the figures
 // in it differ.
-func grouped(rejected []plan.Rejected, all []measure.Knobs) []string {
+func grouped(rejected []measure.Rejection, all []measure.Knobs) []string {
 	which := differing(all)
 	var order []string
-	groups := map[string][]plan.Rejected{}
+	groups := map[string][]measure.Rejection{}
 	for _, r := range rejected {
 		s := skeleton(r.Reason)
 		if groups[s] == nil {
@@ -115,7 +115,7 @@ func grouped(rejected []plan.Rejected, all []measure.Knobs) []string {
 	for _, s := range order {
 		group := groups[s]
 		reason := group[0].Reason
-		same := !slices.ContainsFunc(group, func(r plan.Rejected) bool { return r.Reason != reason })
+		same := !slices.ContainsFunc(group, func(r measure.Rejection) bool { return r.Reason != reason })
 		line := ""
 		switch {
 		case len(group) == 1 && len(all) == 1:

@@ -122,20 +122,20 @@ func offer(gpu string, price float64) plan.Offer {
 		PricedBy: "on-demand list price, 2026-08-30", PromptTokens: 690, OutputTokens: 274}
 }
 
-func rejected() []plan.Rejected {
-	var out []plan.Rejected
+func rejected() []measure.Rejection {
+	var out []measure.Rejection
 	for _, tokens := range []int{2048, 4096, 8192, 16384} {
 		for i, seqs := range []int{64, 128, 256, 512, 1024} {
 			for _, memory := range []float64{0.5, 0.55} {
 				k := settings()
 				k.MaxNumSeqs, k.MaxNumBatchedTokens, k.GPUMemoryUtilization = seqs, tokens, memory
-				out = append(out, plan.Rejected{Knobs: k, Reason: fmt.Sprintf("needs %.1f GB of a GPU's 80, %.1f are allowed", 47.2+float64(i), 80*memory)})
+				out = append(out, measure.Rejection{Knobs: k, Reason: fmt.Sprintf("needs %.1f GB of a GPU's 80, %.1f are allowed", 47.2+float64(i), 80*memory)})
 			}
 		}
 	}
 	k := settings()
 	k.TensorParallel = 1
-	return append(out, plan.Rejected{Knobs: k, Reason: "70.6 GB of weights do not fit one GPU; the smallest tensor_parallel that fits is 2"})
+	return append(out, measure.Rejection{Knobs: k, Reason: "70.6 GB of weights do not fit one GPU; the smallest tensor_parallel that fits is 2"})
 }
 
 // must panics on an error that a fixture cannot have.

@@ -93,7 +93,7 @@ func (b *Background) tried(d *Document, slo measure.SLO) {
 
 // rest adds what ends a report without a plan: what cannot run, what engines
 // said, and what the search warns of.
-func (b *Background) rest(d *Document, rejected []plan.Rejected) {
+func (b *Background) rest(d *Document, rejected []measure.Rejection) {
 	addRejected(d, rejected)
 	addEngines(d, b.Engines, b.Trials, nil)
 	if b.Search != nil {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"planner/plan"
 	"planner/sweep/measure"
 )
 
@@ -49,7 +48,7 @@ type MatrixRow struct {
 // Swept is what a sweep brought.
 type Swept struct {
 	Trials   []measure.Measurement
-	Rejected []plan.Rejected
+	Rejected []measure.Rejection
 	// Rows are those of a matrix, nil for a grid.
 	Rows []MatrixRow
 	// Planned is how many trials the sweep has in all.
@@ -197,7 +196,7 @@ func sweepData(trials []measure.Measurement) Data {
 	return d
 }
 
-func rejectedTable(all []plan.Rejected) Table {
+func rejectedTable(all []measure.Rejection) Table {
 	var knobSets []measure.Knobs
 	for _, r := range all {
 		knobSets = append(knobSets, r.Knobs)

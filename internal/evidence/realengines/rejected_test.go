@@ -22,7 +22,7 @@ func rejected(t *testing.T, s subject, k measure.Knobs, class engine.Class) (*sw
 	l.Seen = func(_ measure.Trial, seen sweep.Sighting) { got = seen.Failure }
 	began := time.Now()
 	_, err := l.Run(t.Context(), s.trial(1, k, time.Second))
-	unable, ok := sweep.IsUnable(err)
+	unable, ok := measure.IsRejection(err)
 	if !ok {
 		t.Fatalf("not rejected: %v", err)
 	}
