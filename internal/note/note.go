@@ -1,0 +1,178 @@
+// Package note holds what is worth knowing of an answer, such as warnings and
+// reasons, as values: a kind and its figures. One table turns them into
+// sentences, so that nothing has to read a sentence to know what it says.
+package note
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Note is one thing that is worth knowing.
+type Note struct {
+	Kind Kind
+	// Figures holds the values that the sentence of the kind names: numbers as
+	// float64, all else as strings. The unit stands at the end of a name (_s, _ms,
+	// _percent, _per_s).
+	Figures map[string]any
+}
+
+// New makes a note of the figures, in the order in which the sentence of the kind
+// names them. Durations become numbers of the unit that the name ends in.
+func New(k Kind, figures ...any) Note {
+	names := k.names()
+	if len(names) != len(figures) {
+		panic(fmt.Sprintf("note: %s has %d figures, not %d", k, len(names), len(figures)))
+	}
+	n := Note{Kind: k, Figures: make(map[string]any, len(names))}
+	for i, name := range names {
+		n.Figures[name] = figure(name, figures[i])
+	}
+	return n
+}
+
+// figure is a value as notes hold it.
+func figure(name string, value any) any {
+	switch v := value.(type) {
+	case time.Duration:
+		return float64(v) / float64(unitOf(name))
+	case float64:
+		return v
+	case int:
+		return float64(v)
+	case error:
+		return v.Error()
+	}
+	return fmt.Sprint(value)
+}
+
+// unitOf is the unit of durations that a name ends in.
+func unitOf(name string) time.Duration {
+	if strings.HasSuffix(name, "_ms") {
+		return time.Millisecond
+	}
+	return time.Second
+}
+
+// Text is a note of which only the sentence is known: another program's words, or
+// what an earlier version wrote.
+func Text(text string) Note { return New(Unknown, text) }
+
+// String is the note's sentence.
+func (n Note) String() string { return sentence(Notes{n}) }
+
+// Equal reports whether two notes say the same.
+func (n Note) Equal(other Note) bool {
+	return n.Kind == other.Kind && maps.Equal(n.Figures, other.Figures)
+}
+
+// Notes are several of them, in the order in which they are told.
+type Notes []Note
+
+// Has reports whether one of the notes is of the kind.
+func (ns Notes) Has(k Kind) bool {
+	return slices.ContainsFunc(ns, func(n Note) bool { return n.Kind == k })
+}
+
+// Of lists the notes of a kind.
+func (ns Notes) Of(k Kind) Notes {
+	return slices.DeleteFunc(slices.Clone(ns), func(n Note) bool { return n.Kind != k })
+}
+
+// Texts lists the sentences, one a note.
+func (ns Notes) Texts() []string {
+	out := make([]string, len(ns))
+	for i, n := range ns {
+		out[i] = n.String()
+	}
+	return out
+}
+
+// String is the sentences, one a line.
+func (ns Notes) String() string { return strings.Join(ns.Texts(), "\n") }
+
+// Groups gathers the notes by kind, in the order of the first of each. Those of
+// which only the sentence is known are of one kind where they say the same.
+func (ns Notes) Groups() []Notes {
+	var out []Notes
+	for _, n := range ns {
+		i := slices.IndexFunc(out, func(g Notes) bool {
+			return g[0].Kind == n.Kind && (n.Kind != Unknown || g[0].Equal(n))
+		})
+		if i < 0 {
+			out = append(out, Notes{n})
+			continue
+		}
+		out[i] = append(out[i], n)
+	}
+	return out
+}
+
+// Summary is one line a kind: what its notes say, with the range of each figure, and
+// how many they are.
+func (ns Notes) Summary() []string {
+	var out []string
+	for _, g := range ns.Groups() {
+		text := sentence(g)
+		if len(g) > 1 {
+			text += fmt.Sprintf(" (%d times)", len(g))
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// wire is a note in a file.
+type wire struct {
+	Kind    Kind           `json:"kind"`
+	Text    string         `json:"text"`
+	Figures map[string]any `json:"figures"`
+}
+
+// MarshalJSON writes kind, sentence and figures; a number that is not finite is
+// null.
+func (n Note) MarshalJSON() ([]byte, error) {
+	w := wire{n.Kind, n.String(), maps.Clone(n.Figures)}
+	for name, v := range w.Figures {
+		if x, ok := v.(float64); ok && (math.IsNaN(x) || math.IsInf(x, 0)) {
+			w.Figures[name] = nil
+		}
+	}
+	return json.Marshal(w)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote. Of a kind that this version does not
+// know, or that has other figures here, the sentence is kept.
+func (n *Note) UnmarshalJSON(b []byte) error {
+	var w wire
+	if err := json.Unmarshal(b, &w); err != nil {
+		return fmt.Errorf("read a note: %w", err)
+	}
+	for name, v := range w.Figures {
+		if v == nil {
+			w.Figures[name] = math.NaN()
+		}
+	}
+	*n = Note{w.Kind, w.Figures}
+	if !slices.Equal(slices.Sorted(slices.Values(w.Kind.names())), slices.Sorted(maps.Keys(w.Figures))) {
+		*n = Text(w.Text)
+	}
+	return nil
+}
+
+// Read is what a file says: its notes or, where an earlier version wrote none, its
+// sentences.
+func Read(notes Notes, texts []string) Notes {
+	if len(notes) > 0 {
+		return notes
+	}
+	for _, text := range texts {
+		notes = append(notes, Text(text))
+	}
+	return notes
+}

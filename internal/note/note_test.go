@@ -1,0 +1,86 @@
+package note
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestSentence(t *testing.T) {
+	for want, n := range map[string]Note{
+		"client: requests left late: p99 of the send lag is 2.50 ms, allowed 1.00 ms": New(ClientLate, 2500*time.Microsecond, time.Millisecond),
+		"the client was late: p99 of the send lag 2.5ms, 1ms allowed":                 New(SendLag, 2500*time.Microsecond, time.Millisecond),
+		"12 of 40 requests were still in flight at the end":                           New(RequestsOpen, 12, 40),
+		"prompts: the server counts +3.1 % tokens against those asked for":            New(PromptsOff, 3.14),
+		"prompts: their length is a guess of one token a word: gone":                  New(PromptsGuessed, errors.New("gone")),
+		"overloaded: the backlog kept growing":                                        New(Overloaded),
+		"what {requests%d} somebody else said":                                        Text("what {requests%d} somebody else said"),
+		"client: it stood still for 0.30 s at 4.0 s":                                  New(ClientStood, 300*time.Millisecond, 4*time.Second),
+	} {
+		if got := n.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestSentences: every kind has a sentence, and every figure a name and a verb that
+// write it.
+func TestSentences(t *testing.T) {
+	for k, text := range sentences {
+		n := Note{Kind: k, Figures: map[string]any{}}
+		for _, name := range k.names() {
+			n.Figures[name] = 1.0
+		}
+		if got := n.String(); got == "" || slices.ContainsFunc([]rune(got), func(r rune) bool { return r == '{' || r == '!' || r == '}' }) {
+			t.Errorf("%s: %q of %q", k, got, text)
+		}
+	}
+}
+
+func TestJSON(t *testing.T) {
+	for _, n := range []Note{New(ClientLate, 2500*time.Microsecond, time.Millisecond), New(FailedWith, 3, "http status", "429"), New(Overloaded), Text("so")} {
+		data, err := json.Marshal(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back Note
+		if err := json.Unmarshal(data, &back); err != nil || !back.Equal(n) {
+			t.Errorf("%s is read as %v, %v", data, back, err)
+		}
+	}
+	data, err := json.Marshal(New(PromptsOff, math.Inf(1)))
+	if err != nil || string(data) != `{"kind":"prompts_off","text":"prompts: the server counts +Inf % tokens against those asked for","figures":{"more_percent":null}}` {
+		t.Errorf("%s, %v", data, err)
+	}
+	for _, old := range []string{`{"kind":"of_tomorrow","text":"so","figures":{"a":1}}`, `{"kind":"client_late","text":"so","figures":{"lag_ms":1}}`} {
+		var n Note
+		if err := json.Unmarshal([]byte(old), &n); err != nil || !n.Equal(Text("so")) {
+			t.Errorf("%s is read as %v, %v", old, n, err)
+		}
+	}
+	if got := Read(nil, []string{"so"}); !got[0].Equal(Text("so")) {
+		t.Errorf("an older file is read as %v", got)
+	}
+}
+
+func TestSummary(t *testing.T) {
+	notes := Notes{
+		New(ClientStood, 300*time.Millisecond, 4*time.Second), New(Overloaded), New(BoundUnresolved, "ttft.p99", 400),
+		New(ClientStood, 1200*time.Millisecond, 9*time.Second), Text("a"), New(BoundUnresolved, "e2e.p99", 400), Text("b"), Text("a"),
+	}
+	want := []string{
+		"client: it stood still for 0.30 to 1.20 s at 4.0 to 9.0 s (2 times)",
+		"overloaded: the backlog kept growing",
+		"ttft.p99, e2e.p99 is undecided: 400 requests do not resolve it (2 times)",
+		"a (2 times)", "b",
+	}
+	if got := notes.Summary(); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	if !notes.Has(Overloaded) || notes.Has(ClientLate) || len(notes.Of(ClientStood)) != 2 {
+		t.Errorf("%v", notes)
+	}
+}

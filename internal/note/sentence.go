@@ -1,0 +1,71 @@
+package note
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// placeholder is a figure in a sentence: its name and how it is written, {lag_ms%.2f}.
+// Without a verb it is written as it stands; %dur writes a duration.
+var placeholder = regexp.MustCompile(`\{(\w+)(%[^}]+)?\}`)
+
+// names lists the figures of a kind in the order of its sentence.
+func (k Kind) names() []string {
+	var out []string
+	for _, m := range placeholder.FindAllStringSubmatch(sentences[k], -1) {
+		if !slices.Contains(out, m[1]) {
+			out = append(out, m[1])
+		}
+	}
+	return out
+}
+
+// sentence says what notes of one kind say. Where they differ in a number its
+// range is given, where they differ in words all of these.
+func sentence(notes Notes) string {
+	return placeholder.ReplaceAllStringFunc(sentences[notes[0].Kind], func(s string) string {
+		m := placeholder.FindStringSubmatch(s)
+		return written(notes, m[1], m[2])
+	})
+}
+
+// written is one figure of notes of one kind.
+func written(notes Notes, name, verb string) string {
+	var numbers []float64
+	var words []string
+	for _, n := range notes {
+		switch v := n.Figures[name].(type) {
+		case float64:
+			numbers = append(numbers, v)
+		default:
+			if w := fmt.Sprint(v); !slices.Contains(words, w) {
+				words = append(words, w)
+			}
+		}
+	}
+	if len(numbers) == 0 {
+		return strings.Join(words, ", ")
+	}
+	low, high := number(slices.Min(numbers), name, verb), number(slices.Max(numbers), name, verb)
+	if low == high {
+		return low
+	}
+	return low + " to " + high
+}
+
+// number writes a number by its verb.
+func number(x float64, name, verb string) string {
+	switch verb {
+	case "":
+		return fmt.Sprintf("%g", x)
+	case "%dur":
+		return time.Duration(math.Round(x * float64(unitOf(name)))).String()
+	case "%d", "%+d":
+		return fmt.Sprintf(verb, int64(x))
+	}
+	return fmt.Sprintf(verb, x)
+}
