@@ -5,8 +5,8 @@ import (
 	"sort"
 )
 
-// Request is the mean request for which bounds are stated.
-type Request struct {
+// MeanRequest is the mean request for which bounds are stated.
+type MeanRequest struct {
 	Prompt float64 // tokens, cached ones included
 	Cached float64 // of them, tokens found in the prefix cache
 	Output float64 // tokens
@@ -36,7 +36,7 @@ type Bounds struct {
 
 // Bounds returns the bounds for a mean request and a memory plan of the same
 // deployment.
-func (r *Roofline) Bounds(q Request, mem Memory) Bounds {
+func (r *Roofline) Bounds(q MeanRequest, mem Memory) Bounds {
 	context := int(math.Round(q.Prompt + q.Output/2))
 	alone := r.alone(context)
 	w := r.Work(alone)
@@ -57,7 +57,7 @@ func (r *Roofline) Bounds(q Request, mem Memory) Bounds {
 		b.PromptsPerS = float64(replicas*r.dep.PP) / b.PrefillSeconds
 	}
 	b.Concurrency = replicas * r.holds(q, mem)
-	b.ConcurrencyLimit = min(b.Concurrency, replicas*r.limits.MaxNumSeqs)
+	b.ConcurrencyLimit = min(b.Concurrency, replicas*r.args.MaxNumSeqs)
 	b.OutputTokensPerS = r.peakOutput(b, every)
 	b.IdleTTFT, b.IdleTPOT = r.idle(q, alone)
 	return b
@@ -66,9 +66,9 @@ func (r *Roofline) Bounds(q Request, mem Memory) Bounds {
 // holds is how many mean requests one pool holds at once. Texts that several of them
 // share are there once: n requests that choose among Texts have Texts (1 - (1 -
 // 1/Texts)^n) different ones in the mean.
-func (r *Roofline) holds(q Request, mem Memory) int {
+func (r *Roofline) holds(q MeanRequest, mem Memory) int {
 	blocks := func(tokens float64) int {
-		return mem.Layout.Blocks(max(int(math.Ceil(tokens)), 1), r.limits.MaxNumBatchedTokens)
+		return mem.Layout.Blocks(max(int(math.Ceil(tokens)), 1), r.args.MaxNumBatchedTokens)
 	}
 	pool := max(0, mem.Blocks-1)
 	if q.Shared <= 0 || q.Texts < 1 {
@@ -98,7 +98,7 @@ func (r *Roofline) alone(context int) Batch {
 }
 
 // prefillSeconds returns the time of a prompt's operations at the data sheet's rate.
-func (r *Roofline) prefillSeconds(q Request) float64 {
+func (r *Roofline) prefillSeconds(q MeanRequest) float64 {
 	tokens := int(math.Round(max(q.Prompt-q.Cached, 0)))
 	if tokens == 0 {
 		return 0
@@ -123,11 +123,11 @@ func (r *Roofline) peakOutput(b Bounds, every float64) float64 {
 
 // idle returns time to first token and time per output token of a request that has
 // the engine to itself.
-func (r *Roofline) idle(q Request, alone Batch) (ttft, tpot float64) {
+func (r *Roofline) idle(q MeanRequest, alone Batch) (ttft, tpot float64) {
 	ttft = r.Frontend(int(math.Round(q.Prompt)))
 	done, end := int(math.Round(q.Cached)), int(math.Round(q.Prompt))
 	for done < end {
-		n := min(end-done, r.limits.MaxNumBatchedTokens)
+		n := min(end-done, r.args.MaxNumBatchedTokens)
 		ttft += r.Step(Batch{Chunks: []Chunk{{Tokens: n, Context: done}}, Sampled: 1}).Total
 		done += n
 	}

@@ -26,7 +26,7 @@ type Capacity struct {
 // engine or the KV pool binds. It knows no queueing and no spread of lengths, and so
 // overestimates what holds at a p99: a prior for a search, never an answer. The rate is
 // 0 if one request alone misses a target.
-func (r *Roofline) Capacity(q Request, mem Memory, targets Targets) Capacity {
+func (r *Roofline) Capacity(q MeanRequest, mem Memory, targets Targets) Capacity {
 	q.Output = max(q.Output, 1)
 	top, binding := r.largestBatch(q, mem)
 	if top <= 0 {
@@ -61,9 +61,9 @@ func (r *Roofline) Capacity(q Request, mem Memory, targets Targets) Capacity {
 
 // largestBatch returns how many requests may decode at once and what stops more. A
 // running request holds, on average, its prompt and half of its output.
-func (r *Roofline) largestBatch(q Request, mem Memory) (float64, string) {
-	top, binding := float64(r.limits.MaxNumSeqs), "max_num_seqs"
-	need := mem.Layout.Blocks(max(1, int(math.Ceil(q.Prompt+q.Output/2))), r.limits.MaxNumBatchedTokens)
+func (r *Roofline) largestBatch(q MeanRequest, mem Memory) (float64, string) {
+	top, binding := float64(r.args.MaxNumSeqs), "max_num_seqs"
+	need := mem.Layout.Blocks(max(1, int(math.Ceil(q.Prompt+q.Output/2))), r.args.MaxNumBatchedTokens)
 	if pool := float64(mem.Blocks-1) / float64(need); pool < top {
 		top, binding = max(pool, 0), "kv_blocks"
 	}
@@ -71,7 +71,7 @@ func (r *Roofline) largestBatch(q Request, mem Memory) (float64, string) {
 }
 
 // missed returns what a batch of so many requests violates, empty if nothing.
-func (r *Roofline) missed(q Request, batch float64, targets Targets) string {
+func (r *Roofline) missed(q MeanRequest, batch float64, targets Targets) string {
 	step, ttft, full := r.meanField(q, batch)
 	switch {
 	case full:
@@ -86,9 +86,9 @@ func (r *Roofline) missed(q Request, batch float64, targets Targets) string {
 
 // meanField returns the mean step and the mean time to first token with so many
 // requests decoding, and whether their prompts exceed the tokens of a step.
-func (r *Roofline) meanField(q Request, batch float64) (step, ttft float64, full bool) {
+func (r *Roofline) meanField(q MeanRequest, batch float64) (step, ttft float64, full bool) {
 	fresh := max(q.Prompt-q.Cached, 1)
-	budget := max(1, float64(r.limits.MaxNumBatchedTokens)-batch)
+	budget := max(1, float64(r.args.MaxNumBatchedTokens)-batch)
 	parts := math.Ceil(fresh / budget)
 	chunk := Chunk{Tokens: int(math.Ceil(fresh / parts)), Context: int(q.Cached + (parts-1)/2*fresh/parts)}
 	perStep := batch / q.Output * parts // chunks of prompts in a mean step
@@ -104,7 +104,7 @@ func (r *Roofline) meanField(q Request, batch float64) (step, ttft float64, full
 }
 
 // mixed returns the time of a step with so many decodes and chunks.
-func (r *Roofline) mixed(q Request, batch float64, chunk Chunk, chunks int) float64 {
+func (r *Roofline) mixed(q MeanRequest, batch float64, chunk Chunk, chunks int) float64 {
 	n := max(1, int(math.Round(batch)))
 	context := q.Prompt + q.Output/2
 	b := Batch{Decodes: n, Context: int(float64(n) * context), Longest: int(context), Sampled: n + chunks}

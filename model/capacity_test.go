@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func plan(t *testing.T, d Deployment, l Limits) Memory {
+func plan(t *testing.T, d Deployment, l EngineArgs) Memory {
 	t.Helper()
 	m, err := MemoryPlan(d, l)
 	if err != nil {
@@ -18,8 +18,8 @@ func plan(t *testing.T, d Deployment, l Limits) Memory {
 func TestBoundsFollowFromTheDataSheet(t *testing.T) {
 	d := deploy(t, "Llama-3.1-8B", "H100 SXM", 1)
 	r := roofline(t, d, "0.15.1")
-	m := plan(t, d, Limits{MaxModelLen: 8192, EngineVersion: "0.15.1"})
-	b := r.Bounds(Request{Prompt: 1000, Output: 200}, m)
+	m := plan(t, d, EngineArgs{MaxModelLen: 8192, EngineVersion: "0.15.1"})
+	b := r.Bounds(MeanRequest{Prompt: 1000, Output: 200}, m)
 	// All matrices but the input embedding, two bytes each.
 	weights := 2 * (8030261248 - 128256*4096) / 3350e9
 	if math.Abs(b.WeightSeconds/weights-1) > 1e-3 {
@@ -44,13 +44,13 @@ func TestBoundsFollowFromTheDataSheet(t *testing.T) {
 func TestCapacity(t *testing.T) {
 	d := deploy(t, "Llama-3.1-70B", "H100 SXM", 4)
 	d.Precision.Weights = FP8
-	l := Limits{MaxNumSeqs: 256, MaxNumBatchedTokens: 8192, MaxModelLen: 8192, EngineVersion: "0.20.0"}
+	l := EngineArgs{MaxNumSeqs: 256, MaxNumBatchedTokens: 8192, MaxModelLen: 8192, EngineVersion: "0.20.0"}
 	m := plan(t, d, l)
 	r, err := NewRoofline(d, ConstantsFor(d.Hardware, "0.20.0"), l)
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := Request{Prompt: 600, Output: 250}
+	q := MeanRequest{Prompt: 600, Output: 250}
 	free := r.Capacity(q, m, Targets{})
 	if free.Binding != "max_num_seqs" || free.Batch != 256 {
 		t.Errorf("without targets: %+v", free)
@@ -69,7 +69,7 @@ func TestCapacity(t *testing.T) {
 	if none := r.Capacity(q, m, Targets{TTFT: 0.001}); none.Rate != 0 || none.Binding != "ttft.mean" {
 		t.Errorf("1 ms to the first token: %+v", none)
 	}
-	long := r.Capacity(Request{Prompt: 6000, Output: 1000}, m, Targets{})
+	long := r.Capacity(MeanRequest{Prompt: 6000, Output: 1000}, m, Targets{})
 	if long.Rate <= 0 || long.Rate >= free.Rate {
 		t.Errorf("long requests: %+v", long)
 	}
@@ -79,7 +79,7 @@ func TestCapacity(t *testing.T) {
 		t.Errorf("small pool: %+v", kv)
 	}
 	// A warm prefix cache never lowers it, nor does a looser target.
-	warm := r.Capacity(Request{Prompt: 600, Cached: 500, Output: 250}, m, Targets{TPOT: 0.025})
+	warm := r.Capacity(MeanRequest{Prompt: 600, Cached: 500, Output: 250}, m, Targets{TPOT: 0.025})
 	if warm.Rate < tight.Rate {
 		t.Errorf("warm %v, cold %v", warm.Rate, tight.Rate)
 	}
@@ -114,7 +114,7 @@ func TestSamplesAreReproducibleAndPlausible(t *testing.T) {
 			if v := sampled.Weights.For(d.normal().denseFormat()); v <= 0.2 || v > highestShare {
 				t.Errorf("%s: weights at %v of the data sheet", name, v)
 			}
-			r, err := NewRoofline(d, sampled, Limits{})
+			r, err := NewRoofline(d, sampled, EngineArgs{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -163,14 +163,14 @@ func TestTerms(t *testing.T) {
 func TestBoundsWithSharedText(t *testing.T) {
 	d := deploy(t, "Llama-3.1-8B", "H100 SXM", 1)
 	r := roofline(t, d, "0.15.1")
-	m := plan(t, d, Limits{MaxModelLen: 20000, EngineVersion: "0.15.1"})
-	alone := r.Bounds(Request{Prompt: 200, Output: 20}, m)
-	whole := r.Bounds(Request{Prompt: 16200, Output: 20}, m)
-	one := r.Bounds(Request{Prompt: 16200, Cached: 16000, Output: 20, Shared: 16000, Texts: 1}, m)
+	m := plan(t, d, EngineArgs{MaxModelLen: 20000, EngineVersion: "0.15.1"})
+	alone := r.Bounds(MeanRequest{Prompt: 200, Output: 20}, m)
+	whole := r.Bounds(MeanRequest{Prompt: 16200, Output: 20}, m)
+	one := r.Bounds(MeanRequest{Prompt: 16200, Cached: 16000, Output: 20, Shared: 16000, Texts: 1}, m)
 	if want := (m.Blocks - 1 - 1000) / 14; one.Concurrency != want {
 		t.Errorf("%d requests fit beside one text of 1,000 blocks, want %d", one.Concurrency, want)
 	}
-	many := r.Bounds(Request{Prompt: 16200, Cached: 16000, Output: 20, Shared: 16000, Texts: 1e12}, m)
+	many := r.Bounds(MeanRequest{Prompt: 16200, Cached: 16000, Output: 20, Shared: 16000, Texts: 1e12}, m)
 	if many.Concurrency < whole.Concurrency-1 || many.Concurrency > whole.Concurrency {
 		t.Errorf("%d requests fit with a text each, %d of their own length", many.Concurrency, whole.Concurrency)
 	}
@@ -185,7 +185,7 @@ func TestBoundsWithSharedText(t *testing.T) {
 	}
 	last := 0
 	for _, texts := range []float64{1000, 30, 10, 3, 1} {
-		n := r.Bounds(Request{Prompt: 16200, Cached: 16000, Output: 20, Shared: 16000, Texts: texts}, m).Concurrency
+		n := r.Bounds(MeanRequest{Prompt: 16200, Cached: 16000, Output: 20, Shared: 16000, Texts: texts}, m).Concurrency
 		if n < last {
 			t.Errorf("%g texts: %d requests fit, %d with more texts", texts, n, last)
 		}

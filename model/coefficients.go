@@ -166,7 +166,7 @@ func (r *Roofline) setFixed() {
 		graph:      layers*f.Layer + moe*f.MoELayer + block + step,
 		eager:      layers*max(f.LayerEager, f.Layer) + moe*f.MoELayer + step,
 		request:    f.Request + f.SyncRequest,
-		largest:    r.limits.LargestGraph(d.Hardware),
+		largest:    r.args.LargestGraph(d.Hardware),
 		freeTokens: e.FreeTokens,
 	}
 	r.fixed.elementToken = r.hiddenSize * (e.LayerPasses*layers + e.ExpertsPasses*float64(d.Arch.MoE.Active)*moe) / d.Hardware.Bandwidth

@@ -171,13 +171,13 @@ func FuzzParseConfig(f *testing.F) {
 			t.Fatal(err)
 		}
 		d := Deployment{Arch: a, Hardware: hw}
-		r, err := NewRoofline(d, ConstantsFor(hw, ""), Limits{})
+		r, err := NewRoofline(d, ConstantsFor(hw, ""), EngineArgs{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if s := r.Step(Batch{Decodes: 3, Context: 300, Longest: 100, Windowed: 3, Sampled: 3}); !(s.Total > 0) {
 			t.Fatalf("a step takes %v", s.Total)
 		}
-		MemoryPlan(d, Limits{MaxModelLen: 100})
+		MemoryPlan(d, EngineArgs{MaxModelLen: 100})
 	})
 }

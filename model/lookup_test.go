@@ -82,11 +82,11 @@ func TestLookUpModels(t *testing.T) {
 // A row that lacks a figure is listed; using it says which figure.
 func TestIncompleteRowSaysWhatIsMissing(t *testing.T) {
 	d := deploy(t, "Llama-3.1-8B", "H100 NVL", 1)
-	_, err := NewRoofline(d, ConstantsFor(d.Hardware, ""), Limits{})
+	_, err := NewRoofline(d, ConstantsFor(d.Hardware, ""), EngineArgs{})
 	if !errors.Is(err, ErrNoFigure) || !strings.Contains(err.Error(), `"H100 NVL": dense bf16 compute`) {
 		t.Errorf("roofline on H100 NVL: %v", err)
 	}
-	if _, err = MemoryPlan(d, Limits{}); !errors.Is(err, ErrNoFigure) {
+	if _, err = MemoryPlan(d, EngineArgs{}); !errors.Is(err, ErrNoFigure) {
 		t.Errorf("memory of H100 NVL: %v", err)
 	}
 }

@@ -96,29 +96,29 @@ func (e *DoesNotFitError) Is(target error) bool { return target == ErrDoesNotFit
 
 // MemoryPlan divides the memory of one GPU of a deployment as vLLM does at start-up:
 // utilisation x total - weights - peak of a profiling pass - graphs = KV pool. Zero
-// limits mean the engine's defaults. It fails as [Deployment.Validate] does, or with a
+// arguments mean the engine's defaults. It fails as [Deployment.Validate] does, or with a
 // [DoesNotFitError] when the pool cannot hold one request of MaxModelLen tokens, which
 // vLLM refuses too. A pinned pool is not checked against the memory.
-func MemoryPlan(dep Deployment, limits Limits) (Memory, error) {
+func MemoryPlan(dep Deployment, args EngineArgs) (Memory, error) {
 	if err := dep.Validate(); err != nil {
 		return Memory{}, err
 	}
 	dep = dep.normal()
-	limits = limits.withDefaults(dep)
-	m := divide(dep, limits)
-	if err := m.check(dep, limits); err != nil {
-		err.SmallestTP = smallestTP(dep, limits)
+	args = args.withDefaults(dep)
+	m := divide(dep, args)
+	if err := m.check(dep, args); err != nil {
+		err.SmallestTP = smallestTP(dep, args)
 		return m, err
 	}
 	return m, nil
 }
 
 // divide computes the parts without judging them.
-func divide(dep Deployment, limits Limits) Memory {
+func divide(dep Deployment, args EngineArgs) Memory {
 	m := Memory{
-		Usable:      math.Ceil((dep.Hardware.Memory - reservedBytes) * limits.Utilization),
+		Usable:      math.Ceil((dep.Hardware.Memory - reservedBytes) * args.Utilization),
 		Weights:     weightBytes(dep),
-		Activation:  max(forwardBytes(dep, limits.MaxNumBatchedTokens), samplerPeak(dep, limits.MaxNumSeqs)),
+		Activation:  max(forwardBytes(dep, args.MaxNumBatchedTokens), samplerPeak(dep, args.MaxNumSeqs)),
 		NonTorch:    nonTorchAlone,
 		BlockTokens: blockTokens,
 		Layout:      layoutOf(dep),
@@ -126,31 +126,31 @@ func divide(dep Deployment, limits Limits) Memory {
 	if dep.GPUs() > 1 {
 		m.NonTorch = nonTorchGroup
 	}
-	if versionOf(limits.EngineVersion).AtLeast(0, 21) {
-		m.Graphs = graphsBase + graphsPerHidden*float64(dep.Arch.Hidden)*float64(limits.LargestGraph(dep.Hardware))/512
+	if versionOf(args.EngineVersion).AtLeast(0, 21) {
+		m.Graphs = graphsBase + graphsPerHidden*float64(dep.Arch.Hidden)*float64(args.LargestGraph(dep.Hardware))/512
 	}
 	m.KV = m.Usable - m.Weights - m.Activation - m.Graphs - m.NonTorch
 	perLayer := dep.Arch.kvBytesPerLayer(dep.Precision.KV, dep.TP)
 	m.KVPerToken = perLayer * float64(stageLayers(dep))
 	block := perLayer * float64(m.Layout.GroupLayers) * blockTokens
 	m.Blocks = max(0, int(m.KV/block))
-	if limits.KVBlocks > 0 {
-		m.Blocks = limits.KVBlocks
-		m.KV = float64(limits.KVBlocks) * block
+	if args.KVBlocks > 0 {
+		m.Blocks = args.KVBlocks
+		m.KV = float64(args.KVBlocks) * block
 	}
-	m.Arithmetic = m.sentence(limits, block)
+	m.Arithmetic = m.sentence(args, block)
 	return m
 }
 
 // sentence writes the arithmetic out.
-func (m Memory) sentence(limits Limits, block float64) string {
+func (m Memory) sentence(args EngineArgs, block float64) string {
 	var s strings.Builder
-	if limits.KVBlocks > 0 {
-		fmt.Fprintf(&s, "pinned to %d KV blocks of %d tokens = %.2f GiB", limits.KVBlocks, m.BlockTokens, m.KV/gib)
+	if args.KVBlocks > 0 {
+		fmt.Fprintf(&s, "pinned to %d KV blocks of %d tokens = %.2f GiB", args.KVBlocks, m.BlockTokens, m.KV/gib)
 		return s.String()
 	}
 	fmt.Fprintf(&s, "%.2f GiB usable at %.2f - %.2f weights - %.2f activation (%d tokens, %d sequences)",
-		m.Usable/gib, limits.Utilization, m.Weights/gib, m.Activation/gib, limits.MaxNumBatchedTokens, limits.MaxNumSeqs)
+		m.Usable/gib, args.Utilization, m.Weights/gib, m.Activation/gib, args.MaxNumBatchedTokens, args.MaxNumSeqs)
 	if m.Graphs > 0 {
 		fmt.Fprintf(&s, " - %.2f graphs", m.Graphs/gib)
 	}
@@ -160,10 +160,10 @@ func (m Memory) sentence(limits Limits, block float64) string {
 }
 
 // check returns an error if the pool cannot hold one request.
-func (m Memory) check(dep Deployment, limits Limits) *DoesNotFitError {
+func (m Memory) check(dep Deployment, args EngineArgs) *DoesNotFitError {
 	need := 1
-	if limits.MaxModelLen > 0 {
-		need = m.Layout.Blocks(limits.MaxModelLen, limits.MaxNumBatchedTokens)
+	if args.MaxModelLen > 0 {
+		need = m.Layout.Blocks(args.MaxModelLen, args.MaxNumBatchedTokens)
 	}
 	if m.Blocks > need { // one block is never handed out
 		return nil
@@ -175,22 +175,22 @@ func (m Memory) check(dep Deployment, limits Limits) *DoesNotFitError {
 		Available: m.Usable,
 		Detail:    m.Arithmetic,
 	}
-	if limits.KVBlocks > 0 {
+	if args.KVBlocks > 0 {
 		e.Needed, e.Available = float64(need+1)*block, m.KV
 	}
-	e.Detail += fmt.Sprintf(", but one request of %d tokens takes %d", max(limits.MaxModelLen, 1), need)
+	e.Detail += fmt.Sprintf(", but one request of %d tokens takes %d", max(args.MaxModelLen, 1), need)
 	return e
 }
 
 // smallestTP returns the smallest larger degree at which the deployment fits, 0 if
 // none up to 8 does.
-func smallestTP(dep Deployment, limits Limits) int {
+func smallestTP(dep Deployment, args EngineArgs) int {
 	for tp := dep.TP + 1; tp <= 8; tp++ {
 		dep.TP = tp
 		if dep.Validate() != nil {
 			continue
 		}
-		if m := divide(dep, limits); m.check(dep, limits) == nil {
+		if m := divide(dep, args); m.check(dep, args) == nil {
 			return tp
 		}
 	}

@@ -15,24 +15,24 @@ func TestKVPoolsAgreeWithReportedOnes(t *testing.T) {
 		model, gpu string
 		tp         int
 		weights    WeightFormat
-		limits     Limits
+		args       EngineArgs
 		blocks     int     // reported, or
 		gib        float64 // available for the cache
 		tolerance  float64
 	}{
 		{"vLLM 0.15.1 served benchmark", "Llama-2-7B", "H100 SXM", 1, FormatUnset,
-			Limits{MaxNumSeqs: 128, MaxNumBatchedTokens: 2048, Utilization: 0.9, MaxModelLen: 4096, EngineVersion: "0.15.1"}, 7463, 0, 0.02},
+			EngineArgs{MaxNumSeqs: 128, MaxNumBatchedTokens: 2048, Utilization: 0.9, MaxModelLen: 4096, EngineVersion: "0.15.1"}, 7463, 0, 0.02},
 		{"ridgepoint 0.1.2, vLLM 0.28", "Llama-3.1-8B", "A100 SXM 80GB", 1, FormatUnset,
-			Limits{Utilization: 0.9, MaxModelLen: 8192, EngineVersion: "0.28.0"}, 0, 55.1, 0.02},
+			EngineArgs{Utilization: 0.9, MaxModelLen: 8192, EngineVersion: "0.28.0"}, 0, 55.1, 0.02},
 		{"ridgepoint 0.1.2, vLLM 0.28", "Qwen3-14B", "A100 SXM 80GB", 1, FormatUnset,
-			Limits{Utilization: 0.9, MaxModelLen: 8192, EngineVersion: "0.28.0"}, 0, 42.0, 0.03},
+			EngineArgs{Utilization: 0.9, MaxModelLen: 8192, EngineVersion: "0.28.0"}, 0, 42.0, 0.03},
 		{"ridgepoint 0.1.2, vLLM 0.28", "DeepSeek-V2-Lite", "A100 SXM 80GB", 1, FormatUnset,
-			Limits{Utilization: 0.9, MaxModelLen: 8192, EngineVersion: "0.28.0"}, 0, 40.8, 0.02},
+			EngineArgs{Utilization: 0.9, MaxModelLen: 8192, EngineVersion: "0.28.0"}, 0, 40.8, 0.02},
 	}
 	for _, c := range cases {
 		d := deploy(t, c.model, c.gpu, c.tp)
 		d.Precision.Weights = c.weights
-		m, err := MemoryPlan(d, c.limits)
+		m, err := MemoryPlan(d, c.args)
 		if err != nil {
 			t.Errorf("%s: %v", c.model, err)
 			continue
@@ -54,7 +54,7 @@ func TestKVPoolsAgreeWithReportedOnes(t *testing.T) {
 func TestScoutPoolIsTheTextTowers(t *testing.T) {
 	d := deploy(t, "Llama-4-Scout", "H100 SXM", 2)
 	d.Precision.Weights = FP8
-	m, err := MemoryPlan(d, Limits{MaxNumSeqs: 128, MaxNumBatchedTokens: 2048, Utilization: 0.9, MaxModelLen: 4096, EngineVersion: "0.15.1"})
+	m, err := MemoryPlan(d, EngineArgs{MaxNumSeqs: 128, MaxNumBatchedTokens: 2048, Utilization: 0.9, MaxModelLen: 4096, EngineVersion: "0.15.1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestScoutPoolIsTheTextTowers(t *testing.T) {
 
 func TestMemoryPartsAddUp(t *testing.T) {
 	for name, d := range variants(t) {
-		m := divide(d.normal(), Limits{}.withDefaults(d))
+		m := divide(d.normal(), EngineArgs{}.withDefaults(d))
 		if sum := m.Weights + m.Activation + m.Graphs + m.NonTorch + m.KV; math.Abs(sum-m.Usable) > 1 {
 			t.Errorf("%s: parts add up to %.3f GiB of %.3f", name, sum/gib, m.Usable/gib)
 		}
@@ -81,9 +81,9 @@ func TestMemoryPartsAddUp(t *testing.T) {
 func TestPoolIsMonotone(t *testing.T) {
 	for name, d := range variants(t) {
 		d = d.normal()
-		limits := Limits{MaxNumSeqs: 256, MaxNumBatchedTokens: 4096, Utilization: 0.9}.withDefaults(d)
-		base := divide(d, limits).Blocks
-		check := func(what string, d Deployment, l Limits) {
+		args := EngineArgs{MaxNumSeqs: 256, MaxNumBatchedTokens: 4096, Utilization: 0.9}.withDefaults(d)
+		base := divide(d, args).Blocks
+		check := func(what string, d Deployment, l EngineArgs) {
 			t.Helper()
 			if got := divide(d, l).Blocks; got < base {
 				t.Errorf("%s: %s gives %d blocks, %d before", name, what, got, base)
@@ -91,17 +91,17 @@ func TestPoolIsMonotone(t *testing.T) {
 		}
 		more := d
 		more.Hardware.Memory *= 1.02
-		check("more memory", more, limits)
+		check("more memory", more, args)
 		fewer := d
 		fewer.Precision.KV = KVFP8
-		check("fp8 cache", fewer, limits)
-		l := limits
+		check("fp8 cache", fewer, args)
+		l := args
 		l.Utilization = 0.95
 		check("larger share", d, l)
-		l = limits
+		l = args
 		l.MaxNumBatchedTokens = 2048
 		check("fewer tokens a step", d, l)
-		l = limits
+		l = args
 		l.MaxNumSeqs = 64
 		check("fewer sequences", d, l)
 	}
@@ -109,7 +109,7 @@ func TestPoolIsMonotone(t *testing.T) {
 
 func TestDoesNotFit(t *testing.T) {
 	d := deploy(t, "Llama-3.1-70B", "H100 SXM", 1)
-	_, err := MemoryPlan(d, Limits{MaxModelLen: 32768, EngineVersion: "0.15.1"})
+	_, err := MemoryPlan(d, EngineArgs{MaxModelLen: 32768, EngineVersion: "0.15.1"})
 	var fit *DoesNotFitError
 	if !errors.As(err, &fit) || !errors.Is(err, ErrDoesNotFit) {
 		t.Fatalf("70B in bf16 on one H100: %v", err)
@@ -122,16 +122,16 @@ func TestDoesNotFit(t *testing.T) {
 			t.Errorf("%q lacks %q", err, want)
 		}
 	}
-	_, err = MemoryPlan(deploy(t, "DeepSeek-V3", "A100 SXM 40GB", 8), Limits{MaxModelLen: 4096})
+	_, err = MemoryPlan(deploy(t, "DeepSeek-V3", "A100 SXM 40GB", 8), EngineArgs{MaxModelLen: 4096})
 	if !errors.As(err, &fit) || fit.SmallestTP != 0 {
 		t.Errorf("DeepSeek-V3 on A100 40GB: %v", err)
 	}
 	// A pool that cannot hold one longest request is refused even if pinned.
-	_, err = MemoryPlan(deploy(t, "Llama-3.1-8B", "H100 SXM", 1), Limits{KVBlocks: 100, MaxModelLen: 8192})
+	_, err = MemoryPlan(deploy(t, "Llama-3.1-8B", "H100 SXM", 1), EngineArgs{KVBlocks: 100, MaxModelLen: 8192})
 	if !errors.Is(err, ErrDoesNotFit) {
 		t.Errorf("100 blocks for 8192 tokens: %v", err)
 	}
-	m, err := MemoryPlan(deploy(t, "Llama-3.1-8B", "H100 SXM", 1), Limits{KVBlocks: 1000, MaxModelLen: 8192})
+	m, err := MemoryPlan(deploy(t, "Llama-3.1-8B", "H100 SXM", 1), EngineArgs{KVBlocks: 1000, MaxModelLen: 8192})
 	if err != nil || m.Blocks != 1000 {
 		t.Errorf("pinned pool: %d blocks, %v", m.Blocks, err)
 	}
@@ -182,7 +182,7 @@ func TestKVBytesUnderTensorParallelism(t *testing.T) {
 	}
 }
 
-func TestDefaultLimits(t *testing.T) {
+func TestDefaultArgs(t *testing.T) {
 	c := catalog(t)
 	for _, k := range []struct {
 		gpu, version string
@@ -197,16 +197,16 @@ func TestDefaultLimits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := DefaultLimits(hw, k.version)
+		l := DefaultArgs(hw, k.version)
 		if l.MaxNumSeqs != k.seqs || l.MaxNumBatchedTokens != k.tokens || l.Utilization != k.share {
 			t.Errorf("%s vLLM %q: %+v", k.gpu, k.version, l)
 		}
 	}
 	h100, _ := c.GPU("H100 SXM")
-	if got := (Limits{MaxNumSeqs: 100, MaxNumBatchedTokens: 8192}).LargestGraph(h100); got != 200 {
+	if got := (EngineArgs{MaxNumSeqs: 100, MaxNumBatchedTokens: 8192}).LargestGraph(h100); got != 200 {
 		t.Errorf("largest graph %d, want 200", got)
 	}
-	if got := (Limits{MaxNumSeqs: 1024, MaxNumBatchedTokens: 8192}).LargestGraph(h100); got != 512 {
+	if got := (EngineArgs{MaxNumSeqs: 1024, MaxNumBatchedTokens: 8192}).LargestGraph(h100); got != 512 {
 		t.Errorf("largest graph %d, want 512", got)
 	}
 }

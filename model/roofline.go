@@ -22,9 +22,9 @@ import (
 // attention replicas (DP) the batch is that of one replica, and the others are taken
 // to carry the same.
 type Roofline struct {
-	dep    Deployment
-	c      Constants
-	limits Limits
+	dep  Deployment
+	c    Constants
+	args EngineArgs
 
 	dense   stream
 	experts stream
@@ -107,15 +107,15 @@ type fixedCost struct {
 	elementToken          float64
 }
 
-// NewRoofline precomputes the coefficients for a deployment. Zero limits mean the
+// NewRoofline precomputes the coefficients for a deployment. Zero arguments mean the
 // engine's defaults. The error is that of [Deployment.Validate], or says that a
 // figure of the GPU is missing (wrapping [ErrNoFigure]).
-func NewRoofline(dep Deployment, c Constants, limits Limits) (*Roofline, error) {
+func NewRoofline(dep Deployment, c Constants, args EngineArgs) (*Roofline, error) {
 	if err := dep.Validate(); err != nil {
 		return nil, err
 	}
 	dep = dep.normal()
-	r := &Roofline{dep: dep, c: c, limits: limits.withDefaults(dep)}
+	r := &Roofline{dep: dep, c: c, args: args.withDefaults(dep)}
 	r.setMatrices()
 	r.setAttention()
 	r.setCommunication()
@@ -126,8 +126,8 @@ func NewRoofline(dep Deployment, c Constants, limits Limits) (*Roofline, error) 
 // Deployment returns what the roofline was made for, defaults filled in.
 func (r *Roofline) Deployment() Deployment { return r.dep }
 
-// Limits returns the limits that the roofline was made for, defaults filled in.
-func (r *Roofline) Limits() Limits { return r.limits }
+// Args returns the settings that the roofline was made for, defaults filled in.
+func (r *Roofline) Args() EngineArgs { return r.args }
 
 // Constants returns the constants in use.
 func (r *Roofline) Constants() Constants { return r.c }

@@ -46,8 +46,8 @@ func (s *Simulated) Roofline(k measure.Knobs) (*model.Roofline, error) {
 }
 
 // limits turns knobs into the engine's settings.
-func (s *Simulated) limits(k measure.Knobs) model.Limits {
-	return model.Limits{
+func (s *Simulated) limits(k measure.Knobs) model.EngineArgs {
+	return model.EngineArgs{
 		MaxNumSeqs: k.MaxNumSeqs, MaxNumBatchedTokens: k.MaxNumBatchedTokens, Utilization: k.GPUMemoryUtilization,
 		MaxModelLen: k.MaxModelLen, KVBlocks: k.KVBlocks, EngineVersion: s.Version,
 	}

@@ -274,9 +274,9 @@ func longOutput(cfg *config.Config) int {
 }
 
 // meanRequest is the workload's mean request.
-func meanRequest(cfg *config.Config) model.Request {
+func meanRequest(cfg *config.Config) model.MeanRequest {
 	prompt, output := cfg.Workload.MeanTokens()
-	return model.Request{Prompt: prompt, Output: output}
+	return model.MeanRequest{Prompt: prompt, Output: output}
 }
 
 // targets are the limits of an objective as arithmetic takes them.

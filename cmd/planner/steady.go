@@ -42,7 +42,7 @@ func kept(m *measure.Measurement) bool {
 // cachedRequest is the mean request with what the prefix cache held of its prompt in
 // the trials of the knobs: the largest share that was seen in a trial that the server
 // kept up with, so that the bounds that follow are bounds of all of them.
-func (d *decision) cachedRequest(k measure.Knobs) model.Request {
+func (d *decision) cachedRequest(k measure.Knobs) model.MeanRequest {
 	q := meanRequest(d.cfg)
 	if !k.PrefixCaching {
 		return q

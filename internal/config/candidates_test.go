@@ -93,7 +93,7 @@ func TestKnobsNotGiven(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := model.DefaultLimits(h100, "")
+	own := model.DefaultArgs(h100, "")
 	engine := Space{
 		MaxNumSeqs: []int{own.MaxNumSeqs}, MaxNumBatchedTokens: []int{own.MaxNumBatchedTokens},
 		GPUMemoryUtilization: []float64{own.Utilization}, PrefixCaching: []bool{true}, MaxModelLen: 6000,

@@ -207,7 +207,7 @@ func (c *Config) settle(k measure.Knobs) measure.Knobs {
 		if g.Hardware.Name != k.GPU {
 			continue
 		}
-		l := model.DefaultLimits(g.Hardware, c.Engine.Version)
+		l := model.DefaultArgs(g.Hardware, c.Engine.Version)
 		if k.MaxNumSeqs == 0 {
 			k.MaxNumSeqs = l.MaxNumSeqs
 			if k.MaxNumBatchedTokens > 0 {

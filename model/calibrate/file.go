@@ -174,7 +174,7 @@ func (f File) Apply(dep model.Deployment, version string, c model.Constants) (mo
 	if have != want {
 		return refuse("engine version", "version "+version, f.FittedTo.EngineVersion)
 	}
-	r, err := model.NewRoofline(dep, c, model.Limits{EngineVersion: version})
+	r, err := model.NewRoofline(dep, c, model.EngineArgs{EngineVersion: version})
 	if err != nil {
 		return c, fmt.Errorf("calibration: %w", err)
 	}

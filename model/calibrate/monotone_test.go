@@ -14,7 +14,7 @@ import (
 
 // means simulates some schedules and returns the mean times to first token and to the
 // end, seconds.
-func means(t *testing.T, dep model.Deployment, l model.Limits, rate float64, longer int) (ttft, e2e float64) {
+func means(t *testing.T, dep model.Deployment, l model.EngineArgs, rate float64, longer int) (ttft, e2e float64) {
 	t.Helper()
 	const schedules = 4
 	for seed := range uint64(schedules) {
@@ -60,7 +60,7 @@ func TestMeansAreMonotone(t *testing.T) {
 		{"deepseek-v2-lite", "A100 SXM 80GB", 1, model.BF16, [2]float64{2, 10}},
 	} {
 		dep := deployed(t, d.name, d.gpu, d.tp, d.format)
-		limits := model.Limits{EngineVersion: "0.20.0", MaxModelLen: 8192, Utilization: 0.92}
+		limits := model.EngineArgs{EngineVersion: "0.20.0", MaxModelLen: 8192, Utilization: 0.92}
 		for _, rate := range d.rates {
 			name := fmt.Sprintf("%s on %s at %g/s", d.name, d.gpu, rate)
 			notBetter(t, name+", bandwidth", []float64{1, 0.97, 0.9, 0.7, 0.5}, func(x float64) (float64, float64) {
@@ -101,11 +101,11 @@ func TestStepsAreMonotone(t *testing.T) {
 		c := model.ConstantsFor(dep.Hardware, "0.20.0")
 		slow := dep
 		slow.Hardware.Bandwidth *= 0.8
-		fast, err := model.NewRoofline(dep, c, model.Limits{EngineVersion: "0.20.0"})
+		fast, err := model.NewRoofline(dep, c, model.EngineArgs{EngineVersion: "0.20.0"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		slower, err := model.NewRoofline(slow, c, model.Limits{EngineVersion: "0.20.0"})
+		slower, err := model.NewRoofline(slow, c, model.EngineArgs{EngineVersion: "0.20.0"})
 		if err != nil {
 			t.Fatal(err)
 		}

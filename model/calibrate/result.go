@@ -25,7 +25,7 @@ type Origin struct {
 
 // originOf describes runs.
 func originOf(runs []Run, o *Options) Origin {
-	r, err := model.NewRoofline(o.Deployment, o.Constants, model.Limits{EngineVersion: o.Version})
+	r, err := model.NewRoofline(o.Deployment, o.Constants, model.EngineArgs{EngineVersion: o.Version})
 	dep := o.Deployment
 	if err == nil {
 		dep = r.Deployment() // with the checkpoint's own formats filled in

@@ -9,7 +9,7 @@ import (
 )
 
 // newEngine builds an idle engine with a cold prefix cache.
-func newEngine(dep model.Deployment, c model.Constants, l model.Limits, prefixCaching bool) (*sim.Engine, error) {
+func newEngine(dep model.Deployment, c model.Constants, l model.EngineArgs, prefixCaching bool) (*sim.Engine, error) {
 	roofline, err := model.NewRoofline(dep, c, l)
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (r *Run) simulate(o *Options, c model.Constants) ([]measure.Record, error) 
 		c.Frontend = model.FrontendConstants{}
 	}
 	k := r.Trial.Knobs
-	e, err := newEngine(o.Deployment, c, model.Limits{
+	e, err := newEngine(o.Deployment, c, model.EngineArgs{
 		MaxNumSeqs: k.MaxNumSeqs, MaxNumBatchedTokens: k.MaxNumBatchedTokens, Utilization: k.GPUMemoryUtilization,
 		MaxModelLen: k.MaxModelLen, KVBlocks: k.KVBlocks, EngineVersion: o.Version,
 	}, k.PrefixCaching)

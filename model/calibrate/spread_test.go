@@ -33,7 +33,7 @@ func deployed(t testing.TB, name, gpu string, tp int, w model.WeightFormat) mode
 }
 
 // engine returns an idle simulated engine.
-func engine(t testing.TB, dep model.Deployment, c model.Constants, l model.Limits) *sim.Engine {
+func engine(t testing.TB, dep model.Deployment, c model.Constants, l model.EngineArgs) *sim.Engine {
 	t.Helper()
 	e, err := newEngine(dep, c, l, true)
 	if err != nil {
@@ -87,7 +87,7 @@ func chatProbe(t testing.TB) (model.Constants, model.Spread, Probe) {
 		t.Fatal(err)
 	}
 	w := &workload.Workload{Class: "chat", Shapes: []workload.Shape{shape}, Arrivals: workload.Poisson}
-	limits := model.Limits{EngineVersion: "0.20.0", MaxModelLen: 6000, MaxNumSeqs: 256}
+	limits := model.EngineArgs{EngineVersion: "0.20.0", MaxModelLen: 6000, MaxNumSeqs: 256}
 	return model.ConstantsFor(dep.Hardware, limits.EngineVersion), model.SpreadFor(dep),
 		func(c model.Constants, rate float64, seed uint64) (measure.Trial, measure.Observation, error) {
 			e, err := newEngine(dep, c, limits, true)

@@ -39,7 +39,7 @@ type Config struct {
 // memory describe. It fails if the release in the roofline's limits cannot be
 // read, or if the pool is empty.
 func Configure(r *model.Roofline, m model.Memory, prefixCaching bool) (Config, error) {
-	dep, l := r.Deployment(), r.Limits()
+	dep, l := r.Deployment(), r.Args()
 	v, err := model.ParseVersion(l.EngineVersion)
 	if err != nil {
 		return Config{}, fmt.Errorf("simulate engine: %w", err)

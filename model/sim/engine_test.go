@@ -24,7 +24,7 @@ func llama8B() model.Arch {
 }
 
 // modelled returns an engine's timer and configuration for a deployment.
-func modelled(t testing.TB, dep model.Deployment, l model.Limits, prefixCaching bool) (*model.Roofline, Config) {
+func modelled(t testing.TB, dep model.Deployment, l model.EngineArgs, prefixCaching bool) (*model.Roofline, Config) {
 	t.Helper()
 	r, err := model.NewRoofline(dep, model.ConstantsFor(dep.Hardware, l.EngineVersion), l)
 	if err != nil {
@@ -58,7 +58,7 @@ func benchmarkLoad(t testing.TB) []workload.Request {
 
 // BenchmarkRun runs the load on Llama-3.1-8B and one H100.
 func BenchmarkRun(b *testing.B) {
-	timer, config := modelled(b, model.Deployment{Arch: llama8B(), Hardware: h100()}, model.Limits{MaxModelLen: 8192}, true)
+	timer, config := modelled(b, model.Deployment{Arch: llama8B(), Hardware: h100()}, model.EngineArgs{MaxModelLen: 8192}, true)
 	requests := benchmarkLoad(b)
 	for _, c := range []struct {
 		name string

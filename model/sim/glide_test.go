@@ -38,7 +38,7 @@ func randomScenario(t *testing.T, seed uint64) scenario {
 		dep.Arch = windowed()
 	}
 	version := []string{"0.11.0", "0.15.1", "0.20.2", "0.26.0", ""}[rng.IntN(5)]
-	limits := model.Limits{MaxModelLen: 4096, MaxNumSeqs: 4 << rng.IntN(5), EngineVersion: version}
+	limits := model.EngineArgs{MaxModelLen: 4096, MaxNumSeqs: 4 << rng.IntN(5), EngineVersion: version}
 	limits.MaxNumBatchedTokens = max(limits.MaxNumSeqs, 128<<rng.IntN(6))
 	limits.KVBlocks = 600 << rng.IntN(5)
 	timer, config := modelled(t, dep, limits, rng.IntN(3) > 0)
@@ -111,7 +111,7 @@ func TestGlideEqualsStepByStep(t *testing.T) {
 // TestGlideOverLongRun: the sums do not drift apart over tens of thousands of
 // steps.
 func TestGlideOverLongRun(t *testing.T) {
-	timer, config := modelled(t, model.Deployment{Arch: llama8B(), Hardware: h100()}, model.Limits{MaxModelLen: 8192}, true)
+	timer, config := modelled(t, model.Deployment{Arch: llama8B(), Hardware: h100()}, model.EngineArgs{MaxModelLen: 8192}, true)
 	s := scenario{timer: timer, config: config, load: Load{Requests: benchmarkLoad(t), Gaps: true, GapsTo: time.Hour}}
 	if err := equalToMicrosecond(s.run(false), s.run(true)); err != nil {
 		t.Error(err)

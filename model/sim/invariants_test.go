@@ -116,7 +116,7 @@ func checkRecord(t *testing.T, seed uint64, load *Load, r *measure.Record, end t
 // statistics look when a step begins and miss who arrives while it runs: in the
 // mean, half a step's arrivals.
 func TestLittle(t *testing.T) {
-	timer, config := modelled(t, model.Deployment{Arch: llama8B(), Hardware: h100()}, model.Limits{MaxModelLen: 8192}, true)
+	timer, config := modelled(t, model.Deployment{Arch: llama8B(), Hardware: h100()}, model.EngineArgs{MaxModelLen: 8192}, true)
 	config.Rules.Async = false
 	w := workload.Workload{Arrivals: workload.Poisson, Shapes: []workload.Shape{{Prompt: normal(512, 256), Output: normal(200, 100)}}}
 	for _, rate := range []float64{2, 10, 25} {
@@ -193,7 +193,7 @@ func TestPhaseOfArrival(t *testing.T) {
 // TestAlone: a request that has the engine to itself takes its frontend and its
 // steps, one after another.
 func TestAlone(t *testing.T) {
-	timer, config := modelled(t, model.Deployment{Arch: llama8B(), Hardware: h100()}, model.Limits{MaxModelLen: 8192, MaxNumBatchedTokens: 1024}, true)
+	timer, config := modelled(t, model.Deployment{Arch: llama8B(), Hardware: h100()}, model.EngineArgs{MaxModelLen: 8192, MaxNumBatchedTokens: 1024}, true)
 	const prompt, output = 2500, 100
 	first := timer.Frontend(prompt)
 	for done := 0; done < prompt; done += 1024 {
@@ -269,8 +269,8 @@ func TestTimeHasNoScale(t *testing.T) {
 func TestMonotone(t *testing.T) {
 	w := workload.Workload{Arrivals: workload.Poisson, Shapes: []workload.Shape{{Prompt: normal(512, 256), Output: normal(60, 40)}}}
 	requests := w.Schedule(1.5, 200*time.Second, 5)
-	limits := model.Limits{MaxModelLen: 8192, MaxNumSeqs: 1, MaxNumBatchedTokens: 2048}
-	run := func(dep model.Deployment, l model.Limits, change func(*workload.Request)) []measure.Record {
+	limits := model.EngineArgs{MaxModelLen: 8192, MaxNumSeqs: 1, MaxNumBatchedTokens: 2048}
+	run := func(dep model.Deployment, l model.EngineArgs, change func(*workload.Request)) []measure.Record {
 		timer, config := modelled(t, dep, l, false)
 		changed := append([]workload.Request(nil), requests...)
 		for i := range changed {

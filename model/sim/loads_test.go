@@ -15,7 +15,7 @@ import (
 func TestClosedLoop(t *testing.T) {
 	const slots = 7
 	w := workload.Workload{Arrivals: workload.Poisson, Shapes: []workload.Shape{{Prompt: normal(300, 100), Output: normal(50, 30)}}}
-	timer, config := modelled(t, model.Deployment{Arch: llama8B(), Hardware: h100()}, model.Limits{MaxModelLen: 4096}, true)
+	timer, config := modelled(t, model.Deployment{Arch: llama8B(), Hardware: h100()}, model.EngineArgs{MaxModelLen: 4096}, true)
 	r := NewEngine(timer, config).Run(Load{Requests: w.Slots(100, 1), Slots: slots})
 	var ends []time.Duration
 	for i := range r.Records {
@@ -75,7 +75,7 @@ func TestTurns(t *testing.T) {
 func TestWarmCache(t *testing.T) {
 	w := workload.Workload{Arrivals: workload.Poisson, Shapes: []workload.Shape{{
 		Prompt: normal(600, 200), Output: normal(20, 5), Prefix: workload.Prefix{Groups: 2, Tokens: 100, Prompts: 5}}}}
-	timer, config := modelled(t, model.Deployment{Arch: llama8B(), Hardware: h100()}, model.Limits{MaxModelLen: 4096}, true)
+	timer, config := modelled(t, model.Deployment{Arch: llama8B(), Hardware: h100()}, model.EngineArgs{MaxModelLen: 4096}, true)
 	load := Load{Requests: w.Schedule(5, 20*time.Second, 1)}
 	e := NewEngine(timer, config)
 	cold, warm := e.Run(load), e.Run(load)
@@ -211,7 +211,7 @@ func TestWindowGroups(t *testing.T) {
 // TestStats: the parts of the time are those of the steps, and the use of the
 // hardware lies between nothing and all of it.
 func TestStats(t *testing.T) {
-	timer, config := modelled(t, model.Deployment{Arch: llama8B(), Hardware: h100()}, model.Limits{MaxModelLen: 8192}, true)
+	timer, config := modelled(t, model.Deployment{Arch: llama8B(), Hardware: h100()}, model.EngineArgs{MaxModelLen: 8192}, true)
 	w := workload.Workload{Arrivals: workload.Poisson, Shapes: []workload.Shape{{Prompt: normal(512, 256), Output: normal(200, 100)}}}
 	r := NewEngine(timer, config).Run(Load{Requests: w.Schedule(15, 60*time.Second, 1), Gaps: true, GapsTo: time.Minute})
 	o := r.Observation()

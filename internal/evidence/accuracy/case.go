@@ -49,7 +49,7 @@ type server struct {
 	group  string
 	model  string // with the GPU: what is left out together
 	dep    model.Deployment
-	limits model.Limits
+	limits model.EngineArgs
 	pool   int  // KV blocks that the engine reported, 0: unknown
 	cache  bool // prefix caching
 	// engineTimes says that TTFT counts from when the engine queued a request, so without

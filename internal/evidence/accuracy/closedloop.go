@@ -129,7 +129,7 @@ func (r *closedRow) server(catalog *model.Catalog, seed uint64, assume assumptio
 	}
 	s := server{
 		file: "closed-loop.csv", group: groupNew, model: arch.Name + ", " + gpu.Name[:4], dep: dep,
-		limits: model.Limits{MaxNumSeqs: 1024, MaxNumBatchedTokens: 8192, Utilization: 0.90, MaxModelLen: 10240, EngineVersion: version},
+		limits: model.EngineArgs{MaxNumSeqs: 1024, MaxNumBatchedTokens: 8192, Utilization: 0.90, MaxModelLen: 10240, EngineVersion: version},
 	}
 	if r.gpu == "h100_sxm" {
 		s.group = group70B

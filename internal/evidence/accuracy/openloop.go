@@ -103,7 +103,7 @@ func (f *openFile) server(catalog *model.Catalog, seed uint64) (server, error) {
 		s.group = groupScout
 	}
 	s.dep = model.Deployment{Arch: arch, Hardware: gpu, Precision: precision, TP: f.TensorParallel}
-	s.limits = model.Limits{
+	s.limits = model.EngineArgs{
 		MaxNumSeqs: f.Knobs.Seqs, MaxNumBatchedTokens: f.Knobs.Tokens, Utilization: f.Knobs.Utilization,
 		MaxModelLen: f.Knobs.ModelLen, KVBlocks: f.Blocks, EngineVersion: strings.TrimPrefix(f.Engine, "vLLM "),
 	}

@@ -65,7 +65,7 @@ func readTrace(dir string, catalog *model.Catalog) (server, error) {
 	return server{
 		file: traceFile, group: groupTrace, model: "llama-3.1-8b, RTX PRO 6000", engineTimes: true, cache: true,
 		dep:    model.Deployment{Arch: arch, Hardware: gpu, Precision: model.Precision{Weights: model.BF16}},
-		limits: model.Limits{MaxNumSeqs: 128, MaxNumBatchedTokens: 2048, Utilization: 0.90, MaxModelLen: 8192, EngineVersion: "0.19.0"},
+		limits: model.EngineArgs{MaxNumSeqs: 128, MaxNumBatchedTokens: 2048, Utilization: 0.90, MaxModelLen: 8192, EngineVersion: "0.19.0"},
 		loads:  []load{l},
 	}, nil
 }

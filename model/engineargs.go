@@ -2,9 +2,9 @@ package model
 
 import "strings"
 
-// Limits are the engine's settings that bound a step and the memory. A zero field
-// means the engine's own default on the GPU, see [DefaultLimits].
-type Limits struct {
+// EngineArgs are the engine's settings that bound a step and the memory. A zero field
+// means the engine's own default on the GPU, see [DefaultArgs].
+type EngineArgs struct {
 	MaxNumSeqs          int     // running requests, per attention replica
 	MaxNumBatchedTokens int     // tokens of one step
 	Utilization         float64 // share of the GPU's memory that the engine may take
@@ -13,14 +13,14 @@ type Limits struct {
 	EngineVersion       string  // release of vLLM; empty: the newest known
 }
 
-// DefaultLimits returns what vLLM's API server assumes on this GPU when nothing is
+// DefaultArgs returns what vLLM's API server assumes on this GPU when nothing is
 // given (read in the sources of 0.10.1 to 0.24): 8192 tokens and 1024 requests on a
 // GPU of at least 70 GiB that is no A100, else 2048 and 256; the newest releases
 // (main since 2026-08-11) take 16384 and 1024 from 160 GiB. The memory share is 0.90
 // and 0.92 since 0.21.
-func DefaultLimits(hw Hardware, engineVersion string) Limits {
+func DefaultArgs(hw Hardware, engineVersion string) EngineArgs {
 	v := versionOf(engineVersion)
-	l := Limits{MaxNumSeqs: 256, MaxNumBatchedTokens: 2048, Utilization: 0.90, EngineVersion: engineVersion}
+	l := EngineArgs{MaxNumSeqs: 256, MaxNumBatchedTokens: 2048, Utilization: 0.90, EngineVersion: engineVersion}
 	total := hw.Memory / gib
 	switch {
 	case total >= 160 && v.AtLeast(0, 27):
@@ -35,8 +35,8 @@ func DefaultLimits(hw Hardware, engineVersion string) Limits {
 }
 
 // withDefaults fills the zero fields.
-func (l Limits) withDefaults(dep Deployment) Limits {
-	d := DefaultLimits(dep.Hardware, l.EngineVersion)
+func (l EngineArgs) withDefaults(dep Deployment) EngineArgs {
+	d := DefaultArgs(dep.Hardware, l.EngineVersion)
 	if l.MaxNumSeqs <= 0 {
 		l.MaxNumSeqs = d.MaxNumSeqs
 	}
@@ -55,7 +55,7 @@ func (l Limits) withDefaults(dep Deployment) Limits {
 // LargestGraph returns the largest batch, in tokens, for which the engine has
 // captured a CUDA graph: twice the running requests, at most 512, never above a
 // step's tokens. (Recent releases capture up to 1024 on data-centre Blackwell.)
-func (l Limits) LargestGraph(hw Hardware) int {
+func (l EngineArgs) LargestGraph(hw Hardware) int {
 	top := 512
 	if hw.Generation == GenerationBlackwell && versionOf(l.EngineVersion).AtLeast(0, 20) {
 		top = 1024
