@@ -11,7 +11,7 @@ import (
 func trace(n int) *workload.Workload {
 	w := &workload.Workload{Class: "trace", Arrivals: workload.Trace}
 	for i := range n {
-		w.Replay = append(w.Replay, workload.Row{Arrival: time.Duration(i) * 100 * time.Millisecond, Prompt: 1, Output: 1})
+		w.Replay = append(w.Replay, workload.TraceRow{Arrival: time.Duration(i) * 100 * time.Millisecond, Prompt: 1, Output: 1})
 	}
 	return w
 }

@@ -28,7 +28,7 @@ func assumed(cfg *config.Config) []string {
 // routed says what a fleet's load balancer must do for its instances to find in
 // their prefix caches what the only instance of a trial finds in its own.
 func routed(w *workload.Workload, p *plan.Plan) []string {
-	shares := w.Turns > 1 || slices.ContainsFunc(w.Replay, func(r workload.Row) bool { return len(r.Shared) > 0 })
+	shares := w.Turns > 1 || slices.ContainsFunc(w.Replay, func(r workload.TraceRow) bool { return len(r.Shared) > 0 })
 	if !shares || !p.Offer.Knobs.PrefixCaching || p.Fleet.Instances < 2 {
 		return nil
 	}

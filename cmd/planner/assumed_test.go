@@ -13,7 +13,7 @@ import (
 // if the load balancer sends it there.
 func TestRouted(t *testing.T) {
 	turns := workload.Workload{Turns: 6}
-	trace := workload.Workload{Arrivals: workload.Trace, Replay: []workload.Row{{Prompt: 9}, {Prompt: 9, Shared: make([]workload.Segment, 1)}}}
+	trace := workload.Workload{Arrivals: workload.Trace, Replay: []workload.TraceRow{{Prompt: 9}, {Prompt: 9, Shared: make([]workload.Segment, 1)}}}
 	for _, c := range []struct {
 		name      string
 		traffic   *workload.Workload

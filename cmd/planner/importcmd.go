@@ -164,7 +164,7 @@ type formatRow struct {
 
 func formatRows() []formatRow {
 	var rows []formatRow
-	for _, f := range ingest.Formats() {
+	for _, f := range ingest.ResultFormats() {
 		rows = append(rows, formatRow{f.Name, f.Reads, append([]string{}, f.Notes...)})
 	}
 	return rows

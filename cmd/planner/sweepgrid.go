@@ -186,7 +186,7 @@ func gridTrials(cfg *config.Config, s sweepSpec, sets []measure.Knobs) []measure
 // sharesPrefixes reports whether requests of a workload begin as others do.
 func sharesPrefixes(w *workload.Workload) bool {
 	if w.Replayed() {
-		return slices.ContainsFunc(w.Replay, func(r workload.Row) bool { return len(r.Shared) > 0 })
+		return slices.ContainsFunc(w.Replay, func(r workload.TraceRow) bool { return len(r.Shared) > 0 })
 	}
 	return w.Turns > 1 || slices.ContainsFunc(w.Shapes, func(s workload.Shape) bool { return s.Prefix.Groups > 0 })
 }

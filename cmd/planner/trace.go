@@ -106,7 +106,7 @@ type traceChange struct {
 }
 
 // apply thins and scales, and says so.
-func (t traceChange) apply(rows []workload.Row) (changed []workload.Row, how []string) {
+func (t traceChange) apply(rows []workload.TraceRow) (changed []workload.TraceRow, how []string) {
 	if t.thin > 0 && t.thin < 1 {
 		before := len(rows)
 		rows = workload.Thin(rows, t.thin, t.seed)
@@ -150,7 +150,7 @@ func traceFlags(c *cli.Context) (traceChange, ingest.TraceOptions, error) {
 
 // hintFlags names the flag that answers a question of the reader.
 func hintFlags(err error) error {
-	var problem *ingest.Problem
+	var problem *ingest.FileError
 	if !errors.As(err, &problem) {
 		return err
 	}
@@ -164,7 +164,7 @@ func hintFlags(err error) error {
 }
 
 // writeTrace writes rows where the user asks for them, "" for nowhere.
-func writeTrace(to, from string, rows []workload.Row, stdout io.Writer) (toStdout bool, err error) {
+func writeTrace(to, from string, rows []workload.TraceRow, stdout io.Writer) (toStdout bool, err error) {
 	switch to {
 	case "":
 		return false, nil

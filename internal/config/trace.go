@@ -10,7 +10,7 @@ import (
 
 // TraceReader reads the rows of a traffic trace in the named format, "" to find
 // it out. Errors name the file and the line.
-type TraceReader func(r io.Reader, name, format string) ([]workload.Row, error)
+type TraceReader func(r io.Reader, name, format string) ([]workload.TraceRow, error)
 
 // traceFormats lists what workload.trace_format may say; "" finds the format out.
 func traceFormats() []string {
@@ -22,7 +22,7 @@ func traceFormats() []string {
 }
 
 // readTrace reads the rows of the trace.
-func (r *reader) readTrace(l *load) []workload.Row {
+func (r *reader) readTrace(l *load) []workload.TraceRow {
 	n := r.at("workload.trace")
 	f, ok := n.open(l.trace, "a trace")
 	if !ok {
@@ -39,7 +39,7 @@ func (r *reader) readTrace(l *load) []workload.Row {
 
 // rows reads with the loader's reader, or with the one that knows every format and
 // what to doubt in a log.
-func (r *reader) rows(f io.Reader, l *load) ([]workload.Row, error) {
+func (r *reader) rows(f io.Reader, l *load) ([]workload.TraceRow, error) {
 	if r.trace == nil {
 		t, err := ingest.ReadTrace(l.trace, f, ingest.TraceOptions{Format: l.format})
 		if err != nil {

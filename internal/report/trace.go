@@ -81,7 +81,7 @@ func clock(t *Traffic) string {
 	return "ticks every " + limit(t.Tick) + ": requests of one tick leave at the same instant; --spread draws them within it"
 }
 
-func dispersionTable(all []workload.Dispersion) Table {
+func dispersionTable(all []workload.DispersionIndex) Table {
 	tab := Table{
 		Caption: "Index of dispersion of arrivals: 1 for Poisson, above it for bursts. Of 10 s windows it is what demand.burst_index takes.",
 		Columns: []Column{{Name: "window"}, {Name: "index", Right: true}, {Name: "windows", Right: true}},

@@ -12,11 +12,11 @@ import (
 // with a coarse clock.
 func traffic() Traffic {
 	rng := rand.New(rand.NewPCG(1, 1))
-	var rows []workload.Row
+	var rows []workload.TraceRow
 	at := time.Duration(0)
 	for i := range 300 {
 		at += time.Duration(rng.ExpFloat64() * float64(time.Second))
-		r := workload.Row{Arrival: at, Prompt: 200 + rng.IntN(2000), Output: 10 + rng.IntN(300)}
+		r := workload.TraceRow{Arrival: at, Prompt: 200 + rng.IntN(2000), Output: 10 + rng.IntN(300)}
 		if i%2 == 0 {
 			r.Shared = []workload.Segment{{Content: workload.TraceContent(uint64(i % 6)), Tokens: 150}}
 		}
@@ -31,7 +31,7 @@ func traffic() Traffic {
 func addedDocuments() map[string]Document {
 	bare := traffic()
 	bare.Tick, bare.Skipped, bare.Estimated, bare.Changed, bare.Warnings = 0, 0, 0, nil, nil
-	bare.Description = workload.Describe([]workload.Row{{Prompt: 10, Output: 5}})
+	bare.Description = workload.Describe([]workload.TraceRow{{Prompt: 10, Output: 5}})
 	return map[string]Document{
 		"trace":     Trace(traffic()),
 		"trace-one": Trace(bare),

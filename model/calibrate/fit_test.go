@@ -262,7 +262,7 @@ func traceHalves(t testing.TB) (Run, Options, int) {
 		}
 		at := time.Duration(math.Round(v[0] * 1e9))
 		ms := func(x float64) time.Duration { return at + time.Duration(x*1e6) }
-		w.Replay = append(w.Replay, workload.Row{Arrival: at, Prompt: int(v[1]), Output: int(v[2])})
+		w.Replay = append(w.Replay, workload.TraceRow{Arrival: at, Prompt: int(v[1]), Output: int(v[2])})
 		records = append(records, measure.Record{ID: i, Due: at, Sent: at, First: ms(v[4]), Last: ms(v[5]), Prompt: int(v[1]), Output: int(v[2]), Outcome: measure.OK})
 	}
 	half := len(records) / 2

@@ -136,7 +136,7 @@ func (g *gatewayLog) settle(t *Trace, name string) error {
 	}
 	for _, r := range g.entries {
 		if r.numeric != g.entries[0].numeric || r.unit != g.entries[0].unit {
-			return &Problem{name, r.line, "time", "is written in another way than that of the request in line " + fmt.Sprint(g.entries[0].line)}
+			return &FileError{name, r.line, "time", "is written in another way than that of the request in line " + fmt.Sprint(g.entries[0].line)}
 		}
 	}
 	unit := time.Second
@@ -151,7 +151,7 @@ func (g *gatewayLog) settle(t *Trace, name string) error {
 	for i, r := range g.entries {
 		d, err := arrival(r.at-origin, unit)
 		if err != nil {
-			return &Problem{name, r.line, "time", err.Error()}
+			return &FileError{name, r.line, "time", err.Error()}
 		}
 		arrivals[i] = d - r.before
 	}
@@ -170,7 +170,7 @@ func (g *gatewayLog) rows(t *Trace, arrivals []time.Duration) {
 	growing, sessions := g.growing(order)
 	for _, i := range order {
 		r := g.entries[i]
-		row := workload.Row{Arrival: arrivals[i], Prompt: r.prompt, Output: r.output}
+		row := workload.TraceRow{Arrival: arrivals[i], Prompt: r.prompt, Output: r.output}
 		if growing[r.session] && r.prompt > 0 {
 			row.Shared = []workload.Segment{{Content: workload.TraceContent(hashName(r.session)), Tokens: r.prompt}}
 		}
@@ -256,7 +256,7 @@ func (g *gatewayLog) unit(name string) (time.Duration, error) {
 		}
 		return fmt.Sprintf("%v (%.3g requests/s)", span.Round(time.Millisecond), float64(len(g.entries))/span.Seconds())
 	}
-	return 0, &Problem{File: name, Field: "time", What: fmt.Sprintf("the unit of %g to %g is not clear: in seconds the %d requests span %s, in milliseconds %s; name the unit, s, ms, us or ns",
+	return 0, &FileError{File: name, Field: "time", What: fmt.Sprintf("the unit of %g to %g is not clear: in seconds the %d requests span %s, in milliseconds %s; name the unit, s, ms, us or ns",
 		low, high, len(g.entries), say(time.Second), say(time.Millisecond))}
 }
 

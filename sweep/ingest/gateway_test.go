@@ -106,7 +106,7 @@ func TestGatewayEnds(t *testing.T) {
 		t.Errorf("arrival %v from the end, want 10 s", tr.Rows[1].Arrival)
 	}
 	_, err := ReadTrace("log", strings.NewReader(`{"timestamp":"2026-03-01T12:00:10Z","latency":9,"prompt_tokens":10,"completion_tokens":5}`), TraceOptions{AtEnd: true})
-	var p *Problem
+	var p *FileError
 	if !errors.As(err, &p) || p.Line != 1 || p.Field != "duration" {
 		t.Errorf("a duration without a unit gives %v", err)
 	}
@@ -154,7 +154,7 @@ func TestTraceCSVRoundTrip(t *testing.T) {
 }
 
 // sameTraffic compares arrivals, lengths and what repeats.
-func sameTraffic(a, b []workload.Row) bool {
+func sameTraffic(a, b []workload.TraceRow) bool {
 	if len(a) != len(b) || workload.Describe(a).Prefix.Repeated != workload.Describe(b).Prefix.Repeated {
 		return false
 	}
@@ -169,9 +169,9 @@ func sameTraffic(a, b []workload.Row) bool {
 func TestTraceCSVOfRandomBlocks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	for range 100 {
-		var rows []workload.Row
+		var rows []workload.TraceRow
 		for i := range 1 + rng.IntN(40) {
-			r := workload.Row{Arrival: time.Duration(i) * 1234567891, Prompt: 1 + rng.IntN(3000), Output: 1 + rng.IntN(9)}
+			r := workload.TraceRow{Arrival: time.Duration(i) * 1234567891, Prompt: 1 + rng.IntN(3000), Output: 1 + rng.IntN(9)}
 			for left := r.Prompt; left > 0; left -= 512 {
 				r.Shared = append(r.Shared, segment(uint64(rng.IntN(5)), min(left, 512)))
 			}

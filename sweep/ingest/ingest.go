@@ -28,8 +28,8 @@ type Results struct {
 	Warnings []string
 }
 
-// Problem is one thing wrong with an input file.
-type Problem struct {
+// FileError is one thing wrong with an input file.
+type FileError struct {
 	File string
 	// Line counts from 1; 0 means the file as a whole.
 	Line int
@@ -39,7 +39,7 @@ type Problem struct {
 }
 
 // Error is the problem in one line: "file:line: field: what".
-func (p *Problem) Error() string {
+func (p *FileError) Error() string {
 	var b strings.Builder
 	b.WriteString(p.File)
 	if p.Line > 0 {

@@ -20,7 +20,7 @@ import (
 // are comments, and an empty cell is a figure that is not known. Columns are
 // rate_per_s (needed), at least one latency such as ttft_p99_ms ({ttft, tpot,
 // itl, e2e} x {mean, p50, p90, p95, p99, p99.9}), and what plainHeader lists.
-// All problems are reported at once, joined, each a *Problem.
+// All problems are reported at once, joined, each a *FileError.
 func PlainCSV(name string, data []byte) (*Results, error) {
 	t := &plainTable{name: name}
 	t.read(data)
@@ -51,7 +51,7 @@ type plainColumn struct {
 
 func (t *plainTable) problem(line int, field, format string, a ...any) {
 	if len(t.problems) < mostProblems {
-		t.problems = append(t.problems, &Problem{t.name, line, field, fmt.Sprintf(format, a...)})
+		t.problems = append(t.problems, &FileError{t.name, line, field, fmt.Sprintf(format, a...)})
 	}
 }
 

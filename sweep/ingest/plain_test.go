@@ -73,9 +73,9 @@ func TestPlainProblems(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%q: error %v, want %q", tc.text, err, tc.want)
 		}
-		var p *Problem
+		var p *FileError
 		if err != nil && !errors.As(err, &p) {
-			t.Errorf("%q: %T is no Problem", tc.text, err)
+			t.Errorf("%q: %T is no FileError", tc.text, err)
 		}
 	}
 	// All problems at once.

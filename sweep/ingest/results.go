@@ -12,8 +12,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// Format is a kind of result file.
-type Format struct {
+// ResultFormat is a kind of result file.
+type ResultFormat struct {
 	Name string
 	// Reads says which files of the tool are read.
 	Reads string
@@ -28,10 +28,10 @@ type Format struct {
 // serviceTime is true of every tool here: none counts from the intended time.
 const serviceTime = "latencies count from the real send: a client that sent late hides its own queue"
 
-// Formats lists the formats of result files that are read, in the order in
+// ResultFormats lists the formats of result files that are read, in the order in
 // which they are tried.
-func Formats() []Format {
-	return []Format{
+func ResultFormats() []ResultFormat {
+	return []ResultFormat{
 		{Name: "csv", Reads: "plain CSV of measured points (rate_per_s, ttft_p50_ms, ttft_p99_ms, ...)", detect: isPlain},
 		{Name: "inference-perf", Reads: "stage_N_lifecycle_metrics.json, summary_lifecycle_metrics.json", Notes: []string{
 			serviceTime + " (its schedule_delay says how late)",
@@ -94,17 +94,17 @@ func isPlain(head []byte) bool {
 
 // detect finds the format of a result file from its beginning: the more of it,
 // the surer. The error lists what is read.
-func detect(name string, head []byte) (Format, error) {
-	for _, f := range Formats() {
+func detect(name string, head []byte) (ResultFormat, error) {
+	for _, f := range ResultFormats() {
 		if f.detect(head) {
 			return f, nil
 		}
 	}
 	var known []string
-	for _, f := range Formats() {
+	for _, f := range ResultFormats() {
 		known = append(known, fmt.Sprintf("%s (%s)", f.Name, f.Reads))
 	}
-	return Format{}, &Problem{File: name, What: "no known results; read are: " + strings.Join(known, "; ")}
+	return ResultFormat{}, &FileError{File: name, What: "no known results; read are: " + strings.Join(known, "; ")}
 }
 
 // Read reads a result file in the format that its content shows.
@@ -118,7 +118,7 @@ func Read(name string, data []byte) (*Results, error) {
 
 // Read reads a result file of the format. The first problem ends the reading,
 // except in a plain CSV, where all are reported.
-func (f Format) Read(name string, data []byte) (*Results, error) {
+func (f ResultFormat) Read(name string, data []byte) (*Results, error) {
 	r, err := f.read(name, data)
 	if err == nil && tooFast(r.Measurements) {
 		r.Warnings = append(r.Warnings, "every time to first token and of a whole request is below 1 ms: are these seconds where milliseconds are expected?")
@@ -138,7 +138,7 @@ func tooFast(all []measure.Measurement) bool {
 	return longest > 0 && longest < time.Millisecond
 }
 
-func (f Format) read(name string, data []byte) (*Results, error) {
+func (f ResultFormat) read(name string, data []byte) (*Results, error) {
 	if f.points == nil {
 		return PlainCSV(name, data)
 	}
@@ -147,7 +147,7 @@ func (f Format) read(name string, data []byte) (*Results, error) {
 		return nil, err
 	}
 	if len(p.points) == 0 {
-		return nil, &Problem{File: name, What: "holds no load point of " + f.Name}
+		return nil, &FileError{File: name, What: "holds no load point of " + f.Name}
 	}
 	r := &Results{Format: f.Name, Measurements: p.points, Warnings: slices.Concat([]string{}, f.Notes, p.doubts)}
 	for i := range r.Measurements {
@@ -170,7 +170,7 @@ type pointReader struct {
 // fail records the first problem.
 func (p *pointReader) fail(field, format string, a ...any) {
 	if p.err == nil {
-		p.err = &Problem{p.name, p.line, field, fmt.Sprintf(format, a...)}
+		p.err = &FileError{p.name, p.line, field, fmt.Sprintf(format, a...)}
 	}
 }
 

@@ -189,7 +189,7 @@ func TestFormatProblems(t *testing.T) {
 		{"{\"request_throughput\":1,\"completed\":2,\"duration\":1,\"max_concurrency\":1}\n{\"request_throughput\":1}\n", "f.json:2: no request_throughput or no completed"},
 	} {
 		_, err := Read("f.json", []byte(tc.text))
-		var p *Problem
+		var p *FileError
 		if err == nil || !strings.HasPrefix(err.Error(), tc.want) || !errors.As(err, &p) {
 			t.Errorf("%s: error %v, want %q", tc.text, err, tc.want)
 		}

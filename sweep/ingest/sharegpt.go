@@ -37,14 +37,14 @@ type shareGPTConversation struct {
 func ReadShareGPT(name string, r io.Reader) (*ShareGPT, error) {
 	d := json.NewDecoder(r)
 	if first, err := d.Token(); err != nil || first != json.Delim('[') {
-		return nil, &Problem{File: name, What: "not a JSON array of conversations"}
+		return nil, &FileError{File: name, What: "not a JSON array of conversations"}
 	}
 	var s ShareGPT
 	var prompts, outputs []int
 	for d.More() {
 		var c shareGPTConversation
 		if err := d.Decode(&c); err != nil {
-			return nil, &Problem{File: name, What: fmt.Sprintf("conversation %d (byte %d): %v", s.Conversations+1, d.InputOffset(), err)}
+			return nil, &FileError{File: name, What: fmt.Sprintf("conversation %d (byte %d): %v", s.Conversations+1, d.InputOffset(), err)}
 		}
 		s.Conversations++
 		if len(c.Conversations) < 2 || blank(c.Conversations[0].Value) || blank(c.Conversations[1].Value) {
@@ -55,10 +55,10 @@ func ReadShareGPT(name string, r io.Reader) (*ShareGPT, error) {
 		outputs = append(outputs, estimateTokens(*c.Conversations[1].Value))
 	}
 	if _, err := d.Token(); err != nil {
-		return nil, &Problem{File: name, What: fmt.Sprintf("byte %d: %v", d.InputOffset(), err)}
+		return nil, &FileError{File: name, What: fmt.Sprintf("byte %d: %v", d.InputOffset(), err)}
 	}
 	if len(prompts) == 0 {
-		return nil, &Problem{File: name, What: fmt.Sprintf("none of %d conversations holds a question and an answer", s.Conversations)}
+		return nil, &FileError{File: name, What: fmt.Sprintf("none of %d conversations holds a question and an answer", s.Conversations)}
 	}
 	slices.Sort(prompts)
 	slices.Sort(outputs)

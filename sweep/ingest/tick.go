@@ -25,7 +25,7 @@ const (
 
 // findTick returns the grain of the clock of sorted rows, 0 if there is none
 // that matters, and the share of the rows that arrive with another.
-func findTick(rows []workload.Row) (time.Duration, float64) {
+func findTick(rows []workload.TraceRow) (time.Duration, float64) {
 	var gaps []time.Duration
 	together := 0
 	for i := range rows {
@@ -78,7 +78,7 @@ func shortestGap(gaps []time.Duration) time.Duration {
 
 // spread draws the arrivals of each tick uniformly from it, and keeps the order
 // of the rows.
-func spread(rows []workload.Row, tick time.Duration, seed uint64) {
+func spread(rows []workload.TraceRow, tick time.Duration, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, streamTick))
 	for i := 0; i < len(rows); {
 		at, end := rows[i].Arrival, i

@@ -37,7 +37,7 @@ type Trace struct {
 	// Format is the name it was read as.
 	Format string
 	// Rows are in order of arrival; their clock starts at the first row.
-	Rows []workload.Row
+	Rows []workload.TraceRow
 	// Tick is the grain of the log's clock; 0 if it has none that matters.
 	// Spread says that arrivals were drawn within it.
 	Tick   time.Duration
@@ -58,7 +58,7 @@ type TraceFormat struct {
 	csv   func(header []string) (csvRow, bool)
 	json  func(first *jsonRow) bool
 	// row turns a line of JSON into a row.
-	row func(j *jsonRow) (workload.Row, error)
+	row func(j *jsonRow) (workload.TraceRow, error)
 }
 
 // TraceFormats lists the formats of request logs, most specific first.
@@ -76,7 +76,7 @@ func TraceFormats() []TraceFormat {
 }
 
 // ReadTrace reads a request log, compressed with gzip or not. The first problem
-// ends the reading; it is a *Problem with the line.
+// ends the reading; it is a *FileError with the line.
 func ReadTrace(name string, r io.Reader, o TraceOptions) (*Trace, error) {
 	l, err := newLines(name, r)
 	if err != nil {
@@ -84,7 +84,7 @@ func ReadTrace(name string, r io.Reader, o TraceOptions) (*Trace, error) {
 	}
 	first, ok := l.next()
 	if !ok {
-		return nil, cmp.Or(l.err(), error(&Problem{File: name, What: "the trace is empty"}))
+		return nil, cmp.Or(l.err(), error(&FileError{File: name, What: "the trace is empty"}))
 	}
 	t := &Trace{}
 	switch {
@@ -102,7 +102,7 @@ func ReadTrace(name string, r io.Reader, o TraceOptions) (*Trace, error) {
 		return nil, err
 	}
 	if len(t.Rows) == 0 {
-		return nil, &Problem{File: name, What: fmt.Sprintf("the trace holds no request (%d rows without a prompt or an output)", t.Skipped)}
+		return nil, &FileError{File: name, What: fmt.Sprintf("the trace holds no request (%d rows without a prompt or an output)", t.Skipped)}
 	}
 	t.finish(o)
 	return t, nil
@@ -110,7 +110,7 @@ func ReadTrace(name string, r io.Reader, o TraceOptions) (*Trace, error) {
 
 // finish orders the rows, starts their clock at 0 and deals with its tick.
 func (t *Trace) finish(o TraceOptions) {
-	byArrival := func(a, b workload.Row) int { return cmp.Compare(a.Arrival, b.Arrival) }
+	byArrival := func(a, b workload.TraceRow) int { return cmp.Compare(a.Arrival, b.Arrival) }
 	if !slices.IsSortedFunc(t.Rows, byArrival) {
 		t.warn("rows were not in order of arrival; they are now")
 		slices.SortStableFunc(t.Rows, byArrival)
@@ -140,7 +140,7 @@ func (t *Trace) warn(format string, a ...any) {
 }
 
 // add keeps a row, or counts it as skipped when it is of a failed request.
-func (t *Trace) add(row workload.Row) {
+func (t *Trace) add(row workload.TraceRow) {
 	if row.Prompt <= 0 || row.Output <= 0 {
 		t.Skipped++
 		return
@@ -163,7 +163,7 @@ func newLines(name string, r io.Reader) (*lines, error) {
 	if magic, _ := buffered.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		z, err := gzip.NewReader(buffered)
 		if err != nil {
-			return nil, &Problem{File: name, What: fmt.Sprintf("decompress: %v", err)}
+			return nil, &FileError{File: name, What: fmt.Sprintf("decompress: %v", err)}
 		}
 		r = z
 	} else {
@@ -197,7 +197,7 @@ func (l *lines) err() error {
 }
 
 func (l *lines) problem(field, format string, a ...any) error {
-	return &Problem{l.name, l.line, field, fmt.Sprintf(format, a...)}
+	return &FileError{l.name, l.line, field, fmt.Sprintf(format, a...)}
 }
 
 // arrival converts a time in a unit; log clocks may start at any epoch.

@@ -61,24 +61,24 @@ func TestTraceFormats(t *testing.T) {
 	shared := []workload.Segment{segment(hashName("a"), 40)}
 	for _, tc := range []struct {
 		text, option, format string
-		want                 []workload.Row
+		want                 []workload.TraceRow
 		skipped              int
 	}{
-		{azureText, "", "azure", []workload.Row{{Prompt: 374, Output: 44}, {Arrival: 4314579 * time.Microsecond, Prompt: 396, Output: 109},
+		{azureText, "", "azure", []workload.TraceRow{{Prompt: 374, Output: 44}, {Arrival: 4314579 * time.Microsecond, Prompt: 396, Output: 109},
 			{Arrival: time.Date(2024, 5, 10, 0, 0, 0, 0, time.UTC).Sub(time.Date(2023, 11, 16, 18, 15, 46, 680590000, time.UTC)), Prompt: 4808, Output: 10}}, 1},
-		{burstText, "", "burstgpt", []workload.Row{{Prompt: 472, Output: 18}, {Arrival: 113 * time.Second, Prompt: 417, Output: 276}}, 1},
-		{mooncakeText, "", "mooncake", []workload.Row{
+		{burstText, "", "burstgpt", []workload.TraceRow{{Prompt: 472, Output: 18}, {Arrival: 113 * time.Second, Prompt: 417, Output: 276}}, 1},
+		{mooncakeText, "", "mooncake", []workload.TraceRow{
 			{Prompt: 1100, Output: 52, Shared: []workload.Segment{segment(46, 512), segment(47, 512), segment(48, 76)}},
 			{Arrival: 3053 * time.Millisecond, Prompt: 600, Output: 10, Shared: []workload.Segment{segment(46, 512), segment(50, 88)}}}, 0},
-		{qwenText, "", "qwen", []workload.Row{
+		{qwenText, "", "qwen", []workload.TraceRow{
 			{Prompt: 20, Output: 3, Shared: []workload.Segment{segment(7, 16), segment(8, 4)}},
 			{Arrival: 2500 * time.Millisecond, Prompt: 16, Output: 3, Shared: []workload.Segment{segment(7, 16)}}}, 0},
-		{ownText, "", "csv", []workload.Row{{Prompt: 100, Output: 20, Shared: shared}, {Arrival: 250 * time.Millisecond, Prompt: 50, Output: 5},
+		{ownText, "", "csv", []workload.TraceRow{{Prompt: 100, Output: 20, Shared: shared}, {Arrival: 250 * time.Millisecond, Prompt: 50, Output: 5},
 			{Arrival: time.Second, Prompt: 200, Output: 30, Shared: shared}}, 0},
-		{ownLines, "", "jsonl", []workload.Row{{Prompt: 10, Output: 2},
+		{ownLines, "", "jsonl", []workload.TraceRow{{Prompt: 10, Output: 2},
 			{Arrival: 500 * time.Millisecond, Prompt: 30, Output: 2, Shared: []workload.Segment{segment(hashName(`"a"`), 8)}}}, 0},
-		{guideText, "guidellm", "guidellm", []workload.Row{{Prompt: 256, Output: 128}, {Arrival: 1500 * time.Millisecond, Prompt: 256, Output: 128}}, 0},
-		{guideText, "mooncake", "mooncake", []workload.Row{{Prompt: 256, Output: 128}, {Arrival: 1500 * time.Microsecond, Prompt: 256, Output: 128}}, 0},
+		{guideText, "guidellm", "guidellm", []workload.TraceRow{{Prompt: 256, Output: 128}, {Arrival: 1500 * time.Millisecond, Prompt: 256, Output: 128}}, 0},
+		{guideText, "mooncake", "mooncake", []workload.TraceRow{{Prompt: 256, Output: 128}, {Arrival: 1500 * time.Microsecond, Prompt: 256, Output: 128}}, 0},
 	} {
 		tr := readTrace(t, tc.text, TraceOptions{Format: tc.option})
 		if tr.Format != tc.format || !reflect.DeepEqual(tr.Rows, tc.want) || tr.Skipped != tc.skipped {
@@ -121,7 +121,7 @@ func TestTraceProblems(t *testing.T) {
 		{mooncakeText + `{"timestamp": 4000, "input_length": 600, "output_length": 10, "hash_ids": [1]}`, "", "t:3: 1 hash_ids for 600 tokens"},
 	} {
 		_, err := ReadTrace("t", strings.NewReader(tc.text), TraceOptions{Format: tc.format})
-		var p *Problem
+		var p *FileError
 		if err == nil || !strings.HasPrefix(err.Error(), tc.want) || !errors.As(err, &p) {
 			t.Errorf("%q as %q: error %v, want %q", tc.text, tc.format, err, tc.want)
 		}
@@ -145,12 +145,12 @@ func TestTraceEndlessLine(t *testing.T) {
 }
 
 // ticking is a log whose clock ticks: n Poisson arrivals at rate, rounded down.
-func ticking(n int, rate float64, tick time.Duration, rounding time.Duration) []workload.Row {
+func ticking(n int, rate float64, tick time.Duration, rounding time.Duration) []workload.TraceRow {
 	w := workload.Workload{Arrivals: workload.Poisson, Shapes: []workload.Shape{{
 		Prompt: workload.Lengths{Dist: workload.Fixed, Value: 1}, Output: workload.Lengths{Dist: workload.Fixed, Value: 1}}}}
-	var rows []workload.Row
+	var rows []workload.TraceRow
 	for _, r := range w.Schedule(rate, time.Duration(float64(n)/rate*float64(time.Second)), 3) {
-		rows = append(rows, workload.Row{Arrival: (r.Due / tick * tick).Round(rounding), Prompt: len(rows) + 1, Output: 1})
+		rows = append(rows, workload.TraceRow{Arrival: (r.Due / tick * tick).Round(rounding), Prompt: len(rows) + 1, Output: 1})
 	}
 	return rows
 }
@@ -158,7 +158,7 @@ func ticking(n int, rate float64, tick time.Duration, rounding time.Duration) []
 func TestTick(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		rows []workload.Row
+		rows []workload.TraceRow
 		want time.Duration
 	}{
 		{"seconds, one in three", ticking(5000, 0.3, time.Second, 1), time.Second},
@@ -171,9 +171,9 @@ func TestTick(t *testing.T) {
 			t.Errorf("%s: %v, want %v (%.0f %% together)", tc.name, got, tc.want, 100*share)
 		}
 	}
-	var constant []workload.Row
+	var constant []workload.TraceRow
 	for i := range 100 {
-		constant = append(constant, workload.Row{Arrival: time.Duration(i) * time.Second})
+		constant = append(constant, workload.TraceRow{Arrival: time.Duration(i) * time.Second})
 	}
 	if got, _ := findTick(constant); got != 0 {
 		t.Errorf("even arrivals tick every %v", got)

@@ -15,7 +15,7 @@ import (
 type csvRow struct {
 	// ignored are columns that are not read.
 	ignored []string
-	row     func(cells []string) (workload.Row, *cellError)
+	row     func(cells []string) (workload.TraceRow, *cellError)
 }
 
 // cellError is a problem with one column.
@@ -121,7 +121,7 @@ func shorten(s string) string {
 }
 
 // fill reads the lengths of a row.
-func fill(row *workload.Row, input, in, output, out string) *cellError {
+func fill(row *workload.TraceRow, input, in, output, out string) *cellError {
 	var problem *cellError
 	if row.Prompt, problem = tokens(input, in); problem != nil {
 		return problem
@@ -135,8 +135,8 @@ func ownCSV(header []string) (csvRow, bool) {
 	if at[0] < 0 || at[1] < 0 || at[2] < 0 || (at[3] < 0) != (at[4] < 0) {
 		return csvRow{}, false
 	}
-	return csvRow{others, func(cells []string) (workload.Row, *cellError) {
-		var row workload.Row
+	return csvRow{others, func(cells []string) (workload.TraceRow, *cellError) {
+		var row workload.TraceRow
 		var problem *cellError
 		if row.Arrival, problem = secondsCell("arrival_s", cells[at[0]]); problem != nil {
 			return row, problem
@@ -205,8 +205,8 @@ func azureCSV(header []string) (csvRow, bool) {
 	if slices.Contains(at, -1) {
 		return csvRow{}, false
 	}
-	return csvRow{others, func(cells []string) (workload.Row, *cellError) {
-		var row workload.Row
+	return csvRow{others, func(cells []string) (workload.TraceRow, *cellError) {
+		var row workload.TraceRow
 		when, err := azureTime(strings.TrimSpace(cells[at[0]]))
 		if err != nil {
 			return row, &cellError{"TIMESTAMP", err.Error()}
@@ -241,8 +241,8 @@ func burstCSV(header []string) (csvRow, bool) {
 		return csvRow{}, false
 	}
 	others = slices.DeleteFunc(others, func(c string) bool { return c == "Total tokens" })
-	return csvRow{others, func(cells []string) (workload.Row, *cellError) {
-		var row workload.Row
+	return csvRow{others, func(cells []string) (workload.TraceRow, *cellError) {
+		var row workload.TraceRow
 		var problem *cellError
 		if row.Arrival, problem = secondsCell("Timestamp", cells[at[0]]); problem != nil {
 			return row, problem

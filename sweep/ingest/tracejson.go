@@ -114,9 +114,9 @@ func (j *jsonRow) blocks(size int) bool {
 	return len(j.HashIDs) > 0 && j.InputLength != nil && len(j.HashIDs) == (*j.InputLength+size-1)/size
 }
 
-func ownJSON(j *jsonRow) (workload.Row, error) {
+func ownJSON(j *jsonRow) (workload.TraceRow, error) {
 	if !isOwnJSON(j) {
-		return workload.Row{}, errors.New("arrival_s, input_tokens or output_tokens is missing")
+		return workload.TraceRow{}, errors.New("arrival_s, input_tokens or output_tokens is missing")
 	}
 	row, err := newRow(*j.ArrivalS, time.Second, *j.InputTokens, *j.OutputTokens)
 	if err != nil || len(j.PrefixID) == 0 || string(j.PrefixID) == "null" {
@@ -131,19 +131,19 @@ func ownJSON(j *jsonRow) (workload.Row, error) {
 	return row, nil
 }
 
-func mooncakeRow(j *jsonRow) (workload.Row, error) {
+func mooncakeRow(j *jsonRow) (workload.TraceRow, error) {
 	return j.blockRow(time.Millisecond, mooncakeBlock)
 }
 
-func qwenRow(j *jsonRow) (workload.Row, error) { return j.blockRow(time.Second, qwenBlock) }
+func qwenRow(j *jsonRow) (workload.TraceRow, error) { return j.blockRow(time.Second, qwenBlock) }
 
-func guideRow(j *jsonRow) (workload.Row, error) { return j.blockRow(time.Second, 0) }
+func guideRow(j *jsonRow) (workload.TraceRow, error) { return j.blockRow(time.Second, 0) }
 
 // blockRow makes a row of a timestamp and hashed blocks. Two prompts whose
 // hashes begin alike begin with the same text.
-func (j *jsonRow) blockRow(unit time.Duration, block int) (workload.Row, error) {
+func (j *jsonRow) blockRow(unit time.Duration, block int) (workload.TraceRow, error) {
 	if !j.lengths() {
-		return workload.Row{}, errors.New("timestamp, input_length or output_length is missing")
+		return workload.TraceRow{}, errors.New("timestamp, input_length or output_length is missing")
 	}
 	row, err := newRow(*j.Timestamp, unit, *j.InputLength, *j.OutputLength)
 	if err != nil || block == 0 || len(j.HashIDs) == 0 {
@@ -161,10 +161,10 @@ func (j *jsonRow) blockRow(unit time.Duration, block int) (workload.Row, error) 
 	return row, nil
 }
 
-func newRow(at float64, unit time.Duration, input, output int) (workload.Row, error) {
+func newRow(at float64, unit time.Duration, input, output int) (workload.TraceRow, error) {
 	if input < 0 || output < 0 || input > mostTokens || output > mostTokens {
-		return workload.Row{}, fmt.Errorf("lengths of %d and %d tokens", input, output)
+		return workload.TraceRow{}, fmt.Errorf("lengths of %d and %d tokens", input, output)
 	}
 	d, err := arrival(at, unit)
-	return workload.Row{Arrival: d, Prompt: input, Output: output}, err
+	return workload.TraceRow{Arrival: d, Prompt: input, Output: output}, err
 }

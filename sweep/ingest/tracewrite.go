@@ -17,7 +17,7 @@ import (
 // blocks has, is a list of ids and one of lengths, with spaces between. Ids are
 // numbers in order of appearance: nothing of what the log called them is left.
 // Parts that no other request has are left out, since they mean nothing.
-func WriteTraceCSV(w io.Writer, rows []workload.Row) error {
+func WriteTraceCSV(w io.Writer, rows []workload.TraceRow) error {
 	out := bufio.NewWriter(w)
 	shared := sharedParts(rows)
 	header := "arrival_s,input_tokens,output_tokens"
@@ -43,7 +43,7 @@ func WriteTraceCSV(w io.Writer, rows []workload.Row) error {
 
 // sharedParts counts for every row the leading parts that another row has too;
 // nil if there are none at all.
-func sharedParts(rows []workload.Row) []int {
+func sharedParts(rows []workload.TraceRow) []int {
 	uses := map[workload.Content]int{}
 	for i := range rows {
 		for _, s := range rows[i].Shared {

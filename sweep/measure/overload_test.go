@@ -95,7 +95,7 @@ func TestBurstOfATraceIsNoOverload(t *testing.T) {
 	for burst := range 20 {
 		for i := range 100 {
 			at := time.Duration(burst)*50*time.Second + time.Duration(i)*100*time.Millisecond
-			w.Replay = append(w.Replay, workload.Row{Arrival: at, Prompt: 1, Output: 1})
+			w.Replay = append(w.Replay, workload.TraceRow{Arrival: at, Prompt: 1, Output: 1})
 		}
 	}
 	slo := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.5, Limit: 5 * time.Second}}, Errors: -1}

@@ -70,7 +70,7 @@ func TestResolution(t *testing.T) {
 		o.Records = o.Records[:c.n]
 		if c.replay {
 			trial.Rate, trial.Window = 0, 0
-			trial.Workload = &workload.Workload{Arrivals: workload.Trace, Replay: make([]workload.Row, c.n)}
+			trial.Workload = &workload.Workload{Arrivals: workload.Trace, Replay: make([]workload.TraceRow, c.n)}
 		}
 		if m := Reduce(trial, o); (m.TTFT.P99 != Unresolved) != c.p99 || m.Requests != c.n {
 			t.Errorf("%d requests, replayed %v: p99 %v of %d", c.n, c.replay, m.TTFT.P99, m.Requests)
@@ -91,7 +91,7 @@ func TestReplayedTraceDecidesByPlainShare(t *testing.T) {
 		})
 		trial.Rate, trial.Warmup, trial.Cooldown, trial.Window = 0, 0, 0, 0
 		o.Records = o.Records[10:310]
-		trial.Workload = &workload.Workload{Arrivals: workload.Trace, Replay: make([]workload.Row, 300)}
+		trial.Workload = &workload.Workload{Arrivals: workload.Trace, Replay: make([]workload.TraceRow, 300)}
 		trial.Objective = SLO{Bounds: []Bound{{Metric: TTFT, Quantile: 0.99, Limit: 500 * ms}}, Errors: 0.001}
 		if m := Reduce(trial, o); m.Verdict.State != c.want {
 			t.Errorf("%d of 300 beyond: %v, %v %v", c.beyond, m.Verdict.State, m.Counts, m.Warnings)

@@ -14,7 +14,7 @@ func bursts() *Workload {
 	for b := range 10 {
 		for i := range 100 {
 			at := time.Duration(b)*70*time.Second + time.Duration(i)*100*time.Millisecond
-			w.Replay = append(w.Replay, Row{Arrival: at, Prompt: b + 1, Output: i + 1})
+			w.Replay = append(w.Replay, TraceRow{Arrival: at, Prompt: b + 1, Output: i + 1})
 		}
 	}
 	return w
@@ -31,7 +31,7 @@ func TestBurst(t *testing.T) {
 	}
 	even := &Workload{Arrivals: Trace}
 	for _, r := range plain(Poisson).Schedule(10, 1000*time.Second, 3) {
-		even.Replay = append(even.Replay, Row{Arrival: r.Due})
+		even.Replay = append(even.Replay, TraceRow{Arrival: r.Due})
 	}
 	if got := even.Burst(); got < 0.9 || got > 2.2 {
 		t.Errorf("a trace of Poisson arrivals: %g", got)

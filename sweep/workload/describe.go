@@ -21,7 +21,7 @@ type Description struct {
 	GapCV, GapCorrelation float64
 	// Dispersion holds the variance over the mean of the arrivals in windows of
 	// 1, 10 and 60 s.
-	Dispersion []Dispersion
+	Dispersion []DispersionIndex
 	// Prompt, Output and Total are lengths in tokens; Correlation is Pearson's, of
 	// prompts with outputs.
 	Prompt, Output, Total LengthSummary
@@ -30,9 +30,9 @@ type Description struct {
 	Busiest               Busiest
 }
 
-// Dispersion is the index of dispersion of counts in windows of one length: 1
+// DispersionIndex is the index of dispersion of counts in windows of one length: 1
 // for Poisson arrivals, above it for bursts.
-type Dispersion struct {
+type DispersionIndex struct {
 	Window time.Duration
 	Index  float64
 	// Windows is how many whole ones the trace holds.
@@ -71,7 +71,7 @@ type Busiest struct {
 }
 
 // Describe describes rows, which are in order of arrival.
-func Describe(rows []Row) Description {
+func Describe(rows []TraceRow) Description {
 	d := Description{Requests: len(rows), Rate: math.NaN(), GapCV: math.NaN(), GapCorrelation: math.NaN(), Correlation: math.NaN()}
 	if len(rows) == 0 {
 		return d
@@ -91,7 +91,7 @@ func Describe(rows []Row) Description {
 }
 
 // gaps describes the times between arrivals.
-func (d *Description) gaps(rows []Row) {
+func (d *Description) gaps(rows []TraceRow) {
 	gaps := make([]float64, 0, len(rows))
 	for i := 1; i < len(rows); i++ {
 		gaps = append(gaps, (rows[i].Arrival - rows[i-1].Arrival).Seconds())
@@ -109,10 +109,10 @@ func (d *Description) gaps(rows []Row) {
 }
 
 // dispersion counts arrivals in the whole windows from the first arrival on.
-func dispersion(rows []Row, window time.Duration) Dispersion {
+func dispersion(rows []TraceRow, window time.Duration) DispersionIndex {
 	start := rows[0].Arrival
 	n := int((rows[len(rows)-1].Arrival - start) / window)
-	d := Dispersion{Window: window, Index: math.NaN(), Windows: n}
+	d := DispersionIndex{Window: window, Index: math.NaN(), Windows: n}
 	if n < 2 {
 		return d
 	}
@@ -139,7 +139,7 @@ func dispersion(rows []Row, window time.Duration) Dispersion {
 }
 
 // lengths describes prompts, outputs and their sums.
-func (d *Description) lengths(rows []Row) {
+func (d *Description) lengths(rows []TraceRow) {
 	prompts, outputs, totals := make([]float64, len(rows)), make([]float64, len(rows)), make([]float64, len(rows))
 	for i, r := range rows {
 		prompts[i], outputs[i], totals[i] = float64(r.Prompt), float64(r.Output), float64(r.Prompt+r.Output)
@@ -183,7 +183,7 @@ func summarizeLengths(x []float64) LengthSummary {
 
 // prefixes walks the shared parts of each prompt as far as an earlier request
 // had them too. Two requests share a part only if they share all ahead of it.
-func prefixes(rows []Row) PrefixSummary {
+func prefixes(rows []TraceRow) PrefixSummary {
 	var s PrefixSummary
 	// seen is how many tokens of a part were seen behind the same beginning.
 	seen := map[beginning]int{}
@@ -226,7 +226,7 @@ type beginning struct {
 
 // walk counts the tokens at the beginning of a prompt that were seen before, and
 // notes all of them as seen.
-func walk(seen map[beginning]int, r *Row) (repeated int) {
+func walk(seen map[beginning]int, r *TraceRow) (repeated int) {
 	before, along := Content(0), true
 	for _, part := range r.Shared {
 		b := beginning{before, part.Content}
@@ -242,7 +242,7 @@ func walk(seen map[beginning]int, r *Row) (repeated int) {
 }
 
 // busiest finds the minute, from any arrival on, with the most arrivals.
-func busiest(rows []Row, span time.Duration) Busiest {
+func busiest(rows []TraceRow, span time.Duration) Busiest {
 	var b Busiest
 	last := 0
 	for first := range rows {

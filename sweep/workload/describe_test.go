@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-func rowsAt(seconds ...float64) []Row {
-	var rows []Row
+func rowsAt(seconds ...float64) []TraceRow {
+	var rows []TraceRow
 	for _, s := range seconds {
-		rows = append(rows, Row{Arrival: time.Duration(s * float64(time.Second)), Prompt: 100, Output: 10})
+		rows = append(rows, TraceRow{Arrival: time.Duration(s * float64(time.Second)), Prompt: 100, Output: 10})
 	}
 	return rows
 }
 
 // generated are the rows of a workload's own schedule.
-func generated(w *Workload, rate float64, span time.Duration) []Row {
-	var rows []Row
+func generated(w *Workload, rate float64, span time.Duration) []TraceRow {
+	var rows []TraceRow
 	for _, r := range w.Schedule(rate, span, 7) {
-		rows = append(rows, Row{Arrival: r.Due, Prompt: r.Prompt, Output: r.Output, Shared: r.Shared})
+		rows = append(rows, TraceRow{Arrival: r.Due, Prompt: r.Prompt, Output: r.Output, Shared: r.Shared})
 	}
 	return rows
 }
@@ -168,11 +168,11 @@ func TestAtRate(t *testing.T) {
 func TestDescribeAnything(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
-		var rows []Row
+		var rows []TraceRow
 		at := time.Duration(0)
 		for range rng.IntN(30) {
 			at += time.Duration(rng.Int64N(int64(20 * time.Second)))
-			r := Row{Arrival: at, Prompt: 1 + rng.IntN(500), Output: 1 + rng.IntN(50)}
+			r := TraceRow{Arrival: at, Prompt: 1 + rng.IntN(500), Output: 1 + rng.IntN(50)}
 			for left := r.Prompt; left > 0 && rng.IntN(3) > 0; {
 				n := 1 + rng.IntN(left)
 				r.Shared = append(r.Shared, Segment{Content(rng.IntN(4)), n})

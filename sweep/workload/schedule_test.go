@@ -201,7 +201,7 @@ func TestConversations(t *testing.T) {
 func TestTraceReplay(t *testing.T) {
 	w := &Workload{Class: "trace", Arrivals: Trace}
 	for i := range 100 {
-		w.Replay = append(w.Replay, Row{Arrival: time.Hour + time.Duration(i)*time.Second, Prompt: 10 + i, Output: 5})
+		w.Replay = append(w.Replay, TraceRow{Arrival: time.Hour + time.Duration(i)*time.Second, Prompt: 10 + i, Output: 5})
 	}
 	own := w.Schedule(0, 1<<62, 1)
 	if len(own) != 100 || own[0].Due != 0 || own[99].Due != 99*time.Second {

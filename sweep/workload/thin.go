@@ -14,9 +14,9 @@ const streamThin uint64 = 12
 // bursts become milder (the index of dispersion of counts falls from 1+b to
 // 1+share*b). Which rows share a prefix stays too, but a thinner trace finds
 // less of it in a cache. A share of 1 and above keeps all.
-func Thin(rows []Row, share float64, seed uint64) []Row {
+func Thin(rows []TraceRow, share float64, seed uint64) []TraceRow {
 	rng := rand.New(rand.NewPCG(seed, streamThin))
-	var kept []Row
+	var kept []TraceRow
 	for _, r := range rows {
 		if rng.Float64() < share {
 			kept = append(kept, r)
@@ -29,7 +29,7 @@ func Thin(rows []Row, share float64, seed uint64) []Row {
 // their mean rate is rate requests per second, and starts it at 0. Bursts keep
 // their shape: they become shorter or longer in seconds. Rows that all arrive
 // at once, and a rate that is not above 0, are left as they are.
-func AtRate(rows []Row, rate float64) []Row {
+func AtRate(rows []TraceRow, rate float64) []TraceRow {
 	out := slices.Clone(rows)
 	if len(out) == 0 {
 		return out

@@ -77,7 +77,7 @@ type Workload struct {
 	Burstiness float64
 	// Replay holds the rows of a trace, in order of arrival, when Arrivals is
 	// Trace.
-	Replay []Row
+	Replay []TraceRow
 	// AnyRow makes schedules at a rate start at a row of the trace that the seed
 	// draws, and go on from its end to its beginning: trials that are shorter than
 	// the trace then see different parts of it.
@@ -93,8 +93,8 @@ type Workload struct {
 	Seed uint64
 }
 
-// Row is one request of a trace.
-type Row struct {
+// TraceRow is one request of a trace.
+type TraceRow struct {
 	Arrival        time.Duration
 	Prompt, Output int
 	// Shared lists leading prompt parts with an identity, nil for none.

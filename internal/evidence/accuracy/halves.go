@@ -35,7 +35,7 @@ func calibrateHalf(dir string, s *server) (halves, error) {
 	for i, r := range rows {
 		due := r.request.Due
 		at := func(ms float64) time.Duration { return due + time.Duration(ms*1e6) }
-		w.Replay = append(w.Replay, workload.Row{Arrival: due, Prompt: r.request.Prompt, Output: r.request.Output})
+		w.Replay = append(w.Replay, workload.TraceRow{Arrival: due, Prompt: r.request.Prompt, Output: r.request.Output})
 		records = append(records, measure.Record{ID: i, Due: due, Sent: due, First: at(r.ttft), Last: at(r.e2e),
 			Prompt: r.request.Prompt, Output: r.request.Output, Outcome: measure.OK})
 	}
