@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 )
 
@@ -19,39 +20,36 @@ var embeddedModels []byte
 // Catalog is what is known of GPUs and models, in the order of its tables. Make it
 // with [NewCatalog].
 type Catalog struct {
-	gpuRows   []row
-	modelRows []row
-	gpus      []Hardware
-	models    []Arch
+	rows [2][]Row // by table
+	// given are the rows of a user's file as they were put on top, by table.
+	given  [2][]Row
+	gpus   []Hardware
+	models []Arch
 }
 
 // NewCatalog returns the embedded catalog. The error would say that the tables of this
 // build are broken.
 func NewCatalog() (*Catalog, error) {
 	c := &Catalog{}
-	gpus, err := readTable(bytes.NewReader(embeddedGPUs), gpuColumns)
-	if err != nil {
-		return nil, fmt.Errorf("read the catalog of GPUs: %w", err)
-	}
-	models, err := readTable(bytes.NewReader(embeddedModels), modelColumns)
-	if err != nil {
-		return nil, fmt.Errorf("read the catalog of models: %w", err)
-	}
-	for _, r := range gpus {
-		if err := c.putGPU(r); err != nil {
-			return nil, fmt.Errorf("read the catalog of GPUs: %s: %w", r["name"], err)
+	for _, embedded := range []struct {
+		table Table
+		data  []byte
+	}{{GPUTable, embeddedGPUs}, {ModelTable, embeddedModels}} {
+		rows, err := readTable(bytes.NewReader(embedded.data), embedded.table)
+		for _, r := range rows {
+			if err == nil {
+				err = c.put(embedded.table, r)
+			}
 		}
-	}
-	for _, r := range models {
-		if err := c.putModel(r); err != nil {
-			return nil, fmt.Errorf("read the catalog of models: %s: %w", r["model"], err)
+		if err != nil {
+			return nil, fmt.Errorf("read the catalog's table %s: %w", embedded.table, err)
 		}
 	}
 	return c, nil
 }
 
 // readTable reads a CSV table whose header names known columns.
-func readTable(r io.Reader, columns []column) ([]row, error) {
+func readTable(r io.Reader, t Table) ([]Row, error) {
 	lines, err := csv.NewReader(r).ReadAll()
 	if err != nil {
 		return nil, err
@@ -59,16 +57,16 @@ func readTable(r io.Reader, columns []column) ([]row, error) {
 	if len(lines) == 0 {
 		return nil, fmt.Errorf("the table is empty")
 	}
-	var rows []row
+	var rows []Row
 	for n, line := range lines[1:] {
-		cells := row{}
+		cells := Row{}
 		for i, name := range lines[0] {
-			col, ok := findColumn(columns, name)
+			col, ok := t.Column(name)
 			if !ok {
 				return nil, fmt.Errorf("unknown column %q", name)
 			}
-			if err := col.check(line[i]); err != nil {
-				return nil, fmt.Errorf("line %d: %w", n+2, err)
+			if err := col.Check(line[i]); err != nil {
+				return nil, fmt.Errorf("line %d: %s: %w", n+2, name, err)
 			}
 			cells[name] = line[i]
 		}
@@ -77,61 +75,71 @@ func readTable(r io.Reader, columns []column) ([]row, error) {
 	return rows, nil
 }
 
-// putGPU adds a GPU, or overrides the given cells of the one that has its name.
-func (c *Catalog) putGPU(r row) error {
-	given := r
-	at := indexRow(c.gpuRows, "name", r["name"])
-	if at >= 0 {
-		r = overlay(c.gpuRows[at], r)
-	}
-	if err := checkOrder(r, given); err != nil {
+// Put adds a row of the user's own, or overrides the given cells of the one that has
+// its name. The error is a [CellError]; the catalog is then unchanged.
+func (c *Catalog) Put(t Table, r Row) error {
+	if err := c.put(t, r); err != nil {
 		return err
 	}
-	hw, err := hardwareOf(r)
-	if err != nil {
-		return err
-	}
-	if at < 0 {
-		c.gpuRows, c.gpus = append(c.gpuRows, r), append(c.gpus, hw)
-	} else {
-		c.gpuRows[at], c.gpus[at] = r, hw
-	}
+	c.given[t] = append(c.given[t], r)
 	return nil
 }
 
-// putModel adds a model, or overrides the given cells of the one that has its name.
-func (c *Catalog) putModel(r row) error {
-	at := indexRow(c.modelRows, "model", r["model"])
+func (c *Catalog) put(t Table, given Row) error {
+	r, at := given, slices.IndexFunc(c.rows[t], func(r Row) bool { return r.named(t, given[t.NameColumn()]) })
 	if at >= 0 {
-		r = overlay(c.modelRows[at], r)
+		r = maps.Clone(c.rows[t][at])
+		maps.Copy(r, given)
 	}
-	a, err := archOf(r)
-	if err != nil {
-		return err
+	switch t {
+	case GPUTable:
+		if err := checkOrder(r, given); err != nil {
+			return err
+		}
+		hw, err := hardwareOf(r)
+		if err != nil {
+			return err
+		}
+		c.gpus = putAt(c.gpus, at, hw)
+	case ModelTable:
+		a, err := archOf(r)
+		if err != nil {
+			return err
+		}
+		c.models = putAt(c.models, at, a)
 	}
-	if at < 0 {
-		c.modelRows, c.models = append(c.modelRows, r), append(c.models, a)
-	} else {
-		c.modelRows[at], c.models[at] = r, a
-	}
+	c.rows[t] = putAt(c.rows[t], at, r)
 	return nil
 }
 
-// indexRow returns the index of the row with a name, -1 if there is none.
-func indexRow(rows []row, column, name string) int {
-	for i, r := range rows {
-		if strings.EqualFold(r[column], name) {
-			return i
+// putAt replaces an element of a list, or appends one where there is none yet.
+func putAt[T any](list []T, at int, x T) []T {
+	if at < 0 {
+		return append(list, x)
+	}
+	list[at] = x
+	return list
+}
+
+// Given returns the rows of the user's own that have one of the names, in the order in
+// which they were put.
+func (c *Catalog) Given(t Table, names ...string) []Row {
+	var out []Row
+	for _, r := range c.given[t] {
+		if slices.ContainsFunc(names, func(name string) bool { return r.named(t, name) }) {
+			out = append(out, r)
 		}
 	}
-	return -1
+	return out
 }
 
-// overlay returns a row with the cells of another laid over it.
-func overlay(under, over row) row {
-	r := maps.Clone(under)
-	maps.Copy(r, over)
-	return r
+// Clone returns a catalog that can be changed without changing this one.
+func (c *Catalog) Clone() *Catalog {
+	d := &Catalog{gpus: slices.Clone(c.gpus), models: slices.Clone(c.models)}
+	for t := range c.rows {
+		d.rows[t], d.given[t] = slices.Clone(c.rows[t]), slices.Clone(c.given[t])
+	}
+	return d
 }
 
 // GPUs returns every GPU in catalog order, also those whose figures are incomplete,

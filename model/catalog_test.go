@@ -21,7 +21,7 @@ func TestParameterCountsMatchTheCatalog(t *testing.T) {
 	c := catalog(t)
 	checked := 0
 	for i, a := range c.models {
-		r := c.modelRows[i]
+		r := c.rows[ModelTable][i]
 		total, active := a.Params()
 		compare := func(column string, got float64) {
 			want := r.num(column)

@@ -74,7 +74,7 @@ var faster = []string{"bf16_dense_tflops", "fp8_dense_tflops", "fp4_dense_tflops
 
 // checkOrder refuses a GPU that would be slower in a narrower format, under the key
 // that the entry gives, or the narrower one where it gives both.
-func checkOrder(whole, given row) error {
+func checkOrder(whole, given Row) error {
 	for i, narrow := range faster {
 		for _, wide := range faster[:i] {
 			n, w := whole.num(narrow), whole.num(wide)
@@ -85,8 +85,8 @@ func checkOrder(whole, given row) error {
 			if given[narrow] == "" {
 				key, than = wide, fmt.Sprintf("%g is above %s = %g", w, narrow, n)
 			}
-			return fmt.Errorf("%s: %s, and no GPU computes more slowly with fewer bits; want both dense and in TFLOP/s, and 0 for a format that the GPU has not (it computes with %s then)",
-				key, than, strings.TrimSuffix(wide, "_dense_tflops"))
+			return &CellError{key, fmt.Sprintf("%s, and no GPU computes more slowly with fewer bits; want both dense and in TFLOP/s, and 0 for a format that the GPU has not (it computes with %s then)",
+				than, strings.TrimSuffix(wide, "_dense_tflops"))}
 		}
 	}
 	return nil

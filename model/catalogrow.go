@@ -7,97 +7,128 @@ import (
 	"strings"
 )
 
-// cellKind says what a column of the catalog holds.
-type cellKind int
+// Table names one of the two tables of the catalog.
+type Table int
 
+// The tables of the catalog: [[gpu]] and [[model]] in a user's file.
 const (
-	cellText  cellKind = iota
-	cellNum            // number, not negative
-	cellCount          // whole number, not negative
-	cellFlag           // true or false
+	GPUTable Table = iota
+	ModelTable
 )
 
-// column is one column of a catalog table, under the same name in the CSV files and
+// String is the name of the table in a user's file.
+func (t Table) String() string { return [...]string{"gpu", "model"}[t] }
+
+// NameColumn is the column by which the rows of the table are told apart.
+func (t Table) NameColumn() string { return t.Columns()[0].Name }
+
+// Columns lists the columns of the table in their order.
+func (t Table) Columns() []Column { return [...][]Column{gpuColumns, modelColumns}[t] }
+
+// Column is one column of a catalog table, under the same name in the CSV files and
 // in a user's TOML file.
-type column struct {
-	name string
-	kind cellKind
+type Column struct {
+	Name string
+	Kind CellKind
+}
+
+// CellKind says what a column of the catalog holds.
+type CellKind int
+
+// The kinds of cells.
+const (
+	CellText  CellKind = iota
+	CellNum            // number, not negative
+	CellCount          // whole number, not negative
+	CellFlag           // true or false
+)
+
+// String says what is wanted in a cell.
+func (k CellKind) String() string {
+	return [...]string{"a string", "a number", "a whole number", "true or false"}[k]
 }
 
 // gpuColumns are the columns of the GPU table.
-var gpuColumns = []column{
-	{"name", cellText}, {"vendor", cellText}, {"generation", cellText}, {"memory_gb", cellNum}, {"memory_bytes_reported", cellNum},
-	{"mem_bandwidth_gbs", cellNum}, {"bf16_dense_tflops", cellNum}, {"fp8_dense_tflops", cellNum}, {"fp4_dense_tflops", cellNum},
-	{"int8_dense_tops", cellNum}, {"scaleup_link", cellText}, {"scaleup_gbs_per_direction", cellNum}, {"pcie_gbs_per_direction", cellNum},
-	{"tdp_w", cellNum}, {"measured_bf16_tflops", cellNum}, {"measured_fp8_tflops", cellNum}, {"list_price_usd_per_gpu_hour", cellNum},
-	{"price_basis", cellText}, {"price_date", cellText}, {"tco_owned_hyperscaler_usd_h", cellNum}, {"tco_owned_neocloud_usd_h", cellNum},
-	{"tco_rented_3yr_usd_h", cellNum}, {"all_in_kw_per_gpu", cellNum}, {"source", cellText}, {"notes", cellText},
+var gpuColumns = []Column{
+	{"name", CellText}, {"vendor", CellText}, {"generation", CellText}, {"memory_gb", CellNum}, {"memory_bytes_reported", CellNum},
+	{"mem_bandwidth_gbs", CellNum}, {"bf16_dense_tflops", CellNum}, {"fp8_dense_tflops", CellNum}, {"fp4_dense_tflops", CellNum},
+	{"int8_dense_tops", CellNum}, {"scaleup_link", CellText}, {"scaleup_gbs_per_direction", CellNum}, {"pcie_gbs_per_direction", CellNum},
+	{"tdp_w", CellNum}, {"measured_bf16_tflops", CellNum}, {"measured_fp8_tflops", CellNum}, {"list_price_usd_per_gpu_hour", CellNum},
+	{"price_basis", CellText}, {"price_date", CellText}, {"tco_owned_hyperscaler_usd_h", CellNum}, {"tco_owned_neocloud_usd_h", CellNum},
+	{"tco_rented_3yr_usd_h", CellNum}, {"all_in_kw_per_gpu", CellNum}, {"source", CellText}, {"notes", CellText},
 }
 
 // modelColumns are the columns of the model table.
-var modelColumns = []column{
-	{"model", cellText}, {"hf_repo", cellText}, {"arch", cellText}, {"layers", cellCount}, {"hidden", cellCount}, {"heads", cellCount},
-	{"kv_heads", cellCount}, {"head_dim", cellCount}, {"intermediate", cellCount}, {"vocab", cellCount}, {"tied_embeddings", cellFlag},
-	{"max_position", cellCount}, {"experts_total", cellCount}, {"experts_active", cellCount}, {"moe_intermediate", cellCount},
-	{"shared_experts", cellCount}, {"dense_layers", cellCount}, {"attention", cellText}, {"sliding_window", cellCount},
-	{"full_attn_layers", cellCount}, {"sliding_attn_layers", cellCount}, {"q_lora_rank", cellCount}, {"kv_lora_rank", cellCount},
-	{"qk_rope_head_dim", cellCount}, {"qk_nope_head_dim", cellCount}, {"v_head_dim", cellCount}, {"total_params", cellNum},
-	{"active_params", cellNum}, {"native_dtype", cellText}, {"derived_head_dim", cellCount}, {"derived_total_params", cellNum},
-	{"derived_active_params", cellNum}, {"derived_kv_bytes_per_token_2B", cellNum}, {"source", cellText}, {"notes", cellText},
+var modelColumns = []Column{
+	{"model", CellText}, {"hf_repo", CellText}, {"arch", CellText}, {"layers", CellCount}, {"hidden", CellCount}, {"heads", CellCount},
+	{"kv_heads", CellCount}, {"head_dim", CellCount}, {"intermediate", CellCount}, {"vocab", CellCount}, {"tied_embeddings", CellFlag},
+	{"max_position", CellCount}, {"experts_total", CellCount}, {"experts_active", CellCount}, {"moe_intermediate", CellCount},
+	{"shared_experts", CellCount}, {"dense_layers", CellCount}, {"attention", CellText}, {"sliding_window", CellCount},
+	{"full_attn_layers", CellCount}, {"sliding_attn_layers", CellCount}, {"q_lora_rank", CellCount}, {"kv_lora_rank", CellCount},
+	{"qk_rope_head_dim", CellCount}, {"qk_nope_head_dim", CellCount}, {"v_head_dim", CellCount}, {"total_params", CellNum},
+	{"active_params", CellNum}, {"native_dtype", CellText}, {"derived_head_dim", CellCount}, {"derived_total_params", CellNum},
+	{"derived_active_params", CellNum}, {"derived_kv_bytes_per_token_2B", CellNum}, {"source", CellText}, {"notes", CellText},
 }
 
-// row is one line of a table by column name; an empty cell is an unknown figure.
-type row map[string]string
+// Row is one line of a table by column name; an empty cell is an unknown figure.
+type Row map[string]string
+
+// CellError says what is wrong with a cell of a row.
+type CellError struct{ Column, Text string }
+
+// Error names the column.
+func (e *CellError) Error() string { return e.Column + ": " + e.Text }
 
 // num returns a cell as a number, 0 if it is empty. Cells are checked before.
-func (r row) num(name string) float64 {
+func (r Row) num(name string) float64 {
 	v, _ := strconv.ParseFloat(r[name], 64)
 	return v
 }
 
 // count returns a cell as a whole number, 0 if it is empty.
-func (r row) count(name string) int { return int(r.num(name)) }
+func (r Row) count(name string) int { return int(r.num(name)) }
 
-// findColumn returns the column of a name.
-func findColumn(columns []column, name string) (column, bool) {
-	for _, c := range columns {
-		if c.name == name {
+// named reports whether the row of a table has a name, whatever its case.
+func (r Row) named(t Table, name string) bool { return strings.EqualFold(r[t.NameColumn()], name) }
+
+// Column returns the column of a name.
+func (t Table) Column(name string) (Column, bool) {
+	for _, c := range t.Columns() {
+		if c.Name == name {
 			return c, true
 		}
 	}
-	return column{}, false
+	return Column{}, false
 }
 
-// check returns an error if the text cannot stand in the column.
-func (c column) check(text string) error {
+// Check returns an error if the text cannot stand in the column.
+func (c Column) Check(text string) error {
 	if text == "" {
 		return nil
 	}
-	switch c.kind {
-	case cellNum, cellCount:
+	switch c.Kind {
+	case CellNum, CellCount:
 		v, err := strconv.ParseFloat(text, 64)
 		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
-			return fmt.Errorf("%s: %q is not a number of at least 0", c.name, text)
+			return fmt.Errorf("%q is not a number of at least 0", text)
 		}
-		if c.kind == cellCount && (v != math.Trunc(v) || v > 1<<31) {
-			return fmt.Errorf("%s: %q is not a whole number", c.name, text)
+		if c.Kind == CellCount && (v != math.Trunc(v) || v > 1<<31) {
+			return fmt.Errorf("%q is not a whole number", text)
 		}
-		if s, ok := spanOf(c.name); ok {
-			if err := s.check(v); err != nil {
-				return fmt.Errorf("%s: %w", c.name, err)
-			}
+		if s, ok := spanOf(c.Name); ok {
+			return s.check(v)
 		}
-	case cellFlag:
+	case CellFlag:
 		if text != "true" && text != "false" {
-			return fmt.Errorf("%s: %q is neither true nor false", c.name, text)
+			return fmt.Errorf("%q is neither true nor false", text)
 		}
-	case cellText:
+	case CellText:
 	}
 	return nil
 }
 
 // hardwareOf makes a data sheet from a row.
-func hardwareOf(r row) (Hardware, error) {
+func hardwareOf(r Row) (Hardware, error) {
 	const giga, tera = 1e9, 1e12
 	h := Hardware{
 		Name: r["name"], Vendor: r["vendor"], Generation: Generation(r["generation"]),
@@ -119,7 +150,7 @@ func hardwareOf(r row) (Hardware, error) {
 	if h.Generation == GenerationUnknown {
 		h.Generation = generationOf(h.Name)
 	} else if !knownGeneration(h.Generation) {
-		return Hardware{}, fmt.Errorf("generation: %q, allowed are %s", h.Generation, generationNames())
+		return Hardware{}, &CellError{"generation", fmt.Sprintf("%q, allowed are %s", h.Generation, generationNames())}
 	}
 	return h, nil
 }
@@ -158,7 +189,7 @@ func linkOf(name string, rate float64) Link {
 }
 
 // archOf makes a shape from a row.
-func archOf(r row) (Arch, error) {
+func archOf(r Row) (Arch, error) {
 	f, _ := familyOf(r["arch"])
 	a := Arch{
 		Name: r["model"], Repo: r["hf_repo"], Family: r["arch"],
@@ -206,7 +237,7 @@ func nativeFormat(text string) (WeightFormat, error) {
 	}
 	f, err := ParseWeightFormat(word)
 	if err != nil {
-		return FormatUnset, fmt.Errorf("native_dtype: %w", err)
+		return FormatUnset, &CellError{"native_dtype", err.Error()}
 	}
 	return f, nil
 }

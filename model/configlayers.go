@@ -2,6 +2,8 @@ package model
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -188,7 +190,7 @@ func groupFormat(q map[string]any) (WeightFormat, error) {
 		return MXFP4, nil
 	}
 	groups, _ := q["config_groups"].(map[string]any)
-	for _, key := range sortedKeys(groups) {
+	for _, key := range slices.Sorted(maps.Keys(groups)) {
 		group, _ := groups[key].(map[string]any)
 		weights, _ := group["weights"].(map[string]any)
 		if f := typedFormat(weights); f != FormatUnset {

@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"strconv"
 
 	"github.com/urfave/cli/v2"
 
+	"planner/internal/config"
 	"planner/internal/report"
 	"planner/model"
 )
@@ -28,7 +28,7 @@ func (p *program) catalogCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			catalog, err := loadCatalog(c.String("catalog"))
+			catalog, err := config.ReadCatalog(c.String("catalog"))
 			if err != nil {
 				return err
 			}
@@ -43,23 +43,6 @@ func (p *program) catalogCommand() *cli.Command {
 			return usagef("catalog: unknown list %q; allowed: gpus, models, engines", what)
 		},
 	}
-}
-
-// loadCatalog is the built-in catalog with the user's own file on top.
-func loadCatalog(path string) (*model.Catalog, error) {
-	catalog, err := model.NewCatalog()
-	if err != nil || path == "" {
-		return catalog, err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, usageError{fmt.Errorf("--catalog: %w", err)}
-	}
-	defer f.Close()
-	if err := catalog.Merge(f, path); err != nil {
-		return nil, usageError{err}
-	}
-	return catalog, nil
 }
 
 // listing prints rows as a JSON array or as a table.

@@ -20,7 +20,7 @@ func (p *program) configure(c *cli.Context, path, command string) (*config.Confi
 	if err != nil {
 		return nil, err
 	}
-	catalog, err := loadCatalog(c.String("catalog"))
+	catalog, err := config.ReadCatalog(c.String("catalog"))
 	if err != nil {
 		return nil, err
 	}
@@ -29,6 +29,7 @@ func (p *program) configure(c *cli.Context, path, command string) (*config.Confi
 	if err != nil {
 		return nil, err
 	}
+	cfg.Run = config.Call{} // of the run that a copied configuration comes from
 	if !c.Bool("quiet") {
 		for _, w := range cfg.Warnings {
 			fmt.Fprintln(p.stderr, "planner: warning:", w)

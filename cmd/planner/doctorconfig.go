@@ -188,7 +188,7 @@ func (p *program) costCheck(c *cli.Context, cfg *config.Config) report.Check {
 	if err != nil {
 		return warned(name, "", "not estimated: %v", err)
 	}
-	catalog, err := loadCatalog(c.String("catalog"))
+	catalog, err := config.ReadCatalog(c.String("catalog"))
 	if err != nil {
 		return warned(name, "", "not estimated: %v", err)
 	}

@@ -26,6 +26,9 @@ type Config struct {
 	Search     Search
 	// OutputDir is where run folders are made, relative to the current folder.
 	OutputDir string
+	// Run is how the run folder was made whose configuration this is; its zero value
+	// in any other.
+	Run Call
 	// Warnings say what a reader of the results should know of the configuration.
 	Warnings []string
 
@@ -46,6 +49,8 @@ type draft struct {
 	load      load
 	search    Search
 	output    string
+	run       Call
+	own       [2][]model.Row // of the user's catalog, by table
 }
 
 // defaults is a draft of which nothing has been given yet.
@@ -91,10 +96,10 @@ func (l Loader) Load(file string, overrides []Override, need Need) (*Config, err
 	if !ok {
 		return nil, problems.sorted()
 	}
-	r := &reader{source: src, problems: problems, base: filepath.Dir(file), trace: l.Trace}
+	r := &reader{source: src, problems: problems, base: filepath.Dir(file), trace: l.Trace, catalog: catalog.Clone()}
 	c := &Config{need: need, draft: defaults()}
 	r.take(&c.draft)
-	r.finish(c, catalog)
+	r.finish(c)
 	if len(r.problems) > 0 {
 		return nil, r.problems.sorted()
 	}
@@ -102,17 +107,19 @@ func (l Loader) Load(file string, overrides []Override, need Need) (*Config, err
 }
 
 // finish resolves a draft into a Config, section by section.
-func (r *reader) finish(c *Config, catalog *model.Catalog) {
+func (r *reader) finish(c *Config) {
 	d, need := &c.draft, c.need
 	r.checkDemand(d, need)
 	r.checkSLO(d, need)
 	r.checkEngine(d, need)
 	r.checkSingle(d, need)
-	c.Model = r.resolveModel(d, need, catalog)
-	c.GPUs = r.resolveHardware(d, need, catalog)
+	c.Model = r.resolveModel(d, need)
+	c.GPUs = r.resolveHardware(d, need)
 	c.Workload = r.resolveWorkload(d, need)
 	c.Demand, c.Objective, c.Engine = d.demand, d.slo, d.engine
 	c.PowerPrice, c.Search, c.OutputDir = d.hardware.power, d.search, d.output
+	c.Run, d.run = d.run, Call{}
+	d.own = r.ownRows(c)
 	r.checkTokens(c)
 	c.fillSpace(d)
 	if need.Search && c.attached() {

@@ -78,7 +78,7 @@ func (v priceValue) text() string {
 }
 
 // resolveHardware finds the GPUs and their prices.
-func (r *reader) resolveHardware(d *draft, need Need, catalog *model.Catalog) []GPU {
+func (r *reader) resolveHardware(d *draft, need Need) []GPU {
 	if !r.clean("hardware") {
 		return nil
 	}
@@ -90,11 +90,11 @@ func (r *reader) resolveHardware(d *draft, need Need, catalog *model.Catalog) []
 		}
 		return nil
 	}
-	r.namePrices(d, catalog)
+	r.namePrices(d)
 	var gpus []GPU
 	var written []string
 	for _, name := range d.hardware.gpus {
-		hw, err := catalog.GPU(name)
+		hw, err := r.catalog.GPU(name)
 		if err != nil {
 			r.element("hardware.gpu", name).refuse("%v; want a name from planner catalog gpus", err)
 			continue
@@ -109,11 +109,11 @@ func (r *reader) resolveHardware(d *draft, need Need, catalog *model.Catalog) []
 }
 
 // namePrices replaces the names in the price table by the catalog's.
-func (r *reader) namePrices(d *draft, catalog *model.Catalog) {
+func (r *reader) namePrices(d *draft) {
 	each := map[string]float64{}
 	for _, name := range slices.Sorted(maps.Keys(d.hardware.price.each)) {
 		n := r.at(join("hardware.price_per_gpu_hour", name))
-		hw, err := catalog.GPU(name)
+		hw, err := r.catalog.GPU(name)
 		switch _, twice := each[hw.Name]; {
 		case err != nil:
 			n.refuse("%v; want a name from planner catalog gpus", err)

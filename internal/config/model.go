@@ -51,7 +51,7 @@ func weightFormats() []string {
 }
 
 // resolveModel finds the model's shape.
-func (r *reader) resolveModel(d *draft, need Need, catalog *model.Catalog) Model {
+func (r *reader) resolveModel(d *draft, need Need) Model {
 	m := Model{Name: d.model.name, Config: d.model.config, Precision: givenPrecision(d.model), Stored: model.NamedFormat(d.model.name)}
 	if need.Engine == NoEngine || !r.clean("model") {
 		return m
@@ -60,7 +60,7 @@ func (r *reader) resolveModel(d *draft, need Need, catalog *model.Catalog) Model
 	case d.model.config != "":
 		m.Arch, m.Known = r.modelConfig(d)
 	case d.model.name != "":
-		m.Arch, m.Known = r.modelNamed(d, need, catalog)
+		m.Arch, m.Known = r.modelNamed(d, need)
 	case need.simulates(d):
 		r.absent("model.name", "is missing, want a catalog name or Hugging Face id (planner catalog models lists them), or a config.json in model.config")
 	case need.Limit:
@@ -111,8 +111,8 @@ func (r *reader) modelConfig(d *draft) (model.Arch, bool) {
 
 // modelNamed looks the model up. A real engine can serve a Hugging Face id that the
 // catalog does not know; nothing can be computed for it then.
-func (r *reader) modelNamed(d *draft, need Need, catalog *model.Catalog) (model.Arch, bool) {
-	arch, err := catalog.Model(d.model.name)
+func (r *reader) modelNamed(d *draft, need Need) (model.Arch, bool) {
+	arch, err := r.catalog.Model(d.model.name)
 	switch {
 	case err == nil:
 		return arch, true

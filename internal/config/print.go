@@ -32,6 +32,7 @@ func (c *Config) TOML() []byte {
 		}
 		fmt.Fprintf(&b, "%s = %s  # %s\n", name, text, comment)
 	}
+	c.printRun(&b)
 	return b.Bytes()
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"planner/model"
 )
 
 // reader walks a source and collects what is wrong with it.
@@ -13,6 +15,7 @@ type reader struct {
 	warnings []string
 	base     string // folder that paths in the file are relative to
 	trace    TraceReader
+	catalog  *model.Catalog // this reading's own
 }
 
 // take lets every key of the source take its value.
@@ -21,7 +24,12 @@ func (r *reader) take(d *draft) {
 	for _, section := range r.children("", r.tree) {
 		n := node{r: r, path: join("", section), key: join("", section), value: r.tree[section]}
 		table, ok := n.value.(map[string]any)
+		known := all
+		if section == "run" {
+			known = runKeys()
+		}
 		switch {
+		case section == "run" && ok:
 		case !slices.Contains(sections(), section) && ok:
 			n.refuse("is no section, the nearest is [%s]; want one of %s", nearest(section, sections()), strings.Join(sections(), ", "))
 			continue
@@ -34,12 +42,12 @@ func (r *reader) take(d *draft) {
 		}
 		for _, name := range r.children(n.path, table) {
 			c, _ := n.child(name)
-			i := slices.IndexFunc(all, func(k key) bool { return k.name == c.path })
+			i := slices.IndexFunc(known, func(k key) bool { return k.name == c.path })
 			if i < 0 {
-				c.refuse("is no key, the nearest valid key is %s", nearestKey(section, name, all))
+				c.refuse("is no key, the nearest valid key is %s", nearestKey(section, name, known))
 				continue
 			}
-			all[i].bind(d).take(c)
+			known[i].bind(d).take(c)
 		}
 	}
 }

@@ -1,8 +1,12 @@
-package model
+package config
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"planner/model"
 )
 
 const userCatalog = `
@@ -38,33 +42,43 @@ max_position = 512
 native_dtype = "bfloat16"
 `
 
-func TestMergeAddsAndOverrides(t *testing.T) {
-	c := catalog(t)
-	before := len(c.GPUs())
-	if err := c.Merge(strings.NewReader(userCatalog), "mine.toml"); err != nil {
+// builtIn is the catalog without a user's file.
+func builtIn(t *testing.T) *model.Catalog {
+	t.Helper()
+	c, err := ReadCatalog("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestCatalogAddsAndOverrides(t *testing.T) {
+	c, err := ReadCatalog(write(t, userCatalog))
+	if err != nil {
 		t.Fatal(err)
 	}
 	x, err := c.GPU("example x1")
-	if err != nil || x.Memory != 64*gib || x.Bandwidth != 2500.5e9 || x.Generation != GenerationHopper || x.Link.Kind != LinkNVLink {
+	if err != nil || x.Memory != 64<<30 || x.Bandwidth != 2500.5e9 || x.Generation != model.GenerationHopper || x.Link.Kind != model.LinkNVLink {
 		t.Errorf("%+v, %v", x, err)
 	}
 	h, err := c.GPU("H100 SXM")
 	if err != nil || h.Price.USDPerHour != 1.99 || h.Bandwidth != 3350e9 {
 		t.Errorf("%+v, %v", h, err)
 	}
-	if n := len(c.GPUs()); n != before+1 {
+	if n, before := len(c.GPUs()), len(builtIn(t).GPUs()); n != before+1 {
 		t.Errorf("%d GPUs, want one more than %d", n, before)
 	}
 	a, err := c.Model("tiny")
 	if err != nil || a.Check() != nil || !a.Tied || !a.Details.QKNorm {
 		t.Errorf("%+v, %v", a, err)
 	}
-	if h, _ := catalog(t).GPU("H100 SXM"); h.Price.USDPerHour != 3.9 {
+	if h, _ := builtIn(t).GPU("H100 SXM"); h.Price.USDPerHour != 3.9 {
 		t.Error("the embedded catalog changed")
 	}
 }
 
-func TestMergeRefuses(t *testing.T) {
+func TestCatalogRefuses(t *testing.T) {
+	t.Chdir(t.TempDir())
 	for text, want := range map[string]string{
 		"[[gpu]]\nname = \"X\"\n\nmemry_gb = 3\n":                                    `mine.toml:4: gpu.memry_gb: unknown key, the nearest is "memory_gb"`,
 		"[[gpu]]\nname = \"X\"\n[[gpu]]\nname = \"Y\"\ntdp_w = \"a\"\n":              `mine.toml:5: gpu.tdp_w: want a number`,
@@ -88,41 +102,38 @@ func TestMergeRefuses(t *testing.T) {
 		"[[gpu]]\nname = \"H100 SXM\"\nbf16_dense_tflops = 1980\n":                   `mine.toml:3: gpu.bf16_dense_tflops: 1980 is above fp8_dense_tflops = 1979`,
 		"[[gpu]]\nname = \"X\"\ntdp_w = nan\n":                                       `mine.toml:3: gpu.tdp_w`,
 	} {
-		c := catalog(t)
-		err := c.Merge(strings.NewReader(text), "mine.toml")
-		if err == nil || !strings.Contains(err.Error(), want) {
+		if err := os.WriteFile("mine.toml", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadCatalog("mine.toml"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
-		if len(c.GPUs()) != len(catalog(t).GPUs()) {
-			t.Errorf("%q: taken in part", text)
-		}
 	}
-	err := catalog(t).Merge(strings.NewReader("[[gpu]]\nname=\"X\"\na = 1\nb = 2\n"), "f")
+	_, err := ReadCatalog(write(t, "[[gpu]]\nname=\"X\"\na = 1\nb = 2\n"))
 	if n := len(strings.Split(err.Error(), "\n")); n != 2 {
 		t.Errorf("%d problems reported at once, want 2: %v", n, err)
 	}
 }
 
 // A figure of 0 is one that is not known, and no slip of a unit.
-func TestMergeTakesUnknownFigures(t *testing.T) {
-	c := catalog(t)
+func TestCatalogTakesUnknownFigures(t *testing.T) {
 	text := "[[gpu]]\nname = \"X\"\nmemory_gb = 24\nmemory_bytes_reported = 0\nmem_bandwidth_gbs = 300\nbf16_dense_tflops = 121\nfp8_dense_tflops = 0\ntdp_w = 0\n"
-	if err := c.Merge(strings.NewReader(text), "mine.toml"); err != nil {
+	if _, err := ReadCatalog(write(t, text)); err != nil {
 		t.Error(err)
 	}
 }
 
-func FuzzMerge(f *testing.F) {
+func FuzzCatalog(f *testing.F) {
 	f.Add(userCatalog)
 	f.Add("[[gpu]]\nname = \"X\"\ntdp_w = 1e400\n")
 	f.Add("gpu = 3\n[model]\n")
+	name := filepath.Join(f.TempDir(), "f.toml")
 	f.Fuzz(func(t *testing.T, text string) {
-		c, err := NewCatalog()
-		if err != nil {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Merge(strings.NewReader(text), "f"); err != nil && err.Error() == "" {
-			t.Error("an error without text")
+		if _, err := ReadCatalog(name); err != nil {
+			wellFormed(t, err)
 		}
 	})
 }

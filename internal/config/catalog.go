@@ -1,0 +1,139 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"planner/model"
+)
+
+// catalogTables are the tables of a user's catalog.
+var catalogTables = []model.Table{model.GPUTable, model.ModelTable}
+
+// ReadCatalog is the built-in catalog with the user's own file on top, if there is
+// one: TOML with [[gpu]] and [[model]] tables whose keys are the columns of the
+// built-in tables. An entry with the name of a known one overrides the keys that it
+// gives and leaves the others. The error is a [Problems] where the file is wrong.
+func ReadCatalog(path string) (*model.Catalog, error) {
+	catalog, err := model.NewCatalog()
+	if err != nil || path == "" {
+		return catalog, err
+	}
+	src, problems, ok := readSource(path, nil)
+	r := &reader{source: src, problems: problems, catalog: catalog}
+	if ok {
+		r.putCatalog(node{r: r, value: src.tree})
+	}
+	if len(r.problems) > 0 {
+		return nil, r.problems.sorted()
+	}
+	return catalog, nil
+}
+
+// putCatalog puts the rows below a node on top of the catalog. What an earlier file
+// gave stays: that is the one of the command line.
+func (r *reader) putCatalog(n node) {
+	before := r.catalog.Clone()
+	tables, ok := n.value.(map[string]any)
+	if !ok {
+		n.wrong("tables written [[" + join(n.key, "gpu") + "]]")
+	}
+	for _, name := range r.children(n.path, tables) {
+		c, _ := n.child(name)
+		i := slices.IndexFunc(catalogTables, func(t model.Table) bool { return t.String() == name })
+		rows, ok := c.value.([]map[string]any)
+		switch {
+		case i < 0:
+			c.refuse("unknown table, allowed are [[gpu]] and [[model]]")
+			continue
+		case !ok:
+			c.refuse("want tables written [[%s]]", c.key)
+		}
+		t := catalogTables[i]
+		for i, cells := range rows {
+			entry := node{r: r, path: c.path + index(i), key: c.key, value: cells}
+			row, ok := entry.row(t)
+			if !ok || len(before.Given(t, row[t.NameColumn()])) > 0 {
+				continue
+			}
+			var wrong *model.CellError
+			if errors.As(r.catalog.Put(t, row), &wrong) {
+				cell, _ := entry.child(wrong.Column)
+				cell.refuse("%s", wrong.Text)
+			}
+		}
+	}
+}
+
+// row reads one table of a catalog.
+func (n node) row(t model.Table) (model.Row, bool) {
+	before := len(n.r.problems)
+	row := model.Row{}
+	cells, _ := n.value.(map[string]any)
+	for _, name := range n.r.children(n.path, cells) {
+		c, _ := n.child(name)
+		col, ok := t.Column(name)
+		if !ok {
+			var names []string
+			for _, known := range t.Columns() {
+				names = append(names, known.Name)
+			}
+			c.refuse("unknown key, the nearest is %q", nearest(name, names))
+			continue
+		}
+		text, err := cellText(col, c.value)
+		if err == nil {
+			err = col.Check(text)
+		}
+		if err != nil {
+			c.refuse("%v", err)
+		}
+		row[name] = text
+	}
+	if row[t.NameColumn()] == "" {
+		c, _ := n.child(t.NameColumn())
+		c.refuse("missing: every [[%s]] needs it", n.key)
+	}
+	return row, len(n.r.problems) == before
+}
+
+// cellText writes a TOML value as a cell of the column's kind.
+func cellText(col model.Column, v any) (string, error) {
+	number := col.Kind == model.CellNum || col.Kind == model.CellCount
+	switch v := v.(type) {
+	case string:
+		if col.Kind == model.CellText {
+			return v, nil
+		}
+	case int64:
+		if number {
+			return strconv.FormatInt(v, 10), nil
+		}
+	case float64:
+		if number {
+			return strconv.FormatFloat(v, 'g', -1, 64), nil
+		}
+	case bool:
+		if col.Kind == model.CellFlag {
+			return strconv.FormatBool(v), nil
+		}
+	}
+	return "", fmt.Errorf("want %s", col.Kind)
+}
+
+// printRow prints a row of a user's catalog as [ReadCatalog] reads it.
+func printRow(b *bytes.Buffer, section string, t model.Table, row model.Row) {
+	fmt.Fprintf(b, "\n[[%s.%s]]\n", section, t)
+	for _, col := range t.Columns() {
+		text, ok := row[col.Name]
+		if ok && col.Kind == model.CellText {
+			text = quote(text)
+		}
+		if ok {
+			fmt.Fprintf(b, "%s = %s\n", col.Name, text)
+		}
+	}
+}
