@@ -36,7 +36,7 @@ func Attend(ctx context.Context, s engine.Settings, k measure.Knobs) (*Witness, 
 }
 
 // Watch begins to read the server's metrics, once, as the load begins: what was
-// waited for until then, such as a common start, is no part of the trial.
+// waited for until then is no part of the trial.
 func (w *Witness) Watch(ctx context.Context) {
 	w.began, w.sampling = time.Now(), w.engine.Sample(ctx)
 }

@@ -42,7 +42,6 @@ func newApp(stdout, stderr io.Writer, signals *interrupts) *cli.App {
 			p.resumeCommand(),
 			p.traceCommand(),
 			p.importCommand(),
-			p.mergeCommand(),
 			p.sweepCommand(),
 			p.compareCommand(),
 			p.doctorCommand(),

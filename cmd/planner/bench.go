@@ -24,10 +24,7 @@ func (p *program) benchCommand() *cli.Command {
 		Description: "Example: planner bench --url http://127.0.0.1:8000 --workload chat --rate 4 --duration 120s --slo ttft.p99=500ms\n" +
 			"         planner bench planner.toml --concurrency 16 --requests 320 --json\n" +
 			"Open loop on a schedule that is never reset; latencies count from the intended time. Writes a run folder with\n" +
-			"every request and HdrHistogram logs. Exit code 0: no SLO, or met; 3 missed; 4 unsure or invalid.\n" +
-			"Where one host is not enough, several send parts of one schedule, from the same instant:\n" +
-			"         planner bench planner.toml --rate 400 --warm-up 30s --start-at 2026-11-21T15:00:00Z --part 1/2 -o runs/a\n" +
-			"         planner merge runs/a runs/b -o runs/both",
+			"every request and HdrHistogram logs. Exit code 0: no SLO, or met; 3 missed; 4 unsure or invalid.",
 		Flags: join([]cli.Flag{
 			&cli.StringFlag{Name: "url", Usage: "address of the server: --url http://127.0.0.1:8000"},
 			&cli.StringFlag{Name: "model", Usage: "name that the server knows, sent as it stands (default: the first of its list): --model meta-llama/Llama-3.1-8B"},
@@ -35,8 +32,6 @@ func (p *program) benchCommand() *cli.Command {
 			&cli.StringFlag{Name: "dialect", Usage: "request fields of vllm, sglang, trtllm, tgi, llama-server, lmdeploy or simulated (default: of what the server says it is), or generic for the plain OpenAI ones: --dialect vllm"},
 			&cli.StringFlag{Name: "workload", Usage: "traffic class: --workload chat"},
 			&cli.StringFlag{Name: "seed", Usage: "seed of every draw: --seed 7"},
-			&cli.StringFlag{Name: "part", Usage: "send the K-th of N parts of the schedule; other hosts send the others, 'planner merge' joins them: --part 1/2"},
-			&cli.StringFlag{Name: "start-at", Usage: "begin at this time of the host's clock: --start-at 2026-11-21T15:00:00Z"},
 		}, loadFlags("default 1.5 x the longest request seen, at least 15s and at most the duration"), configFlags(), []cli.Flag{sloFlag(), outputFlag()}),
 		Action: p.bench,
 	}
@@ -61,10 +56,6 @@ func (p *program) bench(c *cli.Context) error {
 		return err
 	}
 	t.Number = 1
-	team, err := teamOf(c, cfg, t)
-	if err != nil {
-		return err
-	}
 	if err := launchable(cfg); err != nil {
 		return err
 	}
@@ -80,7 +71,7 @@ func (p *program) bench(c *cli.Context) error {
 		return err
 	}
 	t.Cooldown = min(t.Objective.Horizon(int(meanOutput(cfg))), t.Window, time.Minute)
-	at := &point{cfg: cfg, client: client, trial: t, team: team, folder: folder}
+	at := &point{cfg: cfg, client: client, trial: t, folder: folder}
 	p.signals.patience(func(s string) { fmt.Fprintln(p.stderr, "planner:", s) })
 	m, e, err := p.benchOn(c, at)
 	if err != nil {
@@ -94,7 +85,6 @@ type point struct {
 	cfg    *config.Config
 	client *load.Client
 	trial  measure.Trial
-	team   team
 	folder *sweep.Folder
 }
 
@@ -184,21 +174,17 @@ func probeWarmup(ctx context.Context, run prober, t measure.Trial) (time.Duratio
 	return min(max(longest*3/2, leastWarmup), t.Window), nil
 }
 
-// measureLive runs one trial, or this host's part of it, against a live endpoint,
-// with a live line, and keeps what it brought.
+// measureLive runs one trial against a live endpoint, with a live line, and keeps
+// what it brought.
 func (p *program) measureLive(c *cli.Context, at *point) (m measure.Measurement, e *report.Engines, err error) {
 	j, err := openJournal(at.folder)
 	if err != nil {
 		return m, nil, err
 	}
 	defer j.Close()
-	t, schedule, err := at.team.share.Pick(at.trial, at.trial.Schedule())
-	if err != nil {
-		return m, nil, err
-	}
-	at.team.lead(at.client)
+	t := at.trial
 	witness := p.attend(c, at)
-	run, err := at.client.Start(c.Context, t, schedule)
+	run, err := at.client.Start(c.Context, t, t.Schedule())
 	if err != nil {
 		return m, nil, err
 	}
@@ -220,10 +206,6 @@ func (p *program) measureLive(c *cli.Context, at *point) (m measure.Measurement,
 		e = book.engines()
 	}
 	if err := errors.Join(at.folder.WriteRecords(t.Number, o.Records), at.folder.WriteHistograms(t.Number, r)); err != nil {
-		return m, nil, err
-	}
-	part := load.Part{Share: at.team.share, Start: r.Start, Obs: o, Vitals: r.Vitals}
-	if err := at.folder.WriteFrom(partName(t.Number), part.Write); err != nil {
 		return m, nil, err
 	}
 	m = measure.Reduce(t, o)

@@ -57,10 +57,6 @@ type Client struct {
 	// Salt sets the prompts of this run apart from those of others that the
 	// server may still have in its prefix cache.
 	Salt uint64
-	// StartAt is when a trial begins, so that several generators can begin
-	// together; the zero time means as soon as all is ready. A trial that is not
-	// ready by then is an error.
-	StartAt time.Time
 	// Drain limits the wait for the window's requests after the schedule; 0
 	// means as long as their timeout lasts.
 	Drain time.Duration

@@ -121,15 +121,11 @@ func WriteHistogramLog(w io.Writer, start time.Time, intervals []Interval) error
 		h.SetEndTimeMs(start.UnixMilli() + (v.Start + v.Length).Milliseconds())
 		all[i] = h
 	}
-	return writeLog(w, start.UnixMilli(), all)
-}
-
-func writeLog(w io.Writer, startMs int64, all []*hdrhistogram.Histogram) error {
 	lw := hdrhistogram.NewHistogramLogWriter(w)
 	err := errors.Join(
 		lw.OutputComment("[planner: latencies in microseconds, one line a second and latency; Interval_Max in seconds]"),
 		lw.OutputLogFormatVersion(),
-		lw.OutputStartTime(startMs),
+		lw.OutputStartTime(start.UnixMilli()),
 		lw.OutputLegend(),
 	)
 	for _, h := range all {

@@ -58,6 +58,11 @@ func (r *Run) settle(end time.Duration) {
 	}
 }
 
+// unknownServer is an engine that says nothing of itself but its kind.
+func unknownServer(kind string) measure.Server {
+	return measure.Server{Kind: kind, KVBlocks: -1, BlockTokens: -1, Preemptions: -1, HitRate: -1, PeakKV: -1}
+}
+
 // vitals fills in what the book knows of the client.
 func (r *Run) vitals() Vitals {
 	b := r.book

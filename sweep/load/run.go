@@ -74,10 +74,8 @@ func newRun(parent context.Context, c *Client, e *endpoint, trial measure.Trial,
 	ready := make(chan struct{})
 	r.prepare(schedule, ready)
 	<-ready
-	if err := r.awaitStart(warmConnections(&trial, len(schedule))); err != nil {
-		r.abandon(timer, err)
-		return nil, err
-	}
+	r.via.warm(warmConnections(&trial, len(schedule)))
+	r.start = time.Now()
 	r.book.start = r.start
 	r.watch = newWatch(r)
 	go r.drive(timer)
@@ -122,6 +120,15 @@ func (r *Run) newTransport() transport {
 		address = net.JoinHostPort(strings.Trim(e.url.Hostname(), "[]"), "80")
 	}
 	return &pool{ctx: r.ctx, dial: func(ctx context.Context) (net.Conn, error) { return e.dial(ctx, "tcp", address) }}
+}
+
+// warmConnections is how many connections are opened before the start: one a
+// slot, or a few for the first requests of an open loop.
+func warmConnections(t *measure.Trial, requests int) int {
+	if t.Closed() {
+		return min(t.Concurrency, requests, 1024)
+	}
+	return min(inTurn, requests)
 }
 
 // prepare encodes the schedule ahead of time, as far as 64 MiB hold, and closes
