@@ -266,7 +266,7 @@ func TestGapIsNamed(t *testing.T) {
 		{30 * time.Millisecond, 0, 0, 50, 0, "", "not compared"},
 		{-1, 0, 0, 0, 0, "", ""},
 	} {
-		s := Sighting{RoundTrip: c.trip, Said: engine.Said{Since: engine.Since{TTFT: c.server, Started: c.started}}}
+		s := Sighting{RoundTrip: c.trip, Said: engine.Metrics{Counters: engine.Counters{TTFT: c.server, FirstTokens: c.started}}}
 		s.compare(records, load.Vitals{CPU: c.cpu, Lag99: c.late})
 		if got := strings.Join(s.Notes, ""); (got == "") != (c.want == "") || !strings.Contains(got, c.want) || s.Gap != c.gap {
 			t.Errorf("server %v, round trip %v: %q in %q, want %q in %q", c.server, c.trip, got, s.Gap, c.want, c.gap)

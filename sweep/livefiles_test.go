@@ -59,7 +59,7 @@ func TestLiveTrialsLeaveTheirFiles(t *testing.T) {
 		if s.Trial != i+1 || s.Engine.Fresh != want.fresh || s.Engine.Log != want.log || s.Failure != nil || !strings.Contains(s.Engine.Command, "--max-num-seqs") {
 			t.Errorf("trial %d: %+v", i+1, s)
 		}
-		if s.ClientTTFT <= 0 || s.Said.TTFT < 0 || s.Said.Started == 0 || s.EngineTime < 400*time.Millisecond || s.Said.Preemptions != 0 {
+		if s.ClientTTFT <= 0 || s.Said.TTFT < 0 || s.Said.FirstTokens == 0 || s.EngineTime < 400*time.Millisecond || s.Said.Preemptions != 0 {
 			t.Errorf("trial %d: %+v", i+1, s)
 		}
 		if s.Engine.Cold <= 0 || len(s.Engine.Stages) < 3 || s.Engine.Facts.KVBlocks != 640 {
@@ -153,7 +153,7 @@ func TestSightingRoundTrip(t *testing.T) {
 	s.Engine = Served{Kind: "vllm", Command: "vllm serve x", Log: "engine/0003.log", Fresh: true, Cold: 30 * time.Second,
 		Stages: []engine.Stage{{Name: "weights", Took: 1500 * time.Millisecond}}, Facts: engine.Facts{Version: "1", Changed: []string{"x is 1, asked for 2"}}}
 	s.Failure = &engine.Failure{Class: "mem.oom", Knobs: s.Knobs, Stage: "serving", Cause: "out of memory", Log: "engine/0003.log"}
-	s.Said = engine.Said{PeakKV: 0.5, Since: engine.Since{Preemptions: 3, HitRate: -1, Prompt: -1, Generated: 12.5, TTFT: 11 * time.Millisecond, Queue: -1, Started: 9}}
+	s.Said = engine.Metrics{PeakKV: 0.5, Counters: engine.Counters{Preemptions: 3, HitRate: -1, PromptRate: -1, OutputRate: 12.5, TTFT: 11 * time.Millisecond, Queue: -1, FirstTokens: 9}}
 	folder := Folder{t.TempDir()}
 	if err := folder.WriteSighting(s); err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ type Sighting struct {
 	// was left of it, and the starts of engines that it took.
 	EngineTime time.Duration
 	// Said is what the engine said meanwhile.
-	Said engine.Said
+	Said engine.Metrics
 	// RoundTrip is the network's.
 	RoundTrip time.Duration
 	// ClientTTFT is the mean time from sending to the first token as the client
@@ -107,14 +107,14 @@ func (s *Sighting) compare(records []measure.Record, v load.Vitals) {
 	}
 	mean := sum / n
 	s.ClientTTFT = time.Duration(mean * float64(time.Second))
-	if s.Said.TTFT < 0 || s.Said.Started == 0 {
+	if s.Said.TTFT < 0 || s.Said.FirstTokens == 0 {
 		return
 	}
 	spread := math.Sqrt(max(squares/n-mean*mean, 0))
-	differ := math.Abs(n-float64(s.Said.Started)) / n
+	differ := math.Abs(n-float64(s.Said.FirstTokens)) / n
 	noise := 3 * spread / math.Sqrt(n) * math.Sqrt(min(differ, 1))
 	if differ > 0.2 {
-		s.note(fmt.Sprintf("the server counts %d first tokens, the client %.0f: their times are not compared", s.Said.Started, n))
+		s.note(fmt.Sprintf("the server counts %d first tokens, the client %.0f: their times are not compared", s.Said.FirstTokens, n))
 		return
 	}
 	gap := s.ClientTTFT - s.Said.TTFT

@@ -39,7 +39,7 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial, see
 	if err != nil {
 		return o, err
 	}
-	if len(seen.Said.Samples) == 0 {
+	if len(seen.Said.Snapshots) == 0 {
 		seen.note("the engine gave no metrics: what it held back, preempted or found in its cache is not known")
 	}
 	seen.Client = run.Report()
@@ -76,7 +76,7 @@ func (l *Live) orBroken(ctx context.Context, e *engine.Engine, err error) error 
 }
 
 // server is what the engine said, as a measurement keeps it.
-func server(e *engine.Engine, said *engine.Said) measure.Server {
+func server(e *engine.Engine, said *engine.Metrics) measure.Server {
 	known := func(n int) int {
 		if n <= 0 {
 			return -1

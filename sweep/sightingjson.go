@@ -140,8 +140,8 @@ type wireSaid struct {
 }
 
 func sightingToWire(s *Sighting) wireSighting {
-	said := sinceToWire(&s.Said.Since)
-	said.PeakKV, said.Samples, said.Missed = units.Known(s.Said.PeakKV), len(s.Said.Samples), s.Said.Missed
+	said := sinceToWire(&s.Said.Counters)
+	said.PeakKV, said.Samples, said.Missed = units.Known(s.Said.PeakKV), len(s.Said.Snapshots), s.Said.Missed
 	w := wireSighting{
 		Trial: s.Trial, Knobs: s.Knobs, EngineTime: s.EngineTime.Seconds(), Trip: units.Millis(s.RoundTrip), ClientTTFT: units.Millis(s.ClientTTFT), Gap: s.Gap,
 		Said: said, GPU: s.Said.GPU, Notes: s.Notes,
@@ -180,17 +180,17 @@ func (w *wireSighting) sighting() Sighting {
 		return *x
 	}
 	said := &w.Said
-	s.Said = engine.Said{Missed: said.Missed, PeakKV: orMinus(said.PeakKV), GPU: w.GPU, Since: engine.Since{
-		Preemptions: orMinus(said.Preemptions), HitRate: orMinus(said.HitRate), Prompt: orMinus(said.Prompt), Generated: orMinus(said.Generated),
-		TTFT: units.FromMillis(said.TTFT), Queue: units.FromMillis(said.Queue), Started: said.Started,
+	s.Said = engine.Metrics{Missed: said.Missed, PeakKV: orMinus(said.PeakKV), GPU: w.GPU, Counters: engine.Counters{
+		Preemptions: orMinus(said.Preemptions), HitRate: orMinus(said.HitRate), PromptRate: orMinus(said.Prompt), OutputRate: orMinus(said.Generated),
+		TTFT: units.FromMillis(said.TTFT), Queue: units.FromMillis(said.Queue), FirstTokens: said.Started,
 	}}
 	return s
 }
 
-func sinceToWire(s *engine.Since) wireSaid {
+func sinceToWire(s *engine.Counters) wireSaid {
 	return wireSaid{
-		TTFT: units.Millis(s.TTFT), Queue: units.Millis(s.Queue), Started: s.Started, Preemptions: units.Known(s.Preemptions), HitRate: units.Known(s.HitRate),
-		Prompt: units.Known(s.Prompt), Generated: units.Known(s.Generated),
+		TTFT: units.Millis(s.TTFT), Queue: units.Millis(s.Queue), Started: s.FirstTokens, Preemptions: units.Known(s.Preemptions), HitRate: units.Known(s.HitRate),
+		Prompt: units.Known(s.PromptRate), Generated: units.Known(s.OutputRate),
 	}
 }
 
@@ -232,10 +232,10 @@ type wireGPU struct {
 
 // writeSamples writes the samples of an engine and its GPUs in the order of
 // time, one line of JSON each.
-func writeSamples(w io.Writer, said *engine.Said) error {
-	lines := make([]wireSample, 0, len(said.Samples)+len(said.GPUs))
-	for _, s := range said.Samples {
-		x := sinceToWire(&s.Since)
+func writeSamples(w io.Writer, said *engine.Metrics) error {
+	lines := make([]wireSample, 0, len(said.Snapshots)+len(said.GPUs))
+	for _, s := range said.Snapshots {
+		x := sinceToWire(&s.Counters)
 		lines = append(lines, wireSample{At: s.At.Seconds(), Running: units.Known(s.Running), Waiting: units.Known(s.Waiting), KV: units.Known(s.KV),
 			HitRate: x.HitRate, Preempted: x.Preemptions, Prompt: x.Prompt, Generated: x.Generated, FirstTokens: x.Started, TTFT: x.TTFT, Queue: x.Queue})
 	}

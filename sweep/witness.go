@@ -50,7 +50,7 @@ func (w *Witness) Leave(ctx context.Context, t measure.Trial, o *measure.Observa
 	seen.RoundTrip, seen.Client = w.trip, r
 	seen.Said = w.sampling.Stop(ctx)
 	seen.EngineTime = time.Since(w.began)
-	if len(seen.Said.Samples) > 0 {
+	if len(seen.Said.Snapshots) > 0 {
 		o.Server = server(w.engine, &seen.Said)
 		seen.compare(o.Records, r.Vitals)
 	}

@@ -2,11 +2,13 @@ package engine
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"os/exec"
 	"regexp"
@@ -38,78 +40,121 @@ type GPUUse struct {
 	Throttled []string `json:"throttled"`
 }
 
-// GPUSample is one GPU at one moment. What the tool does not tell is negative.
+// GPUSample is one GPU at one moment, as the tool of its vendor has it. What the
+// tool does not tell is negative, or "".
 type GPUSample struct {
 	// At counts from the start of the sampling.
-	At    time.Duration
-	Index string
+	At                  time.Duration
+	Index, Name, Driver string
 	// Busy is the share of the time of the tool's own window in which a kernel
-	// ran, Memory what is in use in bytes.
-	Busy, Memory, Watts, ClockMHz float64
+	// ran, Memory what is in use of TotalMemory, in bytes.
+	Busy, Memory, TotalMemory, Watts, ClockMHz float64
 	// Throttled names what holds the clock down, other than being idle.
 	Throttled []string
 }
 
-// gpuReading is one GPU at one moment; NaN is what is not known.
-type gpuReading struct {
-	at           time.Duration
-	index        string
-	busy, memory float64
-	watts, clock float64
-	throttled    uint64
+// gpuTool is the program of a vendor that tells of its GPUs.
+type gpuTool struct {
+	name string
+	args []string
+	// loop makes it repeat itself once a second; "" where it answers once only.
+	loop string
+	// visible is the environment variable that restricts programs to some of the
+	// GPUs, and the option that asks for these alone.
+	visible, only string
+	parse         func(out []byte) []GPUSample
 }
 
-// gpuWatch collects readings.
+// gpuTools are the known ones; the first that is there is asked.
+var gpuTools = []gpuTool{
+	{
+		name: "nvidia-smi", parse: parseNvidia, loop: "--loop=1", visible: "CUDA_VISIBLE_DEVICES", only: "--id=",
+		args: []string{"--query-gpu=index,name,driver_version,memory.total,memory.used,utilization.gpu,power.draw,clocks.sm,clocks_throttle_reasons.active",
+			"--format=csv,noheader,nounits"},
+	},
+	{
+		name: "rocm-smi", parse: parseROCm,
+		args: []string{"--showproductname", "--showdriverversion", "--showuse", "--showmeminfo", "vram", "--showpower", "--showclocks", "--csv"},
+	},
+}
+
+// gpuCommand is the command that asks for the GPUs which an engine with env in
+// its environment may see; nil where there is no tool to ask.
+func gpuCommand(ctx context.Context, env map[string]string) (*gpuTool, *exec.Cmd) {
+	for i := range gpuTools {
+		t := &gpuTools[i]
+		path, err := exec.LookPath(t.name)
+		if err != nil {
+			continue
+		}
+		cmd := exec.CommandContext(ctx, path, t.args...)
+		cmd.WaitDelay = time.Second
+		ids, ok := env[t.visible]
+		if !ok {
+			ids = os.Getenv(t.visible)
+		}
+		if t.only != "" && gpuNumbers.MatchString(ids) {
+			cmd.Args = append(cmd.Args, t.only+ids)
+		}
+		return t, cmd
+	}
+	return nil, nil
+}
+
+// gpuNumbers is a list that the tools take too; there are other ways to name GPUs.
+var gpuNumbers = regexp.MustCompile(`^\d+(,\d+)*$`)
+
+// GPUs asks the tool of a vendor, whose name is "" if there is none, for the GPUs
+// that an engine with env in its environment may see.
+func GPUs(ctx context.Context, env map[string]string) (tool string, gpus []GPUSample, err error) {
+	t, cmd := gpuCommand(ctx, env)
+	if t == nil {
+		return "", nil, nil
+	}
+	out, err := cmd.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) && len(exit.Stderr)+len(out) > 0 {
+			line, _, _ := strings.Cut(string(exit.Stderr)+string(out), "\n")
+			err = fmt.Errorf("%w: %s", err, strings.TrimSpace(line))
+		}
+		return t.name, nil, err
+	}
+	return t.name, t.parse(out), nil
+}
+
+// gpuWatch collects samples.
 type gpuWatch struct {
 	cancel  context.CancelFunc
 	over    sync.WaitGroup
 	started time.Time
 	mu      sync.Mutex
-	// readings is guarded by mu.
-	readings []gpuReading
+	// samples is guarded by mu.
+	samples []GPUSample
 }
 
-// nvidiaQuery is what nvidia-smi is asked for, in this order.
-const nvidiaQuery = "index,utilization.gpu,memory.used,power.draw,clocks.sm,clocks_throttle_reasons.active"
-
-// watchGPU starts to read the GPUs once a second; nil where there is no tool to
-// ask. The engine's environment may restrict it to some of them.
+// watchGPU starts to read the GPUs of an engine once a second; nil where there is
+// no tool to ask.
 func watchGPU(ctx context.Context, env map[string]string) *gpuWatch {
 	ctx, cancel := context.WithCancel(ctx)
+	t, cmd := gpuCommand(ctx, env)
+	if t == nil {
+		cancel()
+		return nil
+	}
 	w := &gpuWatch{cancel: cancel, started: time.Now()}
-	if path, err := exec.LookPath("nvidia-smi"); err == nil {
-		args := []string{"--query-gpu=" + nvidiaQuery, "--format=csv,noheader,nounits", "--loop=1"}
-		if ids := visible(env, "CUDA_VISIBLE_DEVICES"); ids != "" {
-			args = append(args, "--id="+ids)
-		}
-		w.over.Go(func() { w.stream(ctx, path, args) })
+	if t.loop == "" {
+		w.over.Go(func() { w.poll(ctx, env) })
 		return w
 	}
-	if path, err := exec.LookPath("rocm-smi"); err == nil {
-		w.over.Go(func() { w.poll(ctx, path) })
-		return w
-	}
-	cancel()
-	return nil
-}
-
-// visible is the list of GPU numbers that an engine may see, "" for all.
-func visible(env map[string]string, name string) string {
-	ids, ok := env[name]
-	if !ok {
-		ids = os.Getenv(name)
-	}
-	if regexp.MustCompile(`^\d+(,\d+)*$`).MatchString(ids) {
-		return ids
-	}
-	return ""
+	cmd.Args = append(cmd.Args, t.loop)
+	w.over.Go(func() { w.stream(cmd, t.parse) })
+	return w
 }
 
 // stream reads the lines of a tool that repeats itself. When planner is killed
 // the tool ends at its next line, which nobody reads.
-func (w *gpuWatch) stream(ctx context.Context, path string, args []string) {
-	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.WaitDelay = time.Second
+func (w *gpuWatch) stream(cmd *exec.Cmd, parse func([]byte) []GPUSample) {
 	// A group of its own: Ctrl-C at the terminal lets the trial that runs end.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := cmd.StdoutPipe()
@@ -118,9 +163,7 @@ func (w *gpuWatch) stream(ctx context.Context, path string, args []string) {
 	}
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
-		if r, ok := parseNvidia(lines.Text()); ok {
-			w.add(r)
-		}
+		w.add(parse(lines.Bytes()))
 	}
 	_, _ = io.Copy(io.Discard, out)
 	_ = cmd.Wait()
@@ -128,13 +171,11 @@ func (w *gpuWatch) stream(ctx context.Context, path string, args []string) {
 
 // poll asks a tool that answers once, every other second: it takes a good part
 // of one to start.
-func (w *gpuWatch) poll(ctx context.Context, path string) {
+func (w *gpuWatch) poll(ctx context.Context, env map[string]string) {
 	const every = 2 * time.Second
 	for {
-		cmd := exec.CommandContext(ctx, path, "--showuse", "--showmeminfo", "vram", "--showpower", "--showclocks", "--csv")
-		cmd.WaitDelay = time.Second
-		if out, err := cmd.Output(); err == nil {
-			w.add(parseROCm(out)...)
+		if _, gpus, err := GPUs(ctx, env); err == nil {
+			w.add(gpus)
 		}
 		select {
 		case <-ctx.Done():
@@ -144,51 +185,34 @@ func (w *gpuWatch) poll(ctx context.Context, path string) {
 	}
 }
 
-func (w *gpuWatch) add(r ...gpuReading) {
+func (w *gpuWatch) add(gpus []GPUSample) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for i := range r {
-		r[i].at = time.Since(w.started)
+	for i := range gpus {
+		gpus[i].At = time.Since(w.started)
 	}
-	w.readings = append(w.readings, r...)
+	w.samples = append(w.samples, gpus...)
 }
 
 // stop ends the reading, and sums up what was read; nil if nothing was.
 func (w *gpuWatch) stop() (*GPUUse, []GPUSample) {
 	w.cancel()
 	w.over.Wait()
-	samples := make([]GPUSample, len(w.readings))
-	for i, r := range w.readings {
-		samples[i] = GPUSample{At: r.at, Index: r.index, Busy: orMinus(r.busy), Memory: orMinus(r.memory), Watts: orMinus(r.watts),
-			ClockMHz: orMinus(r.clock), Throttled: throttles(r.throttled)}
-	}
-	return sumGPU(w.readings), samples
+	return sumGPU(w.samples), w.samples
 }
 
 // memoryInUse is how many bytes of each GPU are in use now; nil where that cannot
 // be asked.
 func memoryInUse(env map[string]string) []float64 {
-	path, err := exec.LookPath("nvidia-smi")
-	if err != nil {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), probeLimit)
 	defer cancel()
-	args := []string{"--query-gpu=" + nvidiaQuery, "--format=csv,noheader,nounits"}
-	if ids := visible(env, "CUDA_VISIBLE_DEVICES"); ids != "" {
-		args = append(args, "--id="+ids)
-	}
-	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.WaitDelay = time.Second
-	data, err := cmd.Output()
+	_, gpus, err := GPUs(ctx, env)
 	if err != nil {
 		return nil
 	}
 	var out []float64
-	for line := range strings.Lines(string(data)) {
-		if r, ok := parseNvidia(line); ok {
-			out = append(out, r.memory)
-		}
+	for _, g := range gpus {
+		out = append(out, g.Memory)
 	}
 	return out
 }
@@ -212,73 +236,30 @@ func memoryBack(env map[string]string, before []float64, limit time.Duration) er
 	}
 }
 
-// parseNvidia reads a line of nvidia-smi's CSV without units; "[N/A]" and the
-// like are not known. Memory comes in MiB.
-func parseNvidia(line string) (gpuReading, bool) {
-	f := strings.Split(line, ",")
-	if len(f) != 6 {
-		return gpuReading{}, false
-	}
-	for i := range f {
-		f[i] = strings.TrimSpace(f[i])
-	}
-	if _, err := strconv.Atoi(f[0]); err != nil {
-		return gpuReading{}, false
-	}
-	r := gpuReading{index: f[0], busy: number(f[1]) / 100, memory: number(f[2]) * (1 << 20), watts: number(f[3]), clock: number(f[4])}
-	r.throttled, _ = strconv.ParseUint(f[5], 0, 64)
-	return r, true
-}
-
-// rocmColumns says which column holds what, by how its name begins; names differ
-// between releases.
-var rocmColumns = []struct {
-	begins string
-	into   func(*gpuReading, float64)
-}{
-	{"GPU use (%)", func(r *gpuReading, x float64) { r.busy = x / 100 }},
-	{"VRAM Total Used Memory (B)", func(r *gpuReading, x float64) { r.memory = x }},
-	{"Average Graphics Package Power (W)", func(r *gpuReading, x float64) { r.watts = x }},
-	{"Current Socket Graphics Package Power (W)", func(r *gpuReading, x float64) { r.watts = x }},
-	{"sclk clock speed", func(r *gpuReading, x float64) { r.clock = x }},
-}
-
-// parseROCm reads the CSV of rocm-smi: a head with names, a line for each GPU.
-func parseROCm(data []byte) []gpuReading {
-	rows := csv.NewReader(strings.NewReader(strings.TrimSpace(string(data))))
-	rows.FieldsPerRecord = -1
-	head, err := rows.Read()
-	if err != nil {
-		return nil
-	}
-	var out []gpuReading
-	for {
-		row, err := rows.Read()
-		if err != nil {
-			return out
+// parseNvidia reads nvidia-smi's CSV without units, one line a GPU; "[N/A]" and
+// the like are not known. Memory comes in MiB.
+func parseNvidia(out []byte) []GPUSample {
+	const mib = 1 << 20
+	var gpus []GPUSample
+	for line := range strings.Lines(string(out)) {
+		f := strings.Split(line, ",")
+		for i := range f {
+			f[i] = strings.TrimSpace(f[i])
 		}
-		if len(row) != len(head) || !strings.HasPrefix(row[0], "card") {
+		if _, err := strconv.Atoi(f[0]); err != nil || len(f) != 9 {
 			continue
 		}
-		nan := math.NaN()
-		r := gpuReading{index: row[0], busy: nan, memory: nan, watts: nan, clock: nan}
-		for i, name := range head {
-			for _, c := range rocmColumns {
-				if strings.HasPrefix(name, c.begins) {
-					c.into(&r, number(strings.Trim(row[i], "()Mhz ")))
-				}
+		g := GPUSample{Index: f[0], Name: f[1], Driver: f[2], TotalMemory: known(f[3], mib), Memory: known(f[4], mib),
+			Busy: known(f[5], 0.01), Watts: known(f[6], 1), ClockMHz: known(f[7], 1)}
+		reasons, _ := strconv.ParseUint(f[8], 0, 64)
+		for _, b := range throttleBits {
+			if reasons&b.bit != 0 {
+				g.Throttled = append(g.Throttled, b.name)
 			}
 		}
-		out = append(out, r)
+		gpus = append(gpus, g)
 	}
-}
-
-func number(s string) float64 {
-	x, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
-	if err != nil {
-		return math.NaN()
-	}
-	return x
+	return gpus
 }
 
 // throttleBits are the reasons of NVML that hold clocks below what was asked
@@ -291,63 +272,97 @@ var throttleBits = []struct {
 	{0x40, "thermal (hardware)"}, {0x80, "power brake"},
 }
 
-// sumGPU sums up readings; nil if there are none.
-func sumGPU(all []gpuReading) *GPUUse {
+// rocmColumns says which column holds what, by what is in its name in small
+// letters; names differ between releases.
+var rocmColumns = []struct {
+	part string
+	set  func(*GPUSample, string)
+}{
+	{"card series", func(g *GPUSample, s string) { g.Name = cmp.Or(g.Name, s) }},
+	{"card model", func(g *GPUSample, s string) { g.Name = cmp.Or(g.Name, s) }},
+	{"product name", func(g *GPUSample, s string) { g.Name = cmp.Or(g.Name, s) }},
+	{"driver version", func(g *GPUSample, s string) { g.Driver = s }},
+	{"gpu use (%)", func(g *GPUSample, s string) { g.Busy = known(s, 0.01) }},
+	{"total memory (b)", func(g *GPUSample, s string) { g.TotalMemory = known(s, 1) }},
+	{"used memory (b)", func(g *GPUSample, s string) { g.Memory = known(s, 1) }},
+	{"graphics package power (w)", func(g *GPUSample, s string) { g.Watts = known(s, 1) }},
+	{"sclk clock speed", func(g *GPUSample, s string) { g.ClockMHz = known(strings.Trim(s, "()Mhz "), 1) }},
+}
+
+// parseROCm reads the CSV of rocm-smi: heads with names, a line for each GPU
+// below, and one for the system, which holds the driver.
+func parseROCm(out []byte) []GPUSample {
+	rows := csv.NewReader(bytes.NewReader(out))
+	rows.FieldsPerRecord = -1
+	all, _ := rows.ReadAll()
+	var gpus []GPUSample
+	var head []string
+	driver := ""
+	for _, row := range all {
+		if row[0] == "device" {
+			head = row
+			continue
+		}
+		g := GPUSample{Index: row[0], Busy: -1, Memory: -1, TotalMemory: -1, Watts: -1, ClockMHz: -1}
+		for i, name := range head[:min(len(head), len(row))] {
+			for _, c := range rocmColumns {
+				if strings.Contains(strings.ToLower(name), c.part) {
+					c.set(&g, strings.TrimSpace(row[i]))
+				}
+			}
+		}
+		if strings.HasPrefix(row[0], "card") {
+			gpus = append(gpus, g)
+		}
+		driver = cmp.Or(driver, g.Driver)
+	}
+	for i := range gpus {
+		gpus[i].Driver = cmp.Or(gpus[i].Driver, driver)
+	}
+	return gpus
+}
+
+// known reads a number in a unit, -1 if it is none.
+func known(s string, unit float64) float64 {
+	x, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		return -1
+	}
+	return orMinus(x * unit)
+}
+
+// sumGPU sums up samples; nil if there are none.
+func sumGPU(all []GPUSample) *GPUUse {
 	if len(all) == 0 {
 		return nil
 	}
-	var index []string
-	var busy, watts, clock average
-	u := &GPUUse{PeakMemory: -1, LowestMHz: -1}
-	reasons := uint64(0)
-	for _, r := range all {
-		if !slices.Contains(index, r.index) {
-			index = append(index, r.index)
+	mean := func(of func(GPUSample) float64) float64 {
+		sum, n := 0.0, 0.0
+		for _, g := range all {
+			if x := of(g); x >= 0 {
+				sum, n = sum+x, n+1
+			}
 		}
-		busy.add(r.busy)
-		watts.add(r.watts)
-		clock.add(r.clock)
-		if r.memory > u.PeakMemory {
-			u.PeakMemory = r.memory
-		}
-		if r.busy > 0 && r.clock > 0 && (u.LowestMHz < 0 || r.clock < u.LowestMHz) {
-			u.LowestMHz = r.clock
-		}
-		reasons |= r.throttled
+		return orMinus(sum / n)
 	}
-	u.GPUs, u.Samples = len(index), len(all)/len(index)
-	u.Busy, u.ClockMHz, u.Watts = busy.mean(), clock.mean(), watts.mean()
+	u := &GPUUse{PeakMemory: -1, LowestMHz: -1, Busy: mean(func(g GPUSample) float64 { return g.Busy }),
+		Watts: mean(func(g GPUSample) float64 { return g.Watts }), ClockMHz: mean(func(g GPUSample) float64 { return g.ClockMHz })}
+	seen := map[string]bool{}
+	for _, g := range all {
+		seen[g.Index] = true
+		u.PeakMemory = max(u.PeakMemory, g.Memory)
+		if g.Busy > 0 && g.ClockMHz > 0 && (u.LowestMHz < 0 || g.ClockMHz < u.LowestMHz) {
+			u.LowestMHz = g.ClockMHz
+		}
+	}
+	u.GPUs, u.Samples = len(seen), len(all)/len(seen)
 	if u.Watts >= 0 {
 		u.Watts *= float64(u.GPUs)
 	}
-	u.Throttled = throttles(reasons)
-	return u
-}
-
-// throttles names the reasons that are set.
-func throttles(reasons uint64) []string {
-	var names []string
 	for _, b := range throttleBits {
-		if reasons&b.bit != 0 {
-			names = append(names, b.name)
+		if slices.ContainsFunc(all, func(g GPUSample) bool { return slices.Contains(g.Throttled, b.name) }) {
+			u.Throttled = append(u.Throttled, b.name)
 		}
 	}
-	return names
-}
-
-// average is the mean of what is known.
-type average struct{ sum, n float64 }
-
-func (a *average) add(x float64) {
-	if !math.IsNaN(x) {
-		a.sum += x
-		a.n++
-	}
-}
-
-func (a *average) mean() float64 {
-	if a.n == 0 {
-		return -1
-	}
-	return a.sum / a.n
+	return u
 }

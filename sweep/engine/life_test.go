@@ -270,7 +270,7 @@ func TestAttach(t *testing.T) {
 		t.Errorf("attached: %+v", a.Facts)
 	}
 	said := a.Sample(t.Context()).Stop(t.Context())
-	if len(said.Samples) != 2 || said.Samples[0].Running != 0 {
+	if len(said.Snapshots) != 2 || said.Snapshots[0].Running != 0 {
 		t.Errorf("samples of a server of unknown kind: %+v", said)
 	}
 	if can, err := a.ResetCache(t.Context()); can || err != nil {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -102,10 +103,10 @@ func TestDifference(t *testing.T) {
 	a.queries, b.queries, a.hits, b.hits = 1000, 3000, 100, 600
 	a.generated, b.generated = 500, 1500
 	said := since(&a, &b, 10*time.Second)
-	if said.TTFT != 300*time.Millisecond || said.Started != 20 || said.HitRate != 0.25 || said.Generated != 100 {
+	if said.TTFT != 300*time.Millisecond || said.FirstTokens != 20 || said.HitRate != 0.25 || said.OutputRate != 100 {
 		t.Errorf("%+v", said)
 	}
-	if said.Queue != -1 || said.Preemptions != -1 || said.Prompt != -1 {
+	if said.Queue != -1 || said.Preemptions != -1 || said.PromptRate != -1 {
 		t.Errorf("what was not told: %+v", said)
 	}
 }
@@ -156,32 +157,44 @@ type fullDisk struct{}
 func (fullDisk) Write([]byte) (int, error) { return 0, os.ErrInvalid }
 
 func TestReadNvidia(t *testing.T) {
-	r, ok := parseNvidia("0, 87, 40960, 512.30, 1755, 0x0000000000000004")
-	if !ok || r.busy != 0.87 || r.memory != 40<<30 || r.watts != 512.3 || r.clock != 1755 || r.throttled != 4 {
-		t.Errorf("%+v, %t", r, ok)
+	gpus := parseNvidia([]byte("0, NVIDIA H100 80GB HBM3, 550.54.15, 81559, 40960, 87, 512.30, 1755, 0x0000000000000004\n" +
+		"1, NVIDIA H100 80GB HBM3, 550.54.15, [N/A], 10, [N/A], [Not Supported], 300, 0x0000000000000001\nNo devices were found\n"))
+	want := []GPUSample{
+		{Index: "0", Name: "NVIDIA H100 80GB HBM3", Driver: "550.54.15", TotalMemory: 81559 << 20, Memory: 40 << 30, Busy: 0.87, Watts: 512.3, ClockMHz: 1755,
+			Throttled: []string{"power cap"}},
+		{Index: "1", Name: "NVIDIA H100 80GB HBM3", Driver: "550.54.15", TotalMemory: -1, Memory: 10 << 20, Busy: -1, Watts: -1, ClockMHz: 300},
 	}
-	r, ok = parseNvidia("1, [N/A], 10, [Not Supported], 300, 0x0000000000000001")
-	if !ok || !math.IsNaN(r.busy) || !math.IsNaN(r.watts) {
-		t.Errorf("%+v, %t", r, ok)
+	if !reflect.DeepEqual(gpus, want) {
+		t.Errorf("%+v, want %+v", gpus, want)
 	}
-	if _, ok := parseNvidia("No devices were found"); ok {
-		t.Error("a message is taken for a GPU")
-	}
-	u := sumGPU([]gpuReading{{0, "0", 0.5, 1e9, 300, 1500, 4}, {0, "1", 1, 2e9, 500, 1900, 0x41}, {0, "0", 0.7, 3e9, math.NaN(), 1700, 0}, {0, "1", 1, 2e9, 400, 1900, 0}})
+}
+
+func TestSumGPU(t *testing.T) {
+	u := sumGPU([]GPUSample{
+		{Index: "0", Busy: 0.5, Memory: 1e9, Watts: 300, ClockMHz: 1500, Throttled: []string{"thermal (hardware)"}},
+		{Index: "1", Busy: 1, Memory: 2e9, Watts: 500, ClockMHz: 1900, Throttled: []string{"power cap"}},
+		{Index: "0", Busy: 0.7, Memory: 3e9, Watts: -1, ClockMHz: 1700},
+		{Index: "1", Busy: 1, Memory: 2e9, Watts: 400, ClockMHz: 1900},
+	})
 	if u.GPUs != 2 || u.Samples != 2 || u.Busy != 0.8 || u.PeakMemory != 3e9 || u.Watts != 800 || u.LowestMHz != 1500 ||
 		!slices.Equal(u.Throttled, []string{"power cap", "thermal (hardware)"}) {
 		t.Errorf("%+v", u)
 	}
 	if sumGPU(nil) != nil {
-		t.Error("no reading sums up to something")
+		t.Error("no sample sums up to something")
 	}
 }
 
 func TestReadROCm(t *testing.T) {
-	all := parseROCm([]byte("device,Average Graphics Package Power (W),sclk clock speed:,sclk clock level:,GPU use (%),VRAM Total Memory (B),VRAM Total Used Memory (B)\n" +
-		"card0,140.0,(1720Mhz),1,93,68702699520,1000\ncard1,N/A,(500Mhz),0,0,68702699520,2000\n\n"))
-	if len(all) != 2 || all[0].watts != 140 || all[0].clock != 1720 || all[0].busy != 0.93 || all[1].memory != 2000 || !math.IsNaN(all[1].watts) {
-		t.Errorf("%+v", all)
+	all := parseROCm([]byte("device,Average Graphics Package Power (W),sclk clock speed:,sclk clock level:,GPU use (%),VRAM Total Memory (B),VRAM Total Used Memory (B),Card Series,Card SKU\n" +
+		"card0,140.0,(1720Mhz),1,93,68702699520,1000,AMD Instinct MI300X,M3000100\ncard1,N/A,(500Mhz),0,0,68702699520,2000,AMD Instinct MI300X,M3000100\n\n" +
+		"device,Driver version\nsystem,6.7.0\n"))
+	want := []GPUSample{
+		{Index: "card0", Name: "AMD Instinct MI300X", Driver: "6.7.0", TotalMemory: 68702699520, Memory: 1000, Busy: 0.93, Watts: 140, ClockMHz: 1720},
+		{Index: "card1", Name: "AMD Instinct MI300X", Driver: "6.7.0", TotalMemory: 68702699520, Memory: 2000, Busy: 0, Watts: -1, ClockMHz: 500},
+	}
+	if !reflect.DeepEqual(all, want) {
+		t.Errorf("%+v, want %+v", all, want)
 	}
 	if parseROCm([]byte("ERROR: no GPU")) != nil {
 		t.Error("a message is taken for a GPU")
@@ -191,7 +204,7 @@ func TestReadROCm(t *testing.T) {
 // A sampling reads the engine and the tool of the GPU once a second.
 func TestSampling(t *testing.T) {
 	bin := t.TempDir()
-	script := "#!/bin/sh\ncase \"$*\" in *--loop=1*) ;; *) exit 1;; esac\nwhile :; do echo '0, 50, 1024, 100.0, 1400, 0x0'; sleep 0.2; done\n"
+	script := "#!/bin/sh\ncase \"$*\" in *--loop=1*) ;; *) exit 1;; esac\nwhile :; do echo '0, NVIDIA H100, 550, 81559, 1024, 50, 100.0, 1400, 0x0'; sleep 0.2; done\n"
 	if err := os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +225,7 @@ func TestSampling(t *testing.T) {
 		t.Errorf("an idle engine has been idle for %v, %t", idle, ok)
 	}
 	said := sampling.Stop(t.Context())
-	if len(said.Samples) != 3 || said.Missed != 0 || said.PeakKV != 0 || said.Preemptions != 0 || said.TTFT != -1 || said.Generated != 0 {
+	if len(said.Snapshots) != 3 || said.Missed != 0 || said.PeakKV != 0 || said.Preemptions != 0 || said.TTFT != -1 || said.OutputRate != 0 {
 		t.Errorf("%+v", said)
 	}
 	if said.GPU == nil || said.GPU.Busy != 0.5 || said.GPU.Watts != 100 || said.GPU.Samples < 3 {
@@ -233,7 +246,7 @@ func TestMemoryComesBack(t *testing.T) {
 	bin := t.TempDir()
 	// It tells 1024 MiB, then 9216 MiB twice, then 1100 MiB.
 	script := "#!/bin/sh\nn=$(cat " + bin + "/n 2>/dev/null || echo 0)\necho $((n+1)) > " + bin + "/n\n" +
-		"case $n in 0) m=1024;; 1|2) m=9216;; *) m=1100;; esac\necho \"0, 0, $m, 50.0, 300, 0x1\"\n"
+		"case $n in 0) m=1024;; 1|2) m=9216;; *) m=1100;; esac\necho \"0, NVIDIA H100, 550, 81559, $m, 0, 50.0, 300, 0x1\"\n"
 	if err := os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -8,41 +8,41 @@ import (
 	"time"
 )
 
-// Sample is the state of an engine at one moment, with what it did since the
+// Snapshot is the state of an engine at one moment, with what it did since the
 // sample before. What it does not tell is negative.
-type Sample struct {
+type Snapshot struct {
 	// At counts from the start of the sampling.
 	At time.Duration
 	// Running and Waiting count requests, KV is the share of the cache in use.
 	Running, Waiting, KV float64
-	Since
+	Counters
 }
 
-// Since is what the counters of an engine tell of the time between two readings.
+// Counters is what the counters of an engine tell of the time between two readings.
 // What they do not tell is negative.
-type Since struct {
+type Counters struct {
 	Preemptions float64
 	// HitRate is the share of prompt tokens found in the prefix cache.
 	HitRate float64
-	// Prompt and Generated are tokens per second.
-	Prompt, Generated float64
-	// TTFT and Queue are means over Started requests, by difference of sums and
+	// PromptRate and OutputRate are tokens per second.
+	PromptRate, OutputRate float64
+	// TTFT and Queue are means over FirstTokens requests, by difference of sums and
 	// counts: the time to first token as its front end sees it, and the time
 	// until a request is first scheduled.
 	TTFT, Queue time.Duration
-	Started     int
+	FirstTokens int
 }
 
-// Said is what an engine says of a stretch of time. What it does not tell is
+// Metrics is what an engine says of a stretch of time. What it does not tell is
 // negative.
-type Said struct {
-	Samples []Sample
+type Metrics struct {
+	Snapshots []Snapshot
 	// Missed counts the times at which it did not answer.
 	Missed int
 	// PeakKV is the largest share of the cache in use.
 	PeakKV float64
-	// Since is of the whole stretch.
-	Since
+	// Counters are of the whole stretch.
+	Counters
 	// GPU sums up GPUs; nil where there is none that can be asked.
 	GPU  *GPUUse
 	GPUs []GPUSample
@@ -63,7 +63,7 @@ type Sampling struct {
 
 	mu sync.Mutex
 	// All below is guarded by mu.
-	samples     []Sample
+	samples     []Snapshot
 	missed      int
 	first, last *reading
 	lastAt      time.Duration
@@ -112,11 +112,11 @@ func (s *Sampling) read(ctx context.Context) {
 		s.missed++
 		return
 	}
-	sample := Sample{At: at, Running: orMinus(r.running), Waiting: orMinus(r.waiting), KV: orMinus(r.kv), Since: nothingSaid}
+	sample := Snapshot{At: at, Running: orMinus(r.running), Waiting: orMinus(r.waiting), KV: orMinus(r.kv), Counters: unknownCounters}
 	if s.first == nil {
 		s.first = &r
 	} else if at > s.lastAt {
-		sample.Since = since(s.last, &r, at-s.lastAt)
+		sample.Counters = since(s.last, &r, at-s.lastAt)
 		if s.last.generated != r.generated || s.last.prompt != r.prompt {
 			s.moved = time.Now()
 		}
@@ -155,13 +155,13 @@ func (s *Sampling) Idle() (time.Duration, bool) {
 
 // Stop ends the sampling and returns what was seen. The last reading is taken
 // now.
-func (s *Sampling) Stop(ctx context.Context) Said {
+func (s *Sampling) Stop(ctx context.Context) Metrics {
 	s.cancel()
 	s.over.Wait()
 	s.read(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	said := Said{Samples: s.samples, Missed: s.missed, PeakKV: -1, Since: nothingSaid}
+	said := Metrics{Snapshots: s.samples, Missed: s.missed, PeakKV: -1, Counters: unknownCounters}
 	if s.gpu != nil {
 		said.GPU, said.GPUs = s.gpu.stop()
 	}
@@ -169,23 +169,23 @@ func (s *Sampling) Stop(ctx context.Context) Said {
 		said.PeakKV = max(said.PeakKV, x.KV)
 	}
 	if s.first != nil && s.last != s.first {
-		said.Since = since(s.first, s.last, s.lastAt-s.samples[0].At)
+		said.Counters = since(s.first, s.last, s.lastAt-s.samples[0].At)
 	}
 	return said
 }
 
-// nothingSaid is what an engine without counters tells.
-var nothingSaid = Since{Preemptions: -1, HitRate: -1, Prompt: -1, Generated: -1, TTFT: -1, Queue: -1}
+// unknownCounters is what an engine without counters tells.
+var unknownCounters = Counters{Preemptions: -1, HitRate: -1, PromptRate: -1, OutputRate: -1, TTFT: -1, Queue: -1}
 
 // since is what two readings tell of the time between them.
-func since(a, b *reading, between time.Duration) Since {
-	said := nothingSaid
+func since(a, b *reading, between time.Duration) Counters {
+	said := unknownCounters
 	said.Preemptions = orMinus(b.preemptions - a.preemptions)
 	if q := b.queries - a.queries; q > 0 {
 		said.HitRate = orMinus((b.hits - a.hits) / q)
 	}
-	said.Prompt = rate(a.prompt, b.prompt, between.Seconds())
-	said.Generated = rate(a.generated, b.generated, between.Seconds())
+	said.PromptRate = rate(a.prompt, b.prompt, between.Seconds())
+	said.OutputRate = rate(a.generated, b.generated, between.Seconds())
 	mean := func(sum, count float64) time.Duration {
 		if count > 0 && sum >= 0 {
 			return time.Duration(sum / count * float64(time.Second))
@@ -195,7 +195,7 @@ func since(a, b *reading, between time.Duration) Since {
 	said.TTFT = mean(b.ttftSum-a.ttftSum, b.ttftCount-a.ttftCount)
 	said.Queue = mean(b.queueSum-a.queueSum, b.queueCount-a.queueCount)
 	if n := b.ttftCount - a.ttftCount; n > 0 {
-		said.Started = int(n)
+		said.FirstTokens = int(n)
 	}
 	return said
 }

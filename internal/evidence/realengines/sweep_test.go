@@ -50,7 +50,7 @@ func (s subject) checkTrial(t *testing.T, number int, m measure.Measurement, see
 		number, m.Trial.Rate, m.Requests, m.TTFT.Mean, m.TPOT.Mean, m.E2E.Mean, m.SendLag.Mean, seen.Engine.Cold.Seconds(), m.Server.Version,
 		m.Server.KVBlocks, m.Server.BlockTokens, seen.Engine.Facts.Flags)
 	t.Logf("the engine said: TTFT %v (client %v), queue %v, output %.1f tokens/s, hits %.2f; %v", seen.Said.TTFT, seen.ClientTTFT,
-		seen.Said.Queue, seen.Said.Generated, seen.Said.HitRate, seen.Notes)
+		seen.Said.Queue, seen.Said.OutputRate, seen.Said.HitRate, seen.Notes)
 	if m.Trial.Number != number || m.Rejected != "" || m.Requests == 0 || m.Failed == m.Requests {
 		t.Errorf("trial %d: rejected %q, %d of %d failed: %v", m.Trial.Number, m.Rejected, m.Failed, m.Requests, m.Failures)
 	}
@@ -69,7 +69,7 @@ func (s subject) checkTrial(t *testing.T, number int, m measure.Measurement, see
 	}
 	// The engine's own count of what it generated is at most the load's, with room
 	// for chance and for what the warm-up left.
-	if rate, most := seen.Said.Generated, float64(s.output)*m.Trial.Rate; rate <= 0 || rate > 2*most {
+	if rate, most := seen.Said.OutputRate, float64(s.output)*m.Trial.Rate; rate <= 0 || rate > 2*most {
 		t.Errorf("trial %d: the engine says %.1f tokens/s, of about %.0f", number, rate, most)
 	}
 }
