@@ -163,7 +163,6 @@ func (r *Race) Observe(m measure.Measurement) {
 	switch {
 	case m.Rejected != "":
 		c.status, c.reason = Unable, m.Rejected
-		r.condemn(c)
 	case r.phase == marking:
 		parts := r.incumbent.search.posteriors
 		_, j := minimum{parts}.binding()

@@ -44,7 +44,7 @@ func (s *raceServer) run(t measure.Trial) measure.Measurement {
 	s.engine += t.Warmup + t.Window + t.Cooldown
 	mu, ok := s.mu[t.Knobs]
 	if !ok {
-		return measure.Measurement{Trial: t, Rejected: "out of memory"}
+		return measure.Measurement{Trial: t, Rejected: "No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine."}
 	}
 	services := rand.New(rand.NewPCG(t.Seed, 77))
 	var o measure.Observation
@@ -197,6 +197,19 @@ func TestRaceGoesOnWithoutSetsThatFail(t *testing.T) {
 	}
 	if unable == 0 {
 		t.Error("no set is named unable")
+	}
+}
+
+// A set with too small a share of the memory says nothing of one with a larger
+// share: only whoever ran it knows which others fail with it.
+func TestRaceTriesAMemoryShareThatIsLargeEnough(t *testing.T) {
+	small := measure.Knobs{MaxNumSeqs: 64, GPUMemoryUtilization: 0.5, TensorParallel: 1}
+	large := small
+	large.GPUMemoryUtilization = 0.9
+	server := &raceServer{mu: map[measure.Knobs]float64{large: 30}}
+	r := drive(NewRace(raceConfig([]Prior{{Knobs: small, Rate: 22, Spread: 0.1}, {Knobs: large, Rate: 20, Spread: 0.1}}, 1)), server)
+	if r.Knobs != large || r.Best.Outcome == Infeasible || !(r.Best.Estimate.Value > 0) {
+		t.Errorf("%+v: %v, %s; want %+v", r.Knobs, r.Best.Outcome, r.Best.Reason, large)
 	}
 }
 

@@ -3,7 +3,6 @@ package search
 import (
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"planner/sweep/measure"
@@ -193,22 +192,4 @@ func gainOver(a, b Estimate) Estimate {
 	mid := math.Log(a.Value / b.Value)
 	return Estimate{Value: math.Expm1(mid), Low: math.Expm1(mid - spread), High: math.Expm1(mid + spread), Confidence: a.Confidence,
 		Safe: math.Expm1(mid - spread)}
-}
-
-// condemn rules out the sets that need at least as much memory as one that ran
-// out of it.
-func (r *Race) condemn(failed *candidate) {
-	if !strings.Contains(strings.ToLower(failed.reason), "memory") {
-		return
-	}
-	k := failed.prior.Knobs
-	for _, c := range r.all {
-		o := c.prior.Knobs
-		more := o.GPU == k.GPU && o.TensorParallel <= k.TensorParallel && o.GPUMemoryUtilization >= k.GPUMemoryUtilization &&
-			o.MaxNumSeqs >= k.MaxNumSeqs && o.MaxNumBatchedTokens >= k.MaxNumBatchedTokens && o.MaxModelLen >= k.MaxModelLen
-		if c.status == Untried && more {
-			c.status = Unable
-			c.reason = fmt.Sprintf("needs at least as much memory as a set that failed: %s", failed.reason)
-		}
-	}
 }
