@@ -14,7 +14,8 @@ import (
 // driven live must not be used otherwise.
 type Live struct {
 	run     *run
-	pending []Token // beyond the caller's time
+	now     time.Duration // the caller's time
+	pending []Token       // beyond the caller's time
 	// retired are the numbers of requests that are over, in the order of their
 	// end: each is given again once nothing refers to it any more, so that an
 	// engine that is driven for days holds no more than what is under way.
@@ -28,8 +29,13 @@ type Token struct {
 	Request int
 	// At is when the token leaves the engine.
 	At time.Duration
-	// Last says that it is the last one.
-	Last bool
+	// First and Last say that it is the first and the last one.
+	First, Last bool
+	// Wait is how long the request waited in the engine before its first step,
+	// Cached how many tokens of its prompt the prefix cache held. Both are told
+	// with the first token.
+	Wait   time.Duration
+	Cached int
 }
 
 // Live begins to drive the engine at time zero, with its prefix cache as it is.
@@ -48,19 +54,31 @@ func (e *Engine) Live() *Live {
 
 // add keeps a token until its time comes. Replicas that do not step together may
 // report tokens out of order.
-func (l *Live) add(id int, at float64, last bool) {
-	p := append(l.pending, Token{id, duration(at), last})
+func (l *Live) add(id int, at float64, first, last bool) {
+	k := Token{Request: id, At: duration(at), First: first, Last: last}
+	if first {
+		k.Wait = duration(max(0, l.run.calls[id].begun-l.arrival(id)))
+		k.Cached = l.run.records[id].Cached
+	}
+	p := append(l.pending, k)
 	for i := len(p) - 1; i > 0 && p[i].At < p[i-1].At; i-- {
 		p[i], p[i-1] = p[i-1], p[i]
 	}
 	l.pending = p
 }
 
-// Submit sends a request at a time not before that of the last call of
-// [Live.Advance], and returns its number and true; false if the engine can never
-// serve it. Only its lengths and shared prefix matter. Which of two requests that
-// reach the engine at the same instant is served first is not defined.
+// arrival is when a request is through the front end, in seconds.
+func (l *Live) arrival(request int) float64 {
+	return l.run.calls[request].due + l.run.engine.timer.Frontend(l.run.load.Requests[request].Prompt)
+}
+
+// Submit sends a request and returns its number and true; false if the engine can
+// never serve it. One of a time before that of the last call of [Live.Advance]
+// comes at that time. Only its lengths and shared prefix matter. Which of two
+// requests that reach the engine at the same instant is served first is not
+// defined.
 func (l *Live) Submit(at time.Duration, q workload.Request) (request int, ok bool) {
+	at = max(at, l.now)
 	r := l.run
 	if !r.engine.cores[0].replicas[0].Fits(q.Prompt, q.Output) {
 		return 0, false
@@ -95,8 +113,7 @@ func (l *Live) number() int {
 // scheduler keeps none of it: what it still computes for a request that was
 // aborted is not reported.
 func (l *Live) retire(request int) {
-	arrival := l.run.calls[request].due + l.run.engine.timer.Frontend(l.run.load.Requests[request].Prompt)
-	l.retired = append(l.retired, appointment{arrival, request})
+	l.retired = append(l.retired, appointment{l.arrival(request), request})
 }
 
 // Cancel ends a request whose client has left; what it held is free for the next
@@ -113,13 +130,12 @@ func (l *Live) Cancel(at time.Duration, request int) {
 	l.pending = kept
 }
 
-// Record is what is known of a request, until another is given its number.
-func (l *Live) Record(request int) measure.Record { return l.run.records[request] }
-
-// Advance lets everything happen up to a time and appends the tokens that have
-// left by then to a slice, in order of time.
-func (l *Live) Advance(to time.Duration, tokens []Token) []Token {
-	limit := to.Seconds()
+// Advance lets everything happen up to a time, appends the tokens that have left
+// by then to a slice, in order of time, and says when something is going to happen
+// next if nothing new comes in: [measure.Never] if nothing is.
+func (l *Live) Advance(to time.Duration, tokens []Token) (left []Token, next time.Duration) {
+	l.now = max(l.now, to)
+	limit := l.now.Seconds()
 	for {
 		c, now := l.next()
 		if now > limit {
@@ -132,7 +148,7 @@ func (l *Live) Advance(to time.Duration, tokens []Token) []Token {
 		}
 	}
 	due := 0
-	for due < len(l.pending) && l.pending[due].At <= to {
+	for due < len(l.pending) && l.pending[due].At <= l.now {
 		due++
 	}
 	for _, t := range l.pending[:due] {
@@ -142,12 +158,11 @@ func (l *Live) Advance(to time.Duration, tokens []Token) []Token {
 		}
 	}
 	l.pending = l.pending[:copy(l.pending, l.pending[due:])]
-	return tokens
+	return tokens, l.upcoming()
 }
 
-// Next is when something is going to happen if nothing new comes in; false if
-// nothing is.
-func (l *Live) Next() (at time.Duration, ok bool) {
+// upcoming is when something is going to happen if nothing new comes in.
+func (l *Live) upcoming() time.Duration {
 	next := time.Duration(math.MaxInt64)
 	if len(l.pending) > 0 {
 		next = l.pending[0].At
@@ -156,7 +171,10 @@ func (l *Live) Next() (at time.Duration, ok bool) {
 		// A nanosecond late is in time; one early would find nothing to do.
 		next = min(next, time.Duration(math.Ceil(now*1e9))+1)
 	}
-	return next, next < math.MaxInt64
+	if next == math.MaxInt64 {
+		return measure.Never
+	}
+	return next
 }
 
 // next returns the core whose turn is next, if any, and the time of the next
@@ -168,4 +186,32 @@ func (l *Live) next() (*core, float64) {
 		at = c.now
 	}
 	return c, at
+}
+
+// Occupancy is what a live engine holds, over all replicas, at the time of the last
+// call.
+type Occupancy struct {
+	// Running and Waiting count requests with blocks and without.
+	Running, Waiting int
+	// KV is the share of the blocks in use.
+	KV float64
+	// Preemptions and Cache count since the start.
+	Preemptions int
+	Cache       Cache
+}
+
+// Occupancy is what the engine holds and has done.
+func (l *Live) Occupancy() Occupancy {
+	s := Occupancy{Preemptions: l.run.stats.Preemptions, Cache: l.run.stats.Cache}
+	replicas := 0
+	for _, c := range l.run.engine.cores {
+		for _, r := range c.replicas {
+			s.Running += r.Running()
+			s.Waiting += r.Waiting()
+			s.KV += r.Usage()
+			replicas++
+		}
+	}
+	s.KV /= float64(replicas)
+	return s
 }

@@ -34,19 +34,19 @@ func (f *follower) submit(at time.Duration, q workload.Request, place int) bool 
 }
 
 func (f *follower) advance(to time.Duration) {
-	f.told = f.live.Advance(to, f.told[:0])
+	f.told, _ = f.live.Advance(to, f.told[:0])
 	for _, k := range f.told {
 		number := k.Request
 		k.Request = f.places[number]
 		f.tokens = append(f.tokens, k)
 		if k.Last {
-			f.records[k.Request] = f.live.Record(number)
+			f.records[k.Request] = f.live.run.records[number]
 		}
 	}
 }
 
 func (f *follower) finish() {
-	for at, ok := f.live.Next(); ok; at, ok = f.live.Next() {
+	for at := f.live.upcoming(); at != measure.Never; at = f.live.upcoming() {
 		f.advance(at)
 	}
 }
@@ -66,7 +66,7 @@ func TestLiveEqualsRun(t *testing.T) {
 		f := follow(NewEngine(s.timer, s.config))
 		for i, q := range s.load.Requests {
 			for polls := rng.IntN(3); polls > 0; polls-- {
-				if at, ok := f.live.Next(); ok && at < q.Due {
+				if at := f.live.upcoming(); at != measure.Never && at < q.Due {
 					f.advance(at)
 				}
 			}
@@ -169,17 +169,60 @@ func TestLiveCancel(t *testing.T) {
 		q.Prompt, q.Output, q.Shared = 100, 1000, nil
 		a, _ := live.Submit(0, q)
 		b, _ := live.Submit(0, q)
-		early := live.Advance(100*time.Millisecond, nil)
+		early, _ := live.Advance(100*time.Millisecond, nil)
 		live.Cancel(105*time.Millisecond, a)
-		late := live.Advance(200*time.Millisecond, nil)
+		late, _ := live.Advance(200*time.Millisecond, nil)
 		if len(early) != 10 || early[0].Request != a {
 			t.Errorf("async %v: %d tokens in 100 ms: %+v", async, len(early), early)
 		}
 		if len(late) < 8 || late[0].Request != b || late[0].At > 140*time.Millisecond {
 			t.Errorf("async %v: after the cancellation %+v", async, late)
 		}
-		if r := live.Record(a); r.Outcome != measure.Timeout {
+		if r := live.run.records[a]; r.Outcome != measure.Timeout {
 			t.Errorf("async %v: %+v", async, r)
 		}
+	}
+}
+
+// TestOccupancy follows two requests through an engine that serves one at a time.
+func TestOccupancy(t *testing.T) {
+	config := plain(false, 1)
+	live := NewEngine(steady{0.010, 0}, config).Live()
+	live.Submit(0, workload.Request{Prompt: 100, Output: 3})
+	live.Submit(0, workload.Request{Prompt: 100, Output: 3})
+	live.Advance(15*time.Millisecond, nil)
+	s := live.Occupancy()
+	if s.Running != 1 || s.Waiting != 1 {
+		t.Errorf("after one step: %+v", s)
+	}
+	used := blocksFor(100, config.Limits.BlockTokens)
+	if want := float64(used) / float64(config.Limits.Blocks-1); s.KV < want || s.KV > want+1/float64(config.Limits.Blocks-1) {
+		t.Errorf("share of blocks %v, want %v or one block more", s.KV, want)
+	}
+	live.Advance(35*time.Millisecond, nil)
+	if s := live.Occupancy(); s.Running != 1 || s.Waiting != 0 || s.Cache.Queries != 200 && config.Limits.PrefixCaching {
+		t.Errorf("while the second one runs: %+v", s)
+	}
+	live.Advance(time.Second, nil)
+	if s := live.Occupancy(); s.Running+s.Waiting != 0 || s.KV != 0 || s.Preemptions != 0 {
+		t.Errorf("at the end: %+v", s)
+	}
+}
+
+// TestLiveWait: the time before the first step is told apart from the first step.
+func TestLiveWait(t *testing.T) {
+	live := NewEngine(steady{0.010, 0.003}, plain(false, 1)).Live()
+	q := workload.Request{Prompt: 100, Output: 3}
+	live.Submit(0, q)
+	live.Submit(0, q)
+	tokens, next := live.Advance(time.Second, nil)
+	if len(tokens) != 6 || next != measure.Never {
+		t.Fatalf("%d tokens, next %v", len(tokens), next)
+	}
+	if first := tokens[0]; !first.First || first.At != 13*time.Millisecond || first.Wait > time.Microsecond {
+		t.Errorf("first request: %+v", first)
+	}
+	if second := tokens[3]; !second.First || second.At != 43*time.Millisecond || (second.Wait-30*time.Millisecond).Abs() > time.Microsecond {
+		t.Errorf("second request: %+v", second)
 	}
 }

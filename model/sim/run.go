@@ -27,7 +27,7 @@ type run struct {
 	gaps  gaps
 	stats Stats
 	// onToken, if set, is told of every token; nothing may settle then.
-	onToken func(id int, at float64, last bool)
+	onToken func(id int, at float64, first, last bool)
 }
 
 // stopping says when a run ends though requests are left. Times are in seconds.
@@ -44,6 +44,7 @@ type call struct {
 	seq     *Sequence // while it is in the engine
 	replica *Scheduler
 	due     float64
+	begun   float64 // when it was first given blocks
 	ended   bool
 }
 
@@ -229,6 +230,7 @@ func (r *run) scheduled(c *core, b *Batch) {
 		r.stats.Cache.Queries += a.Tokens
 		r.stats.Cache.Hits += a.Cached
 		r.records[a.ID].Cached = a.Cached
+		r.calls[a.ID].begun = c.now
 	}
 	r.stats.Preemptions += len(b.Preempted)
 	for _, id := range b.Unsettled {
@@ -256,10 +258,11 @@ func (r *run) heard(c *core, e *Events) {
 		r.close(id, c.now, measure.OK)
 	}
 	if r.onToken != nil {
-		for _, ids := range [][]int{e.First, e.Tokens} {
-			for _, id := range ids {
-				r.onToken(id, c.now, r.calls[id].ended)
-			}
+		for _, id := range e.First {
+			r.onToken(id, c.now, true, r.calls[id].ended)
+		}
+		for _, id := range e.Tokens {
+			r.onToken(id, c.now, false, r.calls[id].ended)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"planner/model/sim"
+	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
 
@@ -13,11 +15,13 @@ import (
 // replies: it lets the engine's clock follow the real one and writes every token
 // when it is due. Connections hand in orders and wait for the end of the reply.
 type desk struct {
-	start  time.Time
-	engine engine
-	alarm  *alarm
-	meter  *meter
-	log    *emissionLog
+	start   time.Time
+	backend backend
+	// caching: the backend has a prefix cache.
+	caching bool
+	alarm   *alarm
+	meter   *meter
+	log     *emissionLog
 
 	mu     sync.Mutex
 	inbox  []order
@@ -27,7 +31,7 @@ type desk struct {
 	held    []held // by time
 	// Used again in every turn.
 	orders []order
-	tokens []token
+	tokens []sim.Token
 	wire   []byte
 }
 
@@ -86,12 +90,12 @@ func (d *desk) run() {
 		}
 		clear(d.orders)
 		now := d.now()
-		tokens, next := d.engine.Advance(now, d.tokens[:0])
+		tokens, next := d.backend.Advance(now, d.tokens[:0])
 		d.tokens = tokens
 		for _, t := range tokens {
 			d.told(t, now)
 		}
-		d.meter.sample(d.engine.Load())
+		d.meter.sample(d.backend.Occupancy())
 		if at := d.release(now); at >= 0 && (next < 0 || at < next) {
 			next = at
 		}
@@ -150,7 +154,7 @@ func (d *desk) handle(o *order) {
 		}
 		return
 	}
-	id, ok := d.engine.Submit(r.arrived, o.request)
+	id, ok := d.backend.Submit(r.arrived, o.request)
 	if !ok {
 		refusal := badRequest("", "A request of %d prompt and %d output tokens does not fit the engine's memory.", o.request.Prompt, o.request.Output)
 		_, _ = r.out.write(answer(refusal.status, jsonType, r.frames.keepAlive, refusal.body(), "")) // a client that is gone is noticed by its connection
@@ -169,25 +173,27 @@ func (d *desk) handle(o *order) {
 }
 
 // told takes a token from the engine.
-func (d *desk) told(t token, now time.Duration) {
-	r := d.replies[t.request]
+func (d *desk) told(t sim.Token, now time.Duration) {
+	r := d.replies[t.Request]
 	if r == nil {
 		return // broken off
 	}
-	if t.first {
-		r.frames.cached = t.cached
+	if t.First {
+		if d.caching {
+			r.frames.cached = t.Cached
+		}
 		d.meter.first(r, t)
 	}
-	if t.last {
+	if t.Last {
 		d.forget(r)
 	}
-	at := t.at + r.delayed()
+	at := t.At + r.delayed()
 	r.told++
 	if at > now {
-		d.hold(held{reply: r, at: at, last: t.last})
+		d.hold(held{reply: r, at: at, last: t.Last})
 		return
 	}
-	d.deliver(r, at, t.last)
+	d.deliver(r, at, t.Last)
 }
 
 // hold keeps something for later. Faults are rare, so a sorted list will do.
@@ -218,7 +224,7 @@ func (d *desk) release(now time.Duration) time.Duration {
 			d.deliver(h.reply, h.at, h.last)
 		}
 	}
-	return never
+	return measure.Never
 }
 
 // deliver sends a token that was due, alone, with others, or as a part of the
@@ -303,7 +309,7 @@ func (d *desk) broken(r *reply, stop bool) {
 // cancel ends a request in the engine, unless it is over there.
 func (d *desk) cancel(at time.Duration, r *reply) {
 	if r.request >= 0 {
-		d.engine.Cancel(at, r.request)
+		d.backend.Cancel(at, r.request)
 		d.forget(r)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"planner/model/sim"
 )
 
 // TestTokenAllocates: a token costs no allocation on its way from the engine to the
@@ -14,7 +16,7 @@ func TestTokenAllocates(t *testing.T) {
 		d, r := lone(t, `{"prompt":[1,2],"max_tokens":3000,"ignore_eos":true,"stream":true`+options+`}`)
 		k := 0
 		next := func() {
-			d.told(token{request: 0, at: time.Duration(k), first: k == 0}, time.Hour)
+			d.told(sim.Token{At: time.Duration(k), First: k == 0}, time.Hour)
 			k++
 		}
 		next()
@@ -50,7 +52,7 @@ func lone(t testing.TB, body string) (*desk, *reply) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{start: time.Now(), engine: newFixed(Fixed{}, 0), meter: &meter{model: "m"}, replies: map[int]*reply{}}
+	d := &desk{start: time.Now(), backend: newFixed(Fixed{}, 0), meter: &meter{model: "m"}, replies: map[int]*reply{}}
 	d.meter.init(terms.modelLen)
 	r := &reply{ask: a, frames: newFrames(a, "cmpl-1", "m", 1), out: newOutlet(here), done: make(chan struct{}),
 		due: make([]time.Duration, 0, a.output), left: make([]time.Duration, 0, a.output)}
@@ -65,6 +67,6 @@ func BenchmarkToken(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		r.due, r.left, r.sent = r.due[:0], r.left[:0], 0
-		d.told(token{request: 0, at: 0}, time.Hour)
+		d.told(sim.Token{}, time.Hour)
 	}
 }

@@ -12,8 +12,8 @@
 // sleeps precisely and outlet.go writes without waiting. reply.go and frames.go
 // make the bytes.
 //
-// modelled.go drives [planner/model/sim], fixed.go has times without a model,
-// law.go their distributions. identity.go finds out which prompts begin alike,
+// backend.go says what decides when tokens come: [planner/model/sim], or fixed.go,
+// which has times without a model, and law.go their distributions. identity.go finds out which prompts begin alike,
 // tokens.go is the made-up vocabulary, fault.go what goes wrong, meter.go the
 // metrics, log.go the emission log.
 //

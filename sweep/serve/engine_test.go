@@ -10,20 +10,21 @@ import (
 	"time"
 
 	"planner/model/sim"
+	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
 
-// drive sends requests of one length to an engine and returns when each token
+// drive sends requests of one length to a backend and returns when each token
 // came. The clock moves in steps that have nothing to do with the arrivals.
-func drive(e engine, arrivals []time.Duration, output int) [][]time.Duration {
+func drive(b backend, arrivals []time.Duration, output int) [][]time.Duration {
 	got := make([][]time.Duration, len(arrivals))
-	var tokens []token
-	next, now := never, time.Duration(0)
+	var tokens []sim.Token
+	next, now := measure.Never, time.Duration(0)
 	note := func(to time.Duration) {
 		now = to
-		tokens, next = e.Advance(now, tokens[:0])
+		tokens, next = b.Advance(now, tokens[:0])
 		for _, t := range tokens {
-			got[t.request] = append(got[t.request], t.at)
+			got[t.Request] = append(got[t.Request], t.At)
 		}
 	}
 	for _, at := range arrivals {
@@ -31,7 +32,7 @@ func drive(e engine, arrivals []time.Duration, output int) [][]time.Duration {
 			note(next + 37*time.Microsecond) // as late as a clock that is not perfect
 		}
 		// It was stamped a little before the clock moved on.
-		e.Submit(at, workload.Request{Prompt: 1, Output: output})
+		b.Submit(at, workload.Request{Prompt: 1, Output: output})
 		note(max(now, at))
 	}
 	for next >= 0 {
@@ -105,11 +106,11 @@ func TestFixed(t *testing.T) {
 	}
 	f.Cancel(1e6, 1) // waits
 	f.Cancel(50e6, 0)
-	if l := f.Load(); l.running != 1 || l.waiting != 0 {
+	if l := f.Occupancy(); l.Running != 1 || l.Waiting != 0 {
 		t.Errorf("after the cancellations %+v", l)
 	}
 	tokens, _ := f.Advance(time.Second, nil)
-	if len(tokens) != 5 || tokens[0].request != 2 || tokens[0].at != 150e6 || tokens[0].wait != 50e6 || !tokens[0].first || !tokens[4].last {
+	if len(tokens) != 5 || tokens[0].Request != 2 || tokens[0].At != 150e6 || tokens[0].Wait != 50e6 || !tokens[0].First || !tokens[4].Last {
 		t.Errorf("the third request: %+v", tokens)
 	}
 }

@@ -1,11 +1,13 @@
 package serve
 
 import (
-	"container/heap"
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"time"
 
+	"planner/model/sim"
+	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
 
@@ -21,50 +23,45 @@ type Fixed struct {
 	Slots int
 }
 
-// fixed is the engine of a Fixed.
+// fixed is the backend of a [Fixed].
 type fixed struct {
-	law      Fixed
+	times    Fixed
 	seed     uint64
 	requests int
-	jobs     map[int]*job
-	due      jobHeap // those in service, by next token
-	queue    []*job
+	waiting  []*job
+	serving  []*job // the one with the next token last
 	// idle holds the times since when slots that serve nobody are free.
 	idle []time.Duration
 }
 
-// job is one request in a fixed engine.
+// job is one request in a fixed backend.
 type job struct {
-	id       int
-	arrived  time.Duration
-	started  time.Duration
-	next     time.Duration
-	left     int // tokens
-	begun    bool
-	rng      *rand.Rand
-	position int // in the heap; -1 outside
+	id                     int
+	arrived, started, next time.Duration
+	begun                  bool
+	left                   int // tokens
+	rng                    *rand.Rand
 }
 
-func newFixed(law Fixed, seed uint64) *fixed {
-	return &fixed{law: law, seed: seed, jobs: map[int]*job{}, idle: make([]time.Duration, law.Slots)}
+func newFixed(times Fixed, seed uint64) *fixed {
+	return &fixed{times: times, seed: seed, idle: make([]time.Duration, times.Slots)}
 }
 
-// Submit puts a request at the end of the queue; a fixed engine serves any.
+// Submit puts a request at the end of the queue; any can be served.
 func (f *fixed) Submit(at time.Duration, q workload.Request) (int, bool) {
-	j := &job{id: f.requests, arrived: at, left: q.Output, position: -1, rng: rand.New(rand.NewPCG(f.seed, uint64(f.requests)))}
+	j := &job{id: f.requests, arrived: at, left: q.Output, rng: rand.New(rand.NewPCG(f.seed, uint64(f.requests)))}
 	f.requests++
-	f.jobs[j.id] = j
-	f.queue = append(f.queue, j)
+	f.waiting = append(f.waiting, j)
 	f.start()
 	return j.id, true
 }
 
 // start serves the queue as far as there are slots.
 func (f *fixed) start() {
-	for len(f.queue) > 0 {
-		j := f.queue[0]
+	for len(f.waiting) > 0 {
+		j := f.waiting[0]
 		j.started = j.arrived
-		if f.law.Slots > 0 {
+		if f.times.Slots > 0 {
 			if len(f.idle) == 0 {
 				return
 			}
@@ -74,22 +71,24 @@ func (f *fixed) start() {
 			j.started = max(j.arrived, f.idle[first])
 			f.idle = slices.Delete(f.idle, first, first+1)
 		}
-		f.queue = f.queue[1:]
-		j.next = j.started + f.law.TTFT.draw(j.rng)
-		heap.Push(&f.due, j)
+		f.waiting = f.waiting[1:]
+		j.next = j.started + f.times.TTFT.draw(j.rng)
+		f.schedule(j)
 	}
 }
 
-// end takes a request out of service or out of the queue.
-func (f *fixed) end(at time.Duration, j *job) {
-	delete(f.jobs, j.id)
-	if j.position < 0 {
-		i := slices.Index(f.queue, j)
-		f.queue = slices.Delete(f.queue, i, i+1)
-		return
-	}
-	heap.Remove(&f.due, j.position)
-	if f.law.Slots > 0 {
+// schedule puts a job where its next token has its turn: of tokens that fall
+// together, that of the earlier request comes first.
+func (f *fixed) schedule(j *job) {
+	i, _ := slices.BinarySearchFunc(f.serving, j, func(a, b *job) int {
+		return cmp.Or(cmp.Compare(b.next, a.next), cmp.Compare(b.id, a.id))
+	})
+	f.serving = slices.Insert(f.serving, i, j)
+}
+
+// release frees a slot for the next in the queue.
+func (f *fixed) release(at time.Duration) {
+	if f.times.Slots > 0 {
 		f.idle = append(f.idle, at)
 		f.start()
 	}
@@ -97,68 +96,37 @@ func (f *fixed) end(at time.Duration, j *job) {
 
 // Cancel frees the slot of a request, or its place in the queue.
 func (f *fixed) Cancel(at time.Duration, request int) {
-	if j := f.jobs[request]; j != nil {
-		f.end(at, j)
+	asked := func(j *job) bool { return j.id == request }
+	if i := slices.IndexFunc(f.serving, asked); i >= 0 {
+		f.serving = slices.Delete(f.serving, i, i+1)
+		f.release(at)
+		return
 	}
+	f.waiting = slices.DeleteFunc(f.waiting, asked)
 }
 
 // Advance draws the tokens up to a time in their order, whichever request they are of.
-func (f *fixed) Advance(to time.Duration, tokens []token) ([]token, time.Duration) {
-	for len(f.due) > 0 && f.due[0].next <= to {
-		j := f.due[0]
+func (f *fixed) Advance(to time.Duration, tokens []sim.Token) ([]sim.Token, time.Duration) {
+	for n := len(f.serving); n > 0; n = len(f.serving) {
+		j := f.serving[n-1]
+		if j.next > to {
+			return tokens, j.next
+		}
+		f.serving = f.serving[:n-1]
 		j.left--
-		at := j.next
-		tokens = append(tokens, token{request: j.id, at: at, first: !j.begun, last: j.left == 0, wait: j.started - j.arrived, cached: -1})
-		j.begun = true
+		tokens = append(tokens, sim.Token{Request: j.id, At: j.next, First: !j.begun, Last: j.left == 0, Wait: j.started - j.arrived})
 		if j.left == 0 {
-			f.end(at, j)
+			f.release(j.next)
 			continue
 		}
-		j.next += f.law.TPOT.draw(j.rng)
-		heap.Fix(&f.due, 0)
+		j.begun = true
+		j.next += f.times.TPOT.draw(j.rng)
+		f.schedule(j)
 	}
-	if len(f.due) == 0 {
-		return tokens, never
-	}
-	return tokens, f.due[0].next
+	return tokens, measure.Never
 }
 
-// Load counts requests; there is no memory.
-func (f *fixed) Load() load { return load{running: len(f.due), waiting: len(f.queue)} }
-
-// jobHeap orders jobs by their next token, those that came first before others.
-type jobHeap []*job
-
-// Len counts the jobs in service.
-func (h jobHeap) Len() int { return len(h) }
-
-// Less orders by the next token, and jobs whose tokens fall together by arrival.
-func (h jobHeap) Less(a, b int) bool {
-	if h[a].next != h[b].next {
-		return h[a].next < h[b].next
-	}
-	return h[a].id < h[b].id
-}
-
-// Swap exchanges two jobs, which know their places.
-func (h jobHeap) Swap(a, b int) {
-	h[a], h[b] = h[b], h[a]
-	h[a].position, h[b].position = a, b
-}
-
-// Push adds a *job at the end; it is for package heap.
-func (h *jobHeap) Push(x any) {
-	j := x.(*job)
-	j.position = len(*h)
-	*h = append(*h, j)
-}
-
-// Pop takes the job at the end out; it is for package heap.
-func (h *jobHeap) Pop() any {
-	last := len(*h) - 1
-	j := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	j.position = -1
-	return j
+// Occupancy counts requests; there is no memory.
+func (f *fixed) Occupancy() sim.Occupancy {
+	return sim.Occupancy{Running: len(f.serving), Waiting: len(f.waiting)}
 }

@@ -226,29 +226,6 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestQueueTime: the time before the first step is told apart from the first step.
-func TestQueueTime(t *testing.T) {
-	config := small()
-	config.Limits.Seqs, config.Rules.Async = 1, false
-	m := newModelled(steady{0.010, 0.003}, config)
-	q := describeOnly(100, 3)
-	m.Submit(0, q)
-	m.Submit(0, q)
-	tokens, next := m.Advance(time.Second, nil)
-	if len(tokens) != 6 || next != never {
-		t.Fatalf("%d tokens, next %v", len(tokens), next)
-	}
-	if first := tokens[0]; !first.first || first.at != 13*time.Millisecond || first.wait > time.Microsecond {
-		t.Errorf("first request: %+v", first)
-	}
-	if second := tokens[3]; !second.first || second.at != 43*time.Millisecond || (second.wait-30*time.Millisecond).Abs() > time.Microsecond {
-		t.Errorf("second request: %+v", second)
-	}
-	if len(m.queued)+len(m.begun) != 0 {
-		t.Errorf("%d queued and %d begun requests are left", len(m.queued), len(m.begun))
-	}
-}
-
 // TestLeavesBehindItsEnd: a client leaves whose tokens are held back though its
 // request is over in the engine, which has given its number to another by then.
 // The other one gets all of its tokens.

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"planner/model/sim"
 )
 
 // meter counts what the server does, in the terms of vLLM's metrics.
@@ -13,7 +15,7 @@ type meter struct {
 	prefixCaching       bool
 
 	mu                sync.Mutex
-	load              load
+	load              sim.Occupancy
 	prompts, outputs  int // tokens
 	finished, stopped int // requests that ended by length, and by themselves
 	aborted           int
@@ -39,19 +41,19 @@ func (m *meter) init(modelLen int) {
 }
 
 // sample notes the state of the engine.
-func (m *meter) sample(l load) {
+func (m *meter) sample(l sim.Occupancy) {
 	m.mu.Lock()
 	m.load = l
 	m.mu.Unlock()
 }
 
 // first notes that the engine told of a request's first token.
-func (m *meter) first(r *reply, t token) {
+func (m *meter) first(r *reply, t sim.Token) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.prompts += len(r.ask.prompt)
-	m.histograms.queue.observe(t.wait.Seconds())
-	m.histograms.prefill.observe((t.at - r.arrived - t.wait).Seconds())
+	m.histograms.queue.observe(t.Wait.Seconds())
+	m.histograms.prefill.observe((t.At - r.arrived - t.Wait).Seconds())
 }
 
 // token notes a token that is due, before it is added to the reply's.
@@ -93,12 +95,12 @@ func (m *meter) expose() []byte {
 	defer m.mu.Unlock()
 	name := appendJSON(nil, m.model)
 	x := &exposition{labels: `engine="0",model_name=` + string(name)}
-	x.value("vllm:num_requests_running", "gauge", "Number of requests in model execution batches.", float64(m.load.running))
-	x.value("vllm:num_requests_waiting", "gauge", "Number of requests waiting to be processed.", float64(m.load.waiting))
-	x.value("vllm:kv_cache_usage_perc", "gauge", "KV-cache usage. 1 means 100 percent usage.", m.load.kv)
-	x.value("vllm:prefix_cache_queries_total", "counter", "Prefix cache queries, in terms of number of queried tokens.", float64(m.load.cache.Queries))
-	x.value("vllm:prefix_cache_hits_total", "counter", "Prefix cache hits, in terms of number of cached tokens.", float64(m.load.cache.Hits))
-	x.value("vllm:num_preemptions_total", "counter", "Cumulative number of preemption from the engine.", float64(m.load.preemptions))
+	x.value("vllm:num_requests_running", "gauge", "Number of requests in model execution batches.", float64(m.load.Running))
+	x.value("vllm:num_requests_waiting", "gauge", "Number of requests waiting to be processed.", float64(m.load.Waiting))
+	x.value("vllm:kv_cache_usage_perc", "gauge", "KV-cache usage. 1 means 100 percent usage.", m.load.KV)
+	x.value("vllm:prefix_cache_queries_total", "counter", "Prefix cache queries, in terms of number of queried tokens.", float64(m.load.Cache.Queries))
+	x.value("vllm:prefix_cache_hits_total", "counter", "Prefix cache hits, in terms of number of cached tokens.", float64(m.load.Cache.Hits))
+	x.value("vllm:num_preemptions_total", "counter", "Cumulative number of preemption from the engine.", float64(m.load.Preemptions))
 	x.value("vllm:prompt_tokens_total", "counter", "Number of prefill tokens processed.", float64(m.prompts))
 	x.value("vllm:generation_tokens_total", "counter", "Number of generation tokens processed.", float64(m.outputs))
 	x.family("vllm:request_success_total", "counter", "Count of successfully processed requests.")

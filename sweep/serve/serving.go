@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"planner/model/sim"
 	"planner/sweep/workload"
 )
 
@@ -56,10 +57,10 @@ func (s *Server) begin() (*serving, error) {
 	d := &desk{start: time.Now(), alarm: alarm, meter: &meter{model: c.Model}, replies: map[int]*reply{}}
 	d.meter.init(c.MaxModelLen)
 	if c.Timer == nil {
-		d.engine = newFixed(c.Fixed, c.Seed)
+		d.backend = newFixed(c.Fixed, c.Seed)
 	} else {
 		l := &c.Config.Limits
-		d.engine = newModelled(c.Timer, c.Config)
+		d.backend, d.caching = sim.NewEngine(c.Timer, c.Config).Live(), l.PrefixCaching
 		d.meter.blocks, d.meter.blockTokens, d.meter.prefixCaching = l.Blocks, l.BlockTokens, l.PrefixCaching
 		if l.PrefixCaching {
 			v.identities = newIdentities(l.Blocks*max(c.Config.Replicas, 1), l.BlockTokens)
@@ -237,7 +238,7 @@ func (v *serving) describe(a *ask) workload.Request {
 func (v *serving) resetCache() bool {
 	m := v.desk.meter
 	m.mu.Lock()
-	busy := m.load.running > 0
+	busy := m.load.Running > 0
 	m.mu.Unlock()
 	if busy {
 		return false

@@ -7,14 +7,7 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"planner/sweep/workload"
 )
-
-// describeOnly is a request of which only the lengths matter.
-func describeOnly(prompt, output int) workload.Request {
-	return workload.Request{Prompt: prompt, Output: output}
-}
 
 // FuzzTokenize: every text has tokens, which detokenise to a text of as many, and
 // generated text has the tokens that it was generated with.
