@@ -33,7 +33,7 @@ type Live struct {
 	// knowing, in words.
 	Progress func(engine.Progress)
 	Started  func(*engine.Engine)
-	Running  func(measure.Trial, *load.Run)
+	Running  func(measure.Trial, *load.Test)
 	Seen     func(measure.Trial, Sighting)
 	Remark   func(string)
 

@@ -267,7 +267,7 @@ func TestGapIsNamed(t *testing.T) {
 		{-1, 0, 0, 0, 0, "", ""},
 	} {
 		s := Sighting{RoundTrip: c.trip, Said: engine.Metrics{Counters: engine.Counters{TTFT: c.server, FirstTokens: c.started}}}
-		s.compare(records, load.Vitals{CPU: c.cpu, Lag99: c.late})
+		s.compare(records, load.Telemetry{CPU: c.cpu, Lag99: c.late})
 		if got := strings.Join(s.Notes, ""); (got == "") != (c.want == "") || !strings.Contains(got, c.want) || s.Gap != c.gap {
 			t.Errorf("server %v, round trip %v: %q in %q, want %q in %q", c.server, c.trip, got, s.Gap, c.want, c.gap)
 		}

@@ -35,7 +35,7 @@ type Sighting struct {
 	// they cannot be compared.
 	Gap string
 	// Client is what the load generator says of itself.
-	Client load.Report
+	Client load.Telemetry
 	// Notes are worth knowing, and no reason to doubt the trial.
 	Notes []string
 }
@@ -93,7 +93,7 @@ const busyClient = 0.8
 // names a gap that is above the noise. Both means are over the same requests but
 // for those at the ends; the noise is three standard errors of as many as they
 // differ by.
-func (s *Sighting) compare(records []measure.Record, v load.Vitals) {
+func (s *Sighting) compare(records []measure.Record, v load.Telemetry) {
 	n, sum, squares := 0.0, 0.0, 0.0
 	for i := range records {
 		if r := &records[i]; r.First >= 0 && r.Sent >= 0 {

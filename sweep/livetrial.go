@@ -42,12 +42,12 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial, see
 	if len(seen.Said.Snapshots) == 0 {
 		seen.note("the engine gave no metrics: what it held back, preempted or found in its cache is not known")
 	}
-	seen.Client = run.Report()
+	seen.Client = run.Telemetry()
 	if f := w.breakdown(ctx, &o); f != nil {
 		return o, f
 	}
 	o.Server = server(e, &seen.Said)
-	seen.compare(o.Records, seen.Client.Vitals)
+	seen.compare(o.Records, seen.Client)
 	o.Remarks = append(o.Remarks, seen.Notes...)
 	return o, nil
 }

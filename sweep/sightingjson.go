@@ -13,7 +13,6 @@ import (
 
 	"planner/internal/units"
 	"planner/sweep/engine"
-	"planner/sweep/load"
 	"planner/sweep/measure"
 )
 
@@ -30,8 +29,8 @@ func HistogramsName(trial int) string { return "histograms/" + fileName(trial) +
 
 // WriteHistograms puts the latencies of a trial into the run folder, second by
 // second, as a HdrHistogram log.
-func (f Folder) WriteHistograms(trial int, r load.Report) error {
-	return f.WriteFrom(HistogramsName(trial), func(w io.Writer) error { return load.WriteHistogramLog(w, r.Start, r.Intervals) })
+func (f Folder) WriteHistograms(trial int, log []byte) error {
+	return f.Write(HistogramsName(trial), log)
 }
 
 // WriteSighting puts what was seen of an engine in a trial into the run folder:
@@ -41,13 +40,13 @@ func (f Folder) WriteSighting(s Sighting) error {
 	if err := f.WriteJSON(SightingName(s.Trial), sightingToWire(&s)); err != nil {
 		return err
 	}
-	if s.Client.Start.IsZero() {
+	if s.Client.Histograms == nil {
 		return nil
 	}
 	if err := f.WriteFrom(SamplesName(s.Trial), func(w io.Writer) error { return writeSamples(w, &s.Said) }); err != nil {
 		return err
 	}
-	return f.WriteHistograms(s.Trial, s.Client)
+	return f.WriteHistograms(s.Trial, s.Client.Histograms)
 }
 
 // ReadSightings reads the summaries of a run folder in the order of the trials.
@@ -154,8 +153,8 @@ func sightingToWire(s *Sighting) wireSighting {
 	if f := s.Failure; f != nil {
 		w.Failure = &wireFailure{string(f.Class), f.Stage, f.Cause, f.Exit, logName(f.Log)}
 	}
-	if !s.Client.Start.IsZero() {
-		v := &s.Client.Vitals
+	if s.Client.Histograms != nil {
+		v := &s.Client
 		w.Client = &wireClient{CPU: v.CPU, Lag99: units.Millis(v.Lag99), PeakInFlight: v.PeakInFlight}
 	}
 	return w

@@ -44,7 +44,7 @@ func (w *Witness) Watch(ctx context.Context) {
 // Leave ends the watching, which must have begun, and returns what was seen of a
 // trial that brought o, to which it adds what the server said. r is what the load
 // generator says of itself.
-func (w *Witness) Leave(ctx context.Context, t measure.Trial, o *measure.Observation, r load.Report) Sighting {
+func (w *Witness) Leave(ctx context.Context, t measure.Trial, o *measure.Observation, r load.Telemetry) Sighting {
 	seen := newSighting(&t)
 	seen.serve(w.engine, true)
 	seen.RoundTrip, seen.Client = w.trip, r
@@ -52,7 +52,7 @@ func (w *Witness) Leave(ctx context.Context, t measure.Trial, o *measure.Observa
 	seen.EngineTime = time.Since(w.began)
 	if len(seen.Said.Snapshots) > 0 {
 		o.Server = server(w.engine, &seen.Said)
-		seen.compare(o.Records, r.Vitals)
+		seen.compare(o.Records, r)
 	}
 	o.Remarks = append(o.Remarks, seen.Notes...)
 	return seen

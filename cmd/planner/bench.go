@@ -117,12 +117,8 @@ func meanOutput(cfg *config.Config) float64 {
 // clientOf is the load generator for the configuration's endpoint.
 func clientOf(cfg *config.Config, dialect string) *load.Client {
 	e := cfg.Engine.Endpoint
-	client := &load.Client{URL: e.URL, Model: e.ServedName, Stream: e.Stream, Engine: dialect, Headers: e.Headers, APIKeyEnv: e.APIKeyEnv,
-		Salt: uint64(time.Now().UnixNano())}
-	if e.API == "chat" {
-		client.API = load.Chat
-	}
-	return client
+	return &load.Client{URL: e.URL, Model: e.ServedName, Chat: e.API == "chat", Stream: e.Stream, Engine: dialect, Headers: e.Headers,
+		APIKeyEnv: e.APIKeyEnv, Salt: uint64(time.Now().UnixNano())}
 }
 
 // benchClient is the load generator of bench. A server that runs already is asked
@@ -197,7 +193,7 @@ func (p *program) measureLive(c *cli.Context, at *point) (m measure.Measurement,
 	if err != nil {
 		return m, nil, fmt.Errorf("%w: %w", sweep.ErrInterrupted, err)
 	}
-	r := run.Report()
+	r := run.Telemetry()
 	if witness != nil {
 		book := &logbook{cfg: at.cfg, folder: *at.folder}
 		if err := book.add(witness.Leave(c.Context, t, &o, r)); err != nil {
@@ -205,7 +201,7 @@ func (p *program) measureLive(c *cli.Context, at *point) (m measure.Measurement,
 		}
 		e = book.engines()
 	}
-	if err := errors.Join(at.folder.WriteRecords(t.Number, o.Records), at.folder.WriteHistograms(t.Number, r)); err != nil {
+	if err := errors.Join(at.folder.WriteRecords(t.Number, o.Records), at.folder.WriteHistograms(t.Number, r.Histograms)); err != nil {
 		return m, nil, err
 	}
 	m = measure.Reduce(t, o)
@@ -214,12 +210,12 @@ func (p *program) measureLive(c *cli.Context, at *point) (m measure.Measurement,
 
 // liveLine draws the state of a running trial over itself on a terminal until
 // the returned function is called.
-func (p *program) liveLine(c *cli.Context, run *load.Run) (stop func()) {
+func (p *program) liveLine(c *cli.Context, run *load.Test) (stop func()) {
 	if c.Bool("quiet") || !p.isTerminal() {
 		return func() {}
 	}
 	const wipe = "\r\x1b[2K"
-	end := repeatedly(func() { fmt.Fprint(p.stderr, wipe+progressText(run.Progress())) })
+	end := repeatedly(func() { fmt.Fprint(p.stderr, wipe+progressText(run.Status())) })
 	return func() {
 		end()
 		fmt.Fprint(p.stderr, wipe)
@@ -227,7 +223,7 @@ func (p *program) liveLine(c *cli.Context, run *load.Run) (stop func()) {
 }
 
 // progressText is the live line of a trial.
-func progressText(now load.Progress) string {
+func progressText(now load.Status) string {
 	s := fmt.Sprintf("%v  %.1f requests/s  %d in flight  %d done", now.Elapsed.Round(time.Second), now.Rate, now.InFlight, now.Done)
 	if now.Failed > 0 {
 		s += fmt.Sprintf("  %d failed", now.Failed)

@@ -130,8 +130,8 @@ func (d *display) starting(p engine.Progress) {
 
 // running shows a trial on a real engine as it goes, until ended is called or
 // another one begins.
-func (d *display) running(run *load.Run) {
-	d.follow(func() string { return progressText(run.Progress()) })
+func (d *display) running(run *load.Test) {
+	d.follow(func() string { return progressText(run.Status()) })
 }
 
 // follow shows what now says, again and again.

@@ -19,7 +19,7 @@ func sound() facts {
 		gpus:     gpuFacts{tool: "nvidia-smi", list: []gpuFact{gpu, gpu}},
 		files:    65536, clock: clockFacts{source: "tsc", step: 40}, disk: folderFacts{path: "runs", free: 1e12}, temp: folderFacts{path: "/tmp"},
 		processors: 16, busy: 0.3, memory: 128 << 30, free: 100 << 30,
-		client: &clientFacts{rate: 300, vitals: load.Vitals{Lag50: 15 * time.Microsecond, Lag99: 120 * time.Microsecond, CPU: 0.05, Processors: 16}},
+		client: &clientFacts{rate: 300, vitals: load.Telemetry{Lag50: 15 * time.Microsecond, Lag99: 120 * time.Microsecond, CPU: 0.05, Processors: 16}},
 	}
 }
 

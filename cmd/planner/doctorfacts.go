@@ -83,7 +83,7 @@ type folderFacts struct {
 // once, in this process.
 type clientFacts struct {
 	rate   float64
-	vitals load.Vitals
+	vitals load.Telemetry
 	failed int
 	err    error
 }
@@ -318,7 +318,7 @@ func tryClient(ctx context.Context) clientFacts {
 		return f
 	}
 	o, err := run.Wait()
-	f.err, f.vitals = err, run.Report().Vitals
+	f.err, f.vitals = err, run.Telemetry()
 	for i := range o.Records {
 		if o.Records[i].Outcome != measure.OK {
 			f.failed++

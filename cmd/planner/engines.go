@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -91,7 +90,7 @@ func (b *bed) tell(show *display) {
 	l.Settings.Launching = func(c engine.Command) { show.say("starting: " + c.String()) }
 	l.Started = func(e *engine.Engine) { show.say(startedText(e)) }
 	l.Progress = show.starting
-	l.Running = func(_ measure.Trial, run *load.Run) { show.running(run) }
+	l.Running = func(_ measure.Trial, run *load.Test) { show.running(run) }
 	l.Seen = func(_ measure.Trial, s sweep.Sighting) {
 		show.ended()
 		if err := b.book.add(s); err != nil {
@@ -141,8 +140,7 @@ func (b *bed) keeper(folder *sweep.Folder, records bool) func(measure.Trial, mea
 		if err := folder.WriteRecords(t.Number, o.Records); err != nil || b.live != nil {
 			return err
 		}
-		// Virtual time has no date.
-		return folder.WriteHistograms(t.Number, load.Report{Start: time.Unix(0, 0), Intervals: load.Intervals(o.Records)})
+		return folder.WriteHistograms(t.Number, load.HistogramLog(o.Records))
 	}
 }
 

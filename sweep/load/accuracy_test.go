@@ -79,7 +79,7 @@ func measureAccuracy(t *testing.T, rate float64, window time.Duration) accuracy 
 	slices.Sort(a.ttft)
 	a.mean, a.p99 = sum/time.Duration(len(a.ttft)), stat.Quantile(a.ttft, 0.99)
 	a.perCore = float64(a.tokens) / used
-	v := r.Report().Vitals
+	v := r.Telemetry()
 	a.lag50, a.lag99 = v.Lag50, v.Lag99
 	return a
 }

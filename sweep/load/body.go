@@ -37,8 +37,8 @@ type encoder struct {
 	free sync.Pool
 }
 
-func newEncoder(model string, api API, stream bool, d *dialect, p *prompter) *encoder {
-	e := &encoder{prompts: p, chat: api == Chat, dialect: d, tokens: d.tokenPrompts && api == Completions}
+func newEncoder(model string, chat, stream bool, d *dialect, p *prompter) *encoder {
+	e := &encoder{prompts: p, chat: chat, dialect: d, tokens: d.tokenPrompts && !chat}
 	name, _ := json.Marshal(model)
 	e.before = fmt.Appendf(nil, `{"model":%s,`, name)
 	e.behind = []byte(`,"temperature":0`)

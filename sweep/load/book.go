@@ -80,7 +80,7 @@ type book struct {
 	texts map[int]string
 
 	totals totals
-	log    latencyLog
+	log    *histogramLog
 	spread spread
 	// open counts the requests of the window that are expected to end; quiet is closed when
 	// there are none after seal.
@@ -101,7 +101,7 @@ func newBook(schedule []workload.Request, w window) *book {
 		schedule: schedule, window: w,
 		records: make([]measure.Record, len(schedule)), left: make([]bool, len(schedule)),
 		flying: map[int]*flight{}, texts: map[int]string{},
-		log: latencyLog{now: newSecond()}, spread: spread{newHistogram(), newHistogram(), gaps},
+		spread: spread{newHistogram(), newHistogram(), gaps},
 	}
 }
 
@@ -211,10 +211,10 @@ func (b *book) seal() <-chan struct{} {
 }
 
 // progress is the present state; times and rate are the caller's.
-func (b *book) progress(now time.Duration) Progress {
+func (b *book) progress(now time.Duration) Status {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	p := Progress{
+	p := Status{
 		Elapsed: now, Total: len(b.schedule), Sent: b.totals.sent, Done: b.totals.done, Failed: b.totals.failed,
 		InFlight: len(b.flying), TTFT50: measure.Never, TTFT99: measure.Never,
 	}

@@ -17,22 +17,6 @@ import (
 	"planner/sweep/workload"
 )
 
-// API names an endpoint of the OpenAI dialect. The zero value is Completions.
-type API int
-
-// The endpoints that load can be sent to.
-const (
-	Completions API = iota // /v1/completions
-	Chat                   // /v1/chat/completions
-)
-
-func (a API) path() string {
-	if a == Chat {
-		return "/v1/chat/completions"
-	}
-	return "/v1/completions"
-}
-
 // Client is a load generator for one endpoint. It needs URL; the zero value of
 // every other field is a sensible default, but for Stream, which a measurement
 // of a first token needs. A Client may run several trials, one after another.
@@ -40,9 +24,10 @@ type Client struct {
 	// URL is the server's address, with or without the /v1 behind it.
 	URL string
 	// Model is the name that the server knows; "" means the first of its list.
-	Model  string
-	API    API
-	Stream bool
+	Model string
+	// Chat sends to /v1/chat/completions instead of /v1/completions, Stream asks
+	// for an answer token by token.
+	Chat, Stream bool
 	// Engine names the dialect: vllm, sglang, trtllm, tgi, llama-server,
 	// lmdeploy, transformers, simulated; anything else that is not known is an
 	// error, "" means the plain OpenAI dialect.
@@ -87,7 +72,7 @@ func (c *Client) Run(ctx context.Context, trial measure.Trial, schedule []worklo
 
 // Start begins a trial, as Run does, and returns once the first request is
 // about to leave.
-func (c *Client) Start(ctx context.Context, trial measure.Trial, schedule []workload.Request) (*Run, error) {
+func (c *Client) Start(ctx context.Context, trial measure.Trial, schedule []workload.Request) (*Test, error) {
 	e, err := c.endpoint(ctx)
 	if err != nil {
 		return nil, err
@@ -95,7 +80,7 @@ func (c *Client) Start(ctx context.Context, trial measure.Trial, schedule []work
 	if err := checkSchedule(&trial, schedule); err != nil {
 		return nil, err
 	}
-	return newRun(ctx, c, e, trial, schedule)
+	return newTest(ctx, c, e, trial, schedule)
 }
 
 func checkSchedule(trial *measure.Trial, schedule []workload.Request) error {
@@ -150,7 +135,11 @@ func (c *Client) endpoint(ctx context.Context) (*endpoint, error) {
 // resolve checks the configuration.
 func (c *Client) resolve() (*endpoint, error) {
 	base := strings.TrimSuffix(strings.TrimSuffix(c.URL, "/"), "/v1")
-	u, err := url.Parse(base + c.API.path())
+	path := "/v1/completions"
+	if c.Chat {
+		path = "/v1/chat/completions"
+	}
+	u, err := url.Parse(base + path)
 	if err != nil {
 		return nil, fmt.Errorf("parse URL: %w", err)
 	}

@@ -93,7 +93,7 @@ func TestEchoTokens(t *testing.T) {
 // assistant's message.
 func TestEchoChat(t *testing.T) {
 	s := &talker{}
-	c := &Client{URL: serve(t, s.serve), Model: "m", API: Chat, Stream: true}
+	c := &Client{URL: serve(t, s.serve), Model: "m", Chat: true, Stream: true}
 	if _, err := c.Run(t.Context(), measure.Trial{}, conversation()); err != nil {
 		t.Fatal(err)
 	}

@@ -2,8 +2,8 @@ package load
 
 import "time"
 
-// Progress is what can be said of a trial while it runs.
-type Progress struct {
+// Status is what can be said of a trial while it runs.
+type Status struct {
 	// Elapsed counts from the start of the trial; Left is what remains of its
 	// schedule, negative where that is not known (a closed loop).
 	Elapsed, Left time.Duration

@@ -122,25 +122,25 @@ func TestBodies(t *testing.T) {
 	all := []string{"prompt", "max_tokens", "model", "temperature"}
 	for _, c := range []struct {
 		engine string
-		api    API
+		chat   bool
 		stream bool
 		want   []string
 	}{
-		{"vllm", Completions, true, []string{"stream", "stream_options", "ignore_eos", "min_tokens"}},
-		{"trtllm", Completions, false, []string{"ignore_eos", "min_tokens"}},
-		{"sglang", Chat, true, []string{"stream", "stream_options", "ignore_eos", "min_tokens"}},
-		{"tgi", Chat, true, []string{"stream", "stream_options"}},
-		{"llama-server", Completions, true, []string{"stream", "stream_options", "ignore_eos"}},
-		{"lmdeploy", Completions, true, []string{"stream", "stream_options", "ignore_eos", "min_new_tokens"}},
-		{"transformers", Chat, true, []string{"stream"}},
-		{"", Completions, true, []string{"stream", "stream_options"}},
+		{"vllm", false, true, []string{"stream", "stream_options", "ignore_eos", "min_tokens"}},
+		{"trtllm", false, false, []string{"ignore_eos", "min_tokens"}},
+		{"sglang", true, true, []string{"stream", "stream_options", "ignore_eos", "min_tokens"}},
+		{"tgi", true, true, []string{"stream", "stream_options"}},
+		{"llama-server", false, true, []string{"stream", "stream_options", "ignore_eos"}},
+		{"lmdeploy", false, true, []string{"stream", "stream_options", "ignore_eos", "min_new_tokens"}},
+		{"transformers", true, true, []string{"stream"}},
+		{"", false, true, []string{"stream", "stream_options"}},
 	} {
 		d, err := dialectOf(c.engine)
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := newEncoder(`a "quoted" model`, c.api, c.stream, d, testPrompter(1))
-		u, _ := url.Parse("http://host:8000" + c.api.path())
+		e := newEncoder(`a "quoted" model`, c.chat, c.stream, d, testPrompter(1))
+		u, _ := url.Parse("http://host:8000/v1/some")
 		e.line = headLine(u, http.Header{"X-A": {"b"}})
 		for _, prompt := range []int{1, 9, 2000} {
 			r := workload.Request{ID: 3, Prompt: prompt, Output: 17}
@@ -150,7 +150,7 @@ func TestBodies(t *testing.T) {
 			if !ok || body != string(m.payload()) || !strings.HasSuffix(head, fmt.Sprintf("Content-Length: %d", len(body))) {
 				t.Fatalf("%s: %q", c.engine, m.bytes())
 			}
-			if !strings.HasPrefix(head, "POST "+c.api.path()+" HTTP/1.1\r\nHost: host:8000\r\nX-A: b\r\n") {
+			if !strings.HasPrefix(head, "POST /v1/some HTTP/1.1\r\nHost: host:8000\r\nX-A: b\r\n") {
 				t.Errorf("%s: head %q", c.engine, head)
 			}
 			var fields map[string]any
@@ -158,7 +158,7 @@ func TestBodies(t *testing.T) {
 				t.Fatalf("%s: %v in %s", c.engine, err, body)
 			}
 			want := append(slices.Clone(all), c.want...)
-			if c.api == Chat {
+			if c.chat {
 				want[0] = "messages"
 			}
 			for _, k := range want {
@@ -169,7 +169,7 @@ func TestBodies(t *testing.T) {
 			if len(fields) != len(want) || fields["max_tokens"] != 17.0 || fields["model"] != `a "quoted" model` {
 				t.Errorf("%s: %s", c.engine, body)
 			}
-			if _, list := fields["prompt"].([]any); list != (d.tokenPrompts && c.api == Completions) {
+			if _, list := fields["prompt"].([]any); list != (d.tokenPrompts && !c.chat) {
 				t.Errorf("%s: prompt %T", c.engine, fields["prompt"])
 			}
 			e.release(m)

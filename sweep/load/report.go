@@ -10,43 +10,17 @@ import (
 	"planner/sweep/measure"
 )
 
-// Report is what the client says of itself and of its sources after a trial.
-type Report struct {
-	// Start is the wall-clock time from which the trial's times count.
-	Start  time.Time
-	Vitals Vitals
-	// Counted and Estimated are the requests that ended well by the source of
-	// their token count: the server's usage or tokenizer, or the number of
-	// events.
-	Counted, Estimated int
-	// TokensPerChunk is the mean number of tokens in an event that has any, 0
-	// when nobody counted tokens. Coalesced is the share of the events that one
-	// read returned together with the one before, whose gap is therefore 0.
-	TokensPerChunk, Coalesced float64
-	// Resent requests met a connection that the server closed without a word, and
-	// left again on another.
-	Resent int
-	// Intervals are the latencies of each second, for WriteHistogramLog.
-	Intervals []Interval
-}
-
-// settle makes observation and report of what was booked.
-func (r *Run) settle(end time.Duration) {
+// settle makes observation and telemetry of what was booked.
+func (r *Test) settle(end time.Duration) {
 	res, b := r.result, r.book
 	uncounted := r.countTexts()
-	res.report = Report{Start: r.start, Vitals: r.vitals(), Counted: b.totals.counted, Estimated: uncounted, Intervals: r.watch.intervals(end)}
-	if p, ok := r.via.(*pool); ok {
-		res.report.Resent = p.resent
-	}
-	if b.totals.events > 0 {
-		res.report.TokensPerChunk = float64(b.totals.tokens) / float64(b.totals.events)
-		res.report.Coalesced = float64(b.totals.coalesced) / float64(b.totals.events)
-	}
+	b.log.cut(end)
+	res.telemetry = r.telemetry()
 	res.obs = measure.Observation{
 		Records: b.sentRecords(), End: end, Gaps: sumOf(b.spread.gaps...), ClassGaps: b.spread.gaps,
 		Server: unknownServer(r.client.Engine),
 	}
-	res.obs.Doubts = slices.Concat(res.notes, res.report.Vitals.doubts(r.trial.Objective), r.sourceDoubts(&res.obs))
+	res.obs.Doubts = slices.Concat(res.notes, res.telemetry.doubts(r.trial.Objective), r.sourceDoubts(&res.obs, uncounted))
 	switch cause := context.Cause(r.ctx).(type) {
 	case aborted:
 		res.obs.Aborted = string(cause)
@@ -63,14 +37,15 @@ func unknownServer(kind string) measure.Server {
 	return measure.Server{Kind: kind, KVBlocks: -1, BlockTokens: -1, Preemptions: -1, HitRate: -1, PeakKV: -1}
 }
 
-// vitals fills in what the book knows of the client.
-func (r *Run) vitals() Vitals {
+// telemetry fills in what the book knows of the client.
+func (r *Test) telemetry() Telemetry {
 	b := r.book
 	us := func(p float64) time.Duration {
 		return time.Duration(b.spread.lag.ValueAtPercentile(p)) * time.Microsecond
 	}
-	v := r.watch.vitals()
+	v := r.watch.telemetry()
 	v.Lag50, v.Lag99, v.LagMax = us(50), us(99), us(100)
+	v.Histograms = b.log.out.Bytes()
 	v.Due, v.Left, v.PeakInFlight, v.OpenFiles = b.totals.due, b.totals.left, b.totals.peak, openFiles()
 	for i := range b.records {
 		if b.left[i] && b.records[i].Outcome == measure.Dropped {
@@ -81,14 +56,15 @@ func (r *Run) vitals() Vitals {
 }
 
 // sourceDoubts says in words what of the sources of the figures is in doubt. It
-// withdraws the gaps where they are not those between single tokens.
-func (r *Run) sourceDoubts(obs *measure.Observation) []string {
-	rep, t := &r.result.report, &r.book.totals
+// withdraws the gaps where they are not those between single tokens. uncounted is
+// the number of answers whose tokens nobody counted.
+func (r *Test) sourceDoubts(obs *measure.Observation, uncounted int) []string {
+	t := &r.book.totals
 	var d []string
-	if n := rep.Estimated; n > 0 {
-		d = append(d, fmt.Sprintf("tokens: %d of %d requests have no count by the server; each event was taken for one token", n, n+rep.Counted))
+	if uncounted > 0 {
+		d = append(d, fmt.Sprintf("tokens: %d of %d requests have no count by the server; each event was taken for one token", uncounted, uncounted+t.counted))
 	}
-	if text := r.noGaps(rep.TokensPerChunk); text != "" {
+	if text := r.noGaps(); text != "" {
 		obs.Gaps, obs.ClassGaps = nil, nil
 		// Only a bound on those times is left without its figure.
 		if slices.ContainsFunc(r.trial.Objective.Bounds, func(b measure.Bound) bool { return b.Metric == measure.ITL }) {
@@ -97,15 +73,15 @@ func (r *Run) sourceDoubts(obs *measure.Observation) []string {
 			obs.Remarks = append(obs.Remarks, text)
 		}
 	}
-	if rep.Coalesced > 0.1 {
-		obs.Remarks = append(obs.Remarks, fmt.Sprintf("tokens: %.0f %% of the chunks came together with another in one read", 100*rep.Coalesced))
+	if share := float64(t.coalesced) / float64(t.events); t.events > 0 && share > 0.1 {
+		obs.Remarks = append(obs.Remarks, fmt.Sprintf("tokens: %.0f %% of the chunks came together with another in one read", 100*share))
 	}
-	if rep.Resent > 0 {
+	if p, ok := r.via.(*pool); ok && p.resent > 0 {
 		alone := ""
-		if rep.Resent >= resendLimit {
+		if p.resent >= resendLimit {
 			alone = "; further ones had a connection each, and failed where that broke"
 		}
-		obs.Remarks = append(obs.Remarks, fmt.Sprintf("connections: %d requests met one that the server closed without an answer, and were sent again%s", rep.Resent, alone))
+		obs.Remarks = append(obs.Remarks, fmt.Sprintf("connections: %d requests met one that the server closed without an answer, and were sent again%s", p.resent, alone))
 	}
 	if text := t.shorter(); text != "" {
 		obs.Remarks = append(obs.Remarks, text)
@@ -138,7 +114,8 @@ func (t *totals) shorter() string {
 }
 
 // noGaps says why there are no inter-token times, "" if there are.
-func (r *Run) noGaps(perChunk float64) string {
+func (r *Test) noGaps() string {
+	perChunk := float64(r.book.totals.tokens) / float64(max(r.book.totals.events, 1))
 	switch {
 	case !r.client.Stream:
 		return "tokens: answers came whole, so there are no inter-token times"
@@ -151,7 +128,7 @@ func (r *Run) noGaps(perChunk float64) string {
 // countTexts has the engine's tokenizer count the answers that came without a
 // usage, now that nothing is measured any more, and returns how many it did not
 // count. Answers that are alike in text are asked for once.
-func (r *Run) countTexts() int {
+func (r *Test) countTexts() int {
 	b := r.book
 	if len(b.texts) == 0 || r.endpoint.dialect.tokenize == "" || context.Cause(r.ctx) != errOver {
 		return len(b.texts)

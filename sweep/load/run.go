@@ -13,8 +13,8 @@ import (
 	"planner/sweep/workload"
 )
 
-// Run is a trial that is under way.
-type Run struct {
+// Test is a load test: a trial that is under way.
+type Test struct {
 	client   *Client
 	endpoint *endpoint
 	trial    measure.Trial
@@ -35,10 +35,10 @@ type Run struct {
 
 // result is what a trial leaves behind; it may be read once done is closed.
 type result struct {
-	done   chan struct{}
-	obs    measure.Observation
-	report Report
-	err    error
+	done      chan struct{}
+	obs       measure.Observation
+	telemetry Telemetry
+	err       error
 	// notes are doubts that arose before the start.
 	notes []string
 }
@@ -52,8 +52,8 @@ type aborted string
 // Error is the reason.
 func (a aborted) Error() string { return string(a) }
 
-func newRun(parent context.Context, c *Client, e *endpoint, trial measure.Trial, schedule []workload.Request) (*Run, error) {
-	r := &Run{client: c, endpoint: e, trial: trial, turns: newTurns(schedule), result: &result{done: make(chan struct{})}}
+func newTest(parent context.Context, c *Client, e *endpoint, trial measure.Trial, schedule []workload.Request) (*Test, error) {
+	r := &Test{client: c, endpoint: e, trial: trial, turns: newTurns(schedule), result: &result{done: make(chan struct{})}}
 	if err := r.newEncoder(parent); err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func newRun(parent context.Context, c *Client, e *endpoint, trial measure.Trial,
 	<-ready
 	r.via.warm(warmConnections(&trial, len(schedule)))
 	r.start = time.Now()
-	r.book.start = r.start
+	r.book.start, r.book.log = r.start, newHistogramLog(r.start)
 	r.watch = newWatch(r)
 	go r.drive(timer)
 	return r, nil
@@ -90,10 +90,10 @@ func (c *Client) pacer() (*pacer, error) {
 }
 
 // newEncoder settles how prompts are written. Texts are measured first.
-func (r *Run) newEncoder(ctx context.Context) error {
+func (r *Test) newEncoder(ctx context.Context) error {
 	c, e := r.client, r.endpoint
 	p := &prompter{salt: mix(mix(c.Salt+uint64(r.trial.Number)) ^ r.trial.Seed), answers: &echo{}}
-	r.encoder = newEncoder(e.model, c.API, c.Stream, e.dialect, p)
+	r.encoder = newEncoder(e.model, c.Chat, c.Stream, e.dialect, p)
 	r.encoder.line = headLine(e.url, e.header)
 	if r.encoder.tokens {
 		return nil
@@ -110,7 +110,7 @@ func (r *Run) newEncoder(ctx context.Context) error {
 	return nil
 }
 
-func (r *Run) newTransport() transport {
+func (r *Test) newTransport() transport {
 	e := r.endpoint
 	if e.url.Scheme == "https" {
 		return newSecure(r.ctx, e.url.String(), e.header, r.client.TLS, e.dial)
@@ -134,7 +134,7 @@ func warmConnections(t *measure.Trial, requests int) int {
 // prepare encodes the schedule ahead of time, as far as 64 MiB hold, and closes
 // ready when so much is done. Later turns of a conversation are left blank: they
 // carry an answer that has not come.
-func (r *Run) prepare(schedule []workload.Request, ready chan<- struct{}) {
+func (r *Test) prepare(schedule []workload.Request, ready chan<- struct{}) {
 	longest := 0
 	for i := range schedule {
 		longest = max(longest, schedule[i].Prompt)
@@ -171,7 +171,7 @@ func (r *Run) prepare(schedule []workload.Request, ready chan<- struct{}) {
 }
 
 // drive runs the trial from start to end.
-func (r *Run) drive(timer *pacer) {
+func (r *Test) drive(timer *pacer) {
 	defer close(r.result.done)
 	if r.trial.Closed() {
 		r.closedLoop()
@@ -188,7 +188,7 @@ func (r *Run) drive(timer *pacer) {
 }
 
 // openLoop sends each request when it is due, whatever became of those before.
-func (r *Run) openLoop(timer *pacer) {
+func (r *Test) openLoop(timer *pacer) {
 	schedule := r.book.schedule
 	for m := range r.prepared {
 		req := &schedule[m.index]
@@ -215,7 +215,7 @@ func (r *Run) openLoop(timer *pacer) {
 }
 
 // launch sends a request on a goroutine of its own.
-func (r *Run) launch(m *message, due time.Duration) {
+func (r *Test) launch(m *message, due time.Duration) {
 	r.book.expect(due)
 	r.flying.Go(func() {
 		rc, _ := r.receivers.Get().(*receiver)
@@ -229,7 +229,7 @@ func (r *Run) launch(m *message, due time.Duration) {
 
 // closedLoop keeps as many requests in flight as there are slots. A request is
 // due when its slot becomes free.
-func (r *Run) closedLoop() {
+func (r *Test) closedLoop() {
 	for range min(r.trial.Concurrency, len(r.book.schedule)) {
 		r.flying.Go(func() {
 			rc, free := &receiver{}, time.Duration(0)
@@ -248,7 +248,7 @@ func (r *Run) closedLoop() {
 
 // fly sends one request, reads its answer and files the record. It returns when
 // that was over, counted from the start.
-func (r *Run) fly(m *message, due time.Duration, rc *receiver) time.Duration {
+func (r *Test) fly(m *message, due time.Duration, rc *receiver) time.Duration {
 	req := &r.book.schedule[m.index]
 	if len(m.buf) == 0 {
 		r.encoder.encode(m, req, r.turns.awaits(req.ID))
@@ -281,7 +281,7 @@ func (r *Run) fly(m *message, due time.Duration, rc *receiver) time.Duration {
 }
 
 // deadline is when a request due at due is given up; the zero time for never.
-func (r *Run) deadline(due time.Duration) time.Time {
+func (r *Test) deadline(due time.Duration) time.Time {
 	if r.trial.Workload == nil || r.trial.Workload.Timeout <= 0 {
 		return time.Time{}
 	}
@@ -289,7 +289,7 @@ func (r *Run) deadline(due time.Duration) time.Time {
 }
 
 // recordOf judges an answer.
-func (r *Run) recordOf(f *flight, req *workload.Request, g *received) measure.Record {
+func (r *Test) recordOf(f *flight, req *workload.Request, g *received) measure.Record {
 	rec := f.record
 	if !g.first.IsZero() {
 		rec.First = g.first.Sub(r.start)
@@ -308,8 +308,8 @@ func (r *Run) recordOf(f *flight, req *workload.Request, g *received) measure.Re
 	return rec
 }
 
-// Progress returns the present state.
-func (r *Run) Progress() Progress {
+// Status returns the present state.
+func (r *Test) Status() Status {
 	now := time.Since(r.start)
 	p := r.book.progress(now)
 	p.Rate = r.watch.rate()
@@ -321,13 +321,13 @@ func (r *Run) Progress() Progress {
 }
 
 // Wait returns what was observed once the trial is over.
-func (r *Run) Wait() (measure.Observation, error) {
+func (r *Test) Wait() (measure.Observation, error) {
 	<-r.result.done
 	return r.result.obs, r.result.err
 }
 
-// Report returns what the client says of itself, once the trial is over.
-func (r *Run) Report() Report {
+// Telemetry returns what the client says of itself, once the trial is over.
+func (r *Test) Telemetry() Telemetry {
 	<-r.result.done
-	return r.result.report
+	return r.result.telemetry
 }

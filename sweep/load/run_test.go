@@ -242,8 +242,8 @@ func TestLive(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(3515 * time.Millisecond)
-		want := Progress{Elapsed: 3515 * time.Millisecond, Left: 1485 * time.Millisecond, Total: 49, Sent: 35, Done: 34, InFlight: 1}
-		got := r.Progress()
+		want := Status{Elapsed: 3515 * time.Millisecond, Left: 1485 * time.Millisecond, Total: 49, Sent: 35, Done: 34, InFlight: 1}
+		got := r.Status()
 		// Requests are due as the seconds end: either may come first.
 		if got.Rate < 9 || got.Rate > 11 {
 			t.Errorf("rate %v, want 10", got.Rate)
@@ -276,11 +276,7 @@ func TestChunksOfSeveralTokens(t *testing.T) {
 		say(ending(8, 12))(c, a)
 		return true
 	}, func(t *testing.T, c *Client) {
-		r, err := c.Start(t.Context(), measure.Trial{Concurrency: 1, Requests: 10}, requests(10, 8, 12, 0))
-		if err != nil {
-			t.Fatal(err)
-		}
-		obs, err := r.Wait()
+		obs, err := c.Run(t.Context(), measure.Trial{Concurrency: 1, Requests: 10}, requests(10, 8, 12, 0))
 		const remark = "3.00 of them came in a chunk"
 		if err != nil || obs.Gaps != nil || !strings.Contains(strings.Join(obs.Remarks, "\n"), remark) {
 			t.Errorf("gaps %v, remarks %q, %v", obs.Gaps, obs.Remarks, err)
@@ -293,8 +289,8 @@ func TestChunksOfSeveralTokens(t *testing.T) {
 		if tpot, ok := obs.Records[0].TPOT(); !ok || tpot != 90*time.Millisecond/11 {
 			t.Errorf("TPOT %v", tpot)
 		}
-		if rep := r.Report(); rep.TokensPerChunk != 3 || rep.Coalesced != 0 {
-			t.Errorf("%+v", rep)
+		if strings.Contains(strings.Join(obs.Remarks, "\n"), "together with another") {
+			t.Errorf("remarks %q", obs.Remarks)
 		}
 	})
 }
@@ -313,13 +309,9 @@ func TestCoalesced(t *testing.T) {
 		say(ending(8, 10))(c, a)
 		return true
 	}, func(t *testing.T, c *Client) {
-		r, err := c.Start(t.Context(), measure.Trial{Concurrency: 1, Requests: 4}, requests(4, 8, 10, 0))
-		if err != nil {
-			t.Fatal(err)
-		}
-		obs, _ := r.Wait()
-		if rep := r.Report(); rep.Coalesced != 0.5 || rep.TokensPerChunk != 1 {
-			t.Errorf("coalesced %v, tokens per chunk %v; want 0.5 and 1", rep.Coalesced, rep.TokensPerChunk)
+		obs, err := c.Run(t.Context(), measure.Trial{Concurrency: 1, Requests: 4}, requests(4, 8, 10, 0))
+		if err != nil || obs.Gaps == nil {
+			t.Errorf("gaps %v, %v", obs.Gaps, err)
 		}
 		if !slices.ContainsFunc(obs.Remarks, func(d string) bool { return strings.Contains(d, "50 % of the chunks") }) {
 			t.Errorf("remarks %q", obs.Remarks)

@@ -10,9 +10,9 @@ import (
 	"planner/sweep/measure"
 )
 
-// Vitals says how the client itself fared during a trial: whether what was
+// Telemetry says how the client itself fared during a trial: whether what was
 // measured is the server, or the client.
-type Vitals struct {
+type Telemetry struct {
 	// Lag50, Lag99 and LagMax are of the time between intended and actual
 	// sending of the window's requests.
 	Lag50, Lag99, LagMax time.Duration
@@ -33,6 +33,8 @@ type Vitals struct {
 	// PeakInFlight is the largest number of requests at one time, OpenFiles the
 	// limit that it must stay below; 0 where there is none.
 	PeakInFlight, OpenFiles int
+	// Histograms is an HdrHistogram log of the latencies, second by second.
+	Histograms []byte
 }
 
 // Stall is a stretch of time in which the process did not run.
@@ -74,7 +76,7 @@ func histogramOf(s metrics.Sample) *metrics.Float64Histogram {
 }
 
 // used fills in what was used between two readings.
-func (v *Vitals) used(from, to reading) {
+func (v *Telemetry) used(from, to reading) {
 	v.Processors = min(runtime.GOMAXPROCS(0), runtime.NumCPU())
 	if wall := to.at.Sub(from.at); wall > 0 {
 		v.CPU = float64(to.cpu-from.cpu) / float64(wall) / float64(v.Processors)
@@ -108,7 +110,7 @@ func quantileBetween(from, to *metrics.Float64Histogram, q float64) time.Duratio
 }
 
 // doubts says in words what of the client's own state speaks against a trial.
-func (v *Vitals) doubts(slo measure.SLO) []string {
+func (v *Telemetry) doubts(slo measure.SLO) []string {
 	var d []string
 	add := func(bad bool, format string, args ...any) {
 		if bad {

@@ -11,20 +11,20 @@ import (
 )
 
 func TestDoubts(t *testing.T) {
-	good := Vitals{Lag50: 30 * time.Microsecond, Lag99: 900 * time.Microsecond, Due: 1000, Left: 1002, CPU: 0.5, Processors: 2,
+	good := Telemetry{Lag50: 30 * time.Microsecond, Lag99: 900 * time.Microsecond, Due: 1000, Left: 1002, CPU: 0.5, Processors: 2,
 		GCPause: 200 * time.Microsecond, Wait99: 500 * time.Microsecond, PeakInFlight: 500, OpenFiles: 1024}
 	if d := good.doubts(measure.SLO{}); len(d) != 0 {
 		t.Errorf("a good trial: %q", d)
 	}
-	for want, change := range map[string]func(*Vitals){
-		"left late":             func(v *Vitals) { v.Lag99 = 2 * time.Millisecond },
-		"3 requests were not":   func(v *Vitals) { v.Dropped = 3 },
-		"in which 1000 were":    func(v *Vitals) { v.Left = 980 },
-		"used 90 %":             func(v *Vitals) { v.CPU = 0.9 },
-		"garbage collection":    func(v *Vitals) { v.GCPause = 5 * time.Millisecond },
-		"wait for a processor":  func(v *Vitals) { v.Wait99 = 5 * time.Millisecond },
-		"stood still for 1.00":  func(v *Vitals) { v.Stalls = []Stall{{At: time.Second, Length: time.Second}} },
-		"open-file limit of 10": func(v *Vitals) { v.PeakInFlight = 1000 },
+	for want, change := range map[string]func(*Telemetry){
+		"left late":             func(v *Telemetry) { v.Lag99 = 2 * time.Millisecond },
+		"3 requests were not":   func(v *Telemetry) { v.Dropped = 3 },
+		"in which 1000 were":    func(v *Telemetry) { v.Left = 980 },
+		"used 90 %":             func(v *Telemetry) { v.CPU = 0.9 },
+		"garbage collection":    func(v *Telemetry) { v.GCPause = 5 * time.Millisecond },
+		"wait for a processor":  func(v *Telemetry) { v.Wait99 = 5 * time.Millisecond },
+		"stood still for 1.00":  func(v *Telemetry) { v.Stalls = []Stall{{At: time.Second, Length: time.Second}} },
+		"open-file limit of 10": func(v *Telemetry) { v.PeakInFlight = 1000 },
 	} {
 		v := good
 		change(&v)
@@ -64,7 +64,7 @@ func TestUsed(t *testing.T) {
 	for start := time.Now(); time.Since(start) < 30*time.Millisecond; {
 	}
 	runtime.GC()
-	var v Vitals
+	var v Telemetry
 	v.used(from, read())
 	if v.CPU <= 0 || v.Processors < 1 || v.GCPause <= 0 || v.GCPause > time.Second {
 		t.Errorf("%+v", v)

@@ -12,14 +12,10 @@ const askEvery = 250 * time.Millisecond
 // asks whether the trial is to be aborted, and notices when the process stood
 // still.
 type watch struct {
-	run  *Run
+	run  *Test
 	from reading
 	quit chan struct{}
 	over sync.WaitGroup
-	// past are the intervals of the histogram log so far, spare the histograms
-	// for the next one.
-	past  []Interval
-	spare *second
 
 	mu     sync.Mutex
 	stalls []Stall
@@ -30,8 +26,8 @@ type watch struct {
 }
 
 // newWatch starts watching r.
-func newWatch(r *Run) *watch {
-	w := &watch{run: r, from: read(), quit: make(chan struct{}), spare: newSecond()}
+func newWatch(r *Test) *watch {
+	w := &watch{run: r, from: read(), quit: make(chan struct{})}
 	w.over.Go(w.look)
 	return w
 }
@@ -68,13 +64,11 @@ func (w *watch) look() {
 
 // cut ends one second of length d, at now.
 func (w *watch) cut(now time.Time, d time.Duration) {
-	b, to := w.run.book, now.Sub(w.run.start)
+	b := w.run.book
+	b.log.cut(now.Sub(w.run.start))
 	b.mu.Lock()
-	full, from := b.log.swap(w.spare, to)
 	sent := b.totals.sent
 	b.mu.Unlock()
-	w.spare = full
-	w.past = append(w.past, full.encode(from, to)...)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.perSecond = float64(sent-w.sent) / d.Seconds()
@@ -92,15 +86,9 @@ func (w *watch) stop() {
 	w.over.Wait()
 }
 
-// intervals returns those of the whole trial, the last one cut at end.
-func (w *watch) intervals(end time.Duration) []Interval {
-	full, from := w.run.book.log.swap(nil, end)
-	return append(w.past, full.encode(from, end)...)
-}
-
-// vitals returns what the process used since the start, and its stalls.
-func (w *watch) vitals() Vitals {
-	v := Vitals{Stalls: w.stalls}
+// telemetry returns what the process used since the start, and its stalls.
+func (w *watch) telemetry() Telemetry {
+	v := Telemetry{Stalls: w.stalls}
 	v.used(w.from, read())
 	return v
 }

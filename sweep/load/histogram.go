@@ -1,0 +1,139 @@
+package load
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"planner/sweep/measure"
+)
+
+// The latencies that are logged, in microseconds: TTFT and E2E from the
+// intended time, TPOT one a request, and the gaps between chunks with tokens.
+const (
+	logTTFT = iota
+	logTPOT
+	logE2E
+	logGap
+	logged
+)
+
+var latencyTags = [logged]string{"ttft", "tpot", "e2e", "chunk_gap"}
+
+// newHistogram covers 1 us to one hour with three digits.
+func newHistogram() *hdrhistogram.Histogram {
+	return hdrhistogram.New(1, 3_600_000_000, 3)
+}
+
+// record adds a duration; what is beyond the hour counts as one.
+func record(h *hdrhistogram.Histogram, d time.Duration) {
+	us := min(max(d.Microseconds(), 0), h.HighestTrackableValue())
+	if err := h.RecordValue(us); err != nil {
+		panic(err) // Unreachable: the value was brought into the range.
+	}
+}
+
+func sumOf(all ...*hdrhistogram.Histogram) *hdrhistogram.Histogram {
+	sum := newHistogram()
+	for _, h := range all {
+		sum.Merge(h)
+	}
+	return sum
+}
+
+// histogramLog is an HdrHistogram log of version 1.3 of the latencies of requests
+// that ended well: one interval a second and latency, in microseconds, with the
+// latency as tag. A request counts in the second in which it ended. One goroutine
+// may cut while others add.
+type histogramLog struct {
+	start time.Time
+	out   bytes.Buffer
+	lines *hdrhistogram.HistogramLogWriter
+
+	mu sync.Mutex
+	// from is where the present second began, now holds its latencies; those of
+	// spare are empty.
+	from       time.Duration
+	now, spare *[logged]*hdrhistogram.Histogram
+}
+
+// newHistogramLog begins a log whose times count from start.
+func newHistogramLog(start time.Time) *histogramLog {
+	l := &histogramLog{start: start, now: new([logged]*hdrhistogram.Histogram), spare: new([logged]*hdrhistogram.Histogram)}
+	for i := range logged {
+		l.now[i], l.spare[i] = newHistogram(), newHistogram()
+	}
+	l.lines = hdrhistogram.NewHistogramLogWriter(&l.out)
+	_ = errors.Join( // a buffer takes what it is given
+		l.lines.OutputComment("[planner: latencies in microseconds, one line a second and latency; Interval_Max in seconds]"),
+		l.lines.OutputLogFormatVersion(),
+		l.lines.OutputStartTime(start.UnixMilli()),
+		l.lines.OutputLegend(),
+	)
+	return l
+}
+
+// add takes the latencies of a request and the microseconds between its chunks.
+func (l *histogramLog) add(r *measure.Record, gaps []uint32) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if d, ok := r.TTFT(); ok {
+		record(l.now[logTTFT], d)
+	}
+	if d, ok := r.TPOT(); ok && r.First >= 0 {
+		record(l.now[logTPOT], d)
+	}
+	if d, ok := r.E2E(); ok {
+		record(l.now[logE2E], d)
+	}
+	for _, us := range gaps {
+		record(l.now[logGap], time.Duration(us)*time.Microsecond)
+	}
+}
+
+// cut ends the present second at to and writes it. The encoding takes some
+// milliseconds, for which no request waits.
+func (l *histogramLog) cut(to time.Duration) {
+	l.mu.Lock()
+	from, full := l.from, l.now
+	l.from, l.now = to, l.spare
+	l.mu.Unlock()
+	for i, h := range full {
+		if h.TotalCount() == 0 {
+			continue
+		}
+		h.SetTag(latencyTags[i])
+		h.SetStartTimeMs(l.start.UnixMilli() + from.Milliseconds())
+		h.SetEndTimeMs(l.start.UnixMilli() + to.Milliseconds())
+		_ = l.lines.OutputIntervalHistogram(h) // fails only for histograms that the library did not make
+		h.Reset()
+	}
+	l.spare = full
+}
+
+// HistogramLog makes of records what a load test logs while it runs, with times
+// that have no date. Records hold no gaps between tokens, so those are not in it.
+func HistogramLog(records []measure.Record) []byte {
+	ended := make([]*measure.Record, 0, len(records))
+	for i := range records {
+		if _, ok := records[i].E2E(); ok {
+			ended = append(ended, &records[i])
+		}
+	}
+	slices.SortStableFunc(ended, func(a, b *measure.Record) int { return cmp.Compare(a.Last, b.Last) })
+	log := newHistogramLog(time.Unix(0, 0))
+	for _, r := range ended {
+		if from := r.Last.Truncate(time.Second); from > log.from {
+			log.cut(log.from + time.Second)
+			log.from = from
+		}
+		log.add(r, nil)
+	}
+	log.cut(log.from + time.Second)
+	return log.out.Bytes()
+}
