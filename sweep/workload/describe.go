@@ -6,73 +6,93 @@ import (
 	"time"
 
 	"gonum.org/v1/gonum/stat"
+
+	"planner/internal/wire"
 )
 
 // Description says what the traffic of a trace looks like. A figure that the
 // trace is too short for is NaN.
 type Description struct {
-	Requests int
+	Requests int `json:"requests"`
 	// Span is the time from the first arrival to the last, Rate the mean rate in
 	// requests per second: Requests - 1 gaps in Span.
-	Span time.Duration
-	Rate float64
+	Span time.Duration `json:"span_s"`
+	Rate float64       `json:"rate_per_s"`
 	// GapCV is the coefficient of variation of the gaps between arrivals (1 for
 	// Poisson), GapCorrelation that of each gap with the next (0 for Poisson).
-	GapCV, GapCorrelation float64
+	GapCV          float64 `json:"gap_cv"`
+	GapCorrelation float64 `json:"gap_autocorrelation"`
 	// Dispersion holds the variance over the mean of the arrivals in windows of
 	// 1, 10 and 60 s.
-	Dispersion []DispersionIndex
+	Dispersion []DispersionIndex `json:"index_of_dispersion"`
 	// Prompt, Output and Total are lengths in tokens; Correlation is Pearson's, of
 	// prompts with outputs.
-	Prompt, Output, Total LengthSummary
-	Correlation           float64
-	Prefix                PrefixSummary
-	Busiest               Busiest
+	Prompt      LengthSummary `json:"prompt_tokens"`
+	Output      LengthSummary `json:"output_tokens"`
+	Total       LengthSummary `json:"total_tokens"`
+	Correlation float64       `json:"prompt_output_correlation"`
+	Prefix      PrefixSummary `json:"prefix"`
+	Busiest     Busiest       `json:"busiest_minute"`
 }
 
 // DispersionIndex is the index of dispersion of counts in windows of one length: 1
 // for Poisson arrivals, above it for bursts.
 type DispersionIndex struct {
-	Window time.Duration
-	Index  float64
+	Window time.Duration `json:"window_s"`
+	Index  float64       `json:"index"`
 	// Windows is how many whole ones the trace holds.
-	Windows int
+	Windows int `json:"windows"`
 }
 
 // LengthSummary describes lengths in tokens; quantiles are those of the inverse
 // distribution function.
 type LengthSummary struct {
-	Mean                       float64
-	Least, P50, P90, P99, Most int
-	StdDev                     float64
+	Mean   float64 `json:"mean"`
+	StdDev float64 `json:"stddev"`
+	Least  int     `json:"min"`
+	P50    int     `json:"p50"`
+	P90    int     `json:"p90"`
+	P99    int     `json:"p99"`
+	Most   int     `json:"max"`
 	// Sum is over all requests.
-	Sum int
+	Sum int `json:"sum"`
 }
 
 // PrefixSummary says how much of the prompts begins as others do.
 type PrefixSummary struct {
 	// Known says that the trace tells prefixes at all.
-	Known bool
+	Known bool `json:"-"`
 	// Repeated is the share of prompt tokens that an earlier request began with
 	// too: what a prefix cache without limits would hit.
-	Repeated float64
-	// Distinct counts the different beginnings, Shared those of more than one
-	// request, and Sharing is the share of the requests that have one of these.
-	Distinct, Shared int
-	Sharing          float64
+	Repeated float64 `json:"repeated_share"`
+	// Sharing is the share of the requests that begin as another one does, Distinct
+	// counts the different beginnings and Shared those of more than one request.
+	Sharing  float64 `json:"sharing_requests_share"`
+	Distinct int     `json:"distinct"`
+	Shared   int     `json:"shared"`
+}
+
+// MarshalJSON writes null for a trace that does not tell prefixes.
+func (s PrefixSummary) MarshalJSON() ([]byte, error) {
+	if !s.Known {
+		return []byte("null"), nil
+	}
+	type known PrefixSummary
+	return wire.Marshal(known(s))
 }
 
 // Busiest is the minute with the most arrivals.
 type Busiest struct {
-	From     time.Duration
-	Requests int
+	From     time.Duration `json:"from_s"`
+	Requests int           `json:"requests"`
 	// Rate is Requests over a minute, or over the whole span of a shorter trace.
-	Rate float64
+	Rate float64 `json:"rate_per_s"`
 }
 
 // Describe describes rows, which are in order of arrival.
 func Describe(rows []TraceRow) Description {
-	d := Description{Requests: len(rows), Rate: math.NaN(), GapCV: math.NaN(), GapCorrelation: math.NaN(), Correlation: math.NaN()}
+	d := Description{Requests: len(rows), Rate: math.NaN(), GapCV: math.NaN(), GapCorrelation: math.NaN(), Correlation: math.NaN(),
+		Dispersion: []DispersionIndex{}}
 	if len(rows) == 0 {
 		return d
 	}

@@ -1,12 +1,13 @@
 package workload
 
 import (
-	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
+
+	"planner/internal/wire"
 )
 
 func rowsAt(seconds ...float64) []TraceRow {
@@ -91,7 +92,7 @@ func TestDescribeByHand(t *testing.T) {
 	if one.Requests != 1 || !math.IsNaN(one.Rate) {
 		t.Errorf("a single request has a rate: %+v", one)
 	}
-	data, err := json.Marshal(one)
+	data, err := wire.Marshal(one)
 	if err != nil || !strings.Contains(string(data), `"rate_per_s":null`) || !strings.Contains(string(data), `"prefix":null`) {
 		t.Errorf("%s, %v", data, err)
 	}
@@ -185,7 +186,7 @@ func TestDescribeAnything(t *testing.T) {
 		if p.Repeated < 0 || p.Repeated > 1 || p.Sharing < 0 || p.Sharing > 1 || p.Shared > p.Distinct || d.Busiest.Requests > len(rows) {
 			t.Fatalf("%+v", d)
 		}
-		if _, err := json.Marshal(d); err != nil {
+		if _, err := wire.Marshal(d); err != nil {
 			t.Fatal(err)
 		}
 	}

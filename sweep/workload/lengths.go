@@ -41,19 +41,22 @@ func ParseDist(s string) (Dist, error) {
 // Lengths is a distribution of lengths in tokens. Draws outside [Min, Max] are
 // set to the nearer end (clipped), as the configuration says.
 type Lengths struct {
-	Dist Dist
+	Dist Dist `json:"dist"`
 	// Value is the length of a fixed distribution.
-	Value int
+	Value int `json:"value,omitempty"`
 	// Median and Sigma shape a lognormal: exp(ln Median + Sigma z).
-	Median, Sigma float64
+	Median float64 `json:"median,omitempty"`
+	Sigma  float64 `json:"sigma,omitempty"`
 	// Mean and StdDev shape a normal.
-	Mean, StdDev float64
+	Mean   float64 `json:"mean,omitempty"`
+	StdDev float64 `json:"stddev,omitempty"`
 	// Min and Max clip the draws; Max 0 means no upper end.
-	Min, Max int
-	// Samples are the sorted values of an empirical distribution.
-	Samples []int
-	// File is where the samples came from, for the record only.
-	File string
+	Min int `json:"min,omitempty"`
+	Max int `json:"max,omitempty"`
+	// Samples are the sorted values of an empirical distribution, and File is where
+	// they came from, for the record only.
+	Samples []int  `json:"-"`
+	File    string `json:"file,omitempty"`
 }
 
 // LognormalMedian turns the mean of an unclipped lognormal into its median.

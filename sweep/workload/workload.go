@@ -62,35 +62,35 @@ type Shape struct {
 // rhythm. It holds no rate: a rate turns it into a schedule.
 type Workload struct {
 	// Class names the workload.
-	Class string
+	Class string `json:"class"`
 	// Shapes holds the components of a mix, one for a plain workload. Weights
 	// are relative; a single component needs none.
-	Shapes []Shape
+	Shapes []Shape `json:"shapes,omitempty"`
 	// Turns is the number of requests of one conversation; each carries the
 	// whole conversation before it in its prompt. 0 and 1 mean no conversation.
-	Turns int
+	Turns int `json:"turns,omitempty"`
 	// Think is the time between the intended times of two turns; a turn never
 	// starts before the one before it has ended.
-	Think time.Duration
+	Think time.Duration `json:"think_s,omitempty"`
 	// Arrivals is the arrival process, and Burstiness the shape of Gamma gaps.
-	Arrivals   Process
-	Burstiness float64
+	Arrivals   Process `json:"arrivals"`
+	Burstiness float64 `json:"burstiness,omitempty"`
 	// Replay holds the rows of a trace, in order of arrival, when Arrivals is
 	// Trace.
-	Replay []TraceRow
+	Replay []TraceRow `json:"-"`
+	// TraceFile is where Replay came from, for the record only.
+	TraceFile string `json:"trace,omitempty"`
 	// AnyRow makes schedules at a rate start at a row of the trace that the seed
 	// draws, and go on from its end to its beginning: trials that are shorter than
 	// the trace then see different parts of it.
-	AnyRow bool
-	// TraceFile is where Replay came from, for the record only.
-	TraceFile string
+	AnyRow bool `json:"any_row,omitempty"`
 	// Timeout is how long a client waits for a whole request; 0 means forever.
-	Timeout time.Duration
+	Timeout time.Duration `json:"timeout_s"`
 	// MaxLen cuts prompt + output of one request; 0 means no limit.
-	MaxLen int
+	MaxLen int `json:"max_len_tokens,omitempty"`
 	// Seed fixes what belongs to the workload rather than to one trial: the
 	// identity and length of shared prompts.
-	Seed uint64
+	Seed uint64 `json:"seed"`
 }
 
 // TraceRow is one request of a trace.
