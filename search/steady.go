@@ -122,11 +122,11 @@ const lossy = 0.2
 // watch learns of a trial that counts.
 func (h *thrash) watch(m *measure.Measurement, met bool) {
 	switch hit := m.Server.HitRate; {
-	case hit <= 0:
+	case hit == nil || *hit <= 0:
 	case met:
-		h.met = max(h.met, hit)
-	case h.missed == 0 || hit < h.missed:
-		h.missed = hit
+		h.met = max(h.met, *hit)
+	case h.missed == 0 || *hit < h.missed:
+		h.missed = *hit
 	}
 }
 

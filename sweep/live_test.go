@@ -168,7 +168,7 @@ func good(t *testing.T, m *measure.Measurement) {
 	if m.Rejected != "" || m.Requests < 30 || m.Failed != 0 {
 		t.Errorf("trial %d: rejected %q, %d of %d failed: %v", m.Trial.Number, m.Rejected, m.Failed, m.Requests, m.Failures)
 	}
-	if s := m.Server; s.Kind != "vllm" || s.Version != "0.0.1" || s.KVBlocks != 640 || s.BlockTokens != 16 || s.Preemptions != 0 || s.HitRate < 0.2 {
+	if s := m.Server; s.Engine != (measure.Software{Kind: "vllm", Version: "0.0.1"}) || *s.KVBlocks != 640 || *s.BlockTokens != 16 || *s.Preemptions != 0 || *s.HitRate < 0.2 {
 		t.Errorf("trial %d: server %+v", m.Trial.Number, s)
 	}
 }

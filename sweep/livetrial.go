@@ -77,16 +77,19 @@ func (l *Live) orBroken(ctx context.Context, e *engine.Engine, err error) error 
 
 // server is what the engine said, as a measurement keeps it.
 func server(e *engine.Engine, said *engine.Metrics) measure.Server {
-	known := func(n int) int {
-		if n <= 0 {
-			return -1
-		}
-		return n
-	}
 	return measure.Server{
-		Kind: e.Kind, Version: e.Facts.Version, KVBlocks: known(e.Facts.KVBlocks), BlockTokens: known(e.Facts.BlockTokens),
-		Preemptions: int(said.Preemptions), HitRate: said.HitRate, PeakKV: said.PeakKV,
+		Engine:   measure.Software{Kind: e.Kind, Version: e.Facts.Version},
+		KVBlocks: from(1, e.Facts.KVBlocks), BlockTokens: from(1, e.Facts.BlockTokens), Preemptions: from(0, int(said.Preemptions)),
+		HitRate: from(0, said.HitRate), PeakKV: from(0, said.PeakKV),
 	}
+}
+
+// from is x, nil where it is less than the least that is a figure.
+func from[T int | float64](least, x T) *T {
+	if x >= least {
+		return &x
+	}
+	return nil
 }
 
 // signOfLife is how long an engine without load may take for one token.

@@ -119,8 +119,8 @@ func (s *Simulated) Run(ctx context.Context, t measure.Trial) (measure.Observati
 		return measure.Observation{}, fmt.Errorf("simulate: %w", err)
 	}
 	o := result.Observation()
-	if o.Server.Version = s.Version; s.Version == "" {
-		o.Server.Version = NewestKnown
+	if o.Server.Engine.Version = s.Version; s.Version == "" {
+		o.Server.Engine.Version = NewestKnown
 	}
 	return o, nil
 }

@@ -158,7 +158,7 @@ func calibrationRuns(cfg *config.Config, paths []string) (runs []calibrate.Run, 
 			}
 			m.Trial.Workload = w
 			m.Trial.Knobs = settled(m.Trial.Knobs, runnable[0])
-			release = cmp.Or(release, m.Server.Version)
+			release = cmp.Or(release, m.Server.Engine.Version)
 			records, err := recordsOf(folder, m.Trial.Number)
 			if err != nil {
 				return nil, "", nil, err

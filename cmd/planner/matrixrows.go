@@ -153,8 +153,8 @@ func sharedPrefix(cfg *config.Config) matrixRow {
 			if cold := get("E cold"); cold != nil && cold.TTFT.Mean > 0 {
 				text += ", " + short(cold.TTFT.Mean) + " from cold on"
 			}
-			if warm.Server.HitRate >= 0 {
-				text += fmt.Sprintf("; %.0f %% of the prompt tokens were hits", 100*warm.Server.HitRate)
+			if hits := warm.Server.HitRate; hits != nil {
+				text += fmt.Sprintf("; %.0f %% of the prompt tokens were hits", 100**hits)
 			}
 			return verdictOf(ratio <= 0.5), text
 		},

@@ -49,8 +49,8 @@ func (d *decision) cachedRequest(k measure.Knobs) model.MeanRequest {
 	}
 	share := 0.0
 	for i := range d.trials {
-		if m := &d.trials[i]; m.Trial.Knobs == k && kept(m) {
-			share = max(share, m.Server.HitRate)
+		if m := &d.trials[i]; m.Trial.Knobs == k && kept(m) && m.Server.HitRate != nil {
+			share = max(share, *m.Server.HitRate)
 		}
 	}
 	q.Cached = share * q.Prompt

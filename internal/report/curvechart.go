@@ -118,24 +118,12 @@ func (c *Chart) withErrors(trials []measure.Measurement, k measure.Knobs, metric
 				if m.Trial.Rate != p.X || millis(s.Stat(q)) != p.Y {
 					continue
 				}
-				if w, ok := within(s, q); ok {
-					p.Low, p.High = millis(w.Low), millis(w.High)
+				if w := s.Around(q); w[0] > 0 {
+					p.Low, p.High = millis(w[0]), millis(w[1])
 				}
 			}
 		}
 	}
-}
-
-// within is the interval around a quantile of a summary, false where an end is
-// not known.
-func within(s *measure.Summary, q float64) (measure.Interval, bool) {
-	for i, v := range []float64{0.50, 0.90, 0.95, 0.99, 0.999} {
-		if v == q {
-			w := s.Within[i]
-			return w, w.Low > 0 && w.High >= w.Low
-		}
-	}
-	return measure.Interval{}, false
 }
 
 // curveFacts say in words what the curve shows. Its crossings of the limits are

@@ -44,8 +44,8 @@ func dataRow(m *measure.Measurement) []string {
 			row = append(row, raw(millis(v)))
 		}
 	}
-	row = append(row, raw(m.PromptTokens), raw(m.OutputTokens), known(m.Goodput), counted(m.Server.KVBlocks, 1),
-		counted(m.Server.Preemptions, 0), known(m.Server.HitRate))
+	row = append(row, raw(m.PromptTokens), raw(m.OutputTokens), raw(m.Goodput), told(m.Server.KVBlocks, strconv.Itoa),
+		told(m.Server.Preemptions, strconv.Itoa), told(m.Server.HitRate, raw))
 	state, binding := "", ""
 	if m.Verdict != nil {
 		state, binding = m.Verdict.State.String(), m.Verdict.Binding
@@ -65,15 +65,8 @@ func raw(v float64) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// known is raw for figures that are negative when unknown, positive for those
-// that are 0 then.
-func known(v float64) string {
-	if v < 0 {
-		return ""
-	}
-	return raw(v)
-}
-
+// positive is raw for figures that are 0 when unknown, told for those that are nil
+// then.
 func positive(v float64) string {
 	if v <= 0 {
 		return ""
@@ -81,10 +74,9 @@ func positive(v float64) string {
 	return raw(v)
 }
 
-// counted prints a count, empty below the smallest one that means something.
-func counted(n, least int) string {
-	if n < least {
+func told[T int | float64](v *T, print func(T) string) string {
+	if v == nil {
 		return ""
 	}
-	return strconv.Itoa(n)
+	return print(*v)
 }

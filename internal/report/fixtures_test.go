@@ -29,8 +29,8 @@ func settings() measure.Knobs {
 // spreadOut is a latency summary around a median.
 func spreadOut(p50 time.Duration, n int) measure.Summary {
 	s := measure.Summary{Mean: p50 * 11 / 10, P50: p50, P90: p50 * 17 / 10, P95: p50 * 2, P99: p50 * 3, P999: measure.Unresolved, N: n}
-	s.Within[0] = measure.Interval{Low: p50 * 97 / 100, High: p50 * 103 / 100}
-	s.Within[3] = measure.Interval{Low: p50 * 27 / 10, High: p50 * 33 / 10}
+	s.Within.P50 = measure.Interval{p50 * 97 / 100, p50 * 103 / 100}
+	s.Within.P99 = measure.Interval{p50 * 27 / 10, p50 * 33 / 10}
 	return s
 }
 
@@ -51,7 +51,7 @@ func trial(number int, k measure.Knobs, rate float64) measure.Measurement {
 		Latencies:  measure.Latencies{TTFT: spreadOut(ttft, n), TPOT: spreadOut(time.Duration(12+rate)*ms, n), ITL: spreadOut(time.Duration(11+rate)*ms, 274*n), E2E: spreadOut(ttft+274*time.Duration(12+rate)*ms, n)},
 		Counts: []measure.Count{{Bound: "ttft.p99", N: n, K: int(share * float64(n)), Value: share, Low: share * 0.7, High: share * 1.5, Phi: 2, Cluster: 1},
 			{Bound: "tpot.p99", N: n, Value: 0, High: 3 / float64(n), Phi: 1, Cluster: 1}, {Bound: "errors", N: n, High: 3 / float64(n), Phi: 1, Cluster: 1}},
-		Server: measure.Server{Kind: "simulated", Version: "0.20.0", KVBlocks: 31250, BlockTokens: 16, Preemptions: 0, HitRate: 0.031, PeakKV: 0.42,
+		Server: measure.Server{Engine: measure.Software{Kind: "simulated", Version: "0.20.0"}, KVBlocks: new(31250), BlockTokens: new(16), Preemptions: new(0), HitRate: new(0.031), PeakKV: new(0.42),
 			Time: &measure.TimeShares{Weights: 0.38, KV: 0.17, Compute: 0.31, Communication: 0.09, Fixed: 0.05, Idle: 0.02, MBU: 0.44, MFU: 0.29, Binding: "weights"}},
 		Verdict: &measure.Verdict{State: measure.Met, Binding: "ttft.p99", Slack: 0.3}, Overloaded: over, Valid: true,
 	}
@@ -196,7 +196,7 @@ func failing() measure.Measurement {
 		"chat": {Tally: measure.Tally{Requests: 300}, Latencies: measure.Latencies{TTFT: spreadOut(120*ms, 300), TPOT: spreadOut(25*ms, 300)}},
 	}
 	m.Valid, m.Warnings = false, []string{"the client was 40 ms late at p99: its figures cannot be trusted"}
-	m.Server = measure.Server{Kind: "attach", KVBlocks: -1, BlockTokens: -1, Preemptions: -1, HitRate: -1, PeakKV: -1}
+	m.Server = measure.Server{Engine: measure.Software{Kind: "attach"}}
 	return m
 }
 
@@ -216,7 +216,7 @@ func tableOnly() Document {
 	var rows []measure.Measurement
 	for i, m := range trials()[:6] {
 		p50, p99 := m.TTFT.P50, m.TTFT.P99
-		rows = append(rows, measure.Measurement{Trial: measure.Trial{Number: i + 1, Rate: m.Trial.Rate}, Valid: true,
+		rows = append(rows, measure.Measurement{Trial: measure.Trial{Number: i + 1, Rate: m.Trial.Rate}, Valid: true, Server: measure.Server{Preemptions: new(0), HitRate: new(0.0)},
 			Latencies: measure.Latencies{TTFT: measure.Summary{Mean: measure.Unresolved, P50: p50, P99: p99}}})
 	}
 	return Plan(p, Background{Trials: rows})

@@ -191,8 +191,8 @@ func summaryRow(name string, s *measure.Summary, metric measure.Metric, slo meas
 		row = append(row, c)
 	}
 	interval := Cell{Text: unknown, Tone: Quiet}
-	if w, ok := within(s, 0.99); ok && s.P99 >= 0 {
-		interval = Cell{Text: number(millis(w.Low), 3) + "-" + number(millis(w.High), 3)}
+	if w := s.Around(0.99); w[0] > 0 && s.P99 >= 0 {
+		interval = Cell{Text: number(millis(w[0]), 3) + "-" + number(millis(w[1]), 3)}
 	}
 	return append(row, interval, Cell{Text: count(s.N)})
 }
@@ -287,25 +287,25 @@ func classTable(m *measure.Measurement) Table {
 // serverFacts are what the engine says of itself.
 func serverFacts(m *measure.Measurement) Pairs {
 	s := &m.Server
-	facts := Pairs{{Label: "engine", Text: strings.TrimSpace(s.Kind + " " + s.Version)}}
+	facts := Pairs{{Label: "engine", Text: strings.TrimSpace(s.Engine.Kind + " " + s.Engine.Version)}}
 	if facts[0].Text == "" {
 		facts[0].Text = unknown
 	}
-	if s.KVBlocks > 0 {
-		text := count(s.KVBlocks) + " blocks"
-		if s.BlockTokens > 0 {
-			text += fmt.Sprintf(" of %s tokens, %s tokens in all", count(s.BlockTokens), count(s.KVBlocks*s.BlockTokens))
+	if s.KVBlocks != nil {
+		text := count(*s.KVBlocks) + " blocks"
+		if s.BlockTokens != nil {
+			text += fmt.Sprintf(" of %s tokens, %s tokens in all", count(*s.BlockTokens), count(*s.KVBlocks**s.BlockTokens))
 		}
-		if s.PeakKV >= 0 && finite(s.PeakKV) {
-			text += "; " + share(s.PeakKV) + " in use at most"
+		if s.PeakKV != nil && finite(*s.PeakKV) {
+			text += "; " + share(*s.PeakKV) + " in use at most"
 		}
 		facts = append(facts, Pair{Label: "KV cache", Text: text})
 	}
-	if s.Preemptions >= 0 {
-		facts = append(facts, Pair{Label: "preemptions", Text: count(s.Preemptions)})
+	if s.Preemptions != nil {
+		facts = append(facts, Pair{Label: "preemptions", Text: count(*s.Preemptions)})
 	}
-	if s.HitRate >= 0 && finite(s.HitRate) {
-		facts = append(facts, Pair{Label: "prefix cache", Text: percent(round(s.HitRate, 3)) + " of the prompt tokens found"})
+	if s.HitRate != nil && finite(*s.HitRate) {
+		facts = append(facts, Pair{Label: "prefix cache", Text: percent(round(*s.HitRate, 3)) + " of the prompt tokens found"})
 	}
 	if s.Time != nil {
 		facts = append(facts, timeFacts(s.Time)...)

@@ -151,8 +151,8 @@ func sweepTable(trials []measure.Measurement, slo measure.SLO) Table {
 			}
 		}
 		hits := unknown
-		if m.Server.HitRate >= 0 {
-			hits = percent(m.Server.HitRate)
+		if share := m.Server.HitRate; share != nil {
+			hits = percent(*share)
 		}
 		remark := note(m)
 		if remark == m.Trial.Why {

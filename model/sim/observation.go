@@ -12,8 +12,8 @@ func (r *Result) Observation() measure.Observation {
 	return measure.Observation{
 		Records: r.Records, End: r.End, Gaps: r.Gaps, Aborted: r.Stopped,
 		Server: measure.Server{
-			Kind: "simulated", KVBlocks: r.Blocks, BlockTokens: r.BlockTokens, Preemptions: s.Preemptions,
-			HitRate: s.Cache.HitRate(), PeakKV: s.KV.Peak, Time: r.timeShares(),
+			Engine: measure.Software{Kind: "simulated"}, KVBlocks: &r.Blocks, BlockTokens: &r.BlockTokens, Preemptions: &s.Preemptions,
+			HitRate: new(s.Cache.HitRate()), PeakKV: &s.KV.Peak, Time: r.timeShares(),
 		},
 	}
 }

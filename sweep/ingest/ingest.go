@@ -60,10 +60,9 @@ func newMeasurement() measure.Measurement {
 		P95: measure.Unresolved, P99: measure.Unresolved, P999: measure.Unresolved,
 	}
 	m := measure.Measurement{Valid: true}
-	m.Goodput = -1
+	m.Goodput = math.NaN()
 	m.Trial.Knobs.PrefixUnknown = true
 	m.TTFT, m.TPOT, m.ITL, m.E2E, m.SendLag = none, none, none, none, none
-	m.Server = measure.Server{KVBlocks: -1, BlockTokens: -1, Preemptions: -1, HitRate: -1, PeakKV: -1}
 	return m
 }
 

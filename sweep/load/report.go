@@ -34,7 +34,7 @@ func (r *Test) settle(end time.Duration) {
 
 // unknownServer is an engine that says nothing of itself but its kind.
 func unknownServer(kind string) measure.Server {
-	return measure.Server{Kind: kind, KVBlocks: -1, BlockTokens: -1, Preemptions: -1, HitRate: -1, PeakKV: -1}
+	return measure.Server{Engine: measure.Software{Kind: kind}}
 }
 
 // telemetry fills in what the book knows of the client.

@@ -73,7 +73,7 @@ func (c *cohort) span() (from, to time.Duration) {
 }
 
 // length is the length of the window in seconds.
-func (c *cohort) length() float64 { return toSeconds(c.to - c.from) }
+func (c *cohort) length() float64 { return (c.to - c.from).Seconds() }
 
 // position is where in the window a request was due, in [0, 1).
 func (c *cohort) position(r *Record) float64 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"planner/internal/stat"
+	"planner/internal/wire"
 )
 
 // queue runs an open-loop trial against one exponential server (or, where
@@ -24,7 +25,7 @@ func queue(t *Trial, servers int, mu float64, end time.Duration) Observation {
 			}
 		}
 		free[first] = max(clock, free[first]) + services.ExpFloat64()/mu
-		due, done := fromSeconds(clock), fromSeconds(free[first])
+		due, done := wire.Duration(clock, time.Second), wire.Duration(free[first], time.Second)
 		r := Record{ID: len(o.Records), Due: due, Sent: due, First: done, Last: done, Prompt: 10, Output: 1, Outcome: OK}
 		if done > end {
 			r.First, r.Last, r.Outcome = Never, Never, InFlight
@@ -117,7 +118,7 @@ func TestFalseMetOfPooledServers(t *testing.T) {
 		o := queue(&trial, 8, 4.4, time.Hour)
 		services := rand.New(rand.NewPCG(trial.Seed, 2))
 		for i := range o.Records {
-			o.Records[i].First -= fromSeconds(services.ExpFloat64() / 4.4)
+			o.Records[i].First -= wire.Duration(services.ExpFloat64()/4.4, time.Second)
 		}
 		if Reduce(trial, o).Verdict.State == Met {
 			met++

@@ -4,13 +4,17 @@ import (
 	"slices"
 	"time"
 
-	"planner/internal/units"
+	"planner/internal/wire"
 )
 
 // Limits are those of a bound on Goodput: a request is good if it ends well
 // within all of them at once. A limit of 0 does not hold. A request of one token
 // has no time per token and breaks no limit on it.
-type Limits struct{ TTFT, TPOT, E2E time.Duration }
+type Limits struct {
+	TTFT time.Duration `json:"ttft_ms,omitempty"`
+	TPOT time.Duration `json:"tpot_ms,omitempty"`
+	E2E  time.Duration `json:"e2e_ms,omitempty"`
+}
 
 // Parts lists the limits that hold, in the order of their metrics, each as a
 // bound at the given quantile.
@@ -94,7 +98,7 @@ func (b Bound) value(r *Record) (time.Duration, bool) {
 		return r.value(b.Metric)
 	}
 	ratio, ok := b.Limits.Worst(r)
-	return units.Duration(ratio, wholeRatio), ok
+	return wire.Duration(ratio, wholeRatio), ok
 }
 
 // least is a lower bound of value for a request in flight.
@@ -103,7 +107,7 @@ func (b Bound) least(r *Record, end time.Duration) (time.Duration, bool) {
 		return r.least(b.Metric, end)
 	}
 	ratio, ok := b.Limits.least(r, end)
-	return units.Duration(ratio, wholeRatio), ok
+	return wire.Duration(ratio, wholeRatio), ok
 }
 
 // limit is what value is compared with.

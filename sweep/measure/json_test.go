@@ -27,7 +27,7 @@ func sample() (Trial, Observation) {
 	}
 	o := Observation{
 		End: 115 * time.Second, Gaps: hdrhistogram.New(1, 3600e6, 3),
-		Server: Server{Kind: "simulated", Version: "0.11.0", KVBlocks: 9000, BlockTokens: 16, Preemptions: 0, HitRate: 0.25, PeakKV: 0.5, Time: &TimeShares{Weights: 0.5, Fixed: 0.5, Binding: "weights"}},
+		Server: Server{Engine: Software{"simulated", "0.11.0"}, KVBlocks: new(9000), BlockTokens: new(16), Preemptions: new(0), HitRate: new(0.25), PeakKV: new(0.5), Time: &TimeShares{Weights: 0.5, Fixed: 0.5, Binding: "weights"}},
 	}
 	for i, q := range t.Schedule() {
 		r := Record{ID: q.ID, Class: q.Class, Due: q.Due, Sent: q.Due + 50*time.Microsecond, First: q.Due + time.Duration(60+i%40)*time.Millisecond,

@@ -33,20 +33,26 @@ type Observation struct {
 	Remarks []string
 }
 
-// Server is what an engine says of itself and of a trial. A figure that the
-// engine does not give is negative.
+// Server is what an engine says of itself and of a trial; nil for a figure that it
+// does not give.
 type Server struct {
-	Kind    string
-	Version string
+	Engine Software `json:"engine"`
 	// KVBlocks is the size of the KV cache in blocks of BlockTokens tokens.
-	KVBlocks, BlockTokens int
-	Preemptions           int
+	KVBlocks    *int `json:"kv_blocks"`
+	BlockTokens *int `json:"block_tokens"`
+	Preemptions *int `json:"preemptions"`
 	// HitRate is the share of prompt tokens found in the prefix cache.
-	HitRate float64
+	HitRate *float64 `json:"prefix_hit_rate"`
 	// PeakKV is the largest share of the KV cache in use.
-	PeakKV float64
+	PeakKV *float64 `json:"kv_peak"`
 	// Time splits the engine's busy time by what bound it; nil when unknown.
-	Time *TimeShares
+	Time *TimeShares `json:"time_shares"`
+}
+
+// Software names an engine and its release.
+type Software struct {
+	Kind    string `json:"kind"`
+	Version string `json:"version"`
 }
 
 // TimeShares splits the time of the engine's steps, each a share of their sum,
@@ -105,9 +111,9 @@ type Throughput struct {
 	// processed, OutputTokens when they were generated.
 	PromptTokens float64 `json:"prompt_tokens_per_s"`
 	OutputTokens float64 `json:"output_tokens_per_s"`
-	// Goodput counts the requests due in the window that met every bound;
-	// negative without an objective.
-	Goodput float64 `json:"-"`
+	// Goodput counts the requests due in the window that met every bound; NaN
+	// without an objective.
+	Goodput float64 `json:"goodput_per_s"`
 }
 
 // Latencies are the four latencies of the requests due in the window. They are
@@ -122,37 +128,38 @@ type Latencies struct {
 	E2E  Summary `json:"e2e_ms"`
 }
 
-// Measurement is a reduced trial with its doubts.
+// Measurement is a reduced trial with its doubts. In a file it is one line of the
+// journal, or the answer of a single load point.
 type Measurement struct {
-	Trial Trial
+	Trial Trial `json:",embed"`
 	// Duration is the length of the window that was measured; shorter than the
 	// trial's when the trial was ended early.
-	Duration time.Duration
+	Duration time.Duration `json:"duration_s"`
 	Throughput
 	Tally
 	Latencies
 	// SendLag is how long after the intended time requests left the client.
-	SendLag Summary
-	// Counts holds one entry a bound of the objective, in its order, and a last
-	// one named [ErrorsBound]; nil without an objective.
-	Counts []Count
+	SendLag Summary `json:"send_lag_ms"`
 	// Classes splits a mix by the name of the component; nil for a plain
 	// workload.
-	Classes map[string]ClassSummary
-	Server  Server
+	Classes map[string]ClassSummary `json:"classes,omitempty"`
+	Server  Server                  `json:",embed"`
+	// Counts holds one entry a bound of the objective, in its order, and a last
+	// one named [ErrorsBound]; nil without an objective.
+	Counts []Count `json:"counts,omitempty"`
 	// Verdict is nil without an objective.
-	Verdict *Verdict
+	Verdict *Verdict `json:"verdict"`
 	// Overloaded says that load outgrew the server: the backlog kept growing.
-	Overloaded bool
+	Overloaded bool `json:"overloaded"`
 	// Aborted says why the trial was ended early; empty if it was not.
-	Aborted string
-	// Rejected says why the configuration cannot run; then nothing was measured
-	// and everything else but the trial is empty.
-	Rejected string
+	Aborted string `json:"aborted,omitempty"`
 	// Valid is false when the figures cannot be trusted; Warnings say why, and
 	// what else is worth knowing.
-	Valid    bool
-	Warnings []string
+	Valid    bool     `json:"valid"`
+	Warnings []string `json:"warnings"`
+	// Rejected says why the configuration cannot run; then nothing was measured
+	// and everything else but the trial's knobs is empty.
+	Rejected string `json:"rejected,omitempty"`
 }
 
 // ClassSummary is what one component of a mix saw.

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -98,7 +99,7 @@ func (c *cohort) latencies() Latencies {
 // Output tokens are spread evenly between first and last.
 func (c *cohort) throughput() Throughput {
 	var x Throughput
-	x.Goodput = -1
+	x.Goodput = math.NaN()
 	length := c.length()
 	if length <= 0 {
 		return x
@@ -211,14 +212,14 @@ func (m *Measurement) unresolved() []string {
 	names := map[int][]string{}
 	for metric := TTFT; metric <= E2E; metric++ {
 		s := m.Latency(metric)
-		for i, q := range s.quantiles() {
-			if *q != Unresolved || s.N == 0 {
+		for _, q := range s.quantiles() {
+			if *q.value != Unresolved || s.N == 0 {
 				continue
 			}
 			if names[s.N] == nil {
 				sizes = append(sizes, s.N)
 			}
-			names[s.N] = append(names[s.N], fmt.Sprintf("%s.%s", metric, summaryQuantiles[i].name))
+			names[s.N] = append(names[s.N], fmt.Sprintf("%s.%s", metric, q.name))
 		}
 	}
 	if len(sizes) == 0 {

@@ -47,7 +47,7 @@ func TestCohortIsChosenByArrival(t *testing.T) {
 	if m.TPOT.Mean != 20*ms || m.TPOT.P99 != 20*ms || m.E2E.P50 != 1180*ms || m.SendLag.P50 != 100*time.Microsecond {
 		t.Errorf("TPOT %v, E2E %v, send lag %v", m.TPOT.Mean, m.E2E.P50, m.SendLag.P50)
 	}
-	if m.Requests != 2000 || m.Failed != 0 || m.Duration != 2000*time.Second || !m.Valid || m.Verdict != nil || m.Goodput != -1 {
+	if m.Requests != 2000 || m.Failed != 0 || m.Duration != 2000*time.Second || !m.Valid || m.Verdict != nil || !math.IsNaN(m.Goodput) {
 		t.Errorf("%d requests, %d failed, %v, valid %v, verdict %v: %v", m.Requests, m.Failed, m.Duration, m.Valid, m.Verdict, m.Warnings)
 	}
 	if m.Sent != 1 || math.Abs(m.Achieved-1) > 0.01 || math.Abs(m.PromptTokens-100) > 1 || math.Abs(m.OutputTokens-10) > 0.1 {

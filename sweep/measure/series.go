@@ -86,18 +86,18 @@ func (s *series) summary() Summary {
 		out.Mean = mean(s.values)
 	}
 	phi := math.NaN()
-	for i, d := range summaryQuantiles {
+	for _, d := range out.quantiles() {
 		if !resolves(out.N, d.q, s.whole) {
 			continue
 		}
-		*out.quantiles()[i] = s.quantile(d.q)
-		if s.whole || *out.quantiles()[i] == Unresolved {
+		*d.value = s.quantile(d.q)
+		if s.whole || *d.value == Unresolved {
 			continue
 		}
 		if math.IsNaN(phi) || d.q <= ownLevel {
 			phi = s.dispersion(d.q, math.NaN())
 		}
-		out.Within[i] = s.interval(d.q, phi)
+		*d.within = s.interval(d.q, phi)
 	}
 	return out
 }
@@ -108,10 +108,10 @@ func (s *series) interval(q, phi float64) Interval {
 	low, high := stat.Dispersion{At: phi, Level: 1 - q}.QuantileRanks(n, q, alpha)
 	in := Interval{Unresolved, Unresolved}
 	if low >= 1 {
-		in.Low = s.quantile(float64(low) / float64(n))
+		in[0] = s.quantile(float64(low) / float64(n))
 	}
 	if high <= n {
-		in.High = s.quantile(float64(high) / float64(n))
+		in[1] = s.quantile(float64(high) / float64(n))
 	}
 	return in
 }
@@ -177,9 +177,9 @@ func gaps(h *hdrhistogram.Histogram, whole bool) Summary {
 	}
 	out.N = int(h.TotalCount())
 	out.Mean = time.Duration(math.Round(h.Mean() * float64(time.Microsecond)))
-	for i, d := range summaryQuantiles {
+	for _, d := range out.quantiles() {
 		if resolves(out.N, d.q, whole) {
-			*out.quantiles()[i] = time.Duration(h.ValueAtQuantile(d.q*100)) * time.Microsecond
+			*d.value = time.Duration(h.ValueAtQuantile(d.q*100)) * time.Microsecond
 		}
 	}
 	return out

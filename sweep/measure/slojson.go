@@ -2,78 +2,71 @@ package measure
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"time"
 
-	"planner/internal/units"
+	"planner/internal/wire"
 )
 
-// wireSLO is an SLO in a file: limits in milliseconds by statistic.
-type wireSLO struct {
-	TTFT   map[string]float64 `json:"ttft_ms,omitempty"`
-	TPOT   map[string]float64 `json:"tpot_ms,omitempty"`
-	ITL    map[string]float64 `json:"itl_ms,omitempty"`
-	E2E    map[string]float64 `json:"e2e_ms,omitempty"`
-	Errors *float64           `json:"errors"`
-
-	Goodput *wireGoodput `json:"goodput,omitempty"`
+// fileSLO is an SLO in a file: limits by statistic.
+type fileSLO struct {
+	TTFT    map[string]time.Duration `json:"ttft_ms,omitempty"`
+	TPOT    map[string]time.Duration `json:"tpot_ms,omitempty"`
+	ITL     map[string]time.Duration `json:"itl_ms,omitempty"`
+	E2E     map[string]time.Duration `json:"e2e_ms,omitempty"`
+	Errors  float64                  `json:"errors"`
+	Goodput *fileGoodput             `json:"goodput,omitempty"`
 }
 
-// wireGoodput is the bound on Goodput in a file.
-type wireGoodput struct {
-	Share float64  `json:"share"`
-	TTFT  *float64 `json:"ttft_ms,omitempty"`
-	TPOT  *float64 `json:"tpot_ms,omitempty"`
-	E2E   *float64 `json:"e2e_ms,omitempty"`
+// fileGoodput is the bound on Goodput in a file.
+type fileGoodput struct {
+	Share float64 `json:"share"`
+	Limits
 }
 
-func (w *wireSLO) limits() [4]*map[string]float64 {
-	return [4]*map[string]float64{&w.TTFT, &w.TPOT, &w.ITL, &w.E2E}
+func (w *fileSLO) limits() [4]*map[string]time.Duration {
+	return [4]*map[string]time.Duration{&w.TTFT, &w.TPOT, &w.ITL, &w.E2E}
 }
 
-func goodputToWire(b Bound) *wireGoodput {
-	ms := func(limit time.Duration) *float64 {
-		if limit <= 0 {
-			return nil
+// check tells what is wrong with a bound that was read.
+func (b Bound) check() error {
+	if b.Metric != Goodput {
+		if b.Limit < 0 {
+			return fmt.Errorf("limit %g ms of %s is below 0", float64(b.Limit)/1e6, b)
 		}
-		return units.Millis(limit)
+		return nil
 	}
-	return &wireGoodput{b.Quantile, ms(b.Limits.TTFT), ms(b.Limits.TPOT), ms(b.Limits.E2E)}
-}
-
-func (w *wireGoodput) bound() (Bound, error) {
-	b := Bound{Metric: Goodput, Quantile: w.Share}
-	if !(w.Share > 0 && w.Share < 1) {
-		return b, fmt.Errorf("read objective: a goodput share of %g is not between 0 and 1", w.Share)
+	if !(b.Quantile > 0 && b.Quantile < 1) {
+		return fmt.Errorf("a goodput share of %g is not between 0 and 1", b.Quantile)
 	}
-	for _, l := range []struct {
-		to *time.Duration
-		ms *float64
-	}{{&b.Limits.TTFT, w.TTFT}, {&b.Limits.TPOT, w.TPOT}, {&b.Limits.E2E, w.E2E}} {
-		if l.ms == nil {
-			continue
-		}
-		if *l.to = units.FromMillis(l.ms); *l.to <= 0 || math.IsInf(*l.ms, 0) {
-			return b, fmt.Errorf("read objective: a goodput limit of %g ms is not above 0", *l.ms)
+	for _, p := range b.Limits.all() {
+		if p.Limit < 0 {
+			return fmt.Errorf("a goodput limit on %s is below 0", p.Metric)
 		}
 	}
 	if b.Limits == (Limits{}) {
-		return b, errors.New("read objective: goodput without a limit")
+		return errors.New("goodput without a limit")
 	}
-	return b, nil
+	return nil
 }
 
 // MarshalJSON writes {"ttft_ms":{"p99":500},"errors":0.001}; errors is null
-// when they are not bounded. Goodput is {"share":0.95,"ttft_ms":500}.
+// when they are not bounded. Goodput is {"share":0.95,"ttft_ms":500}. An objective
+// that bounds nothing is null.
 func (s SLO) MarshalJSON() ([]byte, error) {
-	var w wireSLO
+	if s.Empty() {
+		return []byte("null"), nil
+	}
+	w := fileSLO{Errors: s.Errors}
+	if s.Errors < 0 {
+		w.Errors = math.NaN()
+	}
 	for _, b := range s.Bounds {
 		if b.Metric == Goodput {
-			w.Goodput = goodputToWire(b)
+			w.Goodput = &fileGoodput{b.Quantile, b.Limits}
 			continue
 		}
 		if b.Metric < TTFT || b.Metric > E2E {
@@ -81,26 +74,25 @@ func (s SLO) MarshalJSON() ([]byte, error) {
 		}
 		of := w.limits()[b.Metric-TTFT]
 		if *of == nil {
-			*of = map[string]float64{}
+			*of = map[string]time.Duration{}
 		}
-		(*of)[b.Stat()] = *units.Millis(max(b.Limit, 0))
+		(*of)[b.Stat()] = max(b.Limit, 0)
 	}
-	if s.Errors >= 0 {
-		w.Errors = &s.Errors
-	}
-	return json.Marshal(w)
+	return wire.Marshal(w)
 }
 
 // UnmarshalJSON reads what MarshalJSON writes. Bounds come in the order of
 // SLO.Sort.
-func (s *SLO) UnmarshalJSON(b []byte) error {
-	var w wireSLO
-	if err := json.Unmarshal(b, &w); err != nil {
+func (s *SLO) UnmarshalJSON(data []byte) error {
+	if *s = (SLO{}); string(data) == "null" {
+		return nil
+	}
+	w := fileSLO{Errors: math.NaN()}
+	if err := wire.Unmarshal(data, &w); err != nil {
 		return fmt.Errorf("read objective: %w", err)
 	}
-	*s = SLO{Errors: -1}
-	if w.Errors != nil {
-		s.Errors = *w.Errors
+	if s.Errors = w.Errors; math.IsNaN(w.Errors) {
+		s.Errors = -1
 	}
 	for i, of := range w.limits() {
 		for stat, limit := range *of {
@@ -108,18 +100,16 @@ func (s *SLO) UnmarshalJSON(b []byte) error {
 			if err != nil {
 				return fmt.Errorf("read objective: %w", err)
 			}
-			if limit < 0 || math.IsInf(limit, 0) {
-				return fmt.Errorf("read objective: limit %g ms of %s.%s is below 0", limit, TTFT+Metric(i), stat)
-			}
-			s.Bounds = append(s.Bounds, Bound{Metric: TTFT + Metric(i), Quantile: q, Limit: units.FromMillis(&limit)})
+			s.Bounds = append(s.Bounds, Bound{Metric: TTFT + Metric(i), Quantile: q, Limit: limit})
 		}
 	}
-	if w.Goodput != nil {
-		b, err := w.Goodput.bound()
-		if err != nil {
-			return err
+	if g := w.Goodput; g != nil {
+		s.Bounds = append(s.Bounds, Bound{Metric: Goodput, Quantile: g.Share, Limits: g.Limits})
+	}
+	for _, b := range s.Bounds {
+		if err := b.check(); err != nil {
+			return fmt.Errorf("read objective: %w", err)
 		}
-		s.Bounds = append(s.Bounds, b)
 	}
 	s.Sort()
 	return nil

@@ -1,12 +1,6 @@
 package measure
 
-import (
-	"encoding/json"
-	"fmt"
-	"time"
-
-	"planner/internal/units"
-)
+import "time"
 
 // Unresolved marks a statistic that the sample cannot give.
 const Unresolved time.Duration = -1
@@ -14,32 +8,46 @@ const Unresolved time.Duration = -1
 // Summary describes a latency. A statistic that the sample cannot resolve is
 // Unresolved.
 type Summary struct {
-	Mean, P50, P90, P95, P99, P999 time.Duration
-	N                              int
-	// Within holds an interval around each quantile, in the order of P50 to
-	// P999; zero where there is none.
-	Within [5]Interval
+	Mean time.Duration `json:"mean"`
+	P50  time.Duration `json:"p50"`
+	P90  time.Duration `json:"p90"`
+	P95  time.Duration `json:"p95"`
+	P99  time.Duration `json:"p99"`
+	P999 time.Duration `json:"p99.9"`
+	N    int           `json:"n"`
+	// Within P50 is the interval around P50, and so on; zero where there is none.
+	Within struct {
+		P50  Interval `json:"p50_interval,omitzero"`
+		P90  Interval `json:"p90_interval,omitzero"`
+		P95  Interval `json:"p95_interval,omitzero"`
+		P99  Interval `json:"p99_interval,omitzero"`
+		P999 Interval `json:"p99.9_interval,omitzero"`
+	} `json:",embed"`
 }
 
-// Interval holds the ends of an interval, each at 95 % confidence (together
-// 90 %). An end that the sample cannot give is Unresolved.
-type Interval struct{ Low, High time.Duration }
+// Interval holds the low and the high end of an interval, each at 95 % confidence
+// (together 90 %). An end that the sample cannot give is Unresolved.
+type Interval [2]time.Duration
 
 // unresolved is a summary of nothing.
 func unresolved() Summary {
 	return Summary{Mean: Unresolved, P50: Unresolved, P90: Unresolved, P95: Unresolved, P99: Unresolved, P999: Unresolved}
 }
 
-// summaryQuantiles are those of a Summary, in the order of its fields, and
-// their names.
-var summaryQuantiles = [5]struct {
-	q    float64
-	name string
-}{{0.50, "p50"}, {0.90, "p90"}, {0.95, "p95"}, {0.99, "p99"}, {0.999, "p99.9"}}
+// quantile is one of a Summary.
+type quantile struct {
+	q      float64
+	name   string
+	value  *time.Duration
+	within *Interval
+}
 
-// quantiles lists the addresses of the quantile fields.
-func (s *Summary) quantiles() [5]*time.Duration {
-	return [5]*time.Duration{&s.P50, &s.P90, &s.P95, &s.P99, &s.P999}
+// quantiles lists those of the summary, from low to high.
+func (s *Summary) quantiles() [5]quantile {
+	return [5]quantile{
+		{0.50, "p50", &s.P50, &s.Within.P50}, {0.90, "p90", &s.P90, &s.Within.P90}, {0.95, "p95", &s.P95, &s.Within.P95},
+		{0.99, "p99", &s.P99, &s.Within.P99}, {0.999, "p99.9", &s.P999, &s.Within.P999},
+	}
 }
 
 // Stat returns a statistic by its quantile, 0 for the mean; Unresolved for one
@@ -48,72 +56,21 @@ func (s *Summary) Stat(quantile float64) time.Duration {
 	if quantile == 0 {
 		return s.Mean
 	}
-	for i, d := range summaryQuantiles {
+	for _, d := range s.quantiles() {
 		if d.q == quantile {
-			return *s.quantiles()[i]
+			return *d.value
 		}
 	}
 	return Unresolved
 }
 
-// wireSummary is a Summary in a file: milliseconds, null for Unresolved.
-type wireSummary struct {
-	Mean *float64 `json:"mean"`
-	P50  *float64 `json:"p50"`
-	P90  *float64 `json:"p90"`
-	P95  *float64 `json:"p95"`
-	P99  *float64 `json:"p99"`
-	P999 *float64 `json:"p99.9"`
-	N    int      `json:"n"`
-	wireIntervals
-}
-
-type wireIntervals struct {
-	P50I  *[2]*float64 `json:"p50_interval,omitempty"`
-	P90I  *[2]*float64 `json:"p90_interval,omitempty"`
-	P95I  *[2]*float64 `json:"p95_interval,omitempty"`
-	P99I  *[2]*float64 `json:"p99_interval,omitempty"`
-	P999I *[2]*float64 `json:"p99.9_interval,omitempty"`
-}
-
-func (w *wireSummary) quantiles() [5]**float64 {
-	return [5]**float64{&w.P50, &w.P90, &w.P95, &w.P99, &w.P999}
-}
-
-func (w *wireIntervals) list() [5]**[2]*float64 {
-	return [5]**[2]*float64{&w.P50I, &w.P90I, &w.P95I, &w.P99I, &w.P999I}
-}
-
-// MarshalJSON writes milliseconds: {"mean":..,"p50":..,...,"n":..}, null for
-// what is Unresolved, and "p99_interval":[low, high] where there is one.
-func (s Summary) MarshalJSON() ([]byte, error) {
-	w := wireSummary{Mean: units.Millis(s.Mean), N: s.N}
-	for i, q := range s.quantiles() {
-		*w.quantiles()[i] = units.Millis(*q)
-		if in := s.Within[i]; in != (Interval{}) {
-			*w.list()[i] = &[2]*float64{units.Millis(in.Low), units.Millis(in.High)}
+// Around is the interval around a quantile; zero where there is none, or where one of
+// its ends is not known.
+func (s *Summary) Around(quantile float64) Interval {
+	for _, d := range s.quantiles() {
+		if in := *d.within; d.q == quantile && in[0] >= 0 && in[1] >= in[0] {
+			return in
 		}
 	}
-	return json.Marshal(w)
+	return Interval{}
 }
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (s *Summary) UnmarshalJSON(b []byte) error {
-	var w wireSummary
-	if err := json.Unmarshal(b, &w); err != nil {
-		return fmt.Errorf("read latency summary: %w", err)
-	}
-	*s = Summary{Mean: units.FromMillis(w.Mean), N: w.N}
-	for i, q := range w.quantiles() {
-		*s.quantiles()[i] = units.FromMillis(*q)
-		if in := *w.list()[i]; in != nil {
-			s.Within[i] = Interval{units.FromMillis(in[0]), units.FromMillis(in[1])}
-		}
-	}
-	return nil
-}
-
-// toSeconds and fromSeconds convert a time at the edge.
-func toSeconds(d time.Duration) float64 { return float64(d) / float64(time.Second) }
-
-func fromSeconds(s float64) time.Duration { return units.Duration(s, time.Second) }

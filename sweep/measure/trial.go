@@ -40,26 +40,30 @@ func (k Knobs) GPUs() int {
 // Trial holds the conditions of one measurement: enough to run it again.
 type Trial struct {
 	// Number counts the trials of a run from 1, in the order of proposal.
-	Number   int
-	Knobs    Knobs
-	Workload *workload.Workload
-	// Rate is the offered load in requests per second (open loop). It is zero
-	// in a closed loop and for a trace on its own clock.
-	Rate float64
-	// Concurrency slots start Requests requests in all (closed loop).
-	Concurrency, Requests int
+	Number   int                `json:"trial"`
+	Knobs    Knobs              `json:"knobs"`
+	Workload *workload.Workload `json:"workload"`
+	// Rate is the offered load in requests per second (open loop). It is zero, null in
+	// JSON, in a closed loop and for a trace on its own clock.
+	Rate float64 `json:"rate_per_s"`
+	// Concurrency slots start Requests requests in all (closed loop). Without, it is
+	// null in JSON.
+	Concurrency int `json:"concurrency"`
+	Requests    int `json:"requests_planned,omitempty"`
 	// Warmup precedes the window and is not counted; Cooldown is load behind
 	// the window so that its last requests still see the full load.
-	Warmup, Window, Cooldown time.Duration
+	Warmup   time.Duration `json:"warm_up_s"`
+	Window   time.Duration `json:"window_s"`
+	Cooldown time.Duration `json:"cool_down_s"`
 	// Seed drives every draw of the trial.
-	Seed uint64
+	Seed uint64 `json:"seed"`
 	// Objective is judged, and lets a hopeless trial end early. It may be empty.
-	Objective SLO
+	Objective SLO `json:"slo"`
 	// Whole asks that the trial be measured to its end, however hopeless it
 	// looks.
-	Whole bool
+	Whole bool `json:"-"`
 	// Why says what the trial was proposed for, for displays and reports.
-	Why string
+	Why string `json:"why,omitempty"`
 }
 
 // Closed reports whether the trial is a closed loop.

@@ -125,7 +125,7 @@ func (c *cohort) littlesLaw() (inFlight, law float64, ok bool) {
 		if r.Outcome == InFlight {
 			open++
 		}
-		s := toSeconds(c.left(r) - r.Due)
+		s := (c.left(r) - r.Due).Seconds()
 		law += s
 		cubes += s * s * s
 	}
