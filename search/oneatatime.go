@@ -14,7 +14,9 @@ import (
 type OneAtATime struct {
 	cfg  RaceConfig
 	base measure.Knobs
-	// axis is the knob under test; grids are the finished and the present ones.
+	// axes are the knobs in the order in which they are varied; axis is the one under
+	// test, present its grid.
+	axes     []measure.Knob
 	axis     int
 	present  *Grid
 	searched map[measure.Knobs]Result
@@ -23,21 +25,12 @@ type OneAtATime struct {
 	trials   int
 }
 
-// axes are the knobs in the order in which they are varied: what usually
-// matters most comes first. Each keeps all but one knob of the first set.
-var axes = []func(base, other measure.Knobs) measure.Knobs{
-	func(b, o measure.Knobs) measure.Knobs { b.MaxNumBatchedTokens = o.MaxNumBatchedTokens; return b },
-	func(b, o measure.Knobs) measure.Knobs { b.MaxNumSeqs = o.MaxNumSeqs; return b },
-	func(b, o measure.Knobs) measure.Knobs { b.GPUMemoryUtilization = o.GPUMemoryUtilization; return b },
-	func(b, o measure.Knobs) measure.Knobs { b.PrefixCaching = o.PrefixCaching; return b },
-}
-
 // NewOneAtATime starts a one-at-a-time search.
 func NewOneAtATime(cfg RaceConfig) *OneAtATime {
 	if len(cfg.Candidates) == 0 {
 		panic("search: one-at-a-time search without candidates")
 	}
-	o := &OneAtATime{cfg: cfg, base: cfg.Candidates[0].Knobs, searched: map[measure.Knobs]Result{}, failed: map[measure.Knobs]string{}}
+	o := &OneAtATime{cfg: cfg, axes: measure.Searched(), base: cfg.Candidates[0].Knobs, searched: map[measure.Knobs]Result{}, failed: map[measure.Knobs]string{}}
 	if d := cfg.Default; d != nil {
 		for _, p := range cfg.Candidates {
 			if p.Knobs == d.Knobs {
@@ -50,9 +43,9 @@ func NewOneAtATime(cfg RaceConfig) *OneAtATime {
 
 // Next proposes the next trials.
 func (o *OneAtATime) Next() []measure.Trial {
-	for ; o.axis < len(axes); o.axis++ {
+	for ; o.axis < len(o.axes); o.axis++ {
 		if o.present == nil {
-			o.present = o.along(axes[o.axis])
+			o.present = o.along(o.axes[o.axis])
 		}
 		if o.present == nil {
 			continue
@@ -67,11 +60,13 @@ func (o *OneAtATime) Next() []measure.Trial {
 
 // along is the grid of the base with one knob varied; nil when nothing on it is
 // new.
-func (o *OneAtATime) along(axis func(b, other measure.Knobs) measure.Knobs) *Grid {
+func (o *OneAtATime) along(axis measure.Knob) *Grid {
 	cfg := o.cfg
 	cfg.Candidates, cfg.Default = nil, nil
 	for _, p := range o.cfg.Candidates {
-		if _, done := o.searched[p.Knobs]; !done && axis(o.base, p.Knobs) == p.Knobs {
+		varied := o.base
+		axis.Copy(&varied, p.Knobs)
+		if _, done := o.searched[p.Knobs]; !done && varied == p.Knobs {
 			cfg.Candidates = append(cfg.Candidates, p)
 		}
 	}
@@ -82,7 +77,7 @@ func (o *OneAtATime) along(axis func(b, other measure.Knobs) measure.Knobs) *Gri
 		return nil
 	}
 	if cfg.Search.Budget > 0 {
-		cfg.Search.Budget /= time.Duration(len(axes))
+		cfg.Search.Budget /= time.Duration(len(o.axes))
 	}
 	return NewGrid(cfg)
 }

@@ -2,7 +2,6 @@ package sweep
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -128,19 +127,13 @@ func (j *Journal) Held() int {
 	return len(j.held)
 }
 
-// knobsText names the knobs by which a reader knows a configuration again.
-func knobsText(k measure.Knobs) string {
-	return fmt.Sprintf("seqs %d, tokens %d, memory %.2f on %s with TP %d", k.MaxNumSeqs, k.MaxNumBatchedTokens, k.GPUMemoryUtilization,
-		cmp.Or(k.GPU, "its GPU"), max(k.TensorParallel, 1))
-}
-
 // trialText names a trial by its knobs, its load and its seed.
 func trialText(t *measure.Trial) string {
 	load := fmt.Sprintf("%.4g requests/s", t.Rate)
 	if t.Closed() {
 		load = fmt.Sprintf("concurrency %d", t.Concurrency)
 	}
-	return fmt.Sprintf("%s at %s with seed %d", knobsText(t.Knobs), load, t.Seed)
+	return fmt.Sprintf("%s at %s with seed %d", t.Knobs.Describe(), load, t.Seed)
 }
 
 // recall gives back what was measured for t. The trial must be the one that
@@ -211,7 +204,7 @@ func (j *Journal) append(m measure.Measurement) (measure.Measurement, error) {
 func (j *Journal) Reject(k measure.Knobs, reason string) error {
 	if j.Held() > 0 {
 		if m := j.held[0]; m.Rejected == "" || m.Trial.Knobs != k {
-			return fmt.Errorf("journal: expected the rejection of %s (%s): the journal was written for another configuration", knobsText(k), reason)
+			return fmt.Errorf("journal: expected the rejection of %s (%s): the journal was written for another configuration", k.Describe(), reason)
 		}
 		j.held = j.held[1:]
 		return nil

@@ -157,7 +157,7 @@ func calibrationRuns(cfg *config.Config, paths []string) (runs []calibrate.Run, 
 				continue
 			}
 			m.Trial.Workload = w
-			m.Trial.Knobs = settled(m.Trial.Knobs, runnable[0])
+			m.Trial.Knobs = m.Trial.Knobs.Or(runnable[0])
 			release = cmp.Or(release, m.Server.Engine.Version)
 			records, err := recordsOf(folder, m.Trial.Number)
 			if err != nil {
@@ -194,21 +194,6 @@ func trafficOf(recorded, configured *workload.Workload) (w *workload.Workload, o
 		return s.Prompt.Dist == workload.Empirical || s.Output.Dist == workload.Empirical
 	})
 	return recorded, !elsewhere, nil
-}
-
-// settled fills the knobs that a measured engine left to its default from the
-// configuration's.
-func settled(k, from measure.Knobs) measure.Knobs {
-	k.MaxNumSeqs = cmp.Or(k.MaxNumSeqs, from.MaxNumSeqs)
-	k.MaxNumBatchedTokens = cmp.Or(k.MaxNumBatchedTokens, from.MaxNumBatchedTokens)
-	k.GPUMemoryUtilization = cmp.Or(k.GPUMemoryUtilization, from.GPUMemoryUtilization)
-	k.MaxModelLen = cmp.Or(k.MaxModelLen, from.MaxModelLen)
-	k.GPU = cmp.Or(k.GPU, from.GPU)
-	k.TensorParallel = cmp.Or(k.TensorParallel, from.TensorParallel)
-	if k.PrefixUnknown {
-		k.PrefixCaching, k.PrefixUnknown = from.PrefixCaching, from.PrefixUnknown
-	}
-	return k
 }
 
 // recordsOf reads the records of a trial; none if they were not kept.

@@ -136,21 +136,7 @@ func sharesOf(most float64) []float64 {
 // oneAtATime keeps the sets that differ from the first one in at most one knob,
 // in their order.
 func oneAtATime(sets []measure.Knobs) []measure.Knobs {
-	return slices.DeleteFunc(slices.Clone(sets), func(k measure.Knobs) bool { return knobDistance(sets[0], k) > 1 })
-}
-
-// knobDistance counts the knobs in which two sets differ.
-func knobDistance(a, b measure.Knobs) int {
-	n := 0
-	for _, differs := range []bool{
-		a.MaxNumSeqs != b.MaxNumSeqs, a.MaxNumBatchedTokens != b.MaxNumBatchedTokens, a.GPUMemoryUtilization != b.GPUMemoryUtilization,
-		a.PrefixCaching != b.PrefixCaching, a.GPU != b.GPU, a.TensorParallel != b.TensorParallel,
-	} {
-		if differs {
-			n++
-		}
-	}
-	return n
+	return slices.DeleteFunc(slices.Clone(sets), func(k measure.Knobs) bool { return sets[0].Differences(k) > 1 })
 }
 
 // Temperatures of the prefix cache at the start of the window.

@@ -155,22 +155,22 @@ func skeleton(reason string) string {
 func values(group []measure.Knobs, which []bool) string {
 	seen := make([][]string, len(which))
 	for _, k := range group {
-		for i, n := range knobs(k) {
-			v := cmp.Or(n.value, "default")
+		for i, n := range measure.KnobTable {
+			v := cmp.Or(knobText(n, k), "default")
 			if i < len(which) && which[i] && !slices.Contains(seen[i], v) {
 				seen[i] = append(seen[i], v)
 			}
 		}
 	}
 	var parts []string
-	for i, n := range knobs(measure.Knobs{}) {
+	for i, n := range measure.KnobTable {
 		switch {
 		case i >= len(seen) || len(seen[i]) == 0:
-		case n.name == "gpu":
+		case n.Name == "gpu":
 			parts = append(parts, strings.Join(seen[i], " or "))
 		default:
 			slices.SortStableFunc(seen[i], byValue)
-			parts = append(parts, n.short+" "+strings.Join(seen[i], " "))
+			parts = append(parts, n.Short+" "+strings.Join(seen[i], " "))
 		}
 	}
 	return strings.Join(parts, ", ")

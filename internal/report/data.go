@@ -18,8 +18,8 @@ func data(trials []measure.Measurement) Data {
 	}
 	d.Header = append(d.Header, "prompt_tokens_per_s", "output_tokens_per_s", "goodput_per_s", "kv_blocks", "preemptions", "prefix_hit_rate",
 		"verdict", "binding", "valid", "overloaded", "seed")
-	for _, k := range knobs(measure.Knobs{}) {
-		d.Header = append(d.Header, "knobs."+k.name) // kv_blocks is also what the engine reports
+	for _, n := range measure.KnobTable {
+		d.Header = append(d.Header, "knobs."+n.Name) // kv_blocks is also what the engine reports
 	}
 	for i := range trials {
 		if m := &trials[i]; m.Rejected == "" {
@@ -51,8 +51,8 @@ func dataRow(m *measure.Measurement) []string {
 		state, binding = m.Verdict.State.String(), m.Verdict.Binding
 	}
 	row = append(row, state, binding, strconv.FormatBool(m.Valid), strconv.FormatBool(m.Overloaded), strconv.FormatUint(m.Trial.Seed, 10))
-	for _, k := range knobs(m.Trial.Knobs) {
-		row = append(row, k.value)
+	for _, n := range measure.KnobTable {
+		row = append(row, knobText(n, m.Trial.Knobs))
 	}
 	return row
 }

@@ -1,56 +1,27 @@
 package report
 
 import (
+	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"planner/sweep/measure"
 )
 
-// knob is one setting: its name in configurations, its short name in tables, the
-// option of vLLM's command line and its value, empty if the engine's default
-// holds.
-type knob struct{ name, short, option, value string }
-
-// knobs lists the settings in a fixed order. The options are those of vLLM 0.20.
-func knobs(k measure.Knobs) []knob {
-	number := func(n int) string {
-		if n == 0 {
-			return ""
+// knobText is the value of a knob in tables, empty where the engine's default holds.
+func knobText(n measure.Knob, k measure.Knobs) string {
+	switch v := n.Get(k).(type) {
+	case bool:
+		if v {
+			return "on"
 		}
-		return strconv.Itoa(n)
-	}
-	share := ""
-	if k.GPUMemoryUtilization > 0 {
-		share = strconv.FormatFloat(k.GPUMemoryUtilization, 'f', -1, 64)
-		if len(share) == 3 { // 0.9 beside 0.85
-			share += "0"
+		return "off"
+	case float64:
+		if text := n.Text(k); len(text) == 3 {
+			return text + "0" // 0.9 beside 0.85
 		}
 	}
-	prefix, experts := "off", ""
-	switch {
-	case k.PrefixUnknown:
-		prefix = ""
-	case k.PrefixCaching:
-		prefix = "on"
-	}
-	if k.ExpertParallel {
-		experts = "on"
-	}
-	return []knob{
-		{"gpu", "GPU", "", k.GPU},
-		{"tensor_parallel", "TP", "--tensor-parallel-size", number(k.TensorParallel)},
-		{"pipeline_parallel", "PP", "--pipeline-parallel-size", number(k.PipelineParallel)},
-		{"data_parallel", "DP", "--data-parallel-size", number(k.DataParallel)},
-		{"expert_parallel", "EP", "--enable-expert-parallel", experts},
-		{"max_num_seqs", "seqs", "--max-num-seqs", number(k.MaxNumSeqs)},
-		{"max_num_batched_tokens", "tokens", "--max-num-batched-tokens", number(k.MaxNumBatchedTokens)},
-		{"gpu_memory_utilization", "memory", "--gpu-memory-utilization", share},
-		{"prefix_caching", "prefix cache", "--enable-prefix-caching", prefix},
-		{"max_model_len", "length", "--max-model-len", number(k.MaxModelLen)},
-		{"kv_blocks", "blocks", "--num-gpu-blocks-override", number(k.KVBlocks)},
-	}
+	return n.Text(k)
 }
 
 // ServerCommand is the command line of vLLM with these settings, for a model by
@@ -61,16 +32,15 @@ func ServerCommand(k measure.Knobs, model string, further ...string) string {
 		model = "MODEL"
 	}
 	parts := []string{"vllm serve " + model}
-	for _, n := range knobs(k) {
-		switch {
-		case n.option == "" || n.value == "":
-		case n.value == "on":
-			parts = append(parts, n.option)
-		case n.value == "off":
-			parts = append(parts, strings.Replace(n.option, "--enable", "--no-enable", 1))
-		case n.value == "1" && strings.HasSuffix(n.name, "_parallel"):
+	for _, n := range measure.KnobTable {
+		switch v := n.Get(k); {
+		case n.Option == "" || v == nil || n.Placement && v == 1:
+		case v == true:
+			parts = append(parts, n.Option)
+		case v == false:
+			parts = append(parts, strings.Replace(n.Option, "--enable", "--no-enable", 1))
 		default:
-			parts = append(parts, n.option+" "+n.value)
+			parts = append(parts, n.Option+" "+knobText(n, k))
 		}
 	}
 	return strings.Join(append(parts, further...), " ")
@@ -106,53 +76,39 @@ func addServer(d *Document, title string, s Server, k measure.Knobs) {
 	}
 }
 
-// differing says which settings are not the same in all sets, by their place in
-// knobs.
+// differing says which knobs are not the same in all sets, by their place in the table.
 func differing(sets []measure.Knobs) []bool {
-	var out []bool
-	var first []knob
-	for i, k := range sets {
-		all := knobs(k)
-		if i == 0 {
-			first, out = all, make([]bool, len(all))
-		}
-		for j := range all {
-			out[j] = out[j] || all[j].value != first[j].value
-		}
+	out := make([]bool, len(measure.KnobTable))
+	for i, n := range measure.KnobTable {
+		out[i] = slices.ContainsFunc(sets, func(k measure.Knobs) bool { return n.Get(k) != n.Get(sets[0]) })
 	}
 	return out
 }
 
-// describe names the chosen settings of a set: "TP 4, seqs 256". A setting left
-// to the engine reads "default".
+// describe names the chosen knobs of a set: "TP 4, seqs 256". One left to the engine
+// reads "default".
 func describe(k measure.Knobs, which []bool) string {
 	var parts []string
-	for i, n := range knobs(k) {
+	for i, n := range measure.KnobTable {
 		if i >= len(which) || !which[i] {
 			continue
 		}
-		value := n.value
-		if value == "" {
-			value = "default"
+		value := cmp.Or(knobText(n, k), "default")
+		if n.Name != "gpu" {
+			value = n.Short + " " + value
 		}
-		if n.name == "gpu" {
-			parts = append(parts, value)
-			continue
-		}
-		parts = append(parts, n.short+" "+value)
+		parts = append(parts, value)
 	}
-	if len(parts) == 0 {
-		return "the same"
-	}
-	return strings.Join(parts, ", ")
+	return cmp.Or(strings.Join(parts, ", "), "the same")
 }
 
-// given marks the settings that are not left to the engine.
+// given marks the knobs that are not left to the engine.
 func given(k measure.Knobs) []bool {
-	var out []bool
-	for _, n := range knobs(k) {
-		one := n.value == "1" && strings.HasSuffix(n.name, "_parallel") && n.name != "tensor_parallel"
-		out = append(out, n.value != "" && !one)
+	out := make([]bool, len(measure.KnobTable))
+	for i, n := range measure.KnobTable {
+		v := n.Get(k)
+		one := v == 1 && n.Placement && n.Name != "tensor_parallel"
+		out[i] = v != nil && !one
 	}
 	return out
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+
+	"planner/sweep/measure"
 )
 
 // command is any program that speaks the OpenAI dialect. Which engine's metrics
@@ -39,8 +41,10 @@ func fill(d *draft) ([]string, error) {
 	for _, f := range flags(d.knobs) {
 		values["{"+f.Name+"}"] = f.Value
 	}
-	known := map[string]bool{"{max_num_seqs}": true, "{max_num_batched_tokens}": true, "{gpu_memory_utilization}": true,
-		"{max_model_len}": true, "{kv_blocks}": true, "{gpu}": true}
+	known := map[string]bool{}
+	for _, n := range measure.KnobTable {
+		known["{"+n.Name+"}"] = true
+	}
 	var args []string
 	var failed error
 	for _, word := range d.settings.Argv {

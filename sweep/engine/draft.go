@@ -84,29 +84,10 @@ func formatShare(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) 
 // flags lists the knobs that were given, by their names, as text.
 func flags(k measure.Knobs) []Flag {
 	var out []Flag
-	number := func(name string, n int) {
-		if n > 0 {
-			out = append(out, Flag{name, strconv.Itoa(n)})
+	for _, n := range measure.KnobTable {
+		if text := n.Text(k); text != "" {
+			out = append(out, Flag{n.Name, text})
 		}
-	}
-	number("max_num_seqs", k.MaxNumSeqs)
-	number("max_num_batched_tokens", k.MaxNumBatchedTokens)
-	if k.GPUMemoryUtilization > 0 {
-		out = append(out, Flag{"gpu_memory_utilization", formatShare(k.GPUMemoryUtilization)})
-	}
-	if !k.PrefixUnknown {
-		out = append(out, Flag{"prefix_caching", strconv.FormatBool(k.PrefixCaching)})
-	}
-	number("max_model_len", k.MaxModelLen)
-	number("kv_blocks", k.KVBlocks)
-	number("tensor_parallel", k.TensorParallel)
-	number("pipeline_parallel", k.PipelineParallel)
-	number("data_parallel", k.DataParallel)
-	if k.ExpertParallel {
-		out = append(out, Flag{"expert_parallel", "true"})
-	}
-	if k.GPU != "" {
-		out = append(out, Flag{"gpu", k.GPU})
 	}
 	return out
 }

@@ -76,10 +76,8 @@ func factsOf(kind string, answered, logged map[string]string, asked measure.Knob
 		f.BlockTokens = max(f.BlockTokens, 1)
 		f.KVBlocks = tokens / f.BlockTokens
 	}
-	knobs := []string{"max_num_seqs", "max_num_batched_tokens", "gpu_memory_utilization", "prefix_caching", "max_model_len",
-		"kv_blocks", "tensor_parallel", "pipeline_parallel", "data_parallel"}
 	for name, value := range all {
-		if slices.Contains(knobs, name) {
+		if slices.ContainsFunc(measure.KnobTable, func(n measure.Knob) bool { return n.Name == name }) {
 			f.Flags = append(f.Flags, Flag{name, value})
 		} else if name != "models" {
 			f.Said = append(f.Said, Flag{name, value})

@@ -62,26 +62,37 @@ func (f *Failure) Condemns(k measure.Knobs) bool {
 		return true
 	}
 	was := f.Knobs
-	if k.GPU != was.GPU || k.TensorParallel != was.TensorParallel || k.PipelineParallel != was.PipelineParallel ||
-		k.DataParallel != was.DataParallel || k.ExpertParallel != was.ExpertParallel {
-		return false
-	}
-	// A pinned number of blocks, and the prefix cache, change what memory is for.
-	if f.reach == self && (k.KVBlocks != was.KVBlocks || k.PrefixCaching != was.PrefixCaching) || f.reach != (reach{}) && k.KVBlocks != was.KVBlocks {
-		return false
-	}
 	if f.MaxModelLen > 0 && k.MaxModelLen > 0 && k.MaxModelLen <= f.MaxModelLen {
 		return false
 	}
-	length := f.reach.length
-	if f.MaxModelLen > 0 && k.MaxModelLen > f.MaxModelLen {
-		// What is above the bound fails, though it may be below what failed.
-		length = whatever
+	for _, n := range measure.KnobTable {
+		if n.Get(k) != n.Get(was) && !f.reaches(n).covers(n.Number(was), n.Number(k)) {
+			return false
+		}
 	}
-	return f.reach.share.covers(was.GPUMemoryUtilization, k.GPUMemoryUtilization) &&
-		f.reach.seqs.covers(float64(was.MaxNumSeqs), float64(k.MaxNumSeqs)) &&
-		f.reach.tokens.covers(float64(was.MaxNumBatchedTokens), float64(k.MaxNumBatchedTokens)) &&
-		length.covers(float64(was.MaxModelLen), float64(k.MaxModelLen))
+	return true
+}
+
+// reaches says which values of a knob share the failure.
+func (f *Failure) reaches(n measure.Knob) way {
+	switch {
+	case n.Placement:
+		return equal
+	case n.Name == "max_num_seqs":
+		return f.reach.seqs
+	case n.Name == "max_num_batched_tokens":
+		return f.reach.tokens
+	case n.Name == "gpu_memory_utilization":
+		return f.reach.share
+	case n.Name == "max_model_len" && f.MaxModelLen > 0:
+		return whatever // above the bound, though it may be below what failed
+	case n.Name == "max_model_len":
+		return f.reach.length
+	case n.Name == "prefix_caching" && f.reach != self, f.reach == reach{}:
+		return whatever
+	}
+	// A pinned number of blocks, and the prefix cache, change what memory is for.
+	return equal
 }
 
 // covers reports whether the value of a knob shares the fate of the one that

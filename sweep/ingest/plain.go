@@ -209,7 +209,7 @@ func latencyColumn(name string) (plainColumn, bool) {
 }
 
 // otherColumns are the columns that are no latencies.
-var otherColumns = []plainColumn{
+var otherColumns = append([]plainColumn{
 	number("rate_per_s", func(m *measure.Measurement, v float64) { m.Trial.Rate = v }),
 	number("achieved_per_s", func(m *measure.Measurement, v float64) { m.Achieved = v }),
 	number("sent_per_s", func(m *measure.Measurement, v float64) { m.Sent = v }),
@@ -229,29 +229,36 @@ var otherColumns = []plainColumn{
 		m.Duration, m.Trial.Window = d, d
 		return nil
 	}},
-	{name: "gpu", set: func(m *measure.Measurement, cell string) error {
-		m.Trial.Knobs.GPU = cell
-		return nil
-	}},
-	count("max_num_seqs", 1, func(m *measure.Measurement, n int) { m.Trial.Knobs.MaxNumSeqs = n }),
-	count("max_num_batched_tokens", 1, func(m *measure.Measurement, n int) { m.Trial.Knobs.MaxNumBatchedTokens = n }),
-	{name: "gpu_memory_utilization", set: func(m *measure.Measurement, cell string) error {
-		v, err := positive(cell)
-		if err != nil || v > 1 {
-			return fmt.Errorf("%s is no share in 0..1", cell)
+}, knobColumns()...)
+
+// knobColumns are the columns of the knobs.
+func knobColumns() []plainColumn {
+	var columns []plainColumn
+	for _, n := range measure.KnobTable {
+		var c plainColumn
+		switch n.Zero().(type) {
+		case int:
+			c = count(n.Name, 1, func(m *measure.Measurement, v int) { n.Set(&m.Trial.Knobs, v) })
+		case bool:
+			c = flag(n.Name, func(m *measure.Measurement, v bool) { n.Set(&m.Trial.Knobs, v) })
+		case float64:
+			c = plainColumn{name: n.Name, set: func(m *measure.Measurement, cell string) error {
+				v, err := positive(cell)
+				if err != nil || v > 1 {
+					return fmt.Errorf("%s is no share in 0..1", cell)
+				}
+				n.Set(&m.Trial.Knobs, v)
+				return nil
+			}}
+		default:
+			c = plainColumn{name: n.Name, set: func(m *measure.Measurement, cell string) error {
+				n.Set(&m.Trial.Knobs, cell)
+				return nil
+			}}
 		}
-		m.Trial.Knobs.GPUMemoryUtilization = v
-		return nil
-	}},
-	flag("prefix_caching", func(m *measure.Measurement, v bool) {
-		m.Trial.Knobs.PrefixCaching, m.Trial.Knobs.PrefixUnknown = v, false
-	}),
-	count("max_model_len", 1, func(m *measure.Measurement, n int) { m.Trial.Knobs.MaxModelLen = n }),
-	count("kv_blocks", 1, func(m *measure.Measurement, n int) { m.Trial.Knobs.KVBlocks = n }),
-	count("tensor_parallel", 1, func(m *measure.Measurement, n int) { m.Trial.Knobs.TensorParallel = n }),
-	count("pipeline_parallel", 1, func(m *measure.Measurement, n int) { m.Trial.Knobs.PipelineParallel = n }),
-	count("data_parallel", 1, func(m *measure.Measurement, n int) { m.Trial.Knobs.DataParallel = n }),
-	flag("expert_parallel", func(m *measure.Measurement, v bool) { m.Trial.Knobs.ExpertParallel = v }),
+		columns = append(columns, c)
+	}
+	return columns
 }
 
 // plainHeader lists the columns of a plain CSV.

@@ -8,35 +8,6 @@ import (
 	"planner/sweep/workload"
 )
 
-// Knobs are the settings of one server instance that a sweep varies or pins.
-// Two trials belong to the same configuration exactly if their Knobs are equal,
-// so Knobs is comparable and serves as a map key as it stands. Zero means that
-// the engine's own default holds.
-type Knobs struct {
-	MaxNumSeqs           int     `json:"max_num_seqs"`
-	MaxNumBatchedTokens  int     `json:"max_num_batched_tokens"`
-	GPUMemoryUtilization float64 `json:"gpu_memory_utilization"`
-	PrefixCaching        bool    `json:"prefix_caching"`
-	// PrefixUnknown says that nobody told whether prefixes were cached, as results of
-	// other tools do not; PrefixCaching is false then, and null in JSON.
-	PrefixUnknown bool `json:"-"`
-	// MaxModelLen is the longest prompt + output of a request, in tokens.
-	MaxModelLen int `json:"max_model_len,omitempty"`
-	// KVBlocks pins the number of KV cache blocks; 0 means computed.
-	KVBlocks int `json:"kv_blocks,omitempty"`
-	// GPU names the hardware of the instance, where the search compares several.
-	GPU              string `json:"gpu,omitempty"`
-	TensorParallel   int    `json:"tensor_parallel"`
-	PipelineParallel int    `json:"pipeline_parallel,omitempty"`
-	DataParallel     int    `json:"data_parallel,omitempty"`
-	ExpertParallel   bool   `json:"expert_parallel,omitempty"`
-}
-
-// GPUs is the number of GPUs of one instance.
-func (k Knobs) GPUs() int {
-	return max(k.TensorParallel, 1) * max(k.PipelineParallel, 1) * max(k.DataParallel, 1)
-}
-
 // Trial holds the conditions of one measurement: enough to run it again.
 type Trial struct {
 	// Number counts the trials of a run from 1, in the order of proposal.

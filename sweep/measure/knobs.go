@@ -1,0 +1,214 @@
+package measure
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Knobs are the settings of one server instance that a sweep varies or pins.
+// Two trials belong to the same configuration exactly if their Knobs are equal,
+// so Knobs is comparable and serves as a map key as it stands. Zero means that
+// the engine's own default holds. [KnobTable] says what there is to know of each.
+type Knobs struct {
+	MaxNumSeqs           int     `json:"max_num_seqs"`
+	MaxNumBatchedTokens  int     `json:"max_num_batched_tokens"`
+	GPUMemoryUtilization float64 `json:"gpu_memory_utilization"`
+	PrefixCaching        bool    `json:"prefix_caching"`
+	// PrefixUnknown says that nobody told whether prefixes were cached, as results of
+	// other tools do not; PrefixCaching is false then, and null in JSON.
+	PrefixUnknown bool `json:"-"`
+	// MaxModelLen is the longest prompt + output of a request, in tokens.
+	MaxModelLen int `json:"max_model_len,omitempty"`
+	// KVBlocks pins the number of KV cache blocks; 0 means computed.
+	KVBlocks int `json:"kv_blocks,omitempty"`
+	// GPU names the hardware of the instance, where the search compares several.
+	GPU              string `json:"gpu,omitempty"`
+	TensorParallel   int    `json:"tensor_parallel"`
+	PipelineParallel int    `json:"pipeline_parallel,omitempty"`
+	DataParallel     int    `json:"data_parallel,omitempty"`
+	ExpertParallel   bool   `json:"expert_parallel,omitempty"`
+}
+
+// Knob is all that is known of one of the [Knobs]. Its values are an int, a float64,
+// a bool or a string; nil is a value that is left to the engine, or not known.
+type Knob struct {
+	// Name is the knob's in configurations, files and placeholders of commands, Short
+	// in tables.
+	Name, Short string
+	// Option is that of vLLM 0.20, in whose terms servers are described; "" for none.
+	Option string
+	// Help says in a configuration what the knob does.
+	Help string
+	// Usual are the values that are searched where none are given; a knob without is
+	// not searched. Precedence orders those that are, from 1: what usually matters
+	// most is varied first.
+	Usual      []any
+	Precedence int
+	// Least and Most bound the values that are worth trying beyond those of a list;
+	// both are 0 for a knob whose lists are not gone beyond.
+	Least, Most float64
+	// Placement says that the knob is about the GPUs of an instance, and which.
+	Placement bool
+
+	zero any
+	get  func(Knobs) any
+	set  func(*Knobs, any)
+}
+
+// KnobTable lists the knobs in the order in which they are crossed and shown. A new
+// one needs a row here, a field in [Knobs] and a line in the adapter of each engine
+// that has an option for it. Steps of fewer than 256 tokens waste the GPU on any
+// model; what is beyond 95 % of a GPU's memory its driver and others need.
+var KnobTable = []Knob{
+	knob(Knob{Name: "gpu", Short: "GPU", Placement: true}, func(k *Knobs) *string { return &k.GPU }),
+	knob(Knob{Name: "tensor_parallel", Short: "TP", Option: "--tensor-parallel-size", Placement: true},
+		func(k *Knobs) *int { return &k.TensorParallel }),
+	knob(Knob{Name: "pipeline_parallel", Short: "PP", Option: "--pipeline-parallel-size", Placement: true},
+		func(k *Knobs) *int { return &k.PipelineParallel }),
+	knob(Knob{Name: "data_parallel", Short: "DP", Option: "--data-parallel-size", Placement: true},
+		func(k *Knobs) *int { return &k.DataParallel }),
+	knob(Knob{Name: "expert_parallel", Short: "EP", Option: "--enable-expert-parallel", Placement: true},
+		func(k *Knobs) *bool { return &k.ExpertParallel }),
+	knob(Knob{Name: "max_num_seqs", Short: "seqs", Option: "--max-num-seqs",
+		Help:  "requests that run at once; a value pins a knob, a list is searched",
+		Usual: []any{64, 128, 256, 512}, Precedence: 2, Least: 1, Most: 4096},
+		func(k *Knobs) *int { return &k.MaxNumSeqs }),
+	knob(Knob{Name: "max_num_batched_tokens", Short: "tokens", Option: "--max-num-batched-tokens",
+		Help:  "tokens of one step",
+		Usual: []any{2048, 4096, 8192, 16384}, Precedence: 1, Least: 256, Most: 65536},
+		func(k *Knobs) *int { return &k.MaxNumBatchedTokens }),
+	knob(Knob{Name: "gpu_memory_utilization", Short: "memory", Option: "--gpu-memory-utilization",
+		Help:  "share of a GPU's memory that the engine may take",
+		Usual: []any{0.85, 0.90, 0.95}, Precedence: 3, Least: 0.5, Most: 0.95},
+		func(k *Knobs) *float64 { return &k.GPUMemoryUtilization }),
+	prefixCaching,
+	knob(Knob{Name: "max_model_len", Short: "length", Option: "--max-model-len",
+		Help: "0 = the smallest that holds the workload's longest request"},
+		func(k *Knobs) *int { return &k.MaxModelLen }),
+	knob(Knob{Name: "kv_blocks", Short: "blocks", Option: "--num-gpu-blocks-override",
+		Help: "0 = computed; pin it to the number the engine printed (vLLM: num_gpu_blocks)"},
+		func(k *Knobs) *int { return &k.KVBlocks }),
+}
+
+// prefixCaching is the one knob that is known to be off, not left to the engine.
+var prefixCaching = Knob{
+	Name: "prefix_caching", Short: "prefix cache", Option: "--enable-prefix-caching",
+	Help:  "keep the KV cache of shared prefixes",
+	Usual: []any{true}, Precedence: 4, zero: false,
+	get: func(k Knobs) any {
+		if k.PrefixUnknown {
+			return nil
+		}
+		return k.PrefixCaching
+	},
+	set: func(k *Knobs, v any) {
+		on, known := v.(bool)
+		k.PrefixCaching, k.PrefixUnknown = on, !known
+	},
+}
+
+// knob completes a row of the table with the field that holds the knob.
+func knob[T comparable](n Knob, field func(*Knobs) *T) Knob {
+	var zero T
+	n.zero = zero
+	n.get = func(k Knobs) any {
+		if v := *field(&k); v != zero {
+			return v
+		}
+		return nil
+	}
+	n.set = func(k *Knobs, v any) { *field(k), _ = v.(T) }
+	return n
+}
+
+// Searched lists the knobs that are searched, those that usually matter most first.
+func Searched() []Knob {
+	searched := slices.DeleteFunc(slices.Clone(KnobTable), func(n Knob) bool { return n.Precedence == 0 })
+	slices.SortFunc(searched, func(a, b Knob) int { return cmp.Compare(a.Precedence, b.Precedence) })
+	return searched
+}
+
+// Zero is the zero of the knob's values, which tells their type.
+func (n *Knob) Zero() any { return n.zero }
+
+// Get is the value of the knob, nil where it is left to the engine or not known.
+func (n *Knob) Get(k Knobs) any { return n.get(k) }
+
+// Set gives the knob a value of its type, or leaves it to the engine by nil.
+func (n *Knob) Set(k *Knobs, v any) { n.set(k, v) }
+
+// Copy gives the knob the value that it has in another set.
+func (n *Knob) Copy(to *Knobs, from Knobs) { n.set(to, n.get(from)) }
+
+// Number is the value of a knob of numbers, 0 for any other and where it is left to
+// the engine.
+func (n *Knob) Number(k Knobs) float64 {
+	switch v := n.get(k).(type) {
+	case int:
+		return float64(v)
+	case float64:
+		return v
+	}
+	return 0
+}
+
+// SetNumber gives a knob of numbers a value.
+func (n *Knob) SetNumber(k *Knobs, x float64) {
+	if _, whole := n.zero.(int); whole {
+		n.set(k, int(x))
+		return
+	}
+	n.set(k, x)
+}
+
+// Text writes the value as configurations do, "" where it is left to the engine.
+func (n *Knob) Text(k Knobs) string {
+	switch v := n.get(k).(type) {
+	case nil:
+		return ""
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+// Describe names what is not left to the engine: "GPU H100 SXM, TP 4, seqs 64".
+func (k Knobs) Describe() string {
+	var parts []string
+	for _, n := range KnobTable {
+		if text := n.Text(k); text != "" {
+			parts = append(parts, n.Short+" "+text)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Differences counts the knobs in which two sets differ.
+func (k Knobs) Differences(o Knobs) int {
+	count := 0
+	for _, n := range KnobTable {
+		if n.get(k) != n.get(o) {
+			count++
+		}
+	}
+	return count
+}
+
+// Or fills what is left to the engine with the values of another set.
+func (k Knobs) Or(o Knobs) Knobs {
+	for _, n := range KnobTable {
+		if n.get(k) == nil {
+			n.Copy(&k, o)
+		}
+	}
+	return k
+}
+
+// GPUs is the number of GPUs of one instance.
+func (k Knobs) GPUs() int {
+	return max(k.TensorParallel, 1) * max(k.PipelineParallel, 1) * max(k.DataParallel, 1)
+}
