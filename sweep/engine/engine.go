@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -246,26 +247,30 @@ func (e *Engine) ResetCache(ctx context.Context) (can bool, err error) {
 // RoundTrip is the shortest of a few times that opening a connection to the
 // engine takes, which is one round trip of the network; negative if none opens.
 func (e *Engine) RoundTrip(ctx context.Context) time.Duration {
-	u, err := url.Parse(e.caller.base)
-	if err != nil {
-		return -1
-	}
-	address := u.Host
-	if u.Port() == "" {
-		address = net.JoinHostPort(u.Hostname(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
-	}
-	dialer := net.Dialer{Timeout: time.Second}
 	best := time.Duration(-1)
 	for range 5 {
 		start := time.Now()
-		c, err := dialer.DialContext(ctx, "tcp", address)
-		if err != nil {
+		if Dial(ctx, e.URL, time.Second) != nil {
 			return -1
 		}
-		c.Close()
 		if took := time.Since(start); best < 0 || took < best {
 			best = took
 		}
 	}
 	return best
+}
+
+// Dial opens a connection to the server at a URL, and closes it.
+func Dial(ctx context.Context, at string, limit time.Duration) error {
+	u, err := url.Parse(at)
+	if err != nil {
+		return err
+	}
+	port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+	dialer := net.Dialer{Timeout: limit}
+	c, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
+	if err != nil {
+		return err
+	}
+	return c.Close()
 }

@@ -1,0 +1,89 @@
+// Package doctor looks at the machine and says what would spoil a measurement.
+package doctor
+
+import (
+	"context"
+	"fmt"
+
+	"planner/internal/config"
+	"planner/internal/report"
+)
+
+// Examine looks at the machine, and where cfg is given at what that asks of it.
+// With selfTest it sends half a second of load to itself.
+func Examine(ctx context.Context, cfg *config.Config, selfTest bool) []report.Check {
+	m := look(ctx, cfg)
+	if selfTest {
+		m.client = bestSelfTest(ctx)
+	}
+	return judge(&m, wantedBy(cfg))
+}
+
+// checks are all that is looked at, in the order of the report. What they return
+// gets the name; one without a finding does not apply.
+var checks = []struct {
+	name  string
+	judge func(*machine, *wanted) report.Check
+}{
+	{"engine", engineProgram}, {"GPU", gpuCount}, {"GPU memory", gpuMemory}, {"port", port}, {"open files", openFiles}, {"clock", clock},
+	{"load generator", loadGenerator}, {"processors", processors}, {"memory", memory}, {"disk", disk}, {"temporary files", temporaryFiles},
+	{"API key", apiKey}, {"server", server},
+}
+
+// judge runs all checks that apply.
+func judge(m *machine, w *wanted) []report.Check {
+	var all []report.Check
+	for _, c := range checks {
+		if found := c.judge(m, w); found.Found != "" {
+			found.Name = c.name
+			all = append(all, found)
+		}
+	}
+	return all
+}
+
+func passed(format string, a ...any) report.Check {
+	return report.Check{State: report.Passed, Found: fmt.Sprintf(format, a...)}
+}
+
+func warned(remedy, format string, a ...any) report.Check {
+	return report.Check{State: report.Warning, Found: fmt.Sprintf(format, a...), Remedy: remedy}
+}
+
+func problem(remedy, format string, a ...any) report.Check {
+	return report.Check{State: report.Problem, Found: fmt.Sprintf(format, a...), Remedy: remedy}
+}
+
+// wanted is what a configuration asks of the machine; the zero value asks for
+// nothing in particular.
+type wanted struct {
+	// kind is the engine's, "" or "simulated" for none.
+	kind string
+	// gpu is a name of the catalog, gpus how many one instance takes, share what of
+	// a GPU's memory the engine will take.
+	gpu   string
+	gpus  int
+	share float64
+	// key is the environment variable of the API key, url the server's.
+	key, url string
+}
+
+// launches reports whether an engine will be started here.
+func (w *wanted) launches() bool {
+	return w.kind != "" && w.kind != "simulated" && w.kind != "attach"
+}
+
+func wantedBy(cfg *config.Config) *wanted {
+	if cfg == nil {
+		return &wanted{}
+	}
+	w := &wanted{kind: cfg.Engine.Kind, gpus: 1, key: cfg.Engine.Endpoint.APIKeyEnv, url: cfg.Engine.Endpoint.URL}
+	runnable, _ := cfg.Candidates()
+	for _, k := range runnable {
+		w.gpus, w.share = max(w.gpus, k.GPUs()), max(w.share, k.GPUMemoryUtilization)
+	}
+	if len(cfg.GPUs) > 0 {
+		w.gpu = cfg.GPUs[0].Hardware.Name
+	}
+	return w
+}

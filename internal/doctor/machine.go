@@ -1,0 +1,232 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"planner/internal/config"
+	"planner/sweep/engine"
+	"planner/sweep/load"
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// machine is what was seen of it. It decides nothing.
+type machine struct {
+	programs []program
+	// gpuTool is the vendor's tool that was asked for gpus, "" for none.
+	gpuTool string
+	gpus    []engine.GPUSample
+	gpuErr  error
+	// port says why none can be opened, server why none answers.
+	port, server error
+	// files is the limit on open files, 0 if it is not known.
+	files uint64
+	// clockStep is the smallest step of the clock that was seen.
+	clockSource string
+	clockStep   time.Duration
+	clockBack   bool
+	// client is nil if the load generator was not tested.
+	client *selfTest
+	// processors are those that planner may use, load the average of a minute.
+	// Like memory, in bytes, it is negative if it is not known.
+	processors        int
+	load              float64
+	memory, available float64
+	// dir is where run folders are made, with its free bytes.
+	dir             string
+	free            float64
+	dirErr, tempErr error
+}
+
+// program is one that starts a kind of engine.
+type program struct {
+	kind, name string
+	// path is where it lies, empty if it is not there.
+	path string
+}
+
+// look looks at the machine, for a configuration if there is one.
+func look(ctx context.Context, cfg *config.Config) machine {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	m := machine{processors: runtime.GOMAXPROCS(0), load: -1, memory: meminfo("MemTotal"), available: meminfo("MemAvailable"), dir: "runs"}
+	var command []string
+	if cfg != nil {
+		m.dir, command = cfg.OutputDir, cfg.Engine.Launch.Command
+		if cfg.Engine.Kind == "attach" {
+			m.server = engine.Dial(ctx, cfg.Engine.Endpoint.URL, 3*time.Second)
+		}
+	}
+	m.programs = findPrograms(ctx, command[:min(len(command), 1)])
+	m.gpuTool, m.gpus, m.gpuErr = engine.GPUs(ctx, nil)
+	m.watchClock()
+	m.free, m.dirErr = tryToWrite(m.dir)
+	_, m.tempErr = tryToWrite(os.TempDir())
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if m.port = err; err == nil {
+		l.Close()
+	}
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {
+		m.files = uint64(limit.Cur)
+	}
+	if b, err := os.ReadFile("/proc/loadavg"); err == nil {
+		_, _ = fmt.Sscan(string(b), &m.load)
+	}
+	return m
+}
+
+// findPrograms looks for what starts each kind of engine: a program on PATH, or a
+// module that a Python on PATH has. command starts kind command, if it is given.
+func findPrograms(ctx context.Context, command []string) []program {
+	// It asks a Python whether it would find a module, without loading it.
+	const hasModule = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
+	var out []program
+	for _, kind := range engine.Kinds() {
+		s := engine.Settings{Kind: kind, Model: "model", Dir: os.TempDir(), Argv: command}
+		c, err := s.Command(measure.Knobs{TensorParallel: 1}, 8000)
+		if err != nil {
+			continue // it has no program of its own
+		}
+		p := program{kind: kind, name: c.Args[0]}
+		p.path, _ = exec.LookPath(p.name)
+		if len(c.Args) > 2 && c.Args[1] == "-m" {
+			module, _, _ := strings.Cut(c.Args[2], ".")
+			p.name = module + " (a module of " + p.name + ")"
+			if p.path != "" && exec.CommandContext(ctx, p.path, "-c", hasModule, module).Run() == nil {
+				p.path += " -m " + c.Args[2]
+			} else {
+				p.path = ""
+			}
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// watchClock reads the clock as fast as it goes.
+func (m *machine) watchClock() {
+	if b, err := os.ReadFile("/sys/devices/system/clocksource/clocksource0/current_clocksource"); err == nil {
+		m.clockSource = strings.TrimSpace(string(b))
+	}
+	m.clockStep = time.Second
+	last := time.Now()
+	for range 20000 {
+		now := time.Now()
+		d := now.Sub(last)
+		m.clockBack = m.clockBack || d < 0
+		if d > 0 {
+			m.clockStep = min(m.clockStep, d)
+		}
+		last = now
+	}
+}
+
+// tryToWrite writes into a folder, or into the nearest one above it that is there
+// already, leaves nothing behind and tells how many bytes are free.
+func tryToWrite(dir string) (free float64, err error) {
+	for dir != "/" && dir != "." {
+		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	probe, err := os.MkdirTemp(dir, ".planner-doctor-")
+	if err != nil {
+		return 0, err
+	}
+	err = errors.Join(os.WriteFile(filepath.Join(probe, "probe"), []byte("probe\n"), 0o644), os.RemoveAll(probe))
+	var s unix.Statfs_t
+	if unix.Statfs(dir, &s) == nil {
+		free = float64(s.Bavail) * float64(s.Bsize)
+	}
+	return free, err
+}
+
+// meminfo is an entry of the kernel's account of the memory in bytes, negative
+// where there is none.
+func meminfo(name string) float64 {
+	b, _ := os.ReadFile("/proc/meminfo")
+	_, entry, _ := strings.Cut(string(b), name+":")
+	var kib float64
+	if _, err := fmt.Sscan(entry, &kib); err != nil {
+		return -1
+	}
+	return kib * 1024
+}
+
+// selfTest is how the load generator fared against a server that answers at
+// once, in this process.
+type selfTest struct {
+	telemetry load.Telemetry
+	err       error
+}
+
+// The load of the self-test: enough to show a client that is late, and over soon.
+// It is repeated while it looks bad: a machine that was busy for a moment is no
+// bad machine.
+const (
+	testRate   = 400
+	testLength = 500 * time.Millisecond
+	testTries  = 3
+)
+
+// bestSelfTest is the best of a few.
+func bestSelfTest(ctx context.Context) *selfTest {
+	var best *selfTest
+	for range testTries {
+		again := trySelf(ctx)
+		if best == nil || again.err == nil && (best.err != nil || again.telemetry.Lag99 < best.telemetry.Lag99) {
+			best = again
+		}
+		if best.err == nil && best.telemetry.Lag99 <= smallLag {
+			break
+		}
+	}
+	return best
+}
+
+// trySelf sends a short load to a server in this process that answers at once.
+func trySelf(ctx context.Context) *selfTest {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return &selfTest{err: err}
+	}
+	server := &http.Server{Handler: http.HandlerFunc(answerAtOnce), ReadHeaderTimeout: time.Second}
+	go server.Serve(l)
+	defer server.Close()
+	w := &workload.Workload{Class: "self-test", Arrivals: workload.Poisson, Timeout: 5 * time.Second, Shapes: []workload.Shape{{
+		Prompt: workload.Lengths{Dist: workload.Fixed, Value: 8}, Output: workload.Lengths{Dist: workload.Fixed, Value: 1}}}}
+	t := measure.Trial{Workload: w, Rate: testRate, Window: testLength, Seed: 1}
+	client := load.Client{URL: "http://" + l.Addr().String(), Model: "self-test", Stream: true}
+	run, err := client.Start(ctx, t, t.Schedule())
+	if err != nil {
+		return &selfTest{err: err}
+	}
+	o, err := run.Wait()
+	for i := range o.Records {
+		if how := o.Records[i].Outcome; err == nil && how != measure.OK {
+			err = fmt.Errorf("a request ended with %v", how)
+		}
+	}
+	return &selfTest{err: err, telemetry: run.Telemetry()}
+}
+
+// answerAtOnce is a completion of one token.
+func answerAtOnce(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	fmt.Fprint(w, `data: {"choices":[{"index":0,"text":"a","finish_reason":"length"}]}`+"\n\n"+
+		`data: {"choices":[],"usage":{"prompt_tokens":8,"completion_tokens":1}}`+"\n\ndata: [DONE]\n\n")
+}
