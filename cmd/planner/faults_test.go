@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,9 +51,8 @@ func faultRun(t *testing.T, fault string, args ...string) (measuredJSON, []serve
 func TestFaultsAreFailures(t *testing.T) {
 	for i, c := range []struct{ fault, class string }{
 		{"error=500@0.3", "http_status"}, {"error=429@0.3", "http_status"},
-		{"cut=3@0.3", "truncated"}, {"reset=3@0.3", "reset"}, {"truncate=3@0.3", "truncated"}, {"malformed=4@0.3", "malformed"},
+		{"cut=3@0.3", "truncated"}, {"reset=3@0.3", "reset"}, {"malformed=4@0.3", "malformed"},
 		{"short=2@0.3", "wrong_length"}, {"empty@0.3", "empty"}, {"event=2@0.3", "stream_error"}, {"hang@0.1", "timeout"},
-		{"slow=5s@0.1", "timeout"}, {"stall=5s@0.1", "timeout"},
 	} {
 		api := []string{"completions", "chat"}[i%2]
 		t.Run(c.fault+"/"+api, func(t *testing.T) {
@@ -76,55 +74,22 @@ func TestFaultsAreFailures(t *testing.T) {
 	}
 }
 
-// TestOddStreamsAreSuccesses: what is unusual and no failure is measured as it was:
-// a role alone is no token, tokens that share an event are all counted, and the
-// time to the last token ends before usage that comes late.
-func TestOddStreamsAreSuccesses(t *testing.T) {
-	for _, c := range []struct {
-		fault    string
-		ttft, ed float64 // milliseconds, at least
-		most     float64 // E2E
-		itl      bool
-	}{
-		{"role", 20, 38, 220, true},
-		{"merge=4", 20, 38, 220, false},
-		{"usage=300ms", 20, 38, 220, true},
-		{"slow=250ms", 270, 288, 500, true},
-		{"stall=250ms", 20, 288, 500, true},
-	} {
-		t.Run(c.fault, func(t *testing.T) {
-			t.Parallel()
-			m, _ := faultRun(t, c.fault, "--api", "chat")
-			if m.Requests != 48 || m.Failed != 0 || m.TTFT.N != 48 || m.E2E.N != 48 || (m.ITL.N > 0) != c.itl || m.TTFT.P50 == nil || m.E2E.Mean == nil {
-				t.Fatalf("%+v", m)
-			}
-			if *m.TTFT.P50 < c.ttft || *m.TTFT.P50 > c.ttft+100 || *m.E2E.Mean < c.ed || *m.E2E.Mean > c.most {
-				t.Errorf("TTFT %.1f ms, want %v and a little; E2E %.1f ms, want %v to %v", *m.TTFT.P50, c.ttft, *m.E2E.Mean, c.ed, c.most)
-			}
-		})
-	}
-}
-
-// TestServerGoes: a server that refuses connections for a while, and one that dies,
-// fail what they are sent in the meantime, and nothing else. A port that closes
-// resets the connections that wait behind it.
+// TestServerGoes: a server that refuses connections for a while fails what it is
+// sent in the meantime, and nothing else. A port that closes resets the connections
+// that wait behind it.
 func TestServerGoes(t *testing.T) {
-	for fault, classes := range map[string][]string{"refuse=300ms@0.02": {"refused", "reset"}, "crash@0.01": {"refused", "reset", "truncated"}} {
-		t.Run(fault, func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			url, _ := begin(t, planner(t, dir, "serve-sim", "--listen", "127.0.0.1:0", "--ttft", "exponential:30ms", "--tpot", "2ms", "--fault", fault))
-			m := measuredBy(t, planner(t, dir, "bench", "--url", url, "--json", "--quiet", "--rate", "200", "--duration", "2s", "--warm-up", "0s",
-				"--set", "workload.prompt={dist=\"fixed\",value=20}", "--set", "workload.output={dist=\"fixed\",value=10}"))
-			if m.Failed == 0 || m.TTFT.N > m.Requests-m.Failed+m.Failures["truncated"] || m.E2E.N != m.Requests-m.Failed {
-				t.Errorf("%+v", m)
-			}
-			for class := range m.Failures {
-				if !slices.Contains(classes, class) {
-					t.Errorf("failures %v, want %v alone", m.Failures, classes)
-				}
-			}
-		})
+	t.Parallel()
+	dir := t.TempDir()
+	url, _ := begin(t, planner(t, dir, "serve-sim", "--listen", "127.0.0.1:0", "--ttft", "exponential:30ms", "--tpot", "2ms", "--fault", "refuse=300ms@0.02"))
+	m := measuredBy(t, planner(t, dir, "bench", "--url", url, "--json", "--quiet", "--rate", "200", "--duration", "2s", "--warm-up", "0s",
+		"--set", "workload.prompt={dist=\"fixed\",value=20}", "--set", "workload.output={dist=\"fixed\",value=10}"))
+	if m.Failed == 0 || m.TTFT.N > m.Requests-m.Failed || m.E2E.N != m.Requests-m.Failed {
+		t.Errorf("%+v", m)
+	}
+	for class := range m.Failures {
+		if class != "refused" && class != "reset" {
+			t.Errorf("failures %v", m.Failures)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strconv"
@@ -21,37 +22,20 @@ func (p *program) serveSimCommand() *cli.Command {
 			"         planner serve-sim --ttft 100ms --tpot 50ms\n" +
 			"         planner serve-sim --ttft exponential:25ms --tpot 0s --slots 1 --fault error=503@0.01\n" +
 			"Times are a duration, exponential:MEAN, lognormal:MEDIAN,SIGMA or uniform:LOW,HIGH. A fault is one of\n" +
-			wrapped(serve.FaultForms(), 100) + "\n" +
+			strings.Join(serve.FaultForms(), ", ") + "\n" +
 			"with @SHARE of the requests behind it; a request can ask for one in its header X-Planner-Fault.\n" +
 			"--json prints the address and the name of the model once it listens.",
 		Flags: join([]cli.Flag{
 			&cli.StringFlag{Name: "listen", Value: "127.0.0.1:8000", Usage: "address to listen on, port 0 for any: --listen 127.0.0.1:8000"},
-			&cli.StringFlag{Name: "ttft", Usage: "time to first token without a model, a duration or a law: --ttft lognormal:100ms,0.5"},
+			&cli.StringFlag{Name: "ttft", Usage: "time to first token without a model, a duration or a distribution: --ttft lognormal:100ms,0.5"},
 			&cli.StringFlag{Name: "tpot", Usage: "time per further token without a model: --tpot 50ms"},
 			&cli.StringFlag{Name: "slots", Value: "0", Usage: "requests served at once without a model, 0 for all: --slots 1"},
 			&cli.StringFlag{Name: "log", Usage: "file for when each token was due and when it left: --log emitted.jsonl"},
-			&cli.StringSliceFlag{Name: "fault", Usage: "what goes wrong, with a share of the requests, repeatable: --fault stall=2s@0.01"},
+			&cli.StringSliceFlag{Name: "fault", Usage: "what goes wrong, with a share of the requests, repeatable: --fault error=503@0.01"},
 			&cli.StringFlag{Name: "served-name", Usage: "name of the model in requests: --served-name tiny"},
 		}, configFlags(), without(shortcutFlags(), "rate", "growth", "headroom", "spare", "price")),
 		Action: p.serveSim,
 	}
-}
-
-// wrapped joins words by commas in lines of at most so many characters.
-func wrapped(words []string, width int) string {
-	var lines []string
-	line := ""
-	for _, w := range words {
-		switch {
-		case line == "":
-			line = w
-		case len(line)+2+len(w) > width:
-			lines, line = append(lines, line+","), w
-		default:
-			line += ", " + w
-		}
-	}
-	return strings.Join(append(lines, line), "\n")
 }
 
 func (p *program) serveSim(c *cli.Context) error {
@@ -75,7 +59,11 @@ func (p *program) serveSim(c *cli.Context) error {
 		return err
 	}
 	if c.Bool("json") {
-		if err := p.printJSON(servingJSON{server.URL(), server.Model}); err != nil {
+		listening := struct {
+			URL   string `json:"url"`
+			Model string `json:"model"`
+		}{server.URL(), server.Model}
+		if err := p.printJSON(listening); err != nil {
 			return err
 		}
 	}
@@ -85,15 +73,9 @@ func (p *program) serveSim(c *cli.Context) error {
 	return server.Serve(c.Context)
 }
 
-// servingJSON is the document of `serve-sim --json`.
-type servingJSON struct {
-	URL   string `json:"url"`
-	Model string `json:"model"`
-}
-
 // simServer is the server that the command line describes.
-func (p *program) simServer(c *cli.Context) (server *serve.Server, done bool, err error) {
-	server = &serve.Server{Addr: c.String("listen"), Model: c.String("served-name")}
+func (p *program) simServer(c *cli.Context) (server *serve.Simulator, done bool, err error) {
+	server = &serve.Simulator{Addr: c.String("listen"), Model: c.String("served-name")}
 	for _, f := range c.StringSlice("fault") {
 		fault, err := serve.ParseFault(f)
 		if err != nil {
@@ -113,7 +95,7 @@ func (p *program) simServer(c *cli.Context) (server *serve.Server, done bool, er
 
 // fixedServer answers with fixed times. What describes a model has no effect on
 // it and is refused.
-func fixedServer(c *cli.Context, s *serve.Server) error {
+func fixedServer(c *cli.Context, s *serve.Simulator) error {
 	if c.Args().Present() {
 		return usagef("serve-sim: a configuration and --ttft or --tpot exclude each other")
 	}
@@ -125,28 +107,19 @@ func fixedServer(c *cli.Context, s *serve.Server) error {
 	if c.IsSet("set") {
 		return usagef("serve-sim: --set and --ttft or --tpot exclude each other: fixed times know no model")
 	}
-	for _, law := range []struct {
-		flag string
-		into *serve.Law
-	}{{"ttft", &s.Fixed.TTFT}, {"tpot", &s.Fixed.TPOT}} {
-		if !c.IsSet(law.flag) {
-			continue
-		}
-		parsed, err := serve.ParseLaw(c.String(law.flag))
-		if err != nil {
-			return usagef("--%s: %w", law.flag, err)
-		}
-		*law.into = parsed
-	}
 	var err error
+	if s.Fixed.TTFT, err = distributionFlag(c, "ttft"); err != nil {
+		return err
+	}
+	if s.Fixed.TPOT, err = distributionFlag(c, "tpot"); err != nil {
+		return err
+	}
 	if c.IsSet("seed") {
 		if s.Seed, err = strconv.ParseUint(c.String("seed"), 10, 64); err != nil {
 			return usagef("--seed: %q is not a whole number of 0 and above", c.String("seed"))
 		}
 	}
-	if s.Model == "" {
-		s.Model = "simulated"
-	}
+	s.Model = cmp.Or(s.Model, "simulated")
 	if c.String("slots") == "0" {
 		return nil
 	}
@@ -154,8 +127,20 @@ func fixedServer(c *cli.Context, s *serve.Server) error {
 	return err
 }
 
+// distributionFlag reads a flag for times; none without it.
+func distributionFlag(c *cli.Context, flag string) (serve.Distribution, error) {
+	if !c.IsSet(flag) {
+		return nil, nil
+	}
+	d, err := serve.ParseDistribution(c.String(flag))
+	if err != nil {
+		return nil, usagef("--%s: %w", flag, err)
+	}
+	return d, nil
+}
+
 // modelledServer answers as the configured engine would.
-func (p *program) modelledServer(c *cli.Context, s *serve.Server) (done bool, err error) {
+func (p *program) modelledServer(c *cli.Context, s *serve.Simulator) (done bool, err error) {
 	cfg, done, err := p.begin(c, "serve-sim")
 	if err != nil || done {
 		return true, err
@@ -168,12 +153,7 @@ func (p *program) modelledServer(c *cli.Context, s *serve.Server) (done bool, er
 	if s.Timer, s.Config, err = engine.Parts(runnable[0]); err != nil {
 		return false, err
 	}
-	s.Seed, s.Version, s.MaxModelLen = cfg.Workload.Seed, cfg.Engine.Version, runnable[0].MaxModelLen
-	if s.Version == "" {
-		s.Version = sweep.NewestKnown
-	}
-	if s.Model == "" {
-		s.Model = cfg.Model.Name
-	}
+	s.Seed, s.MaxModelLen = cfg.Workload.Seed, runnable[0].MaxModelLen
+	s.Version, s.Model = cmp.Or(cfg.Engine.Version, sweep.NewestKnown), cmp.Or(s.Model, cfg.Model.Name)
 	return false, nil
 }

@@ -34,7 +34,7 @@ func TestOpenAIClients(t *testing.T) {
 				last := strings.Split(strings.TrimSpace(string(out)), "\n")
 				t.Skipf("NOT CHECKED: the OpenAI client for %s is not installed: %v: %s", c.name, err, last[len(last)-1])
 			}
-			r := run(t, &Server{Model: "m", Fixed: Fixed{TTFT: Constant(5 * time.Millisecond), TPOT: Constant(time.Millisecond)}})
+			r := run(t, &Simulator{Model: "m", Fixed: Fixed{TTFT: constant(5 * time.Millisecond), TPOT: constant(time.Millisecond)}})
 			out, err := exec.Command(c.probe[0], append(c.script, r.url)...).CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v:\n%s", err, out)
@@ -73,14 +73,14 @@ func checkRead(t *testing.T, out []byte) {
 // replyTo is the text of the reply to a request.
 func replyTo(t *testing.T, body string, chat bool) string {
 	t.Helper()
-	terms := terms{model: "m", modelLen: 1000, reply: 512}
-	a, err := terms.parseAsk([]byte(body), chat)
+	s := Simulator{Model: "m", MaxModelLen: 1000, Reply: 512}
+	c, err := s.parseCompletion([]byte(body), chat)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var text []byte
-	for k := range a.output {
-		text = appendWord(text, a.token(k))
+	for k := range c.output {
+		text = appendWord(text, c.tokenID(k))
 	}
 	return string(text)
 }

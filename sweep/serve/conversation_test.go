@@ -9,7 +9,7 @@ import (
 // TestConversation: the next turn of a chat finds at least its first prompt in the
 // cache, and at most the reply to it as well, in text as in token ids.
 func TestConversation(t *testing.T) {
-	r := run(t, &Server{Timer: steady{0.001, 0}, Config: small()})
+	r := run(t, &Simulator{Timer: steady{0.001, 0}, Config: small()})
 	prompt, output := 40, 50
 	ids := make([]string, prompt)
 	for i := range ids {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"time"
 
 	"planner/sweep/serve"
 )
@@ -18,11 +17,9 @@ import (
 // log, and what the log says of a request.
 func Example() {
 	var log bytes.Buffer
-	server := &serve.Server{
-		Addr:  "127.0.0.1:0",
-		Fixed: serve.Fixed{TTFT: serve.Constant(20 * time.Millisecond), TPOT: serve.Constant(2 * time.Millisecond)},
-		Log:   &log,
-	}
+	ttft, _ := serve.ParseDistribution("20ms")
+	tpot, _ := serve.ParseDistribution("2ms")
+	server := &serve.Simulator{Addr: "127.0.0.1:0", Fixed: serve.Fixed{TTFT: ttft, TPOT: tpot}, Log: &log}
 	if err := server.Listen(); err != nil {
 		fmt.Println(err)
 		return
@@ -50,7 +47,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println("first due", time.Duration(r.Due[0]-r.Arrived), "after the arrival, last", time.Duration(r.Due[3]-r.Arrived))
+	fmt.Println("first due", r.Due[0]-r.Arrived, "after the arrival, last", r.Due[3]-r.Arrived)
 	// Output:
 	// 4 tokens read
 	// <nil>

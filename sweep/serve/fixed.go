@@ -15,7 +15,7 @@ import (
 // after another.
 type Fixed struct {
 	// TTFT is drawn for each request, TPOT for each token behind the first.
-	TTFT, TPOT Law
+	TTFT, TPOT Distribution
 	// Slots is how many requests are served at once; the others wait in one
 	// queue, first come, first served. 0 serves all at once. With one slot, no
 	// TPOT and a TTFT that is constant or exponential, Poisson arrivals make the

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -25,7 +26,7 @@ type running struct {
 }
 
 // run serves on a free loopback port until the test ends, or stop is called.
-func run(t testing.TB, s *Server) *running {
+func run(t testing.TB, s *Simulator) *running {
 	t.Helper()
 	log := &bytes.Buffer{}
 	s.Addr, s.Log = "127.0.0.1:0", log
@@ -76,7 +77,7 @@ func lateness(all []Emission) []time.Duration {
 	var late []time.Duration
 	for _, e := range all {
 		for i, left := range e.Left {
-			late = append(late, time.Duration(left-e.Due[i]))
+			late = append(late, left-e.Due[i])
 		}
 	}
 	slices.Sort(late)
@@ -193,6 +194,11 @@ func (s steady) Step(model.Batch) model.StepTime { return model.StepTime{Total: 
 func (s steady) Decode(model.Batch) (first, growth float64) { return s.step, 0 }
 
 func (s steady) Frontend(int) float64 { return s.frontend }
+
+// constant is the distribution of a duration that never varies.
+func constant(d time.Duration) Distribution {
+	return func(*rand.Rand) time.Duration { return d }
+}
 
 // small is an engine of 1,000 blocks of 16 tokens.
 func small() sim.Config {

@@ -2,24 +2,20 @@ package serve
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"sync"
 	"time"
 )
 
-// Outcome is how a reply ended, as the server knows it.
-type Outcome string
-
-// The ways in which a reply ends.
+// The ways in which a response ends, as the server knows it.
 const (
-	outcomeOK      Outcome = "ok"
-	outcomeLeft    Outcome = "client left"
-	outcomeFault   Outcome = "fault"
-	outcomeRefused Outcome = "refused"
-	outcomeStopped Outcome = "server stopped"
+	outcomeOK      = "ok"
+	outcomeLeft    = "client left"
+	outcomeFault   = "fault"
+	outcomeRefused = "refused"
+	outcomeStopped = "server stopped"
 )
 
 // LogStart is the first line of an emission log. Both values are the zero of all
@@ -32,110 +28,82 @@ type LogStart struct {
 	MonotonicNS int64 `json:"start_monotonic_ns"`
 }
 
-// Emission is a line of the emission log: one reply, with times in nanoseconds
+// Emission is a line of the emission log: one response, with times in nanoseconds
 // since the server started.
 type Emission struct {
 	// ID is the one that the client reads; it ends with what the client sent as
 	// X-Request-Id.
 	ID string `json:"id"`
 	// Arrived is when the last byte of the request had been read.
-	Arrived int64 `json:"arrived_ns"`
+	Arrived time.Duration `json:"arrived_ns"`
 	// Prompt and Asked count tokens: of the prompt, and of the output that was
 	// wanted.
 	Prompt int `json:"prompt"`
 	Asked  int `json:"asked"`
 	// Cached counts prompt tokens that the prefix cache held.
-	Cached  int     `json:"cached"`
-	Outcome Outcome `json:"outcome"`
-	Fault   string  `json:"fault,omitempty"`
+	Cached int `json:"cached"`
+	// Outcome is how the response ended, Fault what went wrong on purpose.
+	Outcome string `json:"outcome"`
+	Fault   string `json:"fault,omitempty"`
 	// Blocked counts writes that the connection did not take at once: the
 	// tokens in them left later than it says here.
 	Blocked int `json:"blocked,omitempty"`
 	// Due is when each token should have left, Left when it was handed to the
-	// kernel. Tokens that were meant to share an event and were never sent have
-	// no Left.
-	Due  []int64 `json:"due_ns"`
-	Left []int64 `json:"left_ns"`
+	// kernel.
+	Due  []time.Duration `json:"due_ns"`
+	Left []time.Duration `json:"left_ns"`
 }
 
-func (r *reply) emission(outcome Outcome) Emission {
-	e := Emission{
-		ID: r.frames.id, Arrived: int64(r.arrived), Prompt: len(r.ask.prompt), Asked: r.ask.output, Cached: max(r.frames.cached, 0),
-		Outcome: outcome, Blocked: r.blocked, Due: nanoseconds(r.due), Left: nanoseconds(r.left),
+func (r *response) emission(outcome string) Emission {
+	return Emission{
+		ID: r.id, Arrived: r.arrived, Prompt: len(r.prompt), Asked: r.output, Cached: max(r.cached, 0),
+		Outcome: outcome, Fault: r.fault.text, Blocked: r.blocked, Due: r.due, Left: r.left,
 	}
-	if r.fault.Kind != "" {
-		e.Fault = r.fault.String()
-	}
-	return e
-}
-
-func nanoseconds(times []time.Duration) []int64 {
-	n := make([]int64, len(times))
-	for i, t := range times {
-		n[i] = int64(t)
-	}
-	return n
 }
 
 // emissionLog writes the log from a goroutine of its own, so that a slow disk
 // delays no token.
 type emissionLog struct {
-	mu     sync.Mutex
-	queue  []Emission
-	closed bool
-	signal chan struct{}
-	done   chan struct{}
-	err    error
+	queue chan Emission
+	err   chan error
 }
+
+// logBacklog is how many lines a slow disk may be behind.
+const logBacklog = 1 << 14
 
 // startLog begins a log; nil writes none.
 func startLog(w io.Writer, start LogStart) *emissionLog {
 	if w == nil {
 		return nil
 	}
-	l := &emissionLog{signal: make(chan struct{}, 1), done: make(chan struct{})}
-	go l.write(w, start)
+	l := &emissionLog{queue: make(chan Emission, logBacklog), err: make(chan error, 1)}
+	go func() { l.err <- l.write(w, start) }()
 	return l
 }
 
 func (l *emissionLog) add(e Emission) {
-	if l == nil {
-		return
-	}
-	l.mu.Lock()
-	l.queue = append(l.queue, e)
-	l.mu.Unlock()
-	l.wake()
-}
-
-func (l *emissionLog) wake() {
-	select {
-	case l.signal <- struct{}{}:
-	default:
+	if l != nil {
+		l.queue <- e
 	}
 }
 
-func (l *emissionLog) write(w io.Writer, start LogStart) {
-	defer close(l.done)
+// write writes until the queue is closed; what follows an error is lost.
+func (l *emissionLog) write(w io.Writer, start LogStart) error {
 	b := bufio.NewWriterSize(w, 1<<16)
-	enc := json.NewEncoder(b)
-	err := enc.Encode(start)
-	for closed := false; !closed; {
-		<-l.signal
-		l.mu.Lock()
-		queue := l.queue
-		l.queue = nil
-		closed = l.closed
-		l.mu.Unlock()
-		for i := range queue {
-			err = errors.Join(err, enc.Encode(&queue[i]))
+	lines := json.NewEncoder(b)
+	err := lines.Encode(start)
+	for e := range l.queue {
+		if err == nil {
+			err = lines.Encode(&e)
 		}
-		err = errors.Join(err, b.Flush())
-		if err != nil {
-			l.err = fmt.Errorf("write emission log: %w", err)
-			return
+		if err == nil && len(l.queue) == 0 {
+			err = b.Flush()
 		}
 	}
+	if err = cmp.Or(err, b.Flush()); err != nil {
+		return fmt.Errorf("write emission log: %w", err)
+	}
+	return nil
 }
 
 // close writes what is left and returns the first error.
@@ -143,10 +111,6 @@ func (l *emissionLog) close() error {
 	if l == nil {
 		return nil
 	}
-	l.mu.Lock()
-	l.closed = true
-	l.mu.Unlock()
-	l.wake()
-	<-l.done
-	return l.err
+	close(l.queue)
+	return <-l.err
 }

@@ -112,9 +112,9 @@ func BenchmarkPaced(b *testing.B) {
 		for _, engine := range []string{"fixed", "modelled"} {
 			b.Run(engine+"/"+strconv.Itoa(rate), func(b *testing.B) {
 				for range b.N {
-					s := &Server{Fixed: Fixed{TTFT: Constant(50 * time.Millisecond), TPOT: Constant(5 * time.Millisecond)}}
+					s := &Simulator{Fixed: Fixed{TTFT: constant(50 * time.Millisecond), TPOT: constant(5 * time.Millisecond)}}
 					if engine == "modelled" {
-						s = &Server{Timer: steady{0.005, 0.001}, Config: small()}
+						s = &Simulator{Timer: steady{0.005, 0.001}, Config: small()}
 						s.Config.Limits.Seqs, s.Config.Limits.Blocks = 1024, 100_000
 					}
 					r := run(b, s)

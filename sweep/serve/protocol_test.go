@@ -13,7 +13,7 @@ import (
 )
 
 // quick answers at once.
-func quick() *Server { return &Server{Model: "m", MaxModelLen: 100} }
+func quick() *Simulator { return &Simulator{Model: "m", MaxModelLen: 100} }
 
 func TestCompletionStream(t *testing.T) {
 	r := run(t, quick())

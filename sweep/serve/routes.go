@@ -1,9 +1,12 @@
 package serve
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"net/http"
-	"time"
+	"slices"
+	"strconv"
 )
 
 const (
@@ -12,42 +15,33 @@ const (
 	metricsType = "text/plain; version=0.0.4; charset=utf-8"
 )
 
-func statusText(status int) string {
-	if text := http.StatusText(status); text != "" {
-		return text
-	}
-	return "Unknown"
-}
-
-// answer answers a request and reports whether the connection may be used again.
-func (c *client) answer(req *http.Request, body []byte, arrived time.Duration, keep bool) bool {
-	s := c.server
-	path, get, post := req.URL.Path, req.Method == http.MethodGet, req.Method == http.MethodPost
+// route answers the request.
+func (s *session) route() {
+	path, get, post := s.req.URL.Path, s.req.Method == http.MethodGet, s.req.Method == http.MethodPost
 	switch {
 	case path == "/v1/completions" && post:
-		return c.generate(req, body, arrived, false, keep)
+		s.complete(false)
 	case path == "/v1/chat/completions" && post:
-		return c.generate(req, body, arrived, true, keep)
+		s.complete(true)
 	case path == "/health" && get, path == "/ping" && (get || post):
-		c.say(answer(http.StatusOK, "", keep, nil, ""))
+		s.respond(http.StatusOK, "", nil)
 	case path == "/version" && get:
-		c.json(keep, map[string]string{"version": s.config.Version})
+		s.respondJSON(map[string]string{"version": s.server.Version})
 	case path == "/v1/models" && get:
-		c.json(keep, s.models())
+		s.respondJSON(s.server.models())
 	case path == "/metrics" && get:
-		c.say(answer(http.StatusOK, metricsType, keep, s.desk.meter.expose(), ""))
+		s.respond(http.StatusOK, metricsType, s.server.loop.metrics.expose())
 	case path == "/tokenize" && post:
-		return c.tokenize(body, keep)
+		s.tokenize()
 	case path == "/detokenize" && post:
-		return c.detokenize(body, keep)
+		s.detokenize()
 	case path == "/reset_prefix_cache" && post:
-		c.json(keep, map[string]bool{"success": s.resetCache()})
+		s.respondJSON(map[string]bool{"success": s.server.resetCache()})
 	case known[path]:
-		c.say(answer(http.StatusMethodNotAllowed, jsonType, keep, []byte(`{"detail":"Method Not Allowed"}`), ""))
+		s.respond(http.StatusMethodNotAllowed, jsonType, []byte(`{"detail":"Method Not Allowed"}`))
 	default:
-		c.say(answer(http.StatusNotFound, jsonType, keep, []byte(`{"detail":"Not Found"}`), ""))
+		s.respond(http.StatusNotFound, jsonType, []byte(`{"detail":"Not Found"}`))
 	}
-	return true
 }
 
 // known lists the paths that exist, for requests with a wrong method.
@@ -56,68 +50,95 @@ var known = map[string]bool{
 	"/metrics": true, "/tokenize": true, "/detokenize": true, "/reset_prefix_cache": true,
 }
 
-func (c *client) json(keep bool, v any) {
-	c.say(answer(http.StatusOK, jsonType, keep, marshal(v), ""))
-}
-
 // models is the list of the one model.
-func (s *serving) models() any {
-	type model struct {
-		ID          string  `json:"id"`
-		Object      string  `json:"object"`
-		Created     int64   `json:"created"`
-		OwnedBy     string  `json:"owned_by"`
-		Root        string  `json:"root"`
-		Parent      *string `json:"parent"`
-		MaxModelLen int     `json:"max_model_len"`
-	}
-	m := model{ID: s.config.Model, Object: "model", Created: s.desk.start.Unix(), OwnedBy: "vllm", Root: s.config.Model, MaxModelLen: s.terms.modelLen}
-	return struct {
-		Object string  `json:"object"`
-		Data   []model `json:"data"`
-	}{"list", []model{m}}
+func (v *instance) models() any {
+	return map[string]any{"object": "list", "data": []any{map[string]any{
+		"id": v.Model, "object": "model", "created": v.loop.start.Unix(), "owned_by": "vllm", "root": v.Model, "parent": nil, "max_model_len": v.MaxModelLen,
+	}}}
 }
 
 // tokenize counts the tokens of a text or a chat.
-func (c *client) tokenize(body []byte, keep bool) bool {
-	var f struct {
-		Model    string    `json:"model"`
-		Prompt   string    `json:"prompt"`
-		Messages []message `json:"messages"`
+func (s *session) tokenize() {
+	var q struct {
+		Prompt   string        `json:"prompt"`
+		Messages []chatMessage `json:"messages"`
 	}
-	if err := json.Unmarshal(body, &f); err != nil {
-		return c.refuse(badRequest("", "cannot read the body: %v", err), keep)
+	if err := json.Unmarshal(s.body, &q); err != nil {
+		s.refuse(badRequest("", "cannot read the body: %v", err))
+		return
 	}
-	ids := tokenize([]int32{}, f.Prompt)
-	if len(f.Messages) > 0 {
+	ids := tokenize([]int32{}, q.Prompt)
+	if len(q.Messages) > 0 {
 		var err error
-		if ids, err = chatPrompt(f.Messages); err != nil {
-			return c.refuse(err, keep)
+		if ids, err = chatPrompt(q.Messages); err != nil {
+			s.refuse(err)
+			return
 		}
 	}
-	c.json(keep, map[string]any{"count": len(ids), "max_model_len": c.server.terms.modelLen, "tokens": ids, "token_strs": nil})
-	return true
+	s.respondJSON(map[string]any{"count": len(ids), "max_model_len": s.server.MaxModelLen, "tokens": ids, "token_strs": nil})
 }
 
 // detokenize turns token ids into a text of as many tokens.
-func (c *client) detokenize(body []byte, keep bool) bool {
-	var f struct {
-		Tokens json.RawMessage `json:"tokens"`
+func (s *session) detokenize() {
+	var q struct {
+		Tokens []int32 `json:"tokens"`
 	}
-	if err := json.Unmarshal(body, &f); err != nil {
-		return c.refuse(badRequest("", "cannot read the body: %v", err), keep)
-	}
-	if len(f.Tokens) < 2 || f.Tokens[0] != '[' || !startsNumber(f.Tokens[1:]) {
-		return c.refuse(badRequest("tokens", "tokens must be a list of token ids."), keep)
-	}
-	ids, err := parseIDs(f.Tokens)
-	if err != nil {
-		return c.refuse(err, keep)
+	if err := json.Unmarshal(s.body, &q); err != nil || len(q.Tokens) == 0 || slices.Min(q.Tokens) < 0 {
+		s.refuse(badRequest("tokens", "tokens must be a list of token ids."))
+		return
 	}
 	var text []byte
-	for _, id := range ids {
+	for _, id := range q.Tokens {
 		text = appendWord(text, id)
 	}
-	c.json(keep, map[string]string{"prompt": string(text)})
-	return true
+	s.respondJSON(map[string]string{"prompt": string(text)})
+}
+
+// answer is a whole answer with its head.
+func answer(status int, contentType string, keepAlive bool, body []byte) []byte {
+	b := fmt.Appendf(nil, "HTTP/1.1 %d %s\r\n", status, cmp.Or(http.StatusText(status), "Unknown"))
+	if contentType != "" {
+		b = append(b, "Content-Type: "+contentType+"\r\n"...)
+	}
+	b = append(b, "Content-Length: "+strconv.Itoa(len(body))+"\r\n"...)
+	if !keepAlive {
+		b = append(b, "Connection: close\r\n"...)
+	}
+	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+		b = append(b, "Retry-After: 1\r\n"...)
+	}
+	b = append(b, "\r\n"...)
+	return append(b, body...)
+}
+
+// apiError is a refusal in the form in which vLLM gives it.
+type apiError struct {
+	status  int
+	param   string // of the request; "" for none
+	message string
+}
+
+// Error is the message that the client reads.
+func (e *apiError) Error() string { return e.message }
+
+func badRequest(param, format string, args ...any) *apiError {
+	return &apiError{http.StatusBadRequest, param, fmt.Sprintf(format, args...)}
+}
+
+// errorTypes are vLLM's names of statuses.
+var errorTypes = map[int]string{
+	http.StatusBadRequest: "BadRequestError", http.StatusNotFound: "NotFoundError", http.StatusTooManyRequests: "RateLimitError",
+	http.StatusServiceUnavailable: "ServiceUnavailableError",
+}
+
+// body is the JSON that stands in an answer, and in the event that stands for a
+// token.
+func (e *apiError) body() []byte {
+	param := any(nil)
+	if e.param != "" {
+		param = e.param
+	}
+	return marshal(map[string]any{"error": map[string]any{
+		"message": e.message, "type": cmp.Or(errorTypes[e.status], "InternalServerError"), "param": param, "code": e.status,
+	}})
 }

@@ -39,9 +39,9 @@ func FuzzTokenize(f *testing.F) {
 	})
 }
 
-// FuzzAsk: no body makes the server fail otherwise than by a refusal, and what it
+// FuzzCompletion: no body makes the server fail otherwise than by a refusal, and what it
 // accepts fits the context.
-func FuzzAsk(f *testing.F) {
+func FuzzCompletion(f *testing.F) {
 	for _, s := range []string{
 		`{"prompt":[1,2,3],"max_tokens":5}`, `{"prompt":"x","stream":true,"stream_options":{"include_usage":true}}`, `{"messages":[{"role":"user","content":"x"}]}`,
 		`{"prompt":[[1]]}`, `{"prompt":[[[[1]]]]}`, `{"prompt":["a"]}`, `{"messages":[{"content":[{"type":"text","text":"y"}]}]}`, `{"prompt":[1e3]}`, `{"n":null}`, `[]`, `null`,
@@ -50,25 +50,29 @@ func FuzzAsk(f *testing.F) {
 		f.Add([]byte(s), false)
 		f.Add([]byte(s), true)
 	}
-	terms := terms{model: "m", modelLen: 50, reply: 8}
+	server := Simulator{Model: "m", MaxModelLen: 50, Reply: 8}
 	f.Fuzz(func(t *testing.T, body []byte, chat bool) {
-		a, err := terms.parseAsk(body, chat)
+		c, err := server.parseCompletion(body, chat)
 		if err != nil {
 			if _, ok := err.(*apiError); !ok {
 				t.Fatalf("%q: error of the type %T: %v", body, err, err)
 			}
 			return
 		}
-		if len(a.prompt) == 0 || a.output < 1 || len(a.prompt)+a.output > 50 {
-			t.Fatalf("%q: accepted with %d prompt and %d output tokens", body, len(a.prompt), a.output)
+		if len(c.prompt) == 0 || c.output < 1 || len(c.prompt)+c.output > 50 {
+			t.Fatalf("%q: accepted with %d prompt and %d output tokens", body, len(c.prompt), c.output)
 		}
-		frames := newFrames(a, "id\"\n", "m", 1)
-		frames.chunked = false
-		if _, done := events(t, string(frames.done(frames.usage(frames.tokens(frames.role(nil), 0, a.output), a.output)))); !done {
+		r := newResponse(c, "id\"\n", "m", 1)
+		var stream []byte
+		for k := range c.output {
+			r.due = append(r.due, 0)
+			stream = r.token(stream, k)
+		}
+		if _, done := events(t, string(r.ending(stream))); !done {
 			t.Fatalf("%q: no end", body)
 		}
-		if !json.Valid(frames.whole(a.output)) {
-			t.Fatalf("%q: not JSON: %s", body, frames.whole(a.output))
+		if !json.Valid(r.object()) {
+			t.Fatalf("%q: not JSON: %s", body, r.object())
 		}
 	})
 }
@@ -104,22 +108,22 @@ func FuzzParseIDs(f *testing.F) {
 	})
 }
 
-// TestLawDraws compares the means of many draws with those of the laws.
-func TestLawDraws(t *testing.T) {
+// TestDistributionDraws compares the means of many draws with those of the distributions.
+func TestDistributionDraws(t *testing.T) {
 	const n = 200_000
 	for text, want := range map[string]float64{
 		"100ms": 0.1, "exponential:50ms": 0.05, "lognormal:100ms,0.5": 0.1 * math.Exp(0.125), "uniform:80ms,120ms": 0.1,
 	} {
-		l, err := ParseLaw(text)
+		d, err := ParseDistribution(text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		rng := rand.New(rand.NewPCG(1, 1))
 		sum, least := 0.0, time.Duration(math.MaxInt64)
 		for range n {
-			d := l.draw(rng)
-			sum += d.Seconds()
-			least = min(least, d)
+			x := d.draw(rng)
+			sum += x.Seconds()
+			least = min(least, x)
 		}
 		if mean := sum / n; math.Abs(mean-want) > 0.01*want || least < 0 {
 			t.Errorf("%s: mean %v, least %v, want %v", text, mean, least, want)

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -10,13 +9,10 @@ import (
 	"planner/model/sim"
 )
 
-// ErrCrash is what [Server.Serve] returns after a [FaultCrash].
-var ErrCrash = errors.New("simulated crash")
-
-// Server answers an OpenAI-compatible API with tokens that a simulated engine, or
-// fixed times, let leave. The zero value serves a model called "simulated" with a
+// Simulator answers an OpenAI-compatible API over HTTP with tokens that leave when
+// a simulated engine, or fixed times, let them. The zero value serves a model called "simulated" with a
 // first token at once and all others with it.
-type Server struct {
+type Simulator struct {
 	// Addr is where to listen; "" means 127.0.0.1:8000, a port 0 any that is
 	// free.
 	Addr string
@@ -43,10 +39,10 @@ type Server struct {
 	// Log, if set, takes the emission log; see [Emission].
 	Log io.Writer
 
-	listener net.Listener
+	listener *net.TCPListener
 }
 
-// Defaults of a Server.
+// Defaults of a Simulator.
 const (
 	defaultAddr     = "127.0.0.1:8000"
 	defaultName     = "simulated"
@@ -54,8 +50,8 @@ const (
 	defaultReply    = 512
 )
 
-// Listen opens the port. Requests wait there until [Server.Serve] is called.
-func (s *Server) Listen() error {
+// Listen opens the port. Requests wait there until [Simulator.Serve] is called.
+func (s *Simulator) Listen() error {
 	addr := s.Addr
 	if addr == "" {
 		addr = defaultAddr
@@ -64,13 +60,13 @@ func (s *Server) Listen() error {
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	s.listener = l
+	s.listener = l.(*net.TCPListener)
 	return nil
 }
 
 // URL is the address that clients use, such as "http://127.0.0.1:8000"; "" before
-// [Server.Listen].
-func (s *Server) URL() string {
+// [Simulator.Listen].
+func (s *Simulator) URL() string {
 	if s.listener == nil {
 		return ""
 	}
@@ -78,20 +74,18 @@ func (s *Server) URL() string {
 }
 
 // Serve answers requests until ctx ends; then it closes the port and all
-// connections, ends what was under way and returns nil. It returns [ErrCrash]
-// after a simulated crash, and what made it impossible to go on otherwise. It
-// calls [Server.Listen] if nobody has.
-func (s *Server) Serve(ctx context.Context) error {
+// connections, ends what was under way and returns nil. It returns what made it
+// impossible to go on otherwise. It calls [Simulator.Listen] if nobody has.
+func (s *Simulator) Serve(ctx context.Context) error {
 	if s.listener == nil {
 		if err := s.Listen(); err != nil {
 			return err
 		}
 	}
-	v, err := s.begin()
+	v, err := s.start()
 	if err != nil {
 		s.listener.Close()
 		return err
 	}
-	defer context.AfterFunc(ctx, v.stop)()
-	return v.serve()
+	return v.serve(ctx)
 }

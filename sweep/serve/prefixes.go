@@ -7,7 +7,7 @@ import (
 	"planner/sweep/workload"
 )
 
-// identities finds out which prompts begin alike, so that the engine's prefix
+// prefixes finds out which prompts begin alike, so that the engine's prefix
 // cache can know it. Texts are compared block by block through a chain of hashes,
 // as vLLM does it, but a prompt is described by few segments: the path of the
 // earlier text with which it shares the most blocks, and what is its own.
@@ -15,7 +15,7 @@ import (
 // What has not been asked for lately is forgotten, long after the engine's pool
 // has forgotten it: two generations of entries, of which the older one is dropped
 // when the younger is full.
-type identities struct {
+type prefixes struct {
 	mu          sync.Mutex
 	blockTokens int
 	limit       int // entries in a generation
@@ -23,15 +23,15 @@ type identities struct {
 	named       uint64
 }
 
-// newIdentities serves a pool of so many blocks.
-func newIdentities(blocks, blockTokens int) *identities {
-	return &identities{blockTokens: blockTokens, limit: 2 * blocks, young: map[uint64][]workload.Segment{}}
+// newPrefixes serves a pool of so many blocks.
+func newPrefixes(blocks, blockTokens int) *prefixes {
+	return &prefixes{blockTokens: blockTokens, limit: 2 * blocks, young: map[uint64][]workload.Segment{}}
 }
 
 // identify fills in what a request's prompt shares with others. reply is the
 // text that will be generated, which a later prompt may repeat. salt separates
 // prompts that must not share anything.
-func (d *identities) identify(q *workload.Request, salt uint64, prompt []int32, reply func(k int) int32) {
+func (d *prefixes) identify(q *workload.Request, salt uint64, prompt []int32, reply func(k int) int32) {
 	prefix := d.chain(salt, prompt)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -73,7 +73,7 @@ func (d *identities) identify(q *workload.Request, salt uint64, prompt []int32, 
 }
 
 // chain hashes a text up to the end of each full block.
-func (d *identities) chain(salt uint64, text []int32) []uint64 {
+func (d *prefixes) chain(salt uint64, text []int32) []uint64 {
 	hashes := make([]uint64, 0, len(text)/d.blockTokens)
 	h := salt
 	for i, id := range text {
@@ -99,12 +99,12 @@ func clip(path []workload.Segment, tokens int) []workload.Segment {
 	return part
 }
 
-func (d *identities) name() workload.Content {
+func (d *prefixes) name() workload.Content {
 	d.named++
 	return workload.TraceContent(d.named)
 }
 
-func (d *identities) recall(h uint64) ([]workload.Segment, bool) {
+func (d *prefixes) recall(h uint64) ([]workload.Segment, bool) {
 	if p, ok := d.young[h]; ok {
 		return p, true
 	}
@@ -115,7 +115,7 @@ func (d *identities) recall(h uint64) ([]workload.Segment, bool) {
 	return p, ok
 }
 
-func (d *identities) remember(h uint64, path []workload.Segment) {
+func (d *prefixes) remember(h uint64, path []workload.Segment) {
 	if len(d.young) >= d.limit {
 		d.old, d.young = d.young, make(map[uint64][]workload.Segment, d.limit/4)
 	}
@@ -123,7 +123,7 @@ func (d *identities) remember(h uint64, path []workload.Segment) {
 }
 
 // forget makes all later prompts unlike all earlier ones.
-func (d *identities) forget() {
+func (d *prefixes) forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.young, d.old = map[uint64][]workload.Segment{}, nil

@@ -4,20 +4,20 @@ package serve
 
 import "time"
 
-// alarm wakes one goroutine at an instant, or earlier when somebody rings. The
+// waker wakes one goroutine at an instant, or earlier when somebody asks for it. The
 // timers of the Go runtime may be a millisecond late; the rest is spun.
-type alarm struct{ bell chan struct{} }
+type waker struct{ event chan struct{} }
 
 // spin is how long before an instant the goroutine is woken.
 const spin = 1200 * time.Microsecond
 
-func newAlarm() (*alarm, error) { return &alarm{make(chan struct{}, 1)}, nil }
+func newWaker() (*waker, error) { return &waker{make(chan struct{}, 1)}, nil }
 
-func (a *alarm) own() {}
+func (w *waker) own() {}
 
-func (a *alarm) sleep(d time.Duration) {
+func (w *waker) sleep(d time.Duration) {
 	if d < 0 {
-		<-a.bell
+		<-w.event
 		return
 	}
 	if d <= spin {
@@ -27,18 +27,18 @@ func (a *alarm) sleep(d time.Duration) {
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-a.bell:
+	case <-w.event:
 	}
 }
 
-func (a *alarm) ring() {
+func (w *waker) wake() {
 	select {
-	case a.bell <- struct{}{}:
+	case w.event <- struct{}{}:
 	default:
 	}
 }
 
-func (a *alarm) close() {}
+func (w *waker) close() {}
 
 // monotonic is not known here.
 func monotonic() int64 { return 0 }

@@ -57,28 +57,28 @@ func poisson(rate float64, n int, seed uint64) []time.Duration {
 func TestQueue(t *testing.T) {
 	const n, service = 100_000, 0.010
 	for _, c := range []struct {
-		law    string
+		times  string
 		factor float64 // of the mean wait of M/M/1
 	}{{"10ms", 0.5}, {"exponential:10ms", 1}} {
-		law, err := ParseLaw(c.law)
+		times, err := ParseDistribution(c.times)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, rho := range []float64{0.5, 0.7} {
 			arrivals := poisson(rho/service, n, 1)
-			got := drive(newFixed(Fixed{TTFT: law, Slots: 1}, 5), arrivals, 1)
+			got := drive(newFixed(Fixed{TTFT: times, Slots: 1}, 5), arrivals, 1)
 			free, sum := time.Duration(0), 0.0
 			for i, at := range arrivals {
 				start := max(at, free)
-				free = start + law.draw(rand.New(rand.NewPCG(5, uint64(i))))
+				free = start + times.draw(rand.New(rand.NewPCG(5, uint64(i))))
 				if got[i][0] != free {
-					t.Fatalf("%s at %v: request %d ends at %v, want %v", c.law, rho, i, got[i][0], free)
+					t.Fatalf("%s at %v: request %d ends at %v, want %v", c.times, rho, i, got[i][0], free)
 				}
 				sum += (start - at).Seconds()
 			}
 			want := c.factor * rho / (1 - rho) * service
 			if mean := sum / n; math.Abs(mean-want) > 0.05*want {
-				t.Errorf("%s at %v: mean wait %.4g s, want %.4g", c.law, rho, mean, want)
+				t.Errorf("%s at %v: mean wait %.4g s, want %.4g", c.times, rho, mean, want)
 			}
 		}
 	}
@@ -87,20 +87,20 @@ func TestQueue(t *testing.T) {
 // TestFixed: without a limit requests do not wait for each other; with two slots
 // never more than two are served; a request that is cancelled gives its slot back.
 func TestFixed(t *testing.T) {
-	law := Fixed{TTFT: Constant(100 * time.Millisecond), TPOT: Constant(10 * time.Millisecond)}
-	got := drive(newFixed(law, 0), []time.Duration{0, 0, 5e6}, 3)
+	times := Fixed{TTFT: constant(100 * time.Millisecond), TPOT: constant(10 * time.Millisecond)}
+	got := drive(newFixed(times, 0), []time.Duration{0, 0, 5e6}, 3)
 	for i, first := range []time.Duration{100e6, 100e6, 105e6} {
 		if want := []time.Duration{first, first + 10e6, first + 20e6}; !slices.Equal(got[i], want) {
 			t.Errorf("request %d: %v, want %v", i, got[i], want)
 		}
 	}
-	law.Slots = 2
-	got = drive(newFixed(law, 0), []time.Duration{0, 0, 5e6, 6e6}, 1)
+	times.Slots = 2
+	got = drive(newFixed(times, 0), []time.Duration{0, 0, 5e6, 6e6}, 1)
 	if got[2][0] != 200e6 || got[3][0] != 200e6 {
 		t.Errorf("with two slots: %v", got)
 	}
-	law.Slots = 1
-	f := newFixed(law, 0)
+	times.Slots = 1
+	f := newFixed(times, 0)
 	for range 3 {
 		f.Submit(0, workload.Request{Output: 5})
 	}
@@ -141,7 +141,7 @@ func servedAgainstRun(t *testing.T, async bool) (differ []string) {
 	config.Rules.Async = async
 	config.Limits.Seqs, config.Limits.Blocks, config.Limits.BatchTokens = 8, 40, 256
 	timer := steady{0.004, 0.0015}
-	r := run(t, &Server{Timer: timer, Config: config})
+	r := run(t, &Simulator{Timer: timer, Config: config})
 	rng := rand.New(rand.NewPCG(4, 4))
 	var wg sync.WaitGroup
 	for i := range 40 {
@@ -161,13 +161,13 @@ func servedAgainstRun(t *testing.T, async bool) (differ []string) {
 	for i, e := range all {
 		text := workload.Content(1 + e.ID[len("cmpl-")]) // by the first token
 		load.Requests = append(load.Requests, workload.Request{
-			ID: i, Due: time.Duration(e.Arrived), Prompt: e.Prompt, Output: e.Asked, Shared: []workload.Segment{{Content: text, Tokens: e.Prompt}},
+			ID: i, Due: e.Arrived, Prompt: e.Prompt, Output: e.Asked, Shared: []workload.Segment{{Content: text, Tokens: e.Prompt}},
 		})
 	}
 	result := sim.NewEngine(timer, config).Run(load)
 	for i, e := range all {
 		want := result.Records[i]
-		first, last := time.Duration(e.Due[0]), time.Duration(e.Due[len(e.Due)-1])
+		first, last := e.Due[0], e.Due[len(e.Due)-1]
 		if (first-want.First).Abs() > time.Microsecond || (last-want.Last).Abs() > time.Microsecond || e.Cached != want.Cached || len(e.Due) != e.Asked {
 			differ = append(differ, fmt.Sprintf("request %d: first %v, last %v, cached %d; in virtual time %+v", i, first, last, e.Cached, want))
 		}
@@ -178,12 +178,12 @@ func servedAgainstRun(t *testing.T, async bool) (differ []string) {
 	return differ
 }
 
-// TestIdentities compares the segments of random prompts with the prompts: two of
+// TestPrefixes compares the segments of random prompts with the prompts: two of
 // them name the same leading blocks exactly if these hold the same tokens.
-func TestIdentities(t *testing.T) {
+func TestPrefixes(t *testing.T) {
 	const block = 4
 	rng := rand.New(rand.NewPCG(7, 7))
-	d := newIdentities(1000, block)
+	d := newPrefixes(1000, block)
 	type asked struct {
 		tokens []int32 // prompt and reply
 		path   []workload.Segment
@@ -263,7 +263,7 @@ func upTo(path []workload.Segment, end int) []workload.Segment {
 
 // TestForgetting: the memory of texts is bounded, and what is asked for stays.
 func TestForgetting(t *testing.T) {
-	d := newIdentities(10, 4)
+	d := newPrefixes(10, 4)
 	text := func(n int) []int32 { return []int32{int32(n), 1, 2, 3, 4, 5, 6, 7} }
 	first := workload.Request{Prompt: 8, Output: 1}
 	d.identify(&first, 0, text(0), func(int) int32 { return 0 })

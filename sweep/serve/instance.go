@@ -1,0 +1,198 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"planner/model/sim"
+	"planner/sweep/workload"
+)
+
+// instance is a Simulator at work, its defaults filled in: the port and its
+// connections.
+type instance struct {
+	Simulator
+	loop     *loop
+	prefixes *prefixes // nil without a prefix cache
+	requests atomic.Uint64
+	sessions sync.WaitGroup
+
+	mu    sync.Mutex
+	conns map[*net.TCPConn]bool
+	// refused is how long the port stays closed; 0 while it is open.
+	refused time.Duration
+	stopped bool
+}
+
+// start begins to run the backend. Until serve is called, it waits.
+func (s *Simulator) start() (*instance, error) {
+	v := &instance{Simulator: *s, conns: map[*net.TCPConn]bool{}}
+	v.Model, v.Version, v.Reply = cmp.Or(s.Model, defaultName), cmp.Or(s.Version, defaultName), cmp.Or(s.Reply, defaultReply)
+	if v.MaxModelLen == 0 {
+		if v.MaxModelLen = defaultModelLen; s.Timer != nil {
+			v.MaxModelLen = s.Config.Limits.ModelLen
+		}
+	}
+	waker, err := newWaker()
+	if err != nil {
+		return nil, fmt.Errorf("serve: %w", err)
+	}
+	l := &loop{start: time.Now(), waker: waker, metrics: newMetrics(v.Model), responses: map[int]*response{}}
+	if s.Timer == nil {
+		l.backend = newFixed(s.Fixed, s.Seed)
+	} else {
+		limits := &s.Config.Limits
+		l.backend, l.caching = sim.NewEngine(s.Timer, s.Config).Live(), limits.PrefixCaching
+		l.metrics.describeCache(limits)
+		if limits.PrefixCaching {
+			v.prefixes = newPrefixes(limits.Blocks*max(s.Config.Replicas, 1), limits.BlockTokens)
+		}
+	}
+	l.log = startLog(s.Log, LogStart{UnixNS: l.start.UnixNano(), MonotonicNS: monotonic()})
+	v.loop = l
+	return v, nil
+}
+
+// serve runs until ctx ends, and returns when every goroutine has ended.
+func (v *instance) serve(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var loop, closer sync.WaitGroup
+	loop.Go(v.loop.run)
+	closer.Go(func() { <-ctx.Done(); v.stop() })
+	err := v.accept(ctx)
+	cancel()
+	closer.Wait()
+	v.sessions.Wait()
+	loop.Wait()
+	v.loop.waker.close()
+	return errors.Join(err, v.loop.log.close())
+}
+
+// accept takes connections until the server is stopped.
+func (v *instance) accept(ctx context.Context) error {
+	for {
+		conn, err := v.port().AcceptTCP()
+		switch {
+		case err == nil:
+			v.welcome(conn)
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			v.reopenPort(ctx)
+		case isTemporary(err):
+			time.Sleep(5 * time.Millisecond)
+		default:
+			return fmt.Errorf("accept connections: %w", err)
+		}
+	}
+}
+
+// isTemporary: out of file descriptors, or a client that left too soon.
+func isTemporary(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED)
+}
+
+func (v *instance) port() *net.TCPListener {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.listener
+}
+
+func (v *instance) welcome(conn *net.TCPConn) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s, err := newSession(v, conn)
+	if err != nil || v.stopped {
+		conn.Close()
+		return
+	}
+	v.conns[conn] = true
+	v.sessions.Go(func() {
+		s.run()
+		v.mu.Lock()
+		delete(v.conns, conn)
+		v.mu.Unlock()
+	})
+}
+
+// stop closes the port, the loop and all connections.
+func (v *instance) stop() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.stopped = true
+	v.listener.Close()
+	v.loop.close()
+	for conn := range v.conns {
+		conn.Close()
+	}
+}
+
+// closePort refuses new connections for a while.
+func (v *instance) closePort(d time.Duration) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.refused == 0 {
+		v.refused = max(d, 1)
+		v.listener.Close()
+	}
+}
+
+// reopenPort takes connections again once it is time to, and once the port can be
+// had.
+func (v *instance) reopenPort(ctx context.Context) {
+	v.mu.Lock()
+	wait := v.refused
+	v.mu.Unlock()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		l, err := net.ListenTCP("tcp", v.listener.Addr().(*net.TCPAddr))
+		if err != nil {
+			wait = 100 * time.Millisecond
+			continue
+		}
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if v.listener, v.refused = l, 0; v.stopped {
+			l.Close()
+		}
+		return
+	}
+}
+
+// newResponse prepares the answer to a request.
+func (v *instance) newResponse(s *session, c *completion, number uint64) *response {
+	name := s.req.Header.Get("X-Request-Id")
+	if name == "" {
+		name = fmt.Sprintf("%016x%016x", mix(v.Seed+number), mix(uint64(v.loop.start.UnixNano())+number))
+	}
+	r := newResponse(c, "cmpl-"+name, v.Model, v.loop.start.Add(s.arrived).Unix())
+	r.arrived, r.out, r.chunked, r.keepAlive = s.arrived, s.out, s.req.ProtoAtLeast(1, 1), s.keep
+	r.request = workload.Request{Prompt: len(c.prompt), Output: c.output}
+	if v.prefixes != nil {
+		v.prefixes.identify(&r.request, c.salt(), c.prompt, c.tokenID)
+	}
+	return r
+}
+
+// resetCache empties the prefix cache, unless requests use it. The engine keeps
+// the blocks, but nobody can name what is in them any more.
+func (v *instance) resetCache() bool {
+	if !v.loop.metrics.idle() {
+		return false
+	}
+	if v.prefixes != nil {
+		v.prefixes.forget()
+	}
+	return true
+}

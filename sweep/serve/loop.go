@@ -1,0 +1,244 @@
+package serve
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"planner/model/sim"
+	"planner/sweep/workload"
+)
+
+// backend decides when tokens come: a [sim.Live], or [Fixed] times. Its clock is
+// that of the server, in time since the start, and moves with the calls.
+type backend interface {
+	// Submit sends a request and returns its number, which is that of another
+	// request once this one is over; false if the backend can never serve it.
+	Submit(at time.Duration, q workload.Request) (request int, ok bool)
+	// Cancel ends a request that is not over and whose client has left.
+	Cancel(at time.Duration, request int)
+	// Advance appends the tokens that have left by a time, in order of time,
+	// and says when something is going to happen next: measure.Never if nothing
+	// is.
+	Advance(to time.Duration, tokens []sim.Token) (left []sim.Token, next time.Duration)
+	// Occupancy is what the backend holds and has done until now.
+	Occupancy() sim.Occupancy
+}
+
+// loop is where requests meet the backend. One goroutine owns the backend and all
+// responses: it lets the backend's clock follow the real one and writes every
+// token when it is due. Connections hand in requests and wait for the end of the
+// response.
+type loop struct {
+	start   time.Time
+	backend backend
+	// caching: the backend has a prefix cache.
+	caching bool
+	waker   *waker
+	metrics *metrics
+	log     *emissionLog
+
+	mu sync.Mutex
+	// arrived are responses to begin, left those whose client has gone.
+	arrived, left []*response
+	closed        bool
+
+	responses map[int]*response // by the backend's number
+	// Used again in every turn.
+	tokens []sim.Token
+	wire   []byte
+}
+
+// nearly is how long before an instant it does not pay to sleep any more.
+const nearly = 3 * time.Microsecond
+
+func (l *loop) now() time.Duration { return time.Since(l.start) }
+
+// submit hands in a request; false if the loop has ended.
+func (l *loop) submit(r *response) bool { return l.post(&l.arrived, r) }
+
+// abandon tells that a client has left before the end of its response.
+func (l *loop) abandon(r *response) { l.post(&l.left, r) }
+
+func (l *loop) post(to *[]*response, r *response) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	if len(l.arrived)+len(l.left) == 0 {
+		l.waker.wake()
+	}
+	*to = append(*to, r)
+	return true
+}
+
+// close makes run return after it has ended all responses.
+func (l *loop) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	l.waker.wake()
+}
+
+// run serves until the loop is closed.
+func (l *loop) run() {
+	l.waker.own()
+	for l.takeIn() {
+		tokens, next := l.backend.Advance(l.now(), l.tokens[:0])
+		l.tokens = tokens
+		for _, t := range tokens {
+			l.deliver(t)
+		}
+		l.metrics.sample(l.backend.Occupancy())
+		if next < 0 {
+			l.waker.sleep(-1)
+		} else if wait := next - l.now(); wait > nearly {
+			l.waker.sleep(wait)
+		}
+	}
+	for _, r := range l.arrived {
+		l.end(r, outcomeStopped)
+	}
+	for _, r := range l.responses {
+		l.end(r, outcomeStopped)
+	}
+}
+
+// takeIn begins the responses that were handed in, in order of arrival, and ends
+// those whose client has left; false if the loop is closed.
+func (l *loop) takeIn() bool {
+	l.mu.Lock()
+	arrived, left, closed := l.arrived, l.left, l.closed
+	if !closed {
+		l.arrived, l.left = nil, nil
+	}
+	l.mu.Unlock()
+	if closed {
+		return false
+	}
+	slices.SortStableFunc(arrived, func(a, b *response) int { return cmp.Compare(a.arrived, b.arrived) })
+	for _, r := range arrived {
+		l.begin(r)
+	}
+	for _, r := range left {
+		if !r.ended {
+			l.cancel(r)
+			l.end(r, outcomeLeft)
+		}
+	}
+	return true
+}
+
+func (l *loop) begin(r *response) {
+	number, ok := l.backend.Submit(r.arrived, r.request)
+	if !ok {
+		refusal := badRequest("", "A request of %d prompt and %d output tokens does not fit the engine's memory.", r.request.Prompt, r.request.Output)
+		_, _ = r.out.write(answer(refusal.status, jsonType, r.keepAlive, refusal.body())) // a client that is gone is noticed by its connection
+		l.end(r, outcomeRefused)
+		return
+	}
+	r.number = number
+	l.responses[number] = r
+	if r.Stream {
+		l.wire = r.head(l.wire[:0])
+		l.write(r)
+	}
+}
+
+// deliver sends a token, alone or as a part of the whole answer.
+func (l *loop) deliver(t sim.Token) {
+	r := l.responses[t.Request]
+	if r == nil {
+		return // broken off
+	}
+	if t.First {
+		if l.caching {
+			r.cached = t.Cached
+		}
+		l.metrics.first(r, t)
+	}
+	if t.Last {
+		l.forget(r)
+	}
+	l.metrics.token(r, t.At)
+	r.due = append(r.due, t.At)
+	broken := r.breaks()
+	switch {
+	case r.Stream:
+		l.wire = r.token(l.wire[:0], len(r.due)-1)
+		if broken {
+			l.wire = r.breakOff(l.wire)
+		} else if t.Last {
+			l.wire = r.ending(l.wire)
+		}
+	case t.Last || broken:
+		l.wire = append(l.wire[:0], r.whole()...)
+	default:
+		return
+	}
+	if l.write(r) && (t.Last || broken) {
+		l.finish(r, broken)
+	}
+}
+
+// write sends what is in wire and notes when the tokens in it left. It ends the
+// response, and returns false, if the client is gone.
+func (l *loop) write(r *response) bool {
+	now := l.now()
+	for len(r.left) < len(r.due) {
+		r.left = append(r.left, now)
+	}
+	kept, err := r.out.write(l.wire)
+	if kept {
+		r.blocked++
+	}
+	if err == nil {
+		return true
+	}
+	l.cancel(r)
+	r.hangUp(true)
+	l.end(r, outcomeLeft)
+	return false
+}
+
+// finish ends a response: as it should, or as a fault wants it.
+func (l *loop) finish(r *response, broken bool) {
+	outcome := outcomeOK
+	if broken {
+		outcome = outcomeFault
+		l.cancel(r)
+	}
+	abrupt := broken && r.fault.kind != faultEvent
+	if abrupt || !r.keepAlive {
+		r.hangUp(abrupt)
+	}
+	l.end(r, outcome)
+}
+
+// cancel ends a request in the backend, unless it is over there.
+func (l *loop) cancel(r *response) {
+	if r.number >= 0 {
+		l.backend.Cancel(l.now(), r.number)
+		l.forget(r)
+	}
+}
+
+// forget parts a response from the backend's number, which may soon be that of
+// another request.
+func (l *loop) forget(r *response) {
+	if r.number >= 0 {
+		delete(l.responses, r.number)
+		r.number = -1
+	}
+}
+
+// end forgets a response and lets its connection go on.
+func (l *loop) end(r *response, outcome string) {
+	l.forget(r)
+	r.ended = true
+	l.metrics.ended(r, outcome)
+	l.log.add(r.emission(outcome))
+	close(r.done)
+}

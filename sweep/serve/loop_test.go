@@ -1,0 +1,73 @@
+package serve
+
+import (
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"planner/model/sim"
+)
+
+// TestTokenAllocates: a token costs no allocation on its way from the engine to the
+// kernel, with counts and token ids in its event and without.
+func TestTokenAllocates(t *testing.T) {
+	for _, options := range []string{"", `,"return_token_ids":true,"stream_options":{"include_usage":true,"continuous_usage_stats":true}`} {
+		l, r := lone(t, `{"prompt":[1,2],"max_tokens":3000,"ignore_eos":true,"stream":true`+options+`}`)
+		k := 0
+		next := func() {
+			l.deliver(sim.Token{At: time.Duration(k), First: k == 0})
+			k++
+		}
+		next()
+		if n := testing.AllocsPerRun(2000, next); n != 0 {
+			t.Errorf("%v allocations per token", n)
+		}
+		if len(r.left) != k || r.blocked > 0 {
+			t.Errorf("%d of %d tokens left, %d blocked", len(r.left), k, r.blocked)
+		}
+	}
+}
+
+// lone is a loop with one response, whose client reads everything away.
+func lone(t testing.TB, body string) (*loop, *response) {
+	t.Helper()
+	port, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer port.Close()
+	there, err := net.Dial("tcp", port.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, err := port.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { here.Close(); there.Close() })
+	go func() { _, _ = io.Copy(io.Discard, there) }()
+	server := Simulator{Model: "m", MaxModelLen: 1 << 20, Reply: 512}
+	c, err := server.parseCompletion([]byte(body), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := newSendBuffer(here.(*net.TCPConn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newResponse(c, "cmpl-1", "m", 1)
+	r.due, r.left = make([]time.Duration, 0, c.output), make([]time.Duration, 0, c.output)
+	r.out, r.chunked, r.keepAlive, r.number = out, true, true, 0
+	return &loop{start: time.Now(), backend: newFixed(Fixed{}, 0), metrics: newMetrics("m"), responses: map[int]*response{0: r}}, r
+}
+
+// BenchmarkToken is what a token costs from the engine to the kernel.
+func BenchmarkToken(b *testing.B) {
+	l, r := lone(b, `{"prompt":[1,2],"max_tokens":1000000,"ignore_eos":true,"stream":true,"stream_options":{"include_usage":true,"continuous_usage_stats":true}}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		r.due, r.left = r.due[:0], r.left[:0]
+		l.deliver(sim.Token{})
+	}
+}

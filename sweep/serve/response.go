@@ -1,0 +1,296 @@
+package serve
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"planner/sweep/workload"
+)
+
+// response is the answer to one request while it is made. It belongs to the loop
+// from its submission to its end, which closes done.
+type response struct {
+	*completion
+	id      string
+	request workload.Request // what the backend must know
+	fault   Fault
+	arrived time.Duration
+	out     *sendBuffer
+	// chunked: the body is framed in chunks (HTTP/1.1).
+	chunked, keepAlive bool
+
+	// number is the backend's, -1 when it has none.
+	number int
+	cached int // prompt tokens, -1 if unknown
+	// due holds when the backend meant each token to leave and left when it did.
+	due, left []time.Duration
+	// blocked counts writes that the connection did not take at once.
+	blocked int
+	ended   bool
+	done    chan struct{}
+
+	// envelope is what begins every object of the response: id, type, time,
+	// model. begin stands before the text of every event. What all events have
+	// in common is made once; an event is then put together, in a buffer that is
+	// used again, without an allocation.
+	envelope, begin, event []byte
+}
+
+func newResponse(c *completion, id, model string, created int64) *response {
+	object := "text_completion"
+	switch {
+	case c.chat && c.Stream:
+		object = "chat.completion.chunk"
+	case c.chat:
+		object = "chat.completion"
+	}
+	if c.chat {
+		id = "chat" + id
+	}
+	r := &response{
+		completion: c, id: id, number: -1, cached: -1, done: make(chan struct{}),
+		due: make([]time.Duration, 0, min(c.output, 1024)), left: make([]time.Duration, 0, min(c.output, 1024)),
+	}
+	r.envelope = append(r.envelope, `{"id":`...)
+	r.envelope = append(r.envelope, marshal(id)...)
+	r.envelope = append(r.envelope, `,"object":"`+object+`","created":`...)
+	r.envelope = strconv.AppendInt(r.envelope, created, 10)
+	r.envelope = append(r.envelope, `,"model":`...)
+	r.envelope = append(r.envelope, marshal(model)...)
+	r.begin = append(append([]byte("data: "), r.envelope...), `,"choices":[{"index":0,`...)
+	if c.chat {
+		r.begin = append(r.begin, `"delta":{"content":"`...)
+	} else {
+		r.begin = append(r.begin, `"text":"`...)
+	}
+	return r
+}
+
+// marshal encodes what is known to be encodable: keys in order of the alphabet.
+func marshal(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("serve: " + err.Error())
+	}
+	return b
+}
+
+// breaks says whether a fault ends the response behind the tokens that are due.
+func (r *response) breaks() bool {
+	switch r.fault.kind {
+	case faultCut, faultReset, faultEvent:
+		return len(r.due) >= r.fault.at(r.output)
+	}
+	return false
+}
+
+// hangUp makes the connection's goroutine see that the connection is at its end:
+// at once, without what was kept, if the response was broken off.
+func (r *response) hangUp(abrupt bool) {
+	conn := r.out.conn
+	if !abrupt {
+		_ = conn.SetReadDeadline(time.Unix(1, 0)) // a closed connection has ended as well
+		return
+	}
+	if r.fault.kind == faultReset {
+		_ = conn.SetLinger(0) // without it the client sees an end instead of a reset
+	}
+	conn.Close()
+}
+
+// head appends the head of a stream's answer.
+func (r *response) head(b []byte) []byte {
+	b = append(b, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\n"...)
+	if r.chunked {
+		b = append(b, "Transfer-Encoding: chunked\r\n"...)
+	}
+	if !r.keepAlive {
+		b = append(b, "Connection: close\r\n"...)
+	}
+	return append(b, "\r\n"...)
+}
+
+// frame appends a piece of the body.
+func (r *response) frame(b, piece []byte) []byte {
+	if !r.chunked {
+		return append(b, piece...)
+	}
+	b = strconv.AppendInt(b, int64(len(piece)), 16)
+	b = append(b, "\r\n"...)
+	b = append(b, piece...)
+	return append(b, "\r\n"...)
+}
+
+// last appends what ends the body.
+func (r *response) last(b []byte) []byte {
+	if r.chunked {
+		b = append(b, "0\r\n\r\n"...)
+	}
+	return b
+}
+
+// role appends the event that opens a chat.
+func (r *response) role(b []byte) []byte {
+	e := append(r.event[:0], "data: "...)
+	e = append(e, r.envelope...)
+	e = append(e, `,"choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]`...)
+	if r.TokenIDs {
+		e = r.promptIDs(e)
+	}
+	if r.running() {
+		e = r.counts(e, 0)
+	}
+	r.event = append(e, "}\n\n"...)
+	return r.frame(b, r.event)
+}
+
+// token appends the event of the k-th token, with what stands before the first
+// one and what a fault sends behind it.
+func (r *response) token(b []byte, k int) []byte {
+	if k == 0 && r.chat {
+		b = r.role(b)
+	}
+	e := append(r.event[:0], r.begin...)
+	e = append(appendWord(e, r.tokenID(k)), '"')
+	if r.chat {
+		e = append(e, '}')
+	}
+	e = append(e, `,"logprobs":null,"finish_reason":`...)
+	if k+1 == r.output {
+		e = append(e, '"')
+		e = append(e, r.reason()...)
+		e = append(e, '"')
+	} else {
+		e = append(e, "null"...)
+	}
+	e = append(e, `,"stop_reason":null`...)
+	if r.TokenIDs {
+		e = r.tokenIDs(e, k, k+1)
+		if !r.chat && k == 0 {
+			e = r.promptIDs(e)
+		}
+	}
+	e = append(e, "}]"...)
+	if r.running() {
+		e = r.counts(e, k+1)
+	}
+	r.event = append(e, "}\n\n"...)
+	b = r.frame(b, r.event)
+	if r.fault.kind == faultMalformed && k+1 == r.fault.at(r.output) {
+		b = r.frame(b, []byte("data: {\"id\":\"broken\",\"choices\":[{\"ind\n\n"))
+	}
+	return b
+}
+
+func (r *response) tokenIDs(e []byte, from, to int) []byte {
+	e = append(e, `,"token_ids":[`...)
+	for k := from; k < to; k++ {
+		if k > from {
+			e = append(e, ',')
+		}
+		e = strconv.AppendInt(e, int64(r.tokenID(k)), 10)
+	}
+	return append(e, ']')
+}
+
+func (r *response) promptIDs(e []byte) []byte {
+	e = append(e, `,"prompt_token_ids":[`...)
+	for i, id := range r.prompt {
+		if i > 0 {
+			e = append(e, ',')
+		}
+		e = strconv.AppendInt(e, int64(id), 10)
+	}
+	return append(e, ']')
+}
+
+// counts appends the usage behind so many tokens.
+func (r *response) counts(e []byte, tokens int) []byte {
+	prompt := int64(len(r.prompt))
+	e = append(e, `,"usage":{"prompt_tokens":`...)
+	e = strconv.AppendInt(e, prompt, 10)
+	e = append(e, `,"total_tokens":`...)
+	e = strconv.AppendInt(e, prompt+int64(tokens), 10)
+	e = append(e, `,"completion_tokens":`...)
+	e = strconv.AppendInt(e, int64(tokens), 10)
+	if r.cached >= 0 {
+		e = append(e, `,"prompt_tokens_details":{"cached_tokens":`...)
+		e = strconv.AppendInt(e, int64(r.cached), 10)
+		e = append(e, '}')
+	}
+	return append(e, '}')
+}
+
+// ending appends what ends a stream: the event that counts, and the one that says
+// so.
+func (r *response) ending(b []byte) []byte {
+	if r.usage() {
+		e := append(r.event[:0], "data: "...)
+		e = append(e, r.envelope...)
+		e = append(e, `,"choices":[]`...)
+		e = r.counts(e, len(r.due))
+		r.event = append(e, "}\n\n"...)
+		b = r.frame(b, r.event)
+	}
+	return r.last(r.frame(b, []byte("data: [DONE]\n\n")))
+}
+
+var simulatedFailure = &apiError{status: 500, message: "simulated failure"}
+
+// breakOff appends what a fault ends a stream with.
+func (r *response) breakOff(b []byte) []byte {
+	if r.fault.kind != faultEvent {
+		return b
+	}
+	b = r.frame(b, append(append([]byte("data: "), simulatedFailure.body()...), "\n\n"...))
+	return r.last(r.frame(b, []byte("data: [DONE]\n\n")))
+}
+
+// object is the JSON of a response that is not streamed.
+func (r *response) object() []byte {
+	e := append([]byte(nil), r.envelope...)
+	e = append(e, `,"choices":[{"index":0,`...)
+	if r.chat {
+		e = append(e, `"message":{"role":"assistant","content":"`...)
+	} else {
+		e = append(e, `"text":"`...)
+	}
+	for k := range r.due {
+		e = appendWord(e, r.tokenID(k))
+	}
+	e = append(e, '"')
+	if r.chat {
+		e = append(e, `,"refusal":null,"tool_calls":[]}`...)
+	}
+	e = append(e, `,"logprobs":null,"finish_reason":"`...)
+	e = append(e, r.reason()...)
+	e = append(e, `","stop_reason":null`...)
+	if r.TokenIDs {
+		e = r.tokenIDs(e, 0, len(r.due))
+		if !r.chat {
+			e = r.promptIDs(e)
+		}
+	}
+	e = append(e, "}]"...)
+	if r.TokenIDs && r.chat {
+		e = r.promptIDs(e)
+	}
+	return append(r.counts(e, len(r.due)), '}')
+}
+
+// whole is the answer to a request that does not stream.
+func (r *response) whole() []byte {
+	body := r.object()
+	switch r.fault.kind {
+	case faultMalformed:
+		body = body[:len(body)/2]
+	case faultEvent:
+		body = simulatedFailure.body()
+	}
+	b := answer(200, jsonType, r.keepAlive, body)
+	if r.fault.kind == faultCut || r.fault.kind == faultReset {
+		b = b[:len(b)-len(body)/2]
+	}
+	return b
+}

@@ -1,0 +1,178 @@
+package serve
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// session is one connection of a client. The server speaks HTTP/1.1 on its own and
+// takes only the reading of requests from net/http: the loop must be able to write
+// an event with one system call and without ever waiting for a client, and a
+// response writer allows neither. A session has one goroutine. While a response is
+// written by the loop it reads ahead, and so sees at once when the client leaves.
+type session struct {
+	server  *instance
+	conn    *net.TCPConn
+	out     *sendBuffer
+	limited *io.LimitedReader
+	reader  *bufio.Reader
+
+	// The request that is answered, and when its last byte had been read.
+	req     *http.Request
+	body    []byte
+	arrived time.Duration
+	// keep: the connection is used again behind it.
+	keep bool
+}
+
+const (
+	maxHead = 1 << 20
+	maxBody = 64 << 20
+)
+
+func newSession(v *instance, conn *net.TCPConn) (*session, error) {
+	out, err := newSendBuffer(conn)
+	s := &session{server: v, conn: conn, out: out, limited: &io.LimitedReader{R: conn}}
+	s.reader = bufio.NewReaderSize(s.limited, 16<<10)
+	return s, err
+}
+
+// run answers one request after another until one side has had enough.
+func (s *session) run() {
+	defer s.out.flush() // the closed connection ends what still writes
+	defer s.conn.Close()
+	for s.read() {
+		s.route()
+		if !s.keep {
+			return
+		}
+	}
+}
+
+// read reads the next request; false if there is none to answer.
+func (s *session) read() bool {
+	s.limited.N = maxHead
+	req, err := http.ReadRequest(s.reader)
+	var network net.Error
+	switch {
+	case err == nil:
+	case s.limited.N > 0 && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network)):
+		return false // the client is gone
+	default:
+		s.keep = false
+		s.respond(http.StatusBadRequest, textType, []byte("malformed request: "+err.Error()+"\n"))
+		return false
+	}
+	s.limited.N = math.MaxInt64
+	s.req, s.keep = req, !req.Close && req.ProtoAtLeast(1, 1)
+	if s.body, err = s.readBody(); errors.Is(err, errTooLarge) {
+		s.keep = false
+		s.respond(http.StatusRequestEntityTooLarge, textType, []byte(err.Error()+"\n"))
+	}
+	s.arrived = s.server.loop.now()
+	return err == nil
+}
+
+var errTooLarge = errors.New("request body larger than 64 MiB")
+
+func (s *session) readBody() ([]byte, error) {
+	if s.req.ContentLength > maxBody {
+		return nil, errTooLarge
+	}
+	if strings.EqualFold(s.req.Header.Get("Expect"), "100-continue") && s.req.ContentLength != 0 {
+		s.say([]byte("HTTP/1.1 100 Continue\r\n\r\n"))
+	}
+	var b bytes.Buffer
+	b.Grow(bytes.MinRead + int(max(s.req.ContentLength, 0)))
+	_, err := b.ReadFrom(io.LimitReader(s.req.Body, maxBody+1))
+	if err == nil && b.Len() > maxBody {
+		err = errTooLarge
+	}
+	return b.Bytes(), err
+}
+
+// say writes an answer that is complete. A client that is gone is noticed when
+// the next request is read.
+func (s *session) say(b []byte) { _, _ = s.conn.Write(b) }
+
+func (s *session) respond(status int, contentType string, body []byte) {
+	s.say(answer(status, contentType, s.keep, body))
+}
+
+func (s *session) respondJSON(v any) { s.respond(http.StatusOK, jsonType, marshal(v)) }
+
+// refuse answers a request that cannot be served.
+func (s *session) refuse(err error) {
+	e := &apiError{status: http.StatusInternalServerError, message: err.Error()}
+	errors.As(err, &e)
+	s.respond(e.status, jsonType, e.body())
+}
+
+// complete answers a request for tokens.
+func (s *session) complete(chat bool) {
+	v := s.server
+	c, err := v.parseCompletion(s.body, chat)
+	if err != nil {
+		s.refuse(err)
+		return
+	}
+	number := v.requests.Add(1)
+	fault := drawFault(v.Faults, v.Seed, number)
+	if text := s.req.Header.Get("X-Planner-Fault"); text != "" {
+		if fault, err = ParseFault(text); err != nil {
+			s.refuse(badRequest("X-Planner-Fault", "%v", err))
+			return
+		}
+	}
+	if fault.kind == faultShort {
+		c.output = max(1, c.output-max(fault.tokens, 1))
+	}
+	r := v.newResponse(s, c, number)
+	r.fault = fault
+	if s.fail(r) {
+		v.loop.log.add(r.emission(outcomeFault))
+		return
+	}
+	if !v.loop.submit(r) {
+		s.keep = false
+		return
+	}
+	if _, err := s.reader.Peek(1); err != nil { // the next request, or the end
+		v.loop.abandon(r)
+		s.keep = false
+	}
+	<-r.done
+	s.out.flush()
+}
+
+// fail carries out a fault that has no part in the engine, and reports whether the
+// request has been dealt with.
+func (s *session) fail(r *response) bool {
+	switch r.fault.kind {
+	case faultError:
+		e := &apiError{status: r.fault.status, message: "simulated failure"}
+		s.respond(e.status, jsonType, e.body())
+	case faultEmpty:
+		if r.Stream {
+			s.say(r.last(r.head(nil)))
+		} else {
+			s.respond(http.StatusOK, jsonType, nil)
+		}
+	case faultHang:
+		_, err := s.reader.Peek(1)
+		s.keep = s.keep && err == nil
+	case faultRefuse:
+		s.server.closePort(r.fault.delay)
+		return false
+	default:
+		return false
+	}
+	return true
+}
