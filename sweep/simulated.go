@@ -114,11 +114,10 @@ func (s *Simulated) Run(ctx context.Context, t measure.Trial) (measure.Observati
 		look = t.NextLook(p.Now)
 		return measure.Hopeless(&t, p.Records, p.Now)
 	}
-	result := engine.Run(load)
+	o := engine.Run(load)
 	if err := ctx.Err(); err != nil {
 		return measure.Observation{}, fmt.Errorf("simulate: %w", err)
 	}
-	o := result.Observation()
 	if o.Server.Engine.Version = s.Version; s.Version == "" {
 		o.Server.Engine.Version = NewestKnown
 	}

@@ -95,7 +95,7 @@ func chatProbe(t testing.TB) (model.Constants, model.Spread, Probe) {
 				return measure.Trial{}, measure.Observation{}, err
 			}
 			trial := measure.Trial{Workload: w, Rate: rate, Warmup: 10 * time.Second, Window: 40 * time.Second, Seed: seed}
-			return trial, e.Run(sim.Load{Requests: trial.Schedule()}).Observation(), nil
+			return trial, e.Run(sim.Load{Requests: trial.Schedule()}), nil
 		}
 }
 

@@ -1,6 +1,10 @@
 package sim
 
-import "planner/model"
+import (
+	"math"
+
+	"planner/model"
+)
 
 // core is one engine loop with its GPUs: a scheduler, or several that step
 // together.
@@ -11,20 +15,20 @@ import "planner/model"
 // request that arrives during step N is computed in step N+2 at the earliest.
 type core struct {
 	engine   *Engine
-	replicas []*Scheduler
+	replicas []*scheduler
 	// now is when the loop schedules next, free when the GPUs have nothing more
 	// to do (seconds).
 	now, free float64
 	flight    [2]flight
 	flights   int
-	// heard is when output arrived last.
-	heard   float64
-	growths []float64 // see core.growth
+	// lastOutput is when output arrived last.
+	lastOutput float64
+	growths    []float64 // see core.growth
 }
 
 // flight is one step under way; replicas[i] computes batches[i].
 type flight struct {
-	batches []*Batch
+	batches []*stepBatch
 	end     float64
 }
 
@@ -33,7 +37,7 @@ func (c *core) idle() bool {
 		return false
 	}
 	for _, s := range c.replicas {
-		if s.Running() > 0 || s.Waiting() > 0 {
+		if len(s.running) > 0 || s.waiting.len() > 0 {
 			return false
 		}
 	}
@@ -43,19 +47,19 @@ func (c *core) idle() bool {
 // reset throws out what an aborted run left and sets the clock to zero.
 func (c *core) reset() {
 	for _, s := range c.replicas {
-		for s.Running() > 0 {
-			s.Abort(s.running[s.Running()-1])
+		for len(s.running) > 0 {
+			s.abort(s.running[len(s.running)-1])
 		}
-		for s.Waiting() > 0 {
-			s.Abort(s.waiting.front())
+		for s.waiting.len() > 0 {
+			s.abort(s.waiting.front())
 		}
 	}
 	for ; c.flights > 0; c.pop() {
 		for i, b := range c.flight[0].batches {
-			c.replicas[i].Output(b)
+			c.replicas[i].output(b)
 		}
 	}
-	c.now, c.free, c.heard = 0, 0, 0
+	c.now, c.free, c.lastOutput = 0, 0, 0
 }
 
 func (c *core) pop() {
@@ -65,7 +69,7 @@ func (c *core) pop() {
 
 // advance takes the loop's next step, or several.
 func (c *core) advance(r *run) {
-	if c.glide(r) {
+	if c.fastForward(r) {
 		return
 	}
 	f := &c.flight[c.flights]
@@ -73,13 +77,13 @@ func (c *core) advance(r *run) {
 	empty, preempted := true, false
 	var slowest model.StepTime
 	for _, s := range c.replicas {
-		b := s.Schedule()
+		b := s.schedule()
 		f.batches = append(f.batches, b)
 		r.scheduled(c, b)
-		preempted = preempted || len(b.Preempted) > 0
-		if !b.Empty() {
+		preempted = preempted || len(b.preempted) > 0
+		if !b.empty() {
 			empty = false
-			if t := c.engine.timer.Step(b.Load); t.Total >= slowest.Total {
+			if t := c.engine.timer.Step(b.load); t.Total >= slowest.Total {
 				slowest = t
 			}
 		}
@@ -89,7 +93,7 @@ func (c *core) advance(r *run) {
 		c.free = max(c.now, c.free) + slowest.Total
 		f.end = c.free
 		c.flights++
-		r.stats.step(c, slowest, f.batches)
+		r.stats.addStep(c, slowest, f.batches)
 	case c.flights == 0 && !preempted:
 		panic("sim: requests wait and nothing can be scheduled")
 	default:
@@ -113,14 +117,114 @@ func (c *core) depth() int {
 // output waits for the oldest step and tells the run what it brought.
 func (c *core) output(r *run) {
 	f := &c.flight[0]
-	if f.end > r.stop.horizon {
-		r.stop.done = true
+	if f.end > r.horizon {
+		r.done = true
 		return
 	}
 	c.now = f.end
 	for i, b := range f.batches {
-		r.heard(c, c.replicas[i].Output(b))
+		r.received(c, c.replicas[i].output(b))
 	}
 	c.pop()
-	c.heard = c.now
+	c.lastOutput = c.now
+}
+
+// decodeOnly is how many steps the scheduler can take in which every running
+// request decodes and nothing else happens: nobody ends, nobody can be admitted.
+// Arrivals, and a pool that runs out of blocks, are the caller's to watch.
+func (s *scheduler) decodeOnly() int {
+	c := &s.steady
+	if c.off || len(s.running) == 0 {
+		return 0
+	}
+	s.joinSteady()
+	if c.members < len(s.running) {
+		return 0
+	}
+	if s.waiting.len() > 0 && !s.stuck && len(s.running) < s.config.ActiveSeqs && len(s.running) < s.config.BatchTokens {
+		return 0
+	}
+	return int(c.ends[0].at) - 1 - c.steps
+}
+
+// fastForward takes steps in which nothing happens but decoding, until something does.
+// The time of such a step grows by the same amount from one to the next, so each
+// costs an addition or two; block edges are counted, not stopped for. It returns
+// false if there is no such step.
+func (c *core) fastForward(r *run) bool {
+	if len(c.replicas) > 1 {
+		return false
+	}
+	s := c.replicas[0]
+	async := s.config.Rules.Async
+	if async && (c.flights != 1 || len(c.flight[0].batches[0].items) > 0) {
+		return false
+	}
+	most := s.decodeOnly()
+	if most <= 0 || s.steadyDue() > s.pool.free {
+		return false
+	}
+	var load model.Batch
+	s.addNextSteadyLoad(&load)
+	step := c.engine.timer.Step(load)
+	growth := c.growth(&load)
+	limit := min(r.upcoming(), r.watchAt)
+	// What another loop ends may start something here.
+	others := c.engine.nextOther(c)
+	taken := 0
+	for taken < most && c.now < limit && (taken == 0 || c.now < others) {
+		need := s.steadyDue()
+		if need > s.pool.free {
+			break
+		}
+		took := step.Total + growth*float64(taken)
+		end := c.free + took // of this step
+		output := c.free     // of the one before
+		if !async {
+			end = c.now + took
+			output = end
+		}
+		if output > r.horizon {
+			break
+		}
+		s.stepSteady(need)
+		r.stats.kv.add(s.usage(), took)
+		c.free, c.now = end, output
+		r.recordGaps(c.now-c.lastOutput, s.steady.counted)
+		c.lastOutput = c.now
+		taken++
+	}
+	if taken == 0 {
+		return false
+	}
+	s.steady.outputs = s.steady.steps
+	if async {
+		c.flight[0].end = c.free
+	}
+	r.stats.addSteps(c, &load, step, growth, taken)
+	return true
+}
+
+// addNextSteadyLoad adds to a load what the steady sequences will be in the next step.
+func (s *scheduler) addNextSteadyLoad(l *model.Batch) {
+	s.steady.steps++
+	s.addSteadyLoad(l)
+	s.steady.steps--
+}
+
+// growth is what each further step of the same decodes adds. Without windows it
+// depends on their number alone and is remembered.
+func (c *core) growth(load *model.Batch) float64 {
+	if c.replicas[0].config.Layout.Window > 0 {
+		_, g := c.engine.timer.Decode(*load)
+		return g
+	}
+	for len(c.growths) <= load.Decodes {
+		c.growths = append(c.growths, math.NaN())
+	}
+	g := &c.growths[load.Decodes]
+	if math.IsNaN(*g) {
+		_, *g = c.engine.timer.Decode(*load)
+	}
+	return *g
 }

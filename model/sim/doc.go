@@ -3,16 +3,16 @@
 //
 // # Reading guide
 //
-// [Scheduler] is vLLM V1's scheduler with its block pool and prefix cache. It is
+// [scheduler] is vLLM V1's scheduler with its block pool and prefix cache. It is
 // driven by steps and knows no time: pool.go has the queue of free blocks,
-// prefix.go the identity of cached blocks, running.go and waiting.go the two
-// phases of a step, output.go what happens when a step's tokens arrive, and
-// settled.go the shortcut for requests that only decode.
+// prefix.go the identity of cached blocks, schedule.go the two phases of a step,
+// output.go what happens when a step's tokens arrive, and steady.go the shortcut for
+// requests that only decode.
 //
 // [Engine] adds time: it takes requests as they arrive (run.go), asks a step-time
 // model how long each batch runs (core.go) and turns the result into records.
-// Between events it takes many decode steps at once (glide.go); the records are
-// the same to the microsecond as those of single steps. [Live] drives an engine
+// Between events it fast-forwards over many decode steps at once; the records are
+// the same to the microsecond as those of single steps. [Online] drives an engine
 // with requests that are not known in advance.
 //
 // The package is pure: no clock, no random draw, no goroutine, no I/O. One Engine

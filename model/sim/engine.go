@@ -4,8 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
+	"planner/model"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -19,23 +18,21 @@ import (
 // since the way out delays the first token and the last one alike; what a split
 // would change is how early a request queues, by a few milliseconds.
 type Engine struct {
-	timer  Timer
-	meter  meter // the timer, if it is one; nil otherwise
-	config Config
-	cores  []*core
+	timer    Timer
+	roofline *model.Roofline // the timer, if it is one; nil otherwise
+	config   Config
+	cores    []*core
 }
 
 // NewEngine returns an idle engine with a cold cache.
 func NewEngine(timer Timer, config Config) *Engine {
 	e := &Engine{timer: timer, config: config}
-	e.meter, _ = timer.(meter)
+	e.roofline, _ = timer.(*model.Roofline)
 	n := max(config.Replicas, 1)
 	for i := 0; i < n; {
 		c := &core{engine: e}
 		for {
-			s := NewScheduler(config.Rules, config.Limits)
-			s.calm.off = config.StepByStep
-			c.replicas = append(c.replicas, s)
+			c.replicas = append(c.replicas, newScheduler(config))
 			if i++; !config.LockStep || i == n {
 				break
 			}
@@ -74,54 +71,43 @@ type Progress struct {
 	// Now is the virtual time since the start of the run.
 	Now time.Duration
 	// Arrived counts the requests that have reached the engine, Ended those
-	// that ended in any way, Running and Waiting those in the engine.
-	Arrived, Ended, Running, Waiting int
+	// that ended in any way.
+	Arrived, Ended int
+	Occupancy
 	// Records hold what is known so far, in the order of the schedule. They must
 	// not be changed.
 	Records []measure.Record
 }
 
-// Result is what a run brought.
-type Result struct {
-	// Records has one record for every request of the load, in its order.
-	Records []measure.Record
-	// End is when the run ended: with the last request, or earlier.
-	End time.Duration
-	// Stopped is the reason that Watch gave.
-	Stopped string
-	// Gaps holds the inter-token times in microseconds; nil if not asked for.
-	Gaps  *hdrhistogram.Histogram
-	Stats Stats
-	// Blocks and BlockTokens are the size of one replica's pool.
-	Blocks, BlockTokens int
+// Occupancy is what an engine holds, over all replicas.
+type Occupancy struct {
+	// Running and Waiting count requests with blocks and without.
+	Running, Waiting int
+	// KV is the share of the blocks in use.
+	KV float64
+	// Preemptions and Cache count since the start.
+	Preemptions int
+	Cache       Cache
 }
 
 // Run sends a load to the engine and returns when all of it has ended, or earlier
-// if the load says so. Two runs of one load on equal engines give equal results.
-func (e *Engine) Run(load Load) *Result {
+// if the load says so. Two runs of one load on equal engines give equal results: one
+// record for every request of the load, in its order. The engine's version is left for
+// the caller, who knows it by name.
+func (e *Engine) Run(load Load) measure.Observation { return e.run(load).observation() }
+
+func (e *Engine) run(load Load) *run {
 	for _, c := range e.cores {
 		c.reset()
 	}
 	r := newRun(e, load)
 	for {
-		c, next := e.first(), r.upcoming()
-		if c == nil && math.IsInf(next, 1) {
-			break
+		c, now := r.next()
+		if c == nil && math.IsInf(now, 1) || r.over(now) {
+			return r
 		}
-		now := next
-		if c != nil {
-			now = c.now
-		}
-		if r.over(now) {
-			break
-		}
-		if next <= now {
-			r.happen(now)
-		} else {
-			c.advance(r)
-		}
+		r.happen(c, now)
 	}
-	return r.result()
 }
 
 // first returns the core that has something to do and whose turn is next, nil if

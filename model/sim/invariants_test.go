@@ -24,8 +24,8 @@ func (s steady) Frontend(int) float64 { return s.frontend }
 // plain is an engine with a roomy pool.
 func plain(async bool, seqs int) Config {
 	return Config{
-		Rules:  Rules{Async: async, FullSequenceGate: true, UnkeyedFirst: true},
-		Limits: Limits{Seqs: seqs, BatchTokens: 8192, ModelLen: 8192, Blocks: 20000, BlockTokens: 16},
+		Rules: Rules{Async: async, FullSequenceGate: true, UnkeyedFirst: true},
+		Seqs:  seqs, BatchTokens: 8192, ModelLen: 8192, Blocks: 20000, Layout: model.KVLayout{BlockTokens: 16},
 	}
 }
 
@@ -52,7 +52,7 @@ func TestConservation(t *testing.T) {
 			}
 			return ""
 		}
-		r := e.Run(s.load)
+		r := simulate(e, s.load)
 		if len(r.Records) != len(s.load.Requests) {
 			t.Fatalf("seed %d: %d records for %d requests", seed, len(r.Records), len(s.load.Requests))
 		}
@@ -64,8 +64,8 @@ func TestConservation(t *testing.T) {
 		}
 		for _, c := range e.cores {
 			for _, s := range c.replicas {
-				if s.Free() != s.pool.size-1 || !c.idle() {
-					t.Errorf("seed %d: %d of %d blocks free at the end", seed, s.Free(), s.pool.size-1)
+				if s.pool.free != s.pool.size-1 || !c.idle() {
+					t.Errorf("seed %d: %d of %d blocks free at the end", seed, s.pool.free, s.pool.size-1)
 				}
 			}
 		}
@@ -120,16 +120,16 @@ func TestLittle(t *testing.T) {
 	config.Rules.Async = false
 	w := workload.Workload{Arrivals: workload.Poisson, Shapes: []workload.Shape{{Prompt: normal(512, 256), Output: normal(200, 100)}}}
 	for _, rate := range []float64{2, 10, 25} {
-		r := NewEngine(timer, config).Run(Load{Requests: w.Schedule(rate, 200*time.Second, 7)})
+		r := simulate(NewEngine(timer, config), Load{Requests: w.Schedule(rate, 200*time.Second, 7)})
 		inside := 0.0
 		for i := range r.Records {
 			rec := &r.Records[i]
 			inside += (rec.Last - rec.Due).Seconds() - timer.Frontend(rec.Prompt)
 		}
-		s := &r.Stats
-		got := (s.Running.Mean + s.Waiting.Mean) * s.Busy / r.End.Seconds()
+		s := &r.stats
+		got := (s.running.sum + s.waiting.sum) / r.End.Seconds()
 		want := inside / r.End.Seconds()
-		if missed := want - got; missed < 0 || missed > rate*s.Busy/float64(s.Steps) {
+		if missed := want - got; missed < 0 || missed > rate*s.time.Total/float64(s.steps) {
 			t.Errorf("%v/s: %.3f requests in the engine, rate x time gives %.3f", rate, got, want)
 		}
 	}
@@ -146,7 +146,7 @@ func TestOneAtATimeIsMD1(t *testing.T) {
 		for _, rho := range []float64{0.3, 0.6, 0.8} {
 			const service = tokens * step
 			requests := w.Schedule(rho/service, 5000*time.Second, 3)
-			r := NewEngine(steady{step: step}, plain(async, 1)).Run(Load{Requests: requests})
+			r := simulate(NewEngine(steady{step: step}, plain(async, 1)), Load{Requests: requests})
 			wait := 0.0
 			for i := range r.Records {
 				wait += (r.Records[i].Last - r.Records[i].Due).Seconds() - service
@@ -155,7 +155,7 @@ func TestOneAtATimeIsMD1(t *testing.T) {
 			if math.Abs(got/want-1) > 0.04 {
 				t.Errorf("async %v, utilisation %v, %d requests: mean wait %.5f s, want %.5f", async, rho, len(requests), got, want)
 			}
-			if busy := r.Stats.Busy / r.End.Seconds(); math.Abs(busy-rho) > 0.01 {
+			if busy := r.stats.time.Total / r.End.Seconds(); math.Abs(busy-rho) > 0.01 {
 				t.Errorf("async %v: busy %.3f of the time, want %.3f", async, busy, rho)
 			}
 		}
@@ -176,7 +176,7 @@ func TestPhaseOfArrival(t *testing.T) {
 		async bool
 		steps float64
 	}{{false, 1.5}, {true, 2.5}} {
-		r := NewEngine(steady{step, front}, plain(c.async, 8)).Run(Load{Requests: requests})
+		r := simulate(NewEngine(steady{step, front}, plain(c.async, 8)), Load{Requests: requests})
 		sum := 0.0
 		for _, rec := range r.Records[1:] {
 			sum += (rec.First - rec.Due).Seconds()
@@ -209,7 +209,7 @@ func TestAlone(t *testing.T) {
 	}
 	for _, async := range []bool{false, true} {
 		config.Rules.Async = async
-		got := NewEngine(timer, config).Run(Load{Requests: []workload.Request{{Prompt: prompt, Output: output}}}).Records[0]
+		got := simulate(NewEngine(timer, config), Load{Requests: []workload.Request{{Prompt: prompt, Output: output}}}).Records[0]
 		if d := got.First - duration(first); d.Abs() > time.Microsecond {
 			t.Errorf("async %v: first token after %v, want %v", async, got.First, duration(first))
 		}
@@ -278,7 +278,7 @@ func TestMonotone(t *testing.T) {
 				change(&changed[i])
 			}
 		}
-		return NewEngine(timer, config).Run(Load{Requests: changed}).Records
+		return simulate(NewEngine(timer, config), Load{Requests: changed}).Records
 	}
 	dep := model.Deployment{Arch: llama8B(), Hardware: h100()}
 	base := run(dep, limits, nil)

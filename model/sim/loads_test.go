@@ -16,7 +16,7 @@ func TestClosedLoop(t *testing.T) {
 	const slots = 7
 	w := workload.Workload{Arrivals: workload.Poisson, Shapes: []workload.Shape{{Prompt: normal(300, 100), Output: normal(50, 30)}}}
 	timer, config := modelled(t, model.Deployment{Arch: llama8B(), Hardware: h100()}, model.EngineArgs{MaxModelLen: 4096}, true)
-	r := NewEngine(timer, config).Run(Load{Requests: w.Slots(100, 1), Slots: slots})
+	r := simulate(NewEngine(timer, config), Load{Requests: w.Slots(100, 1), Slots: slots})
 	var ends []time.Duration
 	for i := range r.Records {
 		rec := &r.Records[i]
@@ -44,9 +44,9 @@ func TestTurns(t *testing.T) {
 		Shapes: []workload.Shape{{Prompt: normal(200, 80), Output: normal(90, 40)}}}
 	for _, async := range []bool{false, true} {
 		config := plain(async, 64)
-		config.Limits.PrefixCaching = true
+		config.PrefixCaching = true
 		requests := w.Schedule(3, 20*time.Second, 9)
-		r := NewEngine(steady{0.010, 0.001}, config).Run(Load{Requests: requests})
+		r := simulate(NewEngine(steady{0.010, 0.001}, config), Load{Requests: requests})
 		turns := 0
 		for i := range r.Records {
 			q, rec := &requests[i], &r.Records[i]
@@ -78,13 +78,13 @@ func TestWarmCache(t *testing.T) {
 	timer, config := modelled(t, model.Deployment{Arch: llama8B(), Hardware: h100()}, model.EngineArgs{MaxModelLen: 4096}, true)
 	load := Load{Requests: w.Schedule(5, 20*time.Second, 1)}
 	e := NewEngine(timer, config)
-	cold, warm := e.Run(load), e.Run(load)
+	cold, warm := simulate(e, load), simulate(e, load)
 	for i, r := range warm.Records {
 		if want := (r.Prompt - 1) / 16 * 16; r.Cached != want {
 			t.Fatalf("request %d: %d of %d tokens cached, want %d", i, r.Cached, r.Prompt, want)
 		}
 	}
-	if c, w := cold.Stats.Cache.HitRate(), warm.Stats.Cache.HitRate(); c >= w || w < 0.9 {
+	if c, w := cold.stats.cache.hitRate(), warm.stats.cache.hitRate(); c >= w || w < 0.9 {
 		t.Errorf("hit rate %.3f cold, %.3f warm", c, w)
 	}
 	if cold.Records[0].Cached != 0 {
@@ -96,7 +96,7 @@ func TestWarmCache(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	requests := []workload.Request{{ID: 0, Prompt: 100, Output: 1000}, {ID: 1, Due: time.Second, Prompt: 100, Output: 10}, {ID: 2, Due: 1500 * time.Millisecond, Prompt: 100, Output: 10}}
 	for _, async := range []bool{false, true} {
-		r := NewEngine(steady{0.010, 0}, plain(async, 1)).Run(Load{Requests: requests, Timeout: 2 * time.Second})
+		r := simulate(NewEngine(steady{0.010, 0}, plain(async, 1)), Load{Requests: requests, Timeout: 2 * time.Second})
 		a, b, c := r.Records[0], r.Records[1], r.Records[2]
 		if a.Outcome != measure.Timeout || a.First != 10*time.Millisecond || a.Last != measure.Never || a.Output < 198 || a.Output > 200 {
 			t.Errorf("async %v: the one that takes 10 s: %+v", async, a)
@@ -115,13 +115,13 @@ func TestTimeout(t *testing.T) {
 // TestRejected: what can never run is refused, the rest goes on.
 func TestRejected(t *testing.T) {
 	config := plain(true, 8)
-	config.Limits.Blocks = 101 // 1600 tokens
+	config.Blocks = 101 // 1600 tokens
 	requests := []workload.Request{
 		{ID: 0, Prompt: 8000, Output: 200}, // beyond the longest length
 		{ID: 1, Prompt: 1500, Output: 102}, // beyond the pool
 		{ID: 2, Prompt: 1500, Output: 101}, // the last token needs no KV
 	}
-	r := NewEngine(steady{0.010, 0}, config).Run(Load{Requests: requests})
+	r := simulate(NewEngine(steady{0.010, 0}, config), Load{Requests: requests})
 	for i, want := range []measure.Outcome{measure.Rejected, measure.Rejected, measure.OK} {
 		if got := r.Records[i].Outcome; got != want {
 			t.Errorf("request %d: %v, want %v", i, got, want)
@@ -136,16 +136,16 @@ func TestWatchAndEnd(t *testing.T) {
 		requests = append(requests, workload.Request{ID: i, Due: time.Duration(i) * 100 * time.Millisecond, Prompt: 100, Output: 100})
 	}
 	e := NewEngine(steady{0.010, 0}, plain(true, 1))
-	r := e.Run(Load{Requests: requests, Every: time.Second, Watch: func(p Progress) string {
+	r := simulate(e, Load{Requests: requests, Every: time.Second, Watch: func(p Progress) string {
 		if p.Waiting > 50 {
 			return "the queue grows"
 		}
 		return ""
 	}})
-	if r.Stopped != "the queue grows" || r.End < 5*time.Second || r.End > 7*time.Second {
-		t.Errorf("stopped %q at %v", r.Stopped, r.End)
+	if r.Aborted != "the queue grows" || r.End < 5*time.Second || r.End > 7*time.Second {
+		t.Errorf("stopped %q at %v", r.Aborted, r.End)
 	}
-	r = e.Run(Load{Requests: requests, End: 3 * time.Second})
+	r = simulate(e, Load{Requests: requests, End: 3 * time.Second})
 	done := 0
 	for _, rec := range r.Records {
 		if rec.Outcome == measure.OK {
@@ -165,11 +165,11 @@ func TestWatchAndEnd(t *testing.T) {
 func TestReplicas(t *testing.T) {
 	requests := []workload.Request{{ID: 0, Prompt: 100, Output: 50}, {ID: 1, Prompt: 100, Output: 50}, {ID: 2, Prompt: 100, Output: 50}}
 	config := plain(false, 1)
-	one := NewEngine(steady{0.010, 0}, config).Run(Load{Requests: requests})
+	one := simulate(NewEngine(steady{0.010, 0}, config), Load{Requests: requests})
 	config.Replicas = 3
-	three := NewEngine(steady{0.010, 0}, config).Run(Load{Requests: requests})
+	three := simulate(NewEngine(steady{0.010, 0}, config), Load{Requests: requests})
 	config.LockStep = true
-	together := NewEngine(steady{0.010, 0}, config).Run(Load{Requests: requests})
+	together := simulate(NewEngine(steady{0.010, 0}, config), Load{Requests: requests})
 	for i := range requests {
 		if got, want := one.Records[i].Last, time.Duration(i+1)*500*time.Millisecond; got != want {
 			t.Errorf("one replica: request %d ends at %v, want %v", i, got, want)
@@ -178,8 +178,8 @@ func TestReplicas(t *testing.T) {
 			t.Errorf("three replicas: request %d ends at %v and in lock step at %v, want 500ms", i, three.Records[i].Last, together.Records[i].Last)
 		}
 	}
-	if three.Stats.Steps != 150 || together.Stats.Steps != 50 {
-		t.Errorf("%d steps apart and %d together, want 150 and 50", three.Stats.Steps, together.Stats.Steps)
+	if three.stats.steps != 150 || together.stats.steps != 50 {
+		t.Errorf("%d steps apart and %d together, want 150 and 50", three.stats.steps, together.stats.steps)
 	}
 }
 
@@ -187,23 +187,24 @@ func TestReplicas(t *testing.T) {
 // all along, and for its window groups up to the window.
 func TestWindowGroups(t *testing.T) {
 	for _, c := range []struct {
-		window Window
+		layout model.KVLayout
 		tokens int
 		want   int
 	}{
-		{Window{}, 1000, 63},
-		{Window{Tokens: 128, Groups: 1, FullGroups: 1}, 100, 7 + 7},
-		{Window{Tokens: 128, Groups: 1, FullGroups: 1}, 1000, 63 + 9},
-		{Window{Tokens: 128, Groups: 5, FullGroups: 1}, 1000, 63 + 45},
-		{Window{Tokens: 128, Groups: 1, FullGroups: 2}, 1000, 63 + 5}, // of pairs
-		{Window{Tokens: 128, Groups: 1}, 1000, 63},                    // nothing but windows
+		{model.KVLayout{}, 1000, 63},
+		{model.KVLayout{Window: 128, WindowGroups: 1, FullGroups: 1}, 100, 7 + 7},
+		{model.KVLayout{Window: 128, WindowGroups: 1, FullGroups: 1}, 1000, 63 + 9},
+		{model.KVLayout{Window: 128, WindowGroups: 5, FullGroups: 1}, 1000, 63 + 45},
+		{model.KVLayout{Window: 128, WindowGroups: 1, FullGroups: 2}, 1000, 63 + 5}, // of pairs
+		{model.KVLayout{Window: 128, WindowGroups: 1}, 1000, 63},                    // nothing but windows
 	} {
-		s := NewScheduler(Rules{}, Limits{Seqs: 4, BatchTokens: 2048, ModelLen: 4096, Blocks: 1001, BlockTokens: 16, Window: c.window})
-		before := s.Free()
-		s.Add(&Request{Prompt: c.tokens, Output: 5})
-		s.Output(s.Schedule())
-		if got := before - s.Free(); got != c.want {
-			t.Errorf("%+v: %d tokens take %d blocks, want %d", c.window, c.tokens, got, c.want)
+		c.layout.BlockTokens = 16
+		s := newScheduler(Config{Seqs: 4, BatchTokens: 2048, ModelLen: 4096, Blocks: 1001, Layout: c.layout})
+		before := s.pool.free
+		s.add(0, &workload.Request{Prompt: c.tokens, Output: 5}, false)
+		s.output(s.schedule())
+		if got := before - s.pool.free; got != c.want {
+			t.Errorf("%+v: %d tokens take %d blocks, want %d", c.layout, c.tokens, got, c.want)
 		}
 	}
 }
@@ -213,8 +214,8 @@ func TestWindowGroups(t *testing.T) {
 func TestStats(t *testing.T) {
 	timer, config := modelled(t, model.Deployment{Arch: llama8B(), Hardware: h100()}, model.EngineArgs{MaxModelLen: 8192}, true)
 	w := workload.Workload{Arrivals: workload.Poisson, Shapes: []workload.Shape{{Prompt: normal(512, 256), Output: normal(200, 100)}}}
-	r := NewEngine(timer, config).Run(Load{Requests: w.Schedule(15, 60*time.Second, 1), Gaps: true, GapsTo: time.Minute})
-	o := r.Observation()
+	r := simulate(NewEngine(timer, config), Load{Requests: w.Schedule(15, 60*time.Second, 1), Gaps: true, GapsTo: time.Minute})
+	o := r.Observation
 	x := o.Server.Time
 	if sum := x.Weights + x.KV + x.Compute + x.Communication + x.Fixed; sum < 0.999 || sum > 1.001 {
 		t.Errorf("shares add up to %v", sum)
@@ -228,8 +229,8 @@ func TestStats(t *testing.T) {
 		output += rec.Output
 		gaps += rec.Output - 1
 	}
-	if r.Stats.PromptTokens < prompt*99/100 || r.Stats.PromptTokens > prompt || r.Stats.OutputTokens != output {
-		t.Errorf("%d prompt and %d output tokens computed, %d and %d asked for", r.Stats.PromptTokens, r.Stats.OutputTokens, prompt, output)
+	if r.stats.promptTokens < prompt*99/100 || r.stats.promptTokens > prompt || r.stats.outputTokens != output {
+		t.Errorf("%d prompt and %d output tokens computed, %d and %d asked for", r.stats.promptTokens, r.stats.outputTokens, prompt, output)
 	}
 	if got := o.Gaps.TotalCount(); got != int64(gaps) {
 		t.Errorf("%d gaps between %d tokens", got, gaps)

@@ -2,26 +2,26 @@ package sim
 
 import "slices"
 
-// Events are what the output of a batch brought about. The slices are reused by
-// the next call of [Scheduler.Output].
-type Events struct {
-	// First lists the requests whose first token arrived, Finished those whose
+// stepOutput is what the output of a batch brought about. The slices are reused by
+// the next call of [scheduler.output].
+type stepOutput struct {
+	// first lists the requests whose first token arrived, finished those whose
 	// last one did, each in the batch's order.
-	First, Finished []int
-	// Tokens lists the counted requests that got a token behind their first
-	// one, Steady is the number of further ones that also got one at the output
+	first, finished []int
+	// tokens lists the counted requests that got a token behind their first
+	// one, steady is the number of further ones that also got one at the output
 	// before.
-	Tokens []int
-	Steady int
+	tokens []int
+	steady int
 }
 
-// Output hands in the sampled tokens of the oldest batch that has not been handed
+// output hands in the sampled tokens of the oldest batch that has not been handed
 // in yet. Requests that have all their tokens end and free their blocks, one
 // after another in the batch's order. The batch must not be used afterwards.
-func (s *Scheduler) Output(b *Batch) *Events {
-	e := &s.events
-	e.First, e.Finished, e.Tokens, e.Steady = e.First[:0], e.Finished[:0], e.Tokens[:0], 0
-	s.outputSettled(e)
+func (s *scheduler) output(b *stepBatch) *stepOutput {
+	e := &s.out
+	e.first, e.finished, e.tokens, e.steady = e.first[:0], e.finished[:0], e.tokens[:0], 0
+	s.outputSteady(e)
 	gone := false
 	for i := range b.items {
 		it := &b.items[i]
@@ -37,31 +37,31 @@ func (s *Scheduler) Output(b *Batch) *Events {
 			continue
 		}
 		if r.out == 0 {
-			e.First = append(e.First, r.id)
+			e.first = append(e.first, r.id)
 		}
-		if r.settled.member {
-			// It settled after this batch was made, so its token is among the
+		if r.steady.member {
+			// It became steady after this batch was made, so its token is among the
 			// steady ones, but may not be.
 			if r.counted {
-				e.Steady--
+				e.steady--
 				if r.out > 0 {
-					e.Tokens = append(e.Tokens, r.id)
+					e.tokens = append(e.tokens, r.id)
 				}
 			}
 			continue
 		}
 		r.out++
 		if r.counted && r.out > 1 {
-			e.Tokens = append(e.Tokens, r.id)
+			e.tokens = append(e.tokens, r.id)
 		}
-		if s.rules.Async {
+		if s.config.Rules.Async {
 			r.pending--
 			if known := r.computed - r.pending; r.state == running && known >= r.kv.nextFull {
 				s.register(r, known)
 			}
 		}
 		if r.out >= r.limit {
-			e.Finished = append(e.Finished, r.id)
+			e.finished = append(e.finished, r.id)
 			gone = s.finish(r) || gone
 		}
 		it.r = nil
@@ -74,7 +74,7 @@ func (s *Scheduler) Output(b *Batch) *Events {
 }
 
 // finish ends a sequence and reports whether the running list must be compacted.
-func (s *Scheduler) finish(r *Sequence) bool {
+func (s *scheduler) finish(r *sequence) bool {
 	if r.state == waiting {
 		s.waiting.remove(r)
 		s.release(r)
@@ -85,9 +85,9 @@ func (s *Scheduler) finish(r *Sequence) bool {
 }
 
 // compact removes ended sequences from the running list.
-func (s *Scheduler) compact() {
-	kept := s.running[:s.calm.members]
-	for _, r := range s.running[s.calm.members:] {
+func (s *scheduler) compact() {
+	kept := s.running[:s.steady.members]
+	for _, r := range s.running[s.steady.members:] {
 		if r.state != ended {
 			kept = append(kept, r)
 		}
@@ -96,26 +96,26 @@ func (s *Scheduler) compact() {
 	s.running = kept
 }
 
-// Abort ends a request that its client gave up on; its blocks are free at once.
+// abort ends a request that its client gave up on; its blocks are free at once.
 // Tokens of it that are under way are thrown away.
-func (s *Scheduler) Abort(r *Sequence) {
+func (s *scheduler) abort(r *sequence) {
 	switch r.state {
 	case waiting:
 		s.waiting.remove(r)
 		s.release(r)
 	case running:
-		if r.settled.member {
+		if r.steady.member {
 			s.refresh(r)
 			s.leave(r)
 		}
-		c := &s.calm
+		c := &s.steady
 		head := c.members > 0 && r.order <= s.running[c.members-1].order
 		s.release(r)
 		if !head {
 			s.compact()
 			return
 		}
-		s.removeSettled(r)
-		c.leaving = slices.DeleteFunc(c.leaving, func(l *Sequence) bool { return l == r })
+		s.removeSteady(r)
+		c.ending = slices.DeleteFunc(c.ending, func(l *sequence) bool { return l == r })
 	}
 }

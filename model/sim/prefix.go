@@ -7,7 +7,7 @@ import (
 	"planner/sweep/workload"
 )
 
-// forever ends a span that has no end.
+// forever ends an extent that has no end.
 const forever = math.MaxInt
 
 // tree identifies the tokens up to the end of every cached block, as vLLM does
@@ -38,9 +38,9 @@ type node struct {
 	refs  int32
 	first int32 // number of the first block that ends in it
 	slots []slot
-	// writer is the settled sequence that generates this content at present;
+	// writer is the steady sequence that generates this content at present;
 	// its newest blocks may not be registered yet.
-	writer *Sequence
+	writer *sequence
 }
 
 // slot holds the blocks with the same tokens: the one registered first, which
@@ -118,40 +118,40 @@ func (t *tree) slot(id, index int32) *slot {
 	return &n.slots[i]
 }
 
-// span is the part of a sequence that lies in one node: all tokens from the end
-// of the span before it up to end.
-type span struct {
+// extent is the part of a sequence that lies in one node: all tokens from the end
+// of the extent before it up to end.
+type extent struct {
 	node int32
 	end  int
 }
 
 // enterPath gives a sequence the nodes of its prompt and output.
-func (p *pool) enterPath(q *Request, path []span, blockTokens int) []span {
+func (p *pool) enterPath(q *workload.Request, path []extent, blockTokens int) []extent {
 	parent, at := root, 0
 	for _, s := range q.Shared {
 		if tokens := min(s.Tokens, q.Prompt-at); tokens > 0 {
 			parent = p.cache.enter(parent, s.Content, at, blockTokens)
 			at += tokens
-			path = append(path, span{parent, at})
+			path = append(path, extent{parent, at})
 		}
 	}
 	if at < q.Prompt && q.Own != 0 {
 		parent = p.cache.enter(parent, q.Own, at, blockTokens)
 		at = q.Prompt
-		path = append(path, span{parent, at})
+		path = append(path, extent{parent, at})
 	}
 	// Without names, own prompt tokens and output are one anonymous text. With
 	// a named output, own tokens that have no name still need a node.
-	if at < q.Prompt && q.Reply != 0 {
+	if at < q.Prompt && q.Generated != 0 {
 		parent = p.cache.enter(parent, 0, at, blockTokens)
 		at = q.Prompt
-		path = append(path, span{parent, at})
+		path = append(path, extent{parent, at})
 	}
-	return append(path, span{p.cache.enter(parent, q.Reply, at, blockTokens), forever})
+	return append(path, extent{p.cache.enter(parent, q.Generated, at, blockTokens), forever})
 }
 
 // leavePath gives the nodes back.
-func (p *pool) leavePath(path []span) {
+func (p *pool) leavePath(path []extent) {
 	for _, s := range path {
 		p.cache.release(s.node)
 	}

@@ -1,84 +1,90 @@
 package sim
 
 import (
-	"cmp"
 	"math"
 	"slices"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"planner/sweep/measure"
 )
 
-// run is one load on its way through an engine: the clients' side of it.
+// run is one load on its way through an engine: the clients' side of it. Times are in
+// seconds.
 type run struct {
 	engine  *Engine
 	load    *Load
 	calls   []call
 	records []measure.Record
-	turns   turns
+	// follower and nextFollower are 1 + an index into the schedule, 0 for none: the
+	// first request that waits for the end of this one, as a turn of a conversation
+	// does, and the next that waits for the same. Nil without conversations.
+	follower, nextFollower []int
 
 	// arrivals are at the engine, deadlines are when clients give up.
-	arrivals, deadlines agenda
-	timeout             float64 // seconds, infinite if clients never give up
+	arrivals, deadlines eventList
+	timeout             float64 // infinite if clients never give up
 	nextSlot            int     // closed loop: the first request without a slot yet
 
-	stop           stopping
-	arrived, ended int
+	// horizon is when the run is to end, watchAt when the load's Watch is asked next;
+	// end is when the run ended, or its last request so far, and stopped Watch's reason.
+	horizon, watchAt, end float64
+	done                  bool
+	stopped               string
+	arrived, ended        int
 
-	gaps  gaps
-	stats Stats
-	// onToken, if set, is told of every token; nothing may settle then.
+	// gaps holds the inter-token times that are asked for in microseconds, lastToken
+	// when each request's newest token came, as long as they are looked at one by one.
+	gaps      *hdrhistogram.Histogram
+	lastToken []float64
+	stats     stats
+	// onToken, if set, is told of every token; nothing may become steady then.
 	onToken func(id int, at float64, first, last bool)
-}
-
-// stopping says when a run ends though requests are left. Times are in seconds.
-type stopping struct {
-	horizon, watchAt, every float64
-	done                    bool
-	reason                  string
-	// end is when the run ended, or its last request so far.
-	end float64
 }
 
 // call is what the clients' side knows of a request beside its record.
 type call struct {
-	seq     *Sequence // while it is in the engine
-	replica *Scheduler
+	seq     *sequence // while it is in the engine
+	replica *scheduler
 	due     float64
 	begun   float64 // when it was first given blocks
 	ended   bool
 }
 
+// longestGap is the longest inter-token time that is told apart: an hour, in
+// microseconds.
+const longestGap = 3600 * 1e6
+
 func newRun(e *Engine, load Load) *run {
 	n := len(load.Requests)
 	r := &run{
 		engine: e, load: &load, calls: make([]call, n), records: make([]measure.Record, n),
-		timeout: math.Inf(1), stop: stopping{horizon: math.Inf(1), watchAt: math.Inf(1), every: max(load.Every.Seconds(), 1e-3)},
+		timeout: math.Inf(1), horizon: math.Inf(1), watchAt: math.Inf(1),
 	}
 	if load.Timeout > 0 {
 		r.timeout = load.Timeout.Seconds()
 	}
 	if load.End > 0 {
-		r.stop.horizon = load.End.Seconds()
+		r.horizon = load.End.Seconds()
 	}
 	if load.Watch != nil {
-		r.stop.watchAt = r.stop.every
-	}
-	if load.Slots == 0 {
-		r.turns = findTurns(load.Requests)
+		r.watchAt = r.watchEvery()
 	}
 	if load.Gaps {
-		r.gaps = newGaps(n)
+		r.gaps, r.lastToken = hdrhistogram.New(1, longestGap, 3), make([]float64, n)
 	}
 	r.sendFirst()
 	return r
 }
 
+func (r *run) watchEvery() float64 { return max(r.load.Every.Seconds(), 1e-3) }
+
 // sendFirst makes the records and sends what is due whatever happens: in open
 // loop all requests without a parent, in a closed loop one for each slot.
 func (r *run) sendFirst() {
-	r.arrivals.fixed = make([]appointment, 0, len(r.records))
+	r.arrivals.known = make([]futureEvent, 0, len(r.records))
 	if !math.IsInf(r.timeout, 1) {
-		r.deadlines.fixed = make([]appointment, 0, len(r.records))
+		r.deadlines.known = make([]futureEvent, 0, len(r.records))
 	}
 	r.nextSlot = min(r.load.Slots, len(r.records))
 	for i := range r.load.Requests {
@@ -90,22 +96,26 @@ func (r *run) sendFirst() {
 				continue
 			}
 		} else if q.Parent > 0 {
+			r.follow(q.Parent-1, i)
 			continue
 		}
 		r.sent(i, due)
-		r.arrivals.fixed = append(r.arrivals.fixed, appointment{due + r.engine.timer.Frontend(q.Prompt), i})
-		if r.deadlines.fixed != nil {
-			r.deadlines.fixed = append(r.deadlines.fixed, appointment{due + r.timeout, i})
+		r.arrivals.known = append(r.arrivals.known, futureEvent{due + r.engine.timer.Frontend(q.Prompt), i})
+		if r.deadlines.known != nil {
+			r.deadlines.known = append(r.deadlines.known, futureEvent{due + r.timeout, i})
 		}
 	}
-	sortAppointments(r.arrivals.fixed)
-	sortAppointments(r.deadlines.fixed)
+	slices.SortFunc(r.arrivals.known, futureEvent.compare)
+	slices.SortFunc(r.deadlines.known, futureEvent.compare)
 }
 
-func sortAppointments(a []appointment) {
-	slices.SortFunc(a, func(a, b appointment) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id))
-	})
+// follow notes that a request waits for the end of another one.
+func (r *run) follow(parent, id int) {
+	if r.follower == nil {
+		r.follower, r.nextFollower = make([]int, len(r.records)), make([]int, len(r.records))
+	}
+	r.nextFollower[id] = r.follower[parent]
+	r.follower[parent] = id + 1
 }
 
 // sent notes that a request leaves its client.
@@ -118,9 +128,9 @@ func (r *run) sent(id int, due float64) {
 // send sends a request that was not known to be due from the start.
 func (r *run) send(id int, due float64) {
 	r.sent(id, due)
-	r.arrivals.add(due+r.engine.timer.Frontend(r.load.Requests[id].Prompt), id)
+	r.arrivals.added.push(futureEvent{due + r.engine.timer.Frontend(r.load.Requests[id].Prompt), id})
 	if !math.IsInf(r.timeout, 1) {
-		r.deadlines.add(due+r.timeout, id)
+		r.deadlines.added.push(futureEvent{due + r.timeout, id})
 	}
 }
 
@@ -142,8 +152,21 @@ func (r *run) upcoming() float64 {
 	}
 }
 
-// happen lets everything happen that is due by now, in order.
-func (r *run) happen(now float64) {
+// next returns the core whose turn is next, if any, and the time of the next event,
+// infinite if there is none.
+func (r *run) next() (*core, float64) {
+	if c := r.engine.first(); c != nil {
+		return c, c.now
+	}
+	return nil, r.upcoming()
+}
+
+// happen lets a core take its next step, unless requests arrive or give up by then.
+func (r *run) happen(c *core, now float64) {
+	if r.upcoming() > now {
+		c.advance(r)
+		return
+	}
 	for {
 		a, arrival := r.arrivals.next()
 		d, deadline := r.deadlines.next()
@@ -172,12 +195,12 @@ func (r *run) arrive(id int, at float64) {
 	core, replica, least := r.engine.cores[0], r.engine.cores[0].replicas[0], math.MaxInt
 	for _, c := range r.engine.cores {
 		for _, s := range c.replicas {
-			if work := 4*s.Waiting() + s.Running(); work < least {
+			if work := 4*s.waiting.len() + len(s.running); work < least {
 				core, replica, least = c, s, work
 			}
 		}
 	}
-	if !replica.Fits(q.Prompt, q.Output) {
+	if !replica.fits(q.Prompt, q.Output) {
 		r.close(id, at, measure.Rejected)
 		return
 	}
@@ -185,7 +208,9 @@ func (r *run) arrive(id int, at float64) {
 		core.now = max(core.now, at)
 	}
 	k.replica = replica
-	k.seq = replica.Add(&Request{ID: id, Prompt: q.Prompt, Output: q.Output, Shared: q.Shared, Own: q.Own, Reply: q.Generated, Counted: r.onToken != nil || r.counted(id)})
+	due := r.records[id].Due
+	counted := r.load.Gaps && due >= r.load.GapsFrom && due < r.load.GapsTo
+	k.seq = replica.add(id, q, counted || r.onToken != nil)
 }
 
 // giveUp is what a client does that waited long enough.
@@ -195,8 +220,8 @@ func (r *run) giveUp(id int, at float64) {
 		return
 	}
 	if k.seq != nil {
-		k.replica.Abort(k.seq)
-		r.records[id].Output = k.seq.Generated()
+		k.replica.abort(k.seq)
+		r.records[id].Output = k.seq.out
 	}
 	r.close(id, at, measure.Timeout)
 }
@@ -207,7 +232,7 @@ func (r *run) close(id int, at float64, outcome measure.Outcome) {
 	r.calls[id].seq = nil
 	r.records[id].Outcome = outcome
 	r.ended++
-	r.stop.end = max(r.stop.end, at)
+	r.end = max(r.end, at)
 	if r.load.Slots > 0 {
 		if r.nextSlot < len(r.records) {
 			r.send(r.nextSlot, at)
@@ -215,38 +240,41 @@ func (r *run) close(id int, at float64, outcome measure.Outcome) {
 		}
 		return
 	}
-	for next := r.turns.after(id); next >= 0; next = r.turns.beside(next) {
+	if r.follower == nil {
+		return
+	}
+	for next := r.follower[id] - 1; next >= 0; next = r.nextFollower[next] - 1 {
 		r.send(next, max(at, r.load.Requests[next].Due.Seconds()))
 	}
 }
 
 // scheduled notes what the making of a batch says of requests.
-func (r *run) scheduled(c *core, b *Batch) {
-	for i := range b.Admitted {
-		a := &b.Admitted[i]
-		if a.Resumed {
+func (r *run) scheduled(c *core, b *stepBatch) {
+	for i := range b.admitted {
+		a := &b.admitted[i]
+		if a.resumed {
 			continue
 		}
-		r.stats.Cache.Queries += a.Tokens
-		r.stats.Cache.Hits += a.Cached
-		r.records[a.ID].Cached = a.Cached
-		r.calls[a.ID].begun = c.now
+		r.stats.cache.Queries += a.tokens
+		r.stats.cache.Hits += a.cached
+		r.records[a.id].Cached = a.cached
+		r.calls[a.id].begun = c.now
 	}
-	r.stats.Preemptions += len(b.Preempted)
-	for _, id := range b.Unsettled {
-		r.gaps.last[id] = c.heard
+	r.stats.preemptions += len(b.preempted)
+	for _, id := range b.unsteady {
+		r.lastToken[id] = c.lastOutput
 	}
 }
 
-// heard notes the output of a batch, which arrived now.
-func (r *run) heard(c *core, e *Events) {
-	r.countGaps(c, e)
-	for _, id := range e.First {
+// received notes the output of a batch, which arrived now.
+func (r *run) received(c *core, o *stepOutput) {
+	r.countGaps(c, o)
+	for _, id := range o.first {
 		if c.now <= r.calls[id].due+r.timeout {
 			r.records[id].First = duration(c.now)
 		}
 	}
-	for _, id := range e.Finished {
+	for _, id := range o.finished {
 		k, rec := &r.calls[id], &r.records[id]
 		rec.Output = r.load.Requests[id].Output
 		if deadline := k.due + r.timeout; c.now > deadline {
@@ -258,48 +286,69 @@ func (r *run) heard(c *core, e *Events) {
 		r.close(id, c.now, measure.OK)
 	}
 	if r.onToken != nil {
-		for _, id := range e.First {
+		for _, id := range o.first {
 			r.onToken(id, c.now, true, r.calls[id].ended)
 		}
-		for _, id := range e.Tokens {
+		for _, id := range o.tokens {
 			r.onToken(id, c.now, false, r.calls[id].ended)
 		}
 	}
 }
 
+// countGaps records the times between requests' tokens and the ones before.
+func (r *run) countGaps(c *core, o *stepOutput) {
+	if r.gaps == nil {
+		return
+	}
+	for _, id := range o.first {
+		r.lastToken[id] = c.now
+	}
+	for _, id := range o.tokens {
+		r.recordGaps(c.now-r.lastToken[id], 1)
+		r.lastToken[id] = c.now
+	}
+	r.recordGaps(c.now-c.lastOutput, o.steady)
+}
+
+// recordGaps records the inter-token time of n requests.
+func (r *run) recordGaps(seconds float64, n int) {
+	if n > 0 {
+		// The value is in range, so there is no error to see.
+		_ = r.gaps.RecordValues(int64(math.Round(min(max(seconds*1e6, 1), longestGap))), int64(n))
+	}
+}
+
 // over reports whether the run ends at this time though requests are left.
 func (r *run) over(now float64) bool {
-	s := &r.stop
-	if s.done || now >= s.horizon {
-		s.end = s.horizon
+	if r.done || now >= r.horizon {
+		r.end = r.horizon
 		return true
 	}
-	if now < s.watchAt {
+	if now < r.watchAt {
 		return false
 	}
-	s.watchAt = now + s.every
-	if s.reason = r.load.Watch(r.progress(now)); s.reason != "" {
-		s.end = now
+	r.watchAt = now + r.watchEvery()
+	if r.stopped = r.load.Watch(r.progress(now)); r.stopped != "" {
+		r.end = now
 	}
-	return s.reason != ""
+	return r.stopped != ""
 }
 
 func (r *run) progress(now float64) Progress {
-	p := Progress{Now: duration(now), Arrived: r.arrived, Ended: r.ended, Records: r.records}
-	for _, c := range r.engine.cores {
-		for _, s := range c.replicas {
-			p.Running += s.Running()
-			p.Waiting += s.Waiting()
-		}
-	}
-	return p
+	return Progress{Now: duration(now), Arrived: r.arrived, Ended: r.ended, Occupancy: r.occupancy(), Records: r.records}
 }
 
-func (r *run) result() *Result {
-	r.stats.finish(r.engine)
-	c := &r.engine.config
-	return &Result{
-		Records: r.records, End: duration(r.stop.end), Stopped: r.stop.reason, Gaps: r.gaps.histogram, Stats: r.stats,
-		Blocks: c.Limits.Blocks, BlockTokens: c.Limits.BlockTokens,
+func (r *run) occupancy() Occupancy {
+	o := Occupancy{Preemptions: r.stats.preemptions, Cache: r.stats.cache}
+	replicas := 0
+	for _, c := range r.engine.cores {
+		for _, s := range c.replicas {
+			o.Running += len(s.running)
+			o.Waiting += s.waiting.len()
+			o.KV += s.usage()
+			replicas++
+		}
 	}
+	o.KV /= float64(replicas)
+	return o
 }

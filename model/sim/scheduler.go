@@ -6,25 +6,9 @@ import (
 	"planner/sweep/workload"
 )
 
-// Request is what the scheduler must know of a request.
-type Request struct {
-	// ID names the request in everything that the scheduler reports.
-	ID int
-	// Prompt and Output count tokens.
-	Prompt, Output int
-	// Shared lists the leading parts of the prompt that other requests may have
-	// too.
-	Shared []workload.Segment
-	// Counted selects the requests of which [Events] counts every token.
-	Counted bool
-	// Own and Reply name the tokens of the prompt behind Shared and the
-	// generated ones, if another request's Shared may hold them; 0 otherwise.
-	Own, Reply workload.Content
-}
-
-// Sequence is a request inside a scheduler, from [Scheduler.Add] to its end; what
+// sequence is a request inside a scheduler, from [scheduler.add] to its end; what
 // it is afterwards is the scheduler's affair.
-type Sequence struct {
+type sequence struct {
 	id     int
 	prompt int
 	// limit is the number of output tokens at which the sequence ends, by its
@@ -34,21 +18,22 @@ type Sequence struct {
 	// scheduled and which are not known yet (asynchronous scheduling only), and
 	// computed the tokens whose KV is scheduled or present.
 	out, pending, computed int
-	kv                     holding
-	path                   []span
+	kv                     kvHolding
+	path                   []extent
 	// order rises with admission: running is sorted by it.
 	order int
 	// sampled is the number of the step in which it sampled last.
 	sampled int
 	// inFlight counts the batches under way that list the sequence.
 	inFlight int
-	state    state
-	counted  bool
-	settled  settling
+	state    seqState
+	// counted asks for every token of it in [stepOutput].
+	counted bool
+	steady  membership
 }
 
-// holding is what a sequence has of the block pool.
-type holding struct {
+// kvHolding is what a sequence has of the block pool.
+type kvHolding struct {
 	blocks []int32
 	// room is the number of tokens that blocks can hold.
 	room int
@@ -59,61 +44,58 @@ type holding struct {
 	registered, nextFull int
 }
 
-type state uint8
+type seqState uint8
 
 const (
-	waiting state = iota
+	waiting seqState = iota
 	running
 	ended
 )
 
-// Generated counts the output tokens that are known.
-func (r *Sequence) Generated() int { return r.out }
-
 // total counts the tokens that are known: prompt and output.
-func (r *Sequence) total() int { return r.prompt + r.out }
+func (r *sequence) total() int { return r.prompt + r.out }
 
-// Scheduler decides what each step of an engine computes, as vLLM V1 does: one
+// scheduler decides what each step of an engine computes, as vLLM V1 does: one
 // token budget a step, running requests before waiting ones, blocks of KV cache
 // handed out as sequences grow, and the request admitted last thrown out when
 // there are none left.
 //
-// The caller alternates [Scheduler.Schedule] and [Scheduler.Output]. With
+// The caller alternates [scheduler.schedule] and [scheduler.output]. With
 // asynchronous scheduling it schedules a second batch before it hands in the
 // output of the first one; the order of these calls is all that the scheduler
 // knows of time.
 //
 // Not modelled: priorities, speculation, LoRA, multimodal input, KV connectors.
-type Scheduler struct {
-	rules  Rules
-	limits Limits
-	pool   pool
+type scheduler struct {
+	config      Config
+	blockTokens int
+	pool        pool
 	// reserve is the number of blocks that the watermark keeps free.
 	reserve int
 	// windowCap is the most blocks of a sequence for which window groups need
 	// blocks too; 0 without window groups.
 	windowCap int
 
-	running []*Sequence
-	waiting queue
+	running []*sequence // they hold blocks
+	waiting queue       // they hold none: new ones and preempted ones
 	orders  int
 	step    int // number of the next step
 	hits    []int32
 
-	spare  spare
-	events Events
+	spare spare
+	out   stepOutput
 	// stuck says that the last admission failed for lack of blocks and will fail
 	// as long as running requests only take more of them.
 	stuck bool
 
-	calm calm
+	steady steadyGroup
 }
 
 // spare is what is not in use and will be: a scheduler in its stride allocates
 // nothing.
 type spare struct {
-	batches   []*Batch
-	sequences []*Sequence
+	batches   []*stepBatch
+	sequences []*sequence
 	lists     [][]int32 // of blocks
 	items     []item
 }
@@ -136,82 +118,73 @@ func (s *spare) keep(list []int32) {
 	}
 }
 
-// NewScheduler returns an idle scheduler with an empty cache.
-func NewScheduler(rules Rules, limits Limits) *Scheduler {
-	limits.valid()
-	if limits.ActiveSeqs == 0 {
-		limits.ActiveSeqs = limits.Seqs
+// newScheduler returns an idle scheduler with an empty cache.
+func newScheduler(c Config) *scheduler {
+	c.valid()
+	if c.ActiveSeqs == 0 {
+		c.ActiveSeqs = c.Seqs
 	}
-	s := &Scheduler{rules: rules, limits: limits, reserve: int(limits.Watermark * float64(limits.Blocks))}
-	size := limits.Blocks
-	if w := &s.limits.Window; w.FullGroups > 0 {
+	s := &scheduler{config: c, blockTokens: c.Layout.BlockTokens, reserve: int(c.Watermark * float64(c.Blocks))}
+	size := c.Blocks
+	if l := &c.Layout; l.FullGroups > 0 {
 		// One block of ours is a block of each full group.
-		size = (size-1)/w.FullGroups + 1
-		if w.Groups > 0 {
-			s.windowCap = w.blocks(limits.BlockTokens)
+		size = (size-1)/l.FullGroups + 1
+		if l.WindowGroups > 0 {
+			s.windowCap = blocksFor(l.Window-1, l.BlockTokens) + 1
 		}
 	}
-	s.pool = newPool(size, rules.UnkeyedFirst)
-	s.calm.crossing = make([]int32, limits.BlockTokens)
+	s.pool = newPool(size, c.Rules.UnkeyedFirst)
+	s.steady.due = make([]int32, s.blockTokens)
 	return s
 }
 
-// Add puts a request at the end of the waiting queue. It joins the next batch
-// that is scheduled, if there is room.
-func (s *Scheduler) Add(q *Request) *Sequence {
-	var r *Sequence
+// add puts a request at the end of the waiting queue, under the number by which it is
+// reported. It joins the next batch that is scheduled, if there is room.
+func (s *scheduler) add(id int, q *workload.Request, counted bool) *sequence {
+	var r *sequence
 	if n := len(s.spare.sequences); n > 0 {
 		r = s.spare.sequences[n-1]
 		s.spare.sequences = s.spare.sequences[:n-1]
-		*r = Sequence{path: r.path[:0]}
+		*r = sequence{path: r.path[:0]}
 	} else {
-		r = new(Sequence)
+		r = new(sequence)
 	}
-	r.id, r.prompt, r.limit = q.ID, q.Prompt, min(q.Output, s.limits.ModelLen-q.Prompt)
-	r.kv.nextFull, r.counted = math.MaxInt, q.Counted
-	if s.limits.PrefixCaching {
-		r.kv.nextFull = s.limits.BlockTokens
-		r.path = s.pool.enterPath(q, r.path, s.limits.BlockTokens)
+	r.id, r.prompt, r.limit = id, q.Prompt, min(q.Output, s.config.ModelLen-q.Prompt)
+	r.kv.nextFull, r.counted = math.MaxInt, counted
+	if s.config.PrefixCaching {
+		r.kv.nextFull = s.blockTokens
+		r.path = s.pool.enterPath(q, r.path, s.blockTokens)
 	}
 	s.waiting.pushBack(r)
 	s.stuck = false
 	return r
 }
 
-// Running counts the requests that hold blocks.
-func (s *Scheduler) Running() int { return len(s.running) }
-
-// Waiting counts the requests that hold no blocks: new ones and preempted ones.
-func (s *Scheduler) Waiting() int { return s.waiting.len() }
-
-// Free counts the blocks that nobody uses; cached ones are among them.
-func (s *Scheduler) Free() int { return s.pool.free }
-
-// Fits reports whether a request of so many tokens could ever run: alone, in an
+// fits reports whether a request of so many tokens could ever run: alone, in an
 // empty pool, within the longest length that the engine allows.
-func (s *Scheduler) Fits(prompt, output int) bool {
-	if prompt+output > s.limits.ModelLen || prompt <= 0 || output <= 0 {
+func (s *scheduler) fits(prompt, output int) bool {
+	if prompt+output > s.config.ModelLen || prompt <= 0 || output <= 0 {
 		return false
 	}
 	// The KV of the last token is never needed.
 	longest := prompt + output - 1
-	if s.limits.WholePrefill && longest > s.limits.BatchTokens {
+	if s.config.WholePrefill && longest > s.config.BatchTokens {
 		return false
 	}
-	return s.withWindow(blocksFor(longest, s.limits.BlockTokens)) <= s.pool.size-1
+	return s.withWindow(blocksFor(longest, s.blockTokens)) <= s.pool.size-1
 }
 
 // withWindow is what a sequence of so many blocks takes from the pool.
-func (s *Scheduler) withWindow(blocks int) int {
+func (s *scheduler) withWindow(blocks int) int {
 	if s.windowCap == 0 {
 		return blocks
 	}
-	w := &s.limits.Window
-	return blocks + blocksFor(w.Groups*min(blocks, s.windowCap), w.FullGroups)
+	l := &s.config.Layout
+	return blocks + blocksFor(l.WindowGroups*min(blocks, s.windowCap), l.FullGroups)
 }
 
-// Usage is the share of the pool that is in use.
-func (s *Scheduler) Usage() float64 {
+// usage is the share of the pool that is in use; cached blocks that nobody uses are free.
+func (s *scheduler) usage() float64 {
 	return 1 - float64(s.pool.free)/float64(s.pool.size-1)
 }
 
@@ -221,7 +194,7 @@ func blocksFor(tokens, blockTokens int) int {
 
 // release ends a sequence: its blocks go back, last one first, and the scheduler
 // forgets it as soon as no batch under way lists it.
-func (s *Scheduler) release(r *Sequence) {
+func (s *scheduler) release(r *sequence) {
 	s.freeBlocks(r)
 	s.pool.leavePath(r.path)
 	r.path = r.path[:0]
@@ -231,7 +204,7 @@ func (s *Scheduler) release(r *Sequence) {
 	}
 }
 
-func (s *Scheduler) freeBlocks(r *Sequence) {
+func (s *scheduler) freeBlocks(r *sequence) {
 	s.stuck = false
 	for i := len(r.kv.blocks) - 1; i >= 0; i-- {
 		s.pool.drop(r.kv.blocks[i])
@@ -241,15 +214,15 @@ func (s *Scheduler) freeBlocks(r *Sequence) {
 	}
 	s.spare.keep(r.kv.blocks)
 	s.spare.keep(r.kv.window)
-	r.kv = holding{nextFull: math.MaxInt}
-	if s.limits.PrefixCaching {
-		r.kv.nextFull = s.limits.BlockTokens
+	r.kv = kvHolding{nextFull: math.MaxInt}
+	if s.config.PrefixCaching {
+		r.kv.nextFull = s.blockTokens
 	}
 }
 
 // register enters a sequence's full blocks up to a token in the prefix cache.
-func (s *Scheduler) register(r *Sequence, tokens int) {
-	size := s.limits.BlockTokens
+func (s *scheduler) register(r *sequence, tokens int) {
+	size := s.blockTokens
 	i := 0
 	for tokens >= r.kv.nextFull {
 		for r.path[i].end < r.kv.nextFull {
@@ -269,10 +242,10 @@ func (s *Scheduler) register(r *Sequence, tokens int) {
 }
 
 // publish makes a sequence's private blocks findable.
-func (s *Scheduler) publish(r *Sequence) {
+func (s *scheduler) publish(r *sequence) {
 	i := 0
 	for j, id := range r.kv.blocks[:r.kv.registered] {
-		for r.path[i].end < (j+1)*s.limits.BlockTokens {
+		for r.path[i].end < (j+1)*s.blockTokens {
 			i++
 		}
 		if s.pool.blocks[id].node == private {
@@ -284,12 +257,12 @@ func (s *Scheduler) publish(r *Sequence) {
 // lookup collects in s.hits the cached blocks with which a sequence's known
 // tokens begin. The block of the last token is never taken from the cache, as
 // there must be something left to compute.
-func (s *Scheduler) lookup(r *Sequence) {
+func (s *scheduler) lookup(r *sequence) {
 	s.hits = s.hits[:0]
-	if !s.limits.PrefixCaching {
+	if !s.config.PrefixCaching {
 		return
 	}
-	size := s.limits.BlockTokens
+	size := s.blockTokens
 	most := (r.total() - 1) / size
 	i := 0
 	for j := 0; j < most; j++ {

@@ -68,23 +68,22 @@ func TestThreshold(t *testing.T) {
 	newest := RulesFor(model.Version{})
 	for _, c := range []struct {
 		name     string
-		rules    Rules
-		limits   Limits
+		config   Config
 		requests int
 		want     int
 	}{
-		{"off", newest, Limits{}, 4, 0},
-		{"adaptive alone does nothing", newest, Limits{AdaptiveLongPrefill: true}, 4, 0},
-		{"fixed", newest, Limits{LongPrefill: 100}, 4, 100},
-		{"lone, since 0.32", newest, Limits{LongPrefill: 100}, 1, 0},
-		{"lone, before", Rules{}, Limits{LongPrefill: 100}, 1, 100},
-		{"adaptive raises", newest, Limits{LongPrefill: 100, AdaptiveLongPrefill: true}, 4, 256},
-		{"adaptive never lowers", newest, Limits{LongPrefill: 100, AdaptiveLongPrefill: true}, 64, 100},
+		{"off", Config{Rules: newest}, 4, 0},
+		{"adaptive alone does nothing", Config{Rules: newest, AdaptiveLongPrefill: true}, 4, 0},
+		{"fixed", Config{Rules: newest, LongPrefill: 100}, 4, 100},
+		{"lone, since 0.32", Config{Rules: newest, LongPrefill: 100}, 1, 0},
+		{"lone, before", Config{LongPrefill: 100}, 1, 100},
+		{"adaptive raises", Config{Rules: newest, LongPrefill: 100, AdaptiveLongPrefill: true}, 4, 256},
+		{"adaptive never lowers", Config{Rules: newest, LongPrefill: 100, AdaptiveLongPrefill: true}, 64, 100},
 	} {
-		c.limits.Seqs, c.limits.BatchTokens, c.limits.ModelLen, c.limits.Blocks, c.limits.BlockTokens = 4, 1024, 4096, 100, 16
-		s := NewScheduler(c.rules, c.limits)
+		c.config.Seqs, c.config.BatchTokens, c.config.ModelLen, c.config.Blocks, c.config.Layout.BlockTokens = 4, 1024, 4096, 100, 16
+		s := newScheduler(c.config)
 		for i := range c.requests {
-			s.Add(&Request{ID: i, Prompt: 10, Output: 10})
+			s.add(i, &workload.Request{Prompt: 10, Output: 10}, false)
 		}
 		if got := s.threshold(); got != c.want {
 			t.Errorf("%s: threshold %d, want %d", c.name, got, c.want)
@@ -94,18 +93,18 @@ func TestThreshold(t *testing.T) {
 
 // TestActiveSeqs: max_num_active_seqs bounds admission below max_num_seqs.
 func TestActiveSeqs(t *testing.T) {
-	s := NewScheduler(Rules{}, Limits{Seqs: 8, ActiveSeqs: 3, BatchTokens: 1024, ModelLen: 4096, Blocks: 100, BlockTokens: 16})
+	s := newScheduler(Config{Seqs: 8, ActiveSeqs: 3, BatchTokens: 1024, ModelLen: 4096, Blocks: 100, Layout: model.KVLayout{BlockTokens: 16}})
 	for i := range 5 {
-		s.Add(&Request{ID: i, Prompt: 10, Output: 10})
+		s.add(i, &workload.Request{Prompt: 10, Output: 10}, false)
 	}
-	s.Output(s.Schedule())
-	if s.Running() != 3 || s.Waiting() != 2 {
-		t.Errorf("%d running and %d waiting, want 3 and 2", s.Running(), s.Waiting())
+	s.output(s.schedule())
+	if len(s.running) != 3 || s.waiting.len() != 2 {
+		t.Errorf("%d running and %d waiting, want 3 and 2", len(s.running), s.waiting.len())
 	}
 }
 
 // TestSettledAndAborts drives two schedulers with the same random requests, one
-// of them without settled sequences, and compares every step. Requests share
+// of them without steady sequences, and compares every step. Requests share
 // prefixes, continue others that may still be running, and are given up at random.
 // The pool's books are checked on the way.
 func TestSettledAndAborts(t *testing.T) {
@@ -113,32 +112,32 @@ func TestSettledAndAborts(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		rules := RulesFor(model.Version{Minor: 10 + rng.IntN(23)})
 		rules.Async = rng.IntN(2) == 0
-		limits := Limits{Seqs: 1 + rng.IntN(20), ModelLen: 400, BlockTokens: 16, PrefixCaching: rng.IntN(4) > 0, Blocks: 30 + rng.IntN(300)}
-		limits.BatchTokens = limits.Seqs + rng.IntN(300)
+		config := Config{Rules: rules, Seqs: 1 + rng.IntN(20), ModelLen: 400, Layout: model.KVLayout{BlockTokens: 16}, PrefixCaching: rng.IntN(4) > 0, Blocks: 30 + rng.IntN(300)}
+		config.BatchTokens = config.Seqs + rng.IntN(300)
 		if rng.IntN(3) == 0 {
-			limits.LongPrefill = 20 + rng.IntN(100)
+			config.LongPrefill = 20 + rng.IntN(100)
 		}
-		a, b := driver{s: NewScheduler(rules, limits)}, driver{s: NewScheduler(rules, limits)}
-		b.s.calm.off = true
-		var requests []*Request
-		type pair struct{ x, y *Sequence }
+		a, b := driver{s: newScheduler(config)}, driver{s: newScheduler(config)}
+		b.s.steady.off = true
+		var requests []*workload.Request
+		type pair struct{ x, y *sequence }
 		live := map[int]pair{}
 		for k := range 1500 {
 			for len(requests) < 60 && rng.IntN(12) == 0 {
-				q := randomRequest(rng, requests, limits.ModelLen)
+				q := randomRequest(rng, requests, config.ModelLen)
 				requests = append(requests, q)
-				live[q.ID] = pair{a.s.Add(q), b.s.Add(q)}
+				live[q.ID] = pair{a.s.add(q.ID, q, false), b.s.add(q.ID, q, false)}
 			}
 			if rng.IntN(40) == 0 && len(requests) > 0 {
 				if id := rng.IntN(len(requests)); live[id].x != nil {
-					a.s.Abort(live[id].x)
-					b.s.Abort(live[id].y)
+					a.s.abort(live[id].x)
+					b.s.abort(live[id].y)
 					delete(live, id)
 				}
 			}
 			x, y := a.step(), b.step()
 			if !x.equal(y) {
-				t.Fatalf("seed %d, step %d:\nsettled %+v\n  plain %+v", seed, k, *x, *y)
+				t.Fatalf("seed %d, step %d:\nsteady %+v\n  plain %+v", seed, k, *x, *y)
 			}
 			for _, id := range x.Finished {
 				delete(live, id)
@@ -148,8 +147,8 @@ func TestSettledAndAborts(t *testing.T) {
 				checkBooks(t, b.s)
 			}
 		}
-		if a.s.pool.cache.count() > a.s.limits.Blocks+len(live)*4 {
-			t.Errorf("seed %d: %d texts remembered with %d blocks", seed, a.s.pool.cache.count(), a.s.limits.Blocks)
+		if a.s.pool.cache.count() > a.s.config.Blocks+len(live)*4 {
+			t.Errorf("seed %d: %d texts remembered with %d blocks", seed, a.s.pool.cache.count(), a.s.config.Blocks)
 		}
 	}
 }
@@ -161,18 +160,18 @@ func TestNoAllocation(t *testing.T) {
 		for _, async := range []bool{false, true} {
 			rules := RulesFor(model.Version{})
 			rules.Async = async
-			d := driver{s: NewScheduler(rules, Limits{Seqs: 64, BatchTokens: 512, ModelLen: 4096, Blocks: blocks, BlockTokens: 16, PrefixCaching: true})}
+			d := driver{s: newScheduler(Config{Rules: rules, Seqs: 64, BatchTokens: 512, ModelLen: 4096, Blocks: blocks, Layout: model.KVLayout{BlockTokens: 16}, PrefixCaching: true})}
 			rng := rand.New(rand.NewPCG(1, 1))
-			q := new(Request)
+			q := new(workload.Request)
 			q.Shared = make([]workload.Segment, 1)
 			preempted, next := 0, 0
 			step := func() {
-				for d.s.Running()+d.s.Waiting() < 50 {
+				for len(d.s.running)+d.s.waiting.len() < 50 {
 					next++
 					q.ID, q.Output = next, 1+rng.IntN(200)
 					q.Shared[0] = workload.Segment{Content: workload.Content(1 + rng.IntN(5)), Tokens: 100}
 					q.Prompt = 100 + rng.IntN(200)
-					d.s.Add(q)
+					d.s.add(q.ID, q, false)
 				}
 				preempted += len(d.step().Preempted)
 			}
@@ -191,9 +190,9 @@ func TestNoAllocation(t *testing.T) {
 
 func (t *tree) count() int { return len(t.nodes) - len(t.idle) }
 
-func randomRequest(rng *rand.Rand, earlier []*Request, longest int) *Request {
+func randomRequest(rng *rand.Rand, earlier []*workload.Request, longest int) *workload.Request {
 	id := len(earlier)
-	q := &Request{ID: id, Own: workload.Content(contentOwn | id), Reply: workload.Content(contentReply | id)}
+	q := &workload.Request{ID: id, Own: workload.Content(contentOwn | id), Generated: workload.Content(contentReply | id)}
 	switch {
 	case rng.IntN(3) == 0 && id > 0:
 		p := earlier[rng.IntN(id)]
@@ -202,7 +201,7 @@ func randomRequest(rng *rand.Rand, earlier []*Request, longest int) *Request {
 			shared += s.Tokens
 		}
 		q.Shared = append(slices.Clone(p.Shared), workload.Segment{Content: p.Own, Tokens: p.Prompt - shared},
-			workload.Segment{Content: p.Reply, Tokens: p.Output})
+			workload.Segment{Content: p.Generated, Tokens: p.Output})
 	case rng.IntN(2) == 0:
 		q.Shared = []workload.Segment{{Content: workload.Content(contentPrefix | rng.IntN(3)), Tokens: 1 + rng.IntN(120)}}
 	}
@@ -216,14 +215,14 @@ func randomRequest(rng *rand.Rand, earlier []*Request, longest int) *Request {
 	}
 	q.Output = 1 + rng.IntN(min(150, longest-q.Prompt))
 	if rng.IntN(3) == 0 {
-		q.Own, q.Reply = 0, 0
+		q.Own, q.Generated = 0, 0
 	}
 	return q
 }
 
 // checkBooks checks that every block is free once or held as often as its count
 // says, and that the cache's links agree with the blocks.
-func checkBooks(t *testing.T, s *Scheduler) {
+func checkBooks(t *testing.T, s *scheduler) {
 	t.Helper()
 	p := &s.pool
 	held := make([]int32, len(p.blocks))
@@ -235,7 +234,7 @@ func checkBooks(t *testing.T, s *Scheduler) {
 			held[id]++
 		}
 	}
-	for _, id := range s.calm.blank {
+	for _, id := range s.steady.unassigned {
 		held[id]++
 	}
 	free := p.size - len(p.blocks)

@@ -1,123 +1,150 @@
 package sim
 
-import "planner/model"
+import (
+	"planner/model"
+	"planner/sweep/measure"
+)
 
-// Stats sum up what an engine did in a run, over all replicas.
-type Stats struct {
-	// Steps counts steps, Busy is the time they took, in seconds summed over
-	// engine loops, of which there were Loops.
-	Steps, Loops int
-	Busy         float64
-	// Time is the sum over the steps, by cause.
-	Time model.StepTime
-	// Work is what the steps moved and computed on each GPU, MBU and MFU the
-	// shares of the data sheet's bandwidth and compute that this is while steps
-	// ran; zero if the timer does not know.
-	Work     model.Work
-	MBU, MFU float64
-	// PromptTokens and OutputTokens count tokens that were computed and sampled;
+// stats sum up what an engine did in a run, over all replicas. Levels are means of
+// one replica over the time in which steps ran.
+type stats struct {
+	steps int
+	// time is the sum over the steps, by cause, work what they moved and computed on
+	// each GPU, if the timer is a roofline.
+	time model.StepTime
+	work model.Work
+	// promptTokens and outputTokens count tokens that were computed and sampled;
 	// what a preemption made necessary again counts again.
-	PromptTokens, OutputTokens int
-	// Preemptions counts how often a request lost its blocks.
-	Preemptions int
-	// Cache counts prompt tokens.
-	Cache Cache
-	// KV is the share of the block pool in use, Running and Waiting count
-	// requests; each of one replica.
-	KV, Running, Waiting Level
+	promptTokens, outputTokens int
+	// preemptions counts how often a request lost its blocks.
+	preemptions int
+	cache       Cache
+	// kv is the share of the block pool in use, running and waiting count
+	// requests.
+	kv, running, waiting level
 }
 
-// Cache counts what the prefix cache was asked for when requests were admitted:
-// Queries tokens, of which it held Hits. Resumed requests are left out, as vLLM
+// Cache counts the prompt tokens that the prefix cache was asked for when requests were
+// admitted: Queries tokens, of which it held Hits. Resumed requests are left out, as vLLM
 // does; its releases before 0.32 also count attempts at admission that failed.
 type Cache struct{ Queries, Hits int }
 
-// HitRate is the share of tokens that the cache held, 0 if it was asked for none.
-func (c Cache) HitRate() float64 {
+// hitRate is the share of tokens that the cache held, 0 if it was asked for none.
+func (c Cache) hitRate() float64 {
 	if c.Queries == 0 {
 		return 0
 	}
 	return float64(c.Hits) / float64(c.Queries)
 }
 
-// Level is a quantity over the time in which steps ran.
-type Level struct {
-	Mean, Peak float64
+// level is a quantity over time: its peak and its sum over seconds.
+type level struct{ peak, sum float64 }
 
-	sum float64 // over time
-}
-
-func (l *Level) add(value, seconds float64) {
+func (l *level) add(value, seconds float64) {
 	l.sum += value * seconds
-	l.Peak = max(l.Peak, value)
+	l.peak = max(l.peak, value)
 }
 
-// meter tells how well a timer's hardware is used.
-type meter interface {
-	Work(model.Batch) model.Work
-	Achieved(w model.Work, seconds float64) (mbu, mfu float64)
-}
-
-// work adds what n steps of a batch do, each on one of m replicas.
-func (s *Stats) work(c *core, b *model.Batch, n, m float64) {
-	if c.engine.meter == nil {
+// addWork adds what n steps of a batch do, each on one of m replicas.
+func (s *stats) addWork(c *core, b *model.Batch, n, m float64) {
+	if c.engine.roofline == nil {
 		return
 	}
-	w := c.engine.meter.Work(*b)
-	s.Work.WeightBytes += w.WeightBytes * n / m
-	s.Work.KVBytes += w.KVBytes * n / m
-	s.Work.Flops += w.Flops * n / m
+	w := c.engine.roofline.Work(*b)
+	s.work.WeightBytes += w.WeightBytes * n / m
+	s.work.KVBytes += w.KVBytes * n / m
+	s.work.Flops += w.Flops * n / m
 }
 
-// step counts a step that was just scheduled.
-func (s *Stats) step(c *core, t model.StepTime, batches []*Batch) {
-	s.Steps++
-	s.Time.Add(t)
+// addStep counts a step that was just scheduled.
+func (s *stats) addStep(c *core, t model.StepTime, batches []*stepBatch) {
+	s.steps++
+	s.time.AddScaled(t, 1)
 	n := float64(len(c.replicas))
 	for i, r := range c.replicas {
-		s.work(c, &batches[i].Load, 1, n)
-		s.KV.add(r.Usage(), t.Total/n)
-		s.queue(r, t.Total/n)
-		for _, chunk := range batches[i].Load.Chunks {
-			s.PromptTokens += chunk.Tokens
+		s.addWork(c, &batches[i].load, 1, n)
+		s.kv.add(r.usage(), t.Total/n)
+		s.addQueue(r, t.Total/n)
+		for _, chunk := range batches[i].load.Chunks {
+			s.promptTokens += chunk.Tokens
 		}
-		s.OutputTokens += batches[i].Load.Sampled
+		s.outputTokens += batches[i].load.Sampled
 	}
 }
 
-// steps counts n steps of one replica that begin with a load and in which the
+// addSteps counts n steps of one replica that begin with a load and in which the
 // queues stay as they are.
-func (s *Stats) steps(c *core, load *model.Batch, t model.StepTime, growth float64, n int) {
+func (s *stats) addSteps(c *core, load *model.Batch, t model.StepTime, growth float64, n int) {
 	// Bytes and operations are linear in the contexts, so the mean step will do.
 	mean := *load
 	mean.Context += load.Decodes * (n - 1) / 2
 	mean.Windowed += load.WindowedGrowing * (n - 1) / 2
-	s.work(c, &mean, float64(n), 1)
+	s.addWork(c, &mean, float64(n), 1)
 	further := growth * float64(n) * float64(n-1) / 2
-	s.Steps += n
-	s.Time.AddScaled(t, float64(n))
-	s.Time.DecodeAttention += further
-	s.Time.Total += further
-	s.queue(c.replicas[0], t.Total*float64(n)+further)
-	s.OutputTokens += n * load.Decodes
+	s.steps += n
+	s.time.AddScaled(t, float64(n))
+	s.time.DecodeAttention += further
+	s.time.Total += further
+	s.addQueue(c.replicas[0], t.Total*float64(n)+further)
+	s.outputTokens += n * load.Decodes
 }
 
-func (s *Stats) queue(r *Scheduler, seconds float64) {
-	s.Running.add(float64(r.Running()), seconds)
-	s.Waiting.add(float64(r.Waiting()), seconds)
+func (s *stats) addQueue(r *scheduler, seconds float64) {
+	s.running.add(float64(len(r.running)), seconds)
+	s.waiting.add(float64(r.waiting.len()), seconds)
 }
 
-// finish makes the means.
-func (s *Stats) finish(e *Engine) {
-	s.Loops = len(e.cores)
-	s.Busy = s.Time.Total
-	if s.Busy == 0 {
-		return
+// observation is the run in the form that measured trials have, too.
+func (r *run) observation() measure.Observation {
+	s, c := &r.stats, &r.engine.config
+	return measure.Observation{
+		Records: r.records, End: duration(r.end), Gaps: r.gaps, Aborted: r.stopped,
+		Server: measure.Server{
+			Engine: measure.Software{Kind: "simulated"}, KVBlocks: new(c.Blocks), BlockTokens: new(c.Layout.BlockTokens),
+			Preemptions: new(s.preemptions), HitRate: new(s.cache.hitRate()), PeakKV: new(s.kv.peak), Time: r.timeShares(),
+		},
 	}
-	for _, l := range []*Level{&s.KV, &s.Running, &s.Waiting} {
-		l.Mean = l.sum / s.Busy
+}
+
+// timeShares splits the busy time by what bound it; nil if no step ran.
+func (r *run) timeShares() *measure.TimeShares {
+	if r.stats.steps == 0 {
+		return nil
 	}
-	if e.meter != nil {
-		s.MBU, s.MFU = e.meter.Achieved(s.Work, s.Busy)
+	busy := r.stats.time.Total
+	t := sharesOf(r.stats.time)
+	if r.engine.roofline != nil {
+		t.MBU, t.MFU = r.engine.roofline.Achieved(r.stats.work, busy)
 	}
+	if end := duration(r.end).Seconds() * float64(len(r.engine.cores)); end > 0 {
+		t.Idle = max(0, 1-busy/end)
+	}
+	return &t
+}
+
+// sharesOf splits the time of steps by what bounds it. The LM head counts to the
+// weights: it is a stream of its matrix below some 280 rows. Elementwise work counts to
+// compute.
+func sharesOf(t model.StepTime) measure.TimeShares {
+	var out measure.TimeShares
+	largest := 0.0
+	for _, part := range []struct {
+		name    string
+		share   *float64
+		seconds float64
+	}{
+		{"weights", &out.Weights, t.Weights + t.ExpertWeights + t.Head},
+		{"kv", &out.KV, t.DecodeAttention},
+		{"compute", &out.Compute, t.Compute + t.ExpertCompute + t.PrefillAttention + t.Elementwise},
+		{"communication", &out.Communication, t.Communication},
+		{"fixed", &out.Fixed, t.Fixed},
+	} {
+		if t.Total > 0 {
+			*part.share = part.seconds / t.Total
+		}
+		if *part.share > largest {
+			largest, out.Binding = *part.share, part.name
+		}
+	}
+	return out
 }

@@ -73,7 +73,7 @@ func (x *recordedStep) equal(y *recordedStep) bool {
 // TestVLLMSteps compares every step with recordings of vLLM's scheduler classes:
 // which requests, how many tokens each, in which order, who is preempted, who
 // finishes, what was cached, how many blocks are free. Each case runs twice, with
-// settled sequences and without.
+// steady sequences and without.
 func TestVLLMSteps(t *testing.T) {
 	files := strings.Split(*casesFlag, ",")
 	if *casesFlag == "" {
@@ -103,7 +103,7 @@ func TestVLLMSteps(t *testing.T) {
 			if cases == 0 {
 				t.Fatal("no cases")
 			}
-			t.Logf("%d cases, %d steps equal twice: %.2f million steps/s with settled sequences, %.2f without", cases, steps,
+			t.Logf("%d cases, %d steps equal twice: %.2f million steps/s with steady sequences, %.2f without", cases, steps,
 				float64(steps)/spent[0].Seconds()/1e6, float64(steps)/spent[1].Seconds()/1e6)
 		})
 	}
@@ -138,7 +138,7 @@ func eachRecording(file string, f func(*recording)) error {
 }
 
 // scheduler builds what the recording's configuration asks for.
-func (rec *recording) scheduler() (*Scheduler, error) {
+func (rec *recording) scheduler() (*scheduler, error) {
 	v, err := model.ParseVersion(rec.VLLM)
 	if err != nil {
 		return nil, err
@@ -149,11 +149,12 @@ func (rec *recording) scheduler() (*Scheduler, error) {
 	if c.SchedulerReserveFullISL != nil {
 		rules.FullSequenceGate = *c.SchedulerReserveFullISL
 	}
-	return NewScheduler(rules, Limits{
-		Seqs: c.MaxNumSeqs, ActiveSeqs: c.MaxNumActiveSeqs, BatchTokens: c.MaxNumBatchedTokens, ModelLen: c.MaxModelLen,
+	return newScheduler(Config{
+		Rules: rules,
+		Seqs:  c.MaxNumSeqs, ActiveSeqs: c.MaxNumActiveSeqs, BatchTokens: c.MaxNumBatchedTokens, ModelLen: c.MaxModelLen,
 		LongPrefill: c.LongPrefill, AdaptiveLongPrefill: c.AdaptiveLongPrefill,
 		WholePrefill: c.ChunkedPrefill != nil && !*c.ChunkedPrefill, PrefixCaching: c.PrefixCaching,
-		Watermark: c.Watermark, Blocks: c.NumBlocks, BlockTokens: c.BlockSize,
+		Watermark: c.Watermark, Blocks: c.NumBlocks, Layout: model.KVLayout{BlockTokens: c.BlockSize},
 	}), nil
 }
 
@@ -166,10 +167,10 @@ const (
 
 // request turns recorded requests into ours. A request with a parent begins with
 // the first tokens of its prompt and output.
-func (rec *recording) request(i int) *Request {
+func (rec *recording) request(i int) *workload.Request {
 	r := &rec.Requests[i]
-	return &Request{ID: r.ID, Prompt: r.Prompt, Output: r.Output, Shared: cut(rec.beginning(i), r.PrefixLen),
-		Own: workload.Content(contentOwn | r.ID), Reply: workload.Content(contentReply | r.ID)}
+	return &workload.Request{ID: r.ID, Prompt: r.Prompt, Output: r.Output, Shared: cut(rec.beginning(i), r.PrefixLen),
+		Own: workload.Content(contentOwn | r.ID), Generated: workload.Content(contentReply | r.ID)}
 }
 
 func (rec *recording) beginning(i int) []workload.Segment {
@@ -204,9 +205,9 @@ func replay(rec *recording, plain bool) error {
 	if err != nil {
 		return err
 	}
-	s.calm.off = plain
+	s.steady.off = plain
 	order := make([]int, len(rec.Requests))
-	requests := make([]*Request, len(rec.Requests))
+	requests := make([]*workload.Request, len(rec.Requests))
 	for i := range order {
 		order[i] = i
 		requests[i] = rec.request(i)
@@ -221,15 +222,15 @@ func replay(rec *recording, plain bool) error {
 	d := driver{s: s}
 	for k := range rec.Steps {
 		for len(order) > 0 && rec.Requests[order[0]].Step <= k {
-			s.Add(requests[order[0]])
+			s.add(requests[order[0]].ID, requests[order[0]], false)
 			order = order[1:]
 		}
 		if got, want := d.step(), &rec.Steps[k]; !got.equal(want) {
 			return fmt.Errorf("step %d:\n got %+v\nwant %+v", k, *got, *want)
 		}
 	}
-	if rec.Complete && (len(order) > 0 || s.Running()+s.Waiting() > 0) {
-		return fmt.Errorf("%d requests left after the last step", len(order)+s.Running()+s.Waiting())
+	if rec.Complete && (len(order) > 0 || len(s.running)+s.waiting.len() > 0) {
+		return fmt.Errorf("%d requests left after the last step", len(order)+len(s.running)+s.waiting.len())
 	}
 	return nil
 }
@@ -237,43 +238,43 @@ func replay(rec *recording, plain bool) error {
 // driver steps a scheduler as vLLM's engine core does: with asynchronous
 // scheduling the next batch is made before the output of the last one is known.
 type driver struct {
-	s      *Scheduler
-	flight []*Batch
+	s      *scheduler
+	flight []*stepBatch
 	got    recordedStep
 }
 
 func (d *driver) step() *recordedStep {
 	s, got := d.s, &d.got
 	depth := 1
-	if s.rules.Async {
+	if s.config.Rules.Async {
 		depth = 2
 	}
 	got.Scheduled, got.Preempted, got.Finished, got.Cached = got.Scheduled[:0], got.Preempted[:0], got.Finished[:0], got.Cached[:0]
-	b := s.Schedule()
-	for _, r := range s.running[:s.calm.members] {
-		if r.settled.member {
+	b := s.schedule()
+	for _, r := range s.running[:s.steady.members] {
+		if r.steady.member {
 			got.Scheduled = append(got.Scheduled, [2]int{r.id, 1})
 		}
 	}
 	for _, it := range b.items {
 		got.Scheduled = append(got.Scheduled, [2]int{it.r.id, it.tokens})
 	}
-	got.Preempted = append(got.Preempted, b.Preempted...)
+	got.Preempted = append(got.Preempted, b.preempted...)
 	slices.Sort(got.Preempted)
-	for _, a := range b.Admitted {
-		if a.Cached > 0 {
-			got.Cached = append(got.Cached, [2]int{a.ID, a.Cached})
+	for _, a := range b.admitted {
+		if a.cached > 0 {
+			got.Cached = append(got.Cached, [2]int{a.id, a.cached})
 		}
 	}
 	slices.SortFunc(got.Cached, func(a, b [2]int) int { return a[0] - b[0] })
-	empty := b.Empty()
+	empty := b.empty()
 	if !empty {
 		d.flight = append(d.flight, b)
 	}
 	if len(d.flight) > 0 && (len(d.flight) == depth || empty) {
-		got.Finished = append(got.Finished, s.Output(d.flight[0]).Finished...)
+		got.Finished = append(got.Finished, s.output(d.flight[0]).finished...)
 		d.flight = d.flight[:copy(d.flight, d.flight[1:])]
 	}
-	got.Free, got.Running, got.Waiting = s.Free(), s.Running(), s.Waiting()
+	got.Free, got.Running, got.Waiting = s.pool.free, len(s.running), s.waiting.len()
 	return got
 }

@@ -139,7 +139,7 @@ func TestServedEqualsRun(t *testing.T) {
 func servedAgainstRun(t *testing.T, async bool) (differ []string) {
 	config := small()
 	config.Rules.Async = async
-	config.Limits.Seqs, config.Limits.Blocks, config.Limits.BatchTokens = 8, 40, 256
+	config.Seqs, config.Blocks, config.BatchTokens = 8, 40, 256
 	timer := steady{0.004, 0.0015}
 	r := run(t, &Simulator{Timer: timer, Config: config})
 	rng := rand.New(rand.NewPCG(4, 4))
@@ -172,8 +172,8 @@ func servedAgainstRun(t *testing.T, async bool) (differ []string) {
 			differ = append(differ, fmt.Sprintf("request %d: first %v, last %v, cached %d; in virtual time %+v", i, first, last, e.Cached, want))
 		}
 	}
-	if result.Stats.Cache.Hits == 0 || result.Stats.Preemptions == 0 {
-		t.Errorf("nothing was put to the test: %+v", result.Stats)
+	if *result.Server.HitRate == 0 || *result.Server.Preemptions == 0 {
+		t.Errorf("nothing was put to the test: %+v", result.Server)
 	}
 	return differ
 }

@@ -203,7 +203,7 @@ func constant(d time.Duration) Distribution {
 // small is an engine of 1,000 blocks of 16 tokens.
 func small() sim.Config {
 	return sim.Config{
-		Rules:  sim.RulesFor(model.Version{}),
-		Limits: sim.Limits{Seqs: 64, BatchTokens: 2048, ModelLen: 4096, PrefixCaching: true, Blocks: 1000, BlockTokens: 16},
+		Rules: sim.RulesFor(model.Version{}),
+		Seqs:  64, BatchTokens: 2048, ModelLen: 4096, PrefixCaching: true, Blocks: 1000, Layout: model.KVLayout{BlockTokens: 16},
 	}
 }

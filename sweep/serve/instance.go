@@ -37,7 +37,7 @@ func (s *Simulator) start() (*instance, error) {
 	v.Model, v.Version, v.Reply = cmp.Or(s.Model, defaultName), cmp.Or(s.Version, defaultName), cmp.Or(s.Reply, defaultReply)
 	if v.MaxModelLen == 0 {
 		if v.MaxModelLen = defaultModelLen; s.Timer != nil {
-			v.MaxModelLen = s.Config.Limits.ModelLen
+			v.MaxModelLen = s.Config.ModelLen
 		}
 	}
 	waker, err := newWaker()
@@ -48,11 +48,11 @@ func (s *Simulator) start() (*instance, error) {
 	if s.Timer == nil {
 		l.backend = newFixed(s.Fixed, s.Seed)
 	} else {
-		limits := &s.Config.Limits
-		l.backend, l.caching = sim.NewEngine(s.Timer, s.Config).Live(), limits.PrefixCaching
-		l.metrics.describeCache(limits)
-		if limits.PrefixCaching {
-			v.prefixes = newPrefixes(limits.Blocks*max(s.Config.Replicas, 1), limits.BlockTokens)
+		c := &s.Config
+		l.backend, l.caching = sim.NewEngine(s.Timer, *c).Online(), c.PrefixCaching
+		l.metrics.describeCache(c)
+		if c.PrefixCaching {
+			v.prefixes = newPrefixes(c.Blocks*max(c.Replicas, 1), c.Layout.BlockTokens)
 		}
 	}
 	l.log = startLog(s.Log, LogStart{UnixNS: l.start.UnixNano(), MonotonicNS: monotonic()})

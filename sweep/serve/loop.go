@@ -10,7 +10,7 @@ import (
 	"planner/sweep/workload"
 )
 
-// backend decides when tokens come: a [sim.Live], or [Fixed] times. Its clock is
+// backend decides when tokens come: a [sim.Online], or [Fixed] times. Its clock is
 // that of the server, in time since the start, and moves with the calls.
 type backend interface {
 	// Submit sends a request and returns its number, which is that of another

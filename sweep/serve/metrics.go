@@ -35,12 +35,12 @@ func newMetrics(model string) *metrics {
 }
 
 // describeCache tells of the KV cache of a simulated engine.
-func (m *metrics) describeCache(l *sim.Limits) {
+func (m *metrics) describeCache(c *sim.Config) {
 	caching := "False"
-	if l.PrefixCaching {
+	if c.PrefixCaching {
 		caching = "True"
 	}
-	m.cache = fmt.Sprintf(`,block_size="%d",enable_prefix_caching="%s",num_gpu_blocks="%d"`, l.BlockTokens, caching, l.Blocks)
+	m.cache = fmt.Sprintf(`,block_size="%d",enable_prefix_caching="%s",num_gpu_blocks="%d"`, c.Layout.BlockTokens, caching, c.Blocks)
 }
 
 // sample notes the state of the backend.

@@ -115,7 +115,7 @@ func BenchmarkPaced(b *testing.B) {
 					s := &Simulator{Fixed: Fixed{TTFT: constant(50 * time.Millisecond), TPOT: constant(5 * time.Millisecond)}}
 					if engine == "modelled" {
 						s = &Simulator{Timer: steady{0.005, 0.001}, Config: small()}
-						s.Config.Limits.Seqs, s.Config.Limits.Blocks = 1024, 100_000
+						s.Config.Seqs, s.Config.Blocks = 1024, 100_000
 					}
 					r := run(b, s)
 					before := cpuTime()

@@ -44,10 +44,10 @@ func randomScenario(t *testing.T, seed uint64) scenario {
 	timer, config := modelled(t, dep, limits, rng.IntN(3) > 0)
 	config.Rules.Async = rng.IntN(2) == 0
 	if rng.IntN(4) == 0 {
-		config.Limits.LongPrefill = 64
+		config.LongPrefill = 64
 	}
 	if rng.IntN(4) == 0 {
-		config.Limits.Watermark = 0.05
+		config.Watermark = 0.05
 	}
 	if rng.IntN(8) == 0 {
 		config.Replicas, config.LockStep = 2, rng.IntN(2) == 0
@@ -75,42 +75,44 @@ func randomScenario(t *testing.T, seed uint64) scenario {
 	return scenario{timer, config, load, rng.IntN(4) == 0}
 }
 
-func (s scenario) run(stepByStep bool) *Result {
-	s.config.StepByStep = stepByStep
+func (s scenario) run(single bool) *result {
 	e := NewEngine(s.timer, s.config)
-	if s.warm {
-		e.Run(s.load)
+	if single {
+		stepByStep(e)
 	}
-	return e.Run(s.load)
+	if s.warm {
+		simulate(e, s.load)
+	}
+	return simulate(e, s.load)
 }
 
-// TestGlideEqualsStepByStep runs random scenarios with the shortcut and without:
+// TestFastForwardEqualsStepByStep runs random scenarios with the shortcut and without:
 // every record must be the same to the microsecond, and every count.
-func TestGlideEqualsStepByStep(t *testing.T) {
-	glided, preempted, failed, hits := 0, 0, 0, 0
+func TestFastForwardEqualsStepByStep(t *testing.T) {
+	steps, preempted, failed, hits := 0, 0, 0, 0
 	for seed := range uint64(300) {
 		s := randomScenario(t, seed)
 		fast, slow := s.run(false), s.run(true)
 		if err := equalToMicrosecond(fast, slow); err != nil {
 			t.Fatalf("seed %d (%+v, %d slots, time limit %v): %v", seed, s.config, s.load.Slots, s.load.Timeout, err)
 		}
-		glided += fast.Stats.Steps
-		preempted += fast.Stats.Preemptions
-		hits += fast.Stats.Cache.Hits
+		steps += fast.stats.steps
+		preempted += fast.stats.preemptions
+		hits += fast.stats.cache.Hits
 		for _, r := range fast.Records {
 			if r.Outcome == measure.Timeout {
 				failed++
 			}
 		}
 	}
-	if glided < 10000 || preempted < 100 || failed < 100 || hits < 10000 {
-		t.Errorf("the scenarios are tame: %d steps, %d preemptions, %d timeouts, %d cached tokens", glided, preempted, failed, hits)
+	if steps < 10000 || preempted < 100 || failed < 100 || hits < 10000 {
+		t.Errorf("the scenarios are tame: %d steps, %d preemptions, %d timeouts, %d cached tokens", steps, preempted, failed, hits)
 	}
 }
 
-// TestGlideOverLongRun: the sums do not drift apart over tens of thousands of
+// TestFastForwardOverLongRun: the sums do not drift apart over tens of thousands of
 // steps.
-func TestGlideOverLongRun(t *testing.T) {
+func TestFastForwardOverLongRun(t *testing.T) {
 	timer, config := modelled(t, model.Deployment{Arch: llama8B(), Hardware: h100()}, model.EngineArgs{MaxModelLen: 8192}, true)
 	s := scenario{timer: timer, config: config, load: Load{Requests: benchmarkLoad(t), Gaps: true, GapsTo: time.Hour}}
 	if err := equalToMicrosecond(s.run(false), s.run(true)); err != nil {
@@ -118,7 +120,7 @@ func TestGlideOverLongRun(t *testing.T) {
 	}
 }
 
-func equalToMicrosecond(a, b *Result) error {
+func equalToMicrosecond(a, b *result) error {
 	near := func(x, y time.Duration) bool { return (x - y).Abs() <= time.Microsecond }
 	for i := range a.Records {
 		x, y := a.Records[i], b.Records[i]
@@ -130,18 +132,18 @@ func equalToMicrosecond(a, b *Result) error {
 			return fmt.Errorf("request %d:\n%+v\n%+v", i, x, y)
 		}
 	}
-	if !near(a.End, b.End) || a.Stopped != b.Stopped {
-		return fmt.Errorf("end %v %q, %v %q", a.End, a.Stopped, b.End, b.Stopped)
+	if !near(a.End, b.End) || a.Aborted != b.Aborted {
+		return fmt.Errorf("end %v %q, %v %q", a.End, a.Aborted, b.End, b.Aborted)
 	}
-	x, y := a.Stats, b.Stats
-	for _, p := range [][2]float64{{x.Busy, y.Busy}, {x.KV.Mean, y.KV.Mean}, {x.Running.Mean, y.Running.Mean},
-		{x.Waiting.Mean, y.Waiting.Mean}, {x.Time.Fixed, y.Time.Fixed}, {x.Time.DecodeAttention, y.Time.DecodeAttention}} {
+	x, y := a.stats, b.stats
+	for _, p := range [][2]float64{{x.time.Total, y.time.Total}, {x.kv.sum / x.time.Total, y.kv.sum / y.time.Total}, {x.running.sum / x.time.Total, y.running.sum / y.time.Total},
+		{x.waiting.sum / x.time.Total, y.waiting.sum / y.time.Total}, {x.time.Fixed, y.time.Fixed}, {x.time.DecodeAttention, y.time.DecodeAttention}} {
 		if d := p[0] - p[1]; d > 1e-6 || d < -1e-6 {
 			return fmt.Errorf("statistics differ:\n%+v\n%+v", x, y)
 		}
 	}
-	if x.Steps != y.Steps || x.Cache != y.Cache || x.Preemptions != y.Preemptions ||
-		x.PromptTokens != y.PromptTokens || x.OutputTokens != y.OutputTokens || x.KV.Peak != y.KV.Peak || x.Running.Peak != y.Running.Peak || x.Waiting.Peak != y.Waiting.Peak {
+	if x.steps != y.steps || x.cache != y.cache || x.preemptions != y.preemptions ||
+		x.promptTokens != y.promptTokens || x.outputTokens != y.outputTokens || x.kv.peak != y.kv.peak || x.running.peak != y.running.peak || x.waiting.peak != y.waiting.peak {
 		return fmt.Errorf("statistics differ:\n%+v\n%+v", x, y)
 	}
 	return equalGaps(a, b)
@@ -149,7 +151,7 @@ func equalToMicrosecond(a, b *Result) error {
 
 // equalGaps compares inter-token histograms. A gap at the edge of a bucket may
 // fall on either side, so counts may move by a bucket.
-func equalGaps(a, b *Result) error {
+func equalGaps(a, b *result) error {
 	if a.Gaps.TotalCount() != b.Gaps.TotalCount() {
 		return fmt.Errorf("%d gaps and %d", a.Gaps.TotalCount(), b.Gaps.TotalCount())
 	}
@@ -167,7 +169,7 @@ func TestDeterminism(t *testing.T) {
 	for seed := range uint64(5) {
 		s := randomScenario(t, seed)
 		a, b := s.run(false), s.run(false)
-		if !slices.Equal(a.Records, b.Records) || a.Stats != b.Stats {
+		if !slices.Equal(a.Records, b.Records) || a.stats != b.stats {
 			t.Errorf("seed %d: two runs differ", seed)
 		}
 	}

@@ -2,29 +2,30 @@ package sim
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
 
-// Live drives an engine whose requests are not known in advance, such as those
+// Online drives an engine whose requests are not known in advance, such as those
 // that come in over a network. Its clock is moved by the caller, who says what
 // time it is; everything up to then has happened afterwards. An engine that is
-// driven live must not be used otherwise.
-type Live struct {
+// driven online must not be used otherwise.
+type Online struct {
 	run     *run
 	now     time.Duration // the caller's time
 	pending []Token       // beyond the caller's time
 	// retired are the numbers of requests that are over, in the order of their
 	// end: each is given again once nothing refers to it any more, so that an
 	// engine that is driven for days holds no more than what is under way.
-	retired []appointment
+	retired []futureEvent
 }
 
 // Token is one output token of a request.
 type Token struct {
-	// Request is the number that [Live.Submit] gave. Behind its last token, and
+	// Request is the number that [Online.Submit] gave. Behind its last token, and
 	// when it was cancelled, another request may be given it.
 	Request int
 	// At is when the token leaves the engine.
@@ -38,23 +39,23 @@ type Token struct {
 	Cached int
 }
 
-// Live begins to drive the engine at time zero, with its prefix cache as it is.
+// Online begins to drive the engine at time zero, with its prefix cache as it is.
 // Tokens are told one by one, so steps are taken one by one.
-func (e *Engine) Live() *Live {
+func (e *Engine) Online() *Online {
 	for _, c := range e.cores {
 		c.reset()
 		for _, s := range c.replicas {
-			s.calm.off = true
+			s.steady.off = true
 		}
 	}
-	l := &Live{run: newRun(e, Load{})}
+	l := &Online{run: newRun(e, Load{})}
 	l.run.onToken = l.add
 	return l
 }
 
 // add keeps a token until its time comes. Replicas that do not step together may
 // report tokens out of order.
-func (l *Live) add(id int, at float64, first, last bool) {
+func (l *Online) add(id int, at float64, first, last bool) {
 	k := Token{Request: id, At: duration(at), First: first, Last: last}
 	if first {
 		k.Wait = duration(max(0, l.run.calls[id].begun-l.arrival(id)))
@@ -68,19 +69,19 @@ func (l *Live) add(id int, at float64, first, last bool) {
 }
 
 // arrival is when a request is through the front end, in seconds.
-func (l *Live) arrival(request int) float64 {
+func (l *Online) arrival(request int) float64 {
 	return l.run.calls[request].due + l.run.engine.timer.Frontend(l.run.load.Requests[request].Prompt)
 }
 
 // Submit sends a request and returns its number and true; false if the engine can
-// never serve it. One of a time before that of the last call of [Live.Advance]
+// never serve it. One of a time before that of the last call of [Online.Advance]
 // comes at that time. Only its lengths and shared prefix matter. Which of two
 // requests that reach the engine at the same instant is served first is not
 // defined.
-func (l *Live) Submit(at time.Duration, q workload.Request) (request int, ok bool) {
+func (l *Online) Submit(at time.Duration, q workload.Request) (request int, ok bool) {
 	at = max(at, l.now)
 	r := l.run
-	if !r.engine.cores[0].replicas[0].Fits(q.Prompt, q.Output) {
+	if !r.engine.cores[0].replicas[0].fits(q.Prompt, q.Output) {
 		return 0, false
 	}
 	id := l.number()
@@ -93,7 +94,7 @@ func (l *Live) Submit(at time.Duration, q workload.Request) (request int, ok boo
 }
 
 // number is a number that no request has, with room for what is known of one.
-func (l *Live) number() int {
+func (l *Online) number() int {
 	r := l.run
 	if len(l.retired) > 0 {
 		free := l.retired[0]
@@ -112,40 +113,30 @@ func (l *Live) number() int {
 // retire gives back the number of a request of which nothing more is told. The
 // scheduler keeps none of it: what it still computes for a request that was
 // aborted is not reported.
-func (l *Live) retire(request int) {
-	l.retired = append(l.retired, appointment{l.arrival(request), request})
+func (l *Online) retire(request int) {
+	l.retired = append(l.retired, futureEvent{l.arrival(request), request})
 }
 
 // Cancel ends a request whose client has left; what it held is free for the next
 // step. It must not be called behind the last token of a request.
-func (l *Live) Cancel(at time.Duration, request int) {
+func (l *Online) Cancel(at time.Duration, request int) {
 	l.run.giveUp(request, at.Seconds())
 	l.retire(request)
-	kept := l.pending[:0]
-	for _, t := range l.pending {
-		if t.Request != request {
-			kept = append(kept, t)
-		}
-	}
-	l.pending = kept
+	l.pending = slices.DeleteFunc(l.pending, func(t Token) bool { return t.Request == request })
 }
 
 // Advance lets everything happen up to a time, appends the tokens that have left
 // by then to a slice, in order of time, and says when something is going to happen
 // next if nothing new comes in: [measure.Never] if nothing is.
-func (l *Live) Advance(to time.Duration, tokens []Token) (left []Token, next time.Duration) {
+func (l *Online) Advance(to time.Duration, tokens []Token) (left []Token, next time.Duration) {
 	l.now = max(l.now, to)
 	limit := l.now.Seconds()
 	for {
-		c, now := l.next()
+		c, now := l.run.next()
 		if now > limit {
 			break
 		}
-		if l.run.upcoming() <= now {
-			l.run.happen(now)
-		} else {
-			c.advance(l.run)
-		}
+		l.run.happen(c, now)
 	}
 	due := 0
 	for due < len(l.pending) && l.pending[due].At <= l.now {
@@ -162,12 +153,12 @@ func (l *Live) Advance(to time.Duration, tokens []Token) (left []Token, next tim
 }
 
 // upcoming is when something is going to happen if nothing new comes in.
-func (l *Live) upcoming() time.Duration {
+func (l *Online) upcoming() time.Duration {
 	next := time.Duration(math.MaxInt64)
 	if len(l.pending) > 0 {
 		next = l.pending[0].At
 	}
-	if _, now := l.next(); !math.IsInf(now, 1) {
+	if _, now := l.run.next(); !math.IsInf(now, 1) {
 		// A nanosecond late is in time; one early would find nothing to do.
 		next = min(next, time.Duration(math.Ceil(now*1e9))+1)
 	}
@@ -177,41 +168,5 @@ func (l *Live) upcoming() time.Duration {
 	return next
 }
 
-// next returns the core whose turn is next, if any, and the time of the next
-// event, infinite if there is none.
-func (l *Live) next() (*core, float64) {
-	c := l.run.engine.first()
-	at := l.run.upcoming()
-	if c != nil {
-		at = c.now
-	}
-	return c, at
-}
-
-// Occupancy is what a live engine holds, over all replicas, at the time of the last
-// call.
-type Occupancy struct {
-	// Running and Waiting count requests with blocks and without.
-	Running, Waiting int
-	// KV is the share of the blocks in use.
-	KV float64
-	// Preemptions and Cache count since the start.
-	Preemptions int
-	Cache       Cache
-}
-
 // Occupancy is what the engine holds and has done.
-func (l *Live) Occupancy() Occupancy {
-	s := Occupancy{Preemptions: l.run.stats.Preemptions, Cache: l.run.stats.Cache}
-	replicas := 0
-	for _, c := range l.run.engine.cores {
-		for _, r := range c.replicas {
-			s.Running += r.Running()
-			s.Waiting += r.Waiting()
-			s.KV += r.Usage()
-			replicas++
-		}
-	}
-	s.KV /= float64(replicas)
-	return s
-}
+func (l *Online) Occupancy() Occupancy { return l.run.occupancy() }

@@ -14,7 +14,7 @@ import (
 // follower drives a live engine and keeps what it tells of requests by their
 // place in a schedule, whatever number they had.
 type follower struct {
-	live    *Live
+	live    *Online
 	tokens  []Token // Request is the place in the schedule
 	records map[int]measure.Record
 	places  map[int]int // by number
@@ -22,7 +22,7 @@ type follower struct {
 }
 
 func follow(e *Engine) *follower {
-	return &follower{live: e.Live(), records: map[int]measure.Record{}, places: map[int]int{}}
+	return &follower{live: e.Online(), records: map[int]measure.Record{}, places: map[int]int{}}
 }
 
 func (f *follower) submit(at time.Duration, q workload.Request, place int) bool {
@@ -163,7 +163,7 @@ func TestLiveForgets(t *testing.T) {
 // place to the next.
 func TestLiveCancel(t *testing.T) {
 	for _, async := range []bool{false, true} {
-		live := NewEngine(steady{0.010, 0}, plain(async, 1)).Live()
+		live := NewEngine(steady{0.010, 0}, plain(async, 1)).Online()
 		s := randomScenario(t, 0)
 		q := s.load.Requests[0]
 		q.Prompt, q.Output, q.Shared = 100, 1000, nil
@@ -187,7 +187,7 @@ func TestLiveCancel(t *testing.T) {
 // TestOccupancy follows two requests through an engine that serves one at a time.
 func TestOccupancy(t *testing.T) {
 	config := plain(false, 1)
-	live := NewEngine(steady{0.010, 0}, config).Live()
+	live := NewEngine(steady{0.010, 0}, config).Online()
 	live.Submit(0, workload.Request{Prompt: 100, Output: 3})
 	live.Submit(0, workload.Request{Prompt: 100, Output: 3})
 	live.Advance(15*time.Millisecond, nil)
@@ -195,12 +195,12 @@ func TestOccupancy(t *testing.T) {
 	if s.Running != 1 || s.Waiting != 1 {
 		t.Errorf("after one step: %+v", s)
 	}
-	used := blocksFor(100, config.Limits.BlockTokens)
-	if want := float64(used) / float64(config.Limits.Blocks-1); s.KV < want || s.KV > want+1/float64(config.Limits.Blocks-1) {
+	used := blocksFor(100, config.Layout.BlockTokens)
+	if want := float64(used) / float64(config.Blocks-1); s.KV < want || s.KV > want+1/float64(config.Blocks-1) {
 		t.Errorf("share of blocks %v, want %v or one block more", s.KV, want)
 	}
 	live.Advance(35*time.Millisecond, nil)
-	if s := live.Occupancy(); s.Running != 1 || s.Waiting != 0 || s.Cache.Queries != 200 && config.Limits.PrefixCaching {
+	if s := live.Occupancy(); s.Running != 1 || s.Waiting != 0 || s.Cache.Queries != 200 && config.PrefixCaching {
 		t.Errorf("while the second one runs: %+v", s)
 	}
 	live.Advance(time.Second, nil)
@@ -211,7 +211,7 @@ func TestOccupancy(t *testing.T) {
 
 // TestLiveWait: the time before the first step is told apart from the first step.
 func TestLiveWait(t *testing.T) {
-	live := NewEngine(steady{0.010, 0.003}, plain(false, 1)).Live()
+	live := NewEngine(steady{0.010, 0.003}, plain(false, 1)).Online()
 	q := workload.Request{Prompt: 100, Output: 3}
 	live.Submit(0, q)
 	live.Submit(0, q)

@@ -1,0 +1,321 @@
+package sim
+
+import (
+	"slices"
+
+	"planner/model"
+)
+
+// stepBatch is what one step computes.
+type stepBatch struct {
+	items []item
+	// preempted lists the requests that lost their blocks when the batch was
+	// made, admitted those that left the waiting queue.
+	preempted []int
+	admitted  []admission
+	// unsteady lists counted requests that got a token in every output until
+	// now and may not go on to.
+	unsteady []int
+	// load is what decides how long the batch runs.
+	load model.Batch
+}
+
+// item is one sequence of a batch. The sample belongs to the batch and not to the
+// sequence: a sequence that was preempted and resumed since may be in another
+// state when the batch's output arrives.
+type item struct {
+	r       *sequence
+	tokens  int
+	samples bool
+}
+
+// admission is a request that was given blocks.
+type admission struct {
+	id int
+	// cached counts the prompt tokens that the prefix cache already held.
+	cached int
+	// tokens counts all tokens that were looked up: the prompt, and what was
+	// generated before a preemption.
+	tokens int
+	// resumed reports whether the request had been preempted.
+	resumed bool
+}
+
+// empty reports whether the batch computes nothing.
+func (b *stepBatch) empty() bool { return b.load.Decodes == 0 && len(b.load.Chunks) == 0 }
+
+// schedule makes the next batch: first every running request in the order of
+// admission gets what it lacks, as far as the budget goes; then, unless somebody
+// had to be preempted, waiting requests are admitted. The batch may be empty. It
+// stays valid until it is handed to [scheduler.output].
+func (s *scheduler) schedule() *stepBatch {
+	b := s.newBatch()
+	threshold := s.threshold()
+	budget := s.scheduleSteady(b)
+	budget = s.scheduleRunning(b, budget, threshold)
+	if len(b.preempted) == 0 {
+		s.admit(b, budget, threshold)
+	}
+	s.step++
+	return b
+}
+
+func (s *scheduler) newBatch() *stepBatch {
+	var b *stepBatch
+	if n := len(s.spare.batches); n > 0 {
+		b = s.spare.batches[n-1]
+		s.spare.batches = s.spare.batches[:n-1]
+	} else {
+		b = new(stepBatch)
+	}
+	b.items, b.preempted, b.admitted = b.items[:0], b.preempted[:0], b.admitted[:0]
+	b.unsteady = b.unsteady[:0]
+	b.load = model.Batch{Chunks: b.load.Chunks[:0]}
+	return b
+}
+
+// discard takes back a batch that computes nothing.
+func (s *scheduler) discard(b *stepBatch) { s.spare.batches = append(s.spare.batches, b) }
+
+// put puts tokens of a sequence into the batch, which computes them before
+// anything else looks at the sequence.
+func (s *scheduler) put(b *stepBatch, r *sequence, tokens int) {
+	if tokens == 1 {
+		b.load.Decodes++
+		context := r.computed + 1
+		b.load.Context += context
+		b.load.Longest = max(b.load.Longest, context)
+		if w := s.config.Layout.Window; context < w {
+			b.load.Windowed += context
+			b.load.WindowedGrowing++
+		} else {
+			b.load.Windowed += w
+		}
+	} else {
+		b.load.Chunks = append(b.load.Chunks, model.Chunk{Tokens: tokens, Context: r.computed})
+	}
+	r.computed += tokens
+	samples := r.computed == r.total()+r.pending
+	if samples {
+		b.load.Sampled++
+		r.sampled = s.step
+		if s.config.Rules.Async {
+			r.pending++
+		}
+	}
+	r.inFlight++
+	b.items = append(b.items, item{r, tokens, samples})
+}
+
+// threshold is the most tokens that one request gets in this step, 0 for no such
+// limit.
+func (s *scheduler) threshold() int {
+	t := s.config.LongPrefill
+	if t <= 0 {
+		return 0
+	}
+	requests := len(s.running) + s.waiting.len()
+	if s.config.Rules.LoneUncapped && requests < 2 {
+		return 0
+	}
+	if s.config.AdaptiveLongPrefill && requests > 0 {
+		t = max(t, s.config.BatchTokens/requests)
+	}
+	return t
+}
+
+// scheduleRunning serves the running requests that are not steady and returns
+// what is left of the budget. A request whose last token is already scheduled is
+// passed over; it keeps its place and its blocks until the token is known.
+func (s *scheduler) scheduleRunning(b *stepBatch, budget, threshold int) int {
+	for i := s.steady.members; i < len(s.running) && budget > 0; i++ {
+		r := s.running[i]
+		if r.pending > 0 && r.out+r.pending >= r.limit {
+			continue
+		}
+		n := r.total() + r.pending - r.computed
+		if 0 < threshold && threshold < n {
+			n = threshold
+		}
+		n = min(n, budget, s.config.ModelLen-1-r.computed)
+		if n <= 0 {
+			continue
+		}
+		if !s.makeRoom(b, r, n) {
+			break
+		}
+		s.put(b, r, n)
+		budget -= n
+	}
+	return budget
+}
+
+// makeRoom gives a running request the blocks for n more tokens, and preempts
+// from the end of the running list until there are enough. It returns false if
+// the request itself had to go.
+func (s *scheduler) makeRoom(b *stepBatch, r *sequence, n int) bool {
+	end := r.computed + n
+	need := 0
+	if end > r.kv.room {
+		need = s.withWindow(blocksFor(end, s.blockTokens)) - len(r.kv.blocks) - len(r.kv.window)
+	}
+	for need > s.pool.free {
+		last := len(s.running) - 1
+		v := s.running[last]
+		s.running[last] = nil
+		s.running = s.running[:last]
+		s.publish(v)
+		s.freeBlocks(v)
+		v.computed, v.state = 0, waiting
+		s.waiting.pushFront(v)
+		b.preempted = append(b.preempted, v.id)
+		if v == r {
+			return false
+		}
+	}
+	s.grow(r, end)
+	if known := min(end, r.total()); known >= r.kv.nextFull {
+		s.register(r, known)
+	}
+	return true
+}
+
+// grow hands blocks to a sequence until they hold tokens up to end.
+func (s *scheduler) grow(r *sequence, end int) {
+	if end <= r.kv.room {
+		return
+	}
+	r.kv.blocks = slices.Grow(r.kv.blocks, blocksFor(end, s.blockTokens)-len(r.kv.blocks))
+	for ; r.kv.room < end; r.kv.room += s.blockTokens {
+		r.kv.blocks = append(r.kv.blocks, s.pool.take())
+	}
+	if s.windowCap > 0 {
+		for need := s.withWindow(len(r.kv.blocks)) - len(r.kv.blocks); len(r.kv.window) < need; {
+			r.kv.window = append(r.kv.window, s.pool.take())
+		}
+	}
+}
+
+// admit moves requests from the waiting queue into the batch, strictly in order:
+// the first one that does not fit ends the admission.
+func (s *scheduler) admit(b *stepBatch, budget, threshold int) {
+	for s.waiting.len() > 0 && budget > 0 && len(s.running) < s.config.ActiveSeqs {
+		r := s.waiting.front()
+		s.lookup(r)
+		cached := len(s.hits) * s.blockTokens
+		n := r.total() - cached
+		if 0 < threshold && threshold < n {
+			n = threshold
+		}
+		if s.config.WholePrefill && n > budget {
+			return
+		}
+		n = min(n, budget)
+		if !s.allocate(r, cached+n) {
+			// Losing cached blocks makes it no easier to take the whole sequence,
+			// but it may make a first chunk cheaper.
+			s.stuck = s.config.Rules.FullSequenceGate || cached == 0
+			return
+		}
+		s.waiting.popFront()
+		s.running = append(s.running, r)
+		b.admitted = append(b.admitted, admission{id: r.id, cached: cached, tokens: r.total(), resumed: r.state == waiting && r.order > 0})
+		s.orders++
+		r.order, r.state, r.computed = s.orders, running, cached
+		s.put(b, r, n)
+		budget -= n
+	}
+}
+
+// allocate gives a waiting sequence the cached blocks in s.hits and new ones up to
+// token end. It returns false, and changes nothing, if the pool cannot spare
+// them. Cached blocks that nobody uses count as free until they are adopted.
+func (s *scheduler) allocate(r *sequence, end int) bool {
+	size := s.blockTokens
+	unused := 0
+	for _, id := range s.hits {
+		if s.pool.blocks[id].refs == 0 {
+			unused++
+		}
+	}
+	reserve := 0
+	if len(s.running) > 0 {
+		reserve = s.reserve
+	}
+	if s.config.Rules.FullSequenceGate && s.withWindow(blocksFor(r.total(), size))-len(s.hits)+unused+reserve > s.pool.free {
+		return false
+	}
+	need := max(0, s.withWindow(max(blocksFor(end, size), len(s.hits)))-len(s.hits))
+	if need+unused+reserve > s.pool.free {
+		return false
+	}
+	r.kv.blocks = s.spare.list()
+	if s.windowCap > 0 {
+		r.kv.window = s.spare.list()
+	}
+	for _, id := range s.hits {
+		s.pool.adopt(id)
+		r.kv.blocks = append(r.kv.blocks, id)
+	}
+	r.kv.room = len(s.hits) * size
+	if s.config.PrefixCaching {
+		r.kv.registered, r.kv.nextFull = len(s.hits), r.kv.room+size
+	}
+	s.grow(r, end)
+	if known := min(end, r.total()); known >= r.kv.nextFull {
+		s.register(r, known)
+	}
+	return true
+}
+
+// queue holds the waiting sequences, first come, first served; preempted ones
+// return to the front.
+type queue struct {
+	items []*sequence
+	head  int // items[:head] are gone
+}
+
+func (q *queue) len() int { return len(q.items) - q.head }
+
+func (q *queue) front() *sequence { return q.items[q.head] }
+
+func (q *queue) pushBack(r *sequence) {
+	if len(q.items) == cap(q.items) && q.head > len(q.items)/2 {
+		n := copy(q.items, q.items[q.head:])
+		q.items, q.head = q.items[:n], 0
+	}
+	q.items = append(q.items, r)
+}
+
+func (q *queue) pushFront(r *sequence) {
+	if q.head == 0 {
+		// Make room for more than one: a step may preempt several.
+		n := len(q.items)
+		gap := n/8 + 8
+		q.items = append(q.items, make([]*sequence, gap)...)
+		copy(q.items[gap:], q.items[:n])
+		q.head = gap
+	}
+	q.head--
+	q.items[q.head] = r
+}
+
+func (q *queue) popFront() {
+	q.items[q.head] = nil
+	q.head++
+	if q.head == len(q.items) {
+		q.items, q.head = q.items[:0], 0
+	}
+}
+
+// remove takes a sequence out of the middle. Those that give up have mostly
+// waited longest, so the search begins at the front and shifts what it passed.
+func (q *queue) remove(r *sequence) {
+	for i := q.head; i < len(q.items); i++ {
+		if q.items[i] == r {
+			copy(q.items[q.head+1:i+1], q.items[q.head:i])
+			q.popFront()
+			return
+		}
+	}
+}

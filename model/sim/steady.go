@@ -1,0 +1,346 @@
+package sim
+
+import (
+	"math"
+	"slices"
+
+	"planner/model"
+)
+
+// steadyGroup keeps the running requests that do nothing but decode: they stand at the
+// head of the running list, and each gets one token in every step until its last.
+// As long as the pool has a block for each of them that crosses a block edge, all
+// that a step changes about them follows from the number of steps, so a step
+// costs the same whatever their number, and a sequence's own fields are brought up
+// to date only when somebody looks (see [scheduler.refresh]).
+//
+// This is exact. The blocks that such sequences take are blank ones from the head
+// of the queue, so it does not matter which of them gets which; nobody can be
+// preempted before them, since victims come from the other end of the list; and
+// the cache entries that they are about to make are made before anybody could
+// find them.
+type steadyGroup struct {
+	off bool
+	// members counts the sequences at the head of the running list that are
+	// steady, or whose last token is under way: those are in ending.
+	members int
+	ending  []*sequence
+	// steps counts the steps in which steady sequences were scheduled, outputs
+	// those of which the output has arrived.
+	steps, outputs int
+	// ends has the step of each steady sequence's last token, ties in order of
+	// admission.
+	ends eventHeap
+	// due counts the blocks that steady sequences need by the step, modulo the
+	// block size, in which they need them; unassigned holds those that were taken
+	// and are not yet in the sequences' lists.
+	due        []int32
+	unassigned []int32
+	// offsets is the sum over the steady sequences of computed tokens less
+	// steps, which stays the same while they decode; longest is the largest.
+	offsets int
+	longest int
+	stale   bool // longest may have left
+	// below counts steady sequences that stay below the window to their end,
+	// belowOffsets is their part of offsets.
+	below, belowOffsets int
+	// counted is how many steady sequences are counted.
+	counted int
+	// latest is the newest batch; its output is still to come when the next
+	// one is scheduled asynchronously.
+	latest *stepBatch
+}
+
+// membership is what a steady sequence needs to be brought up to date.
+type membership struct {
+	member bool
+	// joined is the step after which the sequence became steady; its fields are
+	// right for so many steps and outputs.
+	joined, steps, outputs int
+	offset                 int
+	// blocks is the number of blocks it takes at a block edge.
+	blocks int
+	// below says that all of its contexts are below the window.
+	below bool
+}
+
+// scheduleSteady lets sequences become steady, serves all that are and returns what is
+// left of the step's budget.
+func (s *scheduler) scheduleSteady(b *stepBatch) int {
+	c := &s.steady
+	budget := s.config.BatchTokens
+	if !c.off {
+		s.joinSteady()
+	}
+	if c.members > 0 {
+		if s.config.Rules.Async {
+			for c.endsIn(c.steps + 1) {
+				c.ending = append(c.ending, s.takeEnding())
+			}
+		}
+		if need := s.steadyDue(); need <= s.pool.free {
+			s.stepSteady(need)
+			s.addSteadyLoad(&b.load)
+			budget -= len(c.ends)
+		} else {
+			s.dissolve(b)
+		}
+	}
+	c.latest = b
+	return budget
+}
+
+// endsIn reports whether the next steady sequence to end does so in a step.
+func (c *steadyGroup) endsIn(step int) bool {
+	return len(c.ends) > 0 && c.ends[0].at == float64(step)
+}
+
+// takeEnding brings the steady sequence that ends next up to date and takes it out.
+func (s *scheduler) takeEnding() *sequence {
+	r := s.running[s.steadyIndex(s.steady.ends[0].id)]
+	s.refresh(r)
+	s.leave(r)
+	return r
+}
+
+// joinSteady lets the other sequences at the head of the list join that will only
+// decode from now on and have a token known or under way. With few free blocks
+// it is not worth while: the first one missing would undo it.
+func (s *scheduler) joinSteady() {
+	c := &s.steady
+	// All steady sequences must fit into the budget of a step.
+	if len(s.running) > min(s.pool.free, s.config.BatchTokens) {
+		return
+	}
+	for c.members < len(s.running) {
+		r := s.running[c.members]
+		if s.config.Rules.Async {
+			if r.pending != 1 || r.computed != r.total() || r.out+1 >= r.limit {
+				return
+			}
+		} else if r.out == 0 || r.computed != r.total()-1 || r.sampled != s.step-1 {
+			return
+		}
+		blocks, below := s.steadyBlocks(r)
+		if blocks == 0 {
+			return
+		}
+		if n := len(r.path); n > 0 {
+			reply := &s.pool.cache.nodes[r.path[n-1].node]
+			if reply.writer != nil {
+				return
+			}
+			reply.writer = r
+		}
+		r.steady = membership{member: true, joined: c.steps, steps: c.steps, outputs: c.outputs,
+			offset: r.computed - c.steps, blocks: blocks, below: below}
+		c.ends.push(futureEvent{float64(c.steps + r.limit - r.out), r.order})
+		s.join(r)
+	}
+}
+
+// steadyBlocks returns how many blocks a sequence will take at each block edge, 0 if
+// that is going to change, and whether its context stays below the window. A
+// sequence that will pass the window can become steady once it has.
+func (s *scheduler) steadyBlocks(r *sequence) (blocks int, below bool) {
+	l := &s.config.Layout
+	switch {
+	case l.Window == 0, r.computed+1 >= l.Window && len(r.kv.blocks) >= s.windowCap:
+		return 1, false
+	case r.prompt+r.limit >= l.Window:
+		return 0, false
+	case s.windowCap == 0:
+		return 1, true
+	case l.FullGroups != 1:
+		return 0, false
+	}
+	return 1 + l.WindowGroups, true
+}
+
+// join adds a sequence to the sums over the steady ones.
+func (s *scheduler) join(r *sequence) {
+	c, m := &s.steady, &r.steady
+	c.due[s.edge(r)] += int32(m.blocks)
+	if len(c.ends) == 1 || m.offset > c.longest {
+		c.longest, c.stale = m.offset, false
+	}
+	c.offsets += m.offset
+	if m.below {
+		c.below++
+		c.belowOffsets += m.offset
+	}
+	if r.counted {
+		c.counted++
+	}
+	c.members++
+}
+
+// edge is the step, modulo the block size, in which a steady sequence needs
+// another block: when what it has computed fills its blocks.
+func (s *scheduler) edge(r *sequence) int {
+	size := s.blockTokens
+	return ((-r.steady.offset)%size + size) % size
+}
+
+// steadyDue is the number of blocks that steady sequences need in the next step.
+func (s *scheduler) steadyDue() int {
+	return int(s.steady.due[s.steady.steps%s.blockTokens])
+}
+
+// stepSteady gives every steady sequence one token.
+func (s *scheduler) stepSteady(need int) {
+	for range need {
+		s.steady.unassigned = append(s.steady.unassigned, s.pool.take())
+	}
+	s.steady.steps++
+}
+
+// addSteadyLoad adds the steady sequences to a batch's load, after their step.
+func (s *scheduler) addSteadyLoad(l *model.Batch) {
+	c := &s.steady
+	n := len(c.ends)
+	if n == 0 {
+		return
+	}
+	if c.stale {
+		c.longest, c.stale = math.MinInt, false
+		for _, r := range s.running[:c.members] {
+			if r.steady.member {
+				c.longest = max(c.longest, r.steady.offset)
+			}
+		}
+	}
+	l.Decodes += n
+	l.Sampled += n
+	l.Context += c.offsets + n*c.steps
+	l.Longest = max(l.Longest, c.longest+c.steps)
+	if w := s.config.Layout.Window; w > 0 {
+		l.Windowed += c.belowOffsets + c.below*c.steps + (n-c.below)*w
+		l.WindowedGrowing += c.below
+	}
+}
+
+// refresh brings a steady sequence's fields up to date.
+func (s *scheduler) refresh(r *sequence) {
+	c, m := &s.steady, &r.steady
+	r.computed += c.steps - m.steps
+	r.out += c.outputs - m.outputs
+	m.steps, m.outputs = c.steps, c.outputs
+	if s.config.Rules.Async {
+		r.pending = 1 + c.steps - c.outputs
+	}
+	for r.kv.room < r.computed {
+		rest := len(c.unassigned) - m.blocks
+		r.kv.blocks = append(r.kv.blocks, c.unassigned[rest])
+		r.kv.window = append(r.kv.window, c.unassigned[rest+1:]...)
+		c.unassigned = c.unassigned[:rest]
+		r.kv.room += s.blockTokens
+	}
+	if c.steps > m.joined {
+		// What was known when the last step was scheduled is registered.
+		if known := r.total() + c.steps - c.outputs - 1; known >= r.kv.nextFull {
+			s.register(r, known)
+		}
+	}
+}
+
+// leave takes a sequence, which is up to date, off the steady ones. It keeps its
+// place in the running list.
+func (s *scheduler) leave(r *sequence) {
+	c := &s.steady
+	m := &r.steady
+	// It ends next unless its client gave up, so looking for it is cheap.
+	c.ends.remove(slices.IndexFunc(c.ends, func(e futureEvent) bool { return e.id == r.order }))
+	c.due[s.edge(r)] -= int32(m.blocks)
+	c.offsets -= m.offset
+	c.stale = c.stale || m.offset == c.longest
+	if m.below {
+		c.below--
+		c.belowOffsets -= m.offset
+	}
+	if r.counted {
+		c.counted--
+	}
+	if n := len(r.path); n > 0 {
+		s.pool.cache.nodes[r.path[n-1].node].writer = nil
+	}
+	r.steady.member = false
+}
+
+// dissolve makes ordinary sequences of the steady ones. With asynchronous
+// scheduling their last samples are under way in the latest batch, which has not
+// listed them until now unless they became steady after it.
+func (s *scheduler) dissolve(b *stepBatch) {
+	c := &s.steady
+	unlisted := s.spare.items[:0]
+	for _, r := range s.running[:c.members] {
+		listed := false
+		if r.steady.member {
+			s.refresh(r)
+			listed = r.steady.joined == c.steps
+			s.leave(r)
+		}
+		if r.counted && !listed {
+			b.unsteady = append(b.unsteady, r.id)
+		}
+		if s.config.Rules.Async && !listed {
+			r.inFlight++
+			unlisted = append(unlisted, item{r, 1, true})
+		}
+	}
+	if len(unlisted) > 0 {
+		c.latest.items = slices.Insert(c.latest.items, 0, unlisted...)
+		clear(unlisted)
+		s.spare.items = unlisted
+	}
+	c.members, c.ending = 0, c.ending[:0]
+}
+
+// outputSteady applies the oldest output to the steady sequences and ends those
+// that have all their tokens.
+func (s *scheduler) outputSteady(e *stepOutput) {
+	c := &s.steady
+	c.outputs = c.steps
+	e.steady = c.counted
+	if !s.config.Rules.Async {
+		for c.endsIn(c.steps) {
+			s.endSteady(e, s.takeEnding())
+		}
+		return
+	}
+	for _, r := range c.ending {
+		if r.counted {
+			e.steady++
+		}
+		r.out++
+		r.pending--
+		if r.computed >= r.kv.nextFull {
+			s.register(r, r.computed)
+		}
+		s.endSteady(e, r)
+	}
+	c.ending = c.ending[:0]
+}
+
+// endSteady ends a sequence within the head of the running list.
+func (s *scheduler) endSteady(e *stepOutput, r *sequence) {
+	e.finished = append(e.finished, r.id)
+	s.release(r)
+	s.removeSteady(r)
+}
+
+// removeSteady takes a sequence out of the head of the running list.
+func (s *scheduler) removeSteady(r *sequence) {
+	i := s.steadyIndex(r.order)
+	last := len(s.running) - 1
+	copy(s.running[i:], s.running[i+1:])
+	s.running[last] = nil
+	s.running = s.running[:last]
+	s.steady.members--
+}
+
+// steadyIndex finds a sequence in the head of the running list by its order of admission.
+func (s *scheduler) steadyIndex(order int) int {
+	i, _ := slices.BinarySearchFunc(s.running[:s.steady.members], order, func(r *sequence, order int) int { return r.order - order })
+	return i
+}
