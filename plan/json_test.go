@@ -28,7 +28,7 @@ func full(t *testing.T) *Plan {
 	for i, ms := range []float64{95, 110, 180, 280, 450, 800} {
 		points = append(points, curve.Point{Rate: float64(5*i + 1), Values: []curve.Value{{Quantile: 0.99, Latency: time.Duration(ms * 1e6)}}})
 	}
-	p.Evidence.Curve, err = curve.Fit(measure.TTFT, points, curve.Options{Seed: 1})
+	p.Evidence.Curve, err = curve.Fit(measure.TTFT, points, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func TestTableToPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := curve.Fit(measure.TTFT, curve.FromMeasurements(results.Measurements, measure.TTFT), curve.Options{Seed: 1})
+	c, err := curve.Fit(measure.TTFT, curve.FromMeasurements(results.Measurements, measure.TTFT), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -264,7 +264,7 @@ func (d *decision) fitCurves(p *plan.Plan) {
 	var wait sync.WaitGroup
 	for i, metric := range metrics {
 		wait.Go(func() {
-			curves[i], errs[i] = curve.Fit(metric, curve.FromMeasurements(mine, metric), curve.Options{Seed: d.cfg.Workload.Seed})
+			curves[i], errs[i] = curve.Fit(metric, curve.FromMeasurements(mine, metric), d.cfg.Workload.Seed)
 		})
 	}
 	wait.Wait()

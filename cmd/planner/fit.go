@@ -156,7 +156,7 @@ func fitCurves(cfg *config.Config, trials []measure.Measurement) ([]*curve.Curve
 		c := byMetric[b.Metric]
 		if c == nil {
 			var err error
-			c, err = curve.Fit(b.Metric, curve.FromMeasurements(trials, b.Metric), curve.Options{Seed: cfg.Workload.Seed})
+			c, err = curve.Fit(b.Metric, curve.FromMeasurements(trials, b.Metric), cfg.Workload.Seed)
 			if err != nil {
 				return nil, curve.Crossing{}, usageError{fmt.Errorf("fit %v: %w; %s", b.Metric, err, moreTrials)}
 			}

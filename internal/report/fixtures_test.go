@@ -85,8 +85,8 @@ func fittedCurve() *curve.Curve {
 		Saturation: &curve.Saturation{Value: 23.8, Low: 23.5, High: 24.2, Agree: true, Reason: "2 routes agree within 5 %"},
 	}
 	for _, m := range trials()[:6] {
-		p := curve.Assessed{Regime: curve.Stable, Point: curve.Point{Rate: m.Trial.Rate, Achieved: m.Achieved, Requests: m.Requests,
-			Values: []curve.Value{{Quantile: 0.5, Latency: m.TTFT.P50}, {Quantile: 0.99, Latency: m.TTFT.P99}}}}
+		p := curve.Point{Regime: curve.Stable, Rate: m.Trial.Rate, Achieved: m.Achieved, Requests: m.Requests,
+			Values: []curve.Value{{Quantile: 0.5, Latency: m.TTFT.P50}, {Quantile: 0.99, Latency: m.TTFT.P99}}}
 		if m.Overloaded {
 			p.Regime = curve.Overload
 		}

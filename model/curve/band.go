@@ -34,12 +34,11 @@ func (c *Curve) bootstrap(steady []Point, best *fitted, seed uint64) (mu [2]floa
 	}
 	src := rand.NewPCG(seed, streamBand)
 	s := newSample(steady, c.Model.Levels).weigh(steady, &best.model)
-	sp := spec{best.model.Form, best.model.Joint}
 	models := make([]Model, 0, bandRefits)
 	var mus []float64
 	for range bandRefits {
 		redraw(s, steady, &best.model, src)
-		f := descendFor(s, sp, best.x, refitEvaluations, opened/5)
+		f := descend(s, best.model, best.x, refitEvaluations, opened/5)
 		models = append(models, f.model)
 		mus = append(mus, f.model.Mu)
 	}
@@ -72,7 +71,7 @@ func percentiles(values []float64) (low, high float64) {
 	return values[int(math.Round(bandTail*last))], values[int(math.Round((1-bandTail)*last))]
 }
 
-// redraw replaces every observation by one that the model could have given. The
+// redraw replaces every measured statistic by one that the model could have given. The
 // level that an empirical quantile of n requests really stands at is a Beta
 // variable, and those of one point are drawn upwards one from the other, so
 // that they come in order.

@@ -1,22 +1,27 @@
 package curve
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 	"time"
 
+	"gonum.org/v1/gonum/interp"
+
+	"planner/internal/stat"
 	"planner/sweep/measure"
 )
 
-// Outcome says what the measured points tell of a limit. The zero value is
+// CrossingOutcome says what the measured points tell of a limit. The zero value is
 // Undetermined.
-type Outcome int
+type CrossingOutcome int
 
 // The outcomes of a crossing.
 const (
 	// Undetermined: the points hold no such statistic.
-	Undetermined Outcome = iota
+	Undetermined CrossingOutcome = iota
 	// Found: the limit is crossed between two measured rates.
 	Found
 	// Below: it is exceeded at the lowest measured rate already. Value is what
@@ -33,7 +38,7 @@ const (
 var outcomeNames = []string{"undetermined", "found", "below_measured", "not_reached", "at_saturation"}
 
 // String is the outcome's name in files.
-func (o Outcome) String() string {
+func (o CrossingOutcome) String() string {
 	if o < Undetermined || o > AtSaturation {
 		return outcomeNames[Undetermined]
 	}
@@ -43,7 +48,7 @@ func (o Outcome) String() string {
 // Crossing is the rate at which a statistic passes its limit.
 type Crossing struct {
 	Bound   measure.Bound
-	Outcome Outcome
+	Outcome CrossingOutcome
 	// Value is the crossing by monotone interpolation of ln latency, in requests
 	// per second; Low and High span the forms in By, which is the uncertainty of
 	// the model and not of the sample.
@@ -67,7 +72,7 @@ func (c *Curve) Crossing(b measure.Bound) (Crossing, error) {
 	if b.Metric != c.Metric {
 		return x, fmt.Errorf("crossing of %v: the curve is of %v", b, c.Metric)
 	}
-	s, err := newSeries(c.Points, b.Quantile)
+	s, err := interpolate(c.Points, b.Quantile)
 	if err != nil {
 		return x, fmt.Errorf("crossing of %v: %w", b, err)
 	}
@@ -89,7 +94,7 @@ func (c *Curve) Crossing(b measure.Bound) (Crossing, error) {
 }
 
 // found fills in a crossing between the rates i and i+1.
-func (x *Crossing) found(c *Curve, s *series, i int, limit float64) {
+func (x *Crossing) found(c *Curve, s *interpolant, i int, limit float64) {
 	x.Outcome = Found
 	x.Value = s.crossing(i, limit)
 	x.By = []FormRate{{"monotone", x.Value}, {"log_linear", s.logLinear(i, limit)}}
@@ -142,7 +147,7 @@ func (c *Curve) highestSteady() float64 {
 
 // overloadFrom reports whether a point at or above the rate is overload.
 func (c *Curve) overloadFrom(rate float64) bool {
-	return slices.ContainsFunc(c.Points, func(p Assessed) bool { return p.Rate >= rate && p.Regime == Overload })
+	return slices.ContainsFunc(c.Points, func(p Point) bool { return p.Rate >= rate && p.Regime == Overload })
 }
 
 func (c *Curve) saturationOr(otherwise float64) float64 {
@@ -158,15 +163,7 @@ func Lowest(all []Crossing) (Crossing, bool) {
 	if len(all) == 0 {
 		return Crossing{}, false
 	}
-	return slices.MinFunc(all, func(a, b Crossing) int {
-		switch ra, rb := a.sortKey(), b.sortKey(); {
-		case ra < rb:
-			return -1
-		case ra > rb:
-			return 1
-		}
-		return 0
-	}), true
+	return slices.MinFunc(all, func(a, b Crossing) int { return cmp.Compare(a.sortKey(), b.sortKey()) }), true
 }
 
 func (x *Crossing) sortKey() float64 {
@@ -174,4 +171,68 @@ func (x *Crossing) sortKey() float64 {
 		return -1
 	}
 	return x.Value
+}
+
+// interpolant is one statistic against the rate, rising, in ln seconds.
+type interpolant struct {
+	rates, lnY []float64
+	spline     interp.FritschButland
+}
+
+// interpolate merges the points of one rate, makes the latencies rise with the
+// rate (the closest rising sequence, weighted by requests: latency that falls
+// with load is noise) and puts a monotone spline through their logarithms
+// (Fritsch and Butland 1984). It needs two rates.
+func interpolate(points []Point, quantile float64) (*interpolant, error) {
+	s := &interpolant{}
+	var weights []float64
+	for i := range points {
+		p := &points[i]
+		y, ok := p.Latency(quantile)
+		if !ok {
+			continue
+		}
+		w, lnY := float64(max(p.Requests, 1)), math.Log(y.Seconds())
+		if last := len(s.rates) - 1; last >= 0 && s.rates[last] == p.Rate {
+			sum := weights[last] + w
+			s.lnY[last] += (lnY - s.lnY[last]) * w / sum
+			weights[last] = sum
+			continue
+		}
+		s.rates, s.lnY, weights = append(s.rates, p.Rate), append(s.lnY, lnY), append(weights, w)
+	}
+	if len(s.rates) < 2 {
+		return nil, fmt.Errorf("interpolate %s: known at %d of the measured rates; at least two are needed", Name(quantile), len(s.rates))
+	}
+	s.lnY = stat.Monotone(s.lnY, weights)
+	if err := s.spline.Fit(s.rates, s.lnY); err != nil {
+		return nil, fmt.Errorf("interpolate %s: %w", Name(quantile), err)
+	}
+	return s, nil
+}
+
+// at is the interpolated latency in seconds, false outside the measured rates.
+func (s *interpolant) at(rate float64) (float64, bool) {
+	if rate < s.rates[0] || rate > s.rates[len(s.rates)-1] {
+		return 0, false
+	}
+	return math.Exp(s.spline.Predict(rate)), true
+}
+
+// bracket is the index of the last rate before the limit (in ln seconds) is
+// exceeded: -1 if it is exceeded at once, the last index if it never is.
+func (s *interpolant) bracket(limit float64) int {
+	return sort.Search(len(s.lnY), func(i int) bool { return s.lnY[i] > limit }) - 1
+}
+
+// crossing is where the spline passes the limit between two bracketing rates.
+func (s *interpolant) crossing(i int, limit float64) float64 {
+	return bisect(s.rates[i], s.rates[i+1], func(rate float64) bool { return s.spline.Predict(rate) > limit })
+}
+
+// logLinear is where the straight line in ln latency between the bracketing
+// rates passes the limit.
+func (s *interpolant) logLinear(i int, limit float64) float64 {
+	share := (limit - s.lnY[i]) / (s.lnY[i+1] - s.lnY[i])
+	return s.rates[i] + share*(s.rates[i+1]-s.rates[i])
 }

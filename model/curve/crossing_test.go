@@ -27,7 +27,7 @@ func TestCrossingOutcomes(t *testing.T) {
 		name    string
 		points  []Point
 		limit   time.Duration
-		outcome Outcome
+		outcome CrossingOutcome
 		low     float64
 		high    float64
 	}{
@@ -39,7 +39,7 @@ func TestCrossingOutcomes(t *testing.T) {
 		{"kept in overload", whole, 5 * time.Minute, AtSaturation, 32, 34},
 		{"with overload above", whole, 500 * time.Millisecond, Found, 23, 25},
 	} {
-		c, err := Fit(measure.TTFT, tc.points, Options{Seed: 1})
+		c, err := Fit(measure.TTFT, tc.points, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ func TestCrossingOutcomes(t *testing.T) {
 			t.Errorf("%s: note %q", tc.name, x.Note)
 		}
 	}
-	c, err := Fit(measure.TTFT, low, Options{})
+	c, err := Fit(measure.TTFT, low, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestCrossingOfNoise(t *testing.T) {
 	for i, ms := range []float64{100, 90, 300, 260, 700, 900} {
 		points = append(points, Point{Rate: float64(2 + 2*i), Values: []Value{{0.99, millis(ms)}}})
 	}
-	c, err := Fit(measure.TTFT, points, Options{})
+	c, err := Fit(measure.TTFT, points, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestRegimeFromRates(t *testing.T) {
 	points := stationaryLaw(0).draw(1, 5, 10, 15, 20, 25)
 	points[1].Achieved, points[1].Window = 10, time.Hour
 	points[3].Overloaded = true
-	c, err := Fit(measure.TTFT, points, Options{})
+	c, err := Fit(measure.TTFT, points, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestRegimeFromRates(t *testing.T) {
 }
 
 func TestSaturationRoutes(t *testing.T) {
-	c, err := Fit(measure.TTFT, served(timeDependentLaw(0).draw(1, 1, 5, 10, 15, 20, 25, 28, 36, 40), 33), Options{Seed: 1})
+	c, err := Fit(measure.TTFT, served(timeDependentLaw(0).draw(1, 1, 5, 10, 15, 20, 25, 28, 36, 40), 33), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestSaturationRoutes(t *testing.T) {
 	if len(s.Routes) != 3 || s.Routes[0].Name != "served_in_overload" || s.Routes[0].Rate != 33 || !s.Agree || math.Abs(s.Value-33) > 0.5 {
 		t.Errorf("saturation %+v", s)
 	}
-	c, err = Fit(measure.TTFT, stationaryLaw(0).draw(1, 2, 6, 10, 14), Options{Seed: 1})
+	c, err = Fit(measure.TTFT, stationaryLaw(0).draw(1, 2, 6, 10, 14), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestSaturationRoutes(t *testing.T) {
 		t.Errorf("extrapolated saturation %+v", s)
 	}
 	disagreeing := served(timeDependentLaw(0).draw(1, 1, 5, 10, 15, 20, 25, 28, 36, 40), 30)
-	c, err = Fit(measure.TTFT, disagreeing, Options{Seed: 1})
+	c, err = Fit(measure.TTFT, disagreeing, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestNoBendNoSaturation(t *testing.T) {
 		p50 := time.Duration((6 + 0.3*rate) * float64(time.Millisecond))
 		points = append(points, Point{Rate: rate, Requests: 4000, Values: []Value{{0.5, p50}, {0.99, 2 * p50}}})
 	}
-	c, err := Fit(measure.ITL, points, Options{Seed: 1})
+	c, err := Fit(measure.ITL, points, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestNoBendNoSaturation(t *testing.T) {
 		t.Errorf("saturation %+v, knee %g, end %g, warnings %q", c.Saturation, c.Knee, c.End(), c.Warnings)
 	}
 	points = append(points, Point{Rate: 30, Requests: 4000, Achieved: 25, Overloaded: true, Values: []Value{{0.5, 40 * time.Millisecond}, {0.99, 90 * time.Millisecond}}})
-	if c, err = Fit(measure.ITL, points, Options{Seed: 1}); err != nil {
+	if c, err = Fit(measure.ITL, points, 1); err != nil {
 		t.Fatal(err)
 	}
 	if s := c.Saturation; s == nil || s.Routes[0].Name != "served_in_overload" || s.High > 4*20 {
@@ -193,7 +193,7 @@ func TestKnee(t *testing.T) {
 		}
 	}
 	for _, rates := range [][]float64{{1, 5, 10, 15, 20, 25, 30}, {1, 5, 10, 15}, {2, 4, 6, 8, 10}} {
-		c, err := Fit(measure.TTFT, l.draw(1, rates...), Options{})
+		c, err := Fit(measure.TTFT, l.draw(1, rates...), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,7 +206,7 @@ func TestKnee(t *testing.T) {
 // Where other routes put saturation below the knee of the form, there is none: at
 // that rate the server has no steady latency.
 func TestNoKneeBeyondSaturation(t *testing.T) {
-	c, err := Fit(measure.TTFT, stationaryLaw(0).draw(1, 1, 5, 10, 15, 20, 25, 30), Options{})
+	c, err := Fit(measure.TTFT, stationaryLaw(0).draw(1, 1, 5, 10, 15, 20, 25, 30), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func TestDoubt(t *testing.T) {
 		ceiling    float64
 		knee, said bool
 	}{{40, true, false}, {32, true, true}, {20, false, true}, {0, true, false}} {
-		c, err := Fit(measure.TTFT, stationaryLaw(0).draw(1, 2, 6, 10, 14), Options{Seed: 1})
+		c, err := Fit(measure.TTFT, stationaryLaw(0).draw(1, 2, 6, 10, 14), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -243,7 +243,7 @@ func TestBand(t *testing.T) {
 		for i := range points {
 			points[i].Requests = requests
 		}
-		c, err := Fit(measure.TTFT, points, Options{Seed: 1})
+		c, err := Fit(measure.TTFT, points, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -289,7 +289,7 @@ func TestFromMeasurements(t *testing.T) {
 
 // Whatever the bytes are, a curve that is read can be asked and written.
 func FuzzCurve(f *testing.F) {
-	c, err := Fit(measure.TTFT, timeDependentLaw(0).draw(1, 1, 5, 10, 15, 20, 25, 28, 36, 40), Options{Seed: 1})
+	c, err := Fit(measure.TTFT, timeDependentLaw(0).draw(1, 1, 5, 10, 15, 20, 25, 28, 36, 40), 1)
 	if err != nil {
 		f.Fatal(err)
 	}

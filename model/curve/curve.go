@@ -10,17 +10,11 @@ import (
 	"planner/sweep/measure"
 )
 
-// Options steer a fit. The zero value is seed 0.
-type Options struct {
-	// Seed drives the starting points and the band.
-	Seed uint64
-}
-
 // Curve is the latency of one metric against the offered rate.
 type Curve struct {
 	Metric measure.Metric
 	// Points are in ascending order of rate, each with its regime.
-	Points []Assessed
+	Points []Point
 	// Model is the form fitted to the points that are not overload, with Quality
 	// saying how well. Its form is Interpolated where they are too few.
 	Model   Model
@@ -29,7 +23,7 @@ type Curve struct {
 	// nil where no point is overload or there are too few.
 	Whole *Model
 	// Candidates are all forms that were fitted.
-	Candidates []Candidate
+	Candidates []FittedForm
 	// Low and High enclose the rates at which a steady state was measured: the
 	// range in which the curve is known.
 	Low, High float64
@@ -51,8 +45,9 @@ type Quality struct {
 	RMSE, AICc, LeaveOneOut float64
 }
 
-// Candidate is a form that was fitted, with what it was fitted to.
-type Candidate struct {
+// FittedForm is a form that was fitted, with what it was fitted to: all points, or
+// those in a steady state.
+type FittedForm struct {
 	Model      Model
 	All        bool
 	Parameters int
@@ -80,15 +75,17 @@ const pointsToFit = 4
 
 // Fit classifies the points and fits the forms to p50 and p99, or to what else at
 // least three points hold. It needs two points; with fewer
-// than four rates in a steady state the curve only interpolates.
-func Fit(metric measure.Metric, points []Point, o Options) (*Curve, error) {
+// than four rates in a steady state the curve only interpolates. The seed drives the
+// starting points and the band.
+func Fit(metric measure.Metric, points []Point, seed uint64) (*Curve, error) {
 	if err := validate(points); err != nil {
 		return nil, err
 	}
 	points = slices.Clone(points)
 	slices.SortStableFunc(points, func(a, b Point) int { return cmp.Compare(a.Rate, b.Rate) })
 	levels := commonLevels(points)
-	c := &Curve{Metric: metric, Points: assess(points, metric, levels, o.Seed), Model: Model{Levels: levels}}
+	assess(points, metric, levels, seed)
+	c := &Curve{Metric: metric, Points: points, Model: Model{Levels: levels}}
 	c.Quality = Quality{math.Inf(1), math.Inf(1), math.Inf(1)}
 	c.warnRegimes()
 	steady := c.steady()
@@ -99,10 +96,10 @@ func Fit(metric measure.Metric, points []Point, o Options) (*Curve, error) {
 		c.Warnings = append(c.Warnings, fmt.Sprintf("%d rates in a steady state: too few to fit a form (%d are needed), the curve only interpolates", len(rates(steady)), pointsToFit))
 		return c, nil
 	}
-	best := c.fitSteady(steady, levels, o.Seed)
-	c.fitWhole(points, levels, o.Seed)
-	muRange := c.bootstrap(steady, best, o.Seed)
-	c.saturate(steady, best, muRange, o.Seed)
+	best := c.fitSteady(steady, levels, seed)
+	c.fitWhole(points, levels, seed)
+	muRange := c.bootstrap(steady, best, seed)
+	c.saturate(steady, best, muRange, seed)
 	c.findKnee()
 	return c, nil
 }
@@ -131,13 +128,7 @@ func commonLevels(points []Point) []float64 {
 
 // steady lists the points that are not overload.
 func (c *Curve) steady() []Point {
-	var out []Point
-	for i := range c.Points {
-		if c.Points[i].Regime != Overload {
-			out = append(out, c.Points[i].Point)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(c.Points), func(p Point) bool { return p.Regime == Overload })
 }
 
 func (c *Curve) warnRegimes() {
@@ -161,23 +152,26 @@ func (c *Curve) warnRegimes() {
 // chooses one. Those forms have no place above saturation, so overload never
 // reaches them.
 func (c *Curve) fitSteady(steady []Point, levels []float64, seed uint64) *fitted {
-	specs := stationarySpecs(len(rates(steady)))
+	forms := stationaryForms(len(rates(steady)))
 	plain := newSample(steady, levels)
-	all := fitAll(plain, specs, seed)
-	first := choose(all)
-	s := plain.weigh(steady, &all[first].model)
+	all := fitAll(plain, forms, seed)
+	s := plain.weigh(steady, &all[choose(all)].model)
 	if s != plain {
-		all = fitAll(s, specs, seed)
+		all = fitAll(s, forms, seed)
 	}
 	best := choose(all)
+	c.addCandidates(s, all, best, false)
+	c.Model, c.Quality = all[best].model, c.Candidates[best].Quality
+	return &all[best]
+}
+
+func (c *Curve) addCandidates(s *sample, all []fitted, best int, whole bool) {
 	for i := range all {
-		c.Candidates = append(c.Candidates, Candidate{
-			Model: all[i].model, Parameters: all[i].model.parameters(), Chosen: i == best,
+		c.Candidates = append(c.Candidates, FittedForm{
+			Model: all[i].model, All: whole, Parameters: all[i].model.parameters(), Chosen: i == best,
 			Quality: Quality{all[i].rmse(), all[i].aicc(), leaveOneOut(s, &all[i])},
 		})
 	}
-	c.Model, c.Quality = all[best].model, c.Candidates[best].Quality
-	return &all[best]
 }
 
 // fitWhole fits the time-dependent form to all points where some are overload.
@@ -186,17 +180,12 @@ func (c *Curve) fitWhole(points []Point, levels []float64, seed uint64) {
 		return
 	}
 	s := newSample(points, levels)
-	all := fitAll(s, []spec{{TimeDependent, true}, {TimeDependent, false}}, seed)
+	all := fitAll(s, []Model{{Form: TimeDependent, Joint: true}, {Form: TimeDependent}}, seed)
 	best := choose(all)
 	if math.IsInf(all[best].aicc(), 1) {
 		return
 	}
-	for i := range all {
-		c.Candidates = append(c.Candidates, Candidate{
-			Model: all[i].model, All: true, Parameters: all[i].model.parameters(), Chosen: i == best,
-			Quality: Quality{all[i].rmse(), all[i].aicc(), leaveOneOut(s, &all[i])},
-		})
-	}
+	c.addCandidates(s, all, best, true)
 	c.Whole = &all[best].model
 }
 
@@ -215,11 +204,11 @@ func (c *Curve) At(quantile, rate float64) (time.Duration, Reach) {
 	}
 	y, ok := c.Model.At(quantile, rate)
 	if !ok {
-		s, err := newSeries(c.Points, quantile)
+		line, err := interpolate(c.Points, quantile)
 		if err != nil {
 			return 0, Beyond
 		}
-		if y, ok = s.at(rate); !ok {
+		if y, ok = line.at(rate); !ok {
 			return 0, Beyond
 		}
 	}

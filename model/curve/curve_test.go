@@ -20,7 +20,7 @@ func ttft(quantile float64, limit time.Duration) measure.Bound {
 // The table's crossing, overload and saturation were worked out independently,
 // with other fits than the ones used here.
 func TestTable(t *testing.T) {
-	c, err := Fit(measure.TTFT, table(t), Options{Seed: 1})
+	c, err := Fit(measure.TTFT, table(t), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,11 +69,11 @@ func TestJSON(t *testing.T) {
 	for i := range points {
 		points[i].Requests, points[i].Window = 5000, time.Minute
 	}
-	c, err := Fit(measure.TTFT, points, Options{Seed: 7})
+	c, err := Fit(measure.TTFT, points, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := Fit(measure.TTFT, points, Options{Seed: 7})
+	again, err := Fit(measure.TTFT, points, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func encode(t *testing.T, c *Curve) []byte {
 
 func TestFewPoints(t *testing.T) {
 	points := stationaryLaw(0).draw(1, 5, 20)
-	c, err := Fit(measure.TTFT, points, Options{})
+	c, err := Fit(measure.TTFT, points, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestFewPoints(t *testing.T) {
 	if _, reach := c.At(0.99, 21); reach != Beyond {
 		t.Error("a latency outside two points")
 	}
-	if _, err := Fit(measure.TTFT, points[:1], Options{}); err == nil {
+	if _, err := Fit(measure.TTFT, points[:1], 0); err == nil {
 		t.Error("a curve through one point")
 	}
 	if _, err := json.Marshal(c); err != nil {
@@ -138,7 +138,7 @@ func TestFewPoints(t *testing.T) {
 }
 
 func TestReach(t *testing.T) {
-	c, err := Fit(measure.TTFT, stationaryLaw(0).draw(1, 2, 6, 10, 14, 18, 22), Options{})
+	c, err := Fit(measure.TTFT, stationaryLaw(0).draw(1, 2, 6, 10, 14, 18, 22), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestReach(t *testing.T) {
 // Random starts find the same optimum whatever the seed.
 func TestSeedsAgree(t *testing.T) {
 	for seed := range uint64(6) {
-		c, err := Fit(measure.TTFT, table(t), Options{Seed: seed})
+		c, err := Fit(measure.TTFT, table(t), seed)
 		if err != nil {
 			t.Fatal(err)
 		}

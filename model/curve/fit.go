@@ -29,7 +29,7 @@ type fitted struct {
 	model Model
 	// x is the optimum in the optimiser's coordinates.
 	x []float64
-	// rss is the weighted sum of squares in ln latency over n observations.
+	// rss is the weighted sum of squares in ln latency over n statistics.
 	rss float64
 	n   int
 }
@@ -51,32 +51,26 @@ func (f *fitted) aicc() float64 {
 	return n*math.Log(ms) + 2*k + 2*k*(k+1)/(n-k-1)
 }
 
-// spec is a form with a choice of common or separate floors and scales.
-type spec struct {
-	form  Form
-	joint bool
-}
-
-// fit minimises the weighted squares of ln latency by Nelder and Mead from
+// fit fits the parameters of a model's form: it minimises the weighted squares of ln latency by Nelder and Mead from
 // seeded random starts; all parameters are fitted as logarithms or, where they
 // are bounded, as log-odds of their range. Every start runs a short way, the
 // best few to the end.
-func fit(s *sample, sp spec, seed uint64) fitted {
+func fit(s *sample, form Model, seed uint64) fitted {
 	rng := rand.New(rand.NewPCG(seed, streamStarts))
 	rough := make([]fitted, starts)
 	for i := range rough {
-		rough[i] = descendFor(s, sp, s.start(rng, sp), roughEvaluations, opened)
+		rough[i] = descend(s, form, s.start(rng, form), roughEvaluations, opened)
 	}
 	slices.SortStableFunc(rough, func(a, b fitted) int { return cmp.Compare(a.rss, b.rss) })
-	best := descend(s, sp, rough[0].x)
+	best := descend(s, form, rough[0].x, fullEvaluations, opened)
 	for _, r := range rough[1:finishers] {
-		if f := descend(s, sp, r.x); f.rss < best.rss {
+		if f := descend(s, form, r.x, fullEvaluations, opened); f.rss < best.rss {
 			best = f
 		}
 	}
 	// A simplex that has collapsed short of the optimum is opened again.
 	for range restarts {
-		f := descendFor(s, sp, best.x, fullEvaluations, reopened)
+		f := descend(s, form, best.x, fullEvaluations, reopened)
 		gain := best.rss - f.rss
 		if gain > 0 {
 			best = f
@@ -100,12 +94,8 @@ const (
 )
 
 // descend minimises from one start.
-func descend(s *sample, sp spec, start []float64) fitted {
-	return descendFor(s, sp, start, fullEvaluations, opened)
-}
-
-func descendFor(s *sample, sp spec, start []float64, evaluations int, simplex float64) fitted {
-	m := newModel(s, sp)
+func descend(s *sample, form Model, start []float64, evaluations int, simplex float64) fitted {
+	m := newModel(s, form)
 	loss := func(x []float64) float64 {
 		m.decode(s, x)
 		return squares(m, s)
@@ -142,10 +132,10 @@ func squares(m *Model, s *sample) float64 {
 }
 
 // newModel makes a model of a form with room for its parameters.
-func newModel(s *sample, sp spec) *Model {
+func newModel(s *sample, form Model) *Model {
 	n := len(s.levels)
-	m := &Model{Form: sp.form, Joint: sp.joint, Levels: s.levels, Floors: make([]float64, n), Scales: make([]float64, n)}
-	if sp.form == StationaryFluid {
+	m := &Model{Form: form.Form, Joint: form.Joint, Levels: s.levels, Floors: make([]float64, n), Scales: make([]float64, n)}
+	if form.Form == StationaryFluid {
 		m.Slopes = make([]float64, n)
 	}
 	return m
@@ -196,14 +186,14 @@ func (m *Model) decode(s *sample, x []float64) {
 }
 
 // start draws a starting point in the optimiser's coordinates.
-func (s *sample) start(rng *rand.Rand, sp spec) []float64 {
+func (s *sample) start(rng *rand.Rand, form Model) []float64 {
 	lowest, highest := math.Inf(1), math.Inf(-1)
 	for _, o := range s.obs {
 		lowest, highest = min(lowest, o.lnY), max(highest, o.lnY)
 	}
 	uniform := func(lo, hi float64) float64 { return lo + (hi-lo)*rng.Float64() }
 	n := len(s.levels)
-	if sp.joint {
+	if form.Joint {
 		n = 1
 	}
 	var x []float64
@@ -211,13 +201,13 @@ func (s *sample) start(rng *rand.Rand, sp spec) []float64 {
 		x = append(x, uniform(-1, 4))
 	}
 	for range n {
-		if sp.form == TimeDependent {
+		if form.Form == TimeDependent {
 			x = append(x, uniform(highest-4, highest+4))
 		} else {
 			x = append(x, uniform(lowest-5, lowest+1))
 		}
 	}
-	switch sp.form {
+	switch form.Form {
 	case Stationary:
 		x = append(x, uniform(-4, 1))
 	case StationaryPower:
@@ -235,3 +225,72 @@ func (s *sample) start(rng *rand.Rand, sp spec) []float64 {
 
 // between maps the real line onto (lo, hi).
 func between(lo, hi, x float64) float64 { return lo + (hi-lo)/(1+math.Exp(-x)) }
+
+// pointsForPower is the smallest number of rates to which the exponent is
+// fitted.
+const pointsForPower = 6
+
+// stationaryForms lists the stationary forms that so many rates bear, simplest
+// first, with common or separate floors and scales.
+func stationaryForms(distinct int) []Model {
+	forms := []Model{{Form: Stationary, Joint: true}, {Form: Stationary}}
+	if distinct >= pointsForPower {
+		forms = append(forms, Model{Form: StationaryPower, Joint: true}, Model{Form: StationaryPower})
+	}
+	return forms
+}
+
+// fitAll fits every form.
+func fitAll(s *sample, forms []Model, seed uint64) []fitted {
+	all := make([]fitted, len(forms))
+	for i, m := range forms {
+		all[i] = fit(s, m, seed)
+	}
+	return all
+}
+
+// choose picks from fits to one sample the simplest that no richer one beats by
+// decisiveGain in AICc.
+func choose(all []fitted) int {
+	order := make([]int, len(all))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return all[a].model.parameters() - all[b].model.parameters()
+	})
+	best := order[0]
+	for _, i := range order[1:] {
+		if all[i].aicc() < all[best].aicc()-decisiveGain {
+			best = i
+		}
+	}
+	return best
+}
+
+// leaveOneOut is the root mean square error in ln latency of each point under
+// the fit to the others; infinite where a fit to the others gives none.
+func leaveOneOut(s *sample, f *fitted) float64 {
+	sum, n := 0.0, 0
+	for p := range s.points {
+		rest := s.without(p)
+		if len(rest.obs) == len(s.obs) {
+			continue
+		}
+		if len(rest.obs) < f.model.parameters() {
+			return math.Inf(1)
+		}
+		g := descend(rest, f.model, f.x, fullEvaluations, opened)
+		for _, o := range s.obs {
+			if o.point == p {
+				d := math.Log(g.model.at(o.level, o.rate)) - o.lnY
+				sum += d * d
+				n++
+			}
+		}
+	}
+	if n == 0 {
+		return math.Inf(1)
+	}
+	return math.Sqrt(sum / float64(n))
+}

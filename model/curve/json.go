@@ -146,7 +146,7 @@ func (c *Curve) UnmarshalJSON(data []byte) error {
 
 func (c *Curve) readLists(w *curveJSON) error {
 	for i, p := range w.Points {
-		a, err := p.assessed()
+		a, err := p.point()
 		if err != nil {
 			return fmt.Errorf("point %d: %w", i+1, err)
 		}
@@ -157,7 +157,7 @@ func (c *Curve) readLists(w *curveJSON) error {
 		if err != nil {
 			return fmt.Errorf("candidate %d: %w", i+1, err)
 		}
-		c.Candidates = append(c.Candidates, Candidate{m, k.Points == "all", k.Parameters, k.Quality.quality(), k.Chosen})
+		c.Candidates = append(c.Candidates, FittedForm{m, k.Points == "all", k.Parameters, k.Quality.quality(), k.Chosen})
 	}
 	for i, b := range w.Band {
 		q, err := measure.ParseStat(b.Stat)
@@ -221,7 +221,7 @@ func orInf(v *float64) float64 {
 	return *v
 }
 
-func (a *Assessed) wire() pointJSON {
+func (a *Point) wire() pointJSON {
 	w := pointJSON{Rate: a.Rate, Sent: a.Sent, Window: a.Window.Seconds(), Requests: a.Requests, Overloaded: a.Overloaded, Regime: a.Regime, Why: a.Why, Latency: []valueJSON{}}
 	if a.Achieved > 0 {
 		w.Achieved = &a.Achieved
@@ -232,9 +232,9 @@ func (a *Assessed) wire() pointJSON {
 	return w
 }
 
-func (w *pointJSON) assessed() (Assessed, error) {
-	a := Assessed{Regime: w.Regime, Why: w.Why, Point: Point{Rate: w.Rate, Sent: w.Sent, Requests: w.Requests, Overloaded: w.Overloaded,
-		Window: units.Duration(w.Window, time.Second)}}
+func (w *pointJSON) point() (Point, error) {
+	a := Point{Rate: w.Rate, Sent: w.Sent, Requests: w.Requests, Overloaded: w.Overloaded, Regime: w.Regime, Why: w.Why,
+		Window: units.Duration(w.Window, time.Second)}
 	if w.Achieved != nil {
 		a.Achieved = *w.Achieved
 	}

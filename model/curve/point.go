@@ -39,6 +39,10 @@ type Point struct {
 	Overloaded bool
 	// Values holds the statistics that the sample resolves, by Quantile.
 	Values []Value
+	// Regime says whether the server kept up, and Why what that is known from. [Fit]
+	// finds them.
+	Regime Regime
+	Why    string
 }
 
 // Latency returns the statistic of the point, false if it is not known.

@@ -20,7 +20,7 @@ func TestRecoverStationary(t *testing.T) {
 	var mu, cross deviations
 	overload, form := 0, 0
 	for seed := range uint64(seeds) {
-		c, err := Fit(measure.TTFT, l.draw(seed, 1, 4, 8, 12, 16, 20, 24, 28, 30), Options{Seed: seed})
+		c, err := Fit(measure.TTFT, l.draw(seed, 1, 4, 8, 12, 16, 20, 24, 28, 30), seed)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func TestRecoverTimeDependent(t *testing.T) {
 	var mu, cross deviations
 	form := 0
 	for seed := range uint64(seeds) {
-		c, err := Fit(measure.TTFT, l.draw(seed, 1, 5, 10, 15, 20, 24, 28, 36, 40, 44), Options{Seed: seed})
+		c, err := Fit(measure.TTFT, l.draw(seed, 1, 5, 10, 15, 20, 24, 28, 36, 40, 44), seed)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func TestRecoverTimeDependent(t *testing.T) {
 // A stationary form through overload points would put mu above them all: the
 // forms are never fitted to them.
 func TestStationaryRefusesOverload(t *testing.T) {
-	c, err := Fit(measure.TTFT, timeDependentLaw(0).draw(1, 1, 5, 10, 15, 20, 24, 28, 36, 40, 44), Options{})
+	c, err := Fit(measure.TTFT, timeDependentLaw(0).draw(1, 1, 5, 10, 15, 20, 24, 28, 36, 40, 44), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestStationaryRefusesOverload(t *testing.T) {
 			t.Errorf("%v was fitted to all points: %v", k.Model.Form, k.All)
 		}
 	}
-	all := fit(newSample(timeDependentLaw(0).draw(1, 1, 5, 10, 15, 20, 24, 28, 36, 40, 44), []float64{0.5, 0.99}), spec{Stationary, true}, 1)
+	all := fit(newSample(timeDependentLaw(0).draw(1, 1, 5, 10, 15, 20, 24, 28, 36, 40, 44), []float64{0.5, 0.99}), Model{Form: Stationary, Joint: true}, 1)
 	if all.model.Mu < 44 || all.rmse() < 0.2 {
 		t.Errorf("the refused fit has mu %.1f and rmse %.2f: the test shows nothing", all.model.Mu, all.rmse())
 	}

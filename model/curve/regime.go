@@ -46,13 +46,6 @@ func (r *Regime) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Assessed is a point with its regime, and what the regime is known from.
-type Assessed struct {
-	Point
-	Regime Regime
-	Why    string
-}
-
 // keepsUp is the share of the offered load that a server in steady state
 // completes at least.
 const keepsUp = 0.97
@@ -60,22 +53,19 @@ const keepsUp = 0.97
 // assess gives every point its regime: from the completed rate where that is
 // known, else, for latencies that carry a backlog, from the latencies alone.
 // Points must be in ascending order of rate.
-func assess(points []Point, metric measure.Metric, levels []float64, seed uint64) []Assessed {
-	out := make([]Assessed, len(points))
+func assess(points []Point, metric measure.Metric, levels []float64, seed uint64) {
 	evidence := false
-	for i, p := range points {
-		out[i].Point = p
-		out[i].Regime, out[i].Why = fromRates(&p)
-		evidence = evidence || out[i].Regime != Unknown
+	for i := range points {
+		p := &points[i]
+		p.Regime, p.Why = fromRates(p)
+		evidence = evidence || p.Regime != Unknown
 	}
-	if evidence {
-		fillBetween(out)
-		return out
+	switch {
+	case evidence:
+		fillBetween(points)
+	case metric == measure.TTFT || metric == measure.E2E:
+		fromLatencies(points, levels, seed)
 	}
-	if metric == measure.TTFT || metric == measure.E2E {
-		fromLatencies(out, levels, seed)
-	}
-	return out
 }
 
 // fromRates judges by what was completed. A shortfall below 3 % can be the
@@ -106,7 +96,7 @@ func fromRates(p *Point) (Regime, string) {
 // fillBetween extends what is known by the order of the rates: below a stable
 // point is stable, above an overloaded one is overload. What lies between stays
 // unknown.
-func fillBetween(points []Assessed) {
+func fillBetween(points []Point) {
 	stable, overload := 0.0, math.Inf(1)
 	for _, p := range points {
 		switch p.Regime {
@@ -145,17 +135,14 @@ const (
 // for its additional parameters. What it rests on is that one saturation rate
 // explains both the rise below and the straight line above; a server whose
 // latency only looks like that cannot be told apart without completed rates.
-func fromLatencies(points []Assessed, levels []float64, seed uint64) {
-	all := make([]Point, len(points))
-	for i := range points {
-		all[i] = points[i].Point
-	}
-	distinct := rates(all)
+func fromLatencies(points []Point, levels []float64, seed uint64) {
+	distinct := rates(points)
 	if len(distinct) < ratesForLatencyRule {
 		return
 	}
-	s := newSample(all, levels)
-	stationary := bestOf(s, stationarySpecs(len(distinct)), seed)
+	s := newSample(points, levels)
+	all := fitAll(s, stationaryForms(len(distinct)), seed)
+	stationary := all[choose(all)]
 	overload := bestOverload(s, distinct, seed)
 	mu := math.Inf(1)
 	if overload.aicc() < stationary.aicc()-decisiveGain {
@@ -186,11 +173,11 @@ func bestOverload(s *sample, distinct []float64, seed uint64) fitted {
 	for m := stableForLatencyRule; m < len(distinct); m++ {
 		split := *s
 		split.highest, split.next = distinct[m-1], distinct[m]
-		consider(fit(&split, spec{StationaryFluid, true}, seed))
-		consider(fit(&split, spec{StationaryFluid, false}, seed))
+		consider(fit(&split, Model{Form: StationaryFluid, Joint: true}, seed))
+		consider(fit(&split, Model{Form: StationaryFluid}, seed))
 	}
-	consider(fit(s, spec{TimeDependent, true}, seed))
-	consider(fit(s, spec{TimeDependent, false}, seed))
+	consider(fit(s, Model{Form: TimeDependent, Joint: true}, seed))
+	consider(fit(s, Model{Form: TimeDependent}, seed))
 	if len(best.x) == 0 {
 		best.rss = hopeless
 	}

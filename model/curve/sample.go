@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// observation is one statistic of one point, in ln seconds.
-type observation struct {
+// fitPoint is one statistic of one point, in ln seconds.
+type fitPoint struct {
 	point, level int
 	rate, lnY    float64
 	weight       float64
@@ -15,7 +15,7 @@ type observation struct {
 // sample is what a form is fitted to.
 type sample struct {
 	levels []float64
-	obs    []observation
+	obs    []fitPoint
 	// floor is the largest idle latency a fit may claim for each level, common
 	// that of a floor shared by all: little above the smallest measured one.
 	floor  []float64
@@ -46,7 +46,7 @@ func newSample(points []Point, levels []float64) *sample {
 			}
 			s.floor[j] = min(s.floor[j], floorSlack*y.Seconds())
 			s.common = min(s.common, floorSlack*y.Seconds())
-			s.obs = append(s.obs, observation{point: i, level: j, rate: p.Rate, lnY: math.Log(y.Seconds()), weight: 1})
+			s.obs = append(s.obs, fitPoint{point: i, level: j, rate: p.Rate, lnY: math.Log(y.Seconds()), weight: 1})
 		}
 	}
 	return s
@@ -55,7 +55,7 @@ func newSample(points []Point, levels []float64) *sample {
 // without is the sample less one point; bounds stay those of the whole.
 func (s *sample) without(point int) *sample {
 	t := *s
-	t.obs = slices.DeleteFunc(slices.Clone(s.obs), func(o observation) bool { return o.point == point })
+	t.obs = slices.DeleteFunc(slices.Clone(s.obs), func(o fitPoint) bool { return o.point == point })
 	return &t
 }
 

@@ -108,7 +108,7 @@ func (c *Curve) stationaryRoute(steady []Point, best *fitted, boot [2]float64, s
 	m := best.model
 	kept := slices.DeleteFunc(slices.Clone(steady), func(p Point) bool { return p.Rate > trusted*m.Mu })
 	if len(kept) < len(steady) && len(rates(kept)) >= pointsToFit {
-		m = fit(newSample(kept, m.Levels).weigh(kept, &m), spec{m.Form, m.Joint}, seed).model
+		m = fit(newSample(kept, m.Levels).weigh(kept, &m), m, seed).model
 	}
 	r := Route{m.Form.String(), m.Mu, m.Mu, m.Mu}
 	if boot[0] > 0 {
