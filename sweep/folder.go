@@ -2,7 +2,6 @@ package sweep
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"planner/internal/wire"
 )
 
 // Folder is a run folder: the configuration as resolved, the journal and
@@ -121,7 +122,7 @@ func OpenFolder(path string) (Folder, About, error) {
 	if err != nil {
 		return Folder{}, about, fmt.Errorf("%s is no run folder: %w", path, err)
 	}
-	if err := json.Unmarshal(data, &about); err != nil {
+	if err := wire.Unmarshal(data, &about); err != nil {
 		return Folder{}, about, fmt.Errorf("%s: %w", filepath.Join(path, AboutFile), err)
 	}
 	return Folder{path}, about, nil
@@ -169,7 +170,7 @@ func (f Folder) WriteFrom(name string, fill func(io.Writer) error) error {
 
 // WriteJSON puts a JSON document in place, indented for readers.
 func (f Folder) WriteJSON(name string, v any) error {
-	data, err := json.MarshalIndent(v, "", "  ")
+	data, err := wire.MarshalIndent(v)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}

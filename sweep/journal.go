@@ -2,7 +2,6 @@ package sweep
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"planner/internal/wire"
 	"planner/sweep/measure"
 )
 
@@ -106,7 +106,7 @@ func ReadJournal(path string) ([]measure.Measurement, error) {
 
 func parseLine(line []byte) (measure.Measurement, error) {
 	var m measure.Measurement
-	err := json.Unmarshal(line, &m)
+	err := wire.Unmarshal(line, &m)
 	return m, err
 }
 
@@ -165,18 +165,18 @@ func sameObjective(a, b measure.SLO) (bool, error) {
 	if a.Empty() && b.Empty() {
 		return true, nil
 	}
-	x, err := json.Marshal(a)
+	x, err := wire.Marshal(a)
 	if err != nil {
 		return false, err
 	}
-	y, err := json.Marshal(b)
+	y, err := wire.Marshal(b)
 	return bytes.Equal(x, y), err
 }
 
 // append writes one line, syncs it, and returns the measurement as it will be
 // read back.
 func (j *Journal) append(m measure.Measurement) (measure.Measurement, error) {
-	line, err := json.Marshal(m)
+	line, err := wire.Marshal(m)
 	if err != nil {
 		return m, fmt.Errorf("journal: %w", err)
 	}

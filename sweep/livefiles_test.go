@@ -3,14 +3,16 @@ package sweep
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"planner/sweep/engine"
 	"planner/sweep/measure"
@@ -153,7 +155,7 @@ func TestSightingRoundTrip(t *testing.T) {
 	s.Engine = Served{Kind: "vllm", Command: "vllm serve x", Log: "engine/0003.log", Fresh: true, Cold: 30 * time.Second,
 		Stages: []engine.Stage{{Name: "weights", Took: 1500 * time.Millisecond}}, Facts: engine.Facts{Version: "1", Changed: []string{"x is 1, asked for 2"}}}
 	s.Failure = &engine.Failure{Class: "mem.oom", Knobs: s.Knobs, Stage: "serving", Cause: "out of memory", Log: "engine/0003.log"}
-	s.Said = engine.Metrics{PeakKV: 0.5, Counters: engine.Counters{Preemptions: 3, HitRate: -1, PromptRate: -1, OutputRate: 12.5, TTFT: 11 * time.Millisecond, Queue: -1, FirstTokens: 9}}
+	s.Said = engine.Metrics{PeakKV: 0.5, Counters: engine.Counters{Preemptions: 3, HitRate: math.NaN(), PromptRate: math.NaN(), OutputRate: 12.5, TTFT: 11 * time.Millisecond, Queue: -1, FirstTokens: 9}}
 	folder := Folder{t.TempDir()}
 	if err := folder.WriteSighting(s); err != nil {
 		t.Fatal(err)
@@ -162,8 +164,9 @@ func TestSightingRoundTrip(t *testing.T) {
 	if err != nil || len(back) != 1 {
 		t.Fatalf("%v, %d sightings", err, len(back))
 	}
-	if !reflect.DeepEqual(back[0], s) {
-		t.Errorf("wrote\n%+v\nread\n%+v", s, back[0])
+	equal := cmp.Options{cmpopts.EquateNaNs(), cmpopts.IgnoreUnexported(Sighting{}, engine.Failure{})}
+	if diff := cmp.Diff(s, back[0], equal); diff != "" {
+		t.Error(diff)
 	}
 	if folder.Has(HistogramsName(7)) || folder.Has(SamplesName(7)) {
 		t.Error("an engine that never served has latencies")

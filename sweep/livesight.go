@@ -13,47 +13,58 @@ import (
 // Sighting is what was seen of an engine in one trial, beside the records of the
 // requests. Durations that are not known are negative.
 type Sighting struct {
-	Trial int
-	Knobs measure.Knobs
-	// Engine is the one that served, or that failed; its zero value is one that
-	// never got to serve.
-	Engine Served
-	// Failure says why the knobs are rejected; nil if they are not.
-	Failure *engine.Failure
+	Trial int           `json:"trial"`
+	Knobs measure.Knobs `json:"knobs"`
 	// EngineTime is for how long the trial held the engine's GPUs: its load, what
 	// was left of it, and the starts of engines that it took.
-	EngineTime time.Duration
-	// Said is what the engine said meanwhile.
-	Said engine.Metrics
+	EngineTime time.Duration `json:"engine_time_s"`
+	// Engine is the one that served, or that failed; its zero value is one that
+	// never got to serve.
+	Engine Served `json:"engine"`
+	// Failure says why the knobs are rejected; nil if they are not.
+	Failure *engine.Failure `json:"failure"`
 	// RoundTrip is the network's.
-	RoundTrip time.Duration
+	RoundTrip time.Duration `json:"round_trip_ms"`
 	// ClientTTFT is the mean time from sending to the first token as the client
 	// saw it, over all requests of the trial, to be put beside Said.TTFT.
-	ClientTTFT time.Duration
+	ClientTTFT time.Duration `json:"client_ttft_mean_ms"`
 	// Gap says where the difference between the two lies, where it is above the
 	// noise: GapNetwork, GapFrontEnd or GapClient; "" where it is not, or where
 	// they cannot be compared.
-	Gap string
-	// Client is what the load generator says of itself.
-	Client load.Telemetry
+	Gap string `json:"ttft_gap"`
+	// Said is what the engine said meanwhile.
+	Said engine.Metrics `json:"said"`
+	// Client is what the load generator says of itself; nil where it did not run.
+	Client *ClientUse `json:"client"`
+	// GPU sums up what the GPUs did; nil where there is none that can be asked.
+	GPU *engine.GPUUse `json:"gpu"`
 	// Notes are worth knowing, and no reason to doubt the trial.
-	Notes []string
+	Notes []string `json:"notes"`
+
+	histograms []byte
+}
+
+// ClientUse is what the load generator used in a trial.
+type ClientUse struct {
+	CPU          float64       `json:"cpu_share"`
+	Lag99        time.Duration `json:"send_lag_p99_ms"`
+	PeakInFlight int           `json:"peak_in_flight"`
 }
 
 // Served is an engine as a trial finds it.
 type Served struct {
-	Kind string
+	Kind string `json:"kind"`
 	// Command is the command line, without secrets; "" for one that ran already.
-	Command string
+	Command string `json:"command"`
 	// Log is the path of its whole log, "" if it has none here.
-	Log string
+	Log string `json:"log"`
 	// Fresh says that it was started, or reached, for this trial.
-	Fresh bool
+	Fresh bool `json:"started_for_this_trial"`
 	// Without names the knobs that it has no option for.
-	Without []string
-	Facts   engine.Facts
-	Cold    time.Duration
-	Stages  []engine.Stage
+	Without []string       `json:"not_applied"`
+	Facts   engine.Facts   `json:"facts"`
+	Cold    time.Duration  `json:"cold_start_s"`
+	Stages  []engine.Stage `json:"stages"`
 }
 
 // newSighting is one of which nothing is known yet.
@@ -67,6 +78,14 @@ func (s *Sighting) serve(e *engine.Engine, fresh bool) {
 	if e.Done() != nil {
 		s.Engine.Command = e.Command.String()
 	}
+}
+
+// hear takes what the engine and its GPUs said.
+func (s *Sighting) hear(said engine.Metrics) { s.Said, s.GPU = said, said.GPU }
+
+// used takes what the load generator says of itself.
+func (s *Sighting) used(r load.Telemetry) {
+	s.Client, s.histograms = &ClientUse{r.CPU, r.Lag99, r.PeakInFlight}, r.Histograms
 }
 
 func (s *Sighting) note(text string) { s.Notes = append(s.Notes, text) }

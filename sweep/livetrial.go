@@ -35,19 +35,20 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial, see
 		l.Running(t, run)
 	}
 	o, err := run.Wait()
-	seen.Said = sampling.Stop(ctx)
+	seen.hear(sampling.Stop(ctx))
 	if err != nil {
 		return o, err
 	}
 	if len(seen.Said.Snapshots) == 0 {
 		seen.note("the engine gave no metrics: what it held back, preempted or found in its cache is not known")
 	}
-	seen.Client = run.Telemetry()
+	r := run.Telemetry()
+	seen.used(r)
 	if f := w.breakdown(ctx, &o); f != nil {
 		return o, f
 	}
 	o.Server = server(e, &seen.Said)
-	seen.compare(o.Records, seen.Client)
+	seen.compare(o.Records, r)
 	o.Remarks = append(o.Remarks, seen.Notes...)
 	return o, nil
 }
@@ -77,15 +78,18 @@ func (l *Live) orBroken(ctx context.Context, e *engine.Engine, err error) error 
 
 // server is what the engine said, as a measurement keeps it.
 func server(e *engine.Engine, said *engine.Metrics) measure.Server {
-	return measure.Server{
+	s := measure.Server{
 		Engine:   measure.Software{Kind: e.Kind, Version: e.Facts.Version},
-		KVBlocks: from(1, e.Facts.KVBlocks), BlockTokens: from(1, e.Facts.BlockTokens), Preemptions: from(0, int(said.Preemptions)),
-		HitRate: from(0, said.HitRate), PeakKV: from(0, said.PeakKV),
+		KVBlocks: from(1, e.Facts.KVBlocks), BlockTokens: from(1, e.Facts.BlockTokens), HitRate: from(0, said.HitRate), PeakKV: from(0, said.PeakKV),
 	}
+	if n := said.Preemptions; n >= 0 {
+		s.Preemptions = new(int(n))
+	}
+	return s
 }
 
-// from is x, nil where it is less than the least that is a figure.
-func from[T int | float64](least, x T) *T {
+// from is x, nil where it is no number or less than the least that is a figure.
+func from[T int | float64 | time.Duration](least, x T) *T {
 	if x >= least {
 		return &x
 	}

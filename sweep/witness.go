@@ -47,8 +47,9 @@ func (w *Witness) Watch(ctx context.Context) {
 func (w *Witness) Leave(ctx context.Context, t measure.Trial, o *measure.Observation, r load.Telemetry) Sighting {
 	seen := newSighting(&t)
 	seen.serve(w.engine, true)
-	seen.RoundTrip, seen.Client = w.trip, r
-	seen.Said = w.sampling.Stop(ctx)
+	seen.RoundTrip = w.trip
+	seen.used(r)
+	seen.hear(w.sampling.Stop(ctx))
 	seen.EngineTime = time.Since(w.began)
 	if len(seen.Said.Snapshots) > 0 {
 		o.Server = server(w.engine, &seen.Said)

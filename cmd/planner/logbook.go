@@ -68,7 +68,7 @@ func (l *logbook) engines() *report.Engines {
 		s := &l.seen[i]
 		t := report.EngineTrial{
 			Trial: s.Trial, Knobs: s.Knobs, ClientTTFT: s.ClientTTFT, ServerTTFT: s.Said.TTFT, Queue: s.Said.Queue, Gap: s.Gap,
-			PeakKV: s.Said.PeakKV, HitRate: s.Said.HitRate, Preemptions: s.Said.Preemptions, Output: s.Said.OutputRate, GPU: gpuText(s.Said.GPU),
+			PeakKV: s.Said.PeakKV, HitRate: s.Said.HitRate, Preemptions: s.Said.Preemptions, Output: s.Said.OutputRate, GPU: gpuText(s.GPU),
 		}
 		if s.Engine.Fresh {
 			t.Start = startOf(&s.Engine)

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -41,7 +42,7 @@ type EngineTrial struct {
 	ClientTTFT, ServerTTFT, Queue time.Duration
 	Gap                           string
 	// PeakKV and HitRate are shares, Preemptions a count and Output tokens per
-	// second.
+	// second; NaN where the engine does not tell.
 	PeakKV, HitRate, Preemptions, Output float64
 	// GPU sums up the GPUs, "" where none could be asked.
 	GPU string
@@ -225,7 +226,7 @@ func msCell(d time.Duration) Cell {
 
 // knownCell prints a figure that is negative where it is not known.
 func knownCell(x float64, print func(float64) string) Cell {
-	if x < 0 {
+	if math.IsNaN(x) {
 		return Cell{Text: unknown}
 	}
 	return Cell{Text: print(x)}

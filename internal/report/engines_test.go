@@ -1,6 +1,7 @@
 package report
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +21,7 @@ func liveRun() (*Engines, []measure.Measurement) {
 	var trials []measure.Measurement
 	for i, rate := range []float64{1, 2, 3} {
 		t := EngineTrial{Trial: i + 1, Knobs: k, ClientTTFT: 50 * time.Millisecond, ServerTTFT: 30 * time.Millisecond, Queue: -1, Gap: "network",
-			PeakKV: 0.5, HitRate: -1, Preemptions: 3, Output: 1200, GPU: "87 % busy"}
+			PeakKV: 0.5, HitRate: math.NaN(), Preemptions: 3, Output: 1200, GPU: "87 % busy"}
 		if i != 1 {
 			t.Start = &start
 		}

@@ -12,21 +12,21 @@ import (
 // Failure says why an engine could not be started or did not go on, and what
 // that says about other knobs.
 type Failure struct {
-	Class Class
+	Class Class `json:"class"`
 	// Knobs are those that it failed with.
-	Knobs measure.Knobs
+	Knobs measure.Knobs `json:"-"`
+	// Stage is the one of the start that it failed in; "serving" behind it.
+	Stage string `json:"stage"`
 	// Cause quotes the line of its log that tells the cause, or says in words
 	// what was seen.
-	Cause string
-	// Stage is the one of the start that it failed in; "serving" behind it.
-	Stage string
+	Cause string `json:"cause"`
 	// Exit is how its process ended; "" if it did not.
-	Exit string
+	Exit string `json:"exit"`
 	// MaxModelLen is the longest sequence that would have fitted, where the
 	// engine said so; 0 where not.
-	MaxModelLen int
+	MaxModelLen int `json:"-"`
 	// Log is the path of the whole log.
-	Log   string
+	Log   string `json:"log"`
 	reach reach
 	again bool
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"regexp"
@@ -21,7 +22,7 @@ import (
 )
 
 // GPUUse is what the GPUs of an engine did over a stretch of time. What the tool
-// does not tell is negative.
+// does not tell is NaN.
 type GPUUse struct {
 	// GPUs is how many were seen, Samples how often all of them together.
 	GPUs    int `json:"gpus"`
@@ -41,16 +42,22 @@ type GPUUse struct {
 }
 
 // GPUSample is one GPU at one moment, as the tool of its vendor has it. What the
-// tool does not tell is negative, or "".
+// tool does not tell is NaN, or "".
 type GPUSample struct {
 	// At counts from the start of the sampling.
-	At                  time.Duration
-	Index, Name, Driver string
+	At     time.Duration `json:"-"`
+	Index  string        `json:"index"`
+	Name   string        `json:"-"`
+	Driver string        `json:"-"`
 	// Busy is the share of the time of the tool's own window in which a kernel
 	// ran, Memory what is in use of TotalMemory, in bytes.
-	Busy, Memory, TotalMemory, Watts, ClockMHz float64
+	Busy        float64 `json:"busy_share"`
+	Memory      float64 `json:"memory_bytes"`
+	TotalMemory float64 `json:"-"`
+	Watts       float64 `json:"watts"`
+	ClockMHz    float64 `json:"clock_mhz"`
 	// Throttled names what holds the clock down, other than being idle.
-	Throttled []string
+	Throttled []string `json:"throttled,omitempty"`
 }
 
 // gpuTool is the program of a vendor that tells of its GPUs.
@@ -303,7 +310,7 @@ func parseROCm(out []byte) []GPUSample {
 			head = row
 			continue
 		}
-		g := GPUSample{Index: row[0], Busy: -1, Memory: -1, TotalMemory: -1, Watts: -1, ClockMHz: -1}
+		g := GPUSample{Index: row[0], Busy: math.NaN(), Memory: math.NaN(), TotalMemory: math.NaN(), Watts: math.NaN(), ClockMHz: math.NaN()}
 		for i, name := range head[:min(len(head), len(row))] {
 			for _, c := range rocmColumns {
 				if strings.Contains(strings.ToLower(name), c.part) {
@@ -322,13 +329,13 @@ func parseROCm(out []byte) []GPUSample {
 	return gpus
 }
 
-// known reads a number in a unit, -1 if it is none.
+// known reads a number in a unit, NaN if it is none.
 func known(s string, unit float64) float64 {
 	x, err := strconv.ParseFloat(s, 64)
 	if err != nil {
-		return -1
+		return math.NaN()
 	}
-	return orMinus(x * unit)
+	return sound(x * unit)
 }
 
 // sumGPU sums up samples; nil if there are none.
@@ -343,22 +350,20 @@ func sumGPU(all []GPUSample) *GPUUse {
 				sum, n = sum+x, n+1
 			}
 		}
-		return orMinus(sum / n)
+		return sound(sum / n)
 	}
-	u := &GPUUse{PeakMemory: -1, LowestMHz: -1, Busy: mean(func(g GPUSample) float64 { return g.Busy }),
+	u := &GPUUse{PeakMemory: math.NaN(), LowestMHz: math.NaN(), Busy: mean(func(g GPUSample) float64 { return g.Busy }),
 		Watts: mean(func(g GPUSample) float64 { return g.Watts }), ClockMHz: mean(func(g GPUSample) float64 { return g.ClockMHz })}
 	seen := map[string]bool{}
 	for _, g := range all {
 		seen[g.Index] = true
-		u.PeakMemory = max(u.PeakMemory, g.Memory)
-		if g.Busy > 0 && g.ClockMHz > 0 && (u.LowestMHz < 0 || g.ClockMHz < u.LowestMHz) {
+		u.PeakMemory = larger(u.PeakMemory, g.Memory)
+		if g.Busy > 0 && g.ClockMHz > 0 && !(u.LowestMHz <= g.ClockMHz) {
 			u.LowestMHz = g.ClockMHz
 		}
 	}
 	u.GPUs, u.Samples = len(seen), len(all)/len(seen)
-	if u.Watts >= 0 {
-		u.Watts *= float64(u.GPUs)
-	}
+	u.Watts *= float64(u.GPUs)
 	for _, b := range throttleBits {
 		if slices.ContainsFunc(all, func(g GPUSample) bool { return slices.Contains(g.Throttled, b.name) }) {
 			u.Throttled = append(u.Throttled, b.name)

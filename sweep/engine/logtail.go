@@ -25,8 +25,8 @@ var stageOrder = []string{stageStart, stageWeights, stageProfile, stageGraphs, s
 
 // Stage is a part of a start and how long it took.
 type Stage struct {
-	Name string
-	Took time.Duration
+	Name string        `json:"stage"`
+	Took time.Duration `json:"took_s"`
 }
 
 // tail follows the log of an engine as it grows.

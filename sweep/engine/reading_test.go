@@ -7,11 +7,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 const vllmPage = `# HELP vllm:num_requests_running Number of requests in model execution batches.
@@ -106,7 +108,7 @@ func TestDifference(t *testing.T) {
 	if said.TTFT != 300*time.Millisecond || said.FirstTokens != 20 || said.HitRate != 0.25 || said.OutputRate != 100 {
 		t.Errorf("%+v", said)
 	}
-	if said.Queue != -1 || said.Preemptions != -1 || said.PromptRate != -1 {
+	if said.Queue != -1 || !math.IsNaN(said.Preemptions) || !math.IsNaN(said.PromptRate) {
 		t.Errorf("what was not told: %+v", said)
 	}
 }
@@ -162,10 +164,10 @@ func TestReadNvidia(t *testing.T) {
 	want := []GPUSample{
 		{Index: "0", Name: "NVIDIA H100 80GB HBM3", Driver: "550.54.15", TotalMemory: 81559 << 20, Memory: 40 << 30, Busy: 0.87, Watts: 512.3, ClockMHz: 1755,
 			Throttled: []string{"power cap"}},
-		{Index: "1", Name: "NVIDIA H100 80GB HBM3", Driver: "550.54.15", TotalMemory: -1, Memory: 10 << 20, Busy: -1, Watts: -1, ClockMHz: 300},
+		{Index: "1", Name: "NVIDIA H100 80GB HBM3", Driver: "550.54.15", TotalMemory: math.NaN(), Memory: 10 << 20, Busy: math.NaN(), Watts: math.NaN(), ClockMHz: 300},
 	}
-	if !reflect.DeepEqual(gpus, want) {
-		t.Errorf("%+v, want %+v", gpus, want)
+	if diff := cmp.Diff(want, gpus, cmpopts.EquateNaNs()); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -173,7 +175,7 @@ func TestSumGPU(t *testing.T) {
 	u := sumGPU([]GPUSample{
 		{Index: "0", Busy: 0.5, Memory: 1e9, Watts: 300, ClockMHz: 1500, Throttled: []string{"thermal (hardware)"}},
 		{Index: "1", Busy: 1, Memory: 2e9, Watts: 500, ClockMHz: 1900, Throttled: []string{"power cap"}},
-		{Index: "0", Busy: 0.7, Memory: 3e9, Watts: -1, ClockMHz: 1700},
+		{Index: "0", Busy: 0.7, Memory: 3e9, Watts: math.NaN(), ClockMHz: 1700},
 		{Index: "1", Busy: 1, Memory: 2e9, Watts: 400, ClockMHz: 1900},
 	})
 	if u.GPUs != 2 || u.Samples != 2 || u.Busy != 0.8 || u.PeakMemory != 3e9 || u.Watts != 800 || u.LowestMHz != 1500 ||
@@ -191,10 +193,10 @@ func TestReadROCm(t *testing.T) {
 		"device,Driver version\nsystem,6.7.0\n"))
 	want := []GPUSample{
 		{Index: "card0", Name: "AMD Instinct MI300X", Driver: "6.7.0", TotalMemory: 68702699520, Memory: 1000, Busy: 0.93, Watts: 140, ClockMHz: 1720},
-		{Index: "card1", Name: "AMD Instinct MI300X", Driver: "6.7.0", TotalMemory: 68702699520, Memory: 2000, Busy: 0, Watts: -1, ClockMHz: 500},
+		{Index: "card1", Name: "AMD Instinct MI300X", Driver: "6.7.0", TotalMemory: 68702699520, Memory: 2000, Busy: 0, Watts: math.NaN(), ClockMHz: 500},
 	}
-	if !reflect.DeepEqual(all, want) {
-		t.Errorf("%+v, want %+v", all, want)
+	if diff := cmp.Diff(want, all, cmpopts.EquateNaNs()); diff != "" {
+		t.Error(diff)
 	}
 	if parseROCm([]byte("ERROR: no GPU")) != nil {
 		t.Error("a message is taken for a GPU")
@@ -299,7 +301,7 @@ func TestPollROCm(t *testing.T) {
 		t.Fatal("the tool is not found")
 	}
 	time.Sleep(300 * time.Millisecond)
-	if u, _ := w.stop(); u == nil || u.Busy != 0.4 || u.ClockMHz != 1000 || u.Watts != -1 {
+	if u, _ := w.stop(); u == nil || u.Busy != 0.4 || u.ClockMHz != 1000 || !math.IsNaN(u.Watts) {
 		t.Errorf("%+v", u)
 	}
 	t.Setenv("PATH", t.TempDir())

@@ -9,7 +9,7 @@ import (
 )
 
 // Snapshot is the state of an engine at one moment, with what it did since the
-// sample before. What it does not tell is negative.
+// sample before. What it does not tell is NaN.
 type Snapshot struct {
 	// At counts from the start of the sampling.
 	At time.Duration
@@ -19,33 +19,36 @@ type Snapshot struct {
 }
 
 // Counters is what the counters of an engine tell of the time between two readings.
-// What they do not tell is negative.
+// What they do not tell is NaN, and a time that they do not tell negative.
 type Counters struct {
-	Preemptions float64
-	// HitRate is the share of prompt tokens found in the prefix cache.
-	HitRate float64
-	// PromptRate and OutputRate are tokens per second.
-	PromptRate, OutputRate float64
 	// TTFT and Queue are means over FirstTokens requests, by difference of sums and
 	// counts: the time to first token as its front end sees it, and the time
 	// until a request is first scheduled.
-	TTFT, Queue time.Duration
-	FirstTokens int
+	TTFT        time.Duration `json:"ttft_mean_ms"`
+	Queue       time.Duration `json:"queue_mean_ms"`
+	FirstTokens int           `json:"first_tokens"`
+	Preemptions float64       `json:"preemptions"`
+	// HitRate is the share of prompt tokens found in the prefix cache.
+	HitRate float64 `json:"prefix_hit_rate"`
+	// PromptRate and OutputRate are tokens per second.
+	PromptRate float64 `json:"prompt_tokens_per_s"`
+	OutputRate float64 `json:"output_tokens_per_s"`
 }
 
-// Metrics is what an engine says of a stretch of time. What it does not tell is
-// negative.
+// Metrics is what an engine says of a stretch of time.
 type Metrics struct {
-	Snapshots []Snapshot
-	// Missed counts the times at which it did not answer.
-	Missed int
-	// PeakKV is the largest share of the cache in use.
-	PeakKV float64
 	// Counters are of the whole stretch.
 	Counters
-	// GPU sums up GPUs; nil where there is none that can be asked.
-	GPU  *GPUUse
-	GPUs []GPUSample
+	// PeakKV is the largest share of the cache in use, NaN where it is not told.
+	PeakKV float64 `json:"peak_kv_usage"`
+	// Answered and Missed count the times at which it did and did not answer.
+	Answered int `json:"samples"`
+	Missed   int `json:"missed"`
+	// Snapshots and GPUs are the samples, and GPU sums up those of the GPUs; nil where
+	// there is none that can be asked.
+	Snapshots []Snapshot  `json:"-"`
+	GPUs      []GPUSample `json:"-"`
+	GPU       *GPUUse     `json:"-"`
 }
 
 // sampleEvery is how often an engine's metrics are read.
@@ -112,7 +115,7 @@ func (s *Sampling) read(ctx context.Context) {
 		s.missed++
 		return
 	}
-	sample := Snapshot{At: at, Running: orMinus(r.running), Waiting: orMinus(r.waiting), KV: orMinus(r.kv), Counters: unknownCounters}
+	sample := Snapshot{At: at, Running: sound(r.running), Waiting: sound(r.waiting), KV: sound(r.kv), Counters: unknownCounters}
 	if s.first == nil {
 		s.first = &r
 	} else if at > s.lastAt {
@@ -161,12 +164,12 @@ func (s *Sampling) Stop(ctx context.Context) Metrics {
 	s.read(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	said := Metrics{Snapshots: s.samples, Missed: s.missed, PeakKV: -1, Counters: unknownCounters}
+	said := Metrics{Snapshots: s.samples, Answered: len(s.samples), Missed: s.missed, PeakKV: math.NaN(), Counters: unknownCounters}
 	if s.gpu != nil {
 		said.GPU, said.GPUs = s.gpu.stop()
 	}
 	for _, x := range s.samples {
-		said.PeakKV = max(said.PeakKV, x.KV)
+		said.PeakKV = larger(said.PeakKV, x.KV)
 	}
 	if s.first != nil && s.last != s.first {
 		said.Counters = since(s.first, s.last, s.lastAt-s.samples[0].At)
@@ -175,14 +178,14 @@ func (s *Sampling) Stop(ctx context.Context) Metrics {
 }
 
 // unknownCounters is what an engine without counters tells.
-var unknownCounters = Counters{Preemptions: -1, HitRate: -1, PromptRate: -1, OutputRate: -1, TTFT: -1, Queue: -1}
+var unknownCounters = Counters{TTFT: -1, Queue: -1, Preemptions: math.NaN(), HitRate: math.NaN(), PromptRate: math.NaN(), OutputRate: math.NaN()}
 
 // since is what two readings tell of the time between them.
 func since(a, b *reading, between time.Duration) Counters {
 	said := unknownCounters
-	said.Preemptions = orMinus(b.preemptions - a.preemptions)
+	said.Preemptions = sound(b.preemptions - a.preemptions)
 	if q := b.queries - a.queries; q > 0 {
-		said.HitRate = orMinus((b.hits - a.hits) / q)
+		said.HitRate = sound((b.hits - a.hits) / q)
 	}
 	said.PromptRate = rate(a.prompt, b.prompt, between.Seconds())
 	said.OutputRate = rate(a.generated, b.generated, between.Seconds())
@@ -200,17 +203,25 @@ func since(a, b *reading, between time.Duration) Counters {
 	return said
 }
 
-// orMinus makes what is not known, or cannot be, negative.
-func orMinus(x float64) float64 {
-	if math.IsNaN(x) || math.IsInf(x, 0) || x < 0 {
-		return -1
+// sound makes what cannot be NaN, as what is not known is.
+func sound(x float64) float64 {
+	if math.IsInf(x, 0) || x < 0 {
+		return math.NaN()
 	}
 	return x
 }
 
+// larger is the larger of two figures, of which either may not be known.
+func larger(a, b float64) float64 {
+	if math.IsNaN(a) || b > a {
+		return b
+	}
+	return a
+}
+
 func rate(a, b, seconds float64) float64 {
 	if seconds <= 0 {
-		return -1
+		return math.NaN()
 	}
-	return orMinus((b - a) / seconds)
+	return sound((b - a) / seconds)
 }

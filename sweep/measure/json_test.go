@@ -3,6 +3,7 @@ package measure
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -99,6 +100,25 @@ func TestMeasurementKeys(t *testing.T) {
 	}
 	if n := got["failures"].(map[string]any)["http_status"]; n != 1.0 {
 		t.Errorf("failures: %v", got["failures"])
+	}
+}
+
+// The lines of a journal that an earlier version wrote (an open and a closed loop, on the
+// simulated and on a real engine, of a mix, against goodput, and a rejected set of
+// knobs) come back as they were.
+func TestJournalOfEarlierVersion(t *testing.T) {
+	data, err := os.ReadFile("testdata/journal.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(data) {
+		var m Measurement
+		if err := json.Unmarshal(line, &m); err != nil {
+			t.Fatal(err)
+		}
+		if again, err := json.Marshal(m); err != nil || !bytes.Equal(append(again, '\n'), line) {
+			t.Errorf("%v\n%s\nwritten again:\n%s", err, line, again)
+		}
 	}
 }
 
