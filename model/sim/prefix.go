@@ -129,7 +129,7 @@ type extent struct {
 func (p *pool) enterPath(q *workload.Request, path []extent, blockTokens int) []extent {
 	parent, at := root, 0
 	for _, s := range q.Shared {
-		if tokens := min(s.Tokens, q.Prompt-at); tokens > 0 {
+		if tokens := min(s.Tokens, q.Prompt+q.Output-at); tokens > 0 {
 			parent = p.cache.enter(parent, s.Content, at, blockTokens)
 			at += tokens
 			path = append(path, extent{parent, at})

@@ -178,53 +178,43 @@ func servedAgainstRun(t *testing.T, async bool) (differ []string) {
 	return differ
 }
 
-// TestPrefixes compares the segments of random prompts with the prompts: two of
-// them name the same leading blocks exactly if these hold the same tokens.
-func TestPrefixes(t *testing.T) {
-	const block = 4
+// TestBlocks: two texts name the same leading blocks exactly if these hold the same
+// tokens, in prompts as in replies, and none under another salt.
+func TestBlocks(t *testing.T) {
+	const size = 4
 	rng := rand.New(rand.NewPCG(7, 7))
-	d := newPrefixes(1000, block)
-	type asked struct {
-		tokens []int32 // prompt and reply
-		path   []workload.Segment
-	}
-	var all []asked
+	var texts [][]int32 // prompts and replies
+	var all [][]workload.Segment
 	for n := range 300 {
-		var prompt []int32
-		if len(all) > 0 && rng.IntN(4) > 0 { // go on from an earlier text
-			old := all[rng.IntN(len(all))].tokens
-			prompt = append(prompt, old[:rng.IntN(len(old)+1)]...)
+		c := &completion{hash: uint64(n), output: 1 + rng.IntN(10)}
+		if len(texts) > 0 && rng.IntN(4) > 0 { // go on from an earlier text
+			old := texts[rng.IntN(len(texts))]
+			c.prompt = append(c.prompt, old[:rng.IntN(len(old)+1)]...)
 		}
 		for range rng.IntN(12) + 1 {
-			prompt = append(prompt, int32(rng.IntN(2)))
+			c.prompt = append(c.prompt, int32(rng.IntN(2)))
 		}
-		q := workload.Request{Prompt: len(prompt), Output: 1 + rng.IntN(10)}
-		d.identify(&q, 0, prompt, func(k int) int32 { return int32(1000*n + k) })
-		a := asked{slices.Clone(prompt), append(slices.Clone(q.Shared), workload.Segment{Content: q.Generated, Tokens: q.Output})}
-		for k := range q.Output {
-			a.tokens = append(a.tokens, int32(1000*n+k))
+		text := slices.Clone(c.prompt)
+		for k := range c.output {
+			text = append(text, c.tokenID(k))
 		}
-		covered := 0
-		for _, s := range q.Shared {
-			covered += s.Tokens
+		blocks := c.blocks(size, 0)
+		if len(blocks) != len(text)/size {
+			t.Fatalf("%d blocks of %d tokens", len(blocks), len(text))
 		}
-		if covered != len(prompt) {
-			t.Fatalf("segments %v cover %d of %d tokens", q.Shared, covered, len(prompt))
-		}
-		for _, b := range all {
-			// The prompt against the whole of an earlier text.
-			want := commonBlocks(prompt, b.tokens, block)
-			if got := namedBlocks(q.Shared, b.path, len(prompt), len(b.tokens), block); got != want {
-				t.Fatalf("prompt %d %v and %v share %d blocks, by name %d: %v, %v", n, prompt, b.tokens, want, got, q.Shared, b.path)
+		for i, old := range all {
+			same := 0
+			for same < min(len(blocks), len(old)) && blocks[same] == old[same] {
+				same++
+			}
+			if want := commonBlocks(text, texts[i], size); same != want {
+				t.Fatalf("%d leading blocks named alike of %v and %v, want %d", same, text, texts[i], want)
 			}
 		}
-		all = append(all, a)
-	}
-	d.forget()
-	q := workload.Request{Prompt: len(all[0].tokens), Output: 1}
-	d.identify(&q, 0, all[0].tokens, func(int) int32 { return 0 })
-	if q.Shared[0].Content == all[0].path[0].Content {
-		t.Error("a text is known after all was forgotten")
+		if other := c.blocks(size, 1); len(other) > 0 && other[0] == blocks[0] {
+			t.Fatal("the same block under another salt")
+		}
+		texts, all = append(texts, text), append(all, blocks)
 	}
 }
 
@@ -235,55 +225,4 @@ func commonBlocks(a, b []int32, size int) int {
 		n++
 	}
 	return n
-}
-
-// namedBlocks counts the full blocks with which two paths name the same.
-func namedBlocks(a, b []workload.Segment, lenA, lenB, size int) int {
-	n := 0
-	for end := size; end <= min(lenA, lenB) && slices.Equal(upTo(a, end), upTo(b, end)); end += size {
-		n++
-	}
-	return n
-}
-
-// upTo is the part of a path up to a token, with what identifies its blocks: the
-// content and where it starts.
-func upTo(path []workload.Segment, end int) []workload.Segment {
-	var part []workload.Segment
-	at := 0
-	for _, s := range path {
-		if at >= end {
-			break
-		}
-		part = append(part, workload.Segment{Content: s.Content, Tokens: at})
-		at += s.Tokens
-	}
-	return part
-}
-
-// TestForgetting: the memory of texts is bounded, and what is asked for stays.
-func TestForgetting(t *testing.T) {
-	d := newPrefixes(10, 4)
-	text := func(n int) []int32 { return []int32{int32(n), 1, 2, 3, 4, 5, 6, 7} }
-	first := workload.Request{Prompt: 8, Output: 1}
-	d.identify(&first, 0, text(0), func(int) int32 { return 0 })
-	for n := 1; n < 200; n++ {
-		q := workload.Request{Prompt: 8, Output: 1}
-		d.identify(&q, 0, text(n), func(int) int32 { return 0 })
-		if n%5 == 0 {
-			q := workload.Request{Prompt: 8, Output: 1}
-			d.identify(&q, 0, text(0), func(int) int32 { return 0 })
-			if q.Shared[0].Content != first.Shared[0].Content {
-				t.Fatalf("forgotten after %d texts", n)
-			}
-		}
-	}
-	if n := len(d.young) + len(d.old); n > 2*d.limit {
-		t.Errorf("%d entries, the limit is %d in each of two generations", n, d.limit)
-	}
-	q := workload.Request{Prompt: 8, Output: 1}
-	d.identify(&q, 0, text(1), func(int) int32 { return 0 })
-	if q.Shared[0].Content < 1 || len(q.Shared) != 1 {
-		t.Errorf("segments of a forgotten text: %v", q.Shared)
-	}
 }

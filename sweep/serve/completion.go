@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"planner/sweep/workload"
 )
 
 // completion is a request of /v1/completions or /v1/chat/completions. Its exported
@@ -62,14 +64,27 @@ func (c *completion) reason() string {
 	return "length"
 }
 
-// salt separates the prefixes of requests that must not share any; 0 for all that
-// may.
-func (c *completion) salt() uint64 {
-	salt := uint64(min(len(c.CacheSalt), 1))
+// blocks names the full blocks of the prompt and its reply, so that the engine's
+// prefix cache can tell which texts begin alike: a block's name is a hash of all
+// tokens up to its end, as in vLLM. Blocks of another salt of the request, or of
+// another of the server's, have other names.
+func (c *completion) blocks(blockTokens int, salt uint64) []workload.Segment {
+	h := mix(salt)
 	for _, b := range []byte(c.CacheSalt) {
-		salt = mix(salt + uint64(b))
+		h = mix(h + uint64(b))
 	}
-	return salt
+	var blocks []workload.Segment
+	for k := range len(c.prompt) + c.output {
+		if k < len(c.prompt) {
+			h = mix(h + uint64(c.prompt[k]))
+		} else {
+			h = mix(h + uint64(c.tokenID(k-len(c.prompt))))
+		}
+		if (k+1)%blockTokens == 0 {
+			blocks = append(blocks, workload.Segment{Content: workload.TraceContent(h), Tokens: blockTokens})
+		}
+	}
+	return blocks
 }
 
 // completionTokens is the default of max_tokens of /v1/completions.

@@ -13,8 +13,8 @@
 // response.go makes the bytes.
 //
 // The backend is [planner/model/sim], or fixed.go, which has times without a model.
-// prefixes.go finds out which prompts begin alike, tokens.go is the made-up
-// vocabulary, fault.go what goes wrong, metrics.go and log.go what is told.
+// tokens.go is the made-up vocabulary, fault.go what goes wrong, metrics.go and
+// log.go what is told.
 //
 // # Time
 //

@@ -24,7 +24,6 @@ func everyTwo() *Simulator {
 
 func TestFaultsOfStreams(t *testing.T) {
 	r := run(t, everyTwo())
-	const ended = "data: [DONE]\n\n"
 	for _, c := range []struct {
 		fault  string
 		status int

@@ -19,9 +19,10 @@ import (
 // connections.
 type instance struct {
 	Simulator
-	loop     *loop
-	prefixes *prefixes // nil without a prefix cache
+	loop     *eventLoop
 	requests atomic.Uint64
+	// resets counts how often the prefix cache was emptied.
+	resets   atomic.Uint64
 	sessions sync.WaitGroup
 
 	mu    sync.Mutex
@@ -44,16 +45,13 @@ func (s *Simulator) start() (*instance, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
-	l := &loop{start: time.Now(), waker: waker, metrics: newMetrics(v.Model), responses: map[int]*response{}}
+	l := &eventLoop{start: time.Now(), waker: waker, metrics: newMetrics(v.Model), responses: map[int]*response{}}
 	if s.Timer == nil {
 		l.backend = newFixed(s.Fixed, s.Seed)
 	} else {
 		c := &s.Config
 		l.backend, l.caching = sim.NewEngine(s.Timer, *c).Online(), c.PrefixCaching
 		l.metrics.describeCache(c)
-		if c.PrefixCaching {
-			v.prefixes = newPrefixes(c.Blocks*max(c.Replicas, 1), c.Layout.BlockTokens)
-		}
 	}
 	l.log = startLog(s.Log, LogStart{UnixNS: l.start.UnixNano(), MonotonicNS: monotonic()})
 	v.loop = l
@@ -77,15 +75,16 @@ func (v *instance) serve(ctx context.Context) error {
 
 // accept takes connections until the server is stopped.
 func (v *instance) accept(ctx context.Context) error {
+	port := v.listener
 	for {
-		conn, err := v.port().AcceptTCP()
+		conn, err := port.AcceptTCP()
 		switch {
 		case err == nil:
 			v.welcome(conn)
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, net.ErrClosed):
-			v.reopenPort(ctx)
+			port = v.reopenPort(ctx)
 		case isTemporary(err):
 			time.Sleep(5 * time.Millisecond)
 		default:
@@ -97,12 +96,6 @@ func (v *instance) accept(ctx context.Context) error {
 // isTemporary: out of file descriptors, or a client that left too soon.
 func isTemporary(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED)
-}
-
-func (v *instance) port() *net.TCPListener {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.listener
 }
 
 func (v *instance) welcome(conn *net.TCPConn) {
@@ -144,29 +137,27 @@ func (v *instance) closePort(d time.Duration) {
 	}
 }
 
-// reopenPort takes connections again once it is time to, and once the port can be
-// had.
-func (v *instance) reopenPort(ctx context.Context) {
+// reopenPort opens the port again once it is time to, and once it can be had; it
+// returns the closed one when ctx ends before.
+func (v *instance) reopenPort(ctx context.Context) *net.TCPListener {
 	v.mu.Lock()
 	wait := v.refused
 	v.mu.Unlock()
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return v.listener
 		case <-time.After(wait):
 		}
-		l, err := net.ListenTCP("tcp", v.listener.Addr().(*net.TCPAddr))
-		if err != nil {
-			wait = 100 * time.Millisecond
-			continue
+		if l, err := net.ListenTCP("tcp", v.listener.Addr().(*net.TCPAddr)); err == nil {
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			if v.listener, v.refused = l, 0; v.stopped {
+				l.Close()
+			}
+			return l
 		}
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		if v.listener, v.refused = l, 0; v.stopped {
-			l.Close()
-		}
-		return
+		wait = 100 * time.Millisecond
 	}
 }
 
@@ -179,8 +170,8 @@ func (v *instance) newResponse(s *session, c *completion, number uint64) *respon
 	r := newResponse(c, "cmpl-"+name, v.Model, v.loop.start.Add(s.arrived).Unix())
 	r.arrived, r.out, r.chunked, r.keepAlive = s.arrived, s.out, s.req.ProtoAtLeast(1, 1), s.keep
 	r.request = workload.Request{Prompt: len(c.prompt), Output: c.output}
-	if v.prefixes != nil {
-		v.prefixes.identify(&r.request, c.salt(), c.prompt, c.tokenID)
+	if v.loop.caching {
+		r.request.Shared = c.blocks(v.Config.Layout.BlockTokens, v.resets.Load())
 	}
 	return r
 }
@@ -191,8 +182,6 @@ func (v *instance) resetCache() bool {
 	if !v.loop.metrics.idle() {
 		return false
 	}
-	if v.prefixes != nil {
-		v.prefixes.forget()
-	}
+	v.resets.Add(1)
 	return true
 }

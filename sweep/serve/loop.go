@@ -26,17 +26,17 @@ type backend interface {
 	Occupancy() sim.Occupancy
 }
 
-// loop is where requests meet the backend. One goroutine owns the backend and all
+// eventLoop is where requests meet the backend. One goroutine owns the backend and all
 // responses: it lets the backend's clock follow the real one and writes every
 // token when it is due. Connections hand in requests and wait for the end of the
 // response.
-type loop struct {
+type eventLoop struct {
 	start   time.Time
 	backend backend
 	// caching: the backend has a prefix cache.
 	caching bool
 	waker   *waker
-	metrics *metrics
+	metrics *vllmMetrics
 	log     *emissionLog
 
 	mu sync.Mutex
@@ -53,15 +53,15 @@ type loop struct {
 // nearly is how long before an instant it does not pay to sleep any more.
 const nearly = 3 * time.Microsecond
 
-func (l *loop) now() time.Duration { return time.Since(l.start) }
+func (l *eventLoop) now() time.Duration { return time.Since(l.start) }
 
 // submit hands in a request; false if the loop has ended.
-func (l *loop) submit(r *response) bool { return l.post(&l.arrived, r) }
+func (l *eventLoop) submit(r *response) bool { return l.post(&l.arrived, r) }
 
 // abandon tells that a client has left before the end of its response.
-func (l *loop) abandon(r *response) { l.post(&l.left, r) }
+func (l *eventLoop) abandon(r *response) { l.post(&l.left, r) }
 
-func (l *loop) post(to *[]*response, r *response) bool {
+func (l *eventLoop) post(to *[]*response, r *response) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -75,7 +75,7 @@ func (l *loop) post(to *[]*response, r *response) bool {
 }
 
 // close makes run return after it has ended all responses.
-func (l *loop) close() {
+func (l *eventLoop) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
@@ -83,7 +83,7 @@ func (l *loop) close() {
 }
 
 // run serves until the loop is closed.
-func (l *loop) run() {
+func (l *eventLoop) run() {
 	l.waker.own()
 	for l.takeIn() {
 		tokens, next := l.backend.Advance(l.now(), l.tokens[:0])
@@ -108,7 +108,7 @@ func (l *loop) run() {
 
 // takeIn begins the responses that were handed in, in order of arrival, and ends
 // those whose client has left; false if the loop is closed.
-func (l *loop) takeIn() bool {
+func (l *eventLoop) takeIn() bool {
 	l.mu.Lock()
 	arrived, left, closed := l.arrived, l.left, l.closed
 	if !closed {
@@ -131,7 +131,7 @@ func (l *loop) takeIn() bool {
 	return true
 }
 
-func (l *loop) begin(r *response) {
+func (l *eventLoop) begin(r *response) {
 	number, ok := l.backend.Submit(r.arrived, r.request)
 	if !ok {
 		refusal := badRequest("", "A request of %d prompt and %d output tokens does not fit the engine's memory.", r.request.Prompt, r.request.Output)
@@ -148,7 +148,7 @@ func (l *loop) begin(r *response) {
 }
 
 // deliver sends a token, alone or as a part of the whole answer.
-func (l *loop) deliver(t sim.Token) {
+func (l *eventLoop) deliver(t sim.Token) {
 	r := l.responses[t.Request]
 	if r == nil {
 		return // broken off
@@ -185,7 +185,7 @@ func (l *loop) deliver(t sim.Token) {
 
 // write sends what is in wire and notes when the tokens in it left. It ends the
 // response, and returns false, if the client is gone.
-func (l *loop) write(r *response) bool {
+func (l *eventLoop) write(r *response) bool {
 	now := l.now()
 	for len(r.left) < len(r.due) {
 		r.left = append(r.left, now)
@@ -204,7 +204,7 @@ func (l *loop) write(r *response) bool {
 }
 
 // finish ends a response: as it should, or as a fault wants it.
-func (l *loop) finish(r *response, broken bool) {
+func (l *eventLoop) finish(r *response, broken bool) {
 	outcome := outcomeOK
 	if broken {
 		outcome = outcomeFault
@@ -218,7 +218,7 @@ func (l *loop) finish(r *response, broken bool) {
 }
 
 // cancel ends a request in the backend, unless it is over there.
-func (l *loop) cancel(r *response) {
+func (l *eventLoop) cancel(r *response) {
 	if r.number >= 0 {
 		l.backend.Cancel(l.now(), r.number)
 		l.forget(r)
@@ -227,7 +227,7 @@ func (l *loop) cancel(r *response) {
 
 // forget parts a response from the backend's number, which may soon be that of
 // another request.
-func (l *loop) forget(r *response) {
+func (l *eventLoop) forget(r *response) {
 	if r.number >= 0 {
 		delete(l.responses, r.number)
 		r.number = -1
@@ -235,7 +235,7 @@ func (l *loop) forget(r *response) {
 }
 
 // end forgets a response and lets its connection go on.
-func (l *loop) end(r *response, outcome string) {
+func (l *eventLoop) end(r *response, outcome string) {
 	l.forget(r)
 	r.ended = true
 	l.metrics.ended(r, outcome)

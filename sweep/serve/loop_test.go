@@ -30,7 +30,7 @@ func TestTokenAllocates(t *testing.T) {
 }
 
 // lone is a loop with one response, whose client reads everything away.
-func lone(t testing.TB, body string) (*loop, *response) {
+func lone(t testing.TB, body string) (*eventLoop, *response) {
 	t.Helper()
 	port, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -59,7 +59,7 @@ func lone(t testing.TB, body string) (*loop, *response) {
 	r := newResponse(c, "cmpl-1", "m", 1)
 	r.due, r.left = make([]time.Duration, 0, c.output), make([]time.Duration, 0, c.output)
 	r.out, r.chunked, r.keepAlive, r.number = out, true, true, 0
-	return &loop{start: time.Now(), backend: newFixed(Fixed{}, 0), metrics: newMetrics("m"), responses: map[int]*response{0: r}}, r
+	return &eventLoop{start: time.Now(), backend: newFixed(Fixed{}, 0), metrics: newMetrics("m"), responses: map[int]*response{0: r}}, r
 }
 
 // BenchmarkToken is what a token costs from the engine to the kernel.

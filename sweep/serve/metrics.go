@@ -11,8 +11,8 @@ import (
 	"planner/model/sim"
 )
 
-// metrics counts what the server does, in the terms of vLLM's metrics.
-type metrics struct {
+// vllmMetrics counts what the server does, in the terms of vLLM's metrics.
+type vllmMetrics struct {
 	// labels are those of every sample, cache those that tell of the KV cache;
 	// "" without one.
 	labels, cache string
@@ -26,8 +26,8 @@ type metrics struct {
 	ttft, itl, e2e, queue, prefill, decode *histogram
 }
 
-func newMetrics(model string) *metrics {
-	return &metrics{
+func newMetrics(model string) *vllmMetrics {
+	return &vllmMetrics{
 		labels: fmt.Sprintf(`engine="0",model_name=%s`, marshal(model)),
 		ttft:   newHistogram(ttftBounds), itl: newHistogram(itlBounds), e2e: newHistogram(requestBounds),
 		queue: newHistogram(requestBounds), prefill: newHistogram(requestBounds), decode: newHistogram(requestBounds),
@@ -35,7 +35,7 @@ func newMetrics(model string) *metrics {
 }
 
 // describeCache tells of the KV cache of a simulated engine.
-func (m *metrics) describeCache(c *sim.Config) {
+func (m *vllmMetrics) describeCache(c *sim.Config) {
 	caching := "False"
 	if c.PrefixCaching {
 		caching = "True"
@@ -44,21 +44,21 @@ func (m *metrics) describeCache(c *sim.Config) {
 }
 
 // sample notes the state of the backend.
-func (m *metrics) sample(o sim.Occupancy) {
+func (m *vllmMetrics) sample(o sim.Occupancy) {
 	m.mu.Lock()
 	m.occupancy = o
 	m.mu.Unlock()
 }
 
 // idle reports whether no request was being served lately.
-func (m *metrics) idle() bool {
+func (m *vllmMetrics) idle() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.occupancy.Running == 0
 }
 
 // first notes that the backend told of a request's first token.
-func (m *metrics) first(r *response, t sim.Token) {
+func (m *vllmMetrics) first(r *response, t sim.Token) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.prompts += len(r.prompt)
@@ -67,7 +67,7 @@ func (m *metrics) first(r *response, t sim.Token) {
 }
 
 // token notes a token that is due, before it is added to the response's.
-func (m *metrics) token(r *response, due time.Duration) {
+func (m *vllmMetrics) token(r *response, due time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.outputs++
@@ -79,7 +79,7 @@ func (m *metrics) token(r *response, due time.Duration) {
 }
 
 // ended notes the end of a response.
-func (m *metrics) ended(r *response, outcome string) {
+func (m *vllmMetrics) ended(r *response, outcome string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
@@ -97,7 +97,7 @@ func (m *metrics) ended(r *response, outcome string) {
 }
 
 // expose writes all metrics in Prometheus' text format 0.0.4.
-func (m *metrics) expose() []byte {
+func (m *vllmMetrics) expose() []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := &exposition{labels: m.labels}

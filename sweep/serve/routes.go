@@ -15,39 +15,30 @@ const (
 	metricsType = "text/plain; version=0.0.4; charset=utf-8"
 )
 
-// route answers the request.
-func (s *session) route() {
-	path, get, post := s.req.URL.Path, s.req.Method == http.MethodGet, s.req.Method == http.MethodPost
-	switch {
-	case path == "/v1/completions" && post:
-		s.complete(false)
-	case path == "/v1/chat/completions" && post:
-		s.complete(true)
-	case path == "/health" && get, path == "/ping" && (get || post):
-		s.respond(http.StatusOK, "", nil)
-	case path == "/version" && get:
-		s.respondJSON(map[string]string{"version": s.server.Version})
-	case path == "/v1/models" && get:
-		s.respondJSON(s.server.models())
-	case path == "/metrics" && get:
-		s.respond(http.StatusOK, metricsType, s.server.loop.metrics.expose())
-	case path == "/tokenize" && post:
-		s.tokenize()
-	case path == "/detokenize" && post:
-		s.detokenize()
-	case path == "/reset_prefix_cache" && post:
-		s.respondJSON(map[string]bool{"success": s.server.resetCache()})
-	case known[path]:
-		s.respond(http.StatusMethodNotAllowed, jsonType, []byte(`{"detail":"Method Not Allowed"}`))
-	default:
-		s.respond(http.StatusNotFound, jsonType, []byte(`{"detail":"Not Found"}`))
-	}
+var routes = map[string]func(*session){
+	"POST /v1/completions":      func(s *session) { s.complete(false) },
+	"POST /v1/chat/completions": func(s *session) { s.complete(true) },
+	"GET /health":               func(s *session) { s.respond(http.StatusOK, "", nil) },
+	"GET /ping":                 func(s *session) { s.respond(http.StatusOK, "", nil) },
+	"POST /ping":                func(s *session) { s.respond(http.StatusOK, "", nil) },
+	"GET /version":              func(s *session) { s.respondJSON(map[string]string{"version": s.server.Version}) },
+	"GET /v1/models":            func(s *session) { s.respondJSON(s.server.models()) },
+	"GET /metrics":              func(s *session) { s.respond(http.StatusOK, metricsType, s.server.loop.metrics.expose()) },
+	"POST /tokenize":            (*session).tokenize,
+	"POST /detokenize":          (*session).detokenize,
+	"POST /reset_prefix_cache":  func(s *session) { s.respondJSON(map[string]bool{"success": s.server.resetCache()}) },
 }
 
-// known lists the paths that exist, for requests with a wrong method.
-var known = map[string]bool{
-	"/v1/completions": true, "/v1/chat/completions": true, "/v1/models": true, "/health": true, "/ping": true, "/version": true,
-	"/metrics": true, "/tokenize": true, "/detokenize": true, "/reset_prefix_cache": true,
+// route answers the request.
+func (s *session) route() {
+	path := s.req.URL.Path
+	if answer := routes[s.req.Method+" "+path]; answer != nil {
+		answer(s)
+	} else if routes["GET "+path] != nil || routes["POST "+path] != nil {
+		s.respond(http.StatusMethodNotAllowed, jsonType, []byte(`{"detail":"Method Not Allowed"}`))
+	} else {
+		s.respond(http.StatusNotFound, jsonType, []byte(`{"detail":"Not Found"}`))
+	}
 }
 
 // models is the list of the one model.
