@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -61,15 +62,10 @@ var textParts = []string{"text_config", "language_config", "llm_config"}
 // newHFConfig finds the language model's part and its class.
 func newHFConfig(top map[string]any) *hfConfig {
 	c := &hfConfig{values: map[string]any{}}
-	for k, v := range top {
-		c.values[k] = v
-	}
+	maps.Copy(c.values, top)
 	for _, part := range textParts {
-		if text, ok := top[part].(map[string]any); ok {
-			for k, v := range text {
-				c.values[k] = v
-			}
-		}
+		text, _ := top[part].(map[string]any)
+		maps.Copy(c.values, text)
 	}
 	if list, ok := top["architectures"].([]any); ok && len(list) > 0 {
 		c.class, _ = list[0].(string)
@@ -81,6 +77,9 @@ func newHFConfig(top map[string]any) *hfConfig {
 	c.family, c.known = familyOf(c.class)
 	return c
 }
+
+// is reports whether the class's name begins so.
+func (c *hfConfig) is(class string) bool { return strings.HasPrefix(strings.ToLower(c.class), class) }
 
 // has reports whether a key is there and not null.
 func (c *hfConfig) has(key string) bool { return c.values[key] != nil }
@@ -169,7 +168,7 @@ func (c *hfConfig) arch() (Arch, error) {
 	}
 	a.Native = native
 	if c.has("quantization_config") {
-		a.Details.BlockFP8 = c.blockScaled()
+		a.Details.BlockFP8 = c.quantization()["weight_block_size"] != nil // a scale for each block of its matrices
 	}
 	a.Source = "config.json"
 	if !c.known {
@@ -234,19 +233,18 @@ func (c *hfConfig) layerTypes() []string {
 // applyClassDefaults fills in what transformers' configuration classes assume and
 // published files therefore leave out.
 func (c *hfConfig) applyClassDefaults() {
-	class := strings.ToLower(c.class)
 	var defaults map[string]float64
 	switch {
-	case strings.HasPrefix(class, "gemma3"): // Gemma3TextConfig
+	case c.is("gemma3"): // Gemma3TextConfig
 		defaults = map[string]float64{"vocab_size": 262208, "num_attention_heads": 8, "num_key_value_heads": 4,
 			"head_dim": 256, "max_position_embeddings": 131072, "sliding_window": 4096}
-	case strings.HasPrefix(class, "gemma"): // Gemma2Config
+	case c.is("gemma"): // Gemma2Config
 		defaults = map[string]float64{"head_dim": 256}
-	case strings.HasPrefix(class, "llama4"): // Llama4TextConfig
+	case c.is("llama4"): // Llama4TextConfig
 		defaults = map[string]float64{"head_dim": 128, "attention_chunk_size": 8192, "interleave_moe_layer_step": 1}
-	case strings.HasPrefix(class, "gptoss"): // GptOssConfig
+	case c.is("gptoss"): // GptOssConfig
 		defaults = map[string]float64{"head_dim": 64, "sliding_window": 128}
-	case strings.HasPrefix(class, "gpt2"): // GPT2Config
+	case c.is("gpt2"): // GPT2Config
 		defaults = map[string]float64{"vocab_size": 50257}
 	}
 	for k, v := range defaults {
@@ -262,17 +260,17 @@ func (c *hfConfig) details() Details {
 	if c.has("attention_bias") && !d.Sinks {
 		bias := c.flag("attention_bias", false)
 		d.QKVBias, d.OutputBias = bias, bias
-		if strings.HasPrefix(strings.ToLower(c.class), "glm4moe") {
+		if c.is("glm4moe") {
 			d.OutputBias = false
 		}
 	}
 	if c.flag("mlp_bias", false) {
 		d.MLPBias = true
 	}
-	if c.flag("use_qk_norm", false) && !strings.HasPrefix(strings.ToLower(c.class), "llama4") {
+	if c.flag("use_qk_norm", false) && !c.is("llama4") {
 		d.QKNorm = true // Llama 4's norm has no weights
 	}
-	if strings.HasPrefix(strings.ToLower(c.class), "falcon") || strings.HasPrefix(strings.ToLower(c.class), "rwforcausal") {
+	if c.is("falcon") || c.is("rwforcausal") {
 		bias := c.flag("bias", false)
 		d.QKVBias, d.OutputBias, d.MLPBias = bias, bias, bias
 		if c.flag("new_decoder_architecture", false) && c.or(2, "num_ln_in_parallel_attn") == 2 || !c.flag("parallel_attn", true) {
@@ -306,7 +304,7 @@ func (c *hfConfig) attention(a Arch) Attention {
 // experts.
 func (c *hfConfig) intermediate(a Arch) int {
 	keys := []string{"intermediate_size_mlp", "intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"}
-	if !strings.HasPrefix(strings.ToLower(c.class), "llama4") {
+	if !c.is("llama4") {
 		keys = keys[1:]
 	}
 	if n, ok := c.number(keys...); ok {

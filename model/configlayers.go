@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,7 +23,7 @@ func (c *hfConfig) moe(a Arch) MoE {
 	switch {
 	case c.has("shared_expert_intermediate_size"):
 		m.SharedIntermediate = c.or(0, "shared_expert_intermediate_size")
-	case strings.HasPrefix(strings.ToLower(c.class), "llama4"):
+	case c.is("llama4"):
 		m.SharedIntermediate = m.Intermediate // every Llama 4 layer with experts has one
 	default:
 		m.SharedIntermediate = c.or(0, "n_shared_experts", "num_shared_experts") * m.Intermediate
@@ -64,16 +65,15 @@ const maxLayers = 100_000
 
 // windows fills in which layers look back a limited number of tokens.
 func (c *hfConfig) windows(a *Arch) {
-	class := strings.ToLower(c.class)
 	window := c.or(0, "sliding_window")
-	if chunk := c.or(0, "attention_chunk_size"); strings.HasPrefix(class, "llama4") && chunk > 0 {
+	if chunk := c.or(0, "attention_chunk_size"); c.is("llama4") && chunk > 0 {
 		window, a.Attention.Chunked = chunk, true
 	}
 	if window == 0 || a.MaxPosition > 0 && window >= a.MaxPosition {
 		a.Attention.Chunked = false
 		return
 	}
-	layers := c.windowLayers(class, a.Layers)
+	layers := c.windowLayers(a.Layers)
 	if layers == 0 {
 		a.Attention.Chunked = false
 		return
@@ -83,7 +83,7 @@ func (c *hfConfig) windows(a *Arch) {
 
 // windowLayers counts the layers with a window: from the list if there is one, else by
 // the class's pattern.
-func (c *hfConfig) windowLayers(class string, n int) int {
+func (c *hfConfig) windowLayers(n int) int {
 	if kinds := c.layerTypes(); kinds != nil {
 		count := 0
 		for _, k := range kinds {
@@ -94,15 +94,15 @@ func (c *hfConfig) windowLayers(class string, n int) int {
 		return count
 	}
 	switch {
-	case strings.HasPrefix(class, "gemma3"):
+	case c.is("gemma3"):
 		return n - n/max(1, c.or(6, "sliding_window_pattern", "_sliding_window_pattern"))
-	case strings.HasPrefix(class, "gemma2"), strings.HasPrefix(class, "gptoss"):
+	case c.is("gemma2"), c.is("gptoss"):
 		return n - n/2
-	case strings.HasPrefix(class, "cohere2"):
+	case c.is("cohere2"):
 		return n - n/max(1, c.or(4, "sliding_window_pattern"))
-	case strings.HasPrefix(class, "llama4"):
+	case c.is("llama4"):
 		return n - n/max(1, c.or(4, "no_rope_layer_interval"))
-	case strings.HasPrefix(class, "qwen"):
+	case c.is("qwen"):
 		if !c.flag("use_sliding_window", false) {
 			return 0 // the number in the file is inert
 		}
@@ -116,9 +116,9 @@ func (c *hfConfig) windowLayers(class string, n int) int {
 
 // format returns what the checkpoint stores its matrices in.
 func (c *hfConfig) format() (WeightFormat, error) {
-	q, ok := c.values["quantization_config"].(map[string]any)
-	if !ok {
-		switch dtype := strings.TrimPrefix(c.text("torch_dtype")+c.dtypeIfAlone(), "torch."); dtype {
+	q := c.quantization()
+	if q == nil {
+		switch strings.TrimPrefix(cmp.Or(c.text("torch_dtype"), c.text("dtype")), "torch.") {
 		case "float16", "half":
 			return FP16, nil
 		case "bfloat16":
@@ -149,19 +149,10 @@ func (c *hfConfig) format() (WeightFormat, error) {
 	return FormatUnset, fmt.Errorf("quantization_config.quant_method: %q is not known", method)
 }
 
-// blockScaled reports whether the checkpoint is fp8 with a scale for each block of its
-// matrices.
-func (c *hfConfig) blockScaled() bool {
+// quantization returns how the matrices are quantised, nil if they are not.
+func (c *hfConfig) quantization() map[string]any {
 	q, _ := c.values["quantization_config"].(map[string]any)
-	return q["weight_block_size"] != nil
-}
-
-// dtypeIfAlone returns the newer key for the data type where the older is missing.
-func (c *hfConfig) dtypeIfAlone() string {
-	if c.text("torch_dtype") != "" {
-		return ""
-	}
-	return c.text("dtype")
+	return q
 }
 
 // integerFormat reads the bits of AWQ and GPTQ.

@@ -46,10 +46,10 @@ func (b *ByFormat) slot(f WeightFormat) *float64 {
 	}
 }
 
-// scaled returns a copy with every efficiency multiplied, none above one.
-func (b ByFormat) scaled(by float64) ByFormat {
+// scaled returns a copy with every efficiency multiplied, none above the most.
+func (b ByFormat) scaled(by, most float64) ByFormat {
 	for _, v := range []*float64{&b.BF16, &b.FP8, &b.INT8, &b.INT4, &b.FP4} {
-		*v = min(*v*by, 1)
+		*v = min(*v*by, most)
 	}
 	return b
 }
@@ -68,9 +68,9 @@ func (b ByKV) For(f KVFormat) float64 {
 	return b.Auto
 }
 
-// scaled returns a copy with both efficiencies multiplied, none above one.
-func (b ByKV) scaled(by float64) ByKV {
-	return ByKV{min(b.Auto*by, 1), min(b.FP8*by, 1)}
+// scaled returns a copy with both efficiencies multiplied, none above the most.
+func (b ByKV) scaled(by, most float64) ByKV {
+	return ByKV{min(b.Auto*by, most), min(b.FP8*by, most)}
 }
 
 // Constants are the measured numbers of the step-time model for one generation of
@@ -174,7 +174,7 @@ func ConstantsFor(hw Hardware, engineVersion string) Constants {
 		Link:     linkConstants(engineVersion),
 	}
 	if hw.Flops.MeasuredBF16 > 0 && hw.Flops.BF16 > 0 && !p.measured {
-		c.Prefill = p.prefill.scaled(0.95 * hw.Flops.MeasuredBF16 / hw.Flops.BF16 / p.prefill.BF16)
+		c.Prefill = p.prefill.scaled(0.95*hw.Flops.MeasuredBF16/hw.Flops.BF16/p.prefill.BF16, 1)
 	}
 	return c
 }

@@ -153,10 +153,6 @@ func TestParseNames(t *testing.T) {
 	if _, err := ParseKVFormat("int4"); err == nil || !strings.Contains(err.Error(), "auto fp8") {
 		t.Errorf("int4: %v", err)
 	}
-	var f WeightFormat
-	if err := f.UnmarshalText([]byte("fp8")); err != nil || f != FP8 {
-		t.Errorf("fp8: %v, %v", f, err)
-	}
 	for text, want := range map[string]Version{"": {}, "0.15.1": {0, 15}, "v0.11.0+cu128": {0, 11}, "0.20rc1": {0, 20}, "1.0": {1, 0}} {
 		if got, err := ParseVersion(text); err != nil || got != want {
 			t.Errorf("version %q: %v, %v", text, got, err)

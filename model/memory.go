@@ -1,10 +1,8 @@
 package model
 
 import (
-	"errors"
 	"fmt"
 	"math"
-	"strings"
 )
 
 // blockTokens is vLLM's block size on GPUs.
@@ -32,17 +30,14 @@ const (
 // Memory is how one GPU's memory is divided. Bytes, of the fullest GPU of the
 // instance.
 type Memory struct {
-	Usable      float64 // what the engine may take: utilisation times what it sees
-	Weights     float64
-	Activation  float64 // peak of a forward pass or of the sampler, whichever is larger
-	Graphs      float64 // CUDA graphs, where the release counts them in (since 0.21)
-	NonTorch    float64 // outside the allocator
-	KV          float64 // left for the cache
-	KVPerToken  float64 // one token, all layers, without regard to windows
-	Blocks      int     // of the pool, per attention replica
-	BlockTokens int
-	Layout      KVLayout
-	Arithmetic  string // one sentence with the figures
+	Usable     float64 // what the engine may take: utilisation times what it sees
+	Weights    float64
+	Activation float64 // peak of a forward pass or of the sampler, whichever is larger
+	Graphs     float64 // CUDA graphs, where the release counts them in (since 0.21)
+	NonTorch   float64 // outside the allocator
+	KV         float64 // left for the cache
+	Blocks     int     // of the pool, per attention replica
+	Layout     KVLayout
 }
 
 // KVLayout is how requests take blocks from the pool. Layers are put into groups of
@@ -54,6 +49,11 @@ type KVLayout struct {
 	FullGroups   int
 	WindowGroups int
 	Window       int
+}
+
+// blockBytes is the size of a block on one GPU.
+func (l KVLayout) blockBytes(dep Deployment) float64 {
+	return dep.Arch.kvBytesPerLayer(dep.Precision.KV, dep.TP) * float64(l.GroupLayers) * blockTokens
 }
 
 // Blocks returns the blocks that a request of so many tokens holds while at most
@@ -68,37 +68,11 @@ func (l KVLayout) Blocks(tokens, inFlight int) int {
 	return n
 }
 
-// DoesNotFitError says that a deployment's memory leaves no room for the cache, or too
-// little for one request. Amounts are per GPU, in bytes.
-type DoesNotFitError struct {
-	Model, GPU string
-	TP         int
-	Needed     float64
-	Available  float64
-	SmallestTP int // that would fit on this GPU, 0: none up to 8 does, or none divides the model
-	Detail     string
-}
-
-// Error states the arithmetic.
-func (e *DoesNotFitError) Error() string {
-	s := fmt.Sprintf("%s does not fit on %s with tensor_parallel %d: %s", e.Model, e.GPU, e.TP, e.Detail)
-	if e.SmallestTP > 0 {
-		return s + fmt.Sprintf("; the smallest tensor_parallel that fits is %d", e.SmallestTP)
-	}
-	return s + "; no tensor_parallel up to 8 fits"
-}
-
-// ErrDoesNotFit is matched by errors.Is for every [DoesNotFitError].
-var ErrDoesNotFit = errors.New("model does not fit")
-
-// Is reports whether the target is [ErrDoesNotFit].
-func (e *DoesNotFitError) Is(target error) bool { return target == ErrDoesNotFit }
-
 // MemoryPlan divides the memory of one GPU of a deployment as vLLM does at start-up:
 // utilisation x total - weights - peak of a profiling pass - graphs = KV pool. Zero
-// arguments mean the engine's defaults. It fails as [Deployment.Validate] does, or with a
-// [DoesNotFitError] when the pool cannot hold one request of MaxModelLen tokens, which
-// vLLM refuses too. A pinned pool is not checked against the memory.
+// arguments mean the engine's defaults. It fails as [Deployment.Validate] does, or when
+// the pool cannot hold one request of MaxModelLen tokens, which vLLM refuses too. A pinned
+// pool is not checked against the memory.
 func MemoryPlan(dep Deployment, args EngineArgs) (Memory, error) {
 	if err := dep.Validate(); err != nil {
 		return Memory{}, err
@@ -106,22 +80,26 @@ func MemoryPlan(dep Deployment, args EngineArgs) (Memory, error) {
 	dep = dep.normal()
 	args = args.withDefaults(dep)
 	m := divide(dep, args)
-	if err := m.check(dep, args); err != nil {
-		err.SmallestTP = smallestTP(dep, args)
-		return m, err
+	need, fits := m.holdsOne(args)
+	if fits {
+		return m, nil
 	}
-	return m, nil
+	advice := "no tensor_parallel up to 8 fits"
+	if tp := smallestTP(dep, args); tp > 0 {
+		advice = fmt.Sprintf("the smallest tensor_parallel that fits is %d", tp)
+	}
+	return m, fmt.Errorf("%s does not fit on %s with tensor_parallel %d: %s, but one request of %d tokens takes %d; %s",
+		dep.Arch.Name, dep.Hardware.Name, dep.TP, m.arithmetic(dep, args), max(args.MaxModelLen, 1), need, advice)
 }
 
 // divide computes the parts without judging them.
 func divide(dep Deployment, args EngineArgs) Memory {
 	m := Memory{
-		Usable:      math.Ceil((dep.Hardware.Memory - reservedBytes) * args.Utilization),
-		Weights:     weightBytes(dep),
-		Activation:  max(forwardBytes(dep, args.MaxNumBatchedTokens), samplerPeak(dep, args.MaxNumSeqs)),
-		NonTorch:    nonTorchAlone,
-		BlockTokens: blockTokens,
-		Layout:      layoutOf(dep),
+		Usable:     math.Ceil((dep.Hardware.Memory - reservedBytes) * args.Utilization),
+		Weights:    weightBytes(dep),
+		Activation: max(forwardBytes(dep, args.MaxNumBatchedTokens), samplerPeak(dep, args.MaxNumSeqs)),
+		NonTorch:   nonTorchAlone,
+		Layout:     layoutOf(dep),
 	}
 	if dep.GPUs() > 1 {
 		m.NonTorch = nonTorchGroup
@@ -130,56 +108,37 @@ func divide(dep Deployment, args EngineArgs) Memory {
 		m.Graphs = graphsBase + graphsPerHidden*float64(dep.Arch.Hidden)*float64(args.LargestGraph(dep.Hardware))/512
 	}
 	m.KV = m.Usable - m.Weights - m.Activation - m.Graphs - m.NonTorch
-	perLayer := dep.Arch.kvBytesPerLayer(dep.Precision.KV, dep.TP)
-	m.KVPerToken = perLayer * float64(stageLayers(dep))
-	block := perLayer * float64(m.Layout.GroupLayers) * blockTokens
+	block := m.Layout.blockBytes(dep)
 	m.Blocks = max(0, int(m.KV/block))
 	if args.KVBlocks > 0 {
 		m.Blocks = args.KVBlocks
 		m.KV = float64(args.KVBlocks) * block
 	}
-	m.Arithmetic = m.sentence(args, block)
 	return m
 }
 
-// sentence writes the arithmetic out.
-func (m Memory) sentence(args EngineArgs, block float64) string {
-	var s strings.Builder
+// arithmetic writes the division out in one sentence.
+func (m Memory) arithmetic(dep Deployment, args EngineArgs) string {
 	if args.KVBlocks > 0 {
-		fmt.Fprintf(&s, "pinned to %d KV blocks of %d tokens = %.2f GiB", args.KVBlocks, m.BlockTokens, m.KV/gib)
-		return s.String()
+		return fmt.Sprintf("pinned to %d KV blocks of %d tokens = %.2f GiB", args.KVBlocks, blockTokens, m.KV/gib)
 	}
-	fmt.Fprintf(&s, "%.2f GiB usable at %.2f - %.2f weights - %.2f activation (%d tokens, %d sequences)",
-		m.Usable/gib, args.Utilization, m.Weights/gib, m.Activation/gib, args.MaxNumBatchedTokens, args.MaxNumSeqs)
+	graphs := ""
 	if m.Graphs > 0 {
-		fmt.Fprintf(&s, " - %.2f graphs", m.Graphs/gib)
+		graphs = fmt.Sprintf(" - %.2f graphs", m.Graphs/gib)
 	}
-	fmt.Fprintf(&s, " - %.2f other = %.2f GiB for KV cache = %d blocks of %d tokens at %.0f KiB",
-		m.NonTorch/gib, m.KV/gib, m.Blocks, m.BlockTokens, block/kib)
-	return s.String()
+	return fmt.Sprintf("%.2f GiB usable at %.2f - %.2f weights - %.2f activation (%d tokens, %d sequences)%s"+
+		" - %.2f other = %.2f GiB for KV cache = %d blocks of %d tokens at %.0f KiB",
+		m.Usable/gib, args.Utilization, m.Weights/gib, m.Activation/gib, args.MaxNumBatchedTokens, args.MaxNumSeqs, graphs,
+		m.NonTorch/gib, m.KV/gib, m.Blocks, blockTokens, m.Layout.blockBytes(dep)/kib)
 }
 
-// check returns an error if the pool cannot hold one request.
-func (m Memory) check(dep Deployment, args EngineArgs) *DoesNotFitError {
-	need := 1
+// holdsOne returns the blocks of one longest request and whether the pool has them.
+func (m Memory) holdsOne(args EngineArgs) (need int, ok bool) {
+	need = 1
 	if args.MaxModelLen > 0 {
 		need = m.Layout.Blocks(args.MaxModelLen, args.MaxNumBatchedTokens)
 	}
-	if m.Blocks > need { // one block is never handed out
-		return nil
-	}
-	block := dep.Arch.kvBytesPerLayer(dep.Precision.KV, dep.TP) * float64(m.Layout.GroupLayers) * blockTokens
-	e := &DoesNotFitError{
-		Model: dep.Arch.Name, GPU: dep.Hardware.Name, TP: dep.TP,
-		Needed:    m.Usable - m.KV + float64(need+1)*block,
-		Available: m.Usable,
-		Detail:    m.Arithmetic,
-	}
-	if args.KVBlocks > 0 {
-		e.Needed, e.Available = float64(need+1)*block, m.KV
-	}
-	e.Detail += fmt.Sprintf(", but one request of %d tokens takes %d", max(args.MaxModelLen, 1), need)
-	return e
+	return need, m.Blocks > need // one block is never handed out
 }
 
 // smallestTP returns the smallest larger degree at which the deployment fits, 0 if
@@ -190,15 +149,12 @@ func smallestTP(dep Deployment, args EngineArgs) int {
 		if dep.Validate() != nil {
 			continue
 		}
-		if m := divide(dep, args); m.check(dep, args) == nil {
+		if _, fits := divide(dep, args).holdsOne(args); fits {
 			return tp
 		}
 	}
 	return 0
 }
-
-// stageLayers returns the layers of the fullest pipeline stage.
-func stageLayers(dep Deployment) int { return ceilDiv(dep.Arch.Layers, dep.PP) }
 
 // weightBytes returns the weights on one GPU. Embedding and head sit on the first and
 // the last stage; a middle stage has neither, so the fullest has one of them.

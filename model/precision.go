@@ -41,23 +41,6 @@ func ParseWeightFormat(s string) (WeightFormat, error) {
 	return FormatUnset, fmt.Errorf("weights %q: allowed are %s", s, strings.Join(formatNames[1:], " "))
 }
 
-// MarshalText writes the format's name.
-func (f WeightFormat) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
-
-// UnmarshalText reads a format's name; the empty text leaves it unset.
-func (f *WeightFormat) UnmarshalText(text []byte) error {
-	if len(text) == 0 {
-		*f = FormatUnset
-		return nil
-	}
-	v, err := ParseWeightFormat(string(text))
-	if err != nil {
-		return err
-	}
-	*f = v
-	return nil
-}
-
 // KVFormat is the number format of the KV cache.
 type KVFormat int
 
@@ -84,19 +67,6 @@ func ParseKVFormat(s string) (KVFormat, error) {
 		return KVFP8, nil
 	}
 	return KVAuto, fmt.Errorf("kv_cache %q: allowed are auto fp8", s)
-}
-
-// MarshalText writes the format's name.
-func (f KVFormat) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
-
-// UnmarshalText reads a format's name.
-func (f *KVFormat) UnmarshalText(text []byte) error {
-	v, err := ParseKVFormat(string(text))
-	if err != nil {
-		return err
-	}
-	*f = v
-	return nil
 }
 
 // Precision is what a deployment stores its numbers in. The zero value is the

@@ -20,7 +20,7 @@ const hopperWeightsBF16 = 0.88
 // on H100 (served: Mixtral-8x7B and gpt-oss-120b), elsewhere scaled as the dense
 // matrices are.
 func (p profile) experts() ByFormat {
-	e := p.weights.scaled(0.90 / hopperWeightsBF16)
+	e := p.weights.scaled(0.90/hopperWeightsBF16, 1)
 	e.FP4 = e.BF16
 	return e
 }

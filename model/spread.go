@@ -3,6 +3,7 @@ package model
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // Spread is how far the constants may be off: relative standard deviations, of the
@@ -34,7 +35,7 @@ func SpreadFor(dep Deployment) Spread {
 		Weights: 0.04, KV: 0.06, Prefill: 0.08, PrefillAttention: 0.10, Skew: 0.20,
 		Step: 0.25, Layer: 0.08, Request: 0.30, Frontend: 0.08, Communication: 0.10,
 	}
-	if !timedGPU(dep.Hardware) {
+	if !slices.Contains(timedGPUs, dep.Hardware.Name) {
 		s.Weights, s.KV, s.Prefill, s.PrefillAttention = 0.10, 0.12, 0.16, 0.20
 		s.Layer, s.Step, s.Communication = 0.20, 0.35, 0.25
 	}
@@ -79,16 +80,6 @@ func (s *Spread) widenForArch(dep Deployment) {
 	}
 }
 
-// timedGPU reports whether kernels of this very GPU were timed.
-func timedGPU(hw Hardware) bool {
-	for _, name := range timedGPUs {
-		if hw.Name == name {
-			return true
-		}
-	}
-	return false
-}
-
 // timedGPUs are the catalog names of the GPUs in the kernel tables.
 var timedGPUs = []string{"H100 SXM", "H200 SXM", "B200 SXM", "A100 SXM 80GB", "A100 SXM 40GB", "L40S", "RTX PRO 6000 Blackwell Server"}
 
@@ -107,13 +98,12 @@ func (c Constants) Sample(rng *rand.Rand, s Spread) Constants {
 	step, layer, request := factor(s.Step), factor(s.Layer), factor(s.Request)
 	frontend, communication := factor(s.Frontend), factor(s.Communication)
 
-	c.Weights = c.Weights.scaled(weights).capped()
-	c.Experts = c.Experts.scaled(weights * experts).capped()
+	c.Weights = c.Weights.scaled(weights, highestShare)
+	c.Experts = c.Experts.scaled(weights*experts, highestShare)
 	c.Head.Memory = min(c.Head.Memory*weights, highestShare)
-	c.KV = c.KV.scaled(kv)
-	c.KV = ByKV{min(c.KV.Auto, highestShare), min(c.KV.FP8, highestShare)}
-	c.Prefill = c.Prefill.scaled(prefill).capped()
-	c.PrefillExperts = c.PrefillExperts.scaled(prefill * prefillExperts).capped()
+	c.KV = c.KV.scaled(kv, highestShare)
+	c.Prefill = c.Prefill.scaled(prefill, highestShare)
+	c.PrefillExperts = c.PrefillExperts.scaled(prefill*prefillExperts, highestShare)
 	c.Head.Compute = min(c.Head.Compute*prefill, highestShare)
 	c.Attention.Prefill = min(c.Attention.Prefill*attention, highestShare)
 	c.Attention.Skew = min(c.Attention.Skew*skew, 1)
@@ -133,11 +123,3 @@ func (c Constants) Sample(rng *rand.Rand, s Spread) Constants {
 
 // highestShare is more of a data sheet's peak than any kernel was seen to reach.
 const highestShare = 0.97
-
-// capped returns a copy with no efficiency above highestShare.
-func (b ByFormat) capped() ByFormat {
-	for _, v := range []*float64{&b.BF16, &b.FP8, &b.INT8, &b.INT4, &b.FP4} {
-		*v = min(*v, highestShare)
-	}
-	return b
-}

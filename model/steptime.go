@@ -34,11 +34,8 @@ type StepTime struct {
 	Total            float64
 }
 
-// Add accumulates another step, for averages over a run.
-func (t *StepTime) Add(u StepTime) { t.AddScaled(u, 1) }
-
-// AddScaled accumulates another step n times.
-func (t *StepTime) AddScaled(u StepTime, n float64) {
+// Add accumulates another step n times, for averages over a run.
+func (t *StepTime) Add(u StepTime, n float64) {
 	t.Weights += n * u.Weights
 	t.Compute += n * u.Compute
 	t.ExpertWeights += n * u.ExpertWeights
@@ -50,55 +47,4 @@ func (t *StepTime) AddScaled(u StepTime, n float64) {
 	t.Elementwise += n * u.Elementwise
 	t.Fixed += n * u.Fixed
 	t.Total += n * u.Total
-}
-
-// Bound names what a step spends its time on.
-type Bound string
-
-// The bounds of a step. The LM head counts to the weights: it is a stream of its
-// matrix below some 280 rows. Elementwise work counts to compute.
-const (
-	BoundNone          Bound = ""
-	BoundWeights       Bound = "weights"
-	BoundKV            Bound = "kv"
-	BoundCompute       Bound = "compute"
-	BoundCommunication Bound = "communication"
-	BoundFixed         Bound = "fixed"
-)
-
-// Share is one bound's part of a time.
-type Share struct {
-	Bound Bound
-	Share float64 // 0 to 1
-}
-
-// Shares returns the five shares in a fixed order; they add up to one. All are zero
-// for a step that takes no time.
-func (t StepTime) Shares() [5]Share {
-	s := [5]Share{
-		{BoundWeights, t.Weights + t.ExpertWeights + t.Head},
-		{BoundKV, t.DecodeAttention},
-		{BoundCompute, t.Compute + t.ExpertCompute + t.PrefillAttention + t.Elementwise},
-		{BoundCommunication, t.Communication},
-		{BoundFixed, t.Fixed},
-	}
-	for i := range s {
-		if t.Total > 0 {
-			s[i].Share /= t.Total
-		} else {
-			s[i].Share = 0
-		}
-	}
-	return s
-}
-
-// Bound returns the largest of the shares, BoundNone for a step that takes no time.
-func (t StepTime) Bound() Bound {
-	best := Share{}
-	for _, s := range t.Shares() {
-		if s.Share > best.Share {
-			best = s
-		}
-	}
-	return best.Bound
 }

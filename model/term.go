@@ -89,14 +89,14 @@ func (c Constants) WithValue(t Term, dep Deployment, v float64) Constants {
 		c.Fixed.Request *= by
 		c.Fixed.SyncRequest *= by
 	case TermWeights:
-		c.Weights = c.Weights.scaled(by)
-		c.Experts = c.Experts.scaled(by)
+		c.Weights = c.Weights.scaled(by, 1)
+		c.Experts = c.Experts.scaled(by, 1)
 		c.Head.Memory = min(c.Head.Memory*by, 1)
 	case TermKV:
-		c.KV = c.KV.scaled(by)
+		c.KV = c.KV.scaled(by, 1)
 	case TermPrefill:
-		c.Prefill = c.Prefill.scaled(by)
-		c.PrefillExperts = c.PrefillExperts.scaled(by)
+		c.Prefill = c.Prefill.scaled(by, 1)
+		c.PrefillExperts = c.PrefillExperts.scaled(by, 1)
 		c.Head.Compute = min(c.Head.Compute*by, 1)
 	}
 	return c

@@ -227,7 +227,7 @@ type scaled struct {
 
 func (s scaled) Step(b model.Batch) model.StepTime {
 	var t model.StepTime
-	t.AddScaled(s.Timer.Step(b), s.by)
+	t.Add(s.Timer.Step(b), s.by)
 	return t
 }
 

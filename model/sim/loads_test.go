@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -206,6 +207,24 @@ func TestWindowGroups(t *testing.T) {
 		if got := before - s.pool.free; got != c.want {
 			t.Errorf("%+v: %d tokens take %d blocks, want %d", c.layout, c.tokens, got, c.want)
 		}
+	}
+}
+
+// TestSharesOfSteps: what bounds a step is the largest of its shares, which add up to one.
+func TestSharesOfSteps(t *testing.T) {
+	timer, _ := modelled(t, model.Deployment{Arch: llama8B(), Hardware: h100()}, model.EngineArgs{MaxModelLen: 8192}, true)
+	for want, b := range map[string]model.Batch{
+		"weights": {Decodes: 1, Context: 100, Longest: 100, Sampled: 1},
+		"kv":      {Decodes: 64, Context: 64 * 30000, Longest: 30000, Sampled: 64},
+		"compute": {Chunks: []model.Chunk{{Tokens: 8192}}, Sampled: 1},
+	} {
+		x := sharesOf(timer.Step(b))
+		if sum := x.Weights + x.KV + x.Compute + x.Communication + x.Fixed; math.Abs(sum-1) > 1e-12 || x.Binding != want {
+			t.Errorf("%+v is bound by %q, want %s; shares add up to %v", b, x.Binding, want, sum)
+		}
+	}
+	if x := sharesOf(model.StepTime{}); x != (measure.TimeShares{}) {
+		t.Errorf("an empty step: %+v", x)
 	}
 }
 

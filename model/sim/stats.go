@@ -59,7 +59,7 @@ func (s *stats) addWork(c *core, b *model.Batch, n, m float64) {
 // addStep counts a step that was just scheduled.
 func (s *stats) addStep(c *core, t model.StepTime, batches []*stepBatch) {
 	s.steps++
-	s.time.AddScaled(t, 1)
+	s.time.Add(t, 1)
 	n := float64(len(c.replicas))
 	for i, r := range c.replicas {
 		s.addWork(c, &batches[i].load, 1, n)
@@ -82,7 +82,7 @@ func (s *stats) addSteps(c *core, load *model.Batch, t model.StepTime, growth fl
 	s.addWork(c, &mean, float64(n), 1)
 	further := growth * float64(n) * float64(n-1) / 2
 	s.steps += n
-	s.time.AddScaled(t, float64(n))
+	s.time.Add(t, float64(n))
 	s.time.DecodeAttention += further
 	s.time.Total += further
 	s.addQueue(c.replicas[0], t.Total*float64(n)+further)
