@@ -3,21 +3,16 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"planner/internal/report"
 	"planner/sweep/ingest"
-	"planner/sweep/workload"
 )
 
 func (p *program) traceCommand() *cli.Command {
@@ -26,14 +21,19 @@ func (p *program) traceCommand() *cli.Command {
 		Usage:     "describe a traffic trace, or turn a request log into one that holds no text",
 		ArgsUsage: "FILE",
 		Description: "Example: planner trace AzureLLMInferenceTrace_conv.csv\n" +
-			"         planner trace gateway.jsonl -o trace.csv\n" +
+			"         planner trace gateway.jsonl --map arrival=ts,prompt=usage.prompt_tokens,output=usage.completion_tokens -o trace.csv\n" +
 			"         planner trace mooncake.jsonl --spread --thin 0.1 --rate 8 -o small.csv\n" +
-			"Formats:\n" + formatLines(),
+			"Formats:\n" + formatLines() +
+			"Any other CSV or lines of JSON are read by --map NAME=KEY,..., where KEY is a column or a key, with dots between the keys of nested\n" +
+			"objects, and NAME is\n" +
+			"  arrival or, where the log has no arrivals, end and duration; KEY:s, :ms, :us or :ns for numbers, KEY alone for dates\n" +
+			"  prompt and output, in tokens; KEY+KEY adds, KEY:text estimates them from text\n" +
+			"  status or error, to leave out what failed\n" +
+			"  prefix and prefix_tokens, for a beginning that others share; blocks, for hashes of blocks, as in blocks=hash_ids:512\n",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "format", Usage: "format of the file, where it is not to be found out: --format mooncake"},
+			&cli.StringFlag{Name: "map", Usage: "where the file has what, if its format is not known: --map arrival=ts:ms,prompt=in,output=out"},
 			&cli.BoolFlag{Name: "spread", Usage: "draw arrivals that a coarse clock put into one tick uniformly within it: --spread"},
-			&cli.StringFlag{Name: "unit", Usage: "unit of bare numbers in a gateway's log, s, ms, us or ns: --unit ms"},
-			&cli.StringFlag{Name: "time-is", Value: "start", Usage: "what a gateway's log times, the start of a request or its end: --time-is end"},
 			&cli.StringFlag{Name: "thin", Usage: "keep each request with this probability: --thin 0.1"},
 			&cli.StringFlag{Name: "rate", Usage: "stretch or shrink the clock to this mean rate in requests/s, after thinning: --rate 8"},
 			&cli.StringFlag{Name: "seed", Value: "1", Usage: "seed of --spread and --thin: --seed 7"},
@@ -58,9 +58,23 @@ func (p *program) trace(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	change, o, err := traceFlags(c)
+	seed, err := strconv.ParseUint(c.String("seed"), 10, 64)
 	if err != nil {
-		return err
+		return usagef("--seed: %q is not a whole number of at least 0", c.String("seed"))
+	}
+	share, rate := 1.0, 0.0
+	if c.IsSet("thin") {
+		if share, err = positiveFlag(c, "thin"); err != nil || share > 1 {
+			return usagef("--thin: %q is not a share above 0 and up to 1", c.String("thin"))
+		}
+	}
+	if c.IsSet("rate") {
+		if rate, err = positiveFlag(c, "rate"); err != nil {
+			return err
+		}
+	}
+	if c.IsSet("format") && c.IsSet("map") {
+		return usagef("trace: --format names a known format and --map describes another: want one of the two")
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -71,24 +85,17 @@ func (p *program) trace(c *cli.Context) error {
 	if isArray(in) {
 		return p.traceLengths(c, path, in)
 	}
-	t, err := ingest.ReadTrace(path, in, o)
+	t, err := ingest.ReadTrace(path, in, ingest.TraceOptions{Format: c.String("format"), Map: c.String("map"), Spread: c.Bool("spread"), Seed: seed})
 	if err != nil {
-		return usageError{hintFlags(err)}
+		return usageError{err}
 	}
-	out := report.Traffic{Format: t.Format, Tick: t.Tick, Spread: t.Spread, Skipped: t.Skipped, Estimated: t.Estimated, Warnings: t.Warnings}
-	rows, changed := change.apply(t.Rows)
-	if len(rows) == 0 {
-		return usagef("trace: no request is left at --thin %g", change.thin)
+	if t.Thin(share, seed); len(t.Rows) == 0 {
+		return usagef("trace: no request is left at --thin %g", share)
 	}
-	out.Description, out.Changed = workload.Describe(rows), changed
-	toStdout, err := writeTrace(c.String("output"), path, rows, p.stdout)
-	if err != nil || toStdout {
-		return err
+	if rate > 0 {
+		t.AtRate(rate)
 	}
-	if c.Bool("json") {
-		return p.printJSON(traceView(out))
-	}
-	return p.print(report.Trace(out))
+	return p.traceOutput(c, path, t)
 }
 
 // isArray reports whether a file begins as a JSON array, as ShareGPT's do.
@@ -97,118 +104,55 @@ func isArray(in *bufio.Reader) bool {
 	return bytes.HasPrefix(bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\ufeff"))), []byte("["))
 }
 
-// traceChange is what is done to a trace.
-type traceChange struct {
-	// thin is the share that is kept, 0 and 1 for all; rate the new mean rate, 0
-	// for the trace's own.
-	thin, rate float64
-	seed       uint64
-}
-
-// apply thins and scales, and says so.
-func (t traceChange) apply(rows []workload.TraceRow) (changed []workload.TraceRow, how []string) {
-	if t.thin > 0 && t.thin < 1 {
-		before := len(rows)
-		rows = workload.Thin(rows, t.thin, t.seed)
-		how = append(how, fmt.Sprintf("thinned to %g of the requests, %d of %d (seed %d)", t.thin, len(rows), before, t.seed))
-	}
-	if t.rate > 0 {
-		before := workload.Describe(rows).Rate
-		rows = workload.AtRate(rows, t.rate)
-		how = append(how, fmt.Sprintf("clock scaled from %.4g to %g requests/s", before, t.rate))
-	}
-	return rows, how
-}
-
-// traceFlags reads what the command line says of reading and changing.
-func traceFlags(c *cli.Context) (traceChange, ingest.TraceOptions, error) {
-	var t traceChange
-	o := ingest.TraceOptions{Format: c.String("format"), Spread: c.Bool("spread"), AtEnd: c.String("time-is") == "end"}
-	var err error
-	if t.seed, err = strconv.ParseUint(c.String("seed"), 10, 64); err != nil {
-		return t, o, usagef("--seed: %q is not a whole number of at least 0", c.String("seed"))
-	}
-	o.Seed = t.seed
-	if is := c.String("time-is"); is != "start" && is != "end" {
-		return t, o, usagef("--time-is: %q is neither start nor end", is)
-	}
-	if c.IsSet("unit") {
-		if o.Unit, err = time.ParseDuration("1" + c.String("unit")); err != nil || o.Unit > time.Second {
-			return t, o, usagef("--unit: %q is none of s, ms, us, ns", c.String("unit"))
+// traceOutput writes a trace where the user asks for it, and describes it unless that
+// is standard output.
+func (p *program) traceOutput(c *cli.Context, from string, t *ingest.Trace) error {
+	switch to := c.String("output"); to {
+	case "":
+	case "-":
+		return ingest.WriteTraceCSV(p.stdout, t.Rows)
+	default:
+		a, errA := os.Stat(from)
+		b, errB := os.Stat(to)
+		if errA == nil && errB == nil && os.SameFile(a, b) {
+			return usagef("trace: %s is the file that is read", to)
+		}
+		if err := ingest.SaveTraceCSV(to, t.Rows); err != nil {
+			return err
 		}
 	}
-	if c.IsSet("thin") {
-		if t.thin, err = positiveFlag(c, "thin"); err != nil || t.thin > 1 {
-			return t, o, usagef("--thin: %q is not a share above 0 and up to 1", c.String("thin"))
-		}
+	t.Describe()
+	if c.Bool("json") {
+		return p.printJSON(t)
 	}
-	if c.IsSet("rate") {
-		t.rate, err = positiveFlag(c, "rate")
-	}
-	return t, o, err
+	return p.print(report.Trace(t))
 }
 
-// hintFlags names the flag that answers a question of the reader.
-func hintFlags(err error) error {
-	var problem *ingest.FileError
-	if !errors.As(err, &problem) {
+// traceLengths describes a file that holds lengths and no arrivals, and writes
+// the lengths where the user asks for them.
+func (p *program) traceLengths(c *cli.Context, path string, in io.Reader) error {
+	s, err := ingest.ReadShareGPT(path, in)
+	if err != nil {
+		return usageError{err}
+	}
+	to := c.String("output")
+	if c.IsSet("rate") || c.IsSet("thin") || to == "-" {
+		return usagef("trace: %s holds lengths and no arrivals; nothing can be replayed from it, but -o NAME writes them for workload.prompt and workload.output", path)
+	}
+	keys := ""
+	if to != "" {
+		prompts, outputs, err := s.WriteLengths(to)
+		if err != nil {
+			return usageError{err}
+		}
+		keys = fmt.Sprintf("prompt = { dist = \"empirical\", file = %q }\noutput = { dist = \"empirical\", file = %q }\n", prompts, outputs)
+	}
+	if c.Bool("json") {
+		return p.printJSON(s)
+	}
+	if err := p.print(report.LengthsOnly(path, s.Description, s.Warnings)); err != nil {
 		return err
 	}
-	switch {
-	case strings.Contains(problem.What, "name the unit"):
-		return fmt.Errorf("%w: --unit s or --unit ms", err)
-	case strings.Contains(problem.What, "name the format"):
-		return fmt.Errorf("%w: --format guidellm or --format mooncake", err)
-	}
+	_, err = io.WriteString(p.stdout, keys)
 	return err
-}
-
-// writeTrace writes rows where the user asks for them, "" for nowhere.
-func writeTrace(to, from string, rows []workload.TraceRow, stdout io.Writer) (toStdout bool, err error) {
-	switch to {
-	case "":
-		return false, nil
-	case "-":
-		return true, ingest.WriteTraceCSV(stdout, rows)
-	}
-	a, errA := os.Stat(from)
-	b, errB := os.Stat(to)
-	if errA == nil && errB == nil && os.SameFile(a, b) {
-		return false, usagef("trace: %s is the file that is read", to)
-	}
-	f, err := os.CreateTemp(filepath.Dir(to), ".trace-")
-	if err != nil {
-		return false, fmt.Errorf("write %s: %w", to, err)
-	}
-	defer os.Remove(f.Name())
-	err = errors.Join(ingest.WriteTraceCSV(f, rows), f.Chmod(0o644), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), to)
-	}
-	if err != nil {
-		return false, fmt.Errorf("write %s: %w", to, err)
-	}
-	return false, nil
-}
-
-// traceJSON is the document of `trace --json`.
-type traceJSON struct {
-	Format      string               `json:"format"`
-	Tick        *float64             `json:"tick_s"`
-	Spread      bool                 `json:"spread"`
-	Skipped     int                  `json:"skipped"`
-	Estimated   int                  `json:"estimated"`
-	Changed     []string             `json:"changed"`
-	Warnings    []string             `json:"warnings"`
-	Description workload.Description `json:"traffic"`
-}
-
-func traceView(t report.Traffic) traceJSON {
-	v := traceJSON{Format: t.Format, Spread: t.Spread, Skipped: t.Skipped, Estimated: t.Estimated, Description: t.Description,
-		Changed: append([]string{}, t.Changed...), Warnings: append([]string{}, t.Warnings...)}
-	if t.Tick > 0 {
-		s := math.Round(t.Tick.Seconds()*1e9) / 1e9
-		v.Tick = &s
-	}
-	return v
 }

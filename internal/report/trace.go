@@ -3,32 +3,15 @@ package report
 import (
 	"fmt"
 	"strings"
-	"time"
 
+	"planner/sweep/ingest"
 	"planner/sweep/workload"
 )
 
-// Traffic is a trace as it was read, with what was made of it.
-type Traffic struct {
-	// Format is what the file was read as.
-	Format string
-	workload.Description
-	// Tick is the grain of the log's clock, 0 for none that matters; Spread says
-	// that arrivals were drawn within it.
-	Tick   time.Duration
-	Spread bool
-	// Skipped counts requests that failed, Estimated those whose lengths are
-	// estimated from text.
-	Skipped, Estimated int
-	// Changed says how the trace was thinned and scaled; nil for not at all.
-	Changed  []string
-	Warnings []string
-}
-
 // Trace builds the description of a traffic trace.
-func Trace(t Traffic) Document {
-	d := Document{Title: traceTitle(&t)}
-	facts := Pairs{{Label: "format", Text: t.Format}, {Label: "requests", Text: count(t.Requests)}}
+func Trace(t *ingest.Trace) Document {
+	d := Document{Title: traceTitle(&t.Traffic)}
+	facts := Pairs{{Label: "format", Text: t.Format}, {Label: "requests", Text: count(t.Traffic.Requests)}}
 	if t.Skipped > 0 {
 		facts[1].Text += fmt.Sprintf(", and %s that failed and are left out", count(t.Skipped))
 	}
@@ -39,15 +22,15 @@ func Trace(t Traffic) Document {
 		facts = append(facts, Pair{Label: "changed", Text: c})
 	}
 	d.add(facts)
-	d.section("Arrivals", arrivalFacts(&t), dispersionTable(t.Dispersion))
-	d.section("Lengths", lengthTable(&t.Description))
-	d.section("Shared prefixes", prefixFact(&t.Prefix))
+	d.section("Arrivals", arrivalFacts(t), dispersionTable(t.Traffic.Dispersion))
+	d.section("Lengths", lengthTable(&t.Traffic))
+	d.section("Shared prefixes", prefixFact(&t.Traffic.Prefix))
 	addWarnings(&d, t.Warnings)
 	return d
 }
 
 // traceTitle is the traffic in one line.
-func traceTitle(t *Traffic) string {
+func traceTitle(t *workload.Description) string {
 	s := fmt.Sprintf("%s in %s", plural(t.Requests, "request"), latency(t.Span))
 	if finite(t.Rate) {
 		s += ", " + rate(few(t.Rate))
@@ -55,14 +38,15 @@ func traceTitle(t *Traffic) string {
 	return s + fmt.Sprintf(", %s prompt and %s output tokens in the mean", number(t.Prompt.Mean, 3), number(t.Output.Mean, 3))
 }
 
-func arrivalFacts(t *Traffic) Pairs {
+func arrivalFacts(log *ingest.Trace) Pairs {
+	t := &log.Traffic
 	facts := Pairs{
 		{Label: "span", Text: latency(t.Span)},
 		{Label: "mean rate", Text: unknown},
 		{Label: "busiest minute", Text: fmt.Sprintf("%s (%s requests/s) from %s on", plural(t.Busiest.Requests, "request"), number(t.Busiest.Rate, 3), latency(t.Busiest.From))},
 		{Label: "gaps", Text: fmt.Sprintf("coefficient of variation %s (1 for Poisson), correlation with the next %s (0 for Poisson)",
 			number(t.GapCV, 3), number(t.GapCorrelation, 2))},
-		{Label: "clock", Text: clock(t)},
+		{Label: "clock", Text: clock(log)},
 	}
 	if finite(t.Rate) {
 		facts[1].Text = rate(few(t.Rate))
@@ -70,15 +54,15 @@ func arrivalFacts(t *Traffic) Pairs {
 	return facts
 }
 
-// clock says what the grain of the log's clock is.
-func clock(t *Traffic) string {
+// clock says how coarse the log's clock is.
+func clock(t *ingest.Trace) string {
 	switch {
-	case t.Tick == 0:
+	case t.Resolution < 0:
 		return "no coarse ticks"
 	case t.Spread:
-		return "ticks every " + limit(t.Tick) + "; arrivals were drawn within the tick"
+		return "ticks every " + limit(t.Resolution) + "; arrivals were drawn within the tick"
 	}
-	return "ticks every " + limit(t.Tick) + ": requests of one tick leave at the same instant; --spread draws them within it"
+	return "ticks every " + limit(t.Resolution) + ": requests of one tick leave at the same instant; --spread draws them within it"
 }
 
 func dispersionTable(all []workload.DispersionIndex) Table {

@@ -5,12 +5,13 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"planner/sweep/ingest"
 	"planner/sweep/workload"
 )
 
 // traffic is a trace of 300 requests of which half begin alike, read from a log
 // with a coarse clock.
-func traffic() Traffic {
+func traffic() *ingest.Trace {
 	rng := rand.New(rand.NewPCG(1, 1))
 	var rows []workload.TraceRow
 	at := time.Duration(0)
@@ -22,7 +23,7 @@ func traffic() Traffic {
 		}
 		rows = append(rows, r)
 	}
-	return Traffic{Format: "gateway", Description: workload.Describe(rows), Tick: 3 * time.Second, Skipped: 4, Estimated: 12,
+	return &ingest.Trace{Format: "gateway", Traffic: workload.Describe(rows), Resolution: 3 * time.Second, Skipped: 4, Estimated: 12,
 		Changed: []string{"thinned to 0.5 of the requests, 300 of 611 (seed 1)"}, Warnings: []string{"columns that are not read: model"}}
 }
 
@@ -30,8 +31,8 @@ func traffic() Traffic {
 // checks.
 func addedDocuments() map[string]Document {
 	bare := traffic()
-	bare.Tick, bare.Skipped, bare.Estimated, bare.Changed, bare.Warnings = 0, 0, 0, nil, nil
-	bare.Description = workload.Describe([]workload.TraceRow{{Prompt: 10, Output: 5}})
+	bare.Resolution, bare.Skipped, bare.Estimated, bare.Changed, bare.Warnings = -1, 0, 0, nil, nil
+	bare.Traffic = workload.Describe([]workload.TraceRow{{Prompt: 10, Output: 5}})
 	return map[string]Document{
 		"trace":     Trace(traffic()),
 		"trace-one": Trace(bare),

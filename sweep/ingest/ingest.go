@@ -55,33 +55,12 @@ func (p *FileError) Error() string {
 // newMeasurement is a measurement of which nothing is known yet: every latency
 // is unresolved, and neither the engine nor its flags say anything.
 func newMeasurement() measure.Measurement {
-	none := measure.Summary{
-		Mean: measure.Unresolved, P50: measure.Unresolved, P90: measure.Unresolved,
-		P95: measure.Unresolved, P99: measure.Unresolved, P999: measure.Unresolved,
-	}
+	none := measure.UnresolvedSummary()
 	m := measure.Measurement{Valid: true}
 	m.Goodput = math.NaN()
 	m.Trial.Knobs.PrefixUnknown = true
 	m.TTFT, m.TPOT, m.ITL, m.E2E, m.SendLag = none, none, none, none, none
 	return m
-}
-
-// setStat sets a statistic of a summary by its quantile, 0 for the mean.
-func setStat(s *measure.Summary, quantile float64, d time.Duration) {
-	switch quantile {
-	case 0:
-		s.Mean = d
-	case 0.50:
-		s.P50 = d
-	case 0.90:
-		s.P90 = d
-	case 0.95:
-		s.P95 = d
-	case 0.99:
-		s.P99 = d
-	case 0.999:
-		s.P999 = d
-	}
 }
 
 // summarize sets the statistics of a summary from the values themselves; none
@@ -98,7 +77,7 @@ func summarize(s *measure.Summary, values []time.Duration) {
 	s.N = len(values)
 	s.Mean, _ = duration(sum/float64(len(values)), time.Second)
 	for _, q := range quantiles {
-		setStat(s, q, stat.Quantile(values, q))
+		s.Set(q, stat.Quantile(values, q))
 	}
 }
 
@@ -115,14 +94,13 @@ func ordered(s *measure.Summary) error {
 			continue
 		}
 		if d < lower {
-			return fmt.Errorf("%s of %v is below %s of %v", statName(q), d, statName(at), lower)
+			name := func(q float64) string { return measure.Bound{Quantile: q}.Stat() }
+			return fmt.Errorf("%s of %v is below %s of %v", name(q), d, name(at), lower)
 		}
 		lower, at = d, q
 	}
 	return nil
 }
-
-func statName(q float64) string { return measure.Bound{Quantile: q}.Stat() }
 
 // longest is the longest time that is taken for one: beyond it a unit is wrong.
 const longest = 30 * 24 * time.Hour

@@ -19,7 +19,7 @@ import (
 // that names the columns, numbers with a decimal point. Lines that begin with #
 // are comments, and an empty cell is a figure that is not known. Columns are
 // rate_per_s (needed), at least one latency such as ttft_p99_ms ({ttft, tpot,
-// itl, e2e} x {mean, p50, p90, p95, p99, p99.9}), and what plainHeader lists.
+// itl, e2e} x {mean, p50, p90, p95, p99, p99.9}), and what plainColumns lists.
 // All problems are reported at once, joined, each a *FileError.
 func PlainCSV(name string, data []byte) (*Results, error) {
 	t := &plainTable{name: name}
@@ -42,11 +42,9 @@ type plainTable struct {
 
 // plainColumn knows how to put a cell into a measurement.
 type plainColumn struct {
-	name string
-	// latency and quantile are set for columns of latencies.
-	latency  measure.Metric
-	quantile float64
-	set      func(m *measure.Measurement, cell string) error
+	name    string
+	latency bool
+	set     func(m *measure.Measurement, cell string) error
 }
 
 func (t *plainTable) problem(line int, field, format string, a ...any) {
@@ -118,7 +116,7 @@ func (t *plainTable) header(names []string) {
 	if !slices.Contains(seen, "rate_per_s") {
 		t.problem(1, "rate_per_s", "the column is missing")
 	}
-	if !slices.ContainsFunc(t.columns, func(c plainColumn) bool { return c.latency != 0 }) {
+	if !slices.ContainsFunc(t.columns, func(c plainColumn) bool { return c.latency }) {
 		t.problem(1, "", "no column of latencies, such as ttft_p99_ms")
 	}
 }
@@ -140,7 +138,7 @@ func (t *plainTable) row(line int, cells []string) {
 			t.problem(line, c.name, "%v", err)
 			continue
 		}
-		if c.latency != 0 {
+		if c.latency {
 			latencies++
 		}
 	}
@@ -163,100 +161,24 @@ func (t *plainTable) row(line int, cells []string) {
 	t.rows = append(t.rows, m)
 }
 
-// plainColumnOf finds the column of a name.
-func plainColumnOf(name string) (plainColumn, bool) {
-	if c, ok := latencyColumn(name); ok {
-		return c, true
-	}
-	for _, c := range otherColumns {
-		if c.name == name {
-			return c, true
-		}
-	}
-	return plainColumn{}, false
-}
-
-// latencyColumn reads names such as ttft_p99_ms.
-func latencyColumn(name string) (plainColumn, bool) {
-	base, ok := strings.CutSuffix(name, "_ms")
-	if !ok {
-		return plainColumn{}, false
-	}
-	metricName, stat, ok := strings.Cut(base, "_")
-	if !ok {
-		return plainColumn{}, false
-	}
-	metric, err := measure.ParseMetric(metricName)
-	if err != nil {
-		return plainColumn{}, false
-	}
-	q, err := measure.ParseStat(stat)
-	if err != nil {
-		return plainColumn{}, false
-	}
-	return plainColumn{name, metric, q, func(m *measure.Measurement, cell string) error {
-		v, err := positive(cell)
-		if err != nil {
+// plainColumns are the columns of a plain CSV, without those of latencies.
+func plainColumns() []plainColumn {
+	columns := []plainColumn{
+		number("rate_per_s", func(m *measure.Measurement) *float64 { return &m.Trial.Rate }),
+		number("achieved_per_s", func(m *measure.Measurement) *float64 { return &m.Achieved }),
+		number("sent_per_s", func(m *measure.Measurement) *float64 { return &m.Sent }),
+		number("output_tokens_per_s", func(m *measure.Measurement) *float64 { return &m.OutputTokens }),
+		number("prompt_tokens_per_s", func(m *measure.Measurement) *float64 { return &m.PromptTokens }),
+		count("requests", 1, func(m *measure.Measurement) *int { return &m.Requests }),
+		count("failed", 0, func(m *measure.Measurement) *int { return &m.Failed }),
+		{name: "duration_s", set: func(m *measure.Measurement, cell string) (err error) {
+			m.Duration, err = timeCell(cell, "s is no duration of a trial", time.Second)
+			m.Trial.Window = m.Duration
 			return err
-		}
-		d, ok := duration(v, time.Millisecond)
-		if !ok || d == 0 {
-			return fmt.Errorf("%s ms is no latency", cell)
-		}
-		setStat(m.Latency(metric), q, d)
-		return nil
-	}}, true
-}
-
-// otherColumns are the columns that are no latencies.
-var otherColumns = append([]plainColumn{
-	number("rate_per_s", func(m *measure.Measurement, v float64) { m.Trial.Rate = v }),
-	number("achieved_per_s", func(m *measure.Measurement, v float64) { m.Achieved = v }),
-	number("sent_per_s", func(m *measure.Measurement, v float64) { m.Sent = v }),
-	number("output_tokens_per_s", func(m *measure.Measurement, v float64) { m.OutputTokens = v }),
-	number("prompt_tokens_per_s", func(m *measure.Measurement, v float64) { m.PromptTokens = v }),
-	count("requests", 1, func(m *measure.Measurement, n int) { m.Requests = n }),
-	count("failed", 0, func(m *measure.Measurement, n int) { m.Failed = n }),
-	{name: "duration_s", set: func(m *measure.Measurement, cell string) error {
-		v, err := positive(cell)
-		if err != nil {
-			return err
-		}
-		d, ok := duration(v, time.Second)
-		if !ok || d == 0 {
-			return fmt.Errorf("%s s is no duration of a trial", cell)
-		}
-		m.Duration, m.Trial.Window = d, d
-		return nil
-	}},
-}, knobColumns()...)
-
-// knobColumns are the columns of the knobs.
-func knobColumns() []plainColumn {
-	var columns []plainColumn
-	for _, n := range measure.KnobTable {
-		var c plainColumn
-		switch n.Zero().(type) {
-		case int:
-			c = count(n.Name, 1, func(m *measure.Measurement, v int) { n.Set(&m.Trial.Knobs, v) })
-		case bool:
-			c = flag(n.Name, func(m *measure.Measurement, v bool) { n.Set(&m.Trial.Knobs, v) })
-		case float64:
-			c = plainColumn{name: n.Name, set: func(m *measure.Measurement, cell string) error {
-				v, err := positive(cell)
-				if err != nil || v > 1 {
-					return fmt.Errorf("%s is no share in 0..1", cell)
-				}
-				n.Set(&m.Trial.Knobs, v)
-				return nil
-			}}
-		default:
-			c = plainColumn{name: n.Name, set: func(m *measure.Measurement, cell string) error {
-				n.Set(&m.Trial.Knobs, cell)
-				return nil
-			}}
-		}
-		columns = append(columns, c)
+		}},
+	}
+	for _, k := range measure.KnobTable {
+		columns = append(columns, plainColumn{name: k.Name, set: func(m *measure.Measurement, cell string) error { return setKnob(k, &m.Trial.Knobs, cell) }})
 	}
 	return columns
 }
@@ -264,42 +186,91 @@ func knobColumns() []plainColumn {
 // plainHeader lists the columns of a plain CSV.
 func plainHeader() []string {
 	names := []string{"{ttft,tpot,itl,e2e}_{" + strings.Join(measure.Stats(), ",") + "}_ms"}
-	for _, c := range otherColumns {
+	for _, c := range plainColumns() {
 		names = append(names, c.name)
 	}
 	return names
 }
 
-func number(name string, set func(*measure.Measurement, float64)) plainColumn {
-	return plainColumn{name: name, set: func(m *measure.Measurement, cell string) error {
-		v, err := positive(cell)
-		if err == nil {
-			set(m, v)
+// plainColumnOf finds the column of a name, those of latencies by names such as
+// ttft_p99_ms.
+func plainColumnOf(name string) (plainColumn, bool) {
+	for _, c := range plainColumns() {
+		if c.name == name {
+			return c, true
 		}
+	}
+	base, ok := strings.CutSuffix(name, "_ms")
+	metricName, stat, _ := strings.Cut(base, "_")
+	metric, errMetric := measure.ParseMetric(metricName)
+	q, errStat := measure.ParseStat(stat)
+	if !ok || errMetric != nil || errStat != nil {
+		return plainColumn{}, false
+	}
+	return plainColumn{name: name, latency: true, set: func(m *measure.Measurement, cell string) error {
+		d, err := timeCell(cell, "ms is no latency", time.Millisecond)
+		if err == nil {
+			m.Latency(metric).Set(q, d)
+		}
+		return err
+	}}, true
+}
+
+func number(name string, field func(*measure.Measurement) *float64) plainColumn {
+	return plainColumn{name: name, set: func(m *measure.Measurement, cell string) (err error) {
+		*field(m), err = positive(cell)
 		return err
 	}}
 }
 
-func count(name string, least int, set func(*measure.Measurement, int)) plainColumn {
-	return plainColumn{name: name, set: func(m *measure.Measurement, cell string) error {
-		n, err := strconv.Atoi(cell)
-		if err != nil || n < least {
-			return fmt.Errorf("%q is not a whole number of at least %d", cell, least)
-		}
-		set(m, n)
-		return nil
+func count(name string, least int, field func(*measure.Measurement) *int) plainColumn {
+	return plainColumn{name: name, set: func(m *measure.Measurement, cell string) (err error) {
+		*field(m), err = whole(cell, least)
+		return err
 	}}
 }
 
-func flag(name string, set func(*measure.Measurement, bool)) plainColumn {
-	return plainColumn{name: name, set: func(m *measure.Measurement, cell string) error {
-		v, err := strconv.ParseBool(cell)
-		if err != nil {
-			return fmt.Errorf("%q is neither true nor false", cell)
+// setKnob gives a knob the value of a cell.
+func setKnob(k measure.Knob, to *measure.Knobs, cell string) (err error) {
+	var v any
+	switch k.Zero().(type) {
+	case int:
+		v, err = whole(cell, 1)
+	case float64:
+		if v, err = positive(cell); err != nil || v.(float64) > 1 {
+			err = fmt.Errorf("%s is no share in 0..1", cell)
 		}
-		set(m, v)
-		return nil
-	}}
+	case bool:
+		if v, err = strconv.ParseBool(cell); err != nil {
+			err = fmt.Errorf("%q is neither true nor false", cell)
+		}
+	default:
+		v = cell
+	}
+	if err == nil {
+		k.Set(to, v)
+	}
+	return err
+}
+
+func whole(cell string, least int) (int, error) {
+	n, err := strconv.Atoi(cell)
+	if err != nil || n < least {
+		return 0, fmt.Errorf("%q is not a whole number of at least %d", cell, least)
+	}
+	return n, nil
+}
+
+func timeCell(cell, complaint string, unit time.Duration) (time.Duration, error) {
+	v, err := positive(cell)
+	if err != nil {
+		return 0, err
+	}
+	d, ok := duration(v, unit)
+	if !ok || d == 0 {
+		return 0, fmt.Errorf("%s %s", cell, complaint)
+	}
+	return d, nil
 }
 
 // positive reads a finite number above 0.

@@ -147,8 +147,8 @@ func TestLatenciesWithoutValue(t *testing.T) {
 		"vllm":           {`{"request_throughput":1,"completed":9,"duration":9,"request_rate":1,"p50_ttft_ms":5,"p99_ttft_ms":NaN,"p99_tpot_ms":null}`, "p99_ttft_ms, p99_tpot_ms null or NaN"},
 		"vllm, in words": {`{"request_throughput":1,"completed":9,"duration":9,"request_rate":1,"p50_ttft_ms":5,"p99_ttft_ms":"nan"}`, "p99_ttft_ms null or NaN"},
 		"vllm, requests": {`{"request_throughput":1,"completed":2,"duration":9,"request_rate":1,"ttfts":[0.1,null],"itls":[[0.1],[0.1]],"output_lens":[2,2]}`, "entries of ttfts null"},
-		"inference-perf": {`{"load_summary":{"requested_rate":5},"successes":{"count":5,"latency":{"time_to_first_token":{"mean":2.0,"p99":NaN}}},"failures":{"count":0}}`, "time_to_first_token.p99 null"},
-		"guidellm":       {`{"benchmarks":[{"config":{"strategy":{"type_":"poisson","rate":1}},"metrics":{"request_latency":{"successful":{"mean":1,"percentiles":{"p99":null}}}}}]}`, "request_latency.p99 null"},
+		"inference-perf": {`{"load_summary":{"requested_rate":5},"successes":{"count":5,"latency":{"time_to_first_token":{"mean":2.0,"p99":NaN}}},"failures":{"count":0}}`, "successes.latency.time_to_first_token.p99 null"},
+		"guidellm":       {`{"benchmarks":[{"config":{"strategy":{"type_":"poisson","rate":1}},"metrics":{"request_latency":{"successful":{"mean":1,"percentiles":{"p99":null}}}}}]}`, "metrics.request_latency.successful.percentiles.p99 null"},
 		"aiperf":         {`{"aiperf_version":"0.1","input_config":{"loadgen":{"request_rate":3}},"time_to_first_token":{"unit":"ms","avg":10,"p99":-Infinity}}`, "time_to_first_token.p99 null"},
 		"llmperf":        {`{"results_ttft_s_quantiles_p50":1,"results_ttft_s_quantiles_p99":NaN,"results_num_completed_requests":5,"num_concurrent_requests":1}`, "results_ttft_s_quantiles_p99 null"},
 	} {

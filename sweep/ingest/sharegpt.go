@@ -2,9 +2,13 @@ package ingest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"planner/sweep/workload"
@@ -15,64 +19,94 @@ import (
 // and later. Code and other languages run lower.
 const CharsPerToken = 4.0
 
+func estimateTokens(chars int) int {
+	if chars == 0 {
+		return 0
+	}
+	return max(1, int(float64(chars)/CharsPerToken+0.5))
+}
+
 // ShareGPT holds the lengths of a ShareGPT file: those of the first question
 // and its answer in every conversation. There are no arrivals in such files.
 type ShareGPT struct {
-	Prompt, Output workload.Lengths
+	Format string `json:"format"`
+	// Prompts and Outputs are sorted, each for itself.
+	Prompts []int `json:"-"`
+	Outputs []int `json:"-"`
 	// Conversations counts those read, Skipped those without a question and an
 	// answer.
-	Conversations, Skipped int
-	Warnings               []string
-}
-
-type shareGPTConversation struct {
-	Conversations []struct {
-		Value *string `json:"value"`
-	} `json:"conversations"`
+	Conversations int                  `json:"-"`
+	Skipped       int                  `json:"skipped"`
+	Warnings      []string             `json:"warnings"`
+	Description   workload.Description `json:"lengths"`
 }
 
 // ReadShareGPT reads the lengths of a ShareGPT file: a JSON array of
 // {"conversations":[{"from":..,"value":..},..]}. Lengths are estimates, by
 // CharsPerToken; no text is kept.
 func ReadShareGPT(name string, r io.Reader) (*ShareGPT, error) {
+	wrong := func(format string, a ...any) error { return &FileError{File: name, What: fmt.Sprintf(format, a...)} }
 	d := json.NewDecoder(r)
 	if first, err := d.Token(); err != nil || first != json.Delim('[') {
-		return nil, &FileError{File: name, What: "not a JSON array of conversations"}
+		return nil, wrong("not a JSON array of conversations")
 	}
-	var s ShareGPT
-	var prompts, outputs []int
+	s := &ShareGPT{Format: "sharegpt"}
 	for d.More() {
-		var c shareGPTConversation
+		var c struct {
+			Conversations []struct {
+				Value string `json:"value"`
+			} `json:"conversations"`
+		}
 		if err := d.Decode(&c); err != nil {
-			return nil, &FileError{File: name, What: fmt.Sprintf("conversation %d (byte %d): %v", s.Conversations+1, d.InputOffset(), err)}
+			return nil, wrong("conversation %d (byte %d): %v", s.Conversations+1, d.InputOffset(), err)
 		}
 		s.Conversations++
-		if len(c.Conversations) < 2 || blank(c.Conversations[0].Value) || blank(c.Conversations[1].Value) {
+		if len(c.Conversations) < 2 || c.Conversations[0].Value == "" || c.Conversations[1].Value == "" {
 			s.Skipped++
 			continue
 		}
-		prompts = append(prompts, estimateTokens(*c.Conversations[0].Value))
-		outputs = append(outputs, estimateTokens(*c.Conversations[1].Value))
+		s.Prompts = append(s.Prompts, estimateTokens(utf8.RuneCountInString(c.Conversations[0].Value)))
+		s.Outputs = append(s.Outputs, estimateTokens(utf8.RuneCountInString(c.Conversations[1].Value)))
 	}
 	if _, err := d.Token(); err != nil {
-		return nil, &FileError{File: name, What: fmt.Sprintf("byte %d: %v", d.InputOffset(), err)}
+		return nil, wrong("byte %d: %v", d.InputOffset(), err)
 	}
-	if len(prompts) == 0 {
-		return nil, &FileError{File: name, What: fmt.Sprintf("none of %d conversations holds a question and an answer", s.Conversations)}
+	if len(s.Prompts) == 0 {
+		return nil, wrong("none of %d conversations holds a question and an answer", s.Conversations)
 	}
-	slices.Sort(prompts)
-	slices.Sort(outputs)
-	s.Prompt = workload.Lengths{Dist: workload.Empirical, Samples: prompts, File: name}
-	s.Output = workload.Lengths{Dist: workload.Empirical, Samples: outputs, File: name}
+	slices.Sort(s.Prompts)
+	slices.Sort(s.Outputs)
+	s.Description = workload.DescribeLengths(s.Prompts, s.Outputs)
 	s.Warnings = []string{
 		fmt.Sprintf("lengths are estimated at %.1f characters a token: give token counts where you have them", CharsPerToken),
 		"prompts and outputs are drawn apart from each other: that long questions get long answers is lost",
 	}
-	return &s, nil
+	return s, nil
 }
 
-func blank(s *string) bool { return s == nil || *s == "" }
+// WriteLengths writes the lengths, one a line, to files whose names begin as to does,
+// and returns these. It writes over nothing.
+func (s *ShareGPT) WriteLengths(to string) (prompts, outputs string, err error) {
+	stem := strings.TrimSuffix(to, filepath.Ext(to))
+	prompts, outputs = stem+".prompt.csv", stem+".output.csv"
+	if err := writeLengths(prompts, s.Prompts); err != nil {
+		return "", "", err
+	}
+	return prompts, outputs, writeLengths(outputs, s.Outputs)
+}
 
-func estimateTokens(text string) int {
-	return max(1, int(float64(utf8.RuneCountInString(text))/CharsPerToken+0.5))
+func writeLengths(path string, lengths []int) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return fmt.Errorf("write lengths: %w", err)
+	}
+	var b strings.Builder
+	for _, n := range lengths {
+		fmt.Fprintln(&b, n)
+	}
+	_, err = f.WriteString(b.String())
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write lengths: %w", err)
+	}
+	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -19,60 +18,38 @@ import (
 // TraceOptions say how a request log becomes a trace. The zero value finds the
 // format out and keeps coarse clocks as they are.
 type TraceOptions struct {
-	// Format is a name of TraceFormats; empty finds it out.
-	Format string
-	// Spread draws the arrivals of a clock that only ticks uniformly within the
-	// tick, with Seed. A literal replay of such a log sends volleys that no user
-	// sent.
+	// Format is a name of TraceFormats; empty finds it out. Map says where a log has
+	// what instead, such as "arrival=ts:ms,prompt=usage.prompt_tokens,output=usage.completion_tokens".
+	Format, Map string
+	// Spread draws the arrivals of a coarse clock uniformly within each of its steps,
+	// with Seed. A literal replay of such a log sends volleys that no user sent.
 	Spread bool
 	Seed   uint64
-	// Unit is that of times that are bare numbers in a gateway's log, 0 to find
-	// it out. AtEnd says that the log's time is the end of a request.
-	Unit  time.Duration
-	AtEnd bool
 }
 
 // Trace is a request log: arrivals, lengths and what prompts share, no text.
 type Trace struct {
 	// Format is the name it was read as.
-	Format string
+	Format string `json:"format"`
 	// Rows are in order of arrival; their clock starts at the first row.
-	Rows []workload.TraceRow
-	// Tick is the grain of the log's clock; 0 if it has none that matters.
-	// Spread says that arrivals were drawn within it.
-	Tick   time.Duration
-	Spread bool
-	// Skipped counts the rows without a prompt or an output: requests that
-	// failed.
-	Skipped int
-	// Estimated counts the rows whose lengths are estimated from text.
-	Estimated int
-	Warnings  []string
-}
+	Rows []workload.TraceRow `json:"-"`
+	// Resolution is that of the log's clock; -1 if it is too fine to matter. Spread
+	// says that arrivals were drawn within it.
+	Resolution time.Duration `json:"tick_s"`
+	Spread     bool          `json:"spread"`
+	// Skipped counts the requests that failed: those that the log says so of, and
+	// those without a prompt or an output. Estimated counts the rows whose lengths are
+	// estimated from text.
+	Skipped   int `json:"skipped"`
+	Estimated int `json:"estimated"`
+	// Changed says how the trace was thinned and scaled.
+	Changed  []string `json:"changed"`
+	Warnings []string `json:"warnings"`
+	// Traffic is what Describe makes of the rows.
+	Traffic workload.Description `json:"traffic"`
 
-// TraceFormat is a format of request logs.
-type TraceFormat struct {
-	Name string
-	// Reads names the columns or keys, with their units.
-	Reads string
-	csv   func(header []string) (csvRow, bool)
-	json  func(first *jsonRow) bool
-	// row turns a line of JSON into a row.
-	row func(j *jsonRow) (workload.TraceRow, error)
-}
-
-// TraceFormats lists the formats of request logs, most specific first.
-func TraceFormats() []TraceFormat {
-	return []TraceFormat{
-		{Name: "csv", Reads: "CSV: arrival_s,input_tokens,output_tokens[,prefix_id,prefix_tokens]; input_tokens counts the whole prompt", csv: ownCSV},
-		{Name: "azure", Reads: "Azure LLM inference traces 2023, 2024 (CSV: TIMESTAMP,ContextTokens,GeneratedTokens; date and time)", csv: azureCSV},
-		{Name: "burstgpt", Reads: "BurstGPT (CSV: Timestamp,[Session ID,Elapsed time,]Model,Request tokens,Response tokens,...; seconds)", csv: burstCSV},
-		{Name: "jsonl", Reads: "lines of JSON: arrival_s, input_tokens, output_tokens[, prefix_id, prefix_tokens]", json: isOwnJSON, row: ownJSON},
-		{Name: "qwen", Reads: "Qwen/Bailian (lines of JSON: chat_id, timestamp in seconds, input_length, output_length, hash_ids of 16 tokens)", json: isQwen, row: qwenRow},
-		{Name: "mooncake", Reads: "Mooncake (lines of JSON: timestamp in milliseconds, input_length, output_length, hash_ids of 512 tokens)", json: isMooncake, row: mooncakeRow},
-		{Name: "guidellm", Reads: "GuideLLM traces (lines of JSON: timestamp in seconds, input_length, output_length); only when named, as Mooncake has the same keys in another unit", row: guideRow},
-		{Name: gatewayFormat, Reads: "request logs of gateways and proxies (lines of JSON with a time and token counts, nested or not; of texts only the length is taken)"},
-	}
+	// others counts the lines of a mapped log that are no requests.
+	others int
 }
 
 // ReadTrace reads a request log, compressed with gzip or not. The first problem
@@ -82,34 +59,97 @@ func ReadTrace(name string, r io.Reader, o TraceOptions) (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	first, ok := l.next()
-	if !ok {
-		return nil, cmp.Or(l.err(), error(&FileError{File: name, What: "the trace is empty"}))
-	}
-	t := &Trace{}
-	switch {
-	case o.Format == gatewayFormat, o.Format == "" && strings.HasPrefix(first, "{") && isGateway(first):
-		err = t.readGateway(l, first, o)
-	case strings.HasPrefix(first, "{"):
-		err = t.readJSON(l, first, o.Format)
-	default:
-		err = t.readCSV(l, first, o.Format)
-	}
-	if err == nil {
-		err = l.err()
-	}
+	t := &Trace{Resolution: -1, Changed: []string{}, Warnings: []string{}}
+	m, err := t.read(l, o)
 	if err != nil {
 		return nil, err
 	}
 	if len(t.Rows) == 0 {
 		return nil, &FileError{File: name, What: fmt.Sprintf("the trace holds no request (%d rows without a prompt or an output)", t.Skipped)}
 	}
-	t.finish(o)
+	t.sort()
+	t.remark(m)
+	t.spread(o)
 	return t, nil
 }
 
-// finish orders the rows, starts their clock at 0 and deals with its tick.
-func (t *Trace) finish(o TraceOptions) {
+// read reads a header and rows of CSV, or lines of JSON.
+func (t *Trace) read(l *lines, o TraceOptions) (*mapping, error) {
+	line, ok := l.next()
+	if !ok {
+		return nil, cmp.Or(l.err(), error(&FileError{File: l.name, What: "the trace is empty"}))
+	}
+	r := &record{}
+	err := r.begin(line)
+	if err != nil {
+		return nil, l.problem("", "%v", err)
+	}
+	var m *mapping
+	if t.Format, m, err = chooseMapping(r, o); err != nil {
+		return nil, l.problem("", "%v", err)
+	}
+	if r.columns != nil {
+		t.remarkUnread(m, r.columns)
+		line, ok = l.next()
+	}
+	for ; ok; line, ok = l.next() {
+		if problem := t.add(line, r, m); problem != nil {
+			return nil, l.problem(problem.Field, "%s", problem.What)
+		}
+	}
+	if t.others > 0 && len(t.Rows) == 0 && t.Skipped == 0 {
+		return nil, l.problem("", "no line has all that the map names; this one has %s", r.describe())
+	}
+	return m, l.err()
+}
+
+// remarkUnread warns of columns that the mapping does not name.
+func (t *Trace) remarkUnread(m *mapping, columns []string) {
+	var unread []string
+	for _, c := range columns {
+		if !slices.ContainsFunc(m.fields(), func(f mappingField) bool { return slices.Contains(f.to.names, c) }) {
+			unread = append(unread, c)
+		}
+	}
+	if len(unread) > 0 {
+		t.warn("columns that are not read: %s", strings.Join(unread, ", "))
+	}
+}
+
+// add keeps the request of a line, or counts it as one that failed. A log that the user
+// maps may hold other lines between.
+func (t *Trace) add(line string, r *record, m *mapping) *FileError {
+	if t.Format == mapped && r.object != nil && !strings.HasPrefix(line, "{") {
+		t.others++
+		return nil
+	}
+	if err := r.read(line); err != nil {
+		return &FileError{What: err.Error()}
+	}
+	if r.failed(m) {
+		t.Skipped++
+		return nil
+	}
+	if t.Format == mapped && !r.has(m.needed()...) {
+		t.others++
+		return nil
+	}
+	row, estimated, problem := r.row(m)
+	switch {
+	case problem != nil:
+		return problem
+	case row.Prompt <= 0 || row.Output <= 0:
+		t.Skipped++
+		return nil
+	case estimated:
+		t.Estimated++
+	}
+	t.Rows = append(t.Rows, row)
+	return nil
+}
+
+// sort orders the rows and starts their clock at 0.
+func (t *Trace) sort() {
 	byArrival := func(a, b workload.TraceRow) int { return cmp.Compare(a.Arrival, b.Arrival) }
 	if !slices.IsSortedFunc(t.Rows, byArrival) {
 		t.warn("rows were not in order of arrival; they are now")
@@ -119,33 +159,63 @@ func (t *Trace) finish(o TraceOptions) {
 	for i := range t.Rows {
 		t.Rows[i].Arrival -= start
 	}
+}
+
+// remark says what a reader should know of the log.
+func (t *Trace) remark(m *mapping) {
 	if t.Skipped > 0 {
 		t.warn("%d rows without a prompt or an output are left out: requests that failed", t.Skipped)
 	}
-	share := 0.0
-	t.Tick, share = findTick(t.Rows)
-	switch {
-	case t.Tick == 0:
-	case o.Spread:
-		spread(t.Rows, t.Tick, o.Seed)
-		t.Spread = true
-		t.warn("the clock of the log ticks every %v and %.0f %% of the requests share a tick: arrivals are drawn uniformly within it (seed %d)", t.Tick, 100*share, o.Seed)
-	default:
-		t.warn("the clock of the log ticks every %v and %.0f %% of the requests share a tick: they are sent at the same instant, as no user sent them", t.Tick, 100*share)
+	if t.others > 0 {
+		t.warn("%d lines are no requests (without a time or a length) and are left out", t.others)
+	}
+	if t.Estimated > 0 {
+		t.warn("the lengths of %d of %d requests are estimated at %.0f characters a token: the log holds their text and no counts",
+			t.Estimated, len(t.Rows), CharsPerToken)
+	}
+	if m.arrival.names == nil {
+		t.warn("arrivals are the logged ends less the durations")
 	}
 }
+
+// spread deals with the resolution of the clock.
+func (t *Trace) spread(o TraceOptions) {
+	step, share := clockResolution(t.Rows)
+	if step == 0 {
+		return
+	}
+	t.Resolution = step
+	if o.Spread {
+		spread(t.Rows, step, o.Seed)
+		t.Spread = true
+		t.warn("the clock of the log ticks every %v and %.0f %% of the requests share a tick: arrivals are drawn uniformly within it (seed %d)", step, 100*share, o.Seed)
+		return
+	}
+	t.warn("the clock of the log ticks every %v and %.0f %% of the requests share a tick: they are sent at the same instant, as no user sent them", step, 100*share)
+}
+
+// Thin keeps each request with a probability, by draws of a seed.
+func (t *Trace) Thin(share float64, seed uint64) {
+	if share >= 1 {
+		return
+	}
+	before := len(t.Rows)
+	t.Rows = workload.Thin(t.Rows, share, seed)
+	t.Changed = append(t.Changed, fmt.Sprintf("thinned to %g of the requests, %d of %d (seed %d)", share, len(t.Rows), before, seed))
+}
+
+// AtRate stretches or shrinks the clock to a mean rate.
+func (t *Trace) AtRate(rate float64) {
+	before := workload.Describe(t.Rows).Rate
+	t.Rows = workload.AtRate(t.Rows, rate)
+	t.Changed = append(t.Changed, fmt.Sprintf("clock scaled from %.4g to %g requests/s", before, rate))
+}
+
+// Describe describes the traffic.
+func (t *Trace) Describe() { t.Traffic = workload.Describe(t.Rows) }
 
 func (t *Trace) warn(format string, a ...any) {
 	t.Warnings = append(t.Warnings, fmt.Sprintf(format, a...))
-}
-
-// add keeps a row, or counts it as skipped when it is of a failed request.
-func (t *Trace) add(row workload.TraceRow) {
-	if row.Prompt <= 0 || row.Output <= 0 {
-		t.Skipped++
-		return
-	}
-	t.Rows = append(t.Rows, row)
 }
 
 // lines reads a file line by line, without comments and empty lines.
@@ -198,27 +268,4 @@ func (l *lines) err() error {
 
 func (l *lines) problem(field, format string, a ...any) error {
 	return &FileError{l.name, l.line, field, fmt.Sprintf(format, a...)}
-}
-
-// arrival converts a time in a unit; log clocks may start at any epoch.
-func arrival(v float64, unit time.Duration) (time.Duration, error) {
-	d := v * float64(unit)
-	if math.IsNaN(d) || math.Abs(d) > math.MaxInt64/2 {
-		return 0, fmt.Errorf("%g is no time", v)
-	}
-	return time.Duration(math.Round(d)), nil
-}
-
-// mostTokens is the longest prompt or output that is taken for one.
-const mostTokens = 1 << 30
-
-func named(name string, formats []TraceFormat) (TraceFormat, error) {
-	var names []string
-	for _, f := range formats {
-		if f.Name == name {
-			return f, nil
-		}
-		names = append(names, f.Name)
-	}
-	return TraceFormat{}, fmt.Errorf("unknown trace format %q; allowed: %s", name, strings.Join(names, ", "))
 }

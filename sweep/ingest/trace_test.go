@@ -42,6 +42,15 @@ const (
 	guideText = `{"timestamp": 0, "input_length": 256, "output_length": 128}
 {"timestamp": 1.5, "input_length": 256, "output_length": 128}
 `
+	litellmText = `{"id":"a","startTime":1772366400.5,"endTime":1772366402,"prompt_tokens":300,"completion_tokens":20,"status":"success"}
+{"id":"b","startTime":1772366401,"endTime":1772366402,"prompt_tokens":300,"completion_tokens":0,"status":"failure"}
+`
+	otelText = `{"startTimeUnixNano":1772366400000000000,"attributes":{"gen_ai.usage.input_tokens":1200,"gen_ai.usage.output_tokens":85}}
+{"startTimeUnixNano":"1772366401500000000","attributes":{"gen_ai.usage.input_tokens":340,"gen_ai.usage.output_tokens":12}}
+`
+	aiperfText = `{"metadata":{"request_start_ns":1772366400000000000},"metrics":{"input_sequence_length":{"value":550,"unit":"tokens"},"output_sequence_length":{"value":120,"unit":"tokens"}},"error":null}
+{"metadata":{"request_start_ns":1772366400100000000},"metrics":{},"error":{"code":503}}
+`
 )
 
 func readTrace(t *testing.T, text string, o TraceOptions) *Trace {
@@ -58,7 +67,7 @@ func segment(key uint64, tokens int) workload.Segment {
 }
 
 func TestTraceFormats(t *testing.T) {
-	shared := []workload.Segment{segment(hashName("a"), 40)}
+	shared := []workload.Segment{{Content: workload.NamedContent("a"), Tokens: 40}}
 	for _, tc := range []struct {
 		text, option, format string
 		want                 []workload.TraceRow
@@ -76,9 +85,12 @@ func TestTraceFormats(t *testing.T) {
 		{ownText, "", "csv", []workload.TraceRow{{Prompt: 100, Output: 20, Shared: shared}, {Arrival: 250 * time.Millisecond, Prompt: 50, Output: 5},
 			{Arrival: time.Second, Prompt: 200, Output: 30, Shared: shared}}, 0},
 		{ownLines, "", "jsonl", []workload.TraceRow{{Prompt: 10, Output: 2},
-			{Arrival: 500 * time.Millisecond, Prompt: 30, Output: 2, Shared: []workload.Segment{segment(hashName(`"a"`), 8)}}}, 0},
+			{Arrival: 500 * time.Millisecond, Prompt: 30, Output: 2, Shared: []workload.Segment{{Content: workload.NamedContent(`"a"`), Tokens: 8}}}}, 0},
 		{guideText, "guidellm", "guidellm", []workload.TraceRow{{Prompt: 256, Output: 128}, {Arrival: 1500 * time.Millisecond, Prompt: 256, Output: 128}}, 0},
 		{guideText, "mooncake", "mooncake", []workload.TraceRow{{Prompt: 256, Output: 128}, {Arrival: 1500 * time.Microsecond, Prompt: 256, Output: 128}}, 0},
+		{litellmText, "", "litellm", []workload.TraceRow{{Prompt: 300, Output: 20}}, 1},
+		{otelText, "", "otel", []workload.TraceRow{{Prompt: 1200, Output: 85}, {Arrival: 1500 * time.Millisecond, Prompt: 340, Output: 12}}, 0},
+		{aiperfText, "", "aiperf", []workload.TraceRow{{Prompt: 550, Output: 120}}, 1},
 	} {
 		tr := readTrace(t, tc.text, TraceOptions{Format: tc.option})
 		if tr.Format != tc.format || !reflect.DeepEqual(tr.Rows, tc.want) || tr.Skipped != tc.skipped {
@@ -109,10 +121,10 @@ func TestTraceProblems(t *testing.T) {
 		{guideText, "", "t:1: timestamp may be in seconds or in milliseconds"},
 		{guideText, "azure", "t:1: lines of JSON are not azure"},
 		{`{"a":1}`, "", "t:1: no known trace has these keys"},
-		{"{\n", "", "t:1: unexpected end of JSON input"},
-		{`{"timestamp":"x"}`, "", "t:1: timestamp: a string, not a float64"},
+		{"{\n", "", "t:1: cannot parse JSON"},
+		{`{"timestamp":"x","input_length":1,"output_length":1}`, "guidellm", `t:1: timestamp: "x" is no time in s`},
 		{"arrival_s,input_tokens,output_tokens\n1,2\n", "", "t:2: 2 cells, the header has 3"},
-		{"arrival_s,input_tokens,output_tokens\nx,2,3\n", "", `t:2: arrival_s: "x" is no time in seconds`},
+		{"arrival_s,input_tokens,output_tokens\nx,2,3\n", "", `t:2: arrival_s: "x" is no time in s`},
 		{"arrival_s,input_tokens,output_tokens\n1e300,2,3\n", "", "t:2: arrival_s: 1e+300 is no time"},
 		{"arrival_s,input_tokens,output_tokens\n1,-2,3\n", "", `t:2: input_tokens: "-2" is no number of tokens`},
 		{"arrival_s,input_tokens,output_tokens\n1,2,0\n", "", "t: the trace holds no request (1 rows without"},
@@ -144,29 +156,30 @@ func TestTraceEndlessLine(t *testing.T) {
 	}
 }
 
-// ticking is a log whose clock ticks: n Poisson arrivals at rate, rounded down.
-func ticking(n int, rate float64, tick time.Duration, rounding time.Duration) []workload.TraceRow {
+// coarse is a log with a coarse clock: n Poisson arrivals at rate, rounded down to its
+// step.
+func coarse(n int, rate float64, step time.Duration, rounding time.Duration) []workload.TraceRow {
 	w := workload.Workload{Arrivals: workload.Poisson, Shapes: []workload.Shape{{
 		Prompt: workload.Lengths{Dist: workload.Fixed, Value: 1}, Output: workload.Lengths{Dist: workload.Fixed, Value: 1}}}}
 	var rows []workload.TraceRow
 	for _, r := range w.Schedule(rate, time.Duration(float64(n)/rate*float64(time.Second)), 3) {
-		rows = append(rows, workload.TraceRow{Arrival: (r.Due / tick * tick).Round(rounding), Prompt: len(rows) + 1, Output: 1})
+		rows = append(rows, workload.TraceRow{Arrival: (r.Due / step * step).Round(rounding), Prompt: len(rows) + 1, Output: 1})
 	}
 	return rows
 }
 
-func TestTick(t *testing.T) {
+func TestClockResolution(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		rows []workload.TraceRow
 		want time.Duration
 	}{
-		{"seconds, one in three", ticking(5000, 0.3, time.Second, 1), time.Second},
-		{"volleys of about 3 s", ticking(12000, 4, 3053600*time.Microsecond, time.Millisecond), 3053600 * time.Microsecond},
-		{"milliseconds are no matter", ticking(5000, 100, time.Millisecond, 1), 0},
-		{"no tick", ticking(5000, 100, 1, 1), 0},
+		{"seconds, one in three", coarse(5000, 0.3, time.Second, 1), time.Second},
+		{"volleys of about 3 s", coarse(12000, 4, 3053600*time.Microsecond, time.Millisecond), 3053600 * time.Microsecond},
+		{"milliseconds are no matter", coarse(5000, 100, time.Millisecond, 1), 0},
+		{"no step", coarse(5000, 100, 1, 1), 0},
 	} {
-		got, share := findTick(tc.rows)
+		got, share := clockResolution(tc.rows)
 		if math.Abs(float64(got-tc.want)) > float64(time.Millisecond) {
 			t.Errorf("%s: %v, want %v (%.0f %% together)", tc.name, got, tc.want, 100*share)
 		}
@@ -175,27 +188,27 @@ func TestTick(t *testing.T) {
 	for i := range 100 {
 		constant = append(constant, workload.TraceRow{Arrival: time.Duration(i) * time.Second})
 	}
-	if got, _ := findTick(constant); got != 0 {
-		t.Errorf("even arrivals tick every %v", got)
+	if got, _ := clockResolution(constant); got != 0 {
+		t.Errorf("even arrivals have a clock of %v", got)
 	}
 }
 
-// Spreading keeps the order and the tick of every row, repeats for a seed, and
+// Spreading keeps the order and the step of every row, repeats for a seed, and
 // makes Poisson arrivals of Poisson counts: gaps of a coefficient of variation
 // of 1.
 func TestSpread(t *testing.T) {
-	const tick = 3 * time.Second
-	rows := ticking(20000, 4, tick, 1)
+	const step = 3 * time.Second
+	rows := coarse(20000, 4, step, 1)
 	once, again, other := slices.Clone(rows), slices.Clone(rows), slices.Clone(rows)
-	spread(once, tick, 1)
-	spread(again, tick, 1)
-	spread(other, tick, 2)
+	spread(once, step, 1)
+	spread(again, step, 1)
+	spread(other, step, 2)
 	if !reflect.DeepEqual(once, again) || reflect.DeepEqual(once, other) {
 		t.Error("the seed does not decide the arrivals")
 	}
 	var sum, squares float64
 	for i, r := range once {
-		if r.Arrival/tick != rows[i].Arrival/tick || r.Prompt != rows[i].Prompt {
+		if r.Arrival/step != rows[i].Arrival/step || r.Prompt != rows[i].Prompt {
 			t.Fatalf("row %d moved from %v to %v", i, rows[i].Arrival, r.Arrival)
 		}
 		if i > 0 {
@@ -222,8 +235,8 @@ func TestTraceWarnings(t *testing.T) {
 	}
 	literal := readTrace(t, b.String(), TraceOptions{})
 	drawn := readTrace(t, b.String(), TraceOptions{Spread: true, Seed: 4})
-	if literal.Tick != time.Second || literal.Spread || !drawn.Spread || literal.Rows[1].Arrival != 0 || drawn.Rows[1].Arrival == drawn.Rows[2].Arrival {
-		t.Errorf("tick %v, spread %v and %v", literal.Tick, literal.Spread, drawn.Spread)
+	if literal.Resolution != time.Second || literal.Spread || !drawn.Spread || literal.Rows[1].Arrival != 0 || drawn.Rows[1].Arrival == drawn.Rows[2].Arrival {
+		t.Errorf("tick %v, spread %v and %v", literal.Resolution, literal.Spread, drawn.Spread)
 	}
 	for i, want := range []string{"not read: ttft_ms", "15 rows without", "same instant"} {
 		if !strings.Contains(literal.Warnings[i], want) {
@@ -247,7 +260,7 @@ func TestShareGPT(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(s.Prompt.Samples, []int{1, 2}) || !slices.Equal(s.Output.Samples, []int{1, 3}) || s.Conversations != 3 || s.Skipped != 1 || len(s.Warnings) != 2 {
+	if !slices.Equal(s.Prompts, []int{1, 2}) || !slices.Equal(s.Outputs, []int{1, 3}) || s.Conversations != 3 || s.Skipped != 1 || len(s.Warnings) != 2 {
 		t.Errorf("%+v", s)
 	}
 	for _, text := range []string{"", "{}", "[]", "[1]", `[{"conversations":[]}]`, `[{"conversations":[{"value":"a"},{"value":"b"}]}`} {
@@ -260,7 +273,7 @@ func TestShareGPT(t *testing.T) {
 // Whatever the bytes are, a trace has rows in order with lengths above 0, or
 // reading ends with a problem that names the file.
 func FuzzTrace(f *testing.F) {
-	for _, s := range []string{azureText, burstText, mooncakeText, qwenText, ownText, ownLines, guideText} {
+	for _, s := range []string{azureText, burstText, mooncakeText, qwenText, ownText, ownLines, guideText, litellmText, otelText, aiperfText} {
 		f.Add(s, "", true)
 	}
 	f.Add(guideText, "guidellm", false)
@@ -290,7 +303,7 @@ func FuzzShareGPT(f *testing.F) {
 	f.Add(`[{"conversations":[{"value":"a"},{"value":"b"}]}]`)
 	f.Fuzz(func(t *testing.T, text string) {
 		s, err := ReadShareGPT("f", strings.NewReader(text))
-		if err == nil && (len(s.Prompt.Samples) == 0 || len(s.Prompt.Samples) != len(s.Output.Samples)) {
+		if err == nil && (len(s.Prompts) == 0 || len(s.Prompts) != len(s.Outputs)) {
 			t.Errorf("%+v", s)
 		}
 	})

@@ -50,7 +50,7 @@ func (m Measurement) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON writes. The workload that it finds names
 // the one of the trial; the rows of a trace are not in it.
 func (m *Measurement) UnmarshalJSON(b []byte) error {
-	none := unresolved()
+	none := UnresolvedSummary()
 	p := plain{Throughput: Throughput{Goodput: math.NaN()}, Latencies: Latencies{none, none, none, none}, SendLag: none}
 	if err := wire.Unmarshal(b, &p); err != nil {
 		return fmt.Errorf("read measurement: %w", err)

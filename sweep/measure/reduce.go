@@ -91,7 +91,7 @@ func tally(records []*Record) Tally {
 func (c *cohort) latencies() Latencies {
 	return Latencies{
 		TTFT: c.latency(TTFT).summary(), TPOT: c.latency(TPOT).summary(),
-		ITL: unresolved(), E2E: c.latency(E2E).summary(),
+		ITL: UnresolvedSummary(), E2E: c.latency(E2E).summary(),
 	}
 }
 

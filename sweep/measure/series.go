@@ -77,7 +77,7 @@ func resolves(n int, quantile float64, whole bool) bool {
 
 // summary describes the series.
 func (s *series) summary() Summary {
-	out := unresolved()
+	out := UnresolvedSummary()
 	out.N = len(s.values)
 	if out.N == 0 {
 		return out
@@ -171,7 +171,7 @@ func mean(values []time.Duration) time.Duration {
 // gaps summarises inter-token times in microseconds, exact to the histogram's
 // digits.
 func gaps(h *hdrhistogram.Histogram, whole bool) Summary {
-	out := unresolved()
+	out := UnresolvedSummary()
 	if h == nil || h.TotalCount() == 0 {
 		return out
 	}

@@ -29,8 +29,8 @@ type Summary struct {
 // (together 90 %). An end that the sample cannot give is Unresolved.
 type Interval [2]time.Duration
 
-// unresolved is a summary of nothing.
-func unresolved() Summary {
+// UnresolvedSummary is a summary of nothing.
+func UnresolvedSummary() Summary {
 	return Summary{Mean: Unresolved, P50: Unresolved, P90: Unresolved, P95: Unresolved, P99: Unresolved, P999: Unresolved}
 }
 
@@ -62,6 +62,18 @@ func (s *Summary) Stat(quantile float64) time.Duration {
 		}
 	}
 	return Unresolved
+}
+
+// Set sets a statistic by its quantile, 0 for the mean.
+func (s *Summary) Set(quantile float64, d time.Duration) {
+	if quantile == 0 {
+		s.Mean = d
+	}
+	for _, x := range s.quantiles() {
+		if x.q == quantile {
+			*x.value = d
+		}
+	}
 }
 
 // Around is the interval around a quantile; zero where there is none, or where one of

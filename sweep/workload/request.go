@@ -67,8 +67,11 @@ func mix64(x uint64) uint64 {
 }
 
 // TraceContent identifies the text that a trace names by its own key, such as
-// the hash of a block or the name of a shared prefix.
+// the hash of a block.
 func TraceContent(key uint64) Content { return contentOf(kindTrace, key, 0) }
+
+// NamedContent identifies the text that a trace calls by a name.
+func NamedContent(name string) Content { return TraceContent(hashName(name)) }
 
 // SharedTokens is the number of leading prompt tokens that the request's
 // segments cover.

@@ -195,7 +195,8 @@ func (d *drawer) prefix(s *Shape) ([]Segment, int) {
 	return append(shared, Segment{contentOf(kindBody, key, body), tokens}), s.Prefix.Tokens + tokens
 }
 
-// hashName is FNV-1a over a class name: a mix's components share no prefixes.
+// hashName is FNV-1a over a name, such as that of a class: a mix's components share no
+// prefixes.
 func hashName(s string) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(s) {

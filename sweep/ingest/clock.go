@@ -9,23 +9,24 @@ import (
 	"planner/sweep/workload"
 )
 
-// streamTick is the stream of random numbers that spreads arrivals.
-const streamTick uint64 = 11
+// streamSpread is the stream of random numbers that spreads arrivals.
+const streamSpread uint64 = 11
 
-// A clock ticks if arrivals coincide more often than chance has it and the gaps
-// between distinct arrivals are multiples of one length. A finer tick than
-// finestTick is no matter for latencies.
+// A clock is coarse if at least coincidentShare of the arrivals coincide, more than
+// chance has it, and the gaps between distinct arrivals are multiples of one length:
+// stepAgreement of those of up to stepMultiples steps, to stepTolerance of a step. A
+// finer step than finestStep is no matter for latencies.
 const (
-	finestTick    = 10 * time.Millisecond
-	tickShare     = 0.02
-	tickTolerance = 0.1
-	tickAgreement = 0.95
-	tickMultiples = 5
+	finestStep      = 10 * time.Millisecond
+	coincidentShare = 0.02
+	stepTolerance   = 0.1
+	stepAgreement   = 0.95
+	stepMultiples   = 5
 )
 
-// findTick returns the grain of the clock of sorted rows, 0 if there is none
+// clockResolution returns the step of the clock of sorted rows, 0 if there is none
 // that matters, and the share of the rows that arrive with another.
-func findTick(rows []workload.TraceRow) (time.Duration, float64) {
+func clockResolution(rows []workload.TraceRow) (time.Duration, float64) {
 	var gaps []time.Duration
 	together := 0
 	for i := range rows {
@@ -38,31 +39,31 @@ func findTick(rows []workload.TraceRow) (time.Duration, float64) {
 		}
 	}
 	share := float64(together) / float64(len(rows))
-	if len(gaps) < 2 || share < tickShare {
+	if len(gaps) < 2 || share < coincidentShare {
 		return 0, share
 	}
-	tick := shortestGap(gaps)
-	if tick < finestTick {
+	step := shortestGap(gaps)
+	if step < finestStep {
 		return 0, share
 	}
 	near, few := 0, 0
 	for _, g := range gaps {
-		k := math.Round(float64(g) / float64(tick))
-		if k > tickMultiples {
-			continue // the error of the tick adds up
+		k := math.Round(float64(g) / float64(step))
+		if k > stepMultiples {
+			continue // the error of the step adds up
 		}
 		few++
-		if math.Abs(float64(g)-k*float64(tick)) <= tickTolerance*float64(tick) {
+		if math.Abs(float64(g)-k*float64(step)) <= stepTolerance*float64(step) {
 			near++
 		}
 	}
-	if float64(near) < tickAgreement*float64(few) {
+	if float64(near) < stepAgreement*float64(few) {
 		return 0, share
 	}
-	return tick, share
+	return step, share
 }
 
-// shortestGap is the mean of the gaps about as short as the shortest: a tick
+// shortestGap is the mean of the gaps about as short as the shortest: a step
 // that is no whole number of the log's unit comes out as two lengths.
 func shortestGap(gaps []time.Duration) time.Duration {
 	least := slices.Min(gaps)
@@ -76,16 +77,16 @@ func shortestGap(gaps []time.Duration) time.Duration {
 	return time.Duration(math.Round(sum / float64(n)))
 }
 
-// spread draws the arrivals of each tick uniformly from it, and keeps the order
-// of the rows.
-func spread(rows []workload.TraceRow, tick time.Duration, seed uint64) {
-	rng := rand.New(rand.NewPCG(seed, streamTick))
+// spread draws the arrivals of each step of the clock uniformly from it, and keeps the
+// order of the rows.
+func spread(rows []workload.TraceRow, step time.Duration, seed uint64) {
+	rng := rand.New(rand.NewPCG(seed, streamSpread))
 	for i := 0; i < len(rows); {
 		at, end := rows[i].Arrival, i
 		for end < len(rows) && rows[end].Arrival == at {
 			end++
 		}
-		width := tick
+		width := step
 		if end < len(rows) {
 			width = min(width, rows[end].Arrival-at)
 		}

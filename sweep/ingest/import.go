@@ -1,0 +1,73 @@
+package ingest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"planner/sweep/measure"
+)
+
+// Import holds the load points of result files, and the run folder they went into.
+type Import struct {
+	Folder   string                `json:"folder"`
+	Sources  []ImportedFile        `json:"sources"`
+	Points   []measure.Measurement `json:"points"`
+	Warnings []string              `json:"warnings"`
+}
+
+// ImportedFile is a file that was read.
+type ImportedFile struct {
+	File   string `json:"file"`
+	Format string `json:"format"`
+	Points int    `json:"points"`
+}
+
+// ReadFiles reads result files. Every load point carries what its format means
+// by its figures as warnings, so that they stay with it.
+func ReadFiles(files []string) (*Import, error) {
+	all := &Import{Warnings: []string{}}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		r, err := Read(file, data)
+		if err != nil {
+			return nil, err
+		}
+		all.Sources = append(all.Sources, ImportedFile{file, r.Format, len(r.Measurements)})
+		for _, w := range r.Warnings {
+			all.Warnings = append(all.Warnings, fmt.Sprintf("%s (%s): %s", file, r.Format, w))
+		}
+		for _, m := range r.Measurements {
+			m.Trial.Number = len(all.Points) + 1
+			m.Trial.Why = fmt.Sprintf("imported from %s (%s)", filepath.Base(file), r.Format)
+			m.Warnings = append(slices.Clone(m.Warnings), r.Warnings...)
+			all.Points = append(all.Points, m)
+		}
+	}
+	closed := 0
+	for i := range all.Points {
+		if all.Points[i].Trial.Closed() {
+			closed++
+		}
+	}
+	if open := len(all.Points) - closed; open > 0 && closed > 0 {
+		all.Warnings = append(all.Warnings, fmt.Sprintf("%d load points are of an open and %d of a closed loop: they are not on one curve", open, closed))
+	}
+	return all, nil
+}
+
+// Note is the configuration of an imported run: nothing is known of it but where
+// it came from.
+func (all *Import) Note() []byte {
+	var b strings.Builder
+	b.WriteString("# Imported results. What served them is not known here.\n")
+	for _, s := range all.Sources {
+		fmt.Fprintf(&b, "# %q: %d load points, %s\n", s.File, s.Points, s.Format)
+	}
+	return []byte(b.String())
+}

@@ -1,0 +1,268 @@
+package ingest
+
+import (
+	"encoding/csv"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/valyala/fastjson"
+)
+
+// record is one request of a log: the cells of a row of CSV, or an object of JSON.
+type record struct {
+	columns, cells []string
+	parser         fastjson.Parser
+	object         *fastjson.Value
+}
+
+// begin takes the first line of a log: a header of CSV, or a first object of JSON.
+func (r *record) begin(line string) (err error) {
+	if strings.HasPrefix(line, "{") {
+		return r.read(line)
+	}
+	r.columns, err = splitCSV(line)
+	for i := range r.columns {
+		r.columns[i] = strings.TrimSpace(r.columns[i])
+	}
+	r.cells = r.columns
+	return err
+}
+
+// read takes a line: of JSON, or of cells under the columns of the header.
+func (r *record) read(line string) (err error) {
+	if r.columns == nil {
+		r.object, err = r.parser.Parse(line)
+		if err == nil && r.object.Type() != fastjson.TypeObject {
+			err = fmt.Errorf("a %s, not an object", r.object.Type())
+		}
+		return err
+	}
+	if r.cells, err = splitCSV(line); err == nil && len(r.cells) != len(r.columns) {
+		err = fmt.Errorf("%d cells, the header has %d", len(r.cells), len(r.columns))
+	}
+	return err
+}
+
+// splitCSV splits one line; only a line with quotes needs the rules of RFC 4180.
+func splitCSV(line string) ([]string, error) {
+	if !strings.Contains(line, `"`) {
+		return strings.Split(line, ","), nil
+	}
+	return csv.NewReader(strings.NewReader(line)).Read()
+}
+
+// find looks up a key of an object, with dots between the keys of objects within it; a
+// key may hold dots itself.
+func find(v *fastjson.Value, path string) *fastjson.Value {
+	if x := v.Get(path); x != nil {
+		return x
+	}
+	for i := range len(path) {
+		if path[i] != '.' {
+			continue
+		}
+		if x := v.Get(path[:i]); x != nil {
+			if x = find(x, path[i+1:]); x != nil {
+				return x
+			}
+		}
+	}
+	return nil
+}
+
+// at is the value of a name: the text of a cell, or a value of JSON with it. False if
+// there is none, or it is empty or null.
+func (r *record) at(name string) (text string, v *fastjson.Value, ok bool) {
+	if r.object == nil {
+		i := slices.Index(r.columns, name)
+		if i < 0 || i >= len(r.cells) {
+			return "", nil, false
+		}
+		text = strings.TrimSpace(r.cells[i])
+		return text, nil, text != ""
+	}
+	v = find(r.object, name)
+	switch {
+	case v == nil || v.Type() == fastjson.TypeNull:
+		return "", nil, false
+	case v.Type() == fastjson.TypeString:
+		text = strings.TrimSpace(string(v.GetStringBytes()))
+		return text, v, text != ""
+	case v.Type() == fastjson.TypeObject || v.Type() == fastjson.TypeArray:
+		return "", v, true
+	}
+	return v.String(), v, true
+}
+
+// source is a value as the log writes it, in JSON with the quotes of a string.
+func (r *record) source(k key) string {
+	if len(k.names) == 0 {
+		return ""
+	}
+	text, v, ok := r.at(k.names[0])
+	if ok && v != nil {
+		return v.String()
+	}
+	return text
+}
+
+// has reports whether there are values under all of the keys.
+func (r *record) has(keys ...key) bool {
+	return !slices.ContainsFunc(keys, func(k key) bool {
+		_, _, ok := r.at(k.names[0])
+		return !ok
+	})
+}
+
+// describe names the columns, or the keys of the object and of those within it.
+func (r *record) describe() string {
+	if r.object == nil {
+		return "the columns " + shorten(strings.Join(r.columns, ","), 400)
+	}
+	var keys []string
+	var walk func(v *fastjson.Value, path string)
+	walk = func(v *fastjson.Value, path string) {
+		if v.Type() != fastjson.TypeObject {
+			keys = append(keys, path)
+			return
+		}
+		v.GetObject().Visit(func(k []byte, v *fastjson.Value) { walk(v, strings.TrimPrefix(path+"."+string(k), ".")) })
+	}
+	walk(r.object, "")
+	return "these keys: " + shorten(strings.Join(keys, ", "), 400)
+}
+
+// shorten keeps an error on one line.
+func shorten(s string, most int) string {
+	if len(s) > most {
+		return s[:most] + "..."
+	}
+	return s
+}
+
+func missing(k key) *FileError { return &FileError{Field: k.String(), What: "is missing"} }
+
+// maxTokens is the longest prompt or output that is taken for one.
+const maxTokens = 1 << 30
+
+// tokens reads a number of tokens, the sum of those under several names of which only
+// the first must be there. Estimated says that it is one by the length of a text.
+func (r *record) tokens(k key) (n int, estimated bool, problem *FileError) {
+	for i, name := range k.names {
+		text, v, ok := r.at(name)
+		switch {
+		case !ok && i == 0:
+			return 0, false, missing(k)
+		case !ok:
+			continue
+		case k.unit == "text":
+			chars := utf8.RuneCountInString(text)
+			if text == "" {
+				chars = characters(v, true)
+			}
+			n, estimated = n+estimateTokens(chars), true
+			continue
+		}
+		x, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(x >= 0 && x <= maxTokens) || x != math.Trunc(x) {
+			return 0, false, &FileError{Field: name, What: fmt.Sprintf("%q is no number of tokens", shorten(text, 40))}
+		}
+		n += int(x)
+	}
+	return n, estimated, nil
+}
+
+// textKeys are the keys of the text within messages, choices and calls of tools.
+var textKeys = []string{"content", "text", "parts", "reasoning_content", "reasoning", "arguments"}
+
+// characters counts those of the texts in a value of JSON; within objects they are
+// under textKeys.
+func characters(v *fastjson.Value, text bool) (n int) {
+	switch v.Type() {
+	case fastjson.TypeString:
+		if text {
+			n = utf8.RuneCount(v.GetStringBytes())
+		}
+	case fastjson.TypeArray:
+		for _, item := range v.GetArray() {
+			n += characters(item, text)
+		}
+	case fastjson.TypeObject:
+		v.GetObject().Visit(func(key []byte, item *fastjson.Value) { n += characters(item, slices.Contains(textKeys, string(key))) })
+	}
+	return n
+}
+
+// dateLayouts are the ways in which logs write a time; without a zone it is UTC.
+var dateLayouts = []string{
+	"2006-01-02 15:04:05", "2006-01-02 15:04:05Z07:00", time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05 -0700",
+	"2006-01-02T15:04:05-0700", "2006-01-02 15:04:05,000", "02/Jan/2006:15:04:05 -0700", time.RFC1123Z, time.RFC1123, time.ANSIC,
+}
+
+// date reads a date and time as that since 1970.
+func date(text string) (time.Duration, error) {
+	for _, layout := range dateLayouts {
+		if t, err := time.Parse(layout, text); err == nil && t.Year() >= 1970 && t.Year() < 2200 {
+			return t.Sub(time.Unix(0, 0)), nil
+		}
+	}
+	return 0, fmt.Errorf("%q is no date and time", shorten(text, 40))
+}
+
+// time reads a time: a number in the unit of its key, or what read makes of its text.
+func (r *record) time(k key, read func(string) (time.Duration, error)) (time.Duration, *FileError) {
+	text, _, ok := r.at(k.names[0])
+	if !ok {
+		return 0, missing(k)
+	}
+	x, err := strconv.ParseFloat(text, 64)
+	d := time.Duration(0)
+	switch {
+	case k.unit != "" && err != nil:
+		err = fmt.Errorf("%q is no time in %s", shorten(text, 40), k.unit)
+	case k.unit != "":
+		unit, _ := time.ParseDuration("1" + k.unit)
+		d, err = clockTime(x, unit)
+	case err == nil:
+		err = fmt.Errorf("the unit of %s is not known: map it as %s:s, %[2]s:ms, %[2]s:us or %[2]s:ns", text, k)
+	default:
+		d, err = read(text)
+	}
+	if err != nil {
+		return 0, &FileError{Field: k.String(), What: err.Error()}
+	}
+	return d, nil
+}
+
+// clockTime converts a time in a unit; the clocks of logs may start at any epoch.
+func clockTime(v float64, unit time.Duration) (time.Duration, error) {
+	d := v * float64(unit)
+	if math.IsNaN(d) || math.Abs(d) > math.MaxInt64/2 {
+		return 0, fmt.Errorf("%g is no time", v)
+	}
+	return time.Duration(math.Round(d)), nil
+}
+
+// failed reports whether the log says that the request failed.
+func (r *record) failed(m *mapping) bool {
+	if len(m.status.names) > 0 {
+		text, _, _ := r.at(m.status.names[0])
+		if x, err := strconv.ParseFloat(text, 64); err == nil {
+			return x >= 400 || x < 0
+		}
+		switch strings.ToLower(text) {
+		case "error", "failed", "failure", "timeout", "cancelled", "canceled", "rejected", "aborted":
+			return true
+		}
+	}
+	if len(m.failure.names) == 0 {
+		return false
+	}
+	text, v, ok := r.at(m.failure.names[0])
+	return ok && text != "false" && text != "0" && (text != "" || v.GetObject().Len() > 0 || len(v.GetArray()) > 0)
+}

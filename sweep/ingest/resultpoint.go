@@ -1,0 +1,290 @@
+package ingest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fastjson"
+
+	"planner/sweep/measure"
+)
+
+// pointReader gathers the load points of a file.
+type pointReader struct {
+	name   string
+	format *ResultFormat
+	line   int
+	// doc holds the load point that is read into m.
+	doc    *fastjson.Value
+	m      measure.Measurement
+	points []measure.Measurement
+	// void names the figures without a value of the point being read, and doubts
+	// say so of the points read before.
+	void, doubts []string
+	err          error
+}
+
+// fail records the first problem.
+func (p *pointReader) fail(field, format string, a ...any) {
+	if p.err == nil {
+		p.err = &FileError{p.name, p.line, field, fmt.Sprintf(format, a...)}
+	}
+}
+
+// documents reads every JSON object of a file that holds one, an array of them, or one
+// a line.
+func (p *pointReader) documents(data []byte) error {
+	data = pythonJSON(data)
+	d := json.NewDecoder(bytes.NewReader(data))
+	for p.err == nil {
+		// Lines count from where the last document ended.
+		end := int(d.InputOffset())
+		rest := data[end:]
+		blank := len(rest) - len(bytes.TrimLeft(rest, " \t\r\n\ufeff"))
+		p.line = 1 + bytes.Count(data[:end+blank], []byte("\n"))
+		if blank == len(rest) {
+			return nil
+		}
+		var text json.RawMessage
+		if err := d.Decode(&text); err != nil {
+			p.fail("", "%v", err)
+			break
+		}
+		document, err := fastjson.ParseBytes(text)
+		if err != nil {
+			p.fail("", "%v", err)
+			break
+		}
+		documents := []*fastjson.Value{document}
+		if document.Type() == fastjson.TypeArray {
+			documents = document.GetArray()
+		}
+		for _, document := range documents {
+			p.document(document)
+		}
+	}
+	return p.err
+}
+
+// pythonNumbers matches the tokens that Python writes and JSON does not know, and strings,
+// which may hold the same.
+var pythonNumbers = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"|-?Infinity|NaN`)
+
+// pythonJSON replaces the tokens Infinity and NaN by null, and cuts a byte-order mark.
+func pythonJSON(data []byte) []byte {
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if !bytes.Contains(data, []byte("Infinity")) && !bytes.Contains(data, []byte("NaN")) {
+		return data
+	}
+	return pythonNumbers.ReplaceAllFunc(data, func(token []byte) []byte {
+		if token[0] == '"' {
+			return token
+		}
+		return []byte("null")
+	})
+}
+
+// document reads the load points of a document.
+func (p *pointReader) document(v *fastjson.Value) {
+	points := []*fastjson.Value{v}
+	if p.format.points != "" {
+		points = v.GetArray(p.format.points)
+	}
+	for _, v := range points {
+		if v.Type() != fastjson.TypeObject {
+			p.fail("", "a %s, not an object", v.Type())
+			return
+		}
+		p.doc, p.m = v, newMeasurement()
+		m, f := &p.m, p.format
+		completed := p.count(f.completed)
+		m.Failed = p.count(f.failed)
+		m.Requests = completed + m.Failed
+		for _, k := range f.latencies {
+			p.latency(m.Latency(k.metric), k.path, k.unit)
+			if k.metric != measure.ITL {
+				m.Latency(k.metric).N = completed
+			}
+		}
+		m.OutputTokens = p.number(f.outputTokens)
+		f.rest(p, completed)
+		p.add()
+	}
+}
+
+// add checks the load point and keeps it. A point that is neither at a known rate
+// nor at a known concurrency is kept as invalid.
+func (p *pointReader) add() {
+	m := &p.m
+	for metric := measure.TTFT; metric <= measure.E2E; metric++ {
+		if err := ordered(m.Latency(metric)); err != nil {
+			p.fail(metric.String(), "%v", err)
+		}
+	}
+	if m.Failed < 0 || m.Requests < m.Failed {
+		p.fail("", "%d of %d requests failed", m.Failed, m.Requests)
+	}
+	switch {
+	case m.Trial.Rate < 0:
+		p.fail("", "a rate of %g", m.Trial.Rate)
+	case m.Trial.Rate == 0 && m.Trial.Concurrency <= 0:
+		m.Valid = false
+		p.warn("neither the offered rate nor the concurrency is known")
+	}
+	m.Trial.Number = len(p.points) + 1
+	if len(p.void) > 0 {
+		doubt := strings.Join(p.void, ", ") + " null or NaN in the file: left out, and whatever it would have shown is not known"
+		p.warn("%s", doubt)
+		p.doubts = append(p.doubts, fmt.Sprintf("load point %d, line %d: %s", m.Trial.Number, p.line, doubt))
+		p.void = nil
+	}
+	p.points = append(p.points, *m)
+}
+
+// warn adds a warning to the load point.
+func (p *pointReader) warn(format string, a ...any) {
+	p.m.Warnings = append(p.m.Warnings, fmt.Sprintf(format, a...))
+}
+
+// has reports whether the load point has a key, with another value than null.
+func (p *pointReader) has(path string) bool {
+	v := find(p.doc, path)
+	return v != nil && v.Type() != fastjson.TypeNull
+}
+
+// figure is the number under a key. Void says that the key is there without a value:
+// tools write null, or NaN, where they could not compute a figure, and that is another
+// thing than a figure they do not have.
+func (p *pointReader) figure(path string) (x float64, known, void bool) {
+	v := find(p.doc, path)
+	switch {
+	case v == nil:
+		return 0, false, false
+	case v.Type() == fastjson.TypeNull:
+		return 0, false, true
+	case v.Type() == fastjson.TypeNumber:
+		x = v.GetFloat64()
+	case !p.format.text:
+		p.fail(path, "a %s, not a float64", v.Type())
+		return 0, false, false
+	default:
+		var err error
+		if x, err = strconv.ParseFloat(string(v.GetStringBytes()), 64); err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+			return 0, false, true
+		}
+	}
+	if math.IsInf(x, 0) {
+		p.fail(path, "a number out of range")
+		return 0, false, false
+	}
+	return x, true, false
+}
+
+// number is the figure under a key, 0 if there is none.
+func (p *pointReader) number(path string) float64 {
+	x, _, _ := p.figure(path)
+	return x
+}
+
+// count is a figure that counts.
+func (p *pointReader) count(path string) int { return p.whole(path, p.number(path)) }
+
+// whole turns a figure that counts into an int.
+func (p *pointReader) whole(path string, x float64) int {
+	if x < 0 || x > 1e12 || x != math.Trunc(x) {
+		p.fail(path, "%g is no count", x)
+		return 0
+	}
+	return int(x)
+}
+
+// span is a time under a key, 0 if there is none.
+func (p *pointReader) span(path string, unit time.Duration) time.Duration {
+	d, _ := duration(p.number(path), unit)
+	return d
+}
+
+// units are the units that stand beside figures.
+var units = map[string]time.Duration{
+	"ns": time.Nanosecond, "us": time.Microsecond, "ms": time.Millisecond, "s": time.Second, "sec": time.Second, "seconds": time.Second,
+}
+
+// unitBeside is the unit of a block of figures.
+func (p *pointReader) unitBeside(block string) time.Duration {
+	name := ""
+	if v := find(p.doc, block+".unit"); v != nil {
+		name = string(v.GetStringBytes())
+	}
+	if units[name] == 0 {
+		p.fail(block, "unit %q is unknown", name)
+	}
+	return units[name]
+}
+
+// latency reads the statistics of a latency.
+func (p *pointReader) latency(s *measure.Summary, path string, unit time.Duration) {
+	if block, _, _ := strings.Cut(path, ".*"); unit == 0 {
+		if !p.has(block) {
+			return
+		}
+		unit = p.unitBeside(block)
+	}
+	for _, stat := range p.format.stats {
+		at := strings.Replace(path, "*", stat.name, 1)
+		x, known, void := p.figure(at)
+		if void {
+			p.void = append(p.void, at)
+		}
+		// The delay of a request that left early is negative: no lag.
+		if !known || x < 0 && s == &p.m.SendLag {
+			continue
+		}
+		d, ok := duration(x, unit)
+		if !ok {
+			p.fail(at, "%g is no latency", x)
+		}
+		if d > 0 {
+			s.Set(stat.quantile, d)
+		}
+	}
+}
+
+// figures are the numbers of a list, or of the lists of a list, in one row each; null
+// counts as 0 and is remembered.
+func (p *pointReader) figures(path string) (rows [][]float64) {
+	v := find(p.doc, path)
+	if v == nil || v.Type() == fastjson.TypeNull {
+		return nil
+	}
+	void := false
+	for _, row := range v.GetArray() {
+		cells := []*fastjson.Value{row}
+		if row.Type() == fastjson.TypeArray {
+			cells = row.GetArray()
+		}
+		numbers := make([]float64, len(cells))
+		for i, cell := range cells {
+			x, err := cell.Float64()
+			if cell.Type() == fastjson.TypeNull {
+				void = true
+			} else if err != nil {
+				p.fail(path, "not a list of figures, one a request")
+			}
+			numbers[i] = x
+		}
+		rows = append(rows, numbers)
+	}
+	if void {
+		p.void = append(p.void, "entries of "+path)
+	}
+	if v.Type() != fastjson.TypeArray {
+		p.fail(path, "not a list of figures, one a request")
+	}
+	return rows
+}

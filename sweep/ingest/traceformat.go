@@ -1,0 +1,172 @@
+package ingest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// TraceFormat is a format of request logs.
+type TraceFormat struct {
+	Name string
+	// Reads names the columns or keys, with their units.
+	Reads string
+	// keys is the mapping, written as parseMapping reads it; json says that it is of
+	// lines of JSON, and mark is a further key that such a log has.
+	keys string
+	json bool
+	mark string
+	// byName says that the format is read only when it is named.
+	byName bool
+}
+
+// TraceFormats lists the formats of request logs, most specific first.
+func TraceFormats() []TraceFormat {
+	const (
+		own    = "arrival=arrival_s:s,prompt=input_tokens,output=output_tokens,prefix=prefix_id,prefix_tokens=prefix_tokens"
+		hashed = "prompt=input_length,output=output_length,"
+	)
+	return []TraceFormat{
+		{Name: "csv", Reads: "CSV: arrival_s,input_tokens,output_tokens[,prefix_id,prefix_tokens]; input_tokens counts the whole prompt", keys: own},
+		{Name: "azure", Reads: "Azure LLM inference traces 2023, 2024 (CSV: TIMESTAMP,ContextTokens,GeneratedTokens; date and time)",
+			keys: "arrival=TIMESTAMP,prompt=ContextTokens,output=GeneratedTokens"},
+		{Name: "burstgpt", Reads: "BurstGPT (CSV: Timestamp,[Session ID,Elapsed time,]Model,Request tokens,Response tokens,...; seconds)",
+			keys: "arrival=Timestamp:s,prompt=Request tokens,output=Response tokens"},
+		{Name: "jsonl", Reads: "lines of JSON: arrival_s, input_tokens, output_tokens[, prefix_id, prefix_tokens]", keys: own, json: true},
+		{Name: "qwen", Reads: "Qwen/Bailian (lines of JSON: chat_id, timestamp in seconds, input_length, output_length, hash_ids of 16 tokens)",
+			keys: hashed + "arrival=timestamp:s,blocks=hash_ids:16", json: true, mark: "chat_id"},
+		{Name: "mooncake", Reads: "Mooncake (lines of JSON: timestamp in milliseconds, input_length, output_length, hash_ids of 512 tokens)",
+			keys: hashed + "arrival=timestamp:ms,blocks=hash_ids:512", json: true, mark: "hash_ids"},
+		{Name: "guidellm", Reads: "GuideLLM traces (lines of JSON: timestamp in seconds, input_length, output_length); only when named, as Mooncake has the same keys in another unit",
+			keys: hashed + "arrival=timestamp:s", json: true, byName: true},
+		{Name: "litellm", Reads: "LiteLLM's standard logging payload (lines of JSON: startTime in seconds, prompt_tokens, completion_tokens, status)",
+			keys: "arrival=startTime:s,prompt=prompt_tokens,output=completion_tokens,status=status", json: true},
+		{Name: "otel", Reads: "spans of OpenTelemetry (lines of JSON: startTimeUnixNano, attributes with gen_ai.usage.input_tokens, gen_ai.usage.output_tokens, error.type)",
+			keys: "arrival=startTimeUnixNano:ns,prompt=attributes.gen_ai.usage.input_tokens,output=attributes.gen_ai.usage.output_tokens," +
+				"error=attributes.error.type", json: true},
+		{Name: "aiperf", Reads: "AIPerf's requests (lines of JSON: metadata.request_start_ns, metrics.input_sequence_length.value, metrics.output_sequence_length.value)",
+			keys: "arrival=metadata.request_start_ns:ns,prompt=metrics.input_sequence_length.value,output=metrics.output_sequence_length.value,error=error", json: true},
+	}
+}
+
+// mapped is the format of a log whose keys the user names.
+const mapped = "mapped"
+
+// mapping says under which column of CSV, or key of JSON, a request log has what.
+type mapping struct {
+	arrival, end, duration       key
+	prompt, output               key
+	prefix, prefixTokens, blocks key
+	status, failure              key
+}
+
+// key is where a figure stands, in which unit. Several names, for what is their sum,
+// are of counts alone; keys of objects within objects have dots between.
+type key struct {
+	names []string
+	unit  string
+}
+
+func (k key) String() string { return strings.Join(k.names, "+") }
+
+// timeUnits are the units of times in a mapping.
+var timeUnits = []string{"s", "ms", "us", "ns"}
+
+// fields are the parts of a mapping by name, with the units that they can have.
+func (m *mapping) fields() []mappingField {
+	return []mappingField{
+		{"arrival", &m.arrival, timeUnits}, {"end", &m.end, timeUnits}, {"duration", &m.duration, timeUnits},
+		{"prompt", &m.prompt, []string{"text"}}, {"output", &m.output, []string{"text"}},
+		{"prefix", &m.prefix, nil}, {"prefix_tokens", &m.prefixTokens, nil}, {"blocks", &m.blocks, nil},
+		{"status", &m.status, nil}, {"error", &m.failure, nil},
+	}
+}
+
+// needed are the keys that every request has.
+func (m *mapping) needed() []key {
+	if m.arrival.names == nil {
+		return []key{m.end, m.duration, m.prompt, m.output}
+	}
+	return []key{m.arrival, m.prompt, m.output}
+}
+
+// mappingField is a part of a mapping.
+type mappingField struct {
+	name  string
+	to    *key
+	units []string
+}
+
+// parseMapping reads a mapping: "arrival=ts:ms,prompt=usage.prompt_tokens,...".
+// Behind a colon stands the unit: of times s, ms, us or ns, where they are no dates; of
+// lengths "text", where they are to be estimated from it; of hashed blocks the tokens of
+// each.
+func parseMapping(text string) (*mapping, error) {
+	m := &mapping{}
+	fields := m.fields()
+	for part := range strings.SplitSeq(text, ",") {
+		name, at, _ := strings.Cut(part, "=")
+		i := slices.IndexFunc(fields, func(f mappingField) bool { return f.name == strings.TrimSpace(name) })
+		if i < 0 || at == "" {
+			var names []string
+			for _, f := range fields {
+				names = append(names, f.name+"=KEY")
+			}
+			return nil, fmt.Errorf("%q in the map is none of %s", part, strings.Join(names, ", "))
+		}
+		k := fields[i].to
+		if colon := strings.LastIndexByte(at, ':'); colon >= 0 {
+			if size, err := strconv.Atoi(at[colon+1:]); slices.Contains(fields[i].units, at[colon+1:]) || k == &m.blocks && err == nil && size > 0 {
+				at, k.unit = at[:colon], at[colon+1:]
+			}
+		}
+		k.names = strings.Split(at, "+")
+	}
+	switch {
+	case m.prompt.names == nil || m.output.names == nil:
+		return nil, errors.New("the map needs prompt=KEY and output=KEY")
+	case m.arrival.names == nil && (m.end.names == nil || m.duration.names == nil):
+		return nil, errors.New("the map needs arrival=KEY, or end=KEY and duration=KEY")
+	case m.blocks.names != nil && m.blocks.unit == "":
+		return nil, errors.New("the map needs the tokens of a block, as in blocks=hash_ids:512")
+	}
+	return m, nil
+}
+
+// chooseMapping finds out where a log has what from its first record: as the user maps
+// it, as the named format has it, or as the first format does whose keys are all there.
+func chooseMapping(r *record, o TraceOptions) (format string, m *mapping, err error) {
+	if o.Map != "" {
+		m, err := parseMapping(o.Map)
+		return mapped, m, err
+	}
+	var names []string
+	twoUnits := false
+	for _, f := range TraceFormats() {
+		names = append(names, f.Name)
+		if o.Format != "" && o.Format != f.Name {
+			continue
+		}
+		m, err := parseMapping(f.keys)
+		fits := err == nil && f.json == (r.object != nil) && r.has(m.needed()...)
+		switch {
+		case o.Format != "" && r.object != nil && !f.json:
+			return "", nil, fmt.Errorf("lines of JSON are not %s: %s", f.Name, f.Reads)
+		case o.Format != "" && r.object == nil && !fits:
+			return "", nil, fmt.Errorf("%s are not those of %s: %s", r.describe(), f.Name, f.Reads)
+		case o.Format != "", fits && !f.byName && (f.mark == "" || r.has(key{names: []string{f.mark}})):
+			return f.Name, m, err
+		}
+		twoUnits = twoUnits || fits && f.byName
+	}
+	switch {
+	case o.Format != "":
+		return "", nil, fmt.Errorf("unknown trace format %q; allowed: %s", o.Format, strings.Join(names, ", "))
+	case twoUnits:
+		return "", nil, errors.New("timestamp may be in seconds or in milliseconds and nothing here tells: name the format, --format guidellm or --format mooncake")
+	}
+	return "", nil, fmt.Errorf("no known trace has %s; say which of them are what: planner trace FILE --map arrival=KEY:s,prompt=KEY,output=KEY"+
+		" (KEY:ms for milliseconds, KEY alone for dates)", r.describe())
+}
