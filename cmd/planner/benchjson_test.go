@@ -91,8 +91,8 @@ func TestBenchAttached(t *testing.T) {
 	if n := m.Requests; n < 200 || m.Rate != 150 || m.Failed != 0 || m.TTFT.N != n || m.ITL.N != 7*n {
 		t.Errorf("%+v", m)
 	}
-	if m.TTFT.Mean == nil || *m.TTFT.Mean < 20 || *m.TTFT.Mean > 60 {
-		t.Errorf("mean TTFT %v ms, want 20 and what a busy machine adds", m.TTFT.Mean)
+	if m.TTFT.Mean == nil || *m.TTFT.Mean < 20 {
+		t.Errorf("%+v: want a mean TTFT of 20 ms and what a busy machine adds", m.TTFT)
 	}
 	for _, name := range []string{"journal.jsonl", "records/0001.jsonl.zst", "histograms/0001.hlog", "report.txt", "config.toml"} {
 		if info, err := os.Stat(filepath.Join(dir, "run", name)); err != nil || info.Size() == 0 {

@@ -58,7 +58,7 @@ func measureAccuracy(t *testing.T, rate float64, window time.Duration) accuracy 
 		t.Fatal(err)
 	}
 	used := (processCPU() - cpu).Seconds()
-	offset := monotonic() - int64(time.Since(r.start))
+	offset := monotonic() - int64(time.Since(r.recorder.start))
 	log := p.stop(t)
 	var a accuracy
 	for _, rec := range obs.Records {

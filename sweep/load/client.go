@@ -7,9 +7,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
-	"net/http"
-	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -83,6 +80,36 @@ func (c *Client) Start(ctx context.Context, trial measure.Trial, schedule []work
 	return newTest(ctx, c, e, trial, schedule)
 }
 
+// Check reports what is wrong with the client before anything is sent: an address
+// that is none, an unknown dialect, a header or an API key that cannot be sent.
+func (c *Client) Check() error {
+	_, err := c.resolve()
+	return err
+}
+
+// Dialect asks the server which engine it is, by the owner that it gives in its
+// list of models, and returns the name of its dialect; "" if it gives no list, or
+// an owner that is no engine's.
+func (c *Client) Dialect(ctx context.Context) string {
+	e, err := c.resolve()
+	if err != nil {
+		return ""
+	}
+	// A server that handles one connection at a time would wait for more on this
+	// one.
+	defer e.http.CloseIdleConnections()
+	_, owner, err := e.firstModel(ctx)
+	if err != nil || owner == "" {
+		return ""
+	}
+	for i := range dialects {
+		if strings.EqualFold(dialects[i].owner, owner) {
+			return dialects[i].engine
+		}
+	}
+	return ""
+}
+
 func checkSchedule(trial *measure.Trial, schedule []workload.Request) error {
 	last := time.Duration(0)
 	for i := range schedule {
@@ -102,86 +129,6 @@ func checkSchedule(trial *measure.Trial, schedule []workload.Request) error {
 	slots := min(trial.Concurrency, len(schedule))
 	if limit := openFiles(); limit > 0 && slots+spare > limit {
 		return fmt.Errorf("concurrency %d needs %d open files, the limit is %d (ulimit -n)", slots, slots+spare, limit)
-	}
-	return nil
-}
-
-// endpoint is a Client's configuration, checked and resolved.
-type endpoint struct {
-	base    string
-	url     *url.URL
-	header  http.Header
-	model   string
-	dialect *dialect
-	dial    func(ctx context.Context, network, address string) (net.Conn, error)
-	// http serves the calls that are not part of the load.
-	http *http.Client
-}
-
-// endpoint resolves the configuration, and the model's name with the server's
-// help where it is not given.
-func (c *Client) endpoint(ctx context.Context) (*endpoint, error) {
-	e, err := c.resolve()
-	if err != nil || e.model != "" {
-		return e, err
-	}
-	defer e.http.CloseIdleConnections()
-	if e.model, err = e.firstModel(ctx); err != nil {
-		return nil, fmt.Errorf("find the model's name: %w", err)
-	}
-	return e, nil
-}
-
-// resolve checks the configuration.
-func (c *Client) resolve() (*endpoint, error) {
-	base := strings.TrimSuffix(strings.TrimSuffix(c.URL, "/"), "/v1")
-	path := "/v1/completions"
-	if c.Chat {
-		path = "/v1/chat/completions"
-	}
-	u, err := url.Parse(base + path)
-	if err != nil {
-		return nil, fmt.Errorf("parse URL: %w", err)
-	}
-	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("URL %q: want http://HOST or https://HOST", c.URL)
-	}
-	e := &endpoint{base: base, url: u, model: c.Model, header: http.Header{}, dial: c.Dial}
-	if e.dialect, err = dialectOf(c.Engine); err != nil {
-		return nil, err
-	}
-	if err := c.headers(e.header); err != nil {
-		return nil, err
-	}
-	if e.dial == nil {
-		e.dial = (&net.Dialer{}).DialContext
-	}
-	e.http = &http.Client{Transport: newHTTPTransport(c.TLS, e.dial), Timeout: 30 * time.Second}
-	return e, nil
-}
-
-func (c *Client) headers(h http.Header) error {
-	h.Set("Content-Type", "application/json")
-	h.Set("User-Agent", "planner")
-	h.Set("Accept", "application/json")
-	if c.Stream {
-		h.Set("Accept", "text/event-stream")
-	}
-	for k, v := range c.Headers {
-		if strings.ContainsAny(k, "\r\n: ") || strings.ContainsAny(v, "\r\n") || k == "" {
-			return fmt.Errorf("header %q: not a header", k)
-		}
-		h.Set(k, v)
-	}
-	if c.APIKeyEnv != "" {
-		key := os.Getenv(c.APIKeyEnv)
-		if key == "" {
-			return fmt.Errorf("environment variable %s: no API key in it", c.APIKeyEnv)
-		}
-		if strings.ContainsAny(key, "\r\n") {
-			return fmt.Errorf("environment variable %s: the API key has a line break", c.APIKeyEnv)
-		}
-		h.Set("Authorization", "Bearer "+key)
 	}
 	return nil
 }

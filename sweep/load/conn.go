@@ -2,31 +2,11 @@ package load
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"net"
 	"strconv"
 	"time"
 )
-
-// answer is the response to one request while it arrives.
-type answer struct {
-	status int
-	// stream reports a body of server-sent events.
-	stream bool
-	body   body
-}
-
-// body yields what has arrived of an answer.
-type body interface {
-	// next blocks for the next bytes and returns them with the time at which
-	// the read that brought them returned. They are valid until the next call.
-	// The error is io.EOF behind a complete body.
-	next() ([]byte, time.Time, error)
-	// close ends the use of the body; one that was read to its end frees its
-	// connection for the next request.
-	close()
-}
 
 // Limits of what a server may send.
 const (
@@ -37,7 +17,7 @@ const (
 // conn is one connection, and the body of the answer that it carries.
 type conn struct {
 	net.Conn
-	pool   *pool
+	pool   *connPool
 	unhook func() bool
 	since  time.Time
 	// buf[r:w] was read and not used; at is when the last read returned.
@@ -91,7 +71,7 @@ func (c *conn) fill() error {
 
 // exchange sends the message and reads the head of the answer. A server may
 // answer, and close, before it has read all of a request that it refuses.
-func (c *conn) exchange(m *message) (answer, error) {
+func (c *conn) exchange(m *message) (response, error) {
 	c.r, c.w, c.silent = 0, 0, true
 	_, werr := c.Write(m.bytes())
 	for {
@@ -110,7 +90,7 @@ func (c *conn) exchange(m *message) (answer, error) {
 }
 
 // head reads status line and headers.
-func (c *conn) head() (answer, error) {
+func (c *conn) head() (response, error) {
 	var block []byte
 	for searched := 0; ; {
 		if i := endOfHead(c.buf[c.r+searched : c.w]); i >= 0 {
@@ -119,16 +99,13 @@ func (c *conn) head() (answer, error) {
 		}
 		searched = max(0, c.w-c.r-3)
 		if c.w-c.r > maxHead {
-			return answer{}, fmt.Errorf("%w: head longer than %d bytes", errMalformed, maxHead)
+			return response{}, malformed("head longer than %d bytes", maxHead)
 		}
 		if err := c.fill(); err != nil {
 			if err == io.EOF && c.silent {
-				return answer{}, errNoAnswer
+				return response{}, errNoAnswer
 			}
-			if err == io.EOF {
-				return answer{}, errCut
-			}
-			return answer{}, err
+			return response{}, cutShort(err)
 		}
 	}
 	a, err := c.parseHead(block)
@@ -138,33 +115,27 @@ func (c *conn) head() (answer, error) {
 
 // endOfHead is the index behind the blank line that ends a head, -1 without.
 func endOfHead(b []byte) int {
-	for i := 0; ; {
-		j := bytes.IndexByte(b[i:], '\n')
-		if j < 0 {
-			return -1
-		}
-		i += j + 1
-		rest := b[i:]
-		if len(rest) > 0 && rest[0] == '\n' {
-			return i + 1
-		}
-		if len(rest) > 1 && rest[0] == '\r' && rest[1] == '\n' {
-			return i + 2
-		}
+	lf, crlf := bytes.Index(b, []byte("\n\n")), bytes.Index(b, []byte("\n\r\n"))
+	switch {
+	case crlf >= 0 && (lf < 0 || crlf < lf):
+		return crlf + 3
+	case lf >= 0:
+		return lf + 2
 	}
+	return -1
 }
 
-func (c *conn) parseHead(block []byte) (answer, error) {
+func (c *conn) parseHead(block []byte) (response, error) {
 	line, rest, _ := bytes.Cut(block, []byte("\n"))
 	line = bytes.TrimSuffix(line, []byte("\r"))
 	if len(line) < 12 || !bytes.HasPrefix(line, []byte("HTTP/1.")) || line[8] != ' ' {
-		return answer{}, fmt.Errorf("%w: not HTTP/1.1: %q", errMalformed, line[:min(len(line), 40)])
+		return response{}, malformed("not HTTP/1.1: %q", line[:min(len(line), 40)])
 	}
 	status, err := strconv.Atoi(string(line[9:12]))
 	if err != nil || status < 100 {
-		return answer{}, fmt.Errorf("%w: status %q", errMalformed, line[9:12])
+		return response{}, malformed("status %q", line[9:12])
 	}
-	a := answer{status: status, body: c}
+	a := response{status: status, body: c}
 	c.left, c.chunked, c.inChunks, c.ended = -1, false, false, false
 	c.keep = line[7] == '1'
 	for len(rest) > 0 {
@@ -174,7 +145,7 @@ func (c *conn) parseHead(block []byte) (answer, error) {
 		switch {
 		case is(name, "content-length"):
 			if c.left, err = strconv.ParseInt(string(value), 10, 64); err != nil || c.left < 0 {
-				return answer{}, fmt.Errorf("%w: content-length %q", errMalformed, value)
+				return response{}, malformed("content-length %q", value)
 			}
 		case is(name, "transfer-encoding"):
 			c.chunked = is(value, "chunked")
@@ -182,7 +153,7 @@ func (c *conn) parseHead(block []byte) (answer, error) {
 			c.keep = c.keep && !is(value, "close")
 		case is(name, "content-encoding"):
 			if !is(value, "identity") && len(value) > 0 {
-				return answer{}, fmt.Errorf("%w: content-encoding %q, which was not asked for", errMalformed, value)
+				return response{}, malformed("content-encoding %q, which was not asked for", value)
 			}
 		case is(name, "content-type"):
 			a.stream = hasPrefixFold(value, "text/event-stream")
@@ -242,18 +213,29 @@ func (c *conn) nextChunk() error {
 		return io.EOF
 	}
 	if c.inChunks {
-		if line, err := c.line(); err != nil || len(line) != 0 {
-			return malformedChunk(line, err)
+		line, err := c.line()
+		if err != nil {
+			return err
+		}
+		if len(line) != 0 {
+			return malformedChunk(line)
 		}
 	}
 	c.inChunks = true
 	line, err := c.line()
-	size, ok := hexSize(line)
-	if err != nil || !ok {
-		return malformedChunk(line, err)
+	if err != nil {
+		return err
 	}
-	c.left = size
-	if size > 0 {
+	size := line
+	if i := bytes.IndexAny(line, "; "); i >= 0 { // extensions
+		size = line[:i]
+	}
+	n, err := strconv.ParseUint(string(size), 16, 63)
+	if err != nil {
+		return malformedChunk(line)
+	}
+	c.left = int64(n)
+	if n > 0 {
 		return nil
 	}
 	for { // trailers
@@ -268,11 +250,8 @@ func (c *conn) nextChunk() error {
 	}
 }
 
-func malformedChunk(line []byte, err error) error {
-	if err != nil {
-		return err
-	}
-	return fmt.Errorf("%w: chunk of size %q", errMalformed, line[:min(len(line), 20)])
+func malformedChunk(line []byte) error {
+	return malformed("chunk of size %q", line[:min(len(line), 20)])
 }
 
 // line reads one short line of the chunked framing.
@@ -284,7 +263,7 @@ func (c *conn) line() ([]byte, error) {
 			return bytes.TrimSuffix(line, []byte("\r")), nil
 		}
 		if c.w-c.r > maxChunkLine {
-			return nil, fmt.Errorf("%w: endless line between chunks", errMalformed)
+			return nil, malformed("endless line between chunks")
 		}
 		if err := c.fill(); err != nil {
 			return nil, cutShort(err)
@@ -297,26 +276,6 @@ func cutShort(err error) error {
 		return errCut
 	}
 	return err
-}
-
-// hexSize reads the size of a chunk and skips its extensions.
-func hexSize(line []byte) (int64, bool) {
-	size, n := int64(0), 0
-	for ; n < len(line) && n < 15; n++ {
-		d := line[n]
-		switch {
-		case d >= '0' && d <= '9':
-			d -= '0'
-		case d|0x20 >= 'a' && d|0x20 <= 'f':
-			d = d | 0x20 - 'a' + 10
-		case d == ';' || d == ' ':
-			return size, n > 0
-		default:
-			return 0, false
-		}
-		size = size<<4 | int64(d)
-	}
-	return size, n > 0 && n == len(line)
 }
 
 // close implements body.

@@ -28,9 +28,6 @@ type dialect struct {
 	tokenize string
 }
 
-// exact reports whether the engine generates as many tokens as it is told to.
-func (d *dialect) exact() bool { return d.ignoreEOS }
-
 // dialects is read from the request schemas of vLLM (main, 2026-08), SGLang
 // (2026-07), TensorRT-LLM (2026), TGI 3.3.7, llama.cpp (2026-04), LMDeploy
 // (2026-08) and transformers 5.

@@ -204,7 +204,7 @@ func TestStaleConnection(t *testing.T) {
 			t.Errorf("request %d: %v %q", rec.ID, rec.Outcome, rec.Detail)
 		}
 	}
-	if n := r.via.(*pool).resent; n > resendLimit {
+	if n := r.via.(*connPool).resent; n > resendLimit {
 		t.Errorf("%d requests sent again", n)
 	}
 	if n := dialled.Load(); n < 15 {

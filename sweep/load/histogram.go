@@ -38,6 +38,11 @@ func record(h *hdrhistogram.Histogram, d time.Duration) {
 	}
 }
 
+// percentile is one of the durations that were added.
+func percentile(h *hdrhistogram.Histogram, p float64) time.Duration {
+	return time.Duration(h.ValueAtPercentile(p)) * time.Microsecond
+}
+
 func sumOf(all ...*hdrhistogram.Histogram) *hdrhistogram.Histogram {
 	sum := newHistogram()
 	for _, h := range all {

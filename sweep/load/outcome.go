@@ -15,65 +15,68 @@ import (
 	"planner/sweep/measure"
 )
 
-// failure is why a request did not end well.
-type failure struct {
+// outcomeError is why a request did not end well.
+type outcomeError struct {
 	outcome measure.Outcome
 	detail  string
 }
 
-func failed(o measure.Outcome, detail string) *failure { return &failure{o, oneLine(detail)} }
+// Error is the detail.
+func (e *outcomeError) Error() string { return e.detail }
 
-// Errors of reading an answer, classified by failureOfError.
+func failed(o measure.Outcome, detail string) error { return &outcomeError{o, oneLine(detail)} }
+
+// malformed says what of an answer is no HTTP.
+func malformed(format string, args ...any) error {
+	return failed(measure.Malformed, fmt.Sprintf("malformed answer: "+format, args...))
+}
+
+// Errors of connections that break.
 var (
-	errMalformed = errors.New("malformed answer")
-	errCut       = errors.New("the answer was cut short")
-	errNoAnswer  = errors.New("connection closed without an answer")
+	errCut      = failed(measure.Truncated, "")
+	errNoAnswer = failed(measure.Reset, "connection closed without an answer")
 )
 
-// failureOfError classifies an error of the network. What the client itself ran
-// out of, files or ports, is a request that it dropped.
-func failureOfError(err error) *failure {
+// outcomeOf classifies the error of a request. What the client itself ran out of,
+// files or ports, is a request that it dropped.
+func outcomeOf(err error) (o measure.Outcome, detail string) {
+	var known *outcomeError
 	var netErr net.Error
 	var dns *net.DNSError
 	var cert *tls.CertificateVerificationError
 	var unknown x509.UnknownAuthorityError
 	var record tls.RecordHeaderError
+	text := oneLine(err.Error())
 	switch {
+	case errors.As(err, &known):
+		return known.outcome, known.detail
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE),
 		errors.Is(err, syscall.EADDRNOTAVAIL), errors.Is(err, syscall.ENOBUFS):
-		return failed(measure.Dropped, err.Error())
+		return measure.Dropped, text
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded),
 		errors.As(err, &netErr) && netErr.Timeout():
-		return failed(measure.Timeout, "")
+		return measure.Timeout, ""
 	case errors.As(err, &dns), errors.Is(err, syscall.ECONNREFUSED),
-		errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return failed(measure.Refused, err.Error())
-	case errors.As(err, &cert), errors.As(err, &unknown), errors.As(err, &record):
-		return failed(measure.Refused, err.Error())
-	case errors.Is(err, errMalformed):
-		return failed(measure.Malformed, err.Error())
-	case errors.Is(err, errCut), errors.Is(err, io.ErrUnexpectedEOF):
-		return failed(measure.Truncated, "")
+		errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH),
+		errors.As(err, &cert), errors.As(err, &unknown), errors.As(err, &record):
+		return measure.Refused, text
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return measure.Truncated, ""
 	case strings.Contains(err.Error(), "malformed"):
 		// net/http has no type for these.
-		return failed(measure.Malformed, err.Error())
+		return measure.Malformed, text
 	}
 	// Resets, broken pipes, HTTP/2 stream errors and connections closed without
-	// an answer: the connection broke.
-	return failed(measure.Reset, withoutPorts(err))
-}
-
-// withoutPorts is what happened to a connection, without the addresses that tell
-// it from all others.
-func withoutPorts(err error) string {
+	// an answer: the connection broke. What happened to it is said without the
+	// addresses that tell it from all others.
 	var op *net.OpError
 	if errors.As(err, &op) && op.Err != nil {
-		return op.Err.Error()
+		text = oneLine(op.Err.Error())
 	}
-	return err.Error()
+	return measure.Reset, text
 }
 
-func failedStatus(code int, body []byte) *failure {
+func failedStatus(code int, body []byte) error {
 	if len(body) == 0 {
 		return failed(measure.HTTPStatus, fmt.Sprint(code))
 	}

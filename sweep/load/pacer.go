@@ -14,15 +14,11 @@ import (
 // lead early and spinning: at 1,000 requests a second that is at most 6 % of
 // one core, at 100 less than 1 %.
 type pacer struct {
-	timer sleeper
+	// sleep sleeps for about a duration; it returns early, with false, once the
+	// pacer is closed.
+	sleep func(time.Duration) bool
+	close func()
 	lead  time.Duration
-}
-
-// sleeper sleeps for about a duration; it returns early, with false, once it is
-// closed.
-type sleeper interface {
-	sleep(d time.Duration) bool
-	close()
 }
 
 // until returns at t, or false when ctx ended first. A time that has passed
@@ -33,7 +29,7 @@ func (p *pacer) until(ctx context.Context, t time.Time) bool {
 		if d <= 0 {
 			break
 		}
-		if !p.timer.sleep(d) || ctx.Err() != nil {
+		if !p.sleep(d) || ctx.Err() != nil {
 			return false
 		}
 	}
@@ -42,22 +38,18 @@ func (p *pacer) until(ctx context.Context, t time.Time) bool {
 	return ctx.Err() == nil
 }
 
-// plainSleeper sleeps on the timers of the Go runtime.
-type plainSleeper struct {
-	done chan struct{}
-}
-
-func newPlainSleeper() *plainSleeper { return &plainSleeper{done: make(chan struct{})} }
-
-func (s *plainSleeper) sleep(d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-s.done:
-		return false
+// newRuntimePacer returns a pacer on the timers of the Go runtime.
+func newRuntimePacer(lead time.Duration) *pacer {
+	closed := make(chan struct{})
+	sleep := func(d time.Duration) bool {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		select {
+		case <-t.C:
+			return true
+		case <-closed:
+			return false
+		}
 	}
+	return &pacer{sleep: sleep, close: func() { close(closed) }, lead: lead}
 }
-
-func (s *plainSleeper) close() { close(s.done) }

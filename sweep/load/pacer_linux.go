@@ -22,29 +22,16 @@ func newPacer() (*pacer, error) {
 		f.Close()
 		return nil, fmt.Errorf("use timer: %w", err)
 	}
-	t := &timerfd{file: f}
-	t.arm = func(d time.Duration) (err error) {
+	sleep := func(d time.Duration) bool {
 		spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d))}
-		if cerr := raw.Control(func(fd uintptr) { err = unix.TimerfdSettime(int(fd), 0, &spec, nil) }); cerr != nil {
-			return cerr
+		var armed error
+		err := raw.Control(func(fd uintptr) { armed = unix.TimerfdSettime(int(fd), 0, &spec, nil) })
+		if err != nil || armed != nil {
+			return false
 		}
-		return err
+		var expirations [8]byte
+		_, err = f.Read(expirations[:])
+		return err == nil
 	}
-	return &pacer{timer: t, lead: 60 * time.Microsecond}, nil
+	return &pacer{sleep: sleep, close: func() { f.Close() }, lead: 60 * time.Microsecond}, nil
 }
-
-type timerfd struct {
-	file *os.File
-	arm  func(time.Duration) error
-}
-
-func (t *timerfd) sleep(d time.Duration) bool {
-	if t.arm(d) != nil {
-		return false
-	}
-	var expirations [8]byte
-	_, err := t.file.Read(expirations[:])
-	return err == nil
-}
-
-func (t *timerfd) close() { t.file.Close() }

@@ -7,5 +7,5 @@ import "time"
 // newPacer returns a pacer on the runtime's timers. They may be more than a
 // millisecond late, so it wakes that much early and spins.
 func newPacer() (*pacer, error) {
-	return &pacer{timer: newPlainSleeper(), lead: 1200 * time.Microsecond}, nil
+	return newRuntimePacer(1200 * time.Microsecond), nil
 }

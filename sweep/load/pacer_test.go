@@ -22,7 +22,7 @@ import (
 // and one that is overdue returns at once.
 func TestPacerKeepsTheSchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &pacer{timer: newPlainSleeper()}
+		p := newRuntimePacer(0)
 		start := time.Now()
 		for i := range 100 {
 			due := start.Add(time.Duration(i) * 10 * time.Millisecond)
@@ -48,7 +48,7 @@ func TestPacerEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	context.AfterFunc(ctx, p.timer.close)
+	context.AfterFunc(ctx, p.close)
 	time.AfterFunc(20*time.Millisecond, cancel)
 	start := time.Now()
 	if p.until(ctx, start.Add(time.Minute)) || time.Since(start) > 30*time.Second {

@@ -19,16 +19,11 @@ const lowToken, highToken = 1000, 30000
 // with those of the trials before it, whose prefixes the server may still hold.
 type prompter struct {
 	salt uint64
-	// text is how texts are sized; it is not used for token ids.
-	text textScale
-	// answers are what the engine said in conversations; nil for none.
-	answers *echo
-}
-
-// textScale says how many tokens a text of words has: overhead + perWord x
-// words. The overhead is what a chat template adds.
-type textScale struct {
+	// A text of words has overhead + perWord x words tokens; the overhead is what
+	// a chat template adds.
 	perWord, overhead float64
+	// conversations hold what the engine said in them; nil for none.
+	conversations *conversations
 }
 
 // words are common English words that are one token each, leading space
@@ -52,23 +47,17 @@ func (p *prompter) appendTokens(b []byte, r *workload.Request) []byte {
 	for _, s := range r.Shared {
 		n := min(s.Tokens, left)
 		left -= n
-		said, _ := p.said(s.Content)
-		for _, id := range said.ids[:min(n, len(said.ids))] {
+		_, said := p.conversations.answer(s.Content)
+		said = said[:min(n, len(said))]
+		for _, id := range said {
 			b = strconv.AppendInt(b, int64(id), 10)
 			b = append(b, ',')
 		}
-		b = p.appendIDs(b, p.salted(s.Content), n-min(n, len(said.ids)))
+		b = p.appendIDs(b, p.salted(s.Content), n-len(said))
 	}
 	b = p.appendIDs(b, p.own(r), left)
 	b[len(b)-1] = ']'
 	return b
-}
-
-func (p *prompter) said(c workload.Content) (said, bool) {
-	if p.answers == nil {
-		return said{}, false
-	}
-	return p.answers.of(c)
 }
 
 // appendIDs appends n token ids, a comma behind each.
@@ -85,19 +74,19 @@ func (p *prompter) appendIDs(b []byte, content uint64, n int) []byte {
 // returns what stands there; nil for nothing.
 func (p *prompter) appendText(b []byte, r *workload.Request, speaker func(b []byte, engine bool) []byte) []byte {
 	b = append(b, '"')
-	left := max(1, int(math.Round((float64(r.Prompt)-p.text.overhead)/p.text.perWord)))
+	left := max(1, int(math.Round((float64(r.Prompt)-p.overhead)/p.perWord)))
 	for _, s := range r.Shared {
-		n := min(left, int(math.Round(float64(s.Tokens)/p.text.perWord)))
+		n := min(left, int(math.Round(float64(s.Tokens)/p.perWord)))
 		left -= n
-		said, ok := p.said(s.Content)
-		if !ok || said.text == "" || n == 0 {
+		said, _ := p.conversations.answer(s.Content)
+		if said == "" || n == 0 {
 			b = appendWords(b, p.salted(s.Content), n)
 			continue
 		}
 		if speaker != nil {
 			b = speaker(b, true)
 		}
-		b = appendEscaped(b, said.text)
+		b = appendEscaped(b, said)
 		if speaker != nil {
 			b = speaker(b, false)
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 func testPrompter(salt uint64) *prompter {
-	return &prompter{salt: salt, text: textScale{perWord: 1}}
+	return &prompter{salt: salt, perWord: 1}
 }
 
 func ids(t *testing.T, p *prompter, r *workload.Request) []int {
@@ -94,9 +94,8 @@ func TestConversationPrompt(t *testing.T) {
 // contents are alike texts.
 func TestTextPrompts(t *testing.T) {
 	shared := []workload.Segment{{Content: 77, Tokens: 60}}
-	for _, scale := range []textScale{{1, 0}, {1.5, 0}, {0.8, 12}} {
-		p := testPrompter(1)
-		p.text = scale
+	for _, p := range []prompter{{perWord: 1}, {perWord: 1.5}, {perWord: 0.8, overhead: 12}} {
+		p.salt = 1
 		var prompts [2][]string
 		for i := range prompts {
 			r := workload.Request{ID: i, Prompt: 120, Output: 1, Shared: shared}
@@ -105,13 +104,13 @@ func TestTextPrompts(t *testing.T) {
 				t.Fatal(err)
 			}
 			prompts[i] = strings.Fields(s)
-			if tokens := scale.overhead + scale.perWord*float64(len(prompts[i])); tokens < 119 || tokens > 121 {
-				t.Errorf("%+v: %v tokens, want 120", scale, tokens)
+			if tokens := p.overhead + p.perWord*float64(len(prompts[i])); tokens < 119 || tokens > 121 {
+				t.Errorf("%+v: %v tokens, want 120", &p, tokens)
 			}
 		}
-		want := int(60/scale.perWord + 0.5)
+		want := int(60/p.perWord + 0.5)
 		if n := alike(prompts[0], prompts[1]); n < want || n > want+2 {
-			t.Errorf("%+v: %d words alike, want %d", scale, n, want)
+			t.Errorf("%+v: %d words alike, want %d", &p, n, want)
 		}
 	}
 }

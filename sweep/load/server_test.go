@@ -152,7 +152,7 @@ func paced(ttft, tpot time.Duration, leaves func(token int)) handler {
 			return false
 		}
 		p.lead = 0
-		defer p.timer.close()
+		defer p.close()
 		prompt := promptTokens(a.body)
 		for i := range a.tokens {
 			b := []byte(chunked(tokenEvent(" word", prompt, i+1)))

@@ -2,13 +2,14 @@ package load
 
 import (
 	"bytes"
-	"errors"
+
+	"planner/sweep/measure"
 )
 
 // maxEvent is the longest line, and the longest data, of one event.
 const maxEvent = 1 << 20
 
-var errEventTooLong = errors.New("event longer than 1 MiB")
+var errEventTooLong = failed(measure.Malformed, "event longer than 1 MiB")
 
 // event is one server-sent event. Its data is valid until the next call of the
 // reader.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"fmt"
 	"io"
 	"math"
 	"net"
@@ -16,25 +15,40 @@ import (
 
 // transport carries messages to the server.
 type transport interface {
-	send(m *message, deadline time.Time) (answer, error)
+	send(m *message, deadline time.Time) (response, error)
 	// warm opens connections for requests to come.
 	warm(n int)
 	close()
 }
 
-// secure carries messages over TLS, by HTTP/2 where the server offers it, with
-// net/http.
-type secure struct {
+// response is the answer to one request while it arrives.
+type response struct {
+	status int
+	// stream reports a body of server-sent events.
+	stream bool
+	body   body
+}
+
+// body yields what has arrived of an answer.
+type body interface {
+	// next blocks for the next bytes and returns them with the time at which
+	// the read that brought them returned. They are valid until the next call.
+	// The error is io.EOF behind a complete body.
+	next() ([]byte, time.Time, error)
+	// close ends the use of the body; one that was read to its end frees its
+	// connection for the next request.
+	close()
+}
+
+// httpsTransport carries messages over TLS, by HTTP/2 where the server offers it,
+// with net/http.
+type httpsTransport struct {
 	ctx    context.Context
 	url    string
 	header http.Header
 	client *http.Transport
-	// spans lends out the buffers of bodies.
-	spans sync.Pool
-}
-
-func newSecure(ctx context.Context, url string, header http.Header, conf *tls.Config, dial func(context.Context, string, string) (net.Conn, error)) *secure {
-	return &secure{ctx: ctx, url: url, header: header, client: newHTTPTransport(conf, dial)}
+	// bodies lends out their buffers.
+	bodies sync.Pool
 }
 
 // newHTTPTransport is a Transport without the limit of two idle connections per
@@ -51,62 +65,59 @@ func newHTTPTransport(conf *tls.Config, dial func(context.Context, string, strin
 	}
 }
 
-func (s *secure) send(m *message, deadline time.Time) (answer, error) {
-	ctx, cancel := s.ctx, context.CancelFunc(func() {})
+func (t *httpsTransport) send(m *message, deadline time.Time) (response, error) {
+	ctx, cancel := t.ctx, context.CancelFunc(func() {})
 	if !deadline.IsZero() {
 		ctx, cancel = context.WithDeadline(ctx, deadline)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(m.payload()))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.url, bytes.NewReader(m.payload()))
 	if err != nil {
 		cancel()
-		return answer{}, err
+		return response{}, err
 	}
-	req.Header = s.header
-	res, err := s.client.RoundTrip(req)
+	req.Header = t.header
+	res, err := t.client.RoundTrip(req)
 	if err != nil {
 		cancel()
 		if err == io.EOF {
 			err = errNoAnswer
 		}
-		return answer{}, err
+		return response{}, err
 	}
 	if how := res.Header.Get("Content-Encoding"); how != "" && !strings.EqualFold(how, "identity") {
 		res.Body.Close()
 		cancel()
-		return answer{}, fmt.Errorf("%w: content-encoding %q, which was not asked for", errMalformed, how)
+		return response{}, malformed("content-encoding %q, which was not asked for", how)
 	}
-	buf, _ := s.spans.Get().(*[]byte)
-	if buf == nil {
-		b := make([]byte, 16<<10)
-		buf = &b
+	b, _ := t.bodies.Get().(*httpBody)
+	if b == nil {
+		b = &httpBody{bodies: &t.bodies}
 	}
-	return answer{
-		status: res.StatusCode,
-		stream: strings.HasPrefix(strings.ToLower(res.Header.Get("Content-Type")), "text/event-stream"),
-		body:   &httpBody{in: res.Body, buf: buf, cancel: cancel, spans: &s.spans},
-	}, nil
+	b.in, b.cancel = res.Body, cancel
+	stream := strings.HasPrefix(strings.ToLower(res.Header.Get("Content-Type")), "text/event-stream")
+	return response{status: res.StatusCode, stream: stream, body: b}, nil
 }
 
 // warm does nothing: net/http opens connections when it needs them.
-func (s *secure) warm(int) {}
+func (t *httpsTransport) warm(int) {}
 
-func (s *secure) close() { s.client.CloseIdleConnections() }
+func (t *httpsTransport) close() { t.client.CloseIdleConnections() }
 
 // httpBody reads the body of a net/http response.
 type httpBody struct {
 	in     io.ReadCloser
-	buf    *[]byte
 	cancel context.CancelFunc
-	spans  *sync.Pool
+	bodies *sync.Pool
+	buf    [16 << 10]byte
 }
 
 func (b *httpBody) next() ([]byte, time.Time, error) {
-	n, err := b.in.Read(*b.buf)
-	return (*b.buf)[:n], time.Now(), err
+	n, err := b.in.Read(b.buf[:])
+	return b.buf[:n], time.Now(), err
 }
 
 func (b *httpBody) close() {
 	b.in.Close()
 	b.cancel()
-	b.spans.Put(b.buf)
+	b.bodies.Put(b)
 }

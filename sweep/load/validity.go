@@ -13,28 +13,30 @@ import (
 // Telemetry says how the client itself fared during a trial: whether what was
 // measured is the server, or the client.
 type Telemetry struct {
-	// Lag50, Lag99 and LagMax are of the time between intended and actual
-	// sending of the window's requests.
-	Lag50, Lag99, LagMax time.Duration
-	// Due and Left count the requests due within the window and those that left
-	// within it; Dropped were not sent for want of files or ports.
-	Due, Left, Dropped int
+	// Lag50 and Lag99 are of the time between intended and actual sending of the
+	// window's requests.
+	Lag50, Lag99 time.Duration
 	// CPU is the share of its processors that the process used, Processors
 	// their number.
 	CPU        float64
 	Processors int
-	// GCPause and Wait99 are the longest stop for garbage collection and the
-	// 99th percentile of the time that goroutines waited for a processor, as
-	// the Go runtime's histograms bound them.
-	GCPause, Wait99 time.Duration
 	// Stalls lists when the process stood still for longer than 250 ms, such as
 	// one that was stopped or whose machine slept.
 	Stalls []Stall
-	// PeakInFlight is the largest number of requests at one time, OpenFiles the
-	// limit that it must stay below; 0 where there is none.
-	PeakInFlight, OpenFiles int
+	// PeakInFlight is the largest number of requests at one time.
+	PeakInFlight int
 	// Histograms is an HdrHistogram log of the latencies, second by second.
 	Histograms []byte
+
+	// due and left count the requests due within the window and those that left
+	// within it; dropped were not sent for want of files or ports.
+	due, left, dropped int
+	// gcPause and wait99 are the longest stop for garbage collection and the
+	// 99th percentile of the time that goroutines waited for a processor, as
+	// the Go runtime's histograms bound them.
+	gcPause, wait99 time.Duration
+	// openFiles is the limit below which PeakInFlight must stay; 0 for none.
+	openFiles int
 }
 
 // Stall is a stretch of time in which the process did not run.
@@ -42,30 +44,23 @@ type Stall struct {
 	At, Length time.Duration
 }
 
-const (
-	// beat is how often the process looks at the clock to notice that it stood
-	// still, and stallLimit what it calls so.
-	beat       = 50 * time.Millisecond
-	stallLimit = 250 * time.Millisecond
-)
-
 // Names of the runtime's own histograms, in seconds.
 const (
 	metricPauses = "/sched/pauses/total/gc:seconds"
 	metricWaits  = "/sched/latencies:seconds"
 )
 
-// reading is what the process has used up to one moment.
-type reading struct {
+// resources is what the process has used up to one moment.
+type resources struct {
 	at            time.Time
 	cpu           time.Duration
 	pauses, waits *metrics.Float64Histogram
 }
 
-func read() reading {
+func readResources() resources {
 	s := []metrics.Sample{{Name: metricPauses}, {Name: metricWaits}}
 	metrics.Read(s)
-	return reading{time.Now(), processCPU(), histogramOf(s[0]), histogramOf(s[1])}
+	return resources{time.Now(), processCPU(), histogramOf(s[0]), histogramOf(s[1])}
 }
 
 func histogramOf(s metrics.Sample) *metrics.Float64Histogram {
@@ -75,14 +70,14 @@ func histogramOf(s metrics.Sample) *metrics.Float64Histogram {
 	return s.Value.Float64Histogram()
 }
 
-// used fills in what was used between two readings.
-func (v *Telemetry) used(from, to reading) {
+// spend fills in what was used between two moments.
+func (v *Telemetry) spend(from, to resources) {
 	v.Processors = min(runtime.GOMAXPROCS(0), runtime.NumCPU())
 	if wall := to.at.Sub(from.at); wall > 0 {
 		v.CPU = float64(to.cpu-from.cpu) / float64(wall) / float64(v.Processors)
 	}
-	v.GCPause = quantileBetween(from.pauses, to.pauses, 1)
-	v.Wait99 = quantileBetween(from.waits, to.waits, 0.99)
+	v.gcPause = quantileBetween(from.pauses, to.pauses, 1)
+	v.wait99 = quantileBetween(from.waits, to.waits, 0.99)
 }
 
 // quantileBetween is an upper bound of a quantile of what was added to a
@@ -120,16 +115,16 @@ func (v *Telemetry) doubts(slo measure.SLO) []string {
 	ms := func(t time.Duration) float64 { return float64(t) / 1e6 }
 	limit := slo.ClientLag()
 	add(v.Lag99 > limit, measure.LateClient+": p99 of the send lag is %.2f ms, allowed %.2f ms", ms(v.Lag99), ms(limit))
-	add(v.Dropped > 0, "client: %d requests were not sent for want of open files or ports", v.Dropped)
-	short := math.Abs(float64(v.Left - v.Due))
-	add(short > max(0.01*float64(v.Due), 1), "client: %d requests left within the window in which %d were due", v.Left, v.Due)
+	add(v.dropped > 0, "client: %d requests were not sent for want of open files or ports", v.dropped)
+	short := math.Abs(float64(v.left - v.due))
+	add(short > max(0.01*float64(v.due), 1), "client: %d requests left within the window in which %d were due", v.left, v.due)
 	add(v.CPU > 0.8, "client: it used %.0f %% of its %d processors", 100*v.CPU, v.Processors)
-	add(v.GCPause > limit, "client: garbage collection stopped it for up to %.2f ms", ms(v.GCPause))
-	add(v.Wait99 > limit, "client: p99 of the wait for a processor is %.2f ms", ms(v.Wait99))
+	add(v.gcPause > limit, "client: garbage collection stopped it for up to %.2f ms", ms(v.gcPause))
+	add(v.wait99 > limit, "client: p99 of the wait for a processor is %.2f ms", ms(v.wait99))
 	for _, s := range v.Stalls {
 		d = append(d, fmt.Sprintf("client: it stood still for %.2f s at %.1f s", s.Length.Seconds(), s.At.Seconds()))
 	}
-	add(v.OpenFiles > 0 && float64(v.PeakInFlight) > 0.9*float64(v.OpenFiles),
-		"client: %d requests in flight at an open-file limit of %d", v.PeakInFlight, v.OpenFiles)
+	add(v.openFiles > 0 && float64(v.PeakInFlight) > 0.9*float64(v.openFiles),
+		"client: %d requests in flight at an open-file limit of %d", v.PeakInFlight, v.openFiles)
 	return d
 }

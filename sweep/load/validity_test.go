@@ -11,18 +11,18 @@ import (
 )
 
 func TestDoubts(t *testing.T) {
-	good := Telemetry{Lag50: 30 * time.Microsecond, Lag99: 900 * time.Microsecond, Due: 1000, Left: 1002, CPU: 0.5, Processors: 2,
-		GCPause: 200 * time.Microsecond, Wait99: 500 * time.Microsecond, PeakInFlight: 500, OpenFiles: 1024}
+	good := Telemetry{Lag50: 30 * time.Microsecond, Lag99: 900 * time.Microsecond, due: 1000, left: 1002, CPU: 0.5, Processors: 2,
+		gcPause: 200 * time.Microsecond, wait99: 500 * time.Microsecond, PeakInFlight: 500, openFiles: 1024}
 	if d := good.doubts(measure.SLO{}); len(d) != 0 {
 		t.Errorf("a good trial: %q", d)
 	}
 	for want, change := range map[string]func(*Telemetry){
 		"left late":             func(v *Telemetry) { v.Lag99 = 2 * time.Millisecond },
-		"3 requests were not":   func(v *Telemetry) { v.Dropped = 3 },
-		"in which 1000 were":    func(v *Telemetry) { v.Left = 980 },
+		"3 requests were not":   func(v *Telemetry) { v.dropped = 3 },
+		"in which 1000 were":    func(v *Telemetry) { v.left = 980 },
 		"used 90 %":             func(v *Telemetry) { v.CPU = 0.9 },
-		"garbage collection":    func(v *Telemetry) { v.GCPause = 5 * time.Millisecond },
-		"wait for a processor":  func(v *Telemetry) { v.Wait99 = 5 * time.Millisecond },
+		"garbage collection":    func(v *Telemetry) { v.gcPause = 5 * time.Millisecond },
+		"wait for a processor":  func(v *Telemetry) { v.wait99 = 5 * time.Millisecond },
 		"stood still for 1.00":  func(v *Telemetry) { v.Stalls = []Stall{{At: time.Second, Length: time.Second}} },
 		"open-file limit of 10": func(v *Telemetry) { v.PeakInFlight = 1000 },
 	} {
@@ -58,15 +58,15 @@ func TestSlowClient(t *testing.T) {
 	}
 }
 
-// TestUsed: the process's own figures come from the kernel and the runtime.
-func TestUsed(t *testing.T) {
-	from := read()
+// TestSpend: the process's own figures come from the kernel and the runtime.
+func TestSpend(t *testing.T) {
+	from := readResources()
 	for start := time.Now(); time.Since(start) < 30*time.Millisecond; {
 	}
 	runtime.GC()
 	var v Telemetry
-	v.used(from, read())
-	if v.CPU <= 0 || v.Processors < 1 || v.GCPause <= 0 || v.GCPause > time.Second {
+	v.spend(from, readResources())
+	if v.CPU <= 0 || v.Processors < 1 || v.gcPause <= 0 || v.gcPause > time.Second {
 		t.Errorf("%+v", v)
 	}
 }

@@ -31,20 +31,19 @@ func (s *script) Read(b []byte) (int, error) {
 }
 
 // hear reads one scripted answer to a request for 4 tokens.
-func hear(in []byte, step int) *received {
-	p := &pool{ctx: context.Background()}
+func hear(in []byte, step int) *inFlight {
+	p := &connPool{ctx: context.Background()}
 	c := &conn{Conn: &script{in: in, step: step}, pool: p, buf: make([]byte, 512), unhook: func() bool { return true }}
-	rc := &receiver{}
-	a, err := c.exchange(&message{})
+	f := &inFlight{}
+	r, err := c.exchange(&message{})
 	if err != nil {
-		return rc.none(failureOfError(err))
+		f.fail(err)
+	} else {
+		f.receive(r, 4, true)
+		r.body.close()
 	}
-	g := rc.receive(a, 4, true)
-	a.body.close()
-	if f := judge(g, 4, true); f != nil {
-		g.fail = f
-	}
-	return g
+	f.record = f.outcome(4, true)
+	return f
 }
 
 // FuzzAnswer: whatever a server says, and however it arrives, it is read to an
@@ -58,13 +57,10 @@ func FuzzAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte, step uint8) {
 		at := slices.Clone(in)
 		one, all := hear(slices.Clone(in), int(step)+1), hear(at, 1<<20)
-		if (one.fail == nil) != (all.fail == nil) || one.events != all.events || one.usage != all.usage {
-			t.Fatalf("%q by %d: %+v (%v), at once %+v (%v)", in, int(step)+1, one, one.fail, all, all.fail)
+		if a, b := &one.answer, &all.answer; one.record.Outcome != all.record.Outcome || a.events != b.events || a.usage != b.usage {
+			t.Fatalf("%q by %d: %+v (%v), at once %+v (%v)", in, int(step)+1, a, a.err, b, b.err)
 		}
-		if one.fail != nil && one.fail.outcome != all.fail.outcome {
-			t.Fatalf("%q: %v by %d, %v at once", in, one.fail, int(step)+1, all.fail)
-		}
-		if all.fail == nil && all.events == 0 {
+		if all.record.Outcome == measure.OK && all.answer.events == 0 {
 			t.Fatalf("%q: good without a token", in)
 		}
 	})
@@ -74,13 +70,13 @@ func FuzzAnswer(f *testing.F) {
 func TestAnswerBytewise(t *testing.T) {
 	good := []byte(streamHead + tokensOf(4) + ending(8, 4))
 	for step := 1; step < 600; step++ {
-		g := hear(slices.Clone(good), step)
-		if g.fail != nil || g.events != 4 || g.usage.completion != 4 || !g.done {
-			t.Fatalf("by %d: %+v, %v", step, g, g.fail)
+		g := hear(slices.Clone(good), step).answer
+		if g.err != nil || g.events != 4 || g.usage.completion != 4 || !g.done {
+			t.Fatalf("by %d: %+v, %v", step, g, g.err)
 		}
 	}
 	// Requests are answered in order of the stamps: no token ahead of its read.
-	g := hear(good, 100)
+	g := hear(good, 100).answer
 	if g.first.After(g.last) || time.Since(g.last) < 0 || (measure.Record{}).Outcome != measure.InFlight {
 		t.Errorf("%v to %v", g.first, g.last)
 	}

@@ -21,12 +21,12 @@ const idleLimit = 4 * time.Second
 // connection of its own, where what breaks is a failure of the request.
 const resendLimit = 3
 
-// pool holds the connections of one trial to one plain HTTP/1.1 server: as many
+// connPool holds the connections of one trial to one plain HTTP/1.1 server: as many
 // as there are requests in flight, without a limit that requests could queue
 // at. It speaks the part of HTTP that a POST and its stream need; net/http,
 // which is used for TLS, spends twice the time per event on handing each one
 // from goroutine to goroutine.
-type pool struct {
+type connPool struct {
 	ctx  context.Context
 	dial func(ctx context.Context) (net.Conn, error)
 
@@ -38,11 +38,11 @@ type pool struct {
 }
 
 // send writes a message and reads the head of its answer.
-func (p *pool) send(m *message, deadline time.Time) (answer, error) {
+func (p *connPool) send(m *message, deadline time.Time) (response, error) {
 	for {
 		c, reused, err := p.get(deadline)
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 		c.SetDeadline(deadline)
 		a, err := c.exchange(m)
@@ -51,13 +51,13 @@ func (p *pool) send(m *message, deadline time.Time) (answer, error) {
 		}
 		c.drop()
 		if !reused || !c.silent || !isStale(err) || !p.resend() {
-			return answer{}, err
+			return response{}, err
 		}
 	}
 }
 
 // resend counts a request that is to be sent again; false where too many were.
-func (p *pool) resend() bool {
+func (p *connPool) resend() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.resent >= resendLimit {
@@ -75,7 +75,7 @@ func isStale(err error) bool {
 }
 
 // get takes the connection that was used last and is still open, or opens one.
-func (p *pool) get(deadline time.Time) (c *conn, reused bool, err error) {
+func (p *connPool) get(deadline time.Time) (c *conn, reused bool, err error) {
 	p.mu.Lock()
 	for n := len(p.idle); n > 0; n = len(p.idle) {
 		c := p.idle[n-1]
@@ -99,7 +99,7 @@ func (p *pool) get(deadline time.Time) (c *conn, reused bool, err error) {
 	return c, false, err
 }
 
-func (p *pool) open(deadline time.Time) (*conn, error) {
+func (p *connPool) open(deadline time.Time) (*conn, error) {
 	ctx := p.ctx
 	if !deadline.IsZero() {
 		var cancel context.CancelFunc
@@ -125,16 +125,17 @@ const (
 // in that order: a server that takes one connection after another, and reads each
 // to its end, would wait at the first one for a request that comes on the last.
 // Errors are left to those who need a connection.
-func (p *pool) warm(n int) {
+func (p *connPool) warm(n int) {
 	begin := time.Now()
 	if n <= inTurn {
 		for range n {
 			c, err := p.open(begin.Add(warmLimit))
 			if err != nil {
-				return
+				break
 			}
-			p.putLast(c)
+			p.put(c)
 		}
+		slices.Reverse(p.idle)
 		return
 	}
 	var wg sync.WaitGroup
@@ -148,15 +149,7 @@ func (p *pool) warm(n int) {
 	wg.Wait()
 }
 
-// putLast keeps a connection for when all others are in use.
-func (p *pool) putLast(c *conn) {
-	c.since = time.Now()
-	p.mu.Lock()
-	p.idle = slices.Insert(p.idle, 0, c)
-	p.mu.Unlock()
-}
-
-func (p *pool) put(c *conn) {
+func (p *connPool) put(c *conn) {
 	c.since = time.Now()
 	p.mu.Lock()
 	p.idle = append(p.idle, c)
@@ -164,7 +157,7 @@ func (p *pool) put(c *conn) {
 }
 
 // close closes the idle connections; the others end with their requests.
-func (p *pool) close() {
+func (p *connPool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.idle {

@@ -1,0 +1,98 @@
+package load
+
+import (
+	"encoding/json"
+	"planner/sweep/measure"
+	"testing"
+
+	"github.com/valyala/fastjson"
+)
+
+// TestDecodeDelta reads the events that the engines are known to send.
+func TestDecodeDelta(t *testing.T) {
+	cases := []struct {
+		name, in string
+		want     delta
+		text     string
+	}{
+		{"vLLM completions", `{"id":"c","object":"text_completion","choices":[{"index":0,"text":" a","logprobs":null,"finish_reason":null}],"usage":null}`,
+			delta{content: true, choice: true}, " a"},
+		{"vLLM running usage", `{"choices":[{"index":0,"text":"","finish_reason":null}],"usage":{"prompt_tokens":9,"total_tokens":10,"completion_tokens":1}}`,
+			delta{choice: true, usage: usage{prompt: 9, completion: 1, known: true}}, ""},
+		{"vLLM role", `{"choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}`,
+			delta{choice: true}, ""},
+		{"llama-server role", `{"choices":[{"finish_reason":null,"index":0,"delta":{"role":"assistant","content":null}}]}`,
+			delta{choice: true}, ""},
+		{"chat text", `{"choices":[{"index":0,"delta":{"content":"h\u00e9\n"},"finish_reason":null}]}`,
+			delta{content: true, choice: true}, "hé\n"},
+		{"reasoning_content", `{"choices":[{"delta":{"content":null,"reasoning_content":"so"}}]}`, delta{content: true, choice: true}, "so"},
+		{"reasoning", `{"choices":[{"delta":{"content":"","reasoning":"so"}}]}`, delta{content: true, choice: true}, "so"},
+		{"tool call", `{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{"}}]}}]}`, delta{content: true, choice: true}, ""},
+		{"empty tool calls", `{"choices":[{"delta":{"tool_calls":[]}}]}`, delta{choice: true}, ""},
+		{"token ids without text", `{"choices":[{"index":0,"text":"","token_ids":[17]}]}`, delta{content: true, choice: true}, ""},
+		{"token ids in a delta", `{"choices":[{"index":0,"delta":{"token_ids":[17]}}]}`, delta{content: true, choice: true}, ""},
+		{"finish", `{"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}`, delta{choice: true, finish: true}, ""},
+		{"last text and finish", `{"choices":[{"index":0,"text":"z","finish_reason":"length"}]}`, delta{content: true, choice: true, finish: true}, "z"},
+		{"usage alone", `{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":4}}}`,
+			delta{usage: usage{prompt: 7, cached: 4, completion: 3, known: true}}, ""},
+		{"cached unknown", `{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"prompt_tokens_details":null}}`,
+			delta{usage: usage{prompt: 7, completion: 3, known: true}}, ""},
+		{"not streamed", `{"choices":[{"message":{"role":"assistant","content":"all"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`,
+			delta{content: true, choice: true, finish: true, usage: usage{prompt: 1, completion: 1, known: true}}, "all"},
+		{"error object", `{"error":{"message":"out of memory","code":500}}`, delta{}, "out of memory"},
+		{"error text", `{"error":"overloaded","error_type":"overloaded"}`, delta{}, "overloaded"},
+		{"error without message", `{"error":{"code":500}}`, delta{}, "error without a message"},
+		{"old vLLM error", `{"object":"error","message":"too long","code":400}`, delta{}, "too long"},
+		{"null error", `{"error":null,"choices":[{"text":"a"}]}`, delta{content: true, choice: true}, "a"},
+	}
+	var p fastjson.Parser
+	for _, c := range cases {
+		got, err := decodeDelta(&p, []byte(c.in))
+		text := string(got.text)
+		if err != nil {
+			outcome, detail := outcomeOf(err)
+			if text = detail; outcome != measure.StreamError {
+				t.Errorf("%s: %v %s", c.name, outcome, detail)
+			}
+		}
+		if text != c.text || got.content != c.want.content || got.choice != c.want.choice ||
+			got.finish != c.want.finish || got.usage != c.want.usage {
+			t.Errorf("%s: %+v %q, %v, want %+v %q", c.name, got, text, err, c.want, c.text)
+		}
+	}
+	for _, bad := range []string{``, `{`, `{"choices":[{"text":"a"}]`, `{"choices":[{"text":"a]}`, `null`, `[1]`, `17`, `{"a":1}}`, `data`, `{"choices":[{"text":"a"}]} x`} {
+		if c, err := decodeDelta(&p, []byte(bad)); err == nil {
+			t.Errorf("%q: %+v, want an error", bad, c)
+		}
+	}
+}
+
+// FuzzDecodeDelta: nothing panics, and nothing that encoding/json reads as an
+// object is refused.
+func FuzzDecodeDelta(f *testing.F) {
+	f.Add([]byte(`{"choices":[{"index":0,"text":" a","finish_reason":null}],"usage":{"prompt_tokens":9,"completion_tokens":1}}`))
+	f.Add([]byte(`{"choices":[{"delta":{"content":"\ud83d\ude00","tool_calls":[{}]},"finish_reason":"stop"}]}`))
+	f.Add([]byte(`{"error":{"message":5}}`))
+	f.Add([]byte(`{"choices":{"0":{"text":"a"}},"usage":[]}`))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		var p fastjson.Parser
+		// fastjson refuses what is nested deeper than 300.
+		_, err := decodeDelta(&p, in)
+		if err == nil || err == errNoObject || !json.Valid(in) || deep(in) {
+			return
+		}
+		if outcome, _ := outcomeOf(err); outcome != measure.StreamError {
+			t.Fatalf("%q: %v", in, err)
+		}
+	})
+}
+
+func deep(in []byte) bool {
+	n := 0
+	for _, b := range in {
+		if b == '[' || b == '{' {
+			n++
+		}
+	}
+	return n > 200
+}

@@ -1,0 +1,217 @@
+package load
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"planner/sweep/workload"
+)
+
+// endpoint is a Client's configuration, checked and resolved.
+type endpoint struct {
+	base    string
+	url     *url.URL
+	header  http.Header
+	model   string
+	dialect *dialect
+	dial    func(ctx context.Context, network, address string) (net.Conn, error)
+	// http serves the calls that are not part of the load.
+	http *http.Client
+}
+
+// endpoint resolves the configuration, and the model's name with the server's
+// help where it is not given.
+func (c *Client) endpoint(ctx context.Context) (*endpoint, error) {
+	e, err := c.resolve()
+	if err != nil || e.model != "" {
+		return e, err
+	}
+	defer e.http.CloseIdleConnections()
+	if e.model, _, err = e.firstModel(ctx); err != nil {
+		return nil, fmt.Errorf("find the model's name: %w", err)
+	}
+	return e, nil
+}
+
+// resolve checks the configuration.
+func (c *Client) resolve() (*endpoint, error) {
+	base := strings.TrimSuffix(strings.TrimSuffix(c.URL, "/"), "/v1")
+	path := "/v1/completions"
+	if c.Chat {
+		path = "/v1/chat/completions"
+	}
+	u, err := url.Parse(base + path)
+	if err != nil {
+		return nil, fmt.Errorf("parse URL: %w", err)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("URL %q: want http://HOST or https://HOST", c.URL)
+	}
+	e := &endpoint{base: base, url: u, model: c.Model, header: http.Header{}, dial: c.Dial}
+	if e.dialect, err = dialectOf(c.Engine); err != nil {
+		return nil, err
+	}
+	if err := c.headers(e.header); err != nil {
+		return nil, err
+	}
+	if e.dial == nil {
+		e.dial = (&net.Dialer{}).DialContext
+	}
+	e.http = &http.Client{Transport: newHTTPTransport(c.TLS, e.dial), Timeout: 30 * time.Second}
+	return e, nil
+}
+
+func (c *Client) headers(h http.Header) error {
+	h.Set("Content-Type", "application/json")
+	h.Set("User-Agent", "planner")
+	h.Set("Accept", "application/json")
+	if c.Stream {
+		h.Set("Accept", "text/event-stream")
+	}
+	for k, v := range c.Headers {
+		if strings.ContainsAny(k, "\r\n: ") || strings.ContainsAny(v, "\r\n") || k == "" {
+			return fmt.Errorf("header %q: not a header", k)
+		}
+		h.Set(k, v)
+	}
+	if c.APIKeyEnv != "" {
+		key := os.Getenv(c.APIKeyEnv)
+		if key == "" {
+			return fmt.Errorf("environment variable %s: no API key in it", c.APIKeyEnv)
+		}
+		if strings.ContainsAny(key, "\r\n") {
+			return fmt.Errorf("environment variable %s: the API key has a line break", c.APIKeyEnv)
+		}
+		h.Set("Authorization", "Bearer "+key)
+	}
+	return nil
+}
+
+// call sends one request that is not part of the load and decodes its answer.
+func (e *endpoint) call(ctx context.Context, method, path string, in []byte, out any) error {
+	req, err := http.NewRequestWithContext(ctx, method, e.base+path, bytes.NewReader(in))
+	if err != nil {
+		return err
+	}
+	req.Header = e.header.Clone()
+	req.Header.Set("Accept", "application/json")
+	res, err := e.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s %s: status %d: %s", method, path, res.StatusCode, oneLine(string(b)))
+	}
+	if err := json.Unmarshal(b, out); err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	return nil
+}
+
+// firstModel asks for the name of the model that is served, and for its owner.
+func (e *endpoint) firstModel(ctx context.Context) (name, owner string, err error) {
+	var list struct {
+		Data []struct {
+			ID    string `json:"id"`
+			Owner string `json:"owned_by"`
+		} `json:"data"`
+	}
+	if err := e.call(ctx, http.MethodGet, "/v1/models", nil, &list); err != nil {
+		return "", "", err
+	}
+	if len(list.Data) == 0 || list.Data[0].ID == "" {
+		return "", "", errors.New("GET /v1/models: no model in the list")
+	}
+	return list.Data[0].ID, list.Data[0].Owner, nil
+}
+
+var errNoTokenizer = errors.New("the engine has no /tokenize")
+
+// tokenize counts the tokens of a text with the engine's own tokenizer, without
+// the special ones that begin a prompt where the engine can leave them out.
+func (e *endpoint) tokenize(ctx context.Context, text string) (int, error) {
+	field := e.dialect.tokenize
+	if field == "" {
+		return 0, errNoTokenizer
+	}
+	body := map[string]any{field: text}
+	if field == "prompt" {
+		body["model"], body["add_special_tokens"] = e.model, false
+	}
+	b, err := json.Marshal(body)
+	if err != nil {
+		return 0, err
+	}
+	var raw json.RawMessage
+	if err := e.call(ctx, http.MethodPost, "/tokenize", b, &raw); err != nil {
+		return 0, err
+	}
+	// vLLM and SGLang give a count and the tokens, llama-server the tokens, TGI
+	// the bare list.
+	var object struct {
+		Count  int               `json:"count"`
+		Tokens []json.RawMessage `json:"tokens"`
+	}
+	if json.Unmarshal(raw, &object) == nil && (object.Count > 0 || object.Tokens != nil) {
+		return max(object.Count, len(object.Tokens)), nil
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) == nil {
+		return len(list), nil
+	}
+	return 0, errors.New("POST /tokenize: neither a count nor a list in the answer")
+}
+
+// measureText finds how many tokens texts of words have on this server, with
+// two requests for one token each: from the prompt tokens that the server
+// counts, chat template included, else from its tokenizer.
+func (e *endpoint) measureText(ctx context.Context, enc *encoder) error {
+	const short, long = 64, 320
+	count := func(words int) (int, error) {
+		probe := &prompter{salt: mix(enc.prompts.salt + uint64(words)), perWord: 1}
+		r := workload.Request{ID: -1, Prompt: words, Output: 1}
+		whole := &encoder{prompts: probe, chat: enc.chat, dialect: &dialect{}, before: enc.before, behind: []byte(`,"temperature":0}`)}
+		var answer struct {
+			Usage struct {
+				Prompt int `json:"prompt_tokens"`
+			} `json:"usage"`
+		}
+		err := e.call(ctx, http.MethodPost, strings.TrimPrefix(e.url.String(), e.base), whole.appendBody(nil, &r), &answer)
+		if err != nil {
+			return 0, err
+		}
+		if answer.Usage.Prompt > 0 {
+			return answer.Usage.Prompt, nil
+		}
+		return e.tokenize(ctx, strings.Trim(string(probe.appendText(nil, &r, nil)), `"`))
+	}
+	a, err := count(short)
+	if err != nil {
+		return err
+	}
+	b, err := count(long)
+	if err != nil {
+		return err
+	}
+	perWord := float64(b-a) / (long - short)
+	if perWord < 0.2 || perWord > 20 {
+		return fmt.Errorf("%d words count %d tokens, %d words %d", short, a, long, b)
+	}
+	enc.prompts.perWord, enc.prompts.overhead = perWord, float64(a)-short*perWord
+	return nil
+}

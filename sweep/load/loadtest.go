@@ -1,0 +1,289 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// Test is a load test: a trial that is under way.
+type Test struct {
+	client   *Client
+	endpoint *endpoint
+	trial    measure.Trial
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	encoder  *encoder
+	prepared chan *message
+	via      transport
+	recorder *recorder
+	// idle lends out the buffers of requests.
+	idle          sync.Pool
+	conversations *conversations
+	monitor       *monitor
+	flying        sync.WaitGroup
+
+	// done is closed when the trial is over; what follows may be read then.
+	done      chan struct{}
+	observed  measure.Observation
+	telemetry Telemetry
+	err       error
+	// doubts arose before the start.
+	doubts []string
+}
+
+// Why what is still in flight is cut.
+var (
+	errOver    = errors.New("the trial is over")
+	errAborted = errors.New("the trial was aborted")
+)
+
+func newTest(parent context.Context, c *Client, e *endpoint, trial measure.Trial, schedule []workload.Request) (*Test, error) {
+	t := &Test{client: c, endpoint: e, trial: trial, conversations: newConversations(schedule), recorder: newRecorder(&trial, schedule), done: make(chan struct{})}
+	if err := t.newEncoder(parent); err != nil {
+		return nil, err
+	}
+	var timer *pacer
+	if !trial.Closed() {
+		var err error
+		if timer, err = c.pacer(); err != nil {
+			return nil, err
+		}
+	}
+	t.ctx, t.cancel = context.WithCancelCause(parent)
+	t.via = t.newTransport()
+	t.prepare(schedule)
+	t.via.warm(warmConnections(&trial, len(schedule)))
+	t.recorder.begin()
+	t.monitor = newMonitor(t)
+	go t.drive(timer)
+	return t, nil
+}
+
+func (c *Client) pacer() (*pacer, error) {
+	if c.plainTimer {
+		return newRuntimePacer(0), nil
+	}
+	return newPacer()
+}
+
+// newEncoder settles how prompts are written. Texts are measured first.
+func (t *Test) newEncoder(ctx context.Context) error {
+	c, e := t.client, t.endpoint
+	p := &prompter{salt: mix(mix(c.Salt+uint64(t.trial.Number)) ^ t.trial.Seed), perWord: 1, conversations: t.conversations}
+	t.encoder = newEncoder(e.model, c.Chat, c.Stream, e.dialect, p)
+	t.encoder.line = headLine(e.url, e.header)
+	if t.encoder.tokens {
+		return nil
+	}
+	err := e.measureText(ctx, t.encoder)
+	e.http.CloseIdleConnections()
+	if err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		t.doubts = append(t.doubts, "prompts: their length is a guess of one token a word: "+oneLine(err.Error()))
+	}
+	return nil
+}
+
+func (t *Test) newTransport() transport {
+	e := t.endpoint
+	if e.url.Scheme == "https" {
+		return &httpsTransport{ctx: t.ctx, url: e.url.String(), header: e.header, client: newHTTPTransport(t.client.TLS, e.dial)}
+	}
+	address := e.url.Host
+	if e.url.Port() == "" {
+		address = net.JoinHostPort(strings.Trim(e.url.Hostname(), "[]"), "80")
+	}
+	return &connPool{ctx: t.ctx, dial: func(ctx context.Context) (net.Conn, error) { return e.dial(ctx, "tcp", address) }}
+}
+
+// warmConnections is how many connections are opened before the start: one a
+// slot, or a few for the first requests of an open loop.
+func warmConnections(t *measure.Trial, requests int) int {
+	if t.Closed() {
+		return min(t.Concurrency, requests, 1024)
+	}
+	return min(inTurn, requests)
+}
+
+// prepare encodes the schedule ahead of time, as far as 64 MiB hold, and goes on
+// while the trial runs. Later turns of a conversation are left blank: they carry
+// an answer that has not come.
+func (t *Test) prepare(schedule []workload.Request) {
+	longest := 0
+	for i := range schedule {
+		longest = max(longest, schedule[i].Prompt)
+	}
+	ahead := min(max(64<<20/(8*longest+512), 8), 512, len(schedule))
+	t.prepared = make(chan *message, ahead)
+	next := func(i int) *message {
+		m := t.encoder.blank(i)
+		if schedule[i].Parent == 0 {
+			t.encode(m)
+		}
+		return m
+	}
+	for i := range ahead {
+		t.prepared <- next(i)
+	}
+	go func() {
+		defer close(t.prepared)
+		for i := ahead; i < len(schedule); i++ {
+			select {
+			case t.prepared <- next(i):
+			case <-t.ctx.Done():
+				return
+			}
+		}
+	}()
+}
+
+func (t *Test) encode(m *message) {
+	req := &t.recorder.schedule[m.index]
+	t.encoder.encode(m, req, t.conversations.awaits(req.ID))
+}
+
+// drive runs the trial from start to end.
+func (t *Test) drive(timer *pacer) {
+	defer close(t.done)
+	if t.trial.Closed() {
+		t.closedLoop()
+	} else {
+		context.AfterFunc(t.ctx, timer.close)
+		t.openLoop(timer)
+	}
+	end := t.elapsed()
+	t.cancel(errOver)
+	t.flying.Wait()
+	t.via.close()
+	t.monitor.stop()
+	t.settle(end)
+}
+
+// elapsed counts from the start of the trial.
+func (t *Test) elapsed() time.Duration { return time.Since(t.recorder.start) }
+
+// openLoop sends each request when it is due, whatever became of those before.
+func (t *Test) openLoop(timer *pacer) {
+	r := t.recorder
+	for m := range t.prepared {
+		req := &r.schedule[m.index]
+		if !timer.until(t.ctx, r.start.Add(req.Due)) {
+			return
+		}
+		if !t.conversations.hold(req.Parent, m) {
+			t.launch(m, req.Due)
+		}
+	}
+	if !timer.until(t.ctx, r.start.Add(r.scheduleEnd)) {
+		return
+	}
+	quiet := r.seal()
+	var limit <-chan time.Time
+	if t.client.Drain > 0 {
+		limit = time.After(t.client.Drain)
+	}
+	select {
+	case <-quiet:
+	case <-limit:
+	case <-t.ctx.Done():
+	}
+}
+
+// launch sends a request on a goroutine of its own.
+func (t *Test) launch(m *message, due time.Duration) {
+	t.recorder.expect(due)
+	t.flying.Go(func() {
+		f, _ := t.idle.Get().(*inFlight)
+		if f == nil {
+			f = &inFlight{}
+		}
+		t.fly(f, m, due)
+		t.idle.Put(f)
+	})
+}
+
+// closedLoop keeps as many requests in flight as there are slots. A request is
+// due when its slot becomes free.
+func (t *Test) closedLoop() {
+	for range min(t.trial.Concurrency, len(t.recorder.schedule)) {
+		t.flying.Go(func() {
+			f, free := &inFlight{}, time.Duration(0)
+			for t.ctx.Err() == nil {
+				m, ok := <-t.prepared
+				if !ok {
+					return
+				}
+				t.recorder.expect(free)
+				free = t.fly(f, m, free)
+			}
+		})
+	}
+	t.flying.Wait()
+}
+
+// fly sends one request, reads its answer and files the record. It returns when
+// that was over, counted from the start.
+func (t *Test) fly(f *inFlight, m *message, due time.Duration) time.Duration {
+	req := &t.recorder.schedule[m.index]
+	if len(m.buf) == 0 {
+		t.encode(m)
+	}
+	t.recorder.leave(f, m.index, due)
+	r, err := t.via.send(m, t.deadline(due))
+	t.encoder.release(m)
+	if err != nil {
+		f.fail(err)
+	} else {
+		f.receive(r, req.Output, t.client.Stream)
+		r.body.close()
+	}
+	over := t.elapsed()
+	if f.answer.err != nil && t.ctx.Err() != nil {
+		f.answer.err = failed(measure.InFlight, "")
+	}
+	for _, next := range t.conversations.end(req, &f.answer) {
+		if t.ctx.Err() == nil && t.recorder.takes(over) {
+			t.launch(next, over)
+		}
+	}
+	t.recorder.finish(f, f.outcome(req.Output, t.endpoint.dialect.ignoreEOS))
+	return over
+}
+
+// deadline is when a request due at due is given up; the zero time for never.
+func (t *Test) deadline(due time.Duration) time.Time {
+	if t.trial.Workload == nil || t.trial.Workload.Timeout <= 0 {
+		return time.Time{}
+	}
+	return t.recorder.start.Add(due + t.trial.Workload.Timeout)
+}
+
+// Status returns the present state.
+func (t *Test) Status() Status {
+	s := t.recorder.present()
+	if t.trial.Closed() {
+		s.Left = -1
+	}
+	return s
+}
+
+// Wait returns what was observed once the trial is over.
+func (t *Test) Wait() (measure.Observation, error) {
+	<-t.done
+	return t.observed, t.err
+}
+
+// Telemetry returns what the client says of itself, once the trial is over.
+func (t *Test) Telemetry() Telemetry {
+	<-t.done
+	return t.telemetry
+}

@@ -1,0 +1,273 @@
+package load
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// Status is what can be said of a load test while it runs.
+type Status struct {
+	// Elapsed counts from the start of the trial; Left is what remains of its
+	// schedule, negative where that is not known (a closed loop).
+	Elapsed, Left time.Duration
+	// Sent counts the requests that left, Done those that ended in any way,
+	// Failed the ones among them without a good end.
+	Sent, Done, Failed, InFlight int
+	// Rate is the requests sent per second over the last whole second.
+	Rate float64
+	// TTFT50 and TTFT99 are quantiles over the requests of the window that
+	// ended well so far; negative before the first.
+	TTFT50, TTFT99 time.Duration
+}
+
+// tokenCounts are sums over the requests that ended well.
+type tokenCounts struct {
+	// counted are requests whose tokens the server counted.
+	counted int
+	// prompted and asked are prompt tokens by the server's count and as asked
+	// for, of the same requests.
+	prompted, asked int
+	// tokens and events are of requests whose tokens the server counted, wanted
+	// the tokens asked for of these; coalesced is of all requests.
+	tokens, events, coalesced, wanted int
+}
+
+// recorder keeps the records and the sums of a load test. All of it is behind one
+// lock, which a request takes twice.
+type recorder struct {
+	schedule []workload.Request
+	start    time.Time
+	// Requests due from from on, and before to, are those of the window.
+	from, to, scheduleEnd time.Duration
+
+	mu      sync.Mutex
+	records []measure.Record
+	left    []bool
+	flying  map[int]*inFlight
+	// texts holds what answers said whose tokens nobody has counted yet.
+	texts  map[int]string
+	status Status
+	// sentBefore is what had been sent when the present second began.
+	sentBefore int
+	client     Telemetry
+	tokens     tokenCounts
+	log        *histogramLog
+	// Of the requests of the window: lag of all, ttft and gaps, the latter by
+	// class, of those that ended well.
+	lag, ttft *hdrhistogram.Histogram
+	gaps      []*hdrhistogram.Histogram
+	// open counts the requests of the window that are expected to end; quiet is
+	// closed when there are none after seal.
+	open  int
+	quiet chan struct{}
+}
+
+func newRecorder(t *measure.Trial, schedule []workload.Request) *recorder {
+	n, classes := len(schedule), 1
+	for i := range schedule {
+		classes = max(classes, schedule[i].Class+1)
+	}
+	r := &recorder{
+		schedule: schedule, from: t.Warmup, to: t.Warmup + t.Window, scheduleEnd: t.Warmup + t.Window + t.Cooldown,
+		records: make([]measure.Record, n), left: make([]bool, n), flying: map[int]*inFlight{}, texts: map[int]string{},
+		lag: newHistogram(), ttft: newHistogram(), gaps: make([]*hdrhistogram.Histogram, classes),
+	}
+	for i := range r.gaps {
+		r.gaps[i] = newHistogram()
+	}
+	if t.Closed() || t.Window <= 0 {
+		r.from, r.to, r.scheduleEnd = 0, math.MaxInt64, t.Warmup+t.Cooldown
+	}
+	if n > 0 && t.Window <= 0 {
+		r.scheduleEnd = max(r.scheduleEnd, schedule[n-1].Due)
+	}
+	return r
+}
+
+// begin sets the zero of the trial's times to now.
+func (r *recorder) begin() {
+	r.start = time.Now()
+	r.log = newHistogramLog(r.start)
+}
+
+// counts reports whether a time is within the window.
+func (r *recorder) counts(at time.Duration) bool { return at >= r.from && at < r.to }
+
+// takes reports whether a request that becomes due at due is still sent. A trial
+// without a window ends when all of its requests have.
+func (r *recorder) takes(due time.Duration) bool { return due < r.scheduleEnd || r.to == math.MaxInt64 }
+
+// expect notes that a request is about to leave: until it has ended the trial
+// is not over.
+func (r *recorder) expect(due time.Duration) {
+	if !r.counts(due) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.open++
+}
+
+// leave notes that a request leaves now as f.
+func (r *recorder) leave(f *inFlight, index int, due time.Duration) {
+	req := &r.schedule[index]
+	f.index, f.due, f.start = index, due, r.start
+	f.first.Store(int64(measure.Never))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Since(r.start)
+	f.record = measure.Record{ID: req.ID, Class: req.Class, Due: due, Sent: now,
+		First: measure.Never, Last: measure.Never, Prompt: req.Prompt, Asked: req.Output}
+	r.left[index] = true
+	r.flying[index] = f
+	r.status.Sent++
+	r.client.PeakInFlight = max(r.client.PeakInFlight, len(r.flying))
+	if r.counts(now) {
+		r.client.left++
+	}
+	if r.counts(due) {
+		r.client.due++
+		record(r.lag, now-due)
+	}
+}
+
+// finish files the record of a request that has ended.
+func (r *recorder) finish(f *inFlight, rec measure.Record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.records[f.index] = rec
+	delete(r.flying, f.index)
+	if rec.Outcome != measure.InFlight {
+		r.status.Done++
+	}
+	switch rec.Outcome {
+	case measure.OK:
+		r.add(f, &rec)
+	case measure.InFlight:
+	case measure.Dropped:
+		r.client.dropped++
+		r.status.Failed++
+	default:
+		r.status.Failed++
+	}
+	if !r.counts(f.due) {
+		return
+	}
+	r.open--
+	if r.open == 0 && r.quiet != nil {
+		close(r.quiet)
+		r.quiet = nil
+	}
+}
+
+// add takes the figures of a request that ended well.
+func (r *recorder) add(f *inFlight, rec *measure.Record) {
+	r.log.add(rec, f.answer.gaps)
+	r.count(f)
+	if !r.counts(f.due) {
+		return
+	}
+	if d, ok := rec.TTFT(); ok {
+		record(r.ttft, d)
+	}
+	for _, us := range f.answer.gaps {
+		record(r.gaps[rec.Class], time.Duration(us)*time.Microsecond)
+	}
+}
+
+// count adds up whose word the number of tokens is.
+func (r *recorder) count(f *inFlight) {
+	c, t, req := &f.answer, &r.tokens, &r.schedule[f.index]
+	t.coalesced += c.coalesced
+	n, counted := c.tokens()
+	if !counted {
+		r.texts[f.index] = string(c.text)
+		return
+	}
+	t.counted++
+	t.tokens += n
+	t.wanted += req.Output
+	t.events += c.events
+	if c.usage.prompt > 0 {
+		t.prompted += c.usage.prompt
+		t.asked += req.Prompt
+	}
+}
+
+// seal says that no request of the window is to come, and returns a channel
+// that is closed once none is in flight.
+func (r *recorder) seal() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	quiet := make(chan struct{})
+	if r.open == 0 {
+		close(quiet)
+		return quiet
+	}
+	r.quiet = quiet
+	return quiet
+}
+
+// cut ends a second of length d at now: its latencies are logged, its rate known.
+func (r *recorder) cut(now time.Time, d time.Duration) {
+	r.log.cut(now.Sub(r.start))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status.Rate = float64(r.status.Sent-r.sentBefore) / d.Seconds()
+	r.sentBefore = r.status.Sent
+}
+
+// present is the state now.
+func (r *recorder) present() Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.status
+	s.Elapsed, s.InFlight = time.Since(r.start), len(r.flying)
+	s.Left = max(r.scheduleEnd-s.Elapsed, 0)
+	s.TTFT50, s.TTFT99 = measure.Never, measure.Never
+	if r.ttft.TotalCount() > 0 {
+		s.TTFT50, s.TTFT99 = percentile(r.ttft, 50), percentile(r.ttft, 99)
+	}
+	return s
+}
+
+// snapshot returns the records of what was sent so far, those in flight with
+// what is known of them. It holds the lock for a few records at a time: no
+// request waits for it.
+func (r *recorder) snapshot() []measure.Record {
+	const piece = 256
+	r.mu.Lock()
+	out := make([]measure.Record, 0, r.status.Sent)
+	r.mu.Unlock()
+	for from := 0; from < len(r.records); from += piece {
+		r.mu.Lock()
+		for i := from; i < min(from+piece, len(r.records)); i++ {
+			if !r.left[i] {
+				continue
+			}
+			rec := r.records[i]
+			if f := r.flying[i]; f != nil {
+				rec = f.record
+				rec.First = time.Duration(f.first.Load())
+			}
+			out = append(out, rec)
+		}
+		r.mu.Unlock()
+	}
+	return out
+}
+
+// telemetry is what the requests say of the client.
+func (r *recorder) telemetry() Telemetry {
+	t := r.client
+	t.Lag50, t.Lag99 = percentile(r.lag, 50), percentile(r.lag, 99)
+	t.Histograms = r.log.out.Bytes()
+	t.openFiles = openFiles()
+	return t
+}
