@@ -76,10 +76,9 @@ func setting(k measure.Knobs, e search.Estimate) plan.Setting {
 // each knob has a value that the configuration lists, or one that nobody gave a
 // list of their own for.
 func allowed(cfg *config.Config, k measure.Knobs) bool {
-	s := &cfg.Space
-	return (cfg.UsualSeqs() || slices.Contains(s.MaxNumSeqs, k.MaxNumSeqs)) &&
-		(cfg.UsualTokens() || slices.Contains(s.MaxNumBatchedTokens, k.MaxNumBatchedTokens)) &&
-		(cfg.UsualUtilization() || slices.Contains(s.GPUMemoryUtilization, k.GPUMemoryUtilization))
+	return !slices.ContainsFunc(measure.Searched(), func(n measure.Knob) bool {
+		return !cfg.Open(n) && !slices.Contains(cfg.Space[n.Name], n.Get(k))
+	})
 }
 
 // settled is what a group is reported with: its choice, or what its race knows

@@ -13,56 +13,30 @@ import (
 	"planner/sweep/measure"
 )
 
-// axis is a knob whose values have an order.
-type axis struct {
-	name string
-	get  func(*measure.Knobs) float64
-	put  func(*measure.Knobs, float64)
-	// room bounds the values that are worth trying beside the other knobs.
-	room func(measure.Knobs) (least, most float64)
-	// next is the value a step beyond one.
-	next func(x float64, lower bool) float64
-	// usual reports whether the values are those that are searched where none are
-	// given, which may be gone beyond.
-	usual func(*config.Config) bool
+// endedKnobs are the knobs at whose ends a search may have stopped too early.
+func endedKnobs() []measure.Knob {
+	return slices.DeleteFunc(measure.Searched(), func(n measure.Knob) bool { return n.Most == 0 })
 }
 
-// axes are the knobs at whose ends a search may have stopped too early. Steps of
-// fewer than 256 tokens waste the GPU on any model, and engines refuse steps of
-// fewer tokens than requests. What is beyond 95 % of a GPU's memory its driver
-// and others need.
-func axes() []axis {
-	double := func(x float64, lower bool) float64 {
-		if lower {
-			return x / 2
-		}
-		return 2 * x
+// nextValue is the value a step beyond one: shares of memory go by twentieths, counts
+// by halves and doubles.
+func nextValue(n measure.Knob, x float64, lower bool) float64 {
+	_, share := n.Zero().(float64)
+	switch {
+	case share && lower:
+		return math.Round(100*x-5) / 100
+	case share:
+		return math.Round(100*x+5) / 100
+	case lower:
+		return x / 2
 	}
-	return []axis{
-		{"max_num_batched_tokens", func(k *measure.Knobs) float64 { return float64(k.MaxNumBatchedTokens) },
-			func(k *measure.Knobs, x float64) { k.MaxNumBatchedTokens = int(x) },
-			func(measure.Knobs) (least, most float64) { return 256, 65536 },
-			double, (*config.Config).UsualTokens},
-		{"max_num_seqs", func(k *measure.Knobs) float64 { return float64(k.MaxNumSeqs) },
-			func(k *measure.Knobs, x float64) { k.MaxNumSeqs = int(x) },
-			func(k measure.Knobs) (least, most float64) { return 1, float64(min(4096, k.MaxNumBatchedTokens)) },
-			double, (*config.Config).UsualSeqs},
-		{"gpu_memory_utilization", func(k *measure.Knobs) float64 { return k.GPUMemoryUtilization },
-			func(k *measure.Knobs, x float64) { k.GPUMemoryUtilization = x },
-			func(measure.Knobs) (least, most float64) { return 0.5, 0.95 },
-			func(x float64, lower bool) float64 {
-				if lower {
-					return math.Round(100*x-5) / 100
-				}
-				return math.Round(100*x+5) / 100
-			}, func(*config.Config) bool { return false }},
-	}
+	return 2 * x
 }
 
 // edge is a knob of the best set that stands at an end of the values tried, with
 // room beyond.
 type edge struct {
-	axis  axis
+	axis  measure.Knob
 	knobs measure.Knobs
 	lower bool
 	// inner is the set with the nearest value on the other side.
@@ -73,16 +47,18 @@ type edge struct {
 // most n.
 func (e *edge) beyond(n int) []measure.Knobs {
 	var sets []measure.Knobs
-	least, most := e.axis.room(e.knobs)
 	for k := e.knobs; len(sets) < n; {
-		x := e.axis.next(e.axis.get(&k), e.lower)
-		if x < least || x > most {
+		x := nextValue(e.axis, e.axis.Number(k), e.lower)
+		if x < e.axis.Least || x > e.axis.Most {
 			break
 		}
-		e.axis.put(&k, x)
+		e.axis.SetNumber(&k, x)
 		if k.MaxNumBatchedTokens > 0 {
 			// Engines refuse steps of fewer tokens than requests.
 			k.MaxNumSeqs = min(k.MaxNumSeqs, k.MaxNumBatchedTokens)
+		}
+		if e.axis.Number(k) != x {
+			break
 		}
 		sets = append(sets, k)
 	}
@@ -94,13 +70,13 @@ func (e *edge) beyond(n int) []measure.Knobs {
 // can run.
 func edgesOf(r search.RaceResult) []edge {
 	var found []edge
-	for _, a := range axes() {
-		at := a.get(&r.Knobs)
+	for _, a := range endedKnobs() {
+		at := a.Number(r.Knobs)
 		var below, above []search.Contestant
 		for _, c := range r.Contestants {
 			k := c.Knobs
-			a.put(&k, at)
-			switch x := a.get(&c.Knobs); {
+			a.SetNumber(&k, at)
+			switch x := a.Number(c.Knobs); {
 			case k != r.Knobs || c.Status == search.Unable || x == 0:
 			case x < at:
 				below = append(below, c)
@@ -109,7 +85,7 @@ func edgesOf(r search.RaceResult) []edge {
 			}
 		}
 		nearer := func(x, y search.Contestant) int {
-			return cmp.Compare(math.Abs(a.get(&x.Knobs)-at), math.Abs(a.get(&y.Knobs)-at))
+			return cmp.Compare(math.Abs(a.Number(x.Knobs)-at), math.Abs(a.Number(y.Knobs)-at))
 		}
 		e := edge{axis: a, knobs: r.Knobs}
 		switch {
@@ -135,7 +111,7 @@ func edgesOf(r search.RaceResult) []edge {
 func pastEnds(cfg *config.Config, sim *sweep.Simulated, r search.RaceResult) []search.Prior {
 	var further []search.Prior
 	for _, e := range edgesOf(r) {
-		if !e.axis.usual(cfg) || !e.lower && e.inner.Status == search.Tied {
+		if !cfg.Open(e.axis) || e.axis.Name == "gpu_memory_utilization" || !e.lower && e.inner.Status == search.Tied {
 			continue
 		}
 		for _, k := range append(e.beyond(2), e.inner.Knobs) {
@@ -161,11 +137,11 @@ func edgeWarnings(r search.RaceResult) []string {
 		if e.lower {
 			end, further = "smallest", "smaller"
 		}
-		at, inner := a.get(&e.knobs), a.get(&e.inner.Knobs)
-		list := []float64{a.get(&e.beyond(1)[0]), at, inner}
+		at, inner := a.Number(e.knobs), a.Number(e.inner.Knobs)
+		list := []float64{a.Number(e.beyond(1)[0]), at, inner}
 		slices.Sort(list)
 		out = append(out, fmt.Sprintf("%s is %s, the %s value tried, and %s carries less: %s values may carry more; try knobs.%s = [%s, %s, %s]",
-			a.name, knobText(at), end, knobText(inner), further, a.name, knobText(list[0]), knobText(list[1]), knobText(list[2])))
+			a.Name, knobText(at), end, knobText(inner), further, a.Name, knobText(list[0]), knobText(list[1]), knobText(list[2])))
 	}
 	return out
 }

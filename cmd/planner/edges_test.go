@@ -101,7 +101,7 @@ func TestBeyondUsualLists(t *testing.T) {
 // Steps of fewer tokens than requests are refused by engines: where the list goes on
 // to them, the requests go along.
 func TestFewerTokensThanRequests(t *testing.T) {
-	e := edge{axis: axes()[0], knobs: measure.Knobs{MaxNumBatchedTokens: 512, MaxNumSeqs: 512}, lower: true}
+	e := edge{axis: endedKnobs()[0], knobs: measure.Knobs{MaxNumBatchedTokens: 512, MaxNumSeqs: 512}, lower: true}
 	want := []measure.Knobs{{MaxNumBatchedTokens: 256, MaxNumSeqs: 256}}
 	if got := e.beyond(2); !slices.Equal(got, want) {
 		t.Errorf("%+v", got)

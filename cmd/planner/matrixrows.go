@@ -159,7 +159,7 @@ func sharedPrefix(cfg *config.Config) matrixRow {
 			return verdictOf(ratio <= 0.5), text
 		},
 	}
-	if !slices.Contains(cfg.Space.PrefixCaching, true) {
+	if !slices.Contains(cfg.Space["prefix_caching"], any(true)) {
 		row.missing = "knobs.prefix_caching is false"
 	}
 	return row

@@ -15,51 +15,80 @@ import (
 // that the GPUs cannot divide between them. Whether a model fits into memory is
 // not asked here. Loading fails when nothing runnable is left.
 func (c *Config) Candidates() (runnable []measure.Knobs, rejected []measure.Rejection) {
-	for _, gpu := range c.gpuNames() {
-		for _, tp := range c.Engine.Parallel.Tensor {
-			for _, k := range c.knobsOn(gpu, tp) {
-				if reason := c.impossible(k); reason != "" {
-					rejected = append(rejected, measure.Rejection{Knobs: k, Reason: reason})
-				} else {
-					runnable = append(runnable, k)
-				}
-			}
+	for _, k := range c.crossed() {
+		if reason := c.impossible(k); reason != "" {
+			rejected = append(rejected, measure.Rejection{Knobs: k, Reason: reason})
+		} else {
+			runnable = append(runnable, k)
 		}
 	}
 	return runnable, rejected
 }
 
-// gpuNames lists the GPUs, or one without a name when none is known.
-func (c *Config) gpuNames() []string {
-	if len(c.GPUs) == 0 {
-		return []string{""}
-	}
-	names := make([]string, len(c.GPUs))
-	for i, g := range c.GPUs {
-		names[i] = g.Hardware.Name
-	}
-	return names
-}
-
-// knobsOn crosses the knobs for one GPU and one degree of tensor parallelism.
-func (c *Config) knobsOn(gpu string, tp int) []measure.Knobs {
-	s := c.Space
-	p := c.Engine.Parallel
-	var all []measure.Knobs
-	for _, seqs := range orElse(s.MaxNumSeqs, []int{0}) {
-		for _, tokens := range orElse(s.MaxNumBatchedTokens, []int{0}) {
-			for _, share := range orElse(s.GPUMemoryUtilization, []float64{0}) {
-				for _, prefix := range orElse(s.PrefixCaching, []bool{true}) {
-					all = append(all, c.settle(measure.Knobs{
-						MaxNumSeqs: seqs, MaxNumBatchedTokens: tokens, GPUMemoryUtilization: share, PrefixCaching: prefix,
-						MaxModelLen: s.MaxModelLen, KVBlocks: s.KVBlocks,
-						GPU: gpu, TensorParallel: tp, PipelineParallel: p.Pipeline, DataParallel: p.Data, ExpertParallel: p.Expert,
-					}))
-				}
+// crossed are all combinations of values.
+func (c *Config) crossed() []measure.Knobs {
+	sets := []measure.Knobs{{}}
+	for _, n := range measure.KnobTable {
+		values := c.Space[n.Name]
+		if n.Name == "gpu" {
+			for _, g := range c.GPUs {
+				values = append(values, g.Hardware.Name)
 			}
 		}
+		if len(values) == 0 {
+			continue
+		}
+		var next []measure.Knobs
+		for _, k := range sets {
+			for _, v := range values {
+				n.Set(&k, v)
+				next = append(next, k)
+			}
+		}
+		sets = next
 	}
-	return all
+	for i, k := range sets {
+		sets[i] = c.settle(k)
+	}
+	return sets
+}
+
+// EngineDefaults returns the knobs with what the engine itself would choose on
+// their GPU in place of the numbers of a search; where neither engine nor GPU is
+// known, 0 stands for the engine's choice.
+func (c *Config) EngineDefaults(k measure.Knobs) measure.Knobs {
+	for _, n := range measure.Searched() {
+		if n.Number(k) > 0 {
+			n.Set(&k, nil)
+		}
+	}
+	return c.settle(k)
+}
+
+// settle replaces zero knobs by the simulated engine's defaults on their GPU.
+func (c *Config) settle(k measure.Knobs) measure.Knobs {
+	if !c.Simulated() {
+		return k
+	}
+	for _, g := range c.GPUs {
+		if g.Hardware.Name != k.GPU {
+			continue
+		}
+		l := model.DefaultArgs(g.Hardware, c.Engine.Version)
+		if k.MaxNumSeqs == 0 {
+			k.MaxNumSeqs = l.MaxNumSeqs
+			if k.MaxNumBatchedTokens > 0 {
+				k.MaxNumSeqs = min(k.MaxNumSeqs, k.MaxNumBatchedTokens) // as vLLM does
+			}
+		}
+		if k.MaxNumBatchedTokens == 0 {
+			k.MaxNumBatchedTokens = l.MaxNumBatchedTokens
+		}
+		if k.GPUMemoryUtilization == 0 {
+			k.GPUMemoryUtilization = l.Utilization
+		}
+	}
+	return k
 }
 
 // impossible says why a configuration can never run, "" if it can.
@@ -81,8 +110,8 @@ func (c *Config) impossible(k measure.Knobs) string {
 // GPU, and a configuration of which nothing can run.
 func (r *reader) checkCandidates(c *Config) {
 	heads := c.Model.Arch.Attention.Heads
-	for _, tp := range c.Engine.Parallel.Tensor {
-		if c.Model.Known && heads%tp != 0 {
+	for _, v := range c.Space["tensor_parallel"] {
+		if tp := v.(int); c.Model.Known && heads%tp != 0 {
 			r.element("engine.tensor_parallel", int64(tp)).refuse("has %d, want a divisor of the %d attention heads of %s", tp, heads, c.Model.Name)
 		}
 	}

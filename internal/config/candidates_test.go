@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -94,17 +95,19 @@ func TestKnobsNotGiven(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := model.DefaultArgs(h100, "")
-	engine := Space{
-		MaxNumSeqs: []int{own.MaxNumSeqs}, MaxNumBatchedTokens: []int{own.MaxNumBatchedTokens},
-		GPUMemoryUtilization: []float64{own.Utilization}, PrefixCaching: []bool{true}, MaxModelLen: 6000,
+	with := func(base Space, more Space) Space {
+		out := maps.Clone(base)
+		maps.Copy(out, more)
+		return out
 	}
-	open := Space{PrefixCaching: []bool{true}, MaxModelLen: 6000}
-	lists := searchedSpace()
-	lists.MaxModelLen = 6000
-	off := open
-	off.PrefixCaching = []bool{false}
-	clamped := engine
-	clamped.MaxNumSeqs, clamped.MaxNumBatchedTokens = []int{100}, []int{100}
+	open := Space{"tensor_parallel": {1}, "pipeline_parallel": {1}, "data_parallel": {1}, "expert_parallel": {false},
+		"prefix_caching": {true}, "max_model_len": {6000}}
+	engine := with(open, Space{"max_num_seqs": {own.MaxNumSeqs}, "max_num_batched_tokens": {own.MaxNumBatchedTokens},
+		"gpu_memory_utilization": {own.Utilization}})
+	lists := with(open, Space{"max_num_seqs": {64, 128, 256, 512}, "max_num_batched_tokens": {2048, 4096, 8192, 16384},
+		"gpu_memory_utilization": {0.85, 0.90, 0.95}})
+	off := with(open, Space{"prefix_caching": {false}})
+	clamped := with(engine, Space{"max_num_seqs": {100}, "max_num_batched_tokens": {100}})
 	for _, c := range []struct {
 		name, text, command string
 		want                Space
@@ -121,6 +124,21 @@ func TestKnobsNotGiven(t *testing.T) {
 	} {
 		if got := mustLoad(t, c.text, For(c.command)).Space; !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
+
+// A list that a user gave is not gone beyond, also where it is the one that is searched
+// anyway; a run folder's configuration keeps who gave it.
+func TestOpenKnobs(t *testing.T) {
+	given := minimal + "[knobs]\nmax_num_seqs = [64, 128, 256, 512]\nprefix_caching = true\n"
+	first := mustLoad(t, given, For("plan"))
+	again := mustLoad(t, string(first.TOML()), For("plan"))
+	attached := mustLoad(t, minimal+"[engine]\nkind = \"attach\"\nurl = \"http://h\"\n", For("plan"))
+	for _, n := range measure.KnobTable {
+		want := n.Name == "max_num_batched_tokens" || n.Name == "gpu_memory_utilization"
+		if first.Open(n) != want || again.Open(n) != want || attached.Open(n) {
+			t.Errorf("%s is open: %v, read again %v, on an attached engine %v", n.Name, first.Open(n), again.Open(n), attached.Open(n))
 		}
 	}
 }
@@ -157,13 +175,19 @@ output = { dist = "lognormal", median = 50, sigma = 1 }
 		{"a conversation cut where asked", minimal + "[workload]\nturns = 4\n[knobs]\nmax_model_len = 7000\n", 7000, "24000"},
 	} {
 		got := mustLoad(t, c.text, For("plan"))
-		if got.Space.MaxModelLen != c.want || got.Workload.MaxLen != c.want {
-			t.Errorf("%s: %d and %d, want %d", c.name, got.Space.MaxModelLen, got.Workload.MaxLen, c.want)
+		if runnableLength(got) != c.want || got.Workload.MaxLen != c.want {
+			t.Errorf("%s: %d and %d, want %d", c.name, runnableLength(got), got.Workload.MaxLen, c.want)
 		}
 		if warned := strings.Join(got.Warnings, "\n"); (warned != "") != (c.warning != "") || !strings.Contains(warned, c.warning) {
 			t.Errorf("%s: warnings %q, want %q", c.name, warned, c.warning)
 		}
 	}
+}
+
+// runnableLength is the max_model_len of what can run.
+func runnableLength(c *Config) int {
+	runnable, _ := c.Candidates()
+	return runnable[0].MaxModelLen
 }
 
 func TestPrices(t *testing.T) {

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"path/filepath"
 	"slices"
 
 	"planner/model"
@@ -36,44 +35,21 @@ type Config struct {
 	draft draft
 }
 
-// draft is what the keys of the file write to and are printed from: the values as
-// they were given, completed in place while they are resolved.
+// draft is what was written of that which names and files stand for, completed in
+// place while these are resolved, so that it can be printed.
 type draft struct {
-	demand    plan.Demand
 	rateGiven bool
-	slo       measure.SLO
 	model     modelText
 	hardware  hardwareText
-	engine    Engine
-	space     Space
+	space     Space // what was given, or is to be printed as if it were
 	load      load
-	search    Search
-	output    string
-	run       Call
 	own       [2][]model.Row // of the user's catalog, by table
 }
 
-// defaults is a draft of which nothing has been given yet.
-func defaults() draft {
-	return draft{
-		demand: plan.Demand{BurstIndex: 1, Headroom: 0.20, Spare: 1, Zones: 1},
-		slo:    measure.SLO{Errors: 0.001},
-		model:  modelText{kv: "auto"},
-		engine: engineDefaults(),
-		load:   loadDefaults(),
-		search: searchDefaults(),
-		output: "runs",
-	}
-}
-
-// Loader reads configurations. Its zero value knows the built-in catalog and every
-// trace format of package ingest.
+// Loader reads configurations. Its zero value knows the built-in catalog.
 type Loader struct {
 	// Catalog is where GPUs and models are looked up; nil means the built-in one.
 	Catalog *model.Catalog
-	// Trace reads traffic traces; nil means package ingest, whose doubts
-	// about a log become warnings.
-	Trace TraceReader
 }
 
 // Load reads a configuration with a zero [Loader].
@@ -96,9 +72,10 @@ func (l Loader) Load(file string, overrides []Override, need Need) (*Config, err
 	if !ok {
 		return nil, problems.sorted()
 	}
-	r := &reader{source: src, problems: problems, base: filepath.Dir(file), trace: l.Trace, catalog: catalog.Clone()}
-	c := &Config{need: need, draft: defaults()}
-	r.take(&c.draft)
+	r := &reader{source: src, problems: problems, catalog: catalog.Clone()}
+	c := unread()
+	c.need = need
+	r.take(c)
 	r.finish(c)
 	if len(r.problems) > 0 {
 		return nil, r.problems.sorted()
@@ -106,41 +83,54 @@ func (l Loader) Load(file string, overrides []Override, need Need) (*Config, err
 	return c, nil
 }
 
-// finish resolves a draft into a Config, section by section.
+// finish resolves what was written, section by section.
 func (r *reader) finish(c *Config) {
-	d, need := &c.draft, c.need
-	r.checkDemand(d, need)
-	r.checkSLO(d, need)
-	r.checkEngine(d, need)
-	r.checkSingle(d, need)
-	c.Model = r.resolveModel(d, need)
-	c.GPUs = r.resolveHardware(d, need)
-	c.Workload = r.resolveWorkload(d, need)
-	c.Demand, c.Objective, c.Engine = d.demand, d.slo, d.engine
-	c.PowerPrice, c.Search, c.OutputDir = d.hardware.power, d.search, d.output
-	c.Run, d.run = d.run, Call{}
-	d.own = r.ownRows(c)
+	r.checkDemand(c)
+	r.checkSLO(c)
+	r.checkEngine(c)
+	r.checkSingle(c)
+	c.Model = r.resolveModel(c)
+	c.GPUs = r.resolveHardware(c)
+	c.Workload = r.resolveWorkload(c)
+	c.draft.own = r.ownRows(c)
 	r.checkTokens(c)
-	c.fillSpace(d)
-	if need.Search && c.attached() {
+	c.fillSpace()
+	if c.need.Search && c.attached() {
 		r.warn("engine: an attached engine keeps the knobs that it runs with; none is searched")
 	}
 	if r.clean("knobs", "workload", "model") {
 		r.checkLength(c)
 	}
-	if need.Engine != NoEngine && r.clean("knobs", "workload", "model", "hardware", "engine") {
+	if c.need.Engine != NoEngine && r.clean("knobs", "workload", "model", "hardware", "engine") {
 		r.checkCandidates(c)
 	}
 	c.Warnings = slices.Clone(r.warnings)
 }
 
+// checkDemand looks at what concerns several keys of [demand].
+func (r *reader) checkDemand(c *Config) {
+	if c.need.Demand && !r.given("demand.rate") {
+		r.absent("demand.rate", "is missing, want the peak load of the whole fleet in requests/s, such as 100")
+	}
+	one, fleet := c.Demand.Availability > 0, c.Demand.TargetAvailability > 0
+	if one != fleet {
+		r.warn("demand: availability and target_availability are applied only when both are given")
+	}
+	if c.Demand.MeanRate > c.Demand.Rate && c.draft.rateGiven {
+		r.warn("demand: mean_rate %s is above the peak rate %s", number(c.Demand.MeanRate), number(c.Demand.Rate))
+	}
+}
+
 // Simulated reports whether the command runs the simulated engine.
-func (c *Config) Simulated() bool { return c.need.simulates(&c.draft) }
+func (c *Config) Simulated() bool {
+	return c.need.Engine == SimulatedEngine || c.need.Engine == ConfiguredEngine && c.Engine.Kind == "simulated"
+}
 
 // FlatPrice returns the price of one GPU for an hour where the configuration gives
 // a single one for all.
 func (c *Config) FlatPrice() (usdPerHour float64, ok bool) {
-	return c.draft.hardware.price.all, c.draft.hardware.price.given
+	p := c.draft.hardware.price
+	return p.all, p.given
 }
 
 // GPU returns the hardware of a name as [Config.Candidates] writes it.

@@ -26,7 +26,6 @@ const byConfiguration = "the configuration"
 type hardwareText struct {
 	gpus  []string
 	price prices
-	power float64
 }
 
 // prices is one price for every GPU, or one a GPU.
@@ -36,54 +35,39 @@ type prices struct {
 	each  map[string]float64
 }
 
-// hardwareKeys are the keys of [hardware].
-func hardwareKeys() []key {
-	return []key{
-		{"hardware.gpu", "a catalog name, or a list to compare", func(d *draft) value { return names(&d.hardware.gpus) }},
-		{"hardware.price_per_gpu_hour", `US dollars, or one a GPU: { "H100 SXM" = 2.99 }; by default the catalog's dated list price`, func(d *draft) value {
-			return priceValue{&d.hardware.price}
-		}},
-		{"hardware.power_price_per_kwh", "US dollars", func(d *draft) value { return float{&d.hardware.power, nonNegative} }},
-	}
-}
-
-// priceValue reads prices.
-type priceValue struct{ p *prices }
-
-func (v priceValue) take(n node) {
+// perGPU is a price for every GPU, or a table of prices by GPU.
+var perGPU = kind[prices]{read: func(n node) (prices, bool) {
 	table, ok := n.value.(map[string]any)
 	if !ok {
-		if x, ok := readFloat(n.only(), nonNegative); ok {
-			v.p.all, v.p.given = x, true
-		}
-		return
+		x, ok := nonNegative.read(n.only())
+		return prices{all: x, given: true}, ok
 	}
-	v.p.each = map[string]float64{}
+	p := prices{each: map[string]float64{}}
 	for _, name := range n.r.children(n.path, table) {
 		c, _ := n.child(name)
-		if x, ok := readFloat(c, nonNegative); ok {
-			v.p.each[name] = x
+		if x, ok := nonNegative.read(c); ok {
+			p.each[name] = x
 		}
 	}
-}
-
-func (v priceValue) text() string {
+	return p, true
+}, print: func(p prices) string {
 	switch {
-	case v.p.given:
-		return number(v.p.all)
-	case len(v.p.each) > 0:
-		return braces(slices.Sorted(maps.Keys(v.p.each)), func(name string) string { return number(v.p.each[name]) })
+	case p.given:
+		return number(p.all)
+	case len(p.each) > 0:
+		return braces(slices.Sorted(maps.Keys(p.each)), func(name string) string { return number(p.each[name]) })
 	}
 	return ""
-}
+}, composite: true}
 
 // resolveHardware finds the GPUs and their prices.
-func (r *reader) resolveHardware(d *draft, need Need) []GPU {
+func (r *reader) resolveHardware(c *Config) []GPU {
+	d, need := &c.draft, c.need
 	if !r.clean("hardware") {
 		return nil
 	}
 	if len(d.hardware.gpus) == 0 {
-		if need.simulates(d) {
+		if c.Simulated() {
 			r.absent("hardware.gpu", `is missing, want a catalog name such as "H100 SXM" (planner catalog gpus lists them), or a list to compare`)
 		} else if need.Limit && need.Engine != NoEngine {
 			r.warn("hardware: no gpu is given, so there is no roofline and no prior")

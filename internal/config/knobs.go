@@ -1,142 +1,145 @@
 package config
 
 import (
+	"maps"
 	"slices"
 
-	"planner/model"
 	"planner/sweep/measure"
 )
 
-// Space holds the values of the knobs that may be tried. An empty list leaves a
-// knob to the engine's own default.
-type Space struct {
-	MaxNumSeqs           []int
-	MaxNumBatchedTokens  []int
-	GPUMemoryUtilization []float64
-	PrefixCaching        []bool
-	// MaxModelLen is the longest request in tokens, and KVBlocks the pinned size
-	// of the KV cache; 0 means that neither is set.
-	MaxModelLen, KVBlocks int
-}
+// Space holds the values of the knobs that may be tried, by the knobs' names. A knob
+// without values is left to the engine.
+type Space map[string][]any
 
-// knobKeys are the keys of [knobs].
-func knobKeys() []key {
-	return []key{
-		{"knobs.max_num_seqs", "requests that run at once; a value pins a knob, a list is searched", func(d *draft) value {
-			return wholes(&d.space.MaxNumSeqs)
-		}},
-		{"knobs.max_num_batched_tokens", "tokens of one step", func(d *draft) value { return wholes(&d.space.MaxNumBatchedTokens) }},
-		{"knobs.gpu_memory_utilization", "share of a GPU's memory that the engine may take", func(d *draft) value {
-			return floats(&d.space.GPUMemoryUtilization, shareOrOne)
-		}},
-		{"knobs.prefix_caching", "keep the KV cache of shared prefixes", func(d *draft) value { return truths(&d.space.PrefixCaching) }},
-		{"knobs.max_model_len", "0 = the smallest that holds the workload's longest request", func(d *draft) value {
-			return whole{&d.space.MaxModelLen, 0}
-		}},
-		{"knobs.kv_blocks", "0 = computed; pin it to the number the engine printed (vLLM: num_gpu_blocks)", func(d *draft) value {
-			return whole{&d.space.KVBlocks, 0}
-		}},
+// slot reads and prints the values of a knob: a list where it is searched or is the
+// degree of tensor parallelism, else a single one, where 0 leaves it to the engine.
+func (s Space) slot(name string) slot {
+	i := slices.IndexFunc(measure.KnobTable, func(n measure.Knob) bool { return n.Name == name })
+	n := measure.KnobTable[i]
+	listed := n.Precedence > 0 || name == "tensor_parallel"
+	least := 0
+	if listed || n.Placement {
+		least = 1
+	}
+	var k kind[any]
+	switch n.Zero().(type) {
+	case int:
+		k = anyOf(wholeFrom(least))
+	case float64:
+		k = anyOf(shareOrOne)
+	default:
+		k = anyOf(truth)
+	}
+	list := choice(k)
+	if !listed {
+		list = single(k)
+	}
+	return slot{
+		take: func(given node) {
+			values, ok := list.read(given)
+			if values = slices.DeleteFunc(values, func(v any) bool { return v == 0 }); ok && len(values) > 0 {
+				s[name] = values
+			} else {
+				delete(s, name)
+			}
+		},
+		text: func() string {
+			if len(s[name]) == 0 && !listed {
+				return "0"
+			}
+			return list.print(s[name])
+		},
 	}
 }
 
-// searchedSpace is what plan and estimate search where nothing is given.
-func searchedSpace() Space {
-	return Space{
-		MaxNumSeqs:           []int{64, 128, 256, 512},
-		MaxNumBatchedTokens:  []int{2048, 4096, 8192, 16384},
-		GPUMemoryUtilization: []float64{0.85, 0.90, 0.95},
-		PrefixCaching:        []bool{true},
+// anyOf is a kind whose values are held as any.
+func anyOf[T any](k kind[T]) kind[any] {
+	return kind[any]{
+		read:  func(n node) (any, bool) { return k.read(n) },
+		print: func(v any) string { return k.print(v.(T)) },
 	}
 }
 
-// UsualTokens reports whether the values of max_num_batched_tokens are those that
-// are searched where none are given, and UsualSeqs the same of max_num_seqs. A run
-// folder's configuration spells them out, so the values decide, not who gave them.
-func (c *Config) UsualTokens() bool {
-	return slices.Equal(c.Space.MaxNumBatchedTokens, searchedSpace().MaxNumBatchedTokens)
+// single is a kind of lists of one.
+func single(k kind[any]) kind[[]any] {
+	return kind[[]any]{
+		read: func(n node) ([]any, bool) {
+			v, ok := k.read(n.only())
+			return []any{v}, ok
+		},
+		print: func(values []any) string { return k.print(values[0]) },
+	}
 }
 
-// UsualSeqs is to max_num_seqs what [Config.UsualTokens] is to
-// max_num_batched_tokens.
-func (c *Config) UsualSeqs() bool {
-	return slices.Equal(c.Space.MaxNumSeqs, searchedSpace().MaxNumSeqs)
+// keyOf is the full key of a knob.
+func keyOf(n measure.Knob) string {
+	switch {
+	case n.Name == "gpu":
+		return "hardware.gpu"
+	case n.Placement:
+		return "engine." + n.Name
+	}
+	return "knobs." + n.Name
 }
 
-// UsualUtilization is to gpu_memory_utilization what [Config.UsualTokens] is to
-// max_num_batched_tokens.
-func (c *Config) UsualUtilization() bool {
-	return slices.Equal(c.Space.GPUMemoryUtilization, searchedSpace().GPUMemoryUtilization)
+// Open reports whether nobody gave values for a knob that is searched: those of its
+// usual list are tried, and may be gone beyond.
+func (c *Config) Open(n measure.Knob) bool {
+	return c.need.Search && !c.attached() && n.Precedence > 0 && len(c.draft.space[n.Name]) == 0
 }
 
 // fillSpace gives the knobs that were not given their values: the lists where they
 // are searched, the engine's own defaults where one simulated GPU settles them. An
 // engine that runs already keeps what it has.
-func (c *Config) fillSpace(d *draft) {
-	s := &d.space
-	fill := Space{}
+func (c *Config) fillSpace() {
+	given := c.draft.space
+	c.Space = given
 	switch {
 	case c.attached():
-		*s = Space{MaxNumSeqs: single(s.MaxNumSeqs), MaxNumBatchedTokens: single(s.MaxNumBatchedTokens),
-			GPUMemoryUtilization: single(s.GPUMemoryUtilization), PrefixCaching: single(s.PrefixCaching),
-			MaxModelLen: s.MaxModelLen, KVBlocks: s.KVBlocks}
+		for _, n := range measure.Searched() {
+			if len(given[n.Name]) > 1 {
+				delete(given, n.Name)
+			}
+		}
 	case c.need.Search:
-		fill = searchedSpace()
-	case c.Simulated() && len(c.GPUs) == 1 && len(s.MaxNumBatchedTokens) <= 1:
+		c.Space = maps.Clone(given)
+		for _, n := range measure.Searched() {
+			if c.Open(n) {
+				c.Space[n.Name] = n.Usual
+			}
+		}
+	case c.Simulated() && len(c.GPUs) == 1 && len(given["max_num_batched_tokens"]) <= 1:
 		k := measure.Knobs{GPU: c.GPUs[0].Hardware.Name}
-		if len(s.MaxNumBatchedTokens) == 1 {
-			k.MaxNumBatchedTokens = s.MaxNumBatchedTokens[0]
+		if tokens := given["max_num_batched_tokens"]; len(tokens) == 1 {
+			k.MaxNumBatchedTokens = tokens[0].(int)
 		}
 		k = c.settle(k)
-		fill.MaxNumSeqs, fill.MaxNumBatchedTokens = []int{k.MaxNumSeqs}, []int{k.MaxNumBatchedTokens}
-		fill.GPUMemoryUtilization = []float64{k.GPUMemoryUtilization}
+		for _, n := range measure.Searched() {
+			if len(given[n.Name]) == 0 && n.Number(k) > 0 {
+				given[n.Name] = []any{n.Get(k)}
+			}
+		}
 	}
-	if len(fill.PrefixCaching) == 0 { // off by default in LMDeploy alone
-		fill.PrefixCaching = []bool{d.engine.Kind != "lmdeploy" || c.Simulated()}
+	if len(c.Space["prefix_caching"]) == 0 { // off by default in LMDeploy alone
+		c.Space["prefix_caching"] = []any{c.Engine.Kind != "lmdeploy" || c.Simulated()}
 	}
-	s.MaxNumSeqs = orElse(s.MaxNumSeqs, fill.MaxNumSeqs)
-	s.MaxNumBatchedTokens = orElse(s.MaxNumBatchedTokens, fill.MaxNumBatchedTokens)
-	s.GPUMemoryUtilization = orElse(s.GPUMemoryUtilization, fill.GPUMemoryUtilization)
-	s.PrefixCaching = orElse(s.PrefixCaching, fill.PrefixCaching)
-	c.Space = *s
 }
 
 // attached reports whether the engine runs already, with knobs that nobody changes.
-func (c *Config) attached() bool { return c.draft.engine.Kind == "attach" && !c.Simulated() }
-
-// single drops a list of several values.
-func single[T any](list []T) []T {
-	if len(list) > 1 {
-		return nil
-	}
-	return list
-}
-
-func orElse[T any](given, fill []T) []T {
-	if len(given) > 0 {
-		return given
-	}
-	return fill
-}
+func (c *Config) attached() bool { return c.Engine.Kind == "attach" && !c.Simulated() }
 
 // checkSingle refuses lists where a command wants one configuration.
-func (r *reader) checkSingle(d *draft, need Need) {
-	if need.Lists || need.Engine == NoEngine {
+func (r *reader) checkSingle(c *Config) {
+	if c.need.Lists || c.need.Engine == NoEngine {
 		return
 	}
-	lists := []struct {
-		key string
-		n   int
-	}{
-		{"hardware.gpu", len(d.hardware.gpus)},
-		{"engine.tensor_parallel", len(d.engine.Parallel.Tensor)},
-		{"knobs.max_num_seqs", len(d.space.MaxNumSeqs)},
-		{"knobs.max_num_batched_tokens", len(d.space.MaxNumBatchedTokens)},
-		{"knobs.gpu_memory_utilization", len(d.space.GPUMemoryUtilization)},
-		{"knobs.prefix_caching", len(d.space.PrefixCaching)},
-	}
-	for _, l := range lists {
-		if l.n > 1 {
-			r.at(l.key).refuse("is a list of %d, want one value: this command runs one configuration (plan and estimate search lists)", l.n)
+	for _, n := range measure.KnobTable {
+		count := len(c.draft.space[n.Name])
+		if n.Name == "gpu" {
+			count = len(c.draft.hardware.gpus)
+		}
+		if count > 1 {
+			r.at(keyOf(n)).refuse("is a list of %d, want one value: this command runs one configuration (plan and estimate search lists)", count)
 		}
 	}
 }
@@ -148,7 +151,10 @@ func (r *reader) checkLength(c *Config) {
 	n := r.at("knobs.max_model_len")
 	once := c.Workload
 	once.Turns = 1
-	longest, own, asked := once.Longest(), 0, c.Space.MaxModelLen
+	longest, own, asked := once.Longest(), 0, 0
+	if given := c.Space["max_model_len"]; len(given) > 0 {
+		asked = given[0].(int)
+	}
 	if c.Model.Known {
 		own = c.Model.Arch.MaxPosition
 	}
@@ -165,17 +171,22 @@ func (r *reader) checkLength(c *Config) {
 			max(longest, longestPrompt(c)+1), own, c.Model.Name)
 	}
 	whole := c.Workload.Longest()
+	limit := asked
 	switch {
 	case asked > 0:
 	case own > 0 && whole > 0:
-		c.Space.MaxModelLen = min(whole, own)
+		limit = min(whole, own)
 	default:
-		c.Space.MaxModelLen = max(whole, own)
+		limit = max(whole, own)
 	}
-	if c.Space.MaxModelLen > 0 && c.Space.MaxModelLen < whole {
-		r.warn("workload: conversations can grow to %d tokens and are cut at max_model_len %d", whole, c.Space.MaxModelLen)
+	if limit > 0 && limit < whole {
+		r.warn("workload: conversations can grow to %d tokens and are cut at max_model_len %d", whole, limit)
 	}
-	c.Workload.MaxLen = c.Space.MaxModelLen
+	c.Workload.MaxLen = limit
+	if limit > 0 && asked == 0 {
+		c.Space = maps.Clone(c.Space) // not in what is printed
+		c.Space["max_model_len"] = []any{limit}
+	}
 }
 
 // longestPrompt is the longest prompt with its prefix, of the classes whose
@@ -188,38 +199,4 @@ func longestPrompt(c *Config) int {
 		}
 	}
 	return n
-}
-
-// EngineDefaults returns the knobs with what the engine itself would choose on
-// their GPU in place of the numbers of a search; where neither engine nor GPU is
-// known, 0 stands for the engine's choice.
-func (c *Config) EngineDefaults(k measure.Knobs) measure.Knobs {
-	k.MaxNumSeqs, k.MaxNumBatchedTokens, k.GPUMemoryUtilization = 0, 0, 0
-	return c.settle(k)
-}
-
-// settle replaces zero knobs by the simulated engine's defaults on their GPU.
-func (c *Config) settle(k measure.Knobs) measure.Knobs {
-	if !c.Simulated() {
-		return k
-	}
-	for _, g := range c.GPUs {
-		if g.Hardware.Name != k.GPU {
-			continue
-		}
-		l := model.DefaultArgs(g.Hardware, c.Engine.Version)
-		if k.MaxNumSeqs == 0 {
-			k.MaxNumSeqs = l.MaxNumSeqs
-			if k.MaxNumBatchedTokens > 0 {
-				k.MaxNumSeqs = min(k.MaxNumSeqs, k.MaxNumBatchedTokens) // as vLLM does
-			}
-		}
-		if k.MaxNumBatchedTokens == 0 {
-			k.MaxNumBatchedTokens = l.MaxNumBatchedTokens
-		}
-		if k.GPUMemoryUtilization == 0 {
-			k.GPUMemoryUtilization = l.Utilization
-		}
-	}
-	return k
 }

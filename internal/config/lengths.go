@@ -1,8 +1,10 @@
 package config
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -11,71 +13,117 @@ import (
 	"planner/sweep/workload"
 )
 
-// lengths is a distribution of lengths, nil as long as none is given.
-type lengths struct{ p **workload.Lengths }
+// part is one key of an inline table, and whether it is printed.
+type part struct {
+	name  string
+	slot  slot
+	given bool
+}
 
-func (v lengths) take(n node) {
-	if l, ok := readLengths(n); ok {
-		*v.p = &l
+func names(parts []part) []string {
+	out := make([]string, len(parts))
+	for i, p := range parts {
+		out[i] = p.name
+	}
+	return out
+}
+
+// takeParts reads an inline table of no other keys than the parts', of which some
+// are needed; it reports whether it is a table.
+func (n node) takeParts(parts []part, needed ...string) bool {
+	if !n.table(names(parts)...) {
+		return false
+	}
+	n.inner = false
+	for _, p := range parts {
+		if !n.maybe(p.name, p.slot) && slices.Contains(needed, p.name) {
+			n.refuse("lacks the key %s, which it needs", p.name)
+		}
+	}
+	return true
+}
+
+// maybe reads a key of a table, if it is there.
+func (n node) maybe(key string, s slot) bool {
+	c, ok := n.child(key)
+	if ok {
+		s.take(c)
+	}
+	return ok
+}
+
+// printParts prints the parts that are given as an inline table.
+func printParts(parts []part) string {
+	parts = slices.DeleteFunc(parts, func(p part) bool { return !p.given })
+	return braces(names(parts), func(name string) string {
+		i := slices.IndexFunc(parts, func(p part) bool { return p.name == name })
+		return parts[i].slot.text()
+	})
+}
+
+// families say which keys each family of distributions has beside dist, and how many
+// of these, from the first, it needs.
+var families = map[workload.Dist]struct {
+	keys   []string
+	needed int
+}{
+	workload.Fixed:     {[]string{"value"}, 1},
+	workload.Uniform:   {[]string{"min", "max"}, 2},
+	workload.Normal:    {[]string{"mean", "stddev", "min", "max"}, 2},
+	workload.Lognormal: {[]string{"sigma", "median", "mean", "min", "max"}, 1},
+	workload.Empirical: {[]string{"file", "min", "max"}, 1},
+}
+
+// lengthParts are the keys of a distribution in the order in which they are printed.
+func lengthParts(l *workload.Lengths) []part {
+	dist := slot{take: func(node) {}, text: func() string { return quote(l.Dist.String()) }} // read first of all
+	return []part{
+		{"dist", dist, true},
+		{"value", wholeFrom(1).in(&l.Value), l.Value > 0},
+		{"median", positive.in(&l.Median), l.Median > 0},
+		{"mean", positive.in(&l.Mean), l.Mean > 0},
+		{"stddev", positive.in(&l.StdDev), l.StdDev > 0},
+		{"sigma", numberIn(span{low: 0, above: true, high: 10}).in(&l.Sigma), l.Sigma > 0},
+		{"file", pathname.in(&l.File), l.File != ""},
+		{"min", wholeFrom(1).in(&l.Min), l.Min > 0},
+		{"max", wholeFrom(1).in(&l.Max), l.Max > 0},
 	}
 }
 
-func (v lengths) text() string {
-	if *v.p == nil {
-		return ""
-	}
-	return lengthsText(**v.p)
+// lengths is a distribution, a table such as { dist = "normal", mean = 256, stddev = 100 }.
+var lengths = kind[workload.Lengths]{
+	read:      readLengths,
+	print:     func(l workload.Lengths) string { return printParts(lengthParts(&l)) },
+	composite: true,
 }
 
-// lengthKeys are the keys that each family of distributions has.
-var lengthKeys = map[workload.Dist][]string{
-	workload.Fixed:     {"dist", "value"},
-	workload.Uniform:   {"dist", "min", "max"},
-	workload.Normal:    {"dist", "mean", "stddev", "min", "max"},
-	workload.Lognormal: {"dist", "median", "mean", "sigma", "min", "max"},
-	workload.Empirical: {"dist", "file", "min", "max"},
-}
-
-// readLengths reads a table such as { dist = "normal", mean = 256, stddev = 100 }.
 func readLengths(n node) (workload.Lengths, bool) {
 	before := len(n.r.problems)
+	var l workload.Lengths
 	if _, ok := n.value.(map[string]any); !ok {
 		n.wrong(`a table such as { dist = "fixed", value = 447 }`)
-		return workload.Lengths{}, false
+		return l, false
 	}
 	name, ok := n.child("dist")
 	if !ok {
 		n.refuse("has no dist, want fixed, uniform, normal, lognormal or empirical")
-		return workload.Lengths{}, false
+		return l, false
 	}
 	text, ok := readWord(name, []string{"fixed", "uniform", "normal", "lognormal", "empirical"})
 	if !ok {
-		return workload.Lengths{}, false
+		return l, false
 	}
-	dist, err := workload.ParseDist(text)
-	if err != nil {
-		name.refuse("%v", err)
-		return workload.Lengths{}, false
-	}
-	n.table(lengthKeys[dist]...)
-	l := workload.Lengths{Dist: dist}
-	switch dist {
-	case workload.Fixed:
-		n.require("value", whole{&l.Value, 1})
-	case workload.Uniform:
-		n.require("min", whole{&l.Min, 1})
-		n.require("max", whole{&l.Max, 1})
-	case workload.Normal:
-		n.require("mean", float{&l.Mean, positive})
-		n.require("stddev", float{&l.StdDev, positive})
+	l.Dist, _ = workload.ParseDist(text)
+	family := families[l.Dist]
+	parts := slices.DeleteFunc(lengthParts(&l), func(p part) bool {
+		return p.name != "dist" && !slices.Contains(family.keys, p.name)
+	})
+	n.takeParts(parts, family.keys[:family.needed]...)
+	switch l.Dist {
 	case workload.Lognormal:
-		n.lognormal(&l)
+		n.checkLognormal(&l)
 	case workload.Empirical:
-		n.empirical(&l)
-	}
-	if dist != workload.Fixed && dist != workload.Uniform {
-		n.maybe("min", whole{&l.Min, 1})
-		n.maybe("max", whole{&l.Max, 1})
+		n.readSamples(&l)
 	}
 	if l.Max > 0 && l.Min > l.Max {
 		c, _ := n.child("min")
@@ -84,42 +132,22 @@ func readLengths(n node) (workload.Lengths, bool) {
 	return l, len(n.r.problems) == before
 }
 
-// require reads a key of a table that must be there.
-func (n node) require(key string, v value) {
-	if !n.maybe(key, v) {
-		n.refuse("lacks the key %s, which it needs", key)
-	}
-}
-
-// maybe reads a key of a table, if it is there.
-func (n node) maybe(key string, v value) bool {
-	c, ok := n.child(key)
-	if ok {
-		v.take(c)
-	}
-	return ok
-}
-
-// lognormal reads the shape from its median or from the mean before clipping.
-func (n node) lognormal(l *workload.Lengths) {
-	n.require("sigma", float{&l.Sigma, span{low: 0, above: true, high: 10}})
-	mean := 0.0
-	hasMedian := n.maybe("median", float{&l.Median, positive})
-	hasMean := n.maybe("mean", float{&mean, positive})
+// checkLognormal settles the shape by its median, or by the mean before clipping.
+func (n node) checkLognormal(l *workload.Lengths) {
+	_, hasMedian := n.child("median")
+	c, hasMean := n.child("mean")
 	switch {
 	case hasMedian && hasMean:
-		c, _ := n.child("mean")
 		c.refuse("is given together with median, want one of the two")
 	case hasMean:
-		l.Median = workload.LognormalMedian(mean, l.Sigma)
+		l.Median, l.Mean = workload.LognormalMedian(l.Mean, l.Sigma), 0
 	case !hasMedian:
 		n.refuse("has neither median nor mean, want one of the two")
 	}
 }
 
-// empirical reads the lengths from a file.
-func (n node) empirical(l *workload.Lengths) {
-	n.require("file", pathname{&l.File})
+// readSamples reads the lengths of an empirical distribution from its file.
+func (n node) readSamples(l *workload.Lengths) {
 	if l.File == "" {
 		return
 	}
@@ -137,63 +165,56 @@ func (n node) empirical(l *workload.Lengths) {
 	l.Samples = samples
 }
 
-// lengthsText prints a distribution with the keys of its family.
-func lengthsText(l workload.Lengths) string {
-	parts := []string{"dist = " + quote(l.Dist.String())}
-	add := func(key, text string) { parts = append(parts, key+" = "+text) }
-	switch l.Dist {
-	case workload.Fixed:
-		add("value", strconv.Itoa(l.Value))
-	case workload.Normal:
-		add("mean", number(l.Mean))
-		add("stddev", number(l.StdDev))
-	case workload.Lognormal:
-		add("median", number(l.Median))
-		add("sigma", number(l.Sigma))
-	case workload.Empirical:
-		add("file", quote(l.File))
-	}
-	if l.Min > 0 {
-		add("min", strconv.Itoa(l.Min))
-	}
-	if l.Max > 0 {
-		add("max", strconv.Itoa(l.Max))
-	}
-	return "{ " + strings.Join(parts, ", ") + " }"
-}
-
 // prefix is a table of shared prefixes; an empty one means none.
-type prefix struct{ p **workload.Prefix }
+var prefix = kind[workload.Prefix]{read: func(n node) (workload.Prefix, bool) {
+	before := len(n.r.problems)
+	var p workload.Prefix
+	needed := []string{"groups", "tokens"}
+	if table, ok := n.value.(map[string]any); ok && len(table) == 0 {
+		needed = nil
+	}
+	n.takeParts(prefixParts(&p), needed...)
+	return p, len(n.r.problems) == before
+}, print: func(p workload.Prefix) string { return printParts(prefixParts(&p)) }, composite: true}
 
-func (v prefix) take(n node) {
-	if !n.table("groups", "tokens", "prompts") {
-		return
+func prefixParts(p *workload.Prefix) []part {
+	given := p.Groups > 0
+	return []part{
+		{"groups", wholeFrom(1).in(&p.Groups), given}, {"tokens", wholeFrom(1).in(&p.Tokens), given},
+		{"prompts", wholeFrom(0).in(&p.Prompts), given},
 	}
-	out := workload.Prefix{}
-	if table, _ := n.value.(map[string]any); len(table) > 0 {
-		n.require("groups", whole{&out.Groups, 1})
-		n.require("tokens", whole{&out.Tokens, 1})
-		n.maybe("prompts", whole{&out.Prompts, 0})
-	}
-	*v.p = &out
 }
 
-func (v prefix) text() string {
-	if *v.p == nil {
-		return ""
+// readSamples reads lengths, one a line; of several columns the first counts. A
+// first line that is no number is a header; empty lines and those that begin with
+// # are left out.
+func readSamples(r io.Reader) ([]int, error) {
+	var samples []int
+	lines := bufio.NewScanner(r)
+	for number := 1; lines.Scan(); number++ {
+		text, _, _ := strings.Cut(strings.TrimPrefix(lines.Text(), "\ufeff"), ",")
+		text = strings.Trim(strings.TrimSpace(text), `"`)
+		if text == "" || strings.HasPrefix(text, "#") {
+			continue
+		}
+		if _, err := strconv.ParseFloat(text, 64); err != nil && number == 1 {
+			continue
+		}
+		n, err := parseSample(text)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", number, err)
+		}
+		samples = append(samples, n)
 	}
-	return prefixText(**v.p)
-}
-
-func prefixText(p workload.Prefix) string {
-	if p.Groups == 0 {
-		return "{}"
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("line after %d lengths: %w", len(samples), err)
 	}
-	return fmt.Sprintf("{ groups = %d, tokens = %d, prompts = %d }", p.Groups, p.Tokens, p.Prompts)
+	if len(samples) == 0 {
+		return nil, errors.New("holds no length")
+	}
+	slices.Sort(samples)
+	return samples, nil
 }
-
-// errNoSamples is a file without a single length.
-var errNoSamples = errors.New("holds no length")
 
 // parseSample reads one length; a real number is rounded, as exports of other
 // tools write 447.0.
@@ -203,13 +224,4 @@ func parseSample(text string) (int, error) {
 		return 0, fmt.Errorf("%q is no length above 0", shorten(text))
 	}
 	return int(math.Round(x)), nil
-}
-
-// sortedSamples puts lengths in order, as the distribution wants them.
-func sortedSamples(samples []int) ([]int, error) {
-	if len(samples) == 0 {
-		return nil, errNoSamples
-	}
-	slices.Sort(samples)
-	return samples, nil
 }

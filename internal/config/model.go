@@ -32,38 +32,21 @@ type modelText struct {
 	name, config, weights, kv string
 }
 
-// modelKeys are the keys of [model].
-func modelKeys() []key {
-	return []key{
-		{"model.name", "a catalog name or a Hugging Face id in the catalog", func(d *draft) value { return word{&d.model.name, nil} }},
-		{"model.config", "or a path to a Hugging Face config.json, which is then enough alone", func(d *draft) value {
-			return pathname{&d.model.config}
-		}},
-		{"model.weights", `bf16 fp16 fp8 int8 int4 nvfp4 mxfp4; "" = the model's own`, func(d *draft) value {
-			return word{&d.model.weights, append(weightFormats(), "")}
-		}},
-		{"model.kv_cache", "auto fp8", func(d *draft) value { return word{&d.model.kv, []string{"auto", "fp8"}} }},
-	}
-}
-
-func weightFormats() []string {
-	return []string{"bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxfp4"}
-}
-
 // resolveModel finds the model's shape.
-func (r *reader) resolveModel(d *draft, need Need) Model {
+func (r *reader) resolveModel(c *Config) Model {
+	d := &c.draft
 	m := Model{Name: d.model.name, Config: d.model.config, Precision: givenPrecision(d.model), Stored: model.NamedFormat(d.model.name)}
-	if need.Engine == NoEngine || !r.clean("model") {
+	if c.need.Engine == NoEngine || !r.clean("model") {
 		return m
 	}
 	switch {
 	case d.model.config != "":
 		m.Arch, m.Known = r.modelConfig(d)
 	case d.model.name != "":
-		m.Arch, m.Known = r.modelNamed(d, need)
-	case need.simulates(d):
+		m.Arch, m.Known = r.modelNamed(c)
+	case c.Simulated():
 		r.absent("model.name", "is missing, want a catalog name or Hugging Face id (planner catalog models lists them), or a config.json in model.config")
-	case need.Limit:
+	case c.need.Limit:
 		r.warn("model: none is given, so there is no roofline and no prior")
 	}
 	if !m.Known {
@@ -71,7 +54,7 @@ func (r *reader) resolveModel(d *draft, need Need) Model {
 	}
 	m.Stored = m.Arch.Native
 	if err := m.Arch.Check(); err != nil {
-		if need.simulates(d) {
+		if c.Simulated() {
 			r.at(modelKey(d)).refuse("%v; want a model whose shape is known, or its config.json in model.config", err)
 		} else {
 			r.warn("%v: there is no roofline and no prior", err)
@@ -111,12 +94,12 @@ func (r *reader) modelConfig(d *draft) (model.Arch, bool) {
 
 // modelNamed looks the model up. A real engine can serve a Hugging Face id that the
 // catalog does not know; nothing can be computed for it then.
-func (r *reader) modelNamed(d *draft, need Need) (model.Arch, bool) {
-	arch, err := r.catalog.Model(d.model.name)
+func (r *reader) modelNamed(c *Config) (model.Arch, bool) {
+	arch, err := r.catalog.Model(c.draft.model.name)
 	switch {
 	case err == nil:
 		return arch, true
-	case !need.simulates(d) && strings.Contains(d.model.name, "/"):
+	case !c.Simulated() && strings.Contains(c.draft.model.name, "/"):
 		r.warn("model: %v: there is no roofline and no prior", err)
 	default:
 		r.at("model.name").refuse("%v; want a name from planner catalog models, or a config.json in model.config", err)
@@ -139,7 +122,7 @@ func precisionOf(text modelText, arch model.Arch) model.Precision {
 // givenPrecision reads the formats that were given.
 func givenPrecision(text modelText) model.Precision {
 	var p model.Precision
-	if slices.Contains(weightFormats(), text.weights) {
+	if slices.Contains(weightFormats, text.weights) {
 		p.Weights, _ = model.ParseWeightFormat(text.weights)
 	}
 	p.KV, _ = model.ParseKVFormat(text.kv)

@@ -51,8 +51,3 @@ func For(command string) Need {
 	}
 	return Need{}
 }
-
-// simulates reports whether the engine of the command is the simulated one.
-func (n Need) simulates(d *draft) bool {
-	return n.Engine == SimulatedEngine || n.Engine == ConfiguredEngine && d.engine.Kind == "simulated"
-}

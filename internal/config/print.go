@@ -13,7 +13,7 @@ import (
 func (c *Config) TOML() []byte {
 	var b bytes.Buffer
 	before := ""
-	for _, k := range keys() {
+	for _, k := range c.keys() {
 		section, name := splitKey(k.name)
 		if section != before {
 			if before != "" {
@@ -22,7 +22,7 @@ func (c *Config) TOML() []byte {
 			fmt.Fprintf(&b, "[%s]\n", section)
 			before = section
 		}
-		text, comment := k.bind(&c.draft).text(), k.comment
+		text, comment := k.slot.text(), k.comment
 		if note := c.note(k.name); note != "" {
 			comment += "; " + note
 		}
@@ -39,31 +39,31 @@ func (c *Config) TOML() []byte {
 // implied is what holds for a key that is not given, where one value does. It is
 // printed commented out: given, it would mean more than it does as a default.
 func (c *Config) implied(key string) string {
-	switch key {
-	case "search.budget":
-		return quote(duration(c.Search.Budget))
-	case "hardware.price_per_gpu_hour":
-		var listed []string
-		prices := map[string]string{}
+	section, name := splitKey(key)
+	switch {
+	case section == "knobs":
+		return c.Space.slot(name).text()
+	case key == "search.budget":
+		return period.print(c.Search.Budget)
+	case key == "hardware.price_per_gpu_hour":
+		each := map[string]float64{}
 		for _, g := range c.GPUs {
 			if g.Priced {
-				listed = append(listed, g.Hardware.Name)
-				prices[g.Hardware.Name] = number(g.USDPerHour)
+				each[g.Hardware.Name] = g.USDPerHour
 			}
 		}
-		return braces(listed, func(name string) string { return prices[name] })
+		return perGPU.print(prices{each: each})
 	}
 	return ""
 }
 
 // note adds what was found for a key that leaves something to be found.
 func (c *Config) note(key string) string {
-	switch key {
-	case "knobs.max_model_len":
-		if c.draft.space.MaxModelLen == 0 && c.Space.MaxModelLen > 0 {
-			return fmt.Sprintf("here %d", c.Space.MaxModelLen)
-		}
-	case "hardware.price_per_gpu_hour":
+	section, name := splitKey(key)
+	switch {
+	case name == "max_model_len" && len(c.draft.space[name]) == 0 && c.Workload.MaxLen > 0:
+		return fmt.Sprintf("here %d", c.Workload.MaxLen)
+	case name == "price_per_gpu_hour":
 		var listed []string
 		for _, g := range c.GPUs {
 			if g.Priced && g.PricedBy != byConfiguration {
@@ -71,10 +71,8 @@ func (c *Config) note(key string) string {
 			}
 		}
 		return strings.Join(listed, "; ")
-	case "knobs.max_num_seqs", "knobs.max_num_batched_tokens", "knobs.gpu_memory_utilization":
-		if !c.Simulated() {
-			return "the engine's own default where it is not given"
-		}
+	case section == "knobs" && len(c.Space[name]) == 0 && !c.Simulated() && name != "kv_blocks" && name != "max_model_len":
+		return "the engine's own default where it is not given"
 	}
 	return ""
 }

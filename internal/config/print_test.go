@@ -100,8 +100,8 @@ func TestTraceLoadsBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := mustLoad(t, minimal, For("plan"), Override{Key: "workload.trace", Value: trace})
-	if n := len(first.Workload.Replay); n != 2 || first.Workload.Replay[0].Prompt != 30 || first.Space.MaxModelLen != 70 {
-		t.Errorf("got %+v, max_model_len %d", first.Workload, first.Space.MaxModelLen)
+	if n := len(first.Workload.Replay); n != 2 || first.Workload.Replay[0].Prompt != 30 || first.Workload.MaxLen != 70 {
+		t.Errorf("got %+v, max_model_len %d", first.Workload, first.Workload.MaxLen)
 	}
 	second := mustLoad(t, string(first.TOML()), For("plan"))
 	if !reflect.DeepEqual(first, second) {
@@ -129,7 +129,7 @@ func TestPrintConfigGolden(t *testing.T) {
 func TestTemplateLoads(t *testing.T) {
 	for _, model := range []string{"", "llama-3.1-8b", "gpt-oss-120b", "Qwen2.5-7B", "deepseek-v3"} {
 		for _, gpu := range []string{"", "L40S", "h200 sxm"} {
-			for _, engine := range append(engineKinds(), "") {
+			for _, engine := range append(engineKinds, "") {
 				text, err := Template(model, gpu, engine)
 				if err != nil {
 					t.Fatal(err)

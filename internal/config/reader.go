@@ -2,9 +2,14 @@ package config
 
 import (
 	"fmt"
+	"math"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
+	"planner/internal/spelling"
 	"planner/model"
 )
 
@@ -13,27 +18,24 @@ type reader struct {
 	*source
 	problems Problems
 	warnings []string
-	base     string // folder that paths in the file are relative to
-	trace    TraceReader
 	catalog  *model.Catalog // this reading's own
 }
 
 // take lets every key of the source take its value.
-func (r *reader) take(d *draft) {
-	all := keys()
+func (r *reader) take(c *Config) {
+	all := c.keys()
+	known := sections(all)
 	for _, section := range r.children("", r.tree) {
 		n := node{r: r, path: join("", section), key: join("", section), value: r.tree[section]}
 		table, ok := n.value.(map[string]any)
-		known := all
-		if section == "run" {
-			known = runKeys()
-		}
+		keys := all
 		switch {
 		case section == "run" && ok:
-		case !slices.Contains(sections(), section) && ok:
-			n.refuse("is no section, the nearest is [%s]; want one of %s", nearest(section, sections()), strings.Join(sections(), ", "))
+			keys = c.runKeys()
+		case !slices.Contains(known, section) && ok:
+			n.refuse("is no section, the nearest is [%s]; want one of %s", nearest(section, known), strings.Join(known, ", "))
 			continue
-		case !slices.Contains(sections(), section):
+		case !slices.Contains(known, section):
 			n.refuse("is no key, the nearest valid key is %s", nearestKey("", section, all))
 			continue
 		case !ok:
@@ -42,12 +44,12 @@ func (r *reader) take(d *draft) {
 		}
 		for _, name := range r.children(n.path, table) {
 			c, _ := n.child(name)
-			i := slices.IndexFunc(known, func(k key) bool { return k.name == c.path })
+			i := slices.IndexFunc(keys, func(k key) bool { return k.name == c.path })
 			if i < 0 {
-				c.refuse("is no key, the nearest valid key is %s", nearestKey(section, name, known))
+				c.refuse("is no key, the nearest valid key is %s", nearestKey(section, name, keys))
 				continue
 			}
-			known[i].bind(d).take(c)
+			keys[i].slot.take(c)
 		}
 	}
 }
@@ -102,4 +104,209 @@ func (r *reader) missing(key, asker, format string, args ...any) {
 		n.path = asker
 	}
 	n.refuse(format, args...)
+}
+
+// node is one value of the source on its way into a Config.
+type node struct {
+	r     *reader
+	path  string // where it is: "knobs.max_num_seqs[2]"
+	key   string // how a problem names it: "knobs.max_num_seqs"
+	value any
+	inner bool // an element of a list: the list holds it, the key is not it
+}
+
+// at returns the node of a path, for checks that concern a value read before.
+func (r *reader) at(path string) node { return node{r: r, path: path, key: path} }
+
+// element returns the node of the list element with a value that was read from it,
+// or of the list itself.
+func (r *reader) element(key string, value any) node {
+	n := r.at(key)
+	section, name := splitKey(key)
+	table, _ := r.tree[section].(map[string]any)
+	items, _ := elements(table[name])
+	if i := slices.Index(items, value); i >= 0 {
+		n.path += index(i)
+	}
+	return n
+}
+
+// refuse notes a problem with the node.
+func (n node) refuse(format string, args ...any) {
+	at := n.r.place(n.path)
+	n.r.problems = append(n.r.problems, Problem{
+		Place: at.String(), Key: n.key, Text: oneLine(fmt.Sprintf(format, args...)), at: at,
+	})
+}
+
+// wrong notes that the value is not what is wanted.
+func (n node) wrong(want string) {
+	verb := "is"
+	if n.inner {
+		verb = "holds"
+	}
+	n.refuse("%s %s, want %s", verb, describe(n.value), want)
+}
+
+// describe names a value that is not what was wanted.
+func describe(v any) string {
+	switch v := v.(type) {
+	case string:
+		return strconv.Quote(shorten(v))
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64:
+		switch {
+		case math.IsNaN(v):
+			return "not a number (nan)"
+		case math.IsInf(v, 0):
+			return "infinite"
+		}
+		text := number(v)
+		if !strings.ContainsAny(text, ".e") {
+			text += ".0" // or a refused 4.0 would read like a whole number
+		}
+		return text
+	case bool:
+		return strconv.FormatBool(v)
+	case time.Time:
+		return "a date"
+	case map[string]any:
+		return "a table"
+	}
+	if list, ok := elements(v); ok {
+		if len(list) == 0 {
+			return "an empty list"
+		}
+		return "a list"
+	}
+	return fmt.Sprintf("a %T", v)
+}
+
+// shorten keeps a quoted value readable in a line.
+func shorten(s string) string {
+	if r := []rune(s); len(r) > 60 {
+		return string(r[:57]) + "..."
+	}
+	return s
+}
+
+// elements returns the elements of a list, whichever way the decoder made it.
+func elements(v any) ([]any, bool) {
+	switch v := v.(type) {
+	case []any:
+		return v, true
+	case []map[string]any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = v[i]
+		}
+		return out, true
+	}
+	return nil, false
+}
+
+// typed returns the text of an override where the value is to be a string: what
+// looks like a number there (--set engine.version=0.11) is meant as it was typed.
+func (n node) typed() (string, bool) {
+	if s, ok := n.value.(string); ok {
+		return s, true
+	}
+	s, ok := n.r.texts[n.path]
+	return s, ok
+}
+
+// list returns the elements of a list, or the value alone as a list of one. An
+// override may write a list as a,b,c.
+func (n node) list() []node {
+	items, ok := elements(n.value)
+	if !ok {
+		text, isText := n.value.(string)
+		if _, typed := n.r.texts[n.path]; !typed || !isText || !strings.Contains(text, ",") {
+			return []node{n}
+		}
+		for part := range strings.SplitSeq(text, ",") {
+			items = append(items, literal(strings.TrimSpace(part)))
+		}
+	}
+	nodes := make([]node, len(items))
+	for i, item := range items {
+		nodes[i] = node{r: n.r, path: n.path + index(i), key: n.key, value: item, inner: true}
+	}
+	return nodes
+}
+
+// only returns the single element of a list of one, or the node itself.
+func (n node) only() node {
+	if items, ok := elements(n.value); ok && len(items) == 1 {
+		n.path += index(0)
+		n.value = items[0]
+	}
+	return n
+}
+
+// child returns the value of a key inside a table.
+func (n node) child(key string) (node, bool) {
+	table, ok := n.value.(map[string]any)
+	if !ok {
+		return node{}, false
+	}
+	v, ok := table[key]
+	return node{r: n.r, path: join(n.path, key), key: join(n.key, key), value: v}, ok
+}
+
+// table checks that the node is a table with no other keys than the allowed ones.
+func (n node) table(allowed ...string) bool {
+	table, ok := n.value.(map[string]any)
+	if !ok {
+		n.wrong("a table of " + strings.Join(allowed, ", "))
+		return false
+	}
+	for _, key := range n.r.children(n.path, table) {
+		if !slices.Contains(allowed, key) {
+			c, _ := n.child(key)
+			c.refuse("is no key here, the nearest valid key is %s; want %s",
+				join(n.key, nearest(key, allowed)), strings.Join(allowed, ", "))
+		}
+	}
+	return true
+}
+
+// open opens a file that a key names, or notes why it cannot.
+func (n node) open(name, want string) (*os.File, bool) {
+	f, err := os.Open(name)
+	if err == nil {
+		var info os.FileInfo
+		if info, err = f.Stat(); err == nil && !info.IsDir() {
+			return f, true
+		}
+		f.Close()
+		if err == nil {
+			n.refuse("%s is a folder, want %s", name, want)
+			return nil, false
+		}
+	}
+	n.refuse("%s cannot be read: %s, want %s", name, reason(err), want)
+	return nil, false
+}
+
+// nearest returns the candidate with the smallest edit distance to a word.
+func nearest(word string, candidates []string) string {
+	best, least := "", math.MaxInt
+	for _, c := range candidates {
+		if d := likeness(strings.ToLower(word), strings.ToLower(c)); d < least {
+			best, least = c, d
+		}
+	}
+	return best
+}
+
+// likeness is the edit distance of a word to a name or, for one step more, to the
+// name's beginning: prise means price_per_gpu_hour rather than rate.
+func likeness(word, name string) int {
+	d := spelling.Distance(word, name)
+	if len(word) >= 3 && len(word) < len(name) {
+		d = min(d, spelling.Distance(word, name[:len(word)])+1)
+	}
+	return d
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"planner/model"
 )
@@ -16,26 +17,9 @@ type Call struct {
 	Flags map[string]string
 }
 
-// runKeys are the keys of [run], which planner writes and users do not.
-func runKeys() []key {
-	return []key{
-		{"run.command", "what made this run folder", func(d *draft) value { return word{&d.run.Command, nil} }},
-		{"run.args", "its arguments", func(d *draft) value { return words{&d.run.Args} }},
-		{"run.flags", "its own flags", func(d *draft) value { return table{&d.run.Flags, nil} }},
-		{"run.catalog", "GPUs and model of the user's own catalog", func(*draft) value { return ownCatalog{} }},
-	}
-}
-
-// ownCatalog are the rows of a user's catalog that a configuration names.
-type ownCatalog struct{}
-
-func (ownCatalog) take(n node) { n.r.putCatalog(n) }
-
-func (ownCatalog) text() string { return "" }
-
 // ownRows are the rows of the user's catalog that a configuration names, by table.
 func (r *reader) ownRows(c *Config) (rows [2][]model.Row) {
-	gpus := c.gpuNames()
+	gpus := slices.Clone(c.draft.hardware.gpus)
 	for name := range c.draft.hardware.price.each {
 		gpus = append(gpus, name)
 	}
@@ -51,10 +35,10 @@ func (c *Config) printRun(b *bytes.Buffer) {
 	if c.Run.Command != "" {
 		fmt.Fprintf(b, "\n[run]  # written by planner, for resume and report\ncommand = %s\n", quote(c.Run.Command))
 		if len(c.Run.Args) > 0 {
-			fmt.Fprintf(b, "args = %s\n", words{&c.Run.Args}.text())
+			fmt.Fprintf(b, "args = %s\n", arguments.print(c.Run.Args))
 		}
 		if len(c.Run.Flags) > 0 {
-			fmt.Fprintf(b, "flags = %s\n", table{&c.Run.Flags, nil}.text())
+			fmt.Fprintf(b, "flags = %s\n", namedWords(nil).print(c.Run.Flags))
 		}
 	}
 	for t, rows := range c.draft.own {

@@ -3,34 +3,27 @@ package config
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"planner/sweep/measure"
 )
 
-// sloKeys are the keys of [slo].
-func sloKeys() []key {
-	metric := func(m measure.Metric) func(*draft) value {
-		return func(d *draft) value { return bounds{&d.slo, m} }
+// boundsOn is the slot of the limits on one latency.
+func boundsOn(metric measure.Metric, slo *measure.SLO) slot {
+	text := func() string {
+		var stats []string
+		limits := map[string]string{}
+		for _, b := range slo.Bounds {
+			if b.Metric == metric {
+				stats = append(stats, b.Stat())
+				limits[b.Stat()] = period.print(b.Limit)
+			}
+		}
+		return braces(stats, func(stat string) string { return limits[stat] })
 	}
-	return []key{
-		{"slo.ttft", `time to first token: any of { p50 | p90 | p95 | p99 | "p99.9" | mean = limit }`, metric(measure.TTFT)},
-		{"slo.tpot", "time per output token after the first, one figure a request", metric(measure.TPOT)},
-		{"slo.itl", "time between two tokens, one figure a token", metric(measure.ITL)},
-		{"slo.e2e", "time of a whole request", metric(measure.E2E)},
-		{"slo.goodput", "least share of requests within all of its limits at once: { share = 0.95, any of ttft, tpot, e2e = limit }",
-			func(d *draft) value { return goodput{&d.slo} }},
-		{"slo.errors", "largest share of failed requests", func(d *draft) value { return float{&d.slo.Errors, shareOrZero} }},
-	}
+	return slot{func(n node) { n.takeBounds(metric, slo) }, text}
 }
 
-// bounds are the limits on one latency.
-type bounds struct {
-	slo    *measure.SLO
-	metric measure.Metric
-}
-
-func (v bounds) take(n node) {
+func (n node) takeBounds(metric measure.Metric, slo *measure.SLO) {
 	table, ok := n.value.(map[string]any)
 	if !ok {
 		n.wrong(`a table of limits, such as { p99 = "500ms" }`)
@@ -44,95 +37,76 @@ func (v bounds) take(n node) {
 				nearest(stat, measure.Stats()))
 			continue
 		}
-		limit, ok := readPeriod(c.only(), false)
+		limit, ok := period.read(c.only())
 		if !ok {
 			continue
 		}
-		bound := measure.Bound{Metric: v.metric, Quantile: quantile, Limit: limit}
-		if slices.ContainsFunc(v.slo.Bounds, func(b measure.Bound) bool { return b.String() == bound.String() }) {
+		bound := measure.Bound{Metric: metric, Quantile: quantile, Limit: limit}
+		if slices.ContainsFunc(slo.Bounds, func(b measure.Bound) bool { return b.String() == bound.String() }) {
 			c.refuse(`is given twice, want either p999 or "p99.9"`)
 			continue
 		}
-		v.slo.Bounds = append(v.slo.Bounds, bound)
+		slo.Bounds = append(slo.Bounds, bound)
 	}
 }
 
-func (v bounds) text() string {
-	var stats []string
-	limits := map[string]string{}
-	for _, b := range v.slo.Bounds {
-		if b.Metric == v.metric {
-			stats = append(stats, b.Stat())
-			limits[b.Stat()] = quote(duration(b.Limit))
+// goodputParts are the keys of a goodput in the order in which they are printed.
+func goodputParts(b *measure.Bound) []part {
+	return []part{
+		{"share", share.in(&b.Quantile), b.Quantile > 0},
+		{"ttft", period.in(&b.Limits.TTFT), b.Limits.TTFT > 0},
+		{"tpot", period.in(&b.Limits.TPOT), b.Limits.TPOT > 0},
+		{"e2e", period.in(&b.Limits.E2E), b.Limits.E2E > 0},
+	}
+}
+
+// goodputOf is the slot of the share of requests that must be within several limits
+// at once.
+func goodputOf(slo *measure.SLO) slot {
+	take := func(n node) {
+		before := len(n.r.problems)
+		b := measure.Bound{Metric: measure.Goodput}
+		parts := goodputParts(&b)
+		if !n.table(names(parts)...) {
+			return
+		}
+		given := 0
+		for _, p := range parts {
+			if n.maybe(p.name, p.slot) {
+				given++
+			}
+		}
+		_, hasShare := n.child("share")
+		switch {
+		case given > 0 && !hasShare:
+			n.refuse("has no share, want the least share of requests that meet its limits, such as share = 0.95")
+		case given == 1 && b.Quantile > 0:
+			n.refuse(`has no limit, want at least one of ttft, tpot, e2e, such as ttft = "500ms"`)
+		case given > 1 && len(n.r.problems) == before:
+			slo.Bounds = append(slo.Bounds, b)
 		}
 	}
-	return braces(stats, func(stat string) string { return limits[stat] })
-}
-
-// goodput is the share of requests that must be within several limits at once.
-type goodput struct{ slo *measure.SLO }
-
-// goodputKeys are those of its table: the share, and the limits in the order of
-// goodputLimits.
-var goodputKeys = []string{"share", "ttft", "tpot", "e2e"}
-
-func goodputLimits(l *measure.Limits) []*time.Duration {
-	return []*time.Duration{&l.TTFT, &l.TPOT, &l.E2E}
-}
-
-func (v goodput) take(n node) {
-	if !n.table(goodputKeys...) {
-		return
-	}
-	before := len(n.r.problems)
-	b := measure.Bound{Metric: measure.Goodput}
-	if c, ok := n.child("share"); ok {
-		b.Quantile, _ = readFloat(c.only(), share)
-	} else if table, _ := n.value.(map[string]any); len(table) > 0 {
-		n.refuse("has no share, want the least share of requests that meet its limits, such as share = 0.95")
-	}
-	given := false
-	for i, limit := range goodputLimits(&b.Limits) {
-		if c, ok := n.child(goodputKeys[1+i]); ok {
-			given = true
-			*limit, _ = readPeriod(c.only(), false)
+	return slot{take, func() string {
+		for i := range slo.Bounds {
+			if b := &slo.Bounds[i]; b.Metric == measure.Goodput {
+				return printParts(goodputParts(b))
+			}
 		}
-	}
-	if b.Quantile > 0 && !given {
-		n.refuse(`has no limit, want at least one of ttft, tpot, e2e, such as ttft = "500ms"`)
-	}
-	if given && len(n.r.problems) == before {
-		v.slo.Bounds = append(v.slo.Bounds, b)
-	}
-}
-
-func (v goodput) text() string {
-	i := slices.IndexFunc(v.slo.Bounds, func(b measure.Bound) bool { return b.Metric == measure.Goodput })
-	if i < 0 {
 		return "{}"
-	}
-	b := v.slo.Bounds[i]
-	names, values := []string{"share"}, map[string]string{"share": number(b.Quantile)}
-	for i, limit := range goodputLimits(&b.Limits) {
-		if *limit > 0 {
-			names = append(names, goodputKeys[1+i])
-			values[goodputKeys[1+i]] = quote(duration(*limit))
-		}
-	}
-	return braces(names, func(name string) string { return values[name] })
+	}}
 }
 
 // checkSLO orders the bounds, and asks for one where the command needs it.
-func (r *reader) checkSLO(d *draft, need Need) {
-	slices.SortStableFunc(d.slo.Bounds, func(a, b measure.Bound) int {
+func (r *reader) checkSLO(c *Config) {
+	slices.SortStableFunc(c.Objective.Bounds, func(a, b measure.Bound) int {
 		return cmp.Or(cmp.Compare(a.Metric, b.Metric), cmp.Compare(rank(a), rank(b)))
 	})
-	for _, b := range d.slo.Bounds {
-		if d.search.Certify && b.Quantile == 0 {
+	for _, b := range c.Objective.Bounds {
+		if c.Search.Certify && b.Quantile == 0 {
 			r.missing("search.certify", "slo", "is true, and %s bounds a mean, which counts of requests do not certify; want bounds on quantiles or goodput only", b)
 		}
 	}
-	if need.Limit && d.slo.Empty() && r.clean("slo.ttft", "slo.tpot", "slo.itl", "slo.e2e", "slo.goodput") {
+	if c.need.Limit && c.Objective.Empty() && r.clean("slo.ttft", "slo.tpot", "slo.itl", "slo.e2e", "slo.goodput") {
 		r.absent("slo.ttft", `is missing, as is every other latency limit; want at least one, such as { p99 = "500ms" }`)
 	}
 }

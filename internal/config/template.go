@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"planner/model"
+	"planner/sweep/measure"
 )
 
 // starters are the keys that a starter configuration sets; it shows the others
@@ -28,61 +29,67 @@ const (
 // weights take at most 60 % of the GPUs' memory. The error is a [Problems] that
 // names the flags --model, --gpu and --engine.
 func Template(modelName, gpu, engine string) ([]byte, error) {
-	d := defaults()
-	d.demand.Rate, d.rateGiven = 100, true
+	c := unread()
+	d := &c.draft
+	c.Demand.Rate, d.rateGiven = 100, true
 	d.model.name, d.hardware.gpus = cmp.Or(modelName, starterModel), []string{cmp.Or(gpu, starterGPU)}
-	d.engine.Kind = cmp.Or(engine, starterEngine)
+	c.Engine.Kind = cmp.Or(engine, starterEngine)
 	set := slices.Clone(starters)
 	if strings.EqualFold(d.model.name, starterModel) {
 		d.model.weights, set = starterWeights, append(set, "model.weights")
 	}
-	tp, problems := startingDegree(&d)
-	if !slices.Contains(engineKinds(), d.engine.Kind) {
+	tp, problems := startingDegree(d)
+	if !slices.Contains(engineKinds, c.Engine.Kind) {
 		problems = append(problems, Problem{Place: "--engine", Key: "engine.kind", Text: fmt.Sprintf("is %q, want one of %s (nearest: %s)",
-			engine, strings.Join(engineKinds(), ", "), nearest(engine, engineKinds()))})
+			engine, strings.Join(engineKinds, ", "), nearest(engine, engineKinds))})
 	}
 	if len(problems) > 0 {
 		return nil, problems
 	}
-	d.engine.Parallel.Tensor = []int{tp}
-	switch d.engine.Kind {
+	d.space["tensor_parallel"] = []any{tp}
+	switch c.Engine.Kind {
 	case "attach":
-		d.engine.Endpoint.URL, set = "http://127.0.0.1:8000", append(set, "engine.url")
+		c.Engine.Endpoint.URL, set = "http://127.0.0.1:8000", append(set, "engine.url")
 	case "command":
-		d.engine.Launch.Command = []string{"my-engine", "--port", "{port}", "--model", "{model}"}
+		c.Engine.Launch.Command = []string{"my-engine", "--port", "{port}", "--model", "{model}"}
 		set = append(set, "engine.command")
 	}
-	return printTemplate(&d, set), nil
+	return printTemplate(c, set)
 }
 
 // printTemplate prints the keys that are set, and the others as comments with what
 // they are when they are left alone.
-func printTemplate(d *draft, set []string) []byte {
-	fallback := fallbacks()
+func printTemplate(c *Config, set []string) ([]byte, error) {
+	fallback := unread()
+	for _, n := range measure.Searched() {
+		fallback.draft.space[n.Name] = n.Usual
+	}
+	fallback.Search.BudgetGiven = true // printed, though it counts only when it is given
+	if err := fallback.draft.load.fill(); err != nil {
+		return nil, err
+	}
+	fallbacks := fallback.keys()
 	limits := map[string]string{"slo.ttft": `{ p99 = "500ms" }`, "slo.tpot": `{ p99 = "50ms" }`}
 	var b bytes.Buffer
 	b.WriteString("# Starter configuration. What is commented out shows its default, or an example\n" +
 		"# where there is none; planner plan --print-config shows all that holds.\n")
 	before := ""
-	for _, k := range keys() {
+	for i, k := range c.keys() {
 		section, name := splitKey(k.name)
 		if section != before {
 			fmt.Fprintf(&b, "\n[%s]\n", section)
 			before = section
 		}
-		text, mark := k.bind(d).text(), ""
+		text, mark := k.slot.text(), ""
 		if limit, ok := limits[k.name]; ok {
 			text = limit
 		}
 		if !slices.Contains(set, k.name) {
-			mark, text = "# ", fallback[k.name]
-			if text == "" {
-				text = examples[k.name]
-			}
+			mark, text = "# ", cmp.Or(fallbacks[i].slot.text(), examples[k.name])
 		}
 		fmt.Fprintf(&b, "%s%s = %s  # %s\n", mark, name, text, k.comment)
 	}
-	return b.Bytes()
+	return b.Bytes(), nil
 }
 
 // examples stand in a starter for the keys without a default.

@@ -1,27 +1,26 @@
 package config
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
-	"strings"
 	"time"
 
+	"planner/sweep/ingest"
 	"planner/sweep/workload"
 )
 
-// load is [workload] as it was written.
+// load is [workload] as it was written. Its own class is that of all its requests, or
+// what the classes of its mix take over.
 type load struct {
-	class          string
-	prompt, output *workload.Lengths
-	prefix         *workload.Prefix
-	turns          int
-	think          time.Duration
-	arrivals       string
-	burstiness     float64
-	trace, format  string
-	timeout        time.Duration
-	mix            []component
-	seed           int64
+	component
+	turns         int
+	think         time.Duration
+	arrivals      string
+	burstiness    float64
+	trace, format string
+	timeout       time.Duration
+	mix           []component
+	seed          uint64
 }
 
 // component is one class of a mix; what it does not give is the workload's own.
@@ -32,144 +31,80 @@ type component struct {
 	prefix         *workload.Prefix
 }
 
-func loadDefaults() load {
-	return load{class: "chat", turns: 1, arrivals: "poisson", burstiness: 1, timeout: 30 * time.Minute, seed: 1}
-}
-
-// workloadKeys are the keys of [workload].
-func workloadKeys() []key {
-	return []key{
-		{"workload.class", "chat code long-context-qa summarization; or spell it out in prompt and output", func(d *draft) value {
-			return word{&d.load.class, workload.ClassNames()}
-		}},
-		{"workload.prompt", "tokens; dist: fixed (value), uniform (min, max), normal (mean, stddev), lognormal (median or mean, sigma), empirical (file)", func(d *draft) value {
-			return lengths{&d.load.prompt}
-		}},
-		{"workload.output", "tokens, likewise", func(d *draft) value { return lengths{&d.load.output} }},
-		{"workload.prefix", "shared prefixes, on top of prompt: { groups, tokens, prompts }; prompts > 0: so many distinct prompts per group, then reused", func(d *draft) value {
-			return prefix{&d.load.prefix}
-		}},
-		{"workload.turns", "requests of one conversation", func(d *draft) value { return whole{&d.load.turns, 1} }},
-		{"workload.think_time", "between two turns of a conversation", func(d *draft) value { return period{&d.load.think, true} }},
-		{"workload.arrivals", "poisson constant gamma (with burstiness) trace", func(d *draft) value {
-			return word{&d.load.arrivals, []string{"poisson", "constant", "gamma", "trace"}}
-		}},
-		{"workload.burstiness", "shape of gamma gaps: 1 = Poisson, below 1 burstier", func(d *draft) value {
-			return float{&d.load.burstiness, span{low: 0, above: true, high: 1e6}}
-		}},
-		{"workload.trace", "file; it gives arrivals and lengths", func(d *draft) value { return pathname{&d.load.trace} }},
-		{"workload.trace_format", strings.Join(traceFormats(), " ") + `; "" = found out`, func(d *draft) value {
-			return word{&d.load.format, traceFormats()}
-		}},
-		{"workload.timeout", "of one request; it then gives up and counts as failed", func(d *draft) value {
-			return period{&d.load.timeout, false}
-		}},
-		{"workload.mix", `several named classes: [{ class = "chat", weight = 0.7 }, { name = "rag", weight = 0.3, prompt = {...}, output = {...}, prefix = {...} }]`, func(d *draft) value {
-			return mix{&d.load.mix}
-		}},
-		{"workload.seed", "drives every draw", func(d *draft) value { return seed{&d.load.seed} }},
+// parts are the keys of a class in a mix. Its class is printed by what it stands for.
+func (c *component) parts() []part {
+	return []part{
+		{"class", words(workload.ClassNames()...).in(&c.class), false},
+		{"name", filled.in(&c.name), true},
+		{"weight", positive.in(&c.weight), true},
+		{"prompt", pointer(lengths).in(&c.prompt), true},
+		{"output", pointer(lengths).in(&c.output), true},
+		{"prefix", pointer(prefix).in(&c.prefix), true},
 	}
 }
-
-// seed is any whole number from 0.
-type seed struct{ p *int64 }
-
-func (v seed) take(n node) {
-	n = n.only()
-	x, ok := n.value.(int64)
-	if !ok || x < 0 {
-		n.wrong("a whole number of at least 0")
-		return
-	}
-	*v.p = x
-}
-
-func (v seed) text() string { return fmt.Sprint(*v.p) }
 
 // mix is a list of classes with weights.
-type mix struct{ p *[]component }
-
-func (v mix) take(n node) {
+var mix = kind[[]component]{read: func(n node) ([]component, bool) {
 	items, ok := elements(n.value)
 	if !ok {
 		n.wrong(`a list of classes, such as [{ class = "chat", weight = 0.7 }, { class = "code", weight = 0.3 }]`)
-		return
+		return nil, false
 	}
+	before := len(n.r.problems)
 	var out []component
 	for i, item := range items {
-		c := node{r: n.r, path: n.path + index(i), key: n.key, value: item, inner: true}
-		if x, ok := readComponent(c); ok {
-			out = append(out, x)
+		out = append(out, component{})
+		entry := node{r: n.r, path: n.path + index(i), key: n.key, value: item, inner: true}
+		if entry.takeParts(out[i].parts(), "weight") && out[i].name == "" && out[i].class == "" {
+			entry.refuse("has a class without a name, want class or name")
 		}
 	}
-	*v.p = out
-}
-
-func readComponent(n node) (component, bool) {
-	var c component
-	before := len(n.r.problems)
-	if !n.table("class", "name", "weight", "prompt", "output", "prefix") {
-		return c, false
-	}
-	n.inner = false
-	n.maybe("class", word{&c.class, workload.ClassNames()})
-	n.maybe("name", filled{&c.name})
-	n.require("weight", float{&c.weight, positive})
-	n.maybe("prompt", lengths{&c.prompt})
-	n.maybe("output", lengths{&c.output})
-	n.maybe("prefix", prefix{&c.prefix})
-	if c.name == "" && c.class == "" {
-		n.refuse("has a class without a name, want class or name")
-	}
-	return c, len(n.r.problems) == before
-}
-
-func (v mix) text() string {
-	return brackets(*v.p, func(c component) string {
-		parts := []string{"name = " + quote(c.name), "weight = " + number(c.weight)}
-		parts = append(parts, "prompt = "+lengthsText(*c.prompt), "output = "+lengthsText(*c.output))
-		return "{ " + strings.Join(append(parts, "prefix = "+prefixText(*c.prefix)), ", ") + " }"
-	})
-}
+	return out, len(n.r.problems) == before
+}, print: func(mix []component) string {
+	return brackets(mix, func(c component) string { return printParts(c.parts()) })
+}, composite: true}
 
 // fill gives the parts that were not given those of the class, and the classes of
 // a mix those of the workload.
 func (l *load) fill() error {
-	shape, err := workload.Class(l.class)
-	if err != nil {
+	if err := l.complete(workload.Shape{}, workload.Prefix{}); err != nil {
 		return err
 	}
-	l.class = shape.Name
-	l.prompt, l.output = orPointer(l.prompt, shape.Prompt), orPointer(l.output, shape.Output)
-	l.prefix = orPointer(l.prefix, workload.Prefix{})
+	l.class = l.name
+	l.name = ""
+	own := l.shape()
 	for i := range l.mix {
-		c := &l.mix[i]
-		own := workload.Shape{Prompt: *l.prompt, Output: *l.output}
-		if c.class != "" {
-			if own, err = workload.Class(c.class); err != nil {
-				return err
-			}
-			c.class = ""
+		if err := l.mix[i].complete(own, own.Prefix); err != nil {
+			return err
 		}
-		if c.name == "" {
-			c.name = own.Name
-		}
-		c.prompt, c.output = orPointer(c.prompt, own.Prompt), orPointer(c.output, own.Output)
-		c.prefix = orPointer(c.prefix, *l.prefix)
+		l.mix[i].class = ""
 	}
 	return nil
 }
 
-func orPointer[T any](given *T, fill T) *T {
-	if given != nil {
-		return given
+// complete gives the parts that were not given those of the class, or of a shape
+// where no class is named.
+func (c *component) complete(own workload.Shape, prefix workload.Prefix) error {
+	if c.class != "" {
+		var err error
+		if own, err = workload.Class(c.class); err != nil {
+			return err
+		}
 	}
-	return &fill
+	c.name = cmp.Or(c.name, own.Name)
+	c.prompt, c.output = cmp.Or(c.prompt, &own.Prompt), cmp.Or(c.output, &own.Output)
+	c.prefix = cmp.Or(c.prefix, &prefix)
+	return nil
+}
+
+// shape is a complete class.
+func (c *component) shape() workload.Shape {
+	return workload.Shape{Name: cmp.Or(c.name, c.class), Weight: c.weight, Prompt: *c.prompt, Output: *c.output, Prefix: *c.prefix}
 }
 
 // resolveWorkload makes the workload.
-func (r *reader) resolveWorkload(d *draft, need Need) workload.Workload {
-	l := &d.load
+func (r *reader) resolveWorkload(c *Config) workload.Workload {
+	l := &c.draft.load
 	if !r.clean("workload") {
 		return workload.Workload{}
 	}
@@ -185,18 +120,16 @@ func (r *reader) resolveWorkload(d *draft, need Need) workload.Workload {
 	}
 	w := workload.Workload{
 		Class: l.class, Turns: l.turns, Think: l.think, Arrivals: process, Burstiness: l.burstiness,
-		TraceFile: l.trace, Timeout: l.timeout, Seed: uint64(l.seed),
-		Shapes: []workload.Shape{{Name: l.class, Prompt: *l.prompt, Output: *l.output, Prefix: *l.prefix}},
+		TraceFile: l.trace, Timeout: l.timeout, Seed: l.seed,
+		Shapes: []workload.Shape{l.shape()},
 	}
 	if len(l.mix) > 0 {
 		w.Class, w.Shapes = "mix", nil
 		for _, c := range l.mix {
-			w.Shapes = append(w.Shapes, workload.Shape{
-				Name: c.name, Weight: c.weight, Prompt: *c.prompt, Output: *c.output, Prefix: *c.prefix,
-			})
+			w.Shapes = append(w.Shapes, c.shape())
 		}
 	}
-	if process == workload.Trace && need.Workload && r.clean("workload") {
+	if process == workload.Trace && c.need.Workload && r.clean("workload") {
 		w.Class, w.Shapes = "trace", nil
 		w.Replay = r.readTrace(l)
 	}
@@ -233,4 +166,23 @@ func (r *reader) checkMix(l *load) {
 		}
 		seen = append(seen, c.name)
 	}
+}
+
+// readTrace reads the rows of the trace; what is to doubt in a log becomes a warning.
+func (r *reader) readTrace(l *load) []workload.TraceRow {
+	n := r.at("workload.trace")
+	f, ok := n.open(l.trace, "a trace")
+	if !ok {
+		return nil
+	}
+	defer f.Close()
+	t, err := ingest.ReadTrace(l.trace, f, ingest.TraceOptions{Format: l.format})
+	if err != nil {
+		n.refuse("%v", err)
+		return nil
+	}
+	for _, w := range t.Warnings {
+		r.warn("workload: %s: %s", l.trace, w)
+	}
+	return t.Rows
 }
