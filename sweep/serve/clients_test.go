@@ -73,7 +73,7 @@ func checkRead(t *testing.T, out []byte) {
 // replyTo is the text of the reply to a request.
 func replyTo(t *testing.T, body string, chat bool) string {
 	t.Helper()
-	s := Simulator{Model: "m", MaxModelLen: 1000, Reply: 512}
+	s := Simulator{Model: "m", MaxModelLen: 1000, reply: 512}
 	c, err := s.parseCompletion([]byte(body), chat)
 	if err != nil {
 		t.Fatal(err)

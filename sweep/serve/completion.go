@@ -157,7 +157,7 @@ func (s *Simulator) limit(c *completion) error {
 		return badRequest("min_tokens", "min_tokens must be from 0 to max_tokens=%d, got %d.", limit, c.MinTokens)
 	}
 	c.output = limit
-	if natural := max(s.Reply, c.MinTokens+1); !c.IgnoreEOS && natural < limit {
+	if natural := max(s.reply, c.MinTokens+1); !c.IgnoreEOS && natural < limit {
 		c.output, c.ends = natural, true
 	}
 	return nil

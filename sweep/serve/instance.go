@@ -35,7 +35,7 @@ type instance struct {
 // start begins to run the backend. Until serve is called, it waits.
 func (s *Simulator) start() (*instance, error) {
 	v := &instance{Simulator: *s, conns: map[*net.TCPConn]bool{}}
-	v.Model, v.Version, v.Reply = cmp.Or(s.Model, defaultName), cmp.Or(s.Version, defaultName), cmp.Or(s.Reply, defaultReply)
+	v.Model, v.Version, v.reply = cmp.Or(s.Model, defaultName), cmp.Or(s.Version, defaultName), cmp.Or(s.reply, defaultReply)
 	if v.MaxModelLen == 0 {
 		if v.MaxModelLen = defaultModelLen; s.Timer != nil {
 			v.MaxModelLen = s.Config.ModelLen

@@ -47,7 +47,7 @@ func lone(t testing.TB, body string) (*eventLoop, *response) {
 	}
 	t.Cleanup(func() { here.Close(); there.Close() })
 	go func() { _, _ = io.Copy(io.Discard, there) }()
-	server := Simulator{Model: "m", MaxModelLen: 1 << 20, Reply: 512}
+	server := Simulator{Model: "m", MaxModelLen: 1 << 20, reply: 512}
 	c, err := server.parseCompletion([]byte(body), false)
 	if err != nil {
 		t.Fatal(err)

@@ -96,7 +96,7 @@ func TestWhole(t *testing.T) {
 // text, but not before min_tokens.
 func TestEnds(t *testing.T) {
 	s := quick()
-	s.Reply = 5
+	s.reply = 5
 	r := run(t, s)
 	for _, c := range []struct {
 		options string

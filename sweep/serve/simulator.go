@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -28,9 +29,6 @@ type Simulator struct {
 	// MaxModelLen is the longest prompt and output together; 0 means that of
 	// the simulated engine, or 131,072.
 	MaxModelLen int
-	// Reply is behind how many tokens the model ends a reply by itself, unless
-	// the request ignores that; 0 means 512.
-	Reply int
 	// Faults go wrong with a share of the requests each. The header
 	// X-Planner-Fault of a request asks for one of its own; see [ParseFault].
 	Faults []Fault
@@ -40,6 +38,9 @@ type Simulator struct {
 	Log io.Writer
 
 	listener *net.TCPListener
+	// reply is behind how many tokens the model ends a reply by itself, unless
+	// the request ignores that; 0 means 512.
+	reply int
 }
 
 // Defaults of a Simulator.
@@ -52,11 +53,7 @@ const (
 
 // Listen opens the port. Requests wait there until [Simulator.Serve] is called.
 func (s *Simulator) Listen() error {
-	addr := s.Addr
-	if addr == "" {
-		addr = defaultAddr
-	}
-	l, err := net.Listen("tcp", addr)
+	l, err := net.Listen("tcp", cmp.Or(s.Addr, defaultAddr))
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}

@@ -50,7 +50,7 @@ func FuzzCompletion(f *testing.F) {
 		f.Add([]byte(s), false)
 		f.Add([]byte(s), true)
 	}
-	server := Simulator{Model: "m", MaxModelLen: 50, Reply: 8}
+	server := Simulator{Model: "m", MaxModelLen: 50, reply: 8}
 	f.Fuzz(func(t *testing.T, body []byte, chat bool) {
 		c, err := server.parseCompletion(body, chat)
 		if err != nil {
