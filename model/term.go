@@ -66,12 +66,15 @@ func (c Constants) Value(t Term, dep Deployment) float64 {
 }
 
 // WithValue returns the constants with one term set to a value in the sense of
-// [Constants.Value]. Experts and LM head follow the dense matrices in proportion, a
+// [Constants.Value], an efficiency to no more than kernels reach. Experts and LM head follow the dense matrices in proportion, a
 // mixture's layers and eager launches follow the layer.
 func (c Constants) WithValue(t Term, dep Deployment, v float64) Constants {
 	old := c.Value(t, dep)
 	if old <= 0 {
 		return c
+	}
+	if t.Efficiency() {
+		v = min(v, highestShare)
 	}
 	by := v / old
 	switch t {

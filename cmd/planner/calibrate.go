@@ -126,7 +126,7 @@ func modelText(cfg *config.Config) string {
 // where those were kept. Trials that cannot be trusted or that overloaded the
 // engine are skipped: a fit to them would put the client's or the backlog's time
 // into the engine's constants.
-func calibrationRuns(cfg *config.Config, paths []string) (runs []calibrate.Run, release string, skipped []string, err error) {
+func calibrationRuns(cfg *config.Config, paths []string) (runs []calibrate.LoadPoint, release string, skipped []string, err error) {
 	runnable, _ := cfg.Candidates()
 	for _, path := range paths {
 		folder, _, err := sweep.OpenFolder(path)
@@ -163,7 +163,7 @@ func calibrationRuns(cfg *config.Config, paths []string) (runs []calibrate.Run, 
 			if err != nil {
 				return nil, "", nil, err
 			}
-			runs = append(runs, calibrate.Run{Trial: m.Trial, Measurement: m, Records: records})
+			runs = append(runs, calibrate.LoadPoint{Trial: m.Trial, Measurement: m, Records: records})
 		}
 	}
 	if len(runs) == 0 {

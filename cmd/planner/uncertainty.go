@@ -38,12 +38,12 @@ func (d *decision) doubtOf(k measure.Knobs, e search.Estimate) (doubt, error) {
 	if err != nil {
 		return doubt{}, err
 	}
-	return doubt{shifts.Ln}, nil
+	return doubt{shifts}, nil
 }
 
 // ends are the 5 % and the 95 % quantile of the shifts; zeros without a doubt.
 func (u doubt) ends() (low, high float64) {
-	s := calibrate.Shifts{Ln: u.shifts}
+	s := calibrate.Shifts(u.shifts)
 	if len(u.shifts) == 0 {
 		return 0, 0
 	}

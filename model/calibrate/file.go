@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 
 	"github.com/BurntSushi/toml"
 
@@ -190,11 +189,7 @@ func (f File) Apply(dep model.Deployment, version string, c model.Constants) (mo
 		if !ok || !e.Fitted {
 			continue
 		}
-		v := c.Value(t, dep) * e.Factor
-		if t.Efficiency() {
-			v = math.Min(v, highestShare)
-		}
-		c = c.WithValue(t, dep, v)
+		c = c.WithValue(t, dep, c.Value(t, dep)*e.Factor)
 	}
 	return c, nil
 }

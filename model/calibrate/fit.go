@@ -12,38 +12,6 @@ import (
 	"planner/sweep/measure"
 )
 
-// Result is a calibration: the terms, what they were fitted to, and how well.
-type Result struct {
-	FittedTo  Origin
-	Terms     []TermFit
-	Residuals []Residual
-	// Warnings say what a reader should know before using it.
-	Warnings []string
-}
-
-// TermFit is what became of one term.
-type TermFit struct {
-	Term model.Term
-	// Default is the value before, Value the one after, in the unit of the term: seconds,
-	// or a share of the data sheet's peak.
-	Default, Value float64
-	// Fitted says that the runs narrowed the term; if not, Value is Default.
-	Fitted bool
-	// Prior and Posterior are relative standard deviations before and after.
-	Prior, Posterior float64
-	// Effect is how far the fit of this term alone moves the figures, root mean square, as a
-	// share.
-	Effect float64
-}
-
-// Residual compares one figure of one run, in seconds, with the simulation before and
-// after the fit.
-type Residual struct {
-	Run                     int // counted from 1
-	Figure                  string
-	Measured, Before, After float64
-}
-
 // The fit is refused below so many load points that differ enough, and warned of below
 // the number that would show an error of the equations: two levels of load are met by
 // one cost of a step and one of its requests, whatever the true curve between them.
@@ -57,6 +25,20 @@ const (
 // above, the runs have said next to nothing about it.
 const identified = 0.95
 
+// Options say what is fitted.
+type Options struct {
+	Deployment model.Deployment
+	// Version is the release of the engine that was measured.
+	Version string
+	// Constants to begin with; the zero value stands for the defaults of the GPU and the
+	// release.
+	Constants model.Constants
+	// Terms to fit; nil means all.
+	Terms []model.Term
+	// Date says when this is, for the file: a pure function knows no clock.
+	Date string
+}
+
 // Fit fits terms to measured runs by simulating each run again and again: Gauss-Newton
 // steps on the logarithms of the terms, taken only as far as the simulated misfit falls,
 // with normal priors of [model.SpreadFor] (the maximum of the posterior). The curvature
@@ -66,14 +48,14 @@ const identified = 0.95
 // Fit refuses overloaded runs and runs that cannot tell one term from another: too few
 // load points, or none of the terms identified. A replayed trace may be overloaded, as
 // its backlog is in its schedule; only times per output token are fitted then.
-func Fit(runs []Run, o Options) (Result, error) {
+func Fit(runs []LoadPoint, o Options) (Result, error) {
 	if err := o.complete(); err != nil {
 		return Result{}, err
 	}
 	if err := check(runs, &o); err != nil {
 		return Result{}, err
 	}
-	p := newProblem(runs, &o)
+	p := newRegression(runs, &o)
 	for {
 		if len(p.terms) == 0 {
 			return Result{}, fmt.Errorf("calibrate: the %d figures of %d runs identify no term: needed are runs at several concurrencies, from one request at a time to a full batch",
@@ -110,69 +92,45 @@ func (o *Options) complete() error {
 }
 
 // check refuses runs that must not be fitted to, or that are too few.
-func check(runs []Run, o *Options) error {
+func check(runs []LoadPoint, o *Options) error {
 	for i := range runs {
 		if err := runs[i].check(o); err != nil {
 			return fmt.Errorf("calibrate: run %d: %w", i+1, err)
 		}
 	}
-	loads := loadPoints(runs)
-	if len(loads) < fewestPoints || slices.Max(loads) < fewestRange*slices.Min(loads) {
+	at := loads(runs)
+	if len(at) < fewestPoints || slices.Max(at) < fewestRange*slices.Min(at) {
 		return fmt.Errorf("calibrate: %d load points tell costs of a step from costs of its requests badly: needed are at least %d rates or concurrencies, the largest at least %g times the smallest, or a trace with its records",
-			len(loads), fewestPoints, fewestRange)
+			len(at), fewestPoints, fewestRange)
 	}
 	return nil
 }
 
-// loadPoints lists the different loads of the runs.
-func loadPoints(runs []Run) []float64 {
-	var loads []float64
+// loads lists the different loads of the runs.
+func loads(runs []LoadPoint) []float64 {
+	var all []float64
 	for i := range runs {
 		r := &runs[i]
 		if r.Trial.Workload.Replayed() && len(r.Records) > 0 {
-			loads = append(loads, 1, 2, 2*fewestRange) // a batch that fills and empties is many load points
+			all = append(all, 1, 2, 2*fewestRange) // a batch that fills and empties is many load points
 			continue
 		}
 		load := r.Trial.Rate
 		if r.Trial.Closed() {
 			load = float64(r.Trial.Concurrency)
 		}
-		if !slices.Contains(loads, load) {
-			loads = append(loads, load)
+		if !slices.Contains(all, load) {
+			all = append(all, load)
 		}
 	}
-	return loads
+	return all
 }
 
-// check refuses a run that cannot be fitted to.
-func (r *Run) check(o *Options) error {
-	k := r.Trial.Knobs
-	switch {
-	case r.Trial.Workload == nil:
-		return errors.New("the workload is not recorded, so it cannot be simulated")
-	case !r.Trial.Closed() && r.Trial.Window <= 0:
-		return errors.New("how long it lasted is not recorded, so it cannot be simulated")
-	case r.Measurement.Rejected != "":
-		return fmt.Errorf("nothing was measured: %s", r.Measurement.Rejected)
-	case r.queueing() && !r.Trial.Workload.Replayed():
-		return errors.New("overloaded: it shows a queue, not the engine")
-	case r.Records == nil && !r.Measurement.Valid:
-		return errors.New("its figures cannot be trusted")
-	case k.TensorParallel > 0 && k.TensorParallel != max(o.Deployment.TP, 1):
-		return fmt.Errorf("tensor_parallel %d, but the calibration is for %d", k.TensorParallel, max(o.Deployment.TP, 1))
-	case k.GPU != "" && k.GPU != o.Deployment.Hardware.Name:
-		return fmt.Errorf("gpu %s, but the calibration is for %s", k.GPU, o.Deployment.Hardware.Name)
-	case len(r.Records) > 0 && len(r.Records) != len(r.Trial.Schedule()):
-		return fmt.Errorf("%d records for a schedule of %d requests", len(r.Records), len(r.Trial.Schedule()))
-	}
-	return nil
-}
-
-// problem is a fit under way. x are logarithms of terms over their defaults.
-type problem struct {
+// regression is a fit under way. x are logarithms of terms over their defaults.
+type regression struct {
 	o         *Options
-	runs      []Run
-	figures   []runFigure
+	runs      []LoadPoint
+	figures   []figure
 	terms     []model.Term
 	prior     []float64
 	before    []float64 // every figure at the defaults
@@ -182,18 +140,13 @@ type problem struct {
 	posterior *mat.SymDense
 }
 
-// runFigure is a figure and the run it belongs to.
-type runFigure struct {
-	run int
-	figure
-}
-
-func newProblem(runs []Run, o *Options) *problem {
-	p := &problem{o: o, runs: runs, terms: slices.Clone(o.Terms)}
+func newRegression(runs []LoadPoint, o *Options) *regression {
+	p := &regression{o: o, runs: runs, terms: slices.Clone(o.Terms)}
 	frontend := false
 	for i := range runs {
-		for _, f := range runs[i].figures(runs[i].queueing()) {
-			p.figures = append(p.figures, runFigure{i, f})
+		for _, f := range runs[i].figures() {
+			f.point = i
+			p.figures = append(p.figures, f)
 		}
 		frontend = frontend || !runs[i].EngineTimes
 	}
@@ -205,6 +158,39 @@ func newProblem(runs []Run, o *Options) *problem {
 		p.prior = append(p.prior, priorOf(t, o.Deployment))
 	}
 	return p
+}
+
+// allowForScatter widens the figures by what repetitions of the same trial differ by: a
+// machine that is faster on one day than on the other tells no more than that.
+func (p *regression) allowForScatter() {
+	sum, freedom := map[string]float64{}, map[string]float64{}
+	for i, f := range p.figures {
+		var same []float64
+		for k, g := range p.figures {
+			if g.name != f.name || !p.runs[f.point].repeats(&p.runs[g.point]) {
+				continue
+			}
+			if k < i {
+				same = nil
+				break // counted with the first of them
+			}
+			same = append(same, math.Log(g.measured))
+		}
+		if len(same) < 2 {
+			continue
+		}
+		center := mean(same)
+		for _, v := range same {
+			sum[f.name] += (v - center) * (v - center)
+		}
+		freedom[f.name] += float64(len(same) - 1)
+	}
+	for i := range p.figures {
+		f := &p.figures[i]
+		if n := freedom[f.name]; n > 0 {
+			f.sd = math.Hypot(f.sd, math.Sqrt(sum[f.name]/n))
+		}
+	}
 }
 
 // priorOf is the relative standard deviation of a term before any run.
@@ -229,23 +215,16 @@ func priorOf(t model.Term, dep model.Deployment) float64 {
 }
 
 // constants returns the constants at x.
-func (p *problem) constants(x []float64) model.Constants {
+func (p *regression) constants(x []float64) model.Constants {
 	c := p.o.Constants
 	for i, t := range p.terms {
-		v := p.o.Constants.Value(t, p.o.Deployment) * math.Exp(x[i])
-		if t.Efficiency() {
-			v = min(v, highestShare)
-		}
-		c = c.WithValue(t, p.o.Deployment, v)
+		c = c.WithValue(t, p.o.Deployment, p.o.Constants.Value(t, p.o.Deployment)*math.Exp(x[i]))
 	}
 	return c
 }
 
-// highestShare is more of a data sheet's peak than any kernel was seen to reach.
-const highestShare = 0.97
-
 // predict simulates every run and returns the figures.
-func (p *problem) predict(x []float64) ([]float64, error) {
+func (p *regression) predict(x []float64) ([]float64, error) {
 	c := p.constants(x)
 	records := make([][]measure.Record, len(p.runs))
 	for i := range p.runs {
@@ -256,16 +235,16 @@ func (p *problem) predict(x []float64) ([]float64, error) {
 	}
 	out := make([]float64, len(p.figures))
 	for i, f := range p.figures {
-		out[i] = f.of(records[f.run])
+		out[i] = f.of(records[f.point])
 		if math.IsNaN(out[i]) || math.IsInf(out[i], 0) {
-			return nil, fmt.Errorf("calibrate: run %d: the simulation does not show %s", f.run+1, f.name)
+			return nil, fmt.Errorf("calibrate: run %d: the simulation does not show %s", f.point+1, f.name)
 		}
 	}
 	return out, nil
 }
 
 // misfit is the negative logarithm of the posterior at x, up to a constant.
-func (p *problem) misfit(x, predicted []float64) float64 {
+func (p *regression) misfit(x, predicted []float64) float64 {
 	sum := 0.0
 	for i, f := range p.figures {
 		e := math.Log(predicted[i]/f.measured) / f.sd
@@ -286,7 +265,7 @@ const (
 )
 
 // solve finds the maximum of the posterior.
-func (p *problem) solve() error {
+func (p *regression) solve() error {
 	p.x = make([]float64, len(p.terms))
 	var err error
 	if p.now, err = p.predict(p.x); err != nil {
@@ -325,7 +304,7 @@ func (p *problem) solve() error {
 
 // step takes slopes by central differences and returns the Gauss-Newton step. It keeps
 // the slopes and the posterior's covariance.
-func (p *problem) step() ([]float64, error) {
+func (p *regression) step() ([]float64, error) {
 	n := len(p.terms)
 	p.slopes = mat.NewDense(len(p.figures), n, nil)
 	for k := range n {
@@ -375,7 +354,7 @@ func (p *problem) step() ([]float64, error) {
 
 // dropWeakest takes out the term whose posterior is nearest to its prior, if it is not
 // identified, and reports whether it did.
-func (p *problem) dropWeakest() bool {
+func (p *regression) dropWeakest() bool {
 	worst, at := identified, -1
 	for k := range p.terms {
 		if share := math.Sqrt(p.posterior.At(k, k)) / p.prior[k]; share > worst {

@@ -16,11 +16,11 @@ import (
 )
 
 // served simulates trials with constants that the fit does not know, and reduces them.
-func served(t testing.TB, o Options, truth model.Constants, trials []measure.Trial) []Run {
+func served(t testing.TB, o Options, truth model.Constants, trials []measure.Trial) []LoadPoint {
 	t.Helper()
-	var out []Run
+	var out []LoadPoint
 	for _, trial := range trials {
-		r := Run{Trial: trial}
+		r := LoadPoint{Trial: trial}
 		records, err := r.simulate(&Options{Deployment: o.Deployment, Version: o.Version}, truth)
 		if err != nil {
 			t.Fatal(err)
@@ -146,8 +146,8 @@ func TestFitToTwoRatesPredictsAThird(t *testing.T) {
 func TestFitAllowsForScatter(t *testing.T) {
 	o := options(t)
 	c := model.ConstantsFor(o.Deployment.Hardware, o.Version)
-	disturbed := func(steady bool) []Run {
-		var out []Run
+	disturbed := func(steady bool) []LoadPoint {
+		var out []LoadPoint
 		for _, rate := range []float64{2, 8} {
 			for k, slower := range []float64{0.95, 1, 1.4} {
 				r := served(t, o, c, chat(t, rate))[0]
@@ -215,16 +215,20 @@ func TestFitRefusals(t *testing.T) {
 	overloaded[0].Measurement.Overloaded = true
 	for _, q := range []struct {
 		name, want string
-		runs       []Run
+		runs       []LoadPoint
 		change     func(*Options)
 	}{
 		{"none", "load points", nil, nil},
 		{"one rate", "load points", good[:1], nil},
 		{"rates alike", "load points", served(t, o, c, chat(t, 3, 4, 5)), nil},
 		{"overload", "overloaded", append(overloaded, good...), nil},
-		{"another GPU", "gpu", func() []Run { r := append([]Run(nil), good...); r[1].Trial.Knobs.GPU = "L40S"; return r }(), nil},
-		{"another degree", "tensor_parallel", func() []Run { r := append([]Run(nil), good...); r[1].Trial.Knobs.TensorParallel = 2; return r }(), nil},
-		{"no workload", "workload", func() []Run { r := append([]Run(nil), good...); r[1].Trial.Workload = nil; return r }(), nil},
+		{"another GPU", "gpu", func() []LoadPoint { r := append([]LoadPoint(nil), good...); r[1].Trial.Knobs.GPU = "L40S"; return r }(), nil},
+		{"another degree", "tensor_parallel", func() []LoadPoint {
+			r := append([]LoadPoint(nil), good...)
+			r[1].Trial.Knobs.TensorParallel = 2
+			return r
+		}(), nil},
+		{"no workload", "workload", func() []LoadPoint { r := append([]LoadPoint(nil), good...); r[1].Trial.Workload = nil; return r }(), nil},
 		{"no version", "release", good, func(o *Options) { o.Version = "" }},
 		{"nothing to learn", "identify no term", good, func(o *Options) { o.Terms = []model.Term{} }},
 	} {
@@ -240,7 +244,7 @@ func TestFitRefusals(t *testing.T) {
 
 // traceHalves reads the trace as a run whose window is its first half of requests, and
 // says where the second begins.
-func traceHalves(t testing.TB) (Run, Options, int) {
+func traceHalves(t testing.TB) (LoadPoint, Options, int) {
 	t.Helper()
 	f, err := os.Open("../../testdata/groundtruth/trace-rtxpro6000-llama-3.1-8b.csv")
 	if err != nil {
@@ -269,14 +273,14 @@ func traceHalves(t testing.TB) (Run, Options, int) {
 	trial := measure.Trial{Workload: w, Window: records[half].Due, Cooldown: w.TraceSpan() - records[half].Due,
 		Knobs: measure.Knobs{MaxNumSeqs: 128, MaxNumBatchedTokens: 2048, GPUMemoryUtilization: 0.90, MaxModelLen: 8192, PrefixCaching: true}}
 	o := Options{Deployment: deployed(t, "llama-3.1-8b", "RTX PRO 6000 Blackwell Server", 1, model.BF16), Version: "0.19.0"}
-	return Run{Trial: trial, Records: records, EngineTimes: true}, o, half
+	return LoadPoint{Trial: trial, Records: records, EngineTimes: true}, o, half
 }
 
 // Fitted to the first half of a measured trace, the second half is predicted: time per
 // token within 3 %, p99 of the first token within 5 %.
 func TestFitToHalfATracePredictsTheOther(t *testing.T) {
 	run, o, half := traceHalves(t)
-	got, err := Fit([]Run{run}, o)
+	got, err := Fit([]LoadPoint{run}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +297,7 @@ func TestFitToHalfATracePredictsTheOther(t *testing.T) {
 	}
 	second := func(records []measure.Record) (tpot, p99 float64) {
 		all := measure.Trial{}
-		return mean(latencies(&all, records[half:], measure.TPOT)), quantile(latencies(&all, records[half:], measure.TTFT), 0.99)
+		return mean(latencies(&all, records[half:], measure.TPOT)), statisticOf(latencies(&all, records[half:], measure.TTFT), 0.99)
 	}
 	wantTPOT, wantP99 := second(run.Records)
 	for i, k := range []model.Constants{c, after} {
@@ -314,7 +318,7 @@ func TestFitToHalfATracePredictsTheOther(t *testing.T) {
 func TestFileRoundTrip(t *testing.T) {
 	run, o, _ := traceHalves(t)
 	o.Date = "2026-11-21"
-	got, err := Fit([]Run{run}, o)
+	got, err := Fit([]LoadPoint{run}, o)
 	if err != nil {
 		t.Fatal(err)
 	}

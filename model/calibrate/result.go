@@ -8,6 +8,38 @@ import (
 	"planner/model"
 )
 
+// Result is a calibration: the terms, what they were fitted to, and how well.
+type Result struct {
+	FittedTo  Origin
+	Terms     []TermFit
+	Residuals []Residual
+	// Warnings say what a reader should know before using it.
+	Warnings []string
+}
+
+// TermFit is what became of one term.
+type TermFit struct {
+	Term model.Term
+	// Default is the value before, Value the one after, in the unit of the term: seconds,
+	// or a share of the data sheet's peak.
+	Default, Value float64
+	// Fitted says that the runs narrowed the term; if not, Value is Default.
+	Fitted bool
+	// Prior and Posterior are relative standard deviations before and after.
+	Prior, Posterior float64
+	// Effect is how far the fit of this term alone moves the figures, root mean square, as a
+	// share.
+	Effect float64
+}
+
+// Residual compares one figure of one run, in seconds, with the simulation before and
+// after the fit.
+type Residual struct {
+	Run                     int // counted from 1
+	Figure                  string
+	Measured, Before, After float64
+}
+
 // Origin is what a calibration was fitted to.
 type Origin struct {
 	Model          string
@@ -24,7 +56,7 @@ type Origin struct {
 }
 
 // originOf describes runs.
-func originOf(runs []Run, o *Options) Origin {
+func originOf(runs []LoadPoint, o *Options) Origin {
 	r, err := model.NewRoofline(o.Deployment, o.Constants, model.EngineArgs{EngineVersion: o.Version})
 	dep := o.Deployment
 	if err == nil {
@@ -49,9 +81,9 @@ func originOf(runs []Run, o *Options) Origin {
 }
 
 // result puts together what was found.
-func (p *problem) result(runs []Run) Result {
+func (p *regression) result(runs []LoadPoint) Result {
 	out := Result{FittedTo: originOf(runs, p.o)}
-	if n := len(loadPoints(runs)); n < tellingNumber {
+	if n := len(loads(runs)); n < tellingNumber {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("it is fitted to %d load points: none is left that would show how well it holds at others", n))
 	}
 	for _, t := range model.Terms() {
@@ -69,13 +101,13 @@ func (p *problem) result(runs []Run) Result {
 		out.Terms = append(out.Terms, f)
 	}
 	for i, f := range p.figures {
-		out.Residuals = append(out.Residuals, Residual{Run: f.run + 1, Figure: f.name, Measured: f.measured, Before: p.before[i], After: p.now[i]})
+		out.Residuals = append(out.Residuals, Residual{Run: f.point + 1, Figure: f.name, Measured: f.measured, Before: p.before[i], After: p.now[i]})
 	}
 	return out
 }
 
 // effect is the root mean square over the figures of what one term's change brings.
-func (p *problem) effect(k int) float64 {
+func (p *regression) effect(k int) float64 {
 	sum := 0.0
 	for i := range p.figures {
 		d := p.slopes.At(i, k) * p.x[k]

@@ -1,6 +1,7 @@
 package calibrate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -36,20 +37,13 @@ type Known struct {
 }
 
 // Shifts are the logarithms of the maximum rates with other plausible constants over
-// the known one.
-type Shifts struct {
-	// Ln holds one shift for every set of constants, in the order in which they were drawn.
-	Ln []float64
-	// Mean and SD are their mean and standard deviation.
-	Mean, SD float64
-	// Clipped counts the samples whose rate lies beyond the range that is searched, a
-	// factor of e either way.
-	Clipped int
-}
+// the known one, in the order in which the constants were drawn. None lies beyond the
+// range that is searched, a factor of e either way.
+type Shifts []float64
 
 // Quantile returns the q-quantile of the shifts; exp of it is a factor on the rate.
 func (s Shifts) Quantile(q float64) float64 {
-	return quantile(slices.Sorted(slices.Values(s.Ln)), q)
+	return statisticOf(slices.Sorted(slices.Values(s)), q)
 }
 
 // The search for one shift ends when it is known to a hundredth or after so many
@@ -69,43 +63,38 @@ const (
 // It fails if a probe does, or if the objective bounds nothing that records show.
 func Shift(k Known, probe Probe) (Shifts, error) {
 	if k.Objective.Empty() {
-		return Shifts{}, errors.New("spread of the maximum rate: the objective bounds no latency")
+		return nil, errors.New("spread of the maximum rate: the objective bounds no latency")
 	}
 	if !(k.Rate > 0) {
-		return Shifts{}, fmt.Errorf("spread of the maximum rate: rate %g is not above 0", k.Rate)
+		return nil, fmt.Errorf("spread of the maximum rate: rate %g is not above 0", k.Rate)
 	}
-	n := k.Samples
-	if n <= 0 {
-		n = defaultSamples
-	}
-	s := search{known: &k, probe: probe}
+	s := shiftSearch{Known: k, probe: probe}
 	var err error
 	if s.level, err = s.pressure(k.Constants, 0); err != nil {
-		return Shifts{}, err
+		return nil, err
 	}
 	if math.IsInf(s.level, 0) {
-		return Shifts{}, fmt.Errorf("spread of the maximum rate: at %g/s the objective's latencies are not finite", k.Rate)
+		return nil, fmt.Errorf("spread of the maximum rate: at %g/s the objective's latencies are not finite", k.Rate)
 	}
 	above, err := s.pressure(k.Constants, firstStep)
 	if err != nil {
-		return Shifts{}, err
+		return nil, err
 	}
 	// A knee is steep above the known rate and flat below; any slope will do to begin with.
 	s.slope = max((min(above, s.level+10)-s.level)/firstStep, 0.5)
-	return s.sample(n)
+	return s.sample(cmp.Or(k.Samples, defaultSamples))
 }
 
 // sample finds the shifts of n sets of constants, several at once.
-func (s *search) sample(n int) (Shifts, error) {
-	out := Shifts{Ln: make([]float64, n)}
-	clipped, errs := make([]bool, n), make([]error, n)
+func (s *shiftSearch) sample(n int) (Shifts, error) {
+	out, errs := make(Shifts, n), make([]error, n)
 	next := make(chan int)
 	var wait sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), n) {
 		wait.Go(func() {
 			for i := range next {
-				c := s.known.Constants.Sample(rand.New(rand.NewPCG(s.known.Seed, uint64(i))), s.known.Spread)
-				out.Ln[i], clipped[i], errs[i] = s.find(c)
+				c := s.Constants.Sample(rand.New(rand.NewPCG(s.Seed, uint64(i))), s.Spread)
+				out[i], errs[i] = s.find(c)
 			}
 		})
 	}
@@ -115,24 +104,14 @@ func (s *search) sample(n int) (Shifts, error) {
 	close(next)
 	wait.Wait()
 	if err := errors.Join(errs...); err != nil {
-		return Shifts{}, err
+		return nil, err
 	}
-	for i, x := range out.Ln {
-		out.Mean += x / float64(n)
-		if clipped[i] {
-			out.Clipped++
-		}
-	}
-	for _, x := range out.Ln {
-		out.SD += (x - out.Mean) * (x - out.Mean) / float64(max(n-1, 1))
-	}
-	out.SD = math.Sqrt(out.SD)
 	return out, nil
 }
 
-// search is the common ground of all samples.
-type search struct {
-	known *Known
+// shiftSearch is the common ground of all samples.
+type shiftSearch struct {
+	Known
 	probe Probe
 	level float64 // pressure of the known constants at the known rate
 	slope float64 // of pressure over ln rate there, roughly
@@ -142,13 +121,13 @@ type search struct {
 // times the known rate; infinite when too many requests never got there. A server that
 // cannot keep up is under pressure whatever the objective: with all seats taken its
 // time per token grows no further, and only the wait tells.
-func (s *search) pressure(c model.Constants, x float64) (float64, error) {
-	t, o, err := s.probe(c, s.known.Rate*math.Exp(x), s.known.Seed)
+func (s *shiftSearch) pressure(c model.Constants, x float64) (float64, error) {
+	t, o, err := s.probe(c, s.Rate*math.Exp(x), s.Seed)
 	if err != nil {
 		return 0, fmt.Errorf("spread of the maximum rate: %w", err)
 	}
 	worst := math.Inf(-1)
-	for _, b := range s.known.Objective.Bounds {
+	for _, b := range s.Objective.Bounds {
 		v, ok := statistic(&t, &o, b)
 		if !ok {
 			return 0, fmt.Errorf("spread of the maximum rate: no request shows %s", b)
@@ -183,7 +162,7 @@ func backlog(t *measure.Trial, records []measure.Record) float64 {
 
 // find returns the shift at which constants bring the known pressure: steps until it is
 // bracketed, then false position (the Illinois variant, which never stalls).
-func (s *search) find(c model.Constants) (shift float64, clipped bool, err error) {
+func (s *shiftSearch) find(c model.Constants) (float64, error) {
 	f := func(x float64) (float64, error) {
 		p, err := s.pressure(c, x)
 		return min(p-s.level, 20), err // keep infinities out of the arithmetic
@@ -191,22 +170,22 @@ func (s *search) find(c model.Constants) (shift float64, clipped bool, err error
 	a := 0.0
 	fa, err := f(a)
 	if err != nil {
-		return 0, false, err
+		return 0, err
 	}
 	if fa == 0 {
-		return 0, false, nil
+		return 0, nil
 	}
 	step := math.Copysign(min(max(math.Abs(fa)/s.slope, 0.02), 0.3), -fa)
 	b, fb := a, fa
 	probes := 1
 	for fa*fb > 0 {
 		if math.Abs(b) >= widestShift {
-			return b, true, nil
+			return b, nil
 		}
 		a, fa = b, fb
 		b = min(max(b+step, -widestShift), widestShift)
 		if fb, err = f(b); err != nil {
-			return 0, false, err
+			return 0, err
 		}
 		probes++
 		step *= 1.6
@@ -219,7 +198,7 @@ func (s *search) find(c model.Constants) (shift float64, clipped bool, err error
 		x = min(max(x, low+0.1*(high-low)), high-0.1*(high-low))
 		fx, err := f(x)
 		if err != nil {
-			return 0, false, err
+			return 0, err
 		}
 		if fx*fb > 0 {
 			b, fb = x, fx
@@ -236,9 +215,9 @@ func (s *search) find(c model.Constants) (shift float64, clipped bool, err error
 		}
 	}
 	if fb == fa {
-		return b, false, nil
+		return b, nil
 	}
-	return (a*fb - b*fa) / (fb - fa), false, nil
+	return (a*fb - b*fa) / (fb - fa), nil
 }
 
 // limitOf is what a bound's statistic is compared with, seconds; the statistic of
@@ -274,69 +253,5 @@ func statistic(t *measure.Trial, o *measure.Observation, b measure.Bound) (float
 	if len(v) == 0 {
 		return 0, false
 	}
-	if b.Quantile == 0 {
-		return mean(v), true
-	}
-	return quantile(v, b.Quantile), true
-}
-
-// latencies returns a metric of the requests due in the window, sorted, seconds;
-// infinite for those without a good end.
-func latencies(t *measure.Trial, records []measure.Record, m measure.Metric) []float64 {
-	return values(t, records, func(r *measure.Record) (float64, bool) { return latency(r, m) })
-}
-
-// values returns a figure of the requests due in the window that have it, sorted.
-func values(t *measure.Trial, records []measure.Record, of func(*measure.Record) (float64, bool)) []float64 {
-	from, to := t.Warmup, t.Warmup+t.Window
-	var out []float64
-	for i := range records {
-		r := &records[i]
-		if t.Window > 0 && !t.Closed() && (r.Due < from || r.Due >= to) {
-			continue
-		}
-		if v, ok := of(r); ok {
-			out = append(out, v)
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
-// latency returns a metric of one request in seconds, infinite if it did not end well;
-// false if it has none.
-func latency(r *measure.Record, m measure.Metric) (float64, bool) {
-	if r.Outcome != measure.OK {
-		return math.Inf(1), true
-	}
-	switch m {
-	case measure.TTFT:
-		d, ok := r.TTFT()
-		return d.Seconds(), ok
-	case measure.E2E:
-		d, ok := r.E2E()
-		return d.Seconds(), ok
-	case measure.TPOT:
-		d, ok := r.TPOT()
-		return d.Seconds(), ok
-	}
-	return 0, false
-}
-
-func mean(v []float64) float64 {
-	sum := 0.0
-	for _, x := range v {
-		sum += x
-	}
-	return sum / float64(len(v))
-}
-
-// quantile interpolates linearly between sorted values.
-func quantile(v []float64, q float64) float64 {
-	at := q * float64(len(v)-1)
-	i := int(at)
-	if i+1 >= len(v) || math.IsInf(v[i+1], 0) && at > float64(i) {
-		return v[min(i+1, len(v)-1)]
-	}
-	return v[i] + (v[i+1]-v[i])*(at-float64(i))
+	return statisticOf(v, b.Quantile), true
 }

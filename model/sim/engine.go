@@ -42,6 +42,23 @@ func NewEngine(timer Timer, config Config) *Engine {
 	return e
 }
 
+// Build returns an idle engine with a cold cache for a deployment.
+func Build(dep model.Deployment, c model.Constants, args model.EngineArgs, prefixCaching bool) (*Engine, error) {
+	roofline, err := model.NewRoofline(dep, c, args)
+	if err != nil {
+		return nil, err
+	}
+	memory, err := model.MemoryPlan(dep, args)
+	if err != nil {
+		return nil, err
+	}
+	config, err := Configure(roofline, memory, prefixCaching)
+	if err != nil {
+		return nil, err
+	}
+	return NewEngine(roofline, config), nil
+}
+
 // Load is what a run sends to an engine.
 type Load struct {
 	// Requests is the schedule. In open loop each is sent when it is due.

@@ -40,12 +40,12 @@ func calibrateHalf(dir string, s *server) (halves, error) {
 			Prompt: r.request.Prompt, Output: r.request.Output, Outcome: measure.OK})
 	}
 	half := len(rows) / 2
-	run := calibrate.Run{Records: records, EngineTimes: true, Trial: measure.Trial{
+	run := calibrate.LoadPoint{Records: records, EngineTimes: true, Trial: measure.Trial{
 		Workload: w, Window: records[half].Due, Cooldown: w.TraceSpan() - records[half].Due,
 		Knobs: measure.Knobs{MaxNumSeqs: s.limits.MaxNumSeqs, MaxNumBatchedTokens: s.limits.MaxNumBatchedTokens,
 			GPUMemoryUtilization: s.limits.Utilization, MaxModelLen: s.limits.MaxModelLen, PrefixCaching: s.cache},
 	}}
-	fit, err := calibrate.Fit([]calibrate.Run{run}, calibrate.Options{Deployment: s.dep, Version: s.limits.EngineVersion})
+	fit, err := calibrate.Fit([]calibrate.LoadPoint{run}, calibrate.Options{Deployment: s.dep, Version: s.limits.EngineVersion})
 	if err != nil {
 		return halves{}, err
 	}

@@ -16,19 +16,11 @@ func (s *server) engine(c model.Constants) (*sim.Engine, error) {
 	if s.engineTimes {
 		c.Frontend = model.FrontendConstants{}
 	}
-	roofline, err := model.NewRoofline(s.dep, c, s.limits)
+	e, err := sim.Build(s.dep, c, s.limits, s.cache)
 	if err != nil {
 		return nil, fmt.Errorf("simulate %s: %w", s.file, err)
 	}
-	memory, err := model.MemoryPlan(s.dep, s.limits)
-	if err != nil {
-		return nil, fmt.Errorf("simulate %s: %w", s.file, err)
-	}
-	config, err := sim.Configure(roofline, memory, s.cache)
-	if err != nil {
-		return nil, fmt.Errorf("simulate %s: %w", s.file, err)
-	}
-	return sim.NewEngine(roofline, config), nil
+	return e, nil
 }
 
 // simulate runs the loads of a server one after another on one engine.

@@ -1,0 +1,288 @@
+// Package calibrate fits the simulated engine's few constants to measured runs, and
+// says what the constants' known spread does to an answer.
+//
+// Only the terms of [model.Terms] are fitted: the front end, the costs per step, layer
+// and running request, and the shares of bandwidth and compute that weights, the KV
+// cache and large products reach. Data sheets, shapes, collectives and everything else
+// stay. A term that the runs say nothing about stays at its default.
+package calibrate
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"time"
+
+	"planner/model"
+	"planner/model/sim"
+	"planner/sweep/measure"
+)
+
+// LoadPoint is one measured run.
+type LoadPoint struct {
+	// Trial are the conditions: knobs, workload, load, window, seed. The workload must be
+	// there, so that the same requests can be simulated.
+	Trial measure.Trial
+	// Measurement is what was seen.
+	Measurement measure.Measurement
+	// Records, where there are any, are what was seen of each request, in the order of the
+	// trial's schedule; they say more than the measurement, which may then be empty.
+	Records []measure.Record
+	// EngineTimes says that times count from when the engine queued a request, as an
+	// engine's own log does: the front end is not in them.
+	EngineTimes bool
+}
+
+// check refuses a run that cannot be fitted to.
+func (p *LoadPoint) check(o *Options) error {
+	k := p.Trial.Knobs
+	switch {
+	case p.Trial.Workload == nil:
+		return errors.New("the workload is not recorded, so it cannot be simulated")
+	case !p.Trial.Closed() && p.Trial.Window <= 0:
+		return errors.New("how long it lasted is not recorded, so it cannot be simulated")
+	case p.Measurement.Rejected != "":
+		return fmt.Errorf("nothing was measured: %s", p.Measurement.Rejected)
+	case p.queueing() && !p.Trial.Workload.Replayed():
+		return errors.New("overloaded: it shows a queue, not the engine")
+	case p.Records == nil && !p.Measurement.Valid:
+		return errors.New("its figures cannot be trusted")
+	case k.TensorParallel > 0 && k.TensorParallel != max(o.Deployment.TP, 1):
+		return fmt.Errorf("tensor_parallel %d, but the calibration is for %d", k.TensorParallel, max(o.Deployment.TP, 1))
+	case k.GPU != "" && k.GPU != o.Deployment.Hardware.Name:
+		return fmt.Errorf("gpu %s, but the calibration is for %s", k.GPU, o.Deployment.Hardware.Name)
+	case len(p.Records) > 0 && len(p.Records) != len(p.Trial.Schedule()):
+		return fmt.Errorf("%d records for a schedule of %d requests", len(p.Records), len(p.Trial.Schedule()))
+	}
+	return nil
+}
+
+// simulate runs the trial with given constants.
+func (p *LoadPoint) simulate(o *Options, c model.Constants) ([]measure.Record, error) {
+	if p.EngineTimes {
+		c.Frontend = model.FrontendConstants{}
+	}
+	k := p.Trial.Knobs
+	e, err := sim.Build(o.Deployment, c, model.EngineArgs{
+		MaxNumSeqs: k.MaxNumSeqs, MaxNumBatchedTokens: k.MaxNumBatchedTokens, Utilization: k.GPUMemoryUtilization,
+		MaxModelLen: k.MaxModelLen, KVBlocks: k.KVBlocks, EngineVersion: o.Version,
+	}, k.PrefixCaching)
+	if err != nil {
+		return nil, fmt.Errorf("simulate run: %w", err)
+	}
+	return e.Run(sim.Load{Requests: p.Trial.Schedule(), Slots: p.Trial.Concurrency, Timeout: p.Trial.Workload.Timeout}).Records, nil
+}
+
+// figure is one number of a run that a simulation of it is compared by.
+type figure struct {
+	point int // whose it is
+	name  string
+	// of computes it from a simulation's records, seconds; NaN if they do not show it.
+	of func([]measure.Record) float64
+	// measured is the same number of the real run.
+	measured float64
+	// sd is how far, relatively, the equations and chance may be off with the best
+	// constants.
+	sd float64
+}
+
+// Deviations that the equations leave on benchmarks they were not fitted to, of a mean
+// or a median; quantiles far out are less certain.
+const (
+	tpotDeviation = 0.02
+	ttftDeviation = 0.05
+	tailDeviation = 0.10
+)
+
+// deviation adds what chance does to a statistic of n requests to what the equations
+// leave.
+func deviation(b measure.Bound, n int) float64 {
+	left := ttftDeviation
+	switch {
+	case b.Metric == measure.TPOT:
+		left = tpotDeviation
+	case b.Quantile > 0.9:
+		left = tailDeviation
+	}
+	spread := 0.5 // of one request's time to first token; times per token vary far less
+	if b.Metric == measure.TPOT {
+		spread = 0.1
+	}
+	return math.Hypot(left, spread/math.Sqrt(float64(max(n, 1))))
+}
+
+// statistics lists what runs are compared by in the order of reports. A run whose backlog
+// grows shows its queue, not its steps, in times to first token; these are left out then.
+func statistics(queueing bool) []measure.Bound {
+	out := []measure.Bound{{Metric: measure.TPOT}, {Metric: measure.TPOT, Quantile: 0.5}, {Metric: measure.TPOT, Quantile: 0.9}}
+	if !queueing {
+		for _, q := range []float64{0, 0.5, 0.9, 0.99} {
+			out = append(out, measure.Bound{Metric: measure.TTFT, Quantile: q})
+		}
+	}
+	return out
+}
+
+// figures lists what the run is compared by.
+func (p *LoadPoint) figures() []figure {
+	replayed := p.Records != nil && p.Trial.Workload.Replayed()
+	var out []figure
+	for _, b := range statistics(p.queueing()) {
+		if replayed && b.Metric == measure.TPOT {
+			continue
+		}
+		of := p.statistic(b)
+		seen := p.Measurement.Latency(b.Metric)
+		measured, n := seen.Stat(b.Quantile).Seconds(), seen.N
+		if p.Records != nil {
+			measured, n = of(p.Records), len(latencies(&p.Trial, p.Records, b.Metric))
+		}
+		out = append(out, figure{name: b.String(), of: of, measured: measured, sd: deviation(b, n)})
+	}
+	if replayed {
+		out = append(out, p.slices()...)
+	}
+	return slices.DeleteFunc(out, func(f figure) bool { return !(f.measured > 0) || math.IsInf(f.measured, 0) })
+}
+
+// statistic returns a function that takes it from records of the run's trial.
+func (p *LoadPoint) statistic(b measure.Bound) func([]measure.Record) float64 {
+	return func(records []measure.Record) float64 {
+		v := latencies(&p.Trial, records, b.Metric)
+		if len(v) == 0 || b.Quantile > 0 && float64(len(v))*(1-b.Quantile) < 5 {
+			return math.NaN()
+		}
+		return statisticOf(v, b.Quantile)
+	}
+}
+
+// slices of a replayed trace: times per token are compared slice by slice, each of at
+// least so many requests.
+const (
+	mostSlices    = 8
+	sliceRequests = 15
+)
+
+// slices are the mean times per token of consecutive parts of a replayed trace: the
+// batch grows and shrinks over a trace, which one mean would hide.
+func (p *LoadPoint) slices() []figure {
+	var ids []int
+	for i := range p.Records {
+		if _, ok := latency(&p.Records[i], measure.TPOT); ok && inWindow(&p.Trial, &p.Records[i]) {
+			ids = append(ids, i)
+		}
+	}
+	n := min(mostSlices, len(ids)/sliceRequests)
+	var out []figure
+	for k := range n {
+		part := ids[k*len(ids)/n : (k+1)*len(ids)/n]
+		of := func(records []measure.Record) float64 {
+			sum := 0.0
+			for _, i := range part {
+				v, _ := latency(&records[i], measure.TPOT)
+				sum += v
+			}
+			return sum / float64(len(part))
+		}
+		out = append(out, figure{name: fmt.Sprintf("tpot.mean, part %d of %d", k+1, n), of: of, measured: of(p.Records),
+			sd: deviation(measure.Bound{Metric: measure.TPOT}, len(part))})
+	}
+	return out
+}
+
+// queueing reports whether the backlog grew so long that times to first token are
+// waiting: their mean in the last quarter of the requests is above three times that of
+// the first quarter and above twenty times the time per token.
+func (p *LoadPoint) queueing() bool {
+	var ttft, tpot []float64
+	for i := range p.Records {
+		if !inWindow(&p.Trial, &p.Records[i]) {
+			continue
+		}
+		v, ok := latency(&p.Records[i], measure.TTFT)
+		w, ok2 := latency(&p.Records[i], measure.TPOT)
+		if ok && ok2 && !math.IsInf(v, 0) {
+			ttft, tpot = append(ttft, v), append(tpot, w)
+		}
+	}
+	quarter := len(ttft) / 4
+	if quarter == 0 {
+		return p.Measurement.Overloaded
+	}
+	last := mean(ttft[len(ttft)-quarter:])
+	return p.Measurement.Overloaded || last > 3*mean(ttft[:quarter]) && last > 20*mean(tpot)
+}
+
+// repeats reports whether two runs are the same trial on other requests.
+func (p *LoadPoint) repeats(other *LoadPoint) bool {
+	a, b := &p.Trial, &other.Trial
+	return a.Knobs == b.Knobs && a.Rate == b.Rate && a.Concurrency == b.Concurrency && p.EngineTimes == other.EngineTimes &&
+		reflect.DeepEqual(a.Workload, b.Workload)
+}
+
+// inWindow reports whether a request counts.
+func inWindow(t *measure.Trial, r *measure.Record) bool {
+	return t.Window <= 0 || t.Closed() || r.Due >= t.Warmup && r.Due < t.Warmup+t.Window
+}
+
+// latencies returns a metric of the requests due in the window, sorted, seconds;
+// infinite for those without a good end.
+func latencies(t *measure.Trial, records []measure.Record, m measure.Metric) []float64 {
+	return values(t, records, func(r *measure.Record) (float64, bool) { return latency(r, m) })
+}
+
+// values returns a figure of the requests due in the window that have it, sorted.
+func values(t *measure.Trial, records []measure.Record, of func(*measure.Record) (float64, bool)) []float64 {
+	var out []float64
+	for i := range records {
+		if r := &records[i]; inWindow(t, r) {
+			if v, ok := of(r); ok {
+				out = append(out, v)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// latency returns a metric of one request in seconds, infinite if it did not end well;
+// false if it has none.
+func latency(r *measure.Record, m measure.Metric) (float64, bool) {
+	if r.Outcome != measure.OK {
+		return math.Inf(1), true
+	}
+	var d time.Duration
+	ok := false
+	switch m {
+	case measure.TTFT:
+		d, ok = r.TTFT()
+	case measure.E2E:
+		d, ok = r.E2E()
+	case measure.TPOT:
+		d, ok = r.TPOT()
+	}
+	return d.Seconds(), ok
+}
+
+// statisticOf is the quantile of sorted values, interpolated linearly; for 0 their mean.
+func statisticOf(v []float64, quantile float64) float64 {
+	if quantile == 0 {
+		return mean(v)
+	}
+	at := quantile * float64(len(v)-1)
+	i := int(at)
+	if i+1 >= len(v) || math.IsInf(v[i+1], 0) && at > float64(i) {
+		return v[min(i+1, len(v)-1)]
+	}
+	return v[i] + (v[i+1]-v[i])*(at-float64(i))
+}
+
+func mean(v []float64) float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += x
+	}
+	return sum / float64(len(v))
+}
