@@ -1,7 +1,6 @@
 package search
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
@@ -48,20 +47,21 @@ type Certificate struct {
 // show that the objective is missed there.
 type Certified struct {
 	// Rate is the one that was tested, in requests per second.
-	Rate float64
+	Rate float64 `json:"rate_per_s"`
 	// State is Met where the rate is certified, and Unsure else.
-	State measure.State
+	State measure.State `json:"state"`
 	// Looks is how many trials were run, EngineTime what they took.
-	Looks      int
-	EngineTime time.Duration
+	Looks      int           `json:"looks"`
+	EngineTime time.Duration `json:"engine_time_s"`
 	// Binding names the bound that is hardest to certify, Requests and Beyond are
 	// its counts over all looks, and Probability that of as few requests beyond
 	// the limit where just the allowed share is.
-	Binding          string
-	Requests, Beyond float64
-	Probability      float64
+	Binding     string  `json:"binding"`
+	Requests    float64 `json:"requests"`
+	Beyond      float64 `json:"beyond"`
+	Probability float64 `json:"probability"`
 	// Reason says why there is no certificate; empty where there is one.
-	Reason string
+	Reason string `json:"reason"`
 }
 
 // Certify prepares the test of the rate that a finished search suggests: its
@@ -228,32 +228,4 @@ func (c *Certificate) Result() Certified {
 		}
 	}
 	return r
-}
-
-// wireCertified is a certificate in a file.
-type wireCertified struct {
-	Rate        float64       `json:"rate_per_s"`
-	State       measure.State `json:"state"`
-	Looks       int           `json:"looks"`
-	EngineTime  float64       `json:"engine_time_s"`
-	Binding     string        `json:"binding"`
-	Requests    float64       `json:"requests"`
-	Beyond      float64       `json:"beyond"`
-	Probability float64       `json:"probability"`
-	Reason      string        `json:"reason"`
-}
-
-// MarshalJSON writes the certificate under the keys of a plan.
-func (c Certified) MarshalJSON() ([]byte, error) {
-	return json.Marshal(wireCertified{c.Rate, c.State, c.Looks, c.EngineTime.Seconds(), c.Binding, c.Requests, c.Beyond, c.Probability, c.Reason})
-}
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (c *Certified) UnmarshalJSON(data []byte) error {
-	var w wireCertified
-	if err := json.Unmarshal(data, &w); err != nil {
-		return fmt.Errorf("read a certificate: %w", err)
-	}
-	*c = Certified{w.Rate, w.State, w.Looks, time.Duration(w.EngineTime * float64(time.Second)), w.Binding, w.Requests, w.Beyond, w.Probability, w.Reason}
-	return nil
 }

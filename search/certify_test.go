@@ -1,13 +1,13 @@
 package search_test
 
 import (
-	"encoding/json"
 	"math"
 	"strings"
 	"testing"
 	"time"
 
 	"planner/internal/evidence/search/virtual"
+	"planner/internal/wire"
 	"planner/search"
 	"planner/sweep/measure"
 )
@@ -85,12 +85,12 @@ func TestCertificateOfASearch(t *testing.T) {
 	if r.State == measure.Met && r.Probability > 0.03 {
 		t.Errorf("certified with a probability of %g", r.Probability)
 	}
-	data, err := json.Marshal(r)
+	data, err := wire.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var back search.Certified
-	if err := json.Unmarshal(data, &back); err != nil || back != r {
+	if err := wire.Unmarshal(data, &back); err != nil || back != r {
 		t.Errorf("%s reads back as %+v, %v", data, back, err)
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"planner/internal/wire"
+	"planner/sweep/measure"
 )
 
 // Outcome says how a search ended. The zero value is Searching: a search that
@@ -23,13 +26,15 @@ const (
 	NotReached
 	// OutOfBudget: the budget ended before the interval was narrow enough.
 	OutOfBudget
+	// undecided is what a file calls OutOfBudget without any rate.
+	undecided
 )
 
-var outcomeNames = []string{"searching", "found", "infeasible", "not_reached", "budget"}
+var outcomeNames = []string{"searching", "found", "infeasible", "not_reached", "budget", "undecided"}
 
 // String is the outcome's name in files.
 func (o Outcome) String() string {
-	if o < Searching || o > OutOfBudget {
+	if o < Searching || o > undecided {
 		return fmt.Sprintf("Outcome(%d)", int(o))
 	}
 	return outcomeNames[o]
@@ -42,22 +47,44 @@ func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil 
 type Result struct {
 	// Estimate is the maximum rate; zero when the outcome is Infeasible, and a
 	// lower end when it is NotReached.
-	Estimate Estimate
+	Estimate Estimate `json:"max_rate_per_s"`
 	// Binding names the bound that most likely limits the rate.
-	Binding string
-	// Bounds says what is known of each bound.
-	Bounds  []BoundResult
-	Outcome Outcome
+	Binding string `json:"binding"`
+	// Knobs are those whose rate was sought.
+	Knobs      measure.Knobs `json:"knobs"`
+	Trials     int           `json:"trials"`
+	EngineTime time.Duration `json:"engine_time_s"`
+	Outcome    Outcome       `json:"outcome"`
 	// Reason says in words why the search ended.
-	Reason string
-	// Floor is set when an idle engine misses a bound.
-	Floor      *Floor
-	Trials     int
-	EngineTime time.Duration
+	Reason   string   `json:"reason"`
+	Warnings []string `json:"warnings"`
 	// Certificate is that of a rate which the result suggested; nil if none was
 	// sought.
-	Certificate *Certified
-	Warnings    []string
+	Certificate *Certified `json:"certificate,omitempty"`
+	// Bounds says what is known of each bound.
+	Bounds []BoundResult `json:"-"`
+	// Floor is set when an idle engine misses a bound.
+	Floor *Floor `json:"-"`
+}
+
+// MarshalJSON writes null for a rate that is not known, and says of a budget that ended
+// before any was that the search is undecided.
+func (r Result) MarshalJSON() ([]byte, error) {
+	type plain Result
+	w := struct {
+		Estimate *Estimate `json:"max_rate_per_s"`
+		plain
+	}{plain: plain(r)}
+	if r.Outcome != Infeasible && r.Estimate.Value > 0 {
+		w.Estimate = &r.Estimate
+	}
+	if r.Outcome == OutOfBudget && w.Estimate == nil {
+		w.Outcome = undecided
+	}
+	if w.Warnings == nil {
+		w.Warnings = []string{}
+	}
+	return wire.Marshal(w)
 }
 
 // BoundResult is what a search knows of one bound.
@@ -94,7 +121,7 @@ func (e Exceedance) At(rate float64) float64 {
 
 // Result tells what is known so far.
 func (s *MaxRate) Result() Result {
-	r := Result{Outcome: s.end.outcome, Reason: s.end.reason, Trials: len(s.tried), EngineTime: s.spent}
+	r := Result{Knobs: s.cfg.Prior.Knobs, Outcome: s.end.outcome, Reason: s.end.reason, Trials: len(s.tried), EngineTime: s.spent}
 	if s.idle.done {
 		r.Trials++
 		if s.idle.resolved {

@@ -10,7 +10,6 @@ import (
 
 	"planner/internal/report"
 	"planner/plan"
-	"planner/search"
 	"planner/sweep"
 	"planner/sweep/measure"
 )
@@ -111,10 +110,4 @@ func (d *decision) idle() *idleJSON {
 	}
 	ms := func(t time.Duration) float64 { return float64(t) / float64(time.Millisecond) }
 	return &idleJSON{f.Bound, f.Stat, ms(f.Value), ms(f.Limit), math.Ceil(ms(f.Value))}
-}
-
-// undecidedRate reports whether a search ended without a rate though there may be
-// one.
-func undecidedRate(r search.Result) bool {
-	return r.Outcome != search.Infeasible && !(r.Estimate.Value > 0)
 }

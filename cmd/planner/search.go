@@ -135,23 +135,22 @@ func folderPath(folder *sweep.Folder) string {
 
 // found prints the result of a search, and keeps it where there is a run folder.
 func (p *program) found(c *cli.Context, d *decision, r search.Result, trials []measure.Measurement, folder *sweep.Folder) error {
-	doc, view := d.searched(r, trials)
+	doc := d.searched(r, trials)
 	if folder != nil {
-		if err := errors.Join(writeReport(*folder, doc), folder.WriteJSON("search.json", view)); err != nil {
+		if err := errors.Join(writeReport(*folder, doc), folder.WriteJSON("search.json", r)); err != nil {
 			return err
 		}
 	}
 	if c.Bool("json") {
-		return p.printJSON(view)
+		return p.printJSON(r)
 	}
 	return p.print(doc)
 }
 
-// searched is the report of a search, as a document and as JSON.
-func (d *decision) searched(r search.Result, trials []measure.Measurement) (report.Document, searchJSON) {
-	k := d.groups[0].priors[0].Knobs
-	b := report.Background{Trials: trials, Server: serverOf(d.cfg, k), Engines: d.bed.engines()}
-	return report.Search(k, r, b), searchView(k, r)
+// searched is the report of a search.
+func (d *decision) searched(r search.Result, trials []measure.Measurement) report.Document {
+	b := report.Background{Trials: trials, Server: serverOf(d.cfg, r.Knobs), Engines: d.bed.engines()}
+	return report.Search(r.Knobs, r, b)
 }
 
 // searchEnd is how a finished search ends. gone says that a server which planner
@@ -189,38 +188,7 @@ func (p *program) rereadSearch(c *cli.Context, folder sweep.Folder, about sweep.
 	if errors.Is(err, sweep.ErrNotRecorded) {
 		r.Reason, err = interruptedIn(r), nil
 	}
-	doc, view := d.searched(r, trials)
-	return doc, view, err
-}
-
-// searchJSON is the document of `search --json`.
-type searchJSON struct {
-	MaxRate    *search.Estimate `json:"max_rate_per_s"`
-	Binding    string           `json:"binding"`
-	Knobs      measure.Knobs    `json:"knobs"`
-	Trials     int              `json:"trials"`
-	EngineTime float64          `json:"engine_time_s"`
-	// Outcome is "undecided" instead of "budget" where no rate is known at all.
-	Outcome  string   `json:"outcome"`
-	Reason   string   `json:"reason"`
-	Warnings []string `json:"warnings"`
-
-	Certificate *search.Certified `json:"certificate,omitempty"`
-}
-
-func searchView(k measure.Knobs, r search.Result) searchJSON {
-	v := searchJSON{MaxRate: &r.Estimate, Binding: r.Binding, Knobs: k, Trials: r.Trials, EngineTime: r.EngineTime.Seconds(),
-		Outcome: r.Outcome.String(), Reason: r.Reason, Warnings: r.Warnings, Certificate: r.Certificate}
-	if r.Outcome == search.Infeasible || r.Estimate.Value <= 0 {
-		v.MaxRate = nil
-	}
-	if r.Outcome == search.OutOfBudget && undecidedRate(r) {
-		v.Outcome = "undecided"
-	}
-	if v.Warnings == nil {
-		v.Warnings = []string{}
-	}
-	return v
+	return d.searched(r, trials), r, err
 }
 
 // maxRateConfig is the search that a configuration asks for.

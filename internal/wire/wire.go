@@ -52,7 +52,7 @@ func MarshalIndent(v any) ([]byte, error) { return json.Marshal(v, rules, jsonte
 // Print writes a value as MarshalIndent does, with the signs that have a meaning in HTML
 // as they are.
 func Print(v any) ([]byte, error) {
-	return json.Marshal(v, rules, jsontext.WithIndent("  "), jsontext.EscapeForHTML(false))
+	return json.Marshal(v, rules, jsontext.WithIndent("  "), jsontext.EscapeForHTML(false), jsontext.PreserveRawStrings(false))
 }
 
 // Unmarshal reads what the others write. Null is NaN for a float64 and -1 for a
