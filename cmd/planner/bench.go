@@ -215,7 +215,7 @@ func (p *program) liveLine(c *cli.Context, run *load.Test) (stop func()) {
 		return func() {}
 	}
 	const wipe = "\r\x1b[2K"
-	end := repeatedly(func() { fmt.Fprint(p.stderr, wipe+progressText(run.Status())) })
+	end := repeatedly(func() { fmt.Fprint(p.stderr, wipe+progressText(run.Snapshot())) })
 	return func() {
 		end()
 		fmt.Fprint(p.stderr, wipe)
@@ -223,7 +223,7 @@ func (p *program) liveLine(c *cli.Context, run *load.Test) (stop func()) {
 }
 
 // progressText is the live line of a trial.
-func progressText(now load.Status) string {
+func progressText(now load.Snapshot) string {
 	s := fmt.Sprintf("%v  %.1f requests/s  %d in flight  %d done", now.Elapsed.Round(time.Second), now.Rate, now.InFlight, now.Done)
 	if now.Failed > 0 {
 		s += fmt.Sprintf("  %d failed", now.Failed)

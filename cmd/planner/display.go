@@ -131,7 +131,7 @@ func (d *display) starting(p engine.Progress) {
 // running shows a trial on a real engine as it goes, until ended is called or
 // another one begins.
 func (d *display) running(run *load.Test) {
-	d.follow(func() string { return progressText(run.Status()) })
+	d.follow(func() string { return progressText(run.Snapshot()) })
 }
 
 // follow shows what now says, again and again.

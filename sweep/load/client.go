@@ -34,22 +34,19 @@ type Client struct {
 	// APIKeyEnv names the environment variable that holds the key; the key
 	// itself goes into requests and nowhere else.
 	APIKeyEnv string
-	// TLS configures https; nil means the system's trust.
-	TLS *tls.Config
 	// Salt sets the prompts of this run apart from those of others that the
 	// server may still have in its prefix cache.
 	Salt uint64
-	// Drain limits the wait for the window's requests after the schedule; 0
-	// means as long as their timeout lasts.
-	Drain time.Duration
 	// Abort, where it is set, is asked every 250 ms; a reason ends the trial.
 	// records gives what is known at now of every request that was sent, those
 	// in flight included, so that their age can be judged.
 	Abort func(now time.Duration, records func() []measure.Record) string
-	// Dial opens connections; nil means TCP.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// plainTimer paces on the runtime's timers alone, for tests whose clock is
-	// not the kernel's.
+
+	// For tests: dial opens connections, nil means TCP; tls configures https, nil
+	// means the system's trust; plainTimer paces on the runtime's timers alone,
+	// where the clock is not the kernel's.
+	dial       func(ctx context.Context, network, address string) (net.Conn, error)
+	tls        *tls.Config
 	plainTimer bool
 }
 

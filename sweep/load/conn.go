@@ -41,16 +41,12 @@ func (c *conn) drop() {
 
 // fill reads once. Its buffer grows when a read fills it.
 func (c *conn) fill() error {
-	switch {
-	case c.r == c.w:
-		c.r, c.w = 0, 0
-	case c.w == len(c.buf):
-		if c.r > 0 {
-			c.w = copy(c.buf, c.buf[c.r:c.w])
-			c.r = 0
-		}
+	full := c.w == len(c.buf)
+	if c.r == c.w || full {
+		c.w = copy(c.buf, c.buf[c.r:c.w])
+		c.r = 0
 	}
-	if c.w == len(c.buf) {
+	if c.w == len(c.buf) || full && len(c.buf) < maxHead {
 		c.buf = append(c.buf, make([]byte, len(c.buf))...)
 	}
 	n, err := c.Read(c.buf[c.w:])
@@ -58,9 +54,6 @@ func (c *conn) fill() error {
 	if n > 0 {
 		c.silent = false
 		c.w += n
-		if c.w == len(c.buf) && len(c.buf) < maxHead {
-			c.buf = append(c.buf, make([]byte, len(c.buf))...)
-		}
 		return nil
 	}
 	if err == nil {

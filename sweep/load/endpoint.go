@@ -57,7 +57,7 @@ func (c *Client) resolve() (*endpoint, error) {
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("URL %q: want http://HOST or https://HOST", c.URL)
 	}
-	e := &endpoint{base: base, url: u, model: c.Model, header: http.Header{}, dial: c.Dial}
+	e := &endpoint{base: base, url: u, model: c.Model, header: http.Header{}, dial: c.dial}
 	if e.dialect, err = dialectOf(c.Engine); err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (c *Client) resolve() (*endpoint, error) {
 	if e.dial == nil {
 		e.dial = (&net.Dialer{}).DialContext
 	}
-	e.http = &http.Client{Transport: newHTTPTransport(c.TLS, e.dial), Timeout: 30 * time.Second}
+	e.http = &http.Client{Transport: newHTTPTransport(c.tls, e.dial), Timeout: 30 * time.Second}
 	return e, nil
 }
 

@@ -170,7 +170,7 @@ func TestRefused(t *testing.T) {
 // TestDropped: what the client ran out of is its own failure, and says so.
 func TestDropped(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.EADDRNOTAVAIL} {
-		c := &Client{URL: "http://127.0.0.1:1", Dial: func(context.Context, string, string) (net.Conn, error) {
+		c := &Client{URL: "http://127.0.0.1:1", dial: func(context.Context, string, string) (net.Conn, error) {
 			return nil, &net.OpError{Op: "dial", Err: errno}
 		}}
 		if r := one(t, c, time.Second); r.Outcome != measure.Dropped {
@@ -187,7 +187,7 @@ func TestStaleConnection(t *testing.T) {
 		return false
 	})
 	var dialled atomic.Int64
-	c := &Client{URL: url, Model: "m", Stream: true, Engine: "vllm", Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+	c := &Client{URL: url, Model: "m", Stream: true, Engine: "vllm", dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 		dialled.Add(1)
 		return new(net.Dialer).DialContext(ctx, network, address)
 	}}

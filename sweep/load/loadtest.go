@@ -96,7 +96,7 @@ func (t *Test) newEncoder(ctx context.Context) error {
 func (t *Test) newTransport() transport {
 	e := t.endpoint
 	if e.url.Scheme == "https" {
-		return &httpsTransport{ctx: t.ctx, url: e.url.String(), header: e.header, client: newHTTPTransport(t.client.TLS, e.dial)}
+		return &httpsTransport{ctx: t.ctx, url: e.url.String(), header: e.header, client: newHTTPTransport(t.client.tls, e.dial)}
 	}
 	address := e.url.Host
 	if e.url.Port() == "" {
@@ -186,14 +186,8 @@ func (t *Test) openLoop(timer *pacer) {
 	if !timer.until(t.ctx, r.start.Add(r.scheduleEnd)) {
 		return
 	}
-	quiet := r.seal()
-	var limit <-chan time.Time
-	if t.client.Drain > 0 {
-		limit = time.After(t.client.Drain)
-	}
 	select {
-	case <-quiet:
-	case <-limit:
+	case <-r.seal():
 	case <-t.ctx.Done():
 	}
 }
@@ -267,9 +261,9 @@ func (t *Test) deadline(due time.Duration) time.Time {
 	return t.recorder.start.Add(due + t.trial.Workload.Timeout)
 }
 
-// Status returns the present state.
-func (t *Test) Status() Status {
-	s := t.recorder.present()
+// Snapshot returns the present state.
+func (t *Test) Snapshot() Snapshot {
+	s := t.recorder.snapshot()
 	if t.trial.Closed() {
 		s.Left = -1
 	}

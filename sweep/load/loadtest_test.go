@@ -22,7 +22,7 @@ func inBubble(t *testing.T, h handler, test func(t *testing.T, c *Client)) {
 	synctest.Test(t, func(t *testing.T) {
 		var servers sync.WaitGroup
 		c := &Client{URL: "http://server", Model: "m", Stream: true, Engine: "vllm", plainTimer: true,
-			Dial: func(context.Context, string, string) (net.Conn, error) {
+			dial: func(context.Context, string, string) (net.Conn, error) {
 				client, server := net.Pipe()
 				servers.Go(func() { answerAll(server, h) })
 				return client, nil
@@ -223,18 +223,7 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-func TestDrain(t *testing.T) {
-	inBubble(t, steady(10*time.Second, 0), func(t *testing.T, c *Client) {
-		c.Drain = 3 * time.Second
-		trial := measure.Trial{Workload: fixedLengths(16, 4, workload.Constant), Rate: 1, Window: 2 * time.Second}
-		obs, err := c.Run(t.Context(), trial, trial.Schedule())
-		if err != nil || obs.End != 5*time.Second || obs.Records[0].Outcome != measure.InFlight {
-			t.Errorf("ended at %v, %v, %v", obs.End, obs.Records[0].Outcome, err)
-		}
-	})
-}
-
-func TestLive(t *testing.T) {
+func TestSnapshot(t *testing.T) {
 	inBubble(t, steady(30*time.Millisecond, 0), func(t *testing.T, c *Client) {
 		trial := measure.Trial{Workload: fixedLengths(16, 4, workload.Constant), Rate: 10, Window: 5 * time.Second}
 		r, err := c.Start(t.Context(), trial, trial.Schedule())
@@ -242,8 +231,8 @@ func TestLive(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(3515 * time.Millisecond)
-		want := Status{Elapsed: 3515 * time.Millisecond, Left: 1485 * time.Millisecond, Sent: 35, Done: 34, InFlight: 1}
-		got := r.Status()
+		want := Snapshot{Elapsed: 3515 * time.Millisecond, Left: 1485 * time.Millisecond, Sent: 35, Done: 34, InFlight: 1}
+		got := r.Snapshot()
 		// Requests are due as the seconds end: either may come first.
 		if got.Rate < 9 || got.Rate > 11 {
 			t.Errorf("rate %v, want 10", got.Rate)

@@ -3,6 +3,7 @@ package load
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -61,12 +62,7 @@ func newEncoder(model string, chat, stream bool, d *dialect, p *prompter) *encod
 // headLine is the head of every request, up to the value of Content-Length.
 func headLine(u *url.URL, header http.Header) []byte {
 	b := fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\n", u.RequestURI(), u.Host)
-	keys := make([]string, 0, len(header))
-	for k := range header {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	for _, k := range keys {
+	for _, k := range slices.Sorted(maps.Keys(header)) {
 		b = fmt.Appendf(b, "%s: %s\r\n", k, header.Get(k))
 	}
 	return append(b, "Content-Length: "...)
@@ -95,9 +91,11 @@ func (e *encoder) encode(m *message, r *workload.Request, ids bool) {
 	if ids && e.tokens && e.dialect.returnIDs {
 		m.buf = append(m.buf[:len(m.buf)-1], `,"return_token_ids":true}`...)
 	}
-	m.head = room - len(e.line) - digits(len(m.buf)-room) - 4
+	var digits [20]byte
+	length := strconv.AppendInt(digits[:0], int64(len(m.buf)-room), 10)
+	m.head = room - len(e.line) - len(length) - 4
 	b := append(m.buf[m.head:m.head], e.line...)
-	b = strconv.AppendInt(b, int64(len(m.buf)-room), 10)
+	b = append(b, length...)
 	_ = append(b, "\r\n\r\n"...)
 }
 
@@ -135,12 +133,4 @@ func changeSpeaker(b []byte, engine bool) []byte {
 		role = "assistant"
 	}
 	return append(append(append(b, `"},{"role":"`...), role...), `","content":"`...)
-}
-
-func digits(n int) int {
-	d := 1
-	for ; n >= 10; n /= 10 {
-		d++
-	}
-	return d
 }

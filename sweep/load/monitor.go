@@ -66,7 +66,7 @@ func (m *monitor) ask(now time.Time) {
 	if t.client.Abort == nil || m.aborted != "" {
 		return
 	}
-	m.aborted = t.client.Abort(now.Sub(t.recorder.start), t.recorder.snapshot)
+	m.aborted = t.client.Abort(now.Sub(t.recorder.start), t.recorder.sent)
 	if m.aborted != "" {
 		t.cancel(errAborted)
 	}

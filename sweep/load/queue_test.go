@@ -122,7 +122,7 @@ func TestQueues(t *testing.T) {
 					service := services(exponential, mean, len(schedule), seed+100)
 					q := &queue{service: service}
 					c := &Client{URL: "http://server", Model: "m", Stream: true, Engine: "vllm", plainTimer: true,
-						Dial: func(context.Context, string, string) (net.Conn, error) {
+						dial: func(context.Context, string, string) (net.Conn, error) {
 							client, server := net.Pipe()
 							go answerAll(server, q.serve)
 							return client, nil
@@ -207,7 +207,7 @@ func TestCoordinatedOmission(t *testing.T) {
 		run := func(trial measure.Trial, schedule []workload.Request) (float64, float64, float64) {
 			q := &queue{service: services(true, mean, len(schedule), 9)}
 			c := &Client{URL: "http://server", Model: "m", Stream: true, Engine: "vllm", plainTimer: true,
-				Dial: func(context.Context, string, string) (net.Conn, error) {
+				dial: func(context.Context, string, string) (net.Conn, error) {
 					client, server := net.Pipe()
 					go answerAll(server, q.serve)
 					return client, nil
@@ -263,7 +263,7 @@ func TestOneConnectionAtATime(t *testing.T) {
 				}
 			}()
 			c := &Client{URL: "http://server", Model: "m", Stream: true, Engine: "vllm", plainTimer: true,
-				Dial: func(context.Context, string, string) (net.Conn, error) {
+				dial: func(context.Context, string, string) (net.Conn, error) {
 					client, server := net.Pipe()
 					accept <- server
 					return client, nil

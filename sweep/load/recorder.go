@@ -11,8 +11,8 @@ import (
 	"planner/sweep/workload"
 )
 
-// Status is what can be said of a load test while it runs.
-type Status struct {
+// Snapshot is what can be said of a load test while it runs.
+type Snapshot struct {
 	// Elapsed counts from the start of the trial; Left is what remains of its
 	// schedule, negative where that is not known (a closed loop).
 	Elapsed, Left time.Duration
@@ -52,7 +52,7 @@ type recorder struct {
 	flying  map[int]*inFlight
 	// texts holds what answers said whose tokens nobody has counted yet.
 	texts  map[int]string
-	status Status
+	status Snapshot
 	// sentBefore is what had been sent when the present second began.
 	sentBefore int
 	client     Telemetry
@@ -223,8 +223,8 @@ func (r *recorder) cut(now time.Time, d time.Duration) {
 	r.sentBefore = r.status.Sent
 }
 
-// present is the state now.
-func (r *recorder) present() Status {
+// snapshot is the state now.
+func (r *recorder) snapshot() Snapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.status
@@ -237,10 +237,10 @@ func (r *recorder) present() Status {
 	return s
 }
 
-// snapshot returns the records of what was sent so far, those in flight with
+// sent returns the records of what was sent so far, those in flight with
 // what is known of them. It holds the lock for a few records at a time: no
 // request waits for it.
-func (r *recorder) snapshot() []measure.Record {
+func (r *recorder) sent() []measure.Record {
 	const piece = 256
 	r.mu.Lock()
 	out := make([]measure.Record, 0, r.status.Sent)

@@ -19,7 +19,7 @@ func (t *Test) settle(end time.Duration) {
 	t.telemetry.Stalls = t.monitor.stalls
 	t.telemetry.spend(t.monitor.before, readResources())
 	t.observed = measure.Observation{
-		Records: r.snapshot(), End: end, Gaps: sumOf(r.gaps...), ClassGaps: r.gaps,
+		Records: r.sent(), End: end, Gaps: sumOf(r.gaps...), ClassGaps: r.gaps,
 		Server: measure.Server{Engine: measure.Software{Kind: t.client.Engine}},
 	}
 	t.observed.Doubts = slices.Concat(t.doubts, t.telemetry.doubts(t.trial.Objective), t.sourceDoubts(&t.observed, uncounted))

@@ -47,7 +47,7 @@ func TestSecure(t *testing.T) {
 			s.StartTLS()
 			defer s.Close()
 			roots := s.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
-			c := &Client{URL: s.URL + "/v1", Model: "m", Stream: true, Engine: "vllm", TLS: &tls.Config{RootCAs: roots}}
+			c := &Client{URL: s.URL + "/v1", Model: "m", Stream: true, Engine: "vllm", tls: &tls.Config{RootCAs: roots}}
 			obs, err := c.Run(t.Context(), measure.Trial{Concurrency: 4, Requests: 40}, requests(40, 8, 5, 0))
 			if err != nil {
 				t.Fatal(err)
@@ -64,7 +64,7 @@ func TestSecure(t *testing.T) {
 			if protocols[want] != 40 {
 				t.Errorf("protocols %v, want %s", protocols, want)
 			}
-			c.TLS = nil
+			c.tls = nil
 			if r := one(t, c, time.Second); r.Outcome != measure.Refused {
 				t.Errorf("unknown authority: %v %q, want refused", r.Outcome, r.Detail)
 			}
@@ -89,7 +89,7 @@ func TestSecureFaults(t *testing.T) {
 			s.StartTLS()
 			defer s.Close()
 			roots := s.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
-			if r := one(t, &Client{URL: s.URL, TLS: &tls.Config{RootCAs: roots}}, 300*time.Millisecond); r.Outcome != f.outcome {
+			if r := one(t, &Client{URL: s.URL, tls: &tls.Config{RootCAs: roots}}, 300*time.Millisecond); r.Outcome != f.outcome {
 				t.Errorf("%v %q, want %v", r.Outcome, r.Detail, f.outcome)
 			}
 		})
@@ -119,7 +119,7 @@ func TestHeaders(t *testing.T) {
 		c := &Client{Headers: map[string]string{"x-route": "a b"}, APIKeyEnv: "TEST_API_KEY"}
 		if secure {
 			s.StartTLS()
-			c.TLS = &tls.Config{RootCAs: s.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
+			c.tls = &tls.Config{RootCAs: s.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
 		} else {
 			s.Start()
 		}

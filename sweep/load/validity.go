@@ -44,12 +44,6 @@ type Stall struct {
 	At, Length time.Duration
 }
 
-// Names of the runtime's own histograms, in seconds.
-const (
-	metricPauses = "/sched/pauses/total/gc:seconds"
-	metricWaits  = "/sched/latencies:seconds"
-)
-
 // resources is what the process has used up to one moment.
 type resources struct {
 	at            time.Time
@@ -58,16 +52,9 @@ type resources struct {
 }
 
 func readResources() resources {
-	s := []metrics.Sample{{Name: metricPauses}, {Name: metricWaits}}
+	s := []metrics.Sample{{Name: "/sched/pauses/total/gc:seconds"}, {Name: "/sched/latencies:seconds"}}
 	metrics.Read(s)
-	return resources{time.Now(), processCPU(), histogramOf(s[0]), histogramOf(s[1])}
-}
-
-func histogramOf(s metrics.Sample) *metrics.Float64Histogram {
-	if s.Value.Kind() != metrics.KindFloat64Histogram {
-		return nil
-	}
-	return s.Value.Float64Histogram()
+	return resources{time.Now(), processCPU(), s[0].Value.Float64Histogram(), s[1].Value.Float64Histogram()}
 }
 
 // spend fills in what was used between two moments.
@@ -83,9 +70,6 @@ func (v *Telemetry) spend(from, to resources) {
 // quantileBetween is an upper bound of a quantile of what was added to a
 // histogram of seconds between two readings.
 func quantileBetween(from, to *metrics.Float64Histogram, q float64) time.Duration {
-	if from == nil || to == nil || len(from.Counts) != len(to.Counts) {
-		return 0
-	}
 	total := uint64(0)
 	for i := range to.Counts {
 		total += to.Counts[i] - from.Counts[i]
