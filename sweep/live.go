@@ -31,7 +31,7 @@ type Live struct {
 	// of each engine that serves, Running of each trial as it begins, Seen of how
 	// it went, also when its engine failed, and Remark of all else that is worth
 	// knowing, in words.
-	Progress func(engine.Progress)
+	Progress func(stage, line string, elapsed time.Duration)
 	Started  func(*engine.Engine)
 	Running  func(measure.Trial, *load.Test)
 	Seen     func(measure.Trial, Sighting)

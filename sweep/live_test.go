@@ -58,7 +58,7 @@ func fakeLive(dir, misbehave string) (l *Live, mark string) {
 			Kind: "vllm", Program: []string{self, enginetest.Word}, Model: "fake", ServedName: "fake", Dir: filepath.Join(dir, "engine"),
 			ExtraArgs: []string{"--misbehave", misbehave, "--when-seqs", fmt.Sprint(badSeqs), "--state", filepath.Join(dir, "state")},
 			Env:       map[string]string{"FAKE_MARK": value},
-			Limits:    engine.Limits{Ready: 15 * time.Second, Stall: 10 * time.Second, Probe: time.Second, Grace: 2 * time.Second, Log: 4 << 20},
+			Timeouts:  engine.Timeouts{Ready: 15 * time.Second, Stall: 10 * time.Second, Probe: time.Second, Grace: 2 * time.Second}, LogBytes: 4 << 20,
 		},
 		Client: load.Client{Stream: true},
 		Hang:   700 * time.Millisecond,

@@ -3,6 +3,7 @@ package sweep
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -205,7 +206,7 @@ func tally(records []measure.Record) (events int, waiting bool) {
 // it hung, or requests failed and it gives no sign of life any more.
 func (v *vigil) breakdown(ctx context.Context, o *measure.Observation) *engine.Failure {
 	if v.sign.Load() == dead {
-		return v.engine.Hung(v.last)
+		return v.engine.Broken(fmt.Errorf("it stopped answering with requests in flight: %w", v.last))
 	}
 	broken := false
 	for i := range o.Records {

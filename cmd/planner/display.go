@@ -12,7 +12,6 @@ import (
 
 	"planner/internal/progress"
 	"planner/search"
-	"planner/sweep/engine"
 	"planner/sweep/load"
 	"planner/sweep/measure"
 )
@@ -122,9 +121,9 @@ func (d *display) observed(m measure.Measurement, best search.Estimate, of strin
 
 // starting shows how far the start of an engine is, with the last line of its
 // log.
-func (d *display) starting(p engine.Progress) {
+func (d *display) starting(stage, line string, elapsed time.Duration) {
 	d.show(func(s *progress.State) {
-		s.Now = fmt.Sprintf("engine starts: %s, %v: %s", p.Stage, p.Elapsed.Round(time.Second), p.Line)
+		s.Now = fmt.Sprintf("engine starts: %s, %v: %s", stage, elapsed.Round(time.Second), line)
 	})
 }
 

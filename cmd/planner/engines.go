@@ -52,7 +52,7 @@ func (p *program) liveBed(c *cli.Context, cfg *config.Config, path string) (*bed
 		return nil, usagef("engine.launcher: %q is not built in yet, want \"local\"", cfg.Engine.Launch.Launcher)
 	}
 	live := &sweep.Live{Settings: engineSettings(cfg), Client: *clientOf(cfg, c.String("dialect"))}
-	live.Settings.Dir, live.Settings.Limits.Hurry = filepath.Join(path, "engine"), p.signals.hurrying()
+	live.Settings.Dir, live.Settings.Hurry = filepath.Join(path, "engine"), p.signals.hurrying()
 	b := &bed{run: live.Run, parallel: 1, live: live, book: &logbook{cfg: cfg, folder: sweep.Folder{Path: path}}}
 	if cfg.Model.Known && len(cfg.GPUs) > 0 {
 		sim, err := simulated(cfg)
@@ -70,7 +70,7 @@ func engineSettings(cfg *config.Config) engine.Settings {
 	return engine.Settings{
 		Kind: e.Kind, Model: servedModel(cfg), ServedName: e.Endpoint.ServedName, Argv: e.Launch.Command, ExtraArgs: e.Launch.ExtraArgs,
 		Format: format(cfg), URL: e.Endpoint.URL, Env: e.Launch.Env, Headers: e.Endpoint.Headers, APIKeyEnv: e.Endpoint.APIKeyEnv, Chat: e.Endpoint.API == "chat",
-		Limits: engine.Limits{Ready: e.Launch.ReadyTimeout},
+		Timeouts: engine.Timeouts{Ready: e.Launch.ReadyTimeout},
 	}
 }
 

@@ -31,7 +31,7 @@ func serverOf(cfg *config.Config, k measure.Knobs) report.Server {
 	if err != nil {
 		return report.Server{Command: err.Error()}
 	}
-	return report.Server{Command: command.String(), File: command.File.Path, Content: command.File.Content, Notes: besides(command.Without)}
+	return report.Server{Command: command.String(), File: command.File, Content: command.Content, Notes: besides(command.Without)}
 }
 
 // besides puts what a command line lacks in words.

@@ -76,16 +76,19 @@ func gpuMemory(m *machine, w *wanted) report.Check {
 		return report.Check{}
 	}
 	share := cmp.Or(w.share, 0.9)
+	const alone = "measurements want the GPU for themselves"
 	const remedy = "end what else runs on the GPU (nvidia-smi lists it), or lower knobs.gpu_memory_utilization"
 	found := passed("%s each, all free", gib(m.gpus[0].TotalMemory))
 	for i, g := range m.gpus {
 		switch {
-		case g.TotalMemory <= 0 || g.Memory < 0:
+		case !(g.TotalMemory > 0 && g.Memory >= 0):
 			found = warned("", "GPU %d does not tell its memory", i)
 		case g.Memory > (1-share)*g.TotalMemory:
 			return problem(remedy, "GPU %d has %s of %s in use; the engine wants %.0f %% of it", i, gib(g.Memory), gib(g.TotalMemory), 100*share)
-		case g.Busy > 0.05 || g.Memory > 0.02*g.TotalMemory:
-			found = warned("measurements want the GPU for themselves", "GPU %d is %.0f %% busy and has %s in use", i, 100*max(g.Busy, 0), gib(g.Memory))
+		case g.Busy > 0.05:
+			found = warned(alone, "GPU %d is %.0f %% busy and has %s in use", i, 100*g.Busy, gib(g.Memory))
+		case g.Memory > 0.02*g.TotalMemory:
+			found = warned(alone, "GPU %d has %s in use", i, gib(g.Memory))
 		}
 	}
 	return found

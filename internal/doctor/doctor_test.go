@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -101,7 +102,7 @@ func TestFaults(t *testing.T) {
 // A GPU whose tool does not tell its memory may be in use.
 func TestMemoryThatIsNotTold(t *testing.T) {
 	m := sound()
-	m.gpus[0].TotalMemory, m.gpus[0].Memory = -1, -1
+	m.gpus[0].TotalMemory, m.gpus[0].Memory = math.NaN(), math.NaN()
 	if c := gpuMemory(m, realWanted()); c.State != report.Warning {
 		t.Errorf("%+v", c)
 	}

@@ -103,8 +103,8 @@ func TestFormatsInFile(t *testing.T) {
 	s := Settings{Kind: "trtllm", Model: "m", Format: Format{Weights: "fp16", Stored: "bf16", KV: "fp8"}}
 	got, err := s.Command(measure.Knobs{PrefixCaching: true}, 1)
 	want := "enable_iter_perf_stats: true\nkv_cache_config:\n  enable_block_reuse: true\n  dtype: fp8\ndtype: float16\n"
-	if err != nil || got.File.Content != want {
-		t.Errorf("%q, %v; want %q", got.File.Content, err, want)
+	if err != nil || got.Content != want {
+		t.Errorf("%q, %v; want %q", got.Content, err, want)
 	}
 }
 

@@ -32,45 +32,31 @@ type Engine struct {
 
 	adapter  *adapter
 	settings *Settings
-	caller   *caller
-	run      *running
-	// prompt is the kind of prompt that the first completion took.
-	prompt promptKind
-}
-
-// running is what there is of an engine that planner started.
-type running struct {
-	process *process
-	tail    *tail
+	// prompt is what the first completion took.
+	prompt any
+	// process and log are nil for an engine that planner did not start.
+	process *child
+	log     *logFollower
 	port    int
 	// memory is what was in use of each GPU before the start.
 	memory []float64
-	once   sync.Once
-}
-
-// Progress says how far a start is.
-type Progress struct {
-	Stage string
-	// Line is the last one of the log.
-	Line    string
-	Elapsed time.Duration
+	end    sync.Once
 }
 
 // Start starts an engine with knobs k, or reaches one that runs already, and
 // returns once it has answered a request; its files are named name. An error of
 // type *[Failure] says why it cannot serve, and nothing of it is left then.
-// watch, if set, is told of the progress once a second.
-func Start(ctx context.Context, s Settings, k measure.Knobs, name string, watch func(Progress)) (*Engine, error) {
+// watch, if set, is told of the stage of the start and the last line of the log
+// once a second.
+func Start(ctx context.Context, s Settings, k measure.Knobs, name string, watch func(stage, line string, elapsed time.Duration)) (*Engine, error) {
 	a, err := adapterOf(s.Kind)
 	if err != nil {
 		return nil, err
 	}
-	s.Limits = s.Limits.filled()
-	e := &Engine{Knobs: k, Kind: s.Kind, adapter: a, settings: &s}
+	s.fill()
+	e := &Engine{Knobs: k, Kind: s.Kind, URL: s.URL, adapter: a, settings: &s}
 	if a.arguments == nil {
-		e.URL = s.URL
-		e.caller = newCaller(s.URL, &s)
-		return e, e.reach(ctx)
+		return e, e.attach(ctx)
 	}
 	started := time.Now()
 	if err := e.launch(name); err != nil {
@@ -81,30 +67,35 @@ func Start(ctx context.Context, s Settings, k measure.Knobs, name string, watch 
 		err = e.examine(ctx)
 	}
 	if err != nil {
-		return nil, e.giveUp(err)
+		if left := e.Stop(hastyGrace); left != nil {
+			err = fmt.Errorf("%w; then %w", err, left)
+		}
+		return nil, err
 	}
 	e.Cold = time.Since(started)
 	return e, nil
 }
 
 // launch starts the process.
-func (e *Engine) launch(name string) error {
+func (e *Engine) launch(name string) (err error) {
 	s := e.settings
-	port, err := freePort()
-	if err != nil {
+	if e.port, err = freePort(); err != nil {
 		return err
 	}
-	if e.Command, err = s.Command(e.Knobs, port); err != nil {
+	if e.Command, err = s.Command(e.Knobs, e.port); err != nil {
 		return err
 	}
-	e.URL = fmt.Sprintf("http://%s:%d", loopback, port)
-	e.caller = newCaller(e.URL, s)
+	e.URL = fmt.Sprintf("http://%s:%d", loopback, e.port)
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return fmt.Errorf("engine: make the folder of its log: %w", err)
 	}
-	if f := e.Command.File; f.Path != "" {
-		if err := os.WriteFile(f.Path, []byte(f.Content), 0o644); err != nil {
-			return fmt.Errorf("engine: write its options: %w", err)
+	files := map[string]string{filepath.Join(s.Dir, name+".cmd"): e.Command.String() + "\n"}
+	if e.Command.File != "" {
+		files[e.Command.File] = e.Command.Content
+	}
+	for path, content := range files {
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			return fmt.Errorf("engine: write its command line and options: %w", err)
 		}
 	}
 	e.Log = filepath.Join(s.Dir, name+".log")
@@ -113,36 +104,32 @@ func (e *Engine) launch(name string) error {
 		return fmt.Errorf("engine: open its log: %w", err)
 	}
 	defer log.Close()
-	if err := os.WriteFile(filepath.Join(s.Dir, name+".cmd"), []byte(e.Command.String()+"\n"), 0o644); err != nil {
-		return fmt.Errorf("engine: store its command line: %w", err)
-	}
-	t, err := follow(e.Log, e.adapter)
-	if err != nil {
+	if e.log, err = follow(e.Log, e.adapter); err != nil {
 		return fmt.Errorf("engine: follow its log: %w", err)
 	}
 	if s.Launching != nil {
 		s.Launching(e.Command)
 	}
-	memory := memoryInUse(s.Env)
-	p, err := startProcess(e.Command, log, s.Limits.Log)
+	e.memory = memoryInUse(s.Env)
+	p, err := startProcess(e.Command, log, s.LogBytes)
 	if err != nil {
-		t.stop()
+		e.log.stop()
 		if p != nil {
 			<-p.gone
 		}
 		return &Failure{Class: Missing, Knobs: e.Knobs, Stage: stageStart, Cause: err.Error(), Log: e.Log}
 	}
-	e.run = &running{process: p, tail: t, port: port, memory: memory}
+	e.process = p
 	return nil
 }
 
 // Done is closed when the engine's process has ended; it is nil, and never is,
 // for one that planner did not start.
 func (e *Engine) Done() <-chan struct{} {
-	if e.run == nil {
+	if e.process == nil {
 		return nil
 	}
-	return e.run.process.exited
+	return e.process.exited
 }
 
 // Failure says why an engine that served has ended, once Done is closed; nil
@@ -150,85 +137,74 @@ func (e *Engine) Done() <-chan struct{} {
 func (e *Engine) Failure() *Failure {
 	select {
 	case <-e.Done():
+		return e.failed()
 	default:
 		return nil
 	}
-	return e.failed()
 }
 
 // failed sums up how the process ended, as far as it did.
 func (e *Engine) failed() *Failure {
-	p := e.run.process
 	var exit *Exit
 	select {
-	case <-p.exited:
+	case <-e.Done():
 		// The last lines come when all writers are gone.
-		e.end(hastyGrace)
-		exit = &p.exit
+		e.stop(hastyGrace)
+		exit = &e.process.exit
 	default:
 	}
-	t := e.run.tail
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	f := t.verdict.failure(e.Knobs, stageOrder[t.stage], exit)
+	s := e.log.read()
+	f := s.failure(e.Knobs, exit)
 	f.Log = e.Log
 	return f
-}
-
-// giveUp ends what was started and returns the reason.
-func (e *Engine) giveUp(err error) error {
-	if stopped := e.Stop(hastyGrace); stopped != nil {
-		return fmt.Errorf("%w; then %w", err, stopped)
-	}
-	return err
 }
 
 // Stop ends the engine: it is asked to, killed when it takes longer than grace
 // (0: the limit of its settings), and then whatever it started is killed. The
 // error tells what is still there; one that planner did not start is left alone.
 func (e *Engine) Stop(grace time.Duration) error {
-	if e.run == nil {
+	if e.process == nil {
 		return nil
 	}
 	if grace <= 0 {
-		grace = e.settings.Limits.Grace
+		grace = e.settings.Timeouts.Grace
 	}
-	if err := e.end(grace); err != nil {
+	if err := e.stop(grace); err != nil {
 		return err
 	}
-	if p := e.run.process; p.lost {
+	if p := e.process; p.lost {
 		return fmt.Errorf("engine: its guard was killed; what process group %d left behind may still run", p.pid)
 	}
-	if !portClosed(e.run.port, 5*time.Second) {
-		return fmt.Errorf("engine: port %d still accepts connections after the engine ended", e.run.port)
+	if !portClosed(e.port, 5*time.Second) {
+		return fmt.Errorf("engine: port %d still accepts connections after the engine ended", e.port)
 	}
 	select {
-	case <-e.settings.Limits.Hurry:
+	case <-e.settings.Hurry:
 		return nil // no engine follows that would need the memory
 	default:
 	}
-	if len(e.run.memory) > 0 {
-		return memoryBack(e.settings.Env, e.run.memory, 10*time.Second)
+	if len(e.memory) > 0 {
+		return memoryBack(e.settings.Env, e.memory, 10*time.Second)
 	}
 	return nil
+}
+
+// stop ends process and log, once.
+func (e *Engine) stop(grace time.Duration) (err error) {
+	e.end.Do(func() {
+		err = e.process.stop(grace, e.settings.Hurry)
+		e.log.stop()
+	})
+	return err
 }
 
 // Strays names the processes that had left the engine's process group and had
 // to be killed, once it was stopped.
 func (e *Engine) Strays() []string {
-	if e.run == nil {
+	if e.process == nil {
 		return nil
 	}
-	return e.run.process.strays
-}
-
-// end stops process and log, once.
-func (e *Engine) end(grace time.Duration) (err error) {
-	e.run.once.Do(func() {
-		err = e.run.process.stop(grace, e.settings.Limits.Hurry)
-		e.run.tail.stop()
-	})
-	return err
+	return e.process.strays
 }
 
 // ResetCache empties the prefix cache; false says that this engine has no way
@@ -237,8 +213,7 @@ func (e *Engine) ResetCache(ctx context.Context) (can bool, err error) {
 	if e.adapter.reset == nil {
 		return false, nil
 	}
-	q := &question{caller: e.caller, ctx: ctx, facts: map[string]string{}}
-	if err := e.adapter.reset(q); err != nil {
+	if err := e.adapter.reset(e.query(ctx)); err != nil {
 		return true, fmt.Errorf("engine: reset the prefix cache: %w", err)
 	}
 	return true, nil

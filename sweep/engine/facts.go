@@ -1,8 +1,8 @@
 package engine
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -43,26 +43,21 @@ type Flag struct {
 	Value string `json:"value"`
 }
 
-// note is a log line that holds a fact in its first group.
-type note struct {
-	fact    string
-	pattern *regexp.Regexp
+// logFacts compiles patterns of log lines that hold facts in their first group.
+func logFacts(patterns map[string]string) map[string]*regexp.Regexp {
+	out := map[string]*regexp.Regexp{}
+	for fact, pattern := range patterns {
+		out[fact] = regexp.MustCompile(pattern)
+	}
+	return out
 }
-
-func noteOf(fact, pattern string) note { return note{fact, regexp.MustCompile(pattern)} }
-
-// mark is a log line that ends a stage of the start.
-type mark struct{ text, ends string }
 
 // factsOf sorts what was said. The log's facts are the ones of before, what the
 // running engine answers counts more.
 func factsOf(kind string, answered, logged map[string]string, asked measure.Knobs, format Format) Facts {
 	all := map[string]string{}
-	for _, from := range []map[string]string{logged, answered} {
-		for name, value := range from {
-			all[name] = value
-		}
-	}
+	maps.Copy(all, logged)
+	maps.Copy(all, answered)
 	number := func(name string) int {
 		x, err := strconv.ParseFloat(strings.ReplaceAll(all[name], ",", ""), 64)
 		if err != nil || x < 0 || x > math.MaxInt32 {
@@ -70,24 +65,27 @@ func factsOf(kind string, answered, logged map[string]string, asked measure.Knob
 		}
 		return int(x)
 	}
-	f := Facts{Version: all["version"], Model: all["model"], Dialect: dialect(kind, all["owner"]), KVBlocks: number("kv_blocks"),
-		BlockTokens: number("block_tokens"), MaxModelLen: number("max_model_len")}
+	f := Facts{Version: all["version"], Model: all["model"], Dialect: kind, KVBlocks: number("kv_blocks"),
+		BlockTokens: number("block_tokens"), MaxModelLen: number("max_model_len"), Formats: format.otherFormats(all)}
+	if kind == "command" || kind == "attach" {
+		f.Dialect = owners[strings.ToLower(all["owner"])]
+	}
 	if tokens := number("kv_tokens"); f.KVBlocks == 0 && tokens > 0 {
 		f.BlockTokens = max(f.BlockTokens, 1)
 		f.KVBlocks = tokens / f.BlockTokens
 	}
-	for name, value := range all {
-		if slices.ContainsFunc(measure.KnobTable, func(n measure.Knob) bool { return n.Name == name }) {
-			f.Flags = append(f.Flags, Flag{name, value})
-		} else if name != "models" {
-			f.Said = append(f.Said, Flag{name, value})
+	for _, n := range measure.KnobTable {
+		if is, want := all[n.Name], n.Text(asked); is != "" && want != "" && changed(n.Name, is, want) {
+			f.Changed = append(f.Changed, fmt.Sprintf("%s is %s, asked for %s", n.Name, is, want))
 		}
 	}
-	for _, list := range [][]Flag{f.Flags, f.Said} {
-		slices.SortFunc(list, func(a, b Flag) int { return cmp.Compare(a.Name, b.Name) })
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if slices.ContainsFunc(measure.KnobTable, func(n measure.Knob) bool { return n.Name == name }) {
+			f.Flags = append(f.Flags, Flag{name, all[name]})
+		} else if name != "models" {
+			f.Said = append(f.Said, Flag{name, all[name]})
+		}
 	}
-	f.Changed = changed(flags(asked), f.Flags)
-	f.Formats = format.otherFormats(all)
 	return f
 }
 
@@ -96,42 +94,14 @@ var owners = map[string]string{
 	"vllm": "vllm", "sglang": "sglang", "llamacpp": "llama-server", "lmdeploy": "lmdeploy", "tensorrt_llm": "trtllm",
 }
 
-// dialect is the kind of engine whose requests one of this kind understands.
-func dialect(kind, owner string) string {
-	if kind == "command" || kind == "attach" {
-		return owners[strings.ToLower(owner)]
+// changed compares the value of a knob that is in effect with what was asked for:
+// numbers as such, to a thousandth, and words without regard to case. Longer
+// requests than asked for are no change: some engines round the length up.
+func changed(name, is, want string) bool {
+	x, err1 := strconv.ParseFloat(is, 64)
+	y, err2 := strconv.ParseFloat(want, 64)
+	if err1 != nil || err2 != nil {
+		return !strings.EqualFold(is, want)
 	}
-	return kind
-}
-
-// changed compares what was asked for with what is in effect, of settings that
-// are known of both.
-func changed(asked, effective []Flag) []string {
-	var out []string
-	for _, a := range asked {
-		i := slices.IndexFunc(effective, func(e Flag) bool { return e.Name == a.Name })
-		if i >= 0 && !sameValue(a.Value, effective[i].Value) && !longer(a, effective[i]) {
-			out = append(out, fmt.Sprintf("%s is %s, asked for %s", a.Name, effective[i].Value, a.Value))
-		}
-	}
-	return out
-}
-
-// longer reports whether the engine takes longer requests than it was asked to:
-// some round the length up.
-func longer(asked, effective Flag) bool {
-	x, err1 := strconv.Atoi(asked.Value)
-	y, err2 := strconv.Atoi(effective.Value)
-	return asked.Name == "max_model_len" && err1 == nil && err2 == nil && y > x
-}
-
-// sameValue compares numbers as such, to a thousandth, and words without regard
-// to case.
-func sameValue(a, b string) bool {
-	x, err1 := strconv.ParseFloat(a, 64)
-	y, err2 := strconv.ParseFloat(b, 64)
-	if err1 == nil && err2 == nil {
-		return math.Abs(x-y) <= 1e-3*max(math.Abs(x), math.Abs(y))
-	}
-	return strings.EqualFold(a, b)
+	return math.Abs(x-y) > 1e-3*max(math.Abs(x), math.Abs(y)) && !(name == "max_model_len" && x > y)
 }

@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,8 +28,9 @@ type Failure struct {
 	// engine said so; 0 where not.
 	MaxModelLen int `json:"-"`
 	// Log is the path of the whole log.
-	Log   string `json:"log"`
-	reach reach
+	Log string `json:"log"`
+	// scope says what else fails so, again that it may pass when tried once more.
+	scope scope
 	again bool
 }
 
@@ -66,30 +69,30 @@ func (f *Failure) Condemns(k measure.Knobs) bool {
 		return false
 	}
 	for _, n := range measure.KnobTable {
-		if n.Get(k) != n.Get(was) && !f.reaches(n).covers(n.Number(was), n.Number(k)) {
+		if n.Get(k) != n.Get(was) && !f.shares(n).covers(n.Number(was), n.Number(k)) {
 			return false
 		}
 	}
 	return true
 }
 
-// reaches says which values of a knob share the failure.
-func (f *Failure) reaches(n measure.Knob) way {
+// shares says which values of a knob share the failure.
+func (f *Failure) shares(n measure.Knob) direction {
 	switch {
 	case n.Placement:
 		return equal
 	case n.Name == "max_num_seqs":
-		return f.reach.seqs
+		return f.scope.seqs
 	case n.Name == "max_num_batched_tokens":
-		return f.reach.tokens
+		return f.scope.tokens
 	case n.Name == "gpu_memory_utilization":
-		return f.reach.share
+		return f.scope.memory
 	case n.Name == "max_model_len" && f.MaxModelLen > 0:
-		return whatever // above the bound, though it may be below what failed
+		return anyValue // above the bound, though it may be below what failed
 	case n.Name == "max_model_len":
-		return f.reach.length
-	case n.Name == "prefix_caching" && f.reach != self, f.reach == reach{}:
-		return whatever
+		return f.scope.length
+	case n.Name == "prefix_caching" && f.scope != sameKnobs, f.scope == scope{}:
+		return anyValue
 	}
 	// A pinned number of blocks, and the prefix cache, change what memory is for.
 	return equal
@@ -97,43 +100,18 @@ func (f *Failure) reaches(n measure.Knob) way {
 
 // covers reports whether the value of a knob shares the fate of the one that
 // failed; 0 is the engine's own choice.
-func (w way) covers(failed, value float64) bool {
+func (d direction) covers(failed, value float64) bool {
 	switch {
-	case w == whatever || value == failed:
+	case d == anyValue || value == failed:
 		return true
 	case failed == 0 || value == 0:
 		return false
-	case w == atLeast:
+	case d == atLeast:
 		return value > failed
-	case w == atMost:
+	case d == atMost:
 		return value < failed
 	}
 	return false
-}
-
-// verdict finds the class of a failure line by line.
-type verdict struct {
-	// rank is the place in rules of the best match so far, len(rules) for none;
-	// cause is its line.
-	rank  int
-	cause string
-	// suspect is the last line that looks like an error and is no wrapper, last
-	// the last line of all.
-	suspect, last string
-	// length is the bound that a line gave on max_model_len.
-	length int
-	stage  string
-	lower  [][]string
-}
-
-func newVerdict() *verdict {
-	v := &verdict{rank: len(rules), lower: make([][]string, len(rules))}
-	for i, r := range rules {
-		for _, text := range r.all {
-			v.lower[i] = append(v.lower[i], strings.ToLower(text))
-		}
-	}
-	return v
 }
 
 var (
@@ -141,57 +119,44 @@ var (
 	looksWrong  = regexp.MustCompile(`(?i)\b(error|exception|fatal|panic|failed)\b|Error\b`)
 )
 
-// add looks at one line, seen in a stage of the start.
-func (v *verdict) add(line, stage string) {
-	v.last = line
-	if m := lengthBound.FindStringSubmatch(line); m != nil && v.length == 0 {
-		v.length, _ = strconv.Atoi(strings.ReplaceAll(m[1]+m[2], ",", ""))
+// findCause looks at one line for the cause of a failure.
+func (s *logState) findCause(line string) {
+	if m := lengthBound.FindStringSubmatch(line); m != nil && s.maxModelLen == 0 {
+		s.maxModelLen, _ = strconv.Atoi(strings.ReplaceAll(m[1]+m[2], ",", ""))
 	}
-	lower := strings.ToLower(line)
-	for i := range v.rank {
-		if stage == stageServing && strings.HasPrefix(string(rules[i].class), "args.") {
+	lower, stage := strings.ToLower(line), stageOrder[s.stage]
+	for i, r := range rules[:s.match] {
+		if stage == stageServing && strings.HasPrefix(string(r.class), "args.") {
 			continue // of a request, not of the engine
 		}
-		if containsAll(lower, v.lower[i]) {
-			v.rank, v.cause, v.stage = i, line, stage
+		if !slices.ContainsFunc(r.all, func(text string) bool { return !strings.Contains(lower, text) }) {
+			s.match, s.cause, s.causeStage = i, line, stage
 			break
 		}
 	}
-	if looksWrong.MatchString(line) && !isWrapper(line) {
-		v.suspect = line
+	if looksWrong.MatchString(line) && !slices.ContainsFunc(wrappers, func(w string) bool { return strings.Contains(line, w) }) {
+		s.suspect = line
 	}
-}
-
-func containsAll(s string, texts []string) bool {
-	for _, t := range texts {
-		if !strings.Contains(s, t) {
-			return false
-		}
-	}
-	return true
 }
 
 // failure sums up, for an engine whose process ended as exit says; nil if it
-// did not end.
-func (v *verdict) failure(k measure.Knobs, stage string, exit *Exit) *Failure {
-	f := &Failure{Class: Unknown, Knobs: k, Stage: stage, reach: self}
+// did not end. The cause is the first rule that matched, unless the exit
+// contradicts it.
+func (s *logState) failure(k measure.Knobs, exit *Exit) *Failure {
+	f := &Failure{Class: Unknown, Knobs: k, Stage: stageOrder[s.stage], Cause: oneLine(cmp.Or(s.suspect, s.line)), scope: sameKnobs}
 	if exit != nil {
 		f.Exit = exit.String()
 	}
-	if r := v.rule(exit); r != nil {
-		f.Class, f.Cause, f.Stage, f.reach, f.again = r.class, oneLine(v.cause), v.stage, r.reach, r.again
-		f.MaxModelLen = v.length
-		f.narrow()
-		return f
-	}
-	f.Cause = oneLine(v.suspect)
-	if f.Cause == "" {
-		f.Cause = oneLine(v.last)
-	}
-	if exit == nil {
-		return f
+	if s.match < len(rules) {
+		if r := rules[s.match]; r.exit == 0 || exit != nil && exit.Code == r.exit {
+			f.Class, f.Cause, f.Stage, f.scope, f.again = r.class, oneLine(s.cause), s.causeStage, r.scope, r.again
+			f.MaxModelLen = s.maxModelLen
+			f.narrow()
+			return f
+		}
 	}
 	switch {
+	case exit == nil:
 	case exit.Signal == 9 || exit.Code == 137:
 		// Nothing in the log, and only the kernel or a human kills so: most
 		// often there was no memory left on the host.
@@ -204,29 +169,17 @@ func (v *verdict) failure(k measure.Knobs, stage string, exit *Exit) *Failure {
 	return f
 }
 
-// rule is the first that matched and that the exit does not contradict.
-func (v *verdict) rule(exit *Exit) *rule {
-	if v.rank == len(rules) {
-		return nil
-	}
-	r := &rules[v.rank]
-	if r.exit != 0 && (exit == nil || exit.Code != r.exit) {
-		return nil
-	}
-	return r
-}
-
 // narrow settles what a failed allocation condemns, by the stage it failed in:
 // while weights are loaded no knob helps; while the largest step is profiled the
 // share that is left for the cache does not matter.
 func (f *Failure) narrow() {
-	if f.Class != memOOM || f.reach.share != atLeast {
+	if f.Class != memOOM || f.scope.memory != atLeast {
 		return
 	}
 	switch f.Stage {
 	case stageStart, stageWeights:
-		f.Class, f.reach = "mem.weights", reach{}
+		f.Class, f.scope = "mem.weights", scope{}
 	case stageProfile:
-		f.reach.share = whatever
+		f.scope.memory = anyValue
 	}
 }

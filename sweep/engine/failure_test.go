@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,11 +10,18 @@ import (
 
 // classify reads a whole log at once.
 func classify(log string, exit *Exit, a *adapter) *Failure {
-	t := &tail{adapter: a, verdict: newVerdict(), facts: map[string]string{}}
+	s := newLogState(a)
 	for line := range strings.Lines(log) {
-		t.take([]byte(line))
+		s.add([]byte(line))
 	}
-	return t.verdict.failure(someKnobs(), stageOrder[t.stage], exit)
+	return s.failure(someKnobs(), exit)
+}
+
+// inStage is a log in which a stage is under way.
+func inStage(name string) logState {
+	s := newLogState(&vllm)
+	s.stage = slices.Index(stageOrder, name)
+	return s
 }
 
 // Every line that releases of vLLM and other engines end with finds its class,
@@ -106,10 +114,10 @@ func TestClassesWithoutACause(t *testing.T) {
 
 // A message about a request does not explain why a serving engine ended.
 func TestRequestErrorsAreNoCause(t *testing.T) {
-	v := newVerdict()
-	v.add("1 validation error for CompletionRequest", stageServing)
-	v.add("RuntimeError: the real one", stageServing)
-	if f := v.failure(someKnobs(), stageServing, &Exit{Code: 1}); f.Class != Unknown || !strings.Contains(f.Cause, "the real one") {
+	s := inStage(stageServing)
+	s.add([]byte("1 validation error for CompletionRequest"))
+	s.add([]byte("RuntimeError: the real one"))
+	if f := s.failure(someKnobs(), &Exit{Code: 1}); f.Class != Unknown || !strings.Contains(f.Cause, "the real one") {
 		t.Errorf("%s: %s", f.Class, f.Cause)
 	}
 }
@@ -146,9 +154,9 @@ func TestCondemns(t *testing.T) {
 			[]measure.Knobs{base, more, less, lower, higher, shorter}, []measure.Knobs{shortest, wider}},
 		{"something unheard of", []measure.Knobs{base}, []measure.Knobs{more, less, higher, lower, shorter, wider, open}},
 	} {
-		v := newVerdict()
-		v.add(c.line, stageProfile)
-		f := v.failure(base, stageProfile, &Exit{Code: 1})
+		s := inStage(stageProfile)
+		s.add([]byte(c.line))
+		f := s.failure(base, &Exit{Code: 1})
 		for _, k := range c.yes {
 			if !f.Condemns(k) {
 				t.Errorf("%q does not condemn %+v", c.line, k)

@@ -48,8 +48,8 @@ func (f Format) quantised(format string) bool {
 // checkpointOnly notes that the weights are as the checkpoint holds them, where
 // that is not what is asked for: this engine makes no other format of it as it
 // loads, but for those listed and, with a data type, the other one of two bytes.
-func (d *draft) checkpointOnly(typed bool, makes ...string) {
-	f, name := d.settings.Format, d.settings.Model
+func (c *commandLine) checkpointOnly(typed bool, makes ...string) {
+	f, name := c.settings.Format, c.settings.Model
 	switch {
 	case f.Weights == "" || f.Weights == f.Stored:
 		return
@@ -62,13 +62,7 @@ func (d *draft) checkpointOnly(typed bool, makes ...string) {
 	if f.Stored == "" {
 		is = "is not known to be"
 	}
-	d.instead("weights "+f.Weights, fmt.Sprintf("serve a checkpoint in %s: %s %s", f.Weights, name, is))
-}
-
-// instead notes a setting that the engine has no option for, and what holds or is
-// to be done instead.
-func (d *draft) instead(setting, what string) {
-	d.without = append(d.without, setting+" ("+what+")")
+	c.instead("weights "+f.Weights, fmt.Sprintf("serve a checkpoint in %s: %s %s", f.Weights, name, is))
 }
 
 // Formats is the part of a command line that says in which number formats the
@@ -79,9 +73,9 @@ func (s *Settings) Formats() (args, without []string, err error) {
 	if err != nil || a.stored == nil {
 		return nil, nil, err
 	}
-	d := &draft{settings: s}
-	a.stored(d)
-	return d.args, d.without, nil
+	c := &commandLine{settings: s}
+	a.stored(c)
+	return c.Args, c.Without, nil
 }
 
 // methods are what engines call the quantisation of weights, with the formats

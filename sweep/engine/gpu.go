@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -130,38 +129,24 @@ func GPUs(ctx context.Context, env map[string]string) (tool string, gpus []GPUSa
 	return t.name, t.parse(out), nil
 }
 
-// gpuWatch collects samples.
-type gpuWatch struct {
-	cancel  context.CancelFunc
-	over    sync.WaitGroup
-	started time.Time
-	mu      sync.Mutex
-	// samples is guarded by mu.
-	samples []GPUSample
-}
-
-// watchGPU starts to read the GPUs of an engine once a second; nil where there is
-// no tool to ask.
-func watchGPU(ctx context.Context, env map[string]string) *gpuWatch {
-	ctx, cancel := context.WithCancel(ctx)
+// watchGPUs reads the GPUs of the engine, once a second where the tool can, until
+// ctx ends.
+func (s *Sampling) watchGPUs(ctx context.Context) {
+	env := s.engine.settings.Env
 	t, cmd := gpuCommand(ctx, env)
-	if t == nil {
-		cancel()
-		return nil
+	switch {
+	case t == nil:
+	case t.loop != "":
+		cmd.Args = append(cmd.Args, t.loop)
+		s.over.Go(func() { s.streamGPUs(cmd, t.parse) })
+	default:
+		s.over.Go(func() { s.pollGPUs(ctx, env) })
 	}
-	w := &gpuWatch{cancel: cancel, started: time.Now()}
-	if t.loop == "" {
-		w.over.Go(func() { w.poll(ctx, env) })
-		return w
-	}
-	cmd.Args = append(cmd.Args, t.loop)
-	w.over.Go(func() { w.stream(cmd, t.parse) })
-	return w
 }
 
-// stream reads the lines of a tool that repeats itself. When planner is killed
+// streamGPUs reads the lines of a tool that repeats itself. When planner is killed
 // the tool ends at its next line, which nobody reads.
-func (w *gpuWatch) stream(cmd *exec.Cmd, parse func([]byte) []GPUSample) {
+func (s *Sampling) streamGPUs(cmd *exec.Cmd, parse func([]byte) []GPUSample) {
 	// A group of its own: Ctrl-C at the terminal lets the trial that runs end.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := cmd.StdoutPipe()
@@ -170,42 +155,34 @@ func (w *gpuWatch) stream(cmd *exec.Cmd, parse func([]byte) []GPUSample) {
 	}
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
-		w.add(parse(lines.Bytes()))
+		s.addGPUs(parse(lines.Bytes()))
 	}
 	_, _ = io.Copy(io.Discard, out)
 	_ = cmd.Wait()
 }
 
-// poll asks a tool that answers once, every other second: it takes a good part
+// pollGPUs asks a tool that answers once, every other second: it takes a good part
 // of one to start.
-func (w *gpuWatch) poll(ctx context.Context, env map[string]string) {
+func (s *Sampling) pollGPUs(ctx context.Context, env map[string]string) {
 	const every = 2 * time.Second
-	for {
+	for ctx.Err() == nil {
 		if _, gpus, err := GPUs(ctx, env); err == nil {
-			w.add(gpus)
+			s.addGPUs(gpus)
 		}
 		select {
 		case <-ctx.Done():
-			return
 		case <-time.After(every):
 		}
 	}
 }
 
-func (w *gpuWatch) add(gpus []GPUSample) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (s *Sampling) addGPUs(gpus []GPUSample) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for i := range gpus {
-		gpus[i].At = time.Since(w.started)
+		gpus[i].At = time.Since(s.started)
 	}
-	w.samples = append(w.samples, gpus...)
-}
-
-// stop ends the reading, and sums up what was read; nil if nothing was.
-func (w *gpuWatch) stop() (*GPUUse, []GPUSample) {
-	w.cancel()
-	w.over.Wait()
-	return sumGPU(w.samples), w.samples
+	s.metrics.GPUs = append(s.metrics.GPUs, gpus...)
 }
 
 // memoryInUse is how many bytes of each GPU are in use now; nil where that cannot
@@ -232,7 +209,7 @@ func memoryBack(env map[string]string, before []float64, limit time.Duration) er
 		now := memoryInUse(env)
 		held := 0.0
 		for i := range min(len(now), len(before)) {
-			held = max(held, now[i]-before[i]-margin)
+			held = larger(held, now[i]-before[i]-margin)
 		}
 		if held <= 0 {
 			return nil

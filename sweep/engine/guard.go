@@ -55,18 +55,18 @@ func Guard(args []string) (code int, ran bool) {
 	runtime.LockOSThread()
 	// Taken and dropped, not ignored: the engine would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT)
-	g := &guard{status: json.NewEncoder(os.NewFile(statusFD, "status")), alone: make(chan struct{}), copied: make(chan struct{})}
+	g := &supervisor{status: json.NewEncoder(os.NewFile(statusFD, "status")), alone: make(chan struct{}), copied: make(chan struct{})}
 	if err := g.start(args[3:], os.NewFile(logFD, "log"), limit); err != nil {
-		g.tell(report{Error: err.Error()})
+		g.tell(guardReport{Error: err.Error()})
 		return 1, true
 	}
 	g.watch()
-	g.tell(report{Gone: true, Strays: g.strays})
+	g.tell(guardReport{Gone: true, Strays: g.strays})
 	return 0, true
 }
 
-// report is one line that a guard sends to planner.
-type report struct {
+// guardReport is one line that a guard sends to planner.
+type guardReport struct {
 	PID   int    `json:"pid,omitempty"`
 	Error string `json:"error,omitempty"`
 	// Exit is how the engine's first process ended.
@@ -91,7 +91,8 @@ func (e Exit) String() string {
 	return fmt.Sprintf("exit status %d", e.Code)
 }
 
-type guard struct {
+// supervisor is what a guard knows of its engine.
+type supervisor struct {
 	status *json.Encoder
 	pid    int
 	exited chan Exit
@@ -100,10 +101,10 @@ type guard struct {
 	strays        []string
 }
 
-func (g *guard) tell(r report) { _ = g.status.Encode(r) }
+func (g *supervisor) tell(r guardReport) { _ = g.status.Encode(r) }
 
 // start starts the engine in a process group of its own.
-func (g *guard) start(argv []string, log *os.File, limit int64) error {
+func (g *supervisor) start(argv []string, log *os.File, limit int64) error {
 	if err := adoptOrphans(); err != nil {
 		return fmt.Errorf("become the parent of orphans: %w", err)
 	}
@@ -125,7 +126,7 @@ func (g *guard) start(argv []string, log *os.File, limit int64) error {
 	null.Close()
 	g.pid = process.Pid
 	g.exited = make(chan Exit, 1)
-	g.tell(report{PID: g.pid})
+	g.tell(guardReport{PID: g.pid})
 	go func() {
 		copyLog(log, out, limit)
 		close(g.copied)
@@ -136,7 +137,7 @@ func (g *guard) start(argv []string, log *os.File, limit int64) error {
 
 // reap waits for every child, those that were adopted included. It is the only
 // place that does.
-func (g *guard) reap() {
+func (g *supervisor) reap() {
 	for {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, 0, nil)
@@ -157,7 +158,7 @@ func (g *guard) reap() {
 
 // watch waits until the engine ends or is to be ended, and sees to it that
 // nothing is left.
-func (g *guard) watch() {
+func (g *supervisor) watch() {
 	commands := make(chan time.Duration, 2)
 	go readCommands(os.Stdin, commands)
 	stop := make(chan os.Signal, 1)
@@ -165,7 +166,7 @@ func (g *guard) watch() {
 	grace := hastyGrace
 	select {
 	case e := <-g.exited:
-		g.tell(report{Exit: &e})
+		g.tell(guardReport{Exit: &e})
 	case grace = <-commands:
 		g.end(grace, commands)
 	case <-stop:
@@ -194,7 +195,7 @@ func readCommands(in io.Reader, out chan<- time.Duration) {
 
 // end asks the engine's group to end, and kills it after the grace, which
 // further commands shorten.
-func (g *guard) end(grace time.Duration, commands <-chan time.Duration) {
+func (g *supervisor) end(grace time.Duration, commands <-chan time.Duration) {
 	if grace > 0 {
 		_ = syscall.Kill(-g.pid, syscall.SIGTERM)
 	}
@@ -204,7 +205,7 @@ func (g *guard) end(grace time.Duration, commands <-chan time.Duration) {
 	for {
 		select {
 		case e := <-g.exited:
-			g.tell(report{Exit: &e})
+			g.tell(guardReport{Exit: &e})
 			return
 		case grace := <-commands:
 			if until := time.Now().Add(grace); until.Before(deadline) {
@@ -219,7 +220,7 @@ func (g *guard) end(grace time.Duration, commands <-chan time.Duration) {
 
 // clear gives what the engine left behind a moment to end by itself, and then
 // kills it until nothing is left.
-func (g *guard) clear() {
+func (g *supervisor) clear() {
 	const moment, again = 500 * time.Millisecond, 50 * time.Millisecond
 	wait := moment
 	for {

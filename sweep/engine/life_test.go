@@ -20,7 +20,7 @@ func TestLife(t *testing.T) {
 	t.Parallel()
 	s, mark := fakes(t, "")
 	var lines []string
-	e, err := Start(t.Context(), s, someKnobs(), "0001", func(p Progress) { lines = append(lines, p.Line) })
+	e, err := Start(t.Context(), s, someKnobs(), "0001", func(_, line string, _ time.Duration) { lines = append(lines, line) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestNeverReady(t *testing.T) {
 		t.Run(c.misbehave, func(t *testing.T) {
 			t.Parallel()
 			s, mark := fakes(t, c.misbehave)
-			s.Limits.Ready, s.Limits.Stall = c.ready, c.stall
+			s.Timeouts.Ready, s.Timeouts.Stall = c.ready, c.stall
 			e, err := Start(t.Context(), s, someKnobs(), "0001", nil)
 			var f *Failure
 			switch {
@@ -165,7 +165,7 @@ func TestNothingIsLeft(t *testing.T) {
 		t.Run(misbehave, func(t *testing.T) {
 			t.Parallel()
 			s, mark := fakes(t, misbehave)
-			s.Limits.Log = 1 << 20
+			s.LogBytes = 1 << 20
 			e, err := Start(t.Context(), s, someKnobs(), "0001", nil)
 			if err != nil {
 				t.Fatal(err)
@@ -174,7 +174,7 @@ func TestNothingIsLeft(t *testing.T) {
 				time.Sleep(1500 * time.Millisecond)
 			}
 			if misbehave == "strays" {
-				_ = syscall.Kill(e.run.process.pid, syscall.SIGKILL)
+				_ = syscall.Kill(e.process.pid, syscall.SIGKILL)
 				<-e.Done()
 				if f := e.Failure(); f == nil || f.Class != Killed {
 					t.Errorf("failure of a killed engine: %v", f)
@@ -215,7 +215,7 @@ func TestGuardIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.run.process.guard.Process.Kill(); err != nil {
+	if err := e.process.guard.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	nothingLeft(t, mark, 5*time.Second)

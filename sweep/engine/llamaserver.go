@@ -8,50 +8,50 @@ var llamaServer = adapter{
 	kind:    "llama-server",
 	program: []string{"llama-server"},
 	health:  "/health",
-	arguments: func(d *draft) {
-		k := d.knobs
-		d.add("-m", d.settings.Model, "--host", loopback, "--port", strconv.Itoa(d.port), "--metrics")
-		d.text("--alias", d.settings.ServedName)
-		d.number("-np", k.MaxNumSeqs)
+	arguments: func(c *commandLine) {
+		k := c.knobs
+		c.add("-m", c.settings.Model, "--host", loopback, "--port", strconv.Itoa(c.port), "--metrics")
+		c.option("--alias", c.settings.ServedName)
+		c.option("-np", k.MaxNumSeqs)
 		switch {
 		case k.KVBlocks > 0:
-			d.number("-c", k.KVBlocks)
+			c.option("-c", k.KVBlocks)
 		case k.MaxModelLen > 0:
-			d.number("-c", k.MaxModelLen*max(k.MaxNumSeqs, 1))
+			c.option("-c", k.MaxModelLen*max(k.MaxNumSeqs, 1))
 		}
 		if k.MaxNumBatchedTokens > 0 {
-			d.number("-b", k.MaxNumBatchedTokens)
-			d.number("-ub", min(k.MaxNumBatchedTokens, 512))
+			c.option("-b", k.MaxNumBatchedTokens)
+			c.option("-ub", min(k.MaxNumBatchedTokens, 512))
 		}
-		d.flag(k.PrefixCaching, "--cache-prompt", "--no-cache-prompt")
+		c.flag(k.PrefixCaching, "--cache-prompt", "--no-cache-prompt")
 		// The cache is as large as slots x context.
-		d.lacks("gpu_memory_utilization", k.GPUMemoryUtilization > 0)
-		d.lacks("tensor_parallel", k.TensorParallel > 1)
-		d.lacks("pipeline_parallel", k.PipelineParallel > 1)
-		d.lacks("data_parallel", k.DataParallel > 1)
-		d.lacks("expert_parallel", k.ExpertParallel)
+		c.lacks("gpu_memory_utilization", k.GPUMemoryUtilization > 0)
+		c.lacks("tensor_parallel", k.TensorParallel > 1)
+		c.lacks("pipeline_parallel", k.PipelineParallel > 1)
+		c.lacks("data_parallel", k.DataParallel > 1)
+		c.lacks("expert_parallel", k.ExpertParallel)
 	},
-	stored: func(d *draft) {
-		if d.settings.Format.oneByteKV() {
-			d.add("-ctk", "q8_0", "-ctv", "q8_0")
-			d.instead("kv_cache fp8", "q8_0, integers of 8 bits with a scale for 32 of them")
+	stored: func(c *commandLine) {
+		if c.settings.Format.oneByteKV() {
+			c.add("-ctk", "q8_0", "-ctv", "q8_0")
+			c.instead("kv_cache fp8", "q8_0, integers of 8 bits with a scale for 32 of them")
 		}
 		// A GGUF file holds what it holds.
-		d.checkpointOnly(false)
+		c.checkpointOnly(false)
 	},
-	scrape: scrape{path: "/metrics", series: series{
-		running:   []string{"llamacpp:requests_processing"},
-		waiting:   []string{"llamacpp:requests_deferred"},
-		kv:        []string{"llamacpp:kv_cache_usage_ratio"},
-		prompt:    []string{"llamacpp:prompt_tokens_total"},
-		generated: []string{"llamacpp:tokens_predicted_total"},
-	}},
-	marks: []mark{
-		{"loading model", "start"},
-		{"llama_context: constructing", "weights"},
-		{"model loaded", "profile"},
+	metrics: metricNames{
+		runningRequests: {"llamacpp:requests_processing"},
+		waitingRequests: {"llamacpp:requests_deferred"},
+		kvUsage:         {"llamacpp:kv_cache_usage_ratio"},
+		promptTokens:    {"llamacpp:prompt_tokens_total"},
+		outputTokens:    {"llamacpp:tokens_predicted_total"},
 	},
-	describe: func(q *question) {
+	stageEnds: map[string]string{
+		"loading model":               "start",
+		"llama_context: constructing": "weights",
+		"model loaded":                "profile",
+	},
+	describe: func(q *query) {
 		q.models()
 		props := q.object("/props")
 		q.copy(props, "build_info", "version")

@@ -9,46 +9,48 @@ var lmdeploy = adapter{
 	program: []string{"lmdeploy", "serve", "api_server"},
 	env:     []string{"PYTHONUNBUFFERED=1"},
 	health:  "/health",
-	arguments: func(d *draft) {
-		k := d.knobs
-		d.add(d.settings.Model, "--server-name", loopback, "--server-port", strconv.Itoa(d.port))
-		d.text("--model-name", d.settings.ServedName)
-		d.degree("--tp", k.TensorParallel)
-		d.degree("--dp", k.DataParallel)
+	arguments: func(c *commandLine) {
+		k := c.knobs
+		c.add(c.settings.Model, "--server-name", loopback, "--server-port", strconv.Itoa(c.port))
+		c.option("--model-name", c.settings.ServedName)
+		c.degree("--tp", k.TensorParallel)
+		c.degree("--dp", k.DataParallel)
 		if k.ExpertParallel {
-			d.number("--ep", k.TensorParallel)
+			c.option("--ep", k.TensorParallel)
 		}
-		d.number("--max-batch-size", k.MaxNumSeqs)
-		d.number("--max-prefill-token-num", k.MaxNumBatchedTokens)
+		c.option("--max-batch-size", k.MaxNumSeqs)
+		c.option("--max-prefill-token-num", k.MaxNumBatchedTokens)
 		// A share of the memory that is free once the weights are there, for the KV
 		// cache.
-		d.share("--cache-max-entry-count", k.GPUMemoryUtilization)
-		d.flag(k.PrefixCaching, "--enable-prefix-caching", "")
-		d.number("--session-len", k.MaxModelLen)
-		d.lacks("pipeline_parallel", k.PipelineParallel > 1)
-		d.lacks("kv_blocks", k.KVBlocks > 0)
+		c.option("--cache-max-entry-count", k.GPUMemoryUtilization)
+		c.flag(k.PrefixCaching, "--enable-prefix-caching", "")
+		c.option("--session-len", k.MaxModelLen)
+		c.lacks("pipeline_parallel", k.PipelineParallel > 1)
+		c.lacks("kv_blocks", k.KVBlocks > 0)
 	},
-	stored: func(d *draft) {
-		f := d.settings.Format
-		d.text("--dtype", f.dtype())
+	stored: func(c *commandLine) {
+		f := c.settings.Format
+		c.option("--dtype", f.dtype())
 		if f.oneByteKV() {
-			d.add("--quant-policy", "8")
-			d.instead("kv_cache fp8", "integers of 8 bits")
+			c.add("--quant-policy", "8")
+			c.instead("kv_cache fp8", "integers of 8 bits")
 		}
-		d.checkpointOnly(true)
+		c.checkpointOnly(true)
 	},
-	scrape: scrape{path: "/metrics", series: series{
-		running:   []string{"lmdeploy:num_requests_running"},
-		waiting:   []string{"lmdeploy:num_requests_waiting"},
-		kv:        []string{"lmdeploy:gpu_cache_usage_perc"},
-		prompt:    []string{"lmdeploy:prompt_tokens_total"},
-		generated: []string{"lmdeploy:generation_tokens_total"},
-		ttft:      "lmdeploy:time_to_first_token_seconds",
-		queue:     "lmdeploy:request_queue_time_seconds",
-	}},
-	marks: []mark{{"Application startup complete", "weights"}},
-	describe: func(q *question) {
+	metrics: metricNames{
+		runningRequests: {"lmdeploy:num_requests_running"},
+		waitingRequests: {"lmdeploy:num_requests_waiting"},
+		kvUsage:         {"lmdeploy:gpu_cache_usage_perc"},
+		promptTokens:    {"lmdeploy:prompt_tokens_total"},
+		outputTokens:    {"lmdeploy:generation_tokens_total"},
+		ttftSum:         {"lmdeploy:time_to_first_token_seconds_sum"}, ttftCount: {"lmdeploy:time_to_first_token_seconds_count"},
+		queueSum: {"lmdeploy:request_queue_time_seconds_sum"}, queueCount: {"lmdeploy:request_queue_time_seconds_count"},
+	},
+	stageEnds: map[string]string{
+		"Application startup complete": "weights",
+	},
+	describe: func(q *query) {
 		q.models()
-		q.version("/version", "version")
+		q.version()
 	},
 }

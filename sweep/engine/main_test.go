@@ -41,7 +41,7 @@ func fakes(t *testing.T, misbehave string, more ...string) (s Settings, mark str
 		Kind: "vllm", Program: []string{self, enginetest.Word}, Model: "/models/fake", ServedName: "fake",
 		ExtraArgs: append([]string{"--misbehave", misbehave, "--state", filepath.Join(dir, "state")}, more...),
 		Env:       map[string]string{name: value}, Dir: dir,
-		Limits: Limits{Ready: 15 * time.Second, Stall: 10 * time.Second, Probe: time.Second, Grace: 2 * time.Second},
+		Timeouts: Timeouts{Ready: 15 * time.Second, Stall: 10 * time.Second, Probe: time.Second, Grace: 2 * time.Second},
 	}, mark
 }
 
@@ -68,7 +68,7 @@ func beKilled(args []string) int {
 		ExtraArgs: []string{"--misbehave", args[0]}, Dir: args[1]}
 	if args[0] == "slow-stop" {
 		s.ExtraArgs[1] = "ignores-term"
-		s.Limits.Grace = time.Minute
+		s.Timeouts.Grace = time.Minute
 	}
 	e, err := Start(context.Background(), s, someKnobs(), "killed", nil)
 	if err != nil {

@@ -2,173 +2,184 @@ package engine
 
 import (
 	"bytes"
+	"encoding/json"
 	"iter"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// sample is one line of a metrics page. labels is the text between the braces.
-type sample struct {
-	name, labels string
-	value        float64
+// metric is one of the figures that an engine's page of metrics tells.
+type metric int
+
+// What is looked for on a page. Sums and counts are those of histograms, whose
+// buckets are too coarse for short requests.
+const (
+	runningRequests metric = iota
+	waitingRequests
+	kvUsage
+	prefixQueries
+	prefixHits
+	preemptions
+	promptTokens
+	outputTokens
+	ttftSum
+	ttftCount
+	queueSum
+	queueCount
+	numMetrics
+)
+
+// metricNames are the names that one kind of engine has for its metrics; of
+// several the first one on the page counts. What is not named the engine does
+// not tell.
+type metricNames map[metric][]string
+
+// reading is what one page of metrics tells. NaN is what it does not tell.
+type reading [numMetrics]float64
+
+// unread is a page that tells nothing.
+func unread() (r reading) {
+	for m := range r {
+		r[m] = math.NaN()
+	}
+	return r
 }
 
-// bucket marks the lines of histograms that are most of a page and are not
-// used: their bounds are too coarse for short requests, so that only sums and
-// counts are.
-var bucket = []byte("_bucket{")
+// known reports whether the page told anything.
+func (r *reading) known() bool {
+	return !math.IsNaN(r[runningRequests]) || !math.IsNaN(r[waitingRequests]) || !math.IsNaN(r[outputTokens])
+}
 
-// parseMetrics reads the Prometheus text format 0.0.4, and of OpenMetrics what
-// looks the same. Comments and lines that are neither are left out: a page with
-// one broken line still tells the rest.
-func parseMetrics(page []byte) iter.Seq[sample] {
-	return func(yield func(sample) bool) {
+// read picks a reading from a page. Values of several engines of one server
+// (data parallel) are added, but for the share of the cache, whose largest
+// counts.
+func (names metricNames) read(page []byte) reading {
+	sums, largest := map[string]float64{}, map[string]float64{}
+	for series, value := range parseMetrics(page) {
+		name, _, _ := strings.Cut(series, "{")
+		sums[name] += value
+		if old, ok := largest[name]; !ok || value > old {
+			largest[name] = value
+		}
+	}
+	r := unread()
+	for m, candidates := range names {
+		values := sums
+		if m == kvUsage {
+			values = largest
+		}
+		for _, name := range slices.Backward(candidates) {
+			if x, ok := values[name]; ok {
+				r[m] = x
+			}
+		}
+	}
+	// Some releases of some engines give percent under a name that says share.
+	if r[kvUsage] > 1.5 {
+		r[kvUsage] /= 100
+	}
+	return r
+}
+
+// parseMetrics reads the series of a page, each a name with labels in braces, and
+// their values: the Prometheus text format 0.0.4, and of OpenMetrics what looks
+// the same. Comments and lines that are neither are left out: a page with one
+// broken line still tells the rest. So are buckets, which are most of a page.
+func parseMetrics(page []byte) iter.Seq2[string, float64] {
+	return func(yield func(string, float64) bool) {
 		for line := range bytes.Lines(page) {
-			if bytes.Contains(line, bucket) {
+			if line[0] == '#' || bytes.Contains(line, []byte("_bucket{")) {
 				continue
 			}
-			if s, ok := parseSample(strings.TrimSpace(string(line))); ok && !yield(s) {
+			text := strings.TrimSpace(string(line))
+			fields := strings.Fields(text[seriesEnd(text):])
+			if len(fields) == 0 {
+				continue
+			}
+			value, err := strconv.ParseFloat(fields[0], 64)
+			if err == nil && !yield(text[:seriesEnd(text)], value) {
 				return
 			}
 		}
 	}
 }
 
-func parseSample(line string) (sample, bool) {
-	if line == "" || line[0] == '#' {
-		return sample{}, false
+// seriesEnd is where the name and labels end that a line begins with; all of it
+// where there is no value behind them.
+func seriesEnd(line string) int {
+	end := strings.IndexAny(line, "{ \t")
+	if end <= 0 {
+		return len(line)
 	}
-	var s sample
-	rest := ""
-	if open := strings.IndexAny(line, "{ \t"); open < 0 {
-		return sample{}, false
-	} else if line[open] == '{' {
-		end := labelsEnd(line[open:])
-		if end < 0 {
-			return sample{}, false
-		}
-		s.name, s.labels, rest = line[:open], line[open+1:open+end], line[open+end+1:]
-	} else {
-		s.name, rest = line[:open], line[open:]
-	}
-	fields := strings.Fields(rest)
-	if s.name == "" || len(fields) == 0 {
-		return sample{}, false
-	}
-	value, err := strconv.ParseFloat(fields[0], 64)
-	if err != nil {
-		return sample{}, false
-	}
-	s.value = value
-	return s, true
-}
-
-// labelsEnd finds the brace that closes s[0], outside of quotes; -1 if none
-// does.
-func labelsEnd(s string) int {
 	quoted := false
-	for i := 1; i < len(s); i++ {
-		switch c := s[i]; {
-		case quoted && c == '\\':
+	for i := end; line[end] == '{'; i++ {
+		switch {
+		case i >= len(line):
+			return len(line)
+		case quoted && line[i] == '\\':
 			i++
-		case c == '"':
+		case line[i] == '"':
 			quoted = !quoted
-		case c == '}' && !quoted:
-			return i
+		case line[i] == '}' && !quoted:
+			return i + 1
 		}
 	}
-	return -1
+	return end
 }
 
-// label returns the value of a label, "" if there is none.
-func (s sample) label(name string) string {
-	rest := s.labels
+// label returns the value of a label of a series, "" if there is none.
+func label(series, name string) string {
+	_, rest, _ := strings.Cut(series, "{")
 	for rest != "" {
-		key, after, ok := strings.Cut(rest, "=")
-		if !ok || len(after) < 2 || after[0] != '"' {
+		key, after, _ := strings.Cut(rest, "=")
+		value, err := strconv.QuotedPrefix(after)
+		if err != nil {
 			return ""
 		}
-		end := 1
-		for end < len(after) && after[end] != '"' {
-			if after[end] == '\\' {
-				end++
-			}
-			end++
+		if strings.Trim(key, ", ") == name {
+			plain, _ := strconv.Unquote(value)
+			return plain
 		}
-		if end >= len(after) {
-			return ""
-		}
-		if strings.TrimSpace(key) == name {
-			return strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n").Replace(after[1:end])
-		}
-		rest = strings.TrimLeft(after[end+1:], ", ")
+		rest = after[len(value):]
 	}
 	return ""
 }
 
-// series names the metrics of one kind of engine; of several names the first
-// one on the page counts. What is not named the engine does not tell.
-type series struct {
-	running, waiting, kv       []string
-	queries, hits, preemptions []string
-	prompt, generated          []string
-	ttft, queue                string
-}
-
-// scrape says where an engine's metrics are and how they are called.
-type scrape struct {
-	path   string
-	series series
-	// json: the page is TensorRT-LLM's list of iterations.
-	json bool
-	// any: the names are those of whatever engine it turns out to be.
-	any bool
-}
-
-// reading is what one page of metrics tells. NaN is what it does not tell.
-type reading struct {
-	running, waiting, kv       float64
-	queries, hits, preemptions float64
-	prompt, generated          float64
-	ttftSum, ttftCount         float64
-	queueSum, queueCount       float64
-}
-
-// read picks a reading from a page. Values of several engines of one server
-// (data parallel) are added, but for the share of the cache, whose largest
-// counts.
-func (s *series) read(page []byte) reading {
-	values, most := map[string]float64{}, map[string]float64{}
-	for m := range parseMetrics(page) {
-		values[m.name] += m.value
-		if old, ok := most[m.name]; !ok || m.value > old {
-			most[m.name] = m.value
-		}
+// readIterations picks a reading from TensorRT-LLM's page, a JSON list of the
+// iterations since it was last asked for. An empty list is an idle engine.
+func readIterations(page []byte) reading {
+	r := unread()
+	var all []struct {
+		Active *float64 `json:"numActiveRequests"`
+		Queued *float64 `json:"numQueuedRequests"`
+		KV     struct {
+			Used   float64  `json:"usedNumBlocks"`
+			Most   float64  `json:"maxNumBlocks"`
+			Reused *float64 `json:"reusedBlocks"`
+			Missed *float64 `json:"missedBlocks"`
+		} `json:"kvCacheStats"`
 	}
-	first := func(from map[string]float64, names ...string) float64 {
-		for _, n := range names {
-			if v, ok := from[n]; ok && n != "" {
-				return v
-			}
-		}
-		return math.NaN()
+	if json.Unmarshal(page, &all) != nil {
+		return r
 	}
-	r := reading{
-		running: first(values, s.running...), waiting: first(values, s.waiting...), kv: first(most, s.kv...),
-		queries: first(values, s.queries...), hits: first(values, s.hits...), preemptions: first(values, s.preemptions...),
-		prompt: first(values, s.prompt...), generated: first(values, s.generated...),
-		ttftSum: first(values, s.ttft+"_sum"), ttftCount: first(values, s.ttft+"_count"),
-		queueSum: first(values, s.queue+"_sum"), queueCount: first(values, s.queue+"_count"),
+	if len(all) == 0 {
+		r[runningRequests], r[waitingRequests] = 0, 0
+		return r
 	}
-	// Some releases of some engines give percent under a name that says share.
-	if r.kv > 1.5 {
-		r.kv /= 100
+	last := all[len(all)-1]
+	if last.Active != nil {
+		r[runningRequests] = *last.Active
+	}
+	if last.Queued != nil {
+		r[waitingRequests] = *last.Queued
+	}
+	if last.KV.Most > 0 {
+		r[kvUsage] = last.KV.Used / last.KV.Most
+	}
+	if last.KV.Reused != nil && last.KV.Missed != nil {
+		r[prefixHits], r[prefixQueries] = *last.KV.Reused, *last.KV.Reused+*last.KV.Missed
 	}
 	return r
-}
-
-// known reports whether the page told anything.
-func (r reading) known() bool {
-	return !math.IsNaN(r.running) || !math.IsNaN(r.waiting) || !math.IsNaN(r.generated)
 }

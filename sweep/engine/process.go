@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// process is an engine that runs under its guard.
-type process struct {
+// child is an engine that runs under its guard.
+type child struct {
 	guard   *exec.Cmd
 	control *os.File
 	pid     int
@@ -26,7 +26,7 @@ type process struct {
 }
 
 // startProcess starts a command with its output going to the file log.
-func startProcess(c Command, log *os.File, limit int64) (*process, error) {
+func startProcess(c Command, log *os.File, limit int64) (*child, error) {
 	program, err := exec.LookPath(c.Args[0])
 	if err != nil {
 		return nil, fmt.Errorf("find the program %s: %w", c.Args[0], err)
@@ -61,7 +61,7 @@ func startProcess(c Command, log *os.File, limit int64) (*process, error) {
 		control.Close()
 		return nil, fmt.Errorf("start the guard of the engine: %w", err)
 	}
-	p := &process{guard: cmd, control: control, exited: make(chan struct{}), gone: make(chan struct{})}
+	p := &child{guard: cmd, control: control, exited: make(chan struct{}), gone: make(chan struct{})}
 	return p, p.greet(fromGuard, program)
 }
 
@@ -70,9 +70,9 @@ const greeting = 30 * time.Second
 
 // greet waits until the guard has started the engine, and follows it from then
 // on.
-func (p *process) greet(status *os.File, program string) error {
+func (p *child) greet(status *os.File, program string) error {
 	reports := json.NewDecoder(status)
-	var first report
+	var first guardReport
 	_ = status.SetReadDeadline(time.Now().Add(greeting))
 	err := reports.Decode(&first)
 	_ = status.SetReadDeadline(time.Time{})
@@ -94,10 +94,10 @@ func (p *process) greet(status *os.File, program string) error {
 
 // follow reads what the guard reports until it ends. It is the one place that
 // waits for it.
-func (p *process) follow(reports *json.Decoder) {
+func (p *child) follow(reports *json.Decoder) {
 	exited, gone := false, false
 	for {
-		var r report
+		var r guardReport
 		if reports.Decode(&r) != nil {
 			break
 		}
@@ -124,7 +124,7 @@ func (p *process) follow(reports *json.Decoder) {
 
 // stop ends the engine and everything that it started, and waits until they are
 // gone. The grace is over when hurry is closed.
-func (p *process) stop(grace time.Duration, hurry <-chan struct{}) error {
+func (p *child) stop(grace time.Duration, hurry <-chan struct{}) error {
 	// The guard may have ended already; then there is nobody to tell.
 	_, _ = fmt.Fprintf(p.control, "stop %v\n", grace)
 	const slack = 30 * time.Second

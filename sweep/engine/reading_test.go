@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math"
 	"net"
@@ -32,33 +33,33 @@ vllm:cache_config_info{block_size="128",enable_prefix_caching="True",num_gpu_blo
 `
 
 func TestReadMetrics(t *testing.T) {
-	r := vllm.scrape.series.read([]byte(vllmPage))
-	if r.running != 7 || r.kv != 0.5 || r.generated != 1.5e6 || r.ttftSum != 12.5 || r.ttftCount != 10 {
+	r := vllm.metrics.read([]byte(vllmPage))
+	if r[runningRequests] != 7 || r[kvUsage] != 0.5 || r[outputTokens] != 1.5e6 || r[ttftSum] != 12.5 || r[ttftCount] != 10 {
 		t.Errorf("%+v", r)
 	}
-	if !math.IsNaN(r.waiting) || !math.IsNaN(r.preemptions) || !r.known() {
+	if !math.IsNaN(r[waitingRequests]) || !math.IsNaN(r[preemptions]) || !r.known() {
 		t.Errorf("what is not on the page is known: %+v", r)
 	}
-	if llamaServer.scrape.series.read([]byte(vllmPage)).known() {
+	if other := llamaServer.metrics.read([]byte(vllmPage)); other.known() {
 		t.Error("vLLM's page tells something of llama-server")
 	}
 	found := 0
-	for s := range parseMetrics([]byte(vllmPage)) {
+	for series := range parseMetrics([]byte(vllmPage)) {
 		switch {
-		case s.name == "vllm:cache_config_info":
+		case strings.HasPrefix(series, "vllm:cache_config_info{"):
 			found++
-			if s.label("num_gpu_blocks") != "2048" || s.label("blocks") != "" || s.label("block_size") != "128" {
-				t.Errorf("labels of %q", s.labels)
+			if label(series, "num_gpu_blocks") != "2048" || label(series, "blocks") != "" || label(series, "block_size") != "128" {
+				t.Errorf("labels of %q", series)
 			}
-		case s.label("engine") == "0" && strings.Contains(s.labels, "quoted"):
+		case label(series, "engine") == "0" && strings.Contains(series, "quoted"):
 			found++
-			if got := s.label("model_name"); got != `a "quoted" {name}, b=c` {
+			if got := label(series, "model_name"); got != `a "quoted" {name}, b=c` {
 				t.Errorf("label %q", got)
 			}
 		}
 	}
 	if found != 2 {
-		t.Errorf("%d of 2 samples found", found)
+		t.Errorf("%d of 2 series found", found)
 	}
 }
 
@@ -70,7 +71,7 @@ func FuzzMetrics(f *testing.F) {
 	f.Fuzz(func(t *testing.T, page []byte) {
 		n := 0
 		for s := range parseMetrics(page) {
-			_ = s.label("le")
+			_ = label(s, "le")
 			n++
 		}
 		more := 0
@@ -78,7 +79,7 @@ func FuzzMetrics(f *testing.F) {
 			more++
 		}
 		if more != n+1 {
-			t.Errorf("%d samples, %d with one more", n, more)
+			t.Errorf("%d series, %d with one more", n, more)
 		}
 	})
 }
@@ -86,30 +87,33 @@ func FuzzMetrics(f *testing.F) {
 func TestReadIterations(t *testing.T) {
 	r := readIterations([]byte(`[{"numActiveRequests":1},{"numActiveRequests":5,"numQueuedRequests":2,` +
 		`"kvCacheStats":{"maxNumBlocks":100,"usedNumBlocks":40,"reusedBlocks":30,"missedBlocks":90}}]`))
-	if r.running != 5 || r.waiting != 2 || r.kv != 0.4 || r.hits != 30 || r.queries != 120 || !math.IsNaN(r.generated) {
+	if r[runningRequests] != 5 || r[waitingRequests] != 2 || r[kvUsage] != 0.4 || r[prefixHits] != 30 || r[prefixQueries] != 120 || !math.IsNaN(r[outputTokens]) {
 		t.Errorf("%+v", r)
 	}
-	if r := readIterations([]byte(`[]`)); r.running != 0 || !r.known() {
+	if r := readIterations([]byte(`[]`)); r[runningRequests] != 0 || !r.known() {
 		t.Errorf("idle: %+v", r)
 	}
-	if readIterations([]byte(`<html>`)).known() {
+	if r := readIterations([]byte(`<html>`)); r.known() {
 		t.Error("a page that is no list tells something")
 	}
 }
 
 // Means come from differences of sums and counts, shares from differences of
-// counters, and what was not told is negative.
+// counters, and what was not told is negative, as it is where counters went back.
 func TestDifference(t *testing.T) {
-	a, b := readIterations(nil), readIterations(nil)
-	a.ttftSum, a.ttftCount, b.ttftSum, b.ttftCount = 10, 100, 16, 120
-	a.queries, b.queries, a.hits, b.hits = 1000, 3000, 100, 600
-	a.generated, b.generated = 500, 1500
-	said := since(&a, &b, 10*time.Second)
-	if said.TTFT != 300*time.Millisecond || said.FirstTokens != 20 || said.HitRate != 0.25 || said.OutputRate != 100 {
-		t.Errorf("%+v", said)
+	a, b := unread(), unread()
+	a[ttftSum], a[ttftCount], b[ttftSum], b[ttftCount] = 10, 100, 16, 120
+	a[prefixQueries], b[prefixQueries], a[prefixHits], b[prefixHits] = 1000, 3000, 100, 600
+	a[outputTokens], b[outputTokens] = 500, 1500
+	got := between(&a, &b, 10*time.Second)
+	if got.TTFT != 300*time.Millisecond || got.FirstTokens != 20 || got.HitRate != 0.25 || got.OutputRate != 100 {
+		t.Errorf("%+v", got)
 	}
-	if said.Queue != -1 || !math.IsNaN(said.Preemptions) || !math.IsNaN(said.PromptRate) {
-		t.Errorf("what was not told: %+v", said)
+	if got.Queue != -1 || !math.IsNaN(got.Preemptions) || !math.IsNaN(got.PromptRate) {
+		t.Errorf("what was not told: %+v", got)
+	}
+	if back := between(&b, &a, 10*time.Second); !cmp.Equal(back, unknownCounters, cmpopts.EquateNaNs()) {
+		t.Errorf("counters went back: %+v", back)
 	}
 }
 
@@ -265,29 +269,6 @@ func TestMemoryComesBack(t *testing.T) {
 	}
 }
 
-// A port is held by whoever listens on it, and that is told from the table.
-func TestListeners(t *testing.T) {
-	table := []byte("  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n" +
-		"   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 777 1\n" +
-		"   1: 0100007F:1F90 0100007F:9999 01 00000000:00000000 00:00000000 00000000     0        0 778 1\n" +
-		"   2: 0100007F:1F91 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 779 1\n")
-	if got := listeners(table, 8080); !slices.Equal(got, []string{"777"}) {
-		t.Errorf("listeners %v", got)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	port := l.Addr().(*net.TCPAddr).Port
-	if !stranger(os.Getpid(), port) {
-		t.Error("the port of this very process is held by a descendant")
-	}
-	if stranger(os.Getppid(), port) {
-		t.Error("the port of a child is held by a stranger")
-	}
-}
-
 // Where there is an AMD tool and no other, it is asked again and again.
 func TestPollROCm(t *testing.T) {
 	bin := t.TempDir()
@@ -296,16 +277,17 @@ func TestPollROCm(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", bin)
-	w := watchGPU(t.Context(), nil)
-	if w == nil {
-		t.Fatal("the tool is not found")
-	}
+	ctx, cancel := context.WithCancel(t.Context())
+	s := &Sampling{engine: &Engine{settings: &Settings{}}, cancel: cancel}
+	s.watchGPUs(ctx)
 	time.Sleep(300 * time.Millisecond)
-	if u, _ := w.stop(); u == nil || u.Busy != 0.4 || u.ClockMHz != 1000 || !math.IsNaN(u.Watts) {
+	cancel()
+	s.over.Wait()
+	if u := sumGPU(s.metrics.GPUs); u == nil || u.Busy != 0.4 || u.ClockMHz != 1000 || !math.IsNaN(u.Watts) {
 		t.Errorf("%+v", u)
 	}
 	t.Setenv("PATH", t.TempDir())
-	if watchGPU(t.Context(), nil) != nil || memoryInUse(nil) != nil {
+	if tool, _, _ := GPUs(t.Context(), nil); tool != "" || memoryInUse(nil) != nil {
 		t.Error("a tool is found where there is none")
 	}
 }

@@ -1,9 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -12,8 +12,8 @@ import (
 )
 
 // await waits until the engine's own probe is good, watching that it gets on.
-func (e *Engine) await(ctx context.Context, watch func(Progress)) error {
-	limits, t, p := e.settings.Limits, e.run.tail, e.run.process
+func (e *Engine) await(ctx context.Context, watch func(stage, line string, elapsed time.Duration)) error {
+	limits := e.settings.Timeouts
 	started, told := time.Now(), time.Time{}
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -21,20 +21,22 @@ func (e *Engine) await(ctx context.Context, watch func(Progress)) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-p.exited:
+		case <-e.Done():
 			return e.failed()
 		case <-tick.C:
 		}
-		s, elapsed := t.state(), time.Since(started)
+		s, elapsed := e.log.read(), time.Since(started)
 		if watch != nil && time.Since(told) >= time.Second {
 			told = time.Now()
-			watch(Progress{Stage: s.stage, Line: s.line, Elapsed: elapsed})
+			watch(stageOrder[s.stage], s.line, elapsed)
 		}
-		if err := e.probe(ctx); err == nil {
+		err := e.probe(ctx)
+		switch quiet := time.Since(s.grown); {
+		case err == nil:
 			return nil
-		} else if elapsed > limits.Ready {
+		case elapsed > limits.Ready:
 			return e.late(Slow, fmt.Sprintf("not ready after %v: %v", limits.Ready, err))
-		} else if s.quiet > limits.Stall {
+		case quiet > limits.Stall:
 			return e.late(Stalled, fmt.Sprintf("nothing new in the log for %v: %v", limits.Stall, err))
 		}
 	}
@@ -54,57 +56,32 @@ func (e *Engine) late(c Class, seen string) error {
 	return f
 }
 
+// fault is a failure of an engine that runs.
+func (e *Engine) fault(c Class, cause string) *Failure {
+	return &Failure{Class: c, Knobs: e.Knobs, Stage: stageReady, Cause: oneLine(cause), Log: e.Log, scope: sameKnobs}
+}
+
 // probe asks whether the engine says that it is ready. One of an unknown kind
 // counts as ready when it answers anything but a server error.
 func (e *Engine) probe(ctx context.Context) error {
-	path := e.adapter.health
-	if path == "" {
-		path = "/health"
+	if path := e.adapter.health; path != "" {
+		_, err := e.call(ctx, http.MethodGet, path, nil, probeLimit)
+		return err
 	}
-	_, err := e.alive(ctx, http.MethodGet, path, nil, probeLimit)
-	var status *statusError
-	if e.adapter.health == "" && errors.As(err, &status) && status.status < 500 {
+	_, err := e.call(ctx, http.MethodGet, "/health", nil, probeLimit)
+	if status := statusOf(err); status > 0 && status < 500 {
 		return nil
 	}
 	return err
 }
 
-// alive is a call that ends early when the process does.
-func (e *Engine) alive(ctx context.Context, method, path string, body []byte, limit time.Duration) ([]byte, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if done := e.Done(); done != nil {
-		go func() {
-			select {
-			case <-done:
-				cancel()
-			case <-ctx.Done():
-			}
-		}()
-	}
-	return e.caller.call(ctx, method, path, body, limit)
-}
-
-// promptKind is what a completion is asked with.
-type promptKind int
-
-const (
-	promptUnknown promptKind = iota
-	promptText
-	promptTokens
-	promptChat
-)
-
 // examine asks a ready engine for facts and one token.
 func (e *Engine) examine(ctx context.Context) error {
-	if err := e.owns(); err != nil {
-		return err
-	}
-	q := &question{caller: e.caller, ctx: ctx, facts: map[string]string{}}
+	q := e.query(ctx)
 	e.adapter.describe(q)
 	var logged map[string]string
-	if e.run != nil {
-		logged = e.run.tail.state().facts
+	if e.log != nil {
+		logged = e.log.read().facts
 	}
 	e.Facts = factsOf(e.Kind, q.facts, logged, e.Knobs, e.settings.Format)
 	if err := e.settleModel(strings.Split(q.facts["models"], "\n")); err != nil {
@@ -113,38 +90,15 @@ func (e *Engine) examine(ctx context.Context) error {
 	if err := e.firstToken(ctx); err != nil {
 		return err
 	}
-	if e.run == nil {
+	if e.log == nil {
 		return nil
 	}
-	e.run.tail.ready()
-	e.Stages = e.run.tail.state().stages
+	e.Stages = e.log.ready()
 	if len(e.Facts.Changed) > 0 {
 		return e.fault(Drifted, "the engine changed what it was given: "+strings.Join(e.Facts.Changed, "; "))
 	}
 	return nil
 }
-
-// owns checks that it is this engine that answers on its port.
-func (e *Engine) owns() error {
-	if e.run == nil || !stranger(e.run.process.guard.Process.Pid, e.run.port) {
-		return nil
-	}
-	// A process that is about to end may have closed its port already.
-	select {
-	case <-e.run.process.exited:
-		return e.failed()
-	case <-time.After(settle):
-	}
-	if !stranger(e.run.process.guard.Process.Pid, e.run.port) {
-		return nil
-	}
-	f := e.fault(PortTaken, fmt.Sprintf("another process listens on port %d", e.run.port))
-	f.again = true
-	return f
-}
-
-// settle is how long after its connections a process is seen to have ended.
-const settle = 500 * time.Millisecond
 
 // settleModel decides which name is sent in requests. An engine that planner
 // started must list the name it was given; a server that ran already may know
@@ -152,49 +106,38 @@ const settle = 500 * time.Millisecond
 func (e *Engine) settleModel(served []string) error {
 	name := e.settings.ServedName
 	if name == "" {
-		if e.Facts.Model == "" {
-			e.Facts.Model = e.settings.Model
-		}
+		e.Facts.Model = cmp.Or(e.Facts.Model, e.settings.Model)
 		return nil
 	}
-	if e.run != nil && served[0] != "" && !slices.Contains(served, name) {
+	if e.process != nil && served[0] != "" && !slices.Contains(served, name) {
 		return e.fault(WrongModel, fmt.Sprintf("no model is called %q here, only %s", name, strings.Join(served, ", ")))
 	}
 	e.Facts.Model = name
 	return nil
 }
 
-// fault is a failure of an engine that runs.
-func (e *Engine) fault(c Class, cause string) *Failure {
-	return &Failure{Class: c, Knobs: e.Knobs, Stage: stageReady, Cause: oneLine(cause), Log: e.Log, reach: self}
-}
-
 // firstToken asks for one token, with a prompt of text and, where that is
 // refused, of token ids; an engine of which it is known takes ids at once, as it
 // may have no tokenizer.
 func (e *Engine) firstToken(ctx context.Context) error {
-	kinds := []promptKind{promptText, promptTokens}
+	prompts := []any{"Hello", []int{100, 101, 102, 103}}
 	switch {
 	case e.settings.Chat:
-		kinds = []promptKind{promptChat}
+		prompts = prompts[:1]
 	case e.adapter.tokens:
-		kinds = []promptKind{promptTokens, promptText}
+		slices.Reverse(prompts)
 	}
 	var failed error
-	for _, kind := range kinds {
-		err := e.completion(ctx, kind, e.settings.Limits.Probe)
+	for _, e.prompt = range prompts {
+		err := e.completion(ctx, e.settings.Timeouts.Probe)
 		if err == nil {
-			e.prompt = kind
 			return nil
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if failed == nil {
-			failed = err
-		}
-		var status *statusError
-		if !errors.As(err, &status) || status.status != http.StatusBadRequest && status.status != http.StatusUnprocessableEntity {
+		failed = cmp.Or(failed, err)
+		if status := statusOf(err); status != http.StatusBadRequest && status != http.StatusUnprocessableEntity {
 			break
 		}
 	}
@@ -203,39 +146,33 @@ func (e *Engine) firstToken(ctx context.Context) error {
 
 // unanswered is the failure of an engine that did not answer a request.
 func (e *Engine) unanswered(err error) error {
-	if e.run != nil {
-		// A process that dies under a request is seen a moment later.
-		select {
-		case <-e.run.process.exited:
-			return e.failed()
-		case <-time.After(settle):
-		}
+	// A process that dies under a request is seen a moment later.
+	select {
+	case <-e.Done():
+		return e.failed()
+	case <-time.After(500 * time.Millisecond):
 	}
-	var status *statusError
-	if errors.As(err, &status) && status.status == http.StatusNotFound {
+	if statusOf(err) == http.StatusNotFound {
 		return e.fault(WrongModel, err.Error())
 	}
 	return e.fault(Mute, "it says that it is ready, but a request for one token failed: "+err.Error())
 }
 
-// completion asks for one token.
-func (e *Engine) completion(ctx context.Context, kind promptKind, limit time.Duration) error {
+// completion asks for one token with the engine's prompt.
+func (e *Engine) completion(ctx context.Context, limit time.Duration) error {
 	request := map[string]any{"model": e.Facts.Model, "max_tokens": 1, "temperature": 0}
 	path := "/v1/completions"
-	switch kind {
-	case promptTokens:
-		request["prompt"] = []int{100, 101, 102, 103}
-	case promptChat:
+	if e.settings.Chat {
 		path = "/v1/chat/completions"
-		request["messages"] = []map[string]string{{"role": "user", "content": "Hello"}}
-	default:
-		request["prompt"] = "Hello"
+		request["messages"] = []map[string]any{{"role": "user", "content": e.prompt}}
+	} else {
+		request["prompt"] = e.prompt
 	}
 	body, err := json.Marshal(request)
 	if err != nil {
 		return err
 	}
-	data, err := e.alive(ctx, http.MethodPost, path, body, limit)
+	data, err := e.call(ctx, http.MethodPost, path, body, limit)
 	if err != nil {
 		return err
 	}
@@ -246,16 +183,13 @@ func (e *Engine) completion(ctx context.Context, kind promptKind, limit time.Dur
 	return nil
 }
 
-// reach checks on a server that is to run already.
-func (e *Engine) reach(ctx context.Context) error {
+// attach checks on a server that is to run already.
+func (e *Engine) attach(ctx context.Context) error {
 	started := time.Now()
-	if err := e.probe(ctx); err != nil {
-		var status *statusError
-		if !errors.As(err, &status) {
-			f := e.fault(Unreachable, err.Error())
-			f.reach = reach{}
-			return f
-		}
+	if err := e.probe(ctx); err != nil && statusOf(err) == 0 {
+		f := e.fault(Unreachable, err.Error())
+		f.scope = scope{}
+		return f
 	}
 	err := e.examine(ctx)
 	e.Cold = time.Since(started)
@@ -268,29 +202,21 @@ func (e *Engine) Check(ctx context.Context, limit time.Duration) error {
 	if err := e.probe(ctx); err != nil && e.adapter.health != "" {
 		return fmt.Errorf("engine: its probe: %w", err)
 	}
-	if err := e.completion(ctx, e.prompt, limit); err != nil {
+	if err := e.completion(ctx, limit); err != nil {
 		return fmt.Errorf("engine: one token: %w", err)
 	}
 	return nil
 }
 
 // Broken is the failure of an engine that no longer answers as it should, for
-// the reason err, though its process runs.
+// the reason err, though its process runs. What its log tells counts more.
 func (e *Engine) Broken(err error) *Failure {
+	if e.process != nil {
+		if logged := e.failed(); logged.Class != Unknown {
+			return logged
+		}
+	}
 	f := e.fault(Hung, err.Error())
 	f.Stage = stageServing
-	if e.run == nil {
-		return f
-	}
-	// What its log tells counts more than what was seen from outside.
-	if logged := e.failed(); logged.Class != Unknown {
-		return logged
-	}
 	return f
-}
-
-// Hung is the failure of an engine that stopped answering in the middle of its
-// work.
-func (e *Engine) Hung(err error) *Failure {
-	return e.Broken(fmt.Errorf("it stopped answering with requests in flight: %w", err))
 }

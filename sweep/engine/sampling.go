@@ -9,7 +9,7 @@ import (
 )
 
 // Snapshot is the state of an engine at one moment, with what it did since the
-// sample before. What it does not tell is NaN.
+// one before. What it does not tell is NaN.
 type Snapshot struct {
 	// At counts from the start of the sampling.
 	At time.Duration
@@ -54,20 +54,18 @@ type Metrics struct {
 // sampleEvery is how often an engine's metrics are read.
 const sampleEvery = time.Second
 
-// Sampling reads the metrics of an engine once a second. [Engine.Sample] starts
-// it.
+// Sampling reads the metrics of an engine and its GPUs once a second.
+// [Engine.Sample] starts it.
 type Sampling struct {
 	engine  *Engine
 	cancel  context.CancelFunc
 	over    sync.WaitGroup
 	started time.Time
-	series  *series
-	gpu     *gpuWatch
+	names   metricNames
 
 	mu sync.Mutex
 	// All below is guarded by mu.
-	samples     []Snapshot
-	missed      int
+	metrics     Metrics
 	first, last *reading
 	lastAt      time.Duration
 	moved       time.Time
@@ -77,10 +75,8 @@ type Sampling struct {
 func (e *Engine) Sample(ctx context.Context) *Sampling {
 	ctx, cancel := context.WithCancel(ctx)
 	now := time.Now()
-	s := &Sampling{engine: e, cancel: cancel, started: now, moved: now, gpu: watchGPU(ctx, e.settings.Env)}
-	if !e.adapter.scrape.any {
-		s.series = &e.adapter.scrape.series
-	}
+	s := &Sampling{engine: e, cancel: cancel, started: now, moved: now, names: e.adapter.metrics, metrics: Metrics{PeakKV: math.NaN(), Counters: unknownCounters}}
+	s.watchGPUs(ctx)
 	s.read(ctx)
 	s.over.Go(func() {
 		tick := time.NewTicker(sampleEvery)
@@ -97,52 +93,46 @@ func (e *Engine) Sample(ctx context.Context) *Sampling {
 	return s
 }
 
-// read takes one sample.
+// read takes one snapshot.
 func (s *Sampling) read(ctx context.Context) {
-	page, err := s.engine.caller.call(ctx, http.MethodGet, s.engine.adapter.scrape.path, nil, probeLimit)
+	page, err := s.engine.call(ctx, http.MethodGet, "/metrics", nil, probeLimit)
 	at := time.Since(s.started)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if ctx.Err() != nil {
 		return // the end of the sampling, not of the engine
 	}
-	if err != nil {
-		s.missed++
-		return
-	}
 	r := s.parse(page)
-	if !r.known() {
-		s.missed++
+	if err != nil || !r.known() {
+		s.metrics.Missed++
 		return
 	}
-	sample := Snapshot{At: at, Running: sound(r.running), Waiting: sound(r.waiting), KV: sound(r.kv), Counters: unknownCounters}
+	now := Snapshot{At: at, Running: sound(r[runningRequests]), Waiting: sound(r[waitingRequests]), KV: sound(r[kvUsage]), Counters: unknownCounters}
 	if s.first == nil {
 		s.first = &r
 	} else if at > s.lastAt {
-		sample.Counters = since(s.last, &r, at-s.lastAt)
-		if s.last.generated != r.generated || s.last.prompt != r.prompt {
+		now.Counters = between(s.last, &r, at-s.lastAt)
+		if s.last[outputTokens] != r[outputTokens] || s.last[promptTokens] != r[promptTokens] {
 			s.moved = time.Now()
 		}
 	}
 	s.last, s.lastAt = &r, at
-	s.samples = append(s.samples, sample)
+	s.metrics.Answered++
+	s.metrics.Snapshots = append(s.metrics.Snapshots, now)
+	s.metrics.PeakKV = larger(s.metrics.PeakKV, now.KV)
 }
 
 // parse reads a page, and finds out whose it is where that is not known.
 func (s *Sampling) parse(page []byte) reading {
-	if s.engine.adapter.scrape.json {
+	if s.engine.adapter.iterations {
 		return readIterations(page)
 	}
-	if s.series == nil {
-		for i := range adapters {
-			if r := adapters[i].scrape.series.read(page); r.known() {
-				s.series = &adapters[i].scrape.series
-				return r
-			}
+	for i := 0; s.names == nil && i < len(adapters); i++ {
+		if r := adapters[i].metrics.read(page); r.known() {
+			s.names = adapters[i].metrics
 		}
-		return (&series{}).read(nil)
 	}
-	return s.series.read(page)
+	return s.names.read(page)
 }
 
 // Idle is for how long the engine's counters of tokens have not moved; false if
@@ -150,7 +140,7 @@ func (s *Sampling) parse(page []byte) reading {
 func (s *Sampling) Idle() (time.Duration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.last == nil || math.IsNaN(s.last.generated) {
+	if s.last == nil || math.IsNaN(s.last[outputTokens]) {
 		return 0, false
 	}
 	return time.Since(s.moved), true
@@ -164,43 +154,41 @@ func (s *Sampling) Stop(ctx context.Context) Metrics {
 	s.read(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	said := Metrics{Snapshots: s.samples, Answered: len(s.samples), Missed: s.missed, PeakKV: math.NaN(), Counters: unknownCounters}
-	if s.gpu != nil {
-		said.GPU, said.GPUs = s.gpu.stop()
-	}
-	for _, x := range s.samples {
-		said.PeakKV = larger(said.PeakKV, x.KV)
-	}
+	m := s.metrics
+	m.GPU = sumGPU(m.GPUs)
 	if s.first != nil && s.last != s.first {
-		said.Counters = since(s.first, s.last, s.lastAt-s.samples[0].At)
+		m.Counters = between(s.first, s.last, s.lastAt-m.Snapshots[0].At)
 	}
-	return said
+	return m
 }
 
 // unknownCounters is what an engine without counters tells.
 var unknownCounters = Counters{TTFT: -1, Queue: -1, Preemptions: math.NaN(), HitRate: math.NaN(), PromptRate: math.NaN(), OutputRate: math.NaN()}
 
-// since is what two readings tell of the time between them.
-func since(a, b *reading, between time.Duration) Counters {
-	said := unknownCounters
-	said.Preemptions = sound(b.preemptions - a.preemptions)
-	if q := b.queries - a.queries; q > 0 {
-		said.HitRate = sound((b.hits - a.hits) / q)
+// between is what the counters of two readings tell of the time between them.
+func between(a, b *reading, took time.Duration) Counters {
+	more := func(m metric) float64 { return b[m] - a[m] }
+	per := func(m metric, n float64) float64 {
+		if !(n > 0) {
+			return math.NaN()
+		}
+		return sound(more(m) / n)
 	}
-	said.PromptRate = rate(a.prompt, b.prompt, between.Seconds())
-	said.OutputRate = rate(a.generated, b.generated, between.Seconds())
-	mean := func(sum, count float64) time.Duration {
-		if count > 0 && sum >= 0 {
-			return time.Duration(sum / count * float64(time.Second))
+	mean := func(sum, count metric) time.Duration {
+		if x := per(sum, more(count)); x >= 0 {
+			return time.Duration(x * float64(time.Second))
 		}
 		return -1
 	}
-	said.TTFT = mean(b.ttftSum-a.ttftSum, b.ttftCount-a.ttftCount)
-	said.Queue = mean(b.queueSum-a.queueSum, b.queueCount-a.queueCount)
-	if n := b.ttftCount - a.ttftCount; n > 0 {
-		said.FirstTokens = int(n)
+	c := Counters{
+		Preemptions: sound(more(preemptions)), HitRate: per(prefixHits, more(prefixQueries)),
+		PromptRate: per(promptTokens, took.Seconds()), OutputRate: per(outputTokens, took.Seconds()),
+		TTFT: mean(ttftSum, ttftCount), Queue: mean(queueSum, queueCount),
 	}
-	return said
+	if n := more(ttftCount); n > 0 {
+		c.FirstTokens = int(n)
+	}
+	return c
 }
 
 // sound makes what cannot be NaN, as what is not known is.
@@ -217,11 +205,4 @@ func larger(a, b float64) float64 {
 		return b
 	}
 	return a
-}
-
-func rate(a, b, seconds float64) float64 {
-	if seconds <= 0 {
-		return math.NaN()
-	}
-	return sound((b - a) / seconds)
 }

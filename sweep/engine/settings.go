@@ -3,12 +3,12 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
-
-	"planner/sweep/measure"
 )
 
 // Settings say how to start or reach an engine of one kind, whatever its knobs.
@@ -40,47 +40,37 @@ type Settings struct {
 	Headers   map[string]string
 	APIKeyEnv string
 	// Chat sends the first request to /v1/chat/completions.
-	Chat   bool
-	Limits Limits
+	Chat     bool
+	Timeouts Timeouts
+	// Hurry, if set, ends all grace when it is closed: engines are killed at once,
+	// also those that were asked to end before.
+	Hurry <-chan struct{}
+	// LogBytes is how much of the log is kept, 64 MiB by default; of what is beyond
+	// it the last 64 KiB are.
+	LogBytes int64
 	// Dir is where the log and configuration files of the engine are written.
 	Dir string
 	// Launching, if set, is told of each command line before it runs.
 	Launching func(Command)
 }
 
-// Limits bound what an engine may take. A zero limit means its default.
-type Limits struct {
+// Timeouts bound what an engine may take. Zero means the default.
+type Timeouts struct {
 	// Ready bounds the time from the start to the first completion, 20 min by
 	// default; Stall the time in which nothing is added to the log meanwhile, 10
 	// min by default: compiling graphs is silent for minutes.
 	Ready, Stall time.Duration
 	// Probe bounds the first completion once the engine says that it is ready,
-	// 2 min by default.
-	Probe time.Duration
-	// Grace is how long an engine may take to end by itself, 15 s by default.
-	Grace time.Duration
-	// Hurry, if set, ends all grace when it is closed: engines are killed at once,
-	// also those that were asked to end before.
-	Hurry <-chan struct{}
-	// Log is how many bytes of the log are kept, 64 MiB by default; of what is
-	// beyond it the last 64 KiB are.
-	Log int64
+	// 2 min by default; Grace how long it may take to end by itself, 15 s.
+	Probe, Grace time.Duration
 }
 
-func (l Limits) filled() Limits {
-	or := func(d *time.Duration, value time.Duration) {
-		if *d <= 0 {
-			*d = value
-		}
-	}
-	or(&l.Ready, 20*time.Minute)
-	or(&l.Stall, 10*time.Minute)
-	or(&l.Probe, 2*time.Minute)
-	or(&l.Grace, 15*time.Second)
-	if l.Log <= 0 {
-		l.Log = 64 << 20
-	}
-	return l
+// fill puts in the defaults.
+func (s *Settings) fill() {
+	t := &s.Timeouts
+	t.Ready, t.Stall = cmp.Or(t.Ready, 20*time.Minute), cmp.Or(t.Stall, 10*time.Minute)
+	t.Probe, t.Grace = cmp.Or(t.Probe, 2*time.Minute), cmp.Or(t.Grace, 15*time.Second)
+	s.LogBytes = cmp.Or(s.LogBytes, 64<<20)
 }
 
 // Kinds lists the kinds of engines, in a fixed order.
@@ -110,69 +100,24 @@ type adapter struct {
 	// program is the engine's own, and arguments completes its command line;
 	// nil when nothing is started.
 	program   []string
-	arguments func(*draft)
+	arguments func(*commandLine)
 	// stored completes the arguments with the formats of weights and KV cache.
-	stored func(*draft)
+	stored func(*commandLine)
 	env    []string
 	// health is the path that answers 200 once the engine is ready.
 	health string
 	// tokens: prompts may be token ids, which need no tokenizer.
 	tokens bool
-	scrape scrape
-	// marks are the log lines that end a stage of the start, notes the ones that
-	// hold facts.
-	marks []mark
-	notes []note
+	// metrics are the names of its metrics, nil where any engine's are looked for;
+	// iterations says that the page is TensorRT-LLM's instead.
+	metrics    metricNames
+	iterations bool
+	// stageEnds are parts of the log lines that end a stage of the start, logFacts
+	// find a fact in one.
+	stageEnds map[string]string
+	logFacts  map[string]*regexp.Regexp
 	// describe asks the running engine for facts.
-	describe func(*question)
+	describe func(*query)
 	// reset empties the prefix cache.
-	reset func(*question) error
-}
-
-// Command is what is run for one set of knobs.
-type Command struct {
-	// Args is the argument list, the program first.
-	Args []string
-	// Env is what is added to planner's own environment, as KEY=VALUE.
-	Env []string
-	// File is a configuration file that is written first; its Path is "" when
-	// there is none.
-	File File
-	// Without names the settings that this engine has no option for and that are
-	// therefore not applied; in brackets what holds, or is to be done, instead.
-	Without []string
-}
-
-// File is a file that an engine reads its options from.
-type File struct{ Path, Content string }
-
-// Command is the command line for a set of knobs, with the engine listening on
-// port. Kind attach has none.
-func (s *Settings) Command(k measure.Knobs, port int) (Command, error) {
-	a, err := adapterOf(s.Kind)
-	if err != nil {
-		return Command{}, err
-	}
-	if a.arguments == nil {
-		return Command{}, fmt.Errorf("engine: kind %s is not started by planner", s.Kind)
-	}
-	d := &draft{settings: s, knobs: k, port: port}
-	d.args = append(d.args, a.program...)
-	if len(s.Program) > 0 {
-		d.args = slices.Clone(s.Program)
-	}
-	d.env = slices.Clone(a.env)
-	a.arguments(d)
-	if a.stored != nil {
-		a.stored(d)
-	}
-	if d.err != nil {
-		return Command{}, fmt.Errorf("engine: command line of %s: %w", s.Kind, d.err)
-	}
-	d.args = append(d.args, s.ExtraArgs...)
-	for name, value := range s.Env {
-		d.env = append(d.env, name+"="+value)
-	}
-	slices.Sort(d.env)
-	return Command{Args: d.args, Env: d.env, File: d.file, Without: d.without}, nil
+	reset func(*query) error
 }

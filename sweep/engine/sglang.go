@@ -1,6 +1,9 @@
 package engine
 
-import "strconv"
+import (
+	"net/http"
+	"strconv"
+)
 
 // sglang follows SGLang 0.5 (main of 2026-07). Its health endpoint would
 // generate a token at each call unless told not to.
@@ -10,60 +13,60 @@ var sglang = adapter{
 	env:     []string{"PYTHONUNBUFFERED=1", "SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION=false"},
 	health:  "/health",
 	tokens:  true,
-	arguments: func(d *draft) {
-		k := d.knobs
-		d.add("--model-path", d.settings.Model, "--host", loopback, "--port", strconv.Itoa(d.port), "--enable-metrics")
-		d.text("--served-model-name", d.settings.ServedName)
-		d.degree("--tp-size", k.TensorParallel)
-		d.degree("--pp-size", k.PipelineParallel)
-		d.degree("--dp-size", k.DataParallel)
+	arguments: func(c *commandLine) {
+		k := c.knobs
+		c.add("--model-path", c.settings.Model, "--host", loopback, "--port", strconv.Itoa(c.port), "--enable-metrics")
+		c.option("--served-model-name", c.settings.ServedName)
+		c.degree("--tp-size", k.TensorParallel)
+		c.degree("--pp-size", k.PipelineParallel)
+		c.degree("--dp-size", k.DataParallel)
 		if k.ExpertParallel {
-			d.number("--ep-size", k.TensorParallel)
+			c.option("--ep-size", k.TensorParallel)
 		}
-		d.number("--max-running-requests", k.MaxNumSeqs)
-		d.number("--chunked-prefill-size", k.MaxNumBatchedTokens)
+		c.option("--max-running-requests", k.MaxNumSeqs)
+		c.option("--chunked-prefill-size", k.MaxNumBatchedTokens)
 		// A share of all GPU memory, for weights and KV cache; activations and graphs
 		// live in the rest.
-		d.share("--mem-fraction-static", k.GPUMemoryUtilization)
-		d.flag(k.PrefixCaching, "", "--disable-radix-cache")
-		d.number("--context-length", k.MaxModelLen)
+		c.option("--mem-fraction-static", k.GPUMemoryUtilization)
+		c.flag(k.PrefixCaching, "", "--disable-radix-cache")
+		c.option("--context-length", k.MaxModelLen)
 		// Its pool counts tokens: a page is one token unless the attention
 		// backend wants more.
-		d.number("--max-total-tokens", k.KVBlocks)
+		c.option("--max-total-tokens", k.KVBlocks)
 	},
-	stored: func(d *draft) {
-		f := d.settings.Format
-		d.when(f.quantised("fp8"), "--quantization", "fp8")
-		d.text("--dtype", f.dtype())
+	stored: func(c *commandLine) {
+		f := c.settings.Format
+		c.when(f.quantised("fp8"), "--quantization", "fp8")
+		c.option("--dtype", f.dtype())
 		// The fp8 that vLLM means by the name alone.
-		d.when(f.oneByteKV(), "--kv-cache-dtype", "fp8_e4m3")
-		d.checkpointOnly(true, "fp8")
+		c.when(f.oneByteKV(), "--kv-cache-dtype", "fp8_e4m3")
+		c.checkpointOnly(true, "fp8")
 	},
-	scrape: scrape{path: "/metrics", series: series{
-		running:     []string{"sglang:num_running_reqs"},
-		waiting:     []string{"sglang:num_queue_reqs"},
-		kv:          []string{"sglang:token_usage"},
-		queries:     []string{"sglang:prompt_tokens_total"},
-		hits:        []string{"sglang:cached_tokens_total"},
-		preemptions: []string{"sglang:num_retracted_requests_total", "sglang:num_retracted_reqs"},
-		prompt:      []string{"sglang:prompt_tokens_total"},
-		generated:   []string{"sglang:generation_tokens_total"},
-		ttft:        "sglang:time_to_first_token_seconds",
-		queue:       "sglang:queue_time_seconds",
-	}},
-	marks: []mark{
-		{"Load weight begin", "start"},
-		{"Load weight end", "weights"},
-		{"KV Cache is allocated", "profile"},
-		{"Capture cuda graph end", "graphs"},
+	metrics: metricNames{
+		runningRequests: {"sglang:num_running_reqs"},
+		waitingRequests: {"sglang:num_queue_reqs"},
+		kvUsage:         {"sglang:token_usage"},
+		prefixQueries:   {"sglang:prompt_tokens_total"},
+		prefixHits:      {"sglang:cached_tokens_total"},
+		preemptions:     {"sglang:num_retracted_requests_total", "sglang:num_retracted_reqs"},
+		promptTokens:    {"sglang:prompt_tokens_total"},
+		outputTokens:    {"sglang:generation_tokens_total"},
+		ttftSum:         {"sglang:time_to_first_token_seconds_sum"}, ttftCount: {"sglang:time_to_first_token_seconds_count"},
+		queueSum: {"sglang:queue_time_seconds_sum"}, queueCount: {"sglang:queue_time_seconds_count"},
 	},
-	notes: []note{
-		noteOf("kv_tokens", `max_total_num_tokens=(\d+)`),
-		noteOf("max_num_batched_tokens", `max_total_num_tokens=.*chunked_prefill_size=(\d+)`),
-		noteOf("max_num_seqs", `max_total_num_tokens=.*max_running_requests=(\d+)`),
-		noteOf("max_model_len", `max_total_num_tokens=.*context_len=(\d+)`),
+	stageEnds: map[string]string{
+		"Load weight begin":      "start",
+		"Load weight end":        "weights",
+		"KV Cache is allocated":  "profile",
+		"Capture cuda graph end": "graphs",
 	},
-	describe: func(q *question) {
+	logFacts: logFacts(map[string]string{
+		"kv_tokens":              `max_total_num_tokens=(\d+)`,
+		"max_num_batched_tokens": `max_total_num_tokens=.*chunked_prefill_size=(\d+)`,
+		"max_num_seqs":           `max_total_num_tokens=.*max_running_requests=(\d+)`,
+		"max_model_len":          `max_total_num_tokens=.*context_len=(\d+)`,
+	}),
+	describe: func(q *query) {
 		q.models()
 		info := q.object("/get_server_info")
 		q.copy(info, "version", "version")
@@ -78,8 +81,8 @@ var sglang = adapter{
 			q.fact("prefix_caching", strconv.FormatBool(!off))
 		}
 	},
-	reset: func(q *question) error {
-		_, err := q.post("/flush_cache", nil)
+	reset: func(q *query) error {
+		_, err := q.call(http.MethodPost, "/flush_cache")
 		return err
 	},
 }

@@ -10,48 +10,50 @@ var tgi = adapter{
 	kind:    "tgi",
 	program: []string{"text-generation-launcher"},
 	health:  "/health",
-	arguments: func(d *draft) {
-		k := d.knobs
-		d.add("--model-id", d.settings.Model, "--hostname", loopback, "--port", strconv.Itoa(d.port))
-		d.degree("--num-shard", k.TensorParallel)
-		d.number("--max-batch-size", k.MaxNumSeqs)
-		d.number("--max-batch-prefill-tokens", k.MaxNumBatchedTokens)
+	arguments: func(c *commandLine) {
+		k := c.knobs
+		c.add("--model-id", c.settings.Model, "--hostname", loopback, "--port", strconv.Itoa(c.port))
+		c.degree("--num-shard", k.TensorParallel)
+		c.option("--max-batch-size", k.MaxNumSeqs)
+		c.option("--max-batch-prefill-tokens", k.MaxNumBatchedTokens)
 		// A cap for the memory of the whole process; what the KV cache gets is found
 		// by warm-up.
-		d.share("--cuda-memory-fraction", k.GPUMemoryUtilization)
-		d.number("--max-total-tokens", k.MaxModelLen)
-		d.number("--max-batch-total-tokens", k.KVBlocks)
-		d.add("--max-concurrent-requests", "16384")
+		c.option("--cuda-memory-fraction", k.GPUMemoryUtilization)
+		c.option("--max-total-tokens", k.MaxModelLen)
+		c.option("--max-batch-total-tokens", k.KVBlocks)
+		c.add("--max-concurrent-requests", "16384")
 		prefix := "0"
 		if k.PrefixCaching {
 			prefix = "1"
 		}
-		d.setenv("PREFIX_CACHING", prefix)
-		d.lacks("pipeline_parallel", k.PipelineParallel > 1)
-		d.lacks("data_parallel", k.DataParallel > 1)
-		d.lacks("expert_parallel", k.ExpertParallel)
+		c.setenv("PREFIX_CACHING", prefix)
+		c.lacks("pipeline_parallel", k.PipelineParallel > 1)
+		c.lacks("data_parallel", k.DataParallel > 1)
+		c.lacks("expert_parallel", k.ExpertParallel)
 	},
-	stored: func(d *draft) {
-		f := d.settings.Format
-		d.when(f.quantised("fp8"), "--quantize", "fp8")
-		d.text("--dtype", f.dtype())
-		d.when(f.oneByteKV(), "--kv-cache-dtype", "fp8_e4m3fn")
-		d.checkpointOnly(true, "fp8")
+	stored: func(c *commandLine) {
+		f := c.settings.Format
+		c.when(f.quantised("fp8"), "--quantize", "fp8")
+		c.option("--dtype", f.dtype())
+		c.when(f.oneByteKV(), "--kv-cache-dtype", "fp8_e4m3fn")
+		c.checkpointOnly(true, "fp8")
 	},
-	scrape: scrape{path: "/metrics", series: series{
-		running:   []string{"tgi_batch_current_size"},
-		waiting:   []string{"tgi_queue_size"},
-		prompt:    []string{"tgi_request_input_length_sum"},
-		generated: []string{"tgi_request_generated_tokens_sum"},
-		queue:     "tgi_request_queue_duration",
-	}},
-	marks: []mark{
-		{"Starting shard", "start"},
-		{"Server started at", "weights"},
-		{"Setting max batch total tokens to", "profile"},
+	metrics: metricNames{
+		runningRequests: {"tgi_batch_current_size"},
+		waitingRequests: {"tgi_queue_size"},
+		promptTokens:    {"tgi_request_input_length_sum"},
+		outputTokens:    {"tgi_request_generated_tokens_sum"},
+		queueSum:        {"tgi_request_queue_duration_sum"}, queueCount: {"tgi_request_queue_duration_count"},
 	},
-	notes: []note{noteOf("kv_tokens", `Setting max batch total tokens to (\d+)`)},
-	describe: func(q *question) {
+	stageEnds: map[string]string{
+		"Starting shard":                    "start",
+		"Server started at":                 "weights",
+		"Setting max batch total tokens to": "profile",
+	},
+	logFacts: logFacts(map[string]string{
+		"kv_tokens": `Setting max batch total tokens to (\d+)`,
+	}),
+	describe: func(q *query) {
 		info := q.object("/info")
 		q.copy(info, "version", "version")
 		q.copy(info, "model_id", "model")

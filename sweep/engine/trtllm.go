@@ -15,51 +15,49 @@ var trtllm = adapter{
 	env:     []string{"PYTHONUNBUFFERED=1"},
 	health:  "/health",
 	tokens:  true,
-	arguments: func(d *draft) {
-		k := d.knobs
-		d.add(d.settings.Model, "--host", loopback, "--port", strconv.Itoa(d.port))
-		d.degree("--tp_size", k.TensorParallel)
-		d.degree("--pp_size", k.PipelineParallel)
+	arguments: func(c *commandLine) {
+		k := c.knobs
+		c.add(c.settings.Model, "--host", loopback, "--port", strconv.Itoa(c.port))
+		c.degree("--tp_size", k.TensorParallel)
+		c.degree("--pp_size", k.PipelineParallel)
 		if k.ExpertParallel {
-			d.number("--ep_size", k.TensorParallel)
+			c.option("--ep_size", k.TensorParallel)
 		}
-		d.number("--max_batch_size", k.MaxNumSeqs)
-		d.number("--max_num_tokens", k.MaxNumBatchedTokens)
+		c.option("--max_batch_size", k.MaxNumSeqs)
+		c.option("--max_num_tokens", k.MaxNumBatchedTokens)
 		// A share of the memory that is free once weights and buffers are there, for
 		// the KV cache.
-		d.share("--kv_cache_free_gpu_memory_fraction", k.GPUMemoryUtilization)
-		d.number("--max_seq_len", k.MaxModelLen)
-		d.add("--enable_chunked_prefill")
-		d.file = File{
-			Path:    filepath.Join(d.settings.Dir, "trtllm.yaml"),
-			Content: fmt.Sprintf("enable_iter_perf_stats: true\nkv_cache_config:\n  enable_block_reuse: %t\n", k.PrefixCaching),
-		}
-		d.add("--extra_llm_api_options", d.file.Path)
-		d.lacks("data_parallel", k.DataParallel > 1)
-		d.lacks("kv_blocks", k.KVBlocks > 0)
+		c.option("--kv_cache_free_gpu_memory_fraction", k.GPUMemoryUtilization)
+		c.option("--max_seq_len", k.MaxModelLen)
+		c.add("--enable_chunked_prefill")
+		c.File = filepath.Join(c.settings.Dir, "trtllm.yaml")
+		c.Content = fmt.Sprintf("enable_iter_perf_stats: true\nkv_cache_config:\n  enable_block_reuse: %t\n", k.PrefixCaching)
+		c.add("--extra_llm_api_options", c.File)
+		c.lacks("data_parallel", k.DataParallel > 1)
+		c.lacks("kv_blocks", k.KVBlocks > 0)
 	},
-	stored: func(d *draft) {
-		f := d.settings.Format
+	stored: func(c *commandLine) {
+		f := c.settings.Format
 		if f.oneByteKV() {
-			d.file.Content += "  dtype: fp8\n" // within kv_cache_config, which ends the file
+			c.Content += "  dtype: fp8\n" // within kv_cache_config, which ends the file
 		}
 		if f.dtype() != "" {
-			d.file.Content += "dtype: " + f.dtype() + "\n"
+			c.Content += "dtype: " + f.dtype() + "\n"
 		}
-		d.checkpointOnly(true)
+		c.checkpointOnly(true)
 	},
-	scrape: scrape{path: "/metrics", json: true},
-	marks: []mark{
-		{"Loading model", "start"},
-		{"Model init total", "weights"},
-		{"Max KV cache", "profile"},
+	iterations: true,
+	stageEnds: map[string]string{
+		"Loading model":    "start",
+		"Model init total": "weights",
+		"Max KV cache":     "profile",
 	},
-	notes: []note{
-		noteOf("kv_blocks", `Number of blocks in KV cache primary pool: (\d+)`),
-		noteOf("block_tokens", `tokens per block: (\d+)`),
-	},
-	describe: func(q *question) {
-		q.version("/version", "version")
+	logFacts: logFacts(map[string]string{
+		"kv_blocks":    `Number of blocks in KV cache primary pool: (\d+)`,
+		"block_tokens": `tokens per block: (\d+)`,
+	}),
+	describe: func(q *query) {
+		q.version()
 		q.models()
 	},
 }

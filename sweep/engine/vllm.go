@@ -3,7 +3,9 @@ package engine
 import (
 	"encoding/json"
 	"errors"
+	"net/http"
 	"strconv"
+	"strings"
 )
 
 // vllm follows vLLM 0.10 to 0.32: options, metrics with prefix "vllm:", and log
@@ -15,64 +17,64 @@ var vllm = adapter{
 	env:     []string{"PYTHONUNBUFFERED=1", "VLLM_NO_USAGE_STATS=1", "VLLM_SERVER_DEV_MODE=1"},
 	health:  "/health",
 	tokens:  true,
-	arguments: func(d *draft) {
-		k := d.knobs
-		d.add(d.settings.Model, "--host", loopback, "--port", strconv.Itoa(d.port))
-		d.text("--served-model-name", d.settings.ServedName)
-		d.degree("--tensor-parallel-size", k.TensorParallel)
-		d.degree("--pipeline-parallel-size", k.PipelineParallel)
-		d.degree("--data-parallel-size", k.DataParallel)
-		d.flag(k.ExpertParallel, "--enable-expert-parallel", "")
-		d.number("--max-num-seqs", k.MaxNumSeqs)
-		d.number("--max-num-batched-tokens", k.MaxNumBatchedTokens)
+	arguments: func(c *commandLine) {
+		k := c.knobs
+		c.add(c.settings.Model, "--host", loopback, "--port", strconv.Itoa(c.port))
+		c.option("--served-model-name", c.settings.ServedName)
+		c.degree("--tensor-parallel-size", k.TensorParallel)
+		c.degree("--pipeline-parallel-size", k.PipelineParallel)
+		c.degree("--data-parallel-size", k.DataParallel)
+		c.flag(k.ExpertParallel, "--enable-expert-parallel", "")
+		c.option("--max-num-seqs", k.MaxNumSeqs)
+		c.option("--max-num-batched-tokens", k.MaxNumBatchedTokens)
 		// A share of all GPU memory, for weights, activations and KV cache together.
-		d.share("--gpu-memory-utilization", k.GPUMemoryUtilization)
-		d.flag(k.PrefixCaching, "--enable-prefix-caching", "--no-enable-prefix-caching")
-		d.number("--max-model-len", k.MaxModelLen)
-		d.number("--num-gpu-blocks-override", k.KVBlocks)
+		c.option("--gpu-memory-utilization", k.GPUMemoryUtilization)
+		c.flag(k.PrefixCaching, "--enable-prefix-caching", "--no-enable-prefix-caching")
+		c.option("--max-model-len", k.MaxModelLen)
+		c.option("--num-gpu-blocks-override", k.KVBlocks)
 	},
-	stored: func(d *draft) {
-		f := d.settings.Format
-		d.when(f.quantised("fp8"), "--quantization", "fp8")
-		d.text("--dtype", f.dtype())
-		d.when(f.oneByteKV(), "--kv-cache-dtype", "fp8")
-		d.checkpointOnly(true, "fp8")
+	stored: func(c *commandLine) {
+		f := c.settings.Format
+		c.when(f.quantised("fp8"), "--quantization", "fp8")
+		c.option("--dtype", f.dtype())
+		c.when(f.oneByteKV(), "--kv-cache-dtype", "fp8")
+		c.checkpointOnly(true, "fp8")
 	},
-	scrape: scrape{path: "/metrics", series: series{
-		running:     []string{"vllm:num_requests_running"},
-		waiting:     []string{"vllm:num_requests_waiting"},
-		kv:          []string{"vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"},
-		queries:     []string{"vllm:prefix_cache_queries_total", "vllm:gpu_prefix_cache_queries_total"},
-		hits:        []string{"vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits_total"},
-		preemptions: []string{"vllm:num_preemptions_total"},
-		prompt:      []string{"vllm:prompt_tokens_total"},
-		generated:   []string{"vllm:generation_tokens_total"},
-		ttft:        "vllm:time_to_first_token_seconds",
-		queue:       "vllm:request_queue_time_seconds",
-	}},
-	marks: []mark{
-		{"Starting to load model", "start"},
-		{"Loading weights took", "weights"},
-		{"Model loading took", "weights"},
-		{"GPU KV cache size:", "profile"},
-		{"CPU KV cache size:", "profile"},
-		{"Graph capturing finished", "graphs"},
+	metrics: metricNames{
+		runningRequests: {"vllm:num_requests_running"},
+		waitingRequests: {"vllm:num_requests_waiting"},
+		kvUsage:         {"vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"},
+		prefixQueries:   {"vllm:prefix_cache_queries_total", "vllm:gpu_prefix_cache_queries_total"},
+		prefixHits:      {"vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits_total"},
+		preemptions:     {"vllm:num_preemptions_total"},
+		promptTokens:    {"vllm:prompt_tokens_total"},
+		outputTokens:    {"vllm:generation_tokens_total"},
+		ttftSum:         {"vllm:time_to_first_token_seconds_sum"}, ttftCount: {"vllm:time_to_first_token_seconds_count"},
+		queueSum: {"vllm:request_queue_time_seconds_sum"}, queueCount: {"vllm:request_queue_time_seconds_count"},
 	},
-	notes: []note{
-		noteOf("kv_tokens", `KV cache size: ([\d,]+) tokens`),
-		noteOf("block_tokens", `Setting kv cache block size to (\d+) for`),
-		noteOf("max_num_batched_tokens", `Chunked prefill is enabled with max_num_batched_tokens=(\d+)`),
-		noteOf("max_model_len", `Auto-fit max_model_len: reduced from \d+ to (\d+)`),
-		noteOf("options", `non-default args: (\{.*\})`),
-		noteOf("weights_gib", `Model loading took ([\d.]+) Gi?B`),
-		noteOf("weights_s", `Model loading took [\d.]+ Gi?B memory and ([\d.]+) seconds`),
-		noteOf("kv_gib", `Available KV cache memory: ([\d.]+) Gi?B`),
-		noteOf("graphs_s", `Graph capturing finished in ([\d.]+) secs`),
-		noteOf("init_s", `init engine .* took ([\d.]+) s`),
+	stageEnds: map[string]string{
+		"Starting to load model":   "start",
+		"Loading weights took":     "weights",
+		"Model loading took":       "weights",
+		"GPU KV cache size:":       "profile",
+		"CPU KV cache size:":       "profile",
+		"Graph capturing finished": "graphs",
 	},
+	logFacts: logFacts(map[string]string{
+		"kv_tokens":              `KV cache size: ([\d,]+) tokens`,
+		"block_tokens":           `Setting kv cache block size to (\d+) for`,
+		"max_num_batched_tokens": `Chunked prefill is enabled with max_num_batched_tokens=(\d+)`,
+		"max_model_len":          `Auto-fit max_model_len: reduced from \d+ to (\d+)`,
+		"options":                `non-default args: (\{.*\})`,
+		"weights_gib":            `Model loading took ([\d.]+) Gi?B`,
+		"weights_s":              `Model loading took [\d.]+ Gi?B memory and ([\d.]+) seconds`,
+		"kv_gib":                 `Available KV cache memory: ([\d.]+) Gi?B`,
+		"graphs_s":               `Graph capturing finished in ([\d.]+) secs`,
+		"init_s":                 `init engine .* took ([\d.]+) s`,
+	}),
 	describe: describeVLLM,
-	reset: func(q *question) error {
-		body, err := q.post("/reset_prefix_cache", nil)
+	reset: func(q *query) error {
+		body, err := q.call(http.MethodPost, "/reset_prefix_cache")
 		if err != nil {
 			return err
 		}
@@ -88,8 +90,8 @@ var vllm = adapter{
 // describeVLLM asks development mode for the whole configuration in effect, and
 // where that is not to be had (a server that somebody else started, releases that
 // answer in prose) the labels of the metric that holds that of the cache.
-func describeVLLM(q *question) {
-	q.version("/version", "version")
+func describeVLLM(q *query) {
+	q.version()
 	q.models()
 	all, _ := q.object("/server_info?config_format=json")["vllm_config"].(map[string]any)
 	for _, f := range vllmConfig {
@@ -98,16 +100,16 @@ func describeVLLM(q *question) {
 	}
 	model, _ := all["model_config"].(map[string]any)
 	q.unquantised(model)
-	metrics, err := q.get("/metrics")
+	metrics, err := q.call(http.MethodGet, "/metrics")
 	if err != nil {
 		return
 	}
-	for s := range parseMetrics(metrics) {
-		if s.name != "vllm:cache_config_info" {
+	for series := range parseMetrics(metrics) {
+		if !strings.HasPrefix(series, "vllm:cache_config_info{") {
 			continue
 		}
 		for _, f := range vllmConfig {
-			if v := s.label(f.key); v != "" && v != "None" {
+			if v := label(series, f.key); v != "" && v != "None" {
 				q.fact(f.fact, v)
 			}
 		}

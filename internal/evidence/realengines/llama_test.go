@@ -25,7 +25,7 @@ func llamaServer() subject {
 		folder: folder, program: filepath.Join(folder, "llama-server"),
 		knobs: measure.Knobs{MaxNumSeqs: 4, MaxNumBatchedTokens: 512, PrefixCaching: true, MaxModelLen: 2048, TensorParallel: 1},
 		settings: engine.Settings{
-			Kind: "llama-server", Model: model, ServedName: "smol", ExtraArgs: extra, Limits: engine.Limits{Ready: 5 * time.Minute},
+			Kind: "llama-server", Model: model, ServedName: "smol", ExtraArgs: extra, Timeouts: engine.Timeouts{Ready: 5 * time.Minute},
 		},
 		toml: fmt.Sprintf(`
 [model]

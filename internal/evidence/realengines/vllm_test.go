@@ -23,7 +23,7 @@ func vllm() subject {
 			Kind: "vllm", Model: filepath.Join(folder, "model"), ServedName: "tiny",
 			ExtraArgs: []string{"--load-format", "dummy", "--skip-tokenizer-init", "--enforce-eager"},
 			Env:       map[string]string{"HF_HUB_OFFLINE": "1"},
-			Limits:    engine.Limits{Ready: 5 * time.Minute},
+			Timeouts:  engine.Timeouts{Ready: 5 * time.Minute},
 		},
 		toml: fmt.Sprintf(`
 [model]
