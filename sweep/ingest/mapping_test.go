@@ -34,11 +34,11 @@ var gatewayLogs = map[string]struct{ keys, text string }{
 		`{"ts":"2026-03-01 12:00:00","usage":{"input_tokens":200,"cache_read_input_tokens":900,"cache_creation_input_tokens":100,"output_tokens":85}}
 {"ts":"2026-03-01 12:00:01,500","usage":{"input_tokens":340,"cache_read_input_tokens":0,"output_tokens":12}}`},
 	"CSV": {"arrival=at:ms,prompt=in,output=out", "id,at,in,out\n1,500,1200,85\n2,2000,340,12\n"},
-	"among other lines": {"arrival=timestamp,prompt=prompt_tokens,output=completion_tokens,status=status_code,error=error",
+	"among other lines": {"arrival=timestamp,prompt=prompt_tokens,output=completion_tokens,error=error",
 		`{"timestamp":"2026-03-01T12:00:00Z","prompt_tokens":1200,"completion_tokens":85}
 plain text of a server
 {"level":"info","msg":"ready"}
-{"timestamp":"2026-03-01T12:00:01Z","prompt_tokens":9,"completion_tokens":0,"status_code":503}
+{"timestamp":"2026-03-01T12:00:01Z","prompt_tokens":9,"completion_tokens":0,"error":503}
 {"timestamp":"2026-03-01T12:00:01Z","prompt_tokens":9,"completion_tokens":3,"error":{"message":"no"}}
 {"timestamp":"2026-03-01T12:00:01.5Z","prompt_tokens":340,"completion_tokens":12,"error":null}`},
 }

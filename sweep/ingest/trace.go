@@ -79,26 +79,26 @@ func (t *Trace) read(l *lines, o TraceOptions) (*mapping, error) {
 	if !ok {
 		return nil, cmp.Or(l.err(), error(&FileError{File: l.name, What: "the trace is empty"}))
 	}
-	r := &record{}
-	err := r.begin(line)
+	e := &entry{}
+	err := e.begin(line)
 	if err != nil {
 		return nil, l.problem("", "%v", err)
 	}
 	var m *mapping
-	if t.Format, m, err = chooseMapping(r, o); err != nil {
+	if t.Format, m, err = chooseMapping(e, o); err != nil {
 		return nil, l.problem("", "%v", err)
 	}
-	if r.columns != nil {
-		t.remarkUnread(m, r.columns)
+	if e.columns != nil {
+		t.remarkUnread(m, e.columns)
 		line, ok = l.next()
 	}
 	for ; ok; line, ok = l.next() {
-		if problem := t.add(line, r, m); problem != nil {
+		if problem := t.add(line, e, m); problem != nil {
 			return nil, l.problem(problem.Field, "%s", problem.What)
 		}
 	}
 	if t.others > 0 && len(t.Rows) == 0 && t.Skipped == 0 {
-		return nil, l.problem("", "no line has all that the map names; this one has %s", r.describe())
+		return nil, l.problem("", "no line has all that the map names; this one has %s", e.describe())
 	}
 	return m, l.err()
 }
@@ -118,23 +118,23 @@ func (t *Trace) remarkUnread(m *mapping, columns []string) {
 
 // add keeps the request of a line, or counts it as one that failed. A log that the user
 // maps may hold other lines between.
-func (t *Trace) add(line string, r *record, m *mapping) *FileError {
-	if t.Format == mapped && r.object != nil && !strings.HasPrefix(line, "{") {
+func (t *Trace) add(line string, e *entry, m *mapping) *FileError {
+	if t.Format == mapped && e.object != nil && !strings.HasPrefix(line, "{") {
 		t.others++
 		return nil
 	}
-	if err := r.read(line); err != nil {
+	if err := e.read(line); err != nil {
 		return &FileError{What: err.Error()}
 	}
-	if r.failed(m) {
+	if e.failed(m) {
 		t.Skipped++
 		return nil
 	}
-	if t.Format == mapped && !r.has(m.needed()...) {
+	if t.Format == mapped && !e.has(m.needed()...) {
 		t.others++
 		return nil
 	}
-	row, estimated, problem := r.row(m)
+	row, estimated, problem := e.row(m)
 	switch {
 	case problem != nil:
 		return problem

@@ -41,8 +41,8 @@ func TraceFormats() []TraceFormat {
 			keys: hashed + "arrival=timestamp:ms,blocks=hash_ids:512", json: true, mark: "hash_ids"},
 		{Name: "guidellm", Reads: "GuideLLM traces (lines of JSON: timestamp in seconds, input_length, output_length); only when named, as Mooncake has the same keys in another unit",
 			keys: hashed + "arrival=timestamp:s", json: true, byName: true},
-		{Name: "litellm", Reads: "LiteLLM's standard logging payload (lines of JSON: startTime in seconds, prompt_tokens, completion_tokens, status)",
-			keys: "arrival=startTime:s,prompt=prompt_tokens,output=completion_tokens,status=status", json: true},
+		{Name: "litellm", Reads: "LiteLLM's standard logging payload (lines of JSON: startTime in seconds, prompt_tokens, completion_tokens)",
+			keys: "arrival=startTime:s,prompt=prompt_tokens,output=completion_tokens", json: true},
 		{Name: "otel", Reads: "spans of OpenTelemetry (lines of JSON: startTimeUnixNano, attributes with gen_ai.usage.input_tokens, gen_ai.usage.output_tokens, error.type)",
 			keys: "arrival=startTimeUnixNano:ns,prompt=attributes.gen_ai.usage.input_tokens,output=attributes.gen_ai.usage.output_tokens," +
 				"error=attributes.error.type", json: true},
@@ -59,7 +59,7 @@ type mapping struct {
 	arrival, end, duration       key
 	prompt, output               key
 	prefix, prefixTokens, blocks key
-	status, failure              key
+	failure                      key
 }
 
 // key is where a figure stands, in which unit. Several names, for what is their sum,
@@ -69,6 +69,7 @@ type key struct {
 	unit  string
 }
 
+// String joins the names.
 func (k key) String() string { return strings.Join(k.names, "+") }
 
 // timeUnits are the units of times in a mapping.
@@ -79,8 +80,7 @@ func (m *mapping) fields() []mappingField {
 	return []mappingField{
 		{"arrival", &m.arrival, timeUnits}, {"end", &m.end, timeUnits}, {"duration", &m.duration, timeUnits},
 		{"prompt", &m.prompt, []string{"text"}}, {"output", &m.output, []string{"text"}},
-		{"prefix", &m.prefix, nil}, {"prefix_tokens", &m.prefixTokens, nil}, {"blocks", &m.blocks, nil},
-		{"status", &m.status, nil}, {"error", &m.failure, nil},
+		{"prefix", &m.prefix, nil}, {"prefix_tokens", &m.prefixTokens, nil}, {"blocks", &m.blocks, nil}, {"error", &m.failure, nil},
 	}
 }
 
@@ -137,7 +137,7 @@ func parseMapping(text string) (*mapping, error) {
 
 // chooseMapping finds out where a log has what from its first record: as the user maps
 // it, as the named format has it, or as the first format does whose keys are all there.
-func chooseMapping(r *record, o TraceOptions) (format string, m *mapping, err error) {
+func chooseMapping(e *entry, o TraceOptions) (format string, m *mapping, err error) {
 	if o.Map != "" {
 		m, err := parseMapping(o.Map)
 		return mapped, m, err
@@ -150,13 +150,13 @@ func chooseMapping(r *record, o TraceOptions) (format string, m *mapping, err er
 			continue
 		}
 		m, err := parseMapping(f.keys)
-		fits := err == nil && f.json == (r.object != nil) && r.has(m.needed()...)
+		fits := err == nil && f.json == (e.object != nil) && e.has(m.needed()...)
 		switch {
-		case o.Format != "" && r.object != nil && !f.json:
+		case o.Format != "" && e.object != nil && !f.json:
 			return "", nil, fmt.Errorf("lines of JSON are not %s: %s", f.Name, f.Reads)
-		case o.Format != "" && r.object == nil && !fits:
-			return "", nil, fmt.Errorf("%s are not those of %s: %s", r.describe(), f.Name, f.Reads)
-		case o.Format != "", fits && !f.byName && (f.mark == "" || r.has(key{names: []string{f.mark}})):
+		case o.Format != "" && e.object == nil && !fits:
+			return "", nil, fmt.Errorf("%s are not those of %s: %s", e.describe(), f.Name, f.Reads)
+		case o.Format != "", fits && !f.byName && (f.mark == "" || e.has(key{names: []string{f.mark}})):
 			return f.Name, m, err
 		}
 		twoUnits = twoUnits || fits && f.byName
@@ -168,5 +168,5 @@ func chooseMapping(r *record, o TraceOptions) (format string, m *mapping, err er
 		return "", nil, errors.New("timestamp may be in seconds or in milliseconds and nothing here tells: name the format, --format guidellm or --format mooncake")
 	}
 	return "", nil, fmt.Errorf("no known trace has %s; say which of them are what: planner trace FILE --map arrival=KEY:s,prompt=KEY,output=KEY"+
-		" (KEY:ms for milliseconds, KEY alone for dates)", r.describe())
+		" (KEY:ms for milliseconds, KEY alone for dates)", e.describe())
 }

@@ -10,44 +10,44 @@ import (
 )
 
 // row makes a row of a request. Estimated says that a length is estimated from text.
-func (r *record) row(m *mapping) (row workload.TraceRow, estimated bool, problem *FileError) {
-	if row.Arrival, problem = r.arrival(m); problem != nil {
+func (e *entry) row(m *mapping) (row workload.TraceRow, estimated bool, problem *FileError) {
+	if row.Arrival, problem = e.arrival(m); problem != nil {
 		return row, false, problem
 	}
 	var prompt, output bool
-	if row.Prompt, prompt, problem = r.tokens(m.prompt); problem != nil {
+	if row.Prompt, prompt, problem = e.tokens(m.prompt); problem != nil {
 		return row, false, problem
 	}
-	if row.Output, output, problem = r.tokens(m.output); problem != nil {
+	if row.Output, output, problem = e.tokens(m.output); problem != nil {
 		return row, false, problem
 	}
-	row.Shared, problem = r.shared(m, row.Prompt)
+	row.Shared, problem = e.shared(m, row.Prompt)
 	return row, prompt || output, problem
 }
 
 // arrival is when the request arrived, if need be by its end and duration.
-func (r *record) arrival(m *mapping) (time.Duration, *FileError) {
+func (e *entry) arrival(m *mapping) (time.Duration, *FileError) {
 	if m.arrival.names != nil {
-		return r.time(m.arrival, date)
+		return e.time(m.arrival, date)
 	}
-	end, problem := r.time(m.end, date)
+	end, problem := e.time(m.end, date)
 	if problem != nil {
 		return 0, problem
 	}
-	took, problem := r.time(m.duration, time.ParseDuration)
+	took, problem := e.time(m.duration, time.ParseDuration)
 	return end - max(took, 0), problem
 }
 
 // shared are the leading parts of a prompt that others may have too: those that the log
 // names, or those of hashed blocks. Two prompts whose hashes begin alike begin with the same text.
-func (r *record) shared(m *mapping, prompt int) ([]workload.Segment, *FileError) {
-	if ids := r.source(m.prefix); ids != "" {
-		return prefixParts(ids, r.source(m.prefixTokens), prompt)
+func (e *entry) shared(m *mapping, prompt int) ([]workload.Segment, *FileError) {
+	if ids := e.source(m.prefix); ids != "" {
+		return prefixParts(ids, e.source(m.prefixTokens), prompt)
 	}
-	if len(m.blocks.names) == 0 || r.object == nil {
+	if len(m.blocks.names) == 0 || e.object == nil {
 		return nil, nil
 	}
-	ids := find(r.object, m.blocks.names[0]).GetArray()
+	ids := find(e.object, m.blocks.names[0]).GetArray()
 	size, _ := strconv.Atoi(m.blocks.unit)
 	if len(ids) > 0 && len(ids) != (prompt+size-1)/size {
 		return nil, &FileError{What: fmt.Sprintf("%d %s for %d tokens: blocks are not of %d tokens", len(ids), m.blocks, prompt, size)}

@@ -1,7 +1,5 @@
 package workload
 
-import "math/rand/v2"
-
 // Burst is the variance of the number of arrivals over that of Poisson arrivals at
 // the same rate, over times that are long against the gaps: 1 for Poisson arrivals, 0
 // for constant gaps, and the squared coefficient of variation of the gaps, 1/shape,
@@ -41,12 +39,4 @@ func (w *Workload) scatter(parts int) float64 {
 		sum += (c - mean) * (c - mean)
 	}
 	return sum / float64(parts-1) / mean
-}
-
-// start is the row of the trace that a schedule of a seed begins with.
-func (w *Workload) start(seed uint64) int {
-	if !w.AnyRow {
-		return 0
-	}
-	return rand.New(rand.NewPCG(seed, streamStart)).IntN(len(w.Replay))
 }

@@ -93,14 +93,6 @@ type Workload struct {
 	Seed uint64 `json:"seed"`
 }
 
-// TraceRow is one request of a trace.
-type TraceRow struct {
-	Arrival        time.Duration
-	Prompt, Output int
-	// Shared lists leading prompt parts with an identity, nil for none.
-	Shared []Segment
-}
-
 // Names lists the classes in the order of Request.Class.
 func (w *Workload) Names() []string {
 	if w.Arrivals == Trace {
@@ -200,7 +192,3 @@ func (s *Shape) weight(components int) float64 {
 	}
 	return s.Weight
 }
-
-// Replayed reports whether a trace is replayed, so that the workload holds all
-// there is instead of a sample of it.
-func (w *Workload) Replayed() bool { return w.Arrivals == Trace }

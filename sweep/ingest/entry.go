@@ -13,37 +13,37 @@ import (
 	"github.com/valyala/fastjson"
 )
 
-// record is one request of a log: the cells of a row of CSV, or an object of JSON.
-type record struct {
+// entry is one request of a log: the cells of a row of CSV, or an object of JSON.
+type entry struct {
 	columns, cells []string
 	parser         fastjson.Parser
 	object         *fastjson.Value
 }
 
 // begin takes the first line of a log: a header of CSV, or a first object of JSON.
-func (r *record) begin(line string) (err error) {
+func (e *entry) begin(line string) (err error) {
 	if strings.HasPrefix(line, "{") {
-		return r.read(line)
+		return e.read(line)
 	}
-	r.columns, err = splitCSV(line)
-	for i := range r.columns {
-		r.columns[i] = strings.TrimSpace(r.columns[i])
+	e.columns, err = splitCSV(line)
+	for i := range e.columns {
+		e.columns[i] = strings.TrimSpace(e.columns[i])
 	}
-	r.cells = r.columns
+	e.cells = e.columns
 	return err
 }
 
 // read takes a line: of JSON, or of cells under the columns of the header.
-func (r *record) read(line string) (err error) {
-	if r.columns == nil {
-		r.object, err = r.parser.Parse(line)
-		if err == nil && r.object.Type() != fastjson.TypeObject {
-			err = fmt.Errorf("a %s, not an object", r.object.Type())
+func (e *entry) read(line string) (err error) {
+	if e.columns == nil {
+		e.object, err = e.parser.Parse(line)
+		if err == nil && e.object.Type() != fastjson.TypeObject {
+			err = fmt.Errorf("a %s, not an object", e.object.Type())
 		}
 		return err
 	}
-	if r.cells, err = splitCSV(line); err == nil && len(r.cells) != len(r.columns) {
-		err = fmt.Errorf("%d cells, the header has %d", len(r.cells), len(r.columns))
+	if e.cells, err = splitCSV(line); err == nil && len(e.cells) != len(e.columns) {
+		err = fmt.Errorf("%d cells, the header has %d", len(e.cells), len(e.columns))
 	}
 	return err
 }
@@ -77,16 +77,16 @@ func find(v *fastjson.Value, path string) *fastjson.Value {
 
 // at is the value of a name: the text of a cell, or a value of JSON with it. False if
 // there is none, or it is empty or null.
-func (r *record) at(name string) (text string, v *fastjson.Value, ok bool) {
-	if r.object == nil {
-		i := slices.Index(r.columns, name)
-		if i < 0 || i >= len(r.cells) {
+func (e *entry) at(name string) (text string, v *fastjson.Value, ok bool) {
+	if e.object == nil {
+		i := slices.Index(e.columns, name)
+		if i < 0 || i >= len(e.cells) {
 			return "", nil, false
 		}
-		text = strings.TrimSpace(r.cells[i])
+		text = strings.TrimSpace(e.cells[i])
 		return text, nil, text != ""
 	}
-	v = find(r.object, name)
+	v = find(e.object, name)
 	switch {
 	case v == nil || v.Type() == fastjson.TypeNull:
 		return "", nil, false
@@ -100,11 +100,11 @@ func (r *record) at(name string) (text string, v *fastjson.Value, ok bool) {
 }
 
 // source is a value as the log writes it, in JSON with the quotes of a string.
-func (r *record) source(k key) string {
+func (e *entry) source(k key) string {
 	if len(k.names) == 0 {
 		return ""
 	}
-	text, v, ok := r.at(k.names[0])
+	text, v, ok := e.at(k.names[0])
 	if ok && v != nil {
 		return v.String()
 	}
@@ -112,17 +112,17 @@ func (r *record) source(k key) string {
 }
 
 // has reports whether there are values under all of the keys.
-func (r *record) has(keys ...key) bool {
+func (e *entry) has(keys ...key) bool {
 	return !slices.ContainsFunc(keys, func(k key) bool {
-		_, _, ok := r.at(k.names[0])
+		_, _, ok := e.at(k.names[0])
 		return !ok
 	})
 }
 
 // describe names the columns, or the keys of the object and of those within it.
-func (r *record) describe() string {
-	if r.object == nil {
-		return "the columns " + shorten(strings.Join(r.columns, ","), 400)
+func (e *entry) describe() string {
+	if e.object == nil {
+		return "the columns " + shorten(strings.Join(e.columns, ","), 400)
 	}
 	var keys []string
 	var walk func(v *fastjson.Value, path string)
@@ -133,7 +133,7 @@ func (r *record) describe() string {
 		}
 		v.GetObject().Visit(func(k []byte, v *fastjson.Value) { walk(v, strings.TrimPrefix(path+"."+string(k), ".")) })
 	}
-	walk(r.object, "")
+	walk(e.object, "")
 	return "these keys: " + shorten(strings.Join(keys, ", "), 400)
 }
 
@@ -152,9 +152,9 @@ const maxTokens = 1 << 30
 
 // tokens reads a number of tokens, the sum of those under several names of which only
 // the first must be there. Estimated says that it is one by the length of a text.
-func (r *record) tokens(k key) (n int, estimated bool, problem *FileError) {
+func (e *entry) tokens(k key) (n int, estimated bool, problem *FileError) {
 	for i, name := range k.names {
-		text, v, ok := r.at(name)
+		text, v, ok := e.at(name)
 		switch {
 		case !ok && i == 0:
 			return 0, false, missing(k)
@@ -215,8 +215,8 @@ func date(text string) (time.Duration, error) {
 }
 
 // time reads a time: a number in the unit of its key, or what read makes of its text.
-func (r *record) time(k key, read func(string) (time.Duration, error)) (time.Duration, *FileError) {
-	text, _, ok := r.at(k.names[0])
+func (e *entry) time(k key, read func(string) (time.Duration, error)) (time.Duration, *FileError) {
+	text, _, ok := e.at(k.names[0])
 	if !ok {
 		return 0, missing(k)
 	}
@@ -248,21 +248,15 @@ func clockTime(v float64, unit time.Duration) (time.Duration, error) {
 	return time.Duration(math.Round(d)), nil
 }
 
-// failed reports whether the log says that the request failed.
-func (r *record) failed(m *mapping) bool {
-	if len(m.status.names) > 0 {
-		text, _, _ := r.at(m.status.names[0])
-		if x, err := strconv.ParseFloat(text, 64); err == nil {
-			return x >= 400 || x < 0
-		}
-		switch strings.ToLower(text) {
-		case "error", "failed", "failure", "timeout", "cancelled", "canceled", "rejected", "aborted":
-			return true
-		}
-	}
+// failed reports whether the log says that the request failed: by a status of HTTP, or by
+// anything else under the key of an error.
+func (e *entry) failed(m *mapping) bool {
 	if len(m.failure.names) == 0 {
 		return false
 	}
-	text, v, ok := r.at(m.failure.names[0])
-	return ok && text != "false" && text != "0" && (text != "" || v.GetObject().Len() > 0 || len(v.GetArray()) > 0)
+	text, v, ok := e.at(m.failure.names[0])
+	if status, err := strconv.ParseFloat(text, 64); err == nil {
+		return status >= 400 || status < 0
+	}
+	return ok && text != "false" && (text != "" || v.GetObject().Len() > 0 || len(v.GetArray()) > 0)
 }

@@ -1,0 +1,114 @@
+package workload
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// TraceRow is one request of a trace.
+type TraceRow struct {
+	Arrival        time.Duration
+	Prompt, Output int
+	// Shared lists leading prompt parts with an identity, nil for none.
+	Shared []Segment
+}
+
+// Replayed reports whether a trace is replayed, so that the workload holds all
+// there is instead of a sample of it.
+func (w *Workload) Replayed() bool { return w.Arrivals == Trace }
+
+// replay makes a schedule of the trace. The rows run again from the start when
+// the span is longer than the trace.
+func (w *Workload) replay(rate float64, span time.Duration, seed uint64) []Request {
+	rows := w.Replay
+	if len(rows) == 0 {
+		return nil
+	}
+	stretch, first := 1.0, 0
+	period := w.tracePeriod()
+	if rate > 0 {
+		stretch = float64(len(rows)) / period.Seconds() / rate
+		first = w.start(seed)
+	}
+	var out []Request
+	for lap := 0; ; lap++ {
+		for i := range rows {
+			row, at := rows[(first+i)%len(rows)], float64(lap)*period.Seconds()
+			if first+i >= len(rows) {
+				at += period.Seconds()
+			}
+			at = (at + (row.Arrival - rows[first].Arrival).Seconds()) * stretch
+			if at >= span.Seconds() || (rate == 0 && lap > 0) {
+				return out
+			}
+			r := Request{ID: len(out), Due: time.Duration(at * float64(time.Second)), Prompt: row.Prompt, Output: row.Output, Shared: row.Shared}
+			r.cut(w.MaxLen)
+			out = append(out, r)
+		}
+	}
+}
+
+// tracePeriod is the time one lap of the trace takes: its span and one mean
+// gap, so that laps join without a double arrival.
+func (w *Workload) tracePeriod() time.Duration {
+	first, last := w.Replay[0].Arrival, w.Replay[len(w.Replay)-1].Arrival
+	if n := len(w.Replay); n > 1 && last > first {
+		return (last - first) * time.Duration(n) / time.Duration(n-1)
+	}
+	return time.Second
+}
+
+// TraceSpan is the time from the first arrival of the trace to just behind its
+// last one.
+func (w *Workload) TraceSpan() time.Duration {
+	return w.Replay[len(w.Replay)-1].Arrival - w.Replay[0].Arrival + 1
+}
+
+// start is the row of the trace that a schedule of a seed begins with.
+func (w *Workload) start(seed uint64) int {
+	if !w.AnyRow {
+		return 0
+	}
+	return rand.New(rand.NewPCG(seed, streamStart)).IntN(len(w.Replay))
+}
+
+// streamThin is the stream of random numbers that thins a trace.
+const streamThin uint64 = 12
+
+// Thin keeps each row with probability share, by draws of seed: the rate falls
+// to that share and what the traffic looks like over minutes stays, while
+// bursts become milder (the index of dispersion of counts falls from 1+b to
+// 1+share*b). Which rows share a prefix stays too, but a thinner trace finds
+// less of it in a cache. A share of 1 and above keeps all.
+func Thin(rows []TraceRow, share float64, seed uint64) []TraceRow {
+	rng := rand.New(rand.NewPCG(seed, streamThin))
+	var kept []TraceRow
+	for _, r := range rows {
+		if rng.Float64() < share {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}
+
+// AtRate stretches or shrinks the clock of rows in order of arrival so that
+// their mean rate is rate requests per second, and starts it at 0. Bursts keep
+// their shape: they become shorter or longer in seconds. Rows that all arrive
+// at once, and a rate that is not above 0, are left as they are.
+func AtRate(rows []TraceRow, rate float64) []TraceRow {
+	out := slices.Clone(rows)
+	if len(out) == 0 {
+		return out
+	}
+	start := out[0].Arrival
+	span := (out[len(out)-1].Arrival - start).Seconds()
+	if span <= 0 || !(rate > 0) {
+		return out
+	}
+	stretch := float64(len(out)-1) / span / rate
+	for i := range out {
+		out[i].Arrival = time.Duration(float64(out[i].Arrival-start) * stretch)
+	}
+	return out
+}
