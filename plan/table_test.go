@@ -21,7 +21,7 @@ func TestTableToPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	results, err := ingest.PlainCSV("table.csv", data)
+	results, err := ingest.Read("table.csv", data)
 	if err != nil {
 		t.Fatal(err)
 	}

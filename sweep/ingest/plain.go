@@ -5,7 +5,6 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -15,150 +14,102 @@ import (
 	"planner/sweep/measure"
 )
 
-// PlainCSV reads a table of measured load points: one row a point, a header
-// that names the columns, numbers with a decimal point. Lines that begin with #
-// are comments, and an empty cell is a figure that is not known. Columns are
-// rate_per_s (needed), at least one latency such as ttft_p99_ms ({ttft, tpot,
-// itl, e2e} x {mean, p50, p90, p95, p99, p99.9}), and what plainColumns lists.
-// All problems are reported at once, joined, each a *FileError.
-func PlainCSV(name string, data []byte) (*Results, error) {
-	t := &plainTable{name: name}
-	t.read(data)
-	if len(t.problems) > 0 {
-		return nil, errors.Join(t.problems...)
-	}
-	return &Results{Format: "csv", Measurements: t.rows}, nil
-}
-
-// mostProblems is how many problems of one file are reported.
-const mostProblems = 20
-
-type plainTable struct {
-	name     string
-	columns  []plainColumn
-	rows     []measure.Measurement
-	problems []error
-}
-
-// plainColumn knows how to put a cell into a measurement.
+// plainColumn knows how to put a cell of a plain CSV into a measurement.
 type plainColumn struct {
 	name    string
 	latency bool
 	set     func(m *measure.Measurement, cell string) error
 }
 
-func (t *plainTable) problem(line int, field, format string, a ...any) {
-	if len(t.problems) < mostProblems {
-		t.problems = append(t.problems, &FileError{t.name, line, field, fmt.Sprintf(format, a...)})
-	}
-}
-
-func (t *plainTable) read(data []byte) {
+// plainCSV reads a table of measured load points: one row a point, a header
+// that names the columns, numbers with a decimal point. Lines that begin with #
+// are comments, and an empty cell is a figure that is not known. Columns are
+// rate_per_s (needed), at least one latency such as ttft_p99_ms ({ttft, tpot,
+// itl, e2e} x {mean, p50, p90, p95, p99, p99.9}), and what plainColumns lists.
+// All problems are reported at once, joined, each a *FileError.
+func (p *pointReader) plainCSV(data []byte) error {
 	r := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))))
 	r.Comment = '#'
 	r.TrimLeadingSpace = true
-	header, err := r.Read()
-	if err != nil {
-		t.unreadable(err, "no header: the first line names the columns, rate_per_s and latencies such as ttft_p99_ms")
-		return
-	}
-	if t.header(header); len(t.problems) > 0 {
-		return
-	}
+	var columns []plainColumn
 	for {
 		cells, err := r.Read()
-		if errors.Is(err, io.EOF) {
-			break
+		var wrong *csv.ParseError
+		switch {
+		case errors.As(err, &wrong):
+			p.line = wrong.Line
+			p.fail("", "%v", wrong.Err)
+		case err != nil && columns == nil:
+			p.fail("", "no header: the first line names the columns, rate_per_s and latencies such as ttft_p99_ms")
+		case err != nil && len(p.points) == 0 && len(p.problems) == 0:
+			p.line = 0
+			p.fail("", "no rows below the header")
+		case err == nil && columns == nil:
+			p.line = 1
+			if columns = p.plainHeader(cells); len(p.problems) > 0 {
+				err = p.problems[0]
+			}
+		case err == nil:
+			p.line, _ = r.FieldPos(0)
+			p.plainRow(columns, cells)
 		}
 		if err != nil {
-			t.unreadable(err, "")
-			return
+			return errors.Join(p.problems...)
 		}
-		line, _ := r.FieldPos(0)
-		t.row(line, cells)
-	}
-	if len(t.rows) == 0 && len(t.problems) == 0 {
-		t.problem(0, "", "no rows below the header")
 	}
 }
 
-// unreadable reports what encoding/csv refuses, with its own line.
-func (t *plainTable) unreadable(err error, atEnd string) {
-	var p *csv.ParseError
-	switch {
-	case errors.Is(err, io.EOF):
-		t.problem(0, "", "%s", atEnd)
-	case errors.As(err, &p):
-		t.problem(p.Line, "", "%v", p.Err)
-	default:
-		t.problem(0, "", "%v", err)
-	}
-}
-
-func (t *plainTable) header(names []string) {
+func (p *pointReader) plainHeader(names []string) (columns []plainColumn) {
 	if len(names) == 1 && strings.ContainsAny(names[0], ";\t") {
-		t.problem(1, "", "the columns are separated by semicolons or tabs, want commas, and points in the numbers")
-		return
+		p.fail("", "the columns are separated by semicolons or tabs, want commas, and points in the numbers")
+		return nil
 	}
-	var seen []string
+	rate, latency := false, false
 	for _, n := range names {
 		n = strings.ToLower(strings.TrimSpace(n))
 		c, ok := plainColumnOf(n)
-		switch {
-		case !ok:
-			t.problem(1, n, "unknown column; allowed: %s", strings.Join(plainHeader(), ", "))
-		case slices.Contains(seen, n):
-			t.problem(1, n, "the column is there twice")
+		if !ok {
+			p.fail(n, "unknown column; allowed: %s", strings.Join(plainNames(), ", "))
 		}
-		seen = append(seen, n)
-		t.columns = append(t.columns, c)
+		if ok && slices.ContainsFunc(columns, func(x plainColumn) bool { return x.name == n }) {
+			p.fail(n, "the column is there twice")
+		}
+		rate, latency = rate || n == "rate_per_s", latency || c.latency
+		columns = append(columns, c)
 	}
-	if !slices.Contains(seen, "rate_per_s") {
-		t.problem(1, "rate_per_s", "the column is missing")
+	if !rate {
+		p.fail("rate_per_s", "the column is missing")
 	}
-	if !slices.ContainsFunc(t.columns, func(c plainColumn) bool { return c.latency }) {
-		t.problem(1, "", "no column of latencies, such as ttft_p99_ms")
+	if !latency {
+		p.fail("", "no column of latencies, such as ttft_p99_ms")
 	}
+	return columns
 }
 
-func (t *plainTable) row(line int, cells []string) {
-	m := newMeasurement()
-	m.Trial.Number = len(t.rows) + 1
-	latencies, before := 0, len(t.problems)
-	for i, cell := range cells {
-		c := t.columns[i]
-		cell = strings.TrimSpace(cell)
+func (p *pointReader) plainRow(columns []plainColumn, cells []string) {
+	p.m = newMeasurement()
+	latencies, before := 0, len(p.problems)
+	for i, c := range columns {
+		cell := strings.TrimSpace(cells[i])
 		if cell == "" {
 			if c.name == "rate_per_s" {
-				t.problem(line, c.name, "is empty; every row needs a rate")
+				p.fail(c.name, "is empty; every row needs a rate")
 			}
 			continue
 		}
-		if err := c.set(&m, cell); err != nil {
-			t.problem(line, c.name, "%v", err)
-			continue
-		}
-		if c.latency {
+		if err := c.set(&p.m, cell); err != nil {
+			p.fail(c.name, "%v", err)
+		} else if c.latency {
 			latencies++
 		}
 	}
-	if latencies == 0 && len(t.problems) == before {
-		t.problem(line, "", "no latency in this row")
+	if latencies == 0 && len(p.problems) == before {
+		p.fail("", "no latency in this row")
 	}
-	for metric := measure.TTFT; metric <= measure.E2E; metric++ {
-		if err := ordered(m.Latency(metric)); err != nil {
-			t.problem(line, metric.String(), "%v", err)
-		}
+	for metric := measure.TTFT; metric <= measure.E2E && p.m.Requests > 0; metric++ {
+		p.m.Latency(metric).N = p.m.Requests - p.m.Failed
 	}
-	if m.Failed > m.Requests && m.Requests > 0 {
-		t.problem(line, "failed", "%d of %d requests", m.Failed, m.Requests)
-	}
-	if m.Requests > 0 {
-		for metric := measure.TTFT; metric <= measure.E2E; metric++ {
-			m.Latency(metric).N = m.Requests - m.Failed
-		}
-	}
-	t.rows = append(t.rows, m)
+	p.add()
 }
 
 // plainColumns are the columns of a plain CSV, without those of latencies.
@@ -183,8 +134,8 @@ func plainColumns() []plainColumn {
 	return columns
 }
 
-// plainHeader lists the columns of a plain CSV.
-func plainHeader() []string {
+// plainNames lists the columns of a plain CSV.
+func plainNames() []string {
 	names := []string{"{ttft,tpot,itl,e2e}_{" + strings.Join(measure.Stats(), ",") + "}_ms"}
 	for _, c := range plainColumns() {
 		names = append(names, c.name)

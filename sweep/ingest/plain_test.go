@@ -10,12 +10,19 @@ import (
 	"planner/sweep/measure"
 )
 
+// plainResults reads a plain CSV, whatever it looks like.
+func plainResults(name string, data []byte) (*Results, error) {
+	p := &pointReader{name: name}
+	err := p.plainCSV(data)
+	return &Results{Measurements: p.points}, err
+}
+
 func TestPlainTable(t *testing.T) {
 	data, err := os.ReadFile("../../testdata/llama-70b-8xh100.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := PlainCSV("table.csv", data)
+	r, err := Read("table.csv", data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +42,7 @@ func TestPlainColumns(t *testing.T) {
 	const text = "\xef\xbb\xbf# measured by hand\n" +
 		" Rate_Per_S, ttft_p99_ms,tpot_mean_ms,e2e_p99.9_ms,itl_p999_ms,achieved_per_s,requests,failed,duration_s,max_num_seqs,prefix_caching,gpu\n" +
 		"2.5,120.5,30,,41,2.4,600,3,240,256,true,H100 SXM\n"
-	r, err := PlainCSV("t.csv", []byte(text))
+	r, err := plainResults("t.csv", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +76,7 @@ func TestPlainProblems(t *testing.T) {
 		{"rate_per_s,ttft_p99_ms\n1,2,3\n", "t.csv:2: wrong number of fields"},
 		{"rate_per_s,ttft_p99_ms\n1,\"2\n", "t.csv:"},
 	} {
-		_, err := PlainCSV("t.csv", []byte(tc.text))
+		_, err := plainResults("t.csv", []byte(tc.text))
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%q: error %v, want %q", tc.text, err, tc.want)
 		}
@@ -79,7 +86,7 @@ func TestPlainProblems(t *testing.T) {
 		}
 	}
 	// All problems at once.
-	_, err := PlainCSV("t.csv", []byte("rate_per_s,ttft_p99_ms\nx,2\n1,y\n"))
+	_, err := plainResults("t.csv", []byte("rate_per_s,ttft_p99_ms\nx,2\n1,y\n"))
 	if err == nil || strings.Count(err.Error(), "\n") != 1 {
 		t.Errorf("two problems as %v", err)
 	}
@@ -93,7 +100,7 @@ func FuzzPlainCSV(f *testing.F) {
 	f.Add("rate_per_s,ttft_p99_ms\n1,\"2\n")
 	f.Add("#\n\xef\xbb\xbf")
 	f.Fuzz(func(t *testing.T, text string) {
-		r, err := PlainCSV("f.csv", []byte(text))
+		r, err := plainResults("f.csv", []byte(text))
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "f.csv") {
 				t.Errorf("error %q", err)

@@ -27,22 +27,25 @@ type pointReader struct {
 	// void names the figures without a value of the point being read, and doubts
 	// say so of the points read before.
 	void, doubts []string
-	err          error
+	problems     []error
 }
 
-// fail records the first problem.
+// mostProblems is how many problems of one file are reported.
+const mostProblems = 20
+
+// fail records a problem with the line that is read.
 func (p *pointReader) fail(field, format string, a ...any) {
-	if p.err == nil {
-		p.err = &FileError{p.name, p.line, field, fmt.Sprintf(format, a...)}
+	if len(p.problems) < mostProblems {
+		p.problems = append(p.problems, &FileError{p.name, p.line, field, fmt.Sprintf(format, a...)})
 	}
 }
 
 // documents reads every JSON object of a file that holds one, an array of them, or one
-// a line.
+// a line, up to the first problem.
 func (p *pointReader) documents(data []byte) error {
 	data = pythonJSON(data)
 	d := json.NewDecoder(bytes.NewReader(data))
-	for p.err == nil {
+	for len(p.problems) == 0 {
 		// Lines count from where the last document ended.
 		end := int(d.InputOffset())
 		rest := data[end:]
@@ -69,7 +72,7 @@ func (p *pointReader) documents(data []byte) error {
 			p.document(document)
 		}
 	}
-	return p.err
+	return p.problems[0]
 }
 
 // pythonNumbers matches the tokens that Python writes and JSON does not know, and strings,
@@ -127,8 +130,8 @@ func (p *pointReader) add() {
 			p.fail(metric.String(), "%v", err)
 		}
 	}
-	if m.Failed < 0 || m.Requests < m.Failed {
-		p.fail("", "%d of %d requests failed", m.Failed, m.Requests)
+	if m.Failed < 0 || m.Failed > m.Requests && m.Requests > 0 {
+		p.fail("failed", "%d of %d requests", m.Failed, m.Requests)
 	}
 	switch {
 	case m.Trial.Rate < 0:

@@ -97,36 +97,41 @@ func isPlain(head []byte) bool {
 
 // detect finds the format of a result file from its beginning: the more of it,
 // the surer. The error lists what is read.
-func detect(name string, head []byte) (ResultFormat, error) {
-	for _, f := range ResultFormats() {
-		if f.fits(head) {
-			return f, nil
-		}
-	}
+func detect(name string, head []byte) (*ResultFormat, error) {
 	var known []string
 	for _, f := range ResultFormats() {
+		if f.fits(head) {
+			return &f, nil
+		}
 		known = append(known, fmt.Sprintf("%s (%s)", f.Name, f.Reads))
 	}
-	return ResultFormat{}, &FileError{File: name, What: "no known results; read are: " + strings.Join(known, "; ")}
+	return nil, &FileError{File: name, What: "no known results; read are: " + strings.Join(known, "; ")}
 }
 
-// Read reads a result file in the format that its content shows.
+// Read reads a result file in the format that its content shows. The first problem ends
+// the reading, except in a plain CSV, where all are reported.
 func Read(name string, data []byte) (*Results, error) {
 	f, err := detect(name, data)
 	if err != nil {
 		return nil, err
 	}
-	return f.Read(name, data)
-}
-
-// Read reads a result file of the format. The first problem ends the reading,
-// except in a plain CSV, where all are reported.
-func (f ResultFormat) Read(name string, data []byte) (*Results, error) {
-	r, err := f.read(name, data)
-	if err == nil && tooFast(r.Measurements) {
+	p := &pointReader{name: name, format: f}
+	if f.marks == nil {
+		err = p.plainCSV(data)
+	} else {
+		err = p.documents(data)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(p.points) == 0 {
+		return nil, &FileError{File: name, What: "holds no load point of " + f.Name}
+	}
+	r := &Results{Format: f.Name, Measurements: p.points, Warnings: slices.Concat(f.Notes, p.doubts)}
+	if tooFast(r.Measurements) {
 		r.Warnings = append(r.Warnings, "every time to first token and of a whole request is below 1 ms: are these seconds where milliseconds are expected?")
 	}
-	return r, err
+	return r, nil
 }
 
 // tooFast reports whether no request of all load points took as long as the
@@ -139,18 +144,4 @@ func tooFast(all []measure.Measurement) bool {
 		}
 	}
 	return longest > 0 && longest < time.Millisecond
-}
-
-func (f ResultFormat) read(name string, data []byte) (*Results, error) {
-	if f.marks == nil {
-		return PlainCSV(name, data)
-	}
-	p := &pointReader{name: name, format: &f}
-	if err := p.documents(data); err != nil {
-		return nil, err
-	}
-	if len(p.points) == 0 {
-		return nil, &FileError{File: name, What: "holds no load point of " + f.Name}
-	}
-	return &Results{Format: f.Name, Measurements: p.points, Warnings: slices.Concat([]string{}, f.Notes, p.doubts)}, nil
 }
