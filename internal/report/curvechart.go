@@ -77,21 +77,21 @@ func latencySeries(c *curve.Curve, q float64) Series {
 			s.Points = append(s.Points, Point{X: p.Rate, Y: v, Low: v, High: v, Overload: p.Regime == curve.Overload})
 		}
 	}
-	fit := func(lo, hi float64, want curve.Reach) []XY {
+	fit := func(lo, hi float64) []XY {
 		var line []XY
 		for i := range curveSteps + 1 {
 			x := lo + (hi-lo)*float64(i)/curveSteps
-			if y, reach := c.At(q, x); reach == want || reach == curve.Measured {
+			if y, ok := c.At(q, x); ok {
 				line = append(line, XY{x, millis(y)})
 			}
 		}
 		return line
 	}
 	if c.High > c.Low {
-		s.Fit = fit(c.Low, c.High, curve.Measured)
+		s.Fit = fit(c.Low, c.High)
 	}
 	if c.End() > c.High {
-		s.Beyond = fit(c.High, c.End(), curve.Extrapolated)
+		s.Beyond = fit(c.High, c.End())
 	}
 	for _, b := range c.Band {
 		if b.Quantile == q && b.Rate >= c.Low && b.Rate <= c.High {
@@ -156,7 +156,7 @@ func curveFacts(c *curve.Curve, slo measure.SLO, crossings bool) Pairs {
 	if p, ok := overloadFact(c); ok {
 		facts = append(facts, p)
 	}
-	fit := fmt.Sprintf("%s, known from %s to %s requests/s", strings.ReplaceAll(c.Model.Form.String(), "_", " "), number(c.Low, 3), number(c.High, 3))
+	fit := fmt.Sprintf("%s, known from %s to %s requests/s", strings.ReplaceAll(string(c.Model.Form), "_", " "), number(c.Low, 3), number(c.High, 3))
 	if finite(c.Quality.RMSE) {
 		fit += ", typical error " + percent(math.Expm1(c.Quality.RMSE))
 	}

@@ -14,36 +14,25 @@ import (
 	"planner/sweep/measure"
 )
 
-// CrossingOutcome says what the measured points tell of a limit. The zero value is
-// Undetermined.
-type CrossingOutcome int
+// CrossingOutcome says what the measured points tell of a limit.
+type CrossingOutcome string
 
 // The outcomes of a crossing.
 const (
 	// Undetermined: the points hold no such statistic.
-	Undetermined CrossingOutcome = iota
+	Undetermined CrossingOutcome = "undetermined"
 	// Found: the limit is crossed between two measured rates.
-	Found
+	Found CrossingOutcome = "found"
 	// Below: it is exceeded at the lowest measured rate already. Value is what
 	// the fitted form says, 0 if it says that an idle server exceeds it.
-	Below
+	Below CrossingOutcome = "below_measured"
 	// NotReached: it is kept at the highest rate that was measured in a steady
 	// state, which is Value.
-	NotReached
+	NotReached CrossingOutcome = "not_reached"
 	// AtSaturation: it is crossed, if at all, by a growing backlog only. Value
 	// is the saturation rate.
-	AtSaturation
+	AtSaturation CrossingOutcome = "at_saturation"
 )
-
-var outcomeNames = []string{"undetermined", "found", "below_measured", "not_reached", "at_saturation"}
-
-// String is the outcome's name in files.
-func (o CrossingOutcome) String() string {
-	if o < Undetermined || o > AtSaturation {
-		return outcomeNames[Undetermined]
-	}
-	return outcomeNames[o]
-}
 
 // Crossing is the rate at which a statistic passes its limit.
 type Crossing struct {
@@ -68,7 +57,7 @@ type FormRate struct {
 // Crossing finds the highest rate at which the bound holds. It never takes the
 // value from the fitted form where measured points enclose the limit.
 func (c *Curve) Crossing(b measure.Bound) (Crossing, error) {
-	x := Crossing{Bound: b}
+	x := Crossing{Bound: b, Outcome: Undetermined}
 	if b.Metric != c.Metric {
 		return x, fmt.Errorf("crossing of %v: the curve is of %v", b, c.Metric)
 	}
@@ -103,7 +92,7 @@ func (x *Crossing) found(c *Curve, s *interpolant, i int, limit float64) {
 			continue
 		}
 		if r, ok := m.Crossing(x.Bound.Quantile, x.Bound.Limit.Seconds()); ok {
-			x.By = append(x.By, FormRate{m.Form.String(), r})
+			x.By = append(x.By, FormRate{string(m.Form), r})
 		}
 	}
 	x.Low, x.High = x.Value, x.Value
@@ -167,10 +156,11 @@ func Lowest(all []Crossing) (Crossing, bool) {
 }
 
 func (x *Crossing) sortKey() float64 {
-	if x.Outcome == Undetermined {
-		return -1
+	switch x.Outcome {
+	case Found, Below, NotReached, AtSaturation:
+		return x.Value
 	}
-	return x.Value
+	return -1
 }
 
 // interpolant is one statistic against the rate, rising, in ln seconds.

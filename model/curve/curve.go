@@ -55,17 +55,6 @@ type FittedForm struct {
 	Chosen     bool
 }
 
-// Reach says how far a curve is known at a rate. The zero value is Beyond.
-type Reach int
-
-// The reaches of a curve: beyond it nothing is claimed; an extrapolated part is
-// drawn dashed, the measured one solid.
-const (
-	Beyond Reach = iota
-	Measured
-	Extrapolated
-)
-
 // furthest is the share of the saturation rate up to which a form is
 // extrapolated.
 const furthest = 0.95
@@ -85,7 +74,7 @@ func Fit(metric measure.Metric, points []Point, seed uint64) (*Curve, error) {
 	slices.SortStableFunc(points, func(a, b Point) int { return cmp.Compare(a.Rate, b.Rate) })
 	levels := commonLevels(points)
 	assess(points, metric, levels, seed)
-	c := &Curve{Metric: metric, Points: points, Model: Model{Levels: levels}}
+	c := &Curve{Metric: metric, Points: points, Model: Model{Form: Interpolated, Levels: levels}}
 	c.Quality = Quality{math.Inf(1), math.Inf(1), math.Inf(1)}
 	c.warnRegimes()
 	steady := c.steady()
@@ -189,30 +178,23 @@ func (c *Curve) fitWhole(points []Point, levels []float64, seed uint64) {
 	c.Whole = &all[best].model
 }
 
-// At is the latency of a statistic at a rate, and how far that is known: within
-// the measured range, extrapolated to 0.95 of the saturation rate, or beyond
-// what the curve can say.
-func (c *Curve) At(quantile, rate float64) (time.Duration, Reach) {
-	reach := Beyond
-	switch {
-	case rate >= c.Low && rate <= c.High:
-		reach = Measured
-	case c.Model.Form != Interpolated && rate > 0 && rate <= c.End():
-		reach = Extrapolated
-	default:
-		return 0, Beyond
+// At is the latency of a statistic at a rate; false beyond what the curve can say: the
+// range between [Curve.Low] and [Curve.High] is measured, up to [Curve.End] it is
+// extrapolated.
+func (c *Curve) At(quantile, rate float64) (time.Duration, bool) {
+	measured := rate >= c.Low && rate <= c.High
+	if !measured && (c.Model.Form == Interpolated || rate <= 0 || rate > c.End()) {
+		return 0, false
 	}
 	y, ok := c.Model.At(quantile, rate)
 	if !ok {
 		line, err := interpolate(c.Points, quantile)
 		if err != nil {
-			return 0, Beyond
+			return 0, false
 		}
-		if y, ok = line.at(rate); !ok {
-			return 0, Beyond
-		}
+		y, ok = line.at(rate)
 	}
-	return time.Duration(y * float64(time.Second)), reach
+	return time.Duration(y * float64(time.Second)), ok
 }
 
 // End is the highest rate at which the curve says anything: the highest steady

@@ -123,10 +123,10 @@ func TestFewPoints(t *testing.T) {
 	if c.Model.Form != Interpolated || c.Saturation != nil || c.Knee != 0 {
 		t.Errorf("two points gave %v", c)
 	}
-	if _, reach := c.At(0.99, 12); reach != Measured {
+	if _, ok := c.At(0.99, 12); !ok {
 		t.Error("no latency between two points")
 	}
-	if _, reach := c.At(0.99, 21); reach != Beyond {
+	if _, ok := c.At(0.99, 21); ok {
 		t.Error("a latency outside two points")
 	}
 	if _, err := Fit(measure.TTFT, points[:1], 0); err == nil {
@@ -144,8 +144,8 @@ func TestReach(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		rate float64
-		want Reach
-	}{{2, Measured}, {22, Measured}, {1, Extrapolated}, {22.1, Extrapolated}, {0.94 * 33, Extrapolated}, {0.96 * 33, Beyond}, {-1, Beyond}} {
+		want bool
+	}{{2, true}, {22, true}, {1, true}, {22.1, true}, {0.94 * 33, true}, {0.96 * 33, false}, {-1, false}} {
 		if _, got := c.At(0.99, tc.rate); got != tc.want {
 			t.Errorf("at %g: %v, want %v", tc.rate, got, tc.want)
 		}

@@ -264,6 +264,6 @@ func (x Crossing) MarshalJSON() ([]byte, error) {
 		By      []FormRate `json:"by"`
 		Idle    float64    `json:"idle_ms"`
 		Note    string     `json:"note,omitempty"`
-	}{x.Bound.String(), float64(x.Bound.Limit) / float64(time.Millisecond), x.Outcome.String(), x.Value, x.Low, x.High, by,
+	}{x.Bound.String(), float64(x.Bound.Limit) / float64(time.Millisecond), string(x.Outcome), x.Value, x.Low, x.High, by,
 		float64(x.Idle) / float64(time.Millisecond), x.Note})
 }

@@ -6,50 +6,36 @@ import (
 	"slices"
 )
 
-// Form names a family of curves. The zero value is Interpolated: no law, only
-// the points and what lies between them.
-type Form int
+// Form names a family of curves, in files and reports too.
+type Form string
 
 // The forms, with rho = rate/mu. A floor and a scale belong to each statistic.
 const (
-	// Interpolated has no parameters and no saturation rate.
-	Interpolated Form = iota
+	// Interpolated is no law, only the points and what lies between them: it has no
+	// parameters and no saturation rate.
+	Interpolated Form = "interpolated"
 	// Stationary is floor + scale*rho/(1-rho): M/M/1, and Pollaczek-Khinchine
 	// and Kingman up to the scale. It holds below saturation only.
-	Stationary
+	Stationary Form = "stationary"
 	// StationaryPower is floor + scale*rho^k/(1-rho) (Sakasegawa 1977; Allen and
 	// Cunneen; k = sqrt(2(c+1))-1 for c servers).
-	StationaryPower
+	StationaryPower Form = "stationary_power"
 	// TimeDependent is floor + scale*((rho-1) + sqrt((rho-1)^2 + m*rho)), the
 	// queue of a trial of finite length (Kimber and Hollis 1979; Akcelik 1980):
 	// it tends to Stationary below saturation and to a straight line above.
-	TimeDependent
+	TimeDependent Form = "time_dependent"
 	// StationaryFluid is Stationary below mu, and above it the straight line
 	// floor + slope*(rate-mu) of a backlog that grows for the whole trial.
-	StationaryFluid
+	StationaryFluid Form = "stationary_fluid"
 )
-
-var formNames = []string{"interpolated", "stationary", "stationary_power", "time_dependent", "stationary_fluid"}
-
-// String is the form's name in files and reports.
-func (f Form) String() string {
-	if f < 0 || int(f) >= len(formNames) {
-		return fmt.Sprintf("Form(%d)", int(f))
-	}
-	return formNames[f]
-}
-
-// MarshalText writes the form's name.
-func (f Form) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
 // UnmarshalText reads a form's name.
 func (f *Form) UnmarshalText(b []byte) error {
-	i := slices.Index(formNames, string(b))
-	if i < 0 {
-		return fmt.Errorf("unknown curve form %q", b)
+	switch *f = Form(b); *f {
+	case Interpolated, Stationary, StationaryPower, TimeDependent, StationaryFluid:
+		return nil
 	}
-	*f = Form(i)
-	return nil
+	return fmt.Errorf("unknown curve form %q", b)
 }
 
 // Model is a form with its parameters. Floors, Scales and Slopes hold one

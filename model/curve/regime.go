@@ -3,47 +3,31 @@ package curve
 import (
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"planner/sweep/measure"
 )
 
-// Regime says whether a server kept up with the load of a point. The zero value
-// is Unknown.
-type Regime int
+// Regime says whether a server kept up with the load of a point.
+type Regime string
 
 // The regimes of a point.
 const (
 	// Unknown: nothing tells. Such a point is fitted, with a warning.
-	Unknown Regime = iota
+	Unknown Regime = "unknown"
 	// Stable: the server kept up.
-	Stable
+	Stable Regime = "stable"
 	// Overload: it did not; latency depends on how long was measured.
-	Overload
+	Overload Regime = "overload"
 )
 
-var regimeNames = []string{"unknown", "stable", "overload"}
-
-// String is the regime's name in files and reports.
-func (r Regime) String() string {
-	if r < Unknown || r > Overload {
-		return "unknown"
-	}
-	return regimeNames[r]
-}
-
-// MarshalText writes the regime's name.
-func (r Regime) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
-
-// UnmarshalText reads a regime's name; one that is unknown is an error.
+// UnmarshalText reads a regime's name.
 func (r *Regime) UnmarshalText(b []byte) error {
-	i := slices.Index(regimeNames, string(b))
-	if i < 0 {
-		return fmt.Errorf("unknown regime %q", b)
+	switch *r = Regime(b); *r {
+	case Unknown, Stable, Overload:
+		return nil
 	}
-	*r = Regime(i)
-	return nil
+	return fmt.Errorf("unknown regime %q", b)
 }
 
 // keepsUp is the share of the offered load that a server in steady state

@@ -110,7 +110,7 @@ func (c *Curve) stationaryRoute(steady []Point, best *fitted, boot [2]float64, s
 	if len(kept) < len(steady) && len(rates(kept)) >= pointsToFit {
 		m = fit(newSample(kept, m.Levels).weigh(kept, &m), m, seed).model
 	}
-	r := Route{m.Form.String(), m.Mu, m.Mu, m.Mu}
+	r := Route{string(m.Form), m.Mu, m.Mu, m.Mu}
 	if boot[0] > 0 {
 		r.Low, r.High = min(r.Low, boot[0]), max(r.High, boot[1])
 	}
