@@ -12,28 +12,36 @@ import (
 // are absolute in it.
 func (c *Config) TOML() []byte {
 	var b bytes.Buffer
+	printKeys(&b, c.keys(), func(_ int, k key) (mark, text, comment string) {
+		text, comment = k.slot.text(), k.comment
+		if note := c.note(k.name); note != "" {
+			comment += "; " + note
+		}
+		if text == "" {
+			return "# ", c.implied(k.name), "not given: " + comment
+		}
+		return "", text, comment
+	})
+	c.printRun(&b)
+	return b.Bytes()
+}
+
+// printKeys prints keys, section by section, each with the mark before it, the value
+// and the comment that are shown.
+func printKeys(b *bytes.Buffer, keys []key, show func(i int, k key) (mark, text, comment string)) {
 	before := ""
-	for _, k := range c.keys() {
+	for i, k := range keys {
 		section, name := splitKey(k.name)
 		if section != before {
 			if before != "" {
 				b.WriteByte('\n')
 			}
-			fmt.Fprintf(&b, "[%s]\n", section)
+			fmt.Fprintf(b, "[%s]\n", section)
 			before = section
 		}
-		text, comment := k.slot.text(), k.comment
-		if note := c.note(k.name); note != "" {
-			comment += "; " + note
-		}
-		if text == "" {
-			fmt.Fprintf(&b, "%s  # not given: %s\n", strings.TrimSpace("# "+name+" = "+c.implied(k.name)), comment)
-			continue
-		}
-		fmt.Fprintf(&b, "%s = %s  # %s\n", name, text, comment)
+		mark, text, comment := show(i, k)
+		fmt.Fprintf(b, "%s  # %s\n", strings.TrimSpace(mark+name+" = "+text), comment)
 	}
-	c.printRun(&b)
-	return b.Bytes()
 }
 
 // implied is what holds for a key that is not given, where one value does. It is

@@ -3,7 +3,6 @@ package config
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -29,31 +28,30 @@ const (
 // weights take at most 60 % of the GPUs' memory. The error is a [Problems] that
 // names the flags --model, --gpu and --engine.
 func Template(modelName, gpu, engine string) ([]byte, error) {
-	c := unread()
-	d := &c.draft
-	c.Demand.Rate, d.rateGiven = 100, true
-	d.model.name, d.hardware.gpus = cmp.Or(modelName, starterModel), []string{cmp.Or(gpu, starterGPU)}
-	c.Engine.Kind = cmp.Or(engine, starterEngine)
+	given := []Override{
+		{Key: "demand.rate", Value: "100"}, {Key: "slo.ttft.p99", Value: "500ms"}, {Key: "slo.tpot.p99", Value: "50ms"},
+		{Key: "model.name", Value: cmp.Or(modelName, starterModel), Flag: "--model"},
+		{Key: "hardware.gpu", Value: cmp.Or(gpu, starterGPU), Flag: "--gpu"},
+		{Key: "engine.kind", Value: cmp.Or(engine, starterEngine), Flag: "--engine"},
+	}
 	set := slices.Clone(starters)
-	if strings.EqualFold(d.model.name, starterModel) {
-		d.model.weights, set = starterWeights, append(set, "model.weights")
+	more := func(key, value string) {
+		given, set = append(given, Override{Key: key, Value: value}), append(set, key)
 	}
-	tp, problems := startingDegree(d)
-	if !slices.Contains(engineKinds, c.Engine.Kind) {
-		problems = append(problems, Problem{Place: "--engine", Key: "engine.kind", Text: fmt.Sprintf("is %q, want one of %s (nearest: %s)",
-			engine, strings.Join(engineKinds, ", "), nearest(engine, engineKinds))})
-	}
-	if len(problems) > 0 {
-		return nil, problems
-	}
-	d.space["tensor_parallel"] = []any{tp}
-	switch c.Engine.Kind {
+	switch engine {
 	case "attach":
-		c.Engine.Endpoint.URL, set = "http://127.0.0.1:8000", append(set, "engine.url")
+		more("engine.url", "http://127.0.0.1:8000")
 	case "command":
-		c.Engine.Launch.Command = []string{"my-engine", "--port", "{port}", "--model", "{model}"}
-		set = append(set, "engine.command")
+		more("engine.command", `["my-engine", "--port", "{port}", "--model", "{model}"]`)
 	}
+	if strings.EqualFold(cmp.Or(modelName, starterModel), starterModel) {
+		more("model.weights", starterWeights)
+	}
+	c, err := Load("", given, Need{Engine: SimulatedEngine})
+	if err != nil {
+		return nil, err
+	}
+	c.draft.space["tensor_parallel"] = []any{startingDegree(c)}
 	return printTemplate(c, set)
 }
 
@@ -68,27 +66,16 @@ func printTemplate(c *Config, set []string) ([]byte, error) {
 	if err := fallback.draft.load.fill(); err != nil {
 		return nil, err
 	}
-	fallbacks := fallback.keys()
-	limits := map[string]string{"slo.ttft": `{ p99 = "500ms" }`, "slo.tpot": `{ p99 = "50ms" }`}
+	left := fallback.keys()
 	var b bytes.Buffer
 	b.WriteString("# Starter configuration. What is commented out shows its default, or an example\n" +
-		"# where there is none; planner plan --print-config shows all that holds.\n")
-	before := ""
-	for i, k := range c.keys() {
-		section, name := splitKey(k.name)
-		if section != before {
-			fmt.Fprintf(&b, "\n[%s]\n", section)
-			before = section
+		"# where there is none; planner plan --print-config shows all that holds.\n\n")
+	printKeys(&b, c.keys(), func(i int, k key) (mark, text, comment string) {
+		if slices.Contains(set, k.name) {
+			return "", k.slot.text(), k.comment
 		}
-		text, mark := k.slot.text(), ""
-		if limit, ok := limits[k.name]; ok {
-			text = limit
-		}
-		if !slices.Contains(set, k.name) {
-			mark, text = "# ", cmp.Or(fallbacks[i].slot.text(), examples[k.name])
-		}
-		fmt.Fprintf(&b, "%s%s = %s  # %s\n", mark, name, text, k.comment)
-	}
+		return "# ", cmp.Or(left[i].slot.text(), examples[k.name]), k.comment
+	})
 	return b.Bytes(), nil
 }
 
@@ -100,40 +87,18 @@ var examples = map[string]string{
 }
 
 // startingDegree is a degree of tensor parallelism to begin with.
-func startingDegree(d *draft) (int, Problems) {
-	catalog, err := model.NewCatalog()
-	if err != nil {
-		return 0, Problems{{Place: "catalog", Text: err.Error()}}
-	}
-	var problems Problems
-	arch, err := catalog.Model(d.model.name)
-	if err == nil {
-		err = arch.Check()
-	}
-	if err != nil {
-		problems = append(problems, Problem{Place: "--model", Key: "model.name", Text: err.Error() + "; want a name from planner catalog models"})
-	}
-	hw, err := catalog.GPU(d.hardware.gpus[0])
-	if err == nil {
-		err = hw.Check()
-	}
-	if err != nil {
-		problems = append(problems, Problem{Place: "--gpu", Key: "hardware.gpu", Text: err.Error() + "; want a name from planner catalog gpus"})
-	}
-	if len(problems) > 0 {
-		return 0, problems
-	}
-	params, _ := arch.Params()
-	weights := params * precisionOf(d.model, arch).Weights.Bytes()
+func startingDegree(c *Config) int {
+	params, _ := c.Model.Arch.Params()
+	weights := params * c.Model.Precision.Weights.Bytes()
 	best := 1
 	for tp := 1; tp <= 8; tp *= 2 {
-		if (model.Deployment{Arch: arch, Hardware: hw, TP: tp}).Validate() != nil {
+		if (model.Deployment{Arch: c.Model.Arch, Hardware: c.GPUs[0].Hardware, TP: tp}).Validate() != nil {
 			continue
 		}
 		best = tp
-		if weights <= 0.6*hw.Memory*float64(tp) {
+		if weights <= 0.6*c.GPUs[0].Hardware.Memory*float64(tp) {
 			break
 		}
 	}
-	return best, nil
+	return best
 }
