@@ -37,13 +37,11 @@ func ReadCatalog(path string) (*model.Catalog, error) {
 // gave stays: that is the one of the command line.
 func (r *reader) putCatalog(n node) {
 	before := r.catalog.Clone()
-	tables, ok := n.value.(map[string]any)
-	if !ok {
+	if _, ok := n.value.(map[string]any); !ok {
 		n.wrong("tables written [[" + join(n.key, "gpu") + "]]")
 	}
-	for _, name := range r.children(n.path, tables) {
-		c, _ := n.child(name)
-		i := slices.IndexFunc(catalogTables, func(t model.Table) bool { return t.String() == name })
+	for _, c := range n.children() {
+		i := slices.IndexFunc(catalogTables, func(t model.Table) bool { return t.String() == c.name })
 		rows, ok := c.value.([]map[string]any)
 		switch {
 		case i < 0:
@@ -72,16 +70,14 @@ func (r *reader) putCatalog(n node) {
 func (n node) row(t model.Table) (model.Row, bool) {
 	before := len(n.r.problems)
 	row := model.Row{}
-	cells, _ := n.value.(map[string]any)
-	for _, name := range n.r.children(n.path, cells) {
-		c, _ := n.child(name)
-		col, ok := t.Column(name)
+	for _, c := range n.children() {
+		col, ok := t.Column(c.name)
 		if !ok {
 			var names []string
 			for _, known := range t.Columns() {
 				names = append(names, known.Name)
 			}
-			c.refuse("unknown key, the nearest is %q", nearest(name, names))
+			c.refuse("unknown key, the nearest is %q", nearest(c.name, names))
 			continue
 		}
 		text, err := cellText(col, c.value)
@@ -91,7 +87,7 @@ func (n node) row(t model.Table) (model.Row, bool) {
 		if err != nil {
 			c.refuse("%v", err)
 		}
-		row[name] = text
+		row[c.name] = text
 	}
 	if row[t.NameColumn()] == "" {
 		c, _ := n.child(t.NameColumn())

@@ -65,7 +65,7 @@ func (l Loader) Load(file string, overrides []Override, need Need) (*Config, err
 	if catalog == nil {
 		var err error
 		if catalog, err = model.NewCatalog(); err != nil {
-			return nil, Problems{{Place: "catalog", Text: err.Error()}}
+			return nil, Problems{{Text: err.Error(), at: place{file: "catalog"}}}
 		}
 	}
 	src, problems, ok := readSource(file, overrides)

@@ -161,7 +161,7 @@ func TestNoFile(t *testing.T) {
 
 	_, err = Load("", nil, For("estimate"))
 	var problems Problems
-	if !errors.As(err, &problems) || len(problems) != 4 || problems[0].Place != "command line" {
+	if !errors.As(err, &problems) || len(problems) != 4 || problems[0].at.String() != "command line" {
 		t.Errorf("without anything: %v, want four problems of the command line", err)
 	}
 }

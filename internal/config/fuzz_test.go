@@ -69,7 +69,7 @@ func wellFormed(t *testing.T, err error) {
 		t.Fatalf("error without problems: %v", err)
 	}
 	for i, p := range problems {
-		if strings.ContainsAny(p.String(), "\n\r") || p.Place == "" || p.Text == "" {
+		if strings.ContainsAny(p.String(), "\n\r") || p.at.String() == "" || p.Text == "" {
 			t.Fatalf("problem %q", p)
 		}
 		if i > 0 && comparePlaces(problems[i-1].at, p.at) > 0 {

@@ -37,16 +37,14 @@ type prices struct {
 
 // perGPU is a price for every GPU, or a table of prices by GPU.
 var perGPU = kind[prices]{read: func(n node) (prices, bool) {
-	table, ok := n.value.(map[string]any)
-	if !ok {
+	if _, ok := n.value.(map[string]any); !ok {
 		x, ok := nonNegative.read(n.only())
 		return prices{all: x, given: true}, ok
 	}
 	p := prices{each: map[string]float64{}}
-	for _, name := range n.r.children(n.path, table) {
-		c, _ := n.child(name)
+	for _, c := range n.children() {
 		if x, ok := nonNegative.read(c); ok {
-			p.each[name] = x
+			p.each[c.name] = x
 		}
 	}
 	return p, true

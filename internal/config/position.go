@@ -1,86 +1,91 @@
 package config
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/BurntSushi/toml"
 )
 
-// scanPlaces finds the line and column of every key, table and list element of a
-// TOML text that the decoder has accepted. The decoder keeps positions only for
-// syntax errors, and a problem without a line is no help in a long file.
-//
-// The keys of the result are paths: dotted, parts quoted where TOML wants quotes,
-// elements of lists as [i]: workload.mix[0].prompt.median, slo.ttft."p99.9".
-func scanPlaces(text, file string) map[string]place {
-	s := &scanner{text: text, line: 1, file: file, places: map[string]place{}, tables: map[string]int{}}
-	prefix := ""
-	for s.skipBlank(); !s.done(); s.skipBlank() {
-		start := s.pos
-		if s.peek() == '[' {
-			prefix = s.header()
-		} else {
-			s.entry(prefix)
-		}
-		if s.pos == start { // not TOML after all
-			return s.places
-		}
-	}
-	return s.places
-}
+// token is a piece of TOML: a string of any of the four kinds, a comment, what a bare
+// key may be of, or any other sign. Up to two quotes may stand before the closing three.
+var token = regexp.MustCompile(`(?s)"""(?:\\.|[^\\])*?"{3,5}|'''.*?'{3,5}|"(?:\\.|[^"\\\n])*"?|'[^'\n]*'?|#[^\n]*|[A-Za-z0-9_\x{80}-\x{10FFFF}-]+|.`)
 
+// scanner walks over the tokens of a TOML text that the decoder has accepted and notes
+// the line and column of every key, table and list element. The decoder keeps positions
+// only for syntax errors, and a problem without a line is no help in a long file.
 type scanner struct {
 	text      string
 	file      string
-	pos, line int
+	tokens    [][]int // where each token begins and ends
+	line      int
 	lineStart int
 	places    map[string]place
 	tables    map[string]int // how many tables an array of tables has so far
 }
 
-func (s *scanner) done() bool { return s.pos >= len(s.text) }
-
-func (s *scanner) peek() byte {
-	if s.done() {
-		return 0
-	}
-	return s.text[s.pos]
+func scan(text, file string) *scanner {
+	return &scanner{text: text, file: file, tokens: token.FindAllStringIndex(text, -1), line: 1,
+		places: map[string]place{}, tables: map[string]int{}}
 }
 
-func (s *scanner) next() {
-	if s.done() {
-		return
+// scanPlaces finds the places of a text. The keys of the result are paths: dotted,
+// parts quoted where TOML wants quotes, elements of lists as [i]:
+// workload.mix[0].prompt.median, slo.ttft."p99.9".
+func scanPlaces(text, file string) map[string]place {
+	s := scan(text, file)
+	prefix := ""
+	for s.skip(" \t\r\n"); !s.done(); s.skip(" \t\r\n") {
+		left := len(s.tokens)
+		if s.peek() == "[" {
+			prefix = s.header()
+		} else {
+			s.entry(prefix)
+		}
+		if len(s.tokens) == left { // not TOML after all
+			break
+		}
 	}
-	if s.peek() == '\n' {
-		s.line++
-		s.lineStart = s.pos + 1
-	}
-	s.pos++
+	return s.places
 }
 
-// skip moves over the bytes of a set.
+func (s *scanner) done() bool { return len(s.tokens) == 0 }
+
+// peek is the next token, "" behind the last.
+func (s *scanner) peek() string {
+	if s.done() {
+		return ""
+	}
+	return s.text[s.tokens[0][0]:s.tokens[0][1]]
+}
+
+// next takes the next token.
+func (s *scanner) next() string {
+	t := s.peek()
+	if n := strings.Count(t, "\n"); n > 0 {
+		s.line += n
+		s.lineStart = s.tokens[0][0] + strings.LastIndexByte(t, '\n') + 1
+	}
+	if t != "" {
+		s.tokens = s.tokens[1:]
+	}
+	return t
+}
+
+// skip moves over the tokens of a set of signs, and over comments where lines may end.
 func (s *scanner) skip(set string) {
-	for !s.done() && strings.IndexByte(set, s.peek()) >= 0 {
+	for t := s.peek(); t != "" && (strings.Contains(set, t) || t[0] == '#' && strings.Contains(set, "\n")); t = s.peek() {
 		s.next()
 	}
 }
 
-// skipBlank moves over white space, line ends and comments.
-func (s *scanner) skipBlank() {
-	for {
-		s.skip(" \t\r\n")
-		if s.peek() != '#' {
-			return
-		}
-		for !s.done() && s.peek() != '\n' {
-			s.next()
-		}
-	}
-}
-
 func (s *scanner) here() place {
-	return place{file: s.file, line: s.line, column: s.pos - s.lineStart + 1}
+	at := place{file: s.file, line: s.line, column: len(s.text) - s.lineStart + 1}
+	if !s.done() {
+		at.column = s.tokens[0][0] - s.lineStart + 1
+	}
+	return at
 }
 
 // mark notes the place of a path; the first one counts.
@@ -94,11 +99,8 @@ func (s *scanner) mark(path string, at place) {
 func (s *scanner) header() string {
 	at := s.here()
 	s.next()
-	array := s.peek() == '['
-	if array {
-		s.next()
-	}
-	s.skip(" \t")
+	array := s.peek() == "["
+	s.skip(" \t[")
 	parts := s.dotted()
 	s.skip(" \t]")
 	path := ""
@@ -120,133 +122,82 @@ func (s *scanner) header() string {
 }
 
 // entry reads key = value.
-func (s *scanner) entry(prefix string) {
+func (s *scanner) entry(path string) {
 	at := s.here()
-	parts := s.dotted()
-	path := prefix
-	for _, part := range parts {
+	for _, part := range s.dotted() {
 		path = join(path, part)
 		s.mark(path, at)
 	}
-	s.skip(" \t")
-	if s.peek() != '=' {
-		return
+	if s.peek() == "=" {
+		s.next()
+		s.skip(" \t")
+		s.value(path)
 	}
-	s.next()
-	s.skip(" \t")
-	s.value(path)
 }
 
 // dotted reads a key: bare or quoted parts with dots between them.
 func (s *scanner) dotted() []string {
 	var parts []string
-	for {
-		s.skip(" \t")
-		part, ok := s.part()
-		if !ok {
-			return parts
-		}
-		parts = append(parts, part)
-		s.skip(" \t")
-		if s.peek() != '.' {
-			return parts
+	for s.skip(" \t"); isKey.MatchString(s.peek()); s.skip(" \t") {
+		parts = append(parts, unquoteKey(s.next()))
+		if s.skip(" \t"); s.peek() != "." {
+			break
 		}
 		s.next()
 	}
+	return parts
 }
 
-func (s *scanner) part() (string, bool) {
-	start := s.pos
-	if c := s.peek(); c == '"' || c == '\'' {
-		s.quoted()
-		return unquoteKey(s.text[start:s.pos]), true
-	}
-	for !s.done() && isBare(s.peek()) {
-		s.next()
-	}
-	return s.text[start:s.pos], s.pos > start
-}
+// isKey matches the tokens that are a bare or quoted key.
+var isKey = regexp.MustCompile(`^["'A-Za-z0-9_\x{80}-\x{10FFFF}-]`)
 
 // unquoteKey lets the decoder itself read a quoted key, so that the two never
 // disagree about an escape.
-func unquoteKey(quoted string) string {
+func unquoteKey(key string) string {
+	if trimmed := strings.Trim(key, `"'`); trimmed == key {
+		return key
+	}
 	var tree map[string]any
-	if _, err := toml.Decode(quoted+" = 0", &tree); err == nil {
-		for key := range tree {
-			return key
+	if _, err := toml.Decode(key+" = 0", &tree); err == nil {
+		for name := range tree {
+			return name
 		}
 	}
-	return strings.Trim(quoted, `"'`)
-}
-
-func isBare(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c >= 0x80
-}
-
-// quoted moves over a string of any of the four kinds.
-func (s *scanner) quoted() {
-	quote := s.text[s.pos : s.pos+1]
-	escapes := quote == `"`
-	if strings.HasPrefix(s.text[s.pos:], strings.Repeat(quote, 3)) {
-		s.pos += 3
-		for !s.done() && !strings.HasPrefix(s.text[s.pos:], strings.Repeat(quote, 3)) {
-			if escapes && s.peek() == '\\' {
-				s.next()
-			}
-			s.next()
-		}
-		s.skip(quote) // up to two quotes may stand before the closing three
-		return
-	}
-	s.next()
-	for !s.done() && s.text[s.pos:s.pos+1] != quote && s.peek() != '\n' {
-		if escapes && s.peek() == '\\' {
-			s.next()
-		}
-		s.next()
-	}
-	s.next()
+	return strings.Trim(key, `"'`)
 }
 
 // value moves over a value and notes what is inside.
 func (s *scanner) value(path string) {
 	switch s.peek() {
-	case '"', '\'':
-		s.quoted()
-	case '[':
-		s.next()
-		s.items(']', func(i int) {
+	case "[":
+		s.items("]", func(i int) {
 			s.mark(path+index(i), s.here())
 			s.value(path + index(i))
 		})
-	case '{':
-		s.next()
-		s.items('}', func(int) { s.entry(path) })
+	case "{":
+		s.items("}", func(int) { s.entry(path) })
 	default:
-		for !s.done() && strings.IndexByte(",]}#\r\n", s.peek()) < 0 {
+		for t := s.peek(); t != "" && t[0] != '#' && !strings.Contains(",]}\r\n", t); t = s.peek() {
 			s.next()
 		}
 	}
 }
 
-// items reads what stands between a bracket and its end, separated by commas.
-func (s *scanner) items(end byte, item func(i int)) {
+// items reads what stands between brackets, separated by commas.
+func (s *scanner) items(end string, item func(i int)) {
+	s.next()
 	for i := 0; ; i++ {
-		s.skipBlank()
-		if s.done() {
-			return
-		}
-		if s.peek() == end {
+		s.skip(" \t\r\n")
+		left := len(s.tokens)
+		if s.done() || s.peek() == end {
 			s.next()
 			return
 		}
-		start := s.pos
 		item(i)
-		s.skipBlank()
-		if s.peek() == ',' {
+		if s.skip(" \t\r\n"); s.peek() == "," {
 			s.next()
 		}
-		if s.pos == start {
+		if len(s.tokens) == left {
 			return
 		}
 	}

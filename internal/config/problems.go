@@ -30,22 +30,21 @@ func (p place) String() string {
 
 // Problem is one thing that is wrong with a configuration.
 type Problem struct {
-	// Place is FILE:LINE, or the flag that gave the value.
-	Place string
 	// Key is the full key, "demand.rate"; empty when none is concerned.
 	Key string
 	// Text says what is wrong and what is allowed.
 	Text string
 
-	at place
+	at place // FILE:LINE, or the flag that gave the value
 }
 
 // String is the problem as one line: "FILE:LINE: section.key: what is wrong".
 func (p Problem) String() string {
-	if p.Key == "" {
-		return p.Place + ": " + p.Text
+	text := p.at.String() + ": "
+	if p.Key != "" {
+		text += p.Key + ": "
 	}
-	return p.Place + ": " + p.Key + ": " + p.Text
+	return text + p.Text
 }
 
 // Problems lists all that is wrong with a configuration, in the order of the file,

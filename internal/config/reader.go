@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"os"
@@ -25,28 +26,26 @@ type reader struct {
 func (r *reader) take(c *Config) {
 	all := c.keys()
 	known := sections(all)
-	for _, section := range r.children("", r.tree) {
-		n := node{r: r, path: join("", section), key: join("", section), value: r.tree[section]}
-		table, ok := n.value.(map[string]any)
+	for _, n := range (node{r: r, value: r.tree}).children() {
+		_, ok := n.value.(map[string]any)
 		keys := all
 		switch {
-		case section == "run" && ok:
+		case n.name == "run" && ok:
 			keys = c.runKeys()
-		case !slices.Contains(known, section) && ok:
-			n.refuse("is no section, the nearest is [%s]; want one of %s", nearest(section, known), strings.Join(known, ", "))
+		case !slices.Contains(known, n.name) && ok:
+			n.refuse("is no section, the nearest is [%s]; want one of %s", nearest(n.name, known), strings.Join(known, ", "))
 			continue
-		case !slices.Contains(known, section):
-			n.refuse("is no key, the nearest valid key is %s", nearestKey("", section, all))
+		case !slices.Contains(known, n.name):
+			n.refuse("is no key, the nearest valid key is %s", nearestKey("", n.name, all))
 			continue
 		case !ok:
-			n.wrong("a section [" + section + "] of keys")
+			n.wrong("a section [" + n.name + "] of keys")
 			continue
 		}
-		for _, name := range r.children(n.path, table) {
-			c, _ := n.child(name)
+		for _, c := range n.children() {
 			i := slices.IndexFunc(keys, func(k key) bool { return k.name == c.path })
 			if i < 0 {
-				c.refuse("is no key, the nearest valid key is %s", nearestKey(section, name, keys))
+				c.refuse("is no key, the nearest valid key is %s", nearestKey(n.name, c.name, keys))
 				continue
 			}
 			keys[i].slot.take(c)
@@ -111,6 +110,7 @@ type node struct {
 	r     *reader
 	path  string // where it is: "knobs.max_num_seqs[2]"
 	key   string // how a problem names it: "knobs.max_num_seqs"
+	name  string // its own key in a table
 	value any
 	inner bool // an element of a list: the list holds it, the key is not it
 }
@@ -133,10 +133,7 @@ func (r *reader) element(key string, value any) node {
 
 // refuse notes a problem with the node.
 func (n node) refuse(format string, args ...any) {
-	at := n.r.place(n.path)
-	n.r.problems = append(n.r.problems, Problem{
-		Place: at.String(), Key: n.key, Text: oneLine(fmt.Sprintf(format, args...)), at: at,
-	})
+	n.r.problems = append(n.r.problems, Problem{Key: n.key, Text: oneLine(fmt.Sprintf(format, args...)), at: n.r.place(n.path)})
 }
 
 // wrong notes that the value is not what is wanted.
@@ -252,21 +249,34 @@ func (n node) child(key string) (node, bool) {
 		return node{}, false
 	}
 	v, ok := table[key]
-	return node{r: n.r, path: join(n.path, key), key: join(n.key, key), value: v}, ok
+	return node{r: n.r, path: join(n.path, key), key: join(n.key, key), name: key, value: v}, ok
+}
+
+// children are the values inside a table, in the order in which they were given; none
+// of what is no table.
+func (n node) children() []node {
+	table, _ := n.value.(map[string]any)
+	var all []node
+	for name := range table {
+		c, _ := n.child(name)
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b node) int {
+		return cmp.Or(comparePlaces(n.r.place(a.path), n.r.place(b.path)), strings.Compare(a.name, b.name))
+	})
+	return all
 }
 
 // table checks that the node is a table with no other keys than the allowed ones.
 func (n node) table(allowed ...string) bool {
-	table, ok := n.value.(map[string]any)
-	if !ok {
+	if _, ok := n.value.(map[string]any); !ok {
 		n.wrong("a table of " + strings.Join(allowed, ", "))
 		return false
 	}
-	for _, key := range n.r.children(n.path, table) {
-		if !slices.Contains(allowed, key) {
-			c, _ := n.child(key)
+	for _, c := range n.children() {
+		if !slices.Contains(allowed, c.name) {
 			c.refuse("is no key here, the nearest valid key is %s; want %s",
-				join(n.key, nearest(key, allowed)), strings.Join(allowed, ", "))
+				join(n.key, nearest(c.name, allowed)), strings.Join(allowed, ", "))
 		}
 	}
 	return true

@@ -24,17 +24,15 @@ func boundsOn(metric measure.Metric, slo *measure.SLO) slot {
 }
 
 func (n node) takeBounds(metric measure.Metric, slo *measure.SLO) {
-	table, ok := n.value.(map[string]any)
-	if !ok {
+	if _, ok := n.value.(map[string]any); !ok {
 		n.wrong(`a table of limits, such as { p99 = "500ms" }`)
 		return
 	}
-	for _, stat := range n.r.children(n.path, table) {
-		c, _ := n.child(stat)
-		quantile, err := measure.ParseStat(stat)
+	for _, c := range n.children() {
+		quantile, err := measure.ParseStat(c.name)
 		if err != nil {
 			c.refuse("is no statistic, the nearest is %s; want one of p50, p90, p95, p99, \"p99.9\", mean",
-				nearest(stat, measure.Stats()))
+				nearest(c.name, measure.Stats()))
 			continue
 		}
 		limit, ok := period.read(c.only())

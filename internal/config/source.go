@@ -1,13 +1,10 @@
 package config
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -53,16 +50,9 @@ func readSource(path string, overrides []Override) (src *source, problems Proble
 func (s *source) read(path string) Problems {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return Problems{s.unreadable(path, err)}
+		return Problems{{Text: "cannot be read: " + reason(err) + ", want a TOML file", at: place{file: path}}}
 	}
 	return s.parse(string(data))
-}
-
-// unreadable is the problem of a file that cannot be opened.
-func (s *source) unreadable(path string, err error) Problem {
-	at := place{file: path}
-	text := "cannot be read: " + reason(err) + ", want a TOML file"
-	return Problem{Place: at.String(), Text: text, at: at}
 }
 
 // reason is the error without the operation and the path, which the problem names
@@ -81,17 +71,14 @@ func (s *source) parse(text string) Problems {
 		at := place{file: s.file, line: 1, column: 1}
 		var pe toml.ParseError
 		if !errors.As(err, &pe) {
-			return Problems{{Place: at.String(), Text: "is no TOML: " + oneLine(err.Error()), at: at}}
+			return Problems{{Text: "is no TOML: " + oneLine(err.Error()), at: at}}
 		}
 		at.line, at.column = pe.Position.Line, pe.Position.Col
 		key := oneLine(pe.LastKey) // the last one read, which may be long before the error
 		if !strings.Contains(lineOf(text, at.line), key[strings.LastIndexByte(key, '.')+1:]) {
 			key = ""
 		}
-		return Problems{{
-			Place: at.String(), Key: key, at: at,
-			Text: fmt.Sprintf("is no TOML at column %d: %s", at.column, oneLine(pe.Message)),
-		}}
+		return Problems{{Key: key, Text: fmt.Sprintf("is no TOML at column %d: %s", at.column, oneLine(pe.Message)), at: at}}
 	}
 	s.places = scanPlaces(withoutMark(text), s.file)
 	return nil
@@ -123,10 +110,10 @@ func (s *source) override(o Override, order int) *Problem {
 		o.Flag = strings.TrimSpace("--set " + oneLine(o.Key))
 	}
 	at := place{flag: o.Flag, order: order}
-	refuse := func(text string) *Problem { return &Problem{Place: at.String(), Text: text, at: at} }
-	scan := scanner{text: o.Key}
-	keys := canonicalStat(scan.dotted())
-	if len(keys) == 0 || !scan.done() || strings.HasSuffix(o.Key, ".") {
+	refuse := func(text string) *Problem { return &Problem{Text: text, at: at} }
+	key := scan(o.Key, "")
+	keys := canonicalStat(key.dotted())
+	if len(keys) == 0 || !key.done() || strings.HasSuffix(o.Key, ".") {
 		return refuse("is no key, want --set section.key=value")
 	}
 	if !utf8.ValidString(o.Value) {
@@ -217,11 +204,4 @@ func (s *source) place(path string) place {
 func (s *source) given(path string) bool {
 	_, ok := s.places[path]
 	return ok
-}
-
-// children lists the keys of a table in the order in which they were given.
-func (s *source) children(path string, table map[string]any) []string {
-	return slices.SortedFunc(maps.Keys(table), func(a, b string) int {
-		return cmp.Or(comparePlaces(s.place(join(path, a)), s.place(join(path, b))), strings.Compare(a, b))
-	})
 }

@@ -126,19 +126,16 @@ var arguments = kind[[]string]{read: func(n node) ([]string, bool) {
 }, print: func(items []string) string { return brackets(items, quote) }, composite: true}
 
 // namedWords is a table of strings, each of which a check may refuse.
-func namedWords(check func(n node, name string) bool) kind[map[string]string] {
+func namedWords(check func(node) bool) kind[map[string]string] {
 	read := func(n node) (map[string]string, bool) {
-		given, ok := n.value.(map[string]any)
-		if !ok {
+		if _, ok := n.value.(map[string]any); !ok {
 			n.wrong(`a table of strings, such as { NAME = "value" }`)
 			return nil, false
 		}
 		out := map[string]string{}
-		for _, name := range n.r.children(n.path, given) {
-			c, _ := n.child(name)
-			s, ok := readWord(c, nil)
-			if ok && (check == nil || check(c, name)) {
-				out[name] = s
+		for _, c := range n.children() {
+			if s, ok := readWord(c, nil); ok && (check == nil || check(c)) {
+				out[c.name] = s
 			}
 		}
 		return out, true
@@ -155,9 +152,9 @@ var secretHeader = regexp.MustCompile(`(?i)^(authorization|proxy-authorization|c
 
 // checkHeader keeps keys out of the file, from where they would be copied into the
 // run folder.
-func checkHeader(n node, name string) bool {
+func checkHeader(n node) bool {
 	s, _ := n.typed()
-	if secretHeader.MatchString(name) || keyMark.MatchString(s) {
+	if secretHeader.MatchString(n.name) || keyMark.MatchString(s) {
 		n.refuse("is a secret, want it in an environment variable that api_key_env names")
 		return false
 	}
@@ -167,12 +164,12 @@ func checkHeader(n node, name string) bool {
 var secretVariable = regexp.MustCompile(`(?i)(^|_)(token|secret|password|api_?key|access_?key)$`)
 
 // checkVariable does the same for the environment.
-func checkVariable(n node, name string) bool {
+func checkVariable(n node) bool {
 	s, _ := n.typed()
 	switch {
-	case !variableName.MatchString(name):
+	case !variableName.MatchString(n.name):
 		n.refuse("is no name of an environment variable, want letters, digits and _")
-	case s != "" && (secretVariable.MatchString(name) || keyMark.MatchString(s)):
+	case s != "" && (secretVariable.MatchString(n.name) || keyMark.MatchString(s)):
 		n.refuse("is a secret, want it set in the environment of planner instead of in a file")
 	default:
 		return true
