@@ -1,7 +1,6 @@
 package virtual
 
 import (
-	"container/heap"
 	"time"
 
 	"planner/sweep/measure"
@@ -21,45 +20,21 @@ type Engine struct {
 	Base, PerToken, PerSequence time.Duration
 }
 
-// steps is a heap of sequences by the number of the step that ends them.
-type steps []ending
-
-type ending struct{ step, index int }
-
-// Len is the number of sequences.
-func (h steps) Len() int { return len(h) }
-
-// Less orders by the step that ends a sequence.
-func (h steps) Less(i, j int) bool { return h[i].step < h[j].step }
-
-// Swap exchanges two sequences.
-func (h steps) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-
-// Push adds a sequence at the end, for package heap.
-func (h *steps) Push(x any) { *h = append(*h, x.(ending)) }
-
-// Pop takes the last sequence off, for package heap.
-func (h *steps) Pop() any {
-	old := *h
-	x := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return x
-}
-
 // Serve runs the schedule to its end.
 func (e Engine) Serve(requests []workload.Request, speed float64, _ uint64) []measure.Record {
 	out := make([]measure.Record, len(requests))
-	var running steps
+	running := 0
+	ends := map[int][]int{} // by the step in which they end, the requests that run
 	now := 0.0
 	next, left := 0, 0 // the prompt that is being read, and its tokens to go
-	for step := 0; next < len(requests) || len(running) > 0; step++ {
-		if len(running) == 0 && next < len(requests) {
+	for step := 0; next < len(requests) || running > 0; step++ {
+		if running == 0 && next < len(requests) {
 			now = max(now, requests[next].Due.Seconds())
 		}
-		decodes := len(running)
+		decodes := running
 		room, prompt := e.Budget-decodes, 0
 		first := next
-		for next < len(requests) && room > 0 && len(running)+next-first < e.Sequences && requests[next].Due.Seconds() <= now {
+		for next < len(requests) && room > 0 && running+next-first < e.Sequences && requests[next].Due.Seconds() <= now {
 			if left == 0 {
 				left = requests[next].Prompt
 			}
@@ -76,13 +51,16 @@ func (e Engine) Serve(requests []workload.Request, speed float64, _ uint64) []me
 		for i := first; i < next; i++ {
 			out[i] = answered(&requests[i], seconds(now), seconds(now))
 			if requests[i].Output > 1 {
-				heap.Push(&running, ending{step + requests[i].Output - 1, i})
+				end := step + requests[i].Output - 1
+				ends[end] = append(ends[end], i)
+				running++
 			}
 		}
-		for len(running) > 0 && running[0].step <= step {
-			done := heap.Pop(&running).(ending)
-			out[done.index].Last = seconds(now)
+		for _, i := range ends[step] {
+			out[i].Last = seconds(now)
 		}
+		running -= len(ends[step])
+		delete(ends, step)
 	}
 	return out
 }
