@@ -83,6 +83,14 @@ type Price struct {
 	Date       string  // of the list, as the source dates it; empty if it does not
 }
 
+// String says whose price it is, with its date.
+func (p Price) String() string {
+	if p.Date == "" {
+		return p.Basis
+	}
+	return p.Basis + " (" + p.Date + ")"
+}
+
 // Generation names a family of GPUs that share kernels, and therefore the fraction
 // of the data sheet that those kernels reach.
 type Generation string

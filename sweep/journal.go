@@ -82,14 +82,6 @@ func parseJournal(data []byte) (held []measure.Measurement, size int, err error)
 	return held, size, nil
 }
 
-// Recorded is a journal of measurements that were read before. It answers for
-// them and takes no others.
-func Recorded(held []measure.Measurement) *Journal { return &Journal{held: held} }
-
-// ErrNotRecorded says that a trial was asked for which a recorded journal does
-// not hold.
-var ErrNotRecorded = errors.New("the journal does not hold the next trial")
-
 // ReadJournal returns the measurements of a journal without opening it for
 // writing; a torn last line is left out.
 func ReadJournal(path string) ([]measure.Measurement, error) {
@@ -188,7 +180,7 @@ func (j *Journal) append(m measure.Measurement) (measure.Measurement, error) {
 		return back, nil
 	}
 	if j.file == nil {
-		return m, ErrNotRecorded
+		return m, fmt.Errorf("%w: the journal ends there", ErrInterrupted)
 	}
 	if _, err := j.file.Write(append(line, '\n')); err != nil {
 		return m, fmt.Errorf("write journal: %w", err)
@@ -199,22 +191,35 @@ func (j *Journal) append(m measure.Measurement) (measure.Measurement, error) {
 	return back, nil
 }
 
-// Reject journals a configuration that cannot run and was never tried. On a
-// resumed run it takes the line of the earlier process instead.
-func (j *Journal) Reject(k measure.Knobs, reason string) error {
-	if j.Held() > 0 {
-		if m := j.held[0]; m.Rejected == "" || m.Trial.Knobs != k {
-			return fmt.Errorf("journal: expected the rejection of %s (%s): the journal was written for another configuration", k.Describe(), reason)
+// reject journals configurations that cannot run and were never tried. On a
+// resumed run they take the lines of the earlier process instead.
+func (j *Journal) reject(all []measure.Rejection) error {
+	for _, r := range all {
+		if j.Held() > 0 {
+			if m := j.held[0]; m.Rejected == "" || m.Trial.Knobs != r.Knobs {
+				return fmt.Errorf("journal: expected the rejection of %s (%s): the journal was written for another configuration", r.Knobs.Describe(), r.Reason)
+			}
+			j.held = j.held[1:]
+			continue
 		}
-		j.held = j.held[1:]
-		return nil
+		if _, err := j.append(measure.Measurement{Trial: measure.Trial{Knobs: r.Knobs}, Rejected: r.Reason}); err != nil {
+			return err
+		}
 	}
-	_, err := j.append(measure.Measurement{Trial: measure.Trial{Knobs: k}, Rejected: reason})
-	return err
+	return nil
 }
 
-// Add journals a measurement that no search asked for.
-func (j *Journal) Add(m measure.Measurement) error {
-	_, err := j.append(m)
-	return err
+// WriteJournal makes the journal of measurements that no study asked for.
+func (f Folder) WriteJournal(all []measure.Measurement) error {
+	j, _, err := OpenJournal(f.File(JournalFile))
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	for _, m := range all {
+		if _, err := j.append(m); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -27,15 +27,10 @@ type Live struct {
 	// Hang is how long nothing may come from an engine with requests in flight
 	// before it is asked for a sign of life; 0 means a minute.
 	Hang time.Duration
-	// Progress, if set, is told of the start of an engine once a second, Started
-	// of each engine that serves, Running of each trial as it begins, Seen of how
-	// it went, also when its engine failed, and Remark of all else that is worth
-	// knowing, in words.
-	Progress func(stage, line string, elapsed time.Duration)
-	Started  func(*engine.Engine)
-	Running  func(measure.Trial, *load.Test)
-	Seen     func(measure.Trial, Sighting)
-	Remark   func(string)
+	// See, if set, is told what happens to engines and trials.
+	See Watcher
+	// Folder, if set, takes what was seen of the engines in each trial.
+	Folder *Folder
 
 	mu sync.Mutex
 	// current is the engine that runs, nil for none; failures are those of all
@@ -74,9 +69,12 @@ func (l *Live) Run(ctx context.Context, t measure.Trial) (measure.Observation, e
 		l.untold = seen.EngineTime
 	default:
 		l.untold, l.told = 0, l.current
-		if l.Seen != nil {
-			l.Seen(t, seen)
+		if l.Folder != nil {
+			if kept := l.Folder.WriteSighting(seen); kept != nil {
+				l.remark("keep what the engine said in trial %d: %v", t.Number, kept)
+			}
 		}
+		l.See.see(seen)
 	}
 	return o, err
 }
@@ -110,6 +108,14 @@ func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *Sighting) (m
 // again is added to the name of the files of an engine that is started in the
 // place of one that failed, whose log is kept.
 const again = "-again"
+
+// Ground runs trials on the engines of l, which tells see what happens. Predict is
+// the simulated engine of the same model and hardware, nil where these are not
+// known.
+func (l *Live) Ground(predict *Simulated) Ground {
+	l.Settings.Launching = func(c engine.Command) { l.See.see(c) }
+	return Ground{Run: l.Run, Owned: l.Settings.Kind != "attach", Predict: predict, Recall: l.Recall, Close: l.Close}
+}
 
 // Recall tells of trials of an earlier process, so that a run that is resumed
 // knows as well which knobs serve.
@@ -150,7 +156,7 @@ func (l *Live) ensure(ctx context.Context, k measure.Knobs, name string, seen *S
 			name += again
 		}
 		l.unlink(name)
-		e, err := engine.Start(ctx, l.Settings, k, name, l.Progress)
+		e, err := engine.Start(ctx, l.Settings, k, name, func(stage, line string, elapsed time.Duration) { l.See.see(Starting{stage, line, elapsed}) })
 		if err == nil {
 			l.current = e
 			l.served = append(l.served, k)
@@ -169,9 +175,7 @@ func (l *Live) ensure(ctx context.Context, k measure.Knobs, name string, seen *S
 
 // announce tells of an engine that serves.
 func (l *Live) announce(e *engine.Engine) {
-	if l.Started != nil {
-		l.Started(e)
-	}
+	l.See.see(e)
 	for _, knob := range e.Command.Without {
 		l.remark("%s has no option for %s; it is not applied", e.Kind, knob)
 	}
@@ -227,7 +231,5 @@ func (l *Live) condemned(k measure.Knobs) *measure.Rejection {
 }
 
 func (l *Live) remark(format string, args ...any) {
-	if l.Remark != nil {
-		l.Remark(fmt.Sprintf(format, args...))
-	}
+	l.See.see(fmt.Sprintf(format, args...))
 }

@@ -135,9 +135,15 @@ func TestSweepSurvives(t *testing.T) {
 			t.Run(c.misbehave, func(t *testing.T) {
 				l, mark := fakeLive(t.TempDir(), c.misbehave)
 				var remarks []string
-				l.Remark = func(text string) { remarks = append(remarks, text) }
 				notes := map[int][]string{}
-				l.Seen = func(trial measure.Trial, s Sighting) { notes[trial.Number] = s.Notes }
+				l.See = func(event any) {
+					switch e := event.(type) {
+					case string:
+						remarks = append(remarks, e)
+					case Sighting:
+						notes[e.Trial] = e.Notes
+					}
+				}
 				source := &list{trials: []measure.Trial{liveTrial(goodSeqs, 1), liveTrial(badSeqs, 2), liveTrial(goodSeqs, 3)}}
 				if err := (&Loop{Source: source, Run: l.Run}).Drive(t.Context()); err != nil {
 					t.Fatal(err)

@@ -26,17 +26,13 @@ func TestLiveTrialsLeaveTheirFiles(t *testing.T) {
 	dir := t.TempDir()
 	folder := Folder{dir}
 	l, _ := fakeLive(dir, "dies-once")
-	l.Seen = func(_ measure.Trial, s Sighting) {
-		if err := folder.WriteSighting(s); err != nil {
-			t.Error(err)
-		}
-	}
+	l.Folder = &folder
 	failing := liveTrial(badSeqs, 4)
 	failing.Knobs.MaxNumSeqs = 14
 	source := &list{trials: []measure.Trial{liveTrial(goodSeqs, 1), liveTrial(goodSeqs, 2), liveTrial(badSeqs, 3), failing}}
 	run := l.Run
-	loop := Loop{Source: source, Run: run, Proposed: func(batch []measure.Trial) {
-		if batch[0].Number == 4 {
+	loop := Loop{Source: source, Run: run, See: func(event any) {
+		if batch, ok := event.([]measure.Trial); ok && batch[0].Number == 4 {
 			l.Settings.ExtraArgs = []string{"--misbehave", "no-kv"}
 		}
 	}}

@@ -32,9 +32,7 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial, see
 		sampling.Stop(ctx)
 		return measure.Observation{}, l.orBroken(ctx, e, err)
 	}
-	if l.Running != nil {
-		l.Running(t, run)
-	}
+	l.See.see(run)
 	o, err := run.Wait()
 	seen.hear(sampling.Stop(ctx))
 	if err != nil {
@@ -48,7 +46,7 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial, see
 	if f := w.breakdown(ctx, &o); f != nil {
 		return o, f
 	}
-	o.Server = server(e, &seen.Said)
+	o.Server = serverOf(e, &seen.Said)
 	seen.compare(o.Records, r)
 	o.Remarks = append(o.Remarks, seen.Notes...)
 	return o, nil
@@ -77,8 +75,8 @@ func (l *Live) orBroken(ctx context.Context, e *engine.Engine, err error) error 
 	return err
 }
 
-// server is what the engine said, as a measurement keeps it.
-func server(e *engine.Engine, said *engine.Metrics) measure.Server {
+// serverOf is what the engine said, as a measurement keeps it.
+func serverOf(e *engine.Engine, said *engine.Metrics) measure.Server {
 	s := measure.Server{
 		Engine:   measure.Software{Kind: e.Kind, Version: e.Facts.Version},
 		KVBlocks: from(1, e.Facts.KVBlocks), BlockTokens: from(1, e.Facts.BlockTokens), HitRate: from(0, said.HitRate), PeakKV: from(0, said.PeakKV),

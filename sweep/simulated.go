@@ -9,6 +9,7 @@ import (
 	"planner/model"
 	"planner/model/sim"
 	"planner/sweep/measure"
+	"planner/sweep/workload"
 )
 
 // Simulated runs trials on the simulated engine: each on an idle one of its own
@@ -43,6 +44,48 @@ func (s *Simulated) Roofline(k measure.Knobs) (*model.Roofline, error) {
 		c = s.Constants(dep, c)
 	}
 	return model.NewRoofline(dep, c, s.limits(k))
+}
+
+// Capacity is about the load that knobs carry within the latency limits of an
+// objective, by arithmetic that knows no queueing. It is an error of type
+// *[measure.Rejection] if the knobs do not run.
+func (s *Simulated) Capacity(k measure.Knobs, w *workload.Workload, objective measure.SLO) (model.Capacity, error) {
+	memory, err := s.Fit(k)
+	if err != nil {
+		return model.Capacity{}, err
+	}
+	roofline, err := s.Roofline(k)
+	if err != nil {
+		return model.Capacity{}, &measure.Rejection{Knobs: k, Reason: err.Error()}
+	}
+	return roofline.Capacity(MeanRequest(w), memory, targets(objective)), nil
+}
+
+// MeanRequest is the mean request of a workload.
+func MeanRequest(w *workload.Workload) model.MeanRequest {
+	prompt, output := w.MeanTokens()
+	return model.MeanRequest{Prompt: prompt, Output: output}
+}
+
+// targets are the limits of an objective as arithmetic takes them.
+func targets(o measure.SLO) model.Targets {
+	var t model.Targets
+	tighten := func(x *float64, limit time.Duration) {
+		if s := limit.Seconds(); *x == 0 || s < *x {
+			*x = s
+		}
+	}
+	for _, bound := range o.Bounds {
+		for _, b := range append(bound.Limits.Parts(bound.Quantile), bound) {
+			switch b.Metric {
+			case measure.TTFT:
+				tighten(&t.TTFT, b.Limit)
+			case measure.TPOT, measure.ITL:
+				tighten(&t.TPOT, b.Limit)
+			}
+		}
+	}
+	return t
 }
 
 // limits turns knobs into the engine's settings.

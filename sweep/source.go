@@ -39,18 +39,15 @@ type Loop struct {
 	Journal *Journal
 	// Parallel is how many trials of one proposal run side by side; 0 means 1.
 	Parallel int
-	// First is how many trials of the run came before this loop.
-	First int
-	// Proposed, if set, is called with the trials that run next.
-	Proposed func([]measure.Trial)
 	// Keep, if set, stores what a trial brought before it is reduced; trials
 	// that run side by side call it side by side.
 	Keep func(measure.Trial, measure.Observation) error
-	// Stop, if set, is asked before each proposal; the sweep then ends between
+	// Stop, if set, is asked before proposed trials run; the sweep then ends between
 	// trials, with ErrInterrupted.
 	Stop func() bool
-	// Observed, if set, is called after each trial, in order.
-	Observed func(measure.Measurement)
+	// See, if set, is told of the trials that run next, and of each measurement, in
+	// order.
+	See Watcher
 
 	trials int
 }
@@ -58,14 +55,13 @@ type Loop struct {
 // Drive runs trials until the source has no more or ctx ends. When ctx ends in
 // mid-trial, that trial is dropped and the error wraps ErrInterrupted.
 func (l *Loop) Drive(ctx context.Context) error {
-	l.trials = l.First
 	for {
-		if l.Stop != nil && l.Stop() {
-			return fmt.Errorf("%w after %d trials", ErrInterrupted, l.trials)
-		}
 		batch := l.Source.Next()
 		if len(batch) == 0 {
 			return nil
+		}
+		if l.Stop != nil && l.Stop() {
+			return fmt.Errorf("%w after %d trials", ErrInterrupted, l.trials)
 		}
 		for i := range batch {
 			l.trials++
@@ -88,8 +84,8 @@ func (l *Loop) step(ctx context.Context, batch []measure.Trial) error {
 		l.tell(m)
 		batch = batch[1:]
 	}
-	if l.Proposed != nil && len(batch) > 0 {
-		l.Proposed(batch)
+	if len(batch) > 0 {
+		l.See.see(batch)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -165,7 +161,5 @@ func (l *Loop) observe(t measure.Trial, m measure.Measurement) error {
 
 func (l *Loop) tell(m measure.Measurement) {
 	l.Source.Observe(m)
-	if l.Observed != nil {
-		l.Observed(m)
-	}
+	l.See.see(m)
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"planner/internal/config"
+	"planner/plan/decide"
+	"planner/sweep"
 )
 
 // BenchmarkEstimate is the README's first command without printing: 48 knob
@@ -23,17 +25,16 @@ func BenchmarkEstimate(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	p := &program{signals: &interrupts{}}
+	ground := sweep.SimulatedGround(&sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}, processors())
 	// As main does.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	b.ReportAllocs()
 	for b.Loop() {
-		d, err := p.newRun(nil, cfg, "")
+		d, err := decide.New(cfg, ground)
 		if err != nil {
 			b.Fatal(err)
 		}
-		d.show = silent()
-		if _, err := d.decide(b.Context()); err != nil {
+		if _, err := sweep.Drive(b.Context(), nil, ground, d, nil, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -154,16 +154,9 @@ func gpuTable(gpus []model.Hardware) report.Table {
 	}}
 	for _, g := range gpus {
 		t.Rows = append(t.Rows, cells(g.Name, tenths(g.Memory, 1e9), figure(g.Bandwidth, 1e9), figure(g.Flops.BF16, 1e12),
-			figure(g.Flops.FP8, 1e12), g.Link.Kind.String(), figure(g.Price.USDPerHour, 1), priceNote(g.Price), g.Source))
+			figure(g.Flops.FP8, 1e12), g.Link.Kind.String(), figure(g.Price.USDPerHour, 1), g.Price.String(), g.Source))
 	}
 	return t
-}
-
-func priceNote(p model.Price) string {
-	if p.Date == "" {
-		return p.Basis
-	}
-	return p.Basis + " (" + p.Date + ")"
 }
 
 func modelTable(models []model.Arch) report.Table {

@@ -2,26 +2,36 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
+	"planner/internal/config"
 	"planner/internal/progress"
+	"planner/internal/report"
 	"planner/search"
+	"planner/sweep"
+	"planner/sweep/engine"
 	"planner/sweep/load"
 	"planner/sweep/measure"
 )
 
-// display tells on standard error how a search goes: drawn over itself on a
+// display tells on standard error how a run goes: drawn over itself on a
 // terminal, a line now and then with --verbose, nothing otherwise.
 type display struct {
 	verbose, quiet bool
 	// budget bounds the engine time of the whole run; 0 where nothing does.
 	budget time.Duration
+	// best, if set, is the best rate so far and what carries it.
+	best func() (search.Estimate, string)
+	// gpu finds the price of a GPU, seen are the trials on real engines so far.
+	gpu  func(string) (config.GPU, bool)
+	seen []sweep.Sighting
 
 	mu sync.Mutex
 	// on, state and stop are guarded by mu: trials and starts of engines tell of
@@ -33,9 +43,18 @@ type display struct {
 	stop func()
 }
 
-// display starts the display of a command.
-func (p *program) display(c *cli.Context) *display {
-	d := &display{quiet: c.Bool("quiet"), verbose: c.Bool("verbose") && !c.Bool("quiet")}
+// display starts the display of a run.
+func (p *program) display(c *cli.Context, r *run) *display {
+	d := &display{quiet: c.Bool("quiet"), verbose: c.Bool("verbose") && !c.Bool("quiet"), gpu: r.gpu}
+	if s, ok := r.study.(interface {
+		Best() (search.Estimate, string)
+		Searches() int
+	}); ok {
+		d.best = s.Best
+		if !r.ground.Virtual || r.cfg.Search.BudgetGiven {
+			d.budget = time.Duration(s.Searches()) * r.cfg.Search.Budget
+		}
+	}
 	mode, width := progress.Silent, 0
 	switch {
 	case d.quiet:
@@ -48,9 +67,44 @@ func (p *program) display(c *cli.Context) *display {
 	return d
 }
 
-// silent is a display that shows nothing.
-func silent() *display {
-	return &display{quiet: true, on: progress.New(io.Discard, progress.Silent, 0)}
+// see shows an event of a run, as a [sweep.Watcher] is told of it.
+func (d *display) see(event any) {
+	switch e := event.(type) {
+	case []measure.Trial:
+		d.proposed(e)
+	case measure.Measurement:
+		d.observed(e)
+	case engine.Command:
+		d.say("starting: " + e.String())
+	case sweep.Starting:
+		d.show(func(s *progress.State) {
+			s.Now = fmt.Sprintf("engine starts: %s, %v: %s", e.Stage, e.Elapsed.Round(time.Second), e.Line)
+		})
+	case *engine.Engine:
+		d.say(startedText(e))
+	case *load.Test:
+		d.follow(func() string { return progressText(e.Snapshot()) })
+	case sweep.Sighting:
+		d.ended()
+		d.seen = append(slices.DeleteFunc(d.seen, func(s sweep.Sighting) bool { return s.Trial == e.Trial }), e)
+		spent := report.SpentOn(d.seen, d.gpu)
+		d.show(func(s *progress.State) { s.Cost = spent.String() })
+	case string:
+		d.say(e)
+	}
+}
+
+// startedText says what an engine that serves is, and how long it took.
+func startedText(e *engine.Engine) string {
+	stages := make([]string, len(e.Stages))
+	for i, s := range e.Stages {
+		stages[i] = fmt.Sprintf("%s %.1f s", s.Name, s.Took.Seconds())
+	}
+	text := fmt.Sprintf("%s %s at %s", e.Kind, e.Facts.Version, e.URL)
+	if e.Done() == nil {
+		return "reached " + text
+	}
+	return fmt.Sprintf("%s serves after %.1f s (%s)", text, e.Cold.Seconds(), strings.Join(stages, ", "))
 }
 
 // errWidth is how many columns standard error has.
@@ -100,8 +154,13 @@ func (d *display) proposed(batch []measure.Trial) {
 }
 
 // observed shows what a trial brought to the best estimate so far.
-func (d *display) observed(m measure.Measurement, best search.Estimate, of string) {
+func (d *display) observed(m measure.Measurement) {
 	d.ended()
+	var best search.Estimate
+	of := ""
+	if d.best != nil {
+		best, of = d.best()
+	}
 	if d.verbose {
 		d.mu.Lock()
 		d.on.Log(trialLine(&m))
@@ -117,20 +176,6 @@ func (d *display) observed(m measure.Measurement, best search.Estimate, of strin
 			s.Rate, s.Low, s.High, s.Subject = best.Value, best.Low, best.High, of
 		}
 	})
-}
-
-// starting shows how far the start of an engine is, with the last line of its
-// log.
-func (d *display) starting(stage, line string, elapsed time.Duration) {
-	d.show(func(s *progress.State) {
-		s.Now = fmt.Sprintf("engine starts: %s, %v: %s", stage, elapsed.Round(time.Second), line)
-	})
-}
-
-// running shows a trial on a real engine as it goes, until ended is called or
-// another one begins.
-func (d *display) running(run *load.Test) {
-	d.follow(func() string { return progressText(run.Snapshot()) })
 }
 
 // follow shows what now says, again and again.
@@ -173,11 +218,6 @@ func repeatedly(draw func()) (stop func()) {
 	return func() { close(quit); <-done }
 }
 
-// cost shows what was spent so far.
-func (d *display) cost(text string) {
-	d.show(func(s *progress.State) { s.Cost = text })
-}
-
 // loadText is the load of a trial in words.
 func loadText(t *measure.Trial) string {
 	if t.Closed() {
@@ -197,6 +237,21 @@ func trialLine(m *measure.Measurement) string {
 	}
 	if m.Aborted != "" {
 		s += ", ended early: " + m.Aborted
+	}
+	return s
+}
+
+// progressText is the live line of a trial.
+func progressText(now load.Snapshot) string {
+	s := fmt.Sprintf("%v  %.1f requests/s  %d in flight  %d done", now.Elapsed.Round(time.Second), now.Rate, now.InFlight, now.Done)
+	if now.Failed > 0 {
+		s += fmt.Sprintf("  %d failed", now.Failed)
+	}
+	if now.TTFT50 >= 0 {
+		s += fmt.Sprintf("  TTFT p50 %v p99 %v", now.TTFT50.Round(time.Millisecond/10), now.TTFT99.Round(time.Millisecond/10))
+	}
+	if now.Left >= 0 {
+		s += fmt.Sprintf("  %v left", now.Left.Round(time.Second))
 	}
 	return s
 }

@@ -19,14 +19,14 @@ import (
 func TestDisplayOfTrialsSideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		d := &display{verbose: true, on: progress.New(&out, progress.Live, 80)}
+		d := &display{verbose: true, best: func() (search.Estimate, string) { return search.Estimate{Value: 3, Low: 2, High: 4}, "" }, on: progress.New(&out, progress.Live, 80)}
 		var trials sync.WaitGroup
 		for i := range 8 {
 			trials.Go(func() {
 				for range 5 {
 					d.follow(func() string { return fmt.Sprintf("trial %d is at it", i) })
 					time.Sleep(time.Second)
-					d.observed(measure.Measurement{Trial: measure.Trial{Number: i, Rate: 1}}, search.Estimate{Value: 3, Low: 2, High: 4}, "")
+					d.observed(measure.Measurement{Trial: measure.Trial{Number: i, Rate: 1}})
 				}
 			})
 		}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"planner/internal/config"
-	"planner/plan"
 	"planner/sweep"
 	"planner/sweep/measure"
 )
@@ -42,14 +41,20 @@ type outcome int
 // Error names the exit code. Nobody reads it: the output says why.
 func (o outcome) Error() string { return fmt.Sprintf("exit code %d", int(o)) }
 
+// ended ends a command by the state of its answer.
+func ended(s sweep.State) error {
+	if code := s.ExitCode(); code != exitDone {
+		return outcome(code)
+	}
+	return nil
+}
+
 // exitCode is the one place that turns an error into an exit code and a message
 // for standard error.
 func exitCode(err error) (code int, message string) {
 	var problems config.Problems
 	var usage usageError
 	var end outcome
-	var infeasible *plan.Infeasible
-	var undecided *plan.Undecided
 	var unable *measure.Rejection
 	switch {
 	case err == nil:
@@ -65,10 +70,6 @@ func exitCode(err error) (code int, message string) {
 		return exitUsage, "planner: " + err.Error()
 	case errors.As(err, &unable):
 		return exitInfeasible, "planner: " + err.Error()
-	case errors.As(err, &infeasible):
-		return exitInfeasible, "planner: " + err.Error()
-	case errors.As(err, &undecided):
-		return exitUndecided, "planner: " + err.Error()
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted, "planner: " + err.Error()
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"planner/plan"
 	"planner/sweep"
 	"planner/sweep/measure"
 )
@@ -24,7 +23,6 @@ func TestInterruptionDecidesTheExitCode(t *testing.T) {
 		{"interrupted", stopped, exitInterrupted},
 		{"interrupted and undecided", errors.Join(stopped, outcome(exitUndecided)), exitInterrupted},
 		{"undecided and interrupted", errors.Join(outcome(exitUndecided), stopped), exitInterrupted},
-		{"interrupted and infeasible", errors.Join(stopped, &plan.Infeasible{}), exitInterrupted},
 		{"interrupted and unable", errors.Join(&measure.Rejection{Reason: "no memory"}, stopped), exitInterrupted},
 	} {
 		code, message := exitCode(c.err)

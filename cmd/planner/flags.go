@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -32,6 +33,12 @@ var shortcuts = []shortcut{
 	{"headroom", "demand.headroom", "share above the planned rate: --headroom 0.2", false},
 	{"spare", "demand.spare_instances", "instances on top (N+1): --spare 1", false},
 	{"seed", "workload.seed", "seed of every draw: --seed 7", false},
+}
+
+// benchShortcuts are the flags of bench that set keys of the configuration.
+var benchShortcuts = []shortcut{
+	{flag: "url", key: "engine.url"}, {flag: "model", key: "engine.served_name"}, {flag: "api", key: "engine.api"},
+	{flag: "workload", key: "workload.class"}, {flag: "seed", key: "workload.seed"},
 }
 
 // shortcutFlags declares the flags of the shortcuts.
@@ -68,6 +75,10 @@ func sloFlag() cli.Flag {
 
 func setFlag() cli.Flag {
 	return &cli.StringSliceFlag{Name: "set", Usage: "override a key of the configuration, repeatable: --set search.precision=0.05"}
+}
+
+func certifyFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "certify", Usage: "then test the safe rate on requests of its own, without any curve; the exit code is 4 if it is not certified"}
 }
 
 func jsonFlag() cli.Flag {
@@ -144,4 +155,12 @@ func overrides(c *cli.Context) ([]config.Override, error) {
 		out = append(out, config.Override{Key: key, Value: value})
 	}
 	return out, nil
+}
+
+// join concatenates lists of flags.
+func join(lists ...[]cli.Flag) []cli.Flag { return slices.Concat(lists...) }
+
+// without drops flags by name.
+func without(flags []cli.Flag, names ...string) []cli.Flag {
+	return slices.DeleteFunc(flags, func(f cli.Flag) bool { return slices.Contains(names, f.Names()[0]) })
 }

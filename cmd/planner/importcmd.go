@@ -3,9 +3,11 @@ package main
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"planner/internal/config"
 	"planner/internal/report"
 	"planner/sweep"
 	"planner/sweep/ingest"
@@ -48,7 +50,7 @@ func (p *program) importResults(c *cli.Context) error {
 			fmt.Fprintln(p.stderr, "planner: warning:", w)
 		}
 	}
-	folder, err := sweep.CreateFolder(c.String("output"), about(c, "import"), all.Note())
+	folder, err := sweep.CreateFolder(c.String("output"), sweep.About{Command: "import", Args: c.Args().Slice(), Version: version, Started: time.Now()}, all.Note())
 	if err != nil {
 		return usageError{err}
 	}
@@ -64,17 +66,11 @@ func (p *program) importResults(c *cli.Context) error {
 
 // keepImport puts the load points into the journal of a run, and their report beside it.
 func keepImport(folder *sweep.Folder, all *ingest.Import) error {
-	j, err := openJournal(folder)
-	if err != nil {
+	if err := folder.WriteJournal(all.Points); err != nil {
 		return err
 	}
-	defer j.Close()
-	for _, m := range all.Points {
-		if err := j.Add(m); err != nil {
-			return err
-		}
-	}
-	return writeReport(*folder, report.Imported(folder.Path, all.Points))
+	r := run{cfg: &config.Config{}, folder: folder}
+	return r.keep(sweep.Answer{State: sweep.Done, Value: all.Points}, report.Imported(folder.Path, all.Points), false)
 }
 
 func formatTable() report.Table {

@@ -27,11 +27,11 @@ func main() {
 	defer cancel()
 	signals := &interrupts{}
 	signals.watch(cancel)
-	os.Exit(run(ctx, os.Args, os.Stdout, os.Stderr, signals))
+	os.Exit(execute(ctx, os.Args, os.Stdout, os.Stderr, signals))
 }
 
-// run is the whole program but for the process around it.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer, signals *interrupts) int {
+// execute is the whole program but for the process around it.
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer, signals *interrupts) int {
 	app := newApp(stdout, stderr, signals)
 	err := app.RunContext(ctx, permute(app, args))
 	code, message := exitCode(err)

@@ -7,7 +7,6 @@ import (
 
 	"planner/internal/config"
 	"planner/internal/report"
-	"planner/search"
 	"planner/sweep/measure"
 )
 
@@ -41,21 +40,6 @@ func besides(without []string) []string {
 		notes = append(notes, "not in the command, which has no option for it: "+w)
 	}
 	return notes
-}
-
-// dryRun lists what would be searched.
-func (p *program) dryRun(cfg *config.Config, priors []search.Prior) error {
-	what := "each stands for a server started so"
-	if !cfg.Simulated() {
-		what = "each is started so, but for the port, which is a free one"
-	}
-	fmt.Fprintf(p.stdout, "would search %d knob sets; %s:\n", len(priors), what)
-	var servers []report.Server
-	for _, prior := range priors {
-		servers = append(servers, serverOf(cfg, prior.Knobs))
-		fmt.Fprintf(p.stdout, "  %s\n", servers[len(servers)-1].Command)
-	}
-	return p.beside(servers...)
 }
 
 // beside prints what belongs to the commands of servers: the files that they read,

@@ -123,7 +123,7 @@ func fixedServer(c *cli.Context, s *serve.Simulator) error {
 	if c.String("slots") == "0" {
 		return nil
 	}
-	s.Fixed.Slots, err = countFlag(c, "slots")
+	s.Fixed.Slots, err = flagValues{"slots": c.String("slots")}.count("slots")
 	return err
 }
 

@@ -64,12 +64,12 @@ func (p *program) trace(c *cli.Context) error {
 	}
 	share, rate := 1.0, 0.0
 	if c.IsSet("thin") {
-		if share, err = positiveFlag(c, "thin"); err != nil || share > 1 {
+		if share, err = (flagValues{"thin": c.String("thin")}).positive("thin"); err != nil || share > 1 {
 			return usagef("--thin: %q is not a share above 0 and up to 1", c.String("thin"))
 		}
 	}
 	if c.IsSet("rate") {
-		if rate, err = positiveFlag(c, "rate"); err != nil {
+		if rate, err = (flagValues{"rate": c.String("rate")}).positive("rate"); err != nil {
 			return err
 		}
 	}

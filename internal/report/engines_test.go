@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/plan/decide"
 	"planner/search"
 	"planner/sweep/measure"
 )
@@ -37,7 +38,7 @@ func liveRun() (*Engines, []measure.Measurement) {
 func TestEnginesInReport(t *testing.T) {
 	e, trials := liveRun()
 	text := string(Text{Width: 160}.Print(Search(trials[0].Trial.Knobs, search.Result{Estimate: search.Estimate{Value: 3, Low: 2, High: 4, Confidence: 0.9, Safe: 2.1}},
-		Background{Trials: trials, Server: Server{Command: "vllm serve m --max-num-seqs 64 --port 8000"}, Engines: e})))
+		Background{Background: decide.Background{Trials: trials}, Server: Server{Command: "vllm serve m --max-num-seqs 64 --port 8000"}, Engines: e})))
 	for _, want := range []string{
 		"0.70 GPU hours, $2.10 (21.0 min with starts)", "vllm serve m --max-num-seqs 64 --port 8000", "max_num_seqs = 64", "kv_blocks: the engine has no option for it",
 		"weights", "41.0 s", "454,208", "prefix_caching is false, asked for true", "network", "none", "87 % busy", "so far: the search has not ended",

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"planner/plan"
+	"planner/plan/decide"
 	"planner/search"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -19,7 +20,7 @@ func TestFailingAlone(t *testing.T) {
 	short := lone
 	short.Requests, short.Failed, short.Failures = 10, 10, map[string]int{"timeout": 10}
 	r := search.Result{Outcome: search.Infeasible, Floor: &search.Floor{Bound: measure.ErrorsBound}}
-	b := Background{Trials: []measure.Measurement{short, lone}, Search: &r}
+	b := Background{Background: decide.Background{Trials: []measure.Measurement{short, lone}, Search: &r}}
 	const fact = "237 of 240 requests failed, 237 of them by the timeout of 1 s"
 	if text := string(Text{Width: 200}.Print(Search(settings(), r, b))); !strings.Contains(text, fact) {
 		t.Errorf("a search without %q:\n%s", fact, text)

@@ -9,6 +9,7 @@ import (
 	"planner/model"
 	"planner/model/curve"
 	"planner/plan"
+	"planner/plan/decide"
 	"planner/search"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -169,8 +170,8 @@ func solved() *plan.Plan {
 // documents are the reports that the goldens hold.
 func documents() map[string]Document {
 	docs := map[string]Document{
-		"plan":   Plan(solved(), Background{Subject: "llama-3.1-70b in fp8, chat", Trials: trials(), Search: result(), Server: Server{Command: ServerCommand(settings(), "meta-llama/Llama-3.1-70B-Instruct", "--quantization fp8")}}),
-		"search": Search(settings(), *result(), Background{Trials: trials()[:6]}),
+		"plan":   Plan(solved(), Background{Background: decide.Background{Subject: "llama-3.1-70b in fp8, chat", Trials: trials(), Search: result()}, Server: Server{Command: ServerCommand(settings(), "meta-llama/Llama-3.1-70B-Instruct", "--quantization fp8")}}),
+		"search": Search(settings(), *result(), Background{Background: decide.Background{Trials: trials()[:6]}}),
 		"blocks": blocks(),
 	}
 	first := trials()[3]
@@ -219,7 +220,7 @@ func tableOnly() Document {
 		rows = append(rows, measure.Measurement{Trial: measure.Trial{Number: i + 1, Rate: m.Trial.Rate}, Valid: true, Server: measure.Server{Preemptions: new(0), HitRate: new(0.0)},
 			Latencies: measure.Latencies{TTFT: measure.Summary{Mean: measure.Unresolved, P50: p50, P99: p99}}})
 	}
-	return Plan(p, Background{Trials: rows})
+	return Plan(p, Background{Background: decide.Background{Trials: rows}})
 }
 
 func infeasible() Document {
@@ -228,7 +229,7 @@ func infeasible() Document {
 	strict := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: 20 * ms}}}
 	_, err := plan.Solve(demand(), strict, []plan.Offer{o}, rejected())
 	r := search.Result{Outcome: search.Infeasible, Binding: "ttft.p99", Floor: &search.Floor{Bound: "ttft.p99", Stat: "p99", Value: 43127 * time.Microsecond, Limit: 20 * ms}}
-	return Infeasible(err.(*plan.Infeasible), demand(), strict, Background{Subject: "llama-3.1-70b in fp8, chat", Search: &r})
+	return Infeasible(err.(*plan.Infeasible), demand(), strict, Background{Background: decide.Background{Subject: "llama-3.1-70b in fp8, chat", Search: &r}})
 }
 
 func overLimit() Document {

@@ -1,9 +1,7 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"planner/plan"
@@ -42,9 +40,9 @@ func UndecidedPlan(e *plan.Undecided, demand plan.Demand, slo measure.SLO, b Bac
 	for _, why := range e.Doubts() {
 		facts = append(facts, Pair{Label: "why", Text: why, Tone: Doubt})
 	}
-	seen := Tally(b.Trials)
-	d.add(append(facts, Pair{Label: "seen", Text: seen.String()}))
-	d.section("What to do", List{Items: seen.advice()})
+	seen := measure.OverviewOf(b.Trials)
+	d.add(append(facts, Pair{Label: "seen", Text: seenText(seen)}))
+	d.section("What to do", List{Items: advice(seen)})
 	b.tried(&d, slo)
 	if len(e.Alternatives) > 1 {
 		addOffers(&d, "Configurations", e.Alternatives)
@@ -57,7 +55,7 @@ func UndecidedPlan(e *plan.Undecided, demand plan.Demand, slo measure.SLO, b Bac
 // could not be measured, or not to the end. why says what went wrong.
 func Unmeasured(why string, demand plan.Demand, slo measure.SLO, b Background) Document {
 	d := Document{Title: "Not measured for " + asked(demand, slo) + ": " + why, Data: data(b.Trials)}
-	d.add(append(b.served(), Pair{Label: "seen", Text: Tally(b.Trials).String()}))
+	d.add(append(b.served(), Pair{Label: "seen", Text: seenText(measure.OverviewOf(b.Trials))}))
 	d.section("What to do", List{Items: []string{
 		"look at the server's own log: whether it is still there, and why it is not",
 		"start it again and measure anew; `planner doctor` checks whether it can be reached",
@@ -101,46 +99,8 @@ func (b *Background) rest(d *Document, rejected []measure.Rejection) {
 	}
 }
 
-// Seen sums up the trials of a run that decided nothing.
-type Seen struct {
-	// Trials counts those that ran, Invalid those of them that could not be trusted,
-	// Unsure those that neither met nor missed the objective.
-	Trials, Invalid, Unsure int
-	// Doubts are the distinct reasons of the invalid ones, the commonest first.
-	Doubts []string
-}
-
-// Tally counts what trials decided.
-func Tally(trials []measure.Measurement) Seen {
-	var s Seen
-	times := map[string]int{}
-	for i := range trials {
-		m := &trials[i]
-		if m.Rejected != "" {
-			continue
-		}
-		s.Trials++
-		switch {
-		case !m.Valid:
-			s.Invalid++
-			if len(m.Warnings) > 0 {
-				// The first one is why; figures differ from trial to trial.
-				why := skeleton(m.Warnings[0])
-				if times[why] == 0 {
-					s.Doubts = append(s.Doubts, m.Warnings[0])
-				}
-				times[why]++
-			}
-		case m.Verdict == nil || m.Verdict.State == measure.Unsure:
-			s.Unsure++
-		}
-	}
-	slices.SortStableFunc(s.Doubts, func(a, b string) int { return cmp.Compare(times[skeleton(b)], times[skeleton(a)]) })
-	return s
-}
-
-// String counts the trials, with the commonest doubt.
-func (s Seen) String() string {
+// seenText counts the trials, with the commonest doubt.
+func seenText(s measure.Overview) string {
 	if s.Trials == 0 {
 		return "no trial was run"
 	}
@@ -159,7 +119,7 @@ func (s Seen) String() string {
 }
 
 // advice is what to do about a run that decided nothing.
-func (s Seen) advice() []string {
+func advice(s measure.Overview) []string {
 	if s.Invalid > 0 && 2*s.Invalid >= s.Trials {
 		return []string{
 			"remove what makes trials invalid, and start again: `planner doctor` checks the machine, and `planner bench` runs one load point to try it on",

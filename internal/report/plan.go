@@ -7,22 +7,19 @@ import (
 
 	"planner/model/curve"
 	"planner/plan"
+	"planner/plan/decide"
 	"planner/search"
 	"planner/sweep/measure"
 )
 
-// Background is what a plan's report shows beside the plan itself. Everything in
-// it may be missing; its section is then, too.
+// Background is what a report shows beside an answer: what the answer rests on, how
+// its server is started, and what was seen of engines. Everything in it may be
+// missing; its section is then, too.
 type Background struct {
-	// Subject says what is served: "llama-3.1-70b in fp8, chat".
-	Subject string
+	decide.Background
 	// Server starts one instance; without a command it is made from the plan's
 	// knobs.
 	Server Server
-	// Trials are those of the run, of all settings.
-	Trials []measure.Measurement
-	// Search is the search for the maximum rate of the chosen settings.
-	Search *search.Result
 	// Engines is nil for a run on the simulated engine.
 	Engines *Engines
 }

@@ -29,9 +29,9 @@ func Search(k measure.Knobs, r search.Result, b Background) Document {
 	}
 	facts = append(facts, Pair{Label: "effort", Text: plural(r.Trials, "trial") + ", " + latency(r.EngineTime) + " of engine time"})
 	if r.Outcome != search.Infeasible && !(r.Estimate.Value > 0) {
-		seen := Tally(trials)
-		d.add(append(facts, Pair{Label: "seen", Text: seen.String()}))
-		d.section("What to do", List{Items: seen.advice()})
+		seen := measure.OverviewOf(trials)
+		d.add(append(facts, Pair{Label: "seen", Text: seenText(seen)}))
+		d.section("What to do", List{Items: advice(seen)})
 	} else {
 		d.add(facts)
 	}

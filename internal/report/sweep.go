@@ -5,69 +5,19 @@ import (
 	"slices"
 	"strings"
 
+	"planner/sweep/design"
 	"planner/sweep/measure"
 )
 
-// Finding says what became of a hypothesis. The zero value is Unclear.
-type Finding int
-
-// The findings.
-const (
-	Unclear Finding = iota
-	Held
-	Refuted
-	NotRun
-)
-
-var findingNames = []string{"undecided", "held", "refuted", "not_run"}
-
-// String is the finding's name in files.
-func (f Finding) String() string {
-	if f < Unclear || f > NotRun {
-		return "undecided"
-	}
-	return findingNames[f]
-}
-
-// MarshalText writes the finding's name.
-func (f Finding) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
-
-// MatrixRow is one kind of traffic of a matrix: what is asked of it, what was
-// expected, and what came out.
-type MatrixRow struct {
-	ID         string  `json:"row"`
-	Name       string  `json:"name"`
-	Question   string  `json:"question"`
-	Hypothesis string  `json:"hypothesis"`
-	Finding    Finding `json:"finding"`
-	Outcome    string  `json:"outcome"`
-	// Trials are the numbers of the row's measurements.
-	Trials []int `json:"trials"`
-}
-
-// Swept is what a sweep brought.
-type Swept struct {
-	Trials   []measure.Measurement
-	Rejected []measure.Rejection
-	// Rows are those of a matrix, nil for a grid.
-	Rows []MatrixRow
-	// Planned is how many trials the sweep has in all.
-	Planned   int
-	Objective measure.SLO
-	Warnings  []string
-	// Engines is nil for a sweep on the simulated engine.
-	Engines *Engines
-}
-
 // Sweep builds the report of measured trials over a grid or a matrix.
-func Sweep(s Swept) Document {
-	d := Document{Title: sweptTitle(&s), Data: sweepData(s.Trials)}
+func Sweep(s *design.Swept, e *Engines) Document {
+	d := Document{Title: sweptTitle(s), Data: sweepData(s.Seen)}
 	if s.Rows == nil {
-		d.add(sweepTable(s.Trials, s.Objective))
+		d.add(sweepTable(s.Seen, s.Objective))
 	}
 	for _, r := range s.Rows {
 		d.section(r.ID+"  "+r.Name, Pairs{{Label: "question", Text: r.Question}, {Label: "hypothesis", Text: r.Hypothesis}, outcomePair(r)})
-		mine := slices.DeleteFunc(slices.Clone(s.Trials), func(m measure.Measurement) bool { return !slices.Contains(r.Trials, m.Trial.Number) })
+		mine := slices.DeleteFunc(slices.Clone(s.Seen), func(m measure.Measurement) bool { return !slices.Contains(r.Trials, m.Trial.Number) })
 		if len(mine) > 0 {
 			d.add(sweepTable(mine, s.Objective))
 		}
@@ -75,29 +25,29 @@ func Sweep(s Swept) Document {
 	if len(s.Rejected) > 0 {
 		d.section("Cannot run", rejectedTable(s.Rejected))
 	}
-	addEngines(&d, s.Engines, s.Trials, nil)
+	addEngines(&d, e, s.Seen, nil)
 	addWarnings(&d, s.Warnings)
 	return d
 }
 
 // outcomePair is the outcome of a hypothesis.
-func outcomePair(r MatrixRow) Pair {
+func outcomePair(r design.MatrixRow) Pair {
 	switch r.Finding {
-	case Held:
+	case design.Held:
 		return Pair{"outcome", "held: " + r.Outcome, Good}
-	case Refuted:
+	case design.Refuted:
 		return Pair{"outcome", "refuted: " + r.Outcome, Bad}
-	case NotRun:
+	case design.NotRun:
 		return Pair{"outcome", "not run: " + r.Outcome, Quiet}
 	}
 	return Pair{"outcome", "undecided: " + r.Outcome, Doubt}
 }
 
 // sweptTitle is the sweep in one line.
-func sweptTitle(s *Swept) string {
+func sweptTitle(s *design.Swept) string {
 	ran := 0
-	for i := range s.Trials {
-		if s.Trials[i].Rejected == "" {
+	for i := range s.Seen {
+		if s.Seen[i].Rejected == "" {
 			ran++
 		}
 	}
@@ -105,18 +55,18 @@ func sweptTitle(s *Swept) string {
 		return "No trial could be run"
 	}
 	t := plural(ran, "trial")
-	if ran+len(s.Rejected) < s.Planned && len(s.Trials) < s.Planned {
+	if ran+len(s.Rejected) < s.Planned && len(s.Seen) < s.Planned {
 		t += fmt.Sprintf(" of %s", count(s.Planned))
 	}
 	if s.Rows == nil {
-		return t + " of " + plural(len(sets(s.Trials)), "set") + " of knobs"
+		return t + " of " + plural(len(sets(s.Seen)), "set") + " of knobs"
 	}
-	counts := map[Finding]int{}
+	counts := map[design.Finding]int{}
 	for _, r := range s.Rows {
 		counts[r.Finding]++
 	}
 	var parts []string
-	for _, f := range []Finding{Held, Refuted, Unclear, NotRun} {
+	for _, f := range []design.Finding{design.Held, design.Refuted, design.Unclear, design.NotRun} {
 		if n := counts[f]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(f.String(), "_", " ")))
 		}

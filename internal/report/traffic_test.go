@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"planner/sweep/design"
 	"planner/sweep/ingest"
 	"planner/sweep/workload"
 )
@@ -37,29 +38,29 @@ func addedDocuments() map[string]Document {
 		"trace":     Trace(traffic()),
 		"trace-one": Trace(bare),
 		"lengths":   LengthsOnly("share.json", workload.DescribeLengths([]int{10, 20, 900}, []int{5, 6, 70}), []string{"lengths are estimated"}),
-		"compare":   Compare(comparison()),
+		"compare":   Compare(comparison(), nil),
 		"doctor": Doctor([]Check{{"engine", Passed, "the simulated engine needs none on PATH", ""}, {"GPU", Warning, "neither nvidia-smi nor rocm-smi is there", "install the driver"},
 			{"disk", Problem, "runs has 95 MiB free", "free some space, or set output.dir to another disk"}}),
 		"doctor-well": Doctor([]Check{{"port", Passed, "a port on 127.0.0.1 is free", ""}}),
-		"sweep":       Sweep(Swept{Trials: trials()[:6], Rejected: rejected(), Planned: 12, Objective: slo(), Warnings: []string{"one warning"}}),
-		"matrix": Sweep(Swept{Trials: trials()[:4], Planned: 4, Rows: []MatrixRow{
-			{"A", "short chat", "Does anybody wait?", "Nobody waits.", Held, "p99 83.8 ms", []int{1, 2}}, {"B", "long prefill", "What does a prompt cost?", "Much.", Refuted, "little", []int{3}},
-			{"C", "long decode", "Where does time go?", "Into decode.", Unclear, "a mean is not known", nil}, {"F", "production trace", "Is it worse?", "It is.", NotRun, "there is no trace", nil}}}),
+		"sweep":       Sweep(&design.Swept{Seen: trials()[:6], Rejected: rejected(), Planned: 12, Objective: slo(), Warnings: []string{"one warning"}}, nil),
+		"matrix": Sweep(&design.Swept{Seen: trials()[:4], Planned: 4, Rows: []design.MatrixRow{
+			{ID: "A", Name: "short chat", Question: "Does anybody wait?", Hypothesis: "Nobody waits.", Finding: design.Held, Outcome: "p99 83.8 ms", Trials: []int{1, 2}}, {ID: "B", Name: "long prefill", Question: "What does a prompt cost?", Hypothesis: "Much.", Finding: design.Refuted, Outcome: "little", Trials: []int{3}},
+			{ID: "C", Name: "long decode", Question: "Where does time go?", Hypothesis: "Into decode.", Finding: design.Unclear, Outcome: "a mean is not known", Trials: nil}, {ID: "F", Name: "production trace", Question: "Is it worse?", Hypothesis: "It is.", Finding: design.NotRun, Outcome: "there is no trace", Trials: nil}}}, nil),
 		"imported": Imported("runs/vllm", trials()[:4]),
 	}
 }
 
 // comparison has a row of every judgement.
-func comparison() Comparison {
+func comparison() *design.Comparison {
 	nan := math.NaN()
-	return Comparison{
-		A: "a.toml", B: "b.toml", Design: "8 rounds of 5m0s at 4.5 requests/s, in turns", Test: "Student's t", Confidence: 0.95, Indifference: 0.02,
-		Contrasts: []Contrast{
-			{"ttft.p99_ms", "p99 TTFT, ms", 3229, 1474, -1750, -2100, -1400, -0.57, -0.631, -0.498, 1e-6, 1e-5, 8, Better},
-			{"ttft.p50_ms", "p50 TTFT, ms", 168.9, 165.3, -3.57, -20, 13, -0.013, -0.101, 0.084, 0.75, 0.75, 8, Undecided},
-			{"tpot.mean_ms", "mean TPOT, ms", 40, 44, 4, 3.5, 4.5, 0.1, 0.09, 0.11, 0.0004, 0.0012, 8, Worse},
-			{"achieved_per_s", "requests/s", 4.483, 4.493, 0.0102, 0.001, 0.02, 0.002, 0.001, 0.004, 0.0081, 0.016, 8, Same},
-			{"e2e.p99_ms", "p99 E2E, ms", 4000, 4100, 100, nan, nan, 0.025, nan, nan, nan, nan, 1, Undecided},
+	return &design.Comparison{
+		A: "a.toml", B: "b.toml", Design: "8 rounds of 5m0s at 4.5 requests/s, in turns", Test: "Student's t", Terms: design.Terms{Confidence: 0.95, Indifference: 0.02},
+		Contrasts: []design.Contrast{
+			{Figure: "ttft.p99_ms", Label: "p99 TTFT, ms", A: 3229, B: 1474, Difference: design.Change{Value: -1750, Low: -2100, High: -1400}, Relative: design.Change{Value: -0.57, Low: -0.631, High: -0.498}, P: 1e-6, Adjusted: 1e-5, Pairs: 8, Judgement: design.Better},
+			{Figure: "ttft.p50_ms", Label: "p50 TTFT, ms", A: 168.9, B: 165.3, Difference: design.Change{Value: -3.57, Low: -20, High: 13}, Relative: design.Change{Value: -0.013, Low: -0.101, High: 0.084}, P: 0.75, Adjusted: 0.75, Pairs: 8, Judgement: design.Undecided},
+			{Figure: "tpot.mean_ms", Label: "mean TPOT, ms", A: 40, B: 44, Difference: design.Change{Value: 4, Low: 3.5, High: 4.5}, Relative: design.Change{Value: 0.1, Low: 0.09, High: 0.11}, P: 0.0004, Adjusted: 0.0012, Pairs: 8, Judgement: design.Worse},
+			{Figure: "achieved_per_s", Label: "requests/s", A: 4.483, B: 4.493, Difference: design.Change{Value: 0.0102, Low: 0.001, High: 0.02}, Relative: design.Change{Value: 0.002, Low: 0.001, High: 0.004}, P: 0.0081, Adjusted: 0.016, Pairs: 8, Judgement: design.Same},
+			{Figure: "e2e.p99_ms", Label: "p99 E2E, ms", A: 4000, B: 4100, Difference: design.Change{Value: 100, Low: nan, High: nan}, Relative: design.Change{Value: 0.025, Low: nan, High: nan}, P: nan, Adjusted: nan, Pairs: 1, Judgement: design.Undecided},
 		},
 		Warnings: []string{"A: 3 of 1,000 requests failed; latencies are over the others"},
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"planner/plan"
+	"planner/plan/decide"
 	"planner/search"
 	"planner/sweep/measure"
 )
@@ -22,7 +23,7 @@ func TestUndecidedPlan(t *testing.T) {
 	o := offer("H100 SXM", 2.99)
 	o.Rate, o.Unknown = search.Estimate{}, "3 trials in a row could not be trusted"
 	_, err := plan.Solve(demand(), slo(), []plan.Offer{o}, nil)
-	text := string(Text{Width: 160}.Print(UndecidedPlan(err.(*plan.Undecided), demand(), slo(), Background{Trials: all})))
+	text := string(Text{Width: 160}.Print(UndecidedPlan(err.(*plan.Undecided), demand(), slo(), Background{Background: decide.Background{Trials: all}})))
 	for _, want := range []string{
 		"Undecided: no rate is known yet", "3 trials in a row could not be trusted", "4 trials, 1 unsure, 3 not valid, mostly as late: p99 of the send lag is 12 ms",
 		"WHAT TO DO", "planner doctor",
@@ -34,7 +35,7 @@ func TestUndecidedPlan(t *testing.T) {
 	if strings.Contains(text, "No feasible plan") {
 		t.Error("undecided is told as infeasible")
 	}
-	if s := Tally(nil).String(); s != "no trial was run" {
+	if s := seenText(measure.OverviewOf(nil)); s != "no trial was run" {
 		t.Error(s)
 	}
 }

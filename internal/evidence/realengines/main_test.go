@@ -112,13 +112,17 @@ func timeFor(t *testing.T, takes time.Duration, said ...string) {
 
 // remark prints what a runner says besides.
 func remark(t *testing.T, l *sweep.Live) {
-	l.Remark = func(text string) { t.Log(text) }
-	l.Started = func(e *engine.Engine) {
-		var stages []string
-		for _, stage := range e.Stages {
-			stages = append(stages, fmt.Sprintf("%s %.1f s", stage.Name, stage.Took.Seconds()))
+	l.See = func(event any) {
+		switch e := event.(type) {
+		case string:
+			t.Log(e)
+		case *engine.Engine:
+			var stages []string
+			for _, stage := range e.Stages {
+				stages = append(stages, fmt.Sprintf("%s %.1f s", stage.Name, stage.Took.Seconds()))
+			}
+			t.Logf("%s %s started in %.1f s (%s): %d blocks of %d tokens; effective: %v", e.Kind, e.Facts.Version, e.Cold.Seconds(),
+				strings.Join(stages, ", "), e.Facts.KVBlocks, e.Facts.BlockTokens, e.Facts.Flags)
 		}
-		t.Logf("%s %s started in %.1f s (%s): %d blocks of %d tokens; effective: %v", e.Kind, e.Facts.Version, e.Cold.Seconds(),
-			strings.Join(stages, ", "), e.Facts.KVBlocks, e.Facts.BlockTokens, e.Facts.Flags)
 	}
 }

@@ -17,9 +17,15 @@ func rejected(t *testing.T, s subject, k measure.Knobs, class engine.Class) (*sw
 	t.Helper()
 	dir := t.TempDir()
 	l := s.live(dir)
-	remark(t, l)
 	var got *engine.Failure
-	l.Seen = func(_ measure.Trial, seen sweep.Sighting) { got = seen.Failure }
+	remark(t, l)
+	say := l.See
+	l.See = func(event any) {
+		say(event)
+		if seen, ok := event.(sweep.Sighting); ok {
+			got = seen.Failure
+		}
+	}
 	began := time.Now()
 	_, err := l.Run(t.Context(), s.trial(1, k, time.Second))
 	unable, ok := measure.IsRejection(err)

@@ -47,14 +47,14 @@ func TestSweepKilledTwice(t *testing.T) {
 func (s subject) checkTrial(t *testing.T, number int, m measure.Measurement, seen sweep.Sighting) {
 	t.Helper()
 	t.Logf("trial %d: %g/s, %d requests, TTFT %v, TPOT %v, E2E %v, send lag %v; started in %.1f s; version %s, %d blocks of %d tokens, %v",
-		number, m.Trial.Rate, m.Requests, m.TTFT.Mean, m.TPOT.Mean, m.E2E.Mean, m.SendLag.Mean, seen.Engine.Cold.Seconds(), m.Server.Version,
+		number, m.Trial.Rate, m.Requests, m.TTFT.Mean, m.TPOT.Mean, m.E2E.Mean, m.SendLag.Mean, seen.Engine.Cold.Seconds(), m.Server.Engine.Version,
 		m.Server.KVBlocks, m.Server.BlockTokens, seen.Engine.Facts.Flags)
 	t.Logf("the engine said: TTFT %v (client %v), queue %v, output %.1f tokens/s, hits %.2f; %v", seen.Said.TTFT, seen.ClientTTFT,
 		seen.Said.Queue, seen.Said.OutputRate, seen.Said.HitRate, seen.Notes)
 	if m.Trial.Number != number || m.Rejected != "" || m.Requests == 0 || m.Failed == m.Requests {
 		t.Errorf("trial %d: rejected %q, %d of %d failed: %v", m.Trial.Number, m.Rejected, m.Failed, m.Requests, m.Failures)
 	}
-	if m.Server.Version == "" || m.Server.KVBlocks <= 0 || m.Server.BlockTokens <= 0 {
+	if m.Server.Engine.Version == "" || m.Server.KVBlocks == nil || m.Server.BlockTokens == nil {
 		t.Errorf("trial %d: server %+v", number, m.Server)
 	}
 	want := strconv.Itoa(m.Trial.Knobs.MaxNumSeqs)

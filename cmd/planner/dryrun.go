@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"planner/internal/report"
+	"planner/sweep/design"
+	"planner/sweep/measure"
+)
+
+// dryDecision lists what would be searched.
+func (p *program) dryDecision(r *run) error {
+	what := "each stands for a server started so"
+	if !r.cfg.Simulated() {
+		what = "each is started so, but for the port, which is a free one"
+	}
+	runnable, _ := r.cfg.Candidates()
+	fmt.Fprintf(p.stdout, "would search %d knob sets; %s:\n", len(runnable), what)
+	var servers []report.Server
+	for _, k := range runnable {
+		servers = append(servers, serverOf(r.cfg, k))
+		fmt.Fprintf(p.stdout, "  %s\n", servers[len(servers)-1].Command)
+	}
+	return p.beside(servers...)
+}
+
+// drySweep lists what would run.
+func (p *program) drySweep(r *run) error {
+	s := r.study.(*design.Sweep)
+	var load, requests float64
+	before, servers := measure.Knobs{}, []report.Server{}
+	for i, t := range s.Trials {
+		if i == 0 || t.Knobs != before {
+			servers = append(servers, serverOf(r.cfg, t.Knobs))
+			fmt.Fprintf(p.stdout, "%s\n", servers[len(servers)-1].Command)
+			before = t.Knobs
+		}
+		fmt.Fprintf(p.stdout, "  %.4g requests/s for %v after %v of warm-up  %s\n", t.Rate, t.Window, t.Warmup, t.Why)
+		span := (t.Warmup + t.Window + t.Cooldown).Seconds()
+		load, requests = load+span, requests+span*t.Rate
+	}
+	for _, x := range s.Rejected() {
+		fmt.Fprintf(p.stdout, "cannot run: %s: %s\n", serverOf(r.cfg, x.Knobs).Command, x.Reason)
+	}
+	if err := p.beside(servers...); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(p.stdout, "would run %d trials: %v of load, about %.0f requests\n", len(s.Trials), time.Duration(load*float64(time.Second)).Round(time.Second), requests)
+	return err
+}
+
+// dryRounds says what would run.
+func (p *program) dryRounds(r *run) error {
+	s := r.study.(*design.Rounds)
+	var servers []report.Server
+	for i, side := range s.Sides {
+		servers = append(servers, serverOf(side.Config, s.Trials[i].Knobs))
+		fmt.Fprintf(p.stdout, "%c: %s: %s\n", 'A'+i, side.Name, servers[i].Command)
+	}
+	if err := p.beside(servers...); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(p.stdout, "would run: %d rounds, each side once, %v at %.4g requests/s after %v of warm-up\n", s.Number, s.Window, s.Rate, s.Warmup)
+	return err
+}
+
+// dryPoint says what would run.
+func (p *program) dryPoint(r *run) error {
+	t := r.study.(*design.Point).Trial
+	load := fmt.Sprintf("open loop at %g requests/s for %v after %v of warm-up", t.Rate, t.Window, t.Warmup)
+	switch {
+	case t.Closed():
+		load = fmt.Sprintf("closed loop of %d slots, %d requests", t.Concurrency, t.Requests)
+	case t.Rate == 0:
+		load = fmt.Sprintf("the trace once on its own clock, %d requests in %v", len(t.Workload.Replay), t.Window.Round(time.Second))
+	}
+	server := serverOf(r.cfg, t.Knobs)
+	fmt.Fprintf(p.stdout, "would run: %s\nengine: %s\n", load, server.Command)
+	return p.beside(server)
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"path/filepath"
+	"time"
+
+	"planner/internal/config"
+	"planner/internal/report"
+	"planner/sweep"
+	"planner/sweep/engine"
+	"planner/sweep/load"
+)
+
+// ground is where the trials of a configuration run: the simulated engine, engines that
+// are launched, or a server that runs already. What it learns where its files go
+// only once there is a run folder.
+func (p *program) ground(r *run, cfg *config.Config) (sweep.Ground, error) {
+	flags := flagValues(r.cfg.Run.Flags)
+	if cfg.Simulated() {
+		sim, err := simulated(cfg)
+		if err != nil {
+			return sweep.Ground{}, err
+		}
+		sim.Gaps = r.cfg.Run.Command == "simulate"
+		g := sweep.SimulatedGround(sim, processors())
+		g.Records = flags.is("records")
+		return g, nil
+	}
+	if err := launchable(cfg); err != nil {
+		return sweep.Ground{}, err
+	}
+	client := clientOf(cfg, flags["dialect"])
+	see := func(event any) { r.see(event) }
+	if r.cfg.Run.Command == "bench" && cfg.Engine.Kind == "attach" {
+		if err := client.Check(); err != nil {
+			return sweep.Ground{}, usagef("bench: %w", err)
+		}
+		e := &sweep.Endpoint{Settings: engineSettings(cfg), Client: *client, See: see}
+		r.settle = append(r.settle, func(f *sweep.Folder) { e.Folder = f })
+		return e.Ground(), nil
+	}
+	live := &sweep.Live{Settings: engineSettings(cfg), Client: *client, See: see}
+	r.settle = append(r.settle, func(f *sweep.Folder) {
+		live.Folder, live.Settings.Dir, live.Settings.Hurry = f, filepath.Join(f.Path, "engine"), p.signals.hurrying()
+	})
+	if !cfg.Model.Known || len(cfg.GPUs) == 0 {
+		return live.Ground(nil), nil
+	}
+	sim, err := simulated(cfg)
+	if err != nil {
+		return sweep.Ground{}, err
+	}
+	return live.Ground(sim), nil
+}
+
+// launchable refuses an engine that nobody told what to load, before anything is
+// written. A command line of the user's own may name its model itself.
+func launchable(cfg *config.Config) error {
+	if l := cfg.Engine.Launch.Launcher; l != "local" {
+		return usagef("engine.launcher: %q is not built in yet, want \"local\"", l)
+	}
+	switch cfg.Engine.Kind {
+	case "simulated":
+		return usagef("bench: measures a server that runs or is launched: give --url, or engine.kind in the configuration; 'planner simulate' asks the simulated engine")
+	case "command", "attach":
+		return nil
+	}
+	if servedModel(cfg) == "" {
+		return usagef("model: engine.kind %q is told what to load: give model.name, or model.config with the path of a Hugging Face config.json", cfg.Engine.Kind)
+	}
+	return nil
+}
+
+// engineSettings say how to start or reach the engine of the configuration.
+func engineSettings(cfg *config.Config) engine.Settings {
+	e, precision := cfg.Engine, cfg.Model.Precision
+	return engine.Settings{
+		Kind: e.Kind, Model: servedModel(cfg), ServedName: e.Endpoint.ServedName, Argv: e.Launch.Command, ExtraArgs: e.Launch.ExtraArgs,
+		Format: engine.Format{Weights: precision.Weights.String(), Stored: cfg.Model.Stored.String(), KV: precision.KV.String()},
+		URL:    e.Endpoint.URL, Env: e.Launch.Env, Headers: e.Endpoint.Headers, APIKeyEnv: e.Endpoint.APIKeyEnv, Chat: e.Endpoint.API == "chat",
+		Timeouts: engine.Timeouts{Ready: e.Launch.ReadyTimeout},
+	}
+}
+
+// servedModel is what an engine is told to load.
+func servedModel(cfg *config.Config) string {
+	switch {
+	case cfg.Model.Config != "":
+		return filepath.Dir(cfg.Model.Config)
+	case cfg.Model.Arch.Repo != "":
+		return cfg.Model.Arch.Repo
+	}
+	return cfg.Model.Name
+}
+
+// clientOf is the load generator for the configuration's endpoint.
+func clientOf(cfg *config.Config, dialect string) *load.Client {
+	e := cfg.Engine.Endpoint
+	return &load.Client{URL: e.URL, Model: e.ServedName, Chat: e.API == "chat", Stream: e.Stream, Engine: dialect, Headers: e.Headers,
+		APIKeyEnv: e.APIKeyEnv, Salt: uint64(time.Now().UnixNano())}
+}
+
+// engines is what was seen of the real engines of a run, and what they cost; nil for
+// one on the simulated engine.
+func (r *run) engines() (*report.Engines, error) {
+	if r.folder == nil || r.ground.Virtual || r.ground.Run == nil {
+		return nil, nil
+	}
+	seen, err := r.folder.ReadSightings()
+	if err != nil {
+		return nil, err
+	}
+	return report.SeenEngines(seen, r.gpu), nil
+}
+
+// gpu finds a GPU by the name that knobs have, with its price.
+func (r *run) gpu(name string) (config.GPU, bool) {
+	g, ok := r.cfg.GPU(name)
+	if !ok && r.second != nil {
+		return r.second.GPU(name)
+	}
+	return g, ok
+}

@@ -1,0 +1,431 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"planner/internal/config"
+	"planner/internal/report"
+	"planner/sweep"
+	"planner/sweep/measure"
+)
+
+// A run is a study on its ground, with what was asked and where its files go. A new
+// run, one that is resumed and one that is read again are prepared alike, from a
+// configuration alone: [run] in it holds what was said on the command line.
+type run struct {
+	cfg *config.Config
+	// second is the configuration of a comparison's other side; nil for all else.
+	second *config.Config
+	// folder is nil where nothing is kept.
+	folder *sweep.Folder
+	ground sweep.Ground
+	study  sweep.Study
+	// started is when the run began; zero for one that is only read.
+	started time.Time
+
+	// settle tells what runs on real engines where their files go.
+	settle []func(*sweep.Folder)
+	// see is told what happens.
+	see sweep.Watcher
+}
+
+// secondConfig is the configuration of a comparison's other side in a run folder.
+const secondConfig = "config-b.toml"
+
+// storedFile holds the answer of a run that has ended.
+const storedFile = "report.json"
+
+// stored is the answer of a run that has ended, as --json prints it, as a document for
+// all printers, and with its exit code.
+type stored struct {
+	ExitCode int `json:"exit_code"`
+	// Journal is the size of the journal that it is the answer of, in bytes: to another
+	// journal it says nothing.
+	Journal int64           `json:"journal_bytes"`
+	Answer  json.RawMessage `json:"answer"`
+	Report  report.Document `json:"report"`
+}
+
+// begin reads the configuration of a command with at most one file, and notes in it
+// how the command was called. When the user only wants to see the configuration, begin
+// prints it and is done.
+func (p *program) begin(c *cli.Context, command string) (cfg *config.Config, done bool, err error) {
+	path := ""
+	if c.Args().Present() {
+		if path, err = onePositional(c, "configuration"); err != nil {
+			return nil, false, err
+		}
+	}
+	cfg, err = p.configure(c, path, command)
+	if err != nil {
+		return nil, false, err
+	}
+	if c.Bool("print-config") {
+		_, err := p.stdout.Write(cfg.TOML())
+		return cfg, true, err
+	}
+	return cfg, false, nil
+}
+
+// measure is the action of every command that measures.
+func (p *program) measure(c *cli.Context) error {
+	cfg, done, err := p.begin(c, c.Command.Name)
+	if err != nil || done {
+		return err
+	}
+	return p.start(c, &run{cfg: cfg})
+}
+
+// start prepares a new run of a configuration and conducts it.
+func (p *program) start(c *cli.Context, r *run) error {
+	e := experiments()[c.Command.Name]
+	r.cfg.Run = config.Call{Command: c.Command.Name, Args: c.Args().Slice(), Flags: given(c, e.flags)}
+	if err := p.prepare(r); err != nil {
+		return err
+	}
+	if c.Bool("dry-run") {
+		return e.dry(p, r)
+	}
+	if err := p.newFolder(c, r, e); err != nil {
+		return err
+	}
+	return p.conduct(c, r)
+}
+
+// given are the flags of a command's own as texts, those with a default too.
+func given(c *cli.Context, flags []cli.Flag) map[string]string {
+	out := map[string]string{}
+	for _, f := range flags {
+		name := f.Names()[0]
+		if text := fmt.Sprint(c.Value(name)); text != "" && text != "false" {
+			out[name] = text
+		}
+	}
+	return out
+}
+
+// prepare makes the ground and the study of a run. What cannot be made of a
+// configuration is a mistake in it.
+func (p *program) prepare(r *run) error {
+	e, ok := experiments()[r.cfg.Run.Command]
+	if !ok {
+		return usagef("%q measures nothing", r.cfg.Run.Command)
+	}
+	var err error
+	r.study, err = e.study(p, r)
+	if _, rejected := measure.IsRejection(err); err == nil || rejected {
+		return err
+	}
+	return usageError{err}
+}
+
+// newFolder makes the run folder that the flags ask for, or that the command always
+// has.
+func (p *program) newFolder(c *cli.Context, r *run, e experiment) error {
+	about := sweep.About{Command: r.cfg.Run.Command, Args: r.cfg.Run.Args, Version: version, Started: time.Now()}
+	var folder sweep.Folder
+	var err error
+	switch path := c.String("output"); {
+	case path != "":
+		folder, err = sweep.CreateFolder(path, about, r.cfg.TOML())
+	case e.kept || !r.ground.Virtual:
+		label := r.cfg.Model.Name
+		if about.Command != "plan" {
+			label += " " + about.Command
+		}
+		folder, err = sweep.NewFolder(r.cfg.OutputDir, label, about, r.cfg.TOML())
+	default:
+		return nil
+	}
+	if err != nil {
+		return usageError{err}
+	}
+	r.folder = &folder
+	if !c.Bool("quiet") {
+		fmt.Fprintln(p.stderr, "run folder:", folder.Path)
+	}
+	if r.second != nil {
+		return folder.Write(secondConfig, r.second.TOML())
+	}
+	return nil
+}
+
+// conduct runs what the journal of a run does not hold yet, and reports.
+func (p *program) conduct(c *cli.Context, r *run) error {
+	r.started = time.Now()
+	show := p.display(c, r)
+	r.see = show.see
+	stop := func() bool { return false }
+	if r.folder != nil || !r.ground.Virtual {
+		stop = p.signals.patience(show.say)
+	}
+	for _, settle := range r.settle {
+		settle(r.folder)
+	}
+	answer, err := sweep.Drive(c.Context, r.folder, r.ground, r.study, stop, r.see)
+	show.Close()
+	if r.ground.Close != nil {
+		err = errors.Join(err, r.ground.Close())
+	}
+	return p.conclude(c, r, answer, err)
+}
+
+// conclude keeps and prints an answer, also that of a run which was interrupted.
+func (p *program) conclude(c *cli.Context, r *run, answer sweep.Answer, err error) error {
+	interrupted := errors.Is(err, sweep.ErrInterrupted)
+	if interrupted && r.folder != nil {
+		err = fmt.Errorf("%w; go on with: planner resume %s", err, r.folder.Path)
+	}
+	if err != nil && !interrupted || answer.Value == nil {
+		return err
+	}
+	if v, ok := answer.Value.(interface{ SetRun(map[string]any) }); ok && !r.started.IsZero() {
+		v.SetRun(r.facts())
+	}
+	doc, problem := r.document(answer.Value)
+	if problem != nil {
+		return problem
+	}
+	if r.folder != nil {
+		if problem := r.keep(answer, doc, interrupted); problem != nil {
+			return problem
+		}
+	}
+	if c.Bool("json") {
+		problem = p.printJSON(answer.Value)
+	} else {
+		problem = p.print(doc)
+	}
+	if problem != nil || interrupted {
+		return errors.Join(err, problem)
+	}
+	return ended(answer.State)
+}
+
+// keep writes the report of a run into its folder. The answer of one that was
+// interrupted is not its last.
+func (r *run) keep(answer sweep.Answer, doc report.Document, interrupted bool) error {
+	if err := writeReport(*r.folder, doc); err != nil || interrupted {
+		return err
+	}
+	if v, ok := answer.Value.(interface{ Files() map[string]any }); ok {
+		files := v.Files()
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			if err := r.folder.WriteJSON(name, files[name]); err != nil {
+				return err
+			}
+		}
+	}
+	if r.cfg.Run.Command == "sweep" {
+		if err := r.folder.Write("sweep.csv", report.CSV{}.Print(doc)); err != nil {
+			return err
+		}
+	}
+	data, err := report.JSON(answer.Value)
+	if err != nil {
+		return err
+	}
+	return r.folder.WriteJSON(storedFile, stored{answer.State.ExitCode(), journalSize(r.folder), data, doc})
+}
+
+// journalSize is the size of the journal of a run in bytes, 0 where there is none.
+func journalSize(f *sweep.Folder) int64 {
+	info, err := os.Stat(f.File(sweep.JournalFile))
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// document is the report of an answer.
+func (r *run) document(answer any) (report.Document, error) {
+	server := func(k measure.Knobs) report.Server { return serverOf(r.cfg, k) }
+	if r.cfg == nil || r.ground.Run == nil {
+		server = nil
+	}
+	engines, err := r.engines()
+	if err != nil {
+		return report.Document{}, err
+	}
+	return report.Build(answer, server, engines)
+}
+
+// facts are what of an answer depends on clock and place.
+func (r *run) facts() map[string]any {
+	facts := map[string]any{"finished": time.Now().UTC().Format(time.RFC3339), "seconds": time.Since(r.started).Seconds(), "version": version}
+	if r.folder != nil {
+		facts["folder"] = r.folder.Path
+	}
+	return facts
+}
+
+func (p *program) resumeCommand() *cli.Command {
+	return &cli.Command{
+		Name:        "resume",
+		Usage:       "go on with an interrupted run; nothing measured is measured again",
+		ArgsUsage:   "RUN",
+		Description: "Example: planner resume runs/20261121T090000Z-llama-3.1-70b",
+		Flags:       []cli.Flag{jsonFlag()},
+		Action: func(c *cli.Context) error {
+			r, done, err := p.reopen(c)
+			if err != nil {
+				return err
+			}
+			if done != nil {
+				if !c.Bool("quiet") {
+					fmt.Fprintf(p.stderr, "planner: %s is finished; its report again, whatever was changed in its configuration since\n", r.folder.Path)
+				}
+				if err := p.printAs(c, "text", done.Report, done.Answer); err != nil || done.ExitCode == 0 {
+					return err
+				}
+				return outcome(done.ExitCode)
+			}
+			return p.conduct(c, r)
+		},
+	}
+}
+
+func (p *program) reportCommand() *cli.Command {
+	return &cli.Command{
+		Name:        "report",
+		Usage:       "print a run folder's report again",
+		ArgsUsage:   "RUN",
+		Description: "Example: planner report runs/first --format markdown > report.md",
+		Flags: []cli.Flag{jsonFlag(),
+			&cli.StringFlag{Name: "format", Value: "text", Usage: "text, json, markdown, html or csv: --format html"}},
+		Action: func(c *cli.Context) error {
+			r, done, err := p.reopen(c)
+			if err != nil {
+				return err
+			}
+			if done != nil {
+				return p.printAs(c, c.String("format"), done.Report, done.Answer)
+			}
+			trials, err := sweep.ReadJournal(r.folder.File(sweep.JournalFile))
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+			answer, err := sweep.Replay(trials, r.study)
+			if err != nil {
+				return err
+			}
+			if answer.Value == nil {
+				return fmt.Errorf("%s has no report yet; go on with: planner resume %s", r.folder.Path, r.folder.Path)
+			}
+			doc, err := r.document(answer.Value)
+			if err != nil {
+				return err
+			}
+			return p.printAs(c, c.String("format"), doc, answer.Value)
+		},
+	}
+}
+
+// reopen opens the run folder that the command line names: with its answer where it has
+// ended, else prepared to go on.
+func (p *program) reopen(c *cli.Context) (*run, *stored, error) {
+	path, err := onePositional(c, "run folder")
+	if err != nil {
+		return nil, nil, err
+	}
+	folder, about, err := sweep.OpenFolder(path)
+	if err != nil {
+		return nil, nil, usageError{err}
+	}
+	r := &run{folder: &folder}
+	data, err := os.ReadFile(folder.File(storedFile))
+	if err == nil {
+		var done stored
+		if err := json.Unmarshal(data, &done); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", folder.File(storedFile), err)
+		}
+		if done.Journal == journalSize(&folder) {
+			return r, &done, nil
+		}
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return nil, nil, err
+	}
+	if _, ok := experiments()[about.Command]; !ok {
+		return nil, nil, usagef("%s was made by 'planner %s', which has nothing to resume", folder.Path, about.Command)
+	}
+	if r.cfg, err = config.Load(folder.File(sweep.ConfigFile), nil, config.For(about.Command)); err != nil {
+		return nil, nil, err
+	}
+	if r.cfg.Run.Command == "" {
+		r.cfg.Run = callOf(about)
+	}
+	if folder.Has(secondConfig) {
+		if r.second, err = config.Load(folder.File(secondConfig), nil, config.For(about.Command)); err != nil {
+			return nil, nil, err
+		}
+	}
+	return r, nil, p.prepare(r)
+}
+
+// callOf reads the call of a run whose configuration does not hold it, as those of
+// earlier versions did not: flags stood among the arguments.
+func callOf(about sweep.About) config.Call {
+	call := config.Call{Command: about.Command, Flags: map[string]string{}}
+	for _, arg := range about.Args {
+		name, value, hasValue := strings.Cut(arg, "=")
+		switch flag, isFlag := strings.CutPrefix(name, "--"); {
+		case !isFlag:
+			call.Args = append(call.Args, arg)
+		case hasValue:
+			call.Flags[flag] = value
+		default:
+			call.Flags[flag] = "true"
+		}
+	}
+	return call
+}
+
+// printAs prints a report in a format, answer as JSON.
+func (p *program) printAs(c *cli.Context, format string, doc report.Document, answer any) error {
+	if c.Bool("json") {
+		format = "json"
+	}
+	var err error
+	switch format {
+	case "text":
+		return p.print(doc)
+	case "json":
+		return p.printJSON(answer)
+	case "markdown":
+		_, err = p.stdout.Write(report.Markdown{}.Print(doc))
+	case "html":
+		_, err = p.stdout.Write(report.HTML{}.Print(doc))
+	case "csv":
+		_, err = p.stdout.Write(report.CSV{}.Print(doc))
+	default:
+		return usagef("report: unknown format %q; allowed: text, json, markdown, html, csv", format)
+	}
+	return err
+}
+
+// writeReport writes a document as text, Markdown, HTML and plots.
+func writeReport(f sweep.Folder, d report.Document) error {
+	files, err := report.Files(d)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := f.Write(name, files[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// processors is how many simulated trials run side by side.
+func processors() int { return runtime.GOMAXPROCS(0) }

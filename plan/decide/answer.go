@@ -1,0 +1,208 @@
+package decide
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"planner/internal/config"
+	"planner/model/curve"
+	"planner/plan"
+	"planner/search"
+	"planner/sweep"
+	"planner/sweep/measure"
+)
+
+// Background is what an answer rests on, for its report.
+type Background struct {
+	// Subject says what is served: "llama-3.1-70b in fp8, chat".
+	Subject string
+	// Knobs are those that the answer is of, Search the search for their maximum
+	// rate; nil where none was made.
+	Knobs  measure.Knobs
+	Search *search.Result
+	// Trials are those of the run, of all settings.
+	Trials []measure.Measurement
+}
+
+// Planned is the answer of a decision that found a plan. Its JSON is the plan's.
+type Planned struct {
+	*plan.Plan
+	Background Background
+}
+
+// Files are what a run folder keeps of it, by name: the plan and its curves, the
+// binding metric's first.
+func (p *Planned) Files() map[string]any {
+	curves := []*curve.Curve{}
+	if p.Evidence.Curve != nil {
+		curves = append([]*curve.Curve{p.Evidence.Curve}, p.Evidence.Curves...)
+	}
+	return map[string]any{"plan.json": p, "curves.json": curves}
+}
+
+// SetRun adds what depends on the clock, the host or a path.
+func (p *Planned) SetRun(facts map[string]any) { p.Run = facts }
+
+// NoPlan is the answer of a decision that finds no plan.
+type NoPlan struct {
+	// Outcome is infeasible, undecided, or not_measured where a server that planner did
+	// not start was gone, which is no word on what it can meet.
+	Outcome string `json:"outcome"`
+	// Idle is set when an idle engine misses the objective already.
+	Idle     *IdleLatency        `json:"idle"`
+	Reasons  []string            `json:"reasons"`
+	Rejected []measure.Rejection `json:"rejected"`
+	// Trials counts what was run, Invalid those of them that could not be trusted,
+	// and Doubts their reasons, the commonest first.
+	Trials  int      `json:"trials"`
+	Invalid int      `json:"invalid_trials"`
+	Doubts  []string `json:"doubts"`
+
+	Demand    plan.Demand `json:"demand"`
+	Objective measure.SLO `json:"slo"`
+	// Run is what depends on the clock, the host or a path.
+	Run any `json:"run,omitempty"`
+
+	// Why is the *[plan.Infeasible] or *[plan.Undecided].
+	Why        error      `json:"-"`
+	Background Background `json:"-"`
+}
+
+// SetRun adds what depends on the clock, the host or a path.
+func (n *NoPlan) SetRun(facts map[string]any) { n.Run = facts }
+
+// IdleLatency is the latency of an idle engine, which is the smallest limit that
+// any rate can meet.
+type IdleLatency struct {
+	Bound    string  `json:"bound"`
+	Stat     string  `json:"statistic"`
+	Latency  float64 `json:"latency_ms"`
+	Limit    float64 `json:"limit_ms"`
+	Feasible float64 `json:"smallest_feasible_limit_ms"`
+}
+
+// Answer is the plan, or why there is none; while the searches go on, the plan by
+// what they have found so far, where that is one.
+func (d *Decision) Answer() (sweep.Answer, error) {
+	switch p, why := d.plan, d.solved; {
+	case d.failed != nil:
+		return sweep.Answer{State: sweep.Failed}, d.failed
+	case p != nil:
+		return d.planned(p)
+	case why != nil:
+		return d.without(why)
+	case len(d.Seen) == 0:
+		return sweep.Answer{}, nil
+	}
+	p, err := d.solve()
+	if err != nil {
+		return sweep.Answer{}, nil // nothing is known yet that could be reported
+	}
+	p.Warnings = append(p.Warnings, "interrupted: the search had not ended, and other knob sets may be better")
+	if !d.ground.Virtual {
+		p.Warnings = append(p.Warnings, untrusted(d.Seen, p.Offer.Knobs)...)
+	}
+	d.fitCurves(p)
+	return sweep.Answer{Value: &Planned{p, d.background()}}, nil
+}
+
+// planned gives the plan of ended searches its evidence.
+func (d *Decision) planned(solved *plan.Plan) (sweep.Answer, error) {
+	p := *solved
+	if err := d.addEvidence(&p); err != nil {
+		return sweep.Answer{}, err
+	}
+	state := sweep.Done
+	if d.certificate != nil {
+		certified := d.certificate.Result()
+		p.Evidence.Certificate = &certified
+		switch {
+		case !d.Ended:
+			state, p.Evidence.Certificate = sweep.Unfinished, nil
+			p.Warnings = append(p.Warnings, "interrupted: the rate is not certified yet")
+		case certified.State != measure.Met:
+			state = sweep.Undecided
+			p.Warnings = append(p.Warnings, uncertified(certified))
+		case d.ground.Virtual:
+			p.Assumptions = append(p.Assumptions, "the certificate is of the simulated engine with its constants as they are")
+		}
+	}
+	return sweep.Answer{State: state, Value: &Planned{&p, d.background()}}, nil
+}
+
+// without is the answer where there is no plan. A reason of another kind than a
+// plan's own is an error.
+func without(cfg *config.Config, why error, b Background) (sweep.Answer, error) {
+	n := &NoPlan{Demand: cfg.Demand, Objective: cfg.Objective, Why: why, Background: b}
+	tally := measure.OverviewOf(b.Trials)
+	n.Trials, n.Invalid, n.Doubts = tally.Trials, tally.Invalid, append([]string{}, tally.Doubts...)
+	var infeasible *plan.Infeasible
+	var undecided *plan.Undecided
+	state := sweep.Infeasible
+	switch {
+	case errors.As(why, &infeasible):
+		n.Outcome, n.Reasons, n.Rejected = "infeasible", infeasible.Reasons(), infeasible.Rejected
+	case errors.As(why, &undecided):
+		state = sweep.Undecided
+		n.Outcome, n.Reasons, n.Rejected = "undecided", undecided.Reasons(), undecided.Rejected
+	default:
+		return sweep.Answer{State: sweep.Failed}, why
+	}
+	n.Rejected = append([]measure.Rejection{}, n.Rejected...)
+	return sweep.Answer{State: state, Value: n}, nil
+}
+
+// without is the answer where a decision ended without a plan. A server that planner
+// did not start and that is gone is no word on its limits.
+func (d *Decision) without(why error) (sweep.Answer, error) {
+	answer, err := without(d.cfg, why, d.background())
+	if err != nil {
+		return answer, err
+	}
+	n := answer.Value.(*NoPlan)
+	if last := len(d.Seen) - 1; answer.State == sweep.Infeasible && !d.ground.Owned && last >= 0 && d.Seen[last].Rejected != "" {
+		answer.State, n.Outcome, n.Reasons = sweep.Failed, "not_measured", []string{d.Seen[last].Rejected}
+		return answer, nil
+	}
+	n.Idle = d.idle()
+	return answer, nil
+}
+
+// idle is the latency of an idle engine that misses the objective already; nil
+// where none does.
+func (d *Decision) idle() *IdleLatency {
+	if d.chosen == nil || d.chosen.race == nil {
+		return nil
+	}
+	f := d.chosen.floor()
+	if f == nil {
+		return nil
+	}
+	ms := func(t time.Duration) float64 { return float64(t) / float64(time.Millisecond) }
+	return &IdleLatency{f.Bound, f.Stat, ms(f.Value), ms(f.Limit), math.Ceil(ms(f.Value))}
+}
+
+// background is what the report shows beside the answer.
+func (d *Decision) background() Background {
+	b := Background{Subject: subject(d.cfg), Trials: d.Seen}
+	if d.chosen != nil {
+		k, r := d.chosen.settled()
+		b.Knobs, b.Search = k, &r
+	}
+	return b
+}
+
+// subject says what is served.
+func subject(cfg *config.Config) string {
+	if m := cfg.Model; m.Known {
+		return fmt.Sprintf("%s in %s, %s", m.Name, m.Precision.Weights, cfg.Workload.Class)
+	}
+	return cfg.Workload.Class
+}
+
+// uncertified says that a rate was not certified.
+func uncertified(c search.Certified) string {
+	return fmt.Sprintf("%.4g requests/s are not certified: %s", c.Rate, c.Reason)
+}

@@ -1,0 +1,36 @@
+package decide
+
+import (
+	"strings"
+	"testing"
+
+	"planner/plan"
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// What one instance finds in its prefix cache is found by each of several only
+// if the load balancer sends it there.
+func TestRouted(t *testing.T) {
+	turns := workload.Workload{Turns: 6}
+	trace := workload.Workload{Arrivals: workload.Trace, Replay: []workload.TraceRow{{Prompt: 9}, {Prompt: 9, Shared: make([]workload.Segment, 1)}}}
+	for _, c := range []struct {
+		name      string
+		traffic   *workload.Workload
+		caching   bool
+		instances int
+		want      string
+	}{
+		{"conversations", &turns, true, 2, "the turns of a conversation reach the same instance"},
+		{"a trace with prefixes", &trace, true, 2, "requests of the trace with a common prefix reach"},
+		{"one instance", &turns, true, 1, ""},
+		{"no cache", &turns, false, 2, ""},
+		{"single requests", &workload.Workload{Turns: 1}, true, 2, ""},
+	} {
+		p := &plan.Plan{Offer: plan.Offer{Knobs: measure.Knobs{PrefixCaching: c.caching}}, Fleet: plan.Fleet{Instances: c.instances}}
+		got := strings.Join(routed(c.traffic, p), "\n")
+		if !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}

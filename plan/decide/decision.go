@@ -1,0 +1,245 @@
+// Package decide runs the searches of every kind of instance and turns them into
+// offers and a plan.
+//
+// A kind of instance is a GPU with a degree of parallelism; it has knob sets to
+// choose from, which race. What is known of a set before it is tried is its prior.
+// The best set and the engine's own settings are searched once more on fresh
+// requests, one of the two is selected, and its rate, with what is not known of
+// the engine's constants, makes an offer. package plan sizes and prices the offers.
+package decide
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"planner/internal/config"
+	"planner/plan"
+	"planner/search"
+	"planner/sweep"
+	"planner/sweep/measure"
+)
+
+// Decision is the study of the commands plan and estimate: for each kind of
+// instance the best knobs and their maximum rate, and from these the fleet. Its
+// stages are the races of all kinds of instances side by side, the curve of the
+// chosen knobs, and the certificate.
+type Decision struct {
+	sweep.Chain
+
+	cfg    *config.Config
+	ground sweep.Ground
+
+	instances []*instance
+	rejected  []measure.Rejection
+	// chosen is the kind of instance that the plan takes; where there is no plan, the
+	// one whose search tells most.
+	chosen *instance
+	// plan is what the searches came to, solved why there is none; both nil until all
+	// searches have ended.
+	plan   *plan.Plan
+	solved error
+	// certificate is nil where none is sought, or not yet.
+	certificate *search.Certificate
+	// failed is an error of the study itself.
+	failed error
+}
+
+// instance is one kind of instance, with the knob sets to choose from.
+type instance struct {
+	gpu    config.GPU
+	priors []search.Prior
+	// standard is what the engine would do by itself; nil if it does not run.
+	standard *search.Prior
+	race     race
+	// selected is what is taken of the race, nil until that has ended.
+	selected *selection
+}
+
+// New sorts the candidates of the configuration into kinds of instances and rejects
+// what does not fit.
+func New(cfg *config.Config, g sweep.Ground) (*Decision, error) {
+	d := &Decision{cfg: cfg, ground: g}
+	var err error
+	if d.instances, d.rejected, err = instancesOf(cfg, g); err != nil {
+		return nil, err
+	}
+	d.Stages = []func() sweep.Source{d.search, d.measureCurve, d.certify}
+	return d, nil
+}
+
+// instancesOf sorts the candidates of a configuration.
+func instancesOf(cfg *config.Config, g sweep.Ground) (all []*instance, rejected []measure.Rejection, err error) {
+	runnable, rejected := cfg.Candidates()
+	for _, k := range runnable {
+		prior, err := priorFor(cfg, g.Predict, k)
+		if r, ok := measure.IsRejection(err); ok {
+			rejected = append(rejected, *r)
+			continue
+		} else if err != nil {
+			return nil, nil, err
+		}
+		i := slices.IndexFunc(all, func(i *instance) bool {
+			first := i.priors[0].Knobs
+			return first.GPU == k.GPU && first.TensorParallel == k.TensorParallel
+		})
+		if i < 0 {
+			gpu, _ := cfg.GPU(k.GPU)
+			i, all = len(all), append(all, &instance{gpu: gpu})
+		}
+		all[i].priors = append(all[i].priors, prior)
+	}
+	for _, i := range all {
+		if g.Predict == nil {
+			break
+		}
+		if prior, err := priorFor(cfg, g.Predict, cfg.EngineDefaults(i.priors[0].Knobs)); err == nil {
+			i.standard = &prior
+		}
+	}
+	return all, rejected, nil
+}
+
+// Rejected lists the configurations that cannot run.
+func (d *Decision) Rejected() []measure.Rejection { return d.rejected }
+
+// Best is the best rate so far, with what carries it in words.
+func (d *Decision) Best() (best search.Estimate, of string) {
+	for _, i := range d.instances {
+		if i.race == nil || d.plan != nil {
+			continue
+		}
+		if r := i.race.Result(); r.Best.Estimate.Value > best.Value {
+			best, of = r.Best.Estimate, fmt.Sprintf("%s, tensor_parallel %d", r.Knobs.GPU, r.Knobs.TensorParallel)
+		}
+	}
+	return best, of
+}
+
+// Searches is how many searches the budget holds for.
+func (d *Decision) Searches() int { return len(d.instances) }
+
+// search runs the races of all kinds of instances side by side.
+func (d *Decision) search() sweep.Source {
+	together := &sweep.Together{}
+	if d.failed = predict(d.cfg, d.ground, d.instances); d.failed != nil {
+		return together
+	}
+	for _, i := range d.instances {
+		i.race = newRace(d.cfg, d.ground, i)
+		together.Sources = append(together.Sources, i.race)
+	}
+	return together
+}
+
+// solve sizes and prices what the searches have found so far.
+func (d *Decision) solve() (*plan.Plan, error) {
+	d.chosen = d.mostTelling()
+	offers, rejected, err := d.offers()
+	if err != nil {
+		return nil, err
+	}
+	p, err := plan.Solve(d.cfg.Demand, d.cfg.Objective, offers, rejected)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range d.instances {
+		if k, _ := i.settled(); k == p.Offer.Knobs {
+			d.chosen = i
+		}
+	}
+	return p, nil
+}
+
+// offers turns the outcome of the searches into priced instances, and lists what
+// was not chosen.
+func (d *Decision) offers() ([]plan.Offer, []measure.Rejection, error) {
+	prompt, output := d.cfg.Workload.MeanTokens()
+	var offers []plan.Offer
+	rejected := slices.Clone(d.rejected)
+	for _, i := range d.instances {
+		var err error
+		if i.selected, err = d.choose(i); err != nil {
+			return nil, nil, err
+		}
+		s := i.selected
+		o := plan.Offer{
+			Knobs: s.knobs, GPU: i.gpu.Hardware.Name, GPUs: s.knobs.GPUs(), Rate: s.rate, Binding: s.found.Binding,
+			PricedBy: i.gpu.PricedBy, PromptTokens: prompt, OutputTokens: output,
+			Watts: i.gpu.Hardware.TDP, PowerPrice: d.cfg.PowerPrice, Warnings: s.warnings,
+		}
+		if i.gpu.Priced {
+			o.PricePerGPUHour = i.gpu.USDPerHour
+		}
+		switch s.found.Outcome {
+		case search.Infeasible:
+			o.Obstacle = s.found.Reason
+		case search.OutOfBudget, search.Searching:
+			o.Unknown = cmp.Or(s.found.Reason, "the search has not ended")
+		}
+		offers = append(offers, o)
+		rejected = append(rejected, s.rejected...)
+	}
+	explainScaling(offers, d.Seen)
+	return offers, rejected, nil
+}
+
+// mostTelling is the kind of instance to report on when there is no plan: of those
+// whose idle latency is known the one that comes nearest to its limit, else the first.
+func (d *Decision) mostTelling() *instance {
+	var best *instance
+	nearest := math.Inf(1)
+	for _, i := range d.instances {
+		if f := i.floor(); f != nil && float64(f.Value)/float64(f.Limit) < nearest {
+			best, nearest = i, float64(f.Value)/float64(f.Limit)
+		}
+	}
+	if best == nil && len(d.instances) > 0 {
+		best = d.instances[0]
+	}
+	return best
+}
+
+// floor is the latency of an idle engine that misses the objective even then; nil
+// for one that does not.
+func (i *instance) floor() *search.Floor { return i.race.Result().Best.Floor }
+
+// prior is what is known beforehand of a knob set.
+func (i *instance) prior(k measure.Knobs) search.Prior {
+	for _, p := range i.all() {
+		if p.Knobs == k {
+			return *p
+		}
+	}
+	return search.Prior{Knobs: k}
+}
+
+// all are the priors of the knob sets and of the engine's own settings.
+func (i *instance) all() []*search.Prior {
+	var all []*search.Prior
+	for n := range i.priors {
+		all = append(all, &i.priors[n])
+	}
+	if i.standard != nil {
+		all = append(all, i.standard)
+	}
+	return all
+}
+
+// certify tests a rate of the chosen knobs that the plan rests on, where the
+// configuration asks for it.
+func (d *Decision) certify() sweep.Source {
+	if d.plan == nil || !d.cfg.Search.Certify {
+		return nil
+	}
+	knobs, found := d.chosen.settled()
+	found.EngineTime = d.chosen.race.Result().EngineTime // the budget is that of all trials
+	d.certificate = certificateOf(d.cfg, d.chosen.prior(knobs), found)
+	return d.certificate
+}
+
+// certificateOf prepares the certificate of what a search found.
+func certificateOf(cfg *config.Config, prior search.Prior, found search.Result) *search.Certificate {
+	return search.Certify(maxRateConfig(cfg, prior), found, cfg.Search.Trial.Duration)
+}

@@ -1,0 +1,183 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"planner/model"
+	"planner/model/curve"
+	"planner/plan"
+	"planner/sweep"
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// curveShares are the shares of the maximum rate at which the curve is
+// measured: the whole range that a reader asks about, and a little beyond.
+var curveShares = []float64{0.1, 0.25, 0.4, 0.55, 0.7, 0.8, 0.9, 1, 1.1}
+
+// curveRequests are those of one trial of the curve.
+const curveRequests = 4000
+
+// measureCurve settles the plan, the searches having ended, and measures its knobs
+// at rates that the searches had no reason to visit. On a real engine the curve is
+// what the search saw.
+func (d *Decision) measureCurve() sweep.Source {
+	if d.failed != nil {
+		return nil
+	}
+	d.plan, d.solved = d.solve()
+	if d.plan == nil || !d.ground.Virtual {
+		return nil
+	}
+	o := &d.plan.Offer
+	list := &sweep.List{Batch: len(curveShares)}
+	for i, share := range curveShares {
+		rate := share * o.Rate.Value
+		settling, course := d.settling(o.Knobs, rate)
+		window := max(workload.Window(curveRequests, rate), 2*course)
+		list.Trials = append(list.Trials, measure.Trial{
+			Knobs: o.Knobs, Workload: &d.cfg.Workload, Rate: rate, Warmup: max(min(30*time.Second, window/2), settling), Window: window,
+			Cooldown: min(30*time.Second, window/2), Seed: d.cfg.Workload.Seed + 1000 + uint64(i), Objective: d.cfg.Objective, Whole: true,
+			Why: fmt.Sprintf("curve at %.0f %% of the maximum rate", 100*share),
+		})
+	}
+	return list
+}
+
+// addEvidence gives the plan its evidence: the curve of the chosen knobs, the
+// roofline, and the engine's own settings.
+func (d *Decision) addEvidence(p *plan.Plan) error {
+	d.fitCurves(p)
+	p.Comparison = d.chosen.selected.comparison
+	p.Warnings = append(p.Warnings, d.impreciseWarning(p)...)
+	if !d.ground.Virtual {
+		p.Warnings = append(p.Warnings, untrusted(d.Seen, p.Offer.Knobs)...)
+	}
+	p.Assumptions = append(p.Assumptions, routed(&d.cfg.Workload, p)...)
+	if d.ground.Virtual {
+		p.Assumptions = append(p.Assumptions, assumed(d.cfg)...)
+		if u := d.chosen.selected.doubt; len(u.shifts) > 0 {
+			p.Assumptions = append(p.Assumptions, u.String())
+		}
+	}
+	return d.addRoofline(p)
+}
+
+// fitCurves fits latency against rate for every bounded metric.
+func (d *Decision) fitCurves(p *plan.Plan) {
+	var mine []measure.Measurement
+	for _, m := range d.Seen {
+		if m.Trial.Knobs == p.Offer.Knobs && m.Rejected == "" {
+			mine = append(mine, m)
+		}
+	}
+	metrics := curveMetrics(p)
+	curves, errs := make([]*curve.Curve, len(metrics)), make([]error, len(metrics))
+	var wait sync.WaitGroup
+	for i, metric := range metrics {
+		wait.Go(func() {
+			curves[i], errs[i] = curve.Fit(metric, curve.FromMeasurements(mine, metric), d.cfg.Workload.Seed)
+		})
+	}
+	wait.Wait()
+	for i, metric := range metrics {
+		switch {
+		case errs[i] != nil:
+			p.Warnings = append(p.Warnings, fmt.Sprintf("no curve of %v: %v", metric, errs[i]))
+		case p.Evidence.Curve == nil:
+			p.Evidence.Curve = curves[i]
+		default:
+			p.Evidence.Curves = append(p.Evidence.Curves, curves[i])
+		}
+	}
+}
+
+// curveMetrics lists the latencies to draw: that of the binding bound first.
+func curveMetrics(p *plan.Plan) []measure.Metric {
+	metrics := p.Objective.Metrics()
+	for _, b := range p.Objective.Bounds {
+		if i := slices.Index(metrics, b.Metric); b.String() == p.Offer.Binding && i > 0 {
+			metrics = slices.Insert(slices.Delete(metrics, i, i+1), 0, b.Metric)
+		}
+	}
+	return metrics
+}
+
+// addRoofline states what the data sheets allow, where they are known.
+func (d *Decision) addRoofline(p *plan.Plan) error {
+	sim := d.ground.Predict
+	if sim == nil {
+		return nil
+	}
+	roofline, err := sim.Roofline(p.Offer.Knobs)
+	if err != nil {
+		return err
+	}
+	memory, err := sim.Fit(p.Offer.Knobs)
+	if err != nil {
+		return err
+	}
+	bounds := roofline.Bounds(d.cachedRequest(p.Offer.Knobs), memory)
+	p.Evidence.Roofline = &bounds
+	ceiling, _ := plan.Ceiling(&bounds, &p.Offer)
+	for _, c := range append([]*curve.Curve{p.Evidence.Curve}, p.Evidence.Curves...) {
+		if c != nil {
+			c.Doubt(ceiling)
+		}
+	}
+	return nil
+}
+
+// settling is how long traffic of the workload takes to become steady on an engine
+// with these knobs, and how long a conversation lasts: both 0 where there are
+// neither conversations nor shared prefixes. How long requests take is read off
+// the trials.
+func (d *Decision) settling(k measure.Knobs, rate float64) (settling, course time.Duration) {
+	w := &d.cfg.Workload
+	latency := d.meanLatency(k, rate)
+	if settling = w.Settling(rate, latency); settling > 0 && w.Turns > 1 {
+		course = w.Course(latency)
+	}
+	return settling, course
+}
+
+// meanLatency is the mean time of a request in that trial of the knobs, of those the
+// server kept up with, whose rate comes nearest to a rate from below; 0 if there is
+// none.
+func (d *Decision) meanLatency(k measure.Knobs, rate float64) time.Duration {
+	nearest, latency := 0.0, time.Duration(0)
+	for i := range d.Seen {
+		m := &d.Seen[i]
+		if m.Trial.Knobs == k && keptUp(m) && m.Trial.Rate <= rate && m.Trial.Rate > nearest && m.E2E.Mean > 0 {
+			nearest, latency = m.Trial.Rate, m.E2E.Mean
+		}
+	}
+	return latency
+}
+
+// keptUp reports whether the server kept up with a trial of open load.
+func keptUp(m *measure.Measurement) bool {
+	return !m.Trial.Closed() && m.Rejected == "" && m.Aborted == "" && !m.Overloaded
+}
+
+// cachedRequest is the mean request with what the prefix cache held of its prompt in
+// the trials of the knobs: the largest share that was seen in a trial that the server
+// kept up with, so that the bounds that follow are bounds of all of them.
+func (d *Decision) cachedRequest(k measure.Knobs) model.MeanRequest {
+	q := sweep.MeanRequest(&d.cfg.Workload)
+	if !k.PrefixCaching {
+		return q
+	}
+	share := 0.0
+	for i := range d.Seen {
+		if m := &d.Seen[i]; m.Trial.Knobs == k && keptUp(m) && m.Server.HitRate != nil {
+			share = max(share, *m.Server.HitRate)
+		}
+	}
+	q.Cached = share * q.Prompt
+	q.Shared, q.Texts = d.cfg.Workload.SharedText()
+	return q
+}

@@ -1,0 +1,272 @@
+package decide
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"planner/internal/config"
+	"planner/model"
+	"planner/model/curve"
+	"planner/plan"
+	"planner/search"
+	"planner/sweep"
+	"planner/sweep/measure"
+)
+
+// Measured says of results what they do not say themselves.
+type Measured struct {
+	// GPU is the name of the GPU that was measured, "" for that of the knobs.
+	GPU string
+	// GPUs is how many one instance has, 0 for as many as the knobs say.
+	GPUs int
+	// Doubts are what is to be doubted of the results.
+	Doubts []string
+}
+
+// Fit plans a fleet by results that are on disk: the curve of each knob set, its
+// crossing of the limits, or the counts beyond them where trials have these. An
+// error says why the results tell nothing.
+func Fit(cfg *config.Config, trials []measure.Measurement, m Measured) (sweep.Answer, error) {
+	fits, rejected, err := fitSets(cfg, trials)
+	if err != nil {
+		return sweep.Answer{}, err
+	}
+	catalog, err := model.NewCatalog()
+	if err != nil {
+		return sweep.Answer{}, err
+	}
+	offers := make([]plan.Offer, len(fits))
+	for i := range fits {
+		o := &fits[i].offer
+		o.GPU, o.GPUs = cmp.Or(m.GPU, o.Knobs.GPU), cmp.Or(m.GPUs, o.Knobs.GPUs())
+		o.PricePerGPUHour, o.PricedBy = priceOf(cfg, catalog, o.GPU)
+		offers[i] = *o
+	}
+	b := Background{Trials: trials}
+	made, err := plan.Solve(cfg.Demand, cfg.Objective, offers, rejected)
+	if err != nil {
+		return without(cfg, err, b)
+	}
+	i := slices.IndexFunc(fits, func(f fitted) bool { return f.offer.Knobs == made.Offer.Knobs })
+	if curves := fits[i].curves; len(curves) > 0 {
+		made.Evidence.Curve, made.Evidence.Curves = curves[0], curves[1:]
+	}
+	made.Warnings = append(made.Warnings, m.Doubts...)
+	return sweep.Answer{State: sweep.Done, Value: &Planned{made, b}}, nil
+}
+
+// priceOf is what an hour of a GPU costs in US dollars, and who says so; 0 where
+// nobody does.
+func priceOf(cfg *config.Config, catalog *model.Catalog, gpu string) (float64, string) {
+	if usd, ok := cfg.FlatPrice(); ok {
+		return usd, "the configuration"
+	}
+	hw, err := catalog.GPU(gpu)
+	if gpu == "" || err != nil || hw.Price.USDPerHour <= 0 {
+		return 0, ""
+	}
+	if g, ok := cfg.GPU(hw.Name); ok && g.Priced {
+		return g.USDPerHour, g.PricedBy
+	}
+	return hw.Price.USDPerHour, hw.Price.String()
+}
+
+// fitted is one knob set of the results: its curves, that of the binding metric
+// first, none where no trial resolves it, and what one instance gives.
+type fitted struct {
+	curves []*curve.Curve
+	offer  plan.Offer
+}
+
+// fitSets fits the trials of each knob set on their own. A set that cannot be
+// fitted is rejected with the reason, unless it is the only one.
+func fitSets(cfg *config.Config, trials []measure.Measurement) ([]fitted, []measure.Rejection, error) {
+	sets, err := setsOf(trials)
+	if err != nil {
+		return nil, nil, err
+	}
+	var fits []fitted
+	var rejected []measure.Rejection
+	var first error
+	for _, set := range sets {
+		f, err := fitSet(cfg, set)
+		if err != nil {
+			if first == nil {
+				first = err
+			}
+			rejected = append(rejected, measure.Rejection{Knobs: set[0].Trial.Knobs, Reason: err.Error()})
+			continue
+		}
+		fits = append(fits, f)
+	}
+	if len(fits) == 0 {
+		return nil, nil, first
+	}
+	return fits, rejected, nil
+}
+
+// setsOf splits results by knobs, in the order in which they come. Different
+// traffic has no common curve.
+func setsOf(trials []measure.Measurement) ([][]measure.Measurement, error) {
+	var sets [][]measure.Measurement
+	traffic := ""
+	for i := range trials {
+		m := &trials[i]
+		text, err := json.Marshal(m.Trial.Workload)
+		if err != nil {
+			return nil, err
+		}
+		if traffic == "" {
+			traffic = string(text)
+		}
+		if string(text) != traffic {
+			return nil, errors.New("fit: the results are of different workloads; fit those of one workload at a time")
+		}
+		j := slices.IndexFunc(sets, func(s []measure.Measurement) bool { return s[0].Trial.Knobs == m.Trial.Knobs })
+		if j < 0 {
+			j, sets = len(sets), append(sets, nil)
+		}
+		sets[j] = append(sets[j], *m)
+	}
+	return sets, nil
+}
+
+func fitSet(cfg *config.Config, trials []measure.Measurement) (fitted, error) {
+	f := fitted{offer: plan.Offer{Knobs: trials[0].Trial.Knobs}}
+	rate, counted := countedRate(cfg, trials)
+	if counted {
+		f.offer.Rate, f.offer.Binding, f.offer.Warnings = rate.Estimate, rate.Binding, rate.Warnings
+	}
+	curves, crossing, err := fitCurvesOf(cfg, trials)
+	if err != nil {
+		if counted {
+			// The counts say what quantiles that no trial resolves cannot.
+			f.offer.Warnings = append(f.offer.Warnings, "no curve is drawn: "+err.Error())
+			return f, nil
+		}
+		return f, err
+	}
+	f.curves = curves
+	if !counted {
+		f.offer.Rate, f.offer.Binding = plan.FromCrossing(&crossing), crossing.Bound.String()
+		switch crossing.Outcome {
+		case curve.Below, curve.Undetermined:
+			f.offer.Obstacle = crossing.Note
+		case curve.NotReached:
+			f.offer.Unreached = true
+			f.offer.Warnings = append(f.offer.Warnings, "no rate measured is beyond the limits: the maximum rate of one instance is not known, "+
+				"the fleet is sized by the highest rate measured and may be larger than needed; trials at higher rates would tell")
+		}
+	}
+	return f, nil
+}
+
+// leastCounted is how many trials with counts an interval may rest on.
+const leastCounted = 3
+
+// countedRate is the posterior of the maximum rate from trials that counted
+// requests beyond the very limits in question; false where too few did, or none
+// met the limits, or none missed them. It is what a search of the same trials
+// would have reported.
+func countedRate(cfg *config.Config, trials []measure.Measurement) (search.Result, bool) {
+	var counted []*measure.Measurement
+	met, missed, middle := false, false, 0.0
+	for i := range trials {
+		m := &trials[i]
+		if !m.Valid || m.Rejected != "" || m.Trial.Closed() || m.Trial.Rate <= 0 || m.Trial.Workload == nil || !countsOf(m, cfg.Objective) {
+			continue
+		}
+		counted = append(counted, m)
+		middle += math.Log(m.Trial.Rate)
+		within := withinLimits(m)
+		met, missed = met || within, missed || !within
+	}
+	if len(counted) < leastCounted || !met || !missed {
+		return search.Result{}, false
+	}
+	s := search.NewMaxRate(search.MaxRateConfig{
+		// Where to look, and next to nothing about where it lies.
+		Prior:    search.Prior{Knobs: counted[0].Trial.Knobs, Rate: math.Exp(middle / float64(len(counted))), Spread: 1},
+		Workload: counted[0].Trial.Workload, SLO: cfg.Objective, Seed: cfg.Workload.Seed,
+		Precision: cfg.Search.Precision, Confidence: cfg.Search.Confidence,
+		// No trial can be added to results.
+		Budget: 1,
+	})
+	for _, m := range counted {
+		s.Observe(*m)
+	}
+	s.Next()
+	r := s.Result()
+	return r, r.Estimate.Safe > 0
+}
+
+// withinLimits reports whether no bound was beyond its limit by the raw counts.
+func withinLimits(m *measure.Measurement) bool {
+	for _, b := range m.Trial.Objective.Bounds {
+		c, _ := m.Count(b.String())
+		if b.Quantile == 0 && c.Value > 1 || b.Quantile > 0 && float64(c.K) > b.Allowed()*float64(c.N) {
+			return false
+		}
+	}
+	return !m.Overloaded
+}
+
+// countsOf reports whether a measurement counted what each bound of an objective
+// asks for.
+func countsOf(m *measure.Measurement, slo measure.SLO) bool {
+	for _, b := range slo.Bounds {
+		if !slices.Contains(m.Trial.Objective.Bounds, b) {
+			return false
+		}
+		if _, ok := m.Count(b.String()); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// moreTrials says what helps where results do not give a curve.
+const moreTrials = "longer trials resolve higher quantiles, and trials beyond the limit show where it lies"
+
+// fitCurvesOf fits a curve to each metric with a bound and finds the lowest
+// crossing. The curve of the binding metric comes first.
+func fitCurvesOf(cfg *config.Config, trials []measure.Measurement) ([]*curve.Curve, curve.Crossing, error) {
+	byMetric := map[measure.Metric]*curve.Curve{}
+	var crossings []curve.Crossing
+	for _, b := range cfg.Objective.Bounds {
+		if b.Metric == measure.Goodput {
+			return nil, curve.Crossing{}, errors.New("fit: slo.goodput holds several limits against each request, and a curve is fitted to quantiles; " +
+				"give limits on ttft, tpot, itl or e2e, or measure with `planner search`")
+		}
+		c := byMetric[b.Metric]
+		if c == nil {
+			var err error
+			c, err = curve.Fit(b.Metric, curve.FromMeasurements(trials, b.Metric), cfg.Workload.Seed)
+			if err != nil {
+				return nil, curve.Crossing{}, fmt.Errorf("fit %v: %w; %s", b.Metric, err, moreTrials)
+			}
+			byMetric[b.Metric] = c
+		}
+		x, err := c.Crossing(b)
+		if err != nil {
+			return nil, x, fmt.Errorf("%w; %s", err, moreTrials)
+		}
+		crossings = append(crossings, x)
+	}
+	lowest, ok := curve.Lowest(crossings)
+	if !ok {
+		return nil, lowest, errors.New("fit: the results hold none of the statistics that the SLO bounds")
+	}
+	curves := []*curve.Curve{byMetric[lowest.Bound.Metric]}
+	for _, b := range cfg.Objective.Bounds {
+		if c := byMetric[b.Metric]; c != nil && c != curves[0] {
+			curves = append(curves, c)
+			delete(byMetric, b.Metric)
+		}
+	}
+	return curves, lowest, nil
+}

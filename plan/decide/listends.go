@@ -1,0 +1,150 @@
+package decide
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"planner/internal/config"
+	"planner/search"
+	"planner/sweep"
+	"planner/sweep/measure"
+)
+
+// endedKnobs are the knobs at whose ends a search may have stopped too early.
+func endedKnobs() []measure.Knob {
+	return slices.DeleteFunc(measure.Searched(), func(n measure.Knob) bool { return n.Most == 0 })
+}
+
+// nextValue is the value a step beyond one: shares of memory go by twentieths, counts
+// by halves and doubles.
+func nextValue(n measure.Knob, x float64, lower bool) float64 {
+	_, share := n.Zero().(float64)
+	switch {
+	case share && lower:
+		return math.Round(100*x-5) / 100
+	case share:
+		return math.Round(100*x+5) / 100
+	case lower:
+		return x / 2
+	}
+	return 2 * x
+}
+
+// edge is a knob of the best set that stands at an end of the values tried, with
+// room beyond.
+type edge struct {
+	axis  measure.Knob
+	knobs measure.Knobs
+	lower bool
+	// inner is the set with the nearest value on the other side.
+	inner search.Contestant
+}
+
+// beyond are the sets a step further and so on, as many as there is room for, at
+// most n.
+func (e *edge) beyond(n int) []measure.Knobs {
+	var sets []measure.Knobs
+	for k := e.knobs; len(sets) < n; {
+		x := nextValue(e.axis, e.axis.Number(k), e.lower)
+		if x < e.axis.Least || x > e.axis.Most {
+			break
+		}
+		e.axis.SetNumber(&k, x)
+		if k.MaxNumBatchedTokens > 0 {
+			// Engines refuse steps of fewer tokens than requests.
+			k.MaxNumSeqs = min(k.MaxNumSeqs, k.MaxNumBatchedTokens)
+		}
+		if e.axis.Number(k) != x {
+			break
+		}
+		sets = append(sets, k)
+	}
+	return sets
+}
+
+// edgesOf finds the knobs of the best set of a contest that stand at an end. Only
+// sets that differ from it in that knob alone count, and of these the ones that
+// can run.
+func edgesOf(r search.RaceResult) []edge {
+	var found []edge
+	for _, a := range endedKnobs() {
+		at := a.Number(r.Knobs)
+		var below, above []search.Contestant
+		for _, c := range r.Contestants {
+			k := c.Knobs
+			a.SetNumber(&k, at)
+			switch x := a.Number(c.Knobs); {
+			case k != r.Knobs || c.Status == search.Unable || x == 0:
+			case x < at:
+				below = append(below, c)
+			case x > at:
+				above = append(above, c)
+			}
+		}
+		nearer := func(x, y search.Contestant) int {
+			return cmp.Compare(math.Abs(a.Number(x.Knobs)-at), math.Abs(a.Number(y.Knobs)-at))
+		}
+		e := edge{axis: a, knobs: r.Knobs}
+		switch {
+		case len(below) == 0 && len(above) > 0:
+			e.lower, e.inner = true, slices.MinFunc(above, nearer)
+		case len(above) == 0 && len(below) > 0:
+			e.inner = slices.MinFunc(below, nearer)
+		default:
+			continue
+		}
+		if len(e.beyond(1)) > 0 {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// pastEnds names what the race of a simulated engine is to try beyond lists that
+// nobody gave: where the best set stands at their end the next two values, as
+// what one step does not bring two may, and the nearest on the other side if its
+// prediction alone left it out. A largest value that is no better than the one
+// below is no reason to go on: what is not used up need not be larger.
+func pastEnds(cfg *config.Config, sim *sweep.Simulated, r search.RaceResult) []search.Prior {
+	var further []search.Prior
+	for _, e := range edgesOf(r) {
+		if !cfg.Open(e.axis) || e.axis.Name == "gpu_memory_utilization" || !e.lower && e.inner.Status == search.Tied {
+			continue
+		}
+		for _, k := range append(e.beyond(2), e.inner.Knobs) {
+			if prior, err := priorFor(cfg, sim, k); err == nil {
+				further = append(further, prior)
+			}
+		}
+	}
+	return further
+}
+
+// edgeWarnings tell where the best set stands at an end of the values tried and
+// its neighbour was measured to carry less: the best may lie beyond.
+func edgeWarnings(r search.RaceResult) []string {
+	var out []string
+	for _, e := range edgesOf(r) {
+		switch e.inner.Status {
+		case search.Beaten, search.Measured, search.Infeasibly:
+		default:
+			continue
+		}
+		a, end, further := e.axis, "largest", "larger"
+		if e.lower {
+			end, further = "smallest", "smaller"
+		}
+		at, inner := a.Number(e.knobs), a.Number(e.inner.Knobs)
+		list := []float64{a.Number(e.beyond(1)[0]), at, inner}
+		slices.Sort(list)
+		out = append(out, fmt.Sprintf("%s is %s, the %s value tried, and %s carries less: %s values may carry more; try knobs.%s = [%s, %s, %s]",
+			a.Name, knobText(at), end, knobText(inner), further, a.Name, knobText(list[0]), knobText(list[1]), knobText(list[2])))
+	}
+	return out
+}
+
+// knobText writes a knob's value as configurations do.
+func knobText(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }

@@ -1,0 +1,107 @@
+package decide
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"planner/internal/config"
+	"planner/search"
+	"planner/sweep"
+	"planner/sweep/measure"
+)
+
+// contestOf is the end of a race that k won, against others.
+func contestOf(k measure.Knobs, others ...search.Contestant) search.RaceResult {
+	return search.RaceResult{Knobs: k, Contestants: others}
+}
+
+// A warning names the knob, its value and the direction: only where the best
+// value stands at an end, a neighbour was measured to be worse, and there is room.
+func TestEdgeWarnings(t *testing.T) {
+	set := func(tokens, seqs int, memory float64) measure.Knobs {
+		return measure.Knobs{MaxNumBatchedTokens: tokens, MaxNumSeqs: seqs, GPUMemoryUtilization: memory, TensorParallel: 8}
+	}
+	other := func(tokens, seqs int, memory float64, s search.Status) search.Contestant {
+		return search.Contestant{Knobs: set(tokens, seqs, memory), Status: s}
+	}
+	best := set(2048, 128, 0.9)
+	const lower = "max_num_batched_tokens is 2048, the smallest value tried, and 4096 carries less: smaller values may carry more; " +
+		"try knobs.max_num_batched_tokens = [1024, 2048, 4096]"
+	for name, c := range map[string]struct {
+		best   measure.Knobs
+		others []search.Contestant
+		want   string
+	}{
+		"one value":               {best, nil, ""},
+		"smallest":                {best, []search.Contestant{other(8192, 128, 0.9, search.Beaten), other(4096, 128, 0.9, search.Beaten)}, lower},
+		"largest":                 {best, []search.Contestant{other(1024, 128, 0.9, search.Measured)}, "max_num_batched_tokens is 2048, the largest value tried, and 1024 carries less: larger values may carry more; try knobs.max_num_batched_tokens = [1024, 2048, 4096]"},
+		"in the middle":           {best, []search.Contestant{other(1024, 128, 0.9, search.Beaten), other(4096, 128, 0.9, search.Beaten)}, ""},
+		"as good":                 {best, []search.Contestant{other(4096, 128, 0.9, search.Tied), other(8192, 128, 0.9, search.Beaten)}, ""},
+		"not tried":               {best, []search.Contestant{other(4096, 128, 0.9, search.Skipped)}, ""},
+		"others differ by more":   {best, []search.Contestant{other(4096, 64, 0.9, search.Beaten)}, ""},
+		"cannot run":              {best, []search.Contestant{other(1024, 128, 0.9, search.Unable), other(4096, 128, 0.9, search.Beaten)}, lower},
+		"no room below requests":  {set(256, 256, 0.9), []search.Contestant{other(512, 256, 0.9, search.Beaten)}, ""},
+		"no room in the memory":   {set(2048, 128, 0.95), []search.Contestant{other(2048, 128, 0.9, search.Beaten)}, ""},
+		"room in the memory":      {best, []search.Contestant{other(2048, 128, 0.85, search.Beaten)}, "gpu_memory_utilization is 0.9, the largest value tried, and 0.85 carries less: larger values may carry more; try knobs.gpu_memory_utilization = [0.85, 0.9, 0.95]"},
+		"the engine's own choice": {best, []search.Contestant{other(0, 128, 0.9, search.Beaten)}, ""},
+	} {
+		if got := strings.Join(edgeWarnings(contestOf(c.best, c.others...)), "\n"); got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", name, got, c.want)
+		}
+	}
+}
+
+// Beyond the usual lists the race goes on by halves and doubles, never beyond
+// lists that were given, and not upward where the neighbour is as good.
+func TestBeyondUsualLists(t *testing.T) {
+	load := func(overrides ...config.Override) *config.Config {
+		t.Helper()
+		base := []config.Override{{Key: "model.name", Value: "llama-3.1-8b"}, {Key: "hardware.gpu", Value: "H100 SXM"}, {Key: "workload.class", Value: "chat"},
+			{Key: "demand.rate", Value: "10"}, {Key: "slo.ttft.p99", Value: "500ms"}}
+		cfg, err := config.Load("", append(base, overrides...), config.For("estimate"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cfg
+	}
+	usual, given := load(), load(config.Override{Key: "knobs.max_num_batched_tokens", Value: "[2048, 16384]"})
+	for _, c := range []struct {
+		cfg           *config.Config
+		best, seqs, x int
+		status        search.Status
+		want          []int
+	}{
+		{usual, 2048, 128, 4096, search.Beaten, []int{1024, 512, 4096}},
+		{usual, 2048, 512, 4096, search.Beaten, []int{1024, 512, 4096}},
+		{usual, 2048, 128, 4096, search.Untried, []int{1024, 512, 4096}},
+		{usual, 2048, 128, 4096, search.Tied, []int{1024, 512, 4096}},
+		{usual, 16384, 128, 8192, search.Beaten, []int{32768, 65536, 8192}},
+		{usual, 16384, 128, 8192, search.Tied, nil},
+		{given, 2048, 128, 16384, search.Beaten, nil},
+		{given, 16384, 128, 2048, search.Beaten, nil},
+	} {
+		sim := &sweep.Simulated{Deployment: c.cfg.Deployment, Version: c.cfg.Engine.Version}
+		all, _ := c.cfg.Candidates()
+		i := slices.IndexFunc(all, func(k measure.Knobs) bool { return k.MaxNumBatchedTokens == c.best && k.MaxNumSeqs == c.seqs })
+		inner := all[i]
+		inner.MaxNumBatchedTokens = c.x
+		var got []int
+		for _, p := range pastEnds(c.cfg, sim, contestOf(all[i], search.Contestant{Knobs: inner, Status: c.status})) {
+			got = append(got, p.Knobs.MaxNumBatchedTokens)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%d beside %d, which is %v: %v, want %v", c.best, c.x, c.status, got, c.want)
+		}
+	}
+}
+
+// Steps of fewer tokens than requests are refused by engines: where the list goes on
+// to them, the requests go along.
+func TestFewerTokensThanRequests(t *testing.T) {
+	e := edge{axis: endedKnobs()[0], knobs: measure.Knobs{MaxNumBatchedTokens: 512, MaxNumSeqs: 512}, lower: true}
+	want := []measure.Knobs{{MaxNumBatchedTokens: 256, MaxNumSeqs: 256}}
+	if got := e.beyond(2); !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+}

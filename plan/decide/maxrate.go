@@ -1,0 +1,149 @@
+package decide
+
+import (
+	"slices"
+	"strings"
+
+	"planner/internal/config"
+	"planner/search"
+	"planner/sweep"
+	"planner/sweep/load"
+	"planner/sweep/measure"
+)
+
+// MaxRate is the study of the command search: the maximum rate of the only knob set
+// of a configuration.
+type MaxRate struct {
+	sweep.Chain
+
+	cfg    *config.Config
+	ground sweep.Ground
+	// instances holds the only one, with the knob set's prior.
+	instances []*instance
+	search    *search.MaxRate
+	// certificate is nil where none is sought, or not yet.
+	certificate *search.Certificate
+	failed      error
+}
+
+// FoundRate is the answer of a search. Its JSON is the result's.
+type FoundRate struct {
+	search.Result
+	Background Background
+}
+
+// Files are what a run folder keeps of it, by name.
+func (f *FoundRate) Files() map[string]any { return map[string]any{"search.json": f} }
+
+// NewMaxRate prepares the search of a configuration's only knob set. It is an error
+// of type [*measure.Rejection] if that does not run.
+func NewMaxRate(cfg *config.Config, g sweep.Ground) (*MaxRate, error) {
+	s := &MaxRate{cfg: cfg, ground: g}
+	instances, rejected, err := instancesOf(cfg, g)
+	if err != nil {
+		return nil, err
+	}
+	if len(instances) == 0 {
+		return nil, &rejected[0]
+	}
+	s.instances = instances
+	s.Stages = []func() sweep.Source{s.start, s.certify}
+	return s, nil
+}
+
+// start begins the search, with what is predicted of the knob set.
+func (s *MaxRate) start() sweep.Source {
+	s.failed = predict(s.cfg, s.ground, s.instances)
+	s.search = search.NewMaxRate(maxRateConfig(s.cfg, s.instances[0].priors[0]))
+	if s.failed != nil {
+		return nil
+	}
+	return s.search
+}
+
+// certify tests a rate that the search suggests, where the configuration asks for it.
+func (s *MaxRate) certify() sweep.Source {
+	r := s.search.Result()
+	if s.failed != nil || !s.cfg.Search.Certify || r.Outcome == search.Infeasible || r.Outcome == search.Searching {
+		return nil
+	}
+	s.certificate = certificateOf(s.cfg, s.instances[0].priors[0], r)
+	return s.certificate
+}
+
+// Rejected lists nothing: a set that cannot run is no study.
+func (s *MaxRate) Rejected() []measure.Rejection { return nil }
+
+// Best is the rate so far.
+func (s *MaxRate) Best() (best search.Estimate, of string) {
+	if s.search == nil || s.certificate != nil {
+		return best, ""
+	}
+	return s.search.Result().Estimate, ""
+}
+
+// Searches is one.
+func (s *MaxRate) Searches() int { return 1 }
+
+// Answer is what is known of the maximum rate.
+func (s *MaxRate) Answer() (sweep.Answer, error) {
+	if s.failed != nil || s.search == nil {
+		return sweep.Answer{State: sweep.Failed}, s.failed
+	}
+	r := s.search.Result()
+	r.Warnings = append(r.Warnings, ofOtherLoad(s.Seen)...)
+	if !s.ground.Virtual && s.ground.Owned && r.Estimate.Value > 0 {
+		r.Warnings = append(r.Warnings, "the engine was started for this search alone: what the maximum rate differs by from start to start is not in the interval")
+	}
+	state := s.state(&r)
+	if !s.Ended {
+		if r.Estimate.Value <= 0 {
+			return sweep.Answer{}, nil
+		}
+		state, r.Reason = sweep.Unfinished, "interrupted: the rate is not certified yet"
+		if r.Outcome == search.Searching {
+			r.Reason = "interrupted: the interval is not as narrow as asked yet"
+		}
+	}
+	k := s.instances[0].priors[0].Knobs
+	b := Background{Subject: subject(s.cfg), Knobs: k, Search: &r, Trials: s.Seen}
+	return sweep.Answer{State: state, Value: &FoundRate{r, b}}, nil
+}
+
+// state is how a finished search ends, with its certificate, which it adds to the
+// result.
+func (s *MaxRate) state(r *search.Result) sweep.State {
+	certified := true
+	if s.certificate != nil && s.Ended {
+		c := s.certificate.Result()
+		r.Certificate = &c
+		r.EngineTime += c.EngineTime
+		r.Trials += c.Looks
+		if certified = c.State == measure.Met; !certified {
+			r.Warnings = append(r.Warnings, uncertified(c))
+		}
+	}
+	switch last := len(s.Seen) - 1; {
+	case r.Outcome == search.Infeasible && !s.ground.Owned && last >= 0 && s.Seen[last].Rejected != "":
+		// A server that planner did not start is gone: that is no word on its limits.
+		return sweep.Failed
+	case r.Outcome == search.Infeasible:
+		return sweep.Infeasible
+	case r.Outcome == search.OutOfBudget || !certified:
+		return sweep.Undecided
+	}
+	return sweep.Done
+}
+
+// ofOtherLoad is what the last trial to say so says of answers that were not those
+// of the workload: the rate that was found is then of another load.
+func ofOtherLoad(trials []measure.Measurement) []string {
+	for _, m := range slices.Backward(trials) {
+		for _, w := range m.Warnings {
+			if strings.HasPrefix(w, load.ShorterAnswers) {
+				return []string{w}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,166 @@
+package decide
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"planner/internal/config"
+	"planner/search"
+	"planner/sweep"
+	"planner/sweep/measure"
+)
+
+// priorFor says what arithmetic knows of a configuration: whether it fits, and
+// about which rate it carries. Without an engine to compute with, nothing is known.
+func priorFor(cfg *config.Config, engine *sweep.Simulated, k measure.Knobs) (search.Prior, error) {
+	if engine == nil {
+		return search.Prior{Knobs: k}, nil
+	}
+	capacity, err := engine.Capacity(k, &cfg.Workload, cfg.Objective)
+	if err != nil {
+		return search.Prior{}, err
+	}
+	slowest := capacity.TTFT + capacity.Step*float64(cfg.Workload.LongOutput())
+	return search.Prior{Knobs: k, Rate: capacity.Rate, Spread: capacitySpread, Latency: time.Duration(slowest * float64(time.Second))}, nil
+}
+
+// capacitySpread is an allowance for how far arithmetic that knows no queueing
+// scatters between knob sets, in the logarithm of the rate. It decides only
+// which sets are tried, and in which order.
+const capacitySpread = 0.2
+
+// maxRateConfig is the search that a configuration asks for.
+func maxRateConfig(cfg *config.Config, prior search.Prior) search.MaxRateConfig {
+	s := search.MaxRateConfig{
+		Prior: prior, Workload: &cfg.Workload, SLO: cfg.Objective, Seed: cfg.Workload.Seed,
+		Precision: cfg.Search.Precision, Confidence: cfg.Search.Confidence, MinRequests: cfg.Search.MinRequests,
+		Warmup: cfg.Search.Warmup.Duration, Window: cfg.Search.Trial.Duration,
+	}
+	if !cfg.Simulated() || cfg.Search.BudgetGiven {
+		s.Budget = cfg.Search.Budget
+	}
+	return s
+}
+
+// predict replaces the arithmetic priors of a run on real engines by what the
+// simulated engine says of each knob set: a whole search in virtual time costs
+// less than a second of a real one.
+func predict(cfg *config.Config, g sweep.Ground, instances []*instance) error {
+	if g.Virtual || g.Predict == nil {
+		return nil
+	}
+	var all []*search.Prior
+	for _, i := range instances {
+		all = append(all, i.all()...)
+	}
+	if err := atOnce(len(all), func(i int) error { return simulatePrior(cfg, g.Predict, all[i]) }); err != nil {
+		return err
+	}
+	return atOnce(len(instances), func(i int) error { return disperse(cfg, g.Predict, instances[i].all()) })
+}
+
+// atOnce calls f for 0 to n-1, as many at a time as there are processors,
+// and returns the error of the first that has one.
+func atOnce(n int, f func(int) error) error {
+	errs := make([]error, n)
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var wait sync.WaitGroup
+	for i := range n {
+		wait.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			errs[i] = f(i)
+		})
+	}
+	wait.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// predictionSpread is the standard deviation of ln(measured / simulated) that
+// is believed before anything was measured on this machine.
+const predictionSpread = 0.15
+
+// simulatePrior searches one knob set in virtual time.
+func simulatePrior(c *config.Config, engine *sweep.Simulated, prior *search.Prior) error {
+	cfg := maxRateConfig(c, *prior)
+	cfg.Budget, cfg.Warmup, cfg.Window = 0, 0, 0
+	s := search.NewMaxRate(cfg)
+	if err := (&sweep.Loop{Source: s, Run: engine.Run}).Drive(context.Background()); err != nil {
+		return err
+	}
+	r := s.Result()
+	if r.Estimate.Value <= 0 {
+		return nil
+	}
+	prior.Rate, prior.Spread = r.Estimate.Value, predictionSpread
+	for _, b := range r.Bounds {
+		if b.Bound == r.Binding {
+			prior.Kappa, prior.Binding = b.Curve.Kappa, b.Bound
+		}
+	}
+	return nil
+}
+
+// The runs that show how exceedances clump: at four rates around the maximum,
+// each cut into batches that are as long as trials are.
+const (
+	dispersionBatches  = 20
+	dispersionBatch    = 300 * time.Second
+	dispersionRequests = 6000
+)
+
+var dispersionRates = []float64{0.9, 0.95, 1, 1.05}
+
+// disperse finds out how the exceedances of the binding limit clump on the
+// simulated engine, as a function of their share, and tells it to all knob sets of
+// the kind of instance which that limit binds. Only the set that carries most is simulated
+// for so long: what clumps is the arrivals' doing first.
+func disperse(cfg *config.Config, engine *sweep.Simulated, priors []*search.Prior) error {
+	var best *search.Prior
+	for _, p := range priors {
+		if p.Binding != "" && (best == nil || p.Rate > best.Rate) {
+			best = p
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	i := slices.IndexFunc(cfg.Objective.Bounds, func(b measure.Bound) bool { return b.String() == best.Binding })
+	if i < 0 {
+		return nil
+	}
+	bound := cfg.Objective.Bounds[i]
+	if bound.Quantile == 0 || bound.Metric == measure.ITL {
+		return nil // no count of requests
+	}
+	batch := min(dispersionBatch, time.Duration(dispersionRequests/best.Rate*float64(time.Second)))
+	warmup := max(min(batch, time.Minute), cfg.Workload.Settling(best.Rate, best.Latency))
+	var runs [][]measure.Count
+	for n, share := range dispersionRates {
+		t := measure.Trial{Knobs: best.Knobs, Workload: &cfg.Workload, Rate: share * best.Rate, Warmup: warmup,
+			Window: dispersionBatches * batch, Seed: cfg.Workload.Seed + uint64(n), Whole: true}
+		o, err := engine.Observe(t)
+		if err != nil {
+			return err
+		}
+		runs = append(runs, search.Batches(o.Records, bound, t.Warmup, batch, dispersionBatches))
+	}
+	found, ok := search.Dispersion(runs, bound.Allowed())
+	if !ok {
+		return nil
+	}
+	for _, p := range priors {
+		if p.Binding == best.Binding {
+			p.Phi, p.Gamma = found.At, found.Gamma
+		}
+	}
+	return nil
+}

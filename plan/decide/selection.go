@@ -1,0 +1,92 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+
+	"planner/internal/config"
+	"planner/plan"
+	"planner/search"
+	"planner/sweep/measure"
+)
+
+// selection is what a kind of instance takes of its race: the best set, or the engine's own
+// settings where the best set is not shown to carry more.
+type selection struct {
+	knobs measure.Knobs
+	// found is what is known of the maximum rate of these knobs by its search alone,
+	// rate the same with the doubt about the engine's constants.
+	found search.Result
+	rate  search.Estimate
+	doubt uncertainty
+	// comparison is nil where the default was not tried.
+	comparison *plan.Comparison
+	rejected   []measure.Rejection
+	warnings   []string
+}
+
+// choose decides between the best set of a race and the engine's own settings, by
+// what their last searches, on requests that no choice was made by, found.
+func (d *Decision) choose(i *instance) (*selection, error) {
+	race := i.race.Result()
+	s := &selection{knobs: race.Knobs, found: race.Best, rejected: losers(race), warnings: slices.Concat(race.Best.Warnings, edgeWarnings(race))}
+	var err error
+	if s.doubt, err = d.doubtOf(race.Knobs, race.Best.Estimate); err != nil {
+		return nil, err
+	}
+	s.rate = s.doubt.widen(race.Best.Estimate)
+	if i.standard == nil || race.Default == nil {
+		return s, nil
+	}
+	best := setting(race.Knobs, s.rate)
+	if i.standard.Knobs == race.Knobs {
+		s.comparison = &plan.Comparison{Default: best, Tuned: best}
+		return s, nil
+	}
+	doubt, err := d.doubtOf(i.standard.Knobs, race.Default.Estimate)
+	if err != nil {
+		return nil, err
+	}
+	rate := doubt.widen(race.Default.Estimate)
+	s.comparison = &plan.Comparison{Default: setting(i.standard.Knobs, rate), Tuned: best}
+	gain := search.Estimate{}
+	if race.Gain != nil {
+		gain = s.doubt.over(doubt).widenGain(*race.Gain)
+		s.comparison.Gain = &plan.Gain{Value: gain.Value, Low: gain.Low, High: gain.High, Confidence: gain.Confidence}
+	}
+	if !allowed(d.cfg, i.standard.Knobs) || !race.PrefersDefault(s.rate, rate, gain) {
+		return s, nil
+	}
+	s.knobs, s.found, s.rate, s.doubt, s.warnings = i.standard.Knobs, *race.Default, rate, doubt, race.Default.Warnings
+	s.rejected = slices.DeleteFunc(s.rejected, func(r measure.Rejection) bool { return r.Knobs == s.knobs })
+	s.rejected = append(s.rejected, measure.Rejection{Knobs: race.Knobs,
+		Reason: fmt.Sprintf("carries %v, and the engine's own settings %v: not shown to be better", race.Best.Estimate, race.Default.Estimate)})
+	return s, nil
+}
+
+// setting is a knob set with its rate, if it has one.
+func setting(k measure.Knobs, e search.Estimate) plan.Setting {
+	if !(e.Value > 0) {
+		return plan.Setting{Knobs: k}
+	}
+	return plan.Setting{Knobs: k, Rate: &e}
+}
+
+// allowed reports whether the engine's own settings are among what may be chosen:
+// each knob has a value that the configuration lists, or one that nobody gave a
+// list of their own for.
+func allowed(cfg *config.Config, k measure.Knobs) bool {
+	return !slices.ContainsFunc(measure.Searched(), func(n measure.Knob) bool {
+		return !cfg.Open(n) && !slices.Contains(cfg.Space[n.Name], n.Get(k))
+	})
+}
+
+// settled is what a kind of instance is reported with: its selection, or what its
+// race knows while there is none.
+func (i *instance) settled() (measure.Knobs, search.Result) {
+	if i.selected != nil {
+		return i.selected.knobs, i.selected.found
+	}
+	r := i.race.Result()
+	return r.Knobs, r.Best
+}

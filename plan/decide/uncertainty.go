@@ -1,0 +1,113 @@
+package decide
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"planner/model"
+	"planner/model/calibrate"
+	"planner/search"
+	"planner/sweep/measure"
+)
+
+// uncertainty is how far the maximum rate may be off for what is not known of the
+// engine's constants: the logarithms of its factor under sets of constants that are
+// as plausible as the known ones. The sets are the same for all knobs of a GPU, so
+// those of two knob sets can be told apart pair by pair. No shifts are no doubt, as
+// of an engine that was measured.
+type uncertainty struct{ shifts []float64 }
+
+// doubtOf samples the constants within what is known of them and finds how far
+// each sample moves the maximum rate of a knob set.
+func (d *Decision) doubtOf(k measure.Knobs, e search.Estimate) (uncertainty, error) {
+	if !d.ground.Virtual || e.Value <= 0 {
+		return uncertainty{}, nil
+	}
+	roofline, err := d.ground.Predict.Roofline(k)
+	if err != nil {
+		return uncertainty{}, err
+	}
+	known := calibrate.Known{
+		Constants: roofline.Constants(), Spread: model.SpreadFor(d.ground.Predict.Deployment(k)), Rate: e.Value, Objective: d.cfg.Objective,
+		Seed: d.cfg.Workload.Seed,
+	}
+	shifts, err := calibrate.Shift(known, func(c model.Constants, rate float64, seed uint64) (measure.Trial, measure.Observation, error) {
+		return d.probe(k, c, rate, seed)
+	})
+	if err != nil {
+		return uncertainty{}, err
+	}
+	return uncertainty{shifts}, nil
+}
+
+// ends are the 5 % and the 95 % quantile of the shifts; zeros without a doubt.
+func (u uncertainty) ends() (low, high float64) {
+	s := calibrate.Shifts(u.shifts)
+	if len(u.shifts) == 0 {
+		return 0, 0
+	}
+	return s.Quantile(0.05), s.Quantile(0.95)
+}
+
+// over is the doubt about the ratio of this rate to another one, whose shifts come
+// from the same sets of constants.
+func (u uncertainty) over(other uncertainty) uncertainty {
+	n := min(len(u.shifts), len(other.shifts))
+	ratio := uncertainty{make([]float64, n)}
+	for i := range n {
+		ratio.shifts[i] = u.shifts[i] - other.shifts[i]
+	}
+	return ratio
+}
+
+// String says how much of an interval the doubt is.
+func (u uncertainty) String() string {
+	low, high := u.ends()
+	return fmt.Sprintf("what is not known of the engine's constants moves the maximum rate by %+.0f to %+.0f %% (90 %%); it is in the interval and in the safe rate",
+		100*math.Expm1(low), 100*math.Expm1(high))
+}
+
+// widen adds the doubt to an estimate, whose own interval holds what the draw of
+// the requests does. Both errors are independent, so their logarithms add in
+// squares.
+func (u uncertainty) widen(e search.Estimate) search.Estimate {
+	if e.Value <= 0 {
+		return e
+	}
+	low, high := u.ends()
+	down := func(x float64) float64 { return e.Value * math.Exp(-math.Hypot(math.Log(e.Value/x), min(low, 0))) }
+	e.Low, e.Safe = down(e.Low), down(e.Safe)
+	e.High = e.Value * math.Exp(math.Hypot(math.Log(e.High/e.Value), max(high, 0)))
+	return e
+}
+
+// widenGain adds the doubt about a ratio of two rates to the ratio less one.
+func (u uncertainty) widenGain(g search.Estimate) search.Estimate {
+	ratio := u.widen(search.Estimate{Value: 1 + g.Value, Low: 1 + g.Low, High: 1 + g.High, Safe: 1 + g.Safe, Confidence: g.Confidence})
+	return search.Estimate{Value: ratio.Value - 1, Low: ratio.Low - 1, High: ratio.High - 1, Safe: ratio.Safe - 1, Confidence: g.Confidence}
+}
+
+// The length of a probe for a shift: the same requests with other constants
+// tell two rates apart that differ by a per cent, however few they are. Traffic of
+// conversations must be steady, though, and the window as long as one of them:
+// a latency that is only that of the beginning grows with no rate.
+const (
+	probeTrialRequests = 600
+	probeWarmupShare   = 0.25
+)
+
+// probe simulates a short load point with given constants.
+func (d *Decision) probe(k measure.Knobs, c model.Constants, rate float64, seed uint64) (measure.Trial, measure.Observation, error) {
+	window := time.Duration(probeTrialRequests / rate * float64(time.Second))
+	warmup := time.Duration(probeWarmupShare * float64(window))
+	if settling, course := d.settling(k, rate); settling > 0 {
+		warmup, window = max(warmup, settling), max(window, course)
+	}
+	t := measure.Trial{Knobs: k, Workload: &d.cfg.Workload, Rate: rate, Warmup: warmup, Window: window,
+		Seed: seed, Objective: d.cfg.Objective, Whole: true}
+	engine := *d.ground.Predict
+	engine.Constants = func(model.Deployment, model.Constants) model.Constants { return c }
+	o, err := engine.Observe(t)
+	return t, o, err
+}

@@ -1,0 +1,35 @@
+package decide
+
+import (
+	"math"
+	"testing"
+
+	"planner/search"
+)
+
+// What moves two rates alike does not move their ratio, and what moves one of them
+// alone moves the ratio as much.
+func TestDoubtOfARatio(t *testing.T) {
+	common := uncertainty{[]float64{-0.3, -0.1, 0, 0.1, 0.3}}
+	if low, high := common.over(common).ends(); low != 0 || high != 0 {
+		t.Errorf("a ratio of rates that move together moves by %g to %g", low, high)
+	}
+	gain := search.Estimate{Value: 0.1, Low: 0.05, High: 0.15, Safe: 0.05, Confidence: 0.9}
+	if got := common.over(common).widenGain(gain); math.Abs(got.Low-gain.Low) > 1e-12 || math.Abs(got.High-gain.High) > 1e-12 {
+		t.Errorf("%+v, want %+v", got, gain)
+	}
+	still := uncertainty{make([]float64, 5)}
+	low, high := common.ends()
+	if l, h := common.over(still).ends(); l != low || h != high {
+		t.Errorf("%g to %g, want %g to %g", l, h, low, high)
+	}
+	got := common.over(still).widenGain(gain)
+	// Errors of the logarithm add in squares.
+	want := 1.1*math.Exp(-math.Hypot(math.Log(1.1/1.05), low)) - 1
+	if math.Abs(got.Low-want) > 1e-12 || !(got.High > gain.High) {
+		t.Errorf("%+v, want a lower end of %g", got, want)
+	}
+	if (uncertainty{}).widenGain(gain).High-gain.High > 1e-12 {
+		t.Error("no doubt widens")
+	}
+}

@@ -1,0 +1,140 @@
+package design
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"planner/sweep"
+	"planner/sweep/measure"
+)
+
+// Judgement says how the second of two things does against the first. The zero
+// value is Undecided: what was not shown is not the same.
+type Judgement int
+
+// The judgements. Same means that the whole interval lies within what the user
+// does not care about.
+const (
+	Undecided Judgement = iota
+	Same
+	Better
+	Worse
+)
+
+var judgementNames = []string{"undecided", "same", "better", "worse"}
+
+// String is the judgement's name in files.
+func (j Judgement) String() string {
+	if j < Undecided || j > Worse {
+		return "undecided"
+	}
+	return judgementNames[j]
+}
+
+// MarshalText writes the judgement's name.
+func (j Judgement) MarshalText() ([]byte, error) { return []byte(j.String()), nil }
+
+// Change is a difference of two figures with its interval; NaN is not known.
+type Change struct {
+	Value float64 `json:"value"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
+
+// Contrast is one figure of two things, in pairs.
+type Contrast struct {
+	// Figure is its name in files, such as "ttft.p99_ms"; Label is for readers.
+	Figure string `json:"figure"`
+	Label  string `json:"-"`
+	// A and B are the means over the pairs, in milliseconds or per second.
+	A float64 `json:"a"`
+	B float64 `json:"b"`
+	// Difference is B - A, Relative B over A less 1; P is the probability of a ratio
+	// as far from 1 by chance, Adjusted for all figures. NaN is not known.
+	Difference Change    `json:"difference"`
+	Relative   Change    `json:"relative"`
+	P          float64   `json:"p"`
+	Adjusted   float64   `json:"p_adjusted"`
+	Pairs      int       `json:"pairs"`
+	Judgement  Judgement `json:"judgement"`
+}
+
+// Comparison is the outcome of comparing two things.
+type Comparison struct {
+	A string `json:"a"`
+	B string `json:"b"`
+	// Design says what was paired with what, and Test how it was tested.
+	Design string `json:"design"`
+	Test   string `json:"test"`
+	Terms
+	// Rate is what was offered to both, nil if the pairs have several; Window, in
+	// seconds, and Rounds are those of the rounds, nil if runs on disk were compared.
+	Rate      *float64   `json:"rate_per_s"`
+	Window    *float64   `json:"window_s"`
+	Rounds    *int       `json:"rounds"`
+	Contrasts []Contrast `json:"figures"`
+	Warnings  []string   `json:"warnings"`
+
+	// Trials are those of the rounds.
+	Trials []measure.Measurement `json:"-"`
+}
+
+// Files are what a run folder keeps of it, by name.
+func (c *Comparison) Files() map[string]any { return map[string]any{"compare.json": c} }
+
+// Terms are what a comparison is judged by.
+type Terms struct {
+	// Confidence is that of the intervals. Indifference is the relative
+	// difference below which two figures count as the same.
+	Confidence   float64 `json:"confidence"`
+	Indifference float64 `json:"indifference"`
+}
+
+// answer is the comparison of pairs: undecided where some figure is.
+func (c *Comparison) answer() sweep.Answer {
+	for _, x := range c.Contrasts {
+		if x.Judgement == Undecided {
+			return sweep.Answer{State: sweep.Undecided, Value: c}
+		}
+	}
+	return sweep.Answer{State: sweep.Done, Value: c}
+}
+
+// Run is what a run folder holds, for a comparison.
+type Run struct {
+	Path   string
+	Trials []measure.Measurement
+}
+
+// CompareRuns compares what two runs have measured, at the loads that both have.
+func CompareRuns(a, b Run, t Terms) (sweep.Answer, error) {
+	pairs, left := matched(a.Trials, b.Trials)
+	c := &Comparison{A: filepath.Clean(a.Path), B: filepath.Clean(b.Path), Test: tested, Terms: t,
+		Contrasts: contrast(pairs, t), Warnings: append(pairDoubts(pairs), seedDoubt(pairs)...)}
+	points := fmt.Sprintf("%d load points", len(pairs))
+	if len(pairs) == 1 {
+		points = "1 load point"
+	}
+	c.Design = points + fmt.Sprintf(" that both runs have; %d have no counterpart", left)
+	if len(a.Trials) > 0 && len(b.Trials) > 0 && !a.Trials[0].Trial.Workload.Alike(b.Trials[0].Trial.Workload) {
+		c.Warnings = append(c.Warnings, "the two runs are of different traffic: what differs may be its doing and not the engine's")
+	}
+	if len(c.Contrasts) == 0 {
+		return sweep.Answer{}, fmt.Errorf("compare: %s and %s have no load in common: measure both at the same rates, as 'planner sweep --rates' does", a.Path, b.Path)
+	}
+	return c.answer(), nil
+}
+
+// seedDoubt says when pairs were not of the same requests.
+func seedDoubt(pairs []pair) []string {
+	other := 0
+	for _, x := range pairs {
+		if x.a.Trial.Seed != x.b.Trial.Seed {
+			other++
+		}
+	}
+	if other == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d of %d pairs had other requests (another seed): chance makes their differences larger", other, len(pairs))}
+}

@@ -1,0 +1,229 @@
+package design
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"planner/internal/stat"
+	"planner/sweep/measure"
+)
+
+// An aspect is what two measurements are compared by.
+type aspect struct {
+	name, label string
+	// more says that a larger figure is the better one.
+	more bool
+	of   func(*measure.Measurement) float64
+}
+
+// aspects lists what is compared, latencies in milliseconds first.
+func aspects() []aspect {
+	var all []aspect
+	for _, metric := range []measure.Metric{measure.TTFT, measure.TPOT, measure.E2E} {
+		for _, q := range []float64{0, 0.50, 0.99} {
+			b := measure.Bound{Metric: metric, Quantile: q}
+			all = append(all, aspect{b.String() + "_ms", latencyLabel(b), false, func(m *measure.Measurement) float64 {
+				d := m.Latency(metric).Stat(q)
+				if d <= 0 {
+					return math.NaN()
+				}
+				return float64(d) / float64(time.Millisecond)
+			}})
+		}
+	}
+	return append(all,
+		aspect{"achieved_per_s", "requests/s", true, func(m *measure.Measurement) float64 { return above0(m.Achieved) }},
+		aspect{"output_tokens_per_s", "output tokens/s", true, func(m *measure.Measurement) float64 { return above0(m.OutputTokens) }},
+	)
+}
+
+func latencyLabel(b measure.Bound) string {
+	names := map[measure.Metric]string{measure.TTFT: "TTFT", measure.TPOT: "TPOT", measure.E2E: "E2E"}
+	return b.Stat() + " " + names[b.Metric] + ", ms"
+}
+
+func above0(v float64) float64 {
+	if v <= 0 {
+		return math.NaN()
+	}
+	return v
+}
+
+// A pair is what two things made of the same load.
+type pair struct{ a, b *measure.Measurement }
+
+// tested says how pairs are tested.
+const tested = "Student's t over the logarithms of the ratios of the pairs; ratios and their intervals are geometric means"
+
+// contrast compares pairs in every figure that both sides have. Pairs with a
+// trial that is not valid are left out; where fewer than two are left, all are
+// shown and nothing is decided.
+func contrast(pairs []pair, t Terms) []Contrast {
+	valid := slices.DeleteFunc(slices.Clone(pairs), func(p pair) bool { return !p.a.Valid || !p.b.Valid })
+	if len(valid) >= 2 || len(valid) == len(pairs) {
+		return contrastAll(valid, t)
+	}
+	all := contrastAll(pairs, t)
+	for i := range all {
+		all[i].Judgement = Undecided
+	}
+	return all
+}
+
+func contrastAll(pairs []pair, t Terms) []Contrast {
+	var all []Contrast
+	for _, f := range aspects() {
+		var a, b, differences, ratios []float64
+		for _, p := range pairs {
+			x, y := f.of(p.a), f.of(p.b)
+			if math.IsNaN(x) || math.IsNaN(y) {
+				continue
+			}
+			a, b = append(a, x), append(b, y)
+			differences, ratios = append(differences, y-x), append(ratios, math.Log(y/x))
+		}
+		if len(a) == 0 {
+			continue
+		}
+		d := stat.PairedT(differences, t.Confidence)
+		r := stat.PairedT(ratios, t.Confidence)
+		c := Contrast{Figure: f.name, Label: f.label, Relative: Change{math.Expm1(r.Value), math.Expm1(r.Low), math.Expm1(r.High)}, P: r.P}
+		c.A, c.B, c.Pairs = mean(a), mean(b), len(a)
+		c.Difference = Change{d.Value, d.Low, d.High}
+		all = append(all, c)
+	}
+	judge(all, t)
+	return all
+}
+
+// unresolvedIn lists the figures that no pair resolves on both sides.
+func unresolvedIn(pairs []pair) []string {
+	var out []string
+	for _, f := range aspects() {
+		some := false
+		for _, p := range pairs {
+			some = some || !math.IsNaN(f.of(p.a)) && !math.IsNaN(f.of(p.b))
+		}
+		if !some && len(pairs) > 0 {
+			out = append(out, f.label+": not known in any pair; a p99 takes 1,200 requests")
+		}
+	}
+	return out
+}
+
+// judge adjusts the probabilities for the number of figures and decides each:
+// the same if the whole interval lies within the indifference, better or worse
+// if the difference is significant, otherwise undecided.
+func judge(all []Contrast, t Terms) {
+	more := map[string]bool{}
+	for _, f := range aspects() {
+		more[f.name] = f.more
+	}
+	p := make([]float64, len(all))
+	for i := range all {
+		p[i] = all[i].P
+	}
+	for i, adjusted := range stat.Holm(p) {
+		c := &all[i]
+		c.Adjusted = adjusted
+		switch {
+		case c.Relative.Low >= -t.Indifference && c.Relative.High <= t.Indifference:
+			c.Judgement = Same
+		case !(adjusted < 1-t.Confidence):
+			c.Judgement = Undecided
+		case (c.Relative.Value > 0) == more[c.Figure]:
+			c.Judgement = Better
+		default:
+			c.Judgement = Worse
+		}
+	}
+}
+
+func mean(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(len(x))
+}
+
+// matched pairs the measurements of two runs that had the same load: the same
+// rate or concurrency, and the same knobs where one of the runs has several.
+// Left says how many had no counterpart.
+func matched(a, b []measure.Measurement) (pairs []pair, left int) {
+	byKnobs := knobSets(a) > 1 || knobSets(b) > 1
+	taken := make([]bool, len(b))
+	for i := range a {
+		if a[i].Rejected != "" {
+			continue
+		}
+		found := false
+		for j := range b {
+			if taken[j] || b[j].Rejected != "" || !sameLoad(&a[i].Trial, &b[j].Trial) || byKnobs && a[i].Trial.Knobs != b[j].Trial.Knobs {
+				continue
+			}
+			taken[j], found = true, true
+			pairs = append(pairs, pair{&a[i], &b[j]})
+			break
+		}
+		if !found {
+			left++
+		}
+	}
+	for j := range b {
+		if !taken[j] && b[j].Rejected == "" {
+			left++
+		}
+	}
+	return pairs, left
+}
+
+// sameLoad asks for rates that agree to a thousandth, and for the same
+// temperature of the prefix cache.
+func sameLoad(a, b *measure.Trial) bool {
+	return a.Concurrency == b.Concurrency && math.Abs(a.Rate-b.Rate) <= 0.001*a.Rate && (a.Warmup == 0) == (b.Warmup == 0)
+}
+
+func knobSets(all []measure.Measurement) int {
+	seen := map[measure.Knobs]bool{}
+	for i := range all {
+		if all[i].Rejected == "" {
+			seen[all[i].Trial.Knobs] = true
+		}
+	}
+	return len(seen)
+}
+
+// pairDoubts says what of the pairs a reader should know: failures, which are in
+// no latency, and trials that were not valid or overloaded.
+func pairDoubts(pairs []pair) []string {
+	out := unresolvedIn(pairs)
+	for _, side := range []struct {
+		name string
+		of   func(pair) *measure.Measurement
+	}{{"A", func(p pair) *measure.Measurement { return p.a }}, {"B", func(p pair) *measure.Measurement { return p.b }}} {
+		failed, requests, invalid, overloaded := 0, 0, 0, 0
+		for _, p := range pairs {
+			m := side.of(p)
+			failed, requests = failed+m.Failed, requests+m.Requests
+			if !m.Valid {
+				invalid++
+			}
+			if m.Overloaded || m.Aborted != "" {
+				overloaded++
+			}
+		}
+		if failed > 0 {
+			out = append(out, fmt.Sprintf("%s: %d of %d requests failed; latencies are over the others", side.name, failed, requests))
+		}
+		if invalid > 0 {
+			out = append(out, fmt.Sprintf("%s: %d of %d trials are not valid; their pairs do not count", side.name, invalid, len(pairs)))
+		}
+		if overloaded > 0 {
+			out = append(out, fmt.Sprintf("%s: %d of %d trials were overloaded: their latencies depend on how long was measured", side.name, overloaded, len(pairs)))
+		}
+	}
+	return out
+}

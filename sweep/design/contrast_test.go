@@ -1,0 +1,127 @@
+package design
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"planner/sweep/measure"
+)
+
+// measured is a measurement in which every latency is the given one.
+func measured(d time.Duration, rate float64) *measure.Measurement {
+	s := measure.Summary{Mean: d, P50: d, P99: d, N: 2000}
+	m := &measure.Measurement{Valid: true}
+	m.TTFT, m.TPOT, m.E2E = s, s, s
+	m.Achieved, m.OutputTokens = rate, 100*rate
+	return m
+}
+
+// Rounds differ a lot from each other and little within: the pairs show what the
+// means do not.
+func TestContrastPairs(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	var pairs []pair
+	for range 8 {
+		load := math.Exp(rng.NormFloat64()) // the round's own luck
+		a := 100 * load
+		b := a * 1.10 * math.Exp(0.01*rng.NormFloat64())
+		pairs = append(pairs, pair{measured(time.Duration(a*1e6), 10), measured(time.Duration(b*1e6), 10)})
+	}
+	all := contrast(pairs, Terms{0.95, 0.02})
+	if len(all) != 11 {
+		t.Fatalf("%d figures, want 11", len(all))
+	}
+	c := all[0]
+	if c.Figure != "ttft.mean_ms" || c.Judgement != Worse || math.Abs(c.Relative.Value-0.10) > 0.02 || !(c.Relative.Low < 0.10 && 0.10 < c.Relative.High) {
+		t.Errorf("%+v, want worse by 10 %%", c)
+	}
+	if last := all[10]; last.Figure != "output_tokens_per_s" || last.Judgement != Same {
+		t.Errorf("%+v, want the same", last)
+	}
+}
+
+// Trials that are not valid decide nothing.
+func TestContrastLeavesOutInvalid(t *testing.T) {
+	var pairs []pair
+	for i := range 4 {
+		a, b := measured(100*time.Millisecond, 10), measured(time.Duration(100+i)*time.Millisecond, 10)
+		b.Valid = i > 1
+		pairs = append(pairs, pair{a, b})
+	}
+	if c := contrast(pairs, Terms{0.95, 0.02})[0]; c.Pairs != 2 || c.Judgement == Same {
+		t.Errorf("%+v, want the two valid pairs", c)
+	}
+	for i := range pairs {
+		pairs[i].b.Valid = false
+	}
+	for _, c := range contrast(pairs, Terms{0.95, 0.05}) {
+		if c.Pairs != 4 || c.Judgement != Undecided {
+			t.Errorf("%+v, want undecided", c)
+		}
+	}
+}
+
+func TestJudgements(t *testing.T) {
+	for _, c := range []struct {
+		name                string
+		value, low, high, p float64
+		want                Judgement
+	}{
+		{"ttft.p99_ms", 0.1, 0.05, 0.15, 0.001, Worse},
+		{"ttft.p99_ms", -0.1, -0.15, -0.05, 0.001, Better},
+		{"achieved_per_s", -0.1, -0.15, -0.05, 0.001, Worse},
+		{"achieved_per_s", 0.1, 0.05, 0.15, 0.001, Better},
+		{"ttft.p99_ms", 0.005, -0.01, 0.015, 0.3, Same},
+		{"ttft.p99_ms", 0.012, 0.010, 0.014, 1e-6, Same}, // real, and of no interest
+		{"ttft.p99_ms", 0.05, -0.1, 0.2, 0.4, Undecided},
+		{"ttft.p99_ms", 0.05, math.NaN(), math.NaN(), math.NaN(), Undecided},
+	} {
+		all := []Contrast{{Figure: c.name, Relative: Change{c.value, c.low, c.high}, P: c.p}}
+		judge(all, Terms{0.95, 0.02})
+		if all[0].Judgement != c.want {
+			t.Errorf("%s by %g (%g to %g): %v, want %v", c.name, c.value, c.low, c.high, all[0].Judgement, c.want)
+		}
+	}
+	// Of many figures one is significant by itself and not among all.
+	many := make([]Contrast, 10)
+	for i := range many {
+		many[i] = Contrast{Figure: "ttft.p99_ms", Relative: Change{0.1, -0.1, 0.3}, P: 0.5}
+	}
+	many[3].Relative.Low, many[3].P = 0.01, 0.03
+	judge(many, Terms{0.95, 0.02})
+	if many[3].Judgement != Undecided || math.Abs(many[3].Adjusted-0.3) > 1e-12 {
+		t.Errorf("%+v, want undecided at p = 0.3", many[3])
+	}
+}
+
+func TestMatched(t *testing.T) {
+	at := func(rate float64, k int, warm time.Duration) measure.Measurement {
+		return measure.Measurement{Trial: measure.Trial{Rate: rate, Knobs: measure.Knobs{MaxNumSeqs: k}, Warmup: warm}}
+	}
+	// One set of knobs each, another one: the loads decide.
+	pairs, left := matched([]measure.Measurement{at(1, 8, 0), at(2, 8, 0), at(4, 8, 0)}, []measure.Measurement{at(4.0001, 16, 0), at(2, 16, 0)})
+	if len(pairs) != 2 || left != 1 || pairs[0].b.Trial.Rate != 2 {
+		t.Errorf("%d pairs, %d left", len(pairs), left)
+	}
+	// Several sets: only equal ones are pairs, and each is used once.
+	pairs, left = matched([]measure.Measurement{at(1, 8, 0), at(1, 16, 0)}, []measure.Measurement{at(1, 16, 0), at(1, 32, 0)})
+	if len(pairs) != 1 || left != 2 || pairs[0].a.Trial.Knobs.MaxNumSeqs != 16 {
+		t.Errorf("%d pairs, %d left", len(pairs), left)
+	}
+	if pairs, _ = matched([]measure.Measurement{at(1, 8, 0)}, []measure.Measurement{at(1, 8, time.Second)}); len(pairs) != 0 {
+		t.Error("a cold cache is compared with a warm one")
+	}
+}
+
+func TestPairDoubts(t *testing.T) {
+	a, b := measured(time.Second, 3), measured(time.Second, 3)
+	if got := pairDoubts([]pair{{a, b}}); len(got) != 0 {
+		t.Errorf("doubts %q of sound trials", got)
+	}
+	a.Requests, a.Failed, b.Valid, b.Overloaded = 100, 3, false, true
+	if got := pairDoubts([]pair{{a, b}}); len(got) != 3 {
+		t.Errorf("%q, want failures, invalidity and overload", got)
+	}
+}

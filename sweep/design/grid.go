@@ -1,0 +1,322 @@
+// Package design holds designs of experiments: one load point, a grid of rates and
+// knobs, a matrix of kinds of traffic, and paired rounds of two things that are
+// compared. Each is a study whose trials are known beforehand.
+package design
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"planner/internal/config"
+	"planner/sweep"
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// Grid says which trials a sweep is of.
+type Grid struct {
+	// Rates in requests per second; without any, shares of the predicted maximum. A
+	// matrix has its own.
+	Rates []float64
+	// Window and Warmup are 0 for the defaults; a warm-up of 0 is not one.
+	Window, Warmup time.Duration
+	// OneAtATime varies one knob at a time from the first set, instead of crossing
+	// them.
+	OneAtATime bool
+	// Repeats is how often each trial runs, on other requests each time.
+	Repeats int
+	// Matrix measures six kinds of traffic instead, on the first set.
+	Matrix bool
+}
+
+// Sweep is the study of the command sweep: trials over a grid or a matrix.
+type Sweep struct {
+	sweep.Chain
+	// Trials are all that are to run.
+	Trials []measure.Trial
+
+	ground    sweep.Ground
+	objective measure.SLO
+	rejected  []measure.Rejection
+	rows      []matrixRow
+	warnings  []string
+}
+
+// Swept is the answer of a sweep.
+type Swept struct {
+	// Planned is how many trials the sweep has in all.
+	Planned  int                   `json:"trials_planned"`
+	Trials   []measure.Measurement `json:"trials"`
+	Rejected []measure.Rejection   `json:"rejected"`
+	// Rows are those of a matrix, nil for a grid.
+	Rows     []MatrixRow `json:"rows"`
+	Warnings []string    `json:"warnings"`
+
+	// Seen are all trials so far, those of knobs that could not run too.
+	Seen      []measure.Measurement `json:"-"`
+	Objective measure.SLO           `json:"-"`
+}
+
+// Files are what a run folder keeps of it, by name.
+func (s *Swept) Files() map[string]any { return map[string]any{"sweep.json": s} }
+
+// sideBySide is how many trials a simulated sweep proposes together. It is a
+// constant so that the journal does not depend on the machine.
+const sideBySide = 8
+
+// NewSweep lists the trials of a sweep; it fails if none can run.
+func NewSweep(cfg *config.Config, g sweep.Ground, spec Grid) (*Sweep, error) {
+	s := &Sweep{ground: g, objective: cfg.Objective}
+	sets, most, err := s.runnable(cfg)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case spec.Matrix:
+		if len(sets) > 1 {
+			s.warnings = append(s.warnings, fmt.Sprintf("the matrix runs on the first of %d sets of knobs", len(sets)))
+		}
+		if s.rows, s.Trials, err = matrixTrials(cfg, g, spec, sets[0]); err != nil {
+			return nil, err
+		}
+	default:
+		if spec.OneAtATime {
+			sets = oneAtATime(sets)
+		}
+		if len(spec.Rates) == 0 {
+			if most <= 0 {
+				return nil, fmt.Errorf("sweep: give rates: --rates 1,2,5 (without model and hardware nothing predicts what the engine carries)")
+			}
+			spec.Rates = sharesOf(most)
+		}
+		s.Trials = gridTrials(cfg, spec, sets)
+	}
+	list := &sweep.List{Trials: s.Trials}
+	if g.Virtual {
+		list.Batch = sideBySide
+	}
+	s.Stages = []func() sweep.Source{func() sweep.Source { return list }}
+	return s, nil
+}
+
+// runnable lists the sets of knobs that can run, with the highest rate that is
+// predicted for one of them, and rejects the others.
+func (s *Sweep) runnable(cfg *config.Config) (sets []measure.Knobs, most float64, err error) {
+	all, rejected := cfg.Candidates()
+	s.rejected = rejected
+	for _, k := range all {
+		rate, err := PredictedRate(s.ground, &cfg.Workload, cfg.Objective, k)
+		if r, ok := measure.IsRejection(err); ok {
+			s.rejected = append(s.rejected, *r)
+			continue
+		} else if err != nil {
+			return nil, 0, err
+		}
+		sets, most = append(sets, k), max(most, rate)
+	}
+	if len(sets) == 0 {
+		return nil, 0, &s.rejected[0]
+	}
+	return sets, most, nil
+}
+
+// PredictedRate is about the rate that knobs carry, by arithmetic; 0 where nothing
+// predicts it. Knobs that cannot run are an error of the simulated engine alone: a
+// real one says so itself.
+func PredictedRate(g sweep.Ground, w *workload.Workload, objective measure.SLO, k measure.Knobs) (float64, error) {
+	if g.Predict == nil {
+		return 0, nil
+	}
+	capacity, err := g.Predict.Capacity(k, w, objective)
+	if err != nil && !g.Virtual {
+		return 0, nil
+	}
+	return capacity.Rate, err
+}
+
+// Rejected lists the knobs that cannot run.
+func (s *Sweep) Rejected() []measure.Rejection { return s.rejected }
+
+// Answer is what the trials brought so far. It is infeasible if nothing could run,
+// and undecided if no trial can be trusted or a hypothesis is neither held nor
+// refuted.
+func (s *Sweep) Answer() (sweep.Answer, error) {
+	out := &Swept{Planned: len(s.Trials), Trials: []measure.Measurement{}, Rejected: append([]measure.Rejection{}, s.rejected...),
+		Warnings: append([]string{}, s.warnings...), Seen: s.Seen, Objective: s.objective}
+	for _, m := range s.Seen {
+		if m.Rejected != "" {
+			out.Rejected = append(out.Rejected, measure.Rejection{Knobs: m.Trial.Knobs, Reason: m.Rejected})
+		} else {
+			out.Trials = append(out.Trials, m)
+		}
+	}
+	if s.rows != nil {
+		out.Rows = readMatrix(s.rows, out.Trials)
+	}
+	if all := measure.OverviewOf(out.Trials); all.Trials > 0 && all.Invalid == all.Trials {
+		out.Warnings = append(out.Warnings, "no trial can be trusted: nothing is shown of the engine; `planner doctor` checks the machine")
+	}
+	return sweep.Answer{State: out.state(s.ground.Owned), Value: out}, nil
+}
+
+// state is how a sweep ends on engines that planner owns, or on a server that it did
+// not start: that such a one could not be measured is no word on its limits.
+func (s *Swept) state(owned bool) sweep.State {
+	all := measure.OverviewOf(s.Trials)
+	unclear := slices.ContainsFunc(s.Rows, func(r MatrixRow) bool { return r.Finding == Unclear })
+	switch {
+	case all.Trials == 0 && !owned:
+		return sweep.Failed
+	case all.Trials == 0:
+		return sweep.Infeasible
+	case all.Invalid == all.Trials || unclear:
+		return sweep.Undecided
+	}
+	return sweep.Done
+}
+
+// ParseRates reads rates: "1,2,5", or "1:20:5" for 5 rates from 1 to 20 in equal
+// ratios.
+func ParseRates(text string) ([]float64, error) {
+	if parts := strings.Split(text, ":"); len(parts) > 1 {
+		return geometric(parts, text)
+	}
+	var rates []float64
+	for _, part := range strings.Split(text, ",") {
+		r, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+		if err != nil || !(r > 0) || math.IsInf(r, 0) {
+			return nil, fmt.Errorf("%q is not a rate above 0", part)
+		}
+		if slices.Contains(rates, r) {
+			return nil, fmt.Errorf("the rate %g is there twice", r)
+		}
+		rates = append(rates, r)
+	}
+	return rates, nil
+}
+
+func geometric(parts []string, text string) ([]float64, error) {
+	const most = 1000
+	if len(parts) != 3 {
+		return nil, fmt.Errorf("%q is not lowest:highest:number, such as 1:20:5", text)
+	}
+	low, errLow := strconv.ParseFloat(parts[0], 64)
+	high, errHigh := strconv.ParseFloat(parts[1], 64)
+	n, errN := strconv.Atoi(parts[2])
+	if errLow != nil || errHigh != nil || errN != nil || !(low > 0 && high > low) || math.IsInf(high, 0) || n < 2 || n > most {
+		return nil, fmt.Errorf("%q is not lowest:highest:number with 0 < lowest < highest and 2 to %d rates", text, most)
+	}
+	rates := make([]float64, n)
+	for i := range rates {
+		rates[i] = significant(low*math.Pow(high/low, float64(i)/float64(n-1)), 4)
+	}
+	return rates, nil
+}
+
+// gridShares are the shares of the predicted maximum rate that a sweep measures
+// where no rates are given: idle, the rise, and beyond the limit.
+var gridShares = []float64{0.1, 0.3, 0.5, 0.7, 0.85, 1, 1.2}
+
+// sharesOf are rates at shares of a maximum.
+func sharesOf(most float64) []float64 {
+	rates := make([]float64, len(gridShares))
+	for i, share := range gridShares {
+		rates[i] = significant(share*most, 3)
+	}
+	return rates
+}
+
+// oneAtATime keeps the sets that differ from the first one in at most one knob,
+// in their order.
+func oneAtATime(sets []measure.Knobs) []measure.Knobs {
+	return slices.DeleteFunc(slices.Clone(sets), func(k measure.Knobs) bool { return sets[0].Differences(k) > 1 })
+}
+
+// Temperatures of the prefix cache at the start of the window.
+const (
+	coldCache = "cold prefix cache"
+	warmCache = "warm prefix cache"
+)
+
+// gridTrials lists the trials of a grid, those of one set of knobs together, so
+// that a real engine starts once for them. All sets get the same requests at one
+// rate; repeats get others.
+func gridTrials(cfg *config.Config, s Grid, sets []measure.Knobs) []measure.Trial {
+	w := &cfg.Workload
+	var all []measure.Trial
+	for _, k := range sets {
+		temperatures := []string{""}
+		if k.PrefixCaching && w.SharesPrefixes() {
+			temperatures = []string{coldCache, warmCache}
+		}
+		for _, temperature := range temperatures {
+			for i, rate := range s.Rates {
+				for repeat := range s.Repeats {
+					t := measure.Trial{Knobs: k, Workload: w, Rate: rate, Seed: w.Seed + uint64(i) + 1000*uint64(repeat), Objective: cfg.Objective, Whole: true, Why: temperature}
+					s.windows(cfg, &t, temperature, enoughForP99)
+					all = append(all, t)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// enoughForP99 requests resolve a p99 with some to spare.
+const enoughForP99 = 1500
+
+// windows sets the times of a trial. Virtual time is free, so a simulated trial
+// is long enough for the requests that are wanted; a real one takes three minutes
+// at most unless the user says otherwise. Without warm-up the cache is cold; a
+// warm one has seen each shared prompt about three times.
+func (s Grid) windows(cfg *config.Config, t *measure.Trial, temperature string, requests float64) {
+	const longestReal, longestWarmup = 3 * time.Minute, 10 * time.Minute
+	t.Window = workload.WholeWindow(requests, t.Rate)
+	if !cfg.Simulated() {
+		t.Window = min(t.Window, longestReal)
+	}
+	if d := cfg.Search.Trial.Duration; d > 0 {
+		t.Window = d
+	}
+	if s.Window > 0 {
+		t.Window = s.Window
+	}
+	t.Cooldown = min(30*time.Second, t.Window/2)
+	t.Warmup = min(30*time.Second, t.Window)
+	if cfg.Search.Warmup.Given {
+		t.Warmup = cfg.Search.Warmup.Duration
+	}
+	if s.Warmup > 0 {
+		t.Warmup = s.Warmup
+	}
+	switch temperature {
+	case coldCache:
+		t.Warmup = 0
+	case warmCache:
+		fill := time.Duration(3 * float64(sharedPrompts(t.Workload)) / t.Rate * float64(time.Second))
+		t.Warmup = max(t.Warmup, min(fill, longestWarmup))
+	}
+}
+
+// sharedPrompts counts the prefixes, or prompts where they are reused as a whole,
+// that a warm cache holds.
+func sharedPrompts(w *workload.Workload) int {
+	n := 0
+	for _, s := range w.Shapes {
+		n += s.Prefix.Groups * max(s.Prefix.Prompts, 1)
+	}
+	return n
+}
+
+// significant rounds to a number of significant digits.
+func significant(x float64, digits int) float64 {
+	y, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', digits, 64), 64)
+	if err != nil {
+		return x
+	}
+	return y
+}

@@ -1,0 +1,107 @@
+package design
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"planner/sweep"
+	"planner/sweep/measure"
+)
+
+// Point is the study of the commands simulate and bench: one load point.
+type Point struct {
+	sweep.Chain
+	// Trial is the load point.
+	Trial measure.Trial
+
+	owned, probe bool
+}
+
+// NewPoint prepares a load point. With probe its warm-up is derived from the latency
+// of single requests.
+func NewPoint(t measure.Trial, owned, probe bool) *Point {
+	p := &Point{Trial: t, owned: owned, probe: probe && !t.Closed()}
+	p.Stages = []func() sweep.Source{func() sweep.Source { return &sweep.List{Trials: []measure.Trial{p.Trial}} }}
+	return p
+}
+
+// mostRequests is how many requests one trial may have: its whole schedule is
+// drawn before it begins, and takes some 100 bytes a request.
+const mostRequests = 20_000_000
+
+// Bounded refuses a load, in requests per second, of more requests than memory holds.
+func Bounded(rate float64, span time.Duration) error {
+	if n := rate * span.Seconds(); n > mostRequests {
+		return fmt.Errorf("--rate, --duration: %.4g requests/s for %v are %.3g requests, want at most %d in one trial", rate, span, n, mostRequests)
+	}
+	return nil
+}
+
+// BoundedSlots refuses a closed loop of more requests than memory holds.
+func BoundedSlots(slots, requests int) error {
+	if slots > mostRequests || requests > mostRequests {
+		return fmt.Errorf("--concurrency, --requests: %d slots and %d requests, want at most %d in one trial", slots, requests, mostRequests)
+	}
+	return nil
+}
+
+// The warm-up of a measured trial: so many requests, one after another, show
+// how long one takes.
+const (
+	probeRequests = 3
+	leastWarmup   = 15 * time.Second
+)
+
+// Prepare settles the warm-up: it is that of the trial which an earlier process
+// measured, or is derived from how long requests take on their own. An engine that
+// cannot be started is left to the trial to reject.
+func (p *Point) Prepare(ctx context.Context, run sweep.Runner, held []measure.Measurement) error {
+	if len(held) > 0 {
+		p.Trial.Warmup = held[0].Trial.Warmup
+		return nil
+	}
+	if !p.probe {
+		return nil
+	}
+	probe := measure.Trial{Knobs: p.Trial.Knobs, Workload: p.Trial.Workload, Concurrency: 1, Requests: probeRequests, Seed: p.Trial.Seed + 1}
+	o, err := run(ctx, probe)
+	if _, rejected := measure.IsRejection(err); rejected {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("probe the server: %w", err)
+	}
+	longest := time.Duration(0)
+	for i := range o.Records {
+		r := &o.Records[i]
+		if d, ok := r.E2E(); ok {
+			longest = max(longest, d)
+		} else if r.Outcome != measure.OK {
+			return fmt.Errorf("probe the server: a request failed: %v %s", r.Outcome, r.Detail)
+		}
+	}
+	p.Trial.Warmup = min(max(longest*3/2, leastWarmup), p.Trial.Window)
+	return nil
+}
+
+// Rejected lists nothing: a load point that cannot run is its result.
+func (p *Point) Rejected() []measure.Rejection { return nil }
+
+// Answer is the measurement. Its verdict says how it ends.
+func (p *Point) Answer() (sweep.Answer, error) {
+	if len(p.Seen) == 0 {
+		return sweep.Answer{}, nil
+	}
+	m := p.Seen[0]
+	a := sweep.Answer{State: sweep.Done, Value: m}
+	switch {
+	case m.Rejected != "" && !p.owned:
+		a.State = sweep.Failed
+	case m.Rejected != "" || m.Verdict != nil && m.Verdict.State == measure.Missed:
+		a.State = sweep.Infeasible
+	case m.Verdict != nil && m.Verdict.State == measure.Unsure:
+		a.State = sweep.Undecided
+	}
+	return a, nil
+}

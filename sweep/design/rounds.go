@@ -1,0 +1,187 @@
+package design
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"planner/internal/config"
+	"planner/sweep"
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// Side is one of two configurations that are compared, with where it runs.
+type Side struct {
+	Name   string
+	Config *config.Config
+	Ground sweep.Ground
+}
+
+// Round says how the rounds of a comparison are.
+type Round struct {
+	// Rate in requests per second, 0 for 80 % of the smaller predicted maximum.
+	Rate float64
+	// Window is 0 for what a p99 needs. Warmup is below 0 for 30 seconds.
+	Window, Warmup time.Duration
+	// Number is how many rounds there are; each side runs once in each.
+	Number int
+	Terms  Terms
+}
+
+// Rounds is the study of the command compare: two configurations in turns, on the
+// same requests.
+type Rounds struct {
+	sweep.Chain
+	Round
+	// Trials are all that are to run.
+	Trials []measure.Trial
+
+	// Sides are A and B.
+	Sides [2]Side
+}
+
+// NewRounds plans the rounds: A first in even ones and B first in odd ones, so
+// that what drifts falls on both, and an engine is started once a round.
+func NewRounds(a, b Side, r Round) (*Rounds, error) {
+	s := &Rounds{Round: r, Sides: [2]Side{a, b}}
+	var knobs [2]measure.Knobs
+	var most [2]float64
+	for i, side := range s.Sides {
+		runnable, _ := side.Config.Candidates()
+		knobs[i] = runnable[0]
+		var err error
+		if most[i], err = PredictedRate(side.Ground, &side.Config.Workload, side.Config.Objective, knobs[i]); err != nil {
+			return nil, fmt.Errorf("%s: %w", side.Name, err)
+		}
+	}
+	switch lower := min(most[0], most[1]); {
+	case s.Rate > 0:
+	case lower > 0:
+		s.Rate = significant(0.8*lower, 3)
+	default:
+		return nil, fmt.Errorf("compare: give a rate: --rate R (nothing here predicts what the engines carry)")
+	}
+	if s.Window == 0 {
+		s.Window = workload.WholeWindow(enoughForP99, s.Rate)
+	}
+	if s.Warmup < 0 {
+		s.Warmup = min(30*time.Second, s.Window)
+	}
+	if err := Bounded(s.Rate, s.Warmup+s.Window); err != nil {
+		return nil, err
+	}
+	seed := a.Config.Workload.Seed
+	for i := range r.Number {
+		for _, n := range []int{i % 2, 1 - i%2} {
+			side := &s.Sides[n]
+			s.Trials = append(s.Trials, measure.Trial{
+				Knobs: knobs[n], Workload: &side.Config.Workload, Rate: s.Rate, Warmup: s.Warmup, Window: s.Window, Cooldown: min(30*time.Second, s.Window/2),
+				Seed: seed + uint64(i), Objective: side.Config.Objective, Whole: true, Why: fmt.Sprintf("round %d of %s", i+1, side.Name),
+			})
+		}
+	}
+	list := &sweep.List{Trials: s.Trials, Whole: true}
+	if a.Ground.Virtual && b.Ground.Virtual {
+		list.Batch = len(s.Trials)
+	}
+	s.Stages = []func() sweep.Source{func() sweep.Source { return list }}
+	return s, nil
+}
+
+// ofB says whether the trial of a number, from 1, is B's.
+func ofB(number int) int {
+	round, second := (number-1)/2, (number-1)%2
+	return (round + second) % 2
+}
+
+// Ground runs each trial on its own side. Two engines that are started here share
+// the machine's GPUs: one is stopped before the other starts.
+func (r *Rounds) Ground() sweep.Ground {
+	a, b := &r.Sides[0].Ground, &r.Sides[1].Ground
+	g := sweep.Ground{Virtual: a.Virtual && b.Virtual, Parallel: min(a.Parallel, b.Parallel), Records: a.Records}
+	g.Run = func(ctx context.Context, t measure.Trial) (measure.Observation, error) {
+		n := ofB(t.Number)
+		mine, other := r.Sides[n].Ground, r.Sides[1-n].Ground
+		if mine.Close != nil && other.Close != nil && other.Owned {
+			if err := other.Close(); err != nil {
+				return measure.Observation{}, err
+			}
+		}
+		return mine.Run(ctx, t)
+	}
+	return g
+}
+
+// Rejected lists nothing: both sides must run.
+func (r *Rounds) Rejected() []measure.Rejection { return nil }
+
+// Answer compares the two sides of each whole round. A side that cannot run is an
+// error.
+func (r *Rounds) Answer() (sweep.Answer, error) {
+	pairs, err := r.pairs()
+	if err != nil || len(pairs) == 0 {
+		return sweep.Answer{}, err
+	}
+	n := len(r.Trials) / 2
+	first, window := r.Trials[0].Seed, r.Window.Seconds()
+	out := &Comparison{
+		A: r.Sides[0].Name, B: r.Sides[1].Name, Test: tested, Terms: r.Terms, Rate: &r.Rate, Window: &window, Rounds: &n, Contrasts: contrast(pairs, r.Terms),
+		Design: fmt.Sprintf("%d rounds of %v at %.4g requests/s, in turns; both sides of a round get the same requests (seeds %d to %d)",
+			n, r.Window, r.Rate, first, first+uint64(n)-1),
+		Warnings: append(r.doubts(), pairDoubts(pairs)...),
+	}
+	for _, x := range pairs {
+		out.Trials = append(out.Trials, *x.a, *x.b)
+	}
+	answer := out.answer()
+	if done := len(pairs); !r.Ended {
+		answer.State, out.Rounds = sweep.Unfinished, &done
+		out.Warnings = append(out.Warnings, fmt.Sprintf("interrupted after %d of %d rounds", done, n))
+	}
+	return answer, nil
+}
+
+// doubts says where the two sides do not get the same.
+func (r *Rounds) doubts() []string {
+	var out []string
+	if !sameRequests(r.Trials[0], r.Trials[1]) {
+		out = append(out, "the two configurations make different requests of one seed: differences are of the traffic as well")
+	}
+	if len(r.Trials) < 6 {
+		out = append(out, fmt.Sprintf("%d rounds are few for a test; 8 and more are better", len(r.Trials)/2))
+	}
+	return out
+}
+
+func sameRequests(a, b measure.Trial) bool {
+	x, y := a.Schedule(), b.Schedule()
+	if len(x) != len(y) {
+		return false
+	}
+	for i := range x {
+		if x[i].Due != y[i].Due || x[i].Prompt != y[i].Prompt || x[i].Output != y[i].Output || !slices.Equal(x[i].Shared, y[i].Shared) {
+			return false
+		}
+	}
+	return true
+}
+
+// pairs joins what the two sides of each whole round brought.
+func (r *Rounds) pairs() ([]pair, error) {
+	for i := range r.Seen {
+		if m := &r.Seen[i]; m.Rejected != "" {
+			return nil, fmt.Errorf("%s: %w", r.Sides[ofB(i+1)].Name, &measure.Rejection{Knobs: m.Trial.Knobs, Reason: m.Rejected})
+		}
+	}
+	var pairs []pair
+	for i := 0; i+1 < len(r.Seen); i += 2 {
+		a, b := &r.Seen[i], &r.Seen[i+1]
+		if ofB(i+1) == 1 {
+			a, b = b, a
+		}
+		pairs = append(pairs, pair{a, b})
+	}
+	return pairs, nil
+}

@@ -1,0 +1,113 @@
+package sweep
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"planner/sweep/engine"
+	"planner/sweep/load"
+	"planner/sweep/measure"
+)
+
+// Endpoint runs trials against a server that runs already and takes what comes: it
+// starts nothing, repeats nothing, and measures a server that fails as one that fails.
+type Endpoint struct {
+	// Settings say where the server listens, Client sends the load.
+	Settings engine.Settings
+	Client   load.Client
+	// See, if set, is told what happens.
+	See Watcher
+	// Folder, if set, takes the latencies of each trial, and what was seen of the
+	// server where it says something of itself.
+	Folder *Folder
+
+	// asked says that the server was asked which engine it is.
+	asked bool
+}
+
+// Ground runs the trials of e.
+func (e *Endpoint) Ground() Ground { return Ground{Run: e.Run} }
+
+// factsWithin bounds how long a server is asked for what it says of itself.
+const factsWithin = 15 * time.Second
+
+// Run is a [Runner]. A trial without a number leaves no files.
+func (e *Endpoint) Run(ctx context.Context, t measure.Trial) (measure.Observation, error) {
+	e.learnDialect(ctx)
+	client := e.Client
+	if t.Number == 0 {
+		return client.Run(ctx, t, t.Schedule())
+	}
+	seen := newSighting(&t)
+	server := e.ask(ctx, t.Knobs, &seen)
+	run, err := client.Start(ctx, t, t.Schedule())
+	if err != nil {
+		return measure.Observation{}, err
+	}
+	began := time.Now()
+	var sampling *engine.Sampling
+	if server != nil {
+		sampling = server.Sample(ctx)
+	}
+	e.See.see(run)
+	o, err := run.Wait()
+	if server != nil {
+		seen.hear(sampling.Stop(ctx))
+	}
+	if err != nil {
+		return o, fmt.Errorf("%w: %w", ErrInterrupted, err)
+	}
+	r := run.Telemetry()
+	seen.used(r)
+	seen.EngineTime = time.Since(began)
+	if len(seen.Said.Snapshots) > 0 {
+		o.Server = serverOf(server, &seen.Said)
+		seen.compare(o.Records, r)
+	}
+	o.Remarks = append(o.Remarks, seen.Notes...)
+	return o, e.keep(seen, server != nil)
+}
+
+// learnDialect asks the server once which engine it is, unless that is known: prompts
+// have exact lengths then, and outputs too, where the engine has a way.
+func (e *Endpoint) learnDialect(ctx context.Context) {
+	if e.asked || e.Client.Engine != "" {
+		return
+	}
+	e.asked = true
+	if e.Client.Engine = e.Client.Dialect(ctx); e.Client.Engine != "" {
+		e.See.see(fmt.Sprintf("the server says it is %s: requests are in its dialect", e.Client.Engine))
+	}
+}
+
+// ask asks the server what it is and for one token, as any engine. One that says
+// nothing of itself need not stop anybody from measuring it.
+func (e *Endpoint) ask(ctx context.Context, k measure.Knobs, seen *Sighting) *engine.Engine {
+	short, cancel := context.WithTimeout(ctx, factsWithin)
+	defer cancel()
+	server, err := engine.Start(short, e.Settings, k, "", nil)
+	if err != nil {
+		if ctx.Err() == nil {
+			e.See.see(fmt.Sprintf("warning: ask the server what it is: %v", err))
+		}
+		return nil
+	}
+	seen.serve(server, true)
+	seen.RoundTrip = server.RoundTrip(short)
+	return server
+}
+
+// keep writes what was seen of a trial into the run folder.
+func (e *Endpoint) keep(seen Sighting, known bool) error {
+	if known {
+		e.See.see(seen)
+	}
+	switch {
+	case e.Folder == nil:
+		return nil
+	case known:
+		return e.Folder.WriteSighting(seen)
+	}
+	return e.Folder.WriteHistograms(seen.Trial, seen.histograms)
+}

@@ -1,0 +1,159 @@
+package sweep
+
+import (
+	"planner/sweep/measure"
+)
+
+// A Study is a question that trials answer. It chooses trials as a [Source] does,
+// and can be asked at any time what it knows by then. A study is pure: the same
+// measurements give the same proposals and the same answer, so that a run goes on
+// by telling a new study what its journal holds.
+type Study interface {
+	Source
+	// Rejected lists the knobs that the study knows beforehand cannot run.
+	Rejected() []measure.Rejection
+	// Answer is what is known by now. It is an error only where the study itself
+	// failed, which is no word on any engine.
+	Answer() (Answer, error)
+}
+
+// Answer is what a study knows.
+type Answer struct {
+	State State
+	// Value is what --json prints and what a report is built of; nil where there is
+	// nothing to show yet.
+	Value any
+}
+
+// State says how a study stands.
+type State int
+
+// The states of a study.
+const (
+	// Unfinished studies have trials to propose still.
+	Unfinished State = iota
+	// Done says that the question is answered.
+	Done
+	// Infeasible says that what was asked for cannot be.
+	Infeasible
+	// Undecided says that what was measured does not tell.
+	Undecided
+	// Failed says that nothing could be measured, which is no word on any limit.
+	Failed
+)
+
+// ExitCode is how a command ends whose study stands so.
+func (s State) ExitCode() int {
+	switch s {
+	case Done:
+		return 0
+	case Infeasible:
+		return 3
+	case Undecided:
+		return 4
+	case Unfinished:
+		return 130
+	}
+	return 1
+}
+
+// List is a source of trials that are known beforehand. It leaves out those of
+// knobs that turned out not to run.
+type List struct {
+	Trials []measure.Trial
+	// Batch is how many are proposed together; 0 means 1.
+	Batch int
+	// Whole ends the list at the first trial that cannot run.
+	Whole bool
+
+	failed map[measure.Knobs]bool
+}
+
+// Next proposes the next trials.
+func (l *List) Next() []measure.Trial {
+	var next []measure.Trial
+	for len(l.Trials) > 0 && len(next) < max(l.Batch, 1) {
+		if t := l.Trials[0]; !l.failed[t.Knobs] {
+			next = append(next, t)
+		}
+		l.Trials = l.Trials[1:]
+	}
+	return next
+}
+
+// Observe learns which knobs do not run.
+func (l *List) Observe(m measure.Measurement) {
+	switch {
+	case m.Rejected == "":
+	case l.Whole:
+		l.Trials = nil
+	case l.failed == nil:
+		l.failed = map[measure.Knobs]bool{m.Trial.Knobs: true}
+	default:
+		l.failed[m.Trial.Knobs] = true
+	}
+}
+
+// Chain is a source of stages: each is made when the one before it has no more to
+// propose, so that it can build on what that one found. A stage may be nil.
+type Chain struct {
+	Stages []func() Source
+	// Seen are the measurements so far. Ended says that no stage has more to
+	// propose.
+	Seen  []measure.Measurement
+	Ended bool
+
+	current Source
+}
+
+// Next proposes the next trials of the stage under way, or of the first stage
+// behind it that has any.
+func (c *Chain) Next() []measure.Trial {
+	for {
+		if c.current != nil {
+			if next := c.current.Next(); len(next) > 0 {
+				return next
+			}
+		}
+		if len(c.Stages) == 0 {
+			c.Ended = true
+			return nil
+		}
+		c.current, c.Stages = c.Stages[0](), c.Stages[1:]
+	}
+}
+
+// Observe passes a measurement to the stage under way.
+func (c *Chain) Observe(m measure.Measurement) {
+	c.Seen = append(c.Seen, m)
+	c.current.Observe(m)
+}
+
+// Together lets several sources run side by side: each proposal holds the next
+// trials of all that have not finished, in the order of the sources. A source
+// that has finished must go on proposing nothing.
+type Together struct {
+	Sources []Source
+
+	// pending says whose trial is observed next.
+	pending []int
+}
+
+// Next proposes the next trials of every source.
+func (t *Together) Next() []measure.Trial {
+	var all []measure.Trial
+	for i, s := range t.Sources {
+		next := s.Next()
+		for range next {
+			t.pending = append(t.pending, i)
+		}
+		all = append(all, next...)
+	}
+	return all
+}
+
+// Observe passes a measurement to the source that asked for it.
+func (t *Together) Observe(m measure.Measurement) {
+	t.Sources[t.pending[0]].Observe(m)
+	t.pending = t.pending[1:]
+}
