@@ -250,11 +250,11 @@ func clockTime(v float64, unit time.Duration) (time.Duration, error) {
 
 // failed reports whether the log says that the request failed: by a status of HTTP, or by
 // anything else under the key of an error.
-func (e *entry) failed(m *mapping) bool {
-	if len(m.failure.names) == 0 {
+func (e *entry) failed(m mapping) bool {
+	if len(m["error"].names) == 0 {
 		return false
 	}
-	text, v, ok := e.at(m.failure.names[0])
+	text, v, ok := e.at(m["error"].names[0])
 	if status, err := strconv.ParseFloat(text, 64); err == nil {
 		return status >= 400 || status < 0
 	}

@@ -81,8 +81,12 @@ func summarize(s *measure.Summary, values []time.Duration) {
 	}
 }
 
-// quantiles are those of a summary.
-var quantiles = []float64{0.50, 0.90, 0.95, 0.99, 0.999}
+// statistics are those of a summary by quantile, 0 for the mean; quantiles those without
+// the mean.
+var (
+	statistics = []float64{0, 0.50, 0.90, 0.95, 0.99, 0.999}
+	quantiles  = statistics[1:]
+)
 
 // ordered checks that the resolved quantiles of a summary rise; it names the
 // pair that does not.

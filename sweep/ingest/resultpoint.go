@@ -161,6 +161,14 @@ func (p *pointReader) has(path string) bool {
 	return v != nil && v.Type() != fastjson.TypeNull
 }
 
+// text is the string under a key, empty if there is none.
+func (p *pointReader) text(path string) string {
+	if v := find(p.doc, path); v != nil {
+		return string(v.GetStringBytes())
+	}
+	return ""
+}
+
 // figure is the number under a key. Void says that the key is there without a value:
 // tools write null, or NaN, where they could not compute a figure, and that is another
 // thing than a figure they do not have.
@@ -220,10 +228,7 @@ var units = map[string]time.Duration{
 
 // unitBeside is the unit of a block of figures.
 func (p *pointReader) unitBeside(block string) time.Duration {
-	name := ""
-	if v := find(p.doc, block+".unit"); v != nil {
-		name = string(v.GetStringBytes())
-	}
+	name := p.text(block + ".unit")
 	if units[name] == 0 {
 		p.fail(block, "unit %q is unknown", name)
 	}
@@ -238,23 +243,29 @@ func (p *pointReader) latency(s *measure.Summary, path string, unit time.Duratio
 		}
 		unit = p.unitBeside(block)
 	}
-	for _, stat := range p.format.stats {
-		at := strings.Replace(path, "*", stat.name, 1)
-		x, known, void := p.figure(at)
-		if void {
-			p.void = append(p.void, at)
+	for i, names := range p.format.stats {
+		for name := range strings.SplitSeq(names, "|") {
+			p.statistic(s, statistics[i], strings.Replace(path, "*", name, 1), unit)
 		}
-		// The delay of a request that left early is negative: no lag.
-		if !known || x < 0 && s == &p.m.SendLag {
-			continue
-		}
-		d, ok := duration(x, unit)
-		if !ok {
-			p.fail(at, "%g is no latency", x)
-		}
-		if d > 0 {
-			s.Set(stat.quantile, d)
-		}
+	}
+}
+
+// statistic reads one of a latency, by its quantile, 0 for the mean.
+func (p *pointReader) statistic(s *measure.Summary, quantile float64, path string, unit time.Duration) {
+	x, known, void := p.figure(path)
+	if void {
+		p.void = append(p.void, path)
+	}
+	// The delay of a request that left early is negative: no lag.
+	if !known || x < 0 && s == &p.m.SendLag {
+		return
+	}
+	d, ok := duration(x, unit)
+	if !ok {
+		p.fail(path, "%g is no latency", x)
+	}
+	if d > 0 {
+		s.Set(quantile, d)
 	}
 }
 

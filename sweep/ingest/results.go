@@ -25,9 +25,9 @@ type ResultFormat struct {
 	points string
 	// text says that numbers may stand in strings, as metadata does.
 	text bool
-	// stats are the names of the statistics of latencies.
+	// stats are the names of the statistics of latencies, with | between two of one.
 	latencies []latencyKeys
-	stats     []statName
+	stats     []string
 	// The keys of counts, and of the tokens generated per second.
 	completed, failed, outputTokens string
 	// rest reads what no key tells: the load, over which time it was measured, and
@@ -43,12 +43,6 @@ type latencyKeys struct {
 	unit   time.Duration
 }
 
-// statName is how a tool calls a quantile, 0 for the mean.
-type statName struct {
-	quantile float64
-	name     string
-}
-
 // serviceTime is true of every tool here: none counts from the intended time.
 const serviceTime = "latencies count from the real send: a client that sent late hides its own queue"
 
@@ -57,7 +51,26 @@ const serviceTime = "latencies count from the real send: a client that sent late
 func ResultFormats() []ResultFormat {
 	return []ResultFormat{
 		{Name: "csv", Reads: "plain CSV of measured points (rate_per_s, ttft_p50_ms, ttft_p99_ms, ...)", Notes: []string{}},
-		inferencePerf(), guidellm(),
+		{Name: "inference-perf", Reads: "stage_N_lifecycle_metrics.json, summary_lifecycle_metrics.json", Notes: []string{
+			serviceTime + " (its schedule_delay says how late)",
+			"TTFT counts visible text only; arrivals called constant are exponential gaps, rescaled",
+			"the inter-token figures hold zeros for tokens of one chunk and are left out",
+		}, marks: []string{`"load_summary"`}, latencies: []latencyKeys{
+			{measure.TTFT, "successes.latency.time_to_first_token.*", time.Second},
+			{measure.TPOT, "successes.latency.time_per_output_token.*", time.Second},
+			{measure.E2E, "successes.latency.request_latency.*", time.Second},
+		}, stats: []string{"mean", "median", "p90", "p95", "p99", "p99.9"}, completed: "successes.count", failed: "failures.count",
+			outputTokens: "successes.throughput.output_tokens_per_sec", rest: (*pointReader).inferencePerf},
+		{Name: "guidellm", Reads: "the JSON report, all schema versions", Notes: []string{
+			serviceTime,
+			"time_per_output_token includes TTFT and is left out; TPOT is the per-request inter_token_latency, where the report holds the requests",
+			"with several worker processes its Poisson gaps repeat: arrivals are burstier than Poisson",
+		}, marks: []string{`"benchmarks"`, `"metrics"`}, points: "benchmarks", latencies: []latencyKeys{
+			{measure.TTFT, "metrics.time_to_first_token_ms.successful.*", time.Millisecond},
+			{measure.E2E, "metrics.request_latency.successful.*", time.Second},
+		}, stats: []string{"mean", "percentiles.p50", "percentiles.p90", "percentiles.p95", "percentiles.p99", "percentiles.p999"},
+			completed: "metrics.request_totals.successful", failed: "metrics.request_totals.errored",
+			outputTokens: "metrics.output_tokens_per_second.successful.mean", rest: (*pointReader).guidellm},
 		aiperf("aiperf", "profile_export_aiperf.json", []string{`"time_to_first_token"`, `"aiperf_version"`},
 			serviceTime+"; a schedule that fell behind is moved, not made up for",
 			"inter_token_latency is one figure a request, our TPOT; inter_chunk_latency, gaps between chunks, is left out"),
@@ -65,7 +78,14 @@ func ResultFormats() []ResultFormat {
 			serviceTime,
 			"TTFT is that of visible text: too long for models that reason first",
 			"request_throughput counts failed and empty requests too and is left out"),
-		llmperf(),
+		{Name: "llmperf", Reads: "*_summary.json", Notes: []string{
+			serviceTime,
+			"a closed loop; its inter-token latency includes TTFT and is left out",
+		}, marks: []string{`"results_ttft_s_quantiles_p`}, text: true, latencies: []latencyKeys{
+			{measure.TTFT, "results_ttft_s_*", time.Second}, {measure.E2E, "results_end_to_end_latency_s_*", time.Second},
+		}, stats: []string{"mean", "quantiles_p50", "quantiles_p90", "quantiles_p95", "quantiles_p99", "quantiles_p999"},
+			completed: "results_num_completed_requests", failed: "results_number_errors",
+			outputTokens: "results_mean_output_throughput_token_per_s", rest: (*pointReader).llmperf},
 		servingBenchmark("sglang", "bench_serving lines of JSON", "e2e_latency", []string{`"request_throughput"`, `_e2e_latency_ms"`},
 			serviceTime+", behind the concurrency limit",
 			"TPOT runs to the end of the stream and reads slightly high; ITL is the gap between chunks",

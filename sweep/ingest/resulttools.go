@@ -1,9 +1,7 @@
 package ingest
 
 import (
-	"maps"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/valyala/fastjson"
@@ -39,7 +37,7 @@ func servingBenchmark(name, reads, e2e string, marks []string, notes ...string) 
 	return ResultFormat{
 		Name: name, Reads: reads, Notes: notes, marks: marks, text: true,
 		latencies: []latencyKeys{{measure.TTFT, "*_ttft_ms", ms}, {measure.TPOT, "*_tpot_ms", ms}, {measure.ITL, "*_itl_ms", ms}, {measure.E2E, "*_" + e2e + "_ms", ms}},
-		stats:     []statName{{0, "mean"}, {0.50, "median"}, {0.50, "p50"}, {0.90, "p90"}, {0.95, "p95"}, {0.99, "p99"}, {0.999, "p99.9"}},
+		stats:     []string{"mean", "median|p50", "p90", "p95", "p99", "p99.9"},
 		completed: "completed", failed: "failed", outputTokens: "output_throughput", rest: (*pointReader).servingBenchmark,
 	}
 }
@@ -132,43 +130,14 @@ func (p *pointReader) perRequest() {
 	summarize(&p.m.E2E, e2e)
 }
 
-// llmperf is the format of llmperf's summary: a closed loop.
-func llmperf() ResultFormat {
-	return ResultFormat{
-		Name: "llmperf", Reads: "*_summary.json", Notes: []string{
-			serviceTime,
-			"a closed loop; its inter-token latency includes TTFT and is left out",
-		}, marks: []string{`"results_ttft_s_quantiles_p`}, text: true,
-		latencies: []latencyKeys{{measure.TTFT, "results_ttft_s_*", time.Second}, {measure.E2E, "results_end_to_end_latency_s_*", time.Second}},
-		stats: []statName{{0, "mean"}, {0.50, "quantiles_p50"}, {0.90, "quantiles_p90"}, {0.95, "quantiles_p95"}, {0.99, "quantiles_p99"},
-			{0.999, "quantiles_p999"}},
-		completed: "results_num_completed_requests", failed: "results_number_errors", outputTokens: "results_mean_output_throughput_token_per_s",
-		rest: func(p *pointReader, completed int) {
-			m := &p.m
-			if m.Achieved = p.number("results_num_completed_requests_per_min") / 60; m.Achieved > 0 {
-				run, _ := duration(float64(completed)/m.Achieved, time.Second)
-				p.window(run)
-			}
-			m.Trial.Concurrency, m.Trial.Requests = p.count("num_concurrent_requests"), m.Requests
-		},
+// llmperf reads a closed loop.
+func (p *pointReader) llmperf(completed int) {
+	m := &p.m
+	if m.Achieved = p.number("results_num_completed_requests_per_min") / 60; m.Achieved > 0 {
+		run, _ := duration(float64(completed)/m.Achieved, time.Second)
+		p.window(run)
 	}
-}
-
-// guidellm is the format of GuideLLM's report; each of its benchmarks is a load point.
-func guidellm() ResultFormat {
-	return ResultFormat{
-		Name: "guidellm", Reads: "the JSON report, all schema versions", Notes: []string{
-			serviceTime,
-			"time_per_output_token includes TTFT and is left out; TPOT is the per-request inter_token_latency, where the report holds the requests",
-			"with several worker processes its Poisson gaps repeat: arrivals are burstier than Poisson",
-		}, marks: []string{`"benchmarks"`, `"metrics"`}, points: "benchmarks",
-		latencies: []latencyKeys{{measure.TTFT, "metrics.time_to_first_token_ms.successful.*", time.Millisecond},
-			{measure.E2E, "metrics.request_latency.successful.*", time.Second}},
-		stats: []statName{{0, "mean"}, {0.50, "percentiles.p50"}, {0.90, "percentiles.p90"}, {0.95, "percentiles.p95"}, {0.99, "percentiles.p99"},
-			{0.999, "percentiles.p999"}},
-		completed: "metrics.request_totals.successful", failed: "metrics.request_totals.errored", outputTokens: "metrics.output_tokens_per_second.successful.mean",
-		rest: (*pointReader).guidellm,
-	}
+	m.Trial.Concurrency, m.Trial.Requests = p.count("num_concurrent_requests"), m.Requests
 }
 
 func (p *pointReader) guidellm(int) {
@@ -194,10 +163,7 @@ func (p *pointReader) guidellm(int) {
 	if !p.has(strategy + "type_") {
 		strategy = "args.strategy."
 	}
-	kind := ""
-	if v := find(p.doc, strategy+"type_"); v != nil {
-		kind = string(v.GetStringBytes())
-	}
+	kind := p.text(strategy + "type_")
 	switch kind {
 	case "constant", "poisson", "async":
 		m.Trial.Rate = p.number(strategy + "rate")
@@ -220,7 +186,7 @@ func aiperf(name, reads string, marks []string, notes ...string) ResultFormat {
 	return ResultFormat{
 		Name: name, Reads: reads, Notes: notes, marks: marks,
 		latencies: []latencyKeys{{measure.TTFT, "time_to_first_token.*", 0}, {measure.TPOT, "inter_token_latency.*", 0}, {measure.E2E, "request_latency.*", 0}},
-		stats:     []statName{{0, "avg"}, {0.50, "p50"}, {0.90, "p90"}, {0.95, "p95"}, {0.99, "p99"}},
+		stats:     []string{"avg", "p50", "p90", "p95", "p99"},
 		completed: "request_count.avg", failed: "error_request_count.avg", outputTokens: "output_token_throughput.avg", rest: (*pointReader).aiperf,
 	}
 }
@@ -269,30 +235,11 @@ func anywhere(v *fastjson.Value, key string) float64 {
 			if x := v.GetFloat64(key); x != 0 {
 				return x
 			}
-			within := map[string]*fastjson.Value{}
-			v.GetObject().Visit(func(key []byte, v *fastjson.Value) { within[string(key)] = v })
-			for _, k := range slices.Sorted(maps.Keys(within)) {
-				below = append(below, within[k])
-			}
+			v.GetObject().Visit(func(_ []byte, v *fastjson.Value) { below = append(below, v) })
 		}
 		level = below
 	}
 	return 0
-}
-
-// inferencePerf is the format of inference-perf.
-func inferencePerf() ResultFormat {
-	return ResultFormat{
-		Name: "inference-perf", Reads: "stage_N_lifecycle_metrics.json, summary_lifecycle_metrics.json", Notes: []string{
-			serviceTime + " (its schedule_delay says how late)",
-			"TTFT counts visible text only; arrivals called constant are exponential gaps, rescaled",
-			"the inter-token figures hold zeros for tokens of one chunk and are left out",
-		}, marks: []string{`"load_summary"`},
-		latencies: []latencyKeys{{measure.TTFT, "successes.latency.time_to_first_token.*", time.Second},
-			{measure.TPOT, "successes.latency.time_per_output_token.*", time.Second}, {measure.E2E, "successes.latency.request_latency.*", time.Second}},
-		stats:     []statName{{0, "mean"}, {0.50, "median"}, {0.90, "p90"}, {0.95, "p95"}, {0.99, "p99"}, {0.999, "p99.9"}},
-		completed: "successes.count", failed: "failures.count", outputTokens: "successes.throughput.output_tokens_per_sec", rest: (*pointReader).inferencePerf,
-	}
 }
 
 // lateSend is the send lag beyond which a client, not the server, is measured;

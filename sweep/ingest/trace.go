@@ -74,7 +74,7 @@ func ReadTrace(name string, r io.Reader, o TraceOptions) (*Trace, error) {
 }
 
 // read reads a header and rows of CSV, or lines of JSON.
-func (t *Trace) read(l *lines, o TraceOptions) (*mapping, error) {
+func (t *Trace) read(l *lines, o TraceOptions) (mapping, error) {
 	line, ok := l.next()
 	if !ok {
 		return nil, cmp.Or(l.err(), error(&FileError{File: l.name, What: "the trace is empty"}))
@@ -84,7 +84,7 @@ func (t *Trace) read(l *lines, o TraceOptions) (*mapping, error) {
 	if err != nil {
 		return nil, l.problem("", "%v", err)
 	}
-	var m *mapping
+	var m mapping
 	if t.Format, m, err = chooseMapping(e, o); err != nil {
 		return nil, l.problem("", "%v", err)
 	}
@@ -104,13 +104,12 @@ func (t *Trace) read(l *lines, o TraceOptions) (*mapping, error) {
 }
 
 // remarkUnread warns of columns that the mapping does not name.
-func (t *Trace) remarkUnread(m *mapping, columns []string) {
-	var unread []string
-	for _, c := range columns {
-		if !slices.ContainsFunc(m.fields(), func(f mappingField) bool { return slices.Contains(f.to.names, c) }) {
-			unread = append(unread, c)
-		}
+func (t *Trace) remarkUnread(m mapping, columns []string) {
+	var read []string
+	for _, k := range m {
+		read = append(read, k.names...)
 	}
+	unread := slices.DeleteFunc(slices.Clone(columns), func(c string) bool { return slices.Contains(read, c) })
 	if len(unread) > 0 {
 		t.warn("columns that are not read: %s", strings.Join(unread, ", "))
 	}
@@ -118,7 +117,7 @@ func (t *Trace) remarkUnread(m *mapping, columns []string) {
 
 // add keeps the request of a line, or counts it as one that failed. A log that the user
 // maps may hold other lines between.
-func (t *Trace) add(line string, e *entry, m *mapping) *FileError {
+func (t *Trace) add(line string, e *entry, m mapping) *FileError {
 	if t.Format == mapped && e.object != nil && !strings.HasPrefix(line, "{") {
 		t.others++
 		return nil
@@ -162,7 +161,7 @@ func (t *Trace) sort() {
 }
 
 // remark says what a reader should know of the log.
-func (t *Trace) remark(m *mapping) {
+func (t *Trace) remark(m mapping) {
 	if t.Skipped > 0 {
 		t.warn("%d rows without a prompt or an output are left out: requests that failed", t.Skipped)
 	}
@@ -173,7 +172,7 @@ func (t *Trace) remark(m *mapping) {
 		t.warn("the lengths of %d of %d requests are estimated at %.0f characters a token: the log holds their text and no counts",
 			t.Estimated, len(t.Rows), CharsPerToken)
 	}
-	if m.arrival.names == nil {
+	if m["arrival"].names == nil {
 		t.warn("arrivals are the logged ends less the durations")
 	}
 }

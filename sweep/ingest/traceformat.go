@@ -55,12 +55,7 @@ func TraceFormats() []TraceFormat {
 const mapped = "mapped"
 
 // mapping says under which column of CSV, or key of JSON, a request log has what.
-type mapping struct {
-	arrival, end, duration       key
-	prompt, output               key
-	prefix, prefixTokens, blocks key
-	failure                      key
-}
+type mapping map[string]key
 
 // key is where a figure stands, in which unit. Several names, for what is their sum,
 // are of counts alone; keys of objects within objects have dots between.
@@ -72,72 +67,64 @@ type key struct {
 // String joins the names.
 func (k key) String() string { return strings.Join(k.names, "+") }
 
-// timeUnits are the units of times in a mapping.
-var timeUnits = []string{"s", "ms", "us", "ns"}
-
-// fields are the parts of a mapping by name, with the units that they can have.
-func (m *mapping) fields() []mappingField {
-	return []mappingField{
-		{"arrival", &m.arrival, timeUnits}, {"end", &m.end, timeUnits}, {"duration", &m.duration, timeUnits},
-		{"prompt", &m.prompt, []string{"text"}}, {"output", &m.output, []string{"text"}},
-		{"prefix", &m.prefix, nil}, {"prefix_tokens", &m.prefixTokens, nil}, {"blocks", &m.blocks, nil}, {"error", &m.failure, nil},
-	}
+// mappingNames are the parts of a mapping, each with the units that it can have.
+var mappingNames = []struct{ name, units string }{
+	{"arrival", "s ms us ns"}, {"end", "s ms us ns"}, {"duration", "s ms us ns"}, {"prompt", "text"}, {"output", "text"},
+	{"prefix", ""}, {"prefix_tokens", ""}, {"blocks", ""}, {"error", ""},
 }
 
 // needed are the keys that every request has.
-func (m *mapping) needed() []key {
-	if m.arrival.names == nil {
-		return []key{m.end, m.duration, m.prompt, m.output}
+func (m mapping) needed() []key {
+	if m["arrival"].names == nil {
+		return []key{m["end"], m["duration"], m["prompt"], m["output"]}
 	}
-	return []key{m.arrival, m.prompt, m.output}
-}
-
-// mappingField is a part of a mapping.
-type mappingField struct {
-	name  string
-	to    *key
-	units []string
+	return []key{m["arrival"], m["prompt"], m["output"]}
 }
 
 // parseMapping reads a mapping: "arrival=ts:ms,prompt=usage.prompt_tokens,...".
 // Behind a colon stands the unit: of times s, ms, us or ns, where they are no dates; of
 // lengths "text", where they are to be estimated from it; of hashed blocks the tokens of
 // each.
-func parseMapping(text string) (*mapping, error) {
-	m := &mapping{}
-	fields := m.fields()
+func parseMapping(text string) (mapping, error) {
+	m := mapping{}
 	for part := range strings.SplitSeq(text, ",") {
-		name, at, _ := strings.Cut(part, "=")
-		i := slices.IndexFunc(fields, func(f mappingField) bool { return f.name == strings.TrimSpace(name) })
-		if i < 0 || at == "" {
-			var names []string
-			for _, f := range fields {
-				names = append(names, f.name+"=KEY")
+		name, at, _ := strings.Cut(strings.TrimSpace(part), "=")
+		var names []string
+		for _, n := range mappingNames {
+			if names = append(names, n.name+"=KEY"); n.name == name && at != "" {
+				m[name] = parseKey(at, strings.Fields(n.units), name == "blocks")
 			}
+		}
+		if m[name].names == nil {
 			return nil, fmt.Errorf("%q in the map is none of %s", part, strings.Join(names, ", "))
 		}
-		k := fields[i].to
-		if colon := strings.LastIndexByte(at, ':'); colon >= 0 {
-			if size, err := strconv.Atoi(at[colon+1:]); slices.Contains(fields[i].units, at[colon+1:]) || k == &m.blocks && err == nil && size > 0 {
-				at, k.unit = at[:colon], at[colon+1:]
-			}
-		}
-		k.names = strings.Split(at, "+")
 	}
 	switch {
-	case m.prompt.names == nil || m.output.names == nil:
+	case m["prompt"].names == nil || m["output"].names == nil:
 		return nil, errors.New("the map needs prompt=KEY and output=KEY")
-	case m.arrival.names == nil && (m.end.names == nil || m.duration.names == nil):
+	case m["arrival"].names == nil && (m["end"].names == nil || m["duration"].names == nil):
 		return nil, errors.New("the map needs arrival=KEY, or end=KEY and duration=KEY")
-	case m.blocks.names != nil && m.blocks.unit == "":
+	case m["blocks"].names != nil && m["blocks"].unit == "":
 		return nil, errors.New("the map needs the tokens of a block, as in blocks=hash_ids:512")
 	}
 	return m, nil
 }
 
+// parseKey reads a key with what may be its unit, a whole number if it is to count.
+func parseKey(at string, units []string, counts bool) key {
+	unit := ""
+	if i := strings.LastIndexByte(at, ':'); i >= 0 {
+		n, err := strconv.Atoi(at[i+1:])
+		if slices.Contains(units, at[i+1:]) || counts && err == nil && n > 0 {
+			at, unit = at[:i], at[i+1:]
+		}
+	}
+	return key{strings.Split(at, "+"), unit}
+}
+
 // chooseMapping finds out where a log has what from its first record: as the user maps
 // it, as the named format has it, or as the first format does whose keys are all there.
-func chooseMapping(e *entry, o TraceOptions) (format string, m *mapping, err error) {
+func chooseMapping(e *entry, o TraceOptions) (format string, m mapping, err error) {
 	if o.Map != "" {
 		m, err := parseMapping(o.Map)
 		return mapped, m, err

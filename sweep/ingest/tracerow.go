@@ -10,15 +10,15 @@ import (
 )
 
 // row makes a row of a request. Estimated says that a length is estimated from text.
-func (e *entry) row(m *mapping) (row workload.TraceRow, estimated bool, problem *FileError) {
+func (e *entry) row(m mapping) (row workload.TraceRow, estimated bool, problem *FileError) {
 	if row.Arrival, problem = e.arrival(m); problem != nil {
 		return row, false, problem
 	}
 	var prompt, output bool
-	if row.Prompt, prompt, problem = e.tokens(m.prompt); problem != nil {
+	if row.Prompt, prompt, problem = e.tokens(m["prompt"]); problem != nil {
 		return row, false, problem
 	}
-	if row.Output, output, problem = e.tokens(m.output); problem != nil {
+	if row.Output, output, problem = e.tokens(m["output"]); problem != nil {
 		return row, false, problem
 	}
 	row.Shared, problem = e.shared(m, row.Prompt)
@@ -26,31 +26,31 @@ func (e *entry) row(m *mapping) (row workload.TraceRow, estimated bool, problem 
 }
 
 // arrival is when the request arrived, if need be by its end and duration.
-func (e *entry) arrival(m *mapping) (time.Duration, *FileError) {
-	if m.arrival.names != nil {
-		return e.time(m.arrival, date)
+func (e *entry) arrival(m mapping) (time.Duration, *FileError) {
+	if m["arrival"].names != nil {
+		return e.time(m["arrival"], date)
 	}
-	end, problem := e.time(m.end, date)
+	end, problem := e.time(m["end"], date)
 	if problem != nil {
 		return 0, problem
 	}
-	took, problem := e.time(m.duration, time.ParseDuration)
+	took, problem := e.time(m["duration"], time.ParseDuration)
 	return end - max(took, 0), problem
 }
 
 // shared are the leading parts of a prompt that others may have too: those that the log
 // names, or those of hashed blocks. Two prompts whose hashes begin alike begin with the same text.
-func (e *entry) shared(m *mapping, prompt int) ([]workload.Segment, *FileError) {
-	if ids := e.source(m.prefix); ids != "" {
-		return prefixParts(ids, e.source(m.prefixTokens), prompt)
+func (e *entry) shared(m mapping, prompt int) ([]workload.Segment, *FileError) {
+	if ids := e.source(m["prefix"]); ids != "" {
+		return prefixParts(ids, e.source(m["prefix_tokens"]), prompt)
 	}
-	if len(m.blocks.names) == 0 || e.object == nil {
+	if len(m["blocks"].names) == 0 || e.object == nil {
 		return nil, nil
 	}
-	ids := find(e.object, m.blocks.names[0]).GetArray()
-	size, _ := strconv.Atoi(m.blocks.unit)
+	ids := find(e.object, m["blocks"].names[0]).GetArray()
+	size, _ := strconv.Atoi(m["blocks"].unit)
 	if len(ids) > 0 && len(ids) != (prompt+size-1)/size {
-		return nil, &FileError{What: fmt.Sprintf("%d %s for %d tokens: blocks are not of %d tokens", len(ids), m.blocks, prompt, size)}
+		return nil, &FileError{What: fmt.Sprintf("%d %s for %d tokens: blocks are not of %d tokens", len(ids), m["blocks"], prompt, size)}
 	}
 	var parts []workload.Segment
 	for i, id := range ids {

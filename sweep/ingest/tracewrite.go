@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,18 +23,30 @@ import (
 // Parts that no other request has are left out, since they mean nothing.
 func WriteTraceCSV(w io.Writer, rows []workload.TraceRow) error {
 	out := bufio.NewWriter(w)
-	shared := sharedParts(rows)
+	uses := map[workload.Content]int{}
+	for i := range rows {
+		for _, s := range rows[i].Shared {
+			uses[s.Content]++
+		}
+	}
+	shared := func(r workload.TraceRow) []workload.Segment {
+		n := len(r.Shared)
+		for n > 0 && uses[r.Shared[n-1].Content] < 2 {
+			n--
+		}
+		return r.Shared[:n]
+	}
+	prefixes := slices.ContainsFunc(rows, func(r workload.TraceRow) bool { return len(shared(r)) > 0 })
 	header := "arrival_s,input_tokens,output_tokens"
-	if shared != nil {
+	if prefixes {
 		header += ",prefix_id,prefix_tokens"
 	}
 	fmt.Fprintln(out, header)
 	numbers := map[workload.Content]int{}
-	for i := range rows {
-		r := &rows[i]
+	for _, r := range rows {
 		fmt.Fprintf(out, "%s,%d,%d", secondsText(r.Arrival-rows[0].Arrival), r.Prompt, r.Output)
-		if shared != nil {
-			ids, tokens := partsText(r.Shared[:shared[i]], numbers)
+		if prefixes {
+			ids, tokens := partsText(shared(r), numbers)
 			fmt.Fprintf(out, ",%s,%s", ids, tokens)
 		}
 		fmt.Fprintln(out)
@@ -61,29 +74,7 @@ func SaveTraceCSV(path string, rows []workload.TraceRow) error {
 	return nil
 }
 
-// sharedParts counts for every row the leading parts that another row has too;
-// nil if there are none at all.
-func sharedParts(rows []workload.TraceRow) []int {
-	uses := map[workload.Content]int{}
-	for i := range rows {
-		for _, s := range rows[i].Shared {
-			uses[s.Content]++
-		}
-	}
-	counts, any := make([]int, len(rows)), false
-	for i := range rows {
-		for k, s := range rows[i].Shared {
-			if uses[s.Content] > 1 {
-				counts[i], any = k+1, true
-			}
-		}
-	}
-	if !any {
-		return nil
-	}
-	return counts
-}
-
+// partsText lists parts by their numbers and lengths.
 func partsText(parts []workload.Segment, numbers map[workload.Content]int) (ids, tokens string) {
 	var id, n []string
 	for _, s := range parts {
