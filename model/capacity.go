@@ -13,11 +13,10 @@ type Targets struct {
 
 // Capacity is an analytic guess at the largest rate that one instance sustains.
 type Capacity struct {
-	Rate    float64 // requests/s over all attention replicas
-	Batch   float64 // requests that decode at once, per replica
-	Step    float64 // seconds of the mean step
-	TTFT    float64 // seconds, mean, without queueing beyond the running step
-	Binding string  // what stops a larger batch: tpot.mean ttft.mean max_num_seqs kv_blocks max_num_batched_tokens
+	Rate  float64 // requests/s over all attention replicas
+	Batch float64 // requests that decode at once, per replica
+	Step  float64 // seconds of the mean step
+	TTFT  float64 // seconds, mean, without queueing beyond the running step
 }
 
 // Capacity returns the largest sustainable rate by a mean-field fixed point: with B
@@ -28,24 +27,17 @@ type Capacity struct {
 // 0 if one request alone misses a target.
 func (r *Roofline) Capacity(q MeanRequest, mem Memory, targets Targets) Capacity {
 	q.Output = max(q.Output, 1)
-	top, binding := r.largestBatch(q, mem)
-	if top <= 0 {
-		return Capacity{Binding: binding}
-	}
+	top := r.largestBatch(q, mem)
 	// An engine with almost no load still runs its requests one at a time: below one request
 	// the step of one counts.
-	lo, last := 0.0, Capacity{Binding: r.missed(q, 1, targets)}
-	if last.Binding != "" {
-		return last
+	if top <= 0 || r.misses(q, 1, targets) {
+		return Capacity{}
 	}
-	hi := top
-	if why := r.missed(q, top, targets); why != "" {
-		binding = why
-		lo = min(1, top)
+	if r.misses(q, top, targets) {
+		lo, hi := min(1, top), top
 		for range 40 {
-			mid := (lo + hi) / 2
-			if why := r.missed(q, mid, targets); why != "" {
-				hi, binding = mid, why
+			if mid := (lo + hi) / 2; r.misses(q, mid, targets) {
+				hi = mid
 			} else {
 				lo = mid
 			}
@@ -53,35 +45,21 @@ func (r *Roofline) Capacity(q MeanRequest, mem Memory, targets Targets) Capacity
 		top = lo
 	}
 	step, ttft, _ := r.meanField(q, top)
-	return Capacity{
-		Rate:  float64(r.dep.DP) * top / (q.Output * step),
-		Batch: top, Step: step, TTFT: ttft, Binding: binding,
-	}
+	return Capacity{Rate: float64(r.dep.DP) * top / (q.Output * step), Batch: top, Step: step, TTFT: ttft}
 }
 
-// largestBatch returns how many requests may decode at once and what stops more. A
-// running request holds, on average, its prompt and half of its output.
-func (r *Roofline) largestBatch(q MeanRequest, mem Memory) (float64, string) {
-	top, binding := float64(r.args.MaxNumSeqs), "max_num_seqs"
+// largestBatch returns how many requests may decode at once. A running request holds,
+// on average, its prompt and half of its output.
+func (r *Roofline) largestBatch(q MeanRequest, mem Memory) float64 {
 	need := mem.Layout.Blocks(max(1, int(math.Ceil(q.Prompt+q.Output/2))), r.args.MaxNumBatchedTokens)
-	if pool := float64(mem.Blocks-1) / float64(need); pool < top {
-		top, binding = max(pool, 0), "kv_blocks"
-	}
-	return top, binding
+	return max(0, min(float64(r.args.MaxNumSeqs), float64(mem.Blocks-1)/float64(need)))
 }
 
-// missed returns what a batch of so many requests violates, empty if nothing.
-func (r *Roofline) missed(q MeanRequest, batch float64, targets Targets) string {
+// misses reports whether a batch of so many requests misses a target, or its prompts
+// exceed the tokens of a step.
+func (r *Roofline) misses(q MeanRequest, batch float64, targets Targets) bool {
 	step, ttft, full := r.meanField(q, batch)
-	switch {
-	case full:
-		return "max_num_batched_tokens"
-	case targets.TPOT > 0 && step > targets.TPOT:
-		return "tpot.mean"
-	case targets.TTFT > 0 && ttft > targets.TTFT:
-		return "ttft.mean"
-	}
-	return ""
+	return full || targets.TPOT > 0 && step > targets.TPOT || targets.TTFT > 0 && ttft > targets.TTFT
 }
 
 // meanField returns the mean step and the mean time to first token with so many

@@ -52,21 +52,21 @@ func TestCapacity(t *testing.T) {
 	}
 	q := MeanRequest{Prompt: 600, Output: 250}
 	free := r.Capacity(q, m, Targets{})
-	if free.Binding != "max_num_seqs" || free.Batch != 256 {
+	if free.Batch != 256 {
 		t.Errorf("without targets: %+v", free)
 	}
 	tight := r.Capacity(q, m, Targets{TPOT: 0.025})
-	if tight.Binding != "tpot.mean" || tight.Rate >= free.Rate || tight.Step > 0.025 || tight.Step < 0.024 {
+	if tight.Rate >= free.Rate || tight.Step > 0.025 || tight.Step < 0.024 {
 		t.Errorf("25 ms per token: %+v", tight)
 	}
 	// Little's law: requests decoding = rate x time that each decodes.
 	if got := tight.Rate * q.Output * tight.Step; math.Abs(got/tight.Batch-1) > 1e-9 {
 		t.Errorf("%v requests by Little's law, %v in the batch", got, tight.Batch)
 	}
-	if none := r.Capacity(q, m, Targets{TPOT: 0.001}); none.Rate != 0 || none.Binding != "tpot.mean" {
+	if none := r.Capacity(q, m, Targets{TPOT: 0.001}); none.Rate != 0 {
 		t.Errorf("1 ms per token: %+v", none)
 	}
-	if none := r.Capacity(q, m, Targets{TTFT: 0.001}); none.Rate != 0 || none.Binding != "ttft.mean" {
+	if none := r.Capacity(q, m, Targets{TTFT: 0.001}); none.Rate != 0 {
 		t.Errorf("1 ms to the first token: %+v", none)
 	}
 	long := r.Capacity(MeanRequest{Prompt: 6000, Output: 1000}, m, Targets{})
@@ -75,7 +75,7 @@ func TestCapacity(t *testing.T) {
 	}
 	small := m
 	small.Blocks = 1000
-	if kv := r.Capacity(q, small, Targets{}); kv.Binding != "kv_blocks" || kv.Batch > 1000/45 {
+	if kv := r.Capacity(q, small, Targets{}); kv.Batch <= 0 || kv.Batch > 1000/45 {
 		t.Errorf("small pool: %+v", kv)
 	}
 	// A warm prefix cache never lowers it, nor does a looser target.

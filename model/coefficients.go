@@ -88,7 +88,7 @@ func (r *Roofline) setMatrices() {
 	r.head.bytes = head * BF16.Bytes()
 	r.head.flops = 2 * head
 	r.head.read = r.head.bytes / (r.c.Head.Memory * hw.Bandwidth)
-	r.head.row = r.head.flops / (r.c.Head.Compute * hw.Flops.BF16)
+	r.head.token = r.head.flops / (r.c.Head.Compute * hw.Flops.BF16)
 }
 
 // kvShards returns over how many GPUs the key and value projections are divided.

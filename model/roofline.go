@@ -30,7 +30,7 @@ type Roofline struct {
 	experts stream
 	routing routing
 
-	head       headCost
+	head       stream // of which the longer of the two sides counts
 	kv         kvCost
 	prefill    prefillCost
 	allReduce  collective
@@ -70,9 +70,6 @@ type routing struct {
 	active   float64
 	spread   float64
 }
-
-// headCost is the LM head: one stream, of which the longer of the two sides counts.
-type headCost struct{ read, row, bytes, flops float64 }
 
 // kvCost is seconds (and bytes) per token of context read.
 type kvCost struct {
@@ -141,8 +138,8 @@ func (r *Roofline) Frontend(promptTokens int) float64 {
 	return r.c.Frontend.Request + float64(promptTokens)*r.c.Frontend.PromptToken
 }
 
-// load is a batch in the terms of the equations, ready to be scaled.
-type load struct {
+// batchSums is a batch in the terms of the equations, ready to be scaled.
+type batchSums struct {
 	decodes, context, longest, windowed float64
 	tokens                              float64 // of chunks
 	pairs, windowPairs                  float64 // query-key pairs of chunks
@@ -151,9 +148,9 @@ type load struct {
 	chunks                              int
 }
 
-// loadOf sums up a batch.
-func (r *Roofline) loadOf(b *Batch) load {
-	l := load{
+// sums adds up a batch.
+func (r *Roofline) sums(b *Batch) batchSums {
+	l := batchSums{
 		decodes: float64(b.Decodes), context: float64(b.Context), longest: float64(b.Longest),
 		windowed: float64(b.Windowed), requests: float64(b.Decodes + len(b.Chunks)),
 		sampled: float64(b.Sampled), chunks: len(b.Chunks),
@@ -181,7 +178,7 @@ func windowedPairs(t, past, w float64) float64 {
 
 // Step returns the time of one step.
 func (r *Roofline) Step(b Batch) StepTime {
-	l := r.loadOf(&b)
+	l := r.sums(&b)
 	if r.dep.PP > 1 {
 		l = l.micro(r.dep.PP)
 	}
@@ -190,7 +187,7 @@ func (r *Roofline) Step(b Batch) StepTime {
 
 // micro returns the fullest micro-batch of a batch cut into at most n: decodes spread
 // evenly, chunks stay whole.
-func (l load) micro(n int) load {
+func (l batchSums) micro(n int) batchSums {
 	m := max(1, min(float64(n), l.requests))
 	c := max(1, min(m, float64(l.chunks)))
 	l.decodes /= m
@@ -207,7 +204,7 @@ func (l load) micro(n int) load {
 }
 
 // time adds up the parts.
-func (r *Roofline) time(l *load) StepTime {
+func (r *Roofline) time(l *batchSums) StepTime {
 	var t StepTime
 	tokens := l.decodes + l.tokens
 	if tokens == 0 {
@@ -218,7 +215,7 @@ func (r *Roofline) time(l *load) StepTime {
 		t.ExpertWeights, t.ExpertCompute = r.expertTime(r.padded(tokens))
 	}
 	if l.sampled > 0 {
-		t.Head = max(r.head.read, r.head.row*l.sampled)
+		t.Head = max(r.head.read, r.head.token*l.sampled)
 	}
 	t.DecodeAttention = r.kvTime(l)
 	if l.tokens > 0 {
@@ -245,7 +242,7 @@ func (r *Roofline) time(l *load) StepTime {
 
 // kvTime is the reading of keys and values. A batch of unequal contexts is pulled
 // some way towards its longest; the context of a chunk is read once.
-func (r *Roofline) kvTime(l *load) float64 {
+func (r *Roofline) kvTime(l *batchSums) float64 {
 	k := &r.kv
 	t := k.full * (l.context + k.skew*(l.decodes*l.longest-l.context) + l.past)
 	if k.size > 0 {

@@ -11,7 +11,7 @@ type Work struct {
 
 // Work returns the bytes and operations of a step on one GPU.
 func (r *Roofline) Work(b Batch) Work {
-	l := r.loadOf(&b)
+	l := r.sums(&b)
 	tokens := l.decodes + l.tokens
 	if tokens == 0 {
 		return Work{}

@@ -102,9 +102,11 @@ type Occupancy struct {
 	Running, Waiting int
 	// KV is the share of the blocks in use.
 	KV float64
-	// Preemptions and Cache count since the start.
-	Preemptions int
-	Cache       Cache
+	// Preemptions count how often a request lost its blocks since the start, Queries the
+	// tokens that the prefix cache was asked for when requests were admitted, of which it
+	// held Hits. Resumed requests are left out, as vLLM does; its releases before 0.32 also
+	// count attempts at admission that failed.
+	Preemptions, Queries, Hits int
 }
 
 // Run sends a load to the engine and returns when all of it has ended, or earlier

@@ -98,7 +98,7 @@ func TestFastForwardEqualsStepByStep(t *testing.T) {
 		}
 		steps += fast.stats.steps
 		preempted += fast.stats.preemptions
-		hits += fast.stats.cache.Hits
+		hits += fast.stats.hits
 		for _, r := range fast.Records {
 			if r.Outcome == measure.Timeout {
 				failed++
@@ -142,7 +142,7 @@ func equalToMicrosecond(a, b *result) error {
 			return fmt.Errorf("statistics differ:\n%+v\n%+v", x, y)
 		}
 	}
-	if x.steps != y.steps || x.cache != y.cache || x.preemptions != y.preemptions ||
+	if x.steps != y.steps || x.queries != y.queries || x.hits != y.hits || x.preemptions != y.preemptions ||
 		x.promptTokens != y.promptTokens || x.outputTokens != y.outputTokens || x.kv.peak != y.kv.peak || x.running.peak != y.running.peak || x.waiting.peak != y.waiting.peak {
 		return fmt.Errorf("statistics differ:\n%+v\n%+v", x, y)
 	}

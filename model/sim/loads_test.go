@@ -85,7 +85,7 @@ func TestWarmCache(t *testing.T) {
 			t.Fatalf("request %d: %d of %d tokens cached, want %d", i, r.Cached, r.Prompt, want)
 		}
 	}
-	if c, w := cold.stats.cache.hitRate(), warm.stats.cache.hitRate(); c >= w || w < 0.9 {
+	if c, w := *cold.Server.HitRate, *warm.Server.HitRate; c >= w || w < 0.9 {
 		t.Errorf("hit rate %.3f cold, %.3f warm", c, w)
 	}
 	if cold.Records[0].Cached != 0 {

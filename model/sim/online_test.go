@@ -200,7 +200,7 @@ func TestOccupancy(t *testing.T) {
 		t.Errorf("share of blocks %v, want %v or one block more", s.KV, want)
 	}
 	live.Advance(35*time.Millisecond, nil)
-	if s := live.Occupancy(); s.Running != 1 || s.Waiting != 0 || s.Cache.Queries != 200 && config.PrefixCaching {
+	if s := live.Occupancy(); s.Running != 1 || s.Waiting != 0 || s.Queries != 200 && config.PrefixCaching {
 		t.Errorf("while the second one runs: %+v", s)
 	}
 	live.Advance(time.Second, nil)

@@ -250,13 +250,12 @@ func (r *run) close(id int, at float64, outcome measure.Outcome) {
 
 // scheduled notes what the making of a batch says of requests.
 func (r *run) scheduled(c *core, b *stepBatch) {
-	for i := range b.admitted {
-		a := &b.admitted[i]
+	for _, a := range b.admitted {
 		if a.resumed {
 			continue
 		}
-		r.stats.cache.Queries += a.tokens
-		r.stats.cache.Hits += a.cached
+		r.stats.queries += a.total()
+		r.stats.hits += a.cached
 		r.records[a.id].Cached = a.cached
 		r.calls[a.id].begun = c.now
 	}
@@ -339,7 +338,7 @@ func (r *run) progress(now float64) Progress {
 }
 
 func (r *run) occupancy() Occupancy {
-	o := Occupancy{Preemptions: r.stats.preemptions, Cache: r.stats.cache}
+	o := Occupancy{Preemptions: r.stats.preemptions, Queries: r.stats.queries, Hits: r.stats.hits}
 	replicas := 0
 	for _, c := range r.engine.cores {
 		for _, s := range c.replicas {

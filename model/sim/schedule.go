@@ -12,7 +12,7 @@ type stepBatch struct {
 	// preempted lists the requests that lost their blocks when the batch was
 	// made, admitted those that left the waiting queue.
 	preempted []int
-	admitted  []admission
+	admitted  []*sequence
 	// unsteady lists counted requests that got a token in every output until
 	// now and may not go on to.
 	unsteady []int
@@ -27,18 +27,6 @@ type item struct {
 	r       *sequence
 	tokens  int
 	samples bool
-}
-
-// admission is a request that was given blocks.
-type admission struct {
-	id int
-	// cached counts the prompt tokens that the prefix cache already held.
-	cached int
-	// tokens counts all tokens that were looked up: the prompt, and what was
-	// generated before a preemption.
-	tokens int
-	// resumed reports whether the request had been preempted.
-	resumed bool
 }
 
 // empty reports whether the batch computes nothing.
@@ -219,7 +207,8 @@ func (s *scheduler) admit(b *stepBatch, budget, threshold int) {
 		}
 		s.waiting.popFront()
 		s.running = append(s.running, r)
-		b.admitted = append(b.admitted, admission{id: r.id, cached: cached, tokens: r.total(), resumed: r.state == waiting && r.order > 0})
+		b.admitted = append(b.admitted, r)
+		r.cached, r.resumed = cached, r.order > 0
 		s.orders++
 		r.order, r.state, r.computed = s.orders, running, cached
 		s.put(b, r, n)

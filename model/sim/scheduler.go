@@ -20,8 +20,11 @@ type sequence struct {
 	out, pending, computed int
 	kv                     kvHolding
 	path                   []extent
-	// order rises with admission: running is sorted by it.
-	order int
+	// order rises with admission: running is sorted by it. At the latest admission the
+	// prefix cache held so many tokens; resumed says that it was not the first.
+	order   int
+	cached  int
+	resumed bool
 	// sampled is the number of the step in which it sampled last.
 	sampled int
 	// inFlight counts the batches under way that list the sequence.

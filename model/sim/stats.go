@@ -16,25 +16,10 @@ type stats struct {
 	// promptTokens and outputTokens count tokens that were computed and sampled;
 	// what a preemption made necessary again counts again.
 	promptTokens, outputTokens int
-	// preemptions counts how often a request lost its blocks.
-	preemptions int
-	cache       Cache
+	preemptions, queries, hits int // see Occupancy
 	// kv is the share of the block pool in use, running and waiting count
 	// requests.
 	kv, running, waiting level
-}
-
-// Cache counts the prompt tokens that the prefix cache was asked for when requests were
-// admitted: Queries tokens, of which it held Hits. Resumed requests are left out, as vLLM
-// does; its releases before 0.32 also count attempts at admission that failed.
-type Cache struct{ Queries, Hits int }
-
-// hitRate is the share of tokens that the cache held, 0 if it was asked for none.
-func (c Cache) hitRate() float64 {
-	if c.Queries == 0 {
-		return 0
-	}
-	return float64(c.Hits) / float64(c.Queries)
 }
 
 // level is a quantity over time: its peak and its sum over seconds.
@@ -101,7 +86,7 @@ func (r *run) observation() measure.Observation {
 		Records: r.records, End: duration(r.end), Gaps: r.gaps, Aborted: r.stopped,
 		Server: measure.Server{
 			Engine: measure.Software{Kind: "simulated"}, KVBlocks: new(c.Blocks), BlockTokens: new(c.Layout.BlockTokens),
-			Preemptions: new(s.preemptions), HitRate: new(s.cache.hitRate()), PeakKV: new(s.kv.peak), Time: r.timeShares(),
+			Preemptions: new(s.preemptions), HitRate: new(float64(s.hits) / float64(max(s.queries, 1))), PeakKV: new(s.kv.peak), Time: r.timeShares(),
 		},
 	}
 }
