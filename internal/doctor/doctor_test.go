@@ -16,7 +16,7 @@ import (
 func sound() *machine {
 	gpu := engine.GPUSample{Name: "NVIDIA H100 80GB HBM3", Driver: "550.54.15", TotalMemory: 81559 * (1 << 20), Memory: 4 * (1 << 20), Busy: 0}
 	return &machine{
-		programs: []program{{"vllm", "vllm", "/usr/bin/vllm"}, {"sglang", "sglang", ""}},
+		programs: []launcher{{"vllm", "vllm", "/usr/bin/vllm"}, {"sglang", "sglang", ""}},
 		gpuTool:  "nvidia-smi", gpus: []engine.GPUSample{gpu, gpu},
 		files: 65536, clockSource: "tsc", clockStep: 40, dir: "runs", free: 1e12,
 		processors: 16, load: 0.3, memory: 128 << 30, available: 100 << 30,

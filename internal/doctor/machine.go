@@ -24,7 +24,7 @@ import (
 
 // machine is what was seen of it. It decides nothing.
 type machine struct {
-	programs []program
+	programs []launcher
 	// gpuTool is the vendor's tool that was asked for gpus, "" for none.
 	gpuTool string
 	gpus    []engine.GPUSample
@@ -50,8 +50,8 @@ type machine struct {
 	dirErr, tempErr error
 }
 
-// program is one that starts a kind of engine.
-type program struct {
+// launcher is a program that starts a kind of engine.
+type launcher struct {
 	kind, name string
 	// path is where it lies, empty if it is not there.
 	path string
@@ -90,17 +90,17 @@ func look(ctx context.Context, cfg *config.Config) machine {
 
 // findPrograms looks for what starts each kind of engine: a program on PATH, or a
 // module that a Python on PATH has. command starts kind command, if it is given.
-func findPrograms(ctx context.Context, command []string) []program {
+func findPrograms(ctx context.Context, command []string) []launcher {
 	// It asks a Python whether it would find a module, without loading it.
 	const hasModule = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
-	var out []program
+	var out []launcher
 	for _, kind := range engine.Kinds() {
 		s := engine.Settings{Kind: kind, Model: "model", Dir: os.TempDir(), Argv: command}
 		c, err := s.Command(measure.Knobs{TensorParallel: 1}, 8000)
 		if err != nil {
 			continue // it has no program of its own
 		}
-		p := program{kind: kind, name: c.Args[0]}
+		p := launcher{kind: kind, name: c.Args[0]}
 		p.path, _ = exec.LookPath(p.name)
 		if len(c.Args) > 2 && c.Args[1] == "-m" {
 			module, _, _ := strings.Cut(c.Args[2], ".")

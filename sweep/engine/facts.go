@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,10 +24,10 @@ type Facts struct {
 	KVBlocks    int `json:"kv_blocks"`
 	BlockTokens int `json:"block_tokens"`
 	MaxModelLen int `json:"max_model_len"`
-	// Flags are the settings in effect that correspond to knobs, Said whatever
+	// Flags are the settings in effect that correspond to knobs, Other whatever
 	// else it told, both by name.
 	Flags []Flag `json:"flags"`
-	Said  []Flag `json:"said"`
+	Other []Flag `json:"said"`
 	// Changed says in words which knobs the engine runs with other values than
 	// it was given.
 	Changed []string `json:"changed"`
@@ -41,15 +40,6 @@ type Facts struct {
 type Flag struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
-}
-
-// logFacts compiles patterns of log lines that hold facts in their first group.
-func logFacts(patterns map[string]string) map[string]*regexp.Regexp {
-	out := map[string]*regexp.Regexp{}
-	for fact, pattern := range patterns {
-		out[fact] = regexp.MustCompile(pattern)
-	}
-	return out
 }
 
 // factsOf sorts what was said. The log's facts are the ones of before, what the
@@ -83,7 +73,7 @@ func factsOf(kind string, answered, logged map[string]string, asked measure.Knob
 		if slices.ContainsFunc(measure.KnobTable, func(n measure.Knob) bool { return n.Name == name }) {
 			f.Flags = append(f.Flags, Flag{name, all[name]})
 		} else if name != "models" {
-			f.Said = append(f.Said, Flag{name, all[name]})
+			f.Other = append(f.Other, Flag{name, all[name]})
 		}
 	}
 	return f

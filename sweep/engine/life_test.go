@@ -27,8 +27,8 @@ func TestLife(t *testing.T) {
 	if f := e.Facts; f.Version != "0.0.1" || f.Model != "fake" || f.KVBlocks != 640 || f.BlockTokens != 16 || f.MaxModelLen != 4096 || len(f.Changed) != 0 {
 		t.Errorf("facts %+v", f)
 	}
-	if !slices.Contains(e.Facts.Flags, Flag{"max_num_seqs", "16"}) || !slices.Contains(e.Facts.Said, Flag{"scheduling_policy", "fcfs"}) {
-		t.Errorf("flags %v, said %v", e.Facts.Flags, e.Facts.Said)
+	if !slices.Contains(e.Facts.Flags, Flag{"max_num_seqs", "16"}) || !slices.Contains(e.Facts.Other, Flag{"scheduling_policy", "fcfs"}) {
+		t.Errorf("flags %v, said %v", e.Facts.Flags, e.Facts.Other)
 	}
 	var names []string
 	sum := time.Duration(0)

@@ -33,8 +33,9 @@ type Stage struct {
 
 // logState is what the log of an engine has told so far.
 type logState struct {
-	adapter *adapter
-	facts   map[string]string
+	adapter  *adapter
+	patterns map[string]*regexp.Regexp
+	facts    map[string]string
 	// stage is the one under way, an index into stageOrder, and since when; stages
 	// are those that are over.
 	stage  int
@@ -54,7 +55,11 @@ type logState struct {
 
 func newLogState(a *adapter) logState {
 	now := time.Now()
-	return logState{adapter: a, facts: map[string]string{}, since: now, grown: now, match: len(rules)}
+	s := logState{adapter: a, patterns: map[string]*regexp.Regexp{}, facts: map[string]string{}, since: now, grown: now, match: len(rules)}
+	for fact, pattern := range a.logFacts {
+		s.patterns[fact] = regexp.MustCompile(pattern)
+	}
+	return s
 }
 
 // longestLine bounds what is looked at of one line.
@@ -75,7 +80,7 @@ func (s *logState) add(raw []byte) {
 			s.finish(stage, time.Now())
 		}
 	}
-	for fact, pattern := range s.adapter.logFacts {
+	for fact, pattern := range s.patterns {
 		if m := pattern.FindStringSubmatch(line); m != nil {
 			s.facts[fact] = m[1]
 		}

@@ -5,18 +5,16 @@ import (
 	"encoding/json"
 	"iter"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// metric is one of the figures that an engine's page of metrics tells.
-type metric int
-
 // What is looked for on a page. Sums and counts are those of histograms, whose
 // buckets are too coarse for short requests.
 const (
-	runningRequests metric = iota
+	runningRequests = iota
 	waitingRequests
 	kvUsage
 	prefixQueries
@@ -34,7 +32,7 @@ const (
 // metricNames are the names that one kind of engine has for its metrics; of
 // several the first one on the page counts. What is not named the engine does
 // not tell.
-type metricNames map[metric][]string
+type metricNames map[int][]string
 
 // reading is what one page of metrics tells. NaN is what it does not tell.
 type reading [numMetrics]float64
@@ -83,6 +81,9 @@ func (names metricNames) read(page []byte) reading {
 	return r
 }
 
+// seriesLine is a line of a page: a name with labels in braces, and a value.
+var seriesLine = regexp.MustCompile(`^\s*([^#{\s][^{\s]*(?:\{(?:[^"}]|"(?:[^"\\]|\\.)*")*\})?)\s+(\S+)`)
+
 // parseMetrics reads the series of a page, each a name with labels in braces, and
 // their values: the Prometheus text format 0.0.4, and of OpenMetrics what looks
 // the same. Comments and lines that are neither are left out: a page with one
@@ -90,43 +91,17 @@ func (names metricNames) read(page []byte) reading {
 func parseMetrics(page []byte) iter.Seq2[string, float64] {
 	return func(yield func(string, float64) bool) {
 		for line := range bytes.Lines(page) {
-			if line[0] == '#' || bytes.Contains(line, []byte("_bucket{")) {
+			if bytes.Contains(line, []byte("_bucket{")) {
 				continue
 			}
-			text := strings.TrimSpace(string(line))
-			fields := strings.Fields(text[seriesEnd(text):])
-			if len(fields) == 0 {
-				continue
-			}
-			value, err := strconv.ParseFloat(fields[0], 64)
-			if err == nil && !yield(text[:seriesEnd(text)], value) {
-				return
+			if m := seriesLine.FindSubmatch(line); m != nil {
+				value, err := strconv.ParseFloat(string(m[2]), 64)
+				if err == nil && !yield(string(m[1]), value) {
+					return
+				}
 			}
 		}
 	}
-}
-
-// seriesEnd is where the name and labels end that a line begins with; all of it
-// where there is no value behind them.
-func seriesEnd(line string) int {
-	end := strings.IndexAny(line, "{ \t")
-	if end <= 0 {
-		return len(line)
-	}
-	quoted := false
-	for i := end; line[end] == '{'; i++ {
-		switch {
-		case i >= len(line):
-			return len(line)
-		case quoted && line[i] == '\\':
-			i++
-		case line[i] == '"':
-			quoted = !quoted
-		case line[i] == '}' && !quoted:
-			return i + 1
-		}
-	}
-	return end
 }
 
 // label returns the value of a label of a series, "" if there is none.

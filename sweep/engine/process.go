@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -140,6 +143,89 @@ func (p *child) stop(grace time.Duration, hurry <-chan struct{}) error {
 			hurry = nil
 		case <-limit.C:
 			return fmt.Errorf("engine: process group %d is still there %v after it was killed", p.pid, slack)
+		}
+	}
+}
+
+// proc is one entry of the process table.
+type proc struct {
+	pid, parent, group int
+	name               string
+	// dead: it has ended and waits for its parent to ask how.
+	dead bool
+}
+
+// processTable reads /proc; it is empty where there is none.
+func processTable() []proc {
+	paths, _ := filepath.Glob("/proc/[0-9]*/stat")
+	var out []proc
+	for _, path := range paths {
+		data, _ := os.ReadFile(path) // nothing of one that ended meanwhile
+		if p, ok := parseStat(string(data)); ok {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// parseStat reads a line of /proc/PID/stat, whose second field is a name in
+// parentheses that may hold anything.
+func parseStat(line string) (p proc, ok bool) {
+	open, end := strings.IndexByte(line, '('), strings.LastIndexByte(line, ')')
+	if open < 1 || end < open {
+		return proc{}, false
+	}
+	state := ""
+	p.name = line[open+1 : end]
+	_, err1 := fmt.Sscan(line[:open], &p.pid)
+	_, err2 := fmt.Sscan(line[end+1:], &state, &p.parent, &p.group)
+	p.dead = state == "Z"
+	return p, err1 == nil && err2 == nil
+}
+
+// descendants are the processes below root.
+func descendants(root int) []proc { return below(processTable(), root) }
+
+func below(table []proc, root int) []proc {
+	children := map[int][]proc{}
+	for _, p := range table {
+		children[p.parent] = append(children[p.parent], p)
+	}
+	var out []proc
+	seen := map[int]bool{root: true}
+	for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
+		for _, p := range children[queue[0]] {
+			if !seen[p.pid] {
+				seen[p.pid] = true
+				out = append(out, p)
+				queue = append(queue, p.pid)
+			}
+		}
+	}
+	return out
+}
+
+// freePort finds a port that nobody listens on. Somebody may take it before the
+// engine does; that start then fails with [PortTaken] and is worth another.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
+	if err != nil {
+		return 0, fmt.Errorf("engine: find a free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// portClosed reports whether nobody accepts connections on a port within limit.
+func portClosed(port int, limit time.Duration) bool {
+	for start := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		c, err := net.DialTimeout("tcp", net.JoinHostPort(loopback, strconv.Itoa(port)), time.Second)
+		if err != nil {
+			return true
+		}
+		c.Close()
+		if time.Since(start) > limit {
+			return false
 		}
 	}
 }

@@ -118,11 +118,11 @@ func TestDifference(t *testing.T) {
 }
 
 func TestReadStat(t *testing.T) {
-	p, ok := parseStat([]byte("42 (VLLM::Engine (x) )y) S 7 41 40 0 -1 4194560 1 2"))
+	p, ok := parseStat("42 (VLLM::Engine (x) )y) S 7 41 40 0 -1 4194560 1 2")
 	if !ok || p != (proc{pid: 42, parent: 7, group: 41, name: "VLLM::Engine (x) )y"}) {
 		t.Errorf("%+v, %t", p, ok)
 	}
-	if _, ok := parseStat([]byte("42 no name")); ok {
+	if _, ok := parseStat("42 no name"); ok {
 		t.Error("a line without a name is taken")
 	}
 	table := []proc{{pid: 2, parent: 1}, {pid: 3, parent: 2}, {pid: 4, parent: 9}, {pid: 5, parent: 3}, {pid: 9, parent: 1}}

@@ -167,14 +167,14 @@ var unknownCounters = Counters{TTFT: -1, Queue: -1, Preemptions: math.NaN(), Hit
 
 // between is what the counters of two readings tell of the time between them.
 func between(a, b *reading, took time.Duration) Counters {
-	more := func(m metric) float64 { return b[m] - a[m] }
-	per := func(m metric, n float64) float64 {
+	more := func(m int) float64 { return b[m] - a[m] }
+	per := func(m int, n float64) float64 {
 		if !(n > 0) {
 			return math.NaN()
 		}
 		return sound(more(m) / n)
 	}
-	mean := func(sum, count metric) time.Duration {
+	mean := func(sum, count int) time.Duration {
 		if x := per(sum, more(count)); x >= 0 {
 			return time.Duration(x * float64(time.Second))
 		}

@@ -5,7 +5,6 @@ package engine
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -113,9 +112,9 @@ type adapter struct {
 	metrics    metricNames
 	iterations bool
 	// stageEnds are parts of the log lines that end a stage of the start, logFacts
-	// find a fact in one.
+	// the patterns of those that hold a fact in their first group.
 	stageEnds map[string]string
-	logFacts  map[string]*regexp.Regexp
+	logFacts  map[string]string
 	// describe asks the running engine for facts.
 	describe func(*query)
 	// reset empties the prefix cache.

@@ -60,12 +60,12 @@ var sglang = adapter{
 		"KV Cache is allocated":  "profile",
 		"Capture cuda graph end": "graphs",
 	},
-	logFacts: logFacts(map[string]string{
+	logFacts: map[string]string{
 		"kv_tokens":              `max_total_num_tokens=(\d+)`,
 		"max_num_batched_tokens": `max_total_num_tokens=.*chunked_prefill_size=(\d+)`,
 		"max_num_seqs":           `max_total_num_tokens=.*max_running_requests=(\d+)`,
 		"max_model_len":          `max_total_num_tokens=.*context_len=(\d+)`,
-	}),
+	},
 	describe: func(q *query) {
 		q.models()
 		info := q.object("/get_server_info")

@@ -50,9 +50,9 @@ var tgi = adapter{
 		"Server started at":                 "weights",
 		"Setting max batch total tokens to": "profile",
 	},
-	logFacts: logFacts(map[string]string{
+	logFacts: map[string]string{
 		"kv_tokens": `Setting max batch total tokens to (\d+)`,
-	}),
+	},
 	describe: func(q *query) {
 		info := q.object("/info")
 		q.copy(info, "version", "version")

@@ -52,10 +52,10 @@ var trtllm = adapter{
 		"Model init total": "weights",
 		"Max KV cache":     "profile",
 	},
-	logFacts: logFacts(map[string]string{
+	logFacts: map[string]string{
 		"kv_blocks":    `Number of blocks in KV cache primary pool: (\d+)`,
 		"block_tokens": `tokens per block: (\d+)`,
-	}),
+	},
 	describe: func(q *query) {
 		q.version()
 		q.models()

@@ -60,7 +60,7 @@ var vllm = adapter{
 		"CPU KV cache size:":       "profile",
 		"Graph capturing finished": "graphs",
 	},
-	logFacts: logFacts(map[string]string{
+	logFacts: map[string]string{
 		"kv_tokens":              `KV cache size: ([\d,]+) tokens`,
 		"block_tokens":           `Setting kv cache block size to (\d+) for`,
 		"max_num_batched_tokens": `Chunked prefill is enabled with max_num_batched_tokens=(\d+)`,
@@ -71,7 +71,7 @@ var vllm = adapter{
 		"kv_gib":                 `Available KV cache memory: ([\d.]+) Gi?B`,
 		"graphs_s":               `Graph capturing finished in ([\d.]+) secs`,
 		"init_s":                 `init engine .* took ([\d.]+) s`,
-	}),
+	},
 	describe: describeVLLM,
 	reset: func(q *query) error {
 		body, err := q.call(http.MethodPost, "/reset_prefix_cache")
