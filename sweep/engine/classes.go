@@ -8,19 +8,19 @@ type Class string
 // The classes of failures, beside those of the memory and the arguments that
 // the table of rules names.
 const (
-	Unknown     Class = "unknown"         // it ended without a line that is known
-	PortTaken   Class = "net.port"        // somebody else listens on its port
-	Killed      Class = "mem.kill"        // by signal 9 without a word, as the host's memory killer does
-	Crashed     Class = "crash"           // it ended by a signal that is a fault of its own
-	Ended       Class = "exit.early"      // by itself with status 0 though nobody asked
-	Missing     Class = "start.program"   // its program is not there or cannot be started
-	Stalled     Class = "start.stall"     // it added nothing to its log for too long while starting
-	Slow        Class = "start.timeout"   // it was not ready in time
-	Mute        Class = "start.mute"      // it said that it was ready and did not answer a request
-	WrongModel  Class = "args.model"      // it serves no model of the name asked for
-	Drifted     Class = "args.changed"    // it runs with other knobs than those it was given
-	Hung        Class = "hang"            // it went on running and answered nothing any more
-	Unreachable Class = "net.unreachable" // nobody answers at the URL of a server that was to be there
+	unknownCause Class = "unknown"         // it ended without a line that is known
+	portTaken    Class = "net.port"        // somebody else listens on its port
+	killed       Class = "mem.kill"        // by signal 9 without a word, as the host's memory killer does
+	crashed      Class = "crash"           // it ended by a signal that is a fault of its own
+	ended        Class = "exit.early"      // by itself with status 0 though nobody asked
+	missing      Class = "start.program"   // its program is not there or cannot be started
+	stalled      Class = "start.stall"     // it added nothing to its log for too long while starting
+	Slow         Class = "start.timeout"   // it was not ready in time
+	mute         Class = "start.mute"      // it said that it was ready and did not answer a request
+	wrongModel   Class = "args.model"      // it serves no model of the name asked for
+	drifted      Class = "args.changed"    // it runs with other knobs than those it was given
+	hung         Class = "hang"            // it went on running and answered nothing any more
+	unreachable  Class = "net.unreachable" // nobody answers at the URL of a server that was to be there
 	// memOOM is an allocation that failed; the stage it failed in decides what else
 	// fails.
 	memOOM Class = "mem.oom"
@@ -81,8 +81,8 @@ var rules = inLowerCase([]rule{
 	{class: "args.quant", all: []string{"Unknown quantization method"}},
 	{class: "args.dtype", all: []string{"The model type", "does not support float16"}},
 	{class: "args.unsupported", all: []string{"Concurrent Partial Prefill is not supported"}},
-	{class: PortTaken, all: []string{"address already in use"}, scope: sameKnobs, again: true},
-	{class: PortTaken, all: []string{"couldn't bind HTTP server socket"}, scope: sameKnobs, again: true}, // llama-server
+	{class: portTaken, all: []string{"address already in use"}, scope: sameKnobs, again: true},
+	{class: portTaken, all: []string{"couldn't bind HTTP server socket"}, scope: sameKnobs, again: true}, // llama-server
 	{class: "net.hub", all: []string{"gated repo"}},
 	{class: "net.hub", all: []string{"401 Client Error", "huggingface"}},
 	{class: "net.hub", all: []string{"couldn't connect to 'https://huggingface.co'"}},

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"planner/sweep/measure"
@@ -117,7 +118,7 @@ func (e *Engine) launch(name string) (err error) {
 		if p != nil {
 			<-p.gone
 		}
-		return &Failure{Class: Missing, Knobs: e.Knobs, Stage: stageStart, Cause: err.Error(), Log: e.Log}
+		return &Failure{Class: missing, Knobs: e.Knobs, Stage: stageStart, Cause: err.Error(), Log: e.Log}
 	}
 	e.process = p
 	return nil
@@ -145,7 +146,7 @@ func (e *Engine) Failure() *Failure {
 
 // failed sums up how the process ended, as far as it did.
 func (e *Engine) failed() *Failure {
-	var exit *Exit
+	var exit *syscall.WaitStatus
 	select {
 	case <-e.Done():
 		// The last lines come when all writers are gone.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"planner/sweep/measure"
 )
@@ -142,13 +143,13 @@ func (s *logState) findCause(line string) {
 // failure sums up, for an engine whose process ended as exit says; nil if it
 // did not end. The cause is the first rule that matched, unless the exit
 // contradicts it.
-func (s *logState) failure(k measure.Knobs, exit *Exit) *Failure {
-	f := &Failure{Class: Unknown, Knobs: k, Stage: stageOrder[s.stage], Cause: oneLine(cmp.Or(s.suspect, s.line)), scope: sameKnobs}
+func (s *logState) failure(k measure.Knobs, exit *syscall.WaitStatus) *Failure {
+	f := &Failure{Class: unknownCause, Knobs: k, Stage: stageOrder[s.stage], Cause: oneLine(cmp.Or(s.suspect, s.line)), scope: sameKnobs}
 	if exit != nil {
-		f.Exit = exit.String()
+		f.Exit = exitText(*exit)
 	}
 	if s.match < len(rules) {
-		if r := rules[s.match]; r.exit == 0 || exit != nil && exit.Code == r.exit {
+		if r := rules[s.match]; r.exit == 0 || exit != nil && exit.ExitStatus() == r.exit {
 			f.Class, f.Cause, f.Stage, f.scope, f.again = r.class, oneLine(s.cause), s.causeStage, r.scope, r.again
 			f.MaxModelLen = s.maxModelLen
 			f.narrow()
@@ -157,14 +158,14 @@ func (s *logState) failure(k measure.Knobs, exit *Exit) *Failure {
 	}
 	switch {
 	case exit == nil:
-	case exit.Signal == 9 || exit.Code == 137:
+	case exit.Signal() == syscall.SIGKILL || exit.ExitStatus() == 137:
 		// Nothing in the log, and only the kernel or a human kills so: most
 		// often there was no memory left on the host.
-		f.Class, f.again = Killed, true
-	case exit.Signal != 0:
-		f.Class, f.again = Crashed, true
-	case exit.Code == 0:
-		f.Class = Ended
+		f.Class, f.again = killed, true
+	case exit.Signaled():
+		f.Class, f.again = crashed, true
+	case exit.ExitStatus() == 0:
+		f.Class = ended
 	}
 	return f
 }

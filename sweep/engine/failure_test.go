@@ -3,18 +3,30 @@ package engine
 import (
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"planner/sweep/measure"
 )
 
 // classify reads a whole log at once.
-func classify(log string, exit *Exit, a *adapter) *Failure {
+func classify(log string, exit *syscall.WaitStatus, a *adapter) *Failure {
 	s := newLogState(a)
 	for line := range strings.Lines(log) {
 		s.add([]byte(line))
 	}
 	return s.failure(someKnobs(), exit)
+}
+
+// exited and signalled are statuses of a process that ended.
+func exited(code int) *syscall.WaitStatus {
+	status := syscall.WaitStatus(code & 0xff << 8)
+	return &status
+}
+
+func signalled(signal int) *syscall.WaitStatus {
+	status := syscall.WaitStatus(signal)
+	return &status
 }
 
 // inStage is a log in which a stage is under way.
@@ -47,8 +59,8 @@ func TestClasses(t *testing.T) {
 		{"ValueError: Quantization method specified in the model config (awq) does not match the quantization method specified in the `quantization` argument (gptq).", "args.quant"},
 		{"ValueError: The model type 'gemma3' does not support float16. Reason: numerical instability", "args.dtype"},
 		{"NotImplementedError: Concurrent Partial Prefill is not supported.", "args.unsupported"},
-		{"OSError: [Errno 98] Address already in use", PortTaken},
-		{"srv    main: couldn't bind HTTP server socket, hostname: 127.0.0.1, port: 8080", PortTaken},
+		{"OSError: [Errno 98] Address already in use", portTaken},
+		{"srv    main: couldn't bind HTTP server socket, hostname: 127.0.0.1, port: 8080", portTaken},
 		{"OSError: You are trying to access a gated repo.", "net.hub"},
 		{"TimeoutError: Timed out waiting for engine core processes to start.", Slow},
 		{"RuntimeError: Not enough memory. Please try to increase --mem-fraction-static. Current value: self.server_args.mem_fraction_static=0.5", "mem.no_kv"},
@@ -60,7 +72,7 @@ func TestClasses(t *testing.T) {
 		log := "INFO Starting to load model x\nModel loading took 1 GiB memory and 2 seconds\nERROR EngineCore failed to start.\n" +
 			"Traceback (most recent call last):\n(EngineCore pid=7) \x1b[31mERROR\x1b[0m " + c.line + "\n" +
 			"RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}\nNotImplementedError: on the way out\n"
-		f := classify(log, &Exit{Code: 1}, &vllm)
+		f := classify(log, exited(1), &vllm)
 		if f.Class != c.class {
 			t.Errorf("class %s, want %s: %s", f.Class, c.class, c.line)
 		}
@@ -75,7 +87,7 @@ func TestOutOfMemoryByStage(t *testing.T) {
 	const oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
 	stages := []string{"Starting to load model x\n", "Model loading took 1 GiB memory and 2 seconds\n", "GPU KV cache size: 100 tokens\n"}
 	for n, want := range []Class{"mem.weights", "mem.weights", memOOM, memOOM} {
-		f := classify(strings.Join(stages[:n], "")+oom, &Exit{Code: 1}, &vllm)
+		f := classify(strings.Join(stages[:n], "")+oom, exited(1), &vllm)
 		if f.Class != want {
 			t.Errorf("behind %d stages: %s in %s, want %s", n, f.Class, f.Stage, want)
 		}
@@ -92,18 +104,18 @@ func TestOutOfMemoryByStage(t *testing.T) {
 func TestClassesWithoutACause(t *testing.T) {
 	for _, c := range []struct {
 		log   string
-		exit  *Exit
+		exit  *syscall.WaitStatus
 		class Class
 		cause string
 	}{
-		{"all is well\n", &Exit{Code: -1, Signal: 9}, Killed, "all is well"},
-		{"all is well\n", &Exit{Code: 137}, Killed, "all is well"},
-		{"all is well\n", &Exit{Code: -1, Signal: 11}, Crashed, "all is well"},
-		{"all is well\n", &Exit{Code: 0}, Ended, "all is well"},
-		{"KeyError: 'x'\nbye\n", &Exit{Code: 1}, Unknown, "KeyError: 'x'"},
-		{"vllm serve: error: argument --max-num-seqs: invalid int value\n", &Exit{Code: 2}, "args.parse", "invalid int value"},
-		{"request failed with error: no\nbye\n", &Exit{Code: 1}, Unknown, "error: no"},
-		{"", nil, Unknown, ""},
+		{"all is well\n", signalled(9), killed, "all is well"},
+		{"all is well\n", exited(137), killed, "all is well"},
+		{"all is well\n", signalled(11), crashed, "all is well"},
+		{"all is well\n", exited(0), ended, "all is well"},
+		{"KeyError: 'x'\nbye\n", exited(1), unknownCause, "KeyError: 'x'"},
+		{"vllm serve: error: argument --max-num-seqs: invalid int value\n", exited(2), "args.parse", "invalid int value"},
+		{"request failed with error: no\nbye\n", exited(1), unknownCause, "error: no"},
+		{"", nil, unknownCause, ""},
 	} {
 		f := classify(c.log, c.exit, &vllm)
 		if f.Class != c.class || !strings.Contains(f.Cause, c.cause) {
@@ -117,7 +129,7 @@ func TestRequestErrorsAreNoCause(t *testing.T) {
 	s := inStage(stageServing)
 	s.add([]byte("1 validation error for CompletionRequest"))
 	s.add([]byte("RuntimeError: the real one"))
-	if f := s.failure(someKnobs(), &Exit{Code: 1}); f.Class != Unknown || !strings.Contains(f.Cause, "the real one") {
+	if f := s.failure(someKnobs(), exited(1)); f.Class != unknownCause || !strings.Contains(f.Cause, "the real one") {
 		t.Errorf("%s: %s", f.Class, f.Cause)
 	}
 }
@@ -156,7 +168,7 @@ func TestCondemns(t *testing.T) {
 	} {
 		s := inStage(stageProfile)
 		s.add([]byte(c.line))
-		f := s.failure(base, &Exit{Code: 1})
+		f := s.failure(base, exited(1))
 		for _, k := range c.yes {
 			if !f.Condemns(k) {
 				t.Errorf("%q does not condemn %+v", c.line, k)
@@ -175,7 +187,7 @@ func FuzzLog(f *testing.F) {
 	f.Add("GPU KV cache size: 1,000 tokens\r\nerror: x\n", 0)
 	f.Add("the estimated maximum model length is 9,,,9", 2)
 	f.Fuzz(func(t *testing.T, log string, code int) {
-		if got := classify(log, &Exit{Code: code}, &vllm); got == nil || got.Class == "" {
+		if got := classify(log, exited(code), &vllm); got == nil || got.Class == "" {
 			t.Errorf("%q: %v", log, got)
 		}
 	})
@@ -184,7 +196,7 @@ func FuzzLog(f *testing.F) {
 // A failure tells all that is known of it in one line.
 func TestFailureInWords(t *testing.T) {
 	f := classify("GPU KV cache size: 1 tokens\nthe model: To serve at least one request with the model's max seq len (9), the estimated maximum model length is 3,072.\n",
-		&Exit{Code: 1}, &vllm)
+		exited(1), &vllm)
 	const want = "engine failed (mem.len) in stage graphs, exit status 1: the model: To serve at least one request with the model's " +
 		"max seq len (9), the estimated maximum model length is 3,072. (a max_model_len of 3072 would fit)"
 	if f.Error() != want {
@@ -193,10 +205,10 @@ func TestFailureInWords(t *testing.T) {
 	if f.Retry() {
 		t.Error("it is worth another try")
 	}
-	if busy := classify("OSError: address already in use\n", &Exit{Code: 1}, &vllm); !busy.Retry() {
+	if busy := classify("OSError: address already in use\n", exited(1), &vllm); !busy.Retry() {
 		t.Error("a port that was taken is not worth another try")
 	}
-	if got := (Exit{Code: -1, Signal: 9}).String(); got != "killed by signal 9 (killed)" {
+	if got := exitText(*signalled(9)); got != "killed by signal 9 (killed)" {
 		t.Error(got)
 	}
 }

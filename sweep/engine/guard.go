@@ -70,32 +70,26 @@ type guardReport struct {
 	PID   int    `json:"pid,omitempty"`
 	Error string `json:"error,omitempty"`
 	// Exit is how the engine's first process ended.
-	Exit *Exit `json:"exit,omitempty"`
+	Exit *syscall.WaitStatus `json:"exit,omitempty"`
 	// Gone says that nothing of the engine is left; Strays names what of it had
 	// left its process group and had to be killed.
 	Gone   bool     `json:"gone,omitempty"`
 	Strays []string `json:"strays,omitempty"`
 }
 
-// Exit is how a process ended: with a code, or by a signal.
-type Exit struct {
-	Code   int `json:"code"`
-	Signal int `json:"signal,omitempty"`
-}
-
-// String says it in words.
-func (e Exit) String() string {
-	if e.Signal != 0 {
-		return fmt.Sprintf("killed by signal %d (%v)", e.Signal, syscall.Signal(e.Signal))
+// exitText says in words how a process ended.
+func exitText(status syscall.WaitStatus) string {
+	if status.Signaled() {
+		return fmt.Sprintf("killed by signal %d (%v)", status.Signal(), status.Signal())
 	}
-	return fmt.Sprintf("exit status %d", e.Code)
+	return fmt.Sprintf("exit status %d", status.ExitStatus())
 }
 
 // supervisor is what a guard knows of its engine.
 type supervisor struct {
 	status *json.Encoder
 	pid    int
-	exited chan Exit
+	exited chan syscall.WaitStatus
 	// alone is closed when no child is left, copied when the log is complete.
 	alone, copied chan struct{}
 	strays        []string
@@ -125,7 +119,7 @@ func (g *supervisor) start(argv []string, log *os.File, limit int64) error {
 	in.Close()
 	null.Close()
 	g.pid = process.Pid
-	g.exited = make(chan Exit, 1)
+	g.exited = make(chan syscall.WaitStatus, 1)
 	g.tell(guardReport{PID: g.pid})
 	go func() {
 		copyLog(log, out, limit)
@@ -147,11 +141,7 @@ func (g *supervisor) reap() {
 			close(g.alone)
 			return
 		case pid == g.pid && (status.Exited() || status.Signaled()):
-			e := Exit{Code: status.ExitStatus()}
-			if status.Signaled() {
-				e = Exit{Code: -1, Signal: int(status.Signal())}
-			}
-			g.exited <- e
+			g.exited <- status
 		}
 	}
 }

@@ -76,20 +76,20 @@ func TestFailuresToStart(t *testing.T) {
 		class     Class
 		cause     string
 	}{
-		{"exits-0", Ended, "Graph capturing finished"},
-		{"exits-1", Unknown, "something that nobody has seen before"},
+		{"exits-0", ended, "Graph capturing finished"},
+		{"exits-1", unknownCause, "something that nobody has seen before"},
 		{"bad-option", "args.parse", "unrecognized arguments: --misbehave"},
-		{"killed", Killed, ""},
-		{"crashes", Crashed, ""},
+		{"killed", killed, ""},
+		{"crashes", crashed, ""},
 		{"no-kv", "mem.no_kv", "No available memory for the cache blocks"},
 		{"too-long", "mem.len", "estimated maximum model length is 3,072"},
 		{"busy", "mem.busy", "is less than desired GPU memory utilization"},
 		{"oom", memOOM, "Tried to allocate 2.00 GiB"},
-		{"dies-when-ready", Unknown, "it was all too much"},
-		{"mute", Mute, "a request for one token failed"},
-		{"no-choices", Mute, "not today"},
-		{"wrong-model", WrongModel, `no model is called "fake"`},
-		{"changes-flag", Drifted, "prefix_caching is false, asked for true"},
+		{"dies-when-ready", unknownCause, "it was all too much"},
+		{"mute", mute, "a request for one token failed"},
+		{"no-choices", mute, "not today"},
+		{"wrong-model", wrongModel, `no model is called "fake"`},
+		{"changes-flag", drifted, "prefix_caching is false, asked for true"},
 	} {
 		t.Run(c.misbehave, func(t *testing.T) {
 			t.Parallel()
@@ -116,9 +116,9 @@ func TestNeverReady(t *testing.T) {
 		ready, stall time.Duration
 		class        Class
 	}{
-		{"never-ready", 20 * time.Second, time.Second, Stalled},
+		{"never-ready", 20 * time.Second, time.Second, stalled},
 		{"never-ready-chatty", 2 * time.Second, time.Second, Slow},
-		{"mute-health", 20 * time.Second, time.Second, Stalled},
+		{"mute-health", 20 * time.Second, time.Second, stalled},
 		// Ready after 3 s, far beyond the limit for a log that stands still.
 		{"slow-start", 20 * time.Second, 2 * time.Second, ""},
 	} {
@@ -151,7 +151,7 @@ func TestMissingProgram(t *testing.T) {
 		s.Program = []string{program}
 		_, err := Start(t.Context(), s, someKnobs(), "0001", nil)
 		var f *Failure
-		if !errors.As(err, &f) || f.Class != Missing {
+		if !errors.As(err, &f) || f.Class != missing {
 			t.Errorf("%s: %v", program, err)
 		}
 	}
@@ -176,7 +176,7 @@ func TestNothingIsLeft(t *testing.T) {
 			if misbehave == "strays" {
 				_ = syscall.Kill(e.process.pid, syscall.SIGKILL)
 				<-e.Done()
-				if f := e.Failure(); f == nil || f.Class != Killed {
+				if f := e.Failure(); f == nil || f.Class != killed {
 					t.Errorf("failure of a killed engine: %v", f)
 				}
 			}
@@ -290,7 +290,7 @@ func TestAttach(t *testing.T) {
 	l.Close()
 	_, err = Start(t.Context(), Settings{Kind: "attach", URL: "http://127.0.0.1:" + strconv.Itoa(port)}, other, "", nil)
 	var f *Failure
-	if !errors.As(err, &f) || f.Class != Unreachable {
+	if !errors.As(err, &f) || f.Class != unreachable {
 		t.Errorf("nobody there: %v", err)
 	}
 }

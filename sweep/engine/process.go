@@ -22,7 +22,7 @@ type child struct {
 	// exited is closed when the engine's first process has ended, gone when
 	// nothing of it is left; exit, strays and lost may be read then.
 	exited, gone chan struct{}
-	exit         Exit
+	exit         syscall.WaitStatus
 	strays       []string
 	// lost: the guard ended without a word, so what it guarded may still run.
 	lost bool
@@ -119,7 +119,7 @@ func (p *child) follow(reports *json.Decoder) {
 		_ = syscall.Kill(-p.pid, syscall.SIGKILL)
 	}
 	if !exited {
-		p.exit = Exit{Code: -1}
+		p.exit = 0xff << 8 // nobody knows
 		close(p.exited)
 	}
 	close(p.gone)
@@ -206,7 +206,7 @@ func below(table []proc, root int) []proc {
 }
 
 // freePort finds a port that nobody listens on. Somebody may take it before the
-// engine does; that start then fails with [PortTaken] and is worth another.
+// engine does; that start then fails with portTaken and is worth another.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
 	if err != nil {

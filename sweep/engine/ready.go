@@ -37,7 +37,7 @@ func (e *Engine) await(ctx context.Context, watch func(stage, line string, elaps
 		case elapsed > limits.Ready:
 			return e.late(Slow, fmt.Sprintf("not ready after %v: %v", limits.Ready, err))
 		case quiet > limits.Stall:
-			return e.late(Stalled, fmt.Sprintf("nothing new in the log for %v: %v", limits.Stall, err))
+			return e.late(stalled, fmt.Sprintf("nothing new in the log for %v: %v", limits.Stall, err))
 		}
 	}
 }
@@ -46,7 +46,7 @@ func (e *Engine) await(ctx context.Context, watch func(stage, line string, elaps
 // is in its log already counts more.
 func (e *Engine) late(c Class, seen string) error {
 	f := e.failed()
-	if f.Class == Unknown {
+	if f.Class == unknownCause {
 		if f.Cause != "" {
 			seen += "; last line: " + f.Cause
 		}
@@ -95,7 +95,7 @@ func (e *Engine) examine(ctx context.Context) error {
 	}
 	e.Stages = e.log.ready()
 	if len(e.Facts.Changed) > 0 {
-		return e.fault(Drifted, "the engine changed what it was given: "+strings.Join(e.Facts.Changed, "; "))
+		return e.fault(drifted, "the engine changed what it was given: "+strings.Join(e.Facts.Changed, "; "))
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func (e *Engine) settleModel(served []string) error {
 		return nil
 	}
 	if e.process != nil && served[0] != "" && !slices.Contains(served, name) {
-		return e.fault(WrongModel, fmt.Sprintf("no model is called %q here, only %s", name, strings.Join(served, ", ")))
+		return e.fault(wrongModel, fmt.Sprintf("no model is called %q here, only %s", name, strings.Join(served, ", ")))
 	}
 	e.Facts.Model = name
 	return nil
@@ -153,9 +153,9 @@ func (e *Engine) unanswered(err error) error {
 	case <-time.After(500 * time.Millisecond):
 	}
 	if statusOf(err) == http.StatusNotFound {
-		return e.fault(WrongModel, err.Error())
+		return e.fault(wrongModel, err.Error())
 	}
-	return e.fault(Mute, "it says that it is ready, but a request for one token failed: "+err.Error())
+	return e.fault(mute, "it says that it is ready, but a request for one token failed: "+err.Error())
 }
 
 // completion asks for one token with the engine's prompt.
@@ -187,7 +187,7 @@ func (e *Engine) completion(ctx context.Context, limit time.Duration) error {
 func (e *Engine) attach(ctx context.Context) error {
 	started := time.Now()
 	if err := e.probe(ctx); err != nil && statusOf(err) == 0 {
-		f := e.fault(Unreachable, err.Error())
+		f := e.fault(unreachable, err.Error())
 		f.scope = scope{}
 		return f
 	}
@@ -212,11 +212,11 @@ func (e *Engine) Check(ctx context.Context, limit time.Duration) error {
 // the reason err, though its process runs. What its log tells counts more.
 func (e *Engine) Broken(err error) *Failure {
 	if e.process != nil {
-		if logged := e.failed(); logged.Class != Unknown {
+		if logged := e.failed(); logged.Class != unknownCause {
 			return logged
 		}
 	}
-	f := e.fault(Hung, err.Error())
+	f := e.fault(hung, err.Error())
 	f.Stage = stageServing
 	return f
 }
