@@ -69,9 +69,7 @@ type wanted struct {
 }
 
 // launches reports whether an engine will be started here.
-func (w *wanted) launches() bool {
-	return w.kind != "" && w.kind != "simulated" && w.kind != "attach"
-}
+func (w *wanted) launches() bool { return w.kind != "" && w.kind != "simulated" && w.kind != "attach" }
 
 func wantedBy(cfg *config.Config) *wanted {
 	if cfg == nil {

@@ -79,12 +79,10 @@ func look(ctx context.Context, cfg *config.Config) machine {
 		l.Close()
 	}
 	var limit unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {
-		m.files = uint64(limit.Cur)
-	}
-	if b, err := os.ReadFile("/proc/loadavg"); err == nil {
-		_, _ = fmt.Sscan(string(b), &m.load)
-	}
+	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &limit)
+	m.files = uint64(limit.Cur)
+	average, _ := os.ReadFile("/proc/loadavg")
+	_, _ = fmt.Sscan(string(average), &m.load)
 	return m
 }
 
