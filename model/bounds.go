@@ -20,18 +20,18 @@ type MeanRequest struct {
 // does: at the full bandwidth and the full dense compute of all its GPUs. The roofline
 // of a report.
 type Bounds struct {
-	WeightSeconds     float64 // to stream the weights that one token needs: no step is shorter
-	StreamTokensPerS  float64 // of one request alone, its inverse with the KV cache of a mean context read too
-	KVSeconds         float64 // to read the KV cache of one mean context
-	KVEqualsWeights   float64 // requests at which reading their caches takes as long as all weights
-	PrefillSeconds    float64 // to compute the uncached part of one mean prompt
-	PromptsPerS       float64 // its inverse, over all attention replicas
-	Concurrency       int     // mean requests that the KV pool holds at once, over all attention replicas
-	ConcurrencyLimit  int     // the same, no more than max_num_seqs
-	OutputTokensPerS  float64 // at ConcurrencyLimit, bandwidth and compute both at their peak
-	IdleTTFT          float64 // seconds to the first token on an idle engine, as modelled
-	IdleTPOT          float64 // seconds per token of one request alone, as modelled
-	WeightBytesPerGPU float64
+	WeightSeconds     float64 `json:"weight_stream_ms"`           // to stream the weights that one token needs: no step is shorter
+	StreamTokensPerS  float64 `json:"stream_tokens_per_s"`        // of one request alone, its inverse with the KV cache of a mean context read too
+	KVSeconds         float64 `json:"kv_read_ms"`                 // to read the KV cache of one mean context
+	KVEqualsWeights   float64 `json:"kv_equals_weights_requests"` // requests at which reading their caches takes as long as all weights
+	PrefillSeconds    float64 `json:"prefill_ms"`                 // to compute the uncached part of one mean prompt
+	PromptsPerS       float64 `json:"prompts_per_s"`              // its inverse, over all attention replicas
+	Concurrency       int     `json:"concurrency"`                // mean requests that the KV pool holds at once, over all attention replicas
+	ConcurrencyLimit  int     `json:"concurrency_limit"`          // the same, no more than max_num_seqs
+	OutputTokensPerS  float64 `json:"output_tokens_per_s"`        // at ConcurrencyLimit, bandwidth and compute both at their peak
+	IdleTTFT          float64 `json:"idle_ttft_ms"`               // seconds to the first token on an idle engine, as modelled
+	IdleTPOT          float64 `json:"idle_tpot_ms"`               // seconds per token of one request alone, as modelled
+	WeightBytesPerGPU float64 `json:"weight_bytes_per_gpu"`
 }
 
 // Bounds returns the bounds for a mean request and a memory plan of the same

@@ -32,7 +32,7 @@ func full(t *testing.T) *Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Evidence.Roofline = &model.Bounds{WeightSeconds: 0.005, StreamTokensPerS: 190, PromptsPerS: 60, OutputTokensPerS: 9000, Concurrency: 80, ConcurrencyLimit: 80}
+	p.Evidence.Roofline = &Roofline{Bounds: model.Bounds{WeightSeconds: 0.005, StreamTokensPerS: 190, PromptsPerS: 60, OutputTokensPerS: 9000, Concurrency: 80, ConcurrencyLimit: 80}}
 	p.Comparison = &Comparison{
 		Default: Setting{measure.Knobs{MaxNumSeqs: 128}, &search.Estimate{Value: 17, Low: 16, High: 18, Confidence: 0.9, Safe: 16.2}},
 		Tuned:   Setting{p.Offer.Knobs, &p.Offer.Rate}, Gain: &Gain{0.2, 0.1, 0.3, 0.9},
@@ -81,7 +81,7 @@ func TestJSON(t *testing.T) {
 	if back.Evidence.Curve == nil || back.Evidence.Curve.Knee != p.Evidence.Curve.Knee {
 		t.Error("the curve is lost")
 	}
-	if !reflect.DeepEqual(back.Fleet, p.Fleet) || !reflect.DeepEqual(back.Cost, p.Cost) || !reflect.DeepEqual(back.AtMean, p.AtMean) ||
+	if !reflect.DeepEqual(back.Fleet, p.Fleet) || !reflect.DeepEqual(back.Cost, p.Cost) ||
 		!reflect.DeepEqual(back.Demand, p.Demand) || !reflect.DeepEqual(back.Objective, p.Objective) || !reflect.DeepEqual(back.Comparison, p.Comparison) ||
 		!reflect.DeepEqual(back.Alternatives, p.Alternatives) || !reflect.DeepEqual(back.Warnings, p.Warnings) {
 		t.Errorf("read back\n%+v\nwant\n%+v", back, *p)

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"planner/model"
 	"planner/model/curve"
 	"planner/search"
 	"planner/sweep/measure"
@@ -9,35 +8,37 @@ import (
 
 // Alternative is an offer sized for the same demand as the plan.
 type Alternative struct {
-	Offer Offer
-	Fleet Fleet
-	Cost  Cost
-	// Reason says why it was not chosen, or why it cannot be.
-	Reason   string
-	Feasible bool
+	Offer    Offer `json:",embed"`
+	Feasible bool  `json:"feasible"`
 	// Undecided says that no rate is known of the offer, though it may carry one.
-	Undecided bool
+	Undecided bool `json:"undecided,omitempty"`
+	// Reason says why it was not chosen, or why it cannot be.
+	Reason string `json:"reason"`
+	// Fleet and Cost are zero, and null in JSON, where the offer could not be sized.
+	Fleet Fleet `json:"fleet"`
+	Cost  Cost  `json:"cost"`
 }
 
 // Evidence is what a plan can show for itself; whoever has it attaches it.
 type Evidence struct {
 	// Roofline is that of the chosen offer's instance.
-	Roofline *model.Bounds
+	Roofline *Roofline `json:"roofline"`
 	// Curve is that of the binding metric under the chosen knobs; its knee and
 	// saturation are the plan's. Curves holds those of other metrics.
-	Curve  *curve.Curve
-	Curves []*curve.Curve
-	// Certificate is that of a rate of one instance; nil if none was sought.
-	Certificate *search.Certified
+	Curve  *curve.Curve   `json:"curve"`
+	Curves []*curve.Curve `json:"curves,omitempty"`
+	// Knee and Saturation are those of Curve, filled in when the plan is written.
+	Knee       *float64          `json:"knee_per_s"`
+	Saturation *curve.Saturation `json:"saturation_per_s"`
 }
 
 // Comparison is the engine's own settings beside the best that was found.
 type Comparison struct {
-	Default Setting
+	Default Setting `json:",embed"`
 	// Tuned is the best set of the search; the same as Default where that is it.
-	Tuned Setting
+	Tuned Setting `json:"tuned"`
 	// Gain is nil where one of the two has no rate.
-	Gain *Gain
+	Gain *Gain `json:"gain"`
 }
 
 // Setting is a knob set and the rate of one instance; nil if none is known.
@@ -62,26 +63,33 @@ func (g *Gain) Shown() bool { return g.Low > 0 }
 // Plan is the answer: the chosen offer, its fleet and cost, and what else was
 // looked at.
 type Plan struct {
-	Demand    Demand
-	Objective measure.SLO
-	Offer     Offer
-	Fleet     Fleet
-	// Cost is that of all instances at the planned rate, AtCapacity at what they
-	// carry safely, AtMean at the mean rate (nil when that is not known).
-	Cost       Cost
-	AtCapacity Cost
-	AtMean     *Cost
+	// Offer is the chosen one. Its warnings are among the plan's.
+	Offer Offer `json:",embed"`
 	// Comparison sets the engine's own settings beside the best others on the chosen
 	// hardware; nil when they were not tried. The plan's offer is one of the two.
-	Comparison *Comparison
-	Evidence   Evidence
+	Comparison *Comparison `json:"default_knobs"`
+	Evidence   Evidence    `json:",embed"`
+	Fleet      Fleet       `json:"fleet"`
+	Cost       Bill        `json:"cost"`
 	// Alternatives are the other offers: the feasible ones by cost per hour,
 	// then GPUs, and behind them the infeasible ones.
-	Alternatives []Alternative
-	Rejected     []measure.Rejection
-	Assumptions  []string
-	Warnings     []string
+	Alternatives []Alternative       `json:"alternatives"`
+	Rejected     []measure.Rejection `json:"rejected"`
+	Assumptions  []string            `json:"assumptions"`
+	Warnings     []string            `json:"warnings"`
+	Demand       Demand              `json:"demand"`
+	Objective    measure.SLO         `json:"slo"`
+	// Certificate is that of a rate of one instance; nil if none was sought.
+	Certificate *search.Certified `json:"certificate,omitempty"`
 	// Run is what depends on the clock, the host or a path. A plan that was read
 	// back holds it as json.RawMessage.
-	Run any
+	Run any `json:"run,omitempty"`
+}
+
+// Bill is the cost of all instances: at the planned rate, at what they carry safely,
+// and at the mean rate (nil when that is not known).
+type Bill struct {
+	Cost
+	AtCapacity Cost  `json:"at_capacity"`
+	AtMean     *Cost `json:"at_mean"`
 }

@@ -1,73 +1,71 @@
 package plan
 
 import (
-	"planner/internal/units"
+	"planner/internal/wire"
 	"planner/model"
 )
 
-// rooflineJSON is the roofline of the chosen instance in a file, with what the
-// data sheets allow and what of it is reached.
-type rooflineJSON struct {
-	WeightStream      float64 `json:"weight_stream_ms"`
-	StreamTokens      float64 `json:"stream_tokens_per_s"`
-	KVRead            float64 `json:"kv_read_ms"`
-	KVEqualsWeights   float64 `json:"kv_equals_weights_requests"`
-	Prefill           float64 `json:"prefill_ms"`
-	Prompts           float64 `json:"prompts_per_s"`
-	Concurrency       int     `json:"concurrency"`
-	ConcurrencyLimit  int     `json:"concurrency_limit"`
-	OutputTokens      float64 `json:"output_tokens_per_s"`
-	IdleTTFT          float64 `json:"idle_ttft_ms"`
-	IdleTPOT          float64 `json:"idle_tpot_ms"`
-	WeightBytesPerGPU float64 `json:"weight_bytes_per_gpu"`
-	// Ceiling is the rate at which decoding or prefill alone would take all of
-	// the hardware, BoundBy which of them, Reached the share of it that the
-	// maximum rate is; null where the tokens of a request are unknown.
-	Ceiling *float64 `json:"ceiling_per_s"`
-	BoundBy string   `json:"bound_by,omitempty"`
-	Reached *float64 `json:"reached"`
+// Roofline is what the data sheets allow an instance. A file has its times in
+// milliseconds, with what of it the chosen offer reaches.
+type Roofline struct {
+	model.Bounds
+	// ceiling is the rate at which decoding or prefill alone would take all of
+	// the hardware, boundBy which of them, reached the share of it that the
+	// maximum rate is; nil where the tokens of a request are unknown.
+	ceiling *float64
+	boundBy string
+	reached *float64
 }
 
 // Ceiling is the highest rate in requests per second that the roofline allows an
 // instance of the offer: the lower of what prefill and what decoding would take
 // alone, with the name of the lower one. It is 0 where the tokens of a request
 // are unknown.
-func Ceiling(b *model.Bounds, o *Offer) (rate float64, by string) {
-	if b.PromptsPerS > 0 {
-		rate, by = b.PromptsPerS, "prefill"
+func (r *Roofline) Ceiling(o *Offer) (rate float64, by string) {
+	if r.PromptsPerS > 0 {
+		rate, by = r.PromptsPerS, "prefill"
 	}
-	if o.OutputTokens > 0 && b.OutputTokensPerS > 0 {
-		if decode := b.OutputTokensPerS / o.OutputTokens; by == "" || decode < rate {
+	if o.OutputTokens > 0 && r.OutputTokensPerS > 0 {
+		if decode := r.OutputTokensPerS / o.OutputTokens; by == "" || decode < rate {
 			rate, by = decode, "decode"
 		}
 	}
 	return rate, by
 }
 
-func rooflineOf(b *model.Bounds, o *Offer) *rooflineJSON {
-	if b == nil {
-		return nil
+// of is the roofline with what of it an offer reaches.
+func (r Roofline) of(o *Offer) *Roofline {
+	if rate, by := r.Ceiling(o); rate > 0 {
+		r.ceiling, r.boundBy, r.reached = &rate, by, new(o.Rate.Value/rate)
 	}
-	w := &rooflineJSON{
-		WeightStream: units.Milliseconds(b.WeightSeconds), StreamTokens: b.StreamTokensPerS, KVRead: units.Milliseconds(b.KVSeconds),
-		KVEqualsWeights: b.KVEqualsWeights, Prefill: units.Milliseconds(b.PrefillSeconds), Prompts: b.PromptsPerS,
-		Concurrency: b.Concurrency, ConcurrencyLimit: b.ConcurrencyLimit, OutputTokens: b.OutputTokensPerS,
-		IdleTTFT: units.Milliseconds(b.IdleTTFT), IdleTPOT: units.Milliseconds(b.IdleTPOT), WeightBytesPerGPU: b.WeightBytesPerGPU,
-	}
-	if rate, by := Ceiling(b, o); rate > 0 {
-		w.Ceiling, w.BoundBy, w.Reached = &rate, by, known(o.Rate.Value/rate)
-	}
-	return w
+	return &r
 }
 
-func (w *rooflineJSON) bounds() *model.Bounds {
-	if w == nil {
-		return nil
+// MarshalJSON writes times in milliseconds.
+func (r *Roofline) MarshalJSON() ([]byte, error) {
+	b := r.Bounds
+	for _, x := range times(&b) {
+		*x = wire.Milliseconds(*x)
 	}
-	return &model.Bounds{
-		WeightSeconds: units.Seconds(w.WeightStream), StreamTokensPerS: w.StreamTokens, KVSeconds: units.Seconds(w.KVRead),
-		KVEqualsWeights: w.KVEqualsWeights, PrefillSeconds: units.Seconds(w.Prefill), PromptsPerS: w.Prompts,
-		Concurrency: w.Concurrency, ConcurrencyLimit: w.ConcurrencyLimit, OutputTokensPerS: w.OutputTokens,
-		IdleTTFT: units.Seconds(w.IdleTTFT), IdleTPOT: units.Seconds(w.IdleTPOT), WeightBytesPerGPU: w.WeightBytesPerGPU,
+	return wire.Marshal(struct {
+		model.Bounds
+		Ceiling *float64 `json:"ceiling_per_s"`
+		BoundBy string   `json:"bound_by,omitempty"`
+		Reached *float64 `json:"reached"`
+	}{b, r.ceiling, r.boundBy, r.reached})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (r *Roofline) UnmarshalJSON(data []byte) error {
+	*r = Roofline{}
+	err := wire.Unmarshal(data, &r.Bounds)
+	for _, x := range times(&r.Bounds) {
+		*x = wire.Seconds(*x)
 	}
+	return err
+}
+
+// times are the figures that are in seconds.
+func times(b *model.Bounds) []*float64 {
+	return []*float64{&b.WeightSeconds, &b.KVSeconds, &b.PrefillSeconds, &b.IdleTTFT, &b.IdleTPOT}
 }

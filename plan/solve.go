@@ -31,13 +31,13 @@ func Solve(d Demand, objective measure.SLO, offers []Offer, rejected []measure.R
 	}
 	best := all[0]
 	p := &Plan{
-		Demand: d, Objective: objective, Offer: best.Offer, Fleet: best.Fleet, Cost: best.Cost,
-		AtCapacity:   best.Offer.price(&best.Fleet, float64(best.Fleet.Instances)*best.Offer.Rate.Safe),
+		Demand: d, Objective: objective, Offer: best.Offer, Fleet: best.Fleet,
+		Cost:         Bill{Cost: best.Cost, AtCapacity: best.Offer.price(&best.Fleet, float64(best.Fleet.Instances)*best.Offer.Rate.Safe)},
 		Alternatives: all[1:], Rejected: rejected,
 	}
 	if d.MeanRate > 0 {
 		c := best.Offer.price(&best.Fleet, d.MeanRate)
-		p.AtMean = &c
+		p.Cost.AtMean = &c
 	}
 	for i := range p.Alternatives {
 		p.Alternatives[i].explain(&best)

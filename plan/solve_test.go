@@ -147,10 +147,10 @@ func TestCost(t *testing.T) {
 	near("energy", p.Cost.EnergyPerHour, 56*0.7*0.1)
 	// Planned over capacity cost is N c over the planned rate; the mean's over
 	// the planned the ratio of the rates. What all tokens of an hour cost is the bill.
-	near("capacity", p.AtCapacity.PerMillionTokens, *p.Cost.PerMillionTokens*100/(7*21.03))
-	near("mean", p.AtMean.PerMillionTokens, *p.Cost.PerMillionTokens*100/40)
+	near("capacity", p.Cost.AtCapacity.PerMillionTokens, *p.Cost.PerMillionTokens*100/(7*21.03))
+	near("mean", p.Cost.AtMean.PerMillionTokens, *p.Cost.PerMillionTokens*100/40)
 	near("the bill", known(*p.Cost.PerMillionTokens*850*100*3600/1e6), hourly)
-	if *p.AtCapacity.PerThousandRequests > *p.Cost.PerThousandRequests {
+	if *p.Cost.AtCapacity.PerThousandRequests > *p.Cost.PerThousandRequests {
 		t.Error("a fleet is dearer at capacity than at the planned rate")
 	}
 	o.PricePerGPUHour, o.OutputTokens = 0, 0

@@ -19,7 +19,7 @@ func addAlternatives(d *Document, p *plan.Plan) {
 	if len(p.Alternatives) == 0 {
 		return
 	}
-	chosen := plan.Alternative{Offer: p.Offer, Fleet: p.Fleet, Cost: p.Cost, Feasible: true, Reason: "chosen"}
+	chosen := plan.Alternative{Offer: p.Offer, Fleet: p.Fleet, Cost: p.Cost.Cost, Feasible: true, Reason: "chosen"}
 	addOffers(d, "Alternatives, by cost", append([]plan.Alternative{chosen}, p.Alternatives...))
 }
 

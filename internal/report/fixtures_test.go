@@ -111,9 +111,9 @@ func result() *search.Result {
 	}
 }
 
-func bounds() *model.Bounds {
-	return &model.Bounds{WeightSeconds: 0.00538, StreamTokensPerS: 180, KVSeconds: 0.000031, KVEqualsWeights: 174, PrefillSeconds: 0.0134, PromptsPerS: 74.6,
-		Concurrency: 610, ConcurrencyLimit: 256, OutputTokensPerS: 18900, IdleTTFT: 0.041, IdleTPOT: 0.0081, WeightBytesPerGPU: 17.9e9}
+func bounds() *plan.Roofline {
+	return &plan.Roofline{Bounds: model.Bounds{WeightSeconds: 0.00538, StreamTokensPerS: 180, KVSeconds: 0.000031, KVEqualsWeights: 174, PrefillSeconds: 0.0134, PromptsPerS: 74.6,
+		Concurrency: 610, ConcurrencyLimit: 256, OutputTokensPerS: 18900, IdleTTFT: 0.041, IdleTPOT: 0.0081, WeightBytesPerGPU: 17.9e9}}
 }
 
 func demand() plan.Demand { return plan.Demand{Rate: 100, Headroom: 0.2, Spare: 1, BurstIndex: 1} }

@@ -33,7 +33,7 @@ func Plan(p *plan.Plan, b Background) Document {
 	d.section("Why "+plural(p.Fleet.Instances, "instance"), List{Items: fleetSteps(p)})
 	addCosts(&d, p)
 	addDefault(&d, p)
-	addCertificate(&d, p.Evidence.Certificate)
+	addCertificate(&d, p.Certificate)
 	addTrials(&d, p, &b)
 	addCurves(&d, p, &b)
 	addRoofline(&d, p.Evidence.Roofline, &p.Offer, nearest(b.Trials, p.Offer.Knobs, p.Offer.Rate.Value))
@@ -182,10 +182,10 @@ func addCosts(d *Document, p *plan.Plan) {
 		tab.Rows = append(tab.Rows, []Cell{{name, tone}, {Text: rate(few(load))}, {Text: dollars(c.PerHour)},
 			{dollars(c.PerMillionOutputTokens), tone}, {Text: dollars(c.PerMillionTokens)}, {Text: dollars(c.PerThousandRequests)}})
 	}
-	row("planned load", p.Fleet.PlannedRate, &p.Cost, Strong)
-	row("capacity", float64(p.Fleet.Instances)*p.Offer.Rate.Safe, &p.AtCapacity, Plain)
-	if p.AtMean != nil {
-		row("mean load", p.Demand.MeanRate, p.AtMean, Plain)
+	row("planned load", p.Fleet.PlannedRate, &p.Cost.Cost, Strong)
+	row("capacity", float64(p.Fleet.Instances)*p.Offer.Rate.Safe, &p.Cost.AtCapacity, Plain)
+	if p.Cost.AtMean != nil {
+		row("mean load", p.Demand.MeanRate, p.Cost.AtMean, Plain)
 	}
 	d.section("Cost of all instances", tab.known())
 	if o := &p.Offer; o.PricedBy != "" {

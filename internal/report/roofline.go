@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"planner/model"
 	"planner/plan"
 	"planner/sweep/measure"
 )
@@ -28,7 +27,7 @@ func nearest(trials []measure.Measurement, k measure.Knobs, rate float64) *measu
 
 // addRoofline sets what the hardware allows beside what was reached in a trial,
 // which may be nil.
-func addRoofline(d *Document, b *model.Bounds, o *plan.Offer, m *measure.Measurement) {
+func addRoofline(d *Document, b *plan.Roofline, o *plan.Offer, m *measure.Measurement) {
 	if b == nil {
 		return
 	}
@@ -58,7 +57,7 @@ func addRoofline(d *Document, b *model.Bounds, o *plan.Offer, m *measure.Measure
 	row("requests in flight: KV cache and max_num_seqs", float64(b.ConcurrencyLimit), p.flight, p.flight/float64(b.ConcurrencyLimit), "")
 	d.section("Roofline: what the data sheets allow, and what is reached", tab)
 	facts := Pairs{}
-	if ceiling, by := plan.Ceiling(b, o); ceiling > 0 && o.Rate.Value > 0 {
+	if ceiling, by := b.Ceiling(o); ceiling > 0 && o.Rate.Value > 0 {
 		facts = append(facts, Pair{Label: "ceiling", Text: fmt.Sprintf("%s requests/s, where %s alone takes all of the hardware; the maximum rate is %s of it",
 			number(ceiling, 3), by, percent(round(o.Rate.Value/ceiling, 2)))})
 	}

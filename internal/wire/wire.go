@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,7 +30,7 @@ func unitOf(place jsontext.Pointer) (time.Duration, error) {
 	for p := place; p != ""; p = p.Parent() {
 		key := p.LastToken()
 		for _, u := range units {
-			if strings.HasSuffix(key, u.suffix) {
+			if strings.HasSuffix("_"+key, u.suffix) {
 				return u.unit, nil
 			}
 		}
@@ -110,3 +111,16 @@ func Duration(x float64, unit time.Duration) time.Duration {
 	const most = 1 << 62
 	return time.Duration(math.Round(min(max(x*float64(unit), -most), most)))
 }
+
+// Milliseconds converts seconds. The result has twelve digits, so that what is read,
+// taken for [Seconds] and written again stays the same to the byte.
+func Milliseconds(seconds float64) float64 {
+	ms, err := strconv.ParseFloat(strconv.FormatFloat(1e3*seconds, 'g', 12, 64), 64)
+	if err != nil {
+		return 1e3 * seconds
+	}
+	return ms
+}
+
+// Seconds is the inverse of [Milliseconds].
+func Seconds(milliseconds float64) float64 { return milliseconds / 1e3 }

@@ -117,10 +117,10 @@ func (d *Decision) planned(solved *plan.Plan) (sweep.Answer, error) {
 	state := sweep.Done
 	if d.certificate != nil {
 		certified := d.certificate.Result()
-		p.Evidence.Certificate = &certified
+		p.Certificate = &certified
 		switch {
 		case !d.Ended:
-			state, p.Evidence.Certificate = sweep.Unfinished, nil
+			state, p.Certificate = sweep.Unfinished, nil
 			p.Warnings = append(p.Warnings, "interrupted: the rate is not certified yet")
 		case certified.State != measure.Met:
 			state = sweep.Undecided

@@ -121,8 +121,8 @@ func (d *Decision) addRoofline(p *plan.Plan) error {
 		return err
 	}
 	bounds := roofline.Bounds(d.cachedRequest(p.Offer.Knobs), memory)
-	p.Evidence.Roofline = &bounds
-	ceiling, _ := plan.Ceiling(&bounds, &p.Offer)
+	p.Evidence.Roofline = &plan.Roofline{Bounds: bounds}
+	ceiling, _ := p.Evidence.Roofline.Ceiling(&p.Offer)
 	for _, c := range append([]*curve.Curve{p.Evidence.Curve}, p.Evidence.Curves...) {
 		if c != nil {
 			c.Doubt(ceiling)
