@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -11,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/valyala/fastjson"
+
+	"planner/sweep/workload"
 )
 
 // entry is one request of a log: the cells of a row of CSV, or an object of JSON.
@@ -18,6 +21,16 @@ type entry struct {
 	columns, cells []string
 	parser         fastjson.Parser
 	object         *fastjson.Value
+	// problem is the first of the line, estimated says that a length of it is by text.
+	problem   *FileError
+	estimated bool
+}
+
+// wrong records what is wrong with a field.
+func (e *entry) wrong(field, format string, a ...any) {
+	if e.problem == nil {
+		e.problem = &FileError{Field: field, What: fmt.Sprintf(format, a...)}
+	}
 }
 
 // begin takes the first line of a log: a header of CSV, or a first object of JSON.
@@ -35,6 +48,7 @@ func (e *entry) begin(line string) (err error) {
 
 // read takes a line: of JSON, or of cells under the columns of the header.
 func (e *entry) read(line string) (err error) {
+	e.problem, e.estimated = nil, false
 	if e.columns == nil {
 		e.object, err = e.parser.Parse(line)
 		if err == nil && e.object.Type() != fastjson.TypeObject {
@@ -145,36 +159,32 @@ func shorten(s string, most int) string {
 	return s
 }
 
-func missing(k key) *FileError { return &FileError{Field: k.String(), What: "is missing"} }
-
 // maxTokens is the longest prompt or output that is taken for one.
 const maxTokens = 1 << 30
 
 // tokens reads a number of tokens, the sum of those under several names of which only
-// the first must be there. Estimated says that it is one by the length of a text.
-func (e *entry) tokens(k key) (n int, estimated bool, problem *FileError) {
+// the first must be there.
+func (e *entry) tokens(k key) (n int) {
 	for i, name := range k.names {
 		text, v, ok := e.at(name)
+		x, err := strconv.ParseFloat(text, 64)
 		switch {
 		case !ok && i == 0:
-			return 0, false, missing(k)
+			e.wrong(name, "is missing")
 		case !ok:
-			continue
 		case k.unit == "text":
 			chars := utf8.RuneCountInString(text)
 			if text == "" {
 				chars = characters(v, true)
 			}
-			n, estimated = n+estimateTokens(chars), true
-			continue
+			n, e.estimated = n+estimateTokens(chars), true
+		case err != nil || !(x >= 0 && x <= maxTokens) || x != math.Trunc(x):
+			e.wrong(name, "%q is no number of tokens", shorten(text, 40))
+		default:
+			n += int(x)
 		}
-		x, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(x >= 0 && x <= maxTokens) || x != math.Trunc(x) {
-			return 0, false, &FileError{Field: name, What: fmt.Sprintf("%q is no number of tokens", shorten(text, 40))}
-		}
-		n += int(x)
 	}
-	return n, estimated, nil
+	return n
 }
 
 // textKeys are the keys of the text within messages, choices and calls of tools.
@@ -215,14 +225,12 @@ func date(text string) (time.Duration, error) {
 }
 
 // time reads a time: a number in the unit of its key, or what read makes of its text.
-func (e *entry) time(k key, read func(string) (time.Duration, error)) (time.Duration, *FileError) {
+func (e *entry) time(k key, read func(string) (time.Duration, error)) (d time.Duration) {
 	text, _, ok := e.at(k.names[0])
-	if !ok {
-		return 0, missing(k)
-	}
 	x, err := strconv.ParseFloat(text, 64)
-	d := time.Duration(0)
 	switch {
+	case !ok:
+		err = errors.New("is missing")
 	case k.unit != "" && err != nil:
 		err = fmt.Errorf("%q is no time in %s", shorten(text, 40), k.unit)
 	case k.unit != "":
@@ -234,9 +242,9 @@ func (e *entry) time(k key, read func(string) (time.Duration, error)) (time.Dura
 		d, err = read(text)
 	}
 	if err != nil {
-		return 0, &FileError{Field: k.String(), What: err.Error()}
+		e.wrong(k.String(), "%v", err)
 	}
-	return d, nil
+	return d
 }
 
 // clockTime converts a time in a unit; the clocks of logs may start at any epoch.
@@ -259,4 +267,70 @@ func (e *entry) failed(m mapping) bool {
 		return status >= 400 || status < 0
 	}
 	return ok && text != "false" && (text != "" || v.GetObject().Len() > 0 || len(v.GetArray()) > 0)
+}
+
+// row makes a row of a request.
+func (e *entry) row(m mapping) workload.TraceRow {
+	r := workload.TraceRow{Arrival: e.arrival(m), Prompt: e.tokens(m["prompt"]), Output: e.tokens(m["output"])}
+	r.Shared = e.shared(m, r.Prompt)
+	return r
+}
+
+// arrival is when the request arrived, if need be by its end and duration.
+func (e *entry) arrival(m mapping) time.Duration {
+	if m["arrival"].names != nil {
+		return e.time(m["arrival"], date)
+	}
+	return e.time(m["end"], date) - max(e.time(m["duration"], time.ParseDuration), 0)
+}
+
+// shared are the leading parts of a prompt that others may have too: those that the log
+// names, or those of hashed blocks. Two prompts whose hashes begin alike begin with the same text.
+func (e *entry) shared(m mapping, prompt int) (parts []workload.Segment) {
+	if ids := e.source(m["prefix"]); ids != "" {
+		return e.prefixParts(ids, e.source(m["prefix_tokens"]), prompt)
+	}
+	if len(m["blocks"].names) == 0 || e.object == nil {
+		return nil
+	}
+	ids := find(e.object, m["blocks"].names[0]).GetArray()
+	size, _ := strconv.Atoi(m["blocks"].unit)
+	if len(ids) > 0 && len(ids) != (prompt+size-1)/size {
+		e.wrong("", "%d %s for %d tokens: blocks are not of %d tokens", len(ids), m["blocks"], prompt, size)
+		return nil
+	}
+	for i, id := range ids {
+		content := workload.NamedContent(id.String())
+		if n, err := id.Uint64(); err == nil {
+			content = workload.TraceContent(n)
+		}
+		parts = append(parts, workload.Segment{Content: content, Tokens: min(size, prompt-i*size)})
+	}
+	return parts
+}
+
+// prefixParts reads the shared beginning of a prompt: an id and its tokens, or as
+// many ids as tokens, with spaces between.
+func (e *entry) prefixParts(ids, lengths string, prompt int) (parts []workload.Segment) {
+	names, counts := strings.Fields(ids), strings.Fields(lengths)
+	if len(counts) <= 1 {
+		names, counts = []string{ids}, []string{lengths}
+	}
+	if len(names) != len(counts) {
+		e.wrong("prefix_tokens", "%d lengths for %d ids", len(counts), len(names))
+		return nil
+	}
+	sum := 0
+	for i, name := range names {
+		n, err := strconv.Atoi(counts[i])
+		if sum += n; err != nil || n < 0 || n > maxTokens {
+			e.wrong("prefix_tokens", "%q is no number of tokens", shorten(counts[i], 40))
+		} else if sum > prompt {
+			e.wrong("prefix_tokens", "%d are more than the %d of the whole prompt", sum, prompt)
+		}
+		if n > 0 {
+			parts = append(parts, workload.Segment{Content: workload.NamedContent(name), Tokens: n})
+		}
+	}
+	return parts
 }

@@ -89,24 +89,24 @@ func ReadShareGPT(name string, r io.Reader) (*ShareGPT, error) {
 func (s *ShareGPT) WriteLengths(to string) (prompts, outputs string, err error) {
 	stem := strings.TrimSuffix(to, filepath.Ext(to))
 	prompts, outputs = stem+".prompt.csv", stem+".output.csv"
-	if err := writeLengths(prompts, s.Prompts); err != nil {
-		return "", "", err
+	if err = writeLengths(prompts, s.Prompts); err == nil {
+		err = writeLengths(outputs, s.Outputs)
 	}
-	return prompts, outputs, writeLengths(outputs, s.Outputs)
+	if err != nil {
+		err = fmt.Errorf("write lengths: %w", err)
+	}
+	return prompts, outputs, err
 }
 
 func writeLengths(path string, lengths []int) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
-		return fmt.Errorf("write lengths: %w", err)
+		return err
 	}
 	var b strings.Builder
 	for _, n := range lengths {
 		fmt.Fprintln(&b, n)
 	}
 	_, err = f.WriteString(b.String())
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("write lengths: %w", err)
-	}
-	return nil
+	return errors.Join(err, f.Close())
 }

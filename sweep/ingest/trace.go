@@ -122,29 +122,29 @@ func (t *Trace) add(line string, e *entry, m mapping) *FileError {
 		t.others++
 		return nil
 	}
-	if err := e.read(line); err != nil {
+	err := e.read(line)
+	switch {
+	case err != nil:
 		return &FileError{What: err.Error()}
-	}
-	if e.failed(m) {
+	case e.failed(m):
 		t.Skipped++
 		return nil
-	}
-	if t.Format == mapped && !e.has(m.needed()...) {
+	case t.Format == mapped && !e.has(m.needed()...):
 		t.others++
 		return nil
 	}
-	row, estimated, problem := e.row(m)
+	row := e.row(m)
 	switch {
-	case problem != nil:
-		return problem
+	case e.problem != nil:
 	case row.Prompt <= 0 || row.Output <= 0:
 		t.Skipped++
-		return nil
-	case estimated:
-		t.Estimated++
+	default:
+		t.Rows = append(t.Rows, row)
+		if e.estimated {
+			t.Estimated++
+		}
 	}
-	t.Rows = append(t.Rows, row)
-	return nil
+	return e.problem
 }
 
 // sort orders the rows and starts their clock at 0.
