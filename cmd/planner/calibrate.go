@@ -85,7 +85,7 @@ func (p *program) calibrate(c *cli.Context) error {
 		return err
 	}
 	var b bytes.Buffer
-	if err := calibrate.NewFile(result).Write(&b); err != nil {
+	if err := result.Write(&b); err != nil {
 		return err
 	}
 	if path := c.String("output"); path != "" {
@@ -94,7 +94,7 @@ func (p *program) calibrate(c *cli.Context) error {
 		}
 	}
 	if c.Bool("json") {
-		return p.printJSON(calibrate.NewFile(result))
+		return p.printJSON(result)
 	}
 	return p.print(report.Calibration(result))
 }

@@ -5,13 +5,14 @@ import (
 	"strings"
 	"time"
 
+	"planner/model"
 	"planner/model/calibrate"
 )
 
 // Calibration builds the report of a fit of the simulated engine's constants:
 // what became of each, and how far the simulation is from each figure before
 // and after.
-func Calibration(r calibrate.Result) Document {
+func Calibration(r calibrate.File) Document {
 	o := r.FittedTo
 	d := Document{Title: fmt.Sprintf("Calibrated to %s on %s, vLLM %s", o.Model, o.GPU, o.EngineVersion)}
 	d.section("Constants", constantsTable(r.Terms))
@@ -25,16 +26,16 @@ func Calibration(r calibrate.Result) Document {
 	return d
 }
 
-func constantsTable(terms []calibrate.TermFit) Table {
+func constantsTable(terms map[string]calibrate.TermFit) Table {
 	t := Table{Columns: []Column{{Name: "constant"}, {Name: "before", Right: true}, {Name: "after", Right: true},
 		{Name: "known to, before", Right: true}, {Name: "after", Right: true}, {Name: "moves the figures by", Right: true}, {Name: "note"}}}
-	for _, f := range terms {
-		note := ""
+	for _, term := range model.Terms() {
+		f, note := terms[term.String()], ""
 		if !f.Fitted {
 			note = "left: the runs do not say"
 		}
-		t.Rows = append(t.Rows, []Cell{{Text: fmt.Sprint(f.Term)}, {Text: fmt.Sprintf("%.3g", f.Default)}, {Text: fmt.Sprintf("%.3g", f.Value)},
-			{Text: fmt.Sprintf("%.0f %%", 100*f.Prior)}, {Text: fmt.Sprintf("%.0f %%", 100*f.Posterior)}, {Text: fmt.Sprintf("%.1f %%", 100*f.Effect)}, {Text: note}})
+		t.Rows = append(t.Rows, []Cell{{Text: term.String()}, {Text: fmt.Sprintf("%.3g", f.Default)}, {Text: fmt.Sprintf("%.3g", f.Value)},
+			{Text: fmt.Sprintf("%.0f %%", 100*f.Prior)}, {Text: fmt.Sprintf("%.0f %%", 100*f.Posterior)}, {Text: fmt.Sprintf("%.1f %%", f.Effect)}, {Text: note}})
 	}
 	return t
 }
@@ -44,10 +45,10 @@ func residualTable(residuals []calibrate.Residual) Table {
 		{Name: "after", Right: true}, {Name: "off by", Right: true}}}
 	for _, r := range residuals {
 		t.Rows = append(t.Rows, []Cell{{Text: fmt.Sprint(r.Run)}, {Text: strings.ReplaceAll(r.Figure, "_", " ")}, {Text: inUnits(r.Measured)},
-			{Text: inUnits(r.Before)}, {Text: inUnits(r.After)}, {Text: fmt.Sprintf("%+.1f %%", 100*(r.After/r.Measured-1))}})
+			{Text: inUnits(r.Measured * (1 + r.Before/100))}, {Text: inUnits(r.Measured * (1 + r.After/100))}, {Text: fmt.Sprintf("%+.1f %%", r.After)}})
 	}
 	return t
 }
 
-// inUnits prints seconds in their own scale.
-func inUnits(seconds float64) string { return latency(time.Duration(seconds * float64(time.Second))) }
+// inUnits prints milliseconds in their own scale.
+func inUnits(ms float64) string { return latency(time.Duration(ms * float64(time.Millisecond))) }

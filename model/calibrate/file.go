@@ -4,80 +4,137 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"slices"
 
 	"github.com/BurntSushi/toml"
 
 	"planner/model"
 )
 
-// File is a calibration as it is stored: what [Fit] found, and when it must not be
-// used. Values are multiples of the defaults, so that a term that covers several
-// formats moves all of them.
+// File is a calibration: what [Fit] found, how well it agrees, and when it must not be
+// used. Terms are known by their names; their factors on the defaults are what counts, so
+// that a term that covers several formats moves all of them.
 type File struct {
-	FittedTo  fileOrigin          `toml:"fitted_to"`
-	NotFor    []string            `toml:"not_for"`
-	Warnings  []string            `toml:"warnings,omitempty"`
-	Terms     map[string]fileTerm `toml:"terms"`
-	Residuals []fileResidual      `toml:"residuals"`
+	FittedTo Origin   `toml:"fitted_to"`
+	NotFor   []string `toml:"not_for"`
+	// Warnings say what a reader should know before using it.
+	Warnings  []string           `toml:"warnings,omitempty"`
+	Terms     map[string]TermFit `toml:"terms"`
+	Residuals []Residual         `toml:"residuals"`
 }
 
-type fileOrigin struct {
-	Model          string    `toml:"model"`
-	GPU            string    `toml:"gpu"`
-	EngineVersion  string    `toml:"engine_version"`
-	TensorParallel int       `toml:"tensor_parallel"`
-	Weights        string    `toml:"weights"`
-	KVCache        string    `toml:"kv_cache"`
-	Rates          []float64 `toml:"rates_per_s,omitempty"`
-	Concurrencies  []int     `toml:"concurrencies,omitempty"`
-	Traces         int       `toml:"traces,omitempty"`
-	Date           string    `toml:"date,omitempty"`
+// Origin is what a calibration was fitted to.
+type Origin struct {
+	Model          string `toml:"model"`
+	GPU            string `toml:"gpu"`
+	EngineVersion  string `toml:"engine_version"`
+	TensorParallel int    `toml:"tensor_parallel"`
+	Weights        string `toml:"weights"`
+	KVCache        string `toml:"kv_cache"`
+	// Rates and Concurrencies of the runs; a replayed trace is in neither.
+	Rates         []float64 `toml:"rates_per_s,omitempty"`
+	Concurrencies []int     `toml:"concurrencies,omitempty"`
+	Traces        int       `toml:"traces,omitempty"`
+	Date          string    `toml:"date,omitempty"`
 }
 
-type fileTerm struct {
-	Fitted    bool    `toml:"fitted"`
-	Factor    float64 `toml:"factor"` // on the default
-	Default   float64 `toml:"default"`
-	Value     float64 `toml:"value"`
-	Unit      string  `toml:"unit"`
+// TermFit is what became of one term.
+type TermFit struct {
+	// Fitted says that the runs narrowed the term; if not, Value is Default.
+	Fitted bool    `toml:"fitted"`
+	Factor float64 `toml:"factor"` // on the default
+	// Default is the value before, Value the one after, in Unit: seconds, or a share of
+	// the data sheet's peak.
+	Default float64 `toml:"default"`
+	Value   float64 `toml:"value"`
+	Unit    string  `toml:"unit"`
+	// Prior and Posterior are relative standard deviations before and after.
 	Prior     float64 `toml:"prior_sd"`
 	Posterior float64 `toml:"posterior_sd"`
-	Effect    float64 `toml:"effect_percent"`
+	// Effect is how far the fit of this term alone moves the figures, root mean square, in
+	// percent.
+	Effect float64 `toml:"effect_percent"`
 }
 
-type fileResidual struct {
-	Run      int     `toml:"run"`
+// Residual compares one figure of one run with the simulation before and after the fit.
+type Residual struct {
+	Run      int     `toml:"run"` // counted from 1
 	Figure   string  `toml:"figure"`
 	Measured float64 `toml:"measured_ms"`
 	Before   float64 `toml:"before_percent"`
 	After    float64 `toml:"after_percent"`
 }
 
-// NewFile puts a result into the form that is stored.
-func NewFile(r Result) File {
-	o := r.FittedTo
-	f := File{
-		FittedTo: fileOrigin(o),
-		Warnings: r.Warnings, Terms: map[string]fileTerm{},
-		NotFor: []string{
-			"another GPU than " + o.GPU,
-			"another minor release of the engine than that of " + o.EngineVersion + ", or another model runner within it",
-			fmt.Sprintf("weights other than %s or a KV cache other than %s", o.Weights, o.KVCache),
-		},
+// originOf describes runs.
+func originOf(runs []LoadPoint, o *Options) Origin {
+	r, err := model.NewRoofline(o.Deployment, o.Constants, model.EngineArgs{EngineVersion: o.Version})
+	dep := o.Deployment
+	if err == nil {
+		dep = r.Deployment() // with the checkpoint's own formats filled in
 	}
-	for _, t := range r.Terms {
-		unit := "s"
-		if t.Term.Efficiency() {
-			unit = "share of the data sheet's peak"
+	out := Origin{
+		Model: dep.Arch.Name, GPU: dep.Hardware.Name, EngineVersion: o.Version, TensorParallel: max(dep.TP, 1),
+		Weights: dep.Precision.Weights.String(), KVCache: dep.Precision.KV.String(), Date: o.Date,
+	}
+	for i := range runs {
+		t := &runs[i].Trial
+		switch {
+		case t.Closed():
+			out.Concurrencies = append(out.Concurrencies, t.Concurrency)
+		case t.Rate > 0:
+			out.Rates = append(out.Rates, t.Rate)
+		default:
+			out.Traces++
 		}
-		f.Terms[t.Term.String()] = fileTerm{Fitted: t.Fitted, Factor: t.Value / t.Default, Default: t.Default, Value: t.Value,
-			Unit: unit, Prior: t.Prior, Posterior: t.Posterior, Effect: 100 * t.Effect}
 	}
-	for _, e := range r.Residuals {
-		f.Residuals = append(f.Residuals, fileResidual{Run: e.Run, Figure: e.Figure, Measured: 1e3 * e.Measured,
-			Before: 100 * (e.Before/e.Measured - 1), After: 100 * (e.After/e.Measured - 1)})
+	return out
+}
+
+// result puts together what was found.
+func (p *regression) result() File {
+	o := originOf(p.runs, p.o)
+	out := File{FittedTo: o, Terms: map[string]TermFit{}, NotFor: []string{
+		"another GPU than " + o.GPU,
+		"another minor release of the engine than that of " + o.EngineVersion + ", or another model runner within it",
+		fmt.Sprintf("weights other than %s or a KV cache other than %s", o.Weights, o.KVCache),
+	}}
+	if n := len(loads(p.runs)); n < tellingNumber {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("it is fitted to %d load points: none is left that would show how well it holds at others", n))
 	}
-	return f
+	for _, t := range model.Terms() {
+		f := TermFit{Default: p.o.Constants.Value(t, p.o.Deployment), Prior: priorOf(t, p.o.Deployment), Unit: "s"}
+		f.Value, f.Posterior = f.Default, f.Prior
+		if t.Efficiency() {
+			f.Unit = "share of the data sheet's peak"
+		}
+		if k := slices.Index(p.terms, t); k >= 0 {
+			f.Fitted = true
+			f.Value = p.constants(p.x).Value(t, p.o.Deployment)
+			f.Posterior = math.Sqrt(p.posterior.At(k, k))
+			f.Effect = 100 * p.effect(k)
+			if moved := math.Abs(math.Log(f.Value / f.Default)); moved > 3*f.Prior {
+				out.Warnings = append(out.Warnings, fmt.Sprintf("%s moved by %.1f of its standard deviations: the engine may do something that the equations do not know", t, moved/f.Prior))
+			}
+		}
+		f.Factor = f.Value / f.Default
+		out.Terms[t.String()] = f
+	}
+	for i, f := range p.figures {
+		out.Residuals = append(out.Residuals, Residual{Run: f.point + 1, Figure: f.name, Measured: 1e3 * f.measured,
+			Before: 100 * (p.before[i]/f.measured - 1), After: 100 * (p.now[i]/f.measured - 1)})
+	}
+	return out
+}
+
+// effect is the root mean square over the figures of what one term's change brings.
+func (p *regression) effect(k int) float64 {
+	sum := 0.0
+	for i := range p.figures {
+		d := p.slopes.At(i, k) * p.x[k]
+		sum += d * d
+	}
+	return math.Sqrt(sum / float64(len(p.figures)))
 }
 
 // Write writes the calibration as TOML, terms in order of their names. It refuses what
@@ -134,21 +191,12 @@ func (f *File) check() error {
 			return fmt.Errorf("terms.%s.factor: %g is not between %g and %d", t, e.Factor, 1.0/farthest, farthest)
 		}
 	}
-	if len(f.Terms) != countKnown(f.Terms) {
-		return fmt.Errorf("terms: allowed are %v", model.Terms())
-	}
-	return nil
-}
-
-// countKnown counts the terms whose names are known.
-func countKnown(terms map[string]fileTerm) int {
-	n := 0
-	for _, t := range model.Terms() {
-		if _, ok := terms[t.String()]; ok {
-			n++
+	for name := range f.Terms {
+		if !slices.ContainsFunc(model.Terms(), func(t model.Term) bool { return t.String() == name }) {
+			return fmt.Errorf("terms: allowed are %v", model.Terms())
 		}
 	}
-	return n
+	return nil
 }
 
 // Apply returns constants with the fitted terms for a deployment on a release of the

@@ -48,24 +48,24 @@ type Options struct {
 // Fit refuses overloaded runs and runs that cannot tell one term from another: too few
 // load points, or none of the terms identified. A replayed trace may be overloaded, as
 // its backlog is in its schedule; only times per output token are fitted then.
-func Fit(runs []LoadPoint, o Options) (Result, error) {
+func Fit(runs []LoadPoint, o Options) (File, error) {
 	if err := o.complete(); err != nil {
-		return Result{}, err
+		return File{}, err
 	}
 	if err := check(runs, &o); err != nil {
-		return Result{}, err
+		return File{}, err
 	}
 	p := newRegression(runs, &o)
 	for {
 		if len(p.terms) == 0 {
-			return Result{}, fmt.Errorf("calibrate: the %d figures of %d runs identify no term: needed are runs at several concurrencies, from one request at a time to a full batch",
+			return File{}, fmt.Errorf("calibrate: the %d figures of %d runs identify no term: needed are runs at several concurrencies, from one request at a time to a full batch",
 				len(p.figures), len(runs))
 		}
 		if err := p.solve(); err != nil {
-			return Result{}, err
+			return File{}, err
 		}
 		if !p.dropWeakest() {
-			return p.result(runs), nil
+			return p.result(), nil
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 // halves is what a calibration on the first half of the trace does for the second.
 type halves struct {
 	before, after figures // errors in percent: TPOT and p99 TTFT
-	terms         []calibrate.TermFit
+	terms         map[string]calibrate.TermFit
 }
 
 // The goals of the second half, percent.
@@ -49,7 +49,7 @@ func calibrateHalf(dir string, s *server) (halves, error) {
 	if err != nil {
 		return halves{}, err
 	}
-	fitted, err := calibrate.NewFile(fit).Apply(s.dep, s.limits.EngineVersion, defaults(s))
+	fitted, err := fit.Apply(s.dep, s.limits.EngineVersion, defaults(s))
 	if err != nil {
 		return halves{}, err
 	}
@@ -79,9 +79,9 @@ func secondHalf(records []measure.Record) figures {
 func (h *halves) print(w io.Writer) {
 	fmt.Fprintf(w, "\ntrace, constants fitted to its first half, error on the second, percent: TPOT %+.1f (before %+.1f, goal %g), p99 TTFT %+.1f (before %+.1f, goal %g)\n",
 		h.after.tpot, h.before.tpot, halfTPOT, h.after.ttftP99, h.before.ttftP99, halfP99)
-	for _, t := range h.terms {
-		if t.Fitted {
-			fmt.Fprintf(w, "  %s %.4g -> %.4g\n", t.Term, t.Default, t.Value)
+	for _, t := range model.Terms() {
+		if f := h.terms[t.String()]; f.Fitted {
+			fmt.Fprintf(w, "  %s %.4g -> %.4g\n", t, f.Default, f.Value)
 		}
 	}
 }
