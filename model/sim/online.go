@@ -58,7 +58,7 @@ func (e *Engine) Online() *Online {
 func (l *Online) add(id int, at float64, first, last bool) {
 	k := Token{Request: id, At: duration(at), First: first, Last: last}
 	if first {
-		k.Wait = duration(max(0, l.run.calls[id].begun-l.arrival(id)))
+		k.Wait = duration(max(0, l.run.begun[id]-l.arrival(id)))
 		k.Cached = l.run.records[id].Cached
 	}
 	p := append(l.pending, k)
@@ -107,6 +107,7 @@ func (l *Online) number() int {
 	r.load.Requests = append(r.load.Requests, workload.Request{})
 	r.records = append(r.records, measure.Record{})
 	r.calls = append(r.calls, call{})
+	r.begun = append(r.begun, 0)
 	return len(r.calls) - 1
 }
 

@@ -38,8 +38,10 @@ type run struct {
 	gaps      *hdrhistogram.Histogram
 	lastToken []float64
 	stats     stats
-	// onToken, if set, is told of every token; nothing may become steady then.
+	// onToken, if set, is told of every token, and begun is when each request was first
+	// given blocks; nothing may become steady then.
 	onToken func(id int, at float64, first, last bool)
+	begun   []float64
 }
 
 // call is what the clients' side knows of a request beside its record.
@@ -47,7 +49,6 @@ type call struct {
 	seq     *sequence // while it is in the engine
 	replica *scheduler
 	due     float64
-	begun   float64 // when it was first given blocks
 	ended   bool
 }
 
@@ -257,7 +258,9 @@ func (r *run) scheduled(c *core, b *stepBatch) {
 		r.stats.queries += a.total()
 		r.stats.hits += a.cached
 		r.records[a.id].Cached = a.cached
-		r.calls[a.id].begun = c.now
+		if r.onToken != nil {
+			r.begun[a.id] = c.now
+		}
 	}
 	r.stats.preemptions += len(b.preempted)
 	for _, id := range b.unsteady {
