@@ -22,10 +22,9 @@ func ReadCatalog(path string) (*model.Catalog, error) {
 	if err != nil || path == "" {
 		return catalog, err
 	}
-	src, problems, ok := readSource(path, nil)
-	r := &reader{source: src, problems: problems, catalog: catalog}
-	if ok {
-		r.putCatalog(node{r: r, value: src.tree})
+	r := newReader(path, catalog)
+	if r.read(nil) {
+		r.putCatalog(node{r: r, value: r.tree})
 	}
 	if len(r.problems) > 0 {
 		return nil, r.problems.sorted()

@@ -68,15 +68,13 @@ func (l Loader) Load(file string, overrides []Override, need Need) (*Config, err
 			return nil, Problems{{Text: err.Error(), at: place{file: "catalog"}}}
 		}
 	}
-	src, problems, ok := readSource(file, overrides)
-	if !ok {
-		return nil, problems.sorted()
-	}
-	r := &reader{source: src, problems: problems, catalog: catalog.Clone()}
+	r := newReader(file, catalog.Clone())
 	c := unread()
 	c.need = need
-	r.take(c)
-	r.finish(c)
+	if r.read(overrides) {
+		r.take(c)
+		r.finish(c)
+	}
 	if len(r.problems) > 0 {
 		return nil, r.problems.sorted()
 	}

@@ -14,12 +14,25 @@ import (
 	"planner/model"
 )
 
-// reader walks a source and collects what is wrong with it.
+// reader holds a configuration as it was written: values, and where each came from. It
+// walks over them and collects what is wrong.
 type reader struct {
-	*source
+	file     string
+	tree     map[string]any
+	places   map[string]place
+	texts    map[string]string // of overrides, as typed
 	problems Problems
 	warnings []string
 	catalog  *model.Catalog // this reading's own
+}
+
+func newReader(file string, catalog *model.Catalog) *reader {
+	return &reader{file: file, tree: map[string]any{}, places: map[string]place{}, texts: map[string]string{}, catalog: catalog}
+}
+
+// note adds a problem.
+func (r *reader) note(at place, key, format string, args ...any) {
+	r.problems = append(r.problems, Problem{Key: key, Text: oneLine(fmt.Sprintf(format, args...)), at: at})
 }
 
 // take lets every key of the source take its value.
@@ -133,7 +146,7 @@ func (r *reader) element(key string, value any) node {
 
 // refuse notes a problem with the node.
 func (n node) refuse(format string, args ...any) {
-	n.r.problems = append(n.r.problems, Problem{Key: n.key, Text: oneLine(fmt.Sprintf(format, args...)), at: n.r.place(n.path)})
+	n.r.note(n.r.place(n.path), n.key, format, args...)
 }
 
 // wrong notes that the value is not what is wanted.

@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"strings"
@@ -22,37 +21,23 @@ type Override struct {
 	Flag string
 }
 
-// source is a configuration as it was written: values, and where each came from.
-type source struct {
-	file   string
-	tree   map[string]any
-	places map[string]place
-	texts  map[string]string // of overrides, as typed
-}
-
-// readSource reads the file, if there is one, and puts the overrides on top. It is
-// not ok if the file could not be read, from which all else would follow.
-func readSource(path string, overrides []Override) (src *source, problems Problems, ok bool) {
-	src = &source{file: path, tree: map[string]any{}, places: map[string]place{}, texts: map[string]string{}}
-	if path != "" {
-		if problems := src.read(path); problems != nil {
-			return src, problems, false
+// read reads the file, if there is one, and puts the overrides on top. It is not ok if
+// the file could not be read, from which all else would follow.
+func (r *reader) read(overrides []Override) (ok bool) {
+	if r.file != "" {
+		data, err := os.ReadFile(r.file)
+		if err != nil {
+			r.note(place{file: r.file}, "", "cannot be read: %s, want a TOML file", reason(err))
+			return false
+		}
+		if !r.parse(string(data)) {
+			return false
 		}
 	}
 	for i, o := range overrides {
-		if p := src.override(o, i+1); p != nil {
-			problems = append(problems, *p)
-		}
+		r.override(o, i+1)
 	}
-	return src, problems, true
-}
-
-func (s *source) read(path string) Problems {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return Problems{{Text: "cannot be read: " + reason(err) + ", want a TOML file", at: place{file: path}}}
-	}
-	return s.parse(string(data))
+	return true
 }
 
 // reason is the error without the operation and the path, which the problem names
@@ -65,23 +50,25 @@ func reason(err error) string {
 	return err.Error()
 }
 
-func (s *source) parse(text string) Problems {
-	if _, err := toml.Decode(text, &s.tree); err != nil {
-		s.tree = map[string]any{}
-		at := place{file: s.file, line: 1, column: 1}
-		var pe toml.ParseError
-		if !errors.As(err, &pe) {
-			return Problems{{Text: "is no TOML: " + oneLine(err.Error()), at: at}}
-		}
-		at.line, at.column = pe.Position.Line, pe.Position.Col
-		key := oneLine(pe.LastKey) // the last one read, which may be long before the error
-		if !strings.Contains(lineOf(text, at.line), key[strings.LastIndexByte(key, '.')+1:]) {
-			key = ""
-		}
-		return Problems{{Key: key, Text: fmt.Sprintf("is no TOML at column %d: %s", at.column, oneLine(pe.Message)), at: at}}
+func (r *reader) parse(text string) bool {
+	_, err := toml.Decode(text, &r.tree)
+	if err == nil {
+		r.places = scanPlaces(withoutMark(text), r.file)
+		return true
 	}
-	s.places = scanPlaces(withoutMark(text), s.file)
-	return nil
+	at := place{file: r.file, line: 1, column: 1}
+	var pe toml.ParseError
+	if !errors.As(err, &pe) {
+		r.note(at, "", "is no TOML: %v", err)
+		return false
+	}
+	at.line, at.column = pe.Position.Line, pe.Position.Col
+	key := oneLine(pe.LastKey) // the last one read, which may be long before the error
+	if !strings.Contains(lineOf(text, at.line), key[strings.LastIndexByte(key, '.')+1:]) {
+		key = ""
+	}
+	r.note(at, key, "is no TOML at column %d: %s", at.column, pe.Message)
+	return false
 }
 
 // withoutMark takes a byte order mark off, as the decoder does.
@@ -105,51 +92,51 @@ func lineOf(text string, n int) string {
 }
 
 // override puts one value of the command line into the tree.
-func (s *source) override(o Override, order int) *Problem {
+func (r *reader) override(o Override, order int) {
 	if o.Flag == "" {
 		o.Flag = strings.TrimSpace("--set " + oneLine(o.Key))
 	}
 	at := place{flag: o.Flag, order: order}
-	refuse := func(text string) *Problem { return &Problem{Text: text, at: at} }
 	key := scan(o.Key, "")
 	keys := canonicalStat(key.dotted())
-	if len(keys) == 0 || !key.done() || strings.HasSuffix(o.Key, ".") {
-		return refuse("is no key, want --set section.key=value")
+	switch {
+	case len(keys) == 0 || !key.done() || strings.HasSuffix(o.Key, "."):
+		r.note(at, "", "is no key, want --set section.key=value")
+		return
+	case !utf8.ValidString(o.Value):
+		r.note(at, "", "is no UTF-8 text")
+		return
 	}
-	if !utf8.ValidString(o.Value) {
-		return refuse("is no UTF-8 text")
-	}
-	s.drop(keys)
-	table, path := s.tree, ""
+	r.drop(keys)
+	table, path := r.tree, ""
 	for _, key := range keys[:len(keys)-1] {
 		path = join(path, key)
 		inner, ok := table[key].(map[string]any)
 		if !ok {
 			inner = map[string]any{}
 			table[key] = inner
-			s.places[path] = at
+			r.places[path] = at
 		}
 		table = inner
 	}
 	path = join(path, keys[len(keys)-1])
 	table[keys[len(keys)-1]] = literal(o.Value)
-	s.places[path] = at
-	s.texts[path] = o.Value
-	return nil
+	r.places[path] = at
+	r.texts[path] = o.Value
 }
 
 // drop forgets the places of everything at or below a key that is replaced, and
 // the other spelling of a statistic.
-func (s *source) drop(keys []string) {
+func (r *reader) drop(keys []string) {
 	path := toml.Key(keys).String()
-	for old := range s.places {
+	for old := range r.places {
 		if old == path || strings.HasPrefix(old, path+".") || strings.HasPrefix(old, path+"[") {
-			delete(s.places, old)
-			delete(s.texts, old)
+			delete(r.places, old)
+			delete(r.texts, old)
 		}
 	}
 	if len(keys) == 3 && keys[2] == "p99.9" {
-		if section, ok := s.tree[keys[0]].(map[string]any); ok {
+		if section, ok := r.tree[keys[0]].(map[string]any); ok {
 			if metric, ok := section[keys[1]].(map[string]any); ok {
 				delete(metric, "p999")
 			}
@@ -183,9 +170,9 @@ func literal(text string) any {
 }
 
 // place finds where a path was given: itself, or the table or list it is in.
-func (s *source) place(path string) place {
+func (r *reader) place(path string) place {
 	for {
-		if at, ok := s.places[path]; ok {
+		if at, ok := r.places[path]; ok {
 			return at
 		}
 		i := strings.LastIndexAny(path, ".[")
@@ -194,14 +181,14 @@ func (s *source) place(path string) place {
 		}
 		path = path[:i]
 	}
-	if s.file == "" {
+	if r.file == "" {
 		return place{}
 	}
-	return place{file: s.file, line: 1}
+	return place{file: r.file, line: 1}
 }
 
 // given reports whether a path has a value.
-func (s *source) given(path string) bool {
-	_, ok := s.places[path]
+func (r *reader) given(path string) bool {
+	_, ok := r.places[path]
 	return ok
 }
