@@ -32,7 +32,7 @@ type Catalog struct {
 func NewCatalog() (*Catalog, error) {
 	c := &Catalog{}
 	for _, embedded := range []struct {
-		table Table
+		table CatalogTable
 		data  []byte
 	}{{GPUTable, embeddedGPUs}, {ModelTable, embeddedModels}} {
 		rows, err := readTable(bytes.NewReader(embedded.data), embedded.table)
@@ -49,7 +49,7 @@ func NewCatalog() (*Catalog, error) {
 }
 
 // readTable reads a CSV table whose header names known columns.
-func readTable(r io.Reader, t Table) ([]Row, error) {
+func readTable(r io.Reader, t CatalogTable) ([]Row, error) {
 	lines, err := csv.NewReader(r).ReadAll()
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func readTable(r io.Reader, t Table) ([]Row, error) {
 
 // Put adds a row of the user's own, or overrides the given cells of the one that has
 // its name. The error is a [CellError]; the catalog is then unchanged.
-func (c *Catalog) Put(t Table, r Row) error {
+func (c *Catalog) Put(t CatalogTable, r Row) error {
 	if err := c.put(t, r); err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (c *Catalog) Put(t Table, r Row) error {
 	return nil
 }
 
-func (c *Catalog) put(t Table, given Row) error {
+func (c *Catalog) put(t CatalogTable, given Row) error {
 	r, at := given, slices.IndexFunc(c.rows[t], func(r Row) bool { return r.named(t, given[t.NameColumn()]) })
 	if at >= 0 {
 		r = maps.Clone(c.rows[t][at])
@@ -123,7 +123,7 @@ func putAt[T any](list []T, at int, x T) []T {
 
 // Given returns the rows of the user's own that have one of the names, in the order in
 // which they were put.
-func (c *Catalog) Given(t Table, names ...string) []Row {
+func (c *Catalog) Given(t CatalogTable, names ...string) []Row {
 	var out []Row
 	for _, r := range c.given[t] {
 		if slices.ContainsFunc(names, func(name string) bool { return r.named(t, name) }) {

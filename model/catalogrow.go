@@ -7,27 +7,29 @@ import (
 	"strings"
 )
 
-// Table names one of the two tables of the catalog.
-type Table int
+// CatalogTable names one of the two tables of the catalog.
+type CatalogTable int
 
 // The tables of the catalog: [[gpu]] and [[model]] in a user's file.
 const (
-	GPUTable Table = iota
+	GPUTable CatalogTable = iota
 	ModelTable
 )
 
 // String is the name of the table in a user's file.
-func (t Table) String() string { return [...]string{"gpu", "model"}[t] }
+func (t CatalogTable) String() string { return [...]string{"gpu", "model"}[t] }
 
 // NameColumn is the column by which the rows of the table are told apart.
-func (t Table) NameColumn() string { return t.Columns()[0].Name }
+func (t CatalogTable) NameColumn() string { return t.Columns()[0].Name }
 
 // Columns lists the columns of the table in their order.
-func (t Table) Columns() []Column { return [...][]Column{gpuColumns, modelColumns}[t] }
+func (t CatalogTable) Columns() []CatalogColumn {
+	return [...][]CatalogColumn{gpuColumns, modelColumns}[t]
+}
 
-// Column is one column of a catalog table, under the same name in the CSV files and
+// CatalogColumn is one column of a catalog table, under the same name in the CSV files and
 // in a user's TOML file.
-type Column struct {
+type CatalogColumn struct {
 	Name string
 	Kind CellKind
 }
@@ -49,7 +51,7 @@ func (k CellKind) String() string {
 }
 
 // gpuColumns are the columns of the GPU table.
-var gpuColumns = []Column{
+var gpuColumns = []CatalogColumn{
 	{"name", CellText}, {"vendor", CellText}, {"generation", CellText}, {"memory_gb", CellNum}, {"memory_bytes_reported", CellNum},
 	{"mem_bandwidth_gbs", CellNum}, {"bf16_dense_tflops", CellNum}, {"fp8_dense_tflops", CellNum}, {"fp4_dense_tflops", CellNum},
 	{"int8_dense_tops", CellNum}, {"scaleup_link", CellText}, {"scaleup_gbs_per_direction", CellNum}, {"pcie_gbs_per_direction", CellNum},
@@ -59,7 +61,7 @@ var gpuColumns = []Column{
 }
 
 // modelColumns are the columns of the model table.
-var modelColumns = []Column{
+var modelColumns = []CatalogColumn{
 	{"model", CellText}, {"hf_repo", CellText}, {"arch", CellText}, {"layers", CellCount}, {"hidden", CellCount}, {"heads", CellCount},
 	{"kv_heads", CellCount}, {"head_dim", CellCount}, {"intermediate", CellCount}, {"vocab", CellCount}, {"tied_embeddings", CellFlag},
 	{"max_position", CellCount}, {"experts_total", CellCount}, {"experts_active", CellCount}, {"moe_intermediate", CellCount},
@@ -89,20 +91,22 @@ func (r Row) num(name string) float64 {
 func (r Row) count(name string) int { return int(r.num(name)) }
 
 // named reports whether the row of a table has a name, whatever its case.
-func (r Row) named(t Table, name string) bool { return strings.EqualFold(r[t.NameColumn()], name) }
+func (r Row) named(t CatalogTable, name string) bool {
+	return strings.EqualFold(r[t.NameColumn()], name)
+}
 
 // Column returns the column of a name.
-func (t Table) Column(name string) (Column, bool) {
+func (t CatalogTable) Column(name string) (CatalogColumn, bool) {
 	for _, c := range t.Columns() {
 		if c.Name == name {
 			return c, true
 		}
 	}
-	return Column{}, false
+	return CatalogColumn{}, false
 }
 
 // Check returns an error if the text cannot stand in the column.
-func (c Column) Check(text string) error {
+func (c CatalogColumn) Check(text string) error {
 	if text == "" {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // catalogTables are the tables of a user's catalog.
-var catalogTables = []model.Table{model.GPUTable, model.ModelTable}
+var catalogTables = []model.CatalogTable{model.GPUTable, model.ModelTable}
 
 // ReadCatalog is the built-in catalog with the user's own file on top, if there is
 // one: TOML with [[gpu]] and [[model]] tables whose keys are the columns of the
@@ -24,7 +24,7 @@ func ReadCatalog(path string) (*model.Catalog, error) {
 	}
 	r := newReader(path, catalog)
 	if r.read(nil) {
-		r.putCatalog(node{r: r, value: r.tree})
+		r.putCatalog(input{r: r, value: r.tree})
 	}
 	if len(r.problems) > 0 {
 		return nil, r.problems.sorted()
@@ -32,15 +32,15 @@ func ReadCatalog(path string) (*model.Catalog, error) {
 	return catalog, nil
 }
 
-// putCatalog puts the rows below a node on top of the catalog. What an earlier file
+// putCatalog puts the rows below a table on top of the catalog. What an earlier file
 // gave stays: that is the one of the command line.
-func (r *reader) putCatalog(n node) {
+func (r *reader) putCatalog(n input) {
 	before := r.catalog.Clone()
 	if _, ok := n.value.(map[string]any); !ok {
 		n.wrong("tables written [[" + join(n.key, "gpu") + "]]")
 	}
 	for _, c := range n.children() {
-		i := slices.IndexFunc(catalogTables, func(t model.Table) bool { return t.String() == c.name })
+		i := slices.IndexFunc(catalogTables, func(t model.CatalogTable) bool { return t.String() == c.name })
 		rows, ok := c.value.([]map[string]any)
 		switch {
 		case i < 0:
@@ -51,7 +51,7 @@ func (r *reader) putCatalog(n node) {
 		}
 		t := catalogTables[i]
 		for i, cells := range rows {
-			entry := node{r: r, path: c.path + index(i), key: c.key, value: cells}
+			entry := input{r: r, path: c.path + index(i), key: c.key, value: cells}
 			row, ok := entry.row(t)
 			if !ok || len(before.Given(t, row[t.NameColumn()])) > 0 {
 				continue
@@ -66,7 +66,7 @@ func (r *reader) putCatalog(n node) {
 }
 
 // row reads one table of a catalog.
-func (n node) row(t model.Table) (model.Row, bool) {
+func (n input) row(t model.CatalogTable) (model.Row, bool) {
 	before := len(n.r.problems)
 	row := model.Row{}
 	for _, c := range n.children() {
@@ -96,7 +96,7 @@ func (n node) row(t model.Table) (model.Row, bool) {
 }
 
 // cellText writes a TOML value as a cell of the column's kind.
-func cellText(col model.Column, v any) (string, error) {
+func cellText(col model.CatalogColumn, v any) (string, error) {
 	number := col.Kind == model.CellNum || col.Kind == model.CellCount
 	switch v := v.(type) {
 	case string:
@@ -120,7 +120,7 @@ func cellText(col model.Column, v any) (string, error) {
 }
 
 // printRow prints a row of a user's catalog as [ReadCatalog] reads it.
-func printRow(b *bytes.Buffer, section string, t model.Table, row model.Row) {
+func printRow(b *bytes.Buffer, section string, t model.CatalogTable, row model.Row) {
 	fmt.Fprintf(b, "\n[[%s.%s]]\n", section, t)
 	for _, col := range t.Columns() {
 		text, ok := row[col.Name]

@@ -14,12 +14,12 @@ import (
 type Config struct {
 	Demand    plan.Demand
 	Objective measure.SLO
-	Model     Model
+	Model     ServedModel
 	// GPUs lists the hardware to compare, in the order of the configuration.
 	GPUs []GPU
 	// PowerPrice is in US dollars per kWh; 0 means that power is not counted.
 	PowerPrice float64
-	Engine     Engine
+	Engine     EngineSettings
 	Space      Space
 	Workload   workload.Workload
 	Search     Search
@@ -42,7 +42,7 @@ type draft struct {
 	model     modelText
 	hardware  hardwareText
 	space     Space // what was given, or is to be printed as if it were
-	load      load
+	load      workloadText
 	own       [2][]model.Row // of the user's catalog, by table
 }
 

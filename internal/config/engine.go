@@ -7,20 +7,20 @@ import (
 	"planner/model"
 )
 
-// Engine is what serves the requests, simulated or real.
-type Engine struct {
+// EngineSettings say what serves the requests, a simulated engine or a real one.
+type EngineSettings struct {
 	// Kind is "simulated", an engine's name, "command" or "attach".
 	Kind string
 	// Version of the engine that is simulated; "" means the newest known.
 	Version string
 	// Calibration is the path of a file of fitted constants; "" means none.
 	Calibration string
-	Endpoint    Endpoint
+	Endpoint    EndpointSettings
 	Launch      Launch
 }
 
-// Endpoint says how to talk to a real engine.
-type Endpoint struct {
+// EndpointSettings say how to talk to a real engine.
+type EndpointSettings struct {
 	// URL of a server that runs already; Kind is then "attach".
 	URL string
 	// ServedName is the model's name in requests; "" means the first one that the

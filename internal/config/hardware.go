@@ -36,7 +36,7 @@ type prices struct {
 }
 
 // perGPU is a price for every GPU, or a table of prices by GPU.
-var perGPU = kind[prices]{read: func(n node) (prices, bool) {
+var perGPU = codec[prices]{read: func(n input) (prices, bool) {
 	if _, ok := n.value.(map[string]any); !ok {
 		x, ok := nonNegative.read(n.only())
 		return prices{all: x, given: true}, ok

@@ -11,11 +11,11 @@ import (
 	"planner/sweep/workload"
 )
 
-// key describes one key of the file: its full name, what it means, and the slot that
-// it is read into and printed from.
-type key struct {
+// keyRow describes one key of the file: its full name, what it means, and where it
+// is read into and printed from.
+type keyRow struct {
 	name, comment string
-	slot          slot
+	binding
 }
 
 // Words that keys may say.
@@ -36,9 +36,9 @@ func unread() *Config {
 	return &Config{
 		Demand:    plan.Demand{BurstIndex: 1, Headroom: 0.20, Spare: 1, Zones: 1},
 		Objective: measure.SLO{Errors: 0.001},
-		Engine: Engine{
+		Engine: EngineSettings{
 			Kind:     "simulated",
-			Endpoint: Endpoint{API: "completions", Stream: true, Headers: map[string]string{}},
+			Endpoint: EndpointSettings{API: "completions", Stream: true, Headers: map[string]string{}},
 			Launch: Launch{
 				Launcher: "local", Command: []string{}, Env: map[string]string{}, ExtraArgs: []string{},
 				ReadyTimeout: 20 * time.Minute,
@@ -49,21 +49,21 @@ func unread() *Config {
 		draft: draft{
 			model: modelText{kv: "auto"},
 			space: Space{"tensor_parallel": {1}, "pipeline_parallel": {1}, "data_parallel": {1}, "expert_parallel": {false}},
-			load: load{component: component{class: "chat"}, turns: 1, arrivals: "poisson", burstiness: 1,
+			load: workloadText{component: component{class: "chat"}, turns: 1, arrivals: "poisson", burstiness: 1,
 				timeout: 30 * time.Minute, seed: 1},
 		},
 	}
 }
 
-// keys lists the keys of the file in their order, in sections, with their slots in a
+// keys lists the keys of the file in their order, in sections, with their places in a
 // configuration. Strictness, defaults, the nearest key of a misspelt one, printing and
 // the starter configuration all follow from it.
-func (c *Config) keys() []key {
+func (c *Config) keys() []keyRow {
 	return slices.Concat(c.demandKeys(), c.sloKeys(), c.modelKeys(), c.engineKeys(), c.knobKeys(), c.workloadKeys(), c.searchKeys())
 }
 
-func (c *Config) demandKeys() []key {
-	return []key{
+func (c *Config) demandKeys() []keyRow {
+	return []keyRow{
 		{"demand.rate", "requests/s at peak, the whole fleet", optional(positive.in(&c.Demand.Rate), &c.draft.rateGiven)},
 		{"demand.growth", "expected growth until the fleet is in place", nonNegative.in(&c.Demand.Growth)},
 		{"demand.burst_index", "index of dispersion of arrivals in 10 s windows; 1 = Poisson", positive.in(&c.Demand.BurstIndex)},
@@ -79,9 +79,9 @@ func (c *Config) demandKeys() []key {
 	}
 }
 
-func (c *Config) sloKeys() []key {
-	bounds := func(m measure.Metric) slot { return boundsOn(m, &c.Objective) }
-	return []key{
+func (c *Config) sloKeys() []keyRow {
+	bounds := func(m measure.Metric) binding { return boundsOn(m, &c.Objective) }
+	return []keyRow{
 		{"slo.ttft", `time to first token: any of { p50 | p90 | p95 | p99 | "p99.9" | mean = limit }`, bounds(measure.TTFT)},
 		{"slo.tpot", "time per output token after the first, one figure a request", bounds(measure.TPOT)},
 		{"slo.itl", "time between two tokens, one figure a token", bounds(measure.ITL)},
@@ -93,9 +93,9 @@ func (c *Config) sloKeys() []key {
 }
 
 // modelKeys are the keys of [model] and [hardware].
-func (c *Config) modelKeys() []key {
+func (c *Config) modelKeys() []keyRow {
 	d := &c.draft
-	return []key{
+	return []keyRow{
 		{"model.name", "a catalog name or a Hugging Face id in the catalog", anyWord.in(&d.model.name)},
 		{"model.config", "or a path to a Hugging Face config.json, which is then enough alone", pathname.in(&d.model.config)},
 		{"model.weights", strings.Join(weightFormats, " ") + `; "" = the model's own`, words(append(weightFormats, "")...).in(&d.model.weights)},
@@ -108,14 +108,14 @@ func (c *Config) modelKeys() []key {
 	}
 }
 
-func (c *Config) engineKeys() []key {
+func (c *Config) engineKeys() []keyRow {
 	e, space := &c.Engine, c.draft.space
-	return []key{
+	return []keyRow{
 		{"engine.kind", strings.Join(engineKinds, " "), words(engineKinds...).in(&e.Kind)},
-		{"engine.tensor_parallel", "or a list", space.slot("tensor_parallel")},
-		{"engine.pipeline_parallel", "pipeline stages", space.slot("pipeline_parallel")},
-		{"engine.data_parallel", "replicas of attention inside one instance", space.slot("data_parallel")},
-		{"engine.expert_parallel", "mixture of experts: whole experts on each GPU of the tensor-parallel group", space.slot("expert_parallel")},
+		{"engine.tensor_parallel", "or a list", space.binding("tensor_parallel")},
+		{"engine.pipeline_parallel", "pipeline stages", space.binding("pipeline_parallel")},
+		{"engine.data_parallel", "replicas of attention inside one instance", space.binding("data_parallel")},
+		{"engine.expert_parallel", "mixture of experts: whole experts on each GPU of the tensor-parallel group", space.binding("expert_parallel")},
 		{"engine.version", `of the engine that is simulated, "0.11.0"; "" = the newest known`, anyWord.in(&e.Version)},
 		{"engine.calibration", "file from planner calibrate", pathname.in(&e.Calibration)},
 		{"engine.command", `kind = "command": argv; {port}, {model}, {max_num_seqs}, ... are filled in`, arguments.in(&e.Launch.Command)},
@@ -134,19 +134,19 @@ func (c *Config) engineKeys() []key {
 }
 
 // knobKeys are the keys of [knobs]: all that is not about GPUs.
-func (c *Config) knobKeys() []key {
-	var keys []key
+func (c *Config) knobKeys() []keyRow {
+	var keys []keyRow
 	for _, n := range measure.KnobTable {
 		if !n.Placement {
-			keys = append(keys, key{keyOf(n), n.Help, c.draft.space.slot(n.Name)})
+			keys = append(keys, keyRow{keyOf(n), n.Help, c.draft.space.binding(n.Name)})
 		}
 	}
 	return keys
 }
 
-func (c *Config) workloadKeys() []key {
+func (c *Config) workloadKeys() []keyRow {
 	l := &c.draft.load
-	return []key{
+	return []keyRow{
 		{"workload.class", "chat code long-context-qa summarization; or spell it out in prompt and output", words(workload.ClassNames()...).in(&l.class)},
 		{"workload.prompt", "tokens; dist: fixed (value), uniform (min, max), normal (mean, stddev), lognormal (median or mean, sigma), empirical (file)",
 			pointer(lengths).in(&l.prompt)},
@@ -156,7 +156,7 @@ func (c *Config) workloadKeys() []key {
 		{"workload.turns", "requests of one conversation", wholeFrom(1).in(&l.turns)},
 		{"workload.think_time", "between two turns of a conversation", pause.in(&l.think)},
 		{"workload.arrivals", "poisson constant gamma (with burstiness) trace", words("poisson", "constant", "gamma", "trace").in(&l.arrivals)},
-		{"workload.burstiness", "shape of gamma gaps: 1 = Poisson, below 1 burstier", numberIn(span{low: 0, above: true, high: 1e6}).in(&l.burstiness)},
+		{"workload.burstiness", "shape of gamma gaps: 1 = Poisson, below 1 burstier", numberIn(numberRange{low: 0, above: true, high: 1e6}).in(&l.burstiness)},
 		{"workload.trace", "file; it gives arrivals and lengths", pathname.in(&l.trace)},
 		{"workload.trace_format", strings.Join(traceFormats, " ") + `; "" = found out`, words(traceFormats...).in(&l.format)},
 		{"workload.timeout", "of one request; it then gives up and counts as failed", period.in(&l.timeout)},
@@ -167,9 +167,9 @@ func (c *Config) workloadKeys() []key {
 }
 
 // searchKeys are the keys of [search] and [output].
-func (c *Config) searchKeys() []key {
+func (c *Config) searchKeys() []keyRow {
 	s := &c.Search
-	return []key{
+	return []keyRow{
 		{"search.precision", "half-width of the interval on the maximum rate, relative", share.in(&s.Precision)},
 		{"search.confidence", "of that interval", share.in(&s.Confidence)},
 		{"search.warm_up", "auto, or a duration, for every trial", orAuto(pause).in(&s.Warmup)},
@@ -185,17 +185,17 @@ func (c *Config) searchKeys() []key {
 }
 
 // runKeys are the keys of [run], which planner writes and users do not.
-func (c *Config) runKeys() []key {
-	return []key{
+func (c *Config) runKeys() []keyRow {
+	return []keyRow{
 		{"run.command", "what made this run folder", orNothing(anyWord).in(&c.Run.Command)},
 		{"run.args", "its arguments", arguments.in(&c.Run.Args)},
 		{"run.flags", "its own flags", namedWords(nil).in(&c.Run.Flags)},
-		{"run.catalog", "GPUs and model of the user's own catalog", slot{take: func(n node) { n.r.putCatalog(n) }}},
+		{"run.catalog", "GPUs and model of the user's own catalog", binding{take: func(n input) { n.r.putCatalog(n) }}},
 	}
 }
 
 // sections lists the sections in the order of the file.
-func sections(keys []key) []string {
+func sections(keys []keyRow) []string {
 	var names []string
 	for _, k := range keys {
 		section, _ := splitKey(k.name)

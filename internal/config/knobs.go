@@ -11,9 +11,9 @@ import (
 // without values is left to the engine.
 type Space map[string][]any
 
-// slot reads and prints the values of a knob: a list where it is searched or is the
+// binding reads and prints the values of a knob: a list where it is searched or is the
 // degree of tensor parallelism, else a single one, where 0 leaves it to the engine.
-func (s Space) slot(name string) slot {
+func (s Space) binding(name string) binding {
 	i := slices.IndexFunc(measure.KnobTable, func(n measure.Knob) bool { return n.Name == name })
 	n := measure.KnobTable[i]
 	listed := n.Precedence > 0 || name == "tensor_parallel"
@@ -21,7 +21,7 @@ func (s Space) slot(name string) slot {
 	if listed || n.Placement {
 		least = 1
 	}
-	var k kind[any]
+	var k codec[any]
 	switch n.Zero().(type) {
 	case int:
 		k = anyOf(wholeFrom(least))
@@ -34,8 +34,8 @@ func (s Space) slot(name string) slot {
 	if !listed {
 		list = single(k)
 	}
-	return slot{
-		take: func(given node) {
+	return binding{
+		take: func(given input) {
 			values, ok := list.read(given)
 			if values = slices.DeleteFunc(values, func(v any) bool { return v == 0 }); ok && len(values) > 0 {
 				s[name] = values
@@ -52,18 +52,18 @@ func (s Space) slot(name string) slot {
 	}
 }
 
-// anyOf is a kind whose values are held as any.
-func anyOf[T any](k kind[T]) kind[any] {
-	return kind[any]{
-		read:  func(n node) (any, bool) { return k.read(n) },
+// anyOf is a codec whose values are held as any.
+func anyOf[T any](k codec[T]) codec[any] {
+	return codec[any]{
+		read:  func(n input) (any, bool) { return k.read(n) },
 		print: func(v any) string { return k.print(v.(T)) },
 	}
 }
 
-// single is a kind of lists of one.
-func single(k kind[any]) kind[[]any] {
-	return kind[[]any]{
-		read: func(n node) ([]any, bool) {
+// single is a codec of lists of one.
+func single(k codec[any]) codec[[]any] {
+	return codec[[]any]{
+		read: func(n input) ([]any, bool) {
 			v, ok := k.read(n.only())
 			return []any{v}, ok
 		},

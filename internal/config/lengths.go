@@ -15,8 +15,8 @@ import (
 
 // part is one key of an inline table, and whether it is printed.
 type part struct {
-	name  string
-	slot  slot
+	name string
+	binding
 	given bool
 }
 
@@ -30,13 +30,13 @@ func names(parts []part) []string {
 
 // takeParts reads an inline table of no other keys than the parts', of which some
 // are needed; it reports whether it is a table.
-func (n node) takeParts(parts []part, needed ...string) bool {
+func (n input) takeParts(parts []part, needed ...string) bool {
 	if !n.table(names(parts)...) {
 		return false
 	}
 	n.inner = false
 	for _, p := range parts {
-		if !n.maybe(p.name, p.slot) && slices.Contains(needed, p.name) {
+		if !n.maybe(p.name, p.binding) && slices.Contains(needed, p.name) {
 			n.refuse("lacks the key %s, which it needs", p.name)
 		}
 	}
@@ -44,7 +44,7 @@ func (n node) takeParts(parts []part, needed ...string) bool {
 }
 
 // maybe reads a key of a table, if it is there.
-func (n node) maybe(key string, s slot) bool {
+func (n input) maybe(key string, s binding) bool {
 	c, ok := n.child(key)
 	if ok {
 		s.take(c)
@@ -57,7 +57,7 @@ func printParts(parts []part) string {
 	parts = slices.DeleteFunc(parts, func(p part) bool { return !p.given })
 	return braces(names(parts), func(name string) string {
 		i := slices.IndexFunc(parts, func(p part) bool { return p.name == name })
-		return parts[i].slot.text()
+		return parts[i].text()
 	})
 }
 
@@ -76,14 +76,14 @@ var families = map[workload.Dist]struct {
 
 // lengthParts are the keys of a distribution in the order in which they are printed.
 func lengthParts(l *workload.Lengths) []part {
-	dist := slot{take: func(node) {}, text: func() string { return quote(l.Dist.String()) }} // read first of all
+	dist := binding{take: func(input) {}, text: func() string { return quote(l.Dist.String()) }} // read first of all
 	return []part{
 		{"dist", dist, true},
 		{"value", wholeFrom(1).in(&l.Value), l.Value > 0},
 		{"median", positive.in(&l.Median), l.Median > 0},
 		{"mean", positive.in(&l.Mean), l.Mean > 0},
 		{"stddev", positive.in(&l.StdDev), l.StdDev > 0},
-		{"sigma", numberIn(span{low: 0, above: true, high: 10}).in(&l.Sigma), l.Sigma > 0},
+		{"sigma", numberIn(numberRange{low: 0, above: true, high: 10}).in(&l.Sigma), l.Sigma > 0},
 		{"file", pathname.in(&l.File), l.File != ""},
 		{"min", wholeFrom(1).in(&l.Min), l.Min > 0},
 		{"max", wholeFrom(1).in(&l.Max), l.Max > 0},
@@ -91,13 +91,13 @@ func lengthParts(l *workload.Lengths) []part {
 }
 
 // lengths is a distribution, a table such as { dist = "normal", mean = 256, stddev = 100 }.
-var lengths = kind[workload.Lengths]{
+var lengths = codec[workload.Lengths]{
 	read:      readLengths,
 	print:     func(l workload.Lengths) string { return printParts(lengthParts(&l)) },
 	composite: true,
 }
 
-func readLengths(n node) (workload.Lengths, bool) {
+func readLengths(n input) (workload.Lengths, bool) {
 	before := len(n.r.problems)
 	var l workload.Lengths
 	if _, ok := n.value.(map[string]any); !ok {
@@ -133,7 +133,7 @@ func readLengths(n node) (workload.Lengths, bool) {
 }
 
 // checkLognormal settles the shape by its median, or by the mean before clipping.
-func (n node) checkLognormal(l *workload.Lengths) {
+func (n input) checkLognormal(l *workload.Lengths) {
 	_, hasMedian := n.child("median")
 	c, hasMean := n.child("mean")
 	switch {
@@ -147,7 +147,7 @@ func (n node) checkLognormal(l *workload.Lengths) {
 }
 
 // readSamples reads the lengths of an empirical distribution from its file.
-func (n node) readSamples(l *workload.Lengths) {
+func (n input) readSamples(l *workload.Lengths) {
 	if l.File == "" {
 		return
 	}
@@ -166,7 +166,7 @@ func (n node) readSamples(l *workload.Lengths) {
 }
 
 // prefix is a table of shared prefixes; an empty one means none.
-var prefix = kind[workload.Prefix]{read: func(n node) (workload.Prefix, bool) {
+var prefix = codec[workload.Prefix]{read: func(n input) (workload.Prefix, bool) {
 	before := len(n.r.problems)
 	var p workload.Prefix
 	needed := []string{"groups", "tokens"}

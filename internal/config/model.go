@@ -9,8 +9,8 @@ import (
 	"planner/model"
 )
 
-// Model is the model that is served.
-type Model struct {
+// ServedModel is the model that is served.
+type ServedModel struct {
 	// Name is the catalog's name, or as it was written where the catalog does not
 	// know it.
 	Name string
@@ -33,9 +33,9 @@ type modelText struct {
 }
 
 // resolveModel finds the model's shape.
-func (r *reader) resolveModel(c *Config) Model {
+func (r *reader) resolveModel(c *Config) ServedModel {
 	d := &c.draft
-	m := Model{Name: d.model.name, Config: d.model.config, Precision: givenPrecision(d.model), Stored: model.NamedFormat(d.model.name)}
+	m := ServedModel{Name: d.model.name, Config: d.model.config, Precision: givenPrecision(d.model), Stored: model.NamedFormat(d.model.name)}
 	if c.need.Engine == NoEngine || !r.clean("model") {
 		return m
 	}

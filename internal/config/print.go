@@ -12,8 +12,8 @@ import (
 // are absolute in it.
 func (c *Config) TOML() []byte {
 	var b bytes.Buffer
-	printKeys(&b, c.keys(), func(_ int, k key) (mark, text, comment string) {
-		text, comment = k.slot.text(), k.comment
+	printKeys(&b, c.keys(), func(_ int, k keyRow) (mark, text, comment string) {
+		text, comment = k.text(), k.comment
 		if note := c.note(k.name); note != "" {
 			comment += "; " + note
 		}
@@ -28,7 +28,7 @@ func (c *Config) TOML() []byte {
 
 // printKeys prints keys, section by section, each with the mark before it, the value
 // and the comment that are shown.
-func printKeys(b *bytes.Buffer, keys []key, show func(i int, k key) (mark, text, comment string)) {
+func printKeys(b *bytes.Buffer, keys []keyRow, show func(i int, k keyRow) (mark, text, comment string)) {
 	before := ""
 	for i, k := range keys {
 		section, name := splitKey(k.name)
@@ -50,7 +50,7 @@ func (c *Config) implied(key string) string {
 	section, name := splitKey(key)
 	switch {
 	case section == "knobs":
-		return c.Space.slot(name).text()
+		return c.Space.binding(name).text()
 	case key == "search.budget":
 		return period.print(c.Search.Budget)
 	case key == "hardware.price_per_gpu_hour":

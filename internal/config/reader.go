@@ -39,7 +39,7 @@ func (r *reader) note(at place, key, format string, args ...any) {
 func (r *reader) take(c *Config) {
 	all := c.keys()
 	known := sections(all)
-	for _, n := range (node{r: r, value: r.tree}).children() {
+	for _, n := range (input{r: r, value: r.tree}).children() {
 		_, ok := n.value.(map[string]any)
 		keys := all
 		switch {
@@ -56,19 +56,19 @@ func (r *reader) take(c *Config) {
 			continue
 		}
 		for _, c := range n.children() {
-			i := slices.IndexFunc(keys, func(k key) bool { return k.name == c.path })
+			i := slices.IndexFunc(keys, func(k keyRow) bool { return k.name == c.path })
 			if i < 0 {
 				c.refuse("is no key, the nearest valid key is %s", nearestKey(n.name, c.name, keys))
 				continue
 			}
-			keys[i].slot.take(c)
+			keys[i].take(c)
 		}
 	}
 }
 
 // nearestKey finds what a misspelt or misplaced key may have meant. A key of
 // another section has to be clearly nearer than those of its own.
-func nearestKey(section, name string, all []key) string {
+func nearestKey(section, name string, all []keyRow) string {
 	best, least := "", 1<<30
 	for _, k := range all {
 		s, n, _ := strings.Cut(k.name, ".")
@@ -118,8 +118,8 @@ func (r *reader) missing(key, asker, format string, args ...any) {
 	n.refuse(format, args...)
 }
 
-// node is one value of the source on its way into a Config.
-type node struct {
+// input is one value of what was written, on its way into a Config.
+type input struct {
 	r     *reader
 	path  string // where it is: "knobs.max_num_seqs[2]"
 	key   string // how a problem names it: "knobs.max_num_seqs"
@@ -128,12 +128,12 @@ type node struct {
 	inner bool // an element of a list: the list holds it, the key is not it
 }
 
-// at returns the node of a path, for checks that concern a value read before.
-func (r *reader) at(path string) node { return node{r: r, path: path, key: path} }
+// at returns the input at a path, for checks that concern a value read before.
+func (r *reader) at(path string) input { return input{r: r, path: path, key: path} }
 
-// element returns the node of the list element with a value that was read from it,
+// element returns the input of the list element with a value that was read from it,
 // or of the list itself.
-func (r *reader) element(key string, value any) node {
+func (r *reader) element(key string, value any) input {
 	n := r.at(key)
 	section, name := splitKey(key)
 	table, _ := r.tree[section].(map[string]any)
@@ -144,13 +144,13 @@ func (r *reader) element(key string, value any) node {
 	return n
 }
 
-// refuse notes a problem with the node.
-func (n node) refuse(format string, args ...any) {
+// refuse notes a problem with the value.
+func (n input) refuse(format string, args ...any) {
 	n.r.note(n.r.place(n.path), n.key, format, args...)
 }
 
 // wrong notes that the value is not what is wanted.
-func (n node) wrong(want string) {
+func (n input) wrong(want string) {
 	verb := "is"
 	if n.inner {
 		verb = "holds"
@@ -218,7 +218,7 @@ func elements(v any) ([]any, bool) {
 
 // typed returns the text of an override where the value is to be a string: what
 // looks like a number there (--set engine.version=0.11) is meant as it was typed.
-func (n node) typed() (string, bool) {
+func (n input) typed() (string, bool) {
 	if s, ok := n.value.(string); ok {
 		return s, true
 	}
@@ -228,26 +228,26 @@ func (n node) typed() (string, bool) {
 
 // list returns the elements of a list, or the value alone as a list of one. An
 // override may write a list as a,b,c.
-func (n node) list() []node {
+func (n input) list() []input {
 	items, ok := elements(n.value)
 	if !ok {
 		text, isText := n.value.(string)
 		if _, typed := n.r.texts[n.path]; !typed || !isText || !strings.Contains(text, ",") {
-			return []node{n}
+			return []input{n}
 		}
 		for part := range strings.SplitSeq(text, ",") {
 			items = append(items, literal(strings.TrimSpace(part)))
 		}
 	}
-	nodes := make([]node, len(items))
+	nodes := make([]input, len(items))
 	for i, item := range items {
-		nodes[i] = node{r: n.r, path: n.path + index(i), key: n.key, value: item, inner: true}
+		nodes[i] = input{r: n.r, path: n.path + index(i), key: n.key, value: item, inner: true}
 	}
 	return nodes
 }
 
-// only returns the single element of a list of one, or the node itself.
-func (n node) only() node {
+// only returns the single element of a list of one, or the input itself.
+func (n input) only() input {
 	if items, ok := elements(n.value); ok && len(items) == 1 {
 		n.path += index(0)
 		n.value = items[0]
@@ -256,32 +256,32 @@ func (n node) only() node {
 }
 
 // child returns the value of a key inside a table.
-func (n node) child(key string) (node, bool) {
+func (n input) child(key string) (input, bool) {
 	table, ok := n.value.(map[string]any)
 	if !ok {
-		return node{}, false
+		return input{}, false
 	}
 	v, ok := table[key]
-	return node{r: n.r, path: join(n.path, key), key: join(n.key, key), name: key, value: v}, ok
+	return input{r: n.r, path: join(n.path, key), key: join(n.key, key), name: key, value: v}, ok
 }
 
 // children are the values inside a table, in the order in which they were given; none
 // of what is no table.
-func (n node) children() []node {
+func (n input) children() []input {
 	table, _ := n.value.(map[string]any)
-	var all []node
+	var all []input
 	for name := range table {
 		c, _ := n.child(name)
 		all = append(all, c)
 	}
-	slices.SortFunc(all, func(a, b node) int {
+	slices.SortFunc(all, func(a, b input) int {
 		return cmp.Or(comparePlaces(n.r.place(a.path), n.r.place(b.path)), strings.Compare(a.name, b.name))
 	})
 	return all
 }
 
-// table checks that the node is a table with no other keys than the allowed ones.
-func (n node) table(allowed ...string) bool {
+// table checks that it is a table with no other keys than the allowed ones.
+func (n input) table(allowed ...string) bool {
 	if _, ok := n.value.(map[string]any); !ok {
 		n.wrong("a table of " + strings.Join(allowed, ", "))
 		return false
@@ -296,7 +296,7 @@ func (n node) table(allowed ...string) bool {
 }
 
 // open opens a file that a key names, or notes why it cannot.
-func (n node) open(name, want string) (*os.File, bool) {
+func (n input) open(name, want string) (*os.File, bool) {
 	f, err := os.Open(name)
 	if err == nil {
 		var info os.FileInfo

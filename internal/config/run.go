@@ -43,7 +43,7 @@ func (c *Config) printRun(b *bytes.Buffer) {
 	}
 	for t, rows := range c.draft.own {
 		for _, row := range rows {
-			printRow(b, "run.catalog", model.Table(t), row)
+			printRow(b, "run.catalog", model.CatalogTable(t), row)
 		}
 	}
 }

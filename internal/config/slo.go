@@ -7,8 +7,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// boundsOn is the slot of the limits on one latency.
-func boundsOn(metric measure.Metric, slo *measure.SLO) slot {
+// boundsOn is the binding of the limits on one latency.
+func boundsOn(metric measure.Metric, slo *measure.SLO) binding {
 	text := func() string {
 		var stats []string
 		limits := map[string]string{}
@@ -20,10 +20,10 @@ func boundsOn(metric measure.Metric, slo *measure.SLO) slot {
 		}
 		return braces(stats, func(stat string) string { return limits[stat] })
 	}
-	return slot{func(n node) { n.takeBounds(metric, slo) }, text}
+	return binding{func(n input) { n.takeBounds(metric, slo) }, text}
 }
 
-func (n node) takeBounds(metric measure.Metric, slo *measure.SLO) {
+func (n input) takeBounds(metric measure.Metric, slo *measure.SLO) {
 	if _, ok := n.value.(map[string]any); !ok {
 		n.wrong(`a table of limits, such as { p99 = "500ms" }`)
 		return
@@ -58,10 +58,10 @@ func goodputParts(b *measure.Bound) []part {
 	}
 }
 
-// goodputOf is the slot of the share of requests that must be within several limits
+// goodputOf is the binding of the share of requests that must be within several limits
 // at once.
-func goodputOf(slo *measure.SLO) slot {
-	take := func(n node) {
+func goodputOf(slo *measure.SLO) binding {
+	take := func(n input) {
 		before := len(n.r.problems)
 		b := measure.Bound{Metric: measure.Goodput}
 		parts := goodputParts(&b)
@@ -70,7 +70,7 @@ func goodputOf(slo *measure.SLO) slot {
 		}
 		given := 0
 		for _, p := range parts {
-			if n.maybe(p.name, p.slot) {
+			if n.maybe(p.name, p.binding) {
 				given++
 			}
 		}
@@ -84,7 +84,7 @@ func goodputOf(slo *measure.SLO) slot {
 			slo.Bounds = append(slo.Bounds, b)
 		}
 	}
-	return slot{take, func() string {
+	return binding{take, func() string {
 		for i := range slo.Bounds {
 			if b := &slo.Bounds[i]; b.Metric == measure.Goodput {
 				return printParts(goodputParts(b))

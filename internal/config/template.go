@@ -70,11 +70,11 @@ func printTemplate(c *Config, set []string) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString("# Starter configuration. What is commented out shows its default, or an example\n" +
 		"# where there is none; planner plan --print-config shows all that holds.\n\n")
-	printKeys(&b, c.keys(), func(i int, k key) (mark, text, comment string) {
+	printKeys(&b, c.keys(), func(i int, k keyRow) (mark, text, comment string) {
 		if slices.Contains(set, k.name) {
-			return "", k.slot.text(), k.comment
+			return "", k.text(), k.comment
 		}
-		return "# ", cmp.Or(left[i].slot.text(), examples[k.name]), k.comment
+		return "# ", cmp.Or(left[i].text(), examples[k.name]), k.comment
 	})
 	return b.Bytes(), nil
 }

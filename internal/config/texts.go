@@ -11,14 +11,14 @@ import (
 )
 
 // words is a string, one of a set unless the set is empty.
-func words(allowed ...string) kind[string] {
-	return kind[string]{read: func(n node) (string, bool) { return readWord(n, allowed) }, print: quote}
+func words(allowed ...string) codec[string] {
+	return codec[string]{read: func(n input) (string, bool) { return readWord(n, allowed) }, print: quote}
 }
 
 // anyWord is any string, filled one that is not empty.
 var (
 	anyWord = words()
-	filled  = kind[string]{read: func(n node) (string, bool) {
+	filled  = codec[string]{read: func(n input) (string, bool) {
 		s, ok := readWord(n, nil)
 		if ok && s == "" {
 			n.wrong("a name")
@@ -27,7 +27,7 @@ var (
 	}, print: quote}
 )
 
-func readWord(n node, allowed []string) (string, bool) {
+func readWord(n input, allowed []string) (string, bool) {
 	s, ok := n.typed()
 	switch {
 	case !ok && len(allowed) == 0:
@@ -67,7 +67,7 @@ func quote(s string) string {
 // pathname is the name of a file. In a file it is relative to that file, from the
 // command line to the current folder; in a Config it is absolute, so that a
 // printed configuration can be read from anywhere.
-var pathname = kind[string]{read: func(n node) (string, bool) {
+var pathname = codec[string]{read: func(n input) (string, bool) {
 	name, ok := readWord(n, nil)
 	if !ok || name == "" {
 		return name, ok
@@ -82,7 +82,7 @@ var pathname = kind[string]{read: func(n node) (string, bool) {
 }, print: quote}
 
 // address is an http or https URL.
-var address = kind[string]{read: func(n node) (string, bool) {
+var address = codec[string]{read: func(n input) (string, bool) {
 	s, ok := readWord(n, nil)
 	if ok && strings.Contains(s, "@") { // not quoted: it may be a password
 		n.refuse("holds a user or a password, want a URL without; api_key_env names the variable of a key")
@@ -100,7 +100,7 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // variable is the name of an environment variable. What is refused is not quoted:
 // it may be the key.
-var variable = kind[string]{read: func(n node) (string, bool) {
+var variable = codec[string]{read: func(n input) (string, bool) {
 	s, ok := n.typed()
 	if !ok || s != "" && (!variableName.MatchString(s) || keyMark.MatchString(s)) {
 		n.refuse("is not the name of an environment variable, want letters, digits and _, such as MY_API_KEY; the key itself belongs into that variable, not here")
@@ -110,7 +110,7 @@ var variable = kind[string]{read: func(n node) (string, bool) {
 }, print: quote}
 
 // arguments is a list of strings as it stands; it may be empty.
-var arguments = kind[[]string]{read: func(n node) ([]string, bool) {
+var arguments = codec[[]string]{read: func(n input) ([]string, bool) {
 	_, isList := elements(n.value)
 	if _, typed := n.r.texts[n.path]; !isList && !typed {
 		n.wrong(`a list of strings, such as ["--port", "8000"]`)
@@ -126,8 +126,8 @@ var arguments = kind[[]string]{read: func(n node) ([]string, bool) {
 }, print: func(items []string) string { return brackets(items, quote) }, composite: true}
 
 // namedWords is a table of strings, each of which a check may refuse.
-func namedWords(check func(node) bool) kind[map[string]string] {
-	read := func(n node) (map[string]string, bool) {
+func namedWords(check func(input) bool) codec[map[string]string] {
+	read := func(n input) (map[string]string, bool) {
 		if _, ok := n.value.(map[string]any); !ok {
 			n.wrong(`a table of strings, such as { NAME = "value" }`)
 			return nil, false
@@ -140,7 +140,7 @@ func namedWords(check func(node) bool) kind[map[string]string] {
 		}
 		return out, true
 	}
-	return kind[map[string]string]{read, func(m map[string]string) string {
+	return codec[map[string]string]{read, func(m map[string]string) string {
 		return braces(slices.Sorted(maps.Keys(m)), func(name string) string { return quote(m[name]) })
 	}, true}
 }
@@ -152,7 +152,7 @@ var secretHeader = regexp.MustCompile(`(?i)^(authorization|proxy-authorization|c
 
 // checkHeader keeps keys out of the file, from where they would be copied into the
 // run folder.
-func checkHeader(n node) bool {
+func checkHeader(n input) bool {
 	s, _ := n.typed()
 	if secretHeader.MatchString(n.name) || keyMark.MatchString(s) {
 		n.refuse("is a secret, want it in an environment variable that api_key_env names")
@@ -164,7 +164,7 @@ func checkHeader(n node) bool {
 var secretVariable = regexp.MustCompile(`(?i)(^|_)(token|secret|password|api_?key|access_?key)$`)
 
 // checkVariable does the same for the environment.
-func checkVariable(n node) bool {
+func checkVariable(n input) bool {
 	s, _ := n.typed()
 	switch {
 	case !variableName.MatchString(n.name):

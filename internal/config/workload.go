@@ -9,9 +9,9 @@ import (
 	"planner/sweep/workload"
 )
 
-// load is [workload] as it was written. Its own class is that of all its requests, or
+// workloadText is [workload] as it was written. Its own class is that of all its requests, or
 // what the classes of its mix take over.
-type load struct {
+type workloadText struct {
 	component
 	turns         int
 	think         time.Duration
@@ -44,7 +44,7 @@ func (c *component) parts() []part {
 }
 
 // mix is a list of classes with weights.
-var mix = kind[[]component]{read: func(n node) ([]component, bool) {
+var mix = codec[[]component]{read: func(n input) ([]component, bool) {
 	items, ok := elements(n.value)
 	if !ok {
 		n.wrong(`a list of classes, such as [{ class = "chat", weight = 0.7 }, { class = "code", weight = 0.3 }]`)
@@ -54,7 +54,7 @@ var mix = kind[[]component]{read: func(n node) ([]component, bool) {
 	var out []component
 	for i, item := range items {
 		out = append(out, component{})
-		entry := node{r: n.r, path: n.path + index(i), key: n.key, value: item, inner: true}
+		entry := input{r: n.r, path: n.path + index(i), key: n.key, value: item, inner: true}
 		if entry.takeParts(out[i].parts(), "weight") && out[i].name == "" && out[i].class == "" {
 			entry.refuse("has a class without a name, want class or name")
 		}
@@ -66,7 +66,7 @@ var mix = kind[[]component]{read: func(n node) ([]component, bool) {
 
 // fill gives the parts that were not given those of the class, and the classes of
 // a mix those of the workload.
-func (l *load) fill() error {
+func (l *workloadText) fill() error {
 	if err := l.complete(workload.Shape{}, workload.Prefix{}); err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (r *reader) resolveWorkload(c *Config) workload.Workload {
 }
 
 // checkArrivals looks at what belongs to some arrival processes alone.
-func (r *reader) checkArrivals(l *load) {
+func (r *reader) checkArrivals(l *workloadText) {
 	if l.trace != "" && !r.given("workload.arrivals") {
 		l.arrivals = "trace"
 	}
@@ -156,7 +156,7 @@ func (r *reader) checkArrivals(l *load) {
 }
 
 // checkMix wants every class of a mix to have a name of its own: each is reported.
-func (r *reader) checkMix(l *load) {
+func (r *reader) checkMix(l *workloadText) {
 	var seen []string
 	for i, c := range l.mix {
 		if slices.Contains(seen, c.name) {
@@ -169,7 +169,7 @@ func (r *reader) checkMix(l *load) {
 }
 
 // readTrace reads the rows of the trace; what is to doubt in a log becomes a warning.
-func (r *reader) readTrace(l *load) []workload.TraceRow {
+func (r *reader) readTrace(l *workloadText) []workload.TraceRow {
 	n := r.at("workload.trace")
 	f, ok := n.open(l.trace, "a trace")
 	if !ok {

@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// kind says how the values of a key are read, or what is wrong with them, and printed.
-type kind[T any] struct {
-	read  func(node) (T, bool)
+// codec says how the values of a key are read, or what is wrong with them, and printed.
+type codec[T any] struct {
+	read  func(input) (T, bool)
 	print func(T) string
-	// composite kinds take lists as they are; others a list of one as its element.
+	// composite codecs take lists as they are; others a list of one as its element.
 	composite bool
 }
 
-// slot is the room of one key in a Config.
-type slot struct {
-	take func(node)
+// binding ties a key to a place in a Config.
+type binding struct {
+	take func(input)
 	// text is the TOML literal of what holds now; "" when nothing does.
 	text func() string
 }
 
-// in is the slot of the kind's values at a place.
-func (k kind[T]) in(p *T) slot {
-	take := func(n node) {
+// in ties a key to a place by the codec.
+func (k codec[T]) in(p *T) binding {
+	take := func(n input) {
 		if !k.composite {
 			n = n.only()
 		}
@@ -34,16 +34,16 @@ func (k kind[T]) in(p *T) slot {
 			*p = x
 		}
 	}
-	return slot{take, func() string { return k.print(*p) }}
+	return binding{take, func() string { return k.print(*p) }}
 }
 
-// optional is a slot whose absence means something that no value says.
-func optional(s slot, given *bool) slot {
-	take := func(n node) {
+// optional is a binding whose absence means something that no value says.
+func optional(s binding, given *bool) binding {
+	take := func(n input) {
 		*given = true
 		s.take(n)
 	}
-	return slot{take, func() string {
+	return binding{take, func() string {
 		if !*given {
 			return ""
 		}
@@ -51,8 +51,8 @@ func optional(s slot, given *bool) slot {
 	}}
 }
 
-// orNothing is a kind whose zero value says that none is given.
-func orNothing[T comparable](k kind[T]) kind[T] {
+// orNothing is a codec whose zero value says that none is given.
+func orNothing[T comparable](k codec[T]) codec[T] {
 	var zero T
 	print := k.print
 	k.print = func(x T) string {
@@ -64,13 +64,13 @@ func orNothing[T comparable](k kind[T]) kind[T] {
 	return k
 }
 
-// pointer is a kind whose values may be missing.
-func pointer[T any](k kind[T]) kind[*T] {
-	read := func(n node) (*T, bool) {
+// pointer is a codec whose values may be missing.
+func pointer[T any](k codec[T]) codec[*T] {
+	read := func(n input) (*T, bool) {
 		x, ok := k.read(n)
 		return &x, ok
 	}
-	return kind[*T]{read, func(p *T) string {
+	return codec[*T]{read, func(p *T) string {
 		if p == nil {
 			return ""
 		}
@@ -78,8 +78,8 @@ func pointer[T any](k kind[T]) kind[*T] {
 	}, k.composite}
 }
 
-// span is the range that a number must be in.
-type span struct {
+// numberRange is the range that a number must be in.
+type numberRange struct {
 	low, high float64
 	above     bool // low itself is not allowed
 	below     bool // high itself is not allowed
@@ -88,22 +88,22 @@ type span struct {
 // The numbers of the configuration. The upper end of the open ranges is where sums
 // and products of such numbers are still finite.
 var (
-	positive    = numberIn(span{low: 0, above: true, high: 1e15})
-	nonNegative = numberIn(span{low: 0, high: 1e15})
-	share       = numberIn(span{low: 0, above: true, high: 1, below: true})
-	shareOrOne  = numberIn(span{low: 0, above: true, high: 1})
-	shareOrZero = numberIn(span{low: 0, high: 1, below: true})
+	positive    = numberIn(numberRange{low: 0, above: true, high: 1e15})
+	nonNegative = numberIn(numberRange{low: 0, high: 1e15})
+	share       = numberIn(numberRange{low: 0, above: true, high: 1, below: true})
+	shareOrOne  = numberIn(numberRange{low: 0, above: true, high: 1})
+	shareOrZero = numberIn(numberRange{low: 0, high: 1, below: true})
 )
 
 // unspoken is where an upper end is so high that only who goes beyond it is told.
 const unspoken = 1e6
 
-func (s span) holds(x float64) bool {
+func (s numberRange) holds(x float64) bool {
 	return x >= s.low && x <= s.high && !(s.above && x == s.low) && !(s.below && x == s.high)
 }
 
-// String says which numbers the span holds, as "of at least 0 and below 1".
-func (s span) String() string {
+// String says which numbers it holds, as "of at least 0 and below 1".
+func (s numberRange) String() string {
 	low, high := "of at least ", " and at most "
 	if s.above {
 		low = "above "
@@ -122,8 +122,8 @@ func (s span) String() string {
 func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
 // numberIn is a number in a range.
-func numberIn(in span) kind[float64] {
-	read := func(n node) (float64, bool) {
+func numberIn(in numberRange) codec[float64] {
+	read := func(n input) (float64, bool) {
 		x := math.NaN()
 		switch v := n.value.(type) {
 		case float64:
@@ -141,15 +141,15 @@ func numberIn(in span) kind[float64] {
 		}
 		return 0, false
 	}
-	return kind[float64]{read: read, print: number}
+	return codec[float64]{read: read, print: number}
 }
 
 // mostTokens bounds whole numbers, so that sums and products of a few stay exact.
 const mostTokens = 1 << 31
 
 // wholeFrom is a whole number from low.
-func wholeFrom(low int) kind[int] {
-	read := func(n node) (int, bool) {
+func wholeFrom(low int) codec[int] {
+	read := func(n input) (int, bool) {
 		x, ok := n.value.(int64)
 		switch {
 		case ok && x >= int64(low) && x <= mostTokens:
@@ -161,12 +161,12 @@ func wholeFrom(low int) kind[int] {
 		}
 		return 0, false
 	}
-	return kind[int]{read: read, print: strconv.Itoa}
+	return codec[int]{read: read, print: strconv.Itoa}
 }
 
 // anySeed is any whole number from 0.
-var anySeed = kind[uint64]{
-	read: func(n node) (uint64, bool) {
+var anySeed = codec[uint64]{
+	read: func(n input) (uint64, bool) {
 		x, ok := n.value.(int64)
 		if !ok || x < 0 {
 			n.wrong("a whole number of at least 0")
@@ -178,8 +178,8 @@ var anySeed = kind[uint64]{
 }
 
 // truth is true or false.
-var truth = kind[bool]{
-	read: func(n node) (bool, bool) {
+var truth = codec[bool]{
+	read: func(n input) (bool, bool) {
 		x, ok := n.value.(bool)
 		if !ok {
 			n.wrong("true or false")
@@ -200,8 +200,8 @@ var (
 	pause  = durationFrom(0, `a duration with its unit, such as "30s"`)
 )
 
-func durationFrom(least time.Duration, want string) kind[time.Duration] {
-	read := func(n node) (time.Duration, bool) {
+func durationFrom(least time.Duration, want string) codec[time.Duration] {
+	read := func(n input) (time.Duration, bool) {
 		s, ok := n.value.(string)
 		d, err := time.ParseDuration(s)
 		switch {
@@ -214,7 +214,7 @@ func durationFrom(least time.Duration, want string) kind[time.Duration] {
 		}
 		return 0, false
 	}
-	return kind[time.Duration]{read: read, print: func(d time.Duration) string { return quote(duration(d)) }}
+	return codec[time.Duration]{read: read, print: func(d time.Duration) string { return quote(duration(d)) }}
 }
 
 // duration prints a duration without the zero parts that String puts behind it.
@@ -230,15 +230,15 @@ func duration(d time.Duration) string {
 }
 
 // orAuto is a duration, or the word auto.
-func orAuto(k kind[time.Duration]) kind[Auto] {
-	read := func(n node) (Auto, bool) {
+func orAuto(k codec[time.Duration]) codec[Auto] {
+	read := func(n input) (Auto, bool) {
 		if n.value == "auto" {
 			return Auto{}, true
 		}
 		d, ok := k.read(n)
 		return Auto{Given: true, Duration: d}, ok
 	}
-	return kind[Auto]{read: read, print: func(a Auto) string {
+	return codec[Auto]{read: read, print: func(a Auto) string {
 		if !a.Given {
 			return `"auto"`
 		}
@@ -248,8 +248,8 @@ func orAuto(k kind[time.Duration]) kind[Auto] {
 
 // choice is a value that pins a setting, or a list to choose from. What is listed
 // twice counts once.
-func choice[T comparable](k kind[T]) kind[[]T] {
-	read := func(n node) ([]T, bool) {
+func choice[T comparable](k codec[T]) codec[[]T] {
+	read := func(n input) ([]T, bool) {
 		nodes := n.list()
 		if len(nodes) == 0 {
 			n.wrong("one value or a list of at least one")
@@ -262,7 +262,7 @@ func choice[T comparable](k kind[T]) kind[[]T] {
 		}
 		return out, len(nodes) > 0
 	}
-	return kind[[]T]{read, func(items []T) string {
+	return codec[[]T]{read, func(items []T) string {
 		switch len(items) {
 		case 0:
 			return ""
