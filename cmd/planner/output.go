@@ -45,9 +45,3 @@ func (p *program) colors() bool {
 	f, ok := p.stdout.(*os.File)
 	return ok && os.Getenv("NO_COLOR") == "" && term.IsTerminal(int(f.Fd()))
 }
-
-// isTerminal reports whether progress may be drawn over itself.
-func (p *program) isTerminal() bool {
-	f, ok := p.stderr.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}

@@ -164,10 +164,10 @@ func (p *program) newFolder(c *cli.Context, r *run, e experiment) error {
 func (p *program) conduct(c *cli.Context, r *run) error {
 	r.started = time.Now()
 	show := p.display(c, r)
-	r.see = show.see
+	r.see = show.See
 	stop := func() bool { return false }
 	if r.folder != nil || !r.ground.Virtual {
-		stop = p.signals.patience(show.say)
+		stop = p.signals.patience(func(line string) { show.See(line) })
 	}
 	for _, settle := range r.settle {
 		settle(r.folder)

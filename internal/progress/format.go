@@ -6,82 +6,80 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"planner/search"
+	"planner/sweep/engine"
+	"planner/sweep/load"
+	"planner/sweep/measure"
 )
 
-// line is a state in one line, with the time since the start.
-func line(s State, elapsed time.Duration) string {
-	parts := []string{clock(elapsed) + " " + effort(s)}
-	if r := rate(s); r != "" {
-		parts = append(parts, r)
-	}
-	if n := next(s); n != "" {
-		parts = append(parts, n)
-	}
-	if s.Now != "" {
-		parts = append(parts, s.Now)
-	}
-	return strings.Join(parts, "; ")
+// line is the state in one line, with the time since the start.
+func (s *state) line(elapsed time.Duration) string {
+	return clock(elapsed) + " " + strings.Join(append([]string{s.effort()}, s.rest("")...), "; ")
 }
 
-// lines are a state on a live display.
-func (d *Display) lines(s State, elapsed time.Duration) []string {
-	lines := []string{clock(elapsed) + "  " + effort(s)}
-	if r := rate(s); r != "" {
-		if b := bar(d.widest, s, barWidth); b != "" && d.width >= 2*barWidth+len(r) {
-			r = b + "  " + r
-		}
-		lines = append(lines, r)
+// lines are the state as it is drawn.
+func (d *Display) lines(elapsed time.Duration) []string {
+	scale := bar(d.widest, &d.state.best, barWidth)
+	if scale != "" && d.Columns >= 2*barWidth+len(d.state.rate()) {
+		scale += "  "
+	} else {
+		scale = ""
 	}
-	if n := next(s); n != "" {
-		lines = append(lines, n)
+	return append([]string{clock(elapsed) + "  " + d.state.effort()}, d.state.rest(scale)...)
+}
+
+// rest is what is known beside the effort; scale stands before the rate.
+func (s *state) rest(scale string) []string {
+	var parts []string
+	if r := s.rate(); r != "" {
+		parts = append(parts, scale+r)
 	}
-	if s.Now != "" {
-		lines = append(lines, s.Now)
+	switch {
+	case s.next == "":
+	case s.why == "":
+		parts = append(parts, "next: "+s.next)
+	default:
+		parts = append(parts, "next: "+s.next+": "+s.why)
 	}
-	return lines
+	if s.now != "" {
+		parts = append(parts, s.now)
+	}
+	return parts
 }
 
 // effort is what was done and what is left.
-func effort(s State) string {
-	text := strconv.Itoa(s.Trials) + " trials"
-	if s.Trials == 1 {
+func (s *state) effort() string {
+	text := strconv.Itoa(s.trials) + " trials"
+	if s.trials == 1 {
 		text = "1 trial"
 	}
-	if s.Spent > 0 {
-		text += ", " + span(s.Spent) + " of engine time"
+	if s.spent > 0 {
+		text += ", " + span(s.spent) + " of engine time"
 	}
-	if s.Cost != "" {
-		text += ", " + s.Cost
+	if s.cost != "" {
+		text += ", " + s.cost
 	}
-	if s.Left > 0 {
-		text += ", at most " + span(s.Left) + " to go"
+	if s.left > 0 {
+		text += ", at most " + span(s.left) + " to go"
 	}
 	return text
 }
 
 // rate is the estimate with its interval.
-func rate(s State) string {
-	if !(s.Rate > 0) || math.IsInf(s.Rate, 0) {
+func (s *state) rate() string {
+	e := &s.best
+	if !(e.Value > 0) || math.IsInf(e.Value, 0) {
 		return ""
 	}
-	text := fmt.Sprintf("maximum rate %s requests/s", figure(s.Rate))
-	if s.Low > 0 && s.High > s.Low && !math.IsInf(s.High, 0) {
-		text += fmt.Sprintf(" (%s-%s)", figure(s.Low), figure(s.High))
+	text := fmt.Sprintf("maximum rate %s requests/s", figure(e.Value))
+	if e.Low > 0 && e.High > e.Low && !math.IsInf(e.High, 0) {
+		text += fmt.Sprintf(" (%s-%s)", figure(e.Low), figure(e.High))
 	}
-	if s.Subject != "" {
-		text += ", " + s.Subject
+	if s.subject != "" {
+		text += ", " + s.subject
 	}
 	return text
-}
-
-func next(s State) string {
-	switch {
-	case s.Next == "":
-		return ""
-	case s.Why == "":
-		return "next: " + s.Next
-	}
-	return "next: " + s.Next + ": " + s.Why
 }
 
 // barWidth is the number of columns in which an interval narrows.
@@ -89,9 +87,9 @@ const barWidth = 24
 
 // bar draws the interval within the first one that was shown, both on a
 // logarithmic scale.
-func bar(widest [2]float64, s State, columns int) string {
+func bar(widest [2]float64, e *search.Estimate, columns int) string {
 	lo, hi := widest[0], widest[1]
-	if !(lo > 0) || !(hi > lo) || math.IsInf(hi, 0) || !(s.Low > 0) || !(s.High >= s.Low) || !(s.Rate > 0) {
+	if !(lo > 0) || !(hi > lo) || math.IsInf(hi, 0) || !(e.Low > 0) || !(e.High >= e.Low) || !(e.Value > 0) {
 		return ""
 	}
 	place := func(v float64) int {
@@ -99,10 +97,10 @@ func bar(widest [2]float64, s State, columns int) string {
 		return int(math.Round(min(max(u, 0), 1) * float64(columns-1)))
 	}
 	cells := []rune(strings.Repeat("·", columns))
-	for i := place(s.Low); i <= place(s.High); i++ {
+	for i := place(e.Low); i <= place(e.High); i++ {
 		cells[i] = '━'
 	}
-	cells[place(s.Rate)] = '●'
+	cells[place(e.Value)] = '●'
 	return string(cells)
 }
 
@@ -134,4 +132,55 @@ func span(d time.Duration) string {
 		return fmt.Sprintf("%.1f min", d.Minutes())
 	}
 	return fmt.Sprintf("%.1f h", d.Hours())
+}
+
+// loadText is the load of a trial in words.
+func loadText(t *measure.Trial) string {
+	if t.Closed() {
+		return fmt.Sprintf("%d at a time", t.Concurrency)
+	}
+	return fmt.Sprintf("%.4g requests/s", t.Rate)
+}
+
+// trialLine is one trial on one line.
+func trialLine(m *measure.Measurement) string {
+	s := fmt.Sprintf("trial %d: %s: %s", m.Trial.Number, loadText(&m.Trial), m.Trial.Why)
+	switch {
+	case m.Rejected != "":
+		return s + ": rejected: " + m.Rejected
+	case m.Verdict != nil:
+		s += fmt.Sprintf(": %s (%s)", m.Verdict.State, m.Verdict.Binding)
+	}
+	if m.Aborted != "" {
+		s += ", ended early: " + m.Aborted
+	}
+	return s
+}
+
+// testText is the live line of a trial.
+func testText(now load.Snapshot) string {
+	s := fmt.Sprintf("%v  %.1f requests/s  %d in flight  %d done", now.Elapsed.Round(time.Second), now.Rate, now.InFlight, now.Done)
+	if now.Failed > 0 {
+		s += fmt.Sprintf("  %d failed", now.Failed)
+	}
+	if now.TTFT50 >= 0 {
+		s += fmt.Sprintf("  TTFT p50 %v p99 %v", now.TTFT50.Round(time.Millisecond/10), now.TTFT99.Round(time.Millisecond/10))
+	}
+	if now.Left >= 0 {
+		s += fmt.Sprintf("  %v left", now.Left.Round(time.Second))
+	}
+	return s
+}
+
+// startedText says what an engine that serves is, and how long it took.
+func startedText(e *engine.Engine) string {
+	stages := make([]string, len(e.Stages))
+	for i, s := range e.Stages {
+		stages[i] = fmt.Sprintf("%s %.1f s", s.Name, s.Took.Seconds())
+	}
+	text := fmt.Sprintf("%s %s at %s", e.Kind, e.Facts.Version, e.URL)
+	if e.Done() == nil {
+		return "reached " + text
+	}
+	return fmt.Sprintf("%s serves after %.1f s (%s)", text, e.Cold.Seconds(), strings.Join(stages, ", "))
 }

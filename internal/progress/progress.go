@@ -1,117 +1,239 @@
-// Package progress tells a waiting user how a search goes.
+// Package progress tells a waiting user how a run goes.
 package progress
 
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
+
+	"planner/search"
+	"planner/sweep"
+	"planner/sweep/engine"
+	"planner/sweep/load"
+	"planner/sweep/measure"
 )
 
-// Mode says how much is told, and how. The zero value is Silent.
-type Mode int
-
-// The modes. A terminal gets Live, anything else Silent unless the user asks for
-// lines.
-const (
-	// Silent writes nothing but what Log is given.
-	Silent Mode = iota
-	// Lines writes one plain line now and then, fit for a log file.
-	Lines
-	// Live draws a few lines over themselves with the escape sequences of a
-	// terminal.
-	Live
-)
-
-// State is how far a search is. Unknown parts are left zero and not shown.
-type State struct {
-	// Trials are done. Spent is the engine time that they took, Left what may
-	// still be spent.
-	Trials      int
-	Spent, Left time.Duration
-	// Rate is the best figure for the maximum rate in requests per second, between
-	// Low and High.
-	Rate, Low, High float64
-	// Subject says what Rate is of, such as the best settings so far.
-	Subject string
-	// Next is the next trial, Why what it was chosen for, and Now how far it or
-	// the start of its engine is.
-	Next, Why, Now string
-	// Cost says what was spent besides time, in words.
-	Cost string
+// Options say how much a display tells, and of what.
+type Options struct {
+	// Quiet tells nothing at all; Verbose one line for each trial and, where
+	// nothing is drawn, one now and then, fit for a log file.
+	Quiet, Verbose bool
+	// Columns is the width of the terminal, on which a few lines are drawn over
+	// themselves; 0 draws nothing.
+	Columns int
+	// Budget bounds the engine time of the whole run; 0 where nothing does.
+	Budget time.Duration
+	// Best, if set, is the best rate so far and what carries it, Cost what the
+	// trials on real engines cost so far, in words.
+	Best func() (search.Estimate, string)
+	Cost func([]sweep.Sighting) string
 }
 
-// Display shows states on a writer, usually standard error. It is for one
-// goroutine.
+// Display shows on a writer, usually standard error, how a run goes. Errors of the
+// writer are ignored: a display that cannot be seen is no reason to stop measuring.
 type Display struct {
+	Options
 	w     io.Writer
-	mode  Mode
-	width int
-	// begun is when the display was made, last when it last wrote.
-	begun, last time.Time
-	// drawn counts the lines that a live display has on the screen.
+	begun time.Time
+
+	// What follows is guarded by mu: trials and starts of engines tell of
+	// themselves from goroutines of their own.
+	mu    sync.Mutex
+	state state
+	seen  []sweep.Sighting
+	// running says how far the trial is that runs; nil for none. A goroutine asks
+	// it again and again until quit is closed.
+	running func() string
+	quit    chan struct{}
+	asking  sync.WaitGroup
+	// last is when the display last wrote, drawn the lines on the screen.
+	last  time.Time
 	drawn int
 	// widest is the first interval that was shown; the scale of the bar.
 	widest [2]float64
 }
 
+// state is how far a run is. Unknown parts are left zero and not shown.
+type state struct {
+	// trials are done. spent is the engine time that they took, left what may
+	// still be spent.
+	trials      int
+	spent, left time.Duration
+	// best is the best figure for the maximum rate, and subject what it is of,
+	// such as the best settings so far.
+	best    search.Estimate
+	subject string
+	// next is the next trial, why what it was chosen for, and now how far it or
+	// the start of its engine is.
+	next, why, now string
+	// cost says what was spent besides time, in words.
+	cost string
+}
+
 const (
 	// grace keeps a command that is soon done from flashing a display.
 	grace = time.Second
-	// redraw and between are the shortest times between two drawings of a live
-	// display and two plain lines.
+	// redraw and between are the shortest times between two drawings and two
+	// plain lines; pause is that between two looks at a trial that runs.
 	redraw  = 100 * time.Millisecond
 	between = 5 * time.Second
+	pause   = 250 * time.Millisecond
 )
 
-// New makes a display. Width is the number of columns of the terminal that a live
-// display must not exceed; 0 means 80.
-func New(w io.Writer, mode Mode, width int) *Display {
-	if width <= 0 {
-		width = 80
-	}
-	return &Display{w: w, mode: mode, width: width, begun: time.Now()}
+// New makes a display, which must be closed.
+func New(w io.Writer, o Options) *Display {
+	return &Display{Options: o, w: w, begun: time.Now()}
 }
 
-// Show tells the state if it is time to. Errors of the writer are ignored: a
-// display that cannot be seen is no reason to stop measuring.
-func (d *Display) Show(s State) {
-	now := time.Now()
-	if d.widest[1] == 0 && s.Low > 0 && s.High > s.Low {
-		d.widest = [2]float64{s.Low, s.High}
-	}
-	wait := between
-	if d.mode == Live {
-		wait = redraw
-	}
-	if d.mode == Silent || now.Sub(d.begun) < grace || (!d.last.IsZero() && now.Sub(d.last) < wait) {
+// See shows an event of a run, as a [sweep.Watcher] is told of it.
+func (d *Display) See(event any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch e := event.(type) {
+	case []measure.Trial:
+		next := loadText(&e[0])
+		if n := len(e); n > 1 {
+			next += fmt.Sprintf(" and %d more side by side", n-1)
+		}
+		d.state.next, d.state.why, d.state.now = next, e[0].Why, ""
+	case measure.Measurement:
+		d.observed(&e)
+	case engine.Command:
+		d.say("starting: " + e.String())
+		return
+	case sweep.Starting:
+		d.state.now = fmt.Sprintf("engine starts: %s, %v: %s", e.Stage, e.Elapsed.Round(time.Second), e.Line)
+	case *engine.Engine:
+		d.say(startedText(e))
+		return
+	case *load.Test:
+		d.follow(func() string { return testText(e.Snapshot()) })
+		return
+	case sweep.Sighting:
+		d.running = nil
+		if d.Cost == nil {
+			return
+		}
+		d.seen = append(slices.DeleteFunc(d.seen, func(s sweep.Sighting) bool { return s.Trial == e.Trial }), e)
+		d.state.cost = d.Cost(d.seen)
+	case string:
+		d.say(e)
 		return
 	}
-	d.last = now
-	elapsed := now.Sub(d.begun)
-	if d.mode == Lines {
-		fmt.Fprintln(d.w, line(s, elapsed))
-		return
-	}
-	d.draw(d.lines(s, elapsed))
+	d.show()
 }
 
-// Log writes a line of its own, above a live display, in every mode.
-func (d *Display) Log(line string) {
+// observed counts a trial, and what it brought to the best estimate so far.
+func (d *Display) observed(m *measure.Measurement) {
+	d.running = nil
+	if d.Verbose && !d.Quiet {
+		d.log(trialLine(m))
+	}
+	s := &d.state
+	s.trials++
+	s.spent += m.Trial.Warmup + m.Duration
+	if d.Budget > 0 {
+		s.left = max(d.Budget-s.spent, 0)
+	}
+	if d.Best == nil {
+		return
+	}
+	if best, subject := d.Best(); best.Value > 0 {
+		s.best, s.subject = best, subject
+	}
+}
+
+// follow shows what running says, again and again.
+func (d *Display) follow(running func() string) {
+	d.running = running
+	if d.quit != nil {
+		return
+	}
+	quit := make(chan struct{})
+	d.quit = quit
+	d.asking.Go(func() {
+		tick := time.NewTicker(pause)
+		defer tick.Stop()
+		for {
+			select {
+			case <-quit:
+				return
+			case <-tick.C:
+				d.ask()
+			}
+		}
+	})
+}
+
+// ask shows how far the trial is that runs.
+func (d *Display) ask() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.running != nil {
+		d.state.now = d.running()
+		d.show()
+	}
+}
+
+// Close removes what is drawn.
+func (d *Display) Close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if quit := d.quit; quit != nil {
+		d.running, d.quit = nil, nil
+		close(quit)
+		d.mu.Unlock()
+		d.asking.Wait()
+		d.mu.Lock()
+	}
+	d.erase()
+}
+
+// say writes a remark.
+func (d *Display) say(line string) {
+	if !d.Quiet {
+		d.log("planner: " + line)
+	}
+}
+
+// log writes a line of its own, above what is drawn.
+func (d *Display) log(line string) {
 	d.erase()
 	fmt.Fprintln(d.w, line)
 }
 
-// Close removes a live display. The display can be used again afterwards.
-func (d *Display) Close() { d.erase() }
+// show tells the state if it is time to.
+func (d *Display) show() {
+	now, best := time.Now(), &d.state.best
+	if d.widest[1] == 0 && best.Low > 0 && best.High > best.Low {
+		d.widest = [2]float64{best.Low, best.High}
+	}
+	wait := between
+	if d.Columns > 0 {
+		wait = redraw
+	}
+	if d.Quiet || d.Columns == 0 && !d.Verbose || now.Sub(d.begun) < grace || !d.last.IsZero() && now.Sub(d.last) < wait {
+		return
+	}
+	d.last = now
+	elapsed := now.Sub(d.begun)
+	if d.Columns == 0 {
+		fmt.Fprintln(d.w, d.state.line(elapsed))
+		return
+	}
+	d.draw(d.lines(elapsed))
+}
 
 // draw replaces what is on the screen.
 func (d *Display) draw(lines []string) {
 	var b strings.Builder
 	b.WriteString(d.eraser())
 	for _, l := range lines {
-		b.WriteString(cut(l, d.width-1) + "\n")
+		b.WriteString(cut(l, d.Columns-1) + "\n")
 	}
 	io.WriteString(d.w, b.String())
 	d.drawn = len(lines)

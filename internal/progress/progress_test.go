@@ -1,29 +1,42 @@
 package progress
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 	"unicode/utf8"
+
+	"planner/search"
+	"planner/sweep/measure"
 )
 
-var first = State{Trials: 3, Spent: 6 * time.Minute, Left: 54 * time.Minute, Rate: 16.2, Low: 12.1, High: 21.7,
-	Next: "17.3 requests/s", Why: "where the answer is most likely"}
+var first = state{trials: 3, spent: 6 * time.Minute, left: 54 * time.Minute, best: search.Estimate{Value: 16.2, Low: 12.1, High: 21.7},
+	next: "17.3 requests/s", why: "where the answer is most likely"}
 
-var second = State{Trials: 4, Spent: 9 * time.Minute, Left: 51 * time.Minute, Rate: 16.9, Low: 15.4, High: 18.6, Subject: "seqs 256", Next: "16 requests/s"}
+var second = state{trials: 4, spent: 9 * time.Minute, left: 51 * time.Minute, best: search.Estimate{Value: 16.9, Low: 15.4, High: 18.6}, subject: "seqs 256",
+	next: "16 requests/s"}
+
+// lines and live are what a user may ask for.
+var lines = Options{Verbose: true}
+
+func live(columns int) Options { return Options{Columns: columns} }
 
 // shown is what a display writes when the states come after the given pauses.
-func shown(t *testing.T, mode Mode, width int, pause time.Duration, end bool, states ...State) string {
+func shown(t *testing.T, o Options, pause time.Duration, end bool, states ...state) string {
 	t.Helper()
 	var b strings.Builder
 	synctest.Test(t, func(t *testing.T) {
-		d := New(&b, mode, width)
+		d := New(&b, o)
 		for _, s := range states {
 			time.Sleep(pause)
-			d.Show(s)
+			d.state = s
+			d.show()
 		}
 		if end {
 			d.Close()
@@ -34,20 +47,19 @@ func shown(t *testing.T, mode Mode, width int, pause time.Duration, end bool, st
 
 func TestBytes(t *testing.T) {
 	tests := []struct {
-		name   string
-		mode   Mode
-		width  int
+		name string
+		Options
 		pause  time.Duration
-		states []State
+		states []state
 		want   string
 	}{
-		{"silent", Silent, 80, time.Minute, []State{first, second}, ""},
-		{"soon done", Live, 80, 300 * time.Millisecond, []State{first, second}, ""},
-		{"lines", Lines, 80, 65 * time.Second, []State{first, second},
+		{"silent", Options{}, time.Minute, []state{first, second}, ""},
+		{"soon done", live(80), 300 * time.Millisecond, []state{first, second}, ""},
+		{"lines", lines, 65 * time.Second, []state{first, second},
 			"1:05 3 trials, 6.0 min of engine time, at most 54.0 min to go; maximum rate 16.2 requests/s (12.1-21.7); next: 17.3 requests/s: where the answer is most likely\n" +
 				"2:10 4 trials, 9.0 min of engine time, at most 51.0 min to go; maximum rate 16.9 requests/s (15.4-18.6), seqs 256; next: 16 requests/s\n"},
-		{"lines too soon after another", Lines, 80, 2 * time.Second, []State{first, second}, "0:02 3 trials, 6.0 min of engine time, at most 54.0 min to go; maximum rate 16.2 requests/s (12.1-21.7); next: 17.3 requests/s: where the answer is most likely\n"},
-		{"live", Live, 100, 2 * time.Second, []State{first, second},
+		{"lines too soon after another", lines, 2 * time.Second, []state{first, second}, "0:02 3 trials, 6.0 min of engine time, at most 54.0 min to go; maximum rate 16.2 requests/s (12.1-21.7); next: 17.3 requests/s: where the answer is most likely\n"},
+		{"live", live(100), 2 * time.Second, []state{first, second},
 			"0:02  3 trials, 6.0 min of engine time, at most 54.0 min to go\n" +
 				"━━━━━━━━━━━●━━━━━━━━━━━━  maximum rate 16.2 requests/s (12.1-21.7)\n" +
 				"next: 17.3 requests/s: where the answer is most likely\n" +
@@ -56,11 +68,11 @@ func TestBytes(t *testing.T) {
 				"·········━━━━●━━━━······  maximum rate 16.9 requests/s (15.4-18.6), seqs 256\n" +
 				"next: 16 requests/s\n" +
 				"\x1b[3A\r\x1b[J"},
-		{"nothing known", Live, 80, 2 * time.Second, []State{{}}, "0:02  0 trials\n\x1b[1A\r\x1b[J"},
+		{"nothing known", live(80), 2 * time.Second, []state{{}}, "0:02  0 trials\n\x1b[1A\r\x1b[J"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := shown(t, tt.mode, tt.width, tt.pause, true, tt.states...); got != tt.want {
+			if got := shown(t, tt.Options, tt.pause, true, tt.states...); got != tt.want {
 				t.Errorf("got\n%q\nwant\n%q", got, tt.want)
 			}
 		})
@@ -70,14 +82,14 @@ func TestBytes(t *testing.T) {
 func TestLogStandsAboveTheDisplay(t *testing.T) {
 	var b strings.Builder
 	synctest.Test(t, func(t *testing.T) {
-		d := New(&b, Live, 60)
+		d := New(&b, live(60))
 		time.Sleep(2 * time.Second)
-		d.Show(State{Trials: 1})
-		d.Log("a warning")
+		d.See(measure.Measurement{})
+		d.See("a warning")
 		time.Sleep(time.Second)
-		d.Show(State{Trials: 2})
+		d.See(measure.Measurement{})
 	})
-	want := "0:02  1 trial\n\x1b[1A\r\x1b[Ja warning\n0:03  2 trials\n"
+	want := "0:02  1 trial\n\x1b[1A\r\x1b[Jplanner: a warning\n0:03  2 trials\n"
 	if got := b.String(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -86,9 +98,9 @@ func TestLogStandsAboveTheDisplay(t *testing.T) {
 // A live line that the terminal breaks would be erased only in part.
 func TestLiveLinesFit(t *testing.T) {
 	long := second
-	long.Why = strings.Repeat("very long reason ", 20)
+	long.why = strings.Repeat("very long reason ", 20)
 	for width := 10; width < 120; width++ {
-		for line := range strings.Lines(shown(t, Live, width, 2*time.Second, false, long)) {
+		for line := range strings.Lines(shown(t, live(width), 2*time.Second, false, long)) {
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n >= width {
 				t.Fatalf("width %d: %d columns: %q", width, n, line)
 			}
@@ -98,8 +110,8 @@ func TestLiveLinesFit(t *testing.T) {
 
 func TestNoNumberIsNoFigure(t *testing.T) {
 	for _, v := range []float64{math.NaN(), math.Inf(1), 0, -1} {
-		for _, mode := range []Mode{Lines, Live} {
-			got := shown(t, mode, 80, 2*time.Second, true, State{Rate: v, Low: v, High: v}, State{Rate: 5, Low: v, High: math.Inf(1)})
+		for _, o := range []Options{lines, live(80)} {
+			got := shown(t, o, 2*time.Second, true, state{best: search.Estimate{Value: v, Low: v, High: v}}, state{best: search.Estimate{Value: 5, Low: v, High: math.Inf(1)}})
 			if strings.Contains(got, "NaN") || strings.Contains(got, "Inf") {
 				t.Errorf("%v: %q", v, got)
 			}
@@ -113,10 +125,40 @@ func (broken) Write([]byte) (int, error) { return 0, errors.New("closed") }
 
 func TestBrokenWriterIsIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := New(broken{}, Live, 0)
+		d := New(broken{}, live(80))
 		time.Sleep(2 * time.Second)
-		d.Show(first)
-		d.Log("x")
+		d.See([]measure.Trial{{}})
+		d.See("x")
 		d.Close()
+	})
+}
+
+// Trials side by side tell of themselves from goroutines of their own. No
+// drawing is left when the display is closed: the bubble would not end otherwise.
+func TestTrialsSideBySide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		d := New(&out, Options{Verbose: true, Columns: 80, Best: func() (search.Estimate, string) { return search.Estimate{Value: 3, Low: 2, High: 4}, "" }})
+		var trials sync.WaitGroup
+		for i := range 8 {
+			trials.Go(func() {
+				for range 5 {
+					d.mu.Lock()
+					d.follow(func() string { return fmt.Sprintf("trial %d is at it", i) })
+					d.mu.Unlock()
+					time.Sleep(time.Second)
+					d.See(measure.Measurement{Trial: measure.Trial{Number: i, Rate: 1}})
+				}
+			})
+		}
+		trials.Wait()
+		d.Close()
+		d.Close() // does no harm
+		if d.state.trials != 40 {
+			t.Errorf("%d trials are counted, want 40", d.state.trials)
+		}
+		if !strings.Contains(out.String(), "is at it") {
+			t.Errorf("no trial was drawn: %q", out.String())
+		}
 	})
 }
