@@ -69,7 +69,7 @@ func (f *inFlight) receive(r response, want int, stream bool) {
 	c := &f.answer
 	switch {
 	case r.status != 200:
-		c.err = failedStatus(r.status, f.message(r.body))
+		c.err = failed(measure.HTTPStatus, fmt.Sprint(r.status)+f.message(r.body))
 	case !r.stream:
 		c.err = f.readWhole(r.body, stream)
 	default:
@@ -121,15 +121,18 @@ func lengths(n, want, events int) string {
 	return fmt.Sprintf("%d tokens for %d", n, want)
 }
 
-// message is the beginning of the body of an error.
-func (f *inFlight) message(b body) []byte {
+// message is the beginning of the body of an error, behind a colon.
+func (f *inFlight) message(b body) string {
 	f.readBody(b, 64<<10)
 	if v, err := f.parser.ParseBytes(f.whole); err == nil && v.Type() == fastjson.TypeObject {
 		if s := errorOf(v); s != "" {
-			return []byte(s)
+			return ": " + s
 		}
 	}
-	return f.whole[:min(len(f.whole), 200)]
+	if len(f.whole) == 0 {
+		return ""
+	}
+	return ": " + string(f.whole[:min(len(f.whole), 200)])
 }
 
 // readBody reads a body whole, or as far as limit, and returns when the last of

@@ -85,12 +85,11 @@ func (c *conn) exchange(m *message) (response, error) {
 // head reads status line and headers.
 func (c *conn) head() (response, error) {
 	var block []byte
-	for searched := 0; ; {
-		if i := endOfHead(c.buf[c.r+searched : c.w]); i >= 0 {
-			block = c.buf[c.r : c.r+searched+i]
+	for {
+		if i := endOfHead(c.buf[c.r:c.w]); i >= 0 {
+			block = c.buf[c.r : c.r+i]
 			break
 		}
-		searched = max(0, c.w-c.r-3)
 		if c.w-c.r > maxHead {
 			return response{}, malformed("head longer than %d bytes", maxHead)
 		}
@@ -164,7 +163,7 @@ func (c *conn) parseHead(block []byte) (response, error) {
 	return a, nil
 }
 
-func is(b []byte, lower string) bool { return len(b) == len(lower) && hasPrefixFold(b, lower) }
+func is(b []byte, word string) bool { return bytes.EqualFold(b, []byte(word)) }
 
 func hasPrefixFold(b []byte, lower string) bool {
 	return len(b) >= len(lower) && bytes.EqualFold(b[:len(lower)], []byte(lower))

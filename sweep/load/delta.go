@@ -51,7 +51,7 @@ func decodeDelta(p *fastjson.Parser, data []byte) (delta, error) {
 	if text := errorOf(v); text != "" {
 		return delta{}, failed(measure.StreamError, text)
 	}
-	d := delta{usage: usageOf(v.Get("usage"))}
+	d := delta{usage: usageOf(v)}
 	if choice := v.Get("choices", "0"); choice != nil {
 		d.choice = true
 		d.readChoice(choice)
@@ -68,7 +68,7 @@ func (d *delta) readChoice(v *fastjson.Value) {
 	if message == nil {
 		message = v.Get("message")
 	}
-	if message != nil && len(d.text) == 0 {
+	if len(d.text) == 0 {
 		d.readMessage(message)
 	}
 	if d.ids == nil {
@@ -90,16 +90,14 @@ func (d *delta) readMessage(v *fastjson.Value) {
 }
 
 func usageOf(v *fastjson.Value) usage {
-	if v == nil || v.Type() != fastjson.TypeObject {
-		return usage{}
-	}
-	completion := v.Get("completion_tokens")
+	u := v.Get("usage")
+	completion := u.Get("completion_tokens")
 	if completion == nil {
 		return usage{}
 	}
 	return usage{
-		prompt: v.GetInt("prompt_tokens"), completion: completion.GetInt(),
-		cached: v.GetInt("prompt_tokens_details", "cached_tokens"), known: true,
+		prompt: u.GetInt("prompt_tokens"), completion: completion.GetInt(),
+		cached: u.GetInt("prompt_tokens_details", "cached_tokens"), known: true,
 	}
 }
 
@@ -113,15 +111,12 @@ func errorOf(v *fastjson.Value) string {
 		}
 		e = v
 	}
-	switch e.Type() {
-	case fastjson.TypeString:
-		if s, _ := e.StringBytes(); len(s) > 0 {
-			return string(s)
-		}
-	case fastjson.TypeObject:
-		if s := e.GetStringBytes("message"); len(s) > 0 {
-			return string(s)
-		}
+	text := e.GetStringBytes()
+	if len(text) == 0 {
+		text = e.GetStringBytes("message")
 	}
-	return "error without a message"
+	if len(text) == 0 {
+		return "error without a message"
+	}
+	return string(text)
 }

@@ -19,8 +19,9 @@ type dialect struct {
 	// asked for.
 	ignoreEOS bool
 	minTokens string
-	// usage and continuousUsage are the stream_options it takes.
-	usage, continuousUsage bool
+	// streamOptions are the stream_options that make it count tokens, as they
+	// stand in a body.
+	streamOptions string
 	// returnIDs: return_token_ids makes it stream the ids of what it generates.
 	returnIDs bool
 	// tokenize names the field of POST /tokenize that holds the text; "" when
@@ -28,18 +29,25 @@ type dialect struct {
 	tokenize string
 }
 
+// The stream_options of engines that count tokens at the end of a stream, and in
+// every event.
+const (
+	countOnce   = `,"stream_options":{"include_usage":true}`
+	countAlways = `,"stream_options":{"include_usage":true,"continuous_usage_stats":true}`
+)
+
 // dialects is read from the request schemas of vLLM (main, 2026-08), SGLang
 // (2026-07), TensorRT-LLM (2026), TGI 3.3.7, llama.cpp (2026-04), LMDeploy
 // (2026-08) and transformers 5.
 var dialects = []dialect{
-	{engine: "generic", usage: true},
-	{engine: "simulated", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", usage: true, continuousUsage: true, returnIDs: true, tokenize: "prompt"},
-	{engine: "vllm", owner: "vllm", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", usage: true, continuousUsage: true, returnIDs: true, tokenize: "prompt"},
-	{engine: "sglang", owner: "sglang", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", usage: true, continuousUsage: true, tokenize: "prompt"},
-	{engine: "trtllm", owner: "tensorrt_llm", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", usage: true, continuousUsage: true},
-	{engine: "tgi", usage: true, tokenize: "inputs"},
-	{engine: "llama-server", owner: "llamacpp", ignoreEOS: true, usage: true, tokenize: "content"},
-	{engine: "lmdeploy", owner: "lmdeploy", ignoreEOS: true, minTokens: "min_new_tokens", usage: true},
+	{engine: "generic", streamOptions: countOnce},
+	{engine: "simulated", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", streamOptions: countAlways, returnIDs: true, tokenize: "prompt"},
+	{engine: "vllm", owner: "vllm", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", streamOptions: countAlways, returnIDs: true, tokenize: "prompt"},
+	{engine: "sglang", owner: "sglang", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", streamOptions: countAlways, tokenize: "prompt"},
+	{engine: "trtllm", owner: "tensorrt_llm", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", streamOptions: countAlways},
+	{engine: "tgi", streamOptions: countOnce, tokenize: "inputs"},
+	{engine: "llama-server", owner: "llamacpp", ignoreEOS: true, streamOptions: countOnce, tokenize: "content"},
+	{engine: "lmdeploy", owner: "lmdeploy", ignoreEOS: true, minTokens: "min_new_tokens", streamOptions: countOnce},
 	{engine: "transformers"},
 }
 

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"planner/sweep/workload"
+
+	"github.com/valyala/fastjson"
 )
 
 // endpoint is a Client's configuration, checked and resolved.
@@ -98,56 +100,51 @@ func (c *Client) headers(h http.Header) error {
 }
 
 // call sends one request that is not part of the load and decodes its answer.
-func (e *endpoint) call(ctx context.Context, method, path string, in []byte, out any) error {
+func (e *endpoint) call(ctx context.Context, method, path string, in []byte) (*fastjson.Value, error) {
 	req, err := http.NewRequestWithContext(ctx, method, e.base+path, bytes.NewReader(in))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	req.Header = e.header.Clone()
 	req.Header.Set("Accept", "application/json")
 	res, err := e.http.Do(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer res.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
-		return fmt.Errorf("%s %s: %w", method, path, err)
+		return nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s %s: status %d: %s", method, path, res.StatusCode, oneLine(string(b)))
+		return nil, fmt.Errorf("%s %s: status %d: %s", method, path, res.StatusCode, oneLine(string(b)))
 	}
-	if err := json.Unmarshal(b, out); err != nil {
-		return fmt.Errorf("%s %s: %w", method, path, err)
+	v, err := fastjson.ParseBytes(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}
-	return nil
+	return v, nil
 }
 
 // firstModel asks for the name of the model that is served, and for its owner.
 func (e *endpoint) firstModel(ctx context.Context) (name, owner string, err error) {
-	var list struct {
-		Data []struct {
-			ID    string `json:"id"`
-			Owner string `json:"owned_by"`
-		} `json:"data"`
-	}
-	if err := e.call(ctx, http.MethodGet, "/v1/models", nil, &list); err != nil {
+	v, err := e.call(ctx, http.MethodGet, "/v1/models", nil)
+	if err != nil {
 		return "", "", err
 	}
-	if len(list.Data) == 0 || list.Data[0].ID == "" {
+	first := v.Get("data", "0")
+	if name = string(first.GetStringBytes("id")); name == "" {
 		return "", "", errors.New("GET /v1/models: no model in the list")
 	}
-	return list.Data[0].ID, list.Data[0].Owner, nil
+	return name, string(first.GetStringBytes("owned_by")), nil
 }
-
-var errNoTokenizer = errors.New("the engine has no /tokenize")
 
 // tokenize counts the tokens of a text with the engine's own tokenizer, without
 // the special ones that begin a prompt where the engine can leave them out.
 func (e *endpoint) tokenize(ctx context.Context, text string) (int, error) {
 	field := e.dialect.tokenize
 	if field == "" {
-		return 0, errNoTokenizer
+		return 0, errors.New("the engine has no /tokenize")
 	}
 	body := map[string]any{field: text}
 	if field == "prompt" {
@@ -157,24 +154,17 @@ func (e *endpoint) tokenize(ctx context.Context, text string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	var raw json.RawMessage
-	if err := e.call(ctx, http.MethodPost, "/tokenize", b, &raw); err != nil {
+	v, err := e.call(ctx, http.MethodPost, "/tokenize", b)
+	if err != nil {
 		return 0, err
 	}
 	// vLLM and SGLang give a count and the tokens, llama-server the tokens, TGI
 	// the bare list.
-	var object struct {
-		Count  int               `json:"count"`
-		Tokens []json.RawMessage `json:"tokens"`
+	n := max(v.GetInt("count"), len(v.GetArray("tokens")), len(v.GetArray()))
+	if n == 0 && !v.Exists("tokens") && v.Type() != fastjson.TypeArray {
+		return 0, errors.New("POST /tokenize: neither a count nor a list in the answer")
 	}
-	if json.Unmarshal(raw, &object) == nil && (object.Count > 0 || object.Tokens != nil) {
-		return max(object.Count, len(object.Tokens)), nil
-	}
-	var list []json.RawMessage
-	if json.Unmarshal(raw, &list) == nil {
-		return len(list), nil
-	}
-	return 0, errors.New("POST /tokenize: neither a count nor a list in the answer")
+	return n, nil
 }
 
 // measureText finds how many tokens texts of words have on this server, with
@@ -186,19 +176,14 @@ func (e *endpoint) measureText(ctx context.Context, enc *encoder) error {
 		probe := &prompter{salt: mix(enc.prompts.salt + uint64(words)), perWord: 1}
 		r := workload.Request{ID: -1, Prompt: words, Output: 1}
 		whole := &encoder{prompts: probe, chat: enc.chat, dialect: &dialect{}, before: enc.before, behind: []byte(`,"temperature":0}`)}
-		var answer struct {
-			Usage struct {
-				Prompt int `json:"prompt_tokens"`
-			} `json:"usage"`
-		}
-		err := e.call(ctx, http.MethodPost, strings.TrimPrefix(e.url.String(), e.base), whole.appendBody(nil, &r), &answer)
+		v, err := e.call(ctx, http.MethodPost, strings.TrimPrefix(e.url.String(), e.base), whole.appendBody(nil, &r))
 		if err != nil {
 			return 0, err
 		}
-		if answer.Usage.Prompt > 0 {
-			return answer.Usage.Prompt, nil
+		if n := v.GetInt("usage", "prompt_tokens"); n > 0 {
+			return n, nil
 		}
-		return e.tokenize(ctx, strings.Trim(string(probe.appendText(nil, &r, nil)), `"`))
+		return e.tokenize(ctx, strings.Trim(string(probe.appendText(nil, &r, false)), `"`))
 	}
 	a, err := count(short)
 	if err != nil {

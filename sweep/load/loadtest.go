@@ -45,16 +45,16 @@ var (
 )
 
 func newTest(parent context.Context, c *Client, e *endpoint, trial measure.Trial, schedule []workload.Request) (*Test, error) {
-	t := &Test{client: c, endpoint: e, trial: trial, conversations: newConversations(schedule), recorder: newRecorder(&trial, schedule), done: make(chan struct{})}
+	t := &Test{
+		client: c, endpoint: e, trial: trial, recorder: newRecorder(&trial, schedule), conversations: newConversations(schedule),
+		idle: sync.Pool{New: func() any { return &inFlight{} }}, done: make(chan struct{}),
+	}
 	if err := t.newEncoder(parent); err != nil {
 		return nil, err
 	}
-	var timer *pacer
-	if !trial.Closed() {
-		var err error
-		if timer, err = c.pacer(); err != nil {
-			return nil, err
-		}
+	timer, err := c.pacer()
+	if err != nil {
+		return nil, err
 	}
 	t.ctx, t.cancel = context.WithCancelCause(parent)
 	t.via = t.newTransport()
@@ -96,7 +96,8 @@ func (t *Test) newEncoder(ctx context.Context) error {
 func (t *Test) newTransport() transport {
 	e := t.endpoint
 	if e.url.Scheme == "https" {
-		return &httpsTransport{ctx: t.ctx, url: e.url.String(), header: e.header, client: newHTTPTransport(t.client.tls, e.dial)}
+		return &httpsTransport{ctx: t.ctx, url: e.url.String(), header: e.header, client: newHTTPTransport(t.client.tls, e.dial),
+			bodies: sync.Pool{New: func() any { return &httpBody{} }}}
 	}
 	address := e.url.Host
 	if e.url.Port() == "" {
@@ -154,10 +155,10 @@ func (t *Test) encode(m *message) {
 // drive runs the trial from start to end.
 func (t *Test) drive(timer *pacer) {
 	defer close(t.done)
+	context.AfterFunc(t.ctx, timer.close)
 	if t.trial.Closed() {
 		t.closedLoop()
 	} else {
-		context.AfterFunc(t.ctx, timer.close)
 		t.openLoop(timer)
 	}
 	end := t.elapsed()
@@ -196,10 +197,7 @@ func (t *Test) openLoop(timer *pacer) {
 func (t *Test) launch(m *message, due time.Duration) {
 	t.recorder.expect(due)
 	t.flying.Go(func() {
-		f, _ := t.idle.Get().(*inFlight)
-		if f == nil {
-			f = &inFlight{}
-		}
+		f := t.idle.Get().(*inFlight)
 		t.fly(f, m, due)
 		t.idle.Put(f)
 	})

@@ -39,7 +39,7 @@ type encoder struct {
 }
 
 func newEncoder(model string, chat, stream bool, d *dialect, p *prompter) *encoder {
-	e := &encoder{prompts: p, chat: chat, dialect: d, tokens: d.tokenPrompts && !chat}
+	e := &encoder{prompts: p, chat: chat, dialect: d, tokens: d.tokenPrompts && !chat, free: sync.Pool{New: func() any { return &message{} }}}
 	name, _ := json.Marshal(model)
 	e.before = fmt.Appendf(nil, `{"model":%s,`, name)
 	e.behind = []byte(`,"temperature":0`)
@@ -47,13 +47,7 @@ func newEncoder(model string, chat, stream bool, d *dialect, p *prompter) *encod
 		e.behind = append(e.behind, `,"ignore_eos":true`...)
 	}
 	if stream {
-		e.behind = append(e.behind, `,"stream":true`...)
-		switch {
-		case d.continuousUsage:
-			e.behind = append(e.behind, `,"stream_options":{"include_usage":true,"continuous_usage_stats":true}`...)
-		case d.usage:
-			e.behind = append(e.behind, `,"stream_options":{"include_usage":true}`...)
-		}
+		e.behind = append(append(e.behind, `,"stream":true`...), d.streamOptions...)
 	}
 	e.behind = append(e.behind, '}')
 	return e
@@ -71,10 +65,7 @@ func headLine(u *url.URL, header http.Header) []byte {
 // blank returns an empty message, to be filled by encode; the caller gives it
 // back with release once it has left.
 func (e *encoder) blank(index int) *message {
-	m, _ := e.free.Get().(*message)
-	if m == nil {
-		m = &message{}
-	}
+	m := e.free.Get().(*message)
 	m.index, m.buf = index, m.buf[:0]
 	return m
 }
@@ -106,14 +97,14 @@ func (e *encoder) appendBody(b []byte, r *workload.Request) []byte {
 	switch {
 	case e.chat:
 		b = append(b, `"messages":[{"role":"user","content":`...)
-		b = e.prompts.appendText(b, r, changeSpeaker)
+		b = e.prompts.appendText(b, r, true)
 		b = append(b, `}]`...)
 	case e.tokens:
 		b = append(b, `"prompt":`...)
 		b = e.prompts.appendTokens(b, r)
 	default:
 		b = append(b, `"prompt":`...)
-		b = e.prompts.appendText(b, r, nil)
+		b = e.prompts.appendText(b, r, false)
 	}
 	b = append(b, `,"max_tokens":`...)
 	b = strconv.AppendInt(b, int64(r.Output), 10)
@@ -124,13 +115,4 @@ func (e *encoder) appendBody(b []byte, r *workload.Request) []byte {
 		b = strconv.AppendInt(b, int64(r.Output), 10)
 	}
 	return append(b, e.behind...)
-}
-
-// changeSpeaker ends one message of a chat and begins the next.
-func changeSpeaker(b []byte, engine bool) []byte {
-	role := "user"
-	if engine {
-		role = "assistant"
-	}
-	return append(append(append(b, `"},{"role":"`...), role...), `","content":"`...)
 }

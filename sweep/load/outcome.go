@@ -76,13 +76,6 @@ func outcomeOf(err error) (o measure.Outcome, detail string) {
 	return measure.Reset, text
 }
 
-func failedStatus(code int, body []byte) error {
-	if len(body) == 0 {
-		return failed(measure.HTTPStatus, fmt.Sprint(code))
-	}
-	return failed(measure.HTTPStatus, fmt.Sprintf("%d: %s", code, body))
-}
-
 // oneLine makes a detail fit for a table: at most 160 bytes without breaks.
 func oneLine(s string) string {
 	s = strings.Join(strings.Fields(s), " ")

@@ -69,10 +69,9 @@ func (p *prompter) appendIDs(b []byte, content uint64, n int) []byte {
 	return b
 }
 
-// appendText appends the prompt of r as a JSON string of about as many tokens.
-// speaker is called where the engine's own words begin and where they end, and
-// returns what stands there; nil for nothing.
-func (p *prompter) appendText(b []byte, r *workload.Request, speaker func(b []byte, engine bool) []byte) []byte {
+// appendText appends the prompt of r as a JSON string of about as many tokens. In
+// a chat the engine's own words are messages of their own.
+func (p *prompter) appendText(b []byte, r *workload.Request, chat bool) []byte {
 	b = append(b, '"')
 	left := max(1, int(math.Round((float64(r.Prompt)-p.overhead)/p.perWord)))
 	for _, s := range r.Shared {
@@ -83,25 +82,17 @@ func (p *prompter) appendText(b []byte, r *workload.Request, speaker func(b []by
 			b = appendWords(b, p.salted(s.Content), n)
 			continue
 		}
-		if speaker != nil {
-			b = speaker(b, true)
+		if chat {
+			b = append(b, `"},{"role":"assistant","content":"`...)
 		}
-		b = appendEscaped(b, said)
-		if speaker != nil {
-			b = speaker(b, false)
+		quoted, _ := json.Marshal(said) // a string always has a JSON form
+		b = append(b, quoted[1:len(quoted)-1]...)
+		if chat {
+			b = append(b, `"},{"role":"user","content":"`...)
 		}
 	}
 	b = appendWords(b, p.own(r), left)
 	return append(b, '"')
-}
-
-// appendEscaped appends a text as it stands within a JSON string.
-func appendEscaped(b []byte, text string) []byte {
-	quoted, err := json.Marshal(text)
-	if err != nil {
-		return b // Unreachable: a string always has a JSON form.
-	}
-	return append(b, quoted[1:len(quoted)-1]...)
 }
 
 func appendWords(b []byte, content uint64, n int) []byte {

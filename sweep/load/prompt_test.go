@@ -100,7 +100,7 @@ func TestTextPrompts(t *testing.T) {
 		for i := range prompts {
 			r := workload.Request{ID: i, Prompt: 120, Output: 1, Shared: shared}
 			var s string
-			if err := json.Unmarshal(p.appendText(nil, &r, nil), &s); err != nil {
+			if err := json.Unmarshal(p.appendText(nil, &r, false), &s); err != nil {
 				t.Fatal(err)
 			}
 			prompts[i] = strings.Fields(s)

@@ -51,11 +51,8 @@ func (s *sseReader) feed(span []byte) { s.in = span }
 func (s *sseReader) next() (event, bool, error) {
 	for {
 		line, ok, err := s.nextLine()
-		if err != nil {
+		if err != nil || !ok {
 			return event{}, false, err
-		}
-		if !ok {
-			return event{}, false, nil
 		}
 		if len(line) == 0 {
 			if ev, ok := s.dispatch(); ok {

@@ -89,11 +89,8 @@ func (t *httpsTransport) send(m *message, deadline time.Time) (response, error) 
 		cancel()
 		return response{}, malformed("content-encoding %q, which was not asked for", how)
 	}
-	b, _ := t.bodies.Get().(*httpBody)
-	if b == nil {
-		b = &httpBody{bodies: &t.bodies}
-	}
-	b.in, b.cancel = res.Body, cancel
+	b := t.bodies.Get().(*httpBody)
+	b.in, b.cancel, b.bodies = res.Body, cancel, &t.bodies
 	stream := strings.HasPrefix(strings.ToLower(res.Header.Get("Content-Type")), "text/event-stream")
 	return response{status: res.StatusCode, stream: stream, body: b}, nil
 }
