@@ -173,7 +173,7 @@ func (e *endpoint) tokenize(ctx context.Context, text string) (int, error) {
 func (e *endpoint) measureText(ctx context.Context, enc *encoder) error {
 	const short, long = 64, 320
 	count := func(words int) (int, error) {
-		probe := &prompter{salt: mix(enc.prompts.salt + uint64(words)), perWord: 1}
+		probe := &prompter{salt: workload.Mix64(enc.prompts.salt + uint64(words)), perWord: 1}
 		r := workload.Request{ID: -1, Prompt: words, Output: 1}
 		whole := &encoder{prompts: probe, chat: enc.chat, dialect: &dialect{}, before: enc.before, behind: []byte(`,"temperature":0}`)}
 		v, err := e.call(ctx, http.MethodPost, strings.TrimPrefix(e.url.String(), e.base), whole.appendBody(nil, &r))

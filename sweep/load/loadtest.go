@@ -76,7 +76,7 @@ func (c *Client) pacer() (*pacer, error) {
 // newEncoder settles how prompts are written. Texts are measured first.
 func (t *Test) newEncoder(ctx context.Context) error {
 	c, e := t.client, t.endpoint
-	p := &prompter{salt: mix(mix(c.Salt+uint64(t.trial.Number)) ^ t.trial.Seed), perWord: 1, conversations: t.conversations}
+	p := &prompter{salt: workload.Mix64(workload.Mix64(c.Salt+uint64(t.trial.Number)) ^ t.trial.Seed), perWord: 1, conversations: t.conversations}
 	t.encoder = newEncoder(e.model, c.Chat, c.Stream, e.dialect, p)
 	t.encoder.line = headLine(e.url, e.header)
 	if t.encoder.tokens {

@@ -63,7 +63,7 @@ func (p *prompter) appendTokens(b []byte, r *workload.Request) []byte {
 // appendIDs appends n token ids, a comma behind each.
 func (p *prompter) appendIDs(b []byte, content uint64, n int) []byte {
 	for k := range n {
-		b = strconv.AppendUint(b, lowToken+draw(content, k)%(highToken-lowToken), 10)
+		b = strconv.AppendUint(b, lowToken+workload.Draw64(content, uint64(k))%(highToken-lowToken), 10)
 		b = append(b, ',')
 	}
 	return b
@@ -97,28 +97,17 @@ func (p *prompter) appendText(b []byte, r *workload.Request, chat bool) []byte {
 
 func appendWords(b []byte, content uint64, n int) []byte {
 	for k := range n {
-		b = append(b, words[draw(content, k)%uint64(len(words))]...)
+		b = append(b, words[workload.Draw64(content, uint64(k))%uint64(len(words))]...)
 	}
 	return b
 }
 
-func (p *prompter) salted(c workload.Content) uint64 { return mix(uint64(c) ^ p.salt) }
+func (p *prompter) salted(c workload.Content) uint64 { return workload.Mix64(uint64(c) ^ p.salt) }
 
 // own is the content of the tokens behind the shared ones.
 func (p *prompter) own(r *workload.Request) uint64 {
 	if r.Own != 0 {
 		return p.salted(r.Own)
 	}
-	return mix(mix(uint64(r.ID)+1) + p.salt)
-}
-
-// draw is the k-th random number of a content.
-func draw(content uint64, k int) uint64 { return mix(content + uint64(k)*0x9e3779b97f4a7c15) }
-
-// mix is the finaliser of SplitMix64 (Steele, Lea, Flood 2014).
-func mix(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
+	return workload.Mix64(workload.Mix64(uint64(r.ID)+1) + p.salt)
 }

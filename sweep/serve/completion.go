@@ -69,16 +69,16 @@ func (c *completion) reason() string {
 // tokens up to its end, as in vLLM. Blocks of another salt of the request, or of
 // another of the server's, have other names.
 func (c *completion) blocks(blockTokens int, salt uint64) []workload.Segment {
-	h := mix(salt)
+	h := workload.Mix64(salt)
 	for _, b := range []byte(c.CacheSalt) {
-		h = mix(h + uint64(b))
+		h = workload.Mix64(h + uint64(b))
 	}
 	var blocks []workload.Segment
 	for k := range len(c.prompt) + c.output {
 		if k < len(c.prompt) {
-			h = mix(h + uint64(c.prompt[k]))
+			h = workload.Mix64(h + uint64(c.prompt[k]))
 		} else {
-			h = mix(h + uint64(c.tokenID(k-len(c.prompt))))
+			h = workload.Mix64(h + uint64(c.tokenID(k-len(c.prompt))))
 		}
 		if (k+1)%blockTokens == 0 {
 			blocks = append(blocks, workload.Segment{Content: workload.TraceContent(h), Tokens: blockTokens})
@@ -113,7 +113,7 @@ func (s *Simulator) parseCompletion(body []byte, chat bool) (*completion, error)
 	}
 	c.Prompt, c.Messages = nil, nil // as large as the body
 	for _, id := range c.prompt {
-		c.hash = mix(c.hash + uint64(id))
+		c.hash = workload.Mix64(c.hash + uint64(id))
 	}
 	return c, s.limit(c)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"planner/sweep/workload"
 	"slices"
 	"strconv"
 	"strings"
@@ -123,7 +124,7 @@ func drawFault(faults []Fault, seed, request uint64) Fault {
 	if len(faults) == 0 {
 		return Fault{}
 	}
-	rng := rand.New(rand.NewPCG(seed^mix(request), faultStream))
+	rng := rand.New(rand.NewPCG(seed^workload.Mix64(request), faultStream))
 	hit := Fault{}
 	for _, f := range faults {
 		if rng.Float64() < f.share && hit.kind == "" {

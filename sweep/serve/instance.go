@@ -165,7 +165,7 @@ func (v *instance) reopenPort(ctx context.Context) *net.TCPListener {
 func (v *instance) newResponse(s *session, c *completion, number uint64) *response {
 	name := s.req.Header.Get("X-Request-Id")
 	if name == "" {
-		name = fmt.Sprintf("%016x%016x", mix(v.Seed+number), mix(uint64(v.loop.start.UnixNano())+number))
+		name = fmt.Sprintf("%016x%016x", workload.Mix64(v.Seed+number), workload.Mix64(uint64(v.loop.start.UnixNano())+number))
 	}
 	r := newResponse(c, "cmpl-"+name, v.Model, v.loop.start.Add(s.arrived).Unix())
 	r.arrived, r.out, r.chunked, r.keepAlive = s.arrived, s.out, s.req.ProtoAtLeast(1, 1), s.keep

@@ -1,6 +1,10 @@
 package serve
 
-import "unicode/utf8"
+import (
+	"unicode/utf8"
+
+	"planner/sweep/workload"
+)
 
 // The server has no vocabulary, only one that is made up: a token of text is at
 // most four characters long, and every space begins a new one. What is generated
@@ -52,7 +56,7 @@ func tokenOf(text string) int32 {
 	}
 	h := uint64(len(text))
 	for _, c := range []byte(text) {
-		h = mix(h + uint64(c))
+		h = workload.Mix64(h + uint64(c))
 	}
 	return firstHashed + int32(h%(vocabulary-firstHashed))
 }
@@ -71,13 +75,5 @@ func appendWord(b []byte, id int32) []byte {
 // generated is the k-th token that the model makes of a prompt: greedy sampling,
 // so the same prompt has the same reply.
 func generated(prompt uint64, k int) int32 {
-	return int32(mix(prompt+uint64(k)*0x9e3779b97f4a7c15) % words)
-}
-
-// mix is the finaliser of SplitMix64 (Steele, Lea, Flood 2014).
-func mix(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
+	return int32(workload.Draw64(prompt, uint64(k)) % words)
 }

@@ -52,15 +52,19 @@ const (
 	kindTrace
 )
 
-// contentOf hashes a kind and two keys with the finaliser of SplitMix64
-// (Steele, Lea, Flood 2014), so that unlike keys give unlike contents.
+// contentOf hashes a kind and two keys, so that unlike keys give unlike contents.
 func contentOf(kind, a, b uint64) Content {
-	x := mix64(kind*0x9e3779b97f4a7c15 + a)
-	return Content(mix64(x ^ mix64(b+0x632be59bd9b4e019)))
+	x := Draw64(a, kind)
+	return Content(Mix64(x ^ Mix64(b+0x632be59bd9b4e019)))
 }
 
-func mix64(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
+// Mix64 is the finaliser of SplitMix64 (Steele, Lea, Flood 2014): unlike numbers
+// give unlike ones that look drawn by chance.
+func Mix64(x uint64) uint64 { return Draw64(x, 0) }
+
+// Draw64 is the k-th number that SplitMix64 draws from a seed.
+func Draw64(seed, k uint64) uint64 {
+	x := seed + (k+1)*0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31

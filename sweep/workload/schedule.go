@@ -184,7 +184,7 @@ func (d *drawer) prefix(s *Shape) ([]Segment, int) {
 		return nil, 0
 	}
 	group := uint64(u * float64(s.Prefix.Groups))
-	key := d.w.Seed ^ mix64(group)
+	key := d.w.Seed ^ Mix64(group)
 	shared := []Segment{{contentOf(kindPrefix, key, hashName(s.Name)), s.Prefix.Tokens}}
 	if s.Prefix.Prompts == 0 {
 		return shared, s.Prefix.Tokens
