@@ -29,7 +29,7 @@ func (p *program) traceCommand() *cli.Command {
 			"  arrival or, where the log has no arrivals, end and duration; KEY:s, :ms, :us or :ns for numbers, KEY alone for dates\n" +
 			"  prompt and output, in tokens; KEY+KEY adds, KEY:text estimates them from text\n" +
 			"  error, to leave out what failed: a status of HTTP of 400 and above, or anything under the key of an error\n" +
-			"  prefix and prefix_tokens, for a beginning that others share; blocks, for hashes of blocks, as in blocks=hash_ids:512\n",
+			"  prefix and prefix_tokens, for a beginning that others share; blocks, for hashes of blocks, as in blocks=hash_ids:512",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "format", Usage: "format of the file, where it is not to be found out: --format mooncake"},
 			&cli.StringFlag{Name: "map", Usage: "where the file has what, if its format is not known: --map arrival=ts:ms,prompt=in,output=out"},
