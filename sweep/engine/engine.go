@@ -37,7 +37,7 @@ type Engine struct {
 	prompt any
 	// process and log are nil for an engine that planner did not start.
 	process *child
-	log     *logFollower
+	log     *logReader
 	port    int
 	// memory is what was in use of each GPU before the start.
 	memory []float64
@@ -105,8 +105,8 @@ func (e *Engine) launch(name string) (err error) {
 		return fmt.Errorf("engine: open its log: %w", err)
 	}
 	defer log.Close()
-	if e.log, err = follow(e.Log, e.adapter); err != nil {
-		return fmt.Errorf("engine: follow its log: %w", err)
+	if e.log, err = openLog(e.Log, e.adapter); err != nil {
+		return fmt.Errorf("engine: read its log: %w", err)
 	}
 	if s.Launching != nil {
 		s.Launching(e.Command)
@@ -114,7 +114,7 @@ func (e *Engine) launch(name string) (err error) {
 	e.memory = memoryInUse(s.Env)
 	p, err := startProcess(e.Command, log, s.LogBytes)
 	if err != nil {
-		e.log.stop()
+		e.log.close()
 		if p != nil {
 			<-p.gone
 		}
@@ -194,7 +194,7 @@ func (e *Engine) Stop(grace time.Duration) error {
 func (e *Engine) stop(grace time.Duration) (err error) {
 	e.end.Do(func() {
 		err = e.process.stop(grace, e.settings.Hurry)
-		e.log.stop()
+		e.log.close()
 	})
 	return err
 }

@@ -101,95 +101,75 @@ func (s *logState) finish(name string, now time.Time) {
 	}
 }
 
-// logFollower reads the log of an engine as it grows.
-type logFollower struct {
-	quit, done chan struct{}
-	mu         sync.Mutex
-	// state is guarded by mu.
+// logReader reads the log of an engine as it grows, whenever it is asked.
+type logReader struct {
+	mu sync.Mutex
+	// All below is guarded by mu. rest is what came behind the last whole line.
+	file  *os.File
+	rest  []byte
 	state logState
 }
 
-// lookEvery is how often the log is looked at.
-const lookEvery = 100 * time.Millisecond
-
-// follow begins to read the file at path, from its start.
-func follow(path string, a *adapter) (*logFollower, error) {
+// openLog opens the file at path, of an engine of kind a.
+func openLog(path string, a *adapter) (*logReader, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	l := &logFollower{quit: make(chan struct{}), done: make(chan struct{}), state: newLogState(a)}
-	go l.run(f)
-	return l, nil
-}
-
-// stop reads what is left of the log and ends.
-func (l *logFollower) stop() {
-	close(l.quit)
-	<-l.done
+	return &logReader{file: f, state: newLogState(a)}, nil
 }
 
 // read is what is known now.
-func (l *logFollower) read() logState {
+func (l *logReader) read() logState {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.take()
 	s := l.state
 	s.facts = maps.Clone(s.facts)
 	return s
 }
 
 // ready ends the start, and returns its stages.
-func (l *logFollower) ready() []Stage {
+func (l *logReader) ready() []Stage {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.take()
 	l.state.finish(stageReady, time.Now())
 	return l.state.stages
 }
 
-func (l *logFollower) run(f *os.File) {
-	defer close(l.done)
-	defer f.Close()
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	var rest []byte
-	for last := false; !last; {
-		select {
-		case <-tick.C:
-		case <-l.quit:
-			last = true
-		}
-		rest = l.take(f, rest)
-	}
+// close reads what is left of the log.
+func (l *logReader) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.state.add(rest)
+	l.take()
+	l.state.add(l.rest)
+	l.file.Close()
 }
 
-// take takes in all whole lines and returns what comes behind the last.
-func (l *logFollower) take(f io.Reader, rest []byte) []byte {
+// take takes in all whole lines.
+func (l *logReader) take() {
 	buf := make([]byte, 32<<10)
 	for {
-		n, err := f.Read(buf)
+		n, err := l.file.Read(buf)
 		if n == 0 || err != nil {
-			return rest
+			return
 		}
-		rest = append(rest, buf[:n]...)
-		l.mu.Lock()
 		l.state.grown = time.Now()
+		l.rest = append(l.rest, buf[:n]...)
 		for {
 			// Progress bars end their lines with a carriage return.
-			end := bytes.IndexAny(rest, "\r\n")
+			end := bytes.IndexAny(l.rest, "\r\n")
 			if end < 0 {
 				break
 			}
-			l.state.add(rest[:end])
-			rest = rest[end+1:]
+			l.state.add(l.rest[:end])
+			l.rest = l.rest[end+1:]
 		}
-		if len(rest) > longestLine {
-			l.state.add(rest)
-			rest = nil
+		if len(l.rest) > longestLine {
+			l.state.add(l.rest)
+			l.rest = nil
 		}
-		l.mu.Unlock()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -17,7 +18,7 @@ import (
 // child is an engine that runs under its guard.
 type child struct {
 	guard   *exec.Cmd
-	control *os.File
+	control io.Writer
 	pid     int
 	// exited is closed when the engine's first process has ended, gone when
 	// nothing of it is left; exit, strays and lost may be read then.
@@ -43,25 +44,22 @@ func startProcess(c Command, log *os.File, limit int64) (*child, error) {
 		return nil, err
 	}
 	defer status.Close()
-	stdin, control, err := os.Pipe()
-	if err != nil {
-		fromGuard.Close()
-		return nil, err
-	}
-	defer stdin.Close()
 	cmd := exec.Command(self, append([]string{guardArg, strconv.FormatInt(limit, 10), program}, c.Args[1:]...)...)
 	cmd.Args[0] = os.Args[0] // programs that go by their name stay what they are
 	cmd.Env = append(os.Environ(), c.Env...)
-	cmd.Stdin, cmd.Stderr = stdin, log
+	cmd.Stderr = log
 	cmd.ExtraFiles = []*os.File{status, log}
 	// Ctrl-C on the terminal is for planner, which decides what it means. It stays
 	// in planner's session: where the kernel divides processors between sessions
 	// first (Linux's autogroups), an engine of its own session with `nice` before
 	// it would still take as much as the load generator, and make it seconds late.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
+	control, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
 		fromGuard.Close()
-		control.Close()
 		return nil, fmt.Errorf("start the guard of the engine: %w", err)
 	}
 	p := &child{guard: cmd, control: control, exited: make(chan struct{}), gone: make(chan struct{})}
@@ -113,7 +111,6 @@ func (p *child) follow(reports *json.Decoder) {
 		}
 	}
 	_ = p.guard.Wait()
-	p.control.Close()
 	if !gone && p.pid > 0 {
 		p.lost = true
 		_ = syscall.Kill(-p.pid, syscall.SIGKILL)

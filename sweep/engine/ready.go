@@ -15,7 +15,7 @@ import (
 func (e *Engine) await(ctx context.Context, watch func(stage, line string, elapsed time.Duration)) error {
 	limits := e.settings.Timeouts
 	started, told := time.Now(), time.Time{}
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		select {
