@@ -39,8 +39,9 @@ type Config struct {
 // place while these are resolved, so that it can be printed.
 type draft struct {
 	rateGiven bool
-	model     modelText
-	hardware  hardwareText
+	model     string
+	gpus      []string
+	price     prices
 	space     Space // what was given, or is to be printed as if it were
 	load      workloadText
 	own       [2][]model.Row // of the user's catalog, by table
@@ -87,7 +88,7 @@ func (r *reader) finish(c *Config) {
 	r.checkSLO(c)
 	r.checkEngine(c)
 	r.checkSingle(c)
-	c.Model = r.resolveModel(c)
+	r.resolveModel(c)
 	c.GPUs = r.resolveHardware(c)
 	c.Workload = r.resolveWorkload(c)
 	c.draft.own = r.ownRows(c)
@@ -127,7 +128,7 @@ func (c *Config) Simulated() bool {
 // FlatPrice returns the price of one GPU for an hour where the configuration gives
 // a single one for all.
 func (c *Config) FlatPrice() (usdPerHour float64, ok bool) {
-	p := c.draft.hardware.price
+	p := c.draft.price
 	return p.all, p.given
 }
 

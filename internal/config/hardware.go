@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -21,12 +20,6 @@ type GPU struct {
 
 // byConfiguration is where a price comes from that the user gave.
 const byConfiguration = "the configuration"
-
-// hardwareText is [hardware] as it was written.
-type hardwareText struct {
-	gpus  []string
-	price prices
-}
 
 // prices is one price for every GPU, or one a GPU.
 type prices struct {
@@ -64,7 +57,7 @@ func (r *reader) resolveHardware(c *Config) []GPU {
 	if !r.clean("hardware") {
 		return nil
 	}
-	if len(d.hardware.gpus) == 0 {
+	if len(d.gpus) == 0 {
 		if c.Simulated() {
 			r.absent("hardware.gpu", `is missing, want a catalog name such as "H100 SXM" (planner catalog gpus lists them), or a list to compare`)
 		} else if need.Limit && need.Engine != NoEngine {
@@ -75,7 +68,7 @@ func (r *reader) resolveHardware(c *Config) []GPU {
 	r.namePrices(d)
 	var gpus []GPU
 	var written []string
-	for _, name := range d.hardware.gpus {
+	for _, name := range d.gpus {
 		hw, err := r.catalog.GPU(name)
 		if err != nil {
 			r.element("hardware.gpu", name).refuse("%v; want a name from planner catalog gpus", err)
@@ -86,14 +79,14 @@ func (r *reader) resolveHardware(c *Config) []GPU {
 			gpus = append(gpus, r.priced(d, hw))
 		}
 	}
-	d.hardware.gpus = written
+	d.gpus = written
 	return gpus
 }
 
 // namePrices replaces the names in the price table by the catalog's.
 func (r *reader) namePrices(d *draft) {
 	each := map[string]float64{}
-	for _, name := range slices.Sorted(maps.Keys(d.hardware.price.each)) {
+	for _, name := range slices.Sorted(maps.Keys(d.price.each)) {
 		n := r.at(join("hardware.price_per_gpu_hour", name))
 		hw, err := r.catalog.GPU(name)
 		switch _, twice := each[hw.Name]; {
@@ -102,35 +95,27 @@ func (r *reader) namePrices(d *draft) {
 		case twice:
 			n.refuse("prices %s a second time, want one price a GPU", hw.Name)
 		default:
-			each[hw.Name] = d.hardware.price.each[name]
+			each[hw.Name] = d.price.each[name]
 		}
 	}
-	if d.hardware.price.each != nil {
-		d.hardware.price.each = each
+	if d.price.each != nil {
+		d.price.each = each
 	}
 }
 
 // priced gives a GPU its price: the configuration's, or the catalog's list price.
 func (r *reader) priced(d *draft, hw model.Hardware) GPU {
 	g := GPU{Hardware: hw}
-	each, ok := d.hardware.price.each[hw.Name]
+	each, ok := d.price.each[hw.Name]
 	switch {
-	case d.hardware.price.given:
-		g.USDPerHour, g.Priced, g.PricedBy = d.hardware.price.all, true, byConfiguration
+	case d.price.given:
+		g.USDPerHour, g.Priced, g.PricedBy = d.price.all, true, byConfiguration
 	case ok:
 		g.USDPerHour, g.Priced, g.PricedBy = each, true, byConfiguration
 	case hw.Price.USDPerHour > 0:
-		g.USDPerHour, g.Priced, g.PricedBy = hw.Price.USDPerHour, true, listPrice(hw.Price)
+		g.USDPerHour, g.Priced, g.PricedBy = hw.Price.USDPerHour, true, hw.Price.String()
 	default:
 		r.warn("no price is known for %s: costs are null; give hardware.price_per_gpu_hour", hw.Name)
 	}
 	return g
-}
-
-// listPrice says whose list a price is from, and when that was.
-func listPrice(p model.Price) string {
-	if p.Date == "" {
-		return p.Basis
-	}
-	return fmt.Sprintf("%s (%s)", p.Basis, p.Date)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"planner/model"
 	"planner/plan"
 	"planner/sweep/ingest"
 	"planner/sweep/measure"
@@ -47,9 +48,8 @@ func unread() *Config {
 		Search:    Search{Precision: 0.10, Confidence: 0.90, Budget: time.Hour, Strategy: "race"},
 		OutputDir: "runs",
 		draft: draft{
-			model: modelText{kv: "auto"},
 			space: Space{"tensor_parallel": {1}, "pipeline_parallel": {1}, "data_parallel": {1}, "expert_parallel": {false}},
-			load: workloadText{component: component{class: "chat"}, turns: 1, arrivals: "poisson", burstiness: 1,
+			load: workloadText{component: component{class: "chat"}, turns: 1, arrivals: workload.Poisson, burstiness: 1,
 				timeout: 30 * time.Minute, seed: 1},
 		},
 	}
@@ -96,14 +96,14 @@ func (c *Config) sloKeys() []keyRow {
 func (c *Config) modelKeys() []keyRow {
 	d := &c.draft
 	return []keyRow{
-		{"model.name", "a catalog name or a Hugging Face id in the catalog", anyWord.in(&d.model.name)},
-		{"model.config", "or a path to a Hugging Face config.json, which is then enough alone", pathname.in(&d.model.config)},
-		{"model.weights", strings.Join(weightFormats, " ") + `; "" = the model's own`, words(append(weightFormats, "")...).in(&d.model.weights)},
-		{"model.kv_cache", "auto fp8", words("auto", "fp8").in(&d.model.kv)},
+		{"model.name", "a catalog name or a Hugging Face id in the catalog", anyWord.in(&d.model)},
+		{"model.config", "or a path to a Hugging Face config.json, which is then enough alone", pathname.in(&c.Model.Config)},
+		{"model.weights", strings.Join(weightFormats, " ") + `; "" = the model's own`, named(model.ParseWeightFormat, append(weightFormats, "")...).in(&c.Model.Precision.Weights)},
+		{"model.kv_cache", "auto fp8", named(model.ParseKVFormat, "auto", "fp8").in(&c.Model.Precision.KV)},
 
-		{"hardware.gpu", "a catalog name, or a list to compare", choice(anyWord).in(&d.hardware.gpus)},
+		{"hardware.gpu", "a catalog name, or a list to compare", choice(anyWord).in(&d.gpus)},
 		{"hardware.price_per_gpu_hour", `US dollars, or one a GPU: { "H100 SXM" = 2.99 }; by default the catalog's dated list price`,
-			perGPU.in(&d.hardware.price)},
+			perGPU.in(&d.price)},
 		{"hardware.power_price_per_kwh", "US dollars", nonNegative.in(&c.PowerPrice)},
 	}
 }
@@ -155,7 +155,7 @@ func (c *Config) workloadKeys() []keyRow {
 			pointer(prefix).in(&l.prefix)},
 		{"workload.turns", "requests of one conversation", wholeFrom(1).in(&l.turns)},
 		{"workload.think_time", "between two turns of a conversation", pause.in(&l.think)},
-		{"workload.arrivals", "poisson constant gamma (with burstiness) trace", words("poisson", "constant", "gamma", "trace").in(&l.arrivals)},
+		{"workload.arrivals", "poisson constant gamma (with burstiness) trace", named(workload.ParseProcess, "poisson", "constant", "gamma", "trace").in(&l.arrivals)},
 		{"workload.burstiness", "shape of gamma gaps: 1 = Poisson, below 1 burstier", numberIn(numberRange{low: 0, above: true, high: 1e6}).in(&l.burstiness)},
 		{"workload.trace", "file; it gives arrivals and lengths", pathname.in(&l.trace)},
 		{"workload.trace_format", strings.Join(traceFormats, " ") + `; "" = found out`, words(traceFormats...).in(&l.format)},

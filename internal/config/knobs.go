@@ -136,7 +136,7 @@ func (r *reader) checkSingle(c *Config) {
 	for _, n := range measure.KnobTable {
 		count := len(c.draft.space[n.Name])
 		if n.Name == "gpu" {
-			count = len(c.draft.hardware.gpus)
+			count = len(c.draft.gpus)
 		}
 		if count > 1 {
 			r.at(keyOf(n)).refuse("is a list of %d, want one value: this command runs one configuration (plan and estimate search lists)", count)

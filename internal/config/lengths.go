@@ -61,6 +61,8 @@ func printParts(parts []part) string {
 	})
 }
 
+var distribution = named(workload.ParseDist, "fixed", "uniform", "normal", "lognormal", "empirical")
+
 // families say which keys each family of distributions has beside dist, and how many
 // of these, from the first, it needs.
 var families = map[workload.Dist]struct {
@@ -76,9 +78,8 @@ var families = map[workload.Dist]struct {
 
 // lengthParts are the keys of a distribution in the order in which they are printed.
 func lengthParts(l *workload.Lengths) []part {
-	dist := binding{take: func(input) {}, text: func() string { return quote(l.Dist.String()) }} // read first of all
 	return []part{
-		{"dist", dist, true},
+		{"dist", distribution.in(&l.Dist), true},
 		{"value", wholeFrom(1).in(&l.Value), l.Value > 0},
 		{"median", positive.in(&l.Median), l.Median > 0},
 		{"mean", positive.in(&l.Mean), l.Mean > 0},
@@ -109,11 +110,9 @@ func readLengths(n input) (workload.Lengths, bool) {
 		n.refuse("has no dist, want fixed, uniform, normal, lognormal or empirical")
 		return l, false
 	}
-	text, ok := readWord(name, []string{"fixed", "uniform", "normal", "lognormal", "empirical"})
-	if !ok {
+	if l.Dist, ok = distribution.read(name); !ok {
 		return l, false
 	}
-	l.Dist, _ = workload.ParseDist(text)
 	family := families[l.Dist]
 	parts := slices.DeleteFunc(lengthParts(&l), func(p part) bool {
 		return p.name != "dist" && !slices.Contains(family.keys, p.name)

@@ -19,8 +19,8 @@ type Call struct {
 
 // ownRows are the rows of the user's catalog that a configuration names, by table.
 func (r *reader) ownRows(c *Config) (rows [2][]model.Row) {
-	gpus := slices.Clone(c.draft.hardware.gpus)
-	for name := range c.draft.hardware.price.each {
+	gpus := slices.Clone(c.draft.gpus)
+	for name := range c.draft.price.each {
 		gpus = append(gpus, name)
 	}
 	rows[model.GPUTable] = r.catalog.Given(model.GPUTable, gpus...)

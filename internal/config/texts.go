@@ -45,6 +45,24 @@ func readWord(n input, allowed []string) (string, bool) {
 	return "", false
 }
 
+// named is a value that has a name, one of a set; the empty one, where it is allowed,
+// stands for the zero value.
+func named[T fmt.Stringer](parse func(string) (T, error), allowed ...string) codec[T] {
+	read := func(n input) (T, bool) {
+		var zero T
+		s, ok := readWord(n, allowed)
+		if !ok || s == "" {
+			return zero, ok
+		}
+		x, err := parse(s)
+		if err != nil {
+			n.refuse("%v", err)
+		}
+		return x, err == nil
+	}
+	return codec[T]{read: read, print: func(x T) string { return quote(x.String()) }}
+}
+
 // quote prints a string as TOML reads it.
 func quote(s string) string {
 	var b strings.Builder

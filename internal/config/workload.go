@@ -15,7 +15,7 @@ type workloadText struct {
 	component
 	turns         int
 	think         time.Duration
-	arrivals      string
+	arrivals      workload.Process
 	burstiness    float64
 	trace, format string
 	timeout       time.Duration
@@ -114,12 +114,8 @@ func (r *reader) resolveWorkload(c *Config) workload.Workload {
 	}
 	r.checkArrivals(l)
 	r.checkMix(l)
-	process, err := workload.ParseProcess(l.arrivals)
-	if err != nil {
-		r.at("workload.arrivals").refuse("%v", err)
-	}
 	w := workload.Workload{
-		Class: l.class, Turns: l.turns, Think: l.think, Arrivals: process, Burstiness: l.burstiness,
+		Class: l.class, Turns: l.turns, Think: l.think, Arrivals: l.arrivals, Burstiness: l.burstiness,
 		TraceFile: l.trace, Timeout: l.timeout, Seed: l.seed,
 		Shapes: []workload.Shape{l.shape()},
 	}
@@ -129,7 +125,7 @@ func (r *reader) resolveWorkload(c *Config) workload.Workload {
 			w.Shapes = append(w.Shapes, c.shape())
 		}
 	}
-	if process == workload.Trace && c.need.Workload && r.clean("workload") {
+	if l.arrivals == workload.Trace && c.need.Workload && r.clean("workload") {
 		w.Class, w.Shapes = "trace", nil
 		w.Replay = r.readTrace(l)
 	}
@@ -139,18 +135,18 @@ func (r *reader) resolveWorkload(c *Config) workload.Workload {
 // checkArrivals looks at what belongs to some arrival processes alone.
 func (r *reader) checkArrivals(l *workloadText) {
 	if l.trace != "" && !r.given("workload.arrivals") {
-		l.arrivals = "trace"
+		l.arrivals = workload.Trace
 	}
 	switch {
-	case l.arrivals == "trace" && l.trace == "":
+	case l.arrivals == workload.Trace && l.trace == "":
 		r.missing("workload.trace", "workload.arrivals", `is missing, want a file, because arrivals are "trace"`)
-	case l.arrivals != "trace" && l.trace != "":
+	case l.arrivals != workload.Trace && l.trace != "":
 		r.at("workload.arrivals").refuse(`is %q, want "trace", because workload.trace gives the arrivals`, l.arrivals)
-	case l.arrivals == "trace" && l.turns > 1:
+	case l.arrivals == workload.Trace && l.turns > 1:
 		r.at("workload.turns").refuse("is %d, want 1, because the trace lists every request", l.turns)
-	case l.arrivals == "trace" && len(l.mix) > 0:
+	case l.arrivals == workload.Trace && len(l.mix) > 0:
 		r.at("workload.mix").refuse("is given, want none, because the trace gives the lengths")
-	case l.arrivals == "gamma" && !r.given("workload.burstiness"):
+	case l.arrivals == workload.Gamma && !r.given("workload.burstiness"):
 		r.warn("workload: arrivals are gamma without burstiness, which is then 1: the same as poisson")
 	}
 }
