@@ -124,3 +124,12 @@ func TestTimesComeBack(t *testing.T) {
 		t.Errorf("a long time ago is %v", far)
 	}
 }
+
+func TestMillisecondsAreStable(t *testing.T) {
+	for _, s := range []float64{0, 0.1, 1.0 / 3, 0.0123456789012345, 987.654321} {
+		once := Milliseconds(s)
+		if again := Milliseconds(Seconds(once)); again != once {
+			t.Errorf("%g s: %v ms, written again %v", s, once, again)
+		}
+	}
+}

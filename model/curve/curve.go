@@ -40,19 +40,22 @@ type Curve struct {
 }
 
 // Quality says how well a model describes the points it was fitted to, in ln
-// latency. A figure that the sample is too small for is +Inf.
+// latency. A figure that the sample is too small for is +Inf, and NaN once it was read
+// from a file.
 type Quality struct {
-	RMSE, AICc, LeaveOneOut float64
+	RMSE        float64 `json:"rmse_ln"`
+	AICc        float64 `json:"aicc"`
+	LeaveOneOut float64 `json:"leave_one_out_ln"`
 }
 
 // FittedForm is a form that was fitted, with what it was fitted to: all points, or
 // those in a steady state.
 type FittedForm struct {
-	Model      Model
-	All        bool
-	Parameters int
-	Quality    Quality
-	Chosen     bool
+	Model      Model     `json:"model"`
+	All        allPoints `json:"points"`
+	Parameters int       `json:"parameters"`
+	Quality    Quality   `json:"quality"`
+	Chosen     bool      `json:"chosen"`
 }
 
 // furthest is the share of the saturation rate up to which a form is
@@ -157,7 +160,7 @@ func (c *Curve) fitSteady(steady []Point, levels []float64, seed uint64) *fitted
 func (c *Curve) addCandidates(s *sample, all []fitted, best int, whole bool) {
 	for i := range all {
 		c.Candidates = append(c.Candidates, FittedForm{
-			Model: all[i].model, All: whole, Parameters: all[i].model.parameters(), Chosen: i == best,
+			Model: all[i].model, All: allPoints(whole), Parameters: all[i].model.parameters(), Chosen: i == best,
 			Quality: Quality{all[i].rmse(), all[i].aicc(), leaveOneOut(s, &all[i])},
 		})
 	}

@@ -1,201 +1,78 @@
 package curve
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"time"
 
-	"planner/internal/units"
+	"planner/internal/wire"
 	"planner/sweep/measure"
 )
 
-// The types below are the curve in a file: latencies in milliseconds, rates per
-// second, and null for a figure that is not known.
-
-type curveJSON struct {
-	Metric     string          `json:"metric"`
-	Model      modelJSON       `json:"model"`
-	Quality    qualityJSON     `json:"quality"`
-	Valid      [2]float64      `json:"valid_per_s"`
-	End        float64         `json:"end_per_s"`
-	Saturation *Saturation     `json:"saturation_per_s"`
-	Knee       *float64        `json:"knee_per_s"`
-	KneeOf     string          `json:"knee_of,omitempty"`
-	Points     []pointJSON     `json:"points"`
-	Whole      *modelJSON      `json:"whole"`
-	Candidates []candidateJSON `json:"candidates"`
-	Band       []bandJSON      `json:"band"`
-	Warnings   []string        `json:"warnings"`
-}
-
-type modelJSON struct {
-	Form      Form      `json:"form"`
-	Joint     bool      `json:"joint"`
-	Levels    []string  `json:"levels"`
-	Floors    []float64 `json:"floor_ms"`
-	Scales    []float64 `json:"scale_ms"`
-	Mu        float64   `json:"mu_per_s"`
-	Power     float64   `json:"power,omitempty"`
-	Curvature float64   `json:"curvature,omitempty"`
-	Slopes    []float64 `json:"slope_ms_s,omitempty"`
-}
-
-type qualityJSON struct {
-	RMSE        *float64 `json:"rmse_ln"`
-	AICc        *float64 `json:"aicc"`
-	LeaveOneOut *float64 `json:"leave_one_out_ln"`
-}
-
-type pointJSON struct {
-	Rate       float64     `json:"rate_per_s"`
-	Sent       float64     `json:"sent_per_s,omitempty"`
-	Achieved   *float64    `json:"achieved_per_s"`
-	Window     float64     `json:"window_s,omitempty"`
-	Requests   int         `json:"requests,omitempty"`
-	Overloaded bool        `json:"overloaded,omitempty"`
-	Regime     Regime      `json:"regime"`
-	Why        string      `json:"why,omitempty"`
-	Latency    []valueJSON `json:"latency"`
-}
-
-type valueJSON struct {
-	Stat string  `json:"stat"`
-	MS   float64 `json:"ms"`
-}
-
-type candidateJSON struct {
-	Model      modelJSON   `json:"model"`
-	Points     string      `json:"points"`
-	Parameters int         `json:"parameters"`
-	Quality    qualityJSON `json:"quality"`
-	Chosen     bool        `json:"chosen"`
-}
-
-type bandJSON struct {
-	Rate float64 `json:"rate_per_s"`
-	Stat string  `json:"stat"`
-	Low  float64 `json:"low_ms"`
-	High float64 `json:"high_ms"`
+// file is a curve in a file.
+type file struct {
+	Metric     string       `json:"metric"`
+	Model      Model        `json:"model"`
+	Quality    Quality      `json:"quality"`
+	Valid      [2]float64   `json:"valid_per_s"`
+	End        float64      `json:"end_per_s"`
+	Saturation *Saturation  `json:"saturation_per_s"`
+	Knee       *float64     `json:"knee_per_s"`
+	KneeOf     *named       `json:"knee_of,omitempty"`
+	Points     []Point      `json:"points"`
+	Whole      *Model       `json:"whole"`
+	Candidates []FittedForm `json:"candidates"`
+	Band       []BandPoint  `json:"band"`
+	Warnings   []string     `json:"warnings"`
 }
 
 // MarshalJSON writes the curve with units in its keys.
 func (c *Curve) MarshalJSON() ([]byte, error) {
-	w := curveJSON{
-		Metric: c.Metric.String(), Model: c.Model.wire(), Quality: c.Quality.wire(),
-		Valid: [2]float64{c.Low, c.High}, End: c.End(), Saturation: c.Saturation,
-		Points: make([]pointJSON, len(c.Points)), Candidates: make([]candidateJSON, len(c.Candidates)),
-		Band: make([]bandJSON, len(c.Band)), Warnings: append([]string{}, c.Warnings...),
+	w := file{
+		Metric: c.Metric.String(), Model: c.Model, Quality: c.Quality, Valid: [2]float64{c.Low, c.High}, End: c.End(), Saturation: c.Saturation,
+		Whole: c.Whole, Points: append([]Point{}, c.Points...), Candidates: append([]FittedForm{}, c.Candidates...),
+		Band: append([]BandPoint{}, c.Band...), Warnings: append([]string{}, c.Warnings...),
 	}
 	if c.Knee > 0 {
-		w.Knee, w.KneeOf = &c.Knee, Name(c.KneeOf)
+		w.Knee, w.KneeOf = &c.Knee, new(named(c.KneeOf))
 	}
-	if c.Whole != nil {
-		m := c.Whole.wire()
-		w.Whole = &m
-	}
-	for i := range c.Points {
-		w.Points[i] = c.Points[i].wire()
-	}
-	for i, k := range c.Candidates {
-		points := "steady"
-		if k.All {
-			points = "all"
-		}
-		w.Candidates[i] = candidateJSON{k.Model.wire(), points, k.Parameters, k.Quality.wire(), k.Chosen}
-	}
-	for i, b := range c.Band {
-		w.Band[i] = bandJSON{b.Rate, Name(b.Quantile), units.Milliseconds(b.Low), units.Milliseconds(b.High)}
-	}
-	return json.Marshal(w)
+	return wire.Marshal(w)
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (c *Curve) UnmarshalJSON(data []byte) error {
-	var w curveJSON
-	if err := json.Unmarshal(data, &w); err != nil {
+	var w file
+	if err := wire.Unmarshal(data, &w); err != nil {
 		return fmt.Errorf("read a curve: %w", err)
 	}
 	metric, err := measure.ParseMetric(w.Metric)
 	if err != nil {
 		return fmt.Errorf("read a curve: %w", err)
 	}
-	out := Curve{Metric: metric, Quality: w.Quality.quality(), Low: w.Valid[0], High: w.Valid[1], Saturation: w.Saturation, Warnings: w.Warnings}
-	if out.Model, err = w.Model.model(); err != nil {
-		return fmt.Errorf("read a curve: model: %w", err)
-	}
-	if w.Whole != nil {
-		m, err := w.Whole.model()
-		if err != nil {
-			return fmt.Errorf("read a curve: whole: %w", err)
-		}
-		out.Whole = &m
-	}
-	if w.Knee != nil {
-		out.Knee = *w.Knee
-		if out.KneeOf, err = measure.ParseStat(w.KneeOf); err != nil {
-			return fmt.Errorf("read a curve: knee: %w", err)
-		}
-	}
-	if err := out.readLists(&w); err != nil {
-		return fmt.Errorf("read a curve: %w", err)
-	}
-	*c = out
-	return nil
-}
-
-func (c *Curve) readLists(w *curveJSON) error {
-	for i, p := range w.Points {
-		a, err := p.point()
-		if err != nil {
-			return fmt.Errorf("point %d: %w", i+1, err)
-		}
-		c.Points = append(c.Points, a)
-	}
-	for i, k := range w.Candidates {
-		m, err := k.Model.model()
-		if err != nil {
-			return fmt.Errorf("candidate %d: %w", i+1, err)
-		}
-		c.Candidates = append(c.Candidates, FittedForm{m, k.Points == "all", k.Parameters, k.Quality.quality(), k.Chosen})
-	}
-	for i, b := range w.Band {
-		q, err := measure.ParseStat(b.Stat)
-		if err != nil {
-			return fmt.Errorf("band %d: %w", i+1, err)
-		}
-		c.Band = append(c.Band, BandPoint{b.Rate, q, units.Seconds(b.Low), units.Seconds(b.High)})
+	*c = Curve{Metric: metric, Model: w.Model, Quality: w.Quality, Low: w.Valid[0], High: w.Valid[1], Saturation: w.Saturation,
+		Whole: w.Whole, Points: w.Points, Candidates: w.Candidates, Band: w.Band, Warnings: w.Warnings}
+	if w.Knee != nil && w.KneeOf != nil {
+		c.Knee, c.KneeOf = *w.Knee, float64(*w.KneeOf)
 	}
 	return nil
 }
 
-func (m *Model) wire() modelJSON {
-	w := modelJSON{Form: m.Form, Joint: m.Joint, Mu: m.Mu, Power: m.Power, Curvature: m.Curvature,
-		Floors: each(m.Floors, units.Milliseconds), Scales: each(m.Scales, units.Milliseconds), Slopes: each(m.Slopes, units.Milliseconds), Levels: []string{}}
-	for _, q := range m.Levels {
-		w.Levels = append(w.Levels, Name(q))
-	}
-	return w
+// named is a quantile, 0 for the mean, that files have by its name.
+type named float64
+
+// MarshalText writes the name.
+func (s named) MarshalText() ([]byte, error) { return []byte(Name(float64(s))), nil }
+
+// UnmarshalText reads a name.
+func (s *named) UnmarshalText(text []byte) error {
+	q, err := measure.ParseStat(string(text))
+	*s = named(q)
+	return err
 }
 
-func (w *modelJSON) model() (Model, error) {
-	m := Model{Form: w.Form, Joint: w.Joint, Mu: w.Mu, Power: w.Power, Curvature: w.Curvature,
-		Floors: each(w.Floors, units.Seconds), Scales: each(w.Scales, units.Seconds), Slopes: each(w.Slopes, units.Seconds)}
-	for _, name := range w.Levels {
-		q, err := measure.ParseStat(name)
-		if err != nil {
-			return m, err
-		}
-		m.Levels = append(m.Levels, q)
-	}
-	if m.Form != Interpolated && (len(m.Floors) != len(m.Levels) || len(m.Scales) != len(m.Levels) || len(m.Levels) == 0) {
-		return m, fmt.Errorf("%s: %d levels, %d floors, %d scales", m.Form, len(m.Levels), len(m.Floors), len(m.Scales))
-	}
-	return m, nil
-}
-
-// each applies a conversion to every value.
-func each(values []float64, convert func(float64) float64) []float64 {
+// scaled is a copy of values by which is multiplied or divided: seconds in memory are
+// milliseconds in files.
+func scaled(values []float64, convert func(float64) float64) []float64 {
 	if values == nil {
 		return nil
 	}
@@ -206,64 +83,131 @@ func each(values []float64, convert func(float64) float64) []float64 {
 	return out
 }
 
-func (q Quality) wire() qualityJSON {
-	return qualityJSON{units.Finite(q.RMSE), units.Finite(q.AICc), units.Finite(q.LeaveOneOut)}
+// plainModel is a model without methods, modelFile one with names for its statistics.
+type (
+	plainModel Model
+	modelFile  struct {
+		Form   Form    `json:"form"`
+		Joint  bool    `json:"joint"`
+		Levels []named `json:"levels"`
+		plainModel
+	}
+)
+
+// MarshalJSON writes milliseconds.
+func (m Model) MarshalJSON() ([]byte, error) {
+	w := modelFile{Form: m.Form, Joint: m.Joint, Levels: []named{}, plainModel: plainModel(m)}
+	for _, q := range m.Levels {
+		w.Levels = append(w.Levels, named(q))
+	}
+	w.Floors, w.Scales, w.Slopes = scaled(m.Floors, wire.Milliseconds), scaled(m.Scales, wire.Milliseconds), scaled(m.Slopes, wire.Milliseconds)
+	return wire.Marshal(w)
 }
 
-func (w qualityJSON) quality() Quality {
-	return Quality{orInf(w.RMSE), orInf(w.AICc), orInf(w.LeaveOneOut)}
+// UnmarshalJSON reads what MarshalJSON writes.
+func (m *Model) UnmarshalJSON(data []byte) error {
+	var w modelFile
+	if err := wire.Unmarshal(data, &w); err != nil {
+		return err
+	}
+	*m = Model(w.plainModel)
+	m.Form, m.Joint = w.Form, w.Joint
+	m.Floors, m.Scales, m.Slopes = scaled(w.Floors, wire.Seconds), scaled(w.Scales, wire.Seconds), scaled(w.Slopes, wire.Seconds)
+	for _, q := range w.Levels {
+		m.Levels = append(m.Levels, float64(q))
+	}
+	if m.Form != Interpolated && (len(m.Floors) != len(m.Levels) || len(m.Scales) != len(m.Levels) || len(m.Levels) == 0) {
+		return fmt.Errorf("%s: %d levels, %d floors, %d scales", m.Form, len(m.Levels), len(m.Floors), len(m.Scales))
+	}
+	return nil
 }
 
-func orInf(v *float64) float64 {
-	if v == nil {
-		return math.Inf(1)
+// MarshalJSON writes null for an unknown rate.
+func (p Point) MarshalJSON() ([]byte, error) {
+	type plain Point
+	if p.Achieved <= 0 {
+		p.Achieved = math.NaN()
 	}
-	return *v
+	p.Values = append([]Value{}, p.Values...)
+	return wire.Marshal(plain(p))
 }
 
-func (a *Point) wire() pointJSON {
-	w := pointJSON{Rate: a.Rate, Sent: a.Sent, Window: a.Window.Seconds(), Requests: a.Requests, Overloaded: a.Overloaded, Regime: a.Regime, Why: a.Why, Latency: []valueJSON{}}
-	if a.Achieved > 0 {
-		w.Achieved = &a.Achieved
+// UnmarshalJSON reads what MarshalJSON writes.
+func (p *Point) UnmarshalJSON(data []byte) error {
+	type plain Point
+	err := wire.Unmarshal(data, (*plain)(p))
+	if math.IsNaN(p.Achieved) {
+		p.Achieved = 0
 	}
-	for _, v := range a.Values {
-		w.Latency = append(w.Latency, valueJSON{Name(v.Quantile), float64(v.Latency) / float64(time.Millisecond)})
-	}
-	return w
+	return err
 }
 
-func (w *pointJSON) point() (Point, error) {
-	a := Point{Rate: w.Rate, Sent: w.Sent, Requests: w.Requests, Overloaded: w.Overloaded, Regime: w.Regime, Why: w.Why,
-		Window: units.Duration(w.Window, time.Second)}
-	if w.Achieved != nil {
-		a.Achieved = *w.Achieved
+type valueFile struct {
+	Stat    named         `json:"stat"`
+	Latency time.Duration `json:"ms"`
+}
+
+// MarshalJSON writes the name of the statistic and milliseconds.
+func (v Value) MarshalJSON() ([]byte, error) {
+	return wire.Marshal(valueFile{named(v.Quantile), v.Latency})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (v *Value) UnmarshalJSON(data []byte) error {
+	var w valueFile
+	err := wire.Unmarshal(data, &w)
+	*v = Value{float64(w.Stat), w.Latency}
+	return err
+}
+
+type bandFile struct {
+	Rate float64 `json:"rate_per_s"`
+	Stat named   `json:"stat"`
+	Low  float64 `json:"low_ms"`
+	High float64 `json:"high_ms"`
+}
+
+// MarshalJSON writes the name of the statistic and milliseconds.
+func (b BandPoint) MarshalJSON() ([]byte, error) {
+	return wire.Marshal(bandFile{b.Rate, named(b.Quantile), wire.Milliseconds(b.Low), wire.Milliseconds(b.High)})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (b *BandPoint) UnmarshalJSON(data []byte) error {
+	var w bandFile
+	err := wire.Unmarshal(data, &w)
+	*b = BandPoint{w.Rate, float64(w.Stat), wire.Seconds(w.Low), wire.Seconds(w.High)}
+	return err
+}
+
+// allPoints says whether a form was fitted to all points, or to those in a steady state.
+type allPoints bool
+
+// MarshalText writes "all" or "steady".
+func (a allPoints) MarshalText() ([]byte, error) {
+	if a {
+		return []byte("all"), nil
 	}
-	for _, v := range w.Latency {
-		q, err := measure.ParseStat(v.Stat)
-		if err != nil {
-			return a, err
-		}
-		a.Values = append(a.Values, Value{q, units.Duration(v.MS, time.Millisecond)})
-	}
-	return a, nil
+	return []byte("steady"), nil
+}
+
+// UnmarshalText reads what MarshalText writes.
+func (a *allPoints) UnmarshalText(text []byte) error {
+	*a = string(text) == "all"
+	return nil
 }
 
 // MarshalJSON writes the crossing with units in its keys.
 func (x Crossing) MarshalJSON() ([]byte, error) {
-	by := x.By
-	if by == nil {
-		by = []FormRate{}
-	}
-	return json.Marshal(struct {
-		Bound   string     `json:"bound"`
-		Limit   float64    `json:"limit_ms"`
-		Outcome string     `json:"outcome"`
-		Value   float64    `json:"value_per_s"`
-		Low     float64    `json:"low_per_s"`
-		High    float64    `json:"high_per_s"`
-		By      []FormRate `json:"by"`
-		Idle    float64    `json:"idle_ms"`
-		Note    string     `json:"note,omitempty"`
-	}{x.Bound.String(), float64(x.Bound.Limit) / float64(time.Millisecond), string(x.Outcome), x.Value, x.Low, x.High, by,
-		float64(x.Idle) / float64(time.Millisecond), x.Note})
+	return wire.Marshal(struct {
+		Bound   string        `json:"bound"`
+		Limit   time.Duration `json:"limit_ms"`
+		Outcome string        `json:"outcome"`
+		Value   float64       `json:"value_per_s"`
+		Low     float64       `json:"low_per_s"`
+		High    float64       `json:"high_per_s"`
+		By      []FormRate    `json:"by"`
+		Idle    time.Duration `json:"idle_ms"`
+		Note    string        `json:"note,omitempty"`
+	}{x.Bound.String(), x.Bound.Limit, string(x.Outcome), x.Value, x.Low, x.High, append([]FormRate{}, x.By...), x.Idle, x.Note})
 }

@@ -41,22 +41,24 @@ func (f *Form) UnmarshalText(b []byte) error {
 // Model is a form with its parameters. Floors, Scales and Slopes hold one
 // figure a statistic of Levels.
 type Model struct {
-	Form Form
+	Form Form `json:"form"`
 	// Levels are the quantiles (0 for the mean) that the parameters belong to.
-	Levels []float64
+	Levels []float64 `json:"-"`
 	// Joint says that one floor and one scale serve all statistics, each scale
 	// being the common one times ln(1/(1-q)).
-	Joint bool
+	Joint bool `json:"joint"`
 	// Floors are the latencies of an idle server and Scales the sizes of the
 	// load-dependent part, in seconds.
-	Floors, Scales []float64
+	Floors []float64 `json:"floor_ms"`
+	Scales []float64 `json:"scale_ms"`
 	// Mu is the saturation rate in requests per second.
-	Mu float64
+	Mu float64 `json:"mu_per_s"`
 	// Power is k of StationaryPower, Curvature m of TimeDependent.
-	Power, Curvature float64
+	Power     float64 `json:"power,omitempty"`
+	Curvature float64 `json:"curvature,omitempty"`
 	// Slopes are those of StationaryFluid above Mu, in seconds per request per
 	// second.
-	Slopes []float64
+	Slopes []float64 `json:"slope_ms_s,omitempty"`
 }
 
 // At is the latency in seconds of a statistic at a rate; false where the model

@@ -27,22 +27,23 @@ type Value struct {
 // Point is one measured load point of an open loop.
 type Point struct {
 	// Rate is the offered load in requests per second.
-	Rate float64
+	Rate float64 `json:"rate_per_s"`
 	// Sent and Achieved are what left the client and what was completed, per
 	// second of the window; 0 means unknown.
-	Sent, Achieved float64
+	Sent     float64 `json:"sent_per_s,omitempty"`
+	Achieved float64 `json:"achieved_per_s"`
 	// Window is how long was measured, Requests how many requests; 0 means
 	// unknown.
-	Window   time.Duration
-	Requests int
+	Window   time.Duration `json:"window_s,omitempty"`
+	Requests int           `json:"requests,omitempty"`
 	// Overloaded says that whoever measured the point saw the backlog grow.
-	Overloaded bool
-	// Values holds the statistics that the sample resolves, by Quantile.
-	Values []Value
+	Overloaded bool `json:"overloaded,omitempty"`
 	// Regime says whether the server kept up, and Why what that is known from. [Fit]
 	// finds them.
-	Regime Regime
-	Why    string
+	Regime Regime `json:"regime"`
+	Why    string `json:"why,omitempty"`
+	// Values holds the statistics that the sample resolves, by Quantile.
+	Values []Value `json:"latency"`
 }
 
 // Latency returns the statistic of the point, false if it is not known.

@@ -95,7 +95,7 @@ func TestStationaryRefusesOverload(t *testing.T) {
 	}
 	for _, k := range c.Candidates {
 		stationary := k.Model.Form == Stationary || k.Model.Form == StationaryPower
-		if stationary == k.All {
+		if stationary == bool(k.All) {
 			t.Errorf("%v was fitted to all points: %v", k.Model.Form, k.All)
 		}
 	}
