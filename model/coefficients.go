@@ -75,12 +75,11 @@ func (r *Roofline) setMatrices() {
 		r.experts.flops = 2 * n.experts * float64(moe.Active) / float64(moe.Experts) / shards
 		r.experts.read = r.experts.bytes / (r.c.Experts.For(x) * hw.Bandwidth)
 		r.experts.token = r.experts.flops / r.expertRate(x)
-		r.routing = routing{
-			logMiss:  math.Log1p(-float64(moe.Active) / float64(moe.Experts)),
-			replicas: float64(d.DP), active: float64(moe.Active), ranks: 1, spread: r.c.Link.ExpertSpread,
-		}
+		to := &r.routing
+		to.logMiss = math.Log1p(-float64(moe.Active) / float64(moe.Experts))
+		to.replicas, to.active, to.ranks, to.spread = float64(d.DP), float64(moe.Active), 1, r.c.Link.ExpertSpread
 		if d.EP {
-			r.routing.ranks = shards
+			to.ranks = shards
 		}
 	}
 
@@ -112,17 +111,16 @@ func (r *Roofline) setAttention() {
 		// reading it. Ordinary attention stays far below this.
 		layer = max(layer, 2*headsHere*decodeDims/(r.c.Attention.DecodeCompute*hw.Flops.BF16))
 	}
-	r.kv = kvCost{
-		full: full * layer, window: window * layer,
-		fullBytes: full * perLayer, windowBytes: window * perLayer,
-		skew: r.c.Attention.Skew,
-	}
+	r.kv.full, r.kv.window = full*layer, window*layer
+	r.kv.fullBytes, r.kv.windowBytes = full*perLayer, window*perLayer
+	r.kv.skew = r.c.Attention.Skew
 	if at.WindowLayers > 0 {
 		r.kv.size = at.Window
 	}
 	pair := 2 * headsHere * (queryDim + valueDim)
 	rate := r.c.Attention.Prefill * hw.Flops.BF16
-	r.prefill = prefillCost{full: full * pair / rate, window: window * pair / rate, extra: r.c.Attention.ExtraKeys, flops: pair}
+	r.prefill.full, r.prefill.window = full*pair/rate, window*pair/rate
+	r.prefill.extra, r.prefill.flops = r.c.Attention.ExtraKeys, pair
 }
 
 // setCommunication fills in all-reduces and exchanges.
@@ -142,8 +140,9 @@ func (r *Roofline) setCommunication() {
 	if rate <= 0 {
 		rate = max(d.Hardware.PCIe, 16e9)
 	}
-	r.exchange = exchange{stages: float64(d.PP - 1), latency: r.c.Link.SendLatency * r.c.Link.Scale,
-		rate: r.c.Link.SendShare * rate / r.c.Link.Scale}
+	r.exchange.stages = float64(d.PP - 1)
+	r.exchange.latency = r.c.Link.SendLatency * r.c.Link.Scale
+	r.exchange.rate = r.c.Link.SendShare * rate / r.c.Link.Scale
 	if moe {
 		// Tokens go to their experts and back: each replica gathers the tokens of all others and
 		// scatters the sums, whichever experts they chose (vLLM's default exchange; kernels that
@@ -162,12 +161,10 @@ func (r *Roofline) setFixed() {
 	if d.Arch.Details.BlockFP8 && d.Precision.Weights == FP8 {
 		block = moe * f.BlockExpert
 	}
-	r.fixed = fixedCost{
-		graph:      layers*f.Layer + moe*f.MoELayer + block + step,
-		eager:      layers*max(f.LayerEager, f.Layer) + moe*f.MoELayer + step,
-		request:    f.Request + f.SyncRequest,
-		largest:    r.args.LargestGraph(d.Hardware),
-		freeTokens: e.FreeTokens,
-	}
+	r.fixed.graph = layers*f.Layer + moe*f.MoELayer + block + step
+	r.fixed.eager = layers*max(f.LayerEager, f.Layer) + moe*f.MoELayer + step
+	r.fixed.request = f.Request + f.SyncRequest
+	r.fixed.largest = r.args.LargestGraph(d.Hardware)
+	r.fixed.freeTokens = e.FreeTokens
 	r.fixed.elementToken = r.hiddenSize * (e.LayerPasses*layers + e.ExpertsPasses*float64(d.Arch.MoE.Active)*moe) / d.Hardware.Bandwidth
 }

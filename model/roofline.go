@@ -28,16 +28,47 @@ type Roofline struct {
 
 	dense   stream
 	experts stream
-	routing routing
-
-	head       stream // of which the longer of the two sides counts
-	kv         kvCost
-	prefill    prefillCost
+	head    stream // the LM head, of which the longer of the two sides counts
+	// routing describes which experts a step touches.
+	routing struct {
+		logMiss  float64 // log of the chance that a token leaves a given expert alone
+		replicas float64 // attention replicas whose tokens meet in the experts
+		ranks    float64 // ranks over which whole experts are spread; 1 when they are sliced
+		active   float64
+		spread   float64
+	}
+	// kv is seconds (and bytes) per token of context read.
+	kv struct {
+		full, window           float64
+		fullBytes, windowBytes float64
+		skew                   float64
+		size                   int // of the window, 0: none
+	}
+	// prefill is seconds per query-key pair.
+	prefill struct {
+		full, window float64
+		extra        float64 // keys added to each query
+		flops        float64 // per pair and GPU, full layers and window layers alike
+	}
 	allReduce  collective
 	reduces    float64 // all-reduces per step
 	hiddenSize float64 // bytes of one token's hidden state
-	exchange   exchange
-	fixed      fixedCost
+	// exchange is what moves besides all-reduces: between pipeline stages, and between
+	// attention replicas and experts.
+	exchange struct {
+		stages   float64 // hand-overs per step
+		experts  float64 // exchanges of experts per step
+		latency  float64
+		rate     float64
+		perToken float64 // bytes per token and exchange of experts
+	}
+	// fixed are the costs that no data sheet explains, summed over layers.
+	fixed struct {
+		graph, eager, request float64
+		largest               int // tokens of the largest captured graph
+		freeTokens            float64
+		elementToken          float64
+	}
 }
 
 // stream is a set of matrices: the time to read all of them and the time to multiply
@@ -60,48 +91,6 @@ func smooth(read, compute float64) (weights, math_ float64) {
 	t := math.Sqrt(math.Sqrt(sum))
 	weights = t * r4 / sum
 	return weights, t - weights
-}
-
-// routing describes which experts a step touches.
-type routing struct {
-	logMiss  float64 // log of the chance that a token leaves a given expert alone
-	replicas float64 // attention replicas whose tokens meet in the experts
-	ranks    float64 // ranks over which whole experts are spread; 1 when they are sliced
-	active   float64
-	spread   float64
-}
-
-// kvCost is seconds (and bytes) per token of context read.
-type kvCost struct {
-	full, window           float64
-	fullBytes, windowBytes float64
-	skew                   float64
-	size                   int // of the window, 0: none
-}
-
-// prefillCost is seconds per query-key pair.
-type prefillCost struct {
-	full, window float64
-	extra        float64 // keys added to each query
-	flops        float64 // per pair and GPU, full layers and window layers alike
-}
-
-// exchange is what moves besides all-reduces: between pipeline stages, and between
-// attention replicas and experts.
-type exchange struct {
-	stages   float64 // hand-overs per step
-	experts  float64 // exchanges of experts per step
-	latency  float64
-	rate     float64
-	perToken float64 // bytes per token and exchange of experts
-}
-
-// fixedCost are the costs that no data sheet explains, summed over layers.
-type fixedCost struct {
-	graph, eager, request float64
-	largest               int // tokens of the largest captured graph
-	freeTokens            float64
-	elementToken          float64
 }
 
 // NewRoofline precomputes the coefficients for a deployment. Zero arguments mean the
