@@ -1,6 +1,9 @@
 package model
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // EngineArgs are the engine's settings that bound a step and the memory. A zero field
 // means the engine's own default on the GPU, see [DefaultArgs].
@@ -37,18 +40,10 @@ func DefaultArgs(hw Hardware, engineVersion string) EngineArgs {
 // withDefaults fills the zero fields.
 func (l EngineArgs) withDefaults(dep Deployment) EngineArgs {
 	d := DefaultArgs(dep.Hardware, l.EngineVersion)
-	if l.MaxNumSeqs <= 0 {
-		l.MaxNumSeqs = d.MaxNumSeqs
-	}
-	if l.MaxNumBatchedTokens <= 0 {
-		l.MaxNumBatchedTokens = d.MaxNumBatchedTokens
-	}
-	if l.Utilization <= 0 {
-		l.Utilization = d.Utilization
-	}
-	if l.MaxModelLen <= 0 {
-		l.MaxModelLen = dep.Arch.MaxPosition
-	}
+	l.MaxNumSeqs = cmp.Or(l.MaxNumSeqs, d.MaxNumSeqs)
+	l.MaxNumBatchedTokens = cmp.Or(l.MaxNumBatchedTokens, d.MaxNumBatchedTokens)
+	l.Utilization = cmp.Or(l.Utilization, d.Utilization)
+	l.MaxModelLen = cmp.Or(l.MaxModelLen, dep.Arch.MaxPosition)
 	return l
 }
 

@@ -2,7 +2,6 @@ package model
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 )
 
@@ -17,23 +16,11 @@ func ParseVersion(s string) (Version, error) {
 	if s == "" {
 		return Version{}, nil
 	}
-	parts := strings.SplitN(strings.TrimPrefix(s, "v"), ".", 3)
-	if len(parts) < 2 {
+	var v Version
+	if _, err := fmt.Sscanf(strings.TrimPrefix(s, "v"), "%d.%d", &v.Major, &v.Minor); err != nil || v.Major < 0 || v.Minor < 0 {
 		return Version{}, fmt.Errorf("engine version %q: want MAJOR.MINOR.PATCH, for example 0.15.1", s)
 	}
-	major, err := strconv.Atoi(parts[0])
-	if err != nil || major < 0 {
-		return Version{}, fmt.Errorf("engine version %q: want MAJOR.MINOR.PATCH, for example 0.15.1", s)
-	}
-	digits := parts[1]
-	if i := strings.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' }); i >= 0 {
-		digits = digits[:i]
-	}
-	minor, err := strconv.Atoi(digits)
-	if err != nil {
-		return Version{}, fmt.Errorf("engine version %q: want MAJOR.MINOR.PATCH, for example 0.15.1", s)
-	}
-	return Version{major, minor}, nil
+	return v, nil
 }
 
 // versionOf reads a release and takes what it cannot read for the newest one: a

@@ -101,8 +101,7 @@ func (s *scheduler) compact() {
 func (s *scheduler) abort(r *sequence) {
 	switch r.state {
 	case waiting:
-		s.waiting.remove(r)
-		s.release(r)
+		s.finish(r)
 	case running:
 		if r.steady.member {
 			s.refresh(r)

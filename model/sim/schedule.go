@@ -162,17 +162,21 @@ func (s *scheduler) makeRoom(b *stepBatch, r *sequence, n int) bool {
 		}
 	}
 	s.grow(r, end)
-	if known := min(end, r.total()); known >= r.kv.nextFull {
-		s.register(r, known)
-	}
 	return true
 }
 
-// grow hands blocks to a sequence until they hold tokens up to end.
+// grow hands blocks to a sequence until they hold tokens up to end, and registers those
+// that known tokens will fill.
 func (s *scheduler) grow(r *sequence, end int) {
-	if end <= r.kv.room {
-		return
+	if end > r.kv.room {
+		s.extend(r, end)
 	}
+	if known := min(end, r.total()); known >= r.kv.nextFull {
+		s.register(r, known)
+	}
+}
+
+func (s *scheduler) extend(r *sequence, end int) {
 	r.kv.blocks = slices.Grow(r.kv.blocks, blocksFor(end, s.blockTokens)-len(r.kv.blocks))
 	for ; r.kv.room < end; r.kv.room += s.blockTokens {
 		r.kv.blocks = append(r.kv.blocks, s.pool.take())
@@ -251,9 +255,6 @@ func (s *scheduler) allocate(r *sequence, end int) bool {
 		r.kv.registered, r.kv.nextFull = len(s.hits), r.kv.room+size
 	}
 	s.grow(r, end)
-	if known := min(end, r.total()); known >= r.kv.nextFull {
-		s.register(r, known)
-	}
 	return true
 }
 
