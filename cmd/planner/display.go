@@ -17,7 +17,7 @@ import (
 // display begins to show how a run goes: drawn over itself on a terminal, a line now
 // and then with --verbose, nothing but remarks otherwise.
 func (p *program) display(c *cli.Context, r *run) *progress.Display {
-	o := progress.Options{Quiet: c.Bool("quiet"), Verbose: c.Bool("verbose"), Columns: p.columns(),
+	o := progress.DisplayOptions{Quiet: c.Bool("quiet"), Verbose: c.Bool("verbose"), Columns: p.columns(),
 		Cost: func(seen []sweep.Sighting) string { return report.SpentOn(seen, r.gpu).String() }}
 	if s, ok := r.study.(interface {
 		Best() (search.Estimate, string)

@@ -17,8 +17,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// Options say how much a display tells, and of what.
-type Options struct {
+// DisplayOptions say how much a display tells, and of what.
+type DisplayOptions struct {
 	// Quiet tells nothing at all; Verbose one line for each trial and, where
 	// nothing is drawn, one now and then, fit for a log file.
 	Quiet, Verbose bool
@@ -36,15 +36,15 @@ type Options struct {
 // Display shows on a writer, usually standard error, how a run goes. Errors of the
 // writer are ignored: a display that cannot be seen is no reason to stop measuring.
 type Display struct {
-	Options
+	DisplayOptions
 	w     io.Writer
 	begun time.Time
 
 	// What follows is guarded by mu: trials and starts of engines tell of
 	// themselves from goroutines of their own.
-	mu    sync.Mutex
-	state state
-	seen  []sweep.Sighting
+	mu     sync.Mutex
+	status status
+	seen   []sweep.Sighting
 	// running says how far the trial is that runs; nil for none. A goroutine asks
 	// it again and again until quit is closed.
 	running func() string
@@ -57,8 +57,8 @@ type Display struct {
 	widest [2]float64
 }
 
-// state is how far a run is. Unknown parts are left zero and not shown.
-type state struct {
+// status is how far a run is. Unknown parts are left zero and not shown.
+type status struct {
 	// trials are done. spent is the engine time that they took, left what may
 	// still be spent.
 	trials      int
@@ -85,8 +85,8 @@ const (
 )
 
 // New makes a display, which must be closed.
-func New(w io.Writer, o Options) *Display {
-	return &Display{Options: o, w: w, begun: time.Now()}
+func New(w io.Writer, o DisplayOptions) *Display {
+	return &Display{DisplayOptions: o, w: w, begun: time.Now()}
 }
 
 // See shows an event of a run, as a [sweep.Watcher] is told of it.
@@ -99,14 +99,14 @@ func (d *Display) See(event any) {
 		if n := len(e); n > 1 {
 			next += fmt.Sprintf(" and %d more side by side", n-1)
 		}
-		d.state.next, d.state.why, d.state.now = next, e[0].Why, ""
+		d.status.next, d.status.why, d.status.now = next, e[0].Why, ""
 	case measure.Measurement:
 		d.observed(&e)
 	case engine.Command:
 		d.say("starting: " + e.String())
 		return
 	case sweep.Starting:
-		d.state.now = fmt.Sprintf("engine starts: %s, %v: %s", e.Stage, e.Elapsed.Round(time.Second), e.Line)
+		d.status.now = fmt.Sprintf("engine starts: %s, %v: %s", e.Stage, e.Elapsed.Round(time.Second), e.Line)
 	case *engine.Engine:
 		d.say(startedText(e))
 		return
@@ -119,7 +119,7 @@ func (d *Display) See(event any) {
 			return
 		}
 		d.seen = append(slices.DeleteFunc(d.seen, func(s sweep.Sighting) bool { return s.Trial == e.Trial }), e)
-		d.state.cost = d.Cost(d.seen)
+		d.status.cost = d.Cost(d.seen)
 	case string:
 		d.say(e)
 		return
@@ -133,7 +133,7 @@ func (d *Display) observed(m *measure.Measurement) {
 	if d.Verbose && !d.Quiet {
 		d.log(trialLine(m))
 	}
-	s := &d.state
+	s := &d.status
 	s.trials++
 	s.spent += m.Trial.Warmup + m.Duration
 	if d.Budget > 0 {
@@ -174,7 +174,7 @@ func (d *Display) ask() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.running != nil {
-		d.state.now = d.running()
+		d.status.now = d.running()
 		d.show()
 	}
 }
@@ -206,9 +206,9 @@ func (d *Display) log(line string) {
 	fmt.Fprintln(d.w, line)
 }
 
-// show tells the state if it is time to.
+// show tells the status if it is time to.
 func (d *Display) show() {
-	now, best := time.Now(), &d.state.best
+	now, best := time.Now(), &d.status.best
 	if d.widest[1] == 0 && best.Low > 0 && best.High > best.Low {
 		d.widest = [2]float64{best.Low, best.High}
 	}
@@ -222,7 +222,7 @@ func (d *Display) show() {
 	d.last = now
 	elapsed := now.Sub(d.begun)
 	if d.Columns == 0 {
-		fmt.Fprintln(d.w, d.state.line(elapsed))
+		fmt.Fprintln(d.w, d.status.line(elapsed))
 		return
 	}
 	d.draw(d.lines(elapsed))

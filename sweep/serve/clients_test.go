@@ -74,7 +74,7 @@ func checkRead(t *testing.T, out []byte) {
 func replyTo(t *testing.T, body string, chat bool) string {
 	t.Helper()
 	s := Simulator{Model: "m", MaxModelLen: 1000, reply: 512}
-	c, err := s.parseCompletion([]byte(body), chat)
+	c, err := s.parseRequest([]byte(body), chat)
 	if err != nil {
 		t.Fatal(err)
 	}

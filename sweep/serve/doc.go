@@ -5,12 +5,12 @@
 //
 // # Reading guide
 //
-// [Simulator] is what a caller fills in; instance.go opens and closes ports and
+// [Simulator] is what a caller fills in; service.go opens and closes ports and
 // connections, session.go speaks HTTP on one of them, routes.go has the endpoints
-// and completion.go reads requests for tokens. loop.go is the heart: the one
+// and request.go reads requests for tokens. loop.go is the heart: the one
 // goroutine that owns the backend and writes every token at its instant, for which
 // waker_linux.go sleeps precisely and sendbuffer.go writes without waiting.
-// response.go makes the bytes.
+// reply.go makes the bytes.
 //
 // The backend is [planner/model/sim], or fixed.go, which has times without a model.
 // tokens.go is the made-up vocabulary, fault.go what goes wrong, metrics.go and

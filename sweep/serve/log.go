@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The ways in which a response ends, as the server knows it.
+// The ways in which a reply ends, as the server knows it.
 const (
 	outcomeOK      = "ok"
 	outcomeLeft    = "client left"
@@ -28,7 +28,7 @@ type LogStart struct {
 	MonotonicNS int64 `json:"start_monotonic_ns"`
 }
 
-// Emission is a line of the emission log: one response, with times in nanoseconds
+// Emission is a line of the emission log: one reply, with times in nanoseconds
 // since the server started.
 type Emission struct {
 	// ID is the one that the client reads; it ends with what the client sent as
@@ -42,7 +42,7 @@ type Emission struct {
 	Asked  int `json:"asked"`
 	// Cached counts prompt tokens that the prefix cache held.
 	Cached int `json:"cached"`
-	// Outcome is how the response ended, Fault what went wrong on purpose.
+	// Outcome is how the reply ended, Fault what went wrong on purpose.
 	Outcome string `json:"outcome"`
 	Fault   string `json:"fault,omitempty"`
 	// Blocked counts writes that the connection did not take at once: the
@@ -54,7 +54,7 @@ type Emission struct {
 	Left []time.Duration `json:"left_ns"`
 }
 
-func (r *response) emission(outcome string) Emission {
+func (r *reply) emission(outcome string) Emission {
 	return Emission{
 		ID: r.id, Arrived: r.arrived, Prompt: len(r.prompt), Asked: r.output, Cached: max(r.cached, 0),
 		Outcome: outcome, Fault: r.fault.text, Blocked: r.blocked, Due: r.due, Left: r.left,

@@ -27,9 +27,9 @@ type backend interface {
 }
 
 // eventLoop is where requests meet the backend. One goroutine owns the backend and all
-// responses: it lets the backend's clock follow the real one and writes every
+// replies: it lets the backend's clock follow the real one and writes every
 // token when it is due. Connections hand in requests and wait for the end of the
-// response.
+// reply.
 type eventLoop struct {
 	start   time.Time
 	backend backend
@@ -40,11 +40,11 @@ type eventLoop struct {
 	log     *emissionLog
 
 	mu sync.Mutex
-	// arrived are responses to begin, left those whose client has gone.
-	arrived, left []*response
+	// arrived are replies to begin, left those whose client has gone.
+	arrived, left []*reply
 	closed        bool
 
-	responses map[int]*response // by the backend's number
+	replies map[int]*reply // by the backend's number
 	// Used again in every turn.
 	tokens []sim.Token
 	wire   []byte
@@ -56,12 +56,12 @@ const nearly = 3 * time.Microsecond
 func (l *eventLoop) now() time.Duration { return time.Since(l.start) }
 
 // submit hands in a request; false if the loop has ended.
-func (l *eventLoop) submit(r *response) bool { return l.post(&l.arrived, r) }
+func (l *eventLoop) submit(r *reply) bool { return l.post(&l.arrived, r) }
 
-// abandon tells that a client has left before the end of its response.
-func (l *eventLoop) abandon(r *response) { l.post(&l.left, r) }
+// abandon tells that a client has left before the end of its reply.
+func (l *eventLoop) abandon(r *reply) { l.post(&l.left, r) }
 
-func (l *eventLoop) post(to *[]*response, r *response) bool {
+func (l *eventLoop) post(to *[]*reply, r *reply) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -74,7 +74,7 @@ func (l *eventLoop) post(to *[]*response, r *response) bool {
 	return true
 }
 
-// close makes run return after it has ended all responses.
+// close makes run return after it has ended all replies.
 func (l *eventLoop) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,12 +101,12 @@ func (l *eventLoop) run() {
 	for _, r := range l.arrived {
 		l.end(r, outcomeStopped)
 	}
-	for _, r := range l.responses {
+	for _, r := range l.replies {
 		l.end(r, outcomeStopped)
 	}
 }
 
-// takeIn begins the responses that were handed in, in order of arrival, and ends
+// takeIn begins the replies that were handed in, in order of arrival, and ends
 // those whose client has left; false if the loop is closed.
 func (l *eventLoop) takeIn() bool {
 	l.mu.Lock()
@@ -118,7 +118,7 @@ func (l *eventLoop) takeIn() bool {
 	if closed {
 		return false
 	}
-	slices.SortStableFunc(arrived, func(a, b *response) int { return cmp.Compare(a.arrived, b.arrived) })
+	slices.SortStableFunc(arrived, func(a, b *reply) int { return cmp.Compare(a.arrived, b.arrived) })
 	for _, r := range arrived {
 		l.begin(r)
 	}
@@ -131,7 +131,7 @@ func (l *eventLoop) takeIn() bool {
 	return true
 }
 
-func (l *eventLoop) begin(r *response) {
+func (l *eventLoop) begin(r *reply) {
 	number, ok := l.backend.Submit(r.arrived, r.request)
 	if !ok {
 		refusal := badRequest("", "A request of %d prompt and %d output tokens does not fit the engine's memory.", r.request.Prompt, r.request.Output)
@@ -140,7 +140,7 @@ func (l *eventLoop) begin(r *response) {
 		return
 	}
 	r.number = number
-	l.responses[number] = r
+	l.replies[number] = r
 	if r.Stream {
 		l.wire = r.head(l.wire[:0])
 		l.write(r)
@@ -149,7 +149,7 @@ func (l *eventLoop) begin(r *response) {
 
 // deliver sends a token, alone or as a part of the whole answer.
 func (l *eventLoop) deliver(t sim.Token) {
-	r := l.responses[t.Request]
+	r := l.replies[t.Request]
 	if r == nil {
 		return // broken off
 	}
@@ -184,8 +184,8 @@ func (l *eventLoop) deliver(t sim.Token) {
 }
 
 // write sends what is in wire and notes when the tokens in it left. It ends the
-// response, and returns false, if the client is gone.
-func (l *eventLoop) write(r *response) bool {
+// reply, and returns false, if the client is gone.
+func (l *eventLoop) write(r *reply) bool {
 	now := l.now()
 	for len(r.left) < len(r.due) {
 		r.left = append(r.left, now)
@@ -203,8 +203,8 @@ func (l *eventLoop) write(r *response) bool {
 	return false
 }
 
-// finish ends a response: as it should, or as a fault wants it.
-func (l *eventLoop) finish(r *response, broken bool) {
+// finish ends a reply: as it should, or as a fault wants it.
+func (l *eventLoop) finish(r *reply, broken bool) {
 	outcome := outcomeOK
 	if broken {
 		outcome = outcomeFault
@@ -218,24 +218,24 @@ func (l *eventLoop) finish(r *response, broken bool) {
 }
 
 // cancel ends a request in the backend, unless it is over there.
-func (l *eventLoop) cancel(r *response) {
+func (l *eventLoop) cancel(r *reply) {
 	if r.number >= 0 {
 		l.backend.Cancel(l.now(), r.number)
 		l.forget(r)
 	}
 }
 
-// forget parts a response from the backend's number, which may soon be that of
+// forget parts a reply from the backend's number, which may soon be that of
 // another request.
-func (l *eventLoop) forget(r *response) {
+func (l *eventLoop) forget(r *reply) {
 	if r.number >= 0 {
-		delete(l.responses, r.number)
+		delete(l.replies, r.number)
 		r.number = -1
 	}
 }
 
-// end forgets a response and lets its connection go on.
-func (l *eventLoop) end(r *response, outcome string) {
+// end forgets a reply and lets its connection go on.
+func (l *eventLoop) end(r *reply, outcome string) {
 	l.forget(r)
 	r.ended = true
 	l.metrics.ended(r, outcome)

@@ -29,8 +29,8 @@ func TestTokenAllocates(t *testing.T) {
 	}
 }
 
-// lone is a loop with one response, whose client reads everything away.
-func lone(t testing.TB, body string) (*eventLoop, *response) {
+// lone is a loop with one reply, whose client reads everything away.
+func lone(t testing.TB, body string) (*eventLoop, *reply) {
 	t.Helper()
 	port, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -48,7 +48,7 @@ func lone(t testing.TB, body string) (*eventLoop, *response) {
 	t.Cleanup(func() { here.Close(); there.Close() })
 	go func() { _, _ = io.Copy(io.Discard, there) }()
 	server := Simulator{Model: "m", MaxModelLen: 1 << 20, reply: 512}
-	c, err := server.parseCompletion([]byte(body), false)
+	c, err := server.parseRequest([]byte(body), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,10 +56,10 @@ func lone(t testing.TB, body string) (*eventLoop, *response) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newResponse(c, "cmpl-1", "m", 1)
+	r := newReply(c, "cmpl-1", "m", 1)
 	r.due, r.left = make([]time.Duration, 0, c.output), make([]time.Duration, 0, c.output)
 	r.out, r.chunked, r.keepAlive, r.number = out, true, true, 0
-	return &eventLoop{start: time.Now(), backend: newFixed(Fixed{}, 0), metrics: newMetrics("m"), responses: map[int]*response{0: r}}, r
+	return &eventLoop{start: time.Now(), backend: newFixed(Fixed{}, 0), metrics: newMetrics("m"), replies: map[int]*reply{0: r}}, r
 }
 
 // BenchmarkToken is what a token costs from the engine to the kernel.

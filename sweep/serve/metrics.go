@@ -58,7 +58,7 @@ func (m *vllmMetrics) idle() bool {
 }
 
 // first notes that the backend told of a request's first token.
-func (m *vllmMetrics) first(r *response, t sim.Token) {
+func (m *vllmMetrics) first(r *reply, t sim.Token) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.prompts += len(r.prompt)
@@ -66,8 +66,8 @@ func (m *vllmMetrics) first(r *response, t sim.Token) {
 	m.prefill.observe(t.At - r.arrived - t.Wait)
 }
 
-// token notes a token that is due, before it is added to the response's.
-func (m *vllmMetrics) token(r *response, due time.Duration) {
+// token notes a token that is due, before it is added to the reply's.
+func (m *vllmMetrics) token(r *reply, due time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.outputs++
@@ -78,8 +78,8 @@ func (m *vllmMetrics) token(r *response, due time.Duration) {
 	}
 }
 
-// ended notes the end of a response.
-func (m *vllmMetrics) ended(r *response, outcome string) {
+// ended notes the end of a reply.
+func (m *vllmMetrics) ended(r *reply, outcome string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {

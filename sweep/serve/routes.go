@@ -42,7 +42,7 @@ func (s *session) route() {
 }
 
 // models is the list of the one model.
-func (v *instance) models() any {
+func (v *service) models() any {
 	return map[string]any{"object": "list", "data": []any{map[string]any{
 		"id": v.Model, "object": "model", "created": v.loop.start.Unix(), "owned_by": "vllm", "root": v.Model, "parent": nil, "max_model_len": v.MaxModelLen,
 	}}}

@@ -15,10 +15,10 @@ import (
 // session is one connection of a client. The server speaks HTTP/1.1 on its own and
 // takes only the reading of requests from net/http: the loop must be able to write
 // an event with one system call and without ever waiting for a client, and a
-// response writer allows neither. A session has one goroutine. While a response is
+// response writer allows neither. A session has one goroutine. While a reply is
 // written by the loop it reads ahead, and so sees at once when the client leaves.
 type session struct {
-	server  *instance
+	server  *service
 	conn    *net.TCPConn
 	out     *sendBuffer
 	limited *io.LimitedReader
@@ -37,7 +37,7 @@ const (
 	maxBody = 64 << 20
 )
 
-func newSession(v *instance, conn *net.TCPConn) (*session, error) {
+func newSession(v *service, conn *net.TCPConn) (*session, error) {
 	out, err := newSendBuffer(conn)
 	s := &session{server: v, conn: conn, out: out, limited: &io.LimitedReader{R: conn}}
 	s.reader = bufio.NewReaderSize(s.limited, 16<<10)
@@ -118,7 +118,7 @@ func (s *session) refuse(err error) {
 // complete answers a request for tokens.
 func (s *session) complete(chat bool) {
 	v := s.server
-	c, err := v.parseCompletion(s.body, chat)
+	c, err := v.parseRequest(s.body, chat)
 	if err != nil {
 		s.refuse(err)
 		return
@@ -134,7 +134,7 @@ func (s *session) complete(chat bool) {
 	if fault.kind == faultShort {
 		c.output = max(1, c.output-max(fault.tokens, 1))
 	}
-	r := v.newResponse(s, c, number)
+	r := v.newReply(s, c, number)
 	r.fault = fault
 	if s.fail(r) {
 		v.loop.log.add(r.emission(outcomeFault))
@@ -154,7 +154,7 @@ func (s *session) complete(chat bool) {
 
 // fail carries out a fault that has no part in the engine, and reports whether the
 // request has been dealt with.
-func (s *session) fail(r *response) bool {
+func (s *session) fail(r *reply) bool {
 	switch r.fault.kind {
 	case faultError:
 		e := &apiError{status: r.fault.status, message: "simulated failure"}

@@ -39,9 +39,9 @@ func FuzzTokenize(f *testing.F) {
 	})
 }
 
-// FuzzCompletion: no body makes the server fail otherwise than by a refusal, and what it
+// FuzzRequest: no body makes the server fail otherwise than by a refusal, and what it
 // accepts fits the context.
-func FuzzCompletion(f *testing.F) {
+func FuzzRequest(f *testing.F) {
 	for _, s := range []string{
 		`{"prompt":[1,2,3],"max_tokens":5}`, `{"prompt":"x","stream":true,"stream_options":{"include_usage":true}}`, `{"messages":[{"role":"user","content":"x"}]}`,
 		`{"prompt":[[1]]}`, `{"prompt":[[[[1]]]]}`, `{"prompt":["a"]}`, `{"messages":[{"content":[{"type":"text","text":"y"}]}]}`, `{"prompt":[1e3]}`, `{"n":null}`, `[]`, `null`,
@@ -52,7 +52,7 @@ func FuzzCompletion(f *testing.F) {
 	}
 	server := Simulator{Model: "m", MaxModelLen: 50, reply: 8}
 	f.Fuzz(func(t *testing.T, body []byte, chat bool) {
-		c, err := server.parseCompletion(body, chat)
+		c, err := server.parseRequest(body, chat)
 		if err != nil {
 			if _, ok := err.(*apiError); !ok {
 				t.Fatalf("%q: error of the type %T: %v", body, err, err)
@@ -62,7 +62,7 @@ func FuzzCompletion(f *testing.F) {
 		if len(c.prompt) == 0 || c.output < 1 || len(c.prompt)+c.output > 50 {
 			t.Fatalf("%q: accepted with %d prompt and %d output tokens", body, len(c.prompt), c.output)
 		}
-		r := newResponse(c, "id\"\n", "m", 1)
+		r := newReply(c, "id\"\n", "m", 1)
 		var stream []byte
 		for k := range c.output {
 			r.due = append(r.due, 0)

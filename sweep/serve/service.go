@@ -15,9 +15,9 @@ import (
 	"planner/sweep/workload"
 )
 
-// instance is a Simulator at work, its defaults filled in: the port and its
+// service is a Simulator at work, its defaults filled in: the port and its
 // connections.
-type instance struct {
+type service struct {
 	Simulator
 	loop     *eventLoop
 	requests atomic.Uint64
@@ -33,8 +33,8 @@ type instance struct {
 }
 
 // start begins to run the backend. Until serve is called, it waits.
-func (s *Simulator) start() (*instance, error) {
-	v := &instance{Simulator: *s, conns: map[*net.TCPConn]bool{}}
+func (s *Simulator) start() (*service, error) {
+	v := &service{Simulator: *s, conns: map[*net.TCPConn]bool{}}
 	v.Model, v.Version, v.reply = cmp.Or(s.Model, defaultName), cmp.Or(s.Version, defaultName), cmp.Or(s.reply, defaultReply)
 	if v.MaxModelLen == 0 {
 		if v.MaxModelLen = defaultModelLen; s.Timer != nil {
@@ -45,7 +45,7 @@ func (s *Simulator) start() (*instance, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
-	l := &eventLoop{start: time.Now(), waker: waker, metrics: newMetrics(v.Model), responses: map[int]*response{}}
+	l := &eventLoop{start: time.Now(), waker: waker, metrics: newMetrics(v.Model), replies: map[int]*reply{}}
 	if s.Timer == nil {
 		l.backend = newFixed(s.Fixed, s.Seed)
 	} else {
@@ -59,7 +59,7 @@ func (s *Simulator) start() (*instance, error) {
 }
 
 // serve runs until ctx ends, and returns when every goroutine has ended.
-func (v *instance) serve(ctx context.Context) error {
+func (v *service) serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var loop, closer sync.WaitGroup
 	loop.Go(v.loop.run)
@@ -74,7 +74,7 @@ func (v *instance) serve(ctx context.Context) error {
 }
 
 // accept takes connections until the server is stopped.
-func (v *instance) accept(ctx context.Context) error {
+func (v *service) accept(ctx context.Context) error {
 	port := v.listener
 	for {
 		conn, err := port.AcceptTCP()
@@ -98,7 +98,7 @@ func isTemporary(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED)
 }
 
-func (v *instance) welcome(conn *net.TCPConn) {
+func (v *service) welcome(conn *net.TCPConn) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	s, err := newSession(v, conn)
@@ -116,7 +116,7 @@ func (v *instance) welcome(conn *net.TCPConn) {
 }
 
 // stop closes the port, the loop and all connections.
-func (v *instance) stop() {
+func (v *service) stop() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.stopped = true
@@ -128,7 +128,7 @@ func (v *instance) stop() {
 }
 
 // closePort refuses new connections for a while.
-func (v *instance) closePort(d time.Duration) {
+func (v *service) closePort(d time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.refused == 0 {
@@ -139,7 +139,7 @@ func (v *instance) closePort(d time.Duration) {
 
 // reopenPort opens the port again once it is time to, and once it can be had; it
 // returns the closed one when ctx ends before.
-func (v *instance) reopenPort(ctx context.Context) *net.TCPListener {
+func (v *service) reopenPort(ctx context.Context) *net.TCPListener {
 	v.mu.Lock()
 	wait := v.refused
 	v.mu.Unlock()
@@ -161,13 +161,13 @@ func (v *instance) reopenPort(ctx context.Context) *net.TCPListener {
 	}
 }
 
-// newResponse prepares the answer to a request.
-func (v *instance) newResponse(s *session, c *completion, number uint64) *response {
+// newReply prepares the answer to a request.
+func (v *service) newReply(s *session, c *apiRequest, number uint64) *reply {
 	name := s.req.Header.Get("X-Request-Id")
 	if name == "" {
 		name = fmt.Sprintf("%016x%016x", workload.Mix64(v.Seed+number), workload.Mix64(uint64(v.loop.start.UnixNano())+number))
 	}
-	r := newResponse(c, "cmpl-"+name, v.Model, v.loop.start.Add(s.arrived).Unix())
+	r := newReply(c, "cmpl-"+name, v.Model, v.loop.start.Add(s.arrived).Unix())
 	r.arrived, r.out, r.chunked, r.keepAlive = s.arrived, s.out, s.req.ProtoAtLeast(1, 1), s.keep
 	r.request = workload.Request{Prompt: len(c.prompt), Output: c.output}
 	if v.loop.caching {
@@ -178,7 +178,7 @@ func (v *instance) newResponse(s *session, c *completion, number uint64) *respon
 
 // resetCache empties the prefix cache, unless requests use it. The engine keeps
 // the blocks, but nobody can name what is in them any more.
-func (v *instance) resetCache() bool {
+func (v *service) resetCache() bool {
 	if !v.loop.metrics.idle() {
 		return false
 	}

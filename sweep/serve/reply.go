@@ -8,10 +8,10 @@ import (
 	"planner/sweep/workload"
 )
 
-// response is the answer to one request while it is made. It belongs to the loop
+// reply is the answer to one request while it is made. It belongs to the loop
 // from its submission to its end, which closes done.
-type response struct {
-	*completion
+type reply struct {
+	*apiRequest
 	id      string
 	request workload.Request // what the backend must know
 	fault   Fault
@@ -30,14 +30,14 @@ type response struct {
 	ended   bool
 	done    chan struct{}
 
-	// envelope is what begins every object of the response: id, type, time,
+	// envelope is what begins every object of the reply: id, type, time,
 	// model. begin stands before the text of every event. What all events have
 	// in common is made once; an event is then put together, in a buffer that is
 	// used again, without an allocation.
 	envelope, begin, event []byte
 }
 
-func newResponse(c *completion, id, model string, created int64) *response {
+func newReply(c *apiRequest, id, model string, created int64) *reply {
 	object := "text_completion"
 	switch {
 	case c.chat && c.Stream:
@@ -48,8 +48,8 @@ func newResponse(c *completion, id, model string, created int64) *response {
 	if c.chat {
 		id = "chat" + id
 	}
-	r := &response{
-		completion: c, id: id, number: -1, cached: -1, done: make(chan struct{}),
+	r := &reply{
+		apiRequest: c, id: id, number: -1, cached: -1, done: make(chan struct{}),
 		due: make([]time.Duration, 0, min(c.output, 1024)), left: make([]time.Duration, 0, min(c.output, 1024)),
 	}
 	r.envelope = append(r.envelope, `{"id":`...)
@@ -76,8 +76,8 @@ func marshal(v any) []byte {
 	return b
 }
 
-// breaks says whether a fault ends the response behind the tokens that are due.
-func (r *response) breaks() bool {
+// breaks says whether a fault ends the reply behind the tokens that are due.
+func (r *reply) breaks() bool {
 	switch r.fault.kind {
 	case faultCut, faultReset, faultEvent:
 		return len(r.due) >= r.fault.at(r.output)
@@ -86,8 +86,8 @@ func (r *response) breaks() bool {
 }
 
 // hangUp makes the connection's goroutine see that the connection is at its end:
-// at once, without what was kept, if the response was broken off.
-func (r *response) hangUp(abrupt bool) {
+// at once, without what was kept, if the reply was broken off.
+func (r *reply) hangUp(abrupt bool) {
 	conn := r.out.conn
 	if !abrupt {
 		_ = conn.SetReadDeadline(time.Unix(1, 0)) // a closed connection has ended as well
@@ -100,7 +100,7 @@ func (r *response) hangUp(abrupt bool) {
 }
 
 // head appends the head of a stream's answer.
-func (r *response) head(b []byte) []byte {
+func (r *reply) head(b []byte) []byte {
 	b = append(b, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\n"...)
 	if r.chunked {
 		b = append(b, "Transfer-Encoding: chunked\r\n"...)
@@ -112,7 +112,7 @@ func (r *response) head(b []byte) []byte {
 }
 
 // frame appends a piece of the body.
-func (r *response) frame(b, piece []byte) []byte {
+func (r *reply) frame(b, piece []byte) []byte {
 	if !r.chunked {
 		return append(b, piece...)
 	}
@@ -123,7 +123,7 @@ func (r *response) frame(b, piece []byte) []byte {
 }
 
 // last appends what ends the body.
-func (r *response) last(b []byte) []byte {
+func (r *reply) last(b []byte) []byte {
 	if r.chunked {
 		b = append(b, "0\r\n\r\n"...)
 	}
@@ -131,7 +131,7 @@ func (r *response) last(b []byte) []byte {
 }
 
 // role appends the event that opens a chat.
-func (r *response) role(b []byte) []byte {
+func (r *reply) role(b []byte) []byte {
 	e := append(r.event[:0], "data: "...)
 	e = append(e, r.envelope...)
 	e = append(e, `,"choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]`...)
@@ -147,7 +147,7 @@ func (r *response) role(b []byte) []byte {
 
 // token appends the event of the k-th token, with what stands before the first
 // one and what a fault sends behind it.
-func (r *response) token(b []byte, k int) []byte {
+func (r *reply) token(b []byte, k int) []byte {
 	if k == 0 && r.chat {
 		b = r.role(b)
 	}
@@ -183,7 +183,7 @@ func (r *response) token(b []byte, k int) []byte {
 	return b
 }
 
-func (r *response) tokenIDs(e []byte, from, to int) []byte {
+func (r *reply) tokenIDs(e []byte, from, to int) []byte {
 	e = append(e, `,"token_ids":[`...)
 	for k := from; k < to; k++ {
 		if k > from {
@@ -194,7 +194,7 @@ func (r *response) tokenIDs(e []byte, from, to int) []byte {
 	return append(e, ']')
 }
 
-func (r *response) promptIDs(e []byte) []byte {
+func (r *reply) promptIDs(e []byte) []byte {
 	e = append(e, `,"prompt_token_ids":[`...)
 	for i, id := range r.prompt {
 		if i > 0 {
@@ -206,7 +206,7 @@ func (r *response) promptIDs(e []byte) []byte {
 }
 
 // counts appends the usage behind so many tokens.
-func (r *response) counts(e []byte, tokens int) []byte {
+func (r *reply) counts(e []byte, tokens int) []byte {
 	prompt := int64(len(r.prompt))
 	e = append(e, `,"usage":{"prompt_tokens":`...)
 	e = strconv.AppendInt(e, prompt, 10)
@@ -224,7 +224,7 @@ func (r *response) counts(e []byte, tokens int) []byte {
 
 // ending appends what ends a stream: the event that counts, and the one that says
 // so.
-func (r *response) ending(b []byte) []byte {
+func (r *reply) ending(b []byte) []byte {
 	if r.usage() {
 		e := append(r.event[:0], "data: "...)
 		e = append(e, r.envelope...)
@@ -239,7 +239,7 @@ func (r *response) ending(b []byte) []byte {
 var simulatedFailure = &apiError{status: 500, message: "simulated failure"}
 
 // breakOff appends what a fault ends a stream with.
-func (r *response) breakOff(b []byte) []byte {
+func (r *reply) breakOff(b []byte) []byte {
 	if r.fault.kind != faultEvent {
 		return b
 	}
@@ -247,8 +247,8 @@ func (r *response) breakOff(b []byte) []byte {
 	return r.last(r.frame(b, []byte("data: [DONE]\n\n")))
 }
 
-// object is the JSON of a response that is not streamed.
-func (r *response) object() []byte {
+// object is the JSON of a reply that is not streamed.
+func (r *reply) object() []byte {
 	e := append([]byte(nil), r.envelope...)
 	e = append(e, `,"choices":[{"index":0,`...)
 	if r.chat {
@@ -280,7 +280,7 @@ func (r *response) object() []byte {
 }
 
 // whole is the answer to a request that does not stream.
-func (r *response) whole() []byte {
+func (r *reply) whole() []byte {
 	body := r.object()
 	switch r.fault.kind {
 	case faultMalformed:

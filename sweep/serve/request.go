@@ -10,11 +10,11 @@ import (
 	"planner/sweep/workload"
 )
 
-// completion is a request of /v1/completions or /v1/chat/completions. Its exported
+// apiRequest is a request of /v1/completions or /v1/chat/completions. Its exported
 // fields are those of the body that mean something here; others are accepted and
 // ignored, as sampling does not matter. Stop strings are among these: they never
 // occur in what is generated.
-type completion struct {
+type apiRequest struct {
 	Model               string          `json:"model"`
 	Prompt              json.RawMessage `json:"prompt"`
 	Messages            []chatMessage   `json:"messages"`
@@ -45,11 +45,11 @@ type completion struct {
 
 // usage asks for the counts at the end of a stream, running for counts in every
 // event.
-func (c *completion) usage() bool   { return c.StreamOptions != nil && c.StreamOptions.IncludeUsage }
-func (c *completion) running() bool { return c.usage() && c.StreamOptions.ContinuousUsageStats }
+func (c *apiRequest) usage() bool   { return c.StreamOptions != nil && c.StreamOptions.IncludeUsage }
+func (c *apiRequest) running() bool { return c.usage() && c.StreamOptions.ContinuousUsageStats }
 
 // tokenID is the k-th token of the reply.
-func (c *completion) tokenID(k int) int32 {
+func (c *apiRequest) tokenID(k int) int32 {
 	if c.ends && k == c.output-1 {
 		return eosToken
 	}
@@ -57,7 +57,7 @@ func (c *completion) tokenID(k int) int32 {
 }
 
 // reason is why the reply ends.
-func (c *completion) reason() string {
+func (c *apiRequest) reason() string {
 	if c.ends {
 		return "stop"
 	}
@@ -68,7 +68,7 @@ func (c *completion) reason() string {
 // prefix cache can tell which texts begin alike: a block's name is a hash of all
 // tokens up to its end, as in vLLM. Blocks of another salt of the request, or of
 // another of the server's, have other names.
-func (c *completion) blocks(blockTokens int, salt uint64) []workload.Segment {
+func (c *apiRequest) blocks(blockTokens int, salt uint64) []workload.Segment {
 	h := workload.Mix64(salt)
 	for _, b := range []byte(c.CacheSalt) {
 		h = workload.Mix64(h + uint64(b))
@@ -90,9 +90,9 @@ func (c *completion) blocks(blockTokens int, salt uint64) []workload.Segment {
 // completionTokens is the default of max_tokens of /v1/completions.
 const completionTokens = 16
 
-// parseCompletion reads and checks a request.
-func (s *Simulator) parseCompletion(body []byte, chat bool) (*completion, error) {
-	c := &completion{chat: chat}
+// parseRequest reads and checks a request.
+func (s *Simulator) parseRequest(body []byte, chat bool) (*apiRequest, error) {
+	c := &apiRequest{chat: chat}
 	if err := json.Unmarshal(body, c); err != nil {
 		return nil, badRequest("", "cannot read the body: %v", err)
 	}
@@ -118,7 +118,7 @@ func (s *Simulator) parseCompletion(body []byte, chat bool) (*completion, error)
 	return c, s.limit(c)
 }
 
-func (c *completion) check() error {
+func (c *apiRequest) check() error {
 	switch {
 	case c.N != nil && *c.N != 1:
 		return badRequest("n", "n=%d is not served: every request has one choice here.", *c.N)
@@ -134,7 +134,7 @@ func (c *completion) check() error {
 
 // limit decides how long the reply becomes, and refuses what exceeds the longest
 // context in vLLM's words.
-func (s *Simulator) limit(c *completion) error {
+func (s *Simulator) limit(c *apiRequest) error {
 	room := s.MaxModelLen - len(c.prompt)
 	limit := room
 	if !c.chat {
