@@ -13,24 +13,24 @@ import (
 	"planner/sweep/measure"
 )
 
-// line is the status in one line, with the time since the start.
-func (s *status) line(elapsed time.Duration) string {
+// line is the overview in one line, with the time since the start.
+func (s *overview) line(elapsed time.Duration) string {
 	return clock(elapsed) + " " + strings.Join(append([]string{s.effort()}, s.rest("")...), "; ")
 }
 
-// lines are the status as it is drawn.
+// lines are the overview as it is drawn.
 func (d *Display) lines(elapsed time.Duration) []string {
-	scale := bar(d.widest, &d.status.best, barWidth)
-	if scale != "" && d.Columns >= 2*barWidth+len(d.status.rate()) {
+	scale := bar(d.widest, &d.overview.best, barWidth)
+	if scale != "" && d.Columns >= 2*barWidth+len(d.overview.rate()) {
 		scale += "  "
 	} else {
 		scale = ""
 	}
-	return append([]string{clock(elapsed) + "  " + d.status.effort()}, d.status.rest(scale)...)
+	return append([]string{clock(elapsed) + "  " + d.overview.effort()}, d.overview.rest(scale)...)
 }
 
 // rest is what is known beside the effort; scale stands before the rate.
-func (s *status) rest(scale string) []string {
+func (s *overview) rest(scale string) []string {
 	var parts []string
 	if r := s.rate(); r != "" {
 		parts = append(parts, scale+r)
@@ -49,7 +49,7 @@ func (s *status) rest(scale string) []string {
 }
 
 // effort is what was done and what is left.
-func (s *status) effort() string {
+func (s *overview) effort() string {
 	text := strconv.Itoa(s.trials) + " trials"
 	if s.trials == 1 {
 		text = "1 trial"
@@ -67,7 +67,7 @@ func (s *status) effort() string {
 }
 
 // rate is the estimate with its interval.
-func (s *status) rate() string {
+func (s *overview) rate() string {
 	e := &s.best
 	if !(e.Value > 0) || math.IsInf(e.Value, 0) {
 		return ""
