@@ -2,8 +2,10 @@ package plan
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
+	"planner/internal/note"
 	"planner/internal/wire"
 )
 
@@ -23,8 +25,11 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 		}
 	}
 	w.Alternatives, w.Rejected = list(w.Alternatives), list(w.Rejected)
-	w.Assumptions, w.Warnings = list(w.Assumptions), list(w.Warnings)
-	return wire.Marshal(w)
+	w.Assumptions = list(w.Assumptions)
+	return wire.Marshal(struct {
+		plain
+		Warnings []string `json:"warnings"`
+	}{w, w.Warnings.Texts()})
 }
 
 // list is never nil, which would be null in a file.
@@ -35,9 +40,11 @@ func (p *Plan) UnmarshalJSON(data []byte) error {
 	type plain Plan
 	var run json.RawMessage
 	w := plain{Run: &run}
-	if err := wire.Unmarshal(data, &w); err != nil {
+	var told note.Warnings
+	if err := errors.Join(wire.Unmarshal(data, &w), wire.Unmarshal(data, &told)); err != nil {
 		return fmt.Errorf("read a plan: %w", err)
 	}
+	w.Warnings = told.Read()
 	// A plan of an earlier version chose the best set whatever it gained.
 	if c := w.Comparison; c != nil && c.Tuned == (Setting{}) {
 		c.Tuned = Setting{w.Offer.Knobs, &w.Offer.Rate}
@@ -57,7 +64,9 @@ func (a Alternative) MarshalJSON() ([]byte, error) {
 		plain
 		Fleet *Fleet `json:"fleet"`
 		Cost  *Cost  `json:"cost"`
-	}{plain: plain(a)}
+
+		Warnings []string `json:"warnings,omitempty"`
+	}{plain: plain(a), Warnings: a.Offer.Warnings.Texts()}
 	if a.Fleet.GPUs > 0 {
 		w.Fleet, w.Cost = &a.Fleet, &a.Cost
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/note"
 	"planner/model"
 	"planner/model/curve"
 	"planner/search"
@@ -17,7 +18,7 @@ import (
 func full(t *testing.T) *Plan {
 	t.Helper()
 	a, b, none := offer(21, 8, 2.5), offer(5, 1, 4), offer(0, 4, 3)
-	b.Warnings = []string{"of the offer"}
+	b.Warnings = note.Notes{note.Text("of the offer")}
 	a.Knobs = measure.Knobs{MaxNumSeqs: 256, TensorParallel: 8}
 	slo := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: 500 * time.Millisecond}}, Errors: 0.001}
 	p, err := Solve(Demand{Rate: 100, Headroom: 0.2, Spare: 1, MeanRate: 30}, slo, []Offer{a, b, none}, []measure.Rejection{{Knobs: measure.Knobs{MaxNumSeqs: 1}, Reason: "does not fit"}})

@@ -3,6 +3,8 @@ package plan
 import (
 	"cmp"
 	"fmt"
+
+	"planner/internal/note"
 )
 
 // assume states what the figures rest on.
@@ -33,18 +35,18 @@ func (p *Plan) assume() {
 // warn states what to be careful with.
 func (p *Plan) warn() {
 	o, f := &p.Offer, &p.Fleet
-	say := func(format string, a ...any) { p.Warnings = append(p.Warnings, fmt.Sprintf(format, a...)) }
+	say := func(k note.Kind, figures ...any) { p.Warnings = append(p.Warnings, note.New(k, figures...)) }
 	p.Warnings = append(p.Warnings, o.Warnings...)
 	if o.Rate.Confidence == 0 {
-		say(NoSamplingError)
+		say(note.NoSamplingError)
 	}
 	if o.PricePerGPUHour <= 0 {
-		say("no price is known for %s: costs are not given", cmp.Or(o.GPU, "the GPU"))
+		say(note.NoPrice, cmp.Or(o.GPU, "the GPU"))
 	}
 	switch {
 	case f.AfterLoss == nil:
-		say("one instance: its loss is the loss of the service")
+		say(note.OneInstance)
 	case *f.AfterLoss > 1:
-		say("the loss of one instance leaves the others at %.0f %% of their safe rate", 100**f.AfterLoss)
+		say(note.LossOverloads, 100**f.AfterLoss)
 	}
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"planner/internal/note"
 	"planner/model/curve"
 	"planner/search"
 	"planner/sweep/measure"
@@ -36,8 +37,9 @@ type Offer struct {
 	Obstacle string `json:"obstacle,omitempty"`
 	// Unknown says why no rate is known where there may be one: a search that did not
 	// come to its end. It counts only without a safe rate and without an obstacle.
-	Unknown  string   `json:"unknown,omitempty"`
-	Warnings []string `json:"warnings,omitempty"`
+	Unknown string `json:"unknown,omitempty"`
+	// Warnings are what to be careful with; a file has their sentences as well.
+	Warnings note.Notes `json:"notes,omitempty"`
 }
 
 // FromCrossing is the offer's rate where nothing but a table of latencies is
@@ -46,6 +48,3 @@ type Offer struct {
 func FromCrossing(x *curve.Crossing) search.Estimate {
 	return search.Estimate{Value: x.Value, Low: x.Low, High: x.High, Safe: x.Value}
 }
-
-// NoSamplingError warns of a rate that comes from latencies alone.
-const NoSamplingError = "no requests beyond these limits were counted, so there is no sampling error to state: the fleet is sized by the crossing itself, and its interval is the spread of the fitted forms"

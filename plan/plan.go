@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"planner/internal/note"
 	"planner/model/curve"
 	"planner/search"
 	"planner/sweep/measure"
@@ -76,7 +77,7 @@ type Plan struct {
 	Alternatives []Alternative       `json:"alternatives"`
 	Rejected     []measure.Rejection `json:"rejected"`
 	Assumptions  []string            `json:"assumptions"`
-	Warnings     []string            `json:"warnings"`
+	Warnings     note.Notes          `json:"notes"`
 	Demand       Demand              `json:"demand"`
 	Objective    measure.SLO         `json:"slo"`
 	// Certificate is that of a rate of one instance; nil if none was sought.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 )
 
@@ -52,8 +53,7 @@ func Solve(d Demand, objective measure.SLO, offers []Offer, rejected []measure.R
 func (p *Plan) warnUndecided() {
 	for i := range p.Alternatives {
 		if a := &p.Alternatives[i]; a.Undecided {
-			p.Warnings = append(p.Warnings, fmt.Sprintf("undecided: %s of %s may do it for less: %s",
-				count(a.Offer.GPUs, "GPU"), cmp.Or(a.Offer.GPU, "another kind"), a.Reason))
+			p.Warnings = append(p.Warnings, note.New(note.MayBeCheaper, count(a.Offer.GPUs, "GPU"), cmp.Or(a.Offer.GPU, "another kind"), a.Reason))
 		}
 	}
 }

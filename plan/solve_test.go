@@ -253,7 +253,7 @@ func TestUndecided(t *testing.T) {
 	if len(p.Alternatives) != 1 || !p.Alternatives[0].Undecided {
 		t.Errorf("alternatives %+v", p.Alternatives)
 	}
-	if !strings.Contains(strings.Join(p.Warnings, "\n"), "undecided") {
+	if !strings.Contains(p.Warnings.String(), "undecided") {
 		t.Errorf("no warning of an offer that may have been better: %q", p.Warnings)
 	}
 }

@@ -3,10 +3,10 @@ package plan_test
 import (
 	"math"
 	"os"
-	"slices"
 	"testing"
 	"time"
 
+	"planner/internal/note"
 	"planner/model/curve"
 	"planner/plan"
 	"planner/sweep/ingest"
@@ -46,7 +46,7 @@ func TestTableToPlan(t *testing.T) {
 	if p.Offer.Rate.Safe != p.Offer.Rate.Value || math.Abs(p.Offer.Rate.Safe-21.05) > 0.65 {
 		t.Errorf("rate %+v", p.Offer.Rate)
 	}
-	if !slices.Contains(p.Warnings, plan.NoSamplingError) {
+	if !p.Warnings.Has(note.NoSamplingError) {
 		t.Errorf("warnings %q", p.Warnings)
 	}
 	if math.Abs(*p.Cost.PerHour-48*2.99) > 1e-9 {

@@ -188,7 +188,7 @@ func (c *Certificate) Observe(m measure.Measurement) {
 	}
 	c.doubt = m.Aborted
 	if !m.Valid {
-		c.doubt = "the last could not be trusted: " + strings.Join(m.Warnings, "; ")
+		c.doubt = "the last could not be trusted: " + strings.Join(m.Warnings.Texts(), "; ")
 		return
 	}
 	met := m.Aborted == "" && !m.Overloaded

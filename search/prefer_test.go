@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 )
 
@@ -47,7 +48,7 @@ func TestRaceThatLearnsNothingIsUndecided(t *testing.T) {
 			if n++; n > 20 || !(trial.Rate > 0 || trial.Closed()) {
 				t.Fatalf("trial %d: %+v", n, trial)
 			}
-			r.Observe(measure.Measurement{Trial: trial, Warnings: []string{"the client was late"}})
+			r.Observe(measure.Measurement{Trial: trial, Warnings: note.Notes{note.Text("the client was late")}})
 		}
 	}
 	got := r.Result()

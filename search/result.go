@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"planner/internal/note"
 	"planner/internal/wire"
 	"planner/sweep/measure"
 )
@@ -56,8 +57,8 @@ type Result struct {
 	EngineTime time.Duration `json:"engine_time_s"`
 	Outcome    Outcome       `json:"outcome"`
 	// Reason says in words why the search ended.
-	Reason   string   `json:"reason"`
-	Warnings []string `json:"warnings"`
+	Reason   string     `json:"reason"`
+	Warnings note.Notes `json:"notes"`
 	// Certificate is that of a rate which the result suggested; nil if none was
 	// sought.
 	Certificate *Certified `json:"certificate,omitempty"`
@@ -74,15 +75,13 @@ func (r Result) MarshalJSON() ([]byte, error) {
 	w := struct {
 		Estimate *Estimate `json:"max_rate_per_s"`
 		plain
-	}{plain: plain(r)}
+		Warnings []string `json:"warnings"`
+	}{plain: plain(r), Warnings: r.Warnings.Texts()}
 	if r.Outcome != Infeasible && r.Estimate.Value > 0 {
 		w.Estimate = &r.Estimate
 	}
 	if r.Outcome == OutOfBudget && w.Estimate == nil {
 		w.Outcome = undecided
-	}
-	if w.Warnings == nil {
-		w.Warnings = []string{}
 	}
 	return wire.Marshal(w)
 }
@@ -174,7 +173,7 @@ func (s *MaxRate) estimate(m minimum, j int, r *Result) Estimate {
 	e := m.estimate(s.cfg.Confidence)
 	b, seen := &s.bounds[j], s.seen[j]
 	if b.cliff(seen) {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("cliff: %s goes from well met to far missed within %.0f %% of the rate", b.name, 100*cliffWidth))
+		r.Warnings = append(r.Warnings, note.New(note.Cliff, b.name, 100*cliffWidth))
 	}
 	if !s.guard.raised && (r.Outcome == Searching || !b.misfits(seen, s.posteriors[j])) {
 		return e
@@ -186,7 +185,7 @@ func (s *MaxRate) estimate(m minimum, j int, r *Result) Estimate {
 	parts := slices.Clone(s.posteriors)
 	parts[j] = b.infer(local)
 	near := minimum{parts}.estimate(s.cfg.Confidence)
-	r.Warnings = append(r.Warnings, fmt.Sprintf("non-monotone: no single curve describes all trials of %s; the interval holds the answers from all trials and from those near the limit", b.name))
+	r.Warnings = append(r.Warnings, note.New(note.NonMonotone, b.name))
 	// The trials near the limit alone may say little of what lies far below it.
 	// A rate at which the bound was seen to be well met ends them from below: with
 	// a share that only grows with the rate, that needs no curve. What the other

@@ -1,9 +1,9 @@
 package search
 
 import (
-	"fmt"
 	"slices"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 )
 
@@ -89,8 +89,7 @@ func (r *Race) allowForStarts(out *RaceResult) {
 		}
 	}
 	if len(sharp) < leastStarts {
-		out.warn(fmt.Sprintf(
-			"the maximum rate was measured well on %d starts of the engine, too few to tell what it differs by from start to start; that is not in the interval", len(sharp)))
+		out.warn(note.New(note.FewStarts, len(sharp)))
 		return
 	}
 	sigma := Drift(sharp)
@@ -102,15 +101,14 @@ func (r *Race) allowForStarts(out *RaceResult) {
 		_, final := r.starts.of(r.cfg.Default.Knobs)
 		out.Default.Estimate = out.Default.Estimate.Widen(sigma, final)
 	}
-	out.warn(fmt.Sprintf(
-		"from start to start of the engine the maximum rate differs by %.2g %% (standard deviation over %d starts); interval and safe rate allow for it", 100*sigma, len(sharp)))
+	out.warn(note.New(note.StartsDiffer, 100*sigma, len(sharp)))
 }
 
 // warn adds a warning to both results, as either may be chosen.
-func (r *RaceResult) warn(text string) {
-	r.Best.Warnings = append(slices.Clip(r.Best.Warnings), text)
+func (r *RaceResult) warn(n note.Note) {
+	r.Best.Warnings = append(slices.Clip(r.Best.Warnings), n)
 	if r.Default != nil {
-		r.Default.Warnings = append(slices.Clip(r.Default.Warnings), text)
+		r.Default.Warnings = append(slices.Clip(r.Default.Warnings), n)
 	}
 }
 

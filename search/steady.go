@@ -1,10 +1,10 @@
 package search
 
 import (
-	"fmt"
 	"math"
 	"time"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -131,23 +131,20 @@ func (h *thrash) watch(m *measure.Measurement, met bool) {
 }
 
 // remarks says what conversations, and trials of a given length, do to an answer.
-func (s *MaxRate) remarks(rate float64) []string {
+func (s *MaxRate) remarks(rate float64) note.Notes {
 	w := s.cfg.Workload
-	var out []string
+	var out note.Notes
 	if own := s.ownWindow(rate); s.cfg.Window > 0 && s.cfg.Window < own*3/4 {
-		out = append(out, fmt.Sprintf("trials were fixed at %v, shorter than the %v that the search would choose at this rate: a queue that takes longer to build up is not seen, "+
-			"and the interval does not contain that", s.cfg.Window, own.Round(time.Second)))
+		out = append(out, note.New(note.WindowShort, s.cfg.Window, own.Round(time.Second)))
 	}
 	if w.Turns <= 1 {
 		return out
 	}
 	if h := s.hits; h.missed > 0 && h.missed < (1-lossy)*h.met {
-		out = append(out, fmt.Sprintf("collapse: at rates that hold, the prefix cache has %.0f %% of the prompt tokens, beyond them down to %.0f %%: it loses histories before "+
-			"their next turn, which makes requests longer and the loss larger. An engine that has fallen into this, as a burst can make it, stays in it until the load is far below the maximum rate", 100*h.met, 100*h.missed))
+		out = append(out, note.New(note.CacheCollapse, 100*h.met, 100*h.missed))
 	}
 	if settling := w.Settling(rate, s.typical()); s.cfg.Warmup > 0 && s.cfg.Warmup < settling {
-		out = append(out, fmt.Sprintf("the warm-up of %v is shorter than the %v after which conversations are steady: trials count at the rate that was sent, with histories shorter than they will be",
-			s.cfg.Warmup, settling.Round(time.Second)))
+		out = append(out, note.New(note.WarmUpShort, s.cfg.Warmup, settling.Round(time.Second)))
 	}
 	return out
 }

@@ -82,11 +82,11 @@ func TestCollapseIsRemarked(t *testing.T) {
 	}
 	hit(0.9, true)
 	hit(0.85, false)
-	if out := strings.Join(s.remarks(50), "\n"); strings.Contains(out, "collapse") || !strings.Contains(out, "shorter than the 41s") {
+	if out := s.remarks(50).String(); strings.Contains(out, "collapse") || !strings.Contains(out, "shorter than the 41s") {
 		t.Errorf("remarks: %s", out)
 	}
 	hit(0.4, false)
-	if out := strings.Join(s.remarks(50), "\n"); !strings.Contains(out, "90 %") || !strings.Contains(out, "40 %") {
+	if out := s.remarks(50).String(); !strings.Contains(out, "90 %") || !strings.Contains(out, "40 %") {
 		t.Errorf("remarks: %s", out)
 	}
 }

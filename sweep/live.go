@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"planner/internal/note"
 	"planner/sweep/engine"
 	"planner/sweep/load"
 	"planner/sweep/measure"
@@ -88,7 +89,7 @@ func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *Sighting) (m
 	for range attempts {
 		if failed != nil {
 			l.remark("trial %d is repeated on a new engine: %v", t.Number, failed)
-			seen.note("repeated on a new engine: " + failed.Error())
+			seen.note(note.EngineRepeated, failed)
 			name += again
 		}
 		e, err := l.ensure(ctx, t.Knobs, name, seen)
@@ -152,7 +153,7 @@ func (l *Live) ensure(ctx context.Context, k measure.Knobs, name string, seen *S
 	for try := range attempts {
 		if try > 0 {
 			l.remark("the engine is started once more: %v", failed)
-			seen.note("started once more: " + failed.Error())
+			seen.note(note.EngineStartedAgain, failed)
 			name += again
 		}
 		l.unlink(name)

@@ -141,7 +141,7 @@ func TestSweepSurvives(t *testing.T) {
 					case string:
 						remarks = append(remarks, e)
 					case Sighting:
-						notes[e.Trial] = e.Notes
+						notes[e.Trial] = e.Notes.Texts()
 					}
 				}
 				source := &list{trials: []measure.Trial{liveTrial(goodSeqs, 1), liveTrial(badSeqs, 2), liveTrial(goodSeqs, 3)}}
@@ -274,7 +274,7 @@ func TestGapIsNamed(t *testing.T) {
 	} {
 		s := Sighting{RoundTrip: c.trip, Said: engine.Metrics{Counters: engine.Counters{TTFT: c.server, FirstTokens: c.started}}}
 		s.compare(records, load.Telemetry{CPU: c.cpu, Lag99: c.late})
-		if got := strings.Join(s.Notes, ""); (got == "") != (c.want == "") || !strings.Contains(got, c.want) || s.Gap != c.gap {
+		if got := s.Notes.String(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) || s.Gap != c.gap {
 			t.Errorf("server %v, round trip %v: %q in %q, want %q in %q", c.server, c.trip, got, s.Gap, c.want, c.gap)
 		}
 	}

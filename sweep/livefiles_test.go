@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"planner/internal/note"
 	"planner/sweep/engine"
 	"planner/sweep/measure"
 )
@@ -65,7 +66,7 @@ func TestLiveTrialsLeaveTheirFiles(t *testing.T) {
 		}
 		samplesAndHistograms(t, folder, i+1)
 	}
-	if notes := strings.Join(seen[2].Notes, "\n"); !strings.Contains(notes, "repeated on a new engine: engine failed (mem.kill)") {
+	if notes := seen[2].Notes.String(); !strings.Contains(notes, "repeated on a new engine: engine failed (mem.kill)") {
 		t.Errorf("notes of the trial that was repeated: %q", notes)
 	}
 	if f := seen[3].Failure; f == nil || f.Class != "mem.no_kv" || !strings.Contains(f.Cause, "No available memory") || seen[3].EngineTime <= 0 {
@@ -147,7 +148,7 @@ func TestResumedEngineKeepsLogs(t *testing.T) {
 // What a file keeps of a sighting comes back from it, what is not known as such.
 func TestSightingRoundTrip(t *testing.T) {
 	s := newSighting(&measure.Trial{Number: 7, Knobs: liveKnobs(16)})
-	s.EngineTime, s.ClientTTFT, s.Gap, s.Notes = 90*time.Second, 12500*time.Microsecond, GapFrontEnd, []string{"a note"}
+	s.EngineTime, s.ClientTTFT, s.Gap, s.Notes = 90*time.Second, 12500*time.Microsecond, GapFrontEnd, note.Notes{note.Text("a note")}
 	s.Engine = Served{Kind: "vllm", Command: "vllm serve x", Log: "engine/0003.log", Fresh: true, Cold: 30 * time.Second,
 		Stages: []engine.Stage{{Name: "weights", Took: 1500 * time.Millisecond}}, Facts: engine.Facts{Version: "1", Changed: []string{"x is 1, asked for 2"}}}
 	s.Failure = &engine.Failure{Class: "mem.oom", Knobs: s.Knobs, Stage: "serving", Cause: "out of memory", Log: "engine/0003.log"}

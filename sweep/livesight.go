@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"planner/internal/note"
 	"planner/sweep/engine"
 	"planner/sweep/load"
 	"planner/sweep/measure"
@@ -39,7 +40,7 @@ type Sighting struct {
 	// GPU sums up what the GPUs did; nil where there is none that can be asked.
 	GPU *engine.GPUUse `json:"gpu"`
 	// Notes are worth knowing, and no reason to doubt the trial.
-	Notes []string `json:"notes"`
+	Notes note.Notes `json:"notes"`
 
 	histograms []byte
 }
@@ -88,7 +89,9 @@ func (s *Sighting) used(r load.Telemetry) {
 	s.Client, s.histograms = &ClientUse{r.CPU, r.Lag99, r.PeakInFlight}, r.Histograms
 }
 
-func (s *Sighting) note(text string) { s.Notes = append(s.Notes, text) }
+func (s *Sighting) note(k note.Kind, figures ...any) {
+	s.Notes = append(s.Notes, note.New(k, figures...))
+}
 
 // Where a gap between the times of client and server lies.
 const (
@@ -133,7 +136,7 @@ func (s *Sighting) compare(records []measure.Record, v load.Telemetry) {
 	differ := math.Abs(n-float64(s.Said.FirstTokens)) / n
 	noise := 3 * spread / math.Sqrt(n) * math.Sqrt(min(differ, 1))
 	if differ > 0.2 {
-		s.note(fmt.Sprintf("the server counts %d first tokens, the client %.0f: their times are not compared", s.Said.FirstTokens, n))
+		s.note(note.FirstTokensDiffer, s.Said.FirstTokens, n)
 		return
 	}
 	gap := s.ClientTTFT - s.Said.TTFT
@@ -153,6 +156,5 @@ func (s *Sighting) compare(records []measure.Record, v load.Telemetry) {
 		s.Gap = GapNetwork
 		where = fmt.Sprintf("the network, whose round trip is %v", s.RoundTrip.Round(time.Microsecond))
 	}
-	s.note(fmt.Sprintf("mean TTFT is %v to the client and %v to the server; the gap lies in %s",
-		s.ClientTTFT.Round(time.Microsecond), s.Said.TTFT.Round(time.Microsecond), where))
+	s.note(note.TTFTGap, s.ClientTTFT.Round(time.Microsecond), s.Said.TTFT.Round(time.Microsecond), where)
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"planner/internal/note"
 	"planner/sweep/engine"
 	"planner/sweep/load"
 	"planner/sweep/measure"
@@ -19,9 +20,9 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial, see
 	seen.RoundTrip = e.RoundTrip(ctx)
 	switch can, err := e.ResetCache(ctx); {
 	case !can:
-		seen.note("the prefix cache was not emptied before the trial; what is in it shares nothing with this trial's prompts")
+		seen.note(note.CacheNotEmptied)
 	case err != nil:
-		seen.note("the prefix cache could not be emptied before the trial: " + err.Error())
+		seen.note(note.CacheNotEmptiedAs, err)
 	}
 	sampling := e.Sample(ctx)
 	w := &vigil{engine: e, sampling: sampling, trial: &t, limit: cmp.Or(l.Hang, time.Minute), look: t.NextLook(0)}
@@ -39,7 +40,7 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial, see
 		return o, err
 	}
 	if len(seen.Said.Snapshots) == 0 {
-		seen.note("the engine gave no metrics: what it held back, preempted or found in its cache is not known")
+		seen.note(note.NoMetrics)
 	}
 	r := run.Telemetry()
 	seen.used(r)

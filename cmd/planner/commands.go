@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -236,11 +235,7 @@ func readResults(paths []string, m *decide.Measured) (all []measure.Measurement,
 			return nil, usageError{err}
 		}
 		all = append(all, results.Measurements...)
-		for _, w := range results.Warnings {
-			if !slices.Contains(m.Doubts, w) {
-				m.Doubts = append(m.Doubts, w)
-			}
-		}
+		m.Doubts = append(m.Doubts, results.Warnings...)
 	}
 	return all, nil
 }

@@ -46,7 +46,7 @@ func (p *program) importResults(c *cli.Context) error {
 		return usageError{err}
 	}
 	if !c.Bool("quiet") {
-		for _, w := range all.Warnings {
+		for _, w := range all.Texts {
 			fmt.Fprintln(p.stderr, "planner: warning:", w)
 		}
 	}

@@ -150,7 +150,7 @@ func (p *program) traceLengths(c *cli.Context, path string, in io.Reader) error 
 	if c.Bool("json") {
 		return p.printJSON(s)
 	}
-	if err := p.print(report.LengthsOnly(path, s.Description, s.Warnings)); err != nil {
+	if err := p.print(report.LengthsOnly(path, s.Description, s.Warnings.Notes)); err != nil {
 		return err
 	}
 	_, err = io.WriteString(p.stdout, keys)

@@ -177,7 +177,7 @@ func (r *reader) readTrace(l *workloadText) []workload.TraceRow {
 		n.refuse("%v", err)
 		return nil
 	}
-	for _, w := range t.Warnings {
+	for _, w := range t.Texts {
 		r.warn("workload: %s: %s", l.trace, w)
 	}
 	return t.Rows

@@ -33,7 +33,6 @@ const (
 	TurnsUnnamed     Kind = "turns_unnamed"
 	PromptsOff       Kind = "prompts_off"
 	PromptsGuessed   Kind = "prompts_guessed"
-	NoMetrics        Kind = "no_metrics"
 )
 
 // What a trial shows of a server.
@@ -56,6 +55,103 @@ const (
 	ConversationsStarting Kind = "conversations_starting"
 	TurnsWaited           Kind = "turns_waited"
 	Overloaded            Kind = "overloaded"
+)
+
+// What a sighting of an engine adds to a trial.
+const (
+	NoMetrics          Kind = "no_metrics"
+	CacheNotEmptied    Kind = "cache_not_emptied"
+	CacheNotEmptiedAs  Kind = "cache_not_emptied_as"
+	EngineRepeated     Kind = "engine_repeated"
+	EngineStartedAgain Kind = "engine_started_again"
+	FirstTokensDiffer  Kind = "first_tokens_differ"
+	TTFTGap            Kind = "ttft_gap"
+)
+
+// What results of other tools, and logs of traffic, leave open.
+const (
+	RunCancelled      Kind = "run_cancelled"
+	LoopClosedBySlots Kind = "loop_closed_by_slots"
+	LoopClosedByLimit Kind = "loop_closed_by_limit"
+	SentAtOnce        Kind = "sent_at_once"
+	Flood             Kind = "flood"
+	OpenLeftOut       Kind = "open_left_out"
+	EvenArrivals      Kind = "even_arrivals"
+	MeanLag           Kind = "mean_lag"
+	NoLoad            Kind = "no_load"
+	WithoutValueAt    Kind = "without_value_at"
+	WithoutValue      Kind = "without_value"
+	TooFast           Kind = "too_fast"
+	OfFile            Kind = "of_file"
+	OpenAndClosed     Kind = "open_and_closed"
+	LengthsEstimated  Kind = "lengths_estimated"
+	DrawnApart        Kind = "drawn_apart"
+	LinesLeftOut      Kind = "lines_left_out"
+	RequestsEstimated Kind = "requests_estimated"
+	ArrivalsFromEnds  Kind = "arrivals_from_ends"
+	RowsReordered     Kind = "rows_reordered"
+	RowsLeftOut       Kind = "rows_left_out"
+	ClockSpread       Kind = "clock_spread"
+	ClockTicks        Kind = "clock_ticks"
+	ColumnsIgnored    Kind = "columns_ignored"
+)
+
+// What a search found.
+const (
+	Cliff         Kind = "cliff"
+	NonMonotone   Kind = "non_monotone"
+	FewStarts     Kind = "few_starts"
+	StartsDiffer  Kind = "starts_differ"
+	OneStart      Kind = "one_start"
+	WindowShort   Kind = "window_short"
+	CacheCollapse Kind = "cache_collapse"
+	WarmUpShort   Kind = "warm_up_short"
+	Uncertified   Kind = "uncertified"
+)
+
+// What a curve leaves open.
+const (
+	CurveInterpolates Kind = "curve_interpolates"
+	CurveWithoutRates Kind = "curve_without_rates"
+	OverloadInferred  Kind = "overload_inferred"
+	NoSaturation      Kind = "no_saturation"
+	NoCurve           Kind = "no_curve"
+	NoCurveOf         Kind = "no_curve_of"
+)
+
+// What a plan rests on.
+const (
+	NoSamplingError        Kind = "no_sampling_error"
+	NoPrice                Kind = "no_price"
+	OneInstance            Kind = "one_instance"
+	LossOverloads          Kind = "loss_overloads"
+	MayBeCheaper           Kind = "may_be_cheaper"
+	MoreGPUsSlower         Kind = "more_gpus_slower"
+	MoreGPUsTalk           Kind = "more_gpus_talk"
+	NotReached             Kind = "not_reached"
+	Imprecise              Kind = "imprecise"
+	KnobAtEnd              Kind = "knob_at_end"
+	OnlyUntrusted          Kind = "only_untrusted"
+	AllUntrusted           Kind = "all_untrusted"
+	SomeUntrusted          Kind = "some_untrusted"
+	SearchInterrupted      Kind = "search_interrupted"
+	CertificateInterrupted Kind = "certificate_interrupted"
+)
+
+// What a sweep or a comparison leaves open.
+const (
+	MatrixOfFirst     Kind = "matrix_of_first"
+	NoneTrusted       Kind = "none_trusted"
+	RoundsInterrupted Kind = "rounds_interrupted"
+	RequestsDiffer    Kind = "requests_differ"
+	FewRounds         Kind = "few_rounds"
+	FigureUnknown     Kind = "figure_unknown"
+	SideFailed        Kind = "side_failed"
+	SideInvalid       Kind = "side_invalid"
+	SideOverloaded    Kind = "side_overloaded"
+	SeedsDiffer       Kind = "seeds_differ"
+	TrafficDiffers    Kind = "traffic_differs"
+	ObjectivesDiffer  Kind = "objectives_differ"
 )
 
 // sentences holds what each kind says. A figure stands in braces with the verb that
@@ -111,4 +207,89 @@ var sentences = map[Kind]string{
 	ConversationsStarting: "{sent_per_s%.4g} requests/s were sent, {offered_per_s%.4g} offered: conversations, of {course_s%dur} or so each, were still starting, with short histories; the warm-up was {warm_up_s%dur}",
 	TurnsWaited:           "{sent_per_s%.4g} requests/s were sent, {offered_per_s%.4g} offered: turns had to wait for the ends of those before them",
 	Overloaded:            "overloaded: the backlog kept growing",
+
+	CacheNotEmptied:    "the prefix cache was not emptied before the trial; what is in it shares nothing with this trial's prompts",
+	CacheNotEmptiedAs:  "the prefix cache could not be emptied before the trial: {why}",
+	EngineRepeated:     "repeated on a new engine: {why}",
+	EngineStartedAgain: "started once more: {why}",
+	FirstTokensDiffer:  "the server counts {server%d} first tokens, the client {client%.0f}: their times are not compared",
+	TTFTGap:            "mean TTFT is {client_s%dur} to the client and {server_s%dur} to the server; the gap lies in {where}",
+
+	RunCancelled:      "the run was cancelled",
+	LoopClosedBySlots: "a rate behind a limit of concurrency is a closed loop: arrivals that find no slot are skipped",
+	LoopClosedByLimit: "a rate of {rate_per_s%g}/s behind a limit of {limit%d} in flight is a closed loop: requests waited in the client",
+	SentAtOnce:        "all {requests%d} requests were sent at once: latencies are those of a burst",
+	Flood:             "as many requests as possible at once: latencies are those of a flood",
+	OpenLeftOut:       "requests in flight at the end are left out: overload looks better than it is",
+	EvenArrivals:      "evenly spaced arrivals: tails are shorter than under Poisson ones",
+	MeanLag:           "requests left {lag_ms%dur} late in the mean: the client was the limit, and its latencies leave that out",
+	NoLoad:            "neither the offered rate nor the concurrency is known",
+	WithoutValueAt:    "load point {point%d}, line {line%d}: {figures} null or NaN in the file: left out, and whatever it would have shown is not known",
+	WithoutValue:      "{figures} null or NaN in the file: left out, and whatever it would have shown is not known",
+	TooFast:           "every time to first token and of a whole request is below 1 ms: are these seconds where milliseconds are expected?",
+	OfFile:            "{file} ({format}): {text}",
+	OpenAndClosed:     "{open%d} load points are of an open and {closed%d} of a closed loop: they are not on one curve",
+	LengthsEstimated:  "lengths are estimated at {characters%.1f} characters a token: give token counts where you have them",
+	DrawnApart:        "prompts and outputs are drawn apart from each other: that long questions get long answers is lost",
+	LinesLeftOut:      "{lines%d} lines are no requests (without a time or a length) and are left out",
+	RequestsEstimated: "the lengths of {estimated%d} of {requests%d} requests are estimated at {characters%.0f} characters a token: the log holds their text and no counts",
+	ArrivalsFromEnds:  "arrivals are the logged ends less the durations",
+	RowsReordered:     "rows were not in order of arrival; they are now",
+	RowsLeftOut:       "{rows%d} rows without a prompt or an output are left out: requests that failed",
+	ClockSpread:       "the clock of the log ticks every {tick_s%dur} and {sharing_percent%.0f} % of the requests share a tick: arrivals are drawn uniformly within it (seed {seed})",
+	ClockTicks:        "the clock of the log ticks every {tick_s%dur} and {sharing_percent%.0f} % of the requests share a tick: they are sent at the same instant, as no user sent them",
+	ColumnsIgnored:    "columns that are not read: {columns}",
+
+	Cliff:        "cliff: {bound} goes from well met to far missed within {within_percent%.0f} % of the rate",
+	NonMonotone:  "non-monotone: no single curve describes all trials of {bound}; the interval holds the answers from all trials and from those near the limit",
+	FewStarts:    "the maximum rate was measured well on {starts%d} starts of the engine, too few to tell what it differs by from start to start; that is not in the interval",
+	StartsDiffer: "from start to start of the engine the maximum rate differs by {sigma_percent%.2g} % (standard deviation over {starts%d} starts); interval and safe rate allow for it",
+	OneStart:     "the engine was started for this search alone: what the maximum rate differs by from start to start is not in the interval",
+	WindowShort: "trials were fixed at {window_s%dur}, shorter than the {wanted_s%dur} that the search would choose at this rate: a queue that takes longer to build up " +
+		"is not seen, and the interval does not contain that",
+	CacheCollapse: "collapse: at rates that hold, the prefix cache has {met_percent%.0f} % of the prompt tokens, beyond them down to {missed_percent%.0f} %: it loses " +
+		"histories before their next turn, which makes requests longer and the loss larger. An engine that has fallen into this, as a burst can make it, stays " +
+		"in it until the load is far below the maximum rate",
+	WarmUpShort: "the warm-up of {warm_up_s%dur} is shorter than the {wanted_s%dur} after which conversations are steady: trials count at the rate that was sent, with " +
+		"histories shorter than they will be",
+	Uncertified: "{rate_per_s%.4g} requests/s are not certified: {why}",
+
+	CurveInterpolates: "{rates%d} rates in a steady state: too few to fit a form ({needed%d} are needed), the curve only interpolates",
+	CurveWithoutRates: "{points%d} points without a completed rate: nothing says whether the server kept up; they are fitted as if it did",
+	OverloadInferred:  "overload is told from latencies alone; the completed rate (achieved_per_s) would settle it",
+	NoSaturation:      "the latency does not bend up to {highest_per_s%.4g} requests/s: the saturation rate is not known from it",
+	NoCurve:           "no curve is drawn: {why}",
+	NoCurveOf:         "no curve of {metric}: {why}",
+
+	NoSamplingError: "no requests beyond these limits were counted, so there is no sampling error to state: the fleet is sized by the crossing itself, and its interval is " +
+		"the spread of the fitted forms",
+	NoPrice:        "no price is known for {gpu}: costs are not given",
+	OneInstance:    "one instance: its loss is the loss of the service",
+	LossOverloads:  "the loss of one instance leaves the others at {load_percent%.0f} % of their safe rate",
+	MayBeCheaper:   "undecided: {gpus} of {gpu} may do it for less: {why}",
+	MoreGPUsSlower: "{gpus%d} GPUs carry less than {fewer%d} ({rate_per_s%.3g} against {fewer_per_s%.3g} requests/s)",
+	MoreGPUsTalk: "{gpus%d} GPUs carry less than {fewer%d} ({rate_per_s%.3g} against {fewer_per_s%.3g} requests/s): communication between GPUs takes " +
+		"{communication_percent%.0f} % of the step time instead of {before_percent%.0f} %",
+	NotReached: "no rate measured is beyond the limits: the maximum rate of one instance is not known, the fleet is sized by the highest rate measured and may be " +
+		"larger than needed; trials at higher rates would tell",
+	Imprecise:              "precision: the maximum rate is known to {low_percent%+.0f} to {high_percent%+.0f} %, and +-{asked_percent%.3g} % were asked for{why}",
+	KnobAtEnd:              "{knob} is {value}, the {end} value tried, and {inner} carries less: {further} values may carry more; try knobs.{knob} = [{try}]",
+	OnlyUntrusted:          "the only trial of the chosen settings could not be trusted{first}: the rate is a guess",
+	AllUntrusted:           "none of the {trials%d} trials of the chosen settings could be trusted{first}: the rate is a guess",
+	SomeUntrusted:          "{untrusted%d} of the {trials%d} trials of the chosen settings could not be trusted{first}",
+	SearchInterrupted:      "interrupted: the search had not ended, and other knob sets may be better",
+	CertificateInterrupted: "interrupted: the rate is not certified yet",
+
+	MatrixOfFirst:     "the matrix runs on the first of {sets%d} sets of knobs",
+	NoneTrusted:       "no trial can be trusted: nothing is shown of the engine; `planner doctor` checks the machine",
+	RoundsInterrupted: "interrupted after {rounds%d} of {planned%d} rounds",
+	RequestsDiffer:    "the two configurations make different requests of one seed: differences are of the traffic as well",
+	FewRounds:         "{rounds%d} rounds are few for a test; 8 and more are better",
+	FigureUnknown:     "{figure}: not known in any pair; a p99 takes 1,200 requests",
+	SideFailed:        "{side}: {failed%d} of {requests%d} requests failed; latencies are over the others",
+	SideInvalid:       "{side}: {invalid%d} of {trials%d} trials are not valid; their pairs do not count",
+	SideOverloaded:    "{side}: {overloaded%d} of {trials%d} trials were overloaded: their latencies depend on how long was measured",
+	SeedsDiffer:       "{other%d} of {pairs%d} pairs had other requests (another seed): chance makes their differences larger",
+	TrafficDiffers:    "the two runs are of different traffic: what differs may be its doing and not the engine's",
+	ObjectivesDiffer:  "the two plans have different objectives",
 }

@@ -4,13 +4,14 @@
 package note
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strings"
 	"time"
+
+	"planner/internal/wire"
 )
 
 // Note is one thing that is worth knowing.
@@ -84,6 +85,17 @@ func (ns Notes) Of(k Kind) Notes {
 	return slices.DeleteFunc(slices.Clone(ns), func(n Note) bool { return n.Kind != k })
 }
 
+// Distinct lists the notes without those that say what an earlier one said.
+func (ns Notes) Distinct() Notes {
+	var out Notes
+	for _, n := range ns {
+		if !slices.ContainsFunc(out, n.Equal) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
 // Texts lists the sentences, one a note.
 func (ns Notes) Texts() []string {
 	out := make([]string, len(ns))
@@ -95,6 +107,9 @@ func (ns Notes) Texts() []string {
 
 // String is the sentences, one a line.
 func (ns Notes) String() string { return strings.Join(ns.Texts(), "\n") }
+
+// MarshalJSON writes a list, an empty one where there are none.
+func (ns Notes) MarshalJSON() ([]byte, error) { return wire.Marshal(append([]Note{}, ns...)) }
 
 // Groups gathers the notes by kind, in the order of the first of each. Those of
 // which only the sentence is known are of one kind where they say the same.
@@ -127,30 +142,29 @@ func (ns Notes) Summary() []string {
 	return out
 }
 
-// wire is a note in a file.
-type wire struct {
+// written is a note in a file.
+type written struct {
 	Kind    Kind           `json:"kind"`
 	Text    string         `json:"text"`
 	Figures map[string]any `json:"figures"`
 }
 
-// MarshalJSON writes kind, sentence and figures; a number that is not finite is
-// null.
+// MarshalJSON writes kind, sentence and figures.
 func (n Note) MarshalJSON() ([]byte, error) {
-	w := wire{n.Kind, n.String(), maps.Clone(n.Figures)}
-	for name, v := range w.Figures {
-		if x, ok := v.(float64); ok && (math.IsNaN(x) || math.IsInf(x, 0)) {
-			w.Figures[name] = nil
-		}
-	}
-	return json.Marshal(w)
+	return wire.Marshal(written{n.Kind, n.String(), n.Figures})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote. Of a kind that this version does not
-// know, or that has other figures here, the sentence is kept.
+// know, or that has other figures here, the sentence is kept, which may be all that
+// there is.
 func (n *Note) UnmarshalJSON(b []byte) error {
-	var w wire
-	if err := json.Unmarshal(b, &w); err != nil {
+	var text string
+	if wire.Unmarshal(b, &text) == nil {
+		*n = Text(text)
+		return nil
+	}
+	var w written
+	if err := wire.Unmarshal(b, &w); err != nil {
 		return fmt.Errorf("read a note: %w", err)
 	}
 	for name, v := range w.Figures {
@@ -165,14 +179,35 @@ func (n *Note) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// Warnings are notes in a file: their sentences, and beside them the notes.
+type Warnings struct {
+	Texts []string `json:"warnings"`
+	Notes Notes    `json:"notes"`
+}
+
+// Warnings are the notes as a file has them.
+func (ns Notes) Warnings() Warnings { return Warnings{ns.Texts(), ns} }
+
+// Add adds a note.
+func (w *Warnings) Add(k Kind, figures ...any) {
+	n := New(k, figures...)
+	w.Texts, w.Notes = append(w.Texts, n.String()), append(w.Notes, n)
+}
+
 // Read is what a file says: its notes or, where an earlier version wrote none, its
 // sentences.
-func Read(notes Notes, texts []string) Notes {
-	if len(notes) > 0 {
-		return notes
+func (w Warnings) Read() Notes {
+	if len(w.Notes) > 0 {
+		return w.Notes
 	}
+	return FromTexts(w.Texts)
+}
+
+// FromTexts are the notes of sentences.
+func FromTexts(texts []string) Notes {
+	var out Notes
 	for _, text := range texts {
-		notes = append(notes, Text(text))
+		out = append(out, Text(text))
 	}
-	return notes
+	return out
 }

@@ -55,13 +55,13 @@ func TestJSON(t *testing.T) {
 	if err != nil || string(data) != `{"kind":"prompts_off","text":"prompts: the server counts +Inf % tokens against those asked for","figures":{"more_percent":null}}` {
 		t.Errorf("%s, %v", data, err)
 	}
-	for _, old := range []string{`{"kind":"of_tomorrow","text":"so","figures":{"a":1}}`, `{"kind":"client_late","text":"so","figures":{"lag_ms":1}}`} {
+	for _, old := range []string{`{"kind":"of_tomorrow","text":"so","figures":{"a":1}}`, `{"kind":"client_late","text":"so","figures":{"lag_ms":1}}`, `"so"`} {
 		var n Note
 		if err := json.Unmarshal([]byte(old), &n); err != nil || !n.Equal(Text("so")) {
 			t.Errorf("%s is read as %v, %v", old, n, err)
 		}
 	}
-	if got := Read(nil, []string{"so"}); !got[0].Equal(Text("so")) {
+	if got := (Warnings{Texts: []string{"so"}}).Read(); !got[0].Equal(Text("so")) {
 		t.Errorf("an older file is read as %v", got)
 	}
 }

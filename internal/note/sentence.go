@@ -29,12 +29,12 @@ func (k Kind) names() []string {
 func sentence(notes Notes) string {
 	return placeholder.ReplaceAllStringFunc(sentences[notes[0].Kind], func(s string) string {
 		m := placeholder.FindStringSubmatch(s)
-		return written(notes, m[1], m[2])
+		return values(notes, m[1], m[2])
 	})
 }
 
-// written is one figure of notes of one kind.
-func written(notes Notes, name, verb string) string {
+// values is one figure of notes of one kind.
+func values(notes Notes, name, verb string) string {
 	var numbers []float64
 	var words []string
 	for _, n := range notes {

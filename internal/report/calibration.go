@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"planner/internal/note"
 	"planner/model"
 	"planner/model/calibrate"
 )
@@ -22,7 +23,7 @@ func Calibration(r calibrate.File) Document {
 		"another minor release of the engine than " + o.EngineVersion,
 		fmt.Sprintf("another format than weights in %s and a KV cache in %s", o.Weights, o.KVCache),
 	}})
-	addWarnings(&d, r.Warnings)
+	addWarnings(&d, note.FromTexts(r.Warnings))
 	return d
 }
 

@@ -13,7 +13,7 @@ func Compare(c *design.Comparison, e *Engines) Document {
 		{Label: "the same", Text: "a whole interval within " + percent(c.Indifference) + " of no difference; what is neither that nor clearly different is undecided"}}
 	d.add(facts, contrastTable(c))
 	addEngines(&d, e, c.Trials, nil)
-	addWarnings(&d, c.Warnings)
+	addWarnings(&d, c.Warnings.Notes)
 	return d
 }
 

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"planner/internal/note"
 	"planner/model"
 	"planner/model/curve"
 	"planner/plan"
@@ -163,7 +164,7 @@ func solved() *plan.Plan {
 		Gain:    &plan.Gain{Value: 0.28, Low: 0.21, High: 0.36, Confidence: 0.9},
 	}
 	p.Evidence = plan.Evidence{Roofline: bounds(), Curve: fittedCurve()}
-	p.Warnings = append(p.Warnings, "cliff: ttft.p99 goes from well met to far missed within 15 % of the rate")
+	p.Warnings = append(p.Warnings, note.New(note.Cliff, "ttft.p99", 15.0))
 	return p
 }
 
@@ -196,7 +197,7 @@ func failing() measure.Measurement {
 		"code": {Tally: measure.Tally{Requests: 100, Failed: 7}, Latencies: measure.Latencies{TTFT: spreadOut(300*ms, 93), TPOT: spreadOut(30*ms, 93)}},
 		"chat": {Tally: measure.Tally{Requests: 300}, Latencies: measure.Latencies{TTFT: spreadOut(120*ms, 300), TPOT: spreadOut(25*ms, 300)}},
 	}
-	m.Valid, m.Warnings = false, []string{"the client was 40 ms late at p99: its figures cannot be trusted"}
+	m.Valid, m.Warnings = false, note.Notes{note.Text("the client was 40 ms late at p99: its figures cannot be trusted")}
 	m.Server = measure.Server{Engine: measure.Software{Kind: "attach"}}
 	return m
 }

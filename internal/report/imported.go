@@ -2,8 +2,8 @@ package report
 
 import (
 	"fmt"
-	"slices"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 )
 
@@ -18,14 +18,10 @@ func Imported(folder string, trials []measure.Measurement) Document {
 		}
 		d.add(tab)
 	}
-	var notes []string
+	var notes note.Notes
 	for i := range trials {
-		for _, w := range trials[i].Warnings {
-			if !slices.Contains(notes, w) {
-				notes = append(notes, w)
-			}
-		}
+		notes = append(notes, trials[i].Warnings...)
 	}
-	addWarnings(&d, notes)
+	addWarnings(&d, notes.Distinct())
 	return d
 }

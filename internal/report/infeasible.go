@@ -113,7 +113,7 @@ func seenText(s measure.Overview) string {
 	}
 	text += fmt.Sprintf(", %s not valid", count(s.Invalid))
 	if len(s.Doubts) > 0 {
-		text += ", mostly as " + s.Doubts[0]
+		text += ", mostly as " + s.Doubts[0].String()
 	}
 	return text
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"planner/internal/note"
 	"planner/model/curve"
 	"planner/plan"
 	"planner/plan/decide"
@@ -294,7 +295,7 @@ func addCurves(d *Document, p *plan.Plan, b *Background) {
 		chart.withErrors(b.Trials, p.Offer.Knobs, c.Metric)
 		d.add(chart, curveFacts(c, p.Objective, p.Offer.Rate.Confidence == 0))
 		if len(c.Warnings) > 0 {
-			d.add(List{Items: c.Warnings, Tone: Doubt})
+			d.add(List{Items: c.Warnings.Summary(), Tone: Doubt})
 		}
 	}
 	if b.Search != nil {
@@ -303,8 +304,8 @@ func addCurves(d *Document, p *plan.Plan, b *Background) {
 }
 
 // addWarnings closes a report.
-func addWarnings(d *Document, warnings []string) {
+func addWarnings(d *Document, warnings note.Notes) {
 	if len(warnings) > 0 {
-		d.section("Warnings", List{Items: warnings, Tone: Doubt})
+		d.section("Warnings", List{Items: warnings.Summary(), Tone: Doubt})
 	}
 }

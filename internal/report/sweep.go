@@ -26,7 +26,7 @@ func Sweep(s *design.Swept, e *Engines) Document {
 		d.section("Cannot run", rejectedTable(s.Rejected))
 	}
 	addEngines(&d, e, s.Seen, nil)
-	addWarnings(&d, s.Warnings)
+	addWarnings(&d, s.Warnings.Notes)
 	return d
 }
 
@@ -104,11 +104,11 @@ func sweepTable(trials []measure.Measurement, slo measure.SLO) Table {
 		if share := m.Server.HitRate; share != nil {
 			hits = percent(*share)
 		}
-		remark := note(m)
-		if remark == m.Trial.Why {
-			remark = ""
+		text := remark(m)
+		if text == m.Trial.Why {
+			text = ""
 		}
-		tab.Rows = append(tab.Rows, append(row, Cell{Text: number(m.OutputTokens, 3)}, Cell{Text: hits}, verdict(m), Cell{Text: remark, Tone: Quiet}))
+		tab.Rows = append(tab.Rows, append(row, Cell{Text: number(m.OutputTokens, 3)}, Cell{Text: hits}, verdict(m), Cell{Text: text, Tone: Quiet}))
 	}
 	if len(tab.Rows) == 0 {
 		return tab

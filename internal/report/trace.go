@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"planner/internal/note"
 	"planner/sweep/ingest"
 	"planner/sweep/workload"
 )
@@ -25,7 +26,7 @@ func Trace(t *ingest.Trace) Document {
 	d.section("Arrivals", arrivalFacts(t), dispersionTable(t.Traffic.Dispersion))
 	d.section("Lengths", lengthTable(&t.Traffic))
 	d.section("Shared prefixes", prefixFact(&t.Traffic.Prefix))
-	addWarnings(&d, t.Warnings)
+	addWarnings(&d, t.Warnings.Notes)
 	return d
 }
 
@@ -118,7 +119,7 @@ func areShared(n int) string {
 
 // LengthsOnly builds the description of a file that holds lengths and no
 // arrivals.
-func LengthsOnly(name string, d workload.Description, warnings []string) Document {
+func LengthsOnly(name string, d workload.Description, warnings note.Notes) Document {
 	doc := Document{Title: fmt.Sprintf("%s without arrivals, %s prompt and %s output tokens in the mean", plural(d.Requests, "request"),
 		number(d.Prompt.Mean, 3), number(d.Output.Mean, 3))}
 	doc.add(Pairs{{Label: "file", Text: strings.TrimSpace(name)}}, lengthTable(&d))

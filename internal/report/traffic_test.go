@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"planner/internal/note"
 	"planner/sweep/design"
 	"planner/sweep/ingest"
 	"planner/sweep/workload"
@@ -25,24 +26,24 @@ func traffic() *ingest.Trace {
 		rows = append(rows, r)
 	}
 	return &ingest.Trace{Format: "gateway", Traffic: workload.Describe(rows), Resolution: 3 * time.Second, Skipped: 4, Estimated: 12,
-		Changed: []string{"thinned to 0.5 of the requests, 300 of 611 (seed 1)"}, Warnings: []string{"columns that are not read: model"}}
+		Changed: []string{"thinned to 0.5 of the requests, 300 of 611 (seed 1)"}, Warnings: note.Notes{note.New(note.ColumnsIgnored, "model")}.Warnings()}
 }
 
 // addedDocuments are those of the commands about traces, comparisons, sweeps and
 // checks.
 func addedDocuments() map[string]Document {
 	bare := traffic()
-	bare.Resolution, bare.Skipped, bare.Estimated, bare.Changed, bare.Warnings = -1, 0, 0, nil, nil
+	bare.Resolution, bare.Skipped, bare.Estimated, bare.Changed, bare.Warnings = -1, 0, 0, nil, note.Warnings{}
 	bare.Traffic = workload.Describe([]workload.TraceRow{{Prompt: 10, Output: 5}})
 	return map[string]Document{
 		"trace":     Trace(traffic()),
 		"trace-one": Trace(bare),
-		"lengths":   LengthsOnly("share.json", workload.DescribeLengths([]int{10, 20, 900}, []int{5, 6, 70}), []string{"lengths are estimated"}),
+		"lengths":   LengthsOnly("share.json", workload.DescribeLengths([]int{10, 20, 900}, []int{5, 6, 70}), note.Notes{note.Text("lengths are estimated")}),
 		"compare":   Compare(comparison(), nil),
 		"doctor": Doctor([]Check{{"engine", Passed, "the simulated engine needs none on PATH", ""}, {"GPU", Warning, "neither nvidia-smi nor rocm-smi is there", "install the driver"},
 			{"disk", Problem, "runs has 95 MiB free", "free some space, or set output.dir to another disk"}}),
 		"doctor-well": Doctor([]Check{{"port", Passed, "a port on 127.0.0.1 is free", ""}}),
-		"sweep":       Sweep(&design.Swept{Seen: trials()[:6], Rejected: rejected(), Planned: 12, Objective: slo(), Warnings: []string{"one warning"}}, nil),
+		"sweep":       Sweep(&design.Swept{Seen: trials()[:6], Rejected: rejected(), Planned: 12, Objective: slo(), Warnings: note.Notes{note.Text("one warning")}.Warnings()}, nil),
 		"matrix": Sweep(&design.Swept{Seen: trials()[:4], Planned: 4, Rows: []design.MatrixRow{
 			{ID: "A", Name: "short chat", Question: "Does anybody wait?", Hypothesis: "Nobody waits.", Finding: design.Held, Outcome: "p99 83.8 ms", Trials: []int{1, 2}}, {ID: "B", Name: "long prefill", Question: "What does a prompt cost?", Hypothesis: "Much.", Finding: design.Refuted, Outcome: "little", Trials: []int{3}},
 			{ID: "C", Name: "long decode", Question: "Where does time go?", Hypothesis: "Into decode.", Finding: design.Unclear, Outcome: "a mean is not known", Trials: nil}, {ID: "F", Name: "production trace", Question: "Is it worse?", Hypothesis: "It is.", Finding: design.NotRun, Outcome: "there is no trace", Trials: nil}}}, nil),
@@ -62,6 +63,6 @@ func comparison() *design.Comparison {
 			{Figure: "achieved_per_s", Label: "requests/s", A: 4.483, B: 4.493, Difference: design.Change{Value: 0.0102, Low: 0.001, High: 0.02}, Relative: design.Change{Value: 0.002, Low: 0.001, High: 0.004}, P: 0.0081, Adjusted: 0.016, Pairs: 8, Judgement: design.Same},
 			{Figure: "e2e.p99_ms", Label: "p99 E2E, ms", A: 4000, B: 4100, Difference: design.Change{Value: 100, Low: nan, High: nan}, Relative: design.Change{Value: 0.025, Low: nan, High: nan}, P: nan, Adjusted: nan, Pairs: 1, Judgement: design.Undecided},
 		},
-		Warnings: []string{"A: 3 of 1,000 requests failed; latencies are over the others"},
+		Warnings: note.Notes{note.Text("A: 3 of 1,000 requests failed; latencies are over the others")}.Warnings(),
 	}
 }

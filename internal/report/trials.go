@@ -39,7 +39,7 @@ func trialTable(trials []measure.Measurement, slo measure.SLO) Table {
 			share, of := beyondCells(m)
 			row = append(row, share, of, verdict(m))
 		}
-		tab.Rows = append(tab.Rows, append(row, Cell{Text: note(m), Tone: Quiet}))
+		tab.Rows = append(tab.Rows, append(row, Cell{Text: remark(m), Tone: Quiet}))
 	}
 	return tab.known()
 }
@@ -136,15 +136,15 @@ func beyondCells(m *measure.Measurement) (share, of Cell) {
 	return Cell{Text: portion(c.Value)}, of
 }
 
-// note says what a reader of a row should know besides.
-func note(m *measure.Measurement) string {
+// remark says what a reader of a row should know besides.
+func remark(m *measure.Measurement) string {
 	switch {
 	case m.Aborted != "":
 		return "ended early: " + m.Aborted
 	case m.Overloaded:
 		return "overloaded: the backlog kept growing"
 	case !m.Valid && len(m.Warnings) > 0:
-		return m.Warnings[0]
+		return m.Warnings[0].String()
 	case m.Failed > 0:
 		return fmt.Sprintf("%s failed", count(m.Failed))
 	}

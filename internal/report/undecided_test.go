@@ -3,7 +3,9 @@ package report
 import (
 	"strings"
 	"testing"
+	"time"
 
+	"planner/internal/note"
 	"planner/plan"
 	"planner/plan/decide"
 	"planner/search"
@@ -15,9 +17,10 @@ func TestUndecidedPlan(t *testing.T) {
 	unsure := trials()[0]
 	unsure.Verdict = &measure.Verdict{State: measure.Unsure}
 	all := []measure.Measurement{unsure}
-	for _, w := range []string{"the client ran out of sockets", "late: p99 of the send lag is 12 ms", "late: p99 of the send lag is 15 ms"} {
+	late := func(lag time.Duration) note.Note { return note.New(note.SendLag, lag, time.Millisecond) }
+	for _, w := range []note.Note{note.Text("the client ran out of sockets"), late(12 * time.Millisecond), late(15 * time.Millisecond)} {
 		m := trials()[0]
-		m.Valid, m.Verdict, m.Warnings = false, nil, []string{w, "ttft.p99 is not resolved"}
+		m.Valid, m.Verdict, m.Warnings = false, nil, note.Notes{w, note.Text("ttft.p99 is not resolved")}
 		all = append(all, m)
 	}
 	o := offer("H100 SXM", 2.99)
@@ -25,7 +28,7 @@ func TestUndecidedPlan(t *testing.T) {
 	_, err := plan.Solve(demand(), slo(), []plan.Offer{o}, nil)
 	text := string(Text{Width: 160}.Print(UndecidedPlan(err.(*plan.Undecided), demand(), slo(), Background{Background: decide.Background{Trials: all}})))
 	for _, want := range []string{
-		"Undecided: no rate is known yet", "3 trials in a row could not be trusted", "4 trials, 1 unsure, 3 not valid, mostly as late: p99 of the send lag is 12 ms",
+		"Undecided: no rate is known yet", "3 trials in a row could not be trusted", "4 trials, 1 unsure, 3 not valid, mostly as the client was late: p99 of the send lag 12ms",
 		"WHAT TO DO", "planner doctor",
 	} {
 		if !strings.Contains(text, want) {

@@ -2,11 +2,11 @@ package curve
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"time"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 )
 
@@ -36,7 +36,7 @@ type Curve struct {
 	// Band encloses the model with 90 % probability given the numbers of
 	// requests; empty where those are unknown.
 	Band     []BandPoint
-	Warnings []string
+	Warnings note.Notes
 }
 
 // Quality says how well a model describes the points it was fitted to, in ln
@@ -85,7 +85,7 @@ func Fit(metric measure.Metric, points []Point, seed uint64) (*Curve, error) {
 		c.Low, c.High = steady[0].Rate, steady[len(steady)-1].Rate
 	}
 	if len(rates(steady)) < pointsToFit {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("%d rates in a steady state: too few to fit a form (%d are needed), the curve only interpolates", len(rates(steady)), pointsToFit))
+		c.Warnings = append(c.Warnings, note.New(note.CurveInterpolates, len(rates(steady)), pointsToFit))
 		return c, nil
 	}
 	best := c.fitSteady(steady, levels, seed)
@@ -133,10 +133,10 @@ func (c *Curve) warnRegimes() {
 		inferred = inferred || (p.Regime == Overload && p.Achieved <= 0 && !p.Overloaded)
 	}
 	if unknown > 0 {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("%d points without a completed rate: nothing says whether the server kept up; they are fitted as if it did", unknown))
+		c.Warnings = append(c.Warnings, note.New(note.CurveWithoutRates, unknown))
 	}
 	if inferred {
-		c.Warnings = append(c.Warnings, "overload is told from latencies alone; the completed rate (achieved_per_s) would settle it")
+		c.Warnings = append(c.Warnings, note.New(note.OverloadInferred))
 	}
 }
 

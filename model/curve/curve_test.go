@@ -55,7 +55,7 @@ func TestTable(t *testing.T) {
 	if c.Low != 1 || c.High != 30 {
 		t.Errorf("valid over %g..%g, want 1..30", c.Low, c.High)
 	}
-	if !slices.ContainsFunc(c.Warnings, func(w string) bool { return strings.Contains(w, "latencies alone") }) {
+	if !slices.ContainsFunc(c.Warnings.Texts(), func(w string) bool { return strings.Contains(w, "latencies alone") }) {
 		t.Errorf("nothing warns that overload is inferred: %q", c.Warnings)
 	}
 	if len(c.Band) != 0 {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"planner/internal/note"
 	"planner/internal/wire"
 	"planner/sweep/measure"
 )
@@ -23,7 +24,7 @@ type file struct {
 	Whole      *Model       `json:"whole"`
 	Candidates []FittedForm `json:"candidates"`
 	Band       []BandPoint  `json:"band"`
-	Warnings   []string     `json:"warnings"`
+	note.Warnings
 }
 
 // MarshalJSON writes the curve with units in its keys.
@@ -31,7 +32,7 @@ func (c *Curve) MarshalJSON() ([]byte, error) {
 	w := file{
 		Metric: c.Metric.String(), Model: c.Model, Quality: c.Quality, Valid: [2]float64{c.Low, c.High}, End: c.End(), Saturation: c.Saturation,
 		Whole: c.Whole, Points: append([]Point{}, c.Points...), Candidates: append([]FittedForm{}, c.Candidates...),
-		Band: append([]BandPoint{}, c.Band...), Warnings: append([]string{}, c.Warnings...),
+		Band: append([]BandPoint{}, c.Band...), Warnings: c.Warnings.Warnings(),
 	}
 	if c.Knee > 0 {
 		w.Knee, w.KneeOf = &c.Knee, new(named(c.KneeOf))
@@ -50,7 +51,7 @@ func (c *Curve) UnmarshalJSON(data []byte) error {
 		return fmt.Errorf("read a curve: %w", err)
 	}
 	*c = Curve{Metric: metric, Model: w.Model, Quality: w.Quality, Low: w.Valid[0], High: w.Valid[1], Saturation: w.Saturation,
-		Whole: w.Whole, Points: w.Points, Candidates: w.Candidates, Band: w.Band, Warnings: w.Warnings}
+		Whole: w.Whole, Points: w.Points, Candidates: w.Candidates, Band: w.Band, Warnings: w.Warnings.Read()}
 	if w.Knee != nil && w.KneeOf != nil {
 		c.Knee, c.KneeOf = *w.Knee, float64(*w.KneeOf)
 	}

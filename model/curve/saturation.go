@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"planner/internal/note"
 )
 
 // Saturation is the rate that the server cannot exceed, in requests per second,
@@ -50,7 +52,7 @@ func (c *Curve) saturate(steady []Point, best *fitted, boot [2]float64, seed uin
 		routes = append(routes, Route{"time_dependent", mu, mu, mu})
 	}
 	if len(routes) == 0 {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("the latency does not bend up to %.4g requests/s: the saturation rate is not known from it", c.High))
+		c.Warnings = append(c.Warnings, note.New(note.NoSaturation, c.High))
 		return
 	}
 	sat := &Saturation{Low: math.Inf(1), Routes: routes}

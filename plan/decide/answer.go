@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"planner/internal/config"
+	"planner/internal/note"
 	"planner/model/curve"
 	"planner/plan"
 	"planner/search"
@@ -59,6 +60,8 @@ type NoPlan struct {
 	Trials  int      `json:"trials"`
 	Invalid int      `json:"invalid_trials"`
 	Doubts  []string `json:"doubts"`
+	// Notes are the doubts as values.
+	Notes note.Notes `json:"notes"`
 
 	Demand    plan.Demand `json:"demand"`
 	Objective measure.SLO `json:"slo"`
@@ -100,7 +103,7 @@ func (d *Decision) Answer() (sweep.Answer, error) {
 	if err != nil {
 		return sweep.Answer{}, nil // nothing is known yet that could be reported
 	}
-	p.Warnings = append(p.Warnings, "interrupted: the search had not ended, and other knob sets may be better")
+	p.Warnings = append(p.Warnings, note.New(note.SearchInterrupted))
 	if !d.ground.Virtual {
 		p.Warnings = append(p.Warnings, untrusted(d.Seen, p.Offer.Knobs)...)
 	}
@@ -121,10 +124,10 @@ func (d *Decision) planned(solved *plan.Plan) (sweep.Answer, error) {
 		switch {
 		case !d.Ended:
 			state, p.Certificate = sweep.Unfinished, nil
-			p.Warnings = append(p.Warnings, "interrupted: the rate is not certified yet")
+			p.Warnings = append(p.Warnings, note.New(note.CertificateInterrupted))
 		case certified.State != measure.Met:
 			state = sweep.Undecided
-			p.Warnings = append(p.Warnings, uncertified(certified))
+			p.Warnings = append(p.Warnings, note.New(note.Uncertified, certified.Rate, certified.Reason))
 		case d.ground.Virtual:
 			p.Assumptions = append(p.Assumptions, "the certificate is of the simulated engine with its constants as they are")
 		}
@@ -137,7 +140,7 @@ func (d *Decision) planned(solved *plan.Plan) (sweep.Answer, error) {
 func without(cfg *config.Config, why error, b Background) (sweep.Answer, error) {
 	n := &NoPlan{Demand: cfg.Demand, Objective: cfg.Objective, Why: why, Background: b}
 	tally := measure.OverviewOf(b.Trials)
-	n.Trials, n.Invalid, n.Doubts = tally.Trials, tally.Invalid, append([]string{}, tally.Doubts...)
+	n.Trials, n.Invalid, n.Doubts, n.Notes = tally.Trials, tally.Invalid, tally.Doubts.Texts(), tally.Doubts
 	var infeasible *plan.Infeasible
 	var undecided *plan.Undecided
 	state := sweep.Infeasible
@@ -200,9 +203,4 @@ func subject(cfg *config.Config) string {
 		return fmt.Sprintf("%s in %s, %s", m.Name, m.Precision.Weights, cfg.Workload.Class)
 	}
 	return cfg.Workload.Class
-}
-
-// uncertified says that a rate was not certified.
-func uncertified(c search.Certified) string {
-	return fmt.Sprintf("%.4g requests/s are not certified: %s", c.Rate, c.Reason)
 }

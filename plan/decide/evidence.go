@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"planner/internal/note"
 	"planner/model"
 	"planner/model/curve"
 	"planner/plan"
@@ -86,7 +87,7 @@ func (d *Decision) fitCurves(p *plan.Plan) {
 	for i, metric := range metrics {
 		switch {
 		case errs[i] != nil:
-			p.Warnings = append(p.Warnings, fmt.Sprintf("no curve of %v: %v", metric, errs[i]))
+			p.Warnings = append(p.Warnings, note.New(note.NoCurveOf, metric, errs[i]))
 		case p.Evidence.Curve == nil:
 			p.Evidence.Curve = curves[i]
 		default:

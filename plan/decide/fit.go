@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"planner/internal/config"
+	"planner/internal/note"
 	"planner/model"
 	"planner/model/curve"
 	"planner/plan"
@@ -24,7 +25,7 @@ type Measured struct {
 	// GPUs is how many one instance has, 0 for as many as the knobs say.
 	GPUs int
 	// Doubts are what is to be doubted of the results.
-	Doubts []string
+	Doubts note.Notes
 }
 
 // Fit plans a fleet by results that are on disk: the curve of each knob set, its
@@ -55,7 +56,7 @@ func Fit(cfg *config.Config, trials []measure.Measurement, m Measured) (sweep.An
 	if curves := fits[i].curves; len(curves) > 0 {
 		made.Evidence.Curve, made.Evidence.Curves = curves[0], curves[1:]
 	}
-	made.Warnings = append(made.Warnings, m.Doubts...)
+	made.Warnings = append(made.Warnings, m.Doubts.Distinct()...)
 	return sweep.Answer{State: sweep.Done, Value: &Planned{made, b}}, nil
 }
 
@@ -145,7 +146,7 @@ func fitSet(cfg *config.Config, trials []measure.Measurement) (fitted, error) {
 	if err != nil {
 		if counted {
 			// The counts say what quantiles that no trial resolves cannot.
-			f.offer.Warnings = append(f.offer.Warnings, "no curve is drawn: "+err.Error())
+			f.offer.Warnings = append(f.offer.Warnings, note.New(note.NoCurve, err))
 			return f, nil
 		}
 		return f, err
@@ -158,8 +159,7 @@ func fitSet(cfg *config.Config, trials []measure.Measurement) (fitted, error) {
 			f.offer.Obstacle = crossing.Note
 		case curve.NotReached:
 			f.offer.Unreached = true
-			f.offer.Warnings = append(f.offer.Warnings, "no rate measured is beyond the limits: the maximum rate of one instance is not known, "+
-				"the fleet is sized by the highest rate measured and may be larger than needed; trials at higher rates would tell")
+			f.offer.Warnings = append(f.offer.Warnings, note.New(note.NotReached))
 		}
 	}
 	return f, nil

@@ -105,7 +105,7 @@ func moreGPUs(t *testing.T, what string, carries map[string]plan.Offer, fewer, m
 	if !ran || b.Rate.High >= a.Rate.Low {
 		return
 	}
-	if !strings.Contains(strings.Join(b.Warnings, " "), "communication") {
+	if !strings.Contains(b.Warnings.String(), "communication") {
 		t.Errorf("%s: %s carries %v, %s %v, and nothing says why", what, fewer, a.Rate, more, b.Rate)
 	}
 }

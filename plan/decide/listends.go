@@ -2,12 +2,13 @@ package decide
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"planner/internal/config"
+	"planner/internal/note"
 	"planner/search"
 	"planner/sweep"
 	"planner/sweep/measure"
@@ -125,8 +126,8 @@ func pastEnds(cfg *config.Config, sim *sweep.Simulated, r search.RaceResult) []s
 
 // edgeWarnings tell where the best set stands at an end of the values tried and
 // its neighbour was measured to carry less: the best may lie beyond.
-func edgeWarnings(r search.RaceResult) []string {
-	var out []string
+func edgeWarnings(r search.RaceResult) note.Notes {
+	var out note.Notes
 	for _, e := range edgesOf(r) {
 		switch e.inner.Status {
 		case search.Beaten, search.Measured, search.Infeasibly:
@@ -140,8 +141,8 @@ func edgeWarnings(r search.RaceResult) []string {
 		at, inner := a.Number(e.knobs), a.Number(e.inner.Knobs)
 		list := []float64{a.Number(e.beyond(1)[0]), at, inner}
 		slices.Sort(list)
-		out = append(out, fmt.Sprintf("%s is %s, the %s value tried, and %s carries less: %s values may carry more; try knobs.%s = [%s, %s, %s]",
-			a.Name, knobText(at), end, knobText(inner), further, a.Name, knobText(list[0]), knobText(list[1]), knobText(list[2])))
+		out = append(out, note.New(note.KnobAtEnd, a.Name, knobText(at), end, knobText(inner), further,
+			strings.Join([]string{knobText(list[0]), knobText(list[1]), knobText(list[2])}, ", ")))
 	}
 	return out
 }

@@ -2,7 +2,6 @@ package decide
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"planner/internal/config"
@@ -46,7 +45,7 @@ func TestEdgeWarnings(t *testing.T) {
 		"room in the memory":      {best, []search.Contestant{other(2048, 128, 0.85, search.Beaten)}, "gpu_memory_utilization is 0.9, the largest value tried, and 0.85 carries less: larger values may carry more; try knobs.gpu_memory_utilization = [0.85, 0.9, 0.95]"},
 		"the engine's own choice": {best, []search.Contestant{other(0, 128, 0.9, search.Beaten)}, ""},
 	} {
-		if got := strings.Join(edgeWarnings(contestOf(c.best, c.others...)), "\n"); got != c.want {
+		if got := edgeWarnings(contestOf(c.best, c.others...)).String(); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, c.want)
 		}
 	}

@@ -2,12 +2,11 @@ package decide
 
 import (
 	"slices"
-	"strings"
 
 	"planner/internal/config"
+	"planner/internal/note"
 	"planner/search"
 	"planner/sweep"
-	"planner/sweep/load"
 	"planner/sweep/measure"
 )
 
@@ -93,7 +92,7 @@ func (s *MaxRate) Answer() (sweep.Answer, error) {
 	r := s.search.Result()
 	r.Warnings = append(r.Warnings, ofOtherLoad(s.Seen)...)
 	if !s.ground.Virtual && s.ground.Owned && r.Estimate.Value > 0 {
-		r.Warnings = append(r.Warnings, "the engine was started for this search alone: what the maximum rate differs by from start to start is not in the interval")
+		r.Warnings = append(r.Warnings, note.New(note.OneStart))
 	}
 	state := s.state(&r)
 	if !s.Ended {
@@ -120,7 +119,7 @@ func (s *MaxRate) state(r *search.Result) sweep.State {
 		r.EngineTime += c.EngineTime
 		r.Trials += c.Looks
 		if certified = c.State == measure.Met; !certified {
-			r.Warnings = append(r.Warnings, uncertified(c))
+			r.Warnings = append(r.Warnings, note.New(note.Uncertified, c.Rate, c.Reason))
 		}
 	}
 	switch last := len(s.Seen) - 1; {
@@ -137,12 +136,10 @@ func (s *MaxRate) state(r *search.Result) sweep.State {
 
 // ofOtherLoad is what the last trial to say so says of answers that were not those
 // of the workload: the rate that was found is then of another load.
-func ofOtherLoad(trials []measure.Measurement) []string {
+func ofOtherLoad(trials []measure.Measurement) note.Notes {
 	for _, m := range slices.Backward(trials) {
-		for _, w := range m.Warnings {
-			if strings.HasPrefix(w, load.ShorterAnswers) {
-				return []string{w}
-			}
+		if said := m.Warnings.Of(note.ShorterAnswers); len(said) > 0 {
+			return said[:1]
 		}
 	}
 	return nil

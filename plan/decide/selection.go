@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"planner/internal/config"
+	"planner/internal/note"
 	"planner/plan"
 	"planner/search"
 	"planner/sweep/measure"
@@ -22,7 +23,7 @@ type selection struct {
 	// comparison is nil where the default was not tried.
 	comparison *plan.Comparison
 	rejected   []measure.Rejection
-	warnings   []string
+	warnings   note.Notes
 }
 
 // choose decides between the best set of a race and the engine's own settings, by

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"planner/internal/note"
 	"planner/plan"
 	"planner/search"
 	"planner/sweep/measure"
@@ -15,23 +16,25 @@ const wideFactor = 1.5
 
 // impreciseWarning tells that the maximum rate is known much less well than the
 // configuration asks for, why, what that costs and what helps.
-func (d *Decision) impreciseWarning(p *plan.Plan) []string {
+func (d *Decision) impreciseWarning(p *plan.Plan) note.Notes {
 	e, asked := p.Offer.Rate, d.cfg.Search.Precision
 	half := (e.High - e.Low) / 2 / e.Value
 	if !(e.Value > 0) || !(half > wideFactor*asked) {
 		return nil
 	}
-	s := fmt.Sprintf("precision: the maximum rate is known to %+.0f to %+.0f %%, and +-%.3g %% were asked for", 100*(e.Low/e.Value-1), 100*(e.High/e.Value-1), 100*asked)
+	wide := func(why string) note.Notes {
+		return note.Notes{note.New(note.Imprecise, 100*(e.Low/e.Value-1), 100*(e.High/e.Value-1), 100*asked, why)}
+	}
 	found := d.chosen.selected.found
 	low, high := d.chosen.selected.doubt.ends()
 	switch alone := found.Estimate; {
 	case (math.Exp(high)-math.Exp(low))/2 > (alone.High-alone.Low)/2/alone.Value:
-		s += "; most of that is what is not known of the engine's constants on this GPU and model, which more trials do not tell"
-		return []string{s + atCentralRate(p) + "; a measurement narrows it: a short bench of two loads on such a GPU, `planner calibrate`, and engine.calibration"}
+		return wide("; most of that is what is not known of the engine's constants on this GPU and model, which more trials do not tell" + atCentralRate(p) +
+			"; a measurement narrows it: a short bench of two loads on such a GPU, `planner calibrate`, and engine.calibration")
 	case found.Outcome != search.Found:
-		return []string{s + ": " + found.Reason + atCentralRate(p) + "; a larger search.budget narrows it"}
+		return wide(": " + found.Reason + atCentralRate(p) + "; a larger search.budget narrows it")
 	}
-	return []string{s + ": one curve does not describe all trials" + atCentralRate(p)}
+	return wide(": one curve does not describe all trials" + atCentralRate(p))
 }
 
 // atCentralRate says what the width of the interval costs: the fleet is that of its
@@ -61,13 +64,13 @@ func explainScaling(offers []plan.Offer, trials []measure.Measurement) {
 	}
 }
 
-func slowerBecause(small, big *plan.Offer, trials []measure.Measurement) string {
-	s := fmt.Sprintf("%d GPUs carry less than %d (%.3g against %.3g requests/s)", big.GPUs, small.GPUs, big.Rate.Value, small.Rate.Value)
+func slowerBecause(small, big *plan.Offer, trials []measure.Measurement) note.Note {
+	carried := []any{big.GPUs, small.GPUs, big.Rate.Value, small.Rate.Value}
 	a, b := sharesNear(trials, small), sharesNear(trials, big)
 	if a == nil || b == nil {
-		return s
+		return note.New(note.MoreGPUsSlower, carried...)
 	}
-	return s + fmt.Sprintf(": communication between GPUs takes %.0f %% of the step time instead of %.0f %%", 100*b.Communication, 100*a.Communication)
+	return note.New(note.MoreGPUsTalk, append(carried, 100*b.Communication, 100*a.Communication)...)
 }
 
 // sharesNear is how the engine spent its time in the offer's trial nearest to
@@ -90,7 +93,7 @@ func sharesNear(trials []measure.Measurement, o *plan.Offer) *measure.TimeShares
 // untrusted warns of trials of the knobs that could not be trusted, such as
 // those whose load generator had too little of the machine: an answer stands on
 // the others.
-func untrusted(trials []measure.Measurement, k measure.Knobs) []string {
+func untrusted(trials []measure.Measurement, k measure.Knobs) note.Notes {
 	all, doubtful, why := 0, 0, ""
 	for i := range trials {
 		m := &trials[i]
@@ -101,7 +104,7 @@ func untrusted(trials []measure.Measurement, k measure.Knobs) []string {
 		if !m.Valid && m.Aborted == "" {
 			doubtful++
 			if why == "" && len(m.Warnings) > 0 {
-				why = ", first " + m.Warnings[0]
+				why = ", first " + m.Warnings[0].String()
 			}
 		}
 	}
@@ -109,9 +112,9 @@ func untrusted(trials []measure.Measurement, k measure.Knobs) []string {
 	case doubtful == 0:
 		return nil
 	case all == 1:
-		return []string{"the only trial of the chosen settings could not be trusted" + why + ": the rate is a guess"}
+		return note.Notes{note.New(note.OnlyUntrusted, why)}
 	case doubtful == all:
-		return []string{fmt.Sprintf("none of the %d trials of the chosen settings could be trusted%s: the rate is a guess", all, why)}
+		return note.Notes{note.New(note.AllUntrusted, all, why)}
 	}
-	return []string{fmt.Sprintf("%d of the %d trials of the chosen settings could not be trusted%s", doubtful, all, why)}
+	return note.Notes{note.New(note.SomeUntrusted, doubtful, all, why)}
 }

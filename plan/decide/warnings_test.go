@@ -1,9 +1,10 @@
 package decide
 
 import (
-	"planner/sweep/measure"
-	"strings"
 	"testing"
+
+	"planner/internal/note"
+	"planner/sweep/measure"
 )
 
 // An answer that stands on trials which cannot be trusted says so.
@@ -12,7 +13,7 @@ func TestUntrusted(t *testing.T) {
 	trial := func(k measure.Knobs, valid bool) measure.Measurement {
 		m := measure.Measurement{Trial: measure.Trial{Knobs: k}}
 		if m.Valid = valid; !valid {
-			m.Warnings = []string{"the client was late"}
+			m.Warnings = note.Notes{note.Text("the client was late")}
 		}
 		return m
 	}
@@ -26,7 +27,7 @@ func TestUntrusted(t *testing.T) {
 		{[]measure.Measurement{trial(k, false), other}, "the only trial of the chosen settings could not be trusted, first the client was late: the rate is a guess"},
 		{[]measure.Measurement{trial(k, false), trial(k, false)}, "none of the 2 trials of the chosen settings could be trusted, first the client was late: the rate is a guess"},
 	} {
-		if got := strings.Join(untrusted(c.trials, k), ""); got != c.want {
+		if got := untrusted(c.trials, k).String(); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"planner/internal/note"
 	"planner/sweep"
 	"planner/sweep/measure"
 )
@@ -73,7 +74,7 @@ type Comparison struct {
 	Window    *float64   `json:"window_s"`
 	Rounds    *int       `json:"rounds"`
 	Contrasts []Contrast `json:"figures"`
-	Warnings  []string   `json:"warnings"`
+	note.Warnings
 
 	// Trials are those of the rounds.
 	Trials []measure.Measurement `json:"-"`
@@ -110,14 +111,14 @@ type Run struct {
 func CompareRuns(a, b Run, t Terms) (sweep.Answer, error) {
 	pairs, left := matched(a.Trials, b.Trials)
 	c := &Comparison{A: filepath.Clean(a.Path), B: filepath.Clean(b.Path), Test: tested, Terms: t,
-		Contrasts: contrast(pairs, t), Warnings: append(pairDoubts(pairs), seedDoubt(pairs)...)}
+		Contrasts: contrast(pairs, t), Warnings: append(pairDoubts(pairs), seedDoubt(pairs)...).Warnings()}
 	points := fmt.Sprintf("%d load points", len(pairs))
 	if len(pairs) == 1 {
 		points = "1 load point"
 	}
 	c.Design = points + fmt.Sprintf(" that both runs have; %d have no counterpart", left)
 	if len(a.Trials) > 0 && len(b.Trials) > 0 && !a.Trials[0].Trial.Workload.Alike(b.Trials[0].Trial.Workload) {
-		c.Warnings = append(c.Warnings, "the two runs are of different traffic: what differs may be its doing and not the engine's")
+		c.Warnings.Add(note.TrafficDiffers)
 	}
 	if len(c.Contrasts) == 0 {
 		return sweep.Answer{}, fmt.Errorf("compare: %s and %s have no load in common: measure both at the same rates, as 'planner sweep --rates' does", a.Path, b.Path)
@@ -126,7 +127,7 @@ func CompareRuns(a, b Run, t Terms) (sweep.Answer, error) {
 }
 
 // seedDoubt says when pairs were not of the same requests.
-func seedDoubt(pairs []pair) []string {
+func seedDoubt(pairs []pair) note.Notes {
 	other := 0
 	for _, x := range pairs {
 		if x.a.Trial.Seed != x.b.Trial.Seed {
@@ -136,5 +137,5 @@ func seedDoubt(pairs []pair) []string {
 	if other == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%d of %d pairs had other requests (another seed): chance makes their differences larger", other, len(pairs))}
+	return note.Notes{note.New(note.SeedsDiffer, other, len(pairs))}
 }

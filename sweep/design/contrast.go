@@ -1,11 +1,11 @@
 package design
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"time"
 
+	"planner/internal/note"
 	"planner/internal/stat"
 	"planner/sweep/measure"
 )
@@ -99,15 +99,15 @@ func contrastAll(pairs []pair, t Terms) []Contrast {
 }
 
 // unresolvedIn lists the figures that no pair resolves on both sides.
-func unresolvedIn(pairs []pair) []string {
-	var out []string
+func unresolvedIn(pairs []pair) note.Notes {
+	var out note.Notes
 	for _, f := range aspects() {
 		some := false
 		for _, p := range pairs {
 			some = some || !math.IsNaN(f.of(p.a)) && !math.IsNaN(f.of(p.b))
 		}
 		if !some && len(pairs) > 0 {
-			out = append(out, f.label+": not known in any pair; a p99 takes 1,200 requests")
+			out = append(out, note.New(note.FigureUnknown, f.label))
 		}
 	}
 	return out
@@ -198,7 +198,7 @@ func knobSets(all []measure.Measurement) int {
 
 // pairDoubts says what of the pairs a reader should know: failures, which are in
 // no latency, and trials that were not valid or overloaded.
-func pairDoubts(pairs []pair) []string {
+func pairDoubts(pairs []pair) note.Notes {
 	out := unresolvedIn(pairs)
 	for _, side := range []struct {
 		name string
@@ -216,13 +216,13 @@ func pairDoubts(pairs []pair) []string {
 			}
 		}
 		if failed > 0 {
-			out = append(out, fmt.Sprintf("%s: %d of %d requests failed; latencies are over the others", side.name, failed, requests))
+			out = append(out, note.New(note.SideFailed, side.name, failed, requests))
 		}
 		if invalid > 0 {
-			out = append(out, fmt.Sprintf("%s: %d of %d trials are not valid; their pairs do not count", side.name, invalid, len(pairs)))
+			out = append(out, note.New(note.SideInvalid, side.name, invalid, len(pairs)))
 		}
 		if overloaded > 0 {
-			out = append(out, fmt.Sprintf("%s: %d of %d trials were overloaded: their latencies depend on how long was measured", side.name, overloaded, len(pairs)))
+			out = append(out, note.New(note.SideOverloaded, side.name, overloaded, len(pairs)))
 		}
 	}
 	return out

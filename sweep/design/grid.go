@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"planner/internal/config"
+	"planner/internal/note"
 	"planner/sweep"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -43,7 +44,7 @@ type Sweep struct {
 	objective measure.SLO
 	rejected  []measure.Rejection
 	rows      []matrixRow
-	warnings  []string
+	warnings  note.Notes
 }
 
 // Swept is the answer of a sweep.
@@ -53,8 +54,8 @@ type Swept struct {
 	Trials   []measure.Measurement `json:"trials"`
 	Rejected []measure.Rejection   `json:"rejected"`
 	// Rows are those of a matrix, nil for a grid.
-	Rows     []MatrixRow `json:"rows"`
-	Warnings []string    `json:"warnings"`
+	Rows []MatrixRow `json:"rows"`
+	note.Warnings
 
 	// Seen are all trials so far, those of knobs that could not run too.
 	Seen      []measure.Measurement `json:"-"`
@@ -78,7 +79,7 @@ func NewSweep(cfg *config.Config, g sweep.Ground, spec Grid) (*Sweep, error) {
 	switch {
 	case spec.Matrix:
 		if len(sets) > 1 {
-			s.warnings = append(s.warnings, fmt.Sprintf("the matrix runs on the first of %d sets of knobs", len(sets)))
+			s.warnings = append(s.warnings, note.New(note.MatrixOfFirst, len(sets)))
 		}
 		if s.rows, s.Trials, err = matrixTrials(cfg, g, spec, sets[0]); err != nil {
 			return nil, err
@@ -146,7 +147,7 @@ func (s *Sweep) Rejected() []measure.Rejection { return s.rejected }
 // refuted.
 func (s *Sweep) Answer() (sweep.Answer, error) {
 	out := &Swept{Planned: len(s.Trials), Trials: []measure.Measurement{}, Rejected: append([]measure.Rejection{}, s.rejected...),
-		Warnings: append([]string{}, s.warnings...), Seen: s.Seen, Objective: s.objective}
+		Warnings: s.warnings.Warnings(), Seen: s.Seen, Objective: s.objective}
 	for _, m := range s.Seen {
 		if m.Rejected != "" {
 			out.Rejected = append(out.Rejected, measure.Rejection{Knobs: m.Trial.Knobs, Reason: m.Rejected})
@@ -158,7 +159,7 @@ func (s *Sweep) Answer() (sweep.Answer, error) {
 		out.Rows = readMatrix(s.rows, out.Trials)
 	}
 	if all := measure.OverviewOf(out.Trials); all.Trials > 0 && all.Invalid == all.Trials {
-		out.Warnings = append(out.Warnings, "no trial can be trusted: nothing is shown of the engine; `planner doctor` checks the machine")
+		out.Warnings.Add(note.NoneTrusted)
 	}
 	return sweep.Answer{State: out.state(s.ground.Owned), Value: out}, nil
 }

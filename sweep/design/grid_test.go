@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"planner/internal/config"
+	"planner/internal/note"
 	"planner/sweep"
 	"planner/sweep/measure"
 )
@@ -180,7 +181,7 @@ func TestMatrixRows(t *testing.T) {
 
 // A sweep ends as what it shows: of trials that cannot be trusted none shows anything.
 func TestSweepEnd(t *testing.T) {
-	trusted, doubted := measure.Measurement{Valid: true}, measure.Measurement{Warnings: []string{"the client was late"}}
+	trusted, doubted := measure.Measurement{Valid: true}, measure.Measurement{Warnings: note.Notes{note.Text("the client was late")}}
 	unable := measure.Measurement{Rejected: "does not fit"}
 	unclear := []MatrixRow{{Finding: Held}, {Finding: Unclear}}
 	for name, c := range map[string]struct {
@@ -208,7 +209,7 @@ func TestSweepEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w := strings.Join(answer.Value.(*Swept).Warnings, "\n"); !strings.Contains(w, "no trial can be trusted") {
+	if w := answer.Value.(*Swept).Notes.String(); !strings.Contains(w, "no trial can be trusted") {
 		t.Errorf("warnings %q", w)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"planner/internal/config"
+	"planner/internal/note"
 	"planner/sweep"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -130,7 +131,7 @@ func (r *Rounds) Answer() (sweep.Answer, error) {
 		A: r.Sides[0].Name, B: r.Sides[1].Name, Test: tested, Terms: r.Terms, Rate: &r.Rate, Window: &window, Rounds: &n, Contrasts: contrast(pairs, r.Terms),
 		Design: fmt.Sprintf("%d rounds of %v at %.4g requests/s, in turns; both sides of a round get the same requests (seeds %d to %d)",
 			n, r.Window, r.Rate, first, first+uint64(n)-1),
-		Warnings: append(r.doubts(), pairDoubts(pairs)...),
+		Warnings: append(r.doubts(), pairDoubts(pairs)...).Warnings(),
 	}
 	for _, x := range pairs {
 		out.Trials = append(out.Trials, *x.a, *x.b)
@@ -138,19 +139,19 @@ func (r *Rounds) Answer() (sweep.Answer, error) {
 	answer := out.answer()
 	if done := len(pairs); !r.Ended {
 		answer.State, out.Rounds = sweep.Unfinished, &done
-		out.Warnings = append(out.Warnings, fmt.Sprintf("interrupted after %d of %d rounds", done, n))
+		out.Warnings.Add(note.RoundsInterrupted, done, n)
 	}
 	return answer, nil
 }
 
 // doubts says where the two sides do not get the same.
-func (r *Rounds) doubts() []string {
-	var out []string
+func (r *Rounds) doubts() note.Notes {
+	var out note.Notes
 	if !sameRequests(r.Trials[0], r.Trials[1]) {
-		out = append(out, "the two configurations make different requests of one seed: differences are of the traffic as well")
+		out = append(out, note.New(note.RequestsDiffer))
 	}
 	if len(r.Trials) < 6 {
-		out = append(out, fmt.Sprintf("%d rounds are few for a test; 8 and more are better", len(r.Trials)/2))
+		out = append(out, note.New(note.FewRounds, len(r.Trials)/2))
 	}
 	return out
 }

@@ -7,15 +7,16 @@ import (
 	"slices"
 	"strings"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 )
 
 // Import holds the load points of result files, and the run folder they went into.
 type Import struct {
-	Folder   string                `json:"folder"`
-	Sources  []ImportedFile        `json:"sources"`
-	Points   []measure.Measurement `json:"points"`
-	Warnings []string              `json:"warnings"`
+	Folder  string                `json:"folder"`
+	Sources []ImportedFile        `json:"sources"`
+	Points  []measure.Measurement `json:"points"`
+	note.Warnings
 }
 
 // ImportedFile is a file that was read.
@@ -28,7 +29,7 @@ type ImportedFile struct {
 // ReadFiles reads result files. Every load point carries what its format means
 // by its figures as warnings, so that they stay with it.
 func ReadFiles(files []string) (*Import, error) {
-	all := &Import{Warnings: []string{}}
+	all := &Import{Warnings: note.Notes{}.Warnings()}
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -40,7 +41,7 @@ func ReadFiles(files []string) (*Import, error) {
 		}
 		all.Sources = append(all.Sources, ImportedFile{file, r.Format, len(r.Measurements)})
 		for _, w := range r.Warnings {
-			all.Warnings = append(all.Warnings, fmt.Sprintf("%s (%s): %s", file, r.Format, w))
+			all.Warnings.Add(note.OfFile, file, r.Format, w)
 		}
 		for _, m := range r.Measurements {
 			m.Trial.Number = len(all.Points) + 1
@@ -56,7 +57,7 @@ func ReadFiles(files []string) (*Import, error) {
 		}
 	}
 	if open := len(all.Points) - closed; open > 0 && closed > 0 {
-		all.Warnings = append(all.Warnings, fmt.Sprintf("%d load points are of an open and %d of a closed loop: they are not on one curve", open, closed))
+		all.Warnings.Add(note.OpenAndClosed, open, closed)
 	}
 	return all, nil
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"planner/internal/note"
 	"planner/internal/stat"
 	"planner/sweep/measure"
 )
@@ -25,7 +26,7 @@ type Results struct {
 	// limit: those need every request.
 	Measurements []measure.Measurement
 	// Warnings say how the figures differ from what is measured here.
-	Warnings []string
+	Warnings note.Notes
 }
 
 // FileError is one thing wrong with an input file.

@@ -59,7 +59,7 @@ func TestMappedLogs(t *testing.T) {
 		}
 	}
 	among := gatewayLogs["among other lines"]
-	if tr := readTrace(t, among.text, TraceOptions{Map: among.keys}); tr.Skipped != 2 || !strings.Contains(strings.Join(tr.Warnings, "\n"), "2 lines are no requests") {
+	if tr := readTrace(t, among.text, TraceOptions{Map: among.keys}); tr.Skipped != 2 || !strings.Contains(tr.Notes.String(), "2 lines are no requests") {
 		t.Errorf("skipped %d, warnings %q", tr.Skipped, tr.Warnings)
 	}
 }
@@ -104,7 +104,7 @@ func TestMappedText(t *testing.T) {
 	if r := tr.Rows[0]; r.Prompt != 110 || r.Output != 20 || tr.Estimated != 1 {
 		t.Errorf("%+v, %d estimated; want 110 and 20 tokens", r, tr.Estimated)
 	}
-	if !strings.Contains(strings.Join(tr.Warnings, "\n"), "1 of 1 requests are estimated at 4 characters") {
+	if !strings.Contains(tr.Notes.String(), "1 of 1 requests are estimated at 4 characters") {
 		t.Errorf("warnings %q", tr.Warnings)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/valyala/fastjson"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 )
 
@@ -26,8 +27,9 @@ type pointReader struct {
 	points []measure.Measurement
 	// void names the figures without a value of the point being read, and doubts
 	// say so of the points read before.
-	void, doubts []string
-	problems     []error
+	void     []string
+	doubts   note.Notes
+	problems []error
 }
 
 // mostProblems is how many problems of one file are reported.
@@ -138,21 +140,21 @@ func (p *pointReader) add() {
 		p.fail("", "a rate of %g", m.Trial.Rate)
 	case m.Trial.Rate == 0 && m.Trial.Concurrency <= 0:
 		m.Valid = false
-		p.warn("neither the offered rate nor the concurrency is known")
+		p.warn(note.NoLoad)
 	}
 	m.Trial.Number = len(p.points) + 1
 	if len(p.void) > 0 {
-		doubt := strings.Join(p.void, ", ") + " null or NaN in the file: left out, and whatever it would have shown is not known"
-		p.warn("%s", doubt)
-		p.doubts = append(p.doubts, fmt.Sprintf("load point %d, line %d: %s", m.Trial.Number, p.line, doubt))
+		figures := strings.Join(p.void, ", ")
+		p.warn(note.WithoutValue, figures)
+		p.doubts = append(p.doubts, note.New(note.WithoutValueAt, m.Trial.Number, p.line, figures))
 		p.void = nil
 	}
 	p.points = append(p.points, *m)
 }
 
 // warn adds a warning to the load point.
-func (p *pointReader) warn(format string, a ...any) {
-	p.m.Warnings = append(p.m.Warnings, fmt.Sprintf(format, a...))
+func (p *pointReader) warn(k note.Kind, figures ...any) {
+	p.m.Warnings = append(p.m.Warnings, note.New(k, figures...))
 }
 
 // has reports whether the load point has a key, with another value than null.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 )
 
@@ -147,9 +148,9 @@ func Read(name string, data []byte) (*Results, error) {
 	if len(p.points) == 0 {
 		return nil, &FileError{File: name, What: "holds no load point of " + f.Name}
 	}
-	r := &Results{Format: f.Name, Measurements: p.points, Warnings: slices.Concat(f.Notes, p.doubts)}
+	r := &Results{Format: f.Name, Measurements: p.points, Warnings: slices.Concat(note.FromTexts(f.Notes), p.doubts)}
 	if tooFast(r.Measurements) {
-		r.Warnings = append(r.Warnings, "every time to first token and of a whole request is below 1 ms: are these seconds where milliseconds are expected?")
+		r.Warnings = append(r.Warnings, note.New(note.TooFast))
 	}
 	return r, nil
 }

@@ -134,7 +134,7 @@ func TestFormatDoubts(t *testing.T) {
 			continue
 		}
 		m := r.Measurements[0]
-		if m.Valid != tc.valid || m.Trial.Concurrency != tc.concurrency || !strings.Contains(strings.Join(m.Warnings, "\n"), tc.warning) {
+		if m.Valid != tc.valid || m.Trial.Concurrency != tc.concurrency || !strings.Contains(m.Warnings.String(), tc.warning) {
 			t.Errorf("%s: valid %v, concurrency %d, warnings %q", tc.name, m.Valid, m.Trial.Concurrency, m.Warnings)
 		}
 	}
@@ -157,7 +157,7 @@ func TestLatenciesWithoutValue(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		row, file := strings.Join(r.Measurements[0].Warnings, "\n"), strings.Join(r.Warnings, "\n")
+		row, file := r.Measurements[0].Warnings.String(), r.Warnings.String()
 		if !strings.Contains(row, tc.warning) || !strings.Contains(file, "load point 1, line 1: "+tc.warning) {
 			t.Errorf("%s: the row says %q, the file %q", name, row, file)
 		}
@@ -167,7 +167,7 @@ func TestLatenciesWithoutValue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, err := Read(file, data); err != nil || strings.Contains(strings.Join(r.Warnings, "\n"), "null or NaN") {
+		if r, err := Read(file, data); err != nil || strings.Contains(r.Warnings.String(), "null or NaN") {
 			t.Errorf("%s: %v, %q", file, err, r.Warnings)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/valyala/fastjson"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 )
 
@@ -84,10 +85,10 @@ func (p *pointReader) benchmarkLoad(completed int) {
 	m.Trial.Concurrency, m.Trial.Requests = limit, m.Requests
 	switch {
 	case rate > 0:
-		p.warn("a rate of %g/s behind a limit of %d in flight is a closed loop: requests waited in the client", rate, limit)
+		p.warn(note.LoopClosedByLimit, rate, limit)
 	case limit == 0:
 		m.Trial.Concurrency = m.Requests
-		p.warn("all %d requests were sent at once: latencies are those of a burst", m.Requests)
+		p.warn(note.SentAtOnce, m.Requests)
 	}
 }
 
@@ -143,7 +144,7 @@ func (p *pointReader) llmperf(completed int) {
 func (p *pointReader) guidellm(int) {
 	m := &p.m
 	if p.count("metrics.request_totals.incomplete") > 0 {
-		p.warn("requests in flight at the end are left out: overload looks better than it is")
+		p.warn(note.OpenLeftOut)
 	}
 	// The quantiles of the report's own summary are over tokens, not requests.
 	var tpot []time.Duration
@@ -168,7 +169,7 @@ func (p *pointReader) guidellm(int) {
 	case "constant", "poisson", "async":
 		m.Trial.Rate = p.number(strategy + "rate")
 		if kind != "poisson" {
-			p.warn("evenly spaced arrivals: tails are shorter than under Poisson ones")
+			p.warn(note.EvenArrivals)
 		}
 	case "synchronous":
 		m.Trial.Concurrency = 1
@@ -176,7 +177,7 @@ func (p *pointReader) guidellm(int) {
 		m.Trial.Concurrency = p.count(strategy + "streams")
 	case "throughput":
 		m.Trial.Concurrency = p.count(strategy + "max_concurrency")
-		p.warn("as many requests as possible at once: latencies are those of a flood")
+		p.warn(note.Flood)
 	}
 	m.Trial.Requests = m.Requests
 }
@@ -195,7 +196,7 @@ func (p *pointReader) aiperf(completed int) {
 	m := &p.m
 	if p.doc.GetBool("was_cancelled") {
 		m.Valid = false
-		p.warn("the run was cancelled")
+		p.warn(note.RunCancelled)
 	}
 	if !p.has("error_request_count") {
 		for _, group := range p.doc.GetArray("error_summary") {
@@ -211,7 +212,7 @@ func (p *pointReader) aiperf(completed int) {
 	case limit > 0:
 		m.Trial.Concurrency = p.whole("concurrency", limit)
 		if rate > 0 {
-			p.warn("a rate behind a limit of concurrency is a closed loop: arrivals that find no slot are skipped")
+			p.warn(note.LoopClosedBySlots)
 		}
 	case rate > 0:
 		m.Trial.Rate = rate
@@ -271,6 +272,6 @@ func (p *pointReader) inferencePerf(completed int) {
 	p.latency(&m.SendLag, "load_summary.schedule_delay.*", time.Second)
 	if m.SendLag.P50 > lateSend || m.SendLag.Mean > lateSend {
 		m.Valid = false
-		p.warn("requests left %v late in the mean: the client was the limit, and its latencies leave that out", m.SendLag.Mean.Round(time.Millisecond))
+		p.warn(note.MeanLag, m.SendLag.Mean.Round(time.Millisecond))
 	}
 }

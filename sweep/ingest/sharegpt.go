@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"planner/internal/note"
 	"planner/sweep/workload"
 )
 
@@ -35,10 +36,10 @@ type ShareGPT struct {
 	Outputs []int `json:"-"`
 	// Conversations counts those read, Skipped those without a question and an
 	// answer.
-	Conversations int                  `json:"-"`
-	Skipped       int                  `json:"skipped"`
-	Warnings      []string             `json:"warnings"`
-	Description   workload.Description `json:"lengths"`
+	Conversations int `json:"-"`
+	Skipped       int `json:"skipped"`
+	note.Warnings
+	Description workload.Description `json:"lengths"`
 }
 
 // ReadShareGPT reads the lengths of a ShareGPT file: a JSON array of
@@ -77,10 +78,8 @@ func ReadShareGPT(name string, r io.Reader) (*ShareGPT, error) {
 	slices.Sort(s.Prompts)
 	slices.Sort(s.Outputs)
 	s.Description = workload.DescribeLengths(s.Prompts, s.Outputs)
-	s.Warnings = []string{
-		fmt.Sprintf("lengths are estimated at %.1f characters a token: give token counts where you have them", CharsPerToken),
-		"prompts and outputs are drawn apart from each other: that long questions get long answers is lost",
-	}
+	s.Warnings.Add(note.LengthsEstimated, float64(CharsPerToken))
+	s.Warnings.Add(note.DrawnApart)
 	return s, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"planner/internal/note"
 	"planner/sweep/workload"
 )
 
@@ -43,8 +44,8 @@ type Trace struct {
 	Skipped   int `json:"skipped"`
 	Estimated int `json:"estimated"`
 	// Changed says how the trace was thinned and scaled.
-	Changed  []string `json:"changed"`
-	Warnings []string `json:"warnings"`
+	Changed []string `json:"changed"`
+	note.Warnings
 	// Traffic is what Describe makes of the rows.
 	Traffic workload.Description `json:"traffic"`
 
@@ -59,7 +60,7 @@ func ReadTrace(name string, r io.Reader, o TraceOptions) (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Trace{Resolution: -1, Changed: []string{}, Warnings: []string{}}
+	t := &Trace{Resolution: -1, Changed: []string{}, Warnings: note.Notes{}.Warnings()}
 	m, err := t.read(l, o)
 	if err != nil {
 		return nil, err
@@ -111,7 +112,7 @@ func (t *Trace) remarkUnread(m mapping, columns []string) {
 	}
 	unread := slices.DeleteFunc(slices.Clone(columns), func(c string) bool { return slices.Contains(read, c) })
 	if len(unread) > 0 {
-		t.warn("columns that are not read: %s", strings.Join(unread, ", "))
+		t.Warnings.Add(note.ColumnsIgnored, strings.Join(unread, ", "))
 	}
 }
 
@@ -151,7 +152,7 @@ func (t *Trace) add(line string, e *entry, m mapping) *FileError {
 func (t *Trace) sort() {
 	byArrival := func(a, b workload.TraceRow) int { return cmp.Compare(a.Arrival, b.Arrival) }
 	if !slices.IsSortedFunc(t.Rows, byArrival) {
-		t.warn("rows were not in order of arrival; they are now")
+		t.Warnings.Add(note.RowsReordered)
 		slices.SortStableFunc(t.Rows, byArrival)
 	}
 	start := t.Rows[0].Arrival
@@ -163,17 +164,16 @@ func (t *Trace) sort() {
 // remark says what a reader should know of the log.
 func (t *Trace) remark(m mapping) {
 	if t.Skipped > 0 {
-		t.warn("%d rows without a prompt or an output are left out: requests that failed", t.Skipped)
+		t.Warnings.Add(note.RowsLeftOut, t.Skipped)
 	}
 	if t.others > 0 {
-		t.warn("%d lines are no requests (without a time or a length) and are left out", t.others)
+		t.Warnings.Add(note.LinesLeftOut, t.others)
 	}
 	if t.Estimated > 0 {
-		t.warn("the lengths of %d of %d requests are estimated at %.0f characters a token: the log holds their text and no counts",
-			t.Estimated, len(t.Rows), CharsPerToken)
+		t.Warnings.Add(note.RequestsEstimated, t.Estimated, len(t.Rows), float64(CharsPerToken))
 	}
 	if m["arrival"].names == nil {
-		t.warn("arrivals are the logged ends less the durations")
+		t.Warnings.Add(note.ArrivalsFromEnds)
 	}
 }
 
@@ -187,10 +187,10 @@ func (t *Trace) spread(o TraceOptions) {
 	if o.Spread {
 		spread(t.Rows, step, o.Seed)
 		t.Spread = true
-		t.warn("the clock of the log ticks every %v and %.0f %% of the requests share a tick: arrivals are drawn uniformly within it (seed %d)", step, 100*share, o.Seed)
+		t.Warnings.Add(note.ClockSpread, step, 100*share, o.Seed)
 		return
 	}
-	t.warn("the clock of the log ticks every %v and %.0f %% of the requests share a tick: they are sent at the same instant, as no user sent them", step, 100*share)
+	t.Warnings.Add(note.ClockTicks, step, 100*share)
 }
 
 // Thin keeps each request with a probability, by draws of a seed.
@@ -212,10 +212,6 @@ func (t *Trace) AtRate(rate float64) {
 
 // Describe describes the traffic.
 func (t *Trace) Describe() { t.Traffic = workload.Describe(t.Rows) }
-
-func (t *Trace) warn(format string, a ...any) {
-	t.Warnings = append(t.Warnings, fmt.Sprintf(format, a...))
-}
 
 // lines reads a file line by line, without comments and empty lines.
 type lines struct {

@@ -239,16 +239,16 @@ func TestTraceWarnings(t *testing.T) {
 		t.Errorf("tick %v, spread %v and %v", literal.Resolution, literal.Spread, drawn.Spread)
 	}
 	for i, want := range []string{"not read: ttft_ms", "15 rows without", "same instant"} {
-		if !strings.Contains(literal.Warnings[i], want) {
-			t.Errorf("warning %q, want %q", literal.Warnings[i], want)
+		if !strings.Contains(literal.Texts[i], want) {
+			t.Errorf("warning %q, want %q", literal.Texts[i], want)
 		}
 	}
-	if !strings.Contains(drawn.Warnings[2], "seed 4") {
-		t.Errorf("warning %q", drawn.Warnings[2])
+	if !strings.Contains(drawn.Texts[2], "seed 4") {
+		t.Errorf("warning %q", drawn.Texts[2])
 	}
 	unsorted := readTrace(t, "arrival_s,input_tokens,output_tokens\n3,1,1\n2,2,1\n", TraceOptions{})
-	if unsorted.Rows[0].Prompt != 2 || unsorted.Rows[0].Arrival != 0 || len(unsorted.Warnings) != 1 {
-		t.Errorf("rows %v, warnings %q", unsorted.Rows, unsorted.Warnings)
+	if unsorted.Rows[0].Prompt != 2 || unsorted.Rows[0].Arrival != 0 || len(unsorted.Texts) != 1 {
+		t.Errorf("rows %v, warnings %q", unsorted.Rows, unsorted.Texts)
 	}
 }
 
@@ -260,7 +260,7 @@ func TestShareGPT(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(s.Prompts, []int{1, 2}) || !slices.Equal(s.Outputs, []int{1, 3}) || s.Conversations != 3 || s.Skipped != 1 || len(s.Warnings) != 2 {
+	if !slices.Equal(s.Prompts, []int{1, 2}) || !slices.Equal(s.Outputs, []int{1, 3}) || s.Conversations != 3 || s.Skipped != 1 || len(s.Texts) != 2 {
 		t.Errorf("%+v", s)
 	}
 	for _, text := range []string{"", "{}", "[]", "[1]", `[{"conversations":[]}]`, `[{"conversations":[{"value":"a"},{"value":"b"}]}`} {

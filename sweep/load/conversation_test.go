@@ -60,7 +60,7 @@ func TestEchoTokens(t *testing.T) {
 		if err != nil || len(obs.Records) == 0 {
 			t.Fatal(len(obs.Records), err)
 		}
-		if got := strings.Contains(strings.Join(obs.Doubts, "\n"), "did not name the tokens"); got == names {
+		if got := strings.Contains(obs.Doubts.String(), "did not name the tokens"); got == names {
 			t.Errorf("named %v, doubts %q", names, obs.Doubts)
 		}
 		var prompts [][]int

@@ -94,7 +94,7 @@ func TestTokensWithoutUsage(t *testing.T) {
 				t.Errorf("%+v", rec)
 			}
 		}
-		doubts := strings.Join(obs.Doubts, "\n")
+		doubts := obs.Doubts.String()
 		switch {
 		case tokenizer && strings.Contains(doubts, "no count"):
 			t.Errorf("with a tokenizer: %s", doubts)

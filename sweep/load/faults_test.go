@@ -241,7 +241,7 @@ func TestThrownAway(t *testing.T) {
 			if failed != int(thrown.Load())-resendLimit {
 				t.Errorf("%d thrown away: %d failed", thrown.Load(), failed)
 			}
-			if !slices.ContainsFunc(obs.Remarks, func(s string) bool { return strings.HasPrefix(s, "connections: 3 requests met one") }) {
+			if !slices.ContainsFunc(obs.Remarks.Texts(), func(s string) bool { return strings.HasPrefix(s, "connections: 3 requests met one") }) {
 				t.Errorf("remarks %q do not say that requests were sent again", obs.Remarks)
 			}
 		})
@@ -295,7 +295,7 @@ func TestShorterAnswers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said := slices.ContainsFunc(obs.Remarks, func(s string) bool { return strings.HasPrefix(s, "answers: the server generated 25 % fewer tokens") })
+		said := slices.ContainsFunc(obs.Remarks.Texts(), func(s string) bool { return strings.HasPrefix(s, "answers: the server generated 25 % fewer tokens") })
 		if said != (n < 4) {
 			t.Errorf("%d of 4 tokens: remarks %q", n, obs.Remarks)
 		}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -35,7 +36,7 @@ type Test struct {
 	telemetry Telemetry
 	err       error
 	// doubts arose before the start.
-	doubts []string
+	doubts note.Notes
 }
 
 // Why what is still in flight is cut.
@@ -88,7 +89,7 @@ func (t *Test) newEncoder(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		t.doubts = append(t.doubts, "prompts: their length is a guess of one token a word: "+oneLine(err.Error()))
+		t.doubts = append(t.doubts, note.New(note.PromptsGuessed, oneLine(err.Error())))
 	}
 	return nil
 }

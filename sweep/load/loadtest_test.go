@@ -267,18 +267,18 @@ func TestChunksOfSeveralTokens(t *testing.T) {
 	}, func(t *testing.T, c *Client) {
 		obs, err := c.Run(t.Context(), measure.Trial{Concurrency: 1, Requests: 10}, requests(10, 8, 12, 0))
 		const remark = "3.00 of them came in a chunk"
-		if err != nil || obs.Gaps != nil || !strings.Contains(strings.Join(obs.Remarks, "\n"), remark) {
+		if err != nil || obs.Gaps != nil || !strings.Contains(obs.Remarks.String(), remark) {
 			t.Errorf("gaps %v, remarks %q, %v", obs.Gaps, obs.Remarks, err)
 		}
 		itl := measure.SLO{Bounds: []measure.Bound{{Metric: measure.ITL, Quantile: 0.99, Limit: time.Second}}, Errors: -1}
 		bounded, err := c.Run(t.Context(), measure.Trial{Concurrency: 1, Requests: 2, Objective: itl}, requests(2, 8, 12, 0))
-		if err != nil || !strings.Contains(strings.Join(bounded.Doubts, "\n"), remark) {
+		if err != nil || !strings.Contains(bounded.Doubts.String(), remark) {
 			t.Errorf("a bound on ITL without its figure is not doubted: %q, %v", bounded.Doubts, err)
 		}
 		if tpot, ok := obs.Records[0].TPOT(); !ok || tpot != 90*time.Millisecond/11 {
 			t.Errorf("TPOT %v", tpot)
 		}
-		if strings.Contains(strings.Join(obs.Remarks, "\n"), "together with another") {
+		if strings.Contains(obs.Remarks.String(), "together with another") {
 			t.Errorf("remarks %q", obs.Remarks)
 		}
 	})
@@ -302,7 +302,7 @@ func TestCoalesced(t *testing.T) {
 		if err != nil || obs.Gaps == nil {
 			t.Errorf("gaps %v, %v", obs.Gaps, err)
 		}
-		if !slices.ContainsFunc(obs.Remarks, func(d string) bool { return strings.Contains(d, "50 % of the chunks") }) {
+		if !slices.ContainsFunc(obs.Remarks.Texts(), func(d string) bool { return strings.Contains(d, "50 % of the chunks") }) {
 			t.Errorf("remarks %q", obs.Remarks)
 		}
 	})

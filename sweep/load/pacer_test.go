@@ -156,7 +156,7 @@ func TestStopped(t *testing.T) {
 	if longest < 900*time.Millisecond || late < 30 {
 		t.Errorf("longest TTFT %v, %d above 300 ms; want about 1 s and 35", longest, late)
 	}
-	doubts := strings.Join(obs.Doubts, "\n")
+	doubts := obs.Doubts.String()
 	if !strings.Contains(doubts, "stood still for") || !strings.Contains(doubts, "left late") {
 		t.Errorf("doubts: %s", doubts)
 	}

@@ -2,11 +2,11 @@ package load
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 )
 
@@ -32,74 +32,66 @@ func (t *Test) settle(end time.Duration) {
 	}
 }
 
-// sourceDoubts says in words what of the sources of the figures is in doubt. It
-// withdraws the gaps where they are not those between single tokens. uncounted is
-// the number of answers whose tokens nobody counted.
-func (t *Test) sourceDoubts(obs *measure.Observation, uncounted int) []string {
+// sourceDoubts says what of the sources of the figures is in doubt. It withdraws the
+// gaps where they are not those between single tokens. uncounted is the number of
+// answers whose tokens nobody counted.
+func (t *Test) sourceDoubts(obs *measure.Observation, uncounted int) note.Notes {
 	n := &t.recorder.tokens
-	var d []string
+	var d note.Notes
 	if uncounted > 0 {
-		d = append(d, fmt.Sprintf("tokens: %d of %d requests have no count by the server; each event was taken for one token", uncounted, uncounted+n.counted))
+		d = append(d, note.New(note.TokensEstimated, uncounted, uncounted+n.counted))
 	}
-	if text := t.noGaps(); text != "" {
+	if why := t.noGaps(); len(why) > 0 {
 		obs.Gaps, obs.ClassGaps = nil, nil
 		// Only a bound on those times is left without its figure.
 		if slices.ContainsFunc(t.trial.Objective.Bounds, func(b measure.Bound) bool { return b.Metric == measure.ITL }) {
-			d = append(d, text)
+			d = append(d, why...)
 		} else if t.client.Stream {
-			obs.Remarks = append(obs.Remarks, text)
+			obs.Remarks = append(obs.Remarks, why...)
 		}
 	}
 	if share := float64(n.coalesced) / float64(n.events); n.events > 0 && share > 0.1 {
-		obs.Remarks = append(obs.Remarks, fmt.Sprintf("tokens: %.0f %% of the chunks came together with another in one read", 100*share))
+		obs.Remarks = append(obs.Remarks, note.New(note.TokensCoalesced, 100*share))
 	}
 	if p, ok := t.via.(*connPool); ok && p.resent > 0 {
-		alone := ""
+		kind := note.Resent
 		if p.resent >= resendLimit {
-			alone = "; further ones had a connection each, and failed where that broke"
+			kind = note.ResentOften
 		}
-		obs.Remarks = append(obs.Remarks, fmt.Sprintf("connections: %d requests met one that the server closed without an answer, and were sent again%s", p.resent, alone))
+		obs.Remarks = append(obs.Remarks, note.New(kind, p.resent))
 	}
-	if text := n.shorter(); text != "" {
-		obs.Remarks = append(obs.Remarks, text)
-	}
+	obs.Remarks = append(obs.Remarks, n.shorter()...)
 	if unnamed := t.conversations.unnamed; unnamed > 0 && t.encoder.tokens {
 		obs.OtherLoad = true
-		d = append(d, fmt.Sprintf("conversations: the engine did not name the tokens of %d answers; later turns carry others, which its prefix cache does not hold", unnamed))
+		d = append(d, note.New(note.TurnsUnnamed, unnamed))
 	}
 	if off := float64(n.prompted-n.asked) / float64(max(n.asked, 1)); off > 0.02 || off < -0.02 {
 		obs.OtherLoad = true
-		d = append(d, fmt.Sprintf("prompts: the server counts %+.1f %% tokens against those asked for", 100*off))
+		d = append(d, note.New(note.PromptsOff, 100*off))
 	}
 	return d
 }
 
-// ShorterAnswers begins the remark that an engine generated fewer tokens than it
-// was asked for.
-const ShorterAnswers = "answers: the server generated"
-
-// shorter says by how much the answers fell short of what was asked for; "" where
-// they did not. An engine that cannot be told to go on behind the end of a text
-// gives what it has to say, which is no failure, but less load than the
-// workload's.
-func (n *tokenCounts) shorter() string {
+// shorter says by how much the answers fell short of what was asked for, if they
+// did. An engine that cannot be told to go on behind the end of a text gives what it
+// has to say, which is no failure, but less load than the workload's.
+func (n *tokenCounts) shorter() note.Notes {
 	if n.wanted == 0 || float64(n.tokens) > 0.98*float64(n.wanted) {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf(ShorterAnswers+" %.0f %% fewer tokens than asked for, so every figure is of shorter answers than the workload's",
-		100*(1-float64(n.tokens)/float64(n.wanted)))
+	return note.Notes{note.New(note.ShorterAnswers, 100*(1-float64(n.tokens)/float64(n.wanted)))}
 }
 
-// noGaps says why there are no inter-token times, "" if there are.
-func (t *Test) noGaps() string {
+// noGaps says why there are no inter-token times, if there are none.
+func (t *Test) noGaps() note.Notes {
 	perChunk := float64(t.recorder.tokens.tokens) / float64(max(t.recorder.tokens.events, 1))
 	switch {
 	case !t.client.Stream:
-		return "tokens: answers came whole, so there are no inter-token times"
+		return note.Notes{note.New(note.TokensWhole)}
 	case perChunk > 1.01:
-		return fmt.Sprintf("tokens: %.2f of them came in a chunk, so gaps between chunks are no inter-token times", perChunk)
+		return note.Notes{note.New(note.TokensPerChunk, perChunk)}
 	}
-	return ""
+	return nil
 }
 
 // countTexts has the engine's tokenizer count the answers that came without a

@@ -1,12 +1,12 @@
 package load
 
 import (
-	"fmt"
 	"math"
 	"runtime"
 	"runtime/metrics"
 	"time"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 )
 
@@ -88,27 +88,25 @@ func quantileBetween(from, to *metrics.Float64Histogram, q float64) time.Duratio
 	return 0
 }
 
-// doubts says in words what of the client's own state speaks against a trial.
-func (v *Telemetry) doubts(slo measure.SLO) []string {
-	var d []string
-	add := func(bad bool, format string, args ...any) {
+// doubts says what of the client's own state speaks against a trial.
+func (v *Telemetry) doubts(slo measure.SLO) note.Notes {
+	var d note.Notes
+	add := func(bad bool, k note.Kind, figures ...any) {
 		if bad {
-			d = append(d, fmt.Sprintf(format, args...))
+			d = append(d, note.New(k, figures...))
 		}
 	}
-	ms := func(t time.Duration) float64 { return float64(t) / 1e6 }
 	limit := slo.ClientLag()
-	add(v.Lag99 > limit, measure.LateClient+": p99 of the send lag is %.2f ms, allowed %.2f ms", ms(v.Lag99), ms(limit))
-	add(v.dropped > 0, "client: %d requests were not sent for want of open files or ports", v.dropped)
+	add(v.Lag99 > limit, note.ClientLate, v.Lag99, limit)
+	add(v.dropped > 0, note.ClientUnsent, v.dropped)
 	short := math.Abs(float64(v.left - v.due))
-	add(short > max(0.01*float64(v.due), 1), "client: %d requests left within the window in which %d were due", v.left, v.due)
-	add(v.CPU > 0.8, "client: it used %.0f %% of its %d processors", 100*v.CPU, v.Processors)
-	add(v.gcPause > limit, "client: garbage collection stopped it for up to %.2f ms", ms(v.gcPause))
-	add(v.wait99 > limit, "client: p99 of the wait for a processor is %.2f ms", ms(v.wait99))
+	add(short > max(0.01*float64(v.due), 1), note.ClientOffWindow, v.left, v.due)
+	add(v.CPU > 0.8, note.ClientBusy, 100*v.CPU, v.Processors)
+	add(v.gcPause > limit, note.ClientCollecting, v.gcPause)
+	add(v.wait99 > limit, note.ClientWaiting, v.wait99)
 	for _, s := range v.Stalls {
-		d = append(d, fmt.Sprintf("client: it stood still for %.2f s at %.1f s", s.Length.Seconds(), s.At.Seconds()))
+		d = append(d, note.New(note.ClientStood, s.Length, s.At))
 	}
-	add(v.openFiles > 0 && float64(v.PeakInFlight) > 0.9*float64(v.openFiles),
-		"client: %d requests in flight at an open-file limit of %d", v.PeakInFlight, v.openFiles)
+	add(v.openFiles > 0 && float64(v.PeakInFlight) > 0.9*float64(v.openFiles), note.ClientFiles, v.PeakInFlight, v.openFiles)
 	return d
 }

@@ -28,7 +28,7 @@ func TestDoubts(t *testing.T) {
 	} {
 		v := good
 		change(&v)
-		if d := v.doubts(measure.SLO{}); len(d) != 1 || !strings.Contains(d[0], want) {
+		if d := v.doubts(measure.SLO{}); len(d) != 1 || !strings.Contains(d.String(), want) {
 			t.Errorf("%q, want %q", d, want)
 		}
 	}
@@ -52,7 +52,7 @@ func TestSlowClient(t *testing.T) {
 	if err != nil || len(obs.Records) != n {
 		t.Fatalf("%d records, %v", len(obs.Records), err)
 	}
-	doubts := strings.Join(obs.Doubts, "\n")
+	doubts := obs.Doubts.String()
 	if !strings.Contains(doubts, "client: requests left late") {
 		t.Errorf("doubts: %s", doubts)
 	}

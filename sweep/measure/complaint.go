@@ -2,10 +2,11 @@ package measure
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"planner/internal/note"
 )
 
 // mostComplaints is how many kinds of failure are told in words.
@@ -14,7 +15,7 @@ const mostComplaints = 3
 // complaints says what was seen of the failed requests, the most frequent first:
 // "217 requests ended with http status: 429: rate limit". Failures without words
 // of their own are in the tally alone.
-func (c *cohort) complaints() []string {
+func (c *cohort) complaints() note.Notes {
 	type complaint struct {
 		outcome Outcome
 		detail  string
@@ -28,12 +29,12 @@ func (c *cohort) complaints() []string {
 	kinds := slices.SortedFunc(maps.Keys(seen), func(a, b complaint) int {
 		return cmp.Or(cmp.Compare(seen[b], seen[a]), cmp.Compare(a.outcome, b.outcome), cmp.Compare(a.detail, b.detail))
 	})
-	var out []string
+	var out note.Notes
 	for _, k := range kinds[:min(len(kinds), mostComplaints)] {
-		out = append(out, fmt.Sprintf("%d requests ended with %s: %s", seen[k], strings.ReplaceAll(k.outcome.String(), "_", " "), k.detail))
+		out = append(out, note.New(note.FailedWith, seen[k], strings.ReplaceAll(k.outcome.String(), "_", " "), k.detail))
 	}
 	if more := len(kinds) - mostComplaints; more > 0 {
-		out = append(out, fmt.Sprintf("%d other kinds of failure are in the records of the requests", more))
+		out = append(out, note.New(note.FailedOtherwise, more))
 	}
 	return out
 }

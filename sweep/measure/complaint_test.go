@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"planner/internal/note"
 )
 
 // refusing is a trial of n requests, one every 100 ms, that take 20 ms each;
@@ -31,7 +33,7 @@ func TestFailuresBind(t *testing.T) {
 	if m.Verdict.State != Missed || m.Verdict.Binding != ErrorsBound {
 		t.Errorf("verdict %+v, want missed by errors", *m.Verdict)
 	}
-	if !slices.Contains(m.Warnings, "100 requests ended with http status: 429: slow down") {
+	if !slices.Contains(m.Warnings.Texts(), "100 requests ended with http status: 429: slow down") {
 		t.Errorf("warnings %q do not say what was answered", m.Warnings)
 	}
 }
@@ -41,7 +43,7 @@ func TestComplaints(t *testing.T) {
 	words := []string{"a", "b", "b", "c", "c", "c", "d", "e", "e", "e"}
 	m := refusing(300, func(i int) string { return words[i/3%len(words)] })
 	var told []string
-	for _, w := range m.Warnings {
+	for _, w := range m.Warnings.Texts() {
 		if strings.Contains(w, "ended with") || strings.Contains(w, "other kinds") {
 			told = append(told, w)
 		}
@@ -62,10 +64,10 @@ func TestLateOnce(t *testing.T) {
 		records = append(records, Record{ID: i, Due: at, Sent: sent, First: sent + time.Millisecond, Last: sent + 2*time.Millisecond, Output: 4})
 	}
 	slo := SLO{Bounds: []Bound{{Metric: TTFT, Quantile: 0.5, Limit: time.Second}}}
-	for _, said := range [][]string{nil, {LateClient + ": p99 of the send lag is 50.00 ms"}} {
+	for _, said := range []note.Notes{nil, {note.New(note.ClientLate, 50*time.Millisecond, time.Millisecond)}} {
 		m := Reduce(Trial{Rate: 10, Window: 10 * time.Second, Objective: slo}, Observation{Records: records, End: 11 * time.Second, Doubts: said})
 		n := 0
-		for _, w := range m.Warnings {
+		for _, w := range m.Warnings.Texts() {
 			if strings.Contains(w, "late") {
 				n++
 			}

@@ -1,9 +1,10 @@
 package measure
 
 import (
-	"fmt"
 	"math"
 	"time"
+
+	"planner/internal/note"
 )
 
 // LeastSent is the least share of the offered requests that the window of a trial
@@ -15,20 +16,19 @@ const LeastSent = 0.95
 // offered; empty if they did not. A schedule begins without conversations under
 // way, and a turn is sent only when the one before it has ended. Requests of one
 // conversation are one clump, so that their number scatters by its turns.
-func (c *cohort) unsteady(m *Measurement) string {
+func (c *cohort) unsteady(m *Measurement) note.Notes {
 	w := c.trial.Workload
 	if w == nil || w.Turns <= 1 || c.trial.Closed() || c.trial.Rate <= 0 || c.length() <= 0 {
-		return ""
+		return nil
 	}
 	offered := c.trial.Rate
 	if steady := w.Steady(c.from, c.to); steady < LeastSent {
 		course := w.Course(max(m.E2E.Mean, 0))
-		return fmt.Sprintf("%.4g requests/s were sent, %.4g offered: conversations, of %v or so each, were still starting, with short histories; the warm-up was %v",
-			m.Sent, offered, course.Round(time.Second), c.trial.Warmup)
+		return note.Notes{note.New(note.ConversationsStarting, m.Sent, offered, course.Round(time.Second), c.trial.Warmup)}
 	}
 	want := offered * c.length()
 	if missing := want - m.Sent*c.length(); missing > max((1-LeastSent)*want, 3*math.Sqrt(want*float64(w.Turns))) {
-		return fmt.Sprintf("%.4g requests/s were sent, %.4g offered: turns had to wait for the ends of those before them", m.Sent, offered)
+		return note.Notes{note.New(note.TurnsWaited, m.Sent, offered)}
 	}
-	return ""
+	return nil
 }

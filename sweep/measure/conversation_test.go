@@ -24,10 +24,10 @@ func TestConversationsThatAreStillStarting(t *testing.T) {
 		return Reduce(trial, Observation{Records: records, End: warmup + 61*time.Second})
 	}
 	early, late := run(time.Second), run(100*time.Second)
-	if said := strings.Join(early.Warnings, "\n"); early.Verdict.State != Unsure || !strings.Contains(said, "still starting") || !strings.Contains(said, "100 offered") {
+	if said := early.Warnings.String(); early.Verdict.State != Unsure || !strings.Contains(said, "still starting") || !strings.Contains(said, "100 offered") {
 		t.Errorf("without warm-up: %v, %s", early.Verdict.State, said)
 	}
-	if said := strings.Join(late.Warnings, "\n"); late.Verdict.State != Met || strings.Contains(said, "offered") {
+	if said := late.Warnings.String(); late.Verdict.State != Met || strings.Contains(said, "offered") {
 		t.Errorf("behind the course of a conversation: %v, %s", late.Verdict.State, said)
 	}
 }

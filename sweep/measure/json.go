@@ -1,9 +1,11 @@
 package measure
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
+	"planner/internal/note"
 	"planner/internal/wire"
 	"planner/sweep/workload"
 )
@@ -11,7 +13,8 @@ import (
 // plain is a measurement without methods.
 type plain Measurement
 
-// written is a measurement with null for a load that it has not.
+// written is a measurement with null for a load that it has not, and the sentences
+// of its notes.
 type written struct {
 	Number      int                `json:"trial"`
 	Knobs       Knobs              `json:"knobs"`
@@ -19,6 +22,7 @@ type written struct {
 	Rate        *float64           `json:"rate_per_s"`
 	Concurrency *int               `json:"concurrency"`
 	plain
+	Warnings []string `json:"warnings"`
 }
 
 // MarshalJSON writes the measurement as a line of the journal. A rejected
@@ -34,10 +38,7 @@ func (m Measurement) MarshalJSON() ([]byte, error) {
 	if m.Failures == nil {
 		m.Failures = map[string]int{}
 	}
-	if m.Warnings == nil {
-		m.Warnings = []string{}
-	}
-	w := written{Number: t.Number, Knobs: t.Knobs, Workload: t.Workload, plain: plain(m)}
+	w := written{Number: t.Number, Knobs: t.Knobs, Workload: t.Workload, plain: plain(m), Warnings: m.Warnings.Texts()}
 	if t.Rate > 0 {
 		w.Rate = &t.Rate
 	}
@@ -52,9 +53,11 @@ func (m Measurement) MarshalJSON() ([]byte, error) {
 func (m *Measurement) UnmarshalJSON(b []byte) error {
 	none := UnresolvedSummary()
 	p := plain{Throughput: Throughput{Goodput: math.NaN()}, Latencies: Latencies{none, none, none, none}, SendLag: none}
-	if err := wire.Unmarshal(b, &p); err != nil {
+	old := note.Warnings{}
+	if err := errors.Join(wire.Unmarshal(b, &p), wire.Unmarshal(b, &old)); err != nil {
 		return fmt.Errorf("read measurement: %w", err)
 	}
+	p.Warnings = old.Read()
 	if p.Rejected != "" {
 		p = plain{Trial: Trial{Knobs: p.Trial.Knobs}, Rejected: p.Rejected}
 	}

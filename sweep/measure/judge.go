@@ -1,10 +1,11 @@
 package measure
 
 import (
-	"fmt"
 	"math"
+	"slices"
 	"time"
 
+	"planner/internal/note"
 	"planner/internal/stat"
 )
 
@@ -22,7 +23,7 @@ type judged struct {
 	// failed counts those beyond the limit that are so for having failed.
 	failed int
 	// doubt says why the state is Unsure.
-	doubt string
+	doubt note.Notes
 }
 
 // judge decides every bound of the objective, and the errors.
@@ -30,19 +31,16 @@ func (c *cohort) judge(o *Observation) []judged {
 	var all []judged
 	slo := c.trial.Objective
 	for _, b := range slo.Bounds {
-		var j judged
 		switch {
 		case b.Metric == ITL && b.Quantile == 0:
-			j = c.judgeGapMean(b, o)
+			all = append(all, c.judgeGapMean(b, o))
 		case b.Metric == ITL:
-			j = c.judgeGaps(b, o)
+			all = append(all, c.judgeGaps(b, o))
 		case b.Quantile == 0:
-			j = c.judgeMean(b)
+			all = append(all, c.judgeMean(b))
 		default:
-			j = c.judgeShare(b)
+			all = append(all, c.judgeShare(b))
 		}
-		j.Bound = b.String()
-		all = append(all, j)
 	}
 	return append(all, c.judgeErrors(slo.Errors))
 }
@@ -50,7 +48,7 @@ func (c *cohort) judge(o *Observation) []judged {
 // judgeShare decides a bound on a quantile by counting: the quantile is not
 // above the limit exactly if no larger share than 1 - q of the requests is.
 func (c *cohort) judgeShare(b Bound) judged {
-	j := judged{allowed: b.Allowed(), Count: Count{Cluster: 1}}
+	j := judged{allowed: b.Allowed(), Count: Count{Bound: b.String(), Cluster: 1}}
 	var at []float64
 	var flags []bool
 	for _, r := range c.records {
@@ -84,8 +82,13 @@ func (c *cohort) judgeShare(b Bound) judged {
 // empty is the judgement of a bound that no request could show anything of.
 func (j judged) empty() judged {
 	j.Low, j.High, j.Value, j.Phi = 0, 1, 0, 1
-	j.doubt = "no request shows it"
+	j.unsure(note.BoundUnseen)
 	return j
+}
+
+// unsure leaves the bound undecided and says why.
+func (j *judged) unsure(k note.Kind, figures ...any) {
+	j.state, j.doubt = Unsure, note.Notes{note.New(k, slices.Concat([]any{j.Bound}, figures)...)}
 }
 
 // share decides the count at dispersion phi. Where the requests are all there
@@ -109,16 +112,21 @@ func (j judged) share(phi float64, whole bool) judged {
 	case j.High <= j.allowed*(1+1e-9) && resolved:
 		j.state = Met
 	case !resolved:
-		j.doubt = fmt.Sprintf("%d requests do not resolve it", j.N)
+		j.unsure(note.BoundUnresolved, j.N)
 	default:
-		j.doubt = fmt.Sprintf("%d of %d beyond the limit leave a share of %.2g to %.2g %% possible, %.4g %% allowed%s",
-			j.K, j.N, 100*j.Low, 100*j.High, 100*j.allowed, j.decidedBy(phi))
+		seen := []any{j.K, j.N, 100 * j.Low, 100 * j.High, 100 * j.allowed}
+		if needed := j.decidedBy(phi); math.IsInf(needed, 1) {
+			j.unsure(note.BoundTooNear, seen...)
+		} else {
+			j.unsure(note.BoundNear, append(seen, needed)...)
+		}
 	}
 	return j
 }
 
-// decidedBy says how many requests would decide if the share stayed as it is.
-func (j judged) decidedBy(phi float64) string {
+// decidedBy is how many requests would decide if the share stayed as it is; infinite
+// where no affordable number would.
+func (j judged) decidedBy(phi float64) float64 {
 	d := stat.Dispersion{At: phi, Level: j.allowed}
 	n, k := float64(j.N)/j.Cluster, float64(j.K)/j.Cluster
 	decides := func(times float64) bool {
@@ -129,7 +137,7 @@ func (j judged) decidedBy(phi float64) string {
 	}
 	low, high := 1.0, 128.0
 	if !decides(high) {
-		return "; it is too near to the limit to be decided by any affordable number of requests"
+		return math.Inf(1)
 	}
 	for high/low > 1.02 {
 		if mid := math.Sqrt(low * high); decides(mid) {
@@ -138,7 +146,7 @@ func (j judged) decidedBy(phi float64) string {
 			low = mid
 		}
 	}
-	return fmt.Sprintf("; about %.2g requests would decide", high*n)
+	return high * n
 }
 
 // slack is how far the bounded quantile stays below its limit, as a share of
@@ -198,7 +206,7 @@ func (c *cohort) judgeErrors(allowed float64) judged {
 	case j.N > 0 && (j.High <= allowed || j.K == 0 && (allowed == 0 || float64(j.N)*allowed >= 1-1e-9)):
 		j.state = Met
 	default:
-		j.doubt = fmt.Sprintf("%d of %d failed, %.4g %% allowed: %.2g to %.2g %% possible", j.K, j.N, 100*allowed, 100*j.Low, 100*j.High)
+		j.unsure(note.BoundErrorsNear, j.K, j.N, 100*allowed, 100*j.Low, 100*j.High)
 	}
 	return j
 }

@@ -1,10 +1,10 @@
 package measure
 
 import (
-	"fmt"
 	"math"
 	"time"
 
+	"planner/internal/note"
 	"planner/internal/stat"
 )
 
@@ -22,7 +22,7 @@ const (
 // bounds the errors has said how many may fail, and the mean is then over the
 // rest. Without that, a mean over the survivors is never met.
 func (c *cohort) judgeMean(b Bound) judged {
-	j := judged{allowed: 1, Count: Count{Cluster: 1, Phi: 1, High: math.MaxFloat64}}
+	j := judged{allowed: 1, Count: Count{Bound: b.String(), Cluster: 1, Phi: 1, High: math.MaxFloat64}}
 	var at, values []float64
 	failed, censored := 0, 0
 	for _, r := range c.records {
@@ -57,9 +57,9 @@ func (c *cohort) judgeMean(b Bound) judged {
 	switch {
 	case j.state == Missed:
 	case failed > 0 && c.trial.Objective.Errors < 0:
-		j.state, j.doubt = Unsure, fmt.Sprintf("%d failed requests have no latency", failed)
+		j.unsure(note.BoundMeanFailed, failed)
 	case float64(censored) > censoredShare*float64(j.N):
-		j.state, j.doubt = Unsure, fmt.Sprintf("%d requests had not ended", censored)
+		j.unsure(note.BoundMeanOpen, censored)
 	}
 	return j
 }
@@ -88,13 +88,13 @@ func (j judged) ratio(half float64, enough bool) judged {
 	j.slack = max(1-j.Value, -1)
 	switch {
 	case !enough:
-		j.doubt = fmt.Sprintf("%d requests are too few for a mean", j.N)
+		j.unsure(note.BoundMeanUnresolved, j.N)
 	case j.Low > 1:
 		j.state = Missed
 	case j.High <= 1:
 		j.state = Met
 	default:
-		j.doubt = fmt.Sprintf("the mean of %d requests lies between %.3g and %.3g of the limit", j.N, j.Low, j.High)
+		j.unsure(note.BoundMeanNear, j.N, j.Low, j.High)
 	}
 	return j
 }
@@ -104,7 +104,7 @@ func (j judged) ratio(half float64, enough bool) judged {
 // tokens it has, and clumps of requests are taken from the time per token. The
 // tokens that a failed request still owed are beyond the limit.
 func (c *cohort) judgeGaps(b Bound, o *Observation) judged {
-	j := judged{allowed: b.Allowed(), Count: Count{Cluster: 1}}
+	j := judged{allowed: b.Allowed(), Count: Count{Bound: b.String(), Cluster: 1}}
 	if o.Gaps == nil || o.Gaps.TotalCount() == 0 {
 		return j.empty()
 	}
@@ -138,7 +138,7 @@ func (c *cohort) judgeGaps(b Bound, o *Observation) judged {
 // judgeGapMean decides a bound on the mean inter-token time, with the requests
 // as the observations.
 func (c *cohort) judgeGapMean(b Bound, o *Observation) judged {
-	j := judged{allowed: 1, Count: Count{Cluster: 1, Phi: 1}}
+	j := judged{allowed: 1, Count: Count{Bound: b.String(), Cluster: 1, Phi: 1}}
 	if o.Gaps == nil || o.Gaps.TotalCount() == 0 {
 		return j.empty()
 	}
@@ -162,7 +162,7 @@ func (c *cohort) judgeGapMean(b Bound, o *Observation) judged {
 	}
 	j = j.ratio(half, c.whole || requests >= meanFloor)
 	if j.state == Met && failed > 0 && c.trial.Objective.Errors < 0 {
-		j.state, j.doubt = Unsure, fmt.Sprintf("%d failed requests have no latency", failed)
+		j.unsure(note.BoundMeanFailed, failed)
 	}
 	return j
 }

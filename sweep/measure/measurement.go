@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"planner/internal/note"
 )
 
 // Observation is everything that running a trial brings back, on a real engine
@@ -25,12 +27,12 @@ type Observation struct {
 	Server Server
 	// Doubts lists reasons against the measurement's validity that whoever ran
 	// it saw, such as a client that was too slow.
-	Doubts []string
+	Doubts note.Notes
 	// OtherLoad says that one of them is that the load was not the one asked
 	// for, such as prompts of other lengths.
 	OtherLoad bool
 	// Remarks are worth knowing and no reason to doubt the figures.
-	Remarks []string
+	Remarks note.Notes
 }
 
 // Server is what an engine says of itself and of a trial; nil for a figure that it
@@ -155,8 +157,8 @@ type Measurement struct {
 	Aborted string `json:"aborted,omitempty"`
 	// Valid is false when the figures cannot be trusted; Warnings say why, and
 	// what else is worth knowing.
-	Valid    bool     `json:"valid"`
-	Warnings []string `json:"warnings"`
+	Valid    bool       `json:"valid"`
+	Warnings note.Notes `json:"notes"`
 	// Rejected says why the configuration cannot run; then nothing was measured
 	// and everything else but the trial's knobs is empty.
 	Rejected string `json:"rejected,omitempty"`

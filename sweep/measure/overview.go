@@ -3,7 +3,8 @@ package measure
 import (
 	"cmp"
 	"slices"
-	"strings"
+
+	"planner/internal/note"
 )
 
 // Overview sums up what trials decided.
@@ -11,14 +12,14 @@ type Overview struct {
 	// Trials counts those that ran, Invalid those of them that could not be trusted,
 	// Unsure those that neither met nor missed the objective.
 	Trials, Invalid, Unsure int
-	// Doubts are the distinct reasons of the invalid ones, the commonest first.
-	Doubts []string
+	// Doubts are the reasons of the invalid ones, one of a kind, the commonest first.
+	Doubts note.Notes
 }
 
 // OverviewOf counts what trials decided.
 func OverviewOf(trials []Measurement) Overview {
 	var s Overview
-	times := map[string]int{}
+	var doubts note.Notes
 	for i := range trials {
 		m := &trials[i]
 		if m.Rejected != "" {
@@ -29,27 +30,17 @@ func OverviewOf(trials []Measurement) Overview {
 		case !m.Valid:
 			s.Invalid++
 			if len(m.Warnings) > 0 {
-				// The first one is why; figures differ from trial to trial.
-				why := skeleton(m.Warnings[0])
-				if times[why] == 0 {
-					s.Doubts = append(s.Doubts, m.Warnings[0])
-				}
-				times[why]++
+				// The first one is why.
+				doubts = append(doubts, m.Warnings[0])
 			}
 		case m.Verdict == nil || m.Verdict.State == Unsure:
 			s.Unsure++
 		}
 	}
-	slices.SortStableFunc(s.Doubts, func(a, b string) int { return cmp.Compare(times[skeleton(b)], times[skeleton(a)]) })
+	kinds := doubts.Groups()
+	slices.SortStableFunc(kinds, func(a, b note.Notes) int { return cmp.Compare(len(b), len(a)) })
+	for _, k := range kinds {
+		s.Doubts = append(s.Doubts, k[0])
+	}
 	return s
-}
-
-// skeleton is a reason without its figures.
-func skeleton(reason string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= '0' && r <= '9' || r == '.' || r == ',' {
-			return -1
-		}
-		return r
-	}, reason)
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"planner/internal/note"
 )
 
 // Reduce turns what was seen of a trial into figures, counts and a verdict. The
@@ -54,18 +56,17 @@ func lastEvent(records []Record) time.Duration {
 func (m *Measurement) settle(all []judged, c *cohort, o *Observation) {
 	for _, j := range all {
 		m.Counts = append(m.Counts, j.Count)
-		if j.state == Unsure && j.doubt != "" {
-			m.Warnings = append(m.Warnings, fmt.Sprintf("%s is undecided: %s", j.Bound, j.doubt))
+		if j.state == Unsure {
+			m.Warnings = append(m.Warnings, j.doubt...)
 		}
 		if j.Bound == ErrorsBound && j.state == Met && j.allowed > 0 && j.High > j.allowed {
-			m.Warnings = append(m.Warnings, fmt.Sprintf(
-				"errors: none of %d requests failed, which proves a share below %.2g %%, not below %.2g %%", j.N, 100*j.High, 100*j.allowed))
+			m.Warnings = append(m.Warnings, note.New(note.ErrorsUnproven, j.N, 100*j.High, 100*j.allowed))
 		}
 	}
 	m.Verdict = verdict(all)
 	switch m.Verdict.State {
 	case Met:
-		if !m.Valid || m.Overloaded || c.unsteady(m) != "" {
+		if !m.Valid || m.Overloaded || len(c.unsteady(m)) > 0 {
 			m.Verdict.State = Unsure
 		}
 	case Missed:
@@ -207,7 +208,7 @@ func (c *cohort) classes(o *Observation) map[string]ClassSummary {
 }
 
 // unresolved names all quantiles that the sample does not resolve in one remark.
-func (m *Measurement) unresolved() []string {
+func (m *Measurement) unresolved() note.Notes {
 	var sizes []int
 	names := map[int][]string{}
 	for metric := TTFT; metric <= E2E; metric++ {
@@ -229,12 +230,12 @@ func (m *Measurement) unresolved() []string {
 	for i, n := range sizes {
 		parts[i] = fmt.Sprintf("%d values do not resolve %s", n, strings.Join(names[n], ", "))
 	}
-	return []string{strings.Join(parts, "; ")}
+	return note.Notes{note.New(note.QuantilesUnresolved, strings.Join(parts, "; "))}
 }
 
 // remarks lists what is worth knowing beside doubts: quantiles that the sample
 // does not resolve, requests that are not in them, and overload.
-func (m *Measurement) remarks(c *cohort) []string {
+func (m *Measurement) remarks(c *cohort) note.Notes {
 	out := m.unresolved()
 	open := 0
 	for _, r := range c.records {
@@ -243,17 +244,15 @@ func (m *Measurement) remarks(c *cohort) []string {
 		}
 	}
 	if open > 0 {
-		out = append(out, fmt.Sprintf("%d of %d requests were still in flight at the end", open, m.Requests))
+		out = append(out, note.New(note.RequestsOpen, open, m.Requests))
 	}
 	if m.Failed > 0 {
-		out = append(out, fmt.Sprintf("latencies are over the requests that ended well; %d of %d failed and count as beyond every limit", m.Failed, m.Requests))
+		out = append(out, note.New(note.RequestsFailed, m.Failed, m.Requests))
 		out = append(out, c.complaints()...)
 	}
-	if why := c.unsteady(m); why != "" {
-		out = append(out, why)
-	}
+	out = append(out, c.unsteady(m)...)
 	if m.Overloaded {
-		out = append(out, "overloaded: the backlog kept growing")
+		out = append(out, note.New(note.Overloaded))
 	}
 	return out
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"planner/internal/note"
 	"planner/sweep/workload"
 )
 
@@ -53,7 +54,7 @@ func TestCohortIsChosenByArrival(t *testing.T) {
 	if m.Sent != 1 || math.Abs(m.Achieved-1) > 0.01 || math.Abs(m.PromptTokens-100) > 1 || math.Abs(m.OutputTokens-10) > 0.1 {
 		t.Errorf("throughput %+v", m.Throughput)
 	}
-	if !slices.Contains(m.Warnings, "2000 values do not resolve ttft.p99.9, tpot.p99.9, e2e.p99.9") {
+	if !slices.Contains(m.Warnings.Texts(), "2000 values do not resolve ttft.p99.9, tpot.p99.9, e2e.p99.9") {
 		t.Errorf("warnings %q", m.Warnings)
 	}
 }
@@ -223,7 +224,7 @@ func TestInvalidIsNeverMet(t *testing.T) {
 		t.Fatalf("the sound trial is not met: %q", Reduce(trial, o).Warnings)
 	}
 	for name, spoil := range map[string]func(*Trial, *Observation){
-		"doubt":   func(_ *Trial, o *Observation) { o.Doubts = []string{"the client was throttled"} },
+		"doubt":   func(_ *Trial, o *Observation) { o.Doubts = note.Notes{note.Text("the client was throttled")} },
 		"dropped": func(_ *Trial, o *Observation) { o.Records[50].Outcome = Dropped },
 		"unsent": func(_ *Trial, o *Observation) {
 			r := &o.Records[50]

@@ -1,12 +1,11 @@
 package measure
 
 import (
-	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
+	"planner/internal/note"
 	"planner/internal/stat"
 	"planner/sweep/workload"
 )
@@ -23,33 +22,29 @@ const (
 	leastLag = time.Millisecond
 )
 
-// LateClient begins the doubt of a client that says itself that it sent late.
-const LateClient = "client: requests left late"
-
 // doubts lists what makes the figures of a trial unfit to be believed.
 // What the client said of itself is not said again.
-func (c *cohort) doubts(m *Measurement, said []string) []string {
-	var out []string
-	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+func (c *cohort) doubts(m *Measurement, said note.Notes) note.Notes {
+	var out note.Notes
+	add := func(k note.Kind, figures ...any) { out = append(out, note.New(k, figures...)) }
 	if len(c.records) == 0 {
-		add("no request was due in the window")
+		add(note.NoRequests)
 		return out
 	}
 	if n := m.Failures[Dropped.String()]; n > 0 {
-		add("the client did not send %d of %d requests", n, m.Requests)
+		add(note.RequestsDropped, n, m.Requests)
 	}
 	if n := c.unsent(); n > 0 {
-		add("the client had not sent %d requests that were due", n)
+		add(note.RequestsUnsent, n)
 	}
-	late := func(s string) bool { return strings.HasPrefix(s, LateClient) }
-	if doubt := c.lagDoubt(); doubt != "" && !slices.ContainsFunc(said, late) {
-		add("%s", doubt)
+	if !said.Has(note.ClientLate) {
+		out = append(out, c.lagDoubt()...)
 	}
 	if want, n := c.expected(), float64(len(c.records)); want > 0 && math.Abs(n-want) > sigmas*math.Sqrt(want) {
-		add("%d requests were due in the window, %.0f were asked for", len(c.records), want)
+		add(note.ArrivalsOff, len(c.records), want)
 	}
 	if inFlight, law, ok := c.littlesLaw(); !ok && !m.Overloaded && m.Aborted == "" {
-		add("not stationary: %.4g requests in flight, rate x mean latency is %.4g", inFlight, law)
+		add(note.NotStationary, inFlight, law)
 	}
 	return out
 }
@@ -67,21 +62,21 @@ func (c *cohort) unsent() int {
 }
 
 // lagDoubt tells whether the client was late by an amount that matters.
-func (c *cohort) lagDoubt() string {
+func (c *cohort) lagDoubt() note.Notes {
 	tightest := c.trial.Objective.Tightest()
 	lags := slices.Sorted(slices.Values(c.sendLag().values))
 	if tightest == 0 || len(lags) == 0 {
-		return ""
+		return nil
 	}
 	allowed := c.trial.Objective.ClientLag()
 	if p99 := stat.Quantile(lags, 0.99); p99 > allowed {
-		return fmt.Sprintf("the client was late: p99 of the send lag %v, %v allowed", p99.Round(10*time.Microsecond), allowed)
+		return note.Notes{note.New(note.SendLag, p99.Round(10*time.Microsecond), allowed)}
 	}
 	allowed = max(leastLag, time.Duration(lagMost*float64(tightest)))
 	if most := lags[len(lags)-1]; most > allowed {
-		return fmt.Sprintf("the client was late: largest send lag %v, %v allowed", most.Round(10*time.Microsecond), allowed)
+		return note.Notes{note.New(note.LargestSendLag, most.Round(10*time.Microsecond), allowed)}
 	}
-	return ""
+	return nil
 }
 
 // sendLag is how long after the intended time requests left; one that left

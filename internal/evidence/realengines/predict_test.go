@@ -105,7 +105,7 @@ func (d *desk) measure(rates, run string) []measure.Measurement {
 	for _, m := range d.journal(run) {
 		d.t.Logf("%g/s: %d requests, TTFT %v, TPOT %v, E2E %v, valid %v: %.300q", m.Trial.Rate, m.Requests, m.TTFT.Mean, m.TPOT.Mean, m.E2E.Mean, m.Valid, m.Warnings)
 		if !m.Valid {
-			doubts = append(doubts, m.Warnings...)
+			doubts = append(doubts, m.Warnings.Texts()...)
 			continue
 		}
 		trusted = append(trusted, m)
