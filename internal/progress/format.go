@@ -13,24 +13,24 @@ import (
 	"planner/sweep/measure"
 )
 
-// line is the overview in one line, with the time since the start.
-func (s *overview) line(elapsed time.Duration) string {
+// line is the state in one line, with the time since the start.
+func (s *runState) line(elapsed time.Duration) string {
 	return clock(elapsed) + " " + strings.Join(append([]string{s.effort()}, s.rest("")...), "; ")
 }
 
-// lines are the overview as it is drawn.
+// lines are the state as it is drawn.
 func (d *Display) lines(elapsed time.Duration) []string {
-	scale := bar(d.widest, &d.overview.best, barWidth)
-	if scale != "" && d.Columns >= 2*barWidth+len(d.overview.rate()) {
+	scale := bar(d.widest, &d.state.best, barWidth)
+	if scale != "" && d.Columns >= 2*barWidth+len(d.state.rate()) {
 		scale += "  "
 	} else {
 		scale = ""
 	}
-	return append([]string{clock(elapsed) + "  " + d.overview.effort()}, d.overview.rest(scale)...)
+	return append([]string{clock(elapsed) + "  " + d.state.effort()}, d.state.rest(scale)...)
 }
 
 // rest is what is known beside the effort; scale stands before the rate.
-func (s *overview) rest(scale string) []string {
+func (s *runState) rest(scale string) []string {
 	var parts []string
 	if r := s.rate(); r != "" {
 		parts = append(parts, scale+r)
@@ -49,7 +49,7 @@ func (s *overview) rest(scale string) []string {
 }
 
 // effort is what was done and what is left.
-func (s *overview) effort() string {
+func (s *runState) effort() string {
 	text := strconv.Itoa(s.trials) + " trials"
 	if s.trials == 1 {
 		text = "1 trial"
@@ -67,7 +67,7 @@ func (s *overview) effort() string {
 }
 
 // rate is the estimate with its interval.
-func (s *overview) rate() string {
+func (s *runState) rate() string {
 	e := &s.best
 	if !(e.Value > 0) || math.IsInf(e.Value, 0) {
 		return ""

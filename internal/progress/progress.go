@@ -42,9 +42,9 @@ type Display struct {
 
 	// What follows is guarded by mu: trials and starts of engines tell of
 	// themselves from goroutines of their own.
-	mu       sync.Mutex
-	overview overview
-	seen     []sweep.Sighting
+	mu    sync.Mutex
+	state runState
+	seen  []sweep.Sighting
 	// running says how far the trial is that runs; nil for none. A goroutine asks
 	// it again and again until quit is closed.
 	running func() string
@@ -57,8 +57,8 @@ type Display struct {
 	widest [2]float64
 }
 
-// overview is how far a run is. Unknown parts are left zero and not shown.
-type overview struct {
+// runState is how far a run is. Unknown parts are left zero and not shown.
+type runState struct {
 	// trials are done. spent is the engine time that they took, left what may
 	// still be spent.
 	trials      int
@@ -99,14 +99,14 @@ func (d *Display) See(event any) {
 		if n := len(e); n > 1 {
 			next += fmt.Sprintf(" and %d more side by side", n-1)
 		}
-		d.overview.next, d.overview.why, d.overview.now = next, e[0].Why, ""
+		d.state.next, d.state.why, d.state.now = next, e[0].Why, ""
 	case measure.Measurement:
 		d.observed(&e)
 	case engine.Command:
 		d.say("starting: " + e.String())
 		return
 	case sweep.Starting:
-		d.overview.now = fmt.Sprintf("engine starts: %s, %v: %s", e.Stage, e.Elapsed.Round(time.Second), e.Line)
+		d.state.now = fmt.Sprintf("engine starts: %s, %v: %s", e.Stage, e.Elapsed.Round(time.Second), e.Line)
 	case *engine.Engine:
 		d.say(startedText(e))
 		return
@@ -119,7 +119,7 @@ func (d *Display) See(event any) {
 			return
 		}
 		d.seen = append(slices.DeleteFunc(d.seen, func(s sweep.Sighting) bool { return s.Trial == e.Trial }), e)
-		d.overview.cost = d.Cost(d.seen)
+		d.state.cost = d.Cost(d.seen)
 	case string:
 		d.say(e)
 		return
@@ -133,7 +133,7 @@ func (d *Display) observed(m *measure.Measurement) {
 	if d.Verbose && !d.Quiet {
 		d.log(trialLine(m))
 	}
-	s := &d.overview
+	s := &d.state
 	s.trials++
 	s.spent += m.Trial.Warmup + m.Duration
 	if d.Budget > 0 {
@@ -174,7 +174,7 @@ func (d *Display) ask() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.running != nil {
-		d.overview.now = d.running()
+		d.state.now = d.running()
 		d.show()
 	}
 }
@@ -206,9 +206,9 @@ func (d *Display) log(line string) {
 	fmt.Fprintln(d.w, line)
 }
 
-// show tells the overview if it is time to.
+// show tells the state if it is time to.
 func (d *Display) show() {
-	now, best := time.Now(), &d.overview.best
+	now, best := time.Now(), &d.state.best
 	if d.widest[1] == 0 && best.Low > 0 && best.High > best.Low {
 		d.widest = [2]float64{best.Low, best.High}
 	}
@@ -222,7 +222,7 @@ func (d *Display) show() {
 	d.last = now
 	elapsed := now.Sub(d.begun)
 	if d.Columns == 0 {
-		fmt.Fprintln(d.w, d.overview.line(elapsed))
+		fmt.Fprintln(d.w, d.state.line(elapsed))
 		return
 	}
 	d.draw(d.lines(elapsed))

@@ -16,10 +16,10 @@ import (
 	"planner/sweep/measure"
 )
 
-var first = overview{trials: 3, spent: 6 * time.Minute, left: 54 * time.Minute, best: search.Estimate{Value: 16.2, Low: 12.1, High: 21.7},
+var first = runState{trials: 3, spent: 6 * time.Minute, left: 54 * time.Minute, best: search.Estimate{Value: 16.2, Low: 12.1, High: 21.7},
 	next: "17.3 requests/s", why: "where the answer is most likely"}
 
-var second = overview{trials: 4, spent: 9 * time.Minute, left: 51 * time.Minute, best: search.Estimate{Value: 16.9, Low: 15.4, High: 18.6}, subject: "seqs 256",
+var second = runState{trials: 4, spent: 9 * time.Minute, left: 51 * time.Minute, best: search.Estimate{Value: 16.9, Low: 15.4, High: 18.6}, subject: "seqs 256",
 	next: "16 requests/s"}
 
 // lines and live are what a user may ask for.
@@ -28,14 +28,14 @@ var lines = DisplayOptions{Verbose: true}
 func live(columns int) DisplayOptions { return DisplayOptions{Columns: columns} }
 
 // shown is what a display writes when the states come after the given pauses.
-func shown(t *testing.T, o DisplayOptions, pause time.Duration, end bool, states ...overview) string {
+func shown(t *testing.T, o DisplayOptions, pause time.Duration, end bool, states ...runState) string {
 	t.Helper()
 	var b strings.Builder
 	synctest.Test(t, func(t *testing.T) {
 		d := New(&b, o)
 		for _, s := range states {
 			time.Sleep(pause)
-			d.overview = s
+			d.state = s
 			d.show()
 		}
 		if end {
@@ -50,16 +50,16 @@ func TestBytes(t *testing.T) {
 		name string
 		DisplayOptions
 		pause  time.Duration
-		states []overview
+		states []runState
 		want   string
 	}{
-		{"silent", DisplayOptions{}, time.Minute, []overview{first, second}, ""},
-		{"soon done", live(80), 300 * time.Millisecond, []overview{first, second}, ""},
-		{"lines", lines, 65 * time.Second, []overview{first, second},
+		{"silent", DisplayOptions{}, time.Minute, []runState{first, second}, ""},
+		{"soon done", live(80), 300 * time.Millisecond, []runState{first, second}, ""},
+		{"lines", lines, 65 * time.Second, []runState{first, second},
 			"1:05 3 trials, 6.0 min of engine time, at most 54.0 min to go; maximum rate 16.2 requests/s (12.1-21.7); next: 17.3 requests/s: where the answer is most likely\n" +
 				"2:10 4 trials, 9.0 min of engine time, at most 51.0 min to go; maximum rate 16.9 requests/s (15.4-18.6), seqs 256; next: 16 requests/s\n"},
-		{"lines too soon after another", lines, 2 * time.Second, []overview{first, second}, "0:02 3 trials, 6.0 min of engine time, at most 54.0 min to go; maximum rate 16.2 requests/s (12.1-21.7); next: 17.3 requests/s: where the answer is most likely\n"},
-		{"live", live(100), 2 * time.Second, []overview{first, second},
+		{"lines too soon after another", lines, 2 * time.Second, []runState{first, second}, "0:02 3 trials, 6.0 min of engine time, at most 54.0 min to go; maximum rate 16.2 requests/s (12.1-21.7); next: 17.3 requests/s: where the answer is most likely\n"},
+		{"live", live(100), 2 * time.Second, []runState{first, second},
 			"0:02  3 trials, 6.0 min of engine time, at most 54.0 min to go\n" +
 				"━━━━━━━━━━━●━━━━━━━━━━━━  maximum rate 16.2 requests/s (12.1-21.7)\n" +
 				"next: 17.3 requests/s: where the answer is most likely\n" +
@@ -68,7 +68,7 @@ func TestBytes(t *testing.T) {
 				"·········━━━━●━━━━······  maximum rate 16.9 requests/s (15.4-18.6), seqs 256\n" +
 				"next: 16 requests/s\n" +
 				"\x1b[3A\r\x1b[J"},
-		{"nothing known", live(80), 2 * time.Second, []overview{{}}, "0:02  0 trials\n\x1b[1A\r\x1b[J"},
+		{"nothing known", live(80), 2 * time.Second, []runState{{}}, "0:02  0 trials\n\x1b[1A\r\x1b[J"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestLiveLinesFit(t *testing.T) {
 func TestNoNumberIsNoFigure(t *testing.T) {
 	for _, v := range []float64{math.NaN(), math.Inf(1), 0, -1} {
 		for _, o := range []DisplayOptions{lines, live(80)} {
-			got := shown(t, o, 2*time.Second, true, overview{best: search.Estimate{Value: v, Low: v, High: v}}, overview{best: search.Estimate{Value: 5, Low: v, High: math.Inf(1)}})
+			got := shown(t, o, 2*time.Second, true, runState{best: search.Estimate{Value: v, Low: v, High: v}}, runState{best: search.Estimate{Value: 5, Low: v, High: math.Inf(1)}})
 			if strings.Contains(got, "NaN") || strings.Contains(got, "Inf") {
 				t.Errorf("%v: %q", v, got)
 			}
@@ -154,8 +154,8 @@ func TestTrialsSideBySide(t *testing.T) {
 		trials.Wait()
 		d.Close()
 		d.Close() // does no harm
-		if d.overview.trials != 40 {
-			t.Errorf("%d trials are counted, want 40", d.overview.trials)
+		if d.state.trials != 40 {
+			t.Errorf("%d trials are counted, want 40", d.state.trials)
 		}
 		if !strings.Contains(out.String(), "is at it") {
 			t.Errorf("no trial was drawn: %q", out.String())
