@@ -158,7 +158,7 @@ func trialLine(m *measure.Measurement) string {
 }
 
 // testText is the live line of a trial.
-func testText(now load.Snapshot) string {
+func testText(now load.Interim) string {
 	s := fmt.Sprintf("%v  %.1f requests/s  %d in flight  %d done", now.Elapsed.Round(time.Second), now.Rate, now.InFlight, now.Done)
 	if now.Failed > 0 {
 		s += fmt.Sprintf("  %d failed", now.Failed)

@@ -111,7 +111,7 @@ func (d *Display) See(event any) {
 		d.say(startedText(e))
 		return
 	case *load.Test:
-		d.follow(func() string { return testText(e.Snapshot()) })
+		d.follow(func() string { return testText(e.Interim()) })
 		return
 	case sweep.Sighting:
 		d.running = nil

@@ -67,7 +67,7 @@ func (c *Client) Run(ctx context.Context, trial measure.Trial, schedule []worklo
 // Start begins a trial, as Run does, and returns once the first request is
 // about to leave.
 func (c *Client) Start(ctx context.Context, trial measure.Trial, schedule []workload.Request) (*Test, error) {
-	e, err := c.endpoint(ctx)
+	e, err := c.target(ctx)
 	if err != nil {
 		return nil, err
 	}

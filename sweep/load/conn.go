@@ -64,7 +64,7 @@ func (c *conn) fill() error {
 
 // exchange sends the message and reads the head of the answer. A server may
 // answer, and close, before it has read all of a request that it refuses.
-func (c *conn) exchange(m *message) (response, error) {
+func (c *conn) exchange(m *message) (reply, error) {
 	c.r, c.w, c.silent = 0, 0, true
 	_, werr := c.Write(m.bytes())
 	for {
@@ -83,7 +83,7 @@ func (c *conn) exchange(m *message) (response, error) {
 }
 
 // head reads status line and headers.
-func (c *conn) head() (response, error) {
+func (c *conn) head() (reply, error) {
 	var block []byte
 	for {
 		if i := endOfHead(c.buf[c.r:c.w]); i >= 0 {
@@ -91,13 +91,13 @@ func (c *conn) head() (response, error) {
 			break
 		}
 		if c.w-c.r > maxHead {
-			return response{}, malformed("head longer than %d bytes", maxHead)
+			return reply{}, malformed("head longer than %d bytes", maxHead)
 		}
 		if err := c.fill(); err != nil {
 			if err == io.EOF && c.silent {
-				return response{}, errNoAnswer
+				return reply{}, errNoAnswer
 			}
-			return response{}, cutShort(err)
+			return reply{}, cutShort(err)
 		}
 	}
 	a, err := c.parseHead(block)
@@ -117,17 +117,17 @@ func endOfHead(b []byte) int {
 	return -1
 }
 
-func (c *conn) parseHead(block []byte) (response, error) {
+func (c *conn) parseHead(block []byte) (reply, error) {
 	line, rest, _ := bytes.Cut(block, []byte("\n"))
 	line = bytes.TrimSuffix(line, []byte("\r"))
 	if len(line) < 12 || !bytes.HasPrefix(line, []byte("HTTP/1.")) || line[8] != ' ' {
-		return response{}, malformed("not HTTP/1.1: %q", line[:min(len(line), 40)])
+		return reply{}, malformed("not HTTP/1.1: %q", line[:min(len(line), 40)])
 	}
 	status, err := strconv.Atoi(string(line[9:12]))
 	if err != nil || status < 100 {
-		return response{}, malformed("status %q", line[9:12])
+		return reply{}, malformed("status %q", line[9:12])
 	}
-	a := response{status: status, body: c}
+	a := reply{status: status, body: c}
 	c.left, c.chunked, c.inChunks, c.ended = -1, false, false, false
 	c.keep = line[7] == '1'
 	for len(rest) > 0 {
@@ -137,7 +137,7 @@ func (c *conn) parseHead(block []byte) (response, error) {
 		switch {
 		case is(name, "content-length"):
 			if c.left, err = strconv.ParseInt(string(value), 10, 64); err != nil || c.left < 0 {
-				return response{}, malformed("content-length %q", value)
+				return reply{}, malformed("content-length %q", value)
 			}
 		case is(name, "transfer-encoding"):
 			c.chunked = is(value, "chunked")
@@ -145,7 +145,7 @@ func (c *conn) parseHead(block []byte) (response, error) {
 			c.keep = c.keep && !is(value, "close")
 		case is(name, "content-encoding"):
 			if !is(value, "identity") && len(value) > 0 {
-				return response{}, malformed("content-encoding %q, which was not asked for", value)
+				return reply{}, malformed("content-encoding %q, which was not asked for", value)
 			}
 		case is(name, "content-type"):
 			a.stream = hasPrefixFold(value, "text/event-stream")

@@ -38,11 +38,11 @@ type connPool struct {
 }
 
 // send writes a message and reads the head of its answer.
-func (p *connPool) send(m *message, deadline time.Time) (response, error) {
+func (p *connPool) send(m *message, deadline time.Time) (reply, error) {
 	for {
 		c, reused, err := p.get(deadline)
 		if err != nil {
-			return response{}, err
+			return reply{}, err
 		}
 		c.SetDeadline(deadline)
 		a, err := c.exchange(m)
@@ -51,7 +51,7 @@ func (p *connPool) send(m *message, deadline time.Time) (response, error) {
 		}
 		c.drop()
 		if !reused || !c.silent || !isStale(err) || !p.resend() {
-			return response{}, err
+			return reply{}, err
 		}
 	}
 }

@@ -61,7 +61,7 @@ func (c *conversations) hold(parent int, m *message) bool {
 
 // end notes that a turn ended, and what was answered, and returns the messages
 // that waited for it.
-func (c *conversations) end(r *workload.Request, answer *completion) []*message {
+func (c *conversations) end(r *workload.Request, answer *received) []*message {
 	turn := r.ID + 1
 	if !c.awaited[turn] {
 		return nil

@@ -16,7 +16,7 @@ import (
 // Test is a load test: a trial that is under way.
 type Test struct {
 	client   *Client
-	endpoint *endpoint
+	target   *target
 	trial    measure.Trial
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
@@ -45,9 +45,9 @@ var (
 	errAborted = errors.New("the trial was aborted")
 )
 
-func newTest(parent context.Context, c *Client, e *endpoint, trial measure.Trial, schedule []workload.Request) (*Test, error) {
+func newTest(parent context.Context, c *Client, e *target, trial measure.Trial, schedule []workload.Request) (*Test, error) {
 	t := &Test{
-		client: c, endpoint: e, trial: trial, recorder: newRecorder(&trial, schedule), conversations: newConversations(schedule),
+		client: c, target: e, trial: trial, recorder: newRecorder(&trial, schedule), conversations: newConversations(schedule),
 		idle: sync.Pool{New: func() any { return &inFlight{} }}, done: make(chan struct{}),
 	}
 	if err := t.newEncoder(parent); err != nil {
@@ -76,7 +76,7 @@ func (c *Client) pacer() (*pacer, error) {
 
 // newEncoder settles how prompts are written. Texts are measured first.
 func (t *Test) newEncoder(ctx context.Context) error {
-	c, e := t.client, t.endpoint
+	c, e := t.client, t.target
 	p := &prompter{salt: workload.Mix64(workload.Mix64(c.Salt+uint64(t.trial.Number)) ^ t.trial.Seed), perWord: 1, conversations: t.conversations}
 	t.encoder = newEncoder(e.model, c.Chat, c.Stream, e.dialect, p)
 	t.encoder.line = headLine(e.url, e.header)
@@ -95,7 +95,7 @@ func (t *Test) newEncoder(ctx context.Context) error {
 }
 
 func (t *Test) newTransport() transport {
-	e := t.endpoint
+	e := t.target
 	if e.url.Scheme == "https" {
 		return &httpsTransport{ctx: t.ctx, url: e.url.String(), header: e.header, client: newHTTPTransport(t.client.tls, e.dial),
 			bodies: sync.Pool{New: func() any { return &httpBody{} }}}
@@ -248,7 +248,7 @@ func (t *Test) fly(f *inFlight, m *message, due time.Duration) time.Duration {
 			t.launch(next, over)
 		}
 	}
-	t.recorder.finish(f, f.outcome(req.Output, t.endpoint.dialect.ignoreEOS))
+	t.recorder.finish(f, f.outcome(req.Output, t.target.dialect.ignoreEOS))
 	return over
 }
 
@@ -260,9 +260,9 @@ func (t *Test) deadline(due time.Duration) time.Time {
 	return t.recorder.start.Add(due + t.trial.Workload.Timeout)
 }
 
-// Snapshot returns the present state.
-func (t *Test) Snapshot() Snapshot {
-	s := t.recorder.snapshot()
+// Interim returns the present state.
+func (t *Test) Interim() Interim {
+	s := t.recorder.interim()
 	if t.trial.Closed() {
 		s.Left = -1
 	}

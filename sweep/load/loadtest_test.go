@@ -231,8 +231,8 @@ func TestSnapshot(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(3515 * time.Millisecond)
-		want := Snapshot{Elapsed: 3515 * time.Millisecond, Left: 1485 * time.Millisecond, Sent: 35, Done: 34, InFlight: 1}
-		got := r.Snapshot()
+		want := Interim{Elapsed: 3515 * time.Millisecond, Left: 1485 * time.Millisecond, Sent: 35, Done: 34, InFlight: 1}
+		got := r.Interim()
 		// Requests are due as the seconds end: either may come first.
 		if got.Rate < 9 || got.Rate > 11 {
 			t.Errorf("rate %v, want 10", got.Rate)

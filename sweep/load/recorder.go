@@ -11,8 +11,8 @@ import (
 	"planner/sweep/workload"
 )
 
-// Snapshot is what can be said of a load test while it runs.
-type Snapshot struct {
+// Interim is what can be said of a load test while it runs.
+type Interim struct {
 	// Elapsed counts from the start of the trial; Left is what remains of its
 	// schedule, negative where that is not known (a closed loop).
 	Elapsed, Left time.Duration
@@ -52,7 +52,7 @@ type recorder struct {
 	flying  map[int]*inFlight
 	// texts holds what answers said whose tokens nobody has counted yet.
 	texts  map[int]string
-	status Snapshot
+	status Interim
 	// sentBefore is what had been sent when the present second began.
 	sentBefore int
 	client     Telemetry
@@ -117,7 +117,7 @@ func (r *recorder) expect(due time.Duration) {
 // leave notes that a request leaves now as f.
 func (r *recorder) leave(f *inFlight, index int, due time.Duration) {
 	req := &r.schedule[index]
-	f.index, f.due, f.start = index, due, r.start
+	f.index, f.start = index, r.start
 	f.first.Store(int64(measure.Never))
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -156,7 +156,7 @@ func (r *recorder) finish(f *inFlight, rec measure.Record) {
 	default:
 		r.status.Failed++
 	}
-	if !r.counts(f.due) {
+	if !r.counts(f.record.Due) {
 		return
 	}
 	r.open--
@@ -170,7 +170,7 @@ func (r *recorder) finish(f *inFlight, rec measure.Record) {
 func (r *recorder) add(f *inFlight, rec *measure.Record) {
 	r.log.add(rec, f.answer.gaps)
 	r.count(f)
-	if !r.counts(f.due) {
+	if !r.counts(f.record.Due) {
 		return
 	}
 	if d, ok := rec.TTFT(); ok {
@@ -223,8 +223,8 @@ func (r *recorder) cut(now time.Time, d time.Duration) {
 	r.sentBefore = r.status.Sent
 }
 
-// snapshot is the state now.
-func (r *recorder) snapshot() Snapshot {
+// interim is the state now.
+func (r *recorder) interim() Interim {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.status

@@ -99,7 +99,7 @@ func (t *Test) noGaps() note.Notes {
 // count.
 func (t *Test) countTexts() int {
 	r := t.recorder
-	if len(r.texts) == 0 || t.endpoint.dialect.tokenize == "" || context.Cause(t.ctx) != errOver {
+	if len(r.texts) == 0 || t.target.dialect.tokenize == "" || context.Cause(t.ctx) != errOver {
 		return len(r.texts)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -110,7 +110,7 @@ func (t *Test) countTexts() int {
 		slots <- struct{}{}
 		calls.Go(func() {
 			defer func() { <-slots }()
-			n, err := t.endpoint.tokenize(ctx, text)
+			n, err := t.target.tokenize(ctx, text)
 			if err != nil || n == 0 {
 				return
 			}

@@ -15,14 +15,14 @@ import (
 
 // transport carries messages to the server.
 type transport interface {
-	send(m *message, deadline time.Time) (response, error)
+	send(m *message, deadline time.Time) (reply, error)
 	// warm opens connections for requests to come.
 	warm(n int)
 	close()
 }
 
-// response is the answer to one request while it arrives.
-type response struct {
+// reply is the answer to one request while it arrives.
+type reply struct {
 	status int
 	// stream reports a body of server-sent events.
 	stream bool
@@ -65,7 +65,7 @@ func newHTTPTransport(conf *tls.Config, dial func(context.Context, string, strin
 	}
 }
 
-func (t *httpsTransport) send(m *message, deadline time.Time) (response, error) {
+func (t *httpsTransport) send(m *message, deadline time.Time) (reply, error) {
 	ctx, cancel := t.ctx, context.CancelFunc(func() {})
 	if !deadline.IsZero() {
 		ctx, cancel = context.WithDeadline(ctx, deadline)
@@ -73,7 +73,7 @@ func (t *httpsTransport) send(m *message, deadline time.Time) (response, error) 
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.url, bytes.NewReader(m.payload()))
 	if err != nil {
 		cancel()
-		return response{}, err
+		return reply{}, err
 	}
 	req.Header = t.header
 	res, err := t.client.RoundTrip(req)
@@ -82,17 +82,17 @@ func (t *httpsTransport) send(m *message, deadline time.Time) (response, error) 
 		if err == io.EOF {
 			err = errNoAnswer
 		}
-		return response{}, err
+		return reply{}, err
 	}
 	if how := res.Header.Get("Content-Encoding"); how != "" && !strings.EqualFold(how, "identity") {
 		res.Body.Close()
 		cancel()
-		return response{}, malformed("content-encoding %q, which was not asked for", how)
+		return reply{}, malformed("content-encoding %q, which was not asked for", how)
 	}
 	b := t.bodies.Get().(*httpBody)
 	b.in, b.cancel, b.bodies = res.Body, cancel, &t.bodies
 	stream := strings.HasPrefix(strings.ToLower(res.Header.Get("Content-Type")), "text/event-stream")
-	return response{status: res.StatusCode, stream: stream, body: b}, nil
+	return reply{status: res.StatusCode, stream: stream, body: b}, nil
 }
 
 // warm does nothing: net/http opens connections when it needs them.

@@ -19,8 +19,8 @@ import (
 	"github.com/valyala/fastjson"
 )
 
-// endpoint is a Client's configuration, checked and resolved.
-type endpoint struct {
+// target is a Client's configuration, checked and resolved.
+type target struct {
 	base    string
 	url     *url.URL
 	header  http.Header
@@ -31,9 +31,9 @@ type endpoint struct {
 	http *http.Client
 }
 
-// endpoint resolves the configuration, and the model's name with the server's
+// target resolves the configuration, and the model's name with the server's
 // help where it is not given.
-func (c *Client) endpoint(ctx context.Context) (*endpoint, error) {
+func (c *Client) target(ctx context.Context) (*target, error) {
 	e, err := c.resolve()
 	if err != nil || e.model != "" {
 		return e, err
@@ -46,7 +46,7 @@ func (c *Client) endpoint(ctx context.Context) (*endpoint, error) {
 }
 
 // resolve checks the configuration.
-func (c *Client) resolve() (*endpoint, error) {
+func (c *Client) resolve() (*target, error) {
 	base := strings.TrimSuffix(strings.TrimSuffix(c.URL, "/"), "/v1")
 	path := "/v1/completions"
 	if c.Chat {
@@ -59,7 +59,7 @@ func (c *Client) resolve() (*endpoint, error) {
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("URL %q: want http://HOST or https://HOST", c.URL)
 	}
-	e := &endpoint{base: base, url: u, model: c.Model, header: http.Header{}, dial: c.dial}
+	e := &target{base: base, url: u, model: c.Model, header: http.Header{}, dial: c.dial}
 	if e.dialect, err = dialectOf(c.Engine); err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (c *Client) headers(h http.Header) error {
 }
 
 // call sends one request that is not part of the load and decodes its answer.
-func (e *endpoint) call(ctx context.Context, method, path string, in []byte) (*fastjson.Value, error) {
+func (e *target) call(ctx context.Context, method, path string, in []byte) (*fastjson.Value, error) {
 	req, err := http.NewRequestWithContext(ctx, method, e.base+path, bytes.NewReader(in))
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (e *endpoint) call(ctx context.Context, method, path string, in []byte) (*f
 }
 
 // firstModel asks for the name of the model that is served, and for its owner.
-func (e *endpoint) firstModel(ctx context.Context) (name, owner string, err error) {
+func (e *target) firstModel(ctx context.Context) (name, owner string, err error) {
 	v, err := e.call(ctx, http.MethodGet, "/v1/models", nil)
 	if err != nil {
 		return "", "", err
@@ -141,7 +141,7 @@ func (e *endpoint) firstModel(ctx context.Context) (name, owner string, err erro
 
 // tokenize counts the tokens of a text with the engine's own tokenizer, without
 // the special ones that begin a prompt where the engine can leave them out.
-func (e *endpoint) tokenize(ctx context.Context, text string) (int, error) {
+func (e *target) tokenize(ctx context.Context, text string) (int, error) {
 	field := e.dialect.tokenize
 	if field == "" {
 		return 0, errors.New("the engine has no /tokenize")
@@ -170,7 +170,7 @@ func (e *endpoint) tokenize(ctx context.Context, text string) (int, error) {
 // measureText finds how many tokens texts of words have on this server, with
 // two requests for one token each: from the prompt tokens that the server
 // counts, chat template included, else from its tokenizer.
-func (e *endpoint) measureText(ctx context.Context, enc *encoder) error {
+func (e *target) measureText(ctx context.Context, enc *encoder) error {
 	const short, long = 64, 320
 	count := func(words int) (int, error) {
 		probe := &prompter{salt: workload.Mix64(enc.prompts.salt + uint64(words)), perWord: 1}

@@ -23,18 +23,17 @@ type inFlight struct {
 	whole  []byte
 
 	index int
-	due   time.Duration
 	// start is the zero of the trial's times.
 	start time.Time
 	// record is what was known of the request when it left.
 	record measure.Record
 	// first is when its first token came, negative before.
 	first  atomic.Int64
-	answer completion
+	answer received
 }
 
-// completion is what was seen of one answer.
-type completion struct {
+// received is what was seen of one answer.
+type received struct {
 	first, last time.Time
 	// events counts the events that carried tokens, coalesced those of them
 	// that came with another in one read and share its time.
@@ -55,7 +54,7 @@ type completion struct {
 // tokens is the number of generated tokens, and whether the server counted
 // them. Without that each event is taken for one token; so it is where the server
 // counts none in an answer that has text.
-func (c *completion) tokens() (n int, counted bool) {
+func (c *received) tokens() (n int, counted bool) {
 	if c.usage.known && (c.usage.completion > 0 || c.events == 0) {
 		return c.usage.completion, true
 	}
@@ -64,7 +63,7 @@ func (c *completion) tokens() (n int, counted bool) {
 
 // receive reads an answer to its end. want is the number of tokens asked for,
 // stream whether they were asked for one by one.
-func (f *inFlight) receive(r response, want int, stream bool) {
+func (f *inFlight) receive(r reply, want int, stream bool) {
 	f.fail(nil)
 	c := &f.answer
 	switch {
@@ -80,7 +79,7 @@ func (f *inFlight) receive(r response, want int, stream bool) {
 // fail makes the answer one of which nothing came, for the reason err.
 func (f *inFlight) fail(err error) {
 	c := &f.answer
-	*c = completion{gaps: c.gaps[:0], text: c.text[:0], ids: c.ids[:0], err: err}
+	*c = received{gaps: c.gaps[:0], text: c.text[:0], ids: c.ids[:0], err: err}
 }
 
 // outcome is the record of the request, whose answer was read. An engine that
@@ -264,7 +263,7 @@ func (f *inFlight) take(ev event, at time.Time) error {
 }
 
 // keep keeps what a delta says.
-func (c *completion) keep(d *delta) {
+func (c *received) keep(d *delta) {
 	if len(c.text) < maxEvent {
 		c.text = append(c.text, d.text...)
 	}
@@ -276,7 +275,7 @@ func (c *completion) keep(d *delta) {
 }
 
 // token counts an event with tokens.
-func (c *completion) token(at time.Time) {
+func (c *received) token(at time.Time) {
 	if c.events == 0 {
 		c.first = at
 	} else {

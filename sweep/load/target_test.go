@@ -130,7 +130,7 @@ func TestTokenizeForms(t *testing.T) {
 		`"x"`:                            -1,
 	} {
 		c := Client{URL: serve(t, say(whole("200 OK", "application/json", body))), Model: "m", Engine: "vllm"}
-		e, err := c.endpoint(t.Context())
+		e, err := c.target(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,7 +188,7 @@ func TestCallsLeaveTheServerFree(t *testing.T) {
 	c := &Client{URL: "http://" + l.Addr().String()}
 	began := time.Now()
 	c.Dialect(t.Context())
-	e, err := c.endpoint(t.Context())
+	e, err := c.target(t.Context())
 	if err != nil || e.model != "served" {
 		t.Fatalf("%+v, %v", e, err)
 	}
