@@ -31,25 +31,12 @@ var (
 	priceSpan     = span{0.001, 1000, "USD an hour", []slip{{"cents", 0.01}, {"USD a second", 3600}}}
 )
 
-// spanOf is what the figures of a column can be; false for a column that has none.
-func spanOf(column string) (span, bool) {
-	switch column {
-	case "memory_gb":
-		return memorySpan, true
-	case "memory_bytes_reported":
-		return reportedSpan, true
-	case "mem_bandwidth_gbs":
-		return bandwidthSpan, true
-	case "bf16_dense_tflops", "fp8_dense_tflops", "fp4_dense_tflops", "int8_dense_tops", "measured_bf16_tflops", "measured_fp8_tflops":
-		return computeSpan, true
-	case "scaleup_gbs_per_direction", "pcie_gbs_per_direction":
-		return linkSpan, true
-	case "tdp_w":
-		return powerSpan, true
-	case "list_price_usd_per_gpu_hour":
-		return priceSpan, true
-	}
-	return span{}, false
+// spans are what the figures of some columns can be.
+var spans = map[string]span{
+	"memory_gb": memorySpan, "memory_bytes_reported": reportedSpan, "mem_bandwidth_gbs": bandwidthSpan,
+	"bf16_dense_tflops": computeSpan, "fp8_dense_tflops": computeSpan, "fp4_dense_tflops": computeSpan, "int8_dense_tops": computeSpan,
+	"measured_bf16_tflops": computeSpan, "measured_fp8_tflops": computeSpan,
+	"scaleup_gbs_per_direction": linkSpan, "pcie_gbs_per_direction": linkSpan, "tdp_w": powerSpan, "list_price_usd_per_gpu_hour": priceSpan,
 }
 
 // check refuses a figure that no GPU has, and names the unit that was likely meant. 0

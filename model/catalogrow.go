@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -119,7 +120,7 @@ func (c CatalogColumn) Check(text string) error {
 		if c.Kind == CellCount && (v != math.Trunc(v) || v > 1<<31) {
 			return fmt.Errorf("%q is not a whole number", text)
 		}
-		if s, ok := spanOf(c.Name); ok {
+		if s, ok := spans[c.Name]; ok {
 			return s.check(v)
 		}
 	case CellFlag:
@@ -153,20 +154,10 @@ func hardwareOf(r Row) (Hardware, error) {
 	}
 	if h.Generation == GenerationUnknown {
 		h.Generation = generationOf(h.Name)
-	} else if !knownGeneration(h.Generation) {
+	} else if !slices.Contains(generations, h.Generation) {
 		return Hardware{}, &CellError{"generation", fmt.Sprintf("%q, allowed are %s", h.Generation, generationNames())}
 	}
 	return h, nil
-}
-
-// knownGeneration reports whether a generation is one of those with constants.
-func knownGeneration(g Generation) bool {
-	for _, known := range generations {
-		if g == known {
-			return true
-		}
-	}
-	return false
 }
 
 // generationNames lists the generations for messages.
