@@ -190,7 +190,9 @@ func (c *core) fastForward(r *run) bool {
 		s.stepSteady(need)
 		r.stats.kv.add(s.usage(), took)
 		c.free, c.now = end, output
-		r.recordGaps(c.now-c.lastOutput, s.steady.counted)
+		if s.steady.counted > 0 {
+			r.recordGaps(c.now-c.lastOutput, s.steady.counted)
+		}
 		c.lastOutput = c.now
 		taken++
 	}

@@ -309,15 +309,15 @@ func (r *run) countGaps(c *core, o *stepOutput) {
 		r.recordGaps(c.now-r.lastToken[id], 1)
 		r.lastToken[id] = c.now
 	}
-	r.recordGaps(c.now-c.lastOutput, o.steady)
+	if o.steady > 0 {
+		r.recordGaps(c.now-c.lastOutput, o.steady)
+	}
 }
 
 // recordGaps records the inter-token time of n requests.
 func (r *run) recordGaps(seconds float64, n int) {
-	if n > 0 {
-		// The value is in range, so there is no error to see.
-		_ = r.gaps.RecordValues(int64(math.Round(min(max(seconds*1e6, 1), longestGap))), int64(n))
-	}
+	// The value is in range, so there is no error to see.
+	_ = r.gaps.RecordValues(int64(math.Round(min(max(seconds*1e6, 1), longestGap))), int64(n))
 }
 
 // over reports whether the run ends at this time though requests are left.
