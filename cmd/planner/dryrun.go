@@ -1,32 +1,73 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"planner/internal/report"
+	"planner/plan/decide"
+	"planner/sweep"
 	"planner/sweep/design"
 	"planner/sweep/measure"
 )
 
 // dryDecision lists what would be searched.
-func (p *program) dryDecision(r *run) error {
+func (p *program) dryDecision(ctx context.Context, r *run) error {
 	what := "each stands for a server started so"
 	if !r.cfg.Simulated() {
 		what = "each is started so, but for the port, which is a free one"
 	}
 	runnable, _ := r.cfg.Candidates()
+	runs := func(k measure.Knobs) bool {
+		return !slices.ContainsFunc(r.study.Rejected(), func(x measure.Rejection) bool { return x.Knobs == k })
+	}
+	runnable = slices.DeleteFunc(runnable, func(k measure.Knobs) bool { return !runs(k) })
 	fmt.Fprintf(p.stdout, "would search %d knob sets; %s:\n", len(runnable), what)
 	var servers []report.Server
 	for _, k := range runnable {
 		servers = append(servers, serverOf(r.cfg, k))
 		fmt.Fprintf(p.stdout, "  %s\n", servers[len(servers)-1].Command)
 	}
-	return p.beside(servers...)
+	p.cannotRun(r)
+	if err := p.beside(servers...); err != nil {
+		return err
+	}
+	return p.forecast(ctx, r)
+}
+
+// longestForecast bounds the time that a forecast may take.
+const longestForecast = 30 * time.Second
+
+// forecast tells on standard error what a decision on real engines would take.
+func (p *program) forecast(ctx context.Context, r *run) error {
+	d, ok := r.study.(*decide.Decision)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, longestForecast)
+	defer cancel()
+	text, err := d.Forecast(ctx)
+	if errors.Is(err, sweep.ErrInterrupted) {
+		text, err = fmt.Sprintf("what it would take is not known: the search is longer than %v to simulate", longestForecast), nil
+	}
+	if err == nil && text != "" {
+		fmt.Fprintln(p.stderr, "planner:", text)
+	}
+	return err
+}
+
+// cannotRun lists what is rejected beforehand.
+func (p *program) cannotRun(r *run) {
+	for _, x := range r.study.Rejected() {
+		fmt.Fprintf(p.stdout, "cannot run: %s: %s\n", serverOf(r.cfg, x.Knobs).Command, x.Reason)
+	}
 }
 
 // drySweep lists what would run.
-func (p *program) drySweep(r *run) error {
+func (p *program) drySweep(_ context.Context, r *run) error {
 	s := r.study.(*design.Sweep)
 	var load, requests float64
 	before, servers := measure.Knobs{}, []report.Server{}
@@ -40,9 +81,7 @@ func (p *program) drySweep(r *run) error {
 		span := (t.Warmup + t.Window + t.Cooldown).Seconds()
 		load, requests = load+span, requests+span*t.Rate
 	}
-	for _, x := range s.Rejected() {
-		fmt.Fprintf(p.stdout, "cannot run: %s: %s\n", serverOf(r.cfg, x.Knobs).Command, x.Reason)
-	}
+	p.cannotRun(r)
 	if err := p.beside(servers...); err != nil {
 		return err
 	}
@@ -51,7 +90,7 @@ func (p *program) drySweep(r *run) error {
 }
 
 // dryRounds says what would run.
-func (p *program) dryRounds(r *run) error {
+func (p *program) dryRounds(_ context.Context, r *run) error {
 	s := r.study.(*design.Rounds)
 	var servers []report.Server
 	for i, side := range s.Sides {
@@ -66,7 +105,7 @@ func (p *program) dryRounds(r *run) error {
 }
 
 // dryPoint says what would run.
-func (p *program) dryPoint(r *run) error {
+func (p *program) dryPoint(_ context.Context, r *run) error {
 	t := r.study.(*design.Point).Trial
 	load := fmt.Sprintf("open loop at %g requests/s for %v after %v of warm-up", t.Rate, t.Window, t.Warmup)
 	switch {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"math"
 	"slices"
@@ -25,7 +26,7 @@ type experiment struct {
 	// study makes the study of a run, and its ground.
 	study func(*program, *run) (sweep.Study, error)
 	// dry prints what would run.
-	dry func(*program, *run) error
+	dry func(*program, context.Context, *run) error
 	// kept says that there is always a run folder, on the simulated engine too.
 	kept bool
 }

@@ -94,7 +94,7 @@ func (p *program) start(c *cli.Context, r *run) error {
 		return err
 	}
 	if c.Bool("dry-run") {
-		return e.dry(p, r)
+		return e.dry(p, c.Context, r)
 	}
 	if err := p.newFolder(c, r, e); err != nil {
 		return err
