@@ -57,7 +57,7 @@ func (m *vllmMetrics) idle() bool {
 	return m.occupancy.Running == 0
 }
 
-// first notes that the backend told of a request's first token.
+// first notes the first token of a request.
 func (m *vllmMetrics) first(r *reply, t sim.Token) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -32,7 +32,7 @@ type service struct {
 	stopped bool
 }
 
-// start begins to run the backend. Until serve is called, it waits.
+// start fills in the defaults and sets the backend to time zero.
 func (s *Simulator) start() (*service, error) {
 	v := &service{Simulator: *s, conns: map[*net.TCPConn]bool{}}
 	v.Model, v.Version, v.reply = cmp.Or(s.Model, defaultName), cmp.Or(s.Version, defaultName), cmp.Or(s.reply, defaultReply)
