@@ -229,3 +229,21 @@ func sortMarks(marks []Mark) []Mark {
 	slices.SortStableFunc(marks, func(a, b Mark) int { return cmp.Compare(a.At, b.At) })
 	return marks
 }
+
+// table lists the points of a chart.
+func (c *Chart) table() Table {
+	tab := Table{Columns: []Column{{Name: "Series"}, {Name: c.XLabel, Right: true}, {Name: c.YLabel, Right: true}, {Name: "Note"}}}
+	for _, s := range c.Series {
+		for _, p := range s.Points {
+			note := Cell{}
+			if p.Overload {
+				note = Cell{Text: "overloaded", Tone: Bad}
+			}
+			tab.Rows = append(tab.Rows, []Cell{{Text: s.Name}, {Text: number(p.X, 3)}, {Text: number(p.Y, 3)}, note})
+		}
+	}
+	for _, m := range append(append([]Mark(nil), c.Limits...), c.Rates...) {
+		tab.Rows = append(tab.Rows, []Cell{{Text: m.Label}, {Text: ""}, {Text: ""}, {Text: "marked"}})
+	}
+	return tab
+}

@@ -91,6 +91,24 @@ func (h *htmlPrinter) table(tab Table) {
 	h.WriteString("</tbody>\n</table>\n</div>\n")
 }
 
+// chart puts a chart into a figure as its SVG image, and its points into a table for
+// those who do not see it.
+func (h *htmlPrinter) chart(c *Chart) {
+	c = c.drawable()
+	fmt.Fprintf(h, "<figure>\n<figcaption>%s</figcaption>\n", html.EscapeString(c.Title))
+	image, err := c.SVG()
+	if c.Empty() || err != nil {
+		h.WriteString("<p>Nothing to draw.</p>\n</figure>\n")
+		return
+	}
+	_, image, _ = bytes.Cut(image, []byte("<svg")) // without what heads a file of its own
+	fmt.Fprintf(h, "<svg role=\"img\" aria-label=\"%s\"", html.EscapeString(c.Title+"; the points stand in the table below"))
+	h.Write(image)
+	h.WriteString("<details><summary>The points of the chart</summary>\n")
+	h.table(c.table())
+	h.WriteString("</details>\n</figure>\n")
+}
+
 // alignment is the class attribute of a cell.
 func alignment(c Column, t Tone) string {
 	names := strings.TrimSpace(toneClass(t))
