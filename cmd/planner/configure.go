@@ -24,8 +24,7 @@ func (p *program) configure(c *cli.Context, path, command string) (*config.Confi
 	if err != nil {
 		return nil, err
 	}
-	loader := config.Loader{Catalog: catalog}
-	cfg, err := loader.Load(path, over, config.For(command))
+	cfg, err := config.LoadWith(catalog, path, over, config.For(command))
 	if err != nil {
 		return nil, err
 	}

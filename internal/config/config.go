@@ -47,28 +47,19 @@ type draft struct {
 	own       [2][]model.Row // of the user's catalog, by table
 }
 
-// Loader reads configurations. Its zero value knows the built-in catalog.
-type Loader struct {
-	// Catalog is where GPUs and models are looked up; nil means the built-in one.
-	Catalog *model.Catalog
-}
-
-// Load reads a configuration with a zero [Loader].
+// Load reads a configuration with the built-in catalog, see [LoadWith].
 func Load(file string, overrides []Override, need Need) (*Config, error) {
-	return Loader{}.Load(file, overrides, need)
+	catalog, err := model.NewCatalog()
+	if err != nil {
+		return nil, Problems{{Text: err.Error(), at: place{file: "catalog"}}}
+	}
+	return LoadWith(catalog, file, overrides, need)
 }
 
-// Load reads the file, puts the overrides on top and resolves what the command
-// needs. Without a file ("") the overrides are all there is. The error is a
-// [Problems] with everything that is wrong.
-func (l Loader) Load(file string, overrides []Override, need Need) (*Config, error) {
-	catalog := l.Catalog
-	if catalog == nil {
-		var err error
-		if catalog, err = model.NewCatalog(); err != nil {
-			return nil, Problems{{Text: err.Error(), at: place{file: "catalog"}}}
-		}
-	}
+// LoadWith reads the file, puts the overrides on top and resolves what the command
+// needs; GPUs and models are looked up in the catalog. Without a file ("") the
+// overrides are all there is. The error is a [Problems] with everything that is wrong.
+func LoadWith(catalog *model.Catalog, file string, overrides []Override, need Need) (*Config, error) {
 	r := newReader(file, catalog.Clone())
 	c := unread()
 	c.need = need

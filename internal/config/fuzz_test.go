@@ -32,7 +32,6 @@ func FuzzLoad(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	loader := Loader{Catalog: catalog}
 	folder := f.TempDir()
 	f.Fuzz(func(t *testing.T, text, key, value string) {
 		name := filepath.Join(folder, "p.toml")
@@ -41,7 +40,7 @@ func FuzzLoad(f *testing.F) {
 		}
 		for _, command := range []string{"plan", "bench"} {
 			overrides := []Override{{Key: key, Value: value}}
-			first, err := loader.Load(name, overrides, For(command))
+			first, err := LoadWith(catalog, name, overrides, For(command))
 			if err != nil {
 				wellFormed(t, err)
 				continue
@@ -49,7 +48,7 @@ func FuzzLoad(f *testing.F) {
 			if err := os.WriteFile(name, first.TOML(), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			second, err := loader.Load(name, nil, For(command))
+			second, err := LoadWith(catalog, name, nil, For(command))
 			if err != nil {
 				t.Fatalf("printed\n%sdoes not load: %v", first.TOML(), err)
 			}

@@ -28,7 +28,7 @@ func TestRunLoadsBackWithoutTheUsersCatalog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err := Loader{Catalog: catalog}.Load(write(t, own), nil, For("plan"))
+	first, err := LoadWith(catalog, write(t, own), nil, For("plan"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestCatalogOfTheCommandLineHasTheLastWord(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := own + "[[run.catalog.gpu]]\nname = \"EXAMPLE X1\"\nmemory_gb = 1\n[[run.catalog.gpu]]\nname = \"H200 SXM\"\nlist_price_usd_per_gpu_hour = 1\n"
-	c, err := Loader{Catalog: catalog}.Load(write(t, text), nil, For("plan"))
+	c, err := LoadWith(catalog, write(t, text), nil, For("plan"))
 	if err != nil {
 		t.Fatal(err)
 	}
