@@ -41,7 +41,7 @@ func SimulatedGround(s *Simulated, parallel int) Ground {
 // Watcher is told what happens while trials run: a []measure.Trial that runs next,
 // the measure.Measurement of each, and on real engines the engine.Command that
 // is started, [Starting] while it does, the *engine.Engine that serves, the
-// *load.Test of a trial, the [Sighting] behind it, and remarks as strings. It may
+// *load.Test of a trial, the [EngineTelemetry] behind it, and remarks as strings. It may
 // be called from several goroutines.
 type Watcher func(event any)
 

@@ -39,7 +39,7 @@ func (e *Endpoint) Run(ctx context.Context, t measure.Trial) (measure.Observatio
 	if t.Number == 0 {
 		return client.Run(ctx, t, t.Schedule())
 	}
-	seen := newSighting(&t)
+	seen := newEngineTelemetry(&t)
 	server := e.ask(ctx, t.Knobs, &seen)
 	run, err := client.Start(ctx, t, t.Schedule())
 	if err != nil {
@@ -83,7 +83,7 @@ func (e *Endpoint) learnDialect(ctx context.Context) {
 
 // ask asks the server what it is and for one token, as any engine. One that says
 // nothing of itself need not stop anybody from measuring it.
-func (e *Endpoint) ask(ctx context.Context, k measure.Knobs, seen *Sighting) *engine.Engine {
+func (e *Endpoint) ask(ctx context.Context, k measure.Knobs, seen *EngineTelemetry) *engine.Engine {
 	short, cancel := context.WithTimeout(ctx, factsWithin)
 	defer cancel()
 	server, err := engine.Start(short, e.Settings, k, "", nil)
@@ -99,7 +99,7 @@ func (e *Endpoint) ask(ctx context.Context, k measure.Knobs, seen *Sighting) *en
 }
 
 // keep writes what was seen of a trial into the run folder.
-func (e *Endpoint) keep(seen Sighting, known bool) error {
+func (e *Endpoint) keep(seen EngineTelemetry, known bool) error {
 	if known {
 		e.See.see(seen)
 	}
@@ -107,7 +107,7 @@ func (e *Endpoint) keep(seen Sighting, known bool) error {
 	case e.Folder == nil:
 		return nil
 	case known:
-		return e.Folder.WriteSighting(seen)
+		return e.Folder.WriteEngineTelemetry(seen)
 	}
 	return e.Folder.WriteHistograms(seen.Trial, seen.histograms)
 }

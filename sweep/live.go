@@ -40,10 +40,10 @@ type Live struct {
 	current  *engine.Engine
 	failures []*engine.Failure
 	served   []measure.Knobs
-	// told is the engine of the last trial that was told of, untold the time that
+	// reported is the engine of the last trial that was reported, unreported the time that
 	// trials without a number took since. Both are guarded by mu.
-	told   *engine.Engine
-	untold time.Duration
+	reported   *engine.Engine
+	unreported time.Duration
 	// left says what engines left behind that could not be removed.
 	left error
 }
@@ -61,17 +61,17 @@ func (l *Live) Run(ctx context.Context, t measure.Trial) (measure.Observation, e
 		return measure.Observation{}, unable
 	}
 	began := time.Now()
-	seen := newSighting(&t)
+	seen := newEngineTelemetry(&t)
 	o, err := l.attempt(ctx, &t, &seen)
-	seen.EngineTime = l.untold + time.Since(began)
+	seen.EngineTime = l.unreported + time.Since(began)
 	switch {
 	case ctx.Err() != nil:
 	case t.Number == 0:
-		l.untold = seen.EngineTime
+		l.unreported = seen.EngineTime
 	default:
-		l.untold, l.told = 0, l.current
+		l.unreported, l.reported = 0, l.current
 		if l.Folder != nil {
-			if kept := l.Folder.WriteSighting(seen); kept != nil {
+			if kept := l.Folder.WriteEngineTelemetry(seen); kept != nil {
 				l.remark("keep what the engine said in trial %d: %v", t.Number, kept)
 			}
 		}
@@ -82,7 +82,7 @@ func (l *Live) Run(ctx context.Context, t measure.Trial) (measure.Observation, e
 
 // attempt runs a trial, a second time on a new engine if the first one broke
 // down in it.
-func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *Sighting) (measure.Observation, error) {
+func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *EngineTelemetry) (measure.Observation, error) {
 	var failed *engine.Failure
 	// Files of an engine are named after the first trial that it serves.
 	name := fileName(max(t.Number, 1))
@@ -96,7 +96,7 @@ func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *Sighting) (m
 		if err != nil {
 			return measure.Observation{}, err
 		}
-		seen.serve(e, e != l.told)
+		seen.serve(e, e != l.reported)
 		o, err := l.trial(ctx, e, *t, seen)
 		if !errors.As(err, &failed) {
 			return o, err
@@ -141,7 +141,7 @@ func (l *Live) Close() error {
 
 // ensure returns a running engine with knobs k; one that is started names its
 // files name.
-func (l *Live) ensure(ctx context.Context, k measure.Knobs, name string, seen *Sighting) (*engine.Engine, error) {
+func (l *Live) ensure(ctx context.Context, k measure.Knobs, name string, seen *EngineTelemetry) (*engine.Engine, error) {
 	if e := l.current; e != nil {
 		attached := e.Done() == nil
 		if attached || e.Knobs == k && e.Failure() == nil {
@@ -210,7 +210,7 @@ func (l *Live) drop() {
 }
 
 // unable remembers a failure for other knobs that share it, and rejects these.
-func (l *Live) unable(k measure.Knobs, f *engine.Failure, seen *Sighting) *measure.Rejection {
+func (l *Live) unable(k measure.Knobs, f *engine.Failure, seen *EngineTelemetry) *measure.Rejection {
 	l.failures = append(l.failures, f)
 	seen.Failure = f
 	return &measure.Rejection{Knobs: k, Reason: f.Error()}

@@ -140,7 +140,7 @@ func TestSweepSurvives(t *testing.T) {
 					switch e := event.(type) {
 					case string:
 						remarks = append(remarks, e)
-					case Sighting:
+					case EngineTelemetry:
 						notes[e.Trial] = e.Notes.Texts()
 					}
 				}
@@ -272,7 +272,7 @@ func TestGapIsNamed(t *testing.T) {
 		{30 * time.Millisecond, 0, 0, 50, 0, "", "not compared"},
 		{-1, 0, 0, 0, 0, "", ""},
 	} {
-		s := Sighting{RoundTrip: c.trip, Said: engine.Metrics{Counters: engine.Counters{TTFT: c.server, FirstTokens: c.started}}}
+		s := EngineTelemetry{RoundTrip: c.trip, Said: engine.Metrics{Counters: engine.Counters{TTFT: c.server, FirstTokens: c.started}}}
 		s.compare(records, load.Telemetry{CPU: c.cpu, Lag99: c.late})
 		if got := s.Notes.String(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) || s.Gap != c.gap {
 			t.Errorf("server %v, round trip %v: %q in %q, want %q in %q", c.server, c.trip, got, s.Gap, c.want, c.gap)

@@ -15,7 +15,7 @@ const engineDir = "engine"
 func fileName(trial int) string { return fmt.Sprintf("%04d", trial) }
 
 // link gives a trial the log of an engine that an earlier one started, under its
-// own name too. A file system without links does without; the sighting names
+// own name too. A file system without links does without; its telemetry names
 // the log as well.
 func (l *Live) link(e *engine.Engine, trial int) {
 	own := fileName(trial) + ".log"
@@ -23,7 +23,7 @@ func (l *Live) link(e *engine.Engine, trial int) {
 		return
 	}
 	path := filepath.Join(l.Settings.Dir, own)
-	if _, err := os.Lstat(path); err == nil && l.told != e {
+	if _, err := os.Lstat(path); err == nil && l.reported != e {
 		return // the log of an engine that broke down in this trial
 	}
 	l.unlink(fileName(trial))

@@ -43,12 +43,12 @@ func TestLiveTrialsLeaveTheirFiles(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
-	seen, err := folder.ReadSightings()
+	seen, err := folder.ReadEngineTelemetry()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(seen) != 4 {
-		t.Fatalf("%d sightings, want 4", len(seen))
+		t.Fatalf("%d telemetry, want 4", len(seen))
 	}
 	for i, want := range []struct {
 		fresh bool
@@ -145,23 +145,23 @@ func TestResumedEngineKeepsLogs(t *testing.T) {
 	}
 }
 
-// What a file keeps of a sighting comes back from it, what is not known as such.
+// What a file keeps of telemetry comes back from it, what is not known as such.
 func TestSightingRoundTrip(t *testing.T) {
-	s := newSighting(&measure.Trial{Number: 7, Knobs: liveKnobs(16)})
+	s := newEngineTelemetry(&measure.Trial{Number: 7, Knobs: liveKnobs(16)})
 	s.EngineTime, s.ClientTTFT, s.Gap, s.Notes = 90*time.Second, 12500*time.Microsecond, GapFrontEnd, note.Notes{note.Text("a note")}
 	s.Engine = Served{Kind: "vllm", Command: "vllm serve x", Log: "engine/0003.log", Fresh: true, Cold: 30 * time.Second,
 		Stages: []engine.Stage{{Name: "weights", Took: 1500 * time.Millisecond}}, Facts: engine.Facts{Version: "1", Changed: []string{"x is 1, asked for 2"}}}
 	s.Failure = &engine.Failure{Class: "mem.oom", Knobs: s.Knobs, Stage: "serving", Cause: "out of memory", Log: "engine/0003.log"}
 	s.Said = engine.Metrics{PeakKV: 0.5, Counters: engine.Counters{Preemptions: 3, HitRate: math.NaN(), PromptRate: math.NaN(), OutputRate: 12.5, TTFT: 11 * time.Millisecond, Queue: -1, FirstTokens: 9}}
 	folder := Folder{t.TempDir()}
-	if err := folder.WriteSighting(s); err != nil {
+	if err := folder.WriteEngineTelemetry(s); err != nil {
 		t.Fatal(err)
 	}
-	back, err := folder.ReadSightings()
+	back, err := folder.ReadEngineTelemetry()
 	if err != nil || len(back) != 1 {
-		t.Fatalf("%v, %d sightings", err, len(back))
+		t.Fatalf("%v, %d telemetry", err, len(back))
 	}
-	equal := cmp.Options{cmpopts.EquateNaNs(), cmpopts.IgnoreUnexported(Sighting{}, engine.Failure{})}
+	equal := cmp.Options{cmpopts.EquateNaNs(), cmpopts.IgnoreUnexported(EngineTelemetry{}, engine.Failure{})}
 	if diff := cmp.Diff(s, back[0], equal); diff != "" {
 		t.Error(diff)
 	}

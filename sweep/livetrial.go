@@ -15,7 +15,7 @@ import (
 
 // trial runs one trial on an engine that serves. An error of type
 // *engine.Failure says that the engine broke down.
-func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial, seen *Sighting) (measure.Observation, error) {
+func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial, seen *EngineTelemetry) (measure.Observation, error) {
 	l.link(e, t.Number)
 	seen.RoundTrip = e.RoundTrip(ctx)
 	switch can, err := e.ResetCache(ctx); {
@@ -25,7 +25,7 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial, see
 		seen.note(note.CacheNotEmptiedAs, err)
 	}
 	sampling := e.Sample(ctx)
-	w := &vigil{engine: e, sampling: sampling, trial: &t, limit: cmp.Or(l.Hang, time.Minute), look: t.NextLook(0)}
+	w := &watchdog{engine: e, sampling: sampling, trial: &t, limit: cmp.Or(l.Hang, time.Minute), look: t.NextLook(0)}
 	client := l.client(e)
 	client.Abort = w.ask
 	run, err := client.Start(ctx, t, t.Schedule())
@@ -99,9 +99,9 @@ func from[T int | float64 | time.Duration](least, x T) *T {
 // signOfLife is how long an engine without load may take for one token.
 const signOfLife = 20 * time.Second
 
-// vigil watches one trial: it ends the trial when it is hopeless and when its
+// watchdog watches one trial: it ends the trial when it is hopeless and when its
 // engine is dead or hangs.
-type vigil struct {
+type watchdog struct {
 	engine   *engine.Engine
 	sampling *engine.Sampling
 	trial    *measure.Trial
@@ -126,7 +126,7 @@ const (
 )
 
 // ask is called by the load generator a few times a second.
-func (v *vigil) ask(now time.Duration, records func() []measure.Record) string {
+func (v *watchdog) ask(now time.Duration, records func() []measure.Record) string {
 	select {
 	case <-v.engine.Done():
 		return "the engine ended"
@@ -146,7 +146,7 @@ func (v *vigil) ask(now time.Duration, records func() []measure.Record) string {
 // hangs reports whether the engine is dead though it runs: with requests in
 // flight nothing came for the limit, its counters of tokens stand still, and one
 // token more does not come either.
-func (v *vigil) hangs(now time.Duration, records func() []measure.Record) bool {
+func (v *watchdog) hangs(now time.Duration, records func() []measure.Record) bool {
 	switch v.sign.Load() {
 	case dead:
 		return true
@@ -203,7 +203,7 @@ func tally(records []measure.Record) (events int, waiting bool) {
 
 // breakdown decides after a trial whether its engine broke down in it: it ended,
 // it hung, or requests failed and it gives no sign of life any more.
-func (v *vigil) breakdown(ctx context.Context, o *measure.Observation) *engine.Failure {
+func (v *watchdog) breakdown(ctx context.Context, o *measure.Observation) *engine.Failure {
 	if v.sign.Load() == dead {
 		return v.engine.Broken(fmt.Errorf("it stopped answering with requests in flight: %w", v.last))
 	}
@@ -238,7 +238,7 @@ const backlog = 5 * time.Minute
 // answers asks the engine for one token behind a trial. What it was sent may still
 // be under way, though the trial was ended early: as long as it computes, or for
 // as long as silence is no hang where it does not tell, it is asked again.
-func (v *vigil) answers(ctx context.Context) error {
+func (v *watchdog) answers(ctx context.Context) error {
 	counters := v.engine.Sample(ctx)
 	defer counters.Stop(ctx)
 	for began := time.Now(); ; {

@@ -106,7 +106,7 @@ func (r *run) engines() (*report.Engines, error) {
 	if r.folder == nil || r.ground.Virtual || r.ground.Run == nil {
 		return nil, nil
 	}
-	seen, err := r.folder.ReadSightings()
+	seen, err := r.folder.ReadEngineTelemetry()
 	if err != nil {
 		return nil, err
 	}

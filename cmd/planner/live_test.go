@@ -201,7 +201,7 @@ func sweptCode(seen []measure.Measurement) int {
 func (l *live) leaves(t *testing.T, trial int) {
 	t.Helper()
 	folder := sweep.Folder{Path: filepath.Join(l.dir, "run")}
-	for _, name := range []string{sweep.RecordsName(trial), sweep.HistogramsName(trial), sweep.SamplesName(trial), sweep.SightingName(trial),
+	for _, name := range []string{sweep.RecordsName(trial), sweep.HistogramsName(trial), sweep.SamplesName(trial), sweep.EngineTelemetryName(trial),
 		fmt.Sprintf("engine/%04d.log", trial), "report.txt", "report.html"} {
 		if info, err := os.Stat(folder.File(name)); err != nil || info.Size() == 0 {
 			t.Errorf("trial %d: %s: %v", trial, name, err)
@@ -229,7 +229,7 @@ func TestLiveSearch(t *testing.T) {
 		t.Errorf("the report again: exit code %d\n%s\nwas\n%s", again, out2, out)
 	}
 	// An engine second costs a dollar here, so the cost is the engine time.
-	seen, err := sweep.Folder{Path: filepath.Join(l.dir, "run")}.ReadSightings()
+	seen, err := sweep.Folder{Path: filepath.Join(l.dir, "run")}.ReadEngineTelemetry()
 	if err != nil {
 		t.Fatal(err)
 	}

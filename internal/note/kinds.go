@@ -57,7 +57,7 @@ const (
 	Overloaded            Kind = "overloaded"
 )
 
-// What a sighting of an engine adds to a trial.
+// What the telemetry of an engine adds to a trial.
 const (
 	NoMetrics          Kind = "no_metrics"
 	CacheNotEmptied    Kind = "cache_not_emptied"

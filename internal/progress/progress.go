@@ -30,7 +30,7 @@ type DisplayOptions struct {
 	// Best, if set, is the best rate so far and what carries it, Cost what the
 	// trials on real engines cost so far, in words.
 	Best func() (search.Estimate, string)
-	Cost func([]sweep.Sighting) string
+	Cost func([]sweep.EngineTelemetry) string
 }
 
 // Display shows on a writer, usually standard error, how a run goes. Errors of the
@@ -44,7 +44,7 @@ type Display struct {
 	// themselves from goroutines of their own.
 	mu    sync.Mutex
 	state runState
-	seen  []sweep.Sighting
+	seen  []sweep.EngineTelemetry
 	// running says how far the trial is that runs; nil for none. A goroutine asks
 	// it again and again until quit is closed.
 	running func() string
@@ -113,12 +113,12 @@ func (d *Display) See(event any) {
 	case *load.Test:
 		d.follow(func() string { return testText(e.Interim()) })
 		return
-	case sweep.Sighting:
+	case sweep.EngineTelemetry:
 		d.running = nil
 		if d.Cost == nil {
 			return
 		}
-		d.seen = append(slices.DeleteFunc(d.seen, func(s sweep.Sighting) bool { return s.Trial == e.Trial }), e)
+		d.seen = append(slices.DeleteFunc(d.seen, func(s sweep.EngineTelemetry) bool { return s.Trial == e.Trial }), e)
 		d.state.cost = d.Cost(d.seen)
 	case string:
 		d.say(e)

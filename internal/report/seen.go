@@ -12,7 +12,7 @@ import (
 
 // SeenEngines is what was seen of the engines of a run, and what they cost by the prices
 // of the GPUs that gpu finds.
-func SeenEngines(seen []sweep.Sighting, gpu func(name string) (config.GPU, bool)) *Engines {
+func SeenEngines(seen []sweep.EngineTelemetry, gpu func(name string) (config.GPU, bool)) *Engines {
 	e := &Engines{Spent: SpentOn(seen, gpu)}
 	for i := range seen {
 		s := &seen[i]
@@ -29,7 +29,7 @@ func SeenEngines(seen []sweep.Sighting, gpu func(name string) (config.GPU, bool)
 }
 
 // SpentOn sums up what the trials cost by the prices of the GPUs that gpu finds.
-func SpentOn(seen []sweep.Sighting, gpu func(name string) (config.GPU, bool)) Spent {
+func SpentOn(seen []sweep.EngineTelemetry, gpu func(name string) (config.GPU, bool)) Spent {
 	var total Spent
 	usd, priced := 0.0, true
 	for i := range seen {

@@ -157,14 +157,14 @@ func (d *desk) journal(run string) []measure.Measurement {
 	return seen
 }
 
-// sightings reads what was seen of the engine.
-func (d *desk) sightings(run string) []sweep.Sighting {
+// telemetry reads what was seen of the engine.
+func (d *desk) telemetry(run string) []sweep.EngineTelemetry {
 	d.t.Helper()
 	folder, _, err := sweep.OpenFolder(d.path(run))
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	seen, err := folder.ReadSightings()
+	seen, err := folder.ReadEngineTelemetry()
 	if err != nil {
 		d.t.Fatal(err)
 	}

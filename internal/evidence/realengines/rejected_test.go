@@ -22,7 +22,7 @@ func rejected(t *testing.T, s subject, k measure.Knobs, class engine.Class) (*sw
 	say := l.See
 	l.See = func(event any) {
 		say(event)
-		if seen, ok := event.(sweep.Sighting); ok {
+		if seen, ok := event.(sweep.EngineTelemetry); ok {
 			got = seen.Failure
 		}
 	}

@@ -32,19 +32,19 @@ func TestSweepKilledTwice(t *testing.T) {
 		if after := d.lines(run); !bytes.HasPrefix(after, before) || len(before) == 0 {
 			t.Errorf("the journal was rewritten: %s\nbefore: %s", after, before)
 		}
-		trials, sightings := d.journal(run), d.sightings(run)
-		if len(trials) != 4 || len(sightings) != 4 {
-			t.Fatalf("%d trials in the journal and %d sightings of the engine, want 4", len(trials), len(sightings))
+		trials, telemetry := d.journal(run), d.telemetry(run)
+		if len(trials) != 4 || len(telemetry) != 4 {
+			t.Fatalf("%d trials in the journal and %d telemetry of the engine, want 4", len(trials), len(telemetry))
 		}
 		for i, m := range trials {
-			s.checkTrial(t, i+1, m, sightings[i])
+			s.checkTrial(t, i+1, m, telemetry[i])
 		}
 	})
 }
 
 // checkTrial checks that a trial was run and its engine has told what it runs
 // with.
-func (s subject) checkTrial(t *testing.T, number int, m measure.Measurement, seen sweep.Sighting) {
+func (s subject) checkTrial(t *testing.T, number int, m measure.Measurement, seen sweep.EngineTelemetry) {
 	t.Helper()
 	t.Logf("trial %d: %g/s, %d requests, TTFT %v, TPOT %v, E2E %v, send lag %v; started in %.1f s; version %s, %d blocks of %d tokens, %v",
 		number, m.Trial.Rate, m.Requests, m.TTFT.Mean, m.TPOT.Mean, m.E2E.Mean, m.SendLag.Mean, seen.Engine.Cold.Seconds(), m.Server.Engine.Version,

@@ -14,9 +14,9 @@ import (
 	"planner/sweep/engine"
 )
 
-// SightingName is the file of a run folder that sums up what was seen of the
+// EngineTelemetryName is the file of a run folder that sums up what was seen of the
 // engine in a trial.
-func SightingName(trial int) string { return engineDir + "/" + fileName(trial) + ".json" }
+func EngineTelemetryName(trial int) string { return engineDir + "/" + fileName(trial) + ".json" }
 
 // SamplesName is the file of a run folder with what an engine and its GPUs said
 // in a trial, second by second.
@@ -31,17 +31,17 @@ func (f Folder) WriteHistograms(trial int, log []byte) error {
 	return f.Write(HistogramsName(trial), log)
 }
 
-// WriteSighting puts what was seen of an engine in a trial into the run folder:
+// WriteEngineTelemetry puts what was seen of an engine in a trial into the run folder:
 // its summary, its samples, and the client's latencies. Of an engine that never
 // got to serve there is only the summary.
-func (f Folder) WriteSighting(s Sighting) error {
+func (f Folder) WriteEngineTelemetry(s EngineTelemetry) error {
 	kept := s
 	kept.Engine.Log = logName(s.Engine.Log)
 	if s.Failure != nil {
 		failure := *s.Failure
 		failure.Log, kept.Failure = logName(failure.Log), &failure
 	}
-	if err := f.WriteJSON(SightingName(s.Trial), kept); err != nil {
+	if err := f.WriteJSON(EngineTelemetryName(s.Trial), kept); err != nil {
 		return err
 	}
 	if s.Client == nil {
@@ -53,20 +53,20 @@ func (f Folder) WriteSighting(s Sighting) error {
 	return f.WriteHistograms(s.Trial, s.histograms)
 }
 
-// ReadSightings reads the summaries of a run folder in the order of the trials.
+// ReadEngineTelemetry reads the summaries of a run folder in the order of the trials.
 // Samples and latencies are not read back. A run on the simulated engine has none.
-func (f Folder) ReadSightings() ([]Sighting, error) {
+func (f Folder) ReadEngineTelemetry() ([]EngineTelemetry, error) {
 	names, err := fs.Glob(os.DirFS(f.Path), engineDir+"/[0-9][0-9][0-9][0-9]*.json")
 	if err != nil {
 		return nil, fmt.Errorf("read what engines said: %w", err)
 	}
-	var all []Sighting
+	var all []EngineTelemetry
 	for _, name := range names {
 		data, err := os.ReadFile(f.File(name))
 		if err != nil {
 			return nil, fmt.Errorf("read what engines said: %w", err)
 		}
-		var s Sighting
+		var s EngineTelemetry
 		if err := wire.Unmarshal(data, &s); err != nil {
 			return nil, fmt.Errorf("read %s: %w", f.File(name), err)
 		}
@@ -75,7 +75,7 @@ func (f Folder) ReadSightings() ([]Sighting, error) {
 		}
 		all = append(all, s)
 	}
-	slices.SortFunc(all, func(a, b Sighting) int { return a.Trial - b.Trial })
+	slices.SortFunc(all, func(a, b EngineTelemetry) int { return a.Trial - b.Trial })
 	return all, nil
 }
 

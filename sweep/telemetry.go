@@ -11,9 +11,9 @@ import (
 	"planner/sweep/measure"
 )
 
-// Sighting is what was seen of an engine in one trial, beside the records of the
+// EngineTelemetry is what was seen of an engine in one trial, beside the records of the
 // requests. Durations that are not known are negative.
-type Sighting struct {
+type EngineTelemetry struct {
 	Trial int           `json:"trial"`
 	Knobs measure.Knobs `json:"knobs"`
 	// EngineTime is for how long the trial held the engine's GPUs: its load, what
@@ -68,13 +68,13 @@ type Served struct {
 	Stages  []engine.Stage `json:"stages"`
 }
 
-// newSighting is one of which nothing is known yet.
-func newSighting(t *measure.Trial) Sighting {
-	return Sighting{Trial: t.Number, Knobs: t.Knobs, RoundTrip: -1, ClientTTFT: -1}
+// newEngineTelemetry is one of which nothing is known yet.
+func newEngineTelemetry(t *measure.Trial) EngineTelemetry {
+	return EngineTelemetry{Trial: t.Number, Knobs: t.Knobs, RoundTrip: -1, ClientTTFT: -1}
 }
 
 // serve says which engine the trial runs on.
-func (s *Sighting) serve(e *engine.Engine, fresh bool) {
+func (s *EngineTelemetry) serve(e *engine.Engine, fresh bool) {
 	s.Engine = Served{Kind: e.Kind, Log: e.Log, Fresh: fresh, Without: e.Command.Without, Facts: e.Facts, Cold: e.Cold, Stages: e.Stages}
 	if e.Done() != nil {
 		s.Engine.Command = e.Command.String()
@@ -82,14 +82,14 @@ func (s *Sighting) serve(e *engine.Engine, fresh bool) {
 }
 
 // hear takes what the engine and its GPUs said.
-func (s *Sighting) hear(said engine.Metrics) { s.Said, s.GPU = said, said.GPU }
+func (s *EngineTelemetry) hear(said engine.Metrics) { s.Said, s.GPU = said, said.GPU }
 
 // used takes what the load generator says of itself.
-func (s *Sighting) used(r load.Telemetry) {
+func (s *EngineTelemetry) used(r load.Telemetry) {
 	s.Client, s.histograms = &ClientUse{r.CPU, r.Lag99, r.PeakInFlight}, r.Histograms
 }
 
-func (s *Sighting) note(k note.Kind, figures ...any) {
+func (s *EngineTelemetry) note(k note.Kind, figures ...any) {
 	s.Notes = append(s.Notes, note.New(k, figures...))
 }
 
@@ -115,7 +115,7 @@ const busyClient = 0.8
 // names a gap that is above the noise. Both means are over the same requests but
 // for those at the ends; the noise is three standard errors of as many as they
 // differ by.
-func (s *Sighting) compare(records []measure.Record, v load.Telemetry) {
+func (s *EngineTelemetry) compare(records []measure.Record, v load.Telemetry) {
 	n, sum, squares := 0.0, 0.0, 0.0
 	for i := range records {
 		if r := &records[i]; r.First >= 0 && r.Sent >= 0 {

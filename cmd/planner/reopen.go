@@ -1,0 +1,159 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"planner/internal/config"
+	"planner/internal/report"
+	"planner/sweep"
+)
+
+func (p *program) resumeCommand() *cli.Command {
+	return &cli.Command{
+		Name:        "resume",
+		Usage:       "go on with an interrupted run; nothing measured is measured again",
+		ArgsUsage:   "RUN",
+		Description: "Example: planner resume runs/20261121T090000Z-llama-3.1-70b",
+		Flags:       []cli.Flag{jsonFlag()},
+		Action: func(c *cli.Context) error {
+			r, done, err := p.reopen(c)
+			if err != nil {
+				return err
+			}
+			if done != nil {
+				if !c.Bool("quiet") {
+					fmt.Fprintf(p.stderr, "planner: %s is finished; its report again, whatever was changed in its configuration since\n", r.folder.Path)
+				}
+				if err := p.printAs(c, "text", done.Report, done.Answer); err != nil || done.ExitCode == 0 {
+					return err
+				}
+				return outcome(done.ExitCode)
+			}
+			return p.conduct(c, r)
+		},
+	}
+}
+
+func (p *program) reportCommand() *cli.Command {
+	return &cli.Command{
+		Name:        "report",
+		Usage:       "print a run folder's report again",
+		ArgsUsage:   "RUN",
+		Description: "Example: planner report runs/first --format markdown > report.md",
+		Flags: []cli.Flag{jsonFlag(),
+			&cli.StringFlag{Name: "format", Value: "text", Usage: "text, json, markdown, html or csv: --format html"}},
+		Action: func(c *cli.Context) error {
+			r, done, err := p.reopen(c)
+			if err != nil {
+				return err
+			}
+			if done != nil {
+				return p.printAs(c, c.String("format"), done.Report, done.Answer)
+			}
+			trials, err := sweep.ReadJournal(r.folder.File(sweep.JournalFile))
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+			answer, err := sweep.Replay(trials, r.study)
+			if err != nil {
+				return err
+			}
+			if answer.Value == nil {
+				return fmt.Errorf("%s has no report yet; go on with: planner resume %s", r.folder.Path, r.folder.Path)
+			}
+			doc, err := r.document(answer.Value)
+			if err != nil {
+				return err
+			}
+			return p.printAs(c, c.String("format"), doc, answer.Value)
+		},
+	}
+}
+
+// reopen opens the run folder that the command line names: with its answer where it has
+// ended, else prepared to go on.
+func (p *program) reopen(c *cli.Context) (*run, *stored, error) {
+	path, err := onePositional(c, "run folder")
+	if err != nil {
+		return nil, nil, err
+	}
+	folder, about, err := sweep.OpenFolder(path)
+	if err != nil {
+		return nil, nil, usageError{err}
+	}
+	r := &run{folder: &folder}
+	data, err := os.ReadFile(folder.File(storedFile))
+	if err == nil {
+		var done stored
+		if err := json.Unmarshal(data, &done); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", folder.File(storedFile), err)
+		}
+		if done.Journal == journalSize(&folder) {
+			return r, &done, nil
+		}
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return nil, nil, err
+	}
+	if _, ok := experiments()[about.Command]; !ok {
+		return nil, nil, usagef("%s was made by 'planner %s', which has nothing to resume", folder.Path, about.Command)
+	}
+	if r.cfg, err = config.Load(folder.File(sweep.ConfigFile), nil, config.For(about.Command)); err != nil {
+		return nil, nil, err
+	}
+	if r.cfg.Run.Command == "" {
+		r.cfg.Run = callOf(about)
+	}
+	if folder.Has(secondConfig) {
+		if r.second, err = config.Load(folder.File(secondConfig), nil, config.For(about.Command)); err != nil {
+			return nil, nil, err
+		}
+	}
+	return r, nil, p.prepare(r)
+}
+
+// callOf reads the call of a run whose configuration does not hold it, as those of
+// earlier versions did not: flags stood among the arguments.
+func callOf(about sweep.About) config.Call {
+	call := config.Call{Command: about.Command, Flags: map[string]string{}}
+	for _, arg := range about.Args {
+		name, value, hasValue := strings.Cut(arg, "=")
+		switch flag, isFlag := strings.CutPrefix(name, "--"); {
+		case !isFlag:
+			call.Args = append(call.Args, arg)
+		case hasValue:
+			call.Flags[flag] = value
+		default:
+			call.Flags[flag] = "true"
+		}
+	}
+	return call
+}
+
+// printAs prints a report in a format, answer as JSON.
+func (p *program) printAs(c *cli.Context, format string, doc report.Document, answer any) error {
+	if c.Bool("json") {
+		format = "json"
+	}
+	var err error
+	switch format {
+	case "text":
+		return p.print(doc)
+	case "json":
+		return p.printJSON(answer)
+	case "markdown":
+		_, err = p.stdout.Write(report.Markdown{}.Print(doc))
+	case "html":
+		_, err = p.stdout.Write(report.HTML{}.Print(doc))
+	case "csv":
+		_, err = p.stdout.Write(report.CSV{}.Print(doc))
+	default:
+		return usagef("report: unknown format %q; allowed: text, json, markdown, html, csv", format)
+	}
+	return err
+}
