@@ -1,12 +1,13 @@
 // Package config reads the TOML file of a run, and what the command line puts on
 // top of it, into the types of the other packages, or says exactly what is wrong.
 //
-// Reading has three steps. The source (position.go, source.go) is the tree of
-// values with the place each of them came from. The table of keys (keys.go) says
-// for every key what it takes, what it is without being given, and how it is
-// printed: strictness, defaults, [Config.TOML] and [Keys] all follow from it. The
-// resolution (resolve.go and its neighbours) turns names into data sheets and
-// files into distributions and checks what concerns several keys at once.
+// Reading has three steps. The reader (scanner.go, source.go, reader.go) holds the tree
+// of values with the place each of them came from. The table of keys (keys.go) says for
+// every key by which codec (codecs.go, texts.go) its values are read and printed, and
+// where in a [Config] they go: strictness, defaults, [Config.TOML] and [Template] all
+// follow from it. The resolution (model.go, hardware.go, knobs.go, ...) turns names into
+// data sheets and files into distributions and checks what concerns several keys at once.
+// A user's catalog (catalog.go) is read by the same reader.
 //
 // Nothing stops at the first problem: a [Problems] holds all of them, in the order
 // of the file.
