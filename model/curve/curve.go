@@ -112,7 +112,7 @@ func commonLevels(points []Point) []float64 {
 		}
 	}
 	if len(chosen) == 0 {
-		chosen = []float64{points[0].Values[0].Quantile}
+		chosen = []float64{float64(points[0].Values[0].Quantile)}
 	}
 	slices.Sort(chosen)
 	return chosen

@@ -10,8 +10,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// file is a curve in a file.
-type file struct {
+// curveFile is a curve in a file.
+type curveFile struct {
 	Metric     string       `json:"metric"`
 	Model      Model        `json:"model"`
 	Quality    Quality      `json:"quality"`
@@ -29,7 +29,7 @@ type file struct {
 
 // MarshalJSON writes the curve with units in its keys.
 func (c *Curve) MarshalJSON() ([]byte, error) {
-	w := file{
+	w := curveFile{
 		Metric: c.Metric.String(), Model: c.Model, Quality: c.Quality, Valid: [2]float64{c.Low, c.High}, End: c.End(), Saturation: c.Saturation,
 		Whole: c.Whole, Points: append([]Point{}, c.Points...), Candidates: append([]FittedForm{}, c.Candidates...),
 		Band: append([]BandPoint{}, c.Band...), Warnings: c.Warnings.Warnings(),
@@ -42,7 +42,7 @@ func (c *Curve) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (c *Curve) UnmarshalJSON(data []byte) error {
-	var w file
+	var w curveFile
 	if err := wire.Unmarshal(data, &w); err != nil {
 		return fmt.Errorf("read a curve: %w", err)
 	}
@@ -140,24 +140,6 @@ func (p *Point) UnmarshalJSON(data []byte) error {
 	if math.IsNaN(p.Achieved) {
 		p.Achieved = 0
 	}
-	return err
-}
-
-type valueFile struct {
-	Stat    named         `json:"stat"`
-	Latency time.Duration `json:"ms"`
-}
-
-// MarshalJSON writes the name of the statistic and milliseconds.
-func (v Value) MarshalJSON() ([]byte, error) {
-	return wire.Marshal(valueFile{named(v.Quantile), v.Latency})
-}
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (v *Value) UnmarshalJSON(data []byte) error {
-	var w valueFile
-	err := wire.Unmarshal(data, &w)
-	*v = Value{float64(w.Stat), w.Latency}
 	return err
 }
 

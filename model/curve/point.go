@@ -20,8 +20,8 @@ import (
 // Value is one measured statistic of a latency: a quantile in (0, 1), or the
 // mean where Quantile is 0.
 type Value struct {
-	Quantile float64
-	Latency  time.Duration
+	Quantile named         `json:"stat"`
+	Latency  time.Duration `json:"ms"`
 }
 
 // Point is one measured load point of an open loop.
@@ -49,7 +49,7 @@ type Point struct {
 // Latency returns the statistic of the point, false if it is not known.
 func (p *Point) Latency(quantile float64) (time.Duration, bool) {
 	for _, v := range p.Values {
-		if v.Quantile == quantile && v.Latency > 0 {
+		if float64(v.Quantile) == quantile && v.Latency > 0 {
 			return v.Latency, true
 		}
 	}
@@ -89,7 +89,7 @@ func valuesOf(s *measure.Summary) []Value {
 	var values []Value
 	for _, q := range statistics {
 		if latency := s.Stat(q); latency > 0 {
-			values = append(values, Value{q, latency})
+			values = append(values, Value{named(q), latency})
 		}
 	}
 	return values

@@ -74,7 +74,7 @@ func (l law) draw(seed uint64, rates ...float64) []Point {
 		p := Point{Rate: r}
 		for i, q := range l.Levels {
 			y := l.at(i, r) * math.Exp(l.noise*rng.NormFloat64())
-			p.Values = append(p.Values, Value{q, seconds(y)})
+			p.Values = append(p.Values, Value{named(q), seconds(y)})
 		}
 		points = append(points, p)
 	}
