@@ -63,7 +63,7 @@ func addOffers(d *Document, title string, all []plan.Alternative) {
 		d.add(Paragraph{Text: fmt.Sprintf("%s more stand in the JSON.", count(more)), Tone: Quiet})
 	}
 	if len(cannot) > 0 {
-		d.add(Paragraph{Text: "Not possible:"}, List{Items: grouped(cannot, ks)})
+		d.add(Paragraph{Text: "Not possible:"}, Bullets{Items: grouped(cannot, ks)})
 	}
 }
 
@@ -94,7 +94,7 @@ func addRejected(d *Document, rejected []measure.Rejection) {
 	for _, r := range rejected {
 		ks = append(ks, r.Knobs)
 	}
-	d.section("Rejected", List{Items: grouped(rejected, ks)})
+	d.section("Rejected", Bullets{Items: grouped(rejected, ks)})
 }
 
 // grouped writes one line a kind of reason: the sets of knobs it holds for, told

@@ -18,7 +18,7 @@ func Calibration(r calibrate.File) Document {
 	d := Document{Title: fmt.Sprintf("Calibrated to %s on %s, vLLM %s", o.Model, o.GPU, o.EngineVersion)}
 	d.section("Constants", constantsTable(r.Terms))
 	d.section("Figures", residualTable(r.Residuals))
-	d.section("Not for", List{Items: []string{
+	d.section("Not for", Bullets{Items: []string{
 		"another GPU than " + o.GPU,
 		"another minor release of the engine than " + o.EngineVersion,
 		fmt.Sprintf("another format than weights in %s and a KV cache in %s", o.Weights, o.KVCache),

@@ -13,16 +13,16 @@ func addCertificate(d *Document, c *search.Certified) {
 	if c == nil {
 		return
 	}
-	facts := Pairs{}
+	facts := Facts{}
 	if c.State == measure.Met {
-		facts = append(facts, Pair{Label: "certified", Text: number(c.Rate, 3) + " requests/s, whatever the curve", Tone: Good})
+		facts = append(facts, Fact{Label: "certified", Text: number(c.Rate, 3) + " requests/s, whatever the curve", Tone: Good})
 	} else {
-		facts = append(facts, Pair{Label: "not certified", Text: rateCell(c.Rate) + " requests/s: " + c.Reason, Tone: Doubt})
+		facts = append(facts, Fact{Label: "not certified", Text: rateCell(c.Rate) + " requests/s: " + c.Reason, Tone: Doubt})
 	}
 	if c.Requests > 0 {
-		facts = append(facts, Pair{Label: "seen", Text: count(int(math.Round(c.Beyond))) + " of " + count(int(math.Round(c.Requests))) + " requests beyond " + boundName(c.Binding) + " in " +
+		facts = append(facts, Fact{Label: "seen", Text: count(int(math.Round(c.Beyond))) + " of " + count(int(math.Round(c.Requests))) + " requests beyond " + boundName(c.Binding) + " in " +
 			plural(c.Looks, "look") + ", " + latency(c.EngineTime) + " of engine time"},
-			Pair{Label: "as few", Text: "would come with a probability of " + percent(round(c.Probability, 4)) +
+			Fact{Label: "as few", Text: "would come with a probability of " + percent(round(c.Probability, 4)) +
 				" if just the allowed share were beyond; at most 3 % is asked of each look"})
 	}
 	d.section("Certificate", facts)

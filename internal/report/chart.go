@@ -19,36 +19,36 @@ type Chart struct {
 	LogY   bool
 	Series []Series
 	// Limits are marked heights, Rates marked places on the horizontal axis.
-	Limits, Rates []Mark
+	Limits, Rates []Reference
 }
 
 // Series is what belongs to one quantity and shares its colour.
 type Series struct {
 	Name   string
-	Points []Point
+	Points []ChartPoint
 	// Fit is the fitted line where there were measurements, Beyond its
 	// continuation on either side.
 	Fit, Beyond []XY
 	// Band encloses the fit.
-	Band []Interval
+	Band []BandHeight
 }
 
 // XY is a point of a line.
 type XY struct{ X, Y float64 }
 
-// Point is a measured point; Low and High enclose Y and are equal to it where
+// ChartPoint is a measured point; Low and High enclose Y and are equal to it where
 // nothing is known of its error.
-type Point struct {
+type ChartPoint struct {
 	X, Y, Low, High float64
 	// Overload marks a point at which the load outgrew the server.
 	Overload bool
 }
 
-// Interval is the height of a band at X.
-type Interval struct{ X, Low, High float64 }
+// BandHeight is the height of a band at X.
+type BandHeight struct{ X, Low, High float64 }
 
-// Mark is a value worth naming. Label includes the value.
-type Mark struct {
+// Reference is a value worth naming. Label includes the value.
+type Reference struct {
 	At    float64
 	Label string
 }
@@ -197,7 +197,7 @@ func linearTicks(lo, hi float64, n int) []float64 {
 // lane is where the label of a marked rate goes: how many lines above the axes,
 // and where it begins.
 type lane struct {
-	mark   Mark
+	mark   Reference
 	number int
 	begin  float64
 }
@@ -206,7 +206,7 @@ type lane struct {
 // label of a mark begins and ends; one that reaches over the beginning of a label
 // to its right is put above that, so that no upright line runs through a text. It
 // gives the lanes by rate, and how many lines they take.
-func (c *Chart) lanes(span func(Mark) (begin, end float64)) ([]lane, int) {
+func (c *Chart) lanes(span func(Reference) (begin, end float64)) ([]lane, int) {
 	marks := sortMarks(c.Rates)
 	out := make([]lane, len(marks))
 	lines := 0
@@ -224,9 +224,9 @@ func (c *Chart) lanes(span func(Mark) (begin, end float64)) ([]lane, int) {
 }
 
 // sortMarks returns the marks by place.
-func sortMarks(marks []Mark) []Mark {
+func sortMarks(marks []Reference) []Reference {
 	marks = slices.Clone(marks)
-	slices.SortStableFunc(marks, func(a, b Mark) int { return cmp.Compare(a.At, b.At) })
+	slices.SortStableFunc(marks, func(a, b Reference) int { return cmp.Compare(a.At, b.At) })
 	return marks
 }
 
@@ -242,7 +242,7 @@ func (c *Chart) table() Table {
 			tab.Rows = append(tab.Rows, []Cell{{Text: s.Name}, {Text: number(p.X, 3)}, {Text: number(p.Y, 3)}, note})
 		}
 	}
-	for _, m := range append(append([]Mark(nil), c.Limits...), c.Rates...) {
+	for _, m := range append(append([]Reference(nil), c.Limits...), c.Rates...) {
 		tab.Rows = append(tab.Rows, []Cell{{Text: m.Label}, {Text: ""}, {Text: ""}, {Text: "marked"}})
 	}
 	return tab

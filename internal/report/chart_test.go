@@ -75,7 +75,7 @@ func TestSVGIsWellFormedAndLabelled(t *testing.T) {
 		}
 		all := strings.Join(texts, "\n")
 		want := []string{c.Title, c.XLabel, c.YLabel}
-		for _, m := range append(append([]Mark(nil), c.Limits...), c.Rates...) {
+		for _, m := range append(append([]Reference(nil), c.Limits...), c.Rates...) {
 			want = append(want, m.Label)
 		}
 		for _, s := range want {
@@ -104,15 +104,15 @@ func TestAnyFiguresCanBeDrawn(t *testing.T) {
 		for range rng.IntN(3) {
 			var s Series
 			for range rng.IntN(5) {
-				s.Points = append(s.Points, Point{pick(), pick(), pick(), pick(), rng.IntN(2) == 0})
+				s.Points = append(s.Points, ChartPoint{pick(), pick(), pick(), pick(), rng.IntN(2) == 0})
 				s.Fit = append(s.Fit, XY{pick(), pick()})
 				s.Beyond = append(s.Beyond, XY{pick(), pick()})
-				s.Band = append(s.Band, Interval{pick(), pick(), pick()})
+				s.Band = append(s.Band, BandHeight{pick(), pick(), pick()})
 			}
 			c.Series = append(c.Series, s)
 		}
 		for range rng.IntN(3) {
-			c.Limits, c.Rates = append(c.Limits, Mark{pick(), "limit"}), append(c.Rates, Mark{pick(), "rate"})
+			c.Limits, c.Rates = append(c.Limits, Reference{pick(), "limit"}), append(c.Rates, Reference{pick(), "rate"})
 		}
 		d := Document{Blocks: []Block{c}}
 		for _, out := range [][]byte{Text{}.Print(d), HTML{}.Print(d), Markdown{}.Print(d)} {
@@ -134,10 +134,10 @@ func TestLanes(t *testing.T) {
 	for range 1000 {
 		var c Chart
 		for range 1 + rng.IntN(6) {
-			c.Rates = append(c.Rates, Mark{At: float64(rng.IntN(100)), Label: strings.Repeat("x", 1+rng.IntN(30))})
+			c.Rates = append(c.Rates, Reference{At: float64(rng.IntN(100)), Label: strings.Repeat("x", 1+rng.IntN(30))})
 		}
-		end := func(m Mark) float64 { return m.At + float64(len(m.Label)) }
-		lanes, lines := c.lanes(func(m Mark) (float64, float64) { return m.At, end(m) })
+		end := func(m Reference) float64 { return m.At + float64(len(m.Label)) }
+		lanes, lines := c.lanes(func(m Reference) (float64, float64) { return m.At, end(m) })
 		for i, a := range lanes {
 			if a.number >= lines {
 				t.Fatalf("lane %d of %d", a.number, lines)

@@ -9,7 +9,7 @@ import (
 // Compare builds the report of a comparison.
 func Compare(c *design.Comparison, e *Engines) Document {
 	d := Document{Title: compared(c), Data: contrastData(c.Contrasts)}
-	facts := Pairs{{Label: "A", Text: c.A}, {Label: "B", Text: c.B}, {Label: "pairs", Text: c.Design}, {Label: "test", Text: c.Test},
+	facts := Facts{{Label: "A", Text: c.A}, {Label: "B", Text: c.B}, {Label: "pairs", Text: c.Design}, {Label: "test", Text: c.Test},
 		{Label: "the same", Text: "a whole interval within " + percent(c.Indifference) + " of no difference; what is neither that nor clearly different is undecided"}}
 	d.add(facts, contrastTable(c))
 	addEngines(&d, e, c.Trials, nil)

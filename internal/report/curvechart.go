@@ -29,26 +29,26 @@ func latencyChart(c *curve.Curve, slo measure.SLO, max *search.Estimate) *Chart 
 	}
 	for _, b := range slo.Bounds {
 		if b.Metric == c.Metric {
-			ch.Limits = append(ch.Limits, Mark{millis(b.Limit), "limit: " + boundName(b.String()) + " " + limit(b.Limit)})
+			ch.Limits = append(ch.Limits, Reference{millis(b.Limit), "limit: " + boundName(b.String()) + " " + limit(b.Limit)})
 		}
 		for _, p := range b.Limits.Parts(b.Quantile) {
 			if p.Metric == c.Metric {
-				ch.Limits = append(ch.Limits, Mark{millis(p.Limit), "limit within goodput: " + name + " " + limit(p.Limit)})
+				ch.Limits = append(ch.Limits, Reference{millis(p.Limit), "limit within goodput: " + name + " " + limit(p.Limit)})
 			}
 		}
 	}
 	if max != nil && max.Value > 0 {
 		e := estimate(*max)
-		ch.Rates = append(ch.Rates, Mark{max.Value, "max rate " + e.value})
+		ch.Rates = append(ch.Rates, Reference{max.Value, "max rate " + e.value})
 		if max.Safe > 0 && max.Safe < max.Value {
-			ch.Rates = append(ch.Rates, Mark{max.Safe, "safe " + e.safe})
+			ch.Rates = append(ch.Rates, Reference{max.Safe, "safe " + e.safe})
 		}
 	}
 	if c.Knee > 0 {
-		ch.Rates = append(ch.Rates, Mark{c.Knee, "knee " + number(c.Knee, 3)})
+		ch.Rates = append(ch.Rates, Reference{c.Knee, "knee " + number(c.Knee, 3)})
 	}
 	if s := c.Saturation; s != nil && s.Value > 0 {
-		ch.Rates = append(ch.Rates, Mark{s.Value, "saturation " + number(s.Value, 3)})
+		ch.Rates = append(ch.Rates, Reference{s.Value, "saturation " + number(s.Value, 3)})
 	}
 	return ch
 }
@@ -74,7 +74,7 @@ func latencySeries(c *curve.Curve, q float64) Series {
 		p := &c.Points[i]
 		if y, ok := p.Latency(q); ok {
 			v := millis(y)
-			s.Points = append(s.Points, Point{X: p.Rate, Y: v, Low: v, High: v, Overload: p.Regime == curve.Overload})
+			s.Points = append(s.Points, ChartPoint{X: p.Rate, Y: v, Low: v, High: v, Overload: p.Regime == curve.Overload})
 		}
 	}
 	fit := func(lo, hi float64) []XY {
@@ -95,7 +95,7 @@ func latencySeries(c *curve.Curve, q float64) Series {
 	}
 	for _, b := range c.Band {
 		if b.Quantile == q && b.Rate >= c.Low && b.Rate <= c.High {
-			s.Band = append(s.Band, Interval{b.Rate, 1e3 * b.Low, 1e3 * b.High})
+			s.Band = append(s.Band, BandHeight{b.Rate, 1e3 * b.Low, 1e3 * b.High})
 		}
 	}
 	return s
@@ -129,8 +129,8 @@ func (c *Chart) withErrors(trials []measure.Measurement, k measure.Knobs, metric
 // curveFacts say in words what the curve shows. Its crossings of the limits are
 // worth telling where nothing better is known: a search for the maximum rate
 // weighs counts, the curve only draws a line through quantiles.
-func curveFacts(c *curve.Curve, slo measure.SLO, crossings bool) Pairs {
-	var facts Pairs
+func curveFacts(c *curve.Curve, slo measure.SLO, crossings bool) Facts {
+	var facts Facts
 	for _, b := range slo.Bounds {
 		if b.Metric != c.Metric || !crossings {
 			continue
@@ -140,7 +140,7 @@ func curveFacts(c *curve.Curve, slo measure.SLO, crossings bool) Pairs {
 		}
 	}
 	if c.Knee > 0 {
-		facts = append(facts, Pair{Label: "knee", Text: fmt.Sprintf("%s requests/s: from there on 1 %% more load costs 3 %% more %s %s",
+		facts = append(facts, Fact{Label: "knee", Text: fmt.Sprintf("%s requests/s: from there on 1 %% more load costs 3 %% more %s %s",
 			number(c.Knee, 3), curve.Name(c.KneeOf), strings.ToUpper(c.Metric.String()))})
 	}
 	if s := c.Saturation; s != nil {
@@ -151,7 +151,7 @@ func curveFacts(c *curve.Curve, slo measure.SLO, crossings bool) Pairs {
 		if s.Reason != "" {
 			text += ": " + s.Reason
 		}
-		facts = append(facts, Pair{Label: "saturation", Text: text})
+		facts = append(facts, Fact{Label: "saturation", Text: text})
 	}
 	if p, ok := overloadFact(c); ok {
 		facts = append(facts, p)
@@ -160,11 +160,11 @@ func curveFacts(c *curve.Curve, slo measure.SLO, crossings bool) Pairs {
 	if finite(c.Quality.RMSE) {
 		fit += ", typical error " + percent(math.Expm1(c.Quality.RMSE))
 	}
-	return append(facts, Pair{Label: "fit", Text: fit})
+	return append(facts, Fact{Label: "fit", Text: fit})
 }
 
 // overloadFact names the points at which the load outgrew the server.
-func overloadFact(c *curve.Curve) (Pair, bool) {
+func overloadFact(c *curve.Curve) (Fact, bool) {
 	var rates []string
 	why := ""
 	for i := range c.Points {
@@ -174,18 +174,18 @@ func overloadFact(c *curve.Curve) (Pair, bool) {
 		}
 	}
 	if len(rates) == 0 {
-		return Pair{}, false
+		return Fact{}, false
 	}
 	text := join(rates) + " requests/s: latency there depends on how long was measured"
 	if why != "" {
 		text += " (" + why + ")"
 	}
-	return Pair{Label: "overloaded", Text: text}, true
+	return Fact{Label: "overloaded", Text: text}, true
 }
 
 // crossingFact says where the curve passes a limit.
-func crossingFact(x curve.Crossing) Pair {
-	p := Pair{Label: boundName(x.Bound.String()) + " " + limit(x.Bound.Limit)}
+func crossingFact(x curve.Crossing) Fact {
+	p := Fact{Label: boundName(x.Bound.String()) + " " + limit(x.Bound.Limit)}
 	at := number(x.Value, 3) + " requests/s"
 	switch x.Outcome {
 	case curve.Found:

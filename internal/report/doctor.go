@@ -39,9 +39,9 @@ type Check struct {
 // Doctor builds the report of checks, one a line.
 func Doctor(checks []Check) Document {
 	d := Document{Title: diagnosis(checks), Data: Data{Header: []string{"check", "state", "found", "remedy"}}}
-	var lines Pairs
+	var lines Facts
 	for _, c := range checks {
-		line := Pair{Label: c.Name, Text: c.State.String() + ": " + c.Found, Tone: map[CheckState]Tone{Passed: Good, Warning: Doubt, Problem: Bad}[c.State]}
+		line := Fact{Label: c.Name, Text: c.State.String() + ": " + c.Found, Tone: map[CheckState]Tone{Passed: Good, Warning: Doubt, Problem: Bad}[c.State]}
 		if c.Remedy != "" {
 			line.Text += " -> " + c.Remedy
 		}

@@ -10,7 +10,7 @@ type Document struct {
 	Data Data
 }
 
-// Block is one of [Heading], [Paragraph], [Pairs], [List], [Code], [Table] and
+// Block is one of [Heading], [Paragraph], [Facts], [Bullets], [Code], [Table] and
 // [*Chart]. Printers switch over these.
 type Block interface{ block() }
 
@@ -26,17 +26,17 @@ type Paragraph struct {
 	Tone Tone
 }
 
-// Pairs are labelled facts.
-type Pairs []Pair
+// Facts are labelled facts.
+type Facts []Fact
 
-// Pair is one labelled fact.
-type Pair struct {
+// Fact is one labelled fact.
+type Fact struct {
 	Label, Text string
 	Tone        Tone
 }
 
-// List is a list of statements of equal rank.
-type List struct {
+// Bullets is a list of statements of equal rank.
+type Bullets struct {
 	Items []string
 	Tone  Tone
 }
@@ -91,8 +91,8 @@ type Data struct {
 
 func (Heading) block()   {}
 func (Paragraph) block() {}
-func (Pairs) block()     {}
-func (List) block()      {}
+func (Facts) block()     {}
+func (Bullets) block()   {}
 func (Code) block()      {}
 func (Table) block()     {}
 func (*Chart) block()    {}

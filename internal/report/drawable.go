@@ -33,8 +33,8 @@ func (c *Chart) drawable() *Chart {
 		}
 		d.Series[i] = out
 	}
-	d.Limits = slices.DeleteFunc(slices.Clone(c.Limits), func(m Mark) bool { return !c.usable(m.At) })
-	d.Rates = slices.DeleteFunc(slices.Clone(c.Rates), func(m Mark) bool { return !placed(m.At) })
+	d.Limits = slices.DeleteFunc(slices.Clone(c.Limits), func(m Reference) bool { return !c.usable(m.At) })
+	d.Rates = slices.DeleteFunc(slices.Clone(c.Rates), func(m Reference) bool { return !placed(m.At) })
 	return &d
 }
 

@@ -96,7 +96,7 @@ func addEngines(d *Document, e *Engines, trials []measure.Measurement, chosen *m
 	if e == nil || len(e.Trials) == 0 {
 		return
 	}
-	facts := Pairs{{Label: "cost of this run", Text: e.Spent.String() + " (" + latency(e.Spent.Engine) + " with starts)", Tone: Strong}}
+	facts := Facts{{Label: "cost of this run", Text: e.Spent.String() + " (" + latency(e.Spent.Engine) + " with starts)", Tone: Strong}}
 	if e.Spent.GPUHours <= 0 {
 		facts[0].Text = e.Spent.String() + "; no GPU is named, so nothing is priced"
 	}
@@ -111,21 +111,21 @@ func addEngines(d *Document, e *Engines, trials []measure.Measurement, chosen *m
 
 // startFacts describe the engine of the chosen settings, or the first one, in
 // full.
-func startFacts(e *Engines, chosen *measure.Knobs) Pairs {
+func startFacts(e *Engines, chosen *measure.Knobs) Facts {
 	for _, t := range e.Trials {
 		s := t.Start
 		if s == nil || chosen != nil && t.Knobs != *chosen {
 			continue
 		}
-		facts := Pairs{{Label: "engine", Text: s.Engine}}
+		facts := Facts{{Label: "engine", Text: s.Engine}}
 		if s.Command != "" {
-			facts = append(facts, Pair{Label: "started with", Text: s.Command})
+			facts = append(facts, Fact{Label: "started with", Text: s.Command})
 		}
 		if len(s.Effective) > 0 {
-			facts = append(facts, Pair{Label: "runs with", Text: strings.Join(s.Effective, ", ")})
+			facts = append(facts, Fact{Label: "runs with", Text: strings.Join(s.Effective, ", ")})
 		}
 		if len(s.Without) > 0 {
-			facts = append(facts, Pair{Label: "not applied", Text: strings.Join(s.Without, ", ") + ": the engine has no option for it", Tone: Doubt})
+			facts = append(facts, Fact{Label: "not applied", Text: strings.Join(s.Without, ", ") + ": the engine has no option for it", Tone: Doubt})
 		}
 		return facts
 	}

@@ -36,7 +36,7 @@ func exceedanceChart(b search.BoundResult, trials []measure.Measurement) *Chart 
 			continue
 		}
 		low, high := beyondWithin(b, k)
-		s.Points = append(s.Points, Point{X: m.Trial.Rate, Y: scale * k.Value, Low: scale * low, High: scale * high, Overload: m.Overloaded})
+		s.Points = append(s.Points, ChartPoint{X: m.Trial.Rate, Y: scale * k.Value, Low: scale * low, High: scale * high, Overload: m.Overloaded})
 	}
 	if b.Curve.Rate > 0 && hi > lo {
 		s.Fit = exceedanceFit(b.Curve, lo, hi, s.Points, scale)
@@ -47,19 +47,19 @@ func exceedanceChart(b search.BoundResult, trials []measure.Measurement) *Chart 
 		c.Title += fmt.Sprintf(" (%s without any not drawn)", plural(none, "trial"))
 	}
 	if b.Curve.Share > 0 {
-		c.Limits = []Mark{{100 * b.Curve.Share, "allowed: " + percent(b.Curve.Share)}}
+		c.Limits = []Reference{{100 * b.Curve.Share, "allowed: " + percent(b.Curve.Share)}}
 	} else {
-		c.Limits = []Mark{{1, "limit"}}
+		c.Limits = []Reference{{1, "limit"}}
 	}
 	if b.Curve.Rate > 0 {
-		c.Rates = []Mark{{b.Curve.Rate, "crossing " + number(b.Curve.Rate, 3)}}
+		c.Rates = []Reference{{b.Curve.Rate, "crossing " + number(b.Curve.Rate, 3)}}
 	}
 	return c
 }
 
 // exceedanceFit is the fitted curve between two rates, down to a fifth of the
 // smallest share seen or allowed: below that no trial could say anything.
-func exceedanceFit(e search.Exceedance, lo, hi float64, seen []Point, scale float64) []XY {
+func exceedanceFit(e search.Exceedance, lo, hi float64, seen []ChartPoint, scale float64) []XY {
 	least := scale * e.At(e.Rate)
 	for _, p := range seen {
 		least = min(least, p.Y)

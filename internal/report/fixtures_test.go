@@ -251,15 +251,15 @@ func blocks() Document {
 	d := Document{Title: `A "title" with <b> & *stars* | bars`}
 	d.Data = Data{Header: []string{"a", "b"}, Rows: [][]string{{"1.5", "=cmd()"}, {"", "x,\"y\"\nz"}}}
 	d.add(Paragraph{Text: "Plain_text, `code`, [link](x) and </main><script>alert(1)</script>."}, Paragraph{Text: "A doubt.", Tone: Doubt})
-	d.section("A section", List{Items: []string{"one", "- two with enough words that the line has to be broken somewhere before its end is reached", "three | 3"}},
-		Pairs{{Label: "label", Text: "text"}, {Label: "longer label", Text: "bad", Tone: Bad}},
+	d.section("A section", Bullets{Items: []string{"one", "- two with enough words that the line has to be broken somewhere before its end is reached", "three | 3"}},
+		Facts{{Label: "label", Text: "text"}, {Label: "longer label", Text: "bad", Tone: Bad}},
 		Code{"serve ```model``` --option-one 1 --option-two <2> --option-three 3 --option-four 4 --option-five 5"})
 	d.add(Heading{2, "Below"}, Table{Caption: "An empty table", Columns: []Column{{Name: "x"}}})
 	d.add(Table{Caption: "Numbers", Columns: []Column{{Name: "name | id", Wrap: true}, {Name: "value", Right: true}, {Name: "aside", Extra: true}},
 		Rows: [][]Cell{{{Text: "first"}, {Text: "1,234.5", Tone: Good}, {Text: "said in passing"}}, {{Text: "second with | bar"}, {Text: "-"}, {}}}})
-	d.add(&Chart{Title: "Nothing", LogY: true, Series: []Series{{Name: "none", Points: []Point{{X: 1, Y: 0}, {X: 2, Y: math.NaN()}}}}})
+	d.add(&Chart{Title: "Nothing", LogY: true, Series: []Series{{Name: "none", Points: []ChartPoint{{X: 1, Y: 0}, {X: 2, Y: math.NaN()}}}}})
 	d.add(&Chart{Title: "A <line>", Name: "line", XLabel: "x", YLabel: "y, %",
-		Series: []Series{{Name: "a & b", Points: []Point{{1, 1, 0.5, 1.5, false}, {2, 3, 3, 3, false}, {3, 2, 2, 2, true}}, Fit: []XY{{1, 1}, {3, 2}}, Beyond: []XY{{3, 2}, {4, 4}}}},
-		Limits: []Mark{{2.5, "limit <2.5>"}}, Rates: []Mark{{3.9, "far right mark"}, {1, "near"}}})
+		Series: []Series{{Name: "a & b", Points: []ChartPoint{{1, 1, 0.5, 1.5, false}, {2, 3, 3, 3, false}, {3, 2, 2, 2, true}}, Fit: []XY{{1, 1}, {3, 2}}, Beyond: []XY{{3, 2}, {4, 4}}}},
+		Limits: []Reference{{2.5, "limit <2.5>"}}, Rates: []Reference{{3.9, "far right mark"}, {1, "near"}}})
 	return d
 }

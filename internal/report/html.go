@@ -47,13 +47,13 @@ func (h *htmlPrinter) block(b Block) {
 		fmt.Fprintf(h, "<h%d>%s</h%d>\n", b.Level+1, html.EscapeString(b.Text), b.Level+1)
 	case Paragraph:
 		fmt.Fprintf(h, "<p%s>%s</p>\n", class(b.Tone), html.EscapeString(b.Text))
-	case Pairs:
+	case Facts:
 		h.WriteString("<dl>\n")
 		for _, p := range b {
 			fmt.Fprintf(h, "<div><dt>%s</dt><dd%s>%s</dd></div>\n", html.EscapeString(p.Label), class(p.Tone), html.EscapeString(p.Text))
 		}
 		h.WriteString("</dl>\n")
-	case List:
+	case Bullets:
 		fmt.Fprintf(h, "<ul%s>\n", class(b.Tone))
 		for _, item := range b.Items {
 			fmt.Fprintf(h, "<li>%s</li>\n", html.EscapeString(item))

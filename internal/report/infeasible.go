@@ -14,15 +14,15 @@ func Infeasible(e *plan.Infeasible, demand plan.Demand, slo measure.SLO, b Backg
 	d := Document{Title: "No feasible plan for " + asked(demand, slo), Data: data(b.Trials)}
 	facts := b.served()
 	if e.Cheapest != nil {
-		facts = append(facts, Pair{Label: "why", Text: e.Limit, Tone: Bad}, Pair{Label: "cheapest fleet", Text: sized(e.Cheapest)})
+		facts = append(facts, Fact{Label: "why", Text: e.Limit, Tone: Bad}, Fact{Label: "cheapest fleet", Text: sized(e.Cheapest)})
 	} else if b.Search != nil && b.Search.Floor != nil {
-		facts = append(facts, Pair{Label: "why", Text: floorFact(b.Search.Floor, b.Trials), Tone: Bad})
+		facts = append(facts, Fact{Label: "why", Text: floorFact(b.Search.Floor, b.Trials), Tone: Bad})
 	} else {
-		facts = append(facts, Pair{Label: "why", Text: e.Error(), Tone: Bad})
+		facts = append(facts, Fact{Label: "why", Text: e.Error(), Tone: Bad})
 	}
 	d.add(facts)
 	if help := remedies(e, b); len(help) > 0 {
-		d.section("What would help", List{Items: help})
+		d.section("What would help", Bullets{Items: help})
 	}
 	b.tried(&d, slo)
 	if len(e.Alternatives) > 0 {
@@ -38,11 +38,11 @@ func UndecidedPlan(e *plan.Undecided, demand plan.Demand, slo measure.SLO, b Bac
 	d := Document{Title: "Undecided: no rate is known yet that would give a plan for " + asked(demand, slo), Data: data(b.Trials)}
 	facts := b.served()
 	for _, why := range e.Doubts() {
-		facts = append(facts, Pair{Label: "why", Text: why, Tone: Doubt})
+		facts = append(facts, Fact{Label: "why", Text: why, Tone: Doubt})
 	}
 	seen := measure.OverviewOf(b.Trials)
-	d.add(append(facts, Pair{Label: "seen", Text: seenText(seen)}))
-	d.section("What to do", List{Items: advice(seen)})
+	d.add(append(facts, Fact{Label: "seen", Text: seenText(seen)}))
+	d.section("What to do", Bullets{Items: advice(seen)})
 	b.tried(&d, slo)
 	if len(e.Alternatives) > 1 {
 		addOffers(&d, "Configurations", e.Alternatives)
@@ -55,8 +55,8 @@ func UndecidedPlan(e *plan.Undecided, demand plan.Demand, slo measure.SLO, b Bac
 // could not be measured, or not to the end. why says what went wrong.
 func Unmeasured(why string, demand plan.Demand, slo measure.SLO, b Background) Document {
 	d := Document{Title: "Not measured for " + asked(demand, slo) + ": " + why, Data: data(b.Trials)}
-	d.add(append(b.served(), Pair{Label: "seen", Text: seenText(measure.OverviewOf(b.Trials))}))
-	d.section("What to do", List{Items: []string{
+	d.add(append(b.served(), Fact{Label: "seen", Text: seenText(measure.OverviewOf(b.Trials))}))
+	d.section("What to do", Bullets{Items: []string{
 		"look at the server's own log: whether it is still there, and why it is not",
 		"start it again and measure anew; `planner doctor` checks whether it can be reached",
 	}})
@@ -75,11 +75,11 @@ func asked(demand plan.Demand, slo measure.SLO) string {
 }
 
 // served is the first fact of a report: what was to be served, where it is known.
-func (b *Background) served() Pairs {
+func (b *Background) served() Facts {
 	if b.Subject == "" {
 		return nil
 	}
-	return Pairs{{Label: "serving", Text: b.Subject}}
+	return Facts{{Label: "serving", Text: b.Subject}}
 }
 
 // tried adds the trials to a report without a plan.

@@ -72,7 +72,7 @@ func addServer(d *Document, title string, s Server, k measure.Knobs) {
 		d.add(Paragraph{Text: s.File + ":", Tone: Quiet}, Code{s.Content})
 	}
 	if len(s.Notes) > 0 {
-		d.add(List{Items: s.Notes, Tone: Doubt})
+		d.add(Bullets{Items: s.Notes, Tone: Doubt})
 	}
 }
 

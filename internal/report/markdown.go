@@ -30,11 +30,11 @@ func (m *markdownPrinter) block(b Block) {
 		fmt.Fprintf(m, "%s %s\n", strings.Repeat("#", b.Level+1), escapeMarkdown(b.Text))
 	case Paragraph:
 		m.WriteString(toneMarkdown(b.Tone, b.Text) + "\n")
-	case Pairs:
+	case Facts:
 		for _, p := range b {
 			fmt.Fprintf(m, "- **%s:** %s\n", escapeMarkdown(p.Label), escapeMarkdown(p.Text))
 		}
-	case List:
+	case Bullets:
 		for _, item := range b.Items {
 			fmt.Fprintf(m, "- %s\n", escapeMarkdown(item))
 		}

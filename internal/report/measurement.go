@@ -20,7 +20,7 @@ func Measurement(m measure.Measurement) Document { return MeasurementOn(m, nil) 
 func MeasurementOn(m measure.Measurement, e *Engines) Document {
 	d := Document{Title: outcomeOf(&m), Data: data([]measure.Measurement{m})}
 	if m.Rejected != "" {
-		d.add(Pairs{{Label: "settings", Text: describe(m.Trial.Knobs, given(m.Trial.Knobs))}})
+		d.add(Facts{{Label: "settings", Text: describe(m.Trial.Knobs, given(m.Trial.Knobs))}})
 		addEngines(&d, e, nil, nil)
 		return d
 	}
@@ -89,7 +89,7 @@ func decided(m *measure.Measurement) string {
 }
 
 // loadFacts say what was asked and what came of it.
-func loadFacts(m *measure.Measurement) Pairs {
+func loadFacts(m *measure.Measurement) Facts {
 	t := &m.Trial
 	asked := load(t)
 	switch {
@@ -110,27 +110,27 @@ func loadFacts(m *measure.Measurement) Pairs {
 	if t.Warmup > 0 {
 		asked += " after " + latency(t.Warmup) + " of warm-up"
 	}
-	facts := Pairs{
+	facts := Facts{
 		{Label: "load", Text: asked},
 		{Label: "done", Text: fmt.Sprintf("%s requests/s (%s sent), %s output and %s prompt tokens/s", number(m.Achieved, 3), number(m.Sent, 3),
 			number(m.OutputTokens, 3), number(m.PromptTokens, 3))},
 		requestFact(m),
 	}
 	if m.Goodput >= 0 && m.Verdict != nil {
-		facts = append(facts, Pair{Label: "goodput", Text: number(m.Goodput, 3) + " requests/s met every bound"})
+		facts = append(facts, Fact{Label: "goodput", Text: number(m.Goodput, 3) + " requests/s met every bound"})
 	}
 	if m.Overloaded {
-		facts = append(facts, Pair{Label: "overload", Text: "the backlog kept growing: latencies depend on how long was measured", Tone: Bad})
+		facts = append(facts, Fact{Label: "overload", Text: "the backlog kept growing: latencies depend on how long was measured", Tone: Bad})
 	}
 	if m.Aborted != "" {
-		facts = append(facts, Pair{Label: "ended early", Text: m.Aborted, Tone: Doubt})
+		facts = append(facts, Fact{Label: "ended early", Text: m.Aborted, Tone: Doubt})
 	}
-	return append(facts, Pair{Label: "settings", Text: describe(t.Knobs, given(t.Knobs))})
+	return append(facts, Fact{Label: "settings", Text: describe(t.Knobs, given(t.Knobs))})
 }
 
 // requestFact counts requests and failures by class.
-func requestFact(m *measure.Measurement) Pair {
-	p := Pair{Label: "requests", Text: count(m.Requests) + ", none failed"}
+func requestFact(m *measure.Measurement) Fact {
+	p := Fact{Label: "requests", Text: count(m.Requests) + ", none failed"}
 	if m.Failed == 0 {
 		return p
 	}
@@ -285,9 +285,9 @@ func classTable(m *measure.Measurement) Table {
 }
 
 // serverFacts are what the engine says of itself.
-func serverFacts(m *measure.Measurement) Pairs {
+func serverFacts(m *measure.Measurement) Facts {
 	s := &m.Server
-	facts := Pairs{{Label: "engine", Text: strings.TrimSpace(s.Engine.Kind + " " + s.Engine.Version)}}
+	facts := Facts{{Label: "engine", Text: strings.TrimSpace(s.Engine.Kind + " " + s.Engine.Version)}}
 	if facts[0].Text == "" {
 		facts[0].Text = unknown
 	}
@@ -299,13 +299,13 @@ func serverFacts(m *measure.Measurement) Pairs {
 		if s.PeakKV != nil && finite(*s.PeakKV) {
 			text += "; " + share(*s.PeakKV) + " in use at most"
 		}
-		facts = append(facts, Pair{Label: "KV cache", Text: text})
+		facts = append(facts, Fact{Label: "KV cache", Text: text})
 	}
 	if s.Preemptions != nil {
-		facts = append(facts, Pair{Label: "preemptions", Text: count(*s.Preemptions)})
+		facts = append(facts, Fact{Label: "preemptions", Text: count(*s.Preemptions)})
 	}
 	if s.HitRate != nil && finite(*s.HitRate) {
-		facts = append(facts, Pair{Label: "prefix cache", Text: percent(round(*s.HitRate, 3)) + " of the prompt tokens found"})
+		facts = append(facts, Fact{Label: "prefix cache", Text: percent(round(*s.HitRate, 3)) + " of the prompt tokens found"})
 	}
 	if s.Time != nil {
 		facts = append(facts, timeFacts(s.Time)...)

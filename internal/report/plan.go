@@ -31,7 +31,7 @@ func Plan(p *plan.Plan, b Background) Document {
 	d := Document{Title: decision(p), Data: data(b.Trials)}
 	d.add(headlines(p, &b))
 	addServer(&d, "Server flags of one instance", b.Server, p.Offer.Knobs)
-	d.section("Why "+plural(p.Fleet.Instances, "instance"), List{Items: fleetSteps(p)})
+	d.section("Why "+plural(p.Fleet.Instances, "instance"), Bullets{Items: fleetSteps(p)})
 	addCosts(&d, p)
 	addDefault(&d, p)
 	addCertificate(&d, p.Certificate)
@@ -42,7 +42,7 @@ func Plan(p *plan.Plan, b Background) Document {
 	addRejected(&d, p.Rejected)
 	addEngines(&d, b.Engines, b.Trials, &p.Offer.Knobs)
 	if len(p.Assumptions) > 0 {
-		d.section("Assumptions", List{Items: p.Assumptions})
+		d.section("Assumptions", Bullets{Items: p.Assumptions})
 	}
 	addWarnings(&d, p.Warnings)
 	return d
@@ -77,12 +77,12 @@ func gpus(n int, o *plan.Offer) string {
 }
 
 // headlines are the facts under the decision.
-func headlines(p *plan.Plan, b *Background) Pairs {
-	var facts Pairs
+func headlines(p *plan.Plan, b *Background) Facts {
+	var facts Facts
 	if b.Subject != "" {
-		facts = append(facts, Pair{Label: "serving", Text: b.Subject})
+		facts = append(facts, Fact{Label: "serving", Text: b.Subject})
 	}
-	facts = append(facts, Pair{Label: "one instance", Text: offerFact(&p.Offer), Tone: Strong})
+	facts = append(facts, Fact{Label: "one instance", Text: offerFact(&p.Offer), Tone: Strong})
 	limited := boundName(p.Offer.Binding)
 	switch {
 	case p.Offer.Unreached:
@@ -90,14 +90,14 @@ func headlines(p *plan.Plan, b *Background) Pairs {
 	case b.Search != nil:
 		limited = likely(b.Search, p.Offer.Binding)
 	}
-	facts = append(facts, Pair{Label: "limited by", Text: limited})
+	facts = append(facts, Fact{Label: "limited by", Text: limited})
 	load := fmt.Sprintf("%s of the safe rate of all instances", percent(p.Fleet.Utilization))
 	if a := p.Fleet.AfterLoss; a != nil {
 		load += fmt.Sprintf(", %s with one instance lost", percent(*a))
 	}
-	facts = append(facts, Pair{Label: "fleet load", Text: load})
+	facts = append(facts, Fact{Label: "fleet load", Text: load})
 	if n := len(p.Warnings); n > 0 {
-		facts = append(facts, Pair{Label: "warnings", Text: count(n) + ", at the end", Tone: Doubt})
+		facts = append(facts, Fact{Label: "warnings", Text: count(n) + ", at the end", Tone: Doubt})
 	}
 	return facts
 }
@@ -210,21 +210,21 @@ func addDefault(d *Document, p *plan.Plan) {
 		return
 	}
 	which := differing([]measure.Knobs{c.Default.Knobs, c.Tuned.Knobs})
-	row := func(label string, s plan.Setting) Pair {
+	row := func(label string, s plan.Setting) Fact {
 		text := describe(s.Knobs, which) + ": no rate was found that meets the objective"
 		if s.Rate != nil && s.Rate.Value > 0 {
 			text = describe(s.Knobs, which) + ": " + rateFact(*s.Rate)
 		}
 		if s.Knobs == p.Offer.Knobs {
-			return Pair{Label: label, Text: text + "; chosen", Tone: Strong}
+			return Fact{Label: label, Text: text + "; chosen", Tone: Strong}
 		}
-		return Pair{Label: label, Text: text}
+		return Fact{Label: label, Text: text}
 	}
-	facts := Pairs{row("default", c.Default), row("tuned", c.Tuned)}
+	facts := Facts{row("default", c.Default), row("tuned", c.Tuned)}
 	if c.Gain != nil {
-		facts = append(facts, Pair{Label: "gain", Text: gain(c.Gain)})
+		facts = append(facts, Fact{Label: "gain", Text: gain(c.Gain)})
 	}
-	d.section(title, append(facts, Pair{Label: "choice", Text: choice(p)}))
+	d.section(title, append(facts, Fact{Label: "choice", Text: choice(p)}))
 }
 
 // choice says which settings were chosen and why.
@@ -295,7 +295,7 @@ func addCurves(d *Document, p *plan.Plan, b *Background) {
 		chart.withErrors(b.Trials, p.Offer.Knobs, c.Metric)
 		d.add(chart, curveFacts(c, p.Objective, p.Offer.Rate.Confidence == 0))
 		if len(c.Warnings) > 0 {
-			d.add(List{Items: c.Warnings.Summary(), Tone: Doubt})
+			d.add(Bullets{Items: c.Warnings.Summary(), Tone: Doubt})
 		}
 	}
 	if b.Search != nil {
@@ -306,6 +306,6 @@ func addCurves(d *Document, p *plan.Plan, b *Background) {
 // addWarnings closes a report.
 func addWarnings(d *Document, warnings note.Notes) {
 	if len(warnings) > 0 {
-		d.section("Warnings", List{Items: warnings.Summary(), Tone: Doubt})
+		d.section("Warnings", Bullets{Items: warnings.Summary(), Tone: Doubt})
 	}
 }

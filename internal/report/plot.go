@@ -91,7 +91,7 @@ func (c *Chart) plot(canvas draw.Canvas) error {
 
 	data := p.DataCanvas(canvas)
 	label := style(9, softInk, draw.XLeft, draw.YBottom)
-	lanes, lines := c.lanes(func(m Mark) (begin, end float64) {
+	lanes, lines := c.lanes(func(m Reference) (begin, end float64) {
 		w := float64(label.Width(m.Label)) + 6
 		begin = min(float64(data.X(p.X.Norm(m.At))), float64(canvas.Max.X)-w)
 		return begin, begin + w

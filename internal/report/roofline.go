@@ -56,18 +56,18 @@ func addRoofline(d *Document, b *plan.Roofline, o *plan.Offer, m *measure.Measur
 	row("prompts/s: compute", b.PromptsPerS, p.achieved, p.achieved/b.PromptsPerS, "")
 	row("requests in flight: KV cache and max_num_seqs", float64(b.ConcurrencyLimit), p.flight, p.flight/float64(b.ConcurrencyLimit), "")
 	d.section("Roofline: what the data sheets allow, and what is reached", tab)
-	facts := Pairs{}
+	facts := Facts{}
 	if ceiling, by := b.Ceiling(o); ceiling > 0 && o.Rate.Value > 0 {
-		facts = append(facts, Pair{Label: "ceiling", Text: fmt.Sprintf("%s requests/s, where %s alone takes all of the hardware; the maximum rate is %s of it",
+		facts = append(facts, Fact{Label: "ceiling", Text: fmt.Sprintf("%s requests/s, where %s alone takes all of the hardware; the maximum rate is %s of it",
 			number(ceiling, 3), by, percent(round(o.Rate.Value/ceiling, 2)))})
 	}
 	if b.KVEqualsWeights > 0 {
-		facts = append(facts, Pair{Label: "KV cache", Text: fmt.Sprintf("%s ms a step for each request; from %s requests on it outweighs the weights",
+		facts = append(facts, Fact{Label: "KV cache", Text: fmt.Sprintf("%s ms a step for each request; from %s requests on it outweighs the weights",
 			number(1e3*b.KVSeconds, 2), number(b.KVEqualsWeights, 2))})
 	}
-	facts = append(facts, Pair{Label: "memory", Text: fmt.Sprintf("%s of weights a GPU; the KV cache holds %s mean requests", gigabytes(b.WeightBytesPerGPU), count(b.Concurrency))})
+	facts = append(facts, Fact{Label: "memory", Text: fmt.Sprintf("%s of weights a GPU; the KV cache holds %s mean requests", gigabytes(b.WeightBytesPerGPU), count(b.Concurrency))})
 	if b.IdleTTFT > 0 {
-		facts = append(facts, Pair{Label: "idle engine", Text: fmt.Sprintf("TTFT %s, TPOT %s, as modelled for the mean request", latency(seconds(b.IdleTTFT)), latency(seconds(b.IdleTPOT)))})
+		facts = append(facts, Fact{Label: "idle engine", Text: fmt.Sprintf("TTFT %s, TPOT %s, as modelled for the mean request", latency(seconds(b.IdleTTFT)), latency(seconds(b.IdleTPOT)))})
 	}
 	if m != nil && m.Server.Time != nil {
 		facts = append(facts, timeFacts(m.Server.Time)...)
@@ -98,8 +98,8 @@ func pointOf(m *measure.Measurement) operating {
 }
 
 // timeFacts say where an engine's time went and how well it used the hardware.
-func timeFacts(t *measure.TimeShares) Pairs {
-	return Pairs{
+func timeFacts(t *measure.TimeShares) Facts {
+	return Facts{
 		{Label: "step time", Text: fmt.Sprintf("weights %s, KV cache %s, compute %s, communication %s, fixed %s; idle %s of the time",
 			share(t.Weights), share(t.KV), share(t.Compute), share(t.Communication), share(t.Fixed), share(t.Idle))},
 		{Label: "hardware use", Text: fmt.Sprintf("MBU %s of the bandwidth, MFU %s of the compute, while steps ran", share(t.MBU), share(t.MFU))},

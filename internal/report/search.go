@@ -17,21 +17,21 @@ func Search(k measure.Knobs, r search.Result, b Background) Document {
 		slo = trials[0].Trial.Objective
 	}
 	d := Document{Title: found(&r, slo, trials), Data: data(trials)}
-	facts := Pairs{}
+	facts := Facts{}
 	if r.Outcome != search.Infeasible && r.Estimate.Value > 0 {
-		facts = append(facts, Pair{Label: "one instance", Text: rateFact(r.Estimate), Tone: Strong})
+		facts = append(facts, Fact{Label: "one instance", Text: rateFact(r.Estimate), Tone: Strong})
 	}
 	if r.Binding != "" {
-		facts = append(facts, Pair{Label: "limited by", Text: likely(&r, r.Binding)})
+		facts = append(facts, Fact{Label: "limited by", Text: likely(&r, r.Binding)})
 	}
 	if r.Reason != "" {
-		facts = append(facts, Pair{Label: "ended", Text: r.Reason})
+		facts = append(facts, Fact{Label: "ended", Text: r.Reason})
 	}
-	facts = append(facts, Pair{Label: "effort", Text: plural(r.Trials, "trial") + ", " + latency(r.EngineTime) + " of engine time"})
+	facts = append(facts, Fact{Label: "effort", Text: plural(r.Trials, "trial") + ", " + latency(r.EngineTime) + " of engine time"})
 	if r.Outcome != search.Infeasible && !(r.Estimate.Value > 0) {
 		seen := measure.OverviewOf(trials)
-		d.add(append(facts, Pair{Label: "seen", Text: seenText(seen)}))
-		d.section("What to do", List{Items: advice(seen)})
+		d.add(append(facts, Fact{Label: "seen", Text: seenText(seen)}))
+		d.section("What to do", Bullets{Items: advice(seen)})
 	} else {
 		d.add(facts)
 	}

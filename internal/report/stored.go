@@ -9,8 +9,8 @@ import (
 type storedBlock struct {
 	Heading   *Heading   `json:"heading,omitempty"`
 	Paragraph *Paragraph `json:"paragraph,omitempty"`
-	Pairs     Pairs      `json:"pairs,omitempty"`
-	List      *List      `json:"list,omitempty"`
+	Facts     Facts      `json:"pairs,omitempty"`
+	Bullets   *Bullets   `json:"list,omitempty"`
 	Code      *Code      `json:"code,omitempty"`
 	Table     *Table     `json:"table,omitempty"`
 	Chart     *Chart     `json:"chart,omitempty"`
@@ -33,10 +33,10 @@ func (d Document) MarshalJSON() ([]byte, error) {
 			x.Heading = &b
 		case Paragraph:
 			x.Paragraph = &b
-		case Pairs:
-			x.Pairs = b
-		case List:
-			x.List = &b
+		case Facts:
+			x.Facts = b
+		case Bullets:
+			x.Bullets = &b
 		case Code:
 			x.Code = &b
 		case Table:
@@ -62,8 +62,8 @@ func (d *Document) UnmarshalJSON(data []byte) error {
 			d.add(*x.Heading)
 		case x.Paragraph != nil:
 			d.add(*x.Paragraph)
-		case x.List != nil:
-			d.add(*x.List)
+		case x.Bullets != nil:
+			d.add(*x.Bullets)
 		case x.Code != nil:
 			d.add(*x.Code)
 		case x.Table != nil:
@@ -71,7 +71,7 @@ func (d *Document) UnmarshalJSON(data []byte) error {
 		case x.Chart != nil:
 			d.add(x.Chart)
 		default:
-			d.add(x.Pairs)
+			d.add(x.Facts)
 		}
 	}
 	return nil

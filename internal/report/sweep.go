@@ -16,7 +16,7 @@ func Sweep(s *design.Swept, e *Engines) Document {
 		d.add(sweepTable(s.Seen, s.Objective))
 	}
 	for _, r := range s.Rows {
-		d.section(r.ID+"  "+r.Name, Pairs{{Label: "question", Text: r.Question}, {Label: "hypothesis", Text: r.Hypothesis}, outcomePair(r)})
+		d.section(r.ID+"  "+r.Name, Facts{{Label: "question", Text: r.Question}, {Label: "hypothesis", Text: r.Hypothesis}, outcomePair(r)})
 		mine := slices.DeleteFunc(slices.Clone(s.Seen), func(m measure.Measurement) bool { return !slices.Contains(r.Trials, m.Trial.Number) })
 		if len(mine) > 0 {
 			d.add(sweepTable(mine, s.Objective))
@@ -31,16 +31,16 @@ func Sweep(s *design.Swept, e *Engines) Document {
 }
 
 // outcomePair is the outcome of a hypothesis.
-func outcomePair(r design.MatrixRow) Pair {
+func outcomePair(r design.MatrixRow) Fact {
 	switch r.Finding {
 	case design.Held:
-		return Pair{"outcome", "held: " + r.Outcome, Good}
+		return Fact{"outcome", "held: " + r.Outcome, Good}
 	case design.Refuted:
-		return Pair{"outcome", "refuted: " + r.Outcome, Bad}
+		return Fact{"outcome", "refuted: " + r.Outcome, Bad}
 	case design.NotRun:
-		return Pair{"outcome", "not run: " + r.Outcome, Quiet}
+		return Fact{"outcome", "not run: " + r.Outcome, Quiet}
 	}
-	return Pair{"outcome", "undecided: " + r.Outcome, Doubt}
+	return Fact{"outcome", "undecided: " + r.Outcome, Doubt}
 }
 
 // sweptTitle is the sweep in one line.

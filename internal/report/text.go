@@ -63,9 +63,9 @@ func (t *textPrinter) block(b Block) {
 		t.gap = b.Level == 1
 	case Paragraph:
 		t.lines(b.Tone, wrap(b.Text, t.width))
-	case Pairs:
+	case Facts:
 		t.pairs(b)
-	case List:
+	case Bullets:
 		for _, item := range b.Items {
 			t.hanging(indent+"- ", wrap(item, t.width-len(indent)-2), b.Tone)
 		}
@@ -119,7 +119,7 @@ func (t *textPrinter) hanging(prefix string, lines []string, tone Tone) {
 	}
 }
 
-func (t *textPrinter) pairs(pairs Pairs) {
+func (t *textPrinter) pairs(pairs Facts) {
 	label := 0
 	for _, p := range pairs {
 		label = max(label, width(p.Label))

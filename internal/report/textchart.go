@@ -103,7 +103,7 @@ func (c *Chart) legend() string {
 		if sign != "" {
 			parts = append(parts, sign+" "+s.Name)
 		}
-		overload = overload || slices.ContainsFunc(s.Points, func(p Point) bool { return p.Overload })
+		overload = overload || slices.ContainsFunc(s.Points, func(p ChartPoint) bool { return p.Overload })
 	}
 	if slices.ContainsFunc(c.Series, func(s Series) bool { return len(s.Beyond) > 0 }) {
 		parts = append(parts, "··· not measured there")
@@ -245,7 +245,7 @@ func (cv *canvas) axis() (line, figures string) {
 // as keep them apart, the rightmost in the first. A label with no room to the
 // right of its arrow stands to the left.
 func (cv *canvas) marks() []string {
-	place := func(m Mark) (at int, text string) {
+	place := func(m Reference) (at int, text string) {
 		col, text := cv.column(m.At), "↑ "+m.Label
 		if col+width(text) <= cv.cols {
 			return col, text
@@ -253,7 +253,7 @@ func (cv *canvas) marks() []string {
 		text = m.Label + " ↑"
 		return max(col+1-width(text), 0), text
 	}
-	lanes, n := cv.chart.lanes(func(m Mark) (begin, end float64) {
+	lanes, n := cv.chart.lanes(func(m Reference) (begin, end float64) {
 		at, text := place(m)
 		return float64(at), float64(at + width(text) + 1)
 	})

@@ -150,10 +150,10 @@ func (t *textPrinter) records(tab Table) {
 		if i > 0 {
 			t.WriteByte('\n')
 		}
-		var pairs Pairs
+		var pairs Facts
 		for k, c := range row {
 			if c.Text != "" {
-				pairs = append(pairs, Pair{Label: tab.Columns[k].Name, Text: c.Text, Tone: c.Tone})
+				pairs = append(pairs, Fact{Label: tab.Columns[k].Name, Text: c.Text, Tone: c.Tone})
 			}
 		}
 		t.pairs(pairs)

@@ -12,15 +12,15 @@ import (
 // Trace builds the description of a traffic trace.
 func Trace(t *ingest.Trace) Document {
 	d := Document{Title: traceTitle(&t.Traffic)}
-	facts := Pairs{{Label: "format", Text: t.Format}, {Label: "requests", Text: count(t.Traffic.Requests)}}
+	facts := Facts{{Label: "format", Text: t.Format}, {Label: "requests", Text: count(t.Traffic.Requests)}}
 	if t.Skipped > 0 {
 		facts[1].Text += fmt.Sprintf(", and %s that failed and are left out", count(t.Skipped))
 	}
 	if t.Estimated > 0 {
-		facts = append(facts, Pair{Label: "estimated", Text: count(t.Estimated) + " requests have lengths that are estimated from text", Tone: Doubt})
+		facts = append(facts, Fact{Label: "estimated", Text: count(t.Estimated) + " requests have lengths that are estimated from text", Tone: Doubt})
 	}
 	for _, c := range t.Changed {
-		facts = append(facts, Pair{Label: "changed", Text: c})
+		facts = append(facts, Fact{Label: "changed", Text: c})
 	}
 	d.add(facts)
 	d.section("Arrivals", arrivalFacts(t), dispersionTable(t.Traffic.Dispersion))
@@ -39,9 +39,9 @@ func traceTitle(t *workload.Description) string {
 	return s + fmt.Sprintf(", %s prompt and %s output tokens in the mean", number(t.Prompt.Mean, 3), number(t.Output.Mean, 3))
 }
 
-func arrivalFacts(log *ingest.Trace) Pairs {
+func arrivalFacts(log *ingest.Trace) Facts {
 	t := &log.Traffic
-	facts := Pairs{
+	facts := Facts{
 		{Label: "span", Text: latency(t.Span)},
 		{Label: "mean rate", Text: unknown},
 		{Label: "busiest minute", Text: fmt.Sprintf("%s (%s requests/s) from %s on", plural(t.Busiest.Requests, "request"), number(t.Busiest.Rate, 3), latency(t.Busiest.From))},
@@ -122,7 +122,7 @@ func areShared(n int) string {
 func LengthsOnly(name string, d workload.Description, warnings note.Notes) Document {
 	doc := Document{Title: fmt.Sprintf("%s without arrivals, %s prompt and %s output tokens in the mean", plural(d.Requests, "request"),
 		number(d.Prompt.Mean, 3), number(d.Output.Mean, 3))}
-	doc.add(Pairs{{Label: "file", Text: strings.TrimSpace(name)}}, lengthTable(&d))
+	doc.add(Facts{{Label: "file", Text: strings.TrimSpace(name)}}, lengthTable(&d))
 	addWarnings(&doc, warnings)
 	return doc
 }

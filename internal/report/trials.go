@@ -190,7 +190,7 @@ func rateCell(v float64) string {
 
 // folded are sets of knobs that came to the same, with their trials together.
 type folded struct {
-	summary
+	setSummary
 	sets []measure.Knobs
 }
 
@@ -217,17 +217,17 @@ func fold(trials []measure.Measurement, all []measure.Knobs, chosen measure.Knob
 	return out
 }
 
-// summary is what the trials of one set of knobs came to; a rate is 0 if none
+// setSummary is what the trials of one set of knobs came to; a rate is 0 if none
 // was met or missed.
-type summary struct {
+type setSummary struct {
 	trials      int
 	time        time.Duration
 	met, missed float64
 	binding     string
 }
 
-func summarize(trials []measure.Measurement, k measure.Knobs) summary {
-	var s summary
+func summarize(trials []measure.Measurement, k measure.Knobs) setSummary {
+	var s setSummary
 	for i := range trials {
 		m := &trials[i]
 		if m.Trial.Knobs != k || m.Rejected != "" {
