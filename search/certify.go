@@ -89,7 +89,7 @@ func Certify(cfg MaxRateConfig, found Result, window time.Duration) *Certificate
 		}
 		// What a simulator, or the search, makes of the dispersion counts only where
 		// it is worse than usual.
-		b.phi.median = max(b.phi.median, genericPhi)
+		b.phi.median = max(b.phi.median, stat.Generic)
 		for _, seen := range found.Bounds {
 			if seen.Bound == b.name {
 				b.phi.median = max(b.phi.median, seen.Phi)

@@ -8,14 +8,12 @@ import (
 	"planner/sweep/workload"
 )
 
-// What is assumed of a bound before anything is seen of it. The dispersion is
-// that of an M/M/1 queue at utilisation 0.73, in the middle of five queues and
-// batching engines (25 to 83); the steepness and the growth of the dispersion
-// likewise. They are stated for one request in a hundred allowed beyond the
+// What is assumed of a bound before anything is seen of it. The dispersion,
+// [stat.Generic], is that of an M/M/1 queue at utilisation 0.73, in the middle of five
+// queues and batching engines (25 to 83); the steepness and the growth of the
+// dispersion, [stat.Growth], likewise. They are stated for one request in a hundred allowed beyond the
 // limit and carried to other shares at equal utilisation, see generic.
 const (
-	genericPhi   = 40.0
-	genericGamma = 0.5
 	genericKappa = 15.0
 	genericShare = 0.01
 	phiSpread    = 1.0
@@ -125,8 +123,8 @@ func bursting(bounds []assumed, prior Prior, w *workload.Workload) []assumed {
 // to 1.5.
 func generic(name string, share float64) assumed {
 	a := assumed{
-		name: name, share: share, gamma: genericGamma, reach: 1, linked: share > 0,
-		kappa: lognormal{meanKappa, kappaSpread}, phi: lognormal{genericPhi, phiSpread},
+		name: name, share: share, gamma: stat.Growth, reach: 1, linked: share > 0,
+		kappa: lognormal{meanKappa, kappaSpread}, phi: lognormal{stat.Generic, phiSpread},
 		max: lognormal{0, rateSpread},
 	}
 	if share == 0 {
@@ -136,7 +134,7 @@ func generic(name string, share float64) assumed {
 	a.offset = link(share)
 	a.kappa.median = genericKappa * math.Sqrt(steep(share)/steep(genericShare))
 	rarer := math.Log(genericShare) / math.Log(share)
-	a.gamma = genericGamma * math.Sqrt(rarer)
+	a.gamma = stat.Growth * math.Sqrt(rarer)
 	a.phi.median *= math.Sqrt(rarer)
 	return a
 }

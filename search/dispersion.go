@@ -80,7 +80,7 @@ func Dispersion(runs [][]measure.Count, level float64) (stat.Dispersion, bool) {
 	if len(x) == 0 {
 		return stat.Dispersion{}, false
 	}
-	gamma := genericGamma
+	gamma := stat.Growth
 	mx, my, sxx, sxy := moments(x, y, weight)
 	if slices.Max(x)-slices.Min(x) > math.Ln2 {
 		gamma = min(max(sxy/sxx, 0.2), 1.5)

@@ -68,6 +68,10 @@ func MeanDispersion(at, values []float64) float64 {
 // and batching servers near their limit.
 const Generic = 40
 
+// Growth is how fast that dispersion grows with the share of exceedances, as the
+// Gamma of a [Dispersion]: like the root of the share, as on most queues.
+const Growth = 0.5
+
 // Weights of Blend, as precisions of ln phi: 1/1.0^2 for the prior, whose
 // spread over servers is a factor of e, and 1/0.6^2 for a trial's own estimate
 // from some ten batches, taken at another level than the limit.

@@ -1,6 +1,7 @@
 package stat
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -63,15 +64,7 @@ func Holm(p []float64) []float64 {
 			order = append(order, i)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case p[a] < p[b]:
-			return -1
-		case p[a] > p[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p[a], p[b]) })
 	worst := 0.0
 	for rank, i := range order {
 		worst = max(worst, min(1, p[i]*float64(len(order)-rank)))
@@ -79,6 +72,3 @@ func Holm(p []float64) []float64 {
 	}
 	return out
 }
-
-// NormalQuantile is the quantile of the standard normal distribution.
-func NormalQuantile(q float64) float64 { return distuv.UnitNormal.Quantile(q) }

@@ -104,8 +104,8 @@ func TestPrintLeavesSigns(t *testing.T) {
 // Duration holds.
 func TestTimesComeBack(t *testing.T) {
 	type pair struct {
-		S  time.Duration `json:"_s"`
-		MS time.Duration `json:"_ms"`
+		Long  time.Duration `json:"_s"`
+		Short time.Duration `json:"_ms"`
 	}
 	for _, d := range []time.Duration{0, 1, 999, 123456789, time.Hour + 1, 26*24*time.Hour - 1} {
 		text, err := Marshal(pair{d, d})

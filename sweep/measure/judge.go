@@ -32,8 +32,6 @@ func (c *cohort) judge(o *Observation) []judged {
 	slo := c.trial.Objective
 	for _, b := range slo.Bounds {
 		switch {
-		case b.Metric == ITL && b.Quantile == 0:
-			all = append(all, c.judgeGapMean(b, o))
 		case b.Metric == ITL:
 			all = append(all, c.judgeGaps(b, o))
 		case b.Quantile == 0:
@@ -103,7 +101,7 @@ func (j judged) share(phi float64, whole bool) judged {
 	if whole {
 		j.Low, j.High = j.Value, j.Value
 	} else {
-		d := stat.Dispersion{At: phi, Level: j.allowed, Gamma: 0.5}
+		d := stat.Dispersion{At: phi, Level: j.allowed, Gamma: stat.Growth}
 		j.Low, j.High = d.Lower(k, n, alpha), d.Upper(k, n, alpha)
 	}
 	switch {

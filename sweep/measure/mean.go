@@ -4,6 +4,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
+
 	"planner/internal/note"
 	"planner/internal/stat"
 )
@@ -99,29 +101,30 @@ func (j judged) ratio(half float64, enough bool) judged {
 	return j
 }
 
-// judgeGaps decides a bound on a quantile of the inter-token times. They come
-// without their times, so a request counts as one observation however many
-// tokens it has, and clumps of requests are taken from the time per token. The
-// tokens that a failed request still owed are beyond the limit.
+// judgeGaps decides a bound on the inter-token times. They come without their times,
+// so a request counts as one observation however many tokens it has, and clumps of
+// requests are taken from the time per token. The tokens that a failed request still
+// owed are beyond the limit on a quantile, and in no mean.
 func (c *cohort) judgeGaps(b Bound, o *Observation) judged {
-	j := judged{allowed: b.Allowed(), Count: Count{Bound: b.String(), Cluster: 1}}
+	j := judged{allowed: b.Allowed(), Count: Count{Bound: b.String(), Cluster: 1, Phi: 1}}
 	if o.Gaps == nil || o.Gaps.TotalCount() == 0 {
 		return j.empty()
 	}
-	requests := 0
+	j.N, j.K = int(o.Gaps.TotalCount()), gapsAbove(o.Gaps, b.Limit)
+	requests, failed, owed := 0, 0, 0
 	for _, r := range c.records {
 		switch {
 		case r.failed():
-			owed := max(r.Asked-max(r.Output, 1), 1)
-			j.N += owed
-			j.K += owed
-			requests++
+			failed++
+			owed += max(r.Asked-max(r.Output, 1), 1)
 		case r.First >= 0 && r.Output > 1:
 			requests++
 		}
 	}
-	j.N += int(o.Gaps.TotalCount())
-	j.K += gapsAbove(o.Gaps, b.Limit)
+	if b.Quantile == 0 {
+		return c.judgeGapMean(j, b.Limit, o.Gaps, requests, failed)
+	}
+	j.N, j.K, requests = j.N+owed, j.K+owed, requests+failed
 	j.Cluster = max(float64(j.N)/float64(max(requests, 1)), 1)
 	q := time.Duration(o.Gaps.ValueAtQuantile(b.Quantile*100)) * time.Microsecond
 	j.slack = slackOf(q, b.Limit)
@@ -137,28 +140,15 @@ func (c *cohort) judgeGaps(b Bound, o *Observation) judged {
 
 // judgeGapMean decides a bound on the mean inter-token time, with the requests
 // as the observations.
-func (c *cohort) judgeGapMean(b Bound, o *Observation) judged {
-	j := judged{allowed: 1, Count: Count{Bound: b.String(), Cluster: 1, Phi: 1}}
-	if o.Gaps == nil || o.Gaps.TotalCount() == 0 {
-		return j.empty()
-	}
-	requests, failed := 0, 0
-	for _, r := range c.records {
-		switch {
-		case r.failed():
-			failed++
-		case r.First >= 0 && r.Output > 1:
-			requests++
-		}
-	}
-	j.N, j.K = int(o.Gaps.TotalCount()), gapsAbove(o.Gaps, b.Limit)
+func (c *cohort) judgeGapMean(j judged, most time.Duration, gaps *hdrhistogram.Histogram, requests, failed int) judged {
+	j.allowed = 1
 	j.Cluster = max(float64(j.N)/float64(max(requests, 1)), 1)
-	limit := float64(b.Limit / time.Microsecond)
-	j.Value = o.Gaps.Mean() / limit
+	limit := float64(most / time.Microsecond)
+	j.Value = gaps.Mean() / limit
 	half := 0.0
 	if !c.whole {
 		j.Phi = stat.Generic
-		half = stat.StudentT(1-alpha, 9) * o.Gaps.StdDev() / limit * math.Sqrt(j.Phi/float64(max(requests, 1)))
+		half = stat.StudentT(1-alpha, 9) * gaps.StdDev() / limit * math.Sqrt(j.Phi/float64(max(requests, 1)))
 	}
 	j = j.ratio(half, c.whole || requests >= meanFloor)
 	if j.state == Met && failed > 0 && c.trial.Objective.Errors < 0 {
