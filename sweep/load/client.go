@@ -92,8 +92,7 @@ func (c *Client) Dialect(ctx context.Context) string {
 	if err != nil {
 		return ""
 	}
-	// A server that handles one connection at a time would wait for more on this
-	// one.
+	// A server of one connection at a time would wait for more on this one.
 	defer e.http.CloseIdleConnections()
 	_, owner, err := e.firstModel(ctx)
 	if err != nil || owner == "" {

@@ -69,13 +69,12 @@ func (c *conn) exchange(m *message) (reply, error) {
 	_, werr := c.Write(m.bytes())
 	for {
 		a, err := c.head()
-		if err != nil {
-			if werr != nil && c.silent {
-				return a, werr
-			}
+		switch {
+		case err != nil && werr != nil && c.silent:
+			return a, werr
+		case err != nil:
 			return a, err
-		}
-		if a.status >= 200 {
+		case a.status >= 200:
 			c.keep = c.keep && werr == nil
 			return a, nil
 		}
@@ -84,11 +83,11 @@ func (c *conn) exchange(m *message) (reply, error) {
 
 // head reads status line and headers.
 func (c *conn) head() (reply, error) {
-	var block []byte
 	for {
 		if i := endOfHead(c.buf[c.r:c.w]); i >= 0 {
-			block = c.buf[c.r : c.r+i]
-			break
+			block := c.buf[c.r : c.r+i]
+			c.r += i
+			return c.parseHead(block)
 		}
 		if c.w-c.r > maxHead {
 			return reply{}, malformed("head longer than %d bytes", maxHead)
@@ -100,9 +99,6 @@ func (c *conn) head() (reply, error) {
 			return reply{}, cutShort(err)
 		}
 	}
-	a, err := c.parseHead(block)
-	c.r += len(block)
-	return a, err
 }
 
 // endOfHead is the index behind the blank line that ends a head, -1 without.
@@ -263,6 +259,7 @@ func (c *conn) line() ([]byte, error) {
 	}
 }
 
+// cutShort is why an answer was not read to its end.
 func cutShort(err error) error {
 	if err == io.EOF {
 		return errCut

@@ -2,6 +2,7 @@ package load
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -58,10 +59,8 @@ func dialectOf(engine string) (*dialect, error) {
 	case "", "attach", "command":
 		engine = "generic"
 	}
-	for i := range dialects {
-		if strings.EqualFold(dialects[i].engine, engine) {
-			return &dialects[i], nil
-		}
+	if i := slices.IndexFunc(dialects, func(d dialect) bool { return strings.EqualFold(d.engine, engine) }); i >= 0 {
+		return &dialects[i], nil
 	}
 	names := make([]string, len(dialects))
 	for i, d := range dialects {

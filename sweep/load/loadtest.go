@@ -60,7 +60,9 @@ func newTest(parent context.Context, c *Client, e *target, trial measure.Trial, 
 	t.ctx, t.cancel = context.WithCancelCause(parent)
 	t.via = t.newTransport()
 	t.prepare(schedule)
-	t.via.warm(warmConnections(&trial, len(schedule)))
+	if p, ok := t.via.(*connPool); ok {
+		p.warm(warmConnections(&trial, len(schedule)))
+	}
 	t.recorder.begin()
 	t.monitor = newMonitor(t)
 	go t.drive(timer)
@@ -78,8 +80,7 @@ func (c *Client) pacer() (*pacer, error) {
 func (t *Test) newEncoder(ctx context.Context) error {
 	c, e := t.client, t.target
 	p := &prompter{salt: workload.Mix64(workload.Mix64(c.Salt+uint64(t.trial.Number)) ^ t.trial.Seed), perWord: 1, conversations: t.conversations}
-	t.encoder = newEncoder(e.model, c.Chat, c.Stream, e.dialect, p)
-	t.encoder.line = headLine(e.url, e.header)
+	t.encoder = newEncoder(e, c.Chat, c.Stream, p)
 	if t.encoder.tokens {
 		return nil
 	}
@@ -162,16 +163,13 @@ func (t *Test) drive(timer *pacer) {
 	} else {
 		t.openLoop(timer)
 	}
-	end := t.elapsed()
+	end := time.Since(t.recorder.start)
 	t.cancel(errOver)
 	t.flying.Wait()
 	t.via.close()
 	t.monitor.stop()
 	t.settle(end)
 }
-
-// elapsed counts from the start of the trial.
-func (t *Test) elapsed() time.Duration { return time.Since(t.recorder.start) }
 
 // openLoop sends each request when it is due, whatever became of those before.
 func (t *Test) openLoop(timer *pacer) {
@@ -232,14 +230,14 @@ func (t *Test) fly(f *inFlight, m *message, due time.Duration) time.Duration {
 	}
 	t.recorder.leave(f, m.index, due)
 	r, err := t.via.send(m, t.deadline(due))
-	t.encoder.release(m)
+	t.encoder.free.Put(m)
 	if err != nil {
 		f.fail(err)
 	} else {
 		f.receive(r, req.Output, t.client.Stream)
 		r.body.close()
 	}
-	over := t.elapsed()
+	over := time.Since(t.recorder.start)
 	if f.answer.err != nil && t.ctx.Err() != nil {
 		f.answer.err = failed(measure.InFlight, "")
 	}

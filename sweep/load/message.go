@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"sync"
@@ -38,9 +36,10 @@ type encoder struct {
 	free sync.Pool
 }
 
-func newEncoder(model string, chat, stream bool, d *dialect, p *prompter) *encoder {
+func newEncoder(to *target, chat, stream bool, p *prompter) *encoder {
+	d := to.dialect
 	e := &encoder{prompts: p, chat: chat, dialect: d, tokens: d.tokenPrompts && !chat, free: sync.Pool{New: func() any { return &message{} }}}
-	name, _ := json.Marshal(model)
+	name, _ := json.Marshal(to.model)
 	e.before = fmt.Appendf(nil, `{"model":%s,`, name)
 	e.behind = []byte(`,"temperature":0`)
 	if d.ignoreEOS {
@@ -50,20 +49,16 @@ func newEncoder(model string, chat, stream bool, d *dialect, p *prompter) *encod
 		e.behind = append(append(e.behind, `,"stream":true`...), d.streamOptions...)
 	}
 	e.behind = append(e.behind, '}')
+	e.line = fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\n", to.url.RequestURI(), to.url.Host)
+	for _, k := range slices.Sorted(maps.Keys(to.header)) {
+		e.line = fmt.Appendf(e.line, "%s: %s\r\n", k, to.header.Get(k))
+	}
+	e.line = append(e.line, "Content-Length: "...)
 	return e
 }
 
-// headLine is the head of every request, up to the value of Content-Length.
-func headLine(u *url.URL, header http.Header) []byte {
-	b := fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\n", u.RequestURI(), u.Host)
-	for _, k := range slices.Sorted(maps.Keys(header)) {
-		b = fmt.Appendf(b, "%s: %s\r\n", k, header.Get(k))
-	}
-	return append(b, "Content-Length: "...)
-}
-
-// blank returns an empty message, to be filled by encode; the caller gives it
-// back with release once it has left.
+// blank returns an empty message, to be filled by encode; the caller puts it back
+// into free once it has left.
 func (e *encoder) blank(index int) *message {
 	m := e.free.Get().(*message)
 	m.index, m.buf = index, m.buf[:0]
@@ -89,8 +84,6 @@ func (e *encoder) encode(m *message, r *workload.Request, ids bool) {
 	b = append(b, length...)
 	_ = append(b, "\r\n\r\n"...)
 }
-
-func (e *encoder) release(m *message) { e.free.Put(m) }
 
 func (e *encoder) appendBody(b []byte, r *workload.Request) []byte {
 	b = append(b, e.before...)

@@ -138,9 +138,9 @@ func TestBodies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := newEncoder(`a "quoted" model`, c.chat, c.stream, d, testPrompter(1))
 		u, _ := url.Parse("http://host:8000/v1/some")
-		e.line = headLine(u, http.Header{"X-A": {"b"}})
+		to := &target{url: u, header: http.Header{"X-A": {"b"}}, model: `a "quoted" model`, dialect: d}
+		e := newEncoder(to, c.chat, c.stream, testPrompter(1))
 		for _, prompt := range []int{1, 9, 2000} {
 			r := workload.Request{ID: 3, Prompt: prompt, Output: 17}
 			m := e.blank(3)
@@ -171,7 +171,7 @@ func TestBodies(t *testing.T) {
 			if _, list := fields["prompt"].([]any); list != (d.tokenPrompts && !c.chat) {
 				t.Errorf("%s: prompt %T", c.engine, fields["prompt"])
 			}
-			e.release(m)
+			e.free.Put(m)
 		}
 	}
 }

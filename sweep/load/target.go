@@ -34,15 +34,15 @@ type target struct {
 // target resolves the configuration, and the model's name with the server's
 // help where it is not given.
 func (c *Client) target(ctx context.Context) (*target, error) {
-	e, err := c.resolve()
-	if err != nil || e.model != "" {
-		return e, err
+	t, err := c.resolve()
+	if err != nil || t.model != "" {
+		return t, err
 	}
-	defer e.http.CloseIdleConnections()
-	if e.model, _, err = e.firstModel(ctx); err != nil {
+	defer t.http.CloseIdleConnections()
+	if t.model, _, err = t.firstModel(ctx); err != nil {
 		return nil, fmt.Errorf("find the model's name: %w", err)
 	}
-	return e, nil
+	return t, nil
 }
 
 // resolve checks the configuration.
@@ -59,18 +59,18 @@ func (c *Client) resolve() (*target, error) {
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("URL %q: want http://HOST or https://HOST", c.URL)
 	}
-	e := &target{base: base, url: u, model: c.Model, header: http.Header{}, dial: c.dial}
-	if e.dialect, err = dialectOf(c.Engine); err != nil {
+	t := &target{base: base, url: u, model: c.Model, header: http.Header{}, dial: c.dial}
+	if t.dialect, err = dialectOf(c.Engine); err != nil {
 		return nil, err
 	}
-	if err := c.headers(e.header); err != nil {
+	if err := c.headers(t.header); err != nil {
 		return nil, err
 	}
-	if e.dial == nil {
-		e.dial = (&net.Dialer{}).DialContext
+	if t.dial == nil {
+		t.dial = (&net.Dialer{}).DialContext
 	}
-	e.http = &http.Client{Transport: newHTTPTransport(c.tls, e.dial), Timeout: 30 * time.Second}
-	return e, nil
+	t.http = &http.Client{Transport: newHTTPTransport(c.tls, t.dial), Timeout: 30 * time.Second}
+	return t, nil
 }
 
 func (c *Client) headers(h http.Header) error {
@@ -100,14 +100,14 @@ func (c *Client) headers(h http.Header) error {
 }
 
 // call sends one request that is not part of the load and decodes its answer.
-func (e *target) call(ctx context.Context, method, path string, in []byte) (*fastjson.Value, error) {
-	req, err := http.NewRequestWithContext(ctx, method, e.base+path, bytes.NewReader(in))
+func (t *target) call(ctx context.Context, method, path string, in []byte) (*fastjson.Value, error) {
+	req, err := http.NewRequestWithContext(ctx, method, t.base+path, bytes.NewReader(in))
 	if err != nil {
 		return nil, err
 	}
-	req.Header = e.header.Clone()
+	req.Header = t.header.Clone()
 	req.Header.Set("Accept", "application/json")
-	res, err := e.http.Do(req)
+	res, err := t.http.Do(req)
 	if err != nil {
 		return nil, err
 	}
@@ -127,8 +127,8 @@ func (e *target) call(ctx context.Context, method, path string, in []byte) (*fas
 }
 
 // firstModel asks for the name of the model that is served, and for its owner.
-func (e *target) firstModel(ctx context.Context) (name, owner string, err error) {
-	v, err := e.call(ctx, http.MethodGet, "/v1/models", nil)
+func (t *target) firstModel(ctx context.Context) (name, owner string, err error) {
+	v, err := t.call(ctx, http.MethodGet, "/v1/models", nil)
 	if err != nil {
 		return "", "", err
 	}
@@ -141,20 +141,20 @@ func (e *target) firstModel(ctx context.Context) (name, owner string, err error)
 
 // tokenize counts the tokens of a text with the engine's own tokenizer, without
 // the special ones that begin a prompt where the engine can leave them out.
-func (e *target) tokenize(ctx context.Context, text string) (int, error) {
-	field := e.dialect.tokenize
+func (t *target) tokenize(ctx context.Context, text string) (int, error) {
+	field := t.dialect.tokenize
 	if field == "" {
 		return 0, errors.New("the engine has no /tokenize")
 	}
 	body := map[string]any{field: text}
 	if field == "prompt" {
-		body["model"], body["add_special_tokens"] = e.model, false
+		body["model"], body["add_special_tokens"] = t.model, false
 	}
 	b, err := json.Marshal(body)
 	if err != nil {
 		return 0, err
 	}
-	v, err := e.call(ctx, http.MethodPost, "/tokenize", b)
+	v, err := t.call(ctx, http.MethodPost, "/tokenize", b)
 	if err != nil {
 		return 0, err
 	}
@@ -170,20 +170,20 @@ func (e *target) tokenize(ctx context.Context, text string) (int, error) {
 // measureText finds how many tokens texts of words have on this server, with
 // two requests for one token each: from the prompt tokens that the server
 // counts, chat template included, else from its tokenizer.
-func (e *target) measureText(ctx context.Context, enc *encoder) error {
+func (t *target) measureText(ctx context.Context, enc *encoder) error {
 	const short, long = 64, 320
 	count := func(words int) (int, error) {
 		probe := &prompter{salt: workload.Mix64(enc.prompts.salt + uint64(words)), perWord: 1}
 		r := workload.Request{ID: -1, Prompt: words, Output: 1}
 		whole := &encoder{prompts: probe, chat: enc.chat, dialect: &dialect{}, before: enc.before, behind: []byte(`,"temperature":0}`)}
-		v, err := e.call(ctx, http.MethodPost, strings.TrimPrefix(e.url.String(), e.base), whole.appendBody(nil, &r))
+		v, err := t.call(ctx, http.MethodPost, strings.TrimPrefix(t.url.String(), t.base), whole.appendBody(nil, &r))
 		if err != nil {
 			return 0, err
 		}
 		if n := v.GetInt("usage", "prompt_tokens"); n > 0 {
 			return n, nil
 		}
-		return e.tokenize(ctx, strings.Trim(string(probe.appendText(nil, &r, false)), `"`))
+		return t.tokenize(ctx, strings.Trim(string(probe.appendText(nil, &r, false)), `"`))
 	}
 	a, err := count(short)
 	if err != nil {

@@ -16,8 +16,6 @@ import (
 // transport carries messages to the server.
 type transport interface {
 	send(m *message, deadline time.Time) (reply, error)
-	// warm opens connections for requests to come.
-	warm(n int)
 	close()
 }
 
@@ -94,9 +92,6 @@ func (t *httpsTransport) send(m *message, deadline time.Time) (reply, error) {
 	stream := strings.HasPrefix(strings.ToLower(res.Header.Get("Content-Type")), "text/event-stream")
 	return reply{status: res.StatusCode, stream: stream, body: b}, nil
 }
-
-// warm does nothing: net/http opens connections when it needs them.
-func (t *httpsTransport) warm(int) {}
 
 func (t *httpsTransport) close() { t.client.CloseIdleConnections() }
 
