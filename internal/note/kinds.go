@@ -151,7 +151,6 @@ const (
 	SideOverloaded    Kind = "side_overloaded"
 	SeedsDiffer       Kind = "seeds_differ"
 	TrafficDiffers    Kind = "traffic_differs"
-	ObjectivesDiffer  Kind = "objectives_differ"
 )
 
 // sentences holds what each kind says. A figure stands in braces with the verb that
@@ -291,5 +290,4 @@ var sentences = map[Kind]string{
 	SideOverloaded:    "{side}: {overloaded%d} of {trials%d} trials were overloaded: their latencies depend on how long was measured",
 	SeedsDiffer:       "{other%d} of {pairs%d} pairs had other requests (another seed): chance makes their differences larger",
 	TrafficDiffers:    "the two runs are of different traffic: what differs may be its doing and not the engine's",
-	ObjectivesDiffer:  "the two plans have different objectives",
 }
