@@ -23,7 +23,7 @@ type Alternative struct {
 // Evidence is what a plan can show for itself; whoever has it attaches it.
 type Evidence struct {
 	// Roofline is that of the chosen offer's instance.
-	Roofline *Roofline `json:"roofline"`
+	Roofline *DataSheet `json:"roofline"`
 	// Curve is that of the binding metric under the chosen knobs; its knee and
 	// saturation are the plan's. Curves holds those of other metrics.
 	Curve  *curve.Curve   `json:"curve"`

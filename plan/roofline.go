@@ -5,9 +5,9 @@ import (
 	"planner/model"
 )
 
-// Roofline is what the data sheets allow an instance. A file has its times in
+// DataSheet is what the data sheets allow an instance. A file has its times in
 // milliseconds, with what of it the chosen offer reaches.
-type Roofline struct {
+type DataSheet struct {
 	model.Bounds
 	// ceiling is the rate at which decoding or prefill alone would take all of
 	// the hardware, boundBy which of them, reached the share of it that the
@@ -21,7 +21,7 @@ type Roofline struct {
 // instance of the offer: the lower of what prefill and what decoding would take
 // alone, with the name of the lower one. It is 0 where the tokens of a request
 // are unknown.
-func (r *Roofline) Ceiling(o *Offer) (rate float64, by string) {
+func (r *DataSheet) Ceiling(o *Offer) (rate float64, by string) {
 	if r.PromptsPerS > 0 {
 		rate, by = r.PromptsPerS, "prefill"
 	}
@@ -34,7 +34,7 @@ func (r *Roofline) Ceiling(o *Offer) (rate float64, by string) {
 }
 
 // of is the roofline with what of it an offer reaches.
-func (r Roofline) of(o *Offer) *Roofline {
+func (r DataSheet) of(o *Offer) *DataSheet {
 	if rate, by := r.Ceiling(o); rate > 0 {
 		r.ceiling, r.boundBy, r.reached = &rate, by, new(o.Rate.Value/rate)
 	}
@@ -42,7 +42,7 @@ func (r Roofline) of(o *Offer) *Roofline {
 }
 
 // MarshalJSON writes times in milliseconds.
-func (r *Roofline) MarshalJSON() ([]byte, error) {
+func (r *DataSheet) MarshalJSON() ([]byte, error) {
 	b := r.Bounds
 	for _, x := range times(&b) {
 		*x = wire.Milliseconds(*x)
@@ -56,8 +56,8 @@ func (r *Roofline) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
-func (r *Roofline) UnmarshalJSON(data []byte) error {
-	*r = Roofline{}
+func (r *DataSheet) UnmarshalJSON(data []byte) error {
+	*r = DataSheet{}
 	err := wire.Unmarshal(data, &r.Bounds)
 	for _, x := range times(&r.Bounds) {
 		*x = wire.Seconds(*x)

@@ -112,8 +112,8 @@ func result() *search.Result {
 	}
 }
 
-func bounds() *plan.Roofline {
-	return &plan.Roofline{Bounds: model.Bounds{WeightSeconds: 0.00538, StreamTokensPerS: 180, KVSeconds: 0.000031, KVEqualsWeights: 174, PrefillSeconds: 0.0134, PromptsPerS: 74.6,
+func bounds() *plan.DataSheet {
+	return &plan.DataSheet{Bounds: model.Bounds{WeightSeconds: 0.00538, StreamTokensPerS: 180, KVSeconds: 0.000031, KVEqualsWeights: 174, PrefillSeconds: 0.0134, PromptsPerS: 74.6,
 		Concurrency: 610, ConcurrencyLimit: 256, OutputTokensPerS: 18900, IdleTTFT: 0.041, IdleTPOT: 0.0081, WeightBytesPerGPU: 17.9e9}}
 }
 

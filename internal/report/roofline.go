@@ -27,7 +27,7 @@ func nearest(trials []measure.Measurement, k measure.Knobs, rate float64) *measu
 
 // addRoofline sets what the hardware allows beside what was reached in a trial,
 // which may be nil.
-func addRoofline(d *Document, b *plan.Roofline, o *plan.Offer, m *measure.Measurement) {
+func addRoofline(d *Document, b *plan.DataSheet, o *plan.Offer, m *measure.Measurement) {
 	if b == nil {
 		return
 	}

@@ -122,7 +122,7 @@ func (d *Decision) addRoofline(p *plan.Plan) error {
 		return err
 	}
 	bounds := roofline.Bounds(d.cachedRequest(p.Offer.Knobs), memory)
-	p.Evidence.Roofline = &plan.Roofline{Bounds: bounds}
+	p.Evidence.Roofline = &plan.DataSheet{Bounds: bounds}
 	ceiling, _ := p.Evidence.Roofline.Ceiling(&p.Offer)
 	for _, c := range append([]*curve.Curve{p.Evidence.Curve}, p.Evidence.Curves...) {
 		if c != nil {
