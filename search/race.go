@@ -9,8 +9,30 @@ import (
 	"planner/sweep/measure"
 )
 
+// Strategy says which knob sets are searched in full, and in which order. The zero
+// value is ByPrediction.
+type Strategy int
+
+// The strategies, by their names in configurations "race", "one-at-a-time" and "grid".
+const (
+	// ByPrediction searches the set in full that is predicted to be the best, and of
+	// the others, which are measured a little above its rate and on the same requests,
+	// those that may be better (an incumbent race as in irace, ordered by prediction).
+	ByPrediction Strategy = iota
+	// OneAtATime searches every value of one knob in full, keeps the best, goes on with
+	// the next knob, and so on. It begins with the first candidate, or the default where
+	// it is one of them. It is cheap and easy to read, and blind to knobs that only help
+	// together.
+	OneAtATime
+	// Grid searches every set in full. It costs as many searches as there are sets, and
+	// leaves nothing to a prediction.
+	Grid
+)
+
 // RaceConfig says which knob sets race, and under which load and objective.
 type RaceConfig struct {
+	// Strategy says which of them are searched in full.
+	Strategy Strategy
 	// Search is the search that each set would get by itself; its Prior is not
 	// used. Its Budget bounds the whole race.
 	Search MaxRateConfig
@@ -72,19 +94,22 @@ const (
 	challenging              // tries challengers there
 	refining                 // measures a promising challenger in full
 	finishing                // measures winner and default on fresh requests
+	listing                  // searches the sets in full that the strategy admits
 	finished
 )
 
-// Race finds the knob set with the highest maximum rate. The set that is
-// predicted to be the best is searched in full; each other one is measured only
-// a little above the rate of the best so far and on the same requests, and
-// searched in full only if it may be better (an incumbent race as in irace,
-// ordered by prediction).
+// Race finds the knob set with the highest maximum rate, as its strategy says.
 type Race struct {
 	cfg       RaceConfig
 	all       []*candidate
 	phase     phase
 	incumbent *candidate
+	// standard is what the engine would do by itself; nil if that is not known, or not
+	// yet searched by a race that does so at the end.
+	standard *candidate
+	// admitted are the sets that are searched side by side, of this stage of the list.
+	admitted []*candidate
+	stage    int
 	// mark is the incumbent's own trial at the challengers' rate.
 	mark     mark
 	promoted []*candidate
@@ -122,13 +147,16 @@ func NewRace(cfg RaceConfig) *Race {
 	for _, p := range cfg.Candidates {
 		r.all = append(r.all, &candidate{prior: p})
 	}
+	if cfg.Strategy != ByPrediction {
+		r.list()
+	}
 	return r
 }
 
 // Next proposes the next trials; none when the race is over.
 func (r *Race) Next() []measure.Trial {
 	for r.phase != finished {
-		if r.overBudget() && r.phase != finishing {
+		if r.overBudget() && r.phase < finishing {
 			r.conclude("the budget is spent")
 		}
 		var batch []measure.Trial
@@ -143,6 +171,8 @@ func (r *Race) Next() []measure.Trial {
 			batch = r.refine()
 		case finishing:
 			batch = r.finish()
+		case listing:
+			batch = r.nextListed()
 		}
 		if len(batch) > 0 {
 			return batch
@@ -156,9 +186,9 @@ func (r *Race) Observe(m measure.Measurement) {
 	c := r.asked[0]
 	r.asked = r.asked[1:]
 	r.trials++
-	before := c.search.Result().EngineTime
+	before := c.search.spent
 	c.search.Observe(m)
-	r.spent += c.search.Result().EngineTime - before
+	r.spent += c.search.spent - before
 	r.starts.observe(&m, r.phase == finishing)
 	switch {
 	case m.Rejected != "":
@@ -195,7 +225,20 @@ func (r *Race) follow(c *candidate) []measure.Trial {
 	return batch
 }
 
-// searchOf starts a search of its own for a candidate.
+// sideBySide proposes what the searches of some candidates want next, of as many at
+// a time as go on.
+func (r *Race) sideBySide(sets []*candidate, most int) []measure.Trial {
+	var batch []measure.Trial
+	for _, c := range sets {
+		if len(batch) < most && c.status != Unable {
+			batch = append(batch, r.follow(c)...)
+		}
+	}
+	return batch
+}
+
+// searchOf starts a search of its own for a candidate, within what is left of the
+// budget.
 func (r *Race) searchOf(p Prior, seed uint64) *MaxRate {
 	cfg := r.cfg.Search
 	cfg.Prior, cfg.Seed = p, seed
@@ -338,7 +381,8 @@ func (r *Race) conclude(why string) {
 	best.Rate, best.Spread = r.incumbent.carries.Value, 0
 	r.finals = []*candidate{{prior: best, search: r.searchOf(best, seed)}}
 	if d := r.cfg.Default; d != nil && d.Knobs != best.Knobs {
-		r.finals = append(r.finals, &candidate{prior: *d, search: r.searchOf(*d, seed)})
+		r.standard = &candidate{prior: *d, search: r.searchOf(*d, seed)}
+		r.finals = append(r.finals, r.standard)
 	}
 }
 
@@ -347,12 +391,7 @@ func (r *Race) finish() []measure.Trial {
 	if r.cfg.OneEngine {
 		return r.takeTurns()
 	}
-	var batch []measure.Trial
-	for _, c := range r.finals {
-		if c.status != Unable {
-			batch = append(batch, r.follow(c)...)
-		}
-	}
+	batch := r.sideBySide(r.finals, len(r.finals))
 	if len(batch) == 0 {
 		r.phase = finished
 	}

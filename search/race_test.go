@@ -1,6 +1,7 @@
 package search
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -83,13 +84,7 @@ func raceConfig(priors []Prior, seed uint64) RaceConfig {
 	return RaceConfig{Search: MaxRateConfig{Workload: raceWorkload(), SLO: raceObjective(), Seed: seed}, Candidates: priors}
 }
 
-type source interface {
-	Next() []measure.Trial
-	Observe(measure.Measurement)
-	Result() RaceResult
-}
-
-func drive(s source, server *raceServer) RaceResult {
+func drive(s *Race, server *raceServer) RaceResult {
 	for {
 		batch := s.Next()
 		if len(batch) == 0 {
@@ -120,7 +115,7 @@ func TestRaceRegret(t *testing.T) {
 			t.Errorf("landscape %d: interval %v above the truth %.4g", seed, e, server.carries(server.mu[r.Knobs]))
 		}
 		grid, _ := landscape(20, 0.10, seed)
-		drive(NewGrid(raceConfig(priors, seed)), grid)
+		drive(NewRace(by(Grid, raceConfig(priors, seed))), grid)
 		raced, searched = raced+cost, searched+grid.engine
 	}
 	if lost > 1 {
@@ -213,22 +208,38 @@ func TestRaceTriesAMemoryShareThatIsLargeEnough(t *testing.T) {
 	}
 }
 
+var strategies = map[string]Strategy{"race": ByPrediction, "one-at-a-time": OneAtATime, "grid": Grid}
+
+func by(s Strategy, cfg RaceConfig) RaceConfig {
+	cfg.Strategy = s
+	return cfg
+}
+
+// The engine's own settings that meet the objective at no rate have no gain to
+// compare with: what is known of a race can be written as JSON, whatever the strategy.
+func TestNoGainOverNothing(t *testing.T) {
+	for name, strategy := range strategies {
+		server, priors := landscape(3, 0.05, 1)
+		cfg := by(strategy, raceConfig(priors, 1))
+		cfg.Default = &Prior{Knobs: measure.Knobs{MaxNumSeqs: 99, TensorParallel: 1}}
+		server.mu[cfg.Default.Knobs] = 1
+		r := drive(NewRace(cfg), server)
+		if r.Default == nil || r.Default.Outcome != Infeasible || r.Gain != nil || !(r.Best.Estimate.Value > 0) {
+			t.Errorf("%s: default %+v, gain %v of %v", name, r.Default, r.Gain, r.Best.Estimate)
+		}
+		if _, err := json.Marshal(r); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // Every set that did not win has a reason, whatever the strategy, and all
 // strategies agree on a clear winner.
 func TestStrategiesAgreeOnAClearWinner(t *testing.T) {
-	for _, name := range []string{"race", "grid", "one-at-a-time"} {
+	for name, strategy := range strategies {
 		server, priors := landscape(6, 0.05, 9)
 		server.mu[priors[3].Knobs] = 50
-		var s source
-		switch name {
-		case "race":
-			s = NewRace(raceConfig(priors, 9))
-		case "grid":
-			s = NewGrid(raceConfig(priors, 9))
-		default:
-			s = NewOneAtATime(raceConfig(priors, 9))
-		}
-		r := drive(s, server)
+		r := drive(NewRace(by(strategy, raceConfig(priors, 9))), server)
 		if r.Knobs != priors[3].Knobs {
 			t.Errorf("%s: winner %+v", name, r.Knobs)
 		}

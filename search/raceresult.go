@@ -75,12 +75,13 @@ func (r *Race) Result() RaceResult {
 	if lead.search != nil {
 		out.Best = lead.search.Result()
 	}
-	for i, f := range r.finals {
-		result := f.search.Result()
-		switch {
-		case i == 0 && result.Estimate.Value > 0:
+	if len(r.finals) > 0 {
+		if result := r.finals[0].search.Result(); result.Estimate.Value > 0 {
 			out.Best = result
-		case i > 0 && result.Outcome != Searching:
+		}
+	}
+	if s := r.standard; s != nil && s.search != nil {
+		if result := s.search.Result(); result.Outcome != Searching {
 			out.Default = &result
 		}
 	}
@@ -99,7 +100,7 @@ func (r *Race) Result() RaceResult {
 	}
 	for _, c := range r.all {
 		if c != lead {
-			out.Contestants = append(out.Contestants, Contestant{c.prior.Knobs, c.status, c.reason})
+			out.Contestants = append(out.Contestants, r.standing(c, out.Best.Estimate))
 		}
 	}
 	return out
@@ -168,6 +169,9 @@ func (e Estimate) width() float64 { return math.Log(e.High / e.Low) }
 
 // lead is the incumbent; before there is one, the set that is looked at.
 func (r *Race) lead() *candidate {
+	if r.phase == listing {
+		return r.leading()
+	}
 	if r.incumbent != nil {
 		return r.incumbent
 	}

@@ -52,7 +52,7 @@ type instance struct {
 	priors []search.Prior
 	// standard is what the engine would do by itself; nil if it does not run.
 	standard *search.Prior
-	race     race
+	race     *search.Race
 	// selected is what is taken of the race, nil until that has ended.
 	selected *selection
 }

@@ -7,15 +7,9 @@ import (
 	"planner/sweep/measure"
 )
 
-// race is a search over the knob sets of one kind of instance.
-type race interface {
-	sweep.Source
-	Result() search.RaceResult
-}
-
 // newRace starts the search over knob sets that the configuration's strategy
 // names.
-func newRace(cfg *config.Config, g sweep.Ground, i *instance) race {
+func newRace(cfg *config.Config, g sweep.Ground, i *instance) *search.Race {
 	c := search.RaceConfig{Search: maxRateConfig(cfg, search.Prior{}), Candidates: i.priors, Default: i.standard}
 	if g.Virtual {
 		if !cfg.Search.BudgetGiven {
@@ -29,9 +23,9 @@ func newRace(cfg *config.Config, g sweep.Ground, i *instance) race {
 	c.OneEngine = !g.Virtual && g.Owned
 	switch cfg.Search.Strategy {
 	case "grid":
-		return search.NewGrid(c)
+		c.Strategy = search.Grid
 	case "one-at-a-time":
-		return search.NewOneAtATime(c)
+		c.Strategy = search.OneAtATime
 	}
 	return search.NewRace(c)
 }

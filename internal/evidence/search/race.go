@@ -100,16 +100,10 @@ type raced struct {
 	gain, equal, said bool
 }
 
-// contest is what a knob search gives.
-type contest interface {
-	source
-	Result() search.RaceResult
-}
-
 // race runs one strategy on a landscape. Its cost counts a restart whenever the
 // knobs change.
-func (l *landscape) race(seed uint64, make func(search.RaceConfig) contest) raced {
-	cfg := search.RaceConfig{Search: search.MaxRateConfig{Workload: l.cases[l.knobs[0]].workload, SLO: l.cases[l.knobs[0]].slo, Seed: seed, Overhead: 6 * time.Second}, OneEngine: true}
+func (l *landscape) race(seed uint64, by search.Strategy) raced {
+	cfg := search.RaceConfig{Strategy: by, Search: search.MaxRateConfig{Workload: l.cases[l.knobs[0]].workload, SLO: l.cases[l.knobs[0]].slo, Seed: seed, Overhead: 6 * time.Second}, OneEngine: true}
 	shared := l.shared * noise(seed, 11)
 	for i, k := range l.knobs {
 		p := search.Prior{Knobs: k, Rate: l.cases[k].truth * math.Exp(shared+l.own*noise(seed, 100+uint64(i)))}
@@ -118,8 +112,10 @@ func (l *landscape) race(seed uint64, make func(search.RaceConfig) contest) race
 		}
 		cfg.Candidates = append(cfg.Candidates, p)
 	}
-	cfg.Default = &cfg.Candidates[13] // 2048 tokens, 256 sequences
-	r := make(cfg)
+	if by != search.Grid {
+		cfg.Default = &cfg.Candidates[13] // 2048 tokens, 256 sequences
+	}
+	r := search.NewRace(cfg)
 	var cost time.Duration
 	var running measure.Knobs
 	for batch := r.Next(); len(batch) > 0; batch = r.Next() {
@@ -154,13 +150,13 @@ func (s *study) races() {
 		for _, m := range []struct {
 			name  string
 			seeds int
-			make  func(search.RaceConfig) contest
+			by    search.Strategy
 		}{
-			{"grid", max(s.seeds/10, 4), func(c search.RaceConfig) contest { c.Default = nil; return search.NewGrid(c) }},
-			{"one at a time", max(s.seeds/4, 4), func(c search.RaceConfig) contest { return search.NewOneAtATime(c) }},
-			{"race", s.seeds, func(c search.RaceConfig) contest { return search.NewRace(c) }},
+			{"grid", max(s.seeds/10, 4), search.Grid},
+			{"one at a time", max(s.seeds/4, 4), search.OneAtATime},
+			{"race", s.seeds, search.ByPrediction},
 		} {
-			all := parallel(m.seeds, func(k int) raced { return l.race(uint64(k+1), m.make) })
+			all := parallel(m.seeds, func(k int) raced { return l.race(uint64(k+1), m.by) })
 			cost, regret, worst, good, gain, equal, said := 0.0, 0.0, 0.0, 0.0, 0.0, 0, 0
 			n := float64(len(all))
 			for _, a := range all {
