@@ -64,7 +64,7 @@ func (c *conn) fill() error {
 
 // exchange sends the message and reads the head of the answer. A server may
 // answer, and close, before it has read all of a request that it refuses.
-func (c *conn) exchange(m *message) (reply, error) {
+func (c *conn) exchange(m *message) (response, error) {
 	c.r, c.w, c.silent = 0, 0, true
 	_, werr := c.Write(m.bytes())
 	for {
@@ -82,7 +82,7 @@ func (c *conn) exchange(m *message) (reply, error) {
 }
 
 // head reads status line and headers.
-func (c *conn) head() (reply, error) {
+func (c *conn) head() (response, error) {
 	for {
 		if i := endOfHead(c.buf[c.r:c.w]); i >= 0 {
 			block := c.buf[c.r : c.r+i]
@@ -90,13 +90,13 @@ func (c *conn) head() (reply, error) {
 			return c.parseHead(block)
 		}
 		if c.w-c.r > maxHead {
-			return reply{}, malformed("head longer than %d bytes", maxHead)
+			return response{}, malformed("head longer than %d bytes", maxHead)
 		}
 		if err := c.fill(); err != nil {
 			if err == io.EOF && c.silent {
-				return reply{}, errNoAnswer
+				return response{}, errNoAnswer
 			}
-			return reply{}, cutShort(err)
+			return response{}, cutShort(err)
 		}
 	}
 }
@@ -113,17 +113,17 @@ func endOfHead(b []byte) int {
 	return -1
 }
 
-func (c *conn) parseHead(block []byte) (reply, error) {
+func (c *conn) parseHead(block []byte) (response, error) {
 	line, rest, _ := bytes.Cut(block, []byte("\n"))
 	line = bytes.TrimSuffix(line, []byte("\r"))
 	if len(line) < 12 || !bytes.HasPrefix(line, []byte("HTTP/1.")) || line[8] != ' ' {
-		return reply{}, malformed("not HTTP/1.1: %q", line[:min(len(line), 40)])
+		return response{}, malformed("not HTTP/1.1: %q", line[:min(len(line), 40)])
 	}
 	status, err := strconv.Atoi(string(line[9:12]))
 	if err != nil || status < 100 {
-		return reply{}, malformed("status %q", line[9:12])
+		return response{}, malformed("status %q", line[9:12])
 	}
-	a := reply{status: status, body: c}
+	a := response{status: status, body: c}
 	c.left, c.chunked, c.inChunks, c.ended = -1, false, false, false
 	c.keep = line[7] == '1'
 	for len(rest) > 0 {
@@ -133,7 +133,7 @@ func (c *conn) parseHead(block []byte) (reply, error) {
 		switch {
 		case is(name, "content-length"):
 			if c.left, err = strconv.ParseInt(string(value), 10, 64); err != nil || c.left < 0 {
-				return reply{}, malformed("content-length %q", value)
+				return response{}, malformed("content-length %q", value)
 			}
 		case is(name, "transfer-encoding"):
 			c.chunked = is(value, "chunked")
@@ -141,7 +141,7 @@ func (c *conn) parseHead(block []byte) (reply, error) {
 			c.keep = c.keep && !is(value, "close")
 		case is(name, "content-encoding"):
 			if !is(value, "identity") && len(value) > 0 {
-				return reply{}, malformed("content-encoding %q, which was not asked for", value)
+				return response{}, malformed("content-encoding %q, which was not asked for", value)
 			}
 		case is(name, "content-type"):
 			a.stream = hasPrefixFold(value, "text/event-stream")

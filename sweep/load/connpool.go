@@ -38,11 +38,11 @@ type connPool struct {
 }
 
 // send writes a message and reads the head of its answer.
-func (p *connPool) send(m *message, deadline time.Time) (reply, error) {
+func (p *connPool) send(m *message, deadline time.Time) (response, error) {
 	for {
 		c, reused, err := p.get(deadline)
 		if err != nil {
-			return reply{}, err
+			return response{}, err
 		}
 		c.SetDeadline(deadline)
 		a, err := c.exchange(m)
@@ -51,7 +51,7 @@ func (p *connPool) send(m *message, deadline time.Time) (reply, error) {
 		}
 		c.drop()
 		if !reused || !c.silent || !isStale(err) || !p.resend() {
-			return reply{}, err
+			return response{}, err
 		}
 	}
 }

@@ -63,7 +63,7 @@ func (c *received) tokens() (n int, counted bool) {
 
 // receive reads an answer to its end. want is the number of tokens asked for,
 // stream whether they were asked for one by one.
-func (f *inFlight) receive(r reply, want int, stream bool) {
+func (f *inFlight) receive(r response, want int, stream bool) {
 	f.fail(nil)
 	c := &f.answer
 	switch {

@@ -15,12 +15,12 @@ import (
 
 // transport carries messages to the server.
 type transport interface {
-	send(m *message, deadline time.Time) (reply, error)
+	send(m *message, deadline time.Time) (response, error)
 	close()
 }
 
-// reply is the answer to one request while it arrives.
-type reply struct {
+// response is the answer to one request while it arrives.
+type response struct {
 	status int
 	// stream reports a body of server-sent events.
 	stream bool
@@ -63,7 +63,7 @@ func newHTTPTransport(conf *tls.Config, dial func(context.Context, string, strin
 	}
 }
 
-func (t *httpsTransport) send(m *message, deadline time.Time) (reply, error) {
+func (t *httpsTransport) send(m *message, deadline time.Time) (response, error) {
 	ctx, cancel := t.ctx, context.CancelFunc(func() {})
 	if !deadline.IsZero() {
 		ctx, cancel = context.WithDeadline(ctx, deadline)
@@ -71,7 +71,7 @@ func (t *httpsTransport) send(m *message, deadline time.Time) (reply, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.url, bytes.NewReader(m.payload()))
 	if err != nil {
 		cancel()
-		return reply{}, err
+		return response{}, err
 	}
 	req.Header = t.header
 	res, err := t.client.RoundTrip(req)
@@ -80,17 +80,17 @@ func (t *httpsTransport) send(m *message, deadline time.Time) (reply, error) {
 		if err == io.EOF {
 			err = errNoAnswer
 		}
-		return reply{}, err
+		return response{}, err
 	}
 	if how := res.Header.Get("Content-Encoding"); how != "" && !strings.EqualFold(how, "identity") {
 		res.Body.Close()
 		cancel()
-		return reply{}, malformed("content-encoding %q, which was not asked for", how)
+		return response{}, malformed("content-encoding %q, which was not asked for", how)
 	}
 	b := t.bodies.Get().(*httpBody)
 	b.in, b.cancel, b.bodies = res.Body, cancel, &t.bodies
 	stream := strings.HasPrefix(strings.ToLower(res.Header.Get("Content-Type")), "text/event-stream")
-	return reply{status: res.StatusCode, stream: stream, body: b}, nil
+	return response{status: res.StatusCode, stream: stream, body: b}, nil
 }
 
 func (t *httpsTransport) close() { t.client.CloseIdleConnections() }
