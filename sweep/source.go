@@ -89,9 +89,9 @@ func (l *Loop) step(ctx context.Context, batch []measure.Trial) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	results := make([]chan result, len(batch))
+	results := make([]chan reduced, len(batch))
 	for i := range results {
-		results[i] = make(chan result, 1)
+		results[i] = make(chan reduced, 1)
 	}
 	var next atomic.Int64
 	for range min(max(l.Parallel, 1), len(batch)) {
@@ -119,32 +119,32 @@ func (l *Loop) step(ctx context.Context, batch []measure.Trial) error {
 	return failed
 }
 
-type result struct {
+type reduced struct {
 	measurement measure.Measurement
 	err         error
 }
 
 // measure runs one trial and reduces it.
-func (l *Loop) measure(ctx context.Context, t measure.Trial) result {
+func (l *Loop) measure(ctx context.Context, t measure.Trial) reduced {
 	if ctx.Err() != nil {
-		return result{err: fmt.Errorf("%w before trial %d", ErrInterrupted, t.Number)}
+		return reduced{err: fmt.Errorf("%w before trial %d", ErrInterrupted, t.Number)}
 	}
 	o, err := l.Run(ctx, t)
 	var unable *measure.Rejection
 	switch {
 	case errors.As(err, &unable):
-		return result{measurement: measure.Measurement{Trial: t, Rejected: unable.Reason}}
+		return reduced{measurement: measure.Measurement{Trial: t, Rejected: unable.Reason}}
 	case ctx.Err() != nil:
-		return result{err: fmt.Errorf("%w in trial %d", ErrInterrupted, t.Number)}
+		return reduced{err: fmt.Errorf("%w in trial %d", ErrInterrupted, t.Number)}
 	case err != nil:
-		return result{err: fmt.Errorf("trial %d: %w", t.Number, err)}
+		return reduced{err: fmt.Errorf("trial %d: %w", t.Number, err)}
 	}
 	if l.Keep != nil {
 		if err := l.Keep(t, o); err != nil {
-			return result{err: fmt.Errorf("trial %d: %w", t.Number, err)}
+			return reduced{err: fmt.Errorf("trial %d: %w", t.Number, err)}
 		}
 	}
-	return result{measurement: measure.Reduce(t, o)}
+	return reduced{measurement: measure.Reduce(t, o)}
 }
 
 // observe journals a measurement and passes on what the journal would give

@@ -156,7 +156,7 @@ func (p *program) compareRuns(c *cli.Context, a, b string) error {
 	if err != nil {
 		return err
 	}
-	var runs [2]design.Run
+	var runs [2]design.RunTrials
 	for i, path := range []string{a, b} {
 		runs[i].Path = path
 		if runs[i].Trials, err = sweep.ReadJournal(sweep.Folder{Path: path}.File(sweep.JournalFile)); err != nil {

@@ -56,7 +56,7 @@ func (p *program) doctor(c *cli.Context) error {
 		err = p.print(report.Doctor(checks))
 	}
 	if err == nil && bad {
-		err = outcome(exitFailed)
+		err = exitStatus(exitFailed)
 	}
 	return err
 }

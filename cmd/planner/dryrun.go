@@ -106,7 +106,7 @@ func (p *program) dryRounds(_ context.Context, r *run) error {
 
 // dryPoint says what would run.
 func (p *program) dryPoint(_ context.Context, r *run) error {
-	t := r.study.(*design.Point).Trial
+	t := r.study.(*design.LoadPoint).Trial
 	load := fmt.Sprintf("open loop at %g requests/s for %v after %v of warm-up", t.Rate, t.Window, t.Warmup)
 	switch {
 	case t.Closed():

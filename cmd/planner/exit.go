@@ -35,16 +35,16 @@ func usagef(format string, args ...any) error {
 	return usageError{fmt.Errorf(format, args...)}
 }
 
-// outcome ends a command whose output is complete with a code that is not 0.
-type outcome int
+// exitStatus ends a command whose output is complete with a code that is not 0.
+type exitStatus int
 
 // Error names the exit code. Nobody reads it: the output says why.
-func (o outcome) Error() string { return fmt.Sprintf("exit code %d", int(o)) }
+func (o exitStatus) Error() string { return fmt.Sprintf("exit code %d", int(o)) }
 
 // ended ends a command by the state of its answer.
 func ended(s sweep.State) error {
 	if code := s.ExitCode(); code != exitDone {
-		return outcome(code)
+		return exitStatus(code)
 	}
 	return nil
 }
@@ -54,7 +54,7 @@ func ended(s sweep.State) error {
 func exitCode(err error) (code int, message string) {
 	var problems config.Problems
 	var usage usageError
-	var end outcome
+	var end exitStatus
 	var unable *measure.Rejection
 	switch {
 	case err == nil:

@@ -19,10 +19,10 @@ func TestInterruptionDecidesTheExitCode(t *testing.T) {
 		want int
 	}{
 		{"done", nil, exitDone},
-		{"undecided", outcome(exitUndecided), exitUndecided},
+		{"undecided", exitStatus(exitUndecided), exitUndecided},
 		{"interrupted", stopped, exitInterrupted},
-		{"interrupted and undecided", errors.Join(stopped, outcome(exitUndecided)), exitInterrupted},
-		{"undecided and interrupted", errors.Join(outcome(exitUndecided), stopped), exitInterrupted},
+		{"interrupted and undecided", errors.Join(stopped, exitStatus(exitUndecided)), exitInterrupted},
+		{"undecided and interrupted", errors.Join(exitStatus(exitUndecided), stopped), exitInterrupted},
 		{"interrupted and unable", errors.Join(&measure.Rejection{Reason: "no memory"}, stopped), exitInterrupted},
 	} {
 		code, message := exitCode(c.err)

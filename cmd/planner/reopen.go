@@ -33,7 +33,7 @@ func (p *program) resumeCommand() *cli.Command {
 				if err := p.printAs(c, "text", done.Report, done.Answer); err != nil || done.ExitCode == 0 {
 					return err
 				}
-				return outcome(done.ExitCode)
+				return exitStatus(done.ExitCode)
 			}
 			return p.conduct(c, r)
 		},

@@ -30,7 +30,7 @@ func Build(answer any, server func(measure.Knobs) Server, e *Engines) (Document,
 		return Search(a.Knobs, a.Result, beside(a.Background)), nil
 	case *design.Swept:
 		return Sweep(a, e), nil
-	case *design.Comparison:
+	case *design.Compared:
 		return Compare(a, e), nil
 	case measure.Measurement:
 		return MeasurementOn(a, e), nil

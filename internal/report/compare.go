@@ -7,7 +7,7 @@ import (
 )
 
 // Compare builds the report of a comparison.
-func Compare(c *design.Comparison, e *Engines) Document {
+func Compare(c *design.Compared, e *Engines) Document {
 	d := Document{Title: compared(c), Data: contrastData(c.Contrasts)}
 	facts := Facts{{Label: "A", Text: c.A}, {Label: "B", Text: c.B}, {Label: "pairs", Text: c.Design}, {Label: "test", Text: c.Test},
 		{Label: "the same", Text: "a whole interval within " + percent(c.Indifference) + " of no difference; what is neither that nor clearly different is undecided"}}
@@ -18,7 +18,7 @@ func Compare(c *design.Comparison, e *Engines) Document {
 }
 
 // compared is the outcome in one line.
-func compared(c *design.Comparison) string {
+func compared(c *design.Compared) string {
 	by := map[design.Judgement][]string{}
 	for _, x := range c.Contrasts {
 		by[x.Judgement] = append(by[x.Judgement], x.Label)
@@ -48,7 +48,7 @@ func compared(c *design.Comparison) string {
 	return "B against A: " + strings.Join(parts, "; ")
 }
 
-func contrastTable(c *design.Comparison) Table {
+func contrastTable(c *design.Compared) Table {
 	tab := Table{
 		Caption: "Relative differences with their " + percent(c.Confidence) + " intervals, each by itself; p is adjusted for all figures together (Holm).",
 		Columns: []Column{{Name: "figure"}, {Name: "A", Right: true}, {Name: "B", Right: true}, {Name: "difference", Right: true, Extra: true}, {Name: "relative", Right: true},

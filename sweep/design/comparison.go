@@ -35,8 +35,8 @@ func (j Judgement) String() string {
 // MarshalText writes the judgement's name.
 func (j Judgement) MarshalText() ([]byte, error) { return []byte(j.String()), nil }
 
-// Change is a difference of two figures with its interval; NaN is not known.
-type Change struct {
+// Difference is a difference of two figures with its interval; NaN is not known.
+type Difference struct {
 	Value float64 `json:"value"`
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`
@@ -52,16 +52,16 @@ type Contrast struct {
 	B float64 `json:"b"`
 	// Difference is B - A, Relative B over A less 1; P is the probability of a ratio
 	// as far from 1 by chance, Adjusted for all figures. NaN is not known.
-	Difference Change    `json:"difference"`
-	Relative   Change    `json:"relative"`
-	P          float64   `json:"p"`
-	Adjusted   float64   `json:"p_adjusted"`
-	Pairs      int       `json:"pairs"`
-	Judgement  Judgement `json:"judgement"`
+	Difference Difference `json:"difference"`
+	Relative   Difference `json:"relative"`
+	P          float64    `json:"p"`
+	Adjusted   float64    `json:"p_adjusted"`
+	Pairs      int        `json:"pairs"`
+	Judgement  Judgement  `json:"judgement"`
 }
 
-// Comparison is the outcome of comparing two things.
-type Comparison struct {
+// Compared is the outcome of comparing two things.
+type Compared struct {
 	A string `json:"a"`
 	B string `json:"b"`
 	// Design says what was paired with what, and Test how it was tested.
@@ -81,7 +81,7 @@ type Comparison struct {
 }
 
 // Files are what a run folder keeps of it, by name.
-func (c *Comparison) Files() map[string]any { return map[string]any{"compare.json": c} }
+func (c *Compared) Files() map[string]any { return map[string]any{"compare.json": c} }
 
 // Terms are what a comparison is judged by.
 type Terms struct {
@@ -92,7 +92,7 @@ type Terms struct {
 }
 
 // answer is the comparison of pairs: undecided where some figure is.
-func (c *Comparison) answer() sweep.Answer {
+func (c *Compared) answer() sweep.Answer {
 	for _, x := range c.Contrasts {
 		if x.Judgement == Undecided {
 			return sweep.Answer{State: sweep.Undecided, Value: c}
@@ -101,16 +101,16 @@ func (c *Comparison) answer() sweep.Answer {
 	return sweep.Answer{State: sweep.Done, Value: c}
 }
 
-// Run is what a run folder holds, for a comparison.
-type Run struct {
+// RunTrials is what a run folder holds, for a comparison.
+type RunTrials struct {
 	Path   string
 	Trials []measure.Measurement
 }
 
 // CompareRuns compares what two runs have measured, at the loads that both have.
-func CompareRuns(a, b Run, t Terms) (sweep.Answer, error) {
+func CompareRuns(a, b RunTrials, t Terms) (sweep.Answer, error) {
 	pairs, left := matched(a.Trials, b.Trials)
-	c := &Comparison{A: filepath.Clean(a.Path), B: filepath.Clean(b.Path), Test: tested, Terms: t,
+	c := &Compared{A: filepath.Clean(a.Path), B: filepath.Clean(b.Path), Test: tested, Terms: t,
 		Contrasts: contrast(pairs, t), Warnings: append(pairDoubts(pairs), seedDoubt(pairs)...).Warnings()}
 	points := fmt.Sprintf("%d load points", len(pairs))
 	if len(pairs) == 1 {
@@ -127,7 +127,7 @@ func CompareRuns(a, b Run, t Terms) (sweep.Answer, error) {
 }
 
 // seedDoubt says when pairs were not of the same requests.
-func seedDoubt(pairs []pair) note.Notes {
+func seedDoubt(pairs []pairing) note.Notes {
 	other := 0
 	for _, x := range pairs {
 		if x.a.Trial.Seed != x.b.Trial.Seed {

@@ -51,8 +51,8 @@ func above0(v float64) float64 {
 	return v
 }
 
-// A pair is what two things made of the same load.
-type pair struct{ a, b *measure.Measurement }
+// A pairing is what two things made of the same load.
+type pairing struct{ a, b *measure.Measurement }
 
 // tested says how pairs are tested.
 const tested = "Student's t over the logarithms of the ratios of the pairs; ratios and their intervals are geometric means"
@@ -60,8 +60,8 @@ const tested = "Student's t over the logarithms of the ratios of the pairs; rati
 // contrast compares pairs in every figure that both sides have. Pairs with a
 // trial that is not valid are left out; where fewer than two are left, all are
 // shown and nothing is decided.
-func contrast(pairs []pair, t Terms) []Contrast {
-	valid := slices.DeleteFunc(slices.Clone(pairs), func(p pair) bool { return !p.a.Valid || !p.b.Valid })
+func contrast(pairs []pairing, t Terms) []Contrast {
+	valid := slices.DeleteFunc(slices.Clone(pairs), func(p pairing) bool { return !p.a.Valid || !p.b.Valid })
 	if len(valid) >= 2 || len(valid) == len(pairs) {
 		return contrastAll(valid, t)
 	}
@@ -72,7 +72,7 @@ func contrast(pairs []pair, t Terms) []Contrast {
 	return all
 }
 
-func contrastAll(pairs []pair, t Terms) []Contrast {
+func contrastAll(pairs []pairing, t Terms) []Contrast {
 	var all []Contrast
 	for _, f := range aspects() {
 		var a, b, differences, ratios []float64
@@ -89,9 +89,9 @@ func contrastAll(pairs []pair, t Terms) []Contrast {
 		}
 		d := stat.PairedT(differences, t.Confidence)
 		r := stat.PairedT(ratios, t.Confidence)
-		c := Contrast{Figure: f.name, Label: f.label, Relative: Change{math.Expm1(r.Value), math.Expm1(r.Low), math.Expm1(r.High)}, P: r.P}
+		c := Contrast{Figure: f.name, Label: f.label, Relative: Difference{math.Expm1(r.Value), math.Expm1(r.Low), math.Expm1(r.High)}, P: r.P}
 		c.A, c.B, c.Pairs = mean(a), mean(b), len(a)
-		c.Difference = Change{d.Value, d.Low, d.High}
+		c.Difference = Difference{d.Value, d.Low, d.High}
 		all = append(all, c)
 	}
 	judge(all, t)
@@ -99,7 +99,7 @@ func contrastAll(pairs []pair, t Terms) []Contrast {
 }
 
 // unresolvedIn lists the figures that no pair resolves on both sides.
-func unresolvedIn(pairs []pair) note.Notes {
+func unresolvedIn(pairs []pairing) note.Notes {
 	var out note.Notes
 	for _, f := range aspects() {
 		some := false
@@ -152,7 +152,7 @@ func mean(x []float64) float64 {
 // matched pairs the measurements of two runs that had the same load: the same
 // rate or concurrency, and the same knobs where one of the runs has several.
 // Left says how many had no counterpart.
-func matched(a, b []measure.Measurement) (pairs []pair, left int) {
+func matched(a, b []measure.Measurement) (pairs []pairing, left int) {
 	byKnobs := knobSets(a) > 1 || knobSets(b) > 1
 	taken := make([]bool, len(b))
 	for i := range a {
@@ -165,7 +165,7 @@ func matched(a, b []measure.Measurement) (pairs []pair, left int) {
 				continue
 			}
 			taken[j], found = true, true
-			pairs = append(pairs, pair{&a[i], &b[j]})
+			pairs = append(pairs, pairing{&a[i], &b[j]})
 			break
 		}
 		if !found {
@@ -198,12 +198,12 @@ func knobSets(all []measure.Measurement) int {
 
 // pairDoubts says what of the pairs a reader should know: failures, which are in
 // no latency, and trials that were not valid or overloaded.
-func pairDoubts(pairs []pair) note.Notes {
+func pairDoubts(pairs []pairing) note.Notes {
 	out := unresolvedIn(pairs)
 	for _, side := range []struct {
 		name string
-		of   func(pair) *measure.Measurement
-	}{{"A", func(p pair) *measure.Measurement { return p.a }}, {"B", func(p pair) *measure.Measurement { return p.b }}} {
+		of   func(pairing) *measure.Measurement
+	}{{"A", func(p pairing) *measure.Measurement { return p.a }}, {"B", func(p pairing) *measure.Measurement { return p.b }}} {
 		failed, requests, invalid, overloaded := 0, 0, 0, 0
 		for _, p := range pairs {
 			m := side.of(p)

@@ -22,12 +22,12 @@ func measured(d time.Duration, rate float64) *measure.Measurement {
 // means do not.
 func TestContrastPairs(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	var pairs []pair
+	var pairs []pairing
 	for range 8 {
 		load := math.Exp(rng.NormFloat64()) // the round's own luck
 		a := 100 * load
 		b := a * 1.10 * math.Exp(0.01*rng.NormFloat64())
-		pairs = append(pairs, pair{measured(time.Duration(a*1e6), 10), measured(time.Duration(b*1e6), 10)})
+		pairs = append(pairs, pairing{measured(time.Duration(a*1e6), 10), measured(time.Duration(b*1e6), 10)})
 	}
 	all := contrast(pairs, Terms{0.95, 0.02})
 	if len(all) != 11 {
@@ -44,11 +44,11 @@ func TestContrastPairs(t *testing.T) {
 
 // Trials that are not valid decide nothing.
 func TestContrastLeavesOutInvalid(t *testing.T) {
-	var pairs []pair
+	var pairs []pairing
 	for i := range 4 {
 		a, b := measured(100*time.Millisecond, 10), measured(time.Duration(100+i)*time.Millisecond, 10)
 		b.Valid = i > 1
-		pairs = append(pairs, pair{a, b})
+		pairs = append(pairs, pairing{a, b})
 	}
 	if c := contrast(pairs, Terms{0.95, 0.02})[0]; c.Pairs != 2 || c.Judgement == Same {
 		t.Errorf("%+v, want the two valid pairs", c)
@@ -78,7 +78,7 @@ func TestJudgements(t *testing.T) {
 		{"ttft.p99_ms", 0.05, -0.1, 0.2, 0.4, Undecided},
 		{"ttft.p99_ms", 0.05, math.NaN(), math.NaN(), math.NaN(), Undecided},
 	} {
-		all := []Contrast{{Figure: c.name, Relative: Change{c.value, c.low, c.high}, P: c.p}}
+		all := []Contrast{{Figure: c.name, Relative: Difference{c.value, c.low, c.high}, P: c.p}}
 		judge(all, Terms{0.95, 0.02})
 		if all[0].Judgement != c.want {
 			t.Errorf("%s by %g (%g to %g): %v, want %v", c.name, c.value, c.low, c.high, all[0].Judgement, c.want)
@@ -87,7 +87,7 @@ func TestJudgements(t *testing.T) {
 	// Of many figures one is significant by itself and not among all.
 	many := make([]Contrast, 10)
 	for i := range many {
-		many[i] = Contrast{Figure: "ttft.p99_ms", Relative: Change{0.1, -0.1, 0.3}, P: 0.5}
+		many[i] = Contrast{Figure: "ttft.p99_ms", Relative: Difference{0.1, -0.1, 0.3}, P: 0.5}
 	}
 	many[3].Relative.Low, many[3].P = 0.01, 0.03
 	judge(many, Terms{0.95, 0.02})
@@ -117,11 +117,11 @@ func TestMatched(t *testing.T) {
 
 func TestPairDoubts(t *testing.T) {
 	a, b := measured(time.Second, 3), measured(time.Second, 3)
-	if got := pairDoubts([]pair{{a, b}}); len(got) != 0 {
+	if got := pairDoubts([]pairing{{a, b}}); len(got) != 0 {
 		t.Errorf("doubts %q of sound trials", got)
 	}
 	a.Requests, a.Failed, b.Valid, b.Overloaded = 100, 3, false, true
-	if got := pairDoubts([]pair{{a, b}}); len(got) != 3 {
+	if got := pairDoubts([]pairing{{a, b}}); len(got) != 3 {
 		t.Errorf("%q, want failures, invalidity and overload", got)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// Point is the study of the commands simulate and bench: one load point.
-type Point struct {
+// LoadPoint is the study of the commands simulate and bench: one load point.
+type LoadPoint struct {
 	sweep.Chain
 	// Trial is the load point.
 	Trial measure.Trial
@@ -20,8 +20,8 @@ type Point struct {
 
 // NewPoint prepares a load point. With probe its warm-up is derived from the latency
 // of single requests.
-func NewPoint(t measure.Trial, owned, probe bool) *Point {
-	p := &Point{Trial: t, owned: owned, probe: probe && !t.Closed()}
+func NewPoint(t measure.Trial, owned, probe bool) *LoadPoint {
+	p := &LoadPoint{Trial: t, owned: owned, probe: probe && !t.Closed()}
 	p.Stages = []func() sweep.Source{func() sweep.Source { return &sweep.List{Trials: []measure.Trial{p.Trial}} }}
 	return p
 }
@@ -56,7 +56,7 @@ const (
 // Prepare settles the warm-up: it is that of the trial which an earlier process
 // measured, or is derived from how long requests take on their own. An engine that
 // cannot be started is left to the trial to reject.
-func (p *Point) Prepare(ctx context.Context, run sweep.Runner, held []measure.Measurement) error {
+func (p *LoadPoint) Prepare(ctx context.Context, run sweep.Runner, held []measure.Measurement) error {
 	if len(held) > 0 {
 		p.Trial.Warmup = held[0].Trial.Warmup
 		return nil
@@ -86,10 +86,10 @@ func (p *Point) Prepare(ctx context.Context, run sweep.Runner, held []measure.Me
 }
 
 // Rejected lists nothing: a load point that cannot run is its result.
-func (p *Point) Rejected() []measure.Rejection { return nil }
+func (p *LoadPoint) Rejected() []measure.Rejection { return nil }
 
 // Answer is the measurement. Its verdict says how it ends.
-func (p *Point) Answer() (sweep.Answer, error) {
+func (p *LoadPoint) Answer() (sweep.Answer, error) {
 	if len(p.Seen) == 0 {
 		return sweep.Answer{}, nil
 	}

@@ -127,7 +127,7 @@ func (r *Rounds) Answer() (sweep.Answer, error) {
 	}
 	n := len(r.Trials) / 2
 	first, window := r.Trials[0].Seed, r.Window.Seconds()
-	out := &Comparison{
+	out := &Compared{
 		A: r.Sides[0].Name, B: r.Sides[1].Name, Test: tested, Terms: r.Terms, Rate: &r.Rate, Window: &window, Rounds: &n, Contrasts: contrast(pairs, r.Terms),
 		Design: fmt.Sprintf("%d rounds of %v at %.4g requests/s, in turns; both sides of a round get the same requests (seeds %d to %d)",
 			n, r.Window, r.Rate, first, first+uint64(n)-1),
@@ -170,19 +170,19 @@ func sameRequests(a, b measure.Trial) bool {
 }
 
 // pairs joins what the two sides of each whole round brought.
-func (r *Rounds) pairs() ([]pair, error) {
+func (r *Rounds) pairs() ([]pairing, error) {
 	for i := range r.Seen {
 		if m := &r.Seen[i]; m.Rejected != "" {
 			return nil, fmt.Errorf("%s: %w", r.Sides[ofB(i+1)].Name, &measure.Rejection{Knobs: m.Trial.Knobs, Reason: m.Rejected})
 		}
 	}
-	var pairs []pair
+	var pairs []pairing
 	for i := 0; i+1 < len(r.Seen); i += 2 {
 		a, b := &r.Seen[i], &r.Seen[i+1]
 		if ofB(i+1) == 1 {
 			a, b = b, a
 		}
-		pairs = append(pairs, pair{a, b})
+		pairs = append(pairs, pairing{a, b})
 	}
 	return pairs, nil
 }
