@@ -199,6 +199,12 @@ func loadFlags(warmup string) []cli.Flag {
 func pointStudy(p *program, r *run) (sweep.Study, error) {
 	f := flagValues(r.cfg.Run.Flags)
 	t, err := loadPoint(f, r.cfg)
+	if held, _ := r.held(); len(f) == 0 && len(held) > 0 {
+		// Earlier versions kept the load in the journal alone.
+		was := held[0].Trial
+		t.Rate, t.Concurrency, t.Requests, t.Warmup, t.Window = was.Rate, was.Concurrency, was.Requests, was.Warmup, was.Window
+		err = nil
+	}
 	if err != nil {
 		return nil, err
 	}

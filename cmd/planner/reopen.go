@@ -12,6 +12,7 @@ import (
 	"planner/internal/config"
 	"planner/internal/report"
 	"planner/sweep"
+	"planner/sweep/measure"
 )
 
 func (p *program) resumeCommand() *cli.Command {
@@ -56,8 +57,8 @@ func (p *program) reportCommand() *cli.Command {
 			if done != nil {
 				return p.printAs(c, c.String("format"), done.Report, done.Answer)
 			}
-			trials, err := sweep.ReadJournal(r.folder.File(sweep.JournalFile))
-			if err != nil && !errors.Is(err, os.ErrNotExist) {
+			trials, err := r.held()
+			if err != nil {
 				return err
 			}
 			answer, err := sweep.Replay(trials, r.study)
@@ -115,6 +116,14 @@ func (p *program) reopen(c *cli.Context) (*run, *stored, error) {
 		}
 	}
 	return r, nil, p.prepare(r)
+}
+
+// held are the measurements in the journal of a run folder; none where there is none.
+func (r *run) held() ([]measure.Measurement, error) {
+	if r.folder == nil || !r.folder.Has(sweep.JournalFile) {
+		return nil, nil
+	}
+	return sweep.ReadJournal(r.folder.File(sweep.JournalFile))
 }
 
 // callOf reads the call of a run whose configuration does not hold it, as those of

@@ -118,7 +118,7 @@ func contrastData(all []design.Contrast) Data {
 		for _, v := range []float64{x.A, x.B, x.Difference.Value, x.Difference.Low, x.Difference.High, x.Relative.Value, x.Relative.Low, x.Relative.High, x.P, x.Adjusted} {
 			row = append(row, raw(v))
 		}
-		d.Rows = append(d.Rows, append(row, count(x.Pairs), x.Judgement.String()))
+		d.Rows = append(d.Rows, append(row, count(x.Pairs), string(x.Judgement)))
 	}
 	return d
 }

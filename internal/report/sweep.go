@@ -68,7 +68,7 @@ func sweptTitle(s *design.Swept) string {
 	var parts []string
 	for _, f := range []design.Finding{design.Held, design.Refuted, design.Unclear, design.NotRun} {
 		if n := counts[f]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(f.String(), "_", " ")))
+			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(string(f), "_", " ")))
 		}
 	}
 	return fmt.Sprintf("%s over %s of traffic: of the hypotheses %s", t, plural(len(s.Rows), "kind"), join(parts))

@@ -9,31 +9,17 @@ import (
 	"planner/sweep/measure"
 )
 
-// Judgement says how the second of two things does against the first. The zero
-// value is Undecided: what was not shown is not the same.
-type Judgement int
+// Judgement says how the second of two things does against the first.
+type Judgement string
 
 // The judgements. Same means that the whole interval lies within what the user
 // does not care about.
 const (
-	Undecided Judgement = iota
-	Same
-	Better
-	Worse
+	Undecided Judgement = "undecided"
+	Same      Judgement = "same"
+	Better    Judgement = "better"
+	Worse     Judgement = "worse"
 )
-
-var judgementNames = []string{"undecided", "same", "better", "worse"}
-
-// String is the judgement's name in files.
-func (j Judgement) String() string {
-	if j < Undecided || j > Worse {
-		return "undecided"
-	}
-	return judgementNames[j]
-}
-
-// MarshalText writes the judgement's name.
-func (j Judgement) MarshalText() ([]byte, error) { return []byte(j.String()), nil }
 
 // Difference is a difference of two figures with its interval; NaN is not known.
 type Difference struct {

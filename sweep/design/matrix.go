@@ -10,29 +10,16 @@ import (
 	"time"
 )
 
-// Finding says what became of a hypothesis. The zero value is Unclear.
-type Finding int
+// Finding says what became of a hypothesis.
+type Finding string
 
 // The findings.
 const (
-	Unclear Finding = iota
-	Held
-	Refuted
-	NotRun
+	Unclear Finding = "undecided"
+	Held    Finding = "held"
+	Refuted Finding = "refuted"
+	NotRun  Finding = "not_run"
 )
-
-var findingNames = []string{"undecided", "held", "refuted", "not_run"}
-
-// String is the finding's name in files.
-func (f Finding) String() string {
-	if f < Unclear || f > NotRun {
-		return "undecided"
-	}
-	return findingNames[f]
-}
-
-// MarshalText writes the finding's name.
-func (f Finding) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
 // MatrixRow is one kind of traffic of a matrix: what is asked of it, what was
 // expected, and what came out.
