@@ -8,6 +8,7 @@ import (
 
 	"planner/internal/stat"
 	"planner/sweep/measure"
+	"planner/sweep/workload"
 )
 
 const (
@@ -99,9 +100,8 @@ func Certify(cfg MaxRateConfig, found Result, window time.Duration) *Certificate
 	}
 	c.n, c.k = make([]float64, len(c.bounds)), make([]float64, len(c.bounds))
 	if c.window == 0 && c.result.Reason == "" {
-		s := MaxRate{cfg: cfg}
-		enough := s.leastRequests() / c.result.Rate * float64(time.Second)
-		c.window = min(max(certifyWindow, time.Duration(certifyLeast*enough)), time.Duration(certifyMost*enough))
+		enough := cfg.leastRequests()
+		c.window = min(max(certifyWindow, workload.Span(certifyLeast*enough, c.result.Rate)), workload.Span(certifyMost*enough, c.result.Rate))
 	}
 	return c
 }
@@ -124,30 +124,29 @@ const streamCertify = 7001
 // look is the next trial; nil where the budget has no room for one that could
 // bring the certificate, or the looks before leave no chance to it.
 func (c *Certificate) look() *measure.Trial {
-	s := MaxRate{cfg: c.cfg, proposed: c.result.Looks, latency: c.cfg.Prior.Latency}
-	s.cfg.Seed = trialSeed(c.cfg.Seed, streamCertify)
-	size := s.sized(c.result.Rate, false)
+	cfg := c.cfg
+	cfg.Seed = trialSeed(c.cfg.Seed, streamCertify)
+	l := cfg.length(c.result.Rate, false, unstarted(cfg.Prior))
 	least := c.leastWindow()
 	if c.result.Looks == 0 {
 		c.window = max(c.window, least)
 	}
-	window := c.window
-	if window < least {
+	l.window = c.window
+	if l.window < least {
 		c.result.Reason = fmt.Sprintf("after %d look of %v so many requests are beyond the limit that it would take %v more without any",
-			c.result.Looks, window.Round(time.Second), least.Round(time.Second))
+			c.result.Looks, l.window.Round(time.Second), least.Round(time.Second))
 		return nil
 	}
 	if c.cfg.Budget > 0 {
-		left := c.cfg.Budget - c.result.EngineTime - c.cfg.Overhead - size.warmup - size.cooldown
+		left := c.cfg.Budget - c.result.EngineTime - c.cfg.Overhead - l.warmup - l.cooldown
 		if left < least {
 			c.result.Reason = fmt.Sprintf("the budget has %v left, and without any request beyond the limit it would take %v",
 				max(left, 0).Round(time.Second), least.Round(time.Second))
 			return nil
 		}
-		window = min(window, left)
+		l.window = min(l.window, left)
 	}
-	return s.trial(measure.Trial{Rate: c.result.Rate, Warmup: size.warmup, Window: window, Cooldown: size.cooldown,
-		Why: fmt.Sprintf("certificate, look %d of %d", c.result.Looks+1, certifyLooks)})
+	return cfg.trial(l.of(c.result.Rate, fmt.Sprintf("certificate, look %d of %d", c.result.Looks+1, certifyLooks)), c.result.Looks+1)
 }
 
 // leastWindow is how much longer a certificate takes at least: if no more
@@ -168,7 +167,7 @@ func (c *Certificate) leastWindow() time.Duration {
 		}
 		most = max(most, high)
 	}
-	return time.Duration(most / c.result.Rate * float64(time.Second))
+	return workload.Span(most, c.result.Rate)
 }
 
 // asFew is the probability of at most k of n requests beyond the limit where

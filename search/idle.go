@@ -81,7 +81,7 @@ func (p *idleProbe) wanted(s *MaxRate) (*measure.Trial, bool) {
 // enough is how many more requests name the idle value of the broken bound; 0
 // when what was seen must do.
 func (p *idleProbe) enough(s *MaxRate) int {
-	n := int(s.leastRequests())
+	n := int(s.cfg.leastRequests())
 	if s.cfg.Budget > 0 {
 		left := probeShare * float64(s.cfg.Budget-s.spent)
 		n = min(n, int(left/float64(max(p.service, 1))))

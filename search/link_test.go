@@ -42,21 +42,6 @@ func TestAim(t *testing.T) {
 	}
 }
 
-// A server whose exceedances stay together for 12 s takes longer to settle than the
-// usual warm-up, and is watched for longer; one that forgets within a second is not.
-func TestSlowServersGetLongerTrials(t *testing.T) {
-	size := func(phi float64) size {
-		s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: raceObjective(), Prior: Prior{Rate: 15, Phi: phi, Latency: time.Second}})
-		return s.sized(15, false)
-	}
-	if z := size(360); z.warmup != 36*time.Second || z.window != 120*time.Second {
-		t.Errorf("slow: %v", z)
-	}
-	if z := size(20); z.warmup != leastWarmup || z.window > 90*time.Second {
-		t.Errorf("quick: %v", z)
-	}
-}
-
 // Gamma gaps of CV 2 make the curve of a queue 2.5 times as flat in heavy traffic;
 // Poisson arrivals and traces leave what is believed.
 func TestBurstsFlattenTheCurve(t *testing.T) {

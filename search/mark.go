@@ -18,11 +18,11 @@ import (
 // to come so evenly that the incumbent carries far more of them would show of another
 // set no more than that, and others are drawn.
 type mark struct {
-	rate  float64
-	draw  int
-	size  size
-	score score
-	moves int
+	rate   float64
+	draw   int
+	length length
+	score  score
+	moves  int
 	// low is the highest rate at which the incumbent showed too little, high the
 	// lowest at which it was overloaded, and over what it showed there; 0 where there
 	// is none.
@@ -82,12 +82,13 @@ func (r *Race) markTrial() measure.Trial {
 	if r.mark.rate == 0 {
 		r.mark.rate = (1 + delta) * r.incumbent.carries.Value
 	}
-	fresh := MaxRate{cfg: s.cfg, latency: s.latency}
-	r.mark.size = fresh.sized(r.mark.rate, false)
+	first := unstarted(s.cfg.Prior)
+	first.latency = s.latency
+	r.mark.length = s.cfg.length(r.mark.rate, false, first)
 	if s.cfg.Window == 0 {
 		// Requests come at random: as many as resolve the statistics, in the mean, would
 		// be too few in every other trial.
-		r.mark.size.window += r.mark.size.window / 8
+		r.mark.length.window += r.mark.length.window / 8
 	}
 	t := r.testTrial(r.incumbent)
 	t.Why = "the best set so far, where challengers will be measured"
@@ -101,9 +102,8 @@ func (r *Race) testTrial(c *candidate) measure.Trial {
 		test = 0
 	}
 	s := c.search
-	t := s.trial(measure.Trial{Rate: r.mark.rate, Warmup: r.mark.size.warmup, Window: r.mark.size.window, Cooldown: r.mark.size.cooldown})
+	t := s.trial(r.mark.length.of(r.mark.rate, fmt.Sprintf("challenger: better than the best set by %.0f %%?", 100*delta)))
 	t.Seed = trialSeed(r.cfg.Search.Seed^streamTests, test+r.mark.draw*(invalidInRow+1))
-	t.Why = fmt.Sprintf("challenger: better than the best set by %.0f %%?", 100*delta)
 	return *t
 }
 

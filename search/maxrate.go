@@ -159,7 +159,7 @@ func (s *MaxRate) Observe(m measure.Measurement) {
 // learn adds a trial under load to what is known.
 func (s *MaxRate) learn(m *measure.Measurement) {
 	t := attempt{rate: m.Trial.Rate, met: !m.Overloaded, valid: m.Valid || s.condemns(m),
-		coarse: m.Trial.Window < s.sized(m.Trial.Rate, false).window/2}
+		coarse: m.Trial.Window < s.length(m.Trial.Rate, false).window/2}
 	if !t.valid {
 		s.tried = append(s.tried, t)
 		return

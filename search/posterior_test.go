@@ -3,7 +3,6 @@ package search
 import (
 	"math"
 	"testing"
-	"time"
 
 	"planner/sweep/measure"
 )
@@ -96,22 +95,6 @@ func TestPosteriorFollowsTheEvidence(t *testing.T) {
 	if twice.halfWidth(0.9) >= few.halfWidth(0.9) {
 		t.Errorf("half-width %.3f with twice the evidence, %.3f before", twice.halfWidth(0.9), few.halfWidth(0.9))
 	}
-}
-
-func TestTrialLengths(t *testing.T) {
-	slo := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: time.Second}}, Errors: -1}
-	s := NewMaxRate(MaxRateConfig{SLO: slo, Workload: raceWorkload()})
-	test := func(rate float64, latency, window, warmup time.Duration) {
-		t.Helper()
-		s.latency = latency
-		if z := s.sized(rate, false); z.window.Round(time.Second) != window || z.warmup.Round(time.Second) != warmup {
-			t.Errorf("rate %g, latency %v: window %v, warm-up %v; want %v and %v", rate, latency, z.window, z.warmup, window, warmup)
-		}
-	}
-	test(25, 0, 48*time.Second, 30*time.Second)
-	test(0.05, 250*time.Second, 24_000*time.Second, 375*time.Second)
-	test(5000, 0, 4*time.Second, 4*time.Second)
-	test(25, 20*time.Second, 100*time.Second, 30*time.Second)
 }
 
 func BenchmarkInfer(b *testing.B) {

@@ -3,7 +3,6 @@ package search
 import (
 	"fmt"
 	"math"
-	"time"
 
 	"planner/sweep/measure"
 )
@@ -54,30 +53,35 @@ func (s *MaxRate) propose() *measure.Trial {
 		return nil
 	}
 	rate, coarse, why := s.nextRate()
-	size := s.sized(rate, coarse)
+	l := s.length(rate, coarse)
 	if s.cfg.Budget > 0 {
 		if len(s.tried) < minTrials {
 			// A prediction that is far too low must not spend all on its rate.
-			size.window = min(size.window, s.cfg.Budget/(minTrials+1))
+			l.window = min(l.window, s.cfg.Budget/(minTrials+1))
 		}
-		left := s.cfg.Budget - s.spent - s.cfg.Overhead - size.warmup - size.cooldown
-		if left < size.window/4 || left <= 0 {
+		left := s.cfg.Budget - s.spent - s.cfg.Overhead - l.warmup - l.cooldown
+		if left < l.window/4 || left <= 0 {
 			s.end = ending{OutOfBudget, fmt.Sprintf("the budget of %v engine time has no room for another trial", s.cfg.Budget)}
 			return nil
 		}
-		size.window = min(size.window, left)
+		l.window = min(l.window, left)
 	}
-	return s.trial(measure.Trial{Rate: rate, Warmup: size.warmup, Window: size.window, Cooldown: size.cooldown, Why: why})
+	return s.trial(l.of(rate, why))
 }
 
-// trial fills in what all trials of the search share.
+// trial is the next trial, with what all of the search share.
 func (s *MaxRate) trial(t measure.Trial) *measure.Trial {
-	t.Number = s.proposed + 1
-	t.Knobs = s.cfg.Prior.Knobs
-	t.Workload = s.cfg.Workload
-	t.Objective = s.cfg.SLO
-	t.Seed = trialSeed(s.cfg.Seed, s.proposed)
 	s.proposed++
+	return s.cfg.trial(t, s.proposed)
+}
+
+// trial fills in what all trials of a configuration share, of the one of a number.
+func (c *MaxRateConfig) trial(t measure.Trial, number int) *measure.Trial {
+	t.Number = number
+	t.Knobs = c.Prior.Knobs
+	t.Workload = c.Workload
+	t.Objective = c.SLO
+	t.Seed = trialSeed(c.Seed, number-1)
 	return &t
 }
 
@@ -194,118 +198,4 @@ func (s *MaxRate) clip(rate float64) float64 {
 		}
 	}
 	return min(rate, s.cfg.Limit)
-}
-
-// size is the plan of one trial in time.
-type size struct{ warmup, window, cooldown time.Duration }
-
-const (
-	firstWindow, lastWindow = 40 * time.Second, 300 * time.Second
-	growth                  = 1.5
-	// usualRequests make a trial at least as long as many clumps of exceedances,
-	// whatever the quantile.
-	usualRequests = 1200
-	// mostRequests caps a trial at so many times what the quantiles need: more
-	// is better spent on another draw of the arrivals.
-	mostRequests  = 7.5
-	leastWarmup   = 15 * time.Second
-	unknownWarmup = 30 * time.Second
-	shortWindow   = 10 * time.Second
-	mostCooldown  = 60 * time.Second
-	// leastRelaxations is how many times as long as it takes to settle a queue is
-	// watched at least: the warm-up does not take away all of what an empty start
-	// hides.
-	leastRelaxations = 10
-	// longestRelaxation bounds what a dispersion is believed to say of time.
-	longestRelaxation = 40 * time.Second
-	// endless keeps a duration inside its type at rates of one request a year.
-	endless = 1e9 * float64(time.Second)
-)
-
-// sized plans the length of a trial: it grows from trial to trial, is long
-// enough for the quantiles of the objective and for the slowest requests, and
-// at high rates no longer than what its requests are worth.
-func (s *MaxRate) sized(rate float64, coarse bool) size {
-	least := s.leastRequests()
-	span := func(requests float64) time.Duration {
-		return time.Duration(min(requests/rate*float64(time.Second), endless))
-	}
-	// Even a search that only counts requests gives a real engine some seconds.
-	floor := min(shortWindow, span(20_000))
-	var window time.Duration
-	if coarse {
-		window = max(span(60), 5*s.latency, min(20*time.Second, span(300)), floor)
-	} else {
-		factor := math.Pow(growth, float64(min(s.fine(), 20)))
-		window = max(min(lastWindow, time.Duration(float64(firstWindow)*factor)), span(least))
-		clumps := usualRequests * float64(max(s.cfg.Workload.Turns, 1))
-		window = min(window, max(span(max(least, clumps)*min(factor, mostRequests)), floor))
-		window = max(window, 5*s.latency)
-	}
-	if !coarse {
-		window = max(window, leastRelaxations*s.relaxation(rate))
-	}
-	window = s.lap(window, rate)
-	again := s.distrusted()
-	window <<= again
-	if s.cfg.Window > 0 {
-		window = s.cfg.Window
-	}
-	warmup := unknownWarmup
-	if s.latency > 0 {
-		warmup = max(leastWarmup, s.latency*3/2)
-	}
-	warmup = max(warmup, 3*s.relaxation(rate))
-	warmup = min(warmup<<again, window)
-	if s.cfg.Warmup > 0 {
-		warmup = s.cfg.Warmup
-	}
-	_, output := s.cfg.Workload.MeanTokens()
-	z := s.steadied(size{warmup: warmup, window: window}, rate, coarse)
-	z.cooldown = min(s.cfg.SLO.Horizon(int(math.Ceil(output))), z.window/2, mostCooldown)
-	return z
-}
-
-// relaxation is how long a queue that starts empty takes to come near the length
-// that it has in the long run, as far as it is known: exceedances that stay
-// correlated for a time tau have a dispersion of 2 rate tau.
-func (s *MaxRate) relaxation(rate float64) time.Duration {
-	phi := s.cfg.Prior.Phi
-	if len(s.posteriors) > 0 {
-		_, j := minimum{s.posteriors}.binding()
-		phi = s.posteriors[j].phi
-	}
-	if s.cfg.Workload != nil {
-		// The turns of a conversation are one clump; how long they take to settle is
-		// known otherwise.
-		phi /= float64(max(s.cfg.Workload.Turns, 1))
-	}
-	return min(time.Duration(min(phi/(2*rate)*float64(time.Second), endless)), longestRelaxation)
-}
-
-// distrusted is how many trials in a row, up to the last, could not be trusted. The
-// next one is twice as long for each: what is wrong most often is that a server
-// whose requests stay long was not yet stationary, and a shorter look at it will
-// not be either.
-func (s *MaxRate) distrusted() int {
-	n := 0
-	for n < len(s.tried) && !s.tried[len(s.tried)-1-n].valid {
-		n++
-	}
-	return min(n, invalidInRow)
-}
-
-// leastRequests is how many requests a trial needs to resolve the quantiles of
-// the objective: 12 beyond each.
-func (s *MaxRate) leastRequests() float64 {
-	if s.cfg.MinRequests > 0 {
-		return float64(s.cfg.MinRequests)
-	}
-	n := 100.0
-	for _, b := range s.cfg.SLO.Bounds {
-		if p := b.Allowed(); p > 0 {
-			n = max(n, 12/p)
-		}
-	}
-	return math.Round(n)
 }

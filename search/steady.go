@@ -1,7 +1,6 @@
 package search
 
 import (
-	"math"
 	"time"
 
 	"planner/internal/note"
@@ -44,50 +43,6 @@ func (s *MaxRate) carried(m *measure.Measurement, met bool) float64 {
 	return rate
 }
 
-// steadied lengthens a trial of conversations or shared prefixes so that the traffic
-// is steady, and the prefix cache full, when the window begins. The requests of
-// a conversation are one clump, and its length is the time that the number under
-// way takes to change: the window is lengthened as well.
-func (s *MaxRate) steadied(z size, rate float64, coarse bool) size {
-	w := s.cfg.Workload
-	settling := w.Settling(rate, s.typical())
-	if settling == 0 {
-		return z
-	}
-	if s.cfg.Window == 0 && w.Turns > 1 {
-		z.window = max(z.window, time.Duration(s.courses(coarse)*float64(w.Course(s.typical()))))
-	}
-	if s.cfg.Warmup == 0 {
-		if s.cfg.Budget > 0 {
-			settling = min(settling, s.cfg.Budget/settlingShare)
-		}
-		z.warmup = max(z.warmup, settling+min(z.warmup, leastWarmup))
-	}
-	return z
-}
-
-// courses is how many conversations, one after another, a window is long.
-func (s *MaxRate) courses(coarse bool) float64 {
-	switch {
-	case coarse:
-		return 1
-	case s.cfg.Budget > 0:
-		return leastCourses
-	}
-	return min(leastCourses*math.Pow(growth, float64(min(s.fine(), 20))), mostCourses)
-}
-
-// fine counts the trials under load that were long enough to measure.
-func (s *MaxRate) fine() int {
-	n := 0
-	for _, t := range s.tried {
-		if t.valid && !t.coarse {
-			n++
-		}
-	}
-	return n
-}
-
 // clumped makes conversations the unit in which exceedances come, before anything is
 // seen of how they do: when the engine falls behind, all turns of the conversations
 // under way are late.
@@ -100,17 +55,6 @@ func clumped(bounds []assumed, prior Prior, w *workload.Workload) []assumed {
 	}
 	return bounds
 }
-
-const (
-	// leastCourses and mostCourses bound the length of a window in conversations. An
-	// engine whose cache just holds the histories of those under way fails when
-	// their number happens to rise, which it does within some tens of courses: where
-	// time costs nothing, trials grow long enough to see it.
-	leastCourses, mostCourses = 10, 40
-	// settlingShare is the part of the budget, as a divisor, that the warm-up of one
-	// trial may take.
-	settlingShare = 10
-)
 
 // thrash watches the share of prompt tokens that the prefix cache held: the
 // largest in a trial that met the objective, and the smallest in one that missed it.
@@ -134,7 +78,9 @@ func (h *thrash) watch(m *measure.Measurement, met bool) {
 func (s *MaxRate) remarks(rate float64) note.Notes {
 	w := s.cfg.Workload
 	var out note.Notes
-	if own := s.ownWindow(rate); s.cfg.Window > 0 && s.cfg.Window < own*3/4 {
+	free, first := s.cfg, s.progress()
+	free.Window, first.fine, first.distrusted = 0, 0, 0
+	if own := free.length(rate, false, first).window; s.cfg.Window > 0 && s.cfg.Window < own*3/4 {
 		out = append(out, note.New(note.WindowShort, s.cfg.Window, own.Round(time.Second)))
 	}
 	if w.Turns <= 1 {
@@ -143,23 +89,20 @@ func (s *MaxRate) remarks(rate float64) note.Notes {
 	if h := s.hits; h.missed > 0 && h.missed < (1-lossy)*h.met {
 		out = append(out, note.New(note.CacheCollapse, 100*h.met, 100*h.missed))
 	}
-	if settling := w.Settling(rate, s.typical()); s.cfg.Warmup > 0 && s.cfg.Warmup < settling {
+	if settling := w.Settling(rate, first.typical()); s.cfg.Warmup > 0 && s.cfg.Warmup < settling {
 		out = append(out, note.New(note.WarmUpShort, s.cfg.Warmup, settling.Round(time.Second)))
 	}
 	return out
 }
 
-// ownWindow is the window of a first trial at a rate if none is given.
-func (s *MaxRate) ownWindow(rate float64) time.Duration {
-	free := MaxRate{cfg: s.cfg, bounds: s.bounds, posteriors: s.posteriors, latency: s.latency, mean: s.mean}
-	free.cfg.Window = 0
-	return free.sized(rate, false).window
-}
-
-// typical is the mean time of a request, as far as it is known.
-func (s *MaxRate) typical() time.Duration {
-	if s.mean > 0 {
-		return s.mean
+// anywhere is the workload for trials: of a trace, one whose trials start at rows
+// that their seeds draw. Trials that all began with the first row would see the same
+// part of the trace again and again, and take its bursts for the whole.
+func anywhere(w *workload.Workload) *workload.Workload {
+	if w == nil || !w.Replayed() || w.AnyRow {
+		return w
 	}
-	return s.latency
+	copied := *w
+	copied.AnyRow = true
+	return &copied
 }

@@ -253,7 +253,7 @@ func defaultWindow(w *workload.Workload, rate float64) time.Duration {
 	const enough = 5000
 	switch {
 	case w.Replayed() && rate > 0:
-		return time.Duration(float64(len(w.Replay)) / rate * float64(time.Second))
+		return workload.Span(float64(len(w.Replay)), rate)
 	case w.Replayed():
 		return w.TraceSpan()
 	}

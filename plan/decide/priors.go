@@ -11,6 +11,7 @@ import (
 	"planner/search"
 	"planner/sweep"
 	"planner/sweep/measure"
+	"planner/sweep/workload"
 )
 
 // priorFor says what arithmetic knows of a configuration: whether it fits, and
@@ -141,7 +142,7 @@ func disperse(cfg *config.Config, engine *sweep.Simulated, priors []*search.Prio
 	if bound.Quantile == 0 || bound.Metric == measure.ITL {
 		return nil // no count of requests
 	}
-	batch := min(dispersionBatch, time.Duration(dispersionRequests/best.Rate*float64(time.Second)))
+	batch := min(dispersionBatch, workload.Span(dispersionRequests, best.Rate))
 	warmup := max(min(batch, time.Minute), cfg.Workload.Settling(best.Rate, best.Latency))
 	var runs [][]measure.Count
 	for n, share := range dispersionRates {

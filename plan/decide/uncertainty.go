@@ -9,6 +9,7 @@ import (
 	"planner/model/calibrate"
 	"planner/search"
 	"planner/sweep/measure"
+	"planner/sweep/workload"
 )
 
 // uncertainty is how far the maximum rate may be off for what is not known of the
@@ -99,7 +100,7 @@ const (
 
 // probe simulates a short load point with given constants.
 func (d *Decision) probe(k measure.Knobs, c model.Constants, rate float64, seed uint64) (measure.Trial, measure.Observation, error) {
-	window := time.Duration(probeTrialRequests / rate * float64(time.Second))
+	window := workload.Span(probeTrialRequests, rate)
 	warmup := time.Duration(probeWarmupShare * float64(window))
 	if settling, course := d.settling(k, rate); settling > 0 {
 		warmup, window = max(warmup, settling), max(window, course)

@@ -298,7 +298,7 @@ func (s Grid) windows(cfg *config.Config, t *measure.Trial, temperature string, 
 	case coldCache:
 		t.Warmup = 0
 	case warmCache:
-		fill := time.Duration(3 * float64(sharedPrompts(t.Workload)) / t.Rate * float64(time.Second))
+		fill := workload.Span(3*float64(sharedPrompts(t.Workload)), t.Rate)
 		t.Warmup = max(t.Warmup, min(fill, longestWarmup))
 	}
 }

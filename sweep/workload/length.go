@@ -9,16 +9,20 @@ import (
 // no rate makes it exceed, however small.
 const (
 	shortestWindow = time.Minute
-	longestWindow  = 100 * 365 * 24 * time.Hour
+	// It leaves room for the doublings of what could not be trusted.
+	longestWindow = 1_000_000_000 * time.Second
 )
+
+// Span is how long a load of a rate in requests per second takes to offer so many
+// requests: some thirty years at most.
+func Span(requests, rate float64) time.Duration {
+	return time.Duration(min(requests/rate*float64(time.Second), float64(longestWindow)))
+}
 
 // Window is how long a trial lasts that offers so many requests at a rate in
 // requests per second: a minute at least.
 func Window(requests, rate float64) time.Duration {
-	if s := requests / rate; s < longestWindow.Seconds() {
-		return max(shortestWindow, time.Duration(s*float64(time.Second)))
-	}
-	return longestWindow
+	return max(shortestWindow, Span(requests, rate))
 }
 
 // WholeWindow is a [Window] of whole seconds.

@@ -1,0 +1,212 @@
+package search
+
+import (
+	"math"
+	"time"
+
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// length is how long a trial is.
+type length struct{ warmup, window, cooldown time.Duration }
+
+// of is a trial of this length at a rate.
+func (l length) of(rate float64, why string) measure.Trial {
+	return measure.Trial{Rate: rate, Warmup: l.warmup, Window: l.window, Cooldown: l.cooldown, Why: why}
+}
+
+// progress is what the length of a search's next trial depends on beside its
+// configuration.
+type progress struct {
+	// latency is the time that a request takes from end to end in the worst case, mean
+	// that of the mean request where the objective is met; 0 as far as not known.
+	latency, mean time.Duration
+	// phi is the dispersion of the bound that limits the rate.
+	phi float64
+	// fine counts the trials that were long enough to measure, distrusted those in a
+	// row, up to the last, that could not be trusted. The next one is twice as long for
+	// each: what is wrong most often is that a server whose requests stay long was not
+	// yet stationary, and a shorter look at it will not be either.
+	fine, distrusted int
+}
+
+// unstarted is the progress of a search before its first trial.
+func unstarted(p Prior) progress { return progress{latency: p.Latency, phi: p.Phi} }
+
+// progress is how far a search has come.
+func (s *MaxRate) progress() progress {
+	p := progress{latency: s.latency, mean: s.mean, phi: s.cfg.Prior.Phi}
+	if len(s.posteriors) > 0 {
+		_, j := minimum{s.posteriors}.binding()
+		p.phi = s.posteriors[j].phi
+	}
+	for _, t := range s.tried {
+		p.distrusted++
+		if t.valid {
+			p.distrusted = 0
+			if !t.coarse {
+				p.fine++
+			}
+		}
+	}
+	p.distrusted = min(p.distrusted, invalidInRow)
+	return p
+}
+
+// length is that of the next trial of a search.
+func (s *MaxRate) length(rate float64, coarse bool) length {
+	return s.cfg.length(rate, coarse, s.progress())
+}
+
+// typical is the mean time of a request, as far as it is known.
+func (p progress) typical() time.Duration {
+	if p.mean > 0 {
+		return p.mean
+	}
+	return p.latency
+}
+
+// grown is by what factor trials are longer than the first.
+func (p progress) grown() float64 { return math.Pow(growth, float64(min(p.fine, 20))) }
+
+const (
+	firstWindow, lastWindow = 40 * time.Second, 300 * time.Second
+	growth                  = 1.5
+	// usualRequests make a trial at least as long as many clumps of exceedances,
+	// whatever the quantile.
+	usualRequests = 1200
+	// mostRequests caps a trial at so many times what the quantiles need: more
+	// is better spent on another draw of the arrivals.
+	mostRequests  = 7.5
+	leastWarmup   = 15 * time.Second
+	unknownWarmup = 30 * time.Second
+	shortWindow   = 10 * time.Second
+	mostCooldown  = 60 * time.Second
+	// leastRelaxations is how many times as long as it takes to settle a queue is
+	// watched at least: the warm-up does not take away all of what an empty start
+	// hides.
+	leastRelaxations = 10
+	// longestRelaxation bounds what a dispersion is believed to say of time.
+	longestRelaxation = 40 * time.Second
+	// leastCourses and mostCourses bound the length of a window in conversations. An
+	// engine whose cache just holds the histories of those under way fails when
+	// their number happens to rise, which it does within some tens of courses: where
+	// time costs nothing, trials grow long enough to see it.
+	leastCourses, mostCourses = 10, 40
+	// settlingShare is the part of the budget, as a divisor, that the warm-up of one
+	// trial may take, lapShare the one that one lap of a trace may.
+	settlingShare, lapShare = 10, 8
+)
+
+// length plans the length of a trial: it grows from trial to trial, is long
+// enough for the quantiles of the objective and for the slowest requests, and
+// at high rates no longer than what its requests are worth. A coarse trial looks
+// for the right order of magnitude.
+func (c *MaxRateConfig) length(rate float64, coarse bool, p progress) length {
+	relaxation := c.relaxation(rate, p.phi)
+	window := c.window(rate, p)
+	if coarse {
+		window = max(workload.Span(60, rate), 5*p.latency, min(20*time.Second, workload.Span(300, rate)), least(rate))
+	} else {
+		window = max(window, leastRelaxations*relaxation)
+	}
+	window = c.lap(window, rate) << p.distrusted
+	if c.Window > 0 {
+		window = c.Window
+	}
+	warmup := unknownWarmup
+	if p.latency > 0 {
+		warmup = max(leastWarmup, p.latency*3/2)
+	}
+	warmup = min(max(warmup, 3*relaxation)<<p.distrusted, window)
+	if c.Warmup > 0 {
+		warmup = c.Warmup
+	}
+	_, output := c.Workload.MeanTokens()
+	l := c.steadied(length{warmup: warmup, window: window}, rate, coarse, p)
+	l.cooldown = min(c.SLO.Horizon(int(math.Ceil(output))), l.window/2, mostCooldown)
+	return l
+}
+
+// window is that of a trial which measures.
+func (c *MaxRateConfig) window(rate float64, p progress) time.Duration {
+	enough, grown := c.leastRequests(), p.grown()
+	window := max(min(lastWindow, time.Duration(float64(firstWindow)*grown)), workload.Span(enough, rate))
+	clumps := usualRequests * float64(max(c.Workload.Turns, 1))
+	window = min(window, max(workload.Span(max(enough, clumps)*min(grown, mostRequests), rate), least(rate)))
+	return max(window, 5*p.latency)
+}
+
+// least is the shortest window: even a search that only counts requests gives a real
+// engine some seconds.
+func least(rate float64) time.Duration { return min(shortWindow, workload.Span(20_000, rate)) }
+
+// leastRequests is how many requests a trial needs to resolve the quantiles of
+// the objective: 12 beyond each.
+func (c *MaxRateConfig) leastRequests() float64 {
+	if c.MinRequests > 0 {
+		return float64(c.MinRequests)
+	}
+	n := 100.0
+	for _, b := range c.SLO.Bounds {
+		if p := b.Allowed(); p > 0 {
+			n = max(n, 12/p)
+		}
+	}
+	return math.Round(n)
+}
+
+// relaxation is how long a queue that starts empty takes to come near the length
+// that it has in the long run, as far as it is known: exceedances that stay
+// correlated for a time tau have a dispersion of 2 rate tau. The turns of a
+// conversation are one clump; how long they take to settle is known otherwise.
+func (c *MaxRateConfig) relaxation(rate, phi float64) time.Duration {
+	return min(workload.Span(phi/float64(max(c.Workload.Turns, 1)), 2*rate), longestRelaxation)
+}
+
+// lap lengthens the window of a trial to the whole trace: what bursts do to a server
+// is seen by counting all of them once. Where engine time is short, and a lap would
+// take more of it than one trial may, the window stays.
+func (c *MaxRateConfig) lap(window time.Duration, rate float64) time.Duration {
+	if !c.Workload.Replayed() {
+		return window
+	}
+	lap := workload.Span(float64(len(c.Workload.Replay)), rate)
+	if c.Budget > 0 && lap > c.Budget/lapShare {
+		return window
+	}
+	return max(window, lap)
+}
+
+// steadied lengthens a trial of conversations or shared prefixes so that the traffic
+// is steady, and the prefix cache full, when the window begins. The requests of
+// a conversation are one clump, and its length is the time that the number under
+// way takes to change: the window is lengthened as well.
+func (c *MaxRateConfig) steadied(l length, rate float64, coarse bool, p progress) length {
+	settling := c.Workload.Settling(rate, p.typical())
+	if settling == 0 {
+		return l
+	}
+	if c.Window == 0 && c.Workload.Turns > 1 {
+		l.window = max(l.window, time.Duration(c.courses(coarse, p)*float64(c.Workload.Course(p.typical()))))
+	}
+	if c.Warmup == 0 {
+		if c.Budget > 0 {
+			settling = min(settling, c.Budget/settlingShare)
+		}
+		l.warmup = max(l.warmup, settling+min(l.warmup, leastWarmup))
+	}
+	return l
+}
+
+// courses is how many conversations, one after another, a window is long.
+func (c *MaxRateConfig) courses(coarse bool, p progress) float64 {
+	switch {
+	case coarse:
+		return 1
+	case c.Budget > 0:
+		return leastCourses
+	}
+	return min(leastCourses*p.grown(), mostCourses)
+}

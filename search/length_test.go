@@ -1,0 +1,57 @@
+package search
+
+import (
+	"testing"
+	"time"
+
+	"planner/sweep/measure"
+)
+
+func TestTrialLengths(t *testing.T) {
+	slo := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: time.Second}}, Errors: -1}
+	s := NewMaxRate(MaxRateConfig{SLO: slo, Workload: raceWorkload()})
+	test := func(rate float64, latency, window, warmup time.Duration) {
+		t.Helper()
+		s.latency = latency
+		if z := s.length(rate, false); z.window.Round(time.Second) != window || z.warmup.Round(time.Second) != warmup {
+			t.Errorf("rate %g, latency %v: window %v, warm-up %v; want %v and %v", rate, latency, z.window, z.warmup, window, warmup)
+		}
+	}
+	test(25, 0, 48*time.Second, 30*time.Second)
+	test(0.05, 250*time.Second, 24_000*time.Second, 375*time.Second)
+	test(5000, 0, 4*time.Second, 4*time.Second)
+	test(25, 20*time.Second, 100*time.Second, 30*time.Second)
+}
+
+// A server whose exceedances stay together for 12 s takes longer to settle than the
+// usual warm-up, and is watched for longer; one that forgets within a second is not.
+func TestSlowServersGetLongerTrials(t *testing.T) {
+	size := func(phi float64) length {
+		s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: raceObjective(), Prior: Prior{Rate: 15, Phi: phi, Latency: time.Second}})
+		return s.length(15, false)
+	}
+	if z := size(360); z.warmup != 36*time.Second || z.window != 120*time.Second {
+		t.Errorf("slow: %v", z)
+	}
+	if z := size(20); z.warmup != leastWarmup || z.window > 90*time.Second {
+		t.Errorf("quick: %v", z)
+	}
+}
+
+// At rates of a request a year trials are long, and not so long that durations
+// overflow: of a search, also where trials could not be trusted, and of a certificate.
+func TestLengthsAtTinyRates(t *testing.T) {
+	cfg := MaxRateConfig{SLO: raceObjective(), Workload: raceWorkload()}
+	for _, rate := range []float64{1e-4, 4e-6, 1e-9, 1e-15} {
+		for again := range invalidInRow + 1 {
+			l := cfg.length(rate, false, progress{phi: 40, distrusted: again})
+			if l.window < 24*time.Hour || l.warmup <= 0 || l.cooldown < 0 {
+				t.Errorf("%g requests/s, %d trials not trusted: %v", rate, again, l)
+			}
+		}
+		trials := Certify(cfg, Result{Estimate: Estimate{Value: 2 * rate, Safe: rate}}, 0).Next()
+		if len(trials) != 1 || trials[0].Window < 24*time.Hour {
+			t.Errorf("certificate of %g requests/s: %v", rate, trials)
+		}
+	}
+}
