@@ -55,7 +55,7 @@ func (p *program) listing(c *cli.Context, rows any, table report.Table) error {
 		_, err = fmt.Fprintf(p.stdout, "%s\n", data)
 		return err
 	}
-	return p.print(report.Document{Blocks: []report.Block{table}})
+	return p.print(report.Document{Blocks: []report.Element{table}})
 }
 
 // A gpuRow is a GPU in JSON. Null is a figure that the sources do not give.

@@ -12,8 +12,7 @@ import (
 
 // print writes a document as text, as wide as the terminal or 120 columns.
 func (p *program) print(d report.Document) error {
-	text := report.Text{Width: p.width(), Color: p.colors()}
-	_, err := p.stdout.Write(text.Print(d))
+	_, err := p.stdout.Write(report.Text(d, p.width(), p.colors()))
 	return err
 }
 

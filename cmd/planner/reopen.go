@@ -156,11 +156,11 @@ func (p *program) printAs(c *cli.Context, format string, doc report.Document, an
 	case "json":
 		return p.printJSON(answer)
 	case "markdown":
-		_, err = p.stdout.Write(report.Markdown{}.Print(doc))
+		_, err = p.stdout.Write(report.Markdown(doc))
 	case "html":
-		_, err = p.stdout.Write(report.HTML{}.Print(doc))
+		_, err = p.stdout.Write(report.HTML(doc))
 	case "csv":
-		_, err = p.stdout.Write(report.CSV{}.Print(doc))
+		_, err = p.stdout.Write(report.CSV(doc))
 	default:
 		return usagef("report: unknown format %q; allowed: text, json, markdown, html, csv", format)
 	}

@@ -226,7 +226,7 @@ func (r *run) keep(answer sweep.Answer, doc report.Document, interrupted bool) e
 		}
 	}
 	if r.cfg.Run.Command == "sweep" {
-		if err := r.folder.Write("sweep.csv", report.CSV{}.Print(doc)); err != nil {
+		if err := r.folder.Write("sweep.csv", report.CSV(doc)); err != nil {
 			return err
 		}
 	}

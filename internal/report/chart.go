@@ -17,13 +17,13 @@ type Chart struct {
 	// LogY makes the vertical axis logarithmic. Values that are not above 0 are
 	// left out then.
 	LogY   bool
-	Series []Series
+	Series []Line
 	// Limits are marked heights, Rates marked places on the horizontal axis.
 	Limits, Rates []Reference
 }
 
-// Series is what belongs to one quantity and shares its colour.
-type Series struct {
+// Line is what belongs to one quantity and shares its colour.
+type Line struct {
 	Name   string
 	Points []ChartPoint
 	// Fit is the fitted line where there were measurements, Beyond its

@@ -102,7 +102,7 @@ func TestAnyFiguresCanBeDrawn(t *testing.T) {
 	for i := range 300 {
 		c := &Chart{Title: "t", LogY: i%2 == 0}
 		for range rng.IntN(3) {
-			var s Series
+			var s Line
 			for range rng.IntN(5) {
 				s.Points = append(s.Points, ChartPoint{pick(), pick(), pick(), pick(), rng.IntN(2) == 0})
 				s.Fit = append(s.Fit, XY{pick(), pick()})
@@ -114,8 +114,8 @@ func TestAnyFiguresCanBeDrawn(t *testing.T) {
 		for range rng.IntN(3) {
 			c.Limits, c.Rates = append(c.Limits, Reference{pick(), "limit"}), append(c.Rates, Reference{pick(), "rate"})
 		}
-		d := Document{Blocks: []Block{c}}
-		for _, out := range [][]byte{Text{}.Print(d), HTML{}.Print(d), Markdown{}.Print(d)} {
+		d := Document{Blocks: []Element{c}}
+		for _, out := range [][]byte{Text(d, 80, false), HTML(d), Markdown(d)} {
 			if bytes.Contains(out, []byte("NaN")) || bytes.Contains(out, []byte("Inf")) {
 				t.Fatalf("chart %d: %+v:\n%s", i, c, out)
 			}

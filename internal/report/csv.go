@@ -9,10 +9,7 @@ import (
 // CSV prints a document's data with a header, for spreadsheets and for reading
 // back: full precision, empty where a figure is not known. A text that a
 // spreadsheet would take for a formula is led by an apostrophe.
-type CSV struct{}
-
-// Print writes the data of the document.
-func (CSV) Print(d Document) []byte {
+func CSV(d Document) []byte {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	rows := append([][]string{d.Data.Header}, d.Data.Rows...)

@@ -68,8 +68,8 @@ func drawn(c *curve.Curve, slo measure.SLO) []float64 {
 }
 
 // latencySeries are the points and the fit of one statistic.
-func latencySeries(c *curve.Curve, q float64) Series {
-	s := Series{Name: curve.Name(q)}
+func latencySeries(c *curve.Curve, q float64) Line {
+	s := Line{Name: curve.Name(q)}
 	for i := range c.Points {
 		p := &c.Points[i]
 		if y, ok := p.Latency(q); ok {

@@ -1,6 +1,6 @@
 // Package report prints one report in several formats.
 //
-// A report is a tree, [Document], of a few kinds of block. Builders make it from
+// A report is a tree, [Document], of a few kinds of element. Builders make it from
 // the domain's values: [Plan] from a plan and the trials behind it, [Measurement]
 // from one trial, [Search] from a search for the maximum rate. [Text], [Markdown],
 // [HTML] and [CSV] print it; charts are also drawn as image files by [Chart.PNG]

@@ -4,15 +4,16 @@ package report
 // them.
 type Document struct {
 	Title  string
-	Blocks []Block
+	Blocks []Element
 	// Data holds the unrounded figures of the trials under the names that result
 	// files use. CSV prints it, and nothing else does.
 	Data Data
 }
 
-// Block is one of [Heading], [Paragraph], [Facts], [Bullets], [Code], [Table] and
-// [*Chart]. Printers switch over these.
-type Block interface{ block() }
+// Element is a block of a document: one of [Heading], [Paragraph], [Facts],
+// [Bullets], [Code], [Table] and [*Chart]. Printers switch over these; files hold
+// an element under its kind.
+type Element interface{ kind() string }
 
 // Heading begins a section. Level 1 is a section of the report, 2 one within it.
 type Heading struct {
@@ -89,13 +90,13 @@ type Data struct {
 	Rows   [][]string
 }
 
-func (Heading) block()   {}
-func (Paragraph) block() {}
-func (Facts) block()     {}
-func (Bullets) block()   {}
-func (Code) block()      {}
-func (Table) block()     {}
-func (*Chart) block()    {}
+func (Heading) kind() string   { return "heading" }
+func (Paragraph) kind() string { return "paragraph" }
+func (Facts) kind() string     { return "pairs" }
+func (Bullets) kind() string   { return "list" }
+func (Code) kind() string      { return "code" }
+func (Table) kind() string     { return "table" }
+func (*Chart) kind() string    { return "chart" }
 
 // known is the table without the columns, behind the first, of which nothing is
 // known.
@@ -118,10 +119,10 @@ func (tab Table) known() Table {
 }
 
 // add appends blocks.
-func (d *Document) add(blocks ...Block) { d.Blocks = append(d.Blocks, blocks...) }
+func (d *Document) add(blocks ...Element) { d.Blocks = append(d.Blocks, blocks...) }
 
 // section appends a heading and its blocks.
-func (d *Document) section(title string, blocks ...Block) {
+func (d *Document) section(title string, blocks ...Element) {
 	d.add(Heading{Level: 1, Text: title})
 	d.add(blocks...)
 }

@@ -11,9 +11,9 @@ import (
 func (c *Chart) drawable() *Chart {
 	d := *c
 	placed := func(x float64) bool { return finite(x) && x >= 0 }
-	d.Series = make([]Series, len(c.Series))
+	d.Series = make([]Line, len(c.Series))
 	for i, s := range c.Series {
-		out := Series{Name: s.Name, Fit: c.gaps(s.Fit), Beyond: c.gaps(s.Beyond)}
+		out := Line{Name: s.Name, Fit: c.gaps(s.Fit), Beyond: c.gaps(s.Beyond)}
 		for _, p := range s.Points {
 			if !placed(p.X) || !c.usable(p.Y) {
 				continue

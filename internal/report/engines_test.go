@@ -37,8 +37,8 @@ func liveRun() (*Engines, []measure.Measurement) {
 // run with, and puts client and server side by side.
 func TestEnginesInReport(t *testing.T) {
 	e, trials := liveRun()
-	text := string(Text{Width: 160}.Print(Search(trials[0].Trial.Knobs, search.Result{Estimate: search.Estimate{Value: 3, Low: 2, High: 4, Confidence: 0.9, Safe: 2.1}},
-		Background{Background: decide.Background{Trials: trials}, Server: Server{Command: "vllm serve m --max-num-seqs 64 --port 8000"}, Engines: e})))
+	text := string(Text(Search(trials[0].Trial.Knobs, search.Result{Estimate: search.Estimate{Value: 3, Low: 2, High: 4, Confidence: 0.9, Safe: 2.1}},
+		Background{Background: decide.Background{Trials: trials}, Server: Server{Command: "vllm serve m --max-num-seqs 64 --port 8000"}, Engines: e}), 160, false))
 	for _, want := range []string{
 		"0.70 GPU hours, $2.10 (21.0 min with starts)", "vllm serve m --max-num-seqs 64 --port 8000", "max_num_seqs = 64", "kv_blocks: the engine has no option for it",
 		"weights", "41.0 s", "454,208", "prefix_caching is false, asked for true", "network", "none", "87 % busy", "so far: the search has not ended",
@@ -57,10 +57,10 @@ func TestEnginesWithoutGPU(t *testing.T) {
 	e, trials := liveRun()
 	e.Spent = Spent{Engine: 90 * time.Second}
 	doc := MeasurementOn(trials[0], e)
-	if text := string(Text{Width: 120}.Print(doc)); !strings.Contains(text, "90.0 s of engines; no GPU is named") {
+	if text := string(Text(doc, 120, false)); !strings.Contains(text, "90.0 s of engines; no GPU is named") {
 		t.Error(text)
 	}
-	if text := string(Text{Width: 120}.Print(MeasurementOn(trials[0], nil))); strings.Contains(text, "ENGINES") {
+	if text := string(Text(MeasurementOn(trials[0], nil), 120, false)); strings.Contains(text, "ENGINES") {
 		t.Error(text)
 	}
 	one := 1.0
@@ -71,7 +71,7 @@ func TestEnginesWithoutGPU(t *testing.T) {
 
 // Where nothing could be measured no rate is made up.
 func TestSearchWithoutRate(t *testing.T) {
-	text := string(Text{Width: 120}.Print(Search(measure.Knobs{}, search.Result{Outcome: search.OutOfBudget, Reason: "3 trials could not be trusted"}, Background{})))
+	text := string(Text(Search(measure.Knobs{}, search.Result{Outcome: search.OutOfBudget, Reason: "3 trials could not be trusted"}, Background{}), 120, false))
 	if !strings.HasPrefix(text, "Undecided: no rate is known: 3 trials could not be trusted") || strings.Contains(text, "one instance") {
 		t.Error(text)
 	}

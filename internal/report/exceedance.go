@@ -22,7 +22,7 @@ func exceedanceChart(b search.BoundResult, trials []measure.Measurement) *Chart 
 	if b.Curve.Share == 0 {
 		scale, c.YLabel = 1, "mean over its limit (log scale)"
 	}
-	s := Series{Name: "trials"}
+	s := Line{Name: "trials"}
 	none := 0
 	lo, hi := math.Inf(1), 0.0
 	for _, m := range byLoad(trials) {
@@ -41,7 +41,7 @@ func exceedanceChart(b search.BoundResult, trials []measure.Measurement) *Chart 
 	if b.Curve.Rate > 0 && hi > lo {
 		s.Fit = exceedanceFit(b.Curve, lo, hi, s.Points, scale)
 	}
-	c.Series = []Series{s}
+	c.Series = []Line{s}
 	c.Title = "Requests beyond " + boundName(b.Bound) + ", trials on the fitted curve"
 	if none > 0 {
 		c.Title += fmt.Sprintf(" (%s without any not drawn)", plural(none, "trial"))

@@ -22,16 +22,16 @@ func TestFailingAlone(t *testing.T) {
 	r := search.Result{Outcome: search.Infeasible, Floor: &search.Floor{Bound: measure.ErrorsBound}}
 	b := Background{Background: decide.Background{Trials: []measure.Measurement{short, lone}, Search: &r}}
 	const fact = "237 of 240 requests failed, 237 of them by the timeout of 1 s"
-	if text := string(Text{Width: 200}.Print(Search(settings(), r, b))); !strings.Contains(text, fact) {
+	if text := string(Text(Search(settings(), r, b), 200, false)); !strings.Contains(text, fact) {
 		t.Errorf("a search without %q:\n%s", fact, text)
 	}
-	text := string(Text{Width: 200}.Print(Infeasible(&plan.Infeasible{}, demand(), slo(), b)))
+	text := string(Text(Infeasible(&plan.Infeasible{}, demand(), slo(), b), 200, false))
 	if !strings.Contains(text, fact) || !strings.Contains(text, "workload.timeout") || strings.Contains(text, "faster") {
 		t.Errorf("a plan without %q:\n%s", fact, text)
 	}
 	lone.Failures = map[string]int{"http_status": 237}
 	b.Trials = []measure.Measurement{lone}
-	if text := string(Text{Width: 200}.Print(Search(settings(), r, b))); strings.Contains(text, "timeout of") {
+	if text := string(Text(Search(settings(), r, b), 200, false)); strings.Contains(text, "timeout of") {
 		t.Errorf("a timeout is made up:\n%s", text)
 	}
 }

@@ -9,9 +9,9 @@ const fileWidth = 120
 // Markdown and HTML, and its plots.
 func Files(d Document) (map[string][]byte, error) {
 	files := map[string][]byte{
-		"report.txt":  Text{Width: fileWidth}.Print(d),
-		"report.md":   Markdown{}.Print(d),
-		"report.html": HTML{}.Print(d),
+		"report.txt":  Text(d, fileWidth, false),
+		"report.md":   Markdown(d),
+		"report.html": HTML(d),
 	}
 	for i, chart := range d.Charts() {
 		name := fmt.Sprintf("plots/%02d-%s", i+1, chart.Name)

@@ -21,11 +21,11 @@ var stylePart = regexp.MustCompile(`(?s)<style>.*?</style>`)
 // printed is a document in every format, side by side.
 func printed(d Document) *txtar.Archive {
 	return &txtar.Archive{Files: []txtar.File{
-		{Name: "text-80", Data: Text{}.Print(d)},
-		{Name: "text-132", Data: Text{Width: 132}.Print(d)},
-		{Name: "markdown", Data: Markdown{}.Print(d)},
-		{Name: "csv", Data: CSV{}.Print(d)},
-		{Name: "html", Data: stylePart.ReplaceAll(HTML{}.Print(d), []byte("<style>...</style>"))},
+		{Name: "text-80", Data: Text(d, 80, false)},
+		{Name: "text-132", Data: Text(d, 132, false)},
+		{Name: "markdown", Data: Markdown(d)},
+		{Name: "csv", Data: CSV(d)},
+		{Name: "html", Data: stylePart.ReplaceAll(HTML(d), []byte("<style>...</style>"))},
 	}}
 }
 

@@ -11,13 +11,10 @@ import (
 //go:embed report.css
 var styleSheet string
 
-// HTML prints documents as one file that fetches nothing: style and charts stand
+// HTML prints a document as one file that fetches nothing: style and charts stand
 // inside, a content security policy forbids the rest. The file is well-formed
 // XML too.
-type HTML struct{}
-
-// Print writes the document.
-func (HTML) Print(d Document) []byte {
+func HTML(d Document) []byte {
 	h := &htmlPrinter{}
 	title := d.Title
 	if title == "" {
@@ -32,7 +29,7 @@ func (HTML) Print(d Document) []byte {
 		fmt.Fprintf(h, "<h1>%s</h1>\n", html.EscapeString(d.Title))
 	}
 	for _, b := range d.Blocks {
-		h.block(b)
+		h.element(b)
 	}
 	h.WriteString("</main>\n</body>\n</html>\n")
 	return h.Bytes()
@@ -41,7 +38,7 @@ func (HTML) Print(d Document) []byte {
 // htmlPrinter holds the state of one HTML output.
 type htmlPrinter struct{ bytes.Buffer }
 
-func (h *htmlPrinter) block(b Block) {
+func (h *htmlPrinter) element(b Element) {
 	switch b := b.(type) {
 	case Heading:
 		fmt.Fprintf(h, "<h%d>%s</h%d>\n", b.Level+1, html.EscapeString(b.Text), b.Level+1)

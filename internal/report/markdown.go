@@ -6,17 +6,14 @@ import (
 	"strings"
 )
 
-// Markdown prints documents as GitHub-flavoured Markdown.
-type Markdown struct{}
-
-// Print writes the document.
-func (Markdown) Print(d Document) []byte {
+// Markdown prints a document as GitHub-flavoured Markdown.
+func Markdown(d Document) []byte {
 	m := &markdownPrinter{}
 	if d.Title != "" {
 		fmt.Fprintf(m, "# %s\n\n", escapeMarkdown(d.Title))
 	}
 	for _, b := range d.Blocks {
-		m.block(b)
+		m.element(b)
 	}
 	return append(bytes.TrimRight(m.Bytes(), "\n"), '\n')
 }
@@ -24,7 +21,7 @@ func (Markdown) Print(d Document) []byte {
 // markdownPrinter holds the state of one Markdown output.
 type markdownPrinter struct{ bytes.Buffer }
 
-func (m *markdownPrinter) block(b Block) {
+func (m *markdownPrinter) element(b Element) {
 	switch b := b.(type) {
 	case Heading:
 		fmt.Fprintf(m, "%s %s\n", strings.Repeat("#", b.Level+1), escapeMarkdown(b.Text))
@@ -78,7 +75,7 @@ func (m *markdownPrinter) table(tab Table) {
 
 // chart draws with characters.
 func (m *markdownPrinter) chart(c *Chart) {
-	t := newTextPrinter(Text{Width: 96})
+	t := &textPrinter{width: 96}
 	t.chart(c)
 	m.fence("text", t.String())
 }

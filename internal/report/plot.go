@@ -167,7 +167,7 @@ func xys(line []XY) plotter.XYs {
 	return out
 }
 
-func addLines(p *plot.Plot, s Series, f frame, col color.NRGBA) error {
+func addLines(p *plot.Plot, s Line, f frame, col color.NRGBA) error {
 	var upper, lower plotter.XYs
 	for _, b := range s.Band {
 		if b.Low <= f.y1 {
@@ -201,7 +201,7 @@ func addLines(p *plot.Plot, s Series, f frame, col color.NRGBA) error {
 }
 
 // addPoints adds the points of the i-th series with their error bars.
-func addPoints(p *plot.Plot, s Series, f frame, i int) error {
+func addPoints(p *plot.Plot, s Line, f frame, i int) error {
 	col := inks[i%len(inks)]
 	var stable, over plotter.XYs
 	var bars errorPoints

@@ -19,7 +19,7 @@ import (
 func TestTextKeepsItsWidth(t *testing.T) {
 	for name, d := range documents() {
 		for width := 40; width <= 200; width += 3 {
-			for line := range strings.Lines(string(Text{Width: width}.Print(d))) {
+			for line := range strings.Lines(string(Text(d, width, false))) {
 				line = strings.TrimSuffix(line, "\n")
 				if line != strings.TrimRight(line, " ") {
 					t.Errorf("%s at %d: blanks at the end of %q", name, width, line)
@@ -50,7 +50,7 @@ func TestNothingPrintsNaN(t *testing.T) {
 func TestColorOnlyAddsColor(t *testing.T) {
 	escape := regexp.MustCompile("\x1b\\[[0-9]*m")
 	for name, d := range documents() {
-		plain, colored := Text{Width: 100}.Print(d), Text{Width: 100, Color: true}.Print(d)
+		plain, colored := Text(d, 100, false), Text(d, 100, true)
 		if bytes.Contains(plain, []byte("\x1b")) {
 			t.Errorf("%s: escapes without color", name)
 		}
@@ -62,7 +62,7 @@ func TestColorOnlyAddsColor(t *testing.T) {
 
 func TestHTMLIsWellFormedAndFetchesNothing(t *testing.T) {
 	for name, d := range documents() {
-		page := HTML{}.Print(d)
+		page := HTML(d)
 		r := xml.NewDecoder(bytes.NewReader(page))
 		for {
 			tok, err := r.Token()
@@ -96,7 +96,7 @@ func TestMarkdownTablesAreRectangular(t *testing.T) {
 	bar := regexp.MustCompile(`(?:^|[^\\])(\|)`)
 	for name, d := range documents() {
 		fenced, columns := false, 0
-		for line := range strings.Lines(string(Markdown{}.Print(d))) {
+		for line := range strings.Lines(string(Markdown(d))) {
 			if strings.HasPrefix(line, "```") {
 				fenced = !fenced
 			}
@@ -114,7 +114,7 @@ func TestMarkdownTablesAreRectangular(t *testing.T) {
 }
 
 func TestCSVReadsBack(t *testing.T) {
-	rows, err := csv.NewReader(bytes.NewReader(CSV{}.Print(documents()["plan"]))).ReadAll()
+	rows, err := csv.NewReader(bytes.NewReader(CSV(documents()["plan"]))).ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestTextHoldsTheFiguresOfTheJSON(t *testing.T) {
 	if err := json.Unmarshal(encoded, &p); err != nil {
 		t.Fatal(err)
 	}
-	text := strings.Join(strings.Fields(string(Text{Width: 160}.Print(documents()["plan"]))), " ")
+	text := strings.Join(strings.Fields(string(Text(documents()["plan"], 160, false))), " ")
 	for path, digits := range map[string]int{
 		"max_rate_per_s.value": 3, "max_rate_per_s.low": 3, "max_rate_per_s.high": 3, "max_rate_per_s.safe": 3,
 		"default_knobs.max_rate_per_s.value": 3, "fleet.instances": 3, "fleet.gpus": 3, "fleet.instances_needed": 3, "fleet.gpus_per_instance": 3,

@@ -5,74 +5,56 @@ import (
 	"fmt"
 )
 
-// storedBlock is a [Block] in a file: just one of its fields is set.
-type storedBlock struct {
-	Heading   *Heading   `json:"heading,omitempty"`
-	Paragraph *Paragraph `json:"paragraph,omitempty"`
-	Facts     Facts      `json:"pairs,omitempty"`
-	Bullets   *Bullets   `json:"list,omitempty"`
-	Code      *Code      `json:"code,omitempty"`
-	Table     *Table     `json:"table,omitempty"`
-	Chart     *Chart     `json:"chart,omitempty"`
-}
-
-// storedDocument is a [Document] in a file.
+// storedDocument is a [Document] in a file: each element stands under its kind.
 type storedDocument struct {
-	Title  string        `json:"title"`
-	Blocks []storedBlock `json:"blocks"`
-	Data   Data          `json:"data"`
+	Title  string               `json:"title"`
+	Blocks []map[string]Element `json:"blocks"`
+	Data   Data                 `json:"data"`
 }
 
 // MarshalJSON writes a document so that it can be printed again as it was.
 func (d Document) MarshalJSON() ([]byte, error) {
 	s := storedDocument{Title: d.Title, Data: d.Data}
 	for _, b := range d.Blocks {
-		var x storedBlock
-		switch b := b.(type) {
-		case Heading:
-			x.Heading = &b
-		case Paragraph:
-			x.Paragraph = &b
-		case Facts:
-			x.Facts = b
-		case Bullets:
-			x.Bullets = &b
-		case Code:
-			x.Code = &b
-		case Table:
-			x.Table = &b
-		case *Chart:
-			x.Chart = b
-		}
-		s.Blocks = append(s.Blocks, x)
+		s.Blocks = append(s.Blocks, map[string]Element{b.kind(): b})
 	}
 	return json.Marshal(s)
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (d *Document) UnmarshalJSON(data []byte) error {
-	var s storedDocument
+	var s struct {
+		storedDocument
+		Blocks []map[string]json.RawMessage `json:"blocks"`
+	}
 	if err := json.Unmarshal(data, &s); err != nil {
 		return fmt.Errorf("read a stored report: %w", err)
 	}
 	*d = Document{Title: s.Title, Data: s.Data}
 	for _, x := range s.Blocks {
-		switch {
-		case x.Heading != nil:
-			d.add(*x.Heading)
-		case x.Paragraph != nil:
-			d.add(*x.Paragraph)
-		case x.Bullets != nil:
-			d.add(*x.Bullets)
-		case x.Code != nil:
-			d.add(*x.Code)
-		case x.Table != nil:
-			d.add(*x.Table)
-		case x.Chart != nil:
-			d.add(x.Chart)
-		default:
-			d.add(x.Facts)
+		for kind, data := range x {
+			read, ok := readers[kind]
+			if !ok {
+				return fmt.Errorf("read a stored report: unknown element %q", kind)
+			}
+			b, err := read(data)
+			if err != nil {
+				return fmt.Errorf("read a stored report: %w", err)
+			}
+			d.add(b)
 		}
 	}
 	return nil
+}
+
+// readers read the elements by their kind.
+var readers = map[string]func([]byte) (Element, error){
+	Heading{}.kind(): read[Heading], Paragraph{}.kind(): read[Paragraph], Facts{}.kind(): read[Facts], Bullets{}.kind(): read[Bullets],
+	Code{}.kind(): read[Code], Table{}.kind(): read[Table], (*Chart)(nil).kind(): read[*Chart],
+}
+
+func read[E Element](data []byte) (Element, error) {
+	var e E
+	err := json.Unmarshal(data, &e)
+	return e, err
 }

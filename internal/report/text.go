@@ -6,25 +6,17 @@ import (
 	"unicode/utf8"
 )
 
-// Text prints documents for a terminal. The zero value is ready to use.
-type Text struct {
-	// Width is the longest line in characters; 0 means 80. Texts are never set
-	// narrower than 40.
-	Width int
-	// Color allows the escape sequences of a terminal.
-	Color bool
-}
-
-// Print writes the document: no line is wider than Width, except for a single
-// word and an option of a [Code] that are.
-func (t Text) Print(d Document) []byte {
-	p := newTextPrinter(t)
+// Text prints a document for a terminal, with its escape sequences if color is
+// set. No line is wider than width, which is 40 at least, except for a single word
+// and an option of a [Code] that are.
+func Text(d Document, width int, color bool) []byte {
+	p := &textPrinter{width: max(width, 40), color: color}
 	if d.Title != "" {
 		p.lines(Strong, wrap(d.Title, p.width))
 		p.gap = true
 	}
 	for _, b := range d.Blocks {
-		p.block(b)
+		p.element(b)
 	}
 	return p.Bytes()
 }
@@ -38,17 +30,10 @@ type textPrinter struct {
 	gap bool
 }
 
-func newTextPrinter(t Text) *textPrinter {
-	if t.Width == 0 {
-		t.Width = 80
-	}
-	return &textPrinter{width: max(t.Width, 40), color: t.Color}
-}
-
 // indent is what the body of a section is set in by.
 const indent = "  "
 
-func (t *textPrinter) block(b Block) {
+func (t *textPrinter) element(b Element) {
 	if t.gap {
 		t.WriteByte('\n')
 	}

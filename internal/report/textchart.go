@@ -105,7 +105,7 @@ func (c *Chart) legend() string {
 		}
 		overload = overload || slices.ContainsFunc(s.Points, func(p ChartPoint) bool { return p.Overload })
 	}
-	if slices.ContainsFunc(c.Series, func(s Series) bool { return len(s.Beyond) > 0 }) {
+	if slices.ContainsFunc(c.Series, func(s Line) bool { return len(s.Beyond) > 0 }) {
 		parts = append(parts, "··· not measured there")
 	}
 	if overload {

@@ -26,7 +26,7 @@ func TestUndecidedPlan(t *testing.T) {
 	o := offer("H100 SXM", 2.99)
 	o.Rate, o.Unknown = search.Estimate{}, "3 trials in a row could not be trusted"
 	_, err := plan.Solve(demand(), slo(), []plan.Offer{o}, nil)
-	text := string(Text{Width: 160}.Print(UndecidedPlan(err.(*plan.Undecided), demand(), slo(), Background{Background: decide.Background{Trials: all}})))
+	text := string(Text(UndecidedPlan(err.(*plan.Undecided), demand(), slo(), Background{Background: decide.Background{Trials: all}}), 160, false))
 	for _, want := range []string{
 		"Undecided: no rate is known yet", "3 trials in a row could not be trusted", "4 trials, 1 unsure, 3 not valid, mostly as the client was late: p99 of the send lag 12ms",
 		"WHAT TO DO", "planner doctor",
@@ -74,7 +74,7 @@ func TestChoice(t *testing.T) {
 		}
 		var d Document
 		addDefault(&d, &p)
-		if text := string(Text{Width: 400}.Print(d)); strings.Count(text, "; chosen") != 1 {
+		if text := string(Text(d, 400, false)); strings.Count(text, "; chosen") != 1 {
 			t.Errorf("not one of the two is named chosen:\n%s", text)
 		}
 	}
