@@ -3,12 +3,10 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -18,7 +16,6 @@ import (
 	"planner/model/calibrate"
 	"planner/sweep"
 	"planner/sweep/measure"
-	"planner/sweep/workload"
 )
 
 func (p *program) calibrateCommand() *cli.Command {
@@ -123,9 +120,7 @@ func modelText(cfg *config.Config) string {
 }
 
 // calibrationRuns reads the measured trials of run folders, with their records
-// where those were kept. Trials that cannot be trusted or that overloaded the
-// engine are skipped: a fit to them would put the client's or the backlog's time
-// into the engine's constants.
+// where those were kept.
 func calibrationRuns(cfg *config.Config, paths []string) (runs []calibrate.LoadPoint, release string, skipped []string, err error) {
 	runnable, _ := cfg.Candidates()
 	for _, path := range paths {
@@ -137,63 +132,18 @@ func calibrationRuns(cfg *config.Config, paths []string) (runs []calibrate.LoadP
 		if err != nil {
 			return nil, "", nil, err
 		}
-		for _, m := range trials {
-			switch {
-			case m.Rejected != "":
-				continue
-			case !m.Valid:
-				skipped = append(skipped, fmt.Sprintf("trial %d of %s, whose figures cannot be trusted", m.Trial.Number, path))
-				continue
-			case m.Overloaded:
-				skipped = append(skipped, fmt.Sprintf("trial %d of %s, which overloaded the engine", m.Trial.Number, path))
-				continue
-			}
-			w, ok, err := trafficOf(m.Trial.Workload, &cfg.Workload)
-			if err != nil {
+		points, named, left := calibrate.Select(path, trials, &cfg.Workload, runnable[0])
+		for i := range points {
+			if points[i].Records, err = recordsOf(folder, points[i].Trial.Number); err != nil {
 				return nil, "", nil, err
 			}
-			if !ok {
-				skipped = append(skipped, fmt.Sprintf("trial %d of %s, whose traffic lies in a file that only its own configuration names", m.Trial.Number, path))
-				continue
-			}
-			m.Trial.Workload = w
-			m.Trial.Knobs = m.Trial.Knobs.Or(runnable[0])
-			release = cmp.Or(release, m.Server.Engine.Version)
-			records, err := recordsOf(folder, m.Trial.Number)
-			if err != nil {
-				return nil, "", nil, err
-			}
-			runs = append(runs, calibrate.LoadPoint{Trial: m.Trial, Measurement: m, Records: records})
 		}
+		runs, release, skipped = append(runs, points...), cmp.Or(release, named), append(skipped, left...)
 	}
 	if len(runs) == 0 {
 		return nil, "", nil, usagef("calibrate: the runs hold no measured trial that can be trusted")
 	}
 	return runs, release, skipped, nil
-}
-
-// trafficOf is the traffic of a trial as it was recorded. Where that is the
-// configuration's, the latter is taken, since it holds the rows of a trace and the
-// samples of lengths too; ok is false where the record needs those of another one.
-func trafficOf(recorded, configured *workload.Workload) (w *workload.Workload, ok bool, err error) {
-	if recorded == nil {
-		return configured, true, nil
-	}
-	x, err := json.Marshal(recorded)
-	if err != nil {
-		return nil, false, err
-	}
-	y, err := json.Marshal(configured)
-	if err != nil {
-		return nil, false, err
-	}
-	if bytes.Equal(x, y) {
-		return configured, true, nil
-	}
-	elsewhere := recorded.Arrivals == workload.Trace || slices.ContainsFunc(recorded.Shapes, func(s workload.Shape) bool {
-		return s.Prompt.Dist == workload.Empirical || s.Output.Dist == workload.Empirical
-	})
-	return recorded, !elsewhere, nil
 }
 
 // recordsOf reads the records of a trial; none if they were not kept.

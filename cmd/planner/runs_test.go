@@ -301,3 +301,31 @@ func storedAnswer(t *testing.T, folder string) string {
 	}
 	return string(text)
 }
+
+// A run is never written over: a folder that exists is a mistake in the call, of every
+// command.
+func TestRunsAreNotWrittenOver(t *testing.T) {
+	dir := runsIn(t)
+	taken := filepath.Join(dir, "taken")
+	if err := os.Mkdir(taken, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"plan"}, slices.Concat([]string{"estimate"}, single), slices.Concat([]string{"search"}, single), {"sweep", "--rates", "1"},
+		slices.Concat([]string{"simulate", "--rate", "1"}, single), slices.Concat([]string{"compare", filepath.Join(dir, "b.toml")}, single),
+		{"import"},
+	} {
+		file := filepath.Join(dir, "p.toml")
+		if args[0] == "import" {
+			file = filepath.Join(dir, "results.csv")
+			if err := os.WriteFile(file, []byte("rate_per_s,ttft_p50_ms\n1,20\n2,30\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var stdout, stderr bytes.Buffer
+		code := execute(t.Context(), slices.Concat([]string{"planner"}, args, []string{file, "-o", taken}), &stdout, &stderr, &interrupts{})
+		if code != exitUsage || !strings.Contains(stderr.String(), "exists already") {
+			t.Errorf("%v: exit code %d: %s", args, code, stderr.String())
+		}
+	}
+}
