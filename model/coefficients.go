@@ -100,7 +100,7 @@ func (r *Roofline) setAttention() {
 	d, hw, at := r.dep, r.dep.Hardware, r.dep.Arch.Attention
 	full, window := float64(d.Arch.FullLayers()), float64(at.WindowLayers)
 	perLayer := d.Arch.kvBytesPerLayer(d.Precision.KV, d.TP)
-	layer := perLayer / (r.c.KV.For(d.Precision.KV) * hw.Bandwidth)
+	layer := perLayer / (r.c.kv(d.Precision.KV) * hw.Bandwidth)
 
 	headsHere := float64(at.Heads) / float64(d.TP)
 	queryDim, valueDim := float64(at.HeadDim), float64(at.HeadDim)
@@ -109,7 +109,7 @@ func (r *Roofline) setAttention() {
 		decodeDims := float64(2*m.KVRank + m.RopeDim)
 		// Every head multiplies the one latent: with many heads on a GPU that takes longer than
 		// reading it. Ordinary attention stays far below this.
-		layer = max(layer, 2*headsHere*decodeDims/(r.c.Attention.DecodeCompute*hw.Flops.BF16))
+		layer = max(layer, 2*headsHere*decodeDims/(decodeCompute*hw.Flops.BF16))
 	}
 	r.kv.full, r.kv.window = full*layer, window*layer
 	r.kv.fullBytes, r.kv.windowBytes = full*perLayer, window*perLayer
@@ -154,7 +154,7 @@ func (r *Roofline) setCommunication() {
 
 // setFixed fills in launches, floors and elementwise work.
 func (r *Roofline) setFixed() {
-	d, f, e := r.dep, r.c.Fixed, r.c.Elementwise
+	d, f := r.dep, r.c.Fixed
 	layers, moe := float64(d.Arch.Layers), float64(d.Arch.MoE.Layers)
 	step := (f.Step + f.SyncStep) * float64(d.PP)
 	block := 0.0
@@ -165,6 +165,6 @@ func (r *Roofline) setFixed() {
 	r.fixed.eager = layers*max(f.LayerEager, f.Layer) + moe*f.MoELayer + step
 	r.fixed.request = f.Request + f.SyncRequest
 	r.fixed.largest = r.args.LargestGraph(d.Hardware)
-	r.fixed.freeTokens = e.FreeTokens
-	r.fixed.elementToken = r.hiddenSize * (e.LayerPasses*layers + e.ExpertsPasses*float64(d.Arch.MoE.Active)*moe) / d.Hardware.Bandwidth
+	r.fixed.freeTokens = elementwiseFree
+	r.fixed.elementToken = r.hiddenSize * (elementwiseLayer*layers + elementwiseExperts*float64(d.Arch.MoE.Active)*moe) / d.Hardware.Bandwidth
 }

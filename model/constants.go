@@ -54,25 +54,6 @@ func (b ByFormat) scaled(by, most float64) ByFormat {
 	return b
 }
 
-// ByKV is one efficiency for each format of the KV cache.
-type ByKV struct {
-	Auto float64
-	FP8  float64
-}
-
-// For returns the efficiency of a format.
-func (b ByKV) For(f KVFormat) float64 {
-	if f == KVFP8 {
-		return b.FP8
-	}
-	return b.Auto
-}
-
-// scaled returns a copy with both efficiencies multiplied, none above the most.
-func (b ByKV) scaled(by, most float64) ByKV {
-	return ByKV{min(b.Auto*by, most), min(b.FP8*by, most)}
-}
-
 // Constants are the measured numbers of the step-time model for one generation of
 // GPUs and one release of the engine. Efficiencies are shares of the data sheet's
 // bandwidth or of its dense compute in the format computed in; times are seconds.
@@ -80,38 +61,44 @@ func (b ByKV) scaled(by, most float64) ByKV {
 type Constants struct {
 	Weights        ByFormat // bandwidth reached when the matrices of a step are streamed
 	Experts        ByFormat // the same for routed experts
-	KV             ByKV     // bandwidth reached by decode attention
+	KV             ByFormat // bandwidth reached by decode attention, by the format of the cache
 	Prefill        ByFormat // compute reached by large matrix products
 	PrefillExperts ByFormat // the same for routed experts
 	Attention      AttentionConstants
-	Head           HeadConstants
-	Elementwise    ElementwiseConstants
+	Head           struct{ Memory, Compute float64 } // the LM head's shares of bandwidth and of bf16 compute
 	Fixed          FixedConstants
-	Frontend       FrontendConstants
-	Link           LinkConstants
+	// Frontend are costs of a request outside the engine's loop: HTTP, tokenisation, the
+	// way to the engine's process and back.
+	Frontend struct{ Request, PromptToken float64 }
+	Link     LinkConstants
+}
+
+// kv returns the share of bandwidth that decode attention reaches.
+func (c *Constants) kv(f KVFormat) float64 {
+	if f == KVFP8 {
+		return c.KV.FP8
+	}
+	return c.KV.BF16
 }
 
 // AttentionConstants describe attention beyond its bandwidth.
 type AttentionConstants struct {
-	Prefill       float64 // share of bf16 compute, for long contexts
-	ExtraKeys     float64 // keys that each query costs on top of those it sees
-	DecodeCompute float64 // share of bf16 compute in decode; matters for latent attention only
-	Skew          float64 // how far unequal contexts pull the batch from its mean towards its longest
+	Prefill   float64 // share of bf16 compute, for long contexts
+	ExtraKeys float64 // keys that each query costs on top of those it sees
+	Skew      float64 // how far unequal contexts pull the batch from its mean towards its longest
 }
 
-// HeadConstants are the LM head's shares of bandwidth and of bf16 compute.
-type HeadConstants struct {
-	Memory  float64
-	Compute float64
-}
+// decodeCompute is the share of bf16 compute in decode; it matters for latent attention
+// only. FlashMLA reports 660 of 989 TFLOP/s on H800; served kernels reach less. Analogy.
+const decodeCompute = 0.60
 
-// ElementwiseConstants describe norms, rotary embedding, quantisation and
-// activations, which read and write the hidden state of every token.
-type ElementwiseConstants struct {
-	FreeTokens    float64 // so many tokens stay in the L2 cache
-	LayerPasses   float64 // times that a layer moves the hidden state
-	ExpertsPasses float64 // times that a layer moves it for each active expert
-}
+// Norms, rotary embedding, quantisation and activations read and write the hidden state
+// of every token.
+const (
+	elementwiseFree    = 512 // so many tokens stay in the L2 cache
+	elementwiseLayer   = 12  // times that a layer moves the hidden state
+	elementwiseExperts = 3   // times that a layer moves it for each active expert
+)
 
 // FixedConstants are costs that no data sheet explains: launches, kernel floors,
 // scheduling.
@@ -124,13 +111,6 @@ type FixedConstants struct {
 	Request     float64 // per running request
 	SyncStep    float64 // per step, where scheduling is not hidden behind execution; else 0
 	SyncRequest float64 // per running request, likewise
-}
-
-// FrontendConstants are costs of a request outside the engine's loop: HTTP,
-// tokenisation, the way to the engine's process and back.
-type FrontendConstants struct {
-	Request     float64
-	PromptToken float64
 }
 
 // LinkConstants describe communication between GPUs beyond the tables of
@@ -150,58 +130,44 @@ type LinkConstants struct {
 // its best matrix product, 0.95 of that for prefill: the ratio found on the GPUs
 // where both are known (H100 0.97, A100 1.00, B200 0.90).
 func ConstantsFor(hw Hardware, engineVersion string) Constants {
-	p := profileFor(hw)
-	c := Constants{
-		Weights:        p.weights,
-		Experts:        p.experts(),
-		KV:             p.kv,
-		Prefill:        p.prefill,
-		PrefillExperts: prefillExperts,
-		Attention: AttentionConstants{
-			Prefill:   p.attention,
-			ExtraKeys: p.extraKeys,
-			// FlashMLA reports 660 of 989 TFLOP/s on H800; served kernels reach less. Analogy.
-			DecodeCompute: 0.60,
-			// Served trace: TTFT p99 error 13.8 -> 6.8 %; kernels measured with mixed contexts
-			// sit 0.07 to 0.13 of the way in the median.
-			Skew: 0.10,
-		},
-		Head:        HeadConstants{Memory: 0.85, Compute: 0.70}, // GEMM tables
-		Elementwise: ElementwiseConstants{FreeTokens: 512, LayerPasses: 12, ExpertsPasses: 3},
-		Fixed:       fixedFor(p, engineVersion),
-		// Served: 7 ms and 1.5 ms per 1,000 prompt tokens (6.5-8; 1-2).
-		Frontend: FrontendConstants{Request: 7e-3, PromptToken: 1.5e-6},
-		Link:     linkConstants(engineVersion),
-	}
-	if hw.Flops.MeasuredBF16 > 0 && hw.Flops.BF16 > 0 && !p.measured {
-		c.Prefill = p.prefill.scaled(0.95*hw.Flops.MeasuredBF16/hw.Flops.BF16/p.prefill.BF16, 1)
+	c, timed := profileFor(hw)
+	c.Experts, c.PrefillExperts = expertsBeside(c.Weights), prefillExperts
+	// Served trace: TTFT p99 error 13.8 -> 6.8 %; kernels measured with mixed contexts
+	// sit 0.07 to 0.13 of the way in the median.
+	c.Attention.Skew = 0.10
+	c.Head.Memory, c.Head.Compute = 0.85, 0.70 // GEMM tables
+	c.Fixed.complete(engineVersion)
+	// Served: 7 ms and 1.5 ms per 1,000 prompt tokens (6.5-8; 1-2).
+	c.Frontend.Request, c.Frontend.PromptToken = 7e-3, 1.5e-6
+	c.Link = linkConstants(engineVersion)
+	if hw.Flops.MeasuredBF16 > 0 && hw.Flops.BF16 > 0 && !timed {
+		c.Prefill = c.Prefill.scaled(0.95*hw.Flops.MeasuredBF16/hw.Flops.BF16/c.Prefill.BF16, 1)
 	}
 	return c
 }
 
-// fixedFor returns the costs that no data sheet explains.
-func fixedFor(p profile, engineVersion string) FixedConstants {
-	f := FixedConstants{
-		Step:       280e-6, // served: 275-311 us in the last fits
-		Layer:      p.layer,
-		LayerEager: 80e-6, // served: 73-106 us; above the largest graph launches show
-		MoELayer:   33e-6, // served: router, top-k, sort, gather, reduce; 30-34 us
-		// served: Qwen3-235B-A22B-FP8 on 4 x H200, vLLM 0.12, five loads: activations are quantised
-		// and permuted into tiles of 128 rows before each grouped product. Larger steps fill the
-		// tiles anyway.
-		BlockExpert: 95e-6,
-		Request:     2e-6, // served: 1-3 us; asynchronous scheduling hides the rest
-	}
-	if p.moeLayer > 0 {
-		f.MoELayer = p.moeLayer
-		f.BlockExpert *= p.moeLayer / 33e-6 // by analogy
+// complete fills in what a profile leaves open.
+func (f *FixedConstants) complete(engineVersion string) {
+	f.Step = 280e-6      // served: 275-311 us in the last fits
+	f.LayerEager = 80e-6 // served: 73-106 us; above the largest graph launches show
+	// served: Qwen3-235B-A22B-FP8 on 4 x H200, vLLM 0.12, five loads: activations are quantised
+	// and permuted into tiles of 128 rows before each grouped product. Larger steps fill the
+	// tiles anyway.
+	f.BlockExpert = 95e-6
+	f.Request = 2e-6 // served: 1-3 us; asynchronous scheduling hides the rest
+	if f.MoELayer > 0 {
+		f.BlockExpert *= f.MoELayer / moeLayerH100 // by analogy
+	} else {
+		f.MoELayer = moeLayerH100
 	}
 	if !AsyncScheduling(engineVersion) {
 		f.SyncStep = 280e-6  // served, Llama-3.1-70B of autumn 2025: TPOT error 2.1 -> 1.7 %
 		f.SyncRequest = 2e-6 // likewise
 	}
-	return f
 }
+
+// moeLayerH100 is served: router, top-k, sort, gather, reduce; 30-34 us.
+const moeLayerH100 = 33e-6
 
 // linkConstants returns what the tables of collective.go leave open.
 func linkConstants(engineVersion string) LinkConstants {

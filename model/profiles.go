@@ -1,26 +1,14 @@
 package model
 
-// profile is what was measured on one GPU, or is assumed for its generation.
-type profile struct {
-	measured  bool     // kernels of this very GPU were timed
-	weights   ByFormat // see Constants
-	prefill   ByFormat
-	kv        ByKV
-	attention float64
-	extraKeys float64
-	layer     float64 // seconds per layer inside CUDA graphs
-	moeLayer  float64 // seconds per layer with experts, on top of layer; 0: as on H100
-}
-
 // hopperWeightsBF16 is the share of bandwidth that a served H100 reaches in bf16; the
 // routed experts of other GPUs are scaled by their ratio to it.
 const hopperWeightsBF16 = 0.88
 
-// experts returns the share of bandwidth for routed experts: 0.90 in bf16 and mxfp4
+// expertsBeside returns the share of bandwidth for routed experts: 0.90 in bf16 and mxfp4
 // on H100 (served: Mixtral-8x7B and gpt-oss-120b), elsewhere scaled as the dense
 // matrices are.
-func (p profile) experts() ByFormat {
-	e := p.weights.scaled(0.90/hopperWeightsBF16, 1)
+func expertsBeside(weights ByFormat) ByFormat {
+	e := weights.scaled(0.90/hopperWeightsBF16, 1)
 	e.FP4 = e.BF16
 	return e
 }
@@ -28,80 +16,74 @@ func (p profile) experts() ByFormat {
 // The profiles. Bandwidth shares in bf16 are the GEMM tables' times 1.06 except where
 // a served run says otherwise: kernels chained in a CUDA graph overlap their tails,
 // which tables of single kernels cannot show (H100: 0.83 in the table, 0.88 served).
-// In fp8 the table's value is the served one. int8 is taken as fp8, int4 (Marlin) as
+// Layer is inside CUDA graphs; without MoELayer that is as on H100. In fp8 the table's value is the served one. int8 is taken as fp8, int4 (Marlin) as
 // 0.85 of bf16, both by analogy.
 var (
 	// H100: GEMM tables and served runs; attention FlashAttention 3.
-	profileH100 = profile{
-		measured:  true,
-		weights:   ByFormat{BF16: hopperWeightsBF16, FP8: 0.82, INT8: 0.82, INT4: 0.75, FP4: 0.75},
-		prefill:   ByFormat{BF16: 0.78, FP8: 0.57, INT8: 0.57, INT4: 0.70, FP4: 0.60},
-		kv:        ByKV{Auto: 0.87, FP8: 0.76},
-		attention: 0.70, extraKeys: 500, layer: 33e-6,
+	profileH100 = Constants{
+		Weights:   ByFormat{BF16: hopperWeightsBF16, FP8: 0.82, INT8: 0.82, INT4: 0.75, FP4: 0.75},
+		Prefill:   ByFormat{BF16: 0.78, FP8: 0.57, INT8: 0.57, INT4: 0.70, FP4: 0.60},
+		KV:        ByFormat{BF16: 0.87, FP8: 0.76},
+		Attention: AttentionConstants{Prefill: 0.70, ExtraKeys: 500}, Fixed: FixedConstants{Layer: 33e-6},
 	}
 	// H200: the same chip behind 43 % more bandwidth, of which single kernels reach less. Its
 	// tables give 0.77 and 0.69 for bf16 products and attention; one chip has one value.
-	profileH200 = profile{
-		measured:  true,
-		weights:   ByFormat{BF16: 0.85, FP8: 0.76, INT8: 0.76, INT4: 0.70, FP4: 0.70},
-		prefill:   ByFormat{BF16: 0.78, FP8: 0.65, INT8: 0.65, INT4: 0.70, FP4: 0.60},
-		kv:        ByKV{Auto: 0.83, FP8: 0.59},
-		attention: 0.70, extraKeys: 500, layer: 33e-6,
+	profileH200 = Constants{
+		Weights:   ByFormat{BF16: 0.85, FP8: 0.76, INT8: 0.76, INT4: 0.70, FP4: 0.70},
+		Prefill:   ByFormat{BF16: 0.78, FP8: 0.65, INT8: 0.65, INT4: 0.70, FP4: 0.60},
+		KV:        ByFormat{BF16: 0.83, FP8: 0.59},
+		Attention: AttentionConstants{Prefill: 0.70, ExtraKeys: 500}, Fixed: FixedConstants{Layer: 33e-6},
 	}
 	// B200: GEMM and attention tables, whose shares are of 7.7 TB/s, brought to the data
 	// sheet's 8; fp8 fits badly there (15 %). The attention kernel's floor is 8.8 us against
 	// 12 on H100, so a layer costs 3 us less. Routing, gathering and reducing are part of
 	// FlashInfer's fused expert kernels, so a layer with experts costs half of what it does on
 	// H100 (served: gpt-oss-120b on two B200 at 4 and 8 requests).
-	profileB200 = profile{
-		measured:  true,
-		weights:   ByFormat{BF16: 0.84, FP8: 0.62, INT8: 0.62, INT4: 0.67, FP4: 0.68},
-		prefill:   ByFormat{BF16: 0.70, FP8: 0.47, INT8: 0.47, INT4: 0.60, FP4: 0.40},
-		kv:        ByKV{Auto: 0.90, FP8: 0.90},
-		attention: 0.54, extraKeys: 485, layer: 30e-6, moeLayer: 17e-6,
+	profileB200 = Constants{
+		Weights:   ByFormat{BF16: 0.84, FP8: 0.62, INT8: 0.62, INT4: 0.67, FP4: 0.68},
+		Prefill:   ByFormat{BF16: 0.70, FP8: 0.47, INT8: 0.47, INT4: 0.60, FP4: 0.40},
+		KV:        ByFormat{BF16: 0.90, FP8: 0.90},
+		Attention: AttentionConstants{Prefill: 0.54, ExtraKeys: 485}, Fixed: FixedConstants{Layer: 30e-6, MoELayer: 17e-6},
 	}
 	// A100: GEMM tables; FlashAttention 2. Kernel floors are 7.6 us against 3.0 on H100
 	// (four products a layer) and 18 us against 12 (attention): 17 us more per layer,
 	// taking the overlap found on H100.
-	profileA100 = profile{
-		measured:  true,
-		weights:   ByFormat{BF16: 0.81, FP8: 0.70, INT8: 0.70, INT4: 0.69, FP4: 0.65},
-		prefill:   ByFormat{BF16: 0.87, FP8: 0.70, INT8: 0.65, INT4: 0.75, FP4: 0.65},
-		kv:        ByKV{Auto: 0.70, FP8: 0.55},
-		attention: 0.57, extraKeys: 245, layer: 50e-6,
+	profileA100 = Constants{
+		Weights:   ByFormat{BF16: 0.81, FP8: 0.70, INT8: 0.70, INT4: 0.69, FP4: 0.65},
+		Prefill:   ByFormat{BF16: 0.87, FP8: 0.70, INT8: 0.65, INT4: 0.75, FP4: 0.65},
+		KV:        ByFormat{BF16: 0.70, FP8: 0.55},
+		Attention: AttentionConstants{Prefill: 0.57, ExtraKeys: 245}, Fixed: FixedConstants{Layer: 50e-6},
 	}
 	// L40S: GEMM tables; FlashAttention 2.
-	profileL40S = profile{
-		measured:  true,
-		weights:   ByFormat{BF16: 0.82, FP8: 0.67, INT8: 0.67, INT4: 0.70, FP4: 0.65},
-		prefill:   ByFormat{BF16: 0.62, FP8: 0.47, INT8: 0.47, INT4: 0.55, FP4: 0.50},
-		kv:        ByKV{Auto: 0.70, FP8: 0.60},
-		attention: 0.55, extraKeys: 500, layer: 33e-6,
+	profileL40S = Constants{
+		Weights:   ByFormat{BF16: 0.82, FP8: 0.67, INT8: 0.67, INT4: 0.70, FP4: 0.65},
+		Prefill:   ByFormat{BF16: 0.62, FP8: 0.47, INT8: 0.47, INT4: 0.55, FP4: 0.50},
+		KV:        ByFormat{BF16: 0.70, FP8: 0.60},
+		Attention: AttentionConstants{Prefill: 0.55, ExtraKeys: 500}, Fixed: FixedConstants{Layer: 33e-6},
 	}
 	// RTX PRO 6000: GEMM tables; KV from the trace (0.87 -> 0.70: TPOT error 6.9 -> 3.6 %),
 	// which is also what FlashAttention 2 reaches on A100 in the attention tables. The factor
 	// of 1.06 holds here too: without it the trace's TPOT is 3.8 % too long, with it 2.2 %.
-	profileRTXPro = profile{
-		measured:  true,
-		weights:   ByFormat{BF16: 0.85, FP8: 0.81, INT8: 0.81, INT4: 0.72, FP4: 0.72},
-		prefill:   ByFormat{BF16: 0.84, FP8: 0.78, INT8: 0.78, INT4: 0.75, FP4: 0.45},
-		kv:        ByKV{Auto: 0.70, FP8: 0.60},
-		attention: 0.55, extraKeys: 500, layer: 33e-6,
+	profileRTXPro = Constants{
+		Weights:   ByFormat{BF16: 0.85, FP8: 0.81, INT8: 0.81, INT4: 0.72, FP4: 0.72},
+		Prefill:   ByFormat{BF16: 0.84, FP8: 0.78, INT8: 0.78, INT4: 0.75, FP4: 0.45},
+		KV:        ByFormat{BF16: 0.70, FP8: 0.60},
+		Attention: AttentionConstants{Prefill: 0.55, ExtraKeys: 500}, Fixed: FixedConstants{Layer: 33e-6},
 	}
 	// CDNA: no kernel was timed; prefill comes from the measured matrix products on the
 	// data sheet row, the rest by analogy to A100, the part that is as far from its sheet.
-	profileCDNA = profile{
-		weights:   ByFormat{BF16: 0.75, FP8: 0.65, INT8: 0.65, INT4: 0.60, FP4: 0.60},
-		prefill:   ByFormat{BF16: 0.50, FP8: 0.40, INT8: 0.40, INT4: 0.42, FP4: 0.35},
-		kv:        ByKV{Auto: 0.70, FP8: 0.60},
-		attention: 0.40, extraKeys: 500, layer: 45e-6,
+	profileCDNA = Constants{
+		Weights:   ByFormat{BF16: 0.75, FP8: 0.65, INT8: 0.65, INT4: 0.60, FP4: 0.60},
+		Prefill:   ByFormat{BF16: 0.50, FP8: 0.40, INT8: 0.40, INT4: 0.42, FP4: 0.35},
+		KV:        ByFormat{BF16: 0.70, FP8: 0.60},
+		Attention: AttentionConstants{Prefill: 0.40, ExtraKeys: 500}, Fixed: FixedConstants{Layer: 45e-6},
 	}
 	// Anything else: near the lower end of what was measured anywhere.
-	profileUnknown = profile{
-		weights:   ByFormat{BF16: 0.78, FP8: 0.68, INT8: 0.68, INT4: 0.65, FP4: 0.65},
-		prefill:   ByFormat{BF16: 0.65, FP8: 0.50, INT8: 0.50, INT4: 0.55, FP4: 0.45},
-		kv:        ByKV{Auto: 0.70, FP8: 0.58},
-		attention: 0.50, extraKeys: 500, layer: 40e-6,
+	profileUnknown = Constants{
+		Weights:   ByFormat{BF16: 0.78, FP8: 0.68, INT8: 0.68, INT4: 0.65, FP4: 0.65},
+		Prefill:   ByFormat{BF16: 0.65, FP8: 0.50, INT8: 0.50, INT4: 0.55, FP4: 0.45},
+		KV:        ByFormat{BF16: 0.70, FP8: 0.58},
+		Attention: AttentionConstants{Prefill: 0.50, ExtraKeys: 500}, Fixed: FixedConstants{Layer: 40e-6},
 	}
 )
 
@@ -109,27 +91,26 @@ var (
 // those that behave as H100.
 const h200Bandwidth = 4.4e12
 
-// profileFor returns the profile of a GPU by generation. Within Hopper the bandwidth
-// decides; parts of a generation other than the timed one are not `measured`, so that
-// their error bars are wider.
-func profileFor(hw Hardware) profile {
+// profileFor returns the profile of a GPU by generation, and whether kernels of that
+// generation were timed. Within Hopper the bandwidth decides.
+func profileFor(hw Hardware) (profile Constants, timed bool) {
 	switch hw.Generation {
 	case GenerationHopper:
 		if hw.Bandwidth >= h200Bandwidth {
-			return profileH200
+			return profileH200, true
 		}
-		return profileH100
+		return profileH100, true
 	case GenerationBlackwell:
-		return profileB200
+		return profileB200, true
 	case GenerationBlackwellRTX:
-		return profileRTXPro
+		return profileRTXPro, true
 	case GenerationAmpere:
-		return profileA100
+		return profileA100, true
 	case GenerationAda:
-		return profileL40S
+		return profileL40S, true
 	case GenerationCDNA3, GenerationCDNA4:
-		return profileCDNA
+		return profileCDNA, false
 	default:
-		return profileUnknown
+		return profileUnknown, false
 	}
 }

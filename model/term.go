@@ -58,7 +58,7 @@ func (c Constants) Value(t Term, dep Deployment) float64 {
 	case TermWeights:
 		return c.Weights.For(dep.denseFormat())
 	case TermKV:
-		return c.KV.For(dep.Precision.KV)
+		return c.kv(dep.Precision.KV)
 	case TermPrefill:
 		return c.Prefill.For(dep.denseFormat())
 	}

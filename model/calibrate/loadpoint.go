@@ -62,7 +62,7 @@ func (p *LoadPoint) check(o *Options) error {
 // simulate runs the trial with given constants.
 func (p *LoadPoint) simulate(o *Options, c model.Constants) ([]measure.Record, error) {
 	if p.EngineTimes {
-		c.Frontend = model.FrontendConstants{}
+		c.Frontend.Request, c.Frontend.PromptToken = 0, 0
 	}
 	k := p.Trial.Knobs
 	e, err := sim.Build(o.Deployment, c, model.EngineArgs{

@@ -14,7 +14,7 @@ import (
 // engine builds the server, idle and cold.
 func (s *server) engine(c model.Constants) (*sim.Engine, error) {
 	if s.engineTimes {
-		c.Frontend = model.FrontendConstants{}
+		c.Frontend.Request, c.Frontend.PromptToken = 0, 0
 	}
 	e, err := sim.Build(s.dep, c, s.limits, s.cache)
 	if err != nil {
