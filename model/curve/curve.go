@@ -48,15 +48,19 @@ type Quality struct {
 	LeaveOneOut float64 `json:"leave_one_out_ln"`
 }
 
-// FittedForm is a form that was fitted, with what it was fitted to: all points, or
-// those in a steady state.
+// FittedForm is a form that was fitted.
 type FittedForm struct {
-	Model      Model     `json:"model"`
-	All        allPoints `json:"points"`
-	Parameters int       `json:"parameters"`
-	Quality    Quality   `json:"quality"`
-	Chosen     bool      `json:"chosen"`
+	Model      Model   `json:"model"`
+	Points     string  `json:"points"` // what it was fitted to: allPoints or steadyPoints
+	Parameters int     `json:"parameters"`
+	Quality    Quality `json:"quality"`
+	Chosen     bool    `json:"chosen"`
 }
+
+const (
+	allPoints    = "all"
+	steadyPoints = "steady" // those in a steady state
+)
 
 // furthest is the share of the saturation rate up to which a form is
 // extrapolated.
@@ -152,15 +156,15 @@ func (c *Curve) fitSteady(steady []Point, levels []float64, seed uint64) *fitted
 		all = fitAll(s, forms, seed)
 	}
 	best := choose(all)
-	c.addCandidates(s, all, best, false)
+	c.addCandidates(s, all, best, steadyPoints)
 	c.Model, c.Quality = all[best].model, c.Candidates[best].Quality
 	return &all[best]
 }
 
-func (c *Curve) addCandidates(s *sample, all []fitted, best int, whole bool) {
+func (c *Curve) addCandidates(s *sample, all []fitted, best int, points string) {
 	for i := range all {
 		c.Candidates = append(c.Candidates, FittedForm{
-			Model: all[i].model, All: allPoints(whole), Parameters: all[i].model.parameters(), Chosen: i == best,
+			Model: all[i].model, Points: points, Parameters: all[i].model.parameters(), Chosen: i == best,
 			Quality: Quality{all[i].rmse(), all[i].aicc(), leaveOneOut(s, &all[i])},
 		})
 	}
@@ -177,7 +181,7 @@ func (c *Curve) fitWhole(points []Point, levels []float64, seed uint64) {
 	if math.IsInf(all[best].aicc(), 1) {
 		return
 	}
-	c.addCandidates(s, all, best, true)
+	c.addCandidates(s, all, best, allPoints)
 	c.Whole = &all[best].model
 }
 

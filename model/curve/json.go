@@ -3,6 +3,7 @@ package curve
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"planner/internal/note"
@@ -71,51 +72,55 @@ func (s *named) UnmarshalText(text []byte) error {
 	return err
 }
 
-// scaled is a copy of values by which is multiplied or divided: seconds in memory are
-// milliseconds in files.
-func scaled(values []float64, convert func(float64) float64) []float64 {
-	if values == nil {
-		return nil
+// levels are quantiles that files have by their names.
+type levels []float64
+
+// MarshalJSON writes the names.
+func (l levels) MarshalJSON() ([]byte, error) {
+	names := make([]named, len(l))
+	for i, q := range l {
+		names[i] = named(q)
 	}
-	out := make([]float64, len(values))
-	for i, v := range values {
-		out[i] = convert(v)
-	}
-	return out
+	return wire.Marshal(names)
 }
 
-// plainModel is a model without methods, modelFile one with names for its statistics.
-type (
-	plainModel Model
-	modelFile  struct {
-		Form   Form    `json:"form"`
-		Joint  bool    `json:"joint"`
-		Levels []named `json:"levels"`
-		plainModel
+// UnmarshalJSON reads names.
+func (l *levels) UnmarshalJSON(data []byte) error {
+	var names []named
+	err := wire.Unmarshal(data, &names)
+	*l = nil
+	for _, q := range names {
+		*l = append(*l, float64(q))
 	}
-)
+	return err
+}
+
+// latencies in seconds are milliseconds in files.
+type latencies []float64
 
 // MarshalJSON writes milliseconds.
-func (m Model) MarshalJSON() ([]byte, error) {
-	w := modelFile{Form: m.Form, Joint: m.Joint, Levels: []named{}, plainModel: plainModel(m)}
-	for _, q := range m.Levels {
-		w.Levels = append(w.Levels, named(q))
+func (s latencies) MarshalJSON() ([]byte, error) {
+	s = slices.Clone(s)
+	for i := range s {
+		s[i] = wire.Milliseconds(s[i])
 	}
-	w.Floors, w.Scales, w.Slopes = scaled(m.Floors, wire.Milliseconds), scaled(m.Scales, wire.Milliseconds), scaled(m.Slopes, wire.Milliseconds)
-	return wire.Marshal(w)
+	return wire.Marshal([]float64(s))
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
-func (m *Model) UnmarshalJSON(data []byte) error {
-	var w modelFile
-	if err := wire.Unmarshal(data, &w); err != nil {
-		return err
+// UnmarshalJSON reads milliseconds.
+func (s *latencies) UnmarshalJSON(data []byte) error {
+	err := wire.Unmarshal(data, (*[]float64)(s))
+	for i := range *s {
+		(*s)[i] = wire.Seconds((*s)[i])
 	}
-	*m = Model(w.plainModel)
-	m.Form, m.Joint = w.Form, w.Joint
-	m.Floors, m.Scales, m.Slopes = scaled(w.Floors, wire.Seconds), scaled(w.Scales, wire.Seconds), scaled(w.Slopes, wire.Seconds)
-	for _, q := range w.Levels {
-		m.Levels = append(m.Levels, float64(q))
+	return err
+}
+
+// UnmarshalJSON refuses a form without the parameters of each statistic.
+func (m *Model) UnmarshalJSON(data []byte) error {
+	type plain Model
+	if err := wire.Unmarshal(data, (*plain)(m)); err != nil {
+		return err
 	}
 	if m.Form != Interpolated && (len(m.Floors) != len(m.Levels) || len(m.Scales) != len(m.Levels) || len(m.Levels) == 0) {
 		return fmt.Errorf("%s: %d levels, %d floors, %d scales", m.Form, len(m.Levels), len(m.Floors), len(m.Scales))
@@ -161,23 +166,6 @@ func (b *BandPoint) UnmarshalJSON(data []byte) error {
 	err := wire.Unmarshal(data, &w)
 	*b = BandPoint{w.Rate, float64(w.Stat), wire.Seconds(w.Low), wire.Seconds(w.High)}
 	return err
-}
-
-// allPoints says whether a form was fitted to all points, or to those in a steady state.
-type allPoints bool
-
-// MarshalText writes "all" or "steady".
-func (a allPoints) MarshalText() ([]byte, error) {
-	if a {
-		return []byte("all"), nil
-	}
-	return []byte("steady"), nil
-}
-
-// UnmarshalText reads what MarshalText writes.
-func (a *allPoints) UnmarshalText(text []byte) error {
-	*a = string(text) == "all"
-	return nil
 }
 
 // MarshalJSON writes the crossing with units in its keys.

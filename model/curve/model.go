@@ -42,15 +42,15 @@ func (f *Form) UnmarshalText(b []byte) error {
 // figure a statistic of Levels.
 type Model struct {
 	Form Form `json:"form"`
-	// Levels are the quantiles (0 for the mean) that the parameters belong to.
-	Levels []float64 `json:"-"`
 	// Joint says that one floor and one scale serve all statistics, each scale
 	// being the common one times ln(1/(1-q)).
 	Joint bool `json:"joint"`
+	// Levels are the quantiles (0 for the mean) that the parameters belong to.
+	Levels levels `json:"levels"`
 	// Floors are the latencies of an idle server and Scales the sizes of the
 	// load-dependent part, in seconds.
-	Floors []float64 `json:"floor_ms"`
-	Scales []float64 `json:"scale_ms"`
+	Floors latencies `json:"floor_ms"`
+	Scales latencies `json:"scale_ms"`
 	// Mu is the saturation rate in requests per second.
 	Mu float64 `json:"mu_per_s"`
 	// Power is k of StationaryPower, Curvature m of TimeDependent.
@@ -58,7 +58,7 @@ type Model struct {
 	Curvature float64 `json:"curvature,omitempty"`
 	// Slopes are those of StationaryFluid above Mu, in seconds per request per
 	// second.
-	Slopes []float64 `json:"slope_ms_s,omitempty"`
+	Slopes latencies `json:"slope_ms_s,omitempty"`
 }
 
 // At is the latency in seconds of a statistic at a rate; false where the model

@@ -95,8 +95,8 @@ func TestStationaryRefusesOverload(t *testing.T) {
 	}
 	for _, k := range c.Candidates {
 		stationary := k.Model.Form == Stationary || k.Model.Form == StationaryPower
-		if stationary == bool(k.All) {
-			t.Errorf("%v was fitted to all points: %v", k.Model.Form, k.All)
+		if stationary == (k.Points == allPoints) {
+			t.Errorf("%v was fitted to %s points", k.Model.Form, k.Points)
 		}
 	}
 	all := fit(newSample(timeDependentLaw(0).draw(1, 1, 5, 10, 15, 20, 24, 28, 36, 40, 44), []float64{0.5, 0.99}), Model{Form: Stationary, Joint: true}, 1)

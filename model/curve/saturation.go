@@ -117,7 +117,7 @@ func (c *Curve) stationaryRoute(steady []Point, best *fitted, boot [2]float64, s
 		r.Low, r.High = min(r.Low, boot[0]), max(r.High, boot[1])
 	}
 	for _, k := range c.Candidates {
-		if !k.All && k.Quality.AICc <= best.aicc()+decisiveGain {
+		if k.Points == steadyPoints && k.Quality.AICc <= best.aicc()+decisiveGain {
 			r.Low, r.High = min(r.Low, k.Model.Mu), max(r.High, k.Model.Mu)
 		}
 	}
