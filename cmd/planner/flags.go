@@ -1,9 +1,11 @@
 package main
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -39,6 +41,17 @@ var shortcuts = []shortcut{
 var benchShortcuts = []shortcut{
 	{flag: "url", key: "engine.url"}, {flag: "model", key: "engine.served_name"}, {flag: "api", key: "engine.api"},
 	{flag: "workload", key: "workload.class"}, {flag: "seed", key: "workload.seed"},
+}
+
+// endpointFlags declares the flags of bench.
+func endpointFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "url", Usage: "address of the server: --url http://127.0.0.1:8000"},
+		&cli.StringFlag{Name: "model", Usage: "name that the server knows, sent as it stands (default: the first of its list): --model meta-llama/Llama-3.1-8B"},
+		&cli.StringFlag{Name: "api", Usage: "completions or chat: --api chat"},
+		&cli.StringFlag{Name: "workload", Usage: "traffic class: --workload chat"},
+		&cli.StringFlag{Name: "seed", Usage: "seed of every draw: --seed 7"},
+	}
 }
 
 // shortcutFlags declares the flags of the shortcuts.
@@ -163,4 +176,54 @@ func join(lists ...[]cli.Flag) []cli.Flag { return slices.Concat(lists...) }
 // without drops flags by name.
 func without(flags []cli.Flag, names ...string) []cli.Flag {
 	return slices.DeleteFunc(flags, func(f cli.Flag) bool { return slices.Contains(names, f.Names()[0]) })
+}
+
+// instanceFlags are the shortcuts of commands that know no fleet.
+func instanceFlags() []cli.Flag {
+	return without(shortcutFlags(), "rate", "growth", "headroom", "spare")
+}
+
+// flagValues are flags of a command as texts, by name.
+type flagValues map[string]string
+
+// is reports whether a flag is given.
+func (f flagValues) is(name string) bool { return f[name] != "" }
+
+// positive reads a number above 0.
+func (f flagValues) positive(name string) (float64, error) {
+	x, err := strconv.ParseFloat(f[name], 64)
+	if err != nil || !(x > 0) || math.IsInf(x, 0) {
+		return 0, usagef("--%s: %q is not a number above 0", name, f[name])
+	}
+	return x, nil
+}
+
+// share reads a number between 0 and 1.
+func (f flagValues) share(name string) (float64, error) {
+	x, err := strconv.ParseFloat(f[name], 64)
+	if err != nil || !(x > 0 && x < 1) {
+		return 0, usagef("--%s: %q is not a share between 0 and 1", name, f[name])
+	}
+	return x, nil
+}
+
+// count reads a whole number above 0.
+func (f flagValues) count(name string) (int, error) {
+	n, err := strconv.Atoi(f[name])
+	if err != nil || n < 1 {
+		return 0, usagef("--%s: %q is not a whole number above 0", name, f[name])
+	}
+	return n, nil
+}
+
+// duration reads a duration with a unit.
+func (f flagValues) duration(name string, unset time.Duration, zero bool) (time.Duration, error) {
+	if !f.is(name) {
+		return unset, nil
+	}
+	d, err := time.ParseDuration(f[name])
+	if err != nil || d < 0 || d == 0 && !zero {
+		return 0, usagef("--%s: %q is not a duration above 0 with its unit, such as 90s or 5m", name, f[name])
+	}
+	return d, nil
 }

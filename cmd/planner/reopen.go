@@ -101,7 +101,7 @@ func (p *program) reopen(c *cli.Context) (*run, *stored, error) {
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return nil, nil, err
 	}
-	if _, ok := experiments()[about.Command]; !ok {
+	if _, ok := experimentOf(about.Command); !ok {
 		return nil, nil, usagef("%s was made by 'planner %s', which has nothing to resume", folder.Path, about.Command)
 	}
 	if r.cfg, err = config.Load(folder.File(sweep.ConfigFile), nil, config.For(about.Command)); err != nil {

@@ -87,8 +87,8 @@ func (p *program) measure(c *cli.Context) error {
 
 // start prepares a new run of a configuration and conducts it.
 func (p *program) start(c *cli.Context, r *run) error {
-	e := experiments()[c.Command.Name]
-	r.cfg.Run = config.Call{Command: c.Command.Name, Args: c.Args().Slice(), Flags: given(c, e.flags)}
+	e, _ := experimentOf(c.Command.Name)
+	r.cfg.Run = config.Call{Command: c.Command.Name, Args: c.Args().Slice(), Flags: given(c, e.own)}
 	if err := p.prepare(r); err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func given(c *cli.Context, flags []cli.Flag) map[string]string {
 // prepare makes the ground and the study of a run. What cannot be made of a
 // configuration is a mistake in it.
 func (p *program) prepare(r *run) error {
-	e, ok := experiments()[r.cfg.Run.Command]
+	e, ok := experimentOf(r.cfg.Run.Command)
 	if !ok {
 		return usagef("%q measures nothing", r.cfg.Run.Command)
 	}

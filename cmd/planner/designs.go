@@ -1,0 +1,148 @@
+package main
+
+import (
+	"planner/internal/config"
+	"planner/sweep"
+	"planner/sweep/design"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+)
+
+// sweepExperiment is a grid or a matrix.
+func sweepExperiment() experiment {
+	return experiment{
+		name: "sweep", usage: "measured trials over a grid of rates and knobs, or a matrix of traffic; no search, no plan", args: "CONFIG",
+		help: "Example: planner sweep planner.toml --rates 1,2,5,10\n" +
+			"         planner sweep planner.toml --rates 1:20:6 --strategy one-at-a-time\n" +
+			"         planner sweep planner.toml --matrix\n" +
+			"The lists of the configuration (knobs, GPUs, tensor_parallel) are crossed, or varied one at a time from the\n" +
+			"first of each. Where prompts share prefixes, a cold and a warm prefix cache are trials of their own.",
+		config: configFlags(), own: sweepFlags(),
+		study: sweepStudy, dry: (*program).drySweep, kept: true, demanding: true,
+	}
+}
+
+// sweepFlags say what to sweep.
+func sweepFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "rates", Usage: "requests per second, listed or lowest:highest:number (default: shares of the predicted maximum): --rates 1:20:5"},
+		&cli.StringFlag{Name: "strategy", Usage: "crossed or one-at-a-time (default: search.strategy of the configuration): --strategy one-at-a-time"},
+		&cli.BoolFlag{Name: "matrix", Usage: "six kinds of traffic instead, each with a question, a hypothesis and its outcome: --matrix"},
+		&cli.StringFlag{Name: "duration", Usage: "window of a trial (default: what a p99 needs; 3 minutes at most on a real engine): --duration 120s"},
+		&cli.StringFlag{Name: "warm-up", Usage: "load before the window, not counted (default: 30s): --warm-up 15s"},
+		&cli.StringFlag{Name: "repeats", Value: "1", Usage: "how often each trial runs, on other requests each time: --repeats 3"},
+		dialectFlag(),
+	}
+}
+
+// sweepStudy reads what to sweep.
+func sweepStudy(p *program, r *run) (sweep.Study, error) {
+	f := flagValues(r.cfg.Run.Flags)
+	s := design.Grid{Matrix: f.is("matrix"), OneAtATime: r.cfg.Search.Strategy == "one-at-a-time"}
+	var err error
+	if s.Repeats, err = f.count("repeats"); err != nil {
+		return nil, err
+	}
+	switch strategy := f["strategy"]; strategy {
+	case "":
+	case "crossed", "one-at-a-time":
+		s.OneAtATime = strategy == "one-at-a-time"
+	default:
+		return nil, usagef("--strategy: %q is neither crossed nor one-at-a-time", strategy)
+	}
+	if f.is("rates") {
+		if s.Rates, err = design.ParseRates(f["rates"]); err != nil {
+			return nil, usagef("--rates: %v", err)
+		}
+	}
+	if s.Matrix && (f.is("rates") || f.is("strategy") || s.Repeats > 1) {
+		return nil, usagef("sweep: --matrix has its own rates and knobs; leave out --rates, --strategy and --repeats")
+	}
+	if s.Window, err = f.duration("duration", 0, false); err != nil {
+		return nil, err
+	}
+	if s.Warmup, err = f.duration("warm-up", 0, false); err != nil {
+		return nil, err
+	}
+	if len(s.Rates) > 0 {
+		if err := design.Bounded(slices.Max(s.Rates), s.Warmup+s.Window); err != nil {
+			return nil, err
+		}
+	}
+	return study(p, r, func() (sweep.Study, error) { return asStudy(design.NewSweep(r.cfg, r.ground, s)) })
+}
+
+// compareExperiment is two configurations in rounds, or two runs.
+func compareExperiment() experiment {
+	return experiment{
+		name: "compare", usage: "two configurations, engines or runs: paired rounds, a test, an interval on the difference", args: "A B",
+		help: "Example: planner compare a.toml b.toml --rate 8 --rounds 8\n" +
+			"         planner compare runs/before runs/after --json\n" +
+			"Two configurations run in alternating rounds on the same requests. Two run folders are compared at the\n" +
+			"loads that both have. Exit code 4: some figure stays undecided.",
+		config: []cli.Flag{&cli.StringFlag{Name: "seed", Usage: "seed of the first round: --seed 7"}, setFlag(), jsonFlag(), catalogFlag(),
+			&cli.BoolFlag{Name: "dry-run", Usage: "show what would run and end"}},
+		own:   compareFlags(),
+		study: compareStudy, dry: (*program).dryRounds, action: (*program).compare,
+	}
+}
+
+// compareFlags say how two configurations are compared.
+func compareFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "rate", Usage: "requests per second, of both (default: 80 % of the smaller predicted maximum): --rate 8"},
+		&cli.StringFlag{Name: "duration", Usage: "window of a round (default: 1,500 requests, at least 60s): --duration 300s"},
+		&cli.StringFlag{Name: "warm-up", Usage: "load before the window, not counted (default: 30s, at most the window): --warm-up 15s"},
+		&cli.StringFlag{Name: "rounds", Value: "8", Usage: "rounds; each side runs once in each: --rounds 12"},
+		&cli.StringFlag{Name: "confidence", Value: "0.95", Usage: "of the intervals: --confidence 0.9"},
+		&cli.StringFlag{Name: "indifference", Value: "0.02", Usage: "relative difference below which two figures are the same: --indifference 0.05"},
+		dialectFlag(),
+	}
+}
+
+// compareTerms are what a comparison is judged by.
+func compareTerms(f flagValues) (t design.Terms, err error) {
+	if t.Confidence, err = f.share("confidence"); err != nil {
+		return t, err
+	}
+	t.Indifference, err = f.share("indifference")
+	return t, err
+}
+
+// compareStudy compares the two configurations of a run in rounds.
+func compareStudy(p *program, r *run) (sweep.Study, error) {
+	f := flagValues(r.cfg.Run.Flags)
+	terms, err := compareTerms(f)
+	if err != nil {
+		return nil, err
+	}
+	s := design.Round{Terms: terms}
+	if s.Number, err = f.count("rounds"); err != nil {
+		return nil, err
+	}
+	if f.is("rate") {
+		if s.Rate, err = f.positive("rate"); err != nil {
+			return nil, err
+		}
+	}
+	if s.Window, err = f.duration("duration", 0, false); err != nil {
+		return nil, err
+	}
+	if s.Warmup, err = f.duration("warm-up", -1, true); err != nil {
+		return nil, err
+	}
+	var sides [2]design.Side
+	for i, cfg := range []*config.Config{r.cfg, r.second} {
+		sides[i] = design.Side{Name: r.cfg.Run.Args[i], Config: cfg}
+		if sides[i].Ground, err = p.ground(r, cfg); err != nil {
+			return nil, err
+		}
+	}
+	rounds, err := design.NewRounds(sides[0], sides[1], s)
+	if err != nil {
+		return nil, err
+	}
+	r.ground = rounds.Ground()
+	return rounds, nil
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"planner/plan/decide"
+	"planner/sweep"
+	"planner/sweep/design"
+	"planner/sweep/ingest"
+	"planner/sweep/measure"
+)
+
+func (p *program) compare(c *cli.Context) error {
+	if c.Args().Len() != 2 {
+		return usagef("compare: two configurations or two run folders expected, %d given; see 'planner compare --help'", c.Args().Len())
+	}
+	a, b := c.Args().Get(0), c.Args().Get(1)
+	_, _, errA := sweep.OpenFolder(a)
+	_, _, errB := sweep.OpenFolder(b)
+	switch {
+	case errA == nil && errB == nil:
+		return p.compareRuns(c, a, b)
+	case errA == nil || errB == nil:
+		return usagef("compare: %s and %s are not of one kind: two configurations or two run folders", a, b)
+	}
+	var r run
+	var err error
+	if r.cfg, err = p.configure(c, a, "compare"); err != nil {
+		return err
+	}
+	if r.second, err = p.configure(c, b, "compare"); err != nil {
+		return err
+	}
+	return p.start(c, &r)
+}
+
+// compareRuns compares what two runs have measured.
+func (p *program) compareRuns(c *cli.Context, a, b string) error {
+	terms, err := compareTerms(given(c, compareFlags()))
+	if err != nil {
+		return err
+	}
+	var runs [2]design.RunTrials
+	for i, path := range []string{a, b} {
+		runs[i].Path = path
+		if runs[i].Trials, err = sweep.ReadJournal(sweep.Folder{Path: path}.File(sweep.JournalFile)); err != nil {
+			return err
+		}
+	}
+	answer, err := design.CompareRuns(runs[0], runs[1], terms)
+	if err != nil {
+		return usageError{err}
+	}
+	return p.conclude(c, &run{}, answer, nil)
+}
+
+func (p *program) fitCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "fit",
+		Usage:     "curve, knee, maximum rate and plan from results that are on disk",
+		ArgsUsage: "RESULTS...",
+		Description: "Example: planner fit measured.csv --slo ttft.p99=500ms --rate 100 --gpus-per-instance 8 --headroom 0.2 --spare 0 --price 2.99\n" +
+			"Reads run folders and CSV files with a header such as rate_per_s,ttft_p50_ms,ttft_p99_ms.",
+		Flags: join([]cli.Flag{
+			&cli.StringFlag{Name: "config", Usage: "configuration with demand and limits: --config planner.toml"},
+			&cli.StringFlag{Name: "gpus-per-instance", Value: "1", Usage: "GPUs of the instance that was measured: --gpus-per-instance 8"},
+			&cli.StringFlag{Name: "gpu", Usage: "name of the GPU that was measured (default: that of the run): --gpu \"H100 SXM\""},
+		}, without(shortcutFlags(), "model", "model-config", "weights", "kv-cache", "gpu", "tp", "engine-version", "workload"),
+			[]cli.Flag{sloFlag(), setFlag(), jsonFlag()}),
+		Action: p.fit,
+	}
+}
+
+func (p *program) fit(c *cli.Context) error {
+	if !c.Args().Present() {
+		return usagef("fit: missing results; see 'planner fit --help'")
+	}
+	cfg, err := p.configure(c, c.String("config"), "fit")
+	if err != nil {
+		return err
+	}
+	m := decide.Measured{GPU: c.String("gpu")}
+	gpus, err := flagValues{"gpus-per-instance": c.String("gpus-per-instance")}.count("gpus-per-instance")
+	if err != nil {
+		return err
+	}
+	if c.IsSet("gpus-per-instance") {
+		m.GPUs = gpus
+	}
+	trials, err := readResults(c.Args().Slice(), &m)
+	if err != nil {
+		return err
+	}
+	answer, err := decide.Fit(cfg, trials, m)
+	if err != nil {
+		return usageError{err}
+	}
+	return p.conclude(c, &run{cfg: cfg}, answer, nil)
+}
+
+// readResults reads run folders and result files, with what is to be doubted of
+// the latter.
+func readResults(paths []string, m *decide.Measured) (all []measure.Measurement, err error) {
+	for _, path := range paths {
+		if folder, _, err := sweep.OpenFolder(path); err == nil {
+			trials, err := sweep.ReadJournal(folder.File(sweep.JournalFile))
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, trials...)
+			continue
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		results, err := ingest.Read(path, data)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		all = append(all, results.Measurements...)
+		m.Doubts = append(m.Doubts, results.Warnings...)
+	}
+	return all, nil
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"errors"
+	"planner/internal/config"
+	"planner/sweep"
+	"planner/sweep/design"
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+	"time"
+
+	"github.com/urfave/cli/v2"
+)
+
+// simulateExperiment is one load point in virtual time.
+func simulateExperiment() experiment {
+	return experiment{
+		name: "simulate", usage: "one load point on the simulated engine", args: "[CONFIG]",
+		help: "Example: planner simulate planner.toml --rate 8 --duration 300s\n" +
+			"         planner simulate planner.toml --concurrency 16 --requests 160 --json\n" +
+			"Starts from an empty engine and a cold prefix cache. Exit code 0: no SLO, or met; 3 missed; 4 unsure.",
+		config: join(configFlags(), instanceFlags(), []cli.Flag{sloFlag()}), own: loadFlags("default 0s"),
+		study: pointStudy, dry: (*program).dryPoint,
+	}
+}
+
+// benchExperiment is one load point on a real server.
+func benchExperiment() experiment {
+	return experiment{
+		name: "bench", usage: "one measured load point against a live endpoint", args: "[CONFIG]",
+		help: "Example: planner bench --url http://127.0.0.1:8000 --workload chat --rate 4 --duration 120s --slo ttft.p99=500ms\n" +
+			"         planner bench planner.toml --concurrency 16 --requests 320 --json\n" +
+			"Open loop on a schedule that is never reset; latencies count from the intended time. Writes a run folder with\n" +
+			"every request and HdrHistogram logs. Exit code 0: no SLO, or met; 3 missed; 4 unsure or invalid.",
+		config: join(endpointFlags(), configFlags(), []cli.Flag{sloFlag()}),
+		own:    append(loadFlags("default 1.5 x the longest request seen, at least 15s and at most the duration"), dialectFlag()),
+		study:  pointStudy, dry: (*program).dryPoint, kept: true,
+	}
+}
+
+// loadFlags say which load one trial offers.
+func loadFlags(warmup string) []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "rate", Usage: "open loop: requests per second: --rate 8.5"},
+		&cli.StringFlag{Name: "duration", Usage: "window in which requests arrive; each of them is waited for (default: what a p99 needs): --duration 300s"},
+		&cli.StringFlag{Name: "warm-up", Usage: "load before the window, not counted, " + warmup + ": --warm-up 30s"},
+		&cli.StringFlag{Name: "concurrency", Usage: "closed loop: slots that start together: --concurrency 16"},
+		&cli.StringFlag{Name: "requests", Usage: "closed loop: requests in all (default: 10 a slot): --requests 160"},
+	}
+}
+
+// pointStudy measures one load point.
+func pointStudy(p *program, r *run) (sweep.Study, error) {
+	f := flagValues(r.cfg.Run.Flags)
+	t, err := loadPoint(f, r.cfg)
+	if held, _ := r.held(); len(f) == 0 && len(held) > 0 {
+		// Earlier versions kept the load in the journal alone.
+		was := held[0].Trial
+		t.Rate, t.Concurrency, t.Requests, t.Warmup, t.Window = was.Rate, was.Concurrency, was.Requests, was.Warmup, was.Window
+		err = nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	live := r.cfg.Run.Command == "bench"
+	if live {
+		_, output := r.cfg.Workload.MeanTokens()
+		t.Cooldown = min(t.Objective.Horizon(int(output)), t.Window, time.Minute)
+	}
+	return study(p, r, func() (sweep.Study, error) {
+		if r.ground.Virtual {
+			if _, err := r.ground.Predict.Engine(t.Knobs); err != nil {
+				return nil, err
+			}
+		}
+		return design.NewPoint(t, r.ground.Owned, live && !f.is("warm-up")), nil
+	})
+}
+
+// loadPoint reads the load flags into a trial of the configuration's only knob
+// set. Without any, a workload with a trace is replayed once as it stands.
+func loadPoint(f flagValues, cfg *config.Config) (measure.Trial, error) {
+	runnable, _ := cfg.Candidates()
+	t := measure.Trial{Knobs: runnable[0], Workload: &cfg.Workload, Seed: cfg.Workload.Seed, Objective: cfg.Objective, Whole: true}
+	var err error
+	if t.Warmup, err = f.duration("warm-up", 0, true); err != nil {
+		return t, err
+	}
+	if f.is("concurrency") || f.is("requests") {
+		return t, closedPoint(f, &t)
+	}
+	if f.is("rate") {
+		if t.Rate, err = f.positive("rate"); err != nil {
+			return t, err
+		}
+	} else if !cfg.Workload.Replayed() {
+		return t, errors.New(cfg.Run.Command + ": give a load: --rate R [--duration D], or --concurrency N [--requests M], or a workload with a trace")
+	}
+	if t.Window, err = f.duration("duration", defaultWindow(&cfg.Workload, t.Rate), false); err != nil {
+		return t, err
+	}
+	return t, design.Bounded(t.Rate, t.Warmup+t.Window)
+}
+
+// defaultWindow is one lap of a trace, and otherwise long enough for a p99.
+func defaultWindow(w *workload.Workload, rate float64) time.Duration {
+	const enough = 5000
+	switch {
+	case w.Replayed() && rate > 0:
+		return workload.Span(float64(len(w.Replay)), rate)
+	case w.Replayed():
+		return w.TraceSpan()
+	}
+	return workload.WholeWindow(enough, rate)
+}
+
+func closedPoint(f flagValues, t *measure.Trial) error {
+	if f.is("rate") || f.is("duration") {
+		return errors.New("--concurrency (closed loop) and --rate or --duration (open loop) exclude each other")
+	}
+	if !f.is("concurrency") {
+		return errors.New("--requests needs --concurrency")
+	}
+	slots, err := f.count("concurrency")
+	if err != nil {
+		return err
+	}
+	t.Concurrency, t.Requests = slots, 10*slots
+	if f.is("requests") {
+		if t.Requests, err = f.count("requests"); err != nil {
+			return err
+		}
+	}
+	return design.BoundedSlots(t.Concurrency, t.Requests)
+}
