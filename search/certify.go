@@ -126,27 +126,28 @@ const streamCertify = 7001
 func (c *Certificate) look() *measure.Trial {
 	cfg := c.cfg
 	cfg.Seed = trialSeed(c.cfg.Seed, streamCertify)
-	l := cfg.length(c.result.Rate, false, unstarted(cfg.Prior))
+	t := cfg.timed(c.result.Rate, false, unstarted(cfg.Prior))
 	least := c.leastWindow()
 	if c.result.Looks == 0 {
 		c.window = max(c.window, least)
 	}
-	l.window = c.window
-	if l.window < least {
+	t.Window = c.window
+	if t.Window < least {
 		c.result.Reason = fmt.Sprintf("after %d look of %v so many requests are beyond the limit that it would take %v more without any",
-			c.result.Looks, l.window.Round(time.Second), least.Round(time.Second))
+			c.result.Looks, t.Window.Round(time.Second), least.Round(time.Second))
 		return nil
 	}
 	if c.cfg.Budget > 0 {
-		left := c.cfg.Budget - c.result.EngineTime - c.cfg.Overhead - l.warmup - l.cooldown
+		left := c.cfg.Budget - c.result.EngineTime - c.cfg.Overhead - t.Warmup - t.Cooldown
 		if left < least {
 			c.result.Reason = fmt.Sprintf("the budget has %v left, and without any request beyond the limit it would take %v",
 				max(left, 0).Round(time.Second), least.Round(time.Second))
 			return nil
 		}
-		l.window = min(l.window, left)
+		t.Window = min(t.Window, left)
 	}
-	return cfg.trial(l.of(c.result.Rate, fmt.Sprintf("certificate, look %d of %d", c.result.Looks+1, certifyLooks)), c.result.Looks+1)
+	t.Why = fmt.Sprintf("certificate, look %d of %d", c.result.Looks+1, certifyLooks)
+	return cfg.trial(t, c.result.Looks+1)
 }
 
 // leastWindow is how much longer a certificate takes at least: if no more

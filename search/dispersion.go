@@ -21,27 +21,12 @@ func Batches(records []measure.Record, b measure.Bound, from, batch time.Duratio
 		if r.Due < from || r.Due >= from+time.Duration(n)*batch {
 			continue
 		}
-		v, ok := time.Duration(0), false
-		limit := b.Limit
-		switch b.Metric {
-		case measure.TTFT:
-			v, ok = r.TTFT()
-		case measure.E2E:
-			v, ok = r.E2E()
-		case measure.TPOT:
-			if v, ok = r.TPOT(); !ok && r.Outcome == measure.OK {
-				continue // one token has no time per token
+		if known, beyond := b.Decide(r, math.MaxInt64); known {
+			c := &counts[(r.Due-from)/batch]
+			c.N++
+			if beyond {
+				c.K++
 			}
-		case measure.Goodput:
-			var ratio float64
-			ratio, ok = b.Limits.Worst(r)
-			v, limit = time.Duration(ratio*float64(time.Second)), time.Second
-		}
-		c := &counts[(r.Due-from)/batch]
-		c.Bound = b.String()
-		c.N++
-		if !ok || v > limit {
-			c.K++
 		}
 	}
 	return counts

@@ -62,22 +62,3 @@ func TestCertificate(t *testing.T) {
 		t.Errorf("85 %% of the maximum rate was certified %d times of 16", n)
 	}
 }
-
-func TestDrift(t *testing.T) {
-	at := func(v float64) search.Estimate {
-		return search.Estimate{Value: v, Low: v * 0.99, High: v / 0.99, Confidence: 0.90, Safe: v * 0.99}
-	}
-	sigma := search.Drift([]search.Estimate{at(10), at(10.8), at(9.3), at(10.1)})
-	// The sample deviation of the four logarithms is 0.0613, that of their own
-	// intervals 0.0061.
-	if math.Abs(sigma-0.0610) > 0.0005 {
-		t.Errorf("drift %.4f, want 0.0610", sigma)
-	}
-	w := at(10).Widen(0.04, 4)
-	if want := 9.9 / math.Exp(1.645*0.02); math.Abs(w.Safe-want) > 1e-3 || w.Value != 10 || w.High <= 10/0.99 {
-		t.Errorf("widened to %+v, want safe %.3f", w, want)
-	}
-	if search.Drift([]search.Estimate{at(10), at(12)}) != 0 {
-		t.Error("two restarts give a drift")
-	}
-}

@@ -56,7 +56,7 @@ type Floor struct {
 func (p *idleProbe) wanted(s *MaxRate) (*measure.Trial, bool) {
 	requests := 0
 	switch _, _, _, allMissed := s.extremes(); {
-	case s.end.outcome != Searching:
+	case s.outcome != Searching:
 	case !p.done && s.cfg.Prior.Rate <= 0:
 		requests = probeRequests
 	case !p.done && allMissed && len(s.valid()) >= 2:
@@ -105,7 +105,7 @@ func (p *idleProbe) observe(s *MaxRate, m *measure.Measurement) {
 	}
 	p.floor = floorOf(s, p.broken, m)
 	if p.resolved || p.enough(s) == 0 {
-		s.end = ending{Infeasible, p.floor.reason()}
+		s.outcome, s.reason = Infeasible, p.floor.reason()
 	}
 }
 

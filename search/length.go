@@ -8,14 +8,6 @@ import (
 	"planner/sweep/workload"
 )
 
-// length is how long a trial is.
-type length struct{ warmup, window, cooldown time.Duration }
-
-// of is a trial of this length at a rate.
-func (l length) of(rate float64, why string) measure.Trial {
-	return measure.Trial{Rate: rate, Warmup: l.warmup, Window: l.window, Cooldown: l.cooldown, Why: why}
-}
-
 // progress is what the length of a search's next trial depends on beside its
 // configuration.
 type progress struct {
@@ -54,9 +46,9 @@ func (s *MaxRate) progress() progress {
 	return p
 }
 
-// length is that of the next trial of a search.
-func (s *MaxRate) length(rate float64, coarse bool) length {
-	return s.cfg.length(rate, coarse, s.progress())
+// timed is the next trial of a search at a rate.
+func (s *MaxRate) timed(rate float64, coarse bool) measure.Trial {
+	return s.cfg.timed(rate, coarse, s.progress())
 }
 
 // typical is the mean time of a request, as far as it is known.
@@ -99,11 +91,11 @@ const (
 	settlingShare, lapShare = 10, 8
 )
 
-// length plans the length of a trial: it grows from trial to trial, is long
-// enough for the quantiles of the objective and for the slowest requests, and
-// at high rates no longer than what its requests are worth. A coarse trial looks
-// for the right order of magnitude.
-func (c *MaxRateConfig) length(rate float64, coarse bool, p progress) length {
+// timed plans a trial's length: it grows from trial to trial, is long enough for
+// the quantiles of the objective and for the slowest requests, and at high rates no
+// longer than what its requests are worth. A coarse trial looks for the right order
+// of magnitude.
+func (c *MaxRateConfig) timed(rate float64, coarse bool, p progress) measure.Trial {
 	relaxation := c.relaxation(rate, p.phi)
 	window := c.window(rate, p)
 	if coarse {
@@ -124,9 +116,9 @@ func (c *MaxRateConfig) length(rate float64, coarse bool, p progress) length {
 		warmup = c.Warmup
 	}
 	_, output := c.Workload.MeanTokens()
-	l := c.steadied(length{warmup: warmup, window: window}, rate, coarse, p)
-	l.cooldown = min(c.SLO.Horizon(int(math.Ceil(output))), l.window/2, mostCooldown)
-	return l
+	t := c.steadied(measure.Trial{Rate: rate, Warmup: warmup, Window: window}, coarse, p)
+	t.Cooldown = min(c.SLO.Horizon(int(math.Ceil(output))), t.Window/2, mostCooldown)
+	return t
 }
 
 // window is that of a trial which measures.
@@ -183,21 +175,21 @@ func (c *MaxRateConfig) lap(window time.Duration, rate float64) time.Duration {
 // is steady, and the prefix cache full, when the window begins. The requests of
 // a conversation are one clump, and its length is the time that the number under
 // way takes to change: the window is lengthened as well.
-func (c *MaxRateConfig) steadied(l length, rate float64, coarse bool, p progress) length {
-	settling := c.Workload.Settling(rate, p.typical())
+func (c *MaxRateConfig) steadied(t measure.Trial, coarse bool, p progress) measure.Trial {
+	settling := c.Workload.Settling(t.Rate, p.typical())
 	if settling == 0 {
-		return l
+		return t
 	}
 	if c.Window == 0 && c.Workload.Turns > 1 {
-		l.window = max(l.window, time.Duration(c.courses(coarse, p)*float64(c.Workload.Course(p.typical()))))
+		t.Window = max(t.Window, time.Duration(c.courses(coarse, p)*float64(c.Workload.Course(p.typical()))))
 	}
 	if c.Warmup == 0 {
 		if c.Budget > 0 {
 			settling = min(settling, c.Budget/settlingShare)
 		}
-		l.warmup = max(l.warmup, settling+min(l.warmup, leastWarmup))
+		t.Warmup = max(t.Warmup, settling+min(t.Warmup, leastWarmup))
 	}
-	return l
+	return t
 }
 
 // courses is how many conversations, one after another, a window is long.

@@ -13,8 +13,8 @@ func TestTrialLengths(t *testing.T) {
 	test := func(rate float64, latency, window, warmup time.Duration) {
 		t.Helper()
 		s.latency = latency
-		if z := s.length(rate, false); z.window.Round(time.Second) != window || z.warmup.Round(time.Second) != warmup {
-			t.Errorf("rate %g, latency %v: window %v, warm-up %v; want %v and %v", rate, latency, z.window, z.warmup, window, warmup)
+		if z := s.timed(rate, false); z.Window.Round(time.Second) != window || z.Warmup.Round(time.Second) != warmup {
+			t.Errorf("rate %g, latency %v: window %v, warm-up %v; want %v and %v", rate, latency, z.Window, z.Warmup, window, warmup)
 		}
 	}
 	test(25, 0, 48*time.Second, 30*time.Second)
@@ -26,14 +26,14 @@ func TestTrialLengths(t *testing.T) {
 // A server whose exceedances stay together for 12 s takes longer to settle than the
 // usual warm-up, and is watched for longer; one that forgets within a second is not.
 func TestSlowServersGetLongerTrials(t *testing.T) {
-	size := func(phi float64) length {
+	size := func(phi float64) measure.Trial {
 		s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: raceObjective(), Prior: Prior{Rate: 15, Phi: phi, Latency: time.Second}})
-		return s.length(15, false)
+		return s.timed(15, false)
 	}
-	if z := size(360); z.warmup != 36*time.Second || z.window != 120*time.Second {
+	if z := size(360); z.Warmup != 36*time.Second || z.Window != 120*time.Second {
 		t.Errorf("slow: %v", z)
 	}
-	if z := size(20); z.warmup != leastWarmup || z.window > 90*time.Second {
+	if z := size(20); z.Warmup != leastWarmup || z.Window > 90*time.Second {
 		t.Errorf("quick: %v", z)
 	}
 }
@@ -44,8 +44,8 @@ func TestLengthsAtTinyRates(t *testing.T) {
 	cfg := MaxRateConfig{SLO: raceObjective(), Workload: raceWorkload()}
 	for _, rate := range []float64{1e-4, 4e-6, 1e-9, 1e-15} {
 		for again := range invalidInRow + 1 {
-			l := cfg.length(rate, false, progress{phi: 40, distrusted: again})
-			if l.window < 24*time.Hour || l.warmup <= 0 || l.cooldown < 0 {
+			l := cfg.timed(rate, false, progress{phi: 40, distrusted: again})
+			if l.Window < 24*time.Hour || l.Warmup <= 0 || l.Cooldown < 0 {
 				t.Errorf("%g requests/s, %d trials not trusted: %v", rate, again, l)
 			}
 		}

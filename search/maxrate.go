@@ -8,6 +8,30 @@ import (
 	"planner/sweep/workload"
 )
 
+// Prior is what a simulator, or arithmetic, says of one configuration before
+// anything is measured. It comes in as data: this package never simulates.
+type Prior struct {
+	Knobs measure.Knobs
+	// Rate is the predicted maximum rate in requests per second; 0 means that
+	// nothing is known.
+	Rate float64
+	// Spread is the standard deviation of ln Rate; 0 takes the default.
+	Spread float64
+	// Latency is how long the slowest requests are predicted to take from end to
+	// end at Rate; it sizes the warm-up of the first trial. 0 means unknown.
+	Latency time.Duration
+	// Kappa is the predicted steepness d ln(-ln(1-p)) / d ln rate at Rate, Phi the
+	// predicted dispersion of exceedance counts at the objective's share; 0
+	// takes the default of either.
+	Kappa, Phi float64
+	// Gamma is how the dispersion grows with the share p of exceedances:
+	// phi(p) = Phi (p/p0)^Gamma; 0 takes the default.
+	Gamma float64
+	// Binding names the bound that Rate, Kappa and Phi are about, as
+	// measure.Bound.String does; empty when that is not known.
+	Binding string
+}
+
 // MaxRateConfig says what is searched and how well the answer must be known.
 type MaxRateConfig struct {
 	// Prior holds the knobs of the configuration and what is known of it.
@@ -77,7 +101,9 @@ type MaxRate struct {
 	hits  thrash
 	idle  idleProbe
 	guard guard
-	end   ending
+	// outcome and reason say how the search came to its end, once it has.
+	outcome Outcome
+	reason  string
 }
 
 // attempt is one trial under load, judged by its raw counts.
@@ -87,13 +113,6 @@ type attempt struct {
 	valid bool
 	// coarse marks a short trial that looks for the right order of magnitude.
 	coarse bool
-}
-
-// ending says how a search came to its end; the zero value is a search that
-// goes on.
-type ending struct {
-	outcome Outcome
-	reason  string
 }
 
 // NewMaxRate starts a search.
@@ -124,7 +143,7 @@ func (s *MaxRate) Next() []measure.Trial {
 }
 
 func (s *MaxRate) ask() {
-	if s.pending == nil && s.end.outcome == Searching {
+	if s.pending == nil && s.outcome == Searching {
 		s.pending = s.propose()
 	}
 }
@@ -138,7 +157,7 @@ func (s *MaxRate) Observe(m measure.Measurement) {
 	}
 	if m.Rejected != "" {
 		s.pending = nil
-		s.end = ending{Infeasible, m.Rejected}
+		s.outcome, s.reason = Infeasible, m.Rejected
 		return
 	}
 	s.spent += cost(&m) + s.cfg.Overhead
@@ -159,7 +178,7 @@ func (s *MaxRate) Observe(m measure.Measurement) {
 // learn adds a trial under load to what is known.
 func (s *MaxRate) learn(m *measure.Measurement) {
 	t := attempt{rate: m.Trial.Rate, met: !m.Overloaded, valid: m.Valid || s.condemns(m),
-		coarse: m.Trial.Window < s.length(m.Trial.Rate, false).window/2}
+		coarse: m.Trial.Window < s.timed(m.Trial.Rate, false).Window/2}
 	if !t.valid {
 		s.tried = append(s.tried, t)
 		return
@@ -272,4 +291,14 @@ func (s *MaxRate) extremes() (low, high float64, allMet, allMissed bool) {
 		allMissed = allMissed && !t.met
 	}
 	return low, high, allMet, allMissed
+}
+
+// trialSeed is the seed of trial index of a configuration. It is the same for
+// every configuration, so that configurations meet the same requests (common
+// random numbers), and independent between the trials of one of them, so that
+// the clumps of arrivals, which are nearly all of the variance, show up as
+// spread instead of as bias.
+func trialSeed(base uint64, index int) uint64 {
+	// 53 bits survive a JSON number in every reader.
+	return workload.Draw64(base, uint64(index)) >> 11
 }

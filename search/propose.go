@@ -48,25 +48,25 @@ func (s *MaxRate) propose() *measure.Trial {
 	if t, ok := s.idle.wanted(s); ok {
 		return t
 	}
-	if end := s.finished(); end.outcome != Searching {
-		s.end = end
+	if s.outcome, s.reason = s.finished(); s.outcome != Searching {
 		return nil
 	}
 	rate, coarse, why := s.nextRate()
-	l := s.length(rate, coarse)
+	t := s.timed(rate, coarse)
+	t.Why = why
 	if s.cfg.Budget > 0 {
 		if len(s.tried) < minTrials {
 			// A prediction that is far too low must not spend all on its rate.
-			l.window = min(l.window, s.cfg.Budget/(minTrials+1))
+			t.Window = min(t.Window, s.cfg.Budget/(minTrials+1))
 		}
-		left := s.cfg.Budget - s.spent - s.cfg.Overhead - l.warmup - l.cooldown
-		if left < l.window/4 || left <= 0 {
-			s.end = ending{OutOfBudget, fmt.Sprintf("the budget of %v engine time has no room for another trial", s.cfg.Budget)}
+		left := s.cfg.Budget - s.spent - s.cfg.Overhead - t.Warmup - t.Cooldown
+		if left < t.Window/4 || left <= 0 {
+			s.outcome, s.reason = OutOfBudget, fmt.Sprintf("the budget of %v engine time has no room for another trial", s.cfg.Budget)
 			return nil
 		}
-		l.window = min(l.window, left)
+		t.Window = min(t.Window, left)
 	}
-	return s.trial(l.of(rate, why))
+	return s.trial(t)
 }
 
 // trial is the next trial, with what all of the search share.
@@ -86,39 +86,31 @@ func (c *MaxRateConfig) trial(t measure.Trial, number int) *measure.Trial {
 }
 
 // finished applies the stopping rules.
-func (s *MaxRate) finished() ending {
-	if n := len(s.tried); n >= invalidInRow {
-		bad := 0
-		for _, t := range s.tried[n-invalidInRow:] {
-			if !t.valid {
-				bad++
-			}
-		}
-		if bad == invalidInRow {
-			return ending{OutOfBudget, fmt.Sprintf("%d trials in a row could not be trusted", invalidInRow)}
-		}
+func (s *MaxRate) finished() (Outcome, string) {
+	if s.progress().distrusted == invalidInRow {
+		return OutOfBudget, fmt.Sprintf("%d trials in a row could not be trusted", invalidInRow)
 	}
 	if len(s.tried) >= maxTrials {
-		return ending{OutOfBudget, fmt.Sprintf("%d trials", maxTrials)}
+		return OutOfBudget, fmt.Sprintf("%d trials", maxTrials)
 	}
 	if len(s.posteriors) == 0 {
-		return ending{}
+		return Searching, ""
 	}
 	low, high, allMet, allMissed := s.extremes()
 	if allMet && high >= s.cfg.Limit {
-		return ending{NotReached, fmt.Sprintf("the objective is met at %.4g/s, the largest rate that is tried", high)}
+		return NotReached, fmt.Sprintf("the objective is met at %.4g/s, the largest rate that is tried", high)
 	}
 	if allMissed && s.idle.loneRate(low) {
-		return ending{Infeasible, fmt.Sprintf("the objective is missed at every rate, down to %.3g/s, where requests hardly ever meet", low)}
+		return Infeasible, fmt.Sprintf("the objective is missed at every rate, down to %.3g/s, where requests hardly ever meet", low)
 	}
 	m := minimum{s.posteriors}
 	if len(s.valid()) >= minTrials && !allMet && !allMissed && m.halfWidth(s.cfg.Confidence) < s.cfg.Precision {
 		if s.guard.more(s, m) {
-			return ending{}
+			return Searching, ""
 		}
-		return ending{Found, fmt.Sprintf("the interval is narrower than +-%.3g %%", 100*s.cfg.Precision)}
+		return Found, fmt.Sprintf("the interval is narrower than +-%.3g %%", 100*s.cfg.Precision)
 	}
-	return ending{}
+	return Searching, ""
 }
 
 // nextRate applies the rule of the next rate and says why.

@@ -3,7 +3,6 @@ package search
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"planner/sweep/measure"
@@ -90,8 +89,8 @@ type phase int
 
 const (
 	seeking     phase = iota // looks for a set that meets the objective at all
-	marking                  // measures the incumbent where challengers will be measured
-	challenging              // tries challengers there
+	referencing              // measures the incumbent where challengers will be measured
+	comparing                // tries challengers there
 	refining                 // measures a promising challenger in full
 	finishing                // measures winner and default on fresh requests
 	listing                  // searches the sets in full that the strategy admits
@@ -110,16 +109,16 @@ type Race struct {
 	// admitted are the sets that are searched side by side, of this stage of the list.
 	admitted []*candidate
 	stage    int
-	// mark is the incumbent's own trial at the challengers' rate.
-	mark     mark
-	promoted []*candidate
+	// reference is the incumbent's own trial at the challengers' rate.
+	reference reference
+	promoted  []*candidate
 	// asked are the searches whose trials are out, in order.
 	asked  []*candidate
 	finals []*candidate
 	// turn is the final search whose turn it is on the only engine, and inTurn how
 	// many trials it has had.
 	turn, inTurn int
-	starts       starts
+	starts       []start
 	spent        time.Duration
 	trials       int
 	wild         bool
@@ -163,10 +162,10 @@ func (r *Race) Next() []measure.Trial {
 		switch r.phase {
 		case seeking:
 			batch = r.seek()
-		case marking:
-			batch = r.ask(r.incumbent, r.markTrial())
-		case challenging:
-			batch = r.challenge()
+		case referencing:
+			batch = r.ask(r.incumbent, r.referenceTrial())
+		case comparing:
+			batch = r.compare()
 		case refining:
 			batch = r.refine()
 		case finishing:
@@ -189,18 +188,18 @@ func (r *Race) Observe(m measure.Measurement) {
 	before := c.search.spent
 	c.search.Observe(m)
 	r.spent += c.search.spent - before
-	r.starts.observe(&m, r.phase == finishing)
+	r.keep(&m)
 	switch {
 	case m.Rejected != "":
 		c.status, c.reason = Unable, m.Rejected
-	case r.phase == marking:
+	case r.phase == referencing:
 		parts := r.incumbent.search.posteriors
 		_, j := minimum{parts}.binding()
-		if r.mark.move(scoreOf(&m), parts[j].kappa, r.incumbent.carries.Value) {
+		if r.reference.move(scoreOf(&m), parts[j].kappa, r.incumbent.carries.Value) {
 			return
 		}
-		r.phase = challenging
-	case r.phase == challenging:
+		r.phase = comparing
+	case r.phase == comparing:
 		r.judge(c, &m)
 	}
 }
@@ -280,21 +279,6 @@ func (r *Race) seek() []measure.Trial {
 	}
 }
 
-// favourite is the set under search, else the one that is predicted to be the
-// best of those not looked at; the first listed among equals.
-func (r *Race) favourite() *candidate {
-	var best *candidate
-	for _, c := range r.all {
-		switch {
-		case c.status == Measured:
-			return c
-		case c.status == Untried && (best == nil || c.prior.Rate > best.prior.Rate):
-			best = c
-		}
-	}
-	return best
-}
-
 // crown makes a set the incumbent.
 func (r *Race) crown(c *candidate) {
 	if old := r.incumbent; old != nil {
@@ -305,18 +289,14 @@ func (r *Race) crown(c *candidate) {
 	}
 	r.incumbent = c
 	c.status, c.reason = Measured, ""
-	r.phase, r.mark = marking, mark{}
+	r.phase, r.reference = referencing, reference{}
 	if r.nobodyLeft() && !r.further() {
 		r.conclude("")
 	}
 }
 
-func (r *Race) nobodyLeft() bool {
-	return !slices.ContainsFunc(r.all, func(c *candidate) bool { return c.status == Untried || c.status == underTest })
-}
-
-// challenge tries the challengers that are most likely to be better.
-func (r *Race) challenge() []measure.Trial {
+// compare tries the challengers that are most likely to be better.
+func (r *Race) compare() []measure.Trial {
 	if len(r.promoted) > 0 {
 		r.phase = refining
 		return nil
@@ -327,7 +307,7 @@ func (r *Race) challenge() []measure.Trial {
 			c.search = r.searchOf(r.recentred(c), r.cfg.Search.Seed)
 		}
 		c.status = underTest
-		batch = append(batch, r.ask(c, r.testTrial(c))...)
+		batch = append(batch, r.ask(c, r.pairedTrial(c))...)
 	}
 	if len(batch) == 0 && !r.further() {
 		r.conclude("")
@@ -353,7 +333,7 @@ func (r *Race) refine() []measure.Trial {
 		}
 	}
 	if r.phase == refining {
-		r.phase = challenging
+		r.phase = comparing
 	}
 	return nil
 }

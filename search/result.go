@@ -1,3 +1,4 @@
+// Package search chooses the next trial.
 package search
 
 import (
@@ -10,6 +11,24 @@ import (
 	"planner/internal/wire"
 	"planner/sweep/measure"
 )
+
+// Estimate is a rate with its uncertainty, in requests per second.
+type Estimate struct {
+	// Value is the best single figure (the posterior median), Low and High
+	// enclose it with probability Confidence.
+	Value      float64 `json:"value"`
+	Low        float64 `json:"low"`
+	High       float64 `json:"high"`
+	Confidence float64 `json:"confidence"`
+	// Safe is the rate at which the objective holds with 95 % confidence
+	// (one-sided). Fleets are sized by it.
+	Safe float64 `json:"safe"`
+}
+
+// String is the estimate with its interval, in requests per second.
+func (e Estimate) String() string {
+	return fmt.Sprintf("%.3g requests/s (%.3g to %.3g)", e.Value, e.Low, e.High)
+}
 
 // Outcome says how a search ended. The zero value is Searching: a search that
 // has not ended has no outcome.
@@ -120,7 +139,7 @@ func (e Exceedance) At(rate float64) float64 {
 
 // Result tells what is known so far.
 func (s *MaxRate) Result() Result {
-	r := Result{Knobs: s.cfg.Prior.Knobs, Outcome: s.end.outcome, Reason: s.end.reason, Trials: len(s.tried), EngineTime: s.spent}
+	r := Result{Knobs: s.cfg.Prior.Knobs, Outcome: s.outcome, Reason: s.reason, Trials: len(s.tried), EngineTime: s.spent}
 	if s.idle.done {
 		r.Trials++
 		if s.idle.resolved {

@@ -162,11 +162,11 @@ func (r *Record) least(m Metric, end time.Duration) (time.Duration, bool) {
 	return 0, false
 }
 
-// decide says whether a bound on single requests is decided for a request by
+// Decide says whether a bound on single requests is decided for a request by
 // the time end, and whether it is beyond the limit. A failed request is beyond
 // every limit. One that is in flight is beyond as soon as it is older than the
 // limit, whatever still comes, and undecided before.
-func (b Bound) decide(r *Record, end time.Duration) (known, beyond bool) {
+func (b Bound) Decide(r *Record, end time.Duration) (known, beyond bool) {
 	if r.failed() {
 		return true, true
 	}

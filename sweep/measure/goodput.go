@@ -64,7 +64,7 @@ func (l Limits) least(r *Record, end time.Duration) (ratio float64, ok bool) {
 	return ratio, ok
 }
 
-// decide is Bound.decide for all limits together: beyond as soon as one of them
+// decide is [Bound.Decide] for all limits together: beyond as soon as one of them
 // is, known to be within only when all are.
 func (l Limits) decide(r *Record, end time.Duration) (known, beyond bool) {
 	known = true
@@ -72,7 +72,7 @@ func (l Limits) decide(r *Record, end time.Duration) (known, beyond bool) {
 		if p.Limit <= 0 {
 			continue
 		}
-		k, b := p.decide(r, end)
+		k, b := p.Decide(r, end)
 		if b {
 			return true, true
 		}

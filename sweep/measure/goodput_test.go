@@ -43,7 +43,7 @@ func TestGoodputIsDecidedByAllLimits(t *testing.T) {
 		{"first token late", flying(2*time.Second, 1400*ms), true, true},
 		{"100 tokens can no longer come in time", flying(5500*ms, 5001*ms), true, true},
 	} {
-		if known, beyond := b.decide(c.r, end); known != c.known || beyond != c.beyond {
+		if known, beyond := b.Decide(c.r, end); known != c.known || beyond != c.beyond {
 			t.Errorf("%s: known %v, beyond %v, want %v, %v", c.name, known, beyond, c.known, c.beyond)
 		}
 	}

@@ -50,7 +50,7 @@ func (c *cohort) judgeShare(b Bound) judged {
 	var at []float64
 	var flags []bool
 	for _, r := range c.records {
-		if known, beyond := b.decide(r, c.end); known {
+		if known, beyond := b.Decide(r, c.end); known {
 			j.N++
 			if beyond {
 				j.K++

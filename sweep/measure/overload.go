@@ -58,7 +58,7 @@ func (c *cohort) clearlyMissed(b Bound) string {
 	}
 	n, k := 0.0, 0.0
 	for _, r := range c.loaded() {
-		if known, beyond := b.decide(r, c.end); known {
+		if known, beyond := b.Decide(r, c.end); known {
 			n++
 			if beyond {
 				k++

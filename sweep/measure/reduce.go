@@ -174,7 +174,7 @@ func (s *SLO) good(r *Record) bool {
 		return false
 	}
 	for _, b := range s.Bounds {
-		if _, beyond := b.decide(r, r.Last); beyond && b.Quantile > 0 {
+		if _, beyond := b.Decide(r, r.Last); beyond && b.Quantile > 0 {
 			return false
 		}
 	}

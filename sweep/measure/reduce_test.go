@@ -129,7 +129,7 @@ func TestDecideKnowsAges(t *testing.T) {
 		{"timed out behind a fast first token", ttft, &Record{Outcome: Timeout, First: ms, Last: Never}, true, true},
 		{"one token has no time per token", tpot, &Record{Outcome: OK, First: ms, Last: ms, Output: 1}, false, false},
 	} {
-		if known, beyond := c.b.decide(c.r, end); known != c.known || beyond != c.beyond {
+		if known, beyond := c.b.Decide(c.r, end); known != c.known || beyond != c.beyond {
 			t.Errorf("%s: known %v, beyond %v", c.name, known, beyond)
 		}
 	}

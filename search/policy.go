@@ -6,24 +6,26 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"gonum.org/v1/gonum/stat"
 
 	"planner/sweep/measure"
 )
 
-// better decides between a promoted set that was searched in full and the
-// incumbent. Their two searches met different loads, so the difference of the
-// rates is less sure than what the same requests showed at the mark; both count
-// by what they are worth.
-func (r *Race) better(c *candidate) bool {
-	best := r.incumbent.carries
-	if c.carries.Value <= 0 {
-		return false
+// favourite is the set under search, else the one that is predicted to be the
+// best of those not looked at; the first listed among equals.
+func (r *Race) favourite() *candidate {
+	var best *candidate
+	for _, c := range r.all {
+		switch {
+		case c.status == Measured:
+			return c
+		case c.status == Untried && (best == nil || c.prior.Rate > best.prior.Rate):
+			best = c
+		}
 	}
-	difference := math.Log(c.carries.Value / best.Value)
-	sd := math.Hypot(math.Log(c.carries.High/c.carries.Low), math.Log(best.High/best.Low)) / (2 * quantile95)
-	return c.gain.value/(c.gain.sd*c.gain.sd)+difference/(sd*sd) > 0
+	return best
 }
 
 // contenders are the next sets to try: those under test, then by the
@@ -63,30 +65,6 @@ func (r *Race) drawWild() {
 	}
 	for _, c := range skipped[:int(math.Ceil(min(max(share, 0), 1)*float64(len(skipped))))] {
 		c.tests = -1
-	}
-}
-
-// judge decides what a challenger's trial at the mark means. Both trials saw the
-// same requests, so their difference is far surer than either figure is: one
-// trial tells, where two independent ones of its length would not.
-func (r *Race) judge(c *candidate, m *measure.Measurement) {
-	c.tests++
-	if !m.Valid {
-		if c.tests >= invalidInRow {
-			c.status, c.reason = Tied, fmt.Sprintf("%d trials in a row could not be trusted", c.tests)
-		}
-		return
-	}
-	s, best := scoreOf(m), r.mark.score
-	seen := fmt.Sprintf("at %.4g requests/s, on the same requests: %v, the best set %v", r.mark.rate, s, best)
-	switch g := r.gainAtMark(s); {
-	case g.value >= delta:
-		c.gain = g
-		r.promoted = append(r.promoted, c)
-	case g.value > -delta/2:
-		c.status, c.reason = Tied, "as good as the best set: "+seen
-	default:
-		c.status, c.reason = Beaten, seen
 	}
 }
 
@@ -183,4 +161,107 @@ func (r *Race) foretold(c *candidate) string {
 		return "not tried"
 	}
 	return fmt.Sprintf("not tried: predicted %.0f %% below the best set", 100*(1-c.prior.Rate/r.incumbent.prior.Rate))
+}
+
+func (r *Race) nobodyLeft() bool {
+	return !slices.ContainsFunc(r.all, func(c *candidate) bool { return c.status == Untried || c.status == underTest })
+}
+
+// list begins the searches of a strategy that predicts nothing.
+func (r *Race) list() {
+	r.phase, r.incumbent = listing, r.all[0]
+	if d := r.cfg.Default; d != nil {
+		i := slices.IndexFunc(r.all, func(c *candidate) bool { return c.prior.Knobs == d.Knobs })
+		if i < 0 {
+			r.standard = &candidate{prior: *d}
+			return
+		}
+		r.standard = r.all[i]
+		if r.cfg.Strategy == OneAtATime {
+			r.incumbent = r.standard
+		}
+	}
+}
+
+// nextListed proposes the next trials of some of the searches that go on, and admits
+// the next sets when these have ended.
+func (r *Race) nextListed() []measure.Trial {
+	// On one engine a search ends before another begins.
+	most := field
+	if r.cfg.OneEngine {
+		most = 1
+	}
+	for {
+		if batch := r.sideBySide(r.admitted, most); len(batch) > 0 {
+			return batch
+		}
+		r.incumbent = r.leading()
+		if r.admitted = r.admit(); len(r.admitted) == 0 {
+			r.phase = finished
+			return nil
+		}
+	}
+}
+
+// admit starts the searches of the next stage: of every set, or of those that differ
+// from the best so far in one knob alone. The engine's own settings are in the first.
+func (r *Race) admit() []*candidate {
+	axes, stages := measure.Searched(), 1
+	if r.cfg.Strategy == OneAtATime {
+		stages = len(axes)
+	}
+	var sets []*candidate
+	for ; len(sets) == 0 && r.stage < stages; r.stage++ {
+		for _, c := range r.all {
+			varied := r.incumbent.prior.Knobs
+			axes[r.stage].Copy(&varied, c.prior.Knobs)
+			if c.search == nil && (r.cfg.Strategy == Grid || varied == c.prior.Knobs) {
+				sets = append(sets, c)
+			}
+		}
+	}
+	cfg := r.cfg.Search
+	cfg.Budget /= time.Duration(stages * max(len(sets), 1))
+	if s := r.standard; s != nil && s.search == nil && !slices.Contains(sets, s) {
+		sets = append(sets, s)
+	}
+	for _, c := range sets {
+		cfg.Prior = c.prior
+		c.search, c.status = NewMaxRate(cfg), Measured
+	}
+	return sets
+}
+
+// leading is the set that carries most of those under search. Without any rate, a set
+// that is undecided says more than one which meets the objective at no rate: there
+// may be a plan.
+func (r *Race) leading() *candidate {
+	best := r.incumbent
+	for _, c := range r.all {
+		if best.search == nil || c.search == nil {
+			continue
+		}
+		found, most := c.search.Result(), best.search.Result()
+		if found.Estimate.Value > most.Estimate.Value || most.Outcome == Infeasible && found.Outcome != Infeasible {
+			best = c
+		}
+	}
+	return best
+}
+
+// standing is what became of a set beside the best one.
+func (r *Race) standing(c *candidate, best Estimate) Contestant {
+	s := Contestant{Knobs: c.prior.Knobs, Status: c.status, Reason: c.reason}
+	switch {
+	case r.cfg.Strategy == ByPrediction || c.status == Unable:
+	case c.search == nil:
+		s.Status, s.Reason = Skipped, "not tried: differs in more than one knob from the sets on the way"
+	default:
+		found := c.search.Result()
+		s.Reason = fmt.Sprintf("carries %v, the best set %v", found.Estimate, best)
+		if found.Outcome == Infeasible {
+			s.Status, s.Reason = Infeasibly, found.Reason
+		}
+	}
+	return s
 }

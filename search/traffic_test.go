@@ -21,16 +21,16 @@ func TestConversationsAreSteadyWhenTheWindowBegins(t *testing.T) {
 	s := NewMaxRate(conversations())
 	course := s.cfg.Workload.Course(time.Second)
 	for i := range 12 {
-		z := s.length(50, false)
-		if z.warmup < course+time.Second || z.window < leastCourses*course || z.window > mostCourses*course {
-			t.Errorf("trial %d: warm-up %v, window %v for conversations of %v", i, z.warmup, z.window, course)
+		z := s.timed(50, false)
+		if z.Warmup < course+time.Second || z.Window < leastCourses*course || z.Window > mostCourses*course {
+			t.Errorf("trial %d: warm-up %v, window %v for conversations of %v", i, z.Warmup, z.Window, course)
 		}
 		s.tried = append(s.tried, attempt{valid: true})
 	}
 	cfg := conversations()
 	cfg.Warmup, cfg.Window = 3*time.Second, 10*time.Second
-	if z := NewMaxRate(cfg).length(50, false); z.warmup != cfg.Warmup || z.window != cfg.Window {
-		t.Errorf("%v and %v asked for, %v and %v planned", cfg.Warmup, cfg.Window, z.warmup, z.window)
+	if z := NewMaxRate(cfg).timed(50, false); z.Warmup != cfg.Warmup || z.Window != cfg.Window {
+		t.Errorf("%v and %v asked for, %v and %v planned", cfg.Warmup, cfg.Window, z.Warmup, z.Window)
 	}
 }
 

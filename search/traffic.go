@@ -8,6 +8,18 @@ import (
 	"planner/sweep/workload"
 )
 
+// anywhere is the workload for trials: of a trace, one whose trials start at rows
+// that their seeds draw. Trials that all began with the first row would see the same
+// part of the trace again and again, and take its bursts for the whole.
+func anywhere(w *workload.Workload) *workload.Workload {
+	if w == nil || !w.Replayed() || w.AnyRow {
+		return w
+	}
+	copied := *w
+	copied.AnyRow = true
+	return &copied
+}
+
 // carried is the rate that a trial speaks of. Without conversations it is the one
 // that was offered. A turn is only sent when the one before it has ended, and a
 // schedule begins without conversations, so a trial whose warm-up is shorter than a
@@ -80,7 +92,7 @@ func (s *MaxRate) remarks(rate float64) note.Notes {
 	var out note.Notes
 	free, first := s.cfg, s.progress()
 	free.Window, first.fine, first.distrusted = 0, 0, 0
-	if own := free.length(rate, false, first).window; s.cfg.Window > 0 && s.cfg.Window < own*3/4 {
+	if own := free.timed(rate, false, first).Window; s.cfg.Window > 0 && s.cfg.Window < own*3/4 {
 		out = append(out, note.New(note.WindowShort, s.cfg.Window, own.Round(time.Second)))
 	}
 	if w.Turns <= 1 {
@@ -93,16 +105,4 @@ func (s *MaxRate) remarks(rate float64) note.Notes {
 		out = append(out, note.New(note.WarmUpShort, s.cfg.Warmup, settling.Round(time.Second)))
 	}
 	return out
-}
-
-// anywhere is the workload for trials: of a trace, one whose trials start at rows
-// that their seeds draw. Trials that all began with the first row would see the same
-// part of the trace again and again, and take its bursts for the whole.
-func anywhere(w *workload.Workload) *workload.Workload {
-	if w == nil || !w.Replayed() || w.AnyRow {
-		return w
-	}
-	copied := *w
-	copied.AnyRow = true
-	return &copied
 }

@@ -7,22 +7,23 @@ import (
 	"planner/sweep/measure"
 )
 
-// mark is where challengers are measured: a little above what the incumbent
+// reference is the load at which challengers are measured: a little above what the incumbent
 // carries, in trials as short as a search's first one. On the same requests
 // these tell two sets apart that differ by a few per cent, provided that the
 // incumbent is seen to miss the objective: where it shows next to no request
 // beyond the limit, what sets them apart, such as a place for one more sequence,
 // was not even touched; where its queue outgrew everything, it is the same for all
 // that are not much better. What the incumbent is thought to carry may be wrong by
-// a tenth either way, so the mark is moved until it is neither. Requests that happen
+// a tenth either way, so the reference is moved until it is neither. Requests that happen
 // to come so evenly that the incumbent carries far more of them would show of another
 // set no more than that, and others are drawn.
-type mark struct {
-	rate   float64
-	draw   int
-	length length
-	score  score
-	moves  int
+type reference struct {
+	rate float64
+	draw int
+	// trial is the incumbent's there, but for its draw.
+	trial measure.Trial
+	score score
+	moves int
 	// low is the highest rate at which the incumbent showed too little, high the
 	// lowest at which it was overloaded, and over what it showed there; 0 where there
 	// is none.
@@ -34,17 +35,17 @@ const (
 	// above is where the incumbent is wanted, on the scale of its curve: at twice what
 	// is allowed.
 	above = 0.70
-	// mostMoves is how often the mark is moved at most, farthest its largest distance
+	// mostMoves is how often the reference is moved at most, farthest its largest distance
 	// from the rate that the incumbent is thought to carry.
 	mostMoves, farthest = 6, 0.2
-	// enoughBeyond is the count of exceedances from which a trial at the mark tells.
+	// enoughBeyond is the count of exceedances from which a trial there tells.
 	enoughBeyond = 10
 )
 
-// move takes what the incumbent showed at the mark and moves the mark where that
+// move takes what the incumbent showed at the reference and moves it where that
 // tells too little. steep is the steepness of the incumbent's curve, carries the rate
 // that it is thought to carry.
-func (m *mark) move(s score, steep, carries float64) (moved bool) {
+func (m *reference) move(s score, steep, carries float64) (moved bool) {
 	m.score = s
 	switch {
 	case s.overloaded:
@@ -69,45 +70,45 @@ func (m *mark) move(s score, steep, carries float64) (moved bool) {
 	case m.high > 0:
 		m.rate /= 1 + delta
 	case m.rate > (1+farthest-delta)*carries:
-		*m = mark{rate: (1 + delta) * carries, draw: m.draw + 1, moves: m.moves}
+		*m = reference{rate: (1 + delta) * carries, draw: m.draw + 1, moves: m.moves}
 	default:
 		m.rate = min(m.rate*(1+max((above-s.excess)/steep, delta)), (1+farthest)*carries)
 	}
 	return true
 }
 
-// markTrial measures the incumbent where challengers will be measured.
-func (r *Race) markTrial() measure.Trial {
+// referenceTrial measures the incumbent where challengers will be measured.
+func (r *Race) referenceTrial() measure.Trial {
 	s := r.incumbent.search
-	if r.mark.rate == 0 {
-		r.mark.rate = (1 + delta) * r.incumbent.carries.Value
+	if r.reference.rate == 0 {
+		r.reference.rate = (1 + delta) * r.incumbent.carries.Value
 	}
 	first := unstarted(s.cfg.Prior)
 	first.latency = s.latency
-	r.mark.length = s.cfg.length(r.mark.rate, false, first)
+	r.reference.trial = s.cfg.timed(r.reference.rate, false, first)
 	if s.cfg.Window == 0 {
 		// Requests come at random: as many as resolve the statistics, in the mean, would
 		// be too few in every other trial.
-		r.mark.length.window += r.mark.length.window / 8
+		r.reference.trial.Window += r.reference.trial.Window / 8
 	}
-	t := r.testTrial(r.incumbent)
+	t := r.pairedTrial(r.incumbent)
 	t.Why = "the best set so far, where challengers will be measured"
 	return t
 }
 
-// testTrial measures a set at the mark. The requests are the same for all sets.
-func (r *Race) testTrial(c *candidate) measure.Trial {
+// pairedTrial measures a set at the reference. The requests are the same for all sets.
+func (r *Race) pairedTrial(c *candidate) measure.Trial {
 	test := max(c.tests, 0)
 	if c == r.incumbent {
 		test = 0
 	}
-	s := c.search
-	t := s.trial(r.mark.length.of(r.mark.rate, fmt.Sprintf("challenger: better than the best set by %.0f %%?", 100*delta)))
-	t.Seed = trialSeed(r.cfg.Search.Seed^streamTests, test+r.mark.draw*(invalidInRow+1))
+	t := c.search.trial(r.reference.trial)
+	t.Seed = trialSeed(r.cfg.Search.Seed^streamTests, test+r.reference.draw*(invalidInRow+1))
+	t.Why = fmt.Sprintf("challenger: better than the best set by %.0f %%?", 100*delta)
 	return *t
 }
 
-// score says how far a trial at the mark is from the objective.
+// score says how far a trial at the reference is from the objective.
 type score struct {
 	overloaded bool
 	// bound is the one that is furthest beyond, or nearest to, what is allowed,
@@ -171,7 +172,7 @@ func (s score) String() string {
 }
 
 // gain is by how much more, as a share, a set carries than the incumbent, told from
-// their trials at the mark, with its standard deviation.
+// their trials at the reference, with its standard deviation.
 type gain struct{ value, sd float64 }
 
 // The standard deviation of a gain that is told from one trial of two sets on the
@@ -188,11 +189,11 @@ const (
 	overloadUnknown = 0.10
 )
 
-// gainAtMark compares a challenger's trial at the mark with the incumbent's. How much
+// pairedGain compares a challenger's trial at the reference with the incumbent's. How much
 // more each set could carry follows for each bound from its excess and from the
 // steepness of the incumbent's curve; the least of them counts.
-func (r *Race) gainAtMark(s score) gain {
-	best := r.mark.score
+func (r *Race) pairedGain(s score) gain {
+	best := r.reference.score
 	switch {
 	case s.overloaded && best.overloaded:
 		return gain{0, overloadUnknown}
@@ -227,4 +228,42 @@ func (r *Race) gainAtMark(s score) gain {
 		g.sd = max(g.sd, math.Sqrt(clumps)/parts[j].kappa)
 	}
 	return g
+}
+
+// judge decides what a challenger's trial at the reference means. Both trials saw the
+// same requests, so their difference is far surer than either figure is: one
+// trial tells, where two independent ones of its length would not.
+func (r *Race) judge(c *candidate, m *measure.Measurement) {
+	c.tests++
+	if !m.Valid {
+		if c.tests >= invalidInRow {
+			c.status, c.reason = Tied, fmt.Sprintf("%d trials in a row could not be trusted", c.tests)
+		}
+		return
+	}
+	s, best := scoreOf(m), r.reference.score
+	seen := fmt.Sprintf("at %.4g requests/s, on the same requests: %v, the best set %v", r.reference.rate, s, best)
+	switch g := r.pairedGain(s); {
+	case g.value >= delta:
+		c.gain = g
+		r.promoted = append(r.promoted, c)
+	case g.value > -delta/2:
+		c.status, c.reason = Tied, "as good as the best set: "+seen
+	default:
+		c.status, c.reason = Beaten, seen
+	}
+}
+
+// better decides between a promoted set that was searched in full and the
+// incumbent. Their two searches met different loads, so the difference of the
+// rates is less sure than what the same requests showed at the reference; both count
+// by what they are worth.
+func (r *Race) better(c *candidate) bool {
+	best := r.incumbent.carries
+	if c.carries.Value <= 0 {
+		return false
+	}
+	difference := math.Log(c.carries.Value / best.Value)
+	sd := math.Hypot(math.Log(c.carries.High/c.carries.Low), math.Log(best.High/best.Low)) / (2 * quantile95)
+	return c.gain.value/(c.gain.sd*c.gain.sd)+difference/(sd*sd) > 0
 }

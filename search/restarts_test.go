@@ -123,8 +123,27 @@ func TestFinalSearchesTakeTurns(t *testing.T) {
 	if want := finals/turnTrials + 2; starts > want {
 		t.Errorf("%d starts for %d final trials, want at most %d", starts, finals, want)
 	}
-	groups, final := race.starts.of(r.Knobs)
+	groups, final := race.startsOf(r.Knobs)
 	if final < 1 || len(groups) < final {
 		t.Errorf("%d starts of the winner, %d of them in the final search", len(groups), final)
+	}
+}
+
+func TestBetweenStarts(t *testing.T) {
+	at := func(v float64) Estimate {
+		return Estimate{Value: v, Low: v * 0.99, High: v / 0.99, Confidence: 0.90, Safe: v * 0.99}
+	}
+	sigma := betweenStarts([]Estimate{at(10), at(10.8), at(9.3), at(10.1)})
+	// The sample deviation of the four logarithms is 0.0613, that of their own
+	// intervals 0.0061.
+	if math.Abs(sigma-0.0610) > 0.0005 {
+		t.Errorf("deviation %.4f, want 0.0610", sigma)
+	}
+	w := at(10).widen(0.04, 4)
+	if want := 9.9 / math.Exp(1.645*0.02); math.Abs(w.Safe-want) > 1e-3 || w.Value != 10 || w.High <= 10/0.99 {
+		t.Errorf("widened to %+v, want safe %.3f", w, want)
+	}
+	if betweenStarts([]Estimate{at(10), at(12)}) != 0 {
+		t.Error("two starts give a deviation")
 	}
 }
