@@ -155,7 +155,7 @@ func (c *Config) workloadKeys() []keyRow {
 			pointer(prefix).in(&l.prefix)},
 		{"workload.turns", "requests of one conversation", wholeFrom(1).in(&l.turns)},
 		{"workload.think_time", "between two turns of a conversation", pause.in(&l.think)},
-		{"workload.arrivals", "poisson constant gamma (with burstiness) trace", named(workload.ParseProcess, "poisson", "constant", "gamma", "trace").in(&l.arrivals)},
+		{"workload.arrivals", "poisson constant gamma (with burstiness) trace", words(workload.Poisson, workload.Constant, workload.Gamma, workload.Trace).in(&l.arrivals)},
 		{"workload.burstiness", "shape of gamma gaps: 1 = Poisson, below 1 burstier", numberIn(numberRange{low: 0, above: true, high: 1e6}).in(&l.burstiness)},
 		{"workload.trace", "file; it gives arrivals and lengths", pathname.in(&l.trace)},
 		{"workload.trace_format", strings.Join(traceFormats, " ") + `; "" = found out`, words(traceFormats...).in(&l.format)},

@@ -61,7 +61,7 @@ func printParts(parts []part) string {
 	})
 }
 
-var distribution = named(workload.ParseDist, "fixed", "uniform", "normal", "lognormal", "empirical")
+var distribution = words(workload.Fixed, workload.Uniform, workload.Normal, workload.Lognormal, workload.Empirical)
 
 // families say which keys each family of distributions has beside dist, and how many
 // of these, from the first, it needs.

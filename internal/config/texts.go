@@ -11,13 +11,21 @@ import (
 )
 
 // words is a string, one of a set unless the set is empty.
-func words(allowed ...string) codec[string] {
-	return codec[string]{read: func(n input) (string, bool) { return readWord(n, allowed) }, print: quote}
+func words[T ~string](allowed ...T) codec[T] {
+	texts := make([]string, len(allowed))
+	for i, word := range allowed {
+		texts[i] = string(word)
+	}
+	read := func(n input) (T, bool) {
+		s, ok := readWord(n, texts)
+		return T(s), ok
+	}
+	return codec[T]{read: read, print: func(word T) string { return quote(string(word)) }}
 }
 
 // anyWord is any string, filled one that is not empty.
 var (
-	anyWord = words()
+	anyWord = words[string]()
 	filled  = codec[string]{read: func(n input) (string, bool) {
 		s, ok := readWord(n, nil)
 		if ok && s == "" {

@@ -98,7 +98,7 @@ func loadFacts(m *measure.Measurement) Facts {
 	case t.Rate > 0:
 		asked = rate(t.Rate)
 		if t.Workload != nil {
-			asked += ", " + t.Workload.Arrivals.String() + " arrivals"
+			asked += ", " + string(t.Workload.Arrivals) + " arrivals"
 		}
 	case t.Workload != nil:
 		asked = "the trace on its own clock"

@@ -47,33 +47,3 @@ func (w *Workload) Alike(other *Workload) bool {
 	y, errY := wire.Marshal(&b)
 	return errX != nil || errY != nil || bytes.Equal(x, y)
 }
-
-// MarshalText writes the process's name, nothing for the zero value.
-func (p Process) MarshalText() ([]byte, error) { return textOf(p.String(), p == 0) }
-
-// UnmarshalText reads a process's name.
-func (p *Process) UnmarshalText(b []byte) error { return readText(p, b, ParseProcess) }
-
-// MarshalText writes the family's name, nothing for the zero value.
-func (d Dist) MarshalText() ([]byte, error) { return textOf(d.String(), d == 0) }
-
-// UnmarshalText reads a family's name.
-func (d *Dist) UnmarshalText(b []byte) error { return readText(d, b, ParseDist) }
-
-// textOf is the text of a name, empty for the zero value.
-func textOf(name string, zero bool) ([]byte, error) {
-	if zero {
-		return nil, nil
-	}
-	return []byte(name), nil
-}
-
-// readText is the inverse of textOf.
-func readText[T ~int](v *T, b []byte, parse func(string) (T, error)) (err error) {
-	if len(b) == 0 {
-		*v = 0
-		return nil
-	}
-	*v, err = parse(string(b))
-	return err
-}

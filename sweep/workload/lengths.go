@@ -1,41 +1,26 @@
 package workload
 
 import (
-	"fmt"
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // Dist names the family of a length distribution. The zero value is invalid.
-type Dist int
+type Dist string
 
 // The families of interface and configuration.
 const (
-	Fixed Dist = 1 + iota
-	Uniform
-	Normal
-	Lognormal
-	Empirical
+	Fixed     Dist = "fixed"
+	Uniform   Dist = "uniform"
+	Normal    Dist = "normal"
+	Lognormal Dist = "lognormal"
+	Empirical Dist = "empirical"
 )
 
-var distNames = []string{"", "fixed", "uniform", "normal", "lognormal", "empirical"}
-
-// String is the name that configurations use.
-func (d Dist) String() string {
-	if d < Fixed || d > Empirical {
-		return fmt.Sprintf("Dist(%d)", int(d))
-	}
-	return distNames[d]
-}
-
-// ParseDist reads a family's name.
-func ParseDist(s string) (Dist, error) {
-	if i := slices.Index(distNames, s); i > 0 {
-		return Dist(i), nil
-	}
-	return 0, fmt.Errorf("unknown distribution %q; allowed: fixed, uniform, normal, lognormal, empirical", s)
+// UnmarshalText refuses a family that is none; nothing stands for the zero value.
+func (d *Dist) UnmarshalText(b []byte) error {
+	return readName(d, b, Fixed, Uniform, Normal, Lognormal, Empirical)
 }
 
 // Lengths is a distribution of lengths in tokens. Draws outside [Min, Max] are

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"cmp"
+	"hash/fnv"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -20,6 +21,7 @@ const (
 	streamGroup
 	streamBody
 	streamStart
+	streamThin uint64 = 12
 )
 
 // Schedule draws the requests that arrive within span at rate requests per
@@ -198,11 +200,9 @@ func (d *drawer) prefix(s *Shape) ([]Segment, int) {
 // hashName is FNV-1a over a name, such as that of a class: a mix's components share no
 // prefixes.
 func hashName(s string) uint64 {
-	h := uint64(14695981039346656037)
-	for i := range len(s) {
-		h = (h ^ uint64(s[i])) * 1099511628211
-	}
-	return h
+	h := fnv.New64a()
+	h.Write([]byte(s))
+	return h.Sum64()
 }
 
 // ordered sorts conversations into one schedule and renumbers it.

@@ -73,9 +73,6 @@ func (w *Workload) start(seed uint64) int {
 	return rand.New(rand.NewPCG(seed, streamStart)).IntN(len(w.Replay))
 }
 
-// streamThin is the stream of random numbers that thins a trace.
-const streamThin uint64 = 12
-
 // Thin keeps each row with probability share, by draws of seed: the rate falls
 // to that share and what the traffic looks like over minutes stays, while
 // bursts become milder (the index of dispersion of counts falls from 1+b to

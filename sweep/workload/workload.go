@@ -4,38 +4,34 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
 // Process names how requests arrive. The zero value is invalid.
-type Process int
+type Process string
 
 // The arrival processes of the configuration. Gamma gaps have shape Burstiness
 // and mean 1/rate: 1 is Poisson, below 1 burstier (coefficient of variation
 // 1/sqrt(Burstiness)), as vLLM's benchmark defines it.
 const (
-	Poisson Process = 1 + iota
-	Constant
-	Gamma
-	Trace
+	Poisson  Process = "poisson"
+	Constant Process = "constant"
+	Gamma    Process = "gamma"
+	Trace    Process = "trace"
 )
 
-var processNames = []string{"", "poisson", "constant", "gamma", "trace"}
-
-// String is the name that configurations use.
-func (p Process) String() string {
-	if p < Poisson || p > Trace {
-		return fmt.Sprintf("Process(%d)", int(p))
-	}
-	return processNames[p]
+// UnmarshalText refuses a process that is none; nothing stands for the zero value.
+func (p *Process) UnmarshalText(b []byte) error {
+	return readName(p, b, Poisson, Constant, Gamma, Trace)
 }
 
-// ParseProcess reads an arrival process's name.
-func ParseProcess(s string) (Process, error) {
-	if i := slices.Index(processNames, s); i > 0 {
-		return Process(i), nil
+// readName reads one of the names that are allowed, or nothing.
+func readName[T ~string](v *T, b []byte, allowed ...T) error {
+	if *v = T(b); *v != "" && !slices.Contains(allowed, *v) {
+		return fmt.Errorf("unknown name %q; allowed: %v", *v, allowed)
 	}
-	return 0, fmt.Errorf("unknown arrivals %q; allowed: poisson, constant, gamma, trace", s)
+	return nil
 }
 
 // Prefix says which prompts begin alike.
@@ -191,4 +187,38 @@ func (s *Shape) weight(components int) float64 {
 		return 1
 	}
 	return s.Weight
+}
+
+// classShapes are the four traffic classes that a configuration can name. They
+// are ours: round figures in the range of the public Azure, BurstGPT and
+// Mooncake traces, lognormal with sigma 0.8 and clipped. They stand for a kind
+// of traffic, not for anybody's: who has a trace should use it.
+var classShapes = []Shape{
+	{Name: "chat", Prompt: lognormal(500, 50, 4000), Output: lognormal(200, 10, 2000)},
+	{Name: "code", Prompt: lognormal(1500, 200, 8000), Output: lognormal(500, 50, 4000)},
+	{Name: "long-context-qa", Prompt: lognormal(16000, 2000, 128000), Output: lognormal(300, 20, 2000)},
+	{Name: "summarization", Prompt: lognormal(4000, 500, 32000), Output: lognormal(150, 50, 500)},
+}
+
+func lognormal(median float64, low, high int) Lengths {
+	return Lengths{Dist: Lognormal, Median: median, Sigma: 0.8, Min: low, Max: high}
+}
+
+// Class returns the shape of a named traffic class.
+func Class(name string) (Shape, error) {
+	for _, s := range classShapes {
+		if strings.EqualFold(s.Name, name) {
+			return s, nil
+		}
+	}
+	return Shape{}, fmt.Errorf("unknown class %q; allowed: %s", name, strings.Join(ClassNames(), ", "))
+}
+
+// ClassNames lists the named traffic classes.
+func ClassNames() []string {
+	names := make([]string, len(classShapes))
+	for i, s := range classShapes {
+		names[i] = s.Name
+	}
+	return names
 }

@@ -5,6 +5,62 @@ import (
 	"time"
 )
 
+// shortestWindow is the least time in which a trial is looked at, longestWindow what
+// no rate makes it exceed, however small.
+const (
+	shortestWindow = time.Minute
+	// It leaves room for the doublings of what could not be trusted.
+	longestWindow = 1_000_000_000 * time.Second
+)
+
+// Span is how long a load of a rate in requests per second takes to offer so many
+// requests: some thirty years at most.
+func Span(requests, rate float64) time.Duration {
+	return time.Duration(min(requests/rate*float64(time.Second), float64(longestWindow)))
+}
+
+// Window is how long a trial lasts that offers so many requests at a rate in
+// requests per second: a minute at least.
+func Window(requests, rate float64) time.Duration {
+	return max(shortestWindow, Span(requests, rate))
+}
+
+// WholeWindow is a [Window] of whole seconds.
+func WholeWindow(requests, rate float64) time.Duration {
+	return time.Duration(math.Ceil(Window(requests, rate).Seconds())) * time.Second
+}
+
+// LongOutput is the output length that 99 % of the requests stay below, in
+// tokens.
+func (w *Workload) LongOutput() int {
+	n := 1
+	for _, s := range w.Shapes {
+		n = max(n, s.Output.Quantile(0.99))
+	}
+	for _, r := range w.Replay {
+		n = max(n, r.Output)
+	}
+	return n
+}
+
+// SharesPrefixes reports whether requests begin as others do.
+func (w *Workload) SharesPrefixes() bool {
+	for i := range w.Replay {
+		if len(w.Replay[i].Shared) > 0 {
+			return true
+		}
+	}
+	if w.Replayed() {
+		return false
+	}
+	for _, s := range w.Shapes {
+		if s.Prefix.Groups > 0 {
+			return true
+		}
+	}
+	return w.Turns > 1
+}
+
 // Course is about how long a conversation lasts, from its first request to the
 // end of its last, where each request takes latency. It is an upper estimate: the
 // next turn is due after Think, and only waits for an answer that takes longer.
@@ -75,4 +131,45 @@ func (w *Workload) Steady(from, to time.Duration) float64 {
 // times multiplies a duration and keeps it within its type.
 func times(n float64, d time.Duration) time.Duration {
 	return time.Duration(min(n*float64(d), math.MaxInt64/4))
+}
+
+// Burst is the variance of the number of arrivals over that of Poisson arrivals at
+// the same rate, over times that are long against the gaps: 1 for Poisson arrivals, 0
+// for constant gaps, and the squared coefficient of variation of the gaps, 1/shape,
+// for gamma ones. Of a trace it is the largest of its values over equal parts of it,
+// from tenths to thousandths.
+func (w *Workload) Burst() float64 {
+	switch w.Arrivals {
+	case Constant:
+		return 0
+	case Gamma:
+		if w.Burstiness > 0 {
+			return 1 / w.Burstiness
+		}
+	case Trace:
+		worst := 0.0
+		for _, parts := range []int{1000, 300, 100, 30, 10} {
+			worst = max(worst, w.scatter(parts))
+		}
+		return worst
+	}
+	return 1
+}
+
+// scatter is the variance over the mean of the numbers of rows in equal parts of a
+// trace.
+func (w *Workload) scatter(parts int) float64 {
+	if len(w.Replay) == 0 {
+		return 0
+	}
+	counts := make([]float64, parts)
+	start, period := w.Replay[0].Arrival, w.tracePeriod()
+	for _, row := range w.Replay {
+		counts[min(int(float64(row.Arrival-start)/float64(period)*float64(parts)), parts-1)]++
+	}
+	mean, sum := float64(len(w.Replay))/float64(parts), 0.0
+	for _, c := range counts {
+		sum += (c - mean) * (c - mean)
+	}
+	return sum / float64(parts-1) / mean
 }
