@@ -18,7 +18,7 @@ import (
 // and then with --verbose, nothing but remarks otherwise.
 func (p *program) display(c *cli.Context, r *run) *progress.Display {
 	o := progress.DisplayOptions{Quiet: c.Bool("quiet"), Verbose: c.Bool("verbose"), Columns: p.columns(),
-		Cost: func(seen []sweep.EngineTelemetry) string { return report.SpentOn(seen, r.gpu).String() }}
+		Cost: func(seen []sweep.EngineTelemetry) string { return (&report.Engines{Seen: seen, GPU: r.gpu}).Spent() }}
 	if s, ok := r.study.(interface {
 		Best() (search.Estimate, string)
 		Searches() int

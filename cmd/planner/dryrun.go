@@ -26,10 +26,10 @@ func (p *program) dryDecision(ctx context.Context, r *run) error {
 	}
 	runnable = slices.DeleteFunc(runnable, func(k measure.Knobs) bool { return !runs(k) })
 	fmt.Fprintf(p.stdout, "would search %d knob sets; %s:\n", len(runnable), what)
-	var servers []report.Server
+	var servers []report.StartCommand
 	for _, k := range runnable {
 		servers = append(servers, serverOf(r.cfg, k))
-		fmt.Fprintf(p.stdout, "  %s\n", servers[len(servers)-1].Command)
+		fmt.Fprintf(p.stdout, "  %s\n", servers[len(servers)-1].Line)
 	}
 	p.cannotRun(r)
 	if err := p.beside(servers...); err != nil {
@@ -62,7 +62,7 @@ func (p *program) forecast(ctx context.Context, r *run) error {
 // cannotRun lists what is rejected beforehand.
 func (p *program) cannotRun(r *run) {
 	for _, x := range r.study.Rejected() {
-		fmt.Fprintf(p.stdout, "cannot run: %s: %s\n", serverOf(r.cfg, x.Knobs).Command, x.Reason)
+		fmt.Fprintf(p.stdout, "cannot run: %s: %s\n", serverOf(r.cfg, x.Knobs).Line, x.Reason)
 	}
 }
 
@@ -70,11 +70,11 @@ func (p *program) cannotRun(r *run) {
 func (p *program) drySweep(_ context.Context, r *run) error {
 	s := r.study.(*design.Sweep)
 	var load, requests float64
-	before, servers := measure.Knobs{}, []report.Server{}
+	before, servers := measure.Knobs{}, []report.StartCommand{}
 	for i, t := range s.Trials {
 		if i == 0 || t.Knobs != before {
 			servers = append(servers, serverOf(r.cfg, t.Knobs))
-			fmt.Fprintf(p.stdout, "%s\n", servers[len(servers)-1].Command)
+			fmt.Fprintf(p.stdout, "%s\n", servers[len(servers)-1].Line)
 			before = t.Knobs
 		}
 		fmt.Fprintf(p.stdout, "  %.4g requests/s for %v after %v of warm-up  %s\n", t.Rate, t.Window, t.Warmup, t.Why)
@@ -92,10 +92,10 @@ func (p *program) drySweep(_ context.Context, r *run) error {
 // dryRounds says what would run.
 func (p *program) dryRounds(_ context.Context, r *run) error {
 	s := r.study.(*design.Rounds)
-	var servers []report.Server
+	var servers []report.StartCommand
 	for i, side := range s.Sides {
 		servers = append(servers, serverOf(side.Config, s.Trials[i].Knobs))
-		fmt.Fprintf(p.stdout, "%c: %s: %s\n", 'A'+i, side.Name, servers[i].Command)
+		fmt.Fprintf(p.stdout, "%c: %s: %s\n", 'A'+i, side.Name, servers[i].Line)
 	}
 	if err := p.beside(servers...); err != nil {
 		return err
@@ -115,6 +115,6 @@ func (p *program) dryPoint(_ context.Context, r *run) error {
 		load = fmt.Sprintf("the trace once on its own clock, %d requests in %v", len(t.Workload.Replay), t.Window.Round(time.Second))
 	}
 	server := serverOf(r.cfg, t.Knobs)
-	fmt.Fprintf(p.stdout, "would run: %s\nengine: %s\n", load, server.Command)
+	fmt.Fprintf(p.stdout, "would run: %s\nengine: %s\n", load, server.Line)
 	return p.beside(server)
 }

@@ -9,6 +9,7 @@ import (
 	"planner/sweep"
 	"planner/sweep/engine"
 	"planner/sweep/load"
+	"planner/sweep/measure"
 )
 
 // ground is where the trials of a configuration run: the simulated engine, engines that
@@ -100,17 +101,22 @@ func clientOf(cfg *config.Config, dialect string) *load.Client {
 		APIKeyEnv: e.APIKeyEnv, Salt: uint64(time.Now().UnixNano())}
 }
 
-// engines is what was seen of the real engines of a run, and what they cost; nil for
-// one on the simulated engine.
-func (r *run) engines() (*report.Engines, error) {
-	if r.folder == nil || r.ground.Virtual || r.ground.Run == nil {
-		return nil, nil
+// engines is what reports tell of the engines of a run: how they are started, and what
+// was seen of real ones.
+func (r *run) engines() (report.Engines, error) {
+	e := report.Engines{GPU: r.gpu}
+	if r.ground.Run == nil {
+		return e, nil
 	}
-	seen, err := r.folder.ReadEngineTelemetry()
-	if err != nil {
-		return nil, err
+	if r.cfg != nil {
+		e.Start = func(k measure.Knobs) report.StartCommand { return serverOf(r.cfg, k) }
 	}
-	return report.SeenEngines(seen, r.gpu), nil
+	if r.folder == nil || r.ground.Virtual {
+		return e, nil
+	}
+	var err error
+	e.Seen, err = r.folder.ReadEngineTelemetry()
+	return e, err
 }
 
 // gpu finds a GPU by the name that knobs have, with its price.

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/term"
 
 	"planner/internal/report"
+	"planner/internal/wire"
 )
 
 // print writes a document as text, as wide as the terminal or 120 columns.
@@ -18,7 +19,7 @@ func (p *program) print(d report.Document) error {
 
 // printJSON writes one JSON document.
 func (p *program) printJSON(v any) error {
-	data, err := report.JSON(v)
+	data, err := wire.Print(v)
 	if err != nil {
 		return err
 	}

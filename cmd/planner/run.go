@@ -14,6 +14,7 @@ import (
 
 	"planner/internal/config"
 	"planner/internal/report"
+	"planner/internal/wire"
 	"planner/sweep"
 	"planner/sweep/measure"
 )
@@ -230,7 +231,7 @@ func (r *run) keep(answer sweep.Answer, doc report.Document, interrupted bool) e
 			return err
 		}
 	}
-	data, err := report.JSON(answer.Value)
+	data, err := wire.Print(answer.Value)
 	if err != nil {
 		return err
 	}
@@ -248,15 +249,11 @@ func journalSize(f *sweep.Folder) int64 {
 
 // document is the report of an answer.
 func (r *run) document(answer any) (report.Document, error) {
-	server := func(k measure.Knobs) report.Server { return serverOf(r.cfg, k) }
-	if r.cfg == nil || r.ground.Run == nil {
-		server = nil
-	}
 	engines, err := r.engines()
 	if err != nil {
 		return report.Document{}, err
 	}
-	return report.Build(answer, server, engines)
+	return report.Build(answer, engines)
 }
 
 // facts are what of an answer depends on clock and place.

@@ -12,25 +12,25 @@ import (
 
 // serverOf says how one instance is started: of an engine that planner starts the
 // very command, but for the port. The simulated engine stands for vLLM.
-func serverOf(cfg *config.Config, k measure.Knobs) report.Server {
+func serverOf(cfg *config.Config, k measure.Knobs) report.StartCommand {
 	settings := engineSettings(cfg)
 	switch settings.Kind {
 	case "simulated":
 		settings.Kind = "vllm"
 		formats, without, err := settings.Formats()
 		if err != nil {
-			return report.Server{Command: err.Error()}
+			return report.StartCommand{Line: err.Error()}
 		}
-		return report.Server{Command: report.ServerCommand(k, settings.Model, formats...), Notes: besides(without)}
+		return report.StartCommand{Line: report.ServerCommand(k, settings.Model, formats...), Notes: besides(without)}
 	case "attach":
-		return report.Server{Command: "nothing is started; the server at " + settings.URL + " is used as it is"}
+		return report.StartCommand{Line: "nothing is started; the server at " + settings.URL + " is used as it is"}
 	}
 	const port = 8000
 	command, err := settings.Command(k, port)
 	if err != nil {
-		return report.Server{Command: err.Error()}
+		return report.StartCommand{Line: err.Error()}
 	}
-	return report.Server{Command: command.String(), File: command.File, Content: command.Content, Notes: besides(command.Without)}
+	return report.StartCommand{Line: command.String(), File: command.File, Content: command.Content, Notes: besides(command.Without)}
 }
 
 // besides puts what a command line lacks in words.
@@ -44,7 +44,7 @@ func besides(without []string) []string {
 
 // beside prints what belongs to the commands of servers: the files that they read,
 // and what they lack.
-func (p *program) beside(servers ...report.Server) error {
+func (p *program) beside(servers ...report.StartCommand) error {
 	var texts []string
 	for _, s := range servers {
 		if s.File != "" {

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Compare builds the report of a comparison.
-func Compare(c *design.Compared, e *Engines) Document {
+// comparisonDocument is the report of a comparison.
+func comparisonDocument(c *design.Compared, e Engines) Document {
 	d := Document{Title: compared(c), Data: contrastData(c.Contrasts)}
 	facts := Facts{{Label: "A", Text: c.A}, {Label: "B", Text: c.B}, {Label: "pairs", Text: c.Design}, {Label: "test", Text: c.Test},
 		{Label: "the same", Text: "a whole interval within " + percent(c.Indifference) + " of no difference; what is neither that nor clearly different is undecided"}}
 	d.add(facts, contrastTable(c))
-	addEngines(&d, e, c.Trials, nil)
+	addEngines(&d, &e, c.Trials, nil)
 	addWarnings(&d, c.Warnings.Notes)
 	return d
 }

@@ -1,11 +1,10 @@
 // Package report prints one report in several formats.
 //
-// A report is a tree, [Document], of a few kinds of element. Builders make it from
-// the domain's values: [Plan] from a plan and the trials behind it, [Measurement]
-// from one trial, [Search] from a search for the maximum rate. [Text], [Markdown],
-// [HTML] and [CSV] print it; charts are also drawn as image files by [Chart.PNG]
-// and [Chart.SVG]. JSON needs no document: the domain's types write their own, see
-// [JSON].
+// A report is a tree, [Document], of a few kinds of element. [Build] makes it from the
+// answer of a run, and [Trace], [Calibration] and others from what else there is to
+// tell. [Text], [Markdown], [HTML] and [CSV] print it; charts are also drawn as image
+// files by [Chart.PNG] and [Chart.SVG]. JSON needs no document: the domain's types
+// write their own.
 //
 // # Numbers
 //

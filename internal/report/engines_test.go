@@ -6,39 +6,42 @@ import (
 	"testing"
 	"time"
 
-	"planner/plan/decide"
+	"planner/internal/config"
 	"planner/search"
+	"planner/sweep"
+	"planner/sweep/engine"
 	"planner/sweep/measure"
 )
 
 // liveRun is a search on a real engine: three trials on two starts.
-func liveRun() (*Engines, []measure.Measurement) {
-	usd := 2.1
+func liveRun() (Engines, []measure.Measurement) {
 	k := measure.Knobs{GPU: "H100 SXM", TensorParallel: 2, MaxNumSeqs: 64}
-	start := EngineStart{Engine: "vllm 0.32.0", Command: "vllm serve m --max-num-seqs 64", Cold: 41 * time.Second, KVTokens: 454208,
-		Stages:    []EngineStage{{"weights", 30 * time.Second}, {"graphs", 11 * time.Second}},
-		Effective: []string{"max_num_seqs = 64"}, Changed: []string{"prefix_caching is false, asked for true"}, Without: []string{"kv_blocks"}}
-	e := &Engines{Spent: Spent{Engine: 21 * time.Minute, GPUHours: 0.7, USD: &usd}}
+	served := sweep.Served{Kind: "vllm", Command: "vllm serve m --max-num-seqs 64", Cold: 41 * time.Second, Without: []string{"kv_blocks"},
+		Stages: []engine.Stage{{Name: "weights", Took: 30 * time.Second}, {Name: "graphs", Took: 11 * time.Second}},
+		Facts: engine.Facts{Version: "0.32.0", KVBlocks: 28388, BlockTokens: 16, Flags: []engine.Flag{{Name: "max_num_seqs", Value: "64"}},
+			Changed: []string{"prefix_caching is false, asked for true"}}}
+	said := engine.Metrics{PeakKV: 0.5, Counters: engine.Counters{TTFT: 30 * time.Millisecond, Queue: -1, HitRate: math.NaN(), Preemptions: 3, OutputRate: 1200}}
+	var seen []sweep.EngineTelemetry
 	var trials []measure.Measurement
 	for i, rate := range []float64{1, 2, 3} {
-		t := EngineTrial{Trial: i + 1, Knobs: k, ClientTTFT: 50 * time.Millisecond, ServerTTFT: 30 * time.Millisecond, Queue: -1, Gap: "network",
-			PeakKV: 0.5, HitRate: math.NaN(), Preemptions: 3, Output: 1200, GPU: "87 % busy"}
-		if i != 1 {
-			t.Start = &start
-		}
-		e.Trials = append(e.Trials, t)
+		served.Fresh = i != 1
+		seen = append(seen, sweep.EngineTelemetry{Trial: i + 1, Knobs: k, EngineTime: 7 * time.Minute, Engine: served, Said: said, Gap: "network",
+			ClientTTFT: 50 * time.Millisecond, GPU: &engine.GPUUse{Busy: 0.87, PeakMemory: -1, Watts: -1, ClockMHz: -1}})
 		trials = append(trials, measure.Measurement{Trial: measure.Trial{Number: i + 1, Knobs: k, Rate: rate}, Tally: measure.Tally{Requests: 10}})
 	}
-	e.Trials[2].ClientTTFT, e.Trials[2].Gap = 31*time.Millisecond, ""
-	return e, trials
+	seen[2].ClientTTFT, seen[2].Gap = 31*time.Millisecond, ""
+	priced := func(name string) (config.GPU, bool) { return config.GPU{USDPerHour: 3, Priced: true}, name == k.GPU }
+	start := func(measure.Knobs) StartCommand {
+		return StartCommand{Line: "vllm serve m --max-num-seqs 64 --port 8000"}
+	}
+	return Engines{Start: start, Seen: seen, GPU: priced}, trials
 }
 
 // A live run's report tells what it cost, how the engines started and what they
 // run with, and puts client and server side by side.
 func TestEnginesInReport(t *testing.T) {
 	e, trials := liveRun()
-	text := string(Text(Search(trials[0].Trial.Knobs, search.Result{Estimate: search.Estimate{Value: 3, Low: 2, High: 4, Confidence: 0.9, Safe: 2.1}},
-		Background{Background: decide.Background{Trials: trials}, Server: Server{Command: "vllm serve m --max-num-seqs 64 --port 8000"}, Engines: e}), 160, false))
+	text := string(Text(searchDocument(trials[0].Trial.Knobs, search.Result{Estimate: search.Estimate{Value: 3, Low: 2, High: 4, Confidence: 0.9, Safe: 2.1}}, trials, e), 160, false))
 	for _, want := range []string{
 		"0.70 GPU hours, $2.10 (21.0 min with starts)", "vllm serve m --max-num-seqs 64 --port 8000", "max_num_seqs = 64", "kv_blocks: the engine has no option for it",
 		"weights", "41.0 s", "454,208", "prefix_caching is false, asked for true", "network", "none", "87 % busy", "so far: the search has not ended",
@@ -55,23 +58,37 @@ func TestEnginesInReport(t *testing.T) {
 // Without a GPU nothing is priced, and on the simulated engine nothing is said.
 func TestEnginesWithoutGPU(t *testing.T) {
 	e, trials := liveRun()
-	e.Spent = Spent{Engine: 90 * time.Second}
-	doc := MeasurementOn(trials[0], e)
-	if text := string(Text(doc, 120, false)); !strings.Contains(text, "90.0 s of engines; no GPU is named") {
+	for i := range e.Seen {
+		e.Seen[i].Knobs.GPU = ""
+	}
+	doc := measurementDocument(trials[0], e)
+	if text := string(Text(doc, 120, false)); !strings.Contains(text, "21.0 min of engines; no GPU is named") {
 		t.Error(text)
 	}
-	if text := string(Text(MeasurementOn(trials[0], nil), 120, false)); strings.Contains(text, "ENGINES") {
+	if text := string(Text(measurementDocument(trials[0], Engines{}), 120, false)); strings.Contains(text, "ENGINES") {
 		t.Error(text)
 	}
-	one := 1.0
-	if sum := (Spent{GPUHours: 1, USD: &one}).Plus(Spent{GPUHours: 2}); sum.USD != nil || sum.GPUHours != 3 {
-		t.Errorf("a sum with a part that has no price: %+v", sum)
+}
+
+// What is spent on several GPUs has no price if one of them has none.
+func TestSpentWithoutPrice(t *testing.T) {
+	e, _ := liveRun()
+	priced := e.GPU
+	e.Seen[2].Knobs.GPU = "L40S"
+	e.GPU = func(name string) (config.GPU, bool) {
+		if name == "L40S" {
+			return config.GPU{}, true
+		}
+		return priced(name)
+	}
+	if got := e.Spent(); got != "0.70 GPU hours" {
+		t.Error(got)
 	}
 }
 
 // Where nothing could be measured no rate is made up.
 func TestSearchWithoutRate(t *testing.T) {
-	text := string(Text(Search(measure.Knobs{}, search.Result{Outcome: search.OutOfBudget, Reason: "3 trials could not be trusted"}, Background{}), 120, false))
+	text := string(Text(searchDocument(measure.Knobs{}, search.Result{Outcome: search.OutOfBudget, Reason: "3 trials could not be trusted"}, nil, Engines{}), 120, false))
 	if !strings.HasPrefix(text, "Undecided: no rate is known: 3 trials could not be trusted") || strings.Contains(text, "one instance") {
 		t.Error(text)
 	}

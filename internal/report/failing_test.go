@@ -20,18 +20,18 @@ func TestFailingAlone(t *testing.T) {
 	short := lone
 	short.Requests, short.Failed, short.Failures = 10, 10, map[string]int{"timeout": 10}
 	r := search.Result{Outcome: search.Infeasible, Floor: &search.Floor{Bound: measure.ErrorsBound}}
-	b := Background{Background: decide.Background{Trials: []measure.Measurement{short, lone}, Search: &r}}
+	b := decide.Background{Trials: []measure.Measurement{short, lone}, Search: &r}
 	const fact = "237 of 240 requests failed, 237 of them by the timeout of 1 s"
-	if text := string(Text(Search(settings(), r, b), 200, false)); !strings.Contains(text, fact) {
+	if text := string(Text(searchDocument(settings(), r, b.Trials, Engines{}), 200, false)); !strings.Contains(text, fact) {
 		t.Errorf("a search without %q:\n%s", fact, text)
 	}
-	text := string(Text(Infeasible(&plan.Infeasible{}, demand(), slo(), b), 200, false))
+	text := string(Text(noPlanDocument(&decide.NoPlan{Why: &plan.Infeasible{}, Demand: demand(), Objective: slo(), Background: b}, Engines{}), 200, false))
 	if !strings.Contains(text, fact) || !strings.Contains(text, "workload.timeout") || strings.Contains(text, "faster") {
 		t.Errorf("a plan without %q:\n%s", fact, text)
 	}
 	lone.Failures = map[string]int{"http_status": 237}
 	b.Trials = []measure.Measurement{lone}
-	if text := string(Text(Search(settings(), r, b), 200, false)); strings.Contains(text, "timeout of") {
+	if text := string(Text(searchDocument(settings(), r, b.Trials, Engines{}), 200, false)); strings.Contains(text, "timeout of") {
 		t.Errorf("a timeout is made up:\n%s", text)
 	}
 }

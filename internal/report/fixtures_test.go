@@ -168,17 +168,22 @@ func solved() *plan.Plan {
 	return p
 }
 
+// started is the command of a model of its own format.
+func started(k measure.Knobs) StartCommand {
+	return StartCommand{Line: ServerCommand(k, "meta-llama/Llama-3.1-70B-Instruct", "--quantization fp8")}
+}
+
 // documents are the reports that the goldens hold.
 func documents() map[string]Document {
 	docs := map[string]Document{
-		"plan":   Plan(solved(), Background{Background: decide.Background{Subject: "llama-3.1-70b in fp8, chat", Trials: trials(), Search: result()}, Server: Server{Command: ServerCommand(settings(), "meta-llama/Llama-3.1-70B-Instruct", "--quantization fp8")}}),
-		"search": Search(settings(), *result(), Background{Background: decide.Background{Trials: trials()[:6]}}),
+		"plan":   planDocument(solved(), decide.Background{Subject: "llama-3.1-70b in fp8, chat", Trials: trials(), Search: result()}, Engines{Start: started}),
+		"search": searchDocument(settings(), *result(), trials()[:6], Engines{}),
 		"blocks": blocks(),
 	}
 	first := trials()[3]
-	docs["measurement"] = Measurement(first)
-	docs["rejected"] = Measurement(trials()[8])
-	docs["failures"] = Measurement(failing())
+	docs["measurement"] = measurementDocument(first, Engines{})
+	docs["rejected"] = measurementDocument(trials()[8], Engines{})
+	docs["failures"] = measurementDocument(failing(), Engines{})
 	docs["table-only"] = tableOnly()
 	docs["infeasible"] = infeasible()
 	docs["over-limit"] = overLimit()
@@ -221,7 +226,7 @@ func tableOnly() Document {
 		rows = append(rows, measure.Measurement{Trial: measure.Trial{Number: i + 1, Rate: m.Trial.Rate}, Valid: true, Server: measure.Server{Preemptions: new(0), HitRate: new(0.0)},
 			Latencies: measure.Latencies{TTFT: measure.Summary{Mean: measure.Unresolved, P50: p50, P99: p99}}})
 	}
-	return Plan(p, Background{Background: decide.Background{Trials: rows}})
+	return planDocument(p, decide.Background{Trials: rows}, Engines{})
 }
 
 func infeasible() Document {
@@ -230,20 +235,20 @@ func infeasible() Document {
 	strict := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: 20 * ms}}}
 	_, err := plan.Solve(demand(), strict, []plan.Offer{o}, rejected())
 	r := search.Result{Outcome: search.Infeasible, Binding: "ttft.p99", Floor: &search.Floor{Bound: "ttft.p99", Stat: "p99", Value: 43127 * time.Microsecond, Limit: 20 * ms}}
-	return Infeasible(err.(*plan.Infeasible), demand(), strict, Background{Background: decide.Background{Subject: "llama-3.1-70b in fp8, chat", Search: &r}})
+	return noPlanDocument(&decide.NoPlan{Why: err, Demand: demand(), Objective: strict, Background: decide.Background{Subject: "llama-3.1-70b in fp8, chat", Search: &r}}, Engines{})
 }
 
 func overLimit() Document {
 	d := demand()
 	d.MaxGPUs = 16
 	_, err := plan.Solve(d, slo(), []plan.Offer{offer("H100 SXM", 2.99)}, nil)
-	return Infeasible(err.(*plan.Infeasible), d, slo(), Background{})
+	return noPlanDocument(&decide.NoPlan{Why: err, Demand: d, Objective: slo()}, Engines{})
 }
 
 func sizedFor(rate float64) Document {
 	d := demand()
 	d.Rate = rate
-	return Plan(must(plan.Solve(d, slo(), []plan.Offer{offer("H100 SXM", 2.99)}, nil)), Background{})
+	return planDocument(must(plan.Solve(d, slo(), []plan.Offer{offer("H100 SXM", 2.99)}, nil)), decide.Background{}, Engines{})
 }
 
 // blocks holds every kind of block with text that formats must escape.

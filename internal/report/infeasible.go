@@ -1,102 +1,92 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"planner/plan"
+	"planner/plan/decide"
+	"planner/search"
 	"planner/sweep/measure"
 )
 
-// Infeasible builds the report of a demand that no plan meets: what was asked,
-// why it cannot be, and what would help.
-func Infeasible(e *plan.Infeasible, demand plan.Demand, slo measure.SLO, b Background) Document {
-	d := Document{Title: "No feasible plan for " + asked(demand, slo), Data: data(b.Trials)}
-	facts := b.served()
-	if e.Cheapest != nil {
-		facts = append(facts, Fact{Label: "why", Text: e.Limit, Tone: Bad}, Fact{Label: "cheapest fleet", Text: sized(e.Cheapest)})
-	} else if b.Search != nil && b.Search.Floor != nil {
-		facts = append(facts, Fact{Label: "why", Text: floorFact(b.Search.Floor, b.Trials), Tone: Bad})
-	} else {
-		facts = append(facts, Fact{Label: "why", Text: e.Error(), Tone: Bad})
+// noPlanDocument is the report of a decision without a plan: what was asked, why there
+// is none, what to do about it, and what was seen.
+func noPlanDocument(n *decide.NoPlan, e Engines) Document {
+	b := &n.Background
+	d := Document{Data: data(b.Trials)}
+	asked := rate(n.Demand.Rate)
+	if o := objective(n.Objective); o != "" {
+		asked += " at " + o
 	}
-	d.add(facts)
-	if help := remedies(e, b); len(help) > 0 {
-		d.section("What would help", Bullets{Items: help})
+	why := n.Why
+	if n.Outcome == "not_measured" {
+		why = errors.New(n.Reasons[0])
 	}
-	b.tried(&d, slo)
-	if len(e.Alternatives) > 0 {
-		addOffers(&d, "Configurations", e.Alternatives)
+	var offers []plan.Alternative
+	var rejected []measure.Rejection
+	facts, seen := served(b), measure.OverviewOf(b.Trials)
+	switch why := why.(type) {
+	case *plan.Infeasible:
+		d.Title, offers, rejected = "No feasible plan for "+asked, why.Alternatives, why.Rejected
+		d.add(append(facts, whyInfeasible(why, b)...))
+		if help := remedies(why, b.Search); len(help) > 0 {
+			d.section("What would help", Bullets{Items: help})
+		}
+	case *plan.Undecided:
+		d.Title, rejected = "Undecided: no rate is known yet that would give a plan for "+asked, why.Rejected
+		for _, doubt := range why.Doubts() {
+			facts = append(facts, Fact{Label: "why", Text: doubt, Tone: Doubt})
+		}
+		d.add(append(facts, Fact{Label: "seen", Text: seenText(seen)}))
+		d.section("What to do", Bullets{Items: advice(seen)})
+		if len(why.Alternatives) > 1 {
+			offers = why.Alternatives
+		}
+	default:
+		// A server that planner did not start could not be measured, or not to the end.
+		d.Title = "Not measured for " + asked + ": " + why.Error()
+		d.add(append(facts, Fact{Label: "seen", Text: seenText(seen)}))
+		d.section("What to do", Bullets{Items: []string{
+			"look at the server's own log: whether it is still there, and why it is not",
+			"start it again and measure anew; `planner doctor` checks whether it can be reached",
+		}})
 	}
-	b.rest(&d, e.Rejected)
+	if len(b.Trials) > 0 {
+		d.section("Trials", trialsOf(b.Trials, n.Objective))
+	}
+	if len(offers) > 0 {
+		addOffers(&d, "Configurations", offers)
+	}
+	addRejected(&d, rejected)
+	addEngines(&d, &e, b.Trials, nil)
+	if b.Search != nil {
+		addWarnings(&d, b.Search.Warnings)
+	}
 	return d
-}
-
-// UndecidedPlan builds the report of a demand for which no plan was found though there
-// may be one: what was seen, why it does not tell, and what to do.
-func UndecidedPlan(e *plan.Undecided, demand plan.Demand, slo measure.SLO, b Background) Document {
-	d := Document{Title: "Undecided: no rate is known yet that would give a plan for " + asked(demand, slo), Data: data(b.Trials)}
-	facts := b.served()
-	for _, why := range e.Doubts() {
-		facts = append(facts, Fact{Label: "why", Text: why, Tone: Doubt})
-	}
-	seen := measure.OverviewOf(b.Trials)
-	d.add(append(facts, Fact{Label: "seen", Text: seenText(seen)}))
-	d.section("What to do", Bullets{Items: advice(seen)})
-	b.tried(&d, slo)
-	if len(e.Alternatives) > 1 {
-		addOffers(&d, "Configurations", e.Alternatives)
-	}
-	b.rest(&d, e.Rejected)
-	return d
-}
-
-// Unmeasured builds the report of a demand for which a server that planner did not start
-// could not be measured, or not to the end. why says what went wrong.
-func Unmeasured(why string, demand plan.Demand, slo measure.SLO, b Background) Document {
-	d := Document{Title: "Not measured for " + asked(demand, slo) + ": " + why, Data: data(b.Trials)}
-	d.add(append(b.served(), Fact{Label: "seen", Text: seenText(measure.OverviewOf(b.Trials))}))
-	d.section("What to do", Bullets{Items: []string{
-		"look at the server's own log: whether it is still there, and why it is not",
-		"start it again and measure anew; `planner doctor` checks whether it can be reached",
-	}})
-	b.tried(&d, slo)
-	b.rest(&d, nil)
-	return d
-}
-
-// asked is the demand in a title.
-func asked(demand plan.Demand, slo measure.SLO) string {
-	s := rate(demand.Rate)
-	if o := objective(slo); o != "" {
-		s += " at " + o
-	}
-	return s
 }
 
 // served is the first fact of a report: what was to be served, where it is known.
-func (b *Background) served() Facts {
+func served(b *decide.Background) Facts {
 	if b.Subject == "" {
 		return nil
 	}
 	return Facts{{Label: "serving", Text: b.Subject}}
 }
 
-// tried adds the trials to a report without a plan.
-func (b *Background) tried(d *Document, slo measure.SLO) {
-	if len(b.Trials) > 0 {
-		d.section("Trials", trialsOf(b.Trials, slo))
+// whyInfeasible names the cheapest fleet where a limit of the demand is in its way, and
+// what an idle engine misses where one does.
+func whyInfeasible(e *plan.Infeasible, b *decide.Background) Facts {
+	why := Fact{Label: "why", Text: e.Error(), Tone: Bad}
+	switch {
+	case e.Cheapest != nil:
+		why.Text = e.Limit
+		return Facts{why, {Label: "cheapest fleet", Text: sized(e.Cheapest)}}
+	case b.Search != nil && b.Search.Floor != nil:
+		why.Text = floorFact(b.Search.Floor, b.Trials)
 	}
-}
-
-// rest adds what ends a report without a plan: what cannot run, what engines
-// said, and what the search warns of.
-func (b *Background) rest(d *Document, rejected []measure.Rejection) {
-	addRejected(d, rejected)
-	addEngines(d, b.Engines, b.Trials, nil)
-	if b.Search != nil {
-		addWarnings(d, b.Search.Warnings)
-	}
+	return Facts{why}
 }
 
 // seenText counts the trials, with the commonest doubt.
@@ -152,16 +142,16 @@ func sized(a *plan.Alternative) string {
 }
 
 // remedies are what could be changed, as far as the reason tells.
-func remedies(e *plan.Infeasible, b Background) []string {
+func remedies(e *plan.Infeasible, r *search.Result) []string {
 	var help []string
 	if c := e.Cheapest; c != nil {
 		help = append(help, fmt.Sprintf("allow %s", sized(c)), "ask for less headroom, fewer spares, or a looser objective")
 		return append(help, "compare other GPUs, or formats with fewer bytes per weight")
 	}
-	if b.Search == nil || b.Search.Floor == nil {
+	if r == nil || r.Floor == nil {
 		return nil
 	}
-	f := b.Search.Floor
+	f := r.Floor
 	if f.Value > 0 {
 		help = append(help, fmt.Sprintf("a limit on %s well above %s", boundName(f.Bound), latencyAbove(f.Value)))
 	}

@@ -46,28 +46,32 @@ func ServerCommand(k measure.Knobs, model string, further ...string) string {
 	return strings.Join(append(parts, further...), " ")
 }
 
-// Server says how one instance is started.
-type Server struct {
-	// Command is its command line, see [ServerCommand]. File is the path of a file
+// StartCommand says how one instance is started.
+type StartCommand struct {
+	// Line is its command line, see [ServerCommand]. File is the path of a file
 	// that it reads its options from and Content what stands there; "" for none.
-	Command, File, Content string
+	Line, File, Content string
 	// Notes say what the command line cannot.
 	Notes []string
 }
 
-// addServer shows how an instance is started, by its knobs where that is all that
-// is known.
-func addServer(d *Document, title string, s Server, k measure.Knobs) {
+// addStart shows how an instance is started, by its knobs where that is all that is
+// known.
+func addStart(d *Document, title string, e *Engines, k measure.Knobs) {
+	var s StartCommand
+	if e.Start != nil {
+		s = e.Start(k)
+	}
 	// Of results of others the GPU may be all that is known: that makes no command.
 	known := k
 	known.GPU, known.PrefixUnknown = "", false
-	if s.Command == "" && known != (measure.Knobs{}) {
-		s.Command = ServerCommand(k, "")
+	if s.Line == "" && known != (measure.Knobs{}) {
+		s.Line = ServerCommand(k, "")
 	}
-	if s.Command == "" {
+	if s.Line == "" {
 		return
 	}
-	d.section(title, Code{s.Command})
+	d.section(title, Code{s.Line})
 	if s.File != "" {
 		d.add(Paragraph{Text: s.File + ":", Tone: Quiet}, Code{s.Content})
 	}

@@ -12,16 +12,12 @@ import (
 // unresolved marks a quantile that the sample is too small for.
 const unresolved = "?"
 
-// Measurement builds the report of one load point, one screen long.
-func Measurement(m measure.Measurement) Document { return MeasurementOn(m, nil) }
-
-// MeasurementOn builds the report of one load point with what is known of the
-// real engine, nil for none.
-func MeasurementOn(m measure.Measurement, e *Engines) Document {
+// measurementDocument is the report of one load point, one screen long.
+func measurementDocument(m measure.Measurement, e Engines) Document {
 	d := Document{Title: outcomeOf(&m), Data: data([]measure.Measurement{m})}
 	if m.Rejected != "" {
 		d.add(Facts{{Label: "settings", Text: describe(m.Trial.Knobs, given(m.Trial.Knobs))}})
-		addEngines(&d, e, nil, nil)
+		addEngines(&d, &e, nil, nil)
 		return d
 	}
 	d.add(loadFacts(&m), latencyTable(&m))
@@ -38,7 +34,7 @@ func MeasurementOn(m measure.Measurement, e *Engines) Document {
 		d.section("By class", classTable(&m))
 	}
 	d.section("Engine", serverFacts(&m))
-	addEngines(&d, e, []measure.Measurement{m}, nil)
+	addEngines(&d, &e, []measure.Measurement{m}, nil)
 	addWarnings(&d, m.Warnings)
 	return d
 }

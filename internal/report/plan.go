@@ -13,24 +13,12 @@ import (
 	"planner/sweep/measure"
 )
 
-// Background is what a report shows beside an answer: what the answer rests on, how
-// its server is started, and what was seen of engines. Everything in it may be
-// missing; its section is then, too.
-type Background struct {
-	decide.Background
-	// Server starts one instance; without a command it is made from the plan's
-	// knobs.
-	Server Server
-	// Engines is nil for a run on the simulated engine.
-	Engines *Engines
-}
-
-// Plan builds the report of a plan: the decision, what it rests on, and what else
-// was looked at.
-func Plan(p *plan.Plan, b Background) Document {
+// planDocument is the report of a plan: the decision, what it rests on, and what else
+// was looked at. Of what is missing in the background the section is, too.
+func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 	d := Document{Title: decision(p), Data: data(b.Trials)}
 	d.add(headlines(p, &b))
-	addServer(&d, "Server flags of one instance", b.Server, p.Offer.Knobs)
+	addStart(&d, "Server flags of one instance", &e, p.Offer.Knobs)
 	d.section("Why "+plural(p.Fleet.Instances, "instance"), Bullets{Items: fleetSteps(p)})
 	addCosts(&d, p)
 	addDefault(&d, p)
@@ -40,7 +28,7 @@ func Plan(p *plan.Plan, b Background) Document {
 	addRoofline(&d, p.Evidence.Roofline, &p.Offer, nearest(b.Trials, p.Offer.Knobs, p.Offer.Rate.Value))
 	addAlternatives(&d, p)
 	addRejected(&d, p.Rejected)
-	addEngines(&d, b.Engines, b.Trials, &p.Offer.Knobs)
+	addEngines(&d, &e, b.Trials, &p.Offer.Knobs)
 	if len(p.Assumptions) > 0 {
 		d.section("Assumptions", Bullets{Items: p.Assumptions})
 	}
@@ -77,12 +65,8 @@ func gpus(n int, o *plan.Offer) string {
 }
 
 // headlines are the facts under the decision.
-func headlines(p *plan.Plan, b *Background) Facts {
-	var facts Facts
-	if b.Subject != "" {
-		facts = append(facts, Fact{Label: "serving", Text: b.Subject})
-	}
-	facts = append(facts, Fact{Label: "one instance", Text: offerFact(&p.Offer), Tone: Strong})
+func headlines(p *plan.Plan, b *decide.Background) Facts {
+	facts := append(served(b), Fact{Label: "one instance", Text: offerFact(&p.Offer), Tone: Strong})
 	limited := boundName(p.Offer.Binding)
 	switch {
 	case p.Offer.Unreached:
@@ -265,7 +249,7 @@ func signed(ln, lo, hi float64) string {
 
 // addTrials tells what was run: the chosen settings trial by trial, the others in
 // one row each.
-func addTrials(d *Document, p *plan.Plan, b *Background) {
+func addTrials(d *Document, p *plan.Plan, b *decide.Background) {
 	chosen := of(b.Trials, p.Offer.Knobs)
 	if len(chosen) > 0 {
 		title := "Trials of the chosen settings"
@@ -280,7 +264,7 @@ func addTrials(d *Document, p *plan.Plan, b *Background) {
 }
 
 // addCurves draws the curves and says what they show.
-func addCurves(d *Document, p *plan.Plan, b *Background) {
+func addCurves(d *Document, p *plan.Plan, b *decide.Background) {
 	curves := p.Evidence.Curves
 	if p.Evidence.Curve != nil {
 		curves = append([]*curve.Curve{p.Evidence.Curve}, curves...)

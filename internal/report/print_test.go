@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"planner/internal/wire"
 )
 
 // A line may be too wide only where nothing could be broken: a single word, or
@@ -144,20 +146,10 @@ func TestCSVReadsBack(t *testing.T) {
 	}
 }
 
-func TestJSON(t *testing.T) {
-	got, err := JSON(map[string]string{"a": "<b>"})
-	if err != nil || string(got) != "{\n  \"a\": \"<b>\"\n}" {
-		t.Errorf("%q, %v", got, err)
-	}
-	if _, err := JSON(func() {}); err == nil {
-		t.Error("a function has no JSON")
-	}
-}
-
 // Every figure that decides anything in plan.json stands in the text, rounded as
 // a reader can check.
 func TestTextHoldsTheFiguresOfTheJSON(t *testing.T) {
-	encoded, err := JSON(solved())
+	encoded, err := wire.Print(solved())
 	if err != nil {
 		t.Fatal(err)
 	}

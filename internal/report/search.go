@@ -8,10 +8,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// Search builds the report of a search for the maximum rate of one set of knobs.
-// Of the background it takes the trials, the server and the engines.
-func Search(k measure.Knobs, r search.Result, b Background) Document {
-	trials := b.Trials
+// searchDocument is the report of a search for the maximum rate of one set of knobs.
+func searchDocument(k measure.Knobs, r search.Result, trials []measure.Measurement, e Engines) Document {
 	var slo measure.SLO
 	if len(trials) > 0 {
 		slo = trials[0].Trial.Objective
@@ -35,13 +33,13 @@ func Search(k measure.Knobs, r search.Result, b Background) Document {
 	} else {
 		d.add(facts)
 	}
-	addServer(&d, "Server flags", b.Server, k)
+	addStart(&d, "Server flags", &e, k)
 	addCertificate(&d, r.Certificate)
 	if len(trials) > 0 {
 		d.section("Trials", trialTable(trials, slo))
 	}
 	addExceedances(&d, &r, trials)
-	addEngines(&d, b.Engines, trials, nil)
+	addEngines(&d, &e, trials, nil)
 	addWarnings(&d, r.Warnings)
 	return d
 }

@@ -9,8 +9,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// Sweep builds the report of measured trials over a grid or a matrix.
-func Sweep(s *design.Swept, e *Engines) Document {
+// sweepDocument is the report of measured trials over a grid or a matrix.
+func sweepDocument(s *design.Swept, e Engines) Document {
 	d := Document{Title: sweptTitle(s), Data: sweepData(s.Seen)}
 	if s.Rows == nil {
 		d.add(sweepTable(s.Seen, s.Objective))
@@ -25,7 +25,7 @@ func Sweep(s *design.Swept, e *Engines) Document {
 	if len(s.Rejected) > 0 {
 		d.section("Cannot run", rejectedTable(s.Rejected))
 	}
-	addEngines(&d, e, s.Seen, nil)
+	addEngines(&d, &e, s.Seen, nil)
 	addWarnings(&d, s.Warnings.Notes)
 	return d
 }

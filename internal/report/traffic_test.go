@@ -39,14 +39,14 @@ func addedDocuments() map[string]Document {
 		"trace":     Trace(traffic()),
 		"trace-one": Trace(bare),
 		"lengths":   LengthsOnly("share.json", workload.DescribeLengths([]int{10, 20, 900}, []int{5, 6, 70}), note.Notes{note.Text("lengths are estimated")}),
-		"compare":   Compare(comparison(), nil),
+		"compare":   comparisonDocument(comparison(), Engines{}),
 		"doctor": Doctor([]Check{{"engine", Passed, "the simulated engine needs none on PATH", ""}, {"GPU", Warning, "neither nvidia-smi nor rocm-smi is there", "install the driver"},
 			{"disk", Problem, "runs has 95 MiB free", "free some space, or set output.dir to another disk"}}),
 		"doctor-well": Doctor([]Check{{"port", Passed, "a port on 127.0.0.1 is free", ""}}),
-		"sweep":       Sweep(&design.Swept{Seen: trials()[:6], Rejected: rejected(), Planned: 12, Objective: slo(), Warnings: note.Notes{note.Text("one warning")}.Warnings()}, nil),
-		"matrix": Sweep(&design.Swept{Seen: trials()[:4], Planned: 4, Rows: []design.MatrixRow{
+		"sweep":       sweepDocument(&design.Swept{Seen: trials()[:6], Rejected: rejected(), Planned: 12, Objective: slo(), Warnings: note.Notes{note.Text("one warning")}.Warnings()}, Engines{}),
+		"matrix": sweepDocument(&design.Swept{Seen: trials()[:4], Planned: 4, Rows: []design.MatrixRow{
 			{ID: "A", Name: "short chat", Question: "Does anybody wait?", Hypothesis: "Nobody waits.", Finding: design.Held, Outcome: "p99 83.8 ms", Trials: []int{1, 2}}, {ID: "B", Name: "long prefill", Question: "What does a prompt cost?", Hypothesis: "Much.", Finding: design.Refuted, Outcome: "little", Trials: []int{3}},
-			{ID: "C", Name: "long decode", Question: "Where does time go?", Hypothesis: "Into decode.", Finding: design.Unclear, Outcome: "a mean is not known", Trials: nil}, {ID: "F", Name: "production trace", Question: "Is it worse?", Hypothesis: "It is.", Finding: design.NotRun, Outcome: "there is no trace", Trials: nil}}}, nil),
+			{ID: "C", Name: "long decode", Question: "Where does time go?", Hypothesis: "Into decode.", Finding: design.Unclear, Outcome: "a mean is not known", Trials: nil}, {ID: "F", Name: "production trace", Question: "Is it worse?", Hypothesis: "It is.", Finding: design.NotRun, Outcome: "there is no trace", Trials: nil}}}, Engines{}),
 		"imported": Imported("runs/vllm", trials()[:4]),
 	}
 }
