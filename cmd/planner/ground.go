@@ -78,8 +78,8 @@ func engineSettings(cfg *config.Config) engine.Settings {
 	return engine.Settings{
 		Kind: e.Kind, Model: servedModel(cfg), ServedName: e.Endpoint.ServedName, Argv: e.Launch.Command, ExtraArgs: e.Launch.ExtraArgs,
 		Format: engine.Format{Weights: precision.Weights.String(), Stored: cfg.Model.Stored.String(), KV: precision.KV.String()},
-		URL:    e.Endpoint.URL, Env: e.Launch.Env, Headers: e.Endpoint.Headers, APIKeyEnv: e.Endpoint.APIKeyEnv, Chat: e.Endpoint.API == "chat",
-		Timeouts: engine.Timeouts{Ready: e.Launch.ReadyTimeout},
+		Access: engine.Access{URL: e.Endpoint.URL, Headers: e.Endpoint.Headers, APIKeyEnv: e.Endpoint.APIKeyEnv, Chat: e.Endpoint.API == "chat"},
+		Env:    e.Launch.Env, Timeouts: engine.Timeouts{Ready: e.Launch.ReadyTimeout},
 	}
 }
 

@@ -82,12 +82,6 @@ func (c *commandLine) option(name string, value any) {
 // degree adds a degree of parallelism; one GPU is every engine's default.
 func (c *commandLine) degree(name string, n int) { c.when(n > 1, name, strconv.Itoa(n)) }
 
-// flag adds one of two options, "" for none.
-func (c *commandLine) flag(on bool, yes, no string) {
-	c.when(on && yes != "", yes)
-	c.when(!on && no != "", no)
-}
-
 // when adds arguments under a condition.
 func (c *commandLine) when(condition bool, args ...string) {
 	if condition {

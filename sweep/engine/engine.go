@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"time"
 
@@ -35,13 +34,8 @@ type Engine struct {
 	settings *Settings
 	// prompt is what the first completion took.
 	prompt any
-	// process and log are nil for an engine that planner did not start.
+	// process is nil for an engine that planner did not start.
 	process *child
-	log     *logReader
-	port    int
-	// memory is what was in use of each GPU before the start.
-	memory []float64
-	end    sync.Once
 }
 
 // Start starts an engine with knobs k, or reaches one that runs already, and
@@ -78,15 +72,16 @@ func Start(ctx context.Context, s Settings, k measure.Knobs, name string, watch 
 }
 
 // launch starts the process.
-func (e *Engine) launch(name string) (err error) {
+func (e *Engine) launch(name string) error {
 	s := e.settings
-	if e.port, err = freePort(); err != nil {
+	port, err := freePort()
+	if err != nil {
 		return err
 	}
-	if e.Command, err = s.Command(e.Knobs, e.port); err != nil {
+	if e.Command, err = s.Command(e.Knobs, port); err != nil {
 		return err
 	}
-	e.URL = fmt.Sprintf("http://%s:%d", loopback, e.port)
+	e.URL = fmt.Sprintf("http://%s:%d", loopback, port)
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return fmt.Errorf("engine: make the folder of its log: %w", err)
 	}
@@ -105,21 +100,20 @@ func (e *Engine) launch(name string) (err error) {
 		return fmt.Errorf("engine: open its log: %w", err)
 	}
 	defer log.Close()
-	if e.log, err = openLog(e.Log, e.adapter); err != nil {
+	reader, err := openLog(e.Log, e.adapter)
+	if err != nil {
 		return fmt.Errorf("engine: read its log: %w", err)
 	}
 	if s.Launching != nil {
 		s.Launching(e.Command)
 	}
-	e.memory = memoryInUse(s.Env)
+	memory := memoryInUse(s.Env)
 	p, err := startProcess(e.Command, log, s.LogBytes)
 	if err != nil {
-		e.log.close()
-		if p != nil {
-			<-p.gone
-		}
+		reader.close()
 		return &Failure{Class: missing, Knobs: e.Knobs, Stage: stageStart, Cause: err.Error(), Log: e.Log}
 	}
+	p.log, p.memory = reader, memory
 	e.process = p
 	return nil
 }
@@ -150,11 +144,11 @@ func (e *Engine) failed() *Failure {
 	select {
 	case <-e.Done():
 		// The last lines come when all writers are gone.
-		e.stop(hastyGrace)
+		_ = e.process.stop(hastyGrace, e.settings.Hurry)
 		exit = &e.process.exit
 	default:
 	}
-	s := e.log.read()
+	s := e.process.log.read()
 	f := s.failure(e.Knobs, exit)
 	f.Log = e.Log
 	return f
@@ -164,39 +158,31 @@ func (e *Engine) failed() *Failure {
 // (0: the limit of its settings), and then whatever it started is killed. The
 // error tells what is still there; one that planner did not start is left alone.
 func (e *Engine) Stop(grace time.Duration) error {
-	if e.process == nil {
+	p := e.process
+	if p == nil {
 		return nil
 	}
 	if grace <= 0 {
 		grace = e.settings.Timeouts.Grace
 	}
-	if err := e.stop(grace); err != nil {
+	if err := p.stop(grace, e.settings.Hurry); err != nil {
 		return err
 	}
-	if p := e.process; p.lost {
+	if p.lost {
 		return fmt.Errorf("engine: its guard was killed; what process group %d left behind may still run", p.pid)
 	}
-	if !portClosed(e.port, 5*time.Second) {
-		return fmt.Errorf("engine: port %d still accepts connections after the engine ended", e.port)
+	if !closed(e.URL, 5*time.Second) {
+		return fmt.Errorf("engine: %s still accepts connections after the engine ended", e.URL)
 	}
 	select {
 	case <-e.settings.Hurry:
 		return nil // no engine follows that would need the memory
 	default:
 	}
-	if len(e.memory) > 0 {
-		return memoryBack(e.settings.Env, e.memory, 10*time.Second)
+	if len(p.memory) > 0 {
+		return memoryBack(e.settings.Env, p.memory, 10*time.Second)
 	}
 	return nil
-}
-
-// stop ends process and log, once.
-func (e *Engine) stop(grace time.Duration) (err error) {
-	e.end.Do(func() {
-		err = e.process.stop(grace, e.settings.Hurry)
-		e.log.close()
-	})
-	return err
 }
 
 // Strays names the processes that had left the engine's process group and had

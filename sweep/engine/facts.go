@@ -44,7 +44,7 @@ type Flag struct {
 
 // factsOf sorts what was said. The log's facts are the ones of before, what the
 // running engine answers counts more.
-func factsOf(kind string, answered, logged map[string]string, asked measure.Knobs, format Format) Facts {
+func factsOf(a *adapter, answered, logged map[string]string, asked measure.Knobs, format Format) Facts {
 	all := map[string]string{}
 	maps.Copy(all, logged)
 	maps.Copy(all, answered)
@@ -55,9 +55,9 @@ func factsOf(kind string, answered, logged map[string]string, asked measure.Knob
 		}
 		return int(x)
 	}
-	f := Facts{Version: all["version"], Model: all["model"], Dialect: kind, KVBlocks: number("kv_blocks"),
+	f := Facts{Version: all["version"], Model: all["model"], Dialect: a.kind, KVBlocks: number("kv_blocks"),
 		BlockTokens: number("block_tokens"), MaxModelLen: number("max_model_len"), Formats: format.otherFormats(all)}
-	if kind == "command" || kind == "attach" {
+	if !a.known() {
 		f.Dialect = owners[strings.ToLower(all["owner"])]
 	}
 	if tokens := number("kv_tokens"); f.KVBlocks == 0 && tokens > 0 {

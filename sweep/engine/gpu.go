@@ -140,7 +140,16 @@ func (s *Sampling) watchGPUs(ctx context.Context) {
 		cmd.Args = append(cmd.Args, t.loop)
 		s.over.Go(func() { s.streamGPUs(cmd, t.parse) })
 	default:
-		s.over.Go(func() { s.pollGPUs(ctx, env) })
+		// It answers once, and takes a good part of a second to start.
+		ask := func() {
+			if _, gpus, err := GPUs(ctx, env); err == nil {
+				s.addGPUs(gpus)
+			}
+		}
+		s.over.Go(func() {
+			ask()
+			again(ctx, 2*sampleEvery, ask)
+		})
 	}
 }
 
@@ -159,21 +168,6 @@ func (s *Sampling) streamGPUs(cmd *exec.Cmd, parse func([]byte) []GPUSample) {
 	}
 	_, _ = io.Copy(io.Discard, out)
 	_ = cmd.Wait()
-}
-
-// pollGPUs asks a tool that answers once, every other second: it takes a good part
-// of one to start.
-func (s *Sampling) pollGPUs(ctx context.Context, env map[string]string) {
-	const every = 2 * time.Second
-	for ctx.Err() == nil {
-		if _, gpus, err := GPUs(ctx, env); err == nil {
-			s.addGPUs(gpus)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(every):
-		}
-	}
 }
 
 func (s *Sampling) addGPUs(gpus []GPUSample) {

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,7 +9,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -146,22 +144,18 @@ func (g *supervisor) reap() {
 	}
 }
 
-// watch waits until the engine ends or is to be ended, and sees to it that
+// watch waits until the engine ends, or ends it when told to, and sees to it that
 // nothing is left.
 func (g *supervisor) watch() {
 	commands := make(chan time.Duration, 2)
 	go readCommands(os.Stdin, commands)
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, syscall.SIGTERM)
-	grace := hastyGrace
-	select {
-	case e := <-g.exited:
-		g.tell(guardReport{Exit: &e})
-	case grace = <-commands:
-		g.end(grace, commands)
-	case <-stop:
-		g.end(grace, commands)
-	}
+	terminate := make(chan os.Signal, 1)
+	signal.Notify(terminate, syscall.SIGTERM)
+	go func() {
+		<-terminate
+		commands <- hastyGrace
+	}()
+	g.await(commands)
 	g.clear()
 	select {
 	case <-g.copied:
@@ -172,44 +166,42 @@ func (g *supervisor) watch() {
 // readCommands passes on how long the engine may take to end: what planner
 // says, as often as it does, and a hasty grace once planner is gone.
 func readCommands(in io.Reader, out chan<- time.Duration) {
-	lines := bufio.NewScanner(in)
-	for lines.Scan() {
-		if text, ok := strings.CutPrefix(lines.Text(), "stop "); ok {
-			if grace, err := time.ParseDuration(text); err == nil {
-				out <- grace
-			}
+	for commands := json.NewDecoder(in); ; {
+		grace := hastyGrace
+		err := commands.Decode(&grace)
+		out <- grace
+		if err != nil {
+			return
 		}
 	}
-	out <- hastyGrace
 }
 
-// end asks the engine's group to end, and kills it after the grace, which
-// further commands shorten.
-func (g *supervisor) end(grace time.Duration, commands <-chan time.Duration) {
-	if grace > 0 {
-		_ = syscall.Kill(-g.pid, syscall.SIGTERM)
-	}
-	deadline := time.Now().Add(grace)
-	limit := time.NewTimer(grace)
-	defer limit.Stop()
+// await waits for the end of the engine's first process. The first command asks its
+// group to end, and it is killed after the grace, which further commands shorten.
+func (g *supervisor) await(commands <-chan time.Duration) {
+	var deadline time.Time
+	var limit <-chan time.Time
 	for {
 		select {
 		case e := <-g.exited:
 			g.tell(guardReport{Exit: &e})
 			return
 		case grace := <-commands:
-			if until := time.Now().Add(grace); until.Before(deadline) {
-				deadline = until
-				limit.Reset(grace)
+			if deadline.IsZero() && grace > 0 {
+				_ = syscall.Kill(-g.pid, syscall.SIGTERM)
 			}
-		case <-limit.C:
+			if until := time.Now().Add(grace); deadline.IsZero() || until.Before(deadline) {
+				deadline, limit = until, time.After(grace)
+			}
+		case <-limit:
 			_ = syscall.Kill(-g.pid, syscall.SIGKILL)
 		}
 	}
 }
 
 // clear gives what the engine left behind a moment to end by itself, and then
-// kills it until nothing is left.
+// kills it until nothing is left. What loses its parent so is this process's child
+// the next time.
 func (g *supervisor) clear() {
 	const moment, again = 500 * time.Millisecond, 50 * time.Millisecond
 	wait := moment
@@ -221,7 +213,7 @@ func (g *supervisor) clear() {
 		}
 		wait = again
 		_ = syscall.Kill(-g.pid, syscall.SIGKILL)
-		for _, p := range descendants(os.Getpid()) {
+		for _, p := range children(os.Getpid()) {
 			name := fmt.Sprintf("%s (%d)", p.name, p.pid)
 			if p.group != g.pid && !p.dead && len(g.strays) < 16 && !slices.Contains(g.strays, name) {
 				g.strays = append(g.strays, name)

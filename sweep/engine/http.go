@@ -38,8 +38,7 @@ func (e *statusError) Error() string { return fmt.Sprintf("status %d: %s", e.sta
 
 // statusOf is the status of an answer that is the reason of an error, 0 if none is.
 func statusOf(err error) int {
-	var e *statusError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*statusError](err); ok {
 		return e.status
 	}
 	return 0

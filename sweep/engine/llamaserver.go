@@ -7,7 +7,6 @@ import "strconv"
 var llamaServer = adapter{
 	kind:    "llama-server",
 	program: []string{"llama-server"},
-	health:  "/health",
 	arguments: func(c *commandLine) {
 		k := c.knobs
 		c.add("-m", c.settings.Model, "--host", loopback, "--port", strconv.Itoa(c.port), "--metrics")
@@ -23,7 +22,8 @@ var llamaServer = adapter{
 			c.option("-b", k.MaxNumBatchedTokens)
 			c.option("-ub", min(k.MaxNumBatchedTokens, 512))
 		}
-		c.flag(k.PrefixCaching, "--cache-prompt", "--no-cache-prompt")
+		c.when(k.PrefixCaching, "--cache-prompt")
+		c.when(!k.PrefixCaching, "--no-cache-prompt")
 		// The cache is as large as slots x context.
 		c.lacks("gpu_memory_utilization", k.GPUMemoryUtilization > 0)
 		c.lacks("tensor_parallel", k.TensorParallel > 1)

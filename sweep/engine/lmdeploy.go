@@ -8,7 +8,6 @@ var lmdeploy = adapter{
 	kind:    "lmdeploy",
 	program: []string{"lmdeploy", "serve", "api_server"},
 	env:     []string{"PYTHONUNBUFFERED=1"},
-	health:  "/health",
 	arguments: func(c *commandLine) {
 		k := c.knobs
 		c.add(c.settings.Model, "--server-name", loopback, "--server-port", strconv.Itoa(c.port))
@@ -23,7 +22,7 @@ var lmdeploy = adapter{
 		// A share of the memory that is free once the weights are there, for the KV
 		// cache.
 		c.option("--cache-max-entry-count", k.GPUMemoryUtilization)
-		c.flag(k.PrefixCaching, "--enable-prefix-caching", "")
+		c.when(k.PrefixCaching, "--enable-prefix-caching")
 		c.option("--session-len", k.MaxModelLen)
 		c.lacks("pipeline_parallel", k.PipelineParallel > 1)
 		c.lacks("kv_blocks", k.KVBlocks > 0)

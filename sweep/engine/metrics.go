@@ -104,20 +104,16 @@ func parseMetrics(page []byte) iter.Seq2[string, float64] {
 	}
 }
 
+// labelPair is a label of a series, and its value in quotes.
+var labelPair = regexp.MustCompile(`(\w+)=("(?:[^"\\]|\\.)*")`)
+
 // label returns the value of a label of a series, "" if there is none.
 func label(series, name string) string {
-	_, rest, _ := strings.Cut(series, "{")
-	for rest != "" {
-		key, after, _ := strings.Cut(rest, "=")
-		value, err := strconv.QuotedPrefix(after)
-		if err != nil {
-			return ""
-		}
-		if strings.Trim(key, ", ") == name {
-			plain, _ := strconv.Unquote(value)
+	for _, m := range labelPair.FindAllStringSubmatch(series, -1) {
+		if m[1] == name {
+			plain, _ := strconv.Unquote(m[2])
 			return plain
 		}
-		rest = after[len(value):]
 	}
 	return ""
 }
@@ -125,17 +121,8 @@ func label(series, name string) string {
 // readIterations picks a reading from TensorRT-LLM's page, a JSON list of the
 // iterations since it was last asked for. An empty list is an idle engine.
 func readIterations(page []byte) reading {
-	r := unread()
-	var all []struct {
-		Active *float64 `json:"numActiveRequests"`
-		Queued *float64 `json:"numQueuedRequests"`
-		KV     struct {
-			Used   float64  `json:"usedNumBlocks"`
-			Most   float64  `json:"maxNumBlocks"`
-			Reused *float64 `json:"reusedBlocks"`
-			Missed *float64 `json:"missedBlocks"`
-		} `json:"kvCacheStats"`
-	}
+	r, nan := unread(), math.NaN()
+	var all []json.RawMessage
 	if json.Unmarshal(page, &all) != nil {
 		return r
 	}
@@ -143,18 +130,20 @@ func readIterations(page []byte) reading {
 		r[runningRequests], r[waitingRequests] = 0, 0
 		return r
 	}
-	last := all[len(all)-1]
-	if last.Active != nil {
-		r[runningRequests] = *last.Active
+	type blocks struct {
+		Used   float64 `json:"usedNumBlocks"`
+		Most   float64 `json:"maxNumBlocks"`
+		Reused float64 `json:"reusedBlocks"`
+		Missed float64 `json:"missedBlocks"`
 	}
-	if last.Queued != nil {
-		r[waitingRequests] = *last.Queued
-	}
-	if last.KV.Most > 0 {
-		r[kvUsage] = last.KV.Used / last.KV.Most
-	}
-	if last.KV.Reused != nil && last.KV.Missed != nil {
-		r[prefixHits], r[prefixQueries] = *last.KV.Reused, *last.KV.Reused+*last.KV.Missed
+	last := struct {
+		Active float64 `json:"numActiveRequests"`
+		Queued float64 `json:"numQueuedRequests"`
+		KV     blocks  `json:"kvCacheStats"`
+	}{nan, nan, blocks{Reused: nan, Missed: nan}}
+	if json.Unmarshal(all[len(all)-1], &last) == nil {
+		r[runningRequests], r[waitingRequests], r[kvUsage] = last.Active, last.Queued, last.KV.Used/last.KV.Most
+		r[prefixHits], r[prefixQueries] = last.KV.Reused, last.KV.Reused+last.KV.Missed
 	}
 	return r
 }

@@ -1,24 +1,26 @@
 package engine
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
 
 // child is an engine that runs under its guard.
 type child struct {
-	guard   *exec.Cmd
-	control io.Writer
+	guard *exec.Cmd
+	// control takes how long the engine may take to end.
+	control *json.Encoder
 	pid     int
 	// exited is closed when the engine's first process has ended, gone when
 	// nothing of it is left; exit, strays and lost may be read then.
@@ -27,6 +29,11 @@ type child struct {
 	strays       []string
 	// lost: the guard ended without a word, so what it guarded may still run.
 	lost bool
+
+	log *logReader
+	// memory is what was in use of each GPU before the start.
+	memory []float64
+	end    sync.Once
 }
 
 // startProcess starts a command with its output going to the file log.
@@ -62,8 +69,12 @@ func startProcess(c Command, log *os.File, limit int64) (*child, error) {
 		fromGuard.Close()
 		return nil, fmt.Errorf("start the guard of the engine: %w", err)
 	}
-	p := &child{guard: cmd, control: control, exited: make(chan struct{}), gone: make(chan struct{})}
-	return p, p.greet(fromGuard, program)
+	p := &child{guard: cmd, control: json.NewEncoder(control), exited: make(chan struct{}), gone: make(chan struct{})}
+	if err := p.greet(fromGuard, program); err != nil {
+		<-p.gone
+		return nil, err
+	}
+	return p, nil
 }
 
 // greeting is how long a guard may take to start the engine.
@@ -122,11 +133,20 @@ func (p *child) follow(reports *json.Decoder) {
 	close(p.gone)
 }
 
-// stop ends the engine and everything that it started, and waits until they are
-// gone. The grace is over when hurry is closed.
-func (p *child) stop(grace time.Duration, hurry <-chan struct{}) error {
+// stop ends the engine, everything that it started and its log, once. The grace is
+// over when hurry is closed.
+func (p *child) stop(grace time.Duration, hurry <-chan struct{}) (err error) {
+	p.end.Do(func() {
+		err = p.kill(grace, hurry)
+		p.log.close()
+	})
+	return err
+}
+
+// kill waits until the engine and everything that it started are gone.
+func (p *child) kill(grace time.Duration, hurry <-chan struct{}) error {
 	// The guard may have ended already; then there is nobody to tell.
-	_, _ = fmt.Fprintf(p.control, "stop %v\n", grace)
+	_ = p.control.Encode(grace)
 	const slack = 30 * time.Second
 	limit := time.NewTimer(grace + slack)
 	defer limit.Stop()
@@ -135,7 +155,7 @@ func (p *child) stop(grace time.Duration, hurry <-chan struct{}) error {
 		case <-p.gone:
 			return nil
 		case <-hurry:
-			_, _ = fmt.Fprintf(p.control, "stop %v\n", time.Duration(0))
+			_ = p.control.Encode(time.Duration(0))
 			limit.Reset(slack)
 			hurry = nil
 		case <-limit.C:
@@ -152,13 +172,13 @@ type proc struct {
 	dead bool
 }
 
-// processTable reads /proc; it is empty where there is none.
-func processTable() []proc {
+// children are the processes whose parent is pid, as /proc tells; none where there
+// is no /proc.
+func children(pid int) (out []proc) {
 	paths, _ := filepath.Glob("/proc/[0-9]*/stat")
-	var out []proc
 	for _, path := range paths {
 		data, _ := os.ReadFile(path) // nothing of one that ended meanwhile
-		if p, ok := parseStat(string(data)); ok {
+		if p, ok := parseStat(string(data)); ok && p.parent == pid {
 			out = append(out, p)
 		}
 	}
@@ -180,28 +200,6 @@ func parseStat(line string) (p proc, ok bool) {
 	return p, err1 == nil && err2 == nil
 }
 
-// descendants are the processes below root.
-func descendants(root int) []proc { return below(processTable(), root) }
-
-func below(table []proc, root int) []proc {
-	children := map[int][]proc{}
-	for _, p := range table {
-		children[p.parent] = append(children[p.parent], p)
-	}
-	var out []proc
-	seen := map[int]bool{root: true}
-	for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
-		for _, p := range children[queue[0]] {
-			if !seen[p.pid] {
-				seen[p.pid] = true
-				out = append(out, p)
-				queue = append(queue, p.pid)
-			}
-		}
-	}
-	return out
-}
-
 // freePort finds a port that nobody listens on. Somebody may take it before the
 // engine does; that start then fails with portTaken and is worth another.
 func freePort() (int, error) {
@@ -213,14 +211,12 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// portClosed reports whether nobody accepts connections on a port within limit.
-func portClosed(port int, limit time.Duration) bool {
+// closed reports whether nobody accepts connections at a URL within limit.
+func closed(at string, limit time.Duration) bool {
 	for start := time.Now(); ; time.Sleep(100 * time.Millisecond) {
-		c, err := net.DialTimeout("tcp", net.JoinHostPort(loopback, strconv.Itoa(port)), time.Second)
-		if err != nil {
+		if Dial(context.Background(), at, time.Second) != nil {
 			return true
 		}
-		c.Close()
 		if time.Since(start) > limit {
 			return false
 		}

@@ -25,7 +25,7 @@ func (e *Engine) await(ctx context.Context, watch func(stage, line string, elaps
 			return e.failed()
 		case <-tick.C:
 		}
-		s, elapsed := e.log.read(), time.Since(started)
+		s, elapsed := e.process.log.read(), time.Since(started)
 		if watch != nil && time.Since(told) >= time.Second {
 			told = time.Now()
 			watch(stageOrder[s.stage], s.line, elapsed)
@@ -64,12 +64,8 @@ func (e *Engine) fault(c Class, cause string) *Failure {
 // probe asks whether the engine says that it is ready. One of an unknown kind
 // counts as ready when it answers anything but a server error.
 func (e *Engine) probe(ctx context.Context) error {
-	if path := e.adapter.health; path != "" {
-		_, err := e.call(ctx, http.MethodGet, path, nil, probeLimit)
-		return err
-	}
 	_, err := e.call(ctx, http.MethodGet, "/health", nil, probeLimit)
-	if status := statusOf(err); status > 0 && status < 500 {
+	if status := statusOf(err); !e.adapter.known() && status > 0 && status < 500 {
 		return nil
 	}
 	return err
@@ -80,20 +76,20 @@ func (e *Engine) examine(ctx context.Context) error {
 	q := e.query(ctx)
 	e.adapter.describe(q)
 	var logged map[string]string
-	if e.log != nil {
-		logged = e.log.read().facts
+	if e.process != nil {
+		logged = e.process.log.read().facts
 	}
-	e.Facts = factsOf(e.Kind, q.facts, logged, e.Knobs, e.settings.Format)
+	e.Facts = factsOf(e.adapter, q.facts, logged, e.Knobs, e.settings.Format)
 	if err := e.settleModel(strings.Split(q.facts["models"], "\n")); err != nil {
 		return err
 	}
 	if err := e.firstToken(ctx); err != nil {
 		return err
 	}
-	if e.log == nil {
+	if e.process == nil {
 		return nil
 	}
-	e.Stages = e.log.ready()
+	e.Stages = e.process.log.ready()
 	if len(e.Facts.Changed) > 0 {
 		return e.fault(drifted, "the engine changed what it was given: "+strings.Join(e.Facts.Changed, "; "))
 	}
@@ -141,21 +137,16 @@ func (e *Engine) firstToken(ctx context.Context) error {
 			break
 		}
 	}
-	return e.unanswered(failed)
-}
-
-// unanswered is the failure of an engine that did not answer a request.
-func (e *Engine) unanswered(err error) error {
 	// A process that dies under a request is seen a moment later.
 	select {
 	case <-e.Done():
 		return e.failed()
 	case <-time.After(500 * time.Millisecond):
 	}
-	if statusOf(err) == http.StatusNotFound {
-		return e.fault(wrongModel, err.Error())
+	if statusOf(failed) == http.StatusNotFound {
+		return e.fault(wrongModel, failed.Error())
 	}
-	return e.fault(mute, "it says that it is ready, but a request for one token failed: "+err.Error())
+	return e.fault(mute, "it says that it is ready, but a request for one token failed: "+failed.Error())
 }
 
 // completion asks for one token with the engine's prompt.
@@ -199,7 +190,7 @@ func (e *Engine) attach(ctx context.Context) error {
 // Check asks a running engine for a sign of life: its probe, and one token
 // within limit.
 func (e *Engine) Check(ctx context.Context, limit time.Duration) error {
-	if err := e.probe(ctx); err != nil && e.adapter.health != "" {
+	if err := e.probe(ctx); err != nil && e.adapter.known() {
 		return fmt.Errorf("engine: its probe: %w", err)
 	}
 	if err := e.completion(ctx, limit); err != nil {

@@ -78,19 +78,22 @@ func (e *Engine) Sample(ctx context.Context) *Sampling {
 	s := &Sampling{engine: e, cancel: cancel, started: now, moved: now, names: e.adapter.metrics, metrics: Metrics{PeakKV: math.NaN(), Counters: unknownCounters}}
 	s.watchGPUs(ctx)
 	s.read(ctx)
-	s.over.Go(func() {
-		tick := time.NewTicker(sampleEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				s.read(ctx)
-			}
-		}
-	})
+	s.over.Go(func() { again(ctx, sampleEvery, func() { s.read(ctx) }) })
 	return s
+}
+
+// again calls f once in every period until ctx ends.
+func again(ctx context.Context, period time.Duration, f func()) {
+	tick := time.NewTicker(period)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			f()
+		}
+	}
 }
 
 // read takes one snapshot.

@@ -30,16 +30,9 @@ type Settings struct {
 	Argv []string
 	// ExtraArgs stand behind the engine's own arguments.
 	ExtraArgs []string
-	// URL is where an engine of kind attach listens.
-	URL string
 	// Env is added to the environment of the engine, above planner's own.
 	Env map[string]string
-	// Headers and the key in the environment variable APIKeyEnv go with every
-	// request.
-	Headers   map[string]string
-	APIKeyEnv string
-	// Chat sends the first request to /v1/chat/completions.
-	Chat     bool
+	Access
 	Timeouts Timeouts
 	// Hurry, if set, ends all grace when it is closed: engines are killed at once,
 	// also those that were asked to end before.
@@ -51,6 +44,18 @@ type Settings struct {
 	Dir string
 	// Launching, if set, is told of each command line before it runs.
 	Launching func(Command)
+}
+
+// Access says how requests get to an engine.
+type Access struct {
+	// URL is where an engine of kind attach listens.
+	URL string
+	// Headers and the key in the environment variable APIKeyEnv go with every
+	// request.
+	Headers   map[string]string
+	APIKeyEnv string
+	// Chat sends the first request to /v1/chat/completions.
+	Chat bool
 }
 
 // Timeouts bound what an engine may take. Zero means the default.
@@ -103,8 +108,6 @@ type adapter struct {
 	// stored completes the arguments with the formats of weights and KV cache.
 	stored func(*commandLine)
 	env    []string
-	// health is the path that answers 200 once the engine is ready.
-	health string
 	// tokens: prompts may be token ids, which need no tokenizer.
 	tokens bool
 	// metrics are the names of its metrics, nil where any engine's are looked for;
@@ -120,3 +123,7 @@ type adapter struct {
 	// reset empties the prefix cache.
 	reset func(*query) error
 }
+
+// known reports whether it is known what engine that is; a command or an attached
+// server may be any.
+func (a *adapter) known() bool { return a.program != nil }

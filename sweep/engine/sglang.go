@@ -11,7 +11,6 @@ var sglang = adapter{
 	kind:    "sglang",
 	program: []string{"python3", "-m", "sglang.launch_server"},
 	env:     []string{"PYTHONUNBUFFERED=1", "SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION=false"},
-	health:  "/health",
 	tokens:  true,
 	arguments: func(c *commandLine) {
 		k := c.knobs
@@ -28,7 +27,7 @@ var sglang = adapter{
 		// A share of all GPU memory, for weights and KV cache; activations and graphs
 		// live in the rest.
 		c.option("--mem-fraction-static", k.GPUMemoryUtilization)
-		c.flag(k.PrefixCaching, "", "--disable-radix-cache")
+		c.when(!k.PrefixCaching, "--disable-radix-cache")
 		c.option("--context-length", k.MaxModelLen)
 		// Its pool counts tokens: a page is one token unless the attention
 		// backend wants more.

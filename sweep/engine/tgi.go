@@ -9,7 +9,6 @@ import "strconv"
 var tgi = adapter{
 	kind:    "tgi",
 	program: []string{"text-generation-launcher"},
-	health:  "/health",
 	arguments: func(c *commandLine) {
 		k := c.knobs
 		c.add("--model-id", c.settings.Model, "--hostname", loopback, "--port", strconv.Itoa(c.port))

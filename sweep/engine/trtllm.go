@@ -13,7 +13,6 @@ var trtllm = adapter{
 	kind:    "trtllm",
 	program: []string{"trtllm-serve"},
 	env:     []string{"PYTHONUNBUFFERED=1"},
-	health:  "/health",
 	tokens:  true,
 	arguments: func(c *commandLine) {
 		k := c.knobs

@@ -15,7 +15,6 @@ var vllm = adapter{
 	kind:    "vllm",
 	program: []string{"vllm", "serve"},
 	env:     []string{"PYTHONUNBUFFERED=1", "VLLM_NO_USAGE_STATS=1", "VLLM_SERVER_DEV_MODE=1"},
-	health:  "/health",
 	tokens:  true,
 	arguments: func(c *commandLine) {
 		k := c.knobs
@@ -24,12 +23,13 @@ var vllm = adapter{
 		c.degree("--tensor-parallel-size", k.TensorParallel)
 		c.degree("--pipeline-parallel-size", k.PipelineParallel)
 		c.degree("--data-parallel-size", k.DataParallel)
-		c.flag(k.ExpertParallel, "--enable-expert-parallel", "")
+		c.when(k.ExpertParallel, "--enable-expert-parallel")
 		c.option("--max-num-seqs", k.MaxNumSeqs)
 		c.option("--max-num-batched-tokens", k.MaxNumBatchedTokens)
 		// A share of all GPU memory, for weights, activations and KV cache together.
 		c.option("--gpu-memory-utilization", k.GPUMemoryUtilization)
-		c.flag(k.PrefixCaching, "--enable-prefix-caching", "--no-enable-prefix-caching")
+		c.when(k.PrefixCaching, "--enable-prefix-caching")
+		c.when(!k.PrefixCaching, "--no-enable-prefix-caching")
 		c.option("--max-model-len", k.MaxModelLen)
 		c.option("--num-gpu-blocks-override", k.KVBlocks)
 	},
