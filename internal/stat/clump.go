@@ -1,6 +1,11 @@
 package stat
 
-import "math"
+import (
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
+)
 
 // BatchDispersion estimates the dispersion of a count of exceedances from one
 // trial: the window is cut into 5, 10 and 20 equal batches of time, and the
@@ -20,45 +25,37 @@ func BatchDispersion(at []float64, beyond []bool) float64 {
 	if k == 0 || k == len(at) {
 		return math.NaN()
 	}
-	worst := 0.0
-	for _, batches := range []int{5, 10, 20} {
-		excess := make([]float64, batches)
-		for i, t := range at {
-			b := min(max(int(t*float64(batches)), 0), batches-1)
-			excess[b] -= p
-			if beyond[i] {
-				excess[b]++
-			}
+	return worstBatches(at, p*(1-p), func(i int) float64 {
+		if beyond[i] {
+			return 1 - p
 		}
-		sum := 0.0
-		for _, e := range excess {
-			sum += e * e
-		}
-		each := float64(len(at)) / float64(batches)
-		worst = max(worst, sum/float64(batches-1)/(p*(1-p)*each))
-	}
-	return worst
+		return -p
+	})
 }
 
 // MeanDispersion is the same for the mean of values: how many times larger its
 // variance is than that of independent values. It is NaN for fewer than two
 // values or when all are equal.
 func MeanDispersion(at, values []float64) float64 {
-	mean, variance := moments(values)
+	mean, variance := stat.MeanVariance(values, nil)
 	if len(values) < 2 || variance == 0 {
 		return math.NaN()
 	}
+	return worstBatches(at, variance, func(i int) float64 { return values[i] - mean })
+}
+
+// worstBatches is the largest of the ratios between the variance of the sums over
+// batches and that of as many independent values of the given variance, each off its
+// mean by what off says.
+func worstBatches(at []float64, variance float64, off func(i int) float64) float64 {
 	worst := 0.0
 	for _, batches := range []int{5, 10, 20} {
 		excess := make([]float64, batches)
 		for i, t := range at {
-			excess[min(max(int(t*float64(batches)), 0), batches-1)] += values[i] - mean
+			excess[min(max(int(t*float64(batches)), 0), batches-1)] += off(i)
 		}
-		sum := 0.0
-		for _, e := range excess {
-			sum += e * e
-		}
-		worst = max(worst, sum/float64(batches-1)/(variance*float64(len(values))/float64(batches)))
+		each := float64(len(at)) / float64(batches)
+		worst = max(worst, floats.Dot(excess, excess)/float64(batches-1)/(variance*each))
 	}
 	return worst
 }

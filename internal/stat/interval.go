@@ -2,6 +2,7 @@ package stat
 
 import (
 	"math"
+	"sort"
 
 	"gonum.org/v1/gonum/mathext"
 	"gonum.org/v1/gonum/stat/distuv"
@@ -168,23 +169,9 @@ func boundary(low, high float64, holds func(float64) bool) float64 {
 func (d Dispersion) QuantileRanks(n int, q, alpha float64) (low, high int) {
 	p := 1 - q
 	// Few values above x speak for the quantile being below x, many against.
-	high = firstRank(n, func(r int) bool { return d.CountBelow(float64(n-r), float64(n), p) <= alpha })
-	low = firstRank(n, func(r int) bool { return d.CountAbove(float64(n-r), float64(n), p) > alpha }) - 1
+	low = sort.Search(n, func(i int) bool { return d.CountAbove(float64(n-i-1), float64(n), p) > alpha })
+	high = 1 + sort.Search(n, func(i int) bool { return d.CountBelow(float64(n-i-1), float64(n), p) <= alpha })
 	return low, high
-}
-
-// firstRank is the smallest rank in 1..n at which holds turns true, n+1 if it
-// never does.
-func firstRank(n int, holds func(int) bool) int {
-	low, high := 1, n+1
-	for low < high {
-		if mid := (low + high) / 2; holds(mid) {
-			high = mid
-		} else {
-			low = mid + 1
-		}
-	}
-	return low
 }
 
 // StudentT is the quantile of Student's t distribution with df degrees of

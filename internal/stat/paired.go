@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
@@ -22,7 +23,7 @@ func PairedT(differences []float64, confidence float64) Change {
 	if n == 0 {
 		return Change{nan, nan, nan, nan}
 	}
-	mean, variance := moments(differences)
+	mean, variance := stat.MeanVariance(differences, nil)
 	if n == 1 {
 		return Change{differences[0], nan, nan, nan}
 	}
@@ -37,20 +38,6 @@ func PairedT(differences []float64, confidence float64) Change {
 	half := StudentT(0.5+confidence/2, n-1) * spread
 	p := 2 * distuv.StudentsT{Sigma: 1, Nu: n - 1}.Survival(math.Abs(mean)/spread)
 	return Change{mean, mean - half, mean + half, p}
-}
-
-// NormalChange is the difference of two independent estimates with normal errors
-// of the given standard deviations.
-func NormalChange(a, b, deviationA, deviationB, confidence float64) Change {
-	spread := math.Hypot(deviationA, deviationB)
-	c := Change{Value: b - a, Low: math.NaN(), High: math.NaN(), P: math.NaN()}
-	if !(spread > 0) {
-		return c
-	}
-	half := distuv.UnitNormal.Quantile(0.5+confidence/2) * spread
-	c.Low, c.High = c.Value-half, c.Value+half
-	c.P = 2 * distuv.UnitNormal.Survival(math.Abs(c.Value)/spread)
-	return c
 }
 
 // Holm adjusts the probabilities of several tests so that the chance of any

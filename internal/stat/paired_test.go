@@ -68,16 +68,6 @@ func TestPairedTCoverage(t *testing.T) {
 	}
 }
 
-func TestNormalChange(t *testing.T) {
-	c := NormalChange(1, 2, 0.3, 0.4, 0.95)
-	if math.Abs(c.High-c.Value-1.959964*0.5) > 1e-6 || math.Abs(c.P-0.0455003) > 1e-6 {
-		t.Errorf("%+v, want two standard errors", c)
-	}
-	if c := NormalChange(1, 2, 0, 0, 0.95); !math.IsNaN(c.P) {
-		t.Errorf("estimates without errors give %+v", c)
-	}
-}
-
 func TestHolm(t *testing.T) {
 	got := Holm([]float64{0.01, 0.04, math.NaN(), 0.03, 0.005})
 	want := []float64{0.03, 0.06, math.NaN(), 0.06, 0.02}

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"gonum.org/v1/gonum/stat"
 )
 
 // mm1 returns the times in the system of the n customers behind a warm-up, by
@@ -57,7 +59,7 @@ func TestDispersionOfMM1(t *testing.T) {
 				own += d / 400
 			}
 		}
-		mean, variance := moments(counts)
+		mean, variance := stat.MeanVariance(counts, nil)
 		if got := variance / mean; math.Abs(got/c.want-1) > 0.25 {
 			t.Errorf("rho %g: dispersion between batches %.1f, want %.1f", c.rho, got, c.want)
 		}

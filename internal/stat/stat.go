@@ -30,18 +30,6 @@ func Quantile[T cmp.Ordered](sorted []T, q float64) T {
 	return sorted[rank(len(sorted), q)-1]
 }
 
-// moments returns the mean and the unbiased variance.
-func moments(x []float64) (mean, variance float64) {
-	for _, v := range x {
-		mean += v
-	}
-	mean /= float64(len(x))
-	for _, v := range x {
-		variance += (v - mean) * (v - mean)
-	}
-	return mean, variance / float64(len(x)-1)
-}
-
 // Monotone is the non-decreasing sequence nearest to y in weighted least
 // squares, by pooling adjacent violators (Ayer et al. 1955). Weights must be
 // positive; nil means equal ones.
