@@ -126,16 +126,16 @@ func openFiles(m *machine, _ *wanted) report.Check {
 
 func clock(m *machine, _ *wanted) report.Check {
 	const remedy = "use another clock source, such as tsc"
-	source := cmp.Or(m.clockSource, "not told")
+	source := cmp.Or(m.clock.source, "not told")
 	switch {
-	case m.clockBack:
+	case m.clock.back:
 		return problem(remedy, "the monotonic clock went back (source %s)", source)
-	case m.clockStep <= 0 || m.clockStep > 100*time.Microsecond:
-		return problem(remedy, "the clock moves in steps of %v (source %s), too coarse for latencies", m.clockStep, source)
-	case slices.Contains([]string{"hpet", "acpi_pm", "jiffies"}, m.clockSource):
+	case m.clock.step <= 0 || m.clock.step > 100*time.Microsecond:
+		return problem(remedy, "the clock moves in steps of %v (source %s), too coarse for latencies", m.clock.step, source)
+	case slices.Contains([]string{"hpet", "acpi_pm", "jiffies"}, m.clock.source):
 		return warned("boot with clocksource=tsc if the processor has a stable one", "source %s is slow to read, which adds to every time stamp", source)
 	}
-	return passed("source %s, steps of %v", source, m.clockStep)
+	return passed("source %s, steps of %v", source, m.clock.step)
 }
 
 // The send lag of the self-test at which latencies are off by a little, and by
@@ -193,20 +193,21 @@ func memory(m *machine, _ *wanted) report.Check {
 // below the second a long one may. A record takes some 100 bytes compressed, an
 // engine's log 64 MiB.
 func disk(m *machine, _ *wanted) report.Check {
+	d := m.runs
 	switch {
-	case m.dirErr != nil:
-		return problem("make the folder writable, or set output.dir", "%s cannot be written: %v", m.dir, m.dirErr)
-	case m.free < 1<<30:
-		return problem("free some space, or set output.dir to another disk", "%s has %s free", m.dir, gib(m.free))
-	case m.free < 10<<30:
-		return warned("free some space if records or engine logs are to be kept", "%s has %s free", m.dir, gib(m.free))
+	case d.err != nil:
+		return problem("make the folder writable, or set output.dir", "%s cannot be written: %v", d.path, d.err)
+	case d.free < 1<<30:
+		return problem("free some space, or set output.dir to another disk", "%s has %s free", d.path, gib(d.free))
+	case d.free < 10<<30:
+		return warned("free some space if records or engine logs are to be kept", "%s has %s free", d.path, gib(d.free))
 	}
-	return passed("%s has %s free", m.dir, gib(min(m.free, 1<<60)))
+	return passed("%s has %s free", d.path, gib(min(d.free, 1<<60)))
 }
 
 func temporaryFiles(m *machine, _ *wanted) report.Check {
-	if m.tempErr != nil {
-		return problem("set TMPDIR to a folder that can be written", "%s cannot be written: %v", os.TempDir(), m.tempErr)
+	if m.temp != nil {
+		return problem("set TMPDIR to a folder that can be written", "%s cannot be written: %v", os.TempDir(), m.temp)
 	}
 	return passed("%s can be written", os.TempDir())
 }

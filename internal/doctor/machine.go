@@ -29,14 +29,12 @@ type machine struct {
 	gpuTool string
 	gpus    []engine.GPUSample
 	gpuErr  error
-	// port says why none can be opened, server why none answers.
-	port, server error
+	// port says why none can be opened, server why none answers, and temp why no
+	// temporary file can be written.
+	port, server, temp error
 	// files is the limit on open files, 0 if it is not known.
 	files uint64
-	// clockStep is the smallest step of the clock that was seen.
-	clockSource string
-	clockStep   time.Duration
-	clockBack   bool
+	clock ticks
 	// client is nil if the load generator was not tested.
 	client *selfTest
 	// processors are those that planner may use, load the average of a minute.
@@ -44,10 +42,23 @@ type machine struct {
 	processors        int
 	load              float64
 	memory, available float64
-	// dir is where run folders are made, with its free bytes.
-	dir             string
-	free            float64
-	dirErr, tempErr error
+	// runs is where run folders are made.
+	runs folder
+}
+
+// ticks is how the clock goes: where it comes from, its smallest step that was seen,
+// and whether it ever went back.
+type ticks struct {
+	source string
+	step   time.Duration
+	back   bool
+}
+
+// folder is one to write into, with its free bytes, and why it cannot be written.
+type folder struct {
+	path string
+	free float64
+	err  error
 }
 
 // launcher is a program that starts a kind of engine.
@@ -61,19 +72,18 @@ type launcher struct {
 func look(ctx context.Context, cfg *config.Config) machine {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
-	m := machine{processors: runtime.GOMAXPROCS(0), load: -1, memory: meminfo("MemTotal"), available: meminfo("MemAvailable"), dir: "runs"}
+	m := machine{processors: runtime.GOMAXPROCS(0), load: -1, memory: meminfo("MemTotal"), available: meminfo("MemAvailable"), clock: watchClock()}
+	dir := "runs"
 	var command []string
 	if cfg != nil {
-		m.dir, command = cfg.OutputDir, cfg.Engine.Launch.Command
+		dir, command = cfg.OutputDir, cfg.Engine.Launch.Command
 		if cfg.Engine.Kind == "attach" {
 			m.server = engine.Dial(ctx, cfg.Engine.Endpoint.URL, 3*time.Second)
 		}
 	}
 	m.programs = findPrograms(ctx, command[:min(len(command), 1)])
 	m.gpuTool, m.gpus, m.gpuErr = engine.GPUs(ctx, nil)
-	m.watchClock()
-	m.free, m.dirErr = tryToWrite(m.dir)
-	_, m.tempErr = tryToWrite(os.TempDir())
+	m.runs, m.temp = tryToWrite(dir), tryToWrite(os.TempDir()).err
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if m.port = err; err == nil {
 		l.Close()
@@ -115,26 +125,26 @@ func findPrograms(ctx context.Context, command []string) []launcher {
 }
 
 // watchClock reads the clock as fast as it goes.
-func (m *machine) watchClock() {
-	if b, err := os.ReadFile("/sys/devices/system/clocksource/clocksource0/current_clocksource"); err == nil {
-		m.clockSource = strings.TrimSpace(string(b))
-	}
-	m.clockStep = time.Second
+func watchClock() ticks {
+	source, _ := os.ReadFile("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+	t := ticks{source: strings.TrimSpace(string(source)), step: time.Second}
 	last := time.Now()
 	for range 20000 {
 		now := time.Now()
 		d := now.Sub(last)
-		m.clockBack = m.clockBack || d < 0
+		t.back = t.back || d < 0
 		if d > 0 {
-			m.clockStep = min(m.clockStep, d)
+			t.step = min(t.step, d)
 		}
 		last = now
 	}
+	return t
 }
 
 // tryToWrite writes into a folder, or into the nearest one above it that is there
 // already, leaves nothing behind and tells how many bytes are free.
-func tryToWrite(dir string) (free float64, err error) {
+func tryToWrite(path string) folder {
+	dir := path
 	for dir != "/" && dir != "." {
 		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 			break
@@ -143,14 +153,12 @@ func tryToWrite(dir string) (free float64, err error) {
 	}
 	probe, err := os.MkdirTemp(dir, ".planner-doctor-")
 	if err != nil {
-		return 0, err
+		return folder{path: path, err: err}
 	}
 	err = errors.Join(os.WriteFile(filepath.Join(probe, "probe"), []byte("probe\n"), 0o644), os.RemoveAll(probe))
 	var s unix.Statfs_t
-	if unix.Statfs(dir, &s) == nil {
-		free = float64(s.Bavail) * float64(s.Bsize)
-	}
-	return free, err
+	_ = unix.Statfs(dir, &s)
+	return folder{path, float64(s.Bavail) * float64(s.Bsize), err}
 }
 
 // meminfo is an entry of the kernel's account of the memory in bytes, negative
@@ -183,14 +191,10 @@ const (
 
 // bestSelfTest is the best of a few.
 func bestSelfTest(ctx context.Context) *selfTest {
-	var best *selfTest
-	for range testTries {
-		again := trySelf(ctx)
-		if best == nil || again.err == nil && (best.err != nil || again.telemetry.Lag99 < best.telemetry.Lag99) {
+	best := trySelf(ctx)
+	for tries := 1; tries < testTries && (best.err != nil || best.telemetry.Lag99 > smallLag); tries++ {
+		if again := trySelf(ctx); again.err == nil && (best.err != nil || again.telemetry.Lag99 < best.telemetry.Lag99) {
 			best = again
-		}
-		if best.err == nil && best.telemetry.Lag99 <= smallLag {
-			break
 		}
 	}
 	return best
