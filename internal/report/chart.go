@@ -2,8 +2,11 @@ package report
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
+
+	"gonum.org/v1/plot/plotter"
 )
 
 // Chart is a plot of positive quantities against a rate: measured points, fitted
@@ -28,13 +31,11 @@ type Line struct {
 	Points []ChartPoint
 	// Fit is the fitted line where there were measurements, Beyond its
 	// continuation on either side.
-	Fit, Beyond []XY
-	// Band encloses the fit.
-	Band []BandHeight
+	Fit, Beyond plotter.XYs
+	// Lower and Upper are the edges of the band that encloses the fit, at the
+	// same rates.
+	Lower, Upper plotter.XYs
 }
-
-// XY is a point of a line.
-type XY struct{ X, Y float64 }
 
 // ChartPoint is a measured point; Low and High enclose Y and are equal to it where
 // nothing is known of its error.
@@ -44,152 +45,195 @@ type ChartPoint struct {
 	Overload bool
 }
 
-// BandHeight is the height of a band at X.
-type BandHeight struct{ X, Low, High float64 }
-
 // Reference is a value worth naming. Label includes the value.
 type Reference struct {
 	At    float64
 	Label string
 }
 
-// each calls f with every height that the chart draws, and where it is.
-func (c *Chart) each(f func(x, y float64)) {
-	for _, s := range c.Series {
-		for _, p := range s.Points {
-			f(p.X, p.Y)
-			f(p.X, p.Low)
-			f(p.X, p.High)
+// sampleSteps is the number of stretches of which a drawn curve consists.
+const sampleSteps = 160
+
+// sample is the line through f from lo to hi, without the places where f is false.
+func sample(lo, hi float64, f func(x float64) (float64, bool)) plotter.XYs {
+	var line plotter.XYs
+	for i := range sampleSteps + 1 {
+		x := lo + (hi-lo)*float64(i)/sampleSteps
+		if y, ok := f(x); ok {
+			line = append(line, plotter.XY{X: x, Y: y})
 		}
-		for _, line := range [][]XY{s.Fit, s.Beyond} {
-			for _, p := range line {
-				f(p.X, p.Y)
+	}
+	return line
+}
+
+// overloaded reports whether the load outgrew the server at a point of the line.
+func (l Line) overloaded() bool {
+	return slices.ContainsFunc(l.Points, func(p ChartPoint) bool { return p.Overload })
+}
+
+// drawable reports whether a chart has a place for x and y: there are no rates
+// below 0, and only what is above 0 has a logarithm.
+func (c *Chart) drawable(x, y float64) bool {
+	return finite(x) && x >= 0 && finite(y) && (y > 0 || !c.LogY && y >= 0)
+}
+
+// values are the drawable places of points, lines and bands.
+func (c *Chart) values() iter.Seq2[float64, float64] {
+	return func(yield func(x, y float64) bool) {
+		for _, s := range c.Series {
+			places := slices.Concat(s.Fit, s.Beyond, s.Lower, s.Upper)
+			for _, p := range s.Points {
+				places = append(places, plotter.XY{X: p.X, Y: p.Y}, plotter.XY{X: p.X, Y: p.Low}, plotter.XY{X: p.X, Y: p.High})
 			}
-		}
-		for _, b := range s.Band {
-			f(b.X, b.Low)
-			f(b.X, b.High)
+			for _, p := range places {
+				if c.drawable(p.X, p.Y) && !yield(p.X, p.Y) {
+					return
+				}
+			}
 		}
 	}
 }
 
 // Empty reports whether there is nothing to draw.
 func (c *Chart) Empty() bool {
-	empty := true
-	c.each(func(_, y float64) { empty = empty && !c.usable(y) })
-	return empty
+	for range c.values() {
+		return false
+	}
+	return true
 }
 
-// frame is the visible part of the plane.
-type frame struct{ x0, x1, y0, y1 float64 }
+// frame is the visible part of the plane, from 0 to right and from bottom to top,
+// with the references in it, those on the horizontal axis by rate.
+type frame struct {
+	right, bottom, top float64
+	log                bool
+	limits, rates      []Reference
+}
 
-// frame encloses everything drawn: the horizontal axis begins at 0, the vertical
-// one spans the data (in whole decades' 1-2-5 steps when it is logarithmic) and
-// the limits. An extrapolated line and a band are cut at ten times what was
-// measured, so that a pole does not flatten the rest.
+// frame encloses everything drawn: the vertical axis spans the data (in whole
+// decades' 1-2-5 steps when it is logarithmic) and the limits. An extrapolated
+// line and a band are cut at ten times what was measured, so that a pole does not
+// flatten the rest.
 func (c *Chart) frame() frame {
-	f := frame{y0: math.Inf(1), y1: math.Inf(-1)}
-	top := math.Inf(-1)
+	f := frame{bottom: math.Inf(1), top: math.Inf(-1), log: c.LogY}
+	f.limits = slices.DeleteFunc(slices.Clone(c.Limits), func(r Reference) bool { return !c.drawable(0, r.At) })
+	f.rates = slices.DeleteFunc(slices.Clone(c.Rates), func(r Reference) bool { return !c.drawable(r.At, 1) })
+	slices.SortStableFunc(f.rates, func(a, b Reference) int { return cmp.Compare(a.At, b.At) })
+
+	highest := 0.0
 	for _, s := range c.Series {
 		for _, p := range s.Points {
-			top = max(top, p.Y)
+			if c.drawable(p.X, p.Y) {
+				highest = max(highest, p.Y)
+			}
 		}
 	}
-	for _, m := range c.Limits {
-		top = max(top, m.At)
+	for _, r := range f.limits {
+		highest = max(highest, r.At)
+		f.bottom, f.top = min(f.bottom, r.At), max(f.top, r.At)
 	}
-	if math.IsInf(top, -1) {
-		top = math.Inf(1)
-	}
-	see := func(x, y float64) {
-		f.x1 = max(f.x1, x)
-		if c.usable(y) && y <= 10*top {
-			f.y0, f.y1 = min(f.y0, y), max(f.y1, y)
+	for x, y := range c.values() {
+		f.right = max(f.right, x)
+		if highest == 0 || y <= 10*highest {
+			f.bottom, f.top = min(f.bottom, y), max(f.top, y)
 		}
 	}
-	c.each(see)
-	for _, m := range c.Limits {
-		see(0, m.At)
+	for _, r := range f.rates {
+		f.right = max(f.right, r.At)
 	}
-	for _, m := range c.Rates {
-		f.x1 = max(f.x1, m.At)
+	f.right = 1.04 * cmp.Or(f.right, 1)
+	switch {
+	case f.bottom > f.top:
+		f.bottom, f.top = 1, 10
+	case c.LogY:
+		f.bottom, f.top = step(stepBelow(f.bottom)), stepAbove(f.top)
+	default:
+		f.bottom, f.top = 0, f.top*1.05
 	}
-	if f.x1 <= 0 {
-		f.x1 = 1
-	}
-	f.x1 *= 1.04
-	if f.y0 > f.y1 {
-		f.y0, f.y1 = 1, 10
-	}
-	if c.LogY {
-		f.y0, f.y1 = stepDown(f.y0), stepUp(f.y1)
-	} else {
-		f.y0, f.y1 = 0, f.y1*1.05
-	}
-	if f.y1 <= f.y0 {
-		f.y1 = f.y0 + 1
+	if f.top <= f.bottom {
+		f.top = f.bottom + 1
 	}
 	return f
 }
 
 // height maps y to 0..1 of the frame.
-func (c *Chart) height(f frame, y float64) float64 {
-	if c.LogY {
-		return math.Log(y/f.y0) / math.Log(f.y1/f.y0)
+func (f frame) height(y float64) float64 {
+	if f.log {
+		return math.Log(y/f.bottom) / math.Log(f.top/f.bottom)
 	}
-	return (y - f.y0) / (f.y1 - f.y0)
+	return (y - f.bottom) / (f.top - f.bottom)
 }
 
-// stepDown is the largest of 1, 2, 5 times a power of ten that is not above v.
-func stepDown(v float64) float64 {
-	e := math.Pow(10, math.Floor(math.Log10(v)))
-	for _, m := range []float64{5, 2} {
-		if m*e <= v*(1+1e-12) {
-			return m * e
+// holds reports whether a place is in the frame.
+func (f frame) holds(x, y float64) bool {
+	return x >= 0 && x <= f.right && y >= f.bottom*(1-1e-9) && y <= f.top*(1+1e-9)
+}
+
+// stretches splits a line where it leaves the frame.
+func (f frame) stretches(line plotter.XYs) []plotter.XYs {
+	var parts []plotter.XYs
+	begin := 0
+	for i := range len(line) + 1 {
+		if i < len(line) && f.holds(line[i].X, line[i].Y) {
+			continue
 		}
-	}
-	return e
-}
-
-// stepUp is the smallest of 1, 2, 5 times a power of ten that is not below v.
-func stepUp(v float64) float64 {
-	e := math.Pow(10, math.Floor(math.Log10(v)))
-	for _, m := range []float64{1, 2, 5} {
-		if m*e >= v*(1-1e-12) {
-			return m * e
+		if i-begin > 1 {
+			parts = append(parts, line[begin:i])
 		}
+		begin = i + 1
 	}
-	return 10 * e
+	return parts
 }
 
-// ticksY are the marked heights: on a logarithmic axis the powers of ten, with 2
+// step is the k-th of the values 1, 2 and 5 times a power of ten, from 1 at 0.
+func step(k int) float64 {
+	decade := math.Floor(float64(k) / 3)
+	return []float64{1, 2, 5}[k-3*int(decade)] * math.Pow(10, decade)
+}
+
+// stepBelow is the index of the largest step that is not above v.
+func stepBelow(v float64) int {
+	k := 3 * int(math.Floor(math.Log10(v)))
+	for step(k+1) <= v*(1+1e-12) {
+		k++
+	}
+	return k
+}
+
+// stepAbove is the smallest step that is not below v.
+func stepAbove(v float64) float64 {
+	k := stepBelow(v)
+	if step(k) < v*(1-1e-12) {
+		k++
+	}
+	return step(k)
+}
+
+// ticks are the marked heights: on a logarithmic axis the powers of ten, with 2
 // and 5 between them if there are few.
-func (c *Chart) ticksY(f frame) []float64 {
-	if !c.LogY {
-		return linearTicks(f.y0, f.y1, 6)
+func (f frame) ticks() []float64 {
+	if !f.log {
+		return linearTicks(f.top, 6)
 	}
-	steps, stride := []float64{1, 2, 5}, 1.0
-	if decades := math.Log10(f.y1 / f.y0); decades > 3.7 {
-		steps, stride = []float64{1}, math.Ceil(decades/8)
+	k, stride := stepBelow(f.bottom), 1
+	if decades := math.Log10(f.top) - math.Log10(f.bottom); decades > 3.7 {
+		k, stride = 3*int(math.Floor(math.Log10(f.bottom))), 3*int(math.Ceil(decades/8))
 	}
 	var ticks []float64
-	for e := math.Floor(math.Log10(f.y0)); e <= math.Ceil(math.Log10(f.y1)); e += stride {
-		for _, m := range steps {
-			v := m * math.Pow(10, e)
-			if v >= f.y0*(1-1e-9) && v <= f.y1*(1+1e-9) {
-				ticks = append(ticks, v)
-			}
+	for ; step(k) <= f.top*(1+1e-9); k += stride {
+		if step(k) >= f.bottom*(1-1e-9) {
+			ticks = append(ticks, step(k))
 		}
 	}
 	return ticks
 }
 
-// linearTicks are at most n round values from lo to hi.
-func linearTicks(lo, hi float64, n int) []float64 {
-	step := stepUp((hi - lo) / float64(n))
+// linearTicks are at most n round values above 0, up to hi, and 0.
+func linearTicks(hi float64, n int) []float64 {
+	stride := stepAbove(hi / float64(n))
 	var ticks []float64
-	for i := math.Ceil(lo/step - 1e-9); i*step <= hi*(1+1e-12); i++ {
-		ticks = append(ticks, i*step+0) // + 0 turns a negative zero
+	for i := 0.0; i*stride <= hi*(1+1e-12); i++ {
+		ticks = append(ticks, i*stride)
 	}
 	return ticks
 }
@@ -197,22 +241,21 @@ func linearTicks(lo, hi float64, n int) []float64 {
 // lane is where the label of a marked rate goes: how many lines above the axes,
 // and where it begins.
 type lane struct {
-	mark   Reference
+	Reference
 	number int
 	begin  float64
 }
 
-// lanes spreads the labels of the marked rates over lines. Span says where the
-// label of a mark begins and ends; one that reaches over the beginning of a label
-// to its right is put above that, so that no upright line runs through a text. It
-// gives the lanes by rate, and how many lines they take.
-func (c *Chart) lanes(span func(Reference) (begin, end float64)) ([]lane, int) {
-	marks := sortMarks(c.Rates)
-	out := make([]lane, len(marks))
+// lanes spreads the labels of marked rates, which ascend, over lines. Span says
+// where a label begins and ends; one that reaches over the beginning of a label to
+// its right is put above that, so that no upright line runs through a text. It
+// also says how many lines they take.
+func lanes(rates []Reference, span func(Reference) (begin, end float64)) ([]lane, int) {
+	out := make([]lane, len(rates))
 	lines := 0
-	for i := len(marks) - 1; i >= 0; i-- {
-		begin, end := span(marks[i])
-		out[i] = lane{mark: marks[i], begin: begin}
+	for i, r := range slices.Backward(rates) {
+		begin, end := span(r)
+		out[i] = lane{Reference: r, begin: begin}
 		for _, next := range out[i+1:] {
 			if end > next.begin {
 				out[i].number = max(out[i].number, next.number+1)
@@ -221,29 +264,4 @@ func (c *Chart) lanes(span func(Reference) (begin, end float64)) ([]lane, int) {
 		lines = max(lines, out[i].number+1)
 	}
 	return out, lines
-}
-
-// sortMarks returns the marks by place.
-func sortMarks(marks []Reference) []Reference {
-	marks = slices.Clone(marks)
-	slices.SortStableFunc(marks, func(a, b Reference) int { return cmp.Compare(a.At, b.At) })
-	return marks
-}
-
-// table lists the points of a chart.
-func (c *Chart) table() Table {
-	tab := Table{Columns: []Column{{Name: "Series"}, {Name: c.XLabel, Right: true}, {Name: c.YLabel, Right: true}, {Name: "Note"}}}
-	for _, s := range c.Series {
-		for _, p := range s.Points {
-			note := Cell{}
-			if p.Overload {
-				note = Cell{Text: "overloaded", Tone: Bad}
-			}
-			tab.Rows = append(tab.Rows, []Cell{{Text: s.Name}, {Text: number(p.X, 3)}, {Text: number(p.Y, 3)}, note})
-		}
-	}
-	for _, m := range append(append([]Reference(nil), c.Limits...), c.Rates...) {
-		tab.Rows = append(tab.Rows, []Cell{{Text: m.Label}, {Text: ""}, {Text: ""}, {Text: "marked"}})
-	}
-	return tab
 }

@@ -2,14 +2,19 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"image/png"
 	"io"
 	"math"
 	"math/rand/v2"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"gonum.org/v1/plot/plotter"
 
 	"planner/search"
 )
@@ -89,6 +94,21 @@ func TestSVGIsWellFormedAndLabelled(t *testing.T) {
 	}
 }
 
+// A chart in a page takes the colours of the page, also of a dark one.
+func TestInlineChartsHaveNoColoursOfTheirOwn(t *testing.T) {
+	for _, c := range charts() {
+		image, err := c.inline()
+		if err != nil || regexp.MustCompile(`(fill|stroke):#`).MatchString(image) {
+			t.Errorf("%s: a colour that no style sheet names (%v)", c.Title, err)
+		}
+	}
+	for name := range styled {
+		if strings.Count(styleSheet, "--"+name+":") != 3 { // light, dark and on paper
+			t.Errorf("the style sheet does not say what --%s is everywhere", name)
+		}
+	}
+}
+
 // Whatever figures come, drawing neither panics nor fails.
 func TestAnyFiguresCanBeDrawn(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -105,9 +125,9 @@ func TestAnyFiguresCanBeDrawn(t *testing.T) {
 			var s Line
 			for range rng.IntN(5) {
 				s.Points = append(s.Points, ChartPoint{pick(), pick(), pick(), pick(), rng.IntN(2) == 0})
-				s.Fit = append(s.Fit, XY{pick(), pick()})
-				s.Beyond = append(s.Beyond, XY{pick(), pick()})
-				s.Band = append(s.Band, BandHeight{pick(), pick(), pick()})
+				for _, line := range []*plotter.XYs{&s.Fit, &s.Beyond, &s.Lower, &s.Upper} {
+					*line = append(*line, plotter.XY{X: pick(), Y: pick()})
+				}
 			}
 			c.Series = append(c.Series, s)
 		}
@@ -132,19 +152,20 @@ func TestAnyFiguresCanBeDrawn(t *testing.T) {
 func TestLanes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	for range 1000 {
-		var c Chart
+		var rates []Reference
 		for range 1 + rng.IntN(6) {
-			c.Rates = append(c.Rates, Reference{At: float64(rng.IntN(100)), Label: strings.Repeat("x", 1+rng.IntN(30))})
+			rates = append(rates, Reference{At: float64(rng.IntN(100)), Label: strings.Repeat("x", 1+rng.IntN(30))})
 		}
+		slices.SortStableFunc(rates, func(a, b Reference) int { return cmp.Compare(a.At, b.At) })
 		end := func(m Reference) float64 { return m.At + float64(len(m.Label)) }
-		lanes, lines := c.lanes(func(m Reference) (float64, float64) { return m.At, end(m) })
-		for i, a := range lanes {
+		placed, lines := lanes(rates, func(m Reference) (float64, float64) { return m.At, end(m) })
+		for i, a := range placed {
 			if a.number >= lines {
 				t.Fatalf("lane %d of %d", a.number, lines)
 			}
-			for _, b := range lanes[i+1:] {
+			for _, b := range placed[i+1:] {
 				// b's line rises through all lanes up to its own.
-				if end(a.mark) > b.mark.At && a.number <= b.number {
+				if end(a.Reference) > b.Reference.At && a.number <= b.number {
 					t.Fatalf("%+v is crossed by the line of %+v", a, b)
 				}
 			}
@@ -153,8 +174,7 @@ func TestLanes(t *testing.T) {
 }
 
 func TestTicks(t *testing.T) {
-	c := &Chart{LogY: true}
-	got := c.ticksY(frame{y0: 50, y1: 5000})
+	got := frame{bottom: 50, top: 5000, log: true}.ticks()
 	want := []float64{50, 100, 200, 500, 1000, 2000, 5000}
 	if len(got) != len(want) {
 		t.Fatalf("%v, want %v", got, want)
@@ -165,7 +185,7 @@ func TestTicks(t *testing.T) {
 		}
 	}
 	for _, hi := range []float64{1e-6, 0.7, 1, 41.6, 999, 1e9} {
-		if n := len(linearTicks(0, hi, 10)); n < 4 || n > 11 {
+		if n := len(linearTicks(hi, 10)); n < 4 || n > 11 {
 			t.Errorf("%d ticks up to %v", n, hi)
 		}
 	}

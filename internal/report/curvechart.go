@@ -7,25 +7,26 @@ import (
 	"strings"
 	"time"
 
+	"gonum.org/v1/plot/plotter"
+
 	"planner/model/curve"
 	"planner/search"
 	"planner/sweep/measure"
 )
 
-// curveSteps is the number of stretches of which a drawn curve consists.
-const curveSteps = 160
-
-// latencyChart draws a fitted curve with its points, the limits on its metric,
-// and the rates that matter.
-func latencyChart(c *curve.Curve, slo measure.SLO, max *search.Estimate) *Chart {
+// latencyChart draws a fitted curve with its points, whose errors are known from
+// the trials, the limits on its metric, and the rates that matter.
+func latencyChart(c *curve.Curve, slo measure.SLO, max *search.Estimate, trials []measure.Measurement) *Chart {
 	name := strings.ToUpper(c.Metric.String())
 	ch := &Chart{
 		Title:  name + " against load, one instance",
 		Name:   c.Metric.String(),
 		XLabel: "offered load, requests/s", YLabel: name + ", ms (log scale)", LogY: true,
 	}
-	for _, q := range drawn(c, slo) {
-		ch.Series = append(ch.Series, latencySeries(c, q))
+	for _, q := range quantiles(slo, c.Metric) {
+		if l := latencyLine(c, q, trials); len(l.Points) > 0 {
+			ch.Series = append(ch.Series, l)
+		}
 	}
 	for _, b := range slo.Bounds {
 		if b.Metric == c.Metric {
@@ -37,93 +38,60 @@ func latencyChart(c *curve.Curve, slo measure.SLO, max *search.Estimate) *Chart 
 			}
 		}
 	}
-	if max != nil && max.Value > 0 {
-		e := estimate(*max)
-		ch.Rates = append(ch.Rates, Reference{max.Value, "max rate " + e.value})
-		if max.Safe > 0 && max.Safe < max.Value {
-			ch.Rates = append(ch.Rates, Reference{max.Safe, "safe " + e.safe})
+	mark := func(at float64, label string) {
+		if at > 0 {
+			ch.Rates = append(ch.Rates, Reference{at, label})
 		}
 	}
-	if c.Knee > 0 {
-		ch.Rates = append(ch.Rates, Reference{c.Knee, "knee " + number(c.Knee, 3)})
+	if max != nil && max.Value > 0 {
+		e := estimate(*max)
+		mark(max.Value, "max rate "+e.value)
+		if max.Safe < max.Value {
+			mark(max.Safe, "safe "+e.safe)
+		}
 	}
-	if s := c.Saturation; s != nil && s.Value > 0 {
-		ch.Rates = append(ch.Rates, Reference{s.Value, "saturation " + number(s.Value, 3)})
+	mark(c.Knee, "knee "+number(c.Knee, 3))
+	if s := c.Saturation; s != nil {
+		mark(s.Value, "saturation "+number(s.Value, 3))
 	}
 	return ch
 }
 
-// drawn are the statistics that a chart shows: the bounded ones and the median.
-func drawn(c *curve.Curve, slo measure.SLO) []float64 {
-	var levels []float64
-	for _, q := range quantiles(slo, c.Metric) {
-		for i := range c.Points {
-			if _, ok := c.Points[i].Latency(q); ok {
-				levels = append(levels, q)
-				break
-			}
-		}
-	}
-	return levels
-}
-
-// latencySeries are the points and the fit of one statistic.
-func latencySeries(c *curve.Curve, q float64) Line {
-	s := Line{Name: curve.Name(q)}
+// latencyLine are the points and the fit of one statistic.
+func latencyLine(c *curve.Curve, q float64, trials []measure.Measurement) Line {
+	l := Line{Name: curve.Name(q)}
 	for i := range c.Points {
 		p := &c.Points[i]
-		if y, ok := p.Latency(q); ok {
-			v := millis(y)
-			s.Points = append(s.Points, ChartPoint{X: p.Rate, Y: v, Low: v, High: v, Overload: p.Regime == curve.Overload})
+		y, ok := p.Latency(q)
+		if !ok {
+			continue
 		}
-	}
-	fit := func(lo, hi float64) []XY {
-		var line []XY
-		for i := range curveSteps + 1 {
-			x := lo + (hi-lo)*float64(i)/curveSteps
-			if y, ok := c.At(q, x); ok {
-				line = append(line, XY{x, millis(y)})
+		at := ChartPoint{X: p.Rate, Y: millis(y), Low: millis(y), High: millis(y), Overload: p.Regime == curve.Overload}
+		for n := range trials {
+			s := trials[n].Latency(c.Metric)
+			if w := s.Around(q); trials[n].Trial.Rate == p.Rate && s.Stat(q) == y && w[0] > 0 {
+				at.Low, at.High = millis(w[0]), millis(w[1])
 			}
 		}
-		return line
+		l.Points = append(l.Points, at)
+	}
+	fit := func(x float64) (float64, bool) {
+		y, ok := c.At(q, x)
+		return millis(y), ok
 	}
 	if c.High > c.Low {
-		s.Fit = fit(c.Low, c.High)
+		l.Fit = sample(c.Low, c.High, fit)
 	}
 	if c.End() > c.High {
-		s.Beyond = fit(c.High, c.End())
+		l.Beyond = sample(c.High, c.End(), fit)
 	}
 	for _, b := range c.Band {
 		if b.Quantile == q && b.Rate >= c.Low && b.Rate <= c.High {
-			s.Band = append(s.Band, BandHeight{b.Rate, 1e3 * b.Low, 1e3 * b.High})
+			l.Lower = append(l.Lower, plotter.XY{X: b.Rate, Y: 1e3 * b.Low})
+			l.Upper = append(l.Upper, plotter.XY{X: b.Rate, Y: 1e3 * b.High})
 		}
 	}
-	return s
-}
-
-// withErrors adds the intervals of the measurements of a set of knobs to the
-// points of a chart that stand at the same rate and height.
-func (c *Chart) withErrors(trials []measure.Measurement, k measure.Knobs, metric measure.Metric) {
-	trials = of(trials, k)
-	for i := range c.Series {
-		q, err := measure.ParseStat(c.Series[i].Name)
-		if err != nil {
-			continue
-		}
-		for j := range c.Series[i].Points {
-			p := &c.Series[i].Points[j]
-			for n := range trials {
-				m := &trials[n]
-				s := m.Latency(metric)
-				if m.Trial.Rate != p.X || millis(s.Stat(q)) != p.Y {
-					continue
-				}
-				if w := s.Around(q); w[0] > 0 {
-					p.Low, p.High = millis(w[0]), millis(w[1])
-				}
-			}
-		}
-	}
+	return l
 }
 
 // curveFacts say in words what the curve shows. Its crossings of the limits are

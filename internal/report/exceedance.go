@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 
+	"gonum.org/v1/plot/plotter"
+
 	"planner/internal/stat"
 	"planner/search"
 	"planner/sweep/measure"
@@ -59,19 +61,15 @@ func exceedanceChart(b search.BoundResult, trials []measure.Measurement) *Chart 
 
 // exceedanceFit is the fitted curve between two rates, down to a fifth of the
 // smallest share seen or allowed: below that no trial could say anything.
-func exceedanceFit(e search.Exceedance, lo, hi float64, seen []ChartPoint, scale float64) []XY {
+func exceedanceFit(e search.Exceedance, lo, hi float64, seen []ChartPoint, scale float64) plotter.XYs {
 	least := scale * e.At(e.Rate)
 	for _, p := range seen {
 		least = min(least, p.Y)
 	}
-	var line []XY
-	for i := range curveSteps + 1 {
-		x := lo + (hi-lo)*float64(i)/curveSteps
-		if y := scale * e.At(x); y >= least/5 {
-			line = append(line, XY{x, y})
-		}
-	}
-	return line
+	return sample(lo, hi, func(x float64) (float64, bool) {
+		y := scale * e.At(x)
+		return y, y >= least/5
+	})
 }
 
 // exceedanceTable lists what each trial saw of a bound, with its interval, beside

@@ -6,6 +6,8 @@ import (
 	"math"
 	"time"
 
+	"gonum.org/v1/plot/plotter"
+
 	"planner/internal/note"
 	"planner/model"
 	"planner/model/curve"
@@ -264,7 +266,7 @@ func blocks() Document {
 		Rows: [][]Cell{{{Text: "first"}, {Text: "1,234.5", Tone: Good}, {Text: "said in passing"}}, {{Text: "second with | bar"}, {Text: "-"}, {}}}})
 	d.add(&Chart{Title: "Nothing", LogY: true, Series: []Line{{Name: "none", Points: []ChartPoint{{X: 1, Y: 0}, {X: 2, Y: math.NaN()}}}}})
 	d.add(&Chart{Title: "A <line>", Name: "line", XLabel: "x", YLabel: "y, %",
-		Series: []Line{{Name: "a & b", Points: []ChartPoint{{1, 1, 0.5, 1.5, false}, {2, 3, 3, 3, false}, {3, 2, 2, 2, true}}, Fit: []XY{{1, 1}, {3, 2}}, Beyond: []XY{{3, 2}, {4, 4}}}},
+		Series: []Line{{Name: "a & b", Points: []ChartPoint{{1, 1, 0.5, 1.5, false}, {2, 3, 3, 3, false}, {3, 2, 2, 2, true}}, Fit: plotter.XYs{{X: 1, Y: 1}, {X: 3, Y: 2}}, Beyond: plotter.XYs{{X: 3, Y: 2}, {X: 4, Y: 4}}}},
 		Limits: []Reference{{2.5, "limit <2.5>"}}, Rates: []Reference{{3.9, "far right mark"}, {1, "near"}}})
 	return d
 }

@@ -5,6 +5,7 @@ import (
 	_ "embed" // the style sheet
 	"fmt"
 	"html"
+	"slices"
 	"strings"
 )
 
@@ -91,19 +92,37 @@ func (h *htmlPrinter) table(tab Table) {
 // chart puts a chart into a figure as its SVG image, and its points into a table for
 // those who do not see it.
 func (h *htmlPrinter) chart(c *Chart) {
-	c = c.drawable()
 	fmt.Fprintf(h, "<figure>\n<figcaption>%s</figcaption>\n", html.EscapeString(c.Title))
-	image, err := c.SVG()
+	image, err := c.inline()
 	if c.Empty() || err != nil {
 		h.WriteString("<p>Nothing to draw.</p>\n</figure>\n")
 		return
 	}
-	_, image, _ = bytes.Cut(image, []byte("<svg")) // without what heads a file of its own
-	fmt.Fprintf(h, "<svg role=\"img\" aria-label=\"%s\"", html.EscapeString(c.Title+"; the points stand in the table below"))
-	h.Write(image)
+	h.WriteString(image)
 	h.WriteString("<details><summary>The points of the chart</summary>\n")
 	h.table(c.table())
 	h.WriteString("</details>\n</figure>\n")
+}
+
+// table lists the points of a chart.
+func (c *Chart) table() Table {
+	tab := Table{Columns: []Column{{Name: "Series"}, {Name: c.XLabel, Right: true}, {Name: c.YLabel, Right: true}, {Name: "Note"}}}
+	for _, s := range c.Series {
+		for _, p := range s.Points {
+			if !c.drawable(p.X, p.Y) {
+				continue
+			}
+			note := Cell{}
+			if p.Overload {
+				note = Cell{Text: "overloaded", Tone: Bad}
+			}
+			tab.Rows = append(tab.Rows, []Cell{{Text: s.Name}, {Text: number(p.X, 3)}, {Text: number(p.Y, 3)}, note})
+		}
+	}
+	for _, r := range slices.Concat(c.Limits, c.Rates) {
+		tab.Rows = append(tab.Rows, []Cell{{Text: r.Label}, {}, {}, {Text: "marked"}})
+	}
+	return tab
 }
 
 // alignment is the class attribute of a cell.

@@ -274,9 +274,8 @@ func addCurves(d *Document, p *plan.Plan, b *decide.Background) {
 		d.section("Latency against load")
 	}
 	for _, c := range curves {
-		chart := latencyChart(c, p.Objective, &p.Offer.Rate)
+		chart := latencyChart(c, p.Objective, &p.Offer.Rate, of(b.Trials, p.Offer.Knobs))
 		chart.Title += " of " + instance
-		chart.withErrors(b.Trials, p.Offer.Knobs, c.Metric)
 		d.add(chart, curveFacts(c, p.Objective, p.Offer.Rate.Confidence == 0))
 		if len(c.Warnings) > 0 {
 			d.add(Bullets{Items: c.Warnings.Summary(), Tone: Doubt})

@@ -3,8 +3,10 @@ package report
 import (
 	"bytes"
 	"fmt"
+	"html"
 	"image/color"
-	"io"
+	"slices"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
@@ -35,29 +37,45 @@ var (
 	badInk  = color.NRGBA{0xa4, 0x0e, 0x26, 0xff}
 )
 
+// styled are the colours under their names in the style sheet of a page, which
+// has others for dark ones.
+var styled = map[string]color.NRGBA{
+	"paper": paper, "ink": ink, "soft": softInk, "rule": gridInk, "bad": badInk, "s0": inks[0], "s1": inks[1], "s2": inks[2],
+}
+
 // PNG draws the chart as an image. The same chart gives the same bytes.
 func (c *Chart) PNG() ([]byte, error) {
 	img := vgimg.NewWith(vgimg.UseWH(plotWidth, plotHeight), vgimg.UseDPI(plotDPI))
-	if err := c.plot(draw.New(img)); err != nil {
-		return nil, err
-	}
-	return encode(c, vgimg.PngCanvas{Canvas: img})
+	return c.image(vgimg.PngCanvas{Canvas: img})
 }
 
 // SVG draws the chart as a vector image. It names its font, Liberation Sans, and
 // falls back to the viewer's where that is not installed. The same chart gives
 // the same bytes.
-func (c *Chart) SVG() ([]byte, error) {
-	img := vgsvg.New(plotWidth, plotHeight)
-	if err := c.plot(draw.New(img)); err != nil {
-		return nil, err
+func (c *Chart) SVG() ([]byte, error) { return c.image(vgsvg.New(plotWidth, plotHeight)) }
+
+// inline is the chart as an element of a page, in the page's colours.
+func (c *Chart) inline() (string, error) {
+	image, err := c.SVG()
+	if err != nil {
+		return "", err
 	}
-	return encode(c, img)
+	var colors []string
+	for name, c := range styled {
+		for _, c := range []color.NRGBA{c, faint(c)} {
+			r, g, b, a := c.RGBA() // the SVG has these without their alpha
+			colors = append(colors, fmt.Sprintf("#%02X%02X%02X", r*0xff/a, g*0xff/a, b*0xff/a), "var(--"+name+")")
+		}
+	}
+	_, body, _ := strings.Cut(string(image), "<svg") // without what heads a file of its own
+	label := html.EscapeString(c.Title + "; the points stand in the table below")
+	return `<svg role="img" aria-label="` + label + `"` + strings.NewReplacer(colors...).Replace(body), nil
 }
 
-func encode(c *Chart, img io.WriterTo) ([]byte, error) {
+func (c *Chart) image(canvas vg.CanvasWriterTo) ([]byte, error) {
+	c.plot(draw.New(canvas))
 	var b bytes.Buffer
-	if _, err := img.WriteTo(&b); err != nil {
+	if _, err := canvas.WriteTo(&b); err != nil {
 		return nil, fmt.Errorf("draw chart %q: %w", c.Title, err)
 	}
 	return b.Bytes(), nil
@@ -77,50 +95,46 @@ func style(size vg.Length, c color.Color, x text.XAlignment, y text.YAlignment) 
 
 // plot lays the chart out: title and legend in a strip above the axes, the
 // labels of marked rates in lanes between, so that nothing covers the data.
-func (c *Chart) plot(canvas draw.Canvas) error {
-	c = c.drawable()
+func (c *Chart) plot(canvas draw.Canvas) {
 	canvas.SetColor(paper)
 	canvas.Fill(canvas.Rectangle.Path())
 	canvas = draw.Crop(canvas, 8, -16, 8, -10)
-	p, err := c.axes()
-	if err != nil {
-		return err
-	}
+	f := c.frame()
+	p := c.axes(f)
 	canvas.FillText(style(13, ink, draw.XLeft, draw.YTop), vg.Point{X: canvas.Min.X, Y: canvas.Max.Y}, c.Title)
 	c.plotLegend(draw.Crop(canvas, 0, 0, 0, -21))
 
 	data := p.DataCanvas(canvas)
 	label := style(9, softInk, draw.XLeft, draw.YBottom)
-	lanes, lines := c.lanes(func(m Reference) (begin, end float64) {
-		w := float64(label.Width(m.Label)) + 6
-		begin = min(float64(data.X(p.X.Norm(m.At))), float64(canvas.Max.X)-w)
+	placed, lines := lanes(f.rates, func(r Reference) (begin, end float64) {
+		w := float64(label.Width(r.Label)) + 6
+		begin = min(float64(data.X(p.X.Norm(r.At))), float64(canvas.Max.X)-w)
 		return begin, begin + w
 	})
 	canvas.FillText(style(10, ink, draw.XLeft, draw.YTop), vg.Point{X: canvas.Min.X, Y: canvas.Max.Y - 44}, c.YLabel)
 	body := draw.Crop(canvas, 0, 0, 0, -58-laneHeight*vg.Length(lines))
 	p.Draw(body)
 	data = p.DataCanvas(body)
-	for _, l := range lanes {
-		x := data.X(p.X.Norm(l.mark.At))
+	for _, l := range placed {
+		x := data.X(p.X.Norm(l.At))
 		y := data.Max.Y + laneHeight*vg.Length(l.number) + 2
 		top := y + laneHeight - 3
 		if vg.Length(l.begin) < x { // the label was moved over its own line
 			top = y - 1
 		}
 		canvas.StrokeLine2(draw.LineStyle{Color: softInk, Width: 0.6, Dashes: []vg.Length{2, 2}}, x, data.Min.Y, x, top)
-		canvas.FillText(label, vg.Point{X: vg.Length(l.begin) + 3, Y: y}, l.mark.Label)
+		canvas.FillText(label, vg.Point{X: vg.Length(l.begin) + 3, Y: y}, l.Label)
 	}
-	for _, m := range c.Limits {
-		y := data.Y(p.Y.Norm(m.At))
+	for _, r := range f.limits {
+		y := data.Y(p.Y.Norm(r.At))
 		canvas.StrokeLine2(draw.LineStyle{Color: badInk, Width: 1.2, Dashes: []vg.Length{6, 3}}, data.Min.X, y, data.Max.X, y)
-		canvas.FillText(style(9, badInk, draw.XLeft, draw.YBottom), vg.Point{X: data.Min.X + 5, Y: y + 2}, m.Label)
+		canvas.FillText(style(9, badInk, draw.XLeft, draw.YBottom), vg.Point{X: data.Min.X + 5, Y: y + 2}, r.Label)
 	}
-	return nil
 }
 
 // axes makes the plot with its axes, grid, bands, lines and points.
-func (c *Chart) axes() (*plot.Plot, error) {
-	p, f := plot.New(), c.frame()
+func (c *Chart) axes(f frame) *plot.Plot {
+	p := plot.New()
 	p.X.Label.Text = c.XLabel // that of the other axis stands above it, upright
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
 		a.Label.TextStyle.Font = style(11, ink, 0, 0).Font
@@ -128,26 +142,22 @@ func (c *Chart) axes() (*plot.Plot, error) {
 		a.Color, a.Tick.Color, a.Tick.Label.Color = softInk, softInk, ink
 		a.Label.Padding = 4
 	}
-	p.X.Tick.Marker, p.Y.Tick.Marker = constantTicks(linearTicks(f.x0, f.x1, 10)), constantTicks(c.ticksY(f))
+	p.X.Tick.Marker, p.Y.Tick.Marker = constantTicks(linearTicks(f.right, 10)), constantTicks(f.ticks())
 	if c.LogY {
 		p.Y.Scale = plot.LogScale{}
 	}
 	grid := plotter.NewGrid()
-	grid.Vertical.Color = color.Transparent
+	grid.Vertical.Color = nil
 	grid.Horizontal.Color = gridInk
 	p.Add(grid)
 	for i, s := range c.Series {
-		if err := addLines(p, s, f, inks[i%len(inks)]); err != nil {
-			return nil, err
-		}
+		addLines(p, s, f, inks[i%len(inks)])
 	}
 	for i, s := range c.Series {
-		if err := addPoints(p, s, f, i); err != nil {
-			return nil, err
-		}
+		addPoints(p, s, f, i)
 	}
-	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = f.x0, f.x1, f.y0, f.y1
-	return p, nil
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, f.right, f.bottom, f.top
+	return p
 }
 
 func constantTicks(at []float64) plot.ConstantTicks {
@@ -158,94 +168,69 @@ func constantTicks(at []float64) plot.ConstantTicks {
 	return ticks
 }
 
-// xys are points as gonum takes them.
-func xys(line []XY) plotter.XYs {
-	out := make(plotter.XYs, len(line))
-	for i, p := range line {
-		out[i] = plotter.XY{X: p.X, Y: p.Y}
-	}
-	return out
-}
-
-func addLines(p *plot.Plot, s Line, f frame, col color.NRGBA) error {
+// addLines adds the band of a series, its fit and what continues that.
+func addLines(p *plot.Plot, s Line, f frame, col color.NRGBA) {
 	var upper, lower plotter.XYs
-	for _, b := range s.Band {
-		if b.Low <= f.y1 {
-			upper = append(upper, plotter.XY{X: b.X, Y: min(b.High, f.y1)})
-			lower = append(plotter.XYs{{X: b.X, Y: max(b.Low, f.y0)}}, lower...)
+	for i, low := range s.Lower {
+		if high := s.Upper[i]; f.holds(low.X, low.Y) && high.Y >= low.Y {
+			upper = append(upper, plotter.XY{X: low.X, Y: min(high.Y, f.top)})
+			lower = append(lower, low)
 		}
 	}
 	if len(upper) > 1 {
-		band, err := plotter.NewPolygon(append(upper, lower...))
-		if err != nil {
-			return fmt.Errorf("draw the band of %s: %w", s.Name, err)
-		}
-		band.Color = color.NRGBA{col.R, col.G, col.B, 0x30}
-		band.LineStyle.Width = 0
-		p.Add(band)
+		slices.Reverse(lower)
+		p.Add(&plotter.Polygon{XYs: []plotter.XYs{append(upper, lower...)}, Color: faint(col)})
 	}
-	for i, line := range [][]XY{s.Fit, s.Beyond} {
-		for _, part := range stretches(line, f) {
-			l, err := plotter.NewLine(xys(part))
-			if err != nil {
-				return fmt.Errorf("draw the curve of %s: %w", s.Name, err)
-			}
-			l.LineStyle = draw.LineStyle{Color: col, Width: 1.6}
-			if i == 1 {
-				l.LineStyle = draw.LineStyle{Color: col, Width: 1.2, Dashes: []vg.Length{4, 4}}
-			}
-			p.Add(l)
-		}
+	for _, part := range f.stretches(s.Fit) {
+		p.Add(&plotter.Line{XYs: part, LineStyle: draw.LineStyle{Color: col, Width: 1.6}})
 	}
-	return nil
+	for _, part := range f.stretches(s.Beyond) {
+		p.Add(&plotter.Line{XYs: part, LineStyle: beyondStyle(col)})
+	}
 }
+
+// beyondStyle is that of a line where nothing was measured, faint the colour of a
+// band.
+func beyondStyle(c color.NRGBA) draw.LineStyle {
+	return draw.LineStyle{Color: c, Width: 1.2, Dashes: []vg.Length{4, 4}}
+}
+
+func faint(c color.NRGBA) color.NRGBA { return color.NRGBA{c.R, c.G, c.B, 0x30} }
 
 // addPoints adds the points of the i-th series with their error bars.
-func addPoints(p *plot.Plot, s Line, f frame, i int) error {
-	col := inks[i%len(inks)]
-	var stable, over plotter.XYs
-	var bars errorPoints
+func addPoints(p *plot.Plot, s Line, f frame, i int) {
+	stable, over := &plotter.Scatter{GlyphStyle: glyph(i, false)}, &plotter.Scatter{GlyphStyle: glyph(i, true)}
+	bars := &plotter.YErrorBars{LineStyle: draw.LineStyle{Color: inks[i%len(inks)], Width: 1}, CapWidth: 4}
 	for _, q := range s.Points {
-		if q.Overload {
-			over = append(over, plotter.XY{X: q.X, Y: q.Y})
-			continue // the error of a latency that has no steady state means nothing
-		}
-		stable = append(stable, plotter.XY{X: q.X, Y: q.Y})
-		if q.Low < q.High {
-			bars.XYs = append(bars.XYs, plotter.XY{X: q.X, Y: q.Y})
-			// gonum takes the difference and subtracts it again, which for a far
-			// smaller end leaves 0, and 0 has no logarithm.
-			low := max(q.Low, f.y0, 1e-6*q.Y)
-			bars.YErrors = append(bars.YErrors, struct{ Low, High float64 }{q.Y - low, min(q.High, f.y1) - q.Y})
+		at := plotter.XY{X: q.X, Y: q.Y}
+		switch {
+		case !f.holds(q.X, q.Y):
+		case q.Overload: // the error of a latency that has no steady state means nothing
+			over.XYs = append(over.XYs, at)
+		default:
+			stable.XYs = append(stable.XYs, at)
+			if low, high := f.bar(q); low < high {
+				bars.XYs = append(bars.XYs, at)
+				bars.YErrors = append(bars.YErrors, struct{ Low, High float64 }{q.Y - low, high - q.Y})
+			}
 		}
 	}
-	if len(bars.XYs) > 0 {
-		b, err := plotter.NewYErrorBars(bars)
-		if err != nil {
-			return fmt.Errorf("draw the errors of %s: %w", s.Name, err)
-		}
-		b.LineStyle = draw.LineStyle{Color: col, Width: 1}
-		b.CapWidth = 4
-		p.Add(b)
-	}
-	for j, points := range []plotter.XYs{stable, over} {
-		if len(points) == 0 {
-			continue
-		}
-		sc, err := plotter.NewScatter(points)
-		if err != nil {
-			return fmt.Errorf("draw the points of %s: %w", s.Name, err)
-		}
-		sc.GlyphStyle = glyph(i, j == 1)
-		p.Add(sc)
-	}
-	return nil
+	p.Add(bars, stable, over)
 }
 
-// errorPoints are points with errors in Y.
-type errorPoints struct {
-	plotter.XYs
-	plotter.YErrors
+// bar is what is visible of a point's error. An end that does not enclose the
+// point is none.
+func (f frame) bar(p ChartPoint) (low, high float64) {
+	low, high = p.Y, p.Y
+	if f.holds(p.X, p.Low) {
+		// gonum takes the difference and subtracts it again, which for a far
+		// smaller end leaves 0, and 0 has no logarithm.
+		low = min(max(p.Low, 1e-6*p.Y), p.Y)
+	}
+	if p.High > p.Y {
+		high = min(p.High, f.top)
+	}
+	return low, high
 }
 
 // glyph is the sign of a point: its shape tells the series, a hollow one that the
@@ -271,21 +256,15 @@ func (c *Chart) plotLegend(canvas draw.Canvas) {
 		canvas.FillText(sty, vg.Point{X: x, Y: y}, text)
 		x += sty.Width(text) + 18
 	}
-	overload, beyond, band := false, false, false
 	for i, s := range c.Series {
-		col := inks[i%len(inks)]
 		if len(s.Fit) > 0 {
-			canvas.StrokeLine2(draw.LineStyle{Color: col, Width: 1.6}, x, y, x+20, y)
+			canvas.StrokeLine2(draw.LineStyle{Color: inks[i%len(inks)], Width: 1.6}, x, y, x+20, y)
 		}
 		canvas.DrawGlyphNoClip(glyph(i, false), vg.Point{X: x + 10, Y: y})
 		x += 25
 		put(s.Name)
-		for _, p := range s.Points {
-			overload = overload || p.Overload
-		}
-		beyond, band = beyond || len(s.Beyond) > 0, band || len(s.Band) > 0
 	}
-	if overload {
+	if slices.ContainsFunc(c.Series, Line.overloaded) {
 		for i := range min(len(c.Series), 2) {
 			canvas.DrawGlyphNoClip(glyph(i, true), vg.Point{X: x + 3, Y: y})
 			x += 10
@@ -293,13 +272,13 @@ func (c *Chart) plotLegend(canvas draw.Canvas) {
 		x += 2
 		put("overloaded")
 	}
-	if beyond {
-		canvas.StrokeLine2(draw.LineStyle{Color: softInk, Width: 1.2, Dashes: []vg.Length{4, 4}}, x, y, x+20, y)
+	if slices.ContainsFunc(c.Series, func(s Line) bool { return len(s.Beyond) > 0 }) {
+		canvas.StrokeLine2(beyondStyle(softInk), x, y, x+20, y)
 		x += 25
 		put("not measured there")
 	}
-	if band {
-		canvas.SetColor(color.NRGBA{softInk.R, softInk.G, softInk.B, 0x30})
+	if slices.ContainsFunc(c.Series, func(s Line) bool { return len(s.Lower) > 0 }) {
+		canvas.SetColor(faint(softInk))
 		canvas.Fill(vg.Rectangle{Min: vg.Point{X: x, Y: y - 4}, Max: vg.Point{X: x + 20, Y: y + 4}}.Path())
 		x += 25
 		put("uncertainty of the curve")

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"gonum.org/v1/plot/plotter"
 )
 
 // textChartHeight is the number of rows between the axes of a text chart.
@@ -23,48 +25,43 @@ var (
 // overloadMarker stands for a point at which the load outgrew the server.
 const overloadMarker = '×'
 
-// canvas is a chart being drawn with characters; row 0 is the top.
+// canvas is the inside of a chart being drawn with characters; row 0 is the top.
 type canvas struct {
-	chart *Chart
-	frame frame
+	frame
 	cols  int
-	cells [][]rune
-	tones [][]Tone
+	cells [textChartHeight][]rune
+	tones [textChartHeight][]Tone
 }
 
 // chart draws a chart with its axes, marks and legend.
 func (t *textPrinter) chart(c *Chart) {
-	c = c.drawable()
 	t.lines(Plain, wrap(c.Title, t.width))
 	if c.Empty() {
 		t.WriteString(indent + "nothing to draw\n")
 		return
 	}
-	f := c.frame()
+	cv := &canvas{frame: c.frame()}
+	var labels [textChartHeight]string
 	gutter := 0
-	ticks := c.ticksY(f)
-	for _, v := range ticks {
+	for _, v := range cv.ticks() {
+		labels[cv.row(v)] = exact(v)
 		gutter = max(gutter, width(exact(v)))
 	}
-	cv := newCanvas(c, f, t.width-len(indent)-gutter-2)
-	cv.draw()
-	labels := make([]string, textChartHeight)
-	for _, v := range ticks {
-		labels[cv.row(v)] = exact(v)
-	}
+	cv.cols = max(t.width-len(indent)-gutter-2, 10)
+	cv.draw(c)
 	t.lines(Quiet, wrap(indent+c.YLabel, t.width))
-	for r, line := range cv.cells {
+	for r, label := range labels {
 		edge := "│"
-		if labels[r] != "" {
+		if label != "" {
 			edge = "┤"
 		}
-		t.WriteString(indent + pad(labels[r], gutter, true) + " " + edge + t.paintRow(line, cv.tones[r]) + "\n")
+		t.WriteString(indent + pad(label, gutter, true) + " " + edge + t.paintRow(cv.cells[r], cv.tones[r]) + "\n")
 	}
 	left := strings.Repeat(" ", len(indent)+gutter+1)
 	axis, below := cv.axis()
 	t.WriteString(left + "└" + axis + "\n")
 	t.WriteString(left + " " + below + "\n")
-	for _, line := range cv.marks() {
+	for _, line := range cv.labels() {
 		t.WriteString(left + " " + t.paint(Quiet, line) + "\n")
 	}
 	t.hanging(left+" ", wrap(c.XLabel+";  "+c.legend(), t.width-len(left)-1), Plain)
@@ -72,14 +69,11 @@ func (t *textPrinter) chart(c *Chart) {
 
 // paintRow joins the cells of a row, coloured in runs of one tone.
 func (t *textPrinter) paintRow(row []rune, tones []Tone) string {
-	end := len(row)
-	for end > 0 && row[end-1] == ' ' {
-		end--
-	}
+	row = []rune(strings.TrimRight(string(row), " "))
 	var b strings.Builder
-	for i := 0; i < end; {
+	for i := 0; i < len(row); {
 		j := i + 1
-		for j < end && tones[j] == tones[i] {
+		for j < len(row) && tones[j] == tones[i] {
 			j++
 		}
 		b.WriteString(t.paint(tones[i], string(row[i:j])))
@@ -91,7 +85,6 @@ func (t *textPrinter) paintRow(row []rune, tones []Tone) string {
 // legend explains the signs that the chart uses.
 func (c *Chart) legend() string {
 	var parts []string
-	overload := false
 	for i, s := range c.Series {
 		sign := ""
 		if len(s.Points) > 0 {
@@ -103,37 +96,23 @@ func (c *Chart) legend() string {
 		if sign != "" {
 			parts = append(parts, sign+" "+s.Name)
 		}
-		overload = overload || slices.ContainsFunc(s.Points, func(p ChartPoint) bool { return p.Overload })
 	}
 	if slices.ContainsFunc(c.Series, func(s Line) bool { return len(s.Beyond) > 0 }) {
 		parts = append(parts, "··· not measured there")
 	}
-	if overload {
+	if slices.ContainsFunc(c.Series, Line.overloaded) {
 		parts = append(parts, string(overloadMarker)+" overloaded")
 	}
 	return strings.Join(parts, "  ")
 }
 
-func newCanvas(c *Chart, f frame, cols int) *canvas {
-	cv := &canvas{chart: c, frame: f, cols: max(cols, 10)}
-	cv.cells = make([][]rune, textChartHeight)
-	cv.tones = make([][]Tone, textChartHeight)
-	for r := range cv.cells {
-		cv.cells[r] = []rune(strings.Repeat(" ", cv.cols))
-		cv.tones[r] = make([]Tone, cv.cols)
-	}
-	return cv
-}
-
 // column maps a rate to a column, row a height to a row; both stay inside.
 func (cv *canvas) column(x float64) int {
-	u := (x - cv.frame.x0) / (cv.frame.x1 - cv.frame.x0)
-	return min(max(int(u*float64(cv.cols)), 0), cv.cols-1)
+	return min(max(int(x/cv.right*float64(cv.cols)), 0), cv.cols-1)
 }
 
 func (cv *canvas) row(y float64) int {
-	u := cv.chart.height(cv.frame, y)
-	r := int(math.Round((1 - u) * (textChartHeight - 1)))
+	r := int(math.Round((1 - cv.height(y)) * (textChartHeight - 1)))
 	return min(max(r, 0), textChartHeight-1)
 }
 
@@ -142,23 +121,19 @@ func (cv *canvas) set(r, c int, sign rune, tone Tone) {
 }
 
 // draw puts the marks under the lines and the lines under the points.
-func (cv *canvas) draw() {
-	c := cv.chart
-	for _, m := range c.Rates {
-		for r := range cv.cells {
+func (cv *canvas) draw(c *Chart) {
+	for r := range cv.cells {
+		cv.cells[r], cv.tones[r] = blanks(cv.cols), make([]Tone, cv.cols)
+		for _, m := range cv.rates {
 			cv.set(r, cv.column(m.At), '┊', Quiet)
 		}
 	}
-	for _, m := range c.Limits {
+	for _, m := range cv.limits {
 		r := cv.row(m.At)
 		for i := range cv.cols {
 			cv.set(r, i, '┄', Bad)
 		}
-		for i, sign := range []rune(" " + m.Label + " ") {
-			if i+2 < cv.cols {
-				cv.set(r, i+2, sign, Bad)
-			}
-		}
+		copy(cv.cells[r][2:], []rune(" "+m.Label+" "))
 	}
 	for i, s := range c.Series {
 		cv.line(s.Beyond, beyond, Quiet)
@@ -170,26 +145,31 @@ func (cv *canvas) draw() {
 			if p.Overload {
 				sign, tone = overloadMarker, Bad
 			}
-			cv.set(cv.row(p.Y), cv.column(p.X), sign, tone)
+			if cv.holds(p.X, p.Y) {
+				cv.set(cv.row(p.Y), cv.column(p.X), sign, tone)
+			}
 		}
 	}
 }
 
+// blanks are n of them.
+func blanks(n int) []rune { return []rune(strings.Repeat(" ", n)) }
+
 // line draws a line column by column; where it jumps, or lies outside the frame,
 // it is interrupted.
-func (cv *canvas) line(points []XY, s stroke, tone Tone) {
+func (cv *canvas) line(line plotter.XYs, s stroke, tone Tone) {
 	rows := make([]int, cv.cols+1)
 	for i := range rows {
-		x := cv.frame.x0 + (float64(i)+0.5)/float64(cv.cols)*(cv.frame.x1-cv.frame.x0)
 		rows[i] = -1
-		if y, ok := interpolate(points, x); ok {
-			if u := cv.chart.height(cv.frame, y); u >= -0.02 && u <= 1.02 {
+		x := (float64(i) + 0.5) / float64(cv.cols) * cv.right
+		for _, part := range cv.stretches(line) {
+			if y, ok := interpolate(part, x); ok {
 				rows[i] = cv.row(y)
 			}
 		}
 	}
-	for i := range cv.cols {
-		a, b := rows[i], rows[i+1]
+	for i, a := range rows[:cv.cols] {
+		b := rows[i+1]
 		if a < 0 {
 			continue
 		}
@@ -209,16 +189,13 @@ func (cv *canvas) line(points []XY, s stroke, tone Tone) {
 	}
 }
 
-// interpolate reads a line at x; the points ascend. A gap of the line between
-// two of its points is bridged unless one of them is no number.
-func interpolate(points []XY, x float64) (float64, bool) {
-	for i := 1; i < len(points); i++ {
-		a, b := points[i-1], points[i]
-		if x < a.X || x > b.X || a.X == b.X {
-			continue
+// interpolate reads a line, whose points ascend, at x.
+func interpolate(line plotter.XYs, x float64) (y float64, ok bool) {
+	for i := 1; i < len(line); i++ {
+		a, b := line[i-1], line[i]
+		if x >= a.X && x <= b.X && a.X < b.X {
+			return a.Y + (b.Y-a.Y)*(x-a.X)/(b.X-a.X), true
 		}
-		y := a.Y + (b.Y-a.Y)*(x-a.X)/(b.X-a.X)
-		return y, finite(y)
 	}
 	return 0, false
 }
@@ -226,9 +203,9 @@ func interpolate(points []XY, x float64) (float64, bool) {
 // axis draws the horizontal axis and the figures below it.
 func (cv *canvas) axis() (line, figures string) {
 	marks := []rune(strings.Repeat("─", cv.cols))
-	below := []rune(strings.Repeat(" ", cv.cols))
+	below := blanks(cv.cols)
 	end := -1
-	for _, v := range linearTicks(cv.frame.x0, cv.frame.x1, max(cv.cols/9, 2)) {
+	for _, v := range linearTicks(cv.right, max(cv.cols/9, 2)) {
 		col, text := cv.column(v), []rune(exact(v))
 		at := min(max(col-len(text)/2, 0), cv.cols-len(text))
 		if at <= end || at < 0 {
@@ -241,33 +218,31 @@ func (cv *canvas) axis() (line, figures string) {
 	return string(marks), strings.TrimRight(string(below), " ")
 }
 
-// marks writes the labels of marked rates below their columns, on as many lines
+// labels writes the labels of marked rates below their columns, on as many lines
 // as keep them apart, the rightmost in the first. A label with no room to the
 // right of its arrow stands to the left.
-func (cv *canvas) marks() []string {
-	place := func(m Reference) (at int, text string) {
-		col, text := cv.column(m.At), "↑ "+m.Label
+func (cv *canvas) labels() []string {
+	place := func(r Reference) (at int, text string) {
+		col, text := cv.column(r.At), "↑ "+r.Label
 		if col+width(text) <= cv.cols {
 			return col, text
 		}
-		text = m.Label + " ↑"
+		text = r.Label + " ↑"
 		return max(col+1-width(text), 0), text
 	}
-	lanes, n := cv.chart.lanes(func(m Reference) (begin, end float64) {
-		at, text := place(m)
+	placed, n := lanes(cv.rates, func(r Reference) (begin, end float64) {
+		at, text := place(r)
 		return float64(at), float64(at + width(text) + 1)
 	})
-	lines := make([][]rune, n)
+	lines := make([]string, n)
 	for i := range lines {
-		lines[i] = []rune(strings.Repeat(" ", cv.cols))
+		line := blanks(cv.cols)
+		for _, l := range placed {
+			if at, text := place(l.Reference); l.number == i {
+				copy(line[at:], []rune(text))
+			}
+		}
+		lines[i] = strings.TrimRight(string(line), " ")
 	}
-	for _, l := range lanes {
-		at, text := place(l.mark)
-		copy(lines[l.number][at:], []rune(text))
-	}
-	out := make([]string, n)
-	for i, l := range lines {
-		out[i] = strings.TrimRight(string(l), " ")
-	}
-	return out
+	return lines
 }
