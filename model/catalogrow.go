@@ -141,7 +141,7 @@ func hardwareOf(r Row) (Hardware, error) {
 		Flops: Flops{
 			BF16: r.num("bf16_dense_tflops") * tera, FP8: r.num("fp8_dense_tflops") * tera,
 			FP4: r.num("fp4_dense_tflops") * tera, INT8: r.num("int8_dense_tops") * tera,
-			MeasuredBF16: r.num("measured_bf16_tflops") * tera, MeasuredFP8: r.num("measured_fp8_tflops") * tera,
+			MeasuredBF16: r.num("measured_bf16_tflops") * tera,
 		},
 		Link: linkOf(r["scaleup_link"], r.num("scaleup_gbs_per_direction")*giga),
 		PCIe: r.num("pcie_gbs_per_direction") * giga, TDP: r.num("tdp_w"),

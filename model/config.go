@@ -148,7 +148,11 @@ func (c *hfConfig) arch() (Arch, error) {
 	if err := c.unsupported(); err != nil {
 		return Arch{}, err
 	}
-	c.applyClassDefaults()
+	for key, value := range c.family.defaults {
+		if !c.has(key) {
+			c.values[key] = value
+		}
+	}
 	a := Arch{
 		Name: c.name(), Repo: c.repo(), Family: c.class,
 		Layers:      c.need("num_hidden_layers", "n_layer", "num_layers", "n_layers"),
@@ -228,30 +232,6 @@ func (c *hfConfig) layerTypes() []string {
 		out[i], _ = v.(string)
 	}
 	return out
-}
-
-// applyClassDefaults fills in what transformers' configuration classes assume and
-// published files therefore leave out.
-func (c *hfConfig) applyClassDefaults() {
-	var defaults map[string]float64
-	switch {
-	case c.is("gemma3"): // Gemma3TextConfig
-		defaults = map[string]float64{"vocab_size": 262208, "num_attention_heads": 8, "num_key_value_heads": 4,
-			"head_dim": 256, "max_position_embeddings": 131072, "sliding_window": 4096}
-	case c.is("gemma"): // Gemma2Config
-		defaults = map[string]float64{"head_dim": 256}
-	case c.is("llama4"): // Llama4TextConfig
-		defaults = map[string]float64{"head_dim": 128, "attention_chunk_size": 8192, "interleave_moe_layer_step": 1}
-	case c.is("gptoss"): // GptOssConfig
-		defaults = map[string]float64{"head_dim": 64, "sliding_window": 128}
-	case c.is("gpt2"): // GPT2Config
-		defaults = map[string]float64{"vocab_size": 50257}
-	}
-	for k, v := range defaults {
-		if !c.has(k) {
-			c.values[k] = v
-		}
-	}
 }
 
 // details returns the class's biases and norms, corrected by what the file says.

@@ -93,15 +93,9 @@ func (c *hfConfig) windowLayers(n int) int {
 		}
 		return count
 	}
-	switch {
-	case c.is("gemma3"):
-		return n - n/max(1, c.or(6, "sliding_window_pattern", "_sliding_window_pattern"))
-	case c.is("gemma2"), c.is("gptoss"):
-		return n - n/2
-	case c.is("cohere2"):
-		return n - n/max(1, c.or(4, "sliding_window_pattern"))
-	case c.is("llama4"):
-		return n - n/max(1, c.or(4, "no_rope_layer_interval"))
+	switch every := c.family.fullEvery; {
+	case every > 0:
+		return n - n/max(1, c.or(every, c.family.fullKeys...))
 	case c.is("qwen"):
 		if !c.flag("use_sliding_window", false) {
 			return 0 // the number in the file is inert

@@ -9,6 +9,13 @@ type family struct {
 	details Details
 	tied    bool // default of tie_word_embeddings
 	wide    bool // MLP four times the hidden size unless the config says otherwise
+	// defaults are what transformers' configuration class assumes and published files
+	// therefore leave out.
+	defaults map[string]float64
+	// Every fullEvery-th layer sees everything and the others have a window, where files
+	// do not say so layer by layer; the figure stands under a key of fullKeys.
+	fullEvery int
+	fullKeys  []string
 }
 
 // families are the known classes, longer marks before shorter ones they begin with.
@@ -19,20 +26,28 @@ var families = []family{
 	{mark: "qwen2", details: Details{QKVBias: true}},
 	{mark: "qwen3moe", details: Details{QKNorm: true, BlockFP8: true}},
 	{mark: "qwen3", details: Details{QKNorm: true}},
-	{mark: "gptoss", details: Details{QKVBias: true, OutputBias: true, Sinks: true, ExpertBias: true}},
-	{mark: "gemma2", details: Details{NormsPerLayer: 4}, tied: true},
-	{mark: "gemma3", details: Details{NormsPerLayer: 4, QKNorm: true}, tied: true},
-	{mark: "gemma", tied: true},
+	{mark: "gptoss", details: Details{QKVBias: true, OutputBias: true, Sinks: true, ExpertBias: true},
+		defaults: map[string]float64{"head_dim": 64, "sliding_window": 128}, fullEvery: 2},
+	{mark: "gemma2", details: Details{NormsPerLayer: 4}, tied: true, defaults: map[string]float64{"head_dim": 256}, fullEvery: 2},
+	{mark: "gemma3", details: Details{NormsPerLayer: 4, QKNorm: true}, tied: true,
+		defaults: map[string]float64{"vocab_size": 262208, "num_attention_heads": 8, "num_key_value_heads": 4,
+			"head_dim": 256, "max_position_embeddings": 131072, "sliding_window": 4096},
+		fullEvery: 6, fullKeys: []string{"sliding_window_pattern", "_sliding_window_pattern"}},
+	{mark: "gemma", tied: true, defaults: map[string]float64{"head_dim": 256}},
 	{mark: "gptj", wide: true, details: Details{Ungated: true, MLPBias: true, HeadBias: true, NormBias: true, NormsPerLayer: 1}},
 	{mark: "gptneox", wide: true, details: Details{Ungated: true, QKVBias: true, OutputBias: true, MLPBias: true, NormBias: true}},
-	{mark: "gpt2", wide: true, tied: true, details: Details{Ungated: true, QKVBias: true, OutputBias: true, MLPBias: true, NormBias: true}},
+	{mark: "gpt2", wide: true, tied: true, details: Details{Ungated: true, QKVBias: true, OutputBias: true, MLPBias: true, NormBias: true},
+		defaults: map[string]float64{"vocab_size": 50257}},
 	{mark: "falcon", wide: true, tied: true, details: Details{Ungated: true, NormBias: true, NormsPerLayer: 1}},
 	{mark: "rwforcausal", wide: true, tied: true, details: Details{Ungated: true, NormBias: true, NormsPerLayer: 1}},
 	{mark: "phi3"}, {mark: "phi4"},
 	{mark: "phimoe", details: Details{NormBias: true, QKVBias: true, OutputBias: true, HeadBias: true}},
 	{mark: "phi", details: Details{Ungated: true, QKVBias: true, OutputBias: true, MLPBias: true, HeadBias: true, NormBias: true, NormsPerLayer: 1}},
 	{mark: "starcoder2", tied: true, details: Details{Ungated: true, QKVBias: true, OutputBias: true, MLPBias: true, NormBias: true}},
+	{mark: "cohere2", tied: true, details: Details{NormsPerLayer: 1}, fullEvery: 4, fullKeys: []string{"sliding_window_pattern"}},
 	{mark: "cohere", tied: true, details: Details{NormsPerLayer: 1}},
+	{mark: "llama4", defaults: map[string]float64{"head_dim": 128, "attention_chunk_size": 8192, "interleave_moe_layer_step": 1},
+		fullEvery: 4, fullKeys: []string{"no_rope_layer_interval"}},
 	{mark: "llama"}, {mark: "mistral"}, {mark: "mixtral"},
 	{mark: "deepseekv3", details: Details{RouterBias: true, BlockFP8: true}}, {mark: "deepseek"},
 	{mark: "glm4moe", details: Details{RouterBias: true}},

@@ -39,7 +39,6 @@ type Flops struct {
 	INT8 float64
 
 	MeasuredBF16 float64 // best matrix product anybody measured, 0 if nobody did
-	MeasuredFP8  float64
 }
 
 // Link is the connection between the GPUs of one machine that tensor parallelism

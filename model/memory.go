@@ -23,7 +23,8 @@ const (
 	graphsBase      = 0.20 * gib
 	graphsPerHidden = 0.30 * gib / 4096
 	// samplerBytes per row and vocabulary entry: bf16 logits, their fp32 copy, and the sort
-	// (fp32 values, int64 positions) that the warm-up of top-k and top-p makes.
+	// (fp32 values, int64 positions) that the warm-up of top-k and top-p makes. Every rank
+	// gathers the whole vocabulary.
 	samplerBytes = 2 + 4 + 4 + 8 + 2
 )
 
@@ -97,7 +98,7 @@ func divide(dep Deployment, args EngineArgs) Memory {
 	m := Memory{
 		Usable:     math.Ceil((dep.Hardware.Memory - reservedBytes) * args.Utilization),
 		Weights:    weightBytes(dep),
-		Activation: max(forwardBytes(dep, args.MaxNumBatchedTokens), samplerPeak(dep, args.MaxNumSeqs)),
+		Activation: max(forwardBytes(dep, args.MaxNumBatchedTokens), samplerBytes*float64(args.MaxNumSeqs)*float64(dep.Arch.Vocab)),
 		NonTorch:   nonTorchAlone,
 		Layout:     layoutOf(dep),
 	}
@@ -197,12 +198,6 @@ func forwardBytes(dep Deployment, tokens int) float64 {
 	}
 	width = max(width, float64((a.Attention.Heads+2*a.Attention.KVHeads)*a.Attention.HeadDim)/tp)
 	return float64(tokens) * 2 * (3*hidden + width)
-}
-
-// samplerPeak returns the peak of the sampler's warm-up with so many rows; every rank
-// gathers the whole vocabulary.
-func samplerPeak(dep Deployment, rows int) float64 {
-	return float64(rows) * float64(dep.Arch.Vocab) * samplerBytes
 }
 
 // layoutOf groups the layers of one stage. With windows and full layers mixed, groups

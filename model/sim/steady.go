@@ -341,13 +341,6 @@ func (s *scheduler) removeSteady(r *sequence) {
 
 // steadyIndex finds a sequence in the head of the running list by its order of admission.
 func (s *scheduler) steadyIndex(order int) int {
-	low, high := 0, s.steady.members
-	for low < high {
-		if mid := (low + high) / 2; s.running[mid].order < order {
-			low = mid + 1
-		} else {
-			high = mid
-		}
-	}
-	return low
+	i, _ := slices.BinarySearchFunc(s.running[:s.steady.members], order, func(r *sequence, order int) int { return r.order - order })
+	return i
 }
