@@ -83,11 +83,11 @@ type Details struct {
 	BlockFP8      bool // its fp8 checkpoint scales blocks of 128 x 128, not channels (costs time, not memory)
 }
 
-// DenseLayers returns how many layers have an ordinary MLP.
-func (a Arch) DenseLayers() int { return a.Layers - a.MoE.Layers }
+// denseLayers returns how many layers have an ordinary MLP.
+func (a Arch) denseLayers() int { return a.Layers - a.MoE.Layers }
 
-// FullLayers returns how many layers attend to the whole context.
-func (a Arch) FullLayers() int { return a.Layers - a.Attention.WindowLayers }
+// fullLayers returns how many layers attend to the whole context.
+func (a Arch) fullLayers() int { return a.Layers - a.Attention.WindowLayers }
 
 // Check returns an error that names the first figure of the shape that is missing
 // (wrapping [ErrNoFigure]) or impossible.
@@ -105,7 +105,7 @@ func (a Arch) Check() error {
 			return fmt.Errorf("model %q: %s: %w", a.Name, n.what, ErrNoFigure)
 		}
 	}
-	if a.DenseLayers() > 0 && a.Intermediate <= 0 {
+	if a.denseLayers() > 0 && a.Intermediate <= 0 {
 		return fmt.Errorf("model %q: intermediate size: %w", a.Name, ErrNoFigure)
 	}
 	if a.MoE.Present() && (a.MoE.Active <= 0 || a.MoE.Intermediate <= 0) {

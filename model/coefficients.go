@@ -98,7 +98,7 @@ func (r *Roofline) kvShards() float64 {
 // setAttention fills in the costs of reading and of filling the KV cache.
 func (r *Roofline) setAttention() {
 	d, hw, at := r.dep, r.dep.Hardware, r.dep.Arch.Attention
-	full, window := float64(d.Arch.FullLayers()), float64(at.WindowLayers)
+	full, window := float64(d.Arch.fullLayers()), float64(at.WindowLayers)
 	perLayer := d.Arch.kvBytesPerLayer(d.Precision.KV, d.TP)
 	layer := perLayer / (r.c.kv(d.Precision.KV) * hw.Bandwidth)
 
@@ -164,7 +164,7 @@ func (r *Roofline) setFixed() {
 	r.fixed.graph = layers*f.Layer + moe*f.MoELayer + block + step
 	r.fixed.eager = layers*max(f.LayerEager, f.Layer) + moe*f.MoELayer + step
 	r.fixed.request = f.Request + f.SyncRequest
-	r.fixed.largest = r.args.LargestGraph(d.Hardware)
+	r.fixed.largest = r.args.largestGraph(d.Hardware)
 	r.fixed.freeTokens = elementwiseFree
 	r.fixed.elementToken = r.hiddenSize * (elementwiseLayer*layers + elementwiseExperts*float64(d.Arch.MoE.Active)*moe) / d.Hardware.Bandwidth
 }

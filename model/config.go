@@ -293,7 +293,7 @@ func (c *hfConfig) intermediate(a Arch) int {
 	switch {
 	case c.family.wide:
 		return 4 * a.Hidden
-	case a.DenseLayers() == 0:
+	case a.denseLayers() == 0:
 		return 0
 	}
 	return c.need("intermediate_size")

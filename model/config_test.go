@@ -43,7 +43,7 @@ func TestParseConfigAgreesWithTheCatalog(t *testing.T) {
 
 // shape is everything that costs are computed from.
 func shape(a Arch) string {
-	if a.DenseLayers() == 0 {
+	if a.denseLayers() == 0 {
 		a.Intermediate = 0
 	}
 	at := a.Attention

@@ -29,7 +29,7 @@ func (a Arch) counts() counts {
 		}
 		return matrices * hidden * float64(width)
 	}
-	dense, moe := float64(a.DenseLayers()), float64(a.MoE.Layers)
+	dense, moe := float64(a.denseLayers()), float64(a.MoE.Layers)
 	c.mlp = dense * mlp(a.Intermediate)
 	if a.MoE.Present() {
 		e := float64(a.MoE.Experts)

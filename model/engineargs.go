@@ -47,10 +47,10 @@ func (l EngineArgs) withDefaults(dep Deployment) EngineArgs {
 	return l
 }
 
-// LargestGraph returns the largest batch, in tokens, for which the engine has
+// largestGraph returns the largest batch, in tokens, for which the engine has
 // captured a CUDA graph: twice the running requests, at most 512, never above a
 // step's tokens. (Recent releases capture up to 1024 on data-centre Blackwell.)
-func (l EngineArgs) LargestGraph(hw Hardware) int {
+func (l EngineArgs) largestGraph(hw Hardware) int {
 	top := 512
 	if hw.Generation == GenerationBlackwell && versionOf(l.EngineVersion).AtLeast(0, 20) {
 		top = 1024

@@ -106,7 +106,7 @@ func divide(dep Deployment, args EngineArgs) Memory {
 		m.NonTorch = nonTorchGroup
 	}
 	if versionOf(args.EngineVersion).AtLeast(0, 21) {
-		m.Graphs = graphsBase + graphsPerHidden*float64(dep.Arch.Hidden)*float64(args.LargestGraph(dep.Hardware))/512
+		m.Graphs = graphsBase + graphsPerHidden*float64(dep.Arch.Hidden)*float64(args.largestGraph(dep.Hardware))/512
 	}
 	m.KV = m.Usable - m.Weights - m.Activation - m.Graphs - m.NonTorch
 	block := m.Layout.blockBytes(dep)
@@ -191,7 +191,7 @@ func forwardBytes(dep Deployment, tokens int) float64 {
 		}
 		experts := k * (max(2*im, hidden) + im)
 		shared := 3 * float64(a.MoE.SharedIntermediate) / tp
-		if a.DenseLayers() == 0 {
+		if a.denseLayers() == 0 {
 			width = 0
 		}
 		width = max(width, experts+shared)
@@ -205,7 +205,7 @@ func forwardBytes(dep Deployment, tokens int) float64 {
 // quarter more; the last group of a kind may be padded.
 func layoutOf(dep Deployment) KVLayout {
 	l := KVLayout{BlockTokens: blockTokens, Window: dep.Arch.Attention.Window}
-	full := ceilDiv(dep.Arch.FullLayers(), dep.PP)
+	full := ceilDiv(dep.Arch.fullLayers(), dep.PP)
 	window := ceilDiv(dep.Arch.Attention.WindowLayers, dep.PP)
 	if dep.Arch.Attention.Chunked {
 		// vLLM does not give the cache of chunked layers back unless told to.

@@ -33,7 +33,7 @@ func (r *Roofline) Work(b Batch) Work {
 		w.Flops += r.head.flops * l.sampled
 	}
 	w.KVBytes = r.kv.fullBytes*(l.context+l.past) + r.kv.windowBytes*(l.windowed+l.windowPast)
-	full, window := float64(r.dep.Arch.FullLayers()), float64(r.dep.Arch.Attention.WindowLayers)
+	full, window := float64(r.dep.Arch.fullLayers()), float64(r.dep.Arch.Attention.WindowLayers)
 	extra := l.tokens * r.prefill.extra // costs time, computes nothing
 	w.Flops += r.prefill.flops * full * (l.pairs - extra + l.context)
 	if window > 0 {

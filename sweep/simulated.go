@@ -29,7 +29,7 @@ type Simulated struct {
 // Fit divides the memory of the deployment and says with a *measure.Rejection whether the
 // knobs leave room for the model and one request.
 func (s *Simulated) Fit(k measure.Knobs) (model.Memory, error) {
-	m, err := model.MemoryPlan(s.Deployment(k), s.limits(k))
+	m, err := model.MemoryPlan(s.Deployment(k), sim.Args(k, s.Version))
 	if err != nil {
 		return m, &measure.Rejection{Knobs: k, Reason: err.Error()}
 	}
@@ -43,7 +43,7 @@ func (s *Simulated) Roofline(k measure.Knobs) (*model.Roofline, error) {
 	if s.Constants != nil {
 		c = s.Constants(dep, c)
 	}
-	return model.NewRoofline(dep, c, s.limits(k))
+	return model.NewRoofline(dep, c, sim.Args(k, s.Version))
 }
 
 // Capacity is about the load that knobs carry within the latency limits of an
@@ -86,14 +86,6 @@ func targets(o measure.SLO) model.Targets {
 		}
 	}
 	return t
-}
-
-// limits turns knobs into the engine's settings.
-func (s *Simulated) limits(k measure.Knobs) model.EngineArgs {
-	return model.EngineArgs{
-		MaxNumSeqs: k.MaxNumSeqs, MaxNumBatchedTokens: k.MaxNumBatchedTokens, Utilization: k.GPUMemoryUtilization,
-		MaxModelLen: k.MaxModelLen, KVBlocks: k.KVBlocks, EngineVersion: s.Version,
-	}
 }
 
 // Parts are what an engine is made of: its step time and its scheduling.

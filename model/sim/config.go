@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"planner/model"
+	"planner/sweep/measure"
 )
 
 // Timer says how long things take, in seconds. A [model.Roofline] is one.
@@ -88,6 +89,15 @@ func Configure(r *model.Roofline, m model.Memory, prefixCaching bool) (Config, e
 		PrefixCaching: prefixCaching, Blocks: m.Blocks, Layout: layout,
 		Replicas: dep.DP, LockStep: dep.Arch.MoE.Present(),
 	}, nil
+}
+
+// Args are the settings that knobs give an engine of a release; what they leave open is
+// up to its defaults.
+func Args(k measure.Knobs, version string) model.EngineArgs {
+	return model.EngineArgs{
+		MaxNumSeqs: k.MaxNumSeqs, MaxNumBatchedTokens: k.MaxNumBatchedTokens, Utilization: k.GPUMemoryUtilization,
+		MaxModelLen: k.MaxModelLen, KVBlocks: k.KVBlocks, EngineVersion: version,
+	}
 }
 
 // valid panics on settings under which no scheduler can work: they come from code

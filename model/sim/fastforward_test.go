@@ -97,8 +97,8 @@ func TestFastForwardEqualsStepByStep(t *testing.T) {
 			t.Fatalf("seed %d (%+v, %d slots, time limit %v): %v", seed, s.config, s.load.Slots, s.load.Timeout, err)
 		}
 		steps += fast.stats.steps
-		preempted += fast.stats.preemptions
-		hits += fast.stats.hits
+		preempted += fast.stats.counts.Preemptions
+		hits += fast.stats.counts.Hits
 		for _, r := range fast.Records {
 			if r.Outcome == measure.Timeout {
 				failed++
@@ -142,7 +142,7 @@ func equalToMicrosecond(a, b *result) error {
 			return fmt.Errorf("statistics differ:\n%+v\n%+v", x, y)
 		}
 	}
-	if x.steps != y.steps || x.queries != y.queries || x.hits != y.hits || x.preemptions != y.preemptions ||
+	if x.steps != y.steps || x.counts != y.counts ||
 		x.promptTokens != y.promptTokens || x.outputTokens != y.outputTokens || x.kv.peak != y.kv.peak || x.running.peak != y.running.peak || x.waiting.peak != y.waiting.peak {
 		return fmt.Errorf("statistics differ:\n%+v\n%+v", x, y)
 	}

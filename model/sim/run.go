@@ -16,10 +16,6 @@ type run struct {
 	load    *Load
 	calls   []call
 	records []measure.Record
-	// follower and nextFollower are 1 + an index into the schedule, 0 for none: the
-	// first request that waits for the end of this one, as a turn of a conversation
-	// does, and the next that waits for the same. Nil without conversations.
-	follower, nextFollower []int
 
 	// arrivals are at the engine, deadlines are when clients give up.
 	arrivals, deadlines eventList
@@ -31,13 +27,10 @@ type run struct {
 	horizon, watchAt, end float64
 	done                  bool
 	stopped               string
-	arrived, ended        int
 
-	// gaps holds the inter-token times that are asked for in microseconds, lastToken
-	// when each request's newest token came, as long as they are looked at one by one.
-	gaps      *hdrhistogram.Histogram
-	lastToken []float64
-	stats     stats
+	// gaps holds the inter-token times that are asked for in microseconds.
+	gaps  *hdrhistogram.Histogram
+	stats stats
 	// onToken, if set, is told of every token, and begun is when each request was first
 	// given blocks; nothing may become steady then.
 	onToken func(id int, at float64, first, last bool)
@@ -49,7 +42,13 @@ type call struct {
 	seq     *sequence // while it is in the engine
 	replica *scheduler
 	due     float64
-	ended   bool
+	// lastToken is when its newest token came, as long as they are looked at one by one.
+	lastToken float64
+	ended     bool
+	// follower and nextFollower are 1 + an index into the schedule, 0 for none: the
+	// first request that waits for the end of this one, as a turn of a conversation
+	// does, and the next that waits for the same.
+	follower, nextFollower int32
 }
 
 // longestGap is the longest inter-token time that is told apart: an hour, in
@@ -72,7 +71,7 @@ func newRun(e *Engine, load Load) *run {
 		r.watchAt = r.watchEvery()
 	}
 	if load.Gaps {
-		r.gaps, r.lastToken = hdrhistogram.New(1, longestGap, 3), make([]float64, n)
+		r.gaps = hdrhistogram.New(1, longestGap, 3)
 	}
 	r.sendFirst()
 	return r
@@ -112,11 +111,8 @@ func (r *run) sendFirst() {
 
 // follow notes that a request waits for the end of another one.
 func (r *run) follow(parent, id int) {
-	if r.follower == nil {
-		r.follower, r.nextFollower = make([]int, len(r.records)), make([]int, len(r.records))
-	}
-	r.nextFollower[id] = r.follower[parent]
-	r.follower[parent] = id + 1
+	r.calls[id].nextFollower = r.calls[parent].follower
+	r.calls[parent].follower = int32(id + 1)
 }
 
 // sent notes that a request leaves its client.
@@ -191,7 +187,7 @@ func (r *run) arrive(id int, at float64) {
 	if k.ended { // gave up on the way
 		return
 	}
-	r.arrived++
+	r.stats.arrived++
 	q := &r.load.Requests[id]
 	core, replica, least := r.engine.cores[0], r.engine.cores[0].replicas[0], math.MaxInt
 	for _, c := range r.engine.cores {
@@ -232,7 +228,7 @@ func (r *run) close(id int, at float64, outcome measure.Outcome) {
 	r.calls[id].ended = true
 	r.calls[id].seq = nil
 	r.records[id].Outcome = outcome
-	r.ended++
+	r.stats.ended++
 	r.end = max(r.end, at)
 	if r.load.Slots > 0 {
 		if r.nextSlot < len(r.records) {
@@ -241,11 +237,8 @@ func (r *run) close(id int, at float64, outcome measure.Outcome) {
 		}
 		return
 	}
-	if r.follower == nil {
-		return
-	}
-	for next := r.follower[id] - 1; next >= 0; next = r.nextFollower[next] - 1 {
-		r.send(next, max(at, r.load.Requests[next].Due.Seconds()))
+	for next := r.calls[id].follower - 1; next >= 0; next = r.calls[next].nextFollower - 1 {
+		r.send(int(next), max(at, r.load.Requests[next].Due.Seconds()))
 	}
 }
 
@@ -255,16 +248,16 @@ func (r *run) scheduled(c *core, b *stepBatch) {
 		if a.resumed {
 			continue
 		}
-		r.stats.queries += a.total()
-		r.stats.hits += a.cached
+		r.stats.counts.Queries += a.total()
+		r.stats.counts.Hits += a.cached
 		r.records[a.id].Cached = a.cached
 		if r.onToken != nil {
 			r.begun[a.id] = c.now
 		}
 	}
-	r.stats.preemptions += len(b.preempted)
+	r.stats.counts.Preemptions += len(b.preempted)
 	for _, id := range b.unsteady {
-		r.lastToken[id] = c.lastOutput
+		r.calls[id].lastToken = c.lastOutput
 	}
 }
 
@@ -303,11 +296,11 @@ func (r *run) countGaps(c *core, o *stepOutput) {
 		return
 	}
 	for _, id := range o.first {
-		r.lastToken[id] = c.now
+		r.calls[id].lastToken = c.now
 	}
 	for _, id := range o.tokens {
-		r.recordGaps(c.now-r.lastToken[id], 1)
-		r.lastToken[id] = c.now
+		r.recordGaps(c.now-r.calls[id].lastToken, 1)
+		r.calls[id].lastToken = c.now
 	}
 	if o.steady > 0 {
 		r.recordGaps(c.now-c.lastOutput, o.steady)
@@ -337,11 +330,11 @@ func (r *run) over(now float64) bool {
 }
 
 func (r *run) progress(now float64) Progress {
-	return Progress{Now: duration(now), Arrived: r.arrived, Ended: r.ended, Occupancy: r.occupancy(), Records: r.records}
+	return Progress{Now: duration(now), Arrived: r.stats.arrived, Ended: r.stats.ended, Occupancy: r.occupancy(), Records: r.records}
 }
 
 func (r *run) occupancy() Occupancy {
-	o := Occupancy{Preemptions: r.stats.preemptions, Queries: r.stats.queries, Hits: r.stats.hits}
+	o := r.stats.counts
 	replicas := 0
 	for _, c := range r.engine.cores {
 		for _, s := range c.replicas {

@@ -16,7 +16,10 @@ type stats struct {
 	// promptTokens and outputTokens count tokens that were computed and sampled;
 	// what a preemption made necessary again counts again.
 	promptTokens, outputTokens int
-	preemptions, queries, hits int // see Occupancy
+	// counts holds the numbers of an occupancy that only rise; the others are looked up
+	// when they are asked for.
+	counts         Occupancy
+	arrived, ended int // see Progress
 	// kv is the share of the block pool in use, running and waiting count
 	// requests.
 	kv, running, waiting level
@@ -86,7 +89,7 @@ func (r *run) observation() measure.Observation {
 		Records: r.records, End: duration(r.end), Gaps: r.gaps, Aborted: r.stopped,
 		Server: measure.Server{
 			Engine: measure.Software{Kind: "simulated"}, KVBlocks: new(c.Blocks), BlockTokens: new(c.Layout.BlockTokens),
-			Preemptions: new(s.preemptions), HitRate: new(float64(s.hits) / float64(max(s.queries, 1))), PeakKV: new(s.kv.peak), Time: r.timeShares(),
+			Preemptions: new(s.counts.Preemptions), HitRate: new(float64(s.counts.Hits) / float64(max(s.counts.Queries, 1))), PeakKV: new(s.kv.peak), Time: r.timeShares(),
 		},
 	}
 }
