@@ -1,17 +1,20 @@
 package load
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"io"
 	"net"
 	"strconv"
 	"time"
 )
 
-// Limits of what a server may send.
+// Limits of what a server may send, and what is read at once.
 const (
-	maxHead      = 64 << 10
-	maxChunkLine = 4 << 10
+	maxHead  = 64 << 10
+	maxLine  = 8 << 10
+	readSize = 16 << 10
 )
 
 // conn is one connection, and the body of the answer that it carries.
@@ -20,10 +23,9 @@ type conn struct {
 	pool   *connPool
 	unhook func() bool
 	since  time.Time
-	// buf[r:w] was read and not used; at is when the last read returned.
-	buf  []byte
-	r, w int
-	at   time.Time
+	// in holds what was read and not used; at is when the last read returned.
+	in *bufio.Reader
+	at time.Time
 	// silent: no byte of the present answer has come.
 	silent bool
 	// left counts the bytes to come of the body, or of its present chunk; -1
@@ -34,38 +36,30 @@ type conn struct {
 	inChunks, ended, keep bool
 }
 
+func newConn(nc net.Conn, p *connPool) *conn {
+	c := &conn{Conn: nc, pool: p}
+	c.in = bufio.NewReaderSize(c, readSize)
+	c.unhook = context.AfterFunc(p.ctx, func() { nc.Close() })
+	return c
+}
+
 func (c *conn) drop() {
 	c.unhook()
 	c.Close()
 }
 
-// fill reads once. Its buffer grows when a read fills it.
-func (c *conn) fill() error {
-	full := c.w == len(c.buf)
-	if c.r == c.w || full {
-		c.w = copy(c.buf, c.buf[c.r:c.w])
-		c.r = 0
-	}
-	if c.w == len(c.buf) || full && len(c.buf) < maxHead {
-		c.buf = append(c.buf, make([]byte, len(c.buf))...)
-	}
-	n, err := c.Read(c.buf[c.w:])
+// Read reads once, for in, and looks at the clock.
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
 	c.at = time.Now()
-	if n > 0 {
-		c.silent = false
-		c.w += n
-		return nil
-	}
-	if err == nil {
-		err = io.ErrNoProgress
-	}
-	return err
+	c.silent = c.silent && n == 0
+	return n, err
 }
 
 // exchange sends the message and reads the head of the answer. A server may
 // answer, and close, before it has read all of a request that it refuses.
 func (c *conn) exchange(m *message) (response, error) {
-	c.r, c.w, c.silent = 0, 0, true
+	c.silent = true
 	_, werr := c.Write(m.bytes())
 	for {
 		a, err := c.head()
@@ -83,68 +77,34 @@ func (c *conn) exchange(m *message) (response, error) {
 
 // head reads status line and headers.
 func (c *conn) head() (response, error) {
-	for {
-		if i := endOfHead(c.buf[c.r:c.w]); i >= 0 {
-			block := c.buf[c.r : c.r+i]
-			c.r += i
-			return c.parseHead(block)
+	line, err := c.line()
+	if err != nil {
+		if err == errCut && c.silent {
+			err = errNoAnswer
 		}
-		if c.w-c.r > maxHead {
-			return response{}, malformed("head longer than %d bytes", maxHead)
-		}
-		if err := c.fill(); err != nil {
-			if err == io.EOF && c.silent {
-				return response{}, errNoAnswer
-			}
-			return response{}, cutShort(err)
-		}
+		return response{}, err
 	}
-}
-
-// endOfHead is the index behind the blank line that ends a head, -1 without.
-func endOfHead(b []byte) int {
-	lf, crlf := bytes.Index(b, []byte("\n\n")), bytes.Index(b, []byte("\n\r\n"))
-	switch {
-	case crlf >= 0 && (lf < 0 || crlf < lf):
-		return crlf + 3
-	case lf >= 0:
-		return lf + 2
-	}
-	return -1
-}
-
-func (c *conn) parseHead(block []byte) (response, error) {
-	line, rest, _ := bytes.Cut(block, []byte("\n"))
-	line = bytes.TrimSuffix(line, []byte("\r"))
 	if len(line) < 12 || !bytes.HasPrefix(line, []byte("HTTP/1.")) || line[8] != ' ' {
 		return response{}, malformed("not HTTP/1.1: %q", line[:min(len(line), 40)])
 	}
-	status, err := strconv.Atoi(string(line[9:12]))
-	if err != nil || status < 100 {
+	a := response{body: c}
+	if a.status, err = strconv.Atoi(string(line[9:12])); err != nil || a.status < 100 {
 		return response{}, malformed("status %q", line[9:12])
 	}
-	a := response{status: status, body: c}
 	c.left, c.chunked, c.inChunks, c.ended = -1, false, false, false
 	c.keep = line[7] == '1'
-	for len(rest) > 0 {
-		line, rest, _ = bytes.Cut(rest, []byte("\n"))
-		name, value, _ := bytes.Cut(line, []byte(":"))
-		value = bytes.TrimSpace(value)
-		switch {
-		case is(name, "content-length"):
-			if c.left, err = strconv.ParseInt(string(value), 10, 64); err != nil || c.left < 0 {
-				return response{}, malformed("content-length %q", value)
-			}
-		case is(name, "transfer-encoding"):
-			c.chunked = is(value, "chunked")
-		case is(name, "connection"):
-			c.keep = c.keep && !is(value, "close")
-		case is(name, "content-encoding"):
-			if !is(value, "identity") && len(value) > 0 {
-				return response{}, malformed("content-encoding %q, which was not asked for", value)
-			}
-		case is(name, "content-type"):
-			a.stream = hasPrefixFold(value, "text/event-stream")
+	for size := 0; ; size += len(line) {
+		if line, err = c.line(); err != nil {
+			return response{}, err
+		}
+		if len(line) == 0 {
+			break
+		}
+		if size > maxHead {
+			return response{}, malformed("head longer than %d bytes", maxHead)
+		}
+		if err := c.header(&a, line); err != nil {
+			return response{}, err
 		}
 	}
 	switch {
@@ -153,44 +113,63 @@ func (c *conn) parseHead(block []byte) (response, error) {
 	case c.left < 0:
 		c.keep = false
 	}
-	if status == 204 || status == 304 || status < 200 {
+	if a.status == 204 || a.status == 304 || a.status < 200 {
 		c.left, c.chunked = 0, false
 	}
 	return a, nil
 }
 
-func is(b []byte, word string) bool { return bytes.EqualFold(b, []byte(word)) }
-
-func hasPrefixFold(b []byte, lower string) bool {
-	return len(b) >= len(lower) && bytes.EqualFold(b[:len(lower)], []byte(lower))
+// header takes what a line of the head says of the body.
+func (c *conn) header(a *response, line []byte) (err error) {
+	name, value, _ := bytes.Cut(line, []byte(":"))
+	value = bytes.TrimSpace(value)
+	switch {
+	case is(name, "content-length"):
+		if c.left, err = strconv.ParseInt(string(value), 10, 64); err != nil || c.left < 0 {
+			return malformed("content-length %q", value)
+		}
+	case is(name, "transfer-encoding"):
+		c.chunked = is(value, "chunked")
+	case is(name, "connection"):
+		c.keep = c.keep && !is(value, "close")
+	case is(name, "content-encoding"):
+		if !is(value, "identity") && len(value) > 0 {
+			return malformed("content-encoding %q, which was not asked for", value)
+		}
+	case is(name, "content-type"):
+		const stream = "text/event-stream"
+		a.stream = len(value) >= len(stream) && is(value[:len(stream)], stream)
+	}
+	return nil
 }
+
+func is(b []byte, word string) bool { return bytes.EqualFold(b, []byte(word)) }
 
 // next implements body.
 func (c *conn) next() ([]byte, time.Time, error) {
-	for {
-		if c.left == 0 {
-			if err := c.nextChunk(); err != nil {
-				return nil, c.at, err
-			}
-		}
-		if c.r < c.w {
-			n := c.w - c.r
-			if c.left >= 0 {
-				n = int(min(int64(n), c.left))
-				c.left -= int64(n)
-			}
-			span := c.buf[c.r : c.r+n]
-			c.r += n
-			return span, c.at, nil
-		}
-		if err := c.fill(); err != nil {
-			if err == io.EOF && c.left < 0 {
-				c.ended = true
-				return nil, c.at, io.EOF
-			}
-			return nil, c.at, cutShort(err)
+	if c.left == 0 {
+		if err := c.nextChunk(); err != nil {
+			return nil, c.at, err
 		}
 	}
+	n := c.in.Buffered()
+	if n == 0 {
+		if _, err := c.in.Peek(1); err != nil {
+			c.ended = err == io.EOF && c.left < 0
+			if !c.ended {
+				err = cutShort(err)
+			}
+			return nil, c.at, err
+		}
+		n = c.in.Buffered()
+	}
+	if c.left >= 0 {
+		n = int(min(int64(n), c.left))
+		c.left -= int64(n)
+	}
+	span, _ := c.in.Peek(n)
+	_, _ = c.in.Discard(n) // buffered, as the span is
+	return span, c.at, nil
 }
 
 // nextChunk reads the size of the next chunk of a body in chunks; io.EOF behind
@@ -242,21 +221,16 @@ func malformedChunk(line []byte) error {
 	return malformed("chunk of size %q", line[:min(len(line), 20)])
 }
 
-// line reads one short line of the chunked framing.
+// line reads one line of the head or of the chunked framing.
 func (c *conn) line() ([]byte, error) {
-	for {
-		if i := bytes.IndexByte(c.buf[c.r:c.w], '\n'); i >= 0 {
-			line := c.buf[c.r : c.r+i]
-			c.r += i + 1
-			return bytes.TrimSuffix(line, []byte("\r")), nil
-		}
-		if c.w-c.r > maxChunkLine {
-			return nil, malformed("endless line between chunks")
-		}
-		if err := c.fill(); err != nil {
-			return nil, cutShort(err)
-		}
+	line, err := c.in.ReadSlice('\n')
+	switch {
+	case len(line) > maxLine:
+		return nil, malformed("line longer than %d bytes", maxLine)
+	case err != nil:
+		return nil, cutShort(err)
 	}
+	return bytes.TrimSuffix(line[:len(line)-1], []byte("\r")), nil
 }
 
 // cutShort is why an answer was not read to its end.
@@ -269,7 +243,7 @@ func cutShort(err error) error {
 
 // close implements body.
 func (c *conn) close() {
-	if c.ended && c.keep && c.r == c.w {
+	if c.ended && c.keep && c.in.Buffered() == 0 {
 		c.pool.put(c)
 		return
 	}

@@ -110,9 +110,7 @@ func (p *connPool) open(deadline time.Time) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{Conn: nc, pool: p, buf: make([]byte, 8<<10)}
-	c.unhook = context.AfterFunc(p.ctx, func() { nc.Close() })
-	return c, nil
+	return newConn(nc, p), nil
 }
 
 // Up to inTurn connections are opened one after another, within warmLimit.

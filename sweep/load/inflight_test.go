@@ -33,7 +33,7 @@ func (s *script) Read(b []byte) (int, error) {
 // hear reads one scripted answer to a request for 4 tokens.
 func hear(in []byte, step int) *inFlight {
 	p := &connPool{ctx: context.Background()}
-	c := &conn{Conn: &script{in: in, step: step}, pool: p, buf: make([]byte, 512), unhook: func() bool { return true }}
+	c := newConn(&script{in: in, step: step}, p)
 	f := &inFlight{}
 	r, err := c.exchange(&message{})
 	if err != nil {
