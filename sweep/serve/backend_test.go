@@ -186,7 +186,7 @@ func TestBlocks(t *testing.T) {
 	var texts [][]int32 // prompts and replies
 	var all [][]workload.Segment
 	for n := range 300 {
-		c := &apiRequest{hash: uint64(n), output: 1 + rng.IntN(10)}
+		c := &completion{hash: uint64(n), output: 1 + rng.IntN(10)}
 		if len(texts) > 0 && rng.IntN(4) > 0 { // go on from an earlier text
 			old := texts[rng.IntN(len(texts))]
 			c.prompt = append(c.prompt, old[:rng.IntN(len(old)+1)]...)

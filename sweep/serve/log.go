@@ -54,13 +54,6 @@ type Emission struct {
 	Left []time.Duration `json:"left_ns"`
 }
 
-func (r *reply) emission(outcome string) Emission {
-	return Emission{
-		ID: r.id, Arrived: r.arrived, Prompt: len(r.prompt), Asked: r.output, Cached: max(r.cached, 0),
-		Outcome: outcome, Fault: r.fault.text, Blocked: r.blocked, Due: r.due, Left: r.left,
-	}
-}
-
 // emissionLog writes the log from a goroutine of its own, so that a slow disk
 // delays no token.
 type emissionLog struct {

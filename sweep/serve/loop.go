@@ -22,8 +22,6 @@ type backend interface {
 	// and says when something is going to happen next: measure.Never if nothing
 	// is.
 	Advance(to time.Duration, tokens []sim.Token) (left []sim.Token, next time.Duration)
-	// Occupancy is what the backend holds and has done until now.
-	Occupancy() sim.Occupancy
 }
 
 // eventLoop is where requests meet the backend. One goroutine owns the backend and all
@@ -33,8 +31,6 @@ type backend interface {
 type eventLoop struct {
 	start   time.Time
 	backend backend
-	// caching: the backend has a prefix cache.
-	caching bool
 	waker   *waker
 	metrics *vllmMetrics
 	log     *emissionLog
@@ -91,7 +87,7 @@ func (l *eventLoop) run() {
 		for _, t := range tokens {
 			l.deliver(t)
 		}
-		l.metrics.sample(l.backend.Occupancy())
+		l.metrics.sample()
 		if next < 0 {
 			l.waker.sleep(-1)
 		} else if wait := next - l.now(); wait > nearly {
@@ -118,7 +114,7 @@ func (l *eventLoop) takeIn() bool {
 	if closed {
 		return false
 	}
-	slices.SortStableFunc(arrived, func(a, b *reply) int { return cmp.Compare(a.arrived, b.arrived) })
+	slices.SortStableFunc(arrived, func(a, b *reply) int { return cmp.Compare(a.Arrived, b.Arrived) })
 	for _, r := range arrived {
 		l.begin(r)
 	}
@@ -132,7 +128,7 @@ func (l *eventLoop) takeIn() bool {
 }
 
 func (l *eventLoop) begin(r *reply) {
-	number, ok := l.backend.Submit(r.arrived, r.request)
+	number, ok := l.backend.Submit(r.Arrived, r.request)
 	if !ok {
 		refusal := badRequest("", "A request of %d prompt and %d output tokens does not fit the engine's memory.", r.request.Prompt, r.request.Output)
 		_, _ = r.out.write(answer(refusal.status, jsonType, r.keepAlive, refusal.body())) // a client that is gone is noticed by its connection
@@ -154,8 +150,8 @@ func (l *eventLoop) deliver(t sim.Token) {
 		return // broken off
 	}
 	if t.First {
-		if l.caching {
-			r.cached = t.Cached
+		if r.caching {
+			r.Cached = t.Cached
 		}
 		l.metrics.first(r, t)
 	}
@@ -163,11 +159,11 @@ func (l *eventLoop) deliver(t sim.Token) {
 		l.forget(r)
 	}
 	l.metrics.token(r, t.At)
-	r.due = append(r.due, t.At)
+	r.Due = append(r.Due, t.At)
 	broken := r.breaks()
 	switch {
 	case r.Stream:
-		l.wire = r.token(l.wire[:0], len(r.due)-1)
+		l.wire = r.token(l.wire[:0], len(r.Due)-1)
 		if broken {
 			l.wire = r.breakOff(l.wire)
 		} else if t.Last {
@@ -187,12 +183,12 @@ func (l *eventLoop) deliver(t sim.Token) {
 // reply, and returns false, if the client is gone.
 func (l *eventLoop) write(r *reply) bool {
 	now := l.now()
-	for len(r.left) < len(r.due) {
-		r.left = append(r.left, now)
+	for len(r.Left) < len(r.Due) {
+		r.Left = append(r.Left, now)
 	}
 	kept, err := r.out.write(l.wire)
 	if kept {
-		r.blocked++
+		r.Blocked++
 	}
 	if err == nil {
 		return true
@@ -237,8 +233,8 @@ func (l *eventLoop) forget(r *reply) {
 // end forgets a reply and lets its connection go on.
 func (l *eventLoop) end(r *reply, outcome string) {
 	l.forget(r)
-	r.ended = true
-	l.metrics.ended(r, outcome)
-	l.log.add(r.emission(outcome))
+	r.ended, r.Outcome = true, outcome
+	l.metrics.ended(r)
+	l.log.add(r.Emission)
 	close(r.done)
 }

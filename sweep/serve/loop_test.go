@@ -23,8 +23,8 @@ func TestTokenAllocates(t *testing.T) {
 		if n := testing.AllocsPerRun(2000, next); n != 0 {
 			t.Errorf("%v allocations per token", n)
 		}
-		if len(r.left) != k || r.blocked > 0 {
-			t.Errorf("%d of %d tokens left, %d blocked", len(r.left), k, r.blocked)
+		if len(r.Left) != k || r.Blocked > 0 {
+			t.Errorf("%d of %d tokens left, %d blocked", len(r.Left), k, r.Blocked)
 		}
 	}
 }
@@ -57,9 +57,9 @@ func lone(t testing.TB, body string) (*eventLoop, *reply) {
 		t.Fatal(err)
 	}
 	r := newReply(c, "cmpl-1", "m", 1)
-	r.due, r.left = make([]time.Duration, 0, c.output), make([]time.Duration, 0, c.output)
+	r.Due, r.Left = make([]time.Duration, 0, c.output), make([]time.Duration, 0, c.output)
 	r.out, r.chunked, r.keepAlive, r.number = out, true, true, 0
-	return &eventLoop{start: time.Now(), backend: newFixed(Fixed{}, 0), metrics: newMetrics("m"), replies: map[int]*reply{0: r}}, r
+	return &eventLoop{start: time.Now(), backend: newFixed(Fixed{}, 0), metrics: newMetrics("m", nil), replies: map[int]*reply{0: r}}, r
 }
 
 // BenchmarkToken is what a token costs from the engine to the kernel.
@@ -67,7 +67,7 @@ func BenchmarkToken(b *testing.B) {
 	l, r := lone(b, `{"prompt":[1,2],"max_tokens":1000000,"ignore_eos":true,"stream":true,"stream_options":{"include_usage":true,"continuous_usage_stats":true}}`)
 	b.ReportAllocs()
 	for b.Loop() {
-		r.due, r.left = r.due[:0], r.left[:0]
+		r.Due, r.Left = r.Due[:0], r.Left[:0]
 		l.deliver(sim.Token{})
 	}
 }

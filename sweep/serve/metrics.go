@@ -16,6 +16,8 @@ type vllmMetrics struct {
 	// labels are those of every sample, cache those that tell of the KV cache;
 	// "" without one.
 	labels, cache string
+	// source tells what the backend holds and has done until now.
+	source func() sim.Occupancy
 
 	mu                sync.Mutex
 	occupancy         sim.Occupancy
@@ -26,10 +28,10 @@ type vllmMetrics struct {
 	ttft, itl, e2e, queue, prefill, decode *histogram
 }
 
-func newMetrics(model string) *vllmMetrics {
+func newMetrics(model string, source func() sim.Occupancy) *vllmMetrics {
 	return &vllmMetrics{
-		labels: fmt.Sprintf(`engine="0",model_name=%s`, marshal(model)),
-		ttft:   newHistogram(ttftBounds), itl: newHistogram(itlBounds), e2e: newHistogram(requestBounds),
+		source: source, labels: fmt.Sprintf(`engine="0",model_name=%s`, marshal(model)),
+		ttft: newHistogram(ttftBounds), itl: newHistogram(itlBounds), e2e: newHistogram(requestBounds),
 		queue: newHistogram(requestBounds), prefill: newHistogram(requestBounds), decode: newHistogram(requestBounds),
 	}
 }
@@ -43,8 +45,9 @@ func (m *vllmMetrics) describeCache(c *sim.Config) {
 	m.cache = fmt.Sprintf(`,block_size="%d",enable_prefix_caching="%s",num_gpu_blocks="%d"`, c.Layout.BlockTokens, caching, c.Blocks)
 }
 
-// sample notes the state of the backend.
-func (m *vllmMetrics) sample(o sim.Occupancy) {
+// sample notes the state of the backend; the goroutine that owns it calls.
+func (m *vllmMetrics) sample() {
+	o := m.source()
 	m.mu.Lock()
 	m.occupancy = o
 	m.mu.Unlock()
@@ -63,7 +66,7 @@ func (m *vllmMetrics) first(r *reply, t sim.Token) {
 	defer m.mu.Unlock()
 	m.prompts += len(r.prompt)
 	m.queue.observe(t.Wait)
-	m.prefill.observe(t.At - r.arrived - t.Wait)
+	m.prefill.observe(t.At - r.Arrived - t.Wait)
 }
 
 // token notes a token that is due, before it is added to the reply's.
@@ -71,19 +74,19 @@ func (m *vllmMetrics) token(r *reply, due time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.outputs++
-	if n := len(r.due); n > 0 {
-		m.itl.observe(due - r.due[n-1])
+	if n := len(r.Due); n > 0 {
+		m.itl.observe(due - r.Due[n-1])
 	} else {
-		m.ttft.observe(due - r.arrived)
+		m.ttft.observe(due - r.Arrived)
 	}
 }
 
 // ended notes the end of a reply.
-func (m *vllmMetrics) ended(r *reply, outcome string) {
+func (m *vllmMetrics) ended(r *reply) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
-	case outcome != outcomeOK:
+	case r.Outcome != outcomeOK:
 		m.aborted++
 		return
 	case r.ends:
@@ -91,9 +94,9 @@ func (m *vllmMetrics) ended(r *reply, outcome string) {
 	default:
 		m.finished++
 	}
-	last := r.due[len(r.due)-1]
-	m.e2e.observe(last - r.arrived)
-	m.decode.observe(last - r.due[0])
+	last := r.Due[len(r.Due)-1]
+	m.e2e.observe(last - r.Arrived)
+	m.decode.observe(last - r.Due[0])
 }
 
 // expose writes all metrics in Prometheus' text format 0.0.4.

@@ -11,24 +11,19 @@ import (
 // reply is the answer to one request while it is made. It belongs to the loop
 // from its submission to its end, which closes done.
 type reply struct {
-	*apiRequest
-	id      string
-	request workload.Request // what the backend must know
-	fault   Fault
-	arrived time.Duration
-	out     *sendBuffer
-	// chunked: the body is framed in chunks (HTTP/1.1).
-	chunked, keepAlive bool
+	*completion
+	Emission                  // so far
+	request  workload.Request // what the backend must know
+	fault    Fault
+	out      *sendBuffer
+	// chunked: the body is framed in chunks (HTTP/1.1); caching: the backend has a
+	// prefix cache.
+	chunked, keepAlive, caching bool
 
 	// number is the backend's, -1 when it has none.
 	number int
-	cached int // prompt tokens, -1 if unknown
-	// due holds when the backend meant each token to leave and left when it did.
-	due, left []time.Duration
-	// blocked counts writes that the connection did not take at once.
-	blocked int
-	ended   bool
-	done    chan struct{}
+	ended  bool
+	done   chan struct{}
 
 	// envelope is what begins every object of the reply: id, type, time,
 	// model. begin stands before the text of every event. What all events have
@@ -37,7 +32,7 @@ type reply struct {
 	envelope, begin, event []byte
 }
 
-func newReply(c *apiRequest, id, model string, created int64) *reply {
+func newReply(c *completion, id, model string, created int64) *reply {
 	object := "text_completion"
 	switch {
 	case c.chat && c.Stream:
@@ -48,10 +43,9 @@ func newReply(c *apiRequest, id, model string, created int64) *reply {
 	if c.chat {
 		id = "chat" + id
 	}
-	r := &reply{
-		apiRequest: c, id: id, number: -1, cached: -1, done: make(chan struct{}),
-		due: make([]time.Duration, 0, min(c.output, 1024)), left: make([]time.Duration, 0, min(c.output, 1024)),
-	}
+	r := &reply{completion: c, number: -1, done: make(chan struct{})}
+	r.ID, r.Emission.Prompt, r.Asked = id, len(c.prompt), c.output
+	r.Due, r.Left = make([]time.Duration, 0, min(c.output, 1024)), make([]time.Duration, 0, min(c.output, 1024))
 	r.envelope = append(r.envelope, `{"id":`...)
 	r.envelope = append(r.envelope, marshal(id)...)
 	r.envelope = append(r.envelope, `,"object":"`+object+`","created":`...)
@@ -80,7 +74,7 @@ func marshal(v any) []byte {
 func (r *reply) breaks() bool {
 	switch r.fault.kind {
 	case faultCut, faultReset, faultEvent:
-		return len(r.due) >= r.fault.at(r.output)
+		return len(r.Due) >= r.fault.at(r.output)
 	}
 	return false
 }
@@ -130,10 +124,15 @@ func (r *reply) last(b []byte) []byte {
 	return b
 }
 
+// send appends an event, whose object has been begun in e.
+func (r *reply) send(b, e []byte) []byte {
+	r.event = append(e, "}\n\n"...)
+	return r.frame(b, r.event)
+}
+
 // role appends the event that opens a chat.
 func (r *reply) role(b []byte) []byte {
-	e := append(r.event[:0], "data: "...)
-	e = append(e, r.envelope...)
+	e := append(append(r.event[:0], "data: "...), r.envelope...)
 	e = append(e, `,"choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]`...)
 	if r.TokenIDs {
 		e = r.promptIDs(e)
@@ -141,8 +140,7 @@ func (r *reply) role(b []byte) []byte {
 	if r.running() {
 		e = r.counts(e, 0)
 	}
-	r.event = append(e, "}\n\n"...)
-	return r.frame(b, r.event)
+	return r.send(b, e)
 }
 
 // token appends the event of the k-th token, with what stands before the first
@@ -156,8 +154,22 @@ func (r *reply) token(b []byte, k int) []byte {
 	if r.chat {
 		e = append(e, '}')
 	}
+	e = r.choice(e, k, k+1)
+	if r.running() {
+		e = r.counts(e, k+1)
+	}
+	b = r.send(b, e)
+	if r.fault.kind == faultMalformed && k+1 == r.fault.at(r.output) {
+		b = r.frame(b, []byte("data: {\"id\":\"broken\",\"choices\":[{\"ind\n\n"))
+	}
+	return b
+}
+
+// choice appends what stands behind the text of the one choice, which has the tokens
+// from the first to the second, and ends the list of choices.
+func (r *reply) choice(e []byte, from, to int) []byte {
 	e = append(e, `,"logprobs":null,"finish_reason":`...)
-	if k+1 == r.output {
+	if to == r.output {
 		e = append(e, '"')
 		e = append(e, r.reason()...)
 		e = append(e, '"')
@@ -166,21 +178,12 @@ func (r *reply) token(b []byte, k int) []byte {
 	}
 	e = append(e, `,"stop_reason":null`...)
 	if r.TokenIDs {
-		e = r.tokenIDs(e, k, k+1)
-		if !r.chat && k == 0 {
+		e = r.tokenIDs(e, from, to)
+		if !r.chat && from == 0 {
 			e = r.promptIDs(e)
 		}
 	}
-	e = append(e, "}]"...)
-	if r.running() {
-		e = r.counts(e, k+1)
-	}
-	r.event = append(e, "}\n\n"...)
-	b = r.frame(b, r.event)
-	if r.fault.kind == faultMalformed && k+1 == r.fault.at(r.output) {
-		b = r.frame(b, []byte("data: {\"id\":\"broken\",\"choices\":[{\"ind\n\n"))
-	}
-	return b
+	return append(e, "}]"...)
 }
 
 func (r *reply) tokenIDs(e []byte, from, to int) []byte {
@@ -214,9 +217,9 @@ func (r *reply) counts(e []byte, tokens int) []byte {
 	e = strconv.AppendInt(e, prompt+int64(tokens), 10)
 	e = append(e, `,"completion_tokens":`...)
 	e = strconv.AppendInt(e, int64(tokens), 10)
-	if r.cached >= 0 {
+	if r.caching {
 		e = append(e, `,"prompt_tokens_details":{"cached_tokens":`...)
-		e = strconv.AppendInt(e, int64(r.cached), 10)
+		e = strconv.AppendInt(e, int64(r.Cached), 10)
 		e = append(e, '}')
 	}
 	return append(e, '}')
@@ -226,12 +229,9 @@ func (r *reply) counts(e []byte, tokens int) []byte {
 // so.
 func (r *reply) ending(b []byte) []byte {
 	if r.usage() {
-		e := append(r.event[:0], "data: "...)
-		e = append(e, r.envelope...)
+		e := append(append(r.event[:0], "data: "...), r.envelope...)
 		e = append(e, `,"choices":[]`...)
-		e = r.counts(e, len(r.due))
-		r.event = append(e, "}\n\n"...)
-		b = r.frame(b, r.event)
+		b = r.send(b, r.counts(e, len(r.Due)))
 	}
 	return r.last(r.frame(b, []byte("data: [DONE]\n\n")))
 }
@@ -256,27 +256,18 @@ func (r *reply) object() []byte {
 	} else {
 		e = append(e, `"text":"`...)
 	}
-	for k := range r.due {
+	for k := range r.Due {
 		e = appendWord(e, r.tokenID(k))
 	}
 	e = append(e, '"')
 	if r.chat {
 		e = append(e, `,"refusal":null,"tool_calls":[]}`...)
 	}
-	e = append(e, `,"logprobs":null,"finish_reason":"`...)
-	e = append(e, r.reason()...)
-	e = append(e, `","stop_reason":null`...)
-	if r.TokenIDs {
-		e = r.tokenIDs(e, 0, len(r.due))
-		if !r.chat {
-			e = r.promptIDs(e)
-		}
-	}
-	e = append(e, "}]"...)
+	e = r.choice(e, 0, len(r.Due))
 	if r.TokenIDs && r.chat {
 		e = r.promptIDs(e)
 	}
-	return append(r.counts(e, len(r.due)), '}')
+	return append(r.counts(e, len(r.Due)), '}')
 }
 
 // whole is the answer to a request that does not stream.

@@ -10,9 +10,8 @@ import (
 	"planner/sweep/workload"
 )
 
-// apiRequest is a request of /v1/completions or /v1/chat/completions. Its exported
-// fields are those of the body that mean something here; others are accepted and
-// ignored, as sampling does not matter. Stop strings are among these: they never
+// apiRequest is the body of a request of /v1/completions or /v1/chat/completions. Its
+// fields are those that mean something here; others are accepted and ignored, as sampling does not matter. Stop strings are among these: they never
 // occur in what is generated.
 type apiRequest struct {
 	Model               string          `json:"model"`
@@ -32,7 +31,11 @@ type apiRequest struct {
 	Echo      bool   `json:"echo"`
 	TokenIDs  bool   `json:"return_token_ids"`
 	CacheSalt string `json:"cache_salt"`
+}
 
+// completion is what is to be generated for a request.
+type completion struct {
+	apiRequest
 	chat   bool
 	prompt []int32
 	// hash is that of the prompt, from which its reply follows.
@@ -49,7 +52,7 @@ func (c *apiRequest) usage() bool   { return c.StreamOptions != nil && c.StreamO
 func (c *apiRequest) running() bool { return c.usage() && c.StreamOptions.ContinuousUsageStats }
 
 // tokenID is the k-th token of the reply.
-func (c *apiRequest) tokenID(k int) int32 {
+func (c *completion) tokenID(k int) int32 {
 	if c.ends && k == c.output-1 {
 		return eosToken
 	}
@@ -57,7 +60,7 @@ func (c *apiRequest) tokenID(k int) int32 {
 }
 
 // reason is why the reply ends.
-func (c *apiRequest) reason() string {
+func (c *completion) reason() string {
 	if c.ends {
 		return "stop"
 	}
@@ -68,7 +71,7 @@ func (c *apiRequest) reason() string {
 // prefix cache can tell which texts begin alike: a block's name is a hash of all
 // tokens up to its end, as in vLLM. Blocks of another salt of the request, or of
 // another of the server's, have other names.
-func (c *apiRequest) blocks(blockTokens int, salt uint64) []workload.Segment {
+func (c *completion) blocks(blockTokens int, salt uint64) []workload.Segment {
 	h := workload.Mix64(salt)
 	for _, b := range []byte(c.CacheSalt) {
 		h = workload.Mix64(h + uint64(b))
@@ -91,9 +94,9 @@ func (c *apiRequest) blocks(blockTokens int, salt uint64) []workload.Segment {
 const completionTokens = 16
 
 // parseRequest reads and checks a request.
-func (s *Simulator) parseRequest(body []byte, chat bool) (*apiRequest, error) {
-	c := &apiRequest{chat: chat}
-	if err := json.Unmarshal(body, c); err != nil {
+func (s *Simulator) parseRequest(body []byte, chat bool) (*completion, error) {
+	c := &completion{chat: chat}
+	if err := json.Unmarshal(body, &c.apiRequest); err != nil {
 		return nil, badRequest("", "cannot read the body: %v", err)
 	}
 	if c.Model != "" && c.Model != s.Model {
@@ -134,7 +137,7 @@ func (c *apiRequest) check() error {
 
 // limit decides how long the reply becomes, and refuses what exceeds the longest
 // context in vLLM's words.
-func (s *Simulator) limit(c *apiRequest) error {
+func (s *Simulator) limit(c *completion) error {
 	room := s.MaxModelLen - len(c.prompt)
 	limit := room
 	if !c.chat {

@@ -5,6 +5,8 @@ import (
 	"net"
 	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // maxBacklog is how many bytes are kept for a client that does not read before it
@@ -89,3 +91,19 @@ func (s *sendBuffer) drain() {
 
 // flush waits until nothing is kept any more.
 func (s *sendBuffer) flush() { s.drains.Wait() }
+
+// writeNow writes what a non-blocking descriptor takes at once.
+func writeNow(fd uintptr, b []byte) (int, error) {
+	for {
+		n, err := unix.Write(int(fd), b)
+		switch err {
+		case nil:
+			return n, nil
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return 0, nil
+		default:
+			return 0, err
+		}
+	}
+}

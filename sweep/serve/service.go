@@ -45,13 +45,14 @@ func (s *Simulator) start() (*service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
-	l := &eventLoop{start: time.Now(), waker: waker, metrics: newMetrics(v.Model), replies: map[int]*reply{}}
+	l := &eventLoop{start: time.Now(), waker: waker, replies: map[int]*reply{}}
 	if s.Timer == nil {
-		l.backend = newFixed(s.Fixed, s.Seed)
+		times := newFixed(s.Fixed, s.Seed)
+		l.backend, l.metrics = times, newMetrics(v.Model, times.Occupancy)
 	} else {
-		c := &s.Config
-		l.backend, l.caching = sim.NewEngine(s.Timer, *c).Online(), c.PrefixCaching
-		l.metrics.describeCache(c)
+		engine := sim.NewEngine(s.Timer, s.Config).Online()
+		l.backend, l.metrics = engine, newMetrics(v.Model, engine.Occupancy)
+		l.metrics.describeCache(&s.Config)
 	}
 	l.log = startLog(s.Log, LogStart{UnixNS: l.start.UnixNano(), MonotonicNS: monotonic()})
 	v.loop = l
@@ -162,15 +163,15 @@ func (v *service) reopenPort(ctx context.Context) *net.TCPListener {
 }
 
 // newReply prepares the answer to a request.
-func (v *service) newReply(s *session, c *apiRequest, number uint64) *reply {
+func (v *service) newReply(s *session, c *completion, number uint64) *reply {
 	name := s.req.Header.Get("X-Request-Id")
 	if name == "" {
 		name = fmt.Sprintf("%016x%016x", workload.Mix64(v.Seed+number), workload.Mix64(uint64(v.loop.start.UnixNano())+number))
 	}
 	r := newReply(c, "cmpl-"+name, v.Model, v.loop.start.Add(s.arrived).Unix())
-	r.arrived, r.out, r.chunked, r.keepAlive = s.arrived, s.out, s.req.ProtoAtLeast(1, 1), s.keep
+	r.Arrived, r.out, r.chunked, r.keepAlive = s.arrived, s.out, s.req.ProtoAtLeast(1, 1), s.keep
 	r.request = workload.Request{Prompt: len(c.prompt), Output: c.output}
-	if v.loop.caching {
+	if r.caching = v.Timer != nil && v.Config.PrefixCaching; r.caching {
 		r.request.Shared = c.blocks(v.Config.Layout.BlockTokens, v.resets.Load())
 	}
 	return r

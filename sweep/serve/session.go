@@ -135,9 +135,10 @@ func (s *session) complete(chat bool) {
 		c.output = max(1, c.output-max(fault.tokens, 1))
 	}
 	r := v.newReply(s, c, number)
-	r.fault = fault
+	r.fault, r.Fault = fault, fault.text
 	if s.fail(r) {
-		v.loop.log.add(r.emission(outcomeFault))
+		r.Outcome = outcomeFault
+		v.loop.log.add(r.Emission)
 		return
 	}
 	if !v.loop.submit(r) {

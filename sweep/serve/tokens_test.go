@@ -65,7 +65,7 @@ func FuzzRequest(f *testing.F) {
 		r := newReply(c, "id\"\n", "m", 1)
 		var stream []byte
 		for k := range c.output {
-			r.due = append(r.due, 0)
+			r.Due = append(r.Due, 0)
 			stream = r.token(stream, k)
 		}
 		if _, done := events(t, string(r.ending(stream))); !done {
