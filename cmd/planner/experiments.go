@@ -105,7 +105,7 @@ func searchExperiment() experiment {
 
 // rateStudy searches the maximum rate.
 func rateStudy(p *program, r *run) (sweep.Study, error) {
-	return study(p, r, func() (sweep.Study, error) { return asStudy(decide.NewMaxRate(r.cfg, r.ground)) })
+	return study(p, r, func() (sweep.Study, error) { return asStudy(decide.NewRateSearch(r.cfg, r.ground)) })
 }
 
 // study prepares the ground of a run's only configuration, and the study on it.

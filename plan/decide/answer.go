@@ -157,16 +157,15 @@ func without(cfg *config.Config, why error, b Background) (sweep.Answer, error) 
 	return sweep.Answer{State: state, Value: n}, nil
 }
 
-// without is the answer where a decision ended without a plan. A server that planner
-// did not start and that is gone is no word on its limits.
+// without is the answer where a decision ended without a plan.
 func (d *Decision) without(why error) (sweep.Answer, error) {
 	answer, err := without(d.cfg, why, d.background())
 	if err != nil {
 		return answer, err
 	}
 	n := answer.Value.(*NoPlan)
-	if last := len(d.Seen) - 1; answer.State == sweep.Infeasible && !d.ground.Owned && last >= 0 && d.Seen[last].Rejected != "" {
-		answer.State, n.Outcome, n.Reasons = sweep.Failed, "not_measured", []string{d.Seen[last].Rejected}
+	if gone := d.gone(); answer.State == sweep.Infeasible && gone != "" {
+		answer.State, n.Outcome, n.Reasons = sweep.Failed, "not_measured", []string{gone}
 		return answer, nil
 	}
 	n.Idle = d.idle()

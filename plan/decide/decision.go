@@ -26,13 +26,8 @@ import (
 // stages are the races of all kinds of instances side by side, the curve of the
 // chosen knobs, and the certificate.
 type Decision struct {
-	sweep.Chain
+	searches
 
-	cfg    *config.Config
-	ground sweep.Ground
-
-	instances []*instance
-	rejected  []measure.Rejection
 	// chosen is the kind of instance that the plan takes; where there is no plan, the
 	// one whose search tells most.
 	chosen *instance
@@ -40,10 +35,47 @@ type Decision struct {
 	// searches have ended.
 	plan   *plan.Plan
 	solved error
+}
+
+// searches are what the studies of this package share: the kinds of instances with
+// what is known of their knob sets, and the certificate that comes last.
+type searches struct {
+	sweep.Chain
+
+	cfg    *config.Config
+	ground sweep.Ground
+
+	instances []*instance
+	rejected  []measure.Rejection
 	// certificate is nil where none is sought, or not yet.
 	certificate *search.Certificate
 	// failed is an error of the study itself.
 	failed error
+}
+
+// Rejected lists the configurations that cannot run.
+func (s *searches) Rejected() []measure.Rejection { return s.rejected }
+
+// Searches is how many searches the budget holds for.
+func (s *searches) Searches() int { return len(s.instances) }
+
+// certifying begins the certificate of what a search found, where the configuration
+// asks for one.
+func (s *searches) certifying(prior search.Prior, found search.Result) sweep.Source {
+	if !s.cfg.Search.Certify {
+		return nil
+	}
+	s.certificate = search.Certify(maxRateConfig(s.cfg, prior), found, s.cfg.Search.Trial.Duration)
+	return s.certificate
+}
+
+// gone is why a server that planner did not start could not be measured any longer,
+// which is no word on its limits; "" where it could.
+func (s *searches) gone() string {
+	if n := len(s.Seen); n > 0 && !s.ground.Owned {
+		return s.Seen[n-1].Rejected
+	}
+	return ""
 }
 
 // instance is one kind of instance, with the knob sets to choose from.
@@ -60,17 +92,15 @@ type instance struct {
 // New sorts the candidates of the configuration into kinds of instances and rejects
 // what does not fit.
 func New(cfg *config.Config, g sweep.Ground) (*Decision, error) {
-	d := &Decision{cfg: cfg, ground: g}
-	var err error
-	if d.instances, d.rejected, err = instancesOf(cfg, g); err != nil {
-		return nil, err
-	}
+	all, err := searchesOf(cfg, g)
+	d := &Decision{searches: all}
 	d.Stages = []func() sweep.Source{d.search, d.measureCurve, d.certify}
-	return d, nil
+	return d, err
 }
 
-// instancesOf sorts the candidates of a configuration.
-func instancesOf(cfg *config.Config, g sweep.Ground) (all []*instance, rejected []measure.Rejection, err error) {
+// searchesOf sorts the candidates of a configuration.
+func searchesOf(cfg *config.Config, g sweep.Ground) (s searches, err error) {
+	s.cfg, s.ground = cfg, g
 	runnable, rejected := cfg.Candidates()
 	for _, k := range runnable {
 		prior, err := priorFor(cfg, g.Predict, k)
@@ -78,19 +108,20 @@ func instancesOf(cfg *config.Config, g sweep.Ground) (all []*instance, rejected 
 			rejected = append(rejected, *r)
 			continue
 		} else if err != nil {
-			return nil, nil, err
+			return s, err
 		}
-		i := slices.IndexFunc(all, func(i *instance) bool {
+		i := slices.IndexFunc(s.instances, func(i *instance) bool {
 			first := i.priors[0].Knobs
 			return first.GPU == k.GPU && first.TensorParallel == k.TensorParallel
 		})
 		if i < 0 {
 			gpu, _ := cfg.GPU(k.GPU)
-			i, all = len(all), append(all, &instance{gpu: gpu})
+			i, s.instances = len(s.instances), append(s.instances, &instance{gpu: gpu})
 		}
-		all[i].priors = append(all[i].priors, prior)
+		s.instances[i].priors = append(s.instances[i].priors, prior)
 	}
-	for _, i := range all {
+	s.rejected = rejected
+	for _, i := range s.instances {
 		if g.Predict == nil {
 			break
 		}
@@ -98,11 +129,8 @@ func instancesOf(cfg *config.Config, g sweep.Ground) (all []*instance, rejected 
 			i.standard = &prior
 		}
 	}
-	return all, rejected, nil
+	return s, nil
 }
-
-// Rejected lists the configurations that cannot run.
-func (d *Decision) Rejected() []measure.Rejection { return d.rejected }
 
 // Best is the best rate so far, with what carries it in words.
 func (d *Decision) Best() (best search.Estimate, of string) {
@@ -116,9 +144,6 @@ func (d *Decision) Best() (best search.Estimate, of string) {
 	}
 	return best, of
 }
-
-// Searches is how many searches the budget holds for.
-func (d *Decision) Searches() int { return len(d.instances) }
 
 // search runs the races of all kinds of instances side by side.
 func (d *Decision) search() sweep.Source {
@@ -205,16 +230,6 @@ func (d *Decision) mostTelling() *instance {
 // for one that does not.
 func (i *instance) floor() *search.Floor { return i.race.Result().Best.Floor }
 
-// prior is what is known beforehand of a knob set.
-func (i *instance) prior(k measure.Knobs) search.Prior {
-	for _, p := range i.all() {
-		if p.Knobs == k {
-			return *p
-		}
-	}
-	return search.Prior{Knobs: k}
-}
-
 // all are the priors of the knob sets and of the engine's own settings.
 func (i *instance) all() []*search.Prior {
 	var all []*search.Prior
@@ -227,19 +242,19 @@ func (i *instance) all() []*search.Prior {
 	return all
 }
 
-// certify tests a rate of the chosen knobs that the plan rests on, where the
-// configuration asks for it.
+// certify tests a rate of the chosen knobs that the plan rests on.
 func (d *Decision) certify() sweep.Source {
-	if d.plan == nil || !d.cfg.Search.Certify {
+	if d.plan == nil {
 		return nil
 	}
 	knobs, found := d.chosen.settled()
 	found.EngineTime = d.chosen.race.Result().EngineTime // the budget is that of all trials
-	d.certificate = certificateOf(d.cfg, d.chosen.prior(knobs), found)
-	return d.certificate
-}
-
-// certificateOf prepares the certificate of what a search found.
-func certificateOf(cfg *config.Config, prior search.Prior, found search.Result) *search.Certificate {
-	return search.Certify(maxRateConfig(cfg, prior), found, cfg.Search.Trial.Duration)
+	prior := search.Prior{Knobs: knobs}
+	for _, p := range d.chosen.all() {
+		if p.Knobs == knobs {
+			prior = *p
+			break
+		}
+	}
+	return d.certifying(prior, found)
 }

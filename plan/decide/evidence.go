@@ -75,15 +75,11 @@ func (d *Decision) fitCurves(p *plan.Plan) {
 			mine = append(mine, m)
 		}
 	}
-	metrics := curveMetrics(p)
-	curves, errs := make([]*curve.Curve, len(metrics)), make([]error, len(metrics))
-	var wait sync.WaitGroup
-	for i, metric := range metrics {
-		wait.Go(func() {
-			curves[i], errs[i] = curve.Fit(metric, curve.FromMeasurements(mine, metric), d.cfg.Workload.Seed)
-		})
+	metrics := p.Objective.Metrics()
+	if i := slices.IndexFunc(p.Objective.Bounds, func(b measure.Bound) bool { return b.String() == p.Offer.Binding }); i >= 0 {
+		metrics = first(metrics, slices.Index(metrics, p.Objective.Bounds[i].Metric))
 	}
-	wait.Wait()
+	curves, errs := curvesOf(mine, metrics, d.cfg.Workload.Seed)
 	for i, metric := range metrics {
 		switch {
 		case errs[i] != nil:
@@ -96,15 +92,25 @@ func (d *Decision) fitCurves(p *plan.Plan) {
 	}
 }
 
-// curveMetrics lists the latencies to draw: that of the binding bound first.
-func curveMetrics(p *plan.Plan) []measure.Metric {
-	metrics := p.Objective.Metrics()
-	for _, b := range p.Objective.Bounds {
-		if i := slices.Index(metrics, b.Metric); b.String() == p.Offer.Binding && i > 0 {
-			metrics = slices.Insert(slices.Delete(metrics, i, i+1), 0, b.Metric)
-		}
+// curvesOf fits a curve to each metric, or says why there is none.
+func curvesOf(trials []measure.Measurement, metrics []measure.Metric, seed uint64) ([]*curve.Curve, []error) {
+	curves, errs := make([]*curve.Curve, len(metrics)), make([]error, len(metrics))
+	var wait sync.WaitGroup
+	for i, metric := range metrics {
+		wait.Go(func() {
+			curves[i], errs[i] = curve.Fit(metric, curve.FromMeasurements(trials, metric), seed)
+		})
 	}
-	return metrics
+	wait.Wait()
+	return curves, errs
+}
+
+// first puts an element before all others, which keep their order; -1 is none.
+func first[T any](list []T, i int) []T {
+	if i < 0 {
+		return list
+	}
+	return slices.Concat(list[i:i+1], list[:i], list[i+1:])
 }
 
 // addRoofline states what the data sheets allow, where they are known.

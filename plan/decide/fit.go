@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -83,57 +84,41 @@ type fitted struct {
 	offer  plan.Offer
 }
 
-// fitSets fits the trials of each knob set on their own. A set that cannot be
-// fitted is rejected with the reason, unless it is the only one.
-func fitSets(cfg *config.Config, trials []measure.Measurement) ([]fitted, []measure.Rejection, error) {
-	sets, err := setsOf(trials)
-	if err != nil {
-		return nil, nil, err
-	}
-	var fits []fitted
-	var rejected []measure.Rejection
-	var first error
-	for _, set := range sets {
-		f, err := fitSet(cfg, set)
+// fitSets fits the trials of each knob set on their own, in the order in which they
+// come. A set that cannot be fitted is rejected with the reason, unless it is the only
+// one. Different traffic has no common curve.
+func fitSets(cfg *config.Config, trials []measure.Measurement) (fits []fitted, rejected []measure.Rejection, err error) {
+	var order []measure.Knobs
+	sets := map[measure.Knobs][]measure.Measurement{}
+	var traffic []byte
+	for i, m := range trials {
+		text, err := json.Marshal(m.Trial.Workload)
+		if err == nil && i > 0 && !bytes.Equal(text, traffic) {
+			err = errors.New("fit: the results are of different workloads; fit those of one workload at a time")
+		}
 		if err != nil {
-			if first == nil {
-				first = err
-			}
-			rejected = append(rejected, measure.Rejection{Knobs: set[0].Trial.Knobs, Reason: err.Error()})
+			return nil, nil, err
+		}
+		traffic = text
+		k := m.Trial.Knobs
+		if sets[k] == nil {
+			order = append(order, k)
+		}
+		sets[k] = append(sets[k], m)
+	}
+	for _, k := range order {
+		f, why := fitSet(cfg, sets[k])
+		if why == nil {
+			fits = append(fits, f)
 			continue
 		}
-		fits = append(fits, f)
+		err = cmp.Or(err, why)
+		rejected = append(rejected, measure.Rejection{Knobs: k, Reason: why.Error()})
 	}
-	if len(fits) == 0 {
-		return nil, nil, first
+	if len(fits) > 0 {
+		err = nil
 	}
-	return fits, rejected, nil
-}
-
-// setsOf splits results by knobs, in the order in which they come. Different
-// traffic has no common curve.
-func setsOf(trials []measure.Measurement) ([][]measure.Measurement, error) {
-	var sets [][]measure.Measurement
-	traffic := ""
-	for i := range trials {
-		m := &trials[i]
-		text, err := json.Marshal(m.Trial.Workload)
-		if err != nil {
-			return nil, err
-		}
-		if traffic == "" {
-			traffic = string(text)
-		}
-		if string(text) != traffic {
-			return nil, errors.New("fit: the results are of different workloads; fit those of one workload at a time")
-		}
-		j := slices.IndexFunc(sets, func(s []measure.Measurement) bool { return s[0].Trial.Knobs == m.Trial.Knobs })
-		if j < 0 {
-			j, sets = len(sets), append(sets, nil)
-		}
-		sets[j] = append(sets[j], *m)
-	}
-	return sets, nil
+	return fits, rejected, err
 }
 
 func fitSet(cfg *config.Config, trials []measure.Measurement) (fitted, error) {
@@ -235,23 +220,22 @@ const moreTrials = "longer trials resolve higher quantiles, and trials beyond th
 // fitCurvesOf fits a curve to each metric with a bound and finds the lowest
 // crossing. The curve of the binding metric comes first.
 func fitCurvesOf(cfg *config.Config, trials []measure.Measurement) ([]*curve.Curve, curve.Crossing, error) {
-	byMetric := map[measure.Metric]*curve.Curve{}
-	var crossings []curve.Crossing
 	for _, b := range cfg.Objective.Bounds {
 		if b.Metric == measure.Goodput {
 			return nil, curve.Crossing{}, errors.New("fit: slo.goodput holds several limits against each request, and a curve is fitted to quantiles; " +
 				"give limits on ttft, tpot, itl or e2e, or measure with `planner search`")
 		}
-		c := byMetric[b.Metric]
-		if c == nil {
-			var err error
-			c, err = curve.Fit(b.Metric, curve.FromMeasurements(trials, b.Metric), cfg.Workload.Seed)
-			if err != nil {
-				return nil, curve.Crossing{}, fmt.Errorf("fit %v: %w; %s", b.Metric, err, moreTrials)
-			}
-			byMetric[b.Metric] = c
+	}
+	metrics := cfg.Objective.Metrics()
+	curves, errs := curvesOf(trials, metrics, cfg.Workload.Seed)
+	for i, err := range errs {
+		if err != nil {
+			return nil, curve.Crossing{}, fmt.Errorf("fit %v: %w; %s", metrics[i], err, moreTrials)
 		}
-		x, err := c.Crossing(b)
+	}
+	var crossings []curve.Crossing
+	for _, b := range cfg.Objective.Bounds {
+		x, err := curves[slices.Index(metrics, b.Metric)].Crossing(b)
 		if err != nil {
 			return nil, x, fmt.Errorf("%w; %s", err, moreTrials)
 		}
@@ -261,12 +245,5 @@ func fitCurvesOf(cfg *config.Config, trials []measure.Measurement) ([]*curve.Cur
 	if !ok {
 		return nil, lowest, errors.New("fit: the results hold none of the statistics that the SLO bounds")
 	}
-	curves := []*curve.Curve{byMetric[lowest.Bound.Metric]}
-	for _, b := range cfg.Objective.Bounds {
-		if c := byMetric[b.Metric]; c != nil && c != curves[0] {
-			curves = append(curves, c)
-			delete(byMetric, b.Metric)
-		}
-	}
-	return curves, lowest, nil
+	return first(curves, slices.Index(metrics, lowest.Bound.Metric)), lowest, nil
 }

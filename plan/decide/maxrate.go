@@ -10,19 +10,12 @@ import (
 	"planner/sweep/measure"
 )
 
-// MaxRate is the study of the command search: the maximum rate of the only knob set
-// of a configuration.
-type MaxRate struct {
-	sweep.Chain
+// RateSearch is the study of the command search: the maximum rate of the only knob
+// set of a configuration.
+type RateSearch struct {
+	searches
 
-	cfg    *config.Config
-	ground sweep.Ground
-	// instances holds the only one, with the knob set's prior.
-	instances []*instance
-	search    *search.MaxRate
-	// certificate is nil where none is sought, or not yet.
-	certificate *search.Certificate
-	failed      error
+	search *search.MaxRate
 }
 
 // FoundRate is the answer of a search. Its JSON is the result's.
@@ -34,24 +27,20 @@ type FoundRate struct {
 // Files are what a run folder keeps of it, by name.
 func (f *FoundRate) Files() map[string]any { return map[string]any{"search.json": f} }
 
-// NewMaxRate prepares the search of a configuration's only knob set. It is an error
+// NewRateSearch prepares the search of a configuration's only knob set. It is an error
 // of type [*measure.Rejection] if that does not run.
-func NewMaxRate(cfg *config.Config, g sweep.Ground) (*MaxRate, error) {
-	s := &MaxRate{cfg: cfg, ground: g}
-	instances, rejected, err := instancesOf(cfg, g)
-	if err != nil {
-		return nil, err
+func NewRateSearch(cfg *config.Config, g sweep.Ground) (*RateSearch, error) {
+	all, err := searchesOf(cfg, g)
+	if err == nil && len(all.instances) == 0 {
+		err = &all.rejected[0]
 	}
-	if len(instances) == 0 {
-		return nil, &rejected[0]
-	}
-	s.instances = instances
+	s := &RateSearch{searches: all}
 	s.Stages = []func() sweep.Source{s.start, s.certify}
-	return s, nil
+	return s, err
 }
 
 // start begins the search, with what is predicted of the knob set.
-func (s *MaxRate) start() sweep.Source {
+func (s *RateSearch) start() sweep.Source {
 	s.failed = predict(s.cfg, s.ground, s.instances)
 	s.search = search.NewMaxRate(maxRateConfig(s.cfg, s.instances[0].priors[0]))
 	if s.failed != nil {
@@ -60,32 +49,25 @@ func (s *MaxRate) start() sweep.Source {
 	return s.search
 }
 
-// certify tests a rate that the search suggests, where the configuration asks for it.
-func (s *MaxRate) certify() sweep.Source {
+// certify tests a rate that the search suggests.
+func (s *RateSearch) certify() sweep.Source {
 	r := s.search.Result()
-	if s.failed != nil || !s.cfg.Search.Certify || r.Outcome == search.Infeasible || r.Outcome == search.Searching {
+	if s.failed != nil || r.Outcome == search.Infeasible || r.Outcome == search.Searching {
 		return nil
 	}
-	s.certificate = certificateOf(s.cfg, s.instances[0].priors[0], r)
-	return s.certificate
+	return s.certifying(s.instances[0].priors[0], r)
 }
 
-// Rejected lists nothing: a set that cannot run is no study.
-func (s *MaxRate) Rejected() []measure.Rejection { return nil }
-
 // Best is the rate so far.
-func (s *MaxRate) Best() (best search.Estimate, of string) {
+func (s *RateSearch) Best() (best search.Estimate, of string) {
 	if s.search == nil || s.certificate != nil {
 		return best, ""
 	}
 	return s.search.Result().Estimate, ""
 }
 
-// Searches is one.
-func (s *MaxRate) Searches() int { return 1 }
-
 // Answer is what is known of the maximum rate.
-func (s *MaxRate) Answer() (sweep.Answer, error) {
+func (s *RateSearch) Answer() (sweep.Answer, error) {
 	if s.failed != nil || s.search == nil {
 		return sweep.Answer{State: sweep.Failed}, s.failed
 	}
@@ -111,7 +93,7 @@ func (s *MaxRate) Answer() (sweep.Answer, error) {
 
 // state is how a finished search ends, with its certificate, which it adds to the
 // result.
-func (s *MaxRate) state(r *search.Result) sweep.State {
+func (s *RateSearch) state(r *search.Result) sweep.State {
 	certified := true
 	if s.certificate != nil && s.Ended {
 		c := s.certificate.Result()
@@ -122,9 +104,8 @@ func (s *MaxRate) state(r *search.Result) sweep.State {
 			r.Warnings = append(r.Warnings, note.New(note.Uncertified, c.Rate, c.Reason))
 		}
 	}
-	switch last := len(s.Seen) - 1; {
-	case r.Outcome == search.Infeasible && !s.ground.Owned && last >= 0 && s.Seen[last].Rejected != "":
-		// A server that planner did not start is gone: that is no word on its limits.
+	switch {
+	case r.Outcome == search.Infeasible && s.gone() != "":
 		return sweep.Failed
 	case r.Outcome == search.Infeasible:
 		return sweep.Infeasible

@@ -24,11 +24,11 @@ func foreseen(t *testing.T, seed string) *instance {
 		t.Fatal(err)
 	}
 	sim := &sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}
-	instances, _, err := instancesOf(cfg, sweep.SimulatedGround(sim, 1))
+	all, err := searchesOf(cfg, sweep.SimulatedGround(sim, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := instances[0]
+	g := all.instances[0]
 	for _, p := range g.all() {
 		if err := simulatePrior(cfg, sim, p); err != nil {
 			t.Fatal(err)
