@@ -8,9 +8,8 @@ import (
 	"planner/sweep/workload"
 )
 
-// progress is what the length of a search's next trial depends on beside its
-// configuration.
-type progress struct {
+// learned is what a search has learned that the length of its next trial depends on.
+type learned struct {
 	// latency is the time that a request takes from end to end in the worst case, mean
 	// that of the mean request where the objective is met; 0 as far as not known.
 	latency, mean time.Duration
@@ -23,14 +22,14 @@ type progress struct {
 	fine, distrusted int
 }
 
-// unstarted is the progress of a search before its first trial.
-func unstarted(p Prior) progress { return progress{latency: p.Latency, phi: p.Phi} }
+// unstarted is what a search knows before its first trial.
+func unstarted(p Prior) learned { return learned{latency: p.Latency, phi: p.Phi} }
 
-// progress is how far a search has come.
-func (s *MaxRate) progress() progress {
-	p := progress{latency: s.latency, mean: s.mean, phi: s.cfg.Prior.Phi}
+// learned is what the trials so far tell.
+func (s *MaxRate) learned() learned {
+	p := learned{latency: s.latency, mean: s.mean, phi: s.cfg.Prior.Phi}
 	if len(s.posteriors) > 0 {
-		_, j := minimum{s.posteriors}.binding()
+		_, j := s.posteriors.binding()
 		p.phi = s.posteriors[j].phi
 	}
 	for _, t := range s.tried {
@@ -48,11 +47,11 @@ func (s *MaxRate) progress() progress {
 
 // timed is the next trial of a search at a rate.
 func (s *MaxRate) timed(rate float64, coarse bool) measure.Trial {
-	return s.cfg.timed(rate, coarse, s.progress())
+	return s.cfg.timed(rate, coarse, s.learned())
 }
 
 // typical is the mean time of a request, as far as it is known.
-func (p progress) typical() time.Duration {
+func (p learned) typical() time.Duration {
 	if p.mean > 0 {
 		return p.mean
 	}
@@ -60,7 +59,7 @@ func (p progress) typical() time.Duration {
 }
 
 // grown is by what factor trials are longer than the first.
-func (p progress) grown() float64 { return math.Pow(growth, float64(min(p.fine, 20))) }
+func (p learned) grown() float64 { return math.Pow(growth, float64(min(p.fine, 20))) }
 
 const (
 	firstWindow, lastWindow = 40 * time.Second, 300 * time.Second
@@ -95,7 +94,7 @@ const (
 // the quantiles of the objective and for the slowest requests, and at high rates no
 // longer than what its requests are worth. A coarse trial looks for the right order
 // of magnitude.
-func (c *MaxRateConfig) timed(rate float64, coarse bool, p progress) measure.Trial {
+func (c *MaxRateConfig) timed(rate float64, coarse bool, p learned) measure.Trial {
 	relaxation := c.relaxation(rate, p.phi)
 	window := c.window(rate, p)
 	if coarse {
@@ -122,7 +121,7 @@ func (c *MaxRateConfig) timed(rate float64, coarse bool, p progress) measure.Tri
 }
 
 // window is that of a trial which measures.
-func (c *MaxRateConfig) window(rate float64, p progress) time.Duration {
+func (c *MaxRateConfig) window(rate float64, p learned) time.Duration {
 	enough, grown := c.leastRequests(), p.grown()
 	window := max(min(lastWindow, time.Duration(float64(firstWindow)*grown)), workload.Span(enough, rate))
 	clumps := usualRequests * float64(max(c.Workload.Turns, 1))
@@ -175,7 +174,7 @@ func (c *MaxRateConfig) lap(window time.Duration, rate float64) time.Duration {
 // is steady, and the prefix cache full, when the window begins. The requests of
 // a conversation are one clump, and its length is the time that the number under
 // way takes to change: the window is lengthened as well.
-func (c *MaxRateConfig) steadied(t measure.Trial, coarse bool, p progress) measure.Trial {
+func (c *MaxRateConfig) steadied(t measure.Trial, coarse bool, p learned) measure.Trial {
 	settling := c.Workload.Settling(t.Rate, p.typical())
 	if settling == 0 {
 		return t
@@ -193,7 +192,7 @@ func (c *MaxRateConfig) steadied(t measure.Trial, coarse bool, p progress) measu
 }
 
 // courses is how many conversations, one after another, a window is long.
-func (c *MaxRateConfig) courses(coarse bool, p progress) float64 {
+func (c *MaxRateConfig) courses(coarse bool, p learned) float64 {
 	switch {
 	case coarse:
 		return 1

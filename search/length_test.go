@@ -44,7 +44,7 @@ func TestLengthsAtTinyRates(t *testing.T) {
 	cfg := MaxRateConfig{SLO: raceObjective(), Workload: raceWorkload()}
 	for _, rate := range []float64{1e-4, 4e-6, 1e-9, 1e-15} {
 		for again := range invalidInRow + 1 {
-			l := cfg.timed(rate, false, progress{phi: 40, distrusted: again})
+			l := cfg.timed(rate, false, learned{phi: 40, distrusted: again})
 			if l.Window < 24*time.Hour || l.Warmup <= 0 || l.Cooldown < 0 {
 				t.Errorf("%g requests/s, %d trials not trusted: %v", rate, again, l)
 			}

@@ -106,7 +106,7 @@ func TestFlatCurve(t *testing.T) {
 		trials = append(trials, counted(rate, n, int(math.Round(n*0.01*rate/8))))
 	}
 	p := a.infer(evidenceOf(&a, trials...))
-	e := minimum{[]*posterior{p}}.estimate(0.9)
+	e := posteriors{p}.estimate(0.9)
 	if e.Low > 8 || e.High < 8 || e.Value < 7 || e.Value > 9 {
 		t.Errorf("%v, steepness %.2f, want 8", e, p.kappa)
 	}

@@ -84,8 +84,8 @@ type MaxRate struct {
 	cfg    MaxRateConfig
 	bounds []assumed
 	// seen holds the evidence on each bound, posteriors what follows from it.
-	seen       [][]evidence
-	posteriors []*posterior
+	seen       [][]likelihood
+	posteriors posteriors
 	tried      []attempt
 	// pending is the trial that was proposed last; nil once it was observed.
 	pending *measure.Trial
@@ -98,7 +98,6 @@ type MaxRate struct {
 	// mean is the mean time of a request in the last trial that met the objective;
 	// 0 when there was none.
 	mean  time.Duration
-	hits  thrash
 	idle  idleProbe
 	guard guard
 	// outcome and reason say how the search came to its end, once it has.
@@ -113,6 +112,8 @@ type attempt struct {
 	valid bool
 	// coarse marks a short trial that looks for the right order of magnitude.
 	coarse bool
+	// hits is the share of prompt tokens that the prefix cache held; 0 where unknown.
+	hits float64
 }
 
 // NewMaxRate starts a search.
@@ -128,7 +129,7 @@ func NewMaxRate(cfg MaxRateConfig) *MaxRate {
 		// Trials as long as the search wants them tell the dispersion by themselves.
 		s.bounds[j].linked = s.bounds[j].linked && s.cfg.Window > 0
 	}
-	s.seen = make([][]evidence, len(s.bounds))
+	s.seen = make([][]likelihood, len(s.bounds))
 	return s
 }
 
@@ -183,14 +184,16 @@ func (s *MaxRate) learn(m *measure.Measurement) {
 		s.tried = append(s.tried, t)
 		return
 	}
-	var shown []evidence
+	var shown []likelihood
 	shown, t.rate, t.met = s.shown(m)
 	for j := range shown {
 		s.seen[j] = append(s.seen[j], shown[j])
 	}
-	s.hits.watch(m, t.met)
+	if m.Server.HitRate != nil {
+		t.hits = *m.Server.HitRate
+	}
 	s.tried = append(s.tried, t)
-	s.posteriors = make([]*posterior, len(s.bounds))
+	s.posteriors = make(posteriors, len(s.bounds))
 	for j := range s.bounds {
 		s.posteriors[j] = s.bounds[j].infer(s.seen[j])
 	}
@@ -198,8 +201,8 @@ func (s *MaxRate) learn(m *measure.Measurement) {
 
 // shown is what a trial under load shows of each bound, at the rate that it speaks
 // of, and whether it met them all.
-func (s *MaxRate) shown(m *measure.Measurement) (of []evidence, rate float64, met bool) {
-	of, met = make([]evidence, len(s.bounds)), !m.Overloaded
+func (s *MaxRate) shown(m *measure.Measurement) (of []likelihood, rate float64, met bool) {
+	of, met = make([]likelihood, len(s.bounds)), !m.Overloaded
 	for j := range s.bounds {
 		b := &s.bounds[j]
 		count, ok := m.Count(b.name)

@@ -30,7 +30,7 @@ type guard struct {
 
 // more is asked when the search would end. It reports whether trials are still
 // to be run for the guard's sake.
-func (g *guard) more(s *MaxRate, m minimum) bool {
+func (g *guard) more(s *MaxRate, m posteriors) bool {
 	if len(g.extra) > 0 {
 		return true
 	}
@@ -58,7 +58,7 @@ func (g *guard) rate() (float64, bool) {
 
 // misfits reports whether some trial is a surprise to the posterior, or two
 // trials contradict any monotone curve.
-func (a *assumed) misfits(seen []evidence, p *posterior) bool {
+func (a *assumed) misfits(seen []likelihood, p *posterior) bool {
 	if a.mean {
 		return false
 	}
@@ -72,7 +72,7 @@ func (a *assumed) misfits(seen []evidence, p *posterior) bool {
 
 // predictive is the posterior probability of a count at least as extreme, in
 // the nearer tail, as the one that was seen.
-func (a *assumed) predictive(e *evidence, p *posterior) float64 {
+func (a *assumed) predictive(e *likelihood, p *posterior) float64 {
 	const bins = 64
 	kappas := len(p.joint) / (len(p.mass) * phiNodes)
 	span := (zHigh - zLow) / bins
@@ -113,7 +113,7 @@ func (a *assumed) predictive(e *evidence, p *posterior) float64 {
 // nonMonotone reports whether a trial shows clearly more exceedances than one
 // at a higher rate: the intervals of two shares that a monotone curve would
 // have to pool are disjoint.
-func (a *assumed) nonMonotone(seen []evidence, phi float64) bool {
+func (a *assumed) nonMonotone(seen []likelihood, phi float64) bool {
 	if a.mean {
 		return false
 	}
@@ -133,7 +133,7 @@ func (a *assumed) nonMonotone(seen []evidence, phi float64) bool {
 
 // cliff reports whether the share of exceedances jumps from well under to far
 // over what is allowed within a few per cent of the rate.
-func (a *assumed) cliff(seen []evidence) bool {
+func (a *assumed) cliff(seen []likelihood) bool {
 	for i := range seen {
 		for j := range seen {
 			lo, hi := &seen[i], &seen[j]
@@ -147,8 +147,8 @@ func (a *assumed) cliff(seen []evidence) bool {
 }
 
 // near lists the evidence close to the limit.
-func (a *assumed) near(seen []evidence) []evidence {
-	out := make([]evidence, 0, len(seen))
+func (a *assumed) near(seen []likelihood) []likelihood {
+	out := make([]likelihood, 0, len(seen))
 	for _, e := range seen {
 		if z := link((e.k + 0.5) / (e.n + 1)); a.mean || (z >= a.offset-nearLow && z <= a.offset+nearHigh) {
 			out = append(out, e)
@@ -161,7 +161,7 @@ func (a *assumed) near(seen []evidence) []evidence {
 // was never clearly missed; 0 if there is none. It is well met where so few
 // requests beyond the limit, with the dispersion of the posterior, are a surprise if
 // the share is what is just allowed. Bounds on means are left to their curve.
-func (a *assumed) seenMet(seen []evidence, phi float64) float64 {
+func (a *assumed) seenMet(seen []likelihood, phi float64) float64 {
 	d := a.dispersion(phi)
 	met, missed := 0.0, math.Inf(1)
 	for i := range seen {

@@ -94,7 +94,7 @@ func (r *Race) further() bool {
 func (r *Race) chance(c *candidate) float64 {
 	u := math.Log((1 + delta) * r.incumbent.carries.Value)
 	if c.search != nil && len(c.search.posteriors) > 0 {
-		return minimum{c.search.posteriors}.survival(u)
+		return c.search.posteriors.survival(u)
 	}
 	p := r.recentred(c)
 	if p.Rate <= 0 {

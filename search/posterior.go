@@ -46,7 +46,7 @@ func (a *assumed) kappaAt(i, n int) float64 {
 
 // span is the range of ln max that a prior and trials point at; there must be
 // either.
-func (a *assumed) span(seen []evidence) (low, high float64) {
+func (a *assumed) span(seen []likelihood) (low, high float64) {
 	low, high = math.Inf(1), math.Inf(-1)
 	if a.max.median > 0 {
 		low = math.Log(a.max.median)
@@ -63,7 +63,7 @@ func (a *assumed) span(seen []evidence) (low, high float64) {
 // function, so that a replayed search knows exactly what the first one knew.
 // The grid starts wide and closes in on the mass; where data push the mass to
 // an edge that the prior does not close, the grid grows instead.
-func (a *assumed) infer(seen []evidence) *posterior {
+func (a *assumed) infer(seen []likelihood) *posterior {
 	low, high := a.span(seen)
 	outerLow, outerHigh := low, high
 	for range 6 {
@@ -89,7 +89,7 @@ func (a *assumed) infer(seen []evidence) *posterior {
 
 // closedBelow reports whether the posterior must fall off towards low rates:
 // some trial speaks against them, or an informative prior does.
-func (a *assumed) closedBelow(seen []evidence) bool {
+func (a *assumed) closedBelow(seen []likelihood) bool {
 	if a.max.median > 0 {
 		return true
 	}
@@ -102,7 +102,7 @@ func (a *assumed) closedBelow(seen []evidence) bool {
 }
 
 // closedAbove is closedBelow for high rates.
-func (a *assumed) closedAbove(seen []evidence) bool {
+func (a *assumed) closedAbove(seen []likelihood) bool {
 	if a.max.median > 0 {
 		return true
 	}
@@ -133,7 +133,7 @@ func (p *posterior) support() (low, high float64) {
 }
 
 // grid evaluates the posterior on rates x kappas x phiNodes points.
-func (a *assumed) grid(seen []evidence, low, high float64, rates, kappas int) *posterior {
+func (a *assumed) grid(seen []likelihood, low, high float64, rates, kappas int) *posterior {
 	p := &posterior{low: low, step: (high - low) / float64(rates-1), joint: make([]float64, rates*kappas*phiNodes)}
 	logKappa := make([]float64, kappas)
 	logPhi := make([][phiNodes]float64, kappas)
@@ -173,7 +173,7 @@ func (a *assumed) grid(seen []evidence, low, high float64, rates, kappas int) *p
 
 // normalise turns log densities into probabilities, adds the case that the
 // bound is out of reach, and takes the marginals.
-func (p *posterior) normalise(a *assumed, seen []evidence, top float64, kappa []float64) {
+func (p *posterior) normalise(a *assumed, seen []likelihood, top float64, kappa []float64) {
 	kappas := len(kappa)
 	rates := len(p.joint) / (kappas * phiNodes)
 	p.mass = make([]float64, rates)
@@ -209,7 +209,7 @@ func (p *posterior) normalise(a *assumed, seen []evidence, top float64, kappa []
 // rate near the rates in question: exceedances are then a fiftieth of what is
 // allowed, whatever the rate. total exp(top) is the sum of the densities over
 // the grid.
-func (a *assumed) outOfReach(p *posterior, seen []evidence, top, total float64) float64 {
+func (a *assumed) outOfReach(p *posterior, seen []likelihood, top, total float64) float64 {
 	if a.reach >= 1 || a.mean {
 		return 0
 	}
@@ -252,7 +252,7 @@ func (p *posterior) survival(u float64) float64 {
 // end is the upper end of the grid of ln max.
 func (p *posterior) end() float64 { return p.low + p.step*(float64(len(p.mass))-0.5) }
 
-// minimum is the posterior of the largest rate that meets every bound: of the
+// posteriors are those of the bounds, and together that of the largest rate that meets every bound: of the
 // least among the bounds' own. All trials count for every bound, and a lucky draw
 // of arrivals is lucky for each, so the bounds' errors go together: the minimum
 // takes them as going together wholly, which makes each of its quantiles the
@@ -261,12 +261,12 @@ func (p *posterior) end() float64 { return p.low + p.step*(float64(len(p.mass))-
 // high no more often than that one is (an intersection-union test, Berger 1982).
 // Independence would put the median of the minimum below every bound's own, the
 // more so the more bounds bind at the same rate.
-type minimum struct{ parts []*posterior }
+type posteriors []*posterior
 
 // survival is the probability that every bound is met at the rate exp(u).
-func (m minimum) survival(u float64) float64 {
+func (all posteriors) survival(u float64) float64 {
 	s := 1.0
-	for _, p := range m.parts {
+	for _, p := range all {
 		s = min(s, p.survival(u))
 	}
 	return s
@@ -274,15 +274,15 @@ func (m minimum) survival(u float64) float64 {
 
 // quantile is the q-quantile of the largest rate, in requests per second. It is
 // the end of the grid when no bound limits the rate with probability q.
-func (m minimum) quantile(q float64) float64 {
+func (all posteriors) quantile(q float64) float64 {
 	low, high := math.Inf(1), math.Inf(-1)
-	for _, p := range m.parts {
+	for _, p := range all {
 		low = min(low, p.low-p.step)
 		high = max(high, p.end())
 	}
 	for range 60 {
 		mid := (low + high) / 2
-		if m.survival(mid) > 1-q {
+		if all.survival(mid) > 1-q {
 			low = mid
 		} else {
 			high = mid
@@ -293,8 +293,8 @@ func (m minimum) quantile(q float64) float64 {
 
 // halfWidth is half the central interval of the given confidence over the
 // median.
-func (m minimum) halfWidth(confidence float64) float64 {
-	e := m.estimate(confidence)
+func (all posteriors) halfWidth(confidence float64) float64 {
+	e := all.estimate(confidence)
 	return (e.High - e.Low) / 2 / e.Value
 }
 
@@ -303,15 +303,15 @@ func (m minimum) halfWidth(confidence float64) float64 {
 // that none does. How sure it is which of two limits binds is asked of the
 // bounds as if they were independent: errors that go together would name the
 // lower one with certainty however near the other is.
-func (m minimum) binding() (probability []float64, likeliest int) {
-	probability = make([]float64, len(m.parts))
-	for j, p := range m.parts {
+func (all posteriors) binding() (probability []float64, likeliest int) {
+	probability = make([]float64, len(all))
+	for j, p := range all {
 		for i, mass := range p.mass {
 			if mass == 0 {
 				continue
 			}
 			u := p.low + p.step*float64(i)
-			for l, other := range m.parts {
+			for l, other := range all {
 				if l != j {
 					mass *= other.survival(u)
 				}
@@ -327,11 +327,11 @@ func (m minimum) binding() (probability []float64, likeliest int) {
 
 // estimate is the minimum as it is reported: with what the curve itself may be wrong
 // by, in quadrature.
-func (m minimum) estimate(confidence float64) Estimate {
+func (all posteriors) estimate(confidence float64) Estimate {
 	tail := (1 - confidence) / 2
-	median := m.quantile(0.5)
+	median := all.quantile(0.5)
 	at := func(q, sigmas float64) float64 {
-		distance := math.Log(m.quantile(q) / median)
+		distance := math.Log(all.quantile(q) / median)
 		return median * math.Exp(math.Copysign(math.Hypot(distance, sigmas*misshapen), distance))
 	}
 	z := normalTail(confidence)

@@ -13,8 +13,8 @@ func counted(rate float64, n, k int) measure.Measurement {
 		Counts: []measure.Count{{Bound: "ttft.p99", N: n, K: k, Cluster: 1}}}
 }
 
-func evidenceOf(a *assumed, trials ...measure.Measurement) []evidence {
-	var seen []evidence
+func evidenceOf(a *assumed, trials ...measure.Measurement) []likelihood {
+	var seen []likelihood
 	for i := range trials {
 		seen = append(seen, a.observe(&trials[i], trials[i].Counts[0]))
 	}
@@ -30,7 +30,7 @@ func TestLikelihoodIsADistribution(t *testing.T) {
 		const n = 400
 		for k := range n * 20 {
 			// Below and above the band around the limit counts speak as tails.
-			e := evidence{n: n, k: float64(k)}
+			e := likelihood{n: n, k: float64(k)}
 			if share := e.k / n; share > a.far() || share < unlink(a.offset-farBelow) {
 				continue
 			}
@@ -50,7 +50,7 @@ func TestLikelihoodIsADistribution(t *testing.T) {
 // a rate that is just allowed: phi^(-n p0/(phi-1)) = 0.39 for 1000 requests.
 func TestDispersionAtTheModelsShare(t *testing.T) {
 	a := generic("ttft.p99", 0.01)
-	e := evidence{n: 1000}
+	e := likelihood{n: 1000}
 	got := math.Exp(a.logLikelihood(&e, a.offset, 40))
 	if want := math.Pow(40, -10.0/39); math.Abs(got-want) > 1e-3 {
 		t.Errorf("likelihood %.4f of no exceedance at the limit, want %.4f", got, want)
@@ -63,7 +63,7 @@ func TestGridReachesTheMass(t *testing.T) {
 	a.max.median = 1
 	seen := evidenceOf(&a, counted(900, 20_000, 2), counted(1000, 20_000, 180), counted(1100, 20_000, 900))
 	p := a.infer(seen)
-	m := minimum{[]*posterior{p}}
+	m := posteriors{p}
 	if v := m.quantile(0.5); v < 950 || v > 1060 {
 		t.Errorf("median %.1f, want near 1000", v)
 	}
@@ -83,8 +83,8 @@ func TestGridReachesTheMass(t *testing.T) {
 // rate, more of the same evidence narrows it.
 func TestPosteriorFollowsTheEvidence(t *testing.T) {
 	a := generic("ttft.p99", 0.01)
-	of := func(trials ...measure.Measurement) minimum {
-		return minimum{[]*posterior{a.infer(evidenceOf(&a, trials...))}}
+	of := func(trials ...measure.Measurement) posteriors {
+		return posteriors{a.infer(evidenceOf(&a, trials...))}
 	}
 	few := of(counted(20, 3000, 5), counted(25, 3000, 30))
 	many := of(counted(20, 3000, 5), counted(25, 3000, 150))
@@ -99,7 +99,7 @@ func TestPosteriorFollowsTheEvidence(t *testing.T) {
 
 func BenchmarkInfer(b *testing.B) {
 	a := generic("ttft.p99", 0.01)
-	var seen []evidence
+	var seen []likelihood
 	for i := range 10 {
 		seen = append(seen, evidenceOf(&a, counted(22+float64(i), 3000, i*i*3))...)
 	}

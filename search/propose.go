@@ -87,7 +87,7 @@ func (c *MaxRateConfig) trial(t measure.Trial, number int) *measure.Trial {
 
 // finished applies the stopping rules.
 func (s *MaxRate) finished() (Outcome, string) {
-	if s.progress().distrusted == invalidInRow {
+	if s.learned().distrusted == invalidInRow {
 		return OutOfBudget, fmt.Sprintf("%d trials in a row could not be trusted", invalidInRow)
 	}
 	if len(s.tried) >= maxTrials {
@@ -103,7 +103,7 @@ func (s *MaxRate) finished() (Outcome, string) {
 	if allMissed && s.idle.loneRate(low) {
 		return Infeasible, fmt.Sprintf("the objective is missed at every rate, down to %.3g/s, where requests hardly ever meet", low)
 	}
-	m := minimum{s.posteriors}
+	m := s.posteriors
 	if len(s.valid()) >= minTrials && !allMet && !allMissed && m.halfWidth(s.cfg.Confidence) < s.cfg.Precision {
 		if s.guard.more(s, m) {
 			return Searching, ""
@@ -129,7 +129,7 @@ func (s *MaxRate) nextRate() (rate float64, coarse bool, why string) {
 	if rate, ok := s.guard.rate(); ok {
 		return rate, false, "near the limit: the curve does not fit all trials"
 	}
-	m := minimum{s.posteriors}
+	m := s.posteriors
 	median, half := m.quantile(0.5), m.halfWidth(s.cfg.Confidence)
 	fine := 0
 	for _, t := range valid {

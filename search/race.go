@@ -194,7 +194,7 @@ func (r *Race) Observe(m measure.Measurement) {
 		c.status, c.reason = Unable, m.Rejected
 	case r.phase == referencing:
 		parts := r.incumbent.search.posteriors
-		_, j := minimum{parts}.binding()
+		_, j := posteriors(parts).binding()
 		if r.reference.move(scoreOf(&m), parts[j].kappa, r.incumbent.carries.Value) {
 			return
 		}

@@ -22,13 +22,13 @@ type reference struct {
 	draw int
 	// trial is the incumbent's there, but for its draw.
 	trial measure.Trial
-	score score
+	score showing
 	moves int
 	// low is the highest rate at which the incumbent showed too little, high the
 	// lowest at which it was overloaded, and over what it showed there; 0 where there
 	// is none.
 	low, high float64
-	over      score
+	over      showing
 }
 
 const (
@@ -45,7 +45,7 @@ const (
 // move takes what the incumbent showed at the reference and moves it where that
 // tells too little. steep is the steepness of the incumbent's curve, carries the rate
 // that it is thought to carry.
-func (m *reference) move(s score, steep, carries float64) (moved bool) {
+func (m *reference) move(s showing, steep, carries float64) (moved bool) {
 	m.score = s
 	switch {
 	case s.overloaded:
@@ -108,8 +108,8 @@ func (r *Race) pairedTrial(c *candidate) measure.Trial {
 	return *t
 }
 
-// score says how far a trial at the reference is from the objective.
-type score struct {
+// showing says how far a trial at the reference is from the objective.
+type showing struct {
 	overloaded bool
 	// bound is the one that is furthest beyond, or nearest to, what is allowed,
 	// and share what it saw beyond the limit, count of them. mean says that it bounds
@@ -131,8 +131,8 @@ type score struct {
 }
 
 // scoreOf judges a trial by its raw counts.
-func scoreOf(m *measure.Measurement) score {
-	s := score{overloaded: m.Overloaded || m.Aborted != "", excess: math.Inf(-1)}
+func scoreOf(m *measure.Measurement) showing {
+	s := showing{overloaded: m.Overloaded || m.Aborted != "", excess: math.Inf(-1)}
 	for _, b := range m.Trial.Objective.Bounds {
 		c, ok := m.Count(b.String())
 		if !ok || c.N == 0 {
@@ -156,7 +156,7 @@ func scoreOf(m *measure.Measurement) score {
 }
 
 // String says what was seen.
-func (s score) String() string {
+func (s showing) String() string {
 	digits := "%.2g %% beyond %s"
 	if s.share >= 0.1 {
 		digits = "%.0f %% beyond %s"
@@ -192,7 +192,7 @@ const (
 // pairedGain compares a challenger's trial at the reference with the incumbent's. How much
 // more each set could carry follows for each bound from its excess and from the
 // steepness of the incumbent's curve; the least of them counts.
-func (r *Race) pairedGain(s score) gain {
+func (r *Race) pairedGain(s showing) gain {
 	best := r.reference.score
 	switch {
 	case s.overloaded && best.overloaded:
@@ -203,7 +203,7 @@ func (r *Race) pairedGain(s score) gain {
 		return gain{overloadGain, overloadUnknown}
 	}
 	parts := r.incumbent.search.posteriors
-	roomFor := func(s score) (room float64, of int) {
+	roomFor := func(s showing) (room float64, of int) {
 		room = math.Inf(1)
 		for j, excess := range s.all {
 			if x := -excess / parts[j].kappa; x < room {

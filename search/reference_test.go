@@ -10,14 +10,14 @@ import (
 
 // shows is what an incumbent of 24 requests/s shows at a rate: next to nothing up to
 // its cliff, overload beyond it.
-func shows(rate, quiet, cliff float64) score {
+func shows(rate, quiet, cliff float64) showing {
 	switch {
 	case rate < quiet:
-		return score{count: 1, excess: -2}
+		return showing{count: 1, excess: -2}
 	case rate > cliff:
-		return score{overloaded: true}
+		return showing{overloaded: true}
 	}
-	return score{count: 20, excess: 0.6}
+	return showing{count: 20, excess: 0.6}
 }
 
 // The mark finds the rates at which the incumbent tells something, wherever they are
@@ -53,7 +53,7 @@ func TestMarkAtASheerCliff(t *testing.T) {
 func TestMarkDrawsOtherRequests(t *testing.T) {
 	m := reference{rate: 25}
 	for range 20 {
-		if !m.move(score{count: 1, excess: -0.5}, 28, 24) || m.draw > 0 {
+		if !m.move(showing{count: 1, excess: -0.5}, 28, 24) || m.draw > 0 {
 			break
 		}
 	}
@@ -70,7 +70,7 @@ func TestGainOfQueues(t *testing.T) {
 	r := &Race{incumbent: &candidate{search: &MaxRate{posteriors: []*posterior{{kappa: 12, phi: 40}}}}}
 	sum := 0.0
 	for seed := range uint64(8) {
-		at := func(mu float64) score {
+		at := func(mu float64) showing {
 			server := &raceServer{mu: map[measure.Knobs]float64{{}: mu}}
 			m := server.run(measure.Trial{Rate: 25, Warmup: 30 * time.Second, Window: 60 * time.Second, Workload: raceWorkload(), Objective: raceObjective(), Seed: seed})
 			return scoreOf(&m)

@@ -105,7 +105,7 @@ func (r *RaceResult) warn(n note.Note) {
 // alone is what some trials say by themselves, without any prediction of the
 // rate; zero if they say nothing.
 func (s *MaxRate) alone(trials []measure.Measurement) Estimate {
-	seen := make([][]evidence, len(s.bounds))
+	seen := make([][]likelihood, len(s.bounds))
 	for i := range trials {
 		shown, _, _ := s.shown(&trials[i])
 		for j := range shown {
@@ -114,7 +114,7 @@ func (s *MaxRate) alone(trials []measure.Measurement) Estimate {
 			}
 		}
 	}
-	parts := make([]*posterior, len(s.bounds))
+	parts := make(posteriors, len(s.bounds))
 	for j := range s.bounds {
 		b := s.bounds[j]
 		b.max.median = 0
@@ -123,7 +123,7 @@ func (s *MaxRate) alone(trials []measure.Measurement) Estimate {
 		}
 		parts[j] = b.infer(seen[j])
 	}
-	return minimum{parts}.estimate(s.cfg.Confidence)
+	return parts.estimate(s.cfg.Confidence)
 }
 
 // betweenStarts estimates the standard deviation of ln capacity between restarts of a

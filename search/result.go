@@ -153,7 +153,7 @@ func (s *MaxRate) Result() Result {
 	if len(s.posteriors) == 0 {
 		return r
 	}
-	m := minimum{s.posteriors}
+	m := s.posteriors
 	probability, j := m.binding()
 	if r.Binding == "" {
 		r.Binding = s.bounds[j].name
@@ -161,7 +161,7 @@ func (s *MaxRate) Result() Result {
 	for i, p := range s.posteriors {
 		r.Bounds = append(r.Bounds, BoundResult{
 			Bound: s.bounds[i].name, Probability: probability[i], Phi: p.phi, Gamma: s.bounds[i].gamma,
-			Curve: Exceedance{Rate: minimum{s.posteriors[i : i+1]}.quantile(0.5), Share: s.bounds[i].share, Kappa: p.kappa},
+			Curve: Exceedance{Rate: s.posteriors[i : i+1].quantile(0.5), Share: s.bounds[i].share, Kappa: p.kappa},
 		})
 	}
 	if r.Outcome == Infeasible {
@@ -188,7 +188,7 @@ func (s *MaxRate) Result() Result {
 
 // estimate is the minimum's, widened where one curve does not fit all trials
 // of the bound j that limits the rate.
-func (s *MaxRate) estimate(m minimum, j int, r *Result) Estimate {
+func (s *MaxRate) estimate(m posteriors, j int, r *Result) Estimate {
 	e := m.estimate(s.cfg.Confidence)
 	b, seen := &s.bounds[j], s.seen[j]
 	if b.cliff(seen) {
@@ -203,7 +203,7 @@ func (s *MaxRate) estimate(m minimum, j int, r *Result) Estimate {
 	}
 	parts := slices.Clone(s.posteriors)
 	parts[j] = b.infer(local)
-	near := minimum{parts}.estimate(s.cfg.Confidence)
+	near := parts.estimate(s.cfg.Confidence)
 	r.Warnings = append(r.Warnings, note.New(note.NonMonotone, b.name))
 	// The trials near the limit alone may say little of what lies far below it.
 	// A rate at which the bound was seen to be well met ends them from below: with

@@ -45,12 +45,12 @@ func TestMinimumOfEqualBounds(t *testing.T) {
 	a := generic("ttft.p99", 0.01)
 	one := a.infer(evidenceOf(&a, counted(20, 3000, 5), counted(25, 3000, 30)))
 	other := a.infer(evidenceOf(&a, counted(21, 3000, 9), counted(26, 3000, 90)))
-	alone, three, mixed := minimum{[]*posterior{one}}, minimum{[]*posterior{one, one, one}}, minimum{[]*posterior{one, other}}
+	alone, three, mixed := posteriors{one}, posteriors{one, one, one}, posteriors{one, other}
 	for _, q := range []float64{0.05, 0.5, 0.95} {
 		if x, y := alone.quantile(q), three.quantile(q); math.Abs(x-y) > 1e-9*x {
 			t.Errorf("quantile %g: %.4f of three equal bounds, %.4f of one", q, y, x)
 		}
-		if want := min(alone.quantile(q), minimum{[]*posterior{other}}.quantile(q)); math.Abs(mixed.quantile(q)-want) > 1e-6*want {
+		if want := min(alone.quantile(q), posteriors{other}.quantile(q)); math.Abs(mixed.quantile(q)-want) > 1e-6*want {
 			t.Errorf("quantile %g: %.4f, want %.4f", q, mixed.quantile(q), want)
 		}
 	}

@@ -68,29 +68,29 @@ func clumped(bounds []assumed, prior Prior, w *workload.Workload) []assumed {
 	return bounds
 }
 
-// thrash watches the share of prompt tokens that the prefix cache held: the
-// largest in a trial that met the objective, and the smallest in one that missed it.
-type thrash struct{ met, missed float64 }
-
 // lossy is how much of its hits, as a share, a cache that thrashes has lost at least.
 const lossy = 0.2
 
-// watch learns of a trial that counts.
-func (h *thrash) watch(m *measure.Measurement, met bool) {
-	switch hit := m.Server.HitRate; {
-	case hit == nil || *hit <= 0:
-	case met:
-		h.met = max(h.met, *hit)
-	case h.missed == 0 || *hit < h.missed:
-		h.missed = *hit
+// cacheHits are the largest share of prompt tokens that the prefix cache held in a
+// trial that met the objective, and the smallest in one that missed it.
+func (s *MaxRate) cacheHits() (met, missed float64) {
+	for _, t := range s.valid() {
+		switch {
+		case t.hits <= 0:
+		case t.met:
+			met = max(met, t.hits)
+		case missed == 0 || t.hits < missed:
+			missed = t.hits
+		}
 	}
+	return met, missed
 }
 
 // remarks says what conversations, and trials of a given length, do to an answer.
 func (s *MaxRate) remarks(rate float64) note.Notes {
 	w := s.cfg.Workload
 	var out note.Notes
-	free, first := s.cfg, s.progress()
+	free, first := s.cfg, s.learned()
 	free.Window, first.fine, first.distrusted = 0, 0, 0
 	if own := free.timed(rate, false, first).Window; s.cfg.Window > 0 && s.cfg.Window < own*3/4 {
 		out = append(out, note.New(note.WindowShort, s.cfg.Window, own.Round(time.Second)))
@@ -98,8 +98,8 @@ func (s *MaxRate) remarks(rate float64) note.Notes {
 	if w.Turns <= 1 {
 		return out
 	}
-	if h := s.hits; h.missed > 0 && h.missed < (1-lossy)*h.met {
-		out = append(out, note.New(note.CacheCollapse, 100*h.met, 100*h.missed))
+	if met, missed := s.cacheHits(); missed > 0 && missed < (1-lossy)*met {
+		out = append(out, note.New(note.CacheCollapse, 100*met, 100*missed))
 	}
 	if settling := w.Settling(rate, first.typical()); s.cfg.Warmup > 0 && s.cfg.Warmup < settling {
 		out = append(out, note.New(note.WarmUpShort, s.cfg.Warmup, settling.Round(time.Second)))

@@ -78,7 +78,7 @@ func TestCollapseIsRemarked(t *testing.T) {
 	cfg.Warmup = time.Second
 	s := NewMaxRate(cfg)
 	hit := func(rate float64, met bool) {
-		s.hits.watch(&measure.Measurement{Server: measure.Server{HitRate: &rate}}, met)
+		s.tried = append(s.tried, attempt{valid: true, met: met, hits: rate})
 	}
 	hit(0.9, true)
 	hit(0.85, false)

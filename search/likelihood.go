@@ -25,8 +25,8 @@ const (
 // phiOffsets are the nodes of the dispersion in standard deviations of its log.
 var phiOffsets = [phiNodes]float64{-2, -1, 0, 1, 2}
 
-// evidence is what one trial says of one bound.
-type evidence struct {
+// likelihood is what one trial says of one bound.
+type likelihood struct {
 	rate float64
 	// n and k are in units of requests.
 	n, k float64
@@ -49,9 +49,9 @@ const falseOverload, falseGrowth = 0.01, 0.3
 
 // observe turns what a trial counted for a bound into evidence. A trial in
 // which nothing of the bound was decided has no table, but keeps its rate.
-func (a *assumed) observe(m *measure.Measurement, c measure.Count) evidence {
+func (a *assumed) observe(m *measure.Measurement, c measure.Count) likelihood {
 	unit := max(c.Cluster, 1)
-	e := evidence{rate: m.Trial.Rate, n: float64(c.N) / unit, k: float64(c.K) / unit, value: c.Value}
+	e := likelihood{rate: m.Trial.Rate, n: float64(c.N) / unit, k: float64(c.K) / unit, value: c.Value}
 	if m.Overloaded && a.name != measure.ErrorsBound {
 		e.over = math.Log(falseGrowth)
 		if float64(c.K) >= common*float64(c.N) || (a.mean && a.missed(c)) {
@@ -82,7 +82,7 @@ func (a *assumed) observe(m *measure.Measurement, c measure.Count) evidence {
 }
 
 // logLikelihood is that of a trial when the curve at its rate has the value z.
-func (a *assumed) logLikelihood(e *evidence, z, phi float64) float64 {
+func (a *assumed) logLikelihood(e *likelihood, z, phi float64) float64 {
 	if a.mean {
 		return a.logMean(e, z, phi)
 	}
@@ -170,7 +170,7 @@ func logBeta(a, b float64) float64 {
 // fluctuations are as clumped as exceedances are, and grows with the distance
 // from the limit, since no single curve describes an idle and a saturated
 // server.
-func (a *assumed) logMean(e *evidence, z, phi float64) float64 {
+func (a *assumed) logMean(e *likelihood, z, phi float64) float64 {
 	const misfit, least, outgrown = 0.25, 0.02, 0.5
 	v := phi/e.n + least*least + misfit*misfit*z*z
 	d := math.Log(e.value) - z
@@ -184,7 +184,7 @@ func (a *assumed) logMean(e *evidence, z, phi float64) float64 {
 // at adds the table's log likelihoods at z to sum, one a dispersion. Beyond the
 // table, where a share is 1e-7 or nearly 1, each exceedance below, and a first
 // request without one above, costs in proportion to z.
-func (e *evidence) at(z float64, sum *[phiNodes]float64) {
+func (e *likelihood) at(z float64, sum *[phiNodes]float64) {
 	if e.table == nil {
 		return
 	}
