@@ -75,14 +75,12 @@ func targets(o measure.SLO) model.Targets {
 			*x = s
 		}
 	}
-	for _, bound := range o.Bounds {
-		for _, b := range append(bound.Limits.Parts(bound.Quantile), bound) {
-			switch b.Metric {
-			case measure.TTFT:
-				tighten(&t.TTFT, b.Limit)
-			case measure.TPOT, measure.ITL:
-				tighten(&t.TPOT, b.Limit)
-			}
+	for _, b := range o.Latencies() {
+		switch b.Metric {
+		case measure.TTFT:
+			tighten(&t.TTFT, b.Limit)
+		case measure.TPOT, measure.ITL:
+			tighten(&t.TPOT, b.Limit)
 		}
 	}
 	return t

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	gonum "gonum.org/v1/gonum/stat"
+
 	"planner/internal/note"
 	"planner/internal/stat"
 )
@@ -227,4 +229,122 @@ func verdict(all []judged) *Verdict {
 	}
 	j := all[worst]
 	return &Verdict{State: j.state, Binding: j.Bound, Slack: j.slack}
+}
+
+// Floors of a bound on a mean: below meanFloor values a batch estimate of its
+// spread is no estimate, and above censoredShare of requests without an end the
+// mean of the others is not the mean.
+const (
+	meanFloor     = 20
+	censoredShare = 0.01
+)
+
+// judgeMean decides a bound on a mean by an interval around it: Student's t with
+// the nine degrees of freedom of ten batches, widened by the blended dispersion.
+// Requests in flight count at their age, or at the time per token so far. Failed requests have no latency; who
+// bounds the errors has said how many may fail, and the mean is then over the
+// rest. Without that, a mean over the survivors is never met.
+func (c *cohort) judgeMean(b Bound) judged {
+	j := judged{allowed: 1, Count: Count{Bound: b.String(), Cluster: 1, Phi: 1, High: math.MaxFloat64}}
+	var at, values []float64
+	failed, censored := 0, 0
+	for _, r := range c.records {
+		v, open, ok := r.latency(b.Metric, c.end)
+		switch {
+		case r.failed():
+			failed++
+			continue
+		case r.Outcome == InFlight && b.Metric == TPOT && r.First >= 0 && r.Output > 1 && r.Last > r.First:
+			v = (r.Last - r.First) / time.Duration(r.Output-1)
+		case !ok:
+			continue
+		case open:
+			censored++
+		}
+		j.N++
+		if v > b.Limit {
+			j.K++
+		}
+		at, values = append(at, c.position(r)), append(values, float64(v))
+	}
+	if j.N == 0 {
+		return j.empty()
+	}
+	if !c.whole {
+		j.Phi = stat.Blend(stat.Generic, stat.MeanDispersion(at, values))
+	}
+	mean, variance := gonum.MeanVariance(values, nil)
+	if len(values) == 1 {
+		variance = 0
+	}
+	return c.mean(j, mean/float64(b.Limit), math.Sqrt(variance)/float64(b.Limit), len(values), failed, censored)
+}
+
+// mean decides a mean of n observations by their standard deviation, both as ratios to
+// the limit. How many requests failed, or had not ended, may leave it undecided.
+func (c *cohort) mean(j judged, mean, deviation float64, n, failed, censored int) judged {
+	half := 0.0
+	if !c.whole {
+		half = stat.StudentT(1-alpha, 9) * deviation * math.Sqrt(j.Phi/float64(n))
+	}
+	j.Value, j.Low, j.High = mean, max(mean-half, 0), mean+half
+	j.slack = max(1-mean, -1)
+	switch enough := c.whole || n >= meanFloor; {
+	case enough && j.Low > 1:
+		j.state = Missed
+	case failed > 0 && c.trial.Objective.Errors < 0:
+		j.unsure(note.BoundMeanFailed, failed)
+	case float64(censored) > censoredShare*float64(j.N):
+		j.unsure(note.BoundMeanOpen, censored)
+	case !enough:
+		j.unsure(note.BoundMeanUnresolved, j.N)
+	case j.High <= 1:
+		j.state = Met
+	default:
+		j.unsure(note.BoundMeanNear, j.N, j.Low, j.High)
+	}
+	return j
+}
+
+// judgeGaps decides a bound on the inter-token times. They come without their times,
+// so a request counts as one observation however many tokens it has, and clumps of
+// requests are taken from the time per token. The tokens that a failed request still
+// owed are beyond the limit on a quantile, and in no mean.
+func (c *cohort) judgeGaps(b Bound, o *Observation) judged {
+	j := judged{allowed: b.Allowed(), Count: Count{Bound: b.String(), Cluster: 1, Phi: 1}}
+	if o.Gaps == nil || o.Gaps.TotalCount() == 0 {
+		return j.empty()
+	}
+	j.N, j.K = int(o.Gaps.TotalCount()), gapsAbove(o.Gaps, b.Limit)
+	requests, failed, owed := 0, 0, 0
+	for _, r := range c.records {
+		switch {
+		case r.failed():
+			failed++
+			owed += max(r.Asked-max(r.Output, 1), 1)
+		case r.First >= 0 && r.Output > 1:
+			requests++
+		}
+	}
+	if b.Quantile == 0 {
+		// The requests are the observations.
+		requests, limit := max(requests, 1), float64(b.Limit/time.Microsecond)
+		j.allowed, j.Cluster = 1, max(float64(j.N)/float64(requests), 1)
+		if !c.whole {
+			j.Phi = stat.Generic
+		}
+		return c.mean(j, o.Gaps.Mean()/limit, o.Gaps.StdDev()/limit, requests, failed, 0)
+	}
+	j.N, j.K, requests = j.N+owed, j.K+owed, requests+failed
+	j.Cluster = max(float64(j.N)/float64(max(requests, 1)), 1)
+	q := time.Duration(o.Gaps.ValueAtQuantile(b.Quantile*100)) * time.Microsecond
+	j.slack = slackOf(q, b.Limit)
+	phi := 1.0
+	if !c.whole {
+		phi = stat.Generic
+		if s := c.latency(TPOT); len(s.values) > 0 {
+			phi = s.dispersion(b.Quantile, math.NaN())
+		}
+	}
+	return j.share(phi, c.whole)
 }

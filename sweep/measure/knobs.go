@@ -2,6 +2,7 @@ package measure
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -211,4 +212,31 @@ func (k Knobs) Or(o Knobs) Knobs {
 // GPUs is the number of GPUs of one instance.
 func (k Knobs) GPUs() int {
 	return max(k.TensorParallel, 1) * max(k.PipelineParallel, 1) * max(k.DataParallel, 1)
+}
+
+// MarshalJSON writes the knobs, one that is not known as null.
+func (k Knobs) MarshalJSON() ([]byte, error) {
+	type plain Knobs
+	w := struct {
+		*plain
+		PrefixCaching any `json:"prefix_caching"`
+	}{(*plain)(&k), prefixCaching.get(k)}
+	return json.Marshal(w)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote. Keys that are not there are zero.
+func (k *Knobs) UnmarshalJSON(data []byte) error {
+	type plain Knobs
+	var out Knobs
+	w := struct {
+		*plain
+		PrefixCaching *bool `json:"prefix_caching"`
+	}{(*plain)(&out), new(bool)}
+	if err := json.Unmarshal(data, &w); err != nil {
+		return fmt.Errorf("read knobs: %w", err)
+	}
+	out.PrefixUnknown = w.PrefixCaching == nil
+	out.PrefixCaching = !out.PrefixUnknown && *w.PrefixCaching
+	*k = out
+	return nil
 }

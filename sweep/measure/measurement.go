@@ -1,12 +1,18 @@
 package measure
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"planner/internal/note"
+	"planner/internal/wire"
+	"planner/sweep/workload"
 )
 
 // Observation is everything that running a trial brings back, on a real engine
@@ -194,4 +200,105 @@ func (l *Latencies) Latency(m Metric) *Summary {
 		return &l.E2E
 	}
 	panic("measure: latency of an invalid metric")
+}
+
+// Bounded is the statistic that a bound limits; Unresolved where the sample does
+// not give it, and for Goodput, which is a share and has none.
+func (l *Latencies) Bounded(b Bound) time.Duration {
+	if b.Metric == Goodput {
+		return Unresolved
+	}
+	return l.Latency(b.Metric).Stat(b.Quantile)
+}
+
+// MarshalJSON writes the measurement as a line of the journal. A rejected
+// configuration is only its knobs and the reason. A load that the trial has not is null,
+// and the sentences of the notes stand beside them.
+func (m Measurement) MarshalJSON() ([]byte, error) {
+	t := &m.Trial
+	if m.Rejected != "" {
+		return wire.Marshal(struct {
+			Knobs    Knobs  `json:"knobs"`
+			Rejected string `json:"rejected"`
+		}{t.Knobs, m.Rejected})
+	}
+	if m.Failures == nil {
+		m.Failures = map[string]int{}
+	}
+	type plain Measurement
+	w := struct {
+		Number      int                `json:"trial"`
+		Knobs       Knobs              `json:"knobs"`
+		Workload    *workload.Workload `json:"workload"`
+		Rate        *float64           `json:"rate_per_s"`
+		Concurrency *int               `json:"concurrency"`
+		plain
+		Warnings []string `json:"warnings"`
+	}{Number: t.Number, Knobs: t.Knobs, Workload: t.Workload, plain: plain(m), Warnings: m.Warnings.Texts()}
+	if t.Rate > 0 {
+		w.Rate = &t.Rate
+	}
+	if t.Closed() {
+		w.Concurrency = &t.Concurrency
+	}
+	return wire.Marshal(w)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. The workload that it finds names
+// the one of the trial; the rows of a trace are not in it.
+func (m *Measurement) UnmarshalJSON(b []byte) error {
+	type plain Measurement
+	none := UnresolvedSummary()
+	p := plain{Throughput: Throughput{Goodput: math.NaN()}, Latencies: Latencies{none, none, none, none}, SendLag: none}
+	old := note.Warnings{}
+	if err := errors.Join(wire.Unmarshal(b, &p), wire.Unmarshal(b, &old)); err != nil {
+		return fmt.Errorf("read measurement: %w", err)
+	}
+	p.Warnings = old.Read()
+	if p.Rejected != "" {
+		p = plain{Trial: Trial{Knobs: p.Trial.Knobs}, Rejected: p.Rejected}
+	}
+	if math.IsNaN(p.Trial.Rate) {
+		p.Trial.Rate = 0
+	}
+	*m = Measurement(p)
+	return nil
+}
+
+// Overview sums up what trials decided.
+type Overview struct {
+	// Trials counts those that ran, Invalid those of them that could not be trusted,
+	// Unsure those that neither met nor missed the objective.
+	Trials, Invalid, Unsure int
+	// Doubts are the reasons of the invalid ones, one of a kind, the commonest first.
+	Doubts note.Notes
+}
+
+// OverviewOf counts what trials decided.
+func OverviewOf(trials []Measurement) Overview {
+	var s Overview
+	var doubts note.Notes
+	for i := range trials {
+		m := &trials[i]
+		if m.Rejected != "" {
+			continue
+		}
+		s.Trials++
+		switch {
+		case !m.Valid:
+			s.Invalid++
+			if len(m.Warnings) > 0 {
+				// The first one is why.
+				doubts = append(doubts, m.Warnings[0])
+			}
+		case m.Verdict == nil || m.Verdict.State == Unsure:
+			s.Unsure++
+		}
+	}
+	kinds := doubts.Groups()
+	slices.SortStableFunc(kinds, func(a, b note.Notes) int { return cmp.Compare(len(b), len(a)) })
+	for _, k := range kinds {
+		s.Doubts = append(s.Doubts, k[0])
+	}
+	return s
 }

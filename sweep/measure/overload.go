@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	gonum "gonum.org/v1/gonum/stat"
+
 	"planner/internal/stat"
 )
 
@@ -194,24 +196,14 @@ func (c *cohort) held() time.Duration {
 	return q
 }
 
-// trend is the least-squares slope of y over its index, and its t statistic.
+// trend is the least-squares slope of y over its index, and its t statistic; NaN where
+// y is the same throughout.
 func trend(y []float64) (slope, t float64) {
-	n := float64(len(y))
-	middle, mean := (n-1)/2, 0.0
-	for _, v := range y {
-		mean += v / n
+	x := make([]float64, len(y))
+	for i := range x {
+		x[i] = float64(i)
 	}
-	xx := 0.0
-	for i, v := range y {
-		d := float64(i) - middle
-		xx += d * d
-		slope += d * v
-	}
-	slope /= xx
-	rest := 0.0
-	for i, v := range y {
-		e := v - mean - slope*(float64(i)-middle)
-		rest += e * e
-	}
-	return slope, slope / max(math.Sqrt(rest/(n-2)/xx), math.SmallestNonzeroFloat64)
+	start, slope := gonum.LinearRegression(x, y, nil, false)
+	r2 := gonum.RSquared(x, y, nil, start, slope)
+	return slope, math.Copysign(math.Sqrt(r2/(1-r2)*float64(len(y)-2)), slope)
 }

@@ -113,3 +113,41 @@ func (r *Record) TPOT() (time.Duration, bool) {
 	}
 	return (r.Last - r.First) / time.Duration(r.Output-1), true
 }
+
+// failed reports whether a request ended otherwise than well.
+func (r *Record) failed() bool { return r.Outcome != OK && r.Outcome != InFlight }
+
+// first is when the first token came, as far as it was seen: an answer that is
+// not streamed shows all of its tokens at once.
+func (r *Record) first() time.Duration {
+	if r.First < 0 && r.Outcome == OK {
+		return r.Last
+	}
+	return r.First
+}
+
+// latency is a latency of a request, as far as it is known at the time end. That of
+// one in flight that has not reached the event is open: it will be no less. A failed
+// request has none.
+func (r *Record) latency(m Metric, end time.Duration) (v time.Duration, open, ok bool) {
+	if r.failed() {
+		return 0, false, false
+	}
+	switch m {
+	case TTFT:
+		v, ok = r.TTFT()
+	case TPOT:
+		v, ok = r.TPOT()
+	case E2E:
+		v, ok = r.E2E()
+	}
+	switch {
+	case ok || r.Outcome != InFlight:
+		return v, false, ok
+	case m == TTFT || m == E2E:
+		return end - r.Due, true, true
+	case m == TPOT && r.First >= 0 && r.Asked > 1:
+		return (end - r.First) / time.Duration(r.Asked-1), true, true
+	}
+	return 0, false, false
+}

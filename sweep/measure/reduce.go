@@ -1,10 +1,8 @@
 package measure
 
 import (
-	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"planner/internal/note"
@@ -133,15 +131,6 @@ func (c *cohort) throughput() Throughput {
 	return x
 }
 
-// first is when the first token came, as far as it was seen: an answer that is
-// not streamed shows all of its tokens at once.
-func (r *Record) first() time.Duration {
-	if r.First < 0 && r.Outcome == OK {
-		return r.Last
-	}
-	return r.First
-}
-
 // emitted is the number of output tokens that a request got in the window.
 func (c *cohort) emitted(r *Record) float64 {
 	first := r.first()
@@ -203,56 +192,6 @@ func (c *cohort) classes(o *Observation) map[string]ClassSummary {
 			s.ITL = gaps(o.ClassGaps[i], c.whole)
 		}
 		out[name] = s
-	}
-	return out
-}
-
-// unresolved names all quantiles that the sample does not resolve in one remark.
-func (m *Measurement) unresolved() note.Notes {
-	var sizes []int
-	names := map[int][]string{}
-	for metric := TTFT; metric <= E2E; metric++ {
-		s := m.Latency(metric)
-		for _, q := range s.quantiles() {
-			if *q.value != Unresolved || s.N == 0 {
-				continue
-			}
-			if names[s.N] == nil {
-				sizes = append(sizes, s.N)
-			}
-			names[s.N] = append(names[s.N], fmt.Sprintf("%s.%s", metric, q.name))
-		}
-	}
-	if len(sizes) == 0 {
-		return nil
-	}
-	parts := make([]string, len(sizes))
-	for i, n := range sizes {
-		parts[i] = fmt.Sprintf("%d values do not resolve %s", n, strings.Join(names[n], ", "))
-	}
-	return note.Notes{note.New(note.QuantilesUnresolved, strings.Join(parts, "; "))}
-}
-
-// remarks lists what is worth knowing beside doubts: quantiles that the sample
-// does not resolve, requests that are not in them, and overload.
-func (m *Measurement) remarks(c *cohort) note.Notes {
-	out := m.unresolved()
-	open := 0
-	for _, r := range c.records {
-		if r.Outcome == InFlight {
-			open++
-		}
-	}
-	if open > 0 {
-		out = append(out, note.New(note.RequestsOpen, open, m.Requests))
-	}
-	if m.Failed > 0 {
-		out = append(out, note.New(note.RequestsFailed, m.Failed, m.Requests))
-		out = append(out, c.complaints()...)
-	}
-	out = append(out, c.unsteady(m)...)
-	if m.Overloaded {
-		out = append(out, note.New(note.Overloaded))
 	}
 	return out
 }

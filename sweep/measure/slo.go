@@ -1,76 +1,14 @@
 package measure
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
+
+	"planner/internal/wire"
 )
-
-// Metric is what an objective can bound. The zero value is invalid.
-type Metric int
-
-// The latencies. TTFT and E2E count from the intended time, TPOT is one figure a
-// request, ITL one a token. Goodput is none of them: it holds several limits
-// against each request at once (the attainment of DistServe, Zhong and others
-// 2024).
-const (
-	TTFT Metric = 1 + iota
-	TPOT
-	ITL
-	E2E
-	Goodput
-)
-
-var metricNames = []string{"", "ttft", "tpot", "itl", "e2e", "goodput"}
-
-// String is the metric's name in configurations.
-func (m Metric) String() string {
-	if m < TTFT || m > Goodput {
-		return fmt.Sprintf("Metric(%d)", int(m))
-	}
-	return metricNames[m]
-}
-
-// Bound is one limit of an objective: a quantile of a latency, or its mean, must
-// not be above Limit. For Goodput, at least the share Quantile of the requests
-// must be within Limits.
-type Bound struct {
-	Metric Metric
-	// Quantile is in (0, 1); 0 stands for the mean, which Goodput does not have.
-	Quantile float64
-	// Limit is that of a latency, Limits are those of Goodput.
-	Limit  time.Duration
-	Limits Limits
-}
-
-// Stat names the bounded statistic: "p50", "p99.9" or "mean".
-func (b Bound) Stat() string {
-	if b.Quantile == 0 {
-		return "mean"
-	}
-	return "p" + strconv.FormatFloat(b.Quantile*100, 'g', 6, 64)
-}
-
-// String names the bound as the JSON does: "ttft.p99", "goodput".
-func (b Bound) String() string {
-	if b.Metric == Goodput {
-		return b.Metric.String()
-	}
-	return b.Metric.String() + "." + b.Stat()
-}
-
-// Allowed is the share of requests (for ITL: of tokens) that may exceed the
-// limit, or break one of those of Goodput; 0 for a bound on the mean.
-func (b Bound) Allowed() float64 {
-	if b.Quantile == 0 {
-		return 0
-	}
-	// 1 - 0.95 is 0.05 only after rounding, and a share of 5 % is allowed.
-	return math.Round((1-b.Quantile)*1e9) / 1e9
-}
 
 // SLO is a service-level objective: every bound holds, and no larger share of
 // the requests than Errors fails. An empty SLO is met by nothing and missed by
@@ -101,79 +39,136 @@ func (s SLO) Horizon(output int) time.Duration {
 	return h
 }
 
-// Stats lists the statistics that a bound may name.
-func Stats() []string { return []string{"p50", "p90", "p95", "p99", "p99.9", "mean"} }
-
-// ParseStat reads the statistic of a bound: its quantile, 0 for the mean.
-// "p999" means "p99.9", for files that cannot write the point.
-func ParseStat(s string) (float64, error) {
-	switch s {
-	case "p50":
-		return 0.50, nil
-	case "p90":
-		return 0.90, nil
-	case "p95":
-		return 0.95, nil
-	case "p99":
-		return 0.99, nil
-	case "p99.9", "p999":
-		return 0.999, nil
-	case "mean":
-		return 0, nil
+// Latencies lists the bounds on latencies and the limits of Goodput, these as bounds
+// at its share.
+func (s SLO) Latencies() []Bound {
+	var out []Bound
+	for _, b := range s.Bounds {
+		if b.Metric != Goodput {
+			out = append(out, b)
+		}
+		out = append(out, b.Limits.Parts(b.Quantile)...)
 	}
-	return 0, fmt.Errorf("unknown statistic %q; allowed: %s", s, strings.Join(Stats(), ", "))
+	return out
 }
 
-// ParseMetric reads the name of a latency.
-func ParseMetric(s string) (Metric, error) {
-	if i := slices.Index(metricNames, s); i > 0 && Metric(i) <= E2E {
-		return Metric(i), nil
+// Metrics lists the latencies that the objective limits, those of Goodput
+// included, each once and in the order of TTFT, TPOT, ITL, E2E.
+func (s SLO) Metrics() []Metric {
+	var out []Metric
+	for _, b := range s.Latencies() {
+		out = append(out, b.Metric)
 	}
-	return 0, fmt.Errorf("unknown latency %q; allowed: ttft, tpot, itl, e2e", s)
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
-// State is what is known of an objective. The zero value is Unsure, so that
-// what was never judged is never met.
-type State int
-
-// The three states of a verdict.
-const (
-	Unsure State = iota
-	Met
-	Missed
-)
-
-var stateNames = []string{"unsure", "met", "missed"}
-
-// String is the state's name in files.
-func (s State) String() string {
-	if s < Unsure || s > Missed {
-		return "unsure"
+// tightest is the smallest limit on some of the latencies; 0 if there is none.
+func (s SLO) tightest(of ...Metric) time.Duration {
+	least := time.Duration(0)
+	for _, b := range s.Latencies() {
+		if slices.Contains(of, b.Metric) && b.Limit > 0 && (least == 0 || b.Limit < least) {
+			least = b.Limit
+		}
 	}
-	return stateNames[s]
+	return least
 }
 
-// MarshalText writes the state's name.
-func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// UnmarshalText reads a state's name; one that is unknown is an error, never a
-// state.
-func (s *State) UnmarshalText(b []byte) error {
-	i := slices.Index(stateNames, string(b))
-	if i < 0 {
-		return fmt.Errorf("unknown verdict %q", b)
+// ClientLag is how late a client may send, at the 99th percentile of its requests,
+// for its trial to be believed: a hundredth of the tightest limit on a latency that
+// contains the delay. Limits on the time between tokens do not contain it, but a
+// client that is late with sending reads late, too: of these it is a quarter, which
+// over an answer of ten tokens and more is some per cent. It is at least a
+// millisecond, which no client can avoid.
+func (s SLO) ClientLag() time.Duration {
+	lag := s.tightest(TTFT, E2E) / 100
+	if lag == 0 {
+		lag = s.tightest(TPOT, ITL) / 4
 	}
-	*s = State(i)
+	return max(lag, leastLag)
+}
+
+// Sort puts the bounds into their canonical order: TTFT, TPOT, ITL, E2E, Goodput, and
+// within each the mean first and quantiles from low to high.
+func (s *SLO) Sort() {
+	slices.SortFunc(s.Bounds, func(a, b Bound) int {
+		return cmp.Or(cmp.Compare(a.Metric, b.Metric), cmp.Compare(a.Quantile, b.Quantile))
+	})
+}
+
+// fileSLO is an SLO in a file: limits by statistic.
+type fileSLO struct {
+	TTFT    map[string]time.Duration `json:"ttft_ms,omitempty"`
+	TPOT    map[string]time.Duration `json:"tpot_ms,omitempty"`
+	ITL     map[string]time.Duration `json:"itl_ms,omitempty"`
+	E2E     map[string]time.Duration `json:"e2e_ms,omitempty"`
+	Errors  float64                  `json:"errors"`
+	Goodput *Bound                   `json:"goodput,omitempty"`
+}
+
+func (w *fileSLO) limits() [4]*map[string]time.Duration {
+	return [4]*map[string]time.Duration{&w.TTFT, &w.TPOT, &w.ITL, &w.E2E}
+}
+
+// MarshalJSON writes {"ttft_ms":{"p99":500},"errors":0.001}; errors is null
+// when they are not bounded. Goodput is {"share":0.95,"ttft_ms":500}. An objective
+// that bounds nothing is null.
+func (s SLO) MarshalJSON() ([]byte, error) {
+	if s.Empty() {
+		return []byte("null"), nil
+	}
+	w := fileSLO{Errors: s.Errors}
+	if s.Errors < 0 {
+		w.Errors = math.NaN()
+	}
+	for _, b := range s.Bounds {
+		if b.Metric == Goodput {
+			w.Goodput = &b
+			continue
+		}
+		if b.Metric < TTFT || b.Metric > E2E {
+			return nil, fmt.Errorf("write objective: invalid metric %d", int(b.Metric))
+		}
+		of := w.limits()[b.Metric-TTFT]
+		if *of == nil {
+			*of = map[string]time.Duration{}
+		}
+		(*of)[b.Stat()] = max(b.Limit, 0)
+	}
+	return wire.Marshal(w)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. Bounds come in the order of
+// SLO.Sort.
+func (s *SLO) UnmarshalJSON(data []byte) error {
+	if *s = (SLO{}); string(data) == "null" {
+		return nil
+	}
+	w := fileSLO{Errors: math.NaN()}
+	if err := wire.Unmarshal(data, &w); err != nil {
+		return fmt.Errorf("read objective: %w", err)
+	}
+	if s.Errors = w.Errors; math.IsNaN(w.Errors) {
+		s.Errors = -1
+	}
+	for i, of := range w.limits() {
+		for stat, limit := range *of {
+			q, err := ParseStat(stat)
+			if err != nil {
+				return fmt.Errorf("read objective: %w", err)
+			}
+			s.Bounds = append(s.Bounds, Bound{Metric: TTFT + Metric(i), Quantile: q, Limit: limit})
+		}
+	}
+	if g := w.Goodput; g != nil {
+		g.Metric = Goodput
+		s.Bounds = append(s.Bounds, *g)
+	}
+	for _, b := range s.Bounds {
+		if err := b.check(); err != nil {
+			return fmt.Errorf("read objective: %w", err)
+		}
+	}
+	s.Sort()
 	return nil
-}
-
-// Verdict says whether a measurement meets its objective, and which bound
-// decides.
-type Verdict struct {
-	State State `json:"state"`
-	// Binding names the bound that is missed or nearest to it, or [ErrorsBound].
-	Binding string `json:"binding"`
-	// Slack is how far the binding statistic stays below its limit, as a share
-	// of the limit; negative when it is above.
-	Slack float64 `json:"slack"`
 }

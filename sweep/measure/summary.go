@@ -1,6 +1,13 @@
 package measure
 
-import "time"
+import (
+	"math"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"planner/internal/stat"
+)
 
 // Unresolved marks a statistic that the sample cannot give.
 const Unresolved time.Duration = -1
@@ -85,4 +92,193 @@ func (s *Summary) Around(quantile float64) Interval {
 		}
 	}
 	return Interval{}
+}
+
+// Confidence of each end of an interval, and of a verdict: 1 - alpha.
+const alpha = 0.05
+
+// beyondFloor is how many requests must be expected beyond a quantile for a
+// sample to resolve it: at the generic dispersion that leaves 0.3 independent
+// clumps, less than which no interval holds. A trace that is all there is needs
+// one.
+const beyondFloor = 12
+
+// series holds one latency of the requests that have it, in order of Due, and
+// the ages of those in flight that will have a larger one.
+type series struct {
+	at     []float64
+	values []time.Duration
+	longer []time.Duration
+	sorted *stat.Censored[time.Duration]
+	whole  bool
+}
+
+// latency collects a latency of the cohort, once.
+func (c *cohort) latency(m Metric) *series {
+	if c.drawn[m] == nil {
+		c.drawn[m] = c.collect(Bound{Metric: m})
+	}
+	return c.drawn[m]
+}
+
+// values collects what a bound compares with its limit.
+func (c *cohort) values(b Bound) *series {
+	if b.Metric == Goodput {
+		return c.collect(b)
+	}
+	return c.latency(b.Metric)
+}
+
+func (c *cohort) collect(b Bound) *series {
+	s := &series{whole: c.whole}
+	for _, r := range c.records {
+		switch v, open, ok := b.figure(r, c.end); {
+		case !ok:
+		case open:
+			s.longer = append(s.longer, v)
+		default:
+			s.at = append(s.at, c.position(r))
+			s.values = append(s.values, v)
+		}
+	}
+	s.sorted = stat.NewCensored(s.values, s.longer)
+	return s
+}
+
+// quantile is Unresolved where it lies beyond what was seen.
+func (s *series) quantile(q float64) time.Duration {
+	if v, ok := s.sorted.Quantile(q); ok {
+		return v
+	}
+	return Unresolved
+}
+
+// resolves reports whether n values resolve a quantile.
+func resolves(n int, quantile float64, whole bool) bool {
+	floor := float64(beyondFloor)
+	if whole {
+		floor = 1
+	}
+	return float64(n)*(1-quantile) >= floor*(1-1e-9)
+}
+
+// summary describes the series.
+func (s *series) summary() Summary {
+	out := UnresolvedSummary()
+	out.N = len(s.values)
+	if out.N == 0 {
+		return out
+	}
+	if float64(len(s.longer)) <= censoredShare*float64(out.N) {
+		out.Mean = mean(s.values)
+	}
+	phi := math.NaN()
+	for _, d := range out.quantiles() {
+		if !resolves(out.N, d.q, s.whole) {
+			continue
+		}
+		*d.value = s.quantile(d.q)
+		if s.whole || *d.value == Unresolved {
+			continue
+		}
+		if math.IsNaN(phi) || d.q <= ownLevel {
+			phi = s.dispersion(d.q, math.NaN())
+		}
+		*d.within = s.interval(d.q, phi)
+	}
+	return out
+}
+
+// interval holds the ends of the quantile at dispersion phi.
+func (s *series) interval(q, phi float64) Interval {
+	n := len(s.values) + len(s.longer)
+	low, high := stat.Dispersion{At: phi, Level: 1 - q}.QuantileRanks(n, q, alpha)
+	in := Interval{Unresolved, Unresolved}
+	if low >= 1 {
+		in[0] = s.quantile(float64(low) / float64(n))
+	}
+	if high <= n {
+		in[1] = s.quantile(float64(high) / float64(n))
+	}
+	return in
+}
+
+// ownLevel is the quantile of a trial's own latencies above which it is asked
+// how its exceedances clump, where the limit itself is too rarely exceeded to
+// tell, and ownFactor what that is multiplied by to stand for the limit.
+const (
+	ownLevel  = 0.90
+	ownFactor = 3
+)
+
+// dispersion estimates how exceedances of a limit at the given quantile clump.
+// own is the estimate from the exceedances of the limit themselves, NaN where
+// there is none. Alone it is worthless exactly when it matters, as a trial that
+// saw no clump sees no dispersion. But the same queue that makes clumps above
+// the limit makes them above the trial's own p90, where exceedances are plenty
+// in every trial: in M/M/1 a clump above any high level has the same law
+// (Hooghiemstra and Meester). That estimate is low, 0.6 to 0.9 of the long-run
+// one from 2,000 to 45,000 requests of M/M/1, M/D/1 and M/M/8 at the rate at
+// which their p99 is at its limit, and the negative binomial gives no clump at
+// all less of a chance than the queues do, as if the dispersion were 1.4 times
+// as large: so three times the estimate is blended with the generic prior.
+//
+// In 1,000 trials each of 80 to 1,800 s at that rate, where "met" should come
+// in no more than 5 %, it came in 0 to 3 % (M/M/1), 1 to 3 % (M/D/1) and 0 to
+// 5 % (M/M/8); with the prior alone in 8, 3 and 19 %. Where the true dispersion
+// is twenty times the generic one (M/M/1 at a utilisation of 0.91) it is up to
+// 20 %, with the prior alone 70 %. What no estimate can see is a fault that
+// strikes rarely and has nothing to do with load, such as a stall of the server
+// once an hour; no trial shorter than that can.
+func (s *series) dispersion(q, own float64) float64 {
+	level := stat.Quantile(s.sorted.Known(), min(q, ownLevel))
+	beyond := make([]bool, len(s.values))
+	for i, v := range s.values {
+		beyond[i] = v > level
+	}
+	low := ownFactor * stat.BatchDispersion(s.at, beyond)
+	if math.IsNaN(low) {
+		// No value above: nothing varies, so nothing queues.
+		low = 1
+	}
+	if own > low {
+		low = own
+	}
+	return stat.Blend(stat.Generic, low)
+}
+
+func mean(values []time.Duration) time.Duration {
+	sum := 0.0
+	for _, v := range values {
+		sum += float64(v)
+	}
+	return time.Duration(math.Round(sum / float64(len(values))))
+}
+
+// gaps summarises inter-token times in microseconds, exact to the histogram's
+// digits.
+func gaps(h *hdrhistogram.Histogram, whole bool) Summary {
+	out := UnresolvedSummary()
+	if h == nil || h.TotalCount() == 0 {
+		return out
+	}
+	out.N = int(h.TotalCount())
+	out.Mean = time.Duration(math.Round(h.Mean() * float64(time.Microsecond)))
+	for _, d := range out.quantiles() {
+		if resolves(out.N, d.q, whole) {
+			*d.value = time.Duration(h.ValueAtQuantile(d.q*100)) * time.Microsecond
+		}
+	}
+	return out
+}
+
+// gapsAbove counts gaps longer than limit.
+func gapsAbove(h *hdrhistogram.Histogram, limit time.Duration) int {
+	n := int64(0)
+	for _, bar := range h.Distribution() {
+		if bar.From > int64(limit/time.Microsecond) {
+			n += bar.Count
+		}
+	}
+	return int(n)
 }

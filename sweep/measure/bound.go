@@ -1,0 +1,230 @@
+package measure
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"planner/internal/wire"
+)
+
+// Metric is what an objective can bound. The zero value is invalid.
+type Metric int
+
+// The latencies. TTFT and E2E count from the intended time, TPOT is one figure a
+// request, ITL one a token. Goodput is none of them: it holds several limits
+// against each request at once (the attainment of DistServe, Zhong and others
+// 2024).
+const (
+	TTFT Metric = 1 + iota
+	TPOT
+	ITL
+	E2E
+	Goodput
+)
+
+var metricNames = []string{"", "ttft", "tpot", "itl", "e2e", "goodput"}
+
+// String is the metric's name in configurations.
+func (m Metric) String() string {
+	if m < TTFT || m > Goodput {
+		return fmt.Sprintf("Metric(%d)", int(m))
+	}
+	return metricNames[m]
+}
+
+// Bound is one limit of an objective: a quantile of a latency, or its mean, must
+// not be above Limit. For Goodput, at least the share Quantile of the requests
+// must be within Limits. A file has bounds on latencies by metric and statistic, and
+// that on Goodput as it stands here.
+type Bound struct {
+	Metric Metric `json:"-"`
+	// Quantile is in (0, 1); 0 stands for the mean, which Goodput does not have.
+	Quantile float64 `json:"share"`
+	// Limit is that of a latency, Limits are those of Goodput.
+	Limit  time.Duration `json:"-"`
+	Limits Limits        `json:",embed"`
+}
+
+// Stat names the bounded statistic: "p50", "p99.9" or "mean".
+func (b Bound) Stat() string {
+	if b.Quantile == 0 {
+		return "mean"
+	}
+	return "p" + strconv.FormatFloat(b.Quantile*100, 'g', 6, 64)
+}
+
+// String names the bound as the JSON does: "ttft.p99", "goodput".
+func (b Bound) String() string {
+	if b.Metric == Goodput {
+		return b.Metric.String()
+	}
+	return b.Metric.String() + "." + b.Stat()
+}
+
+// Allowed is the share of requests (for ITL: of tokens) that may exceed the
+// limit, or break one of those of Goodput; 0 for a bound on the mean.
+func (b Bound) Allowed() float64 {
+	if b.Quantile == 0 {
+		return 0
+	}
+	// 1 - 0.95 is 0.05 only after rounding, and a share of 5 % is allowed.
+	return math.Round((1-b.Quantile)*1e9) / 1e9
+}
+
+// Stats lists the statistics that a bound may name.
+func Stats() []string { return []string{"p50", "p90", "p95", "p99", "p99.9", "mean"} }
+
+// ParseStat reads the statistic of a bound: its quantile, 0 for the mean.
+// "p999" means "p99.9", for files that cannot write the point.
+func ParseStat(s string) (float64, error) {
+	switch s {
+	case "p50":
+		return 0.50, nil
+	case "p90":
+		return 0.90, nil
+	case "p95":
+		return 0.95, nil
+	case "p99":
+		return 0.99, nil
+	case "p99.9", "p999":
+		return 0.999, nil
+	case "mean":
+		return 0, nil
+	}
+	return 0, fmt.Errorf("unknown statistic %q; allowed: %s", s, strings.Join(Stats(), ", "))
+}
+
+// ParseMetric reads the name of a latency.
+func ParseMetric(s string) (Metric, error) {
+	if i := slices.Index(metricNames, s); i > 0 && Metric(i) <= E2E {
+		return Metric(i), nil
+	}
+	return 0, fmt.Errorf("unknown latency %q; allowed: ttft, tpot, itl, e2e", s)
+}
+
+// Limits are those of a bound on Goodput: a request is good if it ends well
+// within all of them at once. A limit of 0 does not hold. A request of one token
+// has no time per token and breaks no limit on it.
+type Limits struct {
+	TTFT time.Duration `json:"ttft_ms,omitempty"`
+	TPOT time.Duration `json:"tpot_ms,omitempty"`
+	E2E  time.Duration `json:"e2e_ms,omitempty"`
+}
+
+// Parts lists the limits that hold, in the order of their metrics, each as a
+// bound at the given quantile.
+func (l Limits) Parts(quantile float64) []Bound {
+	var parts []Bound
+	for _, p := range l.all() {
+		if p.Limit > 0 {
+			p.Quantile = quantile
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
+func (l Limits) all() [3]Bound {
+	return [3]Bound{{Metric: TTFT, Limit: l.TTFT}, {Metric: TPOT, Limit: l.TPOT}, {Metric: E2E, Limit: l.E2E}}
+}
+
+// horizon is how long after its intended time a request of so many output tokens
+// is decided: its first token in time, and behind it each at its limit.
+func (l Limits) horizon(output int) time.Duration {
+	return max(l.E2E, l.TTFT+l.TPOT*time.Duration(output))
+}
+
+// Worst is the largest of a request's latencies over their limits, above 1 where
+// it breaks one; false for a request that did not end well.
+func (l Limits) Worst(r *Record) (ratio float64, ok bool) {
+	ratio, open, ok := l.worst(r, 0)
+	return ratio, ok && !open
+}
+
+// worst is Worst as [Record.latency] is a latency: open for a request in flight.
+func (l Limits) worst(r *Record, end time.Duration) (ratio float64, open, ok bool) {
+	open, ok = r.Outcome == InFlight, r.Outcome == OK
+	for _, p := range l.all() {
+		if v, _, known := r.latency(p.Metric, end); known && p.Limit > 0 {
+			ratio, ok = max(ratio, float64(v)/float64(p.Limit)), true
+		}
+	}
+	return ratio, open, ok
+}
+
+// wholeRatio stands for a ratio of 1 where ratios are kept as times, so that
+// they can be handled as a latency is.
+const wholeRatio = time.Second
+
+// figure is what the bound compares with its limit, known as [Record.latency] is: a
+// latency, or the worst ratio of Goodput.
+func (b Bound) figure(r *Record, end time.Duration) (v time.Duration, open, ok bool) {
+	if b.Metric != Goodput {
+		return r.latency(b.Metric, end)
+	}
+	ratio, open, ok := b.Limits.worst(r, end)
+	return wire.Duration(ratio, wholeRatio), open, ok
+}
+
+// limit is what figure is compared with.
+func (b Bound) limit() time.Duration {
+	if b.Metric == Goodput {
+		return wholeRatio
+	}
+	return b.Limit
+}
+
+// Decide says whether a bound on single requests is decided for a request by
+// the time end, and whether it is beyond the limit. A failed request is beyond
+// every limit. One that is in flight is beyond as soon as it is older than the
+// limit, whatever still comes, and undecided before. Of Goodput's limits one that is
+// broken decides, and else all of them must.
+func (b Bound) Decide(r *Record, end time.Duration) (known, beyond bool) {
+	if r.failed() {
+		return true, true
+	}
+	if b.Metric != Goodput {
+		v, open, ok := r.latency(b.Metric, end)
+		beyond = ok && v > b.Limit
+		return beyond || ok && !open, beyond
+	}
+	known = true
+	for _, p := range b.Limits.all() {
+		if p.Limit <= 0 {
+			continue
+		}
+		decided, beyond := p.Decide(r, end)
+		if beyond {
+			return true, true
+		}
+		known = known && (decided || r.Outcome == OK)
+	}
+	return known, false
+}
+
+// check tells what is wrong with a bound that was read.
+func (b Bound) check() error {
+	if b.Metric != Goodput {
+		if b.Limit < 0 {
+			return fmt.Errorf("limit %g ms of %s is below 0", float64(b.Limit)/1e6, b)
+		}
+		return nil
+	}
+	if !(b.Quantile > 0 && b.Quantile < 1) {
+		return fmt.Errorf("a goodput share of %g is not between 0 and 1", b.Quantile)
+	}
+	for _, p := range b.Limits.all() {
+		if p.Limit < 0 {
+			return fmt.Errorf("a goodput limit on %s is below 0", p.Metric)
+		}
+	}
+	if b.Limits == (Limits{}) {
+		return errors.New("goodput without a limit")
+	}
+	return nil
+}

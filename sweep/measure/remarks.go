@@ -1,0 +1,119 @@
+package measure
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"planner/internal/note"
+)
+
+// LeastSent is the least share of the offered requests that the window of a trial
+// of conversations must see for its figures to be those of the offered rate. A
+// measurement below it says so, and a search takes it at the rate that was sent.
+const LeastSent = 0.95
+
+// unsteady says why conversations sent fewer requests in the window than were
+// offered; empty if they did not. A schedule begins without conversations under
+// way, and a turn is sent only when the one before it has ended. Requests of one
+// conversation are one clump, so that their number scatters by its turns.
+func (c *cohort) unsteady(m *Measurement) note.Notes {
+	w := c.trial.Workload
+	if w == nil || w.Turns <= 1 || c.trial.Closed() || c.trial.Rate <= 0 || c.length() <= 0 {
+		return nil
+	}
+	offered := c.trial.Rate
+	if steady := w.Steady(c.from, c.to); steady < LeastSent {
+		course := w.Course(max(m.E2E.Mean, 0))
+		return note.Notes{note.New(note.ConversationsStarting, m.Sent, offered, course.Round(time.Second), c.trial.Warmup)}
+	}
+	want := offered * c.length()
+	if missing := want - m.Sent*c.length(); missing > max((1-LeastSent)*want, 3*math.Sqrt(want*float64(w.Turns))) {
+		return note.Notes{note.New(note.TurnsWaited, m.Sent, offered)}
+	}
+	return nil
+}
+
+// mostComplaints is how many kinds of failure are told in words.
+const mostComplaints = 3
+
+// complaints says what was seen of the failed requests, the most frequent first:
+// "217 requests ended with http status: 429: rate limit". Failures without words
+// of their own are in the tally alone.
+func (c *cohort) complaints() note.Notes {
+	type complaint struct {
+		outcome Outcome
+		detail  string
+	}
+	seen := map[complaint]int{}
+	for _, r := range c.records {
+		if r.failed() && r.Detail != "" {
+			seen[complaint{r.Outcome, r.Detail}]++
+		}
+	}
+	kinds := slices.SortedFunc(maps.Keys(seen), func(a, b complaint) int {
+		return cmp.Or(cmp.Compare(seen[b], seen[a]), cmp.Compare(a.outcome, b.outcome), cmp.Compare(a.detail, b.detail))
+	})
+	var out note.Notes
+	for _, k := range kinds[:min(len(kinds), mostComplaints)] {
+		out = append(out, note.New(note.FailedWith, seen[k], strings.ReplaceAll(k.outcome.String(), "_", " "), k.detail))
+	}
+	if more := len(kinds) - mostComplaints; more > 0 {
+		out = append(out, note.New(note.FailedOtherwise, more))
+	}
+	return out
+}
+
+// unresolved names all quantiles that the sample does not resolve in one remark.
+func (m *Measurement) unresolved() note.Notes {
+	var sizes []int
+	names := map[int][]string{}
+	for metric := TTFT; metric <= E2E; metric++ {
+		s := m.Latency(metric)
+		for _, q := range s.quantiles() {
+			if *q.value != Unresolved || s.N == 0 {
+				continue
+			}
+			if names[s.N] == nil {
+				sizes = append(sizes, s.N)
+			}
+			names[s.N] = append(names[s.N], fmt.Sprintf("%s.%s", metric, q.name))
+		}
+	}
+	if len(sizes) == 0 {
+		return nil
+	}
+	parts := make([]string, len(sizes))
+	for i, n := range sizes {
+		parts[i] = fmt.Sprintf("%d values do not resolve %s", n, strings.Join(names[n], ", "))
+	}
+	return note.Notes{note.New(note.QuantilesUnresolved, strings.Join(parts, "; "))}
+}
+
+// remarks lists what is worth knowing beside doubts: quantiles that the sample
+// does not resolve, requests that are not in them, and overload.
+func (m *Measurement) remarks(c *cohort) note.Notes {
+	out := m.unresolved()
+	open := 0
+	for _, r := range c.records {
+		if r.Outcome == InFlight {
+			open++
+		}
+	}
+	if open > 0 {
+		out = append(out, note.New(note.RequestsOpen, open, m.Requests))
+	}
+	if m.Failed > 0 {
+		out = append(out, note.New(note.RequestsFailed, m.Failed, m.Requests))
+		out = append(out, c.complaints()...)
+	}
+	out = append(out, c.unsteady(m)...)
+	if m.Overloaded {
+		out = append(out, note.New(note.Overloaded))
+	}
+	return out
+}
