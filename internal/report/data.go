@@ -1,60 +1,76 @@
 package report
 
 import (
+	"slices"
 	"strconv"
-	"time"
 
 	"planner/sweep/measure"
 )
 
-// data tabulates trials under the names that result files use. Rejected
-// configurations measured nothing and are left out.
-func data(trials []measure.Measurement) Data {
-	d := Data{Header: []string{"trial", "rate_per_s", "concurrency", "sent_per_s", "achieved_per_s", "duration_s", "requests", "failed"}}
-	for _, metric := range []string{"ttft", "tpot", "itl", "e2e"} {
-		for _, stat := range []string{"mean", "p50", "p90", "p95", "p99", "p99.9"} {
-			d.Header = append(d.Header, metric+"_"+stat+"_ms")
-		}
+// data tabulates trials under the names that result files use, with further columns
+// behind the first. Rejected configurations measured nothing and are left out.
+func data(trials []measure.Measurement, further ...trialColumn) Data {
+	tab := tableOf(ran(trials), slices.Insert(figures(), 1, further...))
+	var d Data
+	for _, c := range tab.Columns {
+		d.Header = append(d.Header, c.Name)
 	}
-	d.Header = append(d.Header, "prompt_tokens_per_s", "output_tokens_per_s", "goodput_per_s", "kv_blocks", "preemptions", "prefix_hit_rate",
-		"verdict", "binding", "valid", "overloaded", "seed")
-	for _, n := range measure.KnobTable {
-		d.Header = append(d.Header, "knobs."+n.Name) // kv_blocks is also what the engine reports
-	}
-	for i := range trials {
-		if m := &trials[i]; m.Rejected == "" {
-			d.Rows = append(d.Rows, dataRow(m))
+	for _, row := range tab.Rows {
+		var texts []string
+		for _, c := range row {
+			texts = append(texts, c.Text)
 		}
+		d.Rows = append(d.Rows, texts)
 	}
 	return d
 }
 
-func dataRow(m *measure.Measurement) []string {
-	row := []string{strconv.Itoa(m.Trial.Number), positive(m.Trial.Rate), "", raw(m.Sent), raw(m.Achieved), raw(m.Duration.Seconds()),
-		strconv.Itoa(m.Requests), strconv.Itoa(m.Failed)}
-	if m.Trial.Closed() {
-		row[2] = strconv.Itoa(m.Trial.Concurrency)
+// figures are the columns of result files.
+func figures() []trialColumn {
+	var all []trialColumn
+	add := func(name string, text func(*measure.Measurement) string) {
+		all = append(all, textColumn(Column{Name: name}, text))
 	}
-	for _, s := range []measure.Summary{m.TTFT, m.TPOT, m.ITL, m.E2E} {
-		for _, v := range []time.Duration{s.Mean, s.P50, s.P90, s.P95, s.P99, s.P999} {
-			if !resolved(&s, v) {
-				row = append(row, "")
-				continue
-			}
-			row = append(row, raw(millis(v)))
+	add("trial", func(m *measure.Measurement) string { return strconv.Itoa(m.Trial.Number) })
+	add("rate_per_s", func(m *measure.Measurement) string { return positive(m.Trial.Rate) })
+	add("concurrency", func(m *measure.Measurement) string { return positive(float64(m.Trial.Concurrency)) })
+	add("sent_per_s", func(m *measure.Measurement) string { return raw(m.Sent) })
+	add("achieved_per_s", func(m *measure.Measurement) string { return raw(m.Achieved) })
+	add("duration_s", func(m *measure.Measurement) string { return raw(m.Duration.Seconds()) })
+	add("requests", func(m *measure.Measurement) string { return strconv.Itoa(m.Requests) })
+	add("failed", func(m *measure.Measurement) string { return strconv.Itoa(m.Failed) })
+	for _, metric := range latencyMetrics {
+		for _, stat := range stats {
+			add(metric.String()+"_"+stat.name+"_ms", func(m *measure.Measurement) string {
+				s := m.Latency(metric)
+				v := s.Stat(stat.quantile)
+				if !resolved(s, v) {
+					return ""
+				}
+				return raw(millis(v))
+			})
 		}
 	}
-	row = append(row, raw(m.PromptTokens), raw(m.OutputTokens), raw(m.Goodput), told(m.Server.KVBlocks, strconv.Itoa),
-		told(m.Server.Preemptions, strconv.Itoa), told(m.Server.HitRate, raw))
-	state, binding := "", ""
-	if m.Verdict != nil {
-		state, binding = m.Verdict.State.String(), m.Verdict.Binding
-	}
-	row = append(row, state, binding, strconv.FormatBool(m.Valid), strconv.FormatBool(m.Overloaded), strconv.FormatUint(m.Trial.Seed, 10))
+	add("prompt_tokens_per_s", func(m *measure.Measurement) string { return raw(m.PromptTokens) })
+	add("output_tokens_per_s", func(m *measure.Measurement) string { return raw(m.OutputTokens) })
+	add("goodput_per_s", func(m *measure.Measurement) string { return raw(m.Goodput) })
+	add("kv_blocks", func(m *measure.Measurement) string { return told(m.Server.KVBlocks, strconv.Itoa) })
+	add("preemptions", func(m *measure.Measurement) string { return told(m.Server.Preemptions, strconv.Itoa) })
+	add("prefix_hit_rate", func(m *measure.Measurement) string { return told(m.Server.HitRate, raw) })
+	add("verdict", func(m *measure.Measurement) string {
+		return told(m.Verdict, func(v measure.Verdict) string { return v.State.String() })
+	})
+	add("binding", func(m *measure.Measurement) string {
+		return told(m.Verdict, func(v measure.Verdict) string { return v.Binding })
+	})
+	add("valid", func(m *measure.Measurement) string { return strconv.FormatBool(m.Valid) })
+	add("overloaded", func(m *measure.Measurement) string { return strconv.FormatBool(m.Overloaded) })
+	add("seed", func(m *measure.Measurement) string { return strconv.FormatUint(m.Trial.Seed, 10) })
 	for _, n := range measure.KnobTable {
-		row = append(row, knobText(n, m.Trial.Knobs))
+		// kv_blocks is also what the engine reports.
+		add("knobs."+n.Name, func(m *measure.Measurement) string { return knobText(n, m.Trial.Knobs) })
 	}
-	return row
+	return all
 }
 
 // raw prints a figure in full, empty if it is no number.
@@ -74,7 +90,7 @@ func positive(v float64) string {
 	return raw(v)
 }
 
-func told[T int | float64](v *T, print func(T) string) string {
+func told[T any](v *T, print func(T) string) string {
 	if v == nil {
 		return ""
 	}

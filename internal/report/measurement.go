@@ -9,9 +9,6 @@ import (
 	"planner/sweep/measure"
 )
 
-// unresolved marks a quantile that the sample is too small for.
-const unresolved = "?"
-
 // measurementDocument is the report of one load point, one screen long.
 func measurementDocument(m measure.Measurement, e Engines) Document {
 	d := Document{Title: outcomeOf(&m), Data: data([]measure.Measurement{m})}
@@ -20,8 +17,9 @@ func measurementDocument(m measure.Measurement, e Engines) Document {
 		addEngines(&d, &e, nil, nil)
 		return d
 	}
-	d.add(loadFacts(&m), latencyTable(&m))
-	if hasUnresolved(&m) {
+	latencies := latencyTable(&m)
+	d.add(loadFacts(&m), latencies)
+	if latencies.holds(unresolved) {
 		d.add(Paragraph{Text: unresolved + " : fewer than 12 requests are expected beyond it, so the sample does not tell", Tone: Quiet})
 	}
 	if len(m.Counts) > 0 {
@@ -153,6 +151,9 @@ var stats = []struct {
 	quantile float64
 }{{"mean", 0}, {"p50", 0.50}, {"p90", 0.90}, {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}}
 
+// latencyMetrics are the latencies of a request in the order of its life.
+var latencyMetrics = []measure.Metric{measure.TTFT, measure.TPOT, measure.ITL, measure.E2E}
+
 // latencyTable lists the latencies in milliseconds, with an interval around p99.
 func latencyTable(m *measure.Measurement) Table {
 	tab := Table{Columns: []Column{{Name: "ms"}}}
@@ -160,7 +161,7 @@ func latencyTable(m *measure.Measurement) Table {
 		tab.Columns = append(tab.Columns, Column{Name: s.name, Right: true})
 	}
 	tab.Columns = append(tab.Columns, Column{Name: "p99 within (90 %)", Right: true}, Column{Name: "samples", Right: true, Extra: true})
-	for _, metric := range []measure.Metric{measure.TTFT, measure.TPOT, measure.ITL, measure.E2E} {
+	for _, metric := range latencyMetrics {
 		tab.Rows = append(tab.Rows, summaryRow(strings.ToUpper(metric.String()), m.Latency(metric), metric, m.Trial.Objective))
 	}
 	if m.SendLag.N > 0 {
@@ -172,19 +173,7 @@ func latencyTable(m *measure.Measurement) Table {
 func summaryRow(name string, s *measure.Summary, metric measure.Metric, slo measure.SLO) []Cell {
 	row := []Cell{{Text: name}}
 	for _, st := range stats {
-		c := Cell{Text: unknown, Tone: Quiet}
-		switch v := s.Stat(st.quantile); {
-		case resolved(s, v):
-			c = Cell{Text: number(millis(v), 3)}
-			for _, b := range slo.Bounds {
-				if b.Metric == metric && b.Quantile == st.quantile && v > b.Limit {
-					c.Tone = Bad
-				}
-			}
-		case s.N > 0:
-			c = Cell{Text: unresolved, Tone: Doubt}
-		}
-		row = append(row, c)
+		row = append(row, statCell(s, measure.Bound{Metric: metric, Quantile: st.quantile}, slo))
 	}
 	interval := Cell{Text: unknown, Tone: Quiet}
 	if w := s.Around(0.99); w[0] > 0 && s.P99 >= 0 {
@@ -193,16 +182,11 @@ func summaryRow(name string, s *measure.Summary, metric measure.Metric, slo meas
 	return append(row, interval, Cell{Text: count(s.N)})
 }
 
-func hasUnresolved(m *measure.Measurement) bool {
-	for _, metric := range []measure.Metric{measure.TTFT, measure.TPOT, measure.ITL, measure.E2E} {
-		s := m.Latency(metric)
-		for _, st := range stats {
-			if s.N > 0 && s.Stat(st.quantile) < 0 {
-				return true
-			}
-		}
-	}
-	return false
+// holds reports whether some cell of the table has the given text.
+func (tab Table) holds(text string) bool {
+	return slices.ContainsFunc(tab.Rows, func(row []Cell) bool {
+		return slices.ContainsFunc(row, func(c Cell) bool { return c.Text == text })
+	})
 }
 
 // objectiveTable shows the counts that the verdict is made of.
@@ -254,26 +238,15 @@ func clumpNote(m *measure.Measurement) string {
 // classTable splits a mix.
 func classTable(m *measure.Measurement) Table {
 	tab := Table{Columns: []Column{{Name: "class"}, {Name: "requests", Right: true}, {Name: "failed", Right: true}}}
-	metrics := tabulated(m.Trial.Objective)
-	for _, metric := range metrics {
-		for _, q := range quantiles(m.Trial.Objective, metric) {
-			tab.Columns = append(tab.Columns, Column{Name: boundName(measure.Bound{Metric: metric, Quantile: q}.String()) + ", ms", Right: true})
-		}
+	columns := tabulated(m.Trial.Objective)
+	for _, b := range columns {
+		tab.Columns = append(tab.Columns, Column{Name: boundName(b.String()) + ", ms", Right: true})
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Classes)) {
 		c := m.Classes[name]
 		row := []Cell{{Text: name}, {Text: count(c.Requests)}, {Text: count(c.Failed)}}
-		for _, metric := range metrics {
-			for _, q := range quantiles(m.Trial.Objective, metric) {
-				s := c.Latency(metric)
-				text := unknown
-				if v := s.Stat(q); resolved(s, v) {
-					text = number(millis(v), 3)
-				} else if s.N > 0 {
-					text = unresolved
-				}
-				row = append(row, Cell{Text: text})
-			}
+		for _, b := range columns {
+			row = append(row, Cell{Text: statCell(c.Latency(b.Metric), b, measure.SLO{}).Text})
 		}
 		tab.Rows = append(tab.Rows, row)
 	}

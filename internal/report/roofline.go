@@ -49,12 +49,16 @@ func addRoofline(d *Document, b *plan.DataSheet, o *plan.Offer, m *measure.Measu
 		}
 		tab.Rows = append(tab.Rows, cells)
 	}
-	p := pointOf(m)
-	row("time per output token: the weights streamed once", 1e3*b.WeightSeconds, p.tpot, 1e3*b.WeightSeconds/p.tpot, " ms")
-	row("tokens/s of one request: weights and its KV cache", b.StreamTokensPerS, 1e3/p.tpot, 1e3/p.tpot/b.StreamTokensPerS, "")
-	row("output tokens/s of all requests: bandwidth and compute", b.OutputTokensPerS, p.output, p.output/b.OutputTokensPerS, "")
-	row("prompts/s: compute", b.PromptsPerS, p.achieved, p.achieved/b.PromptsPerS, "")
-	row("requests in flight: KV cache and max_num_seqs", float64(b.ConcurrencyLimit), p.flight, p.flight/float64(b.ConcurrencyLimit), "")
+	var tpot, output, achieved, flight float64 // ms in the median, tokens/s, requests/s, requests by Little's law; 0 is not known
+	if m != nil {
+		tpot, output, achieved = max(millis(m.TPOT.P50), 0), m.OutputTokens, m.Achieved
+		flight = m.Achieved * max(m.E2E.Mean.Seconds(), 0)
+	}
+	row("time per output token: the weights streamed once", 1e3*b.WeightSeconds, tpot, 1e3*b.WeightSeconds/tpot, " ms")
+	row("tokens/s of one request: weights and its KV cache", b.StreamTokensPerS, 1e3/tpot, 1e3/tpot/b.StreamTokensPerS, "")
+	row("output tokens/s of all requests: bandwidth and compute", b.OutputTokensPerS, output, output/b.OutputTokensPerS, "")
+	row("prompts/s: compute", b.PromptsPerS, achieved, achieved/b.PromptsPerS, "")
+	row("requests in flight: KV cache and max_num_seqs", float64(b.ConcurrencyLimit), flight, flight/float64(b.ConcurrencyLimit), "")
 	d.section("Roofline: what the data sheets allow, and what is reached", tab)
 	facts := Facts{}
 	if ceiling, by := b.Ceiling(o); ceiling > 0 && o.Rate.Value > 0 {
@@ -73,28 +77,6 @@ func addRoofline(d *Document, b *plan.DataSheet, o *plan.Offer, m *measure.Measu
 		facts = append(facts, timeFacts(m.Server.Time)...)
 	}
 	d.add(facts)
-}
-
-// operating is the point at which an engine was seen: a missing figure is 0.
-type operating struct {
-	tpot     float64 // ms, median
-	output   float64 // tokens/s
-	achieved float64 // requests/s
-	flight   float64 // requests in flight, by Little's law
-}
-
-func pointOf(m *measure.Measurement) operating {
-	if m == nil {
-		return operating{}
-	}
-	p := operating{output: m.OutputTokens, achieved: m.Achieved}
-	if m.TPOT.P50 > 0 {
-		p.tpot = millis(m.TPOT.P50)
-	}
-	if m.E2E.Mean > 0 {
-		p.flight = m.Achieved * m.E2E.Mean.Seconds()
-	}
-	return p
 }
 
 // timeFacts say where an engine's time went and how well it used the hardware.

@@ -11,7 +11,7 @@ import (
 
 // sweepDocument is the report of measured trials over a grid or a matrix.
 func sweepDocument(s *design.Swept, e Engines) Document {
-	d := Document{Title: sweptTitle(s), Data: sweepData(s.Seen)}
+	d := Document{Title: sweptTitle(s), Data: data(s.Seen, textColumn(Column{Name: "trial_of"}, trialOf))}
 	if s.Rows == nil {
 		d.add(sweepTable(s.Seen, s.Objective))
 	}
@@ -76,75 +76,40 @@ func sweptTitle(s *design.Swept) string {
 
 // sweepTable lists trials in their own order, with the knobs in which they differ.
 func sweepTable(trials []measure.Measurement, slo measure.SLO) Table {
-	which := differing(sets(trials))
-	tab := Table{Columns: []Column{{Name: "settings", Wrap: true}, {Name: "trial of", Wrap: true}, {Name: "load"}, {Name: "done, req/s", Right: true}}}
-	for _, m := range []string{"TTFT", "TPOT"} {
-		for _, stat := range []string{"mean", "p50", "p99"} {
-			tab.Columns = append(tab.Columns, Column{Name: stat + " " + m + ", ms", Right: true, Extra: stat == "mean"})
+	columns := []trialColumn{textColumn(Column{Name: "trial of", Wrap: true}, trialOf)}
+	if all := sets(trials); len(all) > 1 {
+		which := differing(all)
+		describe := func(m *measure.Measurement) string { return describe(m.Trial.Knobs, which) }
+		columns = slices.Insert(columns, 0, textColumn(Column{Name: "settings", Wrap: true}, describe))
+	}
+	columns = append(columns, loadColumns()...)
+	for _, metric := range []measure.Metric{measure.TTFT, measure.TPOT} {
+		for _, q := range []float64{0, 0.50, 0.99} {
+			b := measure.Bound{Metric: metric, Quantile: q}
+			c := latencyColumn(b, boundName(b.String()), slo)
+			c.Extra = q == 0
+			columns = append(columns, c)
 		}
 	}
-	tab.Columns = append(tab.Columns, Column{Name: "output tok/s", Right: true}, Column{Name: "cache hits", Right: true, Extra: true},
-		Column{Name: "verdict"}, Column{Name: "note", Wrap: true, Extra: true})
-	for i := range trials {
-		m := &trials[i]
-		if m.Rejected != "" {
-			continue
-		}
-		settings := describe(m.Trial.Knobs, which)
-		if settings == "the same" {
-			settings = unknown
-		}
-		row := []Cell{{Text: settings}, {Text: m.Trial.Why}, {Text: load(&m.Trial)}, {Text: achieved(m)}}
-		for _, metric := range []measure.Metric{measure.TTFT, measure.TPOT} {
-			for _, q := range []float64{0, 0.50, 0.99} {
-				row = append(row, latencyCell(m, metric, q, slo))
+	columns = append(columns, textColumn(Column{Name: "output tok/s", Right: true}, func(m *measure.Measurement) string { return number(m.OutputTokens, 3) }),
+		textColumn(Column{Name: "cache hits", Right: true, Extra: true}, func(m *measure.Measurement) string {
+			if m.Server.HitRate == nil {
+				return unknown
 			}
-		}
-		hits := unknown
-		if share := m.Server.HitRate; share != nil {
-			hits = percent(*share)
-		}
-		text := remark(m)
-		if text == m.Trial.Why {
-			text = ""
-		}
-		tab.Rows = append(tab.Rows, append(row, Cell{Text: number(m.OutputTokens, 3)}, Cell{Text: hits}, verdict(m), Cell{Text: text, Tone: Quiet}))
-	}
-	if len(tab.Rows) == 0 {
-		return tab
-	}
-	out := tab.known()
-	if len(sets(trials)) < 2 {
-		out = out.without("settings")
-	}
-	return out
+			return percent(*m.Server.HitRate)
+		}), trialColumn{Column{Name: "verdict"}, verdict},
+		trialColumn{Column{Name: "note", Wrap: true, Extra: true}, func(m *measure.Measurement) Cell {
+			text := remark(m)
+			if text == m.Trial.Why {
+				text = ""
+			}
+			return Cell{text, Quiet}
+		}})
+	return tableOf(ran(trials), columns).known()
 }
 
-// without drops the first column if it has that name.
-func (tab Table) without(name string) Table {
-	if tab.Columns[0].Name != name {
-		return tab
-	}
-	out := Table{Caption: tab.Caption, Columns: tab.Columns[1:]}
-	for _, row := range tab.Rows {
-		out.Rows = append(out.Rows, row[1:])
-	}
-	return out
-}
-
-// sweepData is the data of the trials with what each was a trial of.
-func sweepData(trials []measure.Measurement) Data {
-	d := data(trials)
-	d.Header = slices.Insert(d.Header, 1, "trial_of")
-	i := 0
-	for k := range trials {
-		if trials[k].Rejected == "" {
-			d.Rows[i] = slices.Insert(d.Rows[i], 1, trials[k].Trial.Why)
-			i++
-		}
-	}
-	return d
-}
+// trialOf is what a trial of a sweep is one of.
+func trialOf(m *measure.Measurement) string { return m.Trial.Why }
 
 func rejectedTable(all []measure.Rejection) Table {
 	var knobSets []measure.Knobs

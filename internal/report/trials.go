@@ -9,61 +9,88 @@ import (
 	"planner/sweep/measure"
 )
 
-// trialTable lists measurements of one set of knobs, one a row, by load.
-func trialTable(trials []measure.Measurement, slo measure.SLO) Table {
-	tab := Table{Columns: []Column{
-		{Name: "load"}, {Name: "done, req/s", Right: true}, {Name: "requests", Right: true, Extra: true},
-	}}
-	metrics := tabulated(slo)
-	for _, m := range metrics {
-		for _, q := range quantiles(slo, m) {
-			tab.Columns = append(tab.Columns, Column{Name: boundName(measure.Bound{Metric: m, Quantile: q}.String()) + ", ms", Right: true})
-		}
-	}
-	judged := len(slo.Bounds) > 0
-	if judged {
-		tab.Columns = append(tab.Columns, Column{Name: "beyond the limit", Right: true}, Column{Name: "of", Extra: true}, Column{Name: "verdict"})
-	}
-	tab.Columns = append(tab.Columns, Column{Name: "note", Wrap: true, Extra: true})
-	for _, m := range byLoad(trials) {
-		row := []Cell{{Text: load(&m.Trial)}, {Text: unknown}, {Text: unknown}}
-		if m.Requests > 0 {
-			row[1].Text, row[2].Text = achieved(m), count(m.Requests)
-		}
-		for _, metric := range metrics {
-			for _, q := range quantiles(slo, metric) {
-				row = append(row, latencyCell(m, metric, q, slo))
-			}
-		}
-		if judged {
-			share, of := beyondCells(m)
-			row = append(row, share, of, verdict(m))
-		}
-		tab.Rows = append(tab.Rows, append(row, Cell{Text: remark(m), Tone: Quiet}))
-	}
-	return tab.known()
+// trialColumn is a column of a table of trials.
+type trialColumn struct {
+	Column
+	cell func(*measure.Measurement) Cell
 }
 
-// byLoad orders measurements by rate, closed loops first by concurrency, and
-// leaves out rejected ones.
-func byLoad(trials []measure.Measurement) []*measure.Measurement {
+// textColumn is a column of plain texts.
+func textColumn(c Column, text func(*measure.Measurement) string) trialColumn {
+	return trialColumn{c, func(m *measure.Measurement) Cell { return Cell{Text: text(m)} }}
+}
+
+// tableOf lists trials, one a row.
+func tableOf(trials []*measure.Measurement, columns []trialColumn) Table {
+	tab := Table{Rows: make([][]Cell, len(trials))}
+	for _, c := range columns {
+		tab.Columns = append(tab.Columns, c.Column)
+		for i, m := range trials {
+			tab.Rows[i] = append(tab.Rows[i], c.cell(m))
+		}
+	}
+	return tab
+}
+
+// ran are the trials that were not rejected.
+func ran(trials []measure.Measurement) []*measure.Measurement {
 	var out []*measure.Measurement
 	for i := range trials {
 		if trials[i].Rejected == "" {
 			out = append(out, &trials[i])
 		}
 	}
+	return out
+}
+
+// byLoad orders the trials that ran by rate, closed loops first by concurrency.
+func byLoad(trials []measure.Measurement) []*measure.Measurement {
+	out := ran(trials)
 	slices.SortStableFunc(out, func(a, b *measure.Measurement) int {
 		return cmp.Or(cmp.Compare(a.Trial.Rate, b.Trial.Rate), cmp.Compare(a.Trial.Concurrency, b.Trial.Concurrency))
 	})
 	return out
 }
 
-// tabulated are the metrics worth a column: TTFT and TPOT, and what is bounded.
-func tabulated(slo measure.SLO) []measure.Metric {
+// trialTable lists measurements of one set of knobs, one a row, by load.
+func trialTable(trials []measure.Measurement, slo measure.SLO) Table {
+	columns := append(loadColumns(), textColumn(Column{Name: "requests", Right: true, Extra: true}, func(m *measure.Measurement) string {
+		if m.Requests == 0 {
+			return unknown
+		}
+		return count(m.Requests)
+	}))
+	for _, b := range tabulated(slo) {
+		columns = append(columns, latencyColumn(b, boundName(b.String()), slo))
+	}
+	if len(slo.Bounds) > 0 {
+		columns = append(columns, textColumn(Column{Name: "beyond the limit", Right: true}, beyondShare), textColumn(Column{Name: "of", Extra: true}, binding),
+			trialColumn{Column{Name: "verdict"}, verdict})
+	}
+	columns = append(columns, trialColumn{Column{Name: "note", Wrap: true, Extra: true}, func(m *measure.Measurement) Cell { return Cell{remark(m), Quiet} }})
+	return tableOf(byLoad(trials), columns).known()
+}
+
+// loadColumns say what trials asked for and what was done of it.
+func loadColumns() []trialColumn {
+	return []trialColumn{
+		textColumn(Column{Name: "load"}, func(m *measure.Measurement) string { return load(&m.Trial) }),
+		textColumn(Column{Name: "done, req/s", Right: true}, achieved),
+	}
+}
+
+// tabulated are the statistics worth a column: of TTFT and TPOT, and of what else is
+// bounded.
+func tabulated(slo measure.SLO) []measure.Bound {
 	metrics := append(slo.Metrics(), measure.TTFT, measure.TPOT)
 	slices.Sort(metrics)
-	return slices.Compact(metrics)
+	var out []measure.Bound
+	for _, m := range slices.Compact(metrics) {
+		for _, q := range quantiles(slo, m) {
+			out = append(out, measure.Bound{Metric: m, Quantile: q})
+		}
+	}
+	return out
 }
 
 // quantiles are p50, and of a metric those that are bounded, p99 if none is.
@@ -95,23 +122,39 @@ func load(t *measure.Trial) string {
 // achieved is the completed rate. Results of others may not hold it, which is not
 // to be read as a server that completed nothing.
 func achieved(m *measure.Measurement) string {
-	if m.Achieved == 0 && m.Failed < m.Requests && m.TTFT.N+m.E2E.N > 0 {
+	if m.Requests == 0 || m.Achieved == 0 && m.Failed < m.Requests && m.TTFT.N+m.E2E.N > 0 {
 		return unknown
 	}
 	return number(m.Achieved, 3)
 }
 
-// latencyCell is a statistic in milliseconds, coloured by its limit; the verdict
-// is not made of it but of counts.
-func latencyCell(m *measure.Measurement, metric measure.Metric, q float64, slo measure.SLO) Cell {
-	s := m.Latency(metric)
-	v := s.Stat(q)
+// latencyColumn is a column of a statistic in milliseconds.
+func latencyColumn(b measure.Bound, name string, slo measure.SLO) trialColumn {
+	return trialColumn{Column{Name: name + ", ms", Right: true}, func(m *measure.Measurement) Cell {
+		c := statCell(m.Latency(b.Metric), b, slo)
+		if c.Text == unresolved {
+			return Cell{unknown, Quiet}
+		}
+		return c
+	}}
+}
+
+// unresolved marks a quantile that the sample is too small for.
+const unresolved = "?"
+
+// statCell is a statistic in milliseconds, coloured by its limit; the verdict is not
+// made of it but of counts.
+func statCell(s *measure.Summary, stat measure.Bound, slo measure.SLO) Cell {
+	v := s.Stat(stat.Quantile)
 	if !resolved(s, v) {
-		return Cell{Text: unknown, Tone: Quiet}
+		if s.N > 0 {
+			return Cell{unresolved, Doubt}
+		}
+		return Cell{unknown, Quiet}
 	}
 	c := Cell{Text: number(millis(v), 3)}
 	for _, b := range slo.Bounds {
-		if b.Metric == metric && b.Quantile == q && v > b.Limit {
+		if b.Metric == stat.Metric && b.Quantile == stat.Quantile && v > b.Limit {
 			c.Tone = Bad
 		}
 	}
@@ -122,18 +165,25 @@ func latencyCell(m *measure.Measurement, metric measure.Metric, q float64, slo m
 // elsewhere may give latencies without saying of how many requests.
 func resolved(s *measure.Summary, v time.Duration) bool { return v > 0 || v == 0 && s.N > 0 }
 
-// beyondCells give the share of requests beyond the limit that binds, and which
-// limit that is. For a bound on a mean it is the mean over its limit.
-func beyondCells(m *measure.Measurement) (share, of Cell) {
+// binding is the limit that binds.
+func binding(m *measure.Measurement) string {
 	if m.Verdict == nil {
-		return Cell{Text: unknown}, Cell{Text: unknown}
+		return unknown
 	}
-	of = Cell{Text: boundName(m.Verdict.Binding)}
+	return boundName(m.Verdict.Binding)
+}
+
+// beyondShare is the share of requests beyond the limit that binds. For a bound on a mean
+// it is the mean over its limit.
+func beyondShare(m *measure.Measurement) string {
+	if m.Verdict == nil {
+		return unknown
+	}
 	c, ok := m.Count(m.Verdict.Binding)
 	if !ok || c.N == 0 || !finite(c.Value) {
-		return Cell{Text: unknown}, of
+		return unknown
 	}
-	return Cell{Text: portion(c.Value)}, of
+	return portion(c.Value)
 }
 
 // remark says what a reader of a row should know besides.
@@ -174,8 +224,8 @@ func summaryTable(trials []measure.Measurement, chosen measure.Knobs) Table {
 		case len(f.sets) > 1:
 			name.Text = plural(len(f.sets), "set") + ": " + values(f.sets, which)
 		}
-		tab.Rows = append(tab.Rows, []Cell{name, {Text: count(f.trials)}, {Text: latency(f.time)}, {Text: rateCell(f.met)}, {Text: rateCell(f.missed)},
-			{Text: boundName(f.binding)}})
+		limits := f.limits()
+		tab.Rows = append(tab.Rows, []Cell{name, {Text: count(f.trials)}, {Text: latency(f.time)}, {Text: limits[0]}, {Text: limits[1]}, {Text: limits[2]}})
 	}
 	return tab
 }
@@ -188,51 +238,44 @@ func rateCell(v float64) string {
 	return number(v, 3)
 }
 
-// folded are sets of knobs that came to the same, with their trials together.
-type folded struct {
-	setSummary
-	sets []measure.Knobs
-}
-
-// fold joins the sets whose limit lies between the same rates, as printed, and
-// is the same bound. The chosen set comes first, alone.
-func fold(trials []measure.Measurement, all []measure.Knobs, chosen measure.Knobs) []folded {
-	var out []folded
-	for _, k := range all {
-		s := summarize(trials, k)
-		i := slices.IndexFunc(out, func(f folded) bool {
-			return k != chosen && f.sets[0] != chosen && f.binding == s.binding && rateCell(f.met) == rateCell(s.met) && rateCell(f.missed) == rateCell(s.missed)
-		})
-		switch {
-		case i >= 0:
-			out[i].sets = append(out[i].sets, k)
-			out[i].trials += s.trials
-			out[i].time += s.time
-		case k == chosen:
-			out = append([]folded{{s, []measure.Knobs{k}}}, out...)
-		default:
-			out = append(out, folded{s, []measure.Knobs{k}})
-		}
-	}
-	return out
-}
-
-// setSummary is what the trials of one set of knobs came to; a rate is 0 if none
-// was met or missed.
+// setSummary is what the trials of sets of knobs came to; a rate is 0 if none was met
+// or missed.
 type setSummary struct {
+	sets        []measure.Knobs
 	trials      int
 	time        time.Duration
 	met, missed float64
 	binding     string
 }
 
-func summarize(trials []measure.Measurement, k measure.Knobs) setSummary {
-	var s setSummary
-	for i := range trials {
-		m := &trials[i]
-		if m.Trial.Knobs != k || m.Rejected != "" {
-			continue
+// limits are the rates between which the limit lies, as printed, and the bound.
+func (s *setSummary) limits() [3]string {
+	return [3]string{rateCell(s.met), rateCell(s.missed), boundName(s.binding)}
+}
+
+// fold joins the sets of the same limits. The chosen set comes first, alone.
+func fold(trials []measure.Measurement, all []measure.Knobs, chosen measure.Knobs) []setSummary {
+	var out []setSummary
+	for _, k := range all {
+		s := summarize(trials, k)
+		i := slices.IndexFunc(out, func(o setSummary) bool { return k != chosen && o.sets[0] != chosen && o.limits() == s.limits() })
+		switch {
+		case i >= 0:
+			out[i].sets = append(out[i].sets, k)
+			out[i].trials += s.trials
+			out[i].time += s.time
+		case k == chosen:
+			out = slices.Insert(out, 0, s)
+		default:
+			out = append(out, s)
 		}
+	}
+	return out
+}
+
+func summarize(trials []measure.Measurement, k measure.Knobs) setSummary {
+	s := setSummary{sets: []measure.Knobs{k}}
+	for _, m := range ran(of(trials, k)) {
 		s.trials++
 		s.time += m.Trial.Warmup + m.Duration
 		if m.Verdict == nil || !m.Valid || m.Trial.Closed() {
