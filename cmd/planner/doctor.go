@@ -45,12 +45,12 @@ func (p *program) doctor(c *cli.Context) error {
 	if c.Context.Err() != nil {
 		return context.Cause(c.Context)
 	}
-	bad := slices.ContainsFunc(checks, func(x report.Check) bool { return x.State == report.Problem })
+	bad := slices.ContainsFunc(checks, func(x doctor.Check) bool { return x.State == doctor.Problem })
 	var err error
 	if c.Bool("json") {
 		err = p.printJSON(struct {
 			OK     bool           `json:"ok"`
-			Checks []report.Check `json:"checks"`
+			Checks []doctor.Check `json:"checks"`
 		}{!bad, checks})
 	} else {
 		err = p.print(report.Doctor(checks))

@@ -7,11 +7,9 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"planner/internal/report"
 )
 
-func engineProgram(m *machine, w *wanted) report.Check {
+func engineProgram(m *machine, w *wanted) Check {
 	if w.kind == "attach" {
 		return passed("an engine that runs elsewhere is used; none is started here")
 	}
@@ -38,7 +36,7 @@ func engineProgram(m *machine, w *wanted) report.Check {
 		strings.Join(slices.Compact(names), ", "))
 }
 
-func gpuCount(m *machine, w *wanted) report.Check {
+func gpuCount(m *machine, w *wanted) Check {
 	missing, install := warned, "simulated engines need none; for real ones install the driver"
 	if w.launches() && w.gpu != "" {
 		missing, install = problem, "install the driver, or run on a machine with "+w.gpu
@@ -71,9 +69,9 @@ func sameGPU(catalog, tool string) bool {
 }
 
 // gpuMemory looks for GPUs that somebody else uses.
-func gpuMemory(m *machine, w *wanted) report.Check {
+func gpuMemory(m *machine, w *wanted) Check {
 	if len(m.gpus) == 0 {
-		return report.Check{}
+		return Check{}
 	}
 	share := cmp.Or(w.share, 0.9)
 	const alone = "measurements want the GPU for themselves"
@@ -102,7 +100,7 @@ func gib(bytes float64) string {
 	return fmt.Sprintf("%.1f GiB", bytes/(1<<30))
 }
 
-func port(m *machine, _ *wanted) report.Check {
+func port(m *machine, _ *wanted) Check {
 	if m.port != nil {
 		return problem("free ports on 127.0.0.1, or let this user open them", "no port on 127.0.0.1 can be opened: %v", m.port)
 	}
@@ -111,7 +109,7 @@ func port(m *machine, _ *wanted) report.Check {
 
 // openFiles looks at their limit: a request in flight takes one, and so do the
 // connections that are kept.
-func openFiles(m *machine, _ *wanted) report.Check {
+func openFiles(m *machine, _ *wanted) Check {
 	const remedy = "raise it: ulimit -n 65536"
 	switch {
 	case m.files == 0:
@@ -124,7 +122,7 @@ func openFiles(m *machine, _ *wanted) report.Check {
 	return passed("the limit is %d", m.files)
 }
 
-func clock(m *machine, _ *wanted) report.Check {
+func clock(m *machine, _ *wanted) Check {
 	const remedy = "use another clock source, such as tsc"
 	source := cmp.Or(m.clock.source, "not told")
 	switch {
@@ -146,10 +144,10 @@ const (
 	largeLag = 5 * time.Millisecond
 )
 
-func loadGenerator(m *machine, w *wanted) report.Check {
+func loadGenerator(m *machine, w *wanted) Check {
 	const remedy = "end what else runs on this machine, give planner more processors, or send from another host"
 	if m.client == nil {
-		return report.Check{}
+		return Check{}
 	}
 	v := m.client.telemetry
 	say := fmt.Sprintf("%d requests/s to itself: sent %v late in the median, %v at p99, with %.0f %% of %d processors",
@@ -165,7 +163,7 @@ func loadGenerator(m *machine, w *wanted) report.Check {
 	return passed("%s", say)
 }
 
-func processors(m *machine, _ *wanted) report.Check {
+func processors(m *machine, _ *wanted) Check {
 	switch {
 	case m.processors < 2:
 		return warned("use two and more: load generator and engine front end share them", "1 may be used")
@@ -177,7 +175,7 @@ func processors(m *machine, _ *wanted) report.Check {
 	return passed("%d may be used, load average %.1f", m.processors, m.load)
 }
 
-func memory(m *machine, _ *wanted) report.Check {
+func memory(m *machine, _ *wanted) Check {
 	switch {
 	case m.memory <= 0:
 		return warned("", "how much is free is not known")
@@ -192,7 +190,7 @@ func memory(m *machine, _ *wanted) report.Check {
 // disk looks at the free space: below the first bound a run may end in the middle,
 // below the second a long one may. A record takes some 100 bytes compressed, an
 // engine's log 64 MiB.
-func disk(m *machine, _ *wanted) report.Check {
+func disk(m *machine, _ *wanted) Check {
 	d := m.runs
 	switch {
 	case d.err != nil:
@@ -205,27 +203,27 @@ func disk(m *machine, _ *wanted) report.Check {
 	return passed("%s has %s free", d.path, gib(min(d.free, 1<<60)))
 }
 
-func temporaryFiles(m *machine, _ *wanted) report.Check {
+func temporaryFiles(m *machine, _ *wanted) Check {
 	if m.temp != nil {
 		return problem("set TMPDIR to a folder that can be written", "%s cannot be written: %v", os.TempDir(), m.temp)
 	}
 	return passed("%s can be written", os.TempDir())
 }
 
-func apiKey(_ *machine, w *wanted) report.Check {
+func apiKey(_ *machine, w *wanted) Check {
 	switch {
 	case w.key == "":
-		return report.Check{}
+		return Check{}
 	case os.Getenv(w.key) == "":
 		return problem("export "+w.key+"=...", "the environment variable %s is not set", w.key)
 	}
 	return passed("%s is set", w.key)
 }
 
-func server(m *machine, w *wanted) report.Check {
+func server(m *machine, w *wanted) Check {
 	switch {
 	case w.kind != "attach":
-		return report.Check{}
+		return Check{}
 	case m.server != nil:
 		return problem("start the server, or correct engine.url", "%s: %v", w.url, m.server)
 	}

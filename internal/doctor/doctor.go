@@ -6,12 +6,45 @@ import (
 	"fmt"
 
 	"planner/internal/config"
-	"planner/internal/report"
 )
+
+// CheckState says how a check came out. The zero value is Problem: what was not
+// looked at is not in order.
+type CheckState int
+
+// The states of a check.
+const (
+	Problem CheckState = iota
+	Warning
+	Passed
+)
+
+var checkNames = []string{"problem", "warning", "ok"}
+
+// String is the state's name in files.
+func (s CheckState) String() string {
+	if s < Problem || s > Passed {
+		return "problem"
+	}
+	return checkNames[s]
+}
+
+// MarshalText writes the state's name.
+func (s CheckState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Check is one thing that was looked at.
+type Check struct {
+	Name  string     `json:"name"`
+	State CheckState `json:"state"`
+	// Found is what was seen, Remedy what to do about it; empty if nothing needs to
+	// be done.
+	Found  string `json:"found"`
+	Remedy string `json:"remedy"`
+}
 
 // Examine looks at the machine, and where cfg is given at what that asks of it.
 // With selfTest it sends half a second of load to itself.
-func Examine(ctx context.Context, cfg *config.Config, selfTest bool) []report.Check {
+func Examine(ctx context.Context, cfg *config.Config, selfTest bool) []Check {
 	m := look(ctx, cfg)
 	if selfTest {
 		m.client = bestSelfTest(ctx)
@@ -23,7 +56,7 @@ func Examine(ctx context.Context, cfg *config.Config, selfTest bool) []report.Ch
 // gets the name; one without a finding does not apply.
 var checks = []struct {
 	name  string
-	judge func(*machine, *wanted) report.Check
+	judge func(*machine, *wanted) Check
 }{
 	{"engine", engineProgram}, {"GPU", gpuCount}, {"GPU memory", gpuMemory}, {"port", port}, {"open files", openFiles}, {"clock", clock},
 	{"load generator", loadGenerator}, {"processors", processors}, {"memory", memory}, {"disk", disk}, {"temporary files", temporaryFiles},
@@ -31,8 +64,8 @@ var checks = []struct {
 }
 
 // judge runs all checks that apply.
-func judge(m *machine, w *wanted) []report.Check {
-	var all []report.Check
+func judge(m *machine, w *wanted) []Check {
+	var all []Check
 	for _, c := range checks {
 		if found := c.judge(m, w); found.Found != "" {
 			found.Name = c.name
@@ -42,16 +75,16 @@ func judge(m *machine, w *wanted) []report.Check {
 	return all
 }
 
-func passed(format string, a ...any) report.Check {
-	return report.Check{State: report.Passed, Found: fmt.Sprintf(format, a...)}
+func passed(format string, a ...any) Check {
+	return Check{State: Passed, Found: fmt.Sprintf(format, a...)}
 }
 
-func warned(remedy, format string, a ...any) report.Check {
-	return report.Check{State: report.Warning, Found: fmt.Sprintf(format, a...), Remedy: remedy}
+func warned(remedy, format string, a ...any) Check {
+	return Check{State: Warning, Found: fmt.Sprintf(format, a...), Remedy: remedy}
 }
 
-func problem(remedy, format string, a ...any) report.Check {
-	return report.Check{State: report.Problem, Found: fmt.Sprintf(format, a...), Remedy: remedy}
+func problem(remedy, format string, a ...any) Check {
+	return Check{State: Problem, Found: fmt.Sprintf(format, a...), Remedy: remedy}
 }
 
 // wanted is what a configuration asks of the machine; the zero value asks for

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"planner/internal/report"
 	"planner/sweep/engine"
 	"planner/sweep/load"
 )
@@ -31,7 +30,7 @@ func TestSoundMachine(t *testing.T) {
 	t.Setenv("SOME_KEY", "secret")
 	for _, w := range []*wanted{{}, {kind: "simulated", gpus: 1}, realWanted(), {kind: "attach", key: "SOME_KEY"}} {
 		for _, c := range judge(sound(), w) {
-			if c.State != report.Passed || c.Remedy != "" || c.Found == "" {
+			if c.State != Passed || c.Remedy != "" || c.Found == "" {
 				t.Errorf("%+v: %+v", w, c)
 			}
 		}
@@ -46,38 +45,38 @@ func TestFaults(t *testing.T) {
 		name  string
 		spoil func(*machine, *wanted)
 		check string
-		want  report.CheckState
+		want  CheckState
 		found string
 	}{
-		{"engine missing", func(m *machine, _ *wanted) { m.programs[0].path = "" }, "engine", report.Problem, "vllm is not on PATH"},
-		{"no tool", func(m *machine, _ *wanted) { m.gpuTool, m.gpus = "", nil }, "GPU", report.Problem, "neither nvidia-smi nor rocm-smi"},
-		{"no tool for a simulation", func(m *machine, w *wanted) { m.gpuTool, m.gpus, *w = "", nil, wanted{kind: "simulated"} }, "GPU", report.Warning, "neither"},
-		{"driver", func(m *machine, _ *wanted) { m.gpus, m.gpuErr = nil, errors.New("exit status 9") }, "GPU", report.Problem, "exit status 9"},
-		{"no GPU", func(m *machine, _ *wanted) { m.gpus = nil }, "GPU", report.Problem, "lists no GPU"},
-		{"too few GPUs", func(_ *machine, w *wanted) { w.gpus = 4 }, "GPU", report.Problem, "one instance takes 4"},
-		{"other GPU", func(_ *machine, w *wanted) { w.gpu = "L40S" }, "GPU", report.Warning, "hardware.gpu says L40S"},
-		{"GPU in use", func(m *machine, _ *wanted) { m.gpus[1] = used(30000) }, "GPU memory", report.Problem, "GPU 1 has 29.3 GiB of 79.6 GiB in use"},
-		{"GPU a little in use", func(m *machine, _ *wanted) { m.gpus[1] = used(3000) }, "GPU memory", report.Warning, "2.9 GiB in use"},
-		{"port", func(m *machine, _ *wanted) { m.port = errors.New("permission denied") }, "port", report.Problem, "permission denied"},
-		{"few files", func(m *machine, _ *wanted) { m.files = 256 }, "open files", report.Problem, "256"},
-		{"some files", func(m *machine, _ *wanted) { m.files = 1024 }, "open files", report.Warning, "1024"},
-		{"clock goes back", func(m *machine, _ *wanted) { m.clock.back = true }, "clock", report.Problem, "went back"},
-		{"coarse clock", func(m *machine, _ *wanted) { m.clock.step = 10 * time.Millisecond }, "clock", report.Problem, "too coarse"},
-		{"slow clock", func(m *machine, _ *wanted) { m.clock.source = "hpet" }, "clock", report.Warning, "hpet"},
-		{"late client", func(m *machine, _ *wanted) { m.client.telemetry.Lag99 = 20 * time.Millisecond }, "load generator", report.Problem, "20ms at p99"},
-		{"client a little late", func(m *machine, _ *wanted) { m.client.telemetry.Lag99 = time.Millisecond }, "load generator", report.Warning, "1ms at p99"},
-		{"client fails", func(m *machine, _ *wanted) { m.client.err = errors.New("a request ended with reset") }, "load generator", report.Problem, "a request ended with reset"},
-		{"one processor", func(m *machine, _ *wanted) { m.processors = 1 }, "processors", report.Warning, "1 may be used"},
-		{"busy machine", func(m *machine, _ *wanted) { m.load = 40 }, "processors", report.Warning, "40.0 processes"},
-		{"little memory", func(m *machine, _ *wanted) { m.available = 5e8 }, "memory", report.Problem, "477 MiB of 128.0 GiB"},
-		{"full disk", func(m *machine, _ *wanted) { m.runs.free = 1e8 }, "disk", report.Problem, "95 MiB free"},
-		{"disk filling", func(m *machine, _ *wanted) { m.runs.free = 5e9 }, "disk", report.Warning, "4.7 GiB free"},
-		{"read-only", func(m *machine, _ *wanted) { m.runs.err = errors.New("read-only file system") }, "disk", report.Problem, "read-only"},
-		{"no temporary files", func(m *machine, _ *wanted) { m.temp = errors.New("no such folder") }, "temporary files", report.Problem, "no such folder"},
-		{"no key", func(_ *machine, w *wanted) { w.key = "NO_SUCH_KEY" }, "API key", report.Problem, "NO_SUCH_KEY is not set"},
+		{"engine missing", func(m *machine, _ *wanted) { m.programs[0].path = "" }, "engine", Problem, "vllm is not on PATH"},
+		{"no tool", func(m *machine, _ *wanted) { m.gpuTool, m.gpus = "", nil }, "GPU", Problem, "neither nvidia-smi nor rocm-smi"},
+		{"no tool for a simulation", func(m *machine, w *wanted) { m.gpuTool, m.gpus, *w = "", nil, wanted{kind: "simulated"} }, "GPU", Warning, "neither"},
+		{"driver", func(m *machine, _ *wanted) { m.gpus, m.gpuErr = nil, errors.New("exit status 9") }, "GPU", Problem, "exit status 9"},
+		{"no GPU", func(m *machine, _ *wanted) { m.gpus = nil }, "GPU", Problem, "lists no GPU"},
+		{"too few GPUs", func(_ *machine, w *wanted) { w.gpus = 4 }, "GPU", Problem, "one instance takes 4"},
+		{"other GPU", func(_ *machine, w *wanted) { w.gpu = "L40S" }, "GPU", Warning, "hardware.gpu says L40S"},
+		{"GPU in use", func(m *machine, _ *wanted) { m.gpus[1] = used(30000) }, "GPU memory", Problem, "GPU 1 has 29.3 GiB of 79.6 GiB in use"},
+		{"GPU a little in use", func(m *machine, _ *wanted) { m.gpus[1] = used(3000) }, "GPU memory", Warning, "2.9 GiB in use"},
+		{"port", func(m *machine, _ *wanted) { m.port = errors.New("permission denied") }, "port", Problem, "permission denied"},
+		{"few files", func(m *machine, _ *wanted) { m.files = 256 }, "open files", Problem, "256"},
+		{"some files", func(m *machine, _ *wanted) { m.files = 1024 }, "open files", Warning, "1024"},
+		{"clock goes back", func(m *machine, _ *wanted) { m.clock.back = true }, "clock", Problem, "went back"},
+		{"coarse clock", func(m *machine, _ *wanted) { m.clock.step = 10 * time.Millisecond }, "clock", Problem, "too coarse"},
+		{"slow clock", func(m *machine, _ *wanted) { m.clock.source = "hpet" }, "clock", Warning, "hpet"},
+		{"late client", func(m *machine, _ *wanted) { m.client.telemetry.Lag99 = 20 * time.Millisecond }, "load generator", Problem, "20ms at p99"},
+		{"client a little late", func(m *machine, _ *wanted) { m.client.telemetry.Lag99 = time.Millisecond }, "load generator", Warning, "1ms at p99"},
+		{"client fails", func(m *machine, _ *wanted) { m.client.err = errors.New("a request ended with reset") }, "load generator", Problem, "a request ended with reset"},
+		{"one processor", func(m *machine, _ *wanted) { m.processors = 1 }, "processors", Warning, "1 may be used"},
+		{"busy machine", func(m *machine, _ *wanted) { m.load = 40 }, "processors", Warning, "40.0 processes"},
+		{"little memory", func(m *machine, _ *wanted) { m.available = 5e8 }, "memory", Problem, "477 MiB of 128.0 GiB"},
+		{"full disk", func(m *machine, _ *wanted) { m.runs.free = 1e8 }, "disk", Problem, "95 MiB free"},
+		{"disk filling", func(m *machine, _ *wanted) { m.runs.free = 5e9 }, "disk", Warning, "4.7 GiB free"},
+		{"read-only", func(m *machine, _ *wanted) { m.runs.err = errors.New("read-only file system") }, "disk", Problem, "read-only"},
+		{"no temporary files", func(m *machine, _ *wanted) { m.temp = errors.New("no such folder") }, "temporary files", Problem, "no such folder"},
+		{"no key", func(_ *machine, w *wanted) { w.key = "NO_SUCH_KEY" }, "API key", Problem, "NO_SUCH_KEY is not set"},
 		{"no server", func(m *machine, w *wanted) {
 			w.kind, w.url, m.server = "attach", "http://127.0.0.1:1", errors.New("refused")
-		}, "server", report.Problem, "http://127.0.0.1:1: refused"},
+		}, "server", Problem, "http://127.0.0.1:1: refused"},
 	} {
 		m, w := sound(), realWanted()
 		c.spoil(m, w)
@@ -89,7 +88,7 @@ func TestFaults(t *testing.T) {
 				if got.State != c.want || !strings.Contains(got.Found, c.found) || got.Remedy == "" {
 					t.Errorf("%s: %+v, want %v with %q", c.name, got, c.want, c.found)
 				}
-			case got.State == report.Problem:
+			case got.State == Problem:
 				t.Errorf("%s: also %+v", c.name, got)
 			}
 		}
@@ -103,7 +102,7 @@ func TestFaults(t *testing.T) {
 func TestMemoryThatIsNotTold(t *testing.T) {
 	m := sound()
 	m.gpus[0].TotalMemory, m.gpus[0].Memory = math.NaN(), math.NaN()
-	if c := gpuMemory(m, realWanted()); c.State != report.Warning {
+	if c := gpuMemory(m, realWanted()); c.State != Warning {
 		t.Errorf("%+v", c)
 	}
 }
@@ -124,7 +123,7 @@ func TestSameGPU(t *testing.T) {
 
 // A state that nobody set is a problem.
 func TestCheckStateZero(t *testing.T) {
-	var c report.Check
+	var c Check
 	if c.State.String() != "problem" {
 		t.Errorf("the zero state is %v", c.State)
 	}

@@ -1,47 +1,18 @@
 package report
 
-import "fmt"
+import (
+	"fmt"
 
-// CheckState says how a check came out. The zero value is Problem: what was not
-// looked at is not in order.
-type CheckState int
-
-// The states of a check.
-const (
-	Problem CheckState = iota
-	Warning
-	Passed
+	"planner/internal/doctor"
 )
 
-var checkNames = []string{"problem", "warning", "ok"}
-
-// String is the state's name in files.
-func (s CheckState) String() string {
-	if s < Problem || s > Passed {
-		return "problem"
-	}
-	return checkNames[s]
-}
-
-// MarshalText writes the state's name.
-func (s CheckState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// Check is one thing that was looked at.
-type Check struct {
-	Name  string     `json:"name"`
-	State CheckState `json:"state"`
-	// Found is what was seen, Remedy what to do about it; empty if nothing needs to
-	// be done.
-	Found  string `json:"found"`
-	Remedy string `json:"remedy"`
-}
-
 // Doctor builds the report of checks, one a line.
-func Doctor(checks []Check) Document {
+func Doctor(checks []doctor.Check) Document {
+	tones := map[doctor.CheckState]Tone{doctor.Passed: Good, doctor.Warning: Doubt, doctor.Problem: Bad}
 	d := Document{Title: diagnosis(checks), Data: Data{Header: []string{"check", "state", "found", "remedy"}}}
 	var lines Facts
 	for _, c := range checks {
-		line := Fact{Label: c.Name, Text: c.State.String() + ": " + c.Found, Tone: map[CheckState]Tone{Passed: Good, Warning: Doubt, Problem: Bad}[c.State]}
+		line := Fact{Label: c.Name, Text: c.State.String() + ": " + c.Found, Tone: tones[c.State]}
 		if c.Remedy != "" {
 			line.Text += " -> " + c.Remedy
 		}
@@ -53,16 +24,17 @@ func Doctor(checks []Check) Document {
 }
 
 // diagnosis sums up.
-func diagnosis(checks []Check) string {
-	n := map[CheckState]int{}
+func diagnosis(checks []doctor.Check) string {
+	n := map[doctor.CheckState]int{}
 	for _, c := range checks {
 		n[c.State]++
 	}
+	problems, warnings, all := n[doctor.Problem], plural(n[doctor.Warning], "warning"), plural(len(checks), "check")
 	switch {
-	case n[Problem] > 0:
-		return fmt.Sprintf("%s and %s in %s", plural(n[Problem], "problem"), plural(n[Warning], "warning"), plural(len(checks), "check"))
-	case n[Warning] > 0:
-		return fmt.Sprintf("No problem, %s in %s", plural(n[Warning], "warning"), plural(len(checks), "check"))
+	case problems > 0:
+		return fmt.Sprintf("%s and %s in %s", plural(problems, "problem"), warnings, all)
+	case n[doctor.Warning] > 0:
+		return fmt.Sprintf("No problem, %s in %s", warnings, all)
 	}
-	return "All " + plural(len(checks), "check") + " passed"
+	return "All " + all + " passed"
 }

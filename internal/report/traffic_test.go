@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"planner/internal/doctor"
 	"planner/internal/note"
 	"planner/sweep/design"
 	"planner/sweep/ingest"
@@ -40,9 +41,9 @@ func addedDocuments() map[string]Document {
 		"trace-one": Trace(bare),
 		"lengths":   LengthsOnly("share.json", workload.DescribeLengths([]int{10, 20, 900}, []int{5, 6, 70}), note.Notes{note.Text("lengths are estimated")}),
 		"compare":   comparisonDocument(comparison(), Engines{}),
-		"doctor": Doctor([]Check{{"engine", Passed, "the simulated engine needs none on PATH", ""}, {"GPU", Warning, "neither nvidia-smi nor rocm-smi is there", "install the driver"},
-			{"disk", Problem, "runs has 95 MiB free", "free some space, or set output.dir to another disk"}}),
-		"doctor-well": Doctor([]Check{{"port", Passed, "a port on 127.0.0.1 is free", ""}}),
+		"doctor": Doctor([]doctor.Check{{Name: "engine", State: doctor.Passed, Found: "the simulated engine needs none on PATH"}, {Name: "GPU", State: doctor.Warning, Found: "neither nvidia-smi nor rocm-smi is there", Remedy: "install the driver"},
+			{Name: "disk", State: doctor.Problem, Found: "runs has 95 MiB free", Remedy: "free some space, or set output.dir to another disk"}}),
+		"doctor-well": Doctor([]doctor.Check{{Name: "port", State: doctor.Passed, Found: "a port on 127.0.0.1 is free"}}),
 		"sweep":       sweepDocument(&design.Swept{Seen: trials()[:6], Rejected: rejected(), Planned: 12, Objective: slo(), Warnings: note.Notes{note.Text("one warning")}.Warnings()}, Engines{}),
 		"matrix": sweepDocument(&design.Swept{Seen: trials()[:4], Planned: 4, Rows: []design.MatrixRow{
 			{ID: "A", Name: "short chat", Question: "Does anybody wait?", Hypothesis: "Nobody waits.", Finding: design.Held, Outcome: "p99 83.8 ms", Trials: []int{1, 2}}, {ID: "B", Name: "long prefill", Question: "What does a prompt cost?", Hypothesis: "Much.", Finding: design.Refuted, Outcome: "little", Trials: []int{3}},
