@@ -44,15 +44,15 @@ func (h *htmlPrinter) element(b Element) {
 	case Heading:
 		fmt.Fprintf(h, "<h%d>%s</h%d>\n", b.Level+1, html.EscapeString(b.Text), b.Level+1)
 	case Paragraph:
-		fmt.Fprintf(h, "<p%s>%s</p>\n", class(b.Tone), html.EscapeString(b.Text))
+		fmt.Fprintf(h, "<p%s>%s</p>\n", class(b.Tone, Column{}), html.EscapeString(b.Text))
 	case Facts:
 		h.WriteString("<dl>\n")
 		for _, p := range b {
-			fmt.Fprintf(h, "<div><dt>%s</dt><dd%s>%s</dd></div>\n", html.EscapeString(p.Label), class(p.Tone), html.EscapeString(p.Text))
+			fmt.Fprintf(h, "<div><dt>%s</dt><dd%s>%s</dd></div>\n", html.EscapeString(p.Label), class(p.Tone, Column{}), html.EscapeString(p.Text))
 		}
 		h.WriteString("</dl>\n")
 	case Bullets:
-		fmt.Fprintf(h, "<ul%s>\n", class(b.Tone))
+		fmt.Fprintf(h, "<ul%s>\n", class(b.Tone, Column{}))
 		for _, item := range b.Items {
 			fmt.Fprintf(h, "<li>%s</li>\n", html.EscapeString(item))
 		}
@@ -73,7 +73,7 @@ func (h *htmlPrinter) table(tab Table) {
 	}
 	h.WriteString("<thead><tr>")
 	for _, c := range tab.Columns {
-		fmt.Fprintf(h, "<th scope=\"col\"%s>%s</th>", alignment(c, Plain), html.EscapeString(c.Name))
+		fmt.Fprintf(h, "<th scope=\"col\"%s>%s</th>", class(Plain, c), html.EscapeString(c.Name))
 	}
 	h.WriteString("</tr></thead>\n<tbody>\n")
 	if len(tab.Rows) == 0 {
@@ -82,7 +82,7 @@ func (h *htmlPrinter) table(tab Table) {
 	for _, row := range tab.Rows {
 		h.WriteString("<tr>")
 		for i, c := range row {
-			fmt.Fprintf(h, "<td%s>%s</td>", alignment(tab.Columns[i], c.Tone), html.EscapeString(c.Text))
+			fmt.Fprintf(h, "<td%s>%s</td>", class(c.Tone, tab.Columns[i]), html.EscapeString(c.Text))
 		}
 		h.WriteString("</tr>\n")
 	}
@@ -125,38 +125,18 @@ func (c *Chart) table() Table {
 	return tab
 }
 
-// alignment is the class attribute of a cell.
-func alignment(c Column, t Tone) string {
-	names := strings.TrimSpace(toneClass(t))
+// toneNames are the classes of the style sheet.
+var toneNames = [...]string{Plain: "", Strong: "strong", Good: "good", Bad: "bad", Doubt: "doubt", Quiet: "quiet"}
+
+// class is the class attribute of a text in a tone, in the cell of a column if it
+// stands in one; empty if it is plain.
+func class(t Tone, c Column) string {
+	name := toneNames[t]
 	if c.Right {
-		names = strings.TrimSpace("num " + names)
+		name = strings.TrimSpace("num " + name)
 	}
-	if names == "" {
+	if name == "" {
 		return ""
 	}
-	return ` class="` + names + `"`
-}
-
-// class is the class attribute of a tone, empty if it is plain.
-func class(t Tone) string {
-	if name := toneClass(t); name != "" {
-		return ` class="` + name + `"`
-	}
-	return ""
-}
-
-func toneClass(t Tone) string {
-	switch t {
-	case Strong:
-		return "strong"
-	case Good:
-		return "good"
-	case Bad:
-		return "bad"
-	case Doubt:
-		return "doubt"
-	case Quiet:
-		return "quiet"
-	}
-	return ""
+	return ` class="` + name + `"`
 }

@@ -153,30 +153,24 @@ type estimated struct {
 // three digits of the value at least: whoever divides a load by them is to get the
 // fleet that stands beside.
 func estimate(e search.Estimate) estimated {
-	half := (e.High - e.Low) / 2
-	if !finite(e.Value) || !finite(half) || e.Value < 0 {
-		f := func(v float64) string { return number(v, 3) }
-		return estimated{value: f(e.Value), low: f(e.Low), high: f(e.High), safe: f(e.Safe)}
-	}
-	if e.Value >= 1e9 || e.Value < 1e-4 {
-		f := func(v float64) string { return number(v, 3) }
-		r := estimated{value: f(e.Value), low: f(e.Low), high: f(e.High), safe: f(e.Safe)}
+	half, link := (e.High-e.Low)/2, "-"
+	sensible := finite(e.Value) && finite(half) && e.Value >= 0
+	var r estimated
+	if sensible && e.Value >= 1e-4 && e.Value < 1e9 {
+		d := 2 - exponent(e.Value, 3)
 		if half > 0 {
-			r.interval = r.low + " to " + r.high + " at " + percent(e.Confidence)
+			d = max(d, decimals(half))
 		}
-		return r
+		r = estimated{value: fixed(e.Value, d), low: down(e.Low, d), high: up(e.High, d), safe: down(e.Safe, d)}
+	} else {
+		r = estimated{value: number(e.Value, 3), low: number(e.Low, 3), high: number(e.High, 3), safe: number(e.Safe, 3)}
+		link = " to " // a hyphen would read as a sign of an exponent
 	}
-	d := 2 - exponent(e.Value, 3)
-	if half > 0 {
-		d = max(d, decimals(half))
-	}
-	r := estimated{value: fixed(e.Value, d), low: down(e.Low, d), high: up(e.High, d), safe: down(e.Safe, d)}
-	if !(half > 0) {
-		return r
-	}
-	r.interval = r.low + "-" + r.high
-	if e.Confidence > 0 {
-		r.interval += " at " + percent(e.Confidence)
+	if sensible && half > 0 {
+		r.interval = r.low + link + r.high
+		if e.Confidence > 0 {
+			r.interval += " at " + percent(e.Confidence)
+		}
 	}
 	return r
 }

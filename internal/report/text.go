@@ -65,27 +65,15 @@ func (t *textPrinter) element(b Element) {
 	}
 }
 
+// toneCodes are the escape codes of a terminal.
+var toneCodes = [...]string{Plain: "", Strong: "1", Good: "32", Bad: "31", Doubt: "33", Quiet: "2"}
+
 // paint wraps a text in the escape sequence of its tone.
 func (t *textPrinter) paint(tone Tone, s string) string {
-	if !t.color || s == "" {
-		return s
+	if code := toneCodes[tone]; t.color && s != "" && code != "" {
+		return "\x1b[" + code + "m" + s + "\x1b[0m"
 	}
-	code := ""
-	switch tone {
-	case Strong:
-		code = "1"
-	case Good:
-		code = "32"
-	case Bad:
-		code = "31"
-	case Doubt:
-		code = "33"
-	case Quiet:
-		code = "2"
-	default:
-		return s
-	}
-	return "\x1b[" + code + "m" + s + "\x1b[0m"
+	return s
 }
 
 func (t *textPrinter) lines(tone Tone, lines []string) {

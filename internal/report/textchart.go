@@ -158,11 +158,11 @@ func blanks(n int) []rune { return []rune(strings.Repeat(" ", n)) }
 // line draws a line column by column; where it jumps, or lies outside the frame,
 // it is interrupted.
 func (cv *canvas) line(line plotter.XYs, s stroke, tone Tone) {
-	rows := make([]int, cv.cols+1)
+	parts, rows := cv.stretches(line), make([]int, cv.cols+1)
 	for i := range rows {
 		rows[i] = -1
 		x := (float64(i) + 0.5) / float64(cv.cols) * cv.right
-		for _, part := range cv.stretches(line) {
+		for _, part := range parts {
 			if y, ok := interpolate(part, x); ok {
 				rows[i] = cv.row(y)
 			}
