@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"planner/internal/report"
+	"planner/sweep"
 	"planner/sweep/ingest"
 )
 
@@ -117,7 +119,8 @@ func (p *program) traceOutput(c *cli.Context, from string, t *ingest.Trace) erro
 		if errA == nil && errB == nil && os.SameFile(a, b) {
 			return usagef("trace: %s is the file that is read", to)
 		}
-		if err := ingest.SaveTraceCSV(to, t.Rows); err != nil {
+		folder := sweep.Folder{Path: filepath.Dir(to)}
+		if err := folder.WriteFrom(filepath.Base(to), func(w io.Writer) error { return ingest.WriteTraceCSV(w, t.Rows) }); err != nil {
 			return err
 		}
 	}

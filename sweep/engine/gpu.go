@@ -119,8 +119,7 @@ func GPUs(ctx context.Context, env map[string]string) (tool string, gpus []GPUSa
 	}
 	out, err := cmd.Output()
 	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) && len(exit.Stderr)+len(out) > 0 {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok && len(exit.Stderr)+len(out) > 0 {
 			line, _, _ := strings.Cut(string(exit.Stderr)+string(out), "\n")
 			err = fmt.Errorf("%w: %s", err, strings.TrimSpace(line))
 		}

@@ -115,13 +115,13 @@ func (p *pointReader) plainRow(columns []plainColumn, cells []string) {
 // plainColumns are the columns of a plain CSV, without those of latencies.
 func plainColumns() []plainColumn {
 	columns := []plainColumn{
-		number("rate_per_s", func(m *measure.Measurement) *float64 { return &m.Trial.Rate }),
-		number("achieved_per_s", func(m *measure.Measurement) *float64 { return &m.Achieved }),
-		number("sent_per_s", func(m *measure.Measurement) *float64 { return &m.Sent }),
-		number("output_tokens_per_s", func(m *measure.Measurement) *float64 { return &m.OutputTokens }),
-		number("prompt_tokens_per_s", func(m *measure.Measurement) *float64 { return &m.PromptTokens }),
-		count("requests", 1, func(m *measure.Measurement) *int { return &m.Requests }),
-		count("failed", 0, func(m *measure.Measurement) *int { return &m.Failed }),
+		column("rate_per_s", positive, func(m *measure.Measurement) *float64 { return &m.Trial.Rate }),
+		column("achieved_per_s", positive, func(m *measure.Measurement) *float64 { return &m.Achieved }),
+		column("sent_per_s", positive, func(m *measure.Measurement) *float64 { return &m.Sent }),
+		column("output_tokens_per_s", positive, func(m *measure.Measurement) *float64 { return &m.OutputTokens }),
+		column("prompt_tokens_per_s", positive, func(m *measure.Measurement) *float64 { return &m.PromptTokens }),
+		column("requests", whole(1), func(m *measure.Measurement) *int { return &m.Requests }),
+		column("failed", whole(0), func(m *measure.Measurement) *int { return &m.Failed }),
 		{name: "duration_s", set: func(m *measure.Measurement, cell string) (err error) {
 			m.Duration, err = timeCell(cell, "s is no duration of a trial", time.Second)
 			m.Trial.Window = m.Duration
@@ -167,16 +167,10 @@ func plainColumnOf(name string) (plainColumn, bool) {
 	}}, true
 }
 
-func number(name string, field func(*measure.Measurement) *float64) plainColumn {
+// column is one whose cells are read into a field.
+func column[T any](name string, read func(string) (T, error), field func(*measure.Measurement) *T) plainColumn {
 	return plainColumn{name: name, set: func(m *measure.Measurement, cell string) (err error) {
-		*field(m), err = positive(cell)
-		return err
-	}}
-}
-
-func count(name string, least int, field func(*measure.Measurement) *int) plainColumn {
-	return plainColumn{name: name, set: func(m *measure.Measurement, cell string) (err error) {
-		*field(m), err = whole(cell, least)
+		*field(m), err = read(cell)
 		return err
 	}}
 }
@@ -186,7 +180,7 @@ func setKnob(k measure.Knob, to *measure.Knobs, cell string) (err error) {
 	var v any
 	switch k.Zero().(type) {
 	case int:
-		v, err = whole(cell, 1)
+		v, err = whole(1)(cell)
 	case float64:
 		if v, err = positive(cell); err != nil || v.(float64) > 1 {
 			err = fmt.Errorf("%s is no share in 0..1", cell)
@@ -204,12 +198,15 @@ func setKnob(k measure.Knob, to *measure.Knobs, cell string) (err error) {
 	return err
 }
 
-func whole(cell string, least int) (int, error) {
-	n, err := strconv.Atoi(cell)
-	if err != nil || n < least {
-		return 0, fmt.Errorf("%q is not a whole number of at least %d", cell, least)
+// whole reads whole numbers.
+func whole(least int) func(cell string) (int, error) {
+	return func(cell string) (int, error) {
+		n, err := strconv.Atoi(cell)
+		if err != nil || n < least {
+			return 0, fmt.Errorf("%q is not a whole number of at least %d", cell, least)
+		}
+		return n, nil
 	}
-	return n, nil
 }
 
 func timeCell(cell, complaint string, unit time.Duration) (time.Duration, error) {

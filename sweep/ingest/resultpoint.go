@@ -57,11 +57,11 @@ func (p *pointReader) documents(data []byte) error {
 			return nil
 		}
 		var text json.RawMessage
-		if err := d.Decode(&text); err != nil {
-			p.fail("", "%v", err)
-			break
+		var document *fastjson.Value
+		err := d.Decode(&text)
+		if err == nil {
+			document, err = fastjson.ParseBytes(text)
 		}
-		document, err := fastjson.ParseBytes(text)
 		if err != nil {
 			p.fail("", "%v", err)
 			break

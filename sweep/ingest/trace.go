@@ -224,15 +224,13 @@ type lines struct {
 const longestLine = 16 << 20
 
 func newLines(name string, r io.Reader) (*lines, error) {
-	buffered := bufio.NewReader(r)
-	if magic, _ := buffered.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		z, err := gzip.NewReader(buffered)
-		if err != nil {
+	plain := bufio.NewReader(r)
+	r = plain
+	if magic, _ := plain.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		var err error
+		if r, err = gzip.NewReader(plain); err != nil {
 			return nil, &FileError{File: name, What: fmt.Sprintf("decompress: %v", err)}
 		}
-		r = z
-	} else {
-		r = buffered
 	}
 	s := bufio.NewScanner(r)
 	s.Buffer(nil, longestLine)

@@ -2,11 +2,8 @@ package ingest
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,23 +50,6 @@ func WriteTraceCSV(w io.Writer, rows []workload.TraceRow) error {
 	}
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("write trace: %w", err)
-	}
-	return nil
-}
-
-// SaveTraceCSV puts rows into a file, whole: written beside it and renamed.
-func SaveTraceCSV(path string, rows []workload.TraceRow) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".trace-")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	defer os.Remove(f.Name())
-	err = errors.Join(WriteTraceCSV(f, rows), f.Chmod(0o644), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
 }
