@@ -22,18 +22,20 @@ type conversations struct {
 	mu      sync.Mutex
 	ended   map[int]bool
 	waiting map[int][]*message
-	// texts and ids are the answers, by their content.
-	texts map[workload.Content]string
-	ids   map[workload.Content][]int32
+	// answers holds what was said, by its content.
+	answers map[workload.Content]said
 	// unnamed counts the answers without token ids.
 	unnamed int
 }
 
+// said is an answer as a later turn repeats it.
+type said struct {
+	text string
+	ids  []int32
+}
+
 func newConversations(schedule []workload.Request) *conversations {
-	c := &conversations{
-		awaited: map[int]bool{}, ended: map[int]bool{}, waiting: map[int][]*message{},
-		texts: map[workload.Content]string{}, ids: map[workload.Content][]int32{},
-	}
+	c := &conversations{awaited: map[int]bool{}, ended: map[int]bool{}, waiting: map[int][]*message{}, answers: map[workload.Content]said{}}
 	for i := range schedule {
 		if p := schedule[i].Parent; p > 0 {
 			c.awaited[p] = true
@@ -69,7 +71,7 @@ func (c *conversations) end(r *workload.Request, answer *received) []*message {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if r.Generated != 0 {
-		c.texts[r.Generated], c.ids[r.Generated] = string(answer.text), slices.Clone(answer.ids)
+		c.answers[r.Generated] = said{string(answer.text), slices.Clone(answer.ids)}
 		if len(answer.ids) == 0 {
 			c.unnamed++
 		}
@@ -80,13 +82,12 @@ func (c *conversations) end(r *workload.Request, answer *received) []*message {
 	return released
 }
 
-// answer returns the text and the token ids of the answer with a content, empty
-// where there is none.
-func (c *conversations) answer(of workload.Content) (text string, ids []int32) {
+// answer returns the answer with a content, empty where there is none.
+func (c *conversations) answer(of workload.Content) said {
 	if c == nil {
-		return "", nil
+		return said{}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.texts[of], c.ids[of]
+	return c.answers[of]
 }

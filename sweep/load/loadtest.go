@@ -30,13 +30,16 @@ type Test struct {
 	monitor       *monitor
 	flying        sync.WaitGroup
 
-	// done is closed when the trial is over; what follows may be read then.
-	done      chan struct{}
+	// done is closed when the trial is over; the result may be read then.
+	done chan struct{}
+	result
+}
+
+// result is what came of a load test. Its doubts may arise before the start.
+type result struct {
 	observed  measure.Observation
 	telemetry Telemetry
 	err       error
-	// doubts arose before the start.
-	doubts note.Notes
 }
 
 // Why what is still in flight is cut.
@@ -90,7 +93,7 @@ func (t *Test) newEncoder(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		t.doubts = append(t.doubts, note.New(note.PromptsGuessed, oneLine(err.Error())))
+		t.observed.Doubts = append(t.observed.Doubts, note.New(note.PromptsGuessed, oneLine(err.Error())))
 	}
 	return nil
 }
@@ -183,7 +186,7 @@ func (t *Test) openLoop(timer *pacer) {
 			t.launch(m, req.Due)
 		}
 	}
-	if !timer.until(t.ctx, r.start.Add(r.scheduleEnd)) {
+	if !timer.until(t.ctx, r.start.Add(r.end)) {
 		return
 	}
 	select {

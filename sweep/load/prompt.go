@@ -47,7 +47,7 @@ func (p *prompter) appendTokens(b []byte, r *workload.Request) []byte {
 	for _, s := range r.Shared {
 		n := min(s.Tokens, left)
 		left -= n
-		_, said := p.conversations.answer(s.Content)
+		said := p.conversations.answer(s.Content).ids
 		said = said[:min(n, len(said))]
 		for _, id := range said {
 			b = strconv.AppendInt(b, int64(id), 10)
@@ -77,7 +77,7 @@ func (p *prompter) appendText(b []byte, r *workload.Request, chat bool) []byte {
 	for _, s := range r.Shared {
 		n := min(left, int(math.Round(float64(s.Tokens)/p.perWord)))
 		left -= n
-		said, _ := p.conversations.answer(s.Content)
+		said := p.conversations.answer(s.Content).text
 		if said == "" || n == 0 {
 			b = appendWords(b, p.salted(s.Content), n)
 			continue

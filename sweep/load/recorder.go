@@ -26,7 +26,8 @@ type Interim struct {
 	TTFT50, TTFT99 time.Duration
 }
 
-// tokenCounts are sums over the requests that ended well.
+// tokenCounts says whose word the numbers of tokens are: sums over the requests that
+// ended well.
 type tokenCounts struct {
 	// counted are requests whose tokens the server counted.
 	counted int
@@ -36,32 +37,49 @@ type tokenCounts struct {
 	// tokens and events are of requests whose tokens the server counted, wanted
 	// the tokens asked for of these; coalesced is of all requests.
 	tokens, events, coalesced, wanted int
+	// texts holds what answers said, by request, whose tokens nobody has counted yet.
+	texts map[int]string
 }
+
+// latencies are those of the requests.
+type latencies struct {
+	log *histogramLog
+	// Of the requests of the window: lag of all, ttft and gaps, the latter by
+	// class, of those that ended well.
+	lag, ttft *hdrhistogram.Histogram
+	gaps      []*hdrhistogram.Histogram
+}
+
+// period is the time of a trial: requests due from from on, and before to, are those
+// of the window; none is sent from end on.
+type period struct {
+	from, to, end time.Duration
+}
+
+// counts reports whether a time is within the window.
+func (p *period) counts(at time.Duration) bool { return at >= p.from && at < p.to }
+
+// takes reports whether a request that becomes due at due is still sent. A trial
+// without a window ends when all of its requests have.
+func (p *period) takes(due time.Duration) bool { return due < p.end || p.to == math.MaxInt64 }
 
 // recorder keeps the records and the sums of a load test. All of it is behind one
 // lock, which a request takes twice.
 type recorder struct {
 	schedule []workload.Request
 	start    time.Time
-	// Requests due from from on, and before to, are those of the window.
-	from, to, scheduleEnd time.Duration
+	period
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// records are those of the requests that have left; the others are zero.
 	records []measure.Record
-	left    []bool
 	flying  map[int]*inFlight
-	// texts holds what answers said whose tokens nobody has counted yet.
-	texts  map[int]string
-	status Interim
+	status  Interim
 	// sentBefore is what had been sent when the present second began.
 	sentBefore int
 	client     Telemetry
 	tokens     tokenCounts
-	log        *histogramLog
-	// Of the requests of the window: lag of all, ttft and gaps, the latter by
-	// class, of those that ended well.
-	lag, ttft *hdrhistogram.Histogram
-	gaps      []*hdrhistogram.Histogram
+	latencies
 	// open counts the requests of the window that are expected to end; quiet is
 	// closed when there are none after seal.
 	open  int
@@ -74,18 +92,18 @@ func newRecorder(t *measure.Trial, schedule []workload.Request) *recorder {
 		classes = max(classes, schedule[i].Class+1)
 	}
 	r := &recorder{
-		schedule: schedule, from: t.Warmup, to: t.Warmup + t.Window, scheduleEnd: t.Warmup + t.Window + t.Cooldown,
-		records: make([]measure.Record, n), left: make([]bool, n), flying: map[int]*inFlight{}, texts: map[int]string{},
-		lag: newHistogram(), ttft: newHistogram(), gaps: make([]*hdrhistogram.Histogram, classes),
+		schedule: schedule, period: period{t.Warmup, t.Warmup + t.Window, t.Warmup + t.Window + t.Cooldown},
+		records: make([]measure.Record, n), flying: map[int]*inFlight{}, tokens: tokenCounts{texts: map[int]string{}},
+		latencies: latencies{lag: newHistogram(), ttft: newHistogram(), gaps: make([]*hdrhistogram.Histogram, classes)},
 	}
 	for i := range r.gaps {
 		r.gaps[i] = newHistogram()
 	}
 	if t.Closed() || t.Window <= 0 {
-		r.from, r.to, r.scheduleEnd = 0, math.MaxInt64, t.Warmup+t.Cooldown
+		r.period = period{0, math.MaxInt64, t.Warmup + t.Cooldown}
 	}
 	if n > 0 && t.Window <= 0 {
-		r.scheduleEnd = max(r.scheduleEnd, schedule[n-1].Due)
+		r.end = max(r.end, schedule[n-1].Due)
 	}
 	return r
 }
@@ -95,13 +113,6 @@ func (r *recorder) begin() {
 	r.start = time.Now()
 	r.log = newHistogramLog(r.start)
 }
-
-// counts reports whether a time is within the window.
-func (r *recorder) counts(at time.Duration) bool { return at >= r.from && at < r.to }
-
-// takes reports whether a request that becomes due at due is still sent. A trial
-// without a window ends when all of its requests have.
-func (r *recorder) takes(due time.Duration) bool { return due < r.scheduleEnd || r.to == math.MaxInt64 }
 
 // expect notes that a request is about to leave: until it has ended the trial
 // is not over.
@@ -124,8 +135,7 @@ func (r *recorder) leave(f *inFlight, index int, due time.Duration) {
 	now := time.Since(r.start)
 	f.record = measure.Record{ID: req.ID, Class: req.Class, Due: due, Sent: now,
 		First: measure.Never, Last: measure.Never, Prompt: req.Prompt, Asked: req.Output}
-	r.left[index] = true
-	r.flying[index] = f
+	r.records[index], r.flying[index] = f.record, f
 	r.status.Sent++
 	r.client.PeakInFlight = max(r.client.PeakInFlight, len(r.flying))
 	if r.counts(now) {
@@ -169,7 +179,7 @@ func (r *recorder) finish(f *inFlight, rec measure.Record) {
 // add takes the figures of a request that ended well.
 func (r *recorder) add(f *inFlight, rec *measure.Record) {
 	r.log.add(rec, f.answer.gaps)
-	r.count(f)
+	r.tokens.add(f, &r.schedule[f.index])
 	if !r.counts(f.record.Due) {
 		return
 	}
@@ -181,13 +191,13 @@ func (r *recorder) add(f *inFlight, rec *measure.Record) {
 	}
 }
 
-// count adds up whose word the number of tokens is.
-func (r *recorder) count(f *inFlight) {
-	c, t, req := &f.answer, &r.tokens, &r.schedule[f.index]
+// add takes the tokens of a request that ended well.
+func (t *tokenCounts) add(f *inFlight, req *workload.Request) {
+	c := &f.answer
 	t.coalesced += c.coalesced
 	n, counted := c.tokens()
 	if !counted {
-		r.texts[f.index] = string(c.text)
+		t.texts[f.index] = string(c.text)
 		return
 	}
 	t.counted++
@@ -229,7 +239,7 @@ func (r *recorder) interim() Interim {
 	defer r.mu.Unlock()
 	s := r.status
 	s.Elapsed, s.InFlight = time.Since(r.start), len(r.flying)
-	s.Left = max(r.scheduleEnd-s.Elapsed, 0)
+	s.Left = max(r.end-s.Elapsed, 0)
 	s.TTFT50, s.TTFT99 = measure.Never, measure.Never
 	if r.ttft.TotalCount() > 0 {
 		s.TTFT50, s.TTFT99 = percentile(r.ttft, 50), percentile(r.ttft, 99)
@@ -248,12 +258,11 @@ func (r *recorder) sent() []measure.Record {
 	for from := 0; from < len(r.records); from += piece {
 		r.mu.Lock()
 		for i := from; i < min(from+piece, len(r.records)); i++ {
-			if !r.left[i] {
-				continue
-			}
 			rec := r.records[i]
+			if rec.Asked == 0 {
+				continue // not sent: every request asks for a token
+			}
 			if f := r.flying[i]; f != nil {
-				rec = f.record
 				rec.First = time.Duration(f.first.Load())
 			}
 			out = append(out, rec)

@@ -18,25 +18,24 @@ func (t *Test) settle(end time.Duration) {
 	t.telemetry = r.telemetry()
 	t.telemetry.Stalls = t.monitor.stalls
 	t.telemetry.spend(t.monitor.before, readResources())
-	t.observed = measure.Observation{
-		Records: r.sent(), End: end, Gaps: sumOf(r.gaps...), ClassGaps: r.gaps,
-		Server: measure.Server{Engine: measure.Software{Kind: t.client.Engine}},
-	}
-	t.observed.Doubts = slices.Concat(t.doubts, t.telemetry.doubts(t.trial.Objective), t.sourceDoubts(&t.observed, uncounted))
+	obs := &t.observed
+	obs.Records, obs.End, obs.Gaps, obs.ClassGaps = r.sent(), end, sumOf(r.gaps...), r.gaps
+	obs.Server.Engine.Kind = t.client.Engine
+	obs.Doubts = slices.Concat(obs.Doubts, t.telemetry.doubts(t.trial.Objective), t.sourceDoubts(uncounted))
 	switch cause := context.Cause(t.ctx); cause {
 	case errOver:
 	case errAborted:
-		t.observed.Aborted = t.monitor.aborted
+		obs.Aborted = t.monitor.aborted
 	default:
-		t.observed.Aborted, t.err = cause.Error(), cause
+		obs.Aborted, t.err = cause.Error(), cause
 	}
 }
 
 // sourceDoubts says what of the sources of the figures is in doubt. It withdraws the
 // gaps where they are not those between single tokens. uncounted is the number of
 // answers whose tokens nobody counted.
-func (t *Test) sourceDoubts(obs *measure.Observation, uncounted int) note.Notes {
-	n := &t.recorder.tokens
+func (t *Test) sourceDoubts(uncounted int) note.Notes {
+	n, obs := &t.recorder.tokens, &t.observed
 	var d note.Notes
 	if uncounted > 0 {
 		d = append(d, note.New(note.TokensEstimated, uncounted, uncounted+n.counted))
@@ -99,14 +98,14 @@ func (t *Test) noGaps() note.Notes {
 // count.
 func (t *Test) countTexts() int {
 	r := t.recorder
-	if len(r.texts) == 0 || t.target.dialect.tokenize == "" || context.Cause(t.ctx) != errOver {
-		return len(r.texts)
+	if len(r.tokens.texts) == 0 || t.target.dialect.tokenize == "" || context.Cause(t.ctx) != errOver {
+		return len(r.tokens.texts)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	left, slots := len(r.texts), make(chan struct{}, 8)
+	left, slots := len(r.tokens.texts), make(chan struct{}, 8)
 	var calls sync.WaitGroup
-	for i, text := range r.texts {
+	for i, text := range r.tokens.texts {
 		slots <- struct{}{}
 		calls.Go(func() {
 			defer func() { <-slots }()
