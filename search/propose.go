@@ -131,12 +131,7 @@ func (s *MaxRate) nextRate() (rate float64, coarse bool, why string) {
 	}
 	m := s.posteriors
 	median, half := m.quantile(0.5), m.halfWidth(s.cfg.Confidence)
-	fine := 0
-	for _, t := range valid {
-		if !t.coarse {
-			fine++
-		}
-	}
+	fine := s.learned().fine
 	why = fmt.Sprintf("median of the posterior: still +-%.0f %%", 100*half)
 	switch low, high, allMet, allMissed := s.extremes(); {
 	case half >= lost && allMet:

@@ -155,7 +155,7 @@ func NewRace(cfg RaceConfig) *Race {
 // Next proposes the next trials; none when the race is over.
 func (r *Race) Next() []measure.Trial {
 	for r.phase != finished {
-		if r.overBudget() && r.phase < finishing {
+		if b := r.cfg.Search.Budget; b > 0 && r.spent >= b && r.phase < finishing {
 			r.conclude("the budget is spent")
 		}
 		var batch []measure.Trial
@@ -202,11 +202,6 @@ func (r *Race) Observe(m measure.Measurement) {
 	case r.phase == comparing:
 		r.judge(c, &m)
 	}
-}
-
-func (r *Race) overBudget() bool {
-	b := r.cfg.Search.Budget
-	return b > 0 && r.spent >= b
 }
 
 // ask proposes a trial of a candidate.
