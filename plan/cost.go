@@ -18,7 +18,7 @@ func (o *Offer) price(f *Fleet, rate float64) Cost {
 	var c Cost
 	gpus := float64(f.GPUs)
 	if o.Watts > 0 && o.PowerPrice > 0 {
-		c.EnergyPerHour = known(gpus * o.Watts / 1000 * o.PowerPrice)
+		c.EnergyPerHour = new(gpus * o.Watts / 1000 * o.PowerPrice)
 	}
 	if o.PricePerGPUHour <= 0 {
 		return c
@@ -29,14 +29,20 @@ func (o *Offer) price(f *Fleet, rate float64) Cost {
 		return c
 	}
 	perRequest := hourly / (secondsPerHour * rate)
-	c.PerThousandRequests = known(perRequest * 1e3)
+	c.PerThousandRequests = new(perRequest * 1e3)
 	if o.OutputTokens > 0 {
-		c.PerMillionOutputTokens = known(perRequest / o.OutputTokens * 1e6)
+		c.PerMillionOutputTokens = new(perRequest / o.OutputTokens * 1e6)
 		if o.PromptTokens > 0 {
-			c.PerMillionTokens = known(perRequest / (o.PromptTokens + o.OutputTokens) * 1e6)
+			c.PerMillionTokens = new(perRequest / (o.PromptTokens + o.OutputTokens) * 1e6)
 		}
 	}
 	return c
 }
 
-func known(v float64) *float64 { return &v }
+// Bill is the cost of all instances: at the planned rate, at what they carry safely,
+// and at the mean rate (nil when that is not known).
+type Bill struct {
+	Cost
+	AtCapacity Cost  `json:"at_capacity"`
+	AtMean     *Cost `json:"at_mean"`
+}

@@ -59,8 +59,7 @@ func (d *Demand) size(safe float64, gpusPerInstance int) (Fleet, error) {
 	f.GPUs = f.Instances * gpusPerInstance
 	f.Utilization = planned / (safe * float64(f.Instances))
 	if f.Instances > 1 {
-		after := planned / (safe * float64(f.Instances-1))
-		f.AfterLoss = &after
+		f.AfterLoss = new(planned / (safe * float64(f.Instances-1)))
 	}
 	return f, nil
 }

@@ -2,9 +2,10 @@ package plan
 
 import (
 	"fmt"
-	"planner/sweep/measure"
 	"slices"
 	"strings"
+
+	"planner/sweep/measure"
 )
 
 // Infeasible says that no plan exists: the objective cannot be met, or every
@@ -68,35 +69,32 @@ func (e *Undecided) Error() string {
 
 // Doubts lists the distinct reasons for which nothing is known of the undecided
 // offers.
-func (e *Undecided) Doubts() []string {
-	return reasonsOf(slices.DeleteFunc(slices.Clone(e.Alternatives), func(a Alternative) bool { return !a.Undecided }), nil)
-}
+func (e *Undecided) Doubts() []string { return reasonsOf(e.undecided(), nil) }
 
 // Reasons lists the distinct reasons of the offers: of the undecided ones first.
 func (e *Undecided) Reasons() []string {
-	reasons := e.Doubts()
-	for _, r := range reasonsOf(e.Alternatives, nil) {
-		if !slices.Contains(reasons, r) {
-			reasons = append(reasons, r)
-		}
-	}
-	return reasons
+	return reasonsOf(slices.Concat(e.undecided(), e.Alternatives), nil)
 }
 
+func (e *Undecided) undecided() []Alternative {
+	return slices.DeleteFunc(slices.Clone(e.Alternatives), func(a Alternative) bool { return !a.Undecided })
+}
+
+// reasonsOf lists the reasons of offers and of rejections, each once.
 func reasonsOf(alternatives []Alternative, rejected []measure.Rejection) []string {
 	var reasons []string
-	add := func(r string) {
-		if !slices.Contains(reasons, r) {
-			reasons = append(reasons, r)
-		}
-	}
 	for _, a := range alternatives {
-		add(a.Reason)
+		reasons = append(reasons, a.Reason)
 	}
 	for _, r := range rejected {
-		add(r.Reason)
+		reasons = append(reasons, r.Reason)
 	}
-	return reasons
+	seen := map[string]bool{}
+	return slices.DeleteFunc(reasons, func(r string) bool {
+		known := seen[r]
+		seen[r] = true
+		return known
+	})
 }
 
 // String sums a sized alternative up: its GPUs, instances and cost.
