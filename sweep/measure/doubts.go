@@ -82,15 +82,7 @@ func (c *cohort) lagDoubt() note.Notes {
 // sendLag is how long after the intended time requests left; one that left
 // early was not late.
 func (c *cohort) sendLag() *series {
-	s := &series{whole: c.whole}
-	for _, r := range c.records {
-		if r.Sent >= 0 {
-			s.at = append(s.at, c.position(r))
-			s.values = append(s.values, max(r.Sent-r.Due, 0))
-		}
-	}
-	s.sorted = stat.NewCensored(s.values, nil)
-	return s
+	return c.collect(func(r *Record) (time.Duration, bool, bool) { return max(r.Sent-r.Due, 0), false, r.Sent >= 0 })
 }
 
 // expected is the mean number of requests due in the window, where their number

@@ -63,7 +63,7 @@ func (c *cohort) judgeShare(b Bound) judged {
 			at, flags = append(at, c.position(r)), append(flags, beyond)
 		}
 	}
-	s := c.values(b)
+	s := c.figures(b)
 	j.slack = s.slack(b)
 	if j.N == 0 {
 		return j.empty()

@@ -113,26 +113,27 @@ type series struct {
 	whole  bool
 }
 
-// latency collects a latency of the cohort, once.
-func (c *cohort) latency(m Metric) *series {
-	if c.drawn[m] == nil {
-		c.drawn[m] = c.collect(Bound{Metric: m})
+// latency collects a latency of the cohort.
+func (c *cohort) latency(m Metric) *series { return c.figures(Bound{Metric: m}) }
+
+// figures collects what a bound compares with its limit, a latency once.
+func (c *cohort) figures(b Bound) *series {
+	if b.Metric != Goodput && c.drawn[b.Metric] != nil {
+		return c.drawn[b.Metric]
 	}
-	return c.drawn[m]
+	s := c.collect(func(r *Record) (time.Duration, bool, bool) { return b.figure(r, c.end) })
+	if b.Metric != Goodput {
+		c.drawn[b.Metric] = s
+	}
+	return s
 }
 
-// values collects what a bound compares with its limit.
-func (c *cohort) values(b Bound) *series {
-	if b.Metric == Goodput {
-		return c.collect(b)
-	}
-	return c.latency(b.Metric)
-}
-
-func (c *cohort) collect(b Bound) *series {
+// collect makes a series of a figure of each request that has it. One that is open is
+// the age of what will be larger.
+func (c *cohort) collect(figure func(*Record) (v time.Duration, open, ok bool)) *series {
 	s := &series{whole: c.whole}
 	for _, r := range c.records {
-		switch v, open, ok := b.figure(r, c.end); {
+		switch v, open, ok := figure(r); {
 		case !ok:
 		case open:
 			s.longer = append(s.longer, v)
