@@ -90,11 +90,16 @@ func addRejected(d *Document, rejected []measure.Rejection) {
 	if len(rejected) == 0 {
 		return
 	}
-	var ks []measure.Knobs
+	d.section("Rejected", Bullets{Items: grouped(rejected, knobsOf(rejected))})
+}
+
+// knobsOf are the sets of knobs that are rejected.
+func knobsOf(rejected []measure.Rejection) []measure.Knobs {
+	var all []measure.Knobs
 	for _, r := range rejected {
-		ks = append(ks, r.Knobs)
+		all = append(all, r.Knobs)
 	}
-	d.section("Rejected", Bullets{Items: grouped(rejected, ks)})
+	return all
 }
 
 // grouped writes one line a kind of reason: the sets of knobs it holds for, told
@@ -124,11 +129,7 @@ func grouped(rejected []measure.Rejection, all []measure.Knobs) []string {
 			line = describe(group[0].Knobs, which)
 		default:
 			line = plural(len(group), "set")
-			var sets []measure.Knobs
-			for _, r := range group {
-				sets = append(sets, r.Knobs)
-			}
-			if v := values(sets, which); v != "" {
+			if v := values(knobsOf(group), which); v != "" {
 				line += " (" + v + ")"
 			}
 		}

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/plot/plotter"
@@ -27,11 +28,8 @@ func exceedanceChart(b search.BoundResult, trials []measure.Measurement) *Chart 
 	s := Line{Name: "trials"}
 	none := 0
 	lo, hi := math.Inf(1), 0.0
-	for _, m := range byLoad(trials) {
-		k, ok := m.Count(b.Bound)
-		if !ok || k.N == 0 || !m.Valid || m.Trial.Rate <= 0 {
-			continue
-		}
+	for _, m := range counted(b, trials) {
+		k, _ := m.Count(b.Bound)
 		lo, hi = min(lo, m.Trial.Rate), max(hi, m.Trial.Rate)
 		if k.Value <= 0 {
 			none++
@@ -59,6 +57,14 @@ func exceedanceChart(b search.BoundResult, trials []measure.Measurement) *Chart 
 	return c
 }
 
+// counted are the trials that counted a bound and can be trusted, by load.
+func counted(b search.BoundResult, trials []measure.Measurement) []*measure.Measurement {
+	return slices.DeleteFunc(byLoad(trials), func(m *measure.Measurement) bool {
+		k, ok := m.Count(b.Bound)
+		return !ok || k.N == 0 || !m.Valid || m.Trial.Rate <= 0
+	})
+}
+
 // exceedanceFit is the fitted curve between two rates, down to a fifth of the
 // smallest share seen or allowed: below that no trial could say anything.
 func exceedanceFit(e search.Exceedance, lo, hi float64, seen []ChartPoint, scale float64) plotter.XYs {
@@ -75,24 +81,18 @@ func exceedanceFit(e search.Exceedance, lo, hi float64, seen []ChartPoint, scale
 // exceedanceTable lists what each trial saw of a bound, with its interval, beside
 // what the fitted curve says of its rate.
 func exceedanceTable(b search.BoundResult, trials []measure.Measurement) Table {
-	seen, of := "beyond", "allowed "+percent(b.Curve.Share)
+	seen, of, figure := "beyond", "allowed "+percent(b.Curve.Share), portion
 	if b.Curve.Share == 0 {
 		seen, of = "mean", "limit 1"
+		figure = func(x float64) string { return number(x, 3) }
 	}
 	tab := Table{Columns: []Column{{Name: "load"}, {Name: seen, Right: true}, {Name: "within (90 %)", Right: true}, {Name: "curve", Right: true},
 		{Name: of}, {Name: "requests", Right: true, Extra: true}}}
-	for _, m := range byLoad(trials) {
-		k, ok := m.Count(b.Bound)
-		if !ok || k.N == 0 || !m.Valid || m.Trial.Rate <= 0 {
-			continue
-		}
-		figure := portion
-		if b.Curve.Share == 0 {
-			figure = func(x float64) string { return number(x, 3) }
-		}
-		fits := Cell{Text: "fits"}
+	for _, m := range counted(b, trials) {
+		k, _ := m.Count(b.Bound)
+		fits, fit := Cell{Text: "fits"}, b.Curve.At(m.Trial.Rate)
 		low, high := beyondWithin(b, k)
-		switch fit := b.Curve.At(m.Trial.Rate); {
+		switch {
 		case farFrom(b.Curve, fit):
 			fits = Cell{"far from the limit", Quiet}
 		case fit < low:
@@ -101,7 +101,7 @@ func exceedanceTable(b search.BoundResult, trials []measure.Measurement) Table {
 			fits = Cell{"less than the curve", Doubt}
 		}
 		tab.Rows = append(tab.Rows, []Cell{{Text: load(&m.Trial)}, {Text: figure(k.Value)}, {Text: figure(low) + " to " + figure(high)},
-			{Text: figure(b.Curve.At(m.Trial.Rate))}, fits, {Text: count(m.Requests)}})
+			{Text: figure(fit)}, fits, {Text: count(m.Requests)}})
 	}
 	return tab
 }

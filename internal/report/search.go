@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"planner/search"
@@ -44,14 +45,6 @@ func searchDocument(k measure.Knobs, r search.Result, trials []measure.Measureme
 	return d
 }
 
-// rejection is why the last trial could not be run; "" where it was.
-func rejection(trials []measure.Measurement) string {
-	if len(trials) == 0 {
-		return ""
-	}
-	return trials[len(trials)-1].Rejected
-}
-
 // found is the result in one line. An engine that did not run to the end of the
 // trials says nothing of lower rates than the one it was at.
 func found(r *search.Result, slo measure.SLO, trials []measure.Measurement) string {
@@ -68,8 +61,8 @@ func found(r *search.Result, slo measure.SLO, trials []measure.Measurement) stri
 		if f := r.Floor; f != nil {
 			return "No rate" + at + ": " + floorFact(f, trials)
 		}
-		if rejected := rejection(trials); rejected != "" {
-			return "Not measured" + at + ": " + rejected
+		if last := len(trials) - 1; last >= 0 && trials[last].Rejected != "" {
+			return "Not measured" + at + ": " + trials[last].Rejected
 		}
 		return "No rate" + at + ": " + r.Reason
 	case search.NotReached:
@@ -168,4 +161,25 @@ func boundTable(r *search.Result, highest float64) Table {
 		tab.Rows = append(tab.Rows, []Cell{{Text: boundName(b.Bound)}, {Text: fixed(b.Probability, 2)}, {Text: holds}, {Text: number(b.Phi, 2)}})
 	}
 	return tab
+}
+
+// addCertificate tells of the test of one rate without any curve, if there was
+// one.
+func addCertificate(d *Document, c *search.Certified) {
+	if c == nil {
+		return
+	}
+	facts := Facts{}
+	if c.State == measure.Met {
+		facts = append(facts, Fact{Label: "certified", Text: number(c.Rate, 3) + " requests/s, whatever the curve", Tone: Good})
+	} else {
+		facts = append(facts, Fact{Label: "not certified", Text: rateCell(c.Rate) + " requests/s: " + c.Reason, Tone: Doubt})
+	}
+	if c.Requests > 0 {
+		facts = append(facts, Fact{Label: "seen", Text: count(int(math.Round(c.Beyond))) + " of " + count(int(math.Round(c.Requests))) + " requests beyond " + boundName(c.Binding) + " in " +
+			plural(c.Looks, "look") + ", " + latency(c.EngineTime) + " of engine time"},
+			Fact{Label: "as few", Text: "would come with a probability of " + percent(round(c.Probability, 4)) +
+				" if just the allowed share were beyond; at most 3 % is asked of each look"})
+	}
+	d.section("Certificate", facts)
 }

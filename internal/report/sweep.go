@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"planner/internal/note"
 	"planner/sweep/design"
 	"planner/sweep/measure"
 )
@@ -45,12 +46,7 @@ func outcomePair(r design.MatrixRow) Fact {
 
 // sweptTitle is the sweep in one line.
 func sweptTitle(s *design.Swept) string {
-	ran := 0
-	for i := range s.Seen {
-		if s.Seen[i].Rejected == "" {
-			ran++
-		}
-	}
+	ran := len(ran(s.Seen))
 	if ran == 0 && len(s.Rejected) > 0 && s.Rows == nil {
 		return "No trial could be run"
 	}
@@ -112,11 +108,7 @@ func sweepTable(trials []measure.Measurement, slo measure.SLO) Table {
 func trialOf(m *measure.Measurement) string { return m.Trial.Why }
 
 func rejectedTable(all []measure.Rejection) Table {
-	var knobSets []measure.Knobs
-	for _, r := range all {
-		knobSets = append(knobSets, r.Knobs)
-	}
-	which := differing(knobSets)
+	which := differing(knobsOf(all))
 	if len(all) == 1 {
 		which = given(all[0].Knobs)
 	}
@@ -125,4 +117,23 @@ func rejectedTable(all []measure.Rejection) Table {
 		tab.Rows = append(tab.Rows, []Cell{{Text: describe(r.Knobs, which)}, {Text: r.Reason, Tone: Bad}})
 	}
 	return tab
+}
+
+// Imported builds the report of load points that other tools measured.
+func Imported(folder string, trials []measure.Measurement) Document {
+	d := Document{Title: fmt.Sprintf("%s in %s", plural(len(trials), "load point"), folder), Data: data(trials)}
+	for _, k := range sets(trials) {
+		mine := of(trials, k)
+		tab := trialTable(mine, measure.SLO{})
+		if len(sets(trials)) > 1 {
+			tab.Caption = describe(k, differing(sets(trials)))
+		}
+		d.add(tab)
+	}
+	var notes note.Notes
+	for i := range trials {
+		notes = append(notes, trials[i].Warnings...)
+	}
+	addWarnings(&d, notes.Distinct())
+	return d
 }
