@@ -18,13 +18,13 @@ type Deployment struct {
 
 // GPUs returns how many GPUs the instance takes.
 func (d Deployment) GPUs() int {
-	d = d.normal()
+	d = d.Normal()
 	return d.TP * d.PP * d.DP
 }
 
-// normal replaces zero degrees of parallelism by one and an unset weight format by
-// the checkpoint's.
-func (d Deployment) normal() Deployment {
+// Normal returns the deployment with its defaults filled in: one for zero degrees of
+// parallelism and the checkpoint's format for an unset one of the weights.
+func (d Deployment) Normal() Deployment {
 	d.TP, d.PP, d.DP = max(d.TP, 1), max(d.PP, 1), max(d.DP, 1)
 	d.Precision = d.Precision.resolve(d.Arch)
 	return d
@@ -42,7 +42,7 @@ func (d Deployment) Validate() error {
 	if err := d.Arch.Check(); err != nil {
 		return err
 	}
-	n := d.normal()
+	n := d.Normal()
 	at := n.Arch.Attention
 	switch {
 	case at.Heads%n.TP != 0:

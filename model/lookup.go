@@ -1,7 +1,9 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -15,19 +17,10 @@ func find(what, name string, entries [][]string) (int, error) {
 	if want == "" {
 		return -1, fmt.Errorf("%s: no name given", what)
 	}
-	for i, names := range entries {
-		for _, n := range names {
-			if fold(n) == want {
-				return i, nil
-			}
-		}
+	if exact := matching(entries, func(n string) bool { return fold(n) == want }); len(exact) > 0 {
+		return exact[0], nil
 	}
-	var hits []int
-	for i, names := range entries {
-		if slices.ContainsFunc(names, func(n string) bool { return n != "" && strings.Contains(fold(n), want) }) {
-			hits = append(hits, i)
-		}
-	}
+	hits := matching(entries, func(n string) bool { return strings.Contains(fold(n), want) })
 	switch len(hits) {
 	case 1:
 		return hits[0], nil
@@ -41,6 +34,17 @@ func find(what, name string, entries [][]string) (int, error) {
 	return -1, fmt.Errorf("%s %q fits several in the catalog: %s", what, name, quoted(candidates))
 }
 
+// matching returns the entries with a name that fits, in their order.
+func matching(entries [][]string, fits func(name string) bool) []int {
+	var out []int
+	for i, names := range entries {
+		if slices.ContainsFunc(names, func(n string) bool { return n != "" && fits(n) }) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
 // fold removes what names are written with and without: case, spaces, dashes and
 // underscores.
 func fold(s string) string {
@@ -51,12 +55,8 @@ func fold(s string) string {
 // instruction-tuned variants are taken off a Hugging Face id, -1 if there is none.
 func findVariant(name string, entries [][]string) int {
 	want := bareName(name)
-	for i, names := range entries {
-		for _, n := range names {
-			if n != "" && bareName(n) == want {
-				return i
-			}
-		}
+	if hits := matching(entries, func(n string) bool { return bareName(n) == want }); len(hits) > 0 {
+		return hits[0]
 	}
 	return -1
 }
@@ -102,24 +102,19 @@ func NamedFormat(name string) WeightFormat {
 // nearest returns the shown names of up to three entries with the smallest edit
 // distance.
 func nearest(want string, entries [][]string) []string {
-	type scored struct {
-		name string
-		d    int
-	}
-	all := make([]scored, 0, len(entries))
-	for _, names := range entries {
-		best := scored{names[0], 1 << 30}
+	distance := func(names []string) int {
+		least := math.MaxInt
 		for _, n := range names {
 			if n != "" {
-				best.d = min(best.d, spelling.Distance(want, fold(n)))
+				least = min(least, spelling.Distance(want, fold(n)))
 			}
 		}
-		all = append(all, best)
+		return least
 	}
-	slices.SortStableFunc(all, func(a, b scored) int { return a.d - b.d })
+	sorted := slices.SortedStableFunc(slices.Values(entries), func(a, b []string) int { return cmp.Compare(distance(a), distance(b)) })
 	var out []string
-	for _, s := range all[:min(3, len(all))] {
-		out = append(out, s.name)
+	for _, names := range sorted[:min(3, len(sorted))] {
+		out = append(out, names[0])
 	}
 	return out
 }

@@ -78,7 +78,7 @@ func MemoryPlan(dep Deployment, args EngineArgs) (Memory, error) {
 	if err := dep.Validate(); err != nil {
 		return Memory{}, err
 	}
-	dep = dep.normal()
+	dep = dep.Normal()
 	args = args.withDefaults(dep)
 	m := divide(dep, args)
 	need, fits := m.holdsOne(args)

@@ -42,7 +42,7 @@ func TestKVPoolsAgreeWithReportedOnes(t *testing.T) {
 		}
 		t.Logf("%s on %s (%s): %.2f, reported %.2f (%+.1f %%)", c.model, c.gpu, c.what, got, want, 100*(got/want-1))
 		if math.Abs(got/want-1) > c.tolerance {
-			t.Errorf("%s on %s: %.2f, reported %.2f: %s", c.model, c.gpu, got, want, m.arithmetic(d.normal(), c.args.withDefaults(d)))
+			t.Errorf("%s on %s: %.2f, reported %.2f: %s", c.model, c.gpu, got, want, m.arithmetic(d.Normal(), c.args.withDefaults(d)))
 		}
 	}
 }
@@ -57,7 +57,7 @@ func TestScoutPoolIsTheTextTowers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	missing := float64(m.Blocks-8253) * m.Layout.blockBytes(d.normal()) / gib
+	missing := float64(m.Blocks-8253) * m.Layout.blockBytes(d.Normal()) / gib
 	t.Logf("%d blocks, reported 8253: %.1f GiB per GPU unexplained", m.Blocks, missing)
 	if missing < 0 || missing > 10 {
 		t.Errorf("%.1f GiB unexplained", missing)
@@ -66,11 +66,11 @@ func TestScoutPoolIsTheTextTowers(t *testing.T) {
 
 func TestMemoryPartsAddUp(t *testing.T) {
 	for name, d := range variants(t) {
-		m := divide(d.normal(), EngineArgs{}.withDefaults(d))
+		m := divide(d.Normal(), EngineArgs{}.withDefaults(d))
 		if sum := m.Weights + m.Activation + m.Graphs + m.NonTorch + m.KV; math.Abs(sum-m.Usable) > 1 {
 			t.Errorf("%s: parts add up to %.3f GiB of %.3f", name, sum/gib, m.Usable/gib)
 		}
-		if text := m.arithmetic(d.normal(), EngineArgs{}.withDefaults(d)); !strings.Contains(text, "blocks of 16 tokens") {
+		if text := m.arithmetic(d.Normal(), EngineArgs{}.withDefaults(d)); !strings.Contains(text, "blocks of 16 tokens") {
 			t.Errorf("%s: %s", name, text)
 		}
 	}
@@ -79,7 +79,7 @@ func TestMemoryPartsAddUp(t *testing.T) {
 // More memory, a larger share of it, fewer bytes and smaller steps never shrink the pool.
 func TestPoolIsMonotone(t *testing.T) {
 	for name, d := range variants(t) {
-		d = d.normal()
+		d = d.Normal()
 		args := EngineArgs{MaxNumSeqs: 256, MaxNumBatchedTokens: 4096, Utilization: 0.9}.withDefaults(d)
 		base := divide(d, args).Blocks
 		check := func(what string, d Deployment, l EngineArgs) {
@@ -150,7 +150,7 @@ func TestKVLayouts(t *testing.T) {
 	}
 	for _, c := range cases {
 		d := deploy(t, c.model, "H200 SXM", c.tp)
-		got := layoutOf(d.normal())
+		got := layoutOf(d.Normal())
 		if got != c.want {
 			t.Errorf("%s: layout %+v, want %+v", c.model, got, c.want)
 		}

@@ -100,7 +100,7 @@ func NewRoofline(dep Deployment, c Constants, args EngineArgs) (*Roofline, error
 	if err := dep.Validate(); err != nil {
 		return nil, err
 	}
-	dep = dep.normal()
+	dep = dep.Normal()
 	r := &Roofline{dep: dep, c: c, args: args.withDefaults(dep)}
 	r.setMatrices()
 	r.setAttention()

@@ -30,7 +30,7 @@ type Spread struct {
 // latent attention, fp8 cache, experts in formats other than bf16 and mxfp4, expert or
 // data parallelism, tensor parallelism over PCIe or Infinity Fabric.
 func SpreadFor(dep Deployment) Spread {
-	dep = dep.normal()
+	dep = dep.Normal()
 	s := Spread{
 		Weights: 0.04, KV: 0.06, Prefill: 0.08, PrefillAttention: 0.10, Skew: 0.20,
 		Step: 0.25, Layer: 0.08, Request: 0.30, Frontend: 0.08, Communication: 0.10,

@@ -1,7 +1,5 @@
 package model
 
-import "fmt"
-
 // Term names one of the constants that a calibration may fit; all others stay at what
 // data sheets and kernel tables say.
 type Term int
@@ -30,12 +28,7 @@ func Terms() []Term {
 }
 
 // String returns the term's name in files and reports.
-func (t Term) String() string {
-	if t < 0 || t >= termCount {
-		return fmt.Sprintf("Term(%d)", int(t))
-	}
-	return termNames[t]
-}
+func (t Term) String() string { return termNames[t] }
 
 // Efficiency reports whether the term is a share of a data sheet's peak, between 0 and
 // 1; the others are seconds.
@@ -45,7 +38,7 @@ func (t Term) Efficiency() bool { return t >= TermWeights }
 // formats that it uses. Where scheduling is synchronous, step and request include that
 // part.
 func (c Constants) Value(t Term, dep Deployment) float64 {
-	dep = dep.normal()
+	dep = dep.Normal()
 	switch t {
 	case TermFrontend:
 		return c.Frontend.Request

@@ -68,13 +68,9 @@ type Residual struct {
 
 // originOf describes runs.
 func originOf(runs []LoadPoint, o *Options) Origin {
-	r, err := model.NewRoofline(o.Deployment, o.Constants, model.EngineArgs{EngineVersion: o.Version})
-	dep := o.Deployment
-	if err == nil {
-		dep = r.Deployment() // with the checkpoint's own formats filled in
-	}
+	dep := o.Deployment.Normal()
 	out := Origin{
-		Model: dep.Arch.Name, GPU: dep.Hardware.Name, EngineVersion: o.Version, TensorParallel: max(dep.TP, 1),
+		Model: dep.Arch.Name, GPU: dep.Hardware.Name, EngineVersion: o.Version, TensorParallel: dep.TP,
 		Weights: dep.Precision.Weights.String(), KVCache: dep.Precision.KV.String(), Date: o.Date,
 	}
 	for i := range runs {
@@ -221,11 +217,10 @@ func (f File) Apply(dep model.Deployment, version string, c model.Constants) (mo
 	if have != want {
 		return refuse("engine version", "version "+version, f.FittedTo.EngineVersion)
 	}
-	r, err := model.NewRoofline(dep, c, model.EngineArgs{EngineVersion: version})
-	if err != nil {
+	if err := dep.Validate(); err != nil {
 		return c, fmt.Errorf("calibration: %w", err)
 	}
-	dep = r.Deployment() // with the checkpoint's own formats filled in
+	dep = dep.Normal()
 	if w := dep.Precision.Weights.String(); f.FittedTo.Weights != "" && w != f.FittedTo.Weights {
 		return refuse("weights", w, f.FittedTo.Weights)
 	}

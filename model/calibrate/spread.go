@@ -88,20 +88,16 @@ func Shift(k Known, probe Probe) (Shifts, error) {
 // sample finds the shifts of n sets of constants, several at once.
 func (s *shiftSearch) sample(n int) (Shifts, error) {
 	out, errs := make(Shifts, n), make([]error, n)
-	next := make(chan int)
+	busy := make(chan struct{}, runtime.GOMAXPROCS(0))
 	var wait sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), n) {
+	for i := range n {
+		busy <- struct{}{}
 		wait.Go(func() {
-			for i := range next {
-				c := s.Constants.Sample(rand.New(rand.NewPCG(s.Seed, uint64(i))), s.Spread)
-				out[i], errs[i] = s.find(c)
-			}
+			defer func() { <-busy }()
+			c := s.Constants.Sample(rand.New(rand.NewPCG(s.Seed, uint64(i))), s.Spread)
+			out[i], errs[i] = s.find(c)
 		})
 	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
 	wait.Wait()
 	if err := errors.Join(errs...); err != nil {
 		return nil, err

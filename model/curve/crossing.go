@@ -156,11 +156,10 @@ func Lowest(all []Crossing) (Crossing, bool) {
 }
 
 func (x *Crossing) sortKey() float64 {
-	switch x.Outcome {
-	case Found, Below, NotReached, AtSaturation:
-		return x.Value
+	if x.Outcome == Undetermined {
+		return -1
 	}
-	return -1
+	return x.Value
 }
 
 // interpolant is one statistic against the rate, rising, in ln seconds.

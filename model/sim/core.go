@@ -19,17 +19,16 @@ type core struct {
 	// now is when the loop schedules next, free when the GPUs have nothing more
 	// to do (seconds).
 	now, free float64
-	flight    [2]flight
-	flights   int
+	// flight holds the steps under way, of which there are flights; replicas[i] computes
+	// batches[i].
+	flight [2]struct {
+		batches []*stepBatch
+		end     float64
+	}
+	flights int
 	// lastOutput is when output arrived last.
 	lastOutput float64
 	growths    []float64 // see core.growth
-}
-
-// flight is one step under way; replicas[i] computes batches[i].
-type flight struct {
-	batches []*stepBatch
-	end     float64
 }
 
 func (c *core) idle() bool {
