@@ -17,7 +17,7 @@ func sound() *machine {
 	return &machine{
 		programs: []launcher{{"vllm", "vllm", "/usr/bin/vllm"}, {"sglang", "sglang", ""}},
 		gpuTool:  "nvidia-smi", gpus: []engine.GPUSample{gpu, gpu},
-		files: 65536, clock: ticks{source: "tsc", step: 40}, runs: folder{path: "runs", free: 1e12},
+		files: 65536, clock: ticks{source: "tsc", step: 40}, runs: directory{path: "runs", free: 1e12},
 		processors: 16, load: 0.3, memory: 128 << 30, available: 100 << 30,
 		client: &selfTest{telemetry: load.Telemetry{Lag50: 15 * time.Microsecond, Lag99: 120 * time.Microsecond, CPU: 0.05, Processors: 16}},
 	}

@@ -43,7 +43,7 @@ type machine struct {
 	load              float64
 	memory, available float64
 	// runs is where run folders are made.
-	runs folder
+	runs directory
 }
 
 // ticks is how the clock goes: where it comes from, its smallest step that was seen,
@@ -54,8 +54,8 @@ type ticks struct {
 	back   bool
 }
 
-// folder is one to write into, with its free bytes, and why it cannot be written.
-type folder struct {
+// directory is one to write into, with its free bytes, and why it cannot be written.
+type directory struct {
 	path string
 	free float64
 	err  error
@@ -143,7 +143,7 @@ func watchClock() ticks {
 
 // tryToWrite writes into a folder, or into the nearest one above it that is there
 // already, leaves nothing behind and tells how many bytes are free.
-func tryToWrite(path string) folder {
+func tryToWrite(path string) directory {
 	dir := path
 	for dir != "/" && dir != "." {
 		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
@@ -153,12 +153,12 @@ func tryToWrite(path string) folder {
 	}
 	probe, err := os.MkdirTemp(dir, ".planner-doctor-")
 	if err != nil {
-		return folder{path: path, err: err}
+		return directory{path: path, err: err}
 	}
 	err = errors.Join(os.WriteFile(filepath.Join(probe, "probe"), []byte("probe\n"), 0o644), os.RemoveAll(probe))
 	var s unix.Statfs_t
 	_ = unix.Statfs(dir, &s)
-	return folder{path, float64(s.Bavail) * float64(s.Bsize), err}
+	return directory{path, float64(s.Bavail) * float64(s.Bsize), err}
 }
 
 // meminfo is an entry of the kernel's account of the memory in bytes, negative
