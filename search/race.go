@@ -110,7 +110,7 @@ type Race struct {
 	admitted []*candidate
 	stage    int
 	// reference is the incumbent's own trial at the challengers' rate.
-	reference reference
+	reference referenceLoad
 	promoted  []*candidate
 	// asked are the searches whose trials are out, in order.
 	asked  []*candidate
@@ -134,7 +134,7 @@ type candidate struct {
 	// carries is what its own search found, once that has ended; gain is by how
 	// much more than the incumbent it seemed to carry on the same requests.
 	carries Estimate
-	gain    gain
+	gain    advantage
 }
 
 // NewRace starts a race. There must be a candidate.
@@ -284,7 +284,7 @@ func (r *Race) crown(c *candidate) {
 	}
 	r.incumbent = c
 	c.status, c.reason = Measured, ""
-	r.phase, r.reference = referencing, reference{}
+	r.phase, r.reference = referencing, referenceLoad{}
 	if r.nobodyLeft() && !r.further() {
 		r.conclude("")
 	}

@@ -7,7 +7,7 @@ import (
 	"planner/sweep/measure"
 )
 
-// reference is the load at which challengers are measured: a little above what the incumbent
+// referenceLoad is the load at which challengers are measured: a little above what the incumbent
 // carries, in trials as short as a search's first one. On the same requests
 // these tell two sets apart that differ by a few per cent, provided that the
 // incumbent is seen to miss the objective: where it shows next to no request
@@ -17,7 +17,7 @@ import (
 // a tenth either way, so the reference is moved until it is neither. Requests that happen
 // to come so evenly that the incumbent carries far more of them would show of another
 // set no more than that, and others are drawn.
-type reference struct {
+type referenceLoad struct {
 	rate float64
 	draw int
 	// trial is the incumbent's there, but for its draw.
@@ -45,7 +45,7 @@ const (
 // move takes what the incumbent showed at the reference and moves it where that
 // tells too little. steep is the steepness of the incumbent's curve, carries the rate
 // that it is thought to carry.
-func (m *reference) move(s showing, steep, carries float64) (moved bool) {
+func (m *referenceLoad) move(s showing, steep, carries float64) (moved bool) {
 	m.score = s
 	switch {
 	case s.overloaded:
@@ -70,7 +70,7 @@ func (m *reference) move(s showing, steep, carries float64) (moved bool) {
 	case m.high > 0:
 		m.rate /= 1 + delta
 	case m.rate > (1+farthest-delta)*carries:
-		*m = reference{rate: (1 + delta) * carries, draw: m.draw + 1, moves: m.moves}
+		*m = referenceLoad{rate: (1 + delta) * carries, draw: m.draw + 1, moves: m.moves}
 	default:
 		m.rate = min(m.rate*(1+max((above-s.excess)/steep, delta)), (1+farthest)*carries)
 	}
@@ -171,9 +171,9 @@ func (s showing) String() string {
 	return text
 }
 
-// gain is by how much more, as a share, a set carries than the incumbent, told from
+// advantage is by how much more, as a share, a set carries than the incumbent, told from
 // their trials at the reference, with its standard deviation.
-type gain struct{ value, sd float64 }
+type advantage struct{ value, sd float64 }
 
 // The standard deviation of a gain that is told from one trial of two sets on the
 // same requests is pairedSpread where the same bound limits both and its statistic is
@@ -192,15 +192,15 @@ const (
 // pairedGain compares a challenger's trial at the reference with the incumbent's. How much
 // more each set could carry follows for each bound from its excess and from the
 // steepness of the incumbent's curve; the least of them counts.
-func (r *Race) pairedGain(s showing) gain {
+func (r *Race) pairedGain(s showing) advantage {
 	best := r.reference.score
 	switch {
 	case s.overloaded && best.overloaded:
-		return gain{0, overloadUnknown}
+		return advantage{0, overloadUnknown}
 	case s.overloaded:
-		return gain{-overloadGain, overloadUnknown}
+		return advantage{-overloadGain, overloadUnknown}
 	case best.overloaded:
-		return gain{overloadGain, overloadUnknown}
+		return advantage{overloadGain, overloadUnknown}
 	}
 	parts := r.incumbent.search.posteriors
 	roomFor := func(s showing) (room float64, of int) {
@@ -215,9 +215,9 @@ func (r *Race) pairedGain(s showing) gain {
 	room, i := roomFor(s)
 	bestRoom, j := roomFor(best)
 	if math.IsInf(room, 1) || math.IsInf(bestRoom, 1) {
-		return gain{0, overloadUnknown}
+		return advantage{0, overloadUnknown}
 	}
-	g := gain{room - bestRoom, pairedSpread}
+	g := advantage{room - bestRoom, pairedSpread}
 	if distance := best.tails[j] - s.tails[j]; i == j && !math.IsNaN(distance) {
 		g.value = distance / parts[j].kappa
 	} else if !best.mean {

@@ -29,7 +29,7 @@ func TestMarkMoves(t *testing.T) {
 		{26, 23.5, 25},   // thought to carry more
 		{24, 24.9, 25.3}, // a narrow range
 	} {
-		m := reference{rate: (1 + delta) * c.carries}
+		m := referenceLoad{rate: (1 + delta) * c.carries}
 		for m.move(shows(m.rate, c.quiet, c.cliff), 28, c.carries) {
 		}
 		if m.rate < c.quiet || m.rate > c.cliff || m.score.count < enoughBeyond || m.draw != 0 {
@@ -41,7 +41,7 @@ func TestMarkMoves(t *testing.T) {
 // Where nothing lies between next to nothing and overload, the reference is where the
 // incumbent is overloaded: what is better shows there.
 func TestMarkAtASheerCliff(t *testing.T) {
-	m := reference{rate: 25}
+	m := referenceLoad{rate: 25}
 	for m.move(shows(m.rate, 24, 24), 28, 24) {
 	}
 	if !m.score.overloaded || m.rate < 24 || m.rate > 24*(1+delta) {
@@ -51,7 +51,7 @@ func TestMarkAtASheerCliff(t *testing.T) {
 
 // Requests of which the incumbent carries far more than of others are exchanged.
 func TestMarkDrawsOtherRequests(t *testing.T) {
-	m := reference{rate: 25}
+	m := referenceLoad{rate: 25}
 	for range 20 {
 		if !m.move(showing{count: 1, excess: -0.5}, 28, 24) || m.draw > 0 {
 			break
