@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/csv"
+	"slices"
 	"strings"
 )
 
@@ -12,23 +13,16 @@ import (
 func CSV(d Document) []byte {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
-	rows := append([][]string{d.Data.Header}, d.Data.Rows...)
-	for _, row := range rows {
-		safe := make([]string, len(row))
+	for _, row := range slices.Concat([][]string{d.Data.Header}, d.Data.Rows) {
+		safe := slices.Clone(row)
 		for i, s := range row {
-			safe[i] = guard(s)
+			if s != "" && strings.ContainsAny(s[:1], "=@\t") {
+				safe[i] = "'" + s
+			}
 		}
 		// A bytes.Buffer takes every write, so there is no error to report.
 		_ = w.Write(safe)
 	}
 	w.Flush()
 	return b.Bytes()
-}
-
-// guard keeps a spreadsheet from running a text as a formula.
-func guard(s string) string {
-	if strings.HasPrefix(s, "=") || strings.HasPrefix(s, "@") || strings.HasPrefix(s, "\t") {
-		return "'" + s
-	}
-	return s
 }

@@ -89,18 +89,14 @@ func (m *markdownPrinter) fence(language, text string) {
 	fmt.Fprintf(m, "%s%s\n%s\n%s\n", mark, language, strings.TrimRight(text, "\n"), mark)
 }
 
+// toneMarks enclose a text in a tone.
+var toneMarks = [...]string{Plain: "", Strong: "**", Good: "", Bad: "", Doubt: "", Quiet: "_"}
+
 func toneMarkdown(t Tone, s string) string {
-	s = escapeMarkdown(s)
-	if s == "" {
+	if s = escapeMarkdown(s); s == "" {
 		return s
 	}
-	switch t {
-	case Strong:
-		return "**" + s + "**"
-	case Quiet:
-		return "_" + s + "_"
-	}
-	return s
+	return toneMarks[t] + s + toneMarks[t]
 }
 
 // cellMarkdown escapes a text for a table: a bar and a line break would end the

@@ -1,6 +1,9 @@
 package report
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // tableGap separates the columns of a text table.
 const tableGap = 2
@@ -24,13 +27,16 @@ func (t *textPrinter) table(tab Table) {
 	var left []string
 	widths, ok := tab.fit(keep, room)
 	for !ok {
-		i := lastExtra(tab, keep)
+		i := len(keep) - 1
+		for i >= 0 && !tab.Columns[keep[i]].Extra {
+			i--
+		}
 		if i < 0 {
 			t.records(tab)
 			return
 		}
 		left = append([]string{tab.Columns[keep[i]].Name}, left...)
-		keep = append(keep[:i:i], keep[i+1:]...)
+		keep = slices.Delete(keep, i, i+1)
 		widths, ok = tab.fit(keep, room)
 	}
 	header := make([]Cell, len(tab.Columns))
@@ -44,16 +50,6 @@ func (t *textPrinter) table(tab Table) {
 	if len(left) > 0 {
 		t.lines(Quiet, wrap("(Left out at this width: "+strings.Join(left, "; ")+".)", t.width))
 	}
-}
-
-// lastExtra is the last of the kept columns that may be left out, -1 if none.
-func lastExtra(tab Table, keep []int) int {
-	for i := len(keep) - 1; i >= 0; i-- {
-		if tab.Columns[keep[i]].Extra {
-			return i
-		}
-	}
-	return -1
 }
 
 // fit gives the widths at which the kept columns take no more than room. Headers
