@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"planner/model"
 )
@@ -68,67 +67,53 @@ func (r *reader) putCatalog(n input) {
 // row reads one table of a catalog.
 func (n input) row(t model.CatalogTable) (model.Row, bool) {
 	before := len(n.r.problems)
-	row := model.Row{}
-	for _, c := range n.children() {
-		col, ok := t.Column(c.name)
-		if !ok {
-			var names []string
-			for _, known := range t.Columns() {
-				names = append(names, known.Name)
-			}
-			c.refuse("unknown key, the nearest is %q", nearest(c.name, names))
-			continue
-		}
-		text, err := cellText(col, c.value)
-		if err == nil {
-			err = col.Check(text)
-		}
-		if err != nil {
-			c.refuse("%v", err)
-		}
-		row[c.name] = text
+	cells := model.Row{}
+	rows := cellRows(t, cells)
+	for _, c := range n.takeRows(rows, t.NameColumn()) {
+		c.refuse("is no key, the nearest valid key is %s", join(n.key, nearest(c.name, names(rows))))
 	}
-	if row[t.NameColumn()] == "" {
-		c, _ := n.child(t.NameColumn())
-		c.refuse("missing: every [[%s]] needs it", n.key)
-	}
-	return row, len(n.r.problems) == before
+	return cells, len(n.r.problems) == before
 }
 
-// cellText writes a TOML value as a cell of the column's kind.
-func cellText(col model.CatalogColumn, v any) (string, error) {
-	number := col.Kind == model.CellNum || col.Kind == model.CellCount
-	switch v := v.(type) {
-	case string:
-		if col.Kind == model.CellText {
-			return v, nil
+// cellRows are the keys of a table of a catalog, one a column.
+func cellRows(t model.CatalogTable, cells model.Row) []row {
+	var rows []row
+	for _, col := range t.Columns() {
+		take := func(c input) {
+			text := fmt.Sprint(c.value)
+			if !fits(col.Kind, c.value) {
+				c.wrong(col.Kind.String())
+			} else if err := col.Check(text); err != nil {
+				c.refuse("%v", err)
+			}
+			cells[col.Name] = text
 		}
-	case int64:
-		if number {
-			return strconv.FormatInt(v, 10), nil
-		}
-	case float64:
-		if number {
-			return strconv.FormatFloat(v, 'g', -1, 64), nil
-		}
-	case bool:
-		if col.Kind == model.CellFlag {
-			return strconv.FormatBool(v), nil
-		}
+		rows = append(rows, row{col.Name, "", binding{take, func() string {
+			text, ok := cells[col.Name]
+			if ok && col.Kind == model.CellText {
+				return quote(text)
+			}
+			return text
+		}}})
 	}
-	return "", fmt.Errorf("want %s", col.Kind)
+	return rows
+}
+
+// fits reports whether a value of TOML is of the kind of a column.
+func fits(kind model.CellKind, v any) bool {
+	switch v.(type) {
+	case string:
+		return kind == model.CellText
+	case bool:
+		return kind == model.CellFlag
+	case int64, float64:
+		return kind == model.CellNum || kind == model.CellCount
+	}
+	return false
 }
 
 // printRow prints a row of a user's catalog as [ReadCatalog] reads it.
-func printRow(b *bytes.Buffer, section string, t model.CatalogTable, row model.Row) {
+func printRow(b *bytes.Buffer, section string, t model.CatalogTable, cells model.Row) {
 	fmt.Fprintf(b, "\n[[%s.%s]]\n", section, t)
-	for _, col := range t.Columns() {
-		text, ok := row[col.Name]
-		if ok && col.Kind == model.CellText {
-			text = quote(text)
-		}
-		if ok {
-			fmt.Fprintf(b, "%s = %s\n", col.Name, text)
-		}
-	}
+	printRows(b, cellRows(t, cells))
 }

@@ -80,11 +80,11 @@ func TestCatalogAddsAndOverrides(t *testing.T) {
 func TestCatalogRefuses(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for text, want := range map[string]string{
-		"[[gpu]]\nname = \"X\"\n\nmemry_gb = 3\n":                                    `mine.toml:4: gpu.memry_gb: unknown key, the nearest is "memory_gb"`,
-		"[[gpu]]\nname = \"X\"\n[[gpu]]\nname = \"Y\"\ntdp_w = \"a\"\n":              `mine.toml:5: gpu.tdp_w: want a number`,
+		"[[gpu]]\nname = \"X\"\n\nmemry_gb = 3\n":                                    `mine.toml:4: gpu.memry_gb: is no key, the nearest valid key is gpu.memory_gb`,
+		"[[gpu]]\nname = \"X\"\n[[gpu]]\nname = \"Y\"\ntdp_w = \"a\"\n":              `mine.toml:5: gpu.tdp_w: is "a", want a number`,
 		"[[gpu]]\nname = \"X\"\ntdp_w = -1\n":                                        `mine.toml:3: gpu.tdp_w: "-1" is not a number of at least 0`,
 		"[[model]]\nmodel = \"X\"\nlayers = 2.5\n":                                   `mine.toml:3: model.layers: "2.5" is not a whole number`,
-		"[[model]]\nlayers = 2\n":                                                    `mine.toml:1: model.model: missing`,
+		"[[model]]\nlayers = 2\n":                                                    `mine.toml:1: model: lacks the key model, which it needs`,
 		"[[gpu]]\nname = \"X\"\ngeneration = \"volta\"\n":                            `mine.toml:3: gpu.generation: "volta", allowed are ampere`,
 		"[[model]]\nmodel = \"X\"\nnative_dtype = \"fp6\"\n":                         `mine.toml:3: model.native_dtype: weights "fp6"`,
 		"[[gpus]]\nname = \"X\"\n":                                                   `mine.toml:1: gpus: unknown table`,

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -37,20 +36,6 @@ func (k codec[T]) in(p *T) binding {
 	return binding{take, func() string { return k.print(*p) }}
 }
 
-// optional is a binding whose absence means something that no value says.
-func optional(s binding, given *bool) binding {
-	take := func(n input) {
-		*given = true
-		s.take(n)
-	}
-	return binding{take, func() string {
-		if !*given {
-			return ""
-		}
-		return s.text()
-	}}
-}
-
 // orNothing is a codec whose zero value says that none is given.
 func orNothing[T comparable](k codec[T]) codec[T] {
 	var zero T
@@ -64,55 +49,33 @@ func orNothing[T comparable](k codec[T]) codec[T] {
 	return k
 }
 
-// pointer is a codec whose values may be missing.
-func pointer[T any](k codec[T]) codec[*T] {
-	read := func(n input) (*T, bool) {
-		x, ok := k.read(n)
-		return &x, ok
-	}
-	return codec[*T]{read, func(p *T) string {
-		if p == nil {
-			return ""
-		}
-		return k.print(*p)
-	}, k.composite}
+// interval is the range that a number must be in.
+type interval struct {
+	low, high         float64
+	lowOpen, highOpen bool // the end itself is not in it
 }
 
-// numberRange is the range that a number must be in.
-type numberRange struct {
-	low, high float64
-	above     bool // low itself is not allowed
-	below     bool // high itself is not allowed
-}
+func above(low float64) interval   { return interval{low: low, high: math.Inf(1), lowOpen: true} }
+func atLeast(low float64) interval { return interval{low: low, high: math.Inf(1)} }
 
-// The numbers of the configuration. The upper end of the open ranges is where sums
-// and products of such numbers are still finite.
-var (
-	positive    = numberIn(numberRange{low: 0, above: true, high: 1e15})
-	nonNegative = numberIn(numberRange{low: 0, high: 1e15})
-	share       = numberIn(numberRange{low: 0, above: true, high: 1, below: true})
-	shareOrOne  = numberIn(numberRange{low: 0, above: true, high: 1})
-	shareOrZero = numberIn(numberRange{low: 0, high: 1, below: true})
-)
+func (s interval) atMost(high float64) interval { return interval{s.low, high, s.lowOpen, false} }
+func (s interval) below(high float64) interval  { return interval{s.low, high, s.lowOpen, true} }
 
-// unspoken is where an upper end is so high that only who goes beyond it is told.
-const unspoken = 1e6
-
-func (s numberRange) holds(x float64) bool {
-	return x >= s.low && x <= s.high && !(s.above && x == s.low) && !(s.below && x == s.high)
+func (s interval) holds(x float64) bool {
+	return x >= s.low && x <= s.high && !(s.lowOpen && x == s.low) && !(s.highOpen && x == s.high)
 }
 
 // String says which numbers it holds, as "of at least 0 and below 1".
-func (s numberRange) String() string {
+func (s interval) String() string {
 	low, high := "of at least ", " and at most "
-	if s.above {
+	if s.lowOpen {
 		low = "above "
 	}
-	if s.below {
+	if s.highOpen {
 		high = " and below "
 	}
 	text := low + number(s.low)
-	if s.high < unspoken {
+	if !math.IsInf(s.high, 1) {
 		text += high + number(s.high)
 	}
 	return text
@@ -121,100 +84,84 @@ func (s numberRange) String() string {
 // number prints a float as TOML reads it.
 func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
-// numberIn is a number in a range.
-func numberIn(in numberRange) codec[float64] {
-	read := func(n input) (float64, bool) {
-		x := math.NaN()
-		switch v := n.value.(type) {
-		case float64:
-			x = v
-		case int64:
-			x = float64(v)
-		}
+// numeric is a kind of numbers: what they are called, how one is made of a value of
+// TOML, and the most that one may be, of which only who goes beyond it is told.
+type numeric[T int | uint64 | float64 | time.Duration] struct {
+	name, unit string
+	most       T
+	from       func(any) (T, bool)
+	print      func(T) string
+}
+
+// in is a codec of the numbers in a range.
+func (k numeric[T]) in(allowed interval) codec[T] {
+	read := func(n input) (T, bool) {
+		x, ok := k.from(n.value)
 		switch {
-		case in.holds(x):
-			return x, true
-		case x > in.high && in.high >= unspoken && !math.IsInf(x, 0):
-			n.wrong("a number of at most " + number(in.high))
+		case ok && x > k.most && !math.IsInf(float64(x), 0):
+			n.wrong(k.name + " of at most " + k.print(k.most))
+		case !ok || !allowed.holds(float64(x)) || x > k.most:
+			n.wrong(k.name + " " + allowed.String() + k.unit)
 		default:
-			n.wrong("a finite number " + in.String())
+			return x, true
 		}
 		return 0, false
 	}
-	return codec[float64]{read: read, print: number}
+	return codec[T]{read: read, print: k.print}
 }
+
+// numberIn is a number in a range; sums and products of such numbers are still finite.
+func numberIn(allowed interval) codec[float64] {
+	from := func(v any) (float64, bool) {
+		switch v := v.(type) {
+		case float64:
+			return v, true
+		case int64:
+			return float64(v), true
+		}
+		return 0, false
+	}
+	return numeric[float64]{name: "a finite number", most: 1e15, from: from, print: number}.in(allowed)
+}
+
+// share is a number between 0 and 1.
+func share() codec[float64] { return numberIn(above(0).below(1)) }
 
 // mostTokens bounds whole numbers, so that sums and products of a few stay exact.
 const mostTokens = 1 << 31
 
-// wholeFrom is a whole number from low.
-func wholeFrom(low int) codec[int] {
-	read := func(n input) (int, bool) {
-		x, ok := n.value.(int64)
-		switch {
-		case ok && x >= int64(low) && x <= mostTokens:
-			return int(x), true
-		case x > mostTokens:
-			n.wrong(fmt.Sprintf("a whole number of at most %d", mostTokens))
-		default:
-			n.wrong(fmt.Sprintf("a whole number of at least %d", low))
-		}
-		return 0, false
+// wholeIn is a whole number in a range.
+func wholeIn(allowed interval) codec[int] {
+	from := func(v any) (int, bool) {
+		x, ok := v.(int64)
+		return int(x), ok
 	}
-	return codec[int]{read: read, print: strconv.Itoa}
+	return numeric[int]{name: "a whole number", most: mostTokens, from: from, print: strconv.Itoa}.in(allowed)
 }
 
-// anySeed is any whole number from 0.
-var anySeed = codec[uint64]{
-	read: func(n input) (uint64, bool) {
-		x, ok := n.value.(int64)
-		if !ok || x < 0 {
-			n.wrong("a whole number of at least 0")
-			return 0, false
-		}
-		return uint64(x), true
-	},
-	print: func(x uint64) string { return strconv.FormatUint(x, 10) },
+// seed is any whole number from 0.
+func seed() codec[uint64] {
+	from := func(v any) (uint64, bool) {
+		x, ok := v.(int64)
+		return uint64(x), ok && x >= 0
+	}
+	print := func(x uint64) string { return strconv.FormatUint(x, 10) }
+	return numeric[uint64]{name: "a whole number", most: math.MaxInt64, from: from, print: print}.in(atLeast(0))
 }
 
-// truth is true or false.
-var truth = codec[bool]{
-	read: func(n input) (bool, bool) {
-		x, ok := n.value.(bool)
-		if !ok {
-			n.wrong("true or false")
-		}
-		return x, ok
-	},
-	print: strconv.FormatBool,
-}
-
-// longestPeriod is more than a year; sums and products of such durations by counts
-// of tokens stay within what a time.Duration holds.
-const longestPeriod = 10000 * time.Hour
-
-// period is a duration above 0, pause one that may be 0. Both are strings with a
-// unit: a bare number could be seconds as well as milliseconds.
-var (
-	period = durationFrom(1, `a duration above 0 with its unit, such as "500ms"`)
-	pause  = durationFrom(0, `a duration with its unit, such as "30s"`)
-)
-
-func durationFrom(least time.Duration, want string) codec[time.Duration] {
-	read := func(n input) (time.Duration, bool) {
-		s, ok := n.value.(string)
+// durationIn is a duration in a range, a string with a unit: a bare number could be
+// seconds as well as milliseconds. The most is more than a year; sums and products of
+// such durations by counts of tokens stay within what a time.Duration holds.
+func durationIn(allowed interval) codec[time.Duration] {
+	from := func(v any) (time.Duration, bool) {
+		s, ok := v.(string)
 		d, err := time.ParseDuration(s)
-		switch {
-		case ok && err == nil && d > longestPeriod:
-			n.wrong("a duration of at most " + duration(longestPeriod))
-		case !ok || err != nil || d < least || strings.Trim(s, "+-0123456789.") == "":
-			n.wrong(want)
-		default:
-			return d, true
-		}
-		return 0, false
+		return d, ok && err == nil && strings.Trim(s, "+-0123456789.") != ""
 	}
-	return codec[time.Duration]{read: read, print: func(d time.Duration) string { return quote(duration(d)) }}
+	return numeric[time.Duration]{
+		name: "a duration", unit: ` with its unit, such as "500ms"`, most: 10000 * time.Hour, from: from,
+		print: func(d time.Duration) string { return quote(duration(d)) },
+	}.in(allowed)
 }
 
 // duration prints a duration without the zero parts that String puts behind it.
@@ -230,37 +177,48 @@ func duration(d time.Duration) string {
 }
 
 // orAuto is a duration, or the word auto.
-func orAuto(k codec[time.Duration]) codec[Auto] {
-	read := func(n input) (Auto, bool) {
+func orAuto(k codec[time.Duration]) codec[time.Duration] {
+	read := func(n input) (time.Duration, bool) {
 		if n.value == "auto" {
-			return Auto{}, true
+			return Auto, true
 		}
-		d, ok := k.read(n)
-		return Auto{Given: true, Duration: d}, ok
+		return k.read(n)
 	}
-	return codec[Auto]{read: read, print: func(a Auto) string {
-		if !a.Given {
+	return codec[time.Duration]{read: read, print: func(d time.Duration) string {
+		if d == Auto {
 			return `"auto"`
 		}
-		return k.print(a.Duration)
+		return k.print(d)
 	}}
+}
+
+// truth is true or false.
+func truth() codec[bool] {
+	read := func(n input) (bool, bool) {
+		x, ok := n.value.(bool)
+		if !ok {
+			n.wrong("true or false")
+		}
+		return x, ok
+	}
+	return codec[bool]{read: read, print: strconv.FormatBool}
 }
 
 // choice is a value that pins a setting, or a list to choose from. What is listed
 // twice counts once.
 func choice[T comparable](k codec[T]) codec[[]T] {
 	read := func(n input) ([]T, bool) {
-		nodes := n.list()
-		if len(nodes) == 0 {
+		items := n.list()
+		if len(items) == 0 {
 			n.wrong("one value or a list of at least one")
 		}
 		var out []T
-		for _, item := range nodes {
+		for _, item := range items {
 			if x, ok := k.read(item); ok && !slices.Contains(out, x) {
 				out = append(out, x)
 			}
 		}
-		return out, len(nodes) > 0
+		return out, len(items) > 0
 	}
 	return codec[[]T]{read, func(items []T) string {
 		switch len(items) {
@@ -279,16 +237,4 @@ func brackets[T any](items []T, print func(T) string) string {
 		texts[i] = print(x)
 	}
 	return "[" + strings.Join(texts, ", ") + "]"
-}
-
-// braces prints an inline table.
-func braces(keys []string, value func(string) string) string {
-	if len(keys) == 0 {
-		return "{}"
-	}
-	parts := make([]string, len(keys))
-	for i, key := range keys {
-		parts[i] = fmt.Sprintf("%s = %s", join("", key), value(key))
-	}
-	return "{ " + strings.Join(parts, ", ") + " }"
 }

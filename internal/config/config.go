@@ -1,7 +1,9 @@
 package config
 
 import (
+	"cmp"
 	"slices"
+	"time"
 
 	"planner/model"
 	"planner/plan"
@@ -38,13 +40,17 @@ type Config struct {
 // draft is what was written of that which names and files stand for, completed in
 // place while these are resolved, so that it can be printed.
 type draft struct {
-	rateGiven bool
-	model     string
-	gpus      []string
-	price     prices
-	space     Space // what was given, or is to be printed as if it were
-	load      workloadText
-	own       [2][]model.Row // of the user's catalog, by table
+	limits      [measure.Goodput]map[string]time.Duration // of each latency, by statistic
+	goodput     measure.Bound
+	model       string
+	gpus        []string
+	price       prices
+	space       Space          // what was given, or is to be printed as if it were
+	shape       workload.Shape // of the workload's own class
+	mix         []workload.Shape
+	traceFormat string
+	budget      time.Duration
+	own         [2][]model.Row // of the user's catalog, by table
 }
 
 // Load reads a configuration with the built-in catalog, see [LoadWith].
@@ -76,12 +82,13 @@ func LoadWith(catalog *model.Catalog, file string, overrides []Override, need Ne
 // finish resolves what was written, section by section.
 func (r *reader) finish(c *Config) {
 	r.checkDemand(c)
-	r.checkSLO(c)
+	r.resolveSLO(c)
+	c.Search.Budget, c.Search.BudgetGiven = cmp.Or(c.draft.budget, usualBudget), c.draft.budget > 0
 	r.checkEngine(c)
 	r.checkSingle(c)
 	r.resolveModel(c)
-	c.GPUs = r.resolveHardware(c)
-	c.Workload = r.resolveWorkload(c)
+	r.resolveHardware(c)
+	r.resolveWorkload(c)
 	c.draft.own = r.ownRows(c)
 	r.checkTokens(c)
 	c.fillSpace()
@@ -106,7 +113,7 @@ func (r *reader) checkDemand(c *Config) {
 	if one != fleet {
 		r.warn("demand: availability and target_availability are applied only when both are given")
 	}
-	if c.Demand.MeanRate > c.Demand.Rate && c.draft.rateGiven {
+	if c.Demand.MeanRate > c.Demand.Rate && c.Demand.Rate > 0 {
 		r.warn("demand: mean_rate %s is above the peak rate %s", number(c.Demand.MeanRate), number(c.Demand.Rate))
 	}
 }

@@ -29,33 +29,33 @@ type prices struct {
 }
 
 // perGPU is a price for every GPU, or a table of prices by GPU.
-var perGPU = codec[prices]{read: func(n input) (prices, bool) {
-	if _, ok := n.value.(map[string]any); !ok {
-		x, ok := nonNegative.read(n.only())
-		return prices{all: x, given: true}, ok
-	}
-	p := prices{each: map[string]float64{}}
-	for _, c := range n.children() {
-		if x, ok := nonNegative.read(c); ok {
-			p.each[c.name] = x
+func perGPU() codec[prices] {
+	price := numberIn(atLeast(0))
+	each := tableOf(price)
+	return codec[prices]{func(n input) (p prices, ok bool) {
+		if _, isTable := n.value.(map[string]any); isTable {
+			p.each, ok = each.read(n)
+			return p, ok
 		}
-	}
-	return p, true
-}, print: func(p prices) string {
-	switch {
-	case p.given:
-		return number(p.all)
-	case len(p.each) > 0:
-		return braces(slices.Sorted(maps.Keys(p.each)), func(name string) string { return number(p.each[name]) })
-	}
-	return ""
-}, composite: true}
+		p.given = true
+		p.all, ok = price.read(n.only())
+		return p, ok
+	}, func(p prices) string {
+		switch {
+		case p.given:
+			return price.print(p.all)
+		case len(p.each) > 0:
+			return each.print(p.each)
+		}
+		return ""
+	}, true}
+}
 
 // resolveHardware finds the GPUs and their prices.
-func (r *reader) resolveHardware(c *Config) []GPU {
+func (r *reader) resolveHardware(c *Config) {
 	d, need := &c.draft, c.need
 	if !r.clean("hardware") {
-		return nil
+		return
 	}
 	if len(d.gpus) == 0 {
 		if c.Simulated() {
@@ -63,10 +63,9 @@ func (r *reader) resolveHardware(c *Config) []GPU {
 		} else if need.Limit && need.Engine != NoEngine {
 			r.warn("hardware: no gpu is given, so there is no roofline and no prior")
 		}
-		return nil
+		return
 	}
 	r.namePrices(d)
-	var gpus []GPU
 	var written []string
 	for _, name := range d.gpus {
 		hw, err := r.catalog.GPU(name)
@@ -76,11 +75,10 @@ func (r *reader) resolveHardware(c *Config) []GPU {
 		}
 		if !slices.Contains(written, hw.Name) {
 			written = append(written, hw.Name)
-			gpus = append(gpus, r.priced(d, hw))
+			c.GPUs = append(c.GPUs, r.priced(d, hw))
 		}
 	}
 	d.gpus = written
-	return gpus
 }
 
 // namePrices replaces the names in the price table by the catalog's.

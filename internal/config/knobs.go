@@ -17,39 +17,39 @@ func (s Space) binding(name string) binding {
 	i := slices.IndexFunc(measure.KnobTable, func(n measure.Knob) bool { return n.Name == name })
 	n := measure.KnobTable[i]
 	listed := n.Precedence > 0 || name == "tensor_parallel"
-	least := 0
+	least := 0.0
 	if listed || n.Placement {
 		least = 1
 	}
 	var k codec[any]
 	switch n.Zero().(type) {
 	case int:
-		k = anyOf(wholeFrom(least))
+		k = anyOf(wholeIn(atLeast(least)))
 	case float64:
-		k = anyOf(shareOrOne)
+		k = anyOf(numberIn(above(0).atMost(1)))
 	default:
-		k = anyOf(truth)
+		k = anyOf(truth())
 	}
 	list := choice(k)
-	if !listed {
-		list = single(k)
+	take := func(given input) {
+		values, ok := []any{nil}, false
+		if listed {
+			values, ok = list.read(given)
+		} else {
+			values[0], ok = k.read(given.only())
+		}
+		if values = slices.DeleteFunc(values, func(v any) bool { return v == 0 }); ok && len(values) > 0 {
+			s[name] = values
+		} else {
+			delete(s, name)
+		}
 	}
-	return binding{
-		take: func(given input) {
-			values, ok := list.read(given)
-			if values = slices.DeleteFunc(values, func(v any) bool { return v == 0 }); ok && len(values) > 0 {
-				s[name] = values
-			} else {
-				delete(s, name)
-			}
-		},
-		text: func() string {
-			if len(s[name]) == 0 && !listed {
-				return "0"
-			}
-			return list.print(s[name])
-		},
-	}
+	return binding{take, func() string {
+		if len(s[name]) == 0 && !listed {
+			return "0"
+		}
+		return list.print(s[name])
+	}}
 }
 
 // anyOf is a codec whose values are held as any.
@@ -57,17 +57,6 @@ func anyOf[T any](k codec[T]) codec[any] {
 	return codec[any]{
 		read:  func(n input) (any, bool) { return k.read(n) },
 		print: func(v any) string { return k.print(v.(T)) },
-	}
-}
-
-// single is a codec of lists of one.
-func single(k codec[any]) codec[[]any] {
-	return codec[[]any]{
-		read: func(n input) ([]any, bool) {
-			v, ok := k.read(n.only())
-			return []any{v}, ok
-		},
-		print: func(values []any) string { return k.print(values[0]) },
 	}
 }
 

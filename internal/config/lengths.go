@@ -13,56 +13,6 @@ import (
 	"planner/sweep/workload"
 )
 
-// part is one key of an inline table, and whether it is printed.
-type part struct {
-	name string
-	binding
-	given bool
-}
-
-func names(parts []part) []string {
-	out := make([]string, len(parts))
-	for i, p := range parts {
-		out[i] = p.name
-	}
-	return out
-}
-
-// takeParts reads an inline table of no other keys than the parts', of which some
-// are needed; it reports whether it is a table.
-func (n input) takeParts(parts []part, needed ...string) bool {
-	if !n.table(names(parts)...) {
-		return false
-	}
-	n.inner = false
-	for _, p := range parts {
-		if !n.maybe(p.name, p.binding) && slices.Contains(needed, p.name) {
-			n.refuse("lacks the key %s, which it needs", p.name)
-		}
-	}
-	return true
-}
-
-// maybe reads a key of a table, if it is there.
-func (n input) maybe(key string, s binding) bool {
-	c, ok := n.child(key)
-	if ok {
-		s.take(c)
-	}
-	return ok
-}
-
-// printParts prints the parts that are given as an inline table.
-func printParts(parts []part) string {
-	parts = slices.DeleteFunc(parts, func(p part) bool { return !p.given })
-	return braces(names(parts), func(name string) string {
-		i := slices.IndexFunc(parts, func(p part) bool { return p.name == name })
-		return parts[i].text()
-	})
-}
-
-var distribution = words(workload.Fixed, workload.Uniform, workload.Normal, workload.Lognormal, workload.Empirical)
-
 // families say which keys each family of distributions has beside dist, and how many
 // of these, from the first, it needs.
 var families = map[workload.Dist]struct {
@@ -76,57 +26,53 @@ var families = map[workload.Dist]struct {
 	workload.Empirical: {[]string{"file", "min", "max"}, 1},
 }
 
-// lengthParts are the keys of a distribution in the order in which they are printed.
-func lengthParts(l *workload.Lengths) []part {
-	return []part{
-		{"dist", distribution.in(&l.Dist), true},
-		{"value", wholeFrom(1).in(&l.Value), l.Value > 0},
-		{"median", positive.in(&l.Median), l.Median > 0},
-		{"mean", positive.in(&l.Mean), l.Mean > 0},
-		{"stddev", positive.in(&l.StdDev), l.StdDev > 0},
-		{"sigma", numberIn(numberRange{low: 0, above: true, high: 10}).in(&l.Sigma), l.Sigma > 0},
-		{"file", pathname.in(&l.File), l.File != ""},
-		{"min", wholeFrom(1).in(&l.Min), l.Min > 0},
-		{"max", wholeFrom(1).in(&l.Max), l.Max > 0},
+// lengthRows are the keys of a distribution of its family, or of any where it has none.
+func lengthRows(l *workload.Lengths) []row {
+	family := families[l.Dist]
+	kind := words(workload.Fixed, workload.Uniform, workload.Normal, workload.Lognormal, workload.Empirical)
+	tokens, figure := orNothing(wholeIn(atLeast(1))), orNothing(numberIn(above(0)))
+	rows := []row{
+		{"dist", ": one of fixed, uniform, normal, lognormal, empirical", orNothing(kind).in(&l.Dist)},
+		{"value", "", tokens.in(&l.Value)},
+		{"median", "", figure.in(&l.Median)},
+		{"mean", "", figure.in(&l.Mean)},
+		{"stddev", "", figure.in(&l.StdDev)},
+		{"sigma", "", orNothing(numberIn(above(0).atMost(10))).in(&l.Sigma)},
+		{"file", "", orNothing(pathname()).in(&l.File)},
+		{"min", "", tokens.in(&l.Min)},
+		{"max", "", tokens.in(&l.Max)},
 	}
+	return slices.DeleteFunc(rows, func(k row) bool {
+		return l.Dist != "" && k.name != "dist" && !slices.Contains(family.keys, k.name)
+	})
 }
 
 // lengths is a distribution, a table such as { dist = "normal", mean = 256, stddev = 100 }.
-var lengths = codec[workload.Lengths]{
-	read:      readLengths,
-	print:     func(l workload.Lengths) string { return printParts(lengthParts(&l)) },
-	composite: true,
+func lengths() codec[workload.Lengths] {
+	return codec[workload.Lengths]{readLengths, func(l workload.Lengths) string { return printTable(lengthRows(&l)) }, true}
 }
 
-func readLengths(n input) (workload.Lengths, bool) {
+func readLengths(n input) (l workload.Lengths, ok bool) {
 	before := len(n.r.problems)
-	var l workload.Lengths
-	if _, ok := n.value.(map[string]any); !ok {
-		n.wrong(`a table such as { dist = "fixed", value = 447 }`)
-		return l, false
-	}
-	name, ok := n.child("dist")
-	if !ok {
-		n.refuse("has no dist, want fixed, uniform, normal, lognormal or empirical")
-		return l, false
-	}
-	if l.Dist, ok = distribution.read(name); !ok {
-		return l, false
+	if dist, given := n.child("dist"); given {
+		if lengthRows(&l)[0].take(dist); l.Dist == "" {
+			return l, false
+		}
 	}
 	family := families[l.Dist]
-	parts := slices.DeleteFunc(lengthParts(&l), func(p part) bool {
-		return p.name != "dist" && !slices.Contains(family.keys, p.name)
-	})
-	n.takeParts(parts, family.keys[:family.needed]...)
+	if !n.takeTable(lengthRows(&l), append([]string{"dist"}, family.keys[:family.needed]...)...) {
+		return l, false
+	}
 	switch l.Dist {
 	case workload.Lognormal:
 		n.checkLognormal(&l)
 	case workload.Empirical:
-		n.readSamples(&l)
+		if file, _ := n.child("file"); l.File != "" {
+			l.Samples = readFile(file, l.File, "a file with one length a line", readSamples)
+		}
 	}
-	if l.Max > 0 && l.Min > l.Max {
-		c, _ := n.child("min")
-		c.refuse("is %d, above max %d, want min not above max", l.Min, l.Max)
+	if low, _ := n.child("min"); l.Max > 0 && l.Min > l.Max {
+		low.refuse("is %d, above max %d, want min not above max", l.Min, l.Max)
 	}
 	return l, len(n.r.problems) == before
 }
@@ -142,45 +88,6 @@ func (n input) checkLognormal(l *workload.Lengths) {
 		l.Median, l.Mean = workload.LognormalMedian(l.Mean, l.Sigma), 0
 	case !hasMedian:
 		n.refuse("has neither median nor mean, want one of the two")
-	}
-}
-
-// readSamples reads the lengths of an empirical distribution from its file.
-func (n input) readSamples(l *workload.Lengths) {
-	if l.File == "" {
-		return
-	}
-	c, _ := n.child("file")
-	f, ok := c.open(l.File, "a file with one length a line")
-	if !ok {
-		return
-	}
-	defer f.Close()
-	samples, err := readSamples(f)
-	if err != nil {
-		c.refuse("%s: %v, want one length a line", l.File, err)
-		return
-	}
-	l.Samples = samples
-}
-
-// prefix is a table of shared prefixes; an empty one means none.
-var prefix = codec[workload.Prefix]{read: func(n input) (workload.Prefix, bool) {
-	before := len(n.r.problems)
-	var p workload.Prefix
-	needed := []string{"groups", "tokens"}
-	if table, ok := n.value.(map[string]any); ok && len(table) == 0 {
-		needed = nil
-	}
-	n.takeParts(prefixParts(&p), needed...)
-	return p, len(n.r.problems) == before
-}, print: func(p workload.Prefix) string { return printParts(prefixParts(&p)) }, composite: true}
-
-func prefixParts(p *workload.Prefix) []part {
-	given := p.Groups > 0
-	return []part{
-		{"groups", wholeFrom(1).in(&p.Groups), given}, {"tokens", wholeFrom(1).in(&p.Tokens), given},
-		{"prompts", wholeFrom(0).in(&p.Prompts), given},
 	}
 }
 

@@ -75,18 +75,9 @@ func modelKey(c *Config) string {
 
 func (r *reader) modelConfig(c *Config) (model.Arch, bool) {
 	n := r.at("model.config")
-	f, ok := n.open(c.Model.Config, "a Hugging Face config.json")
-	if !ok {
-		return model.Arch{}, false
-	}
-	defer f.Close()
-	arch, err := model.ParseConfig(f)
-	if err != nil {
-		n.refuse("%s: %v", c.Model.Config, err)
-		return model.Arch{}, false
-	}
+	arch := readFile(n, c.Model.Config, "a Hugging Face config.json", model.ParseConfig)
 	arch.Name = cmp.Or(c.draft.model, arch.Name, filepath.Base(filepath.Dir(c.Model.Config)))
-	return arch, true
+	return arch, r.clean(n.key)
 }
 
 // modelNamed looks the model up. A real engine can serve a Hugging Face id that the

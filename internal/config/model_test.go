@@ -31,7 +31,7 @@ func TestModelOfAConfigFile(t *testing.T) {
 	if c.Model.Name != "mine" || c.Model.Arch.Name != "mine" {
 		t.Errorf("the given name is lost: %+v", c.Model)
 	}
-	if _, err := Load(write(t, minimal), []Override{{Key: "model.config", Value: folder}}, For("plan")); err == nil || !strings.Contains(err.Error(), "is a folder") {
+	if _, err := Load(write(t, minimal), []Override{{Key: "model.config", Value: folder}}, For("plan")); err == nil || !strings.Contains(err.Error(), "is a directory") {
 		t.Errorf("a folder gives %v", err)
 	}
 }

@@ -12,13 +12,13 @@ import (
 // are absolute in it.
 func (c *Config) TOML() []byte {
 	var b bytes.Buffer
-	printKeys(&b, c.keys(), func(_ int, k keyRow) (mark, text, comment string) {
+	printKeys(&b, c.sections(), func(key string, k row) (mark, text, comment string) {
 		text, comment = k.text(), k.comment
-		if note := c.note(k.name); note != "" {
+		if note := c.note(key); note != "" {
 			comment += "; " + note
 		}
 		if text == "" {
-			return "# ", c.implied(k.name), "not given: " + comment
+			return "# ", c.implied(key), "not given: " + comment
 		}
 		return "", text, comment
 	})
@@ -28,19 +28,16 @@ func (c *Config) TOML() []byte {
 
 // printKeys prints keys, section by section, each with the mark before it, the value
 // and the comment that are shown.
-func printKeys(b *bytes.Buffer, keys []keyRow, show func(i int, k keyRow) (mark, text, comment string)) {
-	before := ""
-	for i, k := range keys {
-		section, name := splitKey(k.name)
-		if section != before {
-			if before != "" {
-				b.WriteByte('\n')
-			}
-			fmt.Fprintf(b, "[%s]\n", section)
-			before = section
+func printKeys(b *bytes.Buffer, sections []section, show func(key string, k row) (mark, text, comment string)) {
+	for i, s := range sections {
+		if i > 0 {
+			b.WriteByte('\n')
 		}
-		mark, text, comment := show(i, k)
-		fmt.Fprintf(b, "%s  # %s\n", strings.TrimSpace(mark+name+" = "+text), comment)
+		fmt.Fprintf(b, "[%s]\n", s.name)
+		for _, k := range s.rows {
+			mark, text, comment := show(s.name+"."+k.name, k)
+			fmt.Fprintf(b, "%s  # %s\n", strings.TrimSpace(mark+k.name+" = "+text), comment)
+		}
 	}
 }
 
@@ -52,7 +49,7 @@ func (c *Config) implied(key string) string {
 	case section == "knobs":
 		return c.Space.binding(name).text()
 	case key == "search.budget":
-		return period.print(c.Search.Budget)
+		return quote(duration(c.Search.Budget))
 	case key == "hardware.price_per_gpu_hour":
 		each := map[string]float64{}
 		for _, g := range c.GPUs {
@@ -60,7 +57,7 @@ func (c *Config) implied(key string) string {
 				each[g.Hardware.Name] = g.USDPerHour
 			}
 		}
-		return perGPU.print(prices{each: each})
+		return perGPU().print(prices{each: each})
 	}
 	return ""
 }

@@ -2,7 +2,10 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"math"
 	"os"
 	"slices"
@@ -35,49 +38,47 @@ func (r *reader) note(at place, key, format string, args ...any) {
 	r.problems = append(r.problems, Problem{Key: key, Text: oneLine(fmt.Sprintf(format, args...)), at: at})
 }
 
-// take lets every key of the source take its value.
+// take lets every key of what was written take its value.
 func (r *reader) take(c *Config) {
-	all := c.keys()
-	known := sections(all)
+	all := c.sections()
 	for _, n := range (input{r: r, value: r.tree}).children() {
-		_, ok := n.value.(map[string]any)
-		keys := all
-		switch {
-		case n.name == "run" && ok:
-			keys = c.runKeys()
-		case !slices.Contains(known, n.name) && ok:
-			n.refuse("is no section, the nearest is [%s]; want one of %s", nearest(n.name, known), strings.Join(known, ", "))
-			continue
-		case !slices.Contains(known, n.name):
+		known := all
+		if n.name == "run" {
+			known = []section{{"run", c.runRows()}}
+		}
+		i := slices.IndexFunc(known, func(s section) bool { return s.name == n.name })
+		switch _, ok := n.value.(map[string]any); {
+		case i < 0 && ok:
+			var sections []string
+			for _, s := range all {
+				sections = append(sections, s.name)
+			}
+			n.refuse("is no section, the nearest is [%s]; want one of %s", nearest(n.name, sections), strings.Join(sections, ", "))
+		case i < 0:
 			n.refuse("is no key, the nearest valid key is %s", nearestKey("", n.name, all))
-			continue
 		case !ok:
 			n.wrong("a section [" + n.name + "] of keys")
-			continue
-		}
-		for _, c := range n.children() {
-			i := slices.IndexFunc(keys, func(k keyRow) bool { return k.name == c.path })
-			if i < 0 {
-				c.refuse("is no key, the nearest valid key is %s", nearestKey(n.name, c.name, keys))
-				continue
+		default:
+			for _, c := range n.takeRows(known[i].rows) {
+				c.refuse("is no key, the nearest valid key is %s", nearestKey(n.name, c.name, known))
 			}
-			keys[i].take(c)
 		}
 	}
 }
 
 // nearestKey finds what a misspelt or misplaced key may have meant. A key of
 // another section has to be clearly nearer than those of its own.
-func nearestKey(section, name string, all []keyRow) string {
-	best, least := "", 1<<30
-	for _, k := range all {
-		s, n, _ := strings.Cut(k.name, ".")
-		d := 2 * likeness(strings.ToLower(name), n)
-		if s != section {
-			d += 3
-		}
-		if d < least {
-			best, least = k.name, d
+func nearestKey(within, name string, all []section) string {
+	best, least := "", math.MaxInt
+	for _, s := range all {
+		for _, k := range s.rows {
+			d := 2 * likeness(strings.ToLower(name), k.name)
+			if s.name != within {
+				d += 3
+			}
+			if d < least {
+				best, least = s.name+"."+k.name, d
+			}
 		}
 	}
 	return best
@@ -280,37 +281,23 @@ func (n input) children() []input {
 	return all
 }
 
-// table checks that it is a table with no other keys than the allowed ones.
-func (n input) table(allowed ...string) bool {
-	if _, ok := n.value.(map[string]any); !ok {
-		n.wrong("a table of " + strings.Join(allowed, ", "))
-		return false
-	}
-	for _, c := range n.children() {
-		if !slices.Contains(allowed, c.name) {
-			c.refuse("is no key here, the nearest valid key is %s; want %s",
-				join(n.key, nearest(c.name, allowed)), strings.Join(allowed, ", "))
-		}
-	}
-	return true
-}
-
-// open opens a file that a key names, or notes why it cannot.
-func (n input) open(name, want string) (*os.File, bool) {
+// readFile reads a file that a key names, or notes why it cannot.
+func readFile[T any](n input, name, want string, read func(io.Reader) (T, error)) (x T) {
 	f, err := os.Open(name)
 	if err == nil {
-		var info os.FileInfo
-		if info, err = f.Stat(); err == nil && !info.IsDir() {
-			return f, true
-		}
-		f.Close()
-		if err == nil {
-			n.refuse("%s is a folder, want %s", name, want)
-			return nil, false
-		}
+		defer f.Close()
+		x, err = read(f)
 	}
-	n.refuse("%s cannot be read: %s, want %s", name, reason(err), want)
-	return nil, false
+	var inaccessible *fs.PathError
+	switch {
+	case errors.As(err, &inaccessible):
+		n.refuse("%s cannot be read: %v, want %s", name, inaccessible.Err, want)
+	case err != nil && strings.HasPrefix(err.Error(), name):
+		n.refuse("%v", err)
+	case err != nil:
+		n.refuse("%s: %v", name, err)
+	}
+	return x
 }
 
 // nearest returns the candidate with the smallest edit distance to a word.

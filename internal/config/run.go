@@ -33,17 +33,21 @@ func (r *reader) ownRows(c *Config) (rows [2][]model.Row) {
 // printRun prints [run], where there is something to say.
 func (c *Config) printRun(b *bytes.Buffer) {
 	if c.Run.Command != "" {
-		fmt.Fprintf(b, "\n[run]  # written by planner, for resume and report\ncommand = %s\n", quote(c.Run.Command))
-		if len(c.Run.Args) > 0 {
-			fmt.Fprintf(b, "args = %s\n", arguments.print(c.Run.Args))
-		}
-		if len(c.Run.Flags) > 0 {
-			fmt.Fprintf(b, "flags = %s\n", namedWords(nil).print(c.Run.Flags))
-		}
+		b.WriteString("\n[run]  # written by planner, for resume and report\n")
+		printRows(b, c.runRows())
 	}
 	for t, rows := range c.draft.own {
 		for _, row := range rows {
 			printRow(b, "run.catalog", model.CatalogTable(t), row)
+		}
+	}
+}
+
+// printRows prints the keys that have a value, one a line.
+func printRows(b *bytes.Buffer, rows []row) {
+	for _, k := range rows {
+		if text := k.text(); text != "" {
+			fmt.Fprintf(b, "%s = %s\n", k.name, text)
 		}
 	}
 }

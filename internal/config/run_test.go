@@ -74,7 +74,7 @@ func TestWrongRun(t *testing.T) {
 	for text, want := range map[string]string{
 		"[run]\ncomand = \"plan\"\n":                              "p.toml:2: run.comand: is no key, the nearest valid key is run.command",
 		"[run]\nflags = { a = 1 }\n":                              "p.toml:2: run.flags.a: is 1, want a string in quotes",
-		"[[run.catalog.gpu]]\nname = \"X\"\nmemory_gb = \"80\"\n": "p.toml:3: run.catalog.gpu.memory_gb: want a number",
+		"[[run.catalog.gpu]]\nname = \"X\"\nmemory_gb = \"80\"\n": "p.toml:3: run.catalog.gpu.memory_gb: is \"80\", want a number",
 		"[run]\ncatalog = 3\n":                                    "p.toml:2: run.catalog: is 3, want tables written [[run.catalog.gpu]]",
 	} {
 		if got := wrong(t, text); !strings.Contains(got, want) {

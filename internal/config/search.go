@@ -8,10 +8,9 @@ type Search struct {
 	Precision float64
 	// Confidence of that interval.
 	Confidence float64
-	// Warmup is the load before the window of every trial.
-	Warmup Auto
-	// Trial is the window of a trial.
-	Trial Auto
+	// Warmup is the load before the window of every trial, and Trial that window; Auto
+	// leaves either to the search.
+	Warmup, Trial time.Duration
 	// MinRequests of a trial; 0 means what the quantiles of the objective need.
 	MinRequests int
 	// Budget is the engine time of all trials together; BudgetGiven says that the
@@ -24,8 +23,8 @@ type Search struct {
 	Certify bool
 }
 
-// Auto is a duration, or left to the search.
-type Auto struct {
-	Given    bool
-	Duration time.Duration
-}
+// Auto is a duration that is left to the search.
+const Auto time.Duration = -1
+
+// usualBudget is the engine time of a search whose user asked for none.
+const usualBudget = time.Hour

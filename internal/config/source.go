@@ -54,6 +54,7 @@ func (r *reader) parse(text string) bool {
 	_, err := toml.Decode(text, &r.tree)
 	if err == nil {
 		r.places = scanPlaces(withoutMark(text), r.file)
+		r.renameStats()
 		return true
 	}
 	at := place{file: r.file, line: 1, column: 1}
@@ -125,21 +126,13 @@ func (r *reader) override(o Override, order int) {
 	r.texts[path] = o.Value
 }
 
-// drop forgets the places of everything at or below a key that is replaced, and
-// the other spelling of a statistic.
+// drop forgets the places of everything at or below a key that is replaced.
 func (r *reader) drop(keys []string) {
 	path := toml.Key(keys).String()
 	for old := range r.places {
 		if old == path || strings.HasPrefix(old, path+".") || strings.HasPrefix(old, path+"[") {
 			delete(r.places, old)
 			delete(r.texts, old)
-		}
-	}
-	if len(keys) == 3 && keys[2] == "p99.9" {
-		if section, ok := r.tree[keys[0]].(map[string]any); ok {
-			if metric, ok := section[keys[1]].(map[string]any); ok {
-				delete(metric, "p999")
-			}
 		}
 	}
 }
@@ -155,6 +148,26 @@ func canonicalStat(keys []string) []string {
 		stat = "p99.9"
 	}
 	return []string{keys[0], keys[1], stat}
+}
+
+// renameStats calls p999, which TOML can write without quotes, p99.9 in the limits of a file.
+func (r *reader) renameStats() {
+	slo, _ := r.tree["slo"].(map[string]any)
+	for metric, limits := range slo {
+		table, _ := limits.(map[string]any)
+		limit, ok := table["p999"]
+		if !ok {
+			continue
+		}
+		path := join("slo", metric)
+		written, name := join(path, "p999"), join(path, "p99.9")
+		if _, twice := table["p99.9"]; twice {
+			r.at(name).refuse(`is given twice, want either p999 or "p99.9"`)
+		} else {
+			table["p99.9"], r.places[name] = limit, r.places[written]
+		}
+		delete(table, "p999")
+	}
 }
 
 // literal reads the text of an override as a TOML value, or else as a string.

@@ -52,31 +52,32 @@ func Template(modelName, gpu, engine string) ([]byte, error) {
 		return nil, err
 	}
 	c.draft.space["tensor_parallel"] = []any{startingDegree(c)}
-	return printTemplate(c, set)
+	return printTemplate(c, set), nil
 }
 
 // printTemplate prints the keys that are set, and the others as comments with what
 // they are when they are left alone.
-func printTemplate(c *Config, set []string) ([]byte, error) {
+func printTemplate(c *Config, set []string) []byte {
 	fallback := unread()
 	for _, n := range measure.Searched() {
 		fallback.draft.space[n.Name] = n.Usual
 	}
-	fallback.Search.BudgetGiven = true // printed, though it counts only when it is given
-	if err := fallback.draft.load.fill(); err != nil {
-		return nil, err
-	}
-	left := fallback.keys()
+	fallback.draft.budget = usualBudget // printed, though it counts only when it is given
+	left := map[string]string{}
+	printKeys(&bytes.Buffer{}, fallback.sections(), func(key string, k row) (mark, text, comment string) {
+		left[key] = k.text()
+		return "", "", ""
+	})
 	var b bytes.Buffer
 	b.WriteString("# Starter configuration. What is commented out shows its default, or an example\n" +
 		"# where there is none; planner plan --print-config shows all that holds.\n\n")
-	printKeys(&b, c.keys(), func(i int, k keyRow) (mark, text, comment string) {
-		if slices.Contains(set, k.name) {
+	printKeys(&b, c.sections(), func(key string, k row) (mark, text, comment string) {
+		if slices.Contains(set, key) {
 			return "", k.text(), k.comment
 		}
-		return "# ", cmp.Or(left[i].text(), examples[k.name]), k.comment
+		return "# ", cmp.Or(left[key], examples[key]), k.comment
 	})
-	return b.Bytes(), nil
+	return b.Bytes()
 }
 
 // examples stand in a starter for the keys without a default.

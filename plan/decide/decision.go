@@ -65,7 +65,7 @@ func (s *searches) certifying(prior search.Prior, found search.Result) sweep.Sou
 	if !s.cfg.Search.Certify {
 		return nil
 	}
-	s.certificate = search.Certify(maxRateConfig(s.cfg, prior), found, s.cfg.Search.Trial.Duration)
+	s.certificate = search.Certify(maxRateConfig(s.cfg, prior), found, max(s.cfg.Search.Trial, 0))
 	return s.certificate
 }
 

@@ -280,7 +280,7 @@ func (s Grid) windows(cfg *config.Config, t *measure.Trial, temperature string, 
 	if !cfg.Simulated() {
 		t.Window = min(t.Window, longestReal)
 	}
-	if d := cfg.Search.Trial.Duration; d > 0 {
+	if d := cfg.Search.Trial; d > 0 {
 		t.Window = d
 	}
 	if s.Window > 0 {
@@ -288,8 +288,8 @@ func (s Grid) windows(cfg *config.Config, t *measure.Trial, temperature string, 
 	}
 	t.Cooldown = min(30*time.Second, t.Window/2)
 	t.Warmup = min(30*time.Second, t.Window)
-	if cfg.Search.Warmup.Given {
-		t.Warmup = cfg.Search.Warmup.Duration
+	if cfg.Search.Warmup >= 0 {
+		t.Warmup = cfg.Search.Warmup
 	}
 	if s.Warmup > 0 {
 		t.Warmup = s.Warmup

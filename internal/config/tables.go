@@ -1,0 +1,115 @@
+package config
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// takeRows reads the keys of a table, each by its row and in the rows' order, of which
+// some are needed: their comments end the sentence that says so. It returns what none of
+// the rows is for.
+func (n input) takeRows(rows []row, needed ...string) (unknown []input) {
+	for _, k := range rows {
+		if c, ok := n.child(k.name); ok {
+			k.take(c)
+		} else if slices.Contains(needed, k.name) {
+			n.refuse("lacks the key %s, which it needs%s", k.name, k.comment)
+		}
+	}
+	return slices.DeleteFunc(n.children(), func(c input) bool { return slices.Contains(names(rows), c.name) })
+}
+
+// takeTable reads an inline table of no other keys than the rows', and reports whether
+// it is one.
+func (n input) takeTable(rows []row, needed ...string) bool {
+	if _, ok := n.value.(map[string]any); !ok {
+		n.wrong("a table of " + keyList(names(rows)))
+		return false
+	}
+	n.inner = false
+	for _, c := range n.takeRows(rows, needed...) {
+		c.unknown(n.key, names(rows))
+	}
+	return true
+}
+
+// unknown refuses a key that its table does not have.
+func (n input) unknown(table string, names []string) {
+	n.refuse("is no key here, the nearest valid key is %s; want %s", join(table, nearest(n.name, names)), keyList(names))
+}
+
+func names(rows []row) []string {
+	out := make([]string, len(rows))
+	for i, k := range rows {
+		out[i] = k.name
+	}
+	return out
+}
+
+// keyList lists keys as TOML writes them.
+func keyList(names []string) string {
+	keys := make([]string, len(names))
+	for i, name := range names {
+		keys[i] = join("", name)
+	}
+	return strings.Join(keys, ", ")
+}
+
+// printTable prints the rows that have a value as an inline table.
+func printTable(rows []row) string {
+	var parts []string
+	for _, k := range rows {
+		if text := k.text(); text != "" {
+			parts = append(parts, join("", k.name)+" = "+text)
+		}
+	}
+	if len(parts) == 0 {
+		return "{}"
+	}
+	return "{ " + strings.Join(parts, ", ") + " }"
+}
+
+// tableWith is an inline table with the rows of a T; it is empty, or has those that are
+// needed.
+func tableWith[T any](rows func(*T) []row, needed ...string) codec[T] {
+	read := func(n input) (x T, ok bool) {
+		before := len(n.r.problems)
+		if table, ok := n.value.(map[string]any); ok && len(table) == 0 {
+			return x, true
+		}
+		n.takeTable(rows(&x), needed...)
+		return x, len(n.r.problems) == before
+	}
+	return codec[T]{read, func(x T) string { return printTable(rows(&x)) }, true}
+}
+
+// tableOf is a table of values of one kind by name, where these are given of no other.
+func tableOf[T any](k codec[T], allowed ...string) codec[map[string]T] {
+	read := func(n input) (map[string]T, bool) {
+		if _, ok := n.value.(map[string]any); !ok {
+			n.wrong("a table of " + cmp.Or(keyList(allowed), `strings, such as { NAME = "value" }`))
+			return nil, false
+		}
+		var out map[string]T
+		for _, c := range n.children() {
+			if len(allowed) > 0 && !slices.Contains(allowed, c.name) {
+				c.unknown(n.key, allowed)
+			} else if x, ok := k.read(c.only()); ok {
+				if out == nil {
+					out = map[string]T{}
+				}
+				out[c.name] = x
+			}
+		}
+		return out, true
+	}
+	return codec[map[string]T]{read, func(values map[string]T) string {
+		var rows []row
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			rows = append(rows, row{name: name, binding: k.in(new(values[name]))})
+		}
+		return printTable(rows)
+	}, true}
+}
