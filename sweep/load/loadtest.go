@@ -32,11 +32,11 @@ type Test struct {
 
 	// done is closed when the trial is over; the result may be read then.
 	done chan struct{}
-	result
+	testResult
 }
 
-// result is what came of a load test. Its doubts may arise before the start.
-type result struct {
+// testResult is what came of a load test. Its doubts may arise before the start.
+type testResult struct {
 	observed  measure.Observation
 	telemetry Telemetry
 	err       error

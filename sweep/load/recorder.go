@@ -41,8 +41,8 @@ type tokenCounts struct {
 	texts map[int]string
 }
 
-// latencies are those of the requests.
-type latencies struct {
+// histograms are of the latencies of the requests.
+type histograms struct {
 	log *histogramLog
 	// Of the requests of the window: lag of all, ttft and gaps, the latter by
 	// class, of those that ended well.
@@ -79,7 +79,7 @@ type recorder struct {
 	sentBefore int
 	client     Telemetry
 	tokens     tokenCounts
-	latencies
+	histograms
 	// open counts the requests of the window that are expected to end; quiet is
 	// closed when there are none after seal.
 	open  int
@@ -94,7 +94,7 @@ func newRecorder(t *measure.Trial, schedule []workload.Request) *recorder {
 	r := &recorder{
 		schedule: schedule, period: period{t.Warmup, t.Warmup + t.Window, t.Warmup + t.Window + t.Cooldown},
 		records: make([]measure.Record, n), flying: map[int]*inFlight{}, tokens: tokenCounts{texts: map[int]string{}},
-		latencies: latencies{lag: newHistogram(), ttft: newHistogram(), gaps: make([]*hdrhistogram.Histogram, classes)},
+		histograms: histograms{lag: newHistogram(), ttft: newHistogram(), gaps: make([]*hdrhistogram.Histogram, classes)},
 	}
 	for i := range r.gaps {
 		r.gaps[i] = newHistogram()

@@ -31,9 +31,11 @@ type backend interface {
 type eventLoop struct {
 	start   time.Time
 	backend backend
-	waker   *waker
-	metrics *vllmMetrics
-	log     *emissionLog
+	// occupancy is what the backend holds and has done until now.
+	occupancy func() sim.Occupancy
+	waker     *waker
+	metrics   *vllmMetrics
+	log       *emissionLog
 
 	mu sync.Mutex
 	// arrived are replies to begin, left those whose client has gone.
@@ -87,7 +89,7 @@ func (l *eventLoop) run() {
 		for _, t := range tokens {
 			l.deliver(t)
 		}
-		l.metrics.sample()
+		l.metrics.sample(l.occupancy())
 		if next < 0 {
 			l.waker.sleep(-1)
 		} else if wait := next - l.now(); wait > nearly {

@@ -59,7 +59,7 @@ func lone(t testing.TB, body string) (*eventLoop, *reply) {
 	r := newReply(c, "cmpl-1", "m", 1)
 	r.Due, r.Left = make([]time.Duration, 0, c.output), make([]time.Duration, 0, c.output)
 	r.out, r.chunked, r.keepAlive, r.number = out, true, true, 0
-	return &eventLoop{start: time.Now(), backend: newFixed(Fixed{}, 0), metrics: newMetrics("m", nil), replies: map[int]*reply{0: r}}, r
+	return &eventLoop{start: time.Now(), backend: newFixed(Fixed{}, 0), metrics: newMetrics("m"), replies: map[int]*reply{0: r}}, r
 }
 
 // BenchmarkToken is what a token costs from the engine to the kernel.

@@ -16,8 +16,6 @@ type vllmMetrics struct {
 	// labels are those of every sample, cache those that tell of the KV cache;
 	// "" without one.
 	labels, cache string
-	// source tells what the backend holds and has done until now.
-	source func() sim.Occupancy
 
 	mu                sync.Mutex
 	occupancy         sim.Occupancy
@@ -28,10 +26,10 @@ type vllmMetrics struct {
 	ttft, itl, e2e, queue, prefill, decode *histogram
 }
 
-func newMetrics(model string, source func() sim.Occupancy) *vllmMetrics {
+func newMetrics(model string) *vllmMetrics {
 	return &vllmMetrics{
-		source: source, labels: fmt.Sprintf(`engine="0",model_name=%s`, marshal(model)),
-		ttft: newHistogram(ttftBounds), itl: newHistogram(itlBounds), e2e: newHistogram(requestBounds),
+		labels: fmt.Sprintf(`engine="0",model_name=%s`, marshal(model)),
+		ttft:   newHistogram(ttftBounds), itl: newHistogram(itlBounds), e2e: newHistogram(requestBounds),
 		queue: newHistogram(requestBounds), prefill: newHistogram(requestBounds), decode: newHistogram(requestBounds),
 	}
 }
@@ -45,9 +43,8 @@ func (m *vllmMetrics) describeCache(c *sim.Config) {
 	m.cache = fmt.Sprintf(`,block_size="%d",enable_prefix_caching="%s",num_gpu_blocks="%d"`, c.Layout.BlockTokens, caching, c.Blocks)
 }
 
-// sample notes the state of the backend; the goroutine that owns it calls.
-func (m *vllmMetrics) sample() {
-	o := m.source()
+// sample notes the state of the backend.
+func (m *vllmMetrics) sample(o sim.Occupancy) {
 	m.mu.Lock()
 	m.occupancy = o
 	m.mu.Unlock()

@@ -45,13 +45,13 @@ func (s *Simulator) start() (*service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
-	l := &eventLoop{start: time.Now(), waker: waker, replies: map[int]*reply{}}
+	l := &eventLoop{start: time.Now(), waker: waker, metrics: newMetrics(v.Model), replies: map[int]*reply{}}
 	if s.Timer == nil {
 		times := newFixed(s.Fixed, s.Seed)
-		l.backend, l.metrics = times, newMetrics(v.Model, times.Occupancy)
+		l.backend, l.occupancy = times, times.Occupancy
 	} else {
 		engine := sim.NewEngine(s.Timer, s.Config).Online()
-		l.backend, l.metrics = engine, newMetrics(v.Model, engine.Occupancy)
+		l.backend, l.occupancy = engine, engine.Occupancy
 		l.metrics.describeCache(&s.Config)
 	}
 	l.log = startLog(s.Log, LogStart{UnixNS: l.start.UnixNano(), MonotonicNS: monotonic()})
