@@ -91,15 +91,15 @@ func (c *Config) sloRows() []row {
 	limits := func(m measure.Metric) binding {
 		return tableOf(durationIn(above(0)), measure.Stats()...).in(&c.draft.limits[m])
 	}
-	return []row{
-		{"ttft", `time to first token: any of { p50 | p90 | p95 | p99 | "p99.9" | mean = limit }`, limits(measure.TTFT)},
-		{"tpot", "time per output token after the first, one figure a request", limits(measure.TPOT)},
-		{"itl", "time between two tokens, one figure a token", limits(measure.ITL)},
-		{"e2e", "time of a whole request", limits(measure.E2E)},
-		{"goodput", "least share of requests within all of its limits at once: { share = 0.95, any of ttft, tpot, e2e = limit }",
-			goodput().in(&c.draft.goodput)},
-		{"errors", "largest share of failed requests", numberIn(atLeast(0).below(1)).in(&c.Objective.Errors)},
+	var rows []row
+	for i, m := range measure.MetricTable {
+		if metric := measure.Metric(i + 1); metric.IsLatency() {
+			rows = append(rows, row{m.Name, m.Help, limits(metric)})
+		} else {
+			rows = append(rows, row{m.Name, m.Help, goodput().in(&c.draft.goodput)})
+		}
 	}
+	return append(rows, row{"errors", "largest share of failed requests", numberIn(atLeast(0).below(1)).in(&c.Objective.Errors)})
 }
 
 func (c *Config) modelRows() []row {

@@ -39,7 +39,7 @@ func figures() []trialColumn {
 	add("duration_s", func(m *measure.Measurement) string { return raw(m.Duration.Seconds()) })
 	add("requests", func(m *measure.Measurement) string { return strconv.Itoa(m.Requests) })
 	add("failed", func(m *measure.Measurement) string { return strconv.Itoa(m.Failed) })
-	for _, metric := range latencyMetrics {
+	for _, metric := range measure.AllLatencies() {
 		for _, stat := range stats {
 			add(metric.String()+"_"+stat.name+"_ms", func(m *measure.Measurement) string {
 				s := m.Latency(metric)

@@ -151,9 +151,6 @@ var stats = []struct {
 	quantile float64
 }{{"mean", 0}, {"p50", 0.50}, {"p90", 0.90}, {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}}
 
-// latencyMetrics are the latencies of a request in the order of its life.
-var latencyMetrics = []measure.Metric{measure.TTFT, measure.TPOT, measure.ITL, measure.E2E}
-
 // latencyTable lists the latencies in milliseconds, with an interval around p99.
 func latencyTable(m *measure.Measurement) Table {
 	tab := Table{Columns: []Column{{Name: "ms"}}}
@@ -161,7 +158,7 @@ func latencyTable(m *measure.Measurement) Table {
 		tab.Columns = append(tab.Columns, Column{Name: s.name, Right: true})
 	}
 	tab.Columns = append(tab.Columns, Column{Name: "p99 within (90 %)", Right: true}, Column{Name: "samples", Right: true, Extra: true})
-	for _, metric := range latencyMetrics {
+	for _, metric := range measure.AllLatencies() {
 		tab.Rows = append(tab.Rows, summaryRow(strings.ToUpper(metric.String()), m.Latency(metric), metric, m.Trial.Objective))
 	}
 	if m.SendLag.N > 0 {

@@ -4,38 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"planner/internal/wire"
 )
-
-// Metric is what an objective can bound. The zero value is invalid.
-type Metric int
-
-// The latencies. TTFT and E2E count from the intended time, TPOT is one figure a
-// request, ITL one a token. Goodput is none of them: it holds several limits
-// against each request at once (the attainment of DistServe, Zhong and others
-// 2024).
-const (
-	TTFT Metric = 1 + iota
-	TPOT
-	ITL
-	E2E
-	Goodput
-)
-
-var metricNames = []string{"", "ttft", "tpot", "itl", "e2e", "goodput"}
-
-// String is the metric's name in configurations.
-func (m Metric) String() string {
-	if m < TTFT || m > Goodput {
-		return fmt.Sprintf("Metric(%d)", int(m))
-	}
-	return metricNames[m]
-}
 
 // Bound is one limit of an objective: a quantile of a latency, or its mean, must
 // not be above Limit. For Goodput, at least the share Quantile of the requests
@@ -97,14 +71,6 @@ func ParseStat(s string) (float64, error) {
 		return 0, nil
 	}
 	return 0, fmt.Errorf("unknown statistic %q; allowed: %s", s, strings.Join(Stats(), ", "))
-}
-
-// ParseMetric reads the name of a latency.
-func ParseMetric(s string) (Metric, error) {
-	if i := slices.Index(metricNames, s); i > 0 && Metric(i) <= E2E {
-		return Metric(i), nil
-	}
-	return 0, fmt.Errorf("unknown latency %q; allowed: ttft, tpot, itl, e2e", s)
 }
 
 // Limits are those of a bound on Goodput: a request is good if it ends well

@@ -19,7 +19,7 @@ type cohort struct {
 	// warm-up and cool-down too.
 	records, all []*Record
 	// drawn holds the latencies that were asked for, by Metric.
-	drawn [E2E + 1]*series
+	drawn map[Metric]*series
 }
 
 func newCohort(t *Trial, records []Record, end time.Duration) *cohort {

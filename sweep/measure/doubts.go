@@ -63,7 +63,7 @@ func (c *cohort) unsent() int {
 
 // lagDoubt tells whether the client was late by an amount that matters.
 func (c *cohort) lagDoubt() note.Notes {
-	tightest := c.trial.Objective.tightest(TTFT, E2E)
+	tightest := c.trial.Objective.tightest(false)
 	lags := slices.Sorted(slices.Values(c.sendLag().values))
 	if tightest == 0 || len(lags) == 0 {
 		return nil
@@ -162,11 +162,11 @@ func (c *cohort) standing(o *Observation) bool {
 // out by lag, without a limit on times between tokens; false where nothing of it
 // is left.
 func (b Bound) movedOut(lag time.Duration) (Bound, bool) {
-	switch b.Metric {
-	case TTFT, E2E:
+	switch {
+	case b.Metric != Goodput && !b.Metric.row().perToken:
 		b.Limit += lag
 		return b, true
-	case Goodput:
+	case b.Metric == Goodput:
 		for _, limit := range []*time.Duration{&b.Limits.TTFT, &b.Limits.E2E} {
 			if *limit > 0 {
 				*limit += lag
@@ -181,7 +181,7 @@ func (b Bound) movedOut(lag time.Duration) (Bound, bool) {
 // sent is the cohort without the requests that the client did not send.
 func (c *cohort) sent() *cohort {
 	out := *c
-	out.drawn = [E2E + 1]*series{}
+	out.drawn = map[Metric]*series{}
 	out.records = slices.DeleteFunc(slices.Clone(c.records), func(r *Record) bool {
 		return r.Outcome == Dropped || r.Outcome == InFlight && r.Sent < 0
 	})

@@ -187,21 +187,6 @@ func (m *Measurement) Count(bound string) (Count, bool) {
 	return Count{Value: math.NaN()}, false
 }
 
-// Latency returns the summary of a metric.
-func (l *Latencies) Latency(m Metric) *Summary {
-	switch m {
-	case TTFT:
-		return &l.TTFT
-	case TPOT:
-		return &l.TPOT
-	case ITL:
-		return &l.ITL
-	case E2E:
-		return &l.E2E
-	}
-	panic("measure: latency of an invalid metric")
-}
-
 // Bounded is the statistic that a bound limits; Unresolved where the sample does
 // not give it, and for Goodput, which is a share and has none.
 func (l *Latencies) Bounded(b Bound) time.Duration {

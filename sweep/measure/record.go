@@ -133,21 +133,24 @@ func (r *Record) latency(m Metric, end time.Duration) (v time.Duration, open, ok
 	if r.failed() {
 		return 0, false, false
 	}
-	switch m {
-	case TTFT:
-		v, ok = r.TTFT()
-	case TPOT:
-		v, ok = r.TPOT()
-	case E2E:
-		v, ok = r.E2E()
+	row := m.row()
+	if row.value == nil {
+		return 0, false, false
 	}
-	switch {
-	case ok || r.Outcome != InFlight:
+	if v, ok = row.value(r); ok || r.Outcome != InFlight {
 		return v, false, ok
-	case m == TTFT || m == E2E:
-		return end - r.Due, true, true
-	case m == TPOT && r.First >= 0 && r.Asked > 1:
-		return (end - r.First) / time.Duration(r.Asked-1), true, true
 	}
-	return 0, false, false
+	v, ok = row.open(r, end)
+	return v, ok, ok
+}
+
+// age is how long after its intended time a request is.
+func (r *Record) age(now time.Duration) (time.Duration, bool) { return now - r.Due, true }
+
+// openTPOT is the least time per output token of a request that is in flight.
+func (r *Record) openTPOT(now time.Duration) (time.Duration, bool) {
+	if r.First < 0 || r.Asked < 2 {
+		return 0, false
+	}
+	return (now - r.First) / time.Duration(r.Asked-1), true
 }

@@ -88,10 +88,13 @@ func tally(records []*Record) Tally {
 
 // latencies summarises what can be told from records: all but ITL.
 func (c *cohort) latencies() Latencies {
-	return Latencies{
-		TTFT: c.latency(TTFT).summary(), TPOT: c.latency(TPOT).summary(),
-		ITL: UnresolvedSummary(), E2E: c.latency(E2E).summary(),
+	var l Latencies
+	for _, m := range AllLatencies() {
+		if *l.Latency(m) = UnresolvedSummary(); m.row().value != nil {
+			*l.Latency(m) = c.latency(m).summary()
+		}
 	}
+	return l
 }
 
 // throughput counts what went through in the window, whenever it was due.

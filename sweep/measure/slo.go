@@ -1,7 +1,10 @@
 package measure
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -27,13 +30,13 @@ func (s SLO) Empty() bool { return len(s.Bounds) == 0 }
 func (s SLO) Horizon(output int) time.Duration {
 	h := time.Duration(0)
 	for _, b := range s.Bounds {
-		switch b.Metric {
-		case TTFT, E2E:
-			h = max(h, b.Limit)
-		case TPOT, ITL:
-			h = max(h, b.Limit*time.Duration(output))
-		case Goodput:
+		switch {
+		case b.Metric == Goodput:
 			h = max(h, b.Limits.horizon(output))
+		case b.Metric.row().perToken:
+			h = max(h, b.Limit*time.Duration(output))
+		default:
+			h = max(h, b.Limit)
 		}
 	}
 	return h
@@ -63,11 +66,12 @@ func (s SLO) Metrics() []Metric {
 	return slices.Compact(out)
 }
 
-// tightest is the smallest limit on some of the latencies; 0 if there is none.
-func (s SLO) tightest(of ...Metric) time.Duration {
+// tightest is the smallest limit on the latencies that are per token, or on the others;
+// 0 if there is none.
+func (s SLO) tightest(perToken bool) time.Duration {
 	least := time.Duration(0)
 	for _, b := range s.Latencies() {
-		if slices.Contains(of, b.Metric) && b.Limit > 0 && (least == 0 || b.Limit < least) {
+		if b.Metric.row().perToken == perToken && b.Limit > 0 && (least == 0 || b.Limit < least) {
 			least = b.Limit
 		}
 	}
@@ -81,9 +85,9 @@ func (s SLO) tightest(of ...Metric) time.Duration {
 // over an answer of ten tokens and more is some per cent. It is at least a
 // millisecond, which no client can avoid.
 func (s SLO) ClientLag() time.Duration {
-	lag := s.tightest(TTFT, E2E) / 100
+	lag := s.tightest(false) / 100
 	if lag == 0 {
-		lag = s.tightest(TPOT, ITL) / 4
+		lag = s.tightest(true) / 4
 	}
 	return max(lag, leastLag)
 }
@@ -96,20 +100,6 @@ func (s *SLO) Sort() {
 	})
 }
 
-// fileSLO is an SLO in a file: limits by statistic.
-type fileSLO struct {
-	TTFT    map[string]time.Duration `json:"ttft_ms,omitempty"`
-	TPOT    map[string]time.Duration `json:"tpot_ms,omitempty"`
-	ITL     map[string]time.Duration `json:"itl_ms,omitempty"`
-	E2E     map[string]time.Duration `json:"e2e_ms,omitempty"`
-	Errors  float64                  `json:"errors"`
-	Goodput *Bound                   `json:"goodput,omitempty"`
-}
-
-func (w *fileSLO) limits() [4]*map[string]time.Duration {
-	return [4]*map[string]time.Duration{&w.TTFT, &w.TPOT, &w.ITL, &w.E2E}
-}
-
 // MarshalJSON writes {"ttft_ms":{"p99":500},"errors":0.001}; errors is null
 // when they are not bounded. Goodput is {"share":0.95,"ttft_ms":500}. An objective
 // that bounds nothing is null.
@@ -117,25 +107,39 @@ func (s SLO) MarshalJSON() ([]byte, error) {
 	if s.Empty() {
 		return []byte("null"), nil
 	}
-	w := fileSLO{Errors: s.Errors}
-	if s.Errors < 0 {
-		w.Errors = math.NaN()
+	var parts [][]byte
+	add := func(key string, value any) error {
+		part, err := wire.Marshal(map[string]any{key: value})
+		parts = append(parts, bytes.TrimSuffix(bytes.TrimPrefix(part, []byte("{")), []byte("}")))
+		return err
 	}
+	var failed error
+	limits := map[Metric]map[string]time.Duration{}
 	for _, b := range s.Bounds {
-		if b.Metric == Goodput {
-			w.Goodput = &b
-			continue
-		}
-		if b.Metric < TTFT || b.Metric > E2E {
+		if !b.Metric.valid() {
 			return nil, fmt.Errorf("write objective: invalid metric %d", int(b.Metric))
 		}
-		of := w.limits()[b.Metric-TTFT]
-		if *of == nil {
-			*of = map[string]time.Duration{}
+		if limits[b.Metric] == nil {
+			limits[b.Metric] = map[string]time.Duration{}
 		}
-		(*of)[b.Stat()] = max(b.Limit, 0)
+		limits[b.Metric][b.Stat()] = max(b.Limit, 0)
 	}
-	return wire.Marshal(w)
+	for _, m := range AllLatencies() {
+		if limits[m] != nil {
+			failed = errors.Join(failed, add(m.key(), limits[m]))
+		}
+	}
+	allowed := s.Errors
+	if allowed < 0 {
+		allowed = math.NaN()
+	}
+	failed = errors.Join(failed, add("errors", allowed))
+	for _, b := range s.Bounds {
+		if b.Metric == Goodput {
+			failed = errors.Join(failed, add(b.Metric.String(), b))
+		}
+	}
+	return slices.Concat([]byte("{"), bytes.Join(parts, []byte(",")), []byte("}")), failed
 }
 
 // UnmarshalJSON reads what MarshalJSON writes. Bounds come in the order of
@@ -144,20 +148,34 @@ func (s *SLO) UnmarshalJSON(data []byte) error {
 	if *s = (SLO{}); string(data) == "null" {
 		return nil
 	}
-	w := fileSLO{Errors: math.NaN()}
-	if err := wire.Unmarshal(data, &w); err != nil {
+	w := struct {
+		Errors  float64 `json:"errors"`
+		Goodput *Bound  `json:"goodput"`
+	}{Errors: math.NaN()}
+	var limits map[string]json.RawMessage
+	if err := errors.Join(wire.Unmarshal(data, &w), json.Unmarshal(data, &limits)); err != nil {
 		return fmt.Errorf("read objective: %w", err)
 	}
 	if s.Errors = w.Errors; math.IsNaN(w.Errors) {
 		s.Errors = -1
 	}
-	for i, of := range w.limits() {
-		for stat, limit := range *of {
+	for _, m := range AllLatencies() {
+		var stats map[string]*float64
+		if raw := limits[m.key()]; raw != nil {
+			if err := json.Unmarshal(raw, &stats); err != nil {
+				return fmt.Errorf("read objective: %s: %w", m.key(), err)
+			}
+		}
+		for stat, limit := range stats {
 			q, err := ParseStat(stat)
 			if err != nil {
 				return fmt.Errorf("read objective: %w", err)
 			}
-			s.Bounds = append(s.Bounds, Bound{Metric: TTFT + Metric(i), Quantile: q, Limit: limit})
+			b := Bound{Metric: m, Quantile: q, Limit: -1}
+			if limit != nil {
+				b.Limit = wire.Duration(*limit, time.Millisecond)
+			}
+			s.Bounds = append(s.Bounds, b)
 		}
 	}
 	if g := w.Goodput; g != nil {
