@@ -111,14 +111,25 @@ func (ns Notes) String() string { return strings.Join(ns.Texts(), "\n") }
 // MarshalJSON writes a list, an empty one where there are none.
 func (ns Notes) MarshalJSON() ([]byte, error) { return wire.Marshal(append([]Note{}, ns...)) }
 
-// Groups gathers the notes by kind, in the order of the first of each. Those of
-// which only the sentence is known are of one kind where they say the same.
+// alike reports whether two notes say the same but for numbers.
+func (n Note) alike(other Note) bool {
+	if n.Kind != other.Kind {
+		return false
+	}
+	for name, v := range n.Figures {
+		if _, isNumber := v.(float64); !isNumber && v != other.Figures[name] {
+			return false
+		}
+	}
+	return true
+}
+
+// Groups gathers the notes that say the same but for numbers, in the order of the
+// first of each.
 func (ns Notes) Groups() []Notes {
 	var out []Notes
 	for _, n := range ns {
-		i := slices.IndexFunc(out, func(g Notes) bool {
-			return g[0].Kind == n.Kind && (n.Kind != Unknown || g[0].Equal(n))
-		})
+		i := slices.IndexFunc(out, func(g Notes) bool { return g[0].alike(n) })
 		if i < 0 {
 			out = append(out, Notes{n})
 			continue
@@ -128,7 +139,7 @@ func (ns Notes) Groups() []Notes {
 	return out
 }
 
-// Summary is one line a kind: what its notes say, with the range of each figure, and
+// Summary is one line a group: what its notes say, with the range of each number, and
 // how many they are.
 func (ns Notes) Summary() []string {
 	var out []string

@@ -74,8 +74,10 @@ func TestSummary(t *testing.T) {
 	want := []string{
 		"client: it stood still for 0.30 to 1.20 s at 4.0 to 9.0 s (2 times)",
 		"overloaded: the backlog kept growing",
-		"ttft.p99, e2e.p99 is undecided: 400 requests do not resolve it (2 times)",
-		"a (2 times)", "b",
+		"ttft.p99 is undecided: 400 requests do not resolve it",
+		"a (2 times)",
+		"e2e.p99 is undecided: 400 requests do not resolve it",
+		"b",
 	}
 	if got := notes.Summary(); !slices.Equal(got, want) {
 		t.Errorf("%q", got)

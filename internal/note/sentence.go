@@ -5,7 +5,6 @@ import (
 	"math"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -24,8 +23,8 @@ func (k Kind) names() []string {
 	return out
 }
 
-// sentence says what notes of one kind say. Where they differ in a number its
-// range is given, where they differ in words all of these.
+// sentence says what notes that are alike say. Where they differ in a number its
+// range is given.
 func sentence(notes Notes) string {
 	return placeholder.ReplaceAllStringFunc(sentences[notes[0].Kind], func(s string) string {
 		m := placeholder.FindStringSubmatch(s)
@@ -33,22 +32,16 @@ func sentence(notes Notes) string {
 	})
 }
 
-// values is one figure of notes of one kind.
+// values is one figure of notes that are alike.
 func values(notes Notes, name, verb string) string {
 	var numbers []float64
-	var words []string
 	for _, n := range notes {
-		switch v := n.Figures[name].(type) {
-		case float64:
+		if v, ok := n.Figures[name].(float64); ok {
 			numbers = append(numbers, v)
-		default:
-			if w := fmt.Sprint(v); !slices.Contains(words, w) {
-				words = append(words, w)
-			}
 		}
 	}
 	if len(numbers) == 0 {
-		return strings.Join(words, ", ")
+		return fmt.Sprint(notes[0].Figures[name])
 	}
 	low, high := number(slices.Min(numbers), name, verb), number(slices.Max(numbers), name, verb)
 	if low == high {
