@@ -14,7 +14,8 @@ import (
 	"planner/sweep/measure"
 )
 
-// CrossingOutcome says what the measured points tell of a limit.
+// CrossingOutcome says what the measured points tell of a limit. The zero value stands
+// for [Undetermined].
 type CrossingOutcome string
 
 // The outcomes of a crossing.
@@ -156,7 +157,7 @@ func Lowest(all []Crossing) (Crossing, bool) {
 }
 
 func (x *Crossing) sortKey() float64 {
-	if x.Outcome == Undetermined {
+	if x.Outcome == Undetermined || x.Outcome == "" {
 		return -1
 	}
 	return x.Value
