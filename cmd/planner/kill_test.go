@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -57,28 +56,6 @@ func runFolder(t *testing.T, dir string) string {
 	return ""
 }
 
-// planOf reads a run's plan without what depends on clock and place.
-func planOf(t *testing.T, folder string) string {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join(folder, "plan.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var plan map[string]json.RawMessage
-	if err := json.Unmarshal(data, &plan); err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := plan["run"]; !ok {
-		t.Fatal("the plan has no key run")
-	}
-	delete(plan, "run")
-	out, err := json.Marshal(plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(out)
-}
-
 // Killed with SIGKILL at random instants, again while it resumes, a run ends
 // with the same plan and the same journal as one that nobody touched.
 func TestKilledRunResumes(t *testing.T) {
@@ -91,7 +68,7 @@ func TestKilledRunResumes(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	took := time.Since(began)
-	want := planOf(t, runFolder(t, whole))
+	want := storedAnswer(t, runFolder(t, whole))
 	journal := read(t, filepath.Join(runFolder(t, whole), "journal.jsonl"))
 
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -108,7 +85,7 @@ func TestKilledRunResumes(t *testing.T) {
 		if out, err := planner(t, dir, "resume", folder, "--quiet").CombinedOutput(); err != nil {
 			t.Fatalf("resume: %v\n%s", err, out)
 		}
-		if got := planOf(t, folder); got != want {
+		if got := storedAnswer(t, folder); got != want {
 			t.Errorf("killed and resumed: another plan\n%s\nthan in one go\n%s", got, want)
 		}
 		if got := read(t, filepath.Join(folder, "journal.jsonl")); got != journal {
