@@ -75,22 +75,7 @@ func Drive(ctx context.Context, f *Folder, g Ground, s Study, stop func() bool, 
 			g.Recall(j.held)
 		}
 	}
-	if p, ok := s.(preparer); ok {
-		var held []measure.Measurement
-		if j != nil {
-			held = j.held
-		}
-		if err := p.Prepare(ctx, g.Run, held); err != nil {
-			return Answer{}, err
-		}
-	}
 	return j.answer(ctx, Loop{Source: s, Run: g.Run, Journal: j, Parallel: g.Parallel, Keep: g.keeper(f), Stop: stop, See: see}, s)
-}
-
-// A preparer is a study that looks at the ground before its first proposal, unless
-// the measurements of an earlier process tell it what it wants to know.
-type preparer interface {
-	Prepare(ctx context.Context, run Runner, held []measure.Measurement) error
 }
 
 // Replay tells a study what a journal holds, without running anything, and asks

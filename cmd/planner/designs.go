@@ -19,7 +19,7 @@ func sweepExperiment() experiment {
 			"The lists of the configuration (knobs, GPUs, tensor_parallel) are crossed, or varied one at a time from the\n" +
 			"first of each. Where prompts share prefixes, a cold and a warm prefix cache are trials of their own.",
 		config: configFlags(), own: sweepFlags(),
-		study: sweepStudy, dry: (*program).drySweep, kept: true, demanding: true,
+		study: sweepStudy, dry: (*program).drySweep, kept: true, csv: "sweep.csv", demanding: true,
 	}
 }
 

@@ -23,6 +23,8 @@ type experiment struct {
 	dry func(*program, context.Context, *run) error
 	// kept says that there is always a run folder, on the simulated engine too.
 	kept bool
+	// csv names the file of the run folder that takes the figures of the trials; "" for none.
+	csv string
 	// action is the command's where it takes something else than one configuration;
 	// demanding says that it cannot do without that one.
 	action    func(*program, *cli.Context) error

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"planner/internal/config"
 	"planner/sweep"
@@ -73,7 +74,15 @@ func pointStudy(p *program, r *run) (sweep.Study, error) {
 				return nil, err
 			}
 		}
-		return design.NewPoint(t, r.ground.Owned, live && !f.is("warm-up")), nil
+		point := design.NewPoint(t, r.ground.Owned, live && !f.is("warm-up"))
+		r.before = func(ctx context.Context) error {
+			held, err := r.held()
+			if err != nil {
+				return err
+			}
+			return point.Prepare(ctx, r.ground.Run, held)
+		}
+		return point, nil
 	})
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,8 +34,10 @@ type run struct {
 	// started is when the run began; zero for one that is only read.
 	started time.Time
 
-	// settle tells what runs on real engines where their files go.
+	// settle tells what runs on real engines where their files go; before, if set,
+	// looks at the ground ahead of the first trial.
 	settle []func(*sweep.Folder)
+	before func(context.Context) error
 	// see is told what happens.
 	see sweep.Watcher
 }
@@ -172,7 +175,14 @@ func (p *program) conduct(c *cli.Context, r *run) error {
 	for _, settle := range r.settle {
 		settle(r.folder)
 	}
-	answer, err := sweep.Drive(c.Context, r.folder, r.ground, r.study, stop, r.see)
+	var answer sweep.Answer
+	var err error
+	if r.before != nil {
+		err = r.before(c.Context)
+	}
+	if err == nil {
+		answer, err = sweep.Drive(c.Context, r.folder, r.ground, r.study, stop, r.see)
+	}
 	show.Close()
 	if r.ground.Close != nil {
 		err = errors.Join(err, r.ground.Close())
@@ -226,8 +236,8 @@ func (r *run) keep(answer sweep.Answer, doc report.Document, interrupted bool) e
 			}
 		}
 	}
-	if r.cfg.Run.Command == "sweep" {
-		if err := r.folder.Write("sweep.csv", report.CSV(doc)); err != nil {
+	if e, _ := experimentOf(r.cfg.Run.Command); e.csv != "" {
+		if err := r.folder.Write(e.csv, report.CSV(doc)); err != nil {
 			return err
 		}
 	}
