@@ -18,14 +18,14 @@ const maxConfigFile = 8 << 20
 // and would overflow products.
 const largestCount = 1 << 28
 
-// ErrUnsupported is wrapped by the error for a config.json of an architecture whose
+// errUnsupported is wrapped by the error for a config.json of an architecture whose
 // cost these equations do not describe.
-var ErrUnsupported = errors.New("architecture not modelled")
+var errUnsupported = errors.New("architecture not modelled")
 
 // ParseConfig reads a Hugging Face config.json: the shape, the layers with windows and
 // with experts, and the format of the weights. Multi-modal models give their text
 // tower. The error names the key that is missing, or says what cannot be modelled
-// (wrapping [ErrUnsupported]): state-space and linear-attention layers, encoders.
+// (wrapping [errUnsupported]): state-space and linear-attention layers, encoders.
 func ParseConfig(r io.Reader) (Arch, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxConfigFile))
 	if err != nil {
@@ -207,15 +207,15 @@ func (c *hfConfig) repo() string {
 func (c *hfConfig) unsupported() error {
 	for _, key := range []string{"linear_num_value_heads", "ssm_cfg", "state_size", "mamba_d_state", "ssm_state_size", "lru_width", "linear_attn_config"} {
 		if c.has(key) {
-			return fmt.Errorf("%s: layers without a KV cache (state-space or linear attention): %w", key, ErrUnsupported)
+			return fmt.Errorf("%s: layers without a KV cache (state-space or linear attention): %w", key, errUnsupported)
 		}
 	}
 	if c.flag("is_encoder_decoder", false) {
-		return fmt.Errorf("is_encoder_decoder: encoder-decoder models: %w", ErrUnsupported)
+		return fmt.Errorf("is_encoder_decoder: encoder-decoder models: %w", errUnsupported)
 	}
 	for _, kind := range c.layerTypes() {
 		if !slices.Contains([]string{"full_attention", "sliding_attention", "chunked_attention"}, kind) {
-			return fmt.Errorf("layer_types: %q: %w", kind, ErrUnsupported)
+			return fmt.Errorf("layer_types: %q: %w", kind, errUnsupported)
 		}
 	}
 	return nil

@@ -23,10 +23,10 @@ type Journal struct {
 	held []measure.Measurement
 }
 
-// OpenJournal opens or creates the journal at path and locks it against a
+// openJournal opens or creates the journal at path and locks it against a
 // second process. A torn last line, left by a process that was killed, is cut
 // off; torn says so. A damaged line before the last one is an error.
-func OpenJournal(path string) (j *Journal, torn bool, err error) {
+func openJournal(path string) (j *Journal, torn bool, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, false, fmt.Errorf("open journal: %w", err)
@@ -211,7 +211,7 @@ func (j *Journal) reject(all []measure.Rejection) error {
 
 // WriteJournal makes the journal of measurements that no study asked for.
 func (f Folder) WriteJournal(all []measure.Measurement) error {
-	j, _, err := OpenJournal(f.File(JournalFile))
+	j, _, err := openJournal(f.File(JournalFile))
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func answer(_ context.Context, t measure.Trial) (measure.Observation, error) {
 
 func journal(t *testing.T, path string) *Journal {
 	t.Helper()
-	j, _, err := OpenJournal(path)
+	j, _, err := openJournal(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestDamagedJournalIsNamed(t *testing.T) {
 	if err := os.WriteFile(path, data, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := OpenJournal(path); err == nil {
+	if _, _, err := openJournal(path); err == nil {
 		t.Fatal("a journal with a damaged first line was taken")
 	}
 }
@@ -211,7 +211,7 @@ func TestJournalOfAnotherWorkloadIsRefused(t *testing.T) {
 func TestJournalIsLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), JournalFile)
 	journal(t, path)
-	if _, _, err := OpenJournal(path); err == nil {
+	if _, _, err := openJournal(path); err == nil {
 		t.Fatal("two processes could write one journal")
 	}
 }

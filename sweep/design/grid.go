@@ -110,7 +110,7 @@ func (s *Sweep) runnable(cfg *config.Config) (sets []measure.Knobs, most float64
 	all, rejected := cfg.Candidates()
 	s.rejected = rejected
 	for _, k := range all {
-		rate, err := PredictedRate(s.ground, &cfg.Workload, cfg.Objective, k)
+		rate, err := predictedRate(s.ground, &cfg.Workload, cfg.Objective, k)
 		if r, ok := measure.IsRejection(err); ok {
 			s.rejected = append(s.rejected, *r)
 			continue
@@ -125,10 +125,10 @@ func (s *Sweep) runnable(cfg *config.Config) (sets []measure.Knobs, most float64
 	return sets, most, nil
 }
 
-// PredictedRate is about the rate that knobs carry, by arithmetic; 0 where nothing
+// predictedRate is about the rate that knobs carry, by arithmetic; 0 where nothing
 // predicts it. Knobs that cannot run are an error of the simulated engine alone: a
 // real one says so itself.
-func PredictedRate(g sweep.Ground, w *workload.Workload, objective measure.SLO, k measure.Knobs) (float64, error) {
+func predictedRate(g sweep.Ground, w *workload.Workload, objective measure.SLO, k measure.Knobs) (float64, error) {
 	if g.Predict == nil {
 		return 0, nil
 	}

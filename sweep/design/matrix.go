@@ -116,9 +116,9 @@ func matrixTrials(cfg *config.Config, g sweep.Ground, s Grid, k measure.Knobs) (
 // rowRate is the predicted maximum rate of a workload: without the limits where it
 // meets them at no rate, since a matrix asks what the engine does.
 func rowRate(g sweep.Ground, objective measure.SLO, w *workload.Workload, k measure.Knobs) (float64, error) {
-	rate, err := PredictedRate(g, w, objective, k)
+	rate, err := predictedRate(g, w, objective, k)
 	if err == nil && rate <= 0 {
-		rate, err = PredictedRate(g, w, measure.SLO{}, k)
+		rate, err = predictedRate(g, w, measure.SLO{}, k)
 	}
 	if err == nil && rate <= 0 {
 		err = errors.New("sweep --matrix: the rates are shares of a predicted maximum, which takes model and hardware in the configuration")

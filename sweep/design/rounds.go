@@ -53,7 +53,7 @@ func NewRounds(a, b Side, r Round) (*Rounds, error) {
 		runnable, _ := side.Config.Candidates()
 		knobs[i] = runnable[0]
 		var err error
-		if most[i], err = PredictedRate(side.Ground, &side.Config.Workload, side.Config.Objective, knobs[i]); err != nil {
+		if most[i], err = predictedRate(side.Ground, &side.Config.Workload, side.Config.Objective, knobs[i]); err != nil {
 			return nil, fmt.Errorf("%s: %w", side.Name, err)
 		}
 	}

@@ -15,16 +15,16 @@ import (
 	"planner/sweep/workload"
 )
 
-// CharsPerToken turns text into tokens where no tokenizer is at hand: English
+// charsPerToken turns text into tokens where no tokenizer is at hand: English
 // prose runs at about four characters a token under the vocabularies of 2023
 // and later. Code and other languages run lower.
-const CharsPerToken = 4.0
+const charsPerToken = 4.0
 
 func estimateTokens(chars int) int {
 	if chars == 0 {
 		return 0
 	}
-	return max(1, int(float64(chars)/CharsPerToken+0.5))
+	return max(1, int(float64(chars)/charsPerToken+0.5))
 }
 
 // ShareGPT holds the lengths of a ShareGPT file: those of the first question
@@ -44,7 +44,7 @@ type ShareGPT struct {
 
 // ReadShareGPT reads the lengths of a ShareGPT file: a JSON array of
 // {"conversations":[{"from":..,"value":..},..]}. Lengths are estimates, by
-// CharsPerToken; no text is kept.
+// charsPerToken; no text is kept.
 func ReadShareGPT(name string, r io.Reader) (*ShareGPT, error) {
 	wrong := func(format string, a ...any) error { return &FileError{File: name, What: fmt.Sprintf(format, a...)} }
 	d := json.NewDecoder(r)
@@ -78,7 +78,7 @@ func ReadShareGPT(name string, r io.Reader) (*ShareGPT, error) {
 	slices.Sort(s.Prompts)
 	slices.Sort(s.Outputs)
 	s.Description = workload.DescribeLengths(s.Prompts, s.Outputs)
-	s.Warnings.Add(note.LengthsEstimated, float64(CharsPerToken))
+	s.Warnings.Add(note.LengthsEstimated, float64(charsPerToken))
 	s.Warnings.Add(note.DrawnApart)
 	return s, nil
 }

@@ -170,7 +170,7 @@ func (t *Trace) remark(m mapping) {
 		t.Warnings.Add(note.LinesLeftOut, t.others)
 	}
 	if t.Estimated > 0 {
-		t.Warnings.Add(note.RequestsEstimated, t.Estimated, len(t.Rows), float64(CharsPerToken))
+		t.Warnings.Add(note.RequestsEstimated, t.Estimated, len(t.Rows), float64(charsPerToken))
 	}
 	if m["arrival"].names == nil {
 		t.Warnings.Add(note.ArrivalsFromEnds)
