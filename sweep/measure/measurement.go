@@ -233,8 +233,7 @@ func (m Measurement) MarshalJSON() ([]byte, error) {
 // the one of the trial; the rows of a trace are not in it.
 func (m *Measurement) UnmarshalJSON(b []byte) error {
 	type plain Measurement
-	none := UnresolvedSummary()
-	p := plain{Throughput: Throughput{Goodput: math.NaN()}, Latencies: Latencies{none, none, none, none}, SendLag: none}
+	p := plain{Throughput: Throughput{Goodput: math.NaN()}, Latencies: unresolvedLatencies(), SendLag: UnresolvedSummary()}
 	old := note.Warnings{}
 	if err := errors.Join(wire.Unmarshal(b, &p), wire.Unmarshal(b, &old)); err != nil {
 		return fmt.Errorf("read measurement: %w", err)

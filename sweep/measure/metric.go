@@ -103,3 +103,11 @@ func (l *Latencies) Latency(m Metric) *Summary {
 	}
 	return m.row().summary(l)
 }
+
+// unresolvedLatencies are latencies of which nothing is known.
+func unresolvedLatencies() (l Latencies) {
+	for _, m := range AllLatencies() {
+		*l.Latency(m) = UnresolvedSummary()
+	}
+	return l
+}

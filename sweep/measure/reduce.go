@@ -88,9 +88,9 @@ func tally(records []*Record) Tally {
 
 // latencies summarises what can be told from records: all but ITL.
 func (c *cohort) latencies() Latencies {
-	var l Latencies
+	l := unresolvedLatencies()
 	for _, m := range AllLatencies() {
-		if *l.Latency(m) = UnresolvedSummary(); m.row().value != nil {
+		if m.row().value != nil {
 			*l.Latency(m) = c.latency(m).summary()
 		}
 	}
