@@ -2,6 +2,7 @@ package design
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -91,6 +92,14 @@ func NewRounds(a, b Side, r Round) (*Rounds, error) {
 	return s, nil
 }
 
+// close stops whatever a side has started.
+func (s *Side) close() error {
+	if s.Ground.Close == nil {
+		return nil
+	}
+	return s.Ground.Close()
+}
+
 // ofB says whether the trial of a number, from 1, is B's.
 func ofB(number int) int {
 	round, second := (number-1)/2, (number-1)%2
@@ -102,6 +111,14 @@ func ofB(number int) int {
 func (r *Rounds) Ground() sweep.Ground {
 	a, b := &r.Sides[0].Ground, &r.Sides[1].Ground
 	g := sweep.Ground{Virtual: a.Virtual && b.Virtual, Parallel: min(a.Parallel, b.Parallel), Records: a.Records}
+	g.Recall = func(seen []measure.Measurement) {
+		for _, side := range r.Sides {
+			if side.Ground.Recall != nil {
+				side.Ground.Recall(seen)
+			}
+		}
+	}
+	g.Close = func() error { return errors.Join(r.Sides[0].close(), r.Sides[1].close()) }
 	g.Run = func(ctx context.Context, t measure.Trial) (measure.Observation, error) {
 		n := ofB(t.Number)
 		mine, other := r.Sides[n].Ground, r.Sides[1-n].Ground

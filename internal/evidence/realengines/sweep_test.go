@@ -34,7 +34,7 @@ func TestSweepKilledTwice(t *testing.T) {
 		}
 		trials, telemetry := d.journal(run), d.telemetry(run)
 		if len(trials) != 4 || len(telemetry) != 4 {
-			t.Fatalf("%d trials in the journal and %d telemetry of the engine, want 4", len(trials), len(telemetry))
+			t.Fatalf("%d trials in the journal and telemetry of %d, want 4", len(trials), len(telemetry))
 		}
 		for i, m := range trials {
 			s.checkTrial(t, i+1, m, telemetry[i])
