@@ -111,13 +111,6 @@ func ofB(number int) int {
 func (r *Rounds) Ground() sweep.Ground {
 	a, b := &r.Sides[0].Ground, &r.Sides[1].Ground
 	g := sweep.Ground{Virtual: a.Virtual && b.Virtual, Parallel: min(a.Parallel, b.Parallel), Records: a.Records}
-	g.Recall = func(seen []measure.Measurement) {
-		for _, side := range r.Sides {
-			if side.Ground.Recall != nil {
-				side.Ground.Recall(seen)
-			}
-		}
-	}
 	g.Close = func() error { return errors.Join(r.Sides[0].close(), r.Sides[1].close()) }
 	g.Run = func(ctx context.Context, t measure.Trial) (measure.Observation, error) {
 		n := ofB(t.Number)
