@@ -94,7 +94,7 @@ func stage(dir string, about About, config []byte) (string, error) {
 		return "", fmt.Errorf("make run folder: %w", err)
 	}
 	f := Folder{path}
-	err = errors.Join(os.Chmod(path, 0o755), f.WriteJSON(AboutFile, about), f.Write(ConfigFile, config))
+	err = errors.Join(f.WriteJSON(AboutFile, about), f.Write(ConfigFile, config))
 	if err != nil {
 		os.RemoveAll(path)
 		return "", err
@@ -137,10 +137,11 @@ func (f Folder) Has(name string) bool {
 	return err == nil
 }
 
-// Write puts a file in place whole: written beside it, synced, renamed.
+// Write puts a file in place whole: written beside it, synced, renamed. What prompts,
+// addresses and logs tell is for its owner alone.
 func (f Folder) Write(name string, data []byte) error {
 	path := f.File(name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".tmp-")
@@ -149,7 +150,7 @@ func (f Folder) Write(name string, data []byte) error {
 	}
 	defer os.Remove(tmp.Name())
 	_, err = tmp.Write(data)
-	err = errors.Join(err, tmp.Chmod(0o644), tmp.Sync(), tmp.Close())
+	err = errors.Join(err, tmp.Sync(), tmp.Close())
 	if err == nil {
 		err = os.Rename(tmp.Name(), path)
 	}

@@ -27,7 +27,7 @@ type Journal struct {
 // second process. A torn last line, left by a process that was killed, is cut
 // off; torn says so. A damaged line before the last one is an error.
 func openJournal(path string) (j *Journal, torn bool, err error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, false, fmt.Errorf("open journal: %w", err)
 	}

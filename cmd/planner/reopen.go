@@ -89,19 +89,24 @@ func (p *program) reopen(c *cli.Context) (*run, *stored, error) {
 		return nil, nil, usageError{err}
 	}
 	r := &run{folder: &folder}
+	var done stored
+	var damage error
 	data, err := os.ReadFile(folder.File(storedFile))
-	if err == nil {
-		var done stored
-		if err := json.Unmarshal(data, &done); err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", folder.File(storedFile), err)
-		}
-		if done.Journal == journalSize(&folder) {
+	switch {
+	case err == nil:
+		damage = json.Unmarshal(data, &done)
+		if damage == nil && done.Journal == journalSize(&folder) {
 			return r, &done, nil
 		}
-	} else if !errors.Is(err, os.ErrNotExist) {
+	case !errors.Is(err, os.ErrNotExist):
 		return nil, nil, err
 	}
-	if _, ok := experimentOf(about.Command); !ok {
+	switch _, measured := experimentOf(about.Command); {
+	case damage != nil && !measured:
+		return nil, nil, fmt.Errorf("%s is damaged (%w): make the folder again with planner %s", folder.File(storedFile), damage, about.Command)
+	case damage != nil:
+		fmt.Fprintf(p.stderr, "planner: %s is damaged (%v): the answer is made of the journal again\n", folder.File(storedFile), damage)
+	case !measured:
 		return nil, nil, usagef("%s was made by 'planner %s', which has nothing to resume", folder.Path, about.Command)
 	}
 	if r.cfg, err = config.Load(folder.File(sweep.ConfigFile), nil, config.For(about.Command)); err != nil {

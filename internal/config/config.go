@@ -84,6 +84,7 @@ func (r *reader) finish(c *Config) {
 	r.checkDemand(c)
 	r.resolveSLO(c)
 	c.Search.Budget, c.Search.BudgetGiven = cmp.Or(c.draft.budget, usualBudget), c.draft.budget > 0
+	r.checkWarmUp(c)
 	r.checkEngine(c)
 	r.checkSingle(c)
 	r.resolveModel(c)

@@ -198,7 +198,7 @@ prompt = { dist = "lognormal", median = 500, sigma = 0.8, min = 50, max = 4000 }
 		Override{Key: "engine.extra_args", Value: "--enforce-eager"},
 		Override{Key: "slo.ttft", Value: `{ mean = "1s" }`},
 		Override{Key: "slo.e2e.p999", Value: "9s"},
-		Override{Key: "search.warm_up", Value: "0s"},
+		Override{Key: "search.warm_up", Value: "15s"},
 	)
 	if c.Demand.Rate != 2.5 || c.Engine.Version != "0.20" || c.GPUs[0].USDPerHour != 4 {
 		t.Errorf("rate %v, version %q, price %v", c.Demand.Rate, c.Engine.Version, c.GPUs[0].USDPerHour)
@@ -215,7 +215,7 @@ prompt = { dist = "lognormal", median = 500, sigma = 0.8, min = 50, max = 4000 }
 	if len(c.Objective.Bounds) != 2 || c.Objective.Bounds[0].String() != "ttft.mean" || c.Objective.Bounds[1].String() != "e2e.p99.9" {
 		t.Errorf("bounds %v", c.Objective.Bounds)
 	}
-	if c.Search.Warmup != 0 {
+	if c.Search.Warmup != 15*time.Second {
 		t.Errorf("warm-up %+v", c.Search.Warmup)
 	}
 }

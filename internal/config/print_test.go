@@ -62,7 +62,7 @@ mix = [{ class = "chat", weight = 0.7 }, { name = "r a g", weight = 0.3, prompt 
 [search]
 precision = 0.05
 confidence = 0.99
-warm_up = "0s"
+warm_up = "15s"
 trial = "2m"
 min_requests = 50
 budget = "7h"

@@ -23,6 +23,14 @@ type Search struct {
 	Certify bool
 }
 
+// checkWarmUp refuses the search of a maximum rate without warm-up: 0 is no length that
+// it could choose.
+func (r *reader) checkWarmUp(c *Config) {
+	if c.need.Limit && c.need.Engine != NoEngine && c.Search.Warmup == 0 {
+		r.at("search.warm_up").refuse(`is "0s", want "auto" or a duration above 0: an engine that is still empty carries more than it can keep up`)
+	}
+}
+
 // Auto is a duration that is left to the search.
 const Auto time.Duration = -1
 

@@ -82,7 +82,7 @@ func (e *Engine) launch(name string) error {
 		return err
 	}
 	e.URL = fmt.Sprintf("http://%s:%d", loopback, port)
-	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return fmt.Errorf("engine: make the folder of its log: %w", err)
 	}
 	files := map[string]string{filepath.Join(s.Dir, name+".cmd"): e.Command.String() + "\n"}
@@ -90,12 +90,12 @@ func (e *Engine) launch(name string) error {
 		files[e.Command.File] = e.Command.Content
 	}
 	for path, content := range files {
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			return fmt.Errorf("engine: write its command line and options: %w", err)
 		}
 	}
 	e.Log = filepath.Join(s.Dir, name+".log")
-	log, err := os.OpenFile(e.Log, os.O_CREATE|os.O_WRONLY|os.O_TRUNC|os.O_APPEND, 0o644)
+	log, err := os.OpenFile(e.Log, os.O_CREATE|os.O_WRONLY|os.O_TRUNC|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("engine: open its log: %w", err)
 	}
