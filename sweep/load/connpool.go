@@ -25,9 +25,9 @@ const resendLimit = 3
 
 // connPool holds the connections of one trial to one plain HTTP/1.1 server: as many
 // as there are requests in flight, without a limit that requests could queue
-// at. It speaks the part of HTTP that a POST and its stream need; net/http,
-// which is used for TLS, spends twice the time per event on handing each one
-// from goroutine to goroutine.
+// at. A goroutine reads its answer itself; the transport of net/http, which is used
+// for TLS, spends twice the time per event on handing each one from goroutine to
+// goroutine.
 type connPool struct {
 	ctx  context.Context
 	dial func(ctx context.Context) (net.Conn, error)

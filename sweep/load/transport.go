@@ -27,6 +27,15 @@ type response struct {
 	body   body
 }
 
+// newResponse takes what the head says of the body.
+func newResponse(res *http.Response, b body) (response, error) {
+	if how := res.Header.Get("Content-Encoding"); how != "" && !strings.EqualFold(how, "identity") {
+		return response{}, malformed("content-encoding %q, which was not asked for", how)
+	}
+	stream := strings.HasPrefix(strings.ToLower(res.Header.Get("Content-Type")), "text/event-stream")
+	return response{status: res.StatusCode, stream: stream, body: b}, nil
+}
+
 // body yields what has arrived of an answer.
 type body interface {
 	// next blocks for the next bytes and returns them with the time at which
@@ -82,15 +91,13 @@ func (t *httpsTransport) send(m *message, deadline time.Time) (response, error) 
 		}
 		return response{}, err
 	}
-	if how := res.Header.Get("Content-Encoding"); how != "" && !strings.EqualFold(how, "identity") {
-		res.Body.Close()
-		cancel()
-		return response{}, malformed("content-encoding %q, which was not asked for", how)
-	}
 	b := t.bodies.Get().(*httpBody)
 	b.in, b.cancel, b.bodies = res.Body, cancel, &t.bodies
-	stream := strings.HasPrefix(strings.ToLower(res.Header.Get("Content-Type")), "text/event-stream")
-	return response{status: res.StatusCode, stream: stream, body: b}, nil
+	r, err := newResponse(res, b)
+	if err != nil {
+		b.close()
+	}
+	return r, err
 }
 
 func (t *httpsTransport) close() { t.client.CloseIdleConnections() }
