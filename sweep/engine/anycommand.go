@@ -5,18 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
-
-	"planner/sweep/measure"
+	"strings"
 )
 
 // command is any program that speaks the OpenAI dialect. Which engine's metrics
 // it has is found out by looking.
 var command = adapter{
-	kind:      "command",
-	arguments: fill,
-	describe:  describeAny,
-	reset:     resetAny,
+	kind:     "command",
+	describe: describeAny,
+	reset:    resetAny,
 }
 
 // attach is a server that somebody else started. Its prefix cache is left alone:
@@ -30,21 +27,15 @@ var placeholder = regexp.MustCompile(`\{[a-z_]+\}`)
 
 // fill puts values in the place of placeholders. One that has no value is an
 // error: what the engine would take "0" or nothing for is anybody's guess.
-func fill(c *commandLine) {
-	values := map[string]string{
-		"{port}": strconv.Itoa(c.port), "{host}": loopback,
-		"{model}": c.settings.Model, "{served_name}": c.settings.ServedName,
-		"{weights}": c.settings.Format.Weights, "{kv_cache}": cmp.Or(c.settings.Format.KV, "auto"),
-		"{expert_parallel}": "false", "{pipeline_parallel}": "1", "{data_parallel}": "1", "{tensor_parallel}": "1",
+func (c *commandLine) fill(argv []string) {
+	values := c.values()
+	values["weights"], values["kv_cache"] = c.settings.Format.Weights, cmp.Or(c.settings.Format.KV, "auto")
+	for name, usual := range map[string]string{"expert_parallel": "false", "pipeline_parallel": "1", "data_parallel": "1", "tensor_parallel": "1"} {
+		values[name] = cmp.Or(values[name], usual)
 	}
-	for _, n := range measure.KnobTable {
-		name := "{" + n.Name + "}"
-		values[name] = cmp.Or(n.Text(c.knobs), values[name])
-	}
-	c.Args = nil
-	for _, word := range c.settings.Argv {
-		c.add(placeholder.ReplaceAllStringFunc(word, func(name string) string {
-			value, ok := values[name]
+	for _, word := range argv {
+		c.Args = append(c.Args, placeholder.ReplaceAllStringFunc(word, func(name string) string {
+			value, ok := values[strings.Trim(name, "{}")]
 			switch {
 			case !ok:
 				c.err = fmt.Errorf("%s in %q is not known", name, word)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -31,24 +32,21 @@ func (s *Settings) Command(k measure.Knobs, port int) (Command, error) {
 	if err != nil {
 		return Command{}, err
 	}
-	if a.arguments == nil {
-		return Command{}, fmt.Errorf("engine: kind %s is not started by planner", s.Kind)
-	}
 	c := &commandLine{settings: s, knobs: k, port: port}
-	c.Args, c.Env = slices.Clone(a.program), slices.Clone(a.env)
-	if len(s.Program) > 0 {
-		c.Args = slices.Clone(s.Program)
-	}
-	a.arguments(c)
-	if a.stored != nil {
-		a.stored(c)
+	switch {
+	case a.known():
+		c.own(a)
+	case a.kind == command.kind:
+		c.fill(s.Argv)
+	default:
+		return Command{}, fmt.Errorf("engine: kind %s is not started by planner", s.Kind)
 	}
 	if c.err != nil {
 		return Command{}, fmt.Errorf("engine: command line of %s: %w", s.Kind, c.err)
 	}
-	c.add(s.ExtraArgs...)
+	c.Args = append(c.Args, s.ExtraArgs...)
 	for name, value := range s.Env {
-		c.setenv(name, value)
+		c.Env = append(c.Env, name+"="+value)
 	}
 	slices.Sort(c.Env)
 	return c.Command, nil
@@ -63,42 +61,93 @@ type commandLine struct {
 	err      error
 }
 
-func (c *commandLine) add(args ...string) { c.Args = append(c.Args, args...) }
-
-func (c *commandLine) setenv(name, value string) { c.Env = append(c.Env, name+"="+value) }
-
-// option adds an option and its value, unless that is left to the engine: zero.
-func (c *commandLine) option(name string, value any) {
-	switch v := value.(type) {
-	case int:
-		c.when(v > 0, name, strconv.Itoa(v))
-	case float64:
-		c.when(v > 0, name, strconv.FormatFloat(v, 'f', -1, 64))
-	case string:
-		c.when(v != "", name, v)
+// own makes the command line of an engine that is known.
+func (c *commandLine) own(a *adapter) {
+	if a.content != nil {
+		c.File = filepath.Join(c.settings.Dir, a.kind+".yaml")
 	}
+	values := c.values()
+	for _, n := range measure.KnobTable {
+		if n.Placement && values[n.Name] == "1" {
+			values[n.Name] = "" // one GPU is every engine's default
+		}
+		if n.Name != "gpu" && isOn(values[n.Name]) && !a.mentions(n.Name) {
+			c.Without = append(c.Without, n.Name)
+		}
+	}
+	if a.derived != nil {
+		for name, x := range a.derived(c.knobs) {
+			values[name] = strconv.Itoa(x)
+		}
+	}
+	program := a.program
+	if len(c.settings.Program) > 0 {
+		program = c.settings.Program
+	}
+	c.Args = slices.Concat(program, expand(a.options, values))
+	for _, line := range a.content {
+		if words := expand([]string{line}, values); words != nil {
+			c.Content += strings.Join(words, " ") + "\n"
+		}
+	}
+	c.Env = expand(a.env, values)
+	c.formats(a, values)
 }
 
-// degree adds a degree of parallelism; one GPU is every engine's default.
-func (c *commandLine) degree(name string, n int) { c.when(n > 1, name, strconv.Itoa(n)) }
-
-// when adds arguments under a condition.
-func (c *commandLine) when(condition bool, args ...string) {
-	if condition {
-		c.add(args...)
+// values are what the names in templates stand for; "" is what is left to the engine.
+func (c *commandLine) values() map[string]string {
+	s := c.settings
+	values := map[string]string{
+		"port": strconv.Itoa(c.port), "host": loopback, "model": s.Model, "served_name": s.ServedName, "file": c.File, "dtype": s.Format.dtype(),
 	}
+	if s.Format.quantised("fp8") {
+		values["quantization"] = "fp8"
+	}
+	if s.Format.oneByteKV() {
+		values["byte_kv"] = "true"
+	}
+	for _, n := range measure.KnobTable {
+		values[n.Name] = n.Text(c.knobs)
+	}
+	return values
 }
 
-// lacks notes a knob that the engine has no option for.
-func (c *commandLine) lacks(knob string, given bool) {
-	if given {
-		c.Without = append(c.Without, knob)
+// condition is what a template begins with that holds only if something is on, or is not.
+var condition = regexp.MustCompile(`^(!?)(\w+)\? `)
+
+func isOn(value string) bool { return value != "" && value != "false" }
+
+// expand fills in templates and returns their words: "--max-num-seqs {max_num_seqs}". One
+// that names what has no value is left out, and so is one whose conditions, as in
+// "prefix_caching? --enable" or "!prefix_caching? --disable", do not hold.
+func expand(templates []string, values map[string]string) (words []string) {
+	for _, t := range templates {
+		holds := true
+		for m := condition.FindStringSubmatch(t); m != nil; m = condition.FindStringSubmatch(t) {
+			holds = holds && isOn(values[m[2]]) != (m[1] == "!")
+			t = t[len(m[0]):]
+		}
+		var filled []string
+		for word := range strings.SplitSeq(t, " ") {
+			filled = append(filled, placeholder.ReplaceAllStringFunc(word, func(name string) string {
+				value := values[strings.Trim(name, "{}")]
+				holds = holds && value != ""
+				return value
+			}))
+		}
+		if holds {
+			words = append(words, filled...)
+		}
 	}
+	return words
 }
 
-// instead notes a setting that the engine has no option for, and what holds or is
-// to be done instead.
-func (c *commandLine) instead(setting, what string) { c.lacks(setting+" ("+what+")", true) }
+// mentions reports whether a template of the engine names something.
+func (a *adapter) mentions(name string) bool {
+	return slices.ContainsFunc(slices.Concat(a.env, a.options, a.formats, a.content), func(t string) bool {
+		return strings.Contains(t, "{"+name+"}") || strings.Contains(t, name+"? ")
+	})
+}
 
 // loopback is where launched engines listen: nobody but planner is to load
 // them.

@@ -27,7 +27,7 @@ func TestCommandLines(t *testing.T) {
 		{"tgi", "PREFIX_CACHING=0 text-generation-launcher --model-id org/model --hostname 127.0.0.1 --port 9000 --num-shard 4 --max-batch-size 64 " +
 			"--max-batch-prefill-tokens 2048 --cuda-memory-fraction 0.85 --max-total-tokens 4096 --max-concurrent-requests 16384 --load-format dummy", nil},
 		{"llama-server", "llama-server -m org/model --host 127.0.0.1 --port 9000 --metrics --alias tiny -np 64 -c 262144 -b 2048 -ub 512 " +
-			"--no-cache-prompt --load-format dummy", []string{"gpu_memory_utilization", "tensor_parallel"}},
+			"--no-cache-prompt --load-format dummy", []string{"tensor_parallel", "gpu_memory_utilization"}},
 		{"lmdeploy", "PYTHONUNBUFFERED=1 lmdeploy serve api_server org/model --server-name 127.0.0.1 --server-port 9000 --model-name tiny --tp 4 " +
 			"--max-batch-size 64 --max-prefill-token-num 2048 --cache-max-entry-count 0.85 --session-len 4096 --load-format dummy", nil},
 		{"command", "serve --port=9000 --seqs 64 'a b' org/model --load-format dummy", nil},

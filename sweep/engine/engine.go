@@ -50,7 +50,7 @@ func Start(ctx context.Context, s Settings, k measure.Knobs, name string, watch 
 	}
 	s.fill()
 	e := &Engine{Knobs: k, Kind: s.Kind, URL: s.URL, adapter: a, settings: &s}
-	if a.arguments == nil {
+	if a.kind == attach.kind {
 		return e, e.attach(ctx)
 	}
 	started := time.Now()

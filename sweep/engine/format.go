@@ -45,24 +45,29 @@ func (f Format) quantised(format string) bool {
 	return f.Weights == format && f.Weights != f.Stored && twoBytes(f.Stored)
 }
 
-// checkpointOnly notes that the weights are as the checkpoint holds them, where
-// that is not what is asked for: this engine makes no other format of it as it
-// loads, but for those listed and, with a data type, the other one of two bytes.
-func (c *commandLine) checkpointOnly(typed bool, makes ...string) {
-	f, name := c.settings.Format, c.settings.Model
+// formats adds the arguments about number formats, and notes what they cannot say. The
+// weights are as the checkpoint holds them, where the engine cannot be told to quantise
+// them as it loads or, among formats of two bytes, to take the other one.
+func (c *commandLine) formats(a *adapter, values map[string]string) {
+	f := c.settings.Format
+	c.Args = append(c.Args, expand(a.formats, values)...)
+	instead := func(setting, what string) { c.Without = append(c.Without, setting+" ("+what+")") }
+	if f.oneByteKV() && a.kvCache != "" {
+		instead("kv_cache fp8", a.kvCache)
+	}
 	switch {
 	case f.Weights == "" || f.Weights == f.Stored:
 		return
-	case twoBytes(f.Weights) && twoBytes(f.Stored) && (typed || f.dtype() == ""):
+	case twoBytes(f.Weights) && twoBytes(f.Stored) && (f.dtype() == "" || a.mentions("dtype")):
 		return
-	case slices.ContainsFunc(makes, f.quantised):
+	case f.quantised("fp8") && a.mentions("quantization"):
 		return
 	}
 	is := "is " + f.Stored
 	if f.Stored == "" {
 		is = "is not known to be"
 	}
-	c.instead("weights "+f.Weights, fmt.Sprintf("serve a checkpoint in %s: %s %s", f.Weights, name, is))
+	instead("weights "+f.Weights, fmt.Sprintf("serve a checkpoint in %s: %s %s", f.Weights, c.settings.Model, is))
 }
 
 // Formats is the part of a command line that says in which number formats the
@@ -70,11 +75,11 @@ func (c *commandLine) checkpointOnly(typed bool, makes ...string) {
 // An engine that takes them from a file has them in the [Command]'s only.
 func (s *Settings) Formats() (args, without []string, err error) {
 	a, err := adapterOf(s.Kind)
-	if err != nil || a.stored == nil {
+	if err != nil || !a.known() {
 		return nil, nil, err
 	}
 	c := &commandLine{settings: s}
-	a.stored(c)
+	c.formats(a, c.values())
 	return c.Args, c.Without, nil
 }
 

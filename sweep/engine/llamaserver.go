@@ -1,44 +1,29 @@
 package engine
 
-import "strconv"
+import (
+	"strconv"
+
+	"planner/sweep/measure"
+)
 
 // llamaServer follows llama-server of llama.cpp, builds of 2026. Its cache is
 // counted in cells of one token, and its context is divided by the slots.
 var llamaServer = adapter{
 	kind:    "llama-server",
 	program: []string{"llama-server"},
-	arguments: func(c *commandLine) {
-		k := c.knobs
-		c.add("-m", c.settings.Model, "--host", loopback, "--port", strconv.Itoa(c.port), "--metrics")
-		c.option("--alias", c.settings.ServedName)
-		c.option("-np", k.MaxNumSeqs)
-		switch {
-		case k.KVBlocks > 0:
-			c.option("-c", k.KVBlocks)
-		case k.MaxModelLen > 0:
-			c.option("-c", k.MaxModelLen*max(k.MaxNumSeqs, 1))
-		}
-		if k.MaxNumBatchedTokens > 0 {
-			c.option("-b", k.MaxNumBatchedTokens)
-			c.option("-ub", min(k.MaxNumBatchedTokens, 512))
-		}
-		c.when(k.PrefixCaching, "--cache-prompt")
-		c.when(!k.PrefixCaching, "--no-cache-prompt")
+	options: []string{
+		"-m {model} --host {host} --port {port} --metrics", "--alias {served_name}", "-np {max_num_seqs}",
 		// The cache is as large as slots x context.
-		c.lacks("gpu_memory_utilization", k.GPUMemoryUtilization > 0)
-		c.lacks("tensor_parallel", k.TensorParallel > 1)
-		c.lacks("pipeline_parallel", k.PipelineParallel > 1)
-		c.lacks("data_parallel", k.DataParallel > 1)
-		c.lacks("expert_parallel", k.ExpertParallel)
+		"-c {kv_blocks}", "!kv_blocks? max_model_len? -c {context}",
+		"max_num_batched_tokens? -b {max_num_batched_tokens} -ub {micro_batch}",
+		"prefix_caching? --cache-prompt", "!prefix_caching? --no-cache-prompt",
 	},
-	stored: func(c *commandLine) {
-		if c.settings.Format.oneByteKV() {
-			c.add("-ctk", "q8_0", "-ctv", "q8_0")
-			c.instead("kv_cache fp8", "q8_0, integers of 8 bits with a scale for 32 of them")
-		}
-		// A GGUF file holds what it holds.
-		c.checkpointOnly(false)
+	derived: func(k measure.Knobs) map[string]int {
+		return map[string]int{"context": k.MaxModelLen * max(k.MaxNumSeqs, 1), "micro_batch": min(k.MaxNumBatchedTokens, 512)}
 	},
+	// A GGUF file holds what it holds.
+	formats: []string{"byte_kv? -ctk q8_0 -ctv q8_0"},
+	kvCache: "q8_0, integers of 8 bits with a scale for 32 of them",
 	metrics: metricNames{
 		runningRequests: {"llamacpp:requests_processing"},
 		waitingRequests: {"llamacpp:requests_deferred"},

@@ -1,41 +1,22 @@
 package engine
 
-import "strconv"
-
 // lmdeploy follows LMDeploy of 2026-08 with its default back end, TurboMind, which
 // quantises a KV cache to integers only. Its prefix cache is off by default.
 var lmdeploy = adapter{
 	kind:    "lmdeploy",
 	program: []string{"lmdeploy", "serve", "api_server"},
 	env:     []string{"PYTHONUNBUFFERED=1"},
-	arguments: func(c *commandLine) {
-		k := c.knobs
-		c.add(c.settings.Model, "--server-name", loopback, "--server-port", strconv.Itoa(c.port))
-		c.option("--model-name", c.settings.ServedName)
-		c.degree("--tp", k.TensorParallel)
-		c.degree("--dp", k.DataParallel)
-		if k.ExpertParallel {
-			c.option("--ep", k.TensorParallel)
-		}
-		c.option("--max-batch-size", k.MaxNumSeqs)
-		c.option("--max-prefill-token-num", k.MaxNumBatchedTokens)
+	options: []string{
+		"{model} --server-name {host} --server-port {port}", "--model-name {served_name}",
+		"--tp {tensor_parallel}", "--dp {data_parallel}", "expert_parallel? --ep {tensor_parallel}",
+		"--max-batch-size {max_num_seqs}", "--max-prefill-token-num {max_num_batched_tokens}",
 		// A share of the memory that is free once the weights are there, for the KV
 		// cache.
-		c.option("--cache-max-entry-count", k.GPUMemoryUtilization)
-		c.when(k.PrefixCaching, "--enable-prefix-caching")
-		c.option("--session-len", k.MaxModelLen)
-		c.lacks("pipeline_parallel", k.PipelineParallel > 1)
-		c.lacks("kv_blocks", k.KVBlocks > 0)
+		"--cache-max-entry-count {gpu_memory_utilization}",
+		"prefix_caching? --enable-prefix-caching", "--session-len {max_model_len}",
 	},
-	stored: func(c *commandLine) {
-		f := c.settings.Format
-		c.option("--dtype", f.dtype())
-		if f.oneByteKV() {
-			c.add("--quant-policy", "8")
-			c.instead("kv_cache fp8", "integers of 8 bits")
-		}
-		c.checkpointOnly(true)
-	},
+	formats: []string{"--dtype {dtype}", "byte_kv? --quant-policy 8"},
+	kvCache: "integers of 8 bits",
 	metrics: metricNames{
 		runningRequests: {"lmdeploy:num_requests_running"},
 		waitingRequests: {"lmdeploy:num_requests_waiting"},

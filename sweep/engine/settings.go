@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"planner/sweep/measure"
 )
 
 // Settings say how to start or reach an engine of one kind, whatever its knobs.
@@ -101,13 +103,15 @@ func adapterOf(kind string) (*adapter, error) {
 // does not have.
 type adapter struct {
 	kind string
-	// program is the engine's own, and arguments completes its command line;
-	// nil when nothing is started.
-	program   []string
-	arguments func(*commandLine)
-	// stored completes the arguments with the formats of weights and KV cache.
-	stored func(*commandLine)
-	env    []string
+	// program is the engine's own, nil when it is not known. Its arguments are options
+	// and then formats, those about the formats of weights and KV cache; content is a
+	// configuration file that options name as {file}. All are templates as [expand]
+	// reads them, of which a name that is in none is a knob that the engine lacks.
+	program, env, options, formats, content []string
+	// derived are further figures that its templates name.
+	derived func(measure.Knobs) map[string]int
+	// kvCache says what it has instead of a KV cache in fp8.
+	kvCache string
 	// tokens: prompts may be token ids, which need no tokenizer.
 	tokens bool
 	// metrics are the names of its metrics, nil where any engine's are looked for;

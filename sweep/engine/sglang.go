@@ -12,35 +12,20 @@ var sglang = adapter{
 	program: []string{"python3", "-m", "sglang.launch_server"},
 	env:     []string{"PYTHONUNBUFFERED=1", "SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION=false"},
 	tokens:  true,
-	arguments: func(c *commandLine) {
-		k := c.knobs
-		c.add("--model-path", c.settings.Model, "--host", loopback, "--port", strconv.Itoa(c.port), "--enable-metrics")
-		c.option("--served-model-name", c.settings.ServedName)
-		c.degree("--tp-size", k.TensorParallel)
-		c.degree("--pp-size", k.PipelineParallel)
-		c.degree("--dp-size", k.DataParallel)
-		if k.ExpertParallel {
-			c.option("--ep-size", k.TensorParallel)
-		}
-		c.option("--max-running-requests", k.MaxNumSeqs)
-		c.option("--chunked-prefill-size", k.MaxNumBatchedTokens)
+	options: []string{
+		"--model-path {model} --host {host} --port {port} --enable-metrics", "--served-model-name {served_name}",
+		"--tp-size {tensor_parallel}", "--pp-size {pipeline_parallel}", "--dp-size {data_parallel}", "expert_parallel? --ep-size {tensor_parallel}",
+		"--max-running-requests {max_num_seqs}", "--chunked-prefill-size {max_num_batched_tokens}",
 		// A share of all GPU memory, for weights and KV cache; activations and graphs
 		// live in the rest.
-		c.option("--mem-fraction-static", k.GPUMemoryUtilization)
-		c.when(!k.PrefixCaching, "--disable-radix-cache")
-		c.option("--context-length", k.MaxModelLen)
+		"--mem-fraction-static {gpu_memory_utilization}",
+		"!prefix_caching? --disable-radix-cache", "--context-length {max_model_len}",
 		// Its pool counts tokens: a page is one token unless the attention
 		// backend wants more.
-		c.option("--max-total-tokens", k.KVBlocks)
+		"--max-total-tokens {kv_blocks}",
 	},
-	stored: func(c *commandLine) {
-		f := c.settings.Format
-		c.when(f.quantised("fp8"), "--quantization", "fp8")
-		c.option("--dtype", f.dtype())
-		// The fp8 that vLLM means by the name alone.
-		c.when(f.oneByteKV(), "--kv-cache-dtype", "fp8_e4m3")
-		c.checkpointOnly(true, "fp8")
-	},
+	// The fp8 that vLLM means by the name alone.
+	formats: []string{"--quantization {quantization}", "--dtype {dtype}", "byte_kv? --kv-cache-dtype fp8_e4m3"},
 	metrics: metricNames{
 		runningRequests: {"sglang:num_running_reqs"},
 		waitingRequests: {"sglang:num_queue_reqs"},

@@ -1,7 +1,5 @@
 package engine
 
-import "strconv"
-
 // tgi follows Text Generation Inference 3.3. It turns away what is beyond
 // --max-concurrent-requests (128) instead of queueing it, so that limit is
 // raised. Outputs may be shorter than asked for: it cannot ignore the end of
@@ -9,34 +7,16 @@ import "strconv"
 var tgi = adapter{
 	kind:    "tgi",
 	program: []string{"text-generation-launcher"},
-	arguments: func(c *commandLine) {
-		k := c.knobs
-		c.add("--model-id", c.settings.Model, "--hostname", loopback, "--port", strconv.Itoa(c.port))
-		c.degree("--num-shard", k.TensorParallel)
-		c.option("--max-batch-size", k.MaxNumSeqs)
-		c.option("--max-batch-prefill-tokens", k.MaxNumBatchedTokens)
+	env:     []string{"prefix_caching? PREFIX_CACHING=1", "!prefix_caching? PREFIX_CACHING=0"},
+	options: []string{
+		"--model-id {model} --hostname {host} --port {port}", "--num-shard {tensor_parallel}",
+		"--max-batch-size {max_num_seqs}", "--max-batch-prefill-tokens {max_num_batched_tokens}",
 		// A cap for the memory of the whole process; what the KV cache gets is found
 		// by warm-up.
-		c.option("--cuda-memory-fraction", k.GPUMemoryUtilization)
-		c.option("--max-total-tokens", k.MaxModelLen)
-		c.option("--max-batch-total-tokens", k.KVBlocks)
-		c.add("--max-concurrent-requests", "16384")
-		prefix := "0"
-		if k.PrefixCaching {
-			prefix = "1"
-		}
-		c.setenv("PREFIX_CACHING", prefix)
-		c.lacks("pipeline_parallel", k.PipelineParallel > 1)
-		c.lacks("data_parallel", k.DataParallel > 1)
-		c.lacks("expert_parallel", k.ExpertParallel)
+		"--cuda-memory-fraction {gpu_memory_utilization}",
+		"--max-total-tokens {max_model_len}", "--max-batch-total-tokens {kv_blocks}", "--max-concurrent-requests 16384",
 	},
-	stored: func(c *commandLine) {
-		f := c.settings.Format
-		c.when(f.quantised("fp8"), "--quantize", "fp8")
-		c.option("--dtype", f.dtype())
-		c.when(f.oneByteKV(), "--kv-cache-dtype", "fp8_e4m3fn")
-		c.checkpointOnly(true, "fp8")
-	},
+	formats: []string{"--quantize {quantization}", "--dtype {dtype}", "byte_kv? --kv-cache-dtype fp8_e4m3fn"},
 	metrics: metricNames{
 		runningRequests: {"tgi_batch_current_size"},
 		waitingRequests: {"tgi_queue_size"},

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
 	"strings"
 )
 
@@ -16,30 +15,17 @@ var vllm = adapter{
 	program: []string{"vllm", "serve"},
 	env:     []string{"PYTHONUNBUFFERED=1", "VLLM_NO_USAGE_STATS=1", "VLLM_SERVER_DEV_MODE=1"},
 	tokens:  true,
-	arguments: func(c *commandLine) {
-		k := c.knobs
-		c.add(c.settings.Model, "--host", loopback, "--port", strconv.Itoa(c.port))
-		c.option("--served-model-name", c.settings.ServedName)
-		c.degree("--tensor-parallel-size", k.TensorParallel)
-		c.degree("--pipeline-parallel-size", k.PipelineParallel)
-		c.degree("--data-parallel-size", k.DataParallel)
-		c.when(k.ExpertParallel, "--enable-expert-parallel")
-		c.option("--max-num-seqs", k.MaxNumSeqs)
-		c.option("--max-num-batched-tokens", k.MaxNumBatchedTokens)
+	options: []string{
+		"{model} --host {host} --port {port}", "--served-model-name {served_name}",
+		"--tensor-parallel-size {tensor_parallel}", "--pipeline-parallel-size {pipeline_parallel}", "--data-parallel-size {data_parallel}",
+		"expert_parallel? --enable-expert-parallel",
+		"--max-num-seqs {max_num_seqs}", "--max-num-batched-tokens {max_num_batched_tokens}",
 		// A share of all GPU memory, for weights, activations and KV cache together.
-		c.option("--gpu-memory-utilization", k.GPUMemoryUtilization)
-		c.when(k.PrefixCaching, "--enable-prefix-caching")
-		c.when(!k.PrefixCaching, "--no-enable-prefix-caching")
-		c.option("--max-model-len", k.MaxModelLen)
-		c.option("--num-gpu-blocks-override", k.KVBlocks)
+		"--gpu-memory-utilization {gpu_memory_utilization}",
+		"prefix_caching? --enable-prefix-caching", "!prefix_caching? --no-enable-prefix-caching",
+		"--max-model-len {max_model_len}", "--num-gpu-blocks-override {kv_blocks}",
 	},
-	stored: func(c *commandLine) {
-		f := c.settings.Format
-		c.when(f.quantised("fp8"), "--quantization", "fp8")
-		c.option("--dtype", f.dtype())
-		c.when(f.oneByteKV(), "--kv-cache-dtype", "fp8")
-		c.checkpointOnly(true, "fp8")
-	},
+	formats: []string{"--quantization {quantization}", "--dtype {dtype}", "byte_kv? --kv-cache-dtype fp8"},
 	metrics: metricNames{
 		runningRequests: {"vllm:num_requests_running"},
 		waitingRequests: {"vllm:num_requests_waiting"},
