@@ -1,8 +1,6 @@
 package model
 
-import (
-	"fmt"
-)
+import "planner/internal/note"
 
 // Deployment is one instance: a model, the format of its numbers, the GPU it runs on
 // and how it is spread over several of them.
@@ -34,7 +32,7 @@ func (d Deployment) Normal() Deployment {
 // (wrapping [ErrNoFigure]) or if the model cannot be divided as asked.
 func (d Deployment) Validate() error {
 	if d.TP < 0 || d.PP < 0 || d.DP < 0 {
-		return fmt.Errorf("parallel degrees %d, %d, %d (tensor, pipeline, data) must not be negative", d.TP, d.PP, d.DP)
+		return note.New(note.DegreesNegative, d.TP, d.PP, d.DP)
 	}
 	if err := d.Hardware.Check(); err != nil {
 		return err
@@ -46,15 +44,15 @@ func (d Deployment) Validate() error {
 	at := n.Arch.Attention
 	switch {
 	case at.Heads%n.TP != 0:
-		return fmt.Errorf("tensor_parallel %d does not divide the %d attention heads of %s", n.TP, at.Heads, n.Arch.Name)
+		return note.New(note.HeadsUndivided, n.TP, at.Heads, n.Arch.Name)
 	case !at.MLA.Present() && at.KVHeads%n.TP != 0 && n.TP%at.KVHeads != 0:
-		return fmt.Errorf("tensor_parallel %d neither divides the %d KV heads of %s nor is a multiple of them", n.TP, at.KVHeads, n.Arch.Name)
+		return note.New(note.KVHeadsUndivided, n.TP, at.KVHeads, n.Arch.Name)
 	case n.PP > n.Arch.Layers:
-		return fmt.Errorf("pipeline_parallel %d exceeds the %d layers of %s", n.PP, n.Arch.Layers, n.Arch.Name)
+		return note.New(note.TooManyStages, n.PP, n.Arch.Layers, n.Arch.Name)
 	case n.EP && !n.Arch.MoE.Present():
-		return fmt.Errorf("expert_parallel: %s has no experts", n.Arch.Name)
+		return note.New(note.NoExperts, n.Arch.Name)
 	case n.EP && n.Arch.MoE.Experts%(n.TP*n.DP) != 0:
-		return fmt.Errorf("expert_parallel: %d GPUs do not divide the %d experts of %s", n.TP*n.DP, n.Arch.MoE.Experts, n.Arch.Name)
+		return note.New(note.ExpertsUndivided, n.TP*n.DP, n.Arch.MoE.Experts, n.Arch.Name)
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package model
 import (
 	"fmt"
 	"math"
+
+	"planner/internal/note"
 )
 
 // blockTokens is vLLM's block size on GPUs.
@@ -89,8 +91,7 @@ func MemoryPlan(dep Deployment, args EngineArgs) (Memory, error) {
 	if tp := smallestTP(dep, args); tp > 0 {
 		advice = fmt.Sprintf("the smallest tensor_parallel that fits is %d", tp)
 	}
-	return m, fmt.Errorf("%s does not fit on %s with tensor_parallel %d: %s, but one request of %d tokens takes %d; %s",
-		dep.Arch.Name, dep.Hardware.Name, dep.TP, m.arithmetic(dep, args), max(args.MaxModelLen, 1), need, advice)
+	return m, note.New(note.NoMemory, dep.Arch.Name, dep.Hardware.Name, dep.TP, m.arithmetic(dep, args), max(args.MaxModelLen, 1), need, advice)
 }
 
 // divide computes the parts without judging them.

@@ -25,7 +25,7 @@ func infeasible(d *Demand, ranked []Alternative, rejected []measure.Rejection) *
 	e := &Infeasible{Alternatives: ranked, Rejected: rejected}
 	i := slices.IndexFunc(ranked, func(a Alternative) bool { return a.Fleet.GPUs > 0 })
 	if i >= 0 {
-		e.Cheapest, e.Limit = &ranked[i], ranked[i].Reason
+		e.Cheapest, e.Limit = &ranked[i], ranked[i].Reason.Text
 	}
 	return e
 }
@@ -84,10 +84,10 @@ func (e *Undecided) undecided() []Alternative {
 func reasonsOf(alternatives []Alternative, rejected []measure.Rejection) []string {
 	var reasons []string
 	for _, a := range alternatives {
-		reasons = append(reasons, a.Reason)
+		reasons = append(reasons, a.Reason.Text)
 	}
 	for _, r := range rejected {
-		reasons = append(reasons, r.Reason)
+		reasons = append(reasons, r.Reason.Text)
 	}
 	seen := map[string]bool{}
 	return slices.DeleteFunc(reasons, func(r string) bool {

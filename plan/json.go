@@ -66,7 +66,8 @@ func (a Alternative) MarshalJSON() ([]byte, error) {
 		Cost  *Cost  `json:"cost"`
 
 		Warnings []string `json:"warnings,omitempty"`
-	}{plain: plain(a), Warnings: a.Offer.Warnings.Texts()}
+		Obstacle string   `json:"obstacle,omitempty"`
+	}{plain: plain(a), Warnings: a.Offer.Warnings.Texts(), Obstacle: a.Offer.Obstacle.Text}
 	if a.Fleet.GPUs > 0 {
 		w.Fleet, w.Cost = &a.Fleet, &a.Cost
 	}

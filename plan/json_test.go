@@ -21,7 +21,7 @@ func full(t *testing.T) *Plan {
 	b.Warnings = note.Notes{note.Text("of the offer")}
 	a.Knobs = measure.Knobs{MaxNumSeqs: 256, TensorParallel: 8}
 	slo := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: 500 * time.Millisecond}}, Errors: 0.001}
-	p, err := Solve(Demand{Rate: 100, Headroom: 0.2, Spare: 1, MeanRate: 30}, slo, []Offer{a, b, none}, []measure.Rejection{{Knobs: measure.Knobs{MaxNumSeqs: 1}, Reason: "does not fit"}})
+	p, err := Solve(Demand{Rate: 100, Headroom: 0.2, Spare: 1, MeanRate: 30}, slo, []Offer{a, b, none}, []measure.Rejection{{Knobs: measure.Knobs{MaxNumSeqs: 1}, Reason: note.Text("does not fit").Reason()}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ type Offer struct {
 	Unreached bool `json:"unreached,omitempty"`
 	// Obstacle says why the configuration serves no rate at all under the
 	// objective; empty if it does.
-	Obstacle string `json:"obstacle,omitempty"`
+	Obstacle note.Reason `json:"-"`
 	// Unknown says why no rate is known where there may be one: a search that did not
 	// come to its end. It counts only without a safe rate and without an obstacle.
 	Unknown string `json:"unknown,omitempty"`
@@ -56,7 +56,7 @@ type Alternative struct {
 	// Undecided says that no rate is known of the offer, though it may carry one.
 	Undecided bool `json:"undecided,omitempty"`
 	// Reason says why it was not chosen, or why it cannot be.
-	Reason string `json:"reason"`
+	Reason note.Reason `json:",embed"`
 	// Fleet and Cost are zero, and null in JSON, where the offer could not be sized.
 	Fleet Fleet `json:"fleet"`
 	Cost  Cost  `json:"cost"`

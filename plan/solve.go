@@ -52,7 +52,7 @@ func Solve(d Demand, objective measure.SLO, offers []Offer, rejected []measure.R
 func (p *Plan) warnUndecided() {
 	for i := range p.Alternatives {
 		if a := &p.Alternatives[i]; a.Undecided {
-			p.Warnings = append(p.Warnings, note.New(note.MayBeCheaper, count(a.Offer.GPUs, "GPU"), cmp.Or(a.Offer.GPU, "another kind"), a.Reason))
+			p.Warnings = append(p.Warnings, note.New(note.MayBeCheaper, count(a.Offer.GPUs, "GPU"), cmp.Or(a.Offer.GPU, "another kind"), a.Reason.Text))
 		}
 	}
 }
@@ -71,44 +71,42 @@ func (d *Demand) consider(o *Offer) Alternative {
 	a := Alternative{Offer: *o}
 	safe := o.Rate.Safe
 	switch {
-	case o.Obstacle != "":
+	case o.Obstacle.Text != "":
 		a.Reason = o.Obstacle
 		return a
 	case o.GPUs <= 0:
-		a.Reason = fmt.Sprintf("an instance of %d GPUs", o.GPUs)
+		a.Reason = note.Because(note.EmptyInstance, o.GPUs)
 		return a
 	case !(safe > 0) || math.IsInf(safe, 0):
 		a.Undecided = true
-		a.Reason = "no rate is known that meets the objective: " + cmp.Or(o.Unknown, "nothing was measured that tells one")
+		a.Reason = note.Because(note.NoRateKnown, cmp.Or(o.Unknown, "nothing was measured that tells one"))
 		return a
 	}
 	f, err := d.size(safe, o.GPUs)
 	if err != nil {
-		a.Reason = err.Error()
+		a.Reason = note.ReasonOf(err)
 		return a
 	}
 	a.Fleet, a.Cost = f, o.price(&f, f.PlannedRate)
 	a.Reason = d.broken(&a)
-	a.Feasible = a.Reason == ""
+	a.Feasible = a.Reason.Text == ""
 	return a
 }
 
 // broken says which limit of the demand the sized offer breaks; empty if none.
 // A cost that is not known keeps no limit.
-func (d *Demand) broken(a *Alternative) string {
-	if d.MaxGPUs > 0 && a.Fleet.GPUs > d.MaxGPUs {
-		return fmt.Sprintf("%d GPUs are more than max_gpus = %d", a.Fleet.GPUs, d.MaxGPUs)
+func (d *Demand) broken(a *Alternative) note.Reason {
+	switch {
+	case d.MaxGPUs > 0 && a.Fleet.GPUs > d.MaxGPUs:
+		return note.Because(note.TooManyGPUs, a.Fleet.GPUs, d.MaxGPUs)
+	case d.MaxUSDPerHour <= 0:
+		return note.Reason{}
+	case a.Cost.PerHour == nil:
+		return note.Because(note.PriceUnheld, a.Offer.GPU, d.MaxUSDPerHour)
+	case *a.Cost.PerHour > d.MaxUSDPerHour*(1+rounding):
+		return note.Because(note.TooDear, *a.Cost.PerHour, d.MaxUSDPerHour)
 	}
-	if d.MaxUSDPerHour <= 0 {
-		return ""
-	}
-	if a.Cost.PerHour == nil {
-		return fmt.Sprintf("no price is known for %s, so max_usd_per_hour = %.6g cannot be held", a.Offer.GPU, d.MaxUSDPerHour)
-	}
-	if *a.Cost.PerHour > d.MaxUSDPerHour*(1+rounding) {
-		return fmt.Sprintf("%.2f USD per hour are more than max_usd_per_hour = %.6g", *a.Cost.PerHour, d.MaxUSDPerHour)
-	}
-	return ""
+	return note.Reason{}
 }
 
 // rank orders alternatives: feasible ones first, then by cost per hour, known
@@ -147,15 +145,15 @@ func (a *Alternative) explain(best *Alternative) {
 	switch {
 	case !a.Feasible:
 	case a.Cost.PerHour == nil && best.Cost.PerHour != nil:
-		a.Reason = "no price is known"
+		a.Reason = note.Because(note.Unpriced)
 	case a.Cost.PerHour != nil && *a.Cost.PerHour > *best.Cost.PerHour:
-		a.Reason = fmt.Sprintf("costs %.1f %% more per hour", 100*(*a.Cost.PerHour / *best.Cost.PerHour - 1))
+		a.Reason = note.Because(note.Dearer, 100*(*a.Cost.PerHour / *best.Cost.PerHour - 1))
 	case a.Fleet.GPUs > best.Fleet.GPUs:
-		a.Reason = fmt.Sprintf("needs %d GPUs more", a.Fleet.GPUs-best.Fleet.GPUs)
+		a.Reason = note.Because(note.MoreGPUs, a.Fleet.GPUs-best.Fleet.GPUs)
 	case a.Fleet.Instances > best.Fleet.Instances:
-		a.Reason = fmt.Sprintf("needs %d instances more", a.Fleet.Instances-best.Fleet.Instances)
+		a.Reason = note.Because(note.MoreInstances, a.Fleet.Instances-best.Fleet.Instances)
 	default:
-		a.Reason = "as good: listed later"
+		a.Reason = note.Because(note.ListedLater)
 	}
 }
 

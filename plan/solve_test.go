@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"planner/internal/note"
 	"planner/search"
 	"planner/sweep/measure"
 )
@@ -168,8 +169,8 @@ func TestRanking(t *testing.T) {
 	order := []string{p.Offer.GPU}
 	for _, a := range p.Alternatives {
 		order = append(order, a.Offer.GPU)
-		if a.Reason == "" || a.Feasible != (a.Offer.GPU != "none") {
-			t.Errorf("%s: feasible %v, reason %q", a.Offer.GPU, a.Feasible, a.Reason)
+		if a.Reason.Text == "" || a.Feasible != (a.Offer.GPU != "none") {
+			t.Errorf("%s: feasible %v, reason %q", a.Offer.GPU, a.Feasible, a.Reason.Text)
 		}
 	}
 	if got := strings.Join(order, ", "); got != "same cost, more GPUs, cheap, dear, unpriced, none" {
@@ -184,8 +185,8 @@ func TestLimits(t *testing.T) {
 	if p := solve(t, Demand{Rate: 100}, small, large); p.Offer.GPU != "large" {
 		t.Errorf("chose %s", p.Offer.GPU)
 	}
-	if p := solve(t, Demand{Rate: 100, MaxGPUs: 20}, small, large); p.Offer.GPU != "small" || p.Alternatives[0].Reason != "32 GPUs are more than max_gpus = 20" {
-		t.Errorf("chose %s, %q", p.Offer.GPU, p.Alternatives[0].Reason)
+	if p := solve(t, Demand{Rate: 100, MaxGPUs: 20}, small, large); p.Offer.GPU != "small" || p.Alternatives[0].Reason.Text != "32 GPUs are more than max_gpus = 20" {
+		t.Errorf("chose %s, %q", p.Offer.GPU, p.Alternatives[0].Reason.Text)
 	}
 	_, err := Solve(Demand{Rate: 100, MaxGPUs: 20, MaxUSDPerHour: 100}, measure.SLO{}, []Offer{small, large}, nil)
 	var e *Infeasible
@@ -196,7 +197,7 @@ func TestLimits(t *testing.T) {
 		t.Errorf("error %q", err)
 	}
 	// Knob sets that another of the same GPU was chosen before are no reason.
-	_, err = Solve(Demand{Rate: 100, MaxGPUs: 10}, measure.SLO{}, []Offer{small, large}, []measure.Rejection{{Reason: "as good as the best set"}})
+	_, err = Solve(Demand{Rate: 100, MaxGPUs: 10}, measure.SLO{}, []Offer{small, large}, []measure.Rejection{{Reason: note.Text("as good as the best set").Reason()}})
 	want := []string{"32 GPUs are more than max_gpus = 10", "20 GPUs are more than max_gpus = 10"}
 	if !errors.As(err, &e) || !slices.Equal(e.Reasons(), want) || len(e.Rejected) != 1 {
 		t.Errorf("reasons %q, want %q", e.Reasons(), want)
@@ -209,13 +210,13 @@ func TestLimits(t *testing.T) {
 
 func TestInfeasible(t *testing.T) {
 	slow := offer(0, 1, 1)
-	slow.Obstacle = "the idle p99 TTFT is 95 ms, above the limit of 50 ms; the smallest feasible limit is 96 ms"
-	_, err := Solve(Demand{Rate: 1}, measure.SLO{}, []Offer{slow, slow}, []measure.Rejection{{Reason: "does not fit"}})
+	slow.Obstacle = note.Text("the idle p99 TTFT is 95 ms, above the limit of 50 ms; the smallest feasible limit is 96 ms").Reason()
+	_, err := Solve(Demand{Rate: 1}, measure.SLO{}, []Offer{slow, slow}, []measure.Rejection{{Reason: note.Text("does not fit").Reason()}})
 	var e *Infeasible
 	if !errors.As(err, &e) || e.Cheapest != nil {
 		t.Fatalf("error %v", err)
 	}
-	if got := e.Reasons(); len(got) != 2 || got[0] != slow.Obstacle || got[1] != "does not fit" {
+	if got := e.Reasons(); len(got) != 2 || got[0] != slow.Obstacle.Text || got[1] != "does not fit" {
 		t.Errorf("reasons %q", got)
 	}
 	for _, rate := range []float64{math.NaN(), math.Inf(1), -1} {
@@ -232,12 +233,12 @@ func TestInfeasible(t *testing.T) {
 // demand is undecided, whatever else is infeasible.
 func TestUndecided(t *testing.T) {
 	never := offer(0, 1, 1)
-	never.Obstacle = "does not fit"
+	never.Obstacle = note.Text("does not fit").Reason()
 	var undecided *Undecided
 	for _, rate := range []float64{0, math.NaN(), math.Inf(1), -1} {
 		open := offer(rate, 1, 1)
 		open.Unknown = "the budget is spent"
-		_, err := Solve(Demand{Rate: 1}, measure.SLO{}, []Offer{never, open}, []measure.Rejection{{Reason: "beaten by the best set"}})
+		_, err := Solve(Demand{Rate: 1}, measure.SLO{}, []Offer{never, open}, []measure.Rejection{{Reason: note.Text("beaten by the best set").Reason()}})
 		if !errors.As(err, &undecided) {
 			t.Fatalf("a safe rate of %g: %v", rate, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"planner/internal/note"
 	"planner/internal/stat"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -40,7 +41,7 @@ type Certificate struct {
 	n, k    []float64
 	pending *measure.Trial
 	result  Certified
-	// doubt is why the last look did not count in full.
+	// doubt is why the last look did not count in full, with a semicolon before it.
 	doubt string
 }
 
@@ -62,7 +63,7 @@ type Certified struct {
 	Beyond      float64 `json:"beyond"`
 	Probability float64 `json:"probability"`
 	// Reason says why there is no certificate; empty where there is one.
-	Reason string `json:"reason"`
+	Reason note.Reason `json:",embed"`
 }
 
 // Certify prepares the test of the rate that a finished search suggests: its
@@ -82,11 +83,11 @@ func Certify(cfg MaxRateConfig, found Result, window time.Duration) *Certificate
 		c.cfg.Budget = max(cfg.Budget-found.EngineTime, time.Second)
 	}
 	if c.result.Rate <= 0 {
-		c.result.Reason = "the search found no rate to test"
+		c.result.Reason = note.Because(note.NoRateToTest)
 	}
 	for _, b := range assume(cfg.SLO, cfg.Prior) {
 		if b.mean {
-			c.result.Reason = b.name + " bounds a mean, of which no count of requests tells"
+			c.result.Reason = note.Because(note.MeanUncounted, b.name)
 		}
 		// What a simulator, or the search, makes of the dispersion counts only where
 		// it is worse than usual.
@@ -99,7 +100,7 @@ func Certify(cfg MaxRateConfig, found Result, window time.Duration) *Certificate
 		c.bounds = append(c.bounds, b)
 	}
 	c.n, c.k = make([]float64, len(c.bounds)), make([]float64, len(c.bounds))
-	if c.window == 0 && c.result.Reason == "" {
+	if c.window == 0 && c.result.Reason.Text == "" {
 		enough := cfg.leastRequests()
 		c.window = min(max(certifyWindow, workload.Span(certifyLeast*enough, c.result.Rate)), workload.Span(certifyMost*enough, c.result.Rate))
 	}
@@ -108,7 +109,7 @@ func Certify(cfg MaxRateConfig, found Result, window time.Duration) *Certificate
 
 // Next proposes the next trial; none when the test has ended.
 func (c *Certificate) Next() []measure.Trial {
-	if c.pending == nil && c.result.Looks < certifyLooks && c.result.State == measure.Unsure && c.result.Reason == "" {
+	if c.pending == nil && c.result.Looks < certifyLooks && c.result.State == measure.Unsure && c.result.Reason.Text == "" {
 		c.pending = c.look()
 	}
 	if c.pending == nil {
@@ -133,15 +134,13 @@ func (c *Certificate) look() *measure.Trial {
 	}
 	t.Window = c.window
 	if t.Window < least {
-		c.result.Reason = fmt.Sprintf("after %d look of %v so many requests are beyond the limit that it would take %v more without any",
-			c.result.Looks, t.Window.Round(time.Second), least.Round(time.Second))
+		c.result.Reason = note.Because(note.BeyondTooMany, c.result.Looks, t.Window.Round(time.Second), least.Round(time.Second))
 		return nil
 	}
 	if c.cfg.Budget > 0 {
 		left := c.cfg.Budget - c.result.EngineTime - c.cfg.Overhead - t.Warmup - t.Cooldown
 		if left < least {
-			c.result.Reason = fmt.Sprintf("the budget has %v left, and without any request beyond the limit it would take %v",
-				max(left, 0).Round(time.Second), least.Round(time.Second))
+			c.result.Reason = note.Because(note.BudgetTooShort, max(left, 0).Round(time.Second), least.Round(time.Second))
 			return nil
 		}
 		t.Window = min(t.Window, left)
@@ -182,13 +181,15 @@ func (c *Certificate) Observe(m measure.Measurement) {
 	c.pending = nil
 	c.result.Looks++
 	c.result.EngineTime += cost(&m) + c.cfg.Overhead
-	if m.Rejected != "" {
+	if m.Rejected.Text != "" {
 		c.result.Reason = m.Rejected
 		return
 	}
-	c.doubt = m.Aborted
+	if c.doubt = ""; m.Aborted != "" {
+		c.doubt = "; " + m.Aborted
+	}
 	if !m.Valid {
-		c.doubt = "the last could not be trusted: " + strings.Join(m.Warnings.Texts(), "; ")
+		c.doubt = "; the last could not be trusted: " + strings.Join(m.Warnings.Texts(), "; ")
 		return
 	}
 	met := m.Aborted == "" && !m.Overloaded
@@ -221,11 +222,8 @@ func (c *Certificate) Observe(m measure.Measurement) {
 // Result says what is known so far.
 func (c *Certificate) Result() Certified {
 	r := c.result
-	if r.State != measure.Met && r.Reason == "" && r.Looks >= certifyLooks {
-		r.Reason = fmt.Sprintf("after %d looks the requests do not tell the rate from one that just misses the objective", r.Looks)
-		if c.doubt != "" {
-			r.Reason += "; " + c.doubt
-		}
+	if r.State != measure.Met && r.Reason.Text == "" && r.Looks >= certifyLooks {
+		r.Reason = note.Because(note.LooksUndecided, r.Looks, c.doubt)
 	}
 	return r
 }

@@ -2,6 +2,7 @@ package search_test
 
 import (
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +36,7 @@ func TestCertificateThatIsNotSought(t *testing.T) {
 		if batch := s.Next(); len(batch) > 0 {
 			t.Errorf("%s: proposes %+v", c.name, batch)
 		}
-		if r := s.Result(); r.State != measure.Unsure || !strings.Contains(r.Reason, c.want) {
+		if r := s.Result(); r.State != measure.Unsure || !strings.Contains(r.Reason.Text, c.want) {
 			t.Errorf("%s: %+v, want %q", c.name, r, c.want)
 		}
 	}
@@ -60,8 +61,8 @@ func TestCertificateInAShortWindow(t *testing.T) {
 		if (len(batch) > 0) != c.sought || c.sought && batch[0].Window < 5*time.Second {
 			t.Errorf("%s: proposes %+v", c.name, batch)
 		}
-		if r := s.Result(); strings.Contains(r.Reason, "budget") == c.sought {
-			t.Errorf("%s: %q", c.name, r.Reason)
+		if r := s.Result(); strings.Contains(r.Reason.Text, "budget") == c.sought {
+			t.Errorf("%s: %q", c.name, r.Reason.Text)
 		}
 	}
 }
@@ -79,7 +80,7 @@ func TestCertificateOfASearch(t *testing.T) {
 		c.Observe(virtual.Bench{Server: single}.Run(batch[0]))
 	}
 	r := c.Result()
-	if r.Looks < 1 || r.Requests < 12_000 || r.EngineTime < 600*time.Second || (r.State == measure.Met) != (r.Reason == "") {
+	if r.Looks < 1 || r.Requests < 12_000 || r.EngineTime < 600*time.Second || (r.State == measure.Met) != (r.Reason.Text == "") {
 		t.Errorf("%+v", r)
 	}
 	if r.State == measure.Met && r.Probability > 0.03 {
@@ -90,7 +91,7 @@ func TestCertificateOfASearch(t *testing.T) {
 		t.Fatal(err)
 	}
 	var back search.Certified
-	if err := wire.Unmarshal(data, &back); err != nil || back != r {
+	if err := wire.Unmarshal(data, &back); err != nil || !reflect.DeepEqual(back, r) {
 		t.Errorf("%s reads back as %+v, %v", data, back, err)
 	}
 }

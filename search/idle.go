@@ -1,9 +1,9 @@
 package search
 
 import (
-	"fmt"
 	"time"
 
+	"planner/internal/note"
 	"planner/internal/stat"
 	"planner/sweep/measure"
 )
@@ -183,15 +183,14 @@ func idleValue(b measure.Bound, m *measure.Measurement) Floor {
 	return f
 }
 
-func (f Floor) reason() string {
+func (f Floor) reason() note.Reason {
 	if f.Bound == measure.ErrorsBound {
-		return "more requests fail than are allowed, even one at a time on an idle engine"
+		return note.Because(note.FailsIdle)
 	}
 	if f.Value == 0 {
-		return fmt.Sprintf("an idle engine misses %s", f.Bound)
+		return note.Because(note.IdleMisses, f.Bound)
 	}
-	return fmt.Sprintf("%s of an idle engine: the %s is %v, the limit %v; no rate meets a limit below that",
-		f.Bound, f.Stat, f.Value.Round(10*time.Microsecond), f.Limit)
+	return note.Because(note.IdleFloor, f.Bound, f.Stat, f.Value.Round(10*time.Microsecond), f.Limit)
 }
 
 // start is the first rate of a search without a prediction.

@@ -75,7 +75,7 @@ func TestAllMissedNamesNoRate(t *testing.T) {
 	if r.Outcome != OutOfBudget || r.Estimate != (Estimate{}) {
 		t.Errorf("%v, %+v", r.Outcome, r.Estimate)
 	}
-	if r.Reason == "" || len(r.Bounds) == 0 {
+	if r.Reason.Text == "" || len(r.Bounds) == 0 {
 		t.Errorf("%+v", r)
 	}
 }

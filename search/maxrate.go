@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -102,7 +103,7 @@ type MaxRate struct {
 	guard guard
 	// outcome and reason say how the search came to its end, once it has.
 	outcome Outcome
-	reason  string
+	reason  note.Reason
 }
 
 // attempt is one trial under load, judged by its raw counts.
@@ -156,7 +157,7 @@ func (s *MaxRate) Observe(m measure.Measurement) {
 	if p := s.pending; p != nil && p.Seed == m.Trial.Seed && p.Rate == m.Trial.Rate && p.Concurrency == m.Trial.Concurrency {
 		s.pending = nil
 	}
-	if m.Rejected != "" {
+	if m.Rejected.Text != "" {
 		s.pending = nil
 		s.outcome, s.reason = Infeasible, m.Rejected
 		return

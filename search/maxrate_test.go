@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"planner/internal/evidence/search/virtual"
+	"planner/internal/note"
 	"planner/search"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -188,8 +189,8 @@ func TestNotReached(t *testing.T) {
 
 func TestRejected(t *testing.T) {
 	s := search.NewMaxRate(config(search.Prior{Rate: 10}, 1))
-	s.Observe(measure.Measurement{Trial: s.Next()[0], Rejected: "weights need 140 GB, 80 are there"})
-	if r := s.Result(); r.Outcome != search.Infeasible || !strings.Contains(r.Reason, "140 GB") || s.Next() != nil {
+	s.Observe(measure.Measurement{Trial: s.Next()[0], Rejected: note.Text("weights need 140 GB, 80 are there").Reason()})
+	if r := s.Result(); r.Outcome != search.Infeasible || !strings.Contains(r.Reason.Text, "140 GB") || s.Next() != nil {
 		t.Errorf("%+v, want infeasible", r)
 	}
 }

@@ -2,7 +2,6 @@ package search
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -10,6 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 )
 
@@ -156,11 +156,11 @@ func (r *Race) spread(c *candidate) float64 {
 }
 
 // foretold says why a set was not tried.
-func (r *Race) foretold(c *candidate) string {
+func (r *Race) foretold(c *candidate) note.Reason {
 	if r.incumbent == nil || r.incumbent.prior.Rate <= 0 {
-		return "not tried"
+		return note.Because(note.NotTried)
 	}
-	return fmt.Sprintf("not tried: predicted %.0f %% below the best set", 100*(1-c.prior.Rate/r.incumbent.prior.Rate))
+	return note.Because(note.PredictedWorse, 100*(1-c.prior.Rate/r.incumbent.prior.Rate))
 }
 
 func (r *Race) nobodyLeft() bool {
@@ -255,10 +255,10 @@ func (r *Race) standing(c *candidate, best Estimate) Contestant {
 	switch {
 	case r.cfg.Strategy == ByPrediction || c.status == Unable:
 	case c.search == nil:
-		s.Status, s.Reason = Skipped, "not tried: differs in more than one knob from the sets on the way"
+		s.Status, s.Reason = Skipped, note.Because(note.OffTheWay)
 	default:
 		found := c.search.Result()
-		s.Reason = fmt.Sprintf("carries %v, the best set %v", found.Estimate, best)
+		s.Reason = note.Because(note.CarriesLess, found.Estimate, best)
 		if found.Outcome == Infeasible {
 			s.Status, s.Reason = Infeasibly, found.Reason
 		}

@@ -52,11 +52,11 @@ func TestRaceThatLearnsNothingIsUndecided(t *testing.T) {
 		}
 	}
 	got := r.Result()
-	if got.Best.Outcome != OutOfBudget || got.Best.Estimate.Value != 0 || !strings.Contains(got.Best.Reason, "could not be trusted") {
+	if got.Best.Outcome != OutOfBudget || got.Best.Estimate.Value != 0 || !strings.Contains(got.Best.Reason.Text, "could not be trusted") {
 		t.Errorf("%+v", got.Best)
 	}
 	for _, c := range got.Contestants {
-		if c.Status != Skipped || c.Reason == "" {
+		if c.Status != Skipped || c.Reason.Text == "" {
 			t.Errorf("%+v", c)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 )
 
@@ -61,7 +62,7 @@ func (s *MaxRate) propose() *measure.Trial {
 		}
 		left := s.cfg.Budget - s.spent - s.cfg.Overhead - t.Warmup - t.Cooldown
 		if left < t.Window/4 || left <= 0 {
-			s.outcome, s.reason = OutOfBudget, fmt.Sprintf("the budget of %v engine time has no room for another trial", s.cfg.Budget)
+			s.outcome, s.reason = OutOfBudget, note.Because(note.BudgetNoRoom, s.cfg.Budget)
 			return nil
 		}
 		t.Window = min(t.Window, left)
@@ -86,31 +87,31 @@ func (c *MaxRateConfig) trial(t measure.Trial, number int) *measure.Trial {
 }
 
 // finished applies the stopping rules.
-func (s *MaxRate) finished() (Outcome, string) {
+func (s *MaxRate) finished() (Outcome, note.Reason) {
 	if s.learned().distrusted == invalidInRow {
-		return OutOfBudget, fmt.Sprintf("%d trials in a row could not be trusted", invalidInRow)
+		return OutOfBudget, note.Because(note.InvalidInRow, invalidInRow)
 	}
 	if len(s.tried) >= maxTrials {
-		return OutOfBudget, fmt.Sprintf("%d trials", maxTrials)
+		return OutOfBudget, note.Because(note.TrialsSpent, maxTrials)
 	}
 	if len(s.posteriors) == 0 {
-		return Searching, ""
+		return Searching, note.Reason{}
 	}
 	low, high, allMet, allMissed := s.extremes()
 	if allMet && high >= s.cfg.Limit {
-		return NotReached, fmt.Sprintf("the objective is met at %.4g/s, the largest rate that is tried", high)
+		return NotReached, note.Because(note.MetAtLargest, high)
 	}
 	if allMissed && s.idle.loneRate(low) {
-		return Infeasible, fmt.Sprintf("the objective is missed at every rate, down to %.3g/s, where requests hardly ever meet", low)
+		return Infeasible, note.Because(note.MissedAtAll, low)
 	}
 	m := s.posteriors
 	if len(s.valid()) >= minTrials && !allMet && !allMissed && m.halfWidth(s.cfg.Confidence) < s.cfg.Precision {
 		if s.guard.more(s, m) {
-			return Searching, ""
+			return Searching, note.Reason{}
 		}
-		return Found, fmt.Sprintf("the interval is narrower than +-%.3g %%", 100*s.cfg.Precision)
+		return Found, note.Because(note.NarrowEnough, 100*s.cfg.Precision)
 	}
-	return Searching, ""
+	return Searching, note.Reason{}
 }
 
 // nextRate applies the rule of the next rate and says why.

@@ -1,10 +1,9 @@
 package search
 
 import (
-	"cmp"
-	"fmt"
 	"time"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 )
 
@@ -129,7 +128,7 @@ type candidate struct {
 	prior  Prior
 	search *MaxRate
 	status Status
-	reason string
+	reason note.Reason
 	tests  int
 	// carries is what its own search found, once that has ended; gain is by how
 	// much more than the incumbent it seemed to carry on the same requests.
@@ -156,7 +155,7 @@ func NewRace(cfg RaceConfig) *Race {
 func (r *Race) Next() []measure.Trial {
 	for r.phase != finished {
 		if b := r.cfg.Search.Budget; b > 0 && r.spent >= b && r.phase < finishing {
-			r.conclude("the budget is spent")
+			r.conclude(note.Because(note.BudgetSpent))
 		}
 		var batch []measure.Trial
 		switch r.phase {
@@ -190,7 +189,7 @@ func (r *Race) Observe(m measure.Measurement) {
 	r.spent += c.search.spent - before
 	r.keep(&m)
 	switch {
-	case m.Rejected != "":
+	case m.Rejected.Text != "":
 		c.status, c.reason = Unable, m.Rejected
 	case r.phase == referencing:
 		parts := r.incumbent.search.posteriors
@@ -277,16 +276,16 @@ func (r *Race) seek() []measure.Trial {
 // crown makes a set the incumbent.
 func (r *Race) crown(c *candidate) {
 	if old := r.incumbent; old != nil {
-		old.reason = fmt.Sprintf("carries %v, the best set %v", old.carries, c.carries)
+		old.reason = note.Because(note.CarriesLess, old.carries, c.carries)
 		if old.carries.Value > c.carries.Value {
-			old.reason += fmt.Sprintf("; on the same requests the best set carries some %.0f %% more", 100*c.gain.value)
+			old.reason = note.Because(note.CarriesLessBy, old.carries, c.carries, 100*c.gain.value)
 		}
 	}
 	r.incumbent = c
-	c.status, c.reason = Measured, ""
+	c.status, c.reason = Measured, note.Reason{}
 	r.phase, r.reference = referencing, referenceLoad{}
 	if r.nobodyLeft() && !r.further() {
-		r.conclude("")
+		r.conclude(note.Reason{})
 	}
 }
 
@@ -305,7 +304,7 @@ func (r *Race) compare() []measure.Trial {
 		batch = append(batch, r.ask(c, r.pairedTrial(c))...)
 	}
 	if len(batch) == 0 && !r.further() {
-		r.conclude("")
+		r.conclude(note.Reason{})
 	}
 	return batch
 }
@@ -322,7 +321,7 @@ func (r *Race) refine() []measure.Trial {
 			continue
 		}
 		c.status, c.carries = Measured, c.search.Result().Estimate
-		c.reason = fmt.Sprintf("carries %v, the best set %v", c.carries, r.incumbent.carries)
+		c.reason = note.Because(note.CarriesLess, c.carries, r.incumbent.carries)
 		if r.better(c) {
 			r.crown(c)
 		}
@@ -334,13 +333,18 @@ func (r *Race) refine() []measure.Trial {
 }
 
 // conclude begins the final measurement of the winner and the default.
-func (r *Race) conclude(why string) {
+func (r *Race) conclude(why note.Reason) {
 	for _, c := range r.all {
 		switch c.status {
 		case Untried:
-			c.status, c.reason = Skipped, cmp.Or(why, r.foretold(c))
+			c.status, c.reason = Skipped, r.foretold(c)
 		case underTest:
-			c.status, c.reason = Tied, cmp.Or(why, fmt.Sprintf("as good as the best set within %.0f %%", 100*delta))
+			c.status, c.reason = Tied, note.Because(note.AsGood, 100*delta)
+		default:
+			continue
+		}
+		if why.Text != "" {
+			c.reason = why
 		}
 	}
 	if r.incumbent == nil {

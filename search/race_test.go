@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -45,7 +46,7 @@ func (s *raceServer) run(t measure.Trial) measure.Measurement {
 	s.engine += t.Warmup + t.Window + t.Cooldown
 	mu, ok := s.mu[t.Knobs]
 	if !ok {
-		return measure.Measurement{Trial: t, Rejected: "No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine."}
+		return measure.Measurement{Trial: t, Rejected: note.Text("No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.").Reason()}
 	}
 	services := rand.New(rand.NewPCG(t.Seed, 77))
 	var o measure.Observation
@@ -159,7 +160,7 @@ func TestRaceOfEqualSetsNamesNoWinner(t *testing.T) {
 	}
 	for _, c := range r.Contestants {
 		if c.Status != Tied {
-			t.Errorf("%+v is %v (%s), want tied", c.Knobs, c.Status, c.Reason)
+			t.Errorf("%+v is %v (%s), want tied", c.Knobs, c.Status, c.Reason.Text)
 		}
 	}
 	if r.Gain == nil || r.Gain.Low > 0 || r.Gain.High < 0 {
@@ -185,8 +186,8 @@ func TestRaceGoesOnWithoutSetsThatFail(t *testing.T) {
 	for _, c := range r.Contestants {
 		if c.Status == Unable {
 			unable++
-			if !strings.Contains(c.Reason, "memory") {
-				t.Errorf("%+v: reason %q", c.Knobs, c.Reason)
+			if !strings.Contains(c.Reason.Text, "memory") {
+				t.Errorf("%+v: reason %q", c.Knobs, c.Reason.Text)
 			}
 		}
 	}
@@ -244,7 +245,7 @@ func TestStrategiesAgreeOnAClearWinner(t *testing.T) {
 			t.Errorf("%s: winner %+v", name, r.Knobs)
 		}
 		for _, c := range r.Contestants {
-			if c.Reason == "" || c.Status == Untried {
+			if c.Reason.Text == "" || c.Status == Untried {
 				t.Errorf("%s: %+v is %v without a reason", name, c.Knobs, c.Status)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 )
 
@@ -46,7 +47,7 @@ type Contestant struct {
 	Knobs  measure.Knobs
 	Status Status
 	// Reason says why it is not the best one.
-	Reason string
+	Reason note.Reason
 }
 
 // RaceResult is what a race knows, at any time.
@@ -110,7 +111,7 @@ func (r *Race) Result() RaceResult {
 // rate. A set that never will says nothing of those which the budget left out, but
 // for an idle engine that misses the objective already: a knob of the scheduler
 // does not make it faster.
-func (r *Race) without(lead *candidate, seen Result) (Outcome, string) {
+func (r *Race) without(lead *candidate, seen Result) (Outcome, note.Reason) {
 	if lead.status == Unable {
 		seen.Outcome, seen.Reason = Infeasible, lead.reason
 	}
@@ -122,9 +123,9 @@ func (r *Race) without(lead *candidate, seen Result) (Outcome, string) {
 	}
 	switch {
 	case seen.Outcome == Searching:
-		return OutOfBudget, "the budget is spent before a knob set was searched to its end"
+		return OutOfBudget, note.Because(note.BudgetCut)
 	case seen.Outcome == Infeasible && left > 0 && seen.Floor == nil:
-		return OutOfBudget, fmt.Sprintf("the budget is spent and %d knob sets were not tried; of the last one that was: %s", left, seen.Reason)
+		return OutOfBudget, note.Because(note.BudgetLeft, left, seen.Reason.Text)
 	}
 	return seen.Outcome, seen.Reason
 }
@@ -132,11 +133,11 @@ func (r *Race) without(lead *candidate, seen Result) (Outcome, string) {
 // giveUp ends a race whose first search ended without any rate: what kept it from
 // one, a budget or trials that cannot be trusted, is not a matter of the knobs, and
 // there is nothing to measure the other sets against.
-func (r *Race) giveUp(c *candidate, why string) {
+func (r *Race) giveUp(c *candidate, why note.Reason) {
 	c.status, c.reason = Skipped, why
 	for _, other := range r.all {
 		if other.status == Untried {
-			other.status, other.reason = Skipped, "not tried: "+why
+			other.status, other.reason = Skipped, note.Because(note.NotTriedAs, why.Text)
 		}
 	}
 	r.phase = finished

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 )
 
@@ -237,20 +238,19 @@ func (r *Race) judge(c *candidate, m *measure.Measurement) {
 	c.tests++
 	if !m.Valid {
 		if c.tests >= invalidInRow {
-			c.status, c.reason = Tied, fmt.Sprintf("%d trials in a row could not be trusted", c.tests)
+			c.status, c.reason = Tied, note.Because(note.InvalidInRow, c.tests)
 		}
 		return
 	}
 	s, best := scoreOf(m), r.reference.score
-	seen := fmt.Sprintf("at %.4g requests/s, on the same requests: %v, the best set %v", r.reference.rate, s, best)
 	switch g := r.pairedGain(s); {
 	case g.value >= delta:
 		c.gain = g
 		r.promoted = append(r.promoted, c)
 	case g.value > -delta/2:
-		c.status, c.reason = Tied, "as good as the best set: "+seen
+		c.status, c.reason = Tied, note.Because(note.SeenAsGood, r.reference.rate, s, best)
 	default:
-		c.status, c.reason = Beaten, seen
+		c.status, c.reason = Beaten, note.Because(note.SeenWorse, r.reference.rate, s, best)
 	}
 }
 

@@ -28,10 +28,10 @@ type start struct {
 
 // keep adds a trial to the start of the engine that it ran on.
 func (r *Race) keep(m *measure.Measurement) {
-	if n := len(r.starts); n == 0 || m.Trial.Knobs != r.starts[n-1].knobs || m.Rejected != "" {
+	if n := len(r.starts); n == 0 || m.Trial.Knobs != r.starts[n-1].knobs || m.Rejected.Text != "" {
 		r.starts = append(r.starts, start{knobs: m.Trial.Knobs})
 	}
-	if m.Valid && m.Rejected == "" && !m.Trial.Closed() {
+	if m.Valid && m.Rejected.Text == "" && !m.Trial.Closed() {
 		on := &r.starts[len(r.starts)-1]
 		on.trials, on.final = append(on.trials, *m), on.final || r.phase == finishing
 	}

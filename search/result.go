@@ -76,8 +76,8 @@ type Result struct {
 	EngineTime time.Duration `json:"engine_time_s"`
 	Outcome    Outcome       `json:"outcome"`
 	// Reason says in words why the search ended.
-	Reason   string     `json:"reason"`
-	Warnings note.Notes `json:"notes"`
+	Reason   note.Reason `json:",embed"`
+	Warnings note.Notes  `json:"notes"`
 	// Certificate is that of a rate which the result suggested; nil if none was
 	// sought.
 	Certificate *Certified `json:"certificate,omitempty"`
@@ -172,8 +172,7 @@ func (s *MaxRate) Result() Result {
 	if allMissed && r.Outcome == OutOfBudget && m.halfWidth(s.cfg.Confidence) >= lost {
 		// How far below the rates that missed it the objective is met, the curve alone
 		// would say, and it may be flat.
-		r.Reason = fmt.Sprintf("%s; every rate that was tried missed the objective, down to %.3g/s: the maximum rate is below %.3g/s with %.0f %% confidence",
-			r.Reason, low, r.Estimate.High, 50*(1+s.cfg.Confidence))
+		r.Reason = note.Because(note.AllMissed, r.Reason.Text, low, r.Estimate.High, 50*(1+s.cfg.Confidence))
 		r.Estimate = Estimate{}
 		return r
 	}

@@ -133,16 +133,16 @@ func trialText(t *measure.Trial) string {
 func (j *Journal) recall(t measure.Trial) (measure.Measurement, error) {
 	m := j.held[0]
 	was := m.Trial
-	same := was.Knobs == t.Knobs && (m.Rejected != "" || was.Rate == t.Rate && was.Seed == t.Seed && was.Concurrency == t.Concurrency)
+	same := was.Knobs == t.Knobs && (m.Rejected.Text != "" || was.Rate == t.Rate && was.Seed == t.Seed && was.Concurrency == t.Concurrency)
 	if !same {
 		return m, fmt.Errorf("journal: trial %d was %s, the search now asks for %s: the journal was written for another configuration or by another version",
 			t.Number, trialText(&was), trialText(&t))
 	}
-	if alike, err := sameObjective(was.Objective, t.Objective); m.Rejected == "" && (err != nil || !alike) {
+	if alike, err := sameObjective(was.Objective, t.Objective); m.Rejected.Text == "" && (err != nil || !alike) {
 		return m, errors.Join(fmt.Errorf("journal: trial %d was judged by another objective than the configuration has: "+
 			"its counts say nothing about the limits now; begin a new run", t.Number), err)
 	}
-	if m.Rejected == "" && !was.Workload.Alike(t.Workload) {
+	if m.Rejected.Text == "" && !was.Workload.Alike(t.Workload) {
 		return m, fmt.Errorf("journal: trial %d was of another workload than the configuration has: "+
 			"its latencies say nothing about the requests now; begin a new run", t.Number)
 	}
@@ -196,8 +196,8 @@ func (j *Journal) append(m measure.Measurement) (measure.Measurement, error) {
 func (j *Journal) reject(all []measure.Rejection) error {
 	for _, r := range all {
 		if j.Held() > 0 {
-			if m := j.held[0]; m.Rejected == "" || m.Trial.Knobs != r.Knobs {
-				return fmt.Errorf("journal: expected the rejection of %s (%s): the journal was written for another configuration", r.Knobs.Describe(), r.Reason)
+			if m := j.held[0]; m.Rejected.Text == "" || m.Trial.Knobs != r.Knobs {
+				return fmt.Errorf("journal: expected the rejection of %s (%s): the journal was written for another configuration", r.Knobs.Describe(), r.Reason.Text)
 			}
 			j.held = j.held[1:]
 			continue

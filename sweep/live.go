@@ -124,7 +124,7 @@ func (l *Live) Recall(seen []measure.Measurement) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range seen {
-		if seen[i].Rejected == "" {
+		if seen[i].Rejected.Text == "" {
 			l.served = append(l.served, seen[i].Trial.Knobs)
 		}
 	}
@@ -213,7 +213,7 @@ func (l *Live) drop() {
 func (l *Live) unable(k measure.Knobs, f *engine.Failure, seen *EngineTelemetry) *measure.Rejection {
 	l.failures = append(l.failures, f)
 	seen.Failure = f
-	return &measure.Rejection{Knobs: k, Reason: f.Error()}
+	return &measure.Rejection{Knobs: k, Reason: f.Reason()}
 }
 
 // condemned rejects knobs that are bound to fail as others did. A failure that
@@ -223,9 +223,9 @@ func (l *Live) condemned(k measure.Knobs) *measure.Rejection {
 	for _, f := range l.failures {
 		switch {
 		case f.Knobs == k:
-			return &measure.Rejection{Knobs: k, Reason: f.Error()}
+			return &measure.Rejection{Knobs: k, Reason: f.Reason()}
 		case f.Condemns(k) && !slices.ContainsFunc(l.served, func(s measure.Knobs) bool { return s != f.Knobs && f.Condemns(s) }):
-			return &measure.Rejection{Knobs: k, Reason: "not started, as it needs no less than what failed already: " + f.Error()}
+			return &measure.Rejection{Knobs: k, Reason: note.Because(note.EngineCondemned, f)}
 		}
 	}
 	return nil

@@ -171,8 +171,8 @@ func TestSweepSurvives(t *testing.T) {
 // good checks a trial of an engine that behaves.
 func good(t *testing.T, m *measure.Measurement) {
 	t.Helper()
-	if m.Rejected != "" || m.Requests < 30 || m.Failed != 0 {
-		t.Errorf("trial %d: rejected %q, %d of %d failed: %v", m.Trial.Number, m.Rejected, m.Failed, m.Requests, m.Failures)
+	if m.Rejected.Text != "" || m.Requests < 30 || m.Failed != 0 {
+		t.Errorf("trial %d: rejected %q, %d of %d failed: %v", m.Trial.Number, m.Rejected.Text, m.Failed, m.Requests, m.Failures)
 	}
 	if s := m.Server; s.Engine != (measure.Software{Kind: "vllm", Version: "0.0.1"}) || *s.KVBlocks != 640 || *s.BlockTokens != 16 || *s.Preemptions != 0 || *s.HitRate < 0.2 {
 		t.Errorf("trial %d: server %+v", m.Trial.Number, s)
@@ -184,11 +184,11 @@ func ends(t *testing.T, m *measure.Measurement, rejected, failures string) {
 	t.Helper()
 	switch {
 	case rejected != "":
-		if !strings.Contains(m.Rejected, rejected) {
-			t.Errorf("trial %d: rejected %q, %d failed, want rejected %q", m.Trial.Number, m.Rejected, m.Failed, rejected)
+		if !strings.Contains(m.Rejected.Text, rejected) {
+			t.Errorf("trial %d: rejected %q, %d failed, want rejected %q", m.Trial.Number, m.Rejected.Text, m.Failed, rejected)
 		}
-	case m.Rejected != "":
-		t.Errorf("trial %d: rejected: %s", m.Trial.Number, m.Rejected)
+	case m.Rejected.Text != "":
+		t.Errorf("trial %d: rejected: %s", m.Trial.Number, m.Rejected.Text)
 	case failures == "" && m.Failed != 0 || failures != "" && m.Failures[failures] == 0:
 		t.Errorf("trial %d: failures %v, want %q", m.Trial.Number, m.Failures, failures)
 	}
@@ -204,7 +204,7 @@ func TestCondemnedIsNotStarted(t *testing.T) {
 	if err := (&Loop{Source: source, Run: l.Run}).Drive(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := source.seen[1].Rejected; !strings.HasPrefix(got, "not started") || !strings.Contains(got, "No available memory") {
+	if got := source.seen[1].Rejected.Text; !strings.HasPrefix(got, "not started") || !strings.Contains(got, "No available memory") {
 		t.Errorf("rejected: %q", got)
 	}
 	if _, err := os.Stat(filepath.Join(l.Settings.Dir, "0002.log")); err == nil {
@@ -368,8 +368,8 @@ func checkResumed(t *testing.T, dir string, kills int) {
 		t.Errorf("%d trials in the journal, want 6", len(seen))
 	}
 	for i, m := range seen {
-		if (m.Rejected != "") != (i == 2) {
-			t.Errorf("trial %d: rejected %q", i+1, m.Rejected)
+		if (m.Rejected.Text != "") != (i == 2) {
+			t.Errorf("trial %d: rejected %q", i+1, m.Rejected.Text)
 		}
 	}
 	begun, err := os.ReadFile(filepath.Join(dir, "begun"))

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -55,7 +56,7 @@ func testWorkload() *workload.Workload {
 // answer is a runner whose latencies are a function of the trial alone.
 func answer(_ context.Context, t measure.Trial) (measure.Observation, error) {
 	if t.Rate > 3.5 && t.Rate < 3.6 {
-		return measure.Observation{}, &measure.Rejection{Knobs: t.Knobs, Reason: "too wide"}
+		return measure.Observation{}, &measure.Rejection{Knobs: t.Knobs, Reason: note.Text("too wide").Reason()}
 	}
 	rng := rand.New(rand.NewPCG(t.Seed, 99))
 	o := measure.Observation{End: t.Window + time.Minute}
@@ -117,7 +118,7 @@ func TestResumeFromEveryCut(t *testing.T) {
 }
 
 func sameMeasurement(a, b measure.Measurement) bool {
-	return a.TTFT == b.TTFT && a.Requests == b.Requests && a.Rejected == b.Rejected && a.Trial.Rate == b.Trial.Rate && a.Trial.Number == b.Trial.Number
+	return a.TTFT == b.TTFT && a.Requests == b.Requests && a.Rejected.Text == b.Rejected.Text && a.Trial.Rate == b.Trial.Rate && a.Trial.Number == b.Trial.Number
 }
 
 func TestDamagedJournalIsNamed(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"planner/internal/note"
 	"planner/model"
 	"planner/model/sim"
 	"planner/sweep/measure"
@@ -31,7 +32,7 @@ type Simulated struct {
 func (s *Simulated) Fit(k measure.Knobs) (model.Memory, error) {
 	m, err := model.MemoryPlan(s.Deployment(k), sim.Args(k, s.Version))
 	if err != nil {
-		return m, &measure.Rejection{Knobs: k, Reason: err.Error()}
+		return m, &measure.Rejection{Knobs: k, Reason: note.ReasonOf(err)}
 	}
 	return m, nil
 }
@@ -56,7 +57,7 @@ func (s *Simulated) Capacity(k measure.Knobs, w *workload.Workload, objective me
 	}
 	roofline, err := s.Roofline(k)
 	if err != nil {
-		return model.Capacity{}, &measure.Rejection{Knobs: k, Reason: err.Error()}
+		return model.Capacity{}, &measure.Rejection{Knobs: k, Reason: note.ReasonOf(err)}
 	}
 	return roofline.Capacity(MeanRequest(w), memory, targets(objective)), nil
 }
@@ -94,11 +95,11 @@ func (s *Simulated) Parts(k measure.Knobs) (*model.Roofline, sim.Config, error) 
 	}
 	roofline, err := s.Roofline(k)
 	if err != nil {
-		return nil, sim.Config{}, &measure.Rejection{Knobs: k, Reason: err.Error()}
+		return nil, sim.Config{}, &measure.Rejection{Knobs: k, Reason: note.ReasonOf(err)}
 	}
 	config, err := sim.Configure(roofline, memory, k.PrefixCaching)
 	if err != nil {
-		return nil, sim.Config{}, &measure.Rejection{Knobs: k, Reason: err.Error()}
+		return nil, sim.Config{}, &measure.Rejection{Knobs: k, Reason: note.ReasonOf(err)}
 	}
 	return roofline, config, nil
 }

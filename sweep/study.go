@@ -84,7 +84,7 @@ func (l *List) Next() []measure.Trial {
 // Observe learns which knobs do not run.
 func (l *List) Observe(m measure.Measurement) {
 	switch {
-	case m.Rejected == "":
+	case m.Rejected.Text == "":
 	case l.Whole:
 		l.Trials = nil
 	case l.failed == nil:

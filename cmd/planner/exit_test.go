@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"planner/internal/note"
 	"planner/sweep"
 	"planner/sweep/measure"
 )
@@ -23,7 +24,7 @@ func TestInterruptionDecidesTheExitCode(t *testing.T) {
 		{"interrupted", stopped, exitInterrupted},
 		{"interrupted and undecided", errors.Join(stopped, exitStatus(exitUndecided)), exitInterrupted},
 		{"undecided and interrupted", errors.Join(exitStatus(exitUndecided), stopped), exitInterrupted},
-		{"interrupted and unable", errors.Join(&measure.Rejection{Reason: "no memory"}, stopped), exitInterrupted},
+		{"interrupted and unable", errors.Join(&measure.Rejection{Reason: note.Text("no memory").Reason()}, stopped), exitInterrupted},
 	} {
 		code, message := exitCode(c.err)
 		if code != c.want {

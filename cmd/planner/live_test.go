@@ -176,7 +176,7 @@ func sweptOver(t *testing.T, misbehave, report, say string, rejected bool) {
 		t.Errorf("the command line is not told before it serves:\n%s", told)
 	}
 	l.nothingLeft(t)
-	if err != nil || len(seen) != 2 || seen[0].Rejected != "" || (seen[1].Rejected != "") != rejected {
+	if err != nil || len(seen) != 2 || seen[0].Rejected.Text != "" || (seen[1].Rejected.Text != "") != rejected {
 		t.Errorf("journal: %v, %d lines", err, len(seen))
 	}
 	l.leaves(t, 1)
@@ -191,7 +191,7 @@ func sweptOver(t *testing.T, misbehave, report, say string, rejected bool) {
 // sweptCode is how a sweep with these trials is to end: a machine that is too busy for
 // the load generator may leave none that can be trusted.
 func sweptCode(seen []measure.Measurement) int {
-	if slices.ContainsFunc(seen, func(m measure.Measurement) bool { return m.Rejected == "" && m.Valid }) {
+	if slices.ContainsFunc(seen, func(m measure.Measurement) bool { return m.Rejected.Text == "" && m.Valid }) {
 		return 0
 	}
 	return exitUndecided

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"planner/internal/note"
 	"planner/model"
 	"planner/sweep/measure"
 )
@@ -16,8 +17,8 @@ import (
 // not asked here. Loading fails when nothing runnable is left.
 func (c *Config) Candidates() (runnable []measure.Knobs, rejected []measure.Rejection) {
 	for _, k := range c.crossed() {
-		if reason := c.impossible(k); reason != "" {
-			rejected = append(rejected, measure.Rejection{Knobs: k, Reason: reason})
+		if why := c.impossible(k); why != nil {
+			rejected = append(rejected, measure.Rejection{Knobs: k, Reason: note.ReasonOf(why)})
 		} else {
 			runnable = append(runnable, k)
 		}
@@ -91,19 +92,19 @@ func (c *Config) settle(k measure.Knobs) measure.Knobs {
 	return k
 }
 
-// impossible says why a configuration can never run, "" if it can.
-func (c *Config) impossible(k measure.Knobs) string {
+// impossible says why a configuration can never run, nil if it can.
+func (c *Config) impossible(k measure.Knobs) error {
 	if k.MaxNumBatchedTokens > 0 && k.MaxNumBatchedTokens < k.MaxNumSeqs {
-		return fmt.Sprintf("max_num_batched_tokens %d is below max_num_seqs %d", k.MaxNumBatchedTokens, k.MaxNumSeqs)
+		return note.New(note.StepBelowSeqs, k.MaxNumBatchedTokens, k.MaxNumSeqs)
 	}
 	if !c.Model.Known || k.GPU == "" {
-		return ""
+		return nil
 	}
 	err := c.Deployment(k).Validate()
-	if err == nil || errors.Is(err, model.ErrNoFigure) && !c.Simulated() {
-		return "" // a real engine needs no data sheet
+	if errors.Is(err, model.ErrNoFigure) && !c.Simulated() {
+		return nil // a real engine needs no data sheet
 	}
-	return err.Error()
+	return err
 }
 
 // checkCandidates refuses degrees of parallelism that the model rules out on every
@@ -124,9 +125,9 @@ func (r *reader) checkCandidates(c *Config) {
 	}
 	key := blamed(rejected[0], c)
 	_, name := splitKey(key)
-	text := strings.TrimPrefix(rejected[0].Reason, name+": ")
+	text := strings.TrimPrefix(rejected[0].Reason.Text, name+": ")
 	for _, other := range rejected[1:] {
-		if other.Reason != rejected[0].Reason {
+		if other.Reason.Text != rejected[0].Reason.Text {
 			text += fmt.Sprintf("; nor can any of the other %d combinations run", len(rejected)-1)
 			break
 		}

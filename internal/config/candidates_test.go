@@ -38,8 +38,8 @@ kv_blocks = 100
 		}
 	}
 	for _, r := range rejected {
-		if seen[r.Knobs] || r.Reason != "max_num_batched_tokens 512 is below max_num_seqs 1024" {
-			t.Errorf("rejected %+v: %s", r.Knobs, r.Reason)
+		if seen[r.Knobs] || r.Reason.Text != "max_num_batched_tokens 512 is below max_num_seqs 1024" {
+			t.Errorf("rejected %+v: %s", r.Knobs, r.Reason.Text)
 		}
 	}
 	want := measure.Knobs{
@@ -61,7 +61,7 @@ kv_blocks = 100
 func TestCandidatesWithoutFiguresAreRejectedBesideOthers(t *testing.T) {
 	c := mustLoad(t, strings.Replace(minimal, `"H100 SXM"`, `["H100 NVL", "H100 SXM"]`, 1), For("plan"))
 	runnable, rejected := c.Candidates()
-	if len(runnable) != 48 || len(rejected) != 48 || rejected[0].Knobs.GPU != "H100 NVL" || !strings.Contains(rejected[0].Reason, "bf16") {
+	if len(runnable) != 48 || len(rejected) != 48 || rejected[0].Knobs.GPU != "H100 NVL" || !strings.Contains(rejected[0].Reason.Text, "bf16") {
 		t.Errorf("%d runnable, %d rejected: %+v", len(runnable), len(rejected), rejected[0])
 	}
 }

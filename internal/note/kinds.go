@@ -153,6 +153,77 @@ const (
 	TrafficDiffers    Kind = "traffic_differs"
 )
 
+// Why knobs cannot run.
+const (
+	EngineFailed     Kind = "engine_failed"
+	EngineCondemned  Kind = "engine_condemned"
+	StepBelowSeqs    Kind = "step_below_seqs"
+	DegreesNegative  Kind = "degrees_negative"
+	HeadsUndivided   Kind = "heads_undivided"
+	KVHeadsUndivided Kind = "kv_heads_undivided"
+	TooManyStages    Kind = "too_many_stages"
+	NoExperts        Kind = "no_experts"
+	ExpertsUndivided Kind = "experts_undivided"
+	NoMemory         Kind = "no_memory"
+	EmptyPool        Kind = "empty_pool"
+)
+
+// Why a set of knobs is not the best one.
+const (
+	BudgetSpent    Kind = "budget_spent"
+	BudgetCut      Kind = "budget_cut"
+	BudgetLeft     Kind = "budget_left"
+	NotTried       Kind = "not_tried"
+	NotTriedAs     Kind = "not_tried_as"
+	PredictedWorse Kind = "predicted_worse"
+	OffTheWay      Kind = "off_the_way"
+	CarriesLess    Kind = "carries_less"
+	CarriesLessBy  Kind = "carries_less_by"
+	AsGood         Kind = "as_good"
+	SeenAsGood     Kind = "seen_as_good"
+	SeenWorse      Kind = "seen_worse"
+	NotBetter      Kind = "not_better"
+)
+
+// Why a search for the maximum rate ended.
+const (
+	FailsIdle    Kind = "fails_idle"
+	IdleMisses   Kind = "idle_misses"
+	IdleFloor    Kind = "idle_floor"
+	MissedAtAll  Kind = "missed_at_all"
+	AllMissed    Kind = "all_missed"
+	MetAtLargest Kind = "met_at_largest"
+	NarrowEnough Kind = "narrow_enough"
+	InvalidInRow Kind = "invalid_in_row"
+	TrialsSpent  Kind = "trials_spent"
+	BudgetNoRoom Kind = "budget_no_room"
+	StillWide    Kind = "still_wide"
+)
+
+// Why a rate is not certified.
+const (
+	NoRateToTest   Kind = "no_rate_to_test"
+	MeanUncounted  Kind = "mean_uncounted"
+	BeyondTooMany  Kind = "beyond_too_many"
+	BudgetTooShort Kind = "budget_too_short"
+	LooksUndecided Kind = "looks_undecided"
+)
+
+// Why an offer is not the plan.
+const (
+	Chosen        Kind = "chosen"
+	EmptyInstance Kind = "empty_instance"
+	NoRateKnown   Kind = "no_rate_known"
+	TooManyGPUs   Kind = "too_many_gpus"
+	PriceUnheld   Kind = "price_unheld"
+	TooDear       Kind = "too_dear"
+	Unpriced      Kind = "unpriced"
+	Dearer        Kind = "dearer"
+	MoreGPUs      Kind = "more_gpus"
+	MoreInstances Kind = "more_instances"
+	ListedLater   Kind = "listed_later"
+)
+
 // sentences holds what each kind says. A figure stands in braces with the verb that
 // writes it.
 var sentences = map[Kind]string{
@@ -290,4 +361,61 @@ var sentences = map[Kind]string{
 	SideOverloaded:    "{side}: {overloaded%d} of {trials%d} trials were overloaded: their latencies depend on how long was measured",
 	SeedsDiffer:       "{other%d} of {pairs%d} pairs had other requests (another seed): chance makes their differences larger",
 	TrafficDiffers:    "the two runs are of different traffic: what differs may be its doing and not the engine's",
+
+	EngineFailed:     "engine failed ({class}){cause%s}",
+	EngineCondemned:  "not started, as it needs no less than what failed already: {cause%s}",
+	StepBelowSeqs:    "max_num_batched_tokens {tokens%d} is below max_num_seqs {seqs%d}",
+	DegreesNegative:  "parallel degrees {tensor%d}, {pipeline%d}, {data%d} (tensor, pipeline, data) must not be negative",
+	HeadsUndivided:   "tensor_parallel {degree%d} does not divide the {heads%d} attention heads of {model}",
+	KVHeadsUndivided: "tensor_parallel {degree%d} neither divides the {heads%d} KV heads of {model} nor is a multiple of them",
+	TooManyStages:    "pipeline_parallel {degree%d} exceeds the {layers%d} layers of {model}",
+	NoExperts:        "expert_parallel: {model} has no experts",
+	ExpertsUndivided: "expert_parallel: {gpus%d} GPUs do not divide the {experts%d} experts of {model}",
+	NoMemory:         "{model} does not fit on {gpu} with tensor_parallel {degree%d}: {arithmetic%s}, but one request of {tokens%d} tokens takes {needed%d}; {advice%s}",
+	EmptyPool:        "simulate engine: a pool of {blocks%d} KV blocks holds no request",
+
+	BudgetSpent:    "the budget is spent",
+	BudgetCut:      "the budget is spent before a knob set was searched to its end",
+	BudgetLeft:     "the budget is spent and {sets%d} knob sets were not tried; of the last one that was: {why%s}",
+	NotTried:       "not tried",
+	NotTriedAs:     "not tried: {why%s}",
+	PredictedWorse: "not tried: predicted {worse_percent%.0f} % below the best set",
+	OffTheWay:      "not tried: differs in more than one knob from the sets on the way",
+	CarriesLess:    "carries {carries%s}, the best set {best%s}",
+	CarriesLessBy:  "carries {carries%s}, the best set {best%s}; on the same requests the best set carries some {gain_percent%.0f} % more",
+	AsGood:         "as good as the best set within {within_percent%.0f} %",
+	SeenAsGood:     "as good as the best set: at {rate_per_s%.4g} requests/s, on the same requests: {seen%s}, the best set {best%s}",
+	SeenWorse:      "at {rate_per_s%.4g} requests/s, on the same requests: {seen%s}, the best set {best%s}",
+	NotBetter:      "carries {carries%s}, and the engine's own settings {standard%s}: not shown to be better",
+
+	FailsIdle:   "more requests fail than are allowed, even one at a time on an idle engine",
+	IdleMisses:  "an idle engine misses {bound}",
+	IdleFloor:   "{bound} of an idle engine: the {statistic} is {idle_ms%dur}, the limit {limit_ms%dur}; no rate meets a limit below that",
+	MissedAtAll: "the objective is missed at every rate, down to {rate_per_s%.3g}/s, where requests hardly ever meet",
+	AllMissed: "{why%s}; every rate that was tried missed the objective, down to {lowest_per_s%.3g}/s: " +
+		"the maximum rate is below {high_per_s%.3g}/s with {confidence_percent%.0f} % confidence",
+	MetAtLargest: "the objective is met at {rate_per_s%.4g}/s, the largest rate that is tried",
+	NarrowEnough: "the interval is narrower than +-{precision_percent%.3g} %",
+	InvalidInRow: "{trials%d} trials in a row could not be trusted",
+	TrialsSpent:  "{trials%d} trials",
+	BudgetNoRoom: "the budget of {budget_s%dur} engine time has no room for another trial",
+	StillWide:    "interrupted: the interval is not as narrow as asked yet",
+
+	NoRateToTest:   "the search found no rate to test",
+	MeanUncounted:  "{bound} bounds a mean, of which no count of requests tells",
+	BeyondTooMany:  "after {looks%d} look of {window_s%dur} so many requests are beyond the limit that it would take {needed_s%dur} more without any",
+	BudgetTooShort: "the budget has {left_s%dur} left, and without any request beyond the limit it would take {needed_s%dur}",
+	LooksUndecided: "after {looks%d} looks the requests do not tell the rate from one that just misses the objective{doubt%s}",
+
+	Chosen:        "chosen",
+	EmptyInstance: "an instance of {gpus%d} GPUs",
+	NoRateKnown:   "no rate is known that meets the objective: {why%s}",
+	TooManyGPUs:   "{gpus%d} GPUs are more than max_gpus = {most%d}",
+	PriceUnheld:   "no price is known for {gpu}, so max_usd_per_hour = {most_usd%.6g} cannot be held",
+	TooDear:       "{usd_per_hour%.2f} USD per hour are more than max_usd_per_hour = {most_usd%.6g}",
+	Unpriced:      "no price is known",
+	Dearer:        "costs {more_percent%.1f} % more per hour",
+	MoreGPUs:      "needs {gpus%d} GPUs more",
+	MoreInstances: "needs {instances%d} instances more",
+	ListedLater:   "as good: listed later",
 }

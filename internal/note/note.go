@@ -67,6 +67,9 @@ func Text(text string) Note { return New(Unknown, text) }
 // String is the note's sentence.
 func (n Note) String() string { return sentence(Notes{n}) }
 
+// Error is the note's sentence: a note can be why something failed.
+func (n Note) Error() string { return n.String() }
+
 // Equal reports whether two notes say the same.
 func (n Note) Equal(other Note) bool {
 	return n.Kind == other.Kind && maps.Equal(n.Figures, other.Figures)
@@ -111,13 +114,14 @@ func (ns Notes) String() string { return strings.Join(ns.Texts(), "\n") }
 // MarshalJSON writes a list, an empty one where there are none.
 func (ns Notes) MarshalJSON() ([]byte, error) { return wire.Marshal(append([]Note{}, ns...)) }
 
-// alike reports whether two notes say the same but for numbers.
+// alike reports whether two notes say the same but for what each of them measured.
 func (n Note) alike(other Note) bool {
 	if n.Kind != other.Kind {
 		return false
 	}
-	for name, v := range n.Figures {
-		if _, isNumber := v.(float64); !isNumber && v != other.Figures[name] {
+	for _, m := range placeholder.FindAllStringSubmatch(sentences[n.Kind], -1) {
+		v := n.Figures[m[1]]
+		if _, isNumber := v.(float64); !isNumber && m[2] != "%s" && v != other.Figures[m[1]] {
 			return false
 		}
 	}
@@ -126,15 +130,19 @@ func (n Note) alike(other Note) bool {
 
 // Groups gathers the notes that say the same but for numbers, in the order of the
 // first of each.
-func (ns Notes) Groups() []Notes {
-	var out []Notes
-	for _, n := range ns {
-		i := slices.IndexFunc(out, func(g Notes) bool { return g[0].alike(n) })
+func (ns Notes) Groups() []Notes { return GroupsOf[Notes](ns, func(n Note) Note { return n }) }
+
+// GroupsOf gathers what has notes that say the same but for numbers, in the order of
+// the first of each.
+func GroupsOf[S ~[]T, T any](all S, of func(T) Note) []S {
+	var out []S
+	for _, x := range all {
+		i := slices.IndexFunc(out, func(g S) bool { return of(g[0]).alike(of(x)) })
 		if i < 0 {
-			out = append(out, Notes{n})
+			out = append(out, S{x})
 			continue
 		}
-		out[i] = append(out[i], n)
+		out[i] = append(out[i], x)
 	}
 	return out
 }
@@ -221,4 +229,34 @@ func FromTexts(texts []string) Notes {
 		out = append(out, Text(text))
 	}
 	return out
+}
+
+// Reason is a note that says why, as a file has it: its sentence, and beside it the
+// note. The zero value says nothing.
+type Reason struct {
+	Text string `json:"reason"`
+	Note Note   `json:"why,omitzero"`
+}
+
+// Because is the reason of some figures.
+func Because(k Kind, figures ...any) Reason { return New(k, figures...).Reason() }
+
+// Reason is the note as a reason.
+func (n Note) Reason() Reason { return Reason{n.String(), n} }
+
+// ReasonOf is the reason that an error gives: a note, or its words.
+func ReasonOf(err error) Reason {
+	if n, ok := err.(Note); ok {
+		return n.Reason()
+	}
+	return Text(err.Error()).Reason()
+}
+
+// Read is the note that a file gives or, where an earlier version wrote none, its
+// sentence.
+func (r Reason) Read() Note {
+	if r.Note.Kind == "" {
+		return Text(r.Text)
+	}
+	return r.Note
 }

@@ -9,7 +9,8 @@ import (
 )
 
 // placeholder is a figure in a sentence: its name and how it is written, {lag_ms%.2f}.
-// Without a verb it is written as it stands; %dur writes a duration.
+// Without a verb it is written as it stands; %dur writes a duration. %s writes words
+// that differ from one note to the next as numbers do.
 var placeholder = regexp.MustCompile(`\{(\w+)(%[^}]+)?\}`)
 
 // names lists the figures of a kind in the order of its sentence.
@@ -53,7 +54,7 @@ func values(notes Notes, name, verb string) string {
 // number writes a number by its verb.
 func number(x float64, name, verb string) string {
 	switch verb {
-	case "":
+	case "", "%s":
 		return fmt.Sprintf("%g", x)
 	case "%dur":
 		return time.Duration(math.Round(x * float64(unitOf(name)))).String()

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"planner/internal/note"
 	"planner/plan"
 	"planner/sweep/measure"
 )
@@ -19,7 +20,7 @@ func addAlternatives(d *Document, p *plan.Plan) {
 	if len(p.Alternatives) == 0 {
 		return
 	}
-	chosen := plan.Alternative{Offer: p.Offer, Fleet: p.Fleet, Cost: p.Cost.Cost, Feasible: true, Reason: "chosen"}
+	chosen := plan.Alternative{Offer: p.Offer, Fleet: p.Fleet, Cost: p.Cost.Cost, Feasible: true, Reason: note.Because(note.Chosen)}
 	addOffers(d, "Alternatives, by cost", append([]plan.Alternative{chosen}, p.Alternatives...))
 }
 
@@ -45,7 +46,7 @@ func addOffers(d *Document, title string, all []plan.Alternative) {
 			continue
 		}
 		tone := Plain
-		if a.Reason == "chosen" {
+		if a.Reason.Note.Kind == note.Chosen {
 			tone = Strong
 		}
 		name := gpus(a.Offer.GPUs, &a.Offer)
@@ -53,7 +54,7 @@ func addOffers(d *Document, title string, all []plan.Alternative) {
 			name += ", " + s
 		}
 		tab.Rows = append(tab.Rows, []Cell{{name, tone}, {Text: count(a.Fleet.GPUs)}, {Text: count(a.Fleet.Instances)}, {dollars(a.Cost.PerHour), tone},
-			{Text: dollars(a.Cost.PerMillionOutputTokens)}, {Text: estimate(a.Offer.Rate).value}, {Text: boundName(a.Offer.Binding)}, {a.Reason, Quiet}})
+			{Text: dollars(a.Cost.PerMillionOutputTokens)}, {Text: estimate(a.Offer.Rate).value}, {Text: boundName(a.Offer.Binding)}, {a.Reason.Text, Quiet}})
 	}
 	d.section(title)
 	if len(tab.Rows) > 0 {
@@ -107,20 +108,10 @@ func knobsOf(rejected []measure.Rejection) []measure.Knobs {
 // in it differ.
 func grouped(rejected []measure.Rejection, all []measure.Knobs) []string {
 	which := differing(all)
-	var order []string
-	groups := map[string][]measure.Rejection{}
-	for _, r := range rejected {
-		s := skeleton(r.Reason)
-		if groups[s] == nil {
-			order = append(order, s)
-		}
-		groups[s] = append(groups[s], r)
-	}
 	var lines []string
-	for _, s := range order {
-		group := groups[s]
-		reason := group[0].Reason
-		same := !slices.ContainsFunc(group, func(r measure.Rejection) bool { return r.Reason != reason })
+	for _, group := range note.GroupsOf(rejected, func(r measure.Rejection) note.Note { return r.Reason.Read() }) {
+		reason := group[0].Reason.Text
+		same := !slices.ContainsFunc(group, func(r measure.Rejection) bool { return r.Reason.Text != reason })
 		line := ""
 		switch {
 		case len(group) == 1 && len(all) == 1:
@@ -140,16 +131,6 @@ func grouped(rejected []measure.Rejection, all []measure.Knobs) []string {
 		lines = append(lines, line)
 	}
 	return lines
-}
-
-// skeleton is a reason without its figures.
-func skeleton(reason string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= '0' && r <= '9' || r == '.' || r == ',' {
-			return -1
-		}
-		return r
-	}, reason)
 }
 
 // values lists the values that each differing knob takes within a group of sets.

@@ -165,7 +165,7 @@ func sidesTable(seen []sweep.EngineTelemetry, trials []measure.Measurement) Tabl
 	}}
 	for i := range seen {
 		s, said := &seen[i], &seen[i].Said
-		k := slices.IndexFunc(trials, func(m measure.Measurement) bool { return m.Trial.Number == s.Trial && m.Rejected == "" })
+		k := slices.IndexFunc(trials, func(m measure.Measurement) bool { return m.Trial.Number == s.Trial && m.Rejected.Text == "" })
 		if k < 0 {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"planner/internal/config"
+	"planner/internal/note"
 	"planner/search"
 	"planner/sweep"
 	"planner/sweep/engine"
@@ -88,7 +89,7 @@ func TestSpentWithoutPrice(t *testing.T) {
 
 // Where nothing could be measured no rate is made up.
 func TestSearchWithoutRate(t *testing.T) {
-	text := string(Text(searchDocument(measure.Knobs{}, search.Result{Outcome: search.OutOfBudget, Reason: "3 trials could not be trusted"}, nil, Engines{}), 120, false))
+	text := string(Text(searchDocument(measure.Knobs{}, search.Result{Outcome: search.OutOfBudget, Reason: note.Text("3 trials could not be trusted").Reason()}, nil, Engines{}), 120, false))
 	if !strings.HasPrefix(text, "Undecided: no rate is known: 3 trials could not be trusted") || strings.Contains(text, "one instance") {
 		t.Error(text)
 	}

@@ -78,7 +78,7 @@ func trials() []measure.Measurement {
 	out = append(out, trial(7, other, 10), trial(8, other, 18))
 	cannot := settings()
 	cannot.GPUMemoryUtilization = 0.5
-	return append(out, measure.Measurement{Trial: measure.Trial{Number: 9, Knobs: cannot}, Rejected: "no room for the KV cache"})
+	return append(out, measure.Measurement{Trial: measure.Trial{Number: 9, Knobs: cannot}, Rejected: note.Text("no room for the KV cache").Reason()})
 }
 
 func fittedCurve() *curve.Curve {
@@ -110,7 +110,7 @@ func result() *search.Result {
 		Estimate: search.Estimate{Value: 16.912345, Low: 16.1, High: 17.66, Confidence: 0.9, Safe: 16.214}, Binding: "ttft.p99",
 		Bounds: []search.BoundResult{{Bound: "ttft.p99", Probability: 0.93, Phi: 2.1, Gamma: 0.5, Curve: search.Exceedance{Rate: 17, Share: 0.01, Kappa: 2.9}},
 			{Bound: "tpot.p99", Probability: 0.07, Phi: 1, Gamma: 0.5, Curve: search.Exceedance{Rate: 19.5, Share: 0.01, Kappa: 9}}},
-		Outcome: search.Found, Reason: "the interval is within 10 % of the rate", Trials: 6, EngineTime: 21 * time.Minute,
+		Outcome: search.Found, Reason: note.Text("the interval is within 10 % of the rate").Reason(), Trials: 6, EngineTime: 21 * time.Minute,
 	}
 }
 
@@ -133,13 +133,14 @@ func rejected() []measure.Rejection {
 			for _, memory := range []float64{0.5, 0.55} {
 				k := settings()
 				k.MaxNumSeqs, k.MaxNumBatchedTokens, k.GPUMemoryUtilization = seqs, tokens, memory
-				out = append(out, measure.Rejection{Knobs: k, Reason: fmt.Sprintf("needs %.1f GB of a GPU's 80, %.1f are allowed", 47.2+float64(i), 80*memory)})
+				out = append(out, measure.Rejection{Knobs: k, Reason: note.Reason{
+					Text: fmt.Sprintf("needs %.1f GB of a GPU's 80, %.1f are allowed", 47.2+float64(i), 80*memory), Note: note.New(note.EngineFailed, "mem.no_kv", "")}})
 			}
 		}
 	}
 	k := settings()
 	k.TensorParallel = 1
-	return append(out, measure.Rejection{Knobs: k, Reason: "70.6 GB of weights do not fit one GPU; the smallest tensor_parallel that fits is 2"})
+	return append(out, measure.Rejection{Knobs: k, Reason: note.Text("70.6 GB of weights do not fit one GPU; the smallest tensor_parallel that fits is 2").Reason()})
 }
 
 // must panics on an error that a fixture cannot have.
@@ -157,7 +158,7 @@ func solved() *plan.Plan {
 	slow.Binding = "tpot.p99"
 	never := offer("A100 80GB", 1.4)
 	never.Knobs.TensorParallel, never.GPUs, never.Rate = 1, 1, search.Estimate{}
-	never.Obstacle = "the model does not fit: 70.6 GB of weights on one GPU"
+	never.Obstacle = note.Text("the model does not fit: 70.6 GB of weights on one GPU").Reason()
 	p := must(plan.Solve(demand(), slo(), []plan.Offer{offer("H100 SXM", 2.99), slow, never}, rejected()))
 	standard := measure.Knobs{TensorParallel: 4, PrefixCaching: true, MaxNumSeqs: 1024, MaxNumBatchedTokens: 8192, GPUMemoryUtilization: 0.92, MaxModelLen: 6100}
 	p.Comparison = &plan.Comparison{
@@ -233,7 +234,7 @@ func tableOnly() Document {
 
 func infeasible() Document {
 	o := offer("H100 SXM", 2.99)
-	o.Rate, o.Obstacle = search.Estimate{}, "an idle engine misses ttft.p99"
+	o.Rate, o.Obstacle = search.Estimate{}, note.Because(note.IdleMisses, "ttft.p99")
 	strict := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: 20 * ms}}}
 	_, err := plan.Solve(demand(), strict, []plan.Offer{o}, rejected())
 	r := search.Result{Outcome: search.Infeasible, Binding: "ttft.p99", Floor: &search.Floor{Bound: "ttft.p99", Stat: "p99", Value: 43127 * time.Microsecond, Limit: 20 * ms}}

@@ -122,7 +122,7 @@ func given(k measure.Knobs) []bool {
 func sets(trials []measure.Measurement) []measure.Knobs {
 	var out []measure.Knobs
 	for i := range trials {
-		if trials[i].Rejected == "" && !slices.Contains(out, trials[i].Trial.Knobs) {
+		if trials[i].Rejected.Text == "" && !slices.Contains(out, trials[i].Trial.Knobs) {
 			out = append(out, trials[i].Trial.Knobs)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // measurementDocument is the report of one load point, one screen long.
 func measurementDocument(m measure.Measurement, e Engines) Document {
 	d := Document{Title: outcomeOf(&m), Data: data([]measure.Measurement{m})}
-	if m.Rejected != "" {
+	if m.Rejected.Text != "" {
 		d.add(Facts{{Label: "settings", Text: describe(m.Trial.Knobs, given(m.Trial.Knobs))}})
 		addEngines(&d, &e, nil, nil)
 		return d
@@ -39,8 +39,8 @@ func measurementDocument(m measure.Measurement, e Engines) Document {
 
 // outcomeOf is the measurement in one line: the verdict and what decides it.
 func outcomeOf(m *measure.Measurement) string {
-	if m.Rejected != "" {
-		return "Cannot run: " + m.Rejected
+	if m.Rejected.Text != "" {
+		return "Cannot run: " + m.Rejected.Text
 	}
 	at := " at " + load(&m.Trial)
 	if m.Verdict == nil {

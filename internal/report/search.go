@@ -23,8 +23,8 @@ func searchDocument(k measure.Knobs, r search.Result, trials []measure.Measureme
 	if r.Binding != "" {
 		facts = append(facts, Fact{Label: "limited by", Text: likely(&r, r.Binding)})
 	}
-	if r.Reason != "" {
-		facts = append(facts, Fact{Label: "ended", Text: r.Reason})
+	if r.Reason.Text != "" {
+		facts = append(facts, Fact{Label: "ended", Text: r.Reason.Text})
 	}
 	facts = append(facts, Fact{Label: "effort", Text: plural(r.Trials, "trial") + ", " + latency(r.EngineTime) + " of engine time"})
 	if r.Outcome != search.Infeasible && !(r.Estimate.Value > 0) {
@@ -54,17 +54,17 @@ func found(r *search.Result, slo measure.SLO, trials []measure.Measurement) stri
 	}
 	e := estimate(r.Estimate)
 	if r.Outcome != search.Infeasible && r.Estimate.Value <= 0 {
-		return "Undecided: no rate is known" + at + ": " + r.Reason
+		return "Undecided: no rate is known" + at + ": " + r.Reason.Text
 	}
 	switch r.Outcome {
 	case search.Infeasible:
 		if f := r.Floor; f != nil {
 			return "No rate" + at + ": " + floorFact(f, trials)
 		}
-		if last := len(trials) - 1; last >= 0 && trials[last].Rejected != "" {
-			return "Not measured" + at + ": " + trials[last].Rejected
+		if last := len(trials) - 1; last >= 0 && trials[last].Rejected.Text != "" {
+			return "Not measured" + at + ": " + trials[last].Rejected.Text
 		}
-		return "No rate" + at + ": " + r.Reason
+		return "No rate" + at + ": " + r.Reason.Text
 	case search.NotReached:
 		return "At least " + number(r.Estimate.Value, 3) + " requests/s" + at + ": the limit was not reached"
 	case search.Searching:
@@ -173,7 +173,7 @@ func addCertificate(d *Document, c *search.Certified) {
 	if c.State == measure.Met {
 		facts = append(facts, Fact{Label: "certified", Text: number(c.Rate, 3) + " requests/s, whatever the curve", Tone: Good})
 	} else {
-		facts = append(facts, Fact{Label: "not certified", Text: rateCell(c.Rate) + " requests/s: " + c.Reason, Tone: Doubt})
+		facts = append(facts, Fact{Label: "not certified", Text: rateCell(c.Rate) + " requests/s: " + c.Reason.Text, Tone: Doubt})
 	}
 	if c.Requests > 0 {
 		facts = append(facts, Fact{Label: "seen", Text: count(int(math.Round(c.Beyond))) + " of " + count(int(math.Round(c.Requests))) + " requests beyond " + boundName(c.Binding) + " in " +

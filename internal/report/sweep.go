@@ -114,7 +114,7 @@ func rejectedTable(all []measure.Rejection) Table {
 	}
 	tab := Table{Columns: []Column{{Name: "settings", Wrap: true}, {Name: "reason", Wrap: true}}}
 	for _, r := range all {
-		tab.Rows = append(tab.Rows, []Cell{{Text: describe(r.Knobs, which)}, {Text: r.Reason, Tone: Bad}})
+		tab.Rows = append(tab.Rows, []Cell{{Text: describe(r.Knobs, which)}, {Text: r.Reason.Text, Tone: Bad}})
 	}
 	return tab
 }

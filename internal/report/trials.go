@@ -36,7 +36,7 @@ func tableOf(trials []*measure.Measurement, columns []trialColumn) Table {
 func ran(trials []measure.Measurement) []*measure.Measurement {
 	var out []*measure.Measurement
 	for i := range trials {
-		if trials[i].Rejected == "" {
+		if trials[i].Rejected.Text == "" {
 			out = append(out, &trials[i])
 		}
 	}

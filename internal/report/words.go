@@ -62,7 +62,7 @@ func join(parts []string) string {
 // has no state, unless it missed by more than its client explains.
 func verdict(m *measure.Measurement) Cell {
 	switch {
-	case m.Rejected != "":
+	case m.Rejected.Text != "":
 		return Cell{"rejected", Bad}
 	case !m.Valid && (m.Verdict == nil || m.Verdict.State != measure.Missed):
 		return Cell{"invalid", Doubt}

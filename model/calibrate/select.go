@@ -18,7 +18,7 @@ import (
 // backlog's time into the constants. skipped says which those are, and why.
 func Select(run string, trials []measure.Measurement, w *workload.Workload, k measure.Knobs) (points []LoadPoint, release string, skipped []string) {
 	for _, m := range trials {
-		if m.Rejected != "" {
+		if m.Rejected.Text != "" {
 			continue
 		}
 		traffic, known := trafficOf(m.Trial.Workload, w)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 )
 
@@ -275,7 +276,7 @@ func TestFromMeasurements(t *testing.T) {
 		m(func(m *measure.Measurement) { m.Trial.Rate = 9 }),
 		m(func(m *measure.Measurement) {}),
 		m(func(m *measure.Measurement) { m.Valid = false }),
-		m(func(m *measure.Measurement) { m.Rejected = "does not fit" }),
+		m(func(m *measure.Measurement) { m.Rejected = note.Text("does not fit").Reason() }),
 		m(func(m *measure.Measurement) { m.Trial.Rate, m.Trial.Concurrency = 0, 4 }),
 		m(func(m *measure.Measurement) { m.TTFT = measure.Summary{P99: measure.Unresolved} }),
 	}, measure.TTFT)

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 
+	"planner/internal/note"
 	"planner/model"
 	"planner/sweep/measure"
 )
@@ -80,7 +81,7 @@ func Configure(r *model.Roofline, m model.Memory, prefixCaching bool) (Config, e
 		return Config{}, fmt.Errorf("simulate engine: %w", err)
 	}
 	if m.Blocks < 2 {
-		return Config{}, fmt.Errorf("simulate engine: a pool of %d KV blocks holds no request", m.Blocks)
+		return Config{}, note.New(note.EmptyPool, m.Blocks)
 	}
 	layout := m.Layout
 	layout.Window = r.Window()

@@ -127,7 +127,7 @@ func (d *Decision) planned(solved *plan.Plan) (sweep.Answer, error) {
 			p.Warnings = append(p.Warnings, note.New(note.CertificateInterrupted))
 		case certified.State != measure.Met:
 			state = sweep.Undecided
-			p.Warnings = append(p.Warnings, note.New(note.Uncertified, certified.Rate, certified.Reason))
+			p.Warnings = append(p.Warnings, note.New(note.Uncertified, certified.Rate, certified.Reason.Text))
 		case d.ground.Virtual:
 			p.Assumptions = append(p.Assumptions, "the certificate is of the simulated engine with its constants as they are")
 		}

@@ -73,7 +73,7 @@ func (s *searches) certifying(prior search.Prior, found search.Result) sweep.Sou
 // which is no word on its limits; "" where it could.
 func (s *searches) gone() string {
 	if n := len(s.Seen); n > 0 && !s.ground.Owned {
-		return s.Seen[n-1].Rejected
+		return s.Seen[n-1].Rejected.Text
 	}
 	return ""
 }
@@ -201,7 +201,7 @@ func (d *Decision) offers() ([]plan.Offer, []measure.Rejection, error) {
 		case search.Infeasible:
 			o.Obstacle = s.found.Reason
 		case search.OutOfBudget, search.Searching:
-			o.Unknown = cmp.Or(s.found.Reason, "the search has not ended")
+			o.Unknown = cmp.Or(s.found.Reason.Text, "the search has not ended")
 		}
 		offers = append(offers, o)
 		rejected = append(rejected, s.rejected...)

@@ -71,7 +71,7 @@ func (d *Decision) addEvidence(p *plan.Plan) error {
 func (d *Decision) fitCurves(p *plan.Plan) {
 	var mine []measure.Measurement
 	for _, m := range d.Seen {
-		if m.Trial.Knobs == p.Offer.Knobs && m.Rejected == "" {
+		if m.Trial.Knobs == p.Offer.Knobs && m.Rejected.Text == "" {
 			mine = append(mine, m)
 		}
 	}
@@ -167,7 +167,7 @@ func (d *Decision) meanLatency(k measure.Knobs, rate float64) time.Duration {
 
 // keptUp reports whether the server kept up with a trial of open load.
 func keptUp(m *measure.Measurement) bool {
-	return !m.Trial.Closed() && m.Rejected == "" && m.Aborted == "" && !m.Overloaded
+	return !m.Trial.Closed() && m.Rejected.Text == "" && m.Aborted == "" && !m.Overloaded
 }
 
 // cachedRequest is the mean request with what the prefix cache held of its prompt in

@@ -113,7 +113,7 @@ func fitSets(cfg *config.Config, trials []measure.Measurement) (fits []fitted, r
 			continue
 		}
 		err = cmp.Or(err, why)
-		rejected = append(rejected, measure.Rejection{Knobs: k, Reason: why.Error()})
+		rejected = append(rejected, measure.Rejection{Knobs: k, Reason: note.ReasonOf(why)})
 	}
 	if len(fits) > 0 {
 		err = nil
@@ -141,7 +141,7 @@ func fitSet(cfg *config.Config, trials []measure.Measurement) (fitted, error) {
 		f.offer.Rate, f.offer.Binding = plan.FromCrossing(&crossing), crossing.Bound.String()
 		switch crossing.Outcome {
 		case curve.Below, curve.Undetermined:
-			f.offer.Obstacle = crossing.Note
+			f.offer.Obstacle = note.Text(crossing.Note).Reason()
 		case curve.NotReached:
 			f.offer.Unreached = true
 			f.offer.Warnings = append(f.offer.Warnings, note.New(note.NotReached))
@@ -162,7 +162,7 @@ func countedRate(cfg *config.Config, trials []measure.Measurement) (search.Resul
 	met, missed, middle := false, false, 0.0
 	for i := range trials {
 		m := &trials[i]
-		if !m.Valid || m.Rejected != "" || m.Trial.Closed() || m.Trial.Rate <= 0 || m.Trial.Workload == nil || !countsOf(m, cfg.Objective) {
+		if !m.Valid || m.Rejected.Text != "" || m.Trial.Closed() || m.Trial.Rate <= 0 || m.Trial.Workload == nil || !countsOf(m, cfg.Objective) {
 			continue
 		}
 		counted = append(counted, m)

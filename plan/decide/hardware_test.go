@@ -64,8 +64,8 @@ func TestMoreHardwareIsNotSlower(t *testing.T) {
 			byWeights[weights] = carries
 			for _, r := range rejected {
 				key := fmt.Sprintf("%s/%d", r.Knobs.GPU, r.Knobs.TensorParallel)
-				if _, ran := carries[key]; !ran && !strings.Contains(r.Reason, "does not fit") {
-					t.Errorf("%s %s on %s: rejected without the arithmetic: %s", name, weights, key, r.Reason)
+				if _, ran := carries[key]; !ran && !strings.Contains(r.Reason.Text, "does not fit") {
+					t.Errorf("%s %s on %s: rejected without the arithmetic: %s", name, weights, key, r.Reason.Text)
 				}
 			}
 			for _, tp := range []string{"1", "2", "4", "8"} {

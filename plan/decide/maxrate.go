@@ -81,9 +81,9 @@ func (s *RateSearch) Answer() (sweep.Answer, error) {
 		if r.Estimate.Value <= 0 {
 			return sweep.Answer{}, nil
 		}
-		state, r.Reason = sweep.Unfinished, "interrupted: the rate is not certified yet"
+		state, r.Reason = sweep.Unfinished, note.Because(note.CertificateInterrupted)
 		if r.Outcome == search.Searching {
-			r.Reason = "interrupted: the interval is not as narrow as asked yet"
+			r.Reason = note.Because(note.StillWide)
 		}
 	}
 	k := s.instances[0].priors[0].Knobs
@@ -101,7 +101,7 @@ func (s *RateSearch) state(r *search.Result) sweep.State {
 		r.EngineTime += c.EngineTime
 		r.Trials += c.Looks
 		if certified = c.State == measure.Met; !certified {
-			r.Warnings = append(r.Warnings, note.New(note.Uncertified, c.Rate, c.Reason))
+			r.Warnings = append(r.Warnings, note.New(note.Uncertified, c.Rate, c.Reason.Text))
 		}
 	}
 	switch {

@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"fmt"
 	"slices"
 
 	"planner/internal/config"
@@ -52,8 +51,8 @@ func losers(r search.RaceResult) []measure.Rejection {
 	var list []measure.Rejection
 	for _, c := range r.Contestants {
 		reason := c.Reason
-		if reason == "" {
-			reason = c.Status.String()
+		if reason.Text == "" {
+			reason = note.Text(c.Status.String()).Reason()
 		}
 		list = append(list, measure.Rejection{Knobs: c.Knobs, Reason: reason})
 	}
@@ -110,7 +109,7 @@ func (d *Decision) choose(i *instance) (*selection, error) {
 	s.knobs, s.found, s.rate, s.doubt, s.warnings = i.standard.Knobs, *race.Default, rate, doubt, race.Default.Warnings
 	s.rejected = slices.DeleteFunc(s.rejected, func(r measure.Rejection) bool { return r.Knobs == s.knobs })
 	s.rejected = append(s.rejected, measure.Rejection{Knobs: race.Knobs,
-		Reason: fmt.Sprintf("carries %v, and the engine's own settings %v: not shown to be better", race.Best.Estimate, race.Default.Estimate)})
+		Reason: note.Because(note.NotBetter, race.Best.Estimate, race.Default.Estimate)})
 	return s, nil
 }
 

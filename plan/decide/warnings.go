@@ -118,7 +118,7 @@ func (d *Decision) impreciseWarning(p *plan.Plan) note.Notes {
 		return wide("; most of that is what is not known of the engine's constants on this GPU and model, which more trials do not tell" + atCentralRate(p) +
 			"; a measurement narrows it: a short bench of two loads on such a GPU, `planner calibrate`, and engine.calibration")
 	case found.Outcome != search.Found:
-		return wide(": " + found.Reason + atCentralRate(p) + "; a larger search.budget narrows it")
+		return wide(": " + found.Reason.Text + atCentralRate(p) + "; a larger search.budget narrows it")
 	}
 	return wide(": one curve does not describe all trials" + atCentralRate(p))
 }
@@ -183,7 +183,7 @@ func untrusted(trials []measure.Measurement, k measure.Knobs) note.Notes {
 	all, doubtful, why := 0, 0, ""
 	for i := range trials {
 		m := &trials[i]
-		if m.Trial.Knobs != k || m.Rejected != "" {
+		if m.Trial.Knobs != k || m.Rejected.Text != "" {
 			continue
 		}
 		all++

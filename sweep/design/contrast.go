@@ -156,12 +156,12 @@ func matched(a, b []measure.Measurement) (pairs []pairing, left int) {
 	byKnobs := knobSets(a) > 1 || knobSets(b) > 1
 	taken := make([]bool, len(b))
 	for i := range a {
-		if a[i].Rejected != "" {
+		if a[i].Rejected.Text != "" {
 			continue
 		}
 		found := false
 		for j := range b {
-			if taken[j] || b[j].Rejected != "" || !sameLoad(&a[i].Trial, &b[j].Trial) || byKnobs && a[i].Trial.Knobs != b[j].Trial.Knobs {
+			if taken[j] || b[j].Rejected.Text != "" || !sameLoad(&a[i].Trial, &b[j].Trial) || byKnobs && a[i].Trial.Knobs != b[j].Trial.Knobs {
 				continue
 			}
 			taken[j], found = true, true
@@ -173,7 +173,7 @@ func matched(a, b []measure.Measurement) (pairs []pairing, left int) {
 		}
 	}
 	for j := range b {
-		if !taken[j] && b[j].Rejected == "" {
+		if !taken[j] && b[j].Rejected.Text == "" {
 			left++
 		}
 	}
@@ -189,7 +189,7 @@ func sameLoad(a, b *measure.Trial) bool {
 func knobSets(all []measure.Measurement) int {
 	seen := map[measure.Knobs]bool{}
 	for i := range all {
-		if all[i].Rejected == "" {
+		if all[i].Rejected.Text == "" {
 			seen[all[i].Trial.Knobs] = true
 		}
 	}

@@ -149,7 +149,7 @@ func (s *Sweep) Answer() (sweep.Answer, error) {
 	out := &Swept{Planned: len(s.Trials), Trials: []measure.Measurement{}, Rejected: append([]measure.Rejection{}, s.rejected...),
 		Warnings: s.warnings.Warnings(), Seen: s.Seen, Objective: s.objective}
 	for _, m := range s.Seen {
-		if m.Rejected != "" {
+		if m.Rejected.Text != "" {
 			out.Rejected = append(out.Rejected, measure.Rejection{Knobs: m.Trial.Knobs, Reason: m.Rejected})
 		} else {
 			out.Trials = append(out.Trials, m)

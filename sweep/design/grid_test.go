@@ -115,7 +115,7 @@ func TestGridSourceLeavesOutFailed(t *testing.T) {
 		seen++
 		m := measure.Measurement{Trial: batch[0]}
 		if batch[0].Knobs == bad {
-			m.Rejected = "does not fit"
+			m.Rejected = note.Text("does not fit").Reason()
 		}
 		g.Observe(m)
 	}
@@ -182,7 +182,7 @@ func TestMatrixRows(t *testing.T) {
 // A sweep ends as what it shows: of trials that cannot be trusted none shows anything.
 func TestSweepEnd(t *testing.T) {
 	trusted, doubted := measure.Measurement{Valid: true}, measure.Measurement{Warnings: note.Notes{note.Text("the client was late")}}
-	unable := measure.Measurement{Rejected: "does not fit"}
+	unable := measure.Measurement{Rejected: note.Text("does not fit").Reason()}
 	unclear := []MatrixRow{{Finding: Held}, {Finding: Unclear}}
 	for name, c := range map[string]struct {
 		trials   []measure.Measurement

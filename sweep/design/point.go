@@ -96,9 +96,9 @@ func (p *LoadPoint) Answer() (sweep.Answer, error) {
 	m := p.Seen[0]
 	a := sweep.Answer{State: sweep.Done, Value: m}
 	switch {
-	case m.Rejected != "" && !p.owned:
+	case m.Rejected.Text != "" && !p.owned:
 		a.State = sweep.Failed
-	case m.Rejected != "" || m.Verdict != nil && m.Verdict.State == measure.Missed:
+	case m.Rejected.Text != "" || m.Verdict != nil && m.Verdict.State == measure.Missed:
 		a.State = sweep.Infeasible
 	case m.Verdict != nil && m.Verdict.State == measure.Unsure:
 		a.State = sweep.Undecided

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 )
 
@@ -36,9 +37,11 @@ type Failure struct {
 }
 
 // Error says all of it in one line.
-func (f *Failure) Error() string {
+func (f *Failure) Error() string { return f.Reason().Text }
+
+// Reason is the failure as what keeps an engine from running.
+func (f *Failure) Reason() note.Reason {
 	var b strings.Builder
-	fmt.Fprintf(&b, "engine failed (%s)", f.Class)
 	if f.Stage != "" {
 		fmt.Fprintf(&b, " in stage %s", f.Stage)
 	}
@@ -51,7 +54,7 @@ func (f *Failure) Error() string {
 	if f.MaxModelLen > 0 {
 		fmt.Fprintf(&b, " (a max_model_len of %d would fit)", f.MaxModelLen)
 	}
-	return b.String()
+	return note.Because(note.EngineFailed, f.Class, &b)
 }
 
 // Retry reports whether the same knobs may work when they are tried once more:

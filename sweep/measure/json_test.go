@@ -12,6 +12,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"planner/internal/note"
 	"planner/sweep/workload"
 )
 
@@ -126,7 +127,7 @@ func TestJournalOfEarlierVersion(t *testing.T) {
 }
 
 func TestRejectedRoundTrip(t *testing.T) {
-	m := Measurement{Trial: Trial{Knobs: Knobs{TensorParallel: 2}}, Rejected: "does not fit"}
+	m := Measurement{Trial: Trial{Knobs: Knobs{TensorParallel: 2}}, Rejected: note.Text("does not fit").Reason()}
 	line, _ := json.Marshal(m)
 	var back Measurement
 	if err := json.Unmarshal(line, &back); err != nil || !reflect.DeepEqual(m, back) {

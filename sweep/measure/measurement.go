@@ -167,7 +167,7 @@ type Measurement struct {
 	Warnings note.Notes `json:"notes"`
 	// Rejected says why the configuration cannot run; then nothing was measured
 	// and everything else but the trial's knobs is empty.
-	Rejected string `json:"rejected,omitempty"`
+	Rejected note.Reason `json:"-"`
 }
 
 // ClassSummary is what one component of a mix saw.
@@ -201,11 +201,12 @@ func (l *Latencies) Bounded(b Bound) time.Duration {
 // and the sentences of the notes stand beside them.
 func (m Measurement) MarshalJSON() ([]byte, error) {
 	t := &m.Trial
-	if m.Rejected != "" {
+	if m.Rejected.Text != "" {
 		return wire.Marshal(struct {
-			Knobs    Knobs  `json:"knobs"`
-			Rejected string `json:"rejected"`
-		}{t.Knobs, m.Rejected})
+			Knobs    Knobs     `json:"knobs"`
+			Rejected string    `json:"rejected"`
+			Note     note.Note `json:"note,omitzero"`
+		}{t.Knobs, m.Rejected.Text, m.Rejected.Note})
 	}
 	if m.Failures == nil {
 		m.Failures = map[string]int{}
@@ -234,13 +235,17 @@ func (m Measurement) MarshalJSON() ([]byte, error) {
 func (m *Measurement) UnmarshalJSON(b []byte) error {
 	type plain Measurement
 	p := plain{Throughput: Throughput{Goodput: math.NaN()}, Latencies: unresolvedLatencies(), SendLag: UnresolvedSummary()}
-	old := note.Warnings{}
-	if err := errors.Join(wire.Unmarshal(b, &p), wire.Unmarshal(b, &old)); err != nil {
+	var told struct {
+		note.Warnings
+		Rejected string    `json:"rejected"`
+		Note     note.Note `json:"note"`
+	}
+	if err := errors.Join(wire.Unmarshal(b, &p), wire.Unmarshal(b, &told)); err != nil {
 		return fmt.Errorf("read measurement: %w", err)
 	}
-	p.Warnings = old.Read()
-	if p.Rejected != "" {
-		p = plain{Trial: Trial{Knobs: p.Trial.Knobs}, Rejected: p.Rejected}
+	p.Warnings = told.Read()
+	if told.Rejected != "" {
+		p = plain{Trial: Trial{Knobs: p.Trial.Knobs}, Rejected: note.Reason{Text: told.Rejected, Note: told.Note}}
 	}
 	if math.IsNaN(p.Trial.Rate) {
 		p.Trial.Rate = 0
@@ -264,7 +269,7 @@ func OverviewOf(trials []Measurement) Overview {
 	var doubts note.Notes
 	for i := range trials {
 		m := &trials[i]
-		if m.Rejected != "" {
+		if m.Rejected.Text != "" {
 			continue
 		}
 		s.Trials++

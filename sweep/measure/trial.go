@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"planner/internal/note"
 	"planner/sweep/workload"
 )
 
@@ -56,12 +57,12 @@ func (t *Trial) replayed() bool { return t.Workload != nil && t.Workload.Replaye
 // Rejection is a set of knobs that cannot run, or that was not chosen, and why. As
 // an error, of type *Rejection, it says that an engine cannot run with the knobs.
 type Rejection struct {
-	Knobs  Knobs  `json:"knobs"`
-	Reason string `json:"reason"`
+	Knobs  Knobs       `json:"knobs"`
+	Reason note.Reason `json:",embed"`
 }
 
 // Error gives the reason.
-func (r *Rejection) Error() string { return r.Reason }
+func (r *Rejection) Error() string { return r.Reason.Text }
 
 // IsRejection unwraps the error of knobs that cannot run.
 func IsRejection(err error) (*Rejection, bool) {

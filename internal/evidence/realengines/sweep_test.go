@@ -51,7 +51,7 @@ func (s subject) checkTrial(t *testing.T, number int, m measure.Measurement, see
 		m.Server.KVBlocks, m.Server.BlockTokens, seen.Engine.Facts.Flags)
 	t.Logf("the engine said: TTFT %v (client %v), queue %v, output %.1f tokens/s, hits %.2f; %v", seen.Said.TTFT, seen.ClientTTFT,
 		seen.Said.Queue, seen.Said.OutputRate, seen.Said.HitRate, seen.Notes)
-	if m.Trial.Number != number || m.Rejected != "" || m.Requests == 0 || m.Failed == m.Requests {
+	if m.Trial.Number != number || m.Rejected.Text != "" || m.Requests == 0 || m.Failed == m.Requests {
 		t.Errorf("trial %d: rejected %q, %d of %d failed: %v", m.Trial.Number, m.Rejected, m.Failed, m.Requests, m.Failures)
 	}
 	if m.Server.Engine.Version == "" || m.Server.KVBlocks == nil || m.Server.BlockTokens == nil {
