@@ -337,14 +337,9 @@ func (r *Race) conclude(why note.Reason) {
 	for _, c := range r.all {
 		switch c.status {
 		case Untried:
-			c.status, c.reason = Skipped, r.foretold(c)
+			c.status, c.reason = Skipped, why.Or(r.foretold(c))
 		case underTest:
-			c.status, c.reason = Tied, note.Because(note.AsGood, 100*delta)
-		default:
-			continue
-		}
-		if why.Text != "" {
-			c.reason = why
+			c.status, c.reason = Tied, why.Or(note.Because(note.AsGood, 100*delta))
 		}
 	}
 	if r.incumbent == nil {

@@ -28,7 +28,7 @@ type Note struct {
 func New(k Kind, figures ...any) Note {
 	names := k.names()
 	if len(names) != len(figures) {
-		panic(fmt.Sprintf("note: %s has %d figures, not %d", k, len(names), len(figures)))
+		panic(fmt.Sprintf("note: %s has %d figures, not %d", k.name(), len(names), len(figures)))
 	}
 	n := Note{Kind: k, Figures: make(map[string]any, len(names))}
 	for i, name := range names {
@@ -119,7 +119,7 @@ func (n Note) alike(other Note) bool {
 	if n.Kind != other.Kind {
 		return false
 	}
-	for _, m := range placeholder.FindAllStringSubmatch(sentences[n.Kind], -1) {
+	for _, m := range placeholder.FindAllStringSubmatch(n.Kind.template(), -1) {
 		v := n.Figures[m[1]]
 		if _, isNumber := v.(float64); !isNumber && m[2] != "%s" && v != other.Figures[m[1]] {
 			return false
@@ -163,14 +163,14 @@ func (ns Notes) Summary() []string {
 
 // written is a note in a file.
 type written struct {
-	Kind    Kind           `json:"kind"`
+	Kind    string         `json:"kind"`
 	Text    string         `json:"text"`
 	Figures map[string]any `json:"figures"`
 }
 
 // MarshalJSON writes kind, sentence and figures.
 func (n Note) MarshalJSON() ([]byte, error) {
-	return wire.Marshal(written{n.Kind, n.String(), n.Figures})
+	return wire.Marshal(written{n.Kind.name(), n.String(), n.Figures})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote. Of a kind that this version does not
@@ -191,9 +191,11 @@ func (n *Note) UnmarshalJSON(b []byte) error {
 			w.Figures[name] = math.NaN()
 		}
 	}
-	*n = Note{w.Kind, w.Figures}
-	if !slices.Equal(slices.Sorted(slices.Values(w.Kind.names())), slices.Sorted(maps.Keys(w.Figures))) {
-		*n = Text(w.Text)
+	*n = Text(w.Text)
+	for _, k := range kinds {
+		if k.name() == w.Kind && slices.Equal(slices.Sorted(slices.Values(k.names())), slices.Sorted(maps.Keys(w.Figures))) {
+			*n = Note{k, w.Figures}
+		}
 	}
 	return nil
 }
@@ -235,7 +237,7 @@ func FromTexts(texts []string) Notes {
 // note. The zero value says nothing.
 type Reason struct {
 	Text string `json:"reason"`
-	Note Note   `json:"why,omitzero"`
+	Note Note   `json:"note,omitzero"`
 }
 
 // Because is the reason of some figures.
@@ -250,6 +252,14 @@ func ReasonOf(err error) Reason {
 		return n.Reason()
 	}
 	return Text(err.Error()).Reason()
+}
+
+// Or is the reason, or another where it says nothing.
+func (r Reason) Or(other Reason) Reason {
+	if r.Text == "" {
+		return other
+	}
+	return r
 }
 
 // Read is the note that a file gives or, where an earlier version wrote none, its

@@ -1,9 +1,11 @@
 package note
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"math"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -29,14 +31,29 @@ func TestSentence(t *testing.T) {
 // TestSentences: every kind has a sentence, and every figure a name and a verb that
 // write it.
 func TestSentences(t *testing.T) {
-	for k, text := range sentences {
+	for _, k := range kinds {
 		n := Note{Kind: k, Figures: map[string]any{}}
 		for _, name := range k.names() {
 			n.Figures[name] = 1.0
 		}
 		if got := n.String(); got == "" || slices.ContainsFunc([]rune(got), func(r rune) bool { return r == '{' || r == '!' || r == '}' }) {
-			t.Errorf("%s: %q of %q", k, got, text)
+			t.Errorf("%s: %q of %q", k.name(), got, k.template())
 		}
+	}
+}
+
+// TestKinds: every kind is listed, with a name of its own.
+func TestKinds(t *testing.T) {
+	source, err := os.ReadFile("kinds.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, k := range kinds {
+		names[k.name()] = true
+	}
+	if declared := bytes.Count(source, []byte(" Kind = ")); len(kinds) != declared || len(names) != declared {
+		t.Errorf("%d kinds are declared, %d listed with %d names", declared, len(kinds), len(names))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -13,10 +14,19 @@ import (
 // that differ from one note to the next as numbers do.
 var placeholder = regexp.MustCompile(`\{(\w+)(%[^}]+)?\}`)
 
+// name is what files call a kind.
+func (k Kind) name() string {
+	name, _, _ := strings.Cut(string(k), ": ")
+	return name
+}
+
+// template is the sentence of a kind with places for the figures.
+func (k Kind) template() string { return strings.TrimPrefix(string(k), k.name()+": ") }
+
 // names lists the figures of a kind in the order of its sentence.
 func (k Kind) names() []string {
 	var out []string
-	for _, m := range placeholder.FindAllStringSubmatch(sentences[k], -1) {
+	for _, m := range placeholder.FindAllStringSubmatch(k.template(), -1) {
 		if !slices.Contains(out, m[1]) {
 			out = append(out, m[1])
 		}
@@ -27,7 +37,7 @@ func (k Kind) names() []string {
 // sentence says what notes that are alike say. Where they differ in a number its
 // range is given.
 func sentence(notes Notes) string {
-	return placeholder.ReplaceAllStringFunc(sentences[notes[0].Kind], func(s string) string {
+	return placeholder.ReplaceAllStringFunc(notes[0].Kind.template(), func(s string) string {
 		m := placeholder.FindStringSubmatch(s)
 		return values(notes, m[1], m[2])
 	})

@@ -50,11 +50,7 @@ const simulatedExplore = 0.2
 func losers(r search.RaceResult) []measure.Rejection {
 	var list []measure.Rejection
 	for _, c := range r.Contestants {
-		reason := c.Reason
-		if reason.Text == "" {
-			reason = note.Text(c.Status.String()).Reason()
-		}
-		list = append(list, measure.Rejection{Knobs: c.Knobs, Reason: reason})
+		list = append(list, measure.Rejection{Knobs: c.Knobs, Reason: c.Reason.Or(note.Text(c.Status.String()).Reason())})
 	}
 	return list
 }
