@@ -185,14 +185,14 @@ func (c *Certificate) Observe(m measure.Measurement) {
 		c.result.Reason = m.Rejected
 		return
 	}
-	if c.doubt = ""; m.Aborted != "" {
-		c.doubt = "; " + m.Aborted
+	if c.doubt = ""; m.Aborted.Text != "" {
+		c.doubt = "; " + m.Aborted.Text
 	}
 	if !m.Valid {
 		c.doubt = "; the last could not be trusted: " + strings.Join(m.Warnings.Texts(), "; ")
 		return
 	}
-	met := m.Aborted == "" && !m.Overloaded
+	met := m.Aborted.Text == "" && !m.Overloaded
 	worst := math.Inf(-1)
 	for j := range c.bounds {
 		b := &c.bounds[j]

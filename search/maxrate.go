@@ -256,7 +256,7 @@ func (a *assumed) missed(c measure.Count) bool {
 // cost is the engine time of a trial.
 func cost(m *measure.Measurement) time.Duration {
 	t := m.Trial.Warmup + m.Duration
-	if m.Aborted == "" {
+	if m.Aborted.Text == "" {
 		t += m.Trial.Cooldown
 	}
 	return t

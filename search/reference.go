@@ -133,7 +133,7 @@ type showing struct {
 
 // scoreOf judges a trial by its raw counts.
 func scoreOf(m *measure.Measurement) showing {
-	s := showing{overloaded: m.Overloaded || m.Aborted != "", excess: math.Inf(-1)}
+	s := showing{overloaded: m.Overloaded || m.Aborted.Text != "", excess: math.Inf(-1)}
 	for _, b := range m.Trial.Objective.Bounds {
 		c, ok := m.Count(b.String())
 		if !ok || c.N == 0 {

@@ -226,8 +226,8 @@ func TestLiveTrialIsCutShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.Aborted == "" || time.Since(began) > 30*time.Second {
-		t.Errorf("aborted %q after %v", o.Aborted, time.Since(began))
+	if o.Aborted.Text == "" || time.Since(began) > 30*time.Second {
+		t.Errorf("aborted %q after %v", o.Aborted.Text, time.Since(began))
 	}
 }
 

@@ -126,18 +126,18 @@ const (
 )
 
 // ask is called by the load generator a few times a second.
-func (v *watchdog) ask(now time.Duration, records func() []measure.Record) string {
+func (v *watchdog) ask(now time.Duration, records func() []measure.Record) note.Reason {
 	select {
 	case <-v.engine.Done():
-		return "the engine ended"
+		return note.Because(note.EngineEnded)
 	default:
 	}
 	if v.hangs(now, records) {
-		return "the engine hangs"
+		return note.Because(note.EngineHangs)
 	}
 	t := v.trial
 	if t.Objective.Empty() || t.Window <= 0 || now < v.look {
-		return ""
+		return note.Reason{}
 	}
 	v.look = t.NextLook(now)
 	return measure.Hopeless(t, records(), now)
@@ -214,7 +214,7 @@ func (v *watchdog) breakdown(ctx context.Context, o *measure.Observation) *engin
 			broken = true
 		}
 	}
-	if !broken && o.Aborted == "" {
+	if !broken && o.Aborted.Text == "" {
 		return v.engine.Failure()
 	}
 	// A process that breaks its connections ends a moment later.

@@ -138,12 +138,12 @@ func (s *Simulated) Run(ctx context.Context, t measure.Trial) (measure.Observati
 		load.GapsTo = math.MaxInt64
 	}
 	look := t.NextLook(0)
-	load.Watch = func(p sim.Progress) string {
+	load.Watch = func(p sim.Progress) note.Reason {
 		if ctx.Err() != nil {
-			return "interrupted"
+			return note.Text("interrupted").Reason()
 		}
 		if t.Objective.Empty() || p.Now < look || p.Now > t.Warmup+t.Window {
-			return ""
+			return note.Reason{}
 		}
 		look = t.NextLook(p.Now)
 		return measure.Hopeless(&t, p.Records, p.Now)

@@ -58,6 +58,9 @@ const (
 	FailedOtherwise       Kind = "failed_otherwise: {kinds%d} other kinds of failure are in the records of the requests"
 	ConversationsStarting Kind = "conversations_starting: {sent_per_s%.4g} requests/s were sent, {offered_per_s%.4g} offered: conversations, of {course_s%dur} or so each, were still starting, with short histories; the warm-up was {warm_up_s%dur}"
 	TurnsWaited           Kind = "turns_waited: {sent_per_s%.4g} requests/s were sent, {offered_per_s%.4g} offered: turns had to wait for the ends of those before them"
+	EngineEnded           Kind = "engine_ended: the engine ended"
+	EngineHangs           Kind = "engine_hangs: the engine hangs"
+	ClearlyMissed         Kind = "clearly_missed: {bound} is missed: {beyond%d} of the last {requests%d} requests beyond the limit"
 	Overloaded            Kind = "overloaded: overloaded: the backlog kept growing"
 )
 
@@ -242,19 +245,19 @@ var kinds = []Kind{
 	RequestsDropped, RequestsUnsent, SendLag, LargestSendLag, ArrivalsOff, NoRequests, NotStationary, TokensEstimated, TokensWhole,
 	TokensPerChunk, TokensCoalesced, Resent, ResentOften, ShorterAnswers, TurnsUnnamed, PromptsOff, PromptsGuessed, BoundUnseen,
 	BoundUnresolved, BoundNear, BoundTooNear, BoundMeanNear, BoundMeanUnresolved, BoundMeanFailed, BoundMeanOpen, BoundErrorsNear,
-	ErrorsUnproven, QuantilesUnresolved, RequestsOpen, RequestsFailed, FailedWith, FailedOtherwise, ConversationsStarting, TurnsWaited,
-	Overloaded, NoMetrics, CacheNotEmptied, CacheNotEmptiedAs, EngineRepeated, EngineStartedAgain, FirstTokensDiffer, TTFTGap,
-	RunCancelled, LoopClosedBySlots, LoopClosedByLimit, SentAtOnce, Flood, OpenLeftOut, EvenArrivals, MeanLag, NoLoad, WithoutValueAt,
-	WithoutValue, TooFast, OfFile, OpenAndClosed, LengthsEstimated, DrawnApart, LinesLeftOut, RequestsEstimated, ArrivalsFromEnds,
-	RowsReordered, RowsLeftOut, ClockSpread, ClockTicks, ColumnsIgnored, Cliff, NonMonotone, FewStarts, StartsDiffer, OneStart,
-	WindowShort, CacheCollapse, WarmUpShort, Uncertified, CurveInterpolates, CurveWithoutRates, OverloadInferred, NoSaturation, NoCurve,
-	NoCurveOf, NoSamplingError, NoPrice, OneInstance, LossOverloads, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, Imprecise,
-	KnobAtEnd, OnlyUntrusted, AllUntrusted, SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted,
-	RoundsInterrupted, RequestsDiffer, FewRounds, FigureUnknown, SideFailed, SideInvalid, SideOverloaded, SeedsDiffer, TrafficDiffers,
-	EngineFailed, EngineCondemned, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, TooManyStages, NoExperts,
-	ExpertsUndivided, NoMemory, EmptyPool, BudgetSpent, BudgetCut, BudgetLeft, NotTried, NotTriedAs, PredictedWorse, OffTheWay,
-	CarriesLess, CarriesLessBy, AsGood, SeenAsGood, SeenWorse, NotBetter, FailsIdle, IdleMisses, IdleFloor, MissedAtAll, AllMissed,
-	MetAtLargest, NarrowEnough, InvalidInRow, TrialsSpent, BudgetNoRoom, StillWide, NoRateToTest, MeanUncounted, BeyondTooMany,
-	BudgetTooShort, LooksUndecided, Chosen, EmptyInstance, NoRateKnown, TooManyGPUs, PriceUnheld, TooDear, Unpriced, Dearer, MoreGPUs,
-	MoreInstances, ListedLater,
+	ErrorsUnproven, QuantilesUnresolved, RequestsOpen, RequestsFailed, FailedWith, FailedOtherwise, ConversationsStarting,
+	TurnsWaited, EngineEnded, EngineHangs, ClearlyMissed, Overloaded, NoMetrics, CacheNotEmptied, CacheNotEmptiedAs, EngineRepeated,
+	EngineStartedAgain, FirstTokensDiffer, TTFTGap, RunCancelled, LoopClosedBySlots, LoopClosedByLimit, SentAtOnce, Flood,
+	OpenLeftOut, EvenArrivals, MeanLag, NoLoad, WithoutValueAt, WithoutValue, TooFast, OfFile, OpenAndClosed, LengthsEstimated,
+	DrawnApart, LinesLeftOut, RequestsEstimated, ArrivalsFromEnds, RowsReordered, RowsLeftOut, ClockSpread, ClockTicks,
+	ColumnsIgnored, Cliff, NonMonotone, FewStarts, StartsDiffer, OneStart, WindowShort, CacheCollapse, WarmUpShort, Uncertified,
+	CurveInterpolates, CurveWithoutRates, OverloadInferred, NoSaturation, NoCurve, NoCurveOf, NoSamplingError, NoPrice, OneInstance,
+	LossOverloads, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted,
+	SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer,
+	FewRounds, FigureUnknown, SideFailed, SideInvalid, SideOverloaded, SeedsDiffer, TrafficDiffers, EngineFailed, EngineCondemned,
+	StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, TooManyStages, NoExperts, ExpertsUndivided, NoMemory,
+	EmptyPool, BudgetSpent, BudgetCut, BudgetLeft, NotTried, NotTriedAs, PredictedWorse, OffTheWay, CarriesLess, CarriesLessBy,
+	AsGood, SeenAsGood, SeenWorse, NotBetter, FailsIdle, IdleMisses, IdleFloor, MissedAtAll, AllMissed, MetAtLargest, NarrowEnough,
+	InvalidInRow, TrialsSpent, BudgetNoRoom, StillWide, NoRateToTest, MeanUncounted, BeyondTooMany, BudgetTooShort, LooksUndecided,
+	Chosen, EmptyInstance, NoRateKnown, TooManyGPUs, PriceUnheld, TooDear, Unpriced, Dearer, MoreGPUs, MoreInstances, ListedLater,
 }

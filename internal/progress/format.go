@@ -151,8 +151,8 @@ func trialLine(m *measure.Measurement) string {
 	case m.Verdict != nil:
 		s += fmt.Sprintf(": %s (%s)", m.Verdict.State, m.Verdict.Binding)
 	}
-	if m.Aborted != "" {
-		s += ", ended early: " + m.Aborted
+	if m.Aborted.Text != "" {
+		s += ", ended early: " + m.Aborted.Text
 	}
 	return s
 }

@@ -116,8 +116,8 @@ func loadFacts(m *measure.Measurement) Facts {
 	if m.Overloaded {
 		facts = append(facts, Fact{Label: "overload", Text: "the backlog kept growing: latencies depend on how long was measured", Tone: Bad})
 	}
-	if m.Aborted != "" {
-		facts = append(facts, Fact{Label: "ended early", Text: m.Aborted, Tone: Doubt})
+	if m.Aborted.Text != "" {
+		facts = append(facts, Fact{Label: "ended early", Text: m.Aborted.Text, Tone: Doubt})
 	}
 	return append(facts, Fact{Label: "settings", Text: describe(t.Knobs, given(t.Knobs))})
 }

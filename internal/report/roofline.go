@@ -15,7 +15,7 @@ func nearest(trials []measure.Measurement, k measure.Knobs, rate float64) *measu
 	off := math.Inf(1)
 	for i := range trials {
 		m := &trials[i]
-		if m.Trial.Knobs != k || m.Rejected.Text != "" || !m.Valid || m.Overloaded || m.Aborted != "" || m.Trial.Rate <= 0 || rate <= 0 {
+		if m.Trial.Knobs != k || m.Rejected.Text != "" || !m.Valid || m.Overloaded || m.Aborted.Text != "" || m.Trial.Rate <= 0 || rate <= 0 {
 			continue
 		}
 		if d := math.Abs(math.Log(m.Trial.Rate / rate)); d < off {

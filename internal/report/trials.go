@@ -189,8 +189,8 @@ func beyondShare(m *measure.Measurement) string {
 // remark says what a reader of a row should know besides.
 func remark(m *measure.Measurement) string {
 	switch {
-	case m.Aborted != "":
-		return "ended early: " + m.Aborted
+	case m.Aborted.Text != "":
+		return "ended early: " + m.Aborted.Text
 	case m.Overloaded:
 		return "overloaded: the backlog kept growing"
 	case !m.Valid && len(m.Warnings) > 0:

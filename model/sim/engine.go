@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"planner/internal/note"
 	"planner/model"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -79,7 +80,7 @@ type Load struct {
 	GapsFrom, GapsTo time.Duration
 	// Watch, if set, is called about every Every of virtual time and ends the
 	// run by returning a reason.
-	Watch func(Progress) (stop string)
+	Watch func(Progress) (stop note.Reason)
 	Every time.Duration
 }
 

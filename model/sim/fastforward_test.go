@@ -132,8 +132,8 @@ func equalToMicrosecond(a, b *result) error {
 			return fmt.Errorf("request %d:\n%+v\n%+v", i, x, y)
 		}
 	}
-	if !near(a.End, b.End) || a.Aborted != b.Aborted {
-		return fmt.Errorf("end %v %q, %v %q", a.End, a.Aborted, b.End, b.Aborted)
+	if !near(a.End, b.End) || a.Aborted.Text != b.Aborted.Text {
+		return fmt.Errorf("end %v %q, %v %q", a.End, a.Aborted.Text, b.End, b.Aborted.Text)
 	}
 	x, y := a.stats, b.stats
 	for _, p := range [][2]float64{{x.time.Total, y.time.Total}, {x.kv.sum / x.time.Total, y.kv.sum / y.time.Total}, {x.running.sum / x.time.Total, y.running.sum / y.time.Total},

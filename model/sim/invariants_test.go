@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/note"
 	"planner/model"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -37,7 +38,7 @@ func TestConservation(t *testing.T) {
 		e := NewEngine(s.timer, s.config)
 		last := time.Duration(-1)
 		s.load.Every = 100 * time.Millisecond
-		s.load.Watch = func(p Progress) string {
+		s.load.Watch = func(p Progress) note.Reason {
 			if p.Now <= last {
 				t.Errorf("seed %d: the clock went from %v to %v", seed, last, p.Now)
 			}
@@ -50,7 +51,7 @@ func TestConservation(t *testing.T) {
 					checkBooks(t, s)
 				}
 			}
-			return ""
+			return note.Reason{}
 		}
 		r := simulate(e, s.load)
 		if len(r.Records) != len(s.load.Requests) {

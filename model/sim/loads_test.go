@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/note"
 	"planner/model"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -137,14 +138,14 @@ func TestWatchAndEnd(t *testing.T) {
 		requests = append(requests, workload.Request{ID: i, Due: time.Duration(i) * 100 * time.Millisecond, Prompt: 100, Output: 100})
 	}
 	e := NewEngine(steady{0.010, 0}, plain(true, 1))
-	r := simulate(e, Load{Requests: requests, Every: time.Second, Watch: func(p Progress) string {
+	r := simulate(e, Load{Requests: requests, Every: time.Second, Watch: func(p Progress) note.Reason {
 		if p.Waiting > 50 {
-			return "the queue grows"
+			return note.Text("the queue grows").Reason()
 		}
-		return ""
+		return note.Reason{}
 	}})
-	if r.Aborted != "the queue grows" || r.End < 5*time.Second || r.End > 7*time.Second {
-		t.Errorf("stopped %q at %v", r.Aborted, r.End)
+	if r.Aborted.Text != "the queue grows" || r.End < 5*time.Second || r.End > 7*time.Second {
+		t.Errorf("stopped %q at %v", r.Aborted.Text, r.End)
 	}
 	r = simulate(e, Load{Requests: requests, End: 3 * time.Second})
 	done := 0

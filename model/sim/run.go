@@ -6,6 +6,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 )
 
@@ -26,7 +27,7 @@ type run struct {
 	// end is when the run ended, or its last request so far, and stopped Watch's reason.
 	horizon, watchAt, end float64
 	done                  bool
-	stopped               string
+	stopped               note.Reason
 
 	// gaps holds the inter-token times that are asked for in microseconds.
 	gaps  *hdrhistogram.Histogram
@@ -323,10 +324,10 @@ func (r *run) over(now float64) bool {
 		return false
 	}
 	r.watchAt = now + r.watchEvery()
-	if r.stopped = r.load.Watch(r.progress(now)); r.stopped != "" {
+	if r.stopped = r.load.Watch(r.progress(now)); r.stopped.Text != "" {
 		r.end = now
 	}
-	return r.stopped != ""
+	return r.stopped.Text != ""
 }
 
 func (r *run) progress(now float64) Progress {

@@ -167,7 +167,7 @@ func (d *Decision) meanLatency(k measure.Knobs, rate float64) time.Duration {
 
 // keptUp reports whether the server kept up with a trial of open load.
 func keptUp(m *measure.Measurement) bool {
-	return !m.Trial.Closed() && m.Rejected.Text == "" && m.Aborted == "" && !m.Overloaded
+	return !m.Trial.Closed() && m.Rejected.Text == "" && m.Aborted.Text == "" && !m.Overloaded
 }
 
 // cachedRequest is the mean request with what the prefix cache held of its prompt in

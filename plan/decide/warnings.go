@@ -187,7 +187,7 @@ func untrusted(trials []measure.Measurement, k measure.Knobs) note.Notes {
 			continue
 		}
 		all++
-		if !m.Valid && m.Aborted == "" {
+		if !m.Valid && m.Aborted.Text == "" {
 			doubtful++
 			if why == "" && len(m.Warnings) > 0 {
 				why = ", first " + m.Warnings[0].String()

@@ -211,7 +211,7 @@ func pairDoubts(pairs []pairing) note.Notes {
 			if !m.Valid {
 				invalid++
 			}
-			if m.Overloaded || m.Aborted != "" {
+			if m.Overloaded || m.Aborted.Text != "" {
 				overloaded++
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -40,7 +41,7 @@ type Client struct {
 	// Abort, where it is set, is asked every 250 ms; a reason ends the trial.
 	// records gives what is known at now of every request that was sent, those
 	// in flight included, so that their age can be judged.
-	Abort func(now time.Duration, records func() []measure.Record) string
+	Abort func(now time.Duration, records func() []measure.Record) note.Reason
 
 	// For tests: dial opens connections, nil means TCP; tls configures https, nil
 	// means the system's trust; plainTimer paces on the runtime's timers alone,

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -191,16 +192,16 @@ func TestTurns(t *testing.T) {
 func TestAbort(t *testing.T) {
 	inBubble(t, steady(10*time.Second, 0), func(t *testing.T, c *Client) {
 		trial := measure.Trial{Workload: fixedLengths(16, 4, workload.Constant), Rate: 10, Window: time.Minute}
-		c.Abort = func(now time.Duration, records func() []measure.Record) string {
+		c.Abort = func(now time.Duration, records func() []measure.Record) note.Reason {
 			all := records()
 			if now > 2*time.Second && len(all) >= 20 && all[0].Outcome == measure.InFlight && all[0].First < 0 {
-				return "too slow"
+				return note.Text("too slow").Reason()
 			}
-			return ""
+			return note.Reason{}
 		}
 		obs, err := c.Run(t.Context(), trial, trial.Schedule())
-		if err != nil || obs.Aborted != "too slow" || obs.End > 3*time.Second {
-			t.Errorf("aborted %q at %v, %v", obs.Aborted, obs.End, err)
+		if err != nil || obs.Aborted.Text != "too slow" || obs.End > 3*time.Second {
+			t.Errorf("aborted %q at %v, %v", obs.Aborted.Text, obs.End, err)
 		}
 		for _, r := range obs.Records {
 			if r.Outcome != measure.InFlight || r.Due > obs.End {
@@ -217,8 +218,8 @@ func TestCancel(t *testing.T) {
 		time.AfterFunc(time.Second, func() { cancel(stop) })
 		trial := measure.Trial{Workload: fixedLengths(16, 4, workload.Constant), Rate: 10, Window: time.Minute}
 		obs, err := c.Run(ctx, trial, trial.Schedule())
-		if !errors.Is(err, stop) || obs.Aborted == "" || obs.End != time.Second || len(obs.Records) < 9 {
-			t.Errorf("%d records until %v, aborted %q, %v", len(obs.Records), obs.End, obs.Aborted, err)
+		if !errors.Is(err, stop) || obs.Aborted.Text == "" || obs.End != time.Second || len(obs.Records) < 9 {
+			t.Errorf("%d records until %v, aborted %q, %v", len(obs.Records), obs.End, obs.Aborted.Text, err)
 		}
 	})
 }

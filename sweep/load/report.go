@@ -27,7 +27,7 @@ func (t *Test) settle(end time.Duration) {
 	case errAborted:
 		obs.Aborted = t.monitor.aborted
 	default:
-		obs.Aborted, t.err = cause.Error(), cause
+		obs.Aborted, t.err = note.ReasonOf(cause), cause
 	}
 }
 

@@ -133,7 +133,7 @@ type monitor struct {
 	over   sync.WaitGroup
 	stalls []Stall
 	// aborted is why the trial was ended early.
-	aborted string
+	aborted note.Reason
 }
 
 // newMonitor starts to look after t.
@@ -172,11 +172,11 @@ func (m *monitor) look() {
 // ask ends the trial if the client says so.
 func (m *monitor) ask(now time.Time) {
 	t := m.test
-	if t.client.Abort == nil || m.aborted != "" {
+	if t.client.Abort == nil || m.aborted.Text != "" {
 		return
 	}
 	m.aborted = t.client.Abort(now.Sub(t.recorder.start), t.recorder.sent)
-	if m.aborted != "" {
+	if m.aborted.Text != "" {
 		t.cancel(errAborted)
 	}
 }

@@ -120,12 +120,12 @@ func TestGoodputIsMissedWhereEachLimitIsMet(t *testing.T) {
 func TestGoodputEndsAHopelessTrial(t *testing.T) {
 	trial, o := spread(4000, 0.4, 0.4, 3)
 	trial.Objective = SLO{Errors: -1, Bounds: []Bound{{Metric: Goodput, Quantile: 0.95, Limits: Limits{TTFT: 500 * ms, TPOT: 50 * ms}}}}
-	if why := Hopeless(&trial, o.Records, 3010*time.Second); !strings.HasPrefix(why, "goodput is missed") {
+	if why := Hopeless(&trial, o.Records, 3010*time.Second); !strings.HasPrefix(why.Text, "goodput is missed") {
 		t.Errorf("goes on: %q", why)
 	}
 	trial, o = spread(4000, 0.01, 0.01, 3)
 	trial.Objective = SLO{Errors: -1, Bounds: []Bound{{Metric: Goodput, Quantile: 0.95, Limits: Limits{TTFT: 500 * ms, TPOT: 50 * ms}}}}
-	if why := Hopeless(&trial, o.Records, 3010*time.Second); why != "" {
+	if why := Hopeless(&trial, o.Records, 3010*time.Second); why.Text != "" {
 		t.Errorf("ends: %q", why)
 	}
 }

@@ -136,7 +136,7 @@ func TestHopeless(t *testing.T) {
 			trial := boundaryTrial(share, window, 2000+seed)
 			o := queue(&trial, 1, 35, time.Hour)
 			for now := trial.NextLook(0); now < trial.Warmup+trial.Window; now = trial.NextLook(now) {
-				if Hopeless(&trial, seen(o.Records, now), now) != "" {
+				if Hopeless(&trial, seen(o.Records, now), now).Text != "" {
 					stopped++
 					within = append(within, now-trial.Warmup)
 					break

@@ -43,7 +43,7 @@ func (c *cohort) doubts(m *Measurement, said note.Notes) note.Notes {
 	if want, n := c.expected(), float64(len(c.records)); want > 0 && math.Abs(n-want) > sigmas*math.Sqrt(want) {
 		add(note.ArrivalsOff, len(c.records), want)
 	}
-	if inFlight, law, ok := c.littlesLaw(); !ok && !m.Overloaded && m.Aborted == "" {
+	if inFlight, law, ok := c.littlesLaw(); !ok && !m.Overloaded && m.Aborted.Text == "" {
 		add(note.NotStationary, inFlight, law)
 	}
 	return out

@@ -28,7 +28,7 @@ type Observation struct {
 	Gaps      *hdrhistogram.Histogram
 	ClassGaps []*hdrhistogram.Histogram
 	// Aborted says why the trial was ended early; empty if it was not.
-	Aborted string
+	Aborted note.Reason
 	// Server is what the engine says of itself.
 	Server Server
 	// Doubts lists reasons against the measurement's validity that whoever ran
@@ -160,7 +160,7 @@ type Measurement struct {
 	// Overloaded says that load outgrew the server: the backlog kept growing.
 	Overloaded bool `json:"overloaded"`
 	// Aborted says why the trial was ended early; empty if it was not.
-	Aborted string `json:"aborted,omitempty"`
+	Aborted note.Reason `json:"-"`
 	// Valid is false when the figures cannot be trusted; Warnings say why, and
 	// what else is worth knowing.
 	Valid    bool       `json:"valid"`
@@ -219,8 +219,10 @@ func (m Measurement) MarshalJSON() ([]byte, error) {
 		Rate        *float64           `json:"rate_per_s"`
 		Concurrency *int               `json:"concurrency"`
 		plain
-		Warnings []string `json:"warnings"`
-	}{Number: t.Number, Knobs: t.Knobs, Workload: t.Workload, plain: plain(m), Warnings: m.Warnings.Texts()}
+		Warnings []string  `json:"warnings"`
+		Aborted  string    `json:"aborted,omitempty"`
+		Note     note.Note `json:"note,omitzero"`
+	}{Number: t.Number, Knobs: t.Knobs, Workload: t.Workload, plain: plain(m), Warnings: m.Warnings.Texts(), Aborted: m.Aborted.Text, Note: m.Aborted.Note}
 	if t.Rate > 0 {
 		w.Rate = &t.Rate
 	}
@@ -238,12 +240,13 @@ func (m *Measurement) UnmarshalJSON(b []byte) error {
 	var told struct {
 		note.Warnings
 		Rejected string    `json:"rejected"`
+		Aborted  string    `json:"aborted"`
 		Note     note.Note `json:"note"`
 	}
 	if err := errors.Join(wire.Unmarshal(b, &p), wire.Unmarshal(b, &told)); err != nil {
 		return fmt.Errorf("read measurement: %w", err)
 	}
-	p.Warnings = told.Read()
+	p.Warnings, p.Aborted = told.Read(), note.Reason{Text: told.Aborted, Note: told.Note}
 	if told.Rejected != "" {
 		p = plain{Trial: Trial{Knobs: p.Trial.Knobs}, Rejected: note.Reason{Text: told.Rejected, Note: told.Note}}
 	}

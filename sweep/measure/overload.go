@@ -1,13 +1,13 @@
 package measure
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"time"
 
 	gonum "gonum.org/v1/gonum/stat"
 
+	"planner/internal/note"
 	"planner/internal/stat"
 )
 
@@ -35,28 +35,28 @@ func (t *Trial) NextLook(now time.Duration) time.Duration {
 // those due later are ignored; a trial that is wanted whole goes on. Ending a
 // trial by it does not bias a search that uses counts, as the likelihood does not
 // know why the counting stopped.
-func Hopeless(t *Trial, records []Record, now time.Duration) string {
+func Hopeless(t *Trial, records []Record, now time.Duration) note.Reason {
 	if t.Whole || t.Closed() || t.Rate <= 0 || now < t.Warmup+firstLook {
-		return ""
+		return note.Reason{}
 	}
 	c := newCohort(t, records, now)
 	for _, b := range t.Objective.Bounds {
-		if reason := c.clearlyMissed(b); reason != "" {
+		if reason := c.clearlyMissed(b); reason.Text != "" {
 			return reason
 		}
 	}
 	if c.growing() {
-		return "overloaded: the backlog kept growing"
+		return note.Because(note.Overloaded)
 	}
-	return ""
+	return note.Reason{}
 }
 
 // clearlyMissed tests whether so many requests are beyond the limit that a server
 // which just meets the bound would hardly show them.
-func (c *cohort) clearlyMissed(b Bound) string {
+func (c *cohort) clearlyMissed(b Bound) note.Reason {
 	// Late requests in a burst of a trace say little of the rest of it.
 	if b.Metric == ITL || b.Quantile == 0 || c.trial.replayed() {
-		return ""
+		return note.Reason{}
 	}
 	n, k := 0.0, 0.0
 	for _, r := range c.loaded() {
@@ -69,9 +69,9 @@ func (c *cohort) clearlyMissed(b Bound) string {
 	}
 	allowed := b.Allowed()
 	if k <= allowed*n || chance(k, n, allowed) > falseStop {
-		return ""
+		return note.Reason{}
 	}
-	return fmt.Sprintf("%s is missed: %.0f of the last %.0f requests beyond the limit", b, k, n)
+	return note.Because(note.ClearlyMissed, b, k, n)
 }
 
 // loaded are the requests of the window and of the last quarter of the warm-up.

@@ -47,7 +47,7 @@ func count(all []measure.Measurement, is func(*measure.Measurement) bool) int {
 	return n
 }
 
-func aborted(m *measure.Measurement) bool    { return m.Aborted != "" }
+func aborted(m *measure.Measurement) bool    { return m.Aborted.Text != "" }
 func overloaded(m *measure.Measurement) bool { return m.Overloaded }
 
 // TestHopelessEngine ends trials of an engine with long answers: at the maximum
@@ -103,11 +103,11 @@ func TestBurstOfATraceIsNoOverload(t *testing.T) {
 		trial := measure.Trial{Workload: w, Rate: 2, Window: window, Objective: slo, Seed: 1}
 		return virtual.Bench{Server: virtual.Queue{Servers: 1, Rate: perSecond, Constant: true}}.Run(trial)
 	}
-	if m := run(4, 40*time.Second); m.Aborted != "" || m.Overloaded {
-		t.Errorf("a burst: %q, overloaded %v", m.Aborted, m.Overloaded)
+	if m := run(4, 40*time.Second); m.Aborted.Text != "" || m.Overloaded {
+		t.Errorf("a burst: %q, overloaded %v", m.Aborted.Text, m.Overloaded)
 	}
-	if m := run(4, 1000*time.Second); m.Aborted != "" || m.Overloaded {
-		t.Errorf("a lap: %q, overloaded %v", m.Aborted, m.Overloaded)
+	if m := run(4, 1000*time.Second); m.Aborted.Text != "" || m.Overloaded {
+		t.Errorf("a lap: %q, overloaded %v", m.Aborted.Text, m.Overloaded)
 	}
 	if m := run(1, 1000*time.Second); !m.Overloaded {
 		t.Errorf("half of the requests of a lap cannot be served: %d of %d late", m.Counts[0].K, m.Counts[0].N)

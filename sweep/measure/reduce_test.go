@@ -276,7 +276,7 @@ func TestOverloadedIsNeverMet(t *testing.T) {
 
 func TestAbortedTrialKeepsItsShorterWindow(t *testing.T) {
 	trial, o := even(3000, func(i int) time.Duration { return 50*ms + time.Duration(max(i, 0))*600*ms })
-	o.End, o.Aborted = 110*time.Second, "overloaded"
+	o.End, o.Aborted = 110*time.Second, note.Because(note.Overloaded)
 	seen := slices.DeleteFunc(slices.Clone(o.Records), func(r Record) bool { return r.Due > o.End })
 	for i := range seen {
 		if r := &seen[i]; r.First > o.End {

@@ -82,7 +82,7 @@ func (d *desk) search(seqs, seed int) (found, []measure.Measurement) {
 	trials := d.journal(run)
 	for _, m := range trials {
 		d.t.Logf("%.3g/s: %d requests, %d failed %v, E2E %v, aborted %q, overloaded %v, valid %v: %.400q", m.Trial.Rate, m.Requests, m.Failed, m.Failures, m.E2E.Mean,
-			m.Aborted, m.Overloaded, m.Valid, m.Warnings)
+			m.Aborted.Text, m.Overloaded, m.Valid, m.Warnings)
 	}
 	d.t.Log(f)
 	if code == infeasible {

@@ -23,7 +23,7 @@ func (c *testCase) stops(rate float64, seeds int) []stop {
 		t := measure.Trial{Workload: c.workload, Rate: rate, Warmup: 30 * time.Second, Window: 180 * time.Second,
 			Cooldown: time.Second, Seed: uint64(900_000 + k), Objective: c.slo}
 		m := virtual.Bench{Server: c.server}.Run(t)
-		return stop{m.Aborted != "", m.Duration, m.Overloaded}
+		return stop{m.Aborted.Text != "", m.Duration, m.Overloaded}
 	})
 }
 

@@ -30,7 +30,7 @@ func (s *study) trace(c *testCase, k knowledge, seed uint64, budget time.Duratio
 		for _, n := range x.Counts {
 			s.printf(" %d/%d", n.K, n.N)
 		}
-		s.printf(" valid=%v over=%v %q -> %.2f (%.2f..%.2f) kappa %.1f phi %.0f | %s\n", x.Valid, x.Overloaded, x.Aborted,
+		s.printf(" valid=%v over=%v %q -> %.2f (%.2f..%.2f) kappa %.1f phi %.0f | %s\n", x.Valid, x.Overloaded, x.Aborted.Text,
 			r.Estimate.Value, r.Estimate.Low, r.Estimate.High, b.Curve.Kappa, b.Phi, t.Why)
 		if !x.Valid {
 			s.printf("      %v\n", x.Warnings[:1])

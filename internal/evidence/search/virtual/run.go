@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 )
 
@@ -31,7 +32,7 @@ func (b Bench) Run(t measure.Trial) measure.Measurement {
 	}
 	records := b.Server.Serve(requests, speed, t.Seed)
 	if !b.NoAbort {
-		if at, why := Stopped(&t, records); why != "" {
+		if at, why := Stopped(&t, records); why.Text != "" {
 			return measure.Reduce(t, measure.Observation{Records: Known(records, at), End: at, Aborted: why})
 		}
 	}
@@ -54,14 +55,14 @@ func (b Bench) alone(t measure.Trial, speed float64) []measure.Record {
 
 // Stopped says when and why a runner ends the trial early; why is empty when
 // it lets it run.
-func Stopped(t *measure.Trial, records []measure.Record) (at time.Duration, why string) {
+func Stopped(t *measure.Trial, records []measure.Record) (at time.Duration, why note.Reason) {
 	end := t.Warmup + t.Window
 	for at = t.NextLook(0); at < end; at = t.NextLook(at) {
-		if why = measure.Hopeless(t, Known(records, at), at); why != "" {
+		if why = measure.Hopeless(t, Known(records, at), at); why.Text != "" {
 			return at, why
 		}
 	}
-	return 0, ""
+	return 0, note.Reason{}
 }
 
 // Known is what a client knows of the requests at a time: nothing of those that
