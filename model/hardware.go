@@ -63,16 +63,7 @@ const (
 
 // String returns the kind's name for reports.
 func (k LinkKind) String() string {
-	switch k {
-	case LinkNVLink:
-		return "NVLink"
-	case LinkInfinityFabric:
-		return "Infinity Fabric"
-	case LinkOther:
-		return "scale-up network"
-	default:
-		return "PCIe"
-	}
+	return [...]string{"PCIe", "NVLink", "Infinity Fabric", "scale-up network"}[k]
 }
 
 // Price is a dated list price of one GPU for one hour.

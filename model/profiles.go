@@ -1,5 +1,10 @@
 package model
 
+import (
+	"slices"
+	"strings"
+)
+
 // hopperWeightsBF16 is the share of bandwidth that a served H100 reaches in bf16; the
 // routed experts of other GPUs are scaled by their ratio to it.
 const hopperWeightsBF16 = 0.88
@@ -13,104 +18,97 @@ func expertsBeside(weights ByFormat) ByFormat {
 	return e
 }
 
-// The profiles. Bandwidth shares in bf16 are the GEMM tables' times 1.06 except where
+// profileRow is the profile of GPUs of a generation, or of all whose name begins so, with
+// at least some bandwidth; timed says that kernels of them were timed.
+type profileRow struct {
+	generation Generation
+	bandwidth  float64
+	timed      bool
+	Constants
+}
+
+// profiles are looked through in order: the first that a GPU fits is its own. Bandwidth shares in bf16 are the GEMM tables' times 1.06 except where
 // a served run says otherwise: kernels chained in a CUDA graph overlap their tails,
 // which tables of single kernels cannot show (H100: 0.83 in the table, 0.88 served).
 // Layer is inside CUDA graphs; without MoELayer that is as on H100. In fp8 the table's value is the served one. int8 is taken as fp8, int4 (Marlin) as
 // 0.85 of bf16, both by analogy.
-var (
-	// H100: GEMM tables and served runs; attention FlashAttention 3.
-	profileH100 = Constants{
-		Weights:   ByFormat{BF16: hopperWeightsBF16, FP8: 0.82, INT8: 0.82, INT4: 0.75, FP4: 0.75},
-		Prefill:   ByFormat{BF16: 0.78, FP8: 0.57, INT8: 0.57, INT4: 0.70, FP4: 0.60},
-		KV:        ByFormat{BF16: 0.87, FP8: 0.76},
-		Attention: AttentionConstants{Prefill: 0.70, ExtraKeys: 500}, Fixed: FixedConstants{Layer: 33e-6},
-	}
+var profiles = []profileRow{
 	// H200: the same chip behind 43 % more bandwidth, of which single kernels reach less. Its
 	// tables give 0.77 and 0.69 for bf16 products and attention; one chip has one value.
-	profileH200 = Constants{
+	{GenerationHopper, h200Bandwidth, true, Constants{
 		Weights:   ByFormat{BF16: 0.85, FP8: 0.76, INT8: 0.76, INT4: 0.70, FP4: 0.70},
 		Prefill:   ByFormat{BF16: 0.78, FP8: 0.65, INT8: 0.65, INT4: 0.70, FP4: 0.60},
 		KV:        ByFormat{BF16: 0.83, FP8: 0.59},
 		Attention: AttentionConstants{Prefill: 0.70, ExtraKeys: 500}, Fixed: FixedConstants{Layer: 33e-6},
-	}
+	}},
+	// H100: GEMM tables and served runs; attention FlashAttention 3.
+	{GenerationHopper, 0, true, Constants{
+		Weights:   ByFormat{BF16: hopperWeightsBF16, FP8: 0.82, INT8: 0.82, INT4: 0.75, FP4: 0.75},
+		Prefill:   ByFormat{BF16: 0.78, FP8: 0.57, INT8: 0.57, INT4: 0.70, FP4: 0.60},
+		KV:        ByFormat{BF16: 0.87, FP8: 0.76},
+		Attention: AttentionConstants{Prefill: 0.70, ExtraKeys: 500}, Fixed: FixedConstants{Layer: 33e-6},
+	}},
+	// RTX PRO 6000: GEMM tables; KV from the trace (0.87 -> 0.70: TPOT error 6.9 -> 3.6 %),
+	// which is also what FlashAttention 2 reaches on A100 in the attention tables. The factor
+	// of 1.06 holds here too: without it the trace's TPOT is 3.8 % too long, with it 2.2 %.
+	{GenerationBlackwellRTX, 0, true, Constants{
+		Weights:   ByFormat{BF16: 0.85, FP8: 0.81, INT8: 0.81, INT4: 0.72, FP4: 0.72},
+		Prefill:   ByFormat{BF16: 0.84, FP8: 0.78, INT8: 0.78, INT4: 0.75, FP4: 0.45},
+		KV:        ByFormat{BF16: 0.70, FP8: 0.60},
+		Attention: AttentionConstants{Prefill: 0.55, ExtraKeys: 500}, Fixed: FixedConstants{Layer: 33e-6},
+	}},
 	// B200: GEMM and attention tables, whose shares are of 7.7 TB/s, brought to the data
 	// sheet's 8; fp8 fits badly there (15 %). The attention kernel's floor is 8.8 us against
 	// 12 on H100, so a layer costs 3 us less. Routing, gathering and reducing are part of
 	// FlashInfer's fused expert kernels, so a layer with experts costs half of what it does on
 	// H100 (served: gpt-oss-120b on two B200 at 4 and 8 requests).
-	profileB200 = Constants{
+	{GenerationBlackwell, 0, true, Constants{
 		Weights:   ByFormat{BF16: 0.84, FP8: 0.62, INT8: 0.62, INT4: 0.67, FP4: 0.68},
 		Prefill:   ByFormat{BF16: 0.70, FP8: 0.47, INT8: 0.47, INT4: 0.60, FP4: 0.40},
 		KV:        ByFormat{BF16: 0.90, FP8: 0.90},
 		Attention: AttentionConstants{Prefill: 0.54, ExtraKeys: 485}, Fixed: FixedConstants{Layer: 30e-6, MoELayer: 17e-6},
-	}
+	}},
 	// A100: GEMM tables; FlashAttention 2. Kernel floors are 7.6 us against 3.0 on H100
 	// (four products a layer) and 18 us against 12 (attention): 17 us more per layer,
 	// taking the overlap found on H100.
-	profileA100 = Constants{
+	{GenerationAmpere, 0, true, Constants{
 		Weights:   ByFormat{BF16: 0.81, FP8: 0.70, INT8: 0.70, INT4: 0.69, FP4: 0.65},
 		Prefill:   ByFormat{BF16: 0.87, FP8: 0.70, INT8: 0.65, INT4: 0.75, FP4: 0.65},
 		KV:        ByFormat{BF16: 0.70, FP8: 0.55},
 		Attention: AttentionConstants{Prefill: 0.57, ExtraKeys: 245}, Fixed: FixedConstants{Layer: 50e-6},
-	}
+	}},
 	// L40S: GEMM tables; FlashAttention 2.
-	profileL40S = Constants{
+	{GenerationAda, 0, true, Constants{
 		Weights:   ByFormat{BF16: 0.82, FP8: 0.67, INT8: 0.67, INT4: 0.70, FP4: 0.65},
 		Prefill:   ByFormat{BF16: 0.62, FP8: 0.47, INT8: 0.47, INT4: 0.55, FP4: 0.50},
 		KV:        ByFormat{BF16: 0.70, FP8: 0.60},
 		Attention: AttentionConstants{Prefill: 0.55, ExtraKeys: 500}, Fixed: FixedConstants{Layer: 33e-6},
-	}
-	// RTX PRO 6000: GEMM tables; KV from the trace (0.87 -> 0.70: TPOT error 6.9 -> 3.6 %),
-	// which is also what FlashAttention 2 reaches on A100 in the attention tables. The factor
-	// of 1.06 holds here too: without it the trace's TPOT is 3.8 % too long, with it 2.2 %.
-	profileRTXPro = Constants{
-		Weights:   ByFormat{BF16: 0.85, FP8: 0.81, INT8: 0.81, INT4: 0.72, FP4: 0.72},
-		Prefill:   ByFormat{BF16: 0.84, FP8: 0.78, INT8: 0.78, INT4: 0.75, FP4: 0.45},
-		KV:        ByFormat{BF16: 0.70, FP8: 0.60},
-		Attention: AttentionConstants{Prefill: 0.55, ExtraKeys: 500}, Fixed: FixedConstants{Layer: 33e-6},
-	}
+	}},
 	// CDNA: no kernel was timed; prefill comes from the measured matrix products on the
 	// data sheet row, the rest by analogy to A100, the part that is as far from its sheet.
-	profileCDNA = Constants{
+	{"cdna", 0, false, Constants{
 		Weights:   ByFormat{BF16: 0.75, FP8: 0.65, INT8: 0.65, INT4: 0.60, FP4: 0.60},
 		Prefill:   ByFormat{BF16: 0.50, FP8: 0.40, INT8: 0.40, INT4: 0.42, FP4: 0.35},
 		KV:        ByFormat{BF16: 0.70, FP8: 0.60},
 		Attention: AttentionConstants{Prefill: 0.40, ExtraKeys: 500}, Fixed: FixedConstants{Layer: 45e-6},
-	}
+	}},
 	// Anything else: near the lower end of what was measured anywhere.
-	profileUnknown = Constants{
+	{GenerationUnknown, 0, false, Constants{
 		Weights:   ByFormat{BF16: 0.78, FP8: 0.68, INT8: 0.68, INT4: 0.65, FP4: 0.65},
 		Prefill:   ByFormat{BF16: 0.65, FP8: 0.50, INT8: 0.50, INT4: 0.55, FP4: 0.45},
 		KV:        ByFormat{BF16: 0.70, FP8: 0.58},
 		Attention: AttentionConstants{Prefill: 0.50, ExtraKeys: 500}, Fixed: FixedConstants{Layer: 40e-6},
-	}
-)
+	}},
+}
 
 // h200Bandwidth separates the Hopper parts with HBM3e, which behave as H200, from
 // those that behave as H100.
 const h200Bandwidth = 4.4e12
 
-// profileFor returns the profile of a GPU by generation, and whether kernels of that
-// generation were timed. Within Hopper the bandwidth decides.
+// profileFor returns the profile of a GPU, and whether kernels of its generation were timed.
 func profileFor(hw Hardware) (profile Constants, timed bool) {
-	switch hw.Generation {
-	case GenerationHopper:
-		if hw.Bandwidth >= h200Bandwidth {
-			return profileH200, true
-		}
-		return profileH100, true
-	case GenerationBlackwell:
-		return profileB200, true
-	case GenerationBlackwellRTX:
-		return profileRTXPro, true
-	case GenerationAmpere:
-		return profileA100, true
-	case GenerationAda:
-		return profileL40S, true
-	case GenerationCDNA3, GenerationCDNA4:
-		return profileCDNA, false
-	default:
-		return profileUnknown, false
-	}
+	i := slices.IndexFunc(profiles, func(p profileRow) bool {
+		return strings.HasPrefix(string(hw.Generation), string(p.generation)) && hw.Bandwidth >= p.bandwidth
+	})
+	return profiles[i].Constants, profiles[i].timed
 }

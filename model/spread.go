@@ -23,6 +23,11 @@ type Spread struct {
 	Communication    float64
 }
 
+// Of is the spread of a term.
+func (s Spread) Of(t Term) float64 {
+	return [termCount]float64{s.Frontend, s.Step, s.Layer, s.Request, s.Weights, s.KV, s.Prefill}[t]
+}
+
 // SpreadFor returns the spread of the constants for a deployment: from the ranges that
 // fits to several servers gave (weights 0.83-0.88, layer 33-34 and 73-106 us, step
 // 130-550 us, request 1-3 us, frontend 6.5-8 ms, prefill +-0.08) where kernels of the
@@ -98,24 +103,15 @@ func (c Constants) Sample(rng *rand.Rand, s Spread) Constants {
 	step, layer, request := factor(s.Step), factor(s.Layer), factor(s.Request)
 	frontend, communication := factor(s.Frontend), factor(s.Communication)
 
-	c.Weights = c.Weights.scaled(weights, highestShare)
-	c.Experts = c.Experts.scaled(weights*experts, highestShare)
-	c.Head.Memory = min(c.Head.Memory*weights, highestShare)
-	c.KV = c.KV.scaled(kv, highestShare)
-	c.Prefill = c.Prefill.scaled(prefill, highestShare)
-	c.PrefillExperts = c.PrefillExperts.scaled(prefill*prefillExperts, highestShare)
-	c.Head.Compute = min(c.Head.Compute*prefill, highestShare)
+	c.Experts = c.Experts.scaled(experts, math.Inf(1))
+	c.PrefillExperts = c.PrefillExperts.scaled(prefillExperts, math.Inf(1))
+	for t, by := range [termCount]float64{
+		TermFrontend: frontend, TermStep: step, TermLayer: layer, TermRequest: request, TermWeights: weights, TermKV: kv, TermPrefill: prefill,
+	} {
+		c = c.times(Term(t), by, highestShare)
+	}
 	c.Attention.Prefill = min(c.Attention.Prefill*attention, highestShare)
 	c.Attention.Skew = min(c.Attention.Skew*skew, 1)
-	c.Fixed.Step *= step
-	c.Fixed.SyncStep *= step
-	c.Fixed.Layer *= layer
-	c.Fixed.LayerEager *= layer
-	c.Fixed.MoELayer *= layer
-	c.Fixed.BlockExpert *= layer
-	c.Fixed.Request *= request
-	c.Fixed.SyncRequest *= request
-	c.Frontend.Request *= frontend
 	c.Frontend.PromptToken *= frontend
 	c.Link.Scale *= communication
 	return c

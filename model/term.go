@@ -69,10 +69,14 @@ func (c Constants) WithValue(t Term, dep Deployment, v float64) Constants {
 	if t.Efficiency() {
 		v = min(v, highestShare)
 	}
-	by := v / old
+	return c.times(t, v/old, 1)
+}
+
+// times multiplies what goes with a term, shares to no more than the most.
+func (c Constants) times(t Term, by, most float64) Constants {
 	switch t {
 	case TermFrontend:
-		c.Frontend.Request = v
+		c.Frontend.Request *= by
 	case TermStep:
 		c.Fixed.Step *= by
 		c.Fixed.SyncStep *= by
@@ -85,15 +89,15 @@ func (c Constants) WithValue(t Term, dep Deployment, v float64) Constants {
 		c.Fixed.Request *= by
 		c.Fixed.SyncRequest *= by
 	case TermWeights:
-		c.Weights = c.Weights.scaled(by, 1)
-		c.Experts = c.Experts.scaled(by, 1)
-		c.Head.Memory = min(c.Head.Memory*by, 1)
+		c.Weights = c.Weights.scaled(by, most)
+		c.Experts = c.Experts.scaled(by, most)
+		c.Head.Memory = min(c.Head.Memory*by, most)
 	case TermKV:
-		c.KV = c.KV.scaled(by, 1)
+		c.KV = c.KV.scaled(by, most)
 	case TermPrefill:
-		c.Prefill = c.Prefill.scaled(by, 1)
-		c.PrefillExperts = c.PrefillExperts.scaled(by, 1)
-		c.Head.Compute = min(c.Head.Compute*by, 1)
+		c.Prefill = c.Prefill.scaled(by, most)
+		c.PrefillExperts = c.PrefillExperts.scaled(by, most)
+		c.Head.Compute = min(c.Head.Compute*by, most)
 	}
 	return c
 }

@@ -155,7 +155,7 @@ func newRegression(runs []LoadPoint, o *Options) *regression {
 		p.terms = slices.DeleteFunc(p.terms, func(t model.Term) bool { return t == model.TermFrontend })
 	}
 	for _, t := range p.terms {
-		p.prior = append(p.prior, priorOf(t, o.Deployment))
+		p.prior = append(p.prior, model.SpreadFor(o.Deployment).Of(t))
 	}
 	return p
 }
@@ -190,27 +190,6 @@ func (p *regression) allowForScatter() {
 		if n := freedom[f.name]; n > 0 {
 			f.sd = math.Hypot(f.sd, math.Sqrt(sum[f.name]/n))
 		}
-	}
-}
-
-// priorOf is the relative standard deviation of a term before any run.
-func priorOf(t model.Term, dep model.Deployment) float64 {
-	s := model.SpreadFor(dep)
-	switch t {
-	case model.TermFrontend:
-		return s.Frontend
-	case model.TermStep:
-		return s.Step
-	case model.TermLayer:
-		return s.Layer
-	case model.TermRequest:
-		return s.Request
-	case model.TermWeights:
-		return s.Weights
-	case model.TermKV:
-		return s.KV
-	default:
-		return s.Prefill
 	}
 }
 
