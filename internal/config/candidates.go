@@ -17,7 +17,7 @@ import (
 // not asked here. Loading fails when nothing runnable is left.
 func (c *Config) Candidates() (runnable []measure.Knobs, rejected []measure.Rejection) {
 	for _, k := range c.crossed() {
-		if why := c.impossible(k); why != nil {
+		if _, why := c.impossible(k); why != nil {
 			rejected = append(rejected, measure.Rejection{Knobs: k, Reason: note.ReasonOf(why)})
 		} else {
 			runnable = append(runnable, k)
@@ -92,19 +92,29 @@ func (c *Config) settle(k measure.Knobs) measure.Knobs {
 	return k
 }
 
-// impossible says why a configuration can never run, nil if it can.
-func (c *Config) impossible(k measure.Knobs) error {
+// impossible says why a configuration can never run, nil if it can, and by which key.
+func (c *Config) impossible(k measure.Knobs) (key string, why error) {
 	if k.MaxNumBatchedTokens > 0 && k.MaxNumBatchedTokens < k.MaxNumSeqs {
-		return note.New(note.StepBelowSeqs, k.MaxNumBatchedTokens, k.MaxNumSeqs)
+		return "knobs.max_num_batched_tokens", note.New(note.StepBelowSeqs, k.MaxNumBatchedTokens, k.MaxNumSeqs)
 	}
 	if !c.Model.Known || k.GPU == "" {
-		return nil
+		return "", nil
 	}
-	err := c.Deployment(k).Validate()
-	if errors.Is(err, model.ErrNoFigure) && !c.Simulated() {
-		return nil // a real engine needs no data sheet
+	d := c.Deployment(k)
+	err := d.Validate()
+	switch {
+	case err == nil, errors.Is(err, model.ErrNoFigure) && !c.Simulated():
+		return "", nil // a real engine needs no data sheet
+	case d.Hardware.Check() != nil:
+		key = "hardware.gpu"
+	case k.ExpertParallel:
+		key = "engine.expert_parallel"
+	case k.PipelineParallel > c.Model.Arch.Layers:
+		key = "engine.pipeline_parallel"
+	default:
+		key = "engine.tensor_parallel"
 	}
-	return err
+	return key, err
 }
 
 // checkCandidates refuses degrees of parallelism that the model rules out on every
@@ -123,7 +133,7 @@ func (r *reader) checkCandidates(c *Config) {
 	if len(runnable) > 0 || len(rejected) == 0 {
 		return
 	}
-	key := blamed(rejected[0], c)
+	key, _ := c.impossible(rejected[0].Knobs)
 	_, name := splitKey(key)
 	text := strings.TrimPrefix(rejected[0].Reason.Text, name+": ")
 	for _, other := range rejected[1:] {
@@ -133,21 +143,4 @@ func (r *reader) checkCandidates(c *Config) {
 		}
 	}
 	r.at(key).refuse("%s; want at least one combination that can run", text)
-}
-
-// blamed is the key that a rejection is about.
-func blamed(rejected measure.Rejection, c *Config) string {
-	k := rejected.Knobs
-	hw := c.Deployment(k).Hardware
-	switch {
-	case k.MaxNumBatchedTokens > 0 && k.MaxNumBatchedTokens < k.MaxNumSeqs:
-		return "knobs.max_num_batched_tokens"
-	case hw.Check() != nil:
-		return "hardware.gpu"
-	case k.ExpertParallel:
-		return "engine.expert_parallel"
-	case k.PipelineParallel > c.Model.Arch.Layers:
-		return "engine.pipeline_parallel"
-	}
-	return "engine.tensor_parallel"
 }
