@@ -51,7 +51,6 @@ func (k CellKind) String() string {
 	return [...]string{"a string", "a number", "a whole number", "true or false"}[k]
 }
 
-// gpuColumns are the columns of the GPU table.
 var gpuColumns = []CatalogColumn{
 	{"name", CellText}, {"vendor", CellText}, {"generation", CellText}, {"memory_gb", CellNum}, {"memory_bytes_reported", CellNum},
 	{"mem_bandwidth_gbs", CellNum}, {"bf16_dense_tflops", CellNum}, {"fp8_dense_tflops", CellNum}, {"fp4_dense_tflops", CellNum},
@@ -61,7 +60,6 @@ var gpuColumns = []CatalogColumn{
 	{"tco_rented_3yr_usd_h", CellNum}, {"all_in_kw_per_gpu", CellNum}, {"source", CellText}, {"notes", CellText},
 }
 
-// modelColumns are the columns of the model table.
 var modelColumns = []CatalogColumn{
 	{"model", CellText}, {"hf_repo", CellText}, {"arch", CellText}, {"layers", CellCount}, {"hidden", CellCount}, {"heads", CellCount},
 	{"kv_heads", CellCount}, {"head_dim", CellCount}, {"intermediate", CellCount}, {"vocab", CellCount}, {"tied_embeddings", CellFlag},
@@ -132,7 +130,6 @@ func (c CatalogColumn) Check(text string) error {
 	return nil
 }
 
-// hardwareOf makes a data sheet from a row.
 func hardwareOf(r Row) (Hardware, error) {
 	const giga, tera = 1e9, 1e12
 	h := Hardware{
@@ -183,7 +180,6 @@ func linkOf(name string, rate float64) Link {
 	return Link{LinkOther, name, rate}
 }
 
-// archOf makes a shape from a row.
 func archOf(r Row) (Arch, error) {
 	f, _ := familyOf(r["arch"])
 	a := Arch{

@@ -55,7 +55,6 @@ func (r *Roofline) expertRate(w WeightFormat) float64 {
 	return rate * share
 }
 
-// setMatrices fills in dense matrices, experts and LM head.
 func (r *Roofline) setMatrices() {
 	d, hw := r.dep, r.dep.Hardware
 	n := d.Arch.counts()
@@ -95,7 +94,6 @@ func (r *Roofline) kvShards() float64 {
 	return float64(min(r.dep.TP, r.dep.Arch.Attention.KVHeads))
 }
 
-// setAttention fills in the costs of reading and of filling the KV cache.
 func (r *Roofline) setAttention() {
 	d, hw, at := r.dep, r.dep.Hardware, r.dep.Arch.Attention
 	full, window := float64(d.Arch.fullLayers()), float64(at.WindowLayers)
@@ -123,7 +121,6 @@ func (r *Roofline) setAttention() {
 	r.prefill.extra, r.prefill.flops = r.c.Attention.ExtraKeys, pair
 }
 
-// setCommunication fills in all-reduces and exchanges.
 func (r *Roofline) setCommunication() {
 	d := r.dep
 	layers := float64(d.Arch.Layers)
@@ -152,7 +149,6 @@ func (r *Roofline) setCommunication() {
 	}
 }
 
-// setFixed fills in launches, floors and elementwise work.
 func (r *Roofline) setFixed() {
 	d, f := r.dep, r.c.Fixed
 	layers, moe := float64(d.Arch.Layers), float64(d.Arch.MoE.Layers)

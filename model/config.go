@@ -78,13 +78,10 @@ func newHFConfig(top map[string]any) *hfConfig {
 	return c
 }
 
-// is reports whether the class's name begins so.
 func (c *hfConfig) is(class string) bool { return strings.HasPrefix(strings.ToLower(c.class), class) }
 
-// has reports whether a key is there and not null.
 func (c *hfConfig) has(key string) bool { return c.values[key] != nil }
 
-// fail keeps the first error.
 func (c *hfConfig) fail(err error) {
 	if c.err == nil {
 		c.err = err
@@ -143,7 +140,6 @@ func (c *hfConfig) text(key string) string {
 	return s
 }
 
-// arch builds the shape.
 func (c *hfConfig) arch() (Arch, error) {
 	if err := c.unsupported(); err != nil {
 		return Arch{}, err

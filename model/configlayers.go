@@ -63,7 +63,6 @@ func (c *hfConfig) expertLayers(n int) int {
 // maxLayers bounds what is counted layer by layer.
 const maxLayers = 100_000
 
-// windows fills in which layers look back a limited number of tokens.
 func (c *hfConfig) windows(a *Arch) {
 	window := c.or(0, "sliding_window")
 	if chunk := c.or(0, "attention_chunk_size"); c.is("llama4") && chunk > 0 {
@@ -108,7 +107,6 @@ func (c *hfConfig) windowLayers(n int) int {
 	return n
 }
 
-// format returns what the checkpoint stores its matrices in.
 func (c *hfConfig) format() (WeightFormat, error) {
 	q := c.quantization()
 	if q == nil {

@@ -146,7 +146,6 @@ func ConstantsFor(hw Hardware, engineVersion string) Constants {
 	return c
 }
 
-// complete fills in what a profile leaves open.
 func (f *FixedConstants) complete(engineVersion string) {
 	f.Step = 280e-6      // served: 275-311 us in the last fits
 	f.LayerEager = 80e-6 // served: 73-106 us; above the largest graph launches show

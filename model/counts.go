@@ -48,7 +48,6 @@ func (a Arch) counts() counts {
 	return c
 }
 
-// countAttention fills in the projections of attention.
 func (a Arch) countAttention(c *counts) {
 	layers, hidden, at := float64(a.Layers), float64(a.Hidden), a.Attention
 	heads, dim := float64(at.Heads), float64(at.HeadDim)
@@ -70,7 +69,6 @@ func (a Arch) countAttention(c *counts) {
 	c.attention += layers * heads * float64(m.ValueDim) * hidden
 }
 
-// countRest counts norms, biases and sinks.
 func (a Arch) countRest(layers, dense, moe float64) float64 {
 	hidden, at, d := float64(a.Hidden), a.Attention, a.Details
 	q, kv := float64(at.Heads*at.HeadDim), float64(at.KVHeads*at.HeadDim)

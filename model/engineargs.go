@@ -37,7 +37,6 @@ func DefaultArgs(hw Hardware, engineVersion string) EngineArgs {
 	return l
 }
 
-// withDefaults fills the zero fields.
 func (l EngineArgs) withDefaults(dep Deployment) EngineArgs {
 	d := DefaultArgs(dep.Hardware, l.EngineVersion)
 	l.MaxNumSeqs = cmp.Or(l.MaxNumSeqs, d.MaxNumSeqs)

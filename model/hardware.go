@@ -117,7 +117,6 @@ var generationMarks = []struct {
 	{"l4", GenerationAda},
 }
 
-// generationOf infers a GPU's generation from its name.
 func generationOf(name string) Generation {
 	name = strings.ToLower(name)
 	for _, m := range generationMarks {

@@ -137,7 +137,6 @@ type batchSums struct {
 	chunks                              int
 }
 
-// sums adds up a batch.
 func (r *Roofline) sums(b *Batch) batchSums {
 	l := batchSums{
 		decodes: float64(b.Decodes), context: float64(b.Context), longest: float64(b.Longest),
@@ -192,7 +191,6 @@ func (l batchSums) micro(n int) batchSums {
 	return l
 }
 
-// time adds up the parts.
 func (r *Roofline) time(l *batchSums) StepTime {
 	var t StepTime
 	tokens := l.decodes + l.tokens

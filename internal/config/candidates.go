@@ -26,7 +26,6 @@ func (c *Config) Candidates() (runnable []measure.Knobs, rejected []measure.Reje
 	return runnable, rejected
 }
 
-// crossed are all combinations of values.
 func (c *Config) crossed() []measure.Knobs {
 	sets := []measure.Knobs{{}}
 	for _, n := range measure.KnobTable {

@@ -9,7 +9,6 @@ import (
 	"planner/model"
 )
 
-// catalogTables are the tables of a user's catalog.
 var catalogTables = []model.CatalogTable{model.GPUTable, model.ModelTable}
 
 // ReadCatalog is the built-in catalog with the user's own file on top, if there is
@@ -64,7 +63,6 @@ func (r *reader) putCatalog(n input) {
 	}
 }
 
-// row reads one table of a catalog.
 func (n input) row(t model.CatalogTable) (model.Row, bool) {
 	before := len(n.r.problems)
 	cells := model.Row{}

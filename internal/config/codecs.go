@@ -49,7 +49,6 @@ func orNothing[T comparable](k codec[T]) codec[T] {
 	return k
 }
 
-// interval is the range that a number must be in.
 type interval struct {
 	low, high         float64
 	lowOpen, highOpen bool // the end itself is not in it
@@ -124,13 +123,11 @@ func numberIn(allowed interval) codec[float64] {
 	return numeric[float64]{name: "a finite number", most: 1e15, from: from, print: number}.in(allowed)
 }
 
-// share is a number between 0 and 1.
 func share() codec[float64] { return numberIn(above(0).below(1)) }
 
 // mostTokens bounds whole numbers, so that sums and products of a few stay exact.
 const mostTokens = 1 << 31
 
-// wholeIn is a whole number in a range.
 func wholeIn(allowed interval) codec[int] {
 	from := func(v any) (int, bool) {
 		x, ok := v.(int64)
@@ -139,7 +136,6 @@ func wholeIn(allowed interval) codec[int] {
 	return numeric[int]{name: "a whole number", most: mostTokens, from: from, print: strconv.Itoa}.in(allowed)
 }
 
-// seed is any whole number from 0.
 func seed() codec[uint64] {
 	from := func(v any) (uint64, bool) {
 		x, ok := v.(int64)
@@ -176,7 +172,6 @@ func duration(d time.Duration) string {
 	return s
 }
 
-// orAuto is a duration, or the word auto.
 func orAuto(k codec[time.Duration]) codec[time.Duration] {
 	read := func(n input) (time.Duration, bool) {
 		if n.value == "auto" {
@@ -192,7 +187,6 @@ func orAuto(k codec[time.Duration]) codec[time.Duration] {
 	}}
 }
 
-// truth is true or false.
 func truth() codec[bool] {
 	read := func(n input) (bool, bool) {
 		x, ok := n.value.(bool)

@@ -105,7 +105,6 @@ func (r *reader) finish(c *Config) {
 	c.Warnings = slices.Clone(r.warnings)
 }
 
-// checkDemand looks at what concerns several keys of [demand].
 func (r *reader) checkDemand(c *Config) {
 	if c.need.Demand && !r.given("demand.rate") {
 		r.absent("demand.rate", "is missing, want the peak load of the whole fleet in requests/s, such as 100")

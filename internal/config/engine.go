@@ -45,7 +45,6 @@ type Launch struct {
 	ReadyTimeout time.Duration
 }
 
-// checkEngine looks at what concerns several keys of [engine].
 func (r *reader) checkEngine(c *Config) {
 	e := &c.Engine
 	switch {

@@ -28,7 +28,6 @@ type prices struct {
 	each  map[string]float64
 }
 
-// perGPU is a price for every GPU, or a table of prices by GPU.
 func perGPU() codec[prices] {
 	price := numberIn(atLeast(0))
 	each := tableOf(price)
@@ -51,7 +50,6 @@ func perGPU() codec[prices] {
 	}, true}
 }
 
-// resolveHardware finds the GPUs and their prices.
 func (r *reader) resolveHardware(c *Config) {
 	d, need := &c.draft, c.need
 	if !r.clean("hardware") {

@@ -11,7 +11,6 @@ import (
 	"planner/sweep/workload"
 )
 
-// section is a table of the file, with its keys.
 type section struct {
 	name string
 	rows []row
@@ -147,7 +146,6 @@ func (c *Config) engineRows() []row {
 	}
 }
 
-// knobRows are the keys of [knobs]: all that is not about GPUs.
 func (c *Config) knobRows() []row {
 	var rows []row
 	for _, n := range measure.KnobTable {
@@ -205,7 +203,6 @@ func (c *Config) runRows() []row {
 	}
 }
 
-// splitKey cuts a full key into section and name.
 func splitKey(name string) (section, rest string) {
 	section, rest, _ = strings.Cut(name, ".")
 	return section, rest

@@ -26,7 +26,6 @@ type ServedModel struct {
 	Known  bool
 }
 
-// resolveModel finds the model's shape.
 func (r *reader) resolveModel(c *Config) {
 	d, m := &c.draft, &c.Model
 	m.Name, m.Stored = d.model, model.NamedFormat(d.model)
@@ -65,7 +64,6 @@ func (r *reader) resolveModel(c *Config) {
 	}
 }
 
-// modelKey is the key that names the model.
 func modelKey(c *Config) string {
 	if c.Model.Config != "" {
 		return "model.config"

@@ -33,7 +33,6 @@ func newReader(file string, catalog *model.Catalog) *reader {
 	return &reader{file: file, tree: map[string]any{}, places: map[string]place{}, texts: map[string]string{}, catalog: catalog}
 }
 
-// note adds a problem.
 func (r *reader) note(at place, key, format string, args ...any) {
 	r.problems = append(r.problems, Problem{Key: key, Text: oneLine(fmt.Sprintf(format, args...)), at: at})
 }
@@ -145,7 +144,6 @@ func (r *reader) element(key string, value any) input {
 	return n
 }
 
-// refuse notes a problem with the value.
 func (n input) refuse(format string, args ...any) {
 	n.r.note(n.r.place(n.path), n.key, format, args...)
 }
@@ -256,7 +254,6 @@ func (n input) only() input {
 	return n
 }
 
-// child returns the value of a key inside a table.
 func (n input) child(key string) (input, bool) {
 	table, ok := n.value.(map[string]any)
 	if !ok {

@@ -121,7 +121,6 @@ func (s *scanner) header() string {
 	return path
 }
 
-// entry reads key = value.
 func (s *scanner) entry(path string) {
 	at := s.here()
 	for _, part := range s.dotted() {

@@ -44,10 +44,8 @@ func words[T ~string](allowed ...T) codec[T] {
 	})
 }
 
-// anyWord is any string.
 func anyWord() codec[string] { return words[string]() }
 
-// filled is a string that is not empty.
 func filled() codec[string] {
 	return text(func(n input, s string) (string, bool) {
 		if s == "" {
@@ -98,7 +96,6 @@ func pathname() codec[string] {
 	})
 }
 
-// address is an http or https URL.
 func address() codec[string] {
 	return text(func(n input, s string) (string, bool) {
 		u, err := url.Parse(s)

@@ -63,7 +63,6 @@ func mix(own *workload.Shape) codec[[]workload.Shape] {
 	}, true}
 }
 
-// resolveWorkload completes the workload.
 func (r *reader) resolveWorkload(c *Config) {
 	d, w := &c.draft, &c.Workload
 	if !r.clean("workload") {

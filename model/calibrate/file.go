@@ -66,7 +66,6 @@ type Residual struct {
 	After    float64 `toml:"after_percent"`
 }
 
-// originOf describes runs.
 func originOf(runs []LoadPoint, o *Options) Origin {
 	dep := o.Deployment.Normal()
 	out := Origin{
@@ -87,7 +86,6 @@ func originOf(runs []LoadPoint, o *Options) Origin {
 	return out
 }
 
-// result puts together what was found.
 func (p *regression) result() File {
 	o := originOf(p.runs, p.o)
 	out := File{FittedTo: o, Terms: map[string]TermFit{}, NotFor: []string{

@@ -70,7 +70,6 @@ func Fit(runs []LoadPoint, o Options) (File, error) {
 	}
 }
 
-// complete fills in defaults.
 func (o *Options) complete() error {
 	if err := o.Deployment.Validate(); err != nil {
 		return fmt.Errorf("calibrate: %w", err)
@@ -106,7 +105,6 @@ func check(runs []LoadPoint, o *Options) error {
 	return nil
 }
 
-// loads lists the different loads of the runs.
 func loads(runs []LoadPoint) []float64 {
 	var all []float64
 	for i := range runs {
@@ -193,7 +191,6 @@ func (p *regression) allowForScatter() {
 	}
 }
 
-// constants returns the constants at x.
 func (p *regression) constants(x []float64) model.Constants {
 	c := p.o.Constants
 	for i, t := range p.terms {

@@ -59,7 +59,6 @@ func (p *LoadPoint) check(o *Options) error {
 	return nil
 }
 
-// simulate runs the trial with given constants.
 func (p *LoadPoint) simulate(o *Options, c model.Constants) ([]measure.Record, error) {
 	if p.EngineTimes {
 		c.Frontend.Request, c.Frontend.PromptToken = 0, 0
@@ -122,7 +121,6 @@ func statistics(queueing bool) []measure.Bound {
 	return out
 }
 
-// figures lists what the run is compared by.
 func (p *LoadPoint) figures() []figure {
 	replayed := p.Records != nil && p.Trial.Workload.Replayed()
 	var out []figure
@@ -219,7 +217,6 @@ func (p *LoadPoint) repeats(other *LoadPoint) bool {
 		reflect.DeepEqual(a.Workload, b.Workload)
 }
 
-// inWindow reports whether a request counts.
 func inWindow(t *measure.Trial, r *measure.Record) bool {
 	return t.Window <= 0 || t.Closed() || r.Due >= t.Warmup && r.Due < t.Warmup+t.Window
 }

@@ -85,7 +85,6 @@ func Shift(k Known, probe Probe) (Shifts, error) {
 	return s.sample(cmp.Or(k.Samples, defaultSamples))
 }
 
-// sample finds the shifts of n sets of constants, several at once.
 func (s *shiftSearch) sample(n int) (Shifts, error) {
 	out, errs := make(Shifts, n), make([]error, n)
 	busy := make(chan struct{}, runtime.GOMAXPROCS(0))

@@ -60,7 +60,6 @@ func describeAny(q *query) {
 	}
 }
 
-// resetAny tries the ways of all engines.
 func resetAny(q *query) error {
 	err := vllm.reset(q)
 	if err != nil && sglang.reset(q) == nil {

@@ -52,7 +52,6 @@ func (s *Settings) Command(k measure.Knobs, port int) (Command, error) {
 	return c.Command, nil
 }
 
-// commandLine is a command in the making.
 type commandLine struct {
 	Command
 	settings *Settings
@@ -153,10 +152,8 @@ func (a *adapter) mentions(name string) bool {
 // them.
 const loopback = "127.0.0.1"
 
-// plainWord needs no quotes in a POSIX shell.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
-// quote writes a word for a POSIX shell.
 func quote(s string) string {
 	if plainWord.MatchString(s) {
 		return s

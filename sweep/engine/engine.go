@@ -71,7 +71,6 @@ func Start(ctx context.Context, s Settings, k measure.Knobs, name string, watch 
 	return e, nil
 }
 
-// launch starts the process.
 func (e *Engine) launch(name string) error {
 	s := e.settings
 	port, err := freePort()

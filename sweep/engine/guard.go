@@ -75,7 +75,6 @@ type guardReport struct {
 	Strays []string `json:"strays,omitempty"`
 }
 
-// exitText says in words how a process ended.
 func exitText(status syscall.WaitStatus) string {
 	if status.Signaled() {
 		return fmt.Sprintf("killed by signal %d (%v)", status.Signal(), status.Signal())

@@ -24,10 +24,8 @@ const (
 	probeLimit = 5 * time.Second
 )
 
-// maxAnswer bounds what is read of an answer.
 const maxAnswer = 8 << 20
 
-// statusError is an answer other than 200.
 type statusError struct {
 	status int
 	body   string

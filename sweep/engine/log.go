@@ -68,7 +68,6 @@ const longestLine = 16 << 10
 // escapes are colours and cursor movements.
 var escapes = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
 
-// add looks at one line.
 func (s *logState) add(raw []byte) {
 	line := strings.TrimSpace(escapes.ReplaceAllString(strings.ToValidUTF8(string(raw[:min(len(raw), longestLine)]), ""), ""))
 	if line == "" {
@@ -138,7 +137,6 @@ func (l *logReader) ready() []Stage {
 	return l.state.stages
 }
 
-// close reads what is left of the log.
 func (l *logReader) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,7 +145,6 @@ func (l *logReader) close() {
 	l.file.Close()
 }
 
-// take takes in all whole lines.
 func (l *logReader) take() {
 	buf := make([]byte, 32<<10)
 	for {

@@ -51,7 +51,6 @@ type Metrics struct {
 	GPU       *GPUUse     `json:"-"`
 }
 
-// sampleEvery is how often an engine's metrics are read.
 const sampleEvery = time.Second
 
 // Sampling reads the metrics of an engine and its GPUs once a second.
@@ -96,7 +95,6 @@ func again(ctx context.Context, period time.Duration, f func()) {
 	}
 }
 
-// read takes one snapshot.
 func (s *Sampling) read(ctx context.Context) {
 	page, err := s.engine.call(ctx, http.MethodGet, "/metrics", nil, probeLimit)
 	at := time.Since(s.started)

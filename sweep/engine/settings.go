@@ -71,7 +71,6 @@ type Timeouts struct {
 	Probe, Grace time.Duration
 }
 
-// fill puts in the defaults.
 func (s *Settings) fill() {
 	t := &s.Timeouts
 	t.Ready, t.Stall = cmp.Or(t.Ready, 20*time.Minute), cmp.Or(t.Stall, 10*time.Minute)

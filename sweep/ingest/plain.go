@@ -198,7 +198,6 @@ func setKnob(k measure.Knob, to *measure.Knobs, cell string) (err error) {
 	return err
 }
 
-// whole reads whole numbers.
 func whole(least int) func(cell string) (int, error) {
 	return func(cell string) (int, error) {
 		n, err := strconv.Atoi(cell)
@@ -221,7 +220,6 @@ func timeCell(cell, complaint string, unit time.Duration) (time.Duration, error)
 	return d, nil
 }
 
-// positive reads a finite number above 0.
 func positive(cell string) (float64, error) {
 	v, err := strconv.ParseFloat(cell, 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v <= 0 {

@@ -95,7 +95,6 @@ func pythonJSON(data []byte) []byte {
 	})
 }
 
-// document reads the load points of a document.
 func (p *pointReader) document(v *fastjson.Value) {
 	points := []*fastjson.Value{v}
 	if p.format.points != "" {
@@ -152,7 +151,6 @@ func (p *pointReader) add() {
 	p.points = append(p.points, *m)
 }
 
-// warn adds a warning to the load point.
 func (p *pointReader) warn(k note.Kind, figures ...any) {
 	p.m.Warnings = append(p.m.Warnings, note.New(k, figures...))
 }
@@ -205,7 +203,6 @@ func (p *pointReader) number(path string) float64 {
 	return x
 }
 
-// count is a figure that counts.
 func (p *pointReader) count(path string) int { return p.whole(path, p.number(path)) }
 
 // whole turns a figure that counts into an int.
@@ -237,7 +234,6 @@ func (p *pointReader) unitBeside(block string) time.Duration {
 	return units[name]
 }
 
-// latency reads the statistics of a latency.
 func (p *pointReader) latency(s *measure.Summary, path string, unit time.Duration) {
 	if block, _, _ := strings.Cut(path, ".*"); unit == 0 {
 		if !p.has(block) {

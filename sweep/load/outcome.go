@@ -26,7 +26,6 @@ func (e *outcomeError) Error() string { return e.detail }
 
 func failed(o measure.Outcome, detail string) error { return &outcomeError{o, oneLine(detail)} }
 
-// malformed says what of an answer is no HTTP.
 func malformed(format string, args ...any) error {
 	return failed(measure.Malformed, fmt.Sprintf("malformed answer: "+format, args...))
 }

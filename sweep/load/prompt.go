@@ -60,7 +60,6 @@ func (p *prompter) appendTokens(b []byte, r *workload.Request) []byte {
 	return b
 }
 
-// appendIDs appends n token ids, a comma behind each.
 func (p *prompter) appendIDs(b []byte, content uint64, n int) []byte {
 	for k := range n {
 		b = strconv.AppendUint(b, lowToken+workload.Draw64(content, uint64(k))%(highToken-lowToken), 10)

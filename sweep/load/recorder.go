@@ -56,7 +56,6 @@ type period struct {
 	from, to, end time.Duration
 }
 
-// counts reports whether a time is within the window.
 func (p *period) counts(at time.Duration) bool { return at >= p.from && at < p.to }
 
 // takes reports whether a request that becomes due at due is still sent. A trial
@@ -108,7 +107,6 @@ func newRecorder(t *measure.Trial, schedule []workload.Request) *recorder {
 	return r
 }
 
-// begin sets the zero of the trial's times to now.
 func (r *recorder) begin() {
 	r.start = time.Now()
 	r.log = newHistogramLog(r.start)
@@ -147,7 +145,6 @@ func (r *recorder) leave(f *inFlight, index int, due time.Duration) {
 	}
 }
 
-// finish files the record of a request that has ended.
 func (r *recorder) finish(f *inFlight, rec measure.Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -233,7 +230,6 @@ func (r *recorder) cut(now time.Time, d time.Duration) {
 	r.sentBefore = r.status.Sent
 }
 
-// interim is the state now.
 func (r *recorder) interim() Interim {
 	r.mu.Lock()
 	defer r.mu.Unlock()

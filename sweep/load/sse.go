@@ -118,7 +118,6 @@ func (s *sseReader) nextLine() ([]byte, bool, error) {
 	return line, true, nil
 }
 
-// field takes one line that is not blank.
 func (s *sseReader) field(line []byte) error {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	if len(value) > 0 && value[0] == ' ' {

@@ -45,7 +45,6 @@ func (c *Client) target(ctx context.Context) (*target, error) {
 	return t, nil
 }
 
-// resolve checks the configuration.
 func (c *Client) resolve() (*target, error) {
 	base := strings.TrimSuffix(strings.TrimSuffix(c.URL, "/"), "/v1")
 	path := "/v1/completions"

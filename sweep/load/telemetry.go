@@ -47,7 +47,6 @@ type Stall struct {
 	At, Length time.Duration
 }
 
-// resources is what the process has used up to one moment.
 type resources struct {
 	at            time.Time
 	cpu           time.Duration
@@ -60,7 +59,6 @@ func readResources() resources {
 	return resources{time.Now(), processCPU(), s[0].Value.Float64Histogram(), s[1].Value.Float64Histogram()}
 }
 
-// spend fills in what was used between two moments.
 func (v *Telemetry) spend(from, to resources) {
 	v.Processors = min(runtime.GOMAXPROCS(0), runtime.NumCPU())
 	if wall := to.at.Sub(from.at); wall > 0 {
@@ -136,7 +134,6 @@ type monitor struct {
 	aborted note.Reason
 }
 
-// newMonitor starts to look after t.
 func newMonitor(t *Test) *monitor {
 	m := &monitor{test: t, before: readResources(), quit: make(chan struct{})}
 	m.over.Go(m.look)
@@ -186,7 +183,6 @@ func (m *monitor) stop() {
 	m.over.Wait()
 }
 
-// processCPU is the processor time that the process has used.
 func processCPU() time.Duration {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {

@@ -102,7 +102,6 @@ func (t *httpsTransport) send(m *message, deadline time.Time) (response, error) 
 
 func (t *httpsTransport) close() { t.client.CloseIdleConnections() }
 
-// httpBody reads the body of a net/http response.
 type httpBody struct {
 	in     io.ReadCloser
 	cancel context.CancelFunc

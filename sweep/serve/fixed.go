@@ -60,7 +60,6 @@ func (f *fixed) Submit(at time.Duration, q workload.Request) (int, bool) {
 	return j.id, true
 }
 
-// start serves the queue as far as there are slots.
 func (f *fixed) start() {
 	for len(f.waiting) > 0 {
 		j := f.waiting[0]
@@ -90,7 +89,6 @@ func (f *fixed) schedule(j *job) {
 	f.serving = slices.Insert(f.serving, i, j)
 }
 
-// release frees a slot for the next in the queue.
 func (f *fixed) release(at time.Duration) {
 	if f.times.Slots > 0 {
 		f.idle = append(f.idle, at)

@@ -80,7 +80,6 @@ func (l *eventLoop) close() {
 	l.waker.wake()
 }
 
-// run serves until the loop is closed.
 func (l *eventLoop) run() {
 	l.waker.own()
 	for l.takeIn() {

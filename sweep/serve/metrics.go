@@ -43,7 +43,6 @@ func (m *vllmMetrics) describeCache(c *sim.Config) {
 	m.cache = fmt.Sprintf(`,block_size="%d",enable_prefix_caching="%s",num_gpu_blocks="%d"`, c.Layout.BlockTokens, caching, c.Blocks)
 }
 
-// sample notes the state of the backend.
 func (m *vllmMetrics) sample(o sim.Occupancy) {
 	m.mu.Lock()
 	m.occupancy = o
@@ -57,7 +56,6 @@ func (m *vllmMetrics) idle() bool {
 	return m.occupancy.Running == 0
 }
 
-// first notes the first token of a request.
 func (m *vllmMetrics) first(r *reply, t sim.Token) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -78,7 +76,6 @@ func (m *vllmMetrics) token(r *reply, due time.Duration) {
 	}
 }
 
-// ended notes the end of a reply.
 func (m *vllmMetrics) ended(r *reply) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

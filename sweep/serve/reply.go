@@ -130,7 +130,6 @@ func (r *reply) send(b, e []byte) []byte {
 	return r.frame(b, r.event)
 }
 
-// role appends the event that opens a chat.
 func (r *reply) role(b []byte) []byte {
 	e := append(append(r.event[:0], "data: "...), r.envelope...)
 	e = append(e, `,"choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]`...)
@@ -208,7 +207,6 @@ func (r *reply) promptIDs(e []byte) []byte {
 	return append(e, ']')
 }
 
-// counts appends the usage behind so many tokens.
 func (r *reply) counts(e []byte, tokens int) []byte {
 	prompt := int64(len(r.prompt))
 	e = append(e, `,"usage":{"prompt_tokens":`...)
@@ -247,7 +245,6 @@ func (r *reply) breakOff(b []byte) []byte {
 	return r.last(r.frame(b, []byte("data: [DONE]\n\n")))
 }
 
-// object is the JSON of a reply that is not streamed.
 func (r *reply) object() []byte {
 	e := append([]byte(nil), r.envelope...)
 	e = append(e, `,"choices":[{"index":0,`...)
@@ -270,7 +267,6 @@ func (r *reply) object() []byte {
 	return append(r.counts(e, len(r.Due)), '}')
 }
 
-// whole is the answer to a request that does not stream.
 func (r *reply) whole() []byte {
 	body := r.object()
 	switch r.fault.kind {

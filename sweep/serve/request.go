@@ -93,7 +93,6 @@ func (c *completion) blocks(blockTokens int, salt uint64) []workload.Segment {
 // completionTokens is the default of max_tokens of /v1/completions.
 const completionTokens = 16
 
-// parseRequest reads and checks a request.
 func (s *Simulator) parseRequest(body []byte, chat bool) (*completion, error) {
 	c := &completion{chat: chat}
 	if err := json.Unmarshal(body, &c.apiRequest); err != nil {

@@ -29,7 +29,6 @@ var routes = map[string]func(*session){
 	"POST /reset_prefix_cache":  func(s *session) { s.respondJSON(map[string]bool{"success": s.server.resetCache()}) },
 }
 
-// route answers the request.
 func (s *session) route() {
 	path := s.req.URL.Path
 	if answer := routes[s.req.Method+" "+path]; answer != nil {
@@ -41,14 +40,12 @@ func (s *session) route() {
 	}
 }
 
-// models is the list of the one model.
 func (v *service) models() any {
 	return map[string]any{"object": "list", "data": []any{map[string]any{
 		"id": v.Model, "object": "model", "created": v.loop.start.Unix(), "owned_by": "vllm", "root": v.Model, "parent": nil, "max_model_len": v.MaxModelLen,
 	}}}
 }
 
-// tokenize counts the tokens of a text or a chat.
 func (s *session) tokenize() {
 	var q struct {
 		Prompt   string        `json:"prompt"`
@@ -69,7 +66,6 @@ func (s *session) tokenize() {
 	s.respondJSON(map[string]any{"count": len(ids), "max_model_len": s.server.MaxModelLen, "tokens": ids, "token_strs": nil})
 }
 
-// detokenize turns token ids into a text of as many tokens.
 func (s *session) detokenize() {
 	var q struct {
 		Tokens []int32 `json:"tokens"`
@@ -85,7 +81,6 @@ func (s *session) detokenize() {
 	s.respondJSON(map[string]string{"prompt": string(text)})
 }
 
-// answer is a whole answer with its head.
 func answer(status int, contentType string, keepAlive bool, body []byte) []byte {
 	b := fmt.Appendf(nil, "HTTP/1.1 %d %s\r\n", status, cmp.Or(http.StatusText(status), "Unknown"))
 	if contentType != "" {

@@ -116,7 +116,6 @@ func (v *service) welcome(conn *net.TCPConn) {
 	})
 }
 
-// stop closes the port, the loop and all connections.
 func (v *service) stop() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -162,7 +161,6 @@ func (v *service) reopenPort(ctx context.Context) *net.TCPListener {
 	}
 }
 
-// newReply prepares the answer to a request.
 func (v *service) newReply(s *session, c *completion, number uint64) *reply {
 	name := s.req.Header.Get("X-Request-Id")
 	if name == "" {

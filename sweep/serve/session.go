@@ -108,14 +108,12 @@ func (s *session) respond(status int, contentType string, body []byte) {
 
 func (s *session) respondJSON(v any) { s.respond(http.StatusOK, jsonType, marshal(v)) }
 
-// refuse answers a request that cannot be served.
 func (s *session) refuse(err error) {
 	e := &apiError{status: http.StatusInternalServerError, message: err.Error()}
 	errors.As(err, &e)
 	s.respond(e.status, jsonType, e.body())
 }
 
-// complete answers a request for tokens.
 func (s *session) complete(chat bool) {
 	v := s.server
 	c, err := v.parseRequest(s.body, chat)

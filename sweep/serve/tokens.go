@@ -22,7 +22,6 @@ const (
 	vocabulary  = 1 << 17
 )
 
-// tokenize appends the tokens of a text.
 func tokenize(ids []int32, text string) []int32 {
 	for len(text) > 0 {
 		n := 0
@@ -39,7 +38,6 @@ func tokenize(ids []int32, text string) []int32 {
 	return ids
 }
 
-// tokenOf is the id of one token's text.
 func tokenOf(text string) int32 {
 	if len(text) == charsPerToken && text[0] == ' ' {
 		id := int32(0)
