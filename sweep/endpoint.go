@@ -76,7 +76,7 @@ func (e *Endpoint) learnDialect(ctx context.Context) {
 		return
 	}
 	e.asked = true
-	if e.Client.Engine = e.Client.Dialect(ctx); e.Client.Engine != "" {
+	if e.Client.Engine = engine.Dialect(ctx, e.Settings); e.Client.Engine != "" {
 		e.See.see(fmt.Sprintf("the server says it is %s: requests are in its dialect", e.Client.Engine))
 	}
 }

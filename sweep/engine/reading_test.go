@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -300,5 +302,34 @@ func TestClosed(t *testing.T) {
 	l.Close()
 	if !closed(at, 0) {
 		t.Error("a port that nobody listens on is open")
+	}
+}
+
+// The owner of the first model says which engine it is; where it does not, nothing is
+// guessed.
+func TestDialect(t *testing.T) {
+	status, body := http.StatusOK, ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		fmt.Fprint(w, body)
+	}))
+	defer server.Close()
+	s := Settings{Access: Access{URL: server.URL}}
+	for said, want := range map[string]string{
+		`{"data":[{"id":"m","owned_by":"vllm"}]}`:         "vllm",
+		`{"data":[{"id":"m","owned_by":"SGLang"}]}`:       "sglang",
+		`{"data":[{"id":"m","owned_by":"llamacpp"}]}`:     "llama-server",
+		`{"data":[{"id":"m","owned_by":"tensorrt_llm"}]}`: "trtllm",
+		`{"data":[{"id":"m","owned_by":"me"}]}`:           "",
+		`{"data":[{"id":"m"}]}`:                           "",
+		`{"data":[]}`:                                     "",
+		`[]`:                                              "",
+	} {
+		if body = said; Dialect(t.Context(), s) != want {
+			t.Errorf("%s: %q, want %q", said, Dialect(t.Context(), s), want)
+		}
+	}
+	if status, body = http.StatusNotFound, "{}"; Dialect(t.Context(), s) != "" {
+		t.Error("a dialect without a list")
 	}
 }

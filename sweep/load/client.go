@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
-	"strings"
 	"time"
 
 	"planner/internal/note"
@@ -83,28 +82,6 @@ func (c *Client) Start(ctx context.Context, trial measure.Trial, schedule []work
 func (c *Client) Check() error {
 	_, err := c.resolve()
 	return err
-}
-
-// Dialect asks the server which engine it is, by the owner that it gives in its
-// list of models, and returns the name of its dialect; "" if it gives no list, or
-// an owner that is no engine's.
-func (c *Client) Dialect(ctx context.Context) string {
-	e, err := c.resolve()
-	if err != nil {
-		return ""
-	}
-	// A server of one connection at a time would wait for more on this one.
-	defer e.http.CloseIdleConnections()
-	_, owner, err := e.firstModel(ctx)
-	if err != nil || owner == "" {
-		return ""
-	}
-	for i := range dialects {
-		if strings.EqualFold(dialects[i].owner, owner) {
-			return dialects[i].engine
-		}
-	}
-	return ""
 }
 
 func checkSchedule(trial *measure.Trial, schedule []workload.Request) error {

@@ -11,9 +11,6 @@ import (
 // for it (TensorRT-LLM, transformers serve).
 type dialect struct {
 	engine string
-	// owner is what the engine's /v1/models gives as the owner of a model; "" if
-	// that tells nothing.
-	owner string
 	// tokenPrompts: /v1/completions takes a list of token ids as its prompt.
 	tokenPrompts bool
 	// ignoreEOS and minTokens ("" for none) make outputs exactly as long as
@@ -43,12 +40,12 @@ const (
 var dialects = []dialect{
 	{engine: "generic", streamOptions: countOnce},
 	{engine: "simulated", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", streamOptions: countAlways, returnIDs: true, tokenize: "prompt"},
-	{engine: "vllm", owner: "vllm", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", streamOptions: countAlways, returnIDs: true, tokenize: "prompt"},
-	{engine: "sglang", owner: "sglang", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", streamOptions: countAlways, tokenize: "prompt"},
-	{engine: "trtllm", owner: "tensorrt_llm", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", streamOptions: countAlways},
+	{engine: "vllm", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", streamOptions: countAlways, returnIDs: true, tokenize: "prompt"},
+	{engine: "sglang", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", streamOptions: countAlways, tokenize: "prompt"},
+	{engine: "trtllm", tokenPrompts: true, ignoreEOS: true, minTokens: "min_tokens", streamOptions: countAlways},
 	{engine: "tgi", streamOptions: countOnce, tokenize: "inputs"},
-	{engine: "llama-server", owner: "llamacpp", ignoreEOS: true, streamOptions: countOnce, tokenize: "content"},
-	{engine: "lmdeploy", owner: "lmdeploy", ignoreEOS: true, minTokens: "min_new_tokens", streamOptions: countOnce},
+	{engine: "llama-server", ignoreEOS: true, streamOptions: countOnce, tokenize: "content"},
+	{engine: "lmdeploy", ignoreEOS: true, minTokens: "min_new_tokens", streamOptions: countOnce},
 	{engine: "transformers"},
 }
 

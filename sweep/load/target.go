@@ -39,7 +39,7 @@ func (c *Client) target(ctx context.Context) (*target, error) {
 		return t, err
 	}
 	defer t.http.CloseIdleConnections()
-	if t.model, _, err = t.firstModel(ctx); err != nil {
+	if t.model, err = t.firstModel(ctx); err != nil {
 		return nil, fmt.Errorf("find the model's name: %w", err)
 	}
 	return t, nil
@@ -125,17 +125,17 @@ func (t *target) call(ctx context.Context, method, path string, in []byte) (*fas
 	return v, nil
 }
 
-// firstModel asks for the name of the model that is served, and for its owner.
-func (t *target) firstModel(ctx context.Context) (name, owner string, err error) {
+// firstModel asks for the name of the model that is served.
+func (t *target) firstModel(ctx context.Context) (string, error) {
 	v, err := t.call(ctx, http.MethodGet, "/v1/models", nil)
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
-	first := v.Get("data", "0")
-	if name = string(first.GetStringBytes("id")); name == "" {
-		return "", "", errors.New("GET /v1/models: no model in the list")
+	name := string(v.GetStringBytes("data", "0", "id"))
+	if name == "" {
+		return "", errors.New("GET /v1/models: no model in the list")
 	}
-	return name, string(first.GetStringBytes("owned_by")), nil
+	return name, nil
 }
 
 // tokenize counts the tokens of a text with the engine's own tokenizer, without

@@ -141,28 +141,7 @@ func TestTokenizeForms(t *testing.T) {
 	}
 }
 
-// TestDialect: the owner of the first model says which engine it is; where it does
-// not, nothing is guessed.
-func TestDialect(t *testing.T) {
-	const kind = "application/json"
-	for body, want := range map[string]string{
-		`{"data":[{"id":"m","owned_by":"vllm"}]}`:         "vllm",
-		`{"data":[{"id":"m","owned_by":"SGLang"}]}`:       "sglang",
-		`{"data":[{"id":"m","owned_by":"llamacpp"}]}`:     "llama-server",
-		`{"data":[{"id":"m","owned_by":"tensorrt_llm"}]}`: "trtllm",
-		`{"data":[{"id":"m","owned_by":"me"}]}`:           "",
-		`{"data":[{"id":"m"}]}`:                           "",
-		`{"data":[]}`:                                     "",
-		`[]`:                                              "",
-	} {
-		c := &Client{URL: serve(t, say(whole("200 OK", kind, body)))}
-		if got := c.Dialect(t.Context()); got != want {
-			t.Errorf("%s: %q, want %q", body, got, want)
-		}
-	}
-	if got := (&Client{URL: serve(t, say(whole("404 Not Found", kind, "{}")))}).Dialect(t.Context()); got != "" {
-		t.Errorf("no list: %q", got)
-	}
+func TestCheckRefusesAddresses(t *testing.T) {
 	if err := (&Client{URL: "ftp://x"}).Check(); err == nil {
 		t.Error("an FTP address passed")
 	}
@@ -187,12 +166,11 @@ func TestCallsLeaveTheServerFree(t *testing.T) {
 	}()
 	c := &Client{URL: "http://" + l.Addr().String()}
 	began := time.Now()
-	c.Dialect(t.Context())
-	e, err := c.target(t.Context())
-	if err != nil || e.model != "served" {
-		t.Fatalf("%+v, %v", e, err)
+	for range 3 {
+		if e, err := c.target(t.Context()); err != nil || e.model != "served" {
+			t.Fatalf("%+v, %v", e, err)
+		}
 	}
-	c.Dialect(t.Context())
 	if took := time.Since(began); took > idleLimit/2 {
 		t.Errorf("three calls took %v", took)
 	}
