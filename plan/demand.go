@@ -4,12 +4,17 @@ package plan
 import (
 	"fmt"
 	"math"
+
+	"planner/sweep/workload"
 )
 
 // Demand is what the fleet must carry, and with how much to spare.
 type Demand struct {
 	// Rate is the peak load of the whole fleet in requests per second.
 	Rate float64 `json:"rate_per_s"`
+	// TraceRates say what Rate, and the rate of an instance, are of a trace; nil where
+	// requests do not come from one.
+	TraceRates *workload.Rates `json:"trace_rates,omitempty"`
 	// Growth is the expected relative growth until the fleet is in place.
 	Growth float64 `json:"growth"`
 	// BurstIndex is the index of dispersion of arrivals in windows of 10 s; 1 is

@@ -16,7 +16,7 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 	w := plain(*p)
 	e := &w.Evidence
 	if e.Roofline != nil {
-		e.Roofline = e.Roofline.of(&p.Offer)
+		e.Roofline = e.Roofline.of(&p.Offer, &p.Demand)
 	}
 	if c := e.Curve; c != nil {
 		e.Saturation = c.Saturation

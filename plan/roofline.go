@@ -33,10 +33,11 @@ func (r *DataSheet) Ceiling(o *Offer) (rate float64, by string) {
 	return rate, by
 }
 
-// of is the roofline with what of it an offer reaches.
-func (r DataSheet) of(o *Offer) *DataSheet {
+// of is the roofline with what of it an offer reaches under a demand: of a trace the
+// mean, as the hardware may still be at work on a peak when that is over.
+func (r DataSheet) of(o *Offer, d *Demand) *DataSheet {
 	if rate, by := r.Ceiling(o); rate > 0 {
-		r.ceiling, r.boundBy, r.reached = &rate, by, new(o.Rate.Value/rate)
+		r.ceiling, r.boundBy, r.reached = &rate, by, new(d.TraceRates.MeanAt(o.Rate.Value)/rate)
 	}
 	return &r
 }

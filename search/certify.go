@@ -76,7 +76,7 @@ type Certified struct {
 // certified.
 func Certify(cfg MaxRateConfig, found Result, window time.Duration) *Certificate {
 	cfg = cfg.withDefaults()
-	cfg.Workload = anywhere(cfg.Workload)
+	cfg.Workload = cfg.Workload.Anywhere()
 	c := &Certificate{cfg: cfg, window: window}
 	c.result.Rate = min(found.Estimate.Safe, certifyMargin*found.Estimate.Value)
 	if cfg.Budget > 0 {
@@ -102,7 +102,8 @@ func Certify(cfg MaxRateConfig, found Result, window time.Duration) *Certificate
 	c.n, c.k = make([]float64, len(c.bounds)), make([]float64, len(c.bounds))
 	if c.window == 0 && c.result.Reason.Text == "" {
 		enough := cfg.leastRequests()
-		c.window = min(max(certifyWindow, workload.Span(certifyLeast*enough, c.result.Rate)), workload.Span(certifyMost*enough, c.result.Rate))
+		rate := cfg.Workload.MeanRate(c.result.Rate)
+		c.window = min(max(certifyWindow, workload.Span(certifyLeast*enough, rate)), workload.Span(certifyMost*enough, rate))
 	}
 	return c
 }
@@ -167,7 +168,7 @@ func (c *Certificate) leastWindow() time.Duration {
 		}
 		most = max(most, high)
 	}
-	return workload.Span(most, c.result.Rate)
+	return workload.Span(most, c.cfg.Workload.MeanRate(c.result.Rate))
 }
 
 // asFew is the probability of at most k of n requests beyond the limit where

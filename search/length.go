@@ -95,10 +95,11 @@ const (
 // longer than what its requests are worth. A coarse trial looks for the right order
 // of magnitude.
 func (c *MaxRateConfig) timed(rate float64, coarse bool, p learned) measure.Trial {
-	relaxation := c.relaxation(rate, p.phi)
-	window := c.window(rate, p)
+	mean := c.Workload.MeanRate(rate)
+	relaxation := c.relaxation(mean, p.phi)
+	window := c.window(mean, p)
 	if coarse {
-		window = max(workload.Span(60, rate), 5*p.latency, min(20*time.Second, workload.Span(300, rate)), least(rate))
+		window = max(workload.Span(60, mean), 5*p.latency, min(20*time.Second, workload.Span(300, mean)), least(mean))
 	} else {
 		window = max(window, leastRelaxations*relaxation)
 	}
@@ -160,10 +161,7 @@ func (c *MaxRateConfig) relaxation(rate, phi float64) time.Duration {
 // is seen by counting all of them once. Where engine time is short, and a lap would
 // take more of it than one trial may, the window stays.
 func (c *MaxRateConfig) lap(window time.Duration, rate float64) time.Duration {
-	if !c.Workload.Replayed() {
-		return window
-	}
-	lap := workload.Span(float64(len(c.Workload.Replay)), rate)
+	lap := c.Workload.Lap(rate)
 	if c.Budget > 0 && lap > c.Budget/lapShare {
 		return window
 	}

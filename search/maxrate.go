@@ -123,7 +123,7 @@ func NewMaxRate(cfg MaxRateConfig) *MaxRate {
 		panic("search: maximum rate under an objective without bounds")
 	}
 	s := &MaxRate{cfg: cfg.withDefaults(), latency: cfg.Prior.Latency}
-	s.cfg.Workload = anywhere(s.cfg.Workload)
+	s.cfg.Workload = s.cfg.Workload.Anywhere()
 	s.bounds = clumped(assume(s.cfg.SLO, s.cfg.Prior), s.cfg.Prior, s.cfg.Workload)
 	s.bounds = bursting(s.bounds, s.cfg.Prior, s.cfg.Workload)
 	for j := range s.bounds {

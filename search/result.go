@@ -10,6 +10,7 @@ import (
 	"planner/internal/note"
 	"planner/internal/wire"
 	"planner/sweep/measure"
+	"planner/sweep/workload"
 )
 
 // Estimate is a rate with its uncertainty, in requests per second.
@@ -68,6 +69,8 @@ type Result struct {
 	// Estimate is the maximum rate; zero when the outcome is Infeasible, and a
 	// lower end when it is NotReached.
 	Estimate Estimate `json:"max_rate_per_s"`
+	// TraceRates say what the rate is of the trace that was replayed; nil without one.
+	TraceRates *workload.Rates `json:"trace_rates,omitempty"`
 	// Binding names the bound that most likely limits the rate.
 	Binding string `json:"binding"`
 	// Knobs are those whose rate was sought.
@@ -139,7 +142,7 @@ func (e Exceedance) At(rate float64) float64 {
 
 // Result tells what is known so far.
 func (s *MaxRate) Result() Result {
-	r := Result{Knobs: s.cfg.Prior.Knobs, Outcome: s.outcome, Reason: s.reason, Trials: len(s.tried), EngineTime: s.spent}
+	r := Result{Knobs: s.cfg.Prior.Knobs, TraceRates: s.cfg.Workload.Rates, Outcome: s.outcome, Reason: s.reason, Trials: len(s.tried), EngineTime: s.spent}
 	if s.idle.done {
 		r.Trials++
 		if s.idle.resolved {

@@ -8,18 +8,6 @@ import (
 	"planner/sweep/workload"
 )
 
-// anywhere is the workload for trials: of a trace, one whose trials start at rows
-// that their seeds draw. Trials that all began with the first row would see the same
-// part of the trace again and again, and take its bursts for the whole.
-func anywhere(w *workload.Workload) *workload.Workload {
-	if w == nil || !w.Replayed() || w.AnyRow {
-		return w
-	}
-	copied := *w
-	copied.AnyRow = true
-	return &copied
-}
-
 // carried is the rate that a trial speaks of. Without conversations it is the one
 // that was offered. A turn is only sent when the one before it has ended, and a
 // schedule begins without conversations, so a trial whose warm-up is shorter than a

@@ -79,7 +79,7 @@ func (p *program) drySweep(_ context.Context, r *run) error {
 		}
 		fmt.Fprintf(p.stdout, "  %.4g requests/s for %v after %v of warm-up  %s\n", t.Rate, t.Window, t.Warmup, t.Why)
 		span := (t.Warmup + t.Window + t.Cooldown).Seconds()
-		load, requests = load+span, requests+span*t.Rate
+		load, requests = load+span, requests+span*t.Workload.MeanRate(t.Rate)
 	}
 	p.cannotRun(r)
 	if err := p.beside(servers...); err != nil {

@@ -42,7 +42,7 @@ func benchExperiment() experiment {
 // loadFlags say which load one trial offers.
 func loadFlags(warmup string) []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "rate", Usage: "open loop: requests per second: --rate 8.5"},
+		&cli.StringFlag{Name: "rate", Usage: "open loop: requests per second, of a trace in what demand.rate_of names: --rate 8.5"},
 		&cli.StringFlag{Name: "duration", Usage: "window in which requests arrive; each of them is waited for (default: what a p99 needs): --duration 300s"},
 		&cli.StringFlag{Name: "warm-up", Usage: "load before the window, not counted, " + warmup + ": --warm-up 30s"},
 		&cli.StringFlag{Name: "concurrency", Usage: "closed loop: slots that start together: --concurrency 16"},
@@ -108,7 +108,7 @@ func loadPoint(f flagValues, cfg *config.Config) (measure.Trial, error) {
 	if t.Window, err = f.duration("duration", defaultWindow(&cfg.Workload, t.Rate), false); err != nil {
 		return t, err
 	}
-	return t, design.Bounded(t.Rate, t.Warmup+t.Window)
+	return t, design.Bounded(t.Workload.MeanRate(t.Rate), t.Warmup+t.Window)
 }
 
 // defaultWindow is one lap of a trace, and otherwise long enough for a p99.
@@ -116,7 +116,7 @@ func defaultWindow(w *workload.Workload, rate float64) time.Duration {
 	const enough = 5000
 	switch {
 	case w.Replayed() && rate > 0:
-		return workload.Span(float64(len(w.Replay)), rate)
+		return w.Lap(rate)
 	case w.Replayed():
 		return w.TraceSpan()
 	}

@@ -14,7 +14,9 @@ import (
 // Config is a configuration with every default in its place and every name
 // resolved. [Load] makes it.
 type Config struct {
-	Demand    plan.Demand
+	Demand plan.Demand
+	// RateOf names the rate of a trace that Demand.Rate, loads and answers are.
+	RateOf    workload.RateOf
 	Objective measure.SLO
 	Model     ServedModel
 	// GPUs lists the hardware to compare, in the order of the configuration.

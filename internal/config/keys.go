@@ -41,6 +41,7 @@ func unread() *Config {
 	chat, _ := workload.Class("chat")
 	return &Config{
 		Demand:    plan.Demand{BurstIndex: 1, Headroom: 0.20, Spare: 1, Zones: 1},
+		RateOf:    workload.RateOfBusiestHour,
 		Objective: measure.SLO{Errors: 0.001},
 		Engine: EngineSettings{
 			Kind:     "simulated",
@@ -72,6 +73,8 @@ func (c *Config) sections() []section {
 func (c *Config) demandRows() []row {
 	return []row{
 		{"rate", "requests/s at peak, the whole fleet", orNothing(numberIn(above(0))).in(&c.Demand.Rate)},
+		{"rate_of", "what rate is of a trace, and with it --rate and every rate that is answered: mean busiest-hour busiest-minute",
+			words(workload.RateOfMean, workload.RateOfBusiestHour, workload.RateOfBusiestMinute).in(&c.RateOf)},
 		{"growth", "expected growth until the fleet is in place", numberIn(atLeast(0)).in(&c.Demand.Growth)},
 		{"burst_index", "index of dispersion of arrivals in 10 s windows; 1 = Poisson", numberIn(above(0)).in(&c.Demand.BurstIndex)},
 		{"mean_rate", "requests/s over the day; given, costs are stated at it too; 0 = not known", numberIn(atLeast(0)).in(&c.Demand.MeanRate)},

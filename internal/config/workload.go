@@ -77,6 +77,8 @@ func (r *reader) resolveWorkload(c *Config) {
 	if w.Arrivals == workload.Trace && c.need.Workload && r.clean("workload") {
 		w.Class, w.Shapes = "trace", nil
 		w.Replay = r.readTrace(w.TraceFile, d.traceFormat)
+		w.Rates = workload.RatesOf(w.Replay, c.RateOf)
+		c.Demand.TraceRates = w.Rates
 	}
 }
 

@@ -134,12 +134,13 @@ const (
 const (
 	NoSamplingError Kind = "no_sampling_error: no requests beyond these limits were counted, so there is no sampling error to state: the fleet is sized by the crossing itself, and its interval is " +
 		"the spread of the fitted forms"
-	NoPrice        Kind = "no_price: no price is known for {gpu}: costs are not given"
-	OneInstance    Kind = "one_instance: one instance: its loss is the loss of the service"
-	LossOverloads  Kind = "loss_overloads: the loss of one instance leaves the others at {load_percent%.0f} % of their safe rate"
-	MayBeCheaper   Kind = "may_be_cheaper: undecided: {gpus} of {gpu} may do it for less: {why}"
-	MoreGPUsSlower Kind = "more_gpus_slower: {gpus%d} GPUs carry less than {fewer%d} ({rate_per_s%.3g} against {fewer_per_s%.3g} requests/s)"
-	MoreGPUsTalk   Kind = "more_gpus_talk: {gpus%d} GPUs carry less than {fewer%d} ({rate_per_s%.3g} against {fewer_per_s%.3g} requests/s): communication between GPUs takes " +
+	TraceRatesUnknown Kind = "trace_rates_unknown: the results do not say how busy the busiest hour of their trace is: rates are its mean, and the demand is taken for one"
+	NoPrice           Kind = "no_price: no price is known for {gpu}: costs are not given"
+	OneInstance       Kind = "one_instance: one instance: its loss is the loss of the service"
+	LossOverloads     Kind = "loss_overloads: the loss of one instance leaves the others at {load_percent%.0f} % of their safe rate"
+	MayBeCheaper      Kind = "may_be_cheaper: undecided: {gpus} of {gpu} may do it for less: {why}"
+	MoreGPUsSlower    Kind = "more_gpus_slower: {gpus%d} GPUs carry less than {fewer%d} ({rate_per_s%.3g} against {fewer_per_s%.3g} requests/s)"
+	MoreGPUsTalk      Kind = "more_gpus_talk: {gpus%d} GPUs carry less than {fewer%d} ({rate_per_s%.3g} against {fewer_per_s%.3g} requests/s): communication between GPUs takes " +
 		"{communication_percent%.0f} % of the step time instead of {before_percent%.0f} %"
 	NotReached Kind = "not_reached: no rate measured is beyond the limits: the maximum rate of one instance is not known, the fleet is sized by the highest rate measured and may be " +
 		"larger than needed; trials at higher rates would tell"
@@ -251,7 +252,7 @@ var kinds = []Kind{
 	OpenLeftOut, EvenArrivals, MeanLag, NoLoad, WithoutValueAt, WithoutValue, TooFast, OfFile, OpenAndClosed, LengthsEstimated,
 	DrawnApart, LinesLeftOut, RequestsEstimated, ArrivalsFromEnds, RowsReordered, RowsLeftOut, ClockSpread, ClockTicks,
 	ColumnsIgnored, Cliff, NonMonotone, FewStarts, StartsDiffer, OneStart, WindowShort, CacheCollapse, WarmUpShort, Uncertified,
-	CurveInterpolates, CurveWithoutRates, OverloadInferred, NoSaturation, NoCurve, NoCurveOf, NoSamplingError, NoPrice, OneInstance,
+	CurveInterpolates, CurveWithoutRates, OverloadInferred, NoSaturation, NoCurve, NoCurveOf, NoSamplingError, TraceRatesUnknown, NoPrice, OneInstance,
 	LossOverloads, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted,
 	SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer,
 	FewRounds, FigureUnknown, SideFailed, SideInvalid, SideOverloaded, SeedsDiffer, TrafficDiffers, EngineFailed, EngineCondemned,

@@ -69,7 +69,7 @@ func latencyLine(c *curve.Curve, q float64, trials []measure.Measurement) Line {
 		at := ChartPoint{X: p.Rate, Y: millis(y), Low: millis(y), High: millis(y), Overload: p.Regime == curve.Overload}
 		for n := range trials {
 			s := trials[n].Latency(c.Metric)
-			if w := s.Around(q); trials[n].Trial.Rate == p.Rate && s.Stat(q) == y && w[0] > 0 {
+			if w := s.Around(q); trials[n].Offered() == p.Rate && s.Stat(q) == y && w[0] > 0 {
 				at.Low, at.High = millis(w[0]), millis(w[1])
 			}
 		}

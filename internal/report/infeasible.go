@@ -3,6 +3,7 @@ package report
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"planner/plan"
@@ -16,7 +17,7 @@ import (
 func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 	b := &n.Background
 	d := Document{Data: data(b.Trials)}
-	asked := rate(n.Demand.Rate)
+	asked := rateMeant(n.Demand.Rate, n.Demand.TraceRates)
 	if o := objective(n.Objective); o != "" {
 		asked += " at " + o
 	}
@@ -26,7 +27,7 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 	}
 	var offers []plan.Alternative
 	var rejected []measure.Rejection
-	facts, seen := served(b), measure.OverviewOf(b.Trials)
+	facts, seen := slices.Concat(served(b), traced(n.Demand.TraceRates)), measure.OverviewOf(b.Trials)
 	switch why := why.(type) {
 	case *plan.Infeasible:
 		d.Title, offers, rejected = "No feasible plan for "+asked, why.Alternatives, why.Rejected

@@ -92,10 +92,13 @@ func loadFacts(m *measure.Measurement) Facts {
 	case t.Rate > 0:
 		asked = rate(t.Rate)
 		if t.Workload != nil {
-			asked += ", " + string(t.Workload.Arrivals) + " arrivals"
+			asked = rateMeant(t.Rate, t.Workload.Rates) + ", " + string(t.Workload.Arrivals) + " arrivals"
 		}
 	case t.Workload != nil:
 		asked = "the trace on its own clock"
+		if of := t.Workload.Rates; of != nil {
+			asked += " (" + traceRates(of) + ")"
+		}
 	}
 	if t.Workload != nil && t.Workload.Class != "" {
 		asked += ", " + t.Workload.Class
@@ -104,12 +107,15 @@ func loadFacts(m *measure.Measurement) Facts {
 	if t.Warmup > 0 {
 		asked += " after " + latency(t.Warmup) + " of warm-up"
 	}
-	facts := Facts{
-		{Label: "load", Text: asked},
+	facts := Facts{{Label: "load", Text: asked}}
+	if t.Workload != nil && t.Rate > 0 {
+		facts = append(facts, traced(t.Workload.Rates)...)
+	}
+	facts = append(facts, Facts{
 		{Label: "done", Text: fmt.Sprintf("%s requests/s (%s sent), %s output and %s prompt tokens/s", number(m.Achieved, 3), number(m.Sent, 3),
 			number(m.OutputTokens, 3), number(m.PromptTokens, 3))},
 		requestFact(m),
-	}
+	}...)
 	if m.Goodput >= 0 && m.Verdict != nil {
 		facts = append(facts, Fact{Label: "goodput", Text: number(m.Goodput, 3) + " requests/s met every bound"})
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"planner/internal/note"
 	"planner/model/curve"
@@ -25,7 +26,7 @@ func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 	addCertificate(&d, p.Certificate)
 	addTrials(&d, p, &b)
 	addCurves(&d, p, &b)
-	addRoofline(&d, p.Evidence.Roofline, &p.Offer, nearest(b.Trials, p.Offer.Knobs, p.Offer.Rate.Value))
+	addRoofline(&d, p, nearest(b.Trials, p.Offer.Knobs, p.Offer.Rate.Value))
 	addAlternatives(&d, p)
 	addRejected(&d, p.Rejected)
 	addEngines(&d, &e, b.Trials, &p.Offer.Knobs)
@@ -40,7 +41,7 @@ func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 func decision(p *plan.Plan) string {
 	f := &p.Fleet
 	s := fmt.Sprintf("%s (%s of %s) for %s", gpus(f.GPUs, &p.Offer), plural(f.Instances, "instance"),
-		plural(f.GPUsPerInstance, "GPU"), rate(p.Demand.Rate))
+		plural(f.GPUsPerInstance, "GPU"), rateMeant(p.Demand.Rate, p.Demand.TraceRates))
 	if o := objective(p.Objective); o != "" {
 		s += " at " + o
 	}
@@ -66,7 +67,7 @@ func gpus(n int, o *plan.Offer) string {
 
 // headlines are the facts under the decision.
 func headlines(p *plan.Plan, b *decide.Background) Facts {
-	facts := append(served(b), Fact{Label: "one instance", Text: offerFact(&p.Offer), Tone: Strong})
+	facts := slices.Concat(served(b), traced(p.Demand.TraceRates), Facts{{Label: "one instance", Text: offerFact(&p.Offer), Tone: Strong}})
 	limited := boundName(p.Offer.Binding)
 	switch {
 	case p.Offer.Unreached:

@@ -27,7 +27,8 @@ func nearest(trials []measure.Measurement, k measure.Knobs, rate float64) *measu
 
 // addRoofline sets what the hardware allows beside what was reached in a trial,
 // which may be nil.
-func addRoofline(d *Document, b *plan.DataSheet, o *plan.Offer, m *measure.Measurement) {
+func addRoofline(d *Document, p *plan.Plan, m *measure.Measurement) {
+	b, o := p.Evidence.Roofline, &p.Offer
 	if b == nil {
 		return
 	}
@@ -61,9 +62,13 @@ func addRoofline(d *Document, b *plan.DataSheet, o *plan.Offer, m *measure.Measu
 	row("requests in flight: KV cache and max_num_seqs", float64(b.ConcurrencyLimit), flight, flight/float64(b.ConcurrencyLimit), "")
 	d.section("Roofline: what the data sheets allow, and what is reached", tab)
 	facts := Facts{}
+	mean, inTheMean := p.Demand.TraceRates.MeanAt(o.Rate.Value), ""
+	if mean < o.Rate.Value {
+		inTheMean = ", in the mean " + number(mean, 3) + ","
+	}
 	if ceiling, by := b.Ceiling(o); ceiling > 0 && o.Rate.Value > 0 {
-		facts = append(facts, Fact{Label: "ceiling", Text: fmt.Sprintf("%s requests/s, where %s alone takes all of the hardware; the maximum rate is %s of it",
-			number(ceiling, 3), by, percent(round(o.Rate.Value/ceiling, 2)))})
+		facts = append(facts, Fact{Label: "ceiling", Text: fmt.Sprintf("%s requests/s, where %s alone takes all of the hardware; the maximum rate%s is %s of it",
+			number(ceiling, 3), by, inTheMean, percent(round(mean/ceiling, 2)))})
 	}
 	if b.KVEqualsWeights > 0 {
 		facts = append(facts, Fact{Label: "KV cache", Text: fmt.Sprintf("%s ms a step for each request; from %s requests on it outweighs the weights",

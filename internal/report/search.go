@@ -16,7 +16,7 @@ func searchDocument(k measure.Knobs, r search.Result, trials []measure.Measureme
 		slo = trials[0].Trial.Objective
 	}
 	d := Document{Title: found(&r, slo, trials), Data: data(trials)}
-	facts := Facts{}
+	facts := traced(r.TraceRates)
 	if r.Outcome != search.Infeasible && r.Estimate.Value > 0 {
 		facts = append(facts, Fact{Label: "one instance", Text: rateFact(r.Estimate), Tone: Strong})
 	}
@@ -49,8 +49,11 @@ func searchDocument(k measure.Knobs, r search.Result, trials []measure.Measureme
 // trials says nothing of lower rates than the one it was at.
 func found(r *search.Result, slo measure.SLO, trials []measure.Measurement) string {
 	at := ""
+	if meant := r.TraceRates.Meant(); meant != "" {
+		at = " " + meant
+	}
 	if o := objective(slo); o != "" {
-		at = " at " + o
+		at += " at " + o
 	}
 	e := estimate(r.Estimate)
 	if r.Outcome != search.Infeasible && r.Estimate.Value <= 0 {

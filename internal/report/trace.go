@@ -2,7 +2,9 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"planner/internal/note"
 	"planner/sweep/ingest"
@@ -44,7 +46,7 @@ func arrivalFacts(log *ingest.Trace) Facts {
 	facts := Facts{
 		{Label: "span", Text: latency(t.Span)},
 		{Label: "mean rate", Text: unknown},
-		{Label: "busiest minute", Text: fmt.Sprintf("%s (%s requests/s) from %s on", plural(t.Busiest.Requests, "request"), number(t.Busiest.Rate, 3), latency(t.Busiest.From))},
+		{Label: "busiest minute", Text: busiest(&t.BusiestMinute)},
 		{Label: "gaps", Text: fmt.Sprintf("coefficient of variation %s (1 for Poisson), correlation with the next %s (0 for Poisson)",
 			number(t.GapCV, 3), number(t.GapCorrelation, 2))},
 		{Label: "clock", Text: clock(log)},
@@ -52,7 +54,15 @@ func arrivalFacts(log *ingest.Trace) Facts {
 	if finite(t.Rate) {
 		facts[1].Text = rate(few(t.Rate))
 	}
+	if t.Span > time.Hour {
+		facts = slices.Insert(facts, 2, Fact{Label: "busiest hour", Text: busiest(&t.BusiestHour)})
+	}
 	return facts
+}
+
+// busiest is the rate of the busiest time of a trace.
+func busiest(b *workload.Busiest) string {
+	return fmt.Sprintf("%s (%s requests/s) from %s on", plural(b.Requests, "request"), number(b.Rate, 3), latency(b.From))
 }
 
 // clock says how coarse the log's clock is.

@@ -114,6 +114,9 @@ func load(t *measure.Trial) string {
 	case t.Closed():
 		return "concurrency " + count(t.Concurrency)
 	case t.Rate > 0:
+		if w := t.Workload; w != nil && w.Rates.Peak() != 1 {
+			return fmt.Sprintf("%s req/s (mean %s)", number(t.Rate, 3), number(w.MeanRate(t.Rate), 3))
+		}
 		return number(t.Rate, 3) + " req/s"
 	}
 	return "trace"

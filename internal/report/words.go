@@ -1,10 +1,35 @@
 package report
 
 import (
+	"fmt"
 	"strings"
 
 	"planner/sweep/measure"
+	"planner/sweep/workload"
 )
+
+// rateMeant prints a rate and which one it is of the trace that it belongs to, if any.
+func rateMeant(v float64, of *workload.Rates) string {
+	if meant := of.Meant(); meant != "" {
+		return rate(v) + " " + meant
+	}
+	return rate(v)
+}
+
+// traced gives the rates of the trace that requests come from, and which of them a load
+// is told by; none without one.
+func traced(of *workload.Rates) Facts {
+	if of == nil {
+		return nil
+	}
+	return Facts{{Label: "trace", Text: traceRates(of) + "; loads are told by the rate " + of.Meant()}}
+}
+
+// traceRates are the rates of a trace on its own clock.
+func traceRates(of *workload.Rates) string {
+	return fmt.Sprintf("%s requests/s in the mean, %s in its busiest hour and %s in its busiest minute",
+		number(of.Mean, 3), number(of.BusiestHour, 3), number(of.BusiestMinute, 3))
+}
 
 // boundName turns "ttft.p99" into "p99 TTFT".
 func boundName(bound string) string {

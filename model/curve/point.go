@@ -26,7 +26,8 @@ type Value struct {
 
 // Point is one measured load point of an open loop.
 type Point struct {
-	// Rate is the offered load in requests per second.
+	// Rate is the offered load in requests per second. Of a trace it is the rate that is
+	// meant, and so are all rates of a curve.
 	Rate float64 `json:"rate_per_s"`
 	// Sent and Achieved are what left the client and what was completed, per
 	// second of the window; 0 means unknown.
@@ -71,8 +72,12 @@ func FromMeasurements(ms []measure.Measurement, metric measure.Metric) []Point {
 		if len(values) == 0 {
 			continue
 		}
+		peak := 1.0 // the requests of a trace are counted in the mean
+		if w := m.Trial.Workload; w != nil {
+			peak = w.Rates.Peak()
+		}
 		points = append(points, Point{
-			Rate: m.Trial.Rate, Sent: m.Sent, Achieved: m.Achieved,
+			Rate: m.Offered(), Sent: m.Sent * peak, Achieved: m.Achieved * peak,
 			Window: m.Duration, Requests: m.Requests, Overloaded: m.Overloaded, Values: values,
 		})
 	}

@@ -19,7 +19,8 @@ import (
 // measured: the whole range that a reader asks about, and a little beyond.
 var curveShares = []float64{0.1, 0.25, 0.4, 0.55, 0.7, 0.8, 0.9, 1, 1.1}
 
-// curveRequests are those of one trial of the curve.
+// curveRequests are those of one trial of the curve. On a trace it takes whole laps, as
+// trials of a search do whose engine time costs nothing.
 const curveRequests = 4000
 
 // measureCurve settles the plan, the searches having ended, and measures its knobs
@@ -33,14 +34,14 @@ func (d *Decision) measureCurve() sweep.Source {
 	if d.plan == nil || !d.ground.Virtual {
 		return nil
 	}
-	o := &d.plan.Offer
+	o, w := &d.plan.Offer, d.cfg.Workload.Anywhere()
 	list := &sweep.List{Batch: len(curveShares)}
 	for i, share := range curveShares {
 		rate := share * o.Rate.Value
 		settling, course := d.settling(o.Knobs, rate)
-		window := max(workload.Window(curveRequests, rate), 2*course)
+		window := w.WholeLaps(max(workload.Window(curveRequests, w.MeanRate(rate)), 2*course), rate)
 		list.Trials = append(list.Trials, measure.Trial{
-			Knobs: o.Knobs, Workload: &d.cfg.Workload, Rate: rate, Warmup: max(min(30*time.Second, window/2), settling), Window: window,
+			Knobs: o.Knobs, Workload: w, Rate: rate, Warmup: max(min(30*time.Second, window/2), settling), Window: window,
 			Cooldown: min(30*time.Second, window/2), Seed: d.cfg.Workload.Seed + 1000 + uint64(i), Objective: d.cfg.Objective, Whole: true,
 			Why: fmt.Sprintf("curve at %.0f %% of the maximum rate", 100*share),
 		})
@@ -132,7 +133,7 @@ func (d *Decision) addRoofline(p *plan.Plan) error {
 	ceiling, _ := p.Evidence.Roofline.Ceiling(&p.Offer)
 	for _, c := range append([]*curve.Curve{p.Evidence.Curve}, p.Evidence.Curves...) {
 		if c != nil {
-			c.Doubt(ceiling)
+			c.Doubt(ceiling * p.Demand.TraceRates.Peak())
 		}
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"planner/search"
 	"planner/sweep"
 	"planner/sweep/measure"
+	"planner/sweep/workload"
 )
 
 // Measured says of results what they do not say themselves.
@@ -33,6 +34,10 @@ type Measured struct {
 // crossing of the limits, or the counts beyond them where trials have these. An
 // error says why the results tell nothing.
 func Fit(cfg *config.Config, trials []measure.Measurement, m Measured) (sweep.Answer, error) {
+	trials, rates := asMeant(trials, cfg.RateOf)
+	own := *cfg
+	own.Demand.TraceRates = rates
+	cfg = &own
 	fits, rejected, err := fitSets(cfg, trials)
 	if err != nil {
 		return sweep.Answer{}, err
@@ -57,8 +62,28 @@ func Fit(cfg *config.Config, trials []measure.Measurement, m Measured) (sweep.An
 	if curves := fits[i].curves; len(curves) > 0 {
 		made.Evidence.Curve, made.Evidence.Curves = curves[0], curves[1:]
 	}
+	if rates == nil && slices.ContainsFunc(trials, func(m measure.Measurement) bool { return m.Trial.Workload != nil && m.Trial.Workload.Replayed() }) {
+		made.Warnings = append(made.Warnings, note.New(note.TraceRatesUnknown)) // an earlier version measured them
+	}
 	made.Warnings = append(made.Warnings, m.Doubts.Distinct()...)
 	return sweep.Answer{State: sweep.Done, Value: &Planned{made, b}}, nil
+}
+
+// asMeant are the trials with the rates of those on a trace told as the demand's is,
+// and what these are of the trace; nil without one.
+func asMeant(trials []measure.Measurement, of workload.RateOf) (told []measure.Measurement, rates *workload.Rates) {
+	told = slices.Clone(trials)
+	for i := range told {
+		t := &told[i].Trial
+		if t.Workload == nil || t.Workload.Rates == nil {
+			continue
+		}
+		w := *t.Workload
+		rates = w.Rates.As(of)
+		t.Rate *= rates.Peak() / w.Rates.Peak()
+		w.Rates, t.Workload = rates, &w
+	}
+	return told, rates
 }
 
 // priceOf is what an hour of a GPU costs in US dollars, and who says so; 0 where

@@ -142,7 +142,7 @@ func disperse(cfg *config.Config, engine *sweep.Simulated, priors []*search.Prio
 	if bound.Quantile == 0 || bound.Metric == measure.ITL {
 		return nil // no count of requests
 	}
-	batch := min(dispersionBatch, workload.Span(dispersionRequests, best.Rate))
+	batch := min(dispersionBatch, workload.Span(dispersionRequests, cfg.Workload.MeanRate(best.Rate)))
 	warmup := max(min(batch, time.Minute), cfg.Workload.Settling(best.Rate, best.Latency))
 	var runs [][]measure.Count
 	for n, share := range dispersionRates {

@@ -33,8 +33,9 @@ func (d *Decision) doubtOf(k measure.Knobs, e search.Estimate) (uncertainty, err
 		Constants: roofline.Constants(), Spread: model.SpreadFor(d.ground.Predict.Deployment(k)), Rate: e.Value, Objective: d.cfg.Objective,
 		Seed: d.cfg.Workload.Seed,
 	}
+	w := probed(&d.cfg.Workload)
 	shifts, err := calibrate.Shift(known, func(c model.Constants, rate float64, seed uint64) (measure.Trial, measure.Observation, error) {
-		return d.probe(k, c, rate, seed)
+		return d.probe(measure.Trial{Knobs: k, Workload: w, Rate: rate, Seed: seed}, c)
 	})
 	if err != nil {
 		return uncertainty{}, err
@@ -92,21 +93,30 @@ func (u uncertainty) widenGain(g search.Estimate) search.Estimate {
 // The length of a probe for a shift: the same requests with other constants
 // tell two rates apart that differ by a per cent, however few they are. Traffic of
 // conversations must be steady, though, and the window as long as one of them:
-// a latency that is only that of the beginning grows with no rate.
+// a latency that is only that of the beginning grows with no rate. A trace is probed
+// whole, as its peak decides which rate it is served at; of a long one so many rows
+// have its shape as well.
 const (
 	probeTrialRequests = 600
+	probeTraceRows     = 5000
 	probeWarmupShare   = 0.25
 )
 
+// probed is the workload of probes.
+func probed(w *workload.Workload) *workload.Workload {
+	part := *w.Anywhere()
+	part.Replay = workload.Thin(w.Replay, probeTraceRows/float64(max(len(w.Replay), 1)), w.Seed)
+	return &part
+}
+
 // probe simulates a short load point with given constants.
-func (d *Decision) probe(k measure.Knobs, c model.Constants, rate float64, seed uint64) (measure.Trial, measure.Observation, error) {
-	window := workload.Span(probeTrialRequests, rate)
-	warmup := time.Duration(probeWarmupShare * float64(window))
-	if settling, course := d.settling(k, rate); settling > 0 {
-		warmup, window = max(warmup, settling), max(window, course)
+func (d *Decision) probe(t measure.Trial, c model.Constants) (measure.Trial, measure.Observation, error) {
+	t.Window = t.Workload.WholeLaps(workload.Span(probeTrialRequests, t.Workload.MeanRate(t.Rate)), t.Rate)
+	t.Warmup = time.Duration(probeWarmupShare * float64(t.Window))
+	if settling, course := d.settling(t.Knobs, t.Rate); settling > 0 {
+		t.Warmup, t.Window = max(t.Warmup, settling), max(t.Window, course)
 	}
-	t := measure.Trial{Knobs: k, Workload: &d.cfg.Workload, Rate: rate, Warmup: warmup, Window: window,
-		Seed: seed, Objective: d.cfg.Objective, Whole: true}
+	t.Objective, t.Whole = d.cfg.Objective, true
 	engine := *d.ground.Predict
 	engine.Constants = func(model.Deployment, model.Constants) model.Constants { return c }
 	o, err := engine.Observe(t)

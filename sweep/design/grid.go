@@ -276,7 +276,7 @@ const enoughForP99 = 1500
 // warm one has seen each shared prompt about three times.
 func (s Grid) windows(cfg *config.Config, t *measure.Trial, temperature string, requests float64) {
 	const longestReal, longestWarmup = 3 * time.Minute, 10 * time.Minute
-	t.Window = workload.WholeWindow(requests, t.Rate)
+	t.Window = workload.WholeWindow(requests, t.Workload.MeanRate(t.Rate))
 	if !cfg.Simulated() {
 		t.Window = min(t.Window, longestReal)
 	}
@@ -298,7 +298,7 @@ func (s Grid) windows(cfg *config.Config, t *measure.Trial, temperature string, 
 	case coldCache:
 		t.Warmup = 0
 	case warmCache:
-		fill := workload.Span(3*float64(sharedPrompts(t.Workload)), t.Rate)
+		fill := workload.Span(3*float64(sharedPrompts(t.Workload)), t.Workload.MeanRate(t.Rate))
 		t.Warmup = max(t.Warmup, min(fill, longestWarmup))
 	}
 }

@@ -66,12 +66,12 @@ func NewRounds(a, b Side, r Round) (*Rounds, error) {
 		return nil, fmt.Errorf("compare: give a rate: --rate R (nothing here predicts what the engines carry)")
 	}
 	if s.Window == 0 {
-		s.Window = workload.WholeWindow(enoughForP99, s.Rate)
+		s.Window = workload.WholeWindow(enoughForP99, a.Config.Workload.MeanRate(s.Rate))
 	}
 	if s.Warmup < 0 {
 		s.Warmup = min(30*time.Second, s.Window)
 	}
-	if err := Bounded(s.Rate, s.Warmup+s.Window); err != nil {
+	if err := Bounded(a.Config.Workload.MeanRate(s.Rate), s.Warmup+s.Window); err != nil {
 		return nil, err
 	}
 	seed := a.Config.Workload.Seed

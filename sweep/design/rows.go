@@ -174,6 +174,7 @@ func productionTrace(cfg *config.Config) matrixRow {
 		return row
 	}
 	trace := cfg.Workload
+	trace.Rates = nil // the mean rate of both is the same
 	load := func(key string, w *workload.Workload) matrixLoad {
 		return matrixLoad{key: key, workload: w, share: 0.7, requests: max(enoughForP99, float64(len(trace.Replay)))}
 	}

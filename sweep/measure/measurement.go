@@ -170,6 +170,25 @@ type Measurement struct {
 	Rejected note.Reason `json:"-"`
 }
 
+// wholeLap is how far, as a share, what one lap of a trace offers is off its rate at
+// most: lengths of windows are rounded.
+const wholeLap = 1e-6
+
+// Offered is the rate that was offered, by the definition of the trial's rate. It is
+// that rate, but for a trial that saw a part of a trace, in which as many requests came
+// as there were.
+func (m *Measurement) Offered() float64 {
+	t := &m.Trial
+	if !t.replayed() || t.Rate <= 0 || m.Requests == 0 || m.Duration <= 0 {
+		return t.Rate
+	}
+	offered := float64(m.Requests) / m.Duration.Seconds() * t.Workload.Rates.Peak()
+	if math.Abs(offered/t.Rate-1) < wholeLap {
+		return t.Rate
+	}
+	return offered
+}
+
 // ClassSummary is what one component of a mix saw.
 type ClassSummary struct {
 	Tally

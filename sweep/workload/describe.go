@@ -32,7 +32,9 @@ type Description struct {
 	Total       LengthSummary `json:"total_tokens"`
 	Correlation float64       `json:"prompt_output_correlation"`
 	Prefix      PrefixSummary `json:"prefix"`
-	Busiest     Busiest       `json:"busiest_minute"`
+	// BusiestHour and BusiestMinute are those with the most arrivals.
+	BusiestHour   Busiest `json:"busiest_hour"`
+	BusiestMinute Busiest `json:"busiest_minute"`
 }
 
 // DispersionIndex is the index of dispersion of counts in windows of one length: 1
@@ -81,11 +83,11 @@ func (s PrefixSummary) MarshalJSON() ([]byte, error) {
 	return wire.Marshal(known(s))
 }
 
-// Busiest is the minute with the most arrivals.
+// Busiest is the hour, or the minute, with the most arrivals.
 type Busiest struct {
 	From     time.Duration `json:"from_s"`
 	Requests int           `json:"requests"`
-	// Rate is Requests over a minute, or over the whole span of a shorter trace.
+	// Rate is Requests over that time; of a trace that is no longer its mean rate.
 	Rate float64 `json:"rate_per_s"`
 }
 
@@ -106,7 +108,7 @@ func Describe(rows []TraceRow) Description {
 	}
 	d.lengths(rows)
 	d.Prefix = prefixes(rows)
-	d.Busiest = busiest(rows, d.Span)
+	d.BusiestHour, d.BusiestMinute = busiest(rows, time.Hour), busiest(rows, time.Minute)
 	return d
 }
 
@@ -261,18 +263,20 @@ func walk(seen map[beginning]int, r *TraceRow) (repeated int) {
 	return repeated
 }
 
-// busiest finds the minute, from any arrival on, with the most arrivals.
-func busiest(rows []TraceRow, span time.Duration) Busiest {
+// busiest finds the window, from any arrival on, with the most arrivals.
+func busiest(rows []TraceRow, window time.Duration) Busiest {
 	var b Busiest
 	last := 0
 	for first := range rows {
-		for last < len(rows) && rows[last].Arrival < rows[first].Arrival+time.Minute {
+		for last < len(rows) && rows[last].Arrival < rows[first].Arrival+window {
 			last++
 		}
 		if n := last - first; n > b.Requests {
 			b = Busiest{From: rows[first].Arrival - rows[0].Arrival, Requests: n}
 		}
 	}
-	b.Rate = float64(b.Requests) / min(time.Minute, max(span, time.Second)).Seconds()
+	if b.Rate = float64(b.Requests) / window.Seconds(); rows[len(rows)-1].Arrival-rows[0].Arrival <= window {
+		b.Rate = meanRate(rows)
+	}
 	return b
 }

@@ -82,8 +82,8 @@ func TestDescribeByHand(t *testing.T) {
 	if !math.IsNaN(d.Dispersion[2].Index) {
 		t.Errorf("dispersion of no whole minute is %g", d.Dispersion[2].Index)
 	}
-	if d.Busiest.Requests != 5 || d.Busiest.Rate != 5.0/31 {
-		t.Errorf("busiest %+v", d.Busiest)
+	if d.BusiestMinute.Requests != 5 || d.BusiestMinute.Rate != d.Rate {
+		t.Errorf("busiest %+v", d.BusiestMinute)
 	}
 	if d.Prompt != (LengthSummary{Mean: 100, Least: 100, P50: 100, P90: 100, P99: 100, Most: 100, Sum: 500}) {
 		t.Errorf("prompts %+v", d.Prompt)
@@ -183,7 +183,7 @@ func TestDescribeAnything(t *testing.T) {
 		}
 		d := Describe(rows)
 		p := d.Prefix
-		if p.Repeated < 0 || p.Repeated > 1 || p.Sharing < 0 || p.Sharing > 1 || p.Shared > p.Distinct || d.Busiest.Requests > len(rows) {
+		if p.Repeated < 0 || p.Repeated > 1 || p.Sharing < 0 || p.Sharing > 1 || p.Shared > p.Distinct || d.BusiestMinute.Requests > len(rows) {
 			t.Fatalf("%+v", d)
 		}
 		if _, err := wire.Marshal(d); err != nil {

@@ -28,8 +28,8 @@ const (
 // second. Arrivals are one sequence of gaps of mean 1 for a seed, divided by
 // the rate, and lengths belong to the index of a request: two rates, or two
 // servers, meet the same requests in the same order (common random numbers).
-// A trace is replayed with its clock stretched or shrunk to the rate; at rate 0
-// it keeps its own clock. It starts at its first row, or, with AnyRow and a rate,
+// A trace is replayed with its clock stretched or shrunk to the rate, which is the
+// one of its rates that is meant; at rate 0 it keeps its own clock. It starts at its first row, or, with AnyRow and a rate,
 // at one that the seed draws.
 func (w *Workload) Schedule(rate float64, span time.Duration, seed uint64) []Request {
 	if w.Arrivals == Trace {

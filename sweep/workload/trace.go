@@ -26,9 +26,9 @@ func (w *Workload) replay(rate float64, span time.Duration, seed uint64) []Reque
 		return nil
 	}
 	stretch, first := 1.0, 0
-	period := w.tracePeriod()
+	period := periodOf(rows)
 	if rate > 0 {
-		stretch = float64(len(rows)) / period.Seconds() / rate
+		stretch = meanRate(rows) / w.MeanRate(rate)
 		first = w.start(seed)
 	}
 	var out []Request
@@ -49,15 +49,18 @@ func (w *Workload) replay(rate float64, span time.Duration, seed uint64) []Reque
 	}
 }
 
-// tracePeriod is the time one lap of the trace takes: its span and one mean
-// gap, so that laps join without a double arrival.
-func (w *Workload) tracePeriod() time.Duration {
-	first, last := w.Replay[0].Arrival, w.Replay[len(w.Replay)-1].Arrival
-	if n := len(w.Replay); n > 1 && last > first {
-		return (last - first) * time.Duration(n) / time.Duration(n-1)
+// periodOf is the time one lap of a trace takes on its own clock: its span and one
+// mean gap, so that laps join without a double arrival.
+func periodOf(rows []TraceRow) time.Duration {
+	n := len(rows)
+	if span := rows[n-1].Arrival - rows[0].Arrival; span > 0 {
+		return span + span/time.Duration(n-1)
 	}
 	return time.Second
 }
+
+// meanRate is the rate of a trace over one lap on its own clock, in requests per second.
+func meanRate(rows []TraceRow) float64 { return float64(len(rows)) / periodOf(rows).Seconds() }
 
 // TraceSpan is the time from the first arrival of the trace to just behind its
 // last one.

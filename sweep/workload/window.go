@@ -163,7 +163,7 @@ func (w *Workload) scatter(parts int) float64 {
 		return 0
 	}
 	counts := make([]float64, parts)
-	start, period := w.Replay[0].Arrival, w.tracePeriod()
+	start, period := w.Replay[0].Arrival, periodOf(w.Replay)
 	for _, row := range w.Replay {
 		counts[min(int(float64(row.Arrival-start)/float64(period)*float64(parts)), parts-1)]++
 	}

@@ -79,6 +79,9 @@ type Workload struct {
 	Replay []TraceRow `json:"-"`
 	// TraceFile is where Replay came from, for the record only.
 	TraceFile string `json:"trace,omitempty"`
+	// Rates are those of the trace, nil without one: they say what rate of it a rate
+	// names.
+	Rates *Rates `json:"trace_rates,omitempty"`
 	// AnyRow makes schedules at a rate start at a row of the trace that the seed
 	// draws, and go on from its end to its beginning: trials that are shorter than
 	// the trace then see different parts of it.
@@ -253,15 +256,19 @@ func (w *Workload) UnmarshalJSON(b []byte) error {
 }
 
 // Alike reports whether two workloads are written alike but for what does not make one
-// another: its seed, the engine's longest request, and where a trace was read from. The
-// rows of a trace and the samples of an empirical length are not compared, as a
-// workload that was read back does not hold them. A nil workload is like any other.
+// another: its seed, the engine's longest request, where a trace was read from, and what
+// is known of its rates where that does not change what a rate means. The rows of a trace
+// and the samples of an empirical length are not compared, as a workload that was read
+// back does not hold them. A nil workload is like any other.
 func (w *Workload) Alike(other *Workload) bool {
 	if w == nil || other == nil {
 		return true
 	}
 	a, b := *w, *other
 	a.Seed, a.MaxLen, a.TraceFile = b.Seed, b.MaxLen, b.TraceFile
+	if a.Rates.Peak() == b.Rates.Peak() {
+		a.Rates = b.Rates
+	}
 	x, errX := wire.Marshal(&a)
 	y, errY := wire.Marshal(&b)
 	return errX != nil || errY != nil || bytes.Equal(x, y)
