@@ -57,9 +57,7 @@ func addOffers(d *Document, title string, all []plan.Alternative) {
 			{Text: dollars(a.Cost.PerMillionOutputTokens)}, {Text: estimate(a.Offer.Rate).value}, {Text: boundName(a.Offer.Binding)}, {a.Reason.Text, Quiet}})
 	}
 	d.section(title)
-	if len(tab.Rows) > 0 {
-		d.add(tab.known())
-	}
+	d.add(tab.known())
 	if more > 0 {
 		d.add(Paragraph{Text: fmt.Sprintf("%s more stand in the JSON.", count(more)), Tone: Quiet})
 	}
@@ -88,9 +86,6 @@ func withoutGPU(which []bool) []bool {
 
 // addRejected lists what cannot run, grouped by reason.
 func addRejected(d *Document, rejected []measure.Rejection) {
-	if len(rejected) == 0 {
-		return
-	}
 	d.section("Rejected", Bullets{Items: grouped(rejected, knobsOf(rejected))})
 }
 

@@ -2,8 +2,9 @@ package report
 
 import (
 	"fmt"
-	"planner/sweep/design"
 	"strings"
+
+	"planner/sweep/design"
 )
 
 // comparisonDocument is the report of a comparison.
@@ -38,11 +39,10 @@ func compared(c *design.Compared) string {
 		if len(names) == 0 {
 			continue
 		}
-		word := map[design.Judgement]string{design.Better: "better", design.Worse: "worse", design.Same: "the same", design.Undecided: "undecided"}[j]
 		if len(names) > 3 {
-			parts = append(parts, fmt.Sprintf("%s in %d figures", word, len(names)))
+			parts = append(parts, fmt.Sprintf("%s in %d figures", judgements[j].Text, len(names)))
 		} else {
-			parts = append(parts, word+" in "+join(names))
+			parts = append(parts, judgements[j].Text+" in "+join(names))
 		}
 	}
 	return "B against A: " + strings.Join(parts, "; ")
@@ -60,21 +60,14 @@ func contrastTable(c *design.Compared) Table {
 			interval = signedShare(x.Relative.Low) + " to " + signedShare(x.Relative.High)
 		}
 		tab.Rows = append(tab.Rows, []Cell{{Text: x.Label}, {Text: number(x.A, 4)}, {Text: number(x.B, 4)}, {Text: plus(x.Difference.Value, number(x.Difference.Value, 3))}, {Text: signedShare(x.Relative.Value)},
-			{Text: interval}, {Text: probability(x.Adjusted)}, {Text: count(x.Pairs)}, judged(x.Judgement)})
+			{Text: interval}, {Text: probability(x.Adjusted)}, {Text: count(x.Pairs)}, judgements[x.Judgement]})
 	}
 	return tab
 }
 
-func judged(j design.Judgement) Cell {
-	switch j {
-	case design.Better:
-		return Cell{"better", Good}
-	case design.Worse:
-		return Cell{"worse", Bad}
-	case design.Same:
-		return Cell{"the same", Plain}
-	}
-	return Cell{"undecided", Doubt}
+// judgements say what B is against A.
+var judgements = map[design.Judgement]Cell{
+	design.Better: {"better", Good}, design.Worse: {"worse", Bad}, design.Same: {"the same", Plain}, design.Undecided: {"undecided", Doubt},
 }
 
 // signedShare prints a relative difference with its sign.
@@ -82,14 +75,11 @@ func signedShare(share float64) string {
 	if !finite(share) {
 		return unknown
 	}
-	text := strings.TrimPrefix(fixed(100*share, 1), "-")
-	if strings.Trim(text, "0.") == "" {
-		return text + " %"
+	text := fixed(100*share, 1)
+	if zero := strings.TrimPrefix(text, "-"); zero == "0.0" {
+		return zero + " %"
 	}
-	if share < 0 {
-		return "-" + text + " %"
-	}
-	return "+" + text + " %"
+	return plus(share, text) + " %"
 }
 
 // plus leads a text with the sign of a positive figure.
@@ -102,10 +92,7 @@ func plus(v float64, text string) string {
 
 // probability prints p to two digits, and what is tiny as such.
 func probability(p float64) string {
-	switch {
-	case !finite(p):
-		return unknown
-	case p < 0.001:
+	if p < 0.001 {
 		return "< 0.001"
 	}
 	return number(p, 2)

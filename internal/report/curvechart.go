@@ -121,9 +121,7 @@ func curveFacts(c *curve.Curve, slo measure.SLO, crossings bool) Facts {
 		}
 		facts = append(facts, Fact{Label: "saturation", Text: text})
 	}
-	if p, ok := overloadFact(c); ok {
-		facts = append(facts, p)
-	}
+	facts = facts.with("overloaded", overloads(c), Plain)
 	fit := fmt.Sprintf("%s, known from %s to %s requests/s", strings.ReplaceAll(string(c.Model.Form), "_", " "), number(c.Low, 3), number(c.High, 3))
 	if finite(c.Quality.RMSE) {
 		fit += ", typical error " + percent(math.Expm1(c.Quality.RMSE))
@@ -131,8 +129,8 @@ func curveFacts(c *curve.Curve, slo measure.SLO, crossings bool) Facts {
 	return append(facts, Fact{Label: "fit", Text: fit})
 }
 
-// overloadFact names the points at which the load outgrew the server.
-func overloadFact(c *curve.Curve) (Fact, bool) {
+// overloads names the points at which the load outgrew the server; "" if there is none.
+func overloads(c *curve.Curve) string {
 	var rates []string
 	why := ""
 	for i := range c.Points {
@@ -142,13 +140,13 @@ func overloadFact(c *curve.Curve) (Fact, bool) {
 		}
 	}
 	if len(rates) == 0 {
-		return Fact{}, false
+		return ""
 	}
 	text := join(rates) + " requests/s: latency there depends on how long was measured"
 	if why != "" {
 		text += " (" + why + ")"
 	}
-	return Fact{Label: "overloaded", Text: text}, true
+	return text
 }
 
 // crossingFact says where the curve passes a limit.

@@ -1,5 +1,7 @@
 package report
 
+import "slices"
+
 // Document is a report: a title, blocks in reading order, and the figures behind
 // them.
 type Document struct {
@@ -118,13 +120,40 @@ func (tab Table) known() Table {
 	return out
 }
 
-// add appends blocks.
-func (d *Document) add(blocks ...Element) { d.Blocks = append(d.Blocks, blocks...) }
+// silent reports whether a block says nothing.
+func silent(b Element) bool {
+	switch b := b.(type) {
+	case Paragraph:
+		return b.Text == ""
+	case Facts:
+		return len(b) == 0
+	case Bullets:
+		return len(b.Items) == 0
+	case Table:
+		return len(b.Rows) == 0 && b.Caption == ""
+	}
+	return false
+}
 
-// section appends a heading and its blocks.
+// add appends the blocks that say something.
+func (d *Document) add(blocks ...Element) {
+	d.Blocks = append(d.Blocks, slices.DeleteFunc(blocks, silent)...)
+}
+
+// section appends a heading and its blocks; neither if all of these say nothing.
 func (d *Document) section(title string, blocks ...Element) {
-	d.add(Heading{Level: 1, Text: title})
-	d.add(blocks...)
+	if told := slices.DeleteFunc(blocks, silent); len(told) > 0 || len(blocks) == 0 {
+		d.add(Heading{Level: 1, Text: title})
+		d.add(told...)
+	}
+}
+
+// with appends a fact, unless its text is empty.
+func (f Facts) with(label, text string, tone Tone) Facts {
+	if text == "" {
+		return f
+	}
+	return append(f, Fact{label, text, tone})
 }
 
 // Charts returns the charts of the document in reading order.

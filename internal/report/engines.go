@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -74,12 +73,8 @@ func addEngines(d *Document, e *Engines, trials []measure.Measurement, chosen *m
 		mine = slices.DeleteFunc(slices.Clone(e.Seen), func(s sweep.EngineTelemetry) bool { return s.Knobs != *chosen })
 	}
 	d.section("Engines", append(Facts{cost}, startFacts(mine)...))
-	if tab := startTable(e.Seen); len(tab.Rows) > 0 {
-		d.add(tab)
-	}
-	if tab := sidesTable(mine, trials); len(tab.Rows) > 0 {
-		d.section("Client and server", tab)
-	}
+	d.add(startTable(e.Seen))
+	d.section("Client and server", sidesTable(mine, trials))
 }
 
 // startFacts describe the first engine that was started in full.
@@ -89,17 +84,12 @@ func startFacts(seen []sweep.EngineTelemetry) Facts {
 		return nil
 	}
 	s := &seen[i].Engine
-	facts := Facts{{Label: "engine", Text: strings.TrimSpace(s.Kind + " " + s.Facts.Version)}}
-	if s.Command != "" {
-		facts = append(facts, Fact{Label: "started with", Text: s.Command})
-	}
 	var flags []string
 	for _, f := range s.Facts.Flags {
 		flags = append(flags, f.Name+" = "+f.Value)
 	}
-	if len(flags) > 0 {
-		facts = append(facts, Fact{Label: "runs with", Text: strings.Join(flags, ", ")})
-	}
+	facts := Facts{{Label: "engine", Text: strings.TrimSpace(s.Kind + " " + s.Facts.Version)}}
+	facts = facts.with("started with", s.Command, Plain).with("runs with", strings.Join(flags, ", "), Plain)
 	if len(s.Without) > 0 {
 		facts = append(facts, Fact{Label: "not applied", Text: strings.Join(s.Without, ", ") + ": the engine has no option for it", Tone: Doubt})
 	}
@@ -169,9 +159,9 @@ func sidesTable(seen []sweep.EngineTelemetry, trials []measure.Measurement) Tabl
 		if k < 0 {
 			continue
 		}
-		tab.Rows = append(tab.Rows, []Cell{{Text: count(s.Trial)}, {Text: load(&trials[k].Trial)}, msCell(s.ClientTTFT), msCell(said.TTFT), gapCell(s),
-			msCell(said.Queue), knownCell(said.PeakKV, portion(said.PeakKV)), knownCell(said.Preemptions, count(int(said.Preemptions))),
-			knownCell(said.HitRate, portion(said.HitRate)), knownCell(said.OutputRate, number(said.OutputRate, 3)), {Text: gpuText(s.GPU)}})
+		tab.Rows = append(tab.Rows, []Cell{{Text: count(s.Trial)}, {Text: load(&trials[k].Trial)}, {Text: inMillis(s.ClientTTFT)}, {Text: inMillis(said.TTFT)}, gapCell(s),
+			{Text: inMillis(said.Queue)}, {Text: portion(said.PeakKV)}, {Text: fixed(said.Preemptions, 0)}, {Text: portion(said.HitRate)},
+			{Text: number(said.OutputRate, 3)}, {Text: gpuText(s.GPU)}})
 	}
 	if more := len(tab.Rows) - mostRows; more > 0 {
 		tab.Rows = tab.Rows[:mostRows]
@@ -180,20 +170,12 @@ func sidesTable(seen []sweep.EngineTelemetry, trials []measure.Measurement) Tabl
 	return tab.known()
 }
 
-// msCell is a duration in milliseconds, where it is known.
-func msCell(d time.Duration) Cell {
+// inMillis is a duration in milliseconds, where it is known.
+func inMillis(d time.Duration) string {
 	if d < 0 {
-		return Cell{Text: unknown}
+		return unknown
 	}
-	return Cell{Text: number(millis(d), 3)}
-}
-
-// knownCell is the text of a figure that is NaN where it is not known.
-func knownCell(x float64, text string) Cell {
-	if math.IsNaN(x) {
-		return Cell{Text: unknown}
-	}
-	return Cell{Text: text}
+	return number(millis(d), 3)
 }
 
 // gapCell says where the gap between client and server lies.

@@ -3,7 +3,6 @@ package report
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"planner/plan"
@@ -27,14 +26,12 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 	}
 	var offers []plan.Alternative
 	var rejected []measure.Rejection
-	facts, seen := slices.Concat(served(b), traced(n.Demand.TraceRates)), measure.OverviewOf(b.Trials)
+	facts, seen := append(Facts{}.with("serving", b.Subject, Plain), traced(n.Demand.TraceRates)...), measure.OverviewOf(b.Trials)
 	switch why := why.(type) {
 	case *plan.Infeasible:
 		d.Title, offers, rejected = "No feasible plan for "+asked, why.Alternatives, why.Rejected
 		d.add(append(facts, whyInfeasible(why, b)...))
-		if help := remedies(why, b.Search); len(help) > 0 {
-			d.section("What would help", Bullets{Items: help})
-		}
+		d.section("What would help", Bullets{Items: remedies(why, b.Search)})
 	case *plan.Undecided:
 		d.Title, rejected = "Undecided: no rate is known yet that would give a plan for "+asked, why.Rejected
 		for _, doubt := range why.Doubts() {
@@ -54,9 +51,7 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 			"start it again and measure anew; `planner doctor` checks whether it can be reached",
 		}})
 	}
-	if len(b.Trials) > 0 {
-		d.section("Trials", trialsOf(b.Trials, n.Objective))
-	}
+	d.section("Trials", trialsOf(b.Trials, n.Objective))
 	if len(offers) > 0 {
 		addOffers(&d, "Configurations", offers)
 	}
@@ -66,14 +61,6 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 		addWarnings(&d, b.Search.Warnings)
 	}
 	return d
-}
-
-// served is the first fact of a report: what was to be served, where it is known.
-func served(b *decide.Background) Facts {
-	if b.Subject == "" {
-		return nil
-	}
-	return Facts{{Label: "serving", Text: b.Subject}}
 }
 
 // whyInfeasible names the cheapest fleet where a limit of the demand is in its way, and

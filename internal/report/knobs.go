@@ -75,9 +75,7 @@ func addStart(d *Document, title string, e *Engines, k measure.Knobs) {
 	if s.File != "" {
 		d.add(Paragraph{Text: s.File + ":", Tone: Quiet}, Code{s.Content})
 	}
-	if len(s.Notes) > 0 {
-		d.add(Bullets{Items: s.Notes, Tone: Doubt})
-	}
+	d.add(Bullets{Items: s.Notes, Tone: Doubt})
 }
 
 // differing says which knobs are not the same in all sets, by their place in the table.

@@ -22,15 +22,8 @@ func measurementDocument(m measure.Measurement, e Engines) Document {
 	if latencies.holds(unresolved) {
 		d.add(Paragraph{Text: unresolved + " : fewer than 12 requests are expected beyond it, so the sample does not tell", Tone: Quiet})
 	}
-	if len(m.Counts) > 0 {
-		d.section("Objective", objectiveTable(&m))
-		if note := clumpNote(&m); note != "" {
-			d.add(Paragraph{Text: note, Tone: Quiet})
-		}
-	}
-	if len(m.Classes) > 0 {
-		d.section("By class", classTable(&m))
-	}
+	d.section("Objective", objectiveTable(&m), Paragraph{Text: clumpNote(&m), Tone: Quiet})
+	d.section("By class", classTable(&m))
 	d.section("Engine", serverFacts(&m))
 	addEngines(&d, &e, []measure.Measurement{m}, nil)
 	addWarnings(&d, m.Warnings)
@@ -122,10 +115,7 @@ func loadFacts(m *measure.Measurement) Facts {
 	if m.Overloaded {
 		facts = append(facts, Fact{Label: "overload", Text: "the backlog kept growing: latencies depend on how long was measured", Tone: Bad})
 	}
-	if m.Aborted.Text != "" {
-		facts = append(facts, Fact{Label: "ended early", Text: m.Aborted.Text, Tone: Doubt})
-	}
-	return append(facts, Fact{Label: "settings", Text: describe(t.Knobs, given(t.Knobs))})
+	return facts.with("ended early", m.Aborted.Text, Doubt).with("settings", describe(t.Knobs, given(t.Knobs)), Plain)
 }
 
 // requestFact counts requests and failures by class.

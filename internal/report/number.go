@@ -207,7 +207,10 @@ func quotient(v float64) string {
 
 // portion prints a share with two significant digits.
 func portion(share float64) string {
-	if share == 0 {
+	switch {
+	case !finite(share):
+		return unknown
+	case share == 0:
 		return "0 %"
 	}
 	return number(100*share, 2) + " %"

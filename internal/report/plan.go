@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 
 	"planner/internal/note"
 	"planner/model/curve"
@@ -30,9 +29,7 @@ func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 	addAlternatives(&d, p)
 	addRejected(&d, p.Rejected)
 	addEngines(&d, &e, b.Trials, &p.Offer.Knobs)
-	if len(p.Assumptions) > 0 {
-		d.section("Assumptions", Bullets{Items: p.Assumptions})
-	}
+	d.section("Assumptions", Bullets{Items: p.Assumptions})
 	addWarnings(&d, p.Warnings)
 	return d
 }
@@ -67,7 +64,8 @@ func gpus(n int, o *plan.Offer) string {
 
 // headlines are the facts under the decision.
 func headlines(p *plan.Plan, b *decide.Background) Facts {
-	facts := slices.Concat(served(b), traced(p.Demand.TraceRates), Facts{{Label: "one instance", Text: offerFact(&p.Offer), Tone: Strong}})
+	facts := append(Facts{}.with("serving", b.Subject, Plain), traced(p.Demand.TraceRates)...)
+	facts = facts.with("one instance", offerFact(&p.Offer), Strong)
 	limited := boundName(p.Offer.Binding)
 	switch {
 	case p.Offer.Unreached:
@@ -251,14 +249,11 @@ func signed(ln, lo, hi float64) string {
 // addTrials tells what was run: the chosen settings trial by trial, the others in
 // one row each.
 func addTrials(d *Document, p *plan.Plan, b *decide.Background) {
-	chosen := of(b.Trials, p.Offer.Knobs)
-	if len(chosen) > 0 {
-		title := "Trials of the chosen settings"
-		if len(chosen) == len(b.Trials) {
-			title = "Trials"
-		}
-		d.section(title, trialTable(chosen, p.Objective))
+	chosen, title := of(b.Trials, p.Offer.Knobs), "Trials of the chosen settings"
+	if len(chosen) == len(b.Trials) {
+		title = "Trials"
 	}
+	d.section(title, trialTable(chosen, p.Objective))
 	if len(sets(b.Trials)) > 1 {
 		d.section("All settings that were tried", summaryTable(b.Trials, p.Offer.Knobs))
 	}
@@ -277,10 +272,7 @@ func addCurves(d *Document, p *plan.Plan, b *decide.Background) {
 	for _, c := range curves {
 		chart := latencyChart(c, p.Objective, &p.Offer.Rate, of(b.Trials, p.Offer.Knobs))
 		chart.Title += " of " + instance
-		d.add(chart, curveFacts(c, p.Objective, p.Offer.Rate.Confidence == 0))
-		if len(c.Warnings) > 0 {
-			d.add(Bullets{Items: c.Warnings.Summary(), Tone: Doubt})
-		}
+		d.add(chart, curveFacts(c, p.Objective, p.Offer.Rate.Confidence == 0), Bullets{Items: c.Warnings.Summary(), Tone: Doubt})
 	}
 	if b.Search != nil {
 		addExceedances(d, b.Search, of(b.Trials, p.Offer.Knobs))
@@ -289,7 +281,5 @@ func addCurves(d *Document, p *plan.Plan, b *decide.Background) {
 
 // addWarnings closes a report.
 func addWarnings(d *Document, warnings note.Notes) {
-	if len(warnings) > 0 {
-		d.section("Warnings", Bullets{Items: warnings.Summary(), Tone: Doubt})
-	}
+	d.section("Warnings", Bullets{Items: warnings.Summary(), Tone: Doubt})
 }

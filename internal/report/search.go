@@ -23,10 +23,7 @@ func searchDocument(k measure.Knobs, r search.Result, trials []measure.Measureme
 	if r.Binding != "" {
 		facts = append(facts, Fact{Label: "limited by", Text: likely(&r, r.Binding)})
 	}
-	if r.Reason.Text != "" {
-		facts = append(facts, Fact{Label: "ended", Text: r.Reason.Text})
-	}
-	facts = append(facts, Fact{Label: "effort", Text: plural(r.Trials, "trial") + ", " + latency(r.EngineTime) + " of engine time"})
+	facts = facts.with("ended", r.Reason.Text, Plain).with("effort", plural(r.Trials, "trial")+", "+latency(r.EngineTime)+" of engine time", Plain)
 	if r.Outcome != search.Infeasible && !(r.Estimate.Value > 0) {
 		seen := measure.OverviewOf(trials)
 		d.add(append(facts, Fact{Label: "seen", Text: seenText(seen)}))
@@ -36,9 +33,7 @@ func searchDocument(k measure.Knobs, r search.Result, trials []measure.Measureme
 	}
 	addStart(&d, "Server flags", &e, k)
 	addCertificate(&d, r.Certificate)
-	if len(trials) > 0 {
-		d.section("Trials", trialTable(trials, slo))
-	}
+	d.section("Trials", trialTable(trials, slo))
 	addExceedances(&d, &r, trials)
 	addEngines(&d, &e, trials, nil)
 	addWarnings(&d, r.Warnings)

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"planner/internal/note"
 	"planner/sweep/design"
@@ -17,31 +16,20 @@ func sweepDocument(s *design.Swept, e Engines) Document {
 		d.add(sweepTable(s.Seen, s.Objective))
 	}
 	for _, r := range s.Rows {
-		d.section(r.ID+"  "+r.Name, Facts{{Label: "question", Text: r.Question}, {Label: "hypothesis", Text: r.Hypothesis}, outcomePair(r)})
+		outcome := findings[r.Finding]
+		d.section(r.ID+"  "+r.Name, Facts{{Label: "question", Text: r.Question}, {Label: "hypothesis", Text: r.Hypothesis}, {"outcome", outcome.Text + ": " + r.Outcome, outcome.Tone}})
 		mine := slices.DeleteFunc(slices.Clone(s.Seen), func(m measure.Measurement) bool { return !slices.Contains(r.Trials, m.Trial.Number) })
-		if len(mine) > 0 {
-			d.add(sweepTable(mine, s.Objective))
-		}
+		d.add(sweepTable(mine, s.Objective))
 	}
-	if len(s.Rejected) > 0 {
-		d.section("Cannot run", rejectedTable(s.Rejected))
-	}
+	d.section("Cannot run", rejectedTable(s.Rejected))
 	addEngines(&d, &e, s.Seen, nil)
 	addWarnings(&d, s.Warnings.Notes)
 	return d
 }
 
-// outcomePair is the outcome of a hypothesis.
-func outcomePair(r design.MatrixRow) Fact {
-	switch r.Finding {
-	case design.Held:
-		return Fact{"outcome", "held: " + r.Outcome, Good}
-	case design.Refuted:
-		return Fact{"outcome", "refuted: " + r.Outcome, Bad}
-	case design.NotRun:
-		return Fact{"outcome", "not run: " + r.Outcome, Quiet}
-	}
-	return Fact{"outcome", "undecided: " + r.Outcome, Doubt}
+// findings say what became of a hypothesis.
+var findings = map[design.Finding]Cell{
+	design.Held: {"held", Good}, design.Refuted: {"refuted", Bad}, design.Unclear: {"undecided", Doubt}, design.NotRun: {"not run", Quiet},
 }
 
 // sweptTitle is the sweep in one line.
@@ -64,7 +52,7 @@ func sweptTitle(s *design.Swept) string {
 	var parts []string
 	for _, f := range []design.Finding{design.Held, design.Refuted, design.Unclear, design.NotRun} {
 		if n := counts[f]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(string(f), "_", " ")))
+			parts = append(parts, fmt.Sprintf("%d %s", n, findings[f].Text))
 		}
 	}
 	return fmt.Sprintf("%s over %s of traffic: of the hypotheses %s", t, plural(len(s.Rows), "kind"), join(parts))
