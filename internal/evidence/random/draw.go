@@ -18,20 +18,21 @@ type source struct {
 
 	catalog *model.Catalog
 	draft
+	limits []relative
 }
 
-// drawn is instance i of a seed: the first draft that can run.
-func drawn(catalog *model.Catalog, seed uint64, i int, dir string) *instance {
+// drawn is draft i of a seed: the first that can run.
+func drawn(catalog *model.Catalog, seed uint64, i int) draft {
 	s := source{Rand: rand.New(rand.NewPCG(seed, uint64(i))), catalog: catalog}
 	for {
 		family := s.family()
 		for range 100 {
-			s.draft = draft{}
+			s.draft, s.limits = draft{}, nil
 			s.deployment(family)
 			s.workload()
 			s.objective()
-			if in, err := s.resolve(dir); err == nil {
-				return in
+			if s.limit(s.limits) == nil {
+				return s.draft
 			}
 		}
 	}
@@ -96,7 +97,7 @@ func (s *source) workload() {
 		s.set("workload.turns", 2+s.IntN(7))
 		s.set("workload.think_time", fmt.Sprintf("%.1fs", s.logUniform(0.5, 30)))
 	case extra < 0.46:
-		s.rows = 2000 + s.IntN(4000)
+		s.Rows = 2000 + s.IntN(4000)
 	}
 }
 

@@ -5,56 +5,112 @@ import (
 	"slices"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"gonum.org/v1/gonum/stat"
+
 	"planner/sweep/measure"
-	"planner/sweep/workload"
 )
+
+// sample is a statistic over its limit, with the ends of an interval of two standard
+// errors.
+type sample struct{ value, low, high float64 }
+
+// batches are the parts of each run whose differences tell the standard error.
+const batches = 5
 
 // span is a part of a run.
 type span struct{ from, to time.Duration }
 
-// pool is the statistic of a bound over its limit, from the requests of several runs
-// that were due in a span; false without any.
-func pool(b measure.Bound, s span, runs ...*measure.Observation) (ratio float64, ok bool) {
+// pool is the statistic of a bound from the requests of several runs that were due
+// in a span; false without any.
+func pool(b measure.Bound, s span, runs ...*measure.Observation) (sample, bool) {
 	if b.Metric == measure.ITL {
-		return gaps(b, runs)
+		return poolGaps(b, runs)
 	}
-	var all []float64
+	var parts [][]float64
 	for _, o := range runs {
+		first := len(parts)
+		parts = append(parts, make([][]float64, batches)...)
 		for i := range o.Records {
 			r := &o.Records[i]
-			if r.Due < s.from || r.Due >= s.to {
+			v, ok := figure(b, r)
+			if !ok || r.Due < s.from || r.Due >= s.to {
 				continue
 			}
-			if v, ok := figure(b, r); ok {
-				all = append(all, v)
-			}
+			at := first + int(float64(r.Due-s.from)/float64(s.to-s.from)*batches)
+			parts[at] = append(parts[at], v)
 		}
 	}
+	all := slices.Concat(parts...)
 	if len(all) == 0 {
-		return 0, false
+		return sample{}, false
 	}
-	if b.Quantile > 0 {
-		slices.Sort(all)
-		return all[int(math.Ceil(b.Quantile*float64(len(all))))-1], true
+	if b.Quantile == 0 {
+		mean := stat.Mean(all, nil)
+		wide := twoErrors(parts, func(part []float64) float64 { return stat.Mean(part, nil) })
+		return sample{mean, max(mean-wide, 0), mean + wide}, true
 	}
-	sum := 0.0
-	for _, v := range all {
-		sum += v
-	}
-	return sum / float64(len(all)), true
+	slices.Sort(all)
+	v := quantile(all, b.Quantile)
+	wide := twoErrors(parts, func(part []float64) float64 {
+		beyond := 0.0
+		for _, x := range part {
+			if x > v {
+				beyond++
+			}
+		}
+		return beyond / float64(len(part))
+	})
+	return sample{v, quantile(all, b.Quantile-wide), quantile(all, b.Quantile+wide)}, true
 }
 
-// gaps is pool for the times between tokens, which runs record for their window.
-func gaps(b measure.Bound, runs []*measure.Observation) (ratio float64, ok bool) {
-	all := runs[0].Gaps
-	for _, o := range runs[1:] {
+// poolGaps is pool for the times between tokens, which runs record for their window.
+func poolGaps(b measure.Bound, runs []*measure.Observation) (sample, bool) {
+	all := hdrhistogram.New(runs[0].Gaps.LowestTrackableValue(), runs[0].Gaps.HighestTrackableValue(), int(runs[0].Gaps.SignificantFigures()))
+	for _, o := range runs {
 		all.Merge(o.Gaps)
 	}
 	limit := float64(b.Limit) / float64(time.Microsecond)
 	if b.Quantile == 0 {
-		return all.Mean() / limit, all.TotalCount() > 0
+		mean := all.Mean()
+		wide := twoErrors(runs, func(o *measure.Observation) float64 { return o.Gaps.Mean() })
+		return sample{mean / limit, max(mean-wide, 0) / limit, (mean + wide) / limit}, all.TotalCount() > 0
 	}
-	return float64(all.ValueAtQuantile(100*b.Quantile)) / limit, all.TotalCount() > 0
+	at := func(q float64) float64 { return float64(all.ValueAtQuantile(100*min(max(q, 0), 1))) / limit }
+	v := all.ValueAtQuantile(100 * b.Quantile)
+	wide := twoErrors(runs, func(o *measure.Observation) float64 {
+		beyond := 0.0
+		for _, bar := range o.Gaps.Distribution() {
+			if bar.From > v {
+				beyond += float64(bar.Count)
+			}
+		}
+		return beyond / float64(o.Gaps.TotalCount())
+	})
+	return sample{at(b.Quantile), at(b.Quantile - wide), at(b.Quantile + wide)}, all.TotalCount() > 0
+}
+
+// twoErrors is twice the standard error of what the parts have in the mean.
+func twoErrors[T any](parts []T, of func(T) float64) float64 {
+	var values []float64
+	for _, p := range parts {
+		if v := of(p); !math.IsNaN(v) {
+			values = append(values, v)
+		}
+	}
+	if len(values) < 2 {
+		return 0
+	}
+	return 2 * stat.StdDev(values, nil) / math.Sqrt(float64(len(values)))
+}
+
+// quantile is an order statistic of sorted values, 0 of nothing.
+func quantile(sorted []float64, q float64) float64 {
+	n := len(sorted)
+	if n == 0 {
+		return 0
+	}
+	return sorted[min(max(int(math.Ceil(q*float64(n)))-1, 0), n-1)]
 }
 
 // figure is what of a request is bounded over its limit; false if it has no such
@@ -72,59 +128,4 @@ func figure(b measure.Bound, r *measure.Record) (ratio float64, ok bool) {
 		v, ok = r.E2E()
 	}
 	return float64(v) / float64(b.Limit), ok
-}
-
-// run simulates a load of n requests at a rate, behind a warm-up in which the
-// traffic becomes steady. A trace is replayed twice, behind a lap of it.
-func (in *instance) run(rate, n float64, seed uint64) (*measure.Observation, span) {
-	w := in.cfg.Workload
-	w.Timeout, w.AnyRow = 0, true
-	if w.Replayed() {
-		n = 2 * float64(len(w.Replay))
-	}
-	warmup := max(workload.Span(n/2, rate), w.Settling(rate, 4*in.latency))
-	t := measure.Trial{Knobs: in.knobs, Workload: &w, Rate: rate, Warmup: warmup, Window: workload.Span(n, rate), Seed: seed, Whole: true,
-		Objective: in.cfg.Objective}
-	o, err := in.sim.Observe(t)
-	if err != nil {
-		panic(err) // it ran on the idle engine
-	}
-	return &o, span{t.Warmup, t.Warmup + t.Window}
-}
-
-// worst is the logarithm of the largest ratio of a statistic to its limit at a rate,
-// and the bound that has it.
-func (in *instance) worst(rate, n float64, seeds int) (level float64, binding measure.Bound) {
-	var runs []*measure.Observation
-	var s span
-	for seed := range seeds {
-		o, window := in.run(rate, n, truthSeed+uint64(seed))
-		runs, s = append(runs, o), window
-	}
-	level = math.Inf(-1)
-	for _, b := range in.cfg.Objective.Bounds {
-		if ratio, ok := pool(b, s, runs...); ok && math.Log(ratio) > level {
-			level, binding = math.Log(ratio), b
-		}
-	}
-	return level, binding
-}
-
-// truthSeed is the first seed of the runs for a truth, far from those of searches.
-const truthSeed = 900_000_000
-
-// throughput is how many requests a second end in the window of a load.
-func (in *instance) throughput(rate, n float64, seeds int) float64 {
-	sum := 0.0
-	for seed := range seeds {
-		o, window := in.run(rate, n, truthSeed+uint64(seed))
-		ended := 0
-		for i := range o.Records {
-			if last := o.Records[i].Last; last >= window.from && last < window.to {
-				ended++
-			}
-		}
-		sum += float64(ended) / (window.to - window.from).Seconds() / float64(seeds)
-	}
-	return sum
 }

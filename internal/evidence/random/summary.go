@@ -70,6 +70,9 @@ func summarizeKind(w io.Writer, name string, all []*answer) {
 		}
 	}
 	n := max(float64(len(logs)), 1)
+	slices.Sort(logs)
+	slices.Sort(walls)
+	slices.Sort(trials)
 	fmt.Fprintf(w, "%-26s %4d %4d  %8.3f %8.3f %9.3f  %8.4f %8.4f %8.4f  %9d %7d  %8.2fs %8.2fs %7.0f\n", name, len(all), len(logs), float64(covered)/n, float64(safe)/n,
 		highest, quantile(logs, 0.5), quantile(logs, 0.95), quantile(logs, 1), silent, invented, quantile(walls, 0.5), quantile(walls, 1), quantile(trials, 0.5))
 }
@@ -79,13 +82,4 @@ func number(b bool) int {
 		return 1
 	}
 	return 0
-}
-
-// quantile is an order statistic, 0 of nothing.
-func quantile(values []float64, q float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	slices.Sort(values)
-	return values[max(int(math.Ceil(q*float64(len(values))))-1, 0)]
 }

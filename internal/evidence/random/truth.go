@@ -1,18 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
 	"planner/sweep/measure"
 )
 
-// truth is the maximum rate of an instance, found by long runs. Between Low and High
-// a rate meets the objective and misses it within 1 %, in a limit or in what the
-// server completes.
+// truth is the maximum rate of a subject, found by long runs. From Low to High a
+// rate may meet the objective or miss it, by what the runs leave open or by at most
+// 1 % of a limit, or 0.5 % of what the server completes.
 type truth struct {
 	Rate, Low, High float64
-	// Capacity is what the server completes under overload, in requests per second.
+	// Capacity is what the server completes when it is overloaded, in requests per second.
 	Capacity float64
 	// Binding names the metric that limits the rate: "throughput" where none does.
 	Binding string
@@ -24,101 +25,103 @@ const throughput = "throughput"
 // The runs for a truth: quick ones find about where it is, fine ones where.
 const (
 	quickRequests = 6_000
-	fineRequests  = 12_000
-	fineSeeds     = 2
+	fineRequests  = 8_000
+	fineSeeds     = 4
 	// crowded is the share of capacity from which queues take long to forget, so that
-	// a run has to be several times as long, as it has for a quantile far out.
-	crowded, longer = 0.6, 2.5
+	// a run has to be longer times as long, as it has for a quantile far out.
+	crowded, longer = 0.6, 3
 	// slack is by how much a statistic may differ from its limit for a rate within it
-	// to count as right, and capacitySlack by how much a rate from capacity.
-	slack         = 0.01
-	capacitySlack = 0.005
+	// to count as right, and rateSlack by how much the rate itself.
+	slack     = 0.01
+	rateSlack = 0.005
+	// unclear is how far the ends may be apart, in the logarithm, for what the runs
+	// leave open before they are made longer, once. Long runs of an engine that is
+	// hardly busy have too many steps.
+	unclear = 0.04
 )
 
 // truth finds the maximum rate; its zero value is that of an objective which no rate
 // meets.
-func (in *instance) truth() truth {
-	capacity := in.capacity(in.start(), quickRequests, 1)
+func (s *subject) truth() truth {
+	capacity, wide := s.capacity(s.start, quickRequests, 1)
 	about := capacity
-	c := curve{in: in, requests: quickRequests, seeds: 1}
+	c := curve{subject: s, requests: quickRequests, seeds: 1}
 	low := about
-	for c.at(low) > 0 {
+	for c.at(low).value > 0 {
 		if low /= 2; low < capacity/5000 {
 			return truth{Capacity: capacity}
 		}
 	}
 	if low < capacity {
-		about = c.crossing(0, 0.05)
+		about = c.crossing(middle, 0, 0.05)
 	}
-	fine := curve{in: in, requests: fineRequests, seeds: fineSeeds}
-	far := slices.ContainsFunc(in.cfg.Objective.Bounds, func(b measure.Bound) bool { return b.Quantile >= 0.999 })
+	c = curve{subject: s, requests: fineRequests, seeds: max(s.starts, fineSeeds)}
+	far := slices.ContainsFunc(s.objective.Bounds, func(b measure.Bound) bool { return b.Quantile >= 0.999 })
 	if about > crowded*capacity {
-		capacity = in.capacity(capacity, longer*fineRequests, fineSeeds)
+		capacity, wide = s.capacity(capacity, longer*fineRequests, max(s.starts, fineSeeds))
 	}
 	if far || about > crowded*capacity {
-		fine.requests *= longer
+		c.requests *= longer
 	}
-	return fine.truth(about, capacity)
-}
-
-// start is a rate beyond what the server completes, by arithmetic.
-func (in *instance) start() float64 {
-	c, err := in.sim.Capacity(in.knobs, &in.cfg.Workload, measure.SLO{})
-	if err != nil || !(c.Rate > 0) {
-		return 1
+	t, open := c.truth(about, capacity, wide)
+	if open > unclear && (!far || about > crowded*capacity) {
+		c.points, c.requests = nil, longer*c.requests
+		t, _ = c.truth(t.Rate, capacity, wide)
 	}
-	return c.Rate
+	return t
 }
 
 // capacity is what the server completes under a load that is a little beyond it: of
 // conversations a heavy overload would show the first turns alone.
-func (in *instance) capacity(rate, n float64, seeds int) float64 {
-	const little, enough = 1.06, 1.03
+func (s *subject) capacity(rate, n float64, seeds int) (perSecond, wide float64) {
+	if s.frail {
+		return s.start, 0
+	}
+	const little, enough, much = 1.06, 1.03, 1.1
 	for range 30 {
-		done := in.throughput(rate, n, seeds)
+		perSecond, wide = s.throughput(rate, n, seeds)
 		switch {
-		case rate > 1.1*done:
-			rate = little * done
-		case rate < enough*done:
+		case rate > much*perSecond:
+			rate = little * perSecond
+		case rate < enough*perSecond:
 			rate *= 1.3
 		default:
-			return done
+			return perSecond, wide
 		}
 	}
-	return rate
+	return perSecond, wide
 }
 
 // curve is how far the worst statistic is from its limit, at the rates tried.
 type curve struct {
-	in       *instance
+	subject  *subject
 	requests float64
 	seeds    int
 	points   []point
 }
 
 type point struct {
-	rate, level float64
-	binding     measure.Bound
+	sample
+
+	rate    float64
+	binding measure.Bound
 }
 
-func (c *curve) at(rate float64) float64 { return c.add(rate).level }
+// A reading is the value of a point or an end of its interval.
+type reading func(*point) float64
 
-// add tries a rate, once.
-func (c *curve) add(rate float64) point {
-	i, found := slices.BinarySearchFunc(c.points, rate, func(p point, r float64) int {
-		switch {
-		case p.rate < r:
-			return -1
-		case p.rate > r:
-			return 1
-		}
-		return 0
-	})
+func middle(p *point) float64 { return p.value }
+func lowest(p *point) float64 { return p.low }
+func utmost(p *point) float64 { return p.high }
+
+// at tries a rate, once.
+func (c *curve) at(rate float64) *point {
+	i, found := slices.BinarySearchFunc(c.points, rate, func(p point, r float64) int { return cmp.Compare(p.rate, r) })
 	if !found {
-		level, binding := c.in.worst(rate, c.requests, c.seeds)
-		c.points = slices.Insert(c.points, i, point{rate, level, binding})
+		level, binding := c.subject.worst(rate, c.requests, c.seeds)
+		c.points = slices.Insert(c.points, i, point{level, rate, binding})
 	}
-	return c.points[i]
+	return &c.points[i]
 }
 
 // steep is a change of level over which a straight line is no curve.
@@ -126,45 +129,48 @@ const steep = 0.3
 
 // crossing is the largest rate whose level is at most the given one: between two
 // points no further apart than the width, in the logarithm, or less where it is steep.
-// Its points must lie on either side.
-func (c *curve) crossing(level, width float64) float64 {
+// It is an end of the points if they lie on one side.
+func (c *curve) crossing(read reading, level, width float64) float64 {
 	for {
 		i := len(c.points) - 1
-		for i > 0 && c.points[i].level > level {
+		for i > 0 && read(&c.points[i]) > level {
 			i--
 		}
-		if i+1 >= len(c.points) || c.points[i].level > level {
+		if i+1 == len(c.points) || read(&c.points[i]) > level {
 			return c.points[i].rate
 		}
-		a, b := c.points[i], c.points[i+1]
-		share := (level - a.level) / (b.level - a.level)
-		if apart := math.Log(b.rate / a.rate); apart <= width && (apart <= width/4 || b.level-a.level < steep) {
-			return a.rate * math.Pow(b.rate/a.rate, share)
+		a, b := &c.points[i], &c.points[i+1]
+		below, above := read(a), read(b)
+		share, apart := (level-below)/(above-below), math.Log(b.rate/a.rate)
+		if apart <= width && (apart <= width/4 || above-below < steep) {
+			return a.rate * math.Exp(share*apart)
 		}
-		c.add(a.rate * math.Pow(b.rate/a.rate, min(max(share, 0.2), 0.8)))
+		c.at(a.rate * math.Exp(min(max(share, 0.2), 0.8)*apart))
 	}
 }
 
-// truth finds the crossings about a rate and below capacity.
-func (c *curve) truth(about, capacity float64) truth {
-	t := truth{Rate: capacity, Low: capacity * (1 - capacitySlack), High: capacity * (1 + capacitySlack), Capacity: capacity, Binding: throughput}
+// truth finds the crossings about a rate and below capacity, which is known within
+// wide, and how far apart the ends are for what the runs leave open.
+func (c *curve) truth(about, capacity, wide float64) (t truth, open float64) {
+	near := max(capacity*rateSlack, wide)
+	t = truth{Rate: capacity, Low: capacity - near, High: capacity + near, Capacity: capacity, Binding: throughput}
 	up, down := math.Log1p(slack), math.Log1p(-slack)
-	low, high := about, about
-	for step := 1.03; c.at(high) <= up && high < t.High; step *= step {
+	high, step := min(about, t.High), 1.03
+	for ; c.at(high).low <= up && high < t.High; step *= step {
 		high = min(high*step, t.High)
 	}
-	for step := 1.03; c.at(low) >= down; step *= step {
-		if low /= step; low < about/1000 {
-			break
-		}
+	low := high / 1.03
+	for step = 1.03; c.at(low).high >= down && low > about/1000; step *= step {
+		low /= step
 	}
 	const width = 0.008
-	if rate := c.crossing(0, width); rate < t.Rate {
+	if rate := c.crossing(middle, 0, width); rate < t.Rate {
 		t.Rate = rate
 		i := slices.IndexFunc(c.points, func(p point) bool { return p.rate >= rate })
 		t.Binding = c.points[i].binding.Metric.String()
 	}
-	t.High = min(t.High, c.crossing(up, width))
-	t.Low = min(t.Low, c.crossing(down, width))
-	return t
+	open = math.Log(c.crossing(lowest, 0, width) / c.crossing(utmost, 0, width))
+	t.High = max(min(t.High, c.crossing(lowest, up, width)), t.Rate*(1+rateSlack))
+	t.Low = min(t.Low, c.crossing(utmost, down, width), t.Rate*(1-rateSlack))
+	return t, open
 }

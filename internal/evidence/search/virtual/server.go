@@ -19,6 +19,8 @@ type Server interface {
 const (
 	streamService uint64 = 101 + iota
 	streamDrift
+	streamStart
+	streamRest
 )
 
 // Queue is a first-come, first-served queue with exponential or constant
