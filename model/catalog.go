@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"planner/internal/list"
 )
 
 //go:embed catalog/gpus.csv
@@ -154,10 +156,7 @@ func (c *Catalog) Models() []Arch { return append([]Arch(nil), c.models...) }
 // underscores. An exact match wins; a part of exactly one name is enough; a part of
 // several is refused with the candidates, an unknown name with the nearest ones.
 func (c *Catalog) GPU(name string) (Hardware, error) {
-	names := make([][]string, len(c.gpus))
-	for i, g := range c.gpus {
-		names[i] = []string{g.Name}
-	}
+	names := list.Map(c.gpus, func(g Hardware) []string { return []string{g.Name} })
 	i, err := find("gpu", name, names)
 	if err != nil {
 		return Hardware{}, err
@@ -171,10 +170,7 @@ func (c *Catalog) GPU(name string) (Hardware, error) {
 // and the like at its end) comes back with that as its own format. Either has the id
 // that was asked for, not that of the shape's own checkpoint.
 func (c *Catalog) Model(name string) (Arch, error) {
-	names := make([][]string, len(c.models))
-	for i, m := range c.models {
-		names[i] = []string{m.Name, m.Repo}
-	}
+	names := list.Map(c.models, func(m Arch) []string { return []string{m.Name, m.Repo} })
 	i, err := find("model", name, names)
 	if err == nil {
 		return c.models[i], nil

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"planner/internal/list"
 )
 
 // CatalogTable names one of the two tables of the catalog.
@@ -159,11 +161,7 @@ func hardwareOf(r Row) (Hardware, error) {
 
 // generationNames lists the generations for messages.
 func generationNames() string {
-	names := make([]string, len(generations))
-	for i, g := range generations {
-		names[i] = string(g)
-	}
-	return strings.Join(names, " ")
+	return strings.Join(list.Map(generations, func(g Generation) string { return string(g) }), " ")
 }
 
 // linkOf classifies a link by its name on the data sheet.

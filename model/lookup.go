@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"planner/internal/list"
 	"planner/internal/spelling"
 )
 
@@ -27,11 +28,7 @@ func find(what, name string, entries [][]string) (int, error) {
 	case 0:
 		return -1, fmt.Errorf("%s %q is not in the catalog; the nearest are %s", what, name, quoted(nearest(want, entries)))
 	}
-	candidates := make([]string, len(hits))
-	for i, h := range hits {
-		candidates[i] = entries[h][0]
-	}
-	return -1, fmt.Errorf("%s %q fits several in the catalog: %s", what, name, quoted(candidates))
+	return -1, fmt.Errorf("%s %q fits several in the catalog: %s", what, name, quoted(list.Map(hits, func(h int) string { return entries[h][0] })))
 }
 
 // matching returns the entries with a name that fits, in their order.
@@ -112,18 +109,10 @@ func nearest(want string, entries [][]string) []string {
 		return least
 	}
 	sorted := slices.SortedStableFunc(slices.Values(entries), func(a, b []string) int { return cmp.Compare(distance(a), distance(b)) })
-	var out []string
-	for _, names := range sorted[:min(3, len(sorted))] {
-		out = append(out, names[0])
-	}
-	return out
+	return list.Map(sorted[:min(3, len(sorted))], func(names []string) string { return names[0] })
 }
 
 // quoted lists names for messages.
 func quoted(names []string) string {
-	out := make([]string, len(names))
-	for i, n := range names {
-		out[i] = fmt.Sprintf("%q", n)
-	}
-	return strings.Join(out, ", ")
+	return strings.Join(list.Map(names, func(n string) string { return fmt.Sprintf("%q", n) }), ", ")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"planner/internal/config"
+	"planner/internal/list"
 	"planner/internal/report"
 	"planner/model"
 )
@@ -169,11 +170,7 @@ func billions(n float64) string {
 }
 
 func cells(texts ...string) []report.Cell {
-	row := make([]report.Cell, len(texts))
-	for i, s := range texts {
-		row[i] = report.Cell{Text: s}
-	}
-	return row
+	return list.Map(texts, func(s string) report.Cell { return report.Cell{Text: s} })
 }
 
 // An engineFact says what planner can do with an engine.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"planner/internal/config"
+	"planner/internal/list"
 	"planner/internal/report"
 	"planner/sweep/measure"
 )
@@ -35,11 +36,7 @@ func serverOf(cfg *config.Config, k measure.Knobs) report.StartCommand {
 
 // besides puts what a command line lacks in words.
 func besides(without []string) []string {
-	var notes []string
-	for _, w := range without {
-		notes = append(notes, "not in the command, which has no option for it: "+w)
-	}
-	return notes
+	return list.Map(without, func(w string) string { return "not in the command, which has no option for it: " + w })
 }
 
 // beside prints what belongs to the commands of servers: the files that they read,

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"planner/internal/list"
 )
 
 // codec says how the values of a key are read, or what is wrong with them, and printed.
@@ -226,9 +228,5 @@ func choice[T comparable](k codec[T]) codec[[]T] {
 }
 
 func brackets[T any](items []T, print func(T) string) string {
-	texts := make([]string, len(items))
-	for i, x := range items {
-		texts[i] = print(x)
-	}
-	return "[" + strings.Join(texts, ", ") + "]"
+	return "[" + strings.Join(list.Map(items, print), ", ") + "]"
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"planner/internal/list"
 )
 
 // place is where a value was given: in a file, or on the command line.
@@ -53,11 +55,7 @@ type Problems []Problem
 
 // Error joins the problems, one a line.
 func (ps Problems) Error() string {
-	lines := make([]string, len(ps))
-	for i, p := range ps {
-		lines[i] = p.String()
-	}
-	return strings.Join(lines, "\n")
+	return strings.Join(list.Map(ps, Problem.String), "\n")
 }
 
 // sorted orders problems by place: the file from top to bottom, then the flags.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"planner/internal/list"
 	"planner/internal/spelling"
 	"planner/model"
 )
@@ -48,10 +49,7 @@ func (r *reader) take(c *Config) {
 		i := slices.IndexFunc(known, func(s section) bool { return s.name == n.name })
 		switch _, ok := n.value.(map[string]any); {
 		case i < 0 && ok:
-			var sections []string
-			for _, s := range all {
-				sections = append(sections, s.name)
-			}
+			sections := list.Map(all, func(s section) string { return s.name })
 			n.refuse("is no section, the nearest is [%s]; want one of %s", nearest(n.name, sections), strings.Join(sections, ", "))
 		case i < 0:
 			n.refuse("is no key, the nearest valid key is %s", nearestKey("", n.name, all))

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"planner/internal/list"
 )
 
 // takeRows reads the keys of a table, each by its row and in the rows' order, of which
@@ -41,20 +43,12 @@ func (n input) unknown(table string, names []string) {
 }
 
 func names(rows []row) []string {
-	out := make([]string, len(rows))
-	for i, k := range rows {
-		out[i] = k.name
-	}
-	return out
+	return list.Map(rows, func(k row) string { return k.name })
 }
 
 // keyList lists keys as TOML writes them.
 func keyList(names []string) string {
-	keys := make([]string, len(names))
-	for i, name := range names {
-		keys[i] = join("", name)
-	}
-	return strings.Join(keys, ", ")
+	return strings.Join(list.Map(names, func(name string) string { return join("", name) }), ", ")
 }
 
 // printTable prints the rows that have a value as an inline table.

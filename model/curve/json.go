@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/internal/wire"
 	"planner/sweep/measure"
@@ -77,11 +78,7 @@ type levels []float64
 
 // MarshalJSON writes the names.
 func (l levels) MarshalJSON() ([]byte, error) {
-	names := make([]named, len(l))
-	for i, q := range l {
-		names[i] = named(q)
-	}
-	return wire.Marshal(names)
+	return wire.Marshal(list.Map(l, func(q float64) named { return named(q) }))
 }
 
 // UnmarshalJSON reads names.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"planner/internal/list"
 	"planner/internal/note"
 )
 
@@ -75,10 +76,7 @@ func saturationReason(routes []Route, spread, highest float64) string {
 	if len(routes) == 1 {
 		return fmt.Sprintf("extrapolated by the fitted form alone: the highest rate measured is %.0f %% of it, and no point is overload", 100*highest/routes[0].Rate)
 	}
-	var parts []string
-	for _, r := range routes {
-		parts = append(parts, fmt.Sprintf("%s %.4g", r.Name, r.Rate))
-	}
+	parts := list.Map(routes, func(r Route) string { return fmt.Sprintf("%s %.4g", r.Name, r.Rate) })
 	verdict := "agree within"
 	if spread > agreement {
 		verdict = "differ by"

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"planner/internal/list"
 	"planner/sweep/measure"
 )
 
@@ -80,11 +81,7 @@ func (s *Settings) fill() {
 
 // Kinds lists the kinds of engines, in a fixed order.
 func Kinds() []string {
-	out := make([]string, len(adapters))
-	for i, a := range adapters {
-		out[i] = a.kind
-	}
-	return out
+	return list.Map(adapters, func(a adapter) string { return a.kind })
 }
 
 // adapters is the table of what is known of each kind of engine.

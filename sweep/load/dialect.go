@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"planner/internal/list"
 )
 
 // dialect is what one engine takes beyond the plain OpenAI request. A field
@@ -59,9 +61,6 @@ func dialectOf(engine string) (*dialect, error) {
 	if i := slices.IndexFunc(dialects, func(d dialect) bool { return strings.EqualFold(d.engine, engine) }); i >= 0 {
 		return &dialects[i], nil
 	}
-	names := make([]string, len(dialects))
-	for i, d := range dialects {
-		names[i] = d.engine
-	}
+	names := list.Map(dialects, func(d dialect) string { return d.engine })
 	return nil, fmt.Errorf("unknown engine dialect %q; allowed: %s", engine, strings.Join(names, ", "))
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"planner/internal/list"
 	"planner/internal/wire"
 )
 
@@ -222,11 +223,7 @@ func Class(name string) (Shape, error) {
 
 // ClassNames lists the named traffic classes.
 func ClassNames() []string {
-	names := make([]string, len(classShapes))
-	for i, s := range classShapes {
-		names[i] = s.Name
-	}
-	return names
+	return list.Map(classShapes, func(s Shape) string { return s.Name })
 }
 
 // MarshalJSON describes the workload: the rows of a trace and the samples of an

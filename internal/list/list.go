@@ -1,0 +1,11 @@
+// Package list makes lists of lists.
+package list
+
+// Map is a list of what f makes of each item.
+func Map[T, U any](items []T, f func(T) U) []U {
+	out := make([]U, len(items))
+	for i, item := range items {
+		out[i] = f(item)
+	}
+	return out
+}
