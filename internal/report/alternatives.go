@@ -28,9 +28,12 @@ func addAlternatives(d *Document, p *plan.Plan) {
 func addOffers(d *Document, title string, all []plan.Alternative) {
 	var ks []measure.Knobs
 	for _, a := range all {
-		ks = append(ks, named(&a.Offer))
+		k := a.Offer.Knobs
+		k.GPU = cmp.Or(k.GPU, a.Offer.GPU)
+		ks = append(ks, k)
 	}
 	which := differing(ks)
+	which[0] = false // the GPU, which is named anyway
 	tab := Table{Columns: []Column{{Name: "instance", Wrap: true}, {Name: "GPUs", Right: true}, {Name: "instances", Right: true},
 		{Name: "per hour", Right: true}, {Name: "per million output tokens", Right: true}, {Name: "req/s per instance", Right: true},
 		{Name: "limited by", Extra: true}, {Name: "note", Wrap: true, Extra: true}}}
@@ -50,7 +53,7 @@ func addOffers(d *Document, title string, all []plan.Alternative) {
 			tone = Strong
 		}
 		name := gpus(a.Offer.GPUs, &a.Offer)
-		if s := describe(ks[i], withoutGPU(which)); s != "the same" {
+		if s := values(ks[i:i+1], which); s != "" {
 			name += ", " + s
 		}
 		tab.Rows = append(tab.Rows, []Cell{{name, tone}, {Text: count(a.Fleet.GPUs)}, {Text: count(a.Fleet.Instances)}, {dollars(a.Cost.PerHour), tone},
@@ -64,24 +67,6 @@ func addOffers(d *Document, title string, all []plan.Alternative) {
 	if len(cannot) > 0 {
 		d.add(Paragraph{Text: "Not possible:"}, Bullets{Items: grouped(cannot, ks)})
 	}
-}
-
-// named are the knobs of an offer with its GPU filled in.
-func named(o *plan.Offer) measure.Knobs {
-	k := o.Knobs
-	if k.GPU == "" {
-		k.GPU = o.GPU
-	}
-	return k
-}
-
-// withoutGPU is a choice of knobs less the GPU, which is the first.
-func withoutGPU(which []bool) []bool {
-	which = slices.Clone(which)
-	if len(which) > 0 {
-		which[0] = false
-	}
-	return which
 }
 
 // addRejected lists what cannot run, grouped by reason.
@@ -102,18 +87,13 @@ func knobsOf(rejected []measure.Rejection) []measure.Knobs {
 // apart from all sets, and the reason, that of the first set where the figures
 // in it differ.
 func grouped(rejected []measure.Rejection, all []measure.Knobs) []string {
-	which := differing(all)
+	which := apart(all)
 	var lines []string
 	for _, group := range note.GroupsOf(rejected, func(r measure.Rejection) note.Note { return r.Reason.Read() }) {
 		reason := group[0].Reason.Text
 		same := !slices.ContainsFunc(group, func(r measure.Rejection) bool { return r.Reason.Text != reason })
-		line := ""
-		switch {
-		case len(group) == 1 && len(all) == 1:
-			line = describe(group[0].Knobs, given(group[0].Knobs))
-		case len(group) == 1:
-			line = describe(group[0].Knobs, which)
-		default:
+		line := describe(group[0].Knobs, which)
+		if len(group) > 1 {
 			line = plural(len(group), "set")
 			if v := values(knobsOf(group), which); v != "" {
 				line += " (" + v + ")"
@@ -128,27 +108,26 @@ func grouped(rejected []measure.Rejection, all []measure.Knobs) []string {
 	return lines
 }
 
-// values lists the values that each differing knob takes within a group of sets.
+// values lists the values that each of the chosen knobs takes within a group of sets:
+// "TP 4, seqs 256 512". One left to the engine reads "default".
 func values(group []measure.Knobs, which []bool) string {
-	seen := make([][]string, len(which))
-	for _, k := range group {
-		for i, n := range measure.KnobTable {
-			v := cmp.Or(knobText(n, k), "default")
-			if i < len(which) && which[i] && !slices.Contains(seen[i], v) {
-				seen[i] = append(seen[i], v)
-			}
-		}
-	}
 	var parts []string
 	for i, n := range measure.KnobTable {
-		switch {
-		case i >= len(seen) || len(seen[i]) == 0:
-		case n.Name == "gpu":
-			parts = append(parts, strings.Join(seen[i], " or "))
-		default:
-			slices.SortStableFunc(seen[i], byValue)
-			parts = append(parts, n.Short+" "+strings.Join(seen[i], " "))
+		if !which[i] {
+			continue
 		}
+		var seen []string
+		for _, k := range group {
+			if v := cmp.Or(knobText(n, k), "default"); !slices.Contains(seen, v) {
+				seen = append(seen, v)
+			}
+		}
+		if n.Name == "gpu" {
+			parts = append(parts, strings.Join(seen, " or "))
+			continue
+		}
+		slices.SortStableFunc(seen, byValue)
+		parts = append(parts, n.Short+" "+strings.Join(seen, " "))
 	}
 	return strings.Join(parts, ", ")
 }

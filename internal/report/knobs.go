@@ -87,21 +87,17 @@ func differing(sets []measure.Knobs) []bool {
 	return out
 }
 
-// describe names the chosen knobs of a set: "TP 4, seqs 256". One left to the engine
-// reads "default".
+// describe names the chosen knobs of a set: "TP 4, seqs 256".
 func describe(k measure.Knobs, which []bool) string {
-	var parts []string
-	for i, n := range measure.KnobTable {
-		if i >= len(which) || !which[i] {
-			continue
-		}
-		value := cmp.Or(knobText(n, k), "default")
-		if n.Name != "gpu" {
-			value = n.Short + " " + value
-		}
-		parts = append(parts, value)
+	return cmp.Or(values([]measure.Knobs{k}, which), "the same")
+}
+
+// apart are the knobs that tell sets apart; of a single set those that are given.
+func apart(sets []measure.Knobs) []bool {
+	if len(sets) == 1 {
+		return given(sets[0])
 	}
-	return cmp.Or(strings.Join(parts, ", "), "the same")
+	return differing(sets)
 }
 
 // given marks the knobs that are not left to the engine.

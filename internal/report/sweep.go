@@ -96,10 +96,7 @@ func sweepTable(trials []measure.Measurement, slo measure.SLO) Table {
 func trialOf(m *measure.Measurement) string { return m.Trial.Why }
 
 func rejectedTable(all []measure.Rejection) Table {
-	which := differing(knobsOf(all))
-	if len(all) == 1 {
-		which = given(all[0].Knobs)
-	}
+	which := apart(knobsOf(all))
 	tab := Table{Columns: []Column{{Name: "settings", Wrap: true}, {Name: "reason", Wrap: true}}}
 	for _, r := range all {
 		tab.Rows = append(tab.Rows, []Cell{{Text: describe(r.Knobs, which)}, {Text: r.Reason.Text, Tone: Bad}})
