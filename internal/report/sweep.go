@@ -82,13 +82,7 @@ func sweepTable(trials []measure.Measurement, slo measure.SLO) Table {
 			}
 			return percent(*m.Server.HitRate)
 		}), trialColumn{Column{Name: "verdict"}, verdict},
-		trialColumn{Column{Name: "note", Wrap: true, Extra: true}, func(m *measure.Measurement) Cell {
-			text := remark(m)
-			if text == m.Trial.Why {
-				text = ""
-			}
-			return Cell{text, Quiet}
-		}})
+		trialColumn{Column{Name: "note", Wrap: true, Extra: true}, func(m *measure.Measurement) Cell { return Cell{remark(m), Quiet} }})
 	return tableOf(ran(trials), columns).known()
 }
 

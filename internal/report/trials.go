@@ -67,7 +67,7 @@ func trialTable(trials []measure.Measurement, slo measure.SLO) Table {
 		columns = append(columns, textColumn(Column{Name: "beyond the limit", Right: true}, beyondShare), textColumn(Column{Name: "of", Extra: true}, binding),
 			trialColumn{Column{Name: "verdict"}, verdict})
 	}
-	columns = append(columns, trialColumn{Column{Name: "note", Wrap: true, Extra: true}, func(m *measure.Measurement) Cell { return Cell{remark(m), Quiet} }})
+	columns = append(columns, trialColumn{Column{Name: "note", Wrap: true, Extra: true}, func(m *measure.Measurement) Cell { return Cell{cmp.Or(remark(m), m.Trial.Why), Quiet} }})
 	return tableOf(byLoad(trials), columns).known()
 }
 
@@ -189,7 +189,7 @@ func beyondShare(m *measure.Measurement) string {
 	return portion(c.Value)
 }
 
-// remark says what a reader of a row should know besides.
+// remark says what a reader of a row should know besides; "" where that is nothing.
 func remark(m *measure.Measurement) string {
 	switch {
 	case m.Aborted.Text != "":
@@ -201,7 +201,7 @@ func remark(m *measure.Measurement) string {
 	case m.Failed > 0:
 		return fmt.Sprintf("%s failed", count(m.Failed))
 	}
-	return m.Trial.Why
+	return ""
 }
 
 // summaryTable says of every set of knobs how many trials it got and between
