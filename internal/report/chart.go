@@ -9,18 +9,15 @@ import (
 	"gonum.org/v1/plot/plotter"
 )
 
-// Chart is a plot of positive quantities against a rate: measured points, fitted
-// lines, bands around them and marked values on either axis.
+// Chart is a plot of positive quantities, on a logarithmic axis, against a rate:
+// measured points, fitted lines, bands around them and marked values on either axis.
 type Chart struct {
 	Title string
 	// Name is the base name of the chart's image files: "latency".
 	Name string
 	// XLabel and YLabel name the quantities with their units.
 	XLabel, YLabel string
-	// LogY makes the vertical axis logarithmic. Values that are not above 0 are
-	// left out then.
-	LogY   bool
-	Series []Line
+	Series         []Line
 	// Limits are marked heights, Rates marked places on the horizontal axis.
 	Limits, Rates []Reference
 }
@@ -73,9 +70,7 @@ func (l Line) overloaded() bool {
 
 // drawable reports whether a chart has a place for x and y: there are no rates
 // below 0, and only what is above 0 has a logarithm.
-func (c *Chart) drawable(x, y float64) bool {
-	return finite(x) && x >= 0 && finite(y) && (y > 0 || !c.LogY && y >= 0)
-}
+func drawable(x, y float64) bool { return finite(x) && x >= 0 && finite(y) && y > 0 }
 
 // values are the drawable places of points, lines and bands.
 func (c *Chart) values() iter.Seq2[float64, float64] {
@@ -86,7 +81,7 @@ func (c *Chart) values() iter.Seq2[float64, float64] {
 				places = append(places, plotter.XY{X: p.X, Y: p.Y}, plotter.XY{X: p.X, Y: p.Low}, plotter.XY{X: p.X, Y: p.High})
 			}
 			for _, p := range places {
-				if c.drawable(p.X, p.Y) && !yield(p.X, p.Y) {
+				if drawable(p.X, p.Y) && !yield(p.X, p.Y) {
 					return
 				}
 			}
@@ -106,24 +101,23 @@ func (c *Chart) Empty() bool {
 // with the references in it, those on the horizontal axis by rate.
 type frame struct {
 	right, bottom, top float64
-	log                bool
 	limits, rates      []Reference
 }
 
-// frame encloses everything drawn: the vertical axis spans the data (in whole
-// decades' 1-2-5 steps when it is logarithmic) and the limits. An extrapolated
+// frame encloses everything drawn: the vertical axis spans the data, in the 1-2-5 steps
+// of decades, and the limits. An extrapolated
 // line and a band are cut at ten times what was measured, so that a pole does not
 // flatten the rest.
 func (c *Chart) frame() frame {
-	f := frame{bottom: math.Inf(1), top: math.Inf(-1), log: c.LogY}
-	f.limits = slices.DeleteFunc(slices.Clone(c.Limits), func(r Reference) bool { return !c.drawable(0, r.At) })
-	f.rates = slices.DeleteFunc(slices.Clone(c.Rates), func(r Reference) bool { return !c.drawable(r.At, 1) })
+	f := frame{bottom: math.Inf(1), top: math.Inf(-1)}
+	f.limits = slices.DeleteFunc(slices.Clone(c.Limits), func(r Reference) bool { return !drawable(0, r.At) })
+	f.rates = slices.DeleteFunc(slices.Clone(c.Rates), func(r Reference) bool { return !drawable(r.At, 1) })
 	slices.SortStableFunc(f.rates, func(a, b Reference) int { return cmp.Compare(a.At, b.At) })
 
 	highest := 0.0
 	for _, s := range c.Series {
 		for _, p := range s.Points {
-			if c.drawable(p.X, p.Y) {
+			if drawable(p.X, p.Y) {
 				highest = max(highest, p.Y)
 			}
 		}
@@ -142,14 +136,10 @@ func (c *Chart) frame() frame {
 		f.right = max(f.right, r.At)
 	}
 	f.right = 1.04 * cmp.Or(f.right, 1)
-	switch {
-	case f.bottom > f.top:
+	if f.bottom > f.top {
 		f.bottom, f.top = 1, 10
-	case c.LogY:
-		f.bottom, f.top = step(stepBelow(f.bottom)), stepAbove(f.top)
-	default:
-		f.bottom, f.top = 0, f.top*1.05
 	}
+	f.bottom, f.top = step(stepBelow(f.bottom)), stepAbove(f.top)
 	if f.top <= f.bottom {
 		f.top = f.bottom + 1
 	}
@@ -157,12 +147,7 @@ func (c *Chart) frame() frame {
 }
 
 // height maps y to 0..1 of the frame.
-func (f frame) height(y float64) float64 {
-	if f.log {
-		return math.Log(y/f.bottom) / math.Log(f.top/f.bottom)
-	}
-	return (y - f.bottom) / (f.top - f.bottom)
-}
+func (f frame) height(y float64) float64 { return math.Log(y/f.bottom) / math.Log(f.top/f.bottom) }
 
 // holds reports whether a place is in the frame.
 func (f frame) holds(x, y float64) bool {
@@ -209,12 +194,9 @@ func stepAbove(v float64) float64 {
 	return step(k)
 }
 
-// ticks are the marked heights: on a logarithmic axis the powers of ten, with 2
-// and 5 between them if there are few.
+// ticks are the marked heights: the powers of ten, with 2 and 5 between them if there
+// are few.
 func (f frame) ticks() []float64 {
-	if !f.log {
-		return linearTicks(f.top, 6)
-	}
 	k, stride := stepBelow(f.bottom), 1
 	if decades := math.Log10(f.top) - math.Log10(f.bottom); decades > 3.7 {
 		k, stride = 3*int(math.Floor(math.Log10(f.bottom))), 3*int(math.Ceil(decades/8))

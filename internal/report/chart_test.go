@@ -120,7 +120,7 @@ func TestAnyFiguresCanBeDrawn(t *testing.T) {
 		return rng.ExpFloat64() * 100
 	}
 	for i := range 300 {
-		c := &Chart{Title: "t", LogY: i%2 == 0}
+		c := &Chart{Title: "t"}
 		for range rng.IntN(3) {
 			var s Line
 			for range rng.IntN(5) {
@@ -174,7 +174,7 @@ func TestLanes(t *testing.T) {
 }
 
 func TestTicks(t *testing.T) {
-	got := frame{bottom: 50, top: 5000, log: true}.ticks()
+	got := frame{bottom: 50, top: 5000}.ticks()
 	want := []float64{50, 100, 200, 500, 1000, 2000, 5000}
 	if len(got) != len(want) {
 		t.Fatalf("%v, want %v", got, want)

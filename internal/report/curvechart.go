@@ -21,7 +21,7 @@ func latencyChart(c *curve.Curve, slo measure.SLO, max *search.Estimate, trials 
 	ch := &Chart{
 		Title:  name + " against load, one instance",
 		Name:   c.Metric.String(),
-		XLabel: "offered load, requests/s", YLabel: name + ", ms (log scale)", LogY: true,
+		XLabel: "offered load, requests/s", YLabel: name + ", ms (log scale)",
 	}
 	for _, q := range quantiles(slo, c.Metric) {
 		if l := latencyLine(c, q, trials); len(l.Points) > 0 {

@@ -18,7 +18,7 @@ import (
 // its logarithmic axis; their number stands in the title.
 func exceedanceChart(b search.BoundResult, trials []measure.Measurement) *Chart {
 	c := &Chart{
-		Name: "beyond-" + strings.ReplaceAll(b.Bound, ".", "-"), LogY: true,
+		Name:   "beyond-" + strings.ReplaceAll(b.Bound, ".", "-"),
 		XLabel: "offered load, requests/s", YLabel: "% of requests beyond the limit (log scale)",
 	}
 	scale := 100.0

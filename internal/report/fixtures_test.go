@@ -265,7 +265,7 @@ func blocks() Document {
 	d.add(Heading{2, "Below"}, Table{Caption: "An empty table", Columns: []Column{{Name: "x"}}})
 	d.add(Table{Caption: "Numbers", Columns: []Column{{Name: "name | id", Wrap: true}, {Name: "value", Right: true}, {Name: "aside", Extra: true}},
 		Rows: [][]Cell{{{Text: "first"}, {Text: "1,234.5", Tone: Good}, {Text: "said in passing"}}, {{Text: "second with | bar"}, {Text: "-"}, {}}}})
-	d.add(&Chart{Title: "Nothing", LogY: true, Series: []Line{{Name: "none", Points: []ChartPoint{{X: 1, Y: 0}, {X: 2, Y: math.NaN()}}}}})
+	d.add(&Chart{Title: "Nothing", Series: []Line{{Name: "none", Points: []ChartPoint{{X: 1, Y: 0}, {X: 2, Y: math.NaN()}}}}})
 	d.add(&Chart{Title: "A <line>", Name: "line", XLabel: "x", YLabel: "y, %",
 		Series: []Line{{Name: "a & b", Points: []ChartPoint{{1, 1, 0.5, 1.5, false}, {2, 3, 3, 3, false}, {3, 2, 2, 2, true}}, Fit: plotter.XYs{{X: 1, Y: 1}, {X: 3, Y: 2}}, Beyond: plotter.XYs{{X: 3, Y: 2}, {X: 4, Y: 4}}}},
 		Limits: []Reference{{2.5, "limit <2.5>"}}, Rates: []Reference{{3.9, "far right mark"}, {1, "near"}}})

@@ -109,7 +109,7 @@ func (c *Chart) table() Table {
 	tab := Table{Columns: []Column{{Name: "Series"}, {Name: c.XLabel, Right: true}, {Name: c.YLabel, Right: true}, {Name: "Note"}}}
 	for _, s := range c.Series {
 		for _, p := range s.Points {
-			if !c.drawable(p.X, p.Y) {
+			if !drawable(p.X, p.Y) {
 				continue
 			}
 			note := Cell{}

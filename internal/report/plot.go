@@ -143,9 +143,7 @@ func (c *Chart) axes(f frame) *plot.Plot {
 		a.Label.Padding = 4
 	}
 	p.X.Tick.Marker, p.Y.Tick.Marker = constantTicks(linearTicks(f.right, 10)), constantTicks(f.ticks())
-	if c.LogY {
-		p.Y.Scale = plot.LogScale{}
-	}
+	p.Y.Scale = plot.LogScale{}
 	grid := plotter.NewGrid()
 	grid.Vertical.Color = nil
 	grid.Horizontal.Color = gridInk
