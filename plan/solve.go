@@ -161,11 +161,11 @@ func (a *Alternative) explain(best *Alternative) {
 func (p *Plan) assume() {
 	d, o, f := &p.Demand, &p.Offer, &p.Fleet
 	say := func(format string, a ...any) { p.Assumptions = append(p.Assumptions, fmt.Sprintf(format, a...)) }
-	planned := fmt.Sprintf("planned rate %.6g requests/s", f.PlannedRate)
+	of := "peak"
 	if meant := d.TraceRates.Meant(); meant != "" {
-		planned += " " + meant
+		of = meant
 	}
-	say("%s: peak %.6g, growth %.3g, burst index %.3g", planned, d.Rate, d.Growth, max(d.BurstIndex, 1))
+	say("planned rate %.6g requests/s: %s %.6g, growth %.3g, burst index %.3g", f.PlannedRate, of, d.Rate, d.Growth, max(d.BurstIndex, 1))
 	say("requests are spread over the instances at random: each sees arrivals like those of the trials, and N instances carry N times the rate of one; better routing is not credited")
 	covers := "drift of the workload; measuring error is in the safe rate already"
 	if o.Rate.Confidence == 0 {

@@ -272,6 +272,7 @@ func addCurves(d *Document, p *plan.Plan, b *decide.Background) {
 	for _, c := range curves {
 		chart := latencyChart(c, p.Objective, &p.Offer.Rate, of(b.Trials, p.Offer.Knobs))
 		chart.Title += " of " + instance
+		chart.XLabel = meantBy(chart.XLabel, p.Demand.TraceRates)
 		d.add(chart, curveFacts(c, p.Objective, p.Offer.Rate.Confidence == 0), Bullets{Items: c.Warnings.Summary(), Tone: Doubt})
 	}
 	if b.Search != nil {

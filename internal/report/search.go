@@ -43,10 +43,7 @@ func searchDocument(k measure.Knobs, r search.Result, trials []measure.Measureme
 // found is the result in one line. An engine that did not run to the end of the
 // trials says nothing of lower rates than the one it was at.
 func found(r *search.Result, slo measure.SLO, trials []measure.Measurement) string {
-	at := ""
-	if meant := r.TraceRates.Meant(); meant != "" {
-		at = " " + meant
-	}
+	at := meantBy("", r.TraceRates)
 	if o := objective(slo); o != "" {
 		at += " at " + o
 	}
@@ -135,6 +132,7 @@ func addExceedances(d *Document, r *search.Result, trials []measure.Measurement)
 		return
 	}
 	if c := exceedanceChart(r.Bounds[best], trials); !c.Empty() {
+		c.XLabel = meantBy(c.XLabel, r.TraceRates)
 		d.section("Requests beyond the limit", c, exceedanceTable(r.Bounds[best], trials))
 	}
 	if len(r.Bounds) > 1 {

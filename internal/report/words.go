@@ -8,13 +8,17 @@ import (
 	"planner/sweep/workload"
 )
 
-// rateMeant prints a rate and which one it is of the trace that it belongs to, if any.
-func rateMeant(v float64, of *workload.Rates) string {
+// meantBy adds to the words for a rate which one it is of the trace that it belongs to,
+// if any.
+func meantBy(words string, of *workload.Rates) string {
 	if meant := of.Meant(); meant != "" {
-		return rate(v) + " " + meant
+		return words + " " + meant
 	}
-	return rate(v)
+	return words
 }
+
+// rateMeant prints a rate and which one it is of the trace that it belongs to, if any.
+func rateMeant(v float64, of *workload.Rates) string { return meantBy(rate(v), of) }
 
 // traced gives the rates of the trace that requests come from, and which of them a load
 // is told by; none without one.

@@ -34,3 +34,23 @@ func TestRouted(t *testing.T) {
 		}
 	}
 }
+
+// A replay that is not at the trace's own pace says how long its hours are.
+func TestClockOfATrace(t *testing.T) {
+	of := &workload.Rates{Of: workload.RateOfBusiestHour, Mean: 0.1, BusiestHour: 0.4, BusiestMinute: 1}
+	for _, c := range []struct {
+		rate float64
+		want string
+	}{
+		{8, "at 20 times its own pace: an hour of it takes 3m0s, in which a queue grows less"},
+		{0.1, "at 0.25 times its own pace: an hour of it takes 4h0m0s, in which a queue grows more"},
+		{0.4, ""},
+	} {
+		if got := strings.Join(clocked(of, c.rate), ""); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("at %g: %q, want %q", c.rate, got, c.want)
+		}
+	}
+	if clocked(nil, 8) != nil {
+		t.Error("a clock without a trace")
+	}
+}

@@ -58,7 +58,7 @@ func (d *Decision) addEvidence(p *plan.Plan) error {
 	if !d.ground.Virtual {
 		p.Warnings = append(p.Warnings, untrusted(d.Seen, p.Offer.Knobs)...)
 	}
-	p.Assumptions = append(p.Assumptions, routed(&d.cfg.Workload, p)...)
+	p.Assumptions = slices.Concat(p.Assumptions, routed(&d.cfg.Workload, p), clocked(d.cfg.Workload.Rates, p.Offer.Rate.Value))
 	if d.ground.Virtual {
 		p.Assumptions = append(p.Assumptions, assumed(d.cfg)...)
 		if u := d.chosen.selected.doubt; len(u.shifts) > 0 {

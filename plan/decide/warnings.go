@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"planner/internal/config"
 	"planner/internal/note"
@@ -42,6 +43,26 @@ func routed(w *workload.Workload, p *plan.Plan) []string {
 	}
 	return []string{what + " the same instance, which has the earlier ones in its prefix cache, as in the trials: " +
 		"behind a load balancer without affinity by session or prefix one instance carries less"}
+}
+
+// ownPace is by what factor the clock of a trace may be off its own until a plan says so.
+const ownPace = 1.5
+
+// clocked says what a replay at a rate other than the trace's own does to its hours.
+func clocked(of *workload.Rates, rate float64) []string {
+	if of == nil || !(rate > 0) {
+		return nil
+	}
+	pace := of.MeanAt(rate) / of.Mean
+	if pace < ownPace && pace > 1/ownPace {
+		return nil
+	}
+	than := "less than in one; a log of more requests shows more"
+	if pace < 1 {
+		than = "more than in one; `planner trace --thin` makes of the log one of a single instance"
+	}
+	hour := time.Duration(float64(time.Hour) / pace).Round(time.Second)
+	return []string{fmt.Sprintf("at the maximum rate the clock of the trace runs at %.3g times its own pace: an hour of it takes %v, in which a queue grows %s", pace, hour, than)}
 }
 
 // traffic is a workload in words.
