@@ -29,4 +29,17 @@ func TestTrialsCoverTheTrace(t *testing.T) {
 	if got := s.Next()[0]; got.Window >= 300*time.Second {
 		t.Errorf("a lap of a quarter of the budget: window %v", got.Window)
 	}
+	// By three times the mean, three times the rate is the same trial.
+	w.Rates = &workload.Rates{Of: workload.RateOfBusiestHour, Mean: 10, BusiestHour: 30, BusiestMinute: 40}
+	s = NewMaxRate(MaxRateConfig{Workload: w, SLO: raceObjective(), Prior: Prior{Rate: 60}})
+	if got := s.Next()[0]; got.Rate != 60 || got.Window != 300*time.Second {
+		t.Errorf("60/s in the busiest hour: %g/s for %v", got.Rate, got.Window)
+	}
+	found := Result{Estimate: Estimate{Value: 60, Safe: 54}}
+	hour, mean := Certify(MaxRateConfig{Workload: w, SLO: raceObjective()}, found, 0), *w
+	mean.Rates = nil
+	found.Estimate = Estimate{Value: 20, Safe: 18}
+	if same := Certify(MaxRateConfig{Workload: &mean, SLO: raceObjective()}, found, 0); hour.Next()[0].Window != same.Next()[0].Window {
+		t.Errorf("certified in %v, by the mean in %v", hour.window, same.window)
+	}
 }
