@@ -67,7 +67,7 @@ func (c *conn) Read(b []byte) (n int, err error) {
 // answer, and close, before it has read all of a request that it refuses.
 func (c *conn) exchange(m *message) (response, error) {
 	c.silent = true
-	_, werr := c.Write(m.bytes())
+	_, werr := (&net.Buffers{m.head, m.body}).WriteTo(c.Conn)
 	for {
 		c.head = maxHead
 		res, err := http.ReadResponse(c.in, nil)

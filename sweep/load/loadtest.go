@@ -228,7 +228,7 @@ func (t *Test) closedLoop() {
 // that was over, counted from the start.
 func (t *Test) fly(f *inFlight, m *message, due time.Duration) time.Duration {
 	req := &t.recorder.schedule[m.index]
-	if len(m.buf) == 0 {
+	if len(m.body) == 0 {
 		t.encode(m)
 	}
 	t.recorder.leave(f, m.index, due)

@@ -11,17 +11,11 @@ import (
 	"planner/sweep/workload"
 )
 
-// message is one request, encoded: head and body of HTTP/1.1 in one piece, so
-// that it leaves in one write.
+// message is one request of HTTP/1.1, encoded; its parts leave in one write.
 type message struct {
-	index int
-	// buf[head:] is the whole request, buf[body:] its body.
-	buf        []byte
-	head, body int
+	index      int
+	head, body []byte
 }
-
-func (m *message) bytes() []byte   { return m.buf[m.head:] }
-func (m *message) payload() []byte { return m.buf[m.body:] }
 
 // encoder turns requests of a schedule into messages.
 type encoder struct {
@@ -61,28 +55,21 @@ func newEncoder(to *target, chat, stream bool, p *prompter) *encoder {
 // into free once it has left.
 func (e *encoder) blank(index int) *message {
 	m := e.free.Get().(*message)
-	m.index, m.buf = index, m.buf[:0]
+	m.index, m.head, m.body = index, m.head[:0], m.body[:0]
 	return m
 }
 
 // encode writes the message of a request. ids asks for those of its answer.
 func (e *encoder) encode(m *message, r *workload.Request, ids bool) {
-	// The length of the body stands before it: the head is put in last.
-	room := len(e.line) + len("18446744073709551615\r\n\r\n")
-	if cap(m.buf) < room {
-		m.buf = make([]byte, room, room+512+8*r.Prompt)
+	if m.body == nil {
+		m.body = make([]byte, 0, 512+8*r.Prompt)
 	}
-	m.body = room
-	m.buf = e.appendBody(m.buf[:room], r)
+	m.body = e.appendBody(m.body[:0], r)
 	if ids && e.tokens && e.dialect.returnIDs {
-		m.buf = append(m.buf[:len(m.buf)-1], `,"return_token_ids":true}`...)
+		m.body = append(m.body[:len(m.body)-1], `,"return_token_ids":true}`...)
 	}
-	var digits [20]byte
-	length := strconv.AppendInt(digits[:0], int64(len(m.buf)-room), 10)
-	m.head = room - len(e.line) - len(length) - 4
-	b := append(m.buf[m.head:m.head], e.line...)
-	b = append(b, length...)
-	_ = append(b, "\r\n\r\n"...)
+	m.head = strconv.AppendInt(append(m.head[:0], e.line...), int64(len(m.body)), 10)
+	m.head = append(m.head, "\r\n\r\n"...)
 }
 
 func (e *encoder) appendBody(b []byte, r *workload.Request) []byte {

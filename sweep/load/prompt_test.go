@@ -145,9 +145,10 @@ func TestBodies(t *testing.T) {
 			r := workload.Request{ID: 3, Prompt: prompt, Output: 17}
 			m := e.blank(3)
 			e.encode(m, &r, false)
-			head, body, ok := strings.Cut(string(m.bytes()), "\r\n\r\n")
-			if !ok || body != string(m.payload()) || !strings.HasSuffix(head, fmt.Sprintf("Content-Length: %d", len(body))) {
-				t.Fatalf("%s: %q", c.engine, m.bytes())
+			body := string(m.body)
+			head, ok := strings.CutSuffix(string(m.head), "\r\n\r\n")
+			if !ok || !strings.HasSuffix(head, fmt.Sprintf("Content-Length: %d", len(body))) {
+				t.Fatalf("%s: %q", c.engine, m.head)
 			}
 			if !strings.HasPrefix(head, "POST /v1/some HTTP/1.1\r\nHost: host:8000\r\nX-A: b\r\n") {
 				t.Errorf("%s: head %q", c.engine, head)

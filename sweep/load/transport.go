@@ -77,7 +77,7 @@ func (t *httpsTransport) send(m *message, deadline time.Time) (response, error) 
 	if !deadline.IsZero() {
 		ctx, cancel = context.WithDeadline(ctx, deadline)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.url, bytes.NewReader(m.payload()))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.url, bytes.NewReader(m.body))
 	if err != nil {
 		cancel()
 		return response{}, err
