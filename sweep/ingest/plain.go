@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"planner/internal/list"
 	"planner/sweep/measure"
 )
 
@@ -69,7 +70,8 @@ func (p *pointReader) plainHeader(names []string) (columns []plainColumn) {
 		n = strings.ToLower(strings.TrimSpace(n))
 		c, ok := plainColumnOf(n)
 		if !ok {
-			p.fail(n, "unknown column; allowed: %s", strings.Join(plainNames(), ", "))
+			names := list.Map(plainColumns(), func(c plainColumn) string { return c.name })
+			p.fail(n, "unknown column; allowed: {ttft,tpot,itl,e2e}_{%s}_ms, %s", strings.Join(measure.Stats(), ","), strings.Join(names, ", "))
 		}
 		if ok && slices.ContainsFunc(columns, func(x plainColumn) bool { return x.name == n }) {
 			p.fail(n, "the column is there twice")
@@ -134,37 +136,24 @@ func plainColumns() []plainColumn {
 	return columns
 }
 
-// plainNames lists the columns of a plain CSV.
-func plainNames() []string {
-	names := []string{"{ttft,tpot,itl,e2e}_{" + strings.Join(measure.Stats(), ",") + "}_ms"}
-	for _, c := range plainColumns() {
-		names = append(names, c.name)
-	}
-	return names
-}
-
 // plainColumnOf finds the column of a name, those of latencies by names such as
 // ttft_p99_ms.
 func plainColumnOf(name string) (plainColumn, bool) {
-	for _, c := range plainColumns() {
-		if c.name == name {
-			return c, true
-		}
+	columns := plainColumns()
+	if i := slices.IndexFunc(columns, func(c plainColumn) bool { return c.name == name }); i >= 0 {
+		return columns[i], true
 	}
 	base, ok := strings.CutSuffix(name, "_ms")
 	metricName, stat, _ := strings.Cut(base, "_")
 	metric, errMetric := measure.ParseMetric(metricName)
 	q, errStat := measure.ParseStat(stat)
-	if !ok || errMetric != nil || errStat != nil {
-		return plainColumn{}, false
-	}
 	return plainColumn{name: name, latency: true, set: func(m *measure.Measurement, cell string) error {
 		d, err := timeCell(cell, "ms is no latency", time.Millisecond)
 		if err == nil {
 			m.Latency(metric).Set(q, d)
 		}
 		return err
-	}}, true
+	}}, ok && errMetric == nil && errStat == nil
 }
 
 // column is one whose cells are read into a field.
