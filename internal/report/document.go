@@ -17,11 +17,8 @@ type Document struct {
 // an element under its kind.
 type Element interface{ kind() string }
 
-// Heading begins a section. Level 1 is a section of the report, 2 one within it.
-type Heading struct {
-	Level int
-	Text  string
-}
+// Heading begins a section.
+type Heading struct{ Text string }
 
 // Paragraph is running text.
 type Paragraph struct {
@@ -143,7 +140,7 @@ func (d *Document) add(blocks ...Element) {
 // section appends a heading and its blocks; neither if all of these say nothing.
 func (d *Document) section(title string, blocks ...Element) {
 	if told := slices.DeleteFunc(blocks, silent); len(told) > 0 || len(blocks) == 0 {
-		d.add(Heading{Level: 1, Text: title})
+		d.add(Heading{title})
 		d.add(told...)
 	}
 }

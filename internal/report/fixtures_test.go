@@ -262,7 +262,7 @@ func blocks() Document {
 	d.section("A section", Bullets{Items: []string{"one", "- two with enough words that the line has to be broken somewhere before its end is reached", "three | 3"}},
 		Facts{{Label: "label", Text: "text"}, {Label: "longer label", Text: "bad", Tone: Bad}},
 		Code{"serve ```model``` --option-one 1 --option-two <2> --option-three 3 --option-four 4 --option-five 5"})
-	d.add(Heading{2, "Below"}, Table{Caption: "An empty table", Columns: []Column{{Name: "x"}}})
+	d.add(Heading{"Below"}, Table{Caption: "An empty table", Columns: []Column{{Name: "x"}}})
 	d.add(Table{Caption: "Numbers", Columns: []Column{{Name: "name | id", Wrap: true}, {Name: "value", Right: true}, {Name: "aside", Extra: true}},
 		Rows: [][]Cell{{{Text: "first"}, {Text: "1,234.5", Tone: Good}, {Text: "said in passing"}}, {{Text: "second with | bar"}, {Text: "-"}, {}}}})
 	d.add(&Chart{Title: "Nothing", Series: []Line{{Name: "none", Points: []ChartPoint{{X: 1, Y: 0}, {X: 2, Y: math.NaN()}}}}})

@@ -42,7 +42,7 @@ type htmlPrinter struct{ bytes.Buffer }
 func (h *htmlPrinter) element(b Element) {
 	switch b := b.(type) {
 	case Heading:
-		fmt.Fprintf(h, "<h%d>%s</h%d>\n", b.Level+1, html.EscapeString(b.Text), b.Level+1)
+		fmt.Fprintf(h, "<h2>%s</h2>\n", html.EscapeString(b.Text))
 	case Paragraph:
 		fmt.Fprintf(h, "<p%s>%s</p>\n", class(b.Tone, Column{}), html.EscapeString(b.Text))
 	case Facts:

@@ -24,7 +24,7 @@ type markdownPrinter struct{ bytes.Buffer }
 func (m *markdownPrinter) element(b Element) {
 	switch b := b.(type) {
 	case Heading:
-		fmt.Fprintf(m, "%s %s\n", strings.Repeat("#", b.Level+1), escapeMarkdown(b.Text))
+		fmt.Fprintf(m, "## %s\n", escapeMarkdown(b.Text))
 	case Paragraph:
 		m.WriteString(toneMarkdown(b.Tone, b.Text) + "\n")
 	case Facts:

@@ -40,12 +40,7 @@ func (t *textPrinter) element(b Element) {
 	t.gap = true
 	switch b := b.(type) {
 	case Heading:
-		title := b.Text
-		if b.Level == 1 {
-			title = strings.ToUpper(title)
-		}
-		t.lines(Strong, wrap(title, t.width))
-		t.gap = b.Level == 1
+		t.lines(Strong, wrap(strings.ToUpper(b.Text), t.width))
 	case Paragraph:
 		t.lines(b.Tone, wrap(b.Text, t.width))
 	case Facts:
