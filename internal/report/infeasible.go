@@ -51,7 +51,11 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 			"start it again and measure anew; `planner doctor` checks whether it can be reached",
 		}})
 	}
-	d.section("Trials", trialsOf(b.Trials, n.Objective))
+	if len(sets(b.Trials)) > 1 {
+		d.section("Trials", summaryTable(b.Trials, measure.Knobs{}))
+	} else {
+		d.section("Trials", trialTable(b.Trials, n.Objective))
+	}
 	if len(offers) > 0 {
 		addOffers(&d, "Configurations", offers)
 	}
@@ -109,15 +113,6 @@ func advice(s measure.Overview) []string {
 		"fewer knob sets (pin knobs with one value), or a looser search.precision",
 		"a shorter search.trial where one is set, so that the budget holds several",
 	}
-}
-
-// trialsOf lists the trials of a single set of knobs one by one, of several in
-// one row a set.
-func trialsOf(trials []measure.Measurement, slo measure.SLO) Table {
-	if len(sets(trials)) > 1 {
-		return summaryTable(trials, measure.Knobs{})
-	}
-	return trialTable(trials, slo)
 }
 
 // sized sums a fleet up.

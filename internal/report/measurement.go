@@ -39,10 +39,7 @@ func outcomeOf(m *measure.Measurement) string {
 	if m.Verdict == nil {
 		return "Measured" + at
 	}
-	state := map[measure.State]string{measure.Met: "Met", measure.Missed: "Missed"}[m.Verdict.State]
-	if state == "" {
-		state = "Unsure"
-	}
+	state := map[measure.State]string{measure.Met: "Met", measure.Missed: "Missed", measure.Unsure: "Unsure"}[m.Verdict.State]
 	switch {
 	case m.Valid:
 	case m.Verdict.State == measure.Missed:

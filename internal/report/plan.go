@@ -51,10 +51,8 @@ func decision(p *plan.Plan) string {
 	return s + ": " + money(*p.Cost.PerHour) + " per hour, " + money(*p.Cost.PerMillionOutputTokens) + " per million output tokens"
 }
 
-// gpuName is the GPU of an offer; results measured elsewhere may not name theirs.
-func gpuName(o *plan.Offer) string { return cmp.Or(o.GPU, o.Knobs.GPU, "GPU") }
-
-// gpus is "28 x H100 SXM", or "28 GPUs" where their name is not known.
+// gpus is "28 x H100 SXM", or "28 GPUs" where results measured elsewhere do not name
+// theirs.
 func gpus(n int, o *plan.Offer) string {
 	if name := cmp.Or(o.GPU, o.Knobs.GPU); name != "" {
 		return count(n) + " x " + name
@@ -173,7 +171,7 @@ func addCosts(d *Document, p *plan.Plan) {
 	}
 	d.section("Cost of all instances", tab.known())
 	if o := &p.Offer; o.PricedBy != "" {
-		d.add(Paragraph{Text: fmt.Sprintf("%s per %s and hour: %s", money(o.PricePerGPUHour), gpuName(o), o.PricedBy), Tone: Quiet})
+		d.add(Paragraph{Text: fmt.Sprintf("%s per %s and hour: %s", money(o.PricePerGPUHour), cmp.Or(o.GPU, o.Knobs.GPU, "GPU"), o.PricedBy), Tone: Quiet})
 	}
 	if e := p.Cost.EnergyPerHour; e != nil {
 		d.add(Paragraph{Text: fmt.Sprintf("Energy besides: %s per hour.", money(*e)), Tone: Quiet})

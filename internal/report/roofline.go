@@ -74,7 +74,7 @@ func addRoofline(d *Document, p *plan.Plan, m *measure.Measurement) {
 		facts = append(facts, Fact{Label: "KV cache", Text: fmt.Sprintf("%s ms a step for each request; from %s requests on it outweighs the weights",
 			number(1e3*b.KVSeconds, 2), number(b.KVEqualsWeights, 2))})
 	}
-	facts = append(facts, Fact{Label: "memory", Text: fmt.Sprintf("%s of weights a GPU; the KV cache holds %s mean requests", gigabytes(b.WeightBytesPerGPU), count(b.Concurrency))})
+	facts = append(facts, Fact{Label: "memory", Text: fmt.Sprintf("%s GB of weights a GPU; the KV cache holds %s mean requests", number(b.WeightBytesPerGPU/1e9, 3), count(b.Concurrency))})
 	if b.IdleTTFT > 0 {
 		facts = append(facts, Fact{Label: "idle engine", Text: fmt.Sprintf("TTFT %s, TPOT %s, as modelled for the mean request", latency(seconds(b.IdleTTFT)), latency(seconds(b.IdleTPOT)))})
 	}
@@ -100,6 +100,3 @@ func share(v float64) string {
 	}
 	return fixed(100*v, 0) + " %"
 }
-
-// gigabytes prints an amount of memory in GB (1e9 bytes).
-func gigabytes(v float64) string { return number(v/1e9, 3) + " GB" }

@@ -92,7 +92,13 @@ func floorFact(f *search.Floor, trials []measure.Measurement) string {
 // failedAlone says how many requests failed, and how, in the longest trial with one at a
 // time; "" where none did.
 func failedAlone(trials []measure.Measurement) string {
-	lone := loneFailures(trials)
+	var lone *measure.Measurement
+	for i := range trials {
+		m := &trials[i]
+		if m.Trial.Concurrency == 1 && m.Failed > 0 && (lone == nil || m.Requests > lone.Requests) {
+			lone = m
+		}
+	}
 	if lone == nil {
 		return ""
 	}
@@ -104,19 +110,6 @@ func failedAlone(trials []measure.Measurement) string {
 		}
 	}
 	return s
-}
-
-// loneFailures is the longest trial with one request at a time in which some failed;
-// nil if there is none.
-func loneFailures(trials []measure.Measurement) *measure.Measurement {
-	var lone *measure.Measurement
-	for i := range trials {
-		m := &trials[i]
-		if m.Trial.Concurrency == 1 && m.Failed > 0 && (lone == nil || m.Requests > lone.Requests) {
-			lone = m
-		}
-	}
-	return lone
 }
 
 // addExceedances shows each trial on the fitted curve of every bound that may

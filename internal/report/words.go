@@ -98,11 +98,5 @@ func verdict(m *measure.Measurement) Cell {
 	case m.Verdict == nil:
 		return Cell{unknown, Plain}
 	}
-	switch m.Verdict.State {
-	case measure.Met:
-		return Cell{"met", Good}
-	case measure.Missed:
-		return Cell{"missed", Bad}
-	}
-	return Cell{"unsure", Doubt}
+	return map[measure.State]Cell{measure.Met: {"met", Good}, measure.Missed: {"missed", Bad}, measure.Unsure: {"unsure", Doubt}}[m.Verdict.State]
 }
