@@ -124,12 +124,16 @@ func (c *curve) at(rate float64) *point {
 	return &c.points[i]
 }
 
-// steep is a change of level over which a straight line is no curve.
-const steep = 0.3
+// Two points tell a crossing between them if they are no further apart, in the
+// logarithm, than width, a fourth of it where the curve is steep, and ten times as far
+// where it is flat: steep and flat are changes of level.
+const (
+	steep = 0.3
+	flat  = 0.03
+)
 
-// crossing is the largest rate whose level is at most the given one: between two
-// points no further apart than the width, in the logarithm, or less where it is steep.
-// It is an end of the points if they lie on one side.
+// crossing is the largest rate whose level is at most the given one. It is an end of
+// the points if they lie on one side.
 func (c *curve) crossing(read reading, level, width float64) float64 {
 	for {
 		i := len(c.points) - 1
@@ -142,7 +146,14 @@ func (c *curve) crossing(read reading, level, width float64) float64 {
 		a, b := &c.points[i], &c.points[i+1]
 		below, above := read(a), read(b)
 		share, apart := (level-below)/(above-below), math.Log(b.rate/a.rate)
-		if apart <= width && (apart <= width/4 || above-below < steep) {
+		near := width
+		switch {
+		case above-below >= steep:
+			near = width / 4
+		case above-below < flat:
+			near = 10 * width
+		}
+		if apart <= near {
 			return a.rate * math.Exp(share*apart)
 		}
 		c.at(a.rate * math.Exp(min(max(share, 0.2), 0.8)*apart))
