@@ -17,6 +17,7 @@ import (
 type answer struct {
 	search.Result
 
+	in    *instance
 	truth truth
 	wall  time.Duration
 	// log is the logarithm of the answer over the nearest rate that counts as right;
@@ -65,18 +66,21 @@ func printTrial(w io.Writer, m *measure.Measurement, study *decide.RateSearch) {
 	}
 }
 
-// answer searches and compares with the truth.
-func (in *instance) answer(t truth) (answer, error) {
+// answer searches, shows the trials and compares with the truth.
+func (in *instance) answer(t truth, show io.Writer) (*answer, error) {
 	start := time.Now()
-	r, err := in.search(io.Discard)
-	return compared(r, t, time.Since(start)), err
+	r, err := in.search(show)
+	a := compared(r, t)
+	a.in, a.wall = in, time.Since(start)
+	return a, err
 }
 
 // safeSlack is by how much a safe rate may be above the truth.
 const safeSlack = 1.01
 
-func compared(r search.Result, t truth, wall time.Duration) answer {
-	a := answer{Result: r, truth: t, wall: wall, answered: r.Estimate.Value > 0, exists: t.Rate > 0}
+// compared compares a result with the truth.
+func compared(r search.Result, t truth) *answer {
+	a := &answer{Result: r, truth: t, answered: r.Estimate.Value > 0, exists: t.Rate > 0}
 	if !a.answered || !a.exists {
 		return a
 	}

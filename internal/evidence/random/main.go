@@ -3,25 +3,18 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
+	"io"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
 	"planner/model"
 )
-
-// study holds what is drawn and where truths are kept.
-type study struct {
-	catalog *model.Catalog
-	seed    uint64
-	truths  truths
-}
 
 func main() {
 	if err := run(); err != nil {
@@ -34,7 +27,7 @@ func run() error {
 	n := flag.Int("n", 60, "number of instances")
 	seed := flag.Uint64("seed", 1, "seed of the instances")
 	only := flag.Int("only", -1, "print the search of this instance trial by trial, and its configuration")
-	list := flag.Bool("listed", false, "the instances that searches once answered wrongly instead of random ones")
+	stored := flag.String("known", "", "file with instances and their truths, such as testdata/known.json, instead of random ones")
 	odd := flag.Int("servers", 0, "so many searches of each of several servers that have little of an engine instead")
 	file := flag.String("truths", "", "file that keeps truths between runs")
 	jobs := flag.Int("jobs", runtime.NumCPU(), "instances at a time")
@@ -47,73 +40,66 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	s := study{seed: *seed, truths: truths{file: *file, of: map[string]truth{}}}
+	catalog, err := model.NewCatalog()
+	if err != nil {
+		return err
+	}
+	s := study{truths: truths{file: *file, of: map[string]truth{}}}
 	if err := s.truths.read(); err != nil {
 		return err
 	}
-	if s.catalog, err = model.NewCatalog(); err != nil {
-		return err
-	}
-	draw := func(i int) (*instance, error) { return drawn(s.catalog, s.seed, i).instance(dir) }
-	if *list {
-		all, err := listed()
+	s.draw = func(i int) (*instance, error) { return drawn(catalog, *seed, i).instance(dir) }
+	if *stored != "" {
+		all, err := readKnown(*stored)
 		if err != nil {
 			return err
 		}
-		*n, draw = len(all), func(i int) (*instance, error) { return all[i].instance(dir) }
+		for _, k := range all {
+			s.truths.of[k.key()] = k.Truth
+		}
+		*n, s.draw = len(all), func(i int) (*instance, error) { return all[i].instance(dir) }
 	}
 	if *only >= 0 {
-		return s.trace(*only, draw)
+		_, err := s.answer(*only, os.Stdout)
+		return err
 	}
 	defer os.RemoveAll(dir)
-	return s.all(*n, *jobs, draw)
+	return s.all(*n, *jobs)
 }
 
-// trace prints one instance, which stays to be searched by hand.
-func (s *study) trace(i int, draw func(int) (*instance, error)) error {
-	in, err := draw(i)
+// study has instances by their numbers, and their truths.
+type study struct {
+	draw   func(int) (*instance, error)
+	truths truths
+}
+
+// answer searches an instance and compares with its truth. Where its trials are shown,
+// its configuration is printed, and stays to be searched by hand.
+func (s *study) answer(i int, show io.Writer) (*answer, error) {
+	in, err := s.draw(i)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("instance %d: %w", i, err)
 	}
-	os.Stdout.Write(in.cfg.TOML())
 	t, err := s.truths.get(in)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	fmt.Printf("\n%v\n", in)
-	r, err := in.search(os.Stdout)
-	a := compared(r, t, 0)
-	fmt.Printf("%s\n%+v\n", a.row(i, in), t)
-	return err
+	fmt.Fprintf(show, "%s\n%v\n%+v\n", in.cfg.TOML(), in, t)
+	a, err := in.answer(t, show)
+	if err != nil {
+		return nil, fmt.Errorf("instance %d: %w", i, err)
+	}
+	fmt.Println(a.row(i))
+	return a, nil
 }
 
 // all prints a row an instance, as they come, and the summary.
-func (s *study) all(n, jobs int, draw func(int) (*instance, error)) error {
+func (s *study) all(n, jobs int) error {
 	start := time.Now()
-	answers := make([]*answer, n)
-	kinds := make([]*instanceKinds, n)
-	errs := make([]error, n)
-	var print sync.Mutex
+	answers, errs := make([]*answer, n), make([]error, n)
 	fmt.Println(rowHead)
-	atOnce(n, jobs, func(i int) {
-		in, err := draw(i)
-		if err != nil {
-			errs[i] = fmt.Errorf("instance %d: %w", i, err)
-			return
-		}
-		t, err := s.truths.get(in)
-		if err != nil {
-			errs[i] = err
-			return
-		}
-		a, err := in.answer(t)
-		answers[i], errs[i] = &a, err
-		kinds[i] = &instanceKinds{in.arrivals, in.shape}
-		print.Lock()
-		defer print.Unlock()
-		fmt.Println(a.row(i, in))
-	})
-	summarize(os.Stdout, answers, kinds)
+	atOnce(n, jobs, func(i int) { answers[i], errs[i] = s.answer(i, io.Discard) })
+	summarize(os.Stdout, slices.DeleteFunc(answers, func(a *answer) bool { return a == nil }))
 	fmt.Fprintln(os.Stderr, time.Since(start).Round(time.Second))
 	return errors.Join(errs...)
 }
@@ -130,45 +116,4 @@ func atOnce(n, jobs int, f func(int)) {
 		})
 	}
 	wait.Wait()
-}
-
-// truths keeps truths between runs, in a file if it has a name.
-type truths struct {
-	sync.Mutex
-
-	file string
-	of   map[string]truth
-}
-
-func (t *truths) read() error {
-	data, err := os.ReadFile(t.file)
-	if t.file == "" || errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(data, &t.of)
-}
-
-// get is the truth of an instance, computed where it is not known yet.
-func (t *truths) get(in *instance) (truth, error) {
-	t.Lock()
-	known, ok := t.of[in.draft.key()]
-	t.Unlock()
-	if ok {
-		return known, nil
-	}
-	found := in.truth()
-	t.Lock()
-	defer t.Unlock()
-	t.of[in.draft.key()] = found
-	if t.file == "" {
-		return found, nil
-	}
-	data, err := json.MarshalIndent(t.of, "", "\t")
-	if err != nil {
-		return found, err
-	}
-	return found, os.WriteFile(t.file, data, 0o600)
 }

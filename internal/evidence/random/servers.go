@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"gonum.org/v1/gonum/stat"
+
 	"planner/internal/evidence/search/virtual"
 	"planner/search"
 	"planner/sweep/measure"
@@ -84,42 +86,42 @@ func servers(w io.Writer, seeds, jobs int) {
 	for _, o := range oddServers() {
 		s := o.subject()
 		t := s.truth()
-		results := make([]answer, seeds)
+		results := make([]*answer, seeds)
 		atOnce(seeds, jobs, func(i int) {
-			results[i] = compared(o.search(s, uint64(i+1)), t, 0)
+			results[i] = compared(o.search(s, uint64(i+1)), t)
 		})
 		fmt.Fprintf(w, "| %s | %.2f (%.2f..%.2f) %s |\n", o.name, t.Rate, t.Low, t.High, oddRow(results))
 	}
 }
 
 // oddRow are the figures of one server's answers.
-func oddRow(all []answer) string {
-	n, squares, sum, covered, safe, trials, spent, highest := 0.0, 0.0, 0.0, 0, 0, 0, 0.0, 0.0
-	notes := map[string]int{}
+func oddRow(all []*answer) string {
+	spent := 0.0
+	notes := map[string]float64{}
 	for _, a := range all {
-		trials += a.Trials
-		spent += a.EngineTime.Seconds()
-		kinds := map[string]bool{}
+		spent += a.EngineTime.Seconds() / float64(len(all))
+		said := map[string]bool{}
 		for _, note := range a.Warnings {
 			name, _, _ := strings.Cut(string(note.Kind), ":")
-			kinds[name] = true
+			said[name] = true
 		}
-		for k := range kinds {
-			notes[k]++
+		for name := range said {
+			notes[name] += 1 / float64(len(all))
 		}
-		if !a.answered {
-			continue
-		}
-		n++
-		squares, sum = squares+a.log*a.log, sum+a.log
-		covered, safe = covered+number(a.covered), safe+number(a.safe)
-		highest = max(highest, a.Estimate.Safe/a.truth.High)
 	}
 	var said []string
-	for _, k := range slices.Sorted(maps.Keys(notes)) {
-		said = append(said, fmt.Sprintf("%s %.2f", k, float64(notes[k])/float64(len(all))))
+	for _, name := range slices.Sorted(maps.Keys(notes)) {
+		said = append(said, fmt.Sprintf("%s %.2f", name, notes[name]))
 	}
-	total := float64(len(all))
-	return fmt.Sprintf("| %.0f | %.3f | %.3f | %.3f | %.4f | %+.4f | %.1f | %.0f | %s", n, float64(covered)/n, float64(safe)/n, highest,
-		math.Sqrt(squares/n), sum/n, float64(trials)/total, spent/total, strings.Join(said, ", "))
+	t := tallyOf(all)
+	return fmt.Sprintf("| %.0f | %.3f | %.3f | %.3f | %.4f | %+.4f | %.0f | %.0f | %s", t.both, t.covered, t.safe, t.highest,
+		math.Sqrt(stat.Mean(squares(t.logs), nil)), stat.Mean(t.logs, nil), quantile(t.trials, 0.5), spent, strings.Join(said, ", "))
+}
+
+func squares(values []float64) []float64 {
+	out := slices.Clone(values)
+	for i := range out {
+		out[i] *= out[i]
+	}
+	return out
 }
