@@ -103,3 +103,25 @@ func TestSummary(t *testing.T) {
 		t.Errorf("%v", notes)
 	}
 }
+
+func TestReason(t *testing.T) {
+	for _, r := range []Reason{{}, {Text: "so"}, Because(CarriesLess, "5", "6"), ReasonOf(New(EmptyPool, 1)), ReasonOf(errors.New("so"))} {
+		data, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back Reason
+		if err := json.Unmarshal(data, &back); err != nil || back.Text != r.Text || !back.Read().Equal(r.Read()) || back.Read().String() != r.Text {
+			t.Errorf("%s is read as %+v, %v", data, back, err)
+		}
+	}
+	reasons := []Reason{Because(CarriesLess, "5", "6"), Because(EngineFailed, "mem", ": 5 GiB"), Because(CarriesLess, "4", "6"), Because(EngineFailed, "gone", ": 5 GiB"),
+		Because(EngineFailed, "mem", ": 6 GiB"), {Text: "so"}, {Text: "so"}, {Text: "so 2"}}
+	var sizes []int
+	for _, g := range GroupsOf(reasons, Reason.Read) {
+		sizes = append(sizes, len(g))
+	}
+	if !slices.Equal(sizes, []int{2, 2, 1, 2, 1}) {
+		t.Errorf("%v of a kind", sizes)
+	}
+}

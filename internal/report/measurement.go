@@ -57,19 +57,12 @@ func outcomeOf(m *measure.Measurement) string {
 // decided says by how much the binding bound is met or missed.
 func decided(m *measure.Measurement) string {
 	v := m.Verdict
-	s := boundName(v.Binding) + " decides"
-	if !finite(v.Slack) || v.Binding == measure.ErrorsBound {
-		return s
-	}
 	for _, b := range m.Trial.Objective.Bounds {
-		if b.String() != v.Binding {
-			continue
-		}
-		if seen := m.Bounded(b); seen > 0 {
-			return s + ", " + latency(seen)
+		if seen := m.Bounded(b); b.String() == v.Binding && finite(v.Slack) && seen > 0 {
+			return boundName(v.Binding) + " decides, " + latency(seen)
 		}
 	}
-	return s
+	return boundName(v.Binding) + " decides"
 }
 
 // loadFacts say what was asked and what came of it.

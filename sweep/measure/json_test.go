@@ -133,6 +133,23 @@ func TestRejectedRoundTrip(t *testing.T) {
 	if err := json.Unmarshal(line, &back); err != nil || !reflect.DeepEqual(m, back) {
 		t.Errorf("%s read as %+v, %v", line, back, err)
 	}
+	m.Rejected = note.Reason{Text: "does not fit"} // an earlier version wrote the sentence alone
+	if err := json.Unmarshal([]byte(`{"knobs":{"tensor_parallel":2},"rejected":"does not fit"}`), &back); err != nil || !reflect.DeepEqual(m, back) {
+		t.Errorf("an older line is read as %+v, %v", back, err)
+	}
+}
+
+func TestAbortedRoundTrip(t *testing.T) {
+	trial, o := sample()
+	o.Aborted = note.Because(note.ClearlyMissed, "ttft.p99", 30, 400)
+	line, err := json.Marshal(Reduce(trial, o))
+	if err != nil || !bytes.Contains(line, []byte(`"aborted":"ttft.p99 is missed: 30 of the last 400 requests beyond the limit"`)) {
+		t.Errorf("%s, %v", line, err)
+	}
+	var back Measurement
+	if err := json.Unmarshal(line, &back); err != nil || !reflect.DeepEqual(back.Aborted, o.Aborted) {
+		t.Errorf("read as %+v, %v", back.Aborted, err)
+	}
 }
 
 func FuzzMeasurement(f *testing.F) {
