@@ -253,9 +253,7 @@ func serverFacts(m *measure.Measurement) Facts {
 		}
 		facts = append(facts, Fact{Label: "KV cache", Text: text})
 	}
-	if s.Preemptions != nil {
-		facts = append(facts, Fact{Label: "preemptions", Text: count(*s.Preemptions)})
-	}
+	facts = facts.with("preemptions", told(s.Preemptions, count), Plain)
 	if s.HitRate != nil && finite(*s.HitRate) {
 		facts = append(facts, Fact{Label: "prefix cache", Text: percent(round(*s.HitRate, 3)) + " of the prompt tokens found"})
 	}

@@ -158,11 +158,9 @@ func addCertificate(d *Document, c *search.Certified) {
 	if c == nil {
 		return
 	}
-	facts := Facts{}
+	facts := Facts{{"not certified", rateCell(c.Rate) + " requests/s: " + c.Reason.Text, Doubt}}
 	if c.State == measure.Met {
-		facts = append(facts, Fact{Label: "certified", Text: number(c.Rate, 3) + " requests/s, whatever the curve", Tone: Good})
-	} else {
-		facts = append(facts, Fact{Label: "not certified", Text: rateCell(c.Rate) + " requests/s: " + c.Reason.Text, Tone: Doubt})
+		facts = Facts{{"certified", number(c.Rate, 3) + " requests/s, whatever the curve", Good}}
 	}
 	if c.Requests > 0 {
 		facts = append(facts, Fact{Label: "seen", Text: count(int(math.Round(c.Beyond))) + " of " + count(int(math.Round(c.Requests))) + " requests beyond " + boundName(c.Binding) + " in " +
