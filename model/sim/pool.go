@@ -4,17 +4,46 @@ package sim
 // null block, stands for none.
 type block struct {
 	refs int32
-	// prev and next are the neighbours in the queue of free blocks. The head's
-	// prev, and both outside the queue, mean nothing.
-	prev, next int32
 	// node and index say which tokens the block holds, if it is registered in
 	// the prefix cache. Node 0 means that it is not; node private, that it is
 	// under a key that nobody but its owner can ask for, and that the owner has
 	// had no reason to.
 	node, index int32
-	// twinPrev and twinNext link the blocks that hold the same tokens, in the
-	// order in which they were registered.
-	twinPrev, twinNext int32
+	// links are the neighbours in the queue of free blocks, and among the twins: the
+	// blocks that hold the same tokens, in the order in which they were registered.
+	links [2]link
+}
+
+// The kinds of links.
+const inQueue, asTwins = 0, 1
+
+type link struct{ prev, next int32 }
+
+// chain is a list of blocks by their links of one kind.
+type chain struct{ first, last int32 }
+
+func (p *pool) push(c *chain, kind int, id int32) {
+	p.blocks[id].links[kind] = link{prev: c.last}
+	if c.last != 0 {
+		p.blocks[c.last].links[kind].next = id
+	} else {
+		c.first = id
+	}
+	c.last = id
+}
+
+func (p *pool) remove(c *chain, kind int, id int32) {
+	l := p.blocks[id].links[kind]
+	if l.prev != 0 {
+		p.blocks[l.prev].links[kind].next = l.next
+	} else {
+		c.first = l.next
+	}
+	if l.next != 0 {
+		p.blocks[l.next].links[kind].prev = l.prev
+	} else {
+		c.last = l.prev
+	}
 }
 
 // private marks blocks of a text without a name. Only a preempted sequence looks
@@ -33,8 +62,7 @@ type pool struct {
 	size   int // of the pool, null block included
 	free   int
 	spare  []int32
-	oldest int32
-	newest int32
+	freed  chain
 	cache  tree
 
 	unkeyedFirst bool
@@ -58,13 +86,10 @@ func (p *pool) take() int32 {
 		p.blocks = append(p.blocks, block{refs: 1})
 		return int32(id)
 	}
-	id := p.oldest
+	id := p.freed.first
+	p.remove(&p.freed, inQueue, id)
 	b := &p.blocks[id]
 	b.refs = 1
-	p.oldest = b.next
-	if b.next == 0 {
-		p.newest = 0
-	}
 	switch {
 	case b.node == private:
 		b.node = 0
@@ -79,19 +104,7 @@ func (p *pool) adopt(id int32) {
 	b := &p.blocks[id]
 	if b.refs == 0 {
 		p.free--
-		if id != p.oldest {
-			p.blocks[b.prev].next = b.next
-		} else {
-			p.oldest = b.next
-		}
-		switch {
-		case b.next != 0:
-			p.blocks[b.next].prev = b.prev
-		case p.oldest == 0:
-			p.newest = 0
-		default:
-			p.newest = b.prev
-		}
+		p.remove(&p.freed, inQueue, id)
 	}
 	b.refs++
 }
@@ -107,13 +120,7 @@ func (p *pool) drop(id int32) {
 		p.spare = append(p.spare, id)
 		return
 	}
-	b.prev, b.next = p.newest, 0
-	if p.newest != 0 {
-		p.blocks[p.newest].next = id
-	} else {
-		p.oldest = id
-	}
-	p.newest = id
+	p.push(&p.freed, inQueue, id)
 }
 
 // register enters a block in the prefix cache as block index of node's text,
@@ -121,14 +128,7 @@ func (p *pool) drop(id int32) {
 func (p *pool) register(id, node, index int32) {
 	b := &p.blocks[id]
 	b.node, b.index = node, index
-	s := p.cache.slot(node, index)
-	b.twinPrev, b.twinNext = s.last, 0
-	if s.last != 0 {
-		p.blocks[s.last].twinNext = id
-	} else {
-		s.first = id
-	}
-	s.last = id
+	p.push(p.cache.slot(node, index), asTwins, id)
 	p.cache.nodes[node].refs++
 }
 
@@ -136,18 +136,8 @@ func (p *pool) register(id, node, index int32) {
 func (p *pool) unregister(id int32) {
 	b := &p.blocks[id]
 	n := &p.cache.nodes[b.node]
-	s := &n.slots[b.index-n.first]
-	if b.twinPrev != 0 {
-		p.blocks[b.twinPrev].twinNext = b.twinNext
-	} else {
-		s.first = b.twinNext
-	}
-	if b.twinNext != 0 {
-		p.blocks[b.twinNext].twinPrev = b.twinPrev
-	} else {
-		s.last = b.twinPrev
-	}
+	p.remove(&n.slots[b.index-n.first], asTwins, id)
 	node := b.node
-	b.node, b.index, b.twinPrev, b.twinNext = 0, 0, 0, 0
+	b.node, b.index = 0, 0
 	p.cache.release(node)
 }

@@ -37,15 +37,11 @@ type node struct {
 	text  text
 	refs  int32
 	first int32 // number of the first block that ends in it
-	slots []slot
+	slots []chain
 	// writer is the steady sequence that generates this content at present;
 	// its newest blocks may not be registered yet.
 	writer *sequence
 }
-
-// slot holds the blocks with the same tokens: the one registered first, which
-// lookups take, and the last.
-type slot struct{ first, last int32 }
 
 // root is the empty text. It is also the node of blocks that are not cached.
 const root int32 = 0
@@ -107,8 +103,9 @@ func (t *tree) find(id, index int32) int32 {
 	return 0
 }
 
-// slot returns the slot of block index, which it makes if need be.
-func (t *tree) slot(id, index int32) *slot {
+// slot returns the chain of the blocks that hold block index, which it makes if need be;
+// lookups take the first.
+func (t *tree) slot(id, index int32) *chain {
 	n := &t.nodes[id]
 	i := int(index - n.first)
 	if have := len(n.slots); i >= have {

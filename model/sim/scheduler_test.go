@@ -249,7 +249,7 @@ func checkBooks(t *testing.T, s *scheduler) {
 	for _, id := range p.spare {
 		enqueue(id)
 	}
-	for id := p.oldest; id != 0; id = p.blocks[id].next {
+	for id := p.freed.first; id != 0; id = p.blocks[id].links[inQueue].next {
 		enqueue(id)
 	}
 	if free != p.free {
@@ -264,7 +264,7 @@ func checkBooks(t *testing.T, s *scheduler) {
 			continue
 		}
 		found := false
-		for x := p.cache.find(b.node, b.index); x != 0; x = p.blocks[x].twinNext {
+		for x := p.cache.find(b.node, b.index); x != 0; x = p.blocks[x].links[asTwins].next {
 			found = found || x == int32(id)
 		}
 		if !found {
