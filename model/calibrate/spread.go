@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
-	"sync"
 
+	"planner/internal/parallel"
 	"planner/model"
 	"planner/sweep/measure"
 )
@@ -86,19 +85,12 @@ func Shift(k Known, probe Probe) (Shifts, error) {
 }
 
 func (s *shiftSearch) sample(n int) (Shifts, error) {
-	out, errs := make(Shifts, n), make([]error, n)
-	busy := make(chan struct{}, runtime.GOMAXPROCS(0))
-	var wait sync.WaitGroup
-	for i := range n {
-		busy <- struct{}{}
-		wait.Go(func() {
-			defer func() { <-busy }()
-			c := s.Constants.Sample(rand.New(rand.NewPCG(s.Seed, uint64(i))), s.Spread)
-			out[i], errs[i] = s.find(c)
-		})
-	}
-	wait.Wait()
-	if err := errors.Join(errs...); err != nil {
+	out := make(Shifts, n)
+	err := parallel.Do(n, func(i int) (err error) {
+		out[i], err = s.find(s.Constants.Sample(rand.New(rand.NewPCG(s.Seed, uint64(i))), s.Spread))
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	return out, nil

@@ -2,12 +2,11 @@ package decide
 
 import (
 	"context"
-	"runtime"
 	"slices"
-	"sync"
 	"time"
 
 	"planner/internal/config"
+	"planner/internal/parallel"
 	"planner/search"
 	"planner/sweep"
 	"planner/sweep/measure"
@@ -57,32 +56,10 @@ func predict(cfg *config.Config, g sweep.Ground, instances []*instance) error {
 	for _, i := range instances {
 		all = append(all, i.all()...)
 	}
-	if err := atOnce(len(all), func(i int) error { return simulatePrior(cfg, g.Predict, all[i]) }); err != nil {
+	if err := parallel.Do(len(all), func(i int) error { return simulatePrior(cfg, g.Predict, all[i]) }); err != nil {
 		return err
 	}
-	return atOnce(len(instances), func(i int) error { return disperse(cfg, g.Predict, instances[i].all()) })
-}
-
-// atOnce calls f for 0 to n-1, as many at a time as there are processors,
-// and returns the error of the first that has one.
-func atOnce(n int, f func(int) error) error {
-	errs := make([]error, n)
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	var wait sync.WaitGroup
-	for i := range n {
-		wait.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			errs[i] = f(i)
-		})
-	}
-	wait.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return parallel.Do(len(instances), func(i int) error { return disperse(cfg, g.Predict, instances[i].all()) })
 }
 
 // predictionSpread is the standard deviation of ln(measured / simulated) that

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 
+	"planner/internal/parallel"
 	"planner/model"
 	"planner/model/sim"
 	"planner/sweep/measure"
@@ -100,23 +100,12 @@ func quantile(v []float64, q float64) float64 {
 
 // all simulates every server, some at once; results are in order of the servers.
 func all(servers []server, constants func(*server) model.Constants) ([][]figures, error) {
-	out, errs := make([][]figures, len(servers)), make([]error, len(servers))
-	var wait sync.WaitGroup
-	room := make(chan struct{}, 2)
-	for i := range servers {
-		room <- struct{}{}
-		wait.Go(func() {
-			out[i], errs[i] = servers[i].simulate(constants(&servers[i]))
-			<-room
-		})
-	}
-	wait.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+	out := make([][]figures, len(servers))
+	err := parallel.Do(len(servers), func(i int) (err error) {
+		out[i], err = servers[i].simulate(constants(&servers[i]))
+		return err
+	})
+	return out, err
 }
 
 // defaults returns the constants that the planner itself would use.

@@ -1,0 +1,25 @@
+// Package parallel does several things at once.
+package parallel
+
+import (
+	"cmp"
+	"runtime"
+	"sync"
+)
+
+// Do calls f for 0 to n-1, as many at a time as there are processors, and returns the
+// error of the first that has one.
+func Do(n int, f func(int) error) error {
+	errs := make([]error, n)
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var wait sync.WaitGroup
+	for i := range n {
+		slots <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = f(i)
+		})
+	}
+	wait.Wait()
+	return cmp.Or(errs...)
+}
