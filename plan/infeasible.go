@@ -21,7 +21,7 @@ type Infeasible struct {
 	Rejected     []measure.Rejection
 }
 
-func infeasible(d *Demand, ranked []Alternative, rejected []measure.Rejection) *Infeasible {
+func infeasible(ranked []Alternative, rejected []measure.Rejection) *Infeasible {
 	e := &Infeasible{Alternatives: ranked, Rejected: rejected}
 	i := slices.IndexFunc(ranked, func(a Alternative) bool { return a.Fleet.GPUs > 0 })
 	if i >= 0 {

@@ -28,7 +28,7 @@ func Solve(d Demand, objective measure.SLO, offers []Offer, rejected []measure.R
 		if slices.ContainsFunc(all, func(a Alternative) bool { return a.Undecided }) {
 			return nil, &Undecided{Alternatives: all, Rejected: rejected}
 		}
-		return nil, infeasible(&d, all, rejected)
+		return nil, infeasible(all, rejected)
 	}
 	best := all[0]
 	p := &Plan{

@@ -67,7 +67,7 @@ func Drive(ctx context.Context, f *Folder, g Ground, s Study, stop func() bool, 
 	var j *Journal
 	if f != nil {
 		var err error
-		if j, _, err = openJournal(f.File(JournalFile)); err != nil {
+		if j, err = openJournal(f.File(JournalFile)); err != nil {
 			return Answer{}, err
 		}
 		defer j.Close()

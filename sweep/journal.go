@@ -25,11 +25,11 @@ type Journal struct {
 
 // openJournal opens or creates the journal at path and locks it against a
 // second process. A torn last line, left by a process that was killed, is cut
-// off; torn says so. A damaged line before the last one is an error.
-func openJournal(path string) (j *Journal, torn bool, err error) {
+// off. A damaged line before the last one is an error.
+func openJournal(path string) (j *Journal, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, false, fmt.Errorf("open journal: %w", err)
+		return nil, fmt.Errorf("open journal: %w", err)
 	}
 	defer func() {
 		if err != nil {
@@ -38,27 +38,27 @@ func openJournal(path string) (j *Journal, torn bool, err error) {
 	}()
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, false, fmt.Errorf("journal %s is in use by another process", path)
+			return nil, fmt.Errorf("journal %s is in use by another process", path)
 		}
 		// Some network file systems have no locks; the journal works without.
 		if !errors.Is(err, unix.ENOLCK) && !errors.Is(err, unix.ENOTSUP) {
-			return nil, false, fmt.Errorf("lock journal %s: %w", path, err)
+			return nil, fmt.Errorf("lock journal %s: %w", path, err)
 		}
 	}
 	data, err := io.ReadAll(f)
 	if err != nil {
-		return nil, false, fmt.Errorf("read journal: %w", err)
+		return nil, fmt.Errorf("read journal: %w", err)
 	}
 	held, size, err := parseJournal(data)
 	if err != nil {
-		return nil, false, fmt.Errorf("journal %s: %w", path, err)
+		return nil, fmt.Errorf("journal %s: %w", path, err)
 	}
 	if size < len(data) {
 		if err := f.Truncate(int64(size)); err != nil {
-			return nil, false, fmt.Errorf("cut torn line: %w", err)
+			return nil, fmt.Errorf("cut torn line: %w", err)
 		}
 	}
-	return &Journal{file: f, held: held}, size < len(data), nil
+	return &Journal{file: f, held: held}, nil
 }
 
 // parseJournal reads the whole lines of a journal and gives the length of the
@@ -211,7 +211,7 @@ func (j *Journal) reject(all []measure.Rejection) error {
 
 // WriteJournal makes the journal of measurements that no study asked for.
 func (f Folder) WriteJournal(all []measure.Measurement) error {
-	j, _, err := openJournal(f.File(JournalFile))
+	j, err := openJournal(f.File(JournalFile))
 	if err != nil {
 		return err
 	}

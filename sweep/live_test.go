@@ -285,7 +285,7 @@ func TestGapIsNamed(t *testing.T) {
 func sweepLive(dir string) int {
 	l, _ := fakeLive(dir, "no-kv")
 	defer l.Close()
-	j, _, err := openJournal(filepath.Join(dir, JournalFile))
+	j, err := openJournal(filepath.Join(dir, JournalFile))
 	if err != nil {
 		fmt.Println(err)
 		return 1

@@ -70,7 +70,7 @@ func answer(_ context.Context, t measure.Trial) (measure.Observation, error) {
 
 func journal(t *testing.T, path string) *Journal {
 	t.Helper()
-	j, _, err := openJournal(path)
+	j, err := openJournal(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestDamagedJournalIsNamed(t *testing.T) {
 	if err := os.WriteFile(path, data, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := openJournal(path); err == nil {
+	if _, err := openJournal(path); err == nil {
 		t.Fatal("a journal with a damaged first line was taken")
 	}
 }
@@ -212,7 +212,7 @@ func TestJournalOfAnotherWorkloadIsRefused(t *testing.T) {
 func TestJournalIsLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), JournalFile)
 	journal(t, path)
-	if _, _, err := openJournal(path); err == nil {
+	if _, err := openJournal(path); err == nil {
 		t.Fatal("two processes could write one journal")
 	}
 }

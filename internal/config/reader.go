@@ -99,10 +99,10 @@ func (r *reader) warn(format string, args ...any) {
 }
 
 // absent notes a key that is not there, unless its section was not readable.
-func (r *reader) absent(key, format string, args ...any) {
+func (r *reader) absent(key, text string) {
 	section, _ := splitKey(key)
 	if !slices.ContainsFunc(r.problems, func(p Problem) bool { return p.Key == section }) {
-		r.at(key).refuse(format, args...)
+		r.at(key).refuse("%s", text)
 	}
 }
 
