@@ -6,6 +6,7 @@ import (
 
 	"planner/model"
 	"planner/plan"
+	"planner/sweep/engine"
 	"planner/sweep/ingest"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -25,7 +26,7 @@ type row struct {
 
 // Words that keys may say.
 var (
-	engineKinds   = []string{"simulated", "vllm", "sglang", "trtllm", "tgi", "llama-server", "lmdeploy", "command", "attach"}
+	engineKinds   = append([]string{"simulated"}, engine.Kinds()...)
 	weightFormats = []string{"bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxfp4"}
 	// traceFormats may be "" to find the format out.
 	traceFormats = func() (names []string) {
