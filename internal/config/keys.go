@@ -26,7 +26,6 @@ type row struct {
 
 // Words that keys may say.
 var (
-	engineKinds   = append([]string{"simulated"}, engine.Kinds()...)
 	weightFormats = []string{"bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxfp4"}
 	// traceFormats may be "" to find the format out.
 	traceFormats = func() (names []string) {
@@ -36,6 +35,8 @@ var (
 		return append(names, "")
 	}()
 )
+
+func engineKinds() []string { return append([]string{"simulated"}, engine.Kinds()...) }
 
 // unread is a configuration of which nothing has been given yet.
 func unread() *Config {
@@ -128,7 +129,7 @@ func (c *Config) hardwareRows() []row {
 func (c *Config) engineRows() []row {
 	e, space := &c.Engine, c.draft.space
 	return []row{
-		{"kind", strings.Join(engineKinds, " "), words(engineKinds...).in(&e.Kind)},
+		{"kind", strings.Join(engineKinds(), " "), words(engineKinds()...).in(&e.Kind)},
 		{"tensor_parallel", "or a list", space.binding("tensor_parallel")},
 		{"pipeline_parallel", "pipeline stages", space.binding("pipeline_parallel")},
 		{"data_parallel", "replicas of attention inside one instance", space.binding("data_parallel")},

@@ -129,7 +129,7 @@ func TestPrintConfigGolden(t *testing.T) {
 func TestTemplateLoads(t *testing.T) {
 	for _, model := range []string{"", "llama-3.1-8b", "gpt-oss-120b", "Qwen2.5-7B", "deepseek-v3"} {
 		for _, gpu := range []string{"", "L40S", "h200 sxm"} {
-			for _, engine := range append(engineKinds, "") {
+			for _, engine := range append(engineKinds(), "") {
 				text, err := Template(model, gpu, engine)
 				if err != nil {
 					t.Fatal(err)

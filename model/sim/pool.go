@@ -11,19 +11,19 @@ type block struct {
 	node, index int32
 	// links are the neighbours in the queue of free blocks, and among the twins: the
 	// blocks that hold the same tokens, in the order in which they were registered.
-	links [2]link
+	links [2]neighbours
 }
 
 // The kinds of links.
 const inQueue, asTwins = 0, 1
 
-type link struct{ prev, next int32 }
+type neighbours struct{ prev, next int32 }
 
-// chain is a list of blocks by their links of one kind.
-type chain struct{ first, last int32 }
+// blockList is a list of blocks by their links of one kind.
+type blockList struct{ first, last int32 }
 
-func (p *pool) push(c *chain, kind int, id int32) {
-	p.blocks[id].links[kind] = link{prev: c.last}
+func (p *pool) push(c *blockList, kind int, id int32) {
+	p.blocks[id].links[kind] = neighbours{prev: c.last}
 	if c.last != 0 {
 		p.blocks[c.last].links[kind].next = id
 	} else {
@@ -32,7 +32,7 @@ func (p *pool) push(c *chain, kind int, id int32) {
 	c.last = id
 }
 
-func (p *pool) remove(c *chain, kind int, id int32) {
+func (p *pool) remove(c *blockList, kind int, id int32) {
 	l := p.blocks[id].links[kind]
 	if l.prev != 0 {
 		p.blocks[l.prev].links[kind].next = l.next
@@ -62,7 +62,7 @@ type pool struct {
 	size   int // of the pool, null block included
 	free   int
 	spare  []int32
-	freed  chain
+	freed  blockList
 	cache  tree
 
 	unkeyedFirst bool

@@ -37,7 +37,7 @@ type node struct {
 	text  text
 	refs  int32
 	first int32 // number of the first block that ends in it
-	slots []chain
+	slots []blockList
 	// writer is the steady sequence that generates this content at present;
 	// its newest blocks may not be registered yet.
 	writer *sequence
@@ -103,9 +103,9 @@ func (t *tree) find(id, index int32) int32 {
 	return 0
 }
 
-// slot returns the chain of the blocks that hold block index, which it makes if need be;
+// slot returns the list of the blocks that hold block index, which it makes if need be;
 // lookups take the first.
-func (t *tree) slot(id, index int32) *chain {
+func (t *tree) slot(id, index int32) *blockList {
 	n := &t.nodes[id]
 	i := int(index - n.first)
 	if have := len(n.slots); i >= have {
