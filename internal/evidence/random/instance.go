@@ -3,11 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"math"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -99,9 +96,8 @@ func (d *draft) limit(limits []relative) error {
 type instance struct {
 	subject
 
-	draft draft
-	cfg   *config.Config
-	sim   *sweep.Simulated
+	cfg *config.Config
+	sim *sweep.Simulated
 	// arrivals and shape tell instances apart in a summary.
 	arrivals, shape string
 }
@@ -112,11 +108,10 @@ func (d draft) instance(dir string) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &instance{draft: d, cfg: cfg, arrivals: d.arrivals(cfg), shape: shapeOf(&cfg.Workload)}
+	in := &instance{cfg: cfg, arrivals: d.arrivals(cfg), shape: shapeOf(&cfg.Workload)}
 	trace := ""
 	if d.Rows > 0 {
-		trace = filepath.Join(dir, d.key()+".csv")
-		if err := d.writeTrace(&cfg.Workload, trace); err != nil {
+		if trace, err = d.writeTrace(&cfg.Workload, dir); err != nil {
 			return nil, err
 		}
 	}
@@ -135,29 +130,19 @@ func (d draft) instance(dir string) (*instance, error) {
 	return in, nil
 }
 
-// truthVersion changes what truths are kept under when they are found in another way.
-const truthVersion = 3
-
-// key names the draft in a file of truths.
-func (d *draft) key() string {
-	h := fnv.New64a()
-	fmt.Fprint(h, truthVersion, *d)
-	return strconv.FormatUint(h.Sum64(), 16)
-}
-
-// writeTrace draws the rows of a trace.
-func (d *draft) writeTrace(w *workload.Workload, path string) error {
+// writeTrace draws the rows of a trace into a file of the folder.
+func (d *draft) writeTrace(w *workload.Workload, dir string) (path string, err error) {
 	var rows []workload.TraceRow
 	for _, r := range w.Schedule(1, time.Duration(2*d.Rows)*time.Second, w.Seed) {
 		if len(rows) < d.Rows {
 			rows = append(rows, workload.TraceRow{Arrival: r.Due, Prompt: r.Prompt, Output: r.Output, Shared: r.Shared})
 		}
 	}
-	var b strings.Builder
-	if err := ingest.WriteTraceCSV(&b, rows); err != nil {
-		return err
+	f, err := os.CreateTemp(dir, "trace-*.csv")
+	if err != nil {
+		return "", err
 	}
-	return os.WriteFile(path, []byte(b.String()), 0o600)
+	return f.Name(), errors.Join(ingest.WriteTraceCSV(f, rows), f.Close())
 }
 
 // arrivals name the arrival process in a summary.

@@ -44,20 +44,23 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	s := study{truths: truths{file: *file, of: map[string]truth{}}}
-	if err := s.truths.read(); err != nil {
+	truths, err := readStore(*file)
+	if err != nil {
 		return err
 	}
-	s.draw = func(i int) (*instance, error) { return drawn(catalog, *seed, i).instance(dir) }
+	s := study(func(i int) (*instance, truth, error) {
+		return truths.get(fmt.Sprintf("%d: %d of seed %d", truthVersion, i, *seed), dir, func() draft { return drawn(catalog, *seed, i) })
+	})
 	if *stored != "" {
 		all, err := readKnown(*stored)
 		if err != nil {
 			return err
 		}
-		for _, k := range all {
-			s.truths.of[k.key()] = k.Truth
+		*n = len(all)
+		s = func(i int) (*instance, truth, error) {
+			in, err := all[i].instance(dir)
+			return in, all[i].Truth, err
 		}
-		*n, s.draw = len(all), func(i int) (*instance, error) { return all[i].instance(dir) }
 	}
 	if *only >= 0 {
 		_, err := s.answer(*only, os.Stdout)
@@ -67,22 +70,18 @@ func run() error {
 	return s.all(*n, *jobs)
 }
 
-// study has instances by their numbers, and their truths.
-type study struct {
-	draw   func(int) (*instance, error)
-	truths truths
-}
+// truthVersion changes what truths are kept under when they are found in another way.
+const truthVersion = 3
+
+// study gives instances by their numbers, with their truths.
+type study func(i int) (*instance, truth, error)
 
 // answer searches an instance and compares with its truth. Where its trials are shown,
 // its configuration is printed, and stays to be searched by hand.
-func (s *study) answer(i int, show io.Writer) (*answer, error) {
-	in, err := s.draw(i)
+func (s study) answer(i int, show io.Writer) (*answer, error) {
+	in, t, err := s(i)
 	if err != nil {
 		return nil, fmt.Errorf("instance %d: %w", i, err)
-	}
-	t, err := s.truths.get(in)
-	if err != nil {
-		return nil, err
 	}
 	fmt.Fprintf(show, "%s\n%v\n%+v\n", in.cfg.TOML(), in, t)
 	a, err := in.answer(t, show)
@@ -94,7 +93,7 @@ func (s *study) answer(i int, show io.Writer) (*answer, error) {
 }
 
 // all prints a row an instance, as they come, and the summary.
-func (s *study) all(n, jobs int) error {
+func (s study) all(n, jobs int) error {
 	start := time.Now()
 	answers, errs := make([]*answer, n), make([]error, n)
 	fmt.Println(rowHead)
