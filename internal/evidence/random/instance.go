@@ -63,7 +63,8 @@ func (d *draft) limit(limits []relative) error {
 	}
 	knobs, _ := cfg.Candidates()
 	sim := &sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version, Gaps: true}
-	o, err := sim.Observe(measure.Trial{Knobs: knobs[0], Workload: &cfg.Workload, Concurrency: 1, Requests: idleRequests, Seed: cfg.Workload.Seed, Whole: true})
+	o, err := sim.Observe(measure.Trial{Knobs: knobs[0], Workload: &cfg.Workload, Concurrency: 1, Requests: idleRequests,
+		Seed: cfg.Workload.Seed, Whole: true})
 	if err != nil {
 		return err
 	}
@@ -186,5 +187,6 @@ func (in *instance) String() string {
 	prompt, output := in.workload.MeanTokens()
 	k := in.knobs
 	return fmt.Sprintf("%s %s, %s TP%d, seqs %d tokens %d mem %g, %s %.0f+%.0f, %s, %s", in.cfg.Model.Name, in.cfg.Model.Precision.Weights,
-		k.GPU, k.TensorParallel, k.MaxNumSeqs, k.MaxNumBatchedTokens, k.GPUMemoryUtilization, in.shape, prompt, output, in.arrivals, strings.Join(limits, ", "))
+		k.GPU, k.TensorParallel, k.MaxNumSeqs, k.MaxNumBatchedTokens, k.GPUMemoryUtilization, in.shape, prompt, output, in.arrivals,
+		strings.Join(limits, ", "))
 }

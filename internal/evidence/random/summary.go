@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -8,14 +9,20 @@ import (
 	"slices"
 )
 
-const rowHead = "  i    answer (low..high)            safe       truth (low..high)           ln err  cov safe outcome   trials  wall  binding / truth's     instance"
+const (
+	rowHead = "  i   answer (low..high)             safe       truth (low..high)            ln err   cov safe outcome  trials  wall" +
+		"   binding / truth's   instance"
+	kindHead = "%-26s %4s %4s  %8s %8s %9s  %8s %8s %8s  %9s %7s  %9s %9s %7s\n"
+	kindRow  = "%-26s %4d %4.0f  %8.3f %8.3f %9.3f  %8.4f %8.4f %8.4f  %9d %7d  %8.2fs %8.2fs %7.0f\n"
+)
 
 // row is an answer in a line.
 func (a *answer) row(i int) string {
 	e, t := a.Estimate, a.truth
 	mark := map[bool]string{true: "yes", false: "NO"}
-	return fmt.Sprintf("%3d %8.4g (%8.4g..%8.4g) %8.4g  %8.4g (%8.4g..%8.4g)  %+7.4f %4s %4s %-9s %3d %6.2fs  %s / %s  %v %s", i, e.Value, e.Low, e.High, e.Safe,
-		t.Rate, t.Low, t.High, a.log, mark[a.covered], mark[a.safe], a.Outcome, a.Trials, a.wall.Seconds(), a.Binding, t.Binding, a.in, a.bad())
+	return fmt.Sprintf("%3d %8.4g (%8.4g..%8.4g) %8.4g  %8.4g (%8.4g..%8.4g)  %+7.4f %4s %4s %-10s %3d %6.2fs  %s / %s  %v %s",
+		i, e.Value, e.Low, e.High, e.Safe, t.Rate, t.Low, t.High, a.log, mark[a.covered], mark[a.safe], a.Outcome, a.Trials,
+		a.wall.Seconds(), a.Binding, t.Binding, a.in, a.bad())
 }
 
 // tally is what answers come to. All but the first line are over those that were given
@@ -61,21 +68,18 @@ func tallyOf(all []*answer) tally {
 
 // summarize prints the summary over all, and by kind.
 func summarize(w io.Writer, answers []*answer) {
-	fmt.Fprintf(w, "\n%-26s %4s %4s  %8s %8s %9s  %8s %8s %8s  %9s %7s  %9s %9s %7s\n", "", "n", "with", "coverage", "safe ok", "max safe", "|ln| p50", "p95", "max",
+	fmt.Fprintf(w, "\n"+kindHead, "", "n", "with", "coverage", "safe ok", "max safe", "|ln| p50", "p95", "max",
 		"no answer", "no rate", "wall p50", "max", "trials")
 	byKind := map[string][]*answer{}
 	for _, a := range answers {
-		limit := a.truth.Binding
-		if limit == "" {
-			limit = "no rate"
-		}
+		limit := cmp.Or(a.truth.Binding, "no rate")
 		for _, name := range []string{"  all", " limit " + limit, "arrivals " + a.in.arrivals, "shape " + a.in.shape} {
 			byKind[name] = append(byKind[name], a)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(byKind)) {
 		t := tallyOf(byKind[name])
-		fmt.Fprintf(w, "%-26s %4d %4.0f  %8.3f %8.3f %9.3f  %8.4f %8.4f %8.4f  %9d %7d  %8.2fs %8.2fs %7.0f\n", name, t.n, t.both, t.covered, t.safe,
-			t.highest, quantile(t.sizes, 0.5), quantile(t.sizes, 0.95), quantile(t.sizes, 1), t.silent, t.invented, quantile(t.walls, 0.5), quantile(t.walls, 1), quantile(t.trials, 0.5))
+		fmt.Fprintf(w, kindRow, name, t.n, t.both, t.covered, t.safe, t.highest, quantile(t.sizes, 0.5), quantile(t.sizes, 0.95),
+			quantile(t.sizes, 1), t.silent, t.invented, quantile(t.walls, 0.5), quantile(t.walls, 1), quantile(t.trials, 0.5))
 	}
 }
