@@ -3,16 +3,15 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
 	"slices"
-	"sync"
 	"time"
 
+	"planner/internal/parallel"
 	"planner/model"
 )
 
@@ -32,9 +31,9 @@ func run() error {
 	file := flag.String("truths", "", "file that keeps truths between runs")
 	jobs := flag.Int("jobs", runtime.NumCPU(), "instances at a time")
 	flag.Parse()
+	runtime.GOMAXPROCS(max(*jobs, 1))
 	if *odd > 0 {
-		servers(os.Stdout, *odd, *jobs)
-		return nil
+		return servers(os.Stdout, *odd)
 	}
 	dir, err := os.MkdirTemp("", "planner-random-")
 	if err != nil {
@@ -67,7 +66,7 @@ func run() error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	return s.all(*n, *jobs)
+	return s.all(*n)
 }
 
 // truthVersion changes what truths are kept under when they are found in another way.
@@ -93,26 +92,15 @@ func (s study) answer(i int, show io.Writer) (*answer, error) {
 }
 
 // all prints a row an instance, as they come, and the summary.
-func (s study) all(n, jobs int) error {
+func (s study) all(n int) error {
 	start := time.Now()
-	answers, errs := make([]*answer, n), make([]error, n)
+	answers := make([]*answer, n)
 	fmt.Println(rowHead)
-	atOnce(n, jobs, func(i int) { answers[i], errs[i] = s.answer(i, io.Discard) })
+	err := parallel.Do(n, func(i int) (err error) {
+		answers[i], err = s.answer(i, io.Discard)
+		return err
+	})
 	summarize(os.Stdout, slices.DeleteFunc(answers, func(a *answer) bool { return a == nil }))
 	fmt.Fprintln(os.Stderr, time.Since(start).Round(time.Second))
-	return errors.Join(errs...)
-}
-
-// atOnce calls f for 0 to n-1, so many at a time.
-func atOnce(n, jobs int, f func(int)) {
-	var wait sync.WaitGroup
-	slots := make(chan struct{}, max(jobs, 1))
-	for i := range n {
-		slots <- struct{}{}
-		wait.Go(func() {
-			defer func() { <-slots }()
-			f(i)
-		})
-	}
-	wait.Wait()
+	return err
 }

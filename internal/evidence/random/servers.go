@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"planner/internal/evidence/search/virtual"
+	"planner/internal/parallel"
 	"planner/search"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -88,18 +89,23 @@ func (o *oddServer) search(s *subject, seed uint64) search.Result {
 }
 
 // servers prints a row a server over many seeds.
-func servers(w io.Writer, seeds, jobs int) {
+func servers(w io.Writer, seeds int) error {
 	fmt.Fprintln(w, "| server | truth | answered | coverage | safe ok | max safe | RMSE | bias | trials | engine s | notes (share) |\n"+
 		"|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|")
 	for _, o := range oddServers() {
 		s := o.subject()
 		t := s.truth()
 		results := make([]*answer, seeds)
-		atOnce(seeds, jobs, func(i int) {
+		err := parallel.Do(seeds, func(i int) error {
 			results[i] = compared(o.search(s, uint64(i+1)), t)
+			return nil
 		})
+		if err != nil {
+			return err
+		}
 		fmt.Fprintf(w, "| %s | %.2f (%.2f..%.2f) %s |\n", o.name, t.Rate, t.Low, t.High, oddRow(results))
 	}
+	return nil
 }
 
 // oddRow are the figures of one server's answers.
