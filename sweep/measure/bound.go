@@ -50,6 +50,15 @@ func (b Bound) Allowed() float64 {
 	return math.Round((1-b.Quantile)*1e9) / 1e9
 }
 
+// Waits reports whether what is bounded contains the time that a request waits in a
+// queue.
+func (b Bound) Waits() bool {
+	if b.Metric == Goodput {
+		return b.Limits.TTFT > 0 || b.Limits.E2E > 0
+	}
+	return !b.Metric.row().perToken
+}
+
 // Stats lists the statistics that a bound may name.
 func Stats() []string { return []string{"p50", "p90", "p95", "p99", "p99.9", "mean"} }
 

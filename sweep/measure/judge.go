@@ -224,8 +224,10 @@ func verdict(all []judged) *Verdict {
 			worst = i
 		}
 	}
-	if last := len(all) - 1; all[last].Bound == ErrorsBound && all[last].state == Missed && 2*all[worst].failed > all[worst].K {
-		worst = last
+	for i, j := range all {
+		if j.Bound == ErrorsBound && j.state == Missed && 2*all[worst].failed > all[worst].K {
+			worst = i
+		}
 	}
 	j := all[worst]
 	return &Verdict{State: j.state, Binding: j.Bound, Slack: j.slack}

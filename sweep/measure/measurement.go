@@ -152,8 +152,8 @@ type Measurement struct {
 	// workload.
 	Classes map[string]ClassSummary `json:"classes,omitempty"`
 	Server  Server                  `json:",embed"`
-	// Counts holds one entry a bound of the objective, in its order, and a last
-	// one named [ErrorsBound]; nil without an objective.
+	// Counts holds one entry a bound of the objective, in its order, and two more named
+	// [ErrorsBound] and [ThroughputBound]; nil without an objective.
 	Counts []Count `json:"counts,omitempty"`
 	// Verdict is nil without an objective.
 	Verdict *Verdict `json:"verdict"`
@@ -195,7 +195,7 @@ type ClassSummary struct {
 	Latencies
 }
 
-// Count returns the count of a bound ("ttft.p99", [ErrorsBound]); false if the
+// Count returns the count of a bound ("ttft.p99", [ErrorsBound], [ThroughputBound]); false if the
 // objective did not have it.
 func (m *Measurement) Count(bound string) (Count, bool) {
 	for _, c := range m.Counts {

@@ -145,21 +145,26 @@ func (c *cohort) growing() bool {
 }
 
 // growsFrom tests the part of the window behind from, where requests hold the
-// engine for the time held. Arrivals and departures make the number in flight a
-// walk whose variance is about the number of arrivals. An engine that works on
-// all requests at once adds to that: each request slows the others down, so that
-// a surplus takes several times as long to leave, and the number in flight
-// wanders, at any distance in time, with a variance of several times rate x held.
-// Six times is what virtual batching engines show just within their limits.
+// engine for the time held.
 func (c *cohort) growsFrom(from, held time.Duration) bool {
 	span := c.to - from
 	if span < max(firstLook, held) {
 		return false
 	}
-	perSecond := float64(len(c.records)) / float64(c.to-c.from)
-	wandering := math.Sqrt(perSecond * c.burst() * (float64(span) + growthHeld*float64(held)))
 	slope, t := trend(c.inFlight(from, growthBlocks))
-	return t > growthT && slope*growthBlocks > growthSigmas*wandering
+	return t > growthT && slope*growthBlocks > growthSigmas*c.wandering(span, held)
+}
+
+// wandering is the standard deviation of what the number in flight of a server in balance
+// changes by over a span. Arrivals and departures make it a
+// walk whose variance is about the number of arrivals. An engine that works on
+// all requests at once adds to that: each request slows the others down, so that
+// a surplus takes several times as long to leave, and the number in flight
+// wanders, at any distance in time, with a variance of several times rate x held.
+// Six times is what virtual batching engines show just within their limits.
+func (c *cohort) wandering(span, held time.Duration) float64 {
+	perSecond := float64(len(c.records)) / float64(c.to-c.from)
+	return math.Sqrt(perSecond * c.burst() * (float64(span) + growthHeld*float64(held)))
 }
 
 // burst is the variance of the number of arrivals over that of a Poisson process, at

@@ -30,7 +30,7 @@ func Reduce(t Trial, o Observation) Measurement {
 	m.Valid = len(doubts) == 0
 	m.Warnings = doubts
 	if !t.Objective.Empty() {
-		m.settle(c.judge(&o), c, &o)
+		m.settle(append(c.judge(&o), c.judgeThroughput(m.Overloaded)), c, &o)
 	}
 	m.Warnings = append(m.Warnings, o.Remarks...)
 	m.Warnings = append(m.Warnings, m.remarks(c)...)
@@ -48,9 +48,8 @@ func lastEvent(records []Record) time.Duration {
 }
 
 // settle stores counts and verdict. Figures that cannot be trusted meet nothing
-// and miss only what they would miss whatever the client did, a backlog that keeps
-// growing meets no limit for long, and what meets them at less than the offered rate
-// does not at that rate.
+// and miss only what they would miss whatever the client did, and what meets the limits
+// at less than the offered rate does not at that rate.
 func (m *Measurement) settle(all []judged, c *cohort, o *Observation) {
 	for _, j := range all {
 		m.Counts = append(m.Counts, j.Count)
@@ -64,7 +63,7 @@ func (m *Measurement) settle(all []judged, c *cohort, o *Observation) {
 	m.Verdict = verdict(all)
 	switch m.Verdict.State {
 	case Met:
-		if !m.Valid || m.Overloaded || len(c.unsteady(m)) > 0 {
+		if !m.Valid || len(c.unsteady(m)) > 0 {
 			m.Verdict.State = Unsure
 		}
 	case Missed:
