@@ -86,7 +86,10 @@ func Certify(cfg MaxRateConfig, found Result, window time.Duration) *Certificate
 		c.result.Reason = note.Because(note.NoRateToTest)
 	}
 	for _, b := range assume(cfg.SLO, cfg.Prior) {
-		if b.mean {
+		if b.kind == onThroughput {
+			continue
+		}
+		if b.kind == onMean {
 			c.result.Reason = note.Because(note.MeanUncounted, b.name)
 		}
 		// What a simulator, or the search, makes of the dispersion counts only where

@@ -32,6 +32,18 @@ const (
 	meanKappa = 4.0
 )
 
+// kind is what a bound limits.
+type kind int
+
+const (
+	// onShare limits the share of requests beyond a latency, or failed.
+	onShare kind = iota
+	// onMean limits the mean of a latency.
+	onMean
+	// onThroughput asks that what arrives is completed.
+	onThroughput
+)
+
 // assumed is what is believed of one bound before its first trial. The share
 // of exceedances follows
 //
@@ -39,10 +51,15 @@ const (
 //
 // where max is the largest rate that meets the bound: for M/M/1 ln p is linear
 // in the rate, and heavy traffic gives the same form with other constants. A
-// bound on a mean follows ln(mean/limit) = kappa (rate/max - 1).
+// bound on a mean follows ln(mean/limit) = kappa (rate/max - 1). A server that is
+// offered more than it completes completes max, so that the rest, 1 - max/rate of
+// what comes, stays; kappa is then no more than the scale of a logarithm.
 type assumed struct {
 	name string
-	mean bool
+	kind kind
+	// waits says that a latency holds the time in the queue, which grows as long as a
+	// trial of an overloaded server lasts.
+	waits bool
 	// share is the allowed share of exceedances p0; 0 for a mean.
 	share float64
 	// offset is the value of the curve at max: link p0, or 0 for a mean.
@@ -64,12 +81,13 @@ type assumed struct {
 type lognormal struct{ median, sd float64 }
 
 // assume lists the bounds of an objective with what is believed of each; the
-// share of failed requests comes last where it is bounded, as in
+// share of failed requests, where it is bounded, and the throughput come last, as in
 // measure.Measurement.Counts.
 func assume(slo measure.SLO, prior Prior) []assumed {
 	bounds := make([]assumed, 0, len(slo.Bounds)+1)
 	for _, b := range slo.Bounds {
 		a := generic(b.String(), b.Allowed())
+		a.waits = b.Waits()
 		if len(slo.Bounds) > 1 {
 			a.reach = 0.5
 		}
@@ -77,7 +95,7 @@ func assume(slo measure.SLO, prior Prior) []assumed {
 		if prior.Spread > 0 {
 			a.max.sd = prior.Spread
 		}
-		if prior.Binding == a.name || (prior.Binding == "" && !a.mean && len(slo.Bounds) == 1) {
+		if prior.Binding == a.name || (prior.Binding == "" && a.kind == onShare && len(slo.Bounds) == 1) {
 			a.informed(prior)
 		}
 		if prior.Binding == a.name {
@@ -93,7 +111,10 @@ func assume(slo measure.SLO, prior Prior) []assumed {
 		a.reach = 0.05
 		bounds = append(bounds, a)
 	}
-	return bounds
+	return append(bounds, assumed{
+		name: measure.ThroughputBound, kind: onThroughput, reach: 1,
+		kappa: lognormal{1, kappaSpread}, phi: lognormal{1, phiSimSpread},
+	})
 }
 
 // bursting makes the curves of bounds that nothing is known of as much flatter as
@@ -128,7 +149,7 @@ func generic(name string, share float64) assumed {
 		max: lognormal{0, rateSpread},
 	}
 	if share == 0 {
-		a.mean = true
+		a.kind = onMean
 		return a
 	}
 	a.offset = link(share)
@@ -159,6 +180,14 @@ func (a *assumed) informed(prior Prior) {
 // share.
 func (a *assumed) dispersion(phi float64) stat.Dispersion {
 	return stat.Dispersion{At: phi, Level: a.share, Gamma: a.gamma}
+}
+
+// curve is the bound's at ratio times the largest rate that meets it.
+func (a *assumed) curve(kappa, ratio float64) float64 {
+	if a.kind == onThroughput {
+		return math.Log(ratio)
+	}
+	return a.offset + rise(kappa, ratio)
 }
 
 // logPhis gives the log probabilities of the nodes of the dispersion at a

@@ -138,7 +138,10 @@ func (s *MaxRate) brokenBy(m *measure.Measurement) int {
 // hopeless reports whether requests that are alone in the engine miss a bound,
 // with 99 % confidence. Lone requests are independent.
 func (a *assumed) hopeless(c measure.Count) bool {
-	if a.mean {
+	if a.kind == onThroughput {
+		return false
+	}
+	if a.kind == onMean {
 		return c.N >= probeRequests/2 && c.Value > 1.02
 	}
 	unit := max(c.Cluster, 1)

@@ -15,11 +15,9 @@ type learned struct {
 	latency, mean time.Duration
 	// phi is the dispersion of the bound that limits the rate.
 	phi float64
-	// fine counts the trials that were long enough to measure, distrusted those in a
-	// row, up to the last, that could not be trusted. The next one is twice as long for
-	// each: what is wrong most often is that a server whose requests stay long was not
-	// yet stationary, and a shorter look at it will not be either.
-	fine, distrusted int
+	// distrusted counts the trials in a row, up to the last, that could not be trusted. The
+	// next one is twice as long for each.
+	distrusted int
 }
 
 // unstarted is what a search knows before its first trial.
@@ -36,9 +34,6 @@ func (s *MaxRate) learned() learned {
 		p.distrusted++
 		if t.valid {
 			p.distrusted = 0
-			if !t.coarse {
-				p.fine++
-			}
 		}
 	}
 	p.distrusted = min(p.distrusted, invalidInRow)
@@ -58,12 +53,8 @@ func (p learned) typical() time.Duration {
 	return p.latency
 }
 
-// grown is by what factor trials are longer than the first.
-func (p learned) grown() float64 { return math.Pow(growth, float64(min(p.fine, 20))) }
-
 const (
-	firstWindow, lastWindow = 40 * time.Second, 300 * time.Second
-	growth                  = 1.5
+	firstWindow = 40 * time.Second
 	// usualRequests make a trial at least as long as many clumps of exceedances,
 	// whatever the quantile.
 	usualRequests = 1200
@@ -85,6 +76,9 @@ const (
 	// their number happens to rise, which it does within some tens of courses: where
 	// time costs nothing, trials grow long enough to see it.
 	leastCourses, mostCourses = 10, 40
+	// freeRequests make a trial that costs no engine time: they are simulated in
+	// milliseconds; freeQuantiles are so many times what the quantiles need.
+	freeRequests, freeQuantiles = 2500, 2.5
 	// settlingShare is the part of the budget, as a divisor, that the warm-up of one
 	// trial may take, lapShare the one that one lap of a trace may.
 	settlingShare, lapShare = 10, 8
@@ -103,6 +97,13 @@ func (c *MaxRateConfig) timed(rate float64, coarse bool, p learned) measure.Tria
 	} else {
 		window = max(window, leastRelaxations*relaxation)
 	}
+	if c.free() {
+		requests := max(freeRequests, freeQuantiles*c.leastRequests())
+		if coarse {
+			requests /= 4
+		}
+		window = max(window, workload.Span(requests, rate))
+	}
 	window = c.lap(window, rate) << p.distrusted
 	if c.Window > 0 {
 		window = c.Window
@@ -111,7 +112,7 @@ func (c *MaxRateConfig) timed(rate float64, coarse bool, p learned) measure.Tria
 	if p.latency > 0 {
 		warmup = max(leastWarmup, p.latency*3/2)
 	}
-	warmup = min(max(warmup, 3*relaxation)<<p.distrusted, window)
+	warmup = min(max(warmup, 3*min(relaxation, window/24))<<p.distrusted, window)
 	if c.Warmup > 0 {
 		warmup = c.Warmup
 	}
@@ -123,12 +124,15 @@ func (c *MaxRateConfig) timed(rate float64, coarse bool, p learned) measure.Tria
 
 // window is that of a trial which measures.
 func (c *MaxRateConfig) window(rate float64, p learned) time.Duration {
-	enough, grown := c.leastRequests(), p.grown()
-	window := max(min(lastWindow, time.Duration(float64(firstWindow)*grown)), workload.Span(enough, rate))
+	enough := c.leastRequests()
+	window := max(firstWindow, workload.Span(enough, rate))
 	clumps := usualRequests * float64(max(c.Workload.Turns, 1))
-	window = min(window, max(workload.Span(max(enough, clumps)*min(grown, mostRequests), rate), least(rate)))
+	window = min(window, max(workload.Span(max(enough, clumps), rate), least(rate)))
 	return max(window, 5*p.latency)
 }
+
+// free reports whether engine time costs nothing, as of a simulated engine.
+func (c *MaxRateConfig) free() bool { return c.Budget == 0 }
 
 // least is the shortest window: even a search that only counts requests gives a real
 // engine some seconds.
@@ -154,7 +158,11 @@ func (c *MaxRateConfig) leastRequests() float64 {
 // correlated for a time tau have a dispersion of 2 rate tau. The turns of a
 // conversation are one clump; how long they take to settle is known otherwise.
 func (c *MaxRateConfig) relaxation(rate, phi float64) time.Duration {
-	return min(workload.Span(phi/float64(max(c.Workload.Turns, 1)), 2*rate), longestRelaxation)
+	relaxation := workload.Span(phi/float64(max(c.Workload.Turns, 1)), 2*rate)
+	if c.free() {
+		return relaxation
+	}
+	return min(relaxation, longestRelaxation)
 }
 
 // lap lengthens the window of a trial to the whole trace: what bursts do to a server
@@ -197,5 +205,5 @@ func (c *MaxRateConfig) courses(coarse bool, p learned) float64 {
 	case c.Budget > 0:
 		return leastCourses
 	}
-	return min(leastCourses*p.grown(), mostCourses)
+	return leastCourses
 }

@@ -9,7 +9,7 @@ import (
 
 func TestTrialLengths(t *testing.T) {
 	slo := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: time.Second}}, Errors: -1}
-	s := NewMaxRate(MaxRateConfig{SLO: slo, Workload: raceWorkload()})
+	s := NewMaxRate(MaxRateConfig{SLO: slo, Workload: raceWorkload(), Budget: 1000 * time.Hour})
 	test := func(rate float64, latency, window, warmup time.Duration) {
 		t.Helper()
 		s.latency = latency
@@ -27,7 +27,7 @@ func TestTrialLengths(t *testing.T) {
 // usual warm-up, and is watched for longer; one that forgets within a second is not.
 func TestSlowServersGetLongerTrials(t *testing.T) {
 	size := func(phi float64) measure.Trial {
-		s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: raceObjective(), Prior: Prior{Rate: 15, Phi: phi, Latency: time.Second}})
+		s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: raceObjective(), Budget: time.Hour, Prior: Prior{Rate: 15, Phi: phi, Latency: time.Second}})
 		return s.timed(15, false)
 	}
 	if z := size(360); z.Warmup != 36*time.Second || z.Window != 120*time.Second {

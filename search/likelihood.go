@@ -30,38 +30,31 @@ type likelihood struct {
 	rate float64
 	// n and k are in units of requests.
 	n, k float64
-	// value is mean/limit of a bound on a mean.
-	value float64
-	// over is the log likelihood of a growing backlog at a rate that meets the
-	// bound, 0 where none was seen.
-	over float64
+	// value is mean/limit of a bound on a mean, and of throughput the share of what
+	// came that stayed, with its standard deviation in spread.
+	value, spread float64
+	// atLeast says that in the long run the share, or the mean, is larger still: the
+	// server was overloaded, and its queue not yet as long as it will be.
+	atLeast bool
 	// table holds log likelihoods, phiNodes for each node of z; bottom and top
-	// are their slopes below and above it.
+	// are their slopes below and above it. Throughput has none.
 	table       []float64
 	bottom, top [phiNodes]float64
 }
 
-// falseOverload is the probability that a trial at a rate that meets the
-// objective is marked overloaded all the same, where many requests are late as
-// well; falseGrowth where they are not, as the number in flight of an engine
-// with long answers wanders slowly and far.
-const falseOverload, falseGrowth = 0.01, 0.3
-
-// observe turns what a trial counted for a bound into evidence. A trial in
+// observe turns what a trial counted for a bound into evidence about a rate. A trial in
 // which nothing of the bound was decided has no table, but keeps its rate.
-func (a *assumed) observe(m *measure.Measurement, c measure.Count) likelihood {
+func (a *assumed) observe(c measure.Count, rate float64, atLeast bool) likelihood {
 	unit := max(c.Cluster, 1)
-	e := likelihood{rate: m.Trial.Rate, n: float64(c.N) / unit, k: float64(c.K) / unit, value: c.Value}
-	if m.Overloaded && a.name != measure.ErrorsBound {
-		e.over = math.Log(falseGrowth)
-		if float64(c.K) >= common*float64(c.N) || (a.mean && a.missed(c)) {
-			e.over = math.Log(falseOverload)
-		}
-	}
-	if a.mean {
+	e := likelihood{rate: rate, n: float64(c.N) / unit, k: float64(c.K) / unit, value: c.Value, atLeast: atLeast}
+	switch {
+	case a.kind == onThroughput:
+		e.spread = (c.High - c.Value) / stat.StudentT(0.95, flowFreedom)
+		return e
+	case a.kind == onMean:
 		e.k = 0
 	}
-	if c.N == 0 || (a.mean && !(c.Value > 0)) {
+	if c.N == 0 || (a.kind == onMean && !(c.Value > 0)) {
 		e.n, e.k = 0, 0
 		return e
 	}
@@ -71,35 +64,59 @@ func (a *assumed) observe(m *measure.Measurement, c measure.Count) likelihood {
 		for i := range zNodes {
 			e.table[i*phiNodes+j] = a.logLikelihood(&e, zLow+float64(i)*zStep, phi)
 		}
-		if !a.mean {
+		if a.kind == onShare {
 			e.bottom[j] = e.k
-		}
-		if !a.mean && e.k <= e.n*a.far() {
-			e.top[j] = topSlope
+			if !e.atLeast && e.k <= e.n*a.far() {
+				e.top[j] = topSlope
+			}
 		}
 	}
 	return e
 }
 
+// flowFreedom is the number of degrees of freedom of the spread of a throughput, which
+// comes from eight blocks. flowMisfit is what the throughput of a server that is offered
+// e times what it completes differs by from that in balance, as a share.
+const (
+	flowFreedom = 7
+	flowMisfit  = 0.1
+)
+
+// logFlow is the log likelihood of a share of what came that stayed, where the rate is
+// exp(z) times what the server completes: Student's t, as the spread is estimated.
+func (e *likelihood) logFlow(z float64) float64 {
+	over := max(z, 0)
+	sd := math.Hypot(e.spread, flowMisfit*over)
+	t := (e.value + math.Expm1(-over)) / sd
+	return -(flowFreedom+1)/2.0*math.Log1p(t*t/flowFreedom) - math.Log(sd)
+}
+
 // logLikelihood is that of a trial when the curve at its rate has the value z.
 func (a *assumed) logLikelihood(e *likelihood, z, phi float64) float64 {
-	if a.mean {
+	if a.kind == onMean {
 		return a.logMean(e, z, phi)
 	}
 	p := unlink(z)
+	d := a.dispersion(phi)
 	switch share := e.k / e.n; {
-	case share > a.far():
-		return math.Log(max(a.dispersion(phi).CountAbove(e.k, e.n, p), math.SmallestNonzeroFloat64))
+	case e.atLeast, share > a.far():
+		return math.Log(max(d.CountAbove(e.k, e.n, p), math.SmallestNonzeroFloat64))
 	case share < unlink(a.offset-farBelow):
 		return a.logBelow(e.k, e.n, p, phi)
 	}
+	// The curve is wrong by a share of the distance from the limit, which scatters counts
+	// as clumps do. The floor keeps a count that is nearly free of clumps from claiming to be
+	// more regular than any queue is.
+	wrong := misfit * (z - a.offset)
+	spread := max(d.Phi(p), 1.05) + e.n*p*wrong*wrong
 	if p <= common {
-		// The floor keeps a count that is nearly free of clumps from claiming to be
-		// more regular than any queue is.
-		return stat.NegativeBinomial{Mean: e.n * p, Phi: max(a.dispersion(phi).Phi(p), 1.05)}.LogProb(e.k)
+		return stat.NegativeBinomial{Mean: e.n * p, Phi: spread}.LogProb(e.k)
 	}
-	return logBetaBinomial(e.k, e.n, p, a.dispersion(phi).Phi(p))
+	return logBetaBinomial(e.k, e.n, p, min(spread, e.n))
 }
+
+// misfit is how wrong a curve is, as a share of the distance from the limit on its scale.
+const misfit = 0.25
 
 // farAbove is how far above the limit, in logits, a share counts as "at least
 // that": there a queue is filling and not yet as long as it will be, so that a
@@ -167,25 +184,35 @@ func logBeta(a, b float64) float64 {
 
 // logMean is the likelihood of an observed mean: ln(mean/limit) is normal
 // around z. Its variance is phi/n, as for exponential latencies whose
-// fluctuations are as clumped as exceedances are, and grows with the distance
+// fluctuations are as clumped as exceedances are, and grows with its distance
 // from the limit, since no single curve describes an idle and a saturated
-// server.
+// server. Far below the limit a mean is at most that of the curve's queue, as it holds what
+// an idle engine takes; of a queue that is still growing it is at least that.
 func (a *assumed) logMean(e *likelihood, z, phi float64) float64 {
-	const misfit, least, outgrown = 0.25, 0.02, 0.5
-	v := phi/e.n + least*least + misfit*misfit*z*z
-	d := math.Log(e.value) - z
-	if d > 0 || math.Log(e.value) < outgrown {
-		return -d*d/(2*v) - math.Log(v)/2
+	const least = 0.02
+	seen := math.Log(e.value)
+	d := z - seen
+	if d < 0 && seen < -outgrown || d > 0 && (e.atLeast || seen > outgrown) {
+		return 0
 	}
-	// A queue far beyond its limit is still growing: the mean is at least that.
-	return -math.Log(v) / 2
+	return -d * d / (2 * (phi/e.n + least*least + misfit*misfit*seen*seen))
 }
+
+// outgrown is how far from its limit a mean is, in its log, that is no longer taken at its
+// face.
+const outgrown = 0.5
 
 // at adds the table's log likelihoods at z to sum, one a dispersion. Beyond the
 // table, where a share is 1e-7 or nearly 1, each exceedance below, and a first
 // request without one above, costs in proportion to z.
 func (e *likelihood) at(z float64, sum *[phiNodes]float64) {
 	if e.table == nil {
+		if e.spread > 0 {
+			flow := e.logFlow(z)
+			for j := range sum {
+				sum[j] += flow
+			}
+		}
 		return
 	}
 	in := min(max(z, zLow), zHigh)

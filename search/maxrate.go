@@ -72,6 +72,13 @@ func (c MaxRateConfig) withDefaults() MaxRateConfig {
 	return c
 }
 
+// A search whose engine time costs nothing ends at the share freePrecision of the asked
+// width, or when so many requests were simulated.
+const (
+	freePrecision = 0.6
+	freeSpend     = 150_000
+)
+
 // maxTrials ends a search that no stopping rule ends.
 const maxTrials = 60
 
@@ -93,14 +100,15 @@ type MaxRate struct {
 	// proposed counts trials for their seeds, spent is the engine time so far.
 	proposed int
 	spent    time.Duration
+	// simulated counts the requests of all trials.
+	simulated int
 	// latency is the time that a request takes from end to end in the worst
 	// case, as far as it is known.
 	latency time.Duration
 	// mean is the mean time of a request in the last trial that met the objective;
 	// 0 when there was none.
-	mean  time.Duration
-	idle  idleProbe
-	guard guard
+	mean time.Duration
+	idle idleProbe
 	// outcome and reason say how the search came to its end, once it has.
 	outcome Outcome
 	reason  note.Reason
@@ -111,8 +119,6 @@ type attempt struct {
 	rate  float64
 	met   bool
 	valid bool
-	// coarse marks a short trial that looks for the right order of magnitude.
-	coarse bool
 	// hits is the share of prompt tokens that the prefix cache held; 0 where unknown.
 	hits float64
 }
@@ -153,7 +159,6 @@ func (s *MaxRate) ask() {
 // Observe takes the measurement of a trial. A measurement of another trial than
 // the proposed one, with the same knobs and objective, counts as well.
 func (s *MaxRate) Observe(m measure.Measurement) {
-	s.ask()
 	if p := s.pending; p != nil && p.Seed == m.Trial.Seed && p.Rate == m.Trial.Rate && p.Concurrency == m.Trial.Concurrency {
 		s.pending = nil
 	}
@@ -163,6 +168,7 @@ func (s *MaxRate) Observe(m measure.Measurement) {
 		return
 	}
 	s.spent += cost(&m) + s.cfg.Overhead
+	s.simulated += int(float64(m.Requests) * (1 + m.Trial.Warmup.Seconds()/max(m.Duration.Seconds(), 1)))
 	if m.Trial.Closed() {
 		s.idle.observe(s, &m)
 		s.latency = max(s.latency, longest(&m))
@@ -179,21 +185,17 @@ func (s *MaxRate) Observe(m measure.Measurement) {
 
 // learn adds a trial under load to what is known.
 func (s *MaxRate) learn(m *measure.Measurement) {
-	t := attempt{rate: m.Trial.Rate, met: !m.Overloaded, valid: m.Valid || s.condemns(m),
-		coarse: m.Trial.Window < s.timed(m.Trial.Rate, false).Window/2}
-	if !t.valid {
-		s.tried = append(s.tried, t)
-		return
-	}
-	var shown []likelihood
-	shown, t.rate, t.met = s.shown(m)
-	for j := range shown {
-		s.seen[j] = append(s.seen[j], shown[j])
-	}
+	shown, t := s.shown(m)
 	if m.Server.HitRate != nil {
 		t.hits = *m.Server.HitRate
 	}
 	s.tried = append(s.tried, t)
+	if !t.valid {
+		return
+	}
+	for j := range shown {
+		s.seen[j] = append(s.seen[j], shown[j])
+	}
 	s.posteriors = make(posteriors, len(s.bounds))
 	for j := range s.bounds {
 		s.posteriors[j] = s.bounds[j].infer(s.seen[j])
@@ -201,53 +203,60 @@ func (s *MaxRate) learn(m *measure.Measurement) {
 }
 
 // shown is what a trial under load shows of each bound, at the rate that it speaks
-// of, and whether it met them all.
-func (s *MaxRate) shown(m *measure.Measurement) (of []likelihood, rate float64, met bool) {
-	of, met = make([]likelihood, len(s.bounds)), !m.Overloaded
+// of, and whether it met them all. Where the backlog grew, what is beyond its limit, or waits
+// for a place, is worse in the long run than the trial shows. What does not wait and was
+// within its limit is so at the rate at which requests were completed. A trial whose figures are not
+// valid speaks against its rate all the same if it missed the objective by more than
+// its client could have made it.
+func (s *MaxRate) shown(m *measure.Measurement) (of []likelihood, t attempt) {
+	flow, _ := m.Count(measure.ThroughputBound)
+	trusted := m.Valid
+	grew := m.Overloaded || flow.N > 0 && flow.Low > 0
+	if !m.Valid && len(m.Warnings) > 0 && m.Warnings[0].Kind == note.NotStationary && flow.N > 0 && flow.Value > 0 {
+		trusted, grew = true, true
+	}
+	t = attempt{met: !grew, valid: trusted || m.Verdict != nil && m.Verdict.State == measure.Missed}
+	counts := make([]measure.Count, len(s.bounds))
 	for j := range s.bounds {
-		b := &s.bounds[j]
-		count, ok := m.Count(b.name)
-		if !ok {
-			count = measure.Count{Bound: b.name}
+		c, ok := m.Count(s.bounds[j].name)
+		if !ok || s.bounds[j].kind == onThroughput && !trusted {
+			c = measure.Count{Bound: s.bounds[j].name}
 		}
-		met = met && !b.missed(count)
-		of[j] = b.observe(m, count)
+		t.met = t.met && !s.bounds[j].missed(c)
+		counts[j] = c
 	}
-	rate = s.carried(m, met)
-	for j := range of {
-		of[j].rate = rate
+	t.rate = s.carried(m, t.met)
+	of = make([]likelihood, len(s.bounds))
+	for j := range s.bounds {
+		b, rate := &s.bounds[j], t.rate
+		more := grew && (b.waits || b.missed(counts[j]))
+		switch {
+		case b.kind == onThroughput:
+			rate *= s.luck(m)
+		case grew && !more:
+			rate *= 1 - min(max(flow.Value, 0), 0.99)
+		}
+		of[j] = b.observe(counts[j], rate, more)
 	}
-	return of, rate, met
+	return of, t
 }
 
-// condemns reports whether a trial whose figures are not valid speaks against
-// its rate all the same: it missed the objective by more than its client could
-// have made it; or, as a load far beyond capacity is never stationary, many
-// requests were late and the client kept up.
-func (s *MaxRate) condemns(m *measure.Measurement) bool {
-	if m.Verdict != nil && m.Verdict.State == measure.Missed {
-		return true
+// luck is how many requests came over how many were to be expected. What a server
+// completes does not follow it.
+func (s *MaxRate) luck(m *measure.Measurement) float64 {
+	expected := s.cfg.Workload.MeanRate(m.Trial.Rate) * m.Duration.Seconds()
+	if s.cfg.Workload.Turns > 1 || expected <= 0 || m.Requests == 0 {
+		return 1
 	}
-	if m.Failures[measure.Dropped.String()] > 0 {
-		return false
-	}
-	late := false
-	for j := range s.bounds {
-		for _, c := range m.Counts {
-			if b := &s.bounds[j]; c.Bound == b.name && c.N > 0 {
-				late = late || (b.mean && c.Value > 1/(1-common)) || (!b.mean && float64(c.K) > max(common, 1-(1-b.share)*(1-b.share))*float64(c.N))
-			}
-		}
-	}
-	if max(m.SendLag.P99, m.SendLag.Mean) > s.cfg.SLO.ClientLag() {
-		return false
-	}
-	return late
+	return float64(m.Requests) / expected
 }
 
 // missed reports whether a count by itself is beyond what is allowed.
 func (a *assumed) missed(c measure.Count) bool {
-	if a.mean {
+	switch a.kind {
+	case onThroughput:
+		return false
+	case onMean:
 		return c.N > 0 && c.Value > 1
 	}
 	return float64(c.K) > float64(c.N)*a.share

@@ -208,7 +208,7 @@ func TestSeveralLimits(t *testing.T) {
 	drive(s, virtual.Bench{Server: q}.Run)
 	r := s.Result()
 	truth := q.MaxRate(half, 0.01)
-	if r.Binding != "ttft.p99" || math.Abs(math.Log(r.Estimate.Value/truth)) > 0.08 || len(r.Bounds) != 3 || r.Bounds[0].Probability < 0.9 {
+	if r.Binding != "ttft.p99" || math.Abs(math.Log(r.Estimate.Value/truth)) > 0.08 || len(r.Bounds) != 4 || r.Bounds[0].Probability < 0.9 {
 		t.Errorf("%+v, want ttft.p99 to bind near %.2f/s", r, truth)
 	}
 }

@@ -19,47 +19,10 @@ const (
 	cliffWidth, cliffLow, cliffHigh = 0.05, 1.0 / 3, 10.0
 )
 
-// guard watches whether one curve describes all trials of a bound. If it does
-// not, two more trials are run next to the limit, the curve is fitted to the
-// trials near the limit alone, and the interval is widened to hold both
-// answers.
-type guard struct {
-	raised bool
-	extra  []float64
-}
-
-// more is asked when the search would end. It reports whether trials are still
-// to be run for the guard's sake.
-func (g *guard) more(s *MaxRate, m posteriors) bool {
-	if len(g.extra) > 0 {
-		return true
-	}
-	if g.raised {
-		return false
-	}
-	_, j := m.binding()
-	if !s.bounds[j].misfits(s.seen[j], s.posteriors[j]) {
-		return false
-	}
-	median := m.quantile(0.5)
-	g.raised, g.extra = true, []float64{0.95 * median, 1.05 * median}
-	return true
-}
-
-// rate hands out the next extra rate.
-func (g *guard) rate() (float64, bool) {
-	if len(g.extra) == 0 {
-		return 0, false
-	}
-	r := g.extra[0]
-	g.extra = g.extra[1:]
-	return r, true
-}
-
 // misfits reports whether some trial is a surprise to the posterior, or two
 // trials contradict any monotone curve.
 func (a *assumed) misfits(seen []likelihood, p *posterior) bool {
-	if a.mean {
+	if a.kind != onShare {
 		return false
 	}
 	for i := range seen {
@@ -114,7 +77,7 @@ func (a *assumed) predictive(e *likelihood, p *posterior) float64 {
 // at a higher rate: the intervals of two shares that a monotone curve would
 // have to pool are disjoint.
 func (a *assumed) nonMonotone(seen []likelihood, phi float64) bool {
-	if a.mean {
+	if a.kind != onShare {
 		return false
 	}
 	d := a.dispersion(phi)
@@ -137,7 +100,7 @@ func (a *assumed) cliff(seen []likelihood) bool {
 	for i := range seen {
 		for j := range seen {
 			lo, hi := &seen[i], &seen[j]
-			if lo.rate < hi.rate && hi.rate < lo.rate*(1+cliffWidth) && lo.n > 0 && hi.n > 0 && !a.mean &&
+			if lo.rate < hi.rate && hi.rate < lo.rate*(1+cliffWidth) && lo.n > 0 && hi.n > 0 && a.kind == onShare &&
 				lo.k < lo.n*a.share*cliffLow && hi.k > hi.n*a.share*cliffHigh {
 				return true
 			}
@@ -150,7 +113,7 @@ func (a *assumed) cliff(seen []likelihood) bool {
 func (a *assumed) near(seen []likelihood) []likelihood {
 	out := make([]likelihood, 0, len(seen))
 	for _, e := range seen {
-		if z := link((e.k + 0.5) / (e.n + 1)); a.mean || (z >= a.offset-nearLow && z <= a.offset+nearHigh) {
+		if z := link((e.k + 0.5) / (e.n + 1)); a.kind != onShare || (z >= a.offset-nearLow && z <= a.offset+nearHigh) {
 			out = append(out, e)
 		}
 	}
@@ -167,8 +130,8 @@ func (a *assumed) seenMet(seen []likelihood, phi float64) float64 {
 	for i := range seen {
 		e := &seen[i]
 		switch {
-		case e.n == 0 || a.mean:
-		case e.over < 0, d.Lower(e.k, e.n, surprise) > a.share:
+		case e.n == 0 || a.kind != onShare:
+		case e.atLeast, d.Lower(e.k, e.n, surprise) > a.share:
 			missed = min(missed, e.rate)
 		case a.logBelow(e.k, e.n, a.share, phi) <= math.Log(safeTail):
 			met = max(met, e.rate)

@@ -1,6 +1,9 @@
 package search
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // The grid of the posterior: ln max by ln kappa by ln phi. The coarse one only
 // finds out where the mass is.
@@ -41,6 +44,9 @@ type posterior struct {
 
 // kappaAt is node i of n of the steepness.
 func (a *assumed) kappaAt(i, n int) float64 {
+	if a.kind == onThroughput {
+		return 1
+	}
 	return a.kappa.median * math.Exp(-kappaBelow+(kappaBelow+kappaAbove)*float64(i)/float64(n-1))
 }
 
@@ -90,28 +96,26 @@ func (a *assumed) infer(seen []likelihood) *posterior {
 // closedBelow reports whether the posterior must fall off towards low rates:
 // some trial speaks against them, or an informative prior does.
 func (a *assumed) closedBelow(seen []likelihood) bool {
-	if a.max.median > 0 {
-		return true
-	}
-	for i := range seen {
-		if seen[i].n > 0 && seen[i].over == 0 && seen[i].k < seen[i].n*a.share {
-			return true
-		}
-	}
-	return false
+	return a.max.median > 0 || slices.ContainsFunc(seen, func(e likelihood) bool { return a.shows(&e) < 0 && !e.atLeast })
 }
 
 // closedAbove is closedBelow for high rates.
 func (a *assumed) closedAbove(seen []likelihood) bool {
-	if a.max.median > 0 {
-		return true
+	return a.max.median > 0 || slices.ContainsFunc(seen, func(e likelihood) bool { return a.shows(&e) > 0 })
+}
+
+// shows is above 0 where a trial by itself is beyond what is allowed, below 0 where it is
+// within, and 0 where it shows nothing.
+func (a *assumed) shows(e *likelihood) float64 {
+	switch {
+	case a.kind == onThroughput && e.spread > 0:
+		return e.value - 2*e.spread
+	case e.n == 0:
+		return 0
+	case a.kind == onMean:
+		return e.value - 1
 	}
-	for i := range seen {
-		if seen[i].over < 0 || seen[i].k > seen[i].n*a.share {
-			return true
-		}
-	}
-	return false
+	return e.k - e.n*a.share
 }
 
 // support is the range of ln max that holds all but a negligible part of the
@@ -150,14 +154,11 @@ func (a *assumed) grid(seen []likelihood, low, high float64, rates, kappas int) 
 		prior := a.logPrior(u)
 		for t := range seen {
 			ratio[t] = seen[t].rate * math.Exp(-u)
-			if ratio[t] < 1 {
-				prior += seen[t].over
-			}
 		}
 		for j := range kappas {
 			var sum [phiNodes]float64
 			for t := range seen {
-				seen[t].at(a.offset+rise(kappa[j], ratio[t]), &sum)
+				seen[t].at(a.curve(kappa[j], ratio[t]), &sum)
 			}
 			out := p.joint[(i*kappas+j)*phiNodes:]
 			for l := range phiOffsets {
@@ -207,10 +208,13 @@ func (p *posterior) normalise(a *assumed, seen []likelihood, top float64, kappa 
 
 // outOfReach is the posterior probability that the bound does not limit the
 // rate near the rates in question: exceedances are then a fiftieth of what is
-// allowed, whatever the rate. total exp(top) is the sum of the densities over
+// allowed, whatever the rate. Throughput of which nothing was seen limits nothing. total exp(top) is the sum of the densities over
 // the grid.
 func (a *assumed) outOfReach(p *posterior, seen []likelihood, top, total float64) float64 {
-	if a.reach >= 1 || a.mean {
+	if a.kind == onThroughput && !slices.ContainsFunc(seen, func(e likelihood) bool { return e.spread > 0 }) {
+		return 1
+	}
+	if a.reach >= 1 || a.kind != onShare {
 		return 0
 	}
 	var sum [phiNodes]float64

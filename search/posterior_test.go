@@ -16,7 +16,7 @@ func counted(rate float64, n, k int) measure.Measurement {
 func evidenceOf(a *assumed, trials ...measure.Measurement) []likelihood {
 	var seen []likelihood
 	for i := range trials {
-		seen = append(seen, a.observe(&trials[i], trials[i].Counts[0]))
+		seen = append(seen, a.observe(trials[i].Counts[0], trials[i].Trial.Rate, false))
 	}
 	return seen
 }
@@ -112,6 +112,6 @@ func BenchmarkObserve(b *testing.B) {
 	a := generic("ttft.p99", 0.01)
 	m := counted(25, 3000, 30)
 	for b.Loop() {
-		a.observe(&m, m.Counts[0])
+		a.observe(m.Counts[0], m.Trial.Rate, false)
 	}
 }

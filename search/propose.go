@@ -3,6 +3,7 @@ package search
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"planner/internal/note"
 	"planner/sweep/measure"
@@ -12,35 +13,22 @@ const (
 	// minTrials is the least number of trials under load that an interval may
 	// rest on.
 	minTrials = 3
-	// wide is the half-width from which the next trial goes to the median of the
-	// posterior, lost the one from which short trials find the order of
-	// magnitude first.
-	wide, lost = 0.25, 0.60
-	// mostCoarse is how many short trials look for the order of magnitude before long
-	// ones do: sixty requests without one that is late say nothing more when they are
-	// repeated.
-	mostCoarse = 8
-	// closer is how much nearer to saturation than at the limit most trials are run:
-	// where a queue's share of exceedances is p0^0.85, twice p0 for one request in a
-	// hundred. Counts there say more a request, since kappa^2 p/phi(p) grows with p;
-	// extrapolating back from still higher rates goes wrong where a server has a
-	// cliff, and a queue that is much nearer to saturation takes much longer than a
-	// warm-up to become as long as it will be.
-	closer = 0.85
-	// below is how far below the limit, on the scale of the curve, trials are run
-	// that learn the slope: at half the allowed share.
-	below = 0.70
-	// aimMean is how far above the limit trials are run for a mean, in its log:
-	// the mean itself is at its surest there, and its curve bends upwards.
-	aimMean = 0.10
-	// deepest is the lowest rate, relative to the median, of the trials below
-	// the limit.
-	deepest = 0.8
-	// stride is the least factor between rates while the limit is not bracketed: a
-	// prior that is far off must not be left in small steps.
+	// lost is the half-width of the interval above which nothing but the order of
+	// magnitude is sought, and a search that ends says no rate.
+	lost = 0.60
+	// wide is the half-width below which trials are so long that what an empty start hides,
+	// and the clumps at the ends of the window, matter little: measuring times as long as
+	// what the quantiles of the objective need.
+	wide, measuring = 0.25, 4
+	// stride is the least factor between rates while no trial met the objective, or
+	// none missed it: a prior that is far off must not be left in small steps.
 	stride = 1.5
 	// invalidInRow ends a search whose trials cannot be trusted.
 	invalidInRow = 3
+	// rateChoices is how many rates are weighed for the next trial, from the reach
+	// quantile of the posterior to the one that leaves as much above it.
+	rateChoices = 12
+	reach       = 0.01
 )
 
 // propose decides what to find out next; nil when the search has ended, which
@@ -52,9 +40,7 @@ func (s *MaxRate) propose() *measure.Trial {
 	if s.outcome, s.reason = s.finished(); s.outcome != Searching {
 		return nil
 	}
-	rate, coarse, why := s.nextRate()
-	t := s.timed(rate, coarse)
-	t.Why = why
+	t := s.next()
 	if s.cfg.Budget > 0 {
 		if len(s.tried) < minTrials {
 			// A prediction that is far too low must not spend all on its rate.
@@ -104,86 +90,178 @@ func (s *MaxRate) finished() (Outcome, note.Reason) {
 	if allMissed && s.idle.loneRate(low) {
 		return Infeasible, note.Because(note.MissedAtAll, low)
 	}
-	m := s.posteriors
-	if len(s.valid()) >= minTrials && !allMet && !allMissed && m.halfWidth(s.cfg.Confidence) < s.cfg.Precision {
-		if s.guard.more(s, m) {
-			return Searching, note.Reason{}
-		}
+	wanted, spent := s.cfg.Precision, s.cfg.free() && s.simulated > freeSpend
+	if s.cfg.free() && !spent {
+		wanted *= freePrecision
+	}
+	if len(s.valid()) >= minTrials && !allMet && !allMissed && s.posteriors.halfWidth(s.cfg.Confidence) < wanted {
 		return Found, note.Because(note.NarrowEnough, 100*s.cfg.Precision)
+	}
+	if spent {
+		return OutOfBudget, note.Because(note.TrialsSpent, len(s.tried))
 	}
 	return Searching, note.Reason{}
 }
 
-// nextRate applies the rule of the next rate and says why.
-func (s *MaxRate) nextRate() (rate float64, coarse bool, why string) {
-	valid := s.valid()
-	if len(s.tried) > 0 && !s.tried[len(s.tried)-1].valid {
-		t := s.tried[len(s.tried)-1]
-		return t.rate, t.coarse, "again: the last trial could not be trusted"
-	}
-	if len(valid) == 0 {
-		if s.cfg.Prior.Rate > 0 {
-			return min(s.cfg.Prior.Rate, s.cfg.Limit), false, "the predicted maximum rate"
+// next is the trial that is expected to reduce the variance of ln(maximum rate) most
+// per second of engine time. Before anything is known it is a short one where the
+// prediction, or what an idle engine does, says.
+func (s *MaxRate) next() measure.Trial {
+	if len(s.posteriors) == 0 {
+		rate, why := s.cfg.Prior.Rate, "the predicted maximum rate"
+		if rate <= 0 {
+			rate, why = s.idle.start(), "a few requests at a time: finds the order of magnitude"
 		}
-		return min(s.idle.start(), s.cfg.Limit), true, "a few requests at a time: finds the order of magnitude"
+		t := s.timed(min(rate, s.cfg.Limit), s.cfg.Prior.Rate <= 0)
+		t.Why = why
+		return t
 	}
-	if rate, ok := s.guard.rate(); ok {
-		return rate, false, "near the limit: the curve does not fit all trials"
+	low, high := s.posteriors.quantile(reach), s.posteriors.quantile(1-reach)
+	why := fmt.Sprintf("still +-%.0f %%: says the most per second", 100*s.posteriors.halfWidth(s.cfg.Confidence))
+	least, most, allMet, allMissed := s.extremes()
+	switch {
+	case allMet:
+		low = stride * most
+		high, why = max(high, low), "every rate so far met the objective: goes up"
+	case allMissed:
+		high = least / stride
+		low, why = min(low, high), "every rate so far missed the objective: goes down"
 	}
-	m := s.posteriors
-	median, half := m.quantile(0.5), m.halfWidth(s.cfg.Confidence)
-	fine := s.learned().fine
-	why = fmt.Sprintf("median of the posterior: still +-%.0f %%", 100*half)
-	switch low, high, allMet, allMissed := s.extremes(); {
-	case half >= lost && allMet:
-		return s.clip(max(median, stride*high)), true, "every rate so far met the objective: goes up"
-	case half >= lost && allMissed:
-		return min(median, low/stride), true, "every rate so far missed the objective: goes down"
-	case half >= lost:
-		return s.clip(median), len(valid)-fine < mostCoarse, "finds the order of magnitude: " + why
-	case allMissed && fine >= minTrials:
-		// The curve may be flat, as that of latencies which are long on an idle
-		// engine too; then its extrapolation means nothing, and only a rate that is
-		// seen to meet the objective does.
-		return min(median, low/stride), false, "every rate so far missed the objective: goes down"
-	case half >= wide || fine < 2:
-		return s.clip(median), false, why
-	}
-	_, j := m.binding()
-	kappa := s.posteriors[j].kappa
-	d := s.bounds[j].aim() / kappa
-	if fine%3 == 2 {
-		d = below / kappa
-		if s.bounds[j].mean {
-			d = aimMean / kappa
+	near := s.posteriors.halfWidth(s.cfg.Confidence) < wide
+	var best measure.Trial
+	worth := math.Inf(-1)
+	views := s.views()
+	for i := range rateChoices {
+		rate := min(low*math.Pow(high/low, float64(i)/(rateChoices-1)), s.cfg.Limit)
+		short, long := s.timed(rate, !near), s.timed(rate, false)
+		if near && s.cfg.Window == 0 && !s.cfg.free() {
+			short.Window *= measuring
 		}
-		return s.clip(median * max(1-d, deepest)), false, fmt.Sprintf("below the limit of %s: learns the slope", s.bounds[j].name)
-	}
-	if s.bounds[j].mean {
-		return s.clip(median * (1 + d)), false, fmt.Sprintf("near the limit of %s", s.bounds[j].name)
-	}
-	return s.clip(median * (1 + d)), false,
-		fmt.Sprintf("%.2g %% of requests beyond %s expected: says the most", 100*unlink(s.bounds[j].offset+s.bounds[j].aim()), s.bounds[j].name)
-}
-
-// aim is how far above its limit, on the scale of its curve, a bound is best
-// measured.
-func (a *assumed) aim() float64 {
-	if a.mean {
-		return aimMean
-	}
-	return link(math.Pow(a.share, closer)) - a.offset
-}
-
-// clip keeps a rate in the range that is worth a trial: not far beyond a rate
-// that already overloaded the engine.
-func (s *MaxRate) clip(rate float64) float64 {
-	for j := range s.seen {
-		for i := range s.seen[j] {
-			if e := &s.seen[j][i]; e.over <= math.Log(falseOverload) {
-				rate = min(rate, 1.25*e.rate)
+		long.Window = max(time.Duration(mostRequests*float64(long.Window)), short.Window)
+		for t := short; t.Window <= long.Window; t.Window = max(2*t.Window, 1) {
+			gain := 0.0
+			for _, v := range views {
+				gain += v.gain(rate, t.Window, s.latency)
+			}
+			if gain /= s.cfg.price(&t); gain > worth {
+				best, worth = t, gain
+			}
+			if s.cfg.Window > 0 || t.Window > math.MaxInt64/2 {
+				break
 			}
 		}
 	}
-	return min(rate, s.cfg.Limit)
+	best.Why = why
+	return best
 }
+
+// price is what a trial costs: engine time in seconds, or, where that is free, the
+// requests to be simulated and what deciding on a trial costs beside them.
+func (c *MaxRateConfig) price(t *measure.Trial) float64 {
+	seconds := (t.Warmup + t.Window + t.Cooldown).Seconds()
+	if c.free() {
+		return freeRequests/2 + seconds*t.Rate
+	}
+	return seconds + c.Overhead.Seconds()
+}
+
+// view is what the posterior of a bound says of trials yet to be run.
+type view struct {
+	bound *assumed
+	of    *posterior
+	// weight is the probability that the bound limits the rate.
+	weight float64
+	// nodes are those of (ln max, kappa) that matter, with their probability.
+	nodes []node
+	mean  float64
+}
+
+type node struct{ logMax, kappa, mass float64 }
+
+// negligibleMass is the probability of a node that is left out of a view, and
+// negligibleWeight that of a bound.
+const negligibleMass, negligibleWeight = 1e-5, 0.01
+
+// views are those of the bounds that may limit the rate.
+func (s *MaxRate) views() []view {
+	probability, likeliest := s.posteriors.binding()
+	var out []view
+	for j, p := range s.posteriors {
+		if probability[j] < negligibleWeight && j != likeliest {
+			continue
+		}
+		v := view{bound: &s.bounds[j], of: p, weight: max(probability[j], negligibleWeight)}
+		kappas := len(p.joint) / (len(p.mass) * phiNodes)
+		total := 0.0
+		for i := range p.mass {
+			if p.mass[i] < negligibleMass {
+				continue
+			}
+			u := p.low + p.step*float64(i)
+			for k := range kappas {
+				mass := 0.0
+				for _, m := range p.joint[(i*kappas+k)*phiNodes:][:phiNodes] {
+					mass += m
+				}
+				if mass > negligibleMass {
+					v.nodes = append(v.nodes, node{u, v.bound.kappaAt(k, kappas), mass})
+					v.mean += mass * u
+					total += mass
+				}
+			}
+		}
+		if total == 0 {
+			continue
+		}
+		for i := range v.nodes {
+			v.nodes[i].mass /= total
+		}
+		v.mean /= total
+		out = append(out, v)
+	}
+	return out
+}
+
+// gain is the expected reduction of the variance of ln max by a trial at a rate, where the
+// slowest requests take the time latency, to first order: the value of the curve there and
+// ln max have a covariance, and the value that is seen scatters by what the posterior leaves
+// open, by the draw of the requests and by what the curve is wrong.
+func (v *view) gain(rate float64, window, latency time.Duration) float64 {
+	n := rate * window.Seconds()
+	if v.bound.kind == onThroughput {
+		n /= 1 + flowHeld*latency.Seconds()/window.Seconds()
+	}
+	var mean, square, with, precision float64
+	for _, x := range v.nodes {
+		seen, variance := v.bound.expected(v.bound.curve(x.kappa, rate*math.Exp(-x.logMax)), n, v.of.phi)
+		mean += x.mass * seen
+		square += x.mass * seen * seen
+		with += x.mass * seen * (x.logMax - v.mean)
+		precision += x.mass / variance
+	}
+	scatter := max(square-mean*mean, 0) + 1/precision
+	return v.weight * with * with / scatter
+}
+
+// expected is the value that a trial of n requests is expected to show where the curve has the
+// value z, as far as it can be told, and the variance with which it does.
+func (a *assumed) expected(z, n, phi float64) (seen, variance float64) {
+	switch a.kind {
+	case onThroughput:
+		over := max(z, 0)
+		return over, flowScatter/n*math.Exp(2*over) + flowMisfit*flowMisfit*over*over
+	case onMean:
+		seen = min(max(z, -outgrown), outgrown)
+		return seen, phi/n + misfit*misfit*seen*seen
+	}
+	seen = min(max(z, a.offset-farBelow), a.offset+farAbove)
+	p := unlink(seen)
+	slope := -(1 - p) * math.Log1p(-p)
+	wrong := misfit * (seen - a.offset)
+	return seen, a.dispersion(phi).Phi(p)*p*(1-p)/(n*slope*slope) + wrong*wrong
+}
+
+// flowScatter is the variance of the growth of a backlog over the number of requests, as of
+// Poisson arrivals; flowHeld what engines that work on all requests at once add to that,
+// per time that requests hold them, as in a verdict of measure.
+const flowScatter, flowHeld = 1.0, 6.0

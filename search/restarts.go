@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// turnTrials is how many trials a final search runs before the other has its
+	// turnTrials is how many trials, of minutes each, a final search runs before the other has its
 	// turn: each turn begins with a start of the engine, which takes about as long
 	// as a trial, and each is another draw of what starts differ by.
-	turnTrials = 3
+	turnTrials = 2
 	// sharpStart is the half-width of the interval from the trials of one start,
 	// relative, above which that start says nothing of how starts differ.
 	sharpStart = 0.3
@@ -107,7 +107,7 @@ func (r *RaceResult) warn(n note.Note) {
 func (s *MaxRate) alone(trials []measure.Measurement) Estimate {
 	seen := make([][]likelihood, len(s.bounds))
 	for i := range trials {
-		shown, _, _ := s.shown(&trials[i])
+		shown, _ := s.shown(&trials[i])
 		for j := range shown {
 			if _, ok := trials[i].Count(s.bounds[j].name); ok {
 				seen[j] = append(seen[j], shown[j])

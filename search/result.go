@@ -196,7 +196,7 @@ func (s *MaxRate) estimate(m posteriors, j int, r *Result) Estimate {
 	if b.cliff(seen) {
 		r.Warnings = append(r.Warnings, note.New(note.Cliff, b.name, 100*cliffWidth))
 	}
-	if !s.guard.raised && (r.Outcome == Searching || !b.misfits(seen, s.posteriors[j])) {
+	if r.Outcome == Searching || !b.misfits(seen, s.posteriors[j]) {
 		return e
 	}
 	local := b.near(seen)
