@@ -113,6 +113,9 @@ type BoundResult struct {
 	Bound string
 	// Probability is that of this bound being the one that limits the rate.
 	Probability float64
+	// Low and High enclose the largest rate that meets the bound, the median of which
+	// Curve has, with the confidence of the search.
+	Low, High float64
 	// Curve is the fitted share of exceedances; for a bound on a mean, the mean
 	// over its limit.
 	Curve Exceedance
@@ -162,9 +165,10 @@ func (s *MaxRate) Result() Result {
 		r.Binding = s.bounds[j].name
 	}
 	for i, p := range s.posteriors {
+		largest := s.posteriors[i : i+1].estimate(s.cfg.Confidence)
 		r.Bounds = append(r.Bounds, BoundResult{
-			Bound: s.bounds[i].name, Probability: probability[i], Phi: p.phi, Gamma: s.bounds[i].gamma,
-			Curve: Exceedance{Rate: s.posteriors[i : i+1].quantile(0.5), Share: s.bounds[i].share, Kappa: p.kappa},
+			Bound: s.bounds[i].name, Probability: probability[i], Low: largest.Low, High: largest.High, Phi: p.phi, Gamma: s.bounds[i].gamma,
+			Curve: Exceedance{Rate: largest.Value, Share: s.bounds[i].share, Kappa: p.kappa},
 		})
 	}
 	if r.Outcome == Infeasible {

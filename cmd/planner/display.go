@@ -20,7 +20,7 @@ func (p *program) display(c *cli.Context, r *run) *progress.Display {
 	o := progress.DisplayOptions{Quiet: c.Bool("quiet"), Verbose: c.Bool("verbose"), Columns: p.columns(),
 		Cost: func(seen []sweep.EngineTelemetry) string { return (&report.Engines{Seen: seen, GPU: r.gpu}).Spent() }}
 	if s, ok := r.study.(interface {
-		Best() (search.Estimate, string)
+		Best() (search.Result, string)
 		Searches() int
 	}); ok {
 		o.Best = s.Best

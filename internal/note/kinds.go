@@ -117,6 +117,8 @@ const (
 		"in it until the load is far below the maximum rate"
 	WarmUpShort Kind = "warm_up_short: the warm-up of {warm_up_s%dur} is shorter than the {wanted_s%dur} after which conversations are steady: trials count at the rate that was sent, with " +
 		"histories shorter than they will be"
+	NoWaitLimit Kind = "no_wait_limit: nothing limits how long requests wait: in the trial nearest to the {load%s}, at {rate_per_s%.3g} requests/s, {statistic%s} is {latency_ms%dur}; " +
+		"a limit on ttft or e2e would bound it"
 	Uncertified Kind = "uncertified: {rate_per_s%.4g} requests/s are not certified: {why}"
 )
 
@@ -251,7 +253,7 @@ var kinds = []Kind{
 	EngineStartedAgain, FirstTokensDiffer, TTFTGap, RunCancelled, LoopClosedBySlots, LoopClosedByLimit, SentAtOnce, Flood,
 	OpenLeftOut, EvenArrivals, MeanLag, NoLoad, WithoutValueAt, WithoutValue, TooFast, OfFile, OpenAndClosed, LengthsEstimated,
 	DrawnApart, LinesLeftOut, RequestsEstimated, ArrivalsFromEnds, RowsReordered, RowsLeftOut, ClockSpread, ClockTicks,
-	ColumnsIgnored, Cliff, NonMonotone, FewStarts, StartsDiffer, OneStart, WindowShort, CacheCollapse, WarmUpShort, Uncertified,
+	ColumnsIgnored, Cliff, NonMonotone, FewStarts, StartsDiffer, OneStart, WindowShort, CacheCollapse, WarmUpShort, NoWaitLimit, Uncertified,
 	CurveInterpolates, CurveWithoutRates, OverloadInferred, NoSaturation, NoCurve, NoCurveOf, NoSamplingError, TraceRatesUnknown, NoPrice, OneInstance,
 	LossOverloads, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted,
 	SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer,

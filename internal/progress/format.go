@@ -1,8 +1,10 @@
 package progress
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,6 +36,9 @@ func (s *runState) rest(scale string) []string {
 	var parts []string
 	if r := s.rate(); r != "" {
 		parts = append(parts, scale+r)
+	}
+	if s.limits != "" {
+		parts = append(parts, s.limits)
 	}
 	switch {
 	case s.next == "":
@@ -78,6 +83,28 @@ func (s *runState) rate() string {
 	}
 	if s.subject != "" {
 		text += ", " + s.subject
+	}
+	return text
+}
+
+// rival is the probability from which a second bound is told of that may limit the rate.
+const rival = 0.05
+
+// limits says which bound limits the rate or, where two may, how far each of them holds.
+func limits(bounds []search.BoundResult) string {
+	sorted := slices.SortedStableFunc(slices.Values(bounds), func(a, b search.BoundResult) int { return cmp.Compare(b.Probability, a.Probability) })
+	if len(sorted) == 0 {
+		return ""
+	}
+	if len(sorted) < 2 || sorted[1].Probability < rival {
+		return "limited by " + sorted[0].Bound
+	}
+	text := "limited by "
+	for i, b := range sorted[:2] {
+		if i > 0 {
+			text += " or "
+		}
+		text += fmt.Sprintf("%s at %s (%s-%s)", b.Bound, figure(b.Curve.Rate), figure(b.Low), figure(b.High))
 	}
 	return text
 }

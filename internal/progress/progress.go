@@ -27,9 +27,9 @@ type DisplayOptions struct {
 	Columns int
 	// Budget bounds the engine time of the whole run; 0 where nothing does.
 	Budget time.Duration
-	// Best, if set, is the best rate so far and what carries it, Cost what the
+	// Best, if set, is the best result so far and what carries its rate, Cost what the
 	// trials on real engines cost so far, in words.
-	Best func() (search.Estimate, string)
+	Best func() (search.Result, string)
 	Cost func([]sweep.EngineTelemetry) string
 }
 
@@ -64,9 +64,9 @@ type runState struct {
 	trials      int
 	spent, left time.Duration
 	// best is the best figure for the maximum rate, and subject what it is of,
-	// such as the best settings so far.
-	best    search.Estimate
-	subject string
+	// such as the best settings so far; limits says what limits it.
+	best            search.Estimate
+	subject, limits string
 	// next is the next trial, why what it was chosen for, and now how far it or
 	// the start of its engine is.
 	next, why, now string
@@ -142,8 +142,8 @@ func (d *Display) observed(m *measure.Measurement) {
 	if d.Best == nil {
 		return
 	}
-	if best, subject := d.Best(); best.Value > 0 {
-		s.best, s.subject = best, subject
+	if best, subject := d.Best(); best.Estimate.Value > 0 {
+		s.best, s.subject, s.limits = best.Estimate, subject, limits(best.Bounds)
 	}
 }
 

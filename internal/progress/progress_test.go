@@ -79,6 +79,20 @@ func TestBytes(t *testing.T) {
 	}
 }
 
+func TestLimits(t *testing.T) {
+	tpot := search.BoundResult{Bound: "tpot.p95", Probability: 0.3, Curve: search.Exceedance{Rate: 8.4}, Low: 8, High: 9.1}
+	flow := search.BoundResult{Bound: "throughput", Probability: 0.7, Curve: search.Exceedance{Rate: 7.9}, Low: 7.6, High: 8.2}
+	for want, bounds := range map[string][]search.BoundResult{
+		"":                    nil,
+		"limited by tpot.p95": {{Bound: "throughput"}, tpot},
+		"limited by throughput at 7.90 (7.60-8.20) or tpot.p95 at 8.40 (8.00-9.10)": {tpot, flow},
+	} {
+		if got := limits(bounds); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestLogStandsAboveTheDisplay(t *testing.T) {
 	var b strings.Builder
 	synctest.Test(t, func(t *testing.T) {
@@ -138,7 +152,10 @@ func TestBrokenWriterIsIgnored(t *testing.T) {
 func TestTrialsSideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		d := New(&out, DisplayOptions{Verbose: true, Columns: 80, Best: func() (search.Estimate, string) { return search.Estimate{Value: 3, Low: 2, High: 4}, "" }})
+		best := func() (search.Result, string) {
+			return search.Result{Estimate: search.Estimate{Value: 3, Low: 2, High: 4}}, ""
+		}
+		d := New(&out, DisplayOptions{Verbose: true, Columns: 80, Best: best})
 		var trials sync.WaitGroup
 		for i := range 8 {
 			trials.Go(func() {

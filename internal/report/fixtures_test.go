@@ -45,6 +45,7 @@ func trial(number int, k measure.Knobs, rate float64) measure.Measurement {
 	over := rho > 1
 	ttft := time.Duration((70 + 60*rho/max(1-rho, 0.02)) * float64(ms))
 	n := int(rate * 180)
+	grown := max(1-23.6/rate, 0)
 	share := min(0.0006*math.Exp(0.17*rate), 1)
 	m := measure.Measurement{
 		Trial: measure.Trial{Number: number, Knobs: k, Rate: rate, Warmup: 30 * time.Second, Window: 3 * time.Minute, Seed: 1, Objective: slo(),
@@ -54,7 +55,8 @@ func trial(number int, k measure.Knobs, rate float64) measure.Measurement {
 		Tally:      measure.Tally{Requests: n},
 		Latencies:  measure.Latencies{TTFT: spreadOut(ttft, n), TPOT: spreadOut(time.Duration(12+rate)*ms, n), ITL: spreadOut(time.Duration(11+rate)*ms, 274*n), E2E: spreadOut(ttft+274*time.Duration(12+rate)*ms, n)},
 		Counts: []measure.Count{{Bound: "ttft.p99", N: n, K: int(share * float64(n)), Value: share, Low: share * 0.7, High: share * 1.5, Phi: 2, Cluster: 1},
-			{Bound: "tpot.p99", N: n, Value: 0, High: 3 / float64(n), Phi: 1, Cluster: 1}, {Bound: "errors", N: n, High: 3 / float64(n), Phi: 1, Cluster: 1}},
+			{Bound: "tpot.p99", N: n, Value: 0, High: 3 / float64(n), Phi: 1, Cluster: 1}, {Bound: "errors", N: n, High: 3 / float64(n), Phi: 1, Cluster: 1},
+			{Bound: "throughput", N: n, K: int(grown * float64(n)), Value: grown, Low: grown - 0.01, High: grown + 0.01, Phi: 1, Cluster: 1}},
 		Server: measure.Server{Engine: measure.Software{Kind: "simulated", Version: "0.20.0"}, KVBlocks: new(31250), BlockTokens: new(16), Preemptions: new(0), HitRate: new(0.031), PeakKV: new(0.42),
 			Time: &measure.TimeShares{Weights: 0.38, KV: 0.17, Compute: 0.31, Communication: 0.09, Fixed: 0.05, Idle: 0.02, MBU: 0.44, MFU: 0.29, Binding: "weights"}},
 		Verdict: &measure.Verdict{State: measure.Met, Binding: "ttft.p99", Slack: 0.3}, Overloaded: over, Valid: true,
@@ -107,9 +109,10 @@ func fittedCurve() *curve.Curve {
 
 func result() *search.Result {
 	return &search.Result{
-		Estimate: search.Estimate{Value: 16.912345, Low: 16.1, High: 17.66, Confidence: 0.9, Safe: 16.214}, Binding: "ttft.p99",
-		Bounds: []search.BoundResult{{Bound: "ttft.p99", Probability: 0.93, Phi: 2.1, Gamma: 0.5, Curve: search.Exceedance{Rate: 17, Share: 0.01, Kappa: 2.9}},
-			{Bound: "tpot.p99", Probability: 0.07, Phi: 1, Gamma: 0.5, Curve: search.Exceedance{Rate: 19.5, Share: 0.01, Kappa: 9}}},
+		Knobs: settings(), Estimate: search.Estimate{Value: 16.912345, Low: 16.1, High: 17.66, Confidence: 0.9, Safe: 16.214}, Binding: "ttft.p99",
+		Bounds: []search.BoundResult{{Bound: "ttft.p99", Probability: 0.93, Low: 16.1, High: 17.66, Phi: 2.1, Gamma: 0.5, Curve: search.Exceedance{Rate: 17, Share: 0.01, Kappa: 2.9}},
+			{Bound: "tpot.p99", Probability: 0.07, Low: 18.2, High: 44, Phi: 1, Gamma: 0.5, Curve: search.Exceedance{Rate: 19.5, Share: 0.01, Kappa: 9}},
+			{Bound: "throughput", Low: 900, High: 8000, Curve: search.Exceedance{Rate: 4000, Kappa: 1}}},
 		Outcome: search.Found, Reason: note.Text("the interval is within 10 % of the rate").Reason(), Trials: 6, EngineTime: 21 * time.Minute,
 	}
 }
@@ -183,6 +186,9 @@ func documents() map[string]Document {
 		"search": searchDocument(settings(), *result(), trials()[:6], Engines{}),
 		"blocks": blocks(),
 	}
+	r, seen := saturated()
+	docs["saturated"] = searchDocument(settings(), r, seen, Engines{})
+	docs["overloaded"] = measurementDocument(seen[5], Engines{})
 	first := trials()[3]
 	docs["measurement"] = measurementDocument(first, Engines{})
 	docs["rejected"] = measurementDocument(trials()[8], Engines{})
@@ -196,10 +202,28 @@ func documents() map[string]Document {
 	return docs
 }
 
+// saturated is a search that throughput limits: answers stay fast, and more come than
+// are completed.
+func saturated() (search.Result, []measure.Measurement) {
+	r, seen := *result(), trials()[:6]
+	r.Estimate, r.Binding = search.Estimate{Value: 23.6, Low: 23.1, High: 24.2, Confidence: 0.9, Safe: 23.2}, measure.ThroughputBound
+	r.Bounds = []search.BoundResult{{Bound: "tpot.p99", Probability: 0.12, Low: 23.3, High: 60, Phi: 1, Gamma: 0.5, Curve: search.Exceedance{Rate: 27, Share: 0.01, Kappa: 9}},
+		{Bound: measure.ThroughputBound, Probability: 0.88, Low: 23.1, High: 24.2, Curve: search.Exceedance{Rate: 23.6, Kappa: 1}}}
+	r.Warnings = note.Notes{note.New(note.NoWaitLimit, "safe rate", 20.0, "ttft.p99", 1110*ms)}
+	for i := range seen {
+		m := &seen[i]
+		m.Trial.Objective.Bounds = []measure.Bound{{Metric: measure.TPOT, Quantile: 0.99, Limit: 120 * ms}}
+		m.Counts, m.Verdict = m.Counts[1:], &measure.Verdict{State: measure.Met, Binding: "tpot.p99", Slack: 0.3}
+	}
+	seen[5].Verdict = &measure.Verdict{State: measure.Missed, Binding: measure.ThroughputBound, Slack: -0.1}
+	return r, seen
+}
+
 // failing is a closed loop of a mix with failures.
 func failing() measure.Measurement {
 	m := trial(1, settings(), 12)
 	m.Trial.Rate, m.Trial.Concurrency, m.Trial.Requests, m.Trial.Workload = 0, 16, 400, nil
+	m.Counts[3] = measure.Count{Bound: measure.ThroughputBound, Low: -math.MaxFloat64, High: 1}
 	m.Requests, m.Failed, m.Failures = 400, 7, map[string]int{"timeout": 5, "http_status": 2}
 	m.Classes = map[string]measure.ClassSummary{
 		"code": {Tally: measure.Tally{Requests: 100, Failed: 7}, Latencies: measure.Latencies{TTFT: spreadOut(300*ms, 93), TPOT: spreadOut(30*ms, 93)}},

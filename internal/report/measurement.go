@@ -62,6 +62,9 @@ func decided(m *measure.Measurement) string {
 			return boundName(v.Binding) + " decides, " + latency(seen)
 		}
 	}
+	if c, ok := m.Count(measure.ThroughputBound); ok && v.Binding == c.Bound && c.N > 0 {
+		return boundName(v.Binding) + " decides, " + portion(max(c.Value, 0)) + " of what came stayed"
+	}
 	return boundName(v.Binding) + " decides"
 }
 
@@ -189,11 +192,21 @@ func objectiveTable(m *measure.Measurement) Table {
 				allowed = percent(1) // of the limit
 			}
 		}
+		if c.Bound == measure.ThroughputBound {
+			if c.N == 0 {
+				continue
+			}
+			limitText, seen = "what arrives", portion(max(c.Value, 0))+" stayed"
+		}
 		binds := Cell{}
 		if m.Verdict != nil && m.Verdict.Binding == c.Bound {
 			binds = verdict(m)
 		}
-		tab.Rows = append(tab.Rows, []Cell{{Text: boundName(c.Bound)}, {Text: limitText}, {Text: seen}, {Text: portion(c.Value)}, {Text: count(c.N)},
+		beyond := portion(c.Value)
+		if c.Bound == measure.ThroughputBound {
+			beyond = unknown
+		}
+		tab.Rows = append(tab.Rows, []Cell{{Text: boundName(c.Bound)}, {Text: limitText}, {Text: seen}, {Text: beyond}, {Text: count(c.N)},
 			{Text: portion(c.Low) + " to " + portion(c.High)}, {Text: allowed}, binds})
 	}
 	return tab
@@ -206,7 +219,8 @@ const wideShare = 0.1
 // beyond a limit come in clumps, and those of a short trial may all lie between two.
 func clumpNote(m *measure.Measurement) string {
 	for i, c := range m.Counts {
-		if i < len(m.Trial.Objective.Bounds) && m.Trial.Objective.Bounds[i].Quantile == 0 || c.Bound == measure.ErrorsBound || c.N == 0 {
+		if i < len(m.Trial.Objective.Bounds) && m.Trial.Objective.Bounds[i].Quantile == 0 || c.Bound == measure.ErrorsBound ||
+			c.Bound == measure.ThroughputBound || c.N == 0 {
 			continue
 		}
 		if c.High-c.Low < wideShare {

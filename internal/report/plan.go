@@ -69,7 +69,7 @@ func headlines(p *plan.Plan, b *decide.Background) Facts {
 	case p.Offer.Unreached:
 		limited = "nothing that was measured"
 	case b.Search != nil:
-		limited = likely(b.Search, p.Offer.Binding)
+		limited = limitedBy(b.Search, p.Offer.Binding, b.Trials)
 	}
 	facts = append(facts, Fact{Label: "limited by", Text: limited})
 	load := fmt.Sprintf("%s of the safe rate of all instances", percent(p.Fleet.Utilization))

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"planner/search"
@@ -21,7 +22,7 @@ func searchDocument(k measure.Knobs, r search.Result, trials []measure.Measureme
 		facts = append(facts, Fact{Label: "one instance", Text: rateFact(r.Estimate), Tone: Strong})
 	}
 	if r.Binding != "" {
-		facts = append(facts, Fact{Label: "limited by", Text: likely(&r, r.Binding)})
+		facts = append(facts, Fact{Label: "limited by", Text: limitedBy(&r, r.Binding, trials)})
 	}
 	facts = facts.with("ended", r.Reason.Text, Plain).with("effort", plural(r.Trials, "trial")+", "+latency(r.EngineTime)+" of engine time", Plain)
 	if r.Outcome != search.Infeasible && !(r.Estimate.Value > 0) {
@@ -112,42 +113,77 @@ func failedAlone(trials []measure.Measurement) string {
 	return s
 }
 
-// addExceedances shows each trial on the fitted curve of every bound that may
-// limit the rate: drawn for the likeliest, in figures for all.
+// limitedBy says what limits the rate. Of throughput that is where the engine saturates,
+// and the first bound of the objective that still holds at the highest rate measured.
+func limitedBy(r *search.Result, binding string, trials []measure.Measurement) string {
+	s := likely(r, binding)
+	i := slices.IndexFunc(r.Bounds, func(b search.BoundResult) bool { return b.Bound == binding })
+	if i < 0 || binding != measure.ThroughputBound {
+		return s
+	}
+	s += ": the engine saturates at " + rate(r.Bounds[i].Curve.Rate)
+	highest := &measure.Measurement{}
+	for i := range trials {
+		if m := &trials[i]; m.Trial.Knobs == r.Knobs && m.Valid && m.Trial.Rate > highest.Trial.Rate {
+			highest = m
+		}
+	}
+	for _, b := range highest.Trial.Objective.Bounds {
+		if seen := highest.Bounded(b); seen > 0 && seen <= b.Limit {
+			return s + "; " + boundName(b.String()) + " stays at " + latency(seen) + " even at " + rate(highest.Trial.Rate)
+		}
+	}
+	return s
+}
+
+// addExceedances shows each trial on the fitted curve of every bound on single requests
+// that may limit the rate: drawn for the likeliest, in figures for all.
 func addExceedances(d *Document, r *search.Result, trials []measure.Measurement) {
 	best := -1
 	for i, b := range r.Bounds {
-		if b.Curve.Rate > 0 && (best < 0 || b.Probability > r.Bounds[best].Probability) {
+		if b.Bound != measure.ThroughputBound && b.Curve.Rate > 0 && (best < 0 || b.Probability > r.Bounds[best].Probability) {
 			best = i
 		}
 	}
 	if best < 0 {
 		return
 	}
-	if c := exceedanceChart(r.Bounds[best], trials); !c.Empty() {
+	if c := exceedanceChart(r.Bounds[best], trials); len(c.Series[0].Points) > 0 {
 		c.XLabel = meantBy(c.XLabel, r.TraceRates)
 		d.section("Requests beyond the limit", c, exceedanceTable(r.Bounds[best], trials))
 	}
-	if len(r.Bounds) > 1 {
-		highest := 0.0
-		for i := range trials {
-			highest = max(highest, trials[i].Trial.Rate)
-		}
-		d.add(boundTable(r, highest))
+	highest := 0.0
+	for i := range trials {
+		highest = max(highest, trials[i].Trial.Rate)
+	}
+	if tab := boundTable(r, highest); len(tab.Rows) > 1 {
+		d.add(tab)
 	}
 }
 
-// boundTable tells the bounds of a search apart. How far one holds that is not
-// near at the highest rate tried is an extrapolation, and not told.
+// boundTable tells the bounds of a search apart, each with the interval of the largest
+// rate that meets it. How far one holds that is not near at the highest rate tried is an
+// extrapolation, and not told; throughput that nothing is known of has no row.
 func boundTable(r *search.Result, highest float64) Table {
 	tab := Table{Columns: []Column{{Name: "bound"}, {Name: "binds with probability", Right: true}, {Name: "holds to, req/s", Right: true},
 		{Name: "clumping (phi)", Right: true, Extra: true}}}
+	far := 1.5 * highest
 	for _, b := range r.Bounds {
-		holds := number(b.Curve.Rate, 3)
-		if b.Curve.Rate > 1.5*highest {
+		holds, phi := number(b.Curve.Rate, 3), number(b.Phi, 2)
+		switch {
+		case b.Curve.Rate > far && b.Bound == measure.ThroughputBound:
+			continue
+		case b.Curve.Rate > far:
 			holds = "beyond " + number(highest, 3)
+		case b.High > far:
+			holds += " (" + number(b.Low, 3) + " or more)"
+		case b.Low > 0:
+			holds += " (" + number(b.Low, 3) + " to " + number(b.High, 3) + ")"
 		}
-		tab.Rows = append(tab.Rows, []Cell{{Text: boundName(b.Bound)}, {Text: fixed(b.Probability, 2)}, {Text: holds}, {Text: number(b.Phi, 2)}})
+		if b.Bound == measure.ThroughputBound {
+			phi = unknown
+		}
+		tab.Rows = append(tab.Rows, []Cell{{Text: boundName(b.Bound)}, {Text: fixed(b.Probability, 2)}, {Text: holds}, {Text: phi}})
 	}
 	return tab
 }

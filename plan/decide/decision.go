@@ -132,14 +132,14 @@ func searchesOf(cfg *config.Config, g sweep.Ground) (s searches, err error) {
 	return s, nil
 }
 
-// Best is the best rate so far, with what carries it in words.
-func (d *Decision) Best() (best search.Estimate, of string) {
+// Best is the result with the best rate so far, with what carries it in words.
+func (d *Decision) Best() (best search.Result, of string) {
 	for _, i := range d.instances {
 		if i.race == nil || d.plan != nil {
 			continue
 		}
-		if r := i.race.Result(); r.Best.Estimate.Value > best.Value {
-			best, of = r.Best.Estimate, fmt.Sprintf("%s, tensor_parallel %d", r.Knobs.GPU, r.Knobs.TensorParallel)
+		if r := i.race.Result(); r.Best.Estimate.Value > best.Estimate.Value {
+			best, of = r.Best, fmt.Sprintf("%s, tensor_parallel %d", r.Knobs.GPU, r.Knobs.TensorParallel)
 		}
 	}
 	return best, of

@@ -54,7 +54,8 @@ func (d *Decision) measureCurve() sweep.Source {
 func (d *Decision) addEvidence(p *plan.Plan) error {
 	d.fitCurves(p)
 	p.Comparison = d.chosen.selected.comparison
-	p.Warnings = append(p.Warnings, d.impreciseWarning(p)...)
+	load := p.Fleet.PlannedRate / float64(p.Fleet.Instances)
+	p.Warnings = slices.Concat(p.Warnings, d.impreciseWarning(p), unlimitedWait(&d.searches, p.Offer.Knobs, p.Offer.Rate, load, "planned load"))
 	if !d.ground.Virtual {
 		p.Warnings = append(p.Warnings, untrusted(d.Seen, p.Offer.Knobs)...)
 	}

@@ -58,12 +58,12 @@ func (s *RateSearch) certify() sweep.Source {
 	return s.certifying(s.instances[0].priors[0], r)
 }
 
-// Best is the rate so far.
-func (s *RateSearch) Best() (best search.Estimate, of string) {
+// Best is what is known of the rate so far.
+func (s *RateSearch) Best() (best search.Result, of string) {
 	if s.search == nil || s.certificate != nil {
 		return best, ""
 	}
-	return s.search.Result().Estimate, ""
+	return s.search.Result(), ""
 }
 
 // Answer is what is known of the maximum rate.
@@ -72,7 +72,9 @@ func (s *RateSearch) Answer() (sweep.Answer, error) {
 		return sweep.Answer{State: sweep.Failed}, s.failed
 	}
 	r := s.search.Result()
-	r.Warnings = append(r.Warnings, ofOtherLoad(s.Seen)...)
+	k := s.instances[0].priors[0].Knobs
+	r.Warnings = slices.Concat(r.Warnings, ofOtherLoad(s.Seen),
+		unlimitedWait(&s.searches, k, r.Estimate, r.Estimate.Safe, "safe rate"))
 	if !s.ground.Virtual && s.ground.Owned && r.Estimate.Value > 0 {
 		r.Warnings = append(r.Warnings, note.New(note.OneStart))
 	}
@@ -86,7 +88,6 @@ func (s *RateSearch) Answer() (sweep.Answer, error) {
 			r.Reason = note.Because(note.StillWide)
 		}
 	}
-	k := s.instances[0].priors[0].Knobs
 	b := Background{Subject: subject(s.cfg), Knobs: k, Search: &r, Trials: s.Seen}
 	return sweep.Answer{State: state, Value: &FoundRate{r, b}}, nil
 }

@@ -144,6 +144,36 @@ func (d *Decision) impreciseWarning(p *plan.Plan) note.Notes {
 	return wide(": one curve does not describe all trials" + atCentralRate(p))
 }
 
+// unlimitedWait says how long the first tokens take near a load where the objective does
+// not limit it: in the trial at a rate that comes nearest to it, of those the server kept
+// up with at no more than the safe rate.
+func unlimitedWait(s *searches, k measure.Knobs, e search.Estimate, load float64, name string) note.Notes {
+	if slices.ContainsFunc(s.cfg.Objective.Bounds, measure.Bound.Waits) {
+		return nil
+	}
+	var best *measure.Measurement
+	nearest := math.Inf(1)
+	for i := range s.Seen {
+		m := &s.Seen[i]
+		if m.Trial.Knobs != k || !m.Valid || !keptUp(m) || !(m.Trial.Rate > 0) || m.Trial.Rate > e.Safe {
+			continue
+		}
+		if d := math.Abs(math.Log(m.Trial.Rate / load)); d < nearest {
+			nearest, best = d, m
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	for _, q := range []float64{0.99, 0.95, 0.9, 0.5} {
+		b := measure.Bound{Metric: measure.TTFT, Quantile: q}
+		if seen := best.Bounded(b); seen > 0 {
+			return note.Notes{note.New(note.NoWaitLimit, name, best.Trial.Rate, b, seen.Round(time.Millisecond))}
+		}
+	}
+	return nil
+}
+
 // atCentralRate says what the width of the interval costs: the fleet is that of its
 // lower end.
 func atCentralRate(p *plan.Plan) string {

@@ -2,8 +2,11 @@ package decide
 
 import (
 	"testing"
+	"time"
 
+	"planner/internal/config"
 	"planner/internal/note"
+	"planner/search"
 	"planner/sweep/measure"
 )
 
@@ -30,5 +33,24 @@ func TestUntrusted(t *testing.T) {
 		if got := untrusted(c.trials, k).String(); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
+	}
+}
+
+// Where no limit holds the wait, the trial nearest to the load tells it, of those that the
+// server kept up with.
+func TestUnlimitedWait(t *testing.T) {
+	trial := func(rate float64, ttft time.Duration, overloaded bool) measure.Measurement {
+		return measure.Measurement{Trial: measure.Trial{Rate: rate}, Valid: true, Overloaded: overloaded,
+			Latencies: measure.Latencies{TTFT: measure.Summary{P99: measure.Unresolved, P95: ttft}}}
+	}
+	s := &searches{cfg: &config.Config{Objective: measure.SLO{Bounds: []measure.Bound{{Metric: measure.TPOT, Quantile: 0.95, Limit: time.Second}}}}}
+	s.Seen = []measure.Measurement{trial(2, 100*time.Millisecond, false), trial(4, time.Second, false), trial(5, 2*time.Second, true), trial(6, 3*time.Second, false)}
+	const want = "nothing limits how long requests wait: in the trial nearest to the planned load, at 4 requests/s, ttft.p95 is 1s; a limit on ttft or e2e would bound it"
+	if got := unlimitedWait(s, measure.Knobs{}, search.Estimate{Safe: 5.5}, 5.2, "planned load").String(); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	s.cfg.Objective.Bounds = append(s.cfg.Objective.Bounds, measure.Bound{Metric: measure.E2E, Quantile: 0.5, Limit: time.Minute})
+	if got := unlimitedWait(s, measure.Knobs{}, search.Estimate{Safe: 5.5}, 5.2, "planned load"); got != nil {
+		t.Errorf("%v under a limit on the whole time", got)
 	}
 }

@@ -58,7 +58,8 @@ func printTrial(w io.Writer, m *measure.Measurement, study *decide.RateSearch) {
 	for _, c := range m.Counts {
 		fmt.Fprintf(w, "  %s %d/%d %.3g (%.3g..%.3g)", c.Bound, c.K, c.N, c.Value, c.Low, c.High)
 	}
-	best, _ := study.Best()
+	known, _ := study.Best()
+	best := known.Estimate
 	fmt.Fprintf(w, "  done %.4g/s valid=%v over=%v %s -> %.4g (%.4g..%.4g) | %s\n", m.Achieved, m.Valid, m.Overloaded, m.Aborted.Text,
 		best.Value, best.Low, best.High, t.Why)
 	for _, n := range m.Warnings {
