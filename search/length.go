@@ -112,7 +112,7 @@ func (c *MaxRateConfig) timed(rate float64, coarse bool, p learned) measure.Tria
 	if p.latency > 0 {
 		warmup = max(leastWarmup, p.latency*3/2)
 	}
-	warmup = min(max(warmup, 3*min(relaxation, window/24))<<p.distrusted, window)
+	warmup = min(max(warmup, 3*relaxation)<<p.distrusted, window)
 	if c.Warmup > 0 {
 		warmup = c.Warmup
 	}
@@ -158,11 +158,11 @@ func (c *MaxRateConfig) leastRequests() float64 {
 // correlated for a time tau have a dispersion of 2 rate tau. The turns of a
 // conversation are one clump; how long they take to settle is known otherwise.
 func (c *MaxRateConfig) relaxation(rate, phi float64) time.Duration {
-	relaxation := workload.Span(phi/float64(max(c.Workload.Turns, 1)), 2*rate)
+	longest := longestRelaxation
 	if c.free() {
-		return relaxation
+		longest *= 10_000
 	}
-	return min(relaxation, longestRelaxation)
+	return min(workload.Span(phi/float64(max(c.Workload.Turns, 1)), 2*rate), longest)
 }
 
 // lap lengthens the window of a trial to the whole trace: what bursts do to a server

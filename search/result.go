@@ -4,7 +4,7 @@ package search
 import (
 	"fmt"
 	"math"
-	"slices"
+
 	"time"
 
 	"planner/internal/note"
@@ -193,29 +193,17 @@ func (s *MaxRate) Result() Result {
 }
 
 // estimate is the minimum's, widened where one curve does not fit all trials
-// of the bound j that limits the rate.
+// of the bound j that limits the rate: by the rates at which they contradict each other.
 func (s *MaxRate) estimate(m posteriors, j int, r *Result) Estimate {
 	e := m.estimate(s.cfg.Confidence)
 	b, seen := &s.bounds[j], s.seen[j]
 	if b.cliff(seen) {
 		r.Warnings = append(r.Warnings, note.New(note.Cliff, b.name, 100*cliffWidth))
 	}
-	if r.Outcome == Searching || !b.misfits(seen, s.posteriors[j]) {
-		return e
+	low, high, found := b.nonMonotone(seen, s.posteriors[j].phi)
+	if found {
+		r.Warnings = append(r.Warnings, note.New(note.NonMonotone, b.name))
+		e.Low, e.Safe, e.High = min(e.Low, low), min(e.Safe, low), max(e.High, min(high, e.Value*(1+lost)))
 	}
-	local := b.near(seen)
-	if len(local) == 0 {
-		return e
-	}
-	parts := slices.Clone(s.posteriors)
-	parts[j] = b.infer(local)
-	near := parts.estimate(s.cfg.Confidence)
-	r.Warnings = append(r.Warnings, note.New(note.NonMonotone, b.name))
-	// The trials near the limit alone may say little of what lies far below it.
-	// A rate at which the bound was seen to be well met ends them from below: with
-	// a share that only grows with the rate, that needs no curve. What the other
-	// bounds allow is in the answer from all trials.
-	met := b.seenMet(seen, s.posteriors[j].phi)
-	e.Low, e.High, e.Safe = min(e.Low, max(near.Low, met)), max(e.High, near.High), min(e.Safe, max(near.Safe, met))
 	return e
 }

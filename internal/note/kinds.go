@@ -106,7 +106,7 @@ const (
 // What a search found.
 const (
 	Cliff        Kind = "cliff: cliff: {bound} goes from well met to far missed within {within_percent%.0f} % of the rate"
-	NonMonotone  Kind = "non_monotone: non-monotone: no single curve describes all trials of {bound}; the interval holds the answers from all trials and from those near the limit"
+	NonMonotone  Kind = "non_monotone: non-monotone: no single curve describes all trials of {bound}; the interval holds the rates at which they contradict each other"
 	FewStarts    Kind = "few_starts: the maximum rate was measured well on {starts%d} starts of the engine, too few to tell what it differs by from start to start; that is not in the interval"
 	StartsDiffer Kind = "starts_differ: from start to start of the engine the maximum rate differs by {sigma_percent%.2g} % (standard deviation over {starts%d} starts); interval and safe rate allow for it"
 	OneStart     Kind = "one_start: the engine was started for this search alone: what the maximum rate differs by from start to start is not in the interval"
