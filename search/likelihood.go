@@ -49,7 +49,9 @@ func (a *assumed) observe(c measure.Count, rate float64, atLeast bool) likelihoo
 	e := likelihood{rate: rate, n: float64(c.N) / unit, k: float64(c.K) / unit, value: c.Value, atLeast: atLeast}
 	switch {
 	case a.kind == onThroughput:
-		e.spread = (c.High - c.Value) / stat.StudentT(0.95, flowFreedom)
+		if c.N > 0 {
+			e.spread = (c.High - c.Value) / stat.StudentT(0.95, flowFreedom)
+		}
 		return e
 	case a.kind == onMean:
 		e.k = 0

@@ -16,10 +16,10 @@ import (
 const ThroughputBound = "throughput"
 
 // judgeThroughput counts what came and what left behind the time that the server takes
-// to fill. It misses the bound where the backlog keeps growing; that it meets it no
-// single trial can prove, and the others decide.
+// to fill. It misses the bound where more stayed than the wandering of a server in balance
+// explains; that it meets it no single trial can prove, and the others decide.
 func (c *cohort) judgeThroughput(overloaded bool) judged {
-	j := judged{state: Met, slack: 1, Count: Count{Bound: ThroughputBound, Cluster: 1, Phi: 1, Low: -math.MaxFloat64, High: 1}}
+	j := judged{state: Met, slack: 1, Count: Count{Bound: ThroughputBound, Cluster: 1, Phi: 1, High: 1}}
 	if overloaded {
 		j.state, j.slack = Missed, -1
 	}
@@ -40,9 +40,6 @@ func (c *cohort) judgeThroughput(overloaded bool) judged {
 	}
 	n := float64(j.N)
 	j.Value = float64(j.K) / n
-	if overloaded {
-		j.slack = max(-j.Value, -1)
-	}
 	j.K = max(j.K, 0)
 	spread := flowSpread(came, left)
 	if !overloaded {
@@ -53,6 +50,9 @@ func (c *cohort) judgeThroughput(overloaded bool) judged {
 	}
 	half := stat.StudentT(1-alpha, growthBlocks-1) * spread / n
 	j.Low, j.High = j.Value-half, j.Value+half
+	if overloaded || j.Low > 0 && from >= held {
+		j.state, j.slack = Missed, max(-j.Value, -1)
+	}
 	return j
 }
 
