@@ -46,8 +46,10 @@ type MaxRateConfig struct {
 	// the search ends; 0 means 0.10. Confidence is that of the interval; 0 means
 	// 0.90.
 	Precision, Confidence float64
-	// Budget is the engine time of all trials, warm-up included; 0 means no
-	// limit. Overhead is what a trial costs besides its load.
+	// Budget is the engine time of all trials, warm-up included; 0 means that engine
+	// time costs nothing, as of a simulated engine: trials are then as long as is soon
+	// simulated, and the search goes on to freePrecision of the width asked for.
+	// Overhead is what a trial costs besides its load.
 	Budget, Overhead time.Duration
 	// Limit is the largest rate that is tried, in requests per second; 0 means
 	// a million.
