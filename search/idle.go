@@ -12,9 +12,10 @@ const (
 	// probeRequests, one after another, give the latency of an idle engine well
 	// enough to set the scale of a search.
 	probeRequests = 10
-	// lone is the load, in requests that are in the engine at a time, below
-	// which requests hardly ever meet.
-	lone = 0.02
+	// lone is the largest load, in requests that are in the engine at a time, at which
+	// requests are taken to hardly ever meet, and loneShare that over the least share
+	// that is allowed beyond a limit: a request is late if it meets another one.
+	lone, loneShare = 0.02, 0.5
 	// crowd is the load at which a search without any knowledge starts: above
 	// what a server of one request at a time carries, far below what a batching
 	// engine does.
@@ -205,6 +206,12 @@ func (p *idleProbe) start() float64 {
 }
 
 // loneRate reports whether a rate is so low that requests hardly ever meet.
-func (p *idleProbe) loneRate(rate float64) bool {
-	return p.done && rate*p.service.Seconds() < lone
+func (s *MaxRate) loneRate(rate float64) bool {
+	load := lone
+	for _, b := range s.cfg.SLO.Bounds {
+		if allowed := b.Allowed(); allowed > 0 {
+			load = min(load, loneShare*allowed)
+		}
+	}
+	return s.idle.done && rate*s.idle.service.Seconds() < load
 }

@@ -69,8 +69,10 @@ const (
 	// watched at least: the warm-up does not take away all of what an empty start
 	// hides.
 	leastRelaxations = 10
-	// longestRelaxation bounds what a dispersion is believed to say of time.
+	// longestRelaxation bounds what a dispersion is believed to say of time,
+	// freeRelaxation where time costs nothing.
 	longestRelaxation = 40 * time.Second
+	freeRelaxation    = 100 * time.Hour
 	// leastCourses is the length of a window in conversations, one after another. An
 	// engine whose cache just holds the histories of those under way fails when
 	// their number happens to rise, which it does within some tens of courses.
@@ -158,7 +160,7 @@ func (c *MaxRateConfig) leastRequests() float64 {
 func (c *MaxRateConfig) relaxation(rate, phi float64) time.Duration {
 	longest := longestRelaxation
 	if c.free() {
-		longest *= 10_000
+		longest = freeRelaxation
 	}
 	return min(workload.Span(phi/float64(max(c.Workload.Turns, 1)), 2*rate), longest)
 }

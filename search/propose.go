@@ -87,7 +87,7 @@ func (s *MaxRate) finished() (Outcome, note.Reason) {
 	if allMet && high >= s.cfg.Limit {
 		return NotReached, note.Because(note.MetAtLargest, high)
 	}
-	if allMissed && s.idle.loneRate(low) {
+	if allMissed && s.loneRate(low) {
 		return Infeasible, note.Because(note.MissedAtAll, low)
 	}
 	wanted, spent := s.cfg.Precision, s.cfg.free() && s.simulated > freeSpend

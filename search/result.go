@@ -4,7 +4,6 @@ package search
 import (
 	"fmt"
 	"math"
-
 	"time"
 
 	"planner/internal/note"
@@ -176,7 +175,7 @@ func (s *MaxRate) Result() Result {
 	}
 	low, _, _, allMissed := s.extremes()
 	r.Estimate = s.estimate(m, j, &r)
-	if allMissed && r.Outcome == OutOfBudget && m.halfWidth(s.cfg.Confidence) >= lost {
+	if allMissed && r.Outcome == OutOfBudget {
 		// How far below the rates that missed it the objective is met, the curve alone
 		// would say, and it may be flat.
 		r.Reason = note.Because(note.AllMissed, r.Reason.Text, low, r.Estimate.High, 50*(1+s.cfg.Confidence))
