@@ -53,7 +53,7 @@ func newTest(parent context.Context, c *Client, e *target, trial measure.Trial, 
 		client: c, target: e, trial: trial, recorder: newRecorder(&trial, schedule), conversations: newConversations(schedule),
 		idle: sync.Pool{New: func() any { return &inFlight{} }}, done: make(chan struct{}),
 	}
-	if err := t.newEncoder(parent); err != nil {
+	if err := t.newEncoder(parent, schedule); err != nil {
 		return nil, err
 	}
 	timer, err := c.pacer()
@@ -79,15 +79,15 @@ func (c *Client) pacer() (*pacer, error) {
 	return newPacer()
 }
 
-// newEncoder settles how prompts are written. Texts are measured first.
-func (t *Test) newEncoder(ctx context.Context) error {
+// newEncoder settles how the prompts of a schedule are written. Texts are measured first.
+func (t *Test) newEncoder(ctx context.Context, schedule []workload.Request) error {
 	c, e := t.client, t.target
 	p := &prompter{salt: workload.Mix64(workload.Mix64(c.Salt+uint64(t.trial.Number)) ^ t.trial.Seed), perWord: 1, conversations: t.conversations}
 	t.encoder = newEncoder(e, c.Chat, c.Stream, p)
 	if t.encoder.tokens {
 		return nil
 	}
-	err := e.measureText(ctx, t.encoder)
+	err := e.measureText(ctx, t.encoder, longestPrompt(schedule))
 	e.http.CloseIdleConnections()
 	if err != nil {
 		if ctx.Err() != nil {
@@ -96,6 +96,15 @@ func (t *Test) newEncoder(ctx context.Context) error {
 		t.observed.Doubts = append(t.observed.Doubts, note.New(note.PromptsGuessed, oneLine(err.Error())))
 	}
 	return nil
+}
+
+// longestPrompt is that of a schedule, in tokens.
+func longestPrompt(schedule []workload.Request) int {
+	longest := 0
+	for i := range schedule {
+		longest = max(longest, schedule[i].Prompt)
+	}
+	return longest
 }
 
 func (t *Test) newTransport() transport {
@@ -124,11 +133,7 @@ func warmConnections(t *measure.Trial, requests int) int {
 // while the trial runs. Later turns of a conversation are left blank: they carry
 // an answer that has not come.
 func (t *Test) prepare(schedule []workload.Request) {
-	longest := 0
-	for i := range schedule {
-		longest = max(longest, schedule[i].Prompt)
-	}
-	ahead := min(max(64<<20/(8*longest+512), 8), 512, len(schedule))
+	ahead := min(max(64<<20/(8*longestPrompt(schedule)+512), 8), 512, len(schedule))
 	t.prepared = make(chan *message, ahead)
 	next := func(i int) *message {
 		m := t.encoder.blank(i)

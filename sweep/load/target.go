@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -116,13 +117,29 @@ func (t *target) call(ctx context.Context, method, path string, in []byte) (*fas
 		return nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	if res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s %s: status %d: %s", method, path, res.StatusCode, oneLine(string(b)))
+		return nil, &refusal{res.StatusCode, fmt.Sprintf("%s %s: status %d: %s", method, path, res.StatusCode, oneLine(string(b)))}
 	}
 	v, err := fastjson.ParseBytes(b)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	return v, nil
+}
+
+// refusal is an answer of another status than the one that was hoped for.
+type refusal struct {
+	status int
+	text   string
+}
+
+// Error names the call, the status and what came with it.
+func (r *refusal) Error() string { return r.text }
+
+// tooLong reports whether an error may be that of a prompt beyond the context, for
+// which engines have several statuses.
+func tooLong(err error) bool {
+	r, ok := errors.AsType[*refusal](err)
+	return ok && slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, r.status)
 }
 
 // firstModel asks for the name of the model that is served.
@@ -167,10 +184,22 @@ func (t *target) tokenize(ctx context.Context, text string) (int, error) {
 }
 
 // measureText finds how many tokens texts of words have on this server, with
-// two requests for one token each: from the prompt tokens that the server
-// counts, chat template included, else from its tokenizer.
-func (t *target) measureText(ctx context.Context, enc *encoder) error {
-	const short, long = 64, 320
+// requests for one token each: from the prompt tokens that the server counts, chat
+// template included, else from its tokenizer. An engine's context may hold no more
+// than the longest request of the trial, so the texts have at most longest words, and
+// are halved while the server refuses them.
+func (t *target) measureText(ctx context.Context, enc *encoder, longest int) error {
+	const most, least = 320, 5
+	for words := max(least, min(most, longest)); ; words /= 2 {
+		err := t.measureWords(ctx, enc, words/5, words)
+		if err == nil || !tooLong(err) || words/2 < least {
+			return err
+		}
+	}
+}
+
+// measureWords compares a short text with a long one.
+func (t *target) measureWords(ctx context.Context, enc *encoder, short, long int) error {
 	count := func(words int) (int, error) {
 		probe := &prompter{salt: workload.Mix64(enc.prompts.salt + uint64(words)), perWord: 1}
 		r := workload.Request{ID: -1, Prompt: words, Output: 1}
@@ -184,18 +213,18 @@ func (t *target) measureText(ctx context.Context, enc *encoder) error {
 		}
 		return t.tokenize(ctx, strings.Trim(string(probe.appendText(nil, &r, false)), `"`))
 	}
-	a, err := count(short)
-	if err != nil {
-		return err
-	}
 	b, err := count(long)
 	if err != nil {
 		return err
 	}
-	perWord := float64(b-a) / (long - short)
+	a, err := count(short)
+	if err != nil {
+		return err
+	}
+	perWord := float64(b-a) / float64(long-short)
 	if perWord < 0.2 || perWord > 20 {
 		return fmt.Errorf("%d words count %d tokens, %d words %d", short, a, long, b)
 	}
-	enc.prompts.perWord, enc.prompts.overhead = perWord, float64(a)-short*perWord
+	enc.prompts.perWord, enc.prompts.overhead = perWord, float64(a)-float64(short)*perWord
 	return nil
 }

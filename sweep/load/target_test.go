@@ -80,6 +80,33 @@ func TestMeasuredText(t *testing.T) {
 	}
 }
 
+// TestTextInAShortContext: an engine whose context holds the longest request and no
+// more has its texts measured all the same, whatever its tokenizer makes of a word.
+func TestTextInAShortContext(t *testing.T) {
+	const context, longest = 60, 49
+	inner := wordServer(true, false)
+	limited := func(c net.Conn, a asked) bool {
+		if words := strings.Count(string(a.body), " "); 10+words*3/2+a.tokens > context {
+			say(whole("400 Bad Request", "application/json", `{"error":{"message":"exceeds the available context size"}}`))(c, a)
+			return true
+		}
+		return inner(c, a)
+	}
+	c := &Client{URL: serve(t, limited), Model: "m", Stream: true}
+	obs, err := c.Run(t.Context(), measure.Trial{Concurrency: 2, Requests: 6}, requests(6, longest, 3, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(obs.Doubts) > 0 {
+		t.Errorf("doubts: %v", obs.Doubts)
+	}
+	for _, r := range obs.Records {
+		if r.Outcome != measure.OK || r.Prompt < longest-1 || r.Prompt > longest+1 {
+			t.Errorf("%+v, want a prompt of %d", r, longest)
+		}
+	}
+}
+
 // TestTokensWithoutUsage: the tokenizer's count stands in for the server's, and
 // the number of events, marked, for both.
 func TestTokensWithoutUsage(t *testing.T) {
