@@ -4,17 +4,23 @@ import (
 	"io"
 
 	"github.com/urfave/cli/v2"
+
+	"planner/internal/printable"
 )
 
 // program holds what every command writes to.
 type program struct {
-	stdout, stderr io.Writer
-	signals        *interrupts
+	// stdout takes documents and JSON, plain what else is written there, stderr messages:
+	// with nothing in them that a terminal obeys.
+	stdout, plain, stderr io.Writer
+	// terminal is standard error as it is, for a display that draws.
+	terminal io.Writer
+	signals  *interrupts
 }
 
 // newApp lists the commands.
 func newApp(stdout, stderr io.Writer, signals *interrupts) *cli.App {
-	p := &program{stdout, stderr, signals}
+	p := &program{stdout, printable.Writer(stdout), printable.Writer(stderr), stderr, signals}
 	return &cli.App{
 		Name:    "planner",
 		Usage:   "how many GPUs, which server flags and what cost, for this LLM traffic and this SLO",
@@ -22,7 +28,7 @@ func newApp(stdout, stderr io.Writer, signals *interrupts) *cli.App {
 		Description: "Start with 'planner estimate' (no GPU needed) or 'planner init > planner.toml'.\n" +
 			"Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 no feasible plan, 4 undecided, 130 interrupted.",
 		Writer:                    stdout,
-		ErrWriter:                 stderr,
+		ErrWriter:                 p.stderr,
 		DisableSliceFlagSeparator: true,
 		EnableBashCompletion:      true,
 		Suggest:                   true,

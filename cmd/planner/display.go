@@ -28,13 +28,13 @@ func (p *program) display(c *cli.Context, r *run) *progress.Display {
 			o.Budget = time.Duration(s.Searches()) * r.cfg.Search.Budget
 		}
 	}
-	return progress.New(p.stderr, o)
+	return progress.New(p.terminal, o)
 }
 
 // columns is how many columns the terminal has that standard error is; 0 if it is
 // none.
 func (p *program) columns() int {
-	f, ok := p.stderr.(*os.File)
+	f, ok := p.terminal.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return 0
 	}

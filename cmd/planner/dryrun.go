@@ -25,11 +25,11 @@ func (p *program) dryDecision(ctx context.Context, r *run) error {
 		return !slices.ContainsFunc(r.study.Rejected(), func(x measure.Rejection) bool { return x.Knobs == k })
 	}
 	runnable = slices.DeleteFunc(runnable, func(k measure.Knobs) bool { return !runs(k) })
-	fmt.Fprintf(p.stdout, "would search %d knob sets; %s:\n", len(runnable), what)
+	fmt.Fprintf(p.plain, "would search %d knob sets; %s:\n", len(runnable), what)
 	var servers []report.StartCommand
 	for _, k := range runnable {
 		servers = append(servers, serverOf(r.cfg, k))
-		fmt.Fprintf(p.stdout, "  %s\n", servers[len(servers)-1].Line)
+		fmt.Fprintf(p.plain, "  %s\n", servers[len(servers)-1].Line)
 	}
 	p.cannotRun(r)
 	if err := p.beside(servers...); err != nil {
@@ -62,7 +62,7 @@ func (p *program) forecast(ctx context.Context, r *run) error {
 // cannotRun lists what is rejected beforehand.
 func (p *program) cannotRun(r *run) {
 	for _, x := range r.study.Rejected() {
-		fmt.Fprintf(p.stdout, "cannot run: %s: %s\n", serverOf(r.cfg, x.Knobs).Line, x.Reason)
+		fmt.Fprintf(p.plain, "cannot run: %s: %s\n", serverOf(r.cfg, x.Knobs).Line, x.Reason)
 	}
 }
 
@@ -74,10 +74,10 @@ func (p *program) drySweep(_ context.Context, r *run) error {
 	for i, t := range s.Trials {
 		if i == 0 || t.Knobs != before {
 			servers = append(servers, serverOf(r.cfg, t.Knobs))
-			fmt.Fprintf(p.stdout, "%s\n", servers[len(servers)-1].Line)
+			fmt.Fprintf(p.plain, "%s\n", servers[len(servers)-1].Line)
 			before = t.Knobs
 		}
-		fmt.Fprintf(p.stdout, "  %.4g requests/s for %v after %v of warm-up  %s\n", t.Rate, t.Window, t.Warmup, t.Why)
+		fmt.Fprintf(p.plain, "  %.4g requests/s for %v after %v of warm-up  %s\n", t.Rate, t.Window, t.Warmup, t.Why)
 		span := (t.Warmup + t.Window + t.Cooldown).Seconds()
 		load, requests = load+span, requests+span*t.Workload.MeanRate(t.Rate)
 	}
@@ -85,7 +85,7 @@ func (p *program) drySweep(_ context.Context, r *run) error {
 	if err := p.beside(servers...); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(p.stdout, "would run %d trials: %v of load, about %.0f requests\n", len(s.Trials), time.Duration(load*float64(time.Second)).Round(time.Second), requests)
+	_, err := fmt.Fprintf(p.plain, "would run %d trials: %v of load, about %.0f requests\n", len(s.Trials), time.Duration(load*float64(time.Second)).Round(time.Second), requests)
 	return err
 }
 
@@ -95,12 +95,12 @@ func (p *program) dryRounds(_ context.Context, r *run) error {
 	var servers []report.StartCommand
 	for i, side := range s.Sides {
 		servers = append(servers, serverOf(side.Config, s.Trials[i].Knobs))
-		fmt.Fprintf(p.stdout, "%c: %s: %s\n", 'A'+i, side.Name, servers[i].Line)
+		fmt.Fprintf(p.plain, "%c: %s: %s\n", 'A'+i, side.Name, servers[i].Line)
 	}
 	if err := p.beside(servers...); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(p.stdout, "would run: %d rounds, each side once, %v at %.4g requests/s after %v of warm-up\n", s.Number, s.Window, s.Rate, s.Warmup)
+	_, err := fmt.Fprintf(p.plain, "would run: %d rounds, each side once, %v at %.4g requests/s after %v of warm-up\n", s.Number, s.Window, s.Rate, s.Warmup)
 	return err
 }
 
@@ -115,6 +115,6 @@ func (p *program) dryPoint(_ context.Context, r *run) error {
 		load = fmt.Sprintf("the trace once on its own clock, %d requests in %v", len(t.Workload.Replay), t.Window.Round(time.Second))
 	}
 	server := serverOf(r.cfg, t.Knobs)
-	fmt.Fprintf(p.stdout, "would run: %s\nengine: %s\n", load, server.Line)
+	fmt.Fprintf(p.plain, "would run: %s\nengine: %s\n", load, server.Line)
 	return p.beside(server)
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime/debug"
 
+	"planner/internal/printable"
 	"planner/sweep/engine"
 )
 
@@ -36,7 +37,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer, signa
 	err := app.RunContext(ctx, permute(app, args))
 	code, message := exitCode(err)
 	if message != "" {
-		fmt.Fprintln(stderr, message)
+		fmt.Fprintln(printable.Writer(stderr), message)
 	}
 	return code
 }

@@ -74,7 +74,7 @@ func (p *program) begin(c *cli.Context, command string) (cfg *config.Config, don
 		return nil, false, err
 	}
 	if c.Bool("print-config") {
-		_, err := p.stdout.Write(cfg.TOML())
+		_, err := p.plain.Write(cfg.TOML())
 		return cfg, true, err
 	}
 	return cfg, false, nil

@@ -54,7 +54,7 @@ func (p *program) beside(servers ...report.StartCommand) error {
 		if slices.Contains(texts[:i], text) {
 			continue
 		}
-		if _, err := fmt.Fprintf(p.stdout, "  %s\n", text); err != nil {
+		if _, err := fmt.Fprintf(p.plain, "  %s\n", text); err != nil {
 			return err
 		}
 	}

@@ -44,7 +44,7 @@ func (p *program) serveSim(c *cli.Context) error {
 		return err
 	}
 	if c.Bool("dry-run") {
-		_, err := fmt.Fprintf(p.stdout, "would serve %s on %s\n", server.Model, server.Addr)
+		_, err := fmt.Fprintf(p.plain, "would serve %s on %s\n", server.Model, server.Addr)
 		return err
 	}
 	if path := c.String("log"); path != "" {

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"planner/internal/printable"
 )
 
 // text is a string that a check accepts as it is, changes, or refuses.
@@ -75,7 +77,7 @@ func named[T any](parse func(string) (T, error), name func(T) string, allowed ..
 // quote prints a string as TOML reads it, which takes the escapes of JSON.
 func quote(s string) string {
 	quoted, _ := jsontext.AppendQuote(nil, s)
-	return strings.ReplaceAll(string(quoted), "\x7f", `\u007f`)
+	return string(printable.JSON(quoted))
 }
 
 // pathname is the name of a file. In a file it is relative to that file, from the

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"planner/internal/printable"
 	"planner/search"
 	"planner/sweep"
 	"planner/sweep/engine"
@@ -203,7 +204,7 @@ func (d *Display) say(line string) {
 // log writes a line of its own, above what is drawn.
 func (d *Display) log(line string) {
 	d.erase()
-	fmt.Fprintln(d.w, line)
+	fmt.Fprintln(d.w, printable.Text(line))
 }
 
 // show tells the state if it is time to.
@@ -222,7 +223,7 @@ func (d *Display) show() {
 	d.last = now
 	elapsed := now.Sub(d.begun)
 	if d.Columns == 0 {
-		fmt.Fprintln(d.w, d.state.line(elapsed))
+		fmt.Fprintln(d.w, printable.Text(d.state.line(elapsed)))
 		return
 	}
 	d.draw(d.lines(elapsed))
@@ -233,7 +234,7 @@ func (d *Display) draw(lines []string) {
 	var b strings.Builder
 	b.WriteString(d.eraser())
 	for _, l := range lines {
-		b.WriteString(cut(l, d.Columns-1) + "\n")
+		b.WriteString(cut(printable.Text(l), d.Columns-1) + "\n")
 	}
 	io.WriteString(d.w, b.String())
 	d.drawn = len(lines)

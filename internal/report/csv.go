@@ -4,19 +4,22 @@ import (
 	"bytes"
 	"encoding/csv"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 )
 
 // CSV prints a document's data with a header, for spreadsheets and for reading
 // back: full precision, empty where a figure is not known. A text that a
 // spreadsheet would take for a formula is led by an apostrophe.
 func CSV(d Document) []byte {
+	d = d.shown()
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	for _, row := range slices.Concat([][]string{d.Data.Header}, d.Data.Rows) {
 		safe := slices.Clone(row)
 		for i, s := range row {
-			if s != "" && strings.ContainsAny(s[:1], "=@\t") {
+			if isFormula(s) {
 				safe[i] = "'" + s
 			}
 		}
@@ -25,4 +28,12 @@ func CSV(d Document) []byte {
 	}
 	w.Flush()
 	return b.Bytes()
+}
+
+// isFormula reports whether a spreadsheet takes a cell for a formula: also behind blanks,
+// and behind a sign unless the cell is a number.
+func isFormula(cell string) bool {
+	text := strings.TrimLeftFunc(cell, unicode.IsSpace)
+	_, err := strconv.ParseFloat(text, 64)
+	return text != "" && strings.ContainsAny(text[:1], "=@+-") && err != nil
 }

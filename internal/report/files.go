@@ -8,6 +8,7 @@ const fileWidth = 120
 // Files are the files of a report in a run folder, by name: the document as text,
 // Markdown and HTML, and its plots.
 func Files(d Document) (map[string][]byte, error) {
+	d = d.shown()
 	files := map[string][]byte{
 		"report.txt":  Text(d, fileWidth, false),
 		"report.md":   Markdown(d),

@@ -16,6 +16,7 @@ var styleSheet string
 // inside, a content security policy forbids the rest. The file is well-formed
 // XML too.
 func HTML(d Document) []byte {
+	d = d.shown()
 	h := &htmlPrinter{}
 	title := d.Title
 	if title == "" {

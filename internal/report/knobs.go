@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"planner/sweep/engine"
 	"planner/sweep/measure"
 )
 
@@ -31,7 +32,7 @@ func ServerCommand(k measure.Knobs, model string, further ...string) string {
 	if model == "" {
 		model = "MODEL"
 	}
-	parts := []string{"vllm serve " + model}
+	parts := []string{"vllm serve " + engine.Quote(model)}
 	for _, n := range measure.KnobTable {
 		switch v := n.Get(k); {
 		case n.Option == "" || v == nil || n.Placement && v == 1:

@@ -8,6 +8,7 @@ import (
 
 // Markdown prints a document as GitHub-flavoured Markdown.
 func Markdown(d Document) []byte {
+	d = d.shown()
 	m := &markdownPrinter{}
 	if d.Title != "" {
 		fmt.Fprintf(m, "# %s\n\n", escapeMarkdown(d.Title))

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -10,6 +11,7 @@ import (
 // set. No line is wider than width, which is 40 at least, except for a single word
 // and an option of a [Code] that are.
 func Text(d Document, width int, color bool) []byte {
+	d = d.shown()
 	p := &textPrinter{width: max(width, 40), color: color}
 	if d.Title != "" {
 		p.lines(Strong, wrap(d.Title, p.width))
@@ -156,7 +158,7 @@ func breakCommand(s string, n int) string {
 // options splits a command line before every word that begins with a dash.
 func options(s string) []string {
 	var parts []string
-	for i, word := range strings.Fields(s) {
+	for i, word := range shellWords(s) {
 		if i == 0 || strings.HasPrefix(word, "-") {
 			parts = append(parts, word)
 			continue
@@ -164,4 +166,20 @@ func options(s string) []string {
 		parts[len(parts)-1] += " " + word
 	}
 	return parts
+}
+
+// shellWords splits a command line at its spaces, but for those between single quotes: what
+// stands there is part of a word, to the byte.
+func shellWords(s string) []string {
+	var words []string
+	begin, quoted := 0, false
+	for i := range len(s) {
+		switch {
+		case s[i] == '\'' && (quoted || i == 0 || s[i-1] != '\\'):
+			quoted = !quoted
+		case s[i] == ' ' && !quoted:
+			words, begin = append(words, s[begin:i]), i+1
+		}
+	}
+	return slices.DeleteFunc(append(words, s[begin:]), func(w string) bool { return w == "" })
 }

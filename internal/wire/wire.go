@@ -17,6 +17,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	jsonv1 "github.com/go-json-experiment/json/v1"
+
+	"planner/internal/printable"
 )
 
 // units are the units of time that a key can end in.
@@ -45,15 +47,20 @@ var rules = json.JoinOptions(
 )
 
 // Marshal writes a value on one line, as the lines of a journal are.
-func Marshal(v any) ([]byte, error) { return json.Marshal(v, rules) }
+func Marshal(v any) ([]byte, error) { return shown(json.Marshal(v, rules)) }
+
+// shown are the bytes of a text as a terminal may show them.
+func shown(data []byte, err error) ([]byte, error) { return printable.JSON(data), err }
 
 // MarshalIndent writes a value as a file that people look into.
-func MarshalIndent(v any) ([]byte, error) { return json.Marshal(v, rules, jsontext.WithIndent("  ")) }
+func MarshalIndent(v any) ([]byte, error) {
+	return shown(json.Marshal(v, rules, jsontext.WithIndent("  ")))
+}
 
 // Print writes a value as MarshalIndent does, with the signs that have a meaning in HTML
 // as they are.
 func Print(v any) ([]byte, error) {
-	return json.Marshal(v, rules, jsontext.WithIndent("  "), jsontext.EscapeForHTML(false), jsontext.PreserveRawStrings(false))
+	return shown(json.Marshal(v, rules, jsontext.WithIndent("  "), jsontext.EscapeForHTML(false), jsontext.PreserveRawStrings(false)))
 }
 
 // Unmarshal reads what the others write. Null is NaN for a float64 and -1 for a

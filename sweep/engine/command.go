@@ -154,7 +154,8 @@ const loopback = "127.0.0.1"
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
-func quote(s string) string {
+// Quote is a word as a POSIX shell reads it.
+func Quote(s string) string {
 	if plainWord.MatchString(s) {
 		return s
 	}
@@ -171,7 +172,7 @@ func (c Command) String() string {
 			words = append(words, name+"=***")
 			continue
 		}
-		words = append(words, name+"="+quote(value))
+		words = append(words, name+"="+Quote(value))
 	}
 	hide := false
 	for _, arg := range c.Args {
@@ -182,7 +183,7 @@ func (c Command) String() string {
 		case joined && (secretOption.MatchString(name) || secretValue.MatchString(value)):
 			arg = name + "=***"
 		default:
-			arg = quote(arg)
+			arg = Quote(arg)
 		}
 		hide = !joined && !hide && secretOption.MatchString(name)
 		words = append(words, arg)

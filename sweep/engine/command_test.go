@@ -217,7 +217,7 @@ func FuzzQuote(f *testing.F) {
 		if strings.ContainsRune(s, 0) {
 			t.Skip("no argument holds a zero byte")
 		}
-		out, err := exec.Command("sh", "-c", "printf %s "+quote(s)+"; echo .").Output()
+		out, err := exec.Command("sh", "-c", "printf %s "+Quote(s)+"; echo .").Output()
 		if err != nil || string(out) != s+".\n" {
 			t.Errorf("%q comes back as %q, %v", s, out, err)
 		}

@@ -1,0 +1,77 @@
+package report
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+const hostile = "a\x1b[2Jb\u009b31mc\u202ed\x07e\rf\x9bg<script>|`x`"
+
+// hostileDocument holds a text that a terminal obeys, in every place that takes one.
+func hostileDocument() Document {
+	chart := &Chart{Title: hostile, Name: "chart", XLabel: hostile, YLabel: hostile,
+		Series: []Line{{Name: hostile, Points: []ChartPoint{{1, 2, 2, 2, false}, {2, 3, 3, 3, false}}}},
+		Limits: []Reference{{2, hostile}}, Rates: []Reference{{1, hostile}}}
+	return Document{Title: hostile, Blocks: []Element{
+		Heading{hostile}, Paragraph{Text: hostile}, Facts{{hostile, hostile, Plain}}, Bullets{Items: []string{hostile}}, Code{hostile},
+		Table{Caption: hostile, Columns: []Column{{Name: hostile}}, Rows: [][]Cell{{{Text: hostile}}}}, chart,
+	}, Data: Data{Header: []string{hostile}, Rows: [][]string{{hostile}}}}
+}
+
+// TestNothingIsObeyed: no format passes on what a terminal or a viewer would obey.
+func TestNothingIsObeyed(t *testing.T) {
+	d := hostileDocument()
+	files, err := Files(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files["text"], files["csv"] = Text(d, 80, false), CSV(d)
+	for name, data := range files {
+		if strings.HasSuffix(name, ".png") {
+			continue
+		}
+		for _, r := range string(data) {
+			if unicode.Is(unicode.Cc, r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r) {
+				t.Errorf("%s holds %U", name, r)
+				break
+			}
+		}
+		if strings.Contains(string(data), "<script>") && (strings.HasSuffix(name, "html") || strings.HasSuffix(name, "svg")) {
+			t.Errorf("%s holds an element of the text", name)
+		}
+	}
+}
+
+func TestFormulas(t *testing.T) {
+	d := Document{Data: Data{Header: []string{"x"}, Rows: [][]string{{"=1+1"}, {"+cmd"}, {"-2+3"}, {"@sum"}, {" =1"}, {"-1.5e-3"}, {"+4"}, {"plain"}}}}
+	want := "x\n'=1+1\n'+cmd\n'-2+3\n'@sum\n' =1\n-1.5e-3\n+4\nplain\n"
+	if got := string(CSV(d)); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestBrokenCommandIsTheSame: a shell reads a command line that was broken over several
+// lines as it reads the whole.
+func TestBrokenCommandIsTheSame(t *testing.T) {
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("no shell")
+	}
+	words := func(command string) string {
+		out, err := exec.Command(shell, "-c", "show() { for w; do printf '[%s]' \"$w\"; done; }; show "+command).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v: %s", command, err, out)
+		}
+		return string(out)
+	}
+	for _, command := range []string{
+		"vllm serve 'my model' --override '{\"a\":  -1, \"b\": -2}' --name 'it'\\''s  -x y' --max-num-seqs 128",
+		"vllm serve '$(touch x)' --served-model-name '`id`' -- ';' '-a -b'",
+	} {
+		if got, want := words(breakCommand(command, 30)), words(command); got != want {
+			t.Errorf("%s: got %s, want %s", command, got, want)
+		}
+	}
+}
