@@ -54,14 +54,16 @@ func decodeDelta(p *fastjson.Parser, data []byte) (delta, error) {
 	d := delta{usage: usageOf(v)}
 	if choice := v.Get("choices", "0"); choice != nil {
 		d.choice = true
-		d.readChoice(choice)
+		if err := d.readChoice(choice); err != nil {
+			return delta{}, err
+		}
 	}
 	return d, nil
 }
 
-func (d *delta) readChoice(v *fastjson.Value) {
-	if f := v.Get("finish_reason"); f != nil && f.Type() == fastjson.TypeString {
-		d.finish = true
+func (d *delta) readChoice(v *fastjson.Value) error {
+	if err := d.readFinish(v); err != nil {
+		return err
 	}
 	d.text = v.GetStringBytes("text")
 	message := v.Get("delta")
@@ -75,6 +77,24 @@ func (d *delta) readChoice(v *fastjson.Value) {
 		d.ids = v.GetArray("token_ids")
 	}
 	d.content = d.content || len(d.text) > 0 || len(d.ids) > 0
+	return nil
+}
+
+// readFinish reads why a choice ended, which may be an error.
+func (d *delta) readFinish(v *fastjson.Value) error {
+	why := v.Get("finish_reason")
+	finish, bad := finishOf(why)
+	d.finish = finish
+	if e := v.Get("error"); says(e) {
+		return failed(measure.StreamError, wordsOf(e))
+	}
+	if bad == "" {
+		return nil
+	}
+	if words := innerWords(why); words != nil {
+		bad += ": " + wordsOf(words)
+	}
+	return failed(measure.StreamError, bad)
 }
 
 // readMessage takes the first of the channels that a reasoning or tool-calling
@@ -99,24 +119,4 @@ func usageOf(v *fastjson.Value) usage {
 		prompt: u.GetInt("prompt_tokens"), completion: completion.GetInt(),
 		cached: u.GetInt("prompt_tokens_details", "cached_tokens"), known: true,
 	}
-}
-
-// errorOf finds the error that some servers put into an answer of status 200:
-// an object or a text under "error", or an object that calls itself one.
-func errorOf(v *fastjson.Value) string {
-	e := v.Get("error")
-	if e == nil || e.Type() == fastjson.TypeNull {
-		if string(v.GetStringBytes("object")) != "error" {
-			return ""
-		}
-		e = v
-	}
-	text := e.GetStringBytes()
-	if len(text) == 0 {
-		text = e.GetStringBytes("message")
-	}
-	if len(text) == 0 {
-		return "error without a message"
-	}
-	return string(text)
 }

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"sync/atomic"
@@ -123,15 +124,10 @@ func lengths(n, want, events int) string {
 // message is the beginning of the body of an error, behind a colon.
 func (f *inFlight) message(b body) string {
 	f.readBody(b, 64<<10)
-	if v, err := f.parser.ParseBytes(f.whole); err == nil && v.Type() == fastjson.TypeObject {
-		if s := errorOf(v); s != "" {
-			return ": " + s
-		}
-	}
 	if len(f.whole) == 0 {
 		return ""
 	}
-	return ": " + string(f.whole[:min(len(f.whole), 200)])
+	return ": " + wordsIn(&f.parser, f.whole)
 }
 
 // readBody reads a body whole, or as far as limit, and returns when the last of
@@ -232,7 +228,7 @@ func (f *inFlight) ended(err error, at time.Time) error {
 func (f *inFlight) take(ev event, at time.Time) error {
 	c := &f.answer
 	if ev.failure {
-		return failed(measure.StreamError, string(ev.data))
+		return failed(measure.StreamError, cmp.Or(wordsIn(&f.parser, ev.data), "error event without a message"))
 	}
 	if c.done || len(ev.data) == 0 {
 		return nil
@@ -245,9 +241,7 @@ func (f *inFlight) take(ev event, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	// A running count that grows is a token, whose text may still be held back
-	// for the rest of a character; the count behind the last choice is a sum.
-	grown := d.usage.known && d.usage.completion > c.usage.completion && d.choice && !d.finish
+	grown := c.grows(&d)
 	if d.usage.known {
 		c.usage = d.usage
 	}
@@ -260,6 +254,14 @@ func (f *inFlight) take(ev event, at time.Time) error {
 	}
 	c.keep(&d)
 	return nil
+}
+
+// grows reports whether a running count says that a choice brings a token, whose text
+// may be held back for the rest of a character, or which has none at all: a server
+// without a tokenizer. A count that the end of a stream is the first to give is a sum,
+// of tokens that came unless none did.
+func (c *received) grows(d *delta) bool {
+	return d.choice && d.usage.known && d.usage.completion > c.usage.completion && (!d.finish || c.usage.known || c.events == 0)
 }
 
 // keep keeps what a delta says.

@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -305,6 +306,42 @@ func TestCoalesced(t *testing.T) {
 		}
 		if !slices.ContainsFunc(obs.Remarks.Texts(), func(d string) bool { return strings.Contains(d, "50 % of the chunks") }) {
 			t.Errorf("remarks %q", obs.Remarks)
+		}
+	})
+}
+
+// TestTokensWithoutText: a server without a tokenizer names no text, and the chunk that
+// says why an answer ended brings its last token (vLLM 0.32 with --skip-tokenizer-init).
+func TestTokensWithoutText(t *testing.T) {
+	inBubble(t, func(c net.Conn, a asked) bool {
+		say(streamHead)(c, a)
+		for n := range a.tokens {
+			reason := "null"
+			if n == a.tokens-1 {
+				reason = `"length"`
+			}
+			time.Sleep(20 * time.Millisecond)
+			say(chunked(fmt.Sprintf(`data: {"id":"cmpl-ab51","object":"text_completion","created":1795327694,"model":"tiny","choices":[{"index":0,"text":"",`+
+				`"logprobs":null,"finish_reason":%s,"stop_reason":null,"prompt_token_ids":null,"token_ids":null}],`+
+				`"usage":{"prompt_tokens":8,"total_tokens":%d,"completion_tokens":%d}}`+"\n\n", reason, n+9, n+1)))(c, a)
+		}
+		say(chunked(usageEvent(8, a.tokens))+chunked(doneEvent), lastChunk)(c, a)
+		return true
+	}, func(t *testing.T, c *Client) {
+		for _, tokens := range []int{1, 2, 5} {
+			obs, err := c.Run(t.Context(), measure.Trial{Concurrency: 1, Requests: 1}, requests(1, 8, tokens, 0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := obs.Records[0]
+			ttft, _ := r.TTFT()
+			e2e, ok := r.E2E()
+			if !ok || r.Output != tokens || ttft != 20*time.Millisecond || e2e != time.Duration(tokens)*20*time.Millisecond {
+				t.Errorf("%d tokens: %v %q, %d tokens, %v to the first, %v in all", tokens, r.Outcome, r.Detail, r.Output, ttft, e2e)
+			}
+			if obs.Gaps == nil || obs.Gaps.TotalCount() != int64(tokens-1) {
+				t.Errorf("%d tokens: gaps %+v", tokens, obs.Gaps)
+			}
 		}
 	})
 }

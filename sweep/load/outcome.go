@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"unicode"
 
 	"planner/sweep/measure"
 )
@@ -75,11 +76,16 @@ func outcomeOf(err error) (o measure.Outcome, detail string) {
 	return measure.Reset, text
 }
 
-// oneLine makes a detail fit for a table: at most 160 bytes without breaks.
+// oneLine makes a detail fit for a table: at most 160 bytes without breaks, nor any
+// character that a terminal would obey.
 func oneLine(s string) string {
+	s = strings.ToValidUTF8(s[:min(len(s), 4<<10)], "")
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, s)
 	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > 160 {
-		s = s[:160]
-	}
-	return strings.ToValidUTF8(s, "")
+	return strings.ToValidUTF8(s[:min(len(s), 160)], "")
 }

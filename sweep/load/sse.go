@@ -21,7 +21,8 @@ type event struct {
 
 // sseReader cuts a stream into server-sent events (WHATWG HTML, section 9.2):
 // lines end in LF, CRLF or CR, several data lines are joined by LF, comments and
-// unknown fields are skipped, one space behind the colon is not part of a value.
+// unknown fields are skipped, one space behind the colon is not part of a value. An
+// error without data, which the standard drops, is an event.
 // Bytes are pushed in with feed as they arrive and events pulled out with next,
 // so whoever reads the network knows when each event came. An event that lies
 // within one span is not copied.
@@ -151,7 +152,7 @@ func (s *sseReader) own() {
 }
 
 func (s *sseReader) dispatch() (event, bool) {
-	ev, ok := event{data: s.data, failure: s.failure}, s.hasData
+	ev, ok := event{data: s.data, failure: s.failure}, s.hasData || s.failure
 	s.data, s.joined, s.hasData, s.failure = nil, s.joined[:0], false, false
 	return ev, ok
 }

@@ -62,7 +62,7 @@ var sseCases = []struct {
 	{"other fields", "id: 7\nretry: 10\nevent: token\ndata: a\n\n", []string{"a"}},
 	{"error event", "event: error\ndata: {\"m\":1}\n\ndata: a\n\n", []string{`!{"m":1}`, "a"}},
 	{"error behind its data", "data: x\nevent: error\n\n", []string{"!x"}},
-	{"event without data", "event: error\n\ndata: a\n\n", []string{"a"}},
+	{"event without data", "event: error\n\nevent: ping\n\ndata: a\n\n", []string{"!", "a"}},
 	{"no blank line at the end", "data: a\n\ndata: b\n", []string{"a", "b"}},
 	{"no line end at the end", "data: a\n\ndata: b", []string{"a", "b"}},
 	{"byte order mark", "\xef\xbb\xbfdata: a\n\n", []string{"a"}},
@@ -124,7 +124,7 @@ func wholeStream(in string) []string {
 				any, data = true, append(data, value)
 			}
 		}
-		if any {
+		if any || failure {
 			mark := ""
 			if failure {
 				mark = "!"
