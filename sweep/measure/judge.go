@@ -68,15 +68,18 @@ func (c *cohort) judgeShare(b Bound) judged {
 	if j.N == 0 {
 		return j.empty()
 	}
-	phi := 1.0
+	phi, most := 1.0, 1.0
 	switch {
 	case c.whole:
 	case len(s.values) == 0:
 		phi = stat.Generic
 	default:
 		phi = s.dispersion(b.Quantile, stat.BatchDispersion(at, flags))
+		if j.failed == 0 && float64(len(s.longer)) <= censoredShare*float64(j.N) {
+			most = s.tail(b.Quantile).beyond(b.limit())
+		}
 	}
-	return j.share(phi, c.whole)
+	return j.share(phi, most, c.whole)
 }
 
 // empty is the judgement of a bound that no request could show anything of.
@@ -91,9 +94,10 @@ func (j *judged) unsure(k note.Kind, figures ...any) {
 	j.state, j.doubt = Unsure, note.Notes{note.New(k, slices.Concat([]any{j.Bound}, figures)...)}
 }
 
-// share decides the count at dispersion phi. Where the requests are all there
-// is, the plain share decides.
-func (j judged) share(phi float64, whole bool) judged {
+// share decides the count at dispersion phi, where the shape of the tail allows no larger
+// share than most, unless the count itself contradicts that. Where the requests are all
+// there is, the plain share decides.
+func (j judged) share(phi, most float64, whole bool) judged {
 	n, k := float64(j.N)/j.Cluster, float64(j.K)/j.Cluster
 	j.Value, j.Phi = k/n, phi
 	if j.Value > j.allowed*(1+1e-9) {
@@ -105,6 +109,11 @@ func (j judged) share(phi float64, whole bool) judged {
 	} else {
 		d := stat.Dispersion{At: phi, Level: j.allowed, Gamma: stat.Growth}
 		j.Low, j.High = d.Lower(k, n, alpha), d.Upper(k, n, alpha)
+		if most >= j.Value {
+			// Nor is it better known than from requests that have nothing in common.
+			most = max(most, stat.ShareUpper(k, n, alpha))
+			j.High, resolved = min(j.High, most), resolved || most <= j.allowed
+		}
 	}
 	switch {
 	case j.Low > j.allowed*(1+1e-9):
@@ -341,12 +350,15 @@ func (c *cohort) judgeGaps(b Bound, o *Observation) judged {
 	j.Cluster = max(float64(j.N)/float64(max(requests, 1)), 1)
 	q := time.Duration(o.Gaps.ValueAtQuantile(b.Quantile*100)) * time.Microsecond
 	j.slack = slackOf(q, b.Limit)
-	phi := 1.0
+	phi, most := 1.0, 1.0
 	if !c.whole {
 		phi = stat.Generic
 		if s := c.latency(TPOT); len(s.values) > 0 {
 			phi = s.dispersion(b.Quantile, math.NaN())
+			if failed == 0 {
+				most = gapTail(o.Gaps, b.Quantile, s.tail(b.Quantile).phi, j.Cluster).beyond(b.Limit)
+			}
 		}
 	}
-	return j.share(phi, c.whole)
+	return j.share(phi, most, c.whole)
 }
