@@ -71,6 +71,9 @@ func Drive(ctx context.Context, f *Folder, g Ground, s Study, stop func() bool, 
 			return Answer{}, err
 		}
 		defer j.Close()
+		if err = f.tidy(); err != nil {
+			return Answer{}, err
+		}
 		if g.Recall != nil {
 			g.Recall(j.held)
 		}

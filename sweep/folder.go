@@ -1,10 +1,8 @@
 package sweep
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -115,65 +113,26 @@ func slug(s string) string {
 	}, s), "-.")
 }
 
-// OpenFolder opens a run folder that exists.
+// OpenFolder opens a run folder that exists. One that holds links is refused: what they
+// point to is not the run's to read or to write.
 func OpenFolder(path string) (Folder, About, error) {
+	f := Folder{path}
 	var about About
-	data, err := os.ReadFile(filepath.Join(path, AboutFile))
+	data, err := f.Read(AboutFile)
 	if err != nil {
 		return Folder{}, about, fmt.Errorf("%s is no run folder: %w", path, err)
 	}
 	if err := wire.Unmarshal(data, &about); err != nil {
-		return Folder{}, about, fmt.Errorf("%s: %w", filepath.Join(path, AboutFile), err)
+		return Folder{}, about, fmt.Errorf("%s: %w", f.File(AboutFile), err)
 	}
-	return Folder{path}, about, nil
-}
-
-// File is the path of a file of the run.
-func (f Folder) File(name string) string { return filepath.Join(f.Path, name) }
-
-// Has reports whether the run has a file of that name.
-func (f Folder) Has(name string) bool {
-	_, err := os.Stat(f.File(name))
-	return err == nil
-}
-
-// Write puts a file in place whole: written beside it, synced, renamed. What prompts,
-// addresses and logs tell is for its owner alone.
-func (f Folder) Write(name string, data []byte) error {
-	path := f.File(name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".tmp-")
+	entries, err := os.ReadDir(path)
 	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
+		return Folder{}, about, err
 	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(data)
-	err = errors.Join(err, tmp.Sync(), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
+	for _, e := range entries {
+		if !e.IsDir() && !e.Type().IsRegular() {
+			return Folder{}, about, fmt.Errorf("%s is neither a folder nor a plain file: a run folder holds nothing else", f.File(e.Name()))
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return nil
-}
-
-// WriteFrom puts a file in place that fill writes.
-func (f Folder) WriteFrom(name string, fill func(io.Writer) error) error {
-	var b bytes.Buffer
-	if err := fill(&b); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return f.Write(name, b.Bytes())
-}
-
-// WriteJSON puts a JSON document in place, indented for readers.
-func (f Folder) WriteJSON(name string, v any) error {
-	data, err := wire.MarshalIndent(v)
-	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return f.Write(name, append(data, '\n'))
+	return f, about, nil
 }

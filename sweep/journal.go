@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
+	"planner/internal/input"
 	"planner/internal/wire"
 	"planner/sweep/measure"
 )
@@ -27,7 +28,7 @@ type Journal struct {
 // second process. A torn last line, left by a process that was killed, is cut
 // off. A damaged line before the last one is an error.
 func openJournal(path string) (j *Journal, err error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	f, err := Folder{filepath.Dir(path)}.open(filepath.Base(path), os.O_RDWR|os.O_CREATE|os.O_APPEND)
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
@@ -45,7 +46,7 @@ func openJournal(path string) (j *Journal, err error) {
 			return nil, fmt.Errorf("lock journal %s: %w", path, err)
 		}
 	}
-	data, err := io.ReadAll(f)
+	data, err := input.ReadOpen(f, input.Journal)
 	if err != nil {
 		return nil, fmt.Errorf("read journal: %w", err)
 	}
@@ -85,7 +86,7 @@ func parseJournal(data []byte) (held []measure.Measurement, size int, err error)
 // ReadJournal returns the measurements of a journal without opening it for
 // writing; a torn last line is left out.
 func ReadJournal(path string) ([]measure.Measurement, error) {
-	data, err := os.ReadFile(path)
+	data, err := Folder{filepath.Dir(path)}.Read(filepath.Base(path))
 	if err != nil {
 		return nil, err
 	}

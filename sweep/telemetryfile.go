@@ -62,7 +62,7 @@ func (f Folder) ReadEngineTelemetry() ([]EngineTelemetry, error) {
 	}
 	var all []EngineTelemetry
 	for _, name := range names {
-		data, err := os.ReadFile(f.File(name))
+		data, err := f.Read(name)
 		if err != nil {
 			return nil, fmt.Errorf("read what engines said: %w", err)
 		}

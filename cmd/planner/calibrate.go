@@ -148,7 +148,7 @@ func calibrationRuns(cfg *config.Config, paths []string) (runs []calibrate.LoadP
 
 // recordsOf reads the records of a trial; none if they were not kept.
 func recordsOf(folder sweep.Folder, trial int) ([]measure.Record, error) {
-	f, err := os.Open(folder.File(sweep.RecordsName(trial)))
+	f, err := folder.Open(sweep.RecordsName(trial))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {

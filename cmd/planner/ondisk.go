@@ -104,7 +104,11 @@ func (p *program) fit(c *cli.Context) error {
 // the latter.
 func readResults(paths []string, m *decide.Measured) (all []measure.Measurement, err error) {
 	for _, path := range paths {
-		if folder, _, err := sweep.OpenFolder(path); err == nil {
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			folder, _, err := sweep.OpenFolder(path)
+			if err != nil {
+				return nil, usageError{err}
+			}
 			trials, err := sweep.ReadJournal(folder.File(sweep.JournalFile))
 			if err != nil {
 				return nil, err
@@ -112,11 +116,7 @@ func readResults(paths []string, m *decide.Measured) (all []measure.Measurement,
 			all = append(all, trials...)
 			continue
 		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return nil, usageError{err}
-		}
-		results, err := ingest.Read(path, data)
+		results, err := ingest.ReadFile(path)
 		if err != nil {
 			return nil, usageError{err}
 		}

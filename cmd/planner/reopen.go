@@ -91,7 +91,7 @@ func (p *program) reopen(c *cli.Context) (*run, *stored, error) {
 	r := &run{folder: &folder}
 	var done stored
 	var damage error
-	data, err := os.ReadFile(folder.File(storedFile))
+	data, err := folder.Read(storedFile)
 	switch {
 	case err == nil:
 		damage = json.Unmarshal(data, &done)

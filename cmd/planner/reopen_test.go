@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -48,23 +50,89 @@ func TestDamagedAnswerIsMadeAgain(t *testing.T) {
 	}
 }
 
-// Run folders hold prompts, addresses and logs: their owner alone reads them.
+// Run folders hold prompts, addresses and logs: their owner alone reads them, whatever
+// mask the shell has.
 func TestRunsAreTheirOwnersAlone(t *testing.T) {
 	t.Parallel()
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("no shell")
+	}
 	dir := runsIn(t)
-	folder := filepath.Join(dir, "run")
-	planned(t, dir, slices.Concat([]string{"simulate", "p.toml", "--rate", "2", "--duration", "5s", "-o", folder}, single)...)
-	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+	folder, program := filepath.Join(dir, "run"), filepath.Join(dir, "planner")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(self, program); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(shell, slices.Concat([]string{"-c", `umask 0; exec "$@"`, "sh", program,
+		"estimate", "p.toml", "--records", "-o", folder}, single)...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	seen := 0
+	err = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
+		seen++
+		want := fs.FileMode(0o600)
+		if d.IsDir() {
+			want = 0o700
+		}
 		info, err := d.Info()
-		if err == nil && info.Mode().Perm()&0o077 != 0 {
+		if err == nil && info.Mode().Perm() != want {
 			t.Errorf("%s has the mode %v", path, info.Mode())
 		}
 		return err
 	})
-	if err != nil {
+	if err != nil || seen < 10 {
+		t.Fatalf("%d files and folders, %v", seen, err)
+	}
+}
+
+// TestLinksAreNotFollowed: whatever is linked into a run folder, resume and report neither
+// read nor change what lies outside.
+func TestLinksAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	dir := runsIn(t)
+	whole, outside := filepath.Join(dir, "whole"), filepath.Join(dir, "outside")
+	planned(t, dir, slices.Concat([]string{"estimate", "p.toml", "-o", whole}, single)...)
+	if err := os.Mkdir(outside, 0o700); err != nil {
 		t.Fatal(err)
+	}
+	precious := filepath.Join(outside, "precious")
+	if err := os.WriteFile(precious, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"journal.jsonl", "config.toml", "run.json", storedFile, "report.txt", "plan.json", "plots", "plots/01-latency.png"} {
+		folder := filepath.Join(dir, "linked")
+		if err := errors.Join(os.RemoveAll(folder), os.CopyFS(folder, os.DirFS(whole)), os.Remove(filepath.Join(folder, storedFile)),
+			os.RemoveAll(filepath.Join(folder, name))); err != nil {
+			t.Fatal(err)
+		}
+		target := precious
+		if name == "plots" {
+			target = outside
+		}
+		if err := os.Symlink(target, filepath.Join(folder, name)); err != nil {
+			t.Fatal(err)
+		}
+		for _, command := range []string{"report", "resume"} {
+			var stdout, stderr bytes.Buffer
+			code := execute(t.Context(), []string{"planner", command, folder}, &stdout, &stderr, &interrupts{})
+			if strings.Contains(name, "/") {
+				continue // in a folder of the run it is written over, or left alone
+			}
+			if code == exitDone || !strings.Contains(stderr.String(), name+" is n") {
+				t.Errorf("%s with %s a link: exit code %d\n%s", command, name, code, stderr.String())
+			}
+		}
+		if left, err := os.ReadDir(outside); err != nil || len(left) != 1 || read(t, precious) != "precious" {
+			t.Errorf("with %s a link, what it points to was changed", name)
+		}
 	}
 }

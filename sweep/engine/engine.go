@@ -84,19 +84,9 @@ func (e *Engine) launch(name string) error {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return fmt.Errorf("engine: make the folder of its log: %w", err)
 	}
-	files := map[string]string{filepath.Join(s.Dir, name+".cmd"): e.Command.String() + "\n"}
-	if e.Command.File != "" {
-		files[e.Command.File] = e.Command.Content
-	}
-	for path, content := range files {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			return fmt.Errorf("engine: write its command line and options: %w", err)
-		}
-	}
-	e.Log = filepath.Join(s.Dir, name+".log")
-	log, err := os.OpenFile(e.Log, os.O_CREATE|os.O_WRONLY|os.O_TRUNC|os.O_APPEND, 0o600)
+	log, err := e.files(name)
 	if err != nil {
-		return fmt.Errorf("engine: open its log: %w", err)
+		return err
 	}
 	defer log.Close()
 	reader, err := openLog(e.Log, e.adapter)
@@ -115,6 +105,31 @@ func (e *Engine) launch(name string) error {
 	p.log, p.memory = reader, memory
 	e.process = p
 	return nil
+}
+
+// files writes the command line of the engine and its options, and begins its log: within
+// their folder, whatever links there are in it.
+func (e *Engine) files(name string) (log *os.File, err error) {
+	dir, err := os.OpenRoot(e.settings.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("engine: open the folder of its log: %w", err)
+	}
+	defer dir.Close()
+	files := map[string]string{name + ".cmd": e.Command.String() + "\n"}
+	if e.Command.File != "" {
+		files[filepath.Base(e.Command.File)] = e.Command.Content
+	}
+	for file, content := range files {
+		if err := dir.WriteFile(file, []byte(content), 0o600); err != nil {
+			return nil, fmt.Errorf("engine: write its command line and options: %w", err)
+		}
+	}
+	e.Log = filepath.Join(e.settings.Dir, name+".log")
+	log, err = dir.OpenFile(name+".log", os.O_CREATE|os.O_WRONLY|os.O_TRUNC|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("engine: open its log: %w", err)
+	}
+	return log, nil
 }
 
 // Done is closed when the engine's process has ended; it is nil, and never is,

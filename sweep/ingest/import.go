@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,11 +30,7 @@ type ImportedFile struct {
 func ReadFiles(files []string) (*Import, error) {
 	all := &Import{Warnings: note.Notes{}.Warnings()}
 	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		r, err := Read(file, data)
+		r, err := ReadFile(file)
 		if err != nil {
 			return nil, err
 		}

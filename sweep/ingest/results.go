@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"planner/internal/input"
 	"planner/internal/note"
 	"planner/sweep/measure"
 )
@@ -127,6 +128,15 @@ func detect(name string, head []byte) (*ResultFormat, error) {
 		known = append(known, fmt.Sprintf("%s (%s)", f.Name, f.Reads))
 	}
 	return nil, &FileError{File: name, What: "no known results; read are: " + strings.Join(known, "; ")}
+}
+
+// ReadFile reads a result file as [Read] does.
+func ReadFile(name string) (*Results, error) {
+	data, err := input.ReadFile(name, input.Results)
+	if err != nil {
+		return nil, err
+	}
+	return Read(name, data)
 }
 
 // Read reads a result file in the format that its content shows. The first problem ends

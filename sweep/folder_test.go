@@ -1,0 +1,53 @@
+package sweep
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestWritesStayInTheFolder: a file is written within the folder or not at all, and what a
+// process that was killed left behind goes.
+func TestWritesStayInTheFolder(t *testing.T) {
+	t.Parallel()
+	outside, folder := t.TempDir(), Folder{t.TempDir()}
+	precious := filepath.Join(outside, "file")
+	if err := os.WriteFile(precious, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for link, to := range map[string]string{"dir": outside, "file": precious, "relative": filepath.Join("..", filepath.Base(outside), "file")} {
+		if err := os.Symlink(to, folder.File(link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := folder.Write("dir/file", []byte("new")); err == nil {
+		t.Error("written through a link to a folder")
+	}
+	for _, name := range []string{"file", "relative"} {
+		if _, err := folder.Read(name); err == nil {
+			t.Errorf("%s: read through a link", name)
+		}
+		if _, err := folder.open(name, os.O_RDWR|os.O_TRUNC); err == nil {
+			t.Errorf("%s: opened through a link", name)
+		}
+		if err := folder.Write(name, []byte("new")); err != nil {
+			t.Error(err)
+		}
+		if data, err := folder.Read(name); err != nil || string(data) != "new" {
+			t.Errorf("%q, %v", data, err)
+		}
+	}
+	if data, err := os.ReadFile(precious); err != nil || string(data) != "precious" {
+		t.Errorf("what links point to was changed: %q, %v", data, err)
+	}
+	if err := folder.Write("in/deep/"+temporary+"left", []byte("half")); err != nil {
+		t.Fatal(err)
+	}
+	if err := folder.tidy(); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := fs.Glob(os.DirFS(folder.Path), "in/deep/*"); err != nil || len(left) != 0 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+}
