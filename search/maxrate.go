@@ -169,7 +169,7 @@ func (s *MaxRate) Observe(m measure.Measurement) {
 	}
 	if m.Rejected.Text != "" {
 		s.pending = nil
-		s.outcome, s.reason = Infeasible, m.Rejected
+		s.outcome, s.reason = rejected(m.Rejected)
 		return
 	}
 	s.spent += cost(&m) + s.cfg.Overhead
@@ -186,6 +186,14 @@ func (s *MaxRate) Observe(m measure.Measurement) {
 		s.latency = longest(&m)
 		s.mean = max(m.E2E.Mean, 0)
 	}
+}
+
+// rejected is how a search ends whose knobs do not run.
+func rejected(why note.Reason) (Outcome, note.Reason) {
+	if measure.Broke(why) {
+		return Unmeasured, why
+	}
+	return Infeasible, why
 }
 
 // learn adds a trial under load to what is known.

@@ -242,7 +242,7 @@ func (r *Race) leading() *candidate {
 			continue
 		}
 		found, most := c.search.Result(), best.search.Result()
-		if found.Estimate.Value > most.Estimate.Value || most.Outcome == Infeasible && found.Outcome != Infeasible {
+		if found.Estimate.Value > most.Estimate.Value || most.Outcome.hopeless() && !found.Outcome.hopeless() || most.Outcome == Unmeasured && found.Outcome == Infeasible {
 			best = c
 		}
 	}
@@ -259,7 +259,7 @@ func (r *Race) standing(c *candidate, best Estimate) Contestant {
 	default:
 		found := c.search.Result()
 		s.Reason = note.Because(note.CarriesLess, found.Estimate, best)
-		if found.Outcome == Infeasible {
+		if found.Outcome.hopeless() {
 			s.Status, s.Reason = Infeasibly, found.Reason
 		}
 	}

@@ -209,6 +209,33 @@ func TestRaceTriesAMemoryShareThatIsLargeEnough(t *testing.T) {
 	}
 }
 
+// Where the engine fails with every set nothing is known of any limit, and one set that
+// was measured says more than those that were not.
+func TestRaceOfEnginesThatFail(t *testing.T) {
+	for name, strategy := range strategies {
+		for _, runs := range []bool{false, true} {
+			_, priors := landscape(3, 0.05, 1)
+			r := NewRace(by(strategy, raceConfig(priors, 1)))
+			for batch := r.Next(); len(batch) > 0; batch = r.Next() {
+				for _, trial := range batch {
+					m := measure.Measurement{Trial: trial, Rejected: note.Because(note.EngineFailed, "start.timeout", ": not ready")}
+					if runs && trial.Knobs == priors[1].Knobs {
+						m.Rejected = note.Text("never fits").Reason()
+					}
+					r.Observe(m)
+				}
+			}
+			want := Unmeasured
+			if runs {
+				want = Infeasible
+			}
+			if got := r.Result().Best; got.Outcome != want || got.Reason.Text == "" {
+				t.Errorf("%s, one measured %t: %v: %s", name, runs, got.Outcome, got.Reason.Text)
+			}
+		}
+	}
+}
+
 var strategies = map[string]Strategy{"race": ByPrediction, "one-at-a-time": OneAtATime, "grid": Grid}
 
 func by(s Strategy, cfg RaceConfig) RaceConfig {

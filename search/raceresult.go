@@ -113,7 +113,7 @@ func (r *Race) Result() RaceResult {
 // does not make it faster.
 func (r *Race) without(lead *candidate, seen Result) (Outcome, note.Reason) {
 	if lead.status == Unable {
-		seen.Outcome, seen.Reason = Infeasible, lead.reason
+		seen.Outcome, seen.Reason = rejected(lead.reason)
 	}
 	left := 0
 	for _, c := range r.all {
@@ -124,7 +124,7 @@ func (r *Race) without(lead *candidate, seen Result) (Outcome, note.Reason) {
 	switch {
 	case seen.Outcome == Searching:
 		return OutOfBudget, note.Because(note.BudgetCut)
-	case seen.Outcome == Infeasible && left > 0 && seen.Floor == nil:
+	case seen.Outcome.hopeless() && left > 0 && seen.Floor == nil:
 		return OutOfBudget, note.Because(note.BudgetLeft, left, seen.Reason.Text)
 	}
 	return seen.Outcome, seen.Reason
@@ -181,7 +181,7 @@ func (r *Race) lead() *candidate {
 		if c.status == Measured {
 			return c
 		}
-		if c.search != nil && (last == nil || last.search.Result().Floor == nil) {
+		if c.search != nil && (last == nil || last.telling() < idleMisses && c.telling() >= last.telling()) {
 			last = c
 		}
 	}
@@ -189,6 +189,29 @@ func (r *Race) lead() *candidate {
 		return last
 	}
 	return r.all[0]
+}
+
+// What a search without any rate tells, from least to most: that the engine failed, that
+// the objective is met at no rate, that it may be met, and that an idle engine misses it
+// already, whatever the knobs.
+const (
+	engineFailed = iota
+	noRateMeets
+	mayMeet
+	idleMisses
+)
+
+// telling says how much the search of a candidate tells that found no rate.
+func (c *candidate) telling() int {
+	switch r := c.search.Result(); {
+	case r.Floor != nil:
+		return idleMisses
+	case r.Outcome == Infeasible:
+		return noRateMeets
+	case r.Outcome == Unmeasured:
+		return engineFailed
+	}
+	return mayMeet
 }
 
 // gainOver is the ratio of two independent estimates less one.

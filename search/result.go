@@ -40,17 +40,22 @@ const (
 	Searching Outcome = iota
 	// Found: the interval is as narrow as asked for.
 	Found
-	// Infeasible: no rate meets the objective, or the configuration cannot run.
+	// Infeasible: no rate meets the objective, or the configuration can never run.
 	Infeasible
 	// NotReached: the objective is met at the largest rate that was tried.
 	NotReached
 	// OutOfBudget: the budget ended before the interval was narrow enough.
 	OutOfBudget
+	// Unmeasured: the engine failed, which is no word on what it could meet.
+	Unmeasured
 	// undecided is what a file calls OutOfBudget without any rate.
 	undecided
 )
 
-var outcomeNames = []string{"searching", "found", "infeasible", "not_reached", "budget", "undecided"}
+var outcomeNames = []string{"searching", "found", "infeasible", "not_reached", "budget", "not_measured", "undecided"}
+
+// hopeless reports whether no rate follows from a search that ended so.
+func (o Outcome) hopeless() bool { return o == Infeasible || o == Unmeasured }
 
 // String is the outcome's name in files.
 func (o Outcome) String() string {
@@ -98,7 +103,7 @@ func (r Result) MarshalJSON() ([]byte, error) {
 		plain
 		Warnings []string `json:"warnings"`
 	}{plain: plain(r), Warnings: r.Warnings.Texts()}
-	if r.Outcome != Infeasible && r.Estimate.Value > 0 {
+	if !r.Outcome.hopeless() && r.Estimate.Value > 0 {
 		w.Estimate = &r.Estimate
 	}
 	if r.Outcome == OutOfBudget && w.Estimate == nil {
@@ -170,7 +175,7 @@ func (s *MaxRate) Result() Result {
 			Curve: Exceedance{Rate: largest.Value, Share: s.bounds[i].share, Kappa: p.kappa},
 		})
 	}
-	if r.Outcome == Infeasible {
+	if r.Outcome.hopeless() {
 		return r
 	}
 	low, _, _, allMissed := s.extremes()

@@ -210,6 +210,28 @@ func (j *Journal) reject(all []measure.Rejection) error {
 	return nil
 }
 
+// ForgetFailures drops from the end of the journal the knobs whose engines failed, so
+// that they are tried again.
+func (f Folder) ForgetFailures() error {
+	j, err := openJournal(f.File(JournalFile))
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	data, err := os.ReadFile(j.file.Name())
+	if err != nil {
+		return fmt.Errorf("read journal: %w", err)
+	}
+	size := len(data)
+	for n := len(j.held); n > 0 && measure.Broke(j.held[n-1].Rejected); n-- {
+		size = bytes.LastIndexByte(data[:size-1], '\n') + 1
+	}
+	if err := j.file.Truncate(int64(size)); err != nil {
+		return fmt.Errorf("drop failures from the journal: %w", err)
+	}
+	return nil
+}
+
 // WriteJournal makes the journal of measurements that no study asked for.
 func (f Folder) WriteJournal(all []measure.Measurement) error {
 	j, err := openJournal(f.File(JournalFile))

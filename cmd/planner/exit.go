@@ -68,7 +68,7 @@ func exitCode(err error) (code int, message string) {
 		return exitUsage, strings.TrimRight(problems.Error(), "\n")
 	case errors.As(err, &usage):
 		return exitUsage, "planner: " + err.Error()
-	case errors.As(err, &unable):
+	case errors.As(err, &unable) && !measure.Broke(unable.Reason):
 		return exitInfeasible, "planner: " + err.Error()
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted, "planner: " + err.Error()

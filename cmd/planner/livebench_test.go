@@ -30,7 +30,7 @@ func TestLiveBench(t *testing.T) {
 	}
 	code, out, told = bench("13")
 	seen, err := sweep.ReadJournal(filepath.Join(l.dir, "run", "journal.jsonl"))
-	if code != exitInfeasible || !strings.HasPrefix(out, "Cannot run: engine failed (mem.no_kv)") || err != nil || len(seen) != 1 || seen[0].Rejected.Text == "" {
+	if code != exitFailed || !strings.HasPrefix(out, "Cannot run: engine failed (mem.no_kv)") || err != nil || len(seen) != 1 || seen[0].Rejected.Text == "" {
 		t.Errorf("exit code %d, %d in the journal (%v)\n%s\n%s", code, len(seen), err, out, told)
 	}
 	l.nothingLeft(t)

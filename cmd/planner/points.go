@@ -74,7 +74,7 @@ func pointStudy(p *program, r *run) (sweep.Study, error) {
 				return nil, err
 			}
 		}
-		point := design.NewPoint(t, r.ground.Owned, live && !f.is("warm-up"))
+		point := design.NewPoint(t, live && !f.is("warm-up"))
 		r.before = func(ctx context.Context) error {
 			held, err := r.held()
 			if err != nil {

@@ -18,12 +18,12 @@ import (
 func (p *program) resumeCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "resume",
-		Usage:       "go on with an interrupted run; nothing measured is measured again",
+		Usage:       "go on with an interrupted run, or one whose engines failed; nothing measured is measured again",
 		ArgsUsage:   "RUN",
 		Description: "Example: planner resume runs/20261121T090000Z-llama-3.1-70b",
 		Flags:       []cli.Flag{jsonFlag()},
 		Action: func(c *cli.Context) error {
-			r, done, err := p.reopen(c)
+			r, done, err := p.reopen(c, true)
 			if err != nil {
 				return err
 			}
@@ -35,6 +35,9 @@ func (p *program) resumeCommand() *cli.Command {
 					return err
 				}
 				return exitStatus(done.ExitCode)
+			}
+			if err := r.startable(); err != nil {
+				return err
 			}
 			return p.conduct(c, r)
 		},
@@ -50,7 +53,7 @@ func (p *program) reportCommand() *cli.Command {
 		Flags: []cli.Flag{jsonFlag(),
 			&cli.StringFlag{Name: "format", Value: "text", Usage: "text, json, markdown, html or csv: --format html"}},
 		Action: func(c *cli.Context) error {
-			r, done, err := p.reopen(c)
+			r, done, err := p.reopen(c, false)
 			if err != nil {
 				return err
 			}
@@ -78,8 +81,9 @@ func (p *program) reportCommand() *cli.Command {
 }
 
 // reopen opens the run folder that the command line names: with its answer where it has
-// ended, else prepared to go on.
-func (p *program) reopen(c *cli.Context) (*run, *stored, error) {
+// ended, else prepared to go on. With again, a run that ended for engines that failed is
+// one that goes on.
+func (p *program) reopen(c *cli.Context, again bool) (*run, *stored, error) {
 	path, err := onePositional(c, "run folder")
 	if err != nil {
 		return nil, nil, err
@@ -96,7 +100,13 @@ func (p *program) reopen(c *cli.Context) (*run, *stored, error) {
 	case err == nil:
 		damage = json.Unmarshal(data, &done)
 		if damage == nil && done.Journal == journalSize(&folder) {
-			return r, &done, nil
+			if !again || done.ExitCode != exitFailed {
+				return r, &done, nil
+			}
+			fmt.Fprintf(p.stderr, "planner: the engines of %s failed; they are tried again\n", folder.Path)
+			if err := folder.ForgetFailures(); err != nil {
+				return nil, nil, err
+			}
 		}
 	case !errors.Is(err, os.ErrNotExist):
 		return nil, nil, err

@@ -99,10 +99,35 @@ func (p *program) start(c *cli.Context, r *run) error {
 	if c.Bool("dry-run") {
 		return e.dry(p, c.Context, r)
 	}
+	if err := r.startable(); err != nil {
+		return err
+	}
 	if err := p.newFolder(c, r, e); err != nil {
 		return err
 	}
 	return p.conduct(c, r)
+}
+
+// startable looks for the program of each engine that a run starts, and for what its
+// command line needs.
+func (r *run) startable() error {
+	for _, cfg := range []*config.Config{r.cfg, r.second} {
+		if cfg == nil || cfg.Simulated() || cfg.Engine.Kind == "attach" {
+			continue
+		}
+		settings := engineSettings(cfg)
+		runnable, _ := cfg.Candidates()
+		for _, k := range runnable {
+			command, err := settings.Command(k, anyPort)
+			if err != nil {
+				return usageError{err}
+			}
+			if _, err := command.Program(); err != nil {
+				return fmt.Errorf("engine: %w", err)
+			}
+		}
+	}
+	return nil
 }
 
 // given are the flags of a command's own as texts, those with a default too.

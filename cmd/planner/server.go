@@ -26,13 +26,15 @@ func serverOf(cfg *config.Config, k measure.Knobs) report.StartCommand {
 	case "attach":
 		return report.StartCommand{Line: "nothing is started; the server at " + settings.URL + " is used as it is"}
 	}
-	const port = 8000
-	command, err := settings.Command(k, port)
+	command, err := settings.Command(k, anyPort)
 	if err != nil {
 		return report.StartCommand{Line: err.Error()}
 	}
 	return report.StartCommand{Line: command.String(), File: command.File, Content: command.Content, Notes: besides(command.Without)}
 }
+
+// anyPort stands in command lines for the free one that an engine gets when it starts.
+const anyPort = 8000
 
 // besides puts what a command line lacks in words.
 func besides(without []string) []string {

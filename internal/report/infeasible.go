@@ -21,7 +21,7 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 		asked += " at " + o
 	}
 	why := n.Why
-	if n.Outcome == "not_measured" {
+	if n.Outcome == decide.NotMeasured {
 		why = errors.New(n.Reasons[0])
 	}
 	var offers []plan.Alternative
@@ -43,13 +43,13 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 			offers = why.Alternatives
 		}
 	default:
-		// A server that planner did not start could not be measured, or not to the end.
+		// Every engine failed.
 		d.Title = "Not measured for " + asked + ": " + why.Error()
+		for _, more := range n.Reasons[1:] {
+			facts = append(facts, Fact{Label: "also", Text: more, Tone: Bad})
+		}
 		d.add(append(facts, Fact{Label: "seen", Text: seenText(seen)}))
-		d.section("What to do", Bullets{Items: []string{
-			"look at the server's own log: whether it is still there, and why it is not",
-			"start it again and measure anew; `planner doctor` checks whether it can be reached",
-		}})
+		d.section("What to do", Bullets{Items: revive()})
 	}
 	if len(sets(b.Trials)) > 1 {
 		d.section("Trials", summaryTable(b.Trials, measure.Knobs{}))
@@ -79,6 +79,14 @@ func whyInfeasible(e *plan.Infeasible, b *decide.Background) Facts {
 		why.Text = floorFact(b.Search.Floor, b.Trials)
 	}
 	return Facts{why}
+}
+
+// revive is what to do about engines that failed.
+func revive() []string {
+	return []string{
+		"look at the engine's log, in the folder engine/ of the run where planner starts it: whether it still runs, and why not",
+		"`planner doctor` checks the program, the port and whether a server can be reached; `planner resume` goes on once the cause is gone",
+	}
 }
 
 // seenText counts the trials, with the commonest doubt.

@@ -36,7 +36,10 @@ func outcomeOf(m *measure.Measurement) string {
 		return "Cannot run: " + m.Rejected.Text
 	}
 	at := " at " + load(&m.Trial)
-	if m.Verdict == nil {
+	switch {
+	case m.Broken():
+		return "Every request failed" + at + ": " + failures(m)
+	case m.Verdict == nil:
 		return "Measured" + at
 	}
 	state := map[measure.State]string{measure.Met: "Met", measure.Missed: "Missed", measure.Unsure: "Unsure"}[m.Verdict.State]

@@ -25,11 +25,15 @@ func searchDocument(k measure.Knobs, r search.Result, trials []measure.Measureme
 		facts = append(facts, Fact{Label: "limited by", Text: limitedBy(&r, r.Binding, trials)})
 	}
 	facts = facts.with("ended", r.Reason.Text, Plain).with("effort", plural(r.Trials, "trial")+", "+latency(r.EngineTime)+" of engine time", Plain)
-	if r.Outcome != search.Infeasible && !(r.Estimate.Value > 0) {
+	switch {
+	case r.Outcome == search.Unmeasured:
+		d.add(facts)
+		d.section("What to do", Bullets{Items: revive()})
+	case r.Outcome != search.Infeasible && !(r.Estimate.Value > 0):
 		seen := measure.OverviewOf(trials)
 		d.add(append(facts, Fact{Label: "seen", Text: seenText(seen)}))
 		d.section("What to do", Bullets{Items: advice(seen)})
-	} else {
+	default:
 		d.add(facts)
 	}
 	addStart(&d, "Server flags", &e, k)
@@ -49,16 +53,16 @@ func found(r *search.Result, slo measure.SLO, trials []measure.Measurement) stri
 		at += " at " + o
 	}
 	e := estimate(r.Estimate)
-	if r.Outcome != search.Infeasible && r.Estimate.Value <= 0 {
+	switch {
+	case r.Outcome == search.Unmeasured:
+		return "Not measured" + at + ": " + r.Reason.Text
+	case r.Outcome != search.Infeasible && r.Estimate.Value <= 0:
 		return "Undecided: no rate is known" + at + ": " + r.Reason.Text
 	}
 	switch r.Outcome {
 	case search.Infeasible:
 		if f := r.Floor; f != nil {
 			return "No rate" + at + ": " + floorFact(f, trials)
-		}
-		if last := len(trials) - 1; last >= 0 && trials[last].Rejected.Text != "" {
-			return "Not measured" + at + ": " + trials[last].Rejected.Text
 		}
 		return "No rate" + at + ": " + r.Reason.Text
 	case search.NotReached:

@@ -3,9 +3,12 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 )
 
@@ -192,6 +195,8 @@ func beyondShare(m *measure.Measurement) string {
 // remark says what a reader of a row should know besides; "" where that is nothing.
 func remark(m *measure.Measurement) string {
 	switch {
+	case 2*m.Failed > m.Requests:
+		return failures(m)
 	case m.Aborted.Text != "":
 		return "ended early: " + m.Aborted.Text
 	case m.Overloaded:
@@ -199,9 +204,22 @@ func remark(m *measure.Measurement) string {
 	case !m.Valid && len(m.Warnings) > 0:
 		return m.Warnings[0].String()
 	case m.Failed > 0:
-		return fmt.Sprintf("%s failed", count(m.Failed))
+		return failures(m)
 	}
 	return ""
+}
+
+// failures counts the requests of a trial that failed, with what was seen of most of them.
+func failures(m *measure.Measurement) string {
+	text := fmt.Sprintf("%s failed", count(m.Failed))
+	if seen := m.Warnings.Of(note.FailedWith); len(seen) > 0 {
+		return text + fmt.Sprintf(", %s: %s", seen[0].Figures["outcome"], seen[0].Figures["detail"])
+	}
+	kinds := slices.SortedFunc(maps.Keys(m.Failures), func(a, b string) int { return cmp.Or(cmp.Compare(m.Failures[b], m.Failures[a]), cmp.Compare(a, b)) })
+	if len(kinds) > 0 {
+		text += ", " + strings.ReplaceAll(kinds[0], "_", " ")
+	}
+	return text
 }
 
 // summaryTable says of every set of knobs how many trials it got and between

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"planner/internal/config"
@@ -48,8 +49,8 @@ func (p *Planned) SetRun(facts map[string]any) { p.Run = facts }
 
 // NoPlan is the answer of a decision that finds no plan.
 type NoPlan struct {
-	// Outcome is infeasible, undecided, or not_measured where a server that planner did
-	// not start was gone, which is no word on what it can meet.
+	// Outcome is infeasible, undecided, or not_measured where every engine failed, which
+	// is no word on what it can meet.
 	Outcome string `json:"outcome"`
 	// Idle is set when an idle engine misses the objective already.
 	Idle     *IdleLatency        `json:"idle"`
@@ -72,6 +73,9 @@ type NoPlan struct {
 	Why        error      `json:"-"`
 	Background Background `json:"-"`
 }
+
+// NotMeasured is the outcome where every engine failed.
+const NotMeasured = "not_measured"
 
 // SetRun adds what depends on the clock, the host or a path.
 func (n *NoPlan) SetRun(facts map[string]any) { n.Run = facts }
@@ -164,12 +168,29 @@ func (d *Decision) without(why error) (sweep.Answer, error) {
 		return answer, err
 	}
 	n := answer.Value.(*NoPlan)
-	if gone := d.gone(); answer.State == sweep.Infeasible && gone != "" {
-		answer.State, n.Outcome, n.Reasons = sweep.Failed, "not_measured", []string{gone}
+	if failures := d.failures(); answer.State == sweep.Infeasible && len(failures) > 0 {
+		answer.State, n.Outcome, n.Reasons = sweep.Failed, NotMeasured, failures
 		return answer, nil
 	}
 	n.Idle = d.idle()
 	return answer, nil
+}
+
+// failures are the distinct reasons for which the engines of all kinds of instances
+// failed; none where one of them was measured.
+func (d *Decision) failures() []string {
+	for _, i := range d.instances {
+		if i.selected.found.Outcome != search.Unmeasured {
+			return nil
+		}
+	}
+	var reasons []string
+	for i := range d.Seen {
+		if why := d.Seen[i].Rejected; why.Note.Kind == note.EngineFailed && !slices.Contains(reasons, why.Text) {
+			reasons = append(reasons, why.Text)
+		}
+	}
+	return reasons
 }
 
 // idle is the latency of an idle engine that misses the objective already; nil

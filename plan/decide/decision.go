@@ -69,15 +69,6 @@ func (s *searches) certifying(prior search.Prior, found search.Result) sweep.Sou
 	return s.certificate
 }
 
-// gone is why a server that planner did not start could not be measured any longer,
-// which is no word on its limits; "" where it could.
-func (s *searches) gone() string {
-	if n := len(s.Seen); n > 0 && !s.ground.Owned {
-		return s.Seen[n-1].Rejected.Text
-	}
-	return ""
-}
-
 // instance is one kind of instance, with the knob sets to choose from.
 type instance struct {
 	gpu    config.GPU
@@ -198,7 +189,7 @@ func (d *Decision) offers() ([]plan.Offer, []measure.Rejection, error) {
 			o.PricePerGPUHour = i.gpu.USDPerHour
 		}
 		switch s.found.Outcome {
-		case search.Infeasible:
+		case search.Infeasible, search.Unmeasured:
 			o.Obstacle = s.found.Reason
 		case search.OutOfBudget, search.Searching:
 			o.Unknown = cmp.Or(s.found.Reason.Text, "the search has not ended")

@@ -52,7 +52,7 @@ func (s *RateSearch) start() sweep.Source {
 // certify tests a rate that the search suggests.
 func (s *RateSearch) certify() sweep.Source {
 	r := s.search.Result()
-	if s.failed != nil || r.Outcome == search.Infeasible || r.Outcome == search.Searching {
+	if s.failed != nil || r.Outcome == search.Infeasible || r.Outcome == search.Unmeasured || r.Outcome == search.Searching {
 		return nil
 	}
 	return s.certifying(s.instances[0].priors[0], r)
@@ -106,7 +106,7 @@ func (s *RateSearch) state(r *search.Result) sweep.State {
 		}
 	}
 	switch {
-	case r.Outcome == search.Infeasible && s.gone() != "":
+	case r.Outcome == search.Unmeasured:
 		return sweep.Failed
 	case r.Outcome == search.Infeasible:
 		return sweep.Infeasible

@@ -142,8 +142,8 @@ func predictedRate(g sweep.Ground, w *workload.Workload, objective measure.SLO, 
 // Rejected lists the knobs that cannot run.
 func (s *Sweep) Rejected() []measure.Rejection { return s.rejected }
 
-// Answer is what the trials brought so far. It is infeasible if nothing could run,
-// and undecided if no trial can be trusted or a hypothesis is neither held nor
+// Answer is what the trials brought so far. It is infeasible if nothing can run, failed
+// if every engine did, and undecided if no trial can be trusted or a hypothesis is neither held nor
 // refuted.
 func (s *Sweep) Answer() (sweep.Answer, error) {
 	out := &Swept{Planned: len(s.Trials), Trials: []measure.Measurement{}, Rejected: append([]measure.Rejection{}, s.rejected...),
@@ -161,16 +161,15 @@ func (s *Sweep) Answer() (sweep.Answer, error) {
 	if all := measure.OverviewOf(out.Trials); all.Trials > 0 && all.Invalid == all.Trials {
 		out.Warnings.Add(note.NoneTrusted)
 	}
-	return sweep.Answer{State: out.state(s.ground.Owned), Value: out}, nil
+	return sweep.Answer{State: out.state(), Value: out}, nil
 }
 
-// state is how a sweep ends on engines that planner owns, or on a server that it did
-// not start: that such a one could not be measured is no word on its limits.
-func (s *Swept) state(owned bool) sweep.State {
+// state is how a sweep ends. That engines failed is no word on their limits.
+func (s *Swept) state() sweep.State {
 	all := measure.OverviewOf(s.Trials)
 	unclear := slices.ContainsFunc(s.Rows, func(r MatrixRow) bool { return r.Finding == Unclear })
 	switch {
-	case all.Trials == 0 && !owned:
+	case all.Trials == 0 && slices.ContainsFunc(s.Rejected, func(r measure.Rejection) bool { return measure.Broke(r.Reason) }):
 		return sweep.Failed
 	case all.Trials == 0:
 		return sweep.Infeasible

@@ -187,19 +187,19 @@ func TestSweepEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		trials   []measure.Measurement
 		rows     []MatrixRow
-		attached bool
+		rejected note.Reason
 		want     sweep.State
 	}{
 		"trusted":             {trials: []measure.Measurement{trusted}, want: sweep.Done},
 		"partly trusted":      {trials: []measure.Measurement{doubted, trusted, unable}, want: sweep.Done},
 		"none trusted":        {trials: []measure.Measurement{doubted, unable, doubted}, want: sweep.Undecided},
-		"none ran":            {trials: []measure.Measurement{unable}, want: sweep.Infeasible},
-		"server gone":         {trials: []measure.Measurement{unable}, attached: true, want: sweep.Failed},
+		"none can run":        {rejected: unable.Rejected, want: sweep.Infeasible},
+		"engine failed":       {rejected: note.Because(note.EngineFailed, "net.unreachable", ": refused"), want: sweep.Failed},
 		"hypothesis unclear":  {trials: []measure.Measurement{trusted}, rows: unclear, want: sweep.Undecided},
 		"hypotheses answered": {trials: []measure.Measurement{trusted}, rows: unclear[:1], want: sweep.Done},
 	} {
-		s := &Swept{Trials: c.trials, Rows: c.rows}
-		if got := s.state(!c.attached); got != c.want {
+		s := &Swept{Trials: c.trials, Rows: c.rows, Rejected: []measure.Rejection{{Reason: c.rejected}}}
+		if got := s.state(); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

@@ -15,13 +15,13 @@ type LoadPoint struct {
 	// Trial is the load point.
 	Trial measure.Trial
 
-	owned, probe bool
+	probe bool
 }
 
 // NewPoint prepares a load point. With probe its warm-up is derived from the latency
 // of single requests.
-func NewPoint(t measure.Trial, owned, probe bool) *LoadPoint {
-	p := &LoadPoint{Trial: t, owned: owned, probe: probe && !t.Closed()}
+func NewPoint(t measure.Trial, probe bool) *LoadPoint {
+	p := &LoadPoint{Trial: t, probe: probe && !t.Closed()}
 	p.Stages = []func() sweep.Source{func() sweep.Source { return &sweep.List{Trials: []measure.Trial{p.Trial}} }}
 	return p
 }
@@ -96,7 +96,7 @@ func (p *LoadPoint) Answer() (sweep.Answer, error) {
 	m := p.Seen[0]
 	a := sweep.Answer{State: sweep.Done, Value: m}
 	switch {
-	case m.Rejected.Text != "" && !p.owned:
+	case measure.Broke(m.Rejected), m.Broken():
 		a.State = sweep.Failed
 	case m.Rejected.Text != "" || m.Verdict != nil && m.Verdict.State == measure.Missed:
 		a.State = sweep.Infeasible

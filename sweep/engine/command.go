@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -50,6 +51,15 @@ func (s *Settings) Command(k measure.Knobs, port int) (Command, error) {
 	}
 	slices.Sort(c.Env)
 	return c.Command, nil
+}
+
+// Program is the path of the program that the command runs.
+func (c *Command) Program() (string, error) {
+	path, err := exec.LookPath(c.Args[0])
+	if err != nil {
+		return "", fmt.Errorf("find the program %s: %w", c.Args[0], err)
+	}
+	return path, nil
 }
 
 type commandLine struct {

@@ -38,9 +38,9 @@ type child struct {
 
 // startProcess starts a command with its output going to the file log.
 func startProcess(c Command, log *os.File, limit int64) (*child, error) {
-	program, err := exec.LookPath(c.Args[0])
+	program, err := c.Program()
 	if err != nil {
-		return nil, fmt.Errorf("find the program %s: %w", c.Args[0], err)
+		return nil, err
 	}
 	self, err := os.Executable()
 	if err != nil {

@@ -109,6 +109,13 @@ type Tally struct {
 	Failures map[string]int `json:"failures"`
 }
 
+// Broken reports whether no request ended well though the server answered, or refused,
+// most of them: that is no matter of speed.
+func (t *Tally) Broken() bool {
+	own := t.Failures[Timeout.String()] + t.Failures[Dropped.String()] + t.Failures[Rejected.String()]
+	return t.Requests > 0 && t.Failed == t.Requests && 2*own < t.Failed
+}
+
 // Throughput is what went through per second of the window.
 type Throughput struct {
 	// Achieved counts requests that were completed in the window, Sent those

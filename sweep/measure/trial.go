@@ -64,6 +64,12 @@ type Rejection struct {
 // Error gives the reason.
 func (r *Rejection) Error() string { return r.Reason.Text }
 
+// Broke reports whether a reason is that an engine failed, which is no word on any
+// limit: it may meet them all once it runs.
+func Broke(why note.Reason) bool {
+	return why.Note.Kind == note.EngineFailed || why.Note.Kind == note.EngineCondemned
+}
+
 // IsRejection unwraps the error of knobs that cannot run.
 func IsRejection(err error) (*Rejection, bool) {
 	var r *Rejection
