@@ -129,6 +129,9 @@ func trialText(t *measure.Trial) string {
 	return fmt.Sprintf("%s at %s with seed %d", t.Knobs.Describe(), load, t.Seed)
 }
 
+// ErrOtherTrials says that a journal does not hold the trials that a study asks for.
+var ErrOtherTrials = errors.New("journal")
+
 // recall gives back what was measured for t. The trial must be the one that
 // was journaled at this place: a journal belongs to one configuration.
 func (j *Journal) recall(t measure.Trial) (measure.Measurement, error) {
@@ -136,16 +139,16 @@ func (j *Journal) recall(t measure.Trial) (measure.Measurement, error) {
 	was := m.Trial
 	same := was.Knobs == t.Knobs && (m.Rejected.Text != "" || was.Rate == t.Rate && was.Seed == t.Seed && was.Concurrency == t.Concurrency)
 	if !same {
-		return m, fmt.Errorf("journal: trial %d was %s, the search now asks for %s: the journal was written for another configuration or by another version",
-			t.Number, trialText(&was), trialText(&t))
+		return m, fmt.Errorf("%w: trial %d was %s, the search now asks for %s: the journal was written for another configuration or by another version",
+			ErrOtherTrials, t.Number, trialText(&was), trialText(&t))
 	}
 	if alike, err := sameObjective(was.Objective, t.Objective); m.Rejected.Text == "" && (err != nil || !alike) {
-		return m, errors.Join(fmt.Errorf("journal: trial %d was judged by another objective than the configuration has: "+
-			"its counts say nothing about the limits now; begin a new run", t.Number), err)
+		return m, errors.Join(fmt.Errorf("%w: trial %d was judged by another objective than the configuration has: "+
+			"its counts say nothing about the limits now; begin a new run", ErrOtherTrials, t.Number), err)
 	}
 	if m.Rejected.Text == "" && !was.Workload.Alike(t.Workload) {
-		return m, fmt.Errorf("journal: trial %d was of another workload than the configuration has: "+
-			"its latencies say nothing about the requests now; begin a new run", t.Number)
+		return m, fmt.Errorf("%w: trial %d was of another workload than the configuration has: "+
+			"its latencies say nothing about the requests now; begin a new run", ErrOtherTrials, t.Number)
 	}
 	j.held = j.held[1:]
 	m.Trial = t

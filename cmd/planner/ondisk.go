@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"os"
 
 	"github.com/urfave/cli/v2"
 
+	"planner/internal/config"
 	"planner/plan/decide"
 	"planner/sweep"
 	"planner/sweep/design"
@@ -77,10 +79,6 @@ func (p *program) fit(c *cli.Context) error {
 	if !c.Args().Present() {
 		return usagef("fit: missing results; see 'planner fit --help'")
 	}
-	cfg, err := p.configure(c, c.String("config"), "fit")
-	if err != nil {
-		return err
-	}
 	m := decide.Measured{GPU: c.String("gpu")}
 	gpus, err := flagValues{"gpus-per-instance": c.String("gpus-per-instance")}.count("gpus-per-instance")
 	if err != nil {
@@ -93,11 +91,54 @@ func (p *program) fit(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	answer, err := decide.Fit(cfg, trials, m)
+	again, err := p.planAgain(c, trials)
+	if err != nil {
+		return err
+	}
+	if again != nil && again.answer.State != sweep.Unfinished {
+		return p.conclude(c, again.run, again.answer, nil)
+	}
+	r := &run{}
+	if again != nil {
+		r, m.Ground = again.run, again.ground
+	} else if r.cfg, err = p.configure(c, c.String("config"), "fit"); err != nil {
+		return err
+	}
+	answer, err := decide.Fit(r.cfg, trials, m)
 	if err != nil {
 		return usageError{err}
 	}
-	return p.conclude(c, &run{cfg: cfg}, answer, nil)
+	return p.conclude(c, r, answer, nil)
+}
+
+// replanned is what the run folder of a plan gives for the demand and the limits of a
+// command line. Its answer is unfinished where other limits would have asked for other
+// trials than the journal holds.
+type replanned struct {
+	*run
+	answer sweep.Answer
+}
+
+// planAgain decides again on the trials of the only run folder that a command line names
+// by the configuration that this was made of, but for what the flags say; nil where it
+// names other results, or a configuration of its own.
+func (p *program) planAgain(c *cli.Context, trials []measure.Measurement) (*replanned, error) {
+	folder, about, err := sweep.OpenFolder(c.Args().First())
+	if c.Args().Len() > 1 || c.IsSet("config") || err != nil || about.Command != "plan" && about.Command != "estimate" {
+		return nil, nil
+	}
+	again := &replanned{run: &run{}}
+	if again.cfg, err = p.configure(c, folder.File(sweep.ConfigFile), about.Command); err != nil {
+		return nil, err
+	}
+	again.cfg.Run = config.Call{Command: about.Command}
+	if err = p.prepare(again.run); err == nil {
+		again.answer, err = sweep.Replay(trials, again.study)
+	}
+	if errors.Is(err, sweep.ErrOtherTrials) {
+		again.answer, err = sweep.Answer{}, nil
+	}
+	return again, err
 }
 
 // readResults reads run folders and result files, with what is to be doubted of

@@ -102,7 +102,11 @@ func rateFact(r search.Estimate) string {
 	default:
 		s += " (" + e.interval + ")"
 	}
-	if r.Confidence == 0 {
+	switch {
+	case r.Confidence > 0:
+	case r.Safe < r.Value:
+		return s + "; no sampling error is known; the fleet is sized by " + e.safe
+	default:
 		return s + "; no sampling error is known, so the fleet is sized by this rate"
 	}
 	return s + "; safe: " + e.safe + ", met with 95 % confidence"

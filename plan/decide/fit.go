@@ -28,6 +28,8 @@ type Measured struct {
 	GPUs int
 	// Doubts are what is to be doubted of the results.
 	Doubts note.Notes
+	// Ground is what the results were measured on, its zero value where nobody knows.
+	Ground sweep.Ground
 }
 
 // Fit plans a fleet by results that are on disk: the curve of each knob set, its
@@ -39,6 +41,10 @@ func Fit(cfg *config.Config, trials []measure.Measurement, m Measured) (sweep.An
 	own.Demand.TraceRates = rates
 	cfg = &own
 	fits, rejected, err := fitSets(cfg, trials)
+	if err != nil {
+		return sweep.Answer{}, err
+	}
+	doubts, err := doubtFits(cfg, m.Ground, fits)
 	if err != nil {
 		return sweep.Answer{}, err
 	}
@@ -66,7 +72,42 @@ func Fit(cfg *config.Config, trials []measure.Measurement, m Measured) (sweep.An
 		made.Warnings = append(made.Warnings, note.New(note.TraceRatesUnknown)) // an earlier version measured them
 	}
 	made.Warnings = append(made.Warnings, m.Doubts.Distinct()...)
+	made.Assumptions = append(made.Assumptions, doubts...)
 	return sweep.Answer{State: sweep.Done, Value: &Planned{made, b}}, nil
+}
+
+// doubtFits adds to the rates of sets on the simulated engine what is not known of its
+// constants, and says how much that is. It is nearly the same for all sets of a kind of
+// instance, and taken at the fastest.
+func doubtFits(cfg *config.Config, g sweep.Ground, fits []fitted) (said []string, err error) {
+	type kind struct {
+		gpu    string
+		degree int
+	}
+	kindOf := func(k measure.Knobs) kind { return kind{k.GPU, k.TensorParallel} }
+	fastest := map[kind]*plan.Offer{}
+	for i := range fits {
+		o := &fits[i].offer
+		if f := fastest[kindOf(o.Knobs)]; f == nil || o.Rate.Value > f.Rate.Value {
+			fastest[kindOf(o.Knobs)] = o
+		}
+	}
+	d := &Decision{searches: searches{cfg: cfg, ground: g}}
+	doubts := map[kind]uncertainty{}
+	for k, o := range fastest {
+		if doubts[k], err = d.doubtOf(o.Knobs, o.Rate); err != nil {
+			return nil, err
+		}
+	}
+	for i := range fits {
+		o := &fits[i].offer
+		u := doubts[kindOf(o.Knobs)]
+		o.Rate = u.widen(o.Rate)
+		if len(u.shifts) > 0 && o == fastest[kindOf(o.Knobs)] {
+			said = append(said, u.String())
+		}
+	}
+	return said, nil
 }
 
 // asMeant are the trials with the rates of those on a trace told as the demand's is,
