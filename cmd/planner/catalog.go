@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -12,6 +14,8 @@ import (
 	"planner/internal/list"
 	"planner/internal/report"
 	"planner/model"
+	"planner/sweep/engine"
+	"planner/sweep/measure"
 )
 
 func (p *program) catalogCommand() *cli.Command {
@@ -39,7 +43,7 @@ func (p *program) catalogCommand() *cli.Command {
 			case "models":
 				return p.listing(c, modelRows(catalog.Models()), modelTable(catalog.Models()))
 			case "engines":
-				return p.listing(c, knownEngines, engineTable())
+				return p.listing(c, engineRows(), engineTable())
 			}
 			return usagef("catalog: unknown list %q; allowed: gpus, models, engines", what)
 		},
@@ -173,22 +177,54 @@ func cells(texts ...string) []report.Cell {
 	return list.Map(texts, func(s string) report.Cell { return report.Cell{Text: s} })
 }
 
-// An engineFact says what planner can do with an engine.
-type engineFact struct {
+// An engineRow is a kind of engine in JSON, with what planner can do with it.
+type engineRow struct {
 	Kind     string `json:"kind"`
 	Versions string `json:"versions"`
 	Source   string `json:"source"`
+	// Program is empty where the user gives the command, or nothing is started.
+	Program []string `json:"program"`
+	Model   string   `json:"model"`
+	// Knobs are those that it has an option for, Without those that it lacks; both are
+	// null where a command of the user's own decides.
+	Knobs        []string `json:"knobs"`
+	Without      []string `json:"knobs_without_option"`
+	ExactPrompts bool     `json:"exact_prompts"`
+	ResetsCache  bool     `json:"resets_prefix_cache"`
+	Metrics      bool     `json:"metrics"`
 }
 
-// knownEngines lists the kinds of engine that are built in.
-var knownEngines = []engineFact{
-	{"simulated", "vLLM 0.10 to 0.32", "scheduler and block pool checked step by step against vLLM 0.15.1, 0.20.2, 0.26.0 and 0.32.0; step time from data sheets and published kernel tables"},
+// engineRows lists the simulated engine and the kinds that are started or used.
+func engineRows() []engineRow {
+	rows := []engineRow{{
+		Kind: "simulated", Versions: "vLLM 0.10 to 0.32", Model: "of the catalog, or a config.json",
+		Source:       "scheduler and block pool checked step by step against vLLM 0.15.1, 0.20.2, 0.26.0 and 0.32.0; step time from data sheets and published kernel tables",
+		Knobs:        slices.DeleteFunc(list.Map(measure.KnobTable, func(n measure.Knob) string { return n.Name }), func(name string) bool { return name == "gpu" }),
+		ExactPrompts: true, ResetsCache: true, Metrics: true,
+	}}
+	for _, s := range engine.Supported() {
+		row := engineRow{s.Kind, s.Releases, "options, metrics and log lines of its source; no release of it is started by the tests", s.Program, "a name of Hugging Face, or a folder with its config.json",
+			s.Knobs, s.Without, s.ExactPrompts, s.ResetsCache, s.Metrics}
+		switch {
+		case s.Kind == "vllm":
+			row.Source = "options, metrics and log lines of its source; 0.32.0 on processors is started by the tests"
+		case engine.LoadsFile(s.Kind):
+			row.Source, row.Model = "options, metrics and log lines of its source; a build of 2026 is started by the tests", "a GGUF file"
+		case s.Kind == "command":
+			row.Source, row.Model = "engine.command", "what the command names"
+		case s.Kind == "attach":
+			row.Source, row.Model = "engine.url", "what the server has"
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 func engineTable() report.Table {
-	t := report.Table{Columns: []report.Column{{Name: "kind"}, {Name: "versions"}, {Name: "source", Wrap: true}}}
-	for _, e := range knownEngines {
-		t.Rows = append(t.Rows, cells(e.Kind, e.Versions, e.Source))
+	t := report.Table{Columns: []report.Column{{Name: "kind"}, {Name: "versions", Wrap: true}, {Name: "program", Wrap: true}, {Name: "model", Wrap: true},
+		{Name: "knobs that it lacks", Wrap: true}, {Name: "source", Wrap: true, Extra: true}}}
+	for _, e := range engineRows() {
+		t.Rows = append(t.Rows, cells(e.Kind, e.Versions, strings.Join(e.Program, " "), e.Model, strings.Join(e.Without, ", "), e.Source))
 	}
 	return t
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"time"
 
@@ -66,8 +67,22 @@ func launchable(cfg *config.Config) error {
 	case "command", "attach":
 		return nil
 	}
+	if engine.LoadsFile(cfg.Engine.Kind) {
+		return fileThere(cfg)
+	}
 	if servedModel(cfg) == "" {
 		return usagef("model: engine.kind %q is told what to load: give model.name, or model.config with the path of a Hugging Face config.json", cfg.Engine.Kind)
+	}
+	return nil
+}
+
+// fileThere refuses an engine that loads a file where there is none.
+func fileThere(cfg *config.Config) error {
+	if cfg.Model.File == "" {
+		return usagef("model: engine.kind %q is told what to load: give model.name, the path of a GGUF file", cfg.Engine.Kind)
+	}
+	if _, err := os.Stat(cfg.Model.File); err != nil {
+		return usagef("model.name: %w", err)
 	}
 	return nil
 }
@@ -86,6 +101,8 @@ func engineSettings(cfg *config.Config) engine.Settings {
 // servedModel is what an engine is told to load.
 func servedModel(cfg *config.Config) string {
 	switch {
+	case cfg.Model.File != "":
+		return cfg.Model.File
 	case cfg.Model.Config != "":
 		return filepath.Dir(cfg.Model.Config)
 	case cfg.Model.Arch.Repo != "":

@@ -8,12 +8,14 @@ import (
 
 func (p *program) initCommand() *cli.Command {
 	return &cli.Command{
-		Name:        "init",
-		Usage:       "write a commented starter configuration to standard output",
-		Description: "Example: planner init --model llama-3.1-70b --gpu \"H100 SXM\" > planner.toml",
+		Name:  "init",
+		Usage: "write a commented starter configuration to standard output",
+		Description: "Example: planner init --model llama-3.1-70b --gpu \"H100 SXM\" > planner.toml\n" +
+			"         planner init --engine llama-server --model models/SmolLM2-135M.gguf > planner.toml",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "model", Value: "llama-3.1-70b", Usage: "model to fill in: --model qwen3-32b"},
-			&cli.StringFlag{Name: "gpu", Value: "H100 SXM", Usage: "GPU to fill in: --gpu \"H200 SXM\""},
+			&cli.StringFlag{Name: "model", DefaultText: "llama-3.1-70b; model.gguf with llama-server",
+				Usage: "model to fill in, by its name, the path of its config.json or, with llama-server, of its GGUF file: --model qwen3-32b"},
+			&cli.StringFlag{Name: "gpu", DefaultText: "H100 SXM; none with llama-server", Usage: "GPU to fill in: --gpu \"H200 SXM\""},
 			&cli.StringFlag{Name: "engine", Value: "simulated", Usage: "engine to fill in: --engine vllm"},
 		},
 		Action: func(c *cli.Context) error {

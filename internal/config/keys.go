@@ -109,7 +109,7 @@ func (c *Config) sloRows() []row {
 func (c *Config) modelRows() []row {
 	d := &c.draft
 	return []row{
-		{"name", "a catalog name or a Hugging Face id in the catalog", anyWord().in(&d.model)},
+		{"name", "a catalog name or a Hugging Face id; llama-server: the path of a GGUF file", anyWord().in(&d.model)},
 		{"config", "or a path to a Hugging Face config.json, which is then enough alone", pathname().in(&c.Model.Config)},
 		{"weights", strings.Join(weightFormats, " ") + `; "" = the model's own`, named(model.ParseWeightFormat, model.WeightFormat.String, append(weightFormats, "")...).in(&c.Model.Precision.Weights)},
 		{"kv_cache", "auto fp8", named(model.ParseKVFormat, model.KVFormat.String, "auto", "fp8").in(&c.Model.Precision.KV)},

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"planner/model"
+	"planner/sweep/engine"
 )
 
 // ServedModel is the model that is served.
@@ -16,6 +17,9 @@ type ServedModel struct {
 	// Config is the path of a Hugging Face config.json, "" when the catalog's
 	// shape is used.
 	Config string
+	// File is the path of the GGUF file that the engine loads, "" for engines that
+	// load a checkpoint.
+	File string
 	// Arch is the model's shape, which means something only if Known, and Precision
 	// what it is to be served in: the checkpoint's own format where none was asked
 	// for, unset if that is not known either.
@@ -32,10 +36,11 @@ func (r *reader) resolveModel(c *Config) {
 	if c.need.Engine == NoEngine || !r.clean("model") {
 		return
 	}
+	r.resolveModelFile(c)
 	switch {
 	case m.Config != "":
 		m.Arch, m.Known = r.modelConfig(c)
-	case d.model != "":
+	case d.model != "" && r.clean("model"):
 		m.Arch, m.Known = r.modelNamed(c)
 	case c.Simulated():
 		r.absent("model.name", "is missing, want a catalog name or Hugging Face id (planner catalog models lists them), or a config.json in model.config")
@@ -64,6 +69,23 @@ func (r *reader) resolveModel(c *Config) {
 	}
 }
 
+// ggufFile is how the name of a file ends that llama.cpp loads.
+const ggufFile = ".gguf"
+
+// resolveModelFile finds the file of an engine that loads nothing else.
+func (r *reader) resolveModelFile(c *Config) {
+	n, m := r.at("model.name"), &c.Model
+	switch {
+	case !engine.LoadsFile(c.Engine.Kind):
+	case strings.HasSuffix(strings.ToLower(m.Name), ggufFile):
+		m.File = n.absolute(m.Name)
+		m.Name, c.draft.model = m.File, m.File
+	case m.Name != "" && !c.Simulated():
+		n.value = m.Name
+		n.wrong("the path of a GGUF file, which is all that " + c.Engine.Kind + " loads; model.config may name the config.json of its shape")
+	}
+}
+
 func modelKey(c *Config) string {
 	if c.Model.Config != "" {
 		return "model.config"
@@ -85,6 +107,10 @@ func (r *reader) modelNamed(c *Config) (model.Arch, bool) {
 	switch {
 	case err == nil:
 		return arch, true
+	case c.Model.File != "" && !c.Simulated():
+		r.warn("model: a GGUF file does not tell its shape here: there is no roofline and no prior; model.config with the config.json of the model gives them")
+	case c.Model.File != "":
+		r.at("model.name").refuse("is a GGUF file, which does not tell its shape here; want the config.json of the model in model.config besides")
 	case !c.Simulated() && strings.Contains(c.draft.model, "/"):
 		r.warn("model: %v: there is no roofline and no prior", err)
 	default:

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -130,6 +131,9 @@ func TestTemplateLoads(t *testing.T) {
 	for _, model := range []string{"", "llama-3.1-8b", "gpt-oss-120b", "Qwen2.5-7B", "deepseek-v3"} {
 		for _, gpu := range []string{"", "L40S", "h200 sxm"} {
 			for _, engine := range append(engineKinds(), "") {
+				if engine == "llama-server" {
+					continue // which loads a file
+				}
 				text, err := Template(model, gpu, engine)
 				if err != nil {
 					t.Fatal(err)
@@ -143,6 +147,39 @@ func TestTemplateLoads(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A starter for an engine that loads a file names one, and one for a model of the
+// user's own has lengths that the model can take.
+func TestTemplateOfFiles(t *testing.T) {
+	if _, err := Template("llama-3.1-8b", "", "llama-server"); err == nil || !strings.Contains(err.Error(), "--model: model.name: is \"llama-3.1-8b\", want the path of a GGUF file") {
+		t.Errorf("a name that is no file: %v", err)
+	}
+	for _, name := range []string{"", "models/tiny.gguf"} {
+		text, err := Template(name, "", "llama-server")
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := write(t, string(text))
+		c, err := Load(file, nil, For("plan"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := filepath.Join(filepath.Dir(file), cmp.Or(name, "model.gguf")); c.Model.File != want || len(c.GPUs) > 0 {
+			t.Errorf("file %s, want %s; GPUs %v", c.Model.File, want, c.GPUs)
+		}
+	}
+	shape := filepath.Join(t.TempDir(), "config.json")
+	if err := os.WriteFile(shape, []byte(strings.Replace(tiny, "8192", "2048", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text, err := Template(shape, "", "vllm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := mustLoad(t, string(text), For("plan")); c.Model.Config != shape || c.Workload.Longest() > 2048 {
+		t.Errorf("config %s, longest request %d", c.Model.Config, c.Workload.Longest())
 	}
 }
 

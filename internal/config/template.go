@@ -7,12 +7,14 @@ import (
 	"strings"
 
 	"planner/model"
+	"planner/sweep/engine"
 	"planner/sweep/measure"
+	"planner/sweep/workload"
 )
 
 // starters are the keys that a starter configuration sets; it shows the others
 // commented out.
-var starters = []string{"demand.rate", "slo.ttft", "slo.tpot", "model.name", "hardware.gpu", "engine.kind", "engine.tensor_parallel", "workload.class"}
+var starters = []string{"demand.rate", "slo.ttft", "slo.tpot", "engine.kind", "engine.tensor_parallel", "workload.class"}
 
 // What a starter holds where nothing is asked for.
 const (
@@ -20,39 +22,84 @@ const (
 	starterWeights = "fp8"
 	starterGPU     = "H100 SXM"
 	starterEngine  = "simulated"
+	starterFile    = "model.gguf"
 )
 
 // Template is a commented starter configuration for planner init, which loads as it
 // stands. Empty arguments mean Llama-3.1-70B in fp8, H100 SXM and the simulated
-// engine. The degree of tensor parallelism is the smallest power of two at which the
-// weights take at most 60 % of the GPUs' memory. The error is a [Problems] that
-// names the flags --model, --gpu and --engine.
-func Template(modelName, gpu, engine string) ([]byte, error) {
+// engine. A model may be the path of a config.json as well, and for llama-server it is
+// that of a GGUF file, on hardware that nobody need name. The degree of tensor
+// parallelism is the smallest power of two at which the weights take at most 60 % of
+// the GPUs' memory. The error is a [Problems] that names the flags --model, --gpu and
+// --engine.
+func Template(modelName, gpu, kind string) ([]byte, error) {
 	given := []Override{
 		{Key: "demand.rate", Value: "100"}, {Key: "slo.ttft.p99", Value: "500ms"}, {Key: "slo.tpot.p99", Value: "50ms"},
-		{Key: "model.name", Value: cmp.Or(modelName, starterModel), Flag: "--model"},
-		{Key: "hardware.gpu", Value: cmp.Or(gpu, starterGPU), Flag: "--gpu"},
-		{Key: "engine.kind", Value: cmp.Or(engine, starterEngine), Flag: "--engine"},
+		{Key: "engine.kind", Value: cmp.Or(kind, starterEngine), Flag: "--engine"},
 	}
 	set := slices.Clone(starters)
-	more := func(key, value string) {
-		given, set = append(given, Override{Key: key, Value: value}), append(set, key)
+	put := func(key, value, flag string) {
+		given, set = append(given, Override{Key: key, Value: value, Flag: flag}), append(set, key)
 	}
-	switch engine {
+	need := Need{Engine: SimulatedEngine, Lists: true}
+	switch {
+	case engine.LoadsFile(kind):
+		need.Engine = ConfiguredEngine
+		put("model.name", cmp.Or(modelName, starterFile), "--model")
+		put("knobs.max_num_seqs", "[1, 2, 4, 8]", "") // slots, and as many contexts in memory
+		put("knobs.max_num_batched_tokens", "[512, 2048]", "")
+	case strings.HasSuffix(modelName, ".json"):
+		put("model.config", modelName, "--model")
+	default:
+		put("model.name", cmp.Or(modelName, starterModel), "--model")
+	}
+	if need.Engine == SimulatedEngine || gpu != "" {
+		put("hardware.gpu", cmp.Or(gpu, starterGPU), "--gpu")
+	}
+	switch kind {
 	case "attach":
-		more("engine.url", "http://127.0.0.1:8000")
+		put("engine.url", "http://127.0.0.1:8000", "")
 	case "command":
-		more("engine.command", `["my-engine", "--port", "{port}", "--model", "{model}"]`)
+		put("engine.command", `["my-engine", "--port", "{port}", "--model", "{model}"]`, "")
 	}
-	if strings.EqualFold(cmp.Or(modelName, starterModel), starterModel) {
-		more("model.weights", starterWeights)
+	if need.Engine == SimulatedEngine && strings.EqualFold(cmp.Or(modelName, starterModel), starterModel) {
+		put("model.weights", starterWeights, "")
 	}
-	c, err := Load("", given, Need{Engine: SimulatedEngine})
+	prompt, output, err := startingLengths(given, need)
 	if err != nil {
 		return nil, err
 	}
+	if prompt != "" {
+		put("workload.prompt", prompt, "")
+		put("workload.output", output, "")
+	}
+	c, err := Load("", given, need)
+	if err != nil {
+		return nil, err
+	}
+	if c.Model.File != "" {
+		c.draft.model = cmp.Or(modelName, starterFile) // as it was written
+	}
 	c.draft.space["tensor_parallel"] = []any{startingDegree(c)}
 	return printTemplate(c, set), nil
+}
+
+// startingLengths are lengths that the model can take, "" where it takes those of the
+// starter's class.
+func startingLengths(given []Override, need Need) (prompt, output string, err error) {
+	const short = `{ dist = "fixed", value = 2 }`
+	c, err := Load("", append(slices.Clone(given), Override{Key: "workload.prompt", Value: short}, Override{Key: "workload.output", Value: short}), need)
+	if err != nil {
+		return "", "", err
+	}
+	class, _ := workload.Class("chat")
+	own := c.Model.Arch.MaxPosition
+	if own == 0 || class.Prompt.Longest()+class.Output.Longest() <= own {
+		return "", "", nil
+	}
+	class.Prompt.Max, class.Output.Max = own*2/3, own/3
+	class.Prompt.Min, class.Output.Min = min(class.Prompt.Min, class.Prompt.Max), min(class.Output.Min, class.Output.Max)
+	return lengths().print(class.Prompt), lengths().print(class.Output), nil
 }
 
 // printTemplate prints the keys that are set, and the others as comments with what
@@ -89,6 +136,9 @@ var examples = map[string]string{
 
 // startingDegree is a degree of tensor parallelism to begin with.
 func startingDegree(c *Config) int {
+	if !c.Model.Known || len(c.GPUs) == 0 {
+		return 1
+	}
 	params, _ := c.Model.Arch.Params()
 	weights := params * c.Model.Precision.Weights.Bytes()
 	best := 1

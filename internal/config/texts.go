@@ -88,14 +88,19 @@ func pathname() codec[string] {
 		if name == "" {
 			return "", true
 		}
-		if n.r.place(n.path).flag == "" && !filepath.IsAbs(name) {
-			name = filepath.Join(filepath.Dir(n.r.file), name)
-		}
-		if abs, err := filepath.Abs(name); err == nil {
-			name = abs
-		}
-		return name, true
+		return n.absolute(name), true
 	})
+}
+
+// absolute is the path of a file that is named here.
+func (n input) absolute(name string) string {
+	if n.r.place(n.path).flag == "" && !filepath.IsAbs(name) {
+		name = filepath.Join(filepath.Dir(n.r.file), name)
+	}
+	if abs, err := filepath.Abs(name); err == nil {
+		name = abs
+	}
+	return name
 }
 
 func address() codec[string] {

@@ -36,6 +36,20 @@ func engineProgram(m *machine, w *wanted) Check {
 		strings.Join(slices.Compact(names), ", "))
 }
 
+func modelFile(_ *machine, w *wanted) Check {
+	if w.file == "" || !w.launches() {
+		return Check{}
+	}
+	info, err := os.Stat(w.file)
+	switch {
+	case err != nil:
+		return problem("put the file there, or correct model.name", "%v", err)
+	case !info.Mode().IsRegular():
+		return problem("name the file itself in model.name", "%s is no file", w.file)
+	}
+	return passed("%s, %s", w.file, gib(float64(info.Size())))
+}
+
 func gpuCount(m *machine, w *wanted) Check {
 	missing, install := warned, "simulated engines need none; for real ones install the driver"
 	if w.launches() && w.gpu != "" {

@@ -58,7 +58,7 @@ var checks = []struct {
 	name  string
 	judge func(*machine, *wanted) Check
 }{
-	{"engine", engineProgram}, {"GPU", gpuCount}, {"GPU memory", gpuMemory}, {"port", port}, {"open files", openFiles}, {"clock", clock},
+	{"engine", engineProgram}, {"model", modelFile}, {"GPU", gpuCount}, {"GPU memory", gpuMemory}, {"port", port}, {"open files", openFiles}, {"clock", clock},
 	{"load generator", loadGenerator}, {"processors", processors}, {"memory", memory}, {"disk", disk}, {"temporary files", temporaryFiles},
 	{"API key", apiKey}, {"server", server},
 }
@@ -97,6 +97,8 @@ type wanted struct {
 	gpu   string
 	gpus  int
 	share float64
+	// file is what the engine loads, "" where that is no single file.
+	file string
 	// key is the environment variable of the API key, url the server's.
 	key, url string
 }
@@ -108,7 +110,7 @@ func wantedBy(cfg *config.Config) *wanted {
 	if cfg == nil {
 		return &wanted{}
 	}
-	w := &wanted{kind: cfg.Engine.Kind, gpus: 1, key: cfg.Engine.Endpoint.APIKeyEnv, url: cfg.Engine.Endpoint.URL}
+	w := &wanted{kind: cfg.Engine.Kind, gpus: 1, file: cfg.Model.File, key: cfg.Engine.Endpoint.APIKeyEnv, url: cfg.Engine.Endpoint.URL}
 	runnable, _ := cfg.Candidates()
 	for _, k := range runnable {
 		w.gpus, w.share = max(w.gpus, k.GPUs()), max(w.share, k.GPUMemoryUtilization)

@@ -81,7 +81,7 @@ func look(ctx context.Context, cfg *config.Config) machine {
 			m.server = engine.Dial(ctx, cfg.Engine.Endpoint.URL, 3*time.Second)
 		}
 	}
-	m.programs = findPrograms(ctx, command[:min(len(command), 1)])
+	m.programs = findPrograms(ctx, command)
 	m.gpuTool, m.gpus, m.gpuErr = engine.GPUs(ctx, nil)
 	m.runs, m.temp = tryToWrite(dir), tryToWrite(os.TempDir()).err
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -102,19 +102,21 @@ func findPrograms(ctx context.Context, command []string) []launcher {
 	// It asks a Python whether it would find a module, without loading it.
 	const hasModule = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
 	var out []launcher
-	for _, kind := range engine.Kinds() {
-		s := engine.Settings{Kind: kind, Model: "model", Dir: os.TempDir(), Argv: command}
-		c, err := s.Command(measure.Knobs{TensorParallel: 1}, 8000)
-		if err != nil {
+	for _, s := range engine.Supported() {
+		words := s.Program
+		if s.Kind == "command" {
+			words = command
+		}
+		if len(words) == 0 {
 			continue // it has no program of its own
 		}
-		p := launcher{kind: kind, name: c.Args[0]}
+		p := launcher{kind: s.Kind, name: words[0]}
 		p.path, _ = exec.LookPath(p.name)
-		if len(c.Args) > 2 && c.Args[1] == "-m" {
-			module, _, _ := strings.Cut(c.Args[2], ".")
+		if len(words) > 2 && words[1] == "-m" && strings.HasPrefix(filepath.Base(p.name), "python") {
+			module, _, _ := strings.Cut(words[2], ".")
 			p.name = module + " (a module of " + p.name + ")"
 			if p.path != "" && exec.CommandContext(ctx, p.path, "-c", hasModule, module).Run() == nil {
-				p.path += " -m " + c.Args[2]
+				p.path += " -m " + words[2]
 			} else {
 				p.path = ""
 			}

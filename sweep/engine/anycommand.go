@@ -12,6 +12,7 @@ import (
 // it has is found out by looking.
 var command = adapter{
 	kind:     "command",
+	releases: "any program that speaks the OpenAI dialect",
 	describe: describeAny,
 	reset:    resetAny,
 }
@@ -20,6 +21,7 @@ var command = adapter{
 // others may live on it.
 var attach = adapter{
 	kind:     "attach",
+	releases: "any server that speaks the OpenAI dialect",
 	describe: describeAny,
 }
 

@@ -171,6 +171,29 @@ func TestDefaultsHaveNoOption(t *testing.T) {
 	}
 }
 
+// The slots that llama-server has by itself share one cache, which must hold a longest
+// request of each.
+func TestContextOfTheUsualSlots(t *testing.T) {
+	s := Settings{Kind: "llama-server", Model: "m"}
+	got, err := s.Command(measure.Knobs{MaxModelLen: 1000, TensorParallel: 1}, 1)
+	if err != nil || !strings.Contains(strings.Join(got.Args, " "), "-c 4000") {
+		t.Errorf("%v, %v", got.Args, err)
+	}
+}
+
+// Every knob is one that a kind of engine has an option for, or one that it lacks.
+func TestSupported(t *testing.T) {
+	for _, s := range Supported() {
+		want := len(measure.KnobTable) - 1 // a GPU is no option
+		if s.Program == nil {
+			want = 0
+		}
+		if len(s.Knobs)+len(s.Without) != want || s.Releases == "" {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
 func TestEveryKindStartsACommand(t *testing.T) {
 	for _, kind := range Kinds() {
 		_, err := (&Settings{Kind: kind, Model: "m", Argv: []string{"x"}}).Command(measure.Knobs{}, 1)

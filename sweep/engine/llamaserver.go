@@ -1,16 +1,21 @@
 package engine
 
 import (
+	"cmp"
 	"strconv"
 
 	"planner/sweep/measure"
 )
 
+// usualSlots is how many requests it serves at once where nobody says, at most.
+const usualSlots = 4
+
 // llamaServer follows llama-server of llama.cpp, builds of 2026. Its cache is
 // counted in cells of one token, and its context is divided by the slots.
 var llamaServer = adapter{
-	kind:    "llama-server",
-	program: []string{"llama-server"},
+	kind:     "llama-server",
+	releases: "llama.cpp, builds of 2026",
+	program:  []string{"llama-server"},
 	options: []string{
 		"-m {model} --host {host} --port {port} --metrics", "--alias {served_name}", "-np {max_num_seqs}",
 		// The cache is as large as slots x context.
@@ -19,7 +24,7 @@ var llamaServer = adapter{
 		"prefix_caching? --cache-prompt", "!prefix_caching? --no-cache-prompt",
 	},
 	derived: func(k measure.Knobs) map[string]int {
-		return map[string]int{"context": k.MaxModelLen * max(k.MaxNumSeqs, 1), "micro_batch": min(k.MaxNumBatchedTokens, 512)}
+		return map[string]int{"context": k.MaxModelLen * cmp.Or(k.MaxNumSeqs, usualSlots), "micro_batch": min(k.MaxNumBatchedTokens, 512)}
 	},
 	// A GGUF file holds what it holds.
 	formats: []string{"byte_kv? -ctk q8_0 -ctv q8_0"},
@@ -31,10 +36,12 @@ var llamaServer = adapter{
 		promptTokens:    {"llamacpp:prompt_tokens_total"},
 		outputTokens:    {"llamacpp:tokens_predicted_total"},
 	},
-	stageEnds: map[string]string{
-		"loading model":               "start",
-		"llama_context: constructing": "weights",
-		"model loaded":                "profile",
+	log: logLines{
+		stageEnds: map[string]string{
+			"loading model":               "start",
+			"llama_context: constructing": "weights",
+			"model loaded":                "profile",
+		},
 	},
 	describe: func(q *query) {
 		q.models()

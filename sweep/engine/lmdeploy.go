@@ -3,9 +3,10 @@ package engine
 // lmdeploy follows LMDeploy of 2026-08 with its default back end, TurboMind, which
 // quantises a KV cache to integers only. Its prefix cache is off by default.
 var lmdeploy = adapter{
-	kind:    "lmdeploy",
-	program: []string{"lmdeploy", "serve", "api_server"},
-	env:     []string{"PYTHONUNBUFFERED=1"},
+	kind:     "lmdeploy",
+	releases: "LMDeploy of 2026, TurboMind",
+	program:  []string{"lmdeploy", "serve", "api_server"},
+	env:      []string{"PYTHONUNBUFFERED=1"},
 	options: []string{
 		"{model} --server-name {host} --server-port {port}", "--model-name {served_name}",
 		"--tp {tensor_parallel}", "--dp {data_parallel}", "expert_parallel? --ep {tensor_parallel}",
@@ -26,8 +27,10 @@ var lmdeploy = adapter{
 		ttftSum:         {"lmdeploy:time_to_first_token_seconds_sum"}, ttftCount: {"lmdeploy:time_to_first_token_seconds_count"},
 		queueSum: {"lmdeploy:request_queue_time_seconds_sum"}, queueCount: {"lmdeploy:request_queue_time_seconds_count"},
 	},
-	stageEnds: map[string]string{
-		"Application startup complete": "weights",
+	log: logLines{
+		stageEnds: map[string]string{
+			"Application startup complete": "weights",
+		},
 	},
 	describe: func(q *query) {
 		q.models()

@@ -56,7 +56,7 @@ type logState struct {
 func newLogState(a *adapter) logState {
 	now := time.Now()
 	s := logState{adapter: a, patterns: map[string]*regexp.Regexp{}, facts: map[string]string{}, since: now, grown: now, match: len(rules)}
-	for fact, pattern := range a.logFacts {
+	for fact, pattern := range a.log.facts {
 		s.patterns[fact] = regexp.MustCompile(pattern)
 	}
 	return s
@@ -74,7 +74,7 @@ func (s *logState) add(raw []byte) {
 		return
 	}
 	s.line = line
-	for text, stage := range s.adapter.stageEnds {
+	for text, stage := range s.adapter.log.stageEnds {
 		if strings.Contains(line, text) {
 			s.finish(stage, time.Now())
 		}

@@ -99,6 +99,8 @@ func adapterOf(kind string) (*adapter, error) {
 // does not have.
 type adapter struct {
 	kind string
+	// releases are those that all this follows.
+	releases string
 	// program is the engine's own, nil when it is not known. Its arguments are options
 	// and then formats, those about the formats of weights and KV cache; content is a
 	// configuration file that options name as {file}. All are templates as [expand]
@@ -114,14 +116,19 @@ type adapter struct {
 	// iterations says that the page is TensorRT-LLM's instead.
 	metrics    metricNames
 	iterations bool
-	// stageEnds are parts of the log lines that end a stage of the start, logFacts
-	// the patterns of those that hold a fact in their first group.
-	stageEnds map[string]string
-	logFacts  map[string]string
+	log        logLines
 	// describe asks the running engine for facts.
 	describe func(*query)
 	// reset empties the prefix cache.
 	reset func(*query) error
+}
+
+// logLines are those of a log that mean something.
+type logLines struct {
+	// stageEnds are parts of the lines that end a stage of the start, facts the patterns
+	// of those that hold a fact in their first group.
+	stageEnds map[string]string
+	facts     map[string]string
 }
 
 // known reports whether it is known what engine that is; a command or an attached

@@ -8,10 +8,11 @@ import (
 // sglang follows SGLang 0.5 (main of 2026-07). Its health endpoint would
 // generate a token at each call unless told not to.
 var sglang = adapter{
-	kind:    "sglang",
-	program: []string{"python3", "-m", "sglang.launch_server"},
-	env:     []string{"PYTHONUNBUFFERED=1", "SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION=false"},
-	tokens:  true,
+	kind:     "sglang",
+	releases: "SGLang 0.5",
+	program:  []string{"python3", "-m", "sglang.launch_server"},
+	env:      []string{"PYTHONUNBUFFERED=1", "SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION=false"},
+	tokens:   true,
 	options: []string{
 		"--model-path {model} --host {host} --port {port} --enable-metrics", "--served-model-name {served_name}",
 		"--tp-size {tensor_parallel}", "--pp-size {pipeline_parallel}", "--dp-size {data_parallel}", "expert_parallel? --ep-size {tensor_parallel}",
@@ -38,17 +39,19 @@ var sglang = adapter{
 		ttftSum:         {"sglang:time_to_first_token_seconds_sum"}, ttftCount: {"sglang:time_to_first_token_seconds_count"},
 		queueSum: {"sglang:queue_time_seconds_sum"}, queueCount: {"sglang:queue_time_seconds_count"},
 	},
-	stageEnds: map[string]string{
-		"Load weight begin":      "start",
-		"Load weight end":        "weights",
-		"KV Cache is allocated":  "profile",
-		"Capture cuda graph end": "graphs",
-	},
-	logFacts: map[string]string{
-		"kv_tokens":              `max_total_num_tokens=(\d+)`,
-		"max_num_batched_tokens": `max_total_num_tokens=.*chunked_prefill_size=(\d+)`,
-		"max_num_seqs":           `max_total_num_tokens=.*max_running_requests=(\d+)`,
-		"max_model_len":          `max_total_num_tokens=.*context_len=(\d+)`,
+	log: logLines{
+		stageEnds: map[string]string{
+			"Load weight begin":      "start",
+			"Load weight end":        "weights",
+			"KV Cache is allocated":  "profile",
+			"Capture cuda graph end": "graphs",
+		},
+		facts: map[string]string{
+			"kv_tokens":              `max_total_num_tokens=(\d+)`,
+			"max_num_batched_tokens": `max_total_num_tokens=.*chunked_prefill_size=(\d+)`,
+			"max_num_seqs":           `max_total_num_tokens=.*max_running_requests=(\d+)`,
+			"max_model_len":          `max_total_num_tokens=.*context_len=(\d+)`,
+		},
 	},
 	describe: func(q *query) {
 		q.models()

@@ -5,9 +5,10 @@ package engine
 // raised. Outputs may be shorter than asked for: it cannot ignore the end of
 // the text.
 var tgi = adapter{
-	kind:    "tgi",
-	program: []string{"text-generation-launcher"},
-	env:     []string{"prefix_caching? PREFIX_CACHING=1", "!prefix_caching? PREFIX_CACHING=0"},
+	kind:     "tgi",
+	releases: "Text Generation Inference 3.3",
+	program:  []string{"text-generation-launcher"},
+	env:      []string{"prefix_caching? PREFIX_CACHING=1", "!prefix_caching? PREFIX_CACHING=0"},
 	options: []string{
 		"--model-id {model} --hostname {host} --port {port}", "--num-shard {tensor_parallel}",
 		"--max-batch-size {max_num_seqs}", "--max-batch-prefill-tokens {max_num_batched_tokens}",
@@ -24,13 +25,15 @@ var tgi = adapter{
 		outputTokens:    {"tgi_request_generated_tokens_sum"},
 		queueSum:        {"tgi_request_queue_duration_sum"}, queueCount: {"tgi_request_queue_duration_count"},
 	},
-	stageEnds: map[string]string{
-		"Starting shard":                    "start",
-		"Server started at":                 "weights",
-		"Setting max batch total tokens to": "profile",
-	},
-	logFacts: map[string]string{
-		"kv_tokens": `Setting max batch total tokens to (\d+)`,
+	log: logLines{
+		stageEnds: map[string]string{
+			"Starting shard":                    "start",
+			"Server started at":                 "weights",
+			"Setting max batch total tokens to": "profile",
+		},
+		facts: map[string]string{
+			"kv_tokens": `Setting max batch total tokens to (\d+)`,
+		},
 	},
 	describe: func(q *query) {
 		info := q.object("/info")

@@ -4,10 +4,11 @@ package engine
 // takes the reuse of blocks and the number formats from a YAML file only, and
 // quantised weights only from checkpoints that are (NVIDIA's ModelOpt makes them).
 var trtllm = adapter{
-	kind:    "trtllm",
-	program: []string{"trtllm-serve"},
-	env:     []string{"PYTHONUNBUFFERED=1"},
-	tokens:  true,
+	kind:     "trtllm",
+	releases: "TensorRT-LLM 1.x, PyTorch backend",
+	program:  []string{"trtllm-serve"},
+	env:      []string{"PYTHONUNBUFFERED=1"},
+	tokens:   true,
 	options: []string{
 		"{model} --host {host} --port {port}",
 		"--tp_size {tensor_parallel}", "--pp_size {pipeline_parallel}", "expert_parallel? --ep_size {tensor_parallel}",
@@ -21,14 +22,16 @@ var trtllm = adapter{
 		"enable_iter_perf_stats: true", "kv_cache_config:", "  enable_block_reuse: {prefix_caching}", "byte_kv?   dtype: fp8", "dtype: {dtype}",
 	},
 	iterations: true,
-	stageEnds: map[string]string{
-		"Loading model":    "start",
-		"Model init total": "weights",
-		"Max KV cache":     "profile",
-	},
-	logFacts: map[string]string{
-		"kv_blocks":    `Number of blocks in KV cache primary pool: (\d+)`,
-		"block_tokens": `tokens per block: (\d+)`,
+	log: logLines{
+		stageEnds: map[string]string{
+			"Loading model":    "start",
+			"Model init total": "weights",
+			"Max KV cache":     "profile",
+		},
+		facts: map[string]string{
+			"kv_blocks":    `Number of blocks in KV cache primary pool: (\d+)`,
+			"block_tokens": `tokens per block: (\d+)`,
+		},
 	},
 	describe: func(q *query) {
 		q.version()

@@ -11,10 +11,11 @@ import (
 // lines of the V1 engine. Development mode opens the endpoint that resets the
 // prefix cache.
 var vllm = adapter{
-	kind:    "vllm",
-	program: []string{"vllm", "serve"},
-	env:     []string{"PYTHONUNBUFFERED=1", "VLLM_NO_USAGE_STATS=1", "VLLM_SERVER_DEV_MODE=1"},
-	tokens:  true,
+	kind:     "vllm",
+	releases: "vLLM 0.10 to 0.32",
+	program:  []string{"vllm", "serve"},
+	env:      []string{"PYTHONUNBUFFERED=1", "VLLM_NO_USAGE_STATS=1", "VLLM_SERVER_DEV_MODE=1"},
+	tokens:   true,
 	options: []string{
 		"{model} --host {host} --port {port}", "--served-model-name {served_name}",
 		"--tensor-parallel-size {tensor_parallel}", "--pipeline-parallel-size {pipeline_parallel}", "--data-parallel-size {data_parallel}",
@@ -38,25 +39,27 @@ var vllm = adapter{
 		ttftSum:         {"vllm:time_to_first_token_seconds_sum"}, ttftCount: {"vllm:time_to_first_token_seconds_count"},
 		queueSum: {"vllm:request_queue_time_seconds_sum"}, queueCount: {"vllm:request_queue_time_seconds_count"},
 	},
-	stageEnds: map[string]string{
-		"Starting to load model":   "start",
-		"Loading weights took":     "weights",
-		"Model loading took":       "weights",
-		"GPU KV cache size:":       "profile",
-		"CPU KV cache size:":       "profile",
-		"Graph capturing finished": "graphs",
-	},
-	logFacts: map[string]string{
-		"kv_tokens":              `KV cache size: ([\d,]+) tokens`,
-		"block_tokens":           `Setting kv cache block size to (\d+) for`,
-		"max_num_batched_tokens": `Chunked prefill is enabled with max_num_batched_tokens=(\d+)`,
-		"max_model_len":          `Auto-fit max_model_len: reduced from \d+ to (\d+)`,
-		"options":                `non-default args: (\{.*\})`,
-		"weights_gib":            `Model loading took ([\d.]+) Gi?B`,
-		"weights_s":              `Model loading took [\d.]+ Gi?B memory and ([\d.]+) seconds`,
-		"kv_gib":                 `Available KV cache memory: ([\d.]+) Gi?B`,
-		"graphs_s":               `Graph capturing finished in ([\d.]+) secs`,
-		"init_s":                 `init engine .* took ([\d.]+) s`,
+	log: logLines{
+		stageEnds: map[string]string{
+			"Starting to load model":   "start",
+			"Loading weights took":     "weights",
+			"Model loading took":       "weights",
+			"GPU KV cache size:":       "profile",
+			"CPU KV cache size:":       "profile",
+			"Graph capturing finished": "graphs",
+		},
+		facts: map[string]string{
+			"kv_tokens":              `KV cache size: ([\d,]+) tokens`,
+			"block_tokens":           `Setting kv cache block size to (\d+) for`,
+			"max_num_batched_tokens": `Chunked prefill is enabled with max_num_batched_tokens=(\d+)`,
+			"max_model_len":          `Auto-fit max_model_len: reduced from \d+ to (\d+)`,
+			"options":                `non-default args: (\{.*\})`,
+			"weights_gib":            `Model loading took ([\d.]+) Gi?B`,
+			"weights_s":              `Model loading took [\d.]+ Gi?B memory and ([\d.]+) seconds`,
+			"kv_gib":                 `Available KV cache memory: ([\d.]+) Gi?B`,
+			"graphs_s":               `Graph capturing finished in ([\d.]+) secs`,
+			"init_s":                 `init engine .* took ([\d.]+) s`,
+		},
 	},
 	describe: describeVLLM,
 	reset: func(q *query) error {

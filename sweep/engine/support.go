@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"planner/internal/list"
+	"planner/sweep/measure"
+)
+
+// Support is what is known of a kind of engine.
+type Support struct {
+	Kind string
+	// Releases are those that it is known of.
+	Releases string
+	// Program starts it: a program and the arguments that it always has; nil where
+	// planner knows of none.
+	Program []string
+	// Knobs are the names of those that it has an option for, Without of those that it
+	// lacks; both are nil where that is up to the user's own command line.
+	Knobs, Without []string
+	// ExactPrompts says that it takes token ids as prompts, ResetsCache that its prefix
+	// cache can be emptied, and Metrics that it tells of itself while it serves.
+	ExactPrompts, ResetsCache, Metrics bool
+}
+
+// Supported lists the kinds of engines with what is known of each, in the order of
+// [Kinds].
+func Supported() []Support { return list.Map(adapters, adapter.support) }
+
+func (a adapter) support() Support {
+	s := Support{Kind: a.kind, Releases: a.releases, Program: a.program, ExactPrompts: a.tokens, ResetsCache: a.reset != nil,
+		Metrics: a.metrics != nil || a.iterations}
+	for _, n := range measure.KnobTable {
+		switch {
+		case n.Name == "gpu" || !a.known(): // a GPU is where it runs, and no option
+		case a.mentions(n.Name):
+			s.Knobs = append(s.Knobs, n.Name)
+		default:
+			s.Without = append(s.Without, n.Name)
+		}
+	}
+	return s
+}
+
+// LoadsFile reports whether a kind of engine is told what to load by the path of a
+// file, GGUF, and not by the name of a model or its folder.
+func LoadsFile(kind string) bool { return kind == llamaServer.kind }
