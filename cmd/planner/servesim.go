@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"sort"
 	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"planner/sweep"
+	"planner/sweep/measure"
 	"planner/sweep/serve"
 )
 
@@ -24,6 +26,8 @@ func (p *program) serveSimCommand() *cli.Command {
 			"Times are a duration, exponential:MEAN, lognormal:MEDIAN,SIGMA or uniform:LOW,HIGH. A fault is one of\n" +
 			strings.Join(serve.FaultForms(), ", ") + "\n" +
 			"with @SHARE of the requests behind it; a request can ask for one in its header X-Planner-Fault.\n" +
+			"Requests may be as long as the model's own limit, or knobs.max_model_len. Clients that count tokens themselves count as the\n" +
+			"server does with `--tokenizer DIR`, of the folder that --write-tokenizer writes.\n" +
 			"--json prints the address and the name of the model once it listens.",
 		Flags: join([]cli.Flag{
 			&cli.StringFlag{Name: "listen", Value: "127.0.0.1:8000", Usage: "address to listen on, port 0 for any: --listen 127.0.0.1:8000"},
@@ -31,6 +35,7 @@ func (p *program) serveSimCommand() *cli.Command {
 			&cli.StringFlag{Name: "tpot", Usage: "time per further token without a model: --tpot 50ms"},
 			&cli.StringFlag{Name: "slots", Value: "0", Usage: "requests served at once without a model, 0 for all: --slots 1"},
 			&cli.StringFlag{Name: "log", Usage: "file for when each token was due and when it left: --log emitted.jsonl"},
+			&cli.StringFlag{Name: "write-tokenizer", Usage: "folder for a tokenizer of Hugging Face that counts as the server does, for clients that want one: --write-tokenizer tokenizer"},
 			&cli.StringSliceFlag{Name: "fault", Usage: "what goes wrong, with a share of the requests, repeatable: --fault error=503@0.01"},
 			&cli.StringFlag{Name: "served-name", Usage: "name of the model in requests: --served-name tiny"},
 		}, configFlags(), without(shortcutFlags(), "rate", "growth", "headroom", "spare", "price")),
@@ -54,6 +59,11 @@ func (p *program) serveSim(c *cli.Context) error {
 		}
 		defer f.Close()
 		server.Log = f
+	}
+	if dir := c.String("write-tokenizer"); dir != "" {
+		if err := server.WriteTokenizer(dir); err != nil {
+			return err
+		}
 	}
 	if err := server.Listen(); err != nil {
 		return err
@@ -139,6 +149,19 @@ func distributionFlag(c *cli.Context, flag string) (serve.Distribution, error) {
 	return d, nil
 }
 
+// longestContext is the longest request that a server takes which nobody told its
+// workload: the model's own limit, or what the memory holds of it, but no less than k
+// asks for.
+func longestContext(engine *sweep.Simulated, k measure.Knobs, own int) int {
+	least := k.MaxModelLen
+	beyond := sort.Search(max(own-least, 0), func(i int) bool {
+		k.MaxModelLen = least + i + 1
+		_, err := engine.Fit(k)
+		return err != nil
+	})
+	return least + beyond
+}
+
 // modelledServer answers as the configured engine would.
 func (p *program) modelledServer(c *cli.Context, s *serve.Simulator) (done bool, err error) {
 	cfg, done, err := p.begin(c, "serve-sim")
@@ -150,10 +173,14 @@ func (p *program) modelledServer(c *cli.Context, s *serve.Simulator) (done bool,
 		return false, err
 	}
 	runnable, _ := cfg.Candidates()
-	if s.Timer, s.Config, err = engine.Parts(runnable[0]); err != nil {
+	k := runnable[0]
+	if !cfg.Given("max_model_len") {
+		k.MaxModelLen = longestContext(engine, k, cfg.Model.Arch.MaxPosition)
+	}
+	if s.Timer, s.Config, err = engine.Parts(k); err != nil {
 		return false, err
 	}
-	s.Seed, s.MaxModelLen = cfg.Workload.Seed, runnable[0].MaxModelLen
+	s.Seed, s.MaxModelLen = cfg.Workload.Seed, k.MaxModelLen
 	s.Version, s.Model = cmp.Or(cfg.Engine.Version, sweep.NewestKnown), cmp.Or(s.Model, cfg.Model.Name)
 	return false, nil
 }

@@ -77,6 +77,9 @@ func (c *Config) Open(n measure.Knob) bool {
 	return c.need.Search && !c.attached() && n.Precedence > 0 && len(c.draft.space[n.Name]) == 0
 }
 
+// Given reports whether the configuration itself says anything of a knob.
+func (c *Config) Given(knob string) bool { return len(c.draft.space[knob]) > 0 }
+
 // fillSpace gives the knobs that were not given their values: the lists where they
 // are searched, the engine's own defaults where one simulated GPU settles them. An
 // engine that runs already keeps what it has.

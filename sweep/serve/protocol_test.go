@@ -276,3 +276,33 @@ func TestTooLarge(t *testing.T) {
 		t.Errorf("%v, %v", resp, err)
 	}
 }
+
+// TestStopTexts: a text that no reply can hold is taken, one that a reply may hold is
+// refused, as nobody would look for it.
+func TestStopTexts(t *testing.T) {
+	r := run(t, quick())
+	for stop, want := range map[string]int{
+		`"stop":"\n"`: 200, `"stop":["###","User:","never"," tw o"]`: 200, `"stop":""`: 200, `"stop":null`: 200, `"stop":[]`: 200, `"stop_token_ids":[17576,90000]`: 200,
+		`"stop":" the"`: 400, `"stop":["\n","a b"]`: 400, `"stop":"c abc abc d"`: 400, `"stop":7`: 400, `"stop_token_ids":[5]`: 400,
+	} {
+		if status, body := post(t, r.url+"/v1/completions", `{"prompt":"x","max_tokens":2,`+stop+`}`); status != want {
+			t.Errorf("%s: status %d, want %d: %s", stop, status, want, body)
+		}
+	}
+}
+
+// TestModelByName: the one model is found by its name, with its slashes.
+func TestModelByName(t *testing.T) {
+	r := run(t, &Simulator{Model: "org/m", MaxModelLen: 100})
+	for path, want := range map[string]int{"/v1/models/org/m": 200, "/v1/models/org%2Fm": 200, "/v1/models/m": 404, "/v1/models/": 404} {
+		res, err := http.Get(r.url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(res.Body)
+		res.Body.Close()
+		if res.StatusCode != want || want == 200 && !strings.Contains(string(body), `"id":"org/m"`) {
+			t.Errorf("%s: status %d: %s", path, res.StatusCode, body)
+		}
+	}
+}

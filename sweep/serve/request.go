@@ -3,16 +3,15 @@ package serve
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
-	"net/http"
+	"slices"
 	"strings"
 
 	"planner/sweep/workload"
 )
 
 // apiRequest is the body of a request of /v1/completions or /v1/chat/completions. Its
-// fields are those that mean something here; others are accepted and ignored, as sampling does not matter. Stop strings are among these: they never
-// occur in what is generated.
+// fields are those that mean something here; others are accepted and ignored, as
+// sampling does not matter.
 type apiRequest struct {
 	Model               string          `json:"model"`
 	Prompt              json.RawMessage `json:"prompt"`
@@ -26,11 +25,13 @@ type apiRequest struct {
 		IncludeUsage         bool `json:"include_usage"`
 		ContinuousUsageStats bool `json:"continuous_usage_stats"`
 	} `json:"stream_options"`
-	N         *int   `json:"n"`
-	BestOf    *int   `json:"best_of"`
-	Echo      bool   `json:"echo"`
-	TokenIDs  bool   `json:"return_token_ids"`
-	CacheSalt string `json:"cache_salt"`
+	Stop      stopTexts `json:"stop"`
+	StopIDs   []int64   `json:"stop_token_ids"`
+	N         *int      `json:"n"`
+	BestOf    *int      `json:"best_of"`
+	Echo      bool      `json:"echo"`
+	TokenIDs  bool      `json:"return_token_ids"`
+	CacheSalt string    `json:"cache_salt"`
 }
 
 // completion is what is to be generated for a request.
@@ -99,7 +100,7 @@ func (s *Simulator) parseRequest(body []byte, chat bool) (*completion, error) {
 		return nil, badRequest("", "cannot read the body: %v", err)
 	}
 	if c.Model != "" && c.Model != s.Model {
-		return nil, &apiError{http.StatusNotFound, "model", fmt.Sprintf("The model `%s` does not exist.", c.Model)}
+		return nil, noModel(c.Model)
 	}
 	if err := c.check(); err != nil {
 		return nil, err
@@ -128,10 +129,45 @@ func (c *apiRequest) check() error {
 		return badRequest("best_of", "best_of=%d is not served: every request has one choice here.", *c.BestOf)
 	case c.Echo:
 		return badRequest("echo", "echo is not served.")
+	case slices.ContainsFunc(c.Stop, mayOccur):
+		return badRequest("stop", "stop=%q is not served: replies are made-up words of small letters, and are not searched for one that may be among them.", c.Stop)
+	case slices.ContainsFunc(c.StopIDs, func(id int64) bool { return 0 <= id && id < words }):
+		return badRequest("stop_token_ids", "stop_token_ids=%d is not served: replies are not searched for tokens that may be among them.", c.StopIDs)
 	case c.StreamOptions != nil && !c.Stream:
 		return badRequest("stream_options", "Stream options can only be defined when `stream=True`.")
 	}
 	return nil
+}
+
+// stopTexts are where a reply is to end: one text, a list of texts, or none.
+type stopTexts []string
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (s *stopTexts) UnmarshalJSON(b []byte) error {
+	var one string
+	if json.Unmarshal(b, &one) == nil {
+		if *s = nil; one != "" {
+			*s = stopTexts{one}
+		}
+		return nil
+	}
+	return json.Unmarshal(b, (*[]string)(s))
+}
+
+// mayOccur reports whether what is generated may hold a text: words of a space and
+// three small letters, which it may begin anywhere in.
+func mayOccur(stop string) bool {
+	for begin := range charsPerToken {
+		fits := true
+		for i, c := range []byte(stop) {
+			space := (begin+i)%charsPerToken == 0
+			fits = fits && (space && c == ' ' || !space && 'a' <= c && c <= 'z')
+		}
+		if fits {
+			return true
+		}
+	}
+	return false
 }
 
 // limit decides how long the reply becomes, and refuses what exceeds the longest
@@ -251,9 +287,7 @@ func chatPrompt(messages []chatMessage) ([]int32, error) {
 		if err != nil {
 			return nil, err
 		}
-		ids = append(ids, chatStart)
-		ids = tokenize(ids, m.Role)
-		ids = append(tokenize(ids, text), chatEnd)
+		ids = append(tokenize(append(ids, chatStart), m.Role+text), chatEnd)
 	}
 	return tokenize(append(ids, chatStart), "assistant"), nil
 }

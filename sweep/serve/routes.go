@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 const (
@@ -33,6 +34,8 @@ func (s *session) route() {
 	path := s.req.URL.Path
 	if answer := routes[s.req.Method+" "+path]; answer != nil {
 		answer(s)
+	} else if id, ok := strings.CutPrefix(path, "/v1/models/"); ok && s.req.Method == http.MethodGet {
+		s.model(id)
 	} else if routes["GET "+path] != nil || routes["POST "+path] != nil {
 		s.respond(http.StatusMethodNotAllowed, jsonType, []byte(`{"detail":"Method Not Allowed"}`))
 	} else {
@@ -41,9 +44,23 @@ func (s *session) route() {
 }
 
 func (v *service) models() any {
-	return map[string]any{"object": "list", "data": []any{map[string]any{
+	return map[string]any{"object": "list", "data": []any{v.card()}}
+}
+
+// card describes the one model.
+func (v *service) card() any {
+	return map[string]any{
 		"id": v.Model, "object": "model", "created": v.loop.start.Unix(), "owned_by": "vllm", "root": v.Model, "parent": nil, "max_model_len": v.MaxModelLen,
-	}}}
+	}
+}
+
+// model answers for one model by its name.
+func (s *session) model(id string) {
+	if id != s.server.Model {
+		s.refuse(noModel(id))
+		return
+	}
+	s.respondJSON(s.server.card())
 }
 
 func (s *session) tokenize() {
@@ -106,6 +123,10 @@ type apiError struct {
 
 // Error is the message that the client reads.
 func (e *apiError) Error() string { return e.message }
+
+func noModel(name string) *apiError {
+	return &apiError{http.StatusNotFound, "model", fmt.Sprintf("The model `%s` does not exist.", name)}
+}
 
 func badRequest(param, format string, args ...any) *apiError {
 	return &apiError{http.StatusBadRequest, param, fmt.Sprintf(format, args...)}
