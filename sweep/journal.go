@@ -72,7 +72,7 @@ func parseJournal(data []byte) (held []measure.Measurement, size int, err error)
 		}
 		m, err := parseLine(line)
 		if err != nil {
-			if len(rest) == 0 {
+			if len(rest) == 0 && !errors.Is(err, measure.ErrImpossible) {
 				return held, size, nil
 			}
 			return nil, 0, fmt.Errorf("line %d: %w", number, err)

@@ -280,6 +280,25 @@ func (m *Measurement) UnmarshalJSON(b []byte) error {
 		p.Trial.Rate = 0
 	}
 	*m = Measurement(p)
+	if err := m.check(); err != nil {
+		return fmt.Errorf("%w: %w", ErrImpossible, err)
+	}
+	return nil
+}
+
+// ErrImpossible is of a line that is written well and cannot be of any trial.
+var ErrImpossible = errors.New("no trial can have brought this")
+
+// check refuses counts that are no counts, which a damaged or foreign file may hold.
+func (m *Measurement) check() error {
+	if m.Failed < 0 || m.Requests > 0 && m.Failed > m.Requests {
+		return fmt.Errorf("%d of %d requests failed", m.Failed, m.Requests)
+	}
+	for _, c := range m.Counts {
+		if c.K < 0 || c.K > c.N {
+			return fmt.Errorf("%s: %d of %d are beyond the limit", c.Bound, c.K, c.N)
+		}
+	}
 	return nil
 }
 

@@ -1,0 +1,35 @@
+package sweep
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"planner/sweep/measure"
+)
+
+// A journal whose counts no trial can have brought is refused with its file and line,
+// the last line too: it is not torn.
+func TestJournalOfImpossibleCounts(t *testing.T) {
+	const good = `{"trial":1,"knobs":{},"rate_per_s":4,"requests":100,"failed":0,"counts":[{"bound":"ttft.p99","n":100,"k":3,"cluster":1}]}`
+	for _, bad := range []string{
+		strings.Replace(good, `"k":3`, `"k":103`, 1),
+		strings.Replace(good, `"k":3`, `"k":-3`, 1),
+		strings.Replace(good, `"failed":0`, `"failed":101`, 1),
+	} {
+		path := filepath.Join(t.TempDir(), JournalFile)
+		if err := os.WriteFile(path, []byte(good+"\n"+bad+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := ReadJournal(path)
+		if !errors.Is(err, measure.ErrImpossible) || !strings.Contains(err.Error(), path+": line 2: ") {
+			t.Errorf("%s: %v", bad, err)
+		}
+		if j, err := openJournal(path); err == nil {
+			t.Errorf("%s: opened", bad)
+			j.Close()
+		}
+	}
+}
