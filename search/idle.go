@@ -51,6 +51,10 @@ type Floor struct {
 	// probe was too short for it.
 	Bound, Stat  string
 	Value, Limit time.Duration
+	// Failed of Requests failed where that is what breaks the bound, and Complaint says
+	// how most of them did.
+	Failed, Requests int
+	Complaint        string
 }
 
 // wanted proposes the probe where it is the next thing to find out.
@@ -153,6 +157,7 @@ func (a *assumed) hopeless(c measure.Count) bool {
 func floorOf(s *MaxRate, j int, m *measure.Measurement) Floor {
 	f := Floor{Bound: s.bounds[j].name}
 	if j >= len(s.cfg.SLO.Bounds) {
+		f.Failed, f.Requests, f.Complaint = m.Failed, m.Requests, m.Complaint()
 		return f
 	}
 	b := s.cfg.SLO.Bounds[j]
@@ -189,7 +194,7 @@ func idleValue(b measure.Bound, m *measure.Measurement) Floor {
 
 func (f Floor) reason() note.Reason {
 	if f.Bound == measure.ErrorsBound {
-		return note.Because(note.FailsIdle)
+		return note.Because(note.FailsIdle, f.Failed, f.Requests, f.Complaint)
 	}
 	if f.Value == 0 {
 		return note.Because(note.IdleMisses, f.Bound)

@@ -40,6 +40,8 @@ type Live struct {
 	current  *engine.Engine
 	failures []*engine.Failure
 	served   []measure.Knobs
+	// answers says that a request of the load has ended well. It is guarded by mu.
+	answers bool
 	// reported is the engine of the last trial that was reported, unreported the time that
 	// trials without a number took since. Both are guarded by mu.
 	reported   *engine.Engine
@@ -97,13 +99,44 @@ func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *EngineTeleme
 			return measure.Observation{}, err
 		}
 		seen.serve(e, e != l.reported)
-		o, err := l.trial(ctx, e, *t, seen)
+		var o measure.Observation
+		if err = l.tryAlone(ctx, e, t); err == nil {
+			o, err = l.trial(ctx, e, *t, seen)
+		}
 		if !errors.As(err, &failed) {
 			return o, err
 		}
 		l.drop()
+		l.answers = false
+		if failed.Final() {
+			break
+		}
 	}
 	return measure.Observation{}, l.unable(t.Knobs, failed, seen)
+}
+
+// tryAlone sends one request of the load ahead of it, until one has ended well in this
+// run: what refuses every request is known at once.
+func (l *Live) tryAlone(ctx context.Context, e *engine.Engine, t *measure.Trial) (err error) {
+	if l.answers {
+		return nil
+	}
+	l.answers, err = l.alone(ctx, e, t, 0)
+	return l.orFailure(ctx, e, err)
+}
+
+// orFailure is the failure of an engine on which a request failed that was alone.
+func (l *Live) orFailure(ctx context.Context, e *engine.Engine, err error) error {
+	var known *engine.Failure
+	switch {
+	case err == nil, errors.As(err, &known):
+		return err
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case ended(e):
+		return e.Failure()
+	}
+	return e.Failing(err)
 }
 
 // again is added to the name of the files of an engine that is started in the
@@ -126,6 +159,7 @@ func (l *Live) Recall(seen []measure.Measurement) {
 	for i := range seen {
 		if seen[i].Rejected.Text == "" {
 			l.served = append(l.served, seen[i].Trial.Knobs)
+			l.answers = l.answers || seen[i].Requests > seen[i].Failed
 		}
 	}
 }

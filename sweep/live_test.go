@@ -113,7 +113,7 @@ func TestSweepSurvives(t *testing.T) {
 		{misbehave: "dies", rejected: "(mem.kill) in stage serving", remark: "trial 2 is repeated on a new engine"},
 		{misbehave: "dies-oom", rejected: "(mem.oom) in stage serving", remark: "trial 2 is repeated on a new engine"},
 		{misbehave: "hangs", rejected: "(hang) in stage serving", remark: "trial 2 is repeated on a new engine"},
-		{misbehave: "broken-health", rejected: "(hang) in stage serving", remark: "trial 2 is repeated on a new engine"},
+		{misbehave: "broken-health", rejected: "(serve.failing) in stage serving", remark: "trial 2 is repeated on a new engine"},
 		{misbehave: "status-500", failures: "http_status"},
 		{misbehave: "status-429", failures: "http_status"},
 		{misbehave: "status-503", failures: "http_status"},

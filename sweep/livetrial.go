@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -46,6 +47,16 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial, see
 	seen.used(r)
 	if f := w.breakdown(ctx, &o); f != nil {
 		return o, f
+	}
+	if slices.ContainsFunc(o.Records, func(r measure.Record) bool { return r.Broken() }) {
+		patience := time.Duration(0)
+		if leftOver(&o) {
+			patience = w.limit
+		}
+		_, err := l.alone(ctx, e, &t, patience)
+		if err := l.orFailure(ctx, e, err); err != nil {
+			return o, err
+		}
 	}
 	o.Server = serverOf(e, &seen.Said)
 	seen.compare(o.Records, r)
@@ -108,10 +119,12 @@ type watchdog struct {
 	limit    time.Duration
 	// look is when the records are looked at next for a hopeless trial.
 	look time.Duration
-	// moved is when something last came, events how much had come by then, and
-	// counted when that was last looked at.
+	// moved is when something last came, seen what had come by then, and counted when
+	// that was last looked at.
 	moved, counted time.Duration
-	events         int
+	seen           arrivals
+	// refused says that the engine refused whatever ended between two looks.
+	refused bool
 	// sign is the state of the question for a sign of life.
 	sign atomic.Int32
 	last error
@@ -134,6 +147,9 @@ func (v *watchdog) ask(now time.Duration, records func() []measure.Record) note.
 	}
 	if v.hangs(now, records) {
 		return note.Because(note.EngineHangs)
+	}
+	if v.refused {
+		return note.Because(note.EngineRefuses)
 	}
 	t := v.trial
 	if t.Objective.Empty() || t.Window <= 0 || now < v.look {
@@ -161,9 +177,11 @@ func (v *watchdog) hangs(now time.Duration, records func() []measure.Record) boo
 		return false
 	}
 	v.counted = now
-	events, waiting := tally(records())
-	if events != v.events || !waiting {
-		v.events, v.moved = events, now
+	before := v.seen
+	v.seen = tally(records())
+	v.refused = v.refused || v.seen.refusals-before.refusals >= enoughRefusals && v.seen.good == before.good
+	if v.seen.events != before.events || !v.seen.waiting {
+		v.moved = now
 	}
 	if now-v.moved < v.limit {
 		return false
@@ -184,21 +202,39 @@ func (v *watchdog) hangs(now time.Duration, records func() []measure.Record) boo
 	return false
 }
 
-// tally counts what came: first tokens and ends. waiting says whether requests
-// are in flight.
-func tally(records []measure.Record) (events int, waiting bool) {
+// arrivals counts what came: first tokens and ends, and of these the good ones and the
+// refusals. waiting says whether requests are in flight.
+type arrivals struct {
+	events, good, refusals int
+	waiting                bool
+}
+
+// enoughRefusals between two looks, and nothing good beside them, end a trial.
+const enoughRefusals = 3
+
+// tally counts what came.
+func tally(records []measure.Record) (seen arrivals) {
 	for i := range records {
 		r := &records[i]
 		if r.First >= 0 {
-			events++
+			seen.events++
 		}
-		if r.Outcome == measure.InFlight {
-			waiting = true
-		} else {
-			events++
+		switch r.Outcome {
+		case measure.InFlight:
+			seen.waiting = true
+			continue
+		case measure.OK:
+			seen.good++
+		case measure.Refused:
+			seen.refusals++
+		case measure.HTTPStatus:
+			if engine.Final(engine.Answered(r.Status(), "")) {
+				seen.refusals++
+			}
 		}
+		seen.events++
 	}
-	return events, waiting
+	return seen
 }
 
 // breakdown decides after a trial whether its engine broke down in it: it ended,
@@ -207,48 +243,52 @@ func (v *watchdog) breakdown(ctx context.Context, o *measure.Observation) *engin
 	if v.sign.Load() == dead {
 		return v.engine.Broken(fmt.Errorf("it stopped answering with requests in flight: %w", v.last))
 	}
-	broken := false
-	for i := range o.Records {
-		switch o.Records[i].Outcome {
-		case measure.Refused, measure.Reset, measure.HTTPStatus, measure.Truncated, measure.Timeout, measure.StreamError:
-			broken = true
-		}
-	}
-	if !broken && o.Aborted.Text == "" {
+	failed := slices.ContainsFunc(o.Records, func(r measure.Record) bool { return r.Broken() || r.Outcome == measure.Timeout })
+	if !failed && o.Aborted.Text == "" {
 		return v.engine.Failure()
 	}
-	// A process that breaks its connections ends a moment later.
-	select {
-	case <-v.engine.Done():
-	case <-time.After(500 * time.Millisecond):
+	if ended(v.engine) {
+		return v.engine.Failure()
 	}
-	if f := v.engine.Failure(); f != nil {
-		return f
-	}
-	if err := v.answers(ctx); err != nil && ctx.Err() == nil {
+	if err := v.answers(ctx, leftOver(o)); err != nil && ctx.Err() == nil {
 		return v.engine.Broken(err)
 	}
 	return nil
+}
+
+// leftOver reports whether an engine may still be busy with requests behind a trial.
+func leftOver(o *measure.Observation) bool {
+	return slices.ContainsFunc(o.Records, func(r measure.Record) bool { return r.Outcome == measure.InFlight || r.Outcome == measure.Timeout })
+}
+
+// ended reports whether the process of an engine has ended. One that breaks its
+// connections does so a moment later.
+func ended(e *engine.Engine) bool {
+	select {
+	case <-e.Done():
+	case <-time.After(500 * time.Millisecond):
+	}
+	return e.Failure() != nil
 }
 
 // backlog is how long at most an engine may work off what nobody waits for any
 // more.
 const backlog = 5 * time.Minute
 
-// answers asks the engine for one token behind a trial. What it was sent may still
-// be under way, though the trial was ended early: as long as it computes, or for
+// answers asks the engine for one token behind a trial. What was left of the load may
+// still be under way, though the trial was ended early: as long as it computes, or for
 // as long as silence is no hang where it does not tell, it is asked again.
-func (v *watchdog) answers(ctx context.Context) error {
+func (v *watchdog) answers(ctx context.Context, left bool) error {
 	counters := v.engine.Sample(ctx)
 	defer counters.Stop(ctx)
-	for began := time.Now(); ; {
+	for tries, began := 1, time.Now(); ; tries++ {
 		err := v.engine.Check(ctx, signOfLife)
-		if err == nil || ctx.Err() != nil || v.engine.Failure() != nil {
+		if err == nil || engine.Final(err) || ctx.Err() != nil || v.engine.Failure() != nil || !left && tries >= loneTries {
 			return err
 		}
 		idle, known := counters.Idle()
 		took := time.Since(began)
-		if known && idle >= signOfLife || !known && took >= v.limit || took >= backlog {
+		if known && idle >= signOfLife || !known && took >= v.limit || took >= backlog || !pause(ctx, lonePause) {
 			return err
 		}
 	}

@@ -60,7 +60,9 @@ const (
 	TurnsWaited           Kind = "turns_waited: {sent_per_s%.4g} requests/s were sent, {offered_per_s%.4g} offered: turns had to wait for the ends of those before them"
 	EngineEnded           Kind = "engine_ended: the engine ended"
 	EngineHangs           Kind = "engine_hangs: the engine hangs"
+	EngineRefuses         Kind = "engine_refuses: the engine refuses every request"
 	ClearlyMissed         Kind = "clearly_missed: {bound} is missed: {beyond%d} of the last {requests%d} requests beyond the limit"
+	ClearlyFailing        Kind = "clearly_failing: {failed%d} of the last {requests%d} requests failed: {how}"
 	Overloaded            Kind = "overloaded: overloaded: the backlog kept growing"
 )
 
@@ -204,7 +206,7 @@ const (
 
 // Why a search for the maximum rate ended.
 const (
-	FailsIdle   Kind = "fails_idle: more requests fail than are allowed, even one at a time on an idle engine"
+	FailsIdle   Kind = "fails_idle: more requests fail than are allowed, even one at a time on an idle engine: {failed%d} of {requests%d}, of which {how%s}"
 	IdleMisses  Kind = "idle_misses: an idle engine misses {bound}"
 	IdleFloor   Kind = "idle_floor: {bound} of an idle engine: the {statistic} is {idle_ms%dur}, the limit {limit_ms%dur}; no rate meets a limit below that"
 	MissedAtAll Kind = "missed_at_all: the objective is missed at every rate, down to {rate_per_s%.3g}/s, where requests hardly ever meet"
@@ -249,7 +251,7 @@ var kinds = []Kind{
 	TokensPerChunk, TokensCoalesced, Resent, ResentOften, ShorterAnswers, TurnsUnnamed, PromptsOff, PromptsGuessed, BoundUnseen,
 	BoundUnresolved, BoundNear, BoundTooNear, BoundMeanNear, BoundMeanUnresolved, BoundMeanFailed, BoundMeanOpen, BoundErrorsNear,
 	ErrorsUnproven, QuantilesUnresolved, RequestsOpen, RequestsFailed, FailedWith, FailedOtherwise, ConversationsStarting,
-	TurnsWaited, EngineEnded, EngineHangs, ClearlyMissed, Overloaded, NoMetrics, CacheNotEmptied, CacheNotEmptiedAs, EngineRepeated,
+	TurnsWaited, EngineEnded, EngineHangs, EngineRefuses, ClearlyMissed, ClearlyFailing, Overloaded, NoMetrics, CacheNotEmptied, CacheNotEmptiedAs, EngineRepeated,
 	EngineStartedAgain, FirstTokensDiffer, TTFTGap, RunCancelled, LoopClosedBySlots, LoopClosedByLimit, SentAtOnce, Flood,
 	OpenLeftOut, EvenArrivals, MeanLag, NoLoad, WithoutValueAt, WithoutValue, TooFast, OfFile, OpenAndClosed, LengthsEstimated,
 	DrawnApart, LinesLeftOut, RequestsEstimated, ArrivalsFromEnds, RowsReordered, RowsLeftOut, ClockSpread, ClockTicks,

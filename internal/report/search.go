@@ -113,8 +113,9 @@ func failedAlone(trials []measure.Measurement) string {
 		if w := lone.Trial.Workload; w != nil && w.Timeout > 0 {
 			s += " of " + limit(w.Timeout)
 		}
+		return s
 	}
-	return s
+	return s + "; " + lone.Complaint()
 }
 
 // limitedBy says what limits the rate. Of throughput that is where the engine saturates,

@@ -3,12 +3,9 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"time"
 
-	"planner/internal/note"
 	"planner/sweep/measure"
 )
 
@@ -209,15 +206,11 @@ func remark(m *measure.Measurement) string {
 	return ""
 }
 
-// failures counts the requests of a trial that failed, with what was seen of most of them.
+// failures counts the requests of a trial that failed, and says how most of them did.
 func failures(m *measure.Measurement) string {
 	text := fmt.Sprintf("%s failed", count(m.Failed))
-	if seen := m.Warnings.Of(note.FailedWith); len(seen) > 0 {
-		return text + fmt.Sprintf(", %s: %s", seen[0].Figures["outcome"], seen[0].Figures["detail"])
-	}
-	kinds := slices.SortedFunc(maps.Keys(m.Failures), func(a, b string) int { return cmp.Or(cmp.Compare(m.Failures[b], m.Failures[a]), cmp.Compare(a, b)) })
-	if len(kinds) > 0 {
-		text += ", " + strings.ReplaceAll(kinds[0], "_", " ")
+	if how := m.Complaint(); how != "" {
+		text += ": " + how
 	}
 	return text
 }

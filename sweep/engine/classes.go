@@ -17,6 +17,8 @@ const (
 	stalled      Class = "start.stall"     // it added nothing to its log for too long while starting
 	Slow         Class = "start.timeout"   // it was not ready in time
 	mute         Class = "start.mute"      // it said that it was ready and did not answer a request
+	denied       Class = "net.denied"      // it refuses who asks: status 401 or 403
+	failing      Class = "serve.failing"   // it answers requests with errors, one at a time too
 	wrongModel   Class = "args.model"      // it serves no model of the name asked for
 	drifted      Class = "args.changed"    // it runs with other knobs than those it was given
 	hung         Class = "hang"            // it went on running and answered nothing any more

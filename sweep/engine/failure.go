@@ -57,6 +57,10 @@ func (f *Failure) Reason() note.Reason {
 	return note.Because(note.EngineFailed, f.Class, &b)
 }
 
+// Final reports whether the engine refuses who asks, or knows no such model: another
+// start of it changes nothing.
+func (f *Failure) Final() bool { return f.Class == denied || f.Class == wrongModel }
+
 // Retry reports whether the same knobs may work when they are tried once more:
 // what failed had to do with the machine at that moment.
 func (f *Failure) Retry() bool { return f.again }

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -143,10 +145,29 @@ func (e *Engine) firstToken(ctx context.Context) error {
 		return e.failed()
 	case <-time.After(500 * time.Millisecond):
 	}
-	if statusOf(failed) == http.StatusNotFound {
-		return e.fault(wrongModel, failed.Error())
+	return e.fault(classOf(failed, mute), "it says that it is ready, but a request for one token failed: "+failed.Error())
+}
+
+// classOf is the class of a failed request to an engine that runs.
+func classOf(err error, other Class) Class {
+	switch statusOf(err) {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return denied
+	case http.StatusNotFound:
+		return wrongModel
 	}
-	return e.fault(mute, "it says that it is ready, but a request for one token failed: "+failed.Error())
+	return other
+}
+
+// Answered is the error of a request that was answered with a status and the words of
+// the server.
+func Answered(status int, words string) error { return &statusError{status, words} }
+
+// Final reports whether asking an engine again brings the same error: it refuses who
+// asks or what is asked for, or nobody listens any more.
+func Final(err error) bool {
+	status := statusOf(err)
+	return errors.Is(err, syscall.ECONNREFUSED) || status >= 400 && status < 500 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests
 }
 
 // completion asks for one token with the engine's prompt.
@@ -202,12 +223,24 @@ func (e *Engine) Check(ctx context.Context, limit time.Duration) error {
 // Broken is the failure of an engine that no longer answers as it should, for
 // the reason err, though its process runs. What its log tells counts more.
 func (e *Engine) Broken(err error) *Failure {
+	if statusOf(err) > 0 {
+		return e.Failing(err)
+	}
+	return e.serving(hung, err)
+}
+
+// Failing is the failure of an engine that answers a request with an error though it has
+// nothing else to do. What its log tells counts more.
+func (e *Engine) Failing(err error) *Failure { return e.serving(failing, err) }
+
+// serving is a failure of an engine that served.
+func (e *Engine) serving(c Class, err error) *Failure {
 	if e.process != nil {
 		if logged := e.failed(); logged.Class != unknownCause {
 			return logged
 		}
 	}
-	f := e.fault(hung, err.Error())
+	f := e.fault(classOf(err, c), err.Error())
 	f.Stage = stageServing
 	return f
 }

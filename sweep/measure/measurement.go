@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -114,6 +116,28 @@ type Tally struct {
 func (t *Tally) Broken() bool {
 	own := t.Failures[Timeout.String()] + t.Failures[Dropped.String()] + t.Failures[Rejected.String()]
 	return t.Requests > 0 && t.Failed == t.Requests && 2*own < t.Failed
+}
+
+// Complaint says how most of the failed requests of a trial failed; "" where none did.
+func (m *Measurement) Complaint() string { return complaint(m.Warnings, m.Failures) }
+
+// complaint is the first of the notes with the words of a failure or, where the commonest
+// failure has none, its kind.
+func complaint(told note.Notes, failures map[string]int) string {
+	most := ""
+	for _, kind := range slices.Sorted(maps.Keys(failures)) {
+		if most == "" || failures[kind] > failures[most] {
+			most = kind
+		}
+	}
+	kind := strings.ReplaceAll(most, "_", " ")
+	if said := told.Of(note.FailedWith); len(said) > 0 && (most == "" || said[0].Figures["outcome"] == kind) {
+		return said[0].String()
+	}
+	if most == "" {
+		return ""
+	}
+	return fmt.Sprintf("%d requests ended with %s", failures[most], kind)
 }
 
 // Throughput is what went through per second of the window.

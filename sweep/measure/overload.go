@@ -58,18 +58,25 @@ func (c *cohort) clearlyMissed(b Bound) note.Reason {
 	if b.Metric == ITL || b.Quantile == 0 || c.trial.replayed() {
 		return note.Reason{}
 	}
-	n, k := 0.0, 0.0
-	for _, r := range c.loaded() {
+	n, k, failed := 0.0, 0.0, 0.0
+	seen := c.loaded()
+	for _, r := range seen {
 		if known, beyond := b.Decide(r, c.end); known {
 			n++
 			if beyond {
 				k++
+			}
+			if r.failed() {
+				failed++
 			}
 		}
 	}
 	allowed := b.Allowed()
 	if k <= allowed*n || chance(k, n, allowed) > falseStop {
 		return note.Reason{}
+	}
+	if 2*failed > k {
+		return note.Because(note.ClearlyFailing, failed, n, complaint(complaints(seen), tally(seen).Failures))
 	}
 	return note.Because(note.ClearlyMissed, b, k, n)
 }

@@ -3,6 +3,8 @@ package measure
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -88,6 +90,29 @@ type Record struct {
 	Outcome Outcome `json:"outcome"`
 	// Detail adds to a failure, such as the HTTP status.
 	Detail string `json:"detail,omitempty"`
+}
+
+// Status is the HTTP status of a request that failed by it; 0 for all others.
+func (r *Record) Status() int {
+	if r.Outcome != HTTPStatus {
+		return 0
+	}
+	text, _, _ := strings.Cut(r.Detail, ":")
+	status, err := strconv.Atoi(text)
+	if err != nil {
+		return 0
+	}
+	return status
+}
+
+// Broken reports whether a request failed by what the server did, other than by taking
+// its time.
+func (r *Record) Broken() bool {
+	switch r.Outcome {
+	case Refused, Reset, HTTPStatus, Malformed, Truncated, Empty, StreamError:
+		return true
+	}
+	return false
 }
 
 // Never marks a time that never came.

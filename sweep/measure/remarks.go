@@ -44,13 +44,13 @@ const mostComplaints = 3
 // complaints says what was seen of the failed requests, the most frequent first:
 // "217 requests ended with http status: 429: rate limit". Failures without words
 // of their own are in the tally alone.
-func (c *cohort) complaints() note.Notes {
+func complaints(records []*Record) note.Notes {
 	type complaint struct {
 		outcome Outcome
 		detail  string
 	}
 	seen := map[complaint]int{}
-	for _, r := range c.records {
+	for _, r := range records {
 		if r.failed() && r.Detail != "" {
 			seen[complaint{r.Outcome, r.Detail}]++
 		}
@@ -60,7 +60,8 @@ func (c *cohort) complaints() note.Notes {
 	})
 	var out note.Notes
 	for _, k := range kinds[:min(len(kinds), mostComplaints)] {
-		out = append(out, note.New(note.FailedWith, seen[k], strings.ReplaceAll(k.outcome.String(), "_", " "), k.detail))
+		how := strings.ReplaceAll(k.outcome.String(), "_", " ")
+		out = append(out, note.New(note.FailedWith, seen[k], how, k.detail))
 	}
 	if more := len(kinds) - mostComplaints; more > 0 {
 		out = append(out, note.New(note.FailedOtherwise, more))
@@ -109,7 +110,7 @@ func (m *Measurement) remarks(c *cohort) note.Notes {
 	}
 	if m.Failed > 0 {
 		out = append(out, note.New(note.RequestsFailed, m.Failed, m.Requests))
-		out = append(out, c.complaints()...)
+		out = append(out, complaints(c.records)...)
 	}
 	out = append(out, c.unsteady(m)...)
 	if m.Overloaded {

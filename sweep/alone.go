@@ -1,0 +1,95 @@
+package sweep
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"planner/internal/note"
+	"planner/sweep/engine"
+	"planner/sweep/measure"
+)
+
+const (
+	// loneTries are the requests that are sent alone, one after another, until one does
+	// not fail: what fails by chance, or sheds load for a moment, is not broken.
+	loneTries = 3
+	// lonePause lies between two of them.
+	lonePause = time.Second
+	// loneSilence is how long a request alone may wait for its first token. A timeout of
+	// the workload below it is a question of speed.
+	loneSilence = 5 * time.Minute
+)
+
+// alone sends requests of the trial's own workload to an engine that has nothing else to
+// do, or will have within patience. What fails there fails for no want of speed: the
+// error says how. It is nil as soon as a request does not fail; done tells whether that
+// one ended well.
+func (l *Live) alone(ctx context.Context, e *engine.Engine, t *measure.Trial, patience time.Duration) (done bool, err error) {
+	began := time.Now()
+	for try := 0; try < loneTries || time.Since(began) < patience; try++ {
+		if try > 0 && !pause(ctx, lonePause) {
+			return false, context.Cause(ctx)
+		}
+		r, failed := l.loneRequest(ctx, e, t, uint64(try))
+		if failed != nil {
+			return false, failed
+		}
+		if err = broken(&r); err == nil || engine.Final(err) || e.Failure() != nil {
+			return r.Outcome == measure.OK, err
+		}
+	}
+	return false, err
+}
+
+// loneRequest sends one request alone.
+func (l *Live) loneRequest(ctx context.Context, e *engine.Engine, t *measure.Trial, draw uint64) (measure.Record, error) {
+	client := l.client(e)
+	client.Abort = func(now time.Duration, records func() []measure.Record) note.Reason {
+		if now < loneSilence {
+			return note.Reason{}
+		}
+		for _, r := range records() {
+			if r.First >= 0 {
+				return note.Reason{}
+			}
+		}
+		return note.Because(note.EngineHangs)
+	}
+	lone := measure.Trial{Knobs: t.Knobs, Workload: t.Workload, Concurrency: 1, Requests: 1, Seed: t.Seed + 1 + draw}
+	o, err := client.Run(ctx, lone, lone.Schedule())
+	if err != nil {
+		return measure.Record{}, l.orBroken(ctx, e, err)
+	}
+	if len(o.Records) == 0 {
+		return measure.Record{Outcome: measure.InFlight}, nil
+	}
+	return o.Records[0], nil
+}
+
+// broken says how a request that was alone failed; nil where it did not, or gave up
+// waiting as the workload says.
+func broken(r *measure.Record) error {
+	const alone = "a request of the load, alone on the engine, "
+	switch {
+	case r.Status() != 0:
+		_, words, _ := strings.Cut(r.Detail, ": ")
+		return fmt.Errorf(alone+"failed: %w", engine.Answered(r.Status(), words))
+	case r.Broken():
+		return fmt.Errorf(alone+"ended with %s: %s", strings.ReplaceAll(r.Outcome.String(), "_", " "), r.Detail)
+	case r.Outcome == measure.InFlight:
+		return fmt.Errorf(alone+"got no token in %v", loneSilence)
+	}
+	return nil
+}
+
+// pause waits; false if ctx ends meanwhile.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}

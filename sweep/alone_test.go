@@ -1,0 +1,112 @@
+package sweep
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"planner/sweep/engine"
+	"planner/sweep/load"
+	"planner/sweep/measure"
+)
+
+// failingServer answers questions about itself, and requests for one token, as a server
+// that is well. What is asked for token by token fails as fails says, which is given the
+// requests so far and those in flight.
+func failingServer(t *testing.T, fails func(n, flying int64) (status int)) (url string, asked *atomic.Int64) {
+	asked = &atomic.Int64{}
+	var flying atomic.Int64
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("POST /v1/completions", func(w http.ResponseWriter, r *http.Request) {
+		var in struct {
+			Tokens int  `json:"max_tokens"`
+			Stream bool `json:"stream"`
+		}
+		_ = json.NewDecoder(r.Body).Decode(&in)
+		if in.Stream {
+			defer flying.Add(-1)
+			if status := fails(asked.Add(1), flying.Add(1)); status != 0 {
+				http.Error(w, `{"error":{"message":"not today"}}`, status)
+				return
+			}
+		}
+		if in.Stream {
+			w.Header().Set("Content-Type", "text/event-stream")
+		}
+		for i := 1; in.Stream && i <= in.Tokens; i++ {
+			time.Sleep(2 * time.Millisecond)
+			fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"text\":\"a\"}],\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":%d}}\n\n", i)
+			w.(http.Flusher).Flush()
+		}
+		if in.Stream {
+			fmt.Fprint(w, "data: {\"choices\":[{\"index\":0,\"text\":\"\",\"finish_reason\":\"length\"}]}\n\ndata: [DONE]\n\n")
+			return
+		}
+		fmt.Fprint(w, `{"choices":[{"text":"a"}],"usage":{"prompt_tokens":4,"completion_tokens":1}}`)
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server.URL, asked
+}
+
+// What fails for a request alone is no question of speed, and known before the load or
+// soon after it began; what fails under load alone is a failure of the trial.
+func TestFailingAlone(t *testing.T) {
+	t.Parallel()
+	always := func(status int) func(n, flying int64) int { return func(int64, int64) int { return status } }
+	for name, c := range map[string]struct {
+		fails func(n, flying int64) int
+		// rejected is in the reason; "" where the trial is measured with failures.
+		rejected string
+		// most is how many requests of the load may be sent.
+		most int64
+	}{
+		"denied":      {always(401), "(net.denied) in stage serving: a request of the load, alone on the engine, failed: status 401: not today", 1},
+		"no model":    {always(404), "(args.model)", 1},
+		"unavailable": {always(503), "(serve.failing)", 2 * loneTries},
+		"key expires": {func(n, _ int64) int {
+			if n > 20 {
+				return 403
+			}
+			return 0
+		}, "(net.denied)", 2000},
+		"sheds load": {func(_, flying int64) int {
+			if flying > 1 {
+				return 429
+			}
+			return 0
+		}, "", 2000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url, asked := failingServer(t, c.fails)
+			l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Access: engine.Access{URL: url}}, Client: load.Client{Stream: true}, Hang: time.Second}
+			defer l.Close()
+			trial := liveTrial(goodSeqs, 1)
+			if c.rejected != "" {
+				trial.Window = time.Minute
+			}
+			began := time.Now()
+			o, err := l.Run(t.Context(), trial)
+			if n := asked.Load(); n > c.most || time.Since(began) > 30*time.Second {
+				t.Errorf("%d requests in %v", n, time.Since(began))
+			}
+			if c.rejected == "" {
+				m := measure.Reduce(trial, o)
+				if err != nil || m.Failures["http_status"] == 0 || !strings.Contains(m.Complaint(), "429: not today") {
+					t.Errorf("%v: %v, %s", err, m.Failures, m.Complaint())
+				}
+				return
+			}
+			if r, ok := measure.IsRejection(err); !ok || !strings.Contains(r.Reason.Text, c.rejected) {
+				t.Errorf("%v, want %s", err, c.rejected)
+			}
+		})
+	}
+}
