@@ -15,8 +15,12 @@ import (
 )
 
 // The requests to an engine that are not load. Each opens a connection of its own:
-// one kept alive from before says little about whether a server still accepts any.
-var client = http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+// one kept alive from before says little about whether a server still accepts any. No
+// redirect is followed: the key goes to the server that was named and nowhere else.
+var client = http.Client{
+	Transport:     &http.Transport{DisableKeepAlives: true},
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
 
 // Limits of requests that a live engine answers at once.
 const (
@@ -74,12 +78,22 @@ func (e *Engine) call(ctx context.Context, method, path string, body []byte, lim
 	defer res.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err == nil && res.StatusCode != http.StatusOK {
-		err = &statusError{res.StatusCode, oneLine(string(data))}
+		err = &statusError{res.StatusCode, oneLine(redirect(res) + string(data))}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	return data, nil
+}
+
+// redirect names where an answer points to, without what may be secret; empty if nowhere.
+func redirect(res *http.Response) string {
+	to, err := res.Location()
+	if err != nil {
+		return ""
+	}
+	to.User, to.RawQuery, to.Fragment = nil, "", ""
+	return fmt.Sprintf("a redirect to %s, which is not followed: ", to)
 }
 
 // query asks a running engine for facts. The first answer to a fact counts.

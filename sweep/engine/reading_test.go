@@ -333,3 +333,19 @@ func TestDialect(t *testing.T) {
 		t.Error("a dialect without a list")
 	}
 }
+
+// Nothing that planner asks a server goes where a redirect points to.
+func TestRedirect(t *testing.T) {
+	gone := 0
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { gone++ }))
+	defer elsewhere.Close()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, elsewhere.URL+"/v1/models?key=secret", http.StatusFound)
+	}))
+	defer server.Close()
+	e := &Engine{URL: server.URL, settings: &Settings{}}
+	_, err := e.call(t.Context(), http.MethodGet, "/v1/models", nil, probeLimit)
+	if told := "a redirect to " + elsewhere.URL + "/v1/models, which"; err == nil || statusOf(err) != http.StatusFound || !strings.Contains(err.Error(), told) || gone > 0 {
+		t.Errorf("%v, %d requests went there", err, gone)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -15,13 +16,6 @@ import (
 // idleLimit is how long a connection is kept without use: below the 5 s after
 // which uvicorn, and so vLLM, SGLang and LMDeploy, closes it.
 const idleLimit = 4 * time.Second
-
-// resendLimit is how many requests of a trial are sent again because their
-// connection was closed before any answer came. A close that is known before the
-// request leaves needs none of them, so more say that the server closes behind
-// each answer, or throws requests away: from then on each request gets a
-// connection of its own, where what breaks is a failure of the request.
-const resendLimit = 3
 
 // connPool holds the connections of one trial to one plain HTTP/1.1 server: as many
 // as there are requests in flight, without a limit that requests could queue
@@ -34,46 +28,47 @@ type connPool struct {
 
 	mu   sync.Mutex
 	idle []*conn
-	// resent counts the requests that met a connection which the server closed
-	// without a word and left again on another.
+	// resent counts the requests that left again on another connection.
 	resent int
 }
 
-// send writes a message and reads the head of its answer.
+// send implements transport. A request that met a close of a kept connection is sent
+// again on a new one; when it was due does not change by that.
 func (p *connPool) send(m *message, deadline time.Time) (response, error) {
-	for {
-		c, reused, err := p.get(deadline)
-		if err != nil {
-			return response{}, err
-		}
-		c.SetDeadline(deadline)
-		a, err := c.exchange(m)
-		if err == nil {
-			return a, nil
-		}
-		c.drop()
-		if !reused || !c.silent || !isStale(err) || !p.resend() {
-			return response{}, err
-		}
+	c, reused, err := p.get(deadline)
+	if err != nil {
+		return response{}, err
 	}
+	begin := time.Now()
+	r, err := c.ask(m, deadline)
+	if err == nil || !reused || !c.silent || !isStale(err) || time.Since(begin) > crossLimit {
+		return r, err
+	}
+	p.mu.Lock()
+	p.resent++
+	p.mu.Unlock()
+	if c, err = p.open(deadline); err != nil {
+		return response{}, err
+	}
+	return c.ask(m, deadline)
 }
 
-// resend counts a request that is to be sent again; false where too many were.
-func (p *connPool) resend() bool {
+func (p *connPool) resends() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.resent >= resendLimit {
-		return false
-	}
-	p.resent++
-	return true
+	return p.resent
 }
 
 // isStale reports the errors of a connection whose close by the server crossed
 // the request on its way. A request that the server read and threw away looks
 // the same, which is why resendLimit bounds the benefit of the doubt.
 func isStale(err error) bool {
-	return errors.Is(err, errNoAnswer) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	for _, closed := range [...]error{errNoAnswer, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, closed) {
+			return true
+		}
+	}
+	return strings.Contains(err.Error(), "server closed idle connection") // net/http has no type for it
 }
 
 // get takes the connection that was used last and is still open, or opens one.

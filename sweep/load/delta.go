@@ -2,6 +2,7 @@ package load
 
 import (
 	"bytes"
+	"fmt"
 
 	"github.com/valyala/fastjson"
 
@@ -34,31 +35,62 @@ type delta struct {
 
 var errNoObject = failed(measure.Malformed, "not a JSON object")
 
+// decoder reads JSON of a server without letting it take much memory: a value takes
+// some fifty times its shortest text.
+type decoder struct {
+	parser fastjson.Parser
+	// values is how many values a text may have; used how long the longest was.
+	values, used int
+}
+
+// reset makes the decoder ready for an answer of so many values. It keeps its memory,
+// unless that has become large.
+func (d *decoder) reset(values int) {
+	if d.used > keepSize {
+		*d = decoder{}
+	}
+	d.values = values
+}
+
+func (d *decoder) parse(data []byte) (*fastjson.Value, error) {
+	d.used = max(d.used, len(data))
+	// A value takes two bytes at least, and a sign that sets it off.
+	if len(data) > 2*d.values && bytes.Count(data, []byte{','})+bytes.Count(data, []byte{'['})+bytes.Count(data, []byte{'{'}) > d.values {
+		return nil, failed(measure.Malformed, fmt.Sprintf("more than %d values in a JSON text", d.values))
+	}
+	v, err := d.parser.ParseBytes(data)
+	if err != nil {
+		return nil, failed(measure.Malformed, "decode chunk: "+err.Error())
+	}
+	return v, nil
+}
+
 // isDone recognises the end marker of the OpenAI dialect.
 func isDone(data []byte) bool { return string(bytes.TrimSpace(data)) == "[DONE]" }
 
 // decodeDelta reads one event of /v1/completions or /v1/chat/completions, in
 // the form in which any engine sends it, streamed or whole. Only the first
 // choice is read: planner never asks for more than one.
-func decodeDelta(p *fastjson.Parser, data []byte) (delta, error) {
-	v, err := p.ParseBytes(data)
+func (d *decoder) decode(data []byte) (delta, error) {
+	v, err := d.parse(data)
 	if err != nil {
-		return delta{}, failed(measure.Malformed, "decode chunk: "+err.Error())
+		return delta{}, err
 	}
 	if v.Type() != fastjson.TypeObject {
 		return delta{}, errNoObject
 	}
-	if text := errorOf(v); text != "" {
+	choice := v.Get("choices", "0")
+	if text := errorOf(v, choice); text != "" {
 		return delta{}, failed(measure.StreamError, text)
 	}
-	d := delta{usage: usageOf(v)}
-	if choice := v.Get("choices", "0"); choice != nil {
-		d.choice = true
-		if err := d.readChoice(choice); err != nil {
+	out := delta{usage: usageOf(v)}
+	if choice != nil {
+		out.choice = true
+		if err := out.readChoice(choice); err != nil {
 			return delta{}, err
 		}
 	}
-	return d, nil
+	return out, nil
 }
 
 func (d *delta) readChoice(v *fastjson.Value) error {
@@ -116,7 +148,7 @@ func usageOf(v *fastjson.Value) usage {
 		return usage{}
 	}
 	return usage{
-		prompt: u.GetInt("prompt_tokens"), completion: completion.GetInt(),
+		prompt: u.GetInt("prompt_tokens"), completion: max(completion.GetInt(), 0),
 		cached: u.GetInt("prompt_tokens_details", "cached_tokens"), known: true,
 	}
 }

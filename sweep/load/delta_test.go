@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"planner/sweep/measure"
 	"testing"
-
-	"github.com/valyala/fastjson"
 )
 
 // TestDecodeDelta reads the events that the engines are known to send.
@@ -56,9 +54,9 @@ func TestDecodeDelta(t *testing.T) {
 		{"no error", `{"error":false,"detail":"","choices":[{"text":"a"}]}`, delta{content: true, choice: true}, "a"},
 		{"null error", `{"error":null,"choices":[{"text":"a"}]}`, delta{content: true, choice: true}, "a"},
 	}
-	var p fastjson.Parser
+	p := decoder{values: 1000}
 	for _, c := range cases {
-		got, err := decodeDelta(&p, []byte(c.in))
+		got, err := p.decode([]byte(c.in))
 		text := string(got.text)
 		if err != nil {
 			outcome, detail := outcomeOf(err)
@@ -72,7 +70,7 @@ func TestDecodeDelta(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{``, `{`, `{"choices":[{"text":"a"}]`, `{"choices":[{"text":"a]}`, `null`, `[1]`, `17`, `{"a":1}}`, `data`, `{"choices":[{"text":"a"}]} x`} {
-		if c, err := decodeDelta(&p, []byte(bad)); err == nil {
+		if c, err := p.decode([]byte(bad)); err == nil {
 			t.Errorf("%q: %+v, want an error", bad, c)
 		}
 	}
@@ -86,9 +84,9 @@ func FuzzDecodeDelta(f *testing.F) {
 	f.Add([]byte(`{"error":{"message":5}}`))
 	f.Add([]byte(`{"choices":{"0":{"text":"a"}},"usage":[]}`))
 	f.Fuzz(func(t *testing.T, in []byte) {
-		var p fastjson.Parser
+		p := decoder{values: len(in)}
 		// fastjson refuses what is nested deeper than 300.
-		_, err := decodeDelta(&p, in)
+		_, err := p.decode(in)
 		if err == nil || err == errNoObject || !json.Valid(in) || deep(in) {
 			return
 		}

@@ -1,14 +1,19 @@
 package load
 
 import (
+	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -33,7 +38,11 @@ func reset(pieces ...string) handler {
 	return func(c net.Conn, a asked) bool {
 		say(pieces...)(c, a)
 		time.Sleep(20 * time.Millisecond) // What was said arrives first.
+		if s, ok := c.(*tls.Conn); ok {
+			c = s.NetConn()
+		}
 		c.(*net.TCPConn).SetLinger(0)
+		c.Close()
 		return false
 	}
 }
@@ -63,82 +72,219 @@ func tokensOf(n int) string {
 
 const eventStream = "text/event-stream"
 
-// faults are servers that misbehave, with what is to be said of them. Requests
-// ask for 4 tokens.
-var faults = []struct {
-	name    string
-	server  handler
-	outcome measure.Outcome
-	detail  string
-	output  int
-}{
-	{"good", say(streamHead, tokensOf(4), ending(8, 4)), measure.OK, "", 4},
-	{"good without [DONE]", say(streamHead, tokensOf(4), chunked(finishEvent()), lastChunk), measure.OK, "", 4},
-	{"good without a finish reason", say(streamHead, tokensOf(4), chunked(doneEvent), lastChunk), measure.OK, "", 4},
-	{"good in one event per line end", say(streamHead, chunked(strings.ReplaceAll(tokenEvent(" w", 8, 4)+finishEvent()+doneEvent, "\n", "\r\n")), lastChunk), measure.OK, "", 4},
-	{"good until the connection closes", say("HTTP/1.0 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + tokenEvent("a", 8, 4) + finishEvent() + doneEvent), measure.OK, "", 4},
-	{"good behind an interim answer", say("HTTP/1.1 100 Continue\r\n\r\n", streamHead, tokensOf(4), ending(8, 4)), measure.OK, "", 4},
-	{"good, cut behind [DONE]", say(streamHead, tokensOf(4), chunked(finishEvent()), chunked(doneEvent)), measure.OK, "", 4},
-	{"good with extensions and trailers", say(streamHead, strings.Replace(tokensOf(4), "\r\n", ";x=y\r\n", 1), chunked(finishEvent()), "0\r\nX: y\r\n\r\n"), measure.OK, "", 4},
-
-	{"good, with a count of none", say(streamHead, chunked(`data: {"choices":[{"text":"a"}]}`+"\n\n"), chunked(`data: {"choices":[{"text":"b"}]}`+"\n\n"), ending(8, 0)), measure.OK, "", 2},
-
-	{"503", say(whole("503 Service Unavailable", "application/json", `{"error":{"message":"queue full"}}`)), measure.HTTPStatus, "503: queue full", 0},
-	{"429 without a body", say("HTTP/1.1 429 Too Many\r\nContent-Length: 0\r\n\r\n"), measure.HTTPStatus, "429", 0},
-	{"204", say("HTTP/1.1 204 No Content\r\n\r\n"), measure.HTTPStatus, "204", 0},
-	{"307", say("HTTP/1.1 307 Elsewhere\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n"), measure.HTTPStatus, "307", 0},
-	{"closed at once", say(), measure.Reset, "", 0},
-	{"reset at once", reset(), measure.Reset, "", 0},
-	{"reset in the stream", reset(streamHead, tokensOf(2)), measure.Reset, "", 2},
-	{"silent", stall(), measure.Timeout, "", 0},
-	{"silent behind the head", stall(streamHead), measure.Timeout, "", 0},
-	{"stalled stream", stall(streamHead, tokensOf(2)), measure.Timeout, "", 2},
-	{"cut stream", say(streamHead, tokensOf(2)), measure.Truncated, "", 2},
-	{"cut chunk", say(streamHead, tokensOf(2), "ff\r\ndata: {"), measure.Truncated, "", 2},
-	{"cut head", say("HTTP/1.1 200 OK\r\nContent-"), measure.Truncated, "", 0},
-	{"ended without a finish", say(streamHead, tokensOf(2), lastChunk), measure.Truncated, "", 2},
-	{"cut body of a length", say("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 9999\r\n\r\n" + tokenEvent("a", 8, 4) + finishEvent()), measure.Truncated, "", 4},
-	{"empty stream", say(streamHead, lastChunk), measure.Empty, "", 0},
-	{"only [DONE]", say(streamHead, chunked(doneEvent), lastChunk), measure.Empty, "", 0},
-	{"only a role", say(streamHead, chunked(`data: {"choices":[{"delta":{"role":"assistant","content":""}}]}`+"\n\n"), chunked(finishEvent()), chunked(doneEvent), lastChunk), measure.Empty, "", 0},
-	{"only usage", say(streamHead, ending(8, 4)), measure.Empty, "", 4},
-	{"empty body", say(whole("200 OK", "application/json", "")), measure.Empty, "no body", 0},
-	{"error event", say(streamHead, tokensOf(2), chunked("event: error\ndata: out of memory\n\n"), lastChunk), measure.StreamError, "out of memory", 2},
-	{"error in the stream", say(streamHead, tokensOf(1), chunked(`data: {"error":{"message":"gone","code":500}}`+"\n\n"), chunked(doneEvent), lastChunk), measure.StreamError, "gone", 1},
-	{"error as the answer", say(whole("200 OK", "application/json", `{"error":"no"}`)), measure.StreamError, "no", 0},
-	{"no stream though asked", say(whole("200 OK", "application/json", `{"choices":[{"text":"a"}]}`)), measure.Malformed, "no stream, though asked for", 0},
-	{"malformed event", say(streamHead, tokensOf(1), chunked("data: {\"choices\":[\n\n"), ending(8, 4)), measure.Malformed, "", 1},
-	{"text for an event", say(streamHead, chunked("data: hello\n\n"), ending(8, 4)), measure.Malformed, "", 0},
-	{"not HTTP", say("SSH-2.0-OpenSSH_9.6\r\n\r\n"), measure.Malformed, "", 0},
-	{"no number for a status", say("HTTP/1.1 abc OK\r\n\r\n"), measure.Malformed, "", 0},
-	{"bad length", say("HTTP/1.1 200 OK\r\nContent-Length: -4\r\n\r\n"), measure.Malformed, "", 0},
-	{"bad chunk size", say(streamHead, "xyz\r\n"), measure.Malformed, "", 0},
-	{"chunk without its end", say(streamHead, "3\r\nabcdef\r\n"), measure.Malformed, "", 0},
-	{"endless head", say("HTTP/1.1 200 OK\r\n" + strings.Repeat("X: "+strings.Repeat("y", 100)+"\r\n", 1000)), measure.Malformed, "", 0},
-	{"endless line between chunks", say(streamHead, strings.Repeat("0", 20_000)), measure.Malformed, "", 0},
-	{"endless event", say("HTTP/1.1 200 OK\r\nContent-Type: " + eventStream + "\r\n\r\ndata: " + strings.Repeat("x", 2<<20)), measure.Malformed, "event longer than 1 MiB", 0},
-	{"too few tokens", say(streamHead, tokensOf(3), ending(8, 3)), measure.WrongLength, "3 tokens for 4", 3},
-	{"too many tokens", say(streamHead, tokensOf(5), ending(8, 5)), measure.WrongLength, "5 tokens for 4", 5},
-	{"more tokens counted than came", say(streamHead, tokensOf(4), ending(8, 12)), measure.WrongLength, "12 tokens for 4 by the server's count, in 4 events", 12},
-	{"compressed", say("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b"), measure.Malformed, `malformed answer: content-encoding "gzip", which was not asked for`, 0},
-	{"tokens without end", say(streamHead, tokensOf(1500)), measure.WrongLength, "", -1},
+// flood says something and then something else again and again.
+func flood(head, rest string) handler {
+	again := []byte(rest)
+	return func(c net.Conn, _ asked) bool {
+		_, err := io.WriteString(c, head)
+		for err == nil {
+			_, err = c.Write(again)
+		}
+		return false
+	}
 }
 
-// TestFaults classifies each misbehaviour, over plain connections, and never
-// takes it for a success or a latency.
-func TestFaults(t *testing.T) {
-	for _, f := range faults {
-		t.Run(f.name, func(t *testing.T) {
-			t.Parallel()
-			r := one(t, &Client{URL: serve(t, f.server)}, 500*time.Millisecond)
-			if r.Outcome != f.outcome || f.detail != "" && r.Detail != f.detail || f.output >= 0 && r.Output != f.output {
-				t.Errorf("%v %q, %d tokens; want %v %q, %d", r.Outcome, r.Detail, r.Output, f.outcome, f.detail, f.output)
-			}
-			if _, ok := r.E2E(); ok != (f.outcome == measure.OK) {
-				t.Errorf("%v has a latency: %v", r.Outcome, ok)
-			}
-		})
+// drip floods slowly.
+func drip(head, rest string) handler {
+	return func(c net.Conn, _ asked) bool {
+		_, err := io.WriteString(c, head)
+		for err == nil {
+			time.Sleep(20 * time.Millisecond)
+			_, err = io.WriteString(c, rest)
+		}
+		return false
 	}
+}
+
+// rough does something to a connection of which it has read at most the head of a
+// request.
+type rough struct {
+	fault
+	// reads: it does read the request first.
+	reads bool
+	// held: it ends with the time-out only.
+	held bool
+	// bare: it acts on the connection as it was accepted, ahead of TLS and of any request.
+	bare bool
+	// only is the scheme for which there is such a fault; "" for both.
+	only string
+}
+
+// roughs are what a server may do to a connection without reading a request to its end;
+// these have longer bodies than fit into the buffers on the way.
+var roughs = []rough{
+	{fault: fault{"refused unread", say(whole("413 Too Large", "text/plain", "too long")), measure.HTTPStatus, "413: too long", 0}},
+	{fault: fault{"refused unread, and stalls", stall("HTTP/1.1 500 Oops\r\nContent-Length: 99\r\n\r\nout of"), measure.HTTPStatus, "500: out of", 0}, held: true},
+	{fault: fault{"refused unread and open", stall(whole("503 No", "text/plain", "busy")), measure.HTTPStatus, "503: busy", 0}},
+	{fault: fault{"good ahead of its request", ahead, measure.OK, "", 4}},
+	{fault: fault{"error ahead of its request", stall(streamHead, chunked(`data: {"error":"no"}`+"\n\n")), measure.StreamError, "no", 0}},
+	{fault: fault{"never read", stall(), measure.Timeout, "", 0}},
+	{fault: fault{"closed unread", say(), measure.Reset, "", 0}},
+	{fault: fault{"reset unread", reset(), measure.Reset, "", 0}},
+	{fault: fault{"closed when accepted", say(), measure.Reset, "", 0}, bare: true},
+	{fault: fault{"reset when accepted", reset(), measure.Reset, "", 0}, bare: true},
+	{fault: fault{"silent when accepted", stall(), measure.Timeout, "", 0}, bare: true},
+	{fault: fault{"speaks first", stall("SSH-2.0-OpenSSH_9.6\r\n"), measure.Malformed, "", 0}, bare: true, only: "http"},
+	{fault: fault{"no TLS", stall("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"), measure.Refused, "", 0}, bare: true, only: "https"},
+	{fault: fault{"TLS for plain", stall("\x15\x03\x01\x00\x02\x02\x46"), measure.Malformed, "", 0}, bare: true, only: "http"},
+	{fault: fault{"handshake refused", stall("\x15\x03\x03\x00\x02\x02\x28"), measure.Refused, "", 0}, bare: true, only: "https"},
+	{fault: fault{"handshake cut", say("\x16\x03\x03\x00\x7a\x02\x00"), measure.Reset, "", 0}, bare: true, only: "https"},
+}
+
+// overTLS is what net/http may take some of them for: it reads a line that was cut, and
+// may give up an answer when the request breaks.
+var overTLS = map[string]measure.Outcome{"cut head": measure.Malformed, "refused unread": measure.Reset}
+
+// ahead answers well before it reads on.
+func ahead(c net.Conn, a asked) bool {
+	say(streamHead, tokensOf(4), ending(8, 4))(c, a)
+	io.Copy(io.Discard, c)
+	return false
+}
+
+// way is how a request comes to a server that misbehaves.
+type way struct{ secure, reused bool }
+
+func (w way) String() string {
+	return map[bool]string{false: "http", true: "https"}[w.secure] + map[bool]string{false: ", new connection", true: ", kept connection"}[w.reused]
+}
+
+// serveFault runs a server that answers the first request well where the connection is
+// to be reused, and misbehaves from then on. It returns its URL.
+func serveFault(l net.Listener, w way, f rough, conf *tls.Config) (stop func()) {
+	var seen atomic.Int64
+	good := say(streamHead, tokensOf(4), ending(8, 4))
+	return serveConns(l, func(c net.Conn) {
+		defer c.Close()
+		if f.bare && (!w.reused || seen.Load() > 0) {
+			f.server(c, asked{})
+			return
+		}
+		if w.secure {
+			c = tls.Server(c, conf)
+		}
+		r := bufio.NewReaderSize(c, 4<<10)
+		for {
+			a, err := readHead(r)
+			first := err == nil && w.reused && seen.Add(1) == 1
+			if err == nil && (first || f.reads) {
+				err = a.readBody(r)
+			}
+			switch {
+			case err != nil:
+				return
+			case !first:
+				f.server(c, a)
+				return
+			default:
+				good(c, a)
+				if f.bare {
+					return
+				}
+			}
+		}
+	})
+}
+
+// TestFaults: whatever a server does, over TLS or not, at the first request of a
+// connection or at a later one, is told for what it is, and never taken for a success or
+// a latency, nor waited for beyond the time-out.
+func TestFaults(t *testing.T) {
+	conf, roots := certificate(t)
+	cases := slices.Clone(roughs)
+	for _, f := range faults {
+		cases = append(cases, rough{fault: f, reads: true})
+	}
+	// Those that are held need quiet: they have a time-out to keep.
+	for _, held := range []bool{false, true} {
+		slots, all := make(chan struct{}, 40), sync.WaitGroup{}
+		for _, f := range cases {
+			for _, w := range []way{{false, false}, {false, true}, {true, false}, {true, true}} {
+				if (f.held || f.outcome == measure.Timeout) != held || f.only != "" && (f.only == "https") != w.secure {
+					continue
+				}
+				all.Go(func() {
+					slots <- struct{}{}
+					defer func() { <-slots }()
+					if err := meet(t.Context(), w, f, conf, roots); err != nil {
+						t.Errorf("%s, %v: %v", f.name, w, err)
+					}
+				})
+			}
+		}
+		all.Wait()
+	}
+}
+
+// meet sends a request to a server that misbehaves and says what is wrong with its
+// record.
+func meet(ctx context.Context, w way, f rough, conf *tls.Config, roots *x509.CertPool) error {
+	timeout := 20 * time.Second
+	if f.held || f.outcome == measure.Timeout {
+		timeout = 1200 * time.Millisecond
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer serveFault(l, w, f, conf)()
+	c := &Client{URL: map[bool]string{false: "http://", true: "https://"}[w.secure] + l.Addr().String(), Model: "m", Stream: true, Engine: "vllm",
+		tls: &tls.Config{RootCAs: roots}, dial: narrow}
+	n, prompt := 1, 8
+	if w.reused {
+		n = 2
+	}
+	if !f.reads {
+		prompt = 40_000
+	}
+	trial := measure.Trial{Workload: &workload.Workload{Timeout: timeout}, Concurrency: 1, Requests: n}
+	obs, err := c.Run(ctx, trial, requests(n, prompt, 4, 0))
+	switch {
+	case err != nil || len(obs.Records) != n:
+		return fmt.Errorf("%d records, %w", len(obs.Records), err)
+	case n > 1 && obs.Records[0].Outcome != measure.OK:
+		return fmt.Errorf("the request ahead of it: %v %q", obs.Records[0].Outcome, obs.Records[0].Detail)
+	}
+	r := &obs.Records[n-1]
+	if also, ok := overTLS[f.name]; ok && w.secure && r.Outcome == also {
+		return nil
+	}
+	return f.check(r, obs.End, timeout)
+}
+
+func (f *fault) check(r *measure.Record, end, timeout time.Duration) error {
+	detail, begins := strings.CutSuffix(f.detail, "...")
+	right := r.Detail == f.detail || f.detail == "" || begins && strings.HasPrefix(r.Detail, detail)
+	if r.Outcome != f.outcome || !right || len(r.Detail) > 160 || f.output >= 0 && r.Output != f.output {
+		return fmt.Errorf("%v %q, %d tokens; want %v %q, %d", r.Outcome, r.Detail, r.Output, f.outcome, f.detail, f.output)
+	}
+	if _, ok := r.E2E(); ok != (f.outcome == measure.OK) {
+		return fmt.Errorf("%v has a latency: %v", r.Outcome, ok)
+	}
+	if held := end - r.Due; held > timeout+slack {
+		return fmt.Errorf("held for %v at a time-out of %v", held, timeout)
+	}
+	return nil
+}
+
+// slack is what a busy machine may be late by.
+const slack = 2 * time.Second
+
+// narrow opens a connection that takes little in advance.
+func narrow(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := new(net.Dialer).DialContext(ctx, network, address)
+	if err == nil {
+		c.(*net.TCPConn).SetWriteBuffer(16 << 10)
+	}
+	return c, err
+}
+
+// certificate makes a server for TLS and those who trust it.
+func certificate(t testing.TB) (*tls.Config, *x509.CertPool) {
+	s := httptest.NewTLSServer(nil)
+	defer s.Close()
+	roots := s.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	return &tls.Config{Certificates: s.TLS.Certificates}, roots
 }
 
 // one sends one request for 4 tokens and returns its record.
@@ -151,153 +297,4 @@ func one(t *testing.T, c *Client, timeout time.Duration) measure.Record {
 		t.Fatalf("%d records, %v", len(obs.Records), err)
 	}
 	return obs.Records[0]
-}
-
-func TestRefused(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	if r := one(t, &Client{URL: "http://" + l.Addr().String()}, time.Second); r.Outcome != measure.Refused {
-		t.Errorf("%v %q, want refused", r.Outcome, r.Detail)
-	}
-	if r := one(t, &Client{URL: "http://no-such-host.invalid"}, 2*time.Second); r.Outcome != measure.Refused && r.Outcome != measure.Timeout {
-		t.Errorf("unknown host: %v %q, want refused", r.Outcome, r.Detail)
-	}
-}
-
-// TestDropped: what the client ran out of is its own failure, and says so.
-func TestDropped(t *testing.T) {
-	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.EADDRNOTAVAIL} {
-		c := &Client{URL: "http://127.0.0.1:1", dial: func(context.Context, string, string) (net.Conn, error) {
-			return nil, &net.OpError{Op: "dial", Err: errno}
-		}}
-		if r := one(t, c, time.Second); r.Outcome != measure.Dropped {
-			t.Errorf("%v: %v, want dropped", errno, r.Outcome)
-		}
-	}
-}
-
-// TestStaleConnection: a server that closes kept connections behind the
-// client's back costs no request.
-func TestStaleConnection(t *testing.T) {
-	url := serve(t, func(c net.Conn, a asked) bool {
-		say(streamHead, tokensOf(a.tokens), ending(8, a.tokens))(c, a)
-		return false
-	})
-	var dialled atomic.Int64
-	c := &Client{URL: url, Model: "m", Stream: true, Engine: "vllm", dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-		dialled.Add(1)
-		return new(net.Dialer).DialContext(ctx, network, address)
-	}}
-	r, err := c.Start(t.Context(), measure.Trial{Concurrency: 1, Requests: 20}, requests(20, 8, 4, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	obs, err := r.Wait()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, rec := range obs.Records {
-		if rec.Outcome != measure.OK {
-			t.Errorf("request %d: %v %q", rec.ID, rec.Outcome, rec.Detail)
-		}
-	}
-	if n := r.via.(*connPool).resent; n > resendLimit {
-		t.Errorf("%d requests sent again", n)
-	}
-	if n := dialled.Load(); n < 15 {
-		t.Errorf("%d connections, though each was closed behind its answer", n)
-	}
-}
-
-// TestThrownAway: requests that a server reads and throws away are failures,
-// however alike they are to those that meet a connection which had just been closed.
-func TestThrownAway(t *testing.T) {
-	for name, breaks := range map[string]handler{"reset": reset(), "closed": say()} {
-		t.Run(name, func(t *testing.T) {
-			var seen, thrown atomic.Int64
-			url := serve(t, func(c net.Conn, a asked) bool {
-				if seen.Add(1)%5 == 0 {
-					thrown.Add(1)
-					breaks(c, a)
-					return false
-				}
-				say(streamHead, tokensOf(a.tokens), ending(8, a.tokens))(c, a)
-				return true
-			})
-			c := &Client{URL: url, Model: "m", Stream: true, Engine: "vllm"}
-			obs, err := c.Run(t.Context(), measure.Trial{Concurrency: 1, Requests: 60}, requests(60, 8, 4, 0))
-			if err != nil {
-				t.Fatal(err)
-			}
-			failed := 0
-			for _, rec := range obs.Records {
-				if rec.Outcome != measure.OK {
-					failed++
-				}
-			}
-			if failed != int(thrown.Load())-resendLimit {
-				t.Errorf("%d thrown away: %d failed", thrown.Load(), failed)
-			}
-			if !slices.ContainsFunc(obs.Remarks.Texts(), func(s string) bool { return strings.HasPrefix(s, "connections: 3 requests met one") }) {
-				t.Errorf("remarks %q do not say that requests were sent again", obs.Remarks)
-			}
-		})
-	}
-}
-
-// TestHungUp tells an open connection from one that the server has left.
-func TestHungUp(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	for _, leave := range []func(c *net.TCPConn){
-		func(c *net.TCPConn) { c.Close() },
-		func(c *net.TCPConn) { c.SetLinger(0); c.Close() },
-		func(c *net.TCPConn) { io.WriteString(c, "HTTP/1.1 408 Request Timeout\r\n\r\n") },
-	} {
-		here, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer here.Close()
-		there, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer there.Close()
-		here.SetDeadline(time.Now().Add(-time.Second))
-		if hungUp(here) {
-			t.Error("an open connection is of no more use")
-		}
-		leave(there.(*net.TCPConn))
-		for end := time.Now().Add(5 * time.Second); !hungUp(here) && time.Now().Before(end); {
-			time.Sleep(time.Millisecond)
-		}
-		if !hungUp(here) {
-			t.Error("a connection that the server left is of use")
-		}
-	}
-}
-
-// TestShorterAnswers: an engine that is not told to go on behind its end gives
-// less load than asked for, and the trial says so.
-func TestShorterAnswers(t *testing.T) {
-	for _, n := range []int{4, 3} {
-		url := serve(t, say(streamHead, tokensOf(n), ending(8, n)))
-		c := &Client{URL: url, Model: "m", Stream: true}
-		trial := measure.Trial{Workload: &workload.Workload{Timeout: time.Second}, Concurrency: 1, Requests: 5}
-		obs, err := c.Run(t.Context(), trial, requests(5, 8, 4, 0))
-		if err != nil {
-			t.Fatal(err)
-		}
-		said := slices.ContainsFunc(obs.Remarks.Texts(), func(s string) bool { return strings.HasPrefix(s, "answers: the server generated 25 % fewer tokens") })
-		if said != (n < 4) {
-			t.Errorf("%d of 4 tokens: remarks %q", n, obs.Remarks)
-		}
-	}
 }

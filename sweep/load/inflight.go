@@ -7,21 +7,30 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/valyala/fastjson"
-
 	"planner/sweep/measure"
 )
 
-// maxAnswer is the longest answer that is read whole: one that is not streamed,
-// or the message of an error.
-const maxAnswer = 16 << 20
+const (
+	// maxMessage is how much is read of the message of an error.
+	maxMessage = 64 << 10
+	// keepSize is the longest buffer that is kept from one request to the next.
+	keepSize = 64 << 10
+)
+
+// sizes are what the answer to a request may take: the longest event or whole answer, in
+// bytes, and the number of values in it. A server may repeat the ids of the prompt.
+func sizes(prompt, output int) (length, values int) {
+	return 256<<10 + 16*prompt + 64*output, 4<<10 + 2*(prompt+output)
+}
 
 // inFlight is a request on its way, and its answer as it arrives. Its buffers are
 // kept from one request to the next.
 type inFlight struct {
-	parser fastjson.Parser
-	sse    sseReader
-	whole  []byte
+	decoder decoder
+	sse     sseReader
+	whole   []byte
+	// limit is the longest event or answer.
+	limit int
 
 	index int
 	// start is the zero of the trial's times.
@@ -66,12 +75,15 @@ func (c *received) tokens() (n int, counted bool) {
 // stream whether they were asked for one by one.
 func (f *inFlight) receive(r response, want int, stream bool) {
 	f.fail(nil)
+	var values int
+	f.limit, values = sizes(f.record.Prompt, want)
+	f.decoder.reset(values)
 	c := &f.answer
 	switch {
 	case r.status != 200:
-		c.err = failed(measure.HTTPStatus, fmt.Sprint(r.status)+f.message(r.body))
+		c.err = failed(measure.HTTPStatus, fmt.Sprint(r.status)+redirected(r.place)+f.message(r.body))
 	case !r.stream:
-		c.err = f.readWhole(r.body, stream)
+		c.err = f.readWhole(r, stream)
 	default:
 		c.err = f.readStream(r.body, want)
 	}
@@ -80,7 +92,15 @@ func (f *inFlight) receive(r response, want int, stream bool) {
 // fail makes the answer one of which nothing came, for the reason err.
 func (f *inFlight) fail(err error) {
 	c := &f.answer
-	*c = received{gaps: c.gaps[:0], text: c.text[:0], ids: c.ids[:0], err: err}
+	*c = received{gaps: emptied(c.gaps), text: emptied(c.text), ids: emptied(c.ids), err: err}
+}
+
+// emptied is the buffer without what is in it, nil if it has become long.
+func emptied[T any](b []T) []T {
+	if cap(b) > keepSize {
+		return nil
+	}
+	return b[:0]
 }
 
 // outcome is the record of the request, whose answer was read. An engine that
@@ -123,17 +143,17 @@ func lengths(n, want, events int) string {
 
 // message is the beginning of the body of an error, behind a colon.
 func (f *inFlight) message(b body) string {
-	f.readBody(b, 64<<10)
+	f.readBody(b, maxMessage)
 	if len(f.whole) == 0 {
 		return ""
 	}
-	return ": " + wordsIn(&f.parser, f.whole)
+	return ": " + f.decoder.wordsIn(f.whole)
 }
 
 // readBody reads a body whole, or as far as limit, and returns when the last of
 // it came.
 func (f *inFlight) readBody(b body, limit int) (at time.Time, err error) {
-	f.whole = f.whole[:0]
+	f.whole = emptied(f.whole)
 	for err == nil && len(f.whole) <= limit {
 		var span []byte
 		span, at, err = b.next()
@@ -147,19 +167,21 @@ func (f *inFlight) readBody(b body, limit int) (at time.Time, err error) {
 
 // readWhole reads an answer that is one JSON object. It has a last time and no
 // first: when its first token was made is not known.
-func (f *inFlight) readWhole(b body, stream bool) (err error) {
+func (f *inFlight) readWhole(r response, stream bool) (err error) {
 	c := &f.answer
-	c.last, err = f.readBody(b, maxAnswer)
+	c.last, err = f.readBody(r.body, f.limit)
 	switch {
 	case err != nil:
 		return err
-	case len(f.whole) > maxAnswer:
-		return failed(measure.Malformed, "endless answer")
+	case len(f.whole) > f.limit:
+		return failed(measure.Malformed, fmt.Sprintf("answer longer than %d KiB", f.limit>>10))
 	case len(f.whole) == 0:
 		return failed(measure.Empty, "no body")
 	}
-	d, err := decodeDelta(&f.parser, f.whole)
+	d, err := f.decoder.decode(f.whole)
 	switch {
+	case err != nil && stream && f.whole[0] != '{':
+		return failed(measure.Malformed, fmt.Sprintf("%s instead of a stream: %s", cmp.Or(r.kind, "no type"), f.whole[:min(len(f.whole), maxWords)]))
 	case err != nil:
 		return err
 	case stream:
@@ -168,7 +190,7 @@ func (f *inFlight) readWhole(b body, stream bool) (err error) {
 		return failed(measure.Empty, "no choice")
 	}
 	c.usage, c.finish, c.done = d.usage, d.finish, true
-	c.keep(&d)
+	f.keep(&d)
 	if d.content {
 		c.events = 1
 	}
@@ -177,7 +199,7 @@ func (f *inFlight) readWhole(b body, stream bool) (err error) {
 
 // readStream reads server-sent events.
 func (f *inFlight) readStream(b body, want int) error {
-	f.sse.reset()
+	f.sse.reset(f.limit)
 	for {
 		span, at, err := b.next()
 		f.sse.feed(span)
@@ -228,7 +250,7 @@ func (f *inFlight) ended(err error, at time.Time) error {
 func (f *inFlight) take(ev event, at time.Time) error {
 	c := &f.answer
 	if ev.failure {
-		return failed(measure.StreamError, cmp.Or(wordsIn(&f.parser, ev.data), "error event without a message"))
+		return failed(measure.StreamError, cmp.Or(f.decoder.wordsIn(ev.data), "error event without a message"))
 	}
 	if c.done || len(ev.data) == 0 {
 		return nil
@@ -237,7 +259,7 @@ func (f *inFlight) take(ev event, at time.Time) error {
 		c.done = true
 		return nil
 	}
-	d, err := decodeDelta(&f.parser, ev.data)
+	d, err := f.decoder.decode(ev.data)
 	if err != nil {
 		return err
 	}
@@ -252,7 +274,7 @@ func (f *inFlight) take(ev event, at time.Time) error {
 		}
 		c.token(at)
 	}
-	c.keep(&d)
+	f.keep(&d)
 	return nil
 }
 
@@ -265,11 +287,12 @@ func (c *received) grows(d *delta) bool {
 }
 
 // keep keeps what a delta says.
-func (c *received) keep(d *delta) {
-	if len(c.text) < maxEvent {
+func (f *inFlight) keep(d *delta) {
+	c := &f.answer
+	if len(c.text) < f.limit {
 		c.text = append(c.text, d.text...)
 	}
-	if len(c.ids) < maxEvent {
+	if len(c.ids) < f.limit {
 		for _, v := range d.ids {
 			c.ids = append(c.ids, int32(v.GetInt()))
 		}

@@ -110,8 +110,7 @@ func longestPrompt(schedule []workload.Request) int {
 func (t *Test) newTransport() transport {
 	e := t.target
 	if e.url.Scheme == "https" {
-		return &httpsTransport{ctx: t.ctx, url: e.url.String(), header: e.header, client: newHTTPTransport(t.client.tls, e.dial),
-			bodies: sync.Pool{New: func() any { return &httpBody{} }}}
+		return newHTTPSTransport(t.ctx, e, t.client.tls)
 	}
 	address := e.url.Host
 	if e.url.Port() == "" {
@@ -238,7 +237,9 @@ func (t *Test) fly(f *inFlight, m *message, due time.Duration) time.Duration {
 	}
 	t.recorder.leave(f, m.index, due)
 	r, err := t.via.send(m, t.deadline(due))
-	t.encoder.free.Put(m)
+	if !r.sending {
+		t.encoder.free.Put(m)
+	}
 	if err != nil {
 		f.fail(err)
 	} else {

@@ -52,7 +52,7 @@ func newEncoder(to *target, chat, stream bool, p *prompter) *encoder {
 }
 
 // blank returns an empty message, to be filled by encode; the caller puts it back
-// into free once it has left.
+// into free once nobody reads it any more.
 func (e *encoder) blank(index int) *message {
 	m := e.free.Get().(*message)
 	m.index, m.head, m.body = index, m.head[:0], m.body[:0]

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"unicode"
@@ -46,6 +47,7 @@ func outcomeOf(err error) (o measure.Outcome, detail string) {
 	var cert *tls.CertificateVerificationError
 	var unknown x509.UnknownAuthorityError
 	var record tls.RecordHeaderError
+	var op *net.OpError
 	text := oneLine(err.Error())
 	switch {
 	case errors.As(err, &known):
@@ -60,23 +62,36 @@ func outcomeOf(err error) (o measure.Outcome, detail string) {
 		errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH),
 		errors.As(err, &cert), errors.As(err, &unknown), errors.As(err, &record):
 		return measure.Refused, text
+	case errors.As(err, &op) && op.Err != nil:
+		// What happened is said without the addresses that tell it from all others.
+		// The name is that of an alert of TLS.
+		if op.Op == "remote error" {
+			return measure.Refused, oneLine(op.Err.Error())
+		}
+		return measure.Reset, oneLine(op.Err.Error())
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return measure.Truncated, ""
-	case strings.Contains(err.Error(), "malformed"):
-		// net/http has no type for these.
-		return measure.Malformed, text
+	case isBreak(err):
+		return measure.Reset, text
 	}
-	// Resets, broken pipes, HTTP/2 stream errors and connections closed without
-	// an answer: the connection broke. What happened to it is said without the
-	// addresses that tell it from all others.
-	var op *net.OpError
-	if errors.As(err, &op) && op.Err != nil {
-		text = oneLine(op.Err.Error())
-	}
-	return measure.Reset, text
+	// What is wrong neither with the network nor with time is so with what was said.
+	return measure.Malformed, text
 }
 
-// oneLine makes a detail fit for a table: at most 160 bytes without breaks, nor any
+// isBreak reports the errors of connections that broke. Some of net/http and of its
+// HTTP/2 have no type.
+func isBreak(err error) bool {
+	var errno syscall.Errno
+	return errors.As(err, &errno) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) ||
+		slices.ContainsFunc([]string{"server closed idle connection", "http2: ", "stream error: "}, func(part string) bool {
+			return strings.Contains(err.Error(), part)
+		})
+}
+
+// maxWords is the longest detail, in bytes.
+const maxWords = 160
+
+// oneLine makes a detail fit for a table: not long, and without breaks, nor any
 // character that a terminal would obey.
 func oneLine(s string) string {
 	s = strings.ToValidUTF8(s[:min(len(s), 4<<10)], "")
@@ -87,5 +102,5 @@ func oneLine(s string) string {
 		return ' '
 	}, s)
 	s = strings.Join(strings.Fields(s), " ")
-	return strings.ToValidUTF8(s[:min(len(s), 160)], "")
+	return strings.ToValidUTF8(s[:min(len(s), maxWords)], "")
 }

@@ -52,12 +52,12 @@ func (t *Test) sourceDoubts(uncounted int) note.Notes {
 	if share := float64(n.coalesced) / float64(n.events); n.events > 0 && share > 0.1 {
 		obs.Remarks = append(obs.Remarks, note.New(note.TokensCoalesced, 100*share))
 	}
-	if p, ok := t.via.(*connPool); ok && p.resent > 0 {
+	if resent := t.via.resends(); resent > 0 {
 		kind := note.Resent
-		if p.resent >= resendLimit {
+		if resent >= resendLimit {
 			kind = note.ResentOften
 		}
-		obs.Remarks = append(obs.Remarks, note.New(kind, p.resent))
+		obs.Remarks = append(obs.Remarks, note.New(kind, resent))
 	}
 	obs.Remarks = append(obs.Remarks, n.shorter()...)
 	if unnamed := t.conversations.unnamed; unnamed > 0 && t.encoder.tokens {

@@ -17,6 +17,8 @@ import (
 type asked struct {
 	tokens int
 	head   string
+	// length is what the head says of the body.
+	length int
 	body   []byte
 	// at is when it had arrived.
 	at time.Time
@@ -40,6 +42,11 @@ func serve(t testing.TB, h handler) string {
 }
 
 func serveOn(l net.Listener, h handler) (stop func()) {
+	return serveConns(l, func(c net.Conn) { answerAll(c, h) })
+}
+
+// serveConns hands every connection to serve.
+func serveConns(l net.Listener, serve func(net.Conn)) (stop func()) {
 	var mu sync.Mutex
 	conns := map[net.Conn]bool{}
 	var wg sync.WaitGroup
@@ -53,7 +60,7 @@ func serveOn(l net.Listener, h handler) (stop func()) {
 			conns[c] = true
 			mu.Unlock()
 			wg.Go(func() {
-				answerAll(c, h)
+				serve(c)
 				mu.Lock()
 				delete(conns, c)
 				mu.Unlock()
@@ -83,8 +90,14 @@ func answerAll(c net.Conn, h handler) {
 }
 
 func readAsked(r *bufio.Reader) (asked, error) {
-	var a asked
-	length := 0
+	a, err := readHead(r)
+	if err == nil {
+		err = a.readBody(r)
+	}
+	return a, err
+}
+
+func readHead(r *bufio.Reader) (a asked, err error) {
 	for {
 		line, err := r.ReadSlice('\n')
 		if err != nil {
@@ -92,22 +105,25 @@ func readAsked(r *bufio.Reader) (asked, error) {
 		}
 		a.head += string(line)
 		if len(line) == 2 {
-			break
+			return a, nil
 		}
 		if v, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
-			length, _ = strconv.Atoi(string(bytes.TrimSpace(v)))
+			a.length, _ = strconv.Atoi(string(bytes.TrimSpace(v)))
 		}
 	}
-	a.body = make([]byte, length)
+}
+
+func (a *asked) readBody(r *bufio.Reader) error {
+	a.body = make([]byte, a.length)
 	if _, err := io.ReadFull(r, a.body); err != nil {
-		return a, err
+		return err
 	}
 	a.at = time.Now()
 	_, rest, _ := bytes.Cut(a.body, []byte(`"max_tokens":`))
 	for i := 0; i < len(rest) && rest[i] >= '0' && rest[i] <= '9'; i++ {
 		a.tokens = 10*a.tokens + int(rest[i]-'0')
 	}
-	return a, nil
+	return nil
 }
 
 const (

@@ -12,9 +12,13 @@ var wordKeys = [...]string{"message", "detail", "msg", "error", "errors", "error
 // errorOf finds the error that a server puts into an answer of status 200: a value
 // under "error", an object that calls itself one, or one that has neither choices nor
 // usage and holds what only errors do ("detail" of FastAPI, "errors", a "message").
-func errorOf(v *fastjson.Value) string {
+// Where there is a choice, only the first is looked for.
+func errorOf(v, choice *fastjson.Value) string {
 	if e := v.Get("error"); says(e) {
 		return wordsOf(e)
+	}
+	if choice != nil {
+		return ""
 	}
 	if string(v.GetStringBytes("object")) == "error" || string(v.GetStringBytes("type")) == "error" {
 		return wordsOf(v)
@@ -73,13 +77,13 @@ func innerWords(v *fastjson.Value) *fastjson.Value {
 }
 
 // wordsIn finds the words of an error in a text that may be JSON.
-func wordsIn(p *fastjson.Parser, text []byte) string {
-	v, err := p.ParseBytes(text)
+func (d *decoder) wordsIn(text []byte) string {
+	v, err := d.parse(text)
 	switch {
 	case err != nil:
 		return string(text)
 	case v.Type() == fastjson.TypeObject:
-		if s := errorOf(v); s != "" {
+		if s := errorOf(v, nil); s != "" {
 			return s
 		}
 	case v.Type() == fastjson.TypeString:

@@ -2,14 +2,10 @@ package load
 
 import (
 	"bytes"
+	"fmt"
 
 	"planner/sweep/measure"
 )
-
-// maxEvent is the longest line, and the longest data, of one event.
-const maxEvent = 1 << 20
-
-var errEventTooLong = failed(measure.Malformed, "event longer than 1 MiB")
 
 // event is one server-sent event. Its data is valid until the next call of the
 // reader.
@@ -27,7 +23,9 @@ type event struct {
 // so whoever reads the network knows when each event came. An event that lies
 // within one span is not copied.
 type sseReader struct {
-	in []byte
+	// limit is the longest line, and the longest data, of one event.
+	limit int
+	in    []byte
 	// line is the beginning of a line whose end has not come.
 	line []byte
 	// data is the event's data so far: a part of in, or of joined.
@@ -40,8 +38,12 @@ type sseReader struct {
 }
 
 // reset makes the reader ready for another stream and keeps its buffers.
-func (s *sseReader) reset() {
-	*s = sseReader{line: s.line[:0], joined: s.joined[:0]}
+func (s *sseReader) reset(limit int) {
+	*s = sseReader{limit: limit, line: emptied(s.line), joined: emptied(s.joined)}
+}
+
+func (s *sseReader) tooLong() error {
+	return failed(measure.Malformed, fmt.Sprintf("event longer than %d KiB", s.limit>>10))
 }
 
 // feed adds the bytes of one read. next must have returned false before.
@@ -95,8 +97,8 @@ func (s *sseReader) nextLine() ([]byte, bool, error) {
 	if cr := bytes.IndexByte(s.in[:i], '\r'); cr >= 0 {
 		i = cr
 	}
-	if len(s.line)+i > maxEvent {
-		return nil, false, errEventTooLong
+	if len(s.line)+i > s.limit {
+		return nil, false, s.tooLong()
 	}
 	if i == len(s.in) {
 		s.own()
@@ -128,8 +130,8 @@ func (s *sseReader) field(line []byte) error {
 	case "event":
 		s.failure = string(value) == "error"
 	case "data":
-		if len(s.data)+1+len(value) > maxEvent {
-			return errEventTooLong
+		if len(s.data)+1+len(value) > s.limit {
+			return s.tooLong()
 		}
 		if !s.hasData {
 			s.hasData, s.data = true, value

@@ -69,7 +69,8 @@ func (c *Client) resolve() (*target, error) {
 	if t.dial == nil {
 		t.dial = (&net.Dialer{}).DialContext
 	}
-	t.http = &http.Client{Transport: newHTTPTransport(c.tls, t.dial), Timeout: 30 * time.Second}
+	t.http = &http.Client{Transport: newHTTPTransport(c.tls, t.dial), Timeout: 30 * time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return t, nil
 }
 
@@ -99,6 +100,12 @@ func (c *Client) headers(h http.Header) error {
 	return nil
 }
 
+// Limits of answers that are not part of the load: lists of the tokens of a long text.
+const (
+	maxFacts      = 4 << 20
+	maxFactValues = 1 << 19
+)
+
 // call sends one request that is not part of the load and decodes its answer.
 func (t *target) call(ctx context.Context, method, path string, in []byte) (*fastjson.Value, error) {
 	req, err := http.NewRequestWithContext(ctx, method, t.base+path, bytes.NewReader(in))
@@ -112,14 +119,15 @@ func (t *target) call(ctx context.Context, method, path string, in []byte) (*fas
 		return nil, err
 	}
 	defer res.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	b, err := io.ReadAll(io.LimitReader(res.Body, maxFacts))
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	if res.StatusCode != http.StatusOK {
-		return nil, &refusal{res.StatusCode, fmt.Sprintf("%s %s: status %d: %s", method, path, res.StatusCode, oneLine(string(b)))}
+		where := redirected(placeOf(res.Header.Get("Location")))
+		return nil, &refusal{res.StatusCode, fmt.Sprintf("%s %s: status %d%s: %s", method, path, res.StatusCode, where, oneLine(string(b)))}
 	}
-	v, err := fastjson.ParseBytes(b)
+	v, err := (&decoder{values: maxFactValues}).parse(b)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -165,6 +166,31 @@ func TestTokenizeForms(t *testing.T) {
 		if n, err := e.tokenize(t.Context(), "a"); n != max(want, 0) || (err != nil) != (want < 0) {
 			t.Errorf("%s: %d, %v, want %d", body, n, err, want)
 		}
+	}
+}
+
+// TestRedirects: neither the calls ahead of the load nor the load go where a server sends
+// them, the key least of all.
+func TestRedirects(t *testing.T) {
+	t.Setenv("TEST_API_KEY", "sk-very-secret")
+	var gone atomic.Int64
+	elsewhere := serve(t, func(c net.Conn, a asked) bool {
+		gone.Add(1)
+		return wordServer(true, true)(c, a)
+	})
+	for _, status := range []string{"301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"} {
+		url := serve(t, say("HTTP/1.1 "+status+"\r\nLocation: "+elsewhere+"/v1/x?key=secret\r\nContent-Length: 0\r\n\r\n"))
+		told := "a redirect to " + elsewhere + "/v1/x"
+		c := &Client{URL: url, APIKeyEnv: "TEST_API_KEY"}
+		if _, err := c.target(t.Context()); err == nil || !strings.Contains(err.Error(), told) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: the list of models: %v", status, err)
+		}
+		if r := one(t, c, 10*time.Second); r.Outcome != measure.HTTPStatus || r.Detail != status[:3]+", "+told {
+			t.Errorf("%s: %v %q", status, r.Outcome, r.Detail)
+		}
+	}
+	if n := gone.Load(); n > 0 {
+		t.Errorf("%d requests went where they were sent to", n)
 	}
 }
 

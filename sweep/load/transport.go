@@ -4,27 +4,52 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"math"
 	"net"
 	"net/http"
+	"net/http/httptrace"
+	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// transport carries messages to the server.
+// transport carries messages to the server. It follows no redirect.
 type transport interface {
 	send(m *message, deadline time.Time) (response, error)
+	// resends counts the requests that met a connection which the server closed
+	// without a word and left again on another.
+	resends() int
 	close()
 }
+
+// maxHead is the longest head of an answer.
+const maxHead = 1 << 20
+
+// crossLimit is within what time a request finds out that it crossed a close by the
+// server on its way, about: a round trip. A request that breaks later was being served.
+const crossLimit = time.Second
+
+// resendLimit is how many requests are sent again before connections are not kept any
+// more. A close that is known before the request leaves needs none of them, so more say
+// that the server closes behind each answer, or throws requests away: from then on each
+// request gets a connection of its own, where what breaks is a failure of the request.
+const resendLimit = 3
 
 // response is the answer to one request while it arrives.
 type response struct {
 	status int
-	// stream reports a body of server-sent events.
+	// stream reports a body of server-sent events, kind what the server calls it.
 	stream bool
-	body   body
+	kind   string
+	// place is where a redirect points to.
+	place string
+	// sending: the request is still on its way, and its message in use.
+	sending bool
+	body    body
 }
 
 // newResponse takes what the head says of the body.
@@ -32,8 +57,30 @@ func newResponse(res *http.Response, b body) (response, error) {
 	if how := res.Header.Get("Content-Encoding"); how != "" && !strings.EqualFold(how, "identity") {
 		return response{}, malformed("content-encoding %q, which was not asked for", how)
 	}
-	stream := strings.HasPrefix(strings.ToLower(res.Header.Get("Content-Type")), "text/event-stream")
-	return response{status: res.StatusCode, stream: stream, body: b}, nil
+	kind, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
+	r := response{status: res.StatusCode, kind: kind, stream: strings.EqualFold(strings.TrimSpace(kind), "text/event-stream"), body: b}
+	if r.status/100 == 3 {
+		r.place = placeOf(res.Header.Get("Location"))
+	}
+	return r, nil
+}
+
+// placeOf is where a redirect points to, without what may be secret.
+func placeOf(location string) string {
+	u, err := url.Parse(location)
+	if err != nil {
+		return ""
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return u.String()
+}
+
+// redirected is what an answer says of a redirect to place.
+func redirected(place string) string {
+	if place == "" {
+		return ""
+	}
+	return ", a redirect to " + place
 }
 
 // body yields what has arrived of an answer.
@@ -53,43 +100,79 @@ type httpsTransport struct {
 	ctx    context.Context
 	url    string
 	header http.Header
-	client *http.Transport
+	// kept keeps connections for further requests, fresh opens one for each.
+	kept, fresh *http.Transport
+	resent      atomic.Int64
 	// bodies lends out their buffers.
 	bodies sync.Pool
 }
 
 // newHTTPTransport is a Transport without the limit of two idle connections per
-// host that the zero value has, and without compression.
+// host that the zero value has, and without compression. It writes into its TLS
+// configuration.
 func newHTTPTransport(conf *tls.Config, dial func(context.Context, string, string) (net.Conn, error)) *http.Transport {
 	return &http.Transport{
-		DialContext:         dial,
-		TLSClientConfig:     conf,
-		ForceAttemptHTTP2:   true,
-		DisableCompression:  true,
-		MaxIdleConnsPerHost: math.MaxInt32,
-		IdleConnTimeout:     idleLimit,
-		ReadBufferSize:      32 << 10,
+		DialContext:            dial,
+		TLSClientConfig:        conf.Clone(),
+		ForceAttemptHTTP2:      true,
+		DisableCompression:     true,
+		MaxIdleConnsPerHost:    math.MaxInt32,
+		IdleConnTimeout:        idleLimit,
+		ReadBufferSize:         32 << 10,
+		MaxResponseHeaderBytes: maxHead,
 	}
 }
 
+func newHTTPSTransport(ctx context.Context, e *target, conf *tls.Config) *httpsTransport {
+	t := &httpsTransport{ctx: ctx, url: e.url.String(), header: e.header, kept: newHTTPTransport(conf, e.dial), fresh: newHTTPTransport(conf, e.dial)}
+	t.fresh.DisableKeepAlives = true
+	t.bodies.New = func() any { return &httpBody{} }
+	return t
+}
+
+// send implements transport. The message of what it returns is always in use: net/http
+// may read a request's body when the answer has come already.
 func (t *httpsTransport) send(m *message, deadline time.Time) (response, error) {
+	if t.resends() >= resendLimit {
+		return t.try(t.fresh, m, deadline, &attempt{})
+	}
+	a, begin := attempt{}, time.Now()
+	r, err := t.try(t.kept, m, deadline, &a)
+	// net/http closes a connection itself when it sees the close of the server.
+	stale := err != nil && (isStale(err) || errors.Is(err, net.ErrClosed))
+	if !stale || !a.reused.Load() || a.heard.Load() || time.Since(begin) > crossLimit || t.ctx.Err() != nil {
+		return r, err
+	}
+	t.resent.Add(1)
+	return t.try(t.fresh, m, deadline, &attempt{})
+}
+
+// attempt is what is known of one way of a request: whether its connection had been in
+// use, and whether any byte of an answer came on it.
+type attempt struct{ reused, heard atomic.Bool }
+
+func (t *httpsTransport) try(via *http.Transport, m *message, deadline time.Time, a *attempt) (response, error) {
 	ctx, cancel := t.ctx, context.CancelFunc(func() {})
 	if !deadline.IsZero() {
 		ctx, cancel = context.WithDeadline(ctx, deadline)
 	}
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn:              func(i httptrace.GotConnInfo) { a.reused.Store(i.Reused) },
+		GotFirstResponseByte: func() { a.heard.Store(true) },
+	})
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.url, bytes.NewReader(m.body))
 	if err != nil {
 		cancel()
 		return response{}, err
 	}
 	req.Header = t.header
-	res, err := t.client.RoundTrip(req)
+	res, err := via.RoundTrip(req)
 	if err != nil {
 		cancel()
-		if err == io.EOF {
+		if !a.heard.Load() && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
 			err = errNoAnswer
 		}
-		return response{}, err
+		return response{sending: true}, err
 	}
 	b := t.bodies.Get().(*httpBody)
 	b.in, b.cancel, b.bodies = res.Body, cancel, &t.bodies
@@ -97,10 +180,13 @@ func (t *httpsTransport) send(m *message, deadline time.Time) (response, error) 
 	if err != nil {
 		b.close()
 	}
+	r.sending = true
 	return r, err
 }
 
-func (t *httpsTransport) close() { t.client.CloseIdleConnections() }
+func (t *httpsTransport) resends() int { return int(t.resent.Load()) }
+
+func (t *httpsTransport) close() { t.kept.CloseIdleConnections() }
 
 type httpBody struct {
 	in     io.ReadCloser

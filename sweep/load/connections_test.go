@@ -1,0 +1,279 @@
+package load
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+func TestRefused(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	if r := one(t, &Client{URL: "http://" + l.Addr().String()}, time.Second); r.Outcome != measure.Refused {
+		t.Errorf("%v %q, want refused", r.Outcome, r.Detail)
+	}
+	if r := one(t, &Client{URL: "http://no-such-host.invalid"}, 2*time.Second); r.Outcome != measure.Refused && r.Outcome != measure.Timeout {
+		t.Errorf("unknown host: %v %q, want refused", r.Outcome, r.Detail)
+	}
+}
+
+// TestDropped: what the client ran out of is its own failure, and says so.
+func TestDropped(t *testing.T) {
+	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.EADDRNOTAVAIL} {
+		c := &Client{URL: "http://127.0.0.1:1", dial: func(context.Context, string, string) (net.Conn, error) {
+			return nil, &net.OpError{Op: "dial", Err: errno}
+		}}
+		if r := one(t, c, time.Second); r.Outcome != measure.Dropped {
+			t.Errorf("%v: %v, want dropped", errno, r.Outcome)
+		}
+	}
+}
+
+// TestStaleConnection: a server that closes kept connections behind the
+// client's back costs no request.
+func TestStaleConnection(t *testing.T) {
+	url := serve(t, func(c net.Conn, a asked) bool {
+		say(streamHead, tokensOf(a.tokens), ending(8, a.tokens))(c, a)
+		return false
+	})
+	var dialled atomic.Int64
+	c := &Client{URL: url, Model: "m", Stream: true, Engine: "vllm", dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		dialled.Add(1)
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}}
+	r, err := c.Start(t.Context(), measure.Trial{Concurrency: 1, Requests: 20}, requests(20, 8, 4, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	obs, err := r.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rec := range obs.Records {
+		if rec.Outcome != measure.OK {
+			t.Errorf("request %d: %v %q", rec.ID, rec.Outcome, rec.Detail)
+		}
+	}
+	if n := r.via.(*connPool).resent; n > resendLimit {
+		t.Errorf("%d requests sent again", n)
+	}
+	if n := dialled.Load(); n < 15 {
+		t.Errorf("%d connections, though each was closed behind its answer", n)
+	}
+}
+
+// TestThrownAway: requests that a server reads and throws away are failures,
+// however alike they are to those that meet a connection which had just been closed.
+func TestThrownAway(t *testing.T) {
+	conf, roots := certificate(t)
+	for name, breaks := range map[string]handler{"reset": reset(), "closed": say()} {
+		for _, secure := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, TLS %v", name, secure), func(t *testing.T) {
+				var seen, thrown atomic.Int64
+				c := securely(t, secure, conf, roots, func(c net.Conn) {
+					answerAll(c, func(c net.Conn, a asked) bool {
+						if seen.Add(1)%5 == 0 {
+							thrown.Add(1)
+							return breaks(c, a)
+						}
+						say(streamHead, tokensOf(a.tokens), ending(8, a.tokens))(c, a)
+						return true
+					})
+				})
+				obs, err := c.Run(t.Context(), measure.Trial{Concurrency: 1, Requests: 60}, requests(60, 8, 4, 0))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if failed := failures(&obs); failed != int(thrown.Load())-resendLimit {
+					t.Errorf("%d thrown away: %d failed", thrown.Load(), failed)
+				}
+				checkResent(t, &obs)
+			})
+		}
+	}
+}
+
+// TestCrossingClose: requests that meet the close of a kept connection, many at once,
+// leave again on new ones.
+func TestCrossingClose(t *testing.T) {
+	conf, roots := certificate(t)
+	for _, secure := range []bool{false, true} {
+		c := securely(t, secure, conf, roots, func(c net.Conn) {
+			served := false
+			answerAll(c, func(c net.Conn, a asked) bool {
+				if !served {
+					say(streamHead, tokensOf(a.tokens), ending(8, a.tokens))(c, a)
+				}
+				again := !served
+				served = true
+				return again
+			})
+		})
+		obs, err := c.Run(t.Context(), measure.Trial{Concurrency: 24, Requests: 96}, requests(96, 8, 4, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if failed := failures(&obs); failed > 0 {
+			t.Errorf("TLS %v: %d of 96 good requests failed", secure, failed)
+		}
+		checkResent(t, &obs)
+	}
+}
+
+// securely runs a server of connections, over TLS where wanted, and returns its client.
+func securely(t *testing.T, secure bool, conf *tls.Config, roots *x509.CertPool, serve func(net.Conn)) *Client {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Client{URL: "http://" + l.Addr().String(), Model: "m", Stream: true, Engine: "vllm", tls: &tls.Config{RootCAs: roots}}
+	if secure {
+		c.URL = "https://" + l.Addr().String()
+		l = tls.NewListener(l, conf)
+	}
+	t.Cleanup(serveConns(l, serve))
+	return c
+}
+
+func failures(obs *measure.Observation) (n int) {
+	for _, rec := range obs.Records {
+		if rec.Outcome != measure.OK {
+			n++
+		}
+	}
+	return n
+}
+
+func checkResent(t *testing.T, obs *measure.Observation) {
+	t.Helper()
+	if !strings.Contains(obs.Remarks.String(), "requests met one that the server closed without an answer, and were sent again") {
+		t.Errorf("remarks %q do not say that requests were sent again", obs.Remarks)
+	}
+}
+
+// TestEarlyAnswers: what a server reads of a request behind its answer is that request
+// still.
+func TestEarlyAnswers(t *testing.T) {
+	conf, roots := certificate(t)
+	for _, secure := range []bool{false, true} {
+		var mu sync.Mutex
+		var bodies [][]byte
+		c := securely(t, secure, conf, roots, func(c net.Conn) {
+			defer c.Close()
+			r := bufio.NewReaderSize(c, 4<<10)
+			a, err := readHead(r)
+			if err != nil {
+				return
+			}
+			say(streamHead, tokensOf(4), ending(8, 4))(c, a)
+			body := make([]byte, a.length)
+			read := 0
+			for read < len(body) && err == nil {
+				time.Sleep(time.Millisecond) // The client goes on meanwhile.
+				var n int
+				n, err = r.Read(body[read:min(read+4<<10, len(body))])
+				read += n
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			bodies = append(bodies, body[:read])
+		})
+		c.dial = narrow
+		schedule := requests(64, 20_000, 4, 0)
+		schedule[63].Prompt = 500_000 // So few messages are written ahead that their buffers come round again.
+		r, err := c.Start(t.Context(), measure.Trial{Concurrency: 6, Requests: len(schedule)}, schedule)
+		if err != nil {
+			t.Fatal(err)
+		}
+		obs, err := r.Wait()
+		if err != nil || failures(&obs) > 0 {
+			t.Errorf("TLS %v: %d failed, %v: %+v", secure, failures(&obs), err, obs.Records)
+		}
+		whole := map[string][]byte{}
+		for i := range schedule {
+			m := r.encoder.blank(i)
+			r.encoder.encode(m, &schedule[i], false)
+			whole[promptKey(m.body)] = slices.Clone(m.body)
+		}
+		mu.Lock()
+		for _, body := range bodies {
+			if !bytes.HasPrefix(whole[promptKey(body)], body) {
+				t.Errorf("TLS %v: a body of which %d bytes were read is no request's", secure, len(body))
+			}
+		}
+		mu.Unlock()
+	}
+}
+
+// TestHungUp tells an open connection from one that the server has left.
+func TestHungUp(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, leave := range []func(c *net.TCPConn){
+		func(c *net.TCPConn) { c.Close() },
+		func(c *net.TCPConn) { c.SetLinger(0); c.Close() },
+		func(c *net.TCPConn) { io.WriteString(c, "HTTP/1.1 408 Request Timeout\r\n\r\n") },
+	} {
+		here, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer here.Close()
+		there, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer there.Close()
+		here.SetDeadline(time.Now().Add(-time.Second))
+		if hungUp(here) {
+			t.Error("an open connection is of no more use")
+		}
+		leave(there.(*net.TCPConn))
+		for end := time.Now().Add(5 * time.Second); !hungUp(here) && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		if !hungUp(here) {
+			t.Error("a connection that the server left is of use")
+		}
+	}
+}
+
+// TestShorterAnswers: an engine that is not told to go on behind its end gives
+// less load than asked for, and the trial says so.
+func TestShorterAnswers(t *testing.T) {
+	for _, n := range []int{4, 3} {
+		url := serve(t, say(streamHead, tokensOf(n), ending(8, n)))
+		c := &Client{URL: url, Model: "m", Stream: true}
+		trial := measure.Trial{Workload: &workload.Workload{Timeout: time.Second}, Concurrency: 1, Requests: 5}
+		obs, err := c.Run(t.Context(), trial, requests(5, 8, 4, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := slices.ContainsFunc(obs.Remarks.Texts(), func(s string) bool { return strings.HasPrefix(s, "answers: the server generated 25 % fewer tokens") })
+		if said != (n < 4) {
+			t.Errorf("%d of 4 tokens: remarks %q", n, obs.Remarks)
+		}
+	}
+}

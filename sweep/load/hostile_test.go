@@ -1,0 +1,96 @@
+package load
+
+import (
+	"maps"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// TestMixedFaults: in a trial among good answers and nine kinds of others, each is
+// counted as often as the server gave it.
+func TestMixedFaults(t *testing.T) {
+	kinds := []struct {
+		server  handler
+		outcome measure.Outcome
+	}{
+		{say(streamHead, tokensOf(4), ending(8, 4)), measure.OK},
+		{reset(), measure.Reset},
+		{stall(streamHead, tokensOf(2)), measure.Timeout},
+		{say(whole("429 Too Many Requests", "text/plain", "rate limit")), measure.HTTPStatus},
+		{say(streamHead, tokensOf(2)), measure.Truncated},
+		{say(streamHead, lastChunk), measure.Empty},
+		{say(streamHead, tokensOf(3), ending(8, 3)), measure.WrongLength},
+		{say(streamHead, tokensOf(4), chunked("event: error\n\n"), ending(8, 4)), measure.StreamError},
+		{say(whole("200 OK", "text/html", "<html>")), measure.Malformed},
+		{say("HTTP/1.1 307 T\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n"), measure.HTTPStatus},
+	}
+	conf, roots := certificate(t)
+	for _, secure := range []bool{false, true} {
+		var mu sync.Mutex
+		turn := map[string]int{} // of a request, which may come twice
+		gave := map[string]int{}
+		c := securely(t, secure, conf, roots, func(c net.Conn) {
+			answerAll(c, func(c net.Conn, a asked) bool {
+				mu.Lock()
+				n, again := turn[promptKey(a.body)]
+				if !again {
+					n = len(turn)
+					turn[promptKey(a.body)] = n
+				}
+				k := kinds[n%len(kinds)]
+				if !again && k.outcome != measure.OK {
+					gave[k.outcome.String()]++
+				}
+				mu.Unlock()
+				k.server(c, a)
+				return k.outcome == measure.OK
+			})
+		})
+		trial := measure.Trial{Workload: &workload.Workload{Timeout: 1500 * time.Millisecond}, Concurrency: 100, Requests: 200}
+		obs, err := c.Run(t.Context(), trial, requests(200, 8, 4, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := measure.Reduce(trial, obs)
+		if !maps.Equal(m.Failures, gave) || m.Failed != 180 {
+			t.Errorf("TLS %v: %v of the failures that the server gave, %v", secure, m.Failures, gave)
+		}
+	}
+}
+
+// TestHostileAnswers: what an answer holds at most does not grow with what a server says.
+func TestHostileAnswers(t *testing.T) {
+	const requestsAtOnce = 60
+	for name, h := range map[string]handler{
+		"JSON":           flood("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n[", strings.Repeat("0,", 8<<10)),
+		"nested JSON":    flood("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n", strings.Repeat("[[[[[[[[", 2<<10)),
+		"line":           flood(streamHead, chunked(strings.Repeat("x", 16<<10))),
+		"data lines":     flood(streamHead, chunked(strings.Repeat("data: [0,0,0,0,0,0]\n", 800))),
+		"values":         say(streamHead, chunked("data: ["+strings.Repeat("0,", 100<<10)+"0]\n\n"), lastChunk),
+		"head":           flood("HTTP/1.1 200 OK\r\n", strings.Repeat("x:\r\n", 4<<10)),
+		"error":          flood("HTTP/1.1 500 Oops\r\n\r\n", strings.Repeat("[0,", 5<<10)),
+		"text":           flood(streamHead, strings.Repeat(chunked(`data: {"choices":[{"text":"`+strings.Repeat("x", 4<<10)+`"}]}`+"\n\n"), 4)),
+		"interim answer": flood("", strings.Repeat("HTTP/1.1 100 Continue\r\nX: y\r\n\r\n", 400)),
+	} {
+		c := &Client{URL: serve(t, h), Model: "m", Stream: true, Engine: "vllm"}
+		trial := measure.Trial{Workload: &workload.Workload{Timeout: 20 * time.Second}, Concurrency: requestsAtOnce, Requests: requestsAtOnce}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		obs, err := c.Run(t.Context(), trial, requests(requestsAtOnce, 8, 4, 0))
+		runtime.ReadMemStats(&after)
+		if err != nil || failures(&obs) != requestsAtOnce {
+			t.Errorf("%s: %d failures, %v", name, failures(&obs), err)
+		}
+		// The client's own histograms and the server's buffers are in it.
+		if each := (after.TotalAlloc - before.TotalAlloc) / requestsAtOnce; each > 3<<20 {
+			t.Errorf("%s: %d KiB for each request", name, each>>10)
+		}
+	}
+}
