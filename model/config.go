@@ -11,9 +11,6 @@ import (
 	"strings"
 )
 
-// maxConfigFile bounds what is read of a config.json; published ones are below 100 kB.
-const maxConfigFile = 8 << 20
-
 // largestCount is more than any figure of a model's shape; larger ones are mistakes,
 // and would overflow products.
 const largestCount = 1 << 28
@@ -27,7 +24,7 @@ var errUnsupported = errors.New("architecture not modelled")
 // tower. The error names the key that is missing, or says what cannot be modelled
 // (wrapping [errUnsupported]): state-space and linear-attention layers, encoders.
 func ParseConfig(r io.Reader) (Arch, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxConfigFile))
+	data, err := io.ReadAll(r)
 	if err != nil {
 		return Arch{}, fmt.Errorf("read config.json: %w", err)
 	}

@@ -48,8 +48,18 @@ func (f Folder) Read(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	return input.ReadOpen(file, input.Journal)
+	data, err := input.ReadOpen(file, input.Journal)
+	if err == nil && filepath.Ext(name) == ".json" {
+		err = input.CheckJSON(data, input.AnyValue, mostValues)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", f.File(name), err)
+	}
+	return data, nil
 }
+
+// mostValues bounds the values of a JSON document of a run.
+const mostValues = 4_000_000
 
 // temporary begins the names of files that are not written yet.
 const temporary = ".tmp-"

@@ -62,15 +62,32 @@ func openJournal(path string) (j *Journal, err error) {
 	return &Journal{file: f, held: held}, nil
 }
 
+// Limits of what is read of a journal: a line of few bytes takes the memory of a whole
+// measurement, and a short text in it that of a note.
+const (
+	mostLines      = 50_000
+	mostComposites = 500_000
+	mostNotes      = 300_000
+	longestLine    = 1 << 20
+)
+
 // parseJournal reads the whole lines of a journal and gives the length of the
 // part that is sound.
 func parseJournal(data []byte) (held []measure.Measurement, size int, err error) {
+	err = errors.Join(input.CheckJSON(data, input.Composite, mostComposites), input.CheckJSON(data, input.AnyValue, mostValues))
+	if err != nil {
+		return nil, 0, err
+	}
+	notes := 0
 	for number := 1; size < len(data); number++ {
 		line, rest, whole := bytes.Cut(data[size:], []byte{'\n'})
 		if !whole {
 			return held, size, nil
 		}
 		m, err := parseLine(line)
+		if notes += len(m.Warnings); number > mostLines || notes > mostNotes {
+			return nil, 0, fmt.Errorf("more than %d lines or %d warnings, which is the most that is read of one", mostLines, mostNotes)
+		}
 		if err != nil {
 			if len(rest) == 0 && !errors.Is(err, measure.ErrImpossible) {
 				return held, size, nil
@@ -99,6 +116,9 @@ func ReadJournal(path string) ([]measure.Measurement, error) {
 
 func parseLine(line []byte) (measure.Measurement, error) {
 	var m measure.Measurement
+	if len(line) > longestLine {
+		return m, fmt.Errorf("longer than %d bytes", longestLine)
+	}
 	err := wire.Unmarshal(line, &m)
 	return m, err
 }

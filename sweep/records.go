@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -34,21 +35,33 @@ func (f Folder) WriteRecords(trial int, records []measure.Record) error {
 	return f.Write(RecordsName(trial), b.Bytes())
 }
 
+// Limits of the files of records that are read: a small file may unpack to a large one.
+const (
+	mostRecords = 1_000_000
+	mostWindow  = 16 << 20
+)
+
 // ReadRecords reads what WriteRecords wrote.
 func ReadRecords(r io.Reader) ([]measure.Record, error) {
-	z, err := zstd.NewReader(r)
+	z, err := zstd.NewReader(r, zstd.WithDecoderMaxWindow(mostWindow), zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return nil, fmt.Errorf("read records: %w", err)
 	}
 	defer z.Close()
 	var records []measure.Record
-	for lines := json.NewDecoder(z); ; {
+	lines := bufio.NewScanner(z)
+	for lines.Scan() {
 		var rec measure.Record
-		if err := lines.Decode(&rec); err == io.EOF {
-			return records, nil
-		} else if err != nil {
+		if err := json.Unmarshal(lines.Bytes(), &rec); err != nil {
 			return nil, fmt.Errorf("read record %d: %w", len(records)+1, err)
+		}
+		if len(records) == mostRecords {
+			return nil, fmt.Errorf("read records: more than %d, which is the most that is read of a trial", mostRecords)
 		}
 		records = append(records, rec)
 	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read record %d: %w", len(records)+1, err)
+	}
+	return records, nil
 }

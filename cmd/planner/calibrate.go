@@ -74,6 +74,7 @@ func (p *program) calibrate(c *cli.Context) error {
 	if measured == "" {
 		return usagef("calibrate: the runs do not say which release of the engine was measured; give --engine-version")
 	}
+	beLavish()
 	k := runs[0].Trial.Knobs
 	result, err := calibrate.Fit(runs, calibrate.Options{
 		Deployment: cfg.Deployment(k), Version: measured, Date: time.Now().UTC().Format(time.DateOnly),
@@ -119,10 +120,14 @@ func modelText(cfg *config.Config) string {
 	return fmt.Sprintf("%s in %v", cfg.Model.Name, cfg.Model.Precision.Weights)
 }
 
+// mostRecords bounds the memory that the records of all runs take.
+const mostRecords = 1_500_000
+
 // calibrationRuns reads the measured trials of run folders, with their records
 // where those were kept.
 func calibrationRuns(cfg *config.Config, paths []string) (runs []calibrate.LoadPoint, release string, skipped []string, err error) {
 	runnable, _ := cfg.Candidates()
+	records := 0
 	for _, path := range paths {
 		folder, _, err := sweep.OpenFolder(path)
 		if err != nil {
@@ -136,6 +141,9 @@ func calibrationRuns(cfg *config.Config, paths []string) (runs []calibrate.LoadP
 		for i := range points {
 			if points[i].Records, err = recordsOf(folder, points[i].Trial.Number); err != nil {
 				return nil, "", nil, err
+			}
+			if records += len(points[i].Records); records > mostRecords {
+				return nil, "", nil, usagef("calibrate: the runs hold more than %d records: give fewer", mostRecords)
 			}
 		}
 		runs, release, skipped = append(runs, points...), cmp.Or(release, named), append(skipped, left...)

@@ -1,13 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
-	"os"
 
 	"github.com/urfave/cli/v2"
 
 	"planner/internal/config"
+	"planner/internal/input"
 	"planner/model"
 	"planner/model/calibrate"
 	"planner/sweep"
@@ -69,12 +70,14 @@ func simulated(cfg *config.Config) (*sweep.Simulated, error) {
 // readCalibration reads a file that `planner calibrate` wrote. What it was not
 // fitted to keeps the constants of its generation, and the user is told.
 func readCalibration(path string) (calibrate.File, error) {
-	f, err := os.Open(path)
+	data, err := input.ReadFile(path, input.Settings)
 	if err != nil {
 		return calibrate.File{}, fmt.Errorf("calibration: %w", err)
 	}
-	defer f.Close()
-	file, err := calibrate.Read(f)
+	if line, err := input.CheckTOML(string(data)); err != nil {
+		return calibrate.File{}, fmt.Errorf("calibration %s:%d: holds %w", path, line, err)
+	}
+	file, err := calibrate.Read(bytes.NewReader(data))
 	if err != nil {
 		return file, fmt.Errorf("calibration %s: %w", path, err)
 	}

@@ -12,9 +12,13 @@ import (
 // interrupts turns signals into ends. Ctrl-C ends a command at once, unless the
 // command has asked for patience: then the first one only asks it to finish the
 // trial that runs and to report, and a second one ends it. SIGTERM always ends. The
-// second signal of any kind leaves engines no time to end by themselves either.
+// second signal of any kind leaves engines no time to end by themselves either, and
+// ends the process itself where nothing has been started: it may wait for what never
+// comes, from a pipe that nobody writes to.
 type interrupts struct {
 	patient, asked atomic.Bool
+	// exit ends the process; nil where none may.
+	exit func(code int)
 	// hurry is closed by the second signal.
 	hurry chan struct{}
 	made  sync.Once
@@ -31,6 +35,9 @@ func (i *interrupts) watch(cancel context.CancelFunc) {
 			s := <-signals
 			if n == 2 {
 				close(i.hurrying())
+				if i.exit != nil && !i.patient.Load() {
+					i.exit(exitInterrupted)
+				}
 			}
 			if s == syscall.SIGTERM || !i.patient.Load() || i.asked.Swap(true) {
 				cancel()

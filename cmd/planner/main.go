@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 
 	"planner/internal/printable"
 	"planner/sweep/engine"
@@ -21,12 +20,10 @@ func main() {
 	if code, ran := engine.Guard(os.Args); ran {
 		os.Exit(code)
 	}
-	// Trials are short-lived heaps of records; collecting them more rarely is
-	// worth a few hundred megabytes, to a load generator too.
-	debug.SetGCPercent(400)
+	beFrugal()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	signals := &interrupts{}
+	signals := &interrupts{exit: os.Exit}
 	signals.watch(cancel)
 	os.Exit(execute(ctx, os.Args, os.Stdout, os.Stderr, signals))
 }

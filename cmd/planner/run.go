@@ -191,6 +191,7 @@ func (p *program) newFolder(c *cli.Context, r *run, e experiment) error {
 // conduct runs what the journal of a run does not hold yet, and reports.
 func (p *program) conduct(c *cli.Context, r *run) error {
 	r.started = time.Now()
+	beLavish()
 	show := p.display(c, r)
 	r.see = show.See
 	stop := func() bool { return false }

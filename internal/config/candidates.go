@@ -26,6 +26,18 @@ func (c *Config) Candidates() (runnable []measure.Knobs, rejected []measure.Reje
 	return runnable, rejected
 }
 
+// mostCombinations is far more than can be tried.
+const mostCombinations = 10_000
+
+// combinations is how many there are of all that is a list.
+func (c *Config) combinations() float64 {
+	n := float64(max(len(c.GPUs), 1))
+	for _, values := range c.Space {
+		n *= float64(max(len(values), 1))
+	}
+	return n
+}
+
 func (c *Config) crossed() []measure.Knobs {
 	sets := []measure.Knobs{{}}
 	for _, n := range measure.KnobTable {
@@ -125,7 +137,10 @@ func (r *reader) checkCandidates(c *Config) {
 			r.element("engine.tensor_parallel", int64(tp)).refuse("has %d, want a divisor of the %d attention heads of %s", tp, heads, c.Model.Name)
 		}
 	}
-	if !r.clean("engine.tensor_parallel") {
+	if n := c.combinations(); n > mostCombinations {
+		r.at("knobs").refuse("lists cross to %.4g combinations, want at most %d: shorten the lists", n, mostCombinations)
+	}
+	if !r.clean("engine.tensor_parallel", "knobs") {
 		return
 	}
 	runnable, rejected := c.Candidates()

@@ -208,6 +208,10 @@ func choice[T comparable](k codec[T]) codec[[]T] {
 		if len(items) == 0 {
 			n.wrong("one value or a list of at least one")
 		}
+		if len(items) > mostCombinations {
+			n.refuse("has %d values, want at most %d", len(items), mostCombinations)
+			return nil, false
+		}
 		var out []T
 		for _, item := range items {
 			if x, ok := k.read(item); ok && !slices.Contains(out, x) {

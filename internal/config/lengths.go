@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	fileinput "planner/internal/input"
 	"planner/sweep/workload"
 )
 
@@ -68,7 +69,7 @@ func readLengths(n input) (l workload.Lengths, ok bool) {
 		n.checkLognormal(&l)
 	case workload.Empirical:
 		if file, _ := n.child("file"); l.File != "" {
-			l.Samples = readFile(file, l.File, "a file with one length a line", readSamples)
+			l.Samples = readFile(file, l.File, "a file with one length a line", fileinput.Lengths, readSamples)
 		}
 	}
 	if low, _ := n.child("min"); l.Max > 0 && l.Min > l.Max {

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	fileinput "planner/internal/input"
 	"planner/model"
 	"planner/sweep/engine"
 )
@@ -95,7 +96,7 @@ func modelKey(c *Config) string {
 
 func (r *reader) modelConfig(c *Config) (model.Arch, bool) {
 	n := r.at("model.config")
-	arch := readFile(n, c.Model.Config, "a Hugging Face config.json", model.ParseConfig)
+	arch := readFile(n, c.Model.Config, "a Hugging Face config.json", fileinput.Settings, model.ParseConfig)
 	arch.Name = cmp.Or(c.draft.model, arch.Name, filepath.Base(filepath.Dir(c.Model.Config)))
 	return arch, r.clean(n.key)
 }

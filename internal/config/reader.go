@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	fileinput "planner/internal/input"
 	"planner/internal/list"
 	"planner/internal/spelling"
 	"planner/model"
@@ -276,12 +277,12 @@ func (n input) children() []input {
 	return all
 }
 
-// readFile reads a file that a key names, or notes why it cannot.
-func readFile[T any](n input, name, want string, read func(io.Reader) (T, error)) (x T) {
+// readFile reads a file of at most most bytes that a key names, or notes why it cannot.
+func readFile[T any](n input, name, want string, most int64, read func(io.Reader) (T, error)) (x T) {
 	f, err := os.Open(name)
 	if err == nil {
 		defer f.Close()
-		x, err = read(f)
+		x, err = read(fileinput.Limit(f, most))
 	}
 	var inaccessible *fs.PathError
 	switch {

@@ -3,11 +3,12 @@ package config
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/BurntSushi/toml"
+
+	fileinput "planner/internal/input"
 )
 
 // Override is one value from the command line; it replaces what the file says.
@@ -25,7 +26,7 @@ type Override struct {
 // the file could not be read, from which all else would follow.
 func (r *reader) read(overrides []Override) (ok bool) {
 	if r.file != "" {
-		data, err := os.ReadFile(r.file)
+		data, err := fileinput.ReadFile(r.file, fileinput.Settings)
 		if err != nil {
 			r.note(place{file: r.file}, "", "cannot be read: %s, want a TOML file", reason(err))
 			return false
@@ -51,13 +52,18 @@ func reason(err error) string {
 }
 
 func (r *reader) parse(text string) bool {
+	at := place{file: r.file, line: 1, column: 1}
+	if line, err := fileinput.CheckTOML(text); err != nil {
+		at.line = line
+		r.note(at, "", "holds %v", err)
+		return false
+	}
 	_, err := toml.Decode(text, &r.tree)
 	if err == nil {
 		r.places = scanPlaces(withoutMark(text), r.file)
 		r.renameStats()
 		return true
 	}
-	at := place{file: r.file, line: 1, column: 1}
 	var pe toml.ParseError
 	if !errors.As(err, &pe) {
 		r.note(at, "", "is no TOML: %v", err)
@@ -92,12 +98,19 @@ func lineOf(text string, n int) string {
 	return ""
 }
 
+// longestKey bounds what a problem quotes of a key.
+const longestKey = 200
+
 // override puts one value of the command line into the tree.
 func (r *reader) override(o Override, order int) {
 	if o.Flag == "" {
-		o.Flag = strings.TrimSpace("--set " + oneLine(o.Key))
+		o.Flag = strings.TrimSpace("--set " + oneLine(o.Key[:min(len(o.Key), longestKey)]))
 	}
 	at := place{flag: o.Flag, order: order}
+	if _, err := fileinput.CheckTOML(o.Key); err != nil {
+		r.note(at, "", "is %v", err)
+		return
+	}
 	key := scan(o.Key, "")
 	keys := canonicalStat(key.dotted())
 	switch {
@@ -173,7 +186,7 @@ func (r *reader) renameStats() {
 // literal reads the text of an override as a TOML value, or else as a string.
 func literal(text string) any {
 	var tree map[string]any
-	if strings.ContainsAny(text, "\n\r") {
+	if _, err := fileinput.CheckTOML(text); err != nil || strings.ContainsAny(text, "\n\r") {
 		return text
 	}
 	if _, err := toml.Decode("x = "+text, &tree); err != nil || len(tree) != 1 {

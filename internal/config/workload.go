@@ -2,6 +2,7 @@ package config
 
 import (
 	"io"
+	"math"
 	"slices"
 
 	"planner/sweep/ingest"
@@ -115,7 +116,7 @@ func (r *reader) checkMix(shapes []workload.Shape) {
 
 // readTrace reads the rows of the trace; what is to doubt in a log becomes a warning.
 func (r *reader) readTrace(name, format string) []workload.TraceRow {
-	t := readFile(r.at("workload.trace"), name, "a trace", func(f io.Reader) (*ingest.Trace, error) {
+	t := readFile(r.at("workload.trace"), name, "a trace", math.MaxInt64-1, func(f io.Reader) (*ingest.Trace, error) {
 		return ingest.ReadTrace(name, f, ingest.TraceOptions{Format: format})
 	})
 	if t == nil {

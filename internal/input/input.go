@@ -15,7 +15,9 @@ const (
 	// Settings are written by hand: configurations, catalogs, calibrations.
 	Settings = 1 << 20
 	// Results are those of other tools, which may list every token of every request.
-	Results = 64 << 20
+	Results = 32 << 20
+	// Lengths are a list of numbers.
+	Lengths = 16 << 20
 	// Journal is a file of a run folder.
 	Journal = 128 << 20
 )
@@ -61,15 +63,19 @@ func ReadOpen(f *os.File, most int64) ([]byte, error) {
 
 // Limit passes on at most most bytes of r, and fails with a [LimitError] where there are
 // more.
-func Limit(r io.Reader, most int64) io.Reader { return &limited{r, most, most} }
+func Limit(r io.Reader, most int64) *Limited { return &Limited{r, most, most} }
 
-type limited struct {
+// Limited reads no more than a limit.
+type Limited struct {
 	from       io.Reader
 	left, most int64
 }
 
+// Again lets as many bytes follow as at first.
+func (l *Limited) Again() { l.left = l.most }
+
 // Read reads one byte more than is left at most, to know whether there is one.
-func (l *limited) Read(p []byte) (int, error) {
+func (l *Limited) Read(p []byte) (int, error) {
 	if l.left < 0 {
 		return 0, &LimitError{l.most}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/valyala/fastjson"
 
+	"planner/internal/input"
 	"planner/sweep/workload"
 )
 
@@ -50,6 +51,9 @@ func (e *entry) begin(line string) (err error) {
 func (e *entry) read(line string) (err error) {
 	e.problem, e.estimated = nil, false
 	if e.columns == nil {
+		if err = input.CheckJSON(line, input.AnyValue, mostValues); err != nil {
+			return err
+		}
 		e.object, err = e.parser.Parse(line)
 		if err == nil && e.object.Type() != fastjson.TypeObject {
 			err = fmt.Errorf("a %s, not an object", e.object.Type())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/valyala/fastjson"
 
+	"planner/internal/input"
 	"planner/internal/note"
 	"planner/sweep/measure"
 )
@@ -31,6 +32,13 @@ type pointReader struct {
 	doubts   note.Notes
 	problems []error
 }
+
+// Limits of what is read of a file: load points, and values of one document, for each of
+// which the parser takes half a kilobyte.
+const (
+	mostPoints = 20_000
+	mostValues = 700_000
+)
 
 // mostProblems is how many problems of one file are reported.
 const mostProblems = 20
@@ -59,6 +67,9 @@ func (p *pointReader) documents(data []byte) error {
 		var text json.RawMessage
 		var document *fastjson.Value
 		err := d.Decode(&text)
+		if err == nil {
+			err = input.CheckJSON(text, input.AnyValue, mostValues)
+		}
 		if err == nil {
 			document, err = fastjson.ParseBytes(text)
 		}
@@ -147,6 +158,10 @@ func (p *pointReader) add() {
 		p.warn(note.WithoutValue, figures)
 		p.doubts = append(p.doubts, note.New(note.WithoutValueAt, m.Trial.Number, p.line, figures))
 		p.void = nil
+	}
+	if len(p.points) == mostPoints {
+		p.fail("", "more than %d load points, which is the most that is read of a file", mostPoints)
+		return
 	}
 	p.points = append(p.points, *m)
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"planner/internal/input"
 	"planner/internal/note"
 	"planner/sweep/workload"
 )
@@ -47,12 +48,14 @@ type ShareGPT struct {
 // charsPerToken; no text is kept.
 func ReadShareGPT(name string, r io.Reader) (*ShareGPT, error) {
 	wrong := func(format string, a ...any) error { return &FileError{File: name, What: fmt.Sprintf(format, a...)} }
-	d := json.NewDecoder(r)
+	piece := input.Limit(r, longestLine)
+	d := json.NewDecoder(piece)
 	if first, err := d.Token(); err != nil || first != json.Delim('[') {
 		return nil, wrong("not a JSON array of conversations")
 	}
 	s := &ShareGPT{Format: "sharegpt"}
 	for d.More() {
+		piece.Again()
 		var c struct {
 			Conversations []struct {
 				Value string `json:"value"`
@@ -65,6 +68,9 @@ func ReadShareGPT(name string, r io.Reader) (*ShareGPT, error) {
 		if len(c.Conversations) < 2 || c.Conversations[0].Value == "" || c.Conversations[1].Value == "" {
 			s.Skipped++
 			continue
+		}
+		if len(s.Prompts) == mostRows {
+			return nil, wrong("longer than the %d conversations that are read of one", mostRows)
 		}
 		s.Prompts = append(s.Prompts, estimateTokens(utf8.RuneCountInString(c.Conversations[0].Value)))
 		s.Outputs = append(s.Outputs, estimateTokens(utf8.RuneCountInString(c.Conversations[1].Value)))

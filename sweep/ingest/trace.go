@@ -49,9 +49,13 @@ type Trace struct {
 	// Traffic is what Describe makes of the rows.
 	Traffic workload.Description `json:"traffic"`
 
-	// others counts the lines of a mapped log that are no requests.
-	others int
+	// others counts the lines of a mapped log that are no requests, parts the shared parts
+	// of all rows.
+	others, parts int
 }
+
+// mostRows bounds the memory of a trace: its rows, and the shared parts of their prompts.
+const mostRows = 3_500_000
 
 // ReadTrace reads a request log, compressed with gzip or not. The first problem
 // ends the reading; it is a *FileError with the line.
@@ -139,7 +143,10 @@ func (t *Trace) add(line string, e *entry, m mapping) *FileError {
 	case e.problem != nil:
 	case row.Prompt <= 0 || row.Output <= 0:
 		t.Skipped++
+	case t.parts+len(t.Rows)+len(row.Shared) >= mostRows:
+		return &FileError{What: fmt.Sprintf("longer than the %d requests and shared parts that are read of one: cut it", mostRows)}
 	default:
+		t.parts += len(row.Shared)
 		t.Rows = append(t.Rows, row)
 		if e.estimated {
 			t.Estimated++

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// TestInputsAreBounded: whatever a file holds, it is read within half a gigabyte of memory
+// or refused with a reason.
+func TestInputsAreBounded(t *testing.T) {
+	t.Parallel()
+	dir := runsIn(t)
+	planned(t, dir, slices.Concat([]string{"estimate", "p.toml", "--records", "-o", filepath.Join(dir, "run")}, single)...)
+	for name, data := range hostileFiles(t) {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for args, want := range map[string]string{
+		"estimate nested.toml":    "nested.toml:1: holds more than 64 tables, lists or keys within each other",
+		"estimate dotted.toml":    "within each other",
+		"estimate crossed.toml":   "crossed.toml:2: knobs.max_num_seqs: has 60000 values, want at most 10000",
+		"estimate /dev/zero":      "larger than 1 MiB",
+		"trace /dev/zero":         "longer than 16777216 bytes",
+		"fit /dev/zero":           "larger than 32 MiB",
+		"fit values.json":         "more than 700000 values",
+		"import points.csv -o in": "more than 20000 load points",
+		"calibrate run":           "more than 1000000",
+		"report journal":          "more than 50000 lines",
+		"resume journal":          "more than 50000 lines",
+		"report stored":           "more than 4000000 values",
+	} {
+		t.Run(args, func(t *testing.T) {
+			run := filepath.Join(dir, "run")
+			switch args {
+			case "calibrate run":
+				bomb(t, filepath.Join(run, "records"))
+			case "report journal", "resume journal", "report stored":
+				run = filepath.Join(dir, strings.Fields(args)[1])
+				copyRun(t, filepath.Join(dir, "run"), run)
+			}
+			words := append(strings.Fields(args), map[string][]string{"calibrate": {"--engine-version", "0.11.0"}, "fit": {"--slo", "ttft.p99=1s", "--rate", "1"}}[strings.Fields(args)[0]]...)
+			out, peak := peakOf(t, planner(t, dir, words...))
+			if !strings.Contains(out, want) {
+				t.Errorf("%.600s, want %q", out, want)
+			}
+			if peak > 512<<10 {
+				t.Errorf("it took %d KiB of memory", peak)
+			}
+		})
+	}
+}
+
+// peakOf runs a command and returns what it printed and the most memory that it took, in
+// KiB: 0 where the system does not tell.
+func peakOf(t *testing.T, cmd *exec.Cmd) (printed string, peak int) {
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for {
+		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid)) // none once it has ended
+		if _, line, ok := strings.Cut(string(status), "VmHWM:"); ok {
+			var now int
+			fmt.Sscan(line, &now)
+			peak = max(peak, now)
+		}
+		select {
+		case err := <-ended:
+			if err == nil {
+				t.Error("it was accepted")
+			}
+			return out.String(), peak
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// hostileFiles are small files that ask for much memory.
+func hostileFiles(t *testing.T) map[string][]byte {
+	numbers := func(from, to int) string {
+		var b strings.Builder
+		for i := from; i < to; i++ {
+			fmt.Fprintf(&b, "%d,", i)
+		}
+		return b.String()
+	}
+	return map[string][]byte{
+		"nested.toml":  []byte("x = " + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000)),
+		"dotted.toml":  []byte("[x" + strings.Repeat(".a", 100_000) + "]\n"),
+		"crossed.toml": []byte("[knobs]\nmax_num_seqs = [" + numbers(1, 60_001) + "]\nmax_num_batched_tokens = [" + numbers(60_000, 70_000) + "]\n"),
+		"values.json":  []byte(`{"request_throughput": 1, "duration": 1, "completed": 1, "itls": [` + strings.Repeat("0,", 1_000_000) + "0]}"),
+		"points.csv":   []byte("rate_per_s,ttft_p50_ms\n" + strings.Repeat("1,2\n", 30_000)),
+	}
+}
+
+// bomb replaces the records of a run by some that unpack to two million.
+func bomb(t *testing.T, folder string) {
+	var b bytes.Buffer
+	z, err := zstd.NewWriter(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.Repeat([]byte("{}\n"), 1_000_000)
+	for range 2 {
+		if _, err := z.Write(lines); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	names, err := filepath.Glob(filepath.Join(folder, "*.zst"))
+	if err != nil || len(names) == 0 {
+		t.Fatal(names, err)
+	}
+	for _, name := range names {
+		if err := os.WriteFile(name, b.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// copyRun copies a run; in the copy the journal, or the stored answer, asks for too much.
+func copyRun(t *testing.T, from, to string) {
+	os.RemoveAll(to)
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	name, data := storedFile, bytes.Repeat([]byte("{},"), 5_000_000)
+	if filepath.Base(to) == "journal" {
+		name, data = "journal.jsonl", bytes.Repeat([]byte("{}\n"), 400_000)
+		os.Remove(filepath.Join(to, storedFile))
+	}
+	if err := os.WriteFile(filepath.Join(to, name), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSecondSignalEndsReading: a command that waits for a pipe to which nobody writes ends
+// at the second Ctrl-C.
+func TestSecondSignalEndsReading(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Skip(err)
+	}
+	cmd := planner(t, dir, "trace", "pipe")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w, err := os.OpenFile(pipe, os.O_WRONLY, 0) // returns once planner reads
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	limit := time.After(20 * time.Second)
+	for {
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Log(err) // it has just ended
+		}
+		select {
+		case <-ended:
+			if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
+				t.Errorf("exit code %d", code)
+			}
+			return
+		case <-limit:
+			cmd.Process.Kill()
+			t.Fatal("it still reads")
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
