@@ -97,13 +97,14 @@ func NamedFormat(name string) WeightFormat {
 }
 
 // nearest returns the shown names of up to three entries with the smallest edit
-// distance.
+// distance, of the whole name or of its beginning, which people give alone.
 func nearest(want string, entries [][]string) []string {
 	distance := func(names []string) int {
 		least := math.MaxInt
 		for _, n := range names {
 			if n != "" {
-				least = min(least, spelling.Distance(want, fold(n)))
+				whole := fold(n)
+				least = min(least, 2*spelling.Distance(want, whole), 2*spelling.Distance(want, whole[:min(len(want), len(whole))])+1)
 			}
 		}
 		return least
