@@ -25,7 +25,7 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 		}
 	}
 	w.Alternatives, w.Rejected = list(w.Alternatives), list(w.Rejected)
-	w.Assumptions = list(w.Assumptions)
+	w.Assumptions, w.Sensitivity = list(w.Assumptions), list(w.Sensitivity)
 	return wire.Marshal(struct {
 		plain
 		Warnings []string `json:"warnings"`

@@ -114,6 +114,9 @@ type Plan struct {
 	Evidence   Evidence    `json:",embed"`
 	Fleet      Fleet       `json:"fleet"`
 	Cost       Bill        `json:"cost"`
+	// Sensitivity is what the chosen instances would cost if things turn out other than
+	// planned, the largest change first.
+	Sensitivity []Change `json:"sensitivity"`
 	// Alternatives are the other offers: the feasible ones by cost per hour,
 	// then GPUs, and behind them the infeasible ones.
 	Alternatives []Alternative       `json:"alternatives"`

@@ -42,6 +42,7 @@ func Solve(d Demand, objective measure.SLO, offers []Offer, rejected []measure.R
 	for i := range p.Alternatives {
 		p.Alternatives[i].explain(&best)
 	}
+	p.AddChanges(p.changes()...)
 	p.assume()
 	p.warn()
 	p.warnUndecided()

@@ -148,6 +148,8 @@ const (
 		"{communication_percent%.0f} % of the step time instead of {before_percent%.0f} %"
 	NotReached Kind = "not_reached: no rate measured is beyond the limits: the maximum rate of one instance is not known, the fleet is sized by the highest rate measured and may be " +
 		"larger than needed; trials at higher rates would tell"
+	MovedFar               Kind = "moved_far: one instance carries {percent%.0f} % of its rate at most, or nothing at all"
+	BeyondModel            Kind = "beyond_model: requests would grow to {tokens%d} tokens, the model's own limit is {limit%d}"
 	Imprecise              Kind = "imprecise: precision: the maximum rate is known to {low_percent%+.0f} to {high_percent%+.0f} %, and +-{asked_percent%.3g} % were asked for{why}"
 	KnobAtEnd              Kind = "knob_at_end: {knob} is {value}, the {end} value tried, and {inner} carries less: {further} values may carry more; try knobs.{knob} = [{try}]"
 	OnlyUntrusted          Kind = "only_untrusted: the only trial of the chosen settings could not be trusted{first}: the rate is a guess"
@@ -257,7 +259,7 @@ var kinds = []Kind{
 	DrawnApart, LinesLeftOut, RequestsEstimated, ArrivalsFromEnds, RowsReordered, RowsLeftOut, ClockSpread, ClockTicks,
 	ColumnsIgnored, Cliff, NonMonotone, FewStarts, StartsDiffer, OneStart, WindowShort, CacheCollapse, WarmUpShort, NoWaitLimit, Uncertified,
 	CurveInterpolates, CurveWithoutRates, OverloadInferred, NoSaturation, NoCurve, NoCurveOf, NoSamplingError, TraceRatesUnknown, NoPrice, OneInstance,
-	LossOverloads, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted,
+	LossOverloads, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, MovedFar, BeyondModel, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted,
 	SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer,
 	FewRounds, FigureUnknown, SideFailed, SideInvalid, SideOverloaded, SeedsDiffer, TrafficDiffers, EngineFailed, EngineCondemned,
 	StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, TooManyStages, NoExperts, ExpertsUndivided, NoMemory,

@@ -21,6 +21,7 @@ func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 	addStart(&d, "Server flags of one instance", &e, p.Offer.Knobs)
 	d.section("Why "+plural(p.Fleet.Instances, "instance"), Bullets{Items: fleetSteps(p)})
 	addCosts(&d, p)
+	addSensitivity(&d, p)
 	addDefault(&d, p)
 	addCertificate(&d, p.Certificate)
 	addTrials(&d, p, &b)

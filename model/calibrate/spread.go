@@ -45,15 +45,25 @@ func (s Shifts) Quantile(q float64) float64 {
 	return statisticOf(slices.Sorted(slices.Values(s)), q)
 }
 
+// WidestShift bounds a shift either way: a factor of e on the rate.
+const WidestShift = 1.0
+
 // The search for one shift ends when it is known to a hundredth or after so many
 // probes.
 const (
 	defaultSamples = 32
 	shiftTolerance = 0.01
 	mostProbes     = 10
-	widestShift    = 1.0
 	firstStep      = 0.08
 )
+
+// Situation is what a maximum rate is found in.
+type Situation struct {
+	// Objective limits the rate. Its bounds must not be empty.
+	Objective measure.SLO
+	// Run runs one load point at a rate, as a [Probe] does.
+	Run func(rate float64) (measure.Trial, measure.Observation, error)
+}
 
 // Shift samples plausible constants and finds how far each moves the maximum rate. The
 // known constants at the known rate bring some latency, in units of its limit, by the
@@ -61,33 +71,16 @@ const (
 // bring the same. As both meet the same requests, the chance of a short run cancels.
 // It fails if a probe does, or if the objective bounds nothing that records show.
 func Shift(k Known, probe Probe) (Shifts, error) {
-	if k.Objective.Empty() {
-		return nil, errors.New("spread of the maximum rate: the objective bounds no latency")
+	with := func(c model.Constants) Situation {
+		return Situation{k.Objective, func(rate float64) (measure.Trial, measure.Observation, error) { return probe(c, rate, k.Seed) }}
 	}
-	if !(k.Rate > 0) {
-		return nil, fmt.Errorf("spread of the maximum rate: rate %g is not above 0", k.Rate)
-	}
-	s := shiftSearch{Known: k, probe: probe}
-	var err error
-	if s.level, err = s.pressure(k.Constants, 0); err != nil {
-		return nil, err
-	}
-	if math.IsInf(s.level, 0) {
-		return nil, fmt.Errorf("spread of the maximum rate: at %g/s the objective's latencies are not finite", k.Rate)
-	}
-	above, err := s.pressure(k.Constants, firstStep)
+	s, err := newShiftSearch(k.Rate, with(k.Constants))
 	if err != nil {
 		return nil, err
 	}
-	// A knee is steep above the known rate and flat below; any slope will do to begin with.
-	s.slope = max((min(above, s.level+10)-s.level)/firstStep, 0.5)
-	return s.sample(cmp.Or(k.Samples, defaultSamples))
-}
-
-func (s *shiftSearch) sample(n int) (Shifts, error) {
-	out := make(Shifts, n)
-	err := parallel.Do(n, func(i int) (err error) {
-		out[i], err = s.find(s.Constants.Sample(rand.New(rand.NewPCG(s.Seed, uint64(i))), s.Spread))
+	out := make(Shifts, cmp.Or(k.Samples, defaultSamples))
+	err = parallel.Do(len(out), func(i int) (err error) {
+		out[i], err = s.find(with(k.Constants.Sample(rand.New(rand.NewPCG(k.Seed, uint64(i))), k.Spread)))
 		return err
 	})
 	if err != nil {
@@ -96,25 +89,58 @@ func (s *shiftSearch) sample(n int) (Shifts, error) {
 	return out, nil
 }
 
-// shiftSearch is the common ground of all samples.
+// Moved is the logarithm of the maximum rate in another situation over the known one in
+// this, found as [Shift] does. It is not beyond a factor of e either way.
+func Moved(rate float64, from, to Situation) (float64, error) {
+	s, err := newShiftSearch(rate, from)
+	if err != nil {
+		return 0, err
+	}
+	return s.find(to)
+}
+
+// shiftSearch is the common ground of all shifts of a rate.
 type shiftSearch struct {
-	Known
-	probe Probe
-	level float64 // pressure of the known constants at the known rate
+	rate  float64
+	level float64 // pressure at the known rate
 	slope float64 // of pressure over ln rate there, roughly
+}
+
+func newShiftSearch(rate float64, known Situation) (*shiftSearch, error) {
+	if known.Objective.Empty() {
+		return nil, errors.New("spread of the maximum rate: the objective bounds no latency")
+	}
+	if !(rate > 0) {
+		return nil, fmt.Errorf("spread of the maximum rate: rate %g is not above 0", rate)
+	}
+	s := &shiftSearch{rate: rate}
+	var err error
+	if s.level, err = s.pressure(known, 0); err != nil {
+		return nil, err
+	}
+	if math.IsInf(s.level, 0) {
+		return nil, fmt.Errorf("spread of the maximum rate: at %g/s the objective's latencies are not finite", rate)
+	}
+	above, err := s.pressure(known, firstStep)
+	if err != nil {
+		return nil, err
+	}
+	// A knee is steep above the known rate and flat below; any slope will do to begin with.
+	s.slope = max((min(above, s.level+10)-s.level)/firstStep, 0.5)
+	return s, nil
 }
 
 // pressure is the logarithm of the objective's worst latency over its limit at exp(x)
 // times the known rate; infinite when too many requests never got there. A server that
 // cannot keep up is under pressure whatever the objective: with all seats taken its
 // time per token grows no further, and only the wait tells.
-func (s *shiftSearch) pressure(c model.Constants, x float64) (float64, error) {
-	t, o, err := s.probe(c, s.Rate*math.Exp(x), s.Seed)
+func (s *shiftSearch) pressure(in Situation, x float64) (float64, error) {
+	t, o, err := in.Run(s.rate * math.Exp(x))
 	if err != nil {
 		return 0, fmt.Errorf("spread of the maximum rate: %w", err)
 	}
 	worst := math.Inf(-1)
-	for _, b := range s.Objective.Bounds {
+	for _, b := range in.Objective.Bounds {
 		v, ok := statistic(&t, &o, b)
 		if !ok {
 			return 0, fmt.Errorf("spread of the maximum rate: no request shows %s", b)
@@ -147,11 +173,11 @@ func backlog(t *measure.Trial, records []measure.Record) float64 {
 	return math.Log(10 * sum / float64(n) / t.Window.Seconds())
 }
 
-// find returns the shift at which constants bring the known pressure: steps until it is
+// find returns the shift at which a situation brings the known pressure: steps until it is
 // bracketed, then false position (the Illinois variant, which never stalls).
-func (s *shiftSearch) find(c model.Constants) (float64, error) {
+func (s *shiftSearch) find(in Situation) (float64, error) {
 	f := func(x float64) (float64, error) {
-		p, err := s.pressure(c, x)
+		p, err := s.pressure(in, x)
 		return min(p-s.level, 20), err // keep infinities out of the arithmetic
 	}
 	a := 0.0
@@ -166,11 +192,11 @@ func (s *shiftSearch) find(c model.Constants) (float64, error) {
 	b, fb := a, fa
 	probes := 1
 	for fa*fb > 0 {
-		if math.Abs(b) >= widestShift {
+		if math.Abs(b) >= WidestShift {
 			return b, nil
 		}
 		a, fa = b, fb
-		b = min(max(b+step, -widestShift), widestShift)
+		b = min(max(b+step, -WidestShift), WidestShift)
 		if fb, err = f(b); err != nil {
 			return 0, err
 		}

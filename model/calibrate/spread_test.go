@@ -116,7 +116,7 @@ func TestShiftOfSimulatedChat(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Logf("%v: sd %.3f, mean %.3f, 5 %% %.3f, 95 %% %.3f, %v", k.Objective.Bounds[0], sd(got), mean(got), got.Quantile(0.05), got.Quantile(0.95), time.Since(start))
-		if sd(got) < 0.02 || sd(got) > 0.12 || slices.Max(got) >= widestShift || slices.Min(got) <= -widestShift || math.Abs(mean(got)) > 0.05 {
+		if sd(got) < 0.02 || sd(got) > 0.12 || slices.Max(got) >= WidestShift || slices.Min(got) <= -WidestShift || math.Abs(mean(got)) > 0.05 {
 			t.Errorf("%v: sd %.3f, mean %.3f: %.3f", k.Objective.Bounds[0], sd(got), mean(got), got)
 		}
 	}

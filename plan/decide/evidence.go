@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -66,7 +67,7 @@ func (d *Decision) addEvidence(p *plan.Plan) error {
 			p.Assumptions = append(p.Assumptions, u.String())
 		}
 	}
-	return d.addRoofline(p)
+	return errors.Join(d.addRoofline(p), d.addSensitivity(p))
 }
 
 // fitCurves fits latency against rate for every bounded metric.

@@ -8,6 +8,7 @@ import (
 	"planner/model"
 	"planner/model/calibrate"
 	"planner/search"
+	"planner/sweep"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -35,7 +36,9 @@ func (d *Decision) doubtOf(k measure.Knobs, e search.Estimate) (uncertainty, err
 	}
 	w := probed(&d.cfg.Workload)
 	shifts, err := calibrate.Shift(known, func(c model.Constants, rate float64, seed uint64) (measure.Trial, measure.Observation, error) {
-		return d.probe(measure.Trial{Knobs: k, Workload: w, Rate: rate, Seed: seed}, c)
+		engine := *d.ground.Predict
+		engine.Constants = func(model.Deployment, model.Constants) model.Constants { return c }
+		return d.probe(measure.Trial{Knobs: k, Workload: w, Rate: rate, Seed: seed}, probeTrialRequests, &engine)
 	})
 	if err != nil {
 		return uncertainty{}, err
@@ -109,16 +112,14 @@ func probed(w *workload.Workload) *workload.Workload {
 	return &part
 }
 
-// probe simulates a short load point with given constants.
-func (d *Decision) probe(t measure.Trial, c model.Constants) (measure.Trial, measure.Observation, error) {
-	t.Window = t.Workload.WholeLaps(workload.Span(probeTrialRequests, t.Workload.MeanRate(t.Rate)), t.Rate)
+// probe simulates a short load point of so many requests on an engine.
+func (d *Decision) probe(t measure.Trial, requests int, engine *sweep.Simulated) (measure.Trial, measure.Observation, error) {
+	t.Window = t.Workload.WholeLaps(workload.Span(float64(requests), t.Workload.MeanRate(t.Rate)), t.Rate)
 	t.Warmup = time.Duration(probeWarmupShare * float64(t.Window))
 	if settling, course := d.settling(t.Knobs, t.Rate); settling > 0 {
 		t.Warmup, t.Window = max(t.Warmup, settling), max(t.Window, course)
 	}
 	t.Objective, t.Whole = d.cfg.Objective, true
-	engine := *d.ground.Predict
-	engine.Constants = func(model.Deployment, model.Constants) model.Constants { return c }
 	o, err := engine.Observe(t)
 	return t, o, err
 }

@@ -1,0 +1,47 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"planner/plan"
+)
+
+// addSensitivity tabulates what the chosen instances would cost if things turn out other
+// than planned, as a tornado: the largest change first, with a bar.
+func addSensitivity(d *Document, p *plan.Plan) {
+	tab := Table{Columns: []Column{{Name: "if"}, {Name: "GPUs", Right: true}, {Name: "per hour", Right: true}, {Name: "change", Right: true}, {Name: "", Extra: true}}}
+	var cannot []string
+	approximate := false
+	for _, c := range p.Sensitivity {
+		if c.GPUs == 0 {
+			cannot = append(cannot, c.What+": "+c.Reason.Text)
+			continue
+		}
+		moved := float64(c.GPUs)/float64(p.Fleet.GPUs) - 1
+		if c.PerHour != nil && p.Cost.PerHour != nil {
+			moved = *c.PerHour / *p.Cost.PerHour - 1
+		}
+		what := c.What
+		if c.Approximate {
+			what, approximate = what+" *", true
+		}
+		tab.Rows = append(tab.Rows, []Cell{{Text: what}, {Text: count(c.GPUs)}, {Text: dollars(c.PerHour)}, {Text: signedPercent(moved)}, {bar(moved), Quiet}})
+	}
+	d.section("If it turns out otherwise", tab.known())
+	if len(cannot) > 0 {
+		d.add(Bullets{Items: cannot})
+	}
+	if approximate {
+		d.add(Paragraph{Text: "* about: the chosen instance with its settings, its rate moved by what short simulated runs say; a plan for it searches anew.", Tone: Quiet})
+	}
+}
+
+// bar draws the size of a relative change; beyond a doubling it is cut.
+func bar(moved float64) string {
+	return strings.Repeat("#", int(math.Round(min(math.Abs(moved), 1)*20)))
+}
+
+// signedPercent is "+12 %".
+func signedPercent(share float64) string { return fmt.Sprintf("%+.0f %%", 100*share) }

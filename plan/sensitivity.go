@@ -1,0 +1,91 @@
+package plan
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"planner/internal/note"
+)
+
+// Change is one thing that turns out other than planned, and what the chosen instances
+// then cost.
+type Change struct {
+	// What names it: "traffic +20 %".
+	What string `json:"what"`
+	// SafeRate is what one instance then carries safely, in requests per second.
+	SafeRate float64 `json:"safe_rate_per_s"`
+	// Instances, GPUs and PerHour are those of the fleet; zero and nil where there is none,
+	// for the Reason.
+	Instances int         `json:"instances"`
+	GPUs      int         `json:"gpus"`
+	PerHour   *float64    `json:"usd_per_hour"`
+	Reason    note.Reason `json:",embed"`
+	// Approximate changes move the rate by what short simulated runs, or the fitted curve,
+	// say, and not by a search of their own.
+	Approximate bool `json:"approximate"`
+}
+
+// Steps of what may turn out other than planned.
+const (
+	trafficStep = 0.20
+	priceStep   = 0.15
+)
+
+// changes are those that follow from the plan alone.
+func (p *Plan) changes() []Change {
+	of := func(what string, vary func(p *Plan)) Change {
+		other := *p
+		vary(&other)
+		return other.change(what, other.Offer.Rate.Safe)
+	}
+	all := []Change{
+		of("traffic +20 %", func(p *Plan) { p.Demand.Rate *= 1 + trafficStep }),
+		of("traffic -20 %", func(p *Plan) { p.Demand.Rate *= 1 - trafficStep }),
+		of("sized by the median rate, not by the safe one", func(p *Plan) { p.Offer.Rate.Safe = p.Offer.Rate.Value }),
+	}
+	if p.Demand.Zones > 1 {
+		all = append(all, of("one zone less", func(p *Plan) { p.Demand.Zones-- }))
+	}
+	if p.Offer.PricePerGPUHour > 0 {
+		all = append(all,
+			of("price +15 %", func(p *Plan) { p.Offer.PricePerGPUHour *= 1 + priceStep }),
+			of("price -15 %", func(p *Plan) { p.Offer.PricePerGPUHour *= 1 - priceStep }))
+	}
+	return all
+}
+
+// Moved is the change that moves the rate of one instance by a factor, approximately.
+func (p *Plan) Moved(what string, factor float64) Change {
+	c := p.change(what, p.Offer.Rate.Safe*factor)
+	c.Approximate = true
+	return c
+}
+
+// change sizes and prices the fleet whose instances carry a rate safely.
+func (p *Plan) change(what string, safe float64) Change {
+	c := Change{What: what, SafeRate: safe}
+	f, err := p.FleetAt(safe)
+	if err != nil {
+		c.Reason = note.ReasonOf(err)
+		return c
+	}
+	c.Instances, c.GPUs, c.PerHour = f.Instances, f.GPUs, p.Offer.price(&f, 0).PerHour
+	return c
+}
+
+// AddChanges adds changes to those of the plan, the largest first by what they cost, or
+// by GPUs where there is no price. Changes without a fleet come before all.
+func (p *Plan) AddChanges(changes ...Change) {
+	size := func(c *Change) float64 {
+		switch {
+		case c.GPUs == 0:
+			return math.Inf(1)
+		case c.PerHour != nil && p.Cost.PerHour != nil:
+			return math.Abs(*c.PerHour / *p.Cost.PerHour - 1)
+		}
+		return math.Abs(float64(c.GPUs)/float64(p.Fleet.GPUs) - 1)
+	}
+	p.Sensitivity = append(p.Sensitivity, changes...)
+	slices.SortStableFunc(p.Sensitivity, func(a, b Change) int { return cmp.Compare(size(&b), size(&a)) })
+}
