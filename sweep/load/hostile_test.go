@@ -1,6 +1,7 @@
 package load
 
 import (
+	"fmt"
 	"maps"
 	"net"
 	"runtime"
@@ -33,35 +34,38 @@ func TestMixedFaults(t *testing.T) {
 	}
 	conf, roots := certificate(t)
 	for _, secure := range []bool{false, true} {
-		var mu sync.Mutex
-		turn := map[string]int{} // of a request, which may come twice
-		gave := map[string]int{}
-		c := securely(t, secure, conf, roots, func(c net.Conn) {
-			answerAll(c, func(c net.Conn, a asked) bool {
-				mu.Lock()
-				n, again := turn[promptKey(a.body)]
-				if !again {
-					n = len(turn)
-					turn[promptKey(a.body)] = n
-				}
-				k := kinds[n%len(kinds)]
-				if !again && k.outcome != measure.OK {
-					gave[k.outcome.String()]++
-				}
-				mu.Unlock()
-				k.server(c, a)
-				return k.outcome == measure.OK
+		t.Run(fmt.Sprintf("TLS %v", secure), func(t *testing.T) {
+			t.Parallel()
+			var mu sync.Mutex
+			turn := map[string]int{} // of a request, which may come twice
+			gave := map[string]int{}
+			c := securely(t, secure, conf, roots, func(c net.Conn) {
+				answerAll(c, func(c net.Conn, a asked) bool {
+					mu.Lock()
+					n, again := turn[promptKey(a.body)]
+					if !again {
+						n = len(turn)
+						turn[promptKey(a.body)] = n
+					}
+					k := kinds[n%len(kinds)]
+					if !again && k.outcome != measure.OK {
+						gave[k.outcome.String()]++
+					}
+					mu.Unlock()
+					k.server(c, a)
+					return k.outcome == measure.OK
+				})
 			})
+			trial := measure.Trial{Workload: &workload.Workload{Timeout: 4 * time.Second}, Rate: 200, Window: time.Second}
+			obs, err := c.Run(t.Context(), trial, requests(200, 8, 4, 200))
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := measure.Reduce(trial, obs)
+			if !maps.Equal(m.Failures, gave) || m.Failed != 180 {
+				t.Errorf("%v of the failures that the server gave, %v", m.Failures, gave)
+			}
 		})
-		trial := measure.Trial{Workload: &workload.Workload{Timeout: 1500 * time.Millisecond}, Concurrency: 100, Requests: 200}
-		obs, err := c.Run(t.Context(), trial, requests(200, 8, 4, 0))
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := measure.Reduce(trial, obs)
-		if !maps.Equal(m.Failures, gave) || m.Failed != 180 {
-			t.Errorf("TLS %v: %v of the failures that the server gave, %v", secure, m.Failures, gave)
-		}
 	}
 }
 
