@@ -36,6 +36,8 @@ type eventLoop struct {
 	waker     *waker
 	metrics   *vllmMetrics
 	log       *emissionLog
+	// idle is how long a client may take to send another request.
+	idle time.Duration
 
 	mu sync.Mutex
 	// arrived are replies to begin, left those whose client has gone.
@@ -133,6 +135,7 @@ func (l *eventLoop) begin(r *reply) {
 	if !ok {
 		refusal := badRequest("", "A request of %d prompt and %d output tokens does not fit the engine's memory.", r.request.Prompt, r.request.Output)
 		_, _ = r.out.write(answer(refusal.status, jsonType, r.keepAlive, refusal.body())) // a client that is gone is noticed by its connection
+		r.rest(l.idle)
 		l.end(r, outcomeRefused)
 		return
 	}
@@ -210,6 +213,8 @@ func (l *eventLoop) finish(r *reply, broken bool) {
 	abrupt := broken && r.fault.kind != faultEvent
 	if abrupt || !r.keepAlive {
 		r.hangUp(abrupt)
+	} else {
+		r.rest(l.idle)
 	}
 	l.end(r, outcome)
 }

@@ -93,6 +93,11 @@ func (r *reply) hangUp(abrupt bool) {
 	conn.Close()
 }
 
+// rest bounds the time in which another request may come behind the reply.
+func (r *reply) rest(idle time.Duration) {
+	_ = r.out.conn.SetReadDeadline(time.Now().Add(idle)) // a closed connection is noticed anyway
+}
+
 // head appends the head of a stream's answer.
 func (r *reply) head(b []byte) []byte {
 	b = append(b, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\n"...)

@@ -24,6 +24,9 @@ type service struct {
 	// resets counts how often the prefix cache was emptied.
 	resets   atomic.Uint64
 	sessions sync.WaitGroup
+	// limits are those that clients have, bodies counts the bytes of bodies that are held.
+	limits limits
+	bodies atomic.Int64
 
 	mu    sync.Mutex
 	conns map[*net.TCPConn]bool
@@ -34,7 +37,7 @@ type service struct {
 
 // start fills in the defaults and sets the backend to time zero.
 func (s *Simulator) start() (*service, error) {
-	v := &service{Simulator: *s, conns: map[*net.TCPConn]bool{}}
+	v := &service{Simulator: *s, conns: map[*net.TCPConn]bool{}, limits: cmp.Or(s.limits, usualLimits)}
 	v.Model, v.Version, v.reply = cmp.Or(s.Model, defaultName), cmp.Or(s.Version, defaultName), cmp.Or(s.reply, defaultReply)
 	if v.MaxModelLen == 0 {
 		if v.MaxModelLen = defaultModelLen; s.Timer != nil {
@@ -45,7 +48,7 @@ func (s *Simulator) start() (*service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
-	l := &eventLoop{start: time.Now(), waker: waker, metrics: newMetrics(v.Model), replies: map[int]*reply{}}
+	l := &eventLoop{start: time.Now(), waker: waker, metrics: newMetrics(v.Model), replies: map[int]*reply{}, idle: v.limits.idle}
 	if s.Timer == nil {
 		times := newFixed(s.Fixed, s.Seed)
 		l.backend, l.occupancy = times, times.Occupancy

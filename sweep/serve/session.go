@@ -24,9 +24,11 @@ type session struct {
 	limited *io.LimitedReader
 	reader  *bufio.Reader
 
-	// The request that is answered, and when its last byte had been read.
+	// The request that is answered, and when its last byte had been read. Held is what
+	// its body takes of the memory for all.
 	req     *http.Request
 	body    []byte
+	held    int64
 	arrived time.Duration
 	// keep: the connection is used again behind it.
 	keep bool
@@ -36,6 +38,16 @@ const (
 	maxHead = 1 << 20
 	maxBody = 64 << 20
 )
+
+// limits bound how long clients may take, to send another request and then its head and
+// its body, and the bytes of all bodies that are not made requests yet.
+type limits struct {
+	idle, head, body time.Duration
+	bodies           int64
+}
+
+// usualLimits are beyond what a client of good will needs.
+var usualLimits = limits{idle: 2 * time.Minute, head: 10 * time.Second, body: time.Minute, bodies: 256 << 20}
 
 func newSession(v *service, conn *net.TCPConn) (*session, error) {
 	out, err := newSendBuffer(conn)
@@ -48,8 +60,10 @@ func newSession(v *service, conn *net.TCPConn) (*session, error) {
 func (s *session) run() {
 	defer s.out.flush() // the closed connection ends what still writes
 	defer s.conn.Close()
+	defer s.forget()
 	for s.read() {
 		s.route()
+		s.forget()
 		if !s.keep {
 			return
 		}
@@ -59,6 +73,11 @@ func (s *session) run() {
 // read reads the next request; false if there is none to answer.
 func (s *session) read() bool {
 	s.limited.N = maxHead
+	s.within(s.server.limits.idle)
+	if _, err := s.reader.Peek(1); err != nil {
+		return false // nobody wants anything any more
+	}
+	s.within(s.server.limits.head)
 	req, err := http.ReadRequest(s.reader)
 	var network net.Error
 	switch {
@@ -72,15 +91,54 @@ func (s *session) read() bool {
 	}
 	s.limited.N = math.MaxInt64
 	s.req, s.keep = req, !req.Close && req.ProtoAtLeast(1, 1)
-	if s.body, err = s.readBody(); errors.Is(err, errTooLarge) {
+	s.within(s.server.limits.body)
+	s.body, err = s.readBody()
+	switch {
+	case errors.Is(err, errTooLarge):
 		s.keep = false
 		s.respond(http.StatusRequestEntityTooLarge, textType, []byte(err.Error()+"\n"))
+	case errors.Is(err, errTooMany):
+		s.keep = false
+		_, _ = io.Copy(io.Discard, io.LimitReader(req.Body, maxBody)) // or the client misses the answer
+		s.respond(http.StatusServiceUnavailable, textType, []byte(err.Error()+"\n"))
 	}
+	s.within(0)
 	s.arrived = s.server.loop.now()
 	return err == nil
 }
 
-var errTooLarge = errors.New("request body larger than 64 MiB")
+// within bounds the time of what is read from now on; 0 lifts the bound.
+func (s *session) within(limit time.Duration) {
+	var end time.Time
+	if limit > 0 {
+		end = time.Now().Add(limit)
+	}
+	_ = s.conn.SetReadDeadline(end) // of a closed connection, which is noticed anyway
+}
+
+var (
+	errTooLarge = errors.New("request body larger than 64 MiB")
+	errTooMany  = errors.New("the bodies of all requests are larger than there is memory for")
+)
+
+// bodyReader reads a body at the cost of the memory for all.
+type bodyReader struct{ *session }
+
+// Read takes what it reads from that memory.
+func (r bodyReader) Read(p []byte) (int, error) {
+	n, err := r.req.Body.Read(p)
+	r.held += int64(n)
+	if r.server.bodies.Add(int64(n)) > r.server.limits.bodies {
+		return n, errTooMany
+	}
+	return n, err
+}
+
+// forget gives the memory of the body back.
+func (s *session) forget() {
+	s.server.bodies.Add(-s.held)
+	s.body, s.held = nil, 0
+}
 
 func (s *session) readBody() ([]byte, error) {
 	if s.req.ContentLength > maxBody {
@@ -90,8 +148,8 @@ func (s *session) readBody() ([]byte, error) {
 		s.say([]byte("HTTP/1.1 100 Continue\r\n\r\n"))
 	}
 	var b bytes.Buffer
-	b.Grow(bytes.MinRead + int(max(s.req.ContentLength, 0)))
-	_, err := b.ReadFrom(io.LimitReader(s.req.Body, maxBody+1))
+	b.Grow(bytes.MinRead + int(min(max(s.req.ContentLength, 0), maxHead)))
+	_, err := b.ReadFrom(io.LimitReader(bodyReader{s}, maxBody+1))
 	if err == nil && b.Len() > maxBody {
 		err = errTooLarge
 	}
@@ -117,6 +175,7 @@ func (s *session) refuse(err error) {
 func (s *session) complete(chat bool) {
 	v := s.server
 	c, err := v.parseRequest(s.body, chat)
+	s.forget()
 	if err != nil {
 		s.refuse(err)
 		return

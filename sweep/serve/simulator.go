@@ -41,6 +41,8 @@ type Simulator struct {
 	// reply is behind how many tokens the model ends a reply by itself, unless
 	// the request ignores that; 0 means 512.
 	reply int
+	// limits are those that clients have, the zero value the usual ones.
+	limits limits
 }
 
 // Defaults of a Simulator.
