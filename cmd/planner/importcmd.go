@@ -17,8 +17,9 @@ func (p *program) importCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "import",
 		Usage:     "other tools' result files into a run folder that fit and report read",
-		ArgsUsage: "FILE...",
+		ArgsUsage: "FILE|FOLDER...",
 		Description: "Example: planner import vllm-1.json vllm-2.json -o runs/vllm\n" +
+			"         planner import artifacts/ -o runs/aiperf   # every result in it, once; what is not read is named\n" +
 			"         planner fit runs/vllm --slo ttft.p99=500ms --rate 100 --gpus-per-instance 8\n" +
 			"         planner import --list",
 		Flags: []cli.Flag{

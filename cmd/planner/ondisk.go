@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 
 	"github.com/urfave/cli/v2"
@@ -141,12 +142,12 @@ func (p *program) planAgain(c *cli.Context, trials []measure.Measurement) (*repl
 	return again, err
 }
 
-// readResults reads run folders and result files, with what is to be doubted of
+// readResults reads run folders, result files and folders of them, with what is to be doubted of
 // the latter.
 func readResults(paths []string, m *decide.Measured) (all []measure.Measurement, err error) {
 	for _, path := range paths {
-		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			folder, _, err := sweep.OpenFolder(path)
+		folder, _, err := sweep.OpenFolder(path)
+		if info, errStat := os.Stat(path); errStat == nil && info.IsDir() && !errors.Is(err, fs.ErrNotExist) {
 			if err != nil {
 				return nil, usageError{err}
 			}
@@ -157,12 +158,12 @@ func readResults(paths []string, m *decide.Measured) (all []measure.Measurement,
 			all = append(all, trials...)
 			continue
 		}
-		results, err := ingest.ReadFile(path)
+		results, err := ingest.ReadFiles([]string{path})
 		if err != nil {
 			return nil, usageError{err}
 		}
-		all = append(all, results.Measurements...)
-		m.Doubts = append(m.Doubts, results.Warnings...)
+		all = append(all, results.Points...)
+		m.Doubts = append(m.Doubts, results.Doubts...)
 	}
 	return all, nil
 }

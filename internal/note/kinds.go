@@ -88,8 +88,13 @@ const (
 	EvenArrivals      Kind = "even_arrivals: evenly spaced arrivals: tails are shorter than under Poisson ones"
 	MeanLag           Kind = "mean_lag: requests left {lag_ms%dur} late in the mean: the client was the limit, and its latencies leave that out"
 	NoLoad            Kind = "no_load: neither the offered rate nor the concurrency is known"
-	WithoutValueAt    Kind = "without_value_at: load point {point%d}, line {line%d}: {figures} null or NaN in the file: left out, and whatever it would have shown is not known"
-	WithoutValue      Kind = "without_value: {figures} null or NaN in the file: left out, and whatever it would have shown is not known"
+	FailuresUnknown   Kind = "failures_unknown: the file does not tell how many requests failed"
+	RateRamped        Kind = "rate_ramped: the rate rose from {from_per_s%g}/s to {to_per_s%g}/s: the figures are of no one load"
+	ToolInvalid       Kind = "tool_invalid: the tool itself calls the run invalid by its own rules"
+	TTFTAboveE2E      Kind = "ttft_above_e2e: the mean TTFT of {ttft_ms%dur} is above that of the whole request, {e2e_ms%dur}: units or files are mixed up"
+	NotRead           Kind = "not_read: {file}: not read: {why}"
+	WithoutValueAt    Kind = "without_value_at: load point {point%d}, line {line%d}: {figures} null, NaN or 0 in the file: left out, and whatever it would have shown is not known"
+	WithoutValue      Kind = "without_value: {figures} null, NaN or 0 in the file: left out, and whatever it would have shown is not known"
 	TooFast           Kind = "too_fast: every time to first token and of a whole request is below 1 ms: are these seconds where milliseconds are expected?"
 	OfFile            Kind = "of_file: {file} ({format}): {text}"
 	OpenAndClosed     Kind = "open_and_closed: {open%d} load points are of an open and {closed%d} of a closed loop: they are not on one curve"
@@ -255,7 +260,8 @@ var kinds = []Kind{
 	ErrorsUnproven, QuantilesUnresolved, RequestsOpen, RequestsFailed, FailedWith, FailedOtherwise, ConversationsStarting,
 	TurnsWaited, EngineEnded, EngineHangs, EngineRefuses, ClearlyMissed, ClearlyFailing, Overloaded, NoMetrics, CacheNotEmptied, CacheNotEmptiedAs, EngineRepeated,
 	EngineStartedAgain, FirstTokensDiffer, TTFTGap, RunCancelled, LoopClosedBySlots, LoopClosedByLimit, SentAtOnce, Flood,
-	OpenLeftOut, EvenArrivals, MeanLag, NoLoad, WithoutValueAt, WithoutValue, TooFast, OfFile, OpenAndClosed, LengthsEstimated,
+	OpenLeftOut, EvenArrivals, MeanLag, NoLoad, FailuresUnknown, RateRamped, ToolInvalid, TTFTAboveE2E, NotRead, WithoutValueAt,
+	WithoutValue, TooFast, OfFile, OpenAndClosed, LengthsEstimated,
 	DrawnApart, LinesLeftOut, RequestsEstimated, ArrivalsFromEnds, RowsReordered, RowsLeftOut, ClockSpread, ClockTicks,
 	ColumnsIgnored, Cliff, NonMonotone, FewStarts, StartsDiffer, OneStart, WindowShort, CacheCollapse, WarmUpShort, NoWaitLimit, Uncertified,
 	CurveInterpolates, CurveWithoutRates, OverloadInferred, NoSaturation, NoCurve, NoCurveOf, NoSamplingError, TraceRatesUnknown, NoPrice, OneInstance,

@@ -77,12 +77,20 @@ func FromMeasurements(ms []measure.Measurement, metric measure.Metric) []Point {
 			peak = w.Rates.Peak()
 		}
 		points = append(points, Point{
-			Rate: m.Offered(), Sent: m.Sent * peak, Achieved: m.Achieved * peak,
+			Rate: m.Offered(), Sent: known(m.Sent) * peak, Achieved: known(m.Achieved) * peak,
 			Window: m.Duration, Requests: m.Requests, Overloaded: m.Overloaded, Values: values,
 		})
 	}
 	slices.SortStableFunc(points, func(a, b Point) int { return cmp.Compare(a.Rate, b.Rate) })
 	return points
+}
+
+// known is a rate, 0 for one that nobody told.
+func known(rate float64) float64 {
+	if math.IsNaN(rate) {
+		return 0
+	}
+	return rate
 }
 
 // statistics are those that a summary holds, 0 standing for the mean.

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +17,9 @@ type Import struct {
 	Sources []ImportedFile        `json:"sources"`
 	Points  []measure.Measurement `json:"points"`
 	note.Warnings
+	// Doubts are the warnings of the formats, without the names of the files, and of
+	// what was not read.
+	Doubts note.Notes `json:"-"`
 }
 
 // ImportedFile is a file that was read.
@@ -25,24 +29,19 @@ type ImportedFile struct {
 	Points int    `json:"points"`
 }
 
-// ReadFiles reads result files. Every load point carries what its format means
-// by its figures as warnings, so that they stay with it.
-func ReadFiles(files []string) (*Import, error) {
+// ReadFiles reads result files, and folders of them whole. Every load point carries what its
+// format means by its figures as warnings, so that they stay with it.
+func ReadFiles(paths []string) (*Import, error) {
 	all := &Import{Warnings: note.Notes{}.Warnings()}
-	for _, file := range files {
-		r, err := ReadFile(file)
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err == nil && info.IsDir() {
+			err = all.readFolder(path)
+		} else if err == nil {
+			err = all.readFile(path)
+		}
 		if err != nil {
 			return nil, err
-		}
-		all.Sources = append(all.Sources, ImportedFile{file, r.Format, len(r.Measurements)})
-		for _, w := range r.Warnings {
-			all.Warnings.Add(note.OfFile, file, r.Format, w)
-		}
-		for _, m := range r.Measurements {
-			m.Trial.Number = len(all.Points) + 1
-			m.Trial.Why = fmt.Sprintf("imported from %s (%s)", filepath.Base(file), r.Format)
-			m.Warnings = append(slices.Clone(m.Warnings), r.Warnings...)
-			all.Points = append(all.Points, m)
 		}
 	}
 	closed := 0
@@ -55,6 +54,29 @@ func ReadFiles(files []string) (*Import, error) {
 		all.Warnings.Add(note.OpenAndClosed, open, closed)
 	}
 	return all, nil
+}
+
+func (all *Import) readFile(file string) error {
+	r, err := readFile(file)
+	if err == nil {
+		all.add(file, r)
+	}
+	return err
+}
+
+// add keeps the load points of a file.
+func (all *Import) add(file string, r *Results) {
+	all.Sources = append(all.Sources, ImportedFile{file, r.Format, len(r.Measurements)})
+	all.Doubts = append(all.Doubts, r.Warnings...)
+	for _, w := range r.Warnings {
+		all.Warnings.Add(note.OfFile, file, r.Format, w)
+	}
+	for _, m := range r.Measurements {
+		m.Trial.Number = len(all.Points) + 1
+		m.Trial.Why = fmt.Sprintf("imported from %s (%s)", filepath.Base(file), r.Format)
+		m.Warnings = append(slices.Clone(m.Warnings), r.Warnings...)
+		all.Points = append(all.Points, m)
+	}
 }
 
 // Note is the configuration of an imported run: nothing is known of it but where

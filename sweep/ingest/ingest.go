@@ -9,25 +9,11 @@ package ingest
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
-	"planner/internal/note"
-	"planner/internal/stat"
 	"planner/sweep/measure"
 )
-
-// Results are the load points of one file.
-type Results struct {
-	// Format is the name of the format the file was read as.
-	Format string
-	// Measurements hold one entry a load point. They have no counts beyond a
-	// limit: those need every request.
-	Measurements []measure.Measurement
-	// Warnings say how the figures differ from what is measured here.
-	Warnings note.Notes
-}
 
 // FileError is one thing wrong with an input file.
 type FileError struct {
@@ -54,32 +40,15 @@ func (p *FileError) Error() string {
 }
 
 // newMeasurement is a measurement of which nothing is known yet: every latency
-// is unresolved, and neither the engine nor its flags say anything.
+// is unresolved, every throughput NaN, and neither the engine nor its flags say anything.
 func newMeasurement() measure.Measurement {
 	none := measure.UnresolvedSummary()
 	m := measure.Measurement{Valid: true}
-	m.Goodput = math.NaN()
+	nan := math.NaN()
+	m.Throughput = measure.Throughput{Achieved: nan, Sent: nan, PromptTokens: nan, OutputTokens: nan, Goodput: nan}
 	m.Trial.Knobs.PrefixUnknown = true
 	m.TTFT, m.TPOT, m.ITL, m.E2E, m.SendLag = none, none, none, none, none
 	return m
-}
-
-// summarize sets the statistics of a summary from the values themselves; none
-// leave it as it is.
-func summarize(s *measure.Summary, values []time.Duration) {
-	if len(values) == 0 {
-		return
-	}
-	slices.Sort(values)
-	sum := 0.0
-	for _, v := range values {
-		sum += v.Seconds()
-	}
-	s.N = len(values)
-	s.Mean, _ = duration(sum/float64(len(values)), time.Second)
-	for _, q := range quantiles {
-		s.Set(q, stat.Quantile(values, q))
-	}
 }
 
 // statistics are those of a summary by quantile, 0 for the mean; quantiles those without

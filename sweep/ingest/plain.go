@@ -15,6 +15,22 @@ import (
 	"planner/sweep/measure"
 )
 
+func plainFormat() ResultFormat {
+	return ResultFormat{
+		Name: "csv", Reads: "plain CSV of measured points (rate_per_s, ttft_p50_ms, ttft_p99_ms, ...)", Notes: []string{}, layouts: []layout{{}},
+	}
+}
+
+func isPlain(head []byte) bool {
+	for line := range bytes.Lines(head) {
+		text := strings.ToLower(strings.TrimSpace(strings.TrimPrefix(string(line), "\ufeff")))
+		if text != "" && !strings.HasPrefix(text, "#") {
+			return !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "[") && strings.Contains(text, "rate_per_s")
+		}
+	}
+	return false
+}
+
 // plainColumn knows how to put a cell of a plain CSV into a measurement.
 type plainColumn struct {
 	name    string

@@ -31,8 +31,8 @@ func TestFormats(t *testing.T) {
 		// last request, so 598 took 62.03 s.
 		{"vllm.json", "vllm", 0, 10, 0, 598 / 62.03, 600, 2, 180.6, 14, 2410},
 		{"vllm-appended.jsonl", "vllm", 0, 0, 8, 3.2, 64, 0, 80, none, none},
-		// From the requests: E2E 160 and 250 ms, TPOT 30 and 50 ms.
-		{"vllm-appended.jsonl", "vllm", 1, 2, 0, 2 / 1.795, 3, 1, 200, 30, 250},
+		// From the requests: TTFT 100 and 200 ms, E2E 160 and 250 ms, TPOT 30 and 50 ms.
+		{"vllm-appended.jsonl", "vllm", 1, 2, 0, 2 / 1.795, 3, 1, 199, 40, 249.1},
 		{"sglang.jsonl", "sglang", 0, 4, 0, 4, 500, 0, 150, 11.8, 4000},
 		{"sglang.jsonl", "sglang", 1, 0, 16, 5, 200, 0, 240, none, 3600},
 		{"guidellm.json", "guidellm", 0, 8, 0, 7.9, 473, 3, 160, 15, 2600},
@@ -125,8 +125,8 @@ func TestFormatDoubts(t *testing.T) {
 		{"late client", `{"load_summary":{"requested_rate":5,"send_duration":10,"schedule_delay":{"mean":9.25,"median":8}},"successes":{"count":50,"latency":{"time_to_first_token":{"mean":2.0}}},"failures":{"count":0}}`, "the client was the limit", false, 0},
 		{"rate and limit", `{"request_throughput":1,"completed":10,"duration":10,"request_rate":5,"max_concurrency":4}`, "is a closed loop", true, 4},
 		{"burst", `{"request_throughput":1,"completed":10,"duration":10,"request_rate":"inf","max_concurrency":null}`, "all 10 requests were sent at once", true, 10},
-		{"unknown load", `{"aiperf_version":"0.1","request_throughput":{"unit":"requests/sec","avg":1},"time_to_first_token":{"unit":"ms","avg":10}}`, "neither the offered rate", false, 0},
-		{"cancelled", `{"aiperf_version":"0.1","was_cancelled":true,"input_config":{"loadgen":{"concurrency":3}},"time_to_first_token":{"unit":"ms","avg":10}}`, "cancelled", false, 3},
+		{"unknown load", `{"aiperf_version":"0.1","request_count":{"avg":9},"request_throughput":{"unit":"requests/sec","avg":1},"time_to_first_token":{"unit":"ms","avg":10}}`, "neither the offered rate", false, 0},
+		{"cancelled", `{"aiperf_version":"0.1","request_count":{"avg":9},"was_cancelled":true,"input_config":{"loadgen":{"concurrency":3}},"time_to_first_token":{"unit":"ms","avg":10}}`, "cancelled", false, 3},
 	} {
 		r, err := Read("f.json", []byte(tc.text))
 		if err != nil {
@@ -144,12 +144,12 @@ func TestFormatDoubts(t *testing.T) {
 // file say so; one that the file does not have is nothing to talk about.
 func TestLatenciesWithoutValue(t *testing.T) {
 	for name, tc := range map[string]struct{ text, warning string }{
-		"vllm":           {`{"request_throughput":1,"completed":9,"duration":9,"request_rate":1,"p50_ttft_ms":5,"p99_ttft_ms":NaN,"p99_tpot_ms":null}`, "p99_ttft_ms, p99_tpot_ms null or NaN"},
-		"vllm, in words": {`{"request_throughput":1,"completed":9,"duration":9,"request_rate":1,"p50_ttft_ms":5,"p99_ttft_ms":"nan"}`, "p99_ttft_ms null or NaN"},
-		"vllm, requests": {`{"request_throughput":1,"completed":2,"duration":9,"request_rate":1,"ttfts":[0.1,null],"itls":[[0.1],[0.1]],"output_lens":[2,2]}`, "entries of ttfts null"},
+		"vllm":           {`{"request_throughput":1,"completed":9,"duration":9,"request_rate":1,"p50_ttft_ms":5,"p99_ttft_ms":NaN,"p99_tpot_ms":null}`, "p99_ttft_ms, p99_tpot_ms null, NaN or 0"},
+		"vllm, in words": {`{"request_throughput":1,"completed":9,"duration":9,"request_rate":1,"p50_ttft_ms":5,"p99_ttft_ms":"nan"}`, "p99_ttft_ms null, NaN or 0"},
+		"vllm, requests": {`{"request_throughput":1,"completed":2,"duration":2,"request_rate":1,"ttfts":[0.1,null],"itls":[[0.1],[0.1]],"output_lens":[2,2]}`, "entries of ttfts null"},
 		"inference-perf": {`{"load_summary":{"requested_rate":5},"successes":{"count":5,"latency":{"time_to_first_token":{"mean":2.0,"p99":NaN}}},"failures":{"count":0}}`, "successes.latency.time_to_first_token.p99 null"},
-		"guidellm":       {`{"benchmarks":[{"config":{"strategy":{"type_":"poisson","rate":1}},"metrics":{"request_latency":{"successful":{"mean":1,"percentiles":{"p99":null}}}}}]}`, "metrics.request_latency.successful.percentiles.p99 null"},
-		"aiperf":         {`{"aiperf_version":"0.1","input_config":{"loadgen":{"request_rate":3}},"time_to_first_token":{"unit":"ms","avg":10,"p99":-Infinity}}`, "time_to_first_token.p99 null"},
+		"guidellm":       {`{"benchmarks":[{"config":{"strategy":{"type_":"poisson","rate":1}},"metrics":{"request_totals":{"successful":3,"errored":0},"request_latency":{"successful":{"mean":1,"percentiles":{"p99":null}}}}}]}`, "metrics.request_latency.successful.percentiles.p99 null"},
+		"aiperf":         {`{"aiperf_version":"0.1","request_count":{"avg":9},"input_config":{"loadgen":{"request_rate":3}},"time_to_first_token":{"unit":"ms","avg":10,"p99":-Infinity}}`, "time_to_first_token.p99 null"},
 		"llmperf":        {`{"results_ttft_s_quantiles_p50":1,"results_ttft_s_quantiles_p99":NaN,"results_num_completed_requests":5,"num_concurrent_requests":1}`, "results_ttft_s_quantiles_p99 null"},
 	} {
 		r, err := Read("f.json", []byte(tc.text))
@@ -167,7 +167,7 @@ func TestLatenciesWithoutValue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, err := Read(file, data); err != nil || strings.Contains(r.Warnings.String(), "null or NaN") {
+		if r, err := Read(file, data); err != nil || strings.Contains(r.Warnings.String(), "null, NaN or 0") {
 			t.Errorf("%s: %v, %q", file, err, r.Warnings)
 		}
 	}
@@ -177,16 +177,26 @@ func TestFormatProblems(t *testing.T) {
 	for _, tc := range []struct{ text, want string }{
 		{"", "f.json: no known results; read are: csv"},
 		{`{"a":1}`, "f.json: no known results"},
-		{`{"load_summary":{"requested_rate":"x"}}`, "f.json:1: load_summary.requested_rate: a string, not a float64"},
-		{`{"load_summary":{},"successes":{"latency":{"time_to_first_token":{"p99":"x"}}}}`, "f.json:1: successes.latency.time_to_first_token.p99: a string, not a float64"},
-		{"\n{\"load_summary\":", "f.json:2: unexpected EOF"},
+		{`{"load_summary":{"requested_rate":"x"},"successes":{"count":1}}`, "f.json:1: load_summary.requested_rate: a string, not a number"},
+		{`{"load_summary":{},"successes":{"count":1,"latency":{"time_to_first_token":{"p99":"x"}}}}`, "f.json:1: successes.latency.time_to_first_token.p99: a string, not a number"},
+		{"\n{\"load_summary\":", "f.json:2: unexpected EOF within"},
 		{`{"benchmarks":[],"metrics":1}`, "f.json: holds no load point of guidellm"},
-		{`[{"request_throughput":1,"duration":1},{"completed":2}]`, "f.json:1: no request_throughput or no completed"},
+		{`[{"request_throughput":1,"duration":1},{"completed":2}]`, "f.json:1: completed: is missing"},
 		{`{"request_throughput":1,"completed":2.5,"duration":1}`, "f.json:1: completed: 2.5 is no count"},
 		{`{"request_throughput":1,"completed":2,"duration":0,"request_rate":1}`, "f.json:1: duration: 0 s is no duration"},
-		{`{"request_throughput":1,"completed":2,"duration":1,"p50_ttft_ms":5,"p99_ttft_ms":4}`, "f.json:1: ttft: p99 of 4ms is below p50 of 5ms"},
-		{`{"aiperf_version":"1","time_to_first_token":{"unit":"parsec","avg":1}}`, `f.json:1: time_to_first_token: unit "parsec" is unknown`},
-		{"{\"request_throughput\":1,\"completed\":2,\"duration\":1,\"max_concurrency\":1}\n{\"request_throughput\":1}\n", "f.json:2: no request_throughput or no completed"},
+		{`{"request_throughput":2,"completed":2,"duration":1,"p50_ttft_ms":5,"p99_ttft_ms":4}`, "f.json:1: ttft: p99 of 4ms is below p50 of 5ms"},
+		{`{"aiperf_version":"1","request_count":{"avg":9},"time_to_first_token":{"unit":"parsec","avg":1}}`, `f.json:1: time_to_first_token: unit "parsec" is unknown`},
+		{"{\"request_throughput\":2,\"completed\":2,\"duration\":1,\"max_concurrency\":1}\n{\"request_throughput\":1}\n", "f.json:2: completed: is missing"},
+		{`{"request_throughput":600,"completed":600,"duration":1,"failed":0,"ttfts":[1,2],"output_lens":[1,2]}`, "f.json:1: ttfts: 2 entries for 600 requests"},
+		{`{"request_throughput":2,"completed":2,"duration":1,"failed":0,"ttfts":[1,2],"output_lens":[1,2,3]}`, "f.json:1: ttfts: 2 entries, and 3 in output_lens"},
+		{`{"request_throughput":2,"completed":2,"duration":1,"failed":0,"ttfts":[1,-2],"output_lens":[1,2]}`, "f.json:1: ttfts: -2 of request 2 is negative"},
+		{`{"request_throughput":0,"completed":0,"duration":1,"failed":5,"request_rate":1}`, "f.json:1: completed: no request was completed"},
+		{`{"request_throughput":9,"completed":2,"duration":1}`, "f.json:1: request_throughput: 9/s are not the 2 completed requests in 1 s"},
+		{`{"request_throughput":2,"completed":2,"completed":3,"duration":1}`, `f.json:1: duplicate object member name "completed"`},
+		{`{"request_throughput":2,"completed":2,"duration":-1,"request_rate":1}`, "f.json:1: duration: -1 is no duration"},
+		{`{"request_throughput":2,"completed":2,"duration":1,"output_throughput":-5}`, "f.json:1: output_throughput: -5 is no rate"},
+		{`{"request_throughput":2,"completed":2,"duration":1,"mean_ttft_ms":1e40}`, "f.json:1: mean_ttft_ms: 1e+40 is no latency"},
+		{`{"num_sessions":3,"session_duration_sec":{"mean":1}}`, "f.json: sessions, not requests: read stage_N_lifecycle_metrics.json"},
 	} {
 		_, err := Read("f.json", []byte(tc.text))
 		var p *FileError
@@ -197,7 +207,7 @@ func TestFormatProblems(t *testing.T) {
 }
 
 func TestDetectFromTheBeginning(t *testing.T) {
-	f, err := detect("x", []byte("# c\nrate_per_s,ttft_p99_ms\n"))
+	f, _, err := detect("x", []byte("# c\nrate_per_s,ttft_p99_ms\n"))
 	if err != nil || f.Name != "csv" {
 		t.Errorf("%v, %v", f.Name, err)
 	}
@@ -210,16 +220,8 @@ func TestDetectFromTheBeginning(t *testing.T) {
 // Whatever the bytes are, reading ends with measurements that hold together or
 // with an error that names the file.
 func FuzzResults(f *testing.F) {
-	files, err := filepath.Glob("testdata/*.json*")
-	if err != nil || len(files) == 0 {
-		f.Fatal("no fixtures", err)
-	}
-	for _, name := range files {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(string(data))
+	for _, file := range fixtures(f) {
+		f.Add(string(file.data))
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := Read("f", []byte(text))
@@ -230,7 +232,7 @@ func FuzzResults(f *testing.F) {
 			return
 		}
 		for _, m := range r.Measurements {
-			if m.Trial.Rate < 0 || m.Trial.Concurrency < 0 || m.Failed > m.Requests || math.IsNaN(m.Achieved) || math.IsInf(m.Achieved, 0) || m.Duration < 0 {
+			if m.Trial.Rate < 0 || m.Trial.Concurrency < 0 || m.Failed > m.Requests || m.Achieved < 0 || math.IsInf(m.Achieved, 0) || m.Duration < 0 {
 				t.Errorf("measurement %+v", m)
 			}
 		}

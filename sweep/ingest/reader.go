@@ -1,18 +1,15 @@
 package ingest
 
 import (
-	"bytes"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/valyala/fastjson"
 
-	"planner/internal/input"
 	"planner/internal/note"
 	"planner/sweep/measure"
 )
@@ -20,17 +17,21 @@ import (
 // pointReader gathers the load points of a file.
 type pointReader struct {
 	name   string
-	format *ResultFormat
+	layout *layout
 	line   int
-	// doc holds the load point that is read into m.
+	// doc holds the load point that is read into m, or one of its requests.
 	doc    *fastjson.Value
 	m      measure.Measurement
 	points []measure.Measurement
+	// counted says that the failed requests of the point are known.
+	counted bool
 	// void names the figures without a value of the point being read, and doubts
 	// say so of the points read before.
 	void     []string
 	doubts   note.Notes
 	problems []error
+	// all is what the requests of a file of them were.
+	all requests
 }
 
 // Limits of what is read of a file: load points, and values of one document, for each of
@@ -50,87 +51,100 @@ func (p *pointReader) fail(field, format string, a ...any) {
 	}
 }
 
-// documents reads every JSON object of a file that holds one, an array of them, or one
-// a line, up to the first problem.
+// documents reads the load points of a file up to the first problem.
 func (p *pointReader) documents(data []byte) error {
-	data = pythonJSON(data)
-	d := json.NewDecoder(bytes.NewReader(data))
-	for len(p.problems) == 0 {
-		// Lines count from where the last document ended.
-		end := int(d.InputOffset())
-		rest := data[end:]
-		blank := len(rest) - len(bytes.TrimLeft(rest, " \t\r\n\ufeff"))
-		p.line = 1 + bytes.Count(data[:end+blank], []byte("\n"))
-		if blank == len(rest) {
-			return nil
-		}
-		var text json.RawMessage
-		var document *fastjson.Value
-		err := d.Decode(&text)
+	parse := p.layout.parse
+	if parse == nil {
+		parse = parseJSON
+	}
+	for d, err := range parse(data) {
 		if err == nil {
-			err = input.CheckJSON(text, input.AnyValue, mostValues)
+			p.line = d.line
+			p.document(d.v)
+		} else {
+			p.damaged(err)
 		}
-		if err == nil {
-			document, err = fastjson.ParseBytes(text)
-		}
-		if err != nil {
-			p.fail("", "%v", err)
-			break
-		}
-		documents := []*fastjson.Value{document}
-		if document.Type() == fastjson.TypeArray {
-			documents = document.GetArray()
-		}
-		for _, document := range documents {
-			p.document(document)
+		if len(p.problems) > 0 {
+			return p.problems[0]
 		}
 	}
-	return p.problems[0]
-}
-
-// pythonNumbers matches the tokens that Python writes and JSON does not know, and strings,
-// which may hold the same.
-var pythonNumbers = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"|-?Infinity|NaN`)
-
-// pythonJSON replaces the tokens Infinity and NaN by null, and cuts a byte-order mark.
-func pythonJSON(data []byte) []byte {
-	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	if !bytes.Contains(data, []byte("Infinity")) && !bytes.Contains(data, []byte("NaN")) {
-		return data
+	if p.line = 1; p.layout.request != nil {
+		p.requests()
 	}
-	return pythonNumbers.ReplaceAllFunc(data, func(token []byte) []byte {
-		if token[0] == '"' {
-			return token
-		}
-		return []byte("null")
-	})
+	if len(p.problems) > 0 {
+		return p.problems[0]
+	}
+	return nil
 }
 
+// damaged records that a file cannot be parsed.
+func (p *pointReader) damaged(err error) {
+	var at *lineError
+	if p.line = 0; errors.As(err, &at) {
+		p.line = at.line
+	}
+	p.fail("", "%s: the file is cut or damaged, have the tool write it again", strings.TrimPrefix(err.Error(), "jsontext: "))
+}
+
+// document reads the load points of a part of a file, or a request.
 func (p *pointReader) document(v *fastjson.Value) {
+	if p.layout.request != nil {
+		p.gather(v)
+		return
+	}
 	points := []*fastjson.Value{v}
-	if p.format.points != "" {
-		points = v.GetArray(p.format.points)
+	if p.layout.points != "" {
+		points = v.GetArray(p.layout.points)
 	}
 	for _, v := range points {
-		if v.Type() != fastjson.TypeObject {
-			p.fail("", "a %s, not an object", v.Type())
+		p.point(v)
+	}
+}
+
+func (p *pointReader) point(v *fastjson.Value) {
+	if v.Type() != fastjson.TypeObject {
+		p.fail("", "a %s, not an object", v.Type())
+		return
+	}
+	l := p.layout
+	p.begin(v)
+	completed := 0
+	if l.completed != "" {
+		if _, known, _ := p.figure(l.completed); !known {
+			p.fail(l.completed, "is missing: without the number of completed requests this is no result of a run")
 			return
 		}
-		p.doc, p.m = v, newMeasurement()
-		m, f := &p.m, p.format
-		completed := p.count(f.completed)
-		m.Failed = p.count(f.failed)
-		m.Requests = completed + m.Failed
-		for _, k := range f.latencies {
-			p.latency(m.Latency(k.metric), k.path, k.unit)
-			if k.metric != measure.ITL {
-				m.Latency(k.metric).N = completed
-			}
+		if completed = p.count(l.completed); completed == 0 {
+			p.fail(l.completed, "no request was completed: nothing was measured, leave it out")
+			return
 		}
-		m.OutputTokens = p.number(f.outputTokens)
-		f.rest(p, completed)
-		p.add()
 	}
+	p.m.Requests = completed
+	if _, known, _ := p.figure(l.failed); known {
+		p.failed(p.count(l.failed))
+	}
+	for _, k := range l.latencies {
+		p.latency(p.m.Latency(k.metric), k.path, k.unit)
+		if k.metric != measure.ITL {
+			p.m.Latency(k.metric).N = completed
+		}
+	}
+	p.m.OutputTokens, p.m.PromptTokens = p.rate(l.outputTokens), p.rate(l.promptTokens)
+	if l.rest(p, completed); !p.counted {
+		p.warn(note.FailuresUnknown)
+	}
+	p.add()
+}
+
+// begin starts a load point of which nothing is known.
+func (p *pointReader) begin(v *fastjson.Value) {
+	p.doc, p.m, p.counted = v, newMeasurement(), false
+}
+
+// failed sets how many requests failed beside those that were completed.
+func (p *pointReader) failed(n int) {
+	p.m.Requests += n - p.m.Failed
+	p.m.Failed, p.counted = n, true
 }
 
 // add checks the load point and keeps it. A point that is neither at a known rate
@@ -145,8 +159,12 @@ func (p *pointReader) add() {
 	if m.Failed < 0 || m.Failed > m.Requests && m.Requests > 0 {
 		p.fail("failed", "%d of %d requests", m.Failed, m.Requests)
 	}
+	if m.TTFT.Mean > 0 && m.E2E.Mean > 0 && float64(m.TTFT.Mean) > aboveE2E*float64(m.E2E.Mean) {
+		m.Valid = false
+		p.warn(note.TTFTAboveE2E, m.TTFT.Mean, m.E2E.Mean)
+	}
 	switch {
-	case m.Trial.Rate < 0:
+	case m.Trial.Rate < 0 || m.Trial.Rate > mostPerSecond:
 		p.fail("", "a rate of %g", m.Trial.Rate)
 	case m.Trial.Rate == 0 && m.Trial.Concurrency <= 0:
 		m.Valid = false
@@ -165,6 +183,13 @@ func (p *pointReader) add() {
 	}
 	p.points = append(p.points, *m)
 }
+
+// aboveE2E is how far, as a ratio, the mean TTFT may be above that of the whole request:
+// tools round. mostPerSecond is the highest rate that is taken for one, of tokens too.
+const (
+	aboveE2E      = 1.01
+	mostPerSecond = 1e9
+)
 
 func (p *pointReader) warn(k note.Kind, figures ...any) {
 	p.m.Warnings = append(p.m.Warnings, note.New(k, figures...))
@@ -190,18 +215,19 @@ func (p *pointReader) text(path string) string {
 func (p *pointReader) figure(path string) (x float64, known, void bool) {
 	v := find(p.doc, path)
 	switch {
-	case v == nil:
+	case path == "" || v == nil:
 		return 0, false, false
 	case v.Type() == fastjson.TypeNull:
 		return 0, false, true
 	case v.Type() == fastjson.TypeNumber:
 		x = v.GetFloat64()
-	case !p.format.text:
-		p.fail(path, "a %s, not a float64", v.Type())
+	case !p.layout.text || v.Type() != fastjson.TypeString:
+		p.fail(path, "a %s, not a number", v.Type())
 		return 0, false, false
 	default:
 		var err error
-		if x, err = strconv.ParseFloat(string(v.GetStringBytes()), 64); err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+		text := strings.ReplaceAll(string(v.GetStringBytes()), ",", "")
+		if x, err = strconv.ParseFloat(text, 64); err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
 			return 0, false, true
 		}
 	}
@@ -229,20 +255,40 @@ func (p *pointReader) whole(path string, x float64) int {
 	return int(x)
 }
 
+// rate is what there is of something in a second, NaN if the file does not tell.
+func (p *pointReader) rate(path string) float64 {
+	x, known, _ := p.figure(path)
+	if !known {
+		return math.NaN()
+	}
+	if x < 0 || x > mostPerSecond {
+		p.fail(path, "%g is no rate", x)
+	}
+	return x
+}
+
 // span is a time under a key, 0 if there is none.
 func (p *pointReader) span(path string, unit time.Duration) time.Duration {
-	d, _ := duration(p.number(path), unit)
+	x := p.number(path)
+	d, ok := duration(x, unit)
+	if !ok {
+		p.fail(path, "%g is no duration", x)
+	}
 	return d
 }
 
 // units are the units that stand beside figures.
 var units = map[string]time.Duration{
 	"ns": time.Nanosecond, "us": time.Microsecond, "ms": time.Millisecond, "s": time.Second, "sec": time.Second, "seconds": time.Second,
+	"ms/token": time.Millisecond, "s/token": time.Second,
 }
 
 // unitBeside is the unit of a block of figures.
 func (p *pointReader) unitBeside(block string) time.Duration {
 	name := p.text(block + ".unit")
+	if name == "" {
+		name = p.text(block + ".units")
+	}
 	if units[name] == 0 {
 		p.fail(block, "unit %q is unknown", name)
 	}
@@ -256,7 +302,11 @@ func (p *pointReader) latency(s *measure.Summary, path string, unit time.Duratio
 		}
 		unit = p.unitBeside(block)
 	}
-	for i, names := range p.format.stats {
+	if !strings.Contains(path, "*") {
+		p.statistic(s, 0, path, unit)
+		return
+	}
+	for i, names := range p.layout.stats {
 		for name := range strings.SplitSeq(names, "|") {
 			p.statistic(s, statistics[i], strings.Replace(path, "*", name, 1), unit)
 		}
@@ -266,11 +316,13 @@ func (p *pointReader) latency(s *measure.Summary, path string, unit time.Duratio
 // statistic reads one of a latency, by its quantile, 0 for the mean.
 func (p *pointReader) statistic(s *measure.Summary, quantile float64, path string, unit time.Duration) {
 	x, known, void := p.figure(path)
-	if void {
+	// The delay of a request that left early is negative: no lag.
+	lag := s == &p.m.SendLag
+	// Tools write 0 for the latencies of which they have none; gaps between chunks may be 0.
+	if void || known && x == 0 && !lag && s != &p.m.ITL {
 		p.void = append(p.void, path)
 	}
-	// The delay of a request that left early is negative: no lag.
-	if !known || x < 0 && s == &p.m.SendLag {
+	if !known || x < 0 && lag {
 		return
 	}
 	d, ok := duration(x, unit)
@@ -280,38 +332,4 @@ func (p *pointReader) statistic(s *measure.Summary, quantile float64, path strin
 	if d > 0 {
 		s.Set(quantile, d)
 	}
-}
-
-// figures are the numbers of a list, or of the lists of a list, in one row each; null
-// counts as 0 and is remembered.
-func (p *pointReader) figures(path string) (rows [][]float64) {
-	v := find(p.doc, path)
-	if v == nil || v.Type() == fastjson.TypeNull {
-		return nil
-	}
-	void := false
-	for _, row := range v.GetArray() {
-		cells := []*fastjson.Value{row}
-		if row.Type() == fastjson.TypeArray {
-			cells = row.GetArray()
-		}
-		numbers := make([]float64, len(cells))
-		for i, cell := range cells {
-			x, err := cell.Float64()
-			if cell.Type() == fastjson.TypeNull {
-				void = true
-			} else if err != nil {
-				p.fail(path, "not a list of figures, one a request")
-			}
-			numbers[i] = x
-		}
-		rows = append(rows, numbers)
-	}
-	if void {
-		p.void = append(p.void, "entries of "+path)
-	}
-	if v.Type() != fastjson.TypeArray {
-		p.fail(path, "not a list of figures, one a request")
-	}
-	return rows
 }

@@ -1,0 +1,136 @@
+package ingest
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"planner/internal/note"
+	"planner/sweep/measure"
+)
+
+// resultKinds are the ends of names of result files, those that tell most first.
+var resultKinds = []string{".json", ".yaml", ".yml", ".jsonl", ".txt", ".csv"}
+
+// folderFile is a file of a folder, and what is read in it.
+type folderFile struct {
+	path string
+	read *Results
+}
+
+// readFolder reads every result in a folder and in those within it, each once: tools write the
+// same results into several files. What is not read is named.
+func (all *Import) readFolder(folder string) error {
+	files, err := all.resultsIn(folder)
+	if err != nil {
+		return err
+	}
+	// Where the load is known in one file, one without it tells of the same run.
+	known := func(f folderFile) bool { return slices.ContainsFunc(f.read.Measurements, loaded) }
+	some := slices.ContainsFunc(files, known)
+	var kept []folderFile
+	for _, f := range files {
+		twin := slices.IndexFunc(kept, func(k folderFile) bool { return sameResults(k.read, f.read) })
+		switch {
+		case twin >= 0:
+			all.leave(f.path, "the same results as "+kept[twin].path)
+		case some && !known(f):
+			all.leave(f.path, "it does not tell the load, and others in the folder do")
+		default:
+			kept = append(kept, f)
+		}
+	}
+	if len(kept) == 0 {
+		return &FileError{File: folder, What: strings.Join(append([]string{"the folder holds no result that is read"}, all.Warnings.Texts...), "; ")}
+	}
+	slices.SortFunc(kept, func(a, b folderFile) int { return strings.Compare(a.path, b.path) })
+	for _, f := range kept {
+		all.add(f.path, f.read)
+	}
+	return nil
+}
+
+// leave says that a file is not read, and why.
+func (all *Import) leave(path, why string) {
+	all.Warnings.Add(note.NotRead, path, why)
+	all.Doubts = append(all.Doubts, note.New(note.NotRead, path, why))
+}
+
+// resultsIn reads the result files of a folder, those that tell most first.
+func (all *Import) resultsIn(folder string) (files []folderFile, err error) {
+	others := 0
+	err = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		kind := slices.Index(resultKinds, filepath.Ext(path))
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			return nil
+		case kind < 0 || !d.Type().IsRegular():
+			others++
+			return nil
+		case isWarmUp(folder, path):
+			all.leave(path, "a warm-up, which is not measured")
+			return nil
+		}
+		r, err := readFile(path)
+		if err != nil {
+			all.leave(path, shortReason(err))
+			return nil
+		}
+		files = append(files, folderFile{path, r})
+		return nil
+	})
+	if others > 0 {
+		all.leave(fmt.Sprintf("%d other files in %s", others, folder), "no files of "+strings.Join(resultKinds, ", "))
+	}
+	slices.SortStableFunc(files, func(a, b folderFile) int {
+		return slices.Index(resultKinds, filepath.Ext(a.path)) - slices.Index(resultKinds, filepath.Ext(b.path))
+	})
+	return files, err
+}
+
+// shortReason is why a file was not read, without its name and the list of formats.
+func shortReason(err error) string {
+	var at *FileError
+	switch {
+	case !errors.As(err, &at):
+		return err.Error()
+	case strings.HasPrefix(at.What, unknownResults):
+		return unknownResults
+	case at.Field != "":
+		return at.Field + ": " + at.What
+	}
+	return at.What
+}
+
+// isWarmUp reports whether a file of a folder, or a folder around it, is named a warm-up.
+func isWarmUp(folder, path string) bool {
+	within, _ := filepath.Rel(folder, path)
+	return slices.ContainsFunc(strings.FieldsFunc(within, func(r rune) bool { return strings.ContainsRune(`/\._`, r) }),
+		func(name string) bool { return strings.EqualFold(name, "warmup") })
+}
+
+// loaded reports whether the load of a measurement is known.
+func loaded(m measure.Measurement) bool { return m.Trial.Rate > 0 || m.Trial.Concurrency > 0 }
+
+// sameResults reports whether a file tells nothing but what another of the same tool tells, as
+// closely as tools round.
+func sameResults(a, b *Results) bool {
+	return a.Format == b.Format && !slices.ContainsFunc(b.Measurements, func(m measure.Measurement) bool {
+		return !slices.ContainsFunc(a.Measurements, func(k measure.Measurement) bool {
+			return k.Requests == m.Requests && k.Failed == m.Failed && near(k.TTFT.Mean, m.TTFT.Mean) && near(k.E2E.Mean, m.E2E.Mean)
+		})
+	})
+}
+
+// near reports whether two times are equal as closely as tools round; what is not known is
+// near everything.
+func near(a, b time.Duration) bool {
+	return a < 0 || b < 0 || math.Abs(float64(a-b)) <= 1e-3*float64(max(a, b))
+}

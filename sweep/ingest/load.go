@@ -1,0 +1,43 @@
+package ingest
+
+import (
+	"time"
+
+	"planner/sweep/measure"
+)
+
+// window sets the time that was measured.
+func (p *pointReader) window(d time.Duration) { p.m.Duration, p.m.Trial.Window = d, d }
+
+// closed sets a closed loop of so many requests in flight.
+func (p *pointReader) closed(concurrency int) {
+	p.m.Trial.Concurrency, p.m.Trial.Requests = concurrency, p.m.Requests
+}
+
+// keptUp is the completed rate of an open loop, cleared of the drain: a run
+// lasts until its last request ends, which is one request behind the last
+// arrival if the server kept up.
+func (p *pointReader) keptUp(completed int, run, arrivals time.Duration) float64 {
+	last := max(p.m.E2E.Mean, p.m.TTFT.Mean, 0)
+	took := max(arrivals, run-last).Seconds()
+	if took <= 0 {
+		return 0
+	}
+	return float64(completed) / took
+}
+
+// arrivals is how long the requests of an open loop take to arrive.
+func (p *pointReader) arrivals() time.Duration {
+	d, _ := duration(float64(p.m.Requests)/p.m.Trial.Rate, time.Second)
+	return d
+}
+
+// latenciesIn are the keys of the latencies that a tool measures, empty for one that it does not.
+func latenciesIn(unit time.Duration, ttft, tpot, itl, e2e string) (all []latencyKeys) {
+	for i, path := range []string{ttft, tpot, itl, e2e} {
+		if path != "" {
+			all = append(all, latencyKeys{measure.TTFT + measure.Metric(i), path, unit})
+		}
+	}
+	return all
+}

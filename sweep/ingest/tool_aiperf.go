@@ -1,0 +1,167 @@
+package ingest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/valyala/fastjson"
+
+	"planner/internal/note"
+)
+
+func aiperfFormat() ResultFormat {
+	object := aiperfObject([]string{`"time_to_first_token"`, `"aiperf_version"`})
+	object.promptTokens = "input_token_throughput.avg"
+	return ResultFormat{
+		Name: "aiperf", Reads: "profile_export_aiperf.json, profile_export_aiperf.csv, profile_export.jsonl, or the folder of artifacts",
+		Notes: []string{
+			serviceTime + "; a schedule that fell behind is moved, not made up for",
+			"inter_token_latency is one figure a request, our TPOT; inter_chunk_latency, gaps between chunks, is left out",
+		},
+		layouts: []layout{
+			{marks: []string{`"aiperf_version"`, `"num_profile_runs"`}, refuse: "averages over several runs: read profile_export_aiperf.json of each"},
+			{marks: []string{`"timeslices"`, `"input_config"`}, refuse: "slices of a run: read its profile_export_aiperf.json"},
+			object,
+			{
+				marks:   []string{`"metrics"`, `"session_num"`, `"request_latency"`, `"request_start_ns"`},
+				request: (*pointReader).aiperfRequest,
+			},
+			aiperfTable([]string{"Metric,avg,min,max", "Time to First Token (ms)", "Benchmark Duration (sec)"}),
+		},
+	}
+}
+
+func genaiPerfFormat() ResultFormat {
+	return ResultFormat{
+		Name: "genai-perf", Reads: "profile_export_genai_perf.json, profile_export_genai_perf.csv",
+		Notes: []string{
+			serviceTime,
+			"TTFT is that of visible text: too long for models that reason first",
+			"request_throughput counts failed and empty requests too and is left out",
+		},
+		layouts: []layout{
+			aiperfObject([]string{`"time_to_first_token"`, `"request_throughput"`, `"unit"`}),
+			aiperfTable([]string{"Metric,avg,min,max", "Time To First Token (ms)", "Request Throughput (per sec)"}),
+		},
+	}
+}
+
+// aiperfObject is the layout of the summary of AIPerf and of its predecessor.
+func aiperfObject(marks []string) layout {
+	return layout{
+		marks:     marks,
+		latencies: latenciesIn(0, "time_to_first_token.*", "inter_token_latency.*", "", "request_latency.*"),
+		stats:     []string{"avg", "p50", "p90", "p95", "p99"},
+		completed: "request_count.avg", failed: "error_request_count.avg", outputTokens: "output_token_throughput.avg",
+		rest: (*pointReader).aiperf,
+	}
+}
+
+// aiperfTable is the layout of the same as a table, which does not tell the load.
+func aiperfTable(marks []string) layout {
+	return layout{
+		marks: marks, parse: parseMetrics, text: true,
+		latencies: slices.Concat(
+			latenciesIn(time.Millisecond, "Time to First Token (ms).*", "Inter Token Latency (ms).*", "", "Request Latency (ms).*"),
+			latenciesIn(time.Millisecond, "Time To First Token (ms).*", "", "", "")),
+		stats:     []string{"avg", "p50", "p90", "p95", "p99"},
+		completed: "Request Count.Value", failed: "Error Request Count.Value",
+		outputTokens: "Output Token Throughput (tokens/sec).Value", promptTokens: "Input Token Throughput (tokens/sec).Value",
+		rest: func(p *pointReader, _ int) {
+			// A table of a run without failures leaves them out, and still has their share.
+			if p.has("Request Error Rate (%)") && !p.counted {
+				p.failed(0)
+			}
+			p.window(p.span("Benchmark Duration (sec).Value", time.Second))
+			p.m.Achieved = p.rate("Request Throughput (requests/sec).Value")
+		},
+	}
+}
+
+func (p *pointReader) aiperf(completed int) {
+	m := &p.m
+	if p.doc.GetBool("was_cancelled") || p.has("is_complete") && !p.doc.GetBool("is_complete") {
+		m.Valid = false
+		p.warn(note.RunCancelled)
+	}
+	if !p.counted && p.has("error_summary") {
+		n := 0.0
+		for _, group := range p.doc.GetArray("error_summary") {
+			n += group.GetFloat64("count")
+		}
+		p.failed(p.whole("error_summary", n))
+	}
+	if p.has("benchmark_duration") {
+		p.window(p.span("benchmark_duration.avg", p.unitBeside("benchmark_duration")))
+	}
+	p.aiperfLoad()
+	// The throughput of the predecessor counts failed requests too.
+	if !p.has("aiperf_version") {
+		return
+	}
+	if m.Achieved = p.rate("request_throughput.avg"); m.Achieved > 0 && m.Trial.Rate > 0 && m.Duration > 0 {
+		m.Achieved = p.keptUp(completed, m.Duration, p.arrivals())
+	}
+}
+
+// aiperfLoad reads the load off the configuration: of its one phase that is measured, since
+// schema 1.4, or from wherever a release kept it before.
+func (p *pointReader) aiperfLoad() {
+	input := p.doc.Get("input_config")
+	rate, limit := anywhere(input, "request_rate"), anywhere(input, "concurrency")
+	if all := input.GetArray("phases"); len(all) > 0 {
+		measured := slices.DeleteFunc(slices.Clone(all), func(v *fastjson.Value) bool {
+			return v.GetBool("exclude_from_results") || string(v.GetStringBytes("kind")) == "warmup"
+		})
+		if rate, limit = 0, 0; len(measured) == 1 {
+			rate, limit = measured[0].GetFloat64("rate"), measured[0].GetFloat64("concurrency")
+		}
+		if len(measured) == 1 && string(measured[0].GetStringBytes("type")) == "constant" {
+			p.warn(note.EvenArrivals)
+		}
+	}
+	switch {
+	case limit > 0:
+		p.closed(p.whole("concurrency", limit))
+		if rate > 0 {
+			p.warn(note.LoopClosedBySlots)
+		}
+	case rate != 0:
+		p.m.Trial.Rate = rate
+	}
+	p.m.Trial.Requests = p.m.Requests
+}
+
+// anywhere finds the number of a key in a configuration whose layout changed from
+// release to release, the shallowest first; 0 if there is none.
+func anywhere(v *fastjson.Value, key string) float64 {
+	for level := []*fastjson.Value{v}; len(level) > 0; {
+		var below []*fastjson.Value
+		for _, v := range level {
+			if x := v.GetFloat64(key); x != 0 {
+				return x
+			}
+			v.GetObject().Visit(func(_ []byte, v *fastjson.Value) { below = append(below, v) })
+		}
+		level = below
+	}
+	return 0
+}
+
+func (p *pointReader) aiperfRequest() request {
+	r := unknownRequest()
+	kind := p.text("metadata.phase_kind")
+	r.left = kind == "warmup" || kind == "" && p.text("metadata.benchmark_phase") == "warmup"
+	r.failed = p.has("error") || p.doc.GetBool("metadata", "was_cancelled")
+	if r.left || r.failed {
+		return r
+	}
+	r.begin, r.end = p.seconds("metadata.request_start_ns", time.Nanosecond), p.seconds("metadata.request_end_ns", time.Nanosecond)
+	for name, to := range map[string]*float64{"time_to_first_token": &r.ttft, "inter_token_latency": &r.tpot, "request_latency": &r.e2e} {
+		if p.has("metrics." + name) {
+			*to = p.seconds("metrics."+name+".value", p.unitBeside("metrics."+name))
+		}
+	}
+	r.prompt, r.output = p.seconds("metrics.input_sequence_length.value", time.Second), p.seconds("metrics.output_sequence_length.value", time.Second)
+	return r
+}

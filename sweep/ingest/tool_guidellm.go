@@ -1,0 +1,179 @@
+package ingest
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fastjson"
+
+	"planner/internal/note"
+	"planner/sweep/measure"
+)
+
+func guidellmFormat() ResultFormat {
+	object := layout{
+		marks: []string{`"benchmarks"`, `"metrics"`}, points: "benchmarks",
+		latencies: []latencyKeys{
+			{measure.TTFT, "metrics.time_to_first_token_ms.successful.*", time.Millisecond},
+			{measure.E2E, "metrics.request_latency.successful.*", time.Second},
+		},
+		stats:     []string{"mean", "percentiles.p50", "percentiles.p90", "percentiles.p95", "percentiles.p99", "percentiles.p999"},
+		completed: "metrics.request_totals.successful", failed: "metrics.request_totals.errored",
+		outputTokens: "metrics.output_tokens_per_second.successful.mean", promptTokens: "metrics.prompt_tokens_per_second.successful.mean",
+		rest: (*pointReader).guidellm,
+	}
+	document := object
+	document.marks, document.parse = []string{"benchmarks:", "request_totals:", "time_to_first_token_ms:"}, parseYAML
+	return ResultFormat{
+		Name: "guidellm", Reads: "the report in JSON, YAML or CSV, all schema versions",
+		Notes: []string{
+			serviceTime,
+			"time_per_output_token includes TTFT and is left out; TPOT is the per-request inter_token_latency, where the report holds the requests",
+			"with several worker processes its Poisson gaps repeat: arrivals are burstier than Poisson",
+		},
+		layouts: []layout{
+			object, document,
+			{
+				marks: []string{"Run Info,", "Request Counts,", "Request Latency,", "Time to First Token,"},
+				parse: parseGuidellmTable, text: true,
+				latencies: []latencyKeys{
+					{measure.TTFT, "Time to First Token/Successful ms/*", time.Millisecond},
+					{measure.E2E, "Request Latency/Successful Sec/*", time.Second},
+				},
+				stats:     []string{"Mean", "Median", "p90", "p95", "p99"},
+				completed: "Request Counts/Successful/", failed: "Request Counts/Errored/",
+				outputTokens: "Token Throughput/Successful Output Tokens/Sec/Mean", promptTokens: "Token Throughput/Successful Input Tokens/Sec/Mean",
+				rest: (*pointReader).guidellmRow,
+			},
+		},
+	}
+}
+
+func (p *pointReader) guidellm(int) {
+	m := &p.m
+	if p.count("metrics.request_totals.incomplete") > 0 {
+		p.warn(note.OpenLeftOut)
+	}
+	// The quantiles of the report's own summary are over tokens, not requests.
+	var tpot []time.Duration
+	for _, r := range p.doc.GetArray("requests", "successful") {
+		if d, ok := duration(r.GetFloat64("inter_token_latency_ms"), time.Millisecond); ok && d > 0 {
+			tpot = append(tpot, d)
+		}
+	}
+	summarize(&m.TPOT, tpot)
+	m.Achieved = p.rate("metrics.requests_per_second.successful.mean")
+	if p.window(p.span("duration", time.Second)); !p.has("duration") {
+		// So up to version 0.3, as the strategy below.
+		run, _ := duration(p.number("run_stats.end_time")-p.number("run_stats.start_time"), time.Second)
+		p.window(run)
+	}
+	strategy := "config.strategy."
+	if !p.has(strategy + "type_") {
+		strategy = "args.strategy."
+	}
+	streams := "streams"
+	kind := p.text(strategy + "type_")
+	if kind == "throughput" {
+		streams = "max_concurrency"
+	}
+	p.guidellmLoad(kind, p.number(strategy+"rate"), p.count(strategy+streams))
+}
+
+// guidellmLoad fills in the load of a strategy.
+func (p *pointReader) guidellmLoad(kind string, rate float64, streams int) {
+	switch kind {
+	case "constant", "poisson", "async":
+		p.m.Trial.Rate = rate
+		if kind != "poisson" {
+			p.warn(note.EvenArrivals)
+		}
+	case "synchronous":
+		p.closed(1)
+	case "concurrent":
+		p.closed(streams)
+	case "throughput":
+		p.closed(streams)
+		p.warn(note.Flood)
+	}
+	p.m.Trial.Requests = p.m.Requests
+}
+
+// guidellmRow reads what no key tells of a row of the table.
+func (p *pointReader) guidellmRow(int) {
+	if p.count("Request Counts/Incomplete/") > 0 {
+		p.warn(note.OpenLeftOut)
+	}
+	p.m.Achieved = p.rate("Server Throughput/Successful Requests/Sec/Mean")
+	p.window(p.span("Timings/Duration/Sec", time.Second))
+	kind, number, _ := strings.Cut(p.text("Benchmark/Strategy/"), "@")
+	rate, _ := strconv.ParseFloat(number, 64)
+	streams := 0
+	if kind == "concurrent" {
+		streams = p.whole("Benchmark/Strategy/", rate)
+	}
+	p.guidellmLoad(kind, rate, streams)
+}
+
+// guidellmQuantiles are those of a list of percentiles in the table, which has the median elsewhere.
+var guidellmQuantiles = []string{"min", "p001", "p01", "p05", "p10", "p25", "p75", "p90", "p95", "p99", "max"}
+
+// parseGuidellmTable reads the table, whose columns have their names in three rows: a row of
+// figures is an object under these names with slashes between.
+func parseGuidellmTable(data []byte) iter.Seq2[document, error] {
+	return func(yield func(document, error) bool) {
+		var names []string
+		n := 0
+		for r, err := range table(data) {
+			if n++; err == nil && n == 1 {
+				names = r.cells
+				continue
+			}
+			var v *fastjson.Value
+			if err == nil {
+				v, err = r.under(names)
+			}
+			if err == nil && n <= 3 {
+				for i, name := range r.cells {
+					names[i] += "/" + name
+				}
+				continue
+			}
+			if err == nil {
+				err = spreadPercentiles(v)
+			}
+			if err != nil {
+				err = &lineError{r.line, err}
+			}
+			if !yield(document{r.line, v}, err) {
+				return
+			}
+		}
+	}
+}
+
+// spreadPercentiles gives each of a list of percentiles a key of its own.
+func spreadPercentiles(o *fastjson.Value) (err error) {
+	var a fastjson.Arena
+	lists := map[string]string{}
+	o.GetObject().Visit(func(key []byte, v *fastjson.Value) {
+		if name, ok := strings.CutSuffix(string(key), "/Percentiles"); ok {
+			lists[name] = string(v.GetStringBytes())
+		}
+	})
+	for name, list := range lists {
+		var values []json.Number
+		if json.Unmarshal([]byte(list), &values) != nil || len(values) != len(guidellmQuantiles) {
+			err = fmt.Errorf("%s/Percentiles: not a list of %d percentiles", name, len(guidellmQuantiles))
+			continue
+		}
+		for q, x := range values {
+			o.Set(name+"/"+guidellmQuantiles[q], a.NewString(x.String()))
+		}
+	}
+	return err
+}

@@ -1,0 +1,93 @@
+package ingest
+
+import (
+	"math"
+	"time"
+
+	"planner/internal/note"
+)
+
+func inferencePerfFormat() ResultFormat {
+	return ResultFormat{
+		Name: "inference-perf", Reads: "stage_N_lifecycle_metrics.json, summary_lifecycle_metrics.json, per_request_lifecycle_metrics.json, or the folder of reports",
+		Notes: []string{
+			serviceTime + " (its schedule_delay says how late)",
+			"TTFT counts visible text only; arrivals called constant are exponential gaps, rescaled",
+			"the inter-token figures hold zeros for tokens of one chunk and are left out",
+		},
+		layouts: []layout{
+			{marks: []string{`"num_sessions"`}, refuse: "sessions, not requests: read stage_N_lifecycle_metrics.json"},
+			{marks: []string{`"load_summary"`, `"num_requests_swapped"`}, refuse: "figures of the server: read stage_N_lifecycle_metrics.json"},
+			{
+				marks:     []string{`"load_summary"`},
+				latencies: inferencePerfLatencies("successes.latency."),
+				stats:     []string{"mean", "median", "p90", "p95", "p99", "p99.9"}, completed: "successes.count", failed: "failures.count",
+				outputTokens: "successes.throughput.output_tokens_per_sec", promptTokens: "successes.throughput.input_tokens_per_sec",
+				rest: (*pointReader).inferencePerf,
+			},
+			{marks: []string{`"request_metrics"`, `"start_time"`, `"end_time"`, `"error"`}, request: (*pointReader).inferencePerfRequest},
+		},
+	}
+}
+
+func inferencePerfLatencies(at string) []latencyKeys {
+	return latenciesIn(time.Second, at+"time_to_first_token.*", at+"time_per_output_token.*", "", at+"request_latency.*")
+}
+
+// lateSend is the send lag beyond which a client, not the server, is measured;
+// inference-perf's own documentation asks for less.
+const lateSend = 10 * time.Millisecond
+
+func (p *pointReader) inferencePerf(completed int) {
+	m := &p.m
+	m.Sent = p.rate("load_summary.achieved_rate")
+	// A stage of a fixed concurrency names a rate too, at which it filled its queue.
+	if limit := p.count("load_summary.concurrency"); limit > 0 {
+		p.closed(limit)
+	} else {
+		m.Trial.Rate = p.number("load_summary.requested_rate")
+	}
+	run := p.span("benchmark_time_seconds", time.Second)
+	if rate := p.number("successes.throughput.requests_per_sec"); !p.has("benchmark_time_seconds") && rate > 0 {
+		// Reports without the time of the run hold the rate over it.
+		run, _ = duration(float64(completed)/rate, time.Second)
+	}
+	// The window is that of the arrivals in an open loop.
+	switch sending := p.span("load_summary.send_duration", time.Second); {
+	case sending > 0 && m.Trial.Rate > 0:
+		p.window(sending)
+		if run > 0 {
+			m.Achieved = p.keptUp(completed, run, sending)
+		}
+	case run > 0:
+		p.window(run)
+		m.Achieved = float64(completed) / run.Seconds()
+	}
+	p.latency(&m.SendLag, "load_summary.schedule_delay.*", time.Second)
+	if m.SendLag.P50 > lateSend || m.SendLag.Mean > lateSend {
+		m.Valid = false
+		p.warn(note.MeanLag, m.SendLag.Mean.Round(time.Millisecond))
+	}
+}
+
+func (p *pointReader) inferencePerfRequest() request {
+	r := unknownRequest()
+	r.begin, r.end = p.seconds("start_time", time.Second), p.seconds("end_time", time.Second)
+	if r.failed = p.has("error"); r.failed {
+		return r
+	}
+	r.e2e, r.prompt = r.end-r.begin, p.seconds("info.request_metrics.text.input_tokens", time.Second)
+	for _, path := range []string{"info.response_metrics.server_usage.completion_tokens", "info.response_metrics.output_tokens"} {
+		if math.IsNaN(r.output) {
+			r.output = p.seconds(path, time.Second)
+		}
+	}
+	if at := p.column("info.response_metrics.output_token_times"); len(at) > 1 && len(at[0]) == 1 && len(at[len(at)-1]) == 1 {
+		first, last := at[0][0], at[len(at)-1][0]
+		r.ttft = first - r.begin
+		if r.output > 1 {
+			r.tpot = (last - first) / (r.output - 1)
+		}
+	}
+	return r
+}

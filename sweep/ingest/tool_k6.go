@@ -1,0 +1,44 @@
+package ingest
+
+import (
+	"time"
+
+	"planner/internal/note"
+)
+
+func k6Format() ResultFormat {
+	return ResultFormat{
+		Name: "k6", Reads: "--summary-export FILE",
+		Notes: []string{
+			"only whole requests are timed: the first byte is no first token, and is left out",
+			"a constant number of virtual users is taken for a closed loop; how long a run lasted and what rate it aimed at are not in the file",
+		},
+		layouts: []layout{{
+			marks:     []string{`"metrics"`, `"http_req_duration"`, `"http_reqs"`},
+			latencies: latenciesIn(time.Millisecond, "", "", "", "metrics.http_req_duration{expected_response:true}.*"),
+			stats:     []string{"avg", "med", "p(90)", "p(95)", "p(99)", "p(99.9)"},
+			completed: "metrics.http_req_failed.fails", failed: "metrics.http_req_failed.passes",
+			rest: (*pointReader).k6,
+		}},
+	}
+}
+
+func (p *pointReader) k6(completed int) {
+	m := &p.m
+	if all := p.rate("metrics.http_reqs.rate"); all > 0 && m.Requests > 0 {
+		run, _ := duration(float64(m.Requests)/all, time.Second)
+		p.window(run)
+		m.Achieved = float64(completed) / float64(m.Requests) * all
+	}
+	// A run that failed nothing leaves out the part that is of the expected responses.
+	if p.m.E2E.Mean < 0 && m.Failed == 0 {
+		p.latency(&m.E2E, "metrics.http_req_duration.*", time.Millisecond)
+	}
+	least, most := p.count("metrics.vus.min"), p.count("metrics.vus.max")
+	switch {
+	case p.number("metrics.dropped_iterations.count") > 0:
+		p.warn(note.LoopClosedBySlots)
+	case least == most && most > 0:
+		p.closed(most)
+	}
+}

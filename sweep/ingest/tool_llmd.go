@@ -1,0 +1,56 @@
+package ingest
+
+import (
+	"time"
+
+	"planner/internal/note"
+)
+
+// llmdFormat is the benchmark report of llm-d, into which its tools' results are turned.
+func llmdFormat() ResultFormat {
+	const at = "results.request_performance.aggregate."
+	l := layout{
+		marks:     []string{`"request_performance"`, `"aggregate"`, `"latency"`},
+		latencies: latenciesIn(0, at+"latency.time_to_first_token.*", at+"latency.time_per_output_token.*", "", at+"latency.request_latency.*"),
+		stats:     []string{"mean", "p50", "p90", "p95", "p99", "p99p9"}, completed: at + "requests.total", failed: at + "requests.failures",
+		outputTokens: at + "throughput.output_token_rate.mean", promptTokens: at + "throughput.input_token_rate.mean",
+		rest: (*pointReader).llmd,
+	}
+	document := l
+	document.marks, document.parse = []string{"request_performance:", "aggregate:", "latency:"}, parseYAML
+	return ResultFormat{
+		Name: "llm-d-benchmark", Reads: "the benchmark report 0.2 in YAML or JSON, also the parts that inference-perf writes",
+		Notes: []string{
+			"the figures are those of the tool that measured, by its definitions; most latencies count from the real send",
+		},
+		layouts: []layout{l, document},
+	}
+}
+
+func (p *pointReader) llmd(total int) {
+	m := &p.m
+	completed := total - m.Failed
+	if completed <= 0 {
+		p.fail("results.request_performance.aggregate.requests", "%d of %d requests failed: nothing was measured, leave it out", m.Failed, total)
+		return
+	}
+	m.Requests = total
+	m.TTFT.N, m.TPOT.N, m.E2E.N = completed, completed, completed
+	const load = "scenario.load.standardized."
+	switch limit := p.count(load + "concurrency"); {
+	case limit > 0:
+		p.closed(limit)
+		if rate := p.number(load + "rate_qps"); rate > 0 {
+			p.warn(note.LoopClosedByLimit, rate, limit)
+		}
+	default:
+		m.Trial.Rate = p.number(load + "rate_qps")
+	}
+	m.Achieved = p.rate("results.request_performance.aggregate.throughput.request_rate.mean")
+	if m.Achieved > 0 {
+		run, _ := duration(float64(completed)/m.Achieved, time.Second)
+		if p.window(run); m.Trial.Rate > 0 {
+			m.Achieved = p.keptUp(completed, run, p.arrivals())
+		}
+	}
+}

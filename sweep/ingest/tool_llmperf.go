@@ -1,0 +1,45 @@
+package ingest
+
+import "time"
+
+func llmperfFormat() ResultFormat {
+	return ResultFormat{
+		Name: "llmperf", Reads: "*_summary.json, *_individual_responses.json",
+		Notes: []string{
+			serviceTime,
+			"a closed loop; its inter-token latency includes TTFT and is left out",
+		},
+		layouts: []layout{
+			{
+				marks: []string{`"results_ttft_s_quantiles_p`}, text: true,
+				latencies: latenciesIn(time.Second, "results_ttft_s_*", "", "", "results_end_to_end_latency_s_*"),
+				stats:     []string{"mean", "quantiles_p50", "quantiles_p90", "quantiles_p95", "quantiles_p99", "quantiles_p999"},
+				completed: "results_num_completed_requests", failed: "results_number_errors",
+				outputTokens: "results_mean_output_throughput_token_per_s", rest: (*pointReader).llmperf,
+			},
+			{marks: []string{`"ttft_s"`, `"end_to_end_latency_s"`, `"number_output_tokens"`}, request: (*pointReader).llmperfRequest},
+		},
+	}
+}
+
+// llmperf reads a closed loop.
+func (p *pointReader) llmperf(completed int) {
+	m := &p.m
+	if m.Achieved = p.rate("results_num_completed_requests_per_min") / 60; m.Achieved > 0 {
+		run, _ := duration(float64(completed)/m.Achieved, time.Second)
+		p.window(run)
+	}
+	p.closed(p.count("num_concurrent_requests"))
+}
+
+func (p *pointReader) llmperfRequest() request {
+	r := unknownRequest()
+	if r.failed = p.has("error_code"); r.failed {
+		return r
+	}
+	r.ttft, r.e2e, r.output = p.seconds("ttft_s", time.Second), p.seconds("end_to_end_latency_s", time.Second), p.seconds("number_output_tokens", time.Second)
+	if r.output > 1 {
+		r.tpot = (r.e2e - r.ttft) / (r.output - 1)
+	}
+	return r
+}

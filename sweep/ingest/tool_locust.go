@@ -1,0 +1,64 @@
+package ingest
+
+import (
+	"iter"
+	"time"
+)
+
+func locustFormat() ResultFormat {
+	return ResultFormat{
+		Name: "locust", Reads: "--csv: NAME_stats_history.csv, and NAME_stats.csv, which does not tell the users",
+		Notes: []string{
+			"only whole requests are timed, failed ones too, in the mean and the quantiles",
+			"a closed loop of users, whose pauses are not known here",
+		},
+		layouts: []layout{
+			{
+				marks: []string{"Timestamp,User Count,Type,Name", "Total Average Response Time"}, parse: parseLocust, text: true,
+				latencies: latenciesIn(time.Millisecond, "", "", "", "Total * Response Time"), stats: []string{"Average", "Median"},
+				completed: "Total Request Count", failed: "Total Failure Count", rest: (*pointReader).locust,
+			},
+			{
+				marks: []string{"Type,Name,Request Count,Failure Count", "Average Response Time"}, parse: parseLocust, text: true,
+				latencies: latenciesIn(time.Millisecond, "", "", "", "*"), stats: []string{"Average Response Time", "50%", "90%", "95%", "99%", "99.9%"},
+				completed: "Request Count", failed: "Failure Count", rest: (*pointReader).locust,
+			},
+		},
+	}
+}
+
+// parseLocust keeps the row of all requests: the last of a history with users in it.
+func parseLocust(data []byte) iter.Seq2[document, error] {
+	return func(yield func(document, error) bool) {
+		var kept document
+		for d, err := range parseRows(data) {
+			if err != nil {
+				yield(d, err)
+				return
+			}
+			users := d.v.Get("User Count")
+			if string(d.v.GetStringBytes("Name")) == "Aggregated" && (users == nil || string(users.GetStringBytes()) != "0") {
+				kept = d
+			}
+		}
+		if kept.v != nil {
+			yield(kept, nil)
+		}
+	}
+}
+
+// locust reads a closed loop. Its count of requests has the failed ones in it.
+func (p *pointReader) locust(all int) {
+	m := &p.m
+	if m.Failed >= all {
+		p.fail("", "%d of %d requests failed: nothing was measured, leave it out", m.Failed, all)
+		return
+	}
+	m.Requests, m.E2E.N = all, all
+	if rate := p.rate("Requests/s"); rate > 0 {
+		run, _ := duration(float64(all)/rate, time.Second)
+		p.window(run)
+		m.Achieved = float64(all-m.Failed) / run.Seconds()
+	}
+	p.closed(p.count("User Count"))
+}

@@ -1,0 +1,103 @@
+package ingest
+
+import (
+	"bytes"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/valyala/fastjson"
+
+	"planner/internal/input"
+	"planner/internal/note"
+)
+
+func mlperfFormat() ResultFormat {
+	percentiles := []string{"50.00", "90.00", "95.00", "99.00", "99.90"}
+	summary := layout{
+		marks: []string{"MLPerf Results Summary", "Scenario", "latency (ns)"}, parse: parsePairs, text: true,
+		latencies: append(
+			latenciesIn(time.Nanosecond, "* percentile first token latency (ns)", "* percentile time to output token (ns)", "", "* percentile latency (ns)"),
+			latenciesIn(time.Nanosecond, "Mean First Token latency (ns)", "Mean Time per Output Token (ns)", "", "Mean latency (ns)")...),
+		outputTokens: "Completed tokens per second", rest: (*pointReader).mlperfSummary,
+	}
+	detail := layout{
+		marks: []string{":::MLLOG", `"result_validity"`}, parse: parseMLLog,
+		latencies: append(
+			latenciesIn(time.Nanosecond, "result_first_token_*_percentile_latency_ns", "result_time_per_output_token_*_percentile_ns", "", "result_*_percentile_latency_ns"),
+			latenciesIn(time.Nanosecond, "result_first_token_mean_latency_ns", "result_time_to_output_token_mean", "", "result_mean_latency_ns")...),
+		completed: "result_query_count", failed: "num_errors", outputTokens: "result_completed_tokens_per_second", rest: (*pointReader).mlperfDetail,
+	}
+	summary.stats = append([]string{""}, percentiles...)
+	detail.stats = summary.stats
+	return ResultFormat{
+		Name: "mlperf", Reads: "mlperf_log_summary.txt, mlperf_log_detail.txt of LoadGen",
+		Notes:   []string{"in the Server scenario latencies count from the scheduled time, as here; quantiles are values that occurred"},
+		layouts: []layout{summary, detail},
+	}
+}
+
+func (p *pointReader) mlperfSummary(int) {
+	p.mlperf(p.text("Scenario"), p.text("Result is") == "VALID", "Completed samples per second", "Samples per second")
+	p.m.Sent, p.m.Trial.Rate = p.rate("Scheduled samples per second"), 0
+	if p.text("Scenario") == "Server" {
+		p.m.Trial.Rate = p.number("target_qps")
+	}
+}
+
+func (p *pointReader) mlperfDetail(int) {
+	scenario := p.text("effective_scenario")
+	p.mlperf(scenario, p.text("result_validity") == "VALID", "result_completed_samples_per_sec", "result_samples_per_second")
+	p.m.Sent = p.rate("result_scheduled_samples_per_sec")
+	if scenario == "Server" {
+		p.m.Trial.Rate = p.number("effective_target_qps")
+	}
+}
+
+// mlperf reads what both logs tell under keys of their own.
+func (p *pointReader) mlperf(scenario string, valid bool, achieved ...string) {
+	if !valid {
+		p.warn(note.ToolInvalid)
+	}
+	for _, path := range achieved {
+		if p.has(path) {
+			p.m.Achieved = p.rate(path)
+		}
+	}
+	switch scenario {
+	case "SingleStream":
+		p.closed(1)
+	case "Offline":
+		if p.m.Requests > 0 {
+			p.closed(p.m.Requests)
+			p.warn(note.SentAtOnce, p.m.Requests)
+		}
+	}
+}
+
+// parseMLLog reads lines of a key and its value, each behind a mark, into one document.
+func parseMLLog(data []byte) iter.Seq2[document, error] {
+	if err := input.CheckJSON(data, input.AnyValue, mostValues); err != nil {
+		return cut(0, err)
+	}
+	var a fastjson.Arena
+	o, line := a.NewObject(), 0
+	for text := range bytes.Lines(data) {
+		line++
+		text, marked := bytes.CutPrefix(bytes.TrimSpace(text), []byte(":::MLLOG"))
+		if !marked {
+			continue
+		}
+		for d, err := range parseJSON(text) {
+			if err != nil {
+				return cut(line, err)
+			}
+			key, value := d.v.Get("key"), d.v.Get("value")
+			if key == nil || value == nil {
+				return cut(line, errors.New("no key or no value"))
+			}
+			o.Set(string(key.GetStringBytes()), value)
+		}
+	}
+	return one(o)
+}

@@ -1,0 +1,185 @@
+package ingest
+
+import (
+	"math"
+	"time"
+
+	"planner/internal/note"
+)
+
+func vllmFormat() ResultFormat {
+	object, table := servingBenchmark("e2el"), servingBenchmark("e2el")
+	object.marks = []string{`"request_throughput"`, `"duration"`, `"completed"`}
+	table.marks, table.parse = []string{"request_throughput", "duration", "completed", "max_concurrency", ","}, parseRows
+	return ResultFormat{
+		Name: "vllm", Reads: "vllm bench serve --save-result, also detailed, appended, in arrays, or a folder or summary.csv of vllm bench sweep",
+		Notes: []string{
+			serviceTime + ", behind the concurrency limit",
+			"ITL is the gap between chunks; arrivals are rescaled so that the last falls at n/rate",
+			"the completed rate is corrected for the drain behind the last arrival",
+		},
+		layouts: []layout{object, table},
+	}
+}
+
+func sglangFormat() ResultFormat {
+	l := servingBenchmark("e2e_latency")
+	l.marks, l.promptTokens = []string{`"request_throughput"`, `_e2e_latency_ms"`}, "input_throughput"
+	return ResultFormat{
+		Name: "sglang", Reads: "bench_serving lines of JSON, also with --output-details",
+		Notes: []string{
+			serviceTime + ", behind the concurrency limit",
+			"TPOT runs to the end of the stream and reads slightly high; ITL is the gap between chunks",
+			"sends drift: each gap is slept after the last send",
+		},
+		layouts: []layout{l},
+	}
+}
+
+// servingBenchmark is the layout of vllm bench serve and its relatives: one flat object.
+// e2e is the tool's name for the time of the whole request.
+func servingBenchmark(e2e string) layout {
+	return layout{
+		text: true, latencies: latenciesIn(time.Millisecond, "*_ttft_ms", "*_tpot_ms", "*_itl_ms", "*_"+e2e+"_ms"),
+		stats:     []string{"mean", "median|p50", "p90", "p95", "p99", "p99.9"},
+		completed: "completed", failed: "failed", outputTokens: "output_throughput", rest: (*pointReader).servingBenchmark,
+	}
+}
+
+func (p *pointReader) servingBenchmark(completed int) {
+	if !p.has("request_throughput") {
+		p.fail("request_throughput", "is missing: not the result of a run")
+		return
+	}
+	if sent := p.count("num_prompts"); !p.counted && sent > 0 {
+		p.failed(max(sent-completed, 0))
+	}
+	p.lists(completed)
+	p.benchmarkLoad(completed)
+	// Sweeps add the settings of the server at the top level.
+	k := &p.m.Trial.Knobs
+	k.MaxNumSeqs, k.MaxNumBatchedTokens = p.count("max_num_seqs"), p.count("max_num_batched_tokens")
+	k.TensorParallel = p.count("tensor_parallel_size")
+	if u := p.number("gpu_memory_utilization"); u > 0 && u <= 1 {
+		k.GPUMemoryUtilization = u
+	}
+}
+
+// agreement is how far, as a share, the rate of a file may be off its count over its time:
+// tools round.
+const agreement = 0.02
+
+// benchmarkLoad fills in the load: an open loop at a finite rate without a limit on
+// concurrency, a closed loop otherwise.
+func (p *pointReader) benchmarkLoad(completed int) {
+	m := &p.m
+	run := p.span("duration", time.Second)
+	if run == 0 {
+		p.fail("duration", "%g s is no duration of a run", p.number("duration"))
+		return
+	}
+	all := float64(completed) / run.Seconds()
+	if said := p.rate("request_throughput"); math.Abs(said-all) > agreement*all {
+		p.fail("request_throughput", "%g/s are not the %d completed requests in %g s: the file was changed", said, completed, run.Seconds())
+	}
+	if tokens := p.count("total_input_tokens"); tokens > 0 && math.IsNaN(m.PromptTokens) {
+		m.PromptTokens = float64(tokens) / run.Seconds()
+	}
+	rate, limit := p.number("request_rate"), p.count("max_concurrency")
+	if p.has("ramp_up_strategy") {
+		p.window(run)
+		m.Achieved = all
+		p.warn(note.RateRamped, p.number("ramp_up_start_rps"), p.number("ramp_up_end_rps"))
+		return
+	}
+	if rate > 0 && limit == 0 {
+		m.Trial.Rate, m.Sent = rate, rate
+		p.window(min(p.arrivals(), run))
+		m.Achieved = p.keptUp(completed, run, p.arrivals())
+		return
+	}
+	p.window(run)
+	m.Achieved = all
+	switch {
+	case rate > 0:
+		p.warn(note.LoopClosedByLimit, rate, limit)
+	case limit == 0:
+		limit = m.Requests
+		p.warn(note.SentAtOnce, m.Requests)
+	}
+	p.closed(limit)
+}
+
+// lists takes from the requests themselves what the summary leaves out, where the file holds
+// them, in seconds. Failed ones are in the lists with zeros, or with an error.
+func (p *pointReader) lists(completed int) {
+	columns := map[string][][]float64{}
+	longest, length := "", 0
+	names := []string{"ttfts", "itls", "output_lens", "latencies"}
+	for _, name := range names {
+		columns[name] = p.column(name)
+		if n := len(columns[name]); n > length {
+			longest, length = name, n
+		}
+	}
+	if length == 0 {
+		return
+	}
+	if !p.counted && length >= completed {
+		p.failed(length - completed)
+	}
+	for _, name := range names {
+		if n := len(columns[name]); p.has(name) && n != length {
+			p.fail(name, "%d entries, and %d in %s: the lists are not of one run", n, length, longest)
+		} else if p.has(name) && n != p.m.Requests {
+			p.fail(name, "%d entries for %d requests: the list is cut, or of another run", n, p.m.Requests)
+		}
+	}
+	if len(p.problems) > 0 {
+		return
+	}
+	var times [3][]time.Duration
+	errors := p.doc.GetArray("errors")
+	for i := range length {
+		if i < len(errors) && len(errors[i].GetStringBytes()) > 0 {
+			continue
+		}
+		r, ok := requestOf(columns, i)
+		if !ok {
+			p.fail(longest, "request %d: %g s to its first token, %g s to its last", i+1, r.ttft, r.e2e)
+			return
+		}
+		for k, x := range []float64{r.ttft, r.tpot, r.e2e} {
+			if d, ok := duration(x, time.Second); ok && d > 0 {
+				times[k] = append(times[k], d)
+			}
+		}
+	}
+	summarize(&p.m.TTFT, times[0])
+	summarize(&p.m.TPOT, times[1])
+	summarize(&p.m.E2E, times[2])
+}
+
+// requestOf is a request of the lists of a file; false if its times contradict each other.
+func requestOf(columns map[string][][]float64, i int) (r request, ok bool) {
+	r = unknownRequest()
+	cell := func(name string) float64 {
+		if all := columns[name]; i < len(all) && len(all[i]) == 1 && all[i][0] > 0 {
+			return all[i][0]
+		}
+		return math.NaN()
+	}
+	r.ttft, r.e2e, r.output = cell("ttfts"), cell("latencies"), cell("output_lens")
+	if gaps := columns["itls"]; math.IsNaN(r.e2e) && i < len(gaps) && r.output > 0 {
+		r.e2e = r.ttft
+		for _, gap := range gaps[i] {
+			r.e2e += gap
+		}
+	}
+	if r.output > 1 {
+		r.tpot = (r.e2e - r.ttft) / (r.output - 1)
+	}
+	_, okTTFT := duration(r.ttft, time.Second)
+	_, okE2E := duration(r.e2e, time.Second)
+	return r, (okTTFT || math.IsNaN(r.ttft)) && (okE2E || math.IsNaN(r.e2e)) && !(r.e2e < r.ttft)
+}
