@@ -87,7 +87,7 @@ func (all *Import) resultsIn(folder string) (files []folderFile, err error) {
 		return nil
 	})
 	if others > 0 {
-		all.leave(fmt.Sprintf("%d other files in %s", others, folder), "no files of "+strings.Join(resultKinds, ", "))
+		all.leave(fmt.Sprintf("%d other files in %s", others, folder), "none ends in "+strings.Join(resultKinds, ", "))
 	}
 	slices.SortStableFunc(files, func(a, b folderFile) int {
 		return slices.Index(resultKinds, filepath.Ext(a.path)) - slices.Index(resultKinds, filepath.Ext(b.path))
