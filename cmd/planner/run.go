@@ -16,6 +16,7 @@ import (
 	"planner/internal/config"
 	"planner/internal/report"
 	"planner/internal/wire"
+	"planner/plan/decide"
 	"planner/sweep"
 	"planner/sweep/measure"
 )
@@ -283,8 +284,11 @@ func journalSize(f *sweep.Folder) int64 {
 	return info.Size()
 }
 
-// document is the report of an answer.
+// document is the report of an answer. A plan learns how its instances are started.
 func (r *run) document(answer any) (report.Document, error) {
+	if p, ok := answer.(*decide.Planned); ok && r.ground.Run != nil {
+		p.Serve = serveOf(r.cfg, p.Offer.Knobs, engineVersion(p.Background.Trials))
+	}
 	engines, err := r.engines()
 	if err != nil {
 		return report.Document{}, err

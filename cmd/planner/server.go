@@ -2,12 +2,14 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"planner/internal/config"
 	"planner/internal/list"
 	"planner/internal/report"
+	"planner/plan"
 	"planner/sweep/measure"
 )
 
@@ -31,6 +33,39 @@ func serverOf(cfg *config.Config, k measure.Knobs) report.StartCommand {
 		return report.StartCommand{Line: err.Error()}
 	}
 	return report.StartCommand{Line: command.String(), File: command.File, Content: command.Content, Notes: besides(command.Without)}
+}
+
+// serveOf is the same for programs; nil where nothing is started.
+func serveOf(cfg *config.Config, k measure.Knobs, version string) *plan.Serve {
+	settings := engineSettings(cfg)
+	if settings.Kind == "simulated" {
+		settings.Kind = "vllm"
+	}
+	command, err := settings.Command(k, anyPort)
+	if err != nil || len(command.Args) == 0 {
+		return nil
+	}
+	argv := list.Map(command.Args, func(arg string) string {
+		if arg == "127.0.0.1" {
+			return "0.0.0.0" // planner measures on loopback, instances serve others
+		}
+		return arg
+	})
+	return &plan.Serve{
+		Model: settings.Model, Weights: settings.Format.Weights, KVCache: settings.Format.KV, Engine: settings.Kind, Version: version,
+		Argv: argv, Port: anyPort, Env: slices.Sorted(maps.Keys(settings.Env)), File: command.File, Content: command.Content,
+		Notes: besides(command.Without),
+	}
+}
+
+// engineVersion is the release that trials ran on, "" where they do not say.
+func engineVersion(trials []measure.Measurement) string {
+	for i := range trials {
+		if v := trials[i].Server.Engine.Version; v != "" {
+			return v
+		}
+	}
+	return ""
 }
 
 // anyPort stands in command lines for the free one that an engine gets when it starts.
