@@ -48,7 +48,11 @@ type received struct {
 	// events counts the events that carried tokens, coalesced those of them
 	// that came with another in one read and share its time.
 	events, coalesced int
-	usage             usage
+	// burst is how many tokens came at once with the first, paced that others came
+	// behind them at a pace.
+	burst int
+	paced bool
+	usage usage
 	// gaps holds the microseconds between successive token events.
 	gaps []uint32
 	// text is what the answer says, as long as the server counts no tokens.
@@ -309,7 +313,25 @@ func (c *received) token(at time.Time) {
 		if at.Equal(c.last) {
 			c.coalesced++
 		}
+		c.paced = c.paced || gap > atOnce
 	}
 	c.events++
 	c.last = at
+	if !c.paced {
+		c.burst = max(c.events, c.usage.completion)
+	}
+}
+
+// atOnce is between tokens that come at once: less than any engine takes for one.
+const atOnce = 100 * time.Microsecond
+
+// much is the share of what comes at once from which times between tokens are not those
+// of the server any more.
+const much = 0.25
+
+// bunched reports whether so many of n tokens came at once that the time between first
+// and last is not that of their making.
+func (c *received) bunched(n int) bool {
+	behind := float64(n - 1)
+	return float64(c.burst-1) > much*behind || c.last.Sub(c.first) < time.Duration(behind)*atOnce
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -281,30 +280,6 @@ func TestChunksOfSeveralTokens(t *testing.T) {
 			t.Errorf("TPOT %v", tpot)
 		}
 		if strings.Contains(obs.Remarks.String(), "together with another") {
-			t.Errorf("remarks %q", obs.Remarks)
-		}
-	})
-}
-
-// TestCoalesced: events that one read returns share its time and are counted.
-func TestCoalesced(t *testing.T) {
-	inBubble(t, func(c net.Conn, a asked) bool {
-		for n := 2; n <= 10; n += 2 {
-			time.Sleep(30 * time.Millisecond)
-			head := ""
-			if n == 2 {
-				head = streamHead
-			}
-			say(head+chunked(tokenEvent(" a", 8, n-1))+chunked(tokenEvent(" b", 8, n)))(c, a)
-		}
-		say(ending(8, 10))(c, a)
-		return true
-	}, func(t *testing.T, c *Client) {
-		obs, err := c.Run(t.Context(), measure.Trial{Concurrency: 1, Requests: 4}, requests(4, 8, 10, 0))
-		if err != nil || obs.Gaps == nil {
-			t.Errorf("gaps %v, %v", obs.Gaps, err)
-		}
-		if !slices.ContainsFunc(obs.Remarks.Texts(), func(d string) bool { return strings.Contains(d, "50 % of the chunks") }) {
 			t.Errorf("remarks %q", obs.Remarks)
 		}
 	})

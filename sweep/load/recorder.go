@@ -35,8 +35,12 @@ type tokenCounts struct {
 	// for, of the same requests.
 	prompted, asked int
 	// tokens and events are of requests whose tokens the server counted, wanted
-	// the tokens asked for of these; coalesced is of all requests.
-	tokens, events, coalesced, wanted int
+	// the tokens asked for of these.
+	tokens, events, wanted int
+	// chunks and coalesced are events of all requests and those of them that share a
+	// read with another; several and bunched are the requests of two tokens and more
+	// and those of them whose tokens came at once.
+	chunks, coalesced, several, bunched int
 	// texts holds what answers said, by request, whose tokens nobody has counted yet.
 	texts map[int]string
 }
@@ -188,11 +192,26 @@ func (r *recorder) add(f *inFlight, rec *measure.Record) {
 	}
 }
 
+// together is the share of the chunks that came with another in one read.
+func (t *tokenCounts) together() float64 { return float64(t.coalesced) / float64(max(t.chunks, 1)) }
+
+// atOnce is the share of the answers whose tokens came at once.
+func (t *tokenCounts) atOnce() float64 { return float64(t.bunched) / float64(max(t.several, 1)) }
+
 // add takes the tokens of a request that ended well.
 func (t *tokenCounts) add(f *inFlight, req *workload.Request) {
 	c := &f.answer
-	t.coalesced += c.coalesced
 	n, counted := c.tokens()
+	if !c.first.IsZero() {
+		t.chunks += c.events
+		t.coalesced += c.coalesced
+	}
+	if !c.first.IsZero() && n > 1 {
+		t.several++
+		if c.bunched(n) {
+			t.bunched++
+		}
+	}
 	if !counted {
 		t.texts[f.index] = string(c.text)
 		return

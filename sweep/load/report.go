@@ -31,8 +31,7 @@ func (t *Test) settle(end time.Duration) {
 	}
 }
 
-// sourceDoubts says what of the sources of the figures is in doubt. It withdraws the
-// gaps where they are not those between single tokens. uncounted is the number of
+// sourceDoubts says what of the sources of the figures is in doubt. uncounted is the number of
 // answers whose tokens nobody counted.
 func (t *Test) sourceDoubts(uncounted int) note.Notes {
 	n, obs := &t.recorder.tokens, &t.observed
@@ -40,16 +39,8 @@ func (t *Test) sourceDoubts(uncounted int) note.Notes {
 	if uncounted > 0 {
 		d = append(d, note.New(note.TokensEstimated, uncounted, uncounted+n.counted))
 	}
-	if why := t.noGaps(); len(why) > 0 {
-		obs.Gaps, obs.ClassGaps = nil, nil
-		// Only a bound on those times is left without its figure.
-		if slices.ContainsFunc(t.trial.Objective.Bounds, func(b measure.Bound) bool { return b.Metric == measure.ITL }) {
-			d = append(d, why...)
-		} else if t.client.Stream {
-			obs.Remarks = append(obs.Remarks, why...)
-		}
-	}
-	if share := float64(n.coalesced) / float64(n.events); n.events > 0 && share > 0.1 {
+	d = append(d, t.withdraw()...)
+	if share := n.together(); share > 0.1 && share <= much {
 		obs.Remarks = append(obs.Remarks, note.New(note.TokensCoalesced, 100*share))
 	}
 	if resent := t.via.resends(); resent > 0 {
@@ -81,14 +72,50 @@ func (n *tokenCounts) shorter() note.Notes {
 	return note.Notes{note.New(note.ShorterAnswers, 100*(1-float64(n.tokens)/float64(n.wanted)))}
 }
 
+// withdraw takes back the times between tokens that are not those of single tokens, and
+// says why. It is a doubt where a bound is left without its figure.
+func (t *Test) withdraw() note.Notes {
+	obs := &t.observed
+	itl, tpot := t.noGaps(), t.noPace()
+	obs.Unpaced = len(tpot) > 0
+	if len(itl)+len(tpot) == 0 {
+		return nil
+	}
+	obs.Gaps, obs.ClassGaps = nil, nil
+	bounded := func(m measure.Metric) bool {
+		return slices.ContainsFunc(t.trial.Objective.Bounds, func(b measure.Bound) bool {
+			return b.Metric == m || m == measure.TPOT && b.Limits.TPOT > 0
+		})
+	}
+	switch {
+	case obs.Unpaced && (bounded(measure.TPOT) || bounded(measure.ITL)), bounded(measure.ITL):
+		return slices.Concat(tpot, itl)
+	case t.client.Stream:
+		obs.Remarks = slices.Concat(obs.Remarks, tpot, itl)
+	}
+	return nil
+}
+
 // noGaps says why there are no inter-token times, if there are none.
 func (t *Test) noGaps() note.Notes {
-	perChunk := float64(t.recorder.tokens.tokens) / float64(max(t.recorder.tokens.events, 1))
+	n := &t.recorder.tokens
+	perChunk := float64(n.tokens) / float64(max(n.events, 1))
 	switch {
 	case !t.client.Stream:
 		return note.Notes{note.New(note.TokensWhole)}
 	case perChunk > 1.01:
 		return note.Notes{note.New(note.TokensPerChunk, perChunk)}
+	case n.together() > much:
+		return note.Notes{note.New(note.TokensCoalesced, 100*n.together())}
+	}
+	return nil
+}
+
+// noPace says why there are no times per token, if there are none. Answers that are not
+// streamed have none anyway.
+func (t *Test) noPace() note.Notes {
+	if share := t.recorder.tokens.atOnce(); share > 0.1 {
+		return note.Notes{note.New(note.TokensBunched, 100*share)}
 	}
 	return nil
 }

@@ -34,6 +34,8 @@ func (c *cohort) judge(o *Observation) []judged {
 	slo := c.trial.Objective
 	for _, b := range slo.Bounds {
 		switch {
+		case b.Metric == TPOT && o.Unpaced:
+			all = append(all, judged{allowed: b.Allowed(), Count: Count{Bound: b.String(), Cluster: 1}}.empty())
 		case b.Metric == ITL:
 			all = append(all, c.judgeGaps(b, o))
 		case b.Quantile == 0:

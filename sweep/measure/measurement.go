@@ -29,6 +29,9 @@ type Observation struct {
 	// given, splits them by Record.Class.
 	Gaps      *hdrhistogram.Histogram
 	ClassGaps []*hdrhistogram.Histogram
+	// Unpaced says that tokens came at once, so that the times per token are not those
+	// of the server and count as not seen.
+	Unpaced bool
 	// Aborted says why the trial was ended early; empty if it was not.
 	Aborted note.Reason
 	// Server is what the engine says of itself.

@@ -22,7 +22,7 @@ func Reduce(t Trial, o Observation) Measurement {
 		SendLag: c.sendLag().summary(), Server: o.Server, Aborted: o.Aborted,
 		Overloaded: c.growing(),
 	}
-	m.Latencies = c.latencies()
+	m.Latencies = c.latencies(o.Unpaced)
 	m.ITL = gaps(o.Gaps, c.whole)
 	m.Throughput = c.throughput()
 	m.Classes = c.classes(&o)
@@ -85,11 +85,12 @@ func tally(records []*Record) Tally {
 	return t
 }
 
-// latencies summarises what can be told from records: all but ITL.
-func (c *cohort) latencies() Latencies {
+// latencies summarises what can be told from records: all but ITL, and but TPOT where
+// answers were not paced.
+func (c *cohort) latencies(unpaced bool) Latencies {
 	l := unresolvedLatencies()
 	for _, m := range AllLatencies() {
-		if m.row().value != nil {
+		if m.row().value != nil && !(unpaced && m == TPOT) {
 			*l.Latency(m) = c.latency(m).summary()
 		}
 	}
@@ -189,7 +190,7 @@ func (c *cohort) classes(o *Observation) map[string]ClassSummary {
 				part.records = append(part.records, r)
 			}
 		}
-		s := ClassSummary{Tally: tally(part.records), Latencies: part.latencies()}
+		s := ClassSummary{Tally: tally(part.records), Latencies: part.latencies(o.Unpaced)}
 		if i < len(o.ClassGaps) {
 			s.ITL = gaps(o.ClassGaps[i], c.whole)
 		}
