@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -9,8 +10,10 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -172,5 +175,33 @@ func TestEndpointRefusals(t *testing.T) {
 		if runFolder(t, dir) != "" && c.code == 2 {
 			t.Errorf("%v: a run folder was made", c.args)
 		}
+	}
+}
+
+// TestVocabularyOfModel: prompts of token ids hold none that the configured model has not.
+func TestVocabularyOfModel(t *testing.T) {
+	t.Parallel()
+	var most atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body struct{ Prompt []int64 }
+		if json.NewDecoder(r.Body).Decode(&body) == nil {
+			most.Store(max(most.Load(), slices.Max(append(body.Prompt, 0))))
+		}
+		complete(w, false, true)
+	}))
+	defer s.Close()
+	dir := t.TempDir()
+	shape := `{"architectures":["LlamaForCausalLM"],"model_type":"llama","torch_dtype":"bfloat16","hidden_size":256,"intermediate_size":688,"num_hidden_layers":4,
+"num_attention_heads":4,"num_key_value_heads":4,"vocab_size":2048,"max_position_embeddings":4096}`
+	file := fmt.Sprintf("[model]\nconfig = \"config.json\"\n[engine]\nkind = \"attach\"\nurl = %q\n"+
+		"[workload]\nprompt = { dist = \"fixed\", value = 200 }\noutput = { dist = \"fixed\", value = 3 }\n", s.URL)
+	for name, text := range map[string]string{"config.json": shape, "c.toml": file} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := measuredBy(t, planner(t, dir, "bench", "c.toml", "--model", "m", "--dialect", "vllm", "--concurrency", "2", "--requests", "6", "--json"))
+	if m.Failed > 0 || most.Load() < 1500 || most.Load() >= 2048 {
+		t.Errorf("%d failed, ids up to %d of a vocabulary of 2048", m.Failed, most.Load())
 	}
 }

@@ -115,7 +115,7 @@ func servedModel(cfg *config.Config) string {
 func clientOf(cfg *config.Config, dialect string) *load.Client {
 	e := cfg.Engine.Endpoint
 	return &load.Client{URL: e.URL, Model: e.ServedName, Chat: e.API == "chat", Stream: e.Stream, Engine: dialect, Headers: e.Headers,
-		APIKeyEnv: e.APIKeyEnv, Salt: uint64(time.Now().UnixNano())}
+		APIKeyEnv: e.APIKeyEnv, Salt: uint64(time.Now().UnixNano()), Vocab: cfg.Model.Arch.Vocab}
 }
 
 // engines is what reports tell of the engines of a run: how they are started, and what

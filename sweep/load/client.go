@@ -37,6 +37,9 @@ type Client struct {
 	// Salt sets the prompts of this run apart from those of others that the
 	// server may still have in its prefix cache.
 	Salt uint64
+	// Vocab is the size of the model's vocabulary, which bounds the ids of tokens that
+	// prompts are drawn from; 0 where it is not known.
+	Vocab int
 	// Abort, where it is set, is asked every 250 ms; a reason ends the trial.
 	// records gives what is known at now of every request that was sent, those
 	// in flight included, so that their age can be judged.

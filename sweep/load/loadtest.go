@@ -82,7 +82,7 @@ func (c *Client) pacer() (*pacer, error) {
 // newEncoder settles how the prompts of a schedule are written. Texts are measured first.
 func (t *Test) newEncoder(ctx context.Context, schedule []workload.Request) error {
 	c, e := t.client, t.target
-	p := &prompter{salt: workload.Mix64(workload.Mix64(c.Salt+uint64(t.trial.Number)) ^ t.trial.Seed), perWord: 1, conversations: t.conversations}
+	p := &prompter{salt: workload.Mix64(workload.Mix64(c.Salt+uint64(t.trial.Number)) ^ t.trial.Seed), vocab: c.Vocab, perWord: 1, conversations: t.conversations}
 	t.encoder = newEncoder(e, c.Chat, c.Stream, p)
 	if t.encoder.tokens {
 		return nil

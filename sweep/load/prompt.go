@@ -9,7 +9,7 @@ import (
 )
 
 // lowToken and highToken bound the ids of token prompts, highToken excluded: ordinary
-// words in every common vocabulary.
+// words in every common vocabulary. Engines fail over ids that a model has not.
 const lowToken, highToken = 1000, 30000
 
 // prompter writes prompts of a wanted number of tokens. Token k of a segment
@@ -19,6 +19,8 @@ const lowToken, highToken = 1000, 30000
 // with those of the trials before it, whose prefixes the server may still hold.
 type prompter struct {
 	salt uint64
+	// vocab is the size of the model's vocabulary, 0 where it is not known.
+	vocab int
 	// A text of words has overhead + perWord x words tokens; the overhead is what
 	// a chat template adds.
 	perWord, overhead float64
@@ -60,9 +62,19 @@ func (p *prompter) appendTokens(b []byte, r *workload.Request) []byte {
 	return b
 }
 
+// tokens are the bounds of the ids: of a small vocabulary the upper half at least.
+func (p *prompter) tokens() (low, high uint64) {
+	high = highToken
+	if p.vocab > 0 {
+		high = min(high, uint64(p.vocab))
+	}
+	return min(lowToken, high/2), high
+}
+
 func (p *prompter) appendIDs(b []byte, content uint64, n int) []byte {
+	low, high := p.tokens()
 	for k := range n {
-		b = strconv.AppendUint(b, lowToken+workload.Draw64(content, uint64(k))%(highToken-lowToken), 10)
+		b = strconv.AppendUint(b, low+workload.Draw64(content, uint64(k))%(high-low), 10)
 		b = append(b, ',')
 	}
 	return b

@@ -37,6 +37,18 @@ func alike[T comparable](a, b []T) int {
 	return n
 }
 
+// TestVocabulary: prompts have no id that the model has not.
+func TestVocabulary(t *testing.T) {
+	r := workload.Request{ID: 1, Prompt: 5000, Output: 1, Shared: []workload.Segment{{Content: 77, Tokens: 1000}}}
+	for vocab, want := range map[int][2]int{0: {1000, 30_000}, 128_256: {1000, 30_000}, 2048: {1000, 2048}, 300: {150, 300}, 2: {1, 2}, 1: {0, 1}} {
+		drawn := ids(t, &prompter{vocab: vocab, perWord: 1}, &r)
+		low, high := slices.Min(drawn), slices.Max(drawn)+1
+		if low < want[0] || high > want[1] || high-low < (want[1]-want[0])*9/10 {
+			t.Errorf("vocabulary of %d: ids from %d to %d, want %v", vocab, low, high, want)
+		}
+	}
+}
+
 // TestPrompts: prompts have their exact length, share what they are to share
 // and nothing else, and another trial's prompts share nothing with them.
 func TestPrompts(t *testing.T) {
