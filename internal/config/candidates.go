@@ -108,9 +108,22 @@ func (c *Config) impossible(k measure.Knobs) (key string, why error) {
 	if k.MaxNumBatchedTokens > 0 && k.MaxNumBatchedTokens < k.MaxNumSeqs {
 		return "knobs.max_num_batched_tokens", note.New(note.StepBelowSeqs, k.MaxNumBatchedTokens, k.MaxNumSeqs)
 	}
-	if !c.Model.Known || k.GPU == "" {
+	if k.GPU == "" {
 		return "", nil
 	}
+	if c.Model.Known {
+		if key, why = c.invalid(k); why != nil {
+			return key, why
+		}
+	}
+	if m := c.machine(k.GPU); k.GPUs() > m {
+		return "engine.tensor_parallel", note.New(note.TooWide, k.GPUs(), m)
+	}
+	return "", nil
+}
+
+// invalid says what of the model or the GPU rules a configuration out.
+func (c *Config) invalid(k measure.Knobs) (key string, why error) {
 	d := c.Deployment(k)
 	err := d.Validate()
 	switch {
@@ -126,6 +139,17 @@ func (c *Config) impossible(k measure.Knobs) (key string, why error) {
 		key = "engine.tensor_parallel"
 	}
 	return key, err
+}
+
+// machine is how many GPUs one link joins: in a server eight, in an NVL72 rack 72.
+func (c *Config) machine(gpu string) int {
+	switch {
+	case c.GPUsPerMachine > 0:
+		return c.GPUsPerMachine
+	case strings.HasPrefix(gpu, "GB200"), strings.HasPrefix(gpu, "GB300"):
+		return 72
+	}
+	return 8
 }
 
 // checkCandidates refuses degrees of parallelism that the model rules out on every

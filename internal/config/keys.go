@@ -123,6 +123,8 @@ func (c *Config) hardwareRows() []row {
 		{"price_per_gpu_hour", `US dollars, or one a GPU: { "H100 SXM" = 2.99 }; by default the catalog's dated list price`,
 			perGPU().in(&d.price)},
 		{"power_price_per_kwh", "US dollars", numberIn(atLeast(0)).in(&c.PowerPrice)},
+		{"gpus_per_machine", "the most that one instance may have, as links between machines are not modelled; 0 = 8, or 72 of an NVL72 rack",
+			wholeIn(atLeast(0)).in(&c.GPUsPerMachine)},
 	}
 }
 

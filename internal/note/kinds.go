@@ -184,6 +184,7 @@ const (
 const (
 	EngineFailed     Kind = "engine_failed: engine failed ({class}){cause%s}"
 	EngineCondemned  Kind = "engine_condemned: not started, as it needs no less than what failed already: {cause%s}"
+	TooWide          Kind = "too_wide: an instance of {gpus%d} GPUs is wider than a machine of {machine%d}, and links between machines are not modelled; hardware.gpus_per_machine names another width"
 	StepBelowSeqs    Kind = "step_below_seqs: max_num_batched_tokens {tokens%d} is below max_num_seqs {seqs%d}"
 	DegreesNegative  Kind = "degrees_negative: parallel degrees {tensor%d}, {pipeline%d}, {data%d} (tensor, pipeline, data) must not be negative"
 	HeadsUndivided   Kind = "heads_undivided: tensor_parallel {degree%d} does not divide the {heads%d} attention heads of {model}"
@@ -269,7 +270,7 @@ var kinds = []Kind{
 	LossOverloads, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, MovedFar, BeyondModel, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted,
 	SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer,
 	FewRounds, FigureUnknown, SideFailed, SideInvalid, SideOverloaded, SeedsDiffer, TrafficDiffers, EngineFailed, EngineCondemned,
-	StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, TooManyStages, NoExperts, ExpertsUndivided, NoMemory,
+	TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, TooManyStages, NoExperts, ExpertsUndivided, NoMemory,
 	EmptyPool, BudgetSpent, BudgetCut, BudgetLeft, NotTried, NotTriedAs, PredictedWorse, OffTheWay, CarriesLess, CarriesLessBy,
 	AsGood, SeenAsGood, SeenWorse, NotBetter, FailsIdle, IdleMisses, IdleFloor, MissedAtAll, AllMissed, MetAtLargest, NarrowEnough,
 	InvalidInRow, TrialsSpent, BudgetNoRoom, StillWide, NoRateToTest, MeanUncounted, BeyondTooMany, BudgetTooShort, LooksUndecided,
