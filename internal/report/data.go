@@ -36,7 +36,7 @@ func figures() []trialColumn {
 	add("concurrency", func(m *measure.Measurement) string { return positive(float64(m.Trial.Concurrency)) })
 	add("sent_per_s", func(m *measure.Measurement) string { return raw(m.Sent) })
 	add("achieved_per_s", func(m *measure.Measurement) string { return raw(m.Achieved) })
-	add("duration_s", func(m *measure.Measurement) string { return raw(m.Duration.Seconds()) })
+	add("duration_s", func(m *measure.Measurement) string { return positive(m.Duration.Seconds()) })
 	add("requests", func(m *measure.Measurement) string { return strconv.Itoa(m.Requests) })
 	add("failed", func(m *measure.Measurement) string { return strconv.Itoa(m.Failed) })
 	for _, metric := range measure.AllLatencies() {

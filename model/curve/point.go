@@ -78,7 +78,7 @@ func FromMeasurements(ms []measure.Measurement, metric measure.Metric) []Point {
 		}
 		points = append(points, Point{
 			Rate: m.Offered(), Sent: known(m.Sent) * peak, Achieved: known(m.Achieved) * peak,
-			Window: m.Duration, Requests: m.Requests, Overloaded: m.Overloaded, Values: values,
+			Window: max(m.Duration, 0), Requests: m.Requests, Overloaded: m.Overloaded, Values: values,
 		})
 	}
 	slices.SortStableFunc(points, func(a, b Point) int { return cmp.Compare(a.Rate, b.Rate) })

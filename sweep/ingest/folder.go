@@ -35,10 +35,10 @@ func (all *Import) readFolder(folder string) error {
 	some := slices.ContainsFunc(files, known)
 	var kept []folderFile
 	for _, f := range files {
-		twin := slices.IndexFunc(kept, func(k folderFile) bool { return sameResults(k.read, f.read) })
+		twin := repeated(kept, f.read)
 		switch {
-		case twin >= 0:
-			all.leave(f.path, "the same results as "+kept[twin].path)
+		case twin != "":
+			all.leave(f.path, "the same results as "+twin)
 		case some && !known(f):
 			all.leave(f.path, "it does not tell the load, and others in the folder do")
 		default:
@@ -119,14 +119,26 @@ func isWarmUp(folder, path string) bool {
 // loaded reports whether the load of a measurement is known.
 func loaded(m measure.Measurement) bool { return m.Trial.Rate > 0 || m.Trial.Concurrency > 0 }
 
-// sameResults reports whether a file tells nothing but what another of the same tool tells, as
-// closely as tools round.
-func sameResults(a, b *Results) bool {
-	return a.Format == b.Format && !slices.ContainsFunc(b.Measurements, func(m measure.Measurement) bool {
-		return !slices.ContainsFunc(a.Measurements, func(k measure.Measurement) bool {
-			return k.Requests == m.Requests && k.Failed == m.Failed && near(k.TTFT.Mean, m.TTFT.Mean) && near(k.E2E.Mean, m.E2E.Mean)
+// repeated names the file that tells what another of the same tool tells, the first of them where
+// they are several; empty if there is anything new in the latter.
+func repeated(kept []folderFile, r *Results) (twin string) {
+	for _, m := range r.Measurements {
+		i := slices.IndexFunc(kept, func(k folderFile) bool {
+			return k.read.Format == r.Format && slices.ContainsFunc(k.read.Measurements, func(k measure.Measurement) bool { return sameRun(&k, &m) })
 		})
-	})
+		if i < 0 {
+			return ""
+		}
+		if twin == "" {
+			twin = kept[i].path
+		}
+	}
+	return twin
+}
+
+// sameRun reports whether two measurements are of one run, as closely as tools round.
+func sameRun(a, b *measure.Measurement) bool {
+	return a.Requests == b.Requests && a.Failed == b.Failed && near(a.TTFT.Mean, b.TTFT.Mean) && near(a.E2E.Mean, b.E2E.Mean)
 }
 
 // near reports whether two times are equal as closely as tools round; what is not known is

@@ -40,10 +40,10 @@ func (p *FileError) Error() string {
 }
 
 // newMeasurement is a measurement of which nothing is known yet: every latency
-// is unresolved, every throughput NaN, and neither the engine nor its flags say anything.
+// is unresolved, every throughput NaN, the window is not known, and neither the engine nor its flags say anything.
 func newMeasurement() measure.Measurement {
 	none := measure.UnresolvedSummary()
-	m := measure.Measurement{Valid: true}
+	m := measure.Measurement{Valid: true, Duration: measure.Unresolved}
 	nan := math.NaN()
 	m.Throughput = measure.Throughput{Achieved: nan, Sent: nan, PromptTokens: nan, OutputTokens: nan, Goodput: nan}
 	m.Trial.Knobs.PrefixUnknown = true

@@ -6,12 +6,25 @@ import (
 	"planner/sweep/measure"
 )
 
-// window sets the time that was measured.
-func (p *pointReader) window(d time.Duration) { p.m.Duration, p.m.Trial.Window = d, d }
+// window sets the time that was measured, unless it is not known.
+func (p *pointReader) window(d time.Duration) {
+	if d > 0 {
+		p.m.Duration, p.m.Trial.Window = d, d
+	}
+}
 
 // closed sets a closed loop of so many requests in flight.
 func (p *pointReader) closed(concurrency int) {
 	p.m.Trial.Concurrency, p.m.Trial.Requests = concurrency, p.m.Requests
+}
+
+// lasted is how long so many requests took at a rate under a key.
+func (p *pointReader) lasted(requests int, rate float64, path string) time.Duration {
+	d, ok := duration(float64(requests)/rate, time.Second)
+	if !ok || d == 0 {
+		p.fail(path, "%d requests at %g/s: no run is so long", requests, rate)
+	}
+	return d
 }
 
 // keptUp is the completed rate of an open loop, cleared of the drain: a run

@@ -43,9 +43,13 @@ func figureOf(t *testing.T, m *measure.Measurement, name string) float64 {
 		}
 		return math.NaN()
 	}
+	run := math.NaN()
+	if m.Duration >= 0 {
+		run = m.Duration.Seconds()
+	}
 	figures := map[string]float64{
 		"completed": float64(m.Requests - m.Failed), "requests": float64(m.Requests), "failed": float64(m.Failed), "output": m.OutputTokens,
-		"prompt": m.PromptTokens, "achieved": m.Achieved, "sent": m.Sent, "run": m.Duration.Seconds(), "rate": m.Trial.Rate,
+		"prompt": m.PromptTokens, "achieved": m.Achieved, "sent": m.Sent, "run": run, "rate": m.Trial.Rate,
 		"concurrency": float64(m.Trial.Concurrency),
 	}
 	x, ok := figures[name]
@@ -187,6 +191,10 @@ func TestAsPrinted(t *testing.T) {
 		{"inference-perf/concurrent/stage_0_lifecycle_metrics.json", "concurrency=4 rate=0 requests=20 failed=0"},
 		{"mlperf/server/mlperf_log_summary.txt", "rate=20 achieved=20.83 sent=21.46 output=170.55 ttft.p99=39.222838 e2e.mean=61.846003 tpot.p90=5.187908"},
 		{"mlperf/server/mlperf_log_detail.txt", "rate=20 achieved=20.8343 requests=44 failed=0 ttft.p99=39.222838 e2e.mean=61.846003 tpot.p90=5.187908"},
+		{"mlperf/offline/mlperf_log_detail.txt", "requests=44 achieved=611.122 e2e.p99=71.998691"},
+		{"llmperf/summary.json", "concurrency=4 requests=100 failed=0 ttft.mean=1713.7107673198806 ttft.p99=2246.308106680317 e2e.p95=9661.221329599448 output=64.53540931804359 run=246.6553293"},
+		{"llmperf/individual_responses.json", "requests=6 failed=0 ttft.mean=588.7297383336166 ttft.p50=585.7524319999357 e2e.mean=7454.928289333414 tpot.mean=43.78754262229167"},
+		{"vllm/sweep/SERVE--ttft=20ms-BENCH--request_rate=10/run=0.json", "rate=10 requests=12 failed=0"},
 		{"k6/vus.json", "concurrency=4 requests=124 failed=9"}, {"locust/run_stats_history.csv", "concurrency=4 requests=100 failed=8 e2e.mean=72.7487040502092 e2e.p50=67"},
 		{"locust/run_stats.csv", "concurrency=0 requests=100 failed=8 e2e.p50=67 e2e.p95=150 e2e.p99=390"},
 	} {
@@ -196,6 +204,44 @@ func TestAsPrinted(t *testing.T) {
 			want, _ := strconv.ParseFloat(text, 64)
 			if got := figureOf(t, &m, name); !(math.Abs(got-want) <= 1e-3*max(want, 1e-3)) {
 				t.Errorf("%s: %s is %s, want %s", tc.file, name, fmt.Sprint(got), text)
+			}
+		}
+	}
+}
+
+// Folders as the tools write them are read whole, each result once and no warm-up.
+func TestFolders(t *testing.T) {
+	for _, tc := range []struct{ folder, read, left string }{
+		{"aiperf", "both/profile_export_aiperf.json concurrency/profile_export_aiperf.json rate/profile_export_aiperf.json",
+			"aggregate/profile_export_aiperf_aggregate.json rate/phases/warmup/profile_export_aiperf.json rate/profile_export.jsonl rate/profile_export_aiperf.csv"},
+		{"inference-perf/rate", "stage_0_lifecycle_metrics.json stage_1_lifecycle_metrics.json",
+			"inference-perf.partial.stage_0.yaml inference-perf.partial.stage_1.yaml summary_lifecycle_metrics.json"},
+		{"vllm/sweep", "SERVE--ttft=20ms-BENCH--max_concurrency=4/run=0.json SERVE--ttft=20ms-BENCH--max_concurrency=4/run=1.json " +
+			"SERVE--ttft=20ms-BENCH--request_rate=10/run=0.json SERVE--ttft=20ms-BENCH--request_rate=10/run=1.json",
+			"SERVE--ttft=20ms-BENCH--max_concurrency=4/summary.json SERVE--ttft=20ms-BENCH--max_concurrency=4/warmup.json " +
+				"SERVE--ttft=20ms-BENCH--request_rate=10/summary.json SERVE--ttft=20ms-BENCH--request_rate=10/warmup.json"},
+		{"guidellm", "concurrent.json poisson.json", "concurrent.csv poisson.csv poisson.yaml"},
+	} {
+		root := filepath.Join("testdata", tc.folder)
+		all, err := ReadFiles([]string{root})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var read []string
+		for _, s := range all.Sources {
+			read = append(read, strings.TrimPrefix(filepath.ToSlash(s.File), filepath.ToSlash(root)+"/"))
+		}
+		if strings.Join(read, " ") != tc.read {
+			t.Errorf("%s: read %q, want %q", tc.folder, read, tc.read)
+		}
+		for name := range strings.FieldsSeq(tc.left) {
+			if !strings.Contains(strings.Join(all.Warnings.Texts, "\n"), filepath.Join(root, name)+": not read: ") {
+				t.Errorf("%s: nothing is said of %s", tc.folder, name)
+			}
+		}
+		for _, m := range all.Points {
+			if !loaded(m) || !m.Valid {
+				t.Errorf("%s: %s at rate %g and concurrency %d: %q", tc.folder, m.Trial.Why, m.Trial.Rate, m.Trial.Concurrency, m.Warnings)
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -124,9 +125,10 @@ func (p *pointReader) point(v *fastjson.Value) {
 		p.failed(p.count(l.failed))
 	}
 	for _, k := range l.latencies {
-		p.latency(p.m.Latency(k.metric), k.path, k.unit)
-		if k.metric != measure.ITL {
-			p.m.Latency(k.metric).N = completed
+		s := p.m.Latency(k.metric)
+		p.latency(s, k.path, k.unit)
+		if known := slices.ContainsFunc(statistics, func(q float64) bool { return s.Stat(q) >= 0 }); known && k.metric != measure.ITL {
+			s.N = completed
 		}
 	}
 	p.m.OutputTokens, p.m.PromptTokens = p.rate(l.outputTokens), p.rate(l.promptTokens)
@@ -255,10 +257,14 @@ func (p *pointReader) whole(path string, x float64) int {
 	return int(x)
 }
 
-// rate is what there is of something in a second, NaN if the file does not tell.
+// rate is what there is of something in a second, NaN if the file does not tell: a run that
+// completed requests has no rate of 0.
 func (p *pointReader) rate(path string) float64 {
-	x, known, _ := p.figure(path)
-	if !known {
+	x, known, void := p.figure(path)
+	if void || known && x == 0 {
+		p.void = append(p.void, path)
+	}
+	if !known || x == 0 {
 		return math.NaN()
 	}
 	if x < 0 || x > mostPerSecond {

@@ -50,7 +50,7 @@ func (p *pointReader) inferencePerf(completed int) {
 	run := p.span("benchmark_time_seconds", time.Second)
 	if rate := p.number("successes.throughput.requests_per_sec"); !p.has("benchmark_time_seconds") && rate > 0 {
 		// Reports without the time of the run hold the rate over it.
-		run, _ = duration(float64(completed)/rate, time.Second)
+		run = p.lasted(completed, rate, "successes.throughput.requests_per_sec")
 	}
 	// The window is that of the arrivals in an open loop.
 	switch sending := p.span("load_summary.send_duration", time.Second); {

@@ -26,8 +26,7 @@ func k6Format() ResultFormat {
 func (p *pointReader) k6(completed int) {
 	m := &p.m
 	if all := p.rate("metrics.http_reqs.rate"); all > 0 && m.Requests > 0 {
-		run, _ := duration(float64(m.Requests)/all, time.Second)
-		p.window(run)
+		p.window(p.lasted(m.Requests, all, "metrics.http_reqs.rate"))
 		m.Achieved = float64(completed) / float64(m.Requests) * all
 	}
 	// A run that failed nothing leaves out the part that is of the expected responses.

@@ -1,9 +1,8 @@
 package ingest
 
 import (
-	"time"
-
 	"planner/internal/note"
+	"planner/sweep/measure"
 )
 
 // llmdFormat is the benchmark report of llm-d, into which its tools' results are turned.
@@ -35,7 +34,9 @@ func (p *pointReader) llmd(total int) {
 		return
 	}
 	m.Requests = total
-	m.TTFT.N, m.TPOT.N, m.E2E.N = completed, completed, completed
+	for _, s := range []*measure.Summary{&m.TTFT, &m.TPOT, &m.E2E} {
+		s.N = min(s.N, completed)
+	}
 	const load = "scenario.load.standardized."
 	switch limit := p.count(load + "concurrency"); {
 	case limit > 0:
@@ -46,9 +47,9 @@ func (p *pointReader) llmd(total int) {
 	default:
 		m.Trial.Rate = p.number(load + "rate_qps")
 	}
-	m.Achieved = p.rate("results.request_performance.aggregate.throughput.request_rate.mean")
-	if m.Achieved > 0 {
-		run, _ := duration(float64(completed)/m.Achieved, time.Second)
+	const achieved = "results.request_performance.aggregate.throughput.request_rate.mean"
+	if m.Achieved = p.rate(achieved); m.Achieved > 0 {
+		run := p.lasted(completed, m.Achieved, achieved)
 		if p.window(run); m.Trial.Rate > 0 {
 			m.Achieved = p.keptUp(completed, run, p.arrivals())
 		}

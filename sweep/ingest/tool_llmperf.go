@@ -26,8 +26,7 @@ func llmperfFormat() ResultFormat {
 func (p *pointReader) llmperf(completed int) {
 	m := &p.m
 	if m.Achieved = p.rate("results_num_completed_requests_per_min") / 60; m.Achieved > 0 {
-		run, _ := duration(float64(completed)/m.Achieved, time.Second)
-		p.window(run)
+		p.window(p.lasted(completed, m.Achieved, "results_num_completed_requests_per_min"))
 	}
 	p.closed(p.count("num_concurrent_requests"))
 }

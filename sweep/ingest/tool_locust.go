@@ -56,9 +56,8 @@ func (p *pointReader) locust(all int) {
 	}
 	m.Requests, m.E2E.N = all, all
 	if rate := p.rate("Requests/s"); rate > 0 {
-		run, _ := duration(float64(all)/rate, time.Second)
-		p.window(run)
-		m.Achieved = float64(all-m.Failed) / run.Seconds()
+		p.window(p.lasted(all, rate, "Requests/s"))
+		m.Achieved = float64(all-m.Failed) / m.Duration.Seconds()
 	}
 	p.closed(p.count("User Count"))
 }

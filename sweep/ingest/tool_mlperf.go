@@ -32,7 +32,8 @@ func mlperfFormat() ResultFormat {
 	detail.stats = summary.stats
 	return ResultFormat{
 		Name: "mlperf", Reads: "mlperf_log_summary.txt, mlperf_log_detail.txt of LoadGen",
-		Notes:   []string{"in the Server scenario latencies count from the scheduled time, as here; quantiles are values that occurred"},
+		Notes: []string{"in the Server scenario latencies count from the scheduled time, as here; quantiles are values that occurred",
+			"the summary does not count the requests, the detail does"},
 		layouts: []layout{summary, detail},
 	}
 }
@@ -45,8 +46,12 @@ func (p *pointReader) mlperfSummary(int) {
 	}
 }
 
-func (p *pointReader) mlperfDetail(int) {
+func (p *pointReader) mlperfDetail(queries int) {
 	scenario := p.text("effective_scenario")
+	if n := p.count("effective_samples_per_query"); n > 1 {
+		p.m.Requests = queries*n + p.m.Failed
+		p.m.E2E.N, p.m.TTFT.N, p.m.TPOT.N = min(p.m.E2E.N*n, p.m.Requests), min(p.m.TTFT.N*n, p.m.Requests), min(p.m.TPOT.N*n, p.m.Requests)
+	}
 	p.mlperf(scenario, p.text("result_validity") == "VALID", "result_completed_samples_per_sec", "result_samples_per_second")
 	p.m.Sent = p.rate("result_scheduled_samples_per_sec")
 	if scenario == "Server" {
