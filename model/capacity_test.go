@@ -46,7 +46,7 @@ func TestCapacity(t *testing.T) {
 	d.Precision.Weights = FP8
 	l := EngineArgs{MaxNumSeqs: 256, MaxNumBatchedTokens: 8192, MaxModelLen: 8192, EngineVersion: "0.20.0"}
 	m := plan(t, d, l)
-	r, err := NewRoofline(d, ConstantsFor(d.Hardware, "0.20.0"), l)
+	r, err := NewRoofline(d, ConstantsFor(d.Hardware, EngineArgs{EngineVersion: "0.20.0"}), l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestCapacity(t *testing.T) {
 
 func TestSamplesAreReproducibleAndPlausible(t *testing.T) {
 	for name, d := range variants(t) {
-		c, s := ConstantsFor(d.Hardware, ""), SpreadFor(d)
+		c, s := ConstantsFor(d.Hardware, EngineArgs{}), SpreadFor(d)
 		a := c.Sample(rand.New(rand.NewPCG(7, 1)), s)
 		b := c.Sample(rand.New(rand.NewPCG(7, 1)), s)
 		if a != b {
@@ -141,7 +141,7 @@ func TestSamplesAreReproducibleAndPlausible(t *testing.T) {
 // A term that is set reads back, and slows down or speeds up what it is about.
 func TestTerms(t *testing.T) {
 	for name, d := range variants(t) {
-		c := ConstantsFor(d.Hardware, "0.11.0")
+		c := ConstantsFor(d.Hardware, EngineArgs{EngineVersion: "0.11.0"})
 		for _, term := range Terms() {
 			v := c.Value(term, d)
 			if v <= 0 {

@@ -12,7 +12,7 @@ func allReduce(t *testing.T, c *Catalog, gpu string, tp int, version string, byt
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := newCollective(hw, tp, linkConstants(version))
+	k := newCollective(hw, tp, linkConstants(EngineArgs{EngineVersion: version}))
 	return 1e6 * k.time(bytes)
 }
 

@@ -171,7 +171,7 @@ func FuzzParseConfig(f *testing.F) {
 			t.Fatal(err)
 		}
 		d := Deployment{Arch: a, Hardware: hw}
-		r, err := NewRoofline(d, ConstantsFor(hw, ""), EngineArgs{})
+		r, err := NewRoofline(d, ConstantsFor(hw, EngineArgs{}), EngineArgs{})
 		if err != nil {
 			t.Fatal(err)
 		}

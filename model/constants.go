@@ -125,28 +125,29 @@ type LinkConstants struct {
 	ExpertSpread float64 // standard deviations by which the fullest expert rank exceeds the mean
 }
 
-// ConstantsFor returns the constants for a GPU and a release of vLLM. A GPU without
+// ConstantsFor returns the constants for a GPU and an engine, of whose
+// settings the release and the kernels count. A GPU without
 // measured kernels gets the defaults of its generation, or, where somebody measured
 // its best matrix product, 0.95 of that for prefill: the ratio found on the GPUs
 // where both are known (H100 0.97, A100 1.00, B200 0.90).
-func ConstantsFor(hw Hardware, engineVersion string) Constants {
+func ConstantsFor(hw Hardware, engine EngineArgs) Constants {
 	c, timed := profileFor(hw)
 	c.Experts, c.PrefillExperts = expertsBeside(c.Weights), prefillExperts
 	// Served trace: TTFT p99 error 13.8 -> 6.8 %; kernels measured with mixed contexts
 	// sit 0.07 to 0.13 of the way in the median.
 	c.Attention.Skew = 0.10
 	c.Head.Memory, c.Head.Compute = 0.85, 0.70 // GEMM tables
-	c.Fixed.complete(engineVersion)
+	c.Fixed.complete(engine)
 	// Served: 7 ms and 1.5 ms per 1,000 prompt tokens (6.5-8; 1-2).
 	c.Frontend.Request, c.Frontend.PromptToken = 7e-3, 1.5e-6
-	c.Link = linkConstants(engineVersion)
+	c.Link = linkConstants(engine)
 	if hw.Flops.MeasuredBF16 > 0 && hw.Flops.BF16 > 0 && !timed {
 		c.Prefill = c.Prefill.scaled(0.95*hw.Flops.MeasuredBF16/hw.Flops.BF16/c.Prefill.BF16, 1)
 	}
 	return c
 }
 
-func (f *FixedConstants) complete(engineVersion string) {
+func (f *FixedConstants) complete(engine EngineArgs) {
 	f.Step = 280e-6      // served: 275-311 us in the last fits
 	f.LayerEager = 80e-6 // served: 73-106 us; above the largest graph launches show
 	// served: Qwen3-235B-A22B-FP8 on 4 x H200, vLLM 0.12, five loads: activations are quantised
@@ -159,7 +160,7 @@ func (f *FixedConstants) complete(engineVersion string) {
 	} else {
 		f.MoELayer = moeLayerH100
 	}
-	if !AsyncScheduling(engineVersion) {
+	if !engine.Async() {
 		f.SyncStep = 280e-6  // served, Llama-3.1-70B of autumn 2025: TPOT error 2.1 -> 1.7 %
 		f.SyncRequest = 2e-6 // likewise
 	}
@@ -169,7 +170,7 @@ func (f *FixedConstants) complete(engineVersion string) {
 const moeLayerH100 = 33e-6
 
 // linkConstants returns what the tables of collective.go leave open.
-func linkConstants(engineVersion string) LinkConstants {
+func linkConstants(engine EngineArgs) LinkConstants {
 	l := LinkConstants{
 		Scale: 1,
 		// Served: 60 us + bytes / 220 GB/s on NVLink 4 (450 GB/s) for 2, 4 and 8 GPUs.
@@ -181,7 +182,7 @@ func linkConstants(engineVersion string) LinkConstants {
 		SendShare:    0.5,
 		ExpertSpread: 1,
 	}
-	if !AsyncScheduling(engineVersion) {
+	if !engine.Async() {
 		l.RankSkew = 2.2e-6 // served, Llama-3.1-70B before 0.14: TPOT error 6.3 -> 1.7 %
 	}
 	return l

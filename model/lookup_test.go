@@ -82,7 +82,7 @@ func TestLookUpModels(t *testing.T) {
 // A row that lacks a figure is listed; using it says which figure.
 func TestIncompleteRowSaysWhatIsMissing(t *testing.T) {
 	d := deploy(t, "Llama-3.1-8B", "H100 NVL", 1)
-	_, err := NewRoofline(d, ConstantsFor(d.Hardware, ""), EngineArgs{})
+	_, err := NewRoofline(d, ConstantsFor(d.Hardware, EngineArgs{}), EngineArgs{})
 	if !errors.Is(err, ErrNoFigure) || !strings.Contains(err.Error(), `"H100 NVL": dense bf16 compute`) {
 		t.Errorf("roofline on H100 NVL: %v", err)
 	}
@@ -163,7 +163,7 @@ func TestParseNames(t *testing.T) {
 			t.Errorf("version %q: %v", text, got)
 		}
 	}
-	if AsyncScheduling("0.13.2") || !AsyncScheduling("0.14.0") || !AsyncScheduling("") {
+	if (EngineArgs{EngineVersion: "0.13.2"}).Async() || !(EngineArgs{EngineVersion: "0.14.0"}).Async() || !(EngineArgs{EngineVersion: ""}).Async() {
 		t.Error("asynchronous scheduling starts with 0.14")
 	}
 }

@@ -24,7 +24,7 @@ func deploy(t testing.TB, model, gpu string, tp int) Deployment {
 // roofline makes the roofline of a deployment under vLLM of a version.
 func roofline(t testing.TB, d Deployment, version string) *Roofline {
 	t.Helper()
-	r, err := NewRoofline(d, ConstantsFor(d.Hardware, version), EngineArgs{EngineVersion: version})
+	r, err := NewRoofline(d, ConstantsFor(d.Hardware, EngineArgs{EngineVersion: version}), EngineArgs{EngineVersion: version})
 	if err != nil {
 		t.Fatal(err)
 	}

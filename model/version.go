@@ -41,7 +41,3 @@ func (v Version) AtLeast(major, minor int) bool {
 	}
 	return v.Major > major || v.Major == major && v.Minor >= minor
 }
-
-// AsyncScheduling reports whether the release of vLLM schedules the next step while
-// the present one runs, unless told otherwise: since 0.14 (merged 2025-12-29).
-func AsyncScheduling(engineVersion string) bool { return versionOf(engineVersion).AtLeast(0, 14) }

@@ -20,6 +20,8 @@ type Simulated struct {
 	Deployment func(measure.Knobs) model.Deployment
 	// Version is the release of vLLM that is simulated; "" is the newest known.
 	Version string
+	// Kernels are the settings that choose its kernels.
+	Kernels model.Kernels
 	// Constants replaces those of the hardware's generation, as a calibration
 	// does; nil leaves them.
 	Constants func(model.Deployment, model.Constants) model.Constants
@@ -27,10 +29,13 @@ type Simulated struct {
 	Gaps bool
 }
 
+// Args are the engine's settings under knobs.
+func (s *Simulated) Args(k measure.Knobs) model.EngineArgs { return sim.Args(k, s.Version, s.Kernels) }
+
 // Fit divides the memory of the deployment and says with a *measure.Rejection whether the
 // knobs leave room for the model and one request.
 func (s *Simulated) Fit(k measure.Knobs) (model.Memory, error) {
-	m, err := model.MemoryPlan(s.Deployment(k), sim.Args(k, s.Version))
+	m, err := model.MemoryPlan(s.Deployment(k), s.Args(k))
 	if err != nil {
 		return m, &measure.Rejection{Knobs: k, Reason: note.ReasonOf(err)}
 	}
@@ -40,11 +45,11 @@ func (s *Simulated) Fit(k measure.Knobs) (model.Memory, error) {
 // Roofline is the step time of the deployment with these knobs.
 func (s *Simulated) Roofline(k measure.Knobs) (*model.Roofline, error) {
 	dep := s.Deployment(k)
-	c := model.ConstantsFor(dep.Hardware, s.Version)
+	c := model.ConstantsFor(dep.Hardware, s.Args(k))
 	if s.Constants != nil {
 		c = s.Constants(dep, c)
 	}
-	return model.NewRoofline(dep, c, sim.Args(k, s.Version))
+	return model.NewRoofline(dep, c, s.Args(k))
 }
 
 // Capacity is about the load that knobs carry within the latency limits of an

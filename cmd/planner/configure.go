@@ -41,7 +41,7 @@ func (p *program) configure(c *cli.Context, path, command string) (*config.Confi
 // simulated is the simulated engine of a configuration. A calibration must hold
 // for every instance that the configuration names.
 func simulated(cfg *config.Config) (*sweep.Simulated, error) {
-	s := &sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}
+	s := &sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version, Kernels: cfg.Engine.Kernels}
 	if cfg.Engine.Calibration == "" {
 		return s, nil
 	}
@@ -53,7 +53,7 @@ func simulated(cfg *config.Config) (*sweep.Simulated, error) {
 	runnable, _ := cfg.Candidates()
 	for _, k := range runnable {
 		dep := cfg.Deployment(k)
-		if _, err := file.Apply(dep, release, model.ConstantsFor(dep.Hardware, release)); err != nil {
+		if _, err := file.Apply(dep, release, model.ConstantsFor(dep.Hardware, s.Args(k))); err != nil {
 			return nil, usageError{fmt.Errorf("engine.calibration: %s: %w", cfg.Engine.Calibration, err)}
 		}
 	}

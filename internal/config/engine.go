@@ -13,6 +13,8 @@ type EngineSettings struct {
 	Kind string
 	// Version of the engine that is simulated; "" means the newest known.
 	Version string
+	// Kernels are the settings that choose its kernels.
+	Kernels model.Kernels
 	// Calibration is the path of a file of fitted constants; "" means none.
 	Calibration string
 	Endpoint    EndpointSettings

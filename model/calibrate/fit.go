@@ -30,6 +30,8 @@ type Options struct {
 	Deployment model.Deployment
 	// Version is the release of the engine that was measured.
 	Version string
+	// Kernels are the settings of that engine that choose its kernels.
+	Kernels model.Kernels
 	// Constants to begin with; the zero value stands for the defaults of the GPU and the
 	// release.
 	Constants model.Constants
@@ -70,6 +72,11 @@ func Fit(runs []LoadPoint, o Options) (File, error) {
 	}
 }
 
+// engine returns what is known of the engine that was measured, whatever its knobs.
+func (o *Options) engine() model.EngineArgs {
+	return model.EngineArgs{EngineVersion: o.Version, Kernels: o.Kernels}
+}
+
 func (o *Options) complete() error {
 	if err := o.Deployment.Validate(); err != nil {
 		return fmt.Errorf("calibrate: %w", err)
@@ -82,7 +89,7 @@ func (o *Options) complete() error {
 		return errors.New("calibrate: the release of the measured engine is not known")
 	}
 	if o.Constants == (model.Constants{}) {
-		o.Constants = model.ConstantsFor(o.Deployment.Hardware, o.Version)
+		o.Constants = model.ConstantsFor(o.Deployment.Hardware, o.engine())
 	}
 	if o.Terms == nil {
 		o.Terms = model.Terms()

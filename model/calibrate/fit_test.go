@@ -71,7 +71,7 @@ func meanError(r File, metric string) (before, after float64) {
 // the terms that the runs identify.
 func TestFitRecoversAServer(t *testing.T) {
 	o := options(t)
-	c := model.ConstantsFor(o.Deployment.Hardware, o.Version)
+	c := model.ConstantsFor(o.Deployment.Hardware, o.engine())
 	truth := c.WithValue(model.TermFrontend, o.Deployment, 1.15*c.Value(model.TermFrontend, o.Deployment)).
 		WithValue(model.TermWeights, o.Deployment, 0.92*c.Value(model.TermWeights, o.Deployment)).
 		WithValue(model.TermPrefill, o.Deployment, 0.85*c.Value(model.TermPrefill, o.Deployment))
@@ -119,7 +119,7 @@ func TestFitRecoversAServer(t *testing.T) {
 // result says that nothing has shown so.
 func TestFitToTwoRatesPredictsAThird(t *testing.T) {
 	o := options(t)
-	c := model.ConstantsFor(o.Deployment.Hardware, o.Version)
+	c := model.ConstantsFor(o.Deployment.Hardware, o.engine())
 	truth := c.WithValue(model.TermStep, o.Deployment, 2.5*c.Value(model.TermStep, o.Deployment)).
 		WithValue(model.TermPrefill, o.Deployment, 0.8*c.Value(model.TermPrefill, o.Deployment))
 	got, err := Fit(served(t, o, truth, chat(t, 3, 12)), o)
@@ -146,7 +146,7 @@ func TestFitToTwoRatesPredictsAThird(t *testing.T) {
 // worth: the fit does not bend other terms to meet each of them.
 func TestFitAllowsForScatter(t *testing.T) {
 	o := options(t)
-	c := model.ConstantsFor(o.Deployment.Hardware, o.Version)
+	c := model.ConstantsFor(o.Deployment.Hardware, o.engine())
 	disturbed := func(steady bool) []LoadPoint {
 		var out []LoadPoint
 		for _, rate := range []float64{2, 8} {
@@ -188,7 +188,7 @@ func TestFitAllowsForScatter(t *testing.T) {
 // cache when contexts are short: such terms stay.
 func TestFitLeavesWhatRunsDoNotShow(t *testing.T) {
 	o := options(t)
-	c := model.ConstantsFor(o.Deployment.Hardware, o.Version)
+	c := model.ConstantsFor(o.Deployment.Hardware, o.engine())
 	w := &workload.Workload{Shapes: []workload.Shape{{
 		Prompt: workload.Lengths{Dist: workload.Uniform, Min: 8, Max: 16}, Output: workload.Lengths{Dist: workload.Uniform, Min: 200, Max: 250}}}}
 	var trials []measure.Trial
@@ -212,7 +212,7 @@ func TestFitLeavesWhatRunsDoNotShow(t *testing.T) {
 
 func TestFitRefusals(t *testing.T) {
 	o := options(t)
-	c := model.ConstantsFor(o.Deployment.Hardware, o.Version)
+	c := model.ConstantsFor(o.Deployment.Hardware, o.engine())
 	good := served(t, o, c, chat(t, 0.5, 3, 9))
 	overloaded := served(t, o, c, chat(t, 200))
 	overloaded[0].Measurement.Overloaded = true
@@ -294,7 +294,7 @@ func TestFitToHalfATracePredictsTheOther(t *testing.T) {
 	for _, e := range got.Residuals {
 		t.Logf("%-24s %.4g: %+.1f %% -> %+.1f %%", e.Figure, e.Measured, e.Before, e.After)
 	}
-	c := model.ConstantsFor(o.Deployment.Hardware, o.Version)
+	c := model.ConstantsFor(o.Deployment.Hardware, o.engine())
 	after, err := got.Apply(o.Deployment, o.Version, c)
 	if err != nil {
 		t.Fatal(err)
@@ -340,7 +340,7 @@ func TestFileRoundTrip(t *testing.T) {
 	if first.String() != second.String() {
 		t.Errorf("written\n%s\nread and written\n%s", first.String(), second.String())
 	}
-	c := model.ConstantsFor(o.Deployment.Hardware, o.Version)
+	c := model.ConstantsFor(o.Deployment.Hardware, o.engine())
 	for _, q := range []struct {
 		name    string
 		version string

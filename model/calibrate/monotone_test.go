@@ -18,7 +18,7 @@ func means(t *testing.T, dep model.Deployment, l model.EngineArgs, rate float64,
 	t.Helper()
 	const schedules = 4
 	for seed := range uint64(schedules) {
-		e := engine(t, dep, model.ConstantsFor(dep.Hardware, l.EngineVersion), l)
+		e := engine(t, dep, model.ConstantsFor(dep.Hardware, l), l)
 		records := e.Run(sim.Load{Requests: schedule(rate, longer, seed)}).Records
 		all := measure.Trial{}
 		ttft += mean(latencies(&all, records, measure.TTFT)) / schedules
@@ -98,7 +98,7 @@ func notBetter(t *testing.T, what string, settings []float64, run func(float64) 
 func TestStepsAreMonotone(t *testing.T) {
 	for _, name := range []string{"llama-3.1-8b", "gpt-oss-120b", "qwen3-30b-a3b", "deepseek-v2-lite"} {
 		dep := deployed(t, name, "H100 SXM", 2, model.BF16)
-		c := model.ConstantsFor(dep.Hardware, "0.20.0")
+		c := model.ConstantsFor(dep.Hardware, model.EngineArgs{EngineVersion: "0.20.0"})
 		slow := dep
 		slow.Hardware.Bandwidth *= 0.8
 		fast, err := model.NewRoofline(dep, c, model.EngineArgs{EngineVersion: "0.20.0"})

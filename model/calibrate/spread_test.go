@@ -48,7 +48,7 @@ var ttftLimit = measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quant
 // steps of the constants' length, keeps its latency when the rate falls as much as mu.
 func TestShiftOfAQueueInClosedForm(t *testing.T) {
 	dep := deployed(t, "llama-3.1-8b", "H100 SXM", 1, model.BF16)
-	c := model.ConstantsFor(dep.Hardware, "0.20.0")
+	c := model.ConstantsFor(dep.Hardware, model.EngineArgs{EngineVersion: "0.20.0"})
 	mu := func(c model.Constants) float64 { return 1 / (100 * c.Fixed.Step) }
 	probe := func(c model.Constants, rate float64, _ uint64) (measure.Trial, measure.Observation, error) {
 		wait := 1e6 // overloaded
@@ -88,7 +88,7 @@ func chatProbe(t testing.TB) (model.Constants, model.Spread, Probe) {
 	}
 	w := &workload.Workload{Class: "chat", Shapes: []workload.Shape{shape}, Arrivals: workload.Poisson}
 	limits := model.EngineArgs{EngineVersion: "0.20.0", MaxModelLen: 6000, MaxNumSeqs: 256}
-	return model.ConstantsFor(dep.Hardware, limits.EngineVersion), model.SpreadFor(dep),
+	return model.ConstantsFor(dep.Hardware, limits), model.SpreadFor(dep),
 		func(c model.Constants, rate float64, seed uint64) (measure.Trial, measure.Observation, error) {
 			e, err := sim.Build(dep, c, limits, true)
 			if err != nil {

@@ -85,19 +85,21 @@ func Configure(r *model.Roofline, m model.Memory, prefixCaching bool) (Config, e
 	}
 	layout := m.Layout
 	layout.Window = r.Window()
+	rules := RulesFor(v)
+	rules.Async = args.Async()
 	return Config{
-		Rules: RulesFor(v), Seqs: args.MaxNumSeqs, BatchTokens: args.MaxNumBatchedTokens, ModelLen: args.MaxModelLen,
+		Rules: rules, Seqs: args.MaxNumSeqs, BatchTokens: args.MaxNumBatchedTokens, ModelLen: args.MaxModelLen,
 		PrefixCaching: prefixCaching, Blocks: m.Blocks, Layout: layout,
 		Replicas: dep.DP, LockStep: dep.Arch.MoE.Present(),
 	}, nil
 }
 
-// Args are the settings that knobs give an engine of a release; what they leave open is
+// Args are the settings that knobs give an engine of a release with some kernels; what they leave open is
 // up to its defaults.
-func Args(k measure.Knobs, version string) model.EngineArgs {
+func Args(k measure.Knobs, version string, kernels model.Kernels) model.EngineArgs {
 	return model.EngineArgs{
 		MaxNumSeqs: k.MaxNumSeqs, MaxNumBatchedTokens: k.MaxNumBatchedTokens, Utilization: k.GPUMemoryUtilization,
-		MaxModelLen: k.MaxModelLen, KVBlocks: k.KVBlocks, EngineVersion: version,
+		MaxModelLen: k.MaxModelLen, KVBlocks: k.KVBlocks, EngineVersion: version, Kernels: kernels,
 	}
 }
 

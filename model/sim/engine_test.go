@@ -26,7 +26,7 @@ func llama8B() model.Arch {
 // modelled returns an engine's timer and configuration for a deployment.
 func modelled(t testing.TB, dep model.Deployment, l model.EngineArgs, prefixCaching bool) (*model.Roofline, Config) {
 	t.Helper()
-	r, err := model.NewRoofline(dep, model.ConstantsFor(dep.Hardware, l.EngineVersion), l)
+	r, err := model.NewRoofline(dep, model.ConstantsFor(dep.Hardware, l), l)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ func collection() *study { return &study{dir: data, seed: 1, schedules: 2} }
 // servers reads the collection.
 func servers(t *testing.T) []server {
 	t.Helper()
-	s, err := collection().read(0, byRecipe)
+	s, err := collection().read(0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func TestErrorsStayWithinGoals(t *testing.T) {
 		t.Skip("simulates a hundred benchmarks")
 	}
 	servers := servers(t)
-	got, err := collection().predict(byRecipe, defaults)
+	got, err := collection().predict(defaults)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestSchedulesAreTheBenchmarks(t *testing.T) {
 func TestRefitFindsATurnedKnob(t *testing.T) {
 	var few []server
 	for _, s := range servers(t) {
-		if s.model == "Llama-2-7B, H100" && s.group == groupOpen {
+		if s.model == "Llama-2-7B" && s.group == groupOpen {
 			few = append(few, s)
 		}
 	}

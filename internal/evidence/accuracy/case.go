@@ -38,6 +38,7 @@ type load struct {
 	requests []workload.Request
 	slots    int           // closed loop; 0: open loop
 	timeout  time.Duration // of the client
+	client   float64       // milliseconds of the client's own that its TTFT holds
 	measured figures
 	omitted  string // why it does not count in the errors; empty: it does
 	overload bool
@@ -47,7 +48,8 @@ type load struct {
 type server struct {
 	file   string
 	group  string
-	model  string // with the GPU: what is left out together
+	model  string // what is left out together
+	gpu    string // likewise
 	dep    model.Deployment
 	limits model.EngineArgs
 	pool   int  // KV blocks that the engine reported, 0: unknown
@@ -58,13 +60,14 @@ type server struct {
 	loads       []load
 }
 
+// pair names the server's model with its GPU.
+func (s *server) pair() string { return s.model + ", " + s.gpu }
+
 // The groups of the table, in its order.
 const (
 	groupOpen     = "open loop, H100, vLLM 0.15.1"
 	groupScout    = "open loop, Llama-4 Scout fp8, H100"
 	groupOverload = "open loop, overloaded"
-	group70B      = "closed loop, Llama-3.1-70B fp8, H100"
-	groupGptoss   = "closed loop, gpt-oss-120b, H100"
-	groupNew      = "closed loop, B200 and Qwen3-235B on H200"
+	groupClosed   = "closed loop, H100, H200 and B200"
 	groupTrace    = "trace, Llama-3.1-8B, RTX PRO 6000"
 )

@@ -4,11 +4,14 @@ import (
 	"encoding/csv"
 	"fmt"
 	"math"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"time"
+	"strings"
+
+	"gonum.org/v1/gonum/mathext/prng"
 
 	"planner/model"
 	"planner/sweep/workload"
@@ -18,12 +21,19 @@ import (
 type closedRow struct {
 	model, gpu, version, precision string
 	tp, input, output, slots       int
+	requests, seqs, length         int
 	ttft, tpot                     float64
+	flags                          rowFlags
 	date                           string
 }
 
+// rowFlags are the settings of a row as the benchmark's recipe had them on its date.
+type rowFlags struct {
+	async, kv, caching, graphs, note string
+}
+
 // readClosed reads the closed-loop table. Rows that are there several times count once.
-func readClosed(dir string, catalog *model.Catalog, seed uint64, assume assumption) ([]server, error) {
+func readClosed(dir string, catalog *model.Catalog) ([]server, error) {
 	lines, err := readTable(filepath.Join(dir, "closed-loop.csv"))
 	if err != nil {
 		return nil, err
@@ -31,34 +41,51 @@ func readClosed(dir string, catalog *model.Catalog, seed uint64, assume assumpti
 	var out []server
 	var seen []closedRow
 	for _, cell := range lines {
-		r := closedRow{model: cell("model"), gpu: cell("gpu"), version: cell("engine_version"), precision: cell("precision"), date: cell("measured")}
-		for _, n := range []struct {
-			to   *int
-			name string
-		}{{&r.tp, "tensor_parallel"}, {&r.input, "input_tokens"}, {&r.output, "output_tokens"}, {&r.slots, "concurrency"}} {
-			if *n.to, err = strconv.Atoi(cell(n.name)); err != nil {
-				return nil, fmt.Errorf("closed-loop.csv: %s: %w", n.name, err)
-			}
-		}
-		for _, n := range []struct {
-			to   *float64
-			name string
-		}{{&r.ttft, "ttft_mean_ms"}, {&r.tpot, "tpot_mean_ms"}} {
-			if *n.to, err = strconv.ParseFloat(cell(n.name), 64); err != nil {
-				return nil, fmt.Errorf("closed-loop.csv: %s: %w", n.name, err)
-			}
+		r, err := readRow(cell)
+		if err != nil {
+			return nil, fmt.Errorf("closed-loop.csv: %w", err)
 		}
 		if slices.Contains(seen, r) {
 			continue
 		}
 		seen = append(seen, r)
-		s, err := r.server(catalog, seed, assume)
+		s, err := r.server(catalog)
 		if err != nil {
 			return nil, fmt.Errorf("closed-loop.csv: %w", err)
 		}
 		out = append(out, s)
 	}
 	return out, nil
+}
+
+// readRow reads the cells of a row; counts that are not recorded are 0.
+func readRow(cell func(string) string) (closedRow, error) {
+	r := closedRow{
+		model: cell("model"), gpu: cell("gpu"), version: cell("vllm"), precision: cell("precision"), date: cell("measured"),
+		flags: rowFlags{cell("async_scheduling"), cell("kv_cache"), cell("prefix_caching"), cell("cudagraph"), cell("note")},
+	}
+	for _, n := range []struct {
+		to   *int
+		name string
+	}{{&r.tp, "tensor_parallel"}, {&r.input, "input_tokens"}, {&r.output, "output_tokens"}, {&r.slots, "concurrency"},
+		{&r.requests, "requests"}, {&r.seqs, "max_num_seqs"}, {&r.length, "max_model_len"}} {
+		var err error
+		if text := cell(n.name); text == "" {
+			continue
+		} else if *n.to, err = strconv.Atoi(text); err != nil {
+			return r, fmt.Errorf("%s: %w", n.name, err)
+		}
+	}
+	for _, n := range []struct {
+		to   *float64
+		name string
+	}{{&r.ttft, "ttft_mean_ms"}, {&r.tpot, "tpot_mean_ms"}} {
+		var err error
+		if *n.to, err = strconv.ParseFloat(cell(n.name), 64); err != nil {
+			return r, fmt.Errorf("%s: %w", n.name, err)
+		}
+	}
+	return r, nil
 }
 
 // readTable reads a CSV file; each row is a function from column to cell.
@@ -87,20 +114,8 @@ func readTable(name string) ([]func(column string) string, error) {
 // gpuNames translates the table's names into the catalog's.
 var gpuNames = map[string]string{"h100_sxm": "H100 SXM", "h200_sxm": "H200 SXM", "b200_sxm": "B200 SXM"}
 
-// assumption says what is taken for the flags that the table does not record.
-type assumption int
-
-const (
-	// byRecipe: what the scripts of the public benchmark say that these rows come from.
-	byRecipe assumption = iota
-	// byDate: two-byte KV cache everywhere, asynchronous scheduling where the version's
-	// default, or before 2025-12-29 the date, says so.
-	byDate
-)
-
-// server turns a row into a server and its load: lengths uniform in 80 to 100 % of the
-// nominal ones, ten requests a slot, all slots starting at once.
-func (r *closedRow) server(catalog *model.Catalog, seed uint64, assume assumption) (server, error) {
+// server turns a row into a server and its load: all slots start at once.
+func (r *closedRow) server(catalog *model.Catalog) (server, error) {
 	arch, err := catalog.Model(r.model)
 	if err != nil {
 		return server{}, err
@@ -109,42 +124,111 @@ func (r *closedRow) server(catalog *model.Catalog, seed uint64, assume assumptio
 	if err != nil {
 		return server{}, err
 	}
-	dep := model.Deployment{Arch: arch, Hardware: gpu, TP: r.tp}
-	switch r.precision {
-	case "fp8":
-		dep.Precision.Weights = model.FP8
-	case "fp4":
-		dep.Precision.Weights = model.MXFP4
-	}
-	version := r.version
-	if version == "" {
-		version = "0.11.0" // of October to December 2025
-	}
-	if assume == byRecipe && r.gpu == "b200_sxm" {
-		// The benchmark's B200 recipes ask for both, whatever the release's default is.
-		dep.Precision.KV = model.KVFP8
-		if !model.AsyncScheduling(version) {
-			version = "0.14.0"
-		}
-	}
 	s := server{
-		file: "closed-loop.csv", group: groupNew, model: arch.Name + ", " + gpu.Name[:4], dep: dep,
-		limits: model.EngineArgs{MaxNumSeqs: 1024, MaxNumBatchedTokens: 8192, Utilization: 0.90, MaxModelLen: 10240, EngineVersion: version},
+		file: "closed-loop.csv", group: groupClosed, model: arch.Name, gpu: gpu.Name,
+		dep:    model.Deployment{Arch: arch, Hardware: gpu, TP: r.tp, Precision: r.format(arch)},
+		limits: r.args(), cache: r.flags.caching == "true",
 	}
-	if r.gpu == "h100_sxm" {
-		s.group = group70B
-		if r.precision == "fp4" {
-			s.group = groupGptoss
+	l := load{
+		label:    fmt.Sprintf("%s %s %s %s tp%d %d/%d c%d", arch.Name, s.dep.Precision.Weights, gpu.Name[:4], r.version, r.tp, r.input, r.output, r.slots),
+		slots:    r.slots,
+		measured: figures{ttft: r.ttft, tpot: r.tpot}, omitted: r.omitted(),
+	}
+	if r.requests > 0 {
+		l.requests = r.drawn()
+		l.client = clientDelay + clientDelayPerSlot*float64(r.slots)
+	} else { // another harness, whose client and lengths are not recorded
+		shape := workload.Shape{Prompt: share(r.input), Output: share(r.output)}
+		l.requests = (&workload.Workload{Shapes: []workload.Shape{shape}}).Slots(10*r.slots, 1)
+		l.measured.ttft = 0
+	}
+	s.loads = []load{l}
+	return s, nil
+}
+
+// The benchmark's client sends and reads in one thread of Python: its own delay is part
+// of what it reports as TTFT, and none of the engine's. Milliseconds, a fit to these rows
+// that comes with them.
+const (
+	clientDelay        = 5.1
+	clientDelayPerSlot = 0.29
+)
+
+// format returns what the row stores its numbers in.
+func (r *closedRow) format(arch model.Arch) model.Precision {
+	p := model.Precision{Weights: model.FP8}
+	if r.precision == "fp4" {
+		p.Weights = model.NVFP4
+		if arch.Native == model.MXFP4 {
+			p.Weights = model.MXFP4
 		}
 	}
-	shape := workload.Shape{Prompt: share(r.input), Output: share(r.output)}
-	w := workload.Workload{Shapes: []workload.Shape{shape}}
-	s.loads = []load{{
-		label:    fmt.Sprintf("%s tp%d %d/%d c%d", arch.Name, r.tp, r.input, r.output, r.slots),
-		requests: w.Slots(10*r.slots, seed), slots: r.slots, timeout: 0 * time.Second,
-		measured: figures{ttft: r.ttft, tpot: r.tpot}, omitted: r.omitted(),
-	}}
-	return s, nil
+	if r.flags.kv == "fp8" {
+		p.KV = model.KVFP8
+	}
+	return p
+}
+
+// args returns the row's settings of the engine. The benchmark's recipes give 8192 tokens
+// a step and 0.90 of the memory, and so do those that rest on defaults.
+func (r *closedRow) args() model.EngineArgs {
+	a := model.EngineArgs{
+		MaxNumSeqs: r.seqs, MaxNumBatchedTokens: 8192, Utilization: 0.90, MaxModelLen: r.length, EngineVersion: r.version,
+		Kernels: model.Kernels{Sampler: model.SamplerGreedy}, // temperature 0
+	}
+	if a.MaxModelLen == 0 {
+		a.MaxModelLen = 10240
+	}
+	switch r.flags.async {
+	case "true":
+		a.Kernels.Async = model.On
+	case "false":
+		a.Kernels.Async = model.Off
+	}
+	switch {
+	case strings.HasPrefix(r.flags.graphs, "FULL_DECODE_ONLY"):
+		a.Kernels.Graphs, a.Kernels.GraphTokens = model.GraphsDecodeOnly, 2048
+	case r.flags.graphs == "2048":
+		a.Kernels.GraphTokens = 2048
+	}
+	if strings.Contains(r.flags.note, "fused all-reduce") {
+		a.Kernels.FusedReduce = model.On
+	}
+	if strings.Contains(r.flags.note, "MARLIN=1") {
+		a.Kernels.Experts = model.ExpertsMarlin
+	}
+	return a
+}
+
+// drawn returns the benchmark's own requests: lengths are uniform whole numbers in 80 to
+// 100 % of the nominal ones, all prompts drawn before all outputs, by numpy's generator
+// with seed 0.
+func (r *closedRow) drawn() []workload.Request {
+	rng := prng.NewMT19937()
+	rng.Seed(0)
+	prompts := randint(rng, r.input*8/10, r.input, r.requests)
+	outputs := randint(rng, r.output*8/10, r.output, r.requests)
+	out := make([]workload.Request, r.requests)
+	for i := range out {
+		out[i] = workload.Request{ID: i, Prompt: prompts[i], Output: outputs[i]}
+	}
+	return out
+}
+
+// randint draws n whole numbers of at least low and at most high as numpy's
+// RandomState.randint does: as many bits as the range needs, again where beyond it.
+func randint(rng *prng.MT19937, low, high, n int) []int {
+	span := uint32(high - low)
+	mask := uint32(1)<<bits.Len32(span) - 1
+	out := make([]int, n)
+	for i := range out {
+		v := rng.Uint32() & mask
+		for v > span {
+			v = rng.Uint32() & mask
+		}
+		out[i] = low + int(v)
+	}
+	return out
 }
 
 // share is the usual harness's lengths: uniform in 80 to 100 % of the nominal one.
@@ -154,21 +238,8 @@ func share(n int) workload.Lengths {
 
 // omitted says why a row cannot be right as recorded; empty if it can.
 func (r *closedRow) omitted() string {
-	if r.precision != "fp4" || r.gpu != "h100_sxm" {
-		return ""
-	}
-	is := func(tp, input, output, slots int) bool {
-		return r.tp == tp && r.input == input && r.output == output && r.slots == slots
-	}
-	switch {
-	case r.slots == 512:
-		return "TPOT below that of 8 slots: the server's cap on requests is not recorded"
-	case is(4, 1024, 1024, 32), is(4, 1024, 8192, 16), is(8, 1024, 8192, 8):
-		return "slower than the next larger concurrency"
-	case is(8, 1024, 1024, 64):
-		return "1.6 times its twin with 8192 outputs"
-	case r.version == "":
-		return "older kernels, version not recorded"
+	if r.slots == 512 { // of gpt-oss on H100; the recipe lets the client run fewer at once
+		return "TPOT below that of 8 slots: how many requests ran at once is not recorded"
 	}
 	return ""
 }

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"planner/model"
 )
@@ -39,7 +38,7 @@ type study struct {
 }
 
 // read reads every file of the collection, with one of the schedules.
-func (s *study) read(schedule int, assume assumption) ([]server, error) {
+func (s *study) read(schedule int) ([]server, error) {
 	catalog, err := model.NewCatalog()
 	if err != nil {
 		return nil, err
@@ -49,7 +48,7 @@ func (s *study) read(schedule int, assume assumption) ([]server, error) {
 	if err != nil {
 		return nil, err
 	}
-	closed, err := readClosed(s.dir, catalog, seed, assume)
+	closed, err := readClosed(s.dir, catalog)
 	if err != nil {
 		return nil, err
 	}
@@ -61,10 +60,10 @@ func (s *study) read(schedule int, assume assumption) ([]server, error) {
 }
 
 // predict simulates every server and averages over the schedules.
-func (s *study) predict(assume assumption, constants func(*server) model.Constants) ([][]figures, error) {
+func (s *study) predict(constants func(*server) model.Constants) ([][]figures, error) {
 	var sum [][]figures
 	for k := range s.schedules {
-		servers, err := s.read(k, assume)
+		servers, err := s.read(k)
 		if err != nil {
 			return nil, err
 		}
@@ -92,33 +91,36 @@ func (s *study) predict(assume assumption, constants func(*server) model.Constan
 
 // report prints everything.
 func (s *study) report(w io.Writer, quick bool) error {
-	servers, err := s.read(0, byRecipe)
+	servers, err := s.read(0)
 	if err != nil {
 		return err
 	}
-	got, err := s.predict(byRecipe, defaults)
+	got, err := s.predict(defaults)
 	if err != nil {
 		return err
 	}
-	var unseen [][]figures
 	var fits map[string][]float64
+	var unseen unseenFigures
 	if !quick {
 		if fits, err = refits(servers); err != nil {
 			return err
 		}
-		unseen, err = s.predict(byRecipe, func(v *server) model.Constants { return turned(v, fits[v.model]) })
+		unseen.model, err = s.predict(func(v *server) model.Constants { return turned(v, fits[v.model]) })
+		if err != nil {
+			return err
+		}
+		unseen.gpu, err = s.predict(func(v *server) model.Constants { return turned(v, fits[v.gpu]) })
 		if err != nil {
 			return err
 		}
 	}
 	fmt.Fprintf(w, `Open loop: exponential gaps rescaled to fill each stage, 100 prompts in a fixed shuffled order, stages one after another on one
-server with its cache carried over, clients that give up after 300 s, flags as recorded. Closed loop: lengths uniform in
-80-100 %% of nominal, ten requests a slot, all slots starting at once; where no version is recorded, the release of that
-date, so synchronous scheduling before 2025-12-29. Trace: times from when the engine queued a request.
-Predictions are means over %d schedules.
+server with its cache carried over, clients that give up after 300 s, flags as recorded. Closed loop: the benchmark's own
+lengths, all slots starting at once, flags as its recipe had them on the date, the client's own delay added. Trace: times
+from when the engine queued a request. Predictions are means over %d schedules.
 
 `, s.schedules)
-	printTable(w, servers, got, unseen)
+	printTable(w, servers, got, unseen.model)
 	printGroups(w, servers, got, unseen)
 	printGoals(w, servers, got)
 	half, err := calibrateHalf(s.dir, &servers[len(servers)-1])
@@ -126,9 +128,6 @@ Predictions are means over %d schedules.
 		return err
 	}
 	half.print(w)
-	if err := s.printAssumptions(w, servers, got); err != nil {
-		return err
-	}
 	printOmitted(w, servers)
 	if err := printPools(w, servers); err != nil {
 		return err
@@ -136,34 +135,6 @@ Predictions are means over %d schedules.
 	if fits != nil {
 		printMethod(w)
 		printKnobs(w, servers, fits)
-	}
-	return nil
-}
-
-// printAssumptions shows what hangs on flags of the B200 servers that the collection
-// does not record.
-func (s *study) printAssumptions(w io.Writer, servers []server, got [][]figures) error {
-	fmt.Fprintln(w, "\nB200 rows under two assumptions about flags that are not recorded, mean absolute error, percent:")
-	other, err := s.predict(byDate, defaults)
-	if err != nil {
-		return err
-	}
-	for _, a := range []struct {
-		got  [][]figures
-		what string
-	}{
-		{got, "fp8 KV cache, asynchronous scheduling: the benchmark's published recipes (counted above)"},
-		{other, "two-byte KV cache, synchronous before 0.14: the release's defaults"},
-	} {
-		line := func(name string, is func(*server) bool) {
-			fmt.Fprintf(w, "  %-42s TPOT %5s  TTFT %5s   %s\n", name, average(errorsOf(servers, a.got, metricTPOT, is)), average(errorsOf(servers, a.got, metricTTFT, is)), a.what)
-		}
-		for _, m := range names(servers, func(v *server) string { return v.model }) {
-			if strings.HasSuffix(m, "B200") {
-				line(m, func(v *server) bool { return v.model == m })
-			}
-		}
-		line(groupNew, func(v *server) bool { return v.group == groupNew })
 	}
 	return nil
 }

@@ -97,7 +97,7 @@ func (f *openFile) server(catalog *model.Catalog, seed uint64) (server, error) {
 		return server{}, err
 	}
 	precision := model.Precision{Weights: model.BF16}
-	s := server{file: f.ID, group: groupOpen, model: arch.Name + ", H100", pool: f.Blocks, cache: f.Knobs.Caching}
+	s := server{file: f.ID, group: groupOpen, model: arch.Name, gpu: gpu.Name, pool: f.Blocks, cache: f.Knobs.Caching}
 	if strings.Contains(f.Precision, "fp8") {
 		precision.Weights = model.FP8
 		s.group = groupScout

@@ -26,6 +26,7 @@ type refit struct {
 // fitRow is one figure of one load.
 type fitRow struct {
 	model    string
+	gpu      string
 	residual float64 // predicted / measured - 1 at the defaults
 	weight   float64 // 1 / standard deviation
 	slope    []float64
@@ -82,7 +83,7 @@ func (r *refit) addRows(slopes [][][]figures) {
 		}
 		for l := range s.loads {
 			if s.loads[l].omitted == "" {
-				count[s.model]++
+				count[s.pair()]++
 			}
 		}
 	}
@@ -92,16 +93,16 @@ func (r *refit) addRows(slopes [][][]figures) {
 			if s.group == groupOverload || s.loads[l].omitted != "" {
 				continue
 			}
-			share := math.Sqrt(min(1, mostLoads/float64(count[s.model])))
+			share := math.Sqrt(min(1, mostLoads/float64(count[s.pair()])))
 			for _, f := range []struct {
 				metric metric
 				sd     float64
 			}{{metricTPOT, tpotDeviation}, {metricTTFT, ttftDeviation}} {
 				want := f.metric.of(&s.loads[l].measured)
-				if f.metric.name == metricTTFT.name && want > slowTTFT && s.group != groupTrace {
+				if want == 0 || f.metric.name == metricTTFT.name && want > slowTTFT && s.group != groupTrace {
 					continue
 				}
-				row := fitRow{model: s.model, weight: share / f.sd, residual: f.metric.of(&r.base[i][l])/want - 1}
+				row := fitRow{model: s.model, gpu: s.gpu, weight: share / f.sd, residual: f.metric.of(&r.base[i][l])/want - 1}
 				for k := range knobs {
 					row.slope = append(row.slope, (f.metric.of(&slopes[k][i][l])-f.metric.of(&r.base[i][l]))/want/turn)
 				}
@@ -111,7 +112,7 @@ func (r *refit) addRows(slopes [][][]figures) {
 	}
 }
 
-// without returns the knobs fitted to all but one model on one GPU; the empty name
+// without returns the knobs fitted to all but one model or one GPU; the empty name
 // leaves nothing out.
 func (r *refit) without(name string) ([]float64, error) {
 	n := len(knobs)
@@ -122,7 +123,7 @@ func (r *refit) without(name string) ([]float64, error) {
 		b.SetVec(k, w*(knobs[k].prior-1))
 	}
 	for _, row := range r.rows {
-		if row.model == name {
+		if row.model == name || row.gpu == name {
 			continue
 		}
 		w := row.weight * row.weight
@@ -148,10 +149,15 @@ func (r *refit) without(name string) ([]float64, error) {
 	return values, nil
 }
 
+// leftOut lists what is left out in turn: the models, then the GPUs.
+func leftOut(servers []server) []string {
+	return append(names(servers, func(s *server) string { return s.model }), names(servers, func(s *server) string { return s.gpu })...)
+}
+
 func ones() []float64 { return slices.Repeat([]float64{1}, len(knobs)) }
 
-// refits returns the knobs fitted without every model on a GPU in turn, and, by the
-// empty name, to all of them.
+// refits returns the knobs fitted without every model and every GPU in turn, and, by
+// the empty name, to all of them.
 func refits(servers []server) (map[string][]float64, error) {
 	base, err := all(servers, defaults)
 	if err != nil {
@@ -162,7 +168,7 @@ func refits(servers []server) (map[string][]float64, error) {
 		return nil, err
 	}
 	fits := map[string][]float64{}
-	for _, m := range append(names(servers, func(s *server) string { return s.model }), "") {
+	for _, m := range append(leftOut(servers), "") {
 		if fits[m], err = r.without(m); err != nil {
 			return nil, err
 		}
@@ -173,7 +179,7 @@ func refits(servers []server) (map[string][]float64, error) {
 // printMethod says how what was left out was predicted.
 func printMethod(w io.Writer) {
 	fmt.Fprintf(w, `
-left out: the constants below fitted to every other model and GPU by weighted least squares on relative errors
+left out: the constants below fitted to every other model, or every other GPU, by weighted least squares on relative errors
 (TPOT %.0f %%, TTFT %.0f %%; each model on a GPU as %d loads at most), with what would be assumed without any served
 run as priors. The fit uses the simulation made linear by turning each constant by %.0f %%; what it gives for
 the loads left out is simulated again.
@@ -187,7 +193,7 @@ func printKnobs(w io.Writer, servers []server, fits map[string][]float64) {
 	fmt.Fprintf(w, "%-26s %16s %10s %26s   %s\n", "", "without any run", "fitted", "fitted, one left out", "assumed without any run")
 	for k := range knobs {
 		low, high, lowest := math.Inf(1), math.Inf(-1), ""
-		for _, m := range names(servers, func(s *server) string { return s.model }) {
+		for _, m := range leftOut(servers) {
 			v := fits[m][k]
 			if math.Abs(v-fits[""][k]) > max(math.Abs(low-fits[""][k]), math.Abs(high-fits[""][k])) || lowest == "" {
 				lowest = m

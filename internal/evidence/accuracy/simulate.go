@@ -33,6 +33,7 @@ func (s *server) simulate(c model.Constants) ([]figures, error) {
 	for i, l := range s.loads {
 		r := engine.Run(sim.Load{Requests: l.requests, Slots: l.slots, Timeout: l.timeout})
 		out[i] = reduceRecords(r.Records, s.perRequest())
+		out[i].ttft += l.client
 		if r.End > 0 {
 			out[i].completed /= r.End.Seconds()
 		}
@@ -110,5 +111,5 @@ func all(servers []server, constants func(*server) model.Constants) ([][]figures
 
 // defaults returns the constants that the planner itself would use.
 func defaults(s *server) model.Constants {
-	return model.ConstantsFor(s.dep.Hardware, s.limits.EngineVersion)
+	return model.ConstantsFor(s.dep.Hardware, s.limits)
 }

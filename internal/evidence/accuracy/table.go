@@ -17,9 +17,9 @@ var columns = []struct {
 }{{metricTTFT, "%.1f"}, {metricE2E, "%.0f"}, {metricTPOT, "%.2f"}, {metricP99, "%.1f"}, {metricCompleted, "%.3f"}}
 
 // printTable writes one line a load: predicted, measured and the difference in percent,
-// and the same difference with constants that never saw this model on this GPU.
+// and the same difference with constants that never saw this model.
 func printTable(w io.Writer, servers []server, got, unseen [][]figures) {
-	fmt.Fprintf(w, "%-28s %-34s", "file", "load")
+	fmt.Fprintf(w, "%-28s %-46s", "file", "load")
 	for _, c := range columns {
 		unit := " (ms)"
 		if c.metric.name == metricCompleted.name {
@@ -32,7 +32,7 @@ func printTable(w io.Writer, servers []server, got, unseen [][]figures) {
 		s := &servers[i]
 		for k := range s.loads {
 			l := &s.loads[k]
-			fmt.Fprintf(w, "%-28s %-34s", strings.TrimSuffix(s.file, ".csv"), l.label)
+			fmt.Fprintf(w, "%-28s %-46s", strings.TrimSuffix(s.file, ".csv"), l.label)
 			for _, c := range columns {
 				fmt.Fprintf(w, " | %-29s", cell(c.metric, c.format, &got[i][k], &l.measured))
 			}
@@ -62,23 +62,39 @@ func percent(e float64) string {
 	return fmt.Sprintf("%+.1f", e)
 }
 
+// unseenFigures are predictions with constants that never saw the model, or the GPU;
+// nil where none were made.
+type unseenFigures struct{ model, gpu [][]figures }
+
 // printGroups writes the mean absolute errors of every group, and of every model on a
-// GPU with and without it in the fit.
-func printGroups(w io.Writer, servers []server, got, unseen [][]figures) {
-	fmt.Fprintf(w, "\n%-42s %5s", "mean absolute error, percent", "loads")
+// GPU, with and without it in the fit; medians behind strokes.
+func printGroups(w io.Writer, servers []server, got [][]figures, unseen unseenFigures) {
+	fmt.Fprintf(w, "\n%-42s %5s", "absolute error, percent: mean/median", "loads")
 	for _, c := range columns {
-		fmt.Fprintf(w, " %12s", c.metric.name)
+		fmt.Fprintf(w, " %11s", c.metric.name)
 	}
-	fmt.Fprintf(w, "   left out: %6s %6s %6s\n", "TTFT", "E2E", "TPOT")
+	left := []struct {
+		name string
+		got  [][]figures
+	}{{"model", unseen.model}, {"GPU", unseen.gpu}}
+	for _, l := range left {
+		if l.got != nil {
+			fmt.Fprintf(w, " | without the %s: %9s %9s %9s", l.name, "TTFT", "E2E", "TPOT")
+		}
+	}
+	fmt.Fprintln(w)
 	line := func(name string, belongs func(*server) bool) {
 		fmt.Fprintf(w, "%-42s %5d", name, len(errorsOf(servers, got, metricTPOT, belongs)))
 		for _, c := range columns {
-			fmt.Fprintf(w, " %12s", average(errorsOf(servers, got, c.metric, belongs)))
+			fmt.Fprintf(w, " %11s", average(errorsOf(servers, got, c.metric, belongs)))
 		}
-		if unseen != nil {
-			fmt.Fprintf(w, "   %9s", "")
+		for _, l := range left {
+			if l.got == nil {
+				continue
+			}
+			fmt.Fprintf(w, " | %*s", len("without the :")+len(l.name), "")
 			for _, m := range []metric{metricTTFT, metricE2E, metricTPOT} {
-				fmt.Fprintf(w, " %6s", average(errorsOf(servers, unseen, m, belongs)))
+				fmt.Fprintf(w, " %9s", average(errorsOf(servers, l.got, m, belongs)))
 			}
 		}
 		fmt.Fprintln(w)
@@ -87,8 +103,11 @@ func printGroups(w io.Writer, servers []server, got, unseen [][]figures) {
 		line(g, func(s *server) bool { return s.group == g })
 	}
 	fmt.Fprintln(w)
-	for _, m := range names(servers, func(s *server) string { return s.model }) {
-		line(m+" (not overloaded)", func(s *server) bool { return s.model == m && s.group != groupOverload })
+	pair := func(s *server) string {
+		return fmt.Sprintf("%s %s, %s", s.model, s.dep.Precision.Weights, s.gpu)
+	}
+	for _, m := range names(servers, pair) {
+		line(m, func(s *server) bool { return pair(s) == m && s.group != groupOverload })
 	}
 }
 
@@ -96,7 +115,7 @@ func average(e []float64) string {
 	if len(e) == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%.1f", mean(e))
+	return fmt.Sprintf("%.1f/%.1f", mean(e), quantile(e, 0.5))
 }
 
 // names lists what servers are called, in order of first mention.
@@ -116,7 +135,7 @@ func printOmitted(w io.Writer, servers []server) {
 	for i := range servers {
 		for _, l := range servers[i].loads {
 			if l.omitted != "" {
-				fmt.Fprintf(w, "  %-34s %s\n", l.label, l.omitted)
+				fmt.Fprintf(w, "  %-46s %s\n", l.label, l.omitted)
 			}
 		}
 	}

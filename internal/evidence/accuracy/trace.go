@@ -63,7 +63,7 @@ func readTrace(dir string, catalog *model.Catalog) (server, error) {
 	}
 	l.measured.ttft, l.measured.ttftP99, l.measured.tpot = mean(ttft), quantile(ttft, 0.99), mean(tpot)
 	return server{
-		file: traceFile, group: groupTrace, model: "llama-3.1-8b, RTX PRO 6000", engineTimes: true, cache: true,
+		file: traceFile, group: groupTrace, model: arch.Name, gpu: gpu.Name, engineTimes: true, cache: true,
 		dep:    model.Deployment{Arch: arch, Hardware: gpu, Precision: model.Precision{Weights: model.BF16}},
 		limits: model.EngineArgs{MaxNumSeqs: 128, MaxNumBatchedTokens: 2048, Utilization: 0.90, MaxModelLen: 8192, EngineVersion: "0.19.0"},
 		loads:  []load{l},

@@ -1,0 +1,134 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Kernels are the settings of an engine that choose the kernels of a step and how they
+// are launched. A zero field is what the release does on the GPU when nothing is said.
+type Kernels struct {
+	// Async schedules a step while the one before it runs.
+	Async Choice
+	// Graphs says which steps replay CUDA graphs, GraphTokens is the largest that does.
+	Graphs      GraphMode
+	GraphTokens int
+	// Experts are the kernels of routed experts.
+	Experts ExpertKernels
+	// FusedReduce joins all-reduces with the norms behind them (fuse_allreduce_rms).
+	FusedReduce Choice
+	// Sampler draws the tokens.
+	Sampler Sampler
+}
+
+// Choice is a setting that is on, off, or left to the engine.
+type Choice int
+
+// The choices.
+const (
+	ByDefault Choice = iota
+	On
+	Off
+)
+
+// or returns the choice, or what it is by default.
+func (c Choice) or(otherwise bool) bool { return c == On || c == ByDefault && otherwise }
+
+// GraphMode says which steps replay CUDA graphs.
+type GraphMode int
+
+// The modes: all of a step of decodes and the pieces between attention layers of any
+// other (FULL_AND_PIECEWISE, the default since 0.11); such pieces of all steps
+// (PIECEWISE, the default before); steps of decodes alone, all others being launched
+// kernel by kernel (FULL_DECODE_ONLY); none (--enforce-eager).
+const (
+	GraphsByDefault GraphMode = iota
+	GraphsFull
+	GraphsPiecewise
+	GraphsDecodeOnly
+	GraphsNone
+)
+
+// ExpertKernels are the kernels of routed experts.
+type ExpertKernels int
+
+// The kernels of experts. Marlin multiplies unpacked 4-bit weights, FlashInfer is for
+// Blackwell's own formats.
+const (
+	ExpertsByDefault ExpertKernels = iota
+	ExpertsTriton
+	ExpertsMarlin
+	ExpertsFlashInfer
+)
+
+// Sampler draws tokens from the rows of the LM head.
+type Sampler int
+
+// The samplers: the largest entry; top-p and top-k by a sort of the vocabulary; the
+// same by Triton kernels or by FlashInfer's.
+const (
+	SamplerByDefault Sampler = iota
+	SamplerGreedy
+	SamplerSort
+	SamplerTriton
+	SamplerFlashInfer
+)
+
+// The names of the settings in configurations; the first, empty one is the default.
+var (
+	choiceNames  = []string{"", "on", "off"}
+	graphNames   = []string{"", "full", "piecewise", "decode-only", "none"}
+	expertNames  = []string{"", "triton", "marlin", "flashinfer"}
+	samplerNames = []string{"", "greedy", "sort", "triton", "flashinfer"}
+)
+
+// String is the setting's name in configurations.
+func (c Choice) String() string        { return choiceNames[c] }
+func (g GraphMode) String() string     { return graphNames[g] }
+func (e ExpertKernels) String() string { return expertNames[e] }
+func (s Sampler) String() string       { return samplerNames[s] }
+
+// ParseChoice reads "on" or "off"; the empty string leaves it to the engine.
+func ParseChoice(s string) (Choice, error) { return parseName[Choice](s, choiceNames) }
+
+// ParseGraphMode reads a name as [GraphMode.String] writes it.
+func ParseGraphMode(s string) (GraphMode, error) { return parseName[GraphMode](s, graphNames) }
+
+// ParseExpertKernels reads a name as [ExpertKernels.String] writes it.
+func ParseExpertKernels(s string) (ExpertKernels, error) {
+	return parseName[ExpertKernels](s, expertNames)
+}
+
+// ParseSampler reads a name as [Sampler.String] writes it.
+func ParseSampler(s string) (Sampler, error) { return parseName[Sampler](s, samplerNames) }
+
+func parseName[T ~int](s string, names []string) (T, error) {
+	for i, name := range names {
+		if strings.EqualFold(s, name) {
+			return T(i), nil
+		}
+	}
+	return 0, fmt.Errorf("%q: allowed are %s", s, strings.Join(names[1:], " "))
+}
+
+// Async reports whether the engine schedules the next step while the present one runs:
+// unless told otherwise since 0.14 (merged 2025-12-29).
+func (l EngineArgs) Async() bool {
+	return l.Kernels.Async.or(versionOf(l.EngineVersion).AtLeast(0, 14))
+}
+
+// graphs returns the mode of CUDA graphs: full ones of decodes are the default since
+// 0.11.
+func (l EngineArgs) graphs() GraphMode {
+	switch {
+	case l.Kernels.Graphs != GraphsByDefault:
+		return l.Kernels.Graphs
+	case versionOf(l.EngineVersion).AtLeast(0, 11):
+		return GraphsFull
+	}
+	return GraphsPiecewise
+}
+
+// fusedReduce reports whether all-reduces are joined with the norms behind them. It is
+// an option everywhere.
+func (l EngineArgs) fusedReduce() bool { return l.Kernels.FusedReduce.or(false) }
