@@ -126,7 +126,7 @@ func (r *Roofline) setCommunication() {
 	layers := float64(d.Arch.Layers)
 	r.hiddenSize = 2 * float64(d.Arch.Hidden)
 	if d.TP > 1 {
-		r.allReduce = newCollective(d.Hardware, d.TP, r.c.Link)
+		r.allReduce = newCollective(d.Hardware, d.TP, r.c.Link, r.args.fusedReduce())
 		r.reduces = 2 * layers // after attention and after the MLP or the experts
 	}
 	moe := d.Arch.MoE.Present() && d.DP > 1

@@ -27,12 +27,16 @@ var (
 		{4, [...]float64{4.8, 5.8, 7.2, 11.4, 18.6, 53.5, 191, 619, 2305}},
 		{8, [...]float64{5.2, 7.9, 10.1, 11.1, 18.1, 48, 166, 562, 2035}},
 	}
-	// Only degree 8 was measured. Degrees 2 and 4 take its floor (3 us above H100's) and
-	// H100's slope halved, as the link is twice as fast.
 	allReduceB200 = []allReduceRow{
-		{2, [...]float64{7.5, 7.7, 7.9, 8.4, 11.5, 27.8, 83, 240, 858}},
-		{4, [...]float64{7.8, 8.3, 9.0, 11.1, 14.7, 32.2, 101, 315, 1158}},
-		{8, [...]float64{8.1, 9.4, 25.8, 26, 20.7, 39, 111, 442, 1337}},
+		{2, [...]float64{7.1, 7.4, 7.7, 9.4, 25.3, 50.6, 87, 280, 1005}},
+		{4, [...]float64{7.4, 8.1, 8.6, 18.0, 23.8, 43, 119, 353, 1291}},
+		{8, [...]float64{8.1, 9.4, 25.8, 26.1, 20.7, 39, 111, 442, 1337}},
+	}
+	// FlashInfer's kernels, the norm behind the sum included (fuse_allreduce_rms).
+	allReduceB200Fused = []allReduceRow{
+		{2, [...]float64{5.2, 5.1, 5.1, 5.4, 8.0, 21, 87, 280, 1005}},
+		{4, [...]float64{5.5, 5.4, 5.8, 7.1, 14.5, 46, 123, 353, 1291}},
+		{8, [...]float64{5.9, 6.2, 7.6, 10.7, 30, 55, 111, 442, 1337}},
 	}
 	allReduceA100 = []allReduceRow{
 		{2, [...]float64{5.3, 5.7, 6.6, 8, 15, 90, 222, 746, 2799}},
@@ -69,15 +73,16 @@ type collective struct {
 	skewTwo float64 // from this size the two-shot kernel runs, and waits twice
 }
 
-// newCollective returns the all-reduce of tp GPUs of this kind.
-func newCollective(hw Hardware, tp int, c LinkConstants) collective {
+// newCollective returns the all-reduce of tp GPUs of this kind, joined with the norm
+// behind it where fused.
+func newCollective(hw Hardware, tp int, c LinkConstants, fused bool) collective {
 	if tp <= 1 {
 		return collective{}
 	}
 	var k collective
 	switch hw.Link.Kind {
 	case LinkNVLink:
-		k = nvlinkCollective(hw, tp, c)
+		k = nvlinkCollective(hw, tp, c, fused)
 	case LinkInfinityFabric:
 		k = fabricCollective(hw, tp)
 	case LinkOther:
@@ -109,14 +114,20 @@ func twoShotFrom(tp int) float64 {
 }
 
 // nvlinkCollective takes the measured table up to the custom kernels' limit and a line
-// above it. A link nobody measured gets H100's table with its slope scaled by the rate.
-func nvlinkCollective(hw Hardware, tp int, c LinkConstants) collective {
+// above it; on NVLink 5, where NCCL's payload rate does not grow with the link (265, 205
+// and 200 GB/s of 2, 4 and 8 B200), the table holds at all sizes. A link nobody measured
+// gets H100's table with its slope scaled by the rate.
+func nvlinkCollective(hw Hardware, tp int, c LinkConstants, fused bool) collective {
 	k := collective{sizes: allReduceSizes[:], limit: customLimit, latency: c.NCCLLatency, rate: c.NCCLShare * hw.Link.Rate}
 	switch {
 	case hw.Generation == GenerationAmpere:
 		k.seconds = interpolateDegree(allReduceA100, tp)
 	case hw.Generation == GenerationBlackwell:
+		k.limit = math.Inf(1)
 		k.seconds = interpolateDegree(allReduceB200, tp)
+		if fused {
+			k.seconds = interpolateDegree(allReduceB200Fused, tp)
+		}
 	case hw.Generation == GenerationHopper && hw.Bandwidth >= h200Bandwidth:
 		k.seconds = interpolateDegree(allReduceH200, tp)
 	default:

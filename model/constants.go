@@ -117,7 +117,7 @@ type FixedConstants struct {
 // collective.go.
 type LinkConstants struct {
 	Scale        float64 // multiplies every collective; 1 as tabulated
-	RankSkew     float64 // wait for the slowest rank, per call and log2 of the degree; 0 since vLLM 0.14
+	RankSkew     float64 // wait for the slowest rank, per call and log2 of the degree; 0 with full graphs
 	NCCLLatency  float64 // of an all-reduce too large for the custom kernels
 	NCCLShare    float64 // of the link's rate that such a one moves its payload at
 	SendLatency  float64 // of a send between pipeline stages or an exchange between experts
@@ -182,8 +182,11 @@ func linkConstants(engine EngineArgs) LinkConstants {
 		SendShare:    0.5,
 		ExpertSpread: 1,
 	}
-	if !engine.Async() {
-		l.RankSkew = 2.2e-6 // served, Llama-3.1-70B before 0.14: TPOT error 6.3 -> 1.7 %
+	if engine.graphs() == GraphsPiecewise {
+		// Served, Llama-3.1-70B on 0.10.2, with synchronous scheduling (H100) and without (H200)
+		// alike, and nowhere with full graphs: attention is launched between the pieces of a
+		// graph, each rank by its own host.
+		l.RankSkew = 2.2e-6
 	}
 	return l
 }
