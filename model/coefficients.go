@@ -157,10 +157,20 @@ func (r *Roofline) setFixed() {
 	if d.Arch.Details.BlockFP8 && d.Precision.Weights == FP8 {
 		block = moe * f.BlockExpert
 	}
-	r.fixed.graph = layers*f.Layer + moe*f.MoELayer + block + step
-	r.fixed.eager = layers*max(f.LayerEager, f.Layer) + moe*f.MoELayer + step
+	floor := layers * (f.Layer + f.FormatLayer.For(d.denseFormat()))
+	r.fixed.eager = floor + moe*f.MoELayer + step
+	r.fixed.graph = r.fixed.eager + block
+	graphs := r.args.graphs()
+	r.fixed.decodeOnly = graphs == GraphsDecodeOnly
+	r.fixed.launch = layers * f.Launch
+	if r.fixed.decodeOnly || graphs == GraphsNone {
+		r.fixed.launch = layers * f.LaunchAll
+	}
 	r.fixed.request = f.Request + f.SyncRequest
 	r.fixed.largest = r.args.largestGraph(d.Hardware)
+	if graphs == GraphsNone {
+		r.fixed.largest = 0
+	}
 	r.fixed.freeTokens = elementwiseFree
 	r.fixed.elementToken = r.hiddenSize * (elementwiseLayer*layers + elementwiseExperts*float64(d.Arch.MoE.Active)*moe) / d.Hardware.Bandwidth
 }

@@ -95,22 +95,26 @@ const decodeCompute = 0.60
 // Norms, rotary embedding, quantisation and activations read and write the hidden state
 // of every token.
 const (
-	elementwiseFree    = 512 // so many tokens stay in the L2 cache
-	elementwiseLayer   = 12  // times that a layer moves the hidden state
-	elementwiseExperts = 3   // times that a layer moves it for each active expert
+	elementwiseFree  = 512 // so many tokens stay in the L2 cache
+	elementwiseLayer = 12  // times that a layer moves the hidden state
+	// Gathering, scattering and reducing move it so often for each active expert, on every
+	// GPU of the group (served, gpt-oss; 3.4 to 6).
+	elementwiseExperts = 4.7
 )
 
 // FixedConstants are costs that no data sheet explains: launches, kernel floors,
 // scheduling.
 type FixedConstants struct {
-	Step        float64 // per step
-	Layer       float64 // per layer of a step that replays CUDA graphs
-	LayerEager  float64 // per layer of a step too large for any captured graph
-	MoELayer    float64 // per layer with experts, on top of Layer
-	BlockExpert float64 // per layer with experts in block-scaled fp8, inside CUDA graphs, on top of MoELayer
-	Request     float64 // per running request
-	SyncStep    float64 // per step, where scheduling is not hidden behind execution; else 0
-	SyncRequest float64 // per running request, likewise
+	Step        float64  // per step
+	Layer       float64  // per layer
+	FormatLayer ByFormat // per layer on top of it, for products in a format and the quantisation of what they multiply
+	Launch      float64  // the host's time per layer of a step too large for any captured graph
+	LaunchAll   float64  // the same of a step that replays none by its mode, in which not even compiled pieces remain
+	MoELayer    float64  // per layer with experts, on top of Layer
+	BlockExpert float64  // per layer with experts in block-scaled fp8, inside CUDA graphs, on top of MoELayer
+	Request     float64  // per running request
+	SyncStep    float64  // per step, where scheduling is not hidden behind execution; else 0
+	SyncRequest float64  // per running request, likewise
 }
 
 // LinkConstants describe communication between GPUs beyond the tables of
@@ -148,8 +152,9 @@ func ConstantsFor(hw Hardware, engine EngineArgs) Constants {
 }
 
 func (f *FixedConstants) complete(engine EngineArgs) {
-	f.Step = 280e-6      // served: 275-311 us in the last fits
-	f.LayerEager = 80e-6 // served: 73-106 us; above the largest graph launches show
+	f.Step = 280e-6 // served: 275-311 us in the last fits
+	// Served: a host needs so long to launch a layer, however little the GPUs have to do.
+	f.Launch, f.LaunchAll = 0.35e-3, 0.70e-3
 	// served: Qwen3-235B-A22B-FP8 on 4 x H200, vLLM 0.12, five loads: activations are quantised
 	// and permuted into tiles of 128 rows before each grouped product. Larger steps fill the
 	// tiles anyway.

@@ -34,10 +34,11 @@ type profileRow struct {
 // 0.85 of bf16, both by analogy.
 var profiles = []profileRow{
 	// H200: the same chip behind 43 % more bandwidth, of which single kernels reach less. Its
-	// tables give 0.77 and 0.69 for bf16 products and attention; one chip has one value.
+	// tables give 0.77 and 0.69 for bf16 products and attention, and 0.65 for fp8 products,
+	// which does not survive the power limit; one chip has one value.
 	{GenerationHopper, h200Bandwidth, true, Constants{
 		Weights:   ByFormat{BF16: 0.85, FP8: 0.76, INT8: 0.76, INT4: 0.70, FP4: 0.70},
-		Prefill:   ByFormat{BF16: 0.78, FP8: 0.65, INT8: 0.65, INT4: 0.70, FP4: 0.60},
+		Prefill:   ByFormat{BF16: 0.78, FP8: 0.57, INT8: 0.57, INT4: 0.70, FP4: 0.60},
 		KV:        ByFormat{BF16: 0.83, FP8: 0.59},
 		Attention: AttentionConstants{Prefill: 0.70, ExtraKeys: 500}, Fixed: FixedConstants{Layer: 33e-6},
 	}},
@@ -63,10 +64,11 @@ var profiles = []profileRow{
 	// FlashInfer's fused expert kernels, so a layer with experts costs half of what it does on
 	// H100 (served: gpt-oss-120b on two B200 at 4 and 8 requests).
 	{GenerationBlackwell, 0, true, Constants{
-		Weights:   ByFormat{BF16: 0.84, FP8: 0.62, INT8: 0.62, INT4: 0.67, FP4: 0.68},
+		Weights:   ByFormat{BF16: 0.84, FP8: 0.72, INT8: 0.72, INT4: 0.67, FP4: 0.60},
 		Prefill:   ByFormat{BF16: 0.70, FP8: 0.47, INT8: 0.47, INT4: 0.60, FP4: 0.40},
 		KV:        ByFormat{BF16: 0.90, FP8: 0.90},
-		Attention: AttentionConstants{Prefill: 0.54, ExtraKeys: 485}, Fixed: FixedConstants{Layer: 30e-6, MoELayer: 17e-6},
+		Attention: AttentionConstants{Prefill: 0.54, ExtraKeys: 485}, Fixed: FixedConstants{Layer: 30e-6, MoELayer: 17e-6,
+			FormatLayer: ByFormat{FP8: 11e-6, FP4: 22e-6}},
 	}},
 	// A100: GEMM tables; FlashAttention 2. Kernel floors are 7.6 us against 3.0 on H100
 	// (four products a layer) and 18 us against 12 (attention): 17 us more per layer,

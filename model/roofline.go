@@ -65,7 +65,9 @@ type Roofline struct {
 	// fixed are the costs that no data sheet explains, summed over layers.
 	fixed struct {
 		graph, eager, request float64
-		largest               int // tokens of the largest captured graph
+		launch                float64 // the host's time for a step without graphs
+		decodeOnly            bool    // only steps of decodes alone replay graphs
+		largest               int     // tokens of the largest captured graph
 		freeTokens            float64
 		elementToken          float64
 	}
@@ -218,12 +220,17 @@ func (r *Roofline) time(l *batchSums) StepTime {
 		t.Elementwise = over * r.fixed.elementToken
 	}
 	t.Fixed = r.fixed.graph
-	if tokens > float64(r.fixed.largest) {
+	eager := tokens > float64(r.fixed.largest) || r.fixed.decodeOnly && l.tokens > 0
+	if eager {
 		t.Fixed = r.fixed.eager
 	}
 	t.Fixed += l.requests * r.fixed.request
 	t.Total = t.Weights + t.Compute + t.ExpertWeights + t.ExpertCompute + t.Head + t.DecodeAttention +
 		t.PrefillAttention + t.Communication + t.Elementwise + t.Fixed
+	if eager && t.Total < r.fixed.launch {
+		t.Host = r.fixed.launch - t.Total
+		t.Total = r.fixed.launch
+	}
 	return t
 }
 
@@ -289,7 +296,7 @@ func (r *Roofline) exchangeTime(tokens float64) float64 {
 }
 
 // Decode returns the time of a step of nothing but decodes and what each further step
-// adds while the batch stays the same and every context grows by one: step i takes
+// adds, once the GPUs no longer wait for the host ([StepTime].Host), while the batch stays the same and every context grows by one: step i takes
 // first + i*growth. With window layers that holds until a request reaches the window.
 // Chunks of the batch are ignored.
 func (r *Roofline) Decode(b Batch) (first, growth float64) {

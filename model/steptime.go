@@ -31,6 +31,7 @@ type StepTime struct {
 	Communication    float64 // between the GPUs of the instance
 	Elementwise      float64 // norms, rotary embedding, activations of large steps
 	Fixed            float64 // launches, kernel floors, scheduling
+	Host             float64 // what the GPUs wait for a host that launches kernel by kernel
 	Total            float64
 }
 
@@ -46,5 +47,6 @@ func (t *StepTime) Add(u StepTime, n float64) {
 	t.Communication += n * u.Communication
 	t.Elementwise += n * u.Elementwise
 	t.Fixed += n * u.Fixed
+	t.Host += n * u.Host
 	t.Total += n * u.Total
 }

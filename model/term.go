@@ -1,5 +1,7 @@
 package model
 
+import "math"
+
 // Term names one of the constants that a calibration may fit; all others stay at what
 // data sheets and kernel tables say.
 type Term int
@@ -82,7 +84,9 @@ func (c Constants) times(t Term, by, most float64) Constants {
 		c.Fixed.SyncStep *= by
 	case TermLayer:
 		c.Fixed.Layer *= by
-		c.Fixed.LayerEager *= by
+		c.Fixed.Launch *= by
+		c.Fixed.LaunchAll *= by
+		c.Fixed.FormatLayer = c.Fixed.FormatLayer.scaled(by, math.Inf(1))
 		c.Fixed.MoELayer *= by
 		c.Fixed.BlockExpert *= by
 	case TermRequest:

@@ -12,8 +12,8 @@ import (
 type Timer interface {
 	// Step is the time of one step.
 	Step(model.Batch) model.StepTime
-	// Decode gives the times first, first + growth, first + 2 growth, ... of
-	// successive steps of a batch of nothing but decodes, which must hold as long
+	// Decode gives the times first, first + growth, first + 2 growth, ..., where the
+	// GPUs do not wait for the host, of successive steps of a batch of nothing but decodes, which must hold as long
 	// as the batch stays the same and no context reaches the window.
 	Decode(model.Batch) (first, growth float64)
 	// Frontend is what a request of so many prompt tokens spends outside the

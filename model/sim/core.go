@@ -170,13 +170,13 @@ func (c *core) fastForward(r *run) bool {
 	limit := min(r.upcoming(), r.watchAt)
 	// What another loop ends may start something here.
 	others := c.engine.nextOther(c)
-	taken := 0
+	taken, spent := 0, 0.0
 	for taken < most && c.now < limit && (taken == 0 || c.now < others) {
 		need := s.steadyDue()
 		if need > s.pool.free {
 			break
 		}
-		took := step.Total + growth*float64(taken)
+		took := max(step.Total, step.Total-step.Host+growth*float64(taken))
 		end := c.free + took // of this step
 		output := c.free     // of the one before
 		if !async {
@@ -193,6 +193,7 @@ func (c *core) fastForward(r *run) bool {
 			r.recordGaps(c.now-c.lastOutput, s.steady.counted)
 		}
 		c.lastOutput = c.now
+		spent += took
 		taken++
 	}
 	if taken == 0 {
@@ -202,7 +203,7 @@ func (c *core) fastForward(r *run) bool {
 	if async {
 		c.flight[0].end = c.free
 	}
-	r.stats.addSteps(c, &load, step, growth, taken)
+	r.stats.addSteps(c, &load, step, growth, spent, taken)
 	return true
 }
 

@@ -62,7 +62,7 @@ func (s *stats) addStep(c *core, t model.StepTime, batches []*stepBatch) {
 
 // addSteps counts n steps of one replica that begin with a load and in which the
 // queues stay as they are.
-func (s *stats) addSteps(c *core, load *model.Batch, t model.StepTime, growth float64, n int) {
+func (s *stats) addSteps(c *core, load *model.Batch, t model.StepTime, growth, spent float64, n int) {
 	// Bytes and operations are linear in the contexts, so the mean step will do.
 	mean := *load
 	mean.Context += load.Decodes * (n - 1) / 2
@@ -72,8 +72,9 @@ func (s *stats) addSteps(c *core, load *model.Batch, t model.StepTime, growth fl
 	s.steps += n
 	s.time.Add(t, float64(n))
 	s.time.DecodeAttention += further
-	s.time.Total += further
-	s.addQueue(c.replicas[0], t.Total*float64(n)+further)
+	s.time.Host += spent - t.Total*float64(n) - further
+	s.time.Total += spent - t.Total*float64(n)
+	s.addQueue(c.replicas[0], spent)
 	s.outputTokens += n * load.Decodes
 }
 
