@@ -42,6 +42,32 @@ func (r *Roofline) prefillRate(w WeightFormat) float64 {
 	return rate * r.c.Prefill.For(w)
 }
 
+// padTo is the multiple that FlashInfer's mxfp4 kernels pad the width of an expert to:
+// gpt-oss at 8 GPUs has 512 columns instead of 360.
+const padTo = 256
+
+// expertPadding returns by what factor the experts' matrices grow on a GPU.
+func (d Deployment) expertPadding() float64 {
+	_, native := d.Hardware.Flops.computeFormat(MXFP4)
+	if d.Precision.Weights != MXFP4 || !native {
+		return 1
+	}
+	width := d.Arch.MoE.Intermediate
+	if !d.EP {
+		width = ceilDiv(width, d.TP*d.DP)
+	}
+	return float64(padTo*ceilDiv(width, padTo)) / float64(width)
+}
+
+// expertStream returns bytes per second of routed experts in a format.
+func (r *Roofline) expertStream(w WeightFormat) float64 {
+	rate := r.c.Experts.For(w) * r.dep.Hardware.Bandwidth
+	if _, native := r.dep.Hardware.Flops.computeFormat(w); !native && w.Bytes() < 1 && r.c.Unpacked > 0 {
+		rate = min(rate, r.c.Unpacked)
+	}
+	return rate
+}
+
 // expertRate returns operations per second of grouped products in a format.
 func (r *Roofline) expertRate(w WeightFormat) float64 {
 	rate, native := r.dep.Hardware.Flops.computeFormat(w)
@@ -64,15 +90,17 @@ func (r *Roofline) setMatrices() {
 	perGPU := (n.attention+n.mlp+n.shared)/tp + n.kv/r.kvShards() + n.latent
 	r.dense.bytes = perGPU*w.Bytes() + n.router*BF16.Bytes()
 	r.dense.flops = 2 * (perGPU + n.router)
+	r.tiled = w == FP8 && !d.Arch.Details.BlockFP8 && r.c.Tiles[0] > 0
 	r.dense.read = r.dense.bytes / (r.c.Weights.For(w) * hw.Bandwidth)
 	r.dense.token = r.dense.flops / r.prefillRate(w)
 
 	if moe := d.Arch.MoE; moe.Present() {
 		shards := tp * float64(d.DP)
 		x := d.Precision.Weights
-		r.experts.bytes = n.experts / shards * x.Bytes()
-		r.experts.flops = 2 * n.experts * float64(moe.Active) / float64(moe.Experts) / shards
-		r.experts.read = r.experts.bytes / (r.c.Experts.For(x) * hw.Bandwidth)
+		experts := n.experts / shards * d.expertPadding()
+		r.experts.bytes = experts * x.Bytes()
+		r.experts.flops = 2 * experts * float64(moe.Active) / float64(moe.Experts)
+		r.experts.read = r.experts.bytes / r.expertStream(x)
 		r.experts.token = r.experts.flops / r.expertRate(x)
 		to := &r.routing
 		to.logMiss = math.Log1p(-float64(moe.Active) / float64(moe.Experts))
@@ -158,8 +186,7 @@ func (r *Roofline) setFixed() {
 		block = moe * f.BlockExpert
 	}
 	floor := layers * (f.Layer + f.FormatLayer.For(d.denseFormat()))
-	r.fixed.eager = floor + moe*f.MoELayer + step
-	r.fixed.graph = r.fixed.eager + block
+	r.fixed.floor = floor + moe*f.MoELayer + block + step
 	graphs := r.args.graphs()
 	r.fixed.decodeOnly = graphs == GraphsDecodeOnly
 	r.fixed.launch = layers * f.Launch

@@ -69,7 +69,7 @@ type collective struct {
 	limit   float64 // up to here the table holds, above it the line
 	latency float64
 	rate    float64
-	skew    float64 // added to each call up to limit
+	skew    float64 // added to each call
 	skewTwo float64 // from this size the two-shot kernel runs, and waits twice
 }
 
@@ -227,14 +227,14 @@ func (k *collective) time(bytes float64) float64 {
 	if bytes <= 0 || k.rate == 0 && k.seconds == nil {
 		return 0
 	}
-	if bytes > k.limit || k.seconds == nil {
-		return k.latency + bytes/k.rate
-	}
-	t := k.table(bytes)
+	wait := k.skew
 	if bytes >= k.skewTwo {
-		return t + 2*k.skew
+		wait *= 2
 	}
-	return t + k.skew
+	if bytes > k.limit || k.seconds == nil {
+		return wait + k.latency + bytes/k.rate
+	}
+	return wait + k.table(bytes)
 }
 
 // table interpolates linearly in size; below the smallest size the time is flat,

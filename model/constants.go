@@ -54,6 +54,10 @@ func (b ByFormat) scaled(by, most float64) ByFormat {
 	return b
 }
 
+// tileRows are the most rows of the steps that [Constants].Tiles are about; up to 16 rows
+// nothing is lengthened.
+var tileRows = [...]float64{32, 64, 128, 256}
+
 // Constants are the measured numbers of the step-time model for one generation of
 // GPUs and one release of the engine. Efficiencies are shares of the data sheet's
 // bandwidth or of its dense compute in the format computed in; times are seconds.
@@ -64,9 +68,14 @@ type Constants struct {
 	KV             ByFormat // bandwidth reached by decode attention, by the format of the cache
 	Prefill        ByFormat // compute reached by large matrix products
 	PrefillExperts ByFormat // the same for routed experts
-	Attention      AttentionConstants
-	Head           struct{ Memory, Compute float64 } // the LM head's shares of bandwidth and of bf16 compute
-	Fixed          FixedConstants
+	// Unpacked is the most bytes per second of 4-bit experts that a GPU without units for
+	// them unpacks; 0: no limit below its bandwidth.
+	Unpacked float64
+	// Tiles lengthen the reading of fp8 matrices by the rows of a step.
+	Tiles     [len(tileRows)]float64
+	Attention AttentionConstants
+	Head      struct{ Memory, Compute float64 } // the LM head's shares of bandwidth and of bf16 compute
+	Fixed     FixedConstants
 	// Frontend are costs of a request outside the engine's loop: HTTP, tokenisation, the
 	// way to the engine's process and back.
 	Frontend struct{ Request, PromptToken float64 }
@@ -111,7 +120,7 @@ type FixedConstants struct {
 	Launch      float64  // the host's time per layer of a step too large for any captured graph
 	LaunchAll   float64  // the same of a step that replays none by its mode, in which not even compiled pieces remain
 	MoELayer    float64  // per layer with experts, on top of Layer
-	BlockExpert float64  // per layer with experts in block-scaled fp8, inside CUDA graphs, on top of MoELayer
+	BlockExpert float64  // per layer with experts in block-scaled fp8, on top of MoELayer
 	Request     float64  // per running request
 	SyncStep    float64  // per step, where scheduling is not hidden behind execution; else 0
 	SyncRequest float64  // per running request, likewise
@@ -156,8 +165,7 @@ func (f *FixedConstants) complete(engine EngineArgs) {
 	// Served: a host needs so long to launch a layer, however little the GPUs have to do.
 	f.Launch, f.LaunchAll = 0.35e-3, 0.70e-3
 	// served: Qwen3-235B-A22B-FP8 on 4 x H200, vLLM 0.12, five loads: activations are quantised
-	// and permuted into tiles of 128 rows before each grouped product. Larger steps fill the
-	// tiles anyway.
+	// and permuted into tiles of 128 rows before each grouped product.
 	f.BlockExpert = 95e-6
 	f.Request = 2e-6 // served: 1-3 us; asynchronous scheduling hides the rest
 	if f.MoELayer > 0 {

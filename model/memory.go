@@ -169,7 +169,7 @@ func weightBytes(dep Deployment) float64 {
 		shards = tp
 	}
 	layers := ((n.attention+n.mlp+n.shared)/tp+n.kv/shards+n.latent)*w + (n.router+n.rest)*BF16.Bytes()
-	layers += n.experts / (tp * float64(dep.DP)) * dep.Precision.Weights.Bytes()
+	layers += n.experts / (tp * float64(dep.DP)) * dep.expertPadding() * dep.Precision.Weights.Bytes()
 	ends := (n.embeddings + n.head) / tp * BF16.Bytes()
 	if dep.PP > 1 {
 		ends = n.embeddings / tp * BF16.Bytes()

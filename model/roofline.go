@@ -27,6 +27,7 @@ type Roofline struct {
 	args EngineArgs
 
 	dense   stream
+	tiled   bool // the dense matrices are read in tiles that depend on the rows
 	experts stream
 	head    stream // the LM head, of which the longer of the two sides counts
 	// routing describes which experts a step touches.
@@ -64,12 +65,12 @@ type Roofline struct {
 	}
 	// fixed are the costs that no data sheet explains, summed over layers.
 	fixed struct {
-		graph, eager, request float64
-		launch                float64 // the host's time for a step without graphs
-		decodeOnly            bool    // only steps of decodes alone replay graphs
-		largest               int     // tokens of the largest captured graph
-		freeTokens            float64
-		elementToken          float64
+		floor, request float64
+		launch         float64 // the host's time for a step without graphs
+		decodeOnly     bool    // only steps of decodes alone replay graphs
+		largest        int     // tokens of the largest captured graph
+		freeTokens     float64
+		elementToken   float64
 	}
 }
 
@@ -199,7 +200,7 @@ func (r *Roofline) time(l *batchSums) StepTime {
 	if tokens == 0 {
 		return t
 	}
-	t.Weights, t.Compute = smooth(r.dense.read, r.dense.token*tokens)
+	t.Weights, t.Compute = smooth(r.dense.read*r.tiles(tokens), r.dense.token*tokens)
 	if r.experts.bytes > 0 {
 		t.ExpertWeights, t.ExpertCompute = r.expertTime(r.padded(tokens))
 	}
@@ -219,12 +220,8 @@ func (r *Roofline) time(l *batchSums) StepTime {
 	if over := tokens - r.fixed.freeTokens; over > 0 {
 		t.Elementwise = over * r.fixed.elementToken
 	}
-	t.Fixed = r.fixed.graph
+	t.Fixed = r.fixed.floor + l.requests*r.fixed.request
 	eager := tokens > float64(r.fixed.largest) || r.fixed.decodeOnly && l.tokens > 0
-	if eager {
-		t.Fixed = r.fixed.eager
-	}
-	t.Fixed += l.requests * r.fixed.request
 	t.Total = t.Weights + t.Compute + t.ExpertWeights + t.ExpertCompute + t.Head + t.DecodeAttention +
 		t.PrefillAttention + t.Communication + t.Elementwise + t.Fixed
 	if eager && t.Total < r.fixed.launch {
@@ -232,6 +229,20 @@ func (r *Roofline) time(l *batchSums) StepTime {
 		t.Total = r.fixed.launch
 	}
 	return t
+}
+
+// tiles returns by how much the tiles that fp8 products choose for so many rows lengthen
+// the reading of their matrices (CUTLASS on Hopper).
+func (r *Roofline) tiles(rows float64) float64 {
+	if !r.tiled || rows <= 16 {
+		return 1
+	}
+	for i, most := range tileRows {
+		if rows <= most {
+			return r.c.Tiles[i]
+		}
+	}
+	return r.c.Tiles[len(tileRows)-1]
 }
 
 // kvTime is the reading of keys and values. A batch of unequal contexts is pulled

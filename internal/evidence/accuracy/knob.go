@@ -18,7 +18,9 @@ type knob struct {
 
 func everywhere(*server) bool    { return true }
 func isFP8(s *server) bool       { return s.dep.Precision.Weights == model.FP8 }
-func isDenseBF16(s *server) bool { return !isFP8(s) }
+func isHopperFP8(s *server) bool { return isFP8(s) && !isBlackwell(s) }
+func isNVFP4(s *server) bool     { return s.dep.Precision.Weights == model.NVFP4 }
+func isDenseBF16(s *server) bool { return !isFP8(s) && !isNVFP4(s) }
 func isMoE(s *server) bool       { return s.dep.Arch.MoE.Present() }
 func isBlackwell(s *server) bool { return s.dep.Hardware.Generation == model.GenerationBlackwell }
 func isRTX(s *server) bool       { return s.dep.Hardware.Generation == model.GenerationBlackwellRTX }
@@ -30,29 +32,48 @@ func hasMXFP4(s *server) bool    { return s.dep.Precision.Weights == model.MXFP4
 var knobs = []knob{
 	{"weights bf16", 1.06, 0.06, "GEMM tables without the overlap of chained kernels",
 		func(c *model.Constants, m float64) { c.Weights.BF16 /= m }, isDenseBF16},
-	{"weights fp8", 1, 0.06, "GEMM tables", func(c *model.Constants, m float64) { c.Weights.FP8 /= m }, isFP8},
+	{"weights fp8", 1, 0.06, "GEMM tables", func(c *model.Constants, m float64) { c.Weights.FP8 /= m }, isHopperFP8},
+	{"weights fp8, B200", 1, 0.10, "GEMM tables", func(c *model.Constants, m float64) { c.Weights.FP8 /= m },
+		func(s *server) bool { return isFP8(s) && isBlackwell(s) }},
+	{"weights nvfp4, B200", 1, 0.15, "GEMM tables, which drift by 30 % with the release", func(c *model.Constants, m float64) { c.Weights.FP4 /= m }, isNVFP4},
+	{"floors of fp8, B200", 1, 0.25, "GEMM tables", func(c *model.Constants, m float64) { c.Fixed.FormatLayer.FP8 *= m },
+		func(s *server) bool { return isFP8(s) && isBlackwell(s) }},
+	{"floors of nvfp4, B200", 1, 0.25, "GEMM tables", func(c *model.Constants, m float64) { c.Fixed.FormatLayer.FP4 *= m }, isNVFP4},
+	{"prefill nvfp4, B200", 1, 0.20, "GEMM tables", func(c *model.Constants, m float64) { c.Prefill.FP4 /= m }, isNVFP4},
+	{"prefill fp8, B200", 1, 0.15, "GEMM tables", func(c *model.Constants, m float64) { c.Prefill.FP8 /= m },
+		func(s *server) bool { return isFP8(s) && isBlackwell(s) }},
 	{"weights of experts", 1.08, 0.10, "as the dense GEMM tables",
-		func(c *model.Constants, m float64) { c.Experts = scaled(c.Experts, 1/m) }, isMoE},
+		func(c *model.Constants, m float64) { c.Experts = scaled(c.Experts, 1/m) }, func(s *server) bool { return isMoE(s) && !isBlackwell(s) }},
+	{"weights of experts, B200", 1, 0.15, "as the dense GEMM tables",
+		func(c *model.Constants, m float64) { c.Experts = scaled(c.Experts, 1/m) }, func(s *server) bool { return isMoE(s) && isBlackwell(s) }},
+	{"unpacking of experts", 1.15, 0.15, "kernel tables", func(c *model.Constants, m float64) { c.Unpacked /= m }, hasMXFP4},
+	{"tiles of fp8", 1, 0.10, "kernel tables", func(c *model.Constants, m float64) {
+		for i := range c.Tiles {
+			c.Tiles[i] = 1 + (c.Tiles[i]-1)*m
+		}
+	}, func(s *server) bool { return isFP8(s) && !isBlackwell(s) && !isMoE(s) }},
 	{"KV", 1, 0.05, "attention tables", func(c *model.Constants, m float64) { c.KV.BF16 /= m; c.KV.FP8 /= m },
 		func(s *server) bool { return !isRTX(s) }},
 	{"KV, FlashAttention 2", 1, 0.08, "attention tables of A100", func(c *model.Constants, m float64) { c.KV.BF16 /= m }, isRTX},
 	{"prefill bf16", 1, 0.08, "GEMM tables", func(c *model.Constants, m float64) { c.Prefill.BF16 /= m }, isDenseBF16},
-	{"prefill fp8", 1, 0.10, "GEMM tables", func(c *model.Constants, m float64) { c.Prefill.FP8 /= m }, isFP8},
-	{"prefill of mxfp4 experts", 0.32, 1, "as bf16 experts",
+	{"prefill fp8", 1, 0.10, "GEMM tables", func(c *model.Constants, m float64) { c.Prefill.FP8 /= m }, isHopperFP8},
+	{"prefill of mxfp4 experts", 0.92, 0.15, "kernel tables of Marlin, 0.16 to 0.19",
 		func(c *model.Constants, m float64) { c.PrefillExperts.FP4 /= m }, hasMXFP4},
 	{"prefill of other experts", 1, 0.30, "guess", func(c *model.Constants, m float64) {
 		c.PrefillExperts.BF16 /= m
 		c.PrefillExperts.FP8 /= m
-	}, func(s *server) bool { return isMoE(s) && !hasMXFP4(s) }},
+	}, func(s *server) bool { return isMoE(s) && !hasMXFP4(s) && !isBlackwell(s) }},
+	{"prefill of mxfp4 experts, B200", 1, 0.30, "guess", func(c *model.Constants, m float64) { c.PrefillExperts.FP4 /= m },
+		func(s *server) bool { return isMoE(s) && isBlackwell(s) }},
 	{"skew", 1, 0.30, "kernels with mixed contexts", func(c *model.Constants, m float64) { c.Attention.Skew *= m }, everywhere},
 	{"layer", 1.1, 0.25, "floors of nine kernels", func(c *model.Constants, m float64) { c.Fixed.Layer *= m }, everywhere},
 	{"launches", 1, 0.50, "guess", func(c *model.Constants, m float64) { c.Fixed.Launch *= m }, everywhere},
 	{"launches without graphs", 1, 0.50, "guess", func(c *model.Constants, m float64) { c.Fixed.LaunchAll *= m }, isBlackwell},
 	{"layer of experts", 0.75, 0.40, "floors of six kernels",
 		func(c *model.Constants, m float64) { c.Fixed.MoELayer *= m }, func(s *server) bool { return isMoE(s) && !isBlackwell(s) }},
-	{"layer of experts, B200", 1.94, 0.50, "as on H100",
+	{"layer of experts, B200", 1.27, 0.50, "as on H100",
 		func(c *model.Constants, m float64) { c.Fixed.MoELayer *= m }, func(s *server) bool { return isMoE(s) && isBlackwell(s) }},
-	{"block-scaled experts", 0, 2, "nothing", func(c *model.Constants, m float64) { c.Fixed.BlockExpert *= m },
+	{"block-scaled experts", 1.2, 0.50, "floors of two block-scaled products in GEMM tables, 60 us each", func(c *model.Constants, m float64) { c.Fixed.BlockExpert *= m },
 		func(s *server) bool { return isFP8(s) && s.dep.Arch.Details.BlockFP8 }},
 	{"step", 1.2, 0.50, "126 to 550 us elsewhere", func(c *model.Constants, m float64) { c.Fixed.Step *= m }, everywhere},
 	{"request", 2.2, 1, "4.4 us elsewhere", func(c *model.Constants, m float64) { c.Fixed.Request *= m }, everywhere},
@@ -61,7 +82,7 @@ var knobs = []knob{
 		c.Fixed.SyncRequest *= m
 	}, isSync},
 	{"slowest rank", 0, 1, "nothing", func(c *model.Constants, m float64) { c.Link.RankSkew *= m },
-		func(s *server) bool { return isSync(s) && isGroup(s) }},
+		func(s *server) bool { return isGroup(s) }},
 	{"large all-reduces", 1.2, 0.30, "collective tables", func(c *model.Constants, m float64) {
 		c.Link.NCCLLatency *= m
 		c.Link.NCCLShare /= m
