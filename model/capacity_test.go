@@ -95,7 +95,7 @@ func TestCapacity(t *testing.T) {
 
 func TestSamplesAreReproducibleAndPlausible(t *testing.T) {
 	for name, d := range variants(t) {
-		c, s := ConstantsFor(d.Hardware, EngineArgs{}), SpreadFor(d)
+		c, s := ConstantsFor(d.Hardware, EngineArgs{}), SpreadFor(d, EngineArgs{})
 		a := c.Sample(rand.New(rand.NewPCG(7, 1)), s)
 		b := c.Sample(rand.New(rand.NewPCG(7, 1)), s)
 		if a != b {
@@ -129,11 +129,11 @@ func TestSamplesAreReproducibleAndPlausible(t *testing.T) {
 		}
 	}
 	// Wider where less is known.
-	h := SpreadFor(deploy(t, "Llama-3.1-8B", "H100 SXM", 1))
-	if m := SpreadFor(deploy(t, "Llama-3.1-8B", "MI300X", 1)); m.Weights <= h.Weights || m.Prefill <= h.Prefill {
+	h := SpreadFor(deploy(t, "Llama-3.1-8B", "H100 SXM", 1), EngineArgs{})
+	if m := SpreadFor(deploy(t, "Llama-3.1-8B", "MI300X", 1), EngineArgs{}); m.Weights <= h.Weights || m.Prefill <= h.Prefill {
 		t.Errorf("MI300X %+v, H100 %+v", m, h)
 	}
-	if g := SpreadFor(deploy(t, "Llama-3.1-8B", "Gaudi3", 1)); g.Weights <= h.Weights*2 {
+	if g := SpreadFor(deploy(t, "Llama-3.1-8B", "Gaudi3", 1), EngineArgs{}); g.Weights <= h.Weights*2 {
 		t.Errorf("Gaudi3 %+v", g)
 	}
 }

@@ -42,6 +42,10 @@ func (r *Roofline) prefillRate(w WeightFormat) float64 {
 	return rate * r.c.Prefill.For(w)
 }
 
+// fineGrained is the number of experts of a layer for which [Constants].Uneven holds: of
+// few large ones each is visited about as often as the others.
+const fineGrained = 128
+
 // padTo is the multiple that FlashInfer's mxfp4 kernels pad the width of an expert to:
 // gpt-oss at 8 GPUs has 512 columns instead of 360.
 const padTo = 256
@@ -71,14 +75,10 @@ func (r *Roofline) expertStream(w WeightFormat) float64 {
 // expertRate returns operations per second of grouped products in a format.
 func (r *Roofline) expertRate(w WeightFormat) float64 {
 	rate, native := r.dep.Hardware.Flops.computeFormat(w)
-	share := r.c.PrefillExperts.For(w)
-	switch {
-	case native && w == NVFP4:
-		share *= expertFP4Native / prefillExperts.FP4
-	case native && w == MXFP4:
-		share *= prefillExperts.FP8 / prefillExperts.FP4
+	if native && w == NVFP4 {
+		return rate * expertFP4Native * r.c.PrefillExperts.FP8 / prefillExperts.FP8
 	}
-	return rate * share
+	return rate * r.c.PrefillExperts.For(w)
 }
 
 func (r *Roofline) setMatrices() {
@@ -105,6 +105,7 @@ func (r *Roofline) setMatrices() {
 		to := &r.routing
 		to.logMiss = math.Log1p(-float64(moe.Active) / float64(moe.Experts))
 		to.replicas, to.active, to.ranks, to.spread = float64(d.DP), float64(moe.Active), 1, r.c.Link.ExpertSpread
+		to.uneven = r.c.Uneven * min(1, float64(moe.Experts)/fineGrained)
 		if d.EP {
 			to.ranks = shards
 		}
@@ -115,6 +116,12 @@ func (r *Roofline) setMatrices() {
 	r.head.flops = 2 * head
 	r.head.read = r.head.bytes / (r.c.Head.Memory * hw.Bandwidth)
 	r.head.token = r.head.flops / (r.c.Head.Compute * hw.Flops.BF16)
+	switch r.args.sampler(d.Arch) {
+	case SamplerSort:
+		r.sample = float64(d.Arch.Vocab) * r.c.Sampler.Sort
+	case SamplerTriton:
+		r.sample = float64(d.Arch.Vocab) * r.c.Sampler.Triton
+	}
 }
 
 // kvShards returns over how many GPUs the key and value projections are divided.
@@ -156,6 +163,12 @@ func (r *Roofline) setCommunication() {
 	if d.TP > 1 {
 		r.allReduce = newCollective(d.Hardware, d.TP, r.c.Link, r.args.fusedReduce())
 		r.reduces = 2 * layers // after attention and after the MLP or the experts
+		if r.args.fusedReduce() {
+			// The sum over experts lies within their operator, where the compiler cannot join it.
+			r.reducesApart = float64(d.Arch.MoE.Layers)
+			r.reduces -= r.reducesApart
+			r.allReduceApart = newCollective(d.Hardware, d.TP, r.c.Link, false)
+		}
 	}
 	moe := d.Arch.MoE.Present() && d.DP > 1
 	if d.PP == 1 && !moe {

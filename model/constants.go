@@ -71,11 +71,16 @@ type Constants struct {
 	// Unpacked is the most bytes per second of 4-bit experts that a GPU without units for
 	// them unpacks; 0: no limit below its bandwidth.
 	Unpacked float64
+	// Uneven is the squared coefficient of variation of the popularity of routed experts.
+	Uneven float64
 	// Tiles lengthen the reading of fp8 matrices by the rows of a step.
 	Tiles     [len(tileRows)]float64
 	Attention AttentionConstants
 	Head      struct{ Memory, Compute float64 } // the LM head's shares of bandwidth and of bf16 compute
-	Fixed     FixedConstants
+	// Sampler is the time for one entry of one row of the LM head where top-p or top-k is in
+	// force, by how they are found. Every rank draws from the whole vocabulary.
+	Sampler struct{ Sort, Triton float64 }
+	Fixed   FixedConstants
 	// Frontend are costs of a request outside the engine's loop: HTTP, tokenisation, the
 	// way to the engine's process and back.
 	Frontend struct{ Request, PromptToken float64 }
@@ -146,9 +151,11 @@ type LinkConstants struct {
 func ConstantsFor(hw Hardware, engine EngineArgs) Constants {
 	c, timed := profileFor(hw)
 	c.Experts, c.PrefillExperts = expertsBeside(c.Weights), prefillExperts
+	c.setReleased(hw, engine)
 	// Served trace: TTFT p99 error 13.8 -> 6.8 %; kernels measured with mixed contexts
 	// sit 0.07 to 0.13 of the way in the median.
 	c.Attention.Skew = 0.10
+	c.Uneven = 0.4
 	c.Head.Memory, c.Head.Compute = 0.85, 0.70 // GEMM tables
 	c.Fixed.complete(engine)
 	// Served: 7 ms and 1.5 ms per 1,000 prompt tokens (6.5-8; 1-2).
@@ -158,6 +165,18 @@ func ConstantsFor(hw Hardware, engine EngineArgs) Constants {
 		c.Prefill = c.Prefill.scaled(0.95*hw.Flops.MeasuredBF16/hw.Flops.BF16/c.Prefill.BF16, 1)
 	}
 	return c
+}
+
+// setReleased sets what depends on the release and the kernels chosen.
+func (c *Constants) setReleased(hw Hardware, engine EngineArgs) {
+	v := versionOf(engine.EngineVersion)
+	if hw.Generation == GenerationBlackwell {
+		c.Weights.FP8, c.Weights.INT8 = familyFP8Gen5.at(v).value, familyFP8Gen5.at(v).value
+		c.Weights.FP4 = familyFP4Gen5.at(v).value
+		c.Experts.FP4 = 0.92 // served: gpt-oss-120b by FlashInfer's kernels
+	}
+	c.PrefillExperts.FP4 = engine.experts(hw).family().at(v).value
+	c.Sampler.Sort, c.Sampler.Triton = familySort.at(v).value, familySampler.at(v).value
 }
 
 func (f *FixedConstants) complete(engine EngineArgs) {
@@ -205,9 +224,8 @@ func linkConstants(engine EngineArgs) LinkConstants {
 }
 
 // prefillExperts are the shares of compute that grouped expert products reach on long
-// prompts. FP4 is for weights that are unpacked to bf16 on GPUs without fp4 units
-// (served, gpt-oss: TTFT error 42.7 -> 9.2 %; 0.15-0.17); those that have them compute
-// mxfp4 experts at FP8's share of the fp8 rate. The others were guesses; served runs of
-// fp8 experts have agreed with theirs since (TTFT of Llama-4 Scout within 5 %, of
-// Qwen3-235B-A22B within 12 %).
+// prompts. FP4 is that of the kernels that releases.go lists, on the bf16 rate where
+// weights are unpacked and on the fp8 rate where mxfp4 experts meet units of their own.
+// The others were guesses; served runs of fp8 experts have agreed with theirs since (TTFT
+// of Llama-4 Scout within 6 %).
 var prefillExperts = ByFormat{BF16: 0.50, FP8: 0.37, INT8: 0.37, INT4: 0.35, FP4: 0.16}

@@ -132,3 +132,59 @@ func (l EngineArgs) graphs() GraphMode {
 // fusedReduce reports whether all-reduces are joined with the norms behind them. It is
 // an option everywhere.
 func (l EngineArgs) fusedReduce() bool { return l.Kernels.FusedReduce.or(false) }
+
+// experts returns the kernels of 4-bit experts: FlashInfer's on Blackwell's fp4 units,
+// Triton's on Hopper, Marlin elsewhere.
+func (l EngineArgs) experts(hw Hardware) ExpertKernels {
+	switch {
+	case l.Kernels.Experts != ExpertsByDefault:
+		return l.Kernels.Experts
+	case hw.Flops.FP4 > 0:
+		return ExpertsFlashInfer
+	case hw.Generation == GenerationHopper:
+		return ExpertsTriton
+	}
+	return ExpertsMarlin
+}
+
+func (e ExpertKernels) family() kernelFamily {
+	switch e {
+	case ExpertsTriton:
+		return familyTriton
+	case ExpertsFlashInfer:
+		return familyFlashInfer
+	}
+	return familyMarlin
+}
+
+// sampler returns how tokens are drawn. Requests that do not say otherwise get top-p and
+// top-k of the model's generation config, by a sort of the vocabulary up to 0.16 and by
+// Triton kernels since.
+func (l EngineArgs) sampler(a Arch) Sampler {
+	switch {
+	case l.Kernels.Sampler != SamplerByDefault:
+		return l.Kernels.Sampler
+	case !a.truncates():
+		return SamplerGreedy
+	case versionOf(l.EngineVersion).AtLeast(0, 17):
+		return SamplerTriton
+	}
+	return SamplerSort
+}
+
+// largeVocab tells Llama 3's checkpoints from earlier ones of the class. Those have a
+// top-p too, but served runs of theirs show no cost of it.
+const largeVocab = 100_000
+
+// truncates reports whether the generation config that comes with the model's checkpoints
+// has top-p or top-k (read 2026-11: Llama 3 and 4 0.9; Qwen 2.5 and 3 top-k 20; Gemma
+// top-k 64; DeepSeek 0.95; Mistral, Mixtral, Phi, gpt-oss and Kimi none).
+func (a Arch) truncates() bool {
+	class := strings.ToLower(a.Family)
+	for _, mark := range []string{"qwen", "gemma", "deepseek", "llama"} {
+		if strings.HasPrefix(class, mark) {
+			return a.Vocab > largeVocab && !strings.Contains(strings.ToLower(a.Name), "kimi")
+		}
+	}
+	return false
+}

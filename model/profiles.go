@@ -20,8 +20,8 @@ func expertsBeside(weights ByFormat) ByFormat {
 
 // hopperUnpacked is what the SMs of a Hopper unpack of 4-bit experts, whatever its memory: a
 // layer of gpt-oss-120b takes 687 us on H100 and 661 on H200 in kernel tables, activation
-// and sum included (served: 3.0 TB/s on both, where the tables' 2.5 hold those too).
-const hopperUnpacked = 3.0e12
+// and sum included, which is 2.5 TB/s (served: 2.85 without these).
+const hopperUnpacked = 2.85e12
 
 // profileRow is the profile of GPUs of a generation, or of all whose name begins so, with
 // at least some bandwidth; timed says that kernels of them were timed.
@@ -62,7 +62,7 @@ var profiles = []profileRow{
 	{GenerationBlackwellRTX, 0, true, Constants{
 		Weights:   ByFormat{BF16: 0.85, FP8: 0.81, INT8: 0.81, INT4: 0.72, FP4: 0.72},
 		Prefill:   ByFormat{BF16: 0.84, FP8: 0.78, INT8: 0.78, INT4: 0.75, FP4: 0.45},
-		KV:        ByFormat{BF16: 0.70, FP8: 0.60},
+		KV:        ByFormat{BF16: 0.78, FP8: 0.66},
 		Attention: AttentionConstants{Prefill: 0.55, ExtraKeys: 500}, Fixed: FixedConstants{Layer: 33e-6},
 	}},
 	// B200: GEMM and attention tables, whose shares are of 7.7 TB/s, brought to the data
@@ -74,8 +74,8 @@ var profiles = []profileRow{
 		Weights:   ByFormat{BF16: 0.84, FP8: 0.72, INT8: 0.72, INT4: 0.67, FP4: 0.60},
 		Prefill:   ByFormat{BF16: 0.70, FP8: 0.47, INT8: 0.47, INT4: 0.60, FP4: 0.40},
 		KV:        ByFormat{BF16: 0.90, FP8: 0.90},
-		Attention: AttentionConstants{Prefill: 0.54, ExtraKeys: 485}, Fixed: FixedConstants{Layer: 30e-6, MoELayer: 26e-6,
-			FormatLayer: ByFormat{FP8: 11e-6, FP4: 22e-6}},
+		Attention: AttentionConstants{Prefill: 0.54, ExtraKeys: 485}, Fixed: FixedConstants{Layer: 30e-6, MoELayer: 20e-6,
+			FormatLayer: ByFormat{FP8: 9e-6, FP4: 18e-6}},
 	}},
 	// A100: GEMM tables; FlashAttention 2. Kernel floors are 7.6 us against 3.0 on H100
 	// (four products a layer) and 18 us against 12 (attention): 17 us more per layer,

@@ -29,7 +29,8 @@ type Roofline struct {
 	dense   stream
 	tiled   bool // the dense matrices are read in tiles that depend on the rows
 	experts stream
-	head    stream // the LM head, of which the longer of the two sides counts
+	head    stream  // the LM head, of which the longer of the two sides counts
+	sample  float64 // seconds to draw from one row of the LM head
 	// routing describes which experts a step touches.
 	routing struct {
 		logMiss  float64 // log of the chance that a token leaves a given expert alone
@@ -37,6 +38,7 @@ type Roofline struct {
 		ranks    float64 // ranks over which whole experts are spread; 1 when they are sliced
 		active   float64
 		spread   float64
+		uneven   float64 // squared coefficient of variation of the popularity of experts
 	}
 	// kv is seconds (and bytes) per token of context read.
 	kv struct {
@@ -51,9 +53,12 @@ type Roofline struct {
 		extra        float64 // keys added to each query
 		flops        float64 // per pair and GPU, full layers and window layers alike
 	}
-	allReduce  collective
-	reduces    float64 // all-reduces per step
-	hiddenSize float64 // bytes of one token's hidden state
+	allReduce collective
+	reduces   float64 // all-reduces per step
+	// allReduceApart are those that are not joined with a norm where the others are.
+	allReduceApart collective
+	reducesApart   float64
+	hiddenSize     float64 // bytes of one token's hidden state
 	// exchange is what moves besides all-reduces: between pipeline stages, and between
 	// attention replicas and experts.
 	exchange struct {
@@ -205,7 +210,7 @@ func (r *Roofline) time(l *batchSums) StepTime {
 		t.ExpertWeights, t.ExpertCompute = r.expertTime(r.padded(tokens))
 	}
 	if l.sampled > 0 {
-		t.Head = max(r.head.read, r.head.token*l.sampled)
+		t.Head = max(r.head.read, r.head.token*l.sampled) + r.sample*l.sampled
 	}
 	t.DecodeAttention = r.kvTime(l)
 	if l.tokens > 0 {
@@ -213,6 +218,9 @@ func (r *Roofline) time(l *batchSums) StepTime {
 	}
 	if r.reduces > 0 {
 		t.Communication = r.reduces * r.allReduce.time(tokens*r.hiddenSize)
+	}
+	if r.reducesApart > 0 {
+		t.Communication += r.reducesApart * r.allReduceApart.time(tokens*r.hiddenSize)
 	}
 	if r.exchange.rate > 0 {
 		t.Communication += r.exchangeTime(tokens)
@@ -277,15 +285,26 @@ func (r *Roofline) padded(tokens float64) float64 {
 	return min(tokens, float64(r.fixed.largest))
 }
 
+// touched returns the share of experts that at least one of so many tokens visits, where
+// the popularity of experts has a gamma distribution: 1-(1-k/E)^T under even routing.
+func (r *Roofline) touched(tokens float64) float64 {
+	visits := -tokens * r.routing.logMiss
+	if math.IsInf(visits, 1) {
+		return 1
+	}
+	uneven := r.routing.uneven
+	if uneven == 0 {
+		return -math.Expm1(-visits)
+	}
+	return -math.Expm1(-math.Log1p(uneven*visits) / uneven)
+}
+
 // expertTime is the routed experts: those that at least one token visits are read,
 // 1-(1-k/E)^T of them in expectation under even routing. Whole experts on ranks of
 // their own make the fullest rank decide.
 func (r *Roofline) expertTime(tokens float64) (weights, compute float64) {
 	tokens *= r.routing.replicas
-	touched := 1.0
-	if r.routing.logMiss > math.Inf(-1) {
-		touched = 1 - math.Exp(tokens*r.routing.logMiss)
-	}
+	touched := r.touched(tokens)
 	read, each := r.experts.read*touched, r.experts.token*tokens
 	if r.routing.ranks > 1 {
 		mean := tokens * r.routing.active / r.routing.ranks

@@ -28,13 +28,14 @@ func (s Spread) Of(t Term) float64 {
 	return [termCount]float64{s.Frontend, s.Step, s.Layer, s.Request, s.Weights, s.KV, s.Prefill}[t]
 }
 
-// SpreadFor returns the spread of the constants for a deployment: from the ranges that
+// SpreadFor returns the spread of the constants for a deployment on an engine: from the ranges that
 // fits to several servers gave (weights 0.83-0.88, layer 33-34 and 73-106 us, step
 // 130-550 us, request 1-3 us, frontend 6.5-8 ms, prefill +-0.08) where kernels of the
 // very GPU were timed; twice that on other GPUs; more for what no served run tests:
 // latent attention, fp8 cache, experts in formats other than bf16 and mxfp4, expert or
-// data parallelism, tensor parallelism over PCIe or Infinity Fabric.
-func SpreadFor(dep Deployment) Spread {
+// data parallelism, tensor parallelism over PCIe or Infinity Fabric; and more for a
+// release that is newer than its evidence.
+func SpreadFor(dep Deployment, args EngineArgs) Spread {
 	dep = dep.Normal()
 	s := Spread{
 		Weights: 0.04, KV: 0.06, Prefill: 0.08, PrefillAttention: 0.10, Skew: 0.20,
@@ -52,6 +53,7 @@ func SpreadFor(dep Deployment) Spread {
 	if dep.TP > 1 && dep.Hardware.Link.Kind != LinkNVLink || dep.PP > 1 {
 		s.Communication = max(s.Communication, 0.35)
 	}
+	s.age(dep, args)
 	return s
 }
 

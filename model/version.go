@@ -33,6 +33,18 @@ func versionOf(s string) Version {
 	return v
 }
 
+// newestMinor is the newest release 0.x that is known.
+const newestMinor = 32
+
+// minor returns x of a release 0.x; of the zero Version and of later ones the newest
+// known.
+func (v Version) minor() int {
+	if v == (Version{}) || v.Major > 0 {
+		return newestMinor
+	}
+	return min(v.Minor, newestMinor)
+}
+
 // AtLeast reports whether the release is the given one or a later one. The zero
 // Version is later than all.
 func (v Version) AtLeast(major, minor int) bool {

@@ -1,7 +1,5 @@
 package model
 
-import "math"
-
 // Work is what one step moves and computes on each GPU, whatever time it takes.
 type Work struct {
 	WeightBytes float64
@@ -21,10 +19,7 @@ func (r *Roofline) Work(b Batch) Work {
 	w.Flops = r.dense.flops * tokens
 	if r.experts.bytes > 0 {
 		all := tokens * r.routing.replicas
-		touched := 1.0
-		if r.routing.logMiss > math.Inf(-1) {
-			touched = -math.Expm1(all * r.routing.logMiss)
-		}
+		touched := r.touched(all)
 		w.WeightBytes += r.experts.bytes * touched
 		w.Flops += r.experts.flops * all
 	}

@@ -97,7 +97,7 @@ func (p *regression) result() File {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("it is fitted to %d load points: none is left that would show how well it holds at others", n))
 	}
 	for _, t := range model.Terms() {
-		f := TermFit{Default: p.o.Constants.Value(t, p.o.Deployment), Prior: model.SpreadFor(p.o.Deployment).Of(t), Unit: "s"}
+		f := TermFit{Default: p.o.Constants.Value(t, p.o.Deployment), Prior: model.SpreadFor(p.o.Deployment, p.o.engine()).Of(t), Unit: "s"}
 		f.Value, f.Posterior = f.Default, f.Prior
 		if t.Efficiency() {
 			f.Unit = "share of the data sheet's peak"

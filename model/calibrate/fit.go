@@ -160,7 +160,7 @@ func newRegression(runs []LoadPoint, o *Options) *regression {
 		p.terms = slices.DeleteFunc(p.terms, func(t model.Term) bool { return t == model.TermFrontend })
 	}
 	for _, t := range p.terms {
-		p.prior = append(p.prior, model.SpreadFor(o.Deployment).Of(t))
+		p.prior = append(p.prior, model.SpreadFor(o.Deployment, o.engine()).Of(t))
 	}
 	return p
 }

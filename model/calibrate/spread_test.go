@@ -88,7 +88,7 @@ func chatProbe(t testing.TB) (model.Constants, model.Spread, Probe) {
 	}
 	w := &workload.Workload{Class: "chat", Shapes: []workload.Shape{shape}, Arrivals: workload.Poisson}
 	limits := model.EngineArgs{EngineVersion: "0.20.0", MaxModelLen: 6000, MaxNumSeqs: 256}
-	return model.ConstantsFor(dep.Hardware, limits), model.SpreadFor(dep),
+	return model.ConstantsFor(dep.Hardware, limits), model.SpreadFor(dep, limits),
 		func(c model.Constants, rate float64, seed uint64) (measure.Trial, measure.Observation, error) {
 			e, err := sim.Build(dep, c, limits, true)
 			if err != nil {

@@ -1,0 +1,154 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// kernelFamily is a group of kernels, or of costs around them, whose constants change with the
+// release of the engine.
+type kernelFamily string
+
+// The families. Their names stand in notes.
+const (
+	familyBF16       kernelFamily = "bf16 products"
+	familyFP8        kernelFamily = "fp8 products"
+	familyFP8Gen5    kernelFamily = "fp8 products on Blackwell"
+	familyFP4Gen5    kernelFamily = "nvfp4 products on Blackwell"
+	familyAttention  kernelFamily = "attention"
+	familyReduce     kernelFamily = "all-reduces"
+	familyMarlin     kernelFamily = "4-bit experts by Marlin"
+	familyTriton     kernelFamily = "4-bit experts by Triton"
+	familyFlashInfer kernelFamily = "4-bit experts by FlashInfer"
+	familySort       kernelFamily = "sampling by a sort"
+	familySampler    kernelFamily = "sampling by Triton"
+	familyHost       kernelFamily = "scheduling and launches"
+)
+
+// constantRow is what is known of a family from a release of vLLM 0.x on, until its next
+// row: the constant, its spread (of the logarithm), the newest release with evidence, and
+// what each release beyond that one adds to the spread. A value of 0 stands where the
+// profiles of the GPUs have the constants, and only their age is told here.
+type constantRow struct {
+	family        kernelFamily
+	from, seen    int
+	value         float64
+	spread, aging float64
+	source, date  string
+}
+
+// constantRows are the constants by release. KT are aiconfigurator's kernel tables as of
+// 2026-08, whose releases differ by what aging says; served are runs of
+// testdata/groundtruth.
+var constantRows = []constantRow{
+	{familyBF16, 10, 24, 0, 0, 0.004, "KT; served", "2026-08"},
+	{familyFP8, 10, 24, 0, 0, 0.005, "KT; served", "2026-08"},
+	// Share of bandwidth. The layer of a 70B model as A/tp + B in KT.
+	{familyFP8Gen5, 10, 19, 0.72, 0.07, 0.03, "KT of 0.19; served 0.10.2", "2026-08"},
+	{familyFP8Gen5, 22, 24, 0.61, 0.10, 0.03, "KT of 0.24", "2026-08"},
+	{familyFP4Gen5, 10, 19, 0.60, 0.12, 0.05, "served 0.10.2; 0.51 in KT of 0.19", "2026-08"},
+	{familyFP4Gen5, 22, 24, 0.69, 0.12, 0.05, "KT of 0.24", "2026-08"},
+	{familyAttention, 10, 24, 0, 0, 0.005, "KT; served", "2026-08"},
+	{familyReduce, 10, 24, 0, 0, 0.01, "KT; served", "2026-08"},
+	// Share of bf16 compute on long prompts.
+	{familyMarlin, 10, 18, 0.16, 0.08, 0.01, "served 0.18; 0.16 to 0.19 in KT", "2026-03"},
+	{familyTriton, 10, 10, 0.17, 0.15, 0.02, "served 0.10.2, six runs", "2025-11"},
+	{familyTriton, 19, 24, 0.42, 0.20, 0.03, "KT of 0.24, uneven routing; 0.56 if even", "2026-08"},
+	// Share of the fp8 rate.
+	{familyFlashInfer, 10, 15, 0.32, 0.15, 0.03, "served 0.15.1", "2026-02"},
+	// Seconds per row and entry of the vocabulary.
+	{familySort, 10, 16, 0.25e-9, 0.20, 0.02, "vLLM pull request 33538: 0.21 to 0.31 at 32,768 entries", "2026-02"},
+	{familySampler, 10, 17, 0.075e-9, 0.35, 0.02, "vLLM pull request 33538: 0.05 to 0.1", "2026-02"},
+	{familyHost, 10, 18, 0, 0, 0.01, "served", "2026-03"},
+}
+
+// agedMost bounds what age adds to a spread.
+const agedMost = 0.25
+
+// at returns the row of a family for a release.
+func (f kernelFamily) at(v Version) constantRow {
+	var found constantRow
+	for _, row := range constantRows {
+		if row.family == f && (found.family == "" || row.from <= v.minor()) {
+			found = row
+		}
+	}
+	return found
+}
+
+// aged is what the releases beyond the evidence add to the spread.
+func (c constantRow) aged(v Version) float64 {
+	return min(c.aging*float64(max(0, v.minor()-c.seen)), agedMost)
+}
+
+// familyUse is a family that a deployment uses, and the spread that its doubt adds to.
+type familyUse struct {
+	family kernelFamily
+	of     *float64
+}
+
+// families lists what a deployment on an engine uses.
+func (s *Spread) families(dep Deployment, args EngineArgs) []familyUse {
+	uses := []familyUse{{familyAttention, &s.KV}, {familyHost, &s.Step}}
+	_, native := dep.Hardware.Flops.computeFormat(dep.denseFormat())
+	blackwell := dep.Hardware.Generation == GenerationBlackwell
+	switch w := dep.denseFormat(); {
+	case w == FP8 && native && blackwell:
+		uses = append(uses, familyUse{familyFP8Gen5, &s.Weights})
+	case w == FP8 && native:
+		uses = append(uses, familyUse{familyFP8, &s.Weights})
+	case w == NVFP4 && native:
+		uses = append(uses, familyUse{familyFP4Gen5, &s.Weights})
+	default:
+		uses = append(uses, familyUse{familyBF16, &s.Weights})
+	}
+	if dep.TP > 1 {
+		uses = append(uses, familyUse{familyReduce, &s.Communication})
+	}
+	if dep.Arch.MoE.Present() && dep.Precision.Weights == MXFP4 {
+		uses = append(uses, familyUse{args.experts(dep.Hardware).family(), &s.PrefillExperts})
+	}
+	switch args.sampler(dep.Arch) {
+	case SamplerSort:
+		uses = append(uses, familyUse{familySort, &s.Request})
+	case SamplerTriton:
+		uses = append(uses, familyUse{familySampler, &s.Request})
+	}
+	return uses
+}
+
+// age widens the spread by what the release may have changed since its kernels were
+// measured.
+func (s *Spread) age(dep Deployment, args EngineArgs) {
+	v := versionOf(args.EngineVersion)
+	for _, use := range s.families(dep, args) {
+		row := use.family.at(v)
+		*use.of = math.Hypot(max(*use.of, row.spread), row.aged(v))
+	}
+}
+
+// Aged says which constants of a deployment were measured on older releases than the
+// engine's only, so that its interval is wider; empty if none.
+func Aged(dep Deployment, args EngineArgs) string {
+	dep = dep.Normal()
+	v := versionOf(args.EngineVersion)
+	older := map[int][]string{}
+	for _, use := range new(Spread).families(dep, args) {
+		if row := use.family.at(v); v.minor() > row.seen {
+			older[row.seen] = append(older[row.seen], string(row.family))
+		}
+	}
+	var parts []string
+	for seen := range newestMinor {
+		if names := older[seen]; len(names) > 0 {
+			slices.Sort(names)
+			parts = append(parts, fmt.Sprintf("%s up to 0.%d", strings.Join(slices.Compact(names), ", "), seen))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("vLLM 0.%d is newer than what its kernels' constants were measured on, so the interval is wider: %s", v.minor(), strings.Join(parts, "; "))
+}
