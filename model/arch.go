@@ -20,6 +20,7 @@ type Arch struct {
 
 	Attention Attention
 	MoE       MoE
+	Vision    Vision
 	Details   Details
 	Native    WeightFormat // what the published checkpoint stores; FormatUnset if not said
 
@@ -65,6 +66,13 @@ type MoE struct {
 // Present reports whether the model has routed experts.
 func (m MoE) Present() bool { return m.Experts > 0 && m.Layers > 0 }
 
+// Vision is the tower of a multimodal checkpoint, of which only what it takes away from
+// the KV cache is counted; the zero value is a model of text.
+type Vision struct {
+	Params float64
+	Hidden int
+}
+
 // Details are the parts of an architecture class that matter for counting
 // parameters exactly, and for little else.
 type Details struct {
@@ -80,7 +88,10 @@ type Details struct {
 	NormBias      bool // norms carry a bias
 	NormsPerLayer int  // 0 means 2
 	SharedGate    bool // a one-column gate on the shared experts (Qwen2-MoE)
-	BlockFP8      bool // its fp8 checkpoint scales blocks of 128 x 128, not channels (costs time, not memory)
+	// The parts that checkpoints quantised to less than 16 bits leave in bf16.
+	KeepsAttention bool
+	KeepsShared    bool // shared experts
+	BlockFP8       bool // its fp8 checkpoint scales blocks of 128 x 128, not channels (costs time, not memory)
 }
 
 // denseLayers returns how many layers have an ordinary MLP.

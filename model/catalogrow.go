@@ -69,7 +69,7 @@ var modelColumns = []CatalogColumn{
 	{"shared_experts", CellCount}, {"dense_layers", CellCount}, {"attention", CellText}, {"sliding_window", CellCount},
 	{"full_attn_layers", CellCount}, {"sliding_attn_layers", CellCount}, {"q_lora_rank", CellCount}, {"kv_lora_rank", CellCount},
 	{"qk_rope_head_dim", CellCount}, {"qk_nope_head_dim", CellCount}, {"v_head_dim", CellCount}, {"total_params", CellNum},
-	{"active_params", CellNum}, {"native_dtype", CellText}, {"derived_head_dim", CellCount}, {"derived_total_params", CellNum},
+	{"active_params", CellNum}, {"native_dtype", CellText}, {"vision_params", CellNum}, {"vision_hidden", CellCount}, {"derived_head_dim", CellCount}, {"derived_total_params", CellNum},
 	{"derived_active_params", CellNum}, {"derived_kv_bytes_per_token_2B", CellNum}, {"source", CellText}, {"notes", CellText},
 }
 
@@ -193,6 +193,7 @@ func archOf(r Row) (Arch, error) {
 			Window: r.count("sliding_window"), WindowLayers: r.count("sliding_attn_layers"),
 			Chunked: strings.Contains(r["attention"], "chunks"),
 		},
+		Vision:  Vision{Params: r.num("vision_params"), Hidden: r.count("vision_hidden")},
 		Details: f.details, Source: r["source"], Notes: r["notes"],
 	}
 	if r["tied_embeddings"] == "" {

@@ -42,10 +42,6 @@ func (r *Roofline) prefillRate(w WeightFormat) float64 {
 	return rate * r.c.Prefill.For(w)
 }
 
-// fineGrained is the number of experts of a layer for which [Constants].Uneven holds: of
-// few large ones each is visited about as often as the others.
-const fineGrained = 128
-
 // padTo is the multiple that FlashInfer's mxfp4 kernels pad the width of an expert to:
 // gpt-oss at 8 GPUs has 512 columns instead of 360.
 const padTo = 256
@@ -87,12 +83,21 @@ func (r *Roofline) setMatrices() {
 	tp := float64(d.TP)
 	w := d.denseFormat()
 
-	perGPU := (n.attention+n.mlp+n.shared)/tp + n.kv/r.kvShards() + n.latent
-	r.dense.bytes = perGPU*w.Bytes() + n.router*BF16.Bytes()
+	attention, shared := n.attention/tp+n.kv/r.kvShards()+n.latent, n.shared/tp
+	perGPU := attention + n.mlp/tp + shared
+	kept := n.router
+	if d.Arch.Details.KeepsAttention {
+		kept += attention
+	}
+	if d.Arch.Details.KeepsShared {
+		kept += shared
+	}
+	quantised := perGPU + n.router - kept
+	r.dense.bytes = quantised*w.Bytes() + kept*BF16.Bytes()
 	r.dense.flops = 2 * (perGPU + n.router)
 	r.tiled = w == FP8 && !d.Arch.Details.BlockFP8 && r.c.Tiles[0] > 0
-	r.dense.read = r.dense.bytes / (r.c.Weights.For(w) * hw.Bandwidth)
-	r.dense.token = r.dense.flops / r.prefillRate(w)
+	r.dense.read = (quantised*w.Bytes()/r.c.Weights.For(w) + kept*BF16.Bytes()/r.c.Weights.BF16) / hw.Bandwidth
+	r.dense.token = 2*quantised/r.prefillRate(w) + 2*kept/r.prefillRate(BF16)
 
 	if moe := d.Arch.MoE; moe.Present() {
 		shards := tp * float64(d.DP)
@@ -105,7 +110,7 @@ func (r *Roofline) setMatrices() {
 		to := &r.routing
 		to.logMiss = math.Log1p(-float64(moe.Active) / float64(moe.Experts))
 		to.replicas, to.active, to.ranks, to.spread = float64(d.DP), float64(moe.Active), 1, r.c.Link.ExpertSpread
-		to.uneven = r.c.Uneven * min(1, float64(moe.Experts)/fineGrained)
+		to.uneven = r.c.Uneven
 		if d.EP {
 			to.ranks = shards
 		}

@@ -147,6 +147,50 @@ func (c *hfConfig) quantization() map[string]any {
 	return q
 }
 
+// keeps reports whether the checkpoint leaves most matrices of a part in bf16: whether the
+// list of modules that are not quantised names the part in general or layer by layer. Norms
+// of a part are on such lists too, and parts of its drafts.
+func (c *hfConfig) keeps(part string) bool {
+	q := c.quantization()
+	named := map[string]bool{}
+	for _, key := range []string{"ignore", "exclude_modules", "modules_to_not_convert"} {
+		list, _ := q[key].([]any)
+		for _, v := range list {
+			module, _ := v.(string)
+			if !strings.Contains(module, part) || strings.Contains(module, "norm") || strings.Contains(module, "gate") {
+				continue
+			}
+			if strings.HasPrefix(module, "re:") || strings.Contains(module, ".*") || strings.HasPrefix(module, "*") {
+				return true
+			}
+			_, layer, _ := strings.Cut(module, "layers.")
+			layer, _, _ = strings.Cut(layer, ".")
+			named[layer] = true
+		}
+	}
+	return 2*len(named) > c.or(0, "num_hidden_layers", "n_layer", "num_layers")
+}
+
+// vision returns the size of the vision tower, the zero value for a model of text.
+func (c *hfConfig) vision() Vision {
+	tower, _ := c.values["vision_config"].(map[string]any)
+	number := func(keys ...string) float64 {
+		for _, key := range keys {
+			if f, ok := tower[key].(float64); ok && f > 0 && f <= largestCount {
+				return f
+			}
+		}
+		return 0
+	}
+	layers := number("num_hidden_layers", "depth", "vt_num_hidden_layers", "layers")
+	hidden := number("hidden_size", "vt_hidden_size", "width", "embed_dim")
+	wide := number("intermediate_size", "vt_intermediate_size")
+	if wide == 0 {
+		wide = 4 * hidden
+	}
+	return Vision{Params: layers * (4*hidden*hidden + 2*hidden*wide), Hidden: int(hidden)}
+}
+
 // integerFormat reads the bits of AWQ and GPTQ.
 func integerFormat(q map[string]any) (WeightFormat, error) {
 	bits, ok := q["bits"].(float64)

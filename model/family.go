@@ -46,7 +46,7 @@ var families = []family{
 	{mark: "starcoder2", tied: true, details: Details{Ungated: true, QKVBias: true, OutputBias: true, MLPBias: true, NormBias: true}},
 	{mark: "cohere2", tied: true, details: Details{NormsPerLayer: 1}, fullEvery: 4, fullKeys: []string{"sliding_window_pattern"}},
 	{mark: "cohere", tied: true, details: Details{NormsPerLayer: 1}},
-	{mark: "llama4", defaults: map[string]float64{"head_dim": 128, "attention_chunk_size": 8192, "interleave_moe_layer_step": 1},
+	{mark: "llama4", details: Details{KeepsAttention: true}, defaults: map[string]float64{"head_dim": 128, "attention_chunk_size": 8192, "interleave_moe_layer_step": 1},
 		fullEvery: 4, fullKeys: []string{"no_rope_layer_interval"}},
 	{mark: "llama"}, {mark: "mistral"}, {mark: "mixtral"},
 	{mark: "deepseekv3", details: Details{RouterBias: true, BlockFP8: true}}, {mark: "deepseek"},

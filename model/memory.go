@@ -24,6 +24,10 @@ const (
 	// (8B, 14B, a 16B mixture of experts); proportional to the hidden size beyond a base.
 	graphsBase      = 0.20 * gib
 	graphsPerHidden = 0.30 * gib / 4096
+	// visionPass is per element of the tower's hidden state: one server of Llama-4 Scout (hidden
+	// 1408) reported 7 GiB per GPU less than the text model alone leaves, of which attention in
+	// bf16 and the tower explain 3.1. One observation: a wide guess for other towers.
+	visionPass = 3.9 * gib / 1408
 	// samplerBytes per row and vocabulary entry: bf16 logits, their fp32 copy, and the sort
 	// (fp32 values, int64 positions) that the warm-up of top-k and top-p makes. Every rank
 	// gathers the whole vocabulary.
@@ -38,6 +42,7 @@ type Memory struct {
 	Activation float64 // peak of a forward pass or of the sampler, whichever is larger
 	Graphs     float64 // CUDA graphs, where the release counts them in (since 0.21)
 	NonTorch   float64 // outside the allocator
+	Vision     float64 // a vision tower and the profiling pass of its largest images
 	KV         float64 // left for the cache
 	Blocks     int     // of the pool, per attention replica
 	Layout     KVLayout
@@ -101,6 +106,7 @@ func divide(dep Deployment, args EngineArgs) Memory {
 		Weights:    weightBytes(dep),
 		Activation: max(forwardBytes(dep, args.MaxNumBatchedTokens), samplerBytes*float64(args.MaxNumSeqs)*float64(dep.Arch.Vocab)),
 		NonTorch:   nonTorchAlone,
+		Vision:     visionBytes(dep.Arch.Vision),
 		Layout:     layoutOf(dep),
 	}
 	if dep.GPUs() > 1 {
@@ -109,7 +115,7 @@ func divide(dep Deployment, args EngineArgs) Memory {
 	if versionOf(args.EngineVersion).AtLeast(0, 21) {
 		m.Graphs = graphsBase + graphsPerHidden*float64(dep.Arch.Hidden)*float64(args.largestGraph(dep.Hardware))/512
 	}
-	m.KV = m.Usable - m.Weights - m.Activation - m.Graphs - m.NonTorch
+	m.KV = m.Usable - m.Weights - m.Activation - m.Graphs - m.NonTorch - m.Vision
 	block := m.Layout.blockBytes(dep)
 	m.Blocks = max(0, int(m.KV/block))
 	if args.KVBlocks > 0 {
@@ -127,6 +133,9 @@ func (m Memory) arithmetic(dep Deployment, args EngineArgs) string {
 	graphs := ""
 	if m.Graphs > 0 {
 		graphs = fmt.Sprintf(" - %.2f graphs", m.Graphs/gib)
+	}
+	if m.Vision > 0 {
+		graphs += fmt.Sprintf(" - %.2f vision", m.Vision/gib)
 	}
 	return fmt.Sprintf("%.2f GiB usable at %.2f - %.2f weights - %.2f activation (%d tokens, %d sequences)%s"+
 		" - %.2f other = %.2f GiB for KV cache = %d blocks of %d tokens at %.0f KiB",
@@ -168,13 +177,29 @@ func weightBytes(dep Deployment) float64 {
 	if dep.Arch.Attention.MLA.Present() {
 		shards = tp
 	}
-	layers := ((n.attention+n.mlp+n.shared)/tp+n.kv/shards+n.latent)*w + (n.router+n.rest)*BF16.Bytes()
+	attention, sharedFormat := w, w
+	if dep.Arch.Details.KeepsAttention {
+		attention = BF16.Bytes()
+	}
+	if dep.Arch.Details.KeepsShared {
+		sharedFormat = BF16.Bytes()
+	}
+	layers := n.mlp/tp*w + n.shared/tp*sharedFormat + (n.attention/tp+n.kv/shards+n.latent)*attention + (n.router+n.rest)*BF16.Bytes()
 	layers += n.experts / (tp * float64(dep.DP)) * dep.expertPadding() * dep.Precision.Weights.Bytes()
 	ends := (n.embeddings + n.head) / tp * BF16.Bytes()
 	if dep.PP > 1 {
 		ends = n.embeddings / tp * BF16.Bytes()
 	}
 	return layers/pp + ends
+}
+
+// visionBytes returns what a tower takes of every GPU: its weights, and the profiling pass
+// of as many of its largest images as a step takes.
+func visionBytes(v Vision) float64 {
+	if v.Params == 0 {
+		return 0
+	}
+	return v.Params*BF16.Bytes() + visionPass*float64(v.Hidden)
 }
 
 // forwardBytes returns the peak of activations in a pass of so many tokens: residual,
