@@ -109,10 +109,11 @@ func (r *Roofline) setMatrices() {
 		r.experts.token = r.experts.flops / r.expertRate(x)
 		to := &r.routing
 		to.logMiss = math.Log1p(-float64(moe.Active) / float64(moe.Experts))
-		to.replicas, to.active, to.ranks, to.spread = float64(d.DP), float64(moe.Active), 1, r.c.Link.ExpertSpread
+		to.replicas, to.active, to.ranks = float64(d.DP), float64(moe.Active), 1
 		to.uneven = r.c.Uneven
 		if d.EP {
-			to.ranks = shards
+			to.ranks, to.perRank = shards, float64(moe.Experts)/shards
+			to.fullest = r.c.Link.ExpertSpread * fullestOf(shards)
 		}
 	}
 
@@ -191,7 +192,7 @@ func (r *Roofline) setCommunication() {
 		// scatters the sums, whichever experts they chose (vLLM's default exchange; kernels that
 		// send a token only where it is needed move less when few experts are active).
 		r.exchange.experts = 2 * float64(d.Arch.MoE.Layers)
-		r.exchange.perToken = r.hiddenSize * float64(d.DP-1)
+		r.exchange.perToken = r.hiddenSize * float64(d.DP-1) / float64(d.DP)
 	}
 }
 

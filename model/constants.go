@@ -140,7 +140,7 @@ type LinkConstants struct {
 	NCCLShare    float64 // of the link's rate that such a one moves its payload at
 	SendLatency  float64 // of a send between pipeline stages or an exchange between experts
 	SendShare    float64 // of the link's rate that those reach
-	ExpertSpread float64 // standard deviations by which the fullest expert rank exceeds the mean
+	ExpertSpread float64 // by how much of what chance makes of it the fullest rank of experts exceeds the mean; 0: perfect balance
 }
 
 // ConstantsFor returns the constants for a GPU and an engine, of whose

@@ -26,7 +26,7 @@ var families = []family{
 	{mark: "qwen2", details: Details{QKVBias: true}},
 	{mark: "qwen3moe", details: Details{QKNorm: true, BlockFP8: true}},
 	{mark: "qwen3", details: Details{QKNorm: true}},
-	{mark: "gptoss", details: Details{QKVBias: true, OutputBias: true, Sinks: true, ExpertBias: true},
+	{mark: "gptoss", details: Details{KeepsAttention: true, QKVBias: true, OutputBias: true, Sinks: true, ExpertBias: true},
 		defaults: map[string]float64{"head_dim": 64, "sliding_window": 128}, fullEvery: 2},
 	{mark: "gemma2", details: Details{NormsPerLayer: 4}, tied: true, defaults: map[string]float64{"head_dim": 256}, fullEvery: 2},
 	{mark: "gemma3", details: Details{NormsPerLayer: 4, QKNorm: true}, tied: true,

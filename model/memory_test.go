@@ -67,7 +67,7 @@ func TestScoutPoolIsTheTextTowers(t *testing.T) {
 func TestMemoryPartsAddUp(t *testing.T) {
 	for name, d := range variants(t) {
 		m := divide(d.Normal(), EngineArgs{}.withDefaults(d))
-		if sum := m.Weights + m.Activation + m.Graphs + m.NonTorch + m.KV; math.Abs(sum-m.Usable) > 1 {
+		if sum := m.Weights + m.Activation + m.Graphs + m.NonTorch + m.Vision + m.KV; math.Abs(sum-m.Usable) > 1 {
 			t.Errorf("%s: parts add up to %.3f GiB of %.3f", name, sum/gib, m.Usable/gib)
 		}
 		if text := m.arithmetic(d.Normal(), EngineArgs{}.withDefaults(d)); !strings.Contains(text, "blocks of 16 tokens") {

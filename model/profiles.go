@@ -75,7 +75,7 @@ var profiles = []profileRow{
 		Prefill:   ByFormat{BF16: 0.70, FP8: 0.47, INT8: 0.47, INT4: 0.60, FP4: 0.40},
 		KV:        ByFormat{BF16: 0.90, FP8: 0.90},
 		Attention: AttentionConstants{Prefill: 0.54, ExtraKeys: 485}, Fixed: FixedConstants{Layer: 30e-6, MoELayer: 20e-6,
-			FormatLayer: ByFormat{FP8: 9e-6, FP4: 18e-6}},
+			FormatLayer: ByFormat{FP8: 10e-6, FP4: 20e-6}},
 	}},
 	// A100: GEMM tables; FlashAttention 2. Kernel floors are 7.6 us against 3.0 on H100
 	// (four products a layer) and 18 us against 12 (attention): 17 us more per layer,

@@ -19,8 +19,8 @@ import (
 // stages are busy, and the round takes as long as one micro-batch needs through all of
 // them. That is right for an even split in the steady state; a batch with less than
 // one request per stage leaves bubbles, which the cut shows by itself. With several
-// attention replicas (DP) the batch is that of one replica, and the others are taken
-// to carry the same.
+// attention replicas (DP) the batch is that of one replica; unless it says how many tokens
+// all carry ([Batch].Everywhere), the others are taken to carry the same.
 type Roofline struct {
 	dep  Deployment
 	c    Constants
@@ -37,7 +37,8 @@ type Roofline struct {
 		replicas float64 // attention replicas whose tokens meet in the experts
 		ranks    float64 // ranks over which whole experts are spread; 1 when they are sliced
 		active   float64
-		spread   float64
+		perRank  float64 // whole experts of a rank
+		fullest  float64 // standard deviations by which the fullest rank exceeds the mean
 		uneven   float64 // squared coefficient of variation of the popularity of experts
 	}
 	// kv is seconds (and bytes) per token of context read.
@@ -66,7 +67,7 @@ type Roofline struct {
 		experts  float64 // exchanges of experts per step
 		latency  float64
 		rate     float64
-		perToken float64 // bytes per token and exchange of experts
+		perToken float64 // bytes per token of any replica and exchange of experts
 	}
 	// fixed are the costs that no data sheet explains, summed over layers.
 	fixed struct {
@@ -142,6 +143,7 @@ type batchSums struct {
 	pairs, windowPairs                  float64 // query-key pairs of chunks
 	past, windowPast                    float64 // contexts of chunks, read once each
 	requests, sampled                   float64
+	replicas                            float64 // how many batches like this one meet in the experts
 	chunks                              int
 }
 
@@ -149,7 +151,7 @@ func (r *Roofline) sums(b *Batch) batchSums {
 	l := batchSums{
 		decodes: float64(b.Decodes), context: float64(b.Context), longest: float64(b.Longest),
 		windowed: float64(b.Windowed), requests: float64(b.Decodes + len(b.Chunks)),
-		sampled: float64(b.Sampled), chunks: len(b.Chunks),
+		sampled: float64(b.Sampled), chunks: len(b.Chunks), replicas: r.routing.replicas,
 	}
 	for i := range b.Chunks {
 		t, past := float64(b.Chunks[i].Tokens), float64(b.Chunks[i].Context)
@@ -161,6 +163,9 @@ func (r *Roofline) sums(b *Batch) batchSums {
 			l.windowPairs += windowedPairs(t, past, w) + t*r.prefill.extra
 			l.windowPast += min(past, w)
 		}
+	}
+	if tokens := l.decodes + l.tokens; b.Everywhere > 0 && tokens > 0 {
+		l.replicas = float64(b.Everywhere) / tokens
 	}
 	return l
 }
@@ -207,7 +212,7 @@ func (r *Roofline) time(l *batchSums) StepTime {
 	}
 	t.Weights, t.Compute = smooth(r.dense.read*r.tiles(tokens), r.dense.token*tokens)
 	if r.experts.bytes > 0 {
-		t.ExpertWeights, t.ExpertCompute = r.expertTime(r.padded(tokens))
+		t.ExpertWeights, t.ExpertCompute = r.expertTime(r.padded(tokens) * l.replicas)
 	}
 	if l.sampled > 0 {
 		t.Head = max(r.head.read, r.head.token*l.sampled) + r.sample*l.sampled
@@ -223,7 +228,7 @@ func (r *Roofline) time(l *batchSums) StepTime {
 		t.Communication += r.reducesApart * r.allReduceApart.time(tokens*r.hiddenSize)
 	}
 	if r.exchange.rate > 0 {
-		t.Communication += r.exchangeTime(tokens)
+		t.Communication += r.exchangeTime(tokens, l.replicas)
 	}
 	if over := tokens - r.fixed.freeTokens; over > 0 {
 		t.Elementwise = over * r.fixed.elementToken
@@ -299,28 +304,32 @@ func (r *Roofline) touched(tokens float64) float64 {
 	return -math.Expm1(-math.Log1p(uneven*visits) / uneven)
 }
 
-// expertTime is the routed experts: those that at least one token visits are read,
-// 1-(1-k/E)^T of them in expectation under even routing. Whole experts on ranks of
-// their own make the fullest rank decide.
+// expertTime is the routed experts: those that at least one token visits are read. Whole
+// experts on ranks of their own make the fullest rank decide, in experts to read as in
+// tokens: on average the largest of so many normal draws lies so far above their mean.
 func (r *Roofline) expertTime(tokens float64) (weights, compute float64) {
-	tokens *= r.routing.replicas
+	to := &r.routing
 	touched := r.touched(tokens)
-	read, each := r.experts.read*touched, r.experts.token*tokens
-	if r.routing.ranks > 1 {
-		mean := tokens * r.routing.active / r.routing.ranks
-		uneven := r.routing.spread / math.Sqrt(mean)
-		read = min(read*(1+uneven*(1-touched)), r.experts.read)
-		each *= 1 + uneven
+	each := r.experts.token * tokens
+	if to.ranks > 1 {
+		visits := tokens * to.active / to.ranks
+		each *= 1 + to.fullest*math.Sqrt(1/visits+to.uneven/to.perRank)
+		touched = min(1, touched+to.fullest*math.Sqrt(touched*(1-touched)/to.perRank))
 	}
-	return smooth(read, each)
+	return smooth(r.experts.read*touched, each)
+}
+
+// fullestOf returns the mean of the largest of n standard normal draws (Blom 1958).
+func fullestOf(n float64) float64 {
+	return math.Sqrt2 * math.Erfinv(2*(n-0.375)/(n+0.25)-1)
 }
 
 // exchangeTime is what moves between stages and between replicas and experts.
-func (r *Roofline) exchangeTime(tokens float64) float64 {
+func (r *Roofline) exchangeTime(tokens, replicas float64) float64 {
 	e := &r.exchange
 	t := e.stages * (e.latency + tokens*r.hiddenSize/e.rate)
 	if e.experts > 0 {
-		t += e.experts * (e.latency + tokens*e.perToken/e.rate)
+		t += e.experts * (e.latency + tokens*replicas*e.perToken/e.rate)
 	}
 	return t
 }

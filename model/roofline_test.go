@@ -237,7 +237,7 @@ func TestStepIsMonotone(t *testing.T) {
 		last = 0
 		for _, tokens := range []int{1, 16, 200, 600, 2048, 4096, 8192} {
 			s := r.Step(Batch{Chunks: []Chunk{{tokens, 300}}, Sampled: 1})
-			if got := s.Total - s.Communication; got < last {
+			if got := s.Total - s.Communication - s.Host; got < last {
 				t.Errorf("%s: a chunk of %d takes %v, a shorter one took %v", name, tokens, got, last)
 			} else {
 				last = got
@@ -317,7 +317,8 @@ func TestPaddingRowsVisitExperts(t *testing.T) {
 	if eight := r.Step(Batch{Decodes: 8}); eight.ExpertWeights >= nine.ExpertWeights {
 		t.Errorf("8 requests read experts for %g s, 9 for %g", eight.ExpertWeights, nine.ExpertWeights)
 	}
-	touched := 1 - math.Pow(1-1.0/16, 16)
+	uneven := r.Constants().Uneven
+	touched := 1 - math.Pow(1-uneven*16*math.Log(1-1.0/16), -1/uneven)
 	want := d.Arch.counts().experts / 2 * touched / (r.Constants().Experts.FP8 * d.Hardware.Bandwidth)
 	if math.Abs(sixteen.ExpertWeights/want-1) > 0.02 {
 		t.Errorf("16 tokens on 16 experts read for %g s, expected %g", sixteen.ExpertWeights, want)
@@ -326,5 +327,69 @@ func TestPaddingRowsVisitExperts(t *testing.T) {
 		if got := r.padded(tokens); got != want {
 			t.Errorf("%g tokens run as %g, want %g", tokens, got, want)
 		}
+	}
+}
+
+// With experts spread evenly and a link that takes no time, experts on ranks of their own
+// take as long as experts that are sliced; chance makes the fullest rank slower.
+func TestExpertParallelOfPerfectBalanceIsTensorParallel(t *testing.T) {
+	for _, name := range []string{"Qwen3-235B-A22B", "DeepSeek-V3", "Llama-4-Scout"} {
+		sliced := deploy(t, name, "H200 SXM", 8)
+		whole := sliced
+		whole.EP = true
+		c := ConstantsFor(sliced.Hardware, EngineArgs{})
+		c.Link.Scale = 1e-12
+		step := func(d Deployment, c Constants, b Batch) StepTime {
+			r, err := NewRoofline(d, c, EngineArgs{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r.Step(b)
+		}
+		even := c
+		even.Link.ExpertSpread = 0
+		for _, b := range []Batch{{Decodes: 1}, {Decodes: 16}, {Decodes: 300}, {Chunks: []Chunk{{Tokens: 8192}}}} {
+			tp, ep, chance := step(sliced, even, b), step(whole, even, b), step(whole, c, b)
+			if math.Abs(ep.Total/tp.Total-1) > 1e-9 {
+				t.Errorf("%s, %d tokens: %g s with expert parallelism of perfect balance, %g without", name, b.Tokens(), ep.Total, tp.Total)
+			}
+			if chance.ExpertWeights+chance.ExpertCompute < tp.ExpertWeights+tp.ExpertCompute {
+				t.Errorf("%s, %d tokens: the fullest rank takes less than the mean one", name, b.Tokens())
+			}
+		}
+	}
+}
+
+// A replica whose neighbours have nothing to do is not charged for experts that none of
+// them visits.
+func TestReplicasMeetInExpertsWithTheTokensThatTheyHave(t *testing.T) {
+	d := deploy(t, "DeepSeek-V3", "H200 SXM", 1)
+	d.DP, d.EP = 8, true
+	r := roofline(t, d, "")
+	chunk := Batch{Chunks: []Chunk{{Tokens: 4096}}}
+	alone := chunk
+	alone.Everywhere = 4096 + 7
+	if one, all := r.Step(alone), r.Step(chunk); one.ExpertCompute > all.ExpertCompute/4 || one.Communication > all.Communication/4 {
+		t.Errorf("one replica's chunk takes %g s in the experts and %g s on the way, eight replicas' %g and %g",
+			one.ExpertCompute, one.Communication, all.ExpertCompute, all.Communication)
+	}
+}
+
+// A host that launches kernel by kernel sets the pace of short steps, and of no long ones.
+func TestStepsWithoutGraphsWaitForTheirHost(t *testing.T) {
+	d := deploy(t, "Llama-3.1-70B", "B200 SXM", 8)
+	args := EngineArgs{EngineVersion: "0.20.0", Kernels: Kernels{Graphs: GraphsDecodeOnly}}
+	r, err := NewRoofline(d, ConstantsFor(d.Hardware, args), args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := r.Step(Batch{Decodes: 8}); s.Host != 0 {
+		t.Errorf("a step of decodes waits %g s for its host", s.Host)
+	}
+	if s := r.Step(Batch{Decodes: 8, Chunks: []Chunk{{Tokens: 64}}}); s.Host <= 0 || math.Abs(s.Total-80*0.7e-3) > 1e-9 {
+		t.Errorf("a mixed step takes %g s, %g of them waiting for its host", s.Total, s.Host)
+	}
+	if s := r.Step(Batch{Chunks: []Chunk{{Tokens: 16384}}}); s.Host != 0 {
+		t.Errorf("a step of a long chunk waits %g s for its host", s.Host)
 	}
 }

@@ -10,6 +10,16 @@ type Batch struct {
 	WindowedGrowing int     // how many of them are below the window, and so still grow
 	Chunks          []Chunk // prompt parts
 	Sampled         int     // rows that go through the LM head
+	Everywhere      int     // tokens of the step over all attention replicas; 0: as many on each as here
+}
+
+// Tokens counts the tokens that the step computes.
+func (b *Batch) Tokens() int {
+	n := b.Decodes
+	for i := range b.Chunks {
+		n += b.Chunks[i].Tokens
+	}
+	return n
 }
 
 // Chunk is a part of one prompt: Tokens new ones after Context that are computed or

@@ -18,7 +18,7 @@ func (r *Roofline) Work(b Batch) Work {
 	w.WeightBytes = r.dense.bytes
 	w.Flops = r.dense.flops * tokens
 	if r.experts.bytes > 0 {
-		all := tokens * r.routing.replicas
+		all := tokens * l.replicas
 		touched := r.touched(all)
 		w.WeightBytes += r.experts.bytes * touched
 		w.Flops += r.experts.flops * all

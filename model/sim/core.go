@@ -74,7 +74,7 @@ func (c *core) advance(r *run) {
 	f := &c.flight[c.flights]
 	f.batches = f.batches[:0]
 	empty, preempted := true, false
-	var slowest model.StepTime
+	tokens := 0
 	for _, s := range c.replicas {
 		b := s.schedule()
 		f.batches = append(f.batches, b)
@@ -82,11 +82,10 @@ func (c *core) advance(r *run) {
 		preempted = preempted || len(b.preempted) > 0
 		if !b.empty() {
 			empty = false
-			if t := c.engine.timer.Step(b.load); t.Total >= slowest.Total {
-				slowest = t
-			}
+			tokens += b.load.Tokens()
 		}
 	}
+	slowest := c.slowest(f.batches, tokens)
 	switch {
 	case !empty:
 		c.free = max(c.now, c.free) + slowest.Total
@@ -103,6 +102,24 @@ func (c *core) advance(r *run) {
 	if c.flights > 0 && (c.flights == c.depth() || empty) {
 		c.output(r)
 	}
+}
+
+// slowest is the step of the replica that takes longest, on which the others wait: they
+// share the experts, where the tokens of all of them meet.
+func (c *core) slowest(batches []*stepBatch, tokens int) model.StepTime {
+	var slowest model.StepTime
+	for _, b := range batches {
+		if b.empty() {
+			continue
+		}
+		if len(batches) > 1 {
+			b.load.Everywhere = tokens
+		}
+		if t := c.engine.timer.Step(b.load); t.Total >= slowest.Total {
+			slowest = t
+		}
+	}
+	return slowest
 }
 
 // depth is how many steps the loop keeps under way.
