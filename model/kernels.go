@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -76,20 +77,20 @@ const (
 
 // The names of the settings in configurations; the first, empty one is the default.
 var (
-	choiceNames  = []string{"", "on", "off"}
 	graphNames   = []string{"", "full", "piecewise", "decode-only", "none"}
 	expertNames  = []string{"", "triton", "marlin", "flashinfer"}
 	samplerNames = []string{"", "greedy", "sort", "triton", "flashinfer"}
 )
 
 // String is the setting's name in configurations.
-func (c Choice) String() string        { return choiceNames[c] }
 func (g GraphMode) String() string     { return graphNames[g] }
 func (e ExpertKernels) String() string { return expertNames[e] }
 func (s Sampler) String() string       { return samplerNames[s] }
 
-// ParseChoice reads "on" or "off"; the empty string leaves it to the engine.
-func ParseChoice(s string) (Choice, error) { return parseName[Choice](s, choiceNames) }
+// GraphNames, ExpertKernelNames and SamplerNames list what the settings may say.
+func GraphNames() []string        { return slices.Clone(graphNames) }
+func ExpertKernelNames() []string { return slices.Clone(expertNames) }
+func SamplerNames() []string      { return slices.Clone(samplerNames) }
 
 // ParseGraphMode reads a name as [GraphMode.String] writes it.
 func ParseGraphMode(s string) (GraphMode, error) { return parseName[GraphMode](s, graphNames) }

@@ -47,10 +47,10 @@ func TestKVPoolsAgreeWithReportedOnes(t *testing.T) {
 	}
 }
 
-// The language model of Llama 4 Scout leaves more room than a server reported (8253
-// blocks at fp8 on two H100, vLLM 0.15.1): vision tower and the profiling pass over
-// images are not modelled, and must be what is missing.
-func TestScoutPoolIsTheTextTowers(t *testing.T) {
+// Llama 4 Scout leaves the room that a server reported (8253
+// blocks at fp8 on two H100, vLLM 0.15.1): attention in bf16, the vision tower and the
+// profiling pass of its images take their part.
+func TestScoutPoolIsAsReported(t *testing.T) {
 	d := deploy(t, "Llama-4-Scout", "H100 SXM", 2)
 	d.Precision.Weights = FP8
 	m, err := MemoryPlan(d, EngineArgs{MaxNumSeqs: 128, MaxNumBatchedTokens: 2048, Utilization: 0.9, MaxModelLen: 4096, EngineVersion: "0.15.1"})
@@ -59,7 +59,7 @@ func TestScoutPoolIsTheTextTowers(t *testing.T) {
 	}
 	missing := float64(m.Blocks-8253) * m.Layout.blockBytes(d.Normal()) / gib
 	t.Logf("%d blocks, reported 8253: %.1f GiB per GPU unexplained", m.Blocks, missing)
-	if missing < 0 || missing > 10 {
+	if math.Abs(missing) > 0.2 {
 		t.Errorf("%.1f GiB unexplained", missing)
 	}
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"planner/internal/list"
+	"planner/model"
 )
 
 // codec says how the values of a key are read, or what is wrong with them, and printed.
@@ -198,6 +200,30 @@ func truth() codec[bool] {
 		return x, ok
 	}
 	return codec[bool]{read: read, print: strconv.FormatBool}
+}
+
+// switched is true or false, or "" for what the engine does by default.
+func switched() codec[model.Choice] {
+	read := func(n input) (model.Choice, bool) {
+		switch n.value {
+		case "":
+			return model.ByDefault, true
+		case true:
+			return model.On, true
+		case false:
+			return model.Off, true
+		}
+		n.wrong(`true or false, or "" for the engine's default`)
+		return model.ByDefault, false
+	}
+	return codec[model.Choice]{read: read, print: func(c model.Choice) string {
+		return [...]string{`""`, "true", "false"}[c]
+	}}
+}
+
+// kernel is a word that chooses kernels, or "" for the engine's default.
+func kernel[T fmt.Stringer](parse func(string) (T, error), names func() []string) codec[T] {
+	return named(parse, T.String, names()...)
 }
 
 // choice is a value that pins a setting, or a list to choose from. What is listed

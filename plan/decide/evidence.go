@@ -63,6 +63,7 @@ func (d *Decision) addEvidence(p *plan.Plan) error {
 	p.Assumptions = slices.Concat(p.Assumptions, routed(&d.cfg.Workload, p), clocked(d.cfg.Workload.Rates, p.Offer.Rate.Value))
 	if d.ground.Virtual {
 		p.Assumptions = append(p.Assumptions, assumed(d.cfg)...)
+		p.Assumptions = append(p.Assumptions, d.aged(p.Offer.Knobs)...)
 		if u := d.chosen.selected.doubt; len(u.shifts) > 0 {
 			p.Assumptions = append(p.Assumptions, u.String())
 		}
