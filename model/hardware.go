@@ -117,6 +117,22 @@ var generationMarks = []struct {
 	{"l4", GenerationAda},
 }
 
+// GeForce reports whether the GPU is a consumer's card: its tensor cores accumulate in fp32
+// at half rate, its memory has no error correction, and its PCIe link no peer-to-peer
+// copies.
+func (h Hardware) GeForce() bool {
+	name := strings.ToLower(h.Name)
+	if strings.Contains(name, "ada") || strings.Contains(name, "pro") {
+		return false
+	}
+	for _, mark := range []string{"rtx 30", "rtx 40", "rtx 50"} {
+		if strings.Contains(name, mark) {
+			return true
+		}
+	}
+	return false
+}
+
 func generationOf(name string) Generation {
 	name = strings.ToLower(name)
 	for _, m := range generationMarks {

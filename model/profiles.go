@@ -110,12 +110,32 @@ var profiles = []profileRow{
 	}},
 }
 
+// geForce is the profile of consumer cards: products are bound by accumulating in fp32,
+// whose rate is their figure in the catalog and of which an RTX 4090 reached 0.95 to 0.99
+// (164 TFLOP/s); GDDR6X without error correction gives 0.88 of its bandwidth to weights and
+// 0.85 to the cache (a served trace on the card; L40S 0.82 in the tables).
+func geForce(hw Hardware) Constants {
+	c := Constants{
+		Weights:   ByFormat{BF16: 0.88, FP8: 0.80, INT8: 0.80, INT4: 0.75, FP4: 0.70},
+		Prefill:   ByFormat{BF16: 0.92, FP8: 0.80, INT8: 0.80, INT4: 0.80, FP4: 0.45},
+		KV:        ByFormat{BF16: 0.85, FP8: 0.70},
+		Attention: AttentionConstants{Prefill: 0.70, ExtraKeys: 500}, Fixed: FixedConstants{Layer: 33e-6},
+	}
+	if hw.Generation == GenerationAmpere {
+		c.Fixed.Layer = 50e-6 // as on A100, FlashAttention 2
+	}
+	return c
+}
+
 // h200Bandwidth separates the Hopper parts with HBM3e, which behave as H200, from
 // those that behave as H100.
 const h200Bandwidth = 4.4e12
 
 // profileFor returns the profile of a GPU, and whether kernels of its generation were timed.
 func profileFor(hw Hardware) (profile Constants, timed bool) {
+	if hw.GeForce() {
+		return geForce(hw), false
+	}
 	i := slices.IndexFunc(profiles, func(p profileRow) bool {
 		return strings.HasPrefix(string(hw.Generation), string(p.generation)) && hw.Bandwidth >= p.bandwidth
 	})

@@ -50,6 +50,9 @@ func SpreadFor(dep Deployment, args EngineArgs) Spread {
 		s.Layer, s.Step = 0.30, 0.50
 	}
 	s.widenForArch(dep)
+	if dep.TP > 1 && dep.Hardware.GeForce() {
+		s.Communication = max(s.Communication, 0.40) // a factor of 1.5 between two releases
+	}
 	if dep.TP > 1 && dep.Hardware.Link.Kind != LinkNVLink || dep.PP > 1 {
 		s.Communication = max(s.Communication, 0.35)
 	}
