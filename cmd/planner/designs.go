@@ -78,7 +78,7 @@ func compareExperiment() experiment {
 	return experiment{
 		name: "compare", usage: "two configurations, engines or runs: paired rounds, a test, an interval on the difference", args: "A B",
 		help: "Example: planner compare a.toml b.toml --rate 8 --rounds 8\n" +
-			"         planner compare runs/before runs/after --json\n" +
+			"         planner compare runs/before runs/after --fail-if-worse 5%\n" +
 			"Two configurations run in alternating rounds on the same requests. Two run folders are compared at the\n" +
 			"loads that both have. Exit code 4: some figure stays undecided.",
 		config: []cli.Flag{&cli.StringFlag{Name: "seed", Usage: "seed of the first round: --seed 7"}, setFlag(), jsonFlag(), catalogFlag(),
@@ -97,6 +97,7 @@ func compareFlags() []cli.Flag {
 		&cli.StringFlag{Name: "rounds", Value: "8", Usage: "rounds; each side runs once in each: --rounds 12"},
 		&cli.StringFlag{Name: "confidence", Value: "0.95", Usage: "of the intervals: --confidence 0.9"},
 		&cli.StringFlag{Name: "indifference", Value: "0.02", Usage: "relative difference below which two figures are the same: --indifference 0.05"},
+		&cli.StringFlag{Name: "fail-if-worse", Usage: "exit 3 if B is worse than A in some figure by more than that, and 0 otherwise: --fail-if-worse 5%"},
 		dialectFlag(),
 	}
 }
@@ -106,7 +107,9 @@ func compareTerms(f flagValues) (t design.Terms, err error) {
 	if t.Confidence, err = f.share("confidence"); err != nil {
 		return t, err
 	}
-	t.Indifference, err = f.share("indifference")
+	if t.Indifference, err = f.share("indifference"); err == nil && f.is("fail-if-worse") {
+		t.FailIfWorse, err = f.share("fail-if-worse")
+	}
 	return t, err
 }
 

@@ -200,9 +200,13 @@ func (f flagValues) positive(name string) (float64, error) {
 
 // share reads a number between 0 and 1.
 func (f flagValues) share(name string) (float64, error) {
-	x, err := strconv.ParseFloat(f[name], 64)
+	text, percent := strings.CutSuffix(f[name], "%")
+	x, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if percent {
+		x /= 100
+	}
 	if err != nil || !(x > 0 && x < 1) {
-		return 0, usagef("--%s: %q is not a share between 0 and 1", name, f[name])
+		return 0, usagef("--%s: %q is not a share between 0 and 1, nor between 0 and 100 %%", name, f[name])
 	}
 	return x, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"planner/internal/list"
 	"planner/sweep/design"
 )
 
@@ -12,10 +13,22 @@ func comparisonDocument(c *design.Compared, e Engines) Document {
 	d := Document{Title: compared(c), Data: contrastData(c.Contrasts)}
 	facts := Facts{{Label: "A", Text: c.A}, {Label: "B", Text: c.B}, {Label: "pairs", Text: c.Design}, {Label: "test", Text: c.Test},
 		{Label: "the same", Text: "a whole interval within " + percent(c.Indifference) + " of no difference; what is neither that nor clearly different is undecided"}}
+	if c.FailIfWorse > 0 {
+		facts = append(facts, worseFact(c))
+	}
 	d.add(facts, contrastTable(c))
 	addEngines(&d, &e, c.Trials, nil)
 	addWarnings(&d, c.Warnings.Notes)
 	return d
+}
+
+// worseFact says whether some figure is worse by more than is allowed.
+func worseFact(c *design.Compared) Fact {
+	failed := list.Map(c.Failed(), func(x design.Contrast) string { return x.Label + " " + signedShare(x.Relative.Value) })
+	if len(failed) == 0 {
+		return Fact{Label: "worse by " + percent(c.FailIfWorse), Text: "none is shown to be", Tone: Good}
+	}
+	return Fact{Label: "worse by " + percent(c.FailIfWorse), Text: join(failed), Tone: Bad}
 }
 
 // compared is the outcome in one line.

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"math"
 	"strings"
 
@@ -27,7 +26,7 @@ func addSensitivity(d *Document, p *plan.Plan) {
 		if c.Approximate {
 			what, approximate = what+" *", true
 		}
-		tab.Rows = append(tab.Rows, []Cell{{Text: what}, {Text: count(c.GPUs)}, {Text: dollars(c.PerHour)}, {Text: signedPercent(moved)}, {bar(moved), Quiet}})
+		tab.Rows = append(tab.Rows, []Cell{{Text: what}, {Text: count(c.GPUs)}, {Text: dollars(c.PerHour)}, {Text: signedShare(moved)}, {bar(moved), Quiet}})
 	}
 	d.section("If it turns out otherwise", tab.known())
 	if len(cannot) > 0 {
@@ -42,6 +41,3 @@ func addSensitivity(d *Document, p *plan.Plan) {
 func bar(moved float64) string {
 	return strings.Repeat("#", int(math.Round(min(math.Abs(moved), 1)*20)))
 }
-
-// signedPercent is "+12 %".
-func signedPercent(share float64) string { return fmt.Sprintf("%+.0f %%", 100*share) }

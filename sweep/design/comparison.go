@@ -2,7 +2,9 @@ package design
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
+	"slices"
 
 	"planner/internal/note"
 	"planner/sweep"
@@ -75,10 +77,28 @@ type Terms struct {
 	// difference below which two figures count as the same.
 	Confidence   float64 `json:"confidence"`
 	Indifference float64 `json:"indifference"`
+	// FailIfWorse is the relative difference by which no figure may be worse, 0 where the
+	// comparison asks for every figure to be decided instead.
+	FailIfWorse float64 `json:"fail_if_worse,omitempty"`
 }
 
-// answer is the comparison of pairs: undecided where some figure is.
+// Failed are the figures that are worse by more than the terms allow: shown to be worse at
+// all, by all figures together, and by more than that in the mean of the pairs.
+func (c *Compared) Failed() []Contrast {
+	return slices.DeleteFunc(slices.Clone(c.Contrasts), func(x Contrast) bool {
+		return c.FailIfWorse <= 0 || x.Judgement != Worse || math.Abs(x.Relative.Value) <= c.FailIfWorse
+	})
+}
+
+// answer is the comparison of pairs: undecided where some figure is. Against a margin it
+// is whether some figure is worse by more.
 func (c *Compared) answer() sweep.Answer {
+	switch {
+	case len(c.Failed()) > 0:
+		return sweep.Answer{State: sweep.Infeasible, Value: c}
+	case c.FailIfWorse > 0:
+		return sweep.Answer{State: sweep.Done, Value: c}
+	}
 	for _, x := range c.Contrasts {
 		if x.Judgement == Undecided {
 			return sweep.Answer{State: sweep.Undecided, Value: c}
