@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"planner/internal/printable"
+	"planner/internal/secret"
 )
 
 // text is a string that a check accepts as it is, changes, or refuses.
@@ -124,7 +125,7 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // it may be the key.
 func variable() codec[string] {
 	return text(func(n input, s string) (string, bool) {
-		if s != "" && (!variableName.MatchString(s) || keyMark.MatchString(s)) {
+		if s != "" && (!variableName.MatchString(s) || secret.Value(s)) {
 			n.refuse("is not the name of an environment variable, want letters, digits and _, such as MY_API_KEY; the key itself belongs into that variable, not here")
 			return "", false
 		}
@@ -150,24 +151,32 @@ func arguments() codec[[]string] {
 	return codec[[]string]{read, func(items []string) string { return brackets(items, quote) }, true}
 }
 
-// keyMark is how the keys of the usual providers begin.
-var keyMark = regexp.MustCompile(`^(sk|pk|rk|hf|gsk|xai|nvapi|ghp|glpat)[-_]|^eyJ|^AKIA|^AIza|^Bearer `)
+// commandLine is a list of arguments. Keys are kept out of the file, from where they would
+// be copied into the run folder.
+func commandLine() codec[[]string] {
+	k := arguments()
+	read := k.read
+	k.read = func(n input) ([]string, bool) {
+		args, ok := read(n)
+		if slices.Contains(secret.Arguments(args), true) {
+			n.refuse("holds a secret, want it in an environment variable, for whose value {env:NAME} stands")
+			return nil, false
+		}
+		return args, ok
+	}
+	return k
+}
 
-var secretHeader = regexp.MustCompile(`(?i)^(authorization|proxy-authorization|cookie|x-.*token|.*api-?key.*|.*secret.*)$`)
-
-// header is the value of a header. Keys are kept out of the file, from where they
-// would be copied into the run folder.
+// header is the value of a header, without a key as well.
 func header() codec[string] {
 	return text(func(n input, s string) (string, bool) {
-		if secretHeader.MatchString(n.name) || keyMark.MatchString(s) {
-			n.refuse("is a secret, want it in an environment variable that api_key_env names")
+		if secret.Header(n.name, s) {
+			n.refuse("is a secret, want it in an environment variable that api_key_env names, or for whose value {env:NAME} stands")
 			return "", false
 		}
 		return s, true
 	})
 }
-
-var secretVariable = regexp.MustCompile(`(?i)(^|_)(token|secret|password|api_?key|access_?key)$`)
 
 // environment is the value of an environment variable; keys are kept out as well.
 func environment() codec[string] {
@@ -175,7 +184,7 @@ func environment() codec[string] {
 		switch {
 		case !variableName.MatchString(n.name):
 			n.refuse("is no name of an environment variable, want letters, digits and _")
-		case s != "" && (secretVariable.MatchString(n.name) || keyMark.MatchString(s)):
+		case secret.Variable(n.name, s):
 			n.refuse("is a secret, want it set in the environment of planner instead of in a file")
 		default:
 			return s, true

@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -9,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"planner/internal/secret"
 	"planner/sweep/measure"
 )
 
@@ -55,6 +59,9 @@ func (s *Settings) Command(k measure.Knobs, port int) (Command, error) {
 
 // Program is the path of the program that the command runs.
 func (c *Command) Program() (string, error) {
+	if _, _, err := c.expand(); err != nil {
+		return "", err
+	}
 	path, err := exec.LookPath(c.Args[0])
 	if err != nil {
 		return "", fmt.Errorf("find the program %s: %w", c.Args[0], err)
@@ -173,38 +180,52 @@ func Quote(s string) string {
 }
 
 // String is the command line for a POSIX shell, what it adds to the environment
-// first. Secrets that were put into arguments or environment are left out.
+// first. Secrets that were put into arguments or environment are left out, and those
+// that it refers to are variables.
 func (c Command) String() string {
 	var words []string
 	for _, kv := range c.Env {
 		name, value, _ := strings.Cut(kv, "=")
-		if secretName.MatchString(name) || secretValue.MatchString(value) {
-			words = append(words, name+"=***")
+		if secret.Variable(name, value) {
+			words = append(words, name+"="+secret.Hidden)
 			continue
 		}
-		words = append(words, name+"="+Quote(value))
+		words = append(words, name+"="+secret.Shell(value, Quote))
 	}
-	hide := false
-	for _, arg := range c.Args {
-		name, value, joined := strings.Cut(arg, "=")
+	for i, hide := range secret.Arguments(c.Args) {
+		name, _, joined := strings.Cut(c.Args[i], "=")
 		switch {
-		case hide || secretValue.MatchString(arg):
-			arg = "***"
-		case joined && (secretOption.MatchString(name) || secretValue.MatchString(value)):
-			arg = name + "=***"
+		case !hide:
+			words = append(words, secret.Shell(c.Args[i], Quote))
+		case joined && plainWord.MatchString(name):
+			words = append(words, name+"="+secret.Hidden)
 		default:
-			arg = Quote(arg)
+			words = append(words, secret.Hidden)
 		}
-		hide = !joined && !hide && secretOption.MatchString(name)
-		words = append(words, arg)
 	}
 	return strings.Join(words, " ")
 }
 
-// Names and values that are secrets: of environment variables, of options, and
-// keys of the usual providers.
-var (
-	secretName   = regexp.MustCompile(`(?i)(^|_)(token|secret|password|passwd|api_?key|access_?key|credentials?)$`)
-	secretOption = regexp.MustCompile(`(?i)^--?([a-z-_]*[-_])?(api[-_]?key|hf[-_]token|auth[-_]?token|password|secret)$`)
-	secretValue  = regexp.MustCompile(`^((sk|pk|rk|hf|gsk|xai|nvapi|ghp|glpat)[-_][A-Za-z0-9]|eyJ[A-Za-z0-9]|AKIA[A-Z0-9]|AIza|Bearer )`)
-)
+// expand puts the values of variables in the place of the references to them: the only place
+// that sees these is the engine's own process.
+func (c Command) expand() (args, env []string, err error) {
+	fill := func(texts []string) (out []string) {
+		for _, text := range texts {
+			filled, problem := secret.Expand(text, os.LookupEnv)
+			out, err = append(out, filled), cmp.Or(err, problem)
+		}
+		return out
+	}
+	return fill(c.Args), append(os.Environ(), fill(c.Env)...), err
+}
+
+// secrets are those in the environment that planner has, as far as they are known.
+func (s *Settings) secrets() secret.Set {
+	return secret.In(os.Environ(), s.secretNames()...)
+}
+
+// secretNames are the variables whose values are secret whatever they are called.
+func (s *Settings) secretNames() []string {
+	texts := slices.Concat(s.Argv, s.ExtraArgs, slices.Collect(maps.Values(s.Env)), slices.Collect(maps.Values(s.Headers)))
+	return append(secret.References(texts...), s.APIKeyEnv)
+}

@@ -89,18 +89,23 @@ func (e *Engine) launch(name string) error {
 		return err
 	}
 	defer log.Close()
-	reader, err := openLog(e.Log, e.adapter)
+	reader, err := openLog(e.Log, e.adapter, s.secrets())
 	if err != nil {
 		return fmt.Errorf("engine: read its log: %w", err)
+	}
+	order, err := s.order(e.Command)
+	if err != nil {
+		reader.close()
+		return err
 	}
 	if s.Launching != nil {
 		s.Launching(e.Command)
 	}
 	memory := memoryInUse(s.Env)
-	p, err := startProcess(e.Command, log, s.LogBytes)
+	p, err := startProcess(e.Command, order, log)
 	if err != nil {
 		reader.close()
-		return &Failure{Class: missing, Knobs: e.Knobs, Stage: stageStart, Cause: err.Error(), Log: e.Log}
+		return &Failure{Class: missing, Knobs: e.Knobs, Stage: stageStart, Cause: s.secrets().Hide(err.Error()), Log: e.Log}
 	}
 	p.log, p.memory = reader, memory
 	e.process = p

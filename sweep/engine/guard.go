@@ -3,14 +3,15 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"runtime"
 	"slices"
-	"strconv"
 	"syscall"
 	"time"
+
+	"planner/internal/list"
+	"planner/internal/secret"
 )
 
 // The guard is a small process between planner and one engine: this program
@@ -42,11 +43,12 @@ const hastyGrace = 2 * time.Second
 // and then returns once everything is over, with the code to exit with. A
 // program that starts engines calls it first thing, with its arguments.
 func Guard(args []string) (code int, ran bool) {
-	if len(args) < 4 || args[1] != guardArg {
+	if len(args) < 2 || args[1] != guardArg {
 		return 0, false
 	}
-	limit, err := strconv.ParseInt(args[2], 10, 64)
-	if err != nil {
+	var o order
+	commands := json.NewDecoder(os.Stdin)
+	if err := commands.Decode(&o); err != nil || len(o.Args) == 0 {
 		return 2, true
 	}
 	// The death signal of a child is bound to the thread that started it.
@@ -54,11 +56,11 @@ func Guard(args []string) (code int, ran bool) {
 	// Taken and dropped, not ignored: the engine would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT)
 	g := &supervisor{status: json.NewEncoder(os.NewFile(statusFD, "status")), alone: make(chan struct{}), copied: make(chan struct{})}
-	if err := g.start(args[3:], os.NewFile(logFD, "log"), limit); err != nil {
+	if err := g.start(o, os.NewFile(logFD, "log")); err != nil {
 		g.tell(guardReport{Error: err.Error()})
 		return 1, true
 	}
-	g.watch()
+	g.watch(commands)
 	g.tell(guardReport{Gone: true, Strays: g.strays})
 	return 0, true
 }
@@ -95,7 +97,7 @@ type supervisor struct {
 func (g *supervisor) tell(r guardReport) { _ = g.status.Encode(r) }
 
 // start starts the engine in a process group of its own.
-func (g *supervisor) start(argv []string, log *os.File, limit int64) error {
+func (g *supervisor) start(o order, log *os.File) error {
 	if err := adoptOrphans(); err != nil {
 		return fmt.Errorf("become the parent of orphans: %w", err)
 	}
@@ -107,9 +109,9 @@ func (g *supervisor) start(argv []string, log *os.File, limit int64) error {
 	if err != nil {
 		return err
 	}
-	process, err := os.StartProcess(argv[0], argv, &os.ProcAttr{
-		Env: os.Environ(), Files: []*os.File{null, in, in}, Sys: ownGroup(),
-	})
+	asText := func(b []byte) string { return string(b) }
+	argv, env := list.Map(o.Args, asText), list.Map(o.Env, asText)
+	process, err := os.StartProcess(argv[0], argv, &os.ProcAttr{Env: env, Files: []*os.File{null, in, in}, Sys: ownGroup()})
 	if err != nil {
 		return err
 	}
@@ -119,7 +121,9 @@ func (g *supervisor) start(argv []string, log *os.File, limit int64) error {
 	g.exited = make(chan syscall.WaitStatus, 1)
 	g.tell(guardReport{PID: g.pid})
 	go func() {
-		copyLog(log, out, limit)
+		kept := secret.In(env, o.Secrets...).Writer(log)
+		copyLog(kept, out, o.LogBytes)
+		_ = kept.Flush() // as little can be done about it as about what came before
 		close(g.copied)
 	}()
 	go g.reap()
@@ -145,9 +149,9 @@ func (g *supervisor) reap() {
 
 // watch waits until the engine ends, or ends it when told to, and sees to it that
 // nothing is left.
-func (g *supervisor) watch() {
+func (g *supervisor) watch(told *json.Decoder) {
 	commands := make(chan time.Duration, 2)
-	go readCommands(os.Stdin, commands)
+	go readCommands(told, commands)
 	terminate := make(chan os.Signal, 1)
 	signal.Notify(terminate, syscall.SIGTERM)
 	go func() {
@@ -164,8 +168,8 @@ func (g *supervisor) watch() {
 
 // readCommands passes on how long the engine may take to end: what planner
 // says, as often as it does, and a hasty grace once planner is gone.
-func readCommands(in io.Reader, out chan<- time.Duration) {
-	for commands := json.NewDecoder(in); ; {
+func readCommands(commands *json.Decoder, out chan<- time.Duration) {
+	for {
 		grace := hastyGrace
 		err := commands.Decode(&grace)
 		out <- grace

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"planner/internal/secret"
 )
 
 // The requests to an engine that are not load. Each opens a connection of its own:
@@ -46,9 +48,15 @@ func statusOf(err error) int {
 	return 0
 }
 
-// call sends one request and reads the answer of at most limit. It ends early when
-// the engine's process does.
+// call sends one request and reads the answer of at most limit, which has no secret in it
+// whatever the server says. It ends early when the engine's process does.
 func (e *Engine) call(ctx context.Context, method, path string, body []byte, limit time.Duration) ([]byte, error) {
+	data, err := e.exchange(ctx, method, path, body, limit)
+	secrets := e.settings.secrets()
+	return []byte(secrets.Hide(string(data))), secrets.Error(err)
+}
+
+func (e *Engine) exchange(ctx context.Context, method, path string, body []byte, limit time.Duration) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	go func() {
@@ -66,6 +74,9 @@ func (e *Engine) call(ctx context.Context, method, path string, body []byte, lim
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "planner")
 	for k, v := range e.settings.Headers {
+		if v, err = secret.Expand(v, os.LookupEnv); err != nil {
+			return nil, fmt.Errorf("header %s: %w", k, err)
+		}
 		req.Header.Set(k, v)
 	}
 	if name := e.settings.APIKeyEnv; name != "" {

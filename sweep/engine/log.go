@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"planner/internal/secret"
 )
 
 // Stages of a start, named for what goes on in them.
@@ -34,6 +36,7 @@ type Stage struct {
 // logState is what the log of an engine has told so far.
 type logState struct {
 	adapter  *adapter
+	secrets  secret.Set
 	patterns map[string]*regexp.Regexp
 	facts    map[string]string
 	// stage is the one under way, an index into stageOrder, and since when; stages
@@ -73,6 +76,7 @@ func (s *logState) add(raw []byte) {
 	if line == "" {
 		return
 	}
+	line = s.secrets.Hide(line)
 	s.line = line
 	for text, stage := range s.adapter.log.stageEnds {
 		if strings.Contains(line, text) {
@@ -109,13 +113,15 @@ type logReader struct {
 	state logState
 }
 
-// openLog opens the file at path, of an engine of kind a.
-func openLog(path string, a *adapter) (*logReader, error) {
+// openLog opens the file at path, of an engine of kind a that is not to tell secrets.
+func openLog(path string, a *adapter, secrets secret.Set) (*logReader, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	return &logReader{file: f, state: newLogState(a)}, nil
+	l := &logReader{file: f, state: newLogState(a)}
+	l.state.secrets = secrets
+	return l, nil
 }
 
 // read is what is known now.

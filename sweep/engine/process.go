@@ -9,11 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"planner/internal/list"
+	"planner/internal/secret"
 )
 
 // child is an engine that runs under its guard.
@@ -36,12 +39,42 @@ type child struct {
 	end    sync.Once
 }
 
-// startProcess starts a command with its output going to the file log.
-func startProcess(c Command, log *os.File, limit int64) (*child, error) {
+// order is what a guard is to start. It is told through a pipe: arguments of the guard itself
+// are for all of the machine to see, its environment for all processes of the user. Bytes,
+// unlike texts of JSON, may be any.
+type order struct {
+	Args, Env [][]byte
+	// Secrets names the variables whose values are kept out of the log, of which LogBytes
+	// are kept.
+	Secrets  []string
+	LogBytes int64
+}
+
+// order is the order to start a command.
+func (s *Settings) order(c Command) (order, error) {
+	args, env, err := c.expand()
+	if err != nil {
+		return order{}, fmt.Errorf("engine: %w", err)
+	}
+	asBytes := func(text string) []byte { return []byte(text) }
+	return order{list.Map(args, asBytes), list.Map(env, asBytes), s.secretNames(), s.LogBytes}, nil
+}
+
+// harmless is the environment without what is secret in it.
+func (o *order) harmless() []string {
+	all := list.Map(o.Env, func(b []byte) string { return string(b) })
+	secrets := secret.In(all, o.Secrets...)
+	return slices.DeleteFunc(all, secrets.Holds)
+}
+
+// startProcess starts what an order says, which is a command, with its output going to the
+// file log.
+func startProcess(c Command, o order, log *os.File) (*child, error) {
 	program, err := c.Program()
 	if err != nil {
 		return nil, err
 	}
+	o.Args[0] = []byte(program)
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find planner's own program: %w", err)
@@ -51,9 +84,9 @@ func startProcess(c Command, log *os.File, limit int64) (*child, error) {
 		return nil, err
 	}
 	defer status.Close()
-	cmd := exec.Command(self, append([]string{guardArg, strconv.FormatInt(limit, 10), program}, c.Args[1:]...)...)
+	cmd := exec.Command(self, guardArg)
 	cmd.Args[0] = os.Args[0] // programs that go by their name stay what they are
-	cmd.Env = append(os.Environ(), c.Env...)
+	cmd.Env = o.harmless()
 	cmd.Stderr = log
 	cmd.ExtraFiles = []*os.File{status, log}
 	// Ctrl-C on the terminal is for planner, which decides what it means. It stays
@@ -70,6 +103,8 @@ func startProcess(c Command, log *os.File, limit int64) (*child, error) {
 		return nil, fmt.Errorf("start the guard of the engine: %w", err)
 	}
 	p := &child{guard: cmd, control: json.NewEncoder(control), exited: make(chan struct{}), gone: make(chan struct{})}
+	// A program that is no guard may never read it; greet ends that one.
+	go func() { _ = p.control.Encode(o) }()
 	if err := p.greet(fromGuard, program); err != nil {
 		<-p.gone
 		return nil, err

@@ -53,6 +53,7 @@ func newTest(parent context.Context, c *Client, e *target, trial measure.Trial, 
 		client: c, target: e, trial: trial, recorder: newRecorder(&trial, schedule), conversations: newConversations(schedule),
 		idle: sync.Pool{New: func() any { return &inFlight{} }}, done: make(chan struct{}),
 	}
+	t.recorder.secrets = e.secrets
 	if err := t.newEncoder(parent, schedule); err != nil {
 		return nil, err
 	}
@@ -93,7 +94,7 @@ func (t *Test) newEncoder(ctx context.Context, schedule []workload.Request) erro
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		t.observed.Doubts = append(t.observed.Doubts, note.New(note.PromptsGuessed, oneLine(err.Error())))
+		t.observed.Doubts = append(t.observed.Doubts, note.New(note.PromptsGuessed, oneLine(e.secrets.Hide(err.Error()))))
 	}
 	return nil
 }

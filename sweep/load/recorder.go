@@ -7,6 +7,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"planner/internal/secret"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -71,6 +72,8 @@ func (p *period) takes(due time.Duration) bool { return due < p.end || p.to == m
 type recorder struct {
 	schedule []workload.Request
 	start    time.Time
+	// secrets are kept out of records.
+	secrets secret.Set
 	period
 
 	mu sync.Mutex
@@ -150,6 +153,7 @@ func (r *recorder) leave(f *inFlight, index int, due time.Duration) {
 }
 
 func (r *recorder) finish(f *inFlight, rec measure.Record) {
+	rec.Detail = r.secrets.Hide(rec.Detail)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.records[f.index] = rec

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"planner/internal/secret"
 	"planner/sweep/workload"
 
 	"github.com/valyala/fastjson"
@@ -27,6 +29,8 @@ type target struct {
 	header  http.Header
 	model   string
 	dialect *dialect
+	// secrets are not to be told again, whatever servers say.
+	secrets secret.Set
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	// http serves the calls that are not part of the load.
 	http *http.Client
@@ -41,7 +45,7 @@ func (c *Client) target(ctx context.Context) (*target, error) {
 	}
 	defer t.http.CloseIdleConnections()
 	if t.model, err = t.firstModel(ctx); err != nil {
-		return nil, fmt.Errorf("find the model's name: %w", err)
+		return nil, fmt.Errorf("find the model's name: %w", t.secrets.Error(err))
 	}
 	return t, nil
 }
@@ -59,7 +63,7 @@ func (c *Client) resolve() (*target, error) {
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("URL %q: want http://HOST or https://HOST", c.URL)
 	}
-	t := &target{base: base, url: u, model: c.Model, header: http.Header{}, dial: c.dial}
+	t := &target{base: base, url: u, model: c.Model, header: http.Header{}, secrets: c.secrets(), dial: c.dial}
 	if t.dialect, err = dialectOf(c.Engine); err != nil {
 		return nil, err
 	}
@@ -74,6 +78,12 @@ func (c *Client) resolve() (*target, error) {
 	return t, nil
 }
 
+// secrets are those in the environment, as far as they are known.
+func (c *Client) secrets() secret.Set {
+	names := secret.References(slices.Collect(maps.Values(c.Headers))...)
+	return secret.In(os.Environ(), append(names, c.APIKeyEnv)...)
+}
+
 func (c *Client) headers(h http.Header) error {
 	h.Set("Content-Type", "application/json")
 	h.Set("User-Agent", "planner")
@@ -82,6 +92,10 @@ func (c *Client) headers(h http.Header) error {
 		h.Set("Accept", "text/event-stream")
 	}
 	for k, v := range c.Headers {
+		v, err := secret.Expand(v, os.LookupEnv)
+		if err != nil {
+			return fmt.Errorf("header %s: %w", k, err)
+		}
 		if strings.ContainsAny(k, "\r\n: ") || strings.ContainsAny(v, "\r\n") || k == "" {
 			return fmt.Errorf("header %q: not a header", k)
 		}
