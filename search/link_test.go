@@ -2,6 +2,7 @@ package search
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -129,5 +130,62 @@ func TestFlatCurve(t *testing.T) {
 	}
 	if x, y := rise(flat, 1.2), rise(flat-1e-9, 1.2); math.Abs(x-y) > 1e-6 {
 		t.Errorf("steep and flat curves meet at %v and %v", x, y)
+	}
+}
+
+// What a search without a rate says of its trials is what they say: a trial that cannot be
+// trusted and met the objective leaves no bound, and one that decides nothing is named so.
+func TestNoBoundAgainstTrials(t *testing.T) {
+	for name, c := range map[string]struct {
+		lowest measure.State
+		// untrusted meets the objective at the lowest rate, in a trial that is not valid.
+		untrusted bool
+		want      note.Kind
+		seen      string
+	}{
+		"missed":    {measure.Missed, false, note.AllMissed, ""},
+		"undecided": {measure.Unsure, false, note.AllMissed, ", which its trial does not decide"},
+		"untrusted": {measure.Missed, true, note.NoneMet, ""},
+	} {
+		s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: raceObjective(), Prior: Prior{Rate: 30}, Budget: time.Hour})
+		tell := func(rate float64, late int, state measure.State, valid bool) {
+			m := counted(rate, 1000, late)
+			m.Trial.Rate, m.Duration, m.Valid, m.Verdict = rate, time.Minute, valid, &measure.Verdict{State: state}
+			s.Observe(m)
+		}
+		tell(30, 900, measure.Missed, true)
+		tell(20, 800, measure.Missed, true)
+		tell(10, 300, c.lowest, true)
+		if c.untrusted {
+			tell(5, 0, measure.Unsure, false)
+		}
+		why := s.noneMet(note.Because(note.BudgetSpent))
+		if why.Note.Kind != c.want || why.Note.Figures["seen"] != c.seen {
+			t.Errorf("%s: %s", name, why.Text)
+		}
+		if bound, _ := why.Note.Figures["high_per_s"].(float64); c.want == note.AllMissed && bound < 20 {
+			t.Errorf("%s: %s", name, why.Text)
+		}
+	}
+}
+
+// Trials that cannot be trusted take a part of the budget, and the reason says why they
+// cannot, with the range of their figures.
+func TestUntrustedTrialsEndASearch(t *testing.T) {
+	s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: raceObjective(), Prior: Prior{Rate: 30}, Budget: 10 * time.Minute})
+	spent, n := time.Duration(0), 0
+	for batch := s.Next(); len(batch) > 0; batch = s.Next() {
+		m := counted(batch[0].Rate, 1000, 10)
+		m.Trial, m.Duration = batch[0], batch[0].Window
+		if n++; n%3 != 0 {
+			lag := time.Duration(10+n) * time.Millisecond
+			m.Valid, m.Verdict, m.Warnings = false, nil, note.Notes{note.New(note.SendLag, lag, time.Millisecond)}
+			spent += cost(&m)
+		}
+		s.Observe(m)
+	}
+	r := s.Result()
+	if r.Reason.Note.Kind != note.InvalidTime || !strings.Contains(r.Reason.Text, "p99 of the send lag 11ms to") || spent > 6*time.Minute {
+		t.Errorf("%v of 10m: %s", spent, r.Reason.Text)
 	}
 }

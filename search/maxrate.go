@@ -128,6 +128,10 @@ type attempt struct {
 	rate  float64
 	met   bool
 	valid bool
+	// state is its verdict, doubt why it is not valid, and cost its engine time.
+	state measure.State
+	doubt note.Note
+	cost  time.Duration
 	// hits is the share of prompt tokens that the prefix cache held; 0 where unknown.
 	hits float64
 }
@@ -228,7 +232,11 @@ func (s *MaxRate) shown(m *measure.Measurement) (of []likelihood, t attempt) {
 	if !m.Valid && len(m.Warnings) > 0 && m.Warnings[0].Kind == note.NotStationary && flow.N > 0 && flow.Value > 0 {
 		trusted, grew = true, true
 	}
-	t = attempt{met: !grew, valid: trusted || m.Verdict != nil && m.Verdict.State == measure.Missed}
+	t = attempt{met: !grew, cost: cost(m), doubt: doubt(m)}
+	if m.Verdict != nil {
+		t.state = m.Verdict.State
+	}
+	t.valid = trusted || t.state == measure.Missed
 	counts := make([]measure.Count, len(s.bounds))
 	for j := range s.bounds {
 		c, ok := m.Count(s.bounds[j].name)

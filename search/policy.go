@@ -258,9 +258,13 @@ func (r *Race) standing(c *candidate, best Estimate) Contestant {
 		s.Status, s.Reason = Skipped, note.Because(note.OffTheWay)
 	default:
 		found := c.search.Result()
-		s.Reason = note.Because(note.CarriesLess, found.Estimate, best)
-		if found.Outcome.hopeless() {
+		switch {
+		case found.Outcome.hopeless():
 			s.Status, s.Reason = Infeasibly, found.Reason
+		case !(found.Estimate.Value > 0):
+			s.Status, s.Reason = Skipped, found.Reason
+		default:
+			s.Reason = note.Because(note.CarriesLess, found.Estimate, best)
 		}
 	}
 	return s

@@ -1,8 +1,11 @@
 package search
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"planner/internal/note"
 	"planner/sweep/measure"
@@ -58,6 +61,39 @@ func TestRaceThatLearnsNothingIsUndecided(t *testing.T) {
 	for _, c := range got.Contestants {
 		if c.Status != Skipped || c.Reason.Text == "" {
 			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// A set whose trials show nothing does not take the budget of the sets behind it, and none
+// says of itself what was seen of another.
+func TestFirstSetLeavesBudget(t *testing.T) {
+	server, priors := landscape(4, 0.05, 1)
+	first := slices.MaxFunc(priors, func(a, b Prior) int { return cmp.Compare(a.Rate, b.Rate) }).Knobs
+	cfg := raceConfig(priors, 1)
+	cfg.Search.Budget = time.Hour
+	spent, n := map[measure.Knobs]time.Duration{}, 0
+	r := NewRace(cfg)
+	for batch := r.Next(); len(batch) > 0; batch = r.Next() {
+		for _, trial := range batch {
+			m := server.run(trial)
+			if trial.Knobs == first {
+				n++
+			}
+			if trial.Knobs == first && n%3 != 0 {
+				m.Valid, m.Verdict, m.Warnings = false, nil, note.Notes{note.New(note.SendLag, 20*time.Millisecond, time.Millisecond)}
+			}
+			spent[trial.Knobs] += cost(&m)
+			r.Observe(m)
+		}
+	}
+	got := r.Result()
+	if got.Knobs == first || !(got.Best.Estimate.Value > 0) || spent[first] > cfg.Search.Budget/2 {
+		t.Errorf("%v of %v for the set without a valid trial: %v of %+v", spent[first], cfg.Search.Budget, got.Best.Estimate, got.Knobs)
+	}
+	for _, c := range got.Contestants {
+		if c.Knobs == first && !strings.Contains(c.Reason.Text, "p99 of the send lag 20ms") || c.Knobs != first && strings.Contains(c.Reason.Text, "send lag") {
+			t.Errorf("%+v: %s", c.Knobs, c.Reason.Text)
 		}
 	}
 }

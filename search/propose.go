@@ -23,8 +23,6 @@ const (
 	// stride is the least factor between rates while no trial met the objective, or
 	// none missed it: a prior that is far off must not be left in small steps.
 	stride = 1.5
-	// invalidInRow ends a search whose trials cannot be trusted.
-	invalidInRow = 3
 	// rateChoices is how many rates are weighed for the next trial, from the reach
 	// quantile of the posterior to the one that leaves as much above it.
 	rateChoices = 12
@@ -74,8 +72,8 @@ func (c *MaxRateConfig) trial(t measure.Trial, number int) *measure.Trial {
 
 // finished applies the stopping rules.
 func (s *MaxRate) finished() (Outcome, note.Reason) {
-	if s.learned().distrusted == invalidInRow {
-		return OutOfBudget, note.Because(note.InvalidInRow, invalidInRow)
+	if why := s.distrusted(); why.Text != "" {
+		return OutOfBudget, why
 	}
 	if len(s.tried) >= maxTrials {
 		return OutOfBudget, note.Because(note.TrialsSpent, maxTrials)

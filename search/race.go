@@ -230,6 +230,30 @@ func (r *Race) sideBySide(sets []*candidate, most int) []measure.Trial {
 	return batch
 }
 
+// hadItsShare reports whether a set has had half of what was left of the budget when its
+// search began, while none is known that meets the objective: the other half is for the
+// other sets. A search that is near its end goes on.
+func (r *Race) hadItsShare(c *candidate) bool {
+	s := c.search
+	if s.cfg.Budget == 0 || len(r.all) == 1 || s.spent < s.cfg.Budget/2 || s.outcome != Searching || s.pending != nil {
+		return false
+	}
+	if len(s.valid()) >= minTrials && s.posteriors.halfWidth(s.cfg.Confidence) < 2*s.cfg.Precision {
+		return false
+	}
+	s.outcome, s.reason = OutOfBudget, note.Because(note.ShareSpent, s.cfg.Budget/2)
+	return true
+}
+
+// without says of a set that its search ended without a rate: it meets the objective at
+// none, or what was measured does not tell.
+func (c *candidate) without(found Result) {
+	c.status, c.reason = Skipped, found.Reason
+	if found.Outcome == Infeasible {
+		c.status = Infeasibly
+	}
+}
+
 // searchOf starts a search of its own for a candidate, within what is left of the
 // budget.
 func (r *Race) searchOf(p Prior, seed uint64) *MaxRate {
@@ -254,17 +278,18 @@ func (r *Race) seek() []measure.Trial {
 			c.search = r.searchOf(c.prior, r.cfg.Search.Seed)
 			c.status = Measured
 		}
-		if batch := r.follow(c); len(batch) > 0 {
-			return batch
+		if !r.hadItsShare(c) {
+			if batch := r.follow(c); len(batch) > 0 {
+				return batch
+			}
 		}
 		result := c.search.Result()
 		switch {
 		case c.status == Unable:
-		case result.Outcome == Infeasible:
-			c.status, c.reason = Infeasibly, result.Reason
 		case !(result.Estimate.Value > 0):
-			r.giveUp(c, result.Reason)
-			return nil
+			if c.without(result); r.givesUp() {
+				return nil
+			}
 		default:
 			c.carries = result.Estimate
 			r.crown(c)
@@ -320,8 +345,12 @@ func (r *Race) refine() []measure.Trial {
 		if c.status == Unable {
 			continue
 		}
-		c.status, c.carries = Measured, c.search.Result().Estimate
-		c.reason = note.Because(note.CarriesLess, c.carries, r.incumbent.carries)
+		found := c.search.Result()
+		if c.carries = found.Estimate; !(c.carries.Value > 0) {
+			c.without(found)
+			continue
+		}
+		c.status, c.reason = Measured, note.Because(note.CarriesLess, c.carries, r.incumbent.carries)
 		if r.better(c) {
 			r.crown(c)
 		}

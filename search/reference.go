@@ -238,7 +238,7 @@ func (r *Race) judge(c *candidate, m *measure.Measurement) {
 	c.tests++
 	if !m.Valid {
 		if c.tests >= invalidInRow {
-			c.status, c.reason = Tied, note.Because(note.InvalidInRow, c.tests)
+			c.status, c.reason = Tied, note.Because(note.InvalidInRow, c.tests, doubt(m))
 		}
 		return
 	}

@@ -178,13 +178,10 @@ func (s *MaxRate) Result() Result {
 	if r.Outcome.hopeless() {
 		return r
 	}
-	low, _, _, allMissed := s.extremes()
+	_, _, _, allMissed := s.extremes()
 	r.Estimate = s.estimate(m, j, &r)
 	if allMissed && r.Outcome == OutOfBudget {
-		// How far below the rates that missed it the objective is met, the curve alone
-		// would say, and it may be flat.
-		r.Reason = note.Because(note.AllMissed, r.Reason.Text, low, r.Estimate.High, 50*(1+s.cfg.Confidence))
-		r.Estimate = Estimate{}
+		r.Reason, r.Estimate = s.noneMet(r.Reason), Estimate{}
 		return r
 	}
 	r.Warnings = append(r.Warnings, s.remarks(r.Estimate.Value)...)

@@ -202,7 +202,7 @@ const (
 	BudgetCut      Kind = "budget_cut: the budget is spent before a knob set was searched to its end"
 	BudgetLeft     Kind = "budget_left: the budget is spent and {sets%d} knob sets were not tried; of the last one that was: {why%s}"
 	NotTried       Kind = "not_tried: not tried"
-	NotTriedAs     Kind = "not_tried_as: not tried: {why%s}"
+	NotTriedBehind Kind = "not_tried_behind: not tried: {sets%d} sets before it ended without a rate, the first because {why%s}"
 	PredictedWorse Kind = "predicted_worse: not tried: predicted {worse_percent%.0f} % below the best set"
 	OffTheWay      Kind = "off_the_way: not tried: differs in more than one knob from the sets on the way"
 	CarriesLess    Kind = "carries_less: carries {carries%s}, the best set {best%s}"
@@ -219,13 +219,16 @@ const (
 	IdleMisses  Kind = "idle_misses: an idle engine misses {bound}"
 	IdleFloor   Kind = "idle_floor: {bound} of an idle engine: the {statistic} is {idle_ms%dur}, the limit {limit_ms%dur}; no rate meets a limit below that"
 	MissedAtAll Kind = "missed_at_all: the objective is missed at every rate, down to {rate_per_s%.3g}/s, where requests hardly ever meet"
-	AllMissed   Kind = "all_missed: {why%s}; every rate that was tried missed the objective, down to {lowest_per_s%.3g}/s: " +
+	AllMissed   Kind = "all_missed: {why%s}; no trial that can be trusted met the objective, down to {lowest_per_s%.3g}/s{seen%s}: " +
 		"the maximum rate is below {high_per_s%.3g}/s with {confidence_percent%.0f} % confidence"
+	NoneMet      Kind = "none_met: {why%s}; no trial that can be trusted met the objective, down to {lowest_per_s%.3g}/s{seen%s}; which rate does is not known"
 	MetAtLargest Kind = "met_at_largest: the objective is met at {rate_per_s%.4g}/s, the largest rate that is tried"
 	NarrowEnough Kind = "narrow_enough: the interval is narrower than +-{precision_percent%.3g} %"
-	InvalidInRow Kind = "invalid_in_row: {trials%d} trials in a row could not be trusted"
+	InvalidInRow Kind = "invalid_in_row: {trials%d} trials in a row could not be trusted: {doubts%s}"
+	InvalidTime  Kind = "invalid_time: {invalid%d} of {trials%d} trials, {wasted_s%dur} of the budget of {budget_s%dur}, could not be trusted: {doubts%s}"
 	TrialsSpent  Kind = "trials_spent: {trials%d} trials"
 	BudgetNoRoom Kind = "budget_no_room: the budget of {budget_s%dur} engine time has no room for another trial"
+	ShareSpent   Kind = "share_spent: the {share_s%dur} of engine time that one knob set may take while others are not tried are spent"
 	StillWide    Kind = "still_wide: interrupted: the interval is not as narrow as asked yet"
 )
 
@@ -271,8 +274,8 @@ var kinds = []Kind{
 	SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer,
 	FewRounds, FigureUnknown, SideFailed, SideInvalid, SideOverloaded, SeedsDiffer, TrafficDiffers, EngineFailed, EngineCondemned,
 	TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, TooManyStages, NoExperts, ExpertsUndivided, NoMemory,
-	EmptyPool, BudgetSpent, BudgetCut, BudgetLeft, NotTried, NotTriedAs, PredictedWorse, OffTheWay, CarriesLess, CarriesLessBy,
-	AsGood, SeenAsGood, SeenWorse, NotBetter, FailsIdle, IdleMisses, IdleFloor, MissedAtAll, AllMissed, MetAtLargest, NarrowEnough,
-	InvalidInRow, TrialsSpent, BudgetNoRoom, StillWide, NoRateToTest, MeanUncounted, BeyondTooMany, BudgetTooShort, LooksUndecided,
+	EmptyPool, BudgetSpent, BudgetCut, BudgetLeft, NotTried, NotTriedBehind, PredictedWorse, OffTheWay, CarriesLess, CarriesLessBy,
+	AsGood, SeenAsGood, SeenWorse, NotBetter, FailsIdle, IdleMisses, IdleFloor, MissedAtAll, AllMissed, NoneMet, MetAtLargest, NarrowEnough,
+	InvalidInRow, InvalidTime, TrialsSpent, BudgetNoRoom, ShareSpent, StillWide, NoRateToTest, MeanUncounted, BeyondTooMany, BudgetTooShort, LooksUndecided,
 	Chosen, EmptyInstance, NoRateKnown, TooManyGPUs, PriceUnheld, TooDear, Unpriced, Dearer, MoreGPUs, MoreInstances, ListedLater,
 }

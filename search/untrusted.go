@@ -1,0 +1,101 @@
+package search
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"planner/internal/note"
+	"planner/sweep/measure"
+)
+
+const (
+	// invalidInRow ends a search whose trials cannot be trusted.
+	invalidInRow = 3
+	// wastedShare is the part of the budget, as a divisor, that trials which cannot be
+	// trusted may take: one set of knobs on a noisy machine is not to take it all.
+	wastedShare = 4
+	// mostDoubts is how many kinds of doubts a reason tells.
+	mostDoubts = 2
+)
+
+// distrusted says why a search ends whose trials cannot be trusted; empty where they can.
+func (s *MaxRate) distrusted() note.Reason {
+	var doubts note.Notes
+	wasted := time.Duration(0)
+	for _, t := range s.tried {
+		if !t.valid {
+			doubts, wasted = append(doubts, t.doubt), wasted+t.cost
+		}
+	}
+	switch {
+	case s.learned().distrusted == invalidInRow:
+		return note.Because(note.InvalidInRow, invalidInRow, inShort(doubts[len(doubts)-invalidInRow:]))
+	case s.cfg.Budget > 0 && len(doubts) > 1 && wasted > s.cfg.Budget/wastedShare:
+		return note.Because(note.InvalidTime, len(doubts), len(s.tried), wasted.Round(time.Second), s.cfg.Budget, inShort(doubts))
+	}
+	return note.Reason{}
+}
+
+// inShort are the doubts of trials in one line, the ranges of their figures in place of
+// each.
+func inShort(doubts note.Notes) string {
+	kinds := doubts.Summary()
+	return strings.Join(kinds[:min(len(kinds), mostDoubts)], "; ")
+}
+
+// doubt is why a trial cannot be trusted: its first warning.
+func doubt(m *measure.Measurement) note.Note {
+	if len(m.Warnings) == 0 {
+		return note.Text("it is not valid")
+	}
+	return m.Warnings[0]
+}
+
+// noneMet is why a search ended without any rate: how far below the rates that missed the
+// objective it is met the curve alone would say, and that may be flat. A bound is told
+// only where the posterior supports it, two trials at or below it missed the objective, as
+// one may have been disturbed, and no trial that cannot be trusted met it.
+func (s *MaxRate) noneMet(why note.Reason) note.Reason {
+	lowest, seen := attempt{rate: math.Inf(1)}, ""
+	met := false
+	var missed []float64
+	for _, t := range s.tried {
+		switch {
+		case !t.valid:
+			met = met || t.met
+			continue
+		case t.state == measure.Missed:
+			missed = append(missed, t.rate)
+		}
+		if t.rate < lowest.rate {
+			lowest = t
+		}
+	}
+	if lowest.state != measure.Missed {
+		seen = ", which its trial does not decide"
+	}
+	bound := secondLeast(missed)
+	sure := 1 - s.posteriors.survival(math.Log(bound))
+	if met || math.IsInf(bound, 1) || sure < boundSure {
+		return note.Because(note.NoneMet, why.Text, lowest.rate, seen)
+	}
+	return note.Because(note.AllMissed, why.Text, lowest.rate, seen, bound, min(math.Floor(100*sure), 99))
+}
+
+// boundSure is the probability with which a rate must be beyond the maximum to be told as
+// its bound.
+const boundSure = 0.95
+
+// secondLeast is the second least of some rates, infinite where there are fewer.
+func secondLeast(rates []float64) float64 {
+	least, second := math.Inf(1), math.Inf(1)
+	for _, r := range rates {
+		if r < least {
+			least, second = r, least
+		} else {
+			second = min(second, r)
+		}
+	}
+	return second
+}
