@@ -35,6 +35,9 @@ type run struct {
 	// started is when the run began; zero for one that is only read.
 	started time.Time
 
+	// dropped says which lists of knobs do not reach the engines that are started.
+	dropped []string
+
 	// settle tells what runs on real engines where their files go; before, if set,
 	// looks at the ground ahead of the first trial.
 	settle []func(*sweep.Folder)
@@ -97,6 +100,11 @@ func (p *program) start(c *cli.Context, r *run) error {
 	if err := p.prepare(r); err != nil {
 		return err
 	}
+	if !c.Bool("quiet") {
+		for _, line := range r.dropped {
+			fmt.Fprintln(p.stderr, "planner: warning:", line)
+		}
+	}
 	if c.Bool("dry-run") {
 		return e.dry(p, c.Context, r)
 	}
@@ -109,13 +117,28 @@ func (p *program) start(c *cli.Context, r *run) error {
 	return p.conduct(c, r)
 }
 
+// starts are the configurations of a run whose engines planner starts.
+func (r *run) starts() []*config.Config {
+	return slices.DeleteFunc([]*config.Config{r.cfg, r.second}, func(cfg *config.Config) bool {
+		return cfg == nil || cfg.Simulated() || cfg.Engine.Kind == "attach"
+	})
+}
+
+// dropUnreached leaves out knob sets whose engines are started with the command line of
+// others.
+func (r *run) dropUnreached() {
+	for _, cfg := range r.starts() {
+		r.dropped = append(r.dropped, cfg.DropUnreached(func(k measure.Knobs) string {
+			s := serverOf(cfg, k)
+			return s.Line + "\n" + s.Content
+		})...)
+	}
+}
+
 // startable looks for the program of each engine that a run starts, and for what its
 // command line needs.
 func (r *run) startable() error {
-	for _, cfg := range []*config.Config{r.cfg, r.second} {
-		if cfg == nil || cfg.Simulated() || cfg.Engine.Kind == "attach" {
-			continue
-		}
+	for _, cfg := range r.starts() {
 		settings := engineSettings(cfg)
 		runnable, _ := cfg.Candidates()
 		for _, k := range runnable {
@@ -150,6 +173,7 @@ func (p *program) prepare(r *run) error {
 	if !ok {
 		return usagef("%q measures nothing", r.cfg.Run.Command)
 	}
+	r.dropUnreached()
 	var err error
 	r.study, err = e.study(p, r)
 	if _, rejected := measure.IsRejection(err); err == nil || rejected {
