@@ -51,7 +51,8 @@ func Guard(args []string) (code int, ran bool) {
 	if err := commands.Decode(&o); err != nil || len(o.Args) == 0 {
 		return 2, true
 	}
-	// The death signal of a child is bound to the thread that started it.
+	// The death signal of a child is bound to the thread that started it, and its
+	// priority is that thread's.
 	runtime.LockOSThread()
 	// Taken and dropped, not ignored: the engine would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT)
@@ -109,6 +110,7 @@ func (g *supervisor) start(o order, log *os.File) error {
 	if err != nil {
 		return err
 	}
+	yield()
 	asText := func(b []byte) string { return string(b) }
 	argv, env := list.Map(o.Args, asText), list.Map(o.Env, asText)
 	process, err := os.StartProcess(argv[0], argv, &os.ProcAttr{Env: env, Files: []*os.File{null, in, in}, Sys: ownGroup()})

@@ -1,10 +1,13 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,6 +57,9 @@ func TestLife(t *testing.T) {
 	if rtt := e.RoundTrip(t.Context()); rtt <= 0 || rtt > time.Second {
 		t.Errorf("round trip %v", rtt)
 	}
+	if own, nice := niceOf(t, os.Getpid()), niceOf(t, e.process.pid); runtime.GOOS == "linux" && nice != min(own+10, 19) {
+		t.Errorf("priority %d beside a load generator of %d", nice, own)
+	}
 	said, err := os.ReadFile(strings.TrimSuffix(e.Log, ".log") + ".cmd")
 	if err != nil || !strings.Contains(string(said), "--max-num-seqs 16 --max-num-batched-tokens 512") {
 		t.Errorf("stored command line %q, %v", said, err)
@@ -65,6 +71,21 @@ func TestLife(t *testing.T) {
 		t.Errorf("stopped twice: %v", err)
 	}
 	nothingLeft(t, mark, 0)
+}
+
+// niceOf is the priority of a process as Linux tells it, 0 elsewhere.
+func niceOf(t *testing.T, pid int) int {
+	t.Helper()
+	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	fields := strings.Fields(string(line[bytes.LastIndexByte(line, ')')+1:]))
+	if len(fields) < 17 {
+		return 0
+	}
+	nice, err := strconv.Atoi(fields[16])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nice
 }
 
 // Every way of not starting ends in its class, quotes the line that tells the

@@ -91,8 +91,8 @@ func startProcess(c Command, o order, log *os.File) (*child, error) {
 	cmd.ExtraFiles = []*os.File{status, log}
 	// Ctrl-C on the terminal is for planner, which decides what it means. It stays
 	// in planner's session: where the kernel divides processors between sessions
-	// first (Linux's autogroups), an engine of its own session with `nice` before
-	// it would still take as much as the load generator, and make it seconds late.
+	// first (Linux's autogroups), an engine of its own session with a lower
+	// priority would still take as much as the load generator, and make it seconds late.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	control, err := cmd.StdinPipe()
 	if err == nil {

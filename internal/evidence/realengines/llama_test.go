@@ -18,9 +18,7 @@ import (
 func llamaServer() subject {
 	folder := filepath.Join(root(), "llama")
 	model := filepath.Join(folder, "model.gguf")
-	// Without it a processor's matrix unit is used, which some virtual machines
-	// promise and do not have.
-	extra := []string{"--no-repack", "-t", "1"}
+	extra := []string{"-t", "1"}
 	return subject{
 		folder: folder, program: filepath.Join(folder, "llama-server"),
 		knobs: measure.Knobs{MaxNumSeqs: 4, MaxNumBatchedTokens: 512, PrefixCaching: true, MaxModelLen: 2048, TensorParallel: 1},
@@ -33,7 +31,7 @@ name = %q
 [engine]
 kind = "llama-server"
 served_name = "smol"
-extra_args = ["--no-repack", "-t", "1"]
+extra_args = ["-t", "1"]
 ready_timeout = "5m"
 [knobs]
 max_num_seqs = [4, 2]

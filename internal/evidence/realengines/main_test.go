@@ -63,16 +63,12 @@ func subjects() map[string]subject {
 func (s subject) live(dir string) *sweep.Live {
 	settings := s.settings
 	settings.Dir = filepath.Join(dir, "engine")
-	settings.Program = append(yielding(), s.program)
+	settings.Program = []string{s.program}
 	if s.settings.Kind == "vllm" {
 		settings.Program = append(settings.Program, "serve")
 	}
 	return &sweep.Live{Settings: settings, Client: load.Client{Stream: true}}
 }
-
-// yielding starts an engine at a lower priority than the client beside it, which
-// has the same processors and must not be late.
-func yielding() []string { return []string{"nice", "-n", "10"} }
 
 // trial is a short one.
 func (s subject) trial(number int, k measure.Knobs, window time.Duration) measure.Trial {

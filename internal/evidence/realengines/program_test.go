@@ -55,12 +55,7 @@ func (s subject) desk(t *testing.T) *desk {
 	}
 	d.write("planner.toml", s.toml+fmt.Sprintf(configuration, s.output))
 	// The program finds the engine where a shell would.
-	words := append(yielding(), s.program)
-	for i, w := range words {
-		words[i] = "'" + w + "'"
-	}
-	name := s.settings.Kind
-	d.write(filepath.Join("bin", name), "#!/bin/sh\nexec "+strings.Join(words, " ")+" \"$@\"\n")
+	d.write(filepath.Join("bin", s.settings.Kind), "#!/bin/sh\nexec '"+s.program+"' \"$@\"\n")
 	return d
 }
 
