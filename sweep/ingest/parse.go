@@ -103,6 +103,9 @@ func parseYAML(data []byte) iter.Seq2[document, error] {
 	if len(data) > mostYAML {
 		return cut(0, fmt.Errorf("larger than %d bytes, which is the most that is read of YAML: give the same in JSON", mostYAML))
 	}
+	if err := input.CheckJSON(data, input.AnyValue+":\n", mostValues); err != nil {
+		return cut(0, err)
+	}
 	var value any
 	if err := yaml.Unmarshal(data, &value); err != nil {
 		return cut(0, err)
@@ -177,16 +180,36 @@ func table(data []byte) iter.Seq2[row, error] {
 	}
 }
 
+// mostColumns and mostNames are how many columns a table has at most, and how many names a file
+// of metrics or of pairs: each is looked up among the others.
+const (
+	mostColumns = 1000
+	mostNames   = 10_000
+)
+
+// missing says that a row has not the cells that its header names.
+func (r row) missing(header []string) error {
+	return &lineError{r.line, fmt.Errorf("%d cells, the header has %d", len(r.cells), len(header))}
+}
+
+var errManyNames = fmt.Errorf("more than %d names, which is the most that is read of such a file", mostNames)
+
 // under makes an object of the cells of a row under the names of a header; empty ones are left out.
 func (r row) under(header []string) (*fastjson.Value, error) {
-	if len(r.cells) != len(header) {
-		return nil, &lineError{r.line, fmt.Errorf("%d cells, the header has %d", len(r.cells), len(header))}
+	switch {
+	case len(header) > mostColumns:
+		return nil, &lineError{r.line, fmt.Errorf("more than %d columns, which is the most that is read of a table", mostColumns)}
+	case len(r.cells) != len(header):
+		return nil, r.missing(header)
 	}
 	var a fastjson.Arena
 	o := a.NewObject()
 	for k, name := range header {
-		if cell := strings.TrimSpace(r.cells[k]); cell != "" && o.Get(name) == nil {
-			o.Set(strings.TrimSpace(name), a.NewString(cell))
+		if cell := strings.TrimSpace(r.cells[k]); cell != "" {
+			if name = strings.TrimSpace(name); o.Get(name) != nil {
+				return nil, &lineError{r.line, fmt.Errorf("the column %q is there twice", name)}
+			}
+			o.Set(name, a.NewString(cell))
 		}
 	}
 	return o, nil
@@ -226,6 +249,8 @@ func parseMetrics(data []byte) iter.Seq2[document, error] {
 		case r.line > before+1:
 			header = r.cells
 		case header[0] != "Metric":
+		case o.GetObject().Len() == mostNames:
+			err = &lineError{r.line, errManyNames}
 		case o.Get(r.cells[0]) != nil:
 			err = &lineError{r.line, fmt.Errorf("%q is there twice", r.cells[0])}
 		default:
@@ -255,6 +280,9 @@ func parsePairs(data []byte) iter.Seq2[document, error] {
 		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 		if !ok || name == "" || value == "" {
 			continue
+		}
+		if o.GetObject().Len() == mostNames {
+			return cut(line, errManyNames)
 		}
 		if x := o.Get(name); x != nil && string(x.GetStringBytes()) != value {
 			return cut(line, fmt.Errorf("%q is there twice", name))

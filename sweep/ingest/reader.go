@@ -84,7 +84,11 @@ func (p *pointReader) damaged(err error) {
 	if p.line = 0; errors.As(err, &at) {
 		p.line = at.line
 	}
-	p.fail("", "%s: the file is cut or damaged, have the tool write it again", strings.TrimPrefix(err.Error(), "jsontext: "))
+	what := shorten(strings.TrimPrefix(err.Error(), "jsontext: "), 400)
+	if !strings.Contains(what, "the most that is read") {
+		what += ": the file is cut or damaged, have the tool write it again"
+	}
+	p.fail("", "%s", what)
 }
 
 // document reads the load points of a part of a file, or a request.

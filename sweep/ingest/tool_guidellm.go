@@ -133,21 +133,18 @@ func parseGuidellmTable(data []byte) iter.Seq2[document, error] {
 				names = r.cells
 				continue
 			}
-			var v *fastjson.Value
-			if err == nil {
-				v, err = r.under(names)
-			}
-			if err == nil && n <= 3 {
+			if err == nil && n <= 3 && len(r.cells) == len(names) {
 				for i, name := range r.cells {
 					names[i] += "/" + name
 				}
 				continue
 			}
+			var v *fastjson.Value
 			if err == nil {
-				err = spreadPercentiles(v)
+				v, err = r.under(names)
 			}
-			if err != nil {
-				err = &lineError{r.line, err}
+			if err == nil {
+				err = spreadPercentiles(r.line, v)
 			}
 			if !yield(document{r.line, v}, err) {
 				return
@@ -157,7 +154,7 @@ func parseGuidellmTable(data []byte) iter.Seq2[document, error] {
 }
 
 // spreadPercentiles gives each of a list of percentiles a key of its own.
-func spreadPercentiles(o *fastjson.Value) (err error) {
+func spreadPercentiles(line int, o *fastjson.Value) (err error) {
 	var a fastjson.Arena
 	lists := map[string]string{}
 	o.GetObject().Visit(func(key []byte, v *fastjson.Value) {
@@ -168,7 +165,7 @@ func spreadPercentiles(o *fastjson.Value) (err error) {
 	for name, list := range lists {
 		var values []json.Number
 		if json.Unmarshal([]byte(list), &values) != nil || len(values) != len(guidellmQuantiles) {
-			err = fmt.Errorf("%s/Percentiles: not a list of %d percentiles", name, len(guidellmQuantiles))
+			err = &lineError{line, fmt.Errorf("%s/Percentiles: not a list of %d percentiles", name, len(guidellmQuantiles))}
 			continue
 		}
 		for q, x := range values {

@@ -101,6 +101,9 @@ func parseMLLog(data []byte) iter.Seq2[document, error] {
 			if key == nil || value == nil {
 				return cut(line, errors.New("no key or no value"))
 			}
+			if o.GetObject().Len() == mostNames {
+				return cut(line, errManyNames)
+			}
 			o.Set(string(key.GetStringBytes()), value)
 		}
 	}
