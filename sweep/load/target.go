@@ -128,6 +128,8 @@ func (t *target) call(ctx context.Context, method, path string, in []byte) (*fas
 	}
 	req.Header = t.header.Clone()
 	req.Header.Set("Accept", "application/json")
+	// Not sent: it tells net/http to try again where a kept connection was closed.
+	req.Header["Idempotency-Key"] = nil
 	res, err := t.http.Do(req)
 	if err != nil {
 		return nil, err
