@@ -3,6 +3,7 @@ package model
 import (
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 )
 
@@ -190,5 +191,46 @@ func TestBoundsWithSharedText(t *testing.T) {
 			t.Errorf("%g texts: %d requests fit, %d with more texts", texts, n, last)
 		}
 		last = n
+	}
+}
+
+// A release that is newer than its evidence widens the interval and says so; the release of
+// the evidence does neither.
+func TestReleasesBeyondTheirEvidenceWidenTheInterval(t *testing.T) {
+	d := deploy(t, "gpt-oss-120b", "B200 SXM", 2)
+	at := func(version string) (Spread, string) {
+		args := EngineArgs{EngineVersion: version}
+		return SpreadFor(d, args), Aged(d, args)
+	}
+	known, silent := at("0.15.1")
+	newest, said := at("")
+	if silent != "" || !strings.Contains(said, "experts by FlashInfer up to 0.15") {
+		t.Errorf("0.15: %q; newest: %q", silent, said)
+	}
+	if newest.PrefillExperts <= known.PrefillExperts || newest.Step <= known.Step || newest.Weights <= known.Weights {
+		t.Errorf("spread of the newest release %+v, of the one with evidence %+v", newest, known)
+	}
+	for _, family := range constantRows {
+		if family.seen < family.from || family.source == "" || family.date == "" {
+			t.Errorf("%+v", family)
+		}
+	}
+}
+
+// What follows the release where nothing is said.
+func TestKernelsFollowTheRelease(t *testing.T) {
+	llama, oss := deploy(t, "Llama-3.1-8B", "H100 SXM", 1), deploy(t, "gpt-oss-120b", "H100 SXM", 1)
+	for _, c := range []struct {
+		version string
+		graphs  GraphMode
+		sampler Sampler
+	}{{"0.10.2", GraphsPiecewise, SamplerSort}, {"0.11.0", GraphsFull, SamplerSort}, {"0.17.0", GraphsFull, SamplerTriton}, {"", GraphsFull, SamplerTriton}} {
+		args := EngineArgs{EngineVersion: c.version}
+		if args.graphs() != c.graphs || args.sampler(llama.Arch) != c.sampler || args.sampler(oss.Arch) != SamplerGreedy {
+			t.Errorf("%q: graphs %v, sampler %v and %v", c.version, args.graphs(), args.sampler(llama.Arch), args.sampler(oss.Arch))
+		}
+	}
+	if got := (EngineArgs{}).experts(oss.Hardware); got != ExpertsTriton {
+		t.Errorf("experts on H100 by %v", got)
 	}
 }

@@ -21,6 +21,7 @@ type Spread struct {
 	Request          float64
 	Frontend         float64
 	Communication    float64
+	Routing          float64 // how unevenly tokens choose experts
 }
 
 // Of is the spread of a term.
@@ -56,6 +57,12 @@ func SpreadFor(dep Deployment, args EngineArgs) Spread {
 	if dep.TP > 1 && dep.Hardware.Link.Kind != LinkNVLink || dep.PP > 1 {
 		s.Communication = max(s.Communication, 0.35)
 	}
+	if w := dep.denseFormat(); dep.Hardware.Generation == GenerationBlackwell && (w == FP8 || w == NVFP4) {
+		s.Layer = max(s.Layer, 0.12) // floors of their products, 25 % either way
+	}
+	if mode := args.graphs(); mode == GraphsDecodeOnly || mode == GraphsNone {
+		s.Layer = max(s.Layer, 0.20) // launches, of which two servers tell
+	}
 	s.age(dep, args)
 	return s
 }
@@ -76,7 +83,7 @@ func (s *Spread) widenForArch(dep Deployment) {
 		s.Prefill = max(s.Prefill, 0.20)
 	}
 	if a.MoE.Present() {
-		s.Experts, s.PrefillExperts = 0.05, 0.15
+		s.Experts, s.PrefillExperts, s.Routing = 0.05, 0.15, 0.30
 		if w != BF16 && w != FP16 && w != MXFP4 {
 			s.Experts, s.PrefillExperts = 0.12, 0.30
 		}
@@ -107,6 +114,7 @@ func (c Constants) Sample(rng *rand.Rand, s Spread) Constants {
 	attention, skew := factor(s.PrefillAttention), factor(s.Skew)
 	step, layer, request := factor(s.Step), factor(s.Layer), factor(s.Request)
 	frontend, communication := factor(s.Frontend), factor(s.Communication)
+	routing := factor(s.Routing)
 
 	c.Experts = c.Experts.scaled(experts, math.Inf(1))
 	c.PrefillExperts = c.PrefillExperts.scaled(prefillExperts, math.Inf(1))
@@ -119,6 +127,8 @@ func (c Constants) Sample(rng *rand.Rand, s Spread) Constants {
 	c.Attention.Skew = min(c.Attention.Skew*skew, 1)
 	c.Frontend.PromptToken *= frontend
 	c.Link.Scale *= communication
+	c.Uneven *= routing
+	c.Link.ExpertSpread *= routing
 	return c
 }
 

@@ -62,7 +62,7 @@ func (c Constants) Value(t Term, dep Deployment) float64 {
 
 // WithValue returns the constants with one term set to a value in the sense of
 // [Constants.Value], an efficiency to no more than kernels reach. Experts and LM head follow the dense matrices in proportion, a
-// mixture's layers and eager launches follow the layer.
+// mixture's layers and launches follow the layer, sampling follows the request.
 func (c Constants) WithValue(t Term, dep Deployment, v float64) Constants {
 	old := c.Value(t, dep)
 	if old <= 0 {
@@ -92,6 +92,8 @@ func (c Constants) times(t Term, by, most float64) Constants {
 	case TermRequest:
 		c.Fixed.Request *= by
 		c.Fixed.SyncRequest *= by
+		c.Sampler.Sort *= by
+		c.Sampler.Triton *= by
 	case TermWeights:
 		c.Weights = c.Weights.scaled(by, most)
 		c.Experts = c.Experts.scaled(by, most)
