@@ -20,7 +20,6 @@ type Arch struct {
 
 	Attention Attention
 	MoE       MoE
-	Vision    Vision
 	Details   Details
 	Native    WeightFormat // what the published checkpoint stores; FormatUnset if not said
 
@@ -87,6 +86,7 @@ type Details struct {
 	HeadBias      bool // bias on the LM head
 	NormBias      bool // norms carry a bias
 	NormsPerLayer int  // 0 means 2
+	Vision        Vision
 	SharedGate    bool // a one-column gate on the shared experts (Qwen2-MoE)
 	// The parts that checkpoints quantised to less than 16 bits leave in bf16.
 	KeepsAttention bool

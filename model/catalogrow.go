@@ -193,9 +193,9 @@ func archOf(r Row) (Arch, error) {
 			Window: r.count("sliding_window"), WindowLayers: r.count("sliding_attn_layers"),
 			Chunked: strings.Contains(r["attention"], "chunks"),
 		},
-		Vision:  Vision{Params: r.num("vision_params"), Hidden: r.count("vision_hidden")},
 		Details: f.details, Source: r["source"], Notes: r["notes"],
 	}
+	a.Details.Vision = Vision{Params: r.num("vision_params"), Hidden: r.count("vision_hidden")}
 	if r["tied_embeddings"] == "" {
 		a.Tied = f.tied
 	}

@@ -167,13 +167,13 @@ func (r *Roofline) setCommunication() {
 	layers := float64(d.Arch.Layers)
 	r.hiddenSize = 2 * float64(d.Arch.Hidden)
 	if d.TP > 1 {
-		r.allReduce = newCollective(d.Hardware, d.TP, r.c.Link, r.args.fusedReduce())
-		r.reduces = 2 * layers // after attention and after the MLP or the experts
+		r.reduce.each = newCollective(d.Hardware, d.TP, r.c.Link, r.args.fusedReduce())
+		r.reduce.count = 2 * layers // after attention and after the MLP or the experts
 		if r.args.fusedReduce() {
 			// The sum over experts lies within their operator, where the compiler cannot join it.
-			r.reducesApart = float64(d.Arch.MoE.Layers)
-			r.reduces -= r.reducesApart
-			r.allReduceApart = newCollective(d.Hardware, d.TP, r.c.Link, false)
+			r.reduce.aparts = float64(d.Arch.MoE.Layers)
+			r.reduce.count -= r.reduce.aparts
+			r.reduce.apart = newCollective(d.Hardware, d.TP, r.c.Link, false)
 		}
 	}
 	moe := d.Arch.MoE.Present() && d.DP > 1

@@ -168,7 +168,7 @@ func (c *hfConfig) arch() (Arch, error) {
 		a.Details.BlockFP8 = c.quantization()["weight_block_size"] != nil // a scale for each block of its matrices
 		a.Details.KeepsAttention, a.Details.KeepsShared = c.keeps("attn"), c.keeps("shared_expert")
 	}
-	a.Vision = c.vision()
+	a.Details.Vision = c.vision()
 	a.Source = "config.json"
 	if !c.known {
 		a.Notes = fmt.Sprintf("class %q is not known: biases and norms are counted as a Llama's", c.class)

@@ -106,7 +106,7 @@ func divide(dep Deployment, args EngineArgs) Memory {
 		Weights:    weightBytes(dep),
 		Activation: max(forwardBytes(dep, args.MaxNumBatchedTokens), samplerBytes*float64(args.MaxNumSeqs)*float64(dep.Arch.Vocab)),
 		NonTorch:   nonTorchAlone,
-		Vision:     visionBytes(dep.Arch.Vision),
+		Vision:     visionBytes(dep.Arch.Details.Vision),
 		Layout:     layoutOf(dep),
 	}
 	if dep.GPUs() > 1 {

@@ -54,12 +54,13 @@ type Roofline struct {
 		extra        float64 // keys added to each query
 		flops        float64 // per pair and GPU, full layers and window layers alike
 	}
-	allReduce collective
-	reduces   float64 // all-reduces per step
-	// allReduceApart are those that are not joined with a norm where the others are.
-	allReduceApart collective
-	reducesApart   float64
-	hiddenSize     float64 // bytes of one token's hidden state
+	// reduce are the all-reduces of a step; those apart are not joined with a norm where the
+	// others are.
+	reduce struct {
+		each, apart   collective
+		count, aparts float64
+	}
+	hiddenSize float64 // bytes of one token's hidden state
 	// exchange is what moves besides all-reduces: between pipeline stages, and between
 	// attention replicas and experts.
 	exchange struct {
@@ -221,11 +222,8 @@ func (r *Roofline) time(l *batchSums) StepTime {
 	if l.tokens > 0 {
 		t.PrefillAttention = r.prefill.full*l.pairs + r.prefill.window*l.windowPairs
 	}
-	if r.reduces > 0 {
-		t.Communication = r.reduces * r.allReduce.time(tokens*r.hiddenSize)
-	}
-	if r.reducesApart > 0 {
-		t.Communication += r.reducesApart * r.allReduceApart.time(tokens*r.hiddenSize)
+	if bytes := tokens * r.hiddenSize; r.reduce.count > 0 || r.reduce.aparts > 0 {
+		t.Communication = r.reduce.count*r.reduce.each.time(bytes) + r.reduce.aparts*r.reduce.apart.time(bytes)
 	}
 	if r.exchange.rate > 0 {
 		t.Communication += r.exchangeTime(tokens, l.replicas)
