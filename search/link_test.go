@@ -189,3 +189,18 @@ func TestUntrustedTrialsEndASearch(t *testing.T) {
 		t.Errorf("%v of 10m: %s", spent, r.Reason.Text)
 	}
 }
+
+// Where requests fail under load alone, the reason says how they do.
+func TestFailuresAreInTheReason(t *testing.T) {
+	s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: raceObjective(), Prior: Prior{Rate: 30}, Budget: time.Hour})
+	for _, rate := range []float64{20, 10} {
+		m := counted(rate, 1000, 400)
+		m.Failed, m.Requests, m.Failures, m.Duration = 400, 1000, map[string]int{"http_status": 400}, time.Minute
+		m.Verdict = &measure.Verdict{State: measure.Missed, Binding: measure.ErrorsBound}
+		m.Warnings = note.Notes{note.New(note.FailedWith, 400, "http status", "429: one at a time")}
+		s.Observe(m)
+	}
+	if why := s.noneMet(note.Because(note.BudgetSpent)).Text; !strings.Contains(why, "10/s, where 400 requests ended with http status: 429: one at a time") {
+		t.Error(why)
+	}
+}

@@ -131,7 +131,9 @@ type attempt struct {
 	// state is its verdict, doubt why it is not valid, and cost its engine time.
 	state measure.State
 	doubt note.Note
-	cost  time.Duration
+	// failing says how requests failed where that is what missed the objective.
+	failing string
+	cost    time.Duration
 	// hits is the share of prompt tokens that the prefix cache held; 0 where unknown.
 	hits float64
 }
@@ -235,6 +237,9 @@ func (s *MaxRate) shown(m *measure.Measurement) (of []likelihood, t attempt) {
 	t = attempt{met: !grew, cost: cost(m), doubt: doubt(m)}
 	if m.Verdict != nil {
 		t.state = m.Verdict.State
+		if t.state == measure.Missed && m.Verdict.Binding == measure.ErrorsBound {
+			t.failing = m.Complaint()
+		}
 	}
 	t.valid = trusted || t.state == measure.Missed
 	counts := make([]measure.Count, len(s.bounds))

@@ -86,7 +86,7 @@ func (s *MaxRate) finished() (Outcome, note.Reason) {
 		return NotReached, note.Because(note.MetAtLargest, high)
 	}
 	if allMissed && s.loneRate(low) {
-		return Infeasible, note.Because(note.MissedAtAll, low)
+		return Infeasible, note.Because(note.MissedAtAll, low, s.failingAt(low))
 	}
 	wanted, spent := s.cfg.Precision, s.cfg.free() && s.simulated > freeSpend
 	if s.cfg.free() && !spent {

@@ -72,8 +72,11 @@ func (s *MaxRate) noneMet(why note.Reason) note.Reason {
 			lowest = t
 		}
 	}
-	if lowest.state != measure.Missed {
+	switch {
+	case lowest.state != measure.Missed:
 		seen = ", which its trial does not decide"
+	case lowest.failing != "":
+		seen = ", where " + lowest.failing
 	}
 	bound := secondLeast(missed)
 	sure := 1 - s.posteriors.survival(math.Log(bound))
@@ -81,6 +84,17 @@ func (s *MaxRate) noneMet(why note.Reason) note.Reason {
 		return note.Because(note.NoneMet, why.Text, lowest.rate, seen)
 	}
 	return note.Because(note.AllMissed, why.Text, lowest.rate, seen, bound, min(math.Floor(100*sure), 99))
+}
+
+// failingAt says how requests failed at the lowest rate, where that is what missed the
+// objective.
+func (s *MaxRate) failingAt(lowest float64) string {
+	for _, t := range s.valid() {
+		if t.rate == lowest && t.failing != "" {
+			return ": " + t.failing
+		}
+	}
+	return ""
 }
 
 // boundSure is the probability with which a rate must be beyond the maximum to be told as

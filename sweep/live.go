@@ -254,6 +254,9 @@ func (l *Live) unable(k measure.Knobs, f *engine.Failure, seen *EngineTelemetry)
 // would condemn knobs with which an engine has served is not what it seems, and
 // tells nothing of other knobs.
 func (l *Live) condemned(k measure.Knobs) *measure.Rejection {
+	if f := l.alike(); f != nil {
+		return &measure.Rejection{Knobs: k, Reason: note.Because(note.EngineAlike, enoughAlike, f)}
+	}
 	for _, f := range l.failures {
 		switch {
 		case f.Knobs == k:
@@ -263,6 +266,24 @@ func (l *Live) condemned(k measure.Knobs) *measure.Rejection {
 		}
 	}
 	return nil
+}
+
+// enoughAlike starts that failed alike, before any engine served, are the machine's doing.
+const enoughAlike = 3
+
+// alike is the last failure where that many starts failed alike and no engine has served.
+func (l *Live) alike() *engine.Failure {
+	n := len(l.failures)
+	if n < enoughAlike || len(l.served) > 0 {
+		return nil
+	}
+	last := l.failures[n-1]
+	for _, f := range l.failures[n-enoughAlike:] {
+		if f.Class != last.Class || !f.OfMachine() {
+			return nil
+		}
+	}
+	return last
 }
 
 func (l *Live) remark(format string, args ...any) {

@@ -183,6 +183,7 @@ const (
 // Why knobs cannot run.
 const (
 	EngineFailed     Kind = "engine_failed: engine failed ({class}){cause%s}"
+	EngineAlike      Kind = "engine_alike: not started, as {starts%d} starts before it failed alike and none served: {cause%s}"
 	EngineCondemned  Kind = "engine_condemned: not started, as it needs no less than what failed already: {cause%s}"
 	TooWide          Kind = "too_wide: an instance of {gpus%d} GPUs is wider than a machine of {machine%d}, and links between machines are not modelled; hardware.gpus_per_machine names another width"
 	StepBelowSeqs    Kind = "step_below_seqs: max_num_batched_tokens {tokens%d} is below max_num_seqs {seqs%d}"
@@ -218,7 +219,7 @@ const (
 	FailsIdle   Kind = "fails_idle: more requests fail than are allowed, even one at a time on an idle engine: {failed%d} of {requests%d}, of which {how%s}"
 	IdleMisses  Kind = "idle_misses: an idle engine misses {bound}"
 	IdleFloor   Kind = "idle_floor: {bound} of an idle engine: the {statistic} is {idle_ms%dur}, the limit {limit_ms%dur}; no rate meets a limit below that"
-	MissedAtAll Kind = "missed_at_all: the objective is missed at every rate, down to {rate_per_s%.3g}/s, where requests hardly ever meet"
+	MissedAtAll Kind = "missed_at_all: the objective is missed at every rate, down to {rate_per_s%.3g}/s, where requests hardly ever meet{failing%s}"
 	AllMissed   Kind = "all_missed: {why%s}; no trial that can be trusted met the objective, down to {lowest_per_s%.3g}/s{seen%s}: " +
 		"the maximum rate is below {high_per_s%.3g}/s with {confidence_percent%.0f} % confidence"
 	NoneMet      Kind = "none_met: {why%s}; no trial that can be trusted met the objective, down to {lowest_per_s%.3g}/s{seen%s}; which rate does is not known"
@@ -272,7 +273,7 @@ var kinds = []Kind{
 	CurveInterpolates, CurveWithoutRates, OverloadInferred, NoSaturation, NoCurve, NoCurveOf, NoSamplingError, TraceRatesUnknown, NoPrice, OneInstance,
 	LossOverloads, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, MovedFar, BeyondModel, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted,
 	SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer,
-	FewRounds, FigureUnknown, SideFailed, SideInvalid, SideOverloaded, SeedsDiffer, TrafficDiffers, EngineFailed, EngineCondemned,
+	FewRounds, FigureUnknown, SideFailed, SideInvalid, SideOverloaded, SeedsDiffer, TrafficDiffers, EngineFailed, EngineAlike, EngineCondemned,
 	TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, TooManyStages, NoExperts, ExpertsUndivided, NoMemory,
 	EmptyPool, BudgetSpent, BudgetCut, BudgetLeft, NotTried, NotTriedBehind, PredictedWorse, OffTheWay, CarriesLess, CarriesLessBy,
 	AsGood, SeenAsGood, SeenWorse, NotBetter, FailsIdle, IdleMisses, IdleFloor, MissedAtAll, AllMissed, NoneMet, MetAtLargest, NarrowEnough,

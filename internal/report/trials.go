@@ -192,7 +192,7 @@ func beyondShare(m *measure.Measurement) string {
 // remark says what a reader of a row should know besides; "" where that is nothing.
 func remark(m *measure.Measurement) string {
 	switch {
-	case 2*m.Failed > m.Requests:
+	case 2*m.Failed > m.Requests, m.Failed > 0 && m.Verdict != nil && m.Verdict.State == measure.Missed && m.Verdict.Binding == measure.ErrorsBound:
 		return failures(m)
 	case m.Aborted.Text != "":
 		return "ended early: " + m.Aborted.Text
@@ -206,13 +206,9 @@ func remark(m *measure.Measurement) string {
 	return ""
 }
 
-// failures counts the requests of a trial that failed, and says how most of them did.
+// failures says how most of the failed requests of a trial failed, or how many did.
 func failures(m *measure.Measurement) string {
-	text := fmt.Sprintf("%s failed", count(m.Failed))
-	if how := m.Complaint(); how != "" {
-		text += ": " + how
-	}
-	return text
+	return cmp.Or(m.Complaint(), fmt.Sprintf("%s failed", count(m.Failed)))
 }
 
 // summaryTable says of every set of knobs how many trials it got and between

@@ -61,6 +61,12 @@ func (f *Failure) Reason() note.Reason {
 // start of it changes nothing.
 func (f *Failure) Final() bool { return f.Class == denied || f.Class == wrongModel }
 
+// OfMachine reports whether knobs hardly have a part in the failure: the engine was too
+// late, said nothing, or had no port.
+func (f *Failure) OfMachine() bool {
+	return f.Class == Slow || f.Class == stalled || f.Class == mute || f.Class == portTaken
+}
+
 // Retry reports whether the same knobs may work when they are tried once more:
 // what failed had to do with the machine at that moment.
 func (f *Failure) Retry() bool { return f.again }

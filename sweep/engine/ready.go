@@ -60,7 +60,11 @@ func (e *Engine) late(c Class, seen string) error {
 
 // fault is a failure of an engine that runs.
 func (e *Engine) fault(c Class, cause string) *Failure {
-	return &Failure{Class: c, Knobs: e.Knobs, Stage: stageReady, Cause: oneLine(cause), Log: e.Log, scope: sameKnobs}
+	f := &Failure{Class: c, Knobs: e.Knobs, Stage: stageReady, Cause: oneLine(cause), Log: e.Log, scope: sameKnobs}
+	if f.Final() {
+		f.scope = scope{}
+	}
+	return f
 }
 
 // probe asks whether the engine says that it is ready. One of an unknown kind

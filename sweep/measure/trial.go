@@ -67,7 +67,11 @@ func (r *Rejection) Error() string { return r.Reason.Text }
 // Broke reports whether a reason is that an engine failed, which is no word on any
 // limit: it may meet them all once it runs.
 func Broke(why note.Reason) bool {
-	return why.Note.Kind == note.EngineFailed || why.Note.Kind == note.EngineCondemned
+	switch why.Note.Kind {
+	case note.EngineFailed, note.EngineAlike, note.EngineCondemned:
+		return true
+	}
+	return false
 }
 
 // IsRejection unwraps the error of knobs that cannot run.
