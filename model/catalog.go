@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed" // for the catalog's tables
 	"encoding/csv"
 	"fmt"
@@ -95,7 +96,7 @@ func (c *Catalog) put(t CatalogTable, given Row) error {
 	}
 	switch t {
 	case GPUTable:
-		if err := checkOrder(r, given); err != nil {
+		if err := cmp.Or(checkBalance(r), checkOrder(r, given)); err != nil {
 			return err
 		}
 		hw, err := hardwareOf(r)

@@ -7,7 +7,8 @@ import (
 )
 
 // span is what figures of a column can be: a decade or more beyond every GPU there is,
-// so that what lies outside is a slip of the unit.
+// so that what lies outside is a slip of the unit. Of processors, which stand in a user's
+// own catalog, one core computes a hundredth of a GPU: [checkBalance] tells the slips there.
 type span struct {
 	low, high float64
 	// unit is that of the column, slips are units that data sheets use beside it.
@@ -25,7 +26,7 @@ var (
 	memorySpan    = span{1, 4096, "GB", []slip{{"bytes", 1e-9}, {"MB or MiB", 1e-3}, {"TB", 1e3}}}
 	reportedSpan  = span{1e9, 4e12, "bytes", []slip{{"MiB", 1 << 20}, {"GB", 1e9}}}
 	bandwidthSpan = span{10, 200e3, "GB/s", []slip{{"TB/s", 1e3}, {"bytes/s", 1e-9}, {"MB/s", 1e-3}}}
-	computeSpan   = span{1, 500e3, "TFLOP/s", []slip{{"PFLOP/s", 1e3}, {"FLOP/s", 1e-12}, {"GFLOP/s", 1e-3}}}
+	computeSpan   = span{0.01, 500e3, "TFLOP/s", []slip{{"PFLOP/s", 1e3}, {"FLOP/s", 1e-12}, {"GFLOP/s", 1e-3}}}
 	linkSpan      = span{1, 20e3, "GB/s", []slip{{"TB/s", 1e3}, {"bytes/s", 1e-9}, {"MB/s", 1e-3}}}
 	powerSpan     = span{5, 20e3, "W", []slip{{"kW", 1e3}, {"mW", 1e-3}}}
 	priceSpan     = span{0.001, 1000, "USD an hour", []slip{{"cents", 0.01}, {"USD a second", 3600}}}
@@ -52,6 +53,18 @@ func (s span) check(v float64) error {
 		}
 	}
 	return fmt.Errorf("%s", message)
+}
+
+// checkBalance refuses a GPU that computes less than once for each byte that it reads,
+// which nothing does: processors come to ten operations, GPUs to hundreds.
+func checkBalance(whole Row) error {
+	const key = "bf16_dense_tflops"
+	tflops, gbs := whole.num(key), whole.num("mem_bandwidth_gbs")
+	if tflops == 0 || gbs == 0 || 1e3*tflops >= gbs {
+		return nil
+	}
+	return &CellError{key, fmt.Sprintf("%g TFLOP/s are less than one operation for each byte of %g GB/s; if these are PFLOP/s, write %s",
+		tflops, gbs, strconv.FormatFloat(1e3*tflops, 'g', 6, 64))}
 }
 
 // faster are the formats in whose order no GPU becomes slower: fewer bits are never

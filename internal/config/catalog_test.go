@@ -80,27 +80,28 @@ func TestCatalogAddsAndOverrides(t *testing.T) {
 func TestCatalogRefuses(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for text, want := range map[string]string{
-		"[[gpu]]\nname = \"X\"\n\nmemry_gb = 3\n":                                    `mine.toml:4: gpu.memry_gb: is no key, the nearest valid key is gpu.memory_gb`,
-		"[[gpu]]\nname = \"X\"\n[[gpu]]\nname = \"Y\"\ntdp_w = \"a\"\n":              `mine.toml:5: gpu.tdp_w: is "a", want a number`,
-		"[[gpu]]\nname = \"X\"\ntdp_w = -1\n":                                        `mine.toml:3: gpu.tdp_w: "-1" is not a number of at least 0`,
-		"[[model]]\nmodel = \"X\"\nlayers = 2.5\n":                                   `mine.toml:3: model.layers: "2.5" is not a whole number`,
-		"[[model]]\nlayers = 2\n":                                                    `mine.toml:1: model: lacks the key model, which it needs`,
-		"[[gpu]]\nname = \"X\"\ngeneration = \"volta\"\n":                            `mine.toml:3: gpu.generation: "volta", allowed are ampere`,
-		"[[model]]\nmodel = \"X\"\nnative_dtype = \"fp6\"\n":                         `mine.toml:3: model.native_dtype: weights "fp6"`,
-		"[[gpus]]\nname = \"X\"\n":                                                   `mine.toml:1: gpus: unknown table`,
-		"[gpu]\nname = \"X\"\n":                                                      `mine.toml:1: gpu: want tables written [[gpu]]`,
-		"[[gpu]]\nname = \n":                                                         `mine.toml:2: `,
-		"[[gpu]]\nname = \"X\"\nmemory_gb = 96e9\n":                                  `mine.toml:3: gpu.memory_gb: no GPU has 9.6e+10 GB (allowed: 1 to 4096); if these are bytes, write 96`,
-		"[[gpu]]\nname = \"X\"\nmemory_gb = 98304\n":                                 `if these are MB or MiB, write 98.304`,
-		"[[gpu]]\nname = \"X\"\nmemory_bytes_reported = 143771\n":                    `mine.toml:3: gpu.memory_bytes_reported: no GPU has 143771 bytes (allowed: 1e+09 to 4e+12); if these are MiB, write 1.50755e+11`,
-		"[[gpu]]\nname = \"X\"\nmem_bandwidth_gbs = 3.35\n":                          `if these are TB/s, write 3350`,
-		"[[gpu]]\nname = \"X\"\nbf16_dense_tflops = 989e12\n":                        `if these are FLOP/s, write 989`,
-		"[[gpu]]\nname = \"X\"\ntdp_w = 0.7\n":                                       `if these are kW, write 700`,
-		"[[gpu]]\nname = \"X\"\nmemory_gb = 1e99\n":                                  `mine.toml:3: gpu.memory_gb: no GPU has 1e+99 GB (allowed: 1 to 4096)`,
-		"[[gpu]]\nname = \"X\"\nbf16_dense_tflops = 989\nfp8_dense_tflops = 197.9\n": `mine.toml:4: gpu.fp8_dense_tflops: 197.9 is below bf16_dense_tflops = 989`,
-		"[[gpu]]\nname = \"X\"\nbf16_dense_tflops = 989\nfp4_dense_tflops = 500\n":   `mine.toml:4: gpu.fp4_dense_tflops: 500 is below bf16_dense_tflops = 989`,
-		"[[gpu]]\nname = \"H100 SXM\"\nbf16_dense_tflops = 1980\n":                   `mine.toml:3: gpu.bf16_dense_tflops: 1980 is above fp8_dense_tflops = 1979`,
-		"[[gpu]]\nname = \"X\"\ntdp_w = nan\n":                                       `mine.toml:3: gpu.tdp_w`,
+		"[[gpu]]\nname = \"X\"\n\nmemry_gb = 3\n":                                      `mine.toml:4: gpu.memry_gb: is no key, the nearest valid key is gpu.memory_gb`,
+		"[[gpu]]\nname = \"X\"\n[[gpu]]\nname = \"Y\"\ntdp_w = \"a\"\n":                `mine.toml:5: gpu.tdp_w: is "a", want a number`,
+		"[[gpu]]\nname = \"X\"\ntdp_w = -1\n":                                          `mine.toml:3: gpu.tdp_w: "-1" is not a number of at least 0`,
+		"[[model]]\nmodel = \"X\"\nlayers = 2.5\n":                                     `mine.toml:3: model.layers: "2.5" is not a whole number`,
+		"[[model]]\nlayers = 2\n":                                                      `mine.toml:1: model: lacks the key model, which it needs`,
+		"[[gpu]]\nname = \"X\"\ngeneration = \"volta\"\n":                              `mine.toml:3: gpu.generation: "volta", allowed are ampere`,
+		"[[model]]\nmodel = \"X\"\nnative_dtype = \"fp6\"\n":                           `mine.toml:3: model.native_dtype: weights "fp6"`,
+		"[[gpus]]\nname = \"X\"\n":                                                     `mine.toml:1: gpus: unknown table`,
+		"[gpu]\nname = \"X\"\n":                                                        `mine.toml:1: gpu: want tables written [[gpu]]`,
+		"[[gpu]]\nname = \n":                                                           `mine.toml:2: `,
+		"[[gpu]]\nname = \"X\"\nmemory_gb = 96e9\n":                                    `mine.toml:3: gpu.memory_gb: no GPU has 9.6e+10 GB (allowed: 1 to 4096); if these are bytes, write 96`,
+		"[[gpu]]\nname = \"X\"\nmemory_gb = 98304\n":                                   `if these are MB or MiB, write 98.304`,
+		"[[gpu]]\nname = \"X\"\nmemory_bytes_reported = 143771\n":                      `mine.toml:3: gpu.memory_bytes_reported: no GPU has 143771 bytes (allowed: 1e+09 to 4e+12); if these are MiB, write 1.50755e+11`,
+		"[[gpu]]\nname = \"X\"\nmem_bandwidth_gbs = 3.35\n":                            `if these are TB/s, write 3350`,
+		"[[gpu]]\nname = \"X\"\nbf16_dense_tflops = 989e12\n":                          `if these are FLOP/s, write 989`,
+		"[[gpu]]\nname = \"X\"\nmem_bandwidth_gbs = 3350\nbf16_dense_tflops = 0.989\n": `mine.toml:4: gpu.bf16_dense_tflops: 0.989 TFLOP/s are less than one operation for each byte of 3350 GB/s; if these are PFLOP/s, write 989`,
+		"[[gpu]]\nname = \"X\"\ntdp_w = 0.7\n":                                         `if these are kW, write 700`,
+		"[[gpu]]\nname = \"X\"\nmemory_gb = 1e99\n":                                    `mine.toml:3: gpu.memory_gb: no GPU has 1e+99 GB (allowed: 1 to 4096)`,
+		"[[gpu]]\nname = \"X\"\nbf16_dense_tflops = 989\nfp8_dense_tflops = 197.9\n":   `mine.toml:4: gpu.fp8_dense_tflops: 197.9 is below bf16_dense_tflops = 989`,
+		"[[gpu]]\nname = \"X\"\nbf16_dense_tflops = 989\nfp4_dense_tflops = 500\n":     `mine.toml:4: gpu.fp4_dense_tflops: 500 is below bf16_dense_tflops = 989`,
+		"[[gpu]]\nname = \"H100 SXM\"\nbf16_dense_tflops = 1980\n":                     `mine.toml:3: gpu.bf16_dense_tflops: 1980 is above fp8_dense_tflops = 1979`,
+		"[[gpu]]\nname = \"X\"\ntdp_w = nan\n":                                         `mine.toml:3: gpu.tdp_w`,
 	} {
 		if err := os.WriteFile("mine.toml", []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -119,6 +120,14 @@ func TestCatalogRefuses(t *testing.T) {
 func TestCatalogTakesUnknownFigures(t *testing.T) {
 	text := "[[gpu]]\nname = \"X\"\nmemory_gb = 24\nmemory_bytes_reported = 0\nmem_bandwidth_gbs = 300\nbf16_dense_tflops = 121\nfp8_dense_tflops = 0\ntdp_w = 0\n"
 	if _, err := ReadCatalog(write(t, text)); err != nil {
+		t.Error(err)
+	}
+}
+
+// A catalog of the user's own may hold a processor, of which a core computes a third of a
+// TFLOP/s.
+func TestCatalogTakesProcessors(t *testing.T) {
+	if _, err := ReadCatalog(write(t, "[[gpu]]\nname = \"two processors\"\nmemory_gb = 16\nmem_bandwidth_gbs = 20\nbf16_dense_tflops = 0.35\n")); err != nil {
 		t.Error(err)
 	}
 }

@@ -46,9 +46,10 @@ func TestSweepKilledTwice(t *testing.T) {
 // with.
 func (s subject) checkTrial(t *testing.T, number int, m measure.Measurement, seen sweep.EngineTelemetry) {
 	t.Helper()
+	facts := seen.Engine.Facts
 	t.Logf("trial %d: %g/s, %d requests, TTFT %v, TPOT %v, E2E %v, send lag %v; started in %.1f s; version %s, %d blocks of %d tokens, %v",
 		number, m.Trial.Rate, m.Requests, m.TTFT.Mean, m.TPOT.Mean, m.E2E.Mean, m.SendLag.Mean, seen.Engine.Cold.Seconds(), m.Server.Engine.Version,
-		m.Server.KVBlocks, m.Server.BlockTokens, seen.Engine.Facts.Flags)
+		facts.KVBlocks, facts.BlockTokens, facts.Flags)
 	t.Logf("the engine said: TTFT %v (client %v), queue %v, output %.1f tokens/s, hits %.2f; %v", seen.Said.TTFT, seen.ClientTTFT,
 		seen.Said.Queue, seen.Said.OutputRate, seen.Said.HitRate, seen.Notes)
 	if m.Trial.Number != number || m.Rejected.Text != "" || m.Requests == 0 || m.Failed == m.Requests {
@@ -59,7 +60,7 @@ func (s subject) checkTrial(t *testing.T, number int, m measure.Measurement, see
 	}
 	want := strconv.Itoa(m.Trial.Knobs.MaxNumSeqs)
 	got := ""
-	for _, f := range seen.Engine.Facts.Flags {
+	for _, f := range facts.Flags {
 		if f.Name == "max_num_seqs" {
 			got = f.Value
 		}
