@@ -113,7 +113,7 @@ func (r *run) timeShares() *measure.TimeShares {
 
 // sharesOf splits the time of steps by what bounds it. The LM head counts to the
 // weights: it is a stream of its matrix below some 280 rows. Elementwise work counts to
-// compute.
+// compute, and waiting for the host to what is fixed.
 func sharesOf(t model.StepTime) measure.TimeShares {
 	var out measure.TimeShares
 	largest := 0.0
@@ -126,7 +126,7 @@ func sharesOf(t model.StepTime) measure.TimeShares {
 		{"kv", &out.KV, t.DecodeAttention},
 		{"compute", &out.Compute, t.Compute + t.ExpertCompute + t.PrefillAttention + t.Elementwise},
 		{"communication", &out.Communication, t.Communication},
-		{"fixed", &out.Fixed, t.Fixed},
+		{"fixed", &out.Fixed, t.Fixed + t.Host},
 	} {
 		if t.Total > 0 {
 			*part.share = part.seconds / t.Total
