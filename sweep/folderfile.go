@@ -101,17 +101,26 @@ func (f Folder) write(name string, data []byte) error {
 
 // tidy removes what a process that was killed left half written. Nobody else may write.
 func (f Folder) tidy() error {
+	return f.Clear(".", func(name string) bool { return strings.HasPrefix(filepath.Base(name), temporary) })
+}
+
+// Clear removes the files at or below a name for which unwanted is true; it need not exist.
+func (f Folder) Clear(name string, unwanted func(name string) bool) error {
 	root, err := os.OpenRoot(f.Path)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	return fs.WalkDir(root.FS(), ".", func(path string, e fs.DirEntry, err error) error {
-		if err == nil && !e.IsDir() && strings.HasPrefix(e.Name(), temporary) {
+	err = fs.WalkDir(root.FS(), name, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() && unwanted(path) {
 			err = root.Remove(path)
 		}
 		return err
 	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // WriteFrom puts a file in place that fill writes.

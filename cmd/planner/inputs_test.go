@@ -20,7 +20,7 @@ import (
 func TestInputsAreBounded(t *testing.T) {
 	t.Parallel()
 	dir := runsIn(t)
-	planned(t, dir, slices.Concat([]string{"estimate", "p.toml", "--records", "-o", filepath.Join(dir, "run")}, single)...)
+	planned(t, dir, slices.Concat([]string{"estimate", "p.toml", "--set", "search.budget=8m", "--records", "-o", filepath.Join(dir, "run")}, single)...)
 	for name, data := range hostileFiles(t) {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
 			t.Fatal(err)

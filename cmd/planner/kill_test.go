@@ -1,12 +1,20 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 const killConfig = `
@@ -71,9 +79,14 @@ func TestKilledRunResumes(t *testing.T) {
 	want := storedAnswer(t, runFolder(t, whole))
 	journal := read(t, filepath.Join(runFolder(t, whole), "journal.jsonl"))
 
+	files := textsOf(t, runFolder(t, whole))
+	kills, err := killCount()
+	if err != nil {
+		t.Fatal(err)
+	}
 	rng := rand.New(rand.NewPCG(1, 1))
 	resumed := 0
-	for range 6 {
+	for range kills {
 		dir := configured(t)
 		killAfter(t, planner(t, dir, "plan", "p.toml", "--quiet"), time.Duration(rng.Float64()*float64(took)))
 		folder := runFolder(t, dir)
@@ -91,10 +104,86 @@ func TestKilledRunResumes(t *testing.T) {
 		if got := read(t, filepath.Join(folder, "journal.jsonl")); got != journal {
 			t.Error("killed and resumed: another journal than in one go")
 		}
+		if diff := cmp.Diff(files, textsOf(t, folder)); diff != "" {
+			t.Errorf("killed and resumed: other files than in one go:\n%s", diff)
+		}
 	}
-	if resumed < 3 {
-		t.Errorf("only %d of 6 kills hit a run that had begun", resumed)
+	if resumed < kills/2 {
+		t.Errorf("only %d of %d kills hit a run that had begun", resumed, kills)
 	}
+}
+
+// killCount is how many kills are tried: PLANNER_KILLS, or a few.
+func killCount() (int, error) {
+	if text := os.Getenv("PLANNER_KILLS"); text != "" {
+		return strconv.Atoi(text)
+	}
+	return 6, nil
+}
+
+// textsOf are the files of a run folder with their texts; those of images and those that
+// tell of clock and place are empty.
+func textsOf(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(folder, path)
+		files[name] = ""
+		if !slices.Contains([]string{"run.json", "plan.json", storedFile}, name) {
+			sum := sha256.Sum256([]byte(read(t, path)))
+			files[name] = hex.EncodeToString(sum[:])
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// TestEndIsWrittenLast: wherever the writing of the last files is cut, the run is not taken
+// for one that has ended, and is given all of its files when it is resumed.
+func TestEndIsWrittenLast(t *testing.T) {
+	t.Parallel()
+	dir := runsIn(t)
+	folder := filepath.Join(dir, "run")
+	code, _ := planned(t, dir, slices.Concat([]string{"estimate", "p.toml", "--set", "search.budget=8m", "-o", folder}, single)...)
+	want := textsOf(t, folder)
+	inOrder := slices.SortedFunc(maps.Keys(want), func(a, b string) int {
+		return written(t, filepath.Join(folder, a)).Compare(written(t, filepath.Join(folder, b)))
+	})
+	last := len(inOrder) - 1
+	if inOrder[last] != storedFile || inOrder[last-1] != "plan.json" {
+		t.Errorf("written in this order: %v", inOrder)
+	}
+	for _, left := range []int{last, last - 1, 3} {
+		for _, name := range inOrder[left:] {
+			if err := os.Remove(filepath.Join(folder, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(folder, "plots", ".tmp-half"), []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if again, _ := planned(t, dir, "resume", folder); again != code {
+			t.Errorf("with %d files left: exit code %d, was %d", left, again, code)
+		}
+		if diff := cmp.Diff(want, textsOf(t, folder)); diff != "" {
+			t.Errorf("with %d files left: other files than in one go:\n%s", left, diff)
+		}
+	}
+}
+
+func written(t *testing.T, path string) time.Time {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.ModTime()
 }
 
 // configured is a new folder with the configuration in it.

@@ -68,7 +68,7 @@ func TestRunsAreTheirOwnersAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(shell, slices.Concat([]string{"-c", `umask 0; exec "$@"`, "sh", program,
-		"estimate", "p.toml", "--records", "-o", folder}, single)...)
+		"estimate", "p.toml", "--set", "search.budget=8m", "--records", "-o", folder}, single)...)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -100,7 +100,7 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	dir := runsIn(t)
 	whole, outside := filepath.Join(dir, "whole"), filepath.Join(dir, "outside")
-	planned(t, dir, slices.Concat([]string{"estimate", "p.toml", "-o", whole}, single)...)
+	planned(t, dir, slices.Concat([]string{"estimate", "p.toml", "--set", "search.budget=8m", "-o", whole}, single)...)
 	if err := os.Mkdir(outside, 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -274,10 +274,16 @@ func (p *program) conclude(c *cli.Context, r *run, answer sweep.Answer, err erro
 }
 
 // keep writes the report of a run into its folder. The answer of one that was
-// interrupted is not its last.
+// interrupted is not its last. What says that the run has ended is written last: a run
+// that is cut before has all of its files made again.
 func (r *run) keep(answer sweep.Answer, doc report.Document, interrupted bool) error {
 	if err := writeReport(*r.folder, doc); err != nil || interrupted {
 		return err
+	}
+	if e, _ := experimentOf(r.cfg.Run.Command); e.csv != "" {
+		if err := r.folder.Write(e.csv, report.CSV(doc)); err != nil {
+			return err
+		}
 	}
 	if v, ok := answer.Value.(interface{ Files() map[string]any }); ok {
 		files := v.Files()
@@ -285,11 +291,6 @@ func (r *run) keep(answer sweep.Answer, doc report.Document, interrupted bool) e
 			if err := r.folder.WriteJSON(name, files[name]); err != nil {
 				return err
 			}
-		}
-	}
-	if e, _ := experimentOf(r.cfg.Run.Command); e.csv != "" {
-		if err := r.folder.Write(e.csv, report.CSV(doc)); err != nil {
-			return err
 		}
 	}
 	data, err := wire.Print(answer.Value)
@@ -340,7 +341,8 @@ func writeReport(f sweep.Folder, d report.Document) error {
 			return err
 		}
 	}
-	return nil
+	// The report of an interrupted run may have had other plots.
+	return f.Clear("plots", func(name string) bool { return files[name] == nil })
 }
 
 // processors is how many simulated trials run side by side.
