@@ -46,7 +46,8 @@ func (all *Import) readFolder(folder string) error {
 		}
 	}
 	if len(kept) == 0 {
-		return &FileError{File: folder, What: strings.Join(append([]string{"the folder holds no result that is read"}, all.Warnings.Texts...), "; ")}
+		why := append([]string{"the folder holds no result that is read"}, all.Warnings.Texts...)
+		return &FileError{File: folder, What: strings.Join(why, "; ")}
 	}
 	slices.SortFunc(kept, func(a, b folderFile) int { return strings.Compare(a.path, b.path) })
 	for _, f := range kept {

@@ -172,12 +172,16 @@ func TestMalformedFiles(t *testing.T) {
 func FuzzParsers(f *testing.F) {
 	for parser, text := range []string{
 		"{\"a\":NaN}\n[{\"b\":[1,\"x\"]}]", "a: [1, .nan]\nb: {c: 'd'}\n", "a,b\n1,\"2\n3\"\n", "Metric,avg\nx,1\n\nMetric,Value\ny,2\n",
-		"a : 1\nb (ns): 2\n", ":::MLLOG {\"key\":\"a\",\"value\":1}\n", "A,B\nc,d\nMean,Percentiles\n1,\"[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]\"\n", "Name,User Count\nAggregated,4\n",
+		"a : 1\nb (ns): 2\n",
+		":::MLLOG {\"key\":\"a\",\"value\":1}\n",
+		"A,B\nc,d\nMean,Percentiles\n1,\"[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]\"\n", "Name,User Count\nAggregated,4\n",
 	} {
 		f.Add(uint8(parser), text)
 	}
 	f.Fuzz(func(t *testing.T, parser uint8, text string) {
-		all := []func([]byte) iter.Seq2[document, error]{parseJSON, parseYAML, parseRows, parseMetrics, parsePairs, parseMLLog, parseGuidellmTable, parseLocust}
+		all := []func([]byte) iter.Seq2[document, error]{
+			parseJSON, parseYAML, parseRows, parseMetrics, parsePairs, parseMLLog, parseGuidellmTable, parseLocust,
+		}
 		for d, err := range all[int(parser)%len(all)]([]byte(text)) {
 			if err == nil && d.v == nil {
 				t.Error("neither a document nor an error")

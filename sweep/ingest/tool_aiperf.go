@@ -19,14 +19,17 @@ func aiperfFormat() ResultFormat {
 			"inter_token_latency is one figure a request, our TPOT; inter_chunk_latency, gaps between chunks, is left out",
 		},
 		layouts: []layout{
-			{marks: []string{`"aiperf_version"`, `"num_profile_runs"`}, refuse: "averages over several runs: read profile_export_aiperf.json of each"},
+			{
+				marks:  []string{`"aiperf_version"`, `"num_profile_runs"`},
+				refuse: "averages over several runs: read profile_export_aiperf.json of each",
+			},
 			{marks: []string{`"timeslices"`, `"input_config"`}, refuse: "slices of a run: read its profile_export_aiperf.json"},
 			object,
 			{
 				marks:   []string{`"metrics"`, `"session_num"`, `"request_latency"`, `"request_start_ns"`},
 				request: (*pointReader).aiperfRequest,
 			},
-			aiperfTable([]string{"Metric,avg,min,max", "Time to First Token (ms)", "Benchmark Duration (sec)"}),
+			aiperfTable("Time to First Token (ms)", "Request Count", []string{"Metric,avg,min,max", "Benchmark Duration (sec)"}),
 		},
 	}
 }
@@ -41,7 +44,7 @@ func genaiPerfFormat() ResultFormat {
 		},
 		layouts: []layout{
 			aiperfObject([]string{`"time_to_first_token"`, `"request_throughput"`, `"unit"`}),
-			aiperfTable([]string{"Metric,avg,min,max", "Time To First Token (ms)", "Request Throughput (per sec)"}),
+			aiperfTable("Time To First Token (ms)", "Request Count (count)", []string{"Metric,avg,min,max", "Request Throughput (per sec)"}),
 		},
 	}
 }
@@ -57,15 +60,14 @@ func aiperfObject(marks []string) layout {
 	}
 }
 
-// aiperfTable is the layout of the same as a table, which does not tell the load.
-func aiperfTable(marks []string) layout {
+// aiperfTable is the layout of the same as a table, which does not tell the load. The two tools
+// name their rows otherwise.
+func aiperfTable(ttft, count string, marks []string) layout {
 	return layout{
-		marks: marks, parse: parseMetrics, text: true,
-		latencies: slices.Concat(
-			latenciesIn(time.Millisecond, "Time to First Token (ms).*", "Inter Token Latency (ms).*", "", "Request Latency (ms).*"),
-			latenciesIn(time.Millisecond, "Time To First Token (ms).*", "", "", "")),
+		marks: append(marks, ttft), parse: parseMetrics, text: true,
+		latencies: latenciesIn(time.Millisecond, ttft+".*", "Inter Token Latency (ms).*", "", "Request Latency (ms).*"),
 		stats:     []string{"avg", "p50", "p90", "p95", "p99"},
-		completed: "Request Count.Value", failed: "Error Request Count.Value",
+		completed: count + ".Value", failed: "Error Request Count.Value",
 		outputTokens: "Output Token Throughput (tokens/sec).Value", promptTokens: "Input Token Throughput (tokens/sec).Value",
 		rest: func(p *pointReader, _ int) {
 			// A table of a run without failures leaves them out, and still has their share.
@@ -162,6 +164,7 @@ func (p *pointReader) aiperfRequest() request {
 			*to = p.seconds("metrics."+name+".value", p.unitBeside("metrics."+name))
 		}
 	}
-	r.prompt, r.output = p.seconds("metrics.input_sequence_length.value", time.Second), p.seconds("metrics.output_sequence_length.value", time.Second)
+	r.prompt = p.seconds("metrics.input_sequence_length.value", time.Second)
+	r.output = p.seconds("metrics.output_sequence_length.value", time.Second)
 	return r
 }

@@ -9,7 +9,8 @@ import (
 
 func inferencePerfFormat() ResultFormat {
 	return ResultFormat{
-		Name: "inference-perf", Reads: "stage_N_lifecycle_metrics.json, summary_lifecycle_metrics.json, per_request_lifecycle_metrics.json, or the folder of reports",
+		Name:  "inference-perf",
+		Reads: "stage_N_lifecycle_metrics.json, summary_lifecycle_metrics.json, per_request_lifecycle_metrics.json, or the folder of reports",
 		Notes: []string{
 			serviceTime + " (its schedule_delay says how late)",
 			"TTFT counts visible text only; arrivals called constant are exponential gaps, rescaled",

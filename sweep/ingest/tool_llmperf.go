@@ -36,7 +36,8 @@ func (p *pointReader) llmperfRequest() request {
 	if r.failed = p.has("error_code"); r.failed {
 		return r
 	}
-	r.ttft, r.e2e, r.output = p.seconds("ttft_s", time.Second), p.seconds("end_to_end_latency_s", time.Second), p.seconds("number_output_tokens", time.Second)
+	r.ttft, r.e2e = p.seconds("ttft_s", time.Second), p.seconds("end_to_end_latency_s", time.Second)
+	r.output = p.seconds("number_output_tokens", time.Second)
 	if r.output > 1 {
 		r.tpot = (r.e2e - r.ttft) / (r.output - 1)
 	}

@@ -20,7 +20,8 @@ func locustFormat() ResultFormat {
 			},
 			{
 				marks: []string{"Type,Name,Request Count,Failure Count", "Average Response Time"}, parse: parseLocust, text: true,
-				latencies: latenciesIn(time.Millisecond, "", "", "", "*"), stats: []string{"Average Response Time", "50%", "90%", "95%", "99%", "99.9%"},
+				latencies: latenciesIn(time.Millisecond, "", "", "", "*"),
+				stats:     []string{"Average Response Time", "50%", "90%", "95%", "99%", "99.9%"},
 				completed: "Request Count", failed: "Failure Count", rest: (*pointReader).locust,
 			},
 		},

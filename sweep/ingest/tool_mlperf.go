@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/valyala/fastjson"
@@ -14,19 +15,22 @@ import (
 
 func mlperfFormat() ResultFormat {
 	percentiles := []string{"50.00", "90.00", "95.00", "99.00", "99.90"}
+	ns := time.Nanosecond
 	summary := layout{
 		marks: []string{"MLPerf Results Summary", "Scenario", "latency (ns)"}, parse: parsePairs, text: true,
-		latencies: append(
-			latenciesIn(time.Nanosecond, "* percentile first token latency (ns)", "* percentile time to output token (ns)", "", "* percentile latency (ns)"),
-			latenciesIn(time.Nanosecond, "Mean First Token latency (ns)", "Mean Time per Output Token (ns)", "", "Mean latency (ns)")...),
+		latencies: slices.Concat(
+			latenciesIn(ns, "* percentile first token latency (ns)", "* percentile time to output token (ns)", "", "* percentile latency (ns)"),
+			latenciesIn(ns, "Mean First Token latency (ns)", "Mean Time per Output Token (ns)", "", "Mean latency (ns)")),
 		outputTokens: "Completed tokens per second", rest: (*pointReader).mlperfSummary,
 	}
 	detail := layout{
 		marks: []string{":::MLLOG", `"result_validity"`}, parse: parseMLLog,
-		latencies: append(
-			latenciesIn(time.Nanosecond, "result_first_token_*_percentile_latency_ns", "result_time_per_output_token_*_percentile_ns", "", "result_*_percentile_latency_ns"),
-			latenciesIn(time.Nanosecond, "result_first_token_mean_latency_ns", "result_time_to_output_token_mean", "", "result_mean_latency_ns")...),
-		completed: "result_query_count", failed: "num_errors", outputTokens: "result_completed_tokens_per_second", rest: (*pointReader).mlperfDetail,
+		latencies: slices.Concat(
+			latenciesIn(ns, "result_first_token_*_percentile_latency_ns", "result_time_per_output_token_*_percentile_ns", "",
+				"result_*_percentile_latency_ns"),
+			latenciesIn(ns, "result_first_token_mean_latency_ns", "result_time_to_output_token_mean", "", "result_mean_latency_ns")),
+		completed: "result_query_count", failed: "num_errors", outputTokens: "result_completed_tokens_per_second",
+		rest: (*pointReader).mlperfDetail,
 	}
 	summary.stats = append([]string{""}, percentiles...)
 	detail.stats = summary.stats
