@@ -230,41 +230,6 @@ func (r *Race) sideBySide(sets []*candidate, most int) []measure.Trial {
 	return batch
 }
 
-// hadItsShare reports whether a set has had half of what was left of the budget when its
-// search began, while none is known that meets the objective: the other half is for the
-// other sets. A search that is near its end goes on.
-func (r *Race) hadItsShare(c *candidate) bool {
-	s := c.search
-	if s.cfg.Budget == 0 || len(r.all) == 1 || s.spent < s.cfg.Budget/2 || s.outcome != Searching || s.pending != nil {
-		return false
-	}
-	if len(s.valid()) >= minTrials && s.posteriors.halfWidth(s.cfg.Confidence) < 2*s.cfg.Precision {
-		return false
-	}
-	s.outcome, s.reason = OutOfBudget, note.Because(note.ShareSpent, s.cfg.Budget/2)
-	return true
-}
-
-// without says of a set that its search ended without a rate: it meets the objective at
-// none, or what was measured does not tell.
-func (c *candidate) without(found Result) {
-	c.status, c.reason = Skipped, found.Reason
-	if found.Outcome == Infeasible {
-		c.status = Infeasibly
-	}
-}
-
-// searchOf starts a search of its own for a candidate, within what is left of the
-// budget.
-func (r *Race) searchOf(p Prior, seed uint64) *MaxRate {
-	cfg := r.cfg.Search
-	cfg.Prior, cfg.Seed = p, seed
-	if cfg.Budget > 0 {
-		cfg.Budget = max(cfg.Budget-r.spent, time.Second)
-	}
-	return NewMaxRate(cfg)
-}
-
 // seek searches the sets in the order of prediction until one meets the
 // objective at some rate.
 func (r *Race) seek() []measure.Trial {

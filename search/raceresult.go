@@ -130,41 +130,6 @@ func (r *Race) without(lead *candidate, seen Result) (Outcome, note.Reason) {
 	return seen.Outcome, seen.Reason
 }
 
-// mostUndecided ends a race so many of whose searches ended without any rate, for what
-// is hardly a matter of the knobs then.
-const mostUndecided = 3
-
-// givesUp ends a race without an incumbent when enough of its searches told nothing, or
-// the last one spent the budget: there is nothing to measure the other sets against.
-func (r *Race) givesUp() bool {
-	undecided := 0
-	why := note.Reason{}
-	for _, c := range r.all {
-		if c.status == Skipped {
-			undecided++
-			why = why.Or(c.reason)
-		}
-	}
-	switch b := r.cfg.Search.Budget; {
-	case undecided >= mostUndecided:
-		why = note.Because(note.NotTriedBehind, undecided, why.Text)
-	case undecided > 0 && b > 0 && b-r.spent < b/leastLeft:
-		why = note.Because(note.BudgetSpent)
-	default:
-		return false
-	}
-	for _, c := range r.all {
-		if c.status == Untried {
-			c.status, c.reason = Skipped, why
-		}
-	}
-	r.phase = finished
-	return true
-}
-
-// leastLeft is the part of the budget, as a divisor, below which no other set is begun.
-const leastLeft = 8
-
 // PrefersDefault reports whether the engine's own settings are to be chosen before
 // the best set: where that has no rate, where the default's safe rate is no lower,
 // or where the gain is not shown, which is the case while its interval, of the best

@@ -212,26 +212,6 @@ func TestCondemnedIsNotStarted(t *testing.T) {
 	}
 }
 
-// Starts that fail alike, for what no knob mends, are not repeated for every set.
-func TestStartsThatFailAlikeEnd(t *testing.T) {
-	t.Parallel()
-	l, _ := fakeLive(t.TempDir(), "no-choices")
-	var trials []measure.Trial
-	for i := range enoughAlike + 2 {
-		trials = append(trials, liveTrial(badSeqs, i+1))
-		trials[i].Knobs.MaxNumBatchedTokens = 512 << i
-	}
-	source := &list{trials: trials}
-	if err := (&Loop{Source: source, Run: l.Run}).Drive(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for i, m := range source.seen {
-		if started := strings.HasPrefix(m.Rejected.Text, "engine failed (start.mute)"); started != (i < enoughAlike) || !measure.Broke(m.Rejected) {
-			t.Errorf("set %d: %q", i+1, m.Rejected.Text)
-		}
-	}
-}
-
 // A growing latency ends a trial early when it has an objective, and what ended
 // it is no breakdown of the engine.
 func TestLiveTrialIsCutShort(t *testing.T) {
