@@ -195,7 +195,7 @@ func TestFolders(t *testing.T) {
 		{"vllm/sweep", "SERVE--ttft=20ms-BENCH--max_concurrency=4/run=0.json SERVE--ttft=20ms-BENCH--max_concurrency=4/run=1.json " +
 			"SERVE--ttft=20ms-BENCH--request_rate=10/run=0.json SERVE--ttft=20ms-BENCH--request_rate=10/run=1.json",
 			"SERVE--ttft=20ms-BENCH--max_concurrency=4/summary.json SERVE--ttft=20ms-BENCH--max_concurrency=4/warmup.json " +
-				"SERVE--ttft=20ms-BENCH--request_rate=10/summary.json SERVE--ttft=20ms-BENCH--request_rate=10/warmup.json"},
+				"SERVE--ttft=20ms-BENCH--request_rate=10/summary.json SERVE--ttft=20ms-BENCH--request_rate=10/warmup.json summary.csv"},
 		{"guidellm", "concurrent.json poisson.json", "concurrent.csv poisson.csv poisson.yaml"},
 	} {
 		root := filepath.Join("testdata", tc.folder)

@@ -128,6 +128,12 @@ func (p *pointReader) column(path string) (rows [][]float64) {
 	if v == nil || v.Type() == fastjson.TypeNull {
 		return nil
 	}
+	if p.layout.text && v.Type() == fastjson.TypeString {
+		// Tables have lists in one cell.
+		if list, err := fastjson.ParseBytes(v.GetStringBytes()); err == nil {
+			v = list
+		}
+	}
 	if v.Type() != fastjson.TypeArray {
 		p.fail(path, "not a list of figures, one a request")
 		return nil
