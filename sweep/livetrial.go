@@ -202,8 +202,8 @@ func (v *watchdog) hangs(now time.Duration, records func() []measure.Record) boo
 	return false
 }
 
-// arrivals counts what came: first tokens and ends, and of these the good ones and the
-// refusals. waiting says whether requests are in flight.
+// arrivals counts what came: first tokens and ends, and of these what is good, first
+// tokens and good ends, and the refusals. waiting says whether requests are in flight.
 type arrivals struct {
 	events, good, refusals int
 	waiting                bool
@@ -218,6 +218,7 @@ func tally(records []measure.Record) (seen arrivals) {
 		r := &records[i]
 		if r.First >= 0 {
 			seen.events++
+			seen.good++
 		}
 		switch r.Outcome {
 		case measure.InFlight:
