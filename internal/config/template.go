@@ -47,7 +47,7 @@ func Template(modelName, gpu, kind string) ([]byte, error) {
 		need.Engine = ConfiguredEngine
 		put("model.name", cmp.Or(modelName, starterFile), "--model")
 		put("knobs.max_num_seqs", "[1, 2, 4, 8]", "") // slots, and as many contexts in memory
-		put("knobs.max_num_batched_tokens", "[512, 2048]", "")
+		put("knobs.max_num_batched_tokens", "2048", "") // its own choice
 	case strings.HasSuffix(modelName, ".json"):
 		put("model.config", modelName, "--model")
 	default:
