@@ -46,7 +46,7 @@ func Template(modelName, gpu, kind string) ([]byte, error) {
 	case engine.LoadsFile(kind):
 		need.Engine = ConfiguredEngine
 		put("model.name", cmp.Or(modelName, starterFile), "--model")
-		put("knobs.max_num_seqs", "[1, 2, 4, 8]", "") // slots, and as many contexts in memory
+		put("knobs.max_num_seqs", "[1, 2, 4, 8]", "")   // slots, and as many contexts in memory
 		put("knobs.max_num_batched_tokens", "2048", "") // its own choice
 	case strings.HasSuffix(modelName, ".json"):
 		put("model.config", modelName, "--model")
