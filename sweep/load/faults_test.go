@@ -3,13 +3,15 @@ package load
 import (
 	"bufio"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -286,10 +288,23 @@ func narrow(ctx context.Context, network, address string) (net.Conn, error) {
 
 // certificate makes a server for TLS and those who trust it.
 func certificate(t testing.TB) (*tls.Config, *x509.CertPool) {
-	s := httptest.NewTLSServer(nil)
-	defer s.Close()
-	roots := s.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
-	return &tls.Config{Certificates: s.TLS.Certificates}, roots
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := &x509.Certificate{SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotAfter: time.Now().Add(time.Hour)}
+	signed, err := x509.CreateCertificate(rand.Reader, plain, plain, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := x509.ParseCertificate(signed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(read)
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{signed}, PrivateKey: key}}}, roots
 }
 
 // one sends one request for 4 tokens and returns its record.
