@@ -3,6 +3,7 @@ package report
 import (
 	"slices"
 	"strconv"
+	"time"
 
 	"planner/sweep/measure"
 )
@@ -36,7 +37,7 @@ func figures() []trialColumn {
 	add("concurrency", func(m *measure.Measurement) string { return positive(float64(m.Trial.Concurrency)) })
 	add("sent_per_s", func(m *measure.Measurement) string { return raw(m.Sent) })
 	add("achieved_per_s", func(m *measure.Measurement) string { return raw(m.Achieved) })
-	add("duration_s", func(m *measure.Measurement) string { return positive(m.Duration.Seconds()) })
+	add("duration_s", func(m *measure.Measurement) string { return known(m.Duration) })
 	add("requests", func(m *measure.Measurement) string { return strconv.Itoa(m.Requests) })
 	add("failed", func(m *measure.Measurement) string { return strconv.Itoa(m.Failed) })
 	for _, metric := range measure.AllLatencies() {
@@ -88,6 +89,14 @@ func positive(v float64) string {
 		return ""
 	}
 	return raw(v)
+}
+
+// known is a time in seconds, empty for one that is not known.
+func known(d time.Duration) string {
+	if d < 0 {
+		return ""
+	}
+	return raw(d.Seconds())
 }
 
 func told[T any](v *T, print func(T) string) string {

@@ -139,7 +139,8 @@ func repeated(kept []folderFile, r *Results) (twin string) {
 
 // sameRun reports whether two measurements are of one run, as closely as tools round.
 func sameRun(a, b *measure.Measurement) bool {
-	return a.Requests == b.Requests && a.Failed == b.Failed && near(a.TTFT.Mean, b.TTFT.Mean) && near(a.E2E.Mean, b.E2E.Mean)
+	counted := a.Requests > 0 && b.Requests > 0
+	return (!counted || a.Requests == b.Requests && a.Failed == b.Failed) && near(a.TTFT.Mean, b.TTFT.Mean) && near(a.E2E.Mean, b.E2E.Mean)
 }
 
 // near reports whether two times are equal as closely as tools round; what is not known is

@@ -165,6 +165,10 @@ func (p *pointReader) add() {
 	if m.Failed < 0 || m.Failed > m.Requests && m.Requests > 0 {
 		p.fail("failed", "%d of %d requests", m.Failed, m.Requests)
 	}
+	if rate := m.Trial.Rate; rate > 0 && (m.Achieved/rate-1)*math.Sqrt(float64(m.Requests)) > offSigmas {
+		m.Valid = false
+		p.warn(note.ArrivalsOff, m.Requests, rate*m.Duration.Seconds())
+	}
 	if m.TTFT.Mean > 0 && m.E2E.Mean > 0 && float64(m.TTFT.Mean) > aboveE2E*float64(m.E2E.Mean) {
 		m.Valid = false
 		p.warn(note.TTFTAboveE2E, m.TTFT.Mean, m.E2E.Mean)
@@ -192,7 +196,10 @@ func (p *pointReader) add() {
 
 // aboveE2E is how far, as a ratio, the mean TTFT may be above that of the whole request:
 // tools round. mostPerSecond is the highest rate that is taken for one, of tokens too.
+// offSigmas is how many standard deviations of a Poisson count more may be completed than
+// the rate offers.
 const (
+	offSigmas     = 4
 	aboveE2E      = 1.01
 	mostPerSecond = 1e9
 )

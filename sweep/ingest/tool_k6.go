@@ -11,7 +11,7 @@ func k6Format() ResultFormat {
 		Name: "k6", Reads: "--summary-export FILE",
 		Notes: []string{
 			"only whole requests are timed: the first byte is no first token, and is left out",
-			"a constant number of virtual users is taken for a closed loop; how long a run lasted and what rate it aimed at are not in the file",
+			"a constant number of virtual users, all of them busy, is a closed loop; what rate a run aimed at is not in the file",
 		},
 		layouts: []layout{{
 			marks:     []string{`"metrics"`, `"http_req_duration"`, `"http_reqs"`},
@@ -33,11 +33,12 @@ func (p *pointReader) k6(completed int) {
 	if p.m.E2E.Mean < 0 && m.Failed == 0 {
 		p.latency(&m.E2E, "metrics.http_req_duration.*", time.Millisecond)
 	}
-	least, most := p.count("metrics.vus.min"), p.count("metrics.vus.max")
+	// At a rate of arrivals more users are at hand than are busy.
+	least, most, ready := p.count("metrics.vus.min"), p.count("metrics.vus.max"), p.count("metrics.vus_max.max")
 	switch {
 	case p.number("metrics.dropped_iterations.count") > 0:
 		p.warn(note.LoopClosedBySlots)
-	case least == most && most > 0:
+	case least == most && most == ready:
 		p.closed(most)
 	}
 }
