@@ -63,11 +63,19 @@ func (a *assumed) observe(c measure.Count, rate float64, atLeast bool) likelihoo
 	e.table = make([]float64, zNodes*phiNodes)
 	for j, offset := range phiOffsets {
 		phi := a.phi.median * math.Exp(a.phi.sd*offset)
-		for i := range zNodes {
-			e.table[i*phiNodes+j] = a.logLikelihood(&e, zLow+float64(i)*zStep, phi)
+		most, disturbed := math.Inf(-1), logDisturbed
+		if e.k > mostDisturbed*e.n {
+			disturbed = math.Inf(-1)
+		}
+		for i := zNodes - 1; i >= 0; i-- {
+			l := a.logLikelihood(&e, zLow+float64(i)*zStep, phi)
+			most = max(most, l)
+			e.table[i*phiNodes+j] = max(l, most+disturbed)
 		}
 		if a.kind == onShare {
-			e.bottom[j] = e.k
+			if e.table[j] > most+disturbed {
+				e.bottom[j] = e.k
+			}
 			if !e.atLeast && e.k <= e.n*a.far() {
 				e.top[j] = topSlope
 			}
@@ -75,6 +83,15 @@ func (a *assumed) observe(c measure.Count, rate float64, atLeast bool) likelihoo
 	}
 	return e
 }
+
+// logDisturbed is the logarithm of how likely it is that what a trial saw beyond the limit
+// came from without and tells nothing of its rate: the server stood still once, or another
+// one on the machine took its turn. No single trial rules a rate out any further, unless
+// more than mostDisturbed of its requests were beyond.
+const (
+	logDisturbed  = -4.6 // 1 %
+	mostDisturbed = 0.9
+)
 
 // flowFreedom is the number of degrees of freedom of the spread of a throughput, which
 // comes from eight blocks. flowMisfit is what the throughput of a server that is offered
