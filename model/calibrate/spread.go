@@ -89,14 +89,25 @@ func Shift(k Known, probe Probe) (Shifts, error) {
 	return out, nil
 }
 
-// Moved is the logarithm of the maximum rate in another situation over the known one in
-// this, found as [Shift] does. It is not beyond a factor of e either way.
-func Moved(rate float64, from, to Situation) (float64, error) {
+// Move is the logarithm of the maximum rate in another situation over the known one in
+// the first, not beyond a factor of e either way, or why it is not known.
+type Move struct {
+	By  float64
+	Err error
+}
+
+// Moves finds how far other situations move a rate, as [Shift] does. An error says that
+// the rate itself is none that can be moved.
+func Moves(rate float64, from Situation, to []Situation) ([]Move, error) {
 	s, err := newShiftSearch(rate, from)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return s.find(to)
+	out := make([]Move, len(to))
+	return out, parallel.Do(len(to), func(i int) error {
+		out[i].By, out[i].Err = s.find(to[i])
+		return nil
+	})
 }
 
 // shiftSearch is the common ground of all shifts of a rate.

@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -68,7 +67,8 @@ func (d *Decision) addEvidence(p *plan.Plan) error {
 			p.Assumptions = append(p.Assumptions, u.String())
 		}
 	}
-	return errors.Join(d.addRoofline(p), d.addSensitivity(p))
+	d.addSensitivity(p)
+	return d.addRoofline(p)
 }
 
 // fitCurves fits latency against rate for every bounded metric.

@@ -62,11 +62,12 @@ func loosened(o measure.SLO, by float64) measure.SLO {
 // addSensitivity adds to a plan what the simulated engine says of other requests and
 // other limits: how far they move the maximum rate of the chosen instance. On a real
 // engine that ratio is applied to what was measured.
-func (d *Decision) addSensitivity(p *plan.Plan) error {
+func (d *Decision) addSensitivity(p *plan.Plan) {
 	if d.ground.Predict == nil || p.Offer.Rate.Value <= 0 {
-		return nil
+		return
 	}
-	planned := d.situation(p.Offer.Knobs)
+	var asked []string
+	var situations []calibrate.Situation
 	for _, s := range scenarios() {
 		other, k, cfg := *d, p.Offer.Knobs, *d.cfg
 		s.vary(&cfg, &k)
@@ -75,19 +76,23 @@ func (d *Decision) addSensitivity(p *plan.Plan) error {
 			p.AddChanges(plan.Change{What: s.what, Reason: note.Because(note.BeyondModel, k.MaxModelLen, own)})
 			continue
 		}
-		moved, err := calibrate.Moved(p.Offer.Rate.Value, planned, other.situation(k))
-		switch r, rejected := measure.IsRejection(err); {
+		asked, situations = append(asked, s.what), append(situations, other.situation(k))
+	}
+	moves, err := calibrate.Moves(p.Offer.Rate.Value, d.situation(p.Offer.Knobs), situations)
+	if err != nil {
+		return // the simulated engine does not carry what was measured, and says nothing here
+	}
+	for i, m := range moves {
+		switch r, rejected := measure.IsRejection(m.Err); {
 		case rejected:
-			p.AddChanges(plan.Change{What: s.what, Reason: r.Reason})
-		case err != nil:
-			return err
-		case moved <= -calibrate.WidestShift:
-			p.AddChanges(plan.Change{What: s.what, Reason: note.Because(note.MovedFar, 100*math.Exp(moved))})
+			p.AddChanges(plan.Change{What: asked[i], Reason: r.Reason})
+		case m.Err != nil:
+		case m.By <= -calibrate.WidestShift:
+			p.AddChanges(plan.Change{What: asked[i], Reason: note.Because(note.MovedFar, 100*math.Exp(m.By))})
 		default:
-			p.AddChanges(p.Moved(s.what, math.Exp(moved)))
+			p.AddChanges(p.Moved(asked[i], math.Exp(m.By)))
 		}
 	}
-	return nil
 }
 
 // situation is that of the configuration on the simulated engine with given knobs.
