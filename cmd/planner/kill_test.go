@@ -118,7 +118,7 @@ func killCount() (int, error) {
 	if text := os.Getenv("PLANNER_KILLS"); text != "" {
 		return strconv.Atoi(text)
 	}
-	return 6, nil
+	return 3, nil
 }
 
 // textsOf are the files of a run folder with their texts; those of images and those that
