@@ -124,11 +124,14 @@ var (
 // bodyReader reads a body at the cost of the memory for all.
 type bodyReader struct{ *session }
 
-// Read takes what it reads from that memory.
+// Read takes what it reads from that memory, and gives all back that it took where there is
+// no more: nobody else is to be refused for a body that is.
 func (r bodyReader) Read(p []byte) (int, error) {
 	n, err := r.req.Body.Read(p)
 	r.held += int64(n)
 	if r.server.bodies.Add(int64(n)) > r.server.limits.bodies {
+		r.server.bodies.Add(-r.held)
+		r.held = 0
 		return n, errTooMany
 	}
 	return n, err
