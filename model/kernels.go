@@ -82,15 +82,23 @@ var (
 	samplerNames = []string{"", "greedy", "sort", "triton", "flashinfer"}
 )
 
-// String is the setting's name in configurations.
-func (g GraphMode) String() string     { return graphNames[g] }
-func (e ExpertKernels) String() string { return expertNames[e] }
-func (s Sampler) String() string       { return samplerNames[s] }
+// String is the mode's name in configurations, "" for the release's default.
+func (g GraphMode) String() string { return graphNames[g] }
 
-// GraphNames, ExpertKernelNames and SamplerNames list what the settings may say.
-func GraphNames() []string        { return slices.Clone(graphNames) }
+// String is the kernels' name in configurations, "" for the release's default.
+func (e ExpertKernels) String() string { return expertNames[e] }
+
+// String is the sampler's name in configurations, "" for the model's own.
+func (s Sampler) String() string { return samplerNames[s] }
+
+// GraphNames lists the names of graph modes, the default's empty one first.
+func GraphNames() []string { return slices.Clone(graphNames) }
+
+// ExpertKernelNames lists the names of expert kernels, the default's empty one first.
 func ExpertKernelNames() []string { return slices.Clone(expertNames) }
-func SamplerNames() []string      { return slices.Clone(samplerNames) }
+
+// SamplerNames lists the names of samplers, the default's empty one first.
+func SamplerNames() []string { return slices.Clone(samplerNames) }
 
 // ParseGraphMode reads a name as [GraphMode.String] writes it.
 func ParseGraphMode(s string) (GraphMode, error) { return parseName[GraphMode](s, graphNames) }

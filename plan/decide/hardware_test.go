@@ -11,18 +11,9 @@ import (
 	"planner/sweep/measure"
 )
 
-// instances estimates what one instance carries for both GPUs and all degrees of
-// parallelism, keyed "H100 SXM/4", and why the rest does not run.
-func instances(t *testing.T, name, weights string) (carries map[string]plan.Offer, rejected []measure.Rejection) {
+// estimated is the plan by the simulated engine for a configuration of overrides alone.
+func estimated(t *testing.T, over []config.Override) *Planned {
 	t.Helper()
-	var over []config.Override
-	for _, kv := range [][2]string{
-		{"model.name", name}, {"model.weights", weights}, {"hardware.gpu", `["H100 SXM", "H200 SXM"]`}, {"engine.tensor_parallel", "[1, 2, 4, 8]"},
-		{"knobs.max_num_seqs", "512"}, {"knobs.max_num_batched_tokens", "8192"}, {"knobs.gpu_memory_utilization", "0.9"},
-		{"workload.class", "chat"}, {"demand.rate", "100"}, {"slo.ttft.p99", "500ms"}, {"slo.tpot.p99", "50ms"},
-	} {
-		over = append(over, config.Override{Key: kv[0], Value: kv[1]})
-	}
 	cfg, err := config.Load("", over, config.For("estimate"))
 	if err != nil {
 		t.Fatal(err)
@@ -40,6 +31,22 @@ func instances(t *testing.T, name, weights string) (carries map[string]plan.Offe
 	if !ok {
 		t.Fatalf("%+v", answer)
 	}
+	return made
+}
+
+// instances estimates what one instance carries for both GPUs and all degrees of
+// parallelism, keyed "H100 SXM/4", and why the rest does not run.
+func instances(t *testing.T, name, weights string) (carries map[string]plan.Offer, rejected []measure.Rejection) {
+	t.Helper()
+	var over []config.Override
+	for _, kv := range [][2]string{
+		{"model.name", name}, {"model.weights", weights}, {"hardware.gpu", `["H100 SXM", "H200 SXM"]`}, {"engine.tensor_parallel", "[1, 2, 4, 8]"},
+		{"knobs.max_num_seqs", "512"}, {"knobs.max_num_batched_tokens", "8192"}, {"knobs.gpu_memory_utilization", "0.9"},
+		{"workload.class", "chat"}, {"demand.rate", "100"}, {"slo.ttft.p99", "500ms"}, {"slo.tpot.p99", "50ms"},
+	} {
+		over = append(over, config.Override{Key: kv[0], Value: kv[1]})
+	}
+	made := estimated(t, over)
 	carries = map[string]plan.Offer{}
 	add := func(o plan.Offer) { carries[fmt.Sprintf("%s/%d", o.GPU, o.GPUs)] = o }
 	add(made.Offer)

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"planner/internal/config"
-	"planner/sweep"
 )
 
 // planned is the plan of a small instance, with some keys set otherwise.
@@ -18,20 +17,7 @@ func planned(t *testing.T, other ...config.Override) *Planned {
 		{Key: "workload.output", Value: `{ dist = "lognormal", median = 200, sigma = 0.6, min = 10, max = 1000 }`},
 		{Key: "demand.rate", Value: "100"}, {Key: "slo.ttft.p99", Value: "500ms"}, {Key: "slo.tpot.p99", Value: "50ms"},
 	}
-	cfg, err := config.Load("", append(over, other...), config.For("estimate"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ground := sweep.SimulatedGround(&sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}, 2)
-	d, err := New(cfg, ground)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := sweep.Drive(t.Context(), nil, ground, d, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer.Value.(*Planned)
+	return estimated(t, append(over, other...))
 }
 
 // What short runs say of other limits and other lengths is what a search of its own finds,
