@@ -75,29 +75,29 @@ const (
 	SamplerFlashInfer
 )
 
-// The names of the settings in configurations; the first, empty one is the default.
+// The names of the settings in configurations; the first is the default.
 var (
-	graphNames   = []string{"", "full", "piecewise", "decode-only", "none"}
-	expertNames  = []string{"", "triton", "marlin", "flashinfer"}
-	samplerNames = []string{"", "greedy", "sort", "triton", "flashinfer"}
+	graphNames   = []string{"auto", "full", "piecewise", "decode-only", "eager"}
+	expertNames  = []string{"auto", "triton", "marlin", "flashinfer"}
+	samplerNames = []string{"auto", "greedy", "sort", "triton", "flashinfer"}
 )
 
-// String is the mode's name in configurations, "" for the release's default.
+// String is the mode's name in configurations, "auto" for the release's default.
 func (g GraphMode) String() string { return graphNames[g] }
 
-// String is the kernels' name in configurations, "" for the release's default.
+// String is the kernels' name in configurations, "auto" for the release's default.
 func (e ExpertKernels) String() string { return expertNames[e] }
 
-// String is the sampler's name in configurations, "" for the model's own.
+// String is the sampler's name in configurations, "auto" for the model's own.
 func (s Sampler) String() string { return samplerNames[s] }
 
-// GraphNames lists the names of graph modes, the default's empty one first.
+// GraphNames lists the names of graph modes, the default first.
 func GraphNames() []string { return slices.Clone(graphNames) }
 
-// ExpertKernelNames lists the names of expert kernels, the default's empty one first.
+// ExpertKernelNames lists the names of expert kernels, the default first.
 func ExpertKernelNames() []string { return slices.Clone(expertNames) }
 
-// SamplerNames lists the names of samplers, the default's empty one first.
+// SamplerNames lists the names of samplers, the default first.
 func SamplerNames() []string { return slices.Clone(samplerNames) }
 
 // ParseGraphMode reads a name as [GraphMode.String] writes it.
@@ -117,7 +117,7 @@ func parseName[T ~int](s string, names []string) (T, error) {
 			return T(i), nil
 		}
 	}
-	return 0, fmt.Errorf("%q: allowed are %s", s, strings.Join(names[1:], " "))
+	return 0, fmt.Errorf("%q: allowed are %s", s, strings.Join(names, " "))
 }
 
 // Async reports whether the engine schedules the next step while the present one runs:

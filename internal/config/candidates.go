@@ -116,7 +116,7 @@ func (c *Config) impossible(k measure.Knobs) (key string, why error) {
 			return key, why
 		}
 	}
-	if m := c.machine(k.GPU); k.GPUs() > m {
+	if m := c.nodeGPUs(k.GPU); k.GPUs() > m {
 		return "engine.tensor_parallel", note.New(note.TooWide, k.GPUs(), m)
 	}
 	return "", nil
@@ -141,11 +141,11 @@ func (c *Config) invalid(k measure.Knobs) (key string, why error) {
 	return key, err
 }
 
-// machine is how many GPUs one link joins: in a server eight, in an NVL72 rack 72.
-func (c *Config) machine(gpu string) int {
+// nodeGPUs is how many GPUs one link joins: in a server eight, in an NVL72 rack 72.
+func (c *Config) nodeGPUs(gpu string) int {
 	switch {
-	case c.GPUsPerMachine > 0:
-		return c.GPUsPerMachine
+	case c.NodeGPUs > 0:
+		return c.NodeGPUs
 	case strings.HasPrefix(gpu, "GB200"), strings.HasPrefix(gpu, "GB300"):
 		return 72
 	}

@@ -76,7 +76,7 @@ expert_parallel = true
 max_num_seqs = 64
 max_num_batched_tokens = 2048
 gpu_memory_utilization = 0.9
-`, Need{Engine: SimulatedEngine, Lists: true}, Override{Key: "engine.data_parallel", Value: "16"}, Override{Key: "hardware.gpus_per_machine", Value: "128"})
+`, Need{Engine: SimulatedEngine, Lists: true}, Override{Key: "engine.data_parallel", Value: "16"}, Override{Key: "hardware.node_gpus", Value: "128"})
 	runnable, rejected := c.Candidates()
 	if len(runnable) != 2 || len(rejected) != 0 { // 128 experts over 16 and 128 GPUs
 		t.Errorf("%d runnable, %d rejected: %+v", len(runnable), len(rejected), rejected)

@@ -202,26 +202,26 @@ func truth() codec[bool] {
 	return codec[bool]{read: read, print: strconv.FormatBool}
 }
 
-// switched is true or false, or "" for what the engine does by default.
+// switched is true or false, or auto: what the engine does by default.
 func switched() codec[model.Choice] {
 	read := func(n input) (model.Choice, bool) {
 		switch n.value {
-		case "":
+		case "auto":
 			return model.ByDefault, true
 		case true:
 			return model.On, true
 		case false:
 			return model.Off, true
 		}
-		n.wrong(`true or false, or "" for the engine's default`)
+		n.wrong("true, false or auto: the engine's default")
 		return model.ByDefault, false
 	}
 	return codec[model.Choice]{read: read, print: func(c model.Choice) string {
-		return [...]string{`""`, "true", "false"}[c]
+		return [...]string{`"auto"`, "true", "false"}[c]
 	}}
 }
 
-// kernel is a word that chooses kernels, or "" for the engine's default.
+// kernel is a word that chooses kernels, or auto for the engine's default.
 func kernel[T fmt.Stringer](parse func(string) (T, error), names func() []string) codec[T] {
 	return named(parse, T.String, names()...)
 }

@@ -23,13 +23,13 @@ type Config struct {
 	GPUs []GPU
 	// PowerPrice is in US dollars per kWh; 0 means that power is not counted.
 	PowerPrice float64
-	// GPUsPerMachine is how many GPUs one machine joins, the most that an instance may
+	// NodeGPUs is how many GPUs one node joins, the most that an instance may
 	// have; 0 stands for what is usual of the GPU.
-	GPUsPerMachine int
-	Engine         EngineSettings
-	Space          Space
-	Workload       workload.Workload
-	Search         Search
+	NodeGPUs int
+	Engine   EngineSettings
+	Space    Space
+	Workload workload.Workload
+	Search   Search
 	// OutputDir is where run folders are made, relative to the current folder.
 	OutputDir string
 	// Run is how the run folder was made whose configuration this is; its zero value

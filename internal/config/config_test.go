@@ -123,7 +123,7 @@ func TestKeysCoverTheInterface(t *testing.T) {
 	if len(documented) > 0 {
 		t.Errorf("no such keys: %v", documented)
 	}
-	want := []string{"slo.goodput", "hardware.gpus_per_machine", "workload.think_time", "workload.burstiness", "workload.trace_format", "search.certify"}
+	want := []string{"slo.goodput", "workload.think_time", "workload.burstiness", "workload.trace_format", "search.certify"}
 	if !reflect.DeepEqual(extra, want) {
 		t.Errorf("keys beyond the interface: %v, want %v", extra, want)
 	}

@@ -115,8 +115,8 @@ func TestKernels(t *testing.T) {
 	}
 	given := append(flags,
 		Override{Key: "engine.async_scheduling", Value: "false", Flag: "--set"},
-		Override{Key: "engine.fuse_allreduce", Value: "true", Flag: "--set"},
-		Override{Key: "engine.graph_mode", Value: "decode-only", Flag: "--set"},
+		Override{Key: "engine.allreduce_fusion", Value: "true", Flag: "--set"},
+		Override{Key: "engine.graphs", Value: "decode-only", Flag: "--set"},
 		Override{Key: "engine.graph_tokens", Value: "2048", Flag: "--set"},
 		Override{Key: "engine.moe_backend", Value: "marlin", Flag: "--set"},
 		Override{Key: "engine.sampler", Value: "greedy", Flag: "--set"})
@@ -128,7 +128,7 @@ func TestKernels(t *testing.T) {
 	if c.Engine.Kernels != want {
 		t.Errorf("got %+v, want %+v", c.Engine.Kernels, want)
 	}
-	for _, wrong := range []Override{{Key: "engine.async_scheduling", Value: "1"}, {Key: "engine.graph_mode", Value: "partial"}} {
+	for _, wrong := range []Override{{Key: "engine.async_scheduling", Value: "1"}, {Key: "engine.graphs", Value: "partial"}} {
 		if _, err := Load("", append(flags, wrong), For("estimate")); err == nil {
 			t.Errorf("%s = %s is taken", wrong.Key, wrong.Value)
 		}
