@@ -36,7 +36,8 @@ type Offer struct {
 	// objective; empty if it does.
 	Obstacle note.Reason `json:"-"`
 	// Unknown says why no rate is known where there may be one: a search that did not
-	// come to its end. It counts only without a safe rate and without an obstacle.
+	// come to its end. It counts only where the safe rate gives no fleet that the demand
+	// allows, and without an obstacle.
 	Unknown string `json:"unknown,omitempty"`
 	// Warnings are what to be careful with; a file has their sentences as well.
 	Warnings note.Notes `json:"notes,omitempty"`
@@ -53,7 +54,8 @@ func FromCrossing(x *curve.Crossing) search.Estimate {
 type Alternative struct {
 	Offer    Offer `json:",embed"`
 	Feasible bool  `json:"feasible"`
-	// Undecided says that no rate is known of the offer, though it may carry one.
+	// Undecided says that no rate is known of the offer by which to size a fleet, though
+	// it may carry one.
 	Undecided bool `json:"undecided,omitempty"`
 	// Reason says why it was not chosen, or why it cannot be.
 	Reason note.Reason `json:",embed"`

@@ -67,6 +67,10 @@ func (p *Plan) FleetAt(rate float64) (Fleet, error) {
 	return p.Demand.size(rate, p.Offer.GPUs)
 }
 
+// looseFactor is by how much the safe rate of a search that did not end may lie below the
+// likely one for a fleet to be sized by it: twice the GPUs that are likely needed.
+const looseFactor = 2
+
 // consider sizes and prices one offer.
 func (d *Demand) consider(o *Offer) Alternative {
 	a := Alternative{Offer: *o}
@@ -83,15 +87,33 @@ func (d *Demand) consider(o *Offer) Alternative {
 		a.Reason = note.Because(note.NoRateKnown, cmp.Or(o.Unknown, "nothing was measured that tells one"))
 		return a
 	}
-	f, err := d.size(safe, o.GPUs)
-	if err != nil {
-		a.Reason = note.ReasonOf(err)
+	if o.Unknown != "" && safe < o.Rate.Value/looseFactor {
+		a.Undecided = true
+		a.Reason = note.Because(note.RateLoose, o.Rate.Value, o.Rate.Low, o.Rate.High, o.Unknown)
 		return a
 	}
-	a.Fleet, a.Cost = f, o.price(&f, f.PlannedRate)
-	a.Reason = d.broken(&a)
-	a.Feasible = a.Reason.Text == ""
+	d.fit(&a, safe)
+	if highest := (Alternative{Offer: *o}); !a.Feasible && o.Unknown != "" {
+		// A search that did not end proves nothing against what its high end would do.
+		d.fit(&highest, o.Rate.High)
+		if a.Undecided = highest.Feasible; a.Undecided {
+			a.Reason = note.Because(note.NoRateKnown, o.Unknown+"; by the safe rate so far, "+a.Reason.Text)
+		}
+	}
 	return a
+}
+
+// fit sizes and prices an offer whose instances carry rate, and says whether that keeps
+// the demand's limits.
+func (d *Demand) fit(a *Alternative, rate float64) {
+	f, err := d.size(rate, a.Offer.GPUs)
+	if err != nil {
+		a.Reason = note.ReasonOf(err)
+		return
+	}
+	a.Fleet, a.Cost = f, a.Offer.price(&f, f.PlannedRate)
+	a.Reason = d.broken(a)
+	a.Feasible = a.Reason.Text == ""
 }
 
 // broken says which limit of the demand the sized offer breaks; empty if none.

@@ -246,6 +246,22 @@ func TestUndecided(t *testing.T) {
 			t.Errorf("doubts %q, reasons %q", d, undecided.Reasons())
 		}
 	}
+	// A safe rate that a search left far below what may be is none to refuse by.
+	wide := offer(1, 1, 1)
+	wide.Rate.High, wide.Unknown = 50, "the budget is spent"
+	_, err := Solve(Demand{Rate: 100, MaxGPUs: 10}, measure.SLO{}, []Offer{wide}, nil)
+	if !errors.As(err, &undecided) || !strings.Contains(undecided.Doubts()[0], "the budget is spent") {
+		t.Errorf("a safe rate of 1/s that may be 50/s: %v", err)
+	}
+	wide.Rate = search.Estimate{Value: 0.29, Low: 0.053, High: 1.52, Safe: 0.08}
+	if _, err := Solve(Demand{Rate: 1}, measure.SLO{}, []Offer{wide}, nil); !errors.As(err, &undecided) {
+		t.Errorf("a fleet of 13 where 4 are likely: %v", err)
+	}
+	wide = offer(1, 1, 1)
+	wide.Unknown = "the budget is spent"
+	if _, err := Solve(Demand{Rate: 100, MaxGPUs: 10}, measure.SLO{}, []Offer{wide}, nil); !errors.As(err, new(*Infeasible)) {
+		t.Errorf("a rate of 1/s at most, for 100/s on 10 GPUs: %v", err)
+	}
 	open, dear := offer(0, 1, 1), offer(1, 1, 1)
 	if _, err := Solve(Demand{Rate: 100, MaxGPUs: 10}, measure.SLO{}, []Offer{dear, open}, nil); !errors.As(err, &undecided) {
 		t.Errorf("one offer beyond the limit of GPUs and one undecided: %v", err)
