@@ -1,8 +1,11 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,9 +20,9 @@ const (
 	loneTries = 3
 	// lonePause lies between two of them.
 	lonePause = time.Second
-	// loneSilence is how long a request alone may wait for its first token. A timeout of
-	// the workload below it is a question of speed.
-	loneSilence = 5 * time.Minute
+	// loneSilence is how long a request alone may wait for its first token, whatever the
+	// workload's timeout says: what is slower than that timeout is a question of speed.
+	loneSilence = 2 * time.Minute
 )
 
 // alone sends requests of the trial's own workload to an engine that has nothing else to
@@ -36,7 +39,7 @@ func (l *Live) alone(ctx context.Context, e *engine.Engine, t *measure.Trial, pa
 		if failed != nil {
 			return false, failed
 		}
-		if err = broken(&r); err == nil || engine.Final(err) || e.Failure() != nil {
+		if err = broken(&r); err == nil || silent(&r) || engine.Final(err) || e.Failure() != nil {
 			return r.Outcome == measure.OK, err
 		}
 	}
@@ -46,18 +49,18 @@ func (l *Live) alone(ctx context.Context, e *engine.Engine, t *measure.Trial, pa
 // loneRequest sends one request alone.
 func (l *Live) loneRequest(ctx context.Context, e *engine.Engine, t *measure.Trial, draw uint64) (measure.Record, error) {
 	client := l.client(e)
-	client.Abort = func(now time.Duration, records func() []measure.Record) note.Reason {
-		if now < loneSilence {
-			return note.Reason{}
-		}
-		for _, r := range records() {
-			if r.First >= 0 {
-				return note.Reason{}
-			}
-		}
-		return note.Because(note.EngineHangs)
+	silence := cmp.Or(l.Hang, loneSilence)
+	patient := *t.Workload
+	if patient.Timeout > 0 {
+		patient.Timeout = max(patient.Timeout, 2*silence)
 	}
-	lone := measure.Trial{Knobs: t.Knobs, Workload: t.Workload, Concurrency: 1, Requests: 1, Seed: t.Seed + 1 + draw}
+	client.Abort = func(now time.Duration, records func() []measure.Record) note.Reason {
+		if now >= silence && !slices.ContainsFunc(records(), func(r measure.Record) bool { return r.First >= 0 }) {
+			return note.Because(note.EngineHangs)
+		}
+		return note.Reason{}
+	}
+	lone := measure.Trial{Knobs: t.Knobs, Workload: &patient, Concurrency: 1, Requests: 1, Seed: t.Seed + 1 + draw}
 	o, err := client.Run(ctx, lone, lone.Schedule())
 	if err != nil {
 		return measure.Record{}, l.orBroken(ctx, e, err)
@@ -68,8 +71,7 @@ func (l *Live) loneRequest(ctx context.Context, e *engine.Engine, t *measure.Tri
 	return o.Records[0], nil
 }
 
-// broken says how a request that was alone failed; nil where it did not, or gave up
-// waiting as the workload says.
+// broken says how a request that was alone failed; nil where it did not, or was slow.
 func broken(r *measure.Record) error {
 	const alone = "a request of the load, alone on the engine, "
 	switch {
@@ -78,11 +80,14 @@ func broken(r *measure.Record) error {
 		return fmt.Errorf(alone+"failed: %w", engine.Answered(r.Status(), words))
 	case r.Broken():
 		return fmt.Errorf(alone+"ended with %s: %s", strings.ReplaceAll(r.Outcome.String(), "_", " "), r.Detail)
-	case r.Outcome == measure.InFlight:
-		return fmt.Errorf(alone+"got no token in %v", loneSilence)
+	case silent(r):
+		return errors.New(alone + "got no token in minutes")
 	}
 	return nil
 }
+
+// silent reports whether a request that was alone was given up without a token.
+func silent(r *measure.Record) bool { return r.Outcome == measure.InFlight && r.First < 0 }
 
 // pause waits; false if ctx ends meanwhile.
 func pause(ctx context.Context, d time.Duration) bool {

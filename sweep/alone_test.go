@@ -15,6 +15,9 @@ import (
 	"planner/sweep/measure"
 )
 
+// silence stands for no answer at all.
+const silence = -1
+
 // failingServer answers questions about itself, and requests for one token, as a server
 // that is well. What is asked for token by token fails as fails says, which is given the
 // requests so far and those in flight.
@@ -31,7 +34,12 @@ func failingServer(t *testing.T, fails func(n, flying int64) (status int)) (url 
 		_ = json.NewDecoder(r.Body).Decode(&in)
 		if in.Stream {
 			defer flying.Add(-1)
-			if status := fails(asked.Add(1), flying.Add(1)); status != 0 {
+			status := fails(asked.Add(1), flying.Add(1))
+			if status == silence {
+				<-r.Context().Done()
+				return
+			}
+			if status != 0 {
 				http.Error(w, `{"error":{"message":"not today"}}`, status)
 				return
 			}
@@ -70,6 +78,7 @@ func TestFailingAlone(t *testing.T) {
 		"denied":      {always(401), "(net.denied) in stage serving: a request of the load, alone on the engine, failed: status 401: not today", 1},
 		"no model":    {always(404), "(args.model)", 1},
 		"unavailable": {always(503), "(serve.failing)", 2 * loneTries},
+		"silent":      {always(silence), "(serve.failing) in stage serving: a request of the load, alone on the engine, got no token", 2},
 		"key expires": {func(n, _ int64) int {
 			if n > 20 {
 				return 403
@@ -91,6 +100,9 @@ func TestFailingAlone(t *testing.T) {
 			trial := liveTrial(goodSeqs, 1)
 			if c.rejected != "" {
 				trial.Window = time.Minute
+				hasty := *trial.Workload
+				hasty.Timeout = 300 * time.Millisecond // less than what tells silence from slowness
+				trial.Workload = &hasty
 			}
 			began := time.Now()
 			o, err := l.Run(t.Context(), trial)
