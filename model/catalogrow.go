@@ -58,8 +58,8 @@ var gpuColumns = []CatalogColumn{
 	{"mem_bandwidth_gbs", CellNum}, {"bf16_dense_tflops", CellNum}, {"fp8_dense_tflops", CellNum}, {"fp4_dense_tflops", CellNum},
 	{"int8_dense_tops", CellNum}, {"scaleup_link", CellText}, {"scaleup_gbs_per_direction", CellNum}, {"pcie_gbs_per_direction", CellNum},
 	{"tdp_w", CellNum}, {"measured_bf16_tflops", CellNum}, {"measured_fp8_tflops", CellNum}, {"list_price_usd_per_gpu_hour", CellNum},
-	{"price_basis", CellText}, {"price_date", CellText}, {"tco_owned_hyperscaler_usd_h", CellNum}, {"tco_owned_neocloud_usd_h", CellNum},
-	{"tco_rented_3yr_usd_h", CellNum}, {"all_in_kw_per_gpu", CellNum}, {"source", CellText}, {"notes", CellText},
+	{"price_basis", CellText}, {"price_date", CellText}, {"list_price_low", CellNum}, {"list_price_high", CellNum}, {"tco_owned_hyperscaler_usd_h", CellNum}, {"tco_owned_neocloud_usd_h", CellNum},
+	{"tco_rented_3yr_usd_h", CellNum}, {"tco_basis", CellText}, {"all_in_kw_per_gpu", CellNum}, {"source", CellText}, {"notes", CellText},
 }
 
 var modelColumns = []CatalogColumn{
@@ -144,7 +144,8 @@ func hardwareOf(r Row) (Hardware, error) {
 		},
 		Link: linkOf(r["scaleup_link"], r.num("scaleup_gbs_per_direction")*giga),
 		PCIe: r.num("pcie_gbs_per_direction") * giga, TDP: r.num("tdp_w"),
-		Price:  Price{USDPerHour: r.num("list_price_usd_per_gpu_hour"), Basis: r["price_basis"], Date: r["price_date"]},
+		Price: Price{USDPerHour: r.num("list_price_usd_per_gpu_hour"), Basis: r["price_basis"], Date: r["price_date"], Low: r.num("list_price_low"), High: r.num("list_price_high"),
+			Rented: r.num("tco_rented_3yr_usd_h"), OwnedLow: r.num("tco_owned_hyperscaler_usd_h"), OwnedHigh: r.num("tco_owned_neocloud_usd_h"), TermsBasis: r["tco_basis"]},
 		Source: r["source"], Notes: r["notes"],
 	}
 	if h.Memory == 0 {

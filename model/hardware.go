@@ -66,11 +66,17 @@ func (k LinkKind) String() string {
 	return [...]string{"PCIe", "NVLink", "Infinity Fabric", "scale-up network"}[k]
 }
 
-// Price is a dated list price of one GPU for one hour.
+// Price is a dated list price of one GPU for one hour, and how far other prices are from
+// it. A price of 0 is not known.
 type Price struct {
-	USDPerHour float64 // 0: none known
-	Basis      string  // whose list, how read
-	Date       string  // of the list, as the source dates it; empty if it does not
+	USDPerHour float64
+	Basis      string // whose list, how read
+	Date       string // of the list, as the source dates it; empty if it does not
+
+	Low, High           float64 // of the on-demand lists that are known
+	Rented              float64 // for three years
+	OwnedLow, OwnedHigh float64 // estimates of the whole cost of owners: large fleets, small ones
+	TermsBasis          string  // whose figures the last three are, with their date
 }
 
 // String says whose price it is, with its date.

@@ -1,13 +1,17 @@
 package plan
 
-// Cost is in US dollars; a figure that is not known is nil.
+// Cost is in US dollars; a figure that is not known is nil. Those per million tokens are
+// three allocations of the same money: to the input alone, to the output alone, to both.
 type Cost struct {
 	PerHour                *float64 `json:"usd_per_hour"`
+	PerMonth               *float64 `json:"usd_per_month"`
+	PerYear                *float64 `json:"usd_per_year"`
+	PerMillionInputTokens  *float64 `json:"usd_per_million_input_tokens"`
 	PerMillionOutputTokens *float64 `json:"usd_per_million_output_tokens"`
 	PerMillionTokens       *float64 `json:"usd_per_million_tokens"`
 	PerThousandRequests    *float64 `json:"usd_per_thousand_requests"`
-	// EnergyPerHour is that of the GPUs under load at the power price, and not a
-	// part of the other figures: rented GPUs come with their power.
+	// EnergyPerHour is that of GPUs, servers and cooling at the power price. It is a part of
+	// the other figures where GPUs are bought; rented ones come with their power.
 	EnergyPerHour *float64 `json:"usd_energy_per_hour,omitempty"`
 }
 
@@ -17,23 +21,27 @@ const secondsPerHour = 3600
 func (o *Offer) price(f *Fleet, rate float64) Cost {
 	var c Cost
 	gpus := float64(f.GPUs)
-	if o.Watts > 0 && o.PowerPrice > 0 {
-		c.EnergyPerHour = new(gpus * o.Watts / 1000 * o.PowerPrice)
+	if kw := o.KW(); kw > 0 && o.PowerPrice > 0 {
+		c.EnergyPerHour = new(gpus * kw * o.PowerPrice)
 	}
 	if o.PricePerGPUHour <= 0 {
 		return c
 	}
 	hourly := gpus * o.PricePerGPUHour
-	c.PerHour = &hourly
+	c.PerHour, c.PerMonth, c.PerYear = &hourly, new(hourly*HoursPerMonth), new(hourly*HoursPerYear)
 	if rate <= 0 {
 		return c
 	}
 	perRequest := hourly / (secondsPerHour * rate)
 	c.PerThousandRequests = new(perRequest * 1e3)
+	perMillion := func(tokens float64) *float64 { return new(perRequest / tokens * 1e6) }
+	if o.PromptTokens > 0 {
+		c.PerMillionInputTokens = perMillion(o.PromptTokens)
+	}
 	if o.OutputTokens > 0 {
-		c.PerMillionOutputTokens = new(perRequest / o.OutputTokens * 1e6)
+		c.PerMillionOutputTokens = perMillion(o.OutputTokens)
 		if o.PromptTokens > 0 {
-			c.PerMillionTokens = new(perRequest / (o.PromptTokens + o.OutputTokens) * 1e6)
+			c.PerMillionTokens = perMillion(o.PromptTokens + o.OutputTokens)
 		}
 	}
 	return c
@@ -45,4 +53,30 @@ type Bill struct {
 	Cost
 	AtCapacity Cost  `json:"at_capacity"`
 	AtMean     *Cost `json:"at_mean"`
+	// Ways are the same instances paid for in every way that is known, at the planned rate,
+	// where there are several; the first is the plan's own.
+	Ways []WayCost `json:"ways_to_pay,omitempty"`
+}
+
+// WayCost is the fleet paid for in one way.
+type WayCost struct {
+	Name string `json:"name"`
+	Cost
+}
+
+// bill prices a fleet for a demand.
+func (o *Offer) bill(f *Fleet, d *Demand) Bill {
+	b := Bill{Cost: o.price(f, f.PlannedRate), AtCapacity: o.price(f, float64(f.Instances)*o.Rate.Safe)}
+	if d.MeanRate > 0 {
+		b.AtMean = new(o.price(f, d.MeanRate))
+	}
+	if len(o.Terms) < 2 {
+		return b
+	}
+	for _, t := range o.Terms {
+		other := *o
+		other.PricePerGPUHour = t.PerGPUHour
+		b.Ways = append(b.Ways, WayCost{t.Name, other.price(f, f.PlannedRate)})
+	}
+	return b
 }

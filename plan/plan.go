@@ -17,18 +17,12 @@ type Offer struct {
 	Rate search.Estimate `json:"max_rate_per_s"`
 	// Binding names the bound that limits Rate.
 	Binding string `json:"binding"`
-	// PricePerGPUHour is in US dollars; 0 means unknown.
-	PricePerGPUHour float64 `json:"usd_per_gpu_hour,omitempty"`
-	// PricedBy says where the price comes from, with its date.
-	PricedBy string `json:"priced_by,omitempty"`
+	// Pricing is what one GPU costs and draws.
+	Pricing
 	// PromptTokens and OutputTokens are the means of one request; 0 means
 	// unknown.
 	PromptTokens float64 `json:"prompt_tokens,omitempty"`
 	OutputTokens float64 `json:"output_tokens,omitempty"`
-	// Watts is the power of one GPU under load, 0 if unknown; PowerPrice is in US
-	// dollars per kWh, 0 if unknown.
-	Watts      float64 `json:"watts_per_gpu,omitempty"`
-	PowerPrice float64 `json:"usd_per_kwh,omitempty"`
 	// Unreached says that every rate measured is within the objective: Rate is the
 	// highest of them, and the maximum is not below it.
 	Unreached bool `json:"unreached,omitempty"`

@@ -33,11 +33,7 @@ func Solve(d Demand, objective measure.SLO, offers []Offer, rejected []measure.R
 	best := all[0]
 	p := &Plan{
 		Demand: d, Objective: objective, Offer: best.Offer, Fleet: best.Fleet,
-		Cost:         Bill{Cost: best.Cost, AtCapacity: best.Offer.price(&best.Fleet, float64(best.Fleet.Instances)*best.Offer.Rate.Safe)},
-		Alternatives: all[1:], Rejected: rejected,
-	}
-	if d.MeanRate > 0 {
-		p.Cost.AtMean = new(best.Offer.price(&best.Fleet, d.MeanRate))
+		Cost: best.Offer.bill(&best.Fleet, &d), Alternatives: all[1:], Rejected: rejected,
 	}
 	for i := range p.Alternatives {
 		p.Alternatives[i].explain(&best)
@@ -205,7 +201,11 @@ func (p *Plan) assume() {
 		say("%.4g USD per hour of %s: %s", o.PricePerGPUHour, cmp.Or(o.GPU, "one GPU"), o.PricedBy)
 	}
 	if p.Cost.EnergyPerHour != nil {
-		say("energy at %.4g W per GPU, always under load, without the cooling and the hosts, and not part of the other costs", o.Watts)
+		part := "not part of the other costs, as who rents pays no power"
+		if len(o.Terms) > 0 && o.Terms[0].Name == Purchase {
+			part = "a part of the other costs"
+		}
+		say("power: %.4g W a GPU, always under load, %.4g W of its server, times %.3g for the facility; %s", o.Watts, o.ServerWatts, o.PUE, part)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 func offer(safe float64, gpus int, price float64) Offer {
 	return Offer{
-		GPU: "H100 SXM", GPUs: gpus, PricePerGPUHour: price, Binding: "ttft.p99", PromptTokens: 600, OutputTokens: 250,
+		GPU: "H100 SXM", GPUs: gpus, Pricing: Pricing{PricePerGPUHour: price}, Binding: "ttft.p99", PromptTokens: 600, OutputTokens: 250,
 		Rate: search.Estimate{Value: 1.05 * safe, Low: safe, High: 1.1 * safe, Confidence: 0.9, Safe: safe},
 	}
 }
@@ -132,7 +132,7 @@ func TestMonotone(t *testing.T) {
 func TestCost(t *testing.T) {
 	d := Demand{Rate: 100, Headroom: 0.2, Spare: 1, MeanRate: 40}
 	o := offer(21.03, 8, 2.5)
-	o.Watts, o.PowerPrice = 700, 0.1
+	o.Watts, o.ServerWatts, o.PUE, o.PowerPrice = 700, 300, 1.2, 0.1
 	p := solve(t, d, o)
 	near := func(name string, got *float64, want float64) {
 		t.Helper()
@@ -145,7 +145,7 @@ func TestCost(t *testing.T) {
 	near("per thousand requests", p.Cost.PerThousandRequests, hourly/(3600*100)*1000)
 	near("per million output tokens", p.Cost.PerMillionOutputTokens, hourly/(3600*100*250)*1e6)
 	near("per million tokens", p.Cost.PerMillionTokens, hourly/(3600*100*850)*1e6)
-	near("energy", p.Cost.EnergyPerHour, 56*0.7*0.1)
+	near("energy", p.Cost.EnergyPerHour, 56*1*1.2*0.1)
 	// Planned over capacity cost is N c over the planned rate; the mean's over
 	// the planned the ratio of the rates. What all tokens of an hour cost is the bill.
 	near("capacity", p.Cost.AtCapacity.PerMillionTokens, *p.Cost.PerMillionTokens*100/(7*21.03))

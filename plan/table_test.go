@@ -34,7 +34,7 @@ func TestTableToPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	offer := plan.Offer{GPU: "H100 SXM", GPUs: 8, PricePerGPUHour: 2.99, Rate: plan.FromCrossing(&x), Binding: bound.String()}
+	offer := plan.Offer{GPU: "H100 SXM", GPUs: 8, Pricing: plan.Pricing{PricePerGPUHour: 2.99}, Rate: plan.FromCrossing(&x), Binding: bound.String()}
 	p, err := plan.Solve(plan.Demand{Rate: 100, Headroom: 0.2}, measure.SLO{Bounds: []measure.Bound{bound}, Errors: -1}, []plan.Offer{offer}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -49,7 +49,8 @@ type draft struct {
 	goodput     measure.Bound
 	model       string
 	gpus        []string
-	price       prices
+	price       eachGPU[float64]
+	tariff      eachGPU[plan.Tariff]
 	space       Space          // what was given, or is to be printed as if it were
 	shape       workload.Shape // of the workload's own class
 	mix         []workload.Shape
@@ -126,13 +127,6 @@ func (r *reader) checkDemand(c *Config) {
 // Simulated reports whether the command runs the simulated engine.
 func (c *Config) Simulated() bool {
 	return c.need.Engine == SimulatedEngine || c.need.Engine == ConfiguredEngine && c.Engine.Kind == "simulated"
-}
-
-// FlatPrice returns the price of one GPU for an hour where the configuration gives
-// a single one for all.
-func (c *Config) FlatPrice() (usdPerHour float64, ok bool) {
-	p := c.draft.price
-	return p.all, p.given
 }
 
 // GPU returns the hardware of a name as [Config.Candidates] writes it.

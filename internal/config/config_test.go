@@ -123,7 +123,8 @@ func TestKeysCoverTheInterface(t *testing.T) {
 	if len(documented) > 0 {
 		t.Errorf("no such keys: %v", documented)
 	}
-	want := []string{"slo.goodput", "workload.think_time", "workload.burstiness", "workload.trace_format", "search.certify"}
+	// hardware.price stands there too, and not beside the older keys.
+	want := []string{"slo.goodput", "hardware.price", "workload.think_time", "workload.burstiness", "workload.trace_format", "search.certify"}
 	if !reflect.DeepEqual(extra, want) {
 		t.Errorf("keys beyond the interface: %v, want %v", extra, want)
 	}
@@ -200,8 +201,8 @@ prompt = { dist = "lognormal", median = 500, sigma = 0.8, min = 50, max = 4000 }
 		Override{Key: "slo.e2e.p999", Value: "9s"},
 		Override{Key: "search.warm_up", Value: "15s"},
 	)
-	if c.Demand.Rate != 2.5 || c.Engine.Version != "0.20" || c.GPUs[0].USDPerHour != 4 {
-		t.Errorf("rate %v, version %q, price %v", c.Demand.Rate, c.Engine.Version, c.GPUs[0].USDPerHour)
+	if c.Demand.Rate != 2.5 || c.Engine.Version != "0.20" || c.GPUs[0].PricePerGPUHour != 4 {
+		t.Errorf("rate %v, version %q, price %v", c.Demand.Rate, c.Engine.Version, c.GPUs[0].PricePerGPUHour)
 	}
 	if p := c.Workload.Shapes[0].Prompt; p.Median != 800 || p.Max != 4000 {
 		t.Errorf("prompt %+v: want median 800 and the rest of the file's table", p)

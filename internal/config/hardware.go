@@ -1,48 +1,56 @@
 package config
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
 	"planner/model"
+	"planner/plan"
 )
 
 // GPU is a kind of GPU to run on, with its price.
 type GPU struct {
 	Hardware model.Hardware
-	// USDPerHour is the price of one GPU for an hour. It means something only if
-	// Priced: nobody's price is not a price of 0.
-	USDPerHour float64
-	Priced     bool
-	// PricedBy says where the price comes from, with its date.
-	PricedBy string
+	plan.Pricing
+	// Priced tells a price of 0 from nobody's price.
+	Priced bool
 }
 
 // byConfiguration is where a price comes from that the user gave.
 const byConfiguration = "the configuration"
 
-// prices is one price for every GPU, or one a GPU.
-type prices struct {
-	all   float64
+// eachGPU is a value for every GPU, or one a GPU.
+type eachGPU[T any] struct {
+	all   T
 	given bool
-	each  map[string]float64
+	each  map[string]T
 }
 
-func perGPU() codec[prices] {
-	price := numberIn(atLeast(0))
-	each := tableOf(price)
-	return codec[prices]{func(n input) (p prices, ok bool) {
-		if _, isTable := n.value.(map[string]any); isTable {
+// of is the value of a GPU by its name in the catalog.
+func (e *eachGPU[T]) of(name string) (T, bool) {
+	if e.given {
+		return e.all, true
+	}
+	x, ok := e.each[name]
+	return x, ok
+}
+
+// perGPU is a value for every GPU, which single tells from a table of one a GPU.
+func perGPU[T any](k codec[T], single func(any) bool) codec[eachGPU[T]] {
+	each := tableOf(k)
+	return codec[eachGPU[T]]{func(n input) (p eachGPU[T], ok bool) {
+		if !single(n.value) {
 			p.each, ok = each.read(n)
 			return p, ok
 		}
 		p.given = true
-		p.all, ok = price.read(n.only())
+		p.all, ok = k.read(n.only())
 		return p, ok
-	}, func(p prices) string {
+	}, func(p eachGPU[T]) string {
 		switch {
 		case p.given:
-			return price.print(p.all)
+			return k.print(p.all)
 		case len(p.each) > 0:
 			return each.print(p.each)
 		}
@@ -50,11 +58,52 @@ func perGPU() codec[prices] {
 	}, true}
 }
 
+// hourlyPrices are prices of a GPU for an hour.
+func hourlyPrices() codec[eachGPU[float64]] {
+	return perGPU(numberIn(atLeast(0)), func(v any) bool { return !isTable(v) })
+}
+
+// tariffs are the ways to pay for a GPU.
+func tariffs() codec[eachGPU[plan.Tariff]] {
+	return perGPU(tableWith(tariffRows), func(v any) bool {
+		table, _ := v.(map[string]any)
+		for _, inner := range table {
+			if isTable(inner) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func isTable(v any) bool {
+	_, ok := v.(map[string]any)
+	return ok
+}
+
+func tariffRows(t *plan.Tariff) []row {
+	price := orNothing(numberIn(above(0)))
+	return []row{
+		{plan.OnDemand, "", price.in(&t.OnDemand)},
+		{plan.Reserved, "", price.in(&t.Reserved)},
+		{plan.Spot, "", price.in(&t.Spot)},
+		{plan.Purchase, "", price.in(&t.Purchase)},
+		{"amortise_years", "", price.in(&t.Years)},
+		{"power_usd_per_kwh", "", orNothing(numberIn(atLeast(0))).in(&t.PowerPrice)},
+		{"hosting_usd_per_kw_month", "", orNothing(numberIn(atLeast(0))).in(&t.Hosting)},
+		{"pue", "", orNothing(numberIn(atLeast(1).atMost(10))).in(&t.PUE)},
+		{"watts_per_gpu", "", price.in(&t.Watts)},
+		{"basis", "", orNothing(words(plan.Ways()...)).in(&t.Basis)},
+		{"source", "", orNothing(anyWord()).in(&t.Source)},
+	}
+}
+
 func (r *reader) resolveHardware(c *Config) {
 	d, need := &c.draft, c.need
 	if !r.clean("hardware") {
 		return
 	}
+	r.checkPrices(c)
 	if len(d.gpus) == 0 {
 		if c.Simulated() {
 			r.absent("hardware.gpu", `is missing, want a catalog name such as "H100 SXM" (planner catalog gpus lists them), or a list to compare`)
@@ -63,7 +112,6 @@ func (r *reader) resolveHardware(c *Config) {
 		}
 		return
 	}
-	r.namePrices(d)
 	var written []string
 	for _, name := range d.gpus {
 		hw, err := r.catalog.GPU(name)
@@ -73,17 +121,49 @@ func (r *reader) resolveHardware(c *Config) {
 		}
 		if !slices.Contains(written, hw.Name) {
 			written = append(written, hw.Name)
-			c.GPUs = append(c.GPUs, r.priced(d, hw))
+			g := GPU{Hardware: hw}
+			if g.Pricing, g.Priced = c.PricingOf(hw); !g.Priced {
+				r.warn("no price is known for %s: costs are null; give hardware.price or hardware.price_per_gpu_hour", hw.Name)
+			}
+			c.GPUs = append(c.GPUs, g)
 		}
 	}
 	d.gpus = written
 }
 
-// namePrices replaces the names in the price table by the catalog's.
-func (r *reader) namePrices(d *draft) {
-	each := map[string]float64{}
-	for _, name := range slices.Sorted(maps.Keys(d.price.each)) {
-		n := r.at(join("hardware.price_per_gpu_hour", name))
+// checkPrices names GPUs as the catalog does, and refuses prices that say two things.
+func (r *reader) checkPrices(c *Config) {
+	namePrices(r, "hardware.price_per_gpu_hour", &c.draft.price)
+	namePrices(r, "hardware.price", &c.draft.tariff)
+	if !r.given("hardware.price") {
+		return
+	}
+	for key, now := range map[string]string{"price_per_gpu_hour": plan.OnDemand, "power_price_per_kwh": "power_usd_per_kwh"} {
+		if key = "hardware." + key; r.given(key) {
+			r.at(key).refuse("is given together with hardware.price, want one of the two: there it is %s", now)
+		}
+	}
+	for name, t := range c.draft.tariff.each {
+		r.checkBasis(join("hardware.price", name), &t)
+	}
+	if c.draft.tariff.given {
+		r.checkBasis("hardware.price", &c.draft.tariff.all)
+	}
+}
+
+// checkBasis refuses a way to pay without a price.
+func (r *reader) checkBasis(path string, t *plan.Tariff) {
+	prices := map[string]float64{plan.OnDemand: t.OnDemand, plan.Reserved: t.Reserved, plan.Spot: t.Spot, plan.Purchase: t.Purchase}
+	if t.Basis != "" && prices[t.Basis] == 0 {
+		r.at(join(path, "basis")).refuse("is %q, of which no price is given; want %s beside it, or another basis", t.Basis, t.Basis)
+	}
+}
+
+// namePrices replaces the names in a table of prices by the catalog's.
+func namePrices[T any](r *reader, key string, prices *eachGPU[T]) {
+	each := map[string]T{}
+	for _, name := range slices.Sorted(maps.Keys(prices.each)) {
+		n := r.at(join(key, name))
 		hw, err := r.catalog.GPU(name)
 		switch _, twice := each[hw.Name]; {
 		case err != nil:
@@ -91,27 +171,44 @@ func (r *reader) namePrices(d *draft) {
 		case twice:
 			n.refuse("prices %s a second time, want one price a GPU", hw.Name)
 		default:
-			each[hw.Name] = d.price.each[name]
+			each[hw.Name] = prices.each[name]
 		}
 	}
-	if d.price.each != nil {
-		d.price.each = each
+	if prices.each != nil {
+		prices.each = each
 	}
 }
 
-// priced gives a GPU its price: the configuration's, or the catalog's list price.
-func (r *reader) priced(d *draft, hw model.Hardware) GPU {
-	g := GPU{Hardware: hw}
-	each, ok := d.price.each[hw.Name]
-	switch {
-	case d.price.given:
-		g.USDPerHour, g.Priced, g.PricedBy = d.price.all, true, byConfiguration
-	case ok:
-		g.USDPerHour, g.Priced, g.PricedBy = each, true, byConfiguration
-	case hw.Price.USDPerHour > 0:
-		g.USDPerHour, g.Priced, g.PricedBy = hw.Price.USDPerHour, true, hw.Price.String()
-	default:
-		r.warn("no price is known for %s: costs are null; give hardware.price_per_gpu_hour", hw.Name)
+// PricingOf is what a GPU costs and draws: by the configuration, or by the catalog's list
+// price where that gives none.
+func (c *Config) PricingOf(hw model.Hardware) (p plan.Pricing, priced bool) {
+	t, _ := c.draft.tariff.of(hw.Name)
+	t.Source = cmp.Or(t.Source, byConfiguration)
+	t.PowerPrice = cmp.Or(t.PowerPrice, c.PowerPrice)
+	flat, given := c.draft.price.of(hw.Name)
+	switch none := t.OnDemand+t.Reserved+t.Spot+t.Purchase == 0; {
+	case given:
+		t.OnDemand = flat
+	case none:
+		t.OnDemand, t.Source = hw.Price.USDPerHour, hw.Price.String()
 	}
-	return g
+	p = t.Pricing(hw.TDP)
+	if given {
+		p.PricedBy = byConfiguration // of a price of 0 as well
+	}
+	p.Listed = listPrices(hw.Price)
+	return p, given || p.PricePerGPUHour > 0
+}
+
+// listPrices are the prices of a catalog; nil where it has none. The range of lists is left out
+// where a list price of the user's own lies beside it.
+func listPrices(l model.Price) *plan.ListPrices {
+	all := plan.ListPrices{Rented: l.Rented, OwnedLow: l.OwnedLow, OwnedHigh: l.OwnedHigh, TermsBy: l.TermsBasis}
+	if l.Low <= l.USDPerHour && l.USDPerHour <= l.High {
+		all.Low, all.High, all.By = l.Low, l.High, l.String()
+	}
+	if all.High+all.Rented+all.OwnedHigh == 0 {
+		return nil
+	}
+	return &all
 }

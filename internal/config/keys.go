@@ -121,8 +121,10 @@ func (c *Config) hardwareRows() []row {
 	return []row{
 		{"gpu", "a catalog name, or a list to compare", choice(anyWord()).in(&d.gpus)},
 		{"price_per_gpu_hour", `US dollars, or one a GPU: { "H100 SXM" = 2.99 }; by default the catalog's dated list price`,
-			perGPU().in(&d.price)},
-		{"power_price_per_kwh", "US dollars", numberIn(atLeast(0)).in(&c.PowerPrice)},
+			hourlyPrices().in(&d.price)},
+		{"power_price_per_kwh", "US dollars", orNothing(numberIn(atLeast(0))).in(&c.PowerPrice)},
+		{"price", "instead of both, all ways to pay for a GPU, or a table a GPU: { on_demand, reserved_1y, spot, purchase, amortise_years, " +
+			"power_usd_per_kwh, hosting_usd_per_kw_month, pue, watts_per_gpu, basis, source }", tariffs().in(&d.tariff)},
 		{"node_gpus", "GPUs of one node, the most that one instance may have, as links between nodes are not modelled; 0 = 8, or 72 of an NVL72 rack",
 			wholeIn(atLeast(0)).in(&c.NodeGPUs)},
 	}

@@ -54,10 +54,10 @@ func (c *Config) implied(key string) string {
 		each := map[string]float64{}
 		for _, g := range c.GPUs {
 			if g.Priced {
-				each[g.Hardware.Name] = g.USDPerHour
+				each[g.Hardware.Name] = g.PricePerGPUHour
 			}
 		}
-		return perGPU().print(prices{each: each})
+		return hourlyPrices().print(eachGPU[float64]{each: each})
 	}
 	return ""
 }
@@ -72,7 +72,7 @@ func (c *Config) note(key string) string {
 		var listed []string
 		for _, g := range c.GPUs {
 			if g.Priced && g.PricedBy != byConfiguration {
-				listed = append(listed, fmt.Sprintf("%s %s by %s", g.Hardware.Name, number(g.USDPerHour), oneLine(g.PricedBy)))
+				listed = append(listed, fmt.Sprintf("%s %s by %s", g.Hardware.Name, number(g.PricePerGPUHour), oneLine(g.PricedBy)))
 			}
 		}
 		return strings.Join(listed, "; ")

@@ -33,6 +33,10 @@ extra_args = ["--x"]
 ready_timeout = "90s"
 api_key_env = "MY_KEY"
 `,
+	"ways to pay": minimal + `
+price = { on_demand = 2.99, reserved_1y = 2.1, spot = 1.4, purchase = 28000, amortise_years = 5, power_usd_per_kwh = 0.1, hosting_usd_per_kw_month = 150, pue = 1.25, watts_per_gpu = 1275, basis = "purchase", source = "offer of 2026-11-02" }
+`,
+	"ways a GPU":   strings.Replace(minimal, `"H100 SXM"`, `["h200 sxm", "H100 SXM"]`+"\n"+`price = { "h200-sxm" = { spot = 2 }, "H100 SXM" = { purchase = 25000 } }`, 1),
 	"several gpus": strings.Replace(minimal, `"H100 SXM"`, `["h200 sxm", "H100 SXM", "Gaudi3"]`, 1),
 	"knobs": minimal + `
 [knobs]
@@ -78,7 +82,7 @@ dir = "elsewhere"
 func TestPrintedConfigurationLoadsBack(t *testing.T) {
 	for name, text := range variants {
 		for _, command := range []string{"plan", "estimate", "sweep", "simulate", "bench", "search", "fit"} {
-			if (name == "several gpus" || name == "attached" || name == "knobs" || name == "engine") && !For(command).Lists {
+			if (name == "several gpus" || name == "ways a GPU" || name == "attached" || name == "knobs" || name == "engine") && !For(command).Lists {
 				continue // lists, which these refuse
 			}
 			first := mustLoad(t, text, For(command))

@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 
 	"planner/model"
@@ -20,9 +21,8 @@ type Call struct {
 // ownRows are the rows of the user's catalog that a configuration names, by table.
 func (r *reader) ownRows(c *Config) (rows [2][]model.Row) {
 	gpus := slices.Clone(c.draft.gpus)
-	for name := range c.draft.price.each {
-		gpus = append(gpus, name)
-	}
+	gpus = slices.AppendSeq(gpus, maps.Keys(c.draft.price.each))
+	gpus = slices.AppendSeq(gpus, maps.Keys(c.draft.tariff.each))
 	rows[model.GPUTable] = r.catalog.Given(model.GPUTable, gpus...)
 	if c.Model.Config == "" {
 		rows[model.ModelTable] = r.catalog.Given(model.ModelTable, c.Model.Name)

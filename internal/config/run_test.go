@@ -62,7 +62,7 @@ func TestCatalogOfTheCommandLineHasTheLastWord(t *testing.T) {
 	if got := c.GPUs[0].Hardware.Memory; got != 64<<30 {
 		t.Errorf("memory %v, want that of --catalog", got)
 	}
-	if got := c.GPUs[1].USDPerHour; got != 1 {
+	if got := c.GPUs[1].PricePerGPUHour; got != 1 {
 		t.Errorf("price %v, want that of the file", got)
 	}
 	if _, err := catalog.GPU("H200 SXM"); err != nil || len(catalog.Given(0, "H200 SXM")) > 0 {

@@ -118,7 +118,13 @@ func printTemplate(c *Config, set []string) []byte {
 	var b bytes.Buffer
 	b.WriteString("# Starter configuration. What is commented out shows its default, or an example\n" +
 		"# where there is none; planner plan --print-config shows all that holds.\n\n")
-	printKeys(&b, c.sections(), func(key string, k row) (mark, text, comment string) {
+	sections := c.sections()
+	for i, s := range sections {
+		sections[i].rows = slices.DeleteFunc(s.rows, func(k row) bool {
+			return slices.Contains(replaced, s.name+"."+k.name) && !slices.Contains(set, s.name+"."+k.name)
+		})
+	}
+	printKeys(&b, sections, func(key string, k row) (mark, text, comment string) {
 		if slices.Contains(set, key) {
 			return "", k.text(), k.comment
 		}
@@ -129,10 +135,15 @@ func printTemplate(c *Config, set []string) []byte {
 
 // examples stand in a starter for the keys without a default.
 var examples = map[string]string{
-	"demand.availability":         "0.99",
-	"demand.target_availability":  "0.999",
-	"hardware.price_per_gpu_hour": "2.99",
+	"demand.availability":          "0.99",
+	"demand.target_availability":   "0.999",
+	"hardware.price_per_gpu_hour":  "2.99",
+	"hardware.power_price_per_kwh": "0.10",
+	"hardware.price":               "{ on_demand = 2.99, reserved_1y = 2.10, spot = 1.40, purchase = 28000, amortise_years = 4, power_usd_per_kwh = 0.10, pue = 1.3 }",
 }
+
+// replaced are keys that a newer one says more by; a starter shows that one.
+var replaced = []string{"hardware.price_per_gpu_hour", "hardware.power_price_per_kwh"}
 
 // startingDegree is a degree of tensor parallelism to begin with.
 func startingDegree(c *Config) int {

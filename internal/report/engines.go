@@ -36,7 +36,7 @@ func (e *Engines) spent() (held time.Duration, gpuHours float64, usd *float64) {
 		if known {
 			hours := s.EngineTime.Hours() * float64(s.Knobs.GPUs())
 			gpuHours += hours
-			total += hours * g.USDPerHour
+			total += hours * g.PricePerGPUHour
 		}
 	}
 	if !priced {

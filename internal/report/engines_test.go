@@ -8,6 +8,7 @@ import (
 
 	"planner/internal/config"
 	"planner/internal/note"
+	"planner/plan"
 	"planner/search"
 	"planner/sweep"
 	"planner/sweep/engine"
@@ -31,7 +32,9 @@ func liveRun() (Engines, []measure.Measurement) {
 		trials = append(trials, measure.Measurement{Trial: measure.Trial{Number: i + 1, Knobs: k, Rate: rate}, Tally: measure.Tally{Requests: 10}})
 	}
 	seen[2].ClientTTFT, seen[2].Gap = 31*time.Millisecond, ""
-	priced := func(name string) (config.GPU, bool) { return config.GPU{USDPerHour: 3, Priced: true}, name == k.GPU }
+	priced := func(name string) (config.GPU, bool) {
+		return config.GPU{Pricing: plan.Pricing{PricePerGPUHour: 3}, Priced: true}, name == k.GPU
+	}
 	start := func(measure.Knobs) StartCommand {
 		return StartCommand{Line: "vllm serve m --max-num-seqs 64 --port 8000"}
 	}

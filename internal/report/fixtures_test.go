@@ -125,8 +125,8 @@ func bounds() *plan.DataSheet {
 func demand() plan.Demand { return plan.Demand{Rate: 100, Headroom: 0.2, Spare: 1, BurstIndex: 1} }
 
 func offer(gpu string, price float64) plan.Offer {
-	return plan.Offer{Knobs: settings(), GPU: gpu, GPUs: 4, Rate: result().Estimate, Binding: "ttft.p99", PricePerGPUHour: price,
-		PricedBy: "on-demand list price, 2026-08-30", PromptTokens: 690, OutputTokens: 274}
+	return plan.Offer{Knobs: settings(), GPU: gpu, GPUs: 4, Rate: result().Estimate, Binding: "ttft.p99",
+		Pricing: plan.Pricing{PricePerGPUHour: price, PricedBy: "on-demand list price, 2026-08-30"}, PromptTokens: 690, OutputTokens: 274}
 }
 
 func rejected() []measure.Rejection {

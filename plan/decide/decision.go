@@ -182,11 +182,7 @@ func (d *Decision) offers() ([]plan.Offer, []measure.Rejection, error) {
 		s := i.selected
 		o := plan.Offer{
 			Knobs: s.knobs, GPU: i.gpu.Hardware.Name, GPUs: s.knobs.GPUs(), Rate: s.rate, Binding: s.found.Binding,
-			PricedBy: i.gpu.PricedBy, PromptTokens: prompt, OutputTokens: output,
-			Watts: i.gpu.Hardware.TDP, PowerPrice: d.cfg.PowerPrice, Warnings: s.warnings,
-		}
-		if i.gpu.Priced {
-			o.PricePerGPUHour = i.gpu.USDPerHour
+			Pricing: i.gpu.Pricing, PromptTokens: prompt, OutputTokens: output, Warnings: s.warnings,
 		}
 		switch s.found.Outcome {
 		case search.Infeasible, search.Unmeasured:

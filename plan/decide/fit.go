@@ -56,7 +56,8 @@ func Fit(cfg *config.Config, trials []measure.Measurement, m Measured) (sweep.An
 	for i := range fits {
 		o := &fits[i].offer
 		o.GPU, o.GPUs = cmp.Or(m.GPU, o.Knobs.GPU), cmp.Or(m.GPUs, o.Knobs.GPUs())
-		o.PricePerGPUHour, o.PricedBy = priceOf(cfg, catalog, o.GPU)
+		hw, _ := catalog.GPU(o.GPU) // without a name or a row there is only the configuration's price
+		o.Pricing, _ = cfg.PricingOf(hw)
 		offers[i] = *o
 	}
 	b := Background{Trials: trials}
@@ -125,22 +126,6 @@ func asMeant(trials []measure.Measurement, of workload.RateOf) (told []measure.M
 		w.Rates, t.Workload = rates, &w
 	}
 	return told, rates
-}
-
-// priceOf is what an hour of a GPU costs in US dollars, and who says so; 0 where
-// nobody does.
-func priceOf(cfg *config.Config, catalog *model.Catalog, gpu string) (float64, string) {
-	if usd, ok := cfg.FlatPrice(); ok {
-		return usd, "the configuration"
-	}
-	hw, err := catalog.GPU(gpu)
-	if gpu == "" || err != nil || hw.Price.USDPerHour <= 0 {
-		return 0, ""
-	}
-	if g, ok := cfg.GPU(hw.Name); ok && g.Priced {
-		return g.USDPerHour, g.PricedBy
-	}
-	return hw.Price.USDPerHour, hw.Price.String()
 }
 
 // fitted is one knob set of the results: its curves, that of the binding metric

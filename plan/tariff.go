@@ -1,0 +1,140 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Tariff is what one GPU costs by each way to pay for it; a price of 0 is not known.
+type Tariff struct {
+	// OnDemand, Reserved and Spot are in US dollars per hour of a GPU that is rented, its
+	// share of the server and its power included.
+	OnDemand, Reserved, Spot float64
+	// Purchase is the price of one GPU with its share of the server and the network, which
+	// is written off in equal parts over Years.
+	Purchase, Years float64
+	// PowerPrice is in US dollars per kWh, Hosting in US dollars per month and kW that the
+	// servers draw. Who rents pays neither.
+	PowerPrice, Hosting float64
+	// PUE is the facility's power over that of its servers, and Watts is what a GPU draws
+	// with its share of the server.
+	PUE, Watts float64
+	// Basis is the way that the plan counts with, "" the first that has a price, and Source
+	// says where the prices come from, with a date.
+	Basis, Source string
+}
+
+// The ways to pay for GPUs, by their names in files.
+const (
+	OnDemand = "on_demand"
+	Reserved = "reserved_1y"
+	Spot     = "spot"
+	Purchase = "purchase"
+)
+
+// Ways lists the ways to pay, in the order in which a plan prefers them.
+func Ways() []string { return []string{OnDemand, Reserved, Purchase, Spot} }
+
+// Hours of a year and of a month, as prices are converted.
+const (
+	HoursPerYear  = 8760.0
+	HoursPerMonth = HoursPerYear / 12
+)
+
+// Where the tariff does not say: years until a purchase is written off, and the power of a
+// facility over that of its servers.
+const (
+	usualYears = 4
+	usualPUE   = 1.3
+)
+
+// serverShare is what a server draws beside its GPUs, over the thermal design power of
+// these: servers of eight are rated at 10.2 kW (H100, 5.6 kW of GPUs), 14.3 kW (B200, 8 kW)
+// and 6.5 kW (A100, 3.2 kW).
+const serverShare = 0.8
+
+// Term is one way to pay for a GPU.
+type Term struct {
+	Name       string  `json:"name"`
+	PerGPUHour float64 `json:"usd_per_gpu_hour"`
+	// Capital, Power and Hosting are the parts of what is bought.
+	Capital float64 `json:"usd_capital_per_gpu_hour,omitempty"`
+	Power   float64 `json:"usd_power_per_gpu_hour,omitempty"`
+	Hosting float64 `json:"usd_hosting_per_gpu_hour,omitempty"`
+	// By says where the price comes from.
+	By string `json:"priced_by,omitempty"`
+}
+
+// ListPrices are the prices of one GPU for an hour that a catalog knows, in US dollars; 0
+// where it knows none.
+type ListPrices struct {
+	Low  float64 `json:"usd_on_demand_low,omitempty"`
+	High float64 `json:"usd_on_demand_high,omitempty"`
+	By   string  `json:"on_demand_by,omitempty"`
+	// Rented is for three years; OwnedLow and OwnedHigh are estimates of what owners pay,
+	// of large fleets and of small ones.
+	Rented    float64 `json:"usd_rented_3y,omitempty"`
+	OwnedLow  float64 `json:"usd_owned_low,omitempty"`
+	OwnedHigh float64 `json:"usd_owned_high,omitempty"`
+	TermsBy   string  `json:"terms_by,omitempty"`
+}
+
+// Pricing is what one GPU costs and draws.
+type Pricing struct {
+	// PricePerGPUHour is the price that a plan counts with, in US dollars; 0 means unknown.
+	PricePerGPUHour float64 `json:"usd_per_gpu_hour,omitempty"`
+	// PricedBy says where it comes from, with its date.
+	PricedBy string `json:"priced_by,omitempty"`
+	// Terms are all ways to pay that are known, that of the plan first.
+	Terms  []Term      `json:"terms,omitempty"`
+	Listed *ListPrices `json:"list_prices,omitempty"`
+	// Watts is the power of one GPU under load and ServerWatts its share of what the server
+	// draws beside, 0 if unknown; PUE is the facility's power over both.
+	Watts       float64 `json:"watts_per_gpu,omitempty"`
+	ServerWatts float64 `json:"server_watts_per_gpu,omitempty"`
+	PUE         float64 `json:"pue,omitempty"`
+	// PowerPrice is in US dollars per kWh, 0 if unknown.
+	PowerPrice float64 `json:"usd_per_kwh,omitempty"`
+}
+
+// Pricing is what a GPU of some thermal design power costs by the tariff.
+func (t Tariff) Pricing(designWatts float64) Pricing {
+	p := Pricing{Watts: designWatts, ServerWatts: serverShare * designWatts, PUE: cmp.Or(t.PUE, usualPUE), PowerPrice: t.PowerPrice}
+	if t.Watts > 0 {
+		p.Watts, p.ServerWatts = min(designWatts, t.Watts), max(t.Watts-designWatts, 0)
+		if designWatts == 0 {
+			p.Watts, p.ServerWatts = t.Watts, 0
+		}
+	}
+	for _, name := range Ways() {
+		if term := t.term(name, &p); term.PerGPUHour > 0 {
+			p.Terms = append(p.Terms, term)
+		}
+	}
+	if i := slices.IndexFunc(p.Terms, func(term Term) bool { return term.Name == t.Basis }); i > 0 {
+		p.Terms = slices.Insert(slices.Delete(slices.Clone(p.Terms), i, i+1), 0, p.Terms[i])
+	}
+	if len(p.Terms) > 0 {
+		p.PricePerGPUHour, p.PricedBy = p.Terms[0].PerGPUHour, p.Terms[0].By
+	}
+	return p
+}
+
+// term is the price of a GPU by one of the ways; 0 where it is not known.
+func (t *Tariff) term(name string, p *Pricing) Term {
+	rented := map[string]float64{OnDemand: t.OnDemand, Reserved: t.Reserved, Spot: t.Spot}[name]
+	if name != Purchase || t.Purchase == 0 {
+		return Term{Name: name, PerGPUHour: rented, By: t.Source}
+	}
+	years := cmp.Or(t.Years, usualYears)
+	term := Term{Name: name, Capital: t.Purchase / (years * HoursPerYear), Power: p.KW() * t.PowerPrice,
+		Hosting: (p.Watts + p.ServerWatts) / 1000 * t.Hosting / HoursPerMonth}
+	term.PerGPUHour = term.Capital + term.Power + term.Hosting
+	term.By = fmt.Sprintf("%.6g USD written off over %g years, %.3g kW at PUE %.3g and %.4g USD per kWh, hosting %.4g USD per kW and month; %s",
+		t.Purchase, years, (p.Watts+p.ServerWatts)/1000, p.PUE, t.PowerPrice, t.Hosting, t.Source)
+	return term
+}
+
+// KW is what the facility draws for one GPU; 0 if unknown.
+func (p *Pricing) KW() float64 { return (p.Watts + p.ServerWatts) / 1000 * p.PUE }
