@@ -177,7 +177,7 @@ func floorOf(s *MaxRate, j int, m *measure.Measurement) Floor {
 // idleValue reads the idle value of a latency off the probe.
 func idleValue(b measure.Bound, m *measure.Measurement) Floor {
 	f := Floor{Bound: b.String(), Limit: b.Limit}
-	sum := m.Latency(b.Metric)
+	sum := m.Of(b.Class).Latency(b.Metric)
 	stats := []struct {
 		q     float64
 		name  string

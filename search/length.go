@@ -147,7 +147,7 @@ func (c *MaxRateConfig) leastRequests() float64 {
 	n := 100.0
 	for _, b := range c.SLO.Bounds {
 		if p := b.Allowed(); p > 0 {
-			n = max(n, 12/p)
+			n = max(n, 12/(p*c.Workload.Share(b.Class)))
 		}
 	}
 	return math.Round(n)

@@ -45,15 +45,14 @@ type Config struct {
 // draft is what was written of that which names and files stand for, completed in
 // place while these are resolved, so that it can be printed.
 type draft struct {
-	limits      [measure.Goodput]map[string]time.Duration // of each latency, by statistic
-	goodput     measure.Bound
+	limits      limits
 	model       string
 	gpus        []string
 	price       eachGPU[float64]
 	tariff      eachGPU[plan.Tariff]
 	space       Space          // what was given, or is to be printed as if it were
 	shape       workload.Shape // of the workload's own class
-	mix         []workload.Shape
+	mix         []component
 	traceFormat string
 	budget      time.Duration
 	own         [2][]model.Row // of the user's catalog, by table

@@ -92,18 +92,7 @@ func (c *Config) demandRows() []row {
 }
 
 func (c *Config) sloRows() []row {
-	limits := func(m measure.Metric) binding {
-		return tableOf(durationIn(above(0)), measure.Stats()...).in(&c.draft.limits[m])
-	}
-	var rows []row
-	for i, m := range measure.MetricTable {
-		if metric := measure.Metric(i + 1); metric.IsLatency() {
-			rows = append(rows, row{m.Name, m.Help, limits(metric)})
-		} else {
-			rows = append(rows, row{m.Name, m.Help, goodput().in(&c.draft.goodput)})
-		}
-	}
-	return append(rows, row{"errors", "largest share of failed requests", numberIn(atLeast(0).below(1)).in(&c.Objective.Errors)})
+	return append(c.draft.limits.rows(), row{"errors", "largest share of failed requests", numberIn(atLeast(0).below(1)).in(&c.Objective.Errors)})
 }
 
 func (c *Config) modelRows() []row {
@@ -190,7 +179,7 @@ func (c *Config) workloadRows() []row {
 		{"trace", "file; it gives arrivals and lengths", pathname().in(&w.TraceFile)},
 		{"trace_format", strings.Join(traceFormats, " ") + `; "" = found out`, words(traceFormats...).in(&d.traceFormat)},
 		{"timeout", "of one request; it then gives up and counts as failed", durationIn(above(0)).in(&w.Timeout)},
-		{"mix", `several named classes: [{ class = "chat", weight = 0.7 }, { name = "rag", weight = 0.3, prompt = {...}, output = {...}, prefix = {...} }]`,
+		{"mix", `several named classes: [{ class = "chat", weight = 0.7 }, { name = "rag", weight = 0.3, prompt = {...}, output = {...}, prefix = {...}, slo = {...} }]`,
 			mix(&d.shape).in(&d.mix)},
 		{"seed", "drives every draw", seed().in(&w.Seed)},
 	}

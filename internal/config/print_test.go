@@ -60,7 +60,7 @@ seed = 12345678901234
 `,
 	"mix": minimal + `
 [workload]
-mix = [{ class = "chat", weight = 0.7 }, { name = "r a g", weight = 0.3, prompt = { dist = "normal", mean = 256, stddev = 100, min = 1, max = 600 } }]
+mix = [{ class = "chat", weight = 0.7, slo = { tpot = {}, ttft = { p99 = "1s" }, goodput = { share = 0.9, e2e = "9s" } } }, { name = "r a g", weight = 0.3, prompt = { dist = "normal", mean = 256, stddev = 100, min = 1, max = 600 } }]
 `,
 	"demand": strings.Replace(minimal, "rate = 100", "rate = 1e-5\ngrowth = 0.1\nburst_index = 2\nmean_rate = 1e-6\nmax_gpus = 9\nmax_usd_per_hour = 8.5\nheadroom = 0\nspare_instances = 0\navailability = 0.9\nzones = 3", 1),
 	"slo and search": strings.Replace(minimal, "ttft = {", "itl = { mean = \"1m\", p50 = \"1ns\" }\ne2e = { p999 = \"26h0m0.5s\" }\ngoodput = { e2e = \"20s\", share = 0.9 }\nerrors = 0\nttft = {", 1) + `

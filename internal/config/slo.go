@@ -1,7 +1,9 @@
 package config
 
 import (
+	"cmp"
 	"slices"
+	"time"
 
 	"planner/sweep/measure"
 )
@@ -20,31 +22,141 @@ func goodput() codec[measure.Bound] {
 	}, "share")
 }
 
+// limits are those of an objective. A table of a latency, by statistic, is nil, and that
+// on goodput unset, where none was given.
+type limits struct {
+	latency [measure.Goodput]map[string]time.Duration
+	goodput *measure.Bound
+}
+
+// rows are the keys of all limits.
+func (l *limits) rows() []row {
+	var rows []row
+	for i, m := range measure.MetricTable {
+		r := row{name: m.Name, comment: m.Help}
+		if metric := measure.Metric(i + 1); metric.IsLatency() {
+			r.binding = tableOf(durationIn(above(0)), measure.Stats()...).in(&l.latency[metric])
+		} else {
+			r.binding = l.goodputs()
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// goodputs ties the key of that limit.
+func (l *limits) goodputs() binding {
+	return binding{func(n input) {
+		var b measure.Bound
+		if goodput().in(&b).take(n); b.Quantile == 0 {
+			return
+		}
+		l.goodput = &b
+		if b.Limits == (measure.Limits{}) {
+			n.refuse(`has no limit, want at least one of ttft, tpot, e2e, such as ttft = "500ms"`)
+		}
+	}, func() string {
+		if l.goodput == nil {
+			return "{}"
+		}
+		return goodput().print(*l.goodput)
+	}}
+}
+
+// classRows are the keys of the limits of one class, where an empty table says that there
+// is none. Times between tokens come without their requests, and have no limit a class.
+func (l *limits) classRows() []row {
+	var rows []row
+	for i, k := range l.rows() {
+		metric, take, text := measure.Metric(i+1), k.take, k.text
+		if metric == measure.ITL {
+			continue
+		}
+		k.take = func(n input) {
+			if take(n); !l.given(metric) && metric == measure.Goodput {
+				l.goodput = new(measure.Bound)
+			} else if !l.given(metric) {
+				l.latency[metric] = map[string]time.Duration{}
+			}
+		}
+		k.text = func() string {
+			if !l.given(metric) {
+				return ""
+			}
+			return text()
+		}
+		rows = append(rows, k)
+	}
+	return rows
+}
+
+// given reports whether a limit, or that there is none, was given.
+func (l *limits) given(m measure.Metric) bool {
+	if m == measure.Goodput {
+		return l.goodput != nil
+	}
+	return l.latency[m] != nil
+}
+
+// or takes what was not given from others.
+func (l limits) or(others limits) limits {
+	for m := range l.latency {
+		if l.latency[m] == nil {
+			l.latency[m] = others.latency[m]
+		}
+	}
+	l.goodput = cmp.Or(l.goodput, others.goodput)
+	return l
+}
+
+// bounds lists the limits as those of a class, or of all requests for "".
+func (l limits) bounds(class string) []measure.Bound {
+	var out []measure.Bound
+	for m, of := range l.latency {
+		for stat, limit := range of {
+			quantile, _ := measure.ParseStat(stat)
+			out = append(out, measure.Bound{Metric: measure.Metric(m), Class: class, Quantile: quantile, Limit: limit})
+		}
+	}
+	if l.goodput != nil && l.goodput.Quantile > 0 {
+		good := *l.goodput
+		good.Metric, good.Class = measure.Goodput, class
+		out = append(out, good)
+	}
+	return out
+}
+
+// bounds are those of the configuration. Where a class of the mix has limits, each class is
+// held to its own, and to those of [slo] where it gives none.
+func (d *draft) bounds() []measure.Bound {
+	if !slices.ContainsFunc(d.mix, func(of component) bool { return of.slo != nil }) {
+		return d.limits.bounds("")
+	}
+	everyone, each := limits{}, d.limits
+	everyone.latency[measure.ITL], each.latency[measure.ITL] = d.limits.latency[measure.ITL], nil
+	out := everyone.bounds("")
+	for _, of := range d.mix {
+		own := limits{}
+		if of.slo != nil {
+			own = *of.slo
+		}
+		out = append(out, own.or(each).bounds(of.shape.Name)...)
+	}
+	return out
+}
+
 // resolveSLO lists the bounds by metric and statistic, and asks for one where the
 // command needs it.
 func (r *reader) resolveSLO(c *Config) {
-	slo, good := &c.Objective, c.draft.goodput
-	for m, limits := range c.draft.limits {
-		for _, stat := range measure.Stats() {
-			if limit, ok := limits[stat]; ok {
-				quantile, _ := measure.ParseStat(stat)
-				slo.Bounds = append(slo.Bounds, measure.Bound{Metric: measure.Metric(m), Quantile: quantile, Limit: limit})
-			}
-		}
-	}
-	switch {
-	case good.Quantile > 0 && good.Limits == (measure.Limits{}):
-		r.at("slo.goodput").refuse(`has no limit, want at least one of ttft, tpot, e2e, such as ttft = "500ms"`)
-	case good.Quantile > 0:
-		good.Metric = measure.Goodput
-		slo.Bounds = append(slo.Bounds, good)
-	}
+	slo := &c.Objective
+	slo.Bounds = c.draft.bounds()
+	slo.Sort()
 	for _, b := range slo.Bounds {
 		if c.Search.Certify && b.Quantile == 0 {
 			r.missing("search.certify", "slo", "is true, and %s bounds a mean, which counts of requests do not certify; want bounds on quantiles or goodput only", b)
 		}
 	}
-	if c.need.Limit && slo.Empty() && r.clean("slo.ttft", "slo.tpot", "slo.itl", "slo.e2e", "slo.goodput") {
+	if c.need.Limit && slo.Empty() && r.clean("slo.ttft", "slo.tpot", "slo.itl", "slo.e2e", "slo.goodput", "workload.mix") {
 		r.absent("slo.ttft", `is missing, as is every other latency limit; want at least one, such as { p99 = "500ms" }`)
 	}
 }
@@ -52,20 +164,27 @@ func (r *reader) resolveSLO(c *Config) {
 // checkTokens refuses limits on the time between tokens for traffic in which no
 // answer has a second one: nothing would ever show them.
 func (r *reader) checkTokens(c *Config) {
-	if len(c.Workload.Shapes)+len(c.Workload.Replay) == 0 || !r.clean("workload") || longestOutput(c) != 1 {
+	if len(c.Workload.Shapes)+len(c.Workload.Replay) == 0 || !r.clean("workload") {
 		return
 	}
-	for _, m := range []measure.Metric{measure.TPOT, measure.ITL} {
-		if i := slices.IndexFunc(c.Objective.Bounds, func(b measure.Bound) bool { return b.Metric == m }); i >= 0 {
-			r.at("slo." + m.String()).refuse("limits the time between tokens, and every answer of the workload has one token; " +
-				"want outputs of two tokens or more in workload.output, or only limits on ttft and e2e")
+	told := map[string]bool{}
+	for _, b := range c.Objective.Bounds {
+		key, of, remedy := "slo."+b.Metric.String(), "the workload", ""
+		if b.Class != "" {
+			key, of, remedy = "workload.mix", b.Class, "; tpot = {} in its slo takes the limit away"
 		}
+		if paced := b.Metric == measure.TPOT || b.Metric == measure.ITL; !paced || told[key+of] || longestOutput(c, b.Class) != 1 {
+			continue
+		}
+		told[key+of] = true
+		r.at(key).refuse("limits the time between tokens, and every answer of %s has one token; "+
+			"want outputs of two tokens or more in workload.output, or only limits on ttft and e2e%s", of, remedy)
 	}
 }
 
-// longestOutput is the largest number of tokens that an answer of the workload may
-// have; 0 where there is no limit.
-func longestOutput(c *Config) int {
+// longestOutput is the largest number of tokens that an answer of a class may have, or any
+// answer of the workload; 0 where there is no limit.
+func longestOutput(c *Config, class string) int {
 	n := 0
 	for _, row := range c.Workload.Replay {
 		n = max(n, row.Output)
@@ -74,6 +193,9 @@ func longestOutput(c *Config) int {
 		return n
 	}
 	for _, s := range c.Workload.Shapes {
+		if class != "" && s.Name != class {
+			continue
+		}
 		longest := s.Output.Longest()
 		if longest == 0 {
 			return 0

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"planner/internal/list"
 	"planner/sweep/ingest"
 	"planner/sweep/workload"
 )
@@ -25,8 +26,15 @@ func prefix() codec[workload.Prefix] {
 	}, "groups", "tokens")
 }
 
-// mixRows are the keys of a class in a mix. Its class is printed by what it stands for.
-func mixRows(s *workload.Shape) []row {
+// component is a class of a mix, with limits where it has any of its own.
+type component struct {
+	shape workload.Shape
+	slo   *limits
+}
+
+// rows are the keys of a class in a mix. Its class is printed by what it stands for.
+func (c *component) rows() []row {
+	s := &c.shape
 	take := func(n input) {
 		if of, ok := class().read(n.only()); ok {
 			s.Name, s.Prompt, s.Output = of.Name, of.Prompt, of.Output
@@ -39,28 +47,42 @@ func mixRows(s *workload.Shape) []row {
 		{"prompt", "", lengths().in(&s.Prompt)},
 		{"output", "", lengths().in(&s.Output)},
 		{"prefix", "", prefix().in(&s.Prefix)},
+		{"slo", "", c.limits()},
 	}
 }
 
+// limits ties the key of the class's own limits.
+func (c *component) limits() binding {
+	return binding{func(n input) {
+		c.slo = &limits{}
+		n.takeTable(c.slo.classRows())
+	}, func() string {
+		if c.slo == nil {
+			return ""
+		}
+		return printTable(c.slo.classRows())
+	}}
+}
+
 // mix is a list of classes with weights; what one does not give is the workload's own.
-func mix(own *workload.Shape) codec[[]workload.Shape] {
-	read := func(n input) (shapes []workload.Shape, ok bool) {
+func mix(own *workload.Shape) codec[[]component] {
+	read := func(n input) (all []component, ok bool) {
 		if _, ok := elements(n.value); !ok {
 			n.wrong(`a list of classes, such as [{ class = "chat", weight = 0.7 }, { class = "code", weight = 0.3 }]`)
 			return nil, false
 		}
 		before := len(n.r.problems)
 		for _, item := range n.list() {
-			s := workload.Shape{Prompt: own.Prompt, Output: own.Output, Prefix: own.Prefix}
-			if item.takeTable(mixRows(&s), "weight") && s.Name == "" {
+			c := component{shape: workload.Shape{Prompt: own.Prompt, Output: own.Output, Prefix: own.Prefix}}
+			if item.takeTable(c.rows(), "weight") && c.shape.Name == "" {
 				item.refuse("has a class without a name, want class or name")
 			}
-			shapes = append(shapes, s)
+			all = append(all, c)
 		}
-		return shapes, len(n.r.problems) == before
+		return all, len(n.r.problems) == before
 	}
-	return codec[[]workload.Shape]{read, func(shapes []workload.Shape) string {
-		return brackets(shapes, func(s workload.Shape) string { return printTable(mixRows(&s)) })
+	return codec[[]component]{read, func(all []component) string {
+		return brackets(all, func(c component) string { return printTable(c.rows()) })
 	}, true}
 }
 
@@ -73,7 +95,7 @@ func (r *reader) resolveWorkload(c *Config) {
 	r.checkMix(d.mix)
 	w.Class, w.Shapes = d.shape.Name, []workload.Shape{d.shape}
 	if len(d.mix) > 0 {
-		w.Class, w.Shapes = "mix", d.mix
+		w.Class, w.Shapes = "mix", list.Map(d.mix, func(c component) workload.Shape { return c.shape })
 	}
 	if w.Arrivals == workload.Trace && c.need.Workload && r.clean("workload") {
 		w.Class, w.Shapes = "trace", nil
@@ -104,12 +126,12 @@ func (r *reader) checkArrivals(c *Config) {
 }
 
 // checkMix wants every class of a mix to have a name of its own: each is reported.
-func (r *reader) checkMix(shapes []workload.Shape) {
-	for i, s := range shapes {
-		if slices.ContainsFunc(shapes[:i], func(o workload.Shape) bool { return o.Name == s.Name }) {
+func (r *reader) checkMix(all []component) {
+	for i, c := range all {
+		if slices.ContainsFunc(all[:i], func(o component) bool { return o.shape.Name == c.shape.Name }) {
 			n := r.at("workload.mix")
 			n.path += index(i)
-			n.refuse("has two classes named %q, want a name of its own for each", s.Name)
+			n.refuse("has two classes named %q, want a name of its own for each", c.shape.Name)
 		}
 	}
 }

@@ -17,18 +17,21 @@ import (
 // latencyChart draws a fitted curve with its points, whose errors are known from
 // the trials, the limits on its metric, and the rates that matter.
 func latencyChart(c *curve.Curve, slo measure.SLO, max *search.Estimate, trials []measure.Measurement) *Chart {
-	name := strings.ToUpper(c.Metric.String())
+	name, whose := strings.ToUpper(c.Metric.String()), ""
+	if c.Class != "" {
+		whose = " of " + c.Class
+	}
 	ch := &Chart{
-		Title:  name + " against load, one instance",
+		Title:  name + whose + " against load, one instance",
 		Name:   c.Metric.String(),
 		XLabel: "offered load, requests/s", YLabel: name + ", ms (log scale)",
 	}
-	for _, q := range quantiles(slo, c.Metric) {
+	for _, q := range quantiles(slo.Of(c.Class), c.Metric) {
 		if l := latencyLine(c, q, trials); len(l.Points) > 0 {
 			ch.Series = append(ch.Series, l)
 		}
 	}
-	for _, b := range slo.Bounds {
+	for _, b := range slo.Of(c.Class).Bounds {
 		if b.Metric == c.Metric {
 			ch.Limits = append(ch.Limits, Reference{millis(b.Limit), "limit: " + boundName(b.String()) + " " + limit(b.Limit)})
 		}
@@ -68,7 +71,7 @@ func latencyLine(c *curve.Curve, q float64, trials []measure.Measurement) Line {
 		}
 		at := ChartPoint{X: p.Rate, Y: millis(y), Low: millis(y), High: millis(y), Overload: p.Regime == curve.Overload}
 		for n := range trials {
-			s := trials[n].Latency(c.Metric)
+			s := trials[n].Of(c.Class).Latency(c.Metric)
 			if w := s.Around(q); trials[n].Offered() == p.Rate && s.Stat(q) == y && w[0] > 0 {
 				at.Low, at.High = millis(w[0]), millis(w[1])
 			}
@@ -99,7 +102,7 @@ func latencyLine(c *curve.Curve, q float64, trials []measure.Measurement) Line {
 // weighs counts, the curve only draws a line through quantiles.
 func curveFacts(c *curve.Curve, slo measure.SLO, crossings bool) Facts {
 	var facts Facts
-	for _, b := range slo.Bounds {
+	for _, b := range slo.Of(c.Class).Bounds {
 		if b.Metric != c.Metric || !crossings {
 			continue
 		}

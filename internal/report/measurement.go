@@ -238,7 +238,7 @@ func clumpNote(m *measure.Measurement) string {
 // classTable splits a mix.
 func classTable(m *measure.Measurement) Table {
 	tab := Table{Columns: []Column{{Name: "class"}, {Name: "requests", Right: true}, {Name: "failed", Right: true}}}
-	columns := tabulated(m.Trial.Objective)
+	columns := tabulatedOfAll(m.Trial.Objective)
 	for _, b := range columns {
 		tab.Columns = append(tab.Columns, Column{Name: boundName(b.String()) + ", ms", Right: true})
 	}

@@ -85,13 +85,14 @@ func floorFact(f *search.Floor, trials []measure.Measurement) string {
 	if f.Value <= 0 {
 		return name + ": even an engine with one request at a time misses the limit"
 	}
-	metric, stat, _ := strings.Cut(f.Bound, ".")
+	bound, class, _ := strings.Cut(f.Bound, " ")
+	metric, stat, _ := strings.Cut(bound, ".")
 	if stat == f.Stat {
 		return fmt.Sprintf("an idle engine has a %s of %s, above the limit of %s; the smallest feasible limit is %s",
 			name, latency(f.Value), limit(f.Limit), latencyAbove(f.Value))
 	}
 	return fmt.Sprintf("an idle engine has a %s of %s already, and the limit on %s is %s; the smallest feasible limit is above %s",
-		boundName(metric+"."+f.Stat), latency(f.Value), name, limit(f.Limit), latency(f.Value))
+		boundName(strings.TrimSpace(metric+"."+f.Stat+" "+class)), latency(f.Value), name, limit(f.Limit), latency(f.Value))
 }
 
 // failedAlone says how many requests failed, and how, in the longest trial with one at a

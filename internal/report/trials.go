@@ -80,8 +80,22 @@ func loadColumns() []trialColumn {
 }
 
 // tabulated are the statistics worth a column: of TTFT and TPOT, and of what else is
-// bounded.
+// bounded; where classes have bounds of their own, these.
 func tabulated(slo measure.SLO) []measure.Bound {
+	var out []measure.Bound
+	for _, b := range slo.Bounds {
+		if b.Class != "" && b.Metric != measure.Goodput {
+			out = append(out, measure.Bound{Metric: b.Metric, Class: b.Class, Quantile: b.Quantile})
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	return tabulatedOfAll(slo)
+}
+
+// tabulatedOfAll are the statistics of all requests that are worth a column.
+func tabulatedOfAll(slo measure.SLO) []measure.Bound {
 	metrics := append(slo.Metrics(), measure.TTFT, measure.TPOT)
 	slices.Sort(metrics)
 	var out []measure.Bound
@@ -134,7 +148,7 @@ func achieved(m *measure.Measurement) string {
 // latencyColumn is a column of a statistic in milliseconds.
 func latencyColumn(b measure.Bound, name string, slo measure.SLO) trialColumn {
 	return trialColumn{Column{Name: name + ", ms", Right: true}, func(m *measure.Measurement) Cell {
-		c := statCell(m.Latency(b.Metric), b, slo)
+		c := statCell(m.Of(b.Class).Latency(b.Metric), b, slo)
 		if c.Text == unresolved {
 			return Cell{unknown, Quiet}
 		}
@@ -157,7 +171,7 @@ func statCell(s *measure.Summary, stat measure.Bound, slo measure.SLO) Cell {
 	}
 	c := Cell{Text: number(millis(v), 3)}
 	for _, b := range slo.Bounds {
-		if b.Metric == stat.Metric && b.Quantile == stat.Quantile && v > b.Limit {
+		if b.Metric == stat.Metric && b.Class == stat.Class && b.Quantile == stat.Quantile && v > b.Limit {
 			c.Tone = Bad
 		}
 	}

@@ -35,7 +35,7 @@ func traceRates(of *workload.Rates) string {
 		number(of.Mean, 3), number(of.BusiestHour, 3), number(of.BusiestMinute, 3))
 }
 
-// boundName turns "ttft.p99" into "p99 TTFT".
+// boundName turns "ttft.p99" into "p99 TTFT", and "ttft.p99 of chat" into "p99 TTFT of chat".
 func boundName(bound string) string {
 	switch bound {
 	case "":
@@ -43,20 +43,31 @@ func boundName(bound string) string {
 	case measure.ErrorsBound:
 		return "failed requests"
 	}
-	metric, stat, ok := strings.Cut(bound, ".")
-	if !ok {
-		return bound
+	name, class, _ := strings.Cut(bound, " ")
+	if metric, stat, ok := strings.Cut(name, "."); ok {
+		name = stat + " " + strings.ToUpper(metric)
 	}
-	return stat + " " + strings.ToUpper(metric)
+	return strings.TrimSpace(name + " " + class)
 }
 
-// objective lists the bounds: "p99 TTFT 500 ms and p99 TPOT 50 ms".
+// objective lists the bounds: "p99 TTFT 500 ms and p99 TPOT 50 ms", those of classes as
+// "p99 TTFT 500 ms of chat".
 func objective(s measure.SLO) string {
-	parts := make([]string, len(s.Bounds))
-	for i, b := range s.Bounds {
-		parts[i] = boundName(b.String()) + " " + limits(b)
-		if b.Metric == measure.Goodput {
-			parts[i] = percent(b.Quantile) + " of requests within " + limits(b)
+	var parts []string
+	for _, class := range append([]string{""}, s.Classes()...) {
+		var own []string
+		for _, b := range s.Of(class).Bounds {
+			text := boundName(b.String()) + " " + limits(b)
+			if b.Metric == measure.Goodput {
+				text = percent(b.Quantile) + " of requests within " + limits(b)
+			}
+			own = append(own, text)
+		}
+		switch {
+		case class != "" && len(own) > 0:
+			parts = append(parts, join(own)+" of "+class)
+		default:
+			parts = append(parts, own...)
 		}
 	}
 	return join(parts)

@@ -266,7 +266,10 @@ func statistic(t *measure.Trial, o *measure.Observation, b measure.Bound) (float
 		return float64(o.Gaps.ValueAtQuantile(100*b.Quantile)) / 1e6, true
 	}
 	v := values(t, o.Records, func(r *measure.Record) (float64, bool) {
-		if b.Metric != measure.Goodput {
+		switch {
+		case !t.Bounds(b, r):
+			return 0, false
+		case b.Metric != measure.Goodput:
 			return latency(r, b.Metric)
 		}
 		if ratio, ok := b.Limits.Worst(r); ok {

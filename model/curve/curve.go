@@ -13,6 +13,8 @@ import (
 // Curve is the latency of one metric against the offered rate.
 type Curve struct {
 	Metric measure.Metric
+	// Class names the component of a mix whose requests it is of; "" stands for all.
+	Class string
 	// Points are in ascending order of rate, each with its regime.
 	Points []Point
 	// Model is the form fitted to the points that are not overload, with Quality

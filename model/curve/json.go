@@ -15,6 +15,7 @@ import (
 // curveFile is a curve in a file.
 type curveFile struct {
 	Metric     string       `json:"metric"`
+	Class      string       `json:"class,omitempty"`
 	Model      Model        `json:"model"`
 	Quality    Quality      `json:"quality"`
 	Valid      [2]float64   `json:"valid_per_s"`
@@ -32,7 +33,7 @@ type curveFile struct {
 // MarshalJSON writes the curve with units in its keys.
 func (c *Curve) MarshalJSON() ([]byte, error) {
 	w := curveFile{
-		Metric: c.Metric.String(), Model: c.Model, Quality: c.Quality, Valid: [2]float64{c.Low, c.High}, End: c.End(), Saturation: c.Saturation,
+		Metric: c.Metric.String(), Class: c.Class, Model: c.Model, Quality: c.Quality, Valid: [2]float64{c.Low, c.High}, End: c.End(), Saturation: c.Saturation,
 		Whole: c.Whole, Points: append([]Point{}, c.Points...), Candidates: append([]FittedForm{}, c.Candidates...),
 		Band: append([]BandPoint{}, c.Band...), Warnings: c.Warnings.Warnings(),
 	}
@@ -52,7 +53,7 @@ func (c *Curve) UnmarshalJSON(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("read a curve: %w", err)
 	}
-	*c = Curve{Metric: metric, Model: w.Model, Quality: w.Quality, Low: w.Valid[0], High: w.Valid[1], Saturation: w.Saturation,
+	*c = Curve{Metric: metric, Class: w.Class, Model: w.Model, Quality: w.Quality, Low: w.Valid[0], High: w.Valid[1], Saturation: w.Saturation,
 		Whole: w.Whole, Points: w.Points, Candidates: w.Candidates, Band: w.Band, Warnings: w.Warnings.Read()}
 	if w.Knee != nil && w.KneeOf != nil {
 		c.Knee, c.KneeOf = *w.Knee, float64(*w.KneeOf)

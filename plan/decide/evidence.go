@@ -79,12 +79,20 @@ func (d *Decision) fitCurves(p *plan.Plan) {
 			mine = append(mine, m)
 		}
 	}
-	metrics := p.Objective.Metrics()
+	metrics, class := p.Objective.Metrics(), ""
 	if i := slices.IndexFunc(p.Objective.Bounds, func(b measure.Bound) bool { return b.String() == p.Offer.Binding }); i >= 0 {
+		class = p.Objective.Bounds[i].Class
+		metrics = p.Objective.Of(class).Metrics()
 		metrics = first(metrics, slices.Index(metrics, p.Objective.Bounds[i].Metric))
+	}
+	for i := range mine {
+		mine[i].Latencies = *mine[i].Of(class)
 	}
 	curves, errs := curvesOf(mine, metrics, d.cfg.Workload.Seed)
 	for i, metric := range metrics {
+		if curves[i] != nil {
+			curves[i].Class = class
+		}
 		switch {
 		case errs[i] != nil:
 			p.Warnings = append(p.Warnings, note.New(note.NoCurveOf, metric, errs[i]))

@@ -129,6 +129,7 @@ func disperse(cfg *config.Config, engine *sweep.Simulated, priors []*search.Prio
 		if err != nil {
 			return err
 		}
+		o.Records = slices.DeleteFunc(o.Records, func(r measure.Record) bool { return !t.Bounds(bound, &r) })
 		runs = append(runs, search.Batches(o.Records, bound, t.Warmup, batch, dispersionBatches))
 	}
 	found, ok := search.Dispersion(runs, bound.Allowed())

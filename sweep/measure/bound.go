@@ -17,6 +17,9 @@ import (
 // that on Goodput as it stands here.
 type Bound struct {
 	Metric Metric `json:"-"`
+	// Class names the component of a mix whose requests alone are bounded; "" stands for
+	// all requests.
+	Class string `json:"-"`
 	// Quantile is in (0, 1); 0 stands for the mean, which Goodput does not have.
 	Quantile float64 `json:"share"`
 	// Limit is that of a latency, Limits are those of Goodput.
@@ -32,12 +35,16 @@ func (b Bound) Stat() string {
 	return "p" + strconv.FormatFloat(b.Quantile*100, 'g', 6, 64)
 }
 
-// String names the bound as the JSON does: "ttft.p99", "goodput".
+// String names the bound as the JSON does: "ttft.p99", "goodput", "ttft.p99 of chat".
 func (b Bound) String() string {
-	if b.Metric == Goodput {
-		return b.Metric.String()
+	name := b.Metric.String()
+	if b.Metric != Goodput {
+		name += "." + b.Stat()
 	}
-	return b.Metric.String() + "." + b.Stat()
+	if b.Class != "" {
+		name += " of " + b.Class
+	}
+	return name
 }
 
 // Allowed is the share of requests (for ITL: of tokens) that may exceed the

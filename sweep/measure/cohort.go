@@ -20,6 +20,28 @@ type cohort struct {
 	records, all []*Record
 	// drawn holds the latencies that were asked for, by Metric.
 	drawn map[Metric]*series
+	// parts are the cohorts of the classes that were asked for, by name.
+	parts map[string]*cohort
+}
+
+// of is the part of the cohort that the requests of a class are, all of it for "".
+func (c *cohort) of(class string) *cohort {
+	if class == "" {
+		return c
+	}
+	if part, ok := c.parts[class]; ok {
+		return part
+	}
+	index := c.trial.class(class)
+	mine := func(all []*Record) []*Record {
+		return slices.DeleteFunc(slices.Clone(all), func(r *Record) bool { return r.Class != index })
+	}
+	part := &cohort{trial: c.trial, from: c.from, to: c.to, end: c.end, whole: c.whole, records: mine(c.records), all: mine(c.all)}
+	if c.parts == nil {
+		c.parts = map[string]*cohort{}
+	}
+	c.parts[class] = part
+	return part
 }
 
 func newCohort(t *Trial, records []Record, end time.Duration) *cohort {

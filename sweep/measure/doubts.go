@@ -181,7 +181,7 @@ func (b Bound) movedOut(lag time.Duration) (Bound, bool) {
 // sent is the cohort without the requests that the client did not send.
 func (c *cohort) sent() *cohort {
 	out := *c
-	out.drawn = map[Metric]*series{}
+	out.drawn, out.parts = map[Metric]*series{}, nil
 	out.records = slices.DeleteFunc(slices.Clone(c.records), func(r *Record) bool {
 		return r.Outcome == Dropped || r.Outcome == InFlight && r.Sent < 0
 	})

@@ -33,15 +33,16 @@ func (c *cohort) judge(o *Observation) []judged {
 	var all []judged
 	slo := c.trial.Objective
 	for _, b := range slo.Bounds {
+		of := c.of(b.Class)
 		switch {
 		case b.Metric == TPOT && o.Unpaced:
 			all = append(all, judged{allowed: b.Allowed(), Count: Count{Bound: b.String(), Cluster: 1}}.empty())
 		case b.Metric == ITL:
 			all = append(all, c.judgeGaps(b, o))
 		case b.Quantile == 0:
-			all = append(all, c.judgeMean(b))
+			all = append(all, of.judgeMean(b))
 		default:
-			all = append(all, c.judgeShare(b))
+			all = append(all, of.judgeShare(b))
 		}
 	}
 	return append(all, c.judgeErrors(slo.Errors))

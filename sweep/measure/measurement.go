@@ -240,13 +240,26 @@ func (m *Measurement) Count(bound string) (Count, bool) {
 	return Count{Value: math.NaN()}, false
 }
 
+// Of are the latencies of the requests of a class, of all for ""; nothing is known of a
+// class that the trial did not have.
+func (m *Measurement) Of(class string) *Latencies {
+	if class == "" {
+		return &m.Latencies
+	}
+	l := unresolvedLatencies()
+	if c, ok := m.Classes[class]; ok {
+		l = c.Latencies
+	}
+	return &l
+}
+
 // Bounded is the statistic that a bound limits; Unresolved where the sample does
 // not give it, and for Goodput, which is a share and has none.
-func (l *Latencies) Bounded(b Bound) time.Duration {
+func (m *Measurement) Bounded(b Bound) time.Duration {
 	if b.Metric == Goodput {
 		return Unresolved
 	}
-	return l.Latency(b.Metric).Stat(b.Quantile)
+	return m.Of(b.Class).Latency(b.Metric).Stat(b.Quantile)
 }
 
 // MarshalJSON writes the measurement as a line of the journal. A rejected

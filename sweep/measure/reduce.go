@@ -122,10 +122,10 @@ func (c *cohort) throughput() Throughput {
 	x.Achieved /= length
 	x.PromptTokens /= length
 	x.OutputTokens /= length
-	if slo := c.trial.Objective; !slo.Empty() {
+	if !c.trial.Objective.Empty() {
 		x.Goodput = 0
 		for _, r := range c.records {
-			if slo.good(r) {
+			if c.good(r) {
 				x.Goodput++
 			}
 		}
@@ -161,12 +161,12 @@ func (c *cohort) emitted(r *Record) float64 {
 
 // good reports whether a request ended well within every bound that a single
 // request can meet: those on means and on tokens are not.
-func (s *SLO) good(r *Record) bool {
+func (c *cohort) good(r *Record) bool {
 	if r.Outcome != OK {
 		return false
 	}
-	for _, b := range s.Bounds {
-		if _, beyond := b.Decide(r, r.Last); beyond && b.Quantile > 0 {
+	for _, b := range c.trial.Objective.Bounds {
+		if _, beyond := b.Decide(r, r.Last); beyond && b.Quantile > 0 && c.trial.Bounds(b, r) {
 			return false
 		}
 	}
@@ -184,12 +184,7 @@ func (c *cohort) classes(o *Observation) map[string]ClassSummary {
 	}
 	out := make(map[string]ClassSummary, len(names))
 	for i, name := range names {
-		part := cohort{trial: c.trial, from: c.from, to: c.to, end: c.end, whole: c.whole}
-		for _, r := range c.records {
-			if r.Class == i {
-				part.records = append(part.records, r)
-			}
-		}
+		part := c.of(name)
 		s := ClassSummary{Tally: tally(part.records), Latencies: part.latencies(o.Unpaced)}
 		if i < len(o.ClassGaps) {
 			s.ITL = gaps(o.ClassGaps[i], c.whole)

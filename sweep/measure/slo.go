@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"planner/internal/wire"
@@ -92,54 +93,109 @@ func (s SLO) ClientLag() time.Duration {
 	return max(lag, leastLag)
 }
 
-// Sort puts the bounds into their canonical order: TTFT, TPOT, ITL, E2E, Goodput, and
-// within each the mean first and quantiles from low to high.
+// Sort puts the bounds into their canonical order: those of all requests before those of
+// each class, of these TTFT, TPOT, ITL, E2E, Goodput, and within each the mean first and
+// quantiles from low to high.
 func (s *SLO) Sort() {
 	slices.SortFunc(s.Bounds, func(a, b Bound) int {
-		return cmp.Or(cmp.Compare(a.Metric, b.Metric), cmp.Compare(a.Quantile, b.Quantile))
+		return cmp.Or(strings.Compare(a.Class, b.Class), cmp.Compare(a.Metric, b.Metric), cmp.Compare(a.Quantile, b.Quantile))
 	})
 }
 
+// Of are the bounds of a class, as those of all requests.
+func (s SLO) Of(class string) SLO {
+	of := SLO{Errors: s.Errors}
+	for _, b := range s.Bounds {
+		if b.Class == class {
+			b.Class = ""
+			of.Bounds = append(of.Bounds, b)
+		}
+	}
+	return of
+}
+
+// Classes lists the classes with bounds of their own.
+func (s SLO) Classes() []string {
+	var names []string
+	for _, b := range s.Bounds {
+		if b.Class != "" && !slices.Contains(names, b.Class) {
+			names = append(names, b.Class)
+		}
+	}
+	return names
+}
+
+// object is a JSON object whose keys keep their order.
+type object struct {
+	members [][]byte
+	err     error
+}
+
+func (o *object) add(key string, value any) {
+	member, err := wire.Marshal(map[string]any{key: value})
+	o.members = append(o.members, bytes.TrimSuffix(bytes.TrimPrefix(member, []byte("{")), []byte("}")))
+	o.err = errors.Join(o.err, err)
+}
+
+// MarshalJSON writes the members.
+func (o *object) MarshalJSON() ([]byte, error) {
+	return slices.Concat([]byte("{"), bytes.Join(o.members, []byte(",")), []byte("}")), o.err
+}
+
+// latencies adds the limits on latencies of all requests.
+func (o *object) latencies(s SLO) {
+	limits := map[Metric]map[string]time.Duration{}
+	for _, b := range s.Bounds {
+		switch {
+		case !b.Metric.valid():
+			o.err = errors.Join(o.err, fmt.Errorf("write objective: invalid metric %d", int(b.Metric)))
+		case b.Class == "" && limits[b.Metric] == nil:
+			limits[b.Metric] = map[string]time.Duration{b.Stat(): max(b.Limit, 0)}
+		case b.Class == "":
+			limits[b.Metric][b.Stat()] = max(b.Limit, 0)
+		}
+	}
+	for _, m := range AllLatencies() {
+		if limits[m] != nil {
+			o.add(m.key(), limits[m])
+		}
+	}
+}
+
+// goodput adds that bound of all requests.
+func (o *object) goodput(s SLO) {
+	for _, b := range s.Bounds {
+		if b.Metric == Goodput && b.Class == "" {
+			o.add(b.Metric.String(), b)
+		}
+	}
+}
+
 // MarshalJSON writes {"ttft_ms":{"p99":500},"errors":0.001}; errors is null
-// when they are not bounded. Goodput is {"share":0.95,"ttft_ms":500}. An objective
-// that bounds nothing is null.
+// when they are not bounded. Goodput is {"share":0.95,"ttft_ms":500}. The limits of each
+// class stand likewise under "classes". An objective that bounds nothing is null.
 func (s SLO) MarshalJSON() ([]byte, error) {
 	if s.Empty() {
 		return []byte("null"), nil
 	}
-	var parts [][]byte
-	add := func(key string, value any) error {
-		part, err := wire.Marshal(map[string]any{key: value})
-		parts = append(parts, bytes.TrimSuffix(bytes.TrimPrefix(part, []byte("{")), []byte("}")))
-		return err
-	}
-	var failed error
-	limits := map[Metric]map[string]time.Duration{}
-	for _, b := range s.Bounds {
-		if !b.Metric.valid() {
-			return nil, fmt.Errorf("write objective: invalid metric %d", int(b.Metric))
-		}
-		if limits[b.Metric] == nil {
-			limits[b.Metric] = map[string]time.Duration{}
-		}
-		limits[b.Metric][b.Stat()] = max(b.Limit, 0)
-	}
-	for _, m := range AllLatencies() {
-		if limits[m] != nil {
-			failed = errors.Join(failed, add(m.key(), limits[m]))
-		}
-	}
+	var all, classes object
+	all.latencies(s)
 	allowed := s.Errors
 	if allowed < 0 {
 		allowed = math.NaN()
 	}
-	failed = errors.Join(failed, add("errors", allowed))
-	for _, b := range s.Bounds {
-		if b.Metric == Goodput {
-			failed = errors.Join(failed, add(b.Metric.String(), b))
-		}
+	all.add("errors", allowed)
+	all.goodput(s)
+	for _, name := range s.Classes() {
+		var own object
+		own.latencies(s.Of(name))
+		own.goodput(s.Of(name))
+		classes.add(name, &own)
 	}
-	return slices.Concat([]byte("{"), bytes.Join(parts, []byte(",")), []byte("}")), failed
+	if len(classes.members) > 0 {
+		all.add("classes", &classes)
+	}
+	return all.MarshalJSON()
 }
 
 // UnmarshalJSON reads what MarshalJSON writes. Bounds come in the order of
@@ -149,8 +205,9 @@ func (s *SLO) UnmarshalJSON(data []byte) error {
 		return nil
 	}
 	w := struct {
-		Errors  float64 `json:"errors"`
-		Goodput *Bound  `json:"goodput"`
+		Errors  float64        `json:"errors"`
+		Goodput *Bound         `json:"goodput"`
+		Classes map[string]SLO `json:"classes"`
 	}{Errors: math.NaN()}
 	var limits map[string]json.RawMessage
 	if err := errors.Join(wire.Unmarshal(data, &w), json.Unmarshal(data, &limits)); err != nil {
@@ -185,6 +242,12 @@ func (s *SLO) UnmarshalJSON(data []byte) error {
 	for _, b := range s.Bounds {
 		if err := b.check(); err != nil {
 			return fmt.Errorf("read objective: %w", err)
+		}
+	}
+	for name, own := range w.Classes {
+		for _, b := range own.Bounds {
+			b.Class = name
+			s.Bounds = append(s.Bounds, b)
 		}
 	}
 	s.Sort()

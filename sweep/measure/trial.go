@@ -4,6 +4,7 @@ package measure
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"planner/internal/note"
@@ -53,6 +54,17 @@ func (t *Trial) Schedule() []workload.Request {
 
 // replayed reports whether the trial replays a trace.
 func (t *Trial) replayed() bool { return t.Workload != nil && t.Workload.Replayed() }
+
+// class is the index of a class among those of the workload, -1 if it is none.
+func (t *Trial) class(name string) int {
+	if t.Workload == nil {
+		return -1
+	}
+	return slices.Index(t.Workload.Names(), name)
+}
+
+// Bounds reports whether a bound is one on this request.
+func (t *Trial) Bounds(b Bound, r *Record) bool { return b.Class == "" || t.class(b.Class) == r.Class }
 
 // Rejection is a set of knobs that cannot run, or that was not chosen, and why. As
 // an error, of type *Rejection, it says that an engine cannot run with the knobs.

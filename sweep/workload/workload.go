@@ -111,6 +111,22 @@ func (w *Workload) Names() []string {
 	return names
 }
 
+// Share is the part of the requests that a class is: 1 for "", which stands for all.
+func (w *Workload) Share(class string) float64 {
+	own, total := 0.0, 0.0
+	for i := range w.Shapes {
+		weight := w.Shapes[i].weight(len(w.Shapes))
+		total += weight
+		if w.Shapes[i].Name == class {
+			own += weight
+		}
+	}
+	if class == "" || own == 0 {
+		return 1
+	}
+	return own / total
+}
+
 // Longest is the largest prompt + output that a request of the workload can
 // have, in tokens; 0 when a length has no upper end.
 func (w *Workload) Longest() int {
