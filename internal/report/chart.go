@@ -9,8 +9,9 @@ import (
 	"gonum.org/v1/plot/plotter"
 )
 
-// Chart is a plot of positive quantities, on a logarithmic axis, against a rate:
-// measured points, fitted lines, bands around them and marked values on either axis.
+// Chart is a plot of quantities that are not negative: measured points, fitted lines,
+// bands around them and marked values on either axis. Unless it says otherwise the
+// horizontal axis is linear, from 0, and the vertical one logarithmic.
 type Chart struct {
 	Title string
 	// Name is the base name of the chart's image files: "latency".
@@ -20,6 +21,11 @@ type Chart struct {
 	Series         []Line
 	// Limits are marked heights, Rates marked places on the horizontal axis.
 	Limits, Rates []Reference
+	// LogX makes the horizontal axis logarithmic, LinearY the vertical one linear, from 0.
+	LogX    bool `json:",omitempty"`
+	LinearY bool `json:",omitempty"`
+	// Low asks for a lower picture where it is drawn with characters.
+	Low bool `json:",omitempty"`
 }
 
 // Line is what belongs to one quantity and shares its colour.
@@ -40,6 +46,10 @@ type ChartPoint struct {
 	X, Y, Low, High float64
 	// Overload marks a point at which the load outgrew the server.
 	Overload bool
+	// Trial is the number of the trial that the point is of, 0 where it is of none, and Note
+	// what else is to be said of it.
+	Trial int    `json:",omitempty"`
+	Note  string `json:",omitempty"`
 }
 
 // Reference is a value worth naming. Label includes the value.
@@ -68,9 +78,11 @@ func (l Line) overloaded() bool {
 	return slices.ContainsFunc(l.Points, func(p ChartPoint) bool { return p.Overload })
 }
 
-// drawable reports whether a chart has a place for x and y: there are no rates
-// below 0, and only what is above 0 has a logarithm.
-func drawable(x, y float64) bool { return finite(x) && x >= 0 && finite(y) && y > 0 }
+// drawable reports whether a chart has a place for x and y: there is nothing below 0,
+// and only what is above 0 has a logarithm.
+func (c *Chart) drawable(x, y float64) bool {
+	return finite(x) && finite(y) && x >= 0 && y >= 0 && (x > 0 || !c.LogX) && (y > 0 || c.LinearY)
+}
 
 // values are the drawable places of points, lines and bands.
 func (c *Chart) values() iter.Seq2[float64, float64] {
@@ -81,7 +93,7 @@ func (c *Chart) values() iter.Seq2[float64, float64] {
 				places = append(places, plotter.XY{X: p.X, Y: p.Y}, plotter.XY{X: p.X, Y: p.Low}, plotter.XY{X: p.X, Y: p.High})
 			}
 			for _, p := range places {
-				if drawable(p.X, p.Y) && !yield(p.X, p.Y) {
+				if c.drawable(p.X, p.Y) && !yield(p.X, p.Y) {
 					return
 				}
 			}
@@ -97,62 +109,103 @@ func (c *Chart) Empty() bool {
 	return true
 }
 
-// frame is the visible part of the plane, from 0 to right and from bottom to top,
-// with the references in it, those on the horizontal axis by rate.
-type frame struct {
-	right, bottom, top float64
-	limits, rates      []Reference
+// axis is the visible part of one direction.
+type axis struct {
+	low, high float64
+	log       bool
 }
 
-// frame encloses everything drawn: the vertical axis spans the data, in the 1-2-5 steps
-// of decades, and the limits. An extrapolated
-// line and a band are cut at ten times what was measured, so that a pole does not
-// flatten the rest.
+// share maps a value to 0..1 of the axis.
+func (a axis) share(v float64) float64 {
+	if a.log {
+		return math.Log(v/a.low) / math.Log(a.high/a.low)
+	}
+	return (v - a.low) / (a.high - a.low)
+}
+
+// at is the value at a share of the axis.
+func (a axis) at(share float64) float64 {
+	if a.log {
+		return a.low * math.Pow(a.high/a.low, share)
+	}
+	return a.low + share*(a.high-a.low)
+}
+
+// holds reports whether a value is on the axis.
+func (a axis) holds(v float64) bool { return v >= a.low*(1-1e-9) && v <= a.high*(1+1e-9) }
+
+// ticks are the marked values, of a linear axis at most n and 0.
+func (a axis) ticks(n int) []float64 {
+	if a.log {
+		return logTicks(a.low, a.high)
+	}
+	return linearTicks(a.high, n)
+}
+
+// frame is the visible part of the plane with the references in it, those on the
+// horizontal axis by rate.
+type frame struct {
+	x, y          axis
+	limits, rates []Reference
+}
+
+// frame encloses everything drawn: a logarithmic axis spans the data, in the 1-2-5 steps
+// of decades, and the limits. An extrapolated line and a band are cut at ten times what
+// was measured, so that a pole does not flatten the rest.
 func (c *Chart) frame() frame {
-	f := frame{bottom: math.Inf(1), top: math.Inf(-1)}
-	f.limits = slices.DeleteFunc(slices.Clone(c.Limits), func(r Reference) bool { return !drawable(0, r.At) })
-	f.rates = slices.DeleteFunc(slices.Clone(c.Rates), func(r Reference) bool { return !drawable(r.At, 1) })
+	var f frame
+	inside := func(all []Reference, place func(float64) (x, y float64)) []Reference {
+		return slices.DeleteFunc(slices.Clone(all), func(r Reference) bool { return !c.drawable(place(r.At)) })
+	}
+	f.limits = inside(c.Limits, func(at float64) (x, y float64) { return 1, at })
+	f.rates = inside(c.Rates, func(at float64) (x, y float64) { return at, 1 })
 	slices.SortStableFunc(f.rates, func(a, b Reference) int { return cmp.Compare(a.At, b.At) })
 
 	highest := 0.0
 	for _, s := range c.Series {
 		for _, p := range s.Points {
-			if drawable(p.X, p.Y) {
+			if c.drawable(p.X, p.Y) {
 				highest = max(highest, p.Y)
 			}
 		}
 	}
+	var xs, ys []float64
 	for _, r := range f.limits {
 		highest = max(highest, r.At)
-		f.bottom, f.top = min(f.bottom, r.At), max(f.top, r.At)
-	}
-	for x, y := range c.values() {
-		f.right = max(f.right, x)
-		if highest == 0 || y <= 10*highest {
-			f.bottom, f.top = min(f.bottom, y), max(f.top, y)
-		}
+		ys = append(ys, r.At)
 	}
 	for _, r := range f.rates {
-		f.right = max(f.right, r.At)
+		xs = append(xs, r.At)
 	}
-	f.right = 1.04 * cmp.Or(f.right, 1)
-	if f.bottom > f.top {
-		f.bottom, f.top = 1, 10
+	for x, y := range c.values() {
+		xs = append(xs, x)
+		if highest == 0 || y <= 10*highest {
+			ys = append(ys, y)
+		}
 	}
-	f.bottom, f.top = step(stepBelow(f.bottom)), stepAbove(f.top)
-	if f.top <= f.bottom {
-		f.top = f.bottom + 1
-	}
+	f.x, f.y = axisOver(xs, c.LogX), axisOver(ys, !c.LinearY)
 	return f
 }
 
-// height maps y to 0..1 of the frame.
-func (f frame) height(y float64) float64 { return math.Log(y/f.bottom) / math.Log(f.top/f.bottom) }
+// axisOver is an axis that holds the values.
+func axisOver(values []float64, log bool) axis {
+	switch {
+	case len(values) == 0 && log:
+		return axis{1, 10, log}
+	case len(values) == 0:
+		return axis{0, 1.04, log}
+	case !log:
+		return axis{0, 1.04 * cmp.Or(slices.Max(values), 1), log}
+	}
+	a := axis{step(stepBelow(slices.Min(values))), stepAbove(slices.Max(values)), log}
+	if a.high <= a.low {
+		a.high = a.low + 1
+	}
+	return a
+}
 
 // holds reports whether a place is in the frame.
-func (f frame) holds(x, y float64) bool {
-	return x >= 0 && x <= f.right && y >= f.bottom*(1-1e-9) && y <= f.top*(1+1e-9)
-}
+func (f frame) holds(x, y float64) bool { return f.x.holds(x) && f.y.holds(y) }
 
 // stretches splits a line where it leaves the frame.
 func (f frame) stretches(line plotter.XYs) []plotter.XYs {
@@ -194,16 +247,16 @@ func stepAbove(v float64) float64 {
 	return step(k)
 }
 
-// ticks are the marked heights: the powers of ten, with 2 and 5 between them if there
-// are few.
-func (f frame) ticks() []float64 {
-	k, stride := stepBelow(f.bottom), 1
-	if decades := math.Log10(f.top) - math.Log10(f.bottom); decades > 3.7 {
-		k, stride = 3*int(math.Floor(math.Log10(f.bottom))), 3*int(math.Ceil(decades/8))
+// logTicks are the marked values of a logarithmic axis: the powers of ten, with 2 and 5
+// between them if there are few.
+func logTicks(low, high float64) []float64 {
+	k, stride := stepBelow(low), 1
+	if decades := math.Log10(high) - math.Log10(low); decades > 3.7 {
+		k, stride = 3*int(math.Floor(math.Log10(low))), 3*int(math.Ceil(decades/8))
 	}
 	var ticks []float64
-	for ; step(k) <= f.top*(1+1e-9); k += stride {
-		if step(k) >= f.bottom*(1-1e-9) {
+	for ; step(k) <= high*(1+1e-9); k += stride {
+		if step(k) >= low*(1-1e-9) {
 			ticks = append(ticks, step(k))
 		}
 	}

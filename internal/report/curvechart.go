@@ -72,8 +72,11 @@ func latencyLine(c *curve.Curve, q float64, trials []measure.Measurement) Line {
 		at := ChartPoint{X: p.Rate, Y: millis(y), Low: millis(y), High: millis(y), Overload: p.Regime == curve.Overload}
 		for n := range trials {
 			s := trials[n].Of(c.Class).Latency(c.Metric)
-			if w := s.Around(q); trials[n].Offered() == p.Rate && s.Stat(q) == y && w[0] > 0 {
-				at.Low, at.High = millis(w[0]), millis(w[1])
+			if w := s.Around(q); trials[n].Offered() == p.Rate && s.Stat(q) == y {
+				at.Trial = trials[n].Trial.Number
+				if w[0] > 0 {
+					at.Low, at.High = millis(w[0]), millis(w[1])
+				}
 			}
 		}
 		l.Points = append(l.Points, at)

@@ -10,6 +10,9 @@ type Document struct {
 	// Data holds the unrounded figures of the trials under the names that result
 	// files use. CSV prints it, and nothing else does.
 	Data Data
+
+	// detailed says that further sections are details.
+	detailed bool
 }
 
 // Element is a block of a document: one of [Heading], [Paragraph], [Facts],
@@ -18,7 +21,11 @@ type Document struct {
 type Element interface{ kind() string }
 
 // Heading begins a section.
-type Heading struct{ Text string }
+type Heading struct {
+	Text string
+	// Detail sections stand behind the first page, and are folded where a format can.
+	Detail bool `json:",omitempty"`
+}
 
 // Paragraph is running text.
 type Paragraph struct {
@@ -49,6 +56,10 @@ type Table struct {
 	Caption string
 	Columns []Column
 	Rows    [][]Cell
+	// Trials are the numbers of the trials that the rows are of, 0 for a row of none; none
+	// where no row is. Shades are how dark the cells of a heat map are, from 0 to 1.
+	Trials []int       `json:",omitempty"`
+	Shades [][]float64 `json:",omitempty"`
 }
 
 // Column says how the cells of a column are set.
@@ -100,7 +111,7 @@ func (*Chart) kind() string    { return "chart" }
 // known is the table without the columns, behind the first, of which nothing is
 // known.
 func (tab Table) known() Table {
-	out := Table{Caption: tab.Caption, Rows: make([][]Cell, len(tab.Rows))}
+	out := Table{Caption: tab.Caption, Rows: make([][]Cell, len(tab.Rows)), Trials: tab.Trials}
 	for k, c := range tab.Columns {
 		empty := k > 0
 		for _, row := range tab.Rows {
@@ -140,7 +151,7 @@ func (d *Document) add(blocks ...Element) {
 // section appends a heading and its blocks; neither if all of these say nothing.
 func (d *Document) section(title string, blocks ...Element) {
 	if told := slices.DeleteFunc(blocks, silent); len(told) > 0 || len(blocks) == 0 {
-		d.add(Heading{title})
+		d.add(Heading{title, d.detailed})
 		d.add(told...)
 	}
 }

@@ -36,7 +36,7 @@ func exceedanceChart(b search.BoundResult, trials []measure.Measurement) *Chart 
 			continue
 		}
 		low, high := beyondWithin(b, k)
-		s.Points = append(s.Points, ChartPoint{X: m.Trial.Rate, Y: scale * k.Value, Low: scale * low, High: scale * high, Overload: m.Overloaded})
+		s.Points = append(s.Points, ChartPoint{X: m.Trial.Rate, Y: scale * k.Value, Low: scale * low, High: scale * high, Overload: m.Overloaded, Trial: m.Trial.Number})
 	}
 	if b.Curve.Rate > 0 && hi > lo {
 		s.Fit = exceedanceFit(b.Curve, lo, hi, s.Points, scale)
@@ -102,6 +102,7 @@ func exceedanceTable(b search.BoundResult, trials []measure.Measurement) Table {
 		}
 		tab.Rows = append(tab.Rows, []Cell{{Text: load(&m.Trial)}, {Text: figure(k.Value)}, {Text: figure(low) + " to " + figure(high)},
 			{Text: figure(fit)}, fits, {Text: count(m.Requests)}})
+		tab.Trials = append(tab.Trials, m.Trial.Number)
 	}
 	return tab
 }

@@ -286,12 +286,12 @@ func blocks() Document {
 	d.section("A section", Bullets{Items: []string{"one", "- two with enough words that the line has to be broken somewhere before its end is reached", "three | 3"}},
 		Facts{{Label: "label", Text: "text"}, {Label: "longer label", Text: "bad", Tone: Bad}},
 		Code{"serve ```model``` --option-one 1 --option-two <2> --option-three 3 --option-four 4 --option-five 5"})
-	d.add(Heading{"Below"}, Table{Caption: "An empty table", Columns: []Column{{Name: "x"}}})
+	d.add(Heading{Text: "Below"}, Table{Caption: "An empty table", Columns: []Column{{Name: "x"}}})
 	d.add(Table{Caption: "Numbers", Columns: []Column{{Name: "name | id", Wrap: true}, {Name: "value", Right: true}, {Name: "aside", Extra: true}},
 		Rows: [][]Cell{{{Text: "first"}, {Text: "1,234.5", Tone: Good}, {Text: "said in passing"}}, {{Text: "second with | bar"}, {Text: "-"}, {}}}})
 	d.add(&Chart{Title: "Nothing", Series: []Line{{Name: "none", Points: []ChartPoint{{X: 1, Y: 0}, {X: 2, Y: math.NaN()}}}}})
 	d.add(&Chart{Title: "A <line>", Name: "line", XLabel: "x", YLabel: "y, %",
-		Series: []Line{{Name: "a & b", Points: []ChartPoint{{1, 1, 0.5, 1.5, false}, {2, 3, 3, 3, false}, {3, 2, 2, 2, true}}, Fit: plotter.XYs{{X: 1, Y: 1}, {X: 3, Y: 2}}, Beyond: plotter.XYs{{X: 3, Y: 2}, {X: 4, Y: 4}}}},
+		Series: []Line{{Name: "a & b", Points: []ChartPoint{{X: 1, Y: 1, Low: 0.5, High: 1.5}, {X: 2, Y: 3, Low: 3, High: 3}, {X: 3, Y: 2, Low: 2, High: 2, Overload: true}}, Fit: plotter.XYs{{X: 1, Y: 1}, {X: 3, Y: 2}}, Beyond: plotter.XYs{{X: 3, Y: 2}, {X: 4, Y: 4}}}},
 		Limits: []Reference{{2.5, "limit <2.5>"}}, Rates: []Reference{{3.9, "far right mark"}, {1, "near"}}})
 	return d
 }

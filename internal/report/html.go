@@ -2,19 +2,33 @@ package report
 
 import (
 	"bytes"
-	_ "embed" // the style sheet
+	"crypto/sha256"
+	_ "embed" // the style sheet and the scripts
+	"encoding/base64"
 	"fmt"
 	"html"
 	"slices"
 	"strings"
 )
 
-//go:embed report.css
-var styleSheet string
+// The page's own style sheet and script, and those of uPlot 1.6.32, which draws the
+// charts that answer to a pointer (MIT licence, beside them).
+var (
+	//go:embed report.css
+	styleSheet string
+	//go:embed report.js
+	pageScript string
+	//go:embed uplot/uPlot.min.css
+	uplotStyle string
+	//go:embed uplot/uPlot.iife.min.js
+	uplotScript string
+	//go:embed uplot/LICENSE
+	uplotLicence string
+)
 
-// HTML prints a document as one file that fetches nothing: style and charts stand
-// inside, a content security policy forbids the rest. The file is well-formed
-// XML too.
+// HTML prints a document as one file that fetches nothing: style, scripts and charts
+// stand inside, a content security policy forbids the rest. Without scripts every figure
+// is there all the same. The file is well-formed XML too.
 func HTML(d Document) []byte {
 	d = d.shown()
 	h := &htmlPrinter{}
@@ -22,28 +36,58 @@ func HTML(d Document) []byte {
 	if title == "" {
 		title = "Report"
 	}
-	h.WriteString("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n" +
-		"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>\n" +
-		"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n" +
-		"<meta name=\"color-scheme\" content=\"light dark\"/>\n")
-	fmt.Fprintf(h, "<title>%s</title>\n<style>\n%s</style>\n</head>\n<body>\n<main>\n", html.EscapeString(title), styleSheet)
+	script := strings.TrimSpace("\n/*\nuPlot 1.6.32\n" + uplotLicence + "*/\n" + uplotScript + "\n" + pageScript)
+	script = "//<![CDATA[\n" + script + "\n//]]>"
+	hash := sha256.Sum256([]byte(script))
+	h.WriteString("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n")
+	fmt.Fprintf(h, "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-%s'\"/>\n",
+		base64.StdEncoding.EncodeToString(hash[:]))
+	h.WriteString("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<meta name=\"color-scheme\" content=\"light dark\"/>\n")
+	fmt.Fprintf(h, "<title>%s</title>\n<style>\n%s%s</style>\n</head>\n<body>\n", html.EscapeString(title), uplotStyle, styleSheet)
+	h.contents(d)
+	h.WriteString("<main>\n<section class=\"page\">\n")
 	if d.Title != "" {
 		fmt.Fprintf(h, "<h1>%s</h1>\n", html.EscapeString(d.Title))
 	}
 	for _, b := range d.Blocks {
 		h.element(b)
 	}
-	h.WriteString("</main>\n</body>\n</html>\n")
+	h.endDetail()
+	fmt.Fprintf(h, "</section>\n</main>\n<script>%s</script>\n</body>\n</html>\n", script)
 	return h.Bytes()
 }
 
 // htmlPrinter holds the state of one HTML output.
-type htmlPrinter struct{ bytes.Buffer }
+type htmlPrinter struct {
+	bytes.Buffer
+	// sections and charts count those so far, detail says that the section is one that is
+	// folded.
+	sections, charts int
+	detail           bool
+}
+
+// contents lists the sections of a document that has several.
+func (h *htmlPrinter) contents(d Document) {
+	var headings []string
+	for _, b := range d.Blocks {
+		if b, ok := b.(Heading); ok {
+			headings = append(headings, b.Text)
+		}
+	}
+	if len(headings) < 3 {
+		return
+	}
+	h.WriteString("<nav aria-label=\"Contents\">\n<details>\n<summary>Contents</summary>\n<ol>\n")
+	for i, text := range headings {
+		fmt.Fprintf(h, "<li><a href=\"#s%d\">%s</a></li>\n", i+1, html.EscapeString(text))
+	}
+	h.WriteString("</ol>\n</details>\n</nav>\n")
+}
 
 func (h *htmlPrinter) element(b Element) {
 	switch b := b.(type) {
 	case Heading:
-		fmt.Fprintf(h, "<h2>%s</h2>\n", html.EscapeString(b.Text))
+		h.heading(b)
 	case Paragraph:
 		fmt.Fprintf(h, "<p%s>%s</p>\n", class(b.Tone, Column{}), html.EscapeString(b.Text))
 	case Facts:
@@ -59,11 +103,33 @@ func (h *htmlPrinter) element(b Element) {
 		}
 		h.WriteString("</ul>\n")
 	case Code:
-		fmt.Fprintf(h, "<pre><code>%s</code></pre>\n", html.EscapeString(breakCommand(b.Text, 100)))
+		fmt.Fprintf(h, "<pre tabindex=\"0\"><code>%s</code></pre>\n", html.EscapeString(breakCommand(b.Text, 100)))
 	case Table:
 		h.table(b)
 	case *Chart:
 		h.chart(b)
+	}
+}
+
+// heading begins a section; the first detail ends the first page.
+func (h *htmlPrinter) heading(b Heading) {
+	h.endDetail()
+	h.sections++
+	text := html.EscapeString(b.Text)
+	if !b.Detail {
+		fmt.Fprintf(h, "<h2 id=\"s%d\">%s</h2>\n", h.sections, text)
+		return
+	}
+	if !h.detail {
+		h.WriteString("</section>\n<section class=\"details\">\n")
+	}
+	h.detail = true
+	fmt.Fprintf(h, "<details class=\"section\" id=\"s%d\">\n<summary><h2>%s</h2></summary>\n", h.sections, text)
+}
+
+func (h *htmlPrinter) endDetail() {
+	if h.detail {
+		h.WriteString("</details>\n")
 	}
 }
 
@@ -80,26 +146,37 @@ func (h *htmlPrinter) table(tab Table) {
 	if len(tab.Rows) == 0 {
 		fmt.Fprintf(h, "<tr><td colspan=\"%d\">none</td></tr>\n", max(len(tab.Columns), 1))
 	}
-	for _, row := range tab.Rows {
-		h.WriteString("<tr>")
-		for i, c := range row {
-			fmt.Fprintf(h, "<td%s>%s</td>", class(c.Tone, tab.Columns[i]), html.EscapeString(c.Text))
+	for i, row := range tab.Rows {
+		h.WriteString("<tr")
+		if i < len(tab.Trials) && tab.Trials[i] > 0 {
+			fmt.Fprintf(h, " data-trial=\"%d\"", tab.Trials[i])
+		}
+		h.WriteString(">")
+		for k, c := range row {
+			shade := ""
+			if i < len(tab.Shades) && k < len(tab.Shades[i]) && tab.Shades[i][k] > 0 {
+				shade = fmt.Sprintf(" style=\"--heat:%.0f%%\"", 70*tab.Shades[i][k])
+			}
+			fmt.Fprintf(h, "<td%s%s>%s</td>", class(c.Tone, tab.Columns[k]), shade, html.EscapeString(c.Text))
 		}
 		h.WriteString("</tr>\n")
 	}
 	h.WriteString("</tbody>\n</table>\n</div>\n")
 }
 
-// chart puts a chart into a figure as its SVG image, and its points into a table for
-// those who do not see it.
+// chart puts a chart into a figure: as its SVG image, for paper and where scripts do not
+// run, as the data that the script draws, and as a table for those who do not see it.
 func (h *htmlPrinter) chart(c *Chart) {
 	fmt.Fprintf(h, "<figure>\n<figcaption>%s</figcaption>\n", html.EscapeString(c.Title))
 	image, err := c.inline()
-	if c.Empty() || err != nil {
+	data, errData := c.script()
+	if c.Empty() || err != nil || errData != nil {
 		h.WriteString("<p>Nothing to draw.</p>\n</figure>\n")
 		return
 	}
+	h.charts++
 	h.WriteString(image)
+	fmt.Fprintf(h, "<script type=\"application/json\">%s</script>\n", data)
 	h.WriteString("<details><summary>The points of the chart</summary>\n")
 	h.table(c.table())
 	h.WriteString("</details>\n</figure>\n")
@@ -110,14 +187,15 @@ func (c *Chart) table() Table {
 	tab := Table{Columns: []Column{{Name: "Series"}, {Name: c.XLabel, Right: true}, {Name: c.YLabel, Right: true}, {Name: "Note"}}}
 	for _, s := range c.Series {
 		for _, p := range s.Points {
-			if !drawable(p.X, p.Y) {
+			if !c.drawable(p.X, p.Y) {
 				continue
 			}
-			note := Cell{}
+			note := Cell{Text: p.Note}
 			if p.Overload {
-				note = Cell{Text: "overloaded", Tone: Bad}
+				note = Cell{Text: strings.TrimPrefix(p.Note+"; overloaded", "; "), Tone: Bad}
 			}
 			tab.Rows = append(tab.Rows, []Cell{{Text: s.Name}, {Text: number(p.X, 3)}, {Text: number(p.Y, 3)}, note})
+			tab.Trials = append(tab.Trials, p.Trial)
 		}
 	}
 	for _, r := range slices.Concat(c.Limits, c.Rates) {
@@ -133,8 +211,11 @@ var toneNames = [...]string{Plain: "", Strong: "strong", Good: "good", Bad: "bad
 // stands in one; empty if it is plain.
 func class(t Tone, c Column) string {
 	name := toneNames[t]
-	if c.Right {
+	switch {
+	case c.Right:
 		name = strings.TrimSpace("num " + name)
+	case c.Wrap:
+		name = strings.TrimSpace("wrap " + name)
 	}
 	if name == "" {
 		return ""

@@ -22,6 +22,7 @@ func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 	d.section("Why "+plural(p.Fleet.Instances, "instance"), Bullets{Items: fleetSteps(p)})
 	addCosts(&d, p)
 	addSensitivity(&d, p)
+	d.detailed = true
 	addDefault(&d, p)
 	addCertificate(&d, p.Certificate)
 	addTrials(&d, p, &b)

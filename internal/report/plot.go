@@ -25,9 +25,12 @@ const (
 	laneHeight            = vg.Length(12)
 )
 
-// inks are the colours of the series (Okabe and Ito 2008, told apart by the
-// colour-blind); alpha is not premultiplied.
-var inks = []color.NRGBA{{0x00, 0x72, 0xb2, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}}
+// inks are the colours of the series (after Okabe and Ito 2008, told apart by
+// the colour-blind); alpha is not premultiplied.
+var inks = []color.NRGBA{
+	{0x00, 0x72, 0xb2, 0xff}, {0xc0, 0x4a, 0x00, 0xff}, {0x00, 0x79, 0x4f, 0xff},
+	{0xa6, 0x4d, 0x86, 0xff}, {0x8c, 0x6d, 0x00, 0xff}, {0x3b, 0x7f, 0xa8, 0xff},
+}
 
 var (
 	paper   = color.NRGBA{0xff, 0xff, 0xff, 0xff}
@@ -40,7 +43,8 @@ var (
 // styled are the colours under their names in the style sheet of a page, which
 // has others for dark ones.
 var styled = map[string]color.NRGBA{
-	"paper": paper, "ink": ink, "soft": softInk, "rule": gridInk, "bad": badInk, "s0": inks[0], "s1": inks[1], "s2": inks[2],
+	"paper": paper, "ink": ink, "soft": softInk, "rule": gridInk, "bad": badInk,
+	"s0": inks[0], "s1": inks[1], "s2": inks[2], "s3": inks[3], "s4": inks[4], "s5": inks[5],
 }
 
 // PNG draws the chart as an image. The same chart gives the same bytes.
@@ -142,8 +146,8 @@ func (c *Chart) axes(f frame) *plot.Plot {
 		a.Color, a.Tick.Color, a.Tick.Label.Color = softInk, softInk, ink
 		a.Label.Padding = 4
 	}
-	p.X.Tick.Marker, p.Y.Tick.Marker = constantTicks(linearTicks(f.right, 10)), constantTicks(f.ticks())
-	p.Y.Scale = plot.LogScale{}
+	p.X.Tick.Marker, p.Y.Tick.Marker = constantTicks(f.x.ticks(10)), constantTicks(f.y.ticks(8))
+	p.X.Scale, p.Y.Scale = scaleOf(f.x), scaleOf(f.y)
 	grid := plotter.NewGrid()
 	grid.Vertical.Color = nil
 	grid.Horizontal.Color = gridInk
@@ -154,8 +158,16 @@ func (c *Chart) axes(f frame) *plot.Plot {
 	for i, s := range c.Series {
 		addPoints(p, s, f, i)
 	}
-	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, f.right, f.bottom, f.top
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = f.x.low, f.x.high, f.y.low, f.y.high
 	return p
+}
+
+// scaleOf is how gonum maps an axis.
+func scaleOf(a axis) plot.Normalizer {
+	if a.log {
+		return plot.LogScale{}
+	}
+	return plot.LinearScale{}
 }
 
 func constantTicks(at []float64) plot.ConstantTicks {
@@ -171,7 +183,7 @@ func addLines(p *plot.Plot, s Line, f frame, col color.NRGBA) {
 	var upper, lower plotter.XYs
 	for i, low := range s.Lower {
 		if high := s.Upper[i]; f.holds(low.X, low.Y) && high.Y >= low.Y {
-			upper = append(upper, plotter.XY{X: low.X, Y: min(high.Y, f.top)})
+			upper = append(upper, plotter.XY{X: low.X, Y: min(high.Y, f.y.high)})
 			lower = append(lower, low)
 		}
 	}
@@ -226,7 +238,7 @@ func (f frame) bar(p ChartPoint) (low, high float64) {
 		low = min(max(p.Low, 1e-6*p.Y), p.Y)
 	}
 	if p.High > p.Y {
-		high = min(p.High, f.top)
+		high = min(p.High, f.y.high)
 	}
 	return low, high
 }

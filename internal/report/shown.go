@@ -18,7 +18,7 @@ func (d Document) shown() Document {
 func shownElement(b Element) Element {
 	switch b := b.(type) {
 	case Heading:
-		return Heading{printable.Text(b.Text)}
+		return Heading{printable.Text(b.Text), b.Detail}
 	case Paragraph:
 		b.Text = printable.Text(b.Text)
 		return b
@@ -47,7 +47,11 @@ func shownTexts(texts []string) []string { return list.Map(texts, printable.Text
 func (c *Chart) shown() *Chart {
 	out := *c
 	out.Title, out.XLabel, out.YLabel = printable.Text(c.Title), printable.Text(c.XLabel), printable.Text(c.YLabel)
-	out.Series = list.Map(c.Series, func(l Line) Line { l.Name = printable.Text(l.Name); return l })
+	out.Series = list.Map(c.Series, func(l Line) Line {
+		l.Name = printable.Text(l.Name)
+		l.Points = list.Map(l.Points, func(p ChartPoint) ChartPoint { p.Note = printable.Text(p.Note); return p })
+		return l
+	})
 	label := func(r Reference) Reference { return Reference{r.At, printable.Text(r.Label)} }
 	out.Limits, out.Rates = list.Map(c.Limits, label), list.Map(c.Rates, label)
 	return &out

@@ -12,10 +12,10 @@ const hostile = "a\x1b[2Jb\u009b31mc\u202ed\x07e\rf\x9bg<script>|`x`"
 // hostileDocument holds a text that a terminal obeys, in every place that takes one.
 func hostileDocument() Document {
 	chart := &Chart{Title: hostile, Name: "chart", XLabel: hostile, YLabel: hostile,
-		Series: []Line{{Name: hostile, Points: []ChartPoint{{1, 2, 2, 2, false}, {2, 3, 3, 3, false}}}},
+		Series: []Line{{Name: hostile, Points: []ChartPoint{{X: 1, Y: 2, Low: 2, High: 2, Note: hostile}, {X: 2, Y: 3, Low: 3, High: 3}}}},
 		Limits: []Reference{{2, hostile}}, Rates: []Reference{{1, hostile}}}
 	return Document{Title: hostile, Blocks: []Element{
-		Heading{hostile}, Paragraph{Text: hostile}, Facts{{hostile, hostile, Plain}}, Bullets{Items: []string{hostile}}, Code{hostile},
+		Heading{Text: hostile}, Paragraph{Text: hostile}, Facts{{hostile, hostile, Plain}}, Bullets{Items: []string{hostile}}, Code{hostile},
 		Table{Caption: hostile, Columns: []Column{{Name: hostile}}, Rows: [][]Cell{{{Text: hostile}}}}, chart,
 	}, Data: Data{Header: []string{hostile}, Rows: [][]string{{hostile}}}}
 }
@@ -38,7 +38,11 @@ func TestNothingIsObeyed(t *testing.T) {
 				break
 			}
 		}
-		if strings.Contains(string(data), "<script>") && (strings.HasSuffix(name, "html") || strings.HasSuffix(name, "svg")) {
+		own := 0
+		if strings.HasSuffix(name, "html") {
+			own = 1
+		}
+		if strings.Count(string(data), "<script>") != own && (own == 1 || strings.HasSuffix(name, "svg")) {
 			t.Errorf("%s holds an element of the text", name)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"gonum.org/v1/plot/plotter"
 )
 
-// textChartHeight is the number of rows between the axes of a text chart.
-const textChartHeight = 16
+// The number of rows between the axes of a text chart, and of a low one.
+const textChartHeight, lowChartHeight = 16, 7
 
 // stroke holds the characters of a line: level, upright, and the corners of a
 // line that rises and falls, as they are met from left to right.
@@ -29,8 +29,8 @@ const overloadMarker = '×'
 type canvas struct {
 	frame
 	cols  int
-	cells [textChartHeight][]rune
-	tones [textChartHeight][]Tone
+	cells [][]rune
+	tones [][]Tone
 }
 
 // chart draws a chart with its axes, marks and legend.
@@ -40,10 +40,14 @@ func (t *textPrinter) chart(c *Chart) {
 		t.WriteString(indent + "nothing to draw\n")
 		return
 	}
-	cv := &canvas{frame: c.frame()}
-	var labels [textChartHeight]string
+	height := textChartHeight
+	if c.Low {
+		height = lowChartHeight
+	}
+	cv := &canvas{frame: c.frame(), cells: make([][]rune, height), tones: make([][]Tone, height)}
+	labels := make([]string, height)
 	gutter := 0
-	for _, v := range cv.ticks() {
+	for _, v := range cv.y.ticks(height / 2) {
 		labels[cv.row(v)] = exact(v)
 		gutter = max(gutter, width(exact(v)))
 	}
@@ -108,12 +112,12 @@ func (c *Chart) legend() string {
 
 // column maps a rate to a column, row a height to a row; both stay inside.
 func (cv *canvas) column(x float64) int {
-	return min(max(int(x/cv.right*float64(cv.cols)), 0), cv.cols-1)
+	return min(max(int(cv.x.share(x)*float64(cv.cols)), 0), cv.cols-1)
 }
 
 func (cv *canvas) row(y float64) int {
-	r := int(math.Round((1 - cv.height(y)) * (textChartHeight - 1)))
-	return min(max(r, 0), textChartHeight-1)
+	r := int(math.Round((1 - cv.y.share(y)) * float64(len(cv.cells)-1)))
+	return min(max(r, 0), len(cv.cells)-1)
 }
 
 func (cv *canvas) set(r, c int, sign rune, tone Tone) {
@@ -161,7 +165,7 @@ func (cv *canvas) line(line plotter.XYs, s stroke, tone Tone) {
 	parts, rows := cv.stretches(line), make([]int, cv.cols+1)
 	for i := range rows {
 		rows[i] = -1
-		x := (float64(i) + 0.5) / float64(cv.cols) * cv.right
+		x := cv.x.at((float64(i) + 0.5) / float64(cv.cols))
 		for _, part := range parts {
 			if y, ok := interpolate(part, x); ok {
 				rows[i] = cv.row(y)
@@ -205,7 +209,7 @@ func (cv *canvas) axis() (line, figures string) {
 	marks := []rune(strings.Repeat("─", cv.cols))
 	below := blanks(cv.cols)
 	end := -1
-	for _, v := range linearTicks(cv.right, max(cv.cols/9, 2)) {
+	for _, v := range cv.x.ticks(max(cv.cols/9, 2)) {
 		col, text := cv.column(v), []rune(exact(v))
 		at := min(max(col-len(text)/2, 0), cv.cols-len(text))
 		if at <= end || at < 0 {

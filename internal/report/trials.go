@@ -23,6 +23,9 @@ func textColumn(c Column, text func(*measure.Measurement) string) trialColumn {
 // tableOf lists trials, one a row.
 func tableOf(trials []*measure.Measurement, columns []trialColumn) Table {
 	tab := Table{Rows: make([][]Cell, len(trials))}
+	for _, m := range trials {
+		tab.Trials = append(tab.Trials, m.Trial.Number)
+	}
 	for _, c := range columns {
 		tab.Columns = append(tab.Columns, c.Column)
 		for i, m := range trials {
