@@ -169,7 +169,8 @@ func (c *Catalog) GPU(name string) (Hardware, error) {
 // [Catalog.GPU] finds GPUs. The published variants of one shape (Instruct, Chat, it,
 // hf) are found by the shape's name; one that is quantised by its name (FP8, AWQ, NVFP4
 // and the like at its end) comes back with that as its own format. Either has the id
-// that was asked for, not that of the shape's own checkpoint.
+// that was asked for, or of the checkpoint to converse with where a variant was, not that
+// of the shape's own checkpoint.
 func (c *Catalog) Model(name string) (Arch, error) {
 	names := list.Map(c.models, func(m Arch) []string { return []string{m.Name, m.Repo} })
 	i, err := find("model", name, names)
@@ -178,8 +179,11 @@ func (c *Catalog) Model(name string) (Arch, error) {
 	}
 	if i := findVariant(name, names); i >= 0 {
 		a := c.models[i]
-		if strings.Contains(name, "/") {
+		switch {
+		case strings.Contains(name, "/"):
 			a.Repo = name
+		case tunedName(name):
+			a.Repo = a.ChatCheckpoint()
 		}
 		return a, nil
 	}

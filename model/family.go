@@ -56,6 +56,13 @@ var families = []family{
 	{mark: "glm4moe", details: Details{RouterBias: true}},
 }
 
+// KnownClass reports whether the architecture class is one whose layers are known beyond
+// the numbers in config.json.
+func (a Arch) KnownClass() bool {
+	_, known := familyOf(a.Family)
+	return known
+}
+
 // familyOf returns what is known of a class and whether anything is.
 func familyOf(class string) (family, bool) {
 	class = strings.ToLower(class)

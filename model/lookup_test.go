@@ -65,7 +65,7 @@ func TestLookUpModels(t *testing.T) {
 		"META-LLAMA/meta_llama-3.1-70b":            "meta-llama/Meta-Llama-3.1-70B",
 		"meta-llama/Llama-3.1-8B-Instruct":         "meta-llama/Llama-3.1-8B-Instruct",
 		"RedHatAI/Meta-Llama-3.1-70B-Instruct-FP8": "RedHatAI/Meta-Llama-3.1-70B-Instruct-FP8",
-		"llama-3.1-70b-instruct":                   "meta-llama/Meta-Llama-3.1-70B",
+		"llama-3.1-70b-instruct":                   "meta-llama/Llama-3.1-70B-Instruct",
 	} {
 		if a, err := c.Model(name); err != nil || a.Repo != repo {
 			t.Errorf("%q is to be served as %q, %v, want %q", name, a.Repo, err, repo)

@@ -42,7 +42,7 @@ func SpreadFor(dep Deployment, args EngineArgs) Spread {
 		Weights: 0.04, KV: 0.06, Prefill: 0.08, PrefillAttention: 0.10, Skew: 0.20,
 		Step: 0.25, Layer: 0.08, Request: 0.30, Frontend: 0.08, Communication: 0.10,
 	}
-	if !slices.Contains(timedGPUs, dep.Hardware.Name) {
+	if !dep.Hardware.Timed() {
 		s.Weights, s.KV, s.Prefill, s.PrefillAttention = 0.10, 0.12, 0.16, 0.20
 		s.Layer, s.Step, s.Communication = 0.20, 0.35, 0.25
 	}
@@ -99,6 +99,9 @@ func (s *Spread) widenForArch(dep Deployment) {
 
 // timedGPUs are the catalog names of the GPUs in the kernel tables.
 var timedGPUs = []string{"H100 SXM", "H200 SXM", "B200 SXM", "A100 SXM 80GB", "A100 SXM 40GB", "L40S", "RTX PRO 6000 Blackwell Server"}
+
+// Timed reports whether kernels of the very GPU were timed.
+func (h Hardware) Timed() bool { return slices.Contains(timedGPUs, h.Name) }
 
 // Sample draws one plausible set of constants: every constant times the exponential of
 // a normal draw, efficiencies kept below 0.97. Two calls with equally seeded

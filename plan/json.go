@@ -25,7 +25,7 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 		}
 	}
 	w.Alternatives, w.Rejected = list(w.Alternatives), list(w.Rejected)
-	w.Assumptions, w.Sensitivity = list(w.Assumptions), list(w.Sensitivity)
+	w.Assumptions, w.Sensitivity, w.Handover.Modelled = list(w.Assumptions), list(w.Sensitivity), list(w.Handover.Modelled)
 	return wire.Marshal(struct {
 		plain
 		Warnings []string `json:"warnings"`

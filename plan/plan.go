@@ -99,30 +99,6 @@ type Gain struct {
 // Shown reports whether the gain is one: its interval lies above zero.
 func (g *Gain) Shown() bool { return g.Low > 0 }
 
-// Serve is how one instance of the plan is started, for whoever builds it.
-type Serve struct {
-	// Model is what the engine loads, a Hugging Face id or a path; Weights and KVCache are
-	// the formats in which it runs.
-	Model   string `json:"model"`
-	Weights string `json:"weights,omitempty"`
-	KVCache string `json:"kv_cache,omitempty"`
-	// Engine is its kind, Version the release that was simulated or measured, "" where
-	// that is not known.
-	Engine  string `json:"engine"`
-	Version string `json:"version,omitempty"`
-	// Argv is the command line, the program first. It listens on Port.
-	Argv []string `json:"argv"`
-	Port int      `json:"port"`
-	// Env names the environment variables that the configuration sets; values stay there.
-	Env []string `json:"env,omitempty"`
-	// File is the path of a file that the command reads its options from, Content what
-	// stands there.
-	File    string `json:"file,omitempty"`
-	Content string `json:"content,omitempty"`
-	// Notes say what the command line cannot.
-	Notes []string `json:"notes,omitempty"`
-}
-
 // Plan is the answer: the chosen offer, its fleet and cost, and what else was
 // looked at.
 type Plan struct {
@@ -134,8 +110,7 @@ type Plan struct {
 	Evidence   Evidence    `json:",embed"`
 	Fleet      Fleet       `json:"fleet"`
 	Cost       Bill        `json:"cost"`
-	// Serve is how one instance is started; nil where nobody knows.
-	Serve *Serve `json:"serve,omitempty"`
+	Handover   Handover    `json:",embed"`
 	// Sensitivity is what the chosen instances would cost if things turn out other than
 	// planned, the largest change first.
 	Sensitivity []Change `json:"sensitivity"`

@@ -84,8 +84,10 @@ type ListPrices struct {
 type Pricing struct {
 	// PricePerGPUHour is the price that a plan counts with, in US dollars; 0 means unknown.
 	PricePerGPUHour float64 `json:"usd_per_gpu_hour,omitempty"`
-	// PricedBy says where it comes from, with its date.
+	// PricedBy says where it comes from, with its date; PricedOn is that date alone,
+	// 2026-03-31, where the catalog has one.
 	PricedBy string `json:"priced_by,omitempty"`
+	PricedOn string `json:"priced_on,omitempty"`
 	// Terms are all ways to pay that are known, that of the plan first.
 	Terms  []Term      `json:"terms,omitempty"`
 	Listed *ListPrices `json:"list_prices,omitempty"`

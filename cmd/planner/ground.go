@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"planner/internal/config"
@@ -98,17 +99,20 @@ func engineSettings(cfg *config.Config) engine.Settings {
 	}
 }
 
-// servedModel is what an engine is told to load.
+// servedModel is what an engine is told to load: to converse with, a checkpoint that was
+// tuned for it, unless another is named.
 func servedModel(cfg *config.Config) string {
 	switch {
 	case cfg.Model.File != "":
 		return cfg.Model.File
 	case cfg.Model.Config != "":
 		return filepath.Dir(cfg.Model.Config)
-	case cfg.Model.Arch.Repo != "":
-		return cfg.Model.Arch.Repo
+	case cfg.Model.Arch.Repo == "":
+		return cfg.Model.Name
+	case !cfg.Model.Exact && (cfg.Engine.Endpoint.API == "chat" || slices.Contains(cfg.Workload.Names(), "chat")):
+		return cfg.Model.Arch.ChatCheckpoint()
 	}
-	return cfg.Model.Name
+	return cfg.Model.Arch.Repo
 }
 
 // clientOf is the load generator for the configuration's endpoint.

@@ -312,7 +312,7 @@ func journalSize(f *sweep.Folder) int64 {
 // document is the report of an answer. A plan learns how its instances are started.
 func (r *run) document(answer any) (report.Document, error) {
 	if p, ok := answer.(*decide.Planned); ok && r.ground.Run != nil {
-		p.Serve = serveOf(r.cfg, p.Offer.Knobs, engineVersion(p.Background.Trials))
+		handOver(r.cfg, p)
 	}
 	engines, err := r.engines()
 	if err != nil {

@@ -2,27 +2,28 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"planner/internal/config"
 	"planner/internal/list"
 	"planner/internal/report"
-	"planner/plan"
+	"planner/sweep/engine"
 	"planner/sweep/measure"
 )
 
 // serverOf says how one instance is started: of an engine that planner starts the
 // very command, but for the port. The simulated engine stands for vLLM.
 func serverOf(cfg *config.Config, k measure.Knobs) report.StartCommand {
-	settings := engineSettings(cfg)
-	switch settings.Kind {
+	settings := recommended(cfg)
+	switch cfg.Engine.Kind {
 	case "simulated":
-		settings.Kind = "vllm"
 		formats, without, err := settings.Formats()
 		if err != nil {
 			return report.StartCommand{Line: err.Error()}
+		}
+		if len(settings.ExtraArgs) > 0 {
+			formats = append(formats, engine.Command{Args: settings.ExtraArgs}.String())
 		}
 		return report.StartCommand{Line: report.ServerCommand(k, settings.Model, formats...), Notes: besides(without)}
 	case "attach":
@@ -33,39 +34,6 @@ func serverOf(cfg *config.Config, k measure.Knobs) report.StartCommand {
 		return report.StartCommand{Line: err.Error()}
 	}
 	return report.StartCommand{Line: command.String(), File: command.File, Content: command.Content, Notes: besides(command.Without)}
-}
-
-// serveOf is the same for programs; nil where nothing is started.
-func serveOf(cfg *config.Config, k measure.Knobs, version string) *plan.Serve {
-	settings := engineSettings(cfg)
-	if settings.Kind == "simulated" {
-		settings.Kind = "vllm"
-	}
-	command, err := settings.Command(k, anyPort)
-	if err != nil || len(command.Args) == 0 {
-		return nil
-	}
-	argv := list.Map(command.Args, func(arg string) string {
-		if arg == "127.0.0.1" {
-			return "0.0.0.0" // planner measures on loopback, instances serve others
-		}
-		return arg
-	})
-	return &plan.Serve{
-		Model: settings.Model, Weights: settings.Format.Weights, KVCache: settings.Format.KV, Engine: settings.Kind, Version: version,
-		Argv: argv, Port: anyPort, Env: slices.Sorted(maps.Keys(settings.Env)), File: command.File, Content: command.Content,
-		Notes: besides(command.Without),
-	}
-}
-
-// engineVersion is the release that trials ran on, "" where they do not say.
-func engineVersion(trials []measure.Measurement) string {
-	for i := range trials {
-		if v := trials[i].Server.Engine.Version; v != "" {
-			return v
-		}
-	}
-	return ""
 }
 
 // anyPort stands in command lines for the free one that an engine gets when it starts.

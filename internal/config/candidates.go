@@ -152,6 +152,19 @@ func (c *Config) nodeGPUs(gpu string) int {
 	return 8
 }
 
+// rackNodeGPUs are those of one node of an NVL72 rack, whose link joins 72.
+const rackNodeGPUs = 4
+
+// GPUsPerNode is how many GPUs a node holds, which a cluster's scheduler places an
+// instance by.
+func (c *Config) GPUsPerNode(gpu string) int {
+	n := c.nodeGPUs(gpu)
+	if n > 8 && c.NodeGPUs == 0 {
+		return rackNodeGPUs
+	}
+	return n
+}
+
 // checkCandidates refuses degrees of parallelism that the model rules out on every
 // GPU, and a configuration of which nothing can run.
 func (r *reader) checkCandidates(c *Config) {

@@ -193,8 +193,11 @@ func (c *Config) PricingOf(hw model.Hardware) (p plan.Pricing, priced bool) {
 		t.OnDemand, t.Source = hw.Price.USDPerHour, hw.Price.String()
 	}
 	p = t.Pricing(hw.TDP)
-	if given {
+	switch {
+	case given:
 		p.PricedBy = byConfiguration // of a price of 0 as well
+	case p.PricedBy == hw.Price.String():
+		p.PricedOn = hw.Price.Date
 	}
 	p.Listed = listPrices(hw.Price)
 	return p, given || p.PricePerGPUHour > 0

@@ -60,8 +60,8 @@ func anyOf[T any](k codec[T]) codec[any] {
 	}
 }
 
-// keyOf is the full key of a knob.
-func keyOf(n measure.Knob) string {
+// KeyOf is the full key of a knob.
+func KeyOf(n measure.Knob) string {
 	switch {
 	case n.Name == "gpu":
 		return "hardware.gpu"
@@ -131,7 +131,7 @@ func (r *reader) checkSingle(c *Config) {
 			count = len(c.draft.gpus)
 		}
 		if count > 1 {
-			r.at(keyOf(n)).refuse("is a list of %d, want one value: this command runs one configuration (plan and estimate search lists)", count)
+			r.at(KeyOf(n)).refuse("is a list of %d, want one value: this command runs one configuration (plan and estimate search lists)", count)
 		}
 	}
 }

@@ -15,6 +15,8 @@ type ServedModel struct {
 	// Name is the catalog's name, or as it was written where the catalog does not
 	// know it.
 	Name string
+	// Exact says that a checkpoint was named, and not a shape of the catalog.
+	Exact bool
 	// Config is the path of a Hugging Face config.json, "" when the catalog's
 	// shape is used.
 	Config string
@@ -33,7 +35,7 @@ type ServedModel struct {
 
 func (r *reader) resolveModel(c *Config) {
 	d, m := &c.draft, &c.Model
-	m.Name, m.Stored = d.model, model.NamedFormat(d.model)
+	m.Name, m.Exact, m.Stored = d.model, strings.Contains(d.model, "/"), model.NamedFormat(d.model)
 	if c.need.Engine == NoEngine || !r.clean("model") {
 		return
 	}

@@ -19,7 +19,7 @@ func (c *Config) DropUnreached(server func(measure.Knobs) string) (told []string
 			continue
 		}
 		c.Space = maps.Clone(c.Space) // what was given is printed as it was
-		why := fmt.Sprintf("%s: its values %s do not reach the server, whose command line is the same for all of them: ", keyOf(n), listed(values))
+		why := fmt.Sprintf("%s: its values %s do not reach the server, whose command line is the same for all of them: ", KeyOf(n), listed(values))
 		if c.Open(n) {
 			delete(c.Space, n.Name)
 			told = append(told, why+"it is left to the engine")

@@ -155,6 +155,7 @@ const (
 	NotReached Kind = "not_reached: no rate measured is beyond the limits: the maximum rate of one instance is not known, the fleet is sized by the highest rate measured and may be " +
 		"larger than needed; trials at higher rates would tell"
 	MovedFar               Kind = "moved_far: one instance carries {percent%.0f} % of its rate at most, or nothing at all"
+	NotModelled            Kind = "not_modelled: not modelled by the simulated engine, whose rates are of an engine without: {features%s}"
 	BeyondModel            Kind = "beyond_model: requests would grow to {tokens%d} tokens, the model's own limit is {limit%d}"
 	Imprecise              Kind = "imprecise: precision: the maximum rate is known to {low_percent%+.0f} to {high_percent%+.0f} %, and +-{asked_percent%.3g} % were asked for{why}"
 	KnobAtEnd              Kind = "knob_at_end: {knob} is {value}, the {end} value tried, and {inner} carries less: {further} values may carry more; try knobs.{knob} = [{try}]"
@@ -272,7 +273,7 @@ var kinds = []Kind{
 	DrawnApart, LinesLeftOut, RequestsEstimated, ArrivalsFromEnds, RowsReordered, RowsLeftOut, ClockSpread, ClockTicks,
 	ColumnsIgnored, Cliff, NonMonotone, FewStarts, StartsDiffer, OneStart, WindowShort, CacheCollapse, WarmUpShort, NoWaitLimit, Uncertified,
 	CurveInterpolates, CurveWithoutRates, OverloadInferred, NoSaturation, NoCurve, NoCurveOf, NoSamplingError, TraceRatesUnknown, NoPrice, OneInstance,
-	LossOverloads, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, MovedFar, BeyondModel, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted,
+	LossOverloads, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, MovedFar, NotModelled, BeyondModel, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted,
 	SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer,
 	FewRounds, FigureUnknown, SideFailed, SideInvalid, SideOverloaded, SeedsDiffer, TrafficDiffers, EngineFailed, EngineAlike, EngineCondemned,
 	TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, TooManyStages, NoExperts, ExpertsUndivided, NoMemory,

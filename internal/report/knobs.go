@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"planner/plan"
 	"planner/sweep/engine"
 	"planner/sweep/measure"
 )
@@ -77,6 +78,36 @@ func addStart(d *Document, title string, e *Engines, k measure.Knobs) {
 		d.add(Paragraph{Text: s.File + ":", Tone: Quiet}, Code{s.Content})
 	}
 	d.add(Bullets{Items: s.Notes, Tone: Doubt})
+}
+
+// addServer shows how an instance of a plan is started: as whoever builds it is told,
+// where that is known.
+func addServer(d *Document, p *plan.Plan, e *Engines) {
+	const title = "Server flags of one instance"
+	s := p.Handover.Engine
+	if s == nil {
+		addStart(d, title, e, p.Offer.Knobs)
+		return
+	}
+	d.section(title, Code{engine.Command{Args: s.Argv}.String()})
+	if s.File != nil {
+		d.add(Paragraph{Text: s.File.Path + ":", Tone: Quiet}, Code{s.File.Content})
+	}
+	d.add(Bullets{Items: s.Notes, Tone: Doubt})
+}
+
+// addModelled lists the features that the simulated engine approximates, or does not have.
+func addModelled(d *Document, features []plan.Feature) {
+	var approximated, refused Facts
+	for _, f := range features {
+		switch f.State {
+		case plan.Approximated:
+			approximated = append(approximated, Fact{Label: f.Name, Text: "approximated: " + f.How})
+		case plan.Refused:
+			refused = append(refused, Fact{Label: f.Name, Text: "not modelled: " + f.How, Tone: Doubt})
+		}
+	}
+	d.section("What the simulated engine does not have as it is", append(refused, approximated...))
 }
 
 // differing says which knobs are not the same in all sets, by their place in the table.

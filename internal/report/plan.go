@@ -18,7 +18,7 @@ import (
 func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 	d := Document{Title: decision(p), Data: data(b.Trials)}
 	d.add(headlines(p, &b))
-	addStart(&d, "Server flags of one instance", &e, p.Offer.Knobs)
+	addServer(&d, p, &e)
 	d.section("Why "+plural(p.Fleet.Instances, "instance"), Bullets{Items: fleetSteps(p)})
 	addCosts(&d, p)
 	addSensitivity(&d, p)
@@ -31,6 +31,7 @@ func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 	addAlternatives(&d, p)
 	addRejected(&d, p.Rejected)
 	addEngines(&d, &e, b.Trials, &p.Offer.Knobs)
+	addModelled(&d, p.Handover.Modelled)
 	d.section("Assumptions", Bullets{Items: p.Assumptions})
 	addWarnings(&d, p.Warnings)
 	return d

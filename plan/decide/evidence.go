@@ -62,11 +62,12 @@ func (d *Decision) addEvidence(p *plan.Plan) error {
 	p.Assumptions = slices.Concat(p.Assumptions, routed(&d.cfg.Workload, p), clocked(d.cfg.Workload.Rates, p.Offer.Rate.Value))
 	if d.ground.Virtual {
 		p.Assumptions = append(p.Assumptions, assumed(d.cfg)...)
-		p.Assumptions = append(p.Assumptions, d.aged(p.Offer.Knobs)...)
 		if u := d.chosen.selected.doubt; len(u.shifts) > 0 {
 			p.Assumptions = append(p.Assumptions, u.String())
 		}
 	}
+	p.Handover.Autoscaling, p.Handover.Modelled = autoscaling(p, d.Seen), modelled(d.cfg, d.ground, p.Offer.Knobs)
+	p.Warnings = append(p.Warnings, unmodelled(p.Handover.Modelled)...)
 	d.addSensitivity(p)
 	return d.addRoofline(p)
 }

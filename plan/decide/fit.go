@@ -74,6 +74,7 @@ func Fit(cfg *config.Config, trials []measure.Measurement, m Measured) (sweep.An
 	}
 	made.Warnings = append(made.Warnings, m.Doubts.Distinct()...)
 	made.Assumptions = append(made.Assumptions, doubts...)
+	made.Handover.Autoscaling, made.Handover.Modelled = autoscaling(made, trials), modelled(cfg, m.Ground, made.Offer.Knobs)
 	return sweep.Answer{State: sweep.Done, Value: &Planned{made, b}}, nil
 }
 

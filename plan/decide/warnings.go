@@ -10,7 +10,6 @@ import (
 
 	"planner/internal/config"
 	"planner/internal/note"
-	"planner/model"
 	"planner/plan"
 	"planner/search"
 	"planner/sweep"
@@ -29,14 +28,6 @@ func assumed(cfg *config.Config) []string {
 		fmt.Sprintf("latencies come from the simulated engine (vLLM %s: its scheduler step by step; %s), not from a server that was measured", release, by),
 		"traffic: " + traffic(&cfg.Workload),
 	}
-}
-
-// aged says which constants of the chosen knobs are of older releases than the engine.
-func (d *Decision) aged(k measure.Knobs) []string {
-	if text := model.Aged(d.ground.Predict.Deployment(k), d.ground.Predict.Args(k)); text != "" {
-		return []string{text}
-	}
-	return nil
 }
 
 // routed says what a fleet's load balancer must do for its instances to find in

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"planner/internal/config"
+	"planner/internal/secret"
+	"planner/model"
+	"planner/plan"
+	"planner/plan/decide"
+	"planner/sweep/engine"
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// handOver tells a plan how its instances are started. Nothing is told where nothing is.
+func handOver(cfg *config.Config, p *decide.Planned) {
+	settings := recommended(cfg)
+	k := p.Offer.Knobs
+	told := serverSaid(p.Background.Trials, k)
+	if n := roomForSamples(cfg, k, told.kvTokens); n > 0 {
+		k.MaxModelLen = n
+	}
+	command, err := settings.Command(k, anyPort)
+	if err != nil || len(command.Args) == 0 {
+		return
+	}
+	hidden := secret.Arguments(command.Args)
+	argv := slices.Clone(command.Args)
+	for i, arg := range argv {
+		switch {
+		case hidden[i]:
+			argv[i] = secret.Hidden
+		case arg == loopback:
+			argv[i] = everywhere // planner measures on loopback, instances serve others
+		}
+	}
+	env := append(slices.Collect(maps.Keys(settings.Env)), secret.References(argv...)...)
+	if settings.APIKeyEnv != "" {
+		env = append(env, settings.APIKeyEnv)
+	}
+	slices.Sort(env)
+	e := &plan.Engine{
+		Kind: settings.Kind, Simulated: cfg.Simulated(), Argv: argv, Port: anyPort, ReadyTimeout: settings.Timeouts.Ready,
+		Env: append([]string{}, slices.Compact(env)...), APIKeyEnv: settings.APIKeyEnv,
+		Limits:   plan.Limits{ModelLen: k.MaxModelLen, Seqs: k.MaxNumSeqs, BatchedTokens: k.MaxNumBatchedTokens, KVTokens: told.kvTokens},
+		Replicas: p.Fleet.Instances, GPUs: p.Fleet.GPUsPerInstance, NodeGPUs: cfg.GPUsPerNode(k.GPU),
+		Notes: append(besides(command.Without), kernelNotes(cfg)...),
+	}
+	if !cfg.Simulated() || e.Kind == "vllm" {
+		e.Version = told.version
+	}
+	if e.Kind != "command" {
+		e.HealthPath = "/health"
+	}
+	if command.File != "" {
+		e.File = &plan.OptionFile{Path: command.File, Content: command.Content}
+	}
+	p.Handover.Engine = e
+	p.Handover.Model = &plan.Served{Name: cfg.Model.Name, Checkpoint: settings.Model, Weights: settings.Format.Weights, KVCache: settings.Format.KV,
+		ServedName: settings.ServedName}
+}
+
+// Addresses in command lines: that of an engine which planner loads, and of one that
+// serves others.
+const (
+	loopback   = "127.0.0.1"
+	everywhere = "0.0.0.0"
+)
+
+// recommended are the settings of the engine that a plan recommends: the configuration's,
+// or vLLM as it was simulated.
+func recommended(cfg *config.Config) engine.Settings {
+	s := engineSettings(cfg)
+	if s.Kind == "simulated" {
+		s.Kind = "vllm"
+		s.ExtraArgs = slices.Concat(kernelOptions(cfg.Engine.Kernels), s.ExtraArgs)
+	}
+	return s
+}
+
+// kernelOptions are the options of vLLM for settings of the simulated engine, as far as
+// all releases have them.
+func kernelOptions(k model.Kernels) (args []string) {
+	switch k.Async {
+	case model.On:
+		args = append(args, "--async-scheduling")
+	case model.Off:
+		args = append(args, "--no-async-scheduling")
+	}
+	if k.Graphs == model.GraphsNone {
+		args = append(args, "--enforce-eager")
+	}
+	return args
+}
+
+// kernelNotes name the settings of the simulated engine that are not in the command.
+func kernelNotes(cfg *config.Config) []string {
+	k := cfg.Engine.Kernels
+	k.Async = model.ByDefault
+	if k.Graphs == model.GraphsNone {
+		k.Graphs = model.GraphsByDefault
+	}
+	if cfg.Engine.Kind != "simulated" || k == (model.Kernels{}) {
+		return nil
+	}
+	return []string{"not in the command, as its option differs from release to release: what engine.graphs, graph_tokens, moe_backend, allreduce_fusion and sampler say"}
+}
+
+// said is what the server of trials said of itself.
+type said struct {
+	version  string
+	kvTokens int
+}
+
+// serverSaid is what the trials of a set of knobs tell of their server.
+func serverSaid(trials []measure.Measurement, k measure.Knobs) said {
+	var s said
+	for i := range trials {
+		server := &trials[i].Server
+		s.version = cmp.Or(s.version, server.Engine.Version)
+		if trials[i].Trial.Knobs == k && server.KVBlocks != nil && server.BlockTokens != nil {
+			s.kvTokens = *server.KVBlocks * *server.BlockTokens
+		}
+	}
+	return s
+}
+
+// roomForSamples is the longest request to allow where the workload is a sample, of a
+// trace or a file of lengths, in which the longest request to come need not be: twice the
+// longest there, as far as model and KV cache hold it. It is 0 where the workload or the
+// configuration says how long requests can be.
+func roomForSamples(cfg *config.Config, k measure.Knobs, kvTokens int) int {
+	w := &cfg.Workload
+	sampled := w.Replayed() || slices.ContainsFunc(w.Shapes, func(s workload.Shape) bool {
+		return s.Prompt.Dist == workload.Empirical || s.Output.Dist == workload.Empirical
+	})
+	if !sampled || cfg.Given("max_model_len") || k.MaxModelLen == 0 {
+		return 0
+	}
+	room := 2 * k.MaxModelLen
+	for _, held := range []int{cfg.Model.Arch.MaxPosition, kvTokens} {
+		if held > 0 {
+			room = min(room, held)
+		}
+	}
+	return max(room, k.MaxModelLen)
+}

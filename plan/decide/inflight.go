@@ -1,0 +1,56 @@
+package decide
+
+import (
+	"cmp"
+	"slices"
+
+	"gonum.org/v1/gonum/interp"
+
+	"planner/plan"
+	"planner/sweep/measure"
+)
+
+// autoscaling is the signal of a plan's fleet by the trials of its knobs; nil where none
+// of them tells how long requests take.
+func autoscaling(p *plan.Plan, trials []measure.Measurement) *plan.Autoscaling {
+	inFlight := inFlightAt(trials, p.Offer.Knobs)
+	if inFlight == nil || p.Fleet.Instances == 0 {
+		return nil
+	}
+	return p.Autoscale(inFlight)
+}
+
+// inFlightAt is how many requests an instance has in flight at a rate: by Little's law the
+// rate times the mean time of a request, which is interpolated between the trials at both
+// sides and beyond them is that of the last. It is nil where no trial tells.
+func inFlightAt(trials []measure.Measurement, k measure.Knobs) func(rate float64) float64 {
+	type point struct{ rate, seconds float64 }
+	var points []point
+	for i := range trials {
+		m := &trials[i]
+		told := m.Trial.Knobs == k && m.Rejected.Text == "" && m.Valid && !m.Overloaded && !m.Trial.Closed()
+		if told && m.Offered() > 0 && m.E2E.Mean > 0 {
+			points = append(points, point{m.Offered(), m.E2E.Mean.Seconds()})
+		}
+	}
+	slices.SortFunc(points, func(a, b point) int { return cmp.Compare(a.rate, b.rate) })
+	var rates, seconds []float64
+	for i := 0; i < len(points); {
+		sum, n := 0.0, 0
+		for rate := points[i].rate; i < len(points) && points[i].rate == rate; i++ {
+			sum, n = sum+points[i].seconds, n+1
+		}
+		rates, seconds = append(rates, points[i-1].rate), append(seconds, sum/float64(n))
+	}
+	switch len(rates) {
+	case 0:
+		return nil
+	case 1:
+		return func(rate float64) float64 { return rate * seconds[0] }
+	}
+	var mean interp.PiecewiseLinear
+	if mean.Fit(rates, seconds) != nil {
+		return nil // not reached: the rates are in order, and differ
+	}
+	return func(rate float64) float64 { return rate * mean.Predict(rate) }
+}

@@ -1,0 +1,194 @@
+package decide
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"planner/internal/config"
+	"planner/internal/note"
+	"planner/model"
+	"planner/plan"
+	"planner/sweep"
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// modelled says how the simulated engine takes each feature that a configuration uses on
+// the chosen knobs; nothing where the figures are measured.
+func modelled(cfg *config.Config, g sweep.Ground, k measure.Knobs) []plan.Feature {
+	if !g.Virtual || g.Predict == nil {
+		return nil
+	}
+	dep, args := g.Predict.Deployment(k).Normal(), g.Predict.Args(k)
+	return slices.Concat(ofModel(dep), ofPlacement(dep), ofKnobs(k), ofEngine(cfg, dep, args), ofTraffic(&cfg.Workload))
+}
+
+// feature is one of the configuration's under its key: approximated, and how, where
+// there is something to doubt.
+func feature(key string, value any, doubtful bool, how string) plan.Feature {
+	f := plan.Feature{Name: fmt.Sprintf("%s = %v", key, value), State: plan.Modelled}
+	if doubtful {
+		f.State, f.How = plan.Approximated, how
+	}
+	return f
+}
+
+// untested is what no served run tests.
+const untested = "no served run tests it, so intervals are wider"
+
+func ofModel(dep model.Deployment) []plan.Feature {
+	a, w := dep.Arch, dep.Precision.Weights
+	all := []plan.Feature{
+		feature("model.name", fmt.Sprintf("%s (%s)", a.Name, a.Family), !a.KnownClass(), "its class is not known: biases and norms are counted as a Llama's"),
+		feature("model.weights", w, w == model.INT4 || w == model.INT8 || w == model.NVFP4, untested),
+		feature("model.kv_cache", dep.Precision.KV, dep.Precision.KV == model.KVFP8, untested),
+	}
+	if a.Attention.MLA.Present() {
+		all = append(all, feature("attention", "latent", true, untested))
+	}
+	if a.MoE.Present() {
+		all = append(all, feature("experts", fmt.Sprintf("%d of %d", a.MoE.Active, a.MoE.Experts), w != model.BF16 && w != model.FP16 && w != model.MXFP4, untested))
+	}
+	if a.Details.Vision != (model.Vision{}) {
+		all = append(all, plan.Feature{Name: "images", State: plan.Refused, How: "traffic is text; only the memory that the vision tower takes is counted"})
+	}
+	return all
+}
+
+func ofPlacement(dep model.Deployment) []plan.Feature {
+	hw := dep.Hardware
+	all := []plan.Feature{feature("hardware.gpu", hw.Name, !hw.Timed(), "no kernel was timed on it; constants are those of its generation, so intervals are wider")}
+	if dep.TP > 1 {
+		all = append(all, feature("engine.tensor_parallel", dep.TP, hw.Link.Kind != model.LinkNVLink, "over "+hw.Link.Kind.String()+": "+untested))
+	}
+	for _, d := range []struct {
+		key    string
+		degree int
+	}{{"engine.pipeline_parallel", dep.PP}, {"engine.data_parallel", dep.DP}} {
+		if d.degree > 1 {
+			all = append(all, feature(d.key, d.degree, true, untested))
+		}
+	}
+	if dep.EP {
+		all = append(all, feature("engine.expert_parallel", true, true, untested))
+	}
+	return all
+}
+
+func ofKnobs(k measure.Knobs) []plan.Feature {
+	var all []plan.Feature
+	for _, n := range measure.KnobTable {
+		if text := n.Text(k); text != "" && !n.Placement {
+			all = append(all, feature("knobs."+n.Name, text, false, ""))
+		}
+	}
+	return append(all, feature("chunked prefill", "on", false, ""))
+}
+
+func ofEngine(cfg *config.Config, dep model.Deployment, args model.EngineArgs) []plan.Feature {
+	e, kernels := &cfg.Engine, args.Kernels
+	aged := model.Aged(dep, args)
+	all := []plan.Feature{feature("engine.version", cmp.Or(args.EngineVersion, sweep.NewestKnown), aged != "", aged)}
+	if e.Kind != "simulated" && e.Kind != "vllm" {
+		all = append(all, feature("engine.kind", e.Kind, true, "the simulated engine schedules as vLLM does"))
+	}
+	if e.Endpoint.API == "chat" {
+		all = append(all, feature("engine.api", "chat", true, "the tokens of the chat template are those of workload.prompt"))
+	}
+	for _, c := range []struct {
+		key   string
+		value fmt.Stringer
+		slow  bool
+	}{{"engine.graphs", kernels.Graphs, kernels.Graphs == model.GraphsDecodeOnly || kernels.Graphs == model.GraphsNone},
+		{"engine.moe_backend", kernels.Experts, false}, {"engine.sampler", kernels.Sampler, false}} {
+		if text := c.value.String(); text != "" && text != "auto" {
+			all = append(all, feature(c.key, text, c.slow, untested))
+		}
+	}
+	for _, c := range []struct {
+		key   string
+		value model.Choice
+	}{{"engine.async_scheduling", kernels.Async}, {"engine.allreduce_fusion", kernels.FusedReduce}} {
+		if c.value != model.ByDefault {
+			all = append(all, feature(c.key, c.value == model.On, false, ""))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Launch.Env)) {
+		all = append(all, ofOption("engine.env", name, silentVariable.MatchString(name)))
+	}
+	return append(all, ofArguments(e.Launch.ExtraArgs)...)
+}
+
+// Options and variables that change what an engine says, loads or checks, and not how
+// long its steps take.
+var (
+	silentOption = regexp.MustCompile(`^--(no-)?(api-key|allowed-\w+|allow-credentials|chat-template.*|config-format|disable-log-\w+|disable-uvicorn.*|download-dir|` +
+		`enable-auto-tool-choice|enable-log-\w+|enable-prompt-tokens-details|enable-request-id-headers|generation-config|hf-\w+|host|load-format|log-.*|port|reasoning-parser|` +
+		`response-role|revision|root-path|seed|served-model-name|ssl-.*|tokenizer(-.*)?|tool-call-parser|tool-parser-plugin|trust-remote-code|uvicorn-.*)$`)
+	silentVariable = regexp.MustCompile(`^(HF_|HUGGING|TRANSFORMERS_|VLLM_(LOGGING|CONFIGURE_LOGGING|NO_USAGE|DO_NOT_TRACK|API_KEY|CACHE_ROOT|HOST_IP|PORT)|PYTHONUNBUFFERED|TMPDIR|HOME$|NCCL_DEBUG|` +
+		`CUDA_VISIBLE_DEVICES|https?_proxy|no_proxy)`)
+)
+
+// sets are the keys that set what an option of vLLM does.
+var sets = map[string]string{
+	"--enforce-eager": `engine.graphs = "eager"`, "--async-scheduling": "engine.async_scheduling", "--no-async-scheduling": "engine.async_scheduling",
+	"--kv-cache-dtype": "model.kv_cache", "--quantization": "model.weights", "--dtype": "model.weights", "--moe-backend": "engine.moe_backend",
+}
+
+// ofArguments are the options among further arguments of the engine.
+func ofArguments(args []string) []plan.Feature {
+	var all []plan.Feature
+	for _, arg := range args {
+		name, _, _ := strings.Cut(arg, "=")
+		if !strings.HasPrefix(name, "-") || len(strings.Trim(name, "-0123456789.")) == 0 {
+			continue // the value of the option before it
+		}
+		f := ofOption("engine.extra_args", name, silentOption.MatchString(name))
+		key := sets[name]
+		if i := slices.IndexFunc(measure.KnobTable, func(n measure.Knob) bool { return n.Option == name }); i >= 0 {
+			key = config.KeyOf(measure.KnobTable[i])
+		}
+		if key != "" {
+			f.How = "the command has it, the rates do not: " + key + " is what is modelled"
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// ofOption is an option or a variable of which only the name is looked at.
+func ofOption(key, name string, silent bool) plan.Feature {
+	if silent {
+		return plan.Feature{Name: key + ": " + name, State: plan.Modelled, How: "without effect on rates"}
+	}
+	return plan.Feature{Name: key + ": " + name, State: plan.Refused, How: "the command has it, the rates do not: they are of an engine without it"}
+}
+
+func ofTraffic(w *workload.Workload) []plan.Feature {
+	all := []plan.Feature{feature("workload", traffic(w), false, "")}
+	if w.Turns > 1 {
+		all = append(all, feature("workload.turns", w.Turns, false, ""))
+	}
+	if w.Timeout > 0 {
+		all = append(all, feature("workload.timeout", w.Timeout, false, ""))
+	}
+	return all
+}
+
+// unmodelled warns of features that the rates do not know.
+func unmodelled(features []plan.Feature) note.Notes {
+	var names []string
+	for _, f := range features {
+		if f.State == plan.Refused {
+			names = append(names, f.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return note.Notes{note.New(note.NotModelled, strings.Join(names, "; "))}
+}

@@ -1,0 +1,126 @@
+package plan
+
+import "time"
+
+// Handover is what whoever builds the instances of a plan, and runs them, is told.
+type Handover struct {
+	// Model and Engine are nil where nobody knows how an instance is started.
+	Model  *Served `json:"model"`
+	Engine *Engine `json:"engine"`
+	// Autoscaling is nil where nothing tells how many requests an instance has in flight.
+	Autoscaling *Autoscaling `json:"autoscaling"`
+	// Modelled says how the simulated engine takes each feature of the configuration;
+	// empty where the figures are measured.
+	Modelled []Feature `json:"modelled"`
+}
+
+// Served is the model of the instances.
+type Served struct {
+	// Name is the catalog's, Checkpoint what the engine loads: a Hugging Face id or a path.
+	Name       string `json:"name"`
+	Checkpoint string `json:"checkpoint"`
+	// Weights and KVCache are the number formats in which it runs.
+	Weights string `json:"weights,omitempty"`
+	KVCache string `json:"kv_cache,omitempty"`
+	// ServedName is the model's name in requests, "" for Checkpoint.
+	ServedName string `json:"served_name,omitempty"`
+}
+
+// Engine is how one instance is started.
+type Engine struct {
+	Kind string `json:"kind"`
+	// Version is the release that was simulated or measured, "" where that is not known.
+	Version string `json:"version"`
+	// Simulated says that the figures of the plan are of the simulated engine.
+	Simulated bool `json:"simulated"`
+	// Argv is the command line, the program first. It listens on Port; {env:NAME} in it
+	// stands for the value of a variable.
+	Argv []string `json:"argv"`
+	Port int      `json:"port"`
+	// HealthPath answers with status 200 once it serves, "" where nobody knows such a path.
+	HealthPath string `json:"health_path,omitempty"`
+	// ReadyTimeout is how long a start may take.
+	ReadyTimeout time.Duration `json:"ready_timeout_s"`
+	// Env names the environment variables that it needs: those that the configuration
+	// sets, whose values stay there, and those that hold keys.
+	Env []string `json:"env"`
+	// APIKeyEnv is that of them which holds the key of requests, "" for none.
+	APIKeyEnv string `json:"api_key_env,omitempty"`
+	// File is a file that the command reads its options from; nil for none.
+	File   *OptionFile `json:"file,omitempty"`
+	Limits Limits      `json:"limits"`
+	// Replicas counts the instances, GPUs are those of one, NodeGPUs those of a node.
+	Replicas int `json:"replicas"`
+	GPUs     int `json:"gpus_per_instance"`
+	NodeGPUs int `json:"gpus_per_node"`
+	// Notes say what the command line cannot.
+	Notes []string `json:"notes"`
+}
+
+// OptionFile is a file that an engine reads its options from.
+type OptionFile struct {
+	Path    string `json:"path"`
+	Content string `json:"content"`
+}
+
+// Limits are those of one instance; 0 is the engine's own.
+type Limits struct {
+	// ModelLen is the longest prompt + output of a request, Seqs the requests that run at
+	// once, BatchedTokens the tokens of a step.
+	ModelLen      int `json:"max_model_len_tokens"`
+	Seqs          int `json:"max_num_seqs"`
+	BatchedTokens int `json:"max_num_batched_tokens"`
+	// KVTokens is what its KV cache holds.
+	KVTokens int `json:"kv_cache_tokens"`
+}
+
+// Autoscaling is the signal by which replicas are added and removed.
+type Autoscaling struct {
+	// Metric is InFlight, and Level what each replica is to have of it.
+	Metric string  `json:"metric"`
+	Level  float64 `json:"level"`
+	// Rate is that of one replica at the level, in requests per second.
+	Rate float64 `json:"rate_per_s"`
+	// SafeLevel is the metric at the safe rate, beyond which the objective is in danger.
+	SafeLevel float64 `json:"level_at_safe_rate"`
+	// MinReplicas keeps the spares and a replica a zone, MaxReplicas is the planned fleet.
+	MinReplicas int `json:"min_replicas"`
+	MaxReplicas int `json:"max_replicas"`
+}
+
+// InFlight is the number of requests that a replica runs or lets wait.
+const InFlight = "requests_in_flight_per_replica"
+
+// Autoscale is the signal of the plan's fleet. Level fills the replicas as the plan does at
+// its planned rate, headroom and spares included. inFlight gives how many requests an
+// instance has in flight at a rate.
+func (p *Plan) Autoscale(inFlight func(rate float64) float64) *Autoscaling {
+	f, safe := &p.Fleet, p.Offer.Rate.Safe
+	loaded := roundUp(f.PlannedRate * (1 + f.Headroom) / safe)
+	rate := safe / (1 + f.Headroom) * float64(loaded) / float64(f.Instances)
+	return &Autoscaling{
+		Metric: InFlight, Level: inFlight(rate), Rate: rate, SafeLevel: inFlight(safe),
+		MinReplicas: min(f.Instances, max(1+f.Spare, p.Demand.Zones)), MaxReplicas: f.Instances,
+	}
+}
+
+// Feature is one of a configuration's, and what the simulated engine makes of it.
+type Feature struct {
+	// Name is the key of the configuration, or the option of the engine, with its value.
+	Name  string    `json:"feature"`
+	State Modelling `json:"state"`
+	// How says what is approximated, or what to do about what is refused.
+	How string `json:"how,omitempty"`
+}
+
+// Modelling says how the simulated engine takes a feature.
+type Modelling string
+
+// Modelled features are simulated as the engine has them, and tested against it.
+// Approximated ones are simulated with wider intervals, or in part. Refused ones are not
+// simulated: the figures are those of an engine without them.
+const (
+	Modelled     Modelling = "modelled"
+	Approximated Modelling = "approximated"
+	Refused      Modelling = "refused"
+)
