@@ -21,6 +21,7 @@ type Arch struct {
 	Attention Attention
 	MoE       MoE
 	Details   Details
+	Published PublishedDraft
 	Native    WeightFormat // what the published checkpoint stores; FormatUnset if not said
 
 	Source string
@@ -72,6 +73,13 @@ type Vision struct {
 	Hidden int
 }
 
+// PublishedDraft is what was published of speculative decoding with the model.
+type PublishedDraft struct {
+	Method   DraftMethod
+	Accepted []float64 // by position, as in [Speculation]
+	Source   string
+}
+
 // Details are the parts of an architecture class that matter for counting
 // parameters exactly, and for little else.
 type Details struct {
@@ -84,6 +92,7 @@ type Details struct {
 	ExpertBias    bool // biases on router and experts
 	RouterBias    bool // a bias on the router alone (DeepSeek-V3's load balancing)
 	HeadBias      bool // bias on the LM head
+	Joined        int  // hidden states that a matrix joins ahead of the first layer, as drafts of speculative decoding do
 	NormBias      bool // norms carry a bias
 	NormsPerLayer int  // 0 means 2
 	Vision        Vision

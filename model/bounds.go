@@ -47,7 +47,7 @@ func (r *Roofline) Bounds(q MeanRequest, mem Memory) Bounds {
 		KVSeconds:         w.KVBytes * float64(r.dep.PP) / bandwidth,
 		WeightBytesPerGPU: mem.Weights,
 	}
-	b.StreamTokensPerS = 1 / (b.WeightSeconds + b.KVSeconds)
+	b.StreamTokensPerS = r.args.Speculation.PerStep() / (b.WeightSeconds + b.KVSeconds)
 	every := (r.dense.bytes + r.experts.bytes + r.head.bytes) / bandwidth
 	if b.KVSeconds > 0 {
 		b.KVEqualsWeights = every / b.KVSeconds
@@ -88,9 +88,10 @@ func (r *Roofline) holds(q MeanRequest, mem Memory) int {
 	return max(0, sort.Search(pool/own+1, func(n int) bool { return !fits(n) })-1)
 }
 
-// alone is a step with one request that decodes at a context.
+// alone is a step with one request that decodes at a context, with what it proposes.
 func (r *Roofline) alone(context int) Batch {
-	b := Batch{Decodes: 1, Context: context, Longest: context, Sampled: 1, Windowed: context}
+	drafted := r.args.Speculation.Tokens
+	b := Batch{Decodes: 1, Drafted: drafted, Context: context, Longest: context, Sampled: 1 + drafted, Windowed: context}
 	if w := r.Window(); w > 0 {
 		b.Windowed = min(context, w)
 	}
@@ -117,8 +118,9 @@ func (r *Roofline) peakOutput(b Bounds, every float64) float64 {
 	}
 	peak, _ := r.dep.Hardware.Flops.computeFormat(r.dep.denseFormat())
 	memory := every + n*b.KVSeconds
-	compute := n * (r.dense.flops + r.experts.flops + r.head.flops) / peak
-	return float64(b.ConcurrencyLimit) / max(memory, compute)
+	s := r.args.Speculation
+	compute := n * float64(1+s.Tokens) * (r.dense.flops + r.experts.flops + r.head.flops) / peak
+	return float64(b.ConcurrencyLimit) * s.PerStep() / max(memory, compute)
 }
 
 // idle returns time to first token and time per output token of a request that has
@@ -131,5 +133,5 @@ func (r *Roofline) idle(q MeanRequest, alone Batch) (ttft, tpot float64) {
 		ttft += r.Step(Batch{Chunks: []Chunk{{Tokens: n, Context: done}}, Sampled: 1}).Total
 		done += n
 	}
-	return ttft, r.Step(alone).Total
+	return ttft, r.Step(alone).Total / r.args.Speculation.PerStep()
 }

@@ -20,7 +20,7 @@ type Capacity struct {
 }
 
 // Capacity returns the largest sustainable rate by a mean-field fixed point: with B
-// requests decoding, every step completes B/output of them and takes in as many
+// requests decoding, every step completes B/output of them (more where tokens are proposed) and takes in as many
 // prompts, so rate = B / (output x step(B)); B grows until a target, a limit of the
 // engine or the KV pool binds. It knows no queueing and no spread of lengths, and so
 // overestimates what holds at a p99: a prior for a search, never an answer. The rate is
@@ -45,7 +45,7 @@ func (r *Roofline) Capacity(q MeanRequest, mem Memory, targets Targets) Capacity
 		top = lo
 	}
 	step, ttft, _ := r.meanField(q, top)
-	return Capacity{Rate: float64(r.dep.DP) * top / (q.Output * step), Batch: top, Step: step, TTFT: ttft}
+	return Capacity{Rate: float64(r.dep.DP) * top / (r.steps(q) * step), Batch: top, Step: step, TTFT: ttft}
 }
 
 // largestBatch returns how many requests may decode at once. A running request holds,
@@ -59,7 +59,7 @@ func (r *Roofline) largestBatch(q MeanRequest, mem Memory) float64 {
 // exceed the tokens of a step.
 func (r *Roofline) misses(q MeanRequest, batch float64, targets Targets) bool {
 	step, ttft, full := r.meanField(q, batch)
-	return full || targets.TPOT > 0 && step > targets.TPOT || targets.TTFT > 0 && ttft > targets.TTFT
+	return full || targets.TPOT > 0 && step*r.steps(q)/q.Output > targets.TPOT || targets.TTFT > 0 && ttft > targets.TTFT
 }
 
 // meanField returns the mean step and the mean time to first token with so many
@@ -69,7 +69,7 @@ func (r *Roofline) meanField(q MeanRequest, batch float64) (step, ttft float64, 
 	budget := max(1, float64(r.args.MaxNumBatchedTokens)-batch)
 	parts := math.Ceil(fresh / budget)
 	chunk := Chunk{Tokens: int(math.Ceil(fresh / parts)), Context: int(q.Cached + (parts-1)/2*fresh/parts)}
-	perStep := batch / q.Output * parts // chunks of prompts in a mean step
+	perStep := batch / r.steps(q) * parts // chunks of prompts in a mean step
 	full = perStep*float64(chunk.Tokens) > budget
 
 	below := int(min(perStep, 4096))
@@ -81,11 +81,16 @@ func (r *Roofline) meanField(q MeanRequest, batch float64) (step, ttft float64, 
 	return step, ttft, full
 }
 
+// steps is how many steps a request decodes for.
+func (r *Roofline) steps(q MeanRequest) float64 { return q.Output / r.args.Speculation.PerStep() }
+
 // mixed returns the time of a step with so many decodes and chunks.
 func (r *Roofline) mixed(q MeanRequest, batch float64, chunk Chunk, chunks int) float64 {
 	n := max(1, int(math.Round(batch)))
 	context := q.Prompt + q.Output/2
 	b := Batch{Decodes: n, Context: int(float64(n) * context), Longest: int(context), Sampled: n + chunks}
+	b.Drafted = n * r.args.Speculation.Tokens
+	b.Sampled += b.Drafted
 	if w := r.Window(); w > 0 {
 		b.Windowed = int(float64(n) * min(context, float64(w)))
 	}
@@ -93,4 +98,36 @@ func (r *Roofline) mixed(q MeanRequest, batch float64, chunk Chunk, chunks int) 
 		b.Chunks = append(b.Chunks, chunk)
 	}
 	return r.Step(b).Total
+}
+
+// Drafting is up to which load proposing tokens makes answers faster.
+type Drafting struct {
+	// Rate is in requests/s over all attention replicas, Batch how many requests then
+	// decode at once on each; both are 0 where it never pays. Always says that it pays up
+	// to the most that the engine runs at once.
+	Rate, Batch float64
+	Always      bool
+}
+
+// Drafting compares mean times per token with and without the speculation of the
+// roofline's arguments by the mean field of [Roofline.Capacity].
+func (r *Roofline) Drafting(q MeanRequest, mem Memory) (Drafting, error) {
+	args := r.args
+	args.Speculation = Speculation{}
+	plain, err := NewRoofline(r.dep, r.c, args)
+	if err != nil {
+		return Drafting{}, err
+	}
+	q.Output = max(q.Output, 1)
+	var d Drafting
+	top := r.largestBatch(q, mem)
+	for n := 1.0; n <= top; n = math.Ceil(n * 1.05) {
+		step, _, full := r.meanField(q, n)
+		if without, _, _ := plain.meanField(q, n); full || step*r.steps(q)/q.Output >= without {
+			return d, nil
+		}
+		d.Rate, d.Batch = float64(r.dep.DP)*n/(r.steps(q)*step), n
+	}
+	d.Always = d.Batch > 0
+	return d, nil
 }

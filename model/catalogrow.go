@@ -69,7 +69,9 @@ var modelColumns = []CatalogColumn{
 	{"shared_experts", CellCount}, {"dense_layers", CellCount}, {"attention", CellText}, {"sliding_window", CellCount},
 	{"full_attn_layers", CellCount}, {"sliding_attn_layers", CellCount}, {"q_lora_rank", CellCount}, {"kv_lora_rank", CellCount},
 	{"qk_rope_head_dim", CellCount}, {"qk_nope_head_dim", CellCount}, {"v_head_dim", CellCount}, {"total_params", CellNum},
-	{"active_params", CellNum}, {"native_dtype", CellText}, {"vision_params", CellNum}, {"vision_hidden", CellCount}, {"derived_head_dim", CellCount}, {"derived_total_params", CellNum},
+	{"active_params", CellNum}, {"native_dtype", CellText}, {"vision_params", CellNum}, {"vision_hidden", CellCount},
+	{"draft_method", CellText}, {"draft_accepted", CellText}, {"draft_source", CellText},
+	{"derived_head_dim", CellCount}, {"derived_total_params", CellNum},
 	{"derived_active_params", CellNum}, {"derived_kv_bytes_per_token_2B", CellNum}, {"source", CellText}, {"notes", CellText},
 }
 
@@ -211,8 +213,38 @@ func archOf(r Row) (Arch, error) {
 		}
 	}
 	native, err := nativeFormat(r["native_dtype"])
+	if err != nil {
+		return a, err
+	}
 	a.Native = native
+	a.Published, err = publishedDraft(r)
 	return a, err
+}
+
+// publishedDraft reads what is known of speculative decoding: shares by position with
+// spaces between them.
+func publishedDraft(r Row) (PublishedDraft, error) {
+	var p PublishedDraft
+	if r["draft_method"] == "" {
+		return p, nil
+	}
+	var err error
+	if p.Method, err = ParseDraftMethod(r["draft_method"]); err != nil {
+		return p, &CellError{"draft_method", err.Error()}
+	}
+	before := 1.0
+	for word := range strings.FieldsSeq(r["draft_accepted"]) {
+		x, err := strconv.ParseFloat(word, 64)
+		if err != nil || !(x >= 0 && x <= before) {
+			return p, &CellError{"draft_accepted", fmt.Sprintf("%q is no share from 0 to %g, that of the position before", word, before)}
+		}
+		p.Accepted, before = append(p.Accepted, x), x
+	}
+	if len(p.Accepted) == 0 {
+		return p, &CellError{"draft_accepted", "is empty, where draft_method is not"}
+	}
+	p.Source = r["draft_source"]
+	return p, nil
 }
 
 // nativeFormat reads the catalog's free-form description of what a checkpoint stores.

@@ -148,7 +148,8 @@ func (r *Roofline) setAttention() {
 		decodeDims := float64(2*m.KVRank + m.RopeDim)
 		// Every head multiplies the one latent: with many heads on a GPU that takes longer than
 		// reading it. Ordinary attention stays far below this.
-		layer = max(layer, 2*headsHere*decodeDims/(decodeCompute*hw.Flops.BF16))
+		math := 2 * headsHere * decodeDims / (decodeCompute * hw.Flops.BF16)
+		layer, r.kv.math = max(layer, math), full*math
 	}
 	r.kv.full, r.kv.window = full*layer, window*layer
 	r.kv.fullBytes, r.kv.windowBytes = full*perLayer, window*perLayer

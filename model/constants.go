@@ -85,6 +85,7 @@ type Constants struct {
 	// way to the engine's process and back.
 	Frontend struct{ Request, PromptToken float64 }
 	Link     LinkConstants
+	Draft    DraftConstants
 }
 
 // kv returns the share of bandwidth that decode attention reaches.
@@ -131,6 +132,13 @@ type FixedConstants struct {
 	SyncRequest float64  // per running request, likewise
 }
 
+// DraftConstants describe the proposing of tokens for speculative decoding.
+type DraftConstants struct {
+	Pass     float64 // per pass of what proposes, beside its layers
+	Search   float64 // per request, where the text is searched
+	Refusals float64 // multiplies the chance that a proposed token is refused; 1 as stated
+}
+
 // LinkConstants describe communication between GPUs beyond the tables of
 // collective.go.
 type LinkConstants struct {
@@ -162,6 +170,9 @@ func ConstantsFor(hw Hardware, engine EngineArgs) Constants {
 	// Served: 7 ms and 1.5 ms per 1,000 prompt tokens (6.5-8; 1-2).
 	c.Frontend.Request, c.Frontend.PromptToken = 7e-3, 1.5e-6
 	c.Link = linkConstants(engine)
+	// Analogy: half of what a step costs beside its layers, as a pass prepares its inputs anew
+	// but schedules nothing; a search is a scan of some thousand tokens on the host.
+	c.Draft = DraftConstants{Pass: c.Fixed.Step / 2, Search: 10e-6, Refusals: 1}
 	if hw.Flops.MeasuredBF16 > 0 && hw.Flops.BF16 > 0 && !timed {
 		c.Prefill = c.Prefill.scaled(0.95*hw.Flops.MeasuredBF16/hw.Flops.BF16/c.Prefill.BF16, 1)
 	}

@@ -40,6 +40,7 @@ func (a Arch) counts() counts {
 			c.router += moe * hidden
 		}
 	}
+	c.mlp += float64(a.Details.Joined) * hidden * hidden
 	c.embeddings = float64(a.Vocab) * hidden
 	if !a.Tied {
 		c.head = c.embeddings

@@ -14,7 +14,7 @@ type EngineArgs struct {
 	MaxModelLen         int     // longest request, prompt and output; 0: the model's own
 	KVBlocks            int     // pins the size of the KV pool; 0: computed
 	EngineVersion       string  // release of vLLM; empty: the newest known
-	Kernels             Kernels // what is computed with
+	Settings
 }
 
 // DefaultArgs returns what vLLM's API server assumes on this GPU when nothing is
@@ -48,8 +48,8 @@ func (l EngineArgs) withDefaults(dep Deployment) EngineArgs {
 }
 
 // largestGraph returns the largest batch, in tokens, for which the engine has
-// captured a CUDA graph: twice the running requests, at most 512, never above a
-// step's tokens. (Recent releases capture up to 1024 on data-centre Blackwell.)
+// captured a CUDA graph: twice what its running requests decode in a step, at most 512,
+// never above a step's tokens. (Recent releases capture up to 1024 on data-centre Blackwell.)
 func (l EngineArgs) largestGraph(hw Hardware) int {
 	if l.Kernels.GraphTokens > 0 {
 		return min(l.Kernels.GraphTokens, l.MaxNumBatchedTokens)
@@ -58,7 +58,7 @@ func (l EngineArgs) largestGraph(hw Hardware) int {
 	if hw.Generation == GenerationBlackwell && versionOf(l.EngineVersion).AtLeast(0, 20) {
 		top = 1024
 	}
-	return min(2*l.MaxNumSeqs, top, l.MaxNumBatchedTokens)
+	return min(2*l.MaxNumSeqs*(1+l.Speculation.Tokens), top, l.MaxNumBatchedTokens)
 }
 
 const (

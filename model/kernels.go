@@ -101,29 +101,31 @@ func ExpertKernelNames() []string { return slices.Clone(expertNames) }
 func SamplerNames() []string { return slices.Clone(samplerNames) }
 
 // ParseGraphMode reads a name as [GraphMode.String] writes it.
-func ParseGraphMode(s string) (GraphMode, error) { return parseName[GraphMode](s, graphNames) }
+func ParseGraphMode(s string) (GraphMode, error) { return parseName[GraphMode](s, graphNames, 0) }
 
 // ParseExpertKernels reads a name as [ExpertKernels.String] writes it.
 func ParseExpertKernels(s string) (ExpertKernels, error) {
-	return parseName[ExpertKernels](s, expertNames)
+	return parseName[ExpertKernels](s, expertNames, 0)
 }
 
 // ParseSampler reads a name as [Sampler.String] writes it.
-func ParseSampler(s string) (Sampler, error) { return parseName[Sampler](s, samplerNames) }
+func ParseSampler(s string) (Sampler, error) { return parseName[Sampler](s, samplerNames, 0) }
 
-func parseName[T ~int](s string, names []string) (T, error) {
+// parseName reads one of the names of numbers that begin with first.
+func parseName[T ~int](s string, names []string, first int) (T, error) {
 	for i, name := range names {
 		if strings.EqualFold(s, name) {
-			return T(i), nil
+			return T(first + i), nil
 		}
 	}
 	return 0, fmt.Errorf("%q: allowed are %s", s, strings.Join(names, " "))
 }
 
 // Async reports whether the engine schedules the next step while the present one runs:
-// unless told otherwise since 0.14 (merged 2025-12-29).
+// unless told otherwise since 0.14 (merged 2025-12-29), and not where proposals are
+// searched in text that the host does not have yet.
 func (l EngineArgs) Async() bool {
-	return l.Kernels.Async.or(versionOf(l.EngineVersion).AtLeast(0, 14))
+	return l.Kernels.Async.or(versionOf(l.EngineVersion).AtLeast(0, 14) && l.Speculation.Method != DraftNGram)
 }
 
 // graphs returns the mode of CUDA graphs: full ones of decodes are the default since

@@ -57,11 +57,13 @@ type KVLayout struct {
 	FullGroups   int
 	WindowGroups int
 	Window       int
+	// DraftBytes is what the layers that propose tokens add to a block.
+	DraftBytes float64
 }
 
 // blockBytes is the size of a block on one GPU.
 func (l KVLayout) blockBytes(dep Deployment) float64 {
-	return dep.Arch.kvBytesPerLayer(dep.Precision.KV, dep.TP) * float64(l.GroupLayers) * blockTokens
+	return dep.Arch.kvBytesPerLayer(dep.Precision.KV, dep.TP)*float64(l.GroupLayers)*blockTokens + l.DraftBytes
 }
 
 // Blocks returns the blocks that a request of so many tokens holds while at most
@@ -103,12 +105,13 @@ func MemoryPlan(dep Deployment, args EngineArgs) (Memory, error) {
 func divide(dep Deployment, args EngineArgs) Memory {
 	m := Memory{
 		Usable:     math.Ceil((dep.Hardware.Memory - reservedBytes) * args.Utilization),
-		Weights:    weightBytes(dep),
+		Weights:    weightBytes(dep) + args.Speculation.weightBytes(dep),
 		Activation: max(forwardBytes(dep, args.MaxNumBatchedTokens), samplerBytes*float64(args.MaxNumSeqs)*float64(dep.Arch.Vocab)),
 		NonTorch:   nonTorchAlone,
 		Vision:     visionBytes(dep.Arch.Details.Vision),
 		Layout:     layoutOf(dep),
 	}
+	m.Layout.DraftBytes = args.Speculation.kvBytes(dep) * blockTokens
 	if dep.GPUs() > 1 {
 		m.NonTorch = nonTorchGroup
 	}

@@ -44,6 +44,7 @@ type Roofline struct {
 	// kv is seconds (and bytes) per token of context read.
 	kv struct {
 		full, window           float64
+		math                   float64 // of full, in layers where every head multiplies one latent
 		fullBytes, windowBytes float64
 		skew                   float64
 		size                   int // of the window, 0: none
@@ -60,6 +61,7 @@ type Roofline struct {
 		each, apart   collective
 		count, aparts float64
 	}
+	draft      drafter
 	hiddenSize float64 // bytes of one token's hidden state
 	// exchange is what moves besides all-reduces: between pipeline stages, and between
 	// attention replicas and experts.
@@ -112,11 +114,12 @@ func NewRoofline(dep Deployment, c Constants, args EngineArgs) (*Roofline, error
 	}
 	dep = dep.Normal()
 	r := &Roofline{dep: dep, c: c, args: args.withDefaults(dep)}
+	r.args.Speculation = args.Speculation.scaled(c.Draft.Refusals)
 	r.setMatrices()
 	r.setAttention()
 	r.setCommunication()
 	r.setFixed()
-	return r, nil
+	return r, r.setDrafter()
 }
 
 // Deployment returns what the roofline was made for, defaults filled in.
@@ -140,6 +143,7 @@ func (r *Roofline) Frontend(promptTokens int) float64 {
 // batchSums is a batch in the terms of the equations, ready to be scaled.
 type batchSums struct {
 	decodes, context, longest, windowed float64
+	drafted                             float64 // proposed tokens of decodes
 	tokens                              float64 // of chunks
 	pairs, windowPairs                  float64 // query-key pairs of chunks
 	past, windowPast                    float64 // contexts of chunks, read once each
@@ -150,7 +154,7 @@ type batchSums struct {
 
 func (r *Roofline) sums(b *Batch) batchSums {
 	l := batchSums{
-		decodes: float64(b.Decodes), context: float64(b.Context), longest: float64(b.Longest),
+		decodes: float64(b.Decodes), drafted: float64(b.Drafted), context: float64(b.Context), longest: float64(b.Longest),
 		windowed: float64(b.Windowed), requests: float64(b.Decodes + len(b.Chunks)),
 		sampled: float64(b.Sampled), chunks: len(b.Chunks), replicas: r.routing.replicas,
 	}
@@ -165,7 +169,7 @@ func (r *Roofline) sums(b *Batch) batchSums {
 			l.windowPast += min(past, w)
 		}
 	}
-	if tokens := l.decodes + l.tokens; b.Everywhere > 0 && tokens > 0 {
+	if tokens := l.all(); b.Everywhere > 0 && tokens > 0 {
 		l.replicas = float64(b.Everywhere) / tokens
 	}
 	return l
@@ -193,6 +197,7 @@ func (l batchSums) micro(n int) batchSums {
 	m := max(1, min(float64(n), l.requests))
 	c := max(1, min(m, float64(l.chunks)))
 	l.decodes /= m
+	l.drafted /= m
 	l.context /= m
 	l.windowed /= m
 	l.sampled /= m
@@ -205,9 +210,12 @@ func (l batchSums) micro(n int) batchSums {
 	return l
 }
 
+// all counts the tokens of the batch.
+func (l *batchSums) all() float64 { return l.decodes + l.drafted + l.tokens }
+
 func (r *Roofline) time(l *batchSums) StepTime {
 	var t StepTime
-	tokens := l.decodes + l.tokens
+	tokens := l.all()
 	if tokens == 0 {
 		return t
 	}
@@ -235,6 +243,10 @@ func (r *Roofline) time(l *batchSums) StepTime {
 	eager := tokens > float64(r.fixed.largest) || r.fixed.decodeOnly && l.tokens > 0
 	t.Total = t.Weights + t.Compute + t.ExpertWeights + t.ExpertCompute + t.Head + t.DecodeAttention +
 		t.PrefillAttention + t.Communication + t.Elementwise + t.Fixed
+	if r.args.Speculation.On() {
+		t.Draft = r.draft.time(l)
+		t.Total += t.Draft
+	}
 	if eager && t.Total < r.fixed.launch {
 		t.Host = r.fixed.launch - t.Total
 		t.Total = r.fixed.launch
@@ -260,7 +272,11 @@ func (r *Roofline) tiles(rows float64) float64 {
 // some way towards its longest; the context of a chunk is read once.
 func (r *Roofline) kvTime(l *batchSums) float64 {
 	k := &r.kv
-	t := k.full * (l.context + k.skew*(l.decodes*l.longest-l.context) + l.past)
+	full := k.full
+	if l.drafted > 0 {
+		full = max(full, k.math*(1+l.drafted/l.decodes)) // proposed tokens read the same cache
+	}
+	t := full * (l.context + k.skew*(l.decodes*l.longest-l.context) + l.past)
 	if k.size > 0 {
 		longest := min(l.longest, float64(k.size))
 		t += k.window * (l.windowed + k.skew*(l.decodes*longest-l.windowed) + l.windowPast)

@@ -22,6 +22,8 @@ type Spread struct {
 	Frontend         float64
 	Communication    float64
 	Routing          float64 // how unevenly tokens choose experts
+	Draft            float64 // the time to propose tokens
+	Refusals         float64 // the chance that proposed tokens are refused
 }
 
 // Of is the spread of a term.
@@ -62,6 +64,9 @@ func SpreadFor(dep Deployment, args EngineArgs) Spread {
 	}
 	if mode := args.graphs(); mode == GraphsDecodeOnly || mode == GraphsNone {
 		s.Layer = max(s.Layer, 0.20) // launches, of which two servers tell
+	}
+	if args.Speculation.On() {
+		s.Draft, s.Refusals = 0.50, 0.15 // no served run tests it; texts differ by more than that
 	}
 	s.age(dep, args)
 	return s
@@ -118,6 +123,7 @@ func (c Constants) Sample(rng *rand.Rand, s Spread) Constants {
 	step, layer, request := factor(s.Step), factor(s.Layer), factor(s.Request)
 	frontend, communication := factor(s.Frontend), factor(s.Communication)
 	routing := factor(s.Routing)
+	draft, refusals := factor(s.Draft), factor(s.Refusals)
 
 	c.Experts = c.Experts.scaled(experts, math.Inf(1))
 	c.PrefillExperts = c.PrefillExperts.scaled(prefillExperts, math.Inf(1))
@@ -132,6 +138,9 @@ func (c Constants) Sample(rng *rand.Rand, s Spread) Constants {
 	c.Link.Scale *= communication
 	c.Uneven *= routing
 	c.Link.ExpertSpread *= routing
+	c.Draft.Pass *= draft
+	c.Draft.Search *= draft
+	c.Draft.Refusals *= refusals
 	return c
 }
 

@@ -1,9 +1,10 @@
 package model
 
 // Batch is what one step of one attention replica computes: decodes, each with one
-// new token, and chunks of prompts.
+// new token and perhaps proposed ones, and chunks of prompts.
 type Batch struct {
 	Decodes         int     // requests that decode
+	Drafted         int     // proposed tokens that they bring along to be verified
 	Context         int     // sum of their contexts in tokens, the new one included
 	Longest         int     // the longest of those contexts
 	Windowed        int     // sum of min(context, window) over them; unused without window layers
@@ -15,7 +16,7 @@ type Batch struct {
 
 // Tokens counts the tokens that the step computes.
 func (b *Batch) Tokens() int {
-	n := b.Decodes
+	n := b.Decodes + b.Drafted
 	for i := range b.Chunks {
 		n += b.Chunks[i].Tokens
 	}
@@ -41,6 +42,7 @@ type StepTime struct {
 	Communication    float64 // between the GPUs of the instance
 	Elementwise      float64 // norms, rotary embedding, activations of large steps
 	Fixed            float64 // launches, kernel floors, scheduling
+	Draft            float64 // proposing tokens for speculative decoding
 	Host             float64 // what the GPUs wait for a host that launches kernel by kernel
 	Total            float64
 }
@@ -57,6 +59,7 @@ func (t *StepTime) Add(u StepTime, n float64) {
 	t.Communication += n * u.Communication
 	t.Elementwise += n * u.Elementwise
 	t.Fixed += n * u.Fixed
+	t.Draft += n * u.Draft
 	t.Host += n * u.Host
 	t.Total += n * u.Total
 }

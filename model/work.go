@@ -10,7 +10,7 @@ type Work struct {
 // Work returns the bytes and operations of a step on one GPU.
 func (r *Roofline) Work(b Batch) Work {
 	l := r.sums(&b)
-	tokens := l.decodes + l.tokens
+	tokens := l.all()
 	if tokens == 0 {
 		return Work{}
 	}

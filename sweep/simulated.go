@@ -20,8 +20,8 @@ type Simulated struct {
 	Deployment func(measure.Knobs) model.Deployment
 	// Version is the release of vLLM that is simulated; "" is the newest known.
 	Version string
-	// Kernels are the settings that choose its kernels.
-	Kernels model.Kernels
+	// Settings are what is configured of it besides.
+	Settings model.Settings
 	// Constants replaces those of the hardware's generation, as a calibration
 	// does; nil leaves them.
 	Constants func(model.Deployment, model.Constants) model.Constants
@@ -30,7 +30,7 @@ type Simulated struct {
 }
 
 // Args are the engine's settings under knobs.
-func (s *Simulated) Args(k measure.Knobs) model.EngineArgs { return sim.Args(k, s.Version, s.Kernels) }
+func (s *Simulated) Args(k measure.Knobs) model.EngineArgs { return sim.Args(k, s.Version, s.Settings) }
 
 // Fit divides the memory of the deployment and says with a *measure.Rejection whether the
 // knobs leave room for the model and one request.

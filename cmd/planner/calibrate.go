@@ -77,7 +77,7 @@ func (p *program) calibrate(c *cli.Context) error {
 	beLavish()
 	k := runs[0].Trial.Knobs
 	result, err := calibrate.Fit(runs, calibrate.Options{
-		Deployment: cfg.Deployment(k), Version: measured, Kernels: cfg.Engine.Kernels, Date: time.Now().UTC().Format(time.DateOnly),
+		Deployment: cfg.Deployment(k), Version: measured, Settings: cfg.Engine.Settings, Date: time.Now().UTC().Format(time.DateOnly),
 	})
 	if err != nil {
 		return err

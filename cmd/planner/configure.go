@@ -41,7 +41,7 @@ func (p *program) configure(c *cli.Context, path, command string) (*config.Confi
 // simulated is the simulated engine of a configuration. A calibration must hold
 // for every instance that the configuration names.
 func simulated(cfg *config.Config) (*sweep.Simulated, error) {
-	s := &sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version, Kernels: cfg.Engine.Kernels}
+	s := &sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version, Settings: cfg.Engine.Settings}
 	if cfg.Engine.Calibration == "" {
 		return s, nil
 	}

@@ -93,9 +93,10 @@ func engineSettings(cfg *config.Config) engine.Settings {
 	e, precision := cfg.Engine, cfg.Model.Precision
 	return engine.Settings{
 		Kind: e.Kind, Model: servedModel(cfg), ServedName: e.Endpoint.ServedName, Argv: e.Launch.Command, ExtraArgs: e.Launch.ExtraArgs,
-		Format: engine.Format{Weights: precision.Weights.String(), Stored: cfg.Model.Stored.String(), KV: precision.KV.String()},
-		Access: engine.Access{URL: e.Endpoint.URL, Headers: e.Endpoint.Headers, APIKeyEnv: e.Endpoint.APIKeyEnv, Chat: e.Endpoint.API == "chat"},
-		Env:    e.Launch.Env, Timeouts: engine.Timeouts{Ready: e.Launch.ReadyTimeout},
+		Format:  engine.Format{Weights: precision.Weights.String(), Stored: cfg.Model.Stored.String(), KV: precision.KV.String()},
+		Options: cfg.EngineOptions(),
+		Access:  engine.Access{URL: e.Endpoint.URL, Headers: e.Endpoint.Headers, APIKeyEnv: e.Endpoint.APIKeyEnv, Chat: e.Endpoint.API == "chat"},
+		Env:     e.Launch.Env, Timeouts: engine.Timeouts{Ready: e.Launch.ReadyTimeout},
 	}
 }
 

@@ -22,6 +22,7 @@ func serverOf(cfg *config.Config, k measure.Knobs) report.StartCommand {
 		if err != nil {
 			return report.StartCommand{Line: err.Error()}
 		}
+		formats = list.Map(formats, engine.Quote)
 		if len(settings.ExtraArgs) > 0 {
 			formats = append(formats, engine.Command{Args: settings.ExtraArgs}.String())
 		}

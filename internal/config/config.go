@@ -54,6 +54,7 @@ type draft struct {
 	shape       workload.Shape // of the workload's own class
 	mix         []component
 	traceFormat string
+	speculative speculative
 	budget      time.Duration
 	own         [2][]model.Row // of the user's catalog, by table
 }
@@ -98,6 +99,7 @@ func (r *reader) finish(c *Config) {
 	c.draft.own = r.ownRows(c)
 	r.checkTokens(c)
 	c.fillSpace()
+	r.resolveSpeculative(c)
 	if c.need.Search && c.attached() {
 		r.warn("engine: an attached engine keeps the knobs that it runs with; none is searched")
 	}

@@ -13,8 +13,8 @@ type EngineSettings struct {
 	Kind string
 	// Version of the engine that is simulated; "" means the newest known.
 	Version string
-	// Kernels are the settings that choose its kernels.
-	Kernels model.Kernels
+	// Settings are what else is configured of a simulated one.
+	model.Settings
 	// Calibration is the path of a file of fitted constants; "" means none.
 	Calibration string
 	Endpoint    EndpointSettings

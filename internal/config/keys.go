@@ -137,6 +137,8 @@ func (c *Config) engineRows() []row {
 		{"allreduce_fusion", "simulated: auto true false, all-reduces joined with norms; auto = false", switched().in(&e.Kernels.FusedReduce)},
 		{"sampler", "simulated: auto greedy sort triton flashinfer; auto = by the model's generation config, its top-p and top-k by sort up to 0.16, by triton since",
 			kernel(model.ParseSampler, model.SamplerNames).in(&e.Kernels.Sampler)},
+		{"speculative", `tokens proposed ahead: { method = "mtp", tokens = 3, acceptance = 0.7 }; acceptance of each, or a list by position, or accepted = 2.1, the mean tokens of a step; model of eagle and draft`,
+			speculation().in(&c.draft.speculative)},
 		{"calibration", "file from planner calibrate", pathname().in(&e.Calibration)},
 		{"command", `kind = "command": argv; {port}, {model}, {max_num_seqs}, ... and {env:NAME} are filled in`, commandLine().in(&e.Launch.Command)},
 		{"url", `kind = "attach": where the server listens`, address().in(&e.Endpoint.URL)},

@@ -148,6 +148,7 @@ const (
 	NoPrice           Kind = "no_price: no price is known for {gpu}: costs are not given"
 	OneInstance       Kind = "one_instance: one instance: its loss is the loss of the service"
 	LossOverloads     Kind = "loss_overloads: the loss of one instance leaves the others at {load_percent%.0f} % of their safe rate"
+	DraftHurts        Kind = "draft_hurts: speculative decoding slows the planned load: {rate_per_s%.3g} requests/s on an instance, and it pays up to about {pays_per_s%.2g}"
 	MayBeCheaper      Kind = "may_be_cheaper: undecided: {gpus} of {gpu} may do it for less: {why}"
 	MoreGPUsSlower    Kind = "more_gpus_slower: {gpus%d} GPUs carry less than {fewer%d} ({rate_per_s%.3g} against {fewer_per_s%.3g} requests/s)"
 	MoreGPUsTalk      Kind = "more_gpus_talk: {gpus%d} GPUs carry less than {fewer%d} ({rate_per_s%.3g} against {fewer_per_s%.3g} requests/s): communication between GPUs takes " +
@@ -273,7 +274,7 @@ var kinds = []Kind{
 	DrawnApart, LinesLeftOut, RequestsEstimated, ArrivalsFromEnds, RowsReordered, RowsLeftOut, ClockSpread, ClockTicks,
 	ColumnsIgnored, Cliff, NonMonotone, FewStarts, StartsDiffer, OneStart, WindowShort, CacheCollapse, WarmUpShort, NoWaitLimit, Uncertified,
 	CurveInterpolates, CurveWithoutRates, OverloadInferred, NoSaturation, NoCurve, NoCurveOf, NoSamplingError, TraceRatesUnknown, NoPrice, OneInstance,
-	LossOverloads, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, MovedFar, NotModelled, BeyondModel, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted,
+	LossOverloads, DraftHurts, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, MovedFar, NotModelled, BeyondModel, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted,
 	SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer,
 	FewRounds, FigureUnknown, SideFailed, SideInvalid, SideOverloaded, SeedsDiffer, TrafficDiffers, EngineFailed, EngineAlike, EngineCondemned,
 	TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, TooManyStages, NoExperts, ExpertsUndivided, NoMemory,

@@ -86,9 +86,13 @@ func addRoofline(d *Document, p *plan.Plan, m *measure.Measurement) {
 
 // timeFacts say where an engine's time went and how well it used the hardware.
 func timeFacts(t *measure.TimeShares) Facts {
+	proposing := ""
+	if t.Draft > 0 {
+		proposing = ", proposing " + share(t.Draft)
+	}
 	return Facts{
-		{Label: "step time", Text: fmt.Sprintf("weights %s, KV cache %s, compute %s, communication %s, fixed %s; idle %s of the time",
-			share(t.Weights), share(t.KV), share(t.Compute), share(t.Communication), share(t.Fixed), share(t.Idle))},
+		{Label: "step time", Text: fmt.Sprintf("weights %s, KV cache %s, compute %s, communication %s, fixed %s%s; idle %s of the time",
+			share(t.Weights), share(t.KV), share(t.Compute), share(t.Communication), share(t.Fixed), proposing, share(t.Idle))},
 		{Label: "hardware use", Text: fmt.Sprintf("MBU %s of the bandwidth, MFU %s of the compute, while steps ran", share(t.MBU), share(t.MFU))},
 	}
 }

@@ -30,8 +30,8 @@ type Options struct {
 	Deployment model.Deployment
 	// Version is the release of the engine that was measured.
 	Version string
-	// Kernels are the settings of that engine that choose its kernels.
-	Kernels model.Kernels
+	// Settings are what was configured of that engine besides.
+	Settings model.Settings
 	// Constants to begin with; the zero value stands for the defaults of the GPU and the
 	// release.
 	Constants model.Constants
@@ -74,7 +74,7 @@ func Fit(runs []LoadPoint, o Options) (File, error) {
 
 // engine returns what is known of the engine that was measured, whatever its knobs.
 func (o *Options) engine() model.EngineArgs {
-	return model.EngineArgs{EngineVersion: o.Version, Kernels: o.Kernels}
+	return model.EngineArgs{EngineVersion: o.Version, Settings: o.Settings}
 }
 
 func (o *Options) complete() error {

@@ -64,7 +64,7 @@ func (p *LoadPoint) simulate(o *Options, c model.Constants) ([]measure.Record, e
 		c.Frontend.Request, c.Frontend.PromptToken = 0, 0
 	}
 	k := p.Trial.Knobs
-	e, err := sim.Build(o.Deployment, c, sim.Args(k, o.Version, o.Kernels), k.PrefixCaching)
+	e, err := sim.Build(o.Deployment, c, sim.Args(k, o.Version, o.Settings), k.PrefixCaching)
 	if err != nil {
 		return nil, fmt.Errorf("simulate run: %w", err)
 	}

@@ -22,7 +22,7 @@ type Timer interface {
 }
 
 // Config describes one simulated engine. [Configure] derives it from a model. All but
-// the last two hold for each replica.
+// Replicas and LockStep hold for each replica.
 type Config struct {
 	Rules Rules
 	// Seqs is max_num_seqs: how many requests may run at once.
@@ -66,6 +66,8 @@ type Config struct {
 	// Replicas counts the attention replicas (data parallelism); 0 means 1. Each
 	// has its own scheduler and block pool.
 	Replicas int
+	// Speculation is how requests that decode bring along proposed tokens.
+	Speculation model.Speculation
 	// LockStep makes the replicas wait for each other in every step, as they do
 	// when they share a mixture of experts.
 	LockStep bool
@@ -91,22 +93,23 @@ func Configure(r *model.Roofline, m model.Memory, prefixCaching bool) (Config, e
 		Rules: rules, Seqs: args.MaxNumSeqs, BatchTokens: args.MaxNumBatchedTokens, ModelLen: args.MaxModelLen,
 		PrefixCaching: prefixCaching, Blocks: m.Blocks, Layout: layout,
 		Replicas: dep.DP, LockStep: dep.Arch.MoE.Present(),
+		Speculation: args.Speculation,
 	}, nil
 }
 
-// Args are the settings that knobs give an engine of a release with some kernels; what they leave open is
-// up to its defaults.
-func Args(k measure.Knobs, version string, kernels model.Kernels) model.EngineArgs {
+// Args are the settings that knobs give an engine of a release with settings of its own; what they leave open
+// is up to its defaults.
+func Args(k measure.Knobs, version string, settings model.Settings) model.EngineArgs {
 	return model.EngineArgs{
 		MaxNumSeqs: k.MaxNumSeqs, MaxNumBatchedTokens: k.MaxNumBatchedTokens, Utilization: k.GPUMemoryUtilization,
-		MaxModelLen: k.MaxModelLen, KVBlocks: k.KVBlocks, EngineVersion: version, Kernels: kernels,
+		MaxModelLen: k.MaxModelLen, KVBlocks: k.KVBlocks, EngineVersion: version, Settings: settings,
 	}
 }
 
 // valid panics on settings under which no scheduler can work: they come from code
 // that has checked the user's values.
 func (c *Config) valid() {
-	if c.Seqs <= 0 || c.BatchTokens <= 0 || c.ModelLen <= 1 || c.Layout.BlockTokens <= 0 || c.Blocks <= 1 {
+	if c.Seqs <= 0 || c.BatchTokens <= 0 || c.ModelLen <= 1 || c.Layout.BlockTokens <= 0 || c.Blocks <= 1 || len(c.Speculation.Accepted) < c.Speculation.Tokens {
 		panic("sim: scheduler settings must be positive")
 	}
 }

@@ -50,12 +50,18 @@ func (s *scheduler) output(b *stepBatch) *stepOutput {
 			}
 			continue
 		}
-		r.out++
-		if r.counted && r.out > 1 {
-			e.tokens = append(e.tokens, r.id)
+		tokens := 1
+		if it.drafted > 0 {
+			tokens = s.verify(r, it)
+		}
+		for range tokens {
+			if r.out++; r.counted && r.out > 1 {
+				e.tokens = append(e.tokens, r.id)
+			}
 		}
 		if s.config.Rules.Async {
-			r.pending--
+			r.pending -= 1 + it.drafted
+			r.drafted -= it.drafted
 			if known := r.computed - r.pending; r.state == running && known >= r.kv.nextFull {
 				s.register(r, known)
 			}
@@ -71,6 +77,28 @@ func (s *scheduler) output(b *stepBatch) *stepOutput {
 	}
 	s.spare.batches = append(s.spare.batches, b)
 	return e
+}
+
+// verify draws how many of an item's proposed tokens are accepted and returns how many
+// tokens the sequence gets. What was refused was not computed.
+func (s *scheduler) verify(r *sequence, it *item) int {
+	r.verified++
+	draw := float64(mixed(r.luck+r.verified)>>11) / (1 << 53)
+	accepted := 0
+	for accepted < it.drafted && draw < s.config.Speculation.Accepted[accepted] {
+		accepted++
+	}
+	if r.state == running && r.order == it.order {
+		r.computed -= it.drafted - accepted
+	}
+	return min(1+accepted, r.limit-r.out)
+}
+
+// mixed scatters the bits of a number (the finaliser of SplitMix64, Steele et al. 2014).
+func mixed(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
 }
 
 // finish ends a sequence and reports whether the running list must be compacted.

@@ -300,7 +300,10 @@ func (r *run) countGaps(c *core, o *stepOutput) {
 		r.calls[id].lastToken = c.now
 	}
 	for _, id := range o.tokens {
-		r.recordGaps(c.now-r.calls[id].lastToken, 1)
+		// Tokens of one step leave together, in one event: the time to the next one counts.
+		if gap := c.now - r.calls[id].lastToken; gap > 0 {
+			r.recordGaps(gap, 1)
+		}
 		r.calls[id].lastToken = c.now
 	}
 	if o.steady > 0 {

@@ -27,6 +27,8 @@ type item struct {
 	r       *sequence
 	tokens  int
 	samples bool
+	drafted int // of its tokens
+	order   int // of the admission that it belongs to
 }
 
 // empty reports whether the batch computes nothing.
@@ -65,12 +67,13 @@ func (s *scheduler) newBatch() *stepBatch {
 // discard takes back a batch that computes nothing.
 func (s *scheduler) discard(b *stepBatch) { s.spare.batches = append(s.spare.batches, b) }
 
-// put puts tokens of a sequence into the batch, which computes them before
-// anything else looks at the sequence.
-func (s *scheduler) put(b *stepBatch, r *sequence, tokens int) {
-	if tokens == 1 {
+// put puts tokens of a sequence into the batch, some of them proposed, which computes
+// them before anything else looks at the sequence.
+func (s *scheduler) put(b *stepBatch, r *sequence, tokens, drafted int) {
+	if tokens == 1+drafted {
 		b.load.Decodes++
-		context := r.computed + 1
+		b.load.Drafted += drafted
+		context := r.computed + tokens
 		b.load.Context += context
 		b.load.Longest = max(b.load.Longest, context)
 		if w := s.config.Layout.Window; context < w {
@@ -83,16 +86,17 @@ func (s *scheduler) put(b *stepBatch, r *sequence, tokens int) {
 		b.load.Chunks = append(b.load.Chunks, model.Chunk{Tokens: tokens, Context: r.computed})
 	}
 	r.computed += tokens
-	samples := r.computed == r.total()+r.pending
+	samples := r.computed == r.total()+r.pending+drafted
 	if samples {
-		b.load.Sampled++
+		b.load.Sampled += 1 + drafted
 		r.sampled = s.step
 		if s.config.Rules.Async {
-			r.pending++
+			r.pending += 1 + drafted
+			r.drafted += drafted
 		}
 	}
 	r.inFlight++
-	b.items = append(b.items, item{r, tokens, samples})
+	b.items = append(b.items, item{r, tokens, samples, drafted, r.order})
 }
 
 // threshold is the most tokens that one request gets in this step, 0 for no such
@@ -114,14 +118,20 @@ func (s *scheduler) threshold() int {
 
 // scheduleRunning serves the running requests that are not steady and returns
 // what is left of the budget. A request whose last token is already scheduled is
-// passed over; it keeps its place and its blocks until the token is known.
+// passed over; it keeps its place and its blocks until the token is known. With proposed
+// tokens that is known of one token of each step.
 func (s *scheduler) scheduleRunning(b *stepBatch, budget, threshold int) int {
 	for i := s.steady.members; i < len(s.running) && budget > 0; i++ {
 		r := s.running[i]
-		if r.pending > 0 && r.out+r.pending >= r.limit {
+		if r.pending > 0 && r.out+r.pending-r.drafted >= r.limit {
 			continue
 		}
 		n := r.total() + r.pending - r.computed
+		drafted := 0
+		if n == 1 {
+			drafted = s.config.Speculation.Tokens
+		}
+		n += drafted
 		if 0 < threshold && threshold < n {
 			n = threshold
 		}
@@ -132,7 +142,7 @@ func (s *scheduler) scheduleRunning(b *stepBatch, budget, threshold int) int {
 		if !s.makeRoom(b, r, n) {
 			break
 		}
-		s.put(b, r, n)
+		s.put(b, r, n, min(drafted, n-1))
 		budget -= n
 	}
 	return budget
@@ -142,7 +152,7 @@ func (s *scheduler) scheduleRunning(b *stepBatch, budget, threshold int) int {
 // from the end of the running list until there are enough. It returns false if
 // the request itself had to go.
 func (s *scheduler) makeRoom(b *stepBatch, r *sequence, n int) bool {
-	end := r.computed + n
+	end := s.ahead(r.computed + n)
 	need := 0
 	if end > r.kv.room {
 		need = s.withWindow(blocksFor(end, s.blockTokens)) - len(r.kv.blocks) - len(r.kv.window)
@@ -161,7 +171,10 @@ func (s *scheduler) makeRoom(b *stepBatch, r *sequence, n int) bool {
 			return false
 		}
 	}
-	s.grow(r, end)
+	if end > r.kv.room {
+		s.extend(r, end)
+	}
+	s.grow(r, r.computed+n)
 	return true
 }
 
@@ -174,6 +187,15 @@ func (s *scheduler) grow(r *sequence, end int) {
 	if known := min(end, r.total()); known >= r.kv.nextFull {
 		s.register(r, known)
 	}
+}
+
+// ahead is the token up to which a running request gets blocks where it computes up to
+// one: what proposes tokens has a cache to fill.
+func (s *scheduler) ahead(end int) int {
+	if n := s.config.Speculation.Lookahead(); n > 0 {
+		return max(end, min(end+n, s.config.ModelLen))
+	}
+	return end
 }
 
 func (s *scheduler) extend(r *sequence, end int) {
@@ -215,7 +237,7 @@ func (s *scheduler) admit(b *stepBatch, budget, threshold int) {
 		r.cached, r.resumed = cached, r.order > 0
 		s.orders++
 		r.order, r.state, r.computed = s.orders, running, cached
-		s.put(b, r, n)
+		s.put(b, r, n, 0)
 		budget -= n
 	}
 }

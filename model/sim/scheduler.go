@@ -16,8 +16,10 @@ type sequence struct {
 	limit int
 	// out counts output tokens that are known, pending those whose sampling is
 	// scheduled and which are not known yet (asynchronous scheduling only), and
-	// computed the tokens whose KV is scheduled or present.
+	// computed the tokens whose KV is scheduled or present. Both count proposed tokens as
+	// if they were accepted, until they are known not to be; drafted are those of pending.
 	out, pending, computed int
+	drafted                int
 	kv                     kvHolding
 	path                   []extent
 	// order rises with admission: running is sorted by it. At the latest admission the
@@ -30,6 +32,9 @@ type sequence struct {
 	// inFlight counts the batches under way that list the sequence.
 	inFlight int
 	state    seqState
+	// luck decides which proposed tokens are accepted, verified counts the decisions.
+	luck     uint64
+	verified uint64
 	// counted asks for every token of it in [stepOutput].
 	counted bool
 	steady  membership
@@ -68,7 +73,7 @@ func (r *sequence) total() int { return r.prompt + r.out }
 // output of the first one; the order of these calls is all that the scheduler
 // knows of time.
 //
-// Not modelled: priorities, speculation, LoRA, multimodal input, KV connectors.
+// Not modelled: priorities, LoRA, multimodal input, KV connectors.
 type scheduler struct {
 	config      Config
 	blockTokens int
@@ -138,6 +143,7 @@ func newScheduler(c Config) *scheduler {
 	}
 	s.pool = newPool(size, c.Rules.UnkeyedFirst)
 	s.steady.due = make([]int32, s.blockTokens)
+	s.steady.off = c.Speculation.On()
 	return s
 }
 
@@ -154,6 +160,9 @@ func (s *scheduler) add(id int, q *workload.Request, counted bool) *sequence {
 	}
 	r.id, r.prompt, r.limit = id, q.Prompt, min(q.Output, s.config.ModelLen-q.Prompt)
 	r.kv.nextFull, r.counted = math.MaxInt, counted
+	if s.config.Speculation.On() {
+		r.luck = mixed(uint64(q.Due) ^ mixed(uint64(id)))
+	}
 	if s.config.PrefixCaching {
 		r.kv.nextFull = s.blockTokens
 		r.path = s.pool.enterPath(q, r.path, s.blockTokens)
@@ -173,6 +182,9 @@ func (s *scheduler) fits(prompt, output int) bool {
 	longest := prompt + output - 1
 	if s.config.WholePrefill && longest > s.config.BatchTokens {
 		return false
+	}
+	if n := s.config.Speculation.Tokens; n > 0 {
+		longest = s.ahead(longest + n)
 	}
 	return s.withWindow(blocksFor(longest, s.blockTokens)) <= s.pool.size-1
 }

@@ -56,7 +56,7 @@ func (s *stats) addStep(c *core, t model.StepTime, batches []*stepBatch) {
 		for _, chunk := range batches[i].load.Chunks {
 			s.promptTokens += chunk.Tokens
 		}
-		s.outputTokens += batches[i].load.Sampled
+		s.outputTokens += batches[i].load.Sampled - batches[i].load.Drafted // those refused and accepted are not told apart
 	}
 }
 
@@ -127,6 +127,7 @@ func sharesOf(t model.StepTime) measure.TimeShares {
 		{"compute", &out.Compute, t.Compute + t.ExpertCompute + t.PrefillAttention + t.Elementwise},
 		{"communication", &out.Communication, t.Communication},
 		{"fixed", &out.Fixed, t.Fixed + t.Host},
+		{"draft", &out.Draft, t.Draft},
 	} {
 		if t.Total > 0 {
 			*part.share = part.seconds / t.Total

@@ -285,7 +285,7 @@ func (s *scheduler) dissolve(b *stepBatch) {
 		}
 		if s.config.Rules.Async && !listed {
 			r.inFlight++
-			unlisted = append(unlisted, item{r, 1, true})
+			unlisted = append(unlisted, item{r: r, tokens: 1, samples: true})
 		}
 	}
 	if len(unlisted) > 0 {

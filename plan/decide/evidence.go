@@ -65,6 +65,9 @@ func (d *Decision) addEvidence(p *plan.Plan) error {
 		if u := d.chosen.selected.doubt; len(u.shifts) > 0 {
 			p.Assumptions = append(p.Assumptions, u.String())
 		}
+		if err := d.addDrafting(p, load); err != nil {
+			return err
+		}
 	}
 	p.Handover.Autoscaling, p.Handover.Modelled = autoscaling(p, d.Seen), modelled(d.cfg, d.ground, p.Offer.Knobs)
 	p.Warnings = append(p.Warnings, unmodelled(p.Handover.Modelled)...)
@@ -132,11 +135,7 @@ func (d *Decision) addRoofline(p *plan.Plan) error {
 	if sim == nil {
 		return nil
 	}
-	roofline, err := sim.Roofline(p.Offer.Knobs)
-	if err != nil {
-		return err
-	}
-	memory, err := sim.Fit(p.Offer.Knobs)
+	roofline, memory, err := d.modelOf(p.Offer.Knobs)
 	if err != nil {
 		return err
 	}
@@ -149,6 +148,16 @@ func (d *Decision) addRoofline(p *plan.Plan) error {
 		}
 	}
 	return nil
+}
+
+// modelOf is what is computed of an instance with these knobs.
+func (d *Decision) modelOf(k measure.Knobs) (*model.Roofline, model.Memory, error) {
+	roofline, err := d.ground.Predict.Roofline(k)
+	if err != nil {
+		return nil, model.Memory{}, err
+	}
+	memory, err := d.ground.Predict.Fit(k)
+	return roofline, memory, err
 }
 
 // settling is how long traffic of the workload takes to become steady on an engine

@@ -91,6 +91,11 @@ func (c *commandLine) own(a *adapter) {
 			c.Without = append(c.Without, n.Name)
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(c.settings.Options)) {
+		if !a.mentions(name) {
+			c.Without = append(c.Without, name)
+		}
+	}
 	if a.derived != nil {
 		for name, x := range a.derived(c.knobs) {
 			values[name] = strconv.Itoa(x)
@@ -125,6 +130,7 @@ func (c *commandLine) values() map[string]string {
 	for _, n := range measure.KnobTable {
 		values[n.Name] = n.Text(c.knobs)
 	}
+	maps.Copy(values, s.Options)
 	return values
 }
 

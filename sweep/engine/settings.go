@@ -22,6 +22,9 @@ type Settings struct {
 	Model string
 	// Format is what numbers the model is served in.
 	Format Format
+	// Options are what else is configured of the engine, by the names that templates
+	// give it.
+	Options map[string]string
 	// ServedName is the model's name in requests; "" means the first that the
 	// server lists.
 	ServedName string
@@ -102,7 +105,8 @@ type adapter struct {
 	// releases are those that all this follows.
 	releases string
 	// program is the engine's own, nil when it is not known. Its arguments are options
-	// and then formats, those about the formats of weights and KV cache; content is a
+	// and then formats, those about what no knob says: formats of weights and KV cache and
+	// [Settings].Options; content is a
 	// configuration file that options name as {file}. All are templates as [expand]
 	// reads them, of which a name that is in none is a knob that the engine lacks.
 	program, env, options, formats, content []string

@@ -76,6 +76,8 @@ type TimeShares struct {
 	Compute       float64 `json:"compute"`
 	Communication float64 `json:"communication"`
 	Fixed         float64 `json:"fixed"`
+	// Draft is what proposing tokens for speculative decoding takes.
+	Draft float64 `json:"draft,omitempty"`
 	// Idle is the share of the trial in which no step ran.
 	Idle float64 `json:"idle"`
 	// MBU and MFU are the achieved shares of peak memory bandwidth and of peak

@@ -1,0 +1,149 @@
+package config
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"planner/model"
+)
+
+// mostDraft bounds the tokens that are proposed for one step: beyond it nobody serves.
+const mostDraft = 32
+
+// speculative is [engine] speculative as it was written.
+type speculative struct {
+	method     model.DraftMethod
+	tokens     int
+	acceptance []float64 // one for each position, or a single one for all
+	each       bool      // a single one for all was given
+	accepted   float64
+	model      string
+}
+
+func speculation() codec[speculative] {
+	return tableWith(func(s *speculative) []row {
+		return []row{
+			{"method", ": " + strings.Join(model.DraftMethodNames(), " "),
+				orNothing(named(model.ParseDraftMethod, model.DraftMethod.String, model.DraftMethodNames()...)).in(&s.method)},
+			{"tokens", ": how many are proposed in a step", orNothing(wholeIn(atLeast(1).atMost(mostDraft))).in(&s.tokens)},
+			{"acceptance", "", s.chances()},
+			{"accepted", "", orNothing(numberIn(atLeast(1))).in(&s.accepted)},
+			{"model", "", orNothing(filled()).in(&s.model)},
+		}
+	}, "method", "tokens")
+}
+
+// chances is a share that holds for every proposed token, or a list by position.
+func (s *speculative) chances() binding {
+	one := numberIn(atLeast(0).atMost(1))
+	take := func(n input) {
+		_, many := elements(n.value)
+		s.each, s.acceptance = !many, nil
+		for _, item := range n.list() {
+			x, ok := one.read(item)
+			if before := len(s.acceptance) - 1; ok && before >= 0 && x > s.acceptance[before] {
+				item.wrong("no more than the position before it, as each is the share of steps in which all up to it are accepted")
+			}
+			s.acceptance = append(s.acceptance, x)
+		}
+	}
+	text := func() string {
+		switch {
+		case len(s.acceptance) == 0:
+			return ""
+		case s.each:
+			return one.print(s.acceptance[0])
+		}
+		return brackets(s.acceptance, one.print)
+	}
+	return binding{take, text}
+}
+
+// resolveSpeculative completes what is proposed by what is published of the model.
+func (r *reader) resolveSpeculative(c *Config) {
+	const key = "engine.speculative"
+	given, n := c.draft.speculative, r.at(key)
+	if given.tokens == 0 || !r.clean(key, "model") {
+		return
+	}
+	s := model.Speculation{Method: given.method, Tokens: given.tokens}
+	switch {
+	case len(given.acceptance) > 0 && given.accepted > 0:
+		n.refuse("has acceptance and accepted, want one of them")
+	case given.accepted > float64(1+given.tokens):
+		n.refuse("has accepted = %s, want at most 1 + tokens = %d", number(given.accepted), 1+given.tokens)
+	case given.accepted > 0:
+		s.Accepted = model.AcceptedLength(given.accepted, given.tokens)
+	case given.each:
+		s.Accepted = model.AcceptedEach(given.acceptance[0], given.tokens)
+	case len(given.acceptance) > 0:
+		s.Accepted = model.AcceptedByPosition(given.acceptance, given.tokens)
+	case c.Simulated():
+		published := c.Model.Arch.Published
+		if published.Method != given.method {
+			n.refuse("lacks acceptance, and none is published for %s of %s; want acceptance = 0.7, a list by position as vLLM logs it, or accepted = 2.1, the mean tokens of a step",
+				given.method, c.Model.Name)
+			return
+		}
+		s.Accepted = model.AcceptedByPosition(published.Accepted, given.tokens)
+	}
+	if given.method == model.DraftEagle && given.model == "" && !c.Simulated() {
+		n.refuse(`lacks model, want the head that proposes, such as model = "RedHatAI/Llama-3.1-8B-Instruct-speculator.eagle3"`)
+	}
+	if given.method == model.DraftModel {
+		s.Draft = r.draftModel(n, c, given.model)
+	}
+	if stages := c.Space["pipeline_parallel"]; slices.ContainsFunc(stages, func(v any) bool { return v != 1 }) {
+		n.refuse("with pipeline_parallel is not modelled, want pipeline_parallel = 1")
+	}
+	c.Engine.Speculation = s
+}
+
+// SpeculationPublished reports whether the share of proposals that are accepted is that
+// which was published of the model.
+func (c *Config) SpeculationPublished() bool {
+	return len(c.draft.speculative.acceptance) == 0 && c.draft.speculative.accepted == 0
+}
+
+// draftModel is the shape of the model that proposes, which simulations need.
+func (r *reader) draftModel(n input, c *Config, name string) model.Arch {
+	if name == "" {
+		n.refuse(`lacks model, want the smaller model that proposes, such as model = "llama-3.2-1b"`)
+		return model.Arch{}
+	}
+	a, err := r.catalog.Model(name)
+	if err != nil && c.Simulated() {
+		n.refuse("model: %v; want a name from planner catalog models", err)
+	}
+	return a
+}
+
+// EngineOptions are what is configured of an engine besides its knobs, by the names that
+// command lines give it.
+func (c *Config) EngineOptions() map[string]string {
+	s := c.draft.speculative
+	if s.tokens == 0 {
+		return nil
+	}
+	name := s.model
+	if s.method == model.DraftEagle && name == "" {
+		name = "HEAD" // which a simulation need not know
+	}
+	if a := c.Engine.Speculation.Draft; a.Repo != "" {
+		name = a.Repo
+	}
+	fields := []string{`"method":` + quote(vllmMethods[s.method]), `"num_speculative_tokens":` + strconv.Itoa(s.tokens)}
+	if name != "" {
+		fields = append(fields, `"model":`+quote(name))
+	}
+	if s.method == model.DraftNGram {
+		fields = append(fields, `"prompt_lookup_max":4`)
+	}
+	return map[string]string{"speculative": "{" + strings.Join(fields, ",") + "}"}
+}
+
+// vllmMethods are vLLM's names of the methods.
+var vllmMethods = map[model.DraftMethod]string{
+	model.DraftMTP: "mtp", model.DraftEagle: "eagle3", model.DraftNGram: "ngram", model.DraftModel: "draft_model",
+}

@@ -1,0 +1,51 @@
+package config
+
+import (
+	"math"
+	"strings"
+	"testing"
+)
+
+func TestSpeculative(t *testing.T) {
+	with := func(table string) string { return minimal + "[engine]\nspeculative = " + table + "\n" }
+	for _, c := range []struct {
+		table string
+		want  []float64
+	}{
+		{`{ method = "eagle", tokens = 2 }`, []float64{0.7296, 0.5208}}, // published of llama-3.1-8b
+		{`{ method = "ngram", tokens = 2, acceptance = 0.5 }`, []float64{0.5, 0.25}},
+		{`{ method = "draft", tokens = 3, acceptance = [0.8, 0.4], model = "llama-3.2-1b" }`, []float64{0.8, 0.4, 0.2}},
+		{`{ method = "mtp", tokens = 1, accepted = 1.85 }`, []float64{0.85}},
+	} {
+		cfg := mustLoad(t, with(c.table), For("estimate"))
+		got := cfg.Engine.Speculation
+		if len(got.Accepted) != len(c.want) || got.Tokens != len(c.want) {
+			t.Errorf("%s: %+v", c.table, got)
+			continue
+		}
+		for i := range c.want {
+			if math.Abs(got.Accepted[i]-c.want[i]) > 1e-9 {
+				t.Errorf("%s: %v, want %v", c.table, got.Accepted, c.want)
+			}
+		}
+		again := mustLoad(t, string(cfg.TOML()), For("estimate"))
+		if again.Engine.Speculation.PerStep() != got.PerStep() || again.EngineOptions()["speculative"] != cfg.EngineOptions()["speculative"] {
+			t.Errorf("%s: printed and read again it is %+v", c.table, again.Engine.Speculation)
+		}
+	}
+	for table, want := range map[string]string{
+		`{ method = "eagel", tokens = 2 }`:                               "nearest: eagle",
+		`{ method = "mtp" }`:                                             "lacks the key tokens",
+		`{ method = "mtp", tokens = 2 }`:                                 "none is published for mtp of Llama-3.1-8B",
+		`{ method = "mtp", tokens = 2, acceptance = [0.5, 0.6] }`:        "no more than the position before it",
+		`{ method = "mtp", tokens = 2, accepted = 3.5 }`:                 "at most 1 + tokens = 3",
+		`{ method = "mtp", tokens = 2, accepted = 2, acceptance = 0.5 }`: "want one of them",
+		`{ method = "draft", tokens = 2, acceptance = 0.5 }`:             "lacks model",
+		`{ method = "mtp", tokens = 2, acceptence = 0.5 }`:               "nearest valid key is engine.speculative.acceptance",
+	} {
+		_, err := Load(write(t, with(table)), nil, For("estimate"))
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), ":") {
+			t.Errorf("%s: %v, want %s", table, err, want)
+		}
+	}
+}

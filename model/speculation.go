@@ -1,0 +1,228 @@
+package model
+
+import (
+	"math"
+	"slices"
+)
+
+// DraftMethod says where the tokens come from that speculative decoding verifies.
+type DraftMethod int
+
+// The methods: none; the model's own module that predicts further tokens (DeepSeek's
+// MTP); a head of one layer trained on the model's hidden states (EAGLE-3); the tokens
+// that followed the last few earlier in the text; a smaller model.
+const (
+	NoDraft DraftMethod = iota
+	DraftMTP
+	DraftEagle
+	DraftNGram
+	DraftModel
+)
+
+var draftNames = []string{"", "mtp", "eagle", "ngram", "draft"}
+
+// String is the method's name in configurations.
+func (m DraftMethod) String() string { return draftNames[m] }
+
+// DraftMethodNames lists the names of the methods.
+func DraftMethodNames() []string { return slices.Clone(draftNames[1:]) }
+
+// ParseDraftMethod reads a name as [DraftMethod.String] writes it.
+func ParseDraftMethod(s string) (DraftMethod, error) {
+	return parseName[DraftMethod](s, draftNames[1:], 1)
+}
+
+// Speculation is speculative decoding: in every step each request that decodes brings
+// along so many proposed tokens, which the step verifies. The zero value is none.
+type Speculation struct {
+	Method DraftMethod
+	Tokens int
+	// Accepted[i] is the share of steps in which more than i proposed tokens are
+	// accepted, as vLLM logs it by position.
+	Accepted []float64
+	// Draft is the shape of a smaller model that proposes.
+	Draft Arch
+}
+
+// On reports whether tokens are proposed.
+func (s Speculation) On() bool { return s.Tokens > 0 }
+
+// PerStep is how many tokens a request gets in a step, on average.
+func (s Speculation) PerStep() float64 {
+	sum := 1.0
+	for _, p := range s.Accepted {
+		sum += p
+	}
+	return sum
+}
+
+// Lookahead is for how many further tokens a step reserves KV cache: those that the draft
+// model writes while it proposes.
+func (s Speculation) Lookahead() int {
+	if s.Method == DraftNGram {
+		return 0
+	}
+	return s.Tokens
+}
+
+// scaled returns the same with the chance of each token, given those before it, to a power
+// that multiplies the chance of a refusal.
+func (s Speculation) scaled(refusals float64) Speculation {
+	out, before := slices.Clone(s.Accepted), 1.0
+	for i, p := range s.Accepted {
+		refused := 1.0
+		if before > 0 {
+			refused = min(1, (1-p/before)*refusals)
+		}
+		before = p
+		out[i] = 1 - refused
+		if i > 0 {
+			out[i] *= out[i-1]
+		}
+	}
+	s.Accepted = out
+	return s
+}
+
+// AcceptedEach are the shares by position where each proposed token is accepted with one
+// chance if those before it are.
+func AcceptedEach(chance float64, tokens int) []float64 {
+	out := make([]float64, tokens)
+	for i := range out {
+		out[i] = math.Pow(chance, float64(i+1))
+	}
+	return out
+}
+
+// AcceptedLength are the shares by position, falling as in [AcceptedEach], of which a step
+// gives a request so many tokens on average: from 1, where none is accepted, to 1 + tokens.
+func AcceptedLength(length float64, tokens int) []float64 {
+	low, high := 0.0, 1.0
+	for range 60 {
+		mid := (low + high) / 2
+		if (Speculation{Accepted: AcceptedEach(mid, tokens)}).PerStep() < length {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return AcceptedEach(high, tokens)
+}
+
+// AcceptedByPosition are the shares of so many positions of which the first are known: the
+// chance given those before it stays that of the last known one.
+func AcceptedByPosition(known []float64, tokens int) []float64 {
+	out := slices.Clone(known[:min(len(known), tokens)])
+	last := 1.0
+	if n := len(known); n > 1 && known[n-2] > 0 {
+		last = known[n-1] / known[n-2]
+	} else if n == 1 {
+		last = known[0]
+	}
+	for len(out) < tokens {
+		out = append(out, out[len(out)-1]*last)
+	}
+	return out
+}
+
+// eagleInputs and mtpInputs are how many hidden states a draft layer joins: EAGLE-3 those of
+// three layers (arXiv 2503.01840), MTP the last one and the token's embedding (arXiv
+// 2412.19437).
+const eagleInputs, mtpInputs = 3, 2
+
+// draft returns what proposes the tokens for a deployment, false for a search in the text.
+func (s Speculation) draft(dep Deployment) (Deployment, bool) {
+	d := dep
+	d.PP, d.DP, d.EP = 1, 1, false
+	switch s.Method {
+	case DraftMTP:
+		d.Arch.Layers, d.Arch.Details.Joined = 1, mtpInputs
+		d.Arch.MoE.Layers = min(1, d.Arch.MoE.Layers)
+		d.Arch.Attention.WindowLayers = 0
+		d.DP, d.EP = dep.DP, dep.EP
+	case DraftEagle:
+		d.Precision = Precision{Weights: BF16, KV: dep.Precision.KV}
+		d.Arch.Layers, d.Arch.Details.Joined = 1, eagleInputs
+		d.Arch.MoE, d.Arch.Attention.MLA, d.Arch.Attention.WindowLayers = MoE{}, MLA{}, 0
+		d.Arch.Details.BlockFP8 = false
+		if d.Arch.Intermediate == 0 {
+			// Heads of mixtures have the dense layer of a model of their width.
+			d.Arch.Intermediate = 4 * d.Arch.Hidden
+		}
+	case DraftModel:
+		d.Arch, d.Precision = s.Draft, Precision{KV: dep.Precision.KV}
+	default:
+		return d, false
+	}
+	return d.Normal(), true
+}
+
+// weightBytes returns what proposing takes of every GPU. A layer of the model's own shares
+// its embedding and its head.
+func (s Speculation) weightBytes(dep Deployment) float64 {
+	d, has := s.draft(dep)
+	if !has {
+		return 0
+	}
+	bytes := weightBytes(d)
+	if s.Method != DraftModel {
+		n := d.Arch.counts()
+		bytes -= (n.embeddings + n.head) / float64(d.TP) * BF16.Bytes()
+	}
+	return bytes
+}
+
+// kvBytes returns the bytes of one token in the cache of what proposes, on one GPU.
+func (s Speculation) kvBytes(dep Deployment) float64 {
+	d, has := s.draft(dep)
+	if !has {
+		return 0
+	}
+	return float64(d.Arch.Layers) * d.Arch.kvBytesPerLayer(d.Precision.KV, d.TP)
+}
+
+// drafter times the proposing of tokens.
+type drafter struct {
+	passes int
+	times  *Roofline // of one pass; nil where the text is searched
+	search float64   // seconds per request of a search in the text
+}
+
+func (r *Roofline) setDrafter() error {
+	s := r.args.Speculation
+	if !s.On() {
+		return nil
+	}
+	r.draft.search = r.c.Draft.Search
+	dep, has := s.draft(r.dep)
+	if !has {
+		return nil
+	}
+	c := r.c
+	c.Fixed.Step, c.Fixed.SyncStep, c.Fixed.Request, c.Fixed.SyncRequest = c.Draft.Pass, 0, 0, 0
+	args := r.args
+	args.Speculation, args.Kernels.Sampler = Speculation{}, SamplerGreedy
+	times, err := NewRoofline(dep, c, args)
+	if err != nil {
+		return err
+	}
+	r.draft.times, r.draft.passes = times, s.Tokens
+	return nil
+}
+
+// time returns the seconds in which the tokens of the next step are proposed: one pass over
+// all that the step computed, and one over the newest token for each further proposal.
+func (d *drafter) time(l *batchSums) float64 {
+	if d.times == nil {
+		return d.search * l.decodes
+	}
+	first := *l
+	first.sampled = l.sampled - l.drafted
+	t := d.times.time(&first).Total
+	if d.passes > 1 && first.sampled > 0 {
+		next := batchSums{decodes: first.sampled, sampled: first.sampled, requests: first.sampled,
+			context: l.context, longest: l.longest, replicas: l.replicas}
+		t += float64(d.passes-1) * d.times.time(&next).Total
+	}
+	return t
+}

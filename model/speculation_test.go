@@ -1,0 +1,105 @@
+package model
+
+import (
+	"math"
+	"testing"
+)
+
+func drafted(t *testing.T, method DraftMethod, chance float64, tokens int) (Deployment, EngineArgs) {
+	t.Helper()
+	dep := deploy(t, "Llama-3.1-70B", "H100 SXM", 4)
+	dep.Precision.Weights = FP8
+	args := EngineArgs{MaxNumSeqs: 256, MaxNumBatchedTokens: 8192, MaxModelLen: 8192}
+	args.Speculation = Speculation{Method: method, Tokens: tokens, Accepted: AcceptedEach(chance, tokens), Draft: arch(t, "Llama-3.2-1B")}
+	return dep, args
+}
+
+func arch(t *testing.T, name string) Arch {
+	t.Helper()
+	return deploy(t, name, "H100 SXM", 1).Arch
+}
+
+func TestAcceptance(t *testing.T) {
+	for _, length := range []float64{1, 1.3, 2.4, 3.99, 4} {
+		if got := (Speculation{Accepted: AcceptedLength(length, 3)}).PerStep(); math.Abs(got-length) > 1e-9 {
+			t.Errorf("length %v comes back as %v", length, got)
+		}
+	}
+	got := AcceptedByPosition([]float64{0.8, 0.6}, 4)
+	for i, want := range []float64{0.8, 0.6, 0.45, 0.3375} {
+		if math.Abs(got[i]-want) > 1e-12 {
+			t.Errorf("position %d: %v, want %v", i, got[i], want)
+		}
+	}
+	s := Speculation{Tokens: 2, Accepted: []float64{0.8, 0.6}}
+	if r := s.scaled(1).Accepted; math.Abs(r[0]-0.8)+math.Abs(r[1]-0.6) > 1e-12 {
+		t.Errorf("unscaled: %v", r)
+	}
+	if r := s.scaled(2).Accepted; math.Abs(r[0]-0.6) > 1e-12 || math.Abs(r[1]-0.3) > 1e-12 { // 0.2 and 0.25 refused become 0.4 and 0.5
+		t.Errorf("twice the refusals: %v", r)
+	}
+}
+
+// Proposing takes memory and time: a step takes longer with every method, and longest for
+// a model of its own.
+func TestDraftsTakeTimeAndMemory(t *testing.T) {
+	b := Batch{Decodes: 8, Context: 8000, Longest: 1000, Sampled: 8}
+	dep, args := drafted(t, NoDraft, 0, 0)
+	plain, err := NewRoofline(dep, ConstantsFor(dep.Hardware, args), args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory, err := MemoryPlan(dep, args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	step := plain.Step(b).Total
+	last := 0.0
+	for _, method := range []DraftMethod{DraftNGram, DraftEagle, DraftModel} {
+		dep, args := drafted(t, method, 0.7, 3)
+		r, err := NewRoofline(dep, ConstantsFor(dep.Hardware, args), args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		with := b
+		with.Drafted, with.Sampled = 24, 32
+		got := r.Step(with)
+		if got.Draft <= last || got.Total-got.Draft < step || got.Total > 2.5*step {
+			t.Errorf("%v: %.2f ms, of which %.2f to propose; without %.2f", method, 1e3*got.Total, 1e3*got.Draft, 1e3*step)
+		}
+		last = got.Draft
+		m, err := MemoryPlan(dep, args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if more := method != DraftNGram; more != (m.Blocks < memory.Blocks) || m.Blocks < memory.Blocks*8/10 {
+			t.Errorf("%v: %d blocks, without %d", method, m.Blocks, memory.Blocks)
+		}
+	}
+}
+
+// Speculation pays where steps wait for memory and not where they compute; the better the
+// proposals the further.
+func TestDraftingPaysAtSmallLoad(t *testing.T) {
+	q := MeanRequest{Prompt: 500, Output: 300}
+	last := 0.0
+	for _, chance := range []float64{0.05, 0.4, 0.6, 0.8} {
+		dep, args := drafted(t, DraftEagle, chance, 3)
+		r, err := NewRoofline(dep, ConstantsFor(dep.Hardware, args), args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := MemoryPlan(dep, args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := r.Drafting(q, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Rate < last || (chance < 0.1) != (d.Rate == 0) {
+			t.Errorf("chance %v: pays up to %+v, before %v/s", chance, d, last)
+		}
+		last = d.Rate
+	}
+}
