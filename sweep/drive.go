@@ -14,6 +14,8 @@ import (
 type Ground struct {
 	// Run runs a trial.
 	Run Runner
+	// Fetch, if set, takes the place of Run where trials are measured elsewhere.
+	Fetch Fetcher
 	// Parallel is how many trials run side by side; 0 means 1.
 	Parallel int
 	// Virtual says that time costs nothing and that a trial can be run again to the
@@ -29,6 +31,9 @@ type Ground struct {
 	Records bool
 	// Recall, if set, is told of the trials of an earlier process before any is run.
 	Recall func([]measure.Measurement)
+	// Confirm, if set, is asked before the journal is written: it is an error where
+	// another process has taken the run over.
+	Confirm func() error
 	// Close stops whatever was started; nil where nothing is.
 	Close func() error
 }
@@ -71,6 +76,7 @@ func Drive(ctx context.Context, f *Folder, g Ground, s Study, stop func() bool, 
 			return Answer{}, err
 		}
 		defer j.Close()
+		j.confirm = g.Confirm
 		if err = f.tidy(); err != nil {
 			return Answer{}, err
 		}
@@ -78,7 +84,7 @@ func Drive(ctx context.Context, f *Folder, g Ground, s Study, stop func() bool, 
 			g.Recall(j.held)
 		}
 	}
-	return j.answer(ctx, Loop{Source: s, Run: g.Run, Journal: j, Parallel: g.Parallel, Keep: g.keeper(f), Stop: stop, See: see}, s)
+	return j.answer(ctx, Loop{Source: s, Run: g.Run, Fetch: g.Fetch, Journal: j, Parallel: g.Parallel, Keep: g.keeper(f), Stop: stop, See: see}, s)
 }
 
 // Replay tells a study what a journal holds, without running anything, and asks

@@ -99,9 +99,12 @@ func (f Folder) write(name string, data []byte) error {
 	return err
 }
 
-// tidy removes what a process that was killed left half written. Nobody else may write.
+// tidy removes what a process that was killed left half written. Nobody else may write,
+// but for the processes that run the parts of the run.
 func (f Folder) tidy() error {
-	return f.Clear(".", func(name string) bool { return strings.HasPrefix(filepath.Base(name), temporary) })
+	return f.Clear(".", func(name string) bool {
+		return strings.HasPrefix(filepath.Base(name), temporary) && !strings.HasPrefix(name, PartsDir+"/")
+	})
 }
 
 // Clear removes the files at or below a name for which unwanted is true; it need not exist.

@@ -22,6 +22,8 @@ type Journal struct {
 	// held are the measurements of an earlier process that were not yet asked
 	// for, in order.
 	held []measure.Measurement
+	// confirm, if set, is asked before a line is written.
+	confirm func() error
 }
 
 // openJournal opens or creates the journal at path and locks it against a
@@ -157,8 +159,7 @@ var ErrOtherTrials = errors.New("journal")
 func (j *Journal) recall(t measure.Trial) (measure.Measurement, error) {
 	m := j.held[0]
 	was := m.Trial
-	same := was.Knobs == t.Knobs && (m.Rejected.Text != "" || was.Rate == t.Rate && was.Seed == t.Seed && was.Concurrency == t.Concurrency)
-	if !same {
+	if !Measures(&m, &t) {
 		return m, fmt.Errorf("%w: trial %d was %s, the search now asks for %s: the journal was written for another configuration or by another version",
 			ErrOtherTrials, t.Number, trialText(&was), trialText(&t))
 	}
@@ -205,6 +206,11 @@ func (j *Journal) append(m measure.Measurement) (measure.Measurement, error) {
 	}
 	if j.file == nil {
 		return m, fmt.Errorf("%w: the journal ends there", ErrInterrupted)
+	}
+	if j.confirm != nil {
+		if err := j.confirm(); err != nil {
+			return m, err
+		}
 	}
 	if _, err := j.file.Write(append(line, '\n')); err != nil {
 		return m, fmt.Errorf("write journal: %w", err)

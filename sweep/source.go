@@ -26,6 +26,9 @@ type Source interface {
 // cannot run; the sweep goes on without it. Any other error ends the sweep.
 type Runner func(ctx context.Context, t measure.Trial) (measure.Observation, error)
 
+// A Fetcher brings the measurement of a trial that another process runs.
+type Fetcher func(ctx context.Context, t measure.Trial) (measure.Measurement, error)
+
 // ErrInterrupted says that a sweep was stopped before its source had finished.
 // What was measured is in the journal.
 var ErrInterrupted = errors.New("interrupted")
@@ -34,6 +37,8 @@ var ErrInterrupted = errors.New("interrupted")
 type Loop struct {
 	Source Source
 	Run    Runner
+	// Fetch, if set, takes the place of Run where trials are measured elsewhere.
+	Fetch Fetcher
 	// Journal keeps what was measured, and answers for trials that an earlier
 	// process measured; nil keeps nothing.
 	Journal *Journal
@@ -128,6 +133,10 @@ type reduced struct {
 func (l *Loop) measure(ctx context.Context, t measure.Trial) reduced {
 	if ctx.Err() != nil {
 		return reduced{err: fmt.Errorf("%w before trial %d", ErrInterrupted, t.Number)}
+	}
+	if l.Fetch != nil {
+		m, err := l.Fetch(ctx, t)
+		return reduced{m, err}
 	}
 	o, err := l.Run(ctx, t)
 	var unable *measure.Rejection

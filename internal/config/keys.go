@@ -52,6 +52,7 @@ func unread() *Config {
 		},
 		Workload:  workload.Workload{Turns: 1, Arrivals: workload.Poisson, Burstiness: 1, Timeout: 30 * time.Minute, Seed: 1},
 		Search:    Search{Precision: 0.10, Confidence: 0.90, Warmup: Auto, Trial: Auto, Strategy: "race"},
+		Cluster:   usualCluster(),
 		OutputDir: "runs",
 		draft: draft{
 			space: Space{"tensor_parallel": {1}, "pipeline_parallel": {1}, "data_parallel": {1}, "expert_parallel": {false}},
@@ -67,7 +68,7 @@ func unread() *Config {
 func (c *Config) sections() []section {
 	return []section{
 		{"demand", c.demandRows()}, {"slo", c.sloRows()}, {"model", c.modelRows()}, {"hardware", c.hardwareRows()},
-		{"engine", c.engineRows()}, {"knobs", c.knobRows()}, {"workload", c.workloadRows()}, {"search", c.searchRows()},
+		{"engine", c.engineRows()}, {"cluster", c.clusterRows()}, {"knobs", c.knobRows()}, {"workload", c.workloadRows()}, {"search", c.searchRows()},
 		{"output", []row{{"dir", "folder for run folders, relative to the current folder", filled().in(&c.OutputDir)}}},
 	}
 }

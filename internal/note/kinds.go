@@ -187,6 +187,7 @@ const (
 	EngineFailed     Kind = "engine_failed: engine failed ({class}){cause%s}"
 	EngineAlike      Kind = "engine_alike: not started, as {starts%d} starts before it failed alike and none served: {cause%s}"
 	EngineCondemned  Kind = "engine_condemned: not started, as it needs no less than what failed already: {cause%s}"
+	NotPlaced        Kind = "not_placed: not run by {launcher}: {cause%s}"
 	TooWide          Kind = "too_wide: an instance of {gpus%d} GPUs is wider than a node of {node%d}, and links between nodes are not modelled; hardware.node_gpus names another width"
 	StepBelowSeqs    Kind = "step_below_seqs: max_num_batched_tokens {tokens%d} is below max_num_seqs {seqs%d}"
 	DegreesNegative  Kind = "degrees_negative: parallel degrees {tensor%d}, {pipeline%d}, {data%d} (tensor, pipeline, data) must not be negative"
@@ -277,7 +278,7 @@ var kinds = []Kind{
 	LossOverloads, DraftHurts, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, MovedFar, NotModelled, BeyondModel, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted,
 	SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer,
 	FewRounds, FigureUnknown, SideFailed, SideInvalid, SideOverloaded, SeedsDiffer, TrafficDiffers, EngineFailed, EngineAlike, EngineCondemned,
-	TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, TooManyStages, NoExperts, ExpertsUndivided, NoMemory,
+	NotPlaced, TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, TooManyStages, NoExperts, ExpertsUndivided, NoMemory,
 	EmptyPool, BudgetSpent, BudgetCut, BudgetLeft, NotTried, NotTriedBehind, PredictedWorse, OffTheWay, CarriesLess, CarriesLessBy,
 	AsGood, SeenAsGood, SeenWorse, NotBetter, FailsIdle, IdleMisses, IdleFloor, MissedAtAll, AllMissed, NoneMet, MetAtLargest, NarrowEnough,
 	InvalidInRow, InvalidTime, TrialsSpent, BudgetNoRoom, ShareSpent, StillWide, NoRateToTest, MeanUncounted, BeyondTooMany, BudgetTooShort, LooksUndecided,

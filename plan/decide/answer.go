@@ -186,7 +186,7 @@ func (d *Decision) failures() []string {
 	}
 	var reasons []string
 	for i := range d.Seen {
-		if why := d.Seen[i].Rejected; why.Note.Kind == note.EngineFailed && !slices.Contains(reasons, why.Text) {
+		if why := d.Seen[i].Rejected; (why.Note.Kind == note.EngineFailed || why.Note.Kind == note.NotPlaced) && !slices.Contains(reasons, why.Text) {
 			reasons = append(reasons, why.Text)
 		}
 	}

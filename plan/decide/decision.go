@@ -56,6 +56,30 @@ type searches struct {
 // Rejected lists the configurations that cannot run.
 func (s *searches) Rejected() []measure.Rejection { return s.rejected }
 
+// Parts lists the kinds of instances.
+func (s *searches) Parts() []sweep.Part {
+	var all []measure.Knobs
+	for _, i := range s.instances {
+		for _, p := range i.priors {
+			all = append(all, p.Knobs)
+		}
+	}
+	return sweep.KindsOf(all)
+}
+
+// PartOf names the kind of instance of a trial.
+func (s *searches) PartOf(t measure.Trial) string { return sweep.KindOf(t.Knobs).Name }
+
+// Narrow leaves the searches of one kind of instance. Which kind is chosen, and with it
+// the curve and the certificate, takes all of them.
+func (d *Decision) Narrow(part string, whole bool) {
+	d.instances = slices.DeleteFunc(d.instances, func(i *instance) bool { return sweep.KindOf(i.priors[0].Knobs).Name != part })
+	d.rejected = slices.DeleteFunc(d.rejected, func(r measure.Rejection) bool { return sweep.KindOf(r.Knobs).Name != part })
+	if !whole {
+		d.Stages = d.Stages[:1]
+	}
+}
+
 // Searches is how many searches the budget holds for.
 func (s *searches) Searches() int { return len(s.instances) }
 

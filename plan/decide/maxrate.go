@@ -39,6 +39,9 @@ func NewRateSearch(cfg *config.Config, g sweep.Ground) (*RateSearch, error) {
 	return s, err
 }
 
+// Narrow leaves everything: there is one part.
+func (s *RateSearch) Narrow(string, bool) {}
+
 // start begins the search, with what is predicted of the knob set.
 func (s *RateSearch) start() sweep.Source {
 	s.failed = predict(s.cfg, s.ground, s.instances)

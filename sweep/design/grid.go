@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"planner/internal/config"
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/sweep"
 	"planner/sweep/measure"
@@ -96,12 +97,29 @@ func NewSweep(cfg *config.Config, g sweep.Ground, spec Grid) (*Sweep, error) {
 		}
 		s.Trials = gridTrials(cfg, spec, sets)
 	}
-	list := &sweep.List{Trials: s.Trials}
+	trials := &sweep.List{}
 	if g.Virtual {
-		list.Batch = sideBySide
+		trials.Batch = sideBySide
 	}
-	s.Stages = []func() sweep.Source{func() sweep.Source { return list }}
+	s.Stages = []func() sweep.Source{func() sweep.Source {
+		trials.Trials = s.Trials
+		return trials
+	}}
 	return s, nil
+}
+
+// Parts lists the kinds of instances that are swept.
+func (s *Sweep) Parts() []sweep.Part {
+	return sweep.KindsOf(list.Map(s.Trials, func(t measure.Trial) measure.Knobs { return t.Knobs }))
+}
+
+// PartOf names the kind of instance of a trial.
+func (s *Sweep) PartOf(t measure.Trial) string { return sweep.KindOf(t.Knobs).Name }
+
+// Narrow leaves the trials of one kind of instance.
+func (s *Sweep) Narrow(part string, _ bool) {
+	s.Trials = slices.DeleteFunc(s.Trials, func(t measure.Trial) bool { return s.PartOf(t) != part })
+	s.rejected = slices.DeleteFunc(s.rejected, func(r measure.Rejection) bool { return sweep.KindOf(r.Knobs).Name != part })
 }
 
 // runnable lists the sets of knobs that can run, with the highest rate that is

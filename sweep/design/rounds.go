@@ -42,6 +42,8 @@ type Rounds struct {
 
 	// Sides are A and B.
 	Sides [2]Side
+	// only is the side that is left of both; nil for both.
+	only *Side
 }
 
 // NewRounds plans the rounds: A first in even ones and B first in odd ones, so
@@ -84,12 +86,53 @@ func NewRounds(a, b Side, r Round) (*Rounds, error) {
 			})
 		}
 	}
-	list := &sweep.List{Trials: s.Trials, Whole: true}
-	if a.Ground.Virtual && b.Ground.Virtual {
-		list.Batch = len(s.Trials)
-	}
-	s.Stages = []func() sweep.Source{func() sweep.Source { return list }}
+	s.Stages = []func() sweep.Source{func() sweep.Source {
+		trials := &sweep.List{Trials: s.Trials, Whole: true}
+		if a.Ground.Virtual && b.Ground.Virtual {
+			trials.Batch = len(s.Trials)
+		}
+		return trials
+	}}
 	return s, nil
+}
+
+// Parts is one where both sides take the same GPU: they then take turns on the same
+// machine. Otherwise each side is one.
+func (r *Rounds) Parts() []sweep.Part {
+	parts := []sweep.Part{r.sidePart(0), r.sidePart(1)}
+	if a, b := &parts[0], &parts[1]; a.GPU == b.GPU {
+		return []sweep.Part{{Name: "rounds", GPU: a.GPU, GPUs: max(a.GPUs, b.GPUs)}}
+	}
+	return parts
+}
+
+// sidePart is the part of side A or B.
+func (r *Rounds) sidePart(side int) sweep.Part {
+	part := sweep.KindOf(r.Trials[side].Knobs)
+	part.Name = "ab"[side:side+1] + "-" + part.Name
+	return part
+}
+
+// PartOf names the part of a trial.
+func (r *Rounds) PartOf(t measure.Trial) string {
+	if parts := r.Parts(); len(parts) == 1 {
+		return parts[0].Name
+	}
+	return r.sidePart(ofB(t.Number)).Name
+}
+
+// Narrow leaves the trials of one side, where the sides are parts.
+func (r *Rounds) Narrow(part string, _ bool) {
+	if len(r.Parts()) == 1 {
+		return
+	}
+	side := 0
+	if r.sidePart(1).Name == part {
+		side = 1
+	}
+	gpu := r.Trials[side].Knobs.GPU
+	r.only = &r.Sides[side]
+	r.Trials = slices.DeleteFunc(r.Trials, func(t measure.Trial) bool { return t.Knobs.GPU != gpu })
 }
 
 // close stops whatever a side has started.
@@ -113,6 +156,9 @@ func (r *Rounds) Ground() sweep.Ground {
 	g := sweep.Ground{Virtual: a.Virtual && b.Virtual, Parallel: min(a.Parallel, b.Parallel), Records: a.Records}
 	g.Close = func() error { return errors.Join(r.Sides[0].close(), r.Sides[1].close()) }
 	g.Run = func(ctx context.Context, t measure.Trial) (measure.Observation, error) {
+		if r.only != nil {
+			return r.only.Ground.Run(ctx, t)
+		}
 		n := ofB(t.Number)
 		mine, other := r.Sides[n].Ground, r.Sides[1-n].Ground
 		if mine.Close != nil && other.Close != nil && other.Owned {

@@ -80,7 +80,7 @@ func (r *Rejection) Error() string { return r.Reason.Text }
 // limit: it may meet them all once it runs.
 func Broke(why note.Reason) bool {
 	switch why.Note.Kind {
-	case note.EngineFailed, note.EngineAlike, note.EngineCondemned:
+	case note.EngineFailed, note.EngineAlike, note.EngineCondemned, note.NotPlaced:
 		return true
 	}
 	return false
