@@ -57,8 +57,8 @@ type Starting struct {
 	Elapsed     time.Duration
 }
 
-// see tells a watcher that may be nil.
-func (w Watcher) see(event any) {
+// See tells a watcher that may be nil.
+func (w Watcher) See(event any) {
 	if w != nil {
 		w(event)
 	}

@@ -50,7 +50,7 @@ func (e *Endpoint) Run(ctx context.Context, t measure.Trial) (measure.Observatio
 	if server != nil {
 		sampling = server.Sample(ctx)
 	}
-	e.See.see(run)
+	e.See.See(run)
 	o, err := run.Wait()
 	if server != nil {
 		seen.hear(sampling.Stop(ctx))
@@ -77,7 +77,7 @@ func (e *Endpoint) learnDialect(ctx context.Context) {
 	}
 	e.asked = true
 	if e.Client.Engine = engine.Dialect(ctx, e.Settings); e.Client.Engine != "" {
-		e.See.see(fmt.Sprintf("the server says it is %s: requests are in its dialect", e.Client.Engine))
+		e.See.See(fmt.Sprintf("the server says it is %s: requests are in its dialect", e.Client.Engine))
 	}
 }
 
@@ -89,7 +89,7 @@ func (e *Endpoint) ask(ctx context.Context, k measure.Knobs, seen *EngineTelemet
 	server, err := engine.Start(short, e.Settings, k, "", nil)
 	if err != nil {
 		if ctx.Err() == nil {
-			e.See.see(fmt.Sprintf("warning: ask the server what it is: %v", err))
+			e.See.See(fmt.Sprintf("warning: ask the server what it is: %v", err))
 		}
 		return nil
 	}
@@ -101,7 +101,7 @@ func (e *Endpoint) ask(ctx context.Context, k measure.Knobs, seen *EngineTelemet
 // keep writes what was seen of a trial into the run folder.
 func (e *Endpoint) keep(seen EngineTelemetry, known bool) error {
 	if known {
-		e.See.see(seen)
+		e.See.See(seen)
 	}
 	switch {
 	case e.Folder == nil:

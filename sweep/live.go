@@ -77,7 +77,7 @@ func (l *Live) Run(ctx context.Context, t measure.Trial) (measure.Observation, e
 				l.remark("keep what the engine said in trial %d: %v", t.Number, kept)
 			}
 		}
-		l.See.see(seen)
+		l.See.See(seen)
 	}
 	return o, err
 }
@@ -147,7 +147,7 @@ const again = "-again"
 // the simulated engine of the same model and hardware, nil where these are not
 // known.
 func (l *Live) Ground(predict *Simulated) Ground {
-	l.Settings.Launching = func(c engine.Command) { l.See.see(c) }
+	l.Settings.Launching = func(c engine.Command) { l.See.See(c) }
 	return Ground{Run: l.Run, Owned: l.Settings.Kind != "attach", Predict: predict, Recall: l.Recall, Close: l.Close}
 }
 
@@ -191,7 +191,7 @@ func (l *Live) ensure(ctx context.Context, k measure.Knobs, name string, seen *E
 			name += again
 		}
 		l.unlink(name)
-		e, err := engine.Start(ctx, l.Settings, k, name, func(stage, line string, elapsed time.Duration) { l.See.see(Starting{stage, line, elapsed}) })
+		e, err := engine.Start(ctx, l.Settings, k, name, func(stage, line string, elapsed time.Duration) { l.See.See(Starting{stage, line, elapsed}) })
 		if err == nil {
 			l.current = e
 			l.served = append(l.served, k)
@@ -210,7 +210,7 @@ func (l *Live) ensure(ctx context.Context, k measure.Knobs, name string, seen *E
 
 // announce tells of an engine that serves.
 func (l *Live) announce(e *engine.Engine) {
-	l.See.see(e)
+	l.See.See(e)
 	for _, knob := range e.Command.Without {
 		l.remark("%s has no option for %s; it is not applied", e.Kind, knob)
 	}
@@ -287,5 +287,5 @@ func (l *Live) alike() *engine.Failure {
 }
 
 func (l *Live) remark(format string, args ...any) {
-	l.See.see(fmt.Sprintf(format, args...))
+	l.See.See(fmt.Sprintf(format, args...))
 }

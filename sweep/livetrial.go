@@ -34,7 +34,7 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial, see
 		sampling.Stop(ctx)
 		return measure.Observation{}, l.orBroken(ctx, e, err)
 	}
-	l.See.see(run)
+	l.See.See(run)
 	o, err := run.Wait()
 	seen.hear(sampling.Stop(ctx))
 	if err != nil {

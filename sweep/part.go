@@ -1,9 +1,13 @@
 package sweep
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"slices"
 
+	"planner/internal/wire"
 	"planner/sweep/measure"
 )
 
@@ -61,4 +65,98 @@ func KindsOf(knobs []measure.Knobs) []Part {
 func Measures(m *measure.Measurement, t *measure.Trial) bool {
 	was := &m.Trial
 	return was.Knobs == t.Knobs && (m.Rejected.Text != "" || was.Rate == t.Rate && was.Seed == t.Seed && was.Concurrency == t.Concurrency)
+}
+
+// endingFile says in the run folder of a part how its last process ended.
+const endingFile = "ended.json"
+
+// Ending says how the process of a part ended. There is none while one runs, nor where
+// it was killed.
+type Ending struct {
+	// Done says that the part has nothing more to propose; Whole, that this includes the
+	// last stages.
+	Done  bool `json:"done"`
+	Whole bool `json:"whole"`
+	// Lines are those of its journal: network file systems show one file later than another.
+	Lines int `json:"lines"`
+	// Failure is what kept it from measuring, "" where it was interrupted.
+	Failure string `json:"failure,omitempty"`
+}
+
+// End writes down how the process of a part ended.
+func (f Folder) End(e Ending) error { return f.WriteJSON(endingFile, e) }
+
+// Begin removes what an earlier process of a part left of its end.
+func (f Folder) Begin() error {
+	return f.Clear(endingFile, func(string) bool { return true })
+}
+
+// Ending reads how the process of a part ended; nil where it did not say.
+func (f Folder) Ending() (*Ending, error) {
+	data, err := f.Read(endingFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	e := new(Ending)
+	if err := wire.Unmarshal(data, e); err != nil {
+		return nil, fmt.Errorf("%s: %w", f.File(endingFile), err)
+	}
+	return e, nil
+}
+
+// Gather copies the files of a trial of a part to where those of the run's own trials
+// are, under the number that it has there. What was seen of its engine is returned; nil
+// where nothing was.
+func (f Folder) Gather(part string, was, number int) (*EngineTelemetry, error) {
+	from := Folder{f.File(filepath.Join(PartsDir, part))}
+	for _, name := range []func(int) string{RecordsName, HistogramsName, SamplesName} {
+		data, err := from.Read(name(was))
+		if err == nil {
+			err = f.Write(name(number), data)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	data, err := from.Read(EngineTelemetryName(was))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	seen := new(EngineTelemetry)
+	if err := wire.Unmarshal(data, seen); err != nil {
+		return nil, fmt.Errorf("read %s: %w", from.File(EngineTelemetryName(was)), err)
+	}
+	seen.Trial = number
+	below := func(log *string) {
+		if *log != "" {
+			*log = filepath.Join(PartsDir, part, *log)
+		}
+	}
+	below(&seen.Engine.Log)
+	if seen.Failure != nil {
+		seen.Failure.Knobs = seen.Knobs
+		below(&seen.Failure.Log)
+	}
+	return seen, f.WriteJSON(EngineTelemetryName(number), seen)
+}
+
+// Jobs is how the jobs of a run stand whose parts run elsewhere.
+type Jobs struct {
+	Queued, Starting, Running, Ended int
+	// GPUHours are those of all jobs so far.
+	GPUHours float64
+	// Lines are what the jobs that run said last.
+	Lines []string
+}
+
+// Any reports whether there are any.
+func (j *Jobs) Any() bool { return j.Queued+j.Starting+j.Running+j.Ended > 0 }
+
+// String is the jobs in words.
+func (j *Jobs) String() string {
+	return fmt.Sprintf("jobs: %d queued, %d starting, %d running, %d ended; %.3g GPU hours", j.Queued, j.Starting, j.Running, j.Ended, j.GPUHours)
 }

@@ -90,7 +90,7 @@ func (l *Loop) step(ctx context.Context, batch []measure.Trial) error {
 		batch = batch[1:]
 	}
 	if len(batch) > 0 {
-		l.See.see(batch)
+		l.See.See(batch)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -170,5 +170,5 @@ func (l *Loop) observe(t measure.Trial, m measure.Measurement) error {
 
 func (l *Loop) tell(m measure.Measurement) {
 	l.Source.Observe(m)
-	l.See.see(m)
+	l.See.See(m)
 }

@@ -59,9 +59,6 @@ func (p *program) ground(r *run, cfg *config.Config) (sweep.Ground, error) {
 // launchable refuses an engine that nobody told what to load, before anything is
 // written. A command line of the user's own may name its model itself.
 func launchable(cfg *config.Config) error {
-	if l := cfg.Engine.Launch.Launcher; l != "local" {
-		return usagef("engine.launcher: %q is not built in yet, want \"local\"", l)
-	}
 	switch cfg.Engine.Kind {
 	case "simulated":
 		return usagef("bench: measures a server that runs or is launched: give --url, or engine.kind in the configuration; 'planner simulate' asks the simulated engine")

@@ -18,6 +18,7 @@ import (
 	"planner/internal/wire"
 	"planner/plan/decide"
 	"planner/sweep"
+	"planner/sweep/cluster"
 	"planner/sweep/measure"
 )
 
@@ -32,6 +33,9 @@ type run struct {
 	folder *sweep.Folder
 	ground sweep.Ground
 	study  sweep.Study
+	// follower has the parts of the study run by a cluster's scheduler; nil where they run
+	// here.
+	follower *cluster.Follower
 	// started is when the run began; zero for one that is only read.
 	started time.Time
 
@@ -106,7 +110,7 @@ func (p *program) start(c *cli.Context, r *run) error {
 		}
 	}
 	if c.Bool("dry-run") {
-		return e.dry(p, c.Context, r)
+		return errors.Join(e.dry(p, c.Context, r), p.dryJobs(r))
 	}
 	if err := r.startable(); err != nil {
 		return err
@@ -138,6 +142,9 @@ func (r *run) dropUnreached() {
 // startable looks for the program of each engine that a run starts, and for what its
 // command line needs.
 func (r *run) startable() error {
+	if r.follower != nil {
+		return nil // the nodes tell
+	}
 	for _, cfg := range r.starts() {
 		settings := engineSettings(cfg)
 		runnable, _ := cfg.Candidates()
@@ -176,6 +183,9 @@ func (p *program) prepare(r *run) error {
 	r.dropUnreached()
 	var err error
 	r.study, err = e.study(p, r)
+	if err == nil {
+		err = p.divide(r)
+	}
 	if _, rejected := measure.IsRejection(err); err == nil || rejected {
 		return err
 	}
@@ -191,7 +201,7 @@ func (p *program) newFolder(c *cli.Context, r *run, e experiment) error {
 	switch path := c.String("output"); {
 	case path != "":
 		folder, err = sweep.CreateFolder(path, about, r.cfg.TOML())
-	case e.kept || !r.ground.Virtual:
+	case e.kept || !r.ground.Virtual || r.follower != nil:
 		label := r.cfg.Model.Name
 		if about.Command != "plan" {
 			label += " " + about.Command
@@ -220,32 +230,42 @@ func (p *program) conduct(c *cli.Context, r *run) error {
 	show := p.display(c, r)
 	r.see = show.See
 	stop := func() bool { return false }
-	if r.folder != nil || !r.ground.Virtual {
+	if r.follower == nil && (r.folder != nil || !r.ground.Virtual) {
 		stop = p.signals.patience(func(line string) { show.See(line) })
 	}
 	for _, settle := range r.settle {
 		settle(r.folder)
 	}
+	ctx, release, err := r.lease(c.Context)
+	if err != nil {
+		show.Close()
+		return err
+	}
 	var answer sweep.Answer
-	var err error
 	if r.before != nil {
-		err = r.before(c.Context)
+		err = r.before(ctx)
 	}
 	if err == nil {
-		answer, err = sweep.Drive(c.Context, r.folder, r.ground, r.study, stop, r.see)
+		answer, err = sweep.Drive(ctx, r.folder, r.ground, r.study, stop, r.see)
+	}
+	if err == nil && r.follower != nil {
+		err = r.follower.Finish(ctx)
 	}
 	show.Close()
 	if r.ground.Close != nil {
 		err = errors.Join(err, r.ground.Close())
 	}
-	return p.conclude(c, r, answer, err)
+	if r.part() != "" {
+		return errors.Join(r.endPart(ctx, err), release())
+	}
+	return errors.Join(p.conclude(c, r, answer, err), release())
 }
 
 // conclude keeps and prints an answer, also that of a run which was interrupted.
 func (p *program) conclude(c *cli.Context, r *run, answer sweep.Answer, err error) error {
 	interrupted := errors.Is(err, sweep.ErrInterrupted)
 	if interrupted && r.folder != nil {
-		err = fmt.Errorf("%w; go on with: planner resume %s", err, r.folder.Path)
+		err = r.goesOn(err)
 	}
 	if err != nil && !interrupted || answer.Value == nil {
 		return err

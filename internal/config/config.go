@@ -27,6 +27,7 @@ type Config struct {
 	// have; 0 stands for what is usual of the GPU.
 	NodeGPUs int
 	Engine   EngineSettings
+	Cluster  Cluster
 	Space    Space
 	Workload workload.Workload
 	Search   Search
@@ -95,6 +96,7 @@ func (r *reader) finish(c *Config) {
 	r.checkSingle(c)
 	r.resolveModel(c)
 	r.resolveHardware(c)
+	r.checkCluster(c)
 	r.resolveWorkload(c)
 	c.draft.own = r.ownRows(c)
 	r.checkTokens(c)

@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -12,7 +13,8 @@ import (
 // are absolute in it.
 func (c *Config) TOML() []byte {
 	var b bytes.Buffer
-	printKeys(&b, c.sections(), func(key string, k row) (mark, text, comment string) {
+	sections := slices.DeleteFunc(c.sections(), func(s section) bool { return s.name == "cluster" && !c.usesCluster() })
+	printKeys(&b, sections, func(key string, k row) (mark, text, comment string) {
 		text, comment = k.text(), k.comment
 		if note := c.note(key); note != "" {
 			comment += "; " + note

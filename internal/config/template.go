@@ -118,7 +118,7 @@ func printTemplate(c *Config, set []string) []byte {
 	var b bytes.Buffer
 	b.WriteString("# Starter configuration. What is commented out shows its default, or an example\n" +
 		"# where there is none; planner plan --print-config shows all that holds.\n\n")
-	sections := c.sections()
+	sections := slices.DeleteFunc(c.sections(), func(s section) bool { return s.name == "cluster" && c.Engine.Launch.Launcher == "local" })
 	for i, s := range sections {
 		sections[i].rows = slices.DeleteFunc(s.rows, func(k row) bool {
 			return slices.Contains(replaced, s.name+"."+k.name) && !slices.Contains(set, s.name+"."+k.name)

@@ -50,6 +50,9 @@ func (s *runState) rest(scale string) []string {
 	if s.now != "" {
 		parts = append(parts, s.now)
 	}
+	if s.jobs.Any() {
+		parts = append(append(parts, s.jobs.String()), s.jobs.Lines...)
+	}
 	return parts
 }
 

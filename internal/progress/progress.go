@@ -71,6 +71,8 @@ type runState struct {
 	// next is the next trial, why what it was chosen for, and now how far it or
 	// the start of its engine is.
 	next, why, now string
+	// jobs are those of a cluster.
+	jobs sweep.Jobs
 	// cost says what was spent besides time, in words.
 	cost string
 }
@@ -121,6 +123,8 @@ func (d *Display) See(event any) {
 		}
 		d.seen = append(slices.DeleteFunc(d.seen, func(s sweep.EngineTelemetry) bool { return s.Trial == e.Trial }), e)
 		d.state.cost = d.Cost(d.seen)
+	case sweep.Jobs:
+		d.state.jobs = e
 	case string:
 		d.say(e)
 		return

@@ -168,7 +168,9 @@ func (s *Sweep) Answer() (sweep.Answer, error) {
 		Warnings: s.warnings.Warnings(), Seen: s.Seen, Objective: s.objective}
 	for _, m := range s.Seen {
 		if m.Rejected.Text != "" {
-			out.Rejected = append(out.Rejected, measure.Rejection{Knobs: m.Trial.Knobs, Reason: m.Rejected})
+			if !slices.ContainsFunc(out.Rejected, func(r measure.Rejection) bool { return r.Knobs == m.Trial.Knobs }) {
+				out.Rejected = append(out.Rejected, measure.Rejection{Knobs: m.Trial.Knobs, Reason: m.Rejected})
+			}
 		} else {
 			out.Trials = append(out.Trials, m)
 		}

@@ -1,0 +1,124 @@
+package config
+
+import (
+	"reflect"
+	"slices"
+	"time"
+
+	"planner/internal/secret"
+)
+
+// Cluster says how jobs are submitted where engine.launcher is slurm or kubernetes.
+type Cluster struct {
+	// GPU holds the site's word for each GPU: a gres type, or the value of a node label.
+	GPU map[string]string
+	// Partition, Account, QOS and Constraint are options of Slurm.
+	Partition, Account, QOS, Constraint string
+	// TimeLimit is that of one job. A part that takes longer goes on in another.
+	TimeLimit time.Duration
+	// Setup are lines of shell before planner starts in a job; {command} in the last of
+	// them stands for its command line.
+	Setup []string
+	// Planner is the path of this program on the nodes; "" means the one that submits.
+	Planner string
+	Pod     PodSettings
+	// Extra are raw options of sbatch, or JSON merge patches of the pod.
+	Extra []string
+	// MaxJobs bounds the jobs at once.
+	MaxJobs int
+}
+
+// PodSettings are those of Kubernetes.
+type PodSettings struct {
+	Namespace, Image, VolumeClaim string
+	NodeSelector                  map[string]string
+	// Tolerations are written as kubectl writes taints: key[=value][:effect].
+	Tolerations []string
+}
+
+// usualCluster is a cluster of which nothing is said.
+func usualCluster() Cluster { return Cluster{TimeLimit: 4 * time.Hour, MaxJobs: 8} }
+
+func (c *Config) clusterRows() []row {
+	l := &c.Cluster
+	return []row{
+		{"gpu", `the site's word for each GPU: { "H100 SXM" = "h100" }: gres type of Slurm, or value of the label nvidia.com/gpu.product`, tableOf(filled()).in(&l.GPU)},
+		{"partition", `slurm; "" = the site's default, as for account, qos, constraint`, anyWord().in(&l.Partition)},
+		{"account", "slurm", anyWord().in(&l.Account)},
+		{"qos", "slurm", anyWord().in(&l.QOS)},
+		{"constraint", "slurm: features that the node must have", anyWord().in(&l.Constraint)},
+		{"time_limit", "of one job; what is not finished then goes on in another", durationIn(atLeast(float64(time.Minute))).in(&l.TimeLimit)},
+		{"setup", `lines of shell before planner starts in a job: ["module load cuda"]; with a container the last is ["apptainer exec --nv vllm.sif {command}"]`,
+			setupLines().in(&l.Setup)},
+		{"planner", `path of this program on the nodes; "" = the one that submits`, anyWord().in(&l.Planner)},
+		{"namespace", `kubernetes; "" = that of the context`, anyWord().in(&l.Pod.Namespace)},
+		{"image", "kubernetes: image with the engine", anyWord().in(&l.Pod.Image)},
+		{"volume_claim", `kubernetes: claim that takes the parts' run folders; "" = they are streamed`, anyWord().in(&l.Pod.VolumeClaim)},
+		{"node_selector", "kubernetes: labels that the node must have", tableOf(anyWord()).in(&l.Pod.NodeSelector)},
+		{"tolerations", `kubernetes: as kubectl writes taints: ["dedicated=llm:NoSchedule"]`, arguments().in(&l.Pod.Tolerations)},
+		{"extra", `raw options of sbatch, ["--exclusive"], or JSON merge patches of the pod`, commandLine().in(&l.Extra)},
+		{"max_jobs", "at once", wholeIn(atLeast(1)).in(&l.MaxJobs)},
+	}
+}
+
+// setupLines are lines of shell. Keys are kept out of what is copied into job scripts.
+func setupLines() codec[[]string] {
+	k := arguments()
+	read := k.read
+	k.read = func(n input) ([]string, bool) {
+		lines, ok := read(n)
+		if slices.Contains(secret.Arguments(lines), true) {
+			n.refuse("holds a secret, want it in a file on the nodes that a line of setup reads: \"source ~/.secrets\"")
+			return nil, false
+		}
+		return lines, ok
+	}
+	return k
+}
+
+// Launcher says what starts the engines of a command: "local" for one that runs none.
+func (c *Config) Launcher() string {
+	if c.need.Engine != ConfiguredEngine {
+		return "local"
+	}
+	return c.Engine.Launch.Launcher
+}
+
+// usesCluster reports whether there is anything to say of a cluster.
+func (c *Config) usesCluster() bool {
+	return c.Engine.Launch.Launcher != "local" || !reflect.DeepEqual(c.Cluster, usualCluster())
+}
+
+// checkCluster looks at what a launcher needs.
+func (r *reader) checkCluster(c *Config) {
+	launcher := c.Launcher()
+	if !r.clean("cluster", "hardware") {
+		return
+	}
+	words := map[string]string{}
+	for name, word := range c.Cluster.GPU {
+		hw, err := r.catalog.GPU(name)
+		if err != nil {
+			r.at(join("cluster.gpu", name)).refuse("%v; want a name from planner catalog gpus", err)
+			continue
+		}
+		words[hw.Name] = word
+	}
+	if len(words) > 0 {
+		c.Cluster.GPU = words
+	}
+	if launcher == "local" {
+		return
+	}
+	if c.Engine.Kind == "attach" {
+		r.at("engine.launcher").refuse("is %q, want \"local\" where engine.kind is \"attach\": a server that runs already is not placed", launcher)
+	}
+	for _, g := range c.GPUs {
+		if c.Cluster.GPU[g.Hardware.Name] == "" && len(c.GPUs) > 1 {
+			r.missing("cluster.gpu", "engine.launcher", "lacks the site's word for %s, want one a GPU where several are compared: { %s = \"...\" }", g.Hardware.Name, quote(g.Hardware.Name))
+		}
+	}
+	if launcher == "kubernetes" && c.Cluster.Pod.Image == "" {
+		r.missing("cluster.image", "engine.launcher", `is missing, want the image of the engine, such as "vllm/vllm-openai:v0.15.1", because launcher is "kubernetes"`)
+	}
+}

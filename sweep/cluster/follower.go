@@ -1,0 +1,443 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"planner/internal/note"
+	"planner/internal/wire"
+	"planner/sweep"
+	"planner/sweep/measure"
+)
+
+// Follower submits the parts of a run, follows them, and answers for the trials of the
+// run with what the parts have measured. It drives nothing: what becomes of a part does
+// not depend on whether anybody follows it.
+type Follower struct {
+	// Launcher is how users call the scheduler.
+	Launcher  string
+	Scheduler Scheduler
+	Study     sweep.Divided
+	// Folder is the run's.
+	Folder sweep.Folder
+	// Files are those that the run folder of a part begins with, by name.
+	Files func(part string, whole bool) (map[string][]byte, error)
+	// MaxJobs bounds the jobs at once.
+	MaxJobs int
+	// See is told how the jobs stand.
+	See sweep.Watcher
+
+	run   string
+	parts []*part
+	asks  chan ask
+	// said is the last remark on a scheduler that does not answer, listed when it was last
+	// asked, and stopped ends the following.
+	said    string
+	listed  time.Time
+	stopped context.CancelFunc
+	ended   chan struct{}
+}
+
+// ask waits for the measurement of a trial.
+type ask struct {
+	ctx    context.Context
+	trial  measure.Trial
+	answer chan answer
+}
+
+type answer struct {
+	measurement measure.Measurement
+	err         error
+}
+
+// stateFile holds the name of the run at the scheduler.
+const stateFile = "cluster.json"
+
+// state is what must outlive the process that submits.
+type state struct {
+	Launcher string `json:"launcher"`
+	Run      string `json:"run"`
+}
+
+// RunName is the name of a run at its scheduler, and of that; empty where nothing was
+// submitted.
+func RunName(f sweep.Folder) (launcher, run string, err error) {
+	data, err := f.Read(stateFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", "", nil
+	} else if err != nil {
+		return "", "", err
+	}
+	var s state
+	if err := wire.Unmarshal(data, &s); err != nil {
+		return "", "", fmt.Errorf("%s: %w", f.File(stateFile), err)
+	}
+	return s.Launcher, s.Run, nil
+}
+
+// Start begins to follow: jobs of an earlier process that still run are taken up.
+func (f *Follower) Start(ctx context.Context) error {
+	var err error
+	if _, f.run, err = RunName(f.Folder); err != nil {
+		return err
+	}
+	if f.run == "" {
+		f.run = "planner-" + strings.ToLower(rand.Text()[:8])
+		if err := f.Folder.WriteJSON(stateFile, state{f.Launcher, f.run}); err != nil {
+			return err
+		}
+	}
+	path, err := filepath.Abs(f.Folder.File(sweep.PartsDir))
+	if err != nil {
+		return err
+	}
+	for _, p := range f.Study.Parts() {
+		f.parts = append(f.parts, &part{Part: p, folder: sweep.Folder{Path: filepath.Join(path, p.Name)}})
+	}
+	f.asks, f.ended = make(chan ask), make(chan struct{})
+	ctx, f.stopped = context.WithCancel(ctx)
+	go func() {
+		defer close(f.ended)
+		f.follow(ctx)
+	}()
+	return nil
+}
+
+// Fetch waits for the measurement of a trial.
+func (f *Follower) Fetch(ctx context.Context, t measure.Trial) (measure.Measurement, error) {
+	a := ask{ctx, t, make(chan answer, 1)}
+	select {
+	case f.asks <- a:
+	case <-f.ended:
+		return measure.Measurement{}, fmt.Errorf("%w in trial %d", sweep.ErrInterrupted, t.Number)
+	}
+	select {
+	case got := <-a.answer:
+		return got.measurement, got.err
+	case <-f.ended:
+		return measure.Measurement{}, fmt.Errorf("%w in trial %d", sweep.ErrInterrupted, t.Number)
+	}
+}
+
+// Recall tells of the trials that the run holds already: they are not asked for again.
+func (f *Follower) Recall(held []measure.Measurement) {
+	for i := range held {
+		if p := f.partOf(held[i].Trial); p != nil {
+			p.read()
+			p.take(&held[i].Trial)
+		}
+	}
+}
+
+// leave is how long jobs of a run that has its answer may take to end by themselves.
+const leave = 10 * time.Second
+
+// Finish ends the jobs of a run that has its answer, and what the scheduler keeps of it.
+func (f *Follower) Finish(ctx context.Context) error {
+	f.stopped()
+	<-f.ended
+	for began := time.Now(); time.Since(began) < leave; time.Sleep(polite / 2) {
+		jobs, err := f.Scheduler.List(ctx, f.run)
+		if err != nil {
+			return nil // what has ended needs no cancelling, and what has not ends soon
+		}
+		if !slices.ContainsFunc(jobs, func(s Status) bool { return s.active() }) {
+			break
+		}
+	}
+	return f.Scheduler.Cancel(ctx, f.run, "")
+}
+
+// Close ends the following; jobs go on.
+func (f *Follower) Close() error {
+	if f.stopped != nil {
+		f.stopped()
+		<-f.ended
+	}
+	return nil
+}
+
+// Times between two looks: short while something happens, longer while nothing does. The
+// scheduler is asked at most every second.
+const (
+	least  = 100 * time.Millisecond
+	most   = 3 * time.Second
+	polite = time.Second
+)
+
+// follow looks at all parts again and again.
+func (f *Follower) follow(ctx context.Context) {
+	delay := least
+	for {
+		if f.tick(ctx) {
+			delay = least
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case a := <-f.asks:
+			p := f.partOf(a.trial)
+			if p == nil {
+				a.answer <- answer{err: fmt.Errorf("trial %d is of no part of the run", a.trial.Number)}
+				continue
+			}
+			p.waiting = append(p.waiting, a)
+			delay = least
+		case <-time.After(delay):
+			delay = min(delay*3/2, most)
+		}
+	}
+}
+
+// partOf is the part of a trial; nil for none.
+func (f *Follower) partOf(t measure.Trial) *part {
+	name := f.Study.PartOf(t)
+	i := slices.IndexFunc(f.parts, func(p *part) bool { return p.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return f.parts[i]
+}
+
+// tick looks at all parts once, and reports whether anything has changed.
+func (f *Follower) tick(ctx context.Context) (changed bool) {
+	fresh := f.list(ctx)
+	for _, p := range f.parts {
+		changed = f.gather(ctx, p, fresh) || changed
+		changed = f.step(ctx, p, fresh) || changed
+		changed = f.reply(p) || changed
+	}
+	f.See.See(f.jobs())
+	return changed
+}
+
+// list asks the scheduler how the jobs are; false where it did not answer now.
+func (f *Follower) list(ctx context.Context) bool {
+	if time.Since(f.listed) < polite {
+		return false
+	}
+	f.listed = time.Now()
+	all, err := f.Scheduler.List(ctx, f.run)
+	if err != nil {
+		f.remark(ctx, err.Error())
+		return false
+	}
+	f.said = ""
+	for _, p := range f.parts {
+		if said := p.update(jobOf(p, all)); said != "" {
+			f.See.See(said)
+		}
+	}
+	return true
+}
+
+// jobOf is the job of a part among those that the scheduler knows, nil for none: the one
+// that is followed, or else one that is active.
+func jobOf(p *part, all []Status) *Status {
+	i := slices.IndexFunc(all, func(s Status) bool { return p.job != "" && s.ID == p.job })
+	if i < 0 {
+		i = slices.IndexFunc(all, func(s Status) bool { return s.Part == p.Name && s.active() })
+	}
+	if i < 0 {
+		return nil
+	}
+	return &all[i]
+}
+
+// remark says once that the scheduler does not answer.
+func (f *Follower) remark(ctx context.Context, said string) {
+	if ctx.Err() == nil && said != f.said {
+		f.said = said
+		f.See.See(said + "; jobs go on, and are followed by their journals")
+	}
+}
+
+// gather takes what a part has measured, and answers those who wait for it.
+func (f *Follower) gather(ctx context.Context, p *part, fresh bool) bool {
+	if p.job != "" && fresh {
+		if err := f.Scheduler.Collect(ctx, p.job, p.folder); err != nil {
+			f.remark(ctx, err.Error())
+		}
+	}
+	grown := p.read()
+	return f.reply(p) || grown
+}
+
+// step does what is due for a part.
+func (f *Follower) step(ctx context.Context, p *part, fresh bool) (changed bool) {
+	switch {
+	case p.failed != "" || p.cut != "":
+	case p.job != "" && p.left(fresh):
+		return f.settle(ctx, p)
+	case p.job == "" && fresh && p.again():
+		return true
+	case p.job == "" && fresh && p.wanted():
+		return f.submit(ctx, p)
+	}
+	return false
+}
+
+// submit submits the job of a part, where another may run.
+func (f *Follower) submit(ctx context.Context, p *part) bool {
+	running := 0
+	for _, other := range f.parts {
+		if other.job != "" {
+			running++
+		}
+	}
+	if running >= f.MaxJobs || time.Since(p.tried) < polite {
+		return false
+	}
+	p.tried = time.Now()
+	if err := f.prepare(p); err != nil {
+		p.failed = err.Error()
+		return true
+	}
+	id, err := f.Scheduler.Submit(ctx, Job{Run: f.run, Part: p.Part, Folder: p.folder.Path})
+	var refused *Refusal
+	switch {
+	case errors.As(err, &refused):
+		p.failed = refused.Words
+	case err != nil:
+		f.remark(ctx, err.Error())
+		return false
+	default:
+		p.submitted(id)
+		f.See.See(fmt.Sprintf("job %s: %s, %d x %s", id, p.Name, p.GPUs, orGPU(p.GPU)))
+	}
+	return true
+}
+
+// orGPU names a GPU of which only the number is known.
+func orGPU(name string) string {
+	if name == "" {
+		return "GPU"
+	}
+	return name
+}
+
+// prepare makes the run folder of a part, or makes it ready to go on.
+func (f *Follower) prepare(p *part) error {
+	files, err := f.Files(p.Name, p.whole)
+	if err != nil {
+		return err
+	}
+	if p.folder.Has(sweep.ConfigFile) {
+		if err := errors.Join(p.folder.Begin(), p.forget()); err != nil {
+			return err
+		}
+	} else if err := p.make(); err != nil {
+		return err
+	}
+	for name, data := range files {
+		if err := p.folder.Write(name, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attempts is how many jobs of a part may end before their first trial.
+const attempts = 3
+
+// settle decides what becomes of a part whose job has ended.
+func (f *Follower) settle(ctx context.Context, p *part) bool {
+	job, status := p.job, p.status
+	p.job = ""
+	ending := p.ending()
+	switch {
+	case p.failed != "":
+	case ending != nil && ending.Done:
+	case ending != nil && ending.Failure != "":
+		p.failed = ending.Failure
+	case status.State == Cancelled:
+		p.cut = fmt.Sprintf("job %s (%s) was cancelled by somebody else", job, p.Name)
+	case status.State == Hopeless:
+		p.failed = fmt.Sprintf("job %s waits for what never comes: %s", job, status.Reason)
+		if err := f.Scheduler.Cancel(ctx, f.run, job); err != nil {
+			f.remark(ctx, err.Error())
+		}
+	case p.progressed() || (ending != nil || cutShort(status.Reason)) && p.attempt < attempts:
+		f.See.See(fmt.Sprintf("job %s (%s) ended (%s); the part goes on in another", job, p.Name, orUnknown(status.Reason)))
+	default:
+		p.failed = fmt.Sprintf("job %s ended (%s) before its first trial: %s", job, orUnknown(status.Reason), p.lastWords())
+	}
+	return true
+}
+
+// orUnknown is a reason, or that there is none.
+func orUnknown(reason string) string {
+	if reason == "" {
+		return "the scheduler does not say why"
+	}
+	return reason
+}
+
+// reply answers what a part has measured, or will not measure any more.
+func (f *Follower) reply(p *part) bool {
+	before := len(p.waiting)
+	p.waiting = slices.DeleteFunc(p.waiting, func(a ask) bool {
+		got, ready := f.find(p, a.trial)
+		if a.ctx.Err() != nil {
+			got, ready = answer{err: fmt.Errorf("%w in trial %d", sweep.ErrInterrupted, a.trial.Number)}, true
+		}
+		if ready {
+			a.answer <- got
+		}
+		return ready
+	})
+	return len(p.waiting) != before
+}
+
+// find is what is known of a trial, if anything is.
+func (f *Follower) find(p *part, t measure.Trial) (answer, bool) {
+	if m := p.take(&t); m != nil {
+		if m.Rejected.Text == "" || m.Trial.Number > 0 {
+			seen, err := f.Folder.Gather(p.Name, m.Trial.Number, t.Number)
+			if err != nil {
+				return answer{err: err}, true
+			}
+			if seen != nil {
+				f.See.See(*seen)
+			}
+		}
+		m.Trial = t
+		return answer{measurement: *m}, true
+	}
+	switch {
+	case p.failed != "":
+		return answer{measurement: measure.Measurement{Trial: t, Rejected: note.Because(note.NotPlaced, f.Launcher, p.failed)}}, true
+	case p.cut != "" && !slices.ContainsFunc(f.parts, func(other *part) bool { return other.job != "" }):
+		return answer{err: fmt.Errorf("%w: %s", sweep.ErrInterrupted, p.cut)}, true
+	}
+	return answer{}, false
+}
+
+// jobs is how the jobs stand.
+func (f *Follower) jobs() sweep.Jobs {
+	var j sweep.Jobs
+	for _, p := range f.parts {
+		switch {
+		case p.job == "":
+			if p.attempt > 0 || !p.wanted() {
+				j.Ended++
+			}
+		case p.status.State == Running:
+			j.Running++
+			j.Lines = append(j.Lines, fmt.Sprintf("%s on %s: %s", p.Name, p.status.Node, p.lastWords()))
+		case p.status.State == Starting:
+			j.Starting++
+		default:
+			j.Queued++
+		}
+		j.GPUHours += p.hours()
+	}
+	return j
+}

@@ -1,0 +1,110 @@
+// Package cluster has the parts of a study run by a cluster's own scheduler: it submits
+// this program, once a part, follows the journals of the parts, submits again what was
+// cut, and gathers. The scheduler places, limits, queues and preempts.
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+
+	"planner/sweep"
+)
+
+// A Scheduler runs jobs.
+type Scheduler interface {
+	// Script is all that a submission contains.
+	Script(j Job) (string, error)
+	// Submit submits a job and returns its id. A *Refusal says that it never will run.
+	Submit(ctx context.Context, j Job) (id string, err error)
+	// List tells of the jobs of a run that the scheduler still knows.
+	List(ctx context.Context, run string) ([]Status, error)
+	// Cancel ends a job of a run, or, where its id is "", all of them, and removes what
+	// else there is of the run.
+	Cancel(ctx context.Context, run, id string) error
+	// Try has the scheduler check a job without submitting it.
+	Try(ctx context.Context, j Job) error
+	// Collect brings the files of a part here, where the file system is not shared.
+	Collect(ctx context.Context, id string, part sweep.Folder) error
+}
+
+// Job is one part of a run.
+type Job struct {
+	// Run names the run at the scheduler.
+	Run  string
+	Part sweep.Part
+	// Folder is the run folder of the part.
+	Folder string
+}
+
+// Name is the job's at the scheduler.
+func (j Job) Name() string { return j.Run + "-" + j.Part.Name }
+
+// State is how far a job is.
+type State int
+
+// The states of a job.
+const (
+	// Queued jobs wait for their turn, Starting ones for their node.
+	Queued State = iota
+	Starting
+	Running
+	// Ended jobs do not run any more.
+	Ended
+	// Cancelled jobs were ended by somebody.
+	Cancelled
+	// Hopeless jobs wait for what never comes.
+	Hopeless
+)
+
+// Status is what a scheduler says of a job.
+type Status struct {
+	ID, Part string
+	State    State
+	// Reason is why in the scheduler's words, Node where the job runs.
+	Reason, Node string
+}
+
+// active reports whether a job may still run.
+func (s *Status) active() bool { return s.State != Ended && s.State != Cancelled }
+
+// Refusal is what a scheduler says that does not take a job.
+type Refusal struct{ Words string }
+
+// Error is the scheduler's own words.
+func (r *Refusal) Error() string { return r.Words }
+
+// patience is how long a command of a scheduler may take: a controller that is down
+// answers after some ten seconds.
+const patience = 30 * time.Second
+
+// call runs a command of a scheduler with its standard input. The error has what it said
+// on standard error.
+func call(ctx context.Context, input string, argv ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var out, said bytes.Buffer
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &said
+	err := cmd.Run()
+	if err == nil {
+		return out.String(), nil
+	}
+	if words := oneLine(strings.ReplaceAll(said.String(), argv[0]+": error: ", "")); words != "" && ctx.Err() == nil {
+		err = errors.New(words)
+	}
+	return out.String(), fmt.Errorf("%s: %w", argv[0], err)
+}
+
+// oneLine joins the lines that a command said.
+func oneLine(text string) string {
+	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
+	for i, l := range lines {
+		lines[i] = strings.TrimSpace(l)
+	}
+	return strings.Join(lines, "; ")
+}

@@ -1,0 +1,204 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"planner/sweep"
+)
+
+// Slurm submits jobs with sbatch.
+type Slurm struct {
+	// Gres are the types of the GPUs at the site, by their names in the catalog.
+	Gres map[string]string
+	// Partition, Account, QOS and Constraint are options of sbatch, "" for none.
+	Partition, Account, QOS, Constraint string
+	TimeLimit                           time.Duration
+	// Setup are the lines of shell before planner.
+	Setup []string
+	// Extra are more options of sbatch.
+	Extra []string
+	// Planner is the path of this program on the nodes.
+	Planner string
+}
+
+// warning is how long before the end of a job planner is told to finish: enough for the
+// longest stop of an engine.
+const warning = 60
+
+// JobLog is the file of a part's run folder that holds what its jobs printed.
+const JobLog = "job.log"
+
+// Script is the job script: all options stand in it.
+func (s *Slurm) Script(j Job) (string, error) {
+	var b strings.Builder
+	b.WriteString("#!/bin/bash -l\n")
+	option := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "#SBATCH --%s=%s\n", name, value)
+		}
+	}
+	option("job-name", j.Name())
+	option("output", strings.ReplaceAll(filepath.Join(j.Folder, JobLog), "%", "%%"))
+	option("open-mode", "append")
+	option("partition", s.Partition)
+	option("account", s.Account)
+	option("qos", s.QOS)
+	option("constraint", s.Constraint)
+	option("nodes", "1")
+	option("ntasks", "1")
+	option("gres", strings.ReplaceAll(fmt.Sprintf("gpu:%s:%d", s.Gres[j.Part.GPU], j.Part.GPUs), "::", ":"))
+	option("time", slurmTime(s.TimeLimit))
+	option("signal", fmt.Sprintf("B:TERM@%d", warning))
+	// Keys stay where they are: the controller stores the environment that it is given.
+	option("export", "HOME,USER,LOGNAME,SHELL,PATH,LANG")
+	b.WriteString("#SBATCH --requeue\n")
+	for _, o := range s.Extra {
+		fmt.Fprintf(&b, "#SBATCH %s\n", o)
+	}
+	command := shellWords(s.Planner, "resume", "--verbose", j.Folder)
+	lines := slices.Clone(s.Setup)
+	if n := len(lines); n > 0 && strings.Contains(lines[n-1], "{command}") {
+		lines[n-1] = "exec " + strings.ReplaceAll(strings.TrimPrefix(lines[n-1], "exec "), "{command}", command)
+	} else {
+		lines = append(lines, "exec "+command)
+	}
+	for _, l := range lines {
+		b.WriteString(l + "\n")
+	}
+	return b.String(), nil
+}
+
+// slurmTime prints a limit as hours:minutes:seconds.
+func slurmTime(d time.Duration) string {
+	s := int(d.Seconds())
+	return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
+}
+
+// shellWords quotes words for a shell.
+func shellWords(words ...string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		if quoted[i] = w; strings.Trim(w, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,+@") != "" || w == "" {
+			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
+}
+
+// passing are words of errors that are no refusal: the controller may answer later.
+var passing = []string{"Unable to contact", "Socket timed out", "Connection refused", "temporarily", "try again", "context deadline", "Zero Bytes"}
+
+// Submit pipes the job script to sbatch.
+func (s *Slurm) Submit(ctx context.Context, j Job) (string, error) {
+	script, err := s.Script(j)
+	if err != nil {
+		return "", err
+	}
+	out, err := call(ctx, script, "sbatch", "--parsable")
+	if err != nil {
+		return "", refusal(ctx, err)
+	}
+	id, _, _ := strings.Cut(strings.TrimSpace(out), ";")
+	if id == "" {
+		return "", fmt.Errorf("sbatch: names no job")
+	}
+	return id, nil
+}
+
+// refusal tells what a scheduler refuses from what passes.
+func refusal(ctx context.Context, err error) error {
+	if ctx.Err() != nil || slices.ContainsFunc(passing, func(w string) bool { return strings.Contains(err.Error(), w) }) {
+		return err
+	}
+	return &Refusal{err.Error()}
+}
+
+// Try asks sbatch whether it would take the job.
+func (s *Slurm) Try(ctx context.Context, j Job) error {
+	script, err := s.Script(j)
+	if err != nil {
+		return err
+	}
+	_, err = call(ctx, script, "sbatch", "--test-only")
+	return err
+}
+
+// List asks squeue once for all jobs of the user; those that ended minutes ago are still
+// among them.
+func (s *Slurm) List(ctx context.Context, run string) ([]Status, error) {
+	out, err := call(ctx, "", "squeue", "--me", "--noheader", "--states=all", "--format=%i|%T|%r|%N|%j")
+	if err != nil {
+		return nil, err
+	}
+	var all []Status
+	for line := range strings.Lines(out) {
+		f := strings.SplitN(strings.TrimSpace(line), "|", 5)
+		if len(f) < 5 {
+			continue
+		}
+		if part, ours := strings.CutPrefix(f[4], run+"-"); ours {
+			state, reason := slurmState(f[1], f[2])
+			all = append(all, Status{ID: f[0], Part: part, State: state, Reason: reason, Node: f[3]})
+		}
+	}
+	// A limit on all jobs of a user or an account passes when one of them ends.
+	if slices.ContainsFunc(all, func(j Status) bool { return j.State == Running }) {
+		for i, j := range all {
+			if j.State == Hopeless && (strings.HasPrefix(j.Reason, "Assoc") || strings.HasPrefix(j.Reason, "QOS")) {
+				all[i].State = Queued
+			}
+		}
+	}
+	return all, nil
+}
+
+// hopeless are the beginnings of reasons that do not pass by themselves.
+var hopeless = []string{"PartitionNodeLimit", "PartitionTimeLimit", "PartitionDown", "PartitionInactive", "AssocMax", "AssocGrp", "QOSMax", "QOSGrp", "QOSNotAllowed",
+	"AccountNotAllowed", "ReqNodeNotAvail", "BadConstraints", "JobHeldUser", "JobHeldAdmin", "DependencyNeverSatisfied", "InvalidAccount", "InvalidQOS",
+	"launch failed requeued held", "job requeued in held state"}
+
+// slurmState reads a state and its reason.
+func slurmState(state, reason string) (State, string) {
+	switch state {
+	case "PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT":
+		bare := strings.Trim(reason, "()")
+		if slices.ContainsFunc(hopeless, func(h string) bool { return strings.HasPrefix(strings.ReplaceAll(bare, "_", " "), h) }) {
+			return Hopeless, bare
+		}
+		return Queued, bare
+	case "CONFIGURING":
+		return Starting, ""
+	case "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING":
+		return Running, ""
+	case "CANCELLED":
+		return Cancelled, "cancelled"
+	}
+	return Ended, strings.ToLower(state)
+}
+
+// Cancel ends a job, or all jobs of a run, which it finds by their names.
+func (s *Slurm) Cancel(ctx context.Context, run, id string) error {
+	jobs, err := s.List(ctx, run)
+	if err != nil {
+		return err
+	}
+	var ids []string
+	for _, j := range jobs {
+		if j.active() && (id == "" || j.ID == id) {
+			ids = append(ids, j.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	_, err = call(ctx, "", append([]string{"scancel"}, ids...)...)
+	return err
+}
+
+// Collect has nothing to do: the file system is shared.
+func (s *Slurm) Collect(context.Context, string, sweep.Folder) error { return nil }
