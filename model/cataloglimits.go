@@ -37,7 +37,7 @@ var spans = map[string]span{
 	"memory_gb": memorySpan, "memory_bytes_reported": reportedSpan, "mem_bandwidth_gbs": bandwidthSpan,
 	"bf16_dense_tflops": computeSpan, "fp8_dense_tflops": computeSpan, "fp4_dense_tflops": computeSpan, "int8_dense_tops": computeSpan,
 	"measured_bf16_tflops": computeSpan, "measured_fp8_tflops": computeSpan,
-	"scaleup_gbs_per_direction": linkSpan, "pcie_gbs_per_direction": linkSpan, "tdp_w": powerSpan, "list_price_usd_per_gpu_hour": priceSpan,
+	"scaleup_gbs_per_direction": linkSpan, "pcie_gbs_per_direction": linkSpan, "internode_gbs_per_direction": linkSpan, "tdp_w": powerSpan, "list_price_usd_per_gpu_hour": priceSpan,
 }
 
 // check refuses a figure that no GPU has, and names the unit that was likely meant. 0

@@ -168,13 +168,13 @@ func (r *Roofline) setCommunication() {
 	layers := float64(d.Arch.Layers)
 	r.hiddenSize = 2 * float64(d.Arch.Hidden)
 	if d.TP > 1 {
-		r.reduce.each = newCollective(d.Hardware, d.TP, r.c.Link, r.args.fusedReduce())
+		r.reduce.each = newCollective(d.Hardware, d.TP, r.c.Link, r.args.fusedReduce()).across(d, d.TP, r.c.Link)
 		r.reduce.count = 2 * layers // after attention and after the MLP or the experts
 		if r.args.fusedReduce() {
 			// The sum over experts lies within their operator, where the compiler cannot join it.
 			r.reduce.aparts = float64(d.Arch.MoE.Layers)
 			r.reduce.count -= r.reduce.aparts
-			r.reduce.apart = newCollective(d.Hardware, d.TP, r.c.Link, false)
+			r.reduce.apart = newCollective(d.Hardware, d.TP, r.c.Link, false).across(d, d.TP, r.c.Link)
 		}
 	}
 	moe := d.Arch.MoE.Present() && d.DP > 1
@@ -195,6 +195,27 @@ func (r *Roofline) setCommunication() {
 		r.exchange.experts = 2 * float64(d.Arch.MoE.Layers)
 		r.exchange.perToken = r.hiddenSize * float64(d.DP-1) / float64(d.DP)
 	}
+	r.setCrossing()
+}
+
+// setCrossing adds what crosses from node to node where stages or attention replicas lie in
+// several: of a hand-over each GPU sends its part, of an exchange the GPUs of a node bring
+// in the tokens of all others, each a part.
+func (r *Roofline) setCrossing() {
+	d, l := r.dep, r.c.Link
+	if d.Nodes() == 1 {
+		return
+	}
+	e := &r.exchange
+	seconds := l.Scale / (l.NodeShare * d.Hardware.Node.Rate)
+	latency := l.NodeLatency * l.Scale
+	// Replicas are the outermost of vLLM's ranks, stages lie within one.
+	crossings := float64(min(d.PP, d.spans(d.TP*d.PP)) - 1)
+	nodes, within := float64(d.Nodes()), max(1, float64(d.NodeGPUs/d.PP))
+	e.crossLatency = e.experts * latency * math.Log2(2*nodes) / 2
+	e.crossToken = e.experts * r.hiddenSize * (nodes - 1) / nodes / within * seconds
+	e.handOver = crossings * latency
+	e.handToken = crossings * r.hiddenSize / float64(d.TP) * seconds
 }
 
 func (r *Roofline) setFixed() {

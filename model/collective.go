@@ -72,8 +72,9 @@ type collective struct {
 	limit   float64 // up to here the table holds, above it the line
 	latency float64
 	rate    float64
-	skew    float64 // added to each call
-	skewTwo float64 // from this size the two-shot kernel runs, and waits twice
+	skew    float64                            // added to each call
+	skewTwo float64                            // from this size the two-shot kernel runs, and waits twice
+	between struct{ latency, perByte float64 } // nodes
 }
 
 // newCollective returns the all-reduce of tp GPUs of this kind, joined with the norm
@@ -114,6 +115,19 @@ func twoShotFrom(tp int) float64 {
 	default:
 		return 256 * kib
 	}
+}
+
+// across adds what crosses from node to node: where each GPU of a node has summed its part
+// of the message, a ring over the nodes sums those of equal rank. What happens within a
+// node is no less than within one large enough for all.
+func (k collective) across(dep Deployment, gpus int, c LinkConstants) collective {
+	nodes := float64(dep.spans(gpus))
+	if nodes <= 1 {
+		return k
+	}
+	k.between.latency = c.NodeLatency * math.Log2(2*nodes) / 2 * c.Scale
+	k.between.perByte = 2 * (nodes - 1) / nodes / float64(dep.NodeGPUs) / (c.NodeShare * dep.Hardware.Node.Rate) * c.Scale
+	return k
 }
 
 // nvlinkCollective takes the measured table up to the custom kernels' limit and a line
@@ -233,9 +247,9 @@ func (k *collective) time(bytes float64) float64 {
 	if bytes <= 0 || k.rate == 0 && k.seconds == nil {
 		return 0
 	}
-	wait := k.skew
+	wait := k.skew + k.between.latency + bytes*k.between.perByte
 	if bytes >= k.skewTwo {
-		wait *= 2
+		wait += k.skew
 	}
 	if bytes > k.limit || k.seconds == nil {
 		return wait + k.latency + bytes/k.rate

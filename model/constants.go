@@ -148,6 +148,8 @@ type LinkConstants struct {
 	NCCLShare    float64 // of the link's rate that such a one moves its payload at
 	SendLatency  float64 // of a send between pipeline stages or an exchange between experts
 	SendShare    float64 // of the link's rate that those reach
+	NodeLatency  float64 // of a collective of two nodes, on top of what it takes within one
+	NodeShare    float64 // of the rate between nodes that collectives reach
 	ExpertSpread float64 // by how much of what chance makes of it the fullest rank of experts exceeds the mean; 0: perfect balance
 }
 
@@ -222,8 +224,12 @@ func linkConstants(engine EngineArgs) LinkConstants {
 		NCCLShare:   220.0 / 450,
 		// aiconfigurator's point-to-point latency is 10 us; half of the link's rate is what
 		// NCCL's send and receive typically reach. Analogy, not tested by any served run.
-		SendLatency:  10e-6,
-		SendShare:    0.5,
+		SendLatency: 10e-6,
+		SendShare:   0.5,
+		// nccl-tests over two nodes: 19-20 us of one small message (its issue 150, HDR, 2023), 46
+		// to 48 of 50 GB/s a port (its issue 290, NDR, 2025).
+		NodeLatency:  20e-6,
+		NodeShare:    0.93,
 		ExpertSpread: 1,
 	}
 	if engine.graphs() == GraphsPiecewise {

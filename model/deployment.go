@@ -12,6 +12,7 @@ type Deployment struct {
 	PP        int  // pipeline stages; 0 means 1
 	DP        int  // replicas of attention inside the instance; 0 means 1
 	EP        bool // experts whole on one GPU each instead of sliced
+	NodeGPUs  int  // GPUs of one node; 0: the hardware's own
 }
 
 // GPUs returns how many GPUs the instance takes.
@@ -20,11 +21,20 @@ func (d Deployment) GPUs() int {
 	return d.TP * d.PP * d.DP
 }
 
+// Nodes returns over how many nodes the instance is spread.
+func (d Deployment) Nodes() int { return d.spans(d.GPUs()) }
+
+// spans returns over how many nodes a group of neighbouring GPUs is spread.
+func (d Deployment) spans(gpus int) int { return ceilDiv(gpus, d.Normal().NodeGPUs) }
+
 // Normal returns the deployment with its defaults filled in: one for zero degrees of
 // parallelism and the checkpoint's format for an unset one of the weights.
 func (d Deployment) Normal() Deployment {
 	d.TP, d.PP, d.DP = max(d.TP, 1), max(d.PP, 1), max(d.DP, 1)
 	d.Precision = d.Precision.resolve(d.Arch)
+	if d.NodeGPUs == 0 {
+		d.NodeGPUs = d.Hardware.NodeGPUs()
+	}
 	return d
 }
 
@@ -41,6 +51,9 @@ func (d Deployment) Validate() error {
 		return err
 	}
 	n := d.Normal()
+	if n.Nodes() > 1 && n.Hardware.Node.Rate <= 0 {
+		return note.New(note.TooWide, n.GPUs(), n.NodeGPUs, n.Hardware.Name)
+	}
 	at := n.Arch.Attention
 	switch {
 	case at.Heads%n.TP != 0:

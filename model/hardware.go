@@ -21,6 +21,7 @@ type Hardware struct {
 	Bandwidth float64 // bytes/s of the main memory, data sheet
 	Flops     Flops
 	Link      Link
+	Node      Node
 	PCIe      float64 // bytes/s per direction to the host
 	TDP       float64 // watts
 	Price     Price
@@ -47,6 +48,25 @@ type Link struct {
 	Kind LinkKind
 	Name string  // as on the data sheet: "NVLink4", "Infinity Fabric mesh"
 	Rate float64 // bytes/s per direction and GPU, over all its links together
+}
+
+// Node is how many GPUs one link joins, and what joins them to those of other nodes. Zero
+// figures are unknown ones.
+type Node struct {
+	GPUs int
+	Link string  // as on the data sheet: "InfiniBand NDR or RoCE"
+	Rate float64 // bytes/s per direction and GPU
+}
+
+// usualNode is how many GPUs a server has where nobody says.
+const usualNode = 8
+
+// NodeGPUs returns how many GPUs one link joins.
+func (h Hardware) NodeGPUs() int {
+	if h.Node.GPUs > 0 {
+		return h.Node.GPUs
+	}
+	return usualNode
 }
 
 // LinkKind says how GPUs reach each other.

@@ -18,7 +18,9 @@ import (
 // advances once: the batch is cut into as many micro-batches as there are stages, all
 // stages are busy, and the round takes as long as one micro-batch needs through all of
 // them. That is right for an even split in the steady state; a batch with less than
-// one request per stage leaves bubbles, which the cut shows by itself. With several
+// one request per stage leaves bubbles, which the cut shows by itself. A prompt longer than
+// the tokens of a batch spreads over several, as vLLM schedules its next part while the
+// one before is under way; what filling an empty pipeline takes is left out. With several
 // attention replicas (DP) the batch is that of one replica; unless it says how many tokens
 // all carry ([Batch].Everywhere), the others are taken to carry the same.
 type Roofline struct {
@@ -71,6 +73,9 @@ type Roofline struct {
 		latency  float64
 		rate     float64
 		perToken float64 // bytes per token of any replica and exchange of experts
+		// From node to node, in seconds: per step and token of it, for stages, and for
+		// experts per token of any replica.
+		handOver, handToken, crossLatency, crossToken float64
 	}
 	// fixed are the costs that no data sheet explains, summed over layers.
 	fixed struct {
@@ -186,16 +191,17 @@ func windowedPairs(t, past, w float64) float64 {
 func (r *Roofline) Step(b Batch) StepTime {
 	l := r.sums(&b)
 	if r.dep.PP > 1 {
-		l = l.micro(r.dep.PP)
+		l = l.micro(r.dep.PP, float64(r.args.MaxNumBatchedTokens))
 	}
 	return r.time(&l)
 }
 
 // micro returns the fullest micro-batch of a batch cut into at most n: decodes spread
-// evenly, chunks stay whole.
-func (l batchSums) micro(n int) batchSums {
-	m := max(1, min(float64(n), l.requests))
-	c := max(1, min(m, float64(l.chunks)))
+// evenly, chunks stay whole as far as the tokens of a batch allow.
+func (l batchSums) micro(n int, most float64) batchSums {
+	parts := max(1, min(float64(n), math.Ceil(l.tokens/most)))
+	m := max(parts, min(float64(n), l.requests))
+	c := max(parts, min(m, float64(l.chunks)))
 	l.decodes /= m
 	l.drafted /= m
 	l.context /= m
@@ -341,9 +347,9 @@ func fullestOf(n float64) float64 {
 // exchangeTime is what moves between stages and between replicas and experts.
 func (r *Roofline) exchangeTime(tokens, replicas float64) float64 {
 	e := &r.exchange
-	t := e.stages * (e.latency + tokens*r.hiddenSize/e.rate)
+	t := e.stages*(e.latency+tokens*r.hiddenSize/e.rate) + e.handOver + tokens*e.handToken
 	if e.experts > 0 {
-		t += e.experts * (e.latency + tokens*replicas*e.perToken/e.rate)
+		t += e.experts*(e.latency+tokens*replicas*e.perToken/e.rate) + e.crossLatency + tokens*replicas*e.crossToken
 	}
 	return t
 }

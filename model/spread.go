@@ -59,6 +59,9 @@ func SpreadFor(dep Deployment, args EngineArgs) Spread {
 	if dep.TP > 1 && dep.Hardware.Link.Kind != LinkNVLink || dep.PP > 1 {
 		s.Communication = max(s.Communication, 0.35)
 	}
+	if dep.Nodes() > 1 {
+		s.Communication = max(s.Communication, 0.50) // no served run tests it
+	}
 	if w := dep.denseFormat(); dep.Hardware.Generation == GenerationBlackwell && (w == FP8 || w == NVFP4) {
 		s.Layer = max(s.Layer, 0.12) // floors of their products, 25 % either way
 	}

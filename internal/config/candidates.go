@@ -116,9 +116,6 @@ func (c *Config) impossible(k measure.Knobs) (key string, why error) {
 			return key, why
 		}
 	}
-	if m := c.nodeGPUs(k.GPU); k.GPUs() > m {
-		return "engine.tensor_parallel", note.New(note.TooWide, k.GPUs(), m)
-	}
 	return "", nil
 }
 
@@ -141,28 +138,20 @@ func (c *Config) invalid(k measure.Knobs) (key string, why error) {
 	return key, err
 }
 
-// nodeGPUs is how many GPUs one link joins: in a server eight, in an NVL72 rack 72.
-func (c *Config) nodeGPUs(gpu string) int {
-	switch {
-	case c.NodeGPUs > 0:
-		return c.NodeGPUs
-	case strings.HasPrefix(gpu, "GB200"), strings.HasPrefix(gpu, "GB300"):
-		return 72
-	}
-	return 8
-}
-
 // rackNodeGPUs are those of one node of an NVL72 rack, whose link joins 72.
 const rackNodeGPUs = 4
 
 // GPUsPerNode is how many GPUs a node holds, which a cluster's scheduler places an
 // instance by.
 func (c *Config) GPUsPerNode(gpu string) int {
-	n := c.nodeGPUs(gpu)
-	if n > 8 && c.NodeGPUs == 0 {
-		return rackNodeGPUs
+	if c.NodeGPUs > 0 {
+		return c.NodeGPUs
 	}
-	return n
+	g, _ := c.GPU(gpu)
+	if n := g.Hardware.NodeGPUs(); n <= 8 {
+		return n
+	}
+	return rackNodeGPUs
 }
 
 // checkCandidates refuses degrees of parallelism that the model rules out on every

@@ -23,8 +23,7 @@ type Config struct {
 	GPUs []GPU
 	// PowerPrice is in US dollars per kWh; 0 means that power is not counted.
 	PowerPrice float64
-	// NodeGPUs is how many GPUs one node joins, the most that an instance may
-	// have; 0 stands for what is usual of the GPU.
+	// NodeGPUs is how many GPUs one node joins; 0 stands for the catalog's.
 	NodeGPUs int
 	Engine   EngineSettings
 	Cluster  Cluster
@@ -148,5 +147,6 @@ func (c *Config) Deployment(k measure.Knobs) model.Deployment {
 	return model.Deployment{
 		Arch: c.Model.Arch, Hardware: g.Hardware, Precision: c.Model.Precision,
 		TP: k.TensorParallel, PP: k.PipelineParallel, DP: k.DataParallel, EP: k.ExpertParallel,
+		NodeGPUs: c.NodeGPUs,
 	}
 }

@@ -115,7 +115,7 @@ func (c *Config) hardwareRows() []row {
 		{"power_price_per_kwh", "US dollars", orNothing(numberIn(atLeast(0))).in(&c.PowerPrice)},
 		{"price", "instead of both, all ways to pay for a GPU, or a table a GPU: { on_demand, reserved_1y, spot, purchase, amortise_years, " +
 			"power_usd_per_kwh, hosting_usd_per_kw_month, pue, watts_per_gpu, basis, source }", tariffs().in(&d.tariff)},
-		{"node_gpus", "GPUs of one node, the most that one instance may have, as links between nodes are not modelled; 0 = 8, or 72 of an NVL72 rack",
+		{"node_gpus", "GPUs that one link joins, a server or an NVL72 rack; wider instances cross nodes; 0 = the catalog's",
 			wholeIn(atLeast(0)).in(&c.NodeGPUs)},
 	}
 }

@@ -188,7 +188,7 @@ const (
 	EngineAlike      Kind = "engine_alike: not started, as {starts%d} starts before it failed alike and none served: {cause%s}"
 	EngineCondemned  Kind = "engine_condemned: not started, as it needs no less than what failed already: {cause%s}"
 	NotPlaced        Kind = "not_placed: not run by {launcher}: {cause%s}"
-	TooWide          Kind = "too_wide: an instance of {gpus%d} GPUs is wider than a node of {node%d}, and links between nodes are not modelled; hardware.node_gpus names another width"
+	TooWide          Kind = "too_wide: an instance of {gpus%d} GPUs is wider than a node of {node%d}, and no link between nodes of {gpu} is known; internode_gbs_per_direction in a catalog of your own gives it, hardware.node_gpus another width"
 	StepBelowSeqs    Kind = "step_below_seqs: max_num_batched_tokens {tokens%d} is below max_num_seqs {seqs%d}"
 	DegreesNegative  Kind = "degrees_negative: parallel degrees {tensor%d}, {pipeline%d}, {data%d} (tensor, pipeline, data) must not be negative"
 	HeadsUndivided   Kind = "heads_undivided: tensor_parallel {degree%d} does not divide the {heads%d} attention heads of {model}"

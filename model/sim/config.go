@@ -30,7 +30,8 @@ type Config struct {
 	// ActiveSeqs is max_num_active_seqs: how many requests are admitted at
 	// most; 0 means Seqs.
 	ActiveSeqs int
-	// BatchTokens is max_num_batched_tokens: the token budget of a step.
+	// BatchTokens is max_num_batched_tokens: the token budget of a step. With pipeline
+	// stages a step here is one batch for each of them, see [model.Roofline].
 	BatchTokens int
 	// ModelLen is max_model_len: the longest prompt + output, in tokens.
 	ModelLen int
@@ -90,7 +91,7 @@ func Configure(r *model.Roofline, m model.Memory, prefixCaching bool) (Config, e
 	rules := RulesFor(v)
 	rules.Async = args.Async()
 	return Config{
-		Rules: rules, Seqs: args.MaxNumSeqs, BatchTokens: args.MaxNumBatchedTokens, ModelLen: args.MaxModelLen,
+		Rules: rules, Seqs: args.MaxNumSeqs, BatchTokens: args.MaxNumBatchedTokens * dep.PP, ModelLen: args.MaxModelLen,
 		PrefixCaching: prefixCaching, Blocks: m.Blocks, Layout: layout,
 		Replicas: dep.DP, LockStep: dep.Arch.MoE.Present(),
 		Speculation: args.Speculation,

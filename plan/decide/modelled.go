@@ -73,6 +73,9 @@ func ofPlacement(dep model.Deployment) []plan.Feature {
 			all = append(all, feature(d.key, d.degree, true, untested))
 		}
 	}
+	if n := dep.Nodes(); n > 1 {
+		all = append(all, feature("nodes", n, true, fmt.Sprintf("joined by %s at %.0f GB/s a GPU: %s", hw.Node.Link, hw.Node.Rate/1e9, untested)))
+	}
 	if dep.EP {
 		all = append(all, feature("engine.expert_parallel", true, true, untested))
 	}
@@ -98,6 +101,9 @@ func ofEngine(cfg *config.Config, dep model.Deployment, args model.EngineArgs) [
 	}
 	if e.Endpoint.API == "chat" {
 		all = append(all, feature("engine.api", "chat", true, "the tokens of the chat template are those of workload.prompt"))
+	}
+	if s := args.Speculation; s.On() {
+		all = append(all, feature("engine.speculative", fmt.Sprintf("%s, %d tokens", s.Method, s.Tokens), true, untested))
 	}
 	for _, c := range []struct {
 		key   string
@@ -137,6 +143,7 @@ var (
 var sets = map[string]string{
 	"--enforce-eager": `engine.graphs = "eager"`, "--async-scheduling": "engine.async_scheduling", "--no-async-scheduling": "engine.async_scheduling",
 	"--kv-cache-dtype": "model.kv_cache", "--quantization": "model.weights", "--dtype": "model.weights", "--moe-backend": "engine.moe_backend",
+	"--speculative-config": "engine.speculative",
 }
 
 // ofArguments are the options among further arguments of the engine.
