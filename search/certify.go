@@ -131,7 +131,7 @@ const streamCertify = 7001
 func (c *Certificate) look() *measure.Trial {
 	cfg := c.cfg
 	cfg.Seed = trialSeed(c.cfg.Seed, streamCertify)
-	t := cfg.timed(c.result.Rate, false, unstarted(cfg.Prior))
+	t := cfg.timed(c.result.Rate, 1, unstarted(cfg.Prior))
 	least := c.leastWindow()
 	if c.result.Looks == 0 {
 		c.window = max(c.window, least)

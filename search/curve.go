@@ -5,7 +5,6 @@ import (
 
 	"planner/internal/stat"
 	"planner/sweep/measure"
-	"planner/sweep/workload"
 )
 
 // What is assumed of a bound before anything is seen of it. The dispersion,
@@ -66,9 +65,6 @@ type assumed struct {
 	gamma  float64
 	// max is the prior of the largest rate; median 0 means flat.
 	max lognormal
-	// reach is the prior probability that the bound limits the rate at all
-	// within the range that is searched.
-	reach float64
 }
 
 // lognormal is a positive quantity known up to a factor.
@@ -82,9 +78,6 @@ func assume(slo measure.SLO, prior Prior) []assumed {
 	for _, b := range slo.Bounds {
 		a := generic(b.String(), b.Allowed())
 		a.waits = b.Waits()
-		if len(slo.Bounds) > 1 {
-			a.reach = 0.5
-		}
 		a.max.median = prior.Rate
 		if prior.Spread > 0 {
 			a.max.sd = prior.Spread
@@ -92,38 +85,17 @@ func assume(slo measure.SLO, prior Prior) []assumed {
 		if prior.Binding == a.name || (prior.Binding == "" && a.kind == onShare && len(slo.Bounds) == 1) {
 			a.informed(prior)
 		}
-		if prior.Binding == a.name {
-			a.reach = 0.9
-		}
 		bounds = append(bounds, a)
 	}
 	if slo.Errors >= 0 {
-		// Servers refuse or drop requests when they are far beyond saturation,
-		// where a latency bound is long missed.
 		a := generic(measure.ErrorsBound, max(slo.Errors, 1e-6))
 		a.max.median = prior.Rate
-		a.reach = 0.05
 		bounds = append(bounds, a)
 	}
 	return append(bounds, assumed{
-		name: measure.ThroughputBound, kind: onThroughput, reach: 1,
+		name: measure.ThroughputBound, kind: onThroughput,
 		kappa: lognormal{1, kappaSpread}, phi: lognormal{1, phiSimSpread},
 	})
-}
-
-// bursting makes the curves of bounds that nothing is known of as much flatter as
-// arrivals that are burstier than Poisson's make those of a queue in heavy traffic,
-// whose tail has the mean of the squared coefficients of variation of gaps and
-// services in the denominator of its exponent. The bursts of a trace are no heavy
-// traffic: what they do is counted by trials as long as the trace.
-func bursting(bounds []assumed, prior Prior, w *workload.Workload) []assumed {
-	if w == nil || prior.Kappa > 0 || w.Replayed() {
-		return bounds
-	}
-	for j := range bounds {
-		bounds[j].kappa.median *= 2 / (1 + max(w.Burst(), 1))
-	}
-	return bounds
 }
 
 // generic is what is believed of a bound without a simulator, between what queues and
@@ -138,7 +110,7 @@ func bursting(bounds []assumed, prior Prior, w *workload.Workload) []assumed {
 // to 1.5.
 func generic(name string, share float64) assumed {
 	a := assumed{
-		name: name, share: share, gamma: stat.Growth, reach: 1,
+		name: name, share: share, gamma: stat.Growth,
 		kappa: lognormal{meanKappa, kappaSpread}, phi: lognormal{stat.Generic, phiSpread},
 		max: lognormal{0, rateSpread},
 	}

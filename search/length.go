@@ -40,11 +40,6 @@ func (s *MaxRate) learned() learned {
 	return p
 }
 
-// timed is the next trial of a search at a rate.
-func (s *MaxRate) timed(rate float64, coarse bool) measure.Trial {
-	return s.cfg.timed(rate, coarse, s.learned())
-}
-
 // typical is the mean time of a request, as far as it is known.
 func (p learned) typical() time.Duration {
 	if p.mean > 0 {
@@ -53,116 +48,65 @@ func (p learned) typical() time.Duration {
 	return p.latency
 }
 
-const (
-	firstWindow = 40 * time.Second
-	// usualRequests make a trial at least as long as many clumps of exceedances,
-	// whatever the quantile.
-	usualRequests = 1200
-	// mostRequests caps a trial at so many times what the quantiles need: more
-	// is better spent on another draw of the arrivals.
-	mostRequests  = 7.5
-	leastWarmup   = 15 * time.Second
-	unknownWarmup = 30 * time.Second
-	shortWindow   = 10 * time.Second
-	mostCooldown  = 60 * time.Second
-	// leastRelaxations is how many times as long as it takes to settle a queue is
-	// watched at least: the warm-up does not take away all of what an empty start
-	// hides.
-	leastRelaxations = 10
-	// longestRelaxation bounds what a dispersion is believed to say of time,
-	// freeRelaxation where time costs nothing.
-	longestRelaxation = 40 * time.Second
-	freeRelaxation    = 100 * time.Hour
-	// leastCourses is the length of a window in conversations, one after another. An
-	// engine whose cache just holds the histories of those under way fails when
-	// their number happens to rise, which it does within some tens of courses.
-	leastCourses = 10
-	// freeRequests make a trial that costs no engine time: they are simulated in
-	// milliseconds; freeQuantiles are so many times what the quantiles need.
-	freeRequests, freeQuantiles = 2500, 2.5
-	// settlingShare is the part of the budget, as a divisor, that the warm-up of one
-	// trial may take, lapShare the one that one lap of a trace may.
-	settlingShare, lapShare = 10, 8
-)
-
-// timed plans a trial's length: it grows from trial to trial, is long enough for
-// the quantiles of the objective and for the slowest requests, and at high rates no
-// longer than what its requests are worth. A coarse trial looks for the right order
-// of magnitude.
-func (c *MaxRateConfig) timed(rate float64, coarse bool, p learned) measure.Trial {
+// timed plans a trial at a rate that is so many times as long as one that measures: long
+// enough for the quantiles of the objective, for many clumps of requests beyond the limit,
+// for the slowest requests, and for a queue that starts empty to come to its length. 0 times
+// is a coarse one, which looks for the right order of magnitude.
+func (c *MaxRateConfig) timed(rate float64, times int, p learned) measure.Trial {
 	mean := c.Workload.MeanRate(rate)
-	relaxation := c.relaxation(mean, p.phi)
-	window := c.window(mean, p)
-	if coarse {
-		window = max(workload.Span(60, mean), 5*p.latency, min(20*time.Second, workload.Span(300, mean)), least(mean))
-	} else {
-		window = max(window, leastRelaxations*relaxation)
-	}
-	if c.free() {
-		requests := max(freeRequests, freeQuantiles*c.leastRequests())
-		if coarse {
-			requests /= 4
+	// Even a search that only counts requests gives a real engine some seconds.
+	least := max(min(shortWindow, workload.Span(shortRequests, mean)), coarseLatencies*p.latency)
+	window := max(workload.Span(coarseRequests, mean), least)
+	if times > 0 {
+		enough := max(c.leastRequests(), usualRequests*float64(max(c.Workload.Turns, 1)))
+		window = max(workload.Span(enough, mean), least, c.relaxing(leastRelaxations, mean, p.phi))
+		longer := float64(times)
+		if c.free() {
+			longer *= freeLonger
 		}
-		window = max(window, workload.Span(requests, rate))
+		window = workload.Span(longer, 1/window.Seconds())
 	}
 	window = c.lap(window, rate) << p.distrusted
 	if c.Window > 0 {
 		window = c.Window
 	}
-	warmup := unknownWarmup
+	warmup := 2 * leastWarmup
 	if p.latency > 0 {
 		warmup = max(leastWarmup, p.latency*3/2)
 	}
-	warmup = min(max(warmup, 3*relaxation)<<p.distrusted, window)
+	warmup = min(max(warmup, c.relaxing(settledRelaxations, mean, p.phi))<<p.distrusted, window)
 	if c.Warmup > 0 {
 		warmup = c.Warmup
 	}
-	t := c.steadied(measure.Trial{Rate: rate, Warmup: warmup, Window: window}, coarse, p)
+	t := c.steadied(measure.Trial{Rate: rate, Warmup: warmup, Window: window}, times, p)
 	t.Cooldown = min(c.SLO.Horizon(c.output), t.Window/2, mostCooldown)
 	return t
-}
-
-// window is that of a trial which measures.
-func (c *MaxRateConfig) window(rate float64, p learned) time.Duration {
-	enough := c.leastRequests()
-	window := max(firstWindow, workload.Span(enough, rate))
-	clumps := usualRequests * float64(max(c.Workload.Turns, 1))
-	window = min(window, max(workload.Span(max(enough, clumps), rate), least(rate)))
-	return max(window, 5*p.latency)
 }
 
 // free reports whether engine time costs nothing, as of a simulated engine.
 func (c *MaxRateConfig) free() bool { return c.Budget == 0 }
 
-// least is the shortest window: even a search that only counts requests gives a real
-// engine some seconds.
-func least(rate float64) time.Duration { return min(shortWindow, workload.Span(20_000, rate)) }
-
 // leastRequests is how many requests a trial needs to resolve the quantiles of
-// the objective: 12 beyond each.
+// the objective: some beyond each.
 func (c *MaxRateConfig) leastRequests() float64 {
 	if c.MinRequests > 0 {
 		return float64(c.MinRequests)
 	}
-	n := 100.0
+	n := float64(coarseRequests)
 	for _, b := range c.SLO.Bounds {
 		if p := b.Allowed(); p > 0 {
-			n = max(n, 12/(p*c.Workload.Share(b.Class)))
+			n = max(n, enoughBeyond/(p*c.Workload.Share(b.Class)))
 		}
 	}
 	return math.Round(n)
 }
 
-// relaxation is how long a queue that starts empty takes to come near the length
-// that it has in the long run, as far as it is known: exceedances that stay
+// relaxing is so many times as long as a queue that starts empty takes to come near the
+// length that it has in the long run, as far as it is known: exceedances that stay
 // correlated for a time tau have a dispersion of 2 rate tau. The turns of a
 // conversation are one clump; how long they take to settle is known otherwise.
-func (c *MaxRateConfig) relaxation(rate, phi float64) time.Duration {
-	longest := longestRelaxation
-	if c.free() {
-		longest = freeRelaxation
-	}
-	return min(workload.Span(phi/float64(max(c.Workload.Turns, 1)), 2*rate), longest)
+func (c *MaxRateConfig) relaxing(times, rate, phi float64) time.Duration {
+	return workload.Span(times*phi/float64(max(c.Workload.Turns, 1)), 2*rate)
 }
 
 // lap lengthens the window of a trial to the whole trace: what bursts do to a server
@@ -170,7 +114,7 @@ func (c *MaxRateConfig) relaxation(rate, phi float64) time.Duration {
 // take more of it than one trial may, the window stays.
 func (c *MaxRateConfig) lap(window time.Duration, rate float64) time.Duration {
 	lap := c.Workload.Lap(rate)
-	if c.Budget > 0 && lap > c.Budget/lapShare {
+	if c.Budget > 0 && lap > c.Budget/trialShare {
 		return window
 	}
 	return max(window, lap)
@@ -180,21 +124,17 @@ func (c *MaxRateConfig) lap(window time.Duration, rate float64) time.Duration {
 // is steady, and the prefix cache full, when the window begins. The requests of
 // a conversation are one clump, and its length is the time that the number under
 // way takes to change: the window is lengthened as well.
-func (c *MaxRateConfig) steadied(t measure.Trial, coarse bool, p learned) measure.Trial {
+func (c *MaxRateConfig) steadied(t measure.Trial, times int, p learned) measure.Trial {
 	settling := c.Workload.Settling(t.Rate, p.typical())
 	if settling == 0 {
 		return t
 	}
-	courses := time.Duration(leastCourses)
-	if coarse {
-		courses = 1
-	}
 	if c.Window == 0 && c.Workload.Turns > 1 {
-		t.Window = max(t.Window, courses*c.Workload.Course(p.typical()))
+		t.Window = max(t.Window, time.Duration(max(times*leastCourses, 1))*c.Workload.Course(p.typical()))
 	}
 	if c.Warmup == 0 {
 		if c.Budget > 0 {
-			settling = min(settling, c.Budget/settlingShare)
+			settling = min(settling, c.Budget/trialShare)
 		}
 		t.Warmup = max(t.Warmup, settling+min(t.Warmup, leastWarmup))
 	}

@@ -13,7 +13,7 @@ func TestTrialLengths(t *testing.T) {
 	test := func(rate float64, latency, window, warmup time.Duration) {
 		t.Helper()
 		s.latency = latency
-		if z := s.timed(rate, false); z.Window.Round(time.Second) != window || z.Warmup.Round(time.Second) != warmup {
+		if z := s.cfg.timed(rate, 1, s.learned()); z.Window.Round(time.Second) != window || z.Warmup.Round(time.Second) != warmup {
 			t.Errorf("rate %g, latency %v: window %v, warm-up %v; want %v and %v", rate, latency, z.Window, z.Warmup, window, warmup)
 		}
 	}
@@ -28,7 +28,7 @@ func TestTrialLengths(t *testing.T) {
 func TestSlowServersGetLongerTrials(t *testing.T) {
 	size := func(phi float64) measure.Trial {
 		s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: raceObjective(), Budget: time.Hour, Prior: Prior{Rate: 15, Phi: phi, Latency: time.Second}})
-		return s.timed(15, false)
+		return s.cfg.timed(15, 1, s.learned())
 	}
 	if z := size(360); z.Warmup != 36*time.Second || z.Window != 120*time.Second {
 		t.Errorf("slow: %v", z)
@@ -44,7 +44,7 @@ func TestLengthsAtTinyRates(t *testing.T) {
 	cfg := MaxRateConfig{SLO: raceObjective(), Workload: raceWorkload()}
 	for _, rate := range []float64{1e-4, 4e-6, 1e-9, 1e-15} {
 		for again := range invalidInRow + 1 {
-			l := cfg.timed(rate, false, learned{phi: 40, distrusted: again})
+			l := cfg.timed(rate, 1, learned{phi: 40, distrusted: again})
 			if l.Window < 24*time.Hour || l.Warmup <= 0 || l.Cooldown < 0 {
 				t.Errorf("%g requests/s, %d trials not trusted: %v", rate, again, l)
 			}

@@ -9,18 +9,9 @@ import (
 
 // The likelihood of one trial depends on the parameters only through the curve
 // z at the trial's rate and through the dispersion. It is tabulated over both
-// once, so that a posterior of 14,000 points costs interpolations instead of
-// gamma functions.
-const (
-	phiNodes = 5
-	zLow     = -16.0
-	zHigh    = 3.0
-	zStep    = 1.0 / 12
-	zNodes   = int((zHigh-zLow)/zStep) + 1
-	// topSlope is that of the log likelihood above the table, where a share is
-	// nearly 1 and some requests were within the limit all the same.
-	topSlope = -1.0
-)
+// once, so that a posterior of 17,000 points costs interpolations instead of
+// gamma functions. zNodes are those of its table.
+const zNodes = int((zHigh-zLow)/zStep) + 1
 
 // phiOffsets are the nodes of the dispersion in standard deviations of its log.
 var phiOffsets = [phiNodes]float64{-2, -1, 0, 1, 2}
@@ -36,10 +27,8 @@ type likelihood struct {
 	// atLeast says that in the long run the share, or the mean, is larger still: the
 	// server was overloaded, and its queue not yet as long as it will be.
 	atLeast bool
-	// table holds log likelihoods, phiNodes for each node of z; bottom and top
-	// are their slopes below and above it. Throughput has none.
-	table       []float64
-	bottom, top [phiNodes]float64
+	// table holds log likelihoods, phiNodes for each node of z. Throughput has none.
+	table []float64
 }
 
 // observe turns what a trial counted for a bound into evidence about a rate. A trial in
@@ -72,34 +61,9 @@ func (a *assumed) observe(c measure.Count, rate float64, atLeast bool) likelihoo
 			most = max(most, l)
 			e.table[i*phiNodes+j] = max(l, most+disturbed)
 		}
-		if a.kind == onShare {
-			if e.table[j] > most+disturbed {
-				e.bottom[j] = e.k
-			}
-			if !e.atLeast && e.k <= e.n*a.far() {
-				e.top[j] = topSlope
-			}
-		}
 	}
 	return e
 }
-
-// logDisturbed is the logarithm of how likely it is that what a trial saw beyond the limit
-// came from without and tells nothing of its rate: the server stood still once, or another
-// one on the machine took its turn. No single trial rules a rate out any further, unless
-// more than mostDisturbed of its requests were beyond.
-const (
-	logDisturbed  = -4.6 // 1 %
-	mostDisturbed = 0.9
-)
-
-// flowFreedom is the number of degrees of freedom of the spread of a throughput, which
-// comes from eight blocks. flowMisfit is what the throughput of a server that is offered
-// e times what it completes differs by from that in balance, as a share.
-const (
-	flowFreedom = 7
-	flowMisfit  = 0.1
-)
 
 // logFlow is the log likelihood of a share of what came that stayed, where the rate is
 // exp(z) times what the server completes: Student's t, as the spread is estimated.
@@ -134,27 +98,11 @@ func (a *assumed) logLikelihood(e *likelihood, z, phi float64) float64 {
 	return logBetaBinomial(e.k, e.n, p, min(spread, e.n))
 }
 
-// misfit is how wrong a curve is, as a share of the distance from the limit on its scale.
-const misfit = 0.25
-
-// farAbove is how far above the limit, in logits, a share counts as "at least
-// that": there a queue is filling and not yet as long as it will be, so that a
-// share taken at its face would bend the curve, and with it the answer,
-// downwards. farBelow, on the scale of the curve, is how far below it counts as "at most that": requests
-// that are slow whatever the load, such as long prompts, leave a floor there.
-const farAbove, farBelow = 3.0, 2.0
-
 // far is the share that is farAbove the limit.
 func (a *assumed) far() float64 {
 	odds := a.share / (1 - a.share) * math.Exp(farAbove)
 	return odds / (1 + odds)
 }
-
-// common is the share from which exceedances are so common that a count
-// distribution without an upper end is wrong: it gives no exceedance at all a
-// fair chance even far beyond saturation. The beta-binomial of the same
-// dispersion takes over.
-const common = 0.2
 
 // logBetaBinomial is the log probability of k of n when their share is p and
 // the variance n p (1-p) phi. A dispersion near n means all or none.
@@ -208,22 +156,16 @@ func logBeta(a, b float64) float64 {
 // server. Far below the limit a mean is at most that of the curve's queue, as it holds what
 // an idle engine takes; of a queue that is still growing it is at least that.
 func (a *assumed) logMean(e *likelihood, z, phi float64) float64 {
-	const least = 0.02
 	seen := math.Log(e.value)
 	d := z - seen
 	if d < 0 && seen < -outgrown || d > 0 && (e.atLeast || seen > outgrown) {
 		return 0
 	}
-	return -d * d / (2 * (phi/e.n + least*least + misfit*misfit*seen*seen))
+	return -d * d / (2 * (phi/e.n + meanMisfit*meanMisfit + misfit*misfit*seen*seen))
 }
 
-// outgrown is how far from its limit a mean is, in its log, that is no longer taken at its
-// face.
-const outgrown = 0.5
-
 // at adds the table's log likelihoods at z to sum, one a dispersion. Beyond the
-// table, where a share is 1e-7 or nearly 1, each exceedance below, and a first
-// request without one above, costs in proportion to z.
+// table a share is 1e-7 or nearly 1, and they stay as they are at its ends.
 func (e *likelihood) at(z float64, sum *[phiNodes]float64) {
 	if e.table == nil {
 		if e.spread > 0 {
@@ -234,21 +176,11 @@ func (e *likelihood) at(z float64, sum *[phiNodes]float64) {
 		}
 		return
 	}
-	in := min(max(z, zLow), zHigh)
-	x := (in - zLow) / zStep
+	x := (min(max(z, zLow), zHigh) - zLow) / zStep
 	i := min(int(x), zNodes-2)
 	f := x - float64(i)
 	row := e.table[i*phiNodes : (i+2)*phiNodes]
 	for j := range sum {
 		sum[j] += row[j] + f*(row[phiNodes+j]-row[j])
-	}
-	if z != in {
-		slope := &e.top
-		if z < in {
-			slope = &e.bottom
-		}
-		for j := range sum {
-			sum[j] += slope[j] * (z - in)
-		}
 	}
 }

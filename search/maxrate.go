@@ -146,7 +146,6 @@ func NewMaxRate(cfg MaxRateConfig) *MaxRate {
 	s := &MaxRate{cfg: cfg.withDefaults(), latency: cfg.Prior.Latency}
 	s.cfg.Workload = s.cfg.Workload.Anywhere()
 	s.bounds = clumped(assume(s.cfg.SLO, s.cfg.Prior), s.cfg.Prior, s.cfg.Workload)
-	s.bounds = bursting(s.bounds, s.cfg.Prior, s.cfg.Workload)
 	s.seen = make([][]likelihood, len(s.bounds))
 	return s
 }

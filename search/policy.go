@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"gonum.org/v1/gonum/stat"
-
 	"planner/internal/note"
 	"planner/sweep/measure"
 )
@@ -28,20 +26,14 @@ func (r *Race) favourite() *candidate {
 	return best
 }
 
-// contenders are the next sets to try: those under test, then by the
-// probability of being better. Sets that can hardly be better are skipped, but
-// for a few that are drawn at random.
+// contenders are the next sets to try, by the probability of being better. Sets that can
+// hardly be better are skipped, but for some that are drawn at random.
 func (r *Race) contenders() []*candidate {
 	var open []*candidate
 	for _, c := range r.all {
-		if c.status == underTest || c.status == Untried && (r.chance(c) >= skipBelow || c.tests < 0) {
+		if c.status == underTest || c.status == Untried && (c.named || r.drawn(c) || r.chance(c) >= skipBelow) {
 			open = append(open, c)
 		}
-	}
-	if len(open) == 0 && !r.wild {
-		r.wild = true
-		r.drawWild()
-		return r.contenders()
 	}
 	slices.SortStableFunc(open, func(a, b *candidate) int {
 		return cmp.Or(cmp.Compare(b.status, a.status), cmp.Compare(r.chance(b), r.chance(a)))
@@ -49,23 +41,11 @@ func (r *Race) contenders() []*candidate {
 	return open[:min(field, len(open))]
 }
 
-// drawWild marks some of the skipped sets, drawn at random, to be tried.
-func (r *Race) drawWild() {
-	var skipped []*candidate
-	for _, c := range r.all {
-		if c.status == Untried {
-			skipped = append(skipped, c)
-		}
-	}
-	rng := rand.New(rand.NewPCG(r.cfg.Search.Seed, streamWild))
-	rng.Shuffle(len(skipped), func(i, j int) { skipped[i], skipped[j] = skipped[j], skipped[i] })
-	share := r.cfg.Explore
-	if share == 0 {
-		share = usualExplore
-	}
-	for _, c := range skipped[:int(math.Ceil(min(max(share, 0), 1)*float64(len(skipped))))] {
-		c.tests = -1
-	}
+// drawn says whether a set is among those that are tried whatever is predicted of them.
+func (r *Race) drawn(c *candidate) bool {
+	share := cmp.Or(r.cfg.Explore, usualExplore)
+	i := slices.Index(r.all, c)
+	return rand.New(rand.NewPCG(r.cfg.Search.Seed+uint64(i), streamWild)).Float64() < share
 }
 
 // further lets in the sets that [RaceConfig.Further] names, and reports whether
@@ -81,10 +61,9 @@ func (r *Race) further() bool {
 			r.all = append(r.all, &candidate{prior: p})
 			i = len(r.all) - 1
 		}
-		if c := r.all[i]; c.status == Untried && c.tests == 0 {
-			c.tests = -1
-			found = true
-		}
+		c := r.all[i]
+		c.named = true
+		found = found || c.status == Untried
 	}
 	return found
 }
@@ -92,15 +71,11 @@ func (r *Race) further() bool {
 // chance is the probability that a set carries more than the incumbent by
 // delta.
 func (r *Race) chance(c *candidate) float64 {
-	u := math.Log((1 + delta) * r.incumbent.carries.Value)
-	if c.search != nil && len(c.search.posteriors) > 0 {
-		return c.search.posteriors.survival(u)
-	}
 	p := r.recentred(c)
 	if p.Rate <= 0 {
 		return 0.5
 	}
-	return math.Erfc((u-math.Log(p.Rate))/p.Spread/math.Sqrt2) / 2
+	return math.Erfc(math.Log((1+delta)*r.incumbent.carries.Value/p.Rate)/p.Spread/math.Sqrt2) / 2
 }
 
 // recentred is the prediction for a set, corrected by how far predictions were
@@ -114,13 +89,13 @@ func (r *Race) recentred(c *candidate) Prior {
 	if p.Rate <= 0 {
 		return p
 	}
-	own := r.spread(c)
+	own := cmp.Or(p.Spread, predictionSpread)
 	weight, sum := 1/(commonSpread*commonSpread), 0.0
 	for _, m := range r.all {
 		if m.carries.Value <= 0 || m.prior.Rate <= 0 {
 			continue
 		}
-		sd := math.Hypot(own, math.Log(m.carries.High/m.carries.Low)/(2*quantile95))
+		sd := math.Hypot(own, m.carries.deviation())
 		weight += 1 / (sd * sd)
 		sum += math.Log(m.carries.Value/m.prior.Rate) / (sd * sd)
 	}
@@ -129,42 +104,12 @@ func (r *Race) recentred(c *candidate) Prior {
 	return p
 }
 
-// commonSpread is the standard deviation of ln(measured / predicted) that all
-// sets share before any was measured.
-const commonSpread = 0.3
-
-// quantile95 is the 95 % quantile of the normal distribution: half the width of
-// a central interval of 90 %, in standard deviations.
-const quantile95 = 1.645
-
-// spread is how far predictions scatter between sets: what the prediction says
-// of itself until three sets were measured, then what was seen.
-func (r *Race) spread(c *candidate) float64 {
-	var errors []float64
-	for _, c := range r.all {
-		if c.carries.Value > 0 && c.prior.Rate > 0 {
-			errors = append(errors, math.Log(c.carries.Value/c.prior.Rate))
-		}
-	}
-	if len(errors) < 3 {
-		if c.prior.Spread > 0 {
-			return c.prior.Spread
-		}
-		return predictionSpread
-	}
-	return max(stat.StdDev(errors, nil), leastSpread)
-}
-
 // foretold says why a set was not tried.
 func (r *Race) foretold(c *candidate) note.Reason {
 	if r.incumbent == nil || r.incumbent.prior.Rate <= 0 {
 		return note.Because(note.NotTried)
 	}
 	return note.Because(note.PredictedWorse, 100*(1-c.prior.Rate/r.incumbent.prior.Rate))
-}
-
-func (r *Race) nobodyLeft() bool {
-	return !slices.ContainsFunc(r.all, func(c *candidate) bool { return c.status == Untried || c.status == underTest })
 }
 
 // list begins the searches of a strategy that predicts nothing.
@@ -232,40 +177,37 @@ func (r *Race) admit() []*candidate {
 	return sets
 }
 
-// leading is the set that carries most of those under search. Without any rate, a set
-// that is undecided says more than one which meets the objective at no rate: there
-// may be a plan.
+// leading is the set whose search tells most; the incumbent among equals.
 func (r *Race) leading() *candidate {
-	best := r.incumbent
+	best := r.all[0]
+	if r.incumbent != nil {
+		best = r.incumbent
+	}
 	for _, c := range r.all {
-		if best.search == nil || c.search == nil {
-			continue
-		}
-		found, most := c.search.Result(), best.search.Result()
-		if found.Estimate.Value > most.Estimate.Value || most.Outcome.hopeless() && !found.Outcome.hopeless() || most.Outcome == Unmeasured && found.Outcome == Infeasible {
+		if c.telling() > best.telling() {
 			best = c
 		}
 	}
 	return best
 }
 
-// standing is what became of a set beside the best one.
-func (r *Race) standing(c *candidate, best Estimate) Contestant {
-	s := Contestant{Knobs: c.prior.Knobs, Status: c.status, Reason: c.reason}
-	switch {
-	case r.cfg.Strategy == ByPrediction || c.status == Unable:
-	case c.search == nil:
-		s.Status, s.Reason = Skipped, note.Because(note.OffTheWay)
-	default:
-		found := c.search.Result()
-		switch {
-		case found.Outcome.hopeless():
-			s.Status, s.Reason = Infeasibly, found.Reason
-		case !(found.Estimate.Value > 0):
-			s.Status, s.Reason = Skipped, found.Reason
-		default:
-			s.Reason = note.Because(note.CarriesLess, found.Estimate, best)
-		}
+// telling says how much the search of a candidate tells: the rate that it found, and
+// without one, from most to least, that an idle engine misses the objective already,
+// whatever the knobs, that it may be met, that it is met at no rate, and that the engine
+// failed.
+func (c *candidate) telling() float64 {
+	if c.search == nil {
+		return math.Inf(-1)
 	}
-	return s
+	switch r := c.search.Result(); {
+	case r.Estimate.Value > 0:
+		return r.Estimate.Value
+	case r.Floor != nil:
+		return 0
+	case r.Outcome == Infeasible:
+		return -2
+	case r.Outcome == Unmeasured:
+		return -3
+	}
+	return -1
 }

@@ -3,26 +3,8 @@ package search
 import (
 	"math"
 	"slices"
-)
 
-// The grid of the posterior: ln max by ln kappa by ln phi. The coarse one only
-// finds out where the mass is.
-const (
-	fineRates, fineKappas     = 161, 21
-	coarseRates, coarseKappas = 49, 11
-	// kappaBelow and kappaAbove are the reach of the grid around the prior's
-	// median: factors of 16 and 8.
-	kappaBelow, kappaAbove = 2.773, 2.079
-	// priorReach is how far beyond the prior's rate and the rates that were tried
-	// the grid begins, a factor of 16: under a flat prior a posterior median
-	// then grows, or shrinks, by a factor of 4 a trial until a limit is found.
-	priorReach = 2.773
-	// negligible is the log density, against the largest, below which a part of
-	// the coarse grid is left out of the fine one.
-	negligible = -16.0
-	// edgeMass is the share of the posterior within one step of an edge of the
-	// grid at which the grid is extended.
-	edgeMass = 1e-3
+	"planner/sweep/measure"
 )
 
 // posterior is what is known of the largest rate that meets one bound.
@@ -33,8 +15,7 @@ type posterior struct {
 	mass []float64
 	// cumulative[i] is the probability of all nodes below i.
 	cumulative []float64
-	// beyond is the probability that the bound does not limit the rate within
-	// reach of the grid.
+	// beyond is the probability that the bound does not limit the rate, 0 or 1.
 	beyond float64
 	// kappa is the geometric mean steepness, phi that of the dispersion.
 	kappa, phi float64
@@ -67,55 +48,14 @@ func (a *assumed) span(seen []likelihood) (low, high float64) {
 
 // infer computes the posterior of a bound from all that was seen of it: a pure
 // function, so that a replayed search knows exactly what the first one knew.
-// The grid starts wide and closes in on the mass; where data push the mass to
-// an edge that the prior does not close, the grid grows instead.
+// The grid starts wide and closes in on the mass.
 func (a *assumed) infer(seen []likelihood) *posterior {
 	low, high := a.span(seen)
-	outerLow, outerHigh := low, high
-	for range 6 {
-		p := a.grid(seen, low, high, coarseRates, coarseKappas)
-		newLow, newHigh := p.support()
-		if a.closedBelow(seen) && p.mass[0] > edgeMass && newLow <= outerLow {
-			newLow -= priorReach
-			outerLow = newLow
-		}
-		if a.closedAbove(seen) && p.mass[coarseRates-1] > edgeMass && newHigh >= outerHigh {
-			newHigh += priorReach
-			outerHigh = newHigh
-		}
-		newLow, newHigh = max(newLow, outerLow), min(newHigh, outerHigh)
-		settled := newHigh-newLow > 0.7*(high-low) && newLow >= low && newHigh <= high
-		low, high = newLow, newHigh
-		if settled {
-			break
-		}
+	for range closings {
+		from, to := a.grid(seen, low, high, coarseRates, coarseKappas).support()
+		low, high = max(low, from), min(high, to)
 	}
 	return a.grid(seen, low, high, fineRates, fineKappas)
-}
-
-// closedBelow reports whether the posterior must fall off towards low rates:
-// some trial speaks against them, or an informative prior does.
-func (a *assumed) closedBelow(seen []likelihood) bool {
-	return a.max.median > 0 || slices.ContainsFunc(seen, func(e likelihood) bool { return a.shows(&e) < 0 && !e.atLeast })
-}
-
-// closedAbove is closedBelow for high rates.
-func (a *assumed) closedAbove(seen []likelihood) bool {
-	return a.max.median > 0 || slices.ContainsFunc(seen, func(e likelihood) bool { return a.shows(&e) > 0 })
-}
-
-// shows is above 0 where a trial by itself is beyond what is allowed, below 0 where it is
-// within, and 0 where it shows nothing.
-func (a *assumed) shows(e *likelihood) float64 {
-	switch {
-	case a.kind == onThroughput && e.spread > 0:
-		return e.value - 2*e.spread
-	case e.n == 0:
-		return 0
-	case a.kind == onMean:
-		return e.value - 1
-	}
-	return e.k - e.n*a.share
 }
 
 // support is the range of ln max that holds all but a negligible part of the
@@ -187,7 +127,9 @@ func (p *posterior) normalise(a *assumed, seen []likelihood, top float64, kappa 
 		p.mass[i/(kappas*phiNodes)] += w
 		total += w
 	}
-	p.beyond = a.outOfReach(p, seen, top, total)
+	if a.unlimited(seen) {
+		p.beyond = 1
+	}
 	scale := (1 - p.beyond) / total
 	meanKappa, meanPhi := 0.0, 0.0
 	p.cumulative = make([]float64, rates+1)
@@ -205,37 +147,13 @@ func (p *posterior) normalise(a *assumed, seen []likelihood, top float64, kappa 
 	p.phi = a.phi.median * math.Exp(a.phi.sd*meanPhi/within)
 }
 
-// outOfReach is the posterior probability that the bound does not limit the
-// rate near the rates in question: exceedances are then a fiftieth of what is
-// allowed, whatever the rate. Throughput of which nothing was seen limits nothing. total exp(top) is the sum of the densities over
-// the grid.
-func (a *assumed) outOfReach(p *posterior, seen []likelihood, top, total float64) float64 {
-	if a.kind == onThroughput && !slices.ContainsFunc(seen, func(e likelihood) bool { return e.spread > 0 }) {
-		return 1
-	}
-	if a.reach >= 1 || a.kind != onShare {
-		return 0
-	}
-	var sum [phiNodes]float64
-	for i := range seen {
-		seen[i].at(a.offset-math.Log(50), &sum)
-	}
-	out := 0.0
-	for j, log := range logPhis() {
-		out += math.Exp(min(sum[j]+log-top, 700))
-	}
-	// The same sums of the priors that total contains put both cases on one
-	// scale.
-	kappas := len(p.joint) / (len(p.mass) * phiNodes)
-	rates, steep := 0.0, 0.0
-	for j := range kappas {
-		steep += math.Exp(a.logKappa(a.kappaAt(j, kappas)))
-	}
-	for u, high := a.span(seen); u <= high; u += p.step {
-		rates += math.Exp(a.logPrior(u))
-	}
-	odds := (1 - a.reach) / a.reach * out * steep * rates / total
-	return odds / (1 + odds)
+// unlimited reports whether nothing that was seen says that the bound limits the rate: no
+// trial showed what was completed, or no request failed. Servers fail requests when they
+// are far beyond saturation, where a latency bound is long missed.
+func (a *assumed) unlimited(seen []likelihood) bool {
+	return !slices.ContainsFunc(seen, func(e likelihood) bool {
+		return a.kind == onThroughput && e.spread > 0 || a.kind != onThroughput && (a.name != measure.ErrorsBound || e.k > 0)
+	})
 }
 
 // survival is the probability that the largest rate is above exp(u).
@@ -346,3 +264,10 @@ func (all posteriors) estimate(confidence float64) Estimate {
 // engines, under limits at shares from a thousandth to a half, come out between 0.6 %
 // low and 0.9 % high in the mean of many searches.
 const misshapen = 0.008
+
+// quantile95 is the 95 % quantile of the normal distribution: half the width of
+// a central interval of 90 %, in standard deviations.
+const quantile95 = 1.645
+
+// deviation is the standard deviation of ln rate that an interval of 90 % stands for.
+func (e Estimate) deviation() float64 { return e.width() / (2 * quantile95) }

@@ -9,26 +9,6 @@ import (
 	"planner/sweep/measure"
 )
 
-const (
-	// minTrials is the least number of trials under load that an interval may
-	// rest on.
-	minTrials = 3
-	// lost is the half-width of the interval above which nothing but the order of
-	// magnitude is sought, and a search that ends says no rate.
-	lost = 0.60
-	// wide is the half-width below which trials are so long that what an empty start hides,
-	// and the clumps at the ends of the window, matter little: measuring times as long as
-	// what the quantiles of the objective need.
-	wide, measuring = 0.25, 4
-	// stride is the least factor between rates while no trial met the objective, or
-	// none missed it: a prior that is far off must not be left in small steps.
-	stride = 1.5
-	// rateChoices is how many rates are weighed for the next trial, from the reach
-	// quantile of the posterior to the one that leaves as much above it.
-	rateChoices = 12
-	reach       = 0.01
-)
-
 // propose decides what to find out next; nil when the search has ended, which
 // it then records.
 func (s *MaxRate) propose() *measure.Trial {
@@ -110,7 +90,11 @@ func (s *MaxRate) next() measure.Trial {
 		if rate <= 0 {
 			rate, why = s.idle.start(), "a few requests at a time: finds the order of magnitude"
 		}
-		t := s.timed(min(rate, s.cfg.Limit), s.cfg.Prior.Rate <= 0)
+		times := 0
+		if s.cfg.Prior.Rate > 0 {
+			times = 1
+		}
+		t := s.cfg.timed(min(rate, s.cfg.Limit), times, s.learned())
 		t.Why = why
 		return t
 	}
@@ -125,27 +109,25 @@ func (s *MaxRate) next() measure.Trial {
 		high = least / stride
 		low, why = min(low, high), "every rate so far missed the objective: goes down"
 	}
-	near := s.posteriors.halfWidth(s.cfg.Confidence) < wide
+	// Near the limit what an empty start hides, and the clumps at the ends of a window,
+	// matter more than what short windows gain.
+	shortest := 0
+	if s.cfg.Window == 0 && !s.cfg.free() && s.posteriors.halfWidth(s.cfg.Confidence) < wide {
+		shortest = mostTimes
+	}
 	var best measure.Trial
 	worth := math.Inf(-1)
-	views := s.views()
+	views, learned := s.views(), s.learned()
 	for i := range rateChoices {
 		rate := min(low*math.Pow(high/low, float64(i)/(rateChoices-1)), s.cfg.Limit)
-		short, long := s.timed(rate, !near), s.timed(rate, false)
-		if near && s.cfg.Window == 0 && !s.cfg.free() {
-			short.Window *= measuring
-		}
-		long.Window = max(time.Duration(mostRequests*float64(long.Window)), short.Window)
-		for t := short; t.Window <= long.Window; t.Window = max(2*t.Window, 1) {
+		for times := shortest; times <= mostTimes; times = max(2*times, 1) {
+			t := s.cfg.timed(rate, times, learned)
 			gain := 0.0
 			for _, v := range views {
 				gain += v.gain(rate, t.Window, s.latency)
 			}
 			if gain /= s.cfg.price(&t); gain > worth {
 				best, worth = t, gain
-			}
-			if s.cfg.Window > 0 || t.Window > math.MaxInt64/2 {
-				break
 			}
 		}
 	}
@@ -158,7 +140,7 @@ func (s *MaxRate) next() measure.Trial {
 func (c *MaxRateConfig) price(t *measure.Trial) float64 {
 	seconds := (t.Warmup + t.Window + t.Cooldown).Seconds()
 	if c.free() {
-		return freeRequests/2 + seconds*t.Rate
+		return usualRequests + seconds*t.Rate
 	}
 	return seconds + c.Overhead.Seconds()
 }
@@ -175,10 +157,6 @@ type view struct {
 }
 
 type node struct{ logMax, kappa, mass float64 }
-
-// negligibleMass is the probability of a node that is left out of a view, and
-// negligibleWeight that of a bound.
-const negligibleMass, negligibleWeight = 1e-5, 0.01
 
 // views are those of the bounds that may limit the rate.
 func (s *MaxRate) views() []view {
@@ -258,8 +236,3 @@ func (a *assumed) expected(z, n, phi float64) (seen, variance float64) {
 	wrong := misfit * (seen - a.offset)
 	return seen, a.dispersion(phi).Phi(p)*p*(1-p)/(n*slope*slope) + wrong*wrong
 }
-
-// flowScatter is the variance of the growth of a backlog over the number of requests, as of
-// Poisson arrivals; flowHeld what engines that work on all requests at once add to that,
-// per time that requests hold them, as in a verdict of measure.
-const flowScatter, flowHeld = 1.0, 6.0

@@ -60,23 +60,6 @@ type RaceConfig struct {
 	OneEngine bool
 }
 
-// The rules of the race.
-const (
-	// delta is the gain below which two sets count as equal.
-	delta = 0.03
-	// skipBelow is the predicted probability of being better by delta below
-	// which a set is not even tried.
-	skipBelow = 0.08
-	// field is how many challengers are tried side by side. It is a constant so
-	// that the race does not depend on the machine.
-	field = 4
-	// predictionSpread is the standard deviation of ln(measured / predicted)
-	// between sets until enough sets were measured to know it, and its floor.
-	predictionSpread, leastSpread = 0.12, 0.05
-	// usualExplore is the default of RaceConfig.Explore.
-	usualExplore = 0.75
-)
-
 // Streams of the race's own draws.
 const (
 	streamWild = 101 + iota
@@ -89,8 +72,7 @@ type phase int
 const (
 	seeking     phase = iota // looks for a set that meets the objective at all
 	referencing              // measures the incumbent where challengers will be measured
-	comparing                // tries challengers there
-	refining                 // measures a promising challenger in full
+	comparing                // tries challengers there, and measures promising ones in full
 	finishing                // measures winner and default on fresh requests
 	listing                  // searches the sets in full that the strategy admits
 	finished
@@ -114,13 +96,11 @@ type Race struct {
 	// asked are the searches whose trials are out, in order.
 	asked  []*candidate
 	finals []*candidate
-	// turn is the final search whose turn it is on the only engine, and inTurn how
-	// many trials it has had.
-	turn, inTurn int
-	starts       []start
-	spent        time.Duration
-	trials       int
-	wild         bool
+	// turn counts the trials of the final searches on the only engine.
+	turn   int
+	starts []start
+	spent  time.Duration
+	trials int
 }
 
 // candidate is one knob set in the race.
@@ -129,7 +109,10 @@ type candidate struct {
 	search *MaxRate
 	status Status
 	reason note.Reason
-	tests  int
+	// named says that it is tried whatever is predicted of it; tests counts its
+	// trials at the reference.
+	named bool
+	tests int
 	// carries is what its own search found, once that has ended; gain is by how
 	// much more than the incumbent it seemed to carry on the same requests.
 	carries Estimate
@@ -165,8 +148,6 @@ func (r *Race) Next() []measure.Trial {
 			batch = r.ask(r.incumbent, r.referenceTrial())
 		case comparing:
 			batch = r.compare()
-		case refining:
-			batch = r.refine()
 		case finishing:
 			batch = r.finish()
 		case listing:
@@ -192,13 +173,10 @@ func (r *Race) Observe(m measure.Measurement) {
 	case m.Rejected.Text != "":
 		c.status, c.reason = Unable, m.Rejected
 	case r.phase == referencing:
-		parts := r.incumbent.search.posteriors
-		_, j := posteriors(parts).binding()
-		if r.reference.move(scoreOf(&m), parts[j].kappa, r.incumbent.carries.Value) {
-			return
+		if !r.reference.move(scoreOf(&m)) {
+			r.phase = comparing
 		}
-		r.phase = comparing
-	case r.phase == comparing:
+	case r.phase == comparing && c.status == underTest:
 		r.judge(c, &m)
 	}
 }
@@ -230,9 +208,22 @@ func (r *Race) sideBySide(sets []*candidate, most int) []measure.Trial {
 	return batch
 }
 
-// seek searches the sets in the order of prediction until one meets the
-// objective at some rate.
+// searchOf starts a search of its own for a candidate, within a part of what is left of
+// the budget.
+func (r *Race) searchOf(p Prior, seed uint64, part time.Duration) *MaxRate {
+	cfg := r.cfg.Search
+	cfg.Prior, cfg.Seed = p, seed
+	if cfg.Budget > 0 {
+		cfg.Budget = max((cfg.Budget-r.spent)/part, time.Second)
+	}
+	return NewMaxRate(cfg)
+}
+
+// seek searches the sets in the order of prediction until one meets the objective at some
+// rate. Each has half of what is left of the budget: the other half is for the other sets.
+// It gives up where several told nothing, for what is hardly a matter of the knobs then.
 func (r *Race) seek() []measure.Trial {
+	undecided := 0
 	for {
 		c := r.favourite()
 		if c == nil {
@@ -240,25 +231,50 @@ func (r *Race) seek() []measure.Trial {
 			return nil
 		}
 		if c.search == nil {
-			c.search = r.searchOf(c.prior, r.cfg.Search.Seed)
+			c.search = r.searchOf(c.prior, r.cfg.Search.Seed, time.Duration(min(len(r.all), 2)))
 			c.status = Measured
 		}
-		if !r.hadItsShare(c) {
-			if batch := r.follow(c); len(batch) > 0 {
-				return batch
-			}
+		if batch := r.follow(c); len(batch) > 0 {
+			return batch
 		}
-		result := c.search.Result()
-		switch {
+		switch found := c.search.Result(); {
 		case c.status == Unable:
-		case !(result.Estimate.Value > 0):
-			if c.without(result); r.givesUp() {
-				return nil
-			}
-		default:
-			c.carries = result.Estimate
+		case found.Estimate.Value > 0:
+			c.carries = found.Estimate
 			r.crown(c)
 			return nil
+		default:
+			c.without(found)
+		}
+		undecided = 0
+		for _, c := range r.all {
+			if c.status == Skipped {
+				undecided++
+			}
+		}
+		if undecided >= mostUndecided {
+			r.skip(note.Because(note.NotTriedBehind, undecided, c.reason.Text))
+		}
+	}
+}
+
+// without says of a set that its search ended without a rate: it meets the objective at
+// none, or what was measured does not tell.
+func (c *candidate) without(found Result) {
+	c.status, c.reason = Skipped, found.Reason
+	if found.Outcome == Infeasible {
+		c.status = Infeasibly
+	}
+}
+
+// skip says of the sets that were not tried why.
+func (r *Race) skip(why note.Reason) {
+	for _, c := range r.all {
+		switch c.status {
+		case Untried:
+			c.status, c.reason = Skipped, why.Or(r.foretold(c))
+		case underTest:
+			c.status, c.reason = Tied, why.Or(note.Because(note.AsGood, 100*delta))
 		}
 	}
 }
@@ -274,21 +290,21 @@ func (r *Race) crown(c *candidate) {
 	r.incumbent = c
 	c.status, c.reason = Measured, note.Reason{}
 	r.phase, r.reference = referencing, referenceLoad{}
-	if r.nobodyLeft() && !r.further() {
+	if len(r.contenders()) == 0 && !r.further() {
 		r.conclude(note.Reason{})
 	}
 }
 
-// compare tries the challengers that are most likely to be better.
+// compare measures promising challengers in full, and else tries those that are most
+// likely to be better.
 func (r *Race) compare() []measure.Trial {
-	if len(r.promoted) > 0 {
-		r.phase = refining
-		return nil
+	if batch := r.refine(); len(batch) > 0 || r.phase != comparing {
+		return batch
 	}
 	var batch []measure.Trial
 	for _, c := range r.contenders() {
 		if c.search == nil {
-			c.search = r.searchOf(r.recentred(c), r.cfg.Search.Seed)
+			c.search = r.searchOf(r.recentred(c), r.cfg.Search.Seed, 1)
 		}
 		c.status = underTest
 		batch = append(batch, r.ask(c, r.pairedTrial(c))...)
@@ -303,8 +319,11 @@ func (r *Race) compare() []measure.Trial {
 func (r *Race) refine() []measure.Trial {
 	for len(r.promoted) > 0 {
 		c := r.promoted[0]
-		if batch := r.follow(c); len(batch) > 0 {
-			return batch
+		if c.status != Unable {
+			c.status = Measured
+			if batch := r.follow(c); len(batch) > 0 {
+				return batch
+			}
 		}
 		r.promoted = r.promoted[1:]
 		if c.status == Unable {
@@ -315,27 +334,17 @@ func (r *Race) refine() []measure.Trial {
 			c.without(found)
 			continue
 		}
-		c.status, c.reason = Measured, note.Because(note.CarriesLess, c.carries, r.incumbent.carries)
+		c.reason = note.Because(note.CarriesLess, c.carries, r.incumbent.carries)
 		if r.better(c) {
 			r.crown(c)
 		}
-	}
-	if r.phase == refining {
-		r.phase = comparing
 	}
 	return nil
 }
 
 // conclude begins the final measurement of the winner and the default.
 func (r *Race) conclude(why note.Reason) {
-	for _, c := range r.all {
-		switch c.status {
-		case Untried:
-			c.status, c.reason = Skipped, why.Or(r.foretold(c))
-		case underTest:
-			c.status, c.reason = Tied, why.Or(note.Because(note.AsGood, 100*delta))
-		}
-	}
+	r.skip(why)
 	if r.incumbent == nil {
 		r.phase = finished
 		return
@@ -347,19 +356,21 @@ func (r *Race) conclude(why note.Reason) {
 	}
 	best := r.incumbent.prior
 	best.Rate, best.Spread = r.incumbent.carries.Value, 0
-	r.finals = []*candidate{{prior: best, search: r.searchOf(best, seed)}}
+	r.finals = []*candidate{{prior: best, search: r.searchOf(best, seed, 1)}}
 	if d := r.cfg.Default; d != nil && d.Knobs != best.Knobs {
-		r.standard = &candidate{prior: *d, search: r.searchOf(*d, seed)}
+		r.standard = &candidate{prior: *d, search: r.searchOf(*d, seed, 1)}
 		r.finals = append(r.finals, r.standard)
 	}
 }
 
 // finish runs the final searches side by side, or by turns.
 func (r *Race) finish() []measure.Trial {
+	var batch []measure.Trial
 	if r.cfg.OneEngine {
-		return r.takeTurns()
+		batch = r.takeTurns()
+	} else {
+		batch = r.sideBySide(r.finals, len(r.finals))
 	}
-	batch := r.sideBySide(r.finals, len(r.finals))
 	if len(batch) == 0 {
 		r.phase = finished
 	}

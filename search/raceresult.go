@@ -148,57 +148,15 @@ func (r RaceResult) PrefersDefault(best, standard, gain Estimate) bool {
 	return gain.Low <= 0 && r.Default.Estimate.width() <= muchWider*r.Best.Estimate.width()
 }
 
-// muchWider is the ratio of the widths of two intervals from which the wider one is
-// no measurement beside the other.
-const muchWider = 2.0
-
 // width is the width of the interval in the logarithm of the rate.
 func (e Estimate) width() float64 { return math.Log(e.High / e.Low) }
 
 // lead is the incumbent; before there is one, the set that is looked at.
 func (r *Race) lead() *candidate {
-	if r.phase == listing {
-		return r.leading()
-	}
-	if r.incumbent != nil {
+	if r.incumbent != nil && r.phase != listing {
 		return r.incumbent
 	}
-	var last *candidate
-	for _, c := range r.all {
-		if c.status == Measured {
-			return c
-		}
-		if c.search != nil && (last == nil || last.telling() < idleMisses && c.telling() >= last.telling()) {
-			last = c
-		}
-	}
-	if last != nil {
-		return last
-	}
-	return r.all[0]
-}
-
-// What a search without any rate tells, from least to most: that the engine failed, that
-// the objective is met at no rate, that it may be met, and that an idle engine misses it
-// already, whatever the knobs.
-const (
-	engineFailed = iota
-	noRateMeets
-	mayMeet
-	idleMisses
-)
-
-// telling says how much the search of a candidate tells that found no rate.
-func (c *candidate) telling() int {
-	switch r := c.search.Result(); {
-	case r.Floor != nil:
-		return idleMisses
-	case r.Outcome == Infeasible:
-		return noRateMeets
-	case r.Outcome == Unmeasured:
-		return engineFailed
-	}
-	return mayMeet
+	return r.leading()
 }
 
 // gainOver is the ratio of two independent estimates less one.
@@ -207,4 +165,25 @@ func gainOver(a, b Estimate) Estimate {
 	mid := math.Log(a.Value / b.Value)
 	return Estimate{Value: math.Expm1(mid), Low: math.Expm1(mid - spread), High: math.Expm1(mid + spread), Confidence: a.Confidence,
 		Safe: math.Expm1(mid - spread)}
+}
+
+// standing is what became of a set beside the best one.
+func (r *Race) standing(c *candidate, best Estimate) Contestant {
+	s := Contestant{Knobs: c.prior.Knobs, Status: c.status, Reason: c.reason}
+	if r.cfg.Strategy == ByPrediction || c.status == Unable {
+		return s
+	}
+	if c.search == nil {
+		s.Status, s.Reason = Skipped, note.Because(note.OffTheWay)
+		return s
+	}
+	switch found := c.search.Result(); {
+	case found.Outcome.hopeless():
+		s.Status, s.Reason = Infeasibly, found.Reason
+	case !(found.Estimate.Value > 0):
+		s.Status, s.Reason = Skipped, found.Reason
+	default:
+		s.Reason = note.Because(note.CarriesLess, found.Estimate, best)
+	}
+	return s
 }

@@ -8,72 +8,47 @@ import (
 	"planner/sweep/measure"
 )
 
-// referenceLoad is the load at which challengers are measured: a little above what the incumbent
-// carries, in trials as short as a search's first one. On the same requests
-// these tell two sets apart that differ by a few per cent, provided that the
-// incumbent is seen to miss the objective: where it shows next to no request
-// beyond the limit, what sets them apart, such as a place for one more sequence,
-// was not even touched; where its queue outgrew everything, it is the same for all
-// that are not much better. What the incumbent is thought to carry may be wrong by
-// a tenth either way, so the reference is moved until it is neither. Requests that happen
-// to come so evenly that the incumbent carries far more of them would show of another
-// set no more than that, and others are drawn.
+// referenceLoad is the load at which challengers are measured: a little above what the
+// incumbent carries, in trials as short as a search's first one. On the same requests
+// these tell two sets apart that differ by a few per cent, provided that the incumbent is
+// seen to miss the objective: where it meets it, what sets them apart, such as a place for
+// one more sequence, was not even touched; where its queue outgrew everything, it is the
+// same for all that are not much better. What the incumbent is thought to carry may be
+// wrong by a tenth either way, so the reference is moved until it is neither.
 type referenceLoad struct {
 	rate float64
-	draw int
-	// trial is the incumbent's there, but for its draw.
+	// trial is the incumbent's there, but for its draw, and score what it showed.
 	trial measure.Trial
 	score showing
 	moves int
-	// low is the highest rate at which the incumbent showed too little, high the
-	// lowest at which it was overloaded, and over what it showed there; 0 where there
-	// is none.
-	low, high float64
-	over      showing
+	// met says that the incumbent met the objective at a lower rate. over is the lowest
+	// rate at which it was overloaded so far, and worst what it showed there.
+	met   bool
+	over  float64
+	worst showing
 }
 
-const (
-	// above is where the incumbent is wanted, on the scale of its curve: at twice what
-	// is allowed.
-	above = 0.70
-	// mostMoves is how often the reference is moved at most, farthest its largest distance
-	// from the rate that the incumbent is thought to carry.
-	mostMoves, farthest = 6, 0.2
-	// enoughBeyond is the count of exceedances from which a trial there tells.
-	enoughBeyond = 10
-)
-
 // move takes what the incumbent showed at the reference and moves it where that
-// tells too little. steep is the steepness of the incumbent's curve, carries the rate
-// that it is thought to carry.
-func (m *referenceLoad) move(s showing, steep, carries float64) (moved bool) {
+// tells too little.
+func (m *referenceLoad) move(s showing) (moved bool) {
 	m.score = s
-	switch {
-	case s.overloaded:
-		m.high, m.over = m.rate, s
-	case s.count >= enoughBeyond || s.mean:
-		return false
-	default:
-		m.low = m.rate
-	}
-	if m.moves == mostMoves || m.low > 0 && m.high > 0 && m.high < m.low*(1+delta/2) {
-		if m.high > 0 {
-			// Between next to nothing and overload, a set that is better shows at the
-			// latter.
-			m.rate, m.score = m.high, m.over
-		}
-		return false
-	}
 	m.moves++
 	switch {
-	case m.low > 0 && m.high > 0:
-		m.rate = math.Sqrt(m.low * m.high)
-	case m.high > 0:
+	case s.overloaded:
+		m.over, m.worst = m.rate, s
+		if m.met || m.moves > mostMoves {
+			return false
+		}
 		m.rate /= 1 + delta
-	case m.rate > (1+farthest-delta)*carries:
-		*m = referenceLoad{rate: (1 + delta) * carries, draw: m.draw + 1, moves: m.moves}
+	case s.excess >= 0 || m.moves > mostMoves:
+		return false
+	case m.over > 0:
+		// Between meeting its objective and overload, a set that is better shows at the latter.
+		m.rate, m.score = m.over, m.worst
+		return false
 	default:
-		m.rate = min(m.rate*(1+max((above-s.excess)/steep, delta)), (1+farthest)*carries)
+		m.met = true
+		m.rate *= 1 + delta
 	}
 	return true
 }
@@ -86,12 +61,7 @@ func (r *Race) referenceTrial() measure.Trial {
 	}
 	first := unstarted(s.cfg.Prior)
 	first.latency = s.latency
-	r.reference.trial = s.cfg.timed(r.reference.rate, false, first)
-	if s.cfg.Window == 0 {
-		// Requests come at random: as many as resolve the statistics, in the mean, would
-		// be too few in every other trial.
-		r.reference.trial.Window += r.reference.trial.Window / 8
-	}
+	r.reference.trial = s.cfg.timed(r.reference.rate, 1, first)
 	t := r.pairedTrial(r.incumbent)
 	t.Why = "the best set so far, where challengers will be measured"
 	return t
@@ -99,12 +69,14 @@ func (r *Race) referenceTrial() measure.Trial {
 
 // pairedTrial measures a set at the reference. The requests are the same for all sets.
 func (r *Race) pairedTrial(c *candidate) measure.Trial {
-	test := max(c.tests, 0)
+	test := c.tests
 	if c == r.incumbent {
 		test = 0
 	}
-	t := c.search.trial(r.reference.trial)
-	t.Seed = trialSeed(r.cfg.Search.Seed^streamTests, test+r.reference.draw*(invalidInRow+1))
+	at := r.reference.trial
+	at.Rate = r.reference.rate
+	t := c.search.trial(at)
+	t.Seed = trialSeed(r.cfg.Search.Seed^streamTests, test)
 	t.Why = fmt.Sprintf("challenger: better than the best set by %.0f %%?", 100*delta)
 	return *t
 }
@@ -113,22 +85,24 @@ func (r *Race) pairedTrial(c *candidate) measure.Trial {
 type showing struct {
 	overloaded bool
 	// bound is the one that is furthest beyond, or nearest to, what is allowed,
-	// and share what it saw beyond the limit, count of them. mean says that it bounds
-	// a mean, of which nothing is counted.
+	// and share what it saw beyond the limit. mean says that it bounds a mean, of which
+	// nothing is counted.
 	bound string
 	share float64
-	count int
 	mean  bool
 	// excess is how far that bound is beyond what is allowed, on the scale of its
-	// curve, and all the same of each bound, in the order of the objective; NaN
-	// where nothing is known.
+	// curve, and all the same of each bound, in the order of the objective.
 	excess float64
-	all    []float64
-	// tails are the same as told by the bounded statistic instead of by counting: an
-	// exponential tail with the statistic x at the allowed share p has
-	// ln p (x/limit - 1) more or less beyond the limit. NaN where the statistic is not
-	// resolved.
-	tails []float64
+	all    []excess
+}
+
+// excess is how far a bound is beyond what is allowed, NaN where nothing is known. counted
+// says that it is told by counting: whole clumps of exceedances come or not. The bounded
+// statistic tells more, where it is resolved: an exponential tail with the statistic x at
+// the allowed share p has ln p (x/limit - 1) more or less beyond the limit.
+type excess struct {
+	value   float64
+	counted bool
 }
 
 // scoreOf judges a trial by its raw counts.
@@ -137,20 +111,21 @@ func scoreOf(m *measure.Measurement) showing {
 	for _, b := range m.Trial.Objective.Bounds {
 		c, ok := m.Count(b.String())
 		if !ok || c.N == 0 {
-			s.all, s.tails = append(s.all, math.NaN()), append(s.tails, math.NaN())
+			s.all = append(s.all, excess{value: math.NaN()})
 			continue
 		}
-		excess, tail := math.Log(max(c.Value, math.SmallestNonzeroFloat64)), math.NaN()
+		e := excess{value: math.Log(max(c.Value, math.SmallestNonzeroFloat64))}
 		if allowed := b.Allowed(); allowed > 0 {
-			// Half a request more keeps it finite where none, or all, are beyond.
-			excess = link((float64(c.K)+0.5)/(float64(c.N)+1)) - link(allowed)
 			if x := m.Bounded(b); x > 0 {
-				tail = math.Log(1/allowed) * math.Log(float64(x)/float64(b.Limit))
+				e.value = math.Log(1/allowed) * math.Log(float64(x)/float64(b.Limit))
+			} else {
+				// Half a request more keeps it finite where none, or all, are beyond.
+				e = excess{link((float64(c.K)+0.5)/(float64(c.N)+1)) - link(allowed), true}
 			}
 		}
-		s.all, s.tails = append(s.all, excess), append(s.tails, tail)
-		if excess > s.excess {
-			s.bound, s.share, s.count, s.excess, s.mean = b.String(), float64(c.K)/float64(c.N), c.K, excess, b.Allowed() == 0
+		s.all = append(s.all, e)
+		if e.value > s.excess {
+			s.bound, s.share, s.excess, s.mean = b.String(), float64(c.K)/float64(c.N), e.value, b.Allowed() == 0
 		}
 	}
 	return s
@@ -176,59 +151,39 @@ func (s showing) String() string {
 // their trials at the reference, with its standard deviation.
 type advantage struct{ value, sd float64 }
 
-// The standard deviation of a gain that is told from one trial of two sets on the
-// same requests is pairedSpread where the same bound limits both and its statistic is
-// resolved: on M/M/1 queues that differ by 5 %, it told 4 to 10 %, and counts of
-// exceedances, whole clumps of which come or not, 0 to 25 %. Where only these are to
-// be had they have pairedShare of their variances in common if the same bound limits
-// both. An overload that only one
-// of the two shows says which is better and hardly by how much.
-const (
-	pairedSpread    = 0.03
-	pairedShare     = 0.8
-	overloadGain    = 0.05
-	overloadUnknown = 0.10
-)
-
 // pairedGain compares a challenger's trial at the reference with the incumbent's. How much
 // more each set could carry follows for each bound from its excess and from the
-// steepness of the incumbent's curve; the least of them counts.
+// steepness of the incumbent's curve; the least of them counts. An overload that only one
+// of the two shows says which is better and hardly by how much.
 func (r *Race) pairedGain(s showing) advantage {
 	best := r.reference.score
 	switch {
 	case s.overloaded && best.overloaded:
-		return advantage{0, overloadUnknown}
+		return advantage{0, unpairedSpread}
 	case s.overloaded:
-		return advantage{-overloadGain, overloadUnknown}
+		return advantage{-unpairedSpread, unpairedSpread}
 	case best.overloaded:
-		return advantage{overloadGain, overloadUnknown}
+		return advantage{unpairedSpread, unpairedSpread}
 	}
 	parts := r.incumbent.search.posteriors
-	roomFor := func(s showing) (room float64, of int) {
-		room = math.Inf(1)
-		for j, excess := range s.all {
-			if x := -excess / parts[j].kappa; x < room {
-				room, of = x, j
+	sd := pairedSpread
+	room := func(s showing) float64 {
+		least, counted := math.Inf(1), true
+		for j, e := range s.all {
+			if x := -e.value / parts[j].kappa; x < least {
+				least, counted = x, e.counted
 			}
 		}
-		return room, of
-	}
-	room, i := roomFor(s)
-	bestRoom, j := roomFor(best)
-	if math.IsInf(room, 1) || math.IsInf(bestRoom, 1) {
-		return advantage{0, overloadUnknown}
-	}
-	g := advantage{room - bestRoom, pairedSpread}
-	if distance := best.tails[j] - s.tails[j]; i == j && !math.IsNaN(distance) {
-		g.value = distance / parts[j].kappa
-	} else if !best.mean {
-		clumps := parts[j].phi * (1/(float64(s.count)+1) + 1/(float64(best.count)+1))
-		if i == j {
-			clumps *= 1 - pairedShare
+		if counted {
+			sd = unpairedSpread
 		}
-		g.sd = max(g.sd, math.Sqrt(clumps)/parts[j].kappa)
+		return least
 	}
-	return g
+	gain := room(s) - room(best)
+	if math.IsNaN(gain) || math.IsInf(gain, 0) {
+		return advantage{0, unpairedSpread}
+	}
+	return advantage{gain, sd}
 }
 
 // judge decides what a challenger's trial at the reference means. Both trials saw the
@@ -260,10 +215,7 @@ func (r *Race) judge(c *candidate, m *measure.Measurement) {
 // by what they are worth.
 func (r *Race) better(c *candidate) bool {
 	best := r.incumbent.carries
-	if c.carries.Value <= 0 {
-		return false
-	}
 	difference := math.Log(c.carries.Value / best.Value)
-	sd := math.Hypot(math.Log(c.carries.High/c.carries.Low), math.Log(best.High/best.Low)) / (2 * quantile95)
+	sd := math.Hypot(c.carries.deviation(), best.deviation())
 	return c.gain.value/(c.gain.sd*c.gain.sd)+difference/(sd*sd) > 0
 }

@@ -8,16 +8,6 @@ import (
 	"planner/sweep/measure"
 )
 
-const (
-	// turnTrials is how many trials, of minutes each, a final search runs before the other has its
-	// turn: each turn begins with a start of the engine, which takes about as long
-	// as a trial, and each is another draw of what starts differ by.
-	turnTrials = 2
-	// sharpStart is the half-width of the interval from the trials of one start,
-	// relative, above which that start says nothing of how starts differ.
-	sharpStart = 0.3
-)
-
 // start is one start of the engine: the knobs that it ran with and the trials under
 // load on it that count. final says that one of these is of a final search.
 type start struct {
@@ -52,19 +42,18 @@ func (r *Race) startsOf(k measure.Knobs) (of []start, final int) {
 	return of, final
 }
 
-// takeTurns proposes trials of the final searches by turns.
+// takeTurns proposes trials of the final searches by turns of turnTrials.
 func (r *Race) takeTurns() []measure.Trial {
 	for range 2 * len(r.finals) {
-		c := r.finals[r.turn]
-		if r.inTurn < turnTrials && c.status != Unable {
+		c := r.finals[r.turn/turnTrials%len(r.finals)]
+		if c.status != Unable {
 			if batch := r.follow(c); len(batch) > 0 {
-				r.inTurn += len(batch)
+				r.turn++
 				return batch
 			}
 		}
-		r.turn, r.inTurn = (r.turn+1)%len(r.finals), 0
+		r.turn += turnTrials - r.turn%turnTrials
 	}
-	r.phase = finished
 	return nil
 }
 
@@ -169,6 +158,3 @@ func (e Estimate) widen(sigma float64, restarts int) Estimate {
 func normalTail(confidence float64) float64 {
 	return math.Sqrt2 * math.Erfinv(confidence)
 }
-
-// leastStarts is how many starts of an engine tell what starts differ by.
-const leastStarts = 3

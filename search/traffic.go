@@ -80,7 +80,7 @@ func (s *MaxRate) remarks(rate float64) note.Notes {
 	var out note.Notes
 	free, first := s.cfg, s.learned()
 	free.Window, first.distrusted = 0, 0
-	if own := free.timed(rate, false, first).Window; s.cfg.Window > 0 && s.cfg.Window < own*3/4 {
+	if own := free.timed(rate, 1, first).Window; s.cfg.Window > 0 && s.cfg.Window < own*3/4 {
 		out = append(out, note.New(note.WindowShort, s.cfg.Window, own.Round(time.Second)))
 	}
 	if w.Turns <= 1 {

@@ -20,12 +20,12 @@ func conversations() MaxRateConfig {
 func TestConversationsAreSteadyWhenTheWindowBegins(t *testing.T) {
 	s := NewMaxRate(conversations())
 	course := s.cfg.Workload.Course(time.Second)
-	if z := s.timed(50, false); z.Warmup < course+time.Second || z.Window < leastCourses*course {
+	if z := s.cfg.timed(50, 1, s.learned()); z.Warmup < course+time.Second || z.Window < leastCourses*course {
 		t.Errorf("warm-up %v, window %v for conversations of %v", z.Warmup, z.Window, course)
 	}
 	cfg := conversations()
 	cfg.Warmup, cfg.Window = 3*time.Second, 10*time.Second
-	if z := NewMaxRate(cfg).timed(50, false); z.Warmup != cfg.Warmup || z.Window != cfg.Window {
+	if z := cfg.timed(50, 1, learned{}); z.Warmup != cfg.Warmup || z.Window != cfg.Window {
 		t.Errorf("%v and %v asked for, %v and %v planned", cfg.Warmup, cfg.Window, z.Warmup, z.Window)
 	}
 }

@@ -47,10 +47,13 @@ func (s *study) repeat(name string, method func(c *testCase, seed uint64) answer
 	s.row(name, "mean", pool(all))
 }
 
+// shortBudget and longBudget are the engine times of the searches.
+const shortBudget, longBudget = 1355 * time.Second, 2355 * time.Second
+
 // accuracy is the error of the reported rate at fixed budgets.
-func (s *study) accuracy() {
+func (s *study) accuracy(budgets ...time.Duration) {
 	s.printf("## Error at a fixed budget\n\n" + scoreHead)
-	for _, budget := range []time.Duration{1355 * time.Second, 2355 * time.Second} {
+	for _, budget := range budgets {
 		s.repeat(fmt.Sprintf("ours, %.0f s", budget.Seconds()), func(c *testCase, seed uint64) answer {
 			return ours(c, right, seed, budget, never)
 		})
@@ -63,7 +66,7 @@ func (s *study) priors() {
 	s.printf("## Coverage with right, wrong and no priors, 1355 s\n\n" + scoreHead)
 	for _, k := range []knowledge{half, double, nothing, blind} {
 		s.repeat("ours, "+k.name, func(c *testCase, seed uint64) answer {
-			return ours(c, k, seed, 1355*time.Second, never)
+			return ours(c, k, seed, shortBudget, never)
 		})
 	}
 	s.printf("\n")

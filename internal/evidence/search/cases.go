@@ -1,8 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"math"
 	"math/rand/v2"
+	"os"
 	"time"
 
 	"planner/internal/evidence/search/virtual"
@@ -61,7 +63,7 @@ var (
 
 // servers are the five of the study. The queues' rates are exact; those of the
 // engine come from long runs.
-func servers(seeds uint64) []testCase {
+func servers() []testCase {
 	mm1 := virtual.Queue{Servers: 1, Rate: 35}
 	md1 := virtual.Queue{Servers: 1, Rate: 35, Constant: true}
 	mm8 := virtual.Queue{Servers: 8, Rate: 4.4, Waiting: true}
@@ -77,7 +79,31 @@ func servers(seeds uint64) []testCase {
 			cases[i].truth = q.MaxRate(cases[i].slo.Bounds[0].Limit, 0.01)
 		}
 	}
-	return finished(cases, seeds)
+	return cases
+}
+
+// storedServers are servers whose truths a file keeps, if it has a name.
+func storedServers(file string) ([]testCase, error) {
+	type kept struct{ Truth, Phi, Kappa float64 }
+	all := map[string]kept{}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		cases := finished(servers(), 1)
+		for _, c := range cases {
+			all[c.name] = kept{c.truth, c.phi, c.kappa}
+		}
+		if data, err = json.Marshal(all); err == nil && file != "" {
+			err = os.WriteFile(file, data, 0o600)
+		}
+		return cases, err
+	}
+	err = json.Unmarshal(data, &all)
+	cases := servers()
+	for i := range cases {
+		k := all[cases[i].name]
+		cases[i].truth, cases[i].phi, cases[i].kappa, cases[i].overhead = k.Truth, k.Phi, k.Kappa, trialOverhead
+	}
+	return cases, err
 }
 
 // longRun is the share beyond each bound over many long windows at a rate, and

@@ -17,13 +17,18 @@ func main() {
 
 func run() int {
 	seeds := flag.Int("seeds", 200, "repetitions of each search")
-	only := flag.String("only", "", "comma-separated parts: accuracy, priors, others, abort, limits, peers, race; empty for all")
+	only := flag.String("only", "", "comma-separated parts: accuracy (short for its first half), priors, others, abort, limits, peers, race; empty for all")
+	truths := flag.String("truths", "", "file that keeps the five servers' truths between runs")
 	trace := flag.String("trace", "", "SERVER:PRIOR:SEED, as 0:none:3: print one search trial by trial instead")
 	flag.Parse()
 	start := time.Now()
 	s := study{out: os.Stdout, seeds: *seeds}
 	if *only != "race" && *only != "others" {
-		s.cases = servers(1)
+		var err error
+		if s.cases, err = storedServers(*truths); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 	}
 	if *trace != "" {
 		if err := s.traceNamed(*trace); err != nil {
@@ -36,8 +41,8 @@ func run() int {
 	for _, p := range []struct {
 		name string
 		run  func()
-	}{{"accuracy", s.accuracy}, {"priors", s.priors}, {"others", s.others}, {"abort", s.abort}, {"limits", s.limits}, {"peers", s.peers}, {"race", s.races}} {
-		if *only == "" || slices.Contains(strings.Split(*only, ","), p.name) {
+	}{{"short", func() { s.accuracy(shortBudget) }}, {"accuracy", func() { s.accuracy(shortBudget, longBudget) }}, {"priors", s.priors}, {"others", s.others}, {"abort", s.abort}, {"limits", s.limits}, {"peers", s.peers}, {"race", s.races}} {
+		if *only == "" && p.name != "short" || slices.Contains(strings.Split(*only, ","), p.name) {
 			p.run()
 		}
 	}

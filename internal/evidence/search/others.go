@@ -48,12 +48,15 @@ func otherServers() []testCase {
 	return finished(cases, 7)
 }
 
+// trialOverhead is what a trial costs besides its load.
+const trialOverhead = 6 * time.Second
+
 // finished fills in what a case needs beside its server and objective. The rates
 // of queues are exact; others are found around the one that is given.
 func finished(cases []testCase, seed uint64) []testCase {
 	for i := range cases {
 		c := &cases[i]
-		c.overhead = 6 * time.Second
+		c.overhead = trialOverhead
 		if _, exact := c.server.(virtual.Queue); !exact {
 			c.truth = precise(c, bruteForce(c, 12, 16))
 		}
