@@ -170,6 +170,8 @@ type Latencies struct {
 	TPOT Summary `json:"tpot_ms"`
 	ITL  Summary `json:"itl_ms"`
 	E2E  Summary `json:"e2e_ms"`
+	// ByPrompt sets TTFT beside the prompts; nil where nothing can be told.
+	ByPrompt *ByPrompt `json:"ttft_by_prompt,omitempty"`
 }
 
 // Measurement is a reduced trial with its doubts. In a file it is one line of the

@@ -89,6 +89,7 @@ func tally(records []*Record) Tally {
 // answers were not paced.
 func (c *cohort) latencies(unpaced bool) Latencies {
 	l := unresolvedLatencies()
+	l.ByPrompt = c.byPrompt()
 	for _, m := range AllLatencies() {
 		if m.row().value != nil && !(unpaced && m == TPOT) {
 			*l.Latency(m) = c.latency(m).summary()

@@ -1,0 +1,173 @@
+// Package diagnose says what of a server's behaviour is not as it should be, by the
+// decision flow of the field, from trials that were run anyway: which symptom, by which
+// figures, and which knob or measurement is next.
+package diagnose
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"planner/model"
+	"planner/sweep/measure"
+)
+
+// Kind names a finding.
+type Kind string
+
+// What can be found.
+const (
+	// Prefill: the time to first token grows with the prompt, at low load already.
+	Prefill Kind = "prefill"
+	// Bandwidth: tokens come slowly at low load, as fast as the weights can be read.
+	Bandwidth Kind = "bandwidth"
+	// Inefficiency: tokens come slowly at low load, far from what the bandwidth allows.
+	Inefficiency Kind = "inefficiency"
+	// Queueing: some first tokens come very late though most come soon.
+	Queueing Kind = "queueing"
+	// MixedLengths: the same, and those late are the long prompts.
+	MixedLengths Kind = "mixed_lengths"
+	// Batching: a limit on the pace of tokens ends the load where throughput still grows.
+	Batching Kind = "batching"
+	// CacheMisses and CacheEviction: shared prefixes are not found in the prefix cache, in
+	// the latter case as it cannot hold them.
+	CacheMisses   Kind = "cache_misses"
+	CacheEviction Kind = "cache_eviction"
+	// Host: a saturated server does far less than the hardware allows.
+	Host Kind = "host"
+)
+
+// Finding is one thing that is not as it should be.
+type Finding struct {
+	Kind Kind `json:"kind"`
+	// Symptom says what it is, Evidence by which figures of which trials, and Next which
+	// knob or measurement comes next.
+	Symptom  string   `json:"symptom"`
+	Evidence []string `json:"evidence"`
+	Next     string   `json:"next"`
+}
+
+// The figures from which on something is a symptom. Lengths of prompts alone spread the
+// times to first token of common workloads by a factor of four.
+const (
+	fewest        = 100  // requests of a trial that says anything
+	nearLimit     = 0.7  // of a limit, at low load: what is left for load is little
+	slowerThan    = 2.0  // times the modelled idle latency
+	grows         = 0.6  // of what a TTFT in proportion to the prompt would grow by
+	streamed      = 0.5  // share of the bandwidth from which on the bandwidth is the reason
+	moderate      = 0.75 // share of the highest throughput seen up to which nothing should queue
+	spike         = 6.0  // p99 over p50
+	spikeNoLimit  = 12.0 // the same where no limit says what is late
+	longer        = 2.0  // the prompts of the slowest requests over the mean
+	gained        = 1.25 // throughput beyond the last load within the limit
+	sharedPrompt  = 0.2  // of a prompt, from which on a prefix cache matters
+	found         = 0.5  // of what is shared that a cache should find at least
+	noFaster      = 0.9  // warm over cold
+	farBelow      = 0.12 // of the roofline; served engines reach a quarter to a half
+	mostlyFixed   = 0.5  // share of the steps that neither bandwidth nor compute explains
+	fullPool      = 0.9  // of the KV cache
+	saturatedPart = 0.93 // of the offered rate that is not completed
+)
+
+// server is what the trials of one set of knobs show, by load.
+type server struct {
+	trials []*measure.Measurement
+	// bounds are those of the data sheets; nil where model or hardware is not known.
+	bounds *model.Bounds
+	slo    measure.SLO
+	// highest is the most requests per second that were completed.
+	highest float64
+}
+
+// Of lists what the trials of one set of knobs show, beside what the data sheets allow,
+// which may be nil.
+func Of(trials []measure.Measurement, bounds *model.Bounds) []Finding {
+	s := server{bounds: bounds}
+	for i := range trials {
+		if m := &trials[i]; m.Rejected.Text == "" && m.Valid && m.Requests >= fewest && 2*m.Failed < m.Requests {
+			s.trials = append(s.trials, m)
+		}
+	}
+	if len(s.trials) == 0 {
+		return nil
+	}
+	s.slo = s.trials[0].Trial.Objective
+	slices.SortStableFunc(s.trials, func(a, b *measure.Measurement) int { return cmp.Compare(a.Achieved, b.Achieved) })
+	for _, m := range s.whole() {
+		s.highest = max(s.highest, m.Achieved)
+	}
+	// What a server shows under load follows from what it shows without any.
+	var all []Finding
+	for _, stage := range [][]func() *Finding{{s.prefill, s.decode, s.cache}, {s.waits, s.host}, {s.batching}} {
+		for _, look := range stage {
+			if f := look(); f != nil {
+				all = append(all, *f)
+			}
+		}
+		if len(all) > 0 {
+			break
+		}
+	}
+	return all
+}
+
+// whole are the trials that were not ended early.
+func (s *server) whole() []*measure.Measurement {
+	return slices.DeleteFunc(slices.Clone(s.trials), func(m *measure.Measurement) bool { return m.Aborted.Text != "" })
+}
+
+// low is the trial of the least load, nil where that is no low one: more than half of
+// the highest throughput, with many requests at once.
+func (s *server) low() *measure.Measurement {
+	all := s.whole()
+	if len(all) == 0 || all[0].Overloaded {
+		return nil
+	}
+	if m := all[0]; m.Achieved <= s.highest/2 || inFlight(m) <= 4 {
+		return m
+	}
+	return nil
+}
+
+// inFlight is the mean number of requests in the server, by Little's law.
+func inFlight(m *measure.Measurement) float64 { return m.Achieved * max(m.E2E.Mean.Seconds(), 0) }
+
+// limitOf is the tightest limit on a latency, 0 where there is none.
+func (s *server) limitOf(metric measure.Metric) time.Duration {
+	least := time.Duration(0)
+	for _, b := range s.slo.Latencies() {
+		if b.Metric == metric && (least == 0 || b.Limit < least) {
+			least = b.Limit
+		}
+	}
+	return least
+}
+
+// at names a trial.
+func at(m *measure.Measurement) string {
+	if m.Trial.Closed() {
+		return fmt.Sprintf("at concurrency %d (trial %d)", m.Trial.Concurrency, m.Trial.Number)
+	}
+	return fmt.Sprintf("at %.3g requests/s (trial %d)", cmp.Or(m.Trial.Rate, m.Achieved), m.Trial.Number)
+}
+
+// ms prints a time in milliseconds.
+func ms(d time.Duration) string {
+	return fmt.Sprintf("%.3g ms", float64(d)/float64(time.Millisecond))
+}
+
+// percent prints a share.
+func percent(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) }
+
+// over is a/b, NaN where either is not known.
+func over(a, b time.Duration) float64 {
+	if a <= 0 || b <= 0 {
+		return math.NaN()
+	}
+	return float64(a) / float64(b)
+}
+
+// seconds converts to a duration.
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -1,0 +1,79 @@
+package diagnose_test
+
+import (
+	"flag"
+	"math/rand/v2"
+	"testing"
+
+	"planner/model"
+	"planner/plan/diagnose"
+	"planner/sweep/workload"
+)
+
+// ailments make a healthy server one of which a single thing is wrong.
+var ailments = []struct {
+	name string
+	make func(*virtual, *rand.Rand)
+	want diagnose.Kind
+}{
+	{"healthy", func(*virtual, *rand.Rand) {}, ""},
+	{"slow prefill", func(v *virtual, rng *rand.Rand) {
+		by := 6 + 6*rng.Float64()
+		v.load.Shapes[0].Prompt.Median *= 3
+		v.load.Shapes[0].Prompt.Sigma = max(v.load.Shapes[0].Prompt.Sigma, 0.5)
+		v.load.Shapes[0].Prompt.Max = 12000
+		v.ail = func(c *model.Constants) {
+			for _, f := range []model.WeightFormat{model.BF16, model.FP8} {
+				c.Prefill = c.Prefill.With(f, c.Prefill.For(f)/by)
+			}
+			c.Attention.Prefill /= by
+		}
+	}, diagnose.Prefill},
+	{"no bandwidth to spare", func(v *virtual, rng *rand.Rand) { v.tpot = 1.15 + 0.2*rng.Float64() }, diagnose.Bandwidth},
+	{"slow steps", func(v *virtual, rng *rand.Rand) {
+		more := (1.5 + 2*rng.Float64()) * 0.02
+		v.ail = func(c *model.Constants) { c.Fixed.Step += more }
+	}, diagnose.Inefficiency},
+	{"few places", func(v *virtual, rng *rand.Rand) { v.knobs.MaxNumSeqs, v.ttft = 3+rng.IntN(6), 12 }, diagnose.Queueing},
+	{"some long prompts", func(v *virtual, rng *rand.Rand) {
+		long := v.load.Shapes[0]
+		long.Prompt = workload.Lengths{Dist: workload.Fixed, Value: 10000 + rng.IntN(4000)}
+		long.Weight, long.Name, v.load.Shapes[0].Weight, v.load.Shapes[0].Name = 0.015+0.015*rng.Float64(), "long", 1, "short"
+		v.load.Shapes = append(v.load.Shapes, long)
+		v.ttft = 4
+	}, diagnose.MixedLengths},
+	{"tight pace", func(v *virtual, rng *rand.Rand) { v.tpot = 1.8 + 0.4*rng.Float64() }, diagnose.Batching},
+	{"cache off", func(v *virtual, rng *rand.Rand) {
+		v.load.Shapes[0].Prefix = workload.Prefix{Groups: 4 + rng.IntN(8), Tokens: 1000 + rng.IntN(1000)}
+		v.knobs.PrefixCaching = false
+	}, diagnose.CacheMisses},
+	{"cache too small", func(v *virtual, rng *rand.Rand) {
+		v.load.Shapes[0].Prefix = workload.Prefix{Groups: 400 + rng.IntN(200), Tokens: 1500 + rng.IntN(1000)}
+		v.knobs.KVBlocks = 6000 + rng.IntN(4000)
+	}, diagnose.CacheEviction},
+	{"slow host", func(v *virtual, rng *rand.Rand) {
+		each := (2 + 3*rng.Float64()) * 1e-3
+		v.ail = func(c *model.Constants) { c.Fixed.Request += each }
+	}, diagnose.Host},
+}
+
+// variants is how many servers of each kind are drawn, from which seed on.
+var variants, from = flag.Int("variants", 1, "servers of each kind"), flag.Uint64("from", 1, "seed of the first")
+
+// TestAilments: a server with one ailment is diagnosed with it and nothing else, a healthy
+// one with nothing, whatever the model, the GPUs, the traffic and the size of the ailment.
+func TestAilments(t *testing.T) {
+	for i, a := range ailments {
+		for seed := *from; seed < *from+uint64(*variants); seed++ {
+			rng := rand.New(rand.NewPCG(seed, uint64(i)))
+			v := drawn(t, rng)
+			a.make(&v, rng)
+			found := v.diagnosed(t)
+			switch {
+			case a.want == "" && len(found) == 0, len(found) == 1 && found[0].Kind == a.want:
+				continue
+			}
+			t.Errorf("%s, seed %d, %s on %d x %s: %+v", a.name, seed, v.deployment.Arch.Name, v.deployment.TP, v.deployment.Hardware.Name, found)
+		}
+	}
+}

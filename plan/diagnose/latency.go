@@ -1,0 +1,134 @@
+package diagnose
+
+import (
+	"fmt"
+
+	"planner/sweep/measure"
+)
+
+// prefill looks whether prompts take too long even where nothing else runs.
+func (s *server) prefill() *Finding {
+	m := s.low()
+	if m == nil || m.ByPrompt == nil {
+		return nil
+	}
+	short, long := m.ByPrompt.Short, m.ByPrompt.Long
+	if long.Tokens < longer*short.Tokens || !(1-over(short.TTFT, long.TTFT) >= grows*(1-short.Tokens/long.Tokens)) {
+		return nil
+	}
+	evidence := []string{fmt.Sprintf("TTFT of %s for prompts of %.0f tokens, %s for %.0f, in the median %s",
+		ms(short.TTFT), short.Tokens, ms(long.TTFT), long.Tokens, at(m))}
+	trouble := false
+	if limit := s.limitOf(measure.TTFT); limit > 0 && over(long.TTFT, limit) > nearLimit {
+		trouble = true
+		evidence = append(evidence, fmt.Sprintf("that is %s of the limit of %s, before any load", percent(over(long.TTFT, limit)), ms(limit)))
+	}
+	if s.bounds != nil && s.bounds.IdleTTFT > 0 && over(m.TTFT.Mean, seconds(s.bounds.IdleTTFT)) > slowerThan {
+		trouble = true
+		evidence = append(evidence, fmt.Sprintf("%.1f times the modelled TTFT of an idle engine, %s; the data sheet's compute alone would take %s",
+			over(m.TTFT.Mean, seconds(s.bounds.IdleTTFT)), ms(seconds(s.bounds.IdleTTFT)), ms(seconds(s.bounds.PrefillSeconds))))
+	}
+	if !trouble {
+		return nil
+	}
+	return &Finding{Prefill, "prefill: the time to first token grows with the prompt at low load already", evidence,
+		"larger max_num_batched_tokens (a long prompt takes fewer steps), more tensor_parallel, weights in fp8, a prefix cache if prompts share their beginnings, or a TTFT limit by length"}
+}
+
+// decode looks whether tokens come slowly even where little else runs, and tells a
+// bandwidth that is used up from one that is not.
+func (s *server) decode() *Finding {
+	m := s.low()
+	if m == nil || m.TPOT.P50 <= 0 {
+		return nil
+	}
+	evidence := []string{fmt.Sprintf("TPOT of %s in the median %s, with %.1f requests in flight", ms(m.TPOT.P50), at(m), inFlight(m))}
+	trouble := false
+	limit := s.limitOf(measure.TPOT)
+	if limit == 0 {
+		limit = s.limitOf(measure.ITL)
+	}
+	if limit > 0 && over(m.TPOT.P50, limit) > nearLimit {
+		trouble = true
+		evidence = append(evidence, fmt.Sprintf("%s of the limit of %s", percent(over(m.TPOT.P50, limit)), ms(limit)))
+	}
+	if s.bounds == nil || s.bounds.WeightSeconds <= 0 {
+		if !trouble {
+			return nil
+		}
+		return &Finding{Inefficiency, "tokens come slowly at low load; without model and hardware nobody can say whether the bandwidth is used up", evidence,
+			"give model and hardware, which the roofline needs; then more tensor_parallel or less precision against bandwidth, CUDA graphs and the host's speed against overhead"}
+	}
+	ideal := s.bounds.WeightSeconds + inFlight(m)*s.bounds.KVSeconds
+	used := ideal / m.TPOT.P50.Seconds()
+	if idle := s.bounds.IdleTPOT + inFlight(m)*s.bounds.KVSeconds; over(m.TPOT.P50, seconds(idle)) > slowerThan {
+		trouble = true
+		evidence = append(evidence, fmt.Sprintf("%.1f times what is modelled, %s", over(m.TPOT.P50, seconds(idle)), ms(seconds(idle))))
+	}
+	if !trouble {
+		return nil
+	}
+	evidence = append(evidence, fmt.Sprintf("reading weights and KV cache once takes %s: %s of the bandwidth is used", ms(seconds(ideal)), percent(used)))
+	if used >= streamed {
+		return &Finding{Bandwidth, "bandwidth: tokens come as fast as the weights can be read, and that is slow", evidence,
+			"fewer bytes a GPU: more tensor_parallel, weights or KV cache in fp8, or a GPU with more bandwidth; batching does not help one token"}
+	}
+	return &Finding{Inefficiency, "inefficiency: tokens come slowly at low load though most of the bandwidth is idle", evidence,
+		"CUDA graphs (no --enforce-eager), async_scheduling, the attention backend, links between the GPUs; a profile of a few decode steps shows the gaps between kernels"}
+}
+
+// waits looks for late first tokens at loads where nothing should wait.
+func (s *server) waits() *Finding {
+	limit := s.limitOf(measure.TTFT)
+	var worst *measure.Measurement
+	most := spike
+	for _, m := range s.whole() {
+		ratio := over(m.TTFT.P99, m.TTFT.P50)
+		late := limit > 0 && m.TTFT.P99 > limit && 2*m.TTFT.P50 < limit || limit == 0 && ratio >= spikeNoLimit
+		if m.Overloaded || m.Achieved > moderate*s.highest || !late || !(ratio >= most) {
+			continue
+		}
+		worst, most = m, ratio
+	}
+	if worst == nil {
+		return nil
+	}
+	m := worst
+	evidence := []string{fmt.Sprintf("p99 TTFT of %s, %.0f times the median of %s, %s, which is %s of the highest throughput seen",
+		ms(m.TTFT.P99), most, ms(m.TTFT.P50), at(m), percent(m.Achieved/s.highest))}
+	if b := m.ByPrompt; b != nil {
+		evidence = append(evidence, fmt.Sprintf("the slowest 2 %% of the requests have prompts of %.0f tokens in the mean, all of them %.0f", b.Slow.Tokens, b.Mean))
+		if s.lengthsAlone() || longAreSlow(m) {
+			return &Finding{MixedLengths, "mixed lengths: p99 TTFT is that of the long prompts, most requests are fast", evidence,
+				"a limit by length, or a pool of its own for the long prompts; max_num_partial_prefills and long_prefill_token_threshold keep short prompts from waiting behind long ones"}
+		}
+	}
+	cause, next := s.cause(m)
+	return &Finding{Queueing, "queueing: some first tokens come very late while most come soon", append(evidence, cause), next}
+}
+
+// longAreSlow reports whether the requests that waited longest in a trial are those with
+// long prompts.
+func longAreSlow(m *measure.Measurement) bool {
+	return m.ByPrompt != nil && m.ByPrompt.Slow.Tokens >= longer*m.ByPrompt.Mean
+}
+
+// lengthsAlone reports whether the lengths of the prompts make first tokens late where
+// nothing else does: behind a long prompt short ones wait too, so under load those that
+// are late are no longer the long ones alone.
+func (s *server) lengthsAlone() bool {
+	m := s.low()
+	return m != nil && longAreSlow(m) && over(m.TTFT.P99, m.TTFT.P50) >= spike
+}
+
+// cause says what requests may have waited for in a trial, and what to try.
+func (s *server) cause(m *measure.Measurement) (evidence, next string) {
+	seqs := m.Trial.Knobs.MaxNumSeqs
+	switch flight := inFlight(m); {
+	case m.Server.Preemptions != nil && *m.Server.Preemptions > 0 || m.Server.PeakKV != nil && *m.Server.PeakKV >= fullPool:
+		return "the KV cache was full, or requests were preempted", "more KV cache: higher gpu_memory_utilization, kv_cache = \"fp8\", more tensor_parallel; or shorter max_model_len"
+	case seqs > 0 && flight >= 0.5*float64(seqs):
+		return fmt.Sprintf("%.0f requests were in flight in the mean where max_num_seqs lets %d run", flight, seqs), "a higher max_num_seqs"
+	}
+	return "neither max_num_seqs nor the KV cache explains it", "the time line of the trial: arrivals in bursts ask for headroom, pauses of the server for its log (garbage collection, compilation, other tenants)"
+}

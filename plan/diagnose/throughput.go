@@ -1,0 +1,138 @@
+package diagnose
+
+import (
+	"fmt"
+	"strings"
+
+	"planner/sweep/measure"
+)
+
+// batching looks for throughput that a limit on the pace of tokens leaves unused.
+func (s *server) batching() *Finding {
+	var within, beyond *measure.Measurement
+	for _, m := range s.whole() {
+		slow := s.paceMissed(m)
+		switch {
+		case m.Overloaded:
+		case !slow:
+			within = m
+		case within != nil:
+			beyond = m
+		}
+	}
+	if within == nil || beyond == nil || beyond.OutputTokens < gained*within.OutputTokens || !(over(beyond.TPOT.P50, within.TPOT.P50) > 1.1) {
+		return nil
+	}
+	return &Finding{Batching, "the batching trade: throughput still grows where the pace of tokens ends the load",
+		[]string{fmt.Sprintf("%.0f output tokens/s with a TPOT of %s in the median %s", within.OutputTokens, ms(within.TPOT.P50), at(within)),
+			fmt.Sprintf("%.0f tokens/s (%+.0f %%) with %s %s, beyond the limit", beyond.OutputTokens, 100*(beyond.OutputTokens/within.OutputTokens-1), ms(beyond.TPOT.P50), at(beyond))},
+		"a looser TPOT limit buys throughput; without one, smaller max_num_batched_tokens keeps steps short, and more tensor_parallel or prefill on instances of its own moves the trade"}
+}
+
+// paceMissed reports whether a trial is beyond a limit on TPOT or ITL.
+func (s *server) paceMissed(m *measure.Measurement) bool {
+	for _, b := range s.slo.Latencies() {
+		if seen := m.Bounded(b); (b.Metric == measure.TPOT || b.Metric == measure.ITL) && seen > b.Limit {
+			return true
+		}
+	}
+	return false
+}
+
+// cache looks whether shared prefixes are found in the prefix cache.
+func (s *server) cache() *Finding {
+	for _, m := range s.whole() {
+		w := m.Trial.Workload
+		if w == nil || m.Overloaded {
+			continue
+		}
+		prompt, _ := w.MeanTokens()
+		tokens, texts := w.SharedText()
+		share := tokens / prompt
+		if !(share >= sharedPrompt) || float64(m.Requests) < texts {
+			continue
+		}
+		evidence := s.missed(m, share)
+		if evidence == "" {
+			continue
+		}
+		said := []string{fmt.Sprintf("%s of a prompt is shared with others: %.0f texts of %.0f tokens", percent(share), texts, tokens), evidence}
+		if !m.Trial.Knobs.PrefixCaching && !m.Trial.Knobs.PrefixUnknown {
+			return &Finding{CacheMisses, "warm is no better than cold: the prefix cache is off", said, "prefix_caching = true"}
+		}
+		if pool := poolOf(m); pool > 0 && texts*tokens > pool*(1-used(m)) {
+			said = append(said, fmt.Sprintf("they take %.0f tokens together, and the KV cache holds %.0f, of which requests use up to %s", texts*tokens, pool, percent(used(m))))
+			return &Finding{CacheEviction, "warm is no better than cold: what is shared is evicted before it is used again", said,
+				"more KV cache (higher gpu_memory_utilization, kv_cache = \"fp8\", more tensor_parallel), or a router that sends a prefix to the same instance"}
+		}
+		return &Finding{CacheMisses, "warm is no better than cold: shared prefixes are not found in the cache", said,
+			"whether prompts begin with the shared part to the token (no date or name ahead of it), and whether a router sends a prefix to the same instance"}
+	}
+	return nil
+}
+
+// missed says that a trial found little of what its prompts share; "" where it did, or
+// nobody knows. A trial that began with a warm cache is set beside the cold one.
+func (s *server) missed(m *measure.Measurement, share float64) string {
+	if rate := m.Server.HitRate; rate != nil {
+		if *rate >= found*share || m.Trial.Warmup <= 0 {
+			return ""
+		}
+		return fmt.Sprintf("%s of the prompt tokens were found in the cache %s", percent(*rate), at(m))
+	}
+	if !strings.Contains(m.Trial.Why, "warm") {
+		return ""
+	}
+	for _, cold := range s.whole() {
+		same := strings.Contains(cold.Trial.Why, "cold") && cold.Trial.Rate == m.Trial.Rate && cold.Trial.Concurrency == m.Trial.Concurrency
+		if same && over(m.TTFT.P50, cold.TTFT.P50) > noFaster {
+			return fmt.Sprintf("median TTFT of %s with a warm cache, %s with a cold one, %s", ms(m.TTFT.P50), ms(cold.TTFT.P50), at(m))
+		}
+	}
+	return ""
+}
+
+// poolOf is the size of the KV cache in tokens, 0 where it is not known.
+func poolOf(m *measure.Measurement) float64 {
+	if m.Server.KVBlocks == nil || m.Server.BlockTokens == nil {
+		return 0
+	}
+	return float64(*m.Server.KVBlocks) * float64(*m.Server.BlockTokens)
+}
+
+func used(m *measure.Measurement) float64 {
+	if m.Server.PeakKV == nil {
+		return 0
+	}
+	return *m.Server.PeakKV
+}
+
+// host looks whether a saturated server does far less than its hardware allows.
+func (s *server) host() *Finding {
+	if s.bounds == nil || s.bounds.PromptsPerS <= 0 || s.bounds.OutputTokensPerS <= 0 {
+		return nil
+	}
+	var full *measure.Measurement
+	for _, m := range s.trials {
+		behind := !m.Trial.Closed() && (m.Overloaded || m.Achieved < saturatedPart*m.Trial.Rate)
+		if behind && (full == nil || m.Achieved > full.Achieved) {
+			full = m
+		}
+	}
+	if full == nil || full.Achieved <= 0 {
+		return nil
+	}
+	least := 1/s.bounds.PromptsPerS + full.OutputTokens/full.Achieved/s.bounds.OutputTokensPerS
+	reached := full.Achieved * least
+	t := full.Server.Time
+	if reached >= farBelow && !(t != nil && t.Fixed >= mostlyFixed) {
+		return nil
+	}
+	evidence := []string{fmt.Sprintf("%.3g requests/s were completed %s, where the backlog grew; the data sheets allow %.3g: %s of it",
+		full.Achieved, at(full), 1/least, percent(reached))}
+	if t != nil {
+		evidence = append(evidence, fmt.Sprintf("MBU %s, MFU %s; fixed costs take %s of the steps, and none runs in %s of the time", percent(t.MBU), percent(t.MFU), percent(t.Fixed), percent(t.Idle)))
+	}
+	return &Finding{Host, "a saturated server does far less than the hardware allows: the host or the set-up", evidence,
+		"the host's processors (tokenisation, one busy core), CUDA graphs, the GPUs' clocks and links (nvidia-smi), a proxy ahead of the server; `planner doctor` looks for the first of these"}
+}
