@@ -3,6 +3,8 @@ package plan
 import (
 	"planner/internal/note"
 	"planner/model/curve"
+	"planner/plan/diagnose"
+	"planner/plan/trust"
 	"planner/search"
 	"planner/sweep/measure"
 )
@@ -69,6 +71,10 @@ type Evidence struct {
 	// Knee and Saturation are those of Curve, filled in when the plan is written.
 	Knee       *float64          `json:"knee_per_s"`
 	Saturation *curve.Saturation `json:"saturation_per_s"`
+	// Diagnosis is what of the server is not as it should be, Trust the data held against
+	// the checklist of a benchmark.
+	Diagnosis []diagnose.Finding `json:"diagnosis"`
+	Trust     []trust.Item       `json:"trust"`
 }
 
 // Comparison is the engine's own settings beside the best that was found.

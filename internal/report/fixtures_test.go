@@ -13,6 +13,8 @@ import (
 	"planner/model/curve"
 	"planner/plan"
 	"planner/plan/decide"
+	"planner/plan/diagnose"
+	"planner/plan/trust"
 	"planner/search"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -179,15 +181,21 @@ func started(k measure.Knobs) StartCommand {
 	return StartCommand{Line: ServerCommand(k, "meta-llama/Llama-3.1-70B-Instruct", "--quantization fp8")}
 }
 
+// judged is what trials say of their server and of themselves.
+func judged(trials []measure.Measurement) decide.Judgement {
+	trials = of(trials, settings())
+	return decide.Judgement{Diagnosis: diagnose.Of(trials, &bounds().Bounds), Trust: trust.Check(trials, trust.Subject{GPU: "H100 SXM", Weights: "fp8", Rate: 16.9})}
+}
+
 // documents are the reports that the goldens hold.
 func documents() map[string]Document {
 	docs := map[string]Document{
-		"plan":   planDocument(solved(), decide.Background{Subject: "llama-3.1-70b in fp8, chat", Trials: trials(), Search: result()}, Engines{Start: started}),
-		"search": searchDocument(settings(), *result(), trials()[:6], Engines{}),
+		"plan":   planDocument(solved(), decide.Background{Subject: "llama-3.1-70b in fp8, chat", Trials: trials(), Search: result(), Judgement: judged(trials())}, Engines{Start: started}),
+		"search": searchDocument(settings(), *result(), decide.Background{Trials: trials()[:6], Judgement: judged(trials()[:6])}, Engines{}),
 		"blocks": blocks(),
 	}
 	r, seen := saturated()
-	docs["saturated"] = searchDocument(settings(), r, seen, Engines{})
+	docs["saturated"] = searchDocument(settings(), r, decide.Background{Trials: seen}, Engines{})
 	docs["overloaded"] = measurementDocument(seen[5], Engines{})
 	first := trials()[3]
 	docs["measurement"] = measurementDocument(first, Engines{})

@@ -51,6 +51,8 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 		d.add(append(facts, Fact{Label: "seen", Text: seenText(seen)}))
 		d.section("What to do", Bullets{Items: revive()})
 	}
+	addJudgement(&d, b.Judgement)
+	d.detailed = true
 	if len(sets(b.Trials)) > 1 {
 		d.section("Trials", summaryTable(b.Trials, measure.Knobs{}))
 	} else {

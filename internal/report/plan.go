@@ -17,12 +17,14 @@ import (
 // was looked at. Of what is missing in the background the section is, too.
 func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 	d := Document{Title: decision(p), Data: data(b.Trials)}
-	d.add(headlines(p, &b))
+	d.add(doubted(b.Judgement.Trust), headlines(p, &b))
 	addServer(&d, p, &e)
 	d.section("Why "+plural(p.Fleet.Instances, "instance"), Bullets{Items: fleetSteps(p)})
 	addCosts(&d, p)
 	addSensitivity(&d, p)
+	addTrust(&d, b.Judgement.Trust)
 	d.detailed = true
+	addDiagnosis(&d, b.Judgement)
 	addDefault(&d, p)
 	addCertificate(&d, p.Certificate)
 	addTrials(&d, p, &b)

@@ -6,12 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	"planner/plan/decide"
 	"planner/search"
 	"planner/sweep/measure"
 )
 
 // searchDocument is the report of a search for the maximum rate of one set of knobs.
-func searchDocument(k measure.Knobs, r search.Result, trials []measure.Measurement, e Engines) Document {
+func searchDocument(k measure.Knobs, r search.Result, b decide.Background, e Engines) Document {
+	trials := b.Trials
 	var slo measure.SLO
 	if len(trials) > 0 {
 		slo = trials[0].Trial.Objective
@@ -37,6 +39,8 @@ func searchDocument(k measure.Knobs, r search.Result, trials []measure.Measureme
 		d.add(facts)
 	}
 	addStart(&d, "Server flags", &e, k)
+	addJudgement(&d, b.Judgement)
+	d.detailed = true
 	addCertificate(&d, r.Certificate)
 	d.section("Trials", trialTable(trials, slo))
 	addExceedances(&d, &r, trials)

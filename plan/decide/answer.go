@@ -11,6 +11,7 @@ import (
 	"planner/internal/note"
 	"planner/model/curve"
 	"planner/plan"
+	"planner/plan/diagnose"
 	"planner/search"
 	"planner/sweep"
 	"planner/sweep/measure"
@@ -24,8 +25,9 @@ type Background struct {
 	// rate; nil where none was made.
 	Knobs  measure.Knobs
 	Search *search.Result
-	// Trials are those of the run, of all settings.
-	Trials []measure.Measurement
+	// Trials are those of the run, of all settings, and Judgement what those of Knobs say.
+	Trials    []measure.Measurement
+	Judgement Judgement
 }
 
 // Planned is the answer of a decision that found a plan. Its JSON is the plan's.
@@ -66,6 +68,8 @@ type NoPlan struct {
 
 	Demand    plan.Demand `json:"demand"`
 	Objective measure.SLO `json:"slo"`
+	// Diagnosis is what of the server is not as it should be.
+	Diagnosis []diagnose.Finding `json:"diagnosis"`
 	// Run is what depends on the clock, the host or a path.
 	Run any `json:"run,omitempty"`
 
@@ -112,7 +116,13 @@ func (d *Decision) Answer() (sweep.Answer, error) {
 		p.Warnings = append(p.Warnings, untrusted(d.Seen, p.Offer.Knobs)...)
 	}
 	d.fitCurves(p)
-	return sweep.Answer{Value: &Planned{p, d.background()}}, nil
+	return sweep.Answer{Value: judged(p, d.background())}, nil
+}
+
+// judged is a plan with what its background says of the server and of the data.
+func judged(p *plan.Plan, b Background) *Planned {
+	p.Evidence.Diagnosis, p.Evidence.Trust = b.Judgement.Diagnosis, b.Judgement.Trust
+	return &Planned{p, b}
 }
 
 // planned gives the plan of ended searches its evidence.
@@ -136,13 +146,13 @@ func (d *Decision) planned(solved *plan.Plan) (sweep.Answer, error) {
 			p.Assumptions = append(p.Assumptions, "the certificate is of the simulated engine with its constants as they are")
 		}
 	}
-	return sweep.Answer{State: state, Value: &Planned{&p, d.background()}}, nil
+	return sweep.Answer{State: state, Value: judged(&p, d.background())}, nil
 }
 
 // without is the answer where there is no plan. A reason of another kind than a
 // plan's own is an error.
 func without(cfg *config.Config, why error, b Background) (sweep.Answer, error) {
-	n := &NoPlan{Demand: cfg.Demand, Objective: cfg.Objective, Why: why, Background: b}
+	n := &NoPlan{Demand: cfg.Demand, Objective: cfg.Objective, Diagnosis: []diagnose.Finding{}, Why: why, Background: b}
 	tally := measure.OverviewOf(b.Trials)
 	n.Trials, n.Invalid, n.Doubts, n.Notes = tally.Trials, tally.Invalid, tally.Doubts.Texts(), tally.Doubts
 	var infeasible *plan.Infeasible
@@ -172,7 +182,7 @@ func (d *Decision) without(why error) (sweep.Answer, error) {
 		answer.State, n.Outcome, n.Reasons = sweep.Failed, NotMeasured, failures
 		return answer, nil
 	}
-	n.Idle = d.idle()
+	n.Idle, n.Diagnosis = d.idle(), append(n.Diagnosis, n.Background.Judgement.Diagnosis...)
 	return answer, nil
 }
 
@@ -213,6 +223,7 @@ func (d *Decision) background() Background {
 	if d.chosen != nil {
 		k, r := d.chosen.settled()
 		b.Knobs, b.Search = k, &r
+		b.Judgement = d.judge(k, d.chosen.gpu.Hardware.Name, r.Estimate.Value)
 	}
 	return b
 }

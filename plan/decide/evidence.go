@@ -131,16 +131,11 @@ func first[T any](list []T, i int) []T {
 
 // addRoofline states what the data sheets allow, where they are known.
 func (d *Decision) addRoofline(p *plan.Plan) error {
-	sim := d.ground.Predict
-	if sim == nil {
-		return nil
-	}
-	roofline, memory, err := d.modelOf(p.Offer.Knobs)
-	if err != nil {
+	bounds, err := d.bounds(p.Offer.Knobs)
+	if bounds == nil {
 		return err
 	}
-	bounds := roofline.Bounds(d.cachedRequest(p.Offer.Knobs), memory)
-	p.Evidence.Roofline = &plan.DataSheet{Bounds: bounds}
+	p.Evidence.Roofline = &plan.DataSheet{Bounds: *bounds}
 	ceiling, _ := p.Evidence.Roofline.Ceiling(&p.Offer)
 	for _, c := range append([]*curve.Curve{p.Evidence.Curve}, p.Evidence.Curves...) {
 		if c != nil {
@@ -151,12 +146,12 @@ func (d *Decision) addRoofline(p *plan.Plan) error {
 }
 
 // modelOf is what is computed of an instance with these knobs.
-func (d *Decision) modelOf(k measure.Knobs) (*model.Roofline, model.Memory, error) {
-	roofline, err := d.ground.Predict.Roofline(k)
+func (s *searches) modelOf(k measure.Knobs) (*model.Roofline, model.Memory, error) {
+	roofline, err := s.ground.Predict.Roofline(k)
 	if err != nil {
 		return nil, model.Memory{}, err
 	}
-	memory, err := d.ground.Predict.Fit(k)
+	memory, err := s.ground.Predict.Fit(k)
 	return roofline, memory, err
 }
 
@@ -195,18 +190,18 @@ func keptUp(m *measure.Measurement) bool {
 // cachedRequest is the mean request with what the prefix cache held of its prompt in
 // the trials of the knobs: the largest share that was seen in a trial that the server
 // kept up with, so that the bounds that follow are bounds of all of them.
-func (d *Decision) cachedRequest(k measure.Knobs) model.MeanRequest {
-	q := sweep.MeanRequest(&d.cfg.Workload)
+func (s *searches) cachedRequest(k measure.Knobs) model.MeanRequest {
+	q := sweep.MeanRequest(&s.cfg.Workload)
 	if !k.PrefixCaching {
 		return q
 	}
 	share := 0.0
-	for i := range d.Seen {
-		if m := &d.Seen[i]; m.Trial.Knobs == k && keptUp(m) && m.Server.HitRate != nil {
+	for i := range s.Seen {
+		if m := &s.Seen[i]; m.Trial.Knobs == k && keptUp(m) && m.Server.HitRate != nil {
 			share = max(share, *m.Server.HitRate)
 		}
 	}
 	q.Cached = share * q.Prompt
-	q.Shared, q.Texts = d.cfg.Workload.SharedText()
+	q.Shared, q.Texts = s.cfg.Workload.SharedText()
 	return q
 }

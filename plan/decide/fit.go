@@ -75,7 +75,9 @@ func Fit(cfg *config.Config, trials []measure.Measurement, m Measured) (sweep.An
 	made.Warnings = append(made.Warnings, m.Doubts.Distinct()...)
 	made.Assumptions = append(made.Assumptions, doubts...)
 	made.Handover.Autoscaling, made.Handover.Modelled = autoscaling(made, trials), modelled(cfg, m.Ground, made.Offer.Knobs)
-	return sweep.Answer{State: sweep.Done, Value: &Planned{made, b}}, nil
+	all := searches{cfg: cfg, ground: m.Ground, Chain: sweep.Chain{Seen: trials}}
+	b.Judgement = all.judge(made.Offer.Knobs, cmp.Or(made.Offer.GPU, made.Offer.Knobs.GPU), made.Offer.Rate.Value)
+	return sweep.Answer{State: sweep.Done, Value: judged(made, b)}, nil
 }
 
 // doubtFits adds to the rates of sets on the simulated engine what is not known of its

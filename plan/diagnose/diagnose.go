@@ -82,7 +82,7 @@ type server struct {
 }
 
 // Of lists what the trials of one set of knobs show, beside what the data sheets allow,
-// which may be nil.
+// which may be nil. It is nil where no trial says anything.
 func Of(trials []measure.Measurement, bounds *model.Bounds) []Finding {
 	s := server{bounds: bounds}
 	for i := range trials {
@@ -99,7 +99,7 @@ func Of(trials []measure.Measurement, bounds *model.Bounds) []Finding {
 		s.highest = max(s.highest, m.Achieved)
 	}
 	// What a server shows under load follows from what it shows without any.
-	var all []Finding
+	all := []Finding{}
 	for _, stage := range [][]func() *Finding{{s.prefill, s.decode, s.cache}, {s.waits, s.host}, {s.batching}} {
 		for _, look := range stage {
 			if f := look(); f != nil {

@@ -1,0 +1,45 @@
+package decide
+
+import (
+	"slices"
+
+	"planner/model"
+	"planner/plan/diagnose"
+	"planner/plan/trust"
+	"planner/sweep/measure"
+)
+
+// Judgement is what the trials of one set of knobs say of the server and of themselves.
+type Judgement struct {
+	Diagnosis []diagnose.Finding
+	Trust     []trust.Item
+}
+
+// judge diagnoses the server with some knobs by its trials, and holds these against the
+// checklist of a benchmark for a rate that they are to show.
+func (s *searches) judge(k measure.Knobs, gpu string, rate float64) Judgement {
+	mine := slices.DeleteFunc(slices.Clone(s.Seen), func(m measure.Measurement) bool { return m.Trial.Knobs != k })
+	of := trust.Subject{GPU: gpu, Rate: rate}
+	if s.cfg.Model.Known {
+		of.Weights = s.cfg.Model.Precision.Weights.String()
+	}
+	bounds, err := s.bounds(k)
+	if err != nil {
+		bounds = nil // knobs that do not run by the book, which were run all the same
+	}
+	return Judgement{diagnose.Of(mine, bounds), trust.Check(mine, of)}
+}
+
+// bounds are what the data sheets allow an instance with some knobs; nil where model and
+// hardware are not known.
+func (s *searches) bounds(k measure.Knobs) (*model.Bounds, error) {
+	if s.ground.Predict == nil {
+		return nil, nil
+	}
+	roofline, memory, err := s.modelOf(k)
+	if err != nil {
+		return nil, err
+	}
+	bounds := roofline.Bounds(s.cachedRequest(k), memory)
+	return &bounds, nil
+}

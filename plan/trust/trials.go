@@ -1,0 +1,190 @@
+package trust
+
+import (
+	"fmt"
+	"time"
+
+	"planner/internal/note"
+	"planner/sweep/measure"
+)
+
+func (d *data) warmUp() (State, string) {
+	if why, part := noted(d.near(2), note.NotStationary, note.ConversationsStarting); part > some {
+		return Fail, why
+	}
+	cold := share(d.used, func(m *measure.Measurement) bool { return m.Trial.Warmup <= 0 })
+	switch {
+	case len(d.used) == 0:
+		return Fail, "no trial can be trusted"
+	case cold > some:
+		return Unknown, fmt.Sprintf("%.0f %% of the trials say nothing of load ahead of the window", 100*cold)
+	}
+	least := time.Duration(0)
+	for _, m := range d.used {
+		if w := m.Trial.Warmup; w > 0 && (least == 0 || w < least) {
+			least = w
+		}
+	}
+	return Pass, "load of " + seconds(least) + " or more ahead of each window is not counted"
+}
+
+func (d *data) openLoop() (State, string) {
+	why, part := noted(d.ran, note.LoopClosedBySlots, note.LoopClosedByLimit, note.SentAtOnce, note.Flood)
+	closed := share(d.ran, func(m *measure.Measurement) bool { return m.Trial.Closed() })
+	unknown := share(d.ran, func(m *measure.Measurement) bool {
+		return !m.Trial.Closed() && (m.Trial.Rate <= 0 || m.Trial.Workload == nil && m.Requests == 0)
+	})
+	switch {
+	case part > some:
+		return Fail, why
+	case closed > some:
+		return Fail, "clients waited for answers before they asked again: under load they ask less, as no users do"
+	case unknown > some:
+		return Unknown, "the trials do not say how requests were sent"
+	}
+	return Pass, "requests are sent when they are due, however late the server is"
+}
+
+// samples asks that the trials near the maximum resolve the quantiles that are bounded.
+func (d *data) samples() (State, string) {
+	most, resolving := 0, 0
+	for _, m := range d.near(1.25) {
+		most = max(most, m.Requests)
+		ok := len(m.Trial.Objective.Bounds) > 0
+		for _, b := range m.Trial.Objective.Bounds {
+			ok = ok && (b.Metric == measure.Goodput || m.Bounded(b) >= 0 || m.Aborted.Text != "")
+		}
+		if ok {
+			resolving++
+		}
+	}
+	text := fmt.Sprintf("%s near the maximum, the longest of %d requests", times(len(d.near(1.25)), "trial"), most)
+	switch {
+	case most == 0:
+		return Unknown, "the number of requests is not known"
+	case resolving == 0:
+		return Fail, text + ": none resolves all quantiles that are bounded"
+	}
+	return Pass, fmt.Sprintf("%s; %d resolve all quantiles that are bounded", text, resolving)
+}
+
+func (d *data) tails() (State, string) {
+	if why, part := noted(d.ran, note.OpenLeftOut, note.EvenArrivals); part > some {
+		return Fail, why
+	}
+	if why, part := noted(d.ran, note.FailuresUnknown); part > some {
+		return Unknown, why
+	}
+	if d.ran[0].Requests == 0 {
+		return Unknown, "the records of the requests are not there"
+	}
+	return Pass, "latency counts from the intended time; late, open and failed requests count as beyond every limit"
+}
+
+func (d *data) lengths() (State, string) {
+	if why, part := noted(d.ran, note.ShorterAnswers, note.PromptsOff); part > some {
+		return Fail, why
+	}
+	if why, part := noted(d.ran, note.PromptsGuessed, note.LengthsEstimated, note.TokensEstimated, note.RequestsEstimated); part > some {
+		return Unknown, why
+	}
+	w := d.ran[0].Trial.Workload
+	if w == nil {
+		return Unknown, "the lengths of prompts and answers are not known"
+	}
+	prompt, output := w.MeanTokens()
+	if !(prompt+output > 0) {
+		return Unknown, "the lengths of prompts and answers are not known"
+	}
+	return Pass, fmt.Sprintf("as the workload says: %.0f prompt and %.0f output tokens in the mean", prompt, output)
+}
+
+// sweep asks for loads on both sides of the maximum.
+func (d *data) sweep() (State, string) {
+	low, high, loads := 0, 0, map[float64]bool{}
+	for _, m := range d.used {
+		loads[m.Trial.Rate+float64(m.Trial.Concurrency)] = true
+		switch {
+		case m.Verdict == nil:
+		case m.Verdict.State == measure.Met:
+			low++
+		case m.Verdict.State == measure.Missed:
+			high++
+		}
+	}
+	text := times(len(loads), "load")
+	switch {
+	case len(loads) < 3:
+		return Fail, text + ": one point is no curve"
+	case low == 0 && high == 0:
+		return Unknown, text + "; no verdict says on which side of the limits they lie"
+	case high == 0:
+		return Fail, text + ", none of which misses the limits: where they end is not known"
+	case low == 0:
+		return Fail, text + ", none of which meets the limits"
+	}
+	return Pass, fmt.Sprintf("%s: %d trials meet the limits, %d miss them", text, low, high)
+}
+
+// A trial is long enough when it lasts a minute and several of its own requests.
+const (
+	leastWindow = time.Minute
+	leastLives  = 5
+)
+
+func (d *data) duration() (State, string) {
+	longest, lives := time.Duration(0), 0.0
+	for _, m := range d.near(1.25) {
+		if m.Duration > longest {
+			longest = m.Duration
+			if m.E2E.Mean > 0 {
+				lives = float64(m.Duration) / float64(m.E2E.Mean)
+			}
+		}
+	}
+	switch {
+	case longest <= 0:
+		return Unknown, "how long the trials took is not known"
+	case longest < leastWindow:
+		return Fail, "the longest trial near the maximum took " + seconds(longest) + ": less than " + seconds(leastWindow)
+	case lives > 0 && lives < leastLives:
+		return Fail, fmt.Sprintf("the longest trial near the maximum, of %s, is %.1f times as long as a request", seconds(longest), lives)
+	}
+	return Pass, "up to " + seconds(longest) + " near the maximum"
+}
+
+func (d *data) repeats() (State, string) {
+	seeds := map[uint64]bool{}
+	for _, m := range d.near(1.25) {
+		seeds[m.Trial.Seed] = true
+	}
+	switch {
+	case !d.simulated && len(d.used) > 0 && d.used[0].Trial.Workload == nil:
+		return Unknown, "the trials do not say whether they drew requests of their own"
+	case len(seeds) < 2:
+		return Fail, "one draw of requests near the maximum: what another draw shows is not known"
+	}
+	return Pass, times(len(seeds), "draw") + " of requests near the maximum"
+}
+
+// client asks whether the load generator kept up.
+func (d *data) client() (State, string) {
+	if d.simulated {
+		return Pass, "virtual time: there is no client to be late"
+	}
+	why, part := noted(d.ran, note.ClientLate, note.ClientUnsent, note.ClientOffWindow, note.ClientBusy, note.ClientCollecting, note.ClientWaiting,
+		note.ClientStood, note.ClientFiles, note.RequestsDropped, note.RequestsUnsent, note.SendLag, note.LargestSendLag, note.MeanLag)
+	if part > some {
+		return Fail, why
+	}
+	lag := measure.Unresolved
+	for _, m := range d.used {
+		if m.SendLag.N > 0 {
+			lag = max(lag, m.SendLag.P99, m.SendLag.P90)
+		}
+	}
+	if lag < 0 {
+		return Unknown, "how late the client sent is not known"
+	}
+	return Pass, fmt.Sprintf("requests left at most %.3g ms late at p99", float64(lag)/float64(time.Millisecond))
+}

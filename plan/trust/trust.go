@@ -1,0 +1,184 @@
+// Package trust holds the data behind a plan against the checklist of a benchmark: what a
+// reader has to know before the figures are believed.
+package trust
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"planner/internal/note"
+	"planner/sweep/measure"
+)
+
+// State says how an item stands.
+type State string
+
+// The states of an item. What the data does not tell is unknown, and never a pass.
+const (
+	Pass    State = "pass"
+	Fail    State = "fail"
+	Unknown State = "unknown"
+)
+
+// Item is one of the checklist.
+type Item struct {
+	Name  string `json:"check"`
+	State State  `json:"state"`
+	Why   string `json:"why"`
+}
+
+// Subject is what the trials were of, as far as it is known.
+type Subject struct {
+	// GPU names the hardware, Weights the format of the model; "" is unknown.
+	GPU, Weights string
+	// Rate is the maximum rate that the trials are to show, in requests per second.
+	Rate float64
+}
+
+// data are the trials behind a plan.
+type data struct {
+	Subject
+
+	// ran are all trials, used those of them that can be trusted.
+	ran, used []*measure.Measurement
+	simulated bool
+}
+
+// Check holds the trials of one set of knobs against the checklist; nil where there is none.
+func Check(trials []measure.Measurement, of Subject) []Item {
+	d := data{Subject: of}
+	for i := range trials {
+		if m := &trials[i]; m.Rejected.Text == "" {
+			d.ran = append(d.ran, m)
+			if m.Valid {
+				d.used = append(d.used, m)
+			}
+		}
+	}
+	if len(d.ran) == 0 {
+		return nil
+	}
+	d.simulated = d.ran[0].Server.Engine.Kind == "simulated"
+	var items []Item
+	for _, c := range []struct {
+		name  string
+		check func() (State, string)
+	}{
+		{"warm-up", d.warmUp}, {"open loop", d.openLoop}, {"samples", d.samples}, {"tails", d.tails}, {"lengths", d.lengths}, {"sweep", d.sweep},
+		{"duration", d.duration}, {"hardware", d.hardware}, {"precision", d.precision}, {"versions", d.versions}, {"repeats", d.repeats}, {"client limits", d.client},
+	} {
+		state, why := c.check()
+		items = append(items, Item{c.name, state, why})
+	}
+	return items
+}
+
+// Failed are the names of the items that fail.
+func Failed(items []Item) []string {
+	var names []string
+	for _, i := range items {
+		if i.State == Fail {
+			names = append(names, i.Name)
+		}
+	}
+	return names
+}
+
+// Count is how many items are in a state.
+func Count(items []Item, s State) int {
+	n := 0
+	for _, i := range items {
+		if i.State == s {
+			n++
+		}
+	}
+	return n
+}
+
+// share is the share of trials for which something holds, 0 of none.
+func share(trials []*measure.Measurement, holds func(*measure.Measurement) bool) float64 {
+	n := 0
+	for _, m := range trials {
+		if holds(m) {
+			n++
+		}
+	}
+	return float64(n) / float64(max(len(trials), 1))
+}
+
+// noted is the first note of some kinds, by trials: "" where none has one, and the share
+// of the trials that have.
+func noted(trials []*measure.Measurement, kinds ...note.Kind) (first string, part float64) {
+	part = share(trials, func(m *measure.Measurement) bool {
+		i := slices.IndexFunc(m.Warnings, func(n note.Note) bool { return slices.Contains(kinds, n.Kind) })
+		if i >= 0 && first == "" {
+			first = m.Warnings[i].String()
+		}
+		return i >= 0
+	})
+	return first, part
+}
+
+// some is the share of the trials from which on a fault is one of the data and not of a
+// few trials, which are left out or outvoted.
+const some = 0.25
+
+// near are the trials that can be trusted within a factor of the rate in question, all of
+// them where none is near.
+func (d *data) near(factor float64) []*measure.Measurement {
+	out := slices.DeleteFunc(slices.Clone(d.used), func(m *measure.Measurement) bool {
+		return !(d.Rate > 0) || m.Trial.Rate < d.Rate/factor || m.Trial.Rate > d.Rate*factor
+	})
+	if len(out) == 0 {
+		return d.used
+	}
+	return out
+}
+
+// times counts.
+func times(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func seconds(d time.Duration) string { return d.Round(time.Second).String() }
+
+func (d *data) hardware() (State, string) {
+	switch {
+	case d.GPU == "":
+		return Unknown, "no GPU is named"
+	case d.simulated:
+		return Unknown, "computed from the data sheet of " + d.GPU + "; no server was measured"
+	}
+	return Pass, "measured on " + d.GPU
+}
+
+func (d *data) precision() (State, string) {
+	if d.Weights == "" {
+		return Unknown, "the format of the weights is not known"
+	}
+	return Pass, "weights in " + d.Weights
+}
+
+func (d *data) versions() (State, string) {
+	var seen []string
+	for _, m := range d.ran {
+		e := m.Server.Engine
+		text := strings.TrimSpace(e.Kind + " " + cmp.Or(e.Version, "?"))
+		if e.Kind == "" || e.Version == "" {
+			return Unknown, "the release of the engine is not known"
+		}
+		if !slices.Contains(seen, text) {
+			seen = append(seen, text)
+		}
+	}
+	if len(seen) > 1 {
+		return Fail, "the trials are of several releases: " + strings.Join(seen, ", ")
+	}
+	return Pass, "all trials on " + seen[0]
+}

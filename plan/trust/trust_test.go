@@ -1,0 +1,94 @@
+package trust
+
+import (
+	"testing"
+	"time"
+
+	"planner/internal/note"
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// sound are the trials of a server that was measured as it should be.
+func sound() []measure.Measurement {
+	w := &workload.Workload{Class: "chat", Arrivals: workload.Poisson, Shapes: []workload.Shape{{
+		Prompt: workload.Lengths{Dist: workload.Fixed, Value: 500}, Output: workload.Lengths{Dist: workload.Fixed, Value: 100}}}}
+	var out []measure.Measurement
+	for i, rate := range []float64{4, 8, 9, 10, 11, 14} {
+		state := measure.Met
+		if rate > 10 {
+			state = measure.Missed
+		}
+		out = append(out, measure.Measurement{
+			Trial: measure.Trial{Number: i + 1, Rate: rate, Warmup: 20 * time.Second, Window: 5 * time.Minute, Seed: uint64(i), Workload: w,
+				Objective: measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: time.Second}}}},
+			Duration: 5 * time.Minute, Tally: measure.Tally{Requests: 3000}, Valid: true, Verdict: &measure.Verdict{State: state},
+			Latencies: measure.Latencies{TTFT: measure.Summary{P99: 500 * time.Millisecond, N: 3000}, E2E: measure.Summary{Mean: 5 * time.Second}},
+			SendLag:   measure.Summary{P99: time.Millisecond, N: 3000}, Server: measure.Server{Engine: measure.Software{Kind: "vllm", Version: "0.32.0"}},
+		})
+	}
+	return out
+}
+
+var subject = Subject{GPU: "H100 SXM", Weights: "fp8", Rate: 10}
+
+func TestSoundDataPasses(t *testing.T) {
+	for _, item := range Check(sound(), subject) {
+		if item.State != Pass {
+			t.Errorf("%+v", item)
+		}
+	}
+}
+
+// TestFaults: each fault of the data is told by its own item, and by no other.
+func TestFaults(t *testing.T) {
+	each := func(change func(*measure.Measurement)) func([]measure.Measurement) []measure.Measurement {
+		return func(all []measure.Measurement) []measure.Measurement {
+			for i := range all {
+				change(&all[i])
+			}
+			return all
+		}
+	}
+	for _, f := range []struct {
+		item   string
+		state  State
+		change func([]measure.Measurement) []measure.Measurement
+	}{
+		{"warm-up", Fail, each(func(m *measure.Measurement) { m.Warnings = note.Notes{note.New(note.NotStationary, 40.0, 20.0)} })},
+		{"warm-up", Unknown, each(func(m *measure.Measurement) { m.Trial.Warmup = 0 })},
+		{"open loop", Fail, each(func(m *measure.Measurement) { m.Trial.Concurrency = 16 })},
+		{"open loop", Fail, each(func(m *measure.Measurement) { m.Warnings = note.Notes{note.New(note.LoopClosedBySlots)} })},
+		{"samples", Fail, each(func(m *measure.Measurement) { m.TTFT.P99 = measure.Unresolved })},
+		{"tails", Fail, each(func(m *measure.Measurement) { m.Warnings = note.Notes{note.New(note.OpenLeftOut)} })},
+		{"lengths", Fail, each(func(m *measure.Measurement) { m.Warnings = note.Notes{note.New(note.ShorterAnswers, 40.0)} })},
+		{"sweep", Fail, func(all []measure.Measurement) []measure.Measurement { return all[:4] }},
+		{"duration", Fail, each(func(m *measure.Measurement) { m.Duration = 20 * time.Second })},
+		{"duration", Fail, each(func(m *measure.Measurement) { m.E2E.Mean = 2 * time.Minute })},
+		{"versions", Fail, func(all []measure.Measurement) []measure.Measurement {
+			all[3].Server.Engine.Version = "0.31.0"
+			return all
+		}},
+		{"versions", Unknown, each(func(m *measure.Measurement) { m.Server.Engine.Version = "" })},
+		{"repeats", Fail, each(func(m *measure.Measurement) { m.Trial.Seed = 1 })},
+		{"client limits", Fail, each(func(m *measure.Measurement) { m.Warnings = note.Notes{note.New(note.ClientBusy, 99.0, 2)} })},
+		{"client limits", Unknown, each(func(m *measure.Measurement) { m.SendLag = measure.UnresolvedSummary() })},
+	} {
+		for _, item := range Check(f.change(sound()), subject) {
+			want := Pass
+			if item.Name == f.item {
+				want = f.state
+			}
+			if item.State != want {
+				t.Errorf("data that is wrong in %q: %+v, want %s", f.item, item, want)
+			}
+		}
+	}
+	bare := Check([]measure.Measurement{{Trial: measure.Trial{Rate: 1}, Valid: true}}, Subject{})
+	if n := Count(bare, Pass); n != 0 {
+		t.Errorf("of a bare load point %d items pass: %+v", n, bare)
+	}
+	if got := Failed(Check(sound()[:2], subject)); len(got) == 0 {
+		t.Error("two loads are no sweep")
+	}
+}
