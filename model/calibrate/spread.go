@@ -45,8 +45,12 @@ func (s Shifts) Quantile(q float64) float64 {
 	return statisticOf(slices.Sorted(slices.Values(s)), q)
 }
 
-// WidestShift bounds a shift either way: a factor of e on the rate.
-const WidestShift = 1.0
+// WidestShift bounds a shift either way, a factor of e on the rate, and WidestMove a
+// move, a factor of 100.
+const (
+	WidestShift = 1.0
+	WidestMove  = 4.6
+)
 
 // The search for one shift ends when it is known to a hundredth or after so many
 // probes.
@@ -61,8 +65,10 @@ const (
 type Situation struct {
 	// Objective limits the rate. Its bounds must not be empty.
 	Objective measure.SLO
-	// Run runs one load point at a rate, as a [Probe] does.
-	Run func(rate float64) (measure.Trial, measure.Observation, error)
+	// Run runs one load point at a rate, as a [Probe] does, so many times as long as usual.
+	Run func(rate, times float64) (measure.Trial, measure.Observation, error)
+	// Guess is where its rate is looked for first, as the logarithm of a factor.
+	Guess float64
 }
 
 // Shift samples plausible constants and finds how far each moves the maximum rate. The
@@ -72,7 +78,9 @@ type Situation struct {
 // It fails if a probe does, or if the objective bounds nothing that records show.
 func Shift(k Known, probe Probe) (Shifts, error) {
 	with := func(c model.Constants) Situation {
-		return Situation{k.Objective, func(rate float64) (measure.Trial, measure.Observation, error) { return probe(c, rate, k.Seed) }}
+		return Situation{Objective: k.Objective, Run: func(rate, _ float64) (measure.Trial, measure.Observation, error) {
+			return probe(c, rate, k.Seed)
+		}}
 	}
 	s, err := newShiftSearch(k.Rate, with(k.Constants))
 	if err != nil {
@@ -80,7 +88,7 @@ func Shift(k Known, probe Probe) (Shifts, error) {
 	}
 	out := make(Shifts, cmp.Or(k.Samples, defaultSamples))
 	err = parallel.Do(len(out), func(i int) (err error) {
-		out[i], err = s.find(with(k.Constants.Sample(rand.New(rand.NewPCG(k.Seed, uint64(i))), k.Spread)))
+		out[i], _, err = s.find(with(k.Constants.Sample(rand.New(rand.NewPCG(k.Seed, uint64(i))), k.Spread)))
 		return err
 	})
 	if err != nil {
@@ -90,24 +98,53 @@ func Shift(k Known, probe Probe) (Shifts, error) {
 }
 
 // Move is the logarithm of the maximum rate in another situation over the known one in
-// the first, not beyond a factor of e either way, or why it is not known.
+// the first, not beyond a factor of 100 either way, or why it is not known.
 type Move struct {
 	By  float64
 	Err error
 }
 
-// Moves finds how far other situations move a rate, as [Shift] does. An error says that
-// the rate itself is none that can be moved.
+// Where the pressure grows with the rate to less than this power, the chance of a short run
+// moves the rate at which it is at the limit; there a run of up to so many times the length
+// decides.
+const (
+	flatSlope  = 2.0
+	mostLonger = 16.0
+)
+
+// Moves finds how far other situations move a rate: by the rates at which the limits are
+// just met, in each situation and in the first one, by runs that meet the same requests. An
+// error says that the first has no such rate.
 func Moves(rate float64, from Situation, to []Situation) ([]Move, error) {
-	s, err := newShiftSearch(rate, from)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]Move, len(to))
-	return out, parallel.Do(len(to), func(i int) error {
-		out[i].By, out[i].Err = s.find(to[i])
+	s := &shiftSearch{rate: rate, slope: flatSlope, widest: WidestMove, grid: 0.01, tolerance: 0.02}
+	all := append([]Situation{from}, to...)
+	out := make([]Move, len(all))
+	_ = parallel.Do(len(all), func(i int) error { // each has an error of its own
+		out[i].By, out[i].Err = s.met(all[i])
 		return nil
 	})
+	if out[0].Err != nil || math.Abs(out[0].By) >= WidestMove {
+		return nil, cmp.Or(out[0].Err, errors.New("moves of the maximum rate: no rate near it just meets the limits"))
+	}
+	for i := range to {
+		if out[i+1].By > -WidestMove {
+			out[i+1].By -= out[0].By
+		}
+	}
+	return out[1:], nil
+}
+
+// met is where a situation just meets its limits.
+func (s *shiftSearch) met(in Situation) (float64, error) {
+	x, slope, err := s.find(in)
+	if err != nil || math.Abs(x) >= s.widest || !(slope < flatSlope) {
+		return x, err
+	}
+	slope = max(slope, flatSlope/math.Sqrt(mostLonger))
+	run, times := in.Run, (flatSlope/slope)*(flatSlope/slope)
+	in.Run = func(rate, _ float64) (measure.Trial, measure.Observation, error) { return run(rate, times) }
+	p, err := s.pressure(in, x)
+	return x - min(max(p/slope, -0.5), 0.5), err
 }
 
 // shiftSearch is the common ground of all shifts of a rate.
@@ -115,6 +152,11 @@ type shiftSearch struct {
 	rate  float64
 	level float64 // pressure at the known rate
 	slope float64 // of pressure over ln rate there, roughly
+	// widest bounds what is found either way, and grid is what rates are tried on: runs on
+	// one are found again by who keeps them; 0 is none.
+	widest, grid float64
+	// tolerance is how well a shift is to be known.
+	tolerance float64
 }
 
 func newShiftSearch(rate float64, known Situation) (*shiftSearch, error) {
@@ -124,7 +166,7 @@ func newShiftSearch(rate float64, known Situation) (*shiftSearch, error) {
 	if !(rate > 0) {
 		return nil, fmt.Errorf("spread of the maximum rate: rate %g is not above 0", rate)
 	}
-	s := &shiftSearch{rate: rate}
+	s := &shiftSearch{rate: rate, widest: WidestShift, tolerance: shiftTolerance}
 	var err error
 	if s.level, err = s.pressure(known, 0); err != nil {
 		return nil, err
@@ -146,7 +188,7 @@ func newShiftSearch(rate float64, known Situation) (*shiftSearch, error) {
 // cannot keep up is under pressure whatever the objective: with all seats taken its
 // time per token grows no further, and only the wait tells.
 func (s *shiftSearch) pressure(in Situation, x float64) (float64, error) {
-	t, o, err := in.Run(s.rate * math.Exp(x))
+	t, o, err := in.Run(s.rate*math.Exp(x), 1)
 	if err != nil {
 		return 0, fmt.Errorf("spread of the maximum rate: %w", err)
 	}
@@ -184,45 +226,44 @@ func backlog(t *measure.Trial, records []measure.Record) float64 {
 	return math.Log(10 * sum / float64(n) / t.Window.Seconds())
 }
 
-// find returns the shift at which a situation brings the known pressure: steps until it is
-// bracketed, then false position (the Illinois variant, which never stalls).
-func (s *shiftSearch) find(in Situation) (float64, error) {
+// find returns the shift at which a situation brings the known pressure, and the slope of
+// the pressure there, NaN where it is met at once: steps until it is bracketed, then false
+// position (the Illinois variant, which never stalls).
+func (s *shiftSearch) find(in Situation) (shift, slope float64, err error) {
 	f := func(x float64) (float64, error) {
 		p, err := s.pressure(in, x)
 		return min(p-s.level, 20), err // keep infinities out of the arithmetic
 	}
-	a := 0.0
+	a := s.snap(in.Guess)
 	fa, err := f(a)
-	if err != nil {
-		return 0, err
-	}
-	if fa == 0 {
-		return 0, nil
+	if err != nil || fa == 0 {
+		return a, math.NaN(), err
 	}
 	step := math.Copysign(min(max(math.Abs(fa)/s.slope, 0.02), 0.3), -fa)
 	b, fb := a, fa
 	probes := 1
 	for fa*fb > 0 {
-		if math.Abs(b) >= WidestShift {
-			return b, nil
+		if math.Abs(b) >= s.widest {
+			return b, math.NaN(), nil
 		}
 		a, fa = b, fb
-		b = min(max(b+step, -WidestShift), WidestShift)
+		b = s.snap(min(max(b+step, -s.widest), s.widest))
 		if fb, err = f(b); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		probes++
 		step *= 1.6
 	}
+	slope = (fb - fa) / (b - a)
 	side := 0
-	for ; probes < mostProbes && math.Abs(b-a) > shiftTolerance && fb != 0; probes++ {
+	for ; probes < mostProbes && math.Abs(b-a) > s.tolerance && fb != 0; probes++ {
 		x := (a*fb - b*fa) / (fb - fa)
 		// The curve bends: keep off the ends, or one of them never moves.
 		low, high := min(a, b), max(a, b)
-		x = min(max(x, low+0.1*(high-low)), high-0.1*(high-low))
+		x = s.snap(min(max(x, low+0.1*(high-low)), high-0.1*(high-low)))
 		fx, err := f(x)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		if fx*fb > 0 {
 			b, fb = x, fx
@@ -239,9 +280,17 @@ func (s *shiftSearch) find(in Situation) (float64, error) {
 		}
 	}
 	if fb == fa {
-		return b, nil
+		return b, slope, nil
 	}
-	return (a*fb - b*fa) / (fb - fa), nil
+	return (a*fb - b*fa) / (fb - fa), slope, nil
+}
+
+// snap puts a shift on the grid.
+func (s *shiftSearch) snap(x float64) float64 {
+	if s.grid == 0 {
+		return x
+	}
+	return math.Round(x/s.grid) * s.grid
 }
 
 // limitOf is what a bound's statistic is compared with, seconds; the statistic of

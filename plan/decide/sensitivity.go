@@ -3,45 +3,35 @@ package decide
 import (
 	"math"
 	"slices"
+	"sync"
 	"time"
 
-	"planner/internal/config"
 	"planner/internal/note"
 	"planner/model/calibrate"
 	"planner/plan"
 	"planner/sweep/measure"
 )
 
-// limitStep is by how much the limits of the objective are varied. Other limits do not
-// meet the same luck as the known ones, so that more requests are needed than to tell
-// constants apart.
+// limitStep is by how much the limits of the objective are varied, scenarioRequests the
+// requests of a run that finds where limits are just met.
 const (
 	limitStep        = 0.20
 	scenarioRequests = 4 * probeTrialRequests
 )
 
 // scenario is something that may turn out other than planned and moves the rate of an
-// instance.
+// instance: limits that are longer by a factor, or requests.
 type scenario struct {
-	what string
-	vary func(cfg *config.Config, k *measure.Knobs)
+	what                     string
+	limits, prompts, answers float64
 }
 
 func scenarios() []scenario {
-	longer := func(prompts, answers float64) func(*config.Config, *measure.Knobs) {
-		return func(cfg *config.Config, k *measure.Knobs) {
-			cfg.Workload = *cfg.Workload.Longer(prompts, answers)
-			k.MaxModelLen = int(math.Round(float64(k.MaxModelLen) * max(prompts, answers)))
-		}
-	}
-	limits := func(by float64) func(*config.Config, *measure.Knobs) {
-		return func(cfg *config.Config, _ *measure.Knobs) { cfg.Objective = loosened(cfg.Objective, by) }
-	}
 	return []scenario{
-		{"prompts twice as long", longer(2, 1)},
-		{"answers twice as long", longer(1, 2)},
-		{"latency limits +20 %", limits(1 + limitStep)},
-		{"latency limits -20 %", limits(1 - limitStep)},
+		{"prompts twice as long", 1, 2, 1},
+		{"answers twice as long", 1, 1, 2},
+		{"latency limits +20 %", 1 + limitStep, 1, 1},
+		{"latency limits -20 %", 1 - limitStep, 1, 1},
 	}
 }
 
@@ -68,26 +58,23 @@ func (d *Decision) addSensitivity(p *plan.Plan) {
 	}
 	var asked []string
 	var situations []calibrate.Situation
+	known := d.situation(p.Offer.Knobs)
 	for _, s := range scenarios() {
-		other, k, cfg := *d, p.Offer.Knobs, *d.cfg
-		s.vary(&cfg, &k)
-		other.cfg = &cfg
-		if own := cfg.Model.Arch.MaxPosition; own > 0 && k.MaxModelLen > own {
-			p.AddChanges(plan.Change{What: s.what, Reason: note.Because(note.BeyondModel, k.MaxModelLen, own)})
-			continue
+		in, err := d.inScenario(&s, known, p.Offer.Knobs)
+		if r, rejected := measure.IsRejection(err); rejected {
+			p.AddChanges(plan.Change{What: s.what, Reason: r.Reason})
+		} else if err == nil {
+			asked, situations = append(asked, s.what), append(situations, in)
 		}
-		asked, situations = append(asked, s.what), append(situations, other.situation(k))
 	}
-	moves, err := calibrate.Moves(p.Offer.Rate.Value, d.situation(p.Offer.Knobs), situations)
+	moves, err := calibrate.Moves(p.Offer.Rate.Value, known, situations)
 	if err != nil {
 		return // the simulated engine does not carry what was measured, and says nothing here
 	}
 	for i, m := range moves {
-		switch r, rejected := measure.IsRejection(m.Err); {
-		case rejected:
-			p.AddChanges(plan.Change{What: asked[i], Reason: r.Reason})
+		switch {
 		case m.Err != nil:
-		case m.By <= -calibrate.WidestShift:
+		case m.By <= -calibrate.WidestMove:
 			p.AddChanges(plan.Change{What: asked[i], Reason: note.Because(note.MovedFar, 100*math.Exp(m.By))})
 		default:
 			p.AddChanges(p.Moved(asked[i], math.Exp(m.By)))
@@ -95,10 +82,50 @@ func (d *Decision) addSensitivity(p *plan.Plan) {
 	}
 }
 
-// situation is that of the configuration on the simulated engine with given knobs.
+// inScenario is the situation of the chosen knobs in a scenario, looked for first where
+// arithmetic has it. It is an error of type [*measure.Rejection] where they do not run.
+func (d *Decision) inScenario(s *scenario, known calibrate.Situation, k measure.Knobs) (calibrate.Situation, error) {
+	if s.limits != 1 {
+		return calibrate.Situation{Objective: loosened(d.cfg.Objective, s.limits), Run: known.Run}, nil
+	}
+	other, cfg := *d, *d.cfg
+	cfg.Workload = *cfg.Workload.Longer(s.prompts, s.answers)
+	other.cfg = &cfg
+	before, err := d.ground.Predict.Capacity(k, &d.cfg.Workload, cfg.Objective)
+	if err != nil {
+		return calibrate.Situation{}, err
+	}
+	k.MaxModelLen = int(math.Round(float64(k.MaxModelLen) * max(s.prompts, s.answers)))
+	if own := cfg.Model.Arch.MaxPosition; own > 0 && k.MaxModelLen > own {
+		return calibrate.Situation{}, &measure.Rejection{Knobs: k, Reason: note.Because(note.BeyondModel, k.MaxModelLen, own)}
+	}
+	in := other.situation(k)
+	after, err := d.ground.Predict.Capacity(k, &cfg.Workload, cfg.Objective)
+	if before.Rate > 0 && after.Rate > 0 {
+		in.Guess = min(max(math.Log(after.Rate/before.Rate), -calibrate.WidestShift), calibrate.WidestShift)
+	}
+	return in, err
+}
+
+// situation is that of the configuration on the simulated engine with given knobs. Each
+// run is made once.
 func (d *Decision) situation(k measure.Knobs) calibrate.Situation {
-	w := probed(&d.cfg.Workload)
-	return calibrate.Situation{Objective: d.cfg.Objective, Run: func(rate float64) (measure.Trial, measure.Observation, error) {
-		return d.probe(measure.Trial{Knobs: k, Workload: w, Rate: rate, Seed: d.cfg.Workload.Seed}, scenarioRequests, d.ground.Predict)
+	type outcome struct {
+		trial measure.Trial
+		seen  measure.Observation
+		err   error
+	}
+	var lock sync.Mutex
+	w, runs := probed(&d.cfg.Workload), map[[2]float64]outcome{}
+	return calibrate.Situation{Objective: d.cfg.Objective, Run: func(rate, times float64) (measure.Trial, measure.Observation, error) {
+		lock.Lock()
+		defer lock.Unlock()
+		o, known := runs[[2]float64{rate, times}]
+		if !known {
+			t := measure.Trial{Knobs: k, Workload: w, Rate: rate, Seed: d.cfg.Workload.Seed}
+			o.trial, o.seen, o.err = d.probe(t, int(times*scenarioRequests), d.ground.Predict)
+			runs[[2]float64{rate, times}] = o
+		}
+		return o.trial, o.seen, o.err
 	}}
 }

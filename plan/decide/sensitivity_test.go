@@ -1,46 +1,98 @@
 package decide
 
 import (
+	"flag"
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"planner/internal/config"
+	"planner/sweep"
 )
 
-// planned is the plan of a small instance, with some keys set otherwise.
-func planned(t *testing.T, other ...config.Override) *Planned {
-	t.Helper()
-	over := []config.Override{
-		{Key: "model.name", Value: "qwen3-8b"}, {Key: "hardware.gpu", Value: "L40S"}, {Key: "engine.tensor_parallel", Value: "1"},
-		{Key: "knobs.max_num_seqs", Value: "256"}, {Key: "knobs.max_num_batched_tokens", Value: "8192"}, {Key: "knobs.gpu_memory_utilization", Value: "0.9"},
-		{Key: "workload.prompt", Value: `{ dist = "lognormal", median = 400, sigma = 0.8, min = 20, max = 3000 }`},
-		{Key: "workload.output", Value: `{ dist = "lognormal", median = 200, sigma = 0.6, min = 10, max = 1000 }`},
-		{Key: "demand.rate", Value: "100"}, {Key: "slo.ttft.p99", Value: "500ms"}, {Key: "slo.tpot.p99", Value: "50ms"},
+var (
+	firstCase = flag.Uint64("sensitivity-from", 7, "the first random instance whose sensitivity is held against searches")
+	cases     = flag.Uint64("sensitivity-cases", 1, "how many random instances")
+)
+
+// randomInstance is an instance of some model on some GPU under random traffic and limits,
+// with requests and limits longer by factors.
+func randomInstance(seed uint64) func(limits, prompts, answers float64) []config.Override {
+	rng := rand.New(rand.NewPCG(seed, 77))
+	pick := func(of ...string) string { return of[rng.IntN(len(of))] }
+	between := func(low, high float64) float64 { return math.Round(low * math.Pow(high/low, rng.Float64())) }
+	prompt, output := between(100, 2000), between(30, 600)
+	promptSigma, outputSigma := 0.2+0.8*rng.Float64(), 0.2+0.8*rng.Float64()
+	ttft, tpot := between(300, 4000), between(20, 100)
+	fixed := []config.Override{
+		{Key: "model.name", Value: pick("qwen3-8b", "llama-3.1-8b", "qwen3-32b", "qwen3-30b-a3b")},
+		{Key: "hardware.gpu", Value: pick("H100 SXM", "H200 SXM", "A100 SXM 80GB", "B200 SXM")},
+		{Key: "engine.tensor_parallel", Value: pick("1", "2")}, {Key: "knobs.max_num_seqs", Value: pick("64", "256", "512")},
+		{Key: "knobs.max_num_batched_tokens", Value: pick("2048", "8192")}, {Key: "knobs.gpu_memory_utilization", Value: "0.9"},
+		{Key: "demand.rate", Value: "100"},
 	}
-	return estimated(t, append(over, other...))
+	lengths := func(median, sigma, by float64) string {
+		return fmt.Sprintf(`{ dist = "lognormal", median = %g, sigma = %.2f, min = %g, max = %g }`, median*by, sigma, max(math.Floor(median/20), 1)*by, median*6*by)
+	}
+	return func(limits, prompts, answers float64) []config.Override {
+		return append(fixed[:len(fixed):len(fixed)],
+			config.Override{Key: "slo.ttft.p99", Value: fmt.Sprintf("%.1fms", ttft*limits)}, config.Override{Key: "slo.tpot.p99", Value: fmt.Sprintf("%.1fms", tpot*limits)},
+			config.Override{Key: "workload.prompt", Value: lengths(prompt, promptSigma, prompts)},
+			config.Override{Key: "workload.output", Value: lengths(output, outputSigma, answers)})
+	}
 }
 
-// What short runs say of other limits and other lengths is what a search of its own finds,
-// within 8 %.
+// searched is the maximum rate of an instance by a search of its own.
+func searched(t *testing.T, over []config.Override) float64 {
+	cfg, err := config.Load("", append(over, config.Override{Key: "search.precision", Value: "0.05"}), config.For("search"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ground := sweep.SimulatedGround(&sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}, 2)
+	s, err := NewRateSearch(cfg, ground)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := sweep.Drive(t.Context(), nil, ground, s, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.Value.(*FoundRate).Result.Estimate.Value
+}
+
+// What short runs say of other limits and other lengths is what searches of their own
+// find, within 8 %. More instances: go test -run Searches ./plan/decide -args
+// -sensitivity-from 20 -sensitivity-cases 20.
 func TestSensitivityAgainstSearches(t *testing.T) {
 	if testing.Short() {
-		t.Skip("searches four instances")
+		t.Skip("searches five instances")
 	}
-	p := planned(t)
-	said := map[string]float64{}
-	for _, c := range p.Sensitivity {
-		said[c.What] = c.SafeRate / p.Offer.Rate.Safe
-	}
-	for what, other := range map[string][]config.Override{
-		"latency limits -20 %":  {{Key: "slo.ttft.p99", Value: "400ms"}, {Key: "slo.tpot.p99", Value: "40ms"}},
-		"latency limits +20 %":  {{Key: "slo.ttft.p99", Value: "600ms"}, {Key: "slo.tpot.p99", Value: "60ms"}},
-		"answers twice as long": {{Key: "workload.output", Value: `{ dist = "lognormal", median = 400, sigma = 0.6, min = 20, max = 2000 }`}},
-	} {
-		searched := planned(t, other...).Offer.Rate.Value / p.Offer.Rate.Value
-		if got := said[what]; got == 0 || math.Abs(math.Log(got/searched)) > 0.08 {
-			t.Errorf("%s: times %.3g, searched %.3g", what, got, searched)
-		} else {
-			t.Logf("%s: times %.3g, searched %.3g", what, got, searched)
+	for seed := *firstCase; seed < *firstCase+*cases; seed++ {
+		instance := randomInstance(seed)
+		before := searched(t, instance(1, 1, 1))
+		if before <= 0 {
+			t.Logf("instance %d meets its limits at no rate", seed)
+			continue
+		}
+		p := estimated(t, instance(1, 1, 1))
+		compared := 0
+		for _, s := range scenarios() {
+			want := searched(t, instance(s.limits, s.prompts, s.answers)) / before
+			for _, c := range p.Sensitivity {
+				if c.What != s.what {
+					continue
+				}
+				compared++
+				got := c.SafeRate / p.Offer.Rate.Safe
+				t.Logf("instance %d, %s: times %.3f, searched %.3f %s", seed, s.what, got, want, c.Reason.Text)
+				if far := want == 0 && got > 0.05 || want > 0.05 && math.Abs(got/want-1) > 0.08; far {
+					t.Errorf("instance %d, %s: times %.3f, searched %.3f", seed, s.what, got, want)
+				}
+			}
+		}
+		if compared != len(scenarios()) {
+			t.Errorf("instance %d: %d of %d scenarios are there", seed, compared, len(scenarios()))
 		}
 	}
 }
