@@ -13,6 +13,8 @@ type Cost struct {
 	// EnergyPerHour is that of GPUs, servers and cooling at the power price. It is a part of
 	// the other figures where GPUs are bought; rented ones come with their power.
 	EnergyPerHour *float64 `json:"usd_energy_per_hour,omitempty"`
+	// Job is what a job takes; nil where the demand is none.
+	Job *Batch `json:"job,omitempty"`
 }
 
 const secondsPerHour = 3600
@@ -67,6 +69,11 @@ type WayCost struct {
 // bill prices a fleet for a demand.
 func (o *Offer) bill(f *Fleet, d *Demand) Bill {
 	b := Bill{Cost: o.price(f, f.PlannedRate), AtCapacity: o.price(f, float64(f.Instances)*o.Rate.Safe)}
+	if d.Job != nil {
+		b.Cost = o.running(f, d)
+		b.AtCapacity = b.Cost
+		b.AtCapacity.Job = nil
+	}
 	if d.MeanRate > 0 {
 		b.AtMean = new(o.price(f, d.MeanRate))
 	}

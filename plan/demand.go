@@ -36,6 +36,8 @@ type Demand struct {
 	// Zones is the number of failure domains; with more than one the fleet
 	// survives the loss of any of them.
 	Zones int `json:"zones"`
+	// Job is the work that Rate stands for where no latency has a limit; nil for traffic.
+	Job *Job `json:"job,omitempty"`
 }
 
 // The burst term covers the load of one window in a hundred (the 99th

@@ -38,7 +38,9 @@ func Solve(d Demand, objective measure.SLO, offers []Offer, rejected []measure.R
 	for i := range p.Alternatives {
 		p.Alternatives[i].explain(&best)
 	}
-	p.AddChanges(p.changes()...)
+	if d.Job == nil {
+		p.AddChanges(p.changes()...)
+	}
 	p.assume()
 	p.warn()
 	p.warnUndecided()
@@ -108,6 +110,9 @@ func (d *Demand) fit(a *Alternative, rate float64) {
 		return
 	}
 	a.Fleet, a.Cost = f, a.Offer.price(&f, f.PlannedRate)
+	if d.Job != nil {
+		a.Cost = a.Offer.running(&f, d)
+	}
 	a.Reason = d.broken(a)
 	a.Feasible = a.Reason.Text == ""
 }
@@ -128,14 +133,14 @@ func (d *Demand) broken(a *Alternative) note.Reason {
 	return note.Reason{}
 }
 
-// rank orders alternatives: feasible ones first, then by cost per hour, known
+// rank orders alternatives: feasible ones first, then by cost per hour, or of the job, known
 // before unknown, then by GPUs.
 func rank(a, b Alternative) int {
 	return cmp.Or(
 		before(a.Feasible, b.Feasible),
 		before(a.Fleet.GPUs > 0, b.Fleet.GPUs > 0),
-		before(a.Cost.PerHour != nil, b.Cost.PerHour != nil),
-		cmp.Compare(orZero(a.Cost.PerHour), orZero(b.Cost.PerHour)),
+		before(a.Cost.money() != nil, b.Cost.money() != nil),
+		cmp.Compare(orZero(a.Cost.money()), orZero(b.Cost.money())),
 		cmp.Compare(a.Fleet.GPUs, b.Fleet.GPUs),
 		cmp.Compare(a.Fleet.Instances, b.Fleet.Instances),
 	)
@@ -163,10 +168,12 @@ func orZero(v *float64) float64 {
 func (a *Alternative) explain(best *Alternative) {
 	switch {
 	case !a.Feasible:
-	case a.Cost.PerHour == nil && best.Cost.PerHour != nil:
+	case a.Cost.money() == nil && best.Cost.money() != nil:
 		a.Reason = note.Because(note.Unpriced)
-	case a.Cost.PerHour != nil && *a.Cost.PerHour > *best.Cost.PerHour:
-		a.Reason = note.Because(note.Dearer, 100*(*a.Cost.PerHour / *best.Cost.PerHour - 1))
+	case a.Cost.Job != nil && a.Cost.Job.USD != nil && *a.Cost.Job.USD > *best.Cost.Job.USD:
+		a.Reason = note.Because(note.DearerJob, 100*(*a.Cost.Job.USD / *best.Cost.Job.USD - 1))
+	case a.Cost.money() != nil && *a.Cost.money() > *best.Cost.money():
+		a.Reason = note.Because(note.Dearer, 100*(*a.Cost.money() / *best.Cost.money() - 1))
 	case a.Fleet.GPUs > best.Fleet.GPUs:
 		a.Reason = note.Because(note.MoreGPUs, a.Fleet.GPUs-best.Fleet.GPUs)
 	case a.Fleet.Instances > best.Fleet.Instances:
@@ -180,17 +187,11 @@ func (a *Alternative) explain(best *Alternative) {
 func (p *Plan) assume() {
 	d, o, f := &p.Demand, &p.Offer, &p.Fleet
 	say := func(format string, a ...any) { p.Assumptions = append(p.Assumptions, fmt.Sprintf(format, a...)) }
-	of := "peak"
-	if meant := d.TraceRates.Meant(); meant != "" {
-		of = meant
+	if d.Job != nil {
+		p.Assumptions = append(p.Assumptions, p.assumeJob()...)
+	} else {
+		p.assumeTraffic()
 	}
-	say("planned rate %.6g requests/s: %s %.6g, growth %.3g, burst index %.3g", f.PlannedRate, of, d.Rate, d.Growth, max(d.BurstIndex, 1))
-	say("requests are spread over the instances at random: each sees arrivals like those of the trials, and N instances carry N times the rate of one; better routing is not credited")
-	covers := "drift of the workload; measuring error is in the safe rate already"
-	if o.Rate.Confidence == 0 {
-		covers = "drift of the workload and the measuring error, which is not known"
-	}
-	say("headroom of %.3g on the planned rate covers %s", d.Headroom, covers)
 	switch f.DecidedBy {
 	case "availability":
 		say("with %.6g of instances up at any time, enough are up with probability %.6g", d.Availability, d.TargetAvailability)
@@ -209,6 +210,23 @@ func (p *Plan) assume() {
 	}
 }
 
+// assumeTraffic states what the size of a fleet for traffic rests on.
+func (p *Plan) assumeTraffic() {
+	d, o, f := &p.Demand, &p.Offer, &p.Fleet
+	say := func(format string, a ...any) { p.Assumptions = append(p.Assumptions, fmt.Sprintf(format, a...)) }
+	of := "peak"
+	if meant := d.TraceRates.Meant(); meant != "" {
+		of = meant
+	}
+	say("planned rate %.6g requests/s: %s %.6g, growth %.3g, burst index %.3g", f.PlannedRate, of, d.Rate, d.Growth, max(d.BurstIndex, 1))
+	say("requests are spread over the instances at random: each sees arrivals like those of the trials, and N instances carry N times the rate of one; better routing is not credited")
+	covers := "drift of the workload; measuring error is in the safe rate already"
+	if o.Rate.Confidence == 0 {
+		covers = "drift of the workload and the measuring error, which is not known"
+	}
+	say("headroom of %.3g on the planned rate covers %s", d.Headroom, covers)
+}
+
 // warn states what to be careful with.
 func (p *Plan) warn() {
 	o, f := &p.Offer, &p.Fleet
@@ -221,6 +239,7 @@ func (p *Plan) warn() {
 		say(note.NoPrice, cmp.Or(o.GPU, "the GPU"))
 	}
 	switch {
+	case p.Demand.Job != nil:
 	case f.AfterLoss == nil:
 		say(note.OneInstance)
 	case *f.AfterLoss > 1:

@@ -45,6 +45,8 @@ type Config struct {
 // draft is what was written of that which names and files stand for, completed in
 // place while these are resolved, so that it can be printed.
 type draft struct {
+	objective   string
+	job         job
 	limits      limits
 	model       string
 	gpus        []string
@@ -99,6 +101,7 @@ func (r *reader) finish(c *Config) {
 	r.resolveWorkload(c)
 	c.draft.own = r.ownRows(c)
 	r.checkTokens(c)
+	r.resolveJob(c)
 	c.fillSpace()
 	r.resolveSpeculative(c)
 	if c.need.Search && c.attached() {
@@ -114,7 +117,7 @@ func (r *reader) finish(c *Config) {
 }
 
 func (r *reader) checkDemand(c *Config) {
-	if c.need.Demand && !r.given("demand.rate") {
+	if c.need.Demand && !r.given("demand.rate") && c.draft.objective != throughput {
 		r.absent("demand.rate", "is missing, want the peak load of the whole fleet in requests/s, such as 100")
 	}
 	one, fleet := c.Demand.Availability > 0, c.Demand.TargetAvailability > 0

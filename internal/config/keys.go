@@ -55,8 +55,9 @@ func unread() *Config {
 		Cluster:   usualCluster(),
 		OutputDir: "runs",
 		draft: draft{
-			space: Space{"tensor_parallel": {1}, "pipeline_parallel": {1}, "data_parallel": {1}, "expert_parallel": {false}},
-			shape: chat,
+			objective: "latency",
+			space:     Space{"tensor_parallel": {1}, "pipeline_parallel": {1}, "data_parallel": {1}, "expert_parallel": {false}},
+			shape:     chat,
 		},
 	}
 }
@@ -74,8 +75,19 @@ func (c *Config) sections() []section {
 }
 
 func (c *Config) demandRows() []row {
+	rate := orNothing(numberIn(above(0))).in(&c.Demand.Rate)
+	given := rate.text
+	rate.text = func() string {
+		if c.Demand.Job != nil {
+			return ""
+		}
+		return given()
+	}
 	return []row{
-		{"rate", "requests/s at peak, the whole fleet", orNothing(numberIn(above(0))).in(&c.Demand.Rate)},
+		{"rate", "requests/s at peak, the whole fleet", rate},
+		{"tokens_per_day", `with slo.objective = "throughput": prompt and output tokens of every day; 0 = not given`, numberIn(atLeast(0)).in(&c.draft.job.tokens)},
+		{"requests", `with slo.objective = "throughput": of one job, and its deadline; 0 = not given`, numberIn(atLeast(0)).in(&c.draft.job.requests)},
+		{"deadline", `until all requests of the job are done; "0s" = not given`, durationIn(atLeast(0)).in(&c.draft.job.deadline)},
 		{"rate_of", "what rate is of a trace, and with it --rate and every rate that is answered: mean busiest-hour busiest-minute",
 			words(workload.RateOfMean, workload.RateOfBusiestHour, workload.RateOfBusiestMinute).in(&c.RateOf)},
 		{"growth", "expected growth until the fleet is in place", numberIn(atLeast(0)).in(&c.Demand.Growth)},
@@ -93,7 +105,8 @@ func (c *Config) demandRows() []row {
 }
 
 func (c *Config) sloRows() []row {
-	return append(c.draft.limits.rows(), row{"errors", "largest share of failed requests", numberIn(atLeast(0).below(1)).in(&c.Objective.Errors)})
+	objective := row{"objective", "latency, or throughput: no latency has a limit, and demand says how much is to be done until when", words("latency", "throughput").in(&c.draft.objective)}
+	return append(append([]row{objective}, c.draft.limits.rows()...), row{"errors", "largest share of failed requests", numberIn(atLeast(0).below(1)).in(&c.Objective.Errors)})
 }
 
 func (c *Config) modelRows() []row {

@@ -75,6 +75,7 @@ strategy = "grid"
 [output]
 dir = "elsewhere"
 `,
+	"job":      strings.Replace(strings.Replace(minimal, "rate = 100", "requests = 1e6\ndeadline = \"12h\"\ngrowth = 0.5", 1), "ttft = { p99 = \"500ms\" }", "objective = \"throughput\"", 1),
 	"attached": minimal + "[engine]\nkind = \"attach\"\nurl = \"https://h/v1\"\n[knobs]\nmax_num_seqs = [1, 2]\n",
 	"real":     minimal + "[engine]\nkind = \"lmdeploy\"\n",
 }

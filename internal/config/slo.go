@@ -149,6 +149,7 @@ func (d *draft) bounds() []measure.Bound {
 // command needs it.
 func (r *reader) resolveSLO(c *Config) {
 	slo := &c.Objective
+	slo.Throughput = c.draft.objective == throughput
 	slo.Bounds = c.draft.bounds()
 	slo.Sort()
 	for _, b := range slo.Bounds {

@@ -214,6 +214,7 @@ const (
 	AsGood         Kind = "as_good: as good as the best set within {within_percent%.0f} %"
 	SeenAsGood     Kind = "seen_as_good: as good as the best set: at {rate_per_s%.4g} requests/s, on the same requests: {seen%s}, the best set {best%s}"
 	SeenWorse      Kind = "seen_worse: at {rate_per_s%.4g} requests/s, on the same requests: {seen%s}, the best set {best%s}"
+	CompletesLess  Kind = "completes_less: overloaded, it completes {completes_per_s%.3g} requests/s, and the best set {best_per_s%.3g}"
 	NotBetter      Kind = "not_better: carries {carries%s}, and the engine's own settings {standard%s}: not shown to be better"
 )
 
@@ -256,6 +257,7 @@ const (
 	TooDear       Kind = "too_dear: {usd_per_hour%.2f} USD per hour are more than max_usd_per_hour = {most_usd%.6g}"
 	Unpriced      Kind = "unpriced: no price is known"
 	Dearer        Kind = "dearer: costs {more_percent%.1f} % more per hour"
+	DearerJob     Kind = "dearer_job: costs {more_percent%.1f} % more for the job"
 	MoreGPUs      Kind = "more_gpus: needs {gpus%d} GPUs more"
 	MoreInstances Kind = "more_instances: needs {instances%d} instances more"
 	ListedLater   Kind = "listed_later: as good: listed later"
@@ -280,7 +282,7 @@ var kinds = []Kind{
 	FewRounds, FigureUnknown, SideFailed, SideInvalid, SideOverloaded, SeedsDiffer, TrafficDiffers, EngineFailed, EngineAlike, EngineCondemned,
 	NotPlaced, TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, TooManyStages, NoExperts, ExpertsUndivided, NoMemory,
 	EmptyPool, BudgetSpent, BudgetCut, BudgetLeft, NotTried, NotTriedBehind, PredictedWorse, OffTheWay, CarriesLess, CarriesLessBy,
-	AsGood, SeenAsGood, SeenWorse, NotBetter, FailsIdle, IdleMisses, IdleFloor, MissedAtAll, AllMissed, NoneMet, MetAtLargest, NarrowEnough,
+	AsGood, SeenAsGood, SeenWorse, CompletesLess, NotBetter, FailsIdle, IdleMisses, IdleFloor, MissedAtAll, AllMissed, NoneMet, MetAtLargest, NarrowEnough,
 	InvalidInRow, InvalidTime, TrialsSpent, BudgetNoRoom, ShareSpent, StillWide, NoRateToTest, MeanUncounted, BeyondTooMany, BudgetTooShort, LooksUndecided,
-	Chosen, EmptyInstance, NoRateKnown, RateLoose, TooManyGPUs, PriceUnheld, TooDear, Unpriced, Dearer, MoreGPUs, MoreInstances, ListedLater,
+	Chosen, EmptyInstance, NoRateKnown, RateLoose, TooManyGPUs, PriceUnheld, TooDear, Unpriced, Dearer, DearerJob, MoreGPUs, MoreInstances, ListedLater,
 }

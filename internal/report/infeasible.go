@@ -17,6 +17,9 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 	b := &n.Background
 	d := Document{Data: data(b.Trials)}
 	asked := rateMeant(n.Demand.Rate, n.Demand.TraceRates)
+	if n.Demand.Job != nil {
+		asked = jobAsked(n.Demand.Job)
+	}
 	if o := objective(n.Objective); o != "" {
 		asked += " at " + o
 	}

@@ -42,6 +42,9 @@ func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 // decision is the answer in one line, numbers first.
 func decision(p *plan.Plan) string {
 	f := &p.Fleet
+	if p.Cost.Job != nil {
+		return jobDecision(p)
+	}
 	s := fmt.Sprintf("%s (%s of %s) for %s", gpus(f.GPUs, &p.Offer), plural(f.Instances, "instance"),
 		plural(f.GPUsPerInstance, "GPU"), rateMeant(p.Demand.Rate, p.Demand.TraceRates))
 	if o := objective(p.Objective); o != "" {
@@ -77,15 +80,24 @@ func headlines(p *plan.Plan, b *decide.Background) Facts {
 		limited = limitedBy(b.Search, p.Offer.Binding, b.Trials)
 	}
 	facts = append(facts, Fact{Label: "limited by", Text: limited})
-	load := fmt.Sprintf("%s of the safe rate of all instances", percent(p.Fleet.Utilization))
-	if a := p.Fleet.AfterLoss; a != nil {
-		load += fmt.Sprintf(", %s with one instance lost", percent(*a))
-	}
-	facts = append(facts, Fact{Label: "fleet load", Text: load})
+	facts = append(facts, loadFact(p))
 	if n := len(p.Warnings); n > 0 {
 		facts = append(facts, Fact{Label: "warnings", Text: count(n) + ", at the end", Tone: Doubt})
 	}
 	return facts
+}
+
+// loadFact says how busy the fleet is, or when its job is done.
+func loadFact(p *plan.Plan) Fact {
+	if j := p.Cost.Job; j != nil {
+		deadline := p.Demand.Job.Deadline
+		return Fact{Label: "deadline", Text: fmt.Sprintf("%s, kept with %s to spare", hours(deadline), hours(deadline-j.Duration))}
+	}
+	load := fmt.Sprintf("%s of the safe rate of all instances", percent(p.Fleet.Utilization))
+	if a := p.Fleet.AfterLoss; a != nil {
+		load += fmt.Sprintf(", %s with one instance lost", percent(*a))
+	}
+	return Fact{Label: "fleet load", Text: load}
 }
 
 // offerFact states the rate of one instance.

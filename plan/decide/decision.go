@@ -163,7 +163,10 @@ func (d *Decision) Best() (best search.Result, of string) {
 // search runs the races of all kinds of instances side by side.
 func (d *Decision) search() sweep.Source {
 	together := &sweep.Together{}
-	if d.failed = predict(d.cfg, d.ground, d.instances); d.failed != nil {
+	if d.failed = predict(d.cfg, d.ground, d.instances); d.failed == nil {
+		d.failed = d.screen()
+	}
+	if d.failed != nil {
 		return together
 	}
 	for _, i := range d.instances {

@@ -22,13 +22,15 @@ func newRace(cfg *config.Config, g sweep.Ground, i *instance) *search.Race {
 		// There the prediction and the engine share their physics, so what is
 		// predicted to be worse needs fewer second looks than on a real one.
 		c.Explore = simulatedExplore
-		c.Further = func(r search.RaceResult) []search.Prior { return pastEnds(cfg, g.Predict, r) }
+		if !cfg.Objective.Throughput {
+			c.Further = func(r search.RaceResult) []search.Prior { return pastEnds(cfg, g.Predict, r) }
+		}
 	}
 	c.OneEngine = !g.Virtual && g.Owned
-	switch cfg.Search.Strategy {
-	case "grid":
+	switch strategy := cfg.Search.Strategy; {
+	case strategy == "grid", cfg.Objective.Throughput: // a race compares latencies
 		c.Strategy = search.Grid
-	case "one-at-a-time":
+	case strategy == "one-at-a-time":
 		c.Strategy = search.OneAtATime
 	}
 	return search.NewRace(c)

@@ -53,7 +53,7 @@ func loosened(o measure.SLO, by float64) measure.SLO {
 // other limits: how far they move the maximum rate of the chosen instance. On a real
 // engine that ratio is applied to what was measured.
 func (d *Decision) addSensitivity(p *plan.Plan) {
-	if d.ground.Predict == nil || p.Offer.Rate.Value <= 0 {
+	if d.ground.Predict == nil || p.Offer.Rate.Value <= 0 || p.Demand.Job != nil {
 		return
 	}
 	var asked []string

@@ -148,7 +148,7 @@ func (d *Decision) impreciseWarning(p *plan.Plan) note.Notes {
 // not limit it: in the trial at a rate that comes nearest to it, of those the server kept
 // up with at no more than the safe rate.
 func unlimitedWait(s *searches, k measure.Knobs, e search.Estimate, load float64, name string) note.Notes {
-	if slices.ContainsFunc(s.cfg.Objective.Bounds, measure.Bound.Waits) {
+	if s.cfg.Objective.Throughput || slices.ContainsFunc(s.cfg.Objective.Bounds, measure.Bound.Waits) {
 		return nil
 	}
 	var best *measure.Measurement

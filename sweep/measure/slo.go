@@ -19,12 +19,15 @@ import (
 // nothing; it has no verdict.
 type SLO struct {
 	Bounds []Bound
+	// Throughput says that an objective without bounds is one all the same: what arrives
+	// is completed, however long it takes.
+	Throughput bool
 	// Errors is the largest share of failed requests; negative means unbounded.
 	Errors float64
 }
 
 // Empty reports whether there is nothing to judge.
-func (s SLO) Empty() bool { return len(s.Bounds) == 0 }
+func (s SLO) Empty() bool { return len(s.Bounds) == 0 && !s.Throughput }
 
 // Horizon is how long after the intended time of a request every bound on its
 // first token and its end is decided. TPOT bounds count for output tokens each.
@@ -173,7 +176,8 @@ func (o *object) goodput(s SLO) {
 
 // MarshalJSON writes {"ttft_ms":{"p99":500},"errors":0.001}; errors is null
 // when they are not bounded. Goodput is {"share":0.95,"ttft_ms":500}. The limits of each
-// class stand likewise under "classes". An objective that bounds nothing is null.
+// class stand likewise under "classes", and "objective" is "throughput" where no latency has
+// a limit. An objective that bounds nothing is null.
 func (s SLO) MarshalJSON() ([]byte, error) {
 	if s.Empty() {
 		return []byte("null"), nil
@@ -186,6 +190,9 @@ func (s SLO) MarshalJSON() ([]byte, error) {
 	}
 	all.add("errors", allowed)
 	all.goodput(s)
+	if s.Throughput {
+		all.add("objective", ThroughputBound)
+	}
 	for _, name := range s.Classes() {
 		var own object
 		own.latencies(s.Of(name))
@@ -208,6 +215,7 @@ func (s *SLO) UnmarshalJSON(data []byte) error {
 		Errors  float64        `json:"errors"`
 		Goodput *Bound         `json:"goodput"`
 		Classes map[string]SLO `json:"classes"`
+		Aim     string         `json:"objective"`
 	}{Errors: math.NaN()}
 	var limits map[string]json.RawMessage
 	if err := errors.Join(wire.Unmarshal(data, &w), json.Unmarshal(data, &limits)); err != nil {
@@ -235,6 +243,7 @@ func (s *SLO) UnmarshalJSON(data []byte) error {
 			s.Bounds = append(s.Bounds, b)
 		}
 	}
+	s.Throughput = w.Aim == ThroughputBound
 	if g := w.Goodput; g != nil {
 		g.Metric = Goodput
 		s.Bounds = append(s.Bounds, *g)

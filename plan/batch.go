@@ -1,0 +1,69 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+)
+
+// Job is work without a limit on any latency, which is to be done by a deadline.
+type Job struct {
+	// Requests are all of the job, with growth. A job that is there every day is that of
+	// one day.
+	Requests float64       `json:"requests"`
+	Deadline time.Duration `json:"deadline_s"`
+	Daily    bool          `json:"daily,omitempty"`
+}
+
+// rate is how many requests per second meet the deadline.
+func (j *Job) rate() float64 { return j.Requests / j.Deadline.Seconds() }
+
+// JobDemand is a demand of a job: that of its requests spread over the time until the
+// deadline.
+func (d Demand) JobDemand(j Job) Demand {
+	d.Rate, d.BurstIndex, d.Job = j.rate(), 1, &j
+	d.Job.Requests *= 1 + d.Growth
+	return d
+}
+
+// Batch is what a fleet takes for a job, all instances working at their safe rate until
+// nothing is left.
+type Batch struct {
+	Duration time.Duration `json:"duration_s"`
+	GPUHours float64       `json:"gpu_hours"`
+	// USD is that of the GPU hours; nil without a price.
+	USD *float64 `json:"usd"`
+}
+
+// running is the cost of a fleet that works on the job of a demand: that of an hour of it,
+// what it does in that hour, and the whole. Nothing is said of months, of which it runs a
+// part.
+func (o *Offer) running(f *Fleet, d *Demand) Cost {
+	capacity := float64(f.Instances) * o.Rate.Safe
+	c := o.price(f, capacity)
+	c.PerMonth, c.PerYear = nil, nil
+	hours := d.Job.Requests / capacity / secondsPerHour
+	c.Job = &Batch{Duration: time.Duration(hours * float64(time.Hour)).Round(time.Second), GPUHours: hours * float64(f.GPUs)}
+	if c.PerHour != nil {
+		c.Job.USD = new(hours * *c.PerHour)
+	}
+	return c
+}
+
+// money is what fleets are ranked by: the cost of the job, or of an hour where there is
+// none; nil where it is not known.
+func (c *Cost) money() *float64 {
+	if c.Job != nil {
+		return c.Job.USD
+	}
+	return c.PerHour
+}
+
+// assumeJob states what the figures of a job rest on.
+func (p *Plan) assumeJob() []string {
+	j := p.Demand.Job
+	return []string{
+		fmt.Sprintf("planned rate %.6g requests/s: %.6g requests in %v, growth %.3g included", p.Fleet.PlannedRate, j.Requests, j.Deadline, p.Demand.Growth),
+		"requests wait at the client until an engine takes them, so that every instance is full until the job ends; starting engines, and the last requests, which leave them half empty, are not counted",
+		fmt.Sprintf("headroom of %.3g on the planned rate keeps the deadline if an instance carries less; GPU hours and cost do not grow with it, as the job ends earlier", p.Demand.Headroom),
+	}
+}

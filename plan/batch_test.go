@@ -1,0 +1,59 @@
+package plan
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"planner/search"
+	"planner/sweep/measure"
+)
+
+// TestJobByHand: 900,000 requests in 24 hours are 10.4167 a second, 12.5 with headroom, so
+// five instances of 2.5 a second. They take 900,000 / 12.5 s = 20 h, which is 400 hours of
+// 20 GPUs and $1,200. Of the small ones 18 carry 12.6 a second and take 900,000 / 12.6 s =
+// 19.841 h, 357.1 GPU hours and $785.71.
+func TestJobByHand(t *testing.T) {
+	of := func(gpu string, gpus int, safe, price float64) Offer {
+		return Offer{GPU: gpu, GPUs: gpus, Pricing: Pricing{PricePerGPUHour: price}, PromptTokens: 300, OutputTokens: 100,
+			Knobs: measure.Knobs{GPU: gpu}, Binding: "throughput", Rate: search.Estimate{Value: safe, Low: safe, High: safe, Safe: safe, Confidence: 0.9}}
+	}
+	near := func(what string, got, want float64) {
+		t.Helper()
+		if math.Abs(got/want-1) > 1e-4 {
+			t.Errorf("%s is %g, want %g", what, got, want)
+		}
+	}
+	d := Demand{Headroom: 0.2, Zones: 1}.JobDemand(Job{Requests: 900_000, Deadline: 24 * time.Hour})
+	p, err := Solve(d, measure.SLO{Throughput: true}, []Offer{of("large", 4, 2.5, 3), of("small", 1, 0.7, 2.2)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := p.Alternatives[0]
+	if p.Offer.GPU != "small" || other.Fleet.Instances != 5 || other.Fleet.GPUs != 20 || p.Fleet.GPUs != 18 {
+		t.Fatalf("%s with %d GPUs, the other %+v", p.Offer.GPU, p.Fleet.GPUs, other.Fleet)
+	}
+	near("hours of the large ones", other.Cost.Job.Duration.Hours(), 20)
+	near("GPU hours of the large ones", other.Cost.Job.GPUHours, 400)
+	near("cost of the large ones", *other.Cost.Job.USD, 1200)
+	near("GPU hours", p.Cost.Job.GPUHours, 900_000/12.6*18/3600)
+	near("cost", *p.Cost.Job.USD, 785.714)
+	near("cost of a thousand requests", *p.Cost.PerThousandRequests, 785.714/900)
+	near("cost of a million tokens", *p.Cost.PerMillionTokens, 785.714/360)
+	if p.Cost.PerMonth != nil || p.Sensitivity != nil || p.Cost.Job.Duration > 24*time.Hour {
+		t.Errorf("a month costs %v, sensitivity %v, done after %v", p.Cost.PerMonth, p.Sensitivity, p.Cost.Job.Duration)
+	}
+	if want := "costs 52.7 % more for the job"; other.Reason.Text != want {
+		t.Errorf("reason %q, want %q", other.Reason.Text, want)
+	}
+
+	// Growth is more work, not more haste.
+	d = Demand{Growth: 0.5, Headroom: 0.2, Zones: 1}.JobDemand(Job{Requests: 900_000, Deadline: 24 * time.Hour})
+	if p, err = Solve(d, measure.SLO{Throughput: true}, []Offer{of("small", 1, 0.7, 2.2)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	near("cost with growth", *p.Cost.Job.USD, 1.5*785.714)
+	if p.Fleet.Instances != 27 {
+		t.Errorf("%d instances with growth, want 1.5 x 18", p.Fleet.Instances)
+	}
+}
