@@ -41,6 +41,8 @@ func newApp(stdout, stderr io.Writer, signals *interrupts) *cli.App {
 			p.calibrateCommand(),
 			p.resumeCommand(),
 			p.reportCommand(),
+			p.manifestsCommand(),
+			p.rulesCommand(),
 			p.serveSimCommand(),
 			p.traceCommand(),
 			p.importCommand(),

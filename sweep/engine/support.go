@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"strings"
+
 	"planner/internal/list"
 	"planner/sweep/measure"
 )
@@ -36,6 +38,36 @@ func (a adapter) support() Support {
 		default:
 			s.Without = append(s.Without, n.Name)
 		}
+	}
+	return s
+}
+
+// Series names what the page of metrics of a kind of engine calls what operators watch; ""
+// for what it does not tell.
+type Series struct {
+	Running, Waiting, KVUsage, Preemptions string
+	// TTFT and TPOT are histograms of seconds a request, without their endings.
+	TTFT, TPOT string
+	// Model is the label that holds the name of the model in requests.
+	Model string
+}
+
+// SeriesOf are the series of a kind of engine; empty where it has no such page.
+func SeriesOf(kind string) Series {
+	a, err := adapterOf(kind)
+	if err != nil || a.metrics == nil {
+		return Series{}
+	}
+	first := func(metric int) string {
+		if names := a.metrics[metric]; len(names) > 0 {
+			return names[0]
+		}
+		return ""
+	}
+	s := Series{Running: first(runningRequests), Waiting: first(waitingRequests), KVUsage: first(kvUsage), Preemptions: first(preemptions),
+		TTFT: strings.TrimSuffix(first(ttftSum), "_sum"), TPOT: a.tpot}
+	if s.TTFT != "" {
+		s.Model = "model_name" // of those that tell latencies all have this label
 	}
 	return s
 }

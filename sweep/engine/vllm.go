@@ -39,6 +39,7 @@ var vllm = adapter{
 		ttftSum:         {"vllm:time_to_first_token_seconds_sum"}, ttftCount: {"vllm:time_to_first_token_seconds_count"},
 		queueSum: {"vllm:request_queue_time_seconds_sum"}, queueCount: {"vllm:request_queue_time_seconds_count"},
 	},
+	tpot: "vllm:request_time_per_output_token_seconds", // since 0.11
 	log: logLines{
 		stageEnds: map[string]string{
 			"Starting to load model":   "start",

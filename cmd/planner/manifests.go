@@ -1,0 +1,127 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+	"github.com/urfave/cli/v2"
+
+	"planner/plan"
+	"planner/plan/manifest"
+	"planner/sweep"
+)
+
+func (p *program) manifestsCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "manifests",
+		Usage:     "the plan of a run folder as Kubernetes manifests, or as a Slurm script",
+		ArgsUsage: "RUN",
+		Description: "Example: planner manifests runs/first | kubectl apply -f -\n" +
+			"         planner manifests runs/first --slurm --sbatch=--partition=h100 > serve.sh\n" +
+			"A Deployment, or a LeaderWorkerSet where an instance spans nodes, with Service, PodDisruptionBudget and\n" +
+			"autoscaler. Keys are taken from a Secret of the same name, which you make.",
+		Flags: []cli.Flag{nameFlag(),
+			&cli.StringFlag{Name: "namespace", Usage: "of Kubernetes (default: that of who applies): --namespace llm"},
+			&cli.StringFlag{Name: "image", Usage: "of the engine (default: the one that its project publishes): --image registry.example/vllm:v0.20.0"},
+			&cli.StringFlag{Name: "volume-claim", Usage: "PersistentVolumeClaim that holds checkpoints: --volume-claim models"},
+			&cli.StringSliceFlag{Name: "node-selector", Usage: "label of the nodes, repeatable: --node-selector nvidia.com/gpu.product=NVIDIA-H100-80GB-HBM3"},
+			&cli.StringFlag{Name: "node-gpus", Usage: "GPUs of a node (default: the plan's): --node-gpus 4"},
+			&cli.BoolFlag{Name: "slurm", Usage: "a batch script for Slurm instead"},
+			&cli.StringSliceFlag{Name: "sbatch", Usage: "further option of sbatch, repeatable: --sbatch=--partition=h100"},
+		},
+		Action: func(c *cli.Context) error {
+			if c.IsSet("sbatch") && !c.Bool("slurm") {
+				return usagef("manifests: --sbatch is an option of Slurm scripts; give --slurm")
+			}
+			if c.Bool("slurm") {
+				return p.handedOver(c, manifest.Slurm)
+			}
+			return p.handedOver(c, manifest.Kubernetes)
+		},
+	}
+}
+
+func (p *program) rulesCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "rules",
+		Usage:     "Prometheus recording and alert rules for the plan of a run folder",
+		ArgsUsage: "RUN",
+		Description: "Example: planner rules runs/first > planner.rules.yaml\n" +
+			"Requests in flight beside what the plan gives a replica, queue, KV cache, and how fast the requests that may\n" +
+			"be beyond a limit are used up.",
+		Flags:  []cli.Flag{nameFlag()},
+		Action: func(c *cli.Context) error { return p.handedOver(c, manifest.Rules) },
+	}
+}
+
+func nameFlag() cli.Flag {
+	return &cli.StringFlag{Name: "name", Usage: "of all objects (default: the model's): --name chat"}
+}
+
+// handedOver writes the plan of the run folder that the command line names.
+func (p *program) handedOver(c *cli.Context, write func(*plan.Plan, manifest.Options) ([]byte, error)) error {
+	path, err := onePositional(c, "run folder")
+	if err != nil {
+		return err
+	}
+	folder, about, err := sweep.OpenFolder(path)
+	if err != nil {
+		return usageError{err}
+	}
+	o := manifest.Options{Name: c.String("name"), Namespace: c.String("namespace"), Image: c.String("image"), VolumeClaim: c.String("volume-claim"), SBatch: c.StringSlice("sbatch")}
+	if o.Env, err = environmentOf(folder); err != nil {
+		return err
+	}
+	if text := c.String("node-gpus"); text != "" {
+		if o.NodeGPUs, err = strconv.Atoi(text); err != nil || o.NodeGPUs < 1 {
+			return usagef("--node-gpus: %q is not a whole number above 0", text)
+		}
+	}
+	o.NodeSelector = map[string]string{}
+	for _, label := range c.StringSlice("node-selector") {
+		key, value, ok := strings.Cut(label, "=")
+		if !ok || key == "" {
+			return usagef("--node-selector: %q is not label=value", label)
+		}
+		o.NodeSelector[key] = value
+	}
+	data, err := folder.Read("plan.json")
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return usagef("%s: %s was made by 'planner %s' and holds no plan; give the folder of a finished 'planner plan', or of 'planner estimate -o'", c.Command.Name, folder.Path, about.Command)
+	case err != nil:
+		return err
+	}
+	var planned plan.Plan
+	if err := planned.UnmarshalJSON(data); err != nil {
+		return fmt.Errorf("%s: %w", folder.File("plan.json"), err)
+	}
+	out, err := write(&planned, o)
+	if err != nil {
+		return usagef("%s: %s: %w", c.Command.Name, folder.Path, err)
+	}
+	_, err = p.plain.Write(out)
+	return err
+}
+
+// environmentOf reads the variables that the configuration of a run gives its engine,
+// which plans only name.
+func environmentOf(folder sweep.Folder) (map[string]string, error) {
+	data, err := folder.Read(sweep.ConfigFile)
+	if err != nil {
+		return nil, err
+	}
+	var cfg struct {
+		Engine struct {
+			Env map[string]string `toml:"env"`
+		} `toml:"engine"`
+	}
+	if err := toml.Unmarshal(data, &cfg); err != nil {
+		return nil, fmt.Errorf("%s: %w", folder.File(sweep.ConfigFile), err)
+	}
+	return cfg.Engine.Env, nil
+}

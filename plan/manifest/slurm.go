@@ -1,0 +1,48 @@
+package manifest
+
+import (
+	_ "embed"
+	"slices"
+	"strconv"
+	"strings"
+
+	"planner/plan"
+)
+
+//go:embed slurm.sh.tmpl
+var slurmTemplate string
+
+// Slurm writes a plan as a batch script: an array of jobs, one an instance.
+func Slurm(p *plan.Plan, o Options) ([]byte, error) {
+	d, err := newDeployment(p, o)
+	if err != nil {
+		return nil, err
+	}
+	return execute(slurmTemplate, d)
+}
+
+// Last is the number of the last instance.
+func (d *deployment) Last() int { return d.Engine.Replicas - 1 }
+
+// Lines are the command for a shell in which PORT is the
+// port of the instance; an option and its value stand on a line.
+func (d *deployment) Lines() []string {
+	argv := slices.Clone(d.Engine.Argv)
+	for i, word := range argv {
+		if word == strconv.Itoa(d.Engine.Port) && i > 0 && strings.HasSuffix(argv[i-1], "port") {
+			argv[i] = "{env:PORT}"
+		}
+	}
+	var lines []string
+	for i, word := range argv {
+		if i > 0 && !strings.HasPrefix(word, "-") && (strings.HasPrefix(lines[len(lines)-1], "-") || i < 3) {
+			lines[len(lines)-1] += " " + shellWord(word)
+			continue
+		}
+		lines = append(lines, shellWord(word))
+	}
+	if d.Nodes > 1 {
+		lines = append(lines, `--nnodes "$SLURM_NNODES"`, `--node-rank "$SLURM_NODEID"`, `--master-addr "$LEADER"`, `$([ "$SLURM_NODEID" = 0 ] || echo --headless)`)
+	}
+	return lines
+}
