@@ -30,6 +30,8 @@ type Config struct {
 	Space    Space
 	Workload workload.Workload
 	Search   Search
+	// Fleet is what is replayed in time.
+	Fleet Fleet
 	// OutputDir is where run folders are made, relative to the current folder.
 	OutputDir string
 	// Run is how the run folder was made whose configuration this is; its zero value
@@ -102,6 +104,7 @@ func (r *reader) finish(c *Config) {
 	c.draft.own = r.ownRows(c)
 	r.checkTokens(c)
 	r.resolveJob(c)
+	r.resolveFleet(c)
 	c.fillSpace()
 	r.resolveSpeculative(c)
 	if c.need.Search && c.attached() {

@@ -53,6 +53,7 @@ func unread() *Config {
 		Workload:  workload.Workload{Turns: 1, Arrivals: workload.Poisson, Burstiness: 1, Timeout: 30 * time.Minute, Seed: 1},
 		Search:    Search{Precision: 0.10, Confidence: 0.90, Warmup: Auto, Trial: Auto, Strategy: "race"},
 		Cluster:   usualCluster(),
+		Fleet:     unreadFleet(),
 		OutputDir: "runs",
 		draft: draft{
 			objective: "latency",
@@ -70,6 +71,7 @@ func (c *Config) sections() []section {
 	return []section{
 		{"demand", c.demandRows()}, {"slo", c.sloRows()}, {"model", c.modelRows()}, {"hardware", c.hardwareRows()},
 		{"engine", c.engineRows()}, {"cluster", c.clusterRows()}, {"knobs", c.knobRows()}, {"workload", c.workloadRows()}, {"search", c.searchRows()},
+		{"fleet", c.fleetRows()},
 		{"output", []row{{"dir", "folder for run folders, relative to the current folder", filled().in(&c.OutputDir)}}},
 	}
 }

@@ -20,6 +20,8 @@ type Need struct {
 	Limit bool
 	// Workload reads the files that the workload names.
 	Workload bool
+	// Fleet asks for traffic in time and how it is served.
+	Fleet bool
 	// Engine asks for what the engine needs: a simulated one model and hardware,
 	// an attached one its URL.
 	Engine EngineUse
@@ -44,6 +46,8 @@ func For(command string) Need {
 		return Need{Limit: true, Workload: true, Engine: ConfiguredEngine}
 	case "bench", "compare":
 		return Need{Workload: true, Engine: ConfiguredEngine}
+	case "fleet":
+		return Need{Limit: true, Workload: true, Fleet: true, Engine: SimulatedEngine}
 	case "fit":
 		return Need{Demand: true, Limit: true}
 	case "sweep", "doctor", "calibrate":

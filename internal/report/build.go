@@ -4,12 +4,13 @@ import (
 	"fmt"
 
 	"planner/plan/decide"
+	"planner/plan/fleet"
 	"planner/sweep/design"
 	"planner/sweep/measure"
 )
 
 // Build makes the report of an answer: a plan or why there is none, a maximum rate,
-// a sweep, a comparison, a measurement.
+// a sweep, a comparison, a fleet in time, a measurement.
 func Build(answer any, e Engines) (Document, error) {
 	switch a := answer.(type) {
 	case *decide.Planned:
@@ -22,6 +23,8 @@ func Build(answer any, e Engines) (Document, error) {
 		return sweepDocument(a, e), nil
 	case *design.Compared:
 		return comparisonDocument(a, e), nil
+	case *fleet.Answer:
+		return fleetDocument(a), nil
 	case measure.Measurement:
 		return measurementDocument(a, e), nil
 	}

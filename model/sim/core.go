@@ -29,6 +29,7 @@ type core struct {
 	// lastOutput is when output arrived last.
 	lastOutput float64
 	growths    []float64 // see core.growth
+	streak     streak
 }
 
 func (c *core) idle() bool {
@@ -58,7 +59,7 @@ func (c *core) reset() {
 			c.replicas[i].output(b)
 		}
 	}
-	c.now, c.free, c.lastOutput = 0, 0, 0
+	c.now, c.free, c.lastOutput, c.streak.paused = 0, 0, 0, false
 }
 
 func (c *core) pop() {
@@ -163,44 +164,76 @@ func (s *scheduler) decodeOnly() int {
 	return int(c.ends[0].at) - 1 - c.steps
 }
 
-// fastForward takes steps in which nothing happens but decoding, until something does.
-// The time of such a step grows by the same amount from one to the next, so each
-// costs an addition or two; block edges are counted, not stopped for. It returns
-// false if there is no such step.
-func (c *core) fastForward(r *run) bool {
+// streak is a row of steps in which nothing happens but decoding. It is paused where
+// the driver of an online engine wants to look, and goes on as if nobody had looked:
+// where it stops for that changes no sum of its times.
+type streak struct {
+	load        model.Batch // of its first step
+	step        model.StepTime
+	growth      float64 // of the time, from a step to the next
+	most, taken int
+	spent       float64
+	paused      bool
+}
+
+// begin looks whether a streak can begin; there must be a step of it.
+func (c *core) begin() bool {
 	if len(c.replicas) > 1 {
 		return false
 	}
 	s := c.replicas[0]
-	async := s.config.Rules.Async
-	if async && (c.flights != 1 || len(c.flight[0].batches[0].items) > 0) {
+	if s.config.Rules.Async && (c.flights != 1 || len(c.flight[0].batches[0].items) > 0) {
 		return false
 	}
 	most := s.decodeOnly()
 	if most <= 0 || s.steadyDue() > s.pool.free {
 		return false
 	}
-	var load model.Batch
-	s.addNextSteadyLoad(&load)
-	step := c.engine.timer.Step(load)
-	growth := c.growth(&load)
+	c.streak = streak{most: most}
+	s.addNextSteadyLoad(&c.streak.load)
+	c.streak.step = c.engine.timer.Step(c.streak.load)
+	c.streak.growth = c.growth(&c.streak.load)
+	return true
+}
+
+// settle ends a streak that is paused.
+func (c *core) settle(r *run) {
+	if k := &c.streak; k.paused {
+		k.paused = false
+		r.stats.addSteps(c, &k.load, k.step, k.growth, k.spent, k.taken)
+	}
+}
+
+// fastForward takes steps in which nothing happens but decoding, until something does.
+// The time of such a step grows by the same amount from one to the next, so each
+// costs an addition or two; block edges are counted, not stopped for. It returns
+// false if there is no such step.
+func (c *core) fastForward(r *run) bool {
+	k := &c.streak
+	if !k.paused && !c.begin() {
+		return false
+	}
+	s := c.replicas[0]
+	async := s.config.Rules.Async
+	before := k.taken
 	limit := min(r.upcoming(), r.watchAt)
+	stop := min(limit, r.until)
 	// What another loop ends may start something here.
 	others := c.engine.nextOther(c)
-	taken, spent := 0, 0.0
-	for taken < most && c.now < limit && (taken == 0 || c.now < others) {
+	short := false
+	for k.taken < k.most && c.now < stop && (k.taken == 0 || c.now < others) {
 		need := s.steadyDue()
-		if need > s.pool.free {
+		if short = need > s.pool.free; short {
 			break
 		}
-		took := max(step.Total, step.Total-step.Host+growth*float64(taken))
+		took := max(k.step.Total, k.step.Total-k.step.Host+k.growth*float64(k.taken))
 		end := c.free + took // of this step
 		output := c.free     // of the one before
 		if !async {
 			end = c.now + took
 			output = end
 		}
-		if output > r.horizon {
+		if short = output > r.horizon; short {
 			break
 		}
 		s.stepSteady(need)
@@ -210,18 +243,20 @@ func (c *core) fastForward(r *run) bool {
 			r.recordGaps(c.now-c.lastOutput, s.steady.counted)
 		}
 		c.lastOutput = c.now
-		spent += took
-		taken++
+		k.spent += took
+		k.taken++
 	}
-	if taken == 0 {
-		return false
+	if k.taken > before {
+		s.steady.outputs = s.steady.steps
+		if async {
+			c.flight[0].end = c.free
+		}
 	}
-	s.steady.outputs = s.steady.steps
-	if async {
-		c.flight[0].end = c.free
+	k.paused = k.taken > 0
+	if short || k.taken == before || k.taken == k.most || c.now >= limit || c.now >= others {
+		c.settle(r)
 	}
-	r.stats.addSteps(c, &load, step, growth, spent, taken)
-	return true
+	return k.taken > before
 }
 
 // addNextSteadyLoad adds to a load what the steady sequences will be in the next step.

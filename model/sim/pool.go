@@ -66,6 +66,10 @@ type pool struct {
 	cache  tree
 
 	unkeyedFirst bool
+	// ordered says that the cache holds or will hold what somebody may look for, so that
+	// the order in which blocks are reused decides what is found. Until then those that
+	// hold nothing findable are reused at once.
+	ordered bool
 }
 
 func newPool(size int, unkeyedFirst bool) pool {
@@ -116,7 +120,8 @@ func (p *pool) drop(id int32) {
 		return
 	}
 	p.free++
-	if b.node == 0 && p.unkeyedFirst {
+	if b.node == 0 && p.unkeyedFirst || b.node <= 0 && !p.ordered {
+		b.node = 0
 		p.spare = append(p.spare, id)
 		return
 	}

@@ -27,7 +27,9 @@ type run struct {
 	// end is when the run ended, or its last request so far, and stopped Watch's reason.
 	horizon, watchAt, end float64
 	done                  bool
-	stopped               note.Reason
+	// until is when the driver of an online engine looks next.
+	until   float64
+	stopped note.Reason
 
 	// gaps holds the inter-token times that are asked for in microseconds.
 	gaps  *hdrhistogram.Histogram
@@ -36,6 +38,8 @@ type run struct {
 	// given blocks; nothing may become steady then.
 	onToken func(id int, at float64, first, last bool)
 	begun   []float64
+	// onFirst and onEnd, if set, are told of first tokens and of ends.
+	onFirst, onEnd func(id int, at float64)
 }
 
 // call is what the clients' side knows of a request beside its record.
@@ -60,7 +64,7 @@ func newRun(e *Engine, load Load) *run {
 	n := len(load.Requests)
 	r := &run{
 		engine: e, load: &load, calls: make([]call, n), records: make([]measure.Record, n),
-		timeout: math.Inf(1), horizon: math.Inf(1), watchAt: math.Inf(1),
+		timeout: math.Inf(1), horizon: math.Inf(1), watchAt: math.Inf(1), until: math.Inf(1),
 	}
 	if load.Timeout > 0 {
 		r.timeout = load.Timeout.Seconds()
@@ -126,7 +130,13 @@ func (r *run) sent(id int, due float64) {
 // send sends a request that was not known to be due from the start.
 func (r *run) send(id int, due float64) {
 	r.sent(id, due)
-	r.arrivals.added.push(futureEvent{due + r.engine.timer.Frontend(r.load.Requests[id].Prompt), id})
+	r.expect(id, due, due)
+}
+
+// expect lets a request arrive that reaches the engine's front end at a time and was sent
+// at due.
+func (r *run) expect(id int, at, due float64) {
+	r.arrivals.added.push(futureEvent{at + r.engine.timer.Frontend(r.load.Requests[id].Prompt), id})
 	if !math.IsInf(r.timeout, 1) {
 		r.deadlines.added.push(futureEvent{due + r.timeout, id})
 	}
@@ -143,12 +153,15 @@ func (r *run) upcoming() float64 {
 		if !ok {
 			return at
 		}
-		if !r.calls[d.id].ended {
+		if k := &r.calls[d.id]; !k.ended && r.deadline(k) == d.at {
 			return min(at, d.at)
 		}
 		r.deadlines.drop()
 	}
 }
+
+// deadline is when the client of a request gives up.
+func (r *run) deadline(k *call) float64 { return k.due + r.timeout }
 
 // next returns the core whose turn is next, if any, and the time of the next event,
 // infinite if there is none.
@@ -165,18 +178,20 @@ func (r *run) happen(c *core, now float64) {
 		c.advance(r)
 		return
 	}
-	for {
+	r.hear(now)
+}
+
+// hear lets the requests arrive and give up that do so by a time.
+func (r *run) hear(now float64) {
+	for r.upcoming() <= now {
 		a, arrival := r.arrivals.next()
 		d, deadline := r.deadlines.next()
-		switch {
-		case arrival && a.at <= now && (!deadline || a.at < d.at):
+		if arrival && (!deadline || a.at < d.at) {
 			r.arrivals.drop()
 			r.arrive(a.id, a.at)
-		case deadline && d.at <= now:
+		} else {
 			r.deadlines.drop()
 			r.giveUp(d.id, d.at)
-		default:
-			return
 		}
 	}
 }
@@ -202,6 +217,7 @@ func (r *run) arrive(id int, at float64) {
 		r.close(id, at, measure.Rejected)
 		return
 	}
+	core.settle(r)
 	if core.idle() {
 		core.now = max(core.now, at)
 	}
@@ -218,6 +234,9 @@ func (r *run) giveUp(id int, at float64) {
 		return
 	}
 	if k.seq != nil {
+		for _, c := range r.engine.cores {
+			c.settle(r)
+		}
 		k.replica.abort(k.seq)
 		r.records[id].Output = k.seq.out
 	}
@@ -231,6 +250,9 @@ func (r *run) close(id int, at float64, outcome measure.Outcome) {
 	r.records[id].Outcome = outcome
 	r.stats.ended++
 	r.end = max(r.end, at)
+	if r.onEnd != nil {
+		r.onEnd(id, at)
+	}
 	if r.load.Slots > 0 {
 		if r.nextSlot < len(r.records) {
 			r.send(r.nextSlot, at)
@@ -268,6 +290,9 @@ func (r *run) received(c *core, o *stepOutput) {
 	for _, id := range o.first {
 		if c.now <= r.calls[id].due+r.timeout {
 			r.records[id].First = duration(c.now)
+			if r.onFirst != nil {
+				r.onFirst(id, c.now)
+			}
 		}
 	}
 	for _, id := range o.finished {

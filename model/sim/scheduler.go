@@ -258,6 +258,7 @@ func (s *scheduler) register(r *sequence, tokens int) {
 
 // publish makes a sequence's private blocks findable.
 func (s *scheduler) publish(r *sequence) {
+	s.pool.ordered = true
 	i := 0
 	for j, id := range r.kv.blocks[:r.kv.registered] {
 		for r.path[i].end < (j+1)*s.blockTokens {

@@ -21,7 +21,8 @@ const (
 	streamGroup
 	streamBody
 	streamStart
-	streamThin uint64 = 12
+	streamThin  uint64 = 12
+	streamScale uint64 = 13
 )
 
 // Schedule draws the requests that arrive within span at rate requests per

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"planner/internal/config"
+	"planner/model/sim"
+	"planner/plan/fleet"
+	"planner/sweep"
+	"planner/sweep/workload"
+)
+
+func (p *program) fleetCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "fleet",
+		Usage:     "replay a day of traffic against replicas, router, start-up and autoscaler in virtual time",
+		ArgsUsage: "CONFIG",
+		Description: "Example: planner fleet planner.toml\n" +
+			"         planner fleet planner.toml --seeds 10 --set fleet.autoscaler.target=30 --json\n" +
+			"         planner fleet planner.toml --scale 2 --repeat 7 -o runs/week\n" +
+			"Exit codes: 0 what is asked is kept, 3 it is not, 4 the seeds do not tell.",
+		Flags: join([]cli.Flag{
+			&cli.StringFlag{Name: "seeds", Value: "5", Usage: "how many draws of the traffic; their scatter gives the intervals: --seeds 10"},
+			&cli.StringFlag{Name: "scale", Value: "1", Usage: "multiply the traffic; a trace keeps its clock, and gets more or fewer requests: --scale 1.5"},
+			&cli.StringFlag{Name: "repeat", Value: "1", Usage: "replay the traffic so many times, one behind the other: --repeat 7"},
+			&cli.BoolFlag{Name: "no-static", Usage: "do not look for the smallest static fleet"},
+			&cli.StringFlag{Name: "seed", Usage: "the first seed: --seed 7"},
+		}, configFlags(), []cli.Flag{outputFlag()}),
+		Action: p.fleet,
+	}
+}
+
+func (p *program) fleet(c *cli.Context) error {
+	path, err := onePositional(c, "configuration")
+	if err != nil {
+		return err
+	}
+	cfg, err := p.configure(c, path, "fleet")
+	if err != nil {
+		return err
+	}
+	if c.Bool("print-config") {
+		_, err := p.plain.Write(cfg.TOML())
+		return err
+	}
+	f := flagValues{"seeds": c.String("seeds"), "scale": c.String("scale"), "repeat": c.String("repeat")}
+	n, err := f.count("seeds")
+	if err != nil {
+		return err
+	}
+	plant, err := p.plant(cfg, f)
+	if err != nil {
+		return err
+	}
+	seeds := fleet.Seeds(cfg.Workload.Seed, n)
+	if c.Bool("dry-run") {
+		return p.dryFleet(cfg, plant, seeds)
+	}
+	cfg.Run = config.Call{Command: "fleet", Args: c.Args().Slice(), Flags: f}
+	r := &run{cfg: cfg, ground: sweep.Ground{Virtual: true}, started: time.Now()}
+	if err := p.newFolder(c, r, experiment{}); err != nil {
+		return err
+	}
+	beLavish()
+	answer := plant.Answer(cfg.Fleet.Policy, seeds)
+	if !c.Bool("no-static") {
+		answer.Static = plant.Static(cfg.Fleet.Policy, 4*max(cfg.Fleet.Policy.Max, cfg.Fleet.Policy.Replicas), seeds)
+	}
+	answer.Warnings = cfg.Warnings
+	return p.conclude(c, r, sweep.Answer{State: stateOf(answer.Verdict), Value: answer}, nil)
+}
+
+func stateOf(v fleet.Verdict) sweep.State {
+	switch v {
+	case fleet.Met:
+		return sweep.Done
+	case fleet.Missed:
+		return sweep.Infeasible
+	}
+	return sweep.Undecided
+}
+
+// plant is what the policies of a configuration are applied to.
+func (p *program) plant(cfg *config.Config, f flagValues) (*fleet.Plant, error) {
+	simulation, err := simulated(cfg)
+	if err != nil {
+		return nil, err
+	}
+	runnable, _ := cfg.Candidates()
+	k := runnable[0]
+	timer, settings, err := simulation.Parts(k)
+	if err != nil {
+		return nil, err
+	}
+	if err := measuredStart(&cfg.Fleet); err != nil {
+		return nil, err
+	}
+	spec := &cfg.Fleet
+	gpus := cfg.Deployment(k).GPUs()
+	plant := &fleet.Plant{GPUs: gpus, Scenario: fleet.Scenario{
+		Engine:  func() *sim.Engine { return sim.NewEngine(timer, settings) },
+		Timeout: cfg.Workload.Timeout, Retries: spec.Retries, Limits: spec.Limits, Nodes: spec.Nodes,
+	}}
+	plant.Nodes.Slots = max(cfg.GPUsPerNode(k.GPU)/gpus, 1)
+	if g, ok := cfg.GPU(k.GPU); ok && g.Priced {
+		plant.USDPerGPUHour = g.PricePerGPUHour
+	}
+	plant.Traffic, err = traffic(cfg, f)
+	if err != nil {
+		return nil, err
+	}
+	forecast := &cfg.Fleet.Policy.Autoscaler.Outlook
+	forecast.Yesterday = fleet.RateByMinute(plant.Traffic(workload.Draw64(cfg.Workload.Seed, 1<<32)))
+	return plant, nil
+}
+
+// traffic draws the stages of a seed.
+func traffic(cfg *config.Config, f flagValues) (func(uint64) []fleet.Stage, error) {
+	scale, err := f.positive("scale")
+	if err != nil {
+		return nil, err
+	}
+	repeat, err := f.count("repeat")
+	if err != nil {
+		return nil, err
+	}
+	spec := &cfg.Fleet
+	w := cfg.Workload
+	if w.Replayed() {
+		return func(seed uint64) []fleet.Stage { return fleet.Replayed(&w, &spec.Spike, scale, repeat, seed) }, nil
+	}
+	var drains []bool
+	for _, s := range spec.Stages {
+		drains = append(drains, s.Drain)
+	}
+	profile := spec.Traffic().Times(scale, 0, 1<<62)
+	if most := profile.Mean() * profile.Length().Seconds() * float64(repeat); most > mostRequests {
+		return nil, usagef("fleet: %.3g requests are too many to replay, want at most %.3g: shorten the traffic, or --scale it", most, float64(mostRequests))
+	}
+	return func(seed uint64) []fleet.Stage { return fleet.Staged(&w, profile, drains, repeat, seed) }, nil
+}
+
+// mostRequests is what a few gigabytes hold.
+const mostRequests = 10_000_000
+
+// measuredStart takes the stages of a start from the run folder that the configuration
+// names: of those that were started, the one of median length.
+func measuredStart(f *config.Fleet) error {
+	if f.StartUpRun == "" {
+		return nil
+	}
+	folder, _, err := sweep.OpenFolder(f.StartUpRun)
+	if err != nil {
+		return usagef("fleet.start_up: %w", err)
+	}
+	seen, err := folder.ReadEngineTelemetry()
+	if err != nil {
+		return usagef("fleet.start_up: %w", err)
+	}
+	var starts []sweep.Served
+	for _, t := range seen {
+		if t.Engine.Fresh && t.Engine.Cold > 0 {
+			starts = append(starts, t.Engine)
+		}
+	}
+	if len(starts) == 0 {
+		return usagef("fleet.start_up: %s has no engine whose start was measured; want a run that started engines, or the stages themselves", f.StartUpRun)
+	}
+	slices.SortFunc(starts, func(a, b sweep.Served) int { return cmp.Compare(a.Cold, b.Cold) })
+	f.Policy.StartUp = startOf(starts[len(starts)/2])
+	return nil
+}
+
+// startOf sorts the stages of a measured start by what their names say.
+func startOf(s sweep.Served) fleet.StartUp {
+	out := fleet.StartUp{Init: s.Cold}
+	for _, stage := range s.Stages {
+		name := strings.ToLower(stage.Name)
+		for word, took := range map[string]*time.Duration{"weight": &out.Weights, "compil": &out.Compile, "graph": &out.Graphs} {
+			if strings.Contains(name, word) && stage.Took > 0 && stage.Took <= out.Init {
+				*took += stage.Took
+				out.Init -= stage.Took
+			}
+		}
+	}
+	return out
+}
+
+// dryFleet says what would be replayed.
+func (p *program) dryFleet(cfg *config.Config, plant *fleet.Plant, seeds []uint64) error {
+	requests, length := 0, time.Duration(0)
+	for _, s := range plant.Traffic(seeds[0]) {
+		requests += len(s.Requests)
+		length += s.Length
+	}
+	policy := &cfg.Fleet.Policy
+	who := "a static fleet of " + strconv.Itoa(policy.Replicas)
+	if policy.Replicas == 0 {
+		who = fmt.Sprintf("%d to %d replicas by %s", policy.Min, policy.Max, policy.Autoscaler.Kind)
+	}
+	_, err := fmt.Fprintf(p.plain, "would replay %d requests in %v on %s, router %s, %d times\n", requests, length, who, policy.Router, len(seeds))
+	return err
+}

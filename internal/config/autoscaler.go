@@ -1,0 +1,177 @@
+package config
+
+import (
+	"slices"
+	"time"
+
+	"planner/plan/fleet"
+)
+
+// autoscaler is the table of one; an empty table is none.
+func autoscaler() codec[fleet.Autoscaler] {
+	read := func(n input) (fleet.Autoscaler, bool) {
+		a := usualAutoscaler()
+		before := len(n.r.problems)
+		if table, ok := n.value.(map[string]any); ok && len(table) == 0 {
+			return a, true
+		}
+		single := fleet.Metric{}
+		if n.takeTable(autoscalerRows(&a, &single), "kind") && len(n.r.problems) == before {
+			n.checkAutoscaler(&a, single)
+		}
+		return a, len(n.r.problems) == before
+	}
+	return codec[fleet.Autoscaler]{read, func(a fleet.Autoscaler) string {
+		if a.Kind == fleet.None {
+			return "{}"
+		}
+		return printTable(autoscalerRows(&a, new(fleet.Metric)))
+	}, true}
+}
+
+// autoscalerRows are the keys of an autoscaler of any kind; a single metric may stand
+// beside the others.
+func autoscalerRows(a *fleet.Autoscaler, single *fleet.Metric) []row {
+	long, short := durationIn(above(0)), durationIn(atLeast(0))
+	h, m, s := &a.HPA, &a.Monitor, &a.Analyser
+	return []row{
+		{"kind", ": " + nameList(fleet.Kinds()), words(fleet.Kinds()...).in(&a.Kind)},
+		{"metric", "", orNothing(words(fleet.MetricNames()...)).in(&single.Name)},
+		{"target", "", orNothing(numberIn(above(0))).in(&single.Target)},
+		{"metrics", "", metrics().in(&a.Metrics)},
+		{"sync", "", long.in(&h.Sync)},
+		{"tolerance", "", numberIn(atLeast(0).below(1)).in(&h.Tolerance)},
+		{"scale_up", "", behavior(&h.Up)},
+		{"scale_down", "", behavior(&h.Down)},
+		{"scrape", "", long.in(&m.Scrape)},
+		{"window", "", short.in(&m.Window)},
+		{"delay", "", short.in(&m.Delay)},
+		{"polling", "", long.in(&a.KEDA.Polling)},
+		{"cooldown", "", short.in(&a.KEDA.Cooldown)},
+		{"activation", "", numberIn(atLeast(0)).in(&a.KEDA.Activation)},
+		{"signal", "", signal().in(&m.Predicted)},
+		{"quantile", "", numberIn(atLeast(0).below(1)).in(&m.Quantile)},
+		{"interval", "", long.in(&s.Interval)},
+		{"up", "", numberIn(above(0)).in(&s.Up)},
+		{"down", "", numberIn(above(0)).in(&s.Down)},
+		{"cap", "", numberIn(above(0)).in(&s.Cap)},
+		{"ema", "", numberIn(above(0).atMost(1)).in(&s.Smoothing)},
+		{"schedule", "", entries().in(&a.Entries)},
+		{"lead", "", short.in(&a.Outlook.Lead)},
+		{"margin", "", numberIn(atLeast(0)).in(&a.Outlook.Margin)},
+	}
+}
+
+// checkAutoscaler wants what an autoscaler of its kind cannot do without.
+func (n input) checkAutoscaler(a *fleet.Autoscaler, single fleet.Metric) {
+	before := len(n.r.problems)
+	switch {
+	case single.Name != "" && single.Target == 0:
+		n.refuse("has the metric %q without a target, want target = 40 or the like", single.Name)
+	case single.Target > 0 && single.Name == "" && a.Kind != fleet.Forecast:
+		n.refuse("has a target without a metric, want metric = one of %v", fleet.MetricNames())
+	case single.Target > 0:
+		a.Metrics = append(a.Metrics, single)
+	}
+	if len(n.r.problems) > before {
+		return
+	}
+	needs := a.Kind == fleet.ByHPA || a.Kind == fleet.ByKEDA || a.Kind == fleet.Forecast
+	switch {
+	case needs && len(a.Metrics) == 0 && a.Kind == fleet.Forecast:
+		n.refuse("lacks the key target, the requests/s that one replica carries")
+	case needs && len(a.Metrics) == 0:
+		n.refuse("lacks the keys metric and target")
+	case a.Kind == fleet.Forecast && slices.ContainsFunc(a.Metrics, func(m fleet.Metric) bool { return m.Name != "" && m.Name != "requests_per_s" }):
+		n.refuse("is a forecast of requests/s, want metric = \"requests_per_s\"")
+	case a.Kind == fleet.Schedule && len(a.Entries) == 0:
+		n.refuse(`lacks the key schedule, such as [{ cron = "0 8 * * 1-5", replicas = 6 }]`)
+	case a.Kind == fleet.Saturation && a.Analyser.Down >= a.Analyser.Up:
+		n.refuse("scales down below %s and up above %s, want down below up", number(a.Analyser.Down), number(a.Analyser.Up))
+	}
+}
+
+func metrics() codec[[]fleet.Metric] {
+	k := tablesOf(func(m *fleet.Metric) []row {
+		return []row{{"metric", "", words(fleet.MetricNames()...).in(&m.Name)}, {"target", "", numberIn(above(0)).in(&m.Target)}}
+	}, `a list of metrics, such as [{ metric = "in_flight", target = 40 }]`, "metric", "target")
+	return orNone(k)
+}
+
+// orNone is a list that is not printed where it is empty.
+func orNone[T any](k codec[[]T]) codec[[]T] {
+	print := k.print
+	k.print = func(all []T) string {
+		if len(all) == 0 {
+			return ""
+		}
+		return print(all)
+	}
+	return k
+}
+
+// behavior is how fast an HPA scales in one direction: what is not given stays.
+func behavior(b *fleet.Behavior) binding {
+	rows := func() []row {
+		return []row{
+			{"stabilization", "", durationIn(atLeast(0)).in(&b.Stabilization)},
+			{"select", "", words("max", "min", "disabled").in(&b.Select)},
+			{"policies", "", orNone(policies()).in(&b.Policies)},
+		}
+	}
+	return binding{func(n input) { n.takeTable(rows()) }, func() string { return printTable(rows()) }}
+}
+
+// policies bound a change: so many pods, or percent, within a period.
+func policies() codec[[]fleet.ScalingPolicy] {
+	return tablesOf(func(p *fleet.ScalingPolicy) []row {
+		if p.Period == 0 {
+			p.Period = 15 * time.Second
+		}
+		return []row{
+			{"type", ": pods percent", policyType().in(&p.Percent)},
+			{"value", "", wholeIn(above(0)).in(&p.Value)},
+			{"period", "", durationIn(above(0)).in(&p.Period)},
+		}
+	}, `a list of policies, such as [{ type = "pods", value = 4, period = "60s" }]`, "type", "value")
+}
+
+// either is one of two words, of which the second is true.
+func either(no, yes string) codec[bool] {
+	word := words(no, yes)
+	return codec[bool]{read: func(n input) (bool, bool) {
+		s, ok := word.read(n)
+		return s == yes, ok
+	}, print: func(b bool) string {
+		if b {
+			return word.print(yes)
+		}
+		return word.print(no)
+	}}
+}
+
+func policyType() codec[bool] { return either("pods", "percent") }
+
+func signal() codec[bool] { return either("measured", "predicted") }
+
+// entries are those of a schedule.
+func entries() codec[[]fleet.Entry] {
+	k := tablesOf(func(e *fleet.Entry) []row {
+		return []row{{"cron", "", expression(e)}, {"replicas", "", wholeIn(atLeast(0)).in(&e.Replicas)}}
+	}, `a list of times, such as [{ cron = "0 8 * * 1-5", replicas = 6 }]`, "cron", "replicas")
+	return orNone(k)
+}
+
+// expression is a cron expression of five fields; time 0 is midnight on a Monday.
+func expression(e *fleet.Entry) binding {
+	k := filled()
+	return binding{func(n input) {
+		s, ok := k.read(n)
+		if !ok {
+			return
+		}
+		if e.Cron = s; e.Parse() != nil {
+			n.wrong(`minute, hour, day, month and weekday as in cron, such as "0 8 * * 1-5"`)
+		}
+	}, func() string { return k.print(e.Cron) }}
+}

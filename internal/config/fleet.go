@@ -1,0 +1,325 @@
+package config
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"planner/internal/list"
+	"planner/plan/fleet"
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// Fleet is a fleet in time: its traffic, how it is run, and what may go wrong.
+type Fleet struct {
+	Policy  fleet.Policy
+	Nodes   fleet.Nodes
+	Retries int
+	// Stages, Profile and Daily are the traffic, of which one is given, or none where the
+	// workload replays a trace.
+	Stages      []FleetStage
+	Profile     workload.Profile
+	ProfileFile string
+	Daily       fleet.Daily
+	Spike       fleet.Spike
+	// StartUpRun is the run folder whose engines' start was measured.
+	StartUpRun string
+	// Limits are those of each class of the workload.
+	Limits []fleet.ClassLimits
+}
+
+// FleetStage is a rate that holds for some time; with Drain the next waits for its
+// requests.
+type FleetStage struct {
+	Rate   float64
+	Length time.Duration
+	Drain  bool
+}
+
+// unreadFleet is a fleet of which nothing has been given yet.
+func unreadFleet() Fleet {
+	return Fleet{Policy: fleet.Policy{Min: 1, Max: 8, Router: fleet.LeastInFlight, LoadCap: 1.25, Drain: 30 * time.Second,
+		StartUp: fleet.StartUp{Init: 100 * time.Second}, Autoscaler: usualAutoscaler()}}
+}
+
+func usualAutoscaler() fleet.Autoscaler {
+	return fleet.Autoscaler{Kind: fleet.None, HPA: fleet.UsualHPA(),
+		KEDA:     fleet.KEDA{Polling: 30 * time.Second, Cooldown: 5 * time.Minute},
+		Analyser: fleet.Analyser{Interval: 30 * time.Second, Up: 0.85, Down: 0.7, Cap: 2, Smoothing: 1},
+		Monitor:  fleet.Monitor{Scrape: 15 * time.Second, Quantile: 0.9, Predicted: true},
+	}
+}
+
+func (c *Config) fleetRows() []row {
+	f := &c.Fleet
+	p := &f.Policy
+	return []row{
+		{"replicas", "of a static fleet; 0 = autoscaled", wholeIn(atLeast(0)).in(&p.Replicas)},
+		{"min_replicas", "the least that an autoscaler may ask for; 0 = to zero, by keda", wholeIn(atLeast(0)).in(&p.Min)},
+		{"max_replicas", "the most that it may ask for", wholeIn(atLeast(1)).in(&p.Max)},
+		{"initial_replicas", "ready at the beginning; 0 = min_replicas", wholeIn(atLeast(0)).in(&p.Initial)},
+		{"router", nameList(fleet.Routers()), words(fleet.Routers()...).in(&p.Router)},
+		{"load_cap", "prefix-affinity: how many times the mean load a replica may have before its prefixes go elsewhere", numberIn(atLeast(1)).in(&p.LoadCap)},
+		{"sticky", "keep the turns of a conversation on the replica of the first", truth().in(&p.Sticky)},
+		{"start_up", `until a replica serves: a duration, { init, weights, compile, graphs, probe, cached }, or a run folder whose engines' start was measured`, f.startUp()},
+		{"drain", "how long a replica that is given up may finish what it has", durationIn(atLeast(0)).in(&p.Drain)},
+		{"max_nodes", "nodes that there are; 0 = as many as are asked for", wholeIn(atLeast(0)).in(&f.Nodes.Max)},
+		{"failures", `of a node: { mtbf = "720h", repair = "10m" }`, pairOf("mtbf", "repair", &f.Nodes.MTBF, &f.Nodes.Repair)},
+		{"spot", `nodes that are taken away: { mtbf = "24h", notice = "30s" }`, pairOf("mtbf", "notice", &f.Nodes.SpotMTBF, &f.Nodes.Notice)},
+		{"autoscaler", `{ kind = "hpa", metric = "in_flight", target = 40 }; kind: ` + nameList(fleet.Kinds()), autoscaler().in(&p.Autoscaler)},
+		{"stages", `the traffic: [ { rate = 2, duration = "330s", drain = true }, ... ]`, fleetStages().in(&f.Stages)},
+		{"profile", "or a CSV of time_s,rate_per_s in equal steps", pathname().in(&f.ProfileFile)},
+		{"daily", `or a day: { peak = 100, trough = 20, shape = "sine", days = 1 }; shape: sine office`, daily().in(&f.Daily)},
+		{"spike", `more of it for a while: { at = "2h", factor = 5, duration = "10m" }`, spike().in(&f.Spike)},
+		{"retries", "of a client whose request failed or timed out", wholeIn(atLeast(0).atMost(100)).in(&f.Retries)},
+	}
+}
+
+func nameList[T ~string](names []T) string {
+	return strings.Join(list.Map(names, func(n T) string { return string(n) }), " ")
+}
+
+// pairOf is a table of two durations, both of them or none.
+func pairOf(first, second string, a, b *time.Duration) binding {
+	k := tableWith(func(d *[2]time.Duration) []row {
+		return []row{{first, "", orNothing(durationIn(above(0))).in(&d[0])}, {second, "", orNothing(durationIn(atLeast(0))).in(&d[1])}}
+	}, first, second)
+	return binding{func(n input) {
+		if d, ok := k.read(n); ok {
+			*a, *b = d[0], d[1]
+		}
+	}, func() string { return k.print([2]time.Duration{*a, *b}) }}
+}
+
+// startUp is a duration, a table of stages, or a run folder.
+func (f *Fleet) startUp() binding {
+	stages := tableWith(func(s *fleet.StartUp) []row {
+		took := orNothing(durationIn(atLeast(0)))
+		return []row{{"init", "", took.in(&s.Init)}, {"weights", "", took.in(&s.Weights)}, {"compile", "", took.in(&s.Compile)},
+			{"graphs", "", took.in(&s.Graphs)}, {"probe", "", took.in(&s.Probe)}, {"cached", "", orNothing(truth()).in(&s.Cached)}}
+	})
+	s := &f.Policy.StartUp
+	return binding{func(n input) {
+		n = n.only()
+		text, isText := n.typed()
+		_, err := time.ParseDuration(text)
+		switch _, isTable := n.value.(map[string]any); {
+		case isTable:
+			stages.in(s).take(n)
+		case isText && err != nil && strings.ContainsAny(text, `/\`):
+			f.StartUpRun = n.absolute(text)
+		default:
+			if d, ok := durationIn(atLeast(0)).read(n); ok {
+				*s = fleet.StartUp{Init: d}
+			}
+		}
+	}, func() string {
+		switch {
+		case f.StartUpRun != "":
+			return quote(f.StartUpRun)
+		case *s == fleet.StartUp{Init: s.Init}:
+			return durationIn(atLeast(0)).print(s.Init)
+		}
+		return stages.print(*s)
+	}}
+}
+
+func fleetStages() codec[[]FleetStage] {
+	return tablesOf(func(s *FleetStage) []row {
+		return []row{{"rate", " in requests/s", numberIn(atLeast(0)).in(&s.Rate)}, {"duration", "", durationIn(above(0)).in(&s.Length)}, {"drain", "", truth().in(&s.Drain)}}
+	}, `a list of stages, such as [{ rate = 2, duration = "330s" }]`, "rate", "duration")
+}
+
+// tablesOf is a list of tables with the rows of a T.
+func tablesOf[T any](rows func(*T) []row, want string, needed ...string) codec[[]T] {
+	read := func(n input) (all []T, ok bool) {
+		if _, ok := elements(n.value); !ok {
+			n.wrong(want)
+			return nil, false
+		}
+		before := len(n.r.problems)
+		for _, item := range n.list() {
+			var x T
+			item.takeTable(rows(&x), needed...)
+			all = append(all, x)
+		}
+		return all, len(n.r.problems) == before
+	}
+	return codec[[]T]{read, func(all []T) string {
+		return brackets(all, func(x T) string { return printTable(rows(&x)) })
+	}, true}
+}
+
+func daily() codec[fleet.Daily] {
+	shape, days := words("", fleet.Sine, fleet.Office), wholeIn(atLeast(1).atMost(31))
+	return tableWith(func(d *fleet.Daily) []row {
+		return []row{{"peak", " in requests/s", orNothing(numberIn(above(0))).in(&d.Peak)}, {"trough", "", orNothing(numberIn(atLeast(0))).in(&d.Trough)},
+			{"shape", "", orNothing(shape).in(&d.Shape)}, {"days", "", orNothing(days).in(&d.Days)}}
+	}, "peak")
+}
+
+func spike() codec[fleet.Spike] {
+	return tableWith(func(s *fleet.Spike) []row {
+		return []row{{"at", "", orNothing(durationIn(atLeast(0))).in(&s.At)}, {"factor", "", orNothing(numberIn(above(0))).in(&s.Factor)},
+			{"duration", "", orNothing(durationIn(above(0))).in(&s.Length)}}
+	}, "at", "factor", "duration")
+}
+
+// resolveFleet checks what concerns several keys, and reads the profile.
+func (r *reader) resolveFleet(c *Config) {
+	f, p := &c.Fleet, &c.Fleet.Policy
+	if !c.need.Fleet || !r.clean("fleet") {
+		return
+	}
+	if p.Min > p.Max {
+		r.at("fleet.min_replicas").refuse("is %d, want at most max_replicas, %d", p.Min, p.Max)
+	}
+	if p.Initial > p.Max {
+		r.at("fleet.initial_replicas").refuse("is %d, want at most max_replicas, %d", p.Initial, p.Max)
+	}
+	if p.Min == 0 && p.Replicas == 0 && p.Autoscaler.Kind != fleet.ByKEDA {
+		r.at("fleet.min_replicas").refuse(`is 0, want at least 1: only autoscaler kind "keda" starts a fleet of none`)
+	}
+	if p.Replicas == 0 && p.Autoscaler.Kind == fleet.None {
+		r.absent("fleet.replicas", "is missing, want the size of a static fleet, or fleet.autoscaler")
+	}
+	r.checkTraffic(c)
+	f.Limits = fleet.LimitsOf(&c.Objective, c.Workload.Names())
+	r.checkSignals(c)
+	for _, b := range c.Objective.Bounds {
+		if b.Quantile == 0 || b.Metric == measure.ITL {
+			r.warn("slo: %s is no limit on single requests and says nothing of a fleet's", b)
+		}
+	}
+}
+
+// checkTraffic wants one source of traffic, and reads a profile.
+func (r *reader) checkTraffic(c *Config) {
+	f := &c.Fleet
+	var sources []string
+	for key, given := range map[string]bool{"stages": len(f.Stages) > 0, "profile": f.ProfileFile != "", "daily": f.Daily.Peak > 0} {
+		if given {
+			sources = append(sources, key)
+		}
+	}
+	slices.Sort(sources)
+	switch replayed := c.Workload.Replayed(); {
+	case replayed && len(sources) > 0:
+		r.at("fleet." + sources[0]).refuse("is given, want none, because the trace gives the arrivals")
+	case len(sources) > 1:
+		r.at("fleet."+sources[1]).refuse("is given beside %s, want one source of traffic", sources[0])
+	case len(sources) == 0 && !replayed:
+		r.absent("fleet.stages", `is missing, want the traffic: stages, profile, daily, or workload.arrivals = "trace"`)
+	}
+	if f.ProfileFile != "" {
+		f.Profile = readFile(r.at("fleet.profile"), f.ProfileFile, "a CSV of time_s,rate_per_s", mostProfile, func(in io.Reader) (workload.Profile, error) {
+			return readProfile(f.ProfileFile, in)
+		})
+	}
+	if f.Spike.Factor > 0 && slices.ContainsFunc(f.Stages, func(s FleetStage) bool { return s.Drain }) {
+		r.at("fleet.spike").refuse("is given beside stages that drain, whose times nobody knows; want a stage of its own for the spike")
+	}
+	if f.Daily.Trough > f.Daily.Peak {
+		r.at("fleet.daily").refuse("has a trough of %s, want at most the peak, %s", number(f.Daily.Trough), number(f.Daily.Peak))
+	}
+}
+
+// checkSignals wants what an autoscaler looks at to be there.
+func (r *reader) checkSignals(c *Config) {
+	p := &c.Fleet.Policy
+	a := &p.Autoscaler
+	if p.Replicas > 0 {
+		return
+	}
+	n := r.at("fleet.autoscaler")
+	saturation := a.Kind == fleet.Saturation || slices.ContainsFunc(a.Metrics, func(m fleet.Metric) bool { return m.Name == "saturation" })
+	if !saturation {
+		return
+	}
+	if !slices.ContainsFunc(c.Fleet.Limits, func(l fleet.ClassLimits) bool { return l.TTFT > 0 || l.TPOT > 0 }) {
+		n.refuse("looks at the saturation, which is a latency over its limit, want a limit in slo.ttft, slo.tpot or slo.goodput")
+	}
+	if a.Monitor.Predicted && !p.Router.Predicts() {
+		if r.given("fleet.autoscaler.signal") {
+			n = r.at("fleet.autoscaler.signal")
+		}
+		n.refuse(`looks at what is predicted of requests, and the router %q knows nothing of its replicas; want signal = "measured", or the router least-in-flight, least-tokens or prefix-affinity`, p.Router)
+	}
+}
+
+// mostProfile bounds the size of a profile.
+const mostProfile = 64 << 20
+
+// readProfile reads a CSV of times and rates, each of which holds until the next: equal
+// steps, without a gap.
+func readProfile(name string, in io.Reader) (workload.Profile, error) {
+	rows := csv.NewReader(in)
+	rows.TrimLeadingSpace = true
+	head, err := rows.Read()
+	if err != nil {
+		return nil, fmt.Errorf("%s: holds no rows, want time_s,rate_per_s", name)
+	}
+	at, rate := slices.Index(head, "time_s"), slices.Index(head, "rate_per_s")
+	if at < 0 || rate < 0 {
+		return nil, fmt.Errorf("%s:1: the columns are %s, want time_s,rate_per_s", name, strings.Join(head, ","))
+	}
+	var times, rates []float64
+	for {
+		row, err := rows.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		line, _ := rows.FieldPos(0)
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", name, line, err)
+		}
+		t, errT := strconv.ParseFloat(row[at], 64)
+		v, errV := strconv.ParseFloat(row[rate], 64)
+		switch {
+		case errT != nil || math.IsNaN(t) || math.IsInf(t, 0) || t < 0 || t > 366*86400:
+			return nil, fmt.Errorf("%s:%d: time_s is %q, want seconds from 0 on, of a year at most", name, line, row[at])
+		case errV != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 || v > 1e6:
+			return nil, fmt.Errorf("%s:%d: rate_per_s is %q, want requests/s of at least 0", name, line, row[rate])
+		case len(times) > 0 && t <= times[len(times)-1]:
+			return nil, fmt.Errorf("%s:%d: time_s is %s behind %s, want times that grow", name, line, row[at], number(times[len(times)-1]))
+		case len(times) > 1 && math.Abs(t-times[len(times)-1]-(times[1]-times[0])) > 1e-6*t:
+			return nil, fmt.Errorf("%s:%d: time_s is %s, and %s s behind the row before; want %s s between all rows, without a gap",
+				name, line, row[at], number(t-times[len(times)-1]), number(times[1]-times[0]))
+		}
+		times, rates = append(times, t), append(rates, v)
+	}
+	if len(times) < 2 {
+		return nil, fmt.Errorf("%s: holds %d rows, want at least 2", name, len(times))
+	}
+	step := time.Duration((times[1] - times[0]) * float64(time.Second))
+	var p workload.Profile
+	for _, v := range rates {
+		p = append(p, workload.RateStep{Rate: v, Length: step})
+	}
+	if p.Peak() == 0 {
+		return nil, fmt.Errorf("%s: has no rate above 0", name)
+	}
+	return p, nil
+}
+
+// Traffic is the fleet's traffic as a rate over time; nil where a trace is replayed.
+func (f *Fleet) Traffic() workload.Profile {
+	p := f.Profile
+	for _, s := range f.Stages {
+		p = append(p, workload.RateStep{Rate: s.Rate, Length: s.Length})
+	}
+	if f.Daily.Peak > 0 {
+		p = f.Daily.Profile()
+	}
+	if p == nil || f.Spike.Factor == 0 {
+		return p
+	}
+	return p.Times(f.Spike.Factor, f.Spike.At, f.Spike.At+f.Spike.Length)
+}

@@ -1,0 +1,243 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"gonum.org/v1/plot/plotter"
+
+	"planner/internal/list"
+	"planner/plan/fleet"
+	"planner/sweep/measure"
+)
+
+// fleetDocument is the report of a fleet in time.
+func fleetDocument(a *fleet.Answer) Document {
+	d := Document{Title: fleetTitle(a), Data: fleetData(a)}
+	d.add(fleetFacts(a))
+	d.section("Limits", limitTable(a))
+	d.section("When limits were missed", missTable(a))
+	d.section("Time line", fleetCharts(a)...)
+	d.section("Seeds", seedTable(a))
+	d.section("Decisions", decisionTable(a))
+	d.section("Warnings", Bullets{Items: a.Warnings, Tone: Doubt})
+	return d
+}
+
+// fleetTitle is the answer in one line.
+func fleetTitle(a *fleet.Answer) string {
+	title := fmt.Sprintf("%s of %s requests within their limits; %s replicas in the mean", shareOver(a.Attainment), count(a.Requests), figureOver(a.Replicas.Mean, 2))
+	if finite(a.Cost.Total.Value) {
+		title += fmt.Sprintf(", %s an hour", money(a.Cost.PerHour))
+	}
+	return title
+}
+
+// shareOver prints a share with its interval: "95.8 % (94.9-96.4)".
+func shareOver(e fleet.Estimate) string {
+	return figureOver(fleet.Estimate{Value: 100 * e.Value, Low: 100 * e.Low, High: 100 * e.High}, 1, " %")
+}
+
+// figureOver prints a figure with its interval, where one is known.
+func figureOver(e fleet.Estimate, decimals int, unit ...string) string {
+	text := fixed(e.Value, decimals) + strings.Join(unit, "")
+	if !finite(e.Low) || !finite(e.High) {
+		return text
+	}
+	return fmt.Sprintf("%s (%s-%s)", text, fixed(e.Low, decimals), fixed(e.High, decimals))
+}
+
+var fleetVerdicts = map[fleet.Verdict]Cell{fleet.Met: {"met", Good}, fleet.Missed: {"missed", Bad}, fleet.Unsure: {"unsure", Doubt}}
+
+func fleetFacts(a *fleet.Answer) Facts {
+	v := fleetVerdicts[a.Verdict]
+	facts := Facts{
+		{Label: "objective", Text: v.Text, Tone: v.Tone},
+		{Label: "policy", Text: policyText(&a.Policy)},
+		{Label: "start-up", Text: startText(a)},
+		{Label: "replicas", Text: fmt.Sprintf("%s in the mean, starting or serving; at most %d at once", figureOver(a.Replicas.Mean, 2), a.Replicas.Peak)},
+		{Label: "GPU hours", Text: fmt.Sprintf("%s, of %s a replica, in %s", figureOver(a.Replicas.GPUHours, 1), plural(a.GPUs, "GPU"), clockTime(a.Duration.Seconds()))},
+		{Label: "cost", Text: costText(&a.Cost)},
+		{Label: "static fleet", Text: staticText(a)},
+	}
+	if a.Counts.Failed > 0 {
+		facts = append(facts, Fact{Label: "failed", Text: fixed(a.Counts.Failed, 1) + " requests", Tone: Bad})
+	}
+	if a.Counts.Failures > 0 || a.Counts.Retries > 0 {
+		facts = append(facts, Fact{Label: "faults", Text: fmt.Sprintf("%s nodes lost, %s requests sent again", fixed(a.Counts.Failures, 1), fixed(a.Counts.Retries, 1))})
+	}
+	return facts
+}
+
+// policyText says how the fleet is run.
+func policyText(p *fleet.Policy) string {
+	router := ", router " + string(p.Router)
+	if p.Replicas > 0 {
+		return plural(p.Replicas, "replica") + " at all times" + router
+	}
+	s := &p.Autoscaler
+	text := fmt.Sprintf("%d to %d replicas by %s", p.Min, p.Max, s.Kind)
+	switch s.Kind {
+	case fleet.Saturation:
+		of, by := "measured", "mean"
+		if s.Monitor.Predicted {
+			of = "predicted"
+		}
+		if s.Monitor.Quantile > 0 {
+			by = "p" + exact(100*s.Monitor.Quantile)
+		}
+		text += fmt.Sprintf(" (%s %s latency over its limit, up at %s, down at %s)", by, of, exact(s.Analyser.Up), exact(s.Analyser.Down))
+	case fleet.Schedule:
+		text += fmt.Sprintf(" (%s)", strings.Join(list.Map(s.Entries, func(e fleet.Entry) string { return fmt.Sprintf("%s: %d", e.Cron, e.Replicas) }), "; "))
+	default:
+		text += fmt.Sprintf(" (%s)", strings.Join(list.Map(s.Metrics, func(m fleet.Metric) string { return strings.TrimSpace(m.Name + " " + exact(m.Target)) }), ", "))
+	}
+	return text + router
+}
+
+func startText(a *fleet.Answer) string {
+	s := &a.Policy.StartUp
+	text := limit(s.Total(false))
+	if s.Cached && s.Compile > 0 {
+		text += fmt.Sprintf(", %s on a node that has compiled before", limit(s.Total(true)))
+	}
+	return text + fmt.Sprintf("; %s start-ups", fixed(a.Counts.StartUps, 1))
+}
+
+func costText(c *fleet.Cost) string {
+	if !finite(c.Total.Value) {
+		return ""
+	}
+	return fmt.Sprintf("%s; %s an hour, %s a month, %s a thousand requests", money(c.Total.Value), money(c.PerHour), money(c.PerMonth), money(c.PerThousandRequest))
+}
+
+// staticText compares with a static fleet.
+func staticText(a *fleet.Answer) string {
+	s := a.Static
+	if s == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s keep the objective with %s", plural(s.Replicas, "replica"), shareOver(s.Attainment))
+	if a.Policy.Replicas > 0 || s.GPUHours <= 0 {
+		return text
+	}
+	less := 1 - a.Replicas.GPUHours.Value/s.GPUHours
+	if less < 0 {
+		return text + fmt.Sprintf("; the autoscaled fleet takes %s more GPU hours", percent(-less))
+	}
+	return text + fmt.Sprintf("; the autoscaled fleet takes %s fewer GPU hours", percent(less))
+}
+
+func limitTable(a *fleet.Answer) Table {
+	tab := Table{Columns: []Column{{Name: "class"}, {Name: "requests", Right: true}, {Name: "limit"}, {Name: "within", Right: true}, {Name: "asked", Right: true}, {Name: ""}}}
+	for _, c := range a.Classes {
+		for _, l := range c.Limits {
+			name := strings.ToUpper(l.Metric) + " " + limit(l.Limit)
+			if l.Metric == measure.Goodput.String() {
+				name = "all of them"
+			}
+			asked, v := "", Cell{}
+			if l.Asked > 0 {
+				asked, v = percent(l.Asked), fleetVerdicts[l.Verdict]
+			}
+			tab.Rows = append(tab.Rows, []Cell{{Text: c.Class}, {Text: count(c.Requests)}, {Text: name}, {Text: shareOver(l.Share)}, {Text: asked}, v})
+		}
+	}
+	return tab
+}
+
+// mostShown bounds the rows of a table; the rest stands in the JSON.
+const mostShown = 20
+
+func missTable(a *fleet.Answer) Table {
+	tab := Table{Columns: []Column{{Name: "from", Right: true}, {Name: "for", Right: true}, {Name: "requests", Right: true}, {Name: "cause"}},
+		Caption: fmt.Sprintf("Of seed %d; a minute without a miss ends an episode.", a.Seeds[0].Seed)}
+	if len(a.Misses) == 0 {
+		return Table{Caption: fmt.Sprintf("No request of seed %d missed a limit.", a.Seeds[0].Seed), Columns: tab.Columns}
+	}
+	for _, m := range a.Misses[:min(len(a.Misses), mostShown)] {
+		tab.Rows = append(tab.Rows, []Cell{{Text: clockTime(m.Start)}, {Text: latency(time.Duration(m.Length * 1e9))}, {Text: count(m.Requests)}, {Text: string(m.Cause)}})
+	}
+	if more := len(a.Misses) - mostShown; more > 0 {
+		tab.Caption += fmt.Sprintf(" %s more are in the JSON.", count(more))
+	}
+	return tab
+}
+
+// clockTime prints a time of an episode as a clock does.
+func clockTime(s float64) string {
+	n := int(math.Round(s))
+	return fmt.Sprintf("%d:%02d:%02d", n/3600, n/60%60, n%60)
+}
+
+func seedTable(a *fleet.Answer) Table {
+	tab := Table{Columns: []Column{{Name: "seed", Right: true}, {Name: "within limits", Right: true}, {Name: "replicas", Right: true}, {Name: "GPU hours", Right: true}}}
+	for _, s := range a.Seeds {
+		tab.Rows = append(tab.Rows, []Cell{{Text: strconv.FormatUint(s.Seed, 10)}, {Text: percent(s.Attainment)}, {Text: fixed(s.Replicas, 2)}, {Text: fixed(s.GPUHours, 1)}})
+	}
+	return tab
+}
+
+func decisionTable(a *fleet.Answer) Table {
+	tab := Table{Columns: []Column{{Name: "at", Right: true}, {Name: "from", Right: true}, {Name: "to", Right: true}, {Name: "why", Wrap: true}}}
+	for _, x := range a.Decisions[:min(len(a.Decisions), mostShown)] {
+		tab.Rows = append(tab.Rows, []Cell{{Text: clockTime(x.At)}, {Text: count(x.From)}, {Text: count(x.To)}, {Text: x.Why}})
+	}
+	if more := len(a.Decisions) - mostShown; more > 0 {
+		tab.Caption = fmt.Sprintf("The first %d; %s more are in the JSON.", mostShown, count(more))
+	}
+	return tab
+}
+
+// fleetCharts draw the time line.
+func fleetCharts(a *fleet.Answer) []Element {
+	unit, length := "hours", 3600.0
+	if a.Duration < 3*time.Hour {
+		unit, length = "minutes", 60
+	}
+	line := func(name string, of func(*fleet.MinuteRow) float64) Line {
+		l := Line{Name: name}
+		for i := range a.Timeline {
+			if y := of(&a.Timeline[i]); y >= 0 {
+				l.Fit = append(l.Fit, plotter.XY{X: a.Timeline[i].At / length, Y: y})
+			}
+		}
+		return l
+	}
+	chart := func(title, name, y string, linear bool, lines ...Line) Element {
+		return &Chart{Title: title, Name: name, XLabel: unit, YLabel: y, LinearY: linear, Low: true, Series: lines}
+	}
+	latencies := chart("Time to first token, by minute", "fleet-ttft", "ms", false,
+		line("p50", func(m *fleet.MinuteRow) float64 { return millis(m.P50) }), line("p99", func(m *fleet.MinuteRow) float64 { return millis(m.P99) }))
+	if c, l := latencies.(*Chart), a.Limits[0].TTFT; l > 0 {
+		c.Limits = []Reference{{millis(l), "limit " + limit(l)}}
+	}
+	return []Element{
+		chart("Replicas", "fleet-replicas", "replicas", true,
+			line("asked for", func(m *fleet.MinuteRow) float64 { return float64(m.Asked) }), line("ready", func(m *fleet.MinuteRow) float64 { return float64(m.Ready) })),
+		chart("Requests", "fleet-requests", "requests", true,
+			line("arrivals per second", func(m *fleet.MinuteRow) float64 { return m.Rate }),
+			line("in flight", func(m *fleet.MinuteRow) float64 { return float64(m.InFlight) }),
+			line("missed, per minute", func(m *fleet.MinuteRow) float64 { return float64(m.Missed) })),
+		latencies,
+	}
+}
+
+// fleetData is the time line under the names of the JSON.
+func fleetData(a *fleet.Answer) Data {
+	d := Data{Header: []string{"at_s", "rate_per_s", "asked", "starting", "ready", "in_flight", "ttft_p50_ms", "ttft_p99_ms", "missed"}}
+	for _, m := range a.Timeline {
+		quantile := func(t time.Duration) string {
+			if t < 0 {
+				return ""
+			}
+			return raw(millis(t))
+		}
+		d.Rows = append(d.Rows, []string{raw(m.At), raw(m.Rate), strconv.Itoa(m.Asked), strconv.Itoa(m.Starting), strconv.Itoa(m.Ready),
+			strconv.Itoa(m.InFlight), quantile(m.P50), quantile(m.P99), strconv.Itoa(m.Missed)})
+	}
+	return d
+}

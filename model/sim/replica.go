@@ -1,0 +1,187 @@
+package sim
+
+import (
+	"math"
+	"time"
+
+	"planner/model"
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// Replica drives an engine of a fleet in virtual time: requests come one by one, from a
+// router that decides by what all engines hold, and of their answers the first and the
+// last token are told. However often it is advanced on the way, its records are those
+// that [Engine.Run] makes of the same requests. An engine that is driven so must not be
+// used otherwise.
+type Replica struct {
+	run *run
+	ids []int // of the requests, by number
+	// spare are the numbers of requests that are over, to be given again.
+	spare []int
+	// told is what happened, in order of time, of which heard have been handed out.
+	told  []Told
+	heard int
+}
+
+// Told is what a replica says of a request: its first token, or its end.
+type Told struct {
+	// At is in seconds of the fleet's clock.
+	At float64
+	// Request is the number under which it was submitted.
+	Request int
+	// End is the record of a request that is over; nil for a first token.
+	End *measure.Record
+}
+
+// Replica begins to drive the engine at a time in seconds, with its prefix cache as it
+// is. Clients wait for timeout at most; 0 means forever.
+func (e *Engine) Replica(at float64, timeout time.Duration) *Replica {
+	for _, c := range e.cores {
+		c.reset()
+		c.now = at
+	}
+	r := &Replica{run: newRun(e, Load{Timeout: timeout})}
+	r.run.onFirst = func(id int, at float64) { r.tell(Told{At: at, Request: r.ids[id]}) }
+	r.run.onEnd = r.end
+	return r
+}
+
+// end keeps the record of a request that is over.
+func (r *Replica) end(id int, at float64) {
+	record := r.run.records[id]
+	record.ID = r.ids[id]
+	r.tell(Told{At: at, Request: record.ID, End: &record})
+	if r.run.calls[id].replica != nil { // it had arrived, so that nothing refers to its number any more
+		r.spare = append(r.spare, id)
+	}
+}
+
+// tell puts what happened into its place: loops that do not step together, and clients
+// that left while a step ran, are told of out of order.
+func (r *Replica) tell(t Told) {
+	r.told = append(r.told, t)
+	for i := len(r.told) - 1; i > r.heard && r.told[i].At < r.told[i-1].At; i-- {
+		r.told[i], r.told[i-1] = r.told[i-1], r.told[i]
+	}
+}
+
+// Submit sends at a time in seconds a request that its client made at the time due, under
+// a number of the caller's. What is told of it comes under that number.
+func (r *Replica) Submit(at, due float64, id int, q *workload.Request) {
+	x := r.run
+	var i int
+	if n := len(r.spare); n > 0 {
+		i, r.spare = r.spare[n-1], r.spare[:n-1]
+		x.calls[i], x.load.Requests[i], r.ids[i] = call{}, *q, id
+	} else {
+		i = len(r.ids)
+		r.ids = append(r.ids, id)
+		x.load.Requests = append(x.load.Requests, *q)
+		x.records = append(x.records, measure.Record{})
+		x.calls = append(x.calls, call{})
+	}
+	x.records[i] = measure.Record{ID: id, Class: q.Class, First: measure.Never, Last: measure.Never, Prompt: q.Prompt}
+	x.sent(i, due)
+	x.expect(i, at, due)
+}
+
+// Advance lets everything happen up to a time in seconds.
+func (r *Replica) Advance(to float64) {
+	x := r.run
+	x.until = to
+	for {
+		c, now := x.next()
+		if now > to {
+			break
+		}
+		x.happen(c, now)
+	}
+	x.hear(to)
+}
+
+// Step lets the next thing happen, and what follows of it by a time without anything
+// ending in between.
+func (r *Replica) Step(to float64) {
+	r.run.until = to
+	r.run.happen(r.run.next())
+}
+
+// Next is when the next thing happens in the engine; infinite if nothing will.
+func (r *Replica) Next() float64 {
+	_, now := r.run.next()
+	return now
+}
+
+// Untold is when the next thing is told of all that has happened; infinite for none.
+func (r *Replica) Untold() float64 {
+	if r.heard < len(r.told) {
+		return r.told[r.heard].At
+	}
+	return math.Inf(1)
+}
+
+// Hear appends what became known up to a time to a slice. A step that is under way then
+// tells nothing yet.
+func (r *Replica) Hear(to float64, told []Told) []Told {
+	for r.heard < len(r.told) && r.told[r.heard].At <= to {
+		told = append(told, r.told[r.heard])
+		r.told[r.heard].End = nil
+		r.heard++
+	}
+	if r.heard == len(r.told) {
+		r.told, r.heard = r.told[:0], 0
+	}
+	return told
+}
+
+// Occupancy is what the engine holds and has done.
+func (r *Replica) Occupancy() Occupancy { return r.run.occupancy() }
+
+// Predict tells what a request of so many prompt tokens would see that came now: its
+// time to first token and its time per output token behind that, in seconds, where
+// answers have so many tokens in the mean. It is what can be reckoned of the requests
+// that are there: what waits is computed before it, and if blocks are short some of
+// those that run must end first; as many others will arrive while it is answered as it
+// meets, by Little's law, and delay it by their prompts.
+func (r *Replica) Predict(prompt int, output float64) (ttft, tpot float64) {
+	e := r.run.engine
+	s, least := e.cores[0].replicas[0], math.MaxInt
+	for _, c := range e.cores {
+		for _, other := range c.replicas {
+			if n := 4*other.waiting.len() + len(other.running); n < least {
+				s, least = other, n
+			}
+		}
+	}
+	running, queued := len(s.running), 0
+	context := prompt
+	var ahead int // prompt tokens
+	context += s.steady.offsets + len(s.steady.ends)*s.steady.steps
+	for _, q := range s.running[s.steady.members:] {
+		context += q.total()
+		ahead += max(q.prompt-q.computed, 0)
+	}
+	for _, q := range s.waiting.items[s.waiting.head:] {
+		context += q.total()
+		ahead += q.total()
+		queued++
+	}
+	together := running + queued + 1
+	if blocks := s.pool.size - 1; blocksFor(context, s.blockTokens) > blocks {
+		share := float64(blocks) / float64(blocksFor(context, s.blockTokens))
+		together, context = max(int(float64(together)*share), 1), int(float64(context)*share)
+	}
+	together = min(together, s.config.ActiveSeqs)
+	step := e.timer.Step(model.Batch{Decodes: together, Sampled: together, Context: context, Longest: context / together}).Total
+	mean := context / together
+	chunk := min(mean, s.config.BatchTokens)
+	perToken := max(e.timer.Step(model.Batch{Chunks: []model.Chunk{{Tokens: chunk}}, Decodes: together, Sampled: together,
+		Context: context, Longest: mean}).Total-step, 0) / float64(chunk)
+	tpot = step + float64(together-1)*perToken*float64(prompt)/max(output, 1)
+	ttft = e.timer.Frontend(prompt) + step + perToken*float64(ahead+prompt)
+	if short := running + queued + 1 - together; short > 0 {
+		ttft += float64(short) / float64(together) * output * tpot
+	}
+	return ttft, tpot
+}

@@ -1,0 +1,339 @@
+package fleet
+
+import (
+	"math"
+	"time"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"planner/internal/parallel"
+	"planner/sweep/measure"
+)
+
+// Plant is what a policy is applied to: everything of a scenario but the policy and what
+// a seed draws.
+type Plant struct {
+	Scenario
+	// Traffic draws the requests of a seed.
+	Traffic func(seed uint64) []Stage
+	// GPUs are those of one replica, each for USDPerGPUHour; 0 where that is not known.
+	GPUs          int
+	USDPerGPUHour float64
+}
+
+// scenario is the plant under a policy, with what a seed draws.
+func (p *Plant) scenario(policy Policy, stages []Stage, seed uint64) *Scenario {
+	s := p.Scenario
+	s.Policy, s.Stages, s.Seed = policy, stages, seed
+	return &s
+}
+
+// Estimate is a figure over seeds with its interval.
+type Estimate struct {
+	Value      float64 `json:"value"`
+	Low        float64 `json:"low"`
+	High       float64 `json:"high"`
+	Confidence float64 `json:"confidence"`
+}
+
+// confidence is that of all intervals.
+const confidence = 0.95
+
+// estimate is the mean of figures of equal standing with the t interval of their scatter,
+// within the bounds of what they are; of one figure nothing is known.
+func estimate(figures []float64, least, most float64) Estimate {
+	n := float64(len(figures))
+	mean, dev := stat.MeanStdDev(figures, nil)
+	if n < 2 {
+		return Estimate{figures[0], math.NaN(), math.NaN(), confidence}
+	}
+	half := distuv.StudentsT{Sigma: 1, Nu: n - 1}.Quantile((1+confidence)/2) * dev / math.Sqrt(n)
+	return Estimate{mean, max(mean-half, least), min(mean+half, most), confidence}
+}
+
+// Verdict says whether a fleet keeps what is asked of it.
+type Verdict string
+
+// The verdicts.
+const (
+	Met    Verdict = "met"
+	Missed Verdict = "missed"
+	Unsure Verdict = "unsure"
+)
+
+// Answer is what came of a policy over several seeds.
+type Answer struct {
+	Requests   int           `json:"requests"`
+	Duration   time.Duration `json:"duration_s"`
+	Attainment Estimate      `json:"attainment"`
+	Verdict    Verdict       `json:"verdict"`
+	Classes    []ClassAnswer `json:"classes"`
+	Misses     []MissAnswer  `json:"episodes"`
+	Replicas   Replicas      `json:"replicas"`
+	Cost       Cost          `json:"cost"`
+	Counts     Counts        `json:"counts"`
+	// Static is the smallest static fleet that keeps what is asked, nil where none was
+	// found or looked for.
+	Static   *StaticAnswer `json:"static"`
+	Timeline []MinuteRow   `json:"timeline"`
+	// Decisions are those of the first seed, as are episodes and timeline.
+	Decisions []DecisionRow `json:"decisions"`
+	Seeds     []SeedRow     `json:"seeds"`
+
+	Warnings []string       `json:"warnings"`
+	Facts    map[string]any `json:"run"`
+
+	// Policy and Limits are what was replayed.
+	Policy Policy        `json:"-"`
+	Limits []ClassLimits `json:"-"`
+	GPUs   int           `json:"gpus_per_replica"`
+}
+
+// SetRun notes what depends on clock and place.
+func (a *Answer) SetRun(facts map[string]any) { a.Facts = facts }
+
+// ClassAnswer tells of the requests of one class.
+type ClassAnswer struct {
+	Class      string        `json:"class"`
+	Requests   int           `json:"requests"`
+	Attainment Estimate      `json:"attainment"`
+	Limits     []LimitAnswer `json:"limits"`
+}
+
+// LimitAnswer is the share of a class within one limit, and what is asked of it, 0 for
+// nothing. Under "goodput" it is the share within all of them.
+type LimitAnswer struct {
+	Metric  string        `json:"metric"`
+	Limit   time.Duration `json:"limit_ms"`
+	Share   Estimate      `json:"share"`
+	Asked   float64       `json:"asked"`
+	Verdict Verdict       `json:"verdict"`
+}
+
+// MissAnswer is a time in which limits were missed.
+type MissAnswer struct {
+	Start    float64 `json:"start_s"`
+	Length   float64 `json:"length_s"`
+	Requests int     `json:"requests"`
+	Cause    Cause   `json:"cause"`
+}
+
+// Replicas are how many there were, and what they held.
+type Replicas struct {
+	Mean     Estimate `json:"mean"`
+	Peak     int      `json:"peak"`
+	Hours    Estimate `json:"replica_hours"`
+	GPUHours Estimate `json:"gpu_hours"`
+}
+
+// Cost is in US dollars; NaN, which is null in JSON, where no price is known.
+type Cost struct {
+	Total              Estimate `json:"usd"`
+	PerHour            float64  `json:"usd_per_hour"`
+	PerMonth           float64  `json:"usd_per_month"`
+	PerThousandRequest float64  `json:"usd_per_thousand_requests"`
+}
+
+// Counts are means over the seeds.
+type Counts struct {
+	StartUps  float64 `json:"start_ups"`
+	Decisions float64 `json:"decisions"`
+	Failures  float64 `json:"nodes_lost"`
+	Retries   float64 `json:"retries"`
+	Failed    float64 `json:"failed_requests"`
+}
+
+// StaticAnswer is a static fleet to compare with.
+type StaticAnswer struct {
+	Replicas   int      `json:"replicas"`
+	Attainment Estimate `json:"attainment"`
+	GPUHours   float64  `json:"gpu_hours"`
+	USD        float64  `json:"usd"`
+}
+
+// MinuteRow is a minute of the time line.
+type MinuteRow struct {
+	At       float64       `json:"at_s"`
+	Rate     float64       `json:"rate_per_s"`
+	Asked    int           `json:"asked"`
+	Starting int           `json:"starting"`
+	Ready    int           `json:"ready"`
+	InFlight int           `json:"in_flight"`
+	P50      time.Duration `json:"ttft_p50_ms"`
+	P99      time.Duration `json:"ttft_p99_ms"`
+	Missed   int           `json:"missed"`
+}
+
+// DecisionRow is a change of the number of replicas.
+type DecisionRow struct {
+	At   float64 `json:"at_s"`
+	From int     `json:"from"`
+	To   int     `json:"to"`
+	Why  string  `json:"why"`
+}
+
+// SeedRow is what came of one seed.
+type SeedRow struct {
+	Seed       uint64  `json:"seed"`
+	Attainment float64 `json:"attainment"`
+	Replicas   float64 `json:"replicas_mean"`
+	GPUHours   float64 `json:"gpu_hours"`
+}
+
+// outcome is what a seed comes to.
+type outcome struct {
+	seed    uint64
+	summary Summary
+	episode *Episode
+}
+
+// replay replays a policy on seeds, side by side, and keeps the first one's episode.
+func (p *Plant) replay(policy Policy, seeds []uint64) []outcome {
+	out := make([]outcome, len(seeds))
+	_ = parallel.Do(len(seeds), func(i int) error {
+		s := p.scenario(policy, p.Traffic(seeds[i]), seeds[i])
+		e := Run(s)
+		out[i] = outcome{seed: seeds[i], summary: Summarize(s, e)}
+		if i == 0 {
+			out[i].episode = e
+		}
+		return nil
+	})
+	return out
+}
+
+// Seeds are n seeds from a first one on.
+func Seeds(first uint64, n int) []uint64 {
+	seeds := make([]uint64, n)
+	for i := range seeds {
+		seeds[i] = first + uint64(i)
+	}
+	return seeds
+}
+
+// Answer replays a policy on seeds and says what came of it.
+func (p *Plant) Answer(policy Policy, seeds []uint64) *Answer {
+	all := p.replay(policy, seeds)
+	a := p.sum(all)
+	a.Policy = policy
+	first := all[0]
+	for _, m := range first.summary.Misses {
+		a.Misses = append(a.Misses, MissAnswer(m))
+	}
+	for i, m := range first.episode.Timeline(p.Limits) {
+		a.Timeline = append(a.Timeline, MinuteRow{float64(60 * i), m.Rate, m.Asked, m.Starting + m.Pending, m.Ready, m.InFlight, m.P50, m.P99, m.Missed})
+	}
+	for _, d := range first.episode.Decisions {
+		a.Decisions = append(a.Decisions, DecisionRow(d))
+	}
+	return a
+}
+
+// over lists a figure of all seeds.
+func over(all []outcome, of func(*Summary) float64) []float64 {
+	out := make([]float64, len(all))
+	for i := range all {
+		out[i] = of(&all[i].summary)
+	}
+	return out
+}
+
+// sum puts the seeds together.
+func (p *Plant) sum(all []outcome) *Answer {
+	first := &all[0].summary
+	a := &Answer{Requests: first.Requests, Duration: first.Duration, Limits: p.Limits, GPUs: p.GPUs, Verdict: Met}
+	inf := math.Inf(1)
+	a.Attainment = estimate(over(all, func(s *Summary) float64 { return s.Within }), 0, 1)
+	for i, c := range first.Classes {
+		out := ClassAnswer{Class: c.Name, Requests: c.Requests, Attainment: estimate(over(all, func(s *Summary) float64 { return s.Classes[i].Within }), 0, 1)}
+		for j, l := range c.Limits {
+			share := estimate(over(all, func(s *Summary) float64 { return s.Classes[i].Limits[j].Share }), 0, 1)
+			v := verdict(share, l.Asked)
+			out.Limits = append(out.Limits, LimitAnswer{l.Metric.String(), l.Limit, share, l.Asked, v})
+			if v == Missed || v == Unsure && a.Verdict == Met {
+				a.Verdict = v
+			}
+		}
+		a.Classes = append(a.Classes, out)
+	}
+	hours := over(all, func(s *Summary) float64 { return s.ReplicaHours })
+	gpuHours := over(all, func(s *Summary) float64 { return s.ReplicaHours * float64(p.GPUs) })
+	a.Replicas = Replicas{Mean: estimate(over(all, func(s *Summary) float64 { return s.Replicas }), 0, inf), Peak: first.Peak,
+		Hours: estimate(hours, 0, inf), GPUHours: estimate(gpuHours, 0, inf)}
+	mean := func(of func(*Summary) int) float64 {
+		return stat.Mean(over(all, func(s *Summary) float64 { return float64(of(s)) }), nil)
+	}
+	a.Counts = Counts{mean(func(s *Summary) int { return s.Starts }), mean(func(s *Summary) int { return s.Decisions }),
+		mean(func(s *Summary) int { return s.Failures }), mean(func(s *Summary) int { return s.Retries }), mean(func(s *Summary) int { return s.Failed })}
+	a.Cost = p.cost(all)
+	for _, o := range all {
+		a.Seeds = append(a.Seeds, SeedRow{o.seed, o.summary.Within, o.summary.Replicas, o.summary.ReplicaHours * float64(p.GPUs)})
+	}
+	return a
+}
+
+// verdict compares a share with what is asked of it.
+func verdict(share Estimate, asked float64) Verdict {
+	switch {
+	case share.Low >= asked || share.Value >= asked && math.IsNaN(share.Low):
+		return Met
+	case share.High < asked || math.IsNaN(share.High):
+		return Missed
+	}
+	return Unsure
+}
+
+// hoursPerMonth is that of a mean month.
+const hoursPerMonth = 730
+
+func (p *Plant) cost(all []outcome) Cost {
+	price := p.USDPerGPUHour
+	if price <= 0 {
+		price = math.NaN()
+	}
+	usd := over(all, func(s *Summary) float64 { return s.ReplicaHours * float64(p.GPUs) * price })
+	c := Cost{Total: estimate(usd, 0, math.Inf(1))}
+	hours := stat.Mean(over(all, func(s *Summary) float64 { return s.Duration.Hours() }), nil)
+	requests := stat.Mean(over(all, func(s *Summary) float64 { return float64(s.Requests) }), nil)
+	c.PerHour = c.Total.Value / hours
+	c.PerMonth, c.PerThousandRequest = c.PerHour*hoursPerMonth, 1000*c.Total.Value/requests
+	return c
+}
+
+// Static finds the smallest static fleet of at most so many replicas that keeps what is
+// asked; nil where none does, or nothing is asked.
+func (p *Plant) Static(policy Policy, most int, seeds []uint64) *StaticAnswer {
+	enough := func(n int) *Answer {
+		policy.Replicas = n
+		return p.sum(p.replay(policy, seeds))
+	}
+	low, high := 0, 1
+	best := enough(high)
+	for best.Verdict != Met {
+		if high >= most {
+			return nil
+		}
+		low, high = high, min(2*high, most)
+		best = enough(high)
+	}
+	for high-low > 1 {
+		mid := (low + high) / 2
+		if a := enough(mid); a.Verdict == Met {
+			high, best = mid, a
+		} else {
+			low = mid
+		}
+	}
+	return &StaticAnswer{high, best.Attainment, best.Replicas.GPUHours.Value, best.Cost.Total.Value}
+}
+
+// Asks reports whether any share of requests is asked to be within a limit.
+func Asks(limits []ClassLimits) bool {
+	for _, l := range limits {
+		if l.Asked != [measure.Goodput + 1]float64{} {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,268 @@
+package fleet
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/robfig/cron/v3"
+)
+
+// Kind names an autoscaler.
+type Kind string
+
+// The autoscalers. None keeps the number of replicas.
+const (
+	None       Kind = "none"
+	ByHPA      Kind = "hpa"
+	ByKEDA     Kind = "keda"
+	Saturation Kind = "saturation"
+	Schedule   Kind = "schedule"
+	Forecast   Kind = "forecast"
+)
+
+// Kinds lists the autoscalers.
+func Kinds() []Kind { return []Kind{None, ByHPA, ByKEDA, Saturation, Schedule, Forecast} }
+
+// Autoscaler says who asks for replicas, and by what.
+type Autoscaler struct {
+	Kind    Kind
+	Metrics []Metric
+	Monitor Monitor
+	HPA     HPA
+	KEDA    KEDA
+	// Analyser, Entries and Outlook are those of the kinds saturation, schedule and
+	// forecast.
+	Analyser Analyser
+	Entries  []Entry
+	Outlook  Outlook
+}
+
+// KEDA is what it adds to its HPA: it asks every Polling whether the first metric is
+// above Activation, starts the first replica then, and gives up the last one when it
+// was not for a Cooldown.
+type KEDA struct {
+	Polling, Cooldown time.Duration
+	Activation        float64
+}
+
+// Analyser turns the saturation into a number of replicas, which an HPA grants.
+type Analyser struct {
+	// Interval is the time between two looks.
+	Interval time.Duration
+	// Above Up it asks for more, below Down for fewer.
+	Up, Down float64
+	// Cap bounds a look at the saturation, of which Smoothing is the weight against
+	// all those before.
+	Cap, Smoothing float64
+}
+
+// Entry asks for a number of replicas from the times of a cron expression on.
+type Entry struct {
+	Cron     string
+	Replicas int
+	schedule cron.Schedule
+}
+
+// Outlook sizes the fleet for the rate of the same time a day before.
+type Outlook struct {
+	// Lead is how far it looks ahead, Margin what it adds as a share.
+	Lead   time.Duration
+	Margin float64
+	// Yesterday is the rate of the day before, minute by minute; where it is not known
+	// that of now is taken.
+	Yesterday []float64
+}
+
+// controller is an autoscaler at work.
+type controller interface {
+	// at is when it decides next.
+	at() float64
+	// decide says how many replicas there should be, and why.
+	decide(*view) (int, string)
+}
+
+// start begins with so many replicas; nil where nobody decides.
+func (a *Autoscaler) start(current int, p *Policy) controller {
+	sync := a.HPA.Sync.Seconds()
+	switch a.Kind {
+	case ByHPA:
+		return &hpaControl{newHPA(a.HPA, p.Min, p.Max, current), a.Metrics, sync}
+	case ByKEDA:
+		return &kedaControl{hpa: newHPA(a.HPA, max(p.Min, 1), p.Max, current), spec: a.KEDA, metrics: a.Metrics, least: p.Min, sync: sync, poll: a.KEDA.Polling.Seconds()}
+	case Saturation:
+		return &saturationControl{hpa: newHPA(a.HPA, p.Min, p.Max, current), spec: a.Analyser, wanted: current, sync: sync, look: a.Analyser.Interval.Seconds(), level: math.NaN()}
+	case Schedule:
+		return &scheduleControl{entries: a.Entries, every: sync}
+	case Forecast:
+		return &forecastControl{spec: a.Outlook, target: a.Metrics[0].Target, every: sync}
+	}
+	return nil
+}
+
+// kedaControl is KEDA with its HPA.
+type kedaControl struct {
+	*hpa
+	spec       KEDA
+	metrics    []Metric
+	least      int
+	sync, poll float64
+	active     float64 // when it was active last
+}
+
+func (k *kedaControl) at() float64 { return min(k.sync, k.poll) }
+
+func (k *kedaControl) decide(v *view) (int, string) {
+	asked, why := v.asked, ""
+	if v.now >= k.poll {
+		k.poll = v.now + k.spec.Polling.Seconds()
+		value := v.total(k.metrics[0].Name)
+		switch active := value > k.spec.Activation; {
+		case active:
+			k.active = v.now
+			if asked == 0 {
+				asked, why = k.hpa.min, fmt.Sprintf("%s %.4g, above the activation", k.metrics[0].Name, value)
+			}
+		case asked > 0 && k.least == 0 && v.now-k.active >= k.spec.Cooldown.Seconds():
+			return 0, "cooled down"
+		}
+	}
+	if v.now < k.sync {
+		return asked, why
+	}
+	k.sync = v.now + k.hpa.spec.Sync.Seconds()
+	if v.asked == 0 {
+		return asked, why
+	}
+	for _, m := range k.metrics {
+		total := v.total(m.Name)
+		n := averageReplicas(total, m.Target, v.asked, k.hpa.spec.Tolerance)
+		if m.ofFleet() {
+			value, ok := v.fleetValue(m.Name)
+			if !ok {
+				return asked, why
+			}
+			total, n = value, valueReplicas(value, m.Target, v.asked, v.ready, k.hpa.spec.Tolerance)
+		}
+		if n > asked || why == "" {
+			asked, why = n, fmt.Sprintf("%s %.4g, target %.4g each", m.Name, total, m.Target)
+		}
+	}
+	return k.normalize(v.now, v.asked, asked), why
+}
+
+// saturationControl is an analyser of the saturation behind an HPA.
+type saturationControl struct {
+	*hpa
+	spec       Analyser
+	level      float64 // smoothed
+	wanted     int
+	sync, look float64
+	why        string
+}
+
+func (s *saturationControl) at() float64 { return min(s.sync, s.look) }
+
+func (s *saturationControl) decide(v *view) (int, string) {
+	if v.now >= s.look {
+		s.look = v.now + s.spec.Interval.Seconds()
+		raw, _ := v.fleetValue("saturation") // without requests nothing is saturated
+		s.wanted = s.analyse(raw, v.asked, v.ready)
+	}
+	if v.now < s.sync {
+		return v.asked, ""
+	}
+	s.sync = v.now + s.hpa.spec.Sync.Seconds()
+	if s.wanted == 0 || v.asked == 0 {
+		return v.asked, ""
+	}
+	return s.normalize(v.now, v.asked, averageReplicas(float64(s.wanted), 1, v.asked, s.hpa.spec.Tolerance)), s.why
+}
+
+// analyse takes a look at the saturation and says how many replicas there should be. To
+// grow, it counts on those that are starting.
+func (s *saturationControl) analyse(raw float64, existing, ready int) int {
+	raw = min(raw, s.spec.Cap)
+	if math.IsNaN(s.level) {
+		s.level = raw
+	} else {
+		s.level = s.spec.Smoothing*raw + (1-s.spec.Smoothing)*s.level
+	}
+	s.why = fmt.Sprintf("saturation %.3f", s.level)
+	n := float64(existing)
+	credit := 1.0
+	if ready > 0 && ready < existing {
+		credit = float64(ready) / n
+	}
+	if required := s.level*credit/s.spec.Up - 1; required > 0 {
+		return existing + ceil(required*n)
+	}
+	if spare := 1 - s.level/s.spec.Down; spare > 0 {
+		return existing - int(spare*n+1e-9)
+	}
+	return existing
+}
+
+// epoch is when episodes begin: a Monday, at midnight.
+var epoch = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Parse reads the expression of an entry.
+func (e *Entry) Parse() error {
+	schedule, err := cron.ParseStandard(e.Cron)
+	e.schedule = schedule
+	return err
+}
+
+// scheduleControl follows the clock.
+type scheduleControl struct {
+	entries []Entry
+	every   float64
+	next    float64
+}
+
+func (s *scheduleControl) at() float64 { return s.next }
+
+func (s *scheduleControl) decide(v *view) (int, string) {
+	s.next = v.now + s.every
+	now := epoch.Add(seconds(v.now))
+	want, why, latest := v.asked, "", time.Time{}
+	for i := range s.entries {
+		e := &s.entries[i]
+		if at := latestBefore(e.schedule, now); at.After(latest) {
+			want, why, latest = e.Replicas, e.Cron, at
+		}
+	}
+	return want, why
+}
+
+// latestBefore is the last time of a schedule up to now, of the eight days before.
+func latestBefore(s cron.Schedule, now time.Time) (latest time.Time) {
+	const day = 24 * time.Hour
+	for back := time.Hour; back <= 8*day && latest.IsZero(); back = min(6*back, 8*day+1) {
+		for at := s.Next(now.Add(-back)); !at.IsZero() && !at.After(now); at = s.Next(at) {
+			latest = at
+		}
+	}
+	return latest
+}
+
+// forecastControl looks at yesterday.
+type forecastControl struct {
+	spec   Outlook
+	target float64
+	every  float64
+	next   float64
+}
+
+func (c *forecastControl) at() float64 { return c.next }
+
+func (c *forecastControl) decide(v *view) (int, string) {
+	c.next = v.now + c.every
+	rate, why := v.total("requests_per_s"), "the rate now"
+	if days := len(c.spec.Yesterday); days > 0 {
+		minute := int((v.now + c.spec.Lead.Seconds()) / 60)
+		rate, why = c.spec.Yesterday[minute%days], "the rate of yesterday"
+	}
+	rate *= 1 + c.spec.Margin
+	return ceil(rate / c.target), fmt.Sprintf("%s %.4g requests/s, %.4g each", why, rate, c.target)
+}

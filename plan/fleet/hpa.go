@@ -1,0 +1,277 @@
+package fleet
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// HPA is the HorizontalPodAutoscaler of Kubernetes, whose documented algorithm it
+// follows to the letter.
+type HPA struct {
+	// Sync is the time between two decisions, and Tolerance how far the ratio of a
+	// metric to its target may be from 1 without one.
+	Sync      time.Duration
+	Tolerance float64
+	// Up and Down are how fast it may grow and shrink.
+	Up, Down Behavior
+}
+
+// Behavior bounds how fast an HPA scales in one direction.
+type Behavior struct {
+	// Stabilization is how long a recommendation is remembered: the mildest of that
+	// time is followed.
+	Stabilization time.Duration
+	// Select is "max" for the policy that allows most change, "min" for the one that
+	// allows least, and "disabled" for no change at all.
+	Select   string
+	Policies []ScalingPolicy
+}
+
+// ScalingPolicy allows a change of so many pods, or of so many percent of those at the
+// beginning of the period, within a period.
+type ScalingPolicy struct {
+	Percent bool
+	Value   int
+	Period  time.Duration
+}
+
+// UsualHPA is the HPA without any setting: 15 s between decisions, a tolerance of 10 %,
+// up by 4 pods or as many as there are every 15 s, down at once to what was recommended
+// at most in five minutes.
+func UsualHPA() HPA {
+	const period = 15 * time.Second
+	return HPA{
+		Sync: period, Tolerance: 0.1,
+		Up:   Behavior{Select: "max", Policies: []ScalingPolicy{{false, 4, period}, {true, 100, period}}},
+		Down: Behavior{Stabilization: 5 * time.Minute, Select: "max", Policies: []ScalingPolicy{{true, 100, period}}},
+	}
+}
+
+// hpa is an HPA with what it remembers.
+type hpa struct {
+	spec            HPA
+	min, max        int
+	recommendations []change
+	ups, downs      []change
+}
+
+// change is a number of replicas at a time in seconds: recommended, added or removed.
+type change struct {
+	at       float64
+	replicas int
+}
+
+func newHPA(spec HPA, least, most, current int) *hpa {
+	return &hpa{spec: spec, min: least, max: most, recommendations: []change{{0, current}}}
+}
+
+// podMetric is what an HPA knows of a pod.
+type podMetric struct {
+	value float64
+	// known says that there is a value, unready that the pod is not scheduled yet.
+	known, unready bool
+}
+
+// podReplicas is how many replicas a metric asks for that every pod has, of which target
+// is the wanted mean. Pods of which nothing is known hold back: they count as being on
+// target when it would scale down, and as idle when it would scale up.
+func podReplicas(pods []podMetric, current int, target, tolerance float64) (want int, ok bool) {
+	sum, measured, unready, missing := 0.0, 0, 0, 0
+	for _, p := range pods {
+		switch {
+		case p.unready:
+			unready++
+		case !p.known:
+			missing++
+		default:
+			sum += p.value
+			measured++
+		}
+	}
+	if measured == 0 {
+		return 0, false
+	}
+	ratio := sum / float64(measured) / target
+	up := ratio > 1
+	if missing == 0 && !(up && unready > 0) {
+		if within(ratio, tolerance) {
+			return current, true
+		}
+		return ceil(ratio * float64(measured)), true
+	}
+	counted := measured + missing
+	if ratio < 1 {
+		sum += float64(missing) * target
+	}
+	if up {
+		counted += unready
+	}
+	again := sum / float64(counted) / target
+	if within(again, tolerance) || ratio < 1 && again > 1 || ratio > 1 && again < 1 {
+		return current, true
+	}
+	want = ceil(again * float64(counted))
+	if again < 1 && want > current || again > 1 && want < current {
+		return current, true
+	}
+	return want, true
+}
+
+// valueReplicas is how many replicas a metric of the whole fleet asks for, of which
+// target is the wanted value.
+func valueReplicas(value, target float64, current, ready int, tolerance float64) int {
+	ratio := value / target
+	if current == 0 {
+		return ceil(ratio)
+	}
+	if within(ratio, tolerance) {
+		return current
+	}
+	return ceil(ratio * float64(ready))
+}
+
+// averageReplicas is how many replicas a metric of the whole fleet asks for, of which
+// target is what each may have.
+func averageReplicas(total, target float64, current int, tolerance float64) int {
+	if within(total/(target*float64(current)), tolerance) {
+		return current
+	}
+	return ceil(total / target)
+}
+
+func within(ratio, tolerance float64) bool { return math.Abs(ratio-1) <= tolerance }
+
+// ceil rounds up, but for what is a whole number up to rounding.
+func ceil(x float64) int { return int(math.Ceil(min(x, 1e6) - 1e-9)) }
+
+// normalize turns what metrics ask for into what the HPA asks for: stabilised, within
+// the policies and the bounds.
+func (h *hpa) normalize(now float64, current, desired int) int {
+	if current == 0 && h.min > 0 {
+		return 0 // somebody has switched it off
+	}
+	stable := h.stabilize(now, current, desired)
+	to := stable
+	switch {
+	case stable > current:
+		to = min(stable, h.max, max(h.limit(now, current, &h.spec.Up, 1), current))
+	case stable < current:
+		to = max(stable, h.min, min(h.limit(now, current, &h.spec.Down, -1), current))
+	}
+	to = min(max(to, h.min), h.max)
+	if to > current {
+		h.ups = append(h.ups, change{now, to - current})
+	} else if to < current {
+		h.downs = append(h.downs, change{now, current - to})
+	}
+	return to
+}
+
+// stabilize follows the mildest recommendation of a window in either direction.
+func (h *hpa) stabilize(now float64, current, desired int) int {
+	up, down := desired, desired
+	upFrom, downFrom := now-h.spec.Up.Stabilization.Seconds(), now-h.spec.Down.Stabilization.Seconds()
+	kept := h.recommendations[:0]
+	for _, r := range h.recommendations {
+		if r.at > upFrom {
+			up = min(up, r.replicas)
+		}
+		if r.at > downFrom {
+			down = max(down, r.replicas)
+		}
+		if r.at > upFrom || r.at > downFrom {
+			kept = append(kept, r)
+		}
+	}
+	h.recommendations = append(kept, change{now, desired})
+	return min(max(current, up), down)
+}
+
+// limit is how far the policies of a direction, 1 or -1, allow to go.
+func (h *hpa) limit(now float64, current int, b *Behavior, direction int) int {
+	if b.Select == "disabled" {
+		return current
+	}
+	limit, first := current, true
+	for _, p := range b.Policies {
+		start := current - recent(h.ups, now, p.Period) + recent(h.downs, now, p.Period)
+		to := start + direction*p.Value
+		if p.Percent {
+			share := 1 + float64(direction*p.Value)/100
+			if to = ceil(float64(start) * share); direction < 0 {
+				to = int(float64(start) * share)
+			}
+		}
+		// The widest change is the highest limit up, and the lowest down.
+		if first || (b.Select == "min") == (direction*to < direction*limit) {
+			limit, first = to, false
+		}
+	}
+	return limit
+}
+
+// recent sums the changes of the period up to now.
+func recent(changes []change, now float64, period time.Duration) int {
+	sum := 0
+	for _, c := range changes {
+		if c.at > now-period.Seconds() {
+			sum += c.replicas
+		}
+	}
+	return sum
+}
+
+// hpaControl is an HPA that looks at metrics.
+type hpaControl struct {
+	*hpa
+	metrics []Metric
+	next    float64
+}
+
+func (h *hpaControl) at() float64 { return h.next }
+
+// decide takes the largest of what the metrics ask for; where some are not known it does
+// not shrink.
+func (h *hpaControl) decide(v *view) (int, string) {
+	h.next = v.now + h.spec.Sync.Seconds()
+	return h.follow(v, h.metrics)
+}
+
+func (h *hpa) follow(v *view, metrics []Metric) (int, string) {
+	want, unknown, why := 0, 0, ""
+	for _, m := range metrics {
+		n, value, ok := h.proposal(v, m)
+		if !ok {
+			unknown++
+			continue
+		}
+		if n > want || why == "" {
+			want, why = n, fmt.Sprintf("%s %.4g, target %.4g", m.Name, value, m.Target)
+		}
+	}
+	if why == "" || unknown > 0 && want < v.asked {
+		return v.asked, ""
+	}
+	return h.normalize(v.now, v.asked, want), why
+}
+
+// proposal is what one metric asks for, and its value.
+func (h *hpa) proposal(v *view, m Metric) (want int, value float64, ok bool) {
+	if m.ofFleet() {
+		if value, ok = v.fleetValue(m.Name); !ok {
+			return 0, 0, false
+		}
+		return valueReplicas(value, m.Target, v.asked, v.ready, h.spec.Tolerance), value, true
+	}
+	pods := v.pods(m.Name)
+	n := 0
+	for _, p := range pods {
+		if p.known && !p.unready {
+			value += p.value
+			n++
+		}
+	}
+	want, ok = podReplicas(pods, v.asked, m.Target, h.spec.Tolerance)
+	return want, value / float64(max(n, 1)), ok
+}

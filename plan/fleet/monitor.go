@@ -1,0 +1,297 @@
+package fleet
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"planner/model/sim"
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// Metric is something an autoscaler looks at, and its target: of what every replica has
+// the mean, of latencies and saturation the value.
+type Metric struct {
+	Name   string
+	Target float64
+}
+
+// MetricNames lists what can be seen.
+func MetricNames() []string {
+	return []string{"in_flight", "waiting", "kv_usage", "requests_per_s", "tokens_per_s", "ttft_p50_ms", "ttft_p90_ms", "ttft_p99_ms", "saturation"}
+}
+
+// ofFleet says that there is one value for the whole fleet.
+func (m Metric) ofFleet() bool { return strings.HasPrefix(m.Name, "ttft") || m.Name == "saturation" }
+
+// Monitor is how the fleet is looked at.
+type Monitor struct {
+	// Scrape is the time between two looks, Window that over which they are averaged;
+	// 0 takes the last one. What is seen is Delay old.
+	Scrape, Window, Delay time.Duration
+	// Predicted takes for the saturation what is predicted of each request when it is
+	// routed, and not what was measured of those that got their tokens.
+	Predicted bool
+	// Quantile of a latency over its limit in the window; 0 takes the mean.
+	Quantile float64
+}
+
+// sample is what a replica tells when it is scraped; the last three only grow.
+type sample struct {
+	at                                  float64
+	inFlight, waiting, kv               float64
+	arrived, promptTokens, outputTokens float64
+}
+
+// observed is a latency at a time, in seconds, or as a share of its limit.
+type observed struct{ at, value float64 }
+
+// monitor keeps what can be seen of a fleet for as long as somebody looks at it.
+type monitor struct {
+	on     bool
+	spec   *Monitor
+	limits []ClassLimits
+	// output is the mean length of the answers, which a predictor knows.
+	output float64
+	ttft   []observed
+	// ratios are the latencies over their limits: of the first token, and of the others.
+	ratios [2][]observed
+	// knocks counts requests that found no replica.
+	arrivals []observed
+}
+
+// begin starts to look.
+func (m *monitor) begin(f *fleet) {
+	a := &f.s.Policy.Autoscaler
+	m.on, m.spec, m.limits = true, &a.Monitor, f.s.Limits
+	tokens := 0
+	for _, q := range f.requests {
+		tokens += q.Output
+	}
+	m.output = float64(tokens) / float64(max(len(f.requests), 1))
+	f.at(m.spec.Scrape.Seconds(), event{kind: scrape})
+	f.at(f.control.at(), event{kind: decide})
+}
+
+// scrape looks at every replica.
+func (m *monitor) scrape(f *fleet) {
+	from := f.now - m.spec.Window.Seconds() - m.spec.Delay.Seconds() - 2*m.spec.Scrape.Seconds()
+	for _, r := range f.targets {
+		o := r.engine.Occupancy()
+		r.samples = append(r.samples, sample{f.now, float64(r.flight.requests), float64(o.Waiting), o.KV,
+			float64(r.arrived), float64(r.promptTokens), float64(r.outputTokens)})
+		r.samples = since(r.samples, from, func(s sample) float64 { return s.at })
+	}
+	for _, list := range []*[]observed{&m.ttft, &m.ratios[0], &m.ratios[1], &m.arrivals} {
+		*list = since(*list, from, func(o observed) float64 { return o.at })
+	}
+	f.at(f.now+m.spec.Scrape.Seconds(), event{kind: scrape})
+}
+
+// since drops what is older than a time, if it is worth it.
+func since[T any](list []T, from float64, at func(T) float64) []T {
+	n := 0
+	for n < len(list) && at(list[n]) < from {
+		n++
+	}
+	if n < len(list)/2 {
+		return list
+	}
+	return list[:copy(list, list[n:])]
+}
+
+// first notes the time to first token of a request.
+func (m *monitor) first(f *fleet, t *sim.Told) {
+	if !m.on {
+		return
+	}
+	v := t.At - f.calls[t.Request].due
+	m.ttft = append(m.ttft, observed{f.now, v})
+	if l := m.limits[f.requests[t.Request].Class].TTFT; l > 0 && !m.spec.Predicted {
+		m.ratios[0] = append(m.ratios[0], observed{f.now, v / l.Seconds()})
+	}
+}
+
+// ended notes the time per token of a request that is over.
+func (m *monitor) ended(f *fleet, r *measure.Record) {
+	if !m.on || m.spec.Predicted {
+		return
+	}
+	if v, ok := r.TPOT(); ok && m.limits[r.Class].TPOT > 0 {
+		m.ratios[1] = append(m.ratios[1], observed{f.now, v.Seconds() / m.limits[r.Class].TPOT.Seconds()})
+	}
+}
+
+// routed notes what is predicted of a request that a replica is about to get.
+func (m *monitor) routed(f *fleet, r *replica, q *workload.Request) {
+	if !m.on {
+		return
+	}
+	m.arrivals = append(m.arrivals, observed{f.now, 1})
+	if !m.spec.Predicted {
+		return
+	}
+	ttft, tpot := r.engine.Predict(q.Prompt, m.output)
+	if l := m.limits[q.Class].TTFT; l > 0 {
+		m.ratios[0] = append(m.ratios[0], observed{f.now, ttft / l.Seconds()})
+	}
+	if l := m.limits[q.Class].TPOT; l > 0 {
+		m.ratios[1] = append(m.ratios[1], observed{f.now, tpot / l.Seconds()})
+	}
+}
+
+// knock notes a request that found no replica.
+func (m *monitor) knock(f *fleet) {
+	if m.on {
+		m.arrivals = append(m.arrivals, observed{f.now, 1})
+	}
+}
+
+// view is what a controller sees.
+type view struct {
+	now          float64
+	asked, ready int
+	f            *fleet
+}
+
+// seen is the time up to which there are samples to see.
+func (v *view) seen() float64 { return v.now - v.f.monitor.spec.Delay.Seconds() }
+
+// pods are the values of a metric of all replicas but those that drain.
+func (v *view) pods(name string) []podMetric {
+	var all []podMetric
+	for _, r := range v.f.replicas {
+		switch r.state {
+		case pending:
+			all = append(all, podMetric{unready: true})
+		case starting:
+			all = append(all, podMetric{})
+		case ready:
+			value, ok := v.podValue(r, name)
+			all = append(all, podMetric{value: value, known: ok})
+		}
+	}
+	return all
+}
+
+// podValue is the mean of a level over the window, or the growth of a count.
+func (v *view) podValue(r *replica, name string) (float64, bool) {
+	spec := v.f.monitor.spec
+	end := len(r.samples)
+	for end > 0 && r.samples[end-1].at > v.seen() {
+		end--
+	}
+	if end == 0 {
+		return 0, false
+	}
+	begin := end - 1
+	for begin > 0 && r.samples[begin-1].at > v.seen()-spec.Window.Seconds() {
+		begin--
+	}
+	window := r.samples[begin:end]
+	level := func(of func(*sample) float64) (float64, bool) {
+		sum := 0.0
+		for i := range window {
+			sum += of(&window[i])
+		}
+		return sum / float64(len(window)), true
+	}
+	rate := func(of func(*sample) float64) (float64, bool) {
+		last, first := &window[len(window)-1], sample{at: r.readyAt}
+		if begin > 0 {
+			first = r.samples[begin-1]
+		}
+		if last.at <= first.at {
+			return 0, false
+		}
+		return (of(last) - of(&first)) / (last.at - first.at), true
+	}
+	switch name {
+	case "waiting":
+		return level(func(s *sample) float64 { return s.waiting })
+	case "kv_usage":
+		return level(func(s *sample) float64 { return s.kv })
+	case "requests_per_s":
+		return rate(func(s *sample) float64 { return s.arrived })
+	case "tokens_per_s":
+		return rate(func(s *sample) float64 { return s.promptTokens + s.outputTokens })
+	}
+	return level(func(s *sample) float64 { return s.inFlight })
+}
+
+// fleetValue is a metric of the whole fleet.
+func (v *view) fleetValue(name string) (float64, bool) {
+	m := &v.f.monitor
+	if name == "saturation" {
+		worst, known := 0.0, false
+		for i := range m.ratios {
+			if x, ok := v.statistic(m.ratios[i], m.spec.Quantile); ok {
+				worst, known = max(worst, x), true
+			}
+		}
+		return worst, known
+	}
+	x, ok := v.statistic(m.ttft, map[string]float64{"ttft_p50_ms": 0.5, "ttft_p90_ms": 0.9, "ttft_p99_ms": 0.99}[name])
+	return 1000 * x, ok
+}
+
+// total is the sum of a metric over the replicas, with what waits for one of them.
+func (v *view) total(name string) float64 {
+	if name == "requests_per_s" {
+		window := min(max(v.f.monitor.spec.Window, v.f.monitor.spec.Scrape).Seconds(), max(v.now, 1))
+		return float64(len(v.window(v.f.monitor.arrivals, window))) / window
+	}
+	sum := 0.0
+	for _, p := range v.pods(name) {
+		sum += p.value
+	}
+	if name == "in_flight" || name == "waiting" {
+		sum += float64(len(v.f.queue))
+	}
+	return sum
+}
+
+// window are the values that lie up to so many seconds back.
+func (v *view) window(all []observed, length float64) []float64 {
+	var values []float64
+	for _, o := range slices.Backward(all) {
+		if o.at > v.seen() {
+			continue
+		}
+		if o.at <= v.seen()-length {
+			break
+		}
+		values = append(values, o.value)
+	}
+	return values
+}
+
+// statistic is a quantile of a window, or its mean.
+func (v *view) statistic(all []observed, quantile float64) (float64, bool) {
+	values := v.window(all, max(v.f.monitor.spec.Window, v.f.monitor.spec.Scrape).Seconds())
+	if len(values) == 0 {
+		return 0, false
+	}
+	if quantile == 0 {
+		sum := 0.0
+		for _, x := range values {
+			sum += x
+		}
+		return sum / float64(len(values)), true
+	}
+	slices.Sort(values)
+	return values[min(int(math.Ceil(quantile*float64(len(values))))-1, len(values)-1)], true
+}
+
+// decide asks the controller.
+func (f *fleet) decide() {
+	v := &view{now: f.now, asked: f.asked, ready: len(f.targets), f: f}
+	want, why := f.control.decide(v)
+	if want = min(max(want, f.s.Policy.Min), f.s.Policy.Max); want != f.asked {
+		f.episode.Decisions = append(f.episode.Decisions, Decision{f.now, f.asked, want, why})
+		f.ask(want)
+	}
+	f.at(f.control.at(), event{kind: decide})
+}

@@ -1,0 +1,235 @@
+package fleet
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"planner/model/sim"
+)
+
+// state is where a replica is in its life.
+type state int
+
+const (
+	pending  state = iota // without a place on a node
+	starting              // with one
+	ready
+	draining
+	gone
+)
+
+// replica is one replica from the moment in which it is asked for.
+type replica struct {
+	number int
+	state  state
+	node   *node
+	engine *sim.Replica
+	// readyAt is when it is ready, until when it must be gone if it drains.
+	readyAt, until float64
+	// replaces says that it was asked for because another was lost.
+	replaces bool
+	flight   flight
+	// counters since its start, as its metrics endpoint tells them.
+	arrived, promptTokens, outputTokens int
+	samples                             []sample // newest last, see monitor.go
+}
+
+// flight is what a replica has to do, as the router counts it.
+type flight struct{ requests, tokens int }
+
+// node is a machine, or the place of one.
+type node struct {
+	number int
+	used   int // slots
+	warm   bool
+	// away says that it is being repaired, leaving that its time is up.
+	away, leaving bool
+	rng           *rand.Rand
+}
+
+// ask makes as many replicas exist as are asked for: missing ones are placed, of those
+// that are too many the ones go first that serve least, as a ReplicaSet chooses them.
+func (f *fleet) ask(want int) {
+	f.asked = want
+	var have []*replica
+	for _, r := range f.replicas {
+		if r.state <= ready {
+			have = append(have, r)
+		}
+	}
+	for n := len(have); n < want; n++ {
+		r := &replica{number: f.count, replaces: f.lost > 0}
+		f.lost = max(f.lost-1, 0)
+		f.count++
+		f.replicas = append(f.replicas, r)
+	}
+	if extra := len(have) - want; extra > 0 {
+		slices.SortStableFunc(have, func(a, b *replica) int {
+			if a.state != b.state {
+				return int(a.state) - int(b.state)
+			}
+			return b.number - a.number
+		})
+		for _, r := range have[:extra] {
+			f.dismiss(r, f.s.Policy.Drain.Seconds())
+		}
+	}
+	f.place()
+	f.note()
+}
+
+// place puts replicas without a place on nodes with free slots, and starts them.
+func (f *fleet) place() {
+	for _, r := range f.replicas {
+		if r.state != pending {
+			continue
+		}
+		if r.node = f.slot(); r.node == nil {
+			return
+		}
+		r.node.used++
+		r.state = starting
+		r.readyAt = f.now + f.s.Policy.StartUp.Total(r.node.warm).Seconds()
+		f.at(r.readyAt, event{kind: isReady, replica: r})
+	}
+}
+
+// slot finds the first node with a free slot; nil where the ceiling is reached.
+func (f *fleet) slot() *node {
+	for _, n := range f.nodes {
+		if !n.away && !n.leaving && n.used < f.s.Nodes.Slots {
+			return n
+		}
+	}
+	if f.s.Nodes.Max > 0 && len(f.nodes) >= f.s.Nodes.Max {
+		return nil
+	}
+	n := &node{number: len(f.nodes), rng: rand.New(rand.NewPCG(f.s.Seed, streamNode+uint64(len(f.nodes))))}
+	f.nodes = append(f.nodes, n)
+	f.failNext(n)
+	f.spotNext(n)
+	return n
+}
+
+func (f *fleet) failNext(n *node) {
+	if mtbf := f.s.Nodes.MTBF.Seconds(); mtbf > 0 {
+		f.at(f.now+n.rng.ExpFloat64()*mtbf, event{kind: nodeFails, node: n})
+	}
+}
+
+func (f *fleet) spotNext(n *node) {
+	if mtbf := f.s.Nodes.SpotMTBF.Seconds(); mtbf > 0 {
+		f.at(f.now+n.rng.ExpFloat64()*mtbf, event{kind: nodeNoticed, node: n})
+	}
+}
+
+// serve lets a replica that has started take requests.
+func (f *fleet) serve(r *replica) {
+	r.state, r.readyAt = ready, f.now
+	r.node.warm = true
+	r.engine = f.s.Engine().Replica(f.now, f.s.Timeout)
+	f.live = append(f.live, r)
+	f.targets = append(f.targets, r)
+	f.starts++
+	f.note()
+	waiting := f.queue
+	f.queue = nil
+	for _, id := range waiting {
+		if f.calls[id].state == queued {
+			f.route(id)
+		}
+	}
+}
+
+// dismiss takes a replica out of service: one that serves may finish what it has within
+// a grace.
+func (f *fleet) dismiss(r *replica, grace float64) {
+	switch r.state {
+	case ready:
+		r.state = draining
+		r.until = f.now + grace
+		f.targets = slices.DeleteFunc(f.targets, func(o *replica) bool { return o == r })
+		if r.flight.requests == 0 {
+			f.remove(r)
+			return
+		}
+		f.at(r.until, event{kind: drainEnds, replica: r})
+	case pending, starting:
+		f.remove(r)
+	}
+}
+
+// remove ends a replica with all that it still has, and frees its place.
+func (f *fleet) remove(r *replica) {
+	if r.state == gone {
+		return
+	}
+	served := r.engine != nil
+	r.state = gone
+	if r.node != nil {
+		r.node.used--
+	}
+	keep := func(o *replica) bool { return o == r }
+	f.replicas = slices.DeleteFunc(f.replicas, keep)
+	f.live = slices.DeleteFunc(f.live, keep)
+	f.targets = slices.DeleteFunc(f.targets, keep)
+	if served && r.flight.requests > 0 {
+		for id := range f.calls {
+			if c := &f.calls[id]; c.state == inFlight && c.replica == r {
+				f.cut(id)
+			}
+		}
+	}
+	f.note()
+}
+
+// lose ends all replicas of a node. Others are asked for in their place.
+func (f *fleet) lose(n *node) {
+	before := len(f.replicas)
+	for _, r := range slices.Clone(f.replicas) {
+		if r.node == n {
+			if r.state <= ready {
+				f.lost++
+			}
+			f.remove(r)
+		}
+	}
+	if len(f.replicas) < before {
+		f.failures++
+	}
+}
+
+// levels counts the replicas by state.
+func (f *fleet) levels() Level {
+	l := Level{At: f.now, Asked: f.asked}
+	for _, r := range f.replicas {
+		if r.replaces && r.state < ready {
+			l.Replacing++
+		}
+		switch r.state {
+		case pending:
+			l.Pending++
+		case starting:
+			l.Starting++
+		case ready:
+			l.Ready++
+		case draining:
+			l.Draining++
+		}
+	}
+	return l
+}
+
+// note keeps how many replicas there are from now on.
+func (f *fleet) note() {
+	l := f.levels()
+	if n := len(f.episode.Levels); n > 0 && f.episode.Levels[n-1].At == f.now {
+		f.episode.Levels[n-1] = l
+		return
+	}
+	f.episode.Levels = append(f.episode.Levels, l)
+}
+
+// never is later than everything.
+var never = math.Inf(1)

@@ -1,0 +1,94 @@
+package fleet
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"planner/sweep/workload"
+)
+
+// Streams of random numbers, one a purpose.
+const (
+	streamRouter uint64 = 201
+	streamNode   uint64 = 1 << 20
+)
+
+// router chooses among the replicas that take requests, of which there is one.
+type router struct {
+	policy *Policy
+	rng    *rand.Rand
+	turn   int
+	// homes are the replicas of conversations, by the root's number.
+	homes map[int]*replica
+}
+
+func newRouter(p *Policy, seed uint64) *router {
+	return &router{policy: p, rng: rand.New(rand.NewPCG(seed, streamRouter)), homes: map[int]*replica{}}
+}
+
+// choose picks the replica of a request of a conversation, which root numbers.
+func (x *router) choose(targets []*replica, q *workload.Request, root int) *replica {
+	if x.policy.Sticky {
+		if home := x.homes[root]; home != nil && home.state == ready {
+			return home
+		}
+	}
+	r := x.pick(targets, q)
+	if x.policy.Sticky {
+		x.homes[root] = r
+	}
+	return r
+}
+
+func (x *router) pick(targets []*replica, q *workload.Request) *replica {
+	switch x.policy.Router {
+	case Random:
+		return targets[x.rng.IntN(len(targets))]
+	case RoundRobin:
+		x.turn++
+		return targets[(x.turn-1)%len(targets)]
+	case LeastTokens:
+		return least(targets, func(r *replica) int { return r.flight.tokens })
+	case PrefixAffinity:
+		if r := x.home(targets, q); r != nil {
+			return r
+		}
+	}
+	return least(targets, func(r *replica) int { return r.flight.requests })
+}
+
+// least is the replica with the least load, the oldest of several.
+func least(targets []*replica, load func(*replica) int) *replica {
+	best := targets[0]
+	for _, r := range targets[1:] {
+		if load(r) < load(best) {
+			best = r
+		}
+	}
+	return best
+}
+
+// home is the replica that the beginning of a prompt belongs to, by rendezvous hashing,
+// so that few prefixes move when replicas come and go; nil for a prompt that begins as
+// no other, and where the replica has more than its share already.
+func (x *router) home(targets []*replica, q *workload.Request) *replica {
+	beginning := q.Own
+	if len(q.Shared) > 0 {
+		beginning = q.Shared[0].Content
+	}
+	if beginning == 0 {
+		return nil
+	}
+	var best *replica
+	highest, total := uint64(0), 0
+	for _, r := range targets {
+		total += r.flight.requests
+		if h := workload.Draw64(uint64(beginning), uint64(r.number)); best == nil || h > highest {
+			best, highest = r, h
+		}
+	}
+	if float64(best.flight.requests+1) > math.Ceil(x.policy.LoadCap*float64(total+1)/float64(len(targets))) {
+		return nil
+	}
+	return best
+}

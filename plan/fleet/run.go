@@ -1,0 +1,365 @@
+package fleet
+
+import (
+	"container/heap"
+	"math"
+	"time"
+
+	"planner/model/sim"
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// Episode is what came of a scenario.
+type Episode struct {
+	// Records are those of the requests, in the order of the stages. Times count from
+	// the beginning of the first stage.
+	Records []measure.Record
+	// Stages are when each stage began, in seconds; End is when the last request ended.
+	Stages []float64
+	End    float64
+	// Levels are the numbers of replicas, one entry for each change.
+	Levels []Level
+	// Starts counts replicas that came into service behind the beginning, Failures
+	// nodes that were lost, Retries requests that were sent again.
+	Starts, Failures, Retries int
+	// Decisions are the changes that the autoscaler asked for.
+	Decisions []Decision
+}
+
+// Level is how many replicas there are in each state from a time in seconds on.
+type Level struct {
+	At                                        float64
+	Asked, Pending, Starting, Ready, Draining int
+	// Replacing of those that do not serve yet stand for others that were lost.
+	Replacing int
+}
+
+// Decision is a change of what is asked for.
+type Decision struct {
+	At       float64
+	From, To int
+	Why      string
+}
+
+// call is what the fleet knows of a request.
+type call struct {
+	state    callState
+	replica  *replica
+	due      float64 // of its first attempt
+	sent     float64 // of the one under way
+	attempts int
+	follower int // 1 + the first request that waits for its end
+	next     int // 1 + the next that waits for the same
+	root     int // of its conversation
+	stage    int
+}
+
+type callState uint8
+
+const (
+	unsent callState = iota
+	queued
+	inFlight
+	closed
+)
+
+// fleet is a scenario that is being replayed.
+type fleet struct {
+	s        *Scenario
+	now      float64
+	events   events
+	replicas []*replica // all that are not gone, in the order in which they were asked for
+	live     []*replica // those with an engine
+	targets  []*replica // those that take requests
+	nodes    []*node
+	asked    int
+	count    int // of replicas ever
+	router   *router
+	control  controller
+	monitor  monitor
+	requests []*workload.Request
+	calls    []call
+	queue    []int // requests that no replica takes, in order
+	// stage is the one whose requests arrive, arrival the next of its requests, of which
+	// first is the number of the first.
+	stage, arrival, first int
+	// left counts the requests that have not ended, lefts those of each stage.
+	left             int
+	lefts            []int
+	coupled          bool
+	told             []sim.Told
+	starts, failures int
+	lost             int // replicas that nobody has asked for again yet
+	episode          Episode
+}
+
+// Run replays a scenario. The same scenario gives the same episode, to the byte.
+func Run(s *Scenario) *Episode {
+	f := &fleet{s: s, router: newRouter(&s.Policy, s.Seed)}
+	f.load()
+	first := s.Policy.Replicas
+	if first == 0 {
+		if first = s.Policy.Initial; first == 0 {
+			first = s.Policy.Min
+		}
+		f.control = s.Policy.Autoscaler.start(first, &s.Policy)
+	}
+	f.begin(first)
+	f.enter(0)
+	if f.control != nil {
+		f.monitor.begin(f)
+	}
+	for f.left > 0 {
+		t := f.nextTime()
+		if f.coupled || math.IsInf(t, 1) {
+			t = f.creep(t)
+		}
+		if math.IsInf(t, 1) {
+			break // nothing will ever serve what is left
+		}
+		f.advance(t)
+		f.happen()
+	}
+	f.forsake()
+	f.episode.End = f.now
+	f.episode.Starts, f.episode.Failures = f.starts, f.failures
+	return &f.episode
+}
+
+// forsake keeps the records of requests that nothing will ever serve.
+func (f *fleet) forsake() {
+	for id := range f.calls {
+		if c, q := &f.calls[id], f.requests[id]; c.state != closed {
+			f.episode.Records[id] = measure.Record{ID: id, Class: q.Class, Due: seconds(c.due), Sent: measure.Never,
+				First: measure.Never, Last: measure.Never, Prompt: q.Prompt}
+		}
+	}
+}
+
+// load makes the list of all requests.
+func (f *fleet) load() {
+	for i := range f.s.Stages {
+		base := len(f.requests)
+		for j := range f.s.Stages[i].Requests {
+			q := &f.s.Stages[i].Requests[j]
+			c := call{root: base + j, stage: i}
+			if q.Parent > 0 {
+				parent := &f.calls[base+q.Parent-1]
+				c.next, parent.follower = parent.follower, base+j+1
+				c.root = parent.root
+				f.coupled = true
+			}
+			f.requests = append(f.requests, q)
+			f.calls = append(f.calls, c)
+		}
+		f.lefts = append(f.lefts, len(f.s.Stages[i].Requests))
+		f.coupled = f.coupled || f.s.Stages[i].Drain
+	}
+	f.left = len(f.requests)
+	f.coupled = f.coupled || f.s.Retries > 0
+	f.episode.Records = make([]measure.Record, len(f.requests))
+}
+
+// begin puts the first replicas into service, as if they had been there before.
+func (f *fleet) begin(n int) {
+	f.ask(n)
+	for _, r := range f.replicas {
+		if r.state == starting {
+			f.serve(r)
+		}
+	}
+	f.starts = 0
+}
+
+// enter begins a stage, and those behind it that are over at once.
+func (f *fleet) enter(stage int) {
+	f.stage, f.arrival = stage, 0
+	if stage >= len(f.s.Stages) {
+		return
+	}
+	if stage > 0 {
+		f.first += len(f.s.Stages[stage-1].Requests)
+	}
+	f.episode.Stages = append(f.episode.Stages, f.now)
+	f.at(f.now+f.s.Stages[stage].Length.Seconds(), event{kind: stageEnds, stage: stage})
+}
+
+// due is when the next request of the schedule arrives, infinite if none does in this
+// stage. One that waits for another is not among them.
+func (f *fleet) due() float64 {
+	if f.stage >= len(f.s.Stages) {
+		return never
+	}
+	requests := f.s.Stages[f.stage].Requests
+	for f.arrival < len(requests) && requests[f.arrival].Parent > 0 {
+		f.arrival++
+	}
+	if f.arrival == len(requests) {
+		return never
+	}
+	return f.start() + requests[f.arrival].Due.Seconds()
+}
+
+// start is when the stage under way began.
+func (f *fleet) start() float64 { return f.episode.Stages[f.stage] }
+
+// nextTime is when the next event or arrival is.
+func (f *fleet) nextTime() float64 {
+	t := f.due()
+	if len(f.events.list) > 0 {
+		t = min(t, f.events.list[0].at)
+	}
+	return t
+}
+
+// creep lets the engines step one after another where the end of a request may start
+// something before the next event: to the first time at which one is told.
+func (f *fleet) creep(to float64) float64 {
+	for {
+		var first *replica
+		next, second, told := never, never, never
+		for _, r := range f.live {
+			told = min(told, r.engine.Untold())
+			switch at := r.engine.Next(); {
+			case at < next:
+				first, next, second = r, at, next
+			default:
+				second = min(second, at)
+			}
+		}
+		to = min(to, told)
+		if next > to || first == nil {
+			return to
+		}
+		first.engine.Step(min(second, to))
+	}
+}
+
+// advance lets all engines run up to a time, and hears what became of their requests.
+func (f *fleet) advance(to float64) {
+	f.now = to
+	f.told = f.told[:0]
+	for _, r := range f.live {
+		r.engine.Advance(to)
+		f.told = r.engine.Hear(to, f.told)
+	}
+	for i := range f.told {
+		t := &f.told[i]
+		c := &f.calls[t.Request]
+		if c.state != inFlight {
+			continue
+		}
+		if t.End == nil {
+			f.monitor.first(f, t)
+			continue
+		}
+		f.land(t.Request, t.End)
+		f.end(t.Request, t.End, t.At)
+	}
+	f.told = f.told[:0]
+}
+
+// land takes a request off the replica that it was on.
+func (f *fleet) land(id int, record *measure.Record) {
+	r := f.calls[id].replica
+	r.flight.requests--
+	r.flight.tokens -= f.requests[id].Prompt
+	r.outputTokens += record.Output
+	if r.state == draining && r.flight.requests == 0 {
+		f.at(f.now, event{kind: drainEnds, replica: r})
+	}
+}
+
+// end concludes an attempt at a request: it is sent again if it failed and its client
+// has the patience.
+func (f *fleet) end(id int, record *measure.Record, at float64) {
+	c := &f.calls[id]
+	if record.Outcome != measure.OK && record.Outcome != measure.Rejected && c.attempts <= f.s.Retries {
+		c.state = unsent
+		f.episode.Retries++
+		f.at(at, event{kind: sent, request: id})
+		return
+	}
+	c.state, c.replica = closed, nil
+	record.ID, record.Due = id, seconds(c.due)
+	f.episode.Records[id] = *record
+	f.monitor.ended(f, record)
+	f.left--
+	f.lefts[c.stage]--
+	begin := f.episode.Stages[c.stage]
+	for next := c.follower - 1; next >= 0; next = f.calls[next].next - 1 {
+		f.at(max(at, begin+f.requests[next].Due.Seconds()), event{kind: sent, request: next})
+	}
+	if st := &f.s.Stages[c.stage]; f.lefts[c.stage] == 0 && st.Drain {
+		f.at(max(f.now, begin+st.Length.Seconds()), event{kind: stageEnds, stage: c.stage})
+	}
+}
+
+// cut ends the attempt at a request whose replica is gone.
+func (f *fleet) cut(id int) {
+	c, q := &f.calls[id], f.requests[id]
+	f.end(id, &measure.Record{ID: id, Class: q.Class, Sent: seconds(c.sent), First: measure.Never, Last: measure.Never,
+		Prompt: q.Prompt, Outcome: measure.Reset}, f.now)
+}
+
+// happen lets everything happen that is due now: events first, so that a replica that
+// has just become ready takes what arrives.
+func (f *fleet) happen() {
+	for len(f.events.list) > 0 && f.events.list[0].at <= f.now {
+		f.handle(heap.Pop(&f.events).(event))
+	}
+	for f.due() <= f.now {
+		id := f.first + f.arrival
+		f.arrival++
+		f.send(id)
+	}
+}
+
+// send lets a client send a request.
+func (f *fleet) send(id int) {
+	c := &f.calls[id]
+	if c.attempts == 0 {
+		c.due = f.now
+		if f.requests[id].Parent == 0 {
+			c.due = f.start() + f.requests[id].Due.Seconds()
+		}
+	}
+	c.attempts++
+	c.sent = f.now
+	f.route(id)
+}
+
+// route gives a request to a replica, or lets it wait for one.
+func (f *fleet) route(id int) {
+	c, q := &f.calls[id], f.requests[id]
+	if len(f.targets) == 0 {
+		c.state = queued
+		f.queue = append(f.queue, id)
+		f.monitor.knock(f)
+		if f.s.Timeout > 0 {
+			f.at(c.sent+f.s.Timeout.Seconds(), event{kind: queueGivesUp, request: id})
+		}
+		return
+	}
+	r := f.router.choose(f.targets, q, c.root)
+	c.state, c.replica = inFlight, r
+	f.monitor.routed(f, r, q)
+	r.flight.requests++
+	r.flight.tokens += q.Prompt
+	r.arrived++
+	r.promptTokens += q.Prompt
+	r.engine.Submit(f.now, c.sent, id, q)
+}
+
+// giveUp ends a request that no replica took in its client's time.
+func (f *fleet) giveUp(id int) {
+	c, q := &f.calls[id], f.requests[id]
+	if c.state != queued || f.now < c.sent+f.s.Timeout.Seconds() {
+		return
+	}
+	f.end(id, &measure.Record{ID: id, Class: q.Class, Sent: seconds(c.sent), First: measure.Never, Last: measure.Never,
+		Prompt: q.Prompt, Outcome: measure.Timeout}, f.now)
+}
+
+func seconds(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }

@@ -1,0 +1,106 @@
+package fleet
+
+import (
+	"time"
+
+	"planner/model/sim"
+	"planner/sweep/workload"
+)
+
+// Scenario is what is replayed: traffic, a policy and what may go wrong. Each stage
+// begins when the one before it is over.
+type Scenario struct {
+	// Engine builds an idle engine with a cold prefix cache.
+	Engine func() *sim.Engine
+	Stages []Stage
+	// Timeout is how long a client waits for a request, 0 for ever, and Retries how
+	// often it sends one again that failed.
+	Timeout time.Duration
+	Retries int
+	// Limits are what the requests of each class are judged by.
+	Limits []ClassLimits
+	Policy Policy
+	Nodes  Nodes
+	// Seed drives the router's choices and what fails.
+	Seed uint64
+}
+
+// Stage is a part of the traffic. The requests are due from its beginning on, and their
+// parents are requests of the same stage.
+type Stage struct {
+	Requests []workload.Request
+	Length   time.Duration
+	// Drain makes the next stage wait for the last request of this one.
+	Drain bool
+}
+
+// Policy is how a fleet is run.
+type Policy struct {
+	// Replicas is the size of a static fleet; 0 leaves it to the autoscaler.
+	Replicas int
+	// Min and Max bound what an autoscaler may ask for; Initial replicas are ready at
+	// the beginning, 0 for Min.
+	Min, Max, Initial int
+	Router            Router
+	// LoadCap is how many times the mean load a replica may have before requests with
+	// its prefix go elsewhere.
+	LoadCap float64
+	// Sticky keeps the turns of a conversation on the replica of the first.
+	Sticky  bool
+	StartUp StartUp
+	// Drain is how long a replica that is given up may finish what it has.
+	Drain      time.Duration
+	Autoscaler Autoscaler
+}
+
+// StartUp is how long a replica takes until it serves, by stage.
+type StartUp struct {
+	Init, Weights, Compile, Graphs, Probe time.Duration
+	// Cached says that what was compiled stays on its node: later replicas there skip
+	// Compile.
+	Cached bool
+}
+
+// Total is the whole of a start; warm is one on a node that has compiled before.
+func (s StartUp) Total(warm bool) time.Duration {
+	total := s.Init + s.Weights + s.Compile + s.Graphs + s.Probe
+	if warm && s.Cached {
+		total -= s.Compile
+	}
+	return total
+}
+
+// Nodes are the machines that replicas are placed on.
+type Nodes struct {
+	// Slots is how many replicas fit on one.
+	Slots int
+	// Max is how many there are; 0 means as many as are asked for.
+	Max int
+	// MTBF is the mean time between two failures of a node, 0 for never, and Repair
+	// how long it is away then.
+	MTBF, Repair time.Duration
+	// SpotMTBF is the mean time until a node is taken away, 0 for never, and Notice
+	// how long before that it is told. Another takes its place at once.
+	SpotMTBF, Notice time.Duration
+}
+
+// Router names who gets a request.
+type Router string
+
+// The routers.
+const (
+	Random         Router = "random"
+	RoundRobin     Router = "round-robin"
+	LeastInFlight  Router = "least-in-flight"
+	LeastTokens    Router = "least-tokens"
+	PrefixAffinity Router = "prefix-affinity"
+)
+
+// Routers lists the routers.
+func Routers() []Router {
+	return []Router{Random, RoundRobin, LeastInFlight, LeastTokens, PrefixAffinity}
+}
+
+// Predicts reports whether a router knows what its replicas hold, so that it can predict
+// the latencies of a request.
+func (r Router) Predicts() bool { return r != Random && r != RoundRobin }

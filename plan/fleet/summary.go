@@ -1,0 +1,280 @@
+package fleet
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"planner/sweep/measure"
+)
+
+// Summary is what an episode comes to.
+type Summary struct {
+	Requests, Failed int
+	// Within is the share of the requests that ended well within all limits of their
+	// class, and Classes tell of each.
+	Within  float64
+	Classes []ClassShare
+	// Misses are the times in which limits were broken.
+	Misses []Miss
+	// Replicas is how many there were in the mean, starting or serving, from the
+	// beginning to the end of the last request; Peak is the most.
+	Replicas float64
+	Peak     int
+	// ReplicaHours count what held GPUs, whether it served or not.
+	ReplicaHours              float64
+	Starts, Failures, Retries int
+	Duration                  time.Duration
+	Decisions                 int
+}
+
+// LimitShare is the share of the requests within one limit, and what is asked of it; at
+// Goodput, of all of them.
+type LimitShare struct {
+	Metric measure.Metric
+	Limit  time.Duration
+	Share  float64
+	Asked  float64
+}
+
+// ClassShare tells of the requests of one class.
+type ClassShare struct {
+	Name     string
+	Requests int
+	Within   float64
+	Limits   []LimitShare
+}
+
+// Cause is why requests were not served within their limits.
+type Cause string
+
+// The causes. Late says that the autoscaler asked for replicas only later, and Burst
+// that it never did, or nobody is there to ask; Ceiling that no more may be asked for or
+// no node has room.
+const (
+	StartUpCause Cause = "start-up"
+	Late         Cause = "trigger"
+	Ceiling      Cause = "ceiling"
+	Failure      Cause = "failure"
+	Burst        Cause = "burst beyond capacity"
+)
+
+// Miss is a time in which requests were not served within their limits, without a break
+// of a minute.
+type Miss struct {
+	Start, Length float64
+	Requests      int
+	Cause         Cause
+}
+
+// breakOff is how far apart two requests that miss may be in one episode of misses.
+const breakOff = 60.0
+
+// Summarize says what came of a scenario.
+func Summarize(s *Scenario, e *Episode) Summary {
+	out := Summary{Requests: len(e.Records), Starts: e.Starts, Failures: e.Failures, Retries: e.Retries,
+		Duration: seconds(e.End), Decisions: len(e.Decisions)}
+	classes := tallies(s.Limits)
+	var missed []*measure.Record
+	within := 0
+	for i := range e.Records {
+		r := &e.Records[i]
+		if r.Outcome != measure.OK {
+			out.Failed++
+		}
+		if classes[r.Class].add(r) {
+			within++
+		} else {
+			missed = append(missed, r)
+		}
+	}
+	out.Within = float64(within) / float64(max(len(e.Records), 1))
+	for i := range classes {
+		out.Classes = append(out.Classes, classes[i].share())
+	}
+	slices.SortStableFunc(missed, func(a, b *measure.Record) int { return cmp.Compare(a.Due, b.Due) })
+	out.Misses = misses(s, e, missed)
+	out.count(e)
+	return out
+}
+
+// tally counts the requests of a class within its limits.
+type tally struct {
+	of               *ClassLimits
+	limits           []measure.Bound
+	requests, within int
+	each             []int
+}
+
+func tallies(limits []ClassLimits) []tally {
+	out := make([]tally, len(limits))
+	for i := range limits {
+		parts := limits[i].Parts(0)
+		out[i] = tally{of: &limits[i], limits: parts, each: make([]int, len(parts))}
+	}
+	return out
+}
+
+// add counts a request, and reports whether it ended well within all limits.
+func (t *tally) add(r *measure.Record) bool {
+	t.requests++
+	good := r.Outcome == measure.OK
+	for i, b := range t.limits {
+		if _, beyond := b.Decide(r, r.Last); beyond || r.Outcome == measure.InFlight {
+			good = false
+		} else {
+			t.each[i]++
+		}
+	}
+	if good {
+		t.within++
+	}
+	return good
+}
+
+func (t *tally) share() ClassShare {
+	n := float64(max(t.requests, 1))
+	out := ClassShare{Name: t.of.Name, Requests: t.requests, Within: float64(t.within) / n}
+	for i, b := range t.limits {
+		out.Limits = append(out.Limits, LimitShare{b.Metric, b.Limit, float64(t.each[i]) / n, t.of.Asked[b.Metric]})
+	}
+	if len(t.limits) > 1 || t.of.Asked[measure.Goodput] > 0 {
+		out.Limits = append(out.Limits, LimitShare{measure.Goodput, 0, out.Within, t.of.Asked[measure.Goodput]})
+	}
+	return out
+}
+
+// count sums up the replicas.
+func (out *Summary) count(e *Episode) {
+	existing, holding := 0.0, 0.0
+	for i, l := range e.Levels {
+		end := e.End
+		if i+1 < len(e.Levels) {
+			end = min(e.Levels[i+1].At, e.End)
+		}
+		length := max(end-l.At, 0)
+		existing += float64(l.Starting+l.Ready) * length
+		holding += float64(l.Starting+l.Ready+l.Draining) * length
+		out.Peak = max(out.Peak, l.Starting+l.Ready+l.Draining)
+	}
+	out.Replicas = existing / max(e.End, 1e-9)
+	out.ReplicaHours = holding / 3600
+}
+
+// misses groups requests that missed, in order of time, and says why they did.
+func misses(s *Scenario, e *Episode, missed []*measure.Record) []Miss {
+	var out []Miss
+	level := 0
+	causes := map[Cause]int{}
+	conclude := func() {
+		m := &out[len(out)-1]
+		for _, c := range []Cause{Failure, Ceiling, StartUpCause, Late, Burst} {
+			if causes[c] > causes[m.Cause] {
+				m.Cause = c
+			}
+		}
+		if m.Cause == Late && !e.grew(m.Start, m.Start+m.Length+2*breakOff) {
+			m.Cause = Burst
+		}
+		clear(causes)
+	}
+	for _, r := range missed {
+		at := r.Due.Seconds()
+		if n := len(out); n == 0 || at > out[n-1].Start+out[n-1].Length+breakOff {
+			if n > 0 {
+				conclude()
+			}
+			out = append(out, Miss{Start: at})
+		}
+		m := &out[len(out)-1]
+		m.Length, m.Requests = at-m.Start, m.Requests+1
+		for level+1 < len(e.Levels) && e.Levels[level+1].At <= at {
+			level++
+		}
+		causes[causeOf(&s.Policy, r, &e.Levels[level])]++
+	}
+	if len(out) > 0 {
+		conclude()
+	}
+	return out
+}
+
+// causeOf is why a request missed, by the replicas that there were when it came.
+func causeOf(p *Policy, r *measure.Record, l *Level) Cause {
+	switch {
+	case r.Outcome == measure.Reset || l.Replacing > 0:
+		return Failure
+	case l.Pending > 0:
+		return Ceiling
+	case l.Starting > 0:
+		return StartUpCause
+	case p.Replicas > 0 || p.Autoscaler.Kind == None:
+		return Burst
+	case l.Asked >= p.Max:
+		return Ceiling
+	}
+	return Late
+}
+
+// grew reports whether more replicas were asked for between two times.
+func (e *Episode) grew(from, to float64) bool {
+	return slices.ContainsFunc(e.Decisions, func(d Decision) bool { return d.At >= from && d.At <= to && d.To > d.From })
+}
+
+// Minute is a minute of an episode.
+type Minute struct {
+	// Rate is that of the requests due in it, Missed how many of them missed a limit.
+	Rate   float64
+	Missed int
+	Level
+	// InFlight counts the requests under way at its end, P50 and P99 are those of the
+	// time to first token of the requests due in it, negative where there are none.
+	InFlight int
+	P50, P99 time.Duration
+}
+
+// Timeline tells of an episode minute by minute.
+func (e *Episode) Timeline(limits []ClassLimits) []Minute {
+	n := int(e.End/60) + 1
+	out := make([]Minute, n)
+	ttft := make([][]time.Duration, n)
+	judges := tallies(limits)
+	for i := range e.Records {
+		r := &e.Records[i]
+		k := min(int(r.Due/time.Minute), n-1)
+		out[k].Rate += 1.0 / 60
+		if !judges[r.Class].add(r) {
+			out[k].Missed++
+		}
+		if v, ok := r.TTFT(); ok {
+			ttft[k] = append(ttft[k], v)
+		}
+		last := n - 1
+		if r.Last >= 0 {
+			last = min(int(r.Last/time.Minute), n-1)
+		} else if r.Outcome != measure.InFlight {
+			last = k
+		}
+		for ; k < last; k++ {
+			out[k].InFlight++
+		}
+	}
+	level := 0
+	for k := range out {
+		for level+1 < len(e.Levels) && e.Levels[level+1].At <= float64(60*(k+1)) {
+			level++
+		}
+		out[k].Level = e.Levels[level]
+		slices.Sort(ttft[k])
+		out[k].P50, out[k].P99 = at(ttft[k], 0.5), at(ttft[k], 0.99)
+	}
+	return out
+}
+
+// at is a quantile of sorted times.
+func at(sorted []time.Duration, q float64) time.Duration {
+	if len(sorted) == 0 {
+		return measure.Never
+	}
+	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
+}

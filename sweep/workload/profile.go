@@ -1,0 +1,109 @@
+package workload
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Profile is a rate over time: each of its steps begins where the one before it ends.
+type Profile []RateStep
+
+// RateStep is a rate in requests per second that holds for some time.
+type RateStep struct {
+	Rate   float64
+	Length time.Duration
+}
+
+// Length is how long the profile takes.
+func (p Profile) Length() time.Duration {
+	length := time.Duration(0)
+	for _, s := range p {
+		length += s.Length
+	}
+	return length
+}
+
+// Mean is the mean rate, Peak the largest.
+func (p Profile) Mean() float64 {
+	requests := 0.0
+	for _, s := range p {
+		requests += s.Rate * s.Length.Seconds()
+	}
+	return requests / max(p.Length().Seconds(), 1e-9)
+}
+
+// Peak is the largest rate of the profile.
+func (p Profile) Peak() float64 {
+	peak := 0.0
+	for _, s := range p {
+		peak = max(peak, s.Rate)
+	}
+	return peak
+}
+
+// Times multiplies the rates between two times by a factor.
+func (p Profile) Times(factor float64, from, to time.Duration) Profile {
+	var out Profile
+	at := time.Duration(0)
+	for _, s := range p {
+		end := at + s.Length
+		for _, cut := range []time.Duration{from, to, end} {
+			if cut = min(cut, end); cut <= at {
+				continue
+			}
+			rate := s.Rate
+			if at >= from && at < to {
+				rate *= factor
+			}
+			out = append(out, RateStep{rate, cut - at})
+			at = cut
+		}
+	}
+	return out
+}
+
+// Follow draws the requests that arrive as a profile has their rate. As in
+// [Workload.Schedule], a seed has one sequence of gaps of mean 1, each of which lasts
+// until the integral of the rate has grown by it, and lengths belong to the index of a
+// request. A trace has its own rate, and cannot follow another.
+func (w *Workload) Follow(p Profile, seed uint64) []Request {
+	turns := max(w.Turns, 1)
+	d := w.drawer(seed)
+	gap := w.gaps(seed)
+	span := p.Length()
+	out := make([]Request, 0, int(p.Mean()*span.Seconds()*1.05)+16)
+	begin, left := time.Duration(0), gap()
+	for _, s := range p {
+		conversations := s.Rate / float64(turns) // per second
+		offered := conversations * s.Length.Seconds()
+		passed := 0.0
+		for ; left <= offered-passed; left = gap() {
+			passed += left
+			if due := begin + time.Duration(passed/conversations*float64(time.Second)); due < span {
+				out = d.conversation(out, due, span, turns)
+			}
+		}
+		left -= offered - passed
+		begin += s.Length
+	}
+	return ordered(out, turns)
+}
+
+// Scale makes more or fewer rows of a trace without changing its clock: each becomes as
+// many as factor says for its arrival, a part of one by chance. Copies arrive within
+// half a minute of the row that they are of, as the users of a larger service would.
+func Scale(rows []TraceRow, factor func(time.Duration) float64, seed uint64) []TraceRow {
+	rng := rand.New(rand.NewPCG(seed, streamScale))
+	var out []TraceRow
+	for _, r := range rows {
+		at, part := r.Arrival, rng.Float64()
+		for n := factor(at); n > part; n-- {
+			out = append(out, r)
+			r.Arrival = max(at+time.Duration((rng.Float64()-0.5)*float64(time.Minute)), 0)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b TraceRow) int { return cmp.Compare(a.Arrival, b.Arrival) })
+	return out
+}
