@@ -75,6 +75,8 @@ type Evidence struct {
 	// the checklist of a benchmark.
 	Diagnosis []diagnose.Finding `json:"diagnosis"`
 	Trust     []trust.Item       `json:"trust"`
+	// Power is nil where nothing is known of how busy GPUs are.
+	Power *Power `json:"power,omitempty"`
 }
 
 // Comparison is the engine's own settings beside the best that was found.

@@ -81,6 +81,10 @@ func addRoofline(d *Document, p *plan.Plan, m *measure.Measurement) {
 	if m != nil && m.Server.Time != nil {
 		facts = append(facts, timeFacts(m.Server.Time)...)
 	}
+	if w := p.Evidence.Power; w != nil {
+		facts = append(facts, Fact{Label: "power", Text: fmt.Sprintf("%s W a GPU at %s requests/s, %s kW an instance with its servers and cooling, %s J per output token; modelled, within %s until measured",
+			number(w.GPUWatts, 2), number(w.Rate, 3), number(w.InstanceKW, 2), number(w.JoulesPerOutputToken, 2), percent(w.RelativeError))})
+	}
 	d.add(facts)
 }
 

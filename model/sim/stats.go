@@ -108,6 +108,9 @@ func (r *run) timeShares() *measure.TimeShares {
 	if end := duration(r.end).Seconds() * float64(len(r.engine.cores)); end > 0 {
 		t.Idle = max(0, 1-busy/end)
 	}
+	if r.engine.roofline != nil {
+		t.Watts = r.engine.roofline.Power(t.MBU, t.MFU, 1-t.Idle)
+	}
 	return &t
 }
 

@@ -65,6 +65,7 @@ func (d *Decision) addEvidence(p *plan.Plan) error {
 		if u := d.chosen.selected.doubt; len(u.shifts) > 0 {
 			p.Assumptions = append(p.Assumptions, u.String())
 		}
+		d.addPower(p, load)
 		if err := d.addDrafting(p, load); err != nil {
 			return err
 		}

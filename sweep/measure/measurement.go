@@ -84,6 +84,8 @@ type TimeShares struct {
 	// compute while steps ran.
 	MBU float64 `json:"mbu"`
 	MFU float64 `json:"mfu"`
+	// Watts is what one GPU draws in the mean, as modelled; 0 if unknown.
+	Watts float64 `json:"gpu_watts,omitempty"`
 	// Binding names the largest share.
 	Binding string `json:"binding"`
 }

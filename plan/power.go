@@ -1,0 +1,32 @@
+package plan
+
+// Power is what the plan draws at the planned load, as modelled from how busy its GPUs are.
+type Power struct {
+	// Rate is the load of one instance, GPUWatts what one of its GPUs draws at it in the
+	// mean, InstanceKW what the facility does for an instance, its servers and cooling
+	// included, and FleetKW for all.
+	Rate       float64 `json:"rate_per_s"`
+	GPUWatts   float64 `json:"gpu_watts"`
+	InstanceKW float64 `json:"instance_kw"`
+	FleetKW    float64 `json:"fleet_kw"`
+	// JoulesPerOutputToken and JoulesPerToken count all of it.
+	JoulesPerOutputToken float64 `json:"joules_per_output_token"`
+	JoulesPerToken       float64 `json:"joules_per_token"`
+	// RelativeError is how far these may be off until they are measured.
+	RelativeError float64 `json:"relative_error"`
+}
+
+// NewPower is the power of a fleet of which each GPU draws so many watts, more than which
+// no fleet is priced at.
+func NewPower(o *Offer, f *Fleet, rate, gpuWatts, relativeError float64) *Power {
+	p := &Power{Rate: rate, GPUWatts: gpuWatts, RelativeError: relativeError}
+	perGPU := (gpuWatts + o.ServerWatts) / 1000 * o.PUE
+	p.InstanceKW = perGPU * float64(f.GPUsPerInstance)
+	p.FleetKW = perGPU * float64(f.GPUs)
+	perRequest := 1000 * p.InstanceKW / rate
+	if o.OutputTokens > 0 {
+		p.JoulesPerOutputToken = perRequest / o.OutputTokens
+		p.JoulesPerToken = perRequest / (o.PromptTokens + o.OutputTokens)
+	}
+	return p
+}
