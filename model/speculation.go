@@ -40,8 +40,8 @@ type Speculation struct {
 	// Accepted[i] is the share of steps in which more than i proposed tokens are
 	// accepted, as vLLM logs it by position.
 	Accepted []float64
-	// Draft is the shape of a smaller model that proposes.
-	Draft Arch
+	// Draft is the shape of a smaller model that proposes; nil without one.
+	Draft *Arch
 }
 
 // On reports whether tokens are proposed.
@@ -150,7 +150,7 @@ func (s Speculation) draft(dep Deployment) (Deployment, bool) {
 			d.Arch.Intermediate = 4 * d.Arch.Hidden
 		}
 	case DraftModel:
-		d.Arch, d.Precision = s.Draft, Precision{KV: dep.Precision.KV}
+		d.Arch, d.Precision = *s.Draft, Precision{KV: dep.Precision.KV}
 	default:
 		return d, false
 	}

@@ -10,7 +10,7 @@ func drafted(t *testing.T, method DraftMethod, chance float64, tokens int) (Depl
 	dep := deploy(t, "Llama-3.1-70B", "H100 SXM", 4)
 	dep.Precision.Weights = FP8
 	args := EngineArgs{MaxNumSeqs: 256, MaxNumBatchedTokens: 8192, MaxModelLen: 8192}
-	args.Speculation = Speculation{Method: method, Tokens: tokens, Accepted: AcceptedEach(chance, tokens), Draft: arch(t, "Llama-3.2-1B")}
+	args.Speculation = Speculation{Method: method, Tokens: tokens, Accepted: AcceptedEach(chance, tokens), Draft: new(arch(t, "Llama-3.2-1B"))}
 	return dep, args
 }
 

@@ -92,7 +92,7 @@ func (r *reader) resolveSpeculative(c *Config) {
 		n.refuse(`lacks model, want the head that proposes, such as model = "RedHatAI/Llama-3.1-8B-Instruct-speculator.eagle3"`)
 	}
 	if given.method == model.DraftModel {
-		s.Draft = r.draftModel(n, c, given.model)
+		s.Draft = new(r.draftModel(n, c, given.model))
 	}
 	if stages := c.Space["pipeline_parallel"]; slices.ContainsFunc(stages, func(v any) bool { return v != 1 }) {
 		n.refuse("with pipeline_parallel is not modelled, want pipeline_parallel = 1")
@@ -130,7 +130,7 @@ func (c *Config) EngineOptions() map[string]string {
 	if s.method == model.DraftEagle && name == "" {
 		name = "HEAD" // which a simulation need not know
 	}
-	if a := c.Engine.Speculation.Draft; a.Repo != "" {
+	if a := c.Engine.Speculation.Draft; a != nil && a.Repo != "" {
 		name = a.Repo
 	}
 	fields := []string{`"method":` + quote(vllmMethods[s.method]), `"num_speculative_tokens":` + strconv.Itoa(s.tokens)}

@@ -192,8 +192,8 @@ func (s *scheduler) grow(r *sequence, end int) {
 // ahead is the token up to which a running request gets blocks where it computes up to
 // one: what proposes tokens has a cache to fill.
 func (s *scheduler) ahead(end int) int {
-	if n := s.config.Speculation.Lookahead(); n > 0 {
-		return max(end, min(end+n, s.config.ModelLen))
+	if s.lookahead > 0 {
+		return max(end, min(end+s.lookahead, s.config.ModelLen))
 	}
 	return end
 }

@@ -80,6 +80,8 @@ type scheduler struct {
 	pool        pool
 	// reserve is the number of blocks that the watermark keeps free.
 	reserve int
+	// lookahead is for how many tokens beyond those computed blocks are reserved.
+	lookahead int
 	// windowCap is the most blocks of a sequence for which window groups need
 	// blocks too; 0 without window groups.
 	windowCap int
@@ -143,7 +145,7 @@ func newScheduler(c Config) *scheduler {
 	}
 	s.pool = newPool(size, c.Rules.UnkeyedFirst)
 	s.steady.due = make([]int32, s.blockTokens)
-	s.steady.off = c.Speculation.On()
+	s.steady.off, s.lookahead = c.Speculation.On(), c.Speculation.Lookahead()
 	return s
 }
 
