@@ -32,6 +32,8 @@ type Bounds struct {
 	IdleTTFT          float64 `json:"idle_ttft_ms"`               // seconds to the first token on an idle engine, as modelled
 	IdleTPOT          float64 `json:"idle_tpot_ms"`               // seconds per token of one request alone, as modelled
 	WeightBytesPerGPU float64 `json:"weight_bytes_per_gpu"`
+	PeakFlops         float64 `json:"peak_flops_per_s"`           // of one GPU, dense, in the format computed in
+	PeakBandwidth     float64 `json:"peak_bandwidth_bytes_per_s"` // of one GPU
 }
 
 // Bounds returns the bounds for a mean request and a memory plan of the same
@@ -46,7 +48,9 @@ func (r *Roofline) Bounds(q MeanRequest, mem Memory) Bounds {
 		WeightSeconds:     w.WeightBytes * float64(r.dep.PP) / bandwidth,
 		KVSeconds:         w.KVBytes * float64(r.dep.PP) / bandwidth,
 		WeightBytesPerGPU: mem.Weights,
+		PeakBandwidth:     bandwidth,
 	}
+	b.PeakFlops, _ = r.dep.Hardware.Flops.computeFormat(r.dep.denseFormat())
 	b.StreamTokensPerS = r.args.Speculation.PerStep() / (b.WeightSeconds + b.KVSeconds)
 	every := (r.dense.bytes + r.experts.bytes + r.head.bytes) / bandwidth
 	if b.KVSeconds > 0 {

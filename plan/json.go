@@ -26,7 +26,7 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 	}
 	w.Alternatives, w.Rejected = list(w.Alternatives), list(w.Rejected)
 	w.Assumptions, w.Sensitivity, w.Handover.Modelled = list(w.Assumptions), list(w.Sensitivity), list(w.Handover.Modelled)
-	e.Diagnosis, e.Trust = list(e.Diagnosis), list(e.Trust)
+	e.Diagnosis, e.Trust, e.Effects = list(e.Diagnosis), list(e.Trust), list(e.Effects)
 	return wire.Marshal(struct {
 		plain
 		Warnings []string `json:"warnings"`

@@ -4,6 +4,7 @@ import (
 	"planner/internal/note"
 	"planner/model/curve"
 	"planner/plan/diagnose"
+	"planner/plan/effects"
 	"planner/plan/trust"
 	"planner/search"
 	"planner/sweep/measure"
@@ -77,6 +78,8 @@ type Evidence struct {
 	Trust     []trust.Item       `json:"trust"`
 	// Power is nil where nothing is known of how busy GPUs are.
 	Power *Power `json:"power,omitempty"`
+	// Effects are what the knobs do to the maximum rate, the largest first.
+	Effects []effects.Effect `json:"effects"`
 }
 
 // Comparison is the engine's own settings beside the best that was found.

@@ -14,6 +14,7 @@ import (
 	"planner/plan"
 	"planner/plan/decide"
 	"planner/plan/diagnose"
+	"planner/plan/effects"
 	"planner/plan/trust"
 	"planner/search"
 	"planner/sweep/measure"
@@ -121,7 +122,7 @@ func result() *search.Result {
 
 func bounds() *plan.DataSheet {
 	return &plan.DataSheet{Bounds: model.Bounds{WeightSeconds: 0.00538, StreamTokensPerS: 180, KVSeconds: 0.000031, KVEqualsWeights: 174, PrefillSeconds: 0.0134, PromptsPerS: 74.6,
-		Concurrency: 610, ConcurrencyLimit: 256, OutputTokensPerS: 18900, IdleTTFT: 0.041, IdleTPOT: 0.0081, WeightBytesPerGPU: 17.9e9}}
+		Concurrency: 610, ConcurrencyLimit: 256, OutputTokensPerS: 18900, IdleTTFT: 0.041, IdleTPOT: 0.0081, WeightBytesPerGPU: 17.9e9, PeakFlops: 1979e12, PeakBandwidth: 3.35e12}}
 }
 
 func demand() plan.Demand { return plan.Demand{Rate: 100, Headroom: 0.2, Spare: 1, BurstIndex: 1} }
@@ -171,7 +172,9 @@ func solved() *plan.Plan {
 		Tuned:   plan.Setting{Knobs: p.Offer.Knobs, Rate: &p.Offer.Rate},
 		Gain:    &plan.Gain{Value: 0.28, Low: 0.21, High: 0.36, Confidence: 0.9},
 	}
-	p.Evidence = plan.Evidence{Roofline: bounds(), Curve: fittedCurve()}
+	p.Evidence = plan.Evidence{Roofline: bounds(), Curve: fittedCurve(), Effects: []effects.Effect{
+		{Knob: "max_num_seqs", Best: "256", Worst: "64", Cost: 0.31, Low: 0.27, High: 0.35, Confidence: 0.9, Sets: 12},
+		{Knob: "gpu_memory_utilization", Best: "0.95", Worst: "0.85", Cost: 0.01, Low: -0.01, High: 0.03, Confidence: 0.9, Sets: 8}}}
 	p.Warnings = append(p.Warnings, note.New(note.Cliff, "ttft.p99", 15.0))
 	return p
 }

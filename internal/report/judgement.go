@@ -21,17 +21,34 @@ func doubted(items []trust.Item) Paragraph {
 // trustTones say how an item of the checklist stands.
 var trustTones = map[trust.State]Tone{trust.Pass: Good, trust.Fail: Bad, trust.Unknown: Doubt}
 
-// addTrust holds the data against the checklist.
+// addTrust says how each item of the checklist stands: those that pass by name, the others
+// with what the data shows.
 func addTrust(d *Document, items []trust.Item) {
-	if len(items) == 0 {
-		return
+	var facts Facts
+	var passed []string
+	for _, i := range items {
+		if i.State == trust.Pass {
+			passed = append(passed, i.Name)
+			continue
+		}
+		facts = append(facts, Fact{string(i.State), i.Name + ": " + i.Why, trustTones[i.State]})
 	}
+	if len(items) > 0 {
+		facts = facts.with(string(trust.Pass), strings.Join(passed, ", "), Good)
+	}
+	d.section("Can the data be trusted", facts)
+}
+
+// addChecks lists the checklist with what the data shows of each item.
+func addChecks(d *Document, items []trust.Item) {
 	tab := Table{Columns: []Column{{Name: "check"}, {Name: "state"}, {Name: "what the data shows", Wrap: true}}}
 	for _, i := range items {
 		tab.Rows = append(tab.Rows, []Cell{{Text: i.Name}, {string(i.State), trustTones[i.State]}, {Text: i.Why}})
 	}
-	d.section(fmt.Sprintf("Can the data be trusted: %d pass, %d fail, %d unknown",
-		trust.Count(items, trust.Pass), trust.Count(items, trust.Fail), trust.Count(items, trust.Unknown)), tab)
+	if len(items) > 0 {
+		d.section(fmt.Sprintf("The checks of the data: %d pass, %d fail, %d unknown",
+			trust.Count(items, trust.Pass), trust.Count(items, trust.Fail), trust.Count(items, trust.Unknown)), tab)
+	}
 }
 
 // addJudgement says what of the server is not as it should be and what comes next, and how

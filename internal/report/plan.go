@@ -26,14 +26,17 @@ func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 	d.detailed = true
 	addDiagnosis(&d, b.Judgement)
 	addDefault(&d, p)
+	addEffects(&d, p, b.Trials)
+	addPareto(&d, p, b.Trials)
 	addCertificate(&d, p.Certificate)
 	addTrials(&d, p, &b)
 	addCurves(&d, p, &b)
-	addRoofline(&d, p, nearest(b.Trials, p.Offer.Knobs, p.Offer.Rate.Value))
+	addRoofline(&d, p, of(b.Trials, p.Offer.Knobs))
 	addAlternatives(&d, p)
 	addRejected(&d, p.Rejected)
 	addEngines(&d, &e, b.Trials, &p.Offer.Knobs)
 	addModelled(&d, p.Handover.Modelled)
+	addChecks(&d, b.Judgement.Trust)
 	d.section("Assumptions", Bullets{Items: p.Assumptions})
 	addWarnings(&d, p.Warnings)
 	return d

@@ -25,10 +25,11 @@ func nearest(trials []measure.Measurement, k measure.Knobs, rate float64) *measu
 	return best
 }
 
-// addRoofline sets what the hardware allows beside what was reached in a trial,
-// which may be nil.
-func addRoofline(d *Document, p *plan.Plan, m *measure.Measurement) {
+// addRoofline sets what the hardware allows beside what was reached in the trials of the
+// chosen settings, in figures in that which is nearest to the maximum rate.
+func addRoofline(d *Document, p *plan.Plan, trials []measure.Measurement) {
 	b, o := p.Evidence.Roofline, &p.Offer
+	m := nearest(trials, o.Knobs, o.Rate.Value)
 	if b == nil {
 		return
 	}
@@ -86,6 +87,9 @@ func addRoofline(d *Document, p *plan.Plan, m *measure.Measurement) {
 			number(w.GPUWatts, 2), number(w.Rate, 3), number(w.InstanceKW, 2), number(w.JoulesPerOutputToken, 2), percent(w.RelativeError))})
 	}
 	d.add(facts)
+	if c := rooflineChart(&b.Bounds, trials); c != nil {
+		d.add(c)
+	}
 }
 
 // timeFacts say where an engine's time went and how well it used the hardware.

@@ -12,6 +12,7 @@ import (
 	"planner/model/curve"
 	"planner/plan"
 	"planner/plan/diagnose"
+	"planner/plan/effects"
 	"planner/search"
 	"planner/sweep"
 	"planner/sweep/measure"
@@ -122,6 +123,7 @@ func (d *Decision) Answer() (sweep.Answer, error) {
 // judged is a plan with what its background says of the server and of the data.
 func judged(p *plan.Plan, b Background) *Planned {
 	p.Evidence.Diagnosis, p.Evidence.Trust = b.Judgement.Diagnosis, b.Judgement.Trust
+	p.Evidence.Effects = effects.Of(Settings(p, b.Trials))
 	return &Planned{p, b}
 }
 

@@ -4,7 +4,10 @@ import (
 	"slices"
 
 	"planner/model"
+	"planner/model/curve"
+	"planner/plan"
 	"planner/plan/diagnose"
+	"planner/plan/effects"
 	"planner/plan/trust"
 	"planner/sweep/measure"
 )
@@ -13,6 +16,16 @@ import (
 type Judgement struct {
 	Diagnosis []diagnose.Finding
 	Trust     []trust.Item
+}
+
+// Settings are the sets of knobs that were tried on the kind of instance that a plan
+// takes, with about the rates that they carry.
+func Settings(p *plan.Plan, trials []measure.Measurement) []effects.Setting {
+	ref := effects.Reference{Knobs: p.Offer.Knobs, Rate: p.Offer.Rate.Value, Curves: p.Evidence.Curves}
+	if p.Evidence.Curve != nil {
+		ref.Curves = append([]*curve.Curve{p.Evidence.Curve}, ref.Curves...)
+	}
+	return effects.Rates(trials, ref)
 }
 
 // judge diagnoses the server with some knobs by its trials, and holds these against the

@@ -1,0 +1,83 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"planner/plan"
+	"planner/plan/decide"
+	"planner/plan/effects"
+	"planner/sweep/measure"
+)
+
+// addEffects ranks the knobs by what they do to the maximum rate, and maps the two that do
+// most.
+func addEffects(d *Document, p *plan.Plan, trials []measure.Measurement) {
+	all := p.Evidence.Effects
+	if len(all) == 0 {
+		return
+	}
+	tab := Table{Columns: []Column{{Name: "knob"}, {Name: "best", Right: true}, {Name: "worst", Right: true},
+		{Name: "rate with the worst", Right: true}, {Name: "within (90 %)", Right: true}, {Name: "shown"}}}
+	for i := range all {
+		e := &all[i]
+		shown := Cell{Text: "yes"}
+		if !e.Shown() {
+			shown = Cell{"no", Quiet}
+		}
+		low, high := decline(e.Low), decline(e.High)
+		tab.Rows = append(tab.Rows, []Cell{{Text: e.Knob}, {Text: orDefault(e.Best)}, {Text: orDefault(e.Worst)}, {Text: decline(e.Cost)}, {Text: high + " to " + low}, shown})
+	}
+	settings := decide.Settings(p, trials)
+	d.section("Which knob matters", tab, Paragraph{Text: fmt.Sprintf("Main effects on the maximum rate of one instance over %s that were tried, by a linear model of its logarithm; "+
+		"a set that had one trial is placed by what the chosen one shows at other rates.", plural(len(settings), "set")), Tone: Quiet})
+	if len(all) > 1 {
+		d.add(heatMap(settings, knobNamed(all[0].Knob), knobNamed(all[1].Knob)))
+	}
+}
+
+// decline prints a share by which something is lower.
+func decline(share float64) string { return signedShare(-share) }
+
+func orDefault(value string) string {
+	if value == "" {
+		return "default"
+	}
+	return value
+}
+
+func knobNamed(name string) measure.Knob {
+	return measure.KnobTable[slices.IndexFunc(measure.KnobTable, func(n measure.Knob) bool { return n.Name == name })]
+}
+
+// heatMap tabulates the best rate that was reached with each pair of values of two knobs,
+// whatever the others are.
+func heatMap(settings []effects.Setting, down, across measure.Knob) Table {
+	rows, columns := effects.Values(settings, down), effects.Values(settings, across)
+	tab := Table{Caption: "About the maximum rate in requests/s by " + down.Name + " (down) and " + across.Name + " (across), the best of all others", Columns: []Column{{Name: down.Short}}}
+	for _, v := range columns {
+		tab.Columns = append(tab.Columns, Column{Name: across.Short + " " + orDefault(v), Right: true})
+	}
+	best, low, high := map[[2]string]float64{}, math.Inf(1), 0.0
+	for _, s := range settings {
+		at := [2]string{down.Text(s.Knobs), across.Text(s.Knobs)}
+		best[at] = max(best[at], s.Rate)
+	}
+	for _, v := range best {
+		low, high = min(low, v), max(high, v)
+	}
+	for _, r := range rows {
+		cells, shades := []Cell{{Text: orDefault(r)}}, []float64{0}
+		for _, c := range columns {
+			v := best[[2]string{r, c}]
+			shade := 0.0
+			if v > 0 && high > low {
+				shade = 0.1 + 0.9*(v-low)/(high-low)
+			}
+			cells, shades = append(cells, Cell{Text: rateCell(v)}), append(shades, shade)
+		}
+		tab.Rows, tab.Shades = append(tab.Rows, cells), append(tab.Shades, shades)
+	}
+	return tab
+}

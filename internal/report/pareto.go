@@ -1,0 +1,101 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/plot/plotter"
+
+	"planner/plan"
+	"planner/sweep/measure"
+)
+
+// spacing is what share of the throughput of one point of the frontier the next one that is
+// listed has at most.
+const spacing = 0.95
+
+// mostKinds is how many kinds of instances a chart tells apart by colour.
+const mostKinds = 6
+
+// addPareto draws what all sets on all GPUs trade: throughput a GPU against the speed that
+// a user sees, with the frontier of both.
+func addPareto(d *Document, p *plan.Plan, trials []measure.Measurement) {
+	c := &Chart{Title: "Throughput a GPU against the speed of one answer, all trials", Name: "pareto", LinearY: true,
+		XLabel: "output tokens/s for one user (1 / median TPOT)", YLabel: "output tokens/s for each GPU"}
+	which := differing(sets(trials))
+	which[0] = false
+	lines := map[string]*Line{}
+	var names []string
+	var all []ChartPoint
+	for _, m := range ran(trials) {
+		if !m.Valid || m.Overloaded || m.Aborted.Text != "" || m.TPOT.P50 <= 0 || m.OutputTokens <= 0 {
+			continue
+		}
+		k := m.Trial.Knobs
+		name := fmt.Sprintf("%s x %s", count(k.GPUs()), cmp.Or(k.GPU, p.Offer.GPU, "GPU"))
+		if lines[name] == nil {
+			if len(names) == mostKinds {
+				continue
+			}
+			names, lines[name] = append(names, name), &Line{Name: name}
+		}
+		y := m.OutputTokens / float64(k.GPUs())
+		at := ChartPoint{X: 1 / m.TPOT.P50.Seconds(), Y: y, Low: y, High: y, Trial: m.Trial.Number, Note: load(&m.Trial)}
+		if text := values([]measure.Knobs{k}, which); text != "" {
+			at.Note += ", " + text
+		}
+		if v := m.Verdict; v != nil && v.State != measure.Unsure {
+			at.Note += ", " + v.State.String()
+		}
+		lines[name].Points, all = append(lines[name].Points, at), append(all, at)
+	}
+	if len(all) < 3 {
+		return
+	}
+	for _, name := range names {
+		c.Series = append(c.Series, *lines[name])
+	}
+	edge := frontier(all)
+	c.Series = append(c.Series, Line{Name: "frontier", Fit: steps(edge)})
+	tab := Table{Caption: "On the frontier: nothing that was tried is better in both", Columns: []Column{{Name: "tokens/s for one user", Right: true},
+		{Name: "tokens/s for each GPU", Right: true}, {Name: "trial", Right: true}, {Name: "load and settings", Wrap: true}}}
+	last := math.Inf(1)
+	for _, q := range edge {
+		if q.Y > spacing*last {
+			continue
+		}
+		last = q.Y
+		tab.Rows = append(tab.Rows, []Cell{{Text: number(q.X, 3)}, {Text: number(q.Y, 3)}, {Text: count(q.Trial)}, {Text: q.Note}})
+		tab.Trials = append(tab.Trials, q.Trial)
+	}
+	d.section("Throughput against speed", c, tab)
+}
+
+// frontier are the points that no other is above and right of, from left to right.
+func frontier(all []ChartPoint) []ChartPoint {
+	sorted := slices.Clone(all)
+	slices.SortStableFunc(sorted, func(a, b ChartPoint) int { return cmp.Or(cmp.Compare(b.X, a.X), cmp.Compare(b.Y, a.Y)) })
+	var out []ChartPoint
+	highest := math.Inf(-1)
+	for _, p := range sorted {
+		if p.Y > highest {
+			out, highest = append(out, p), p.Y
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// steps is the line along a frontier: what is reached at each speed.
+func steps(edge []ChartPoint) plotter.XYs {
+	var line plotter.XYs
+	for i, p := range edge {
+		if i > 0 {
+			line = append(line, plotter.XY{X: edge[i-1].X, Y: p.Y})
+		}
+		line = append(line, plotter.XY{X: p.X, Y: p.Y})
+	}
+	return line
+}

@@ -1,0 +1,171 @@
+package effects
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"planner/internal/stat"
+	"planner/sweep/measure"
+)
+
+// Effect is what the values of one knob do to the maximum rate, all else equal.
+type Effect struct {
+	Knob string `json:"knob"`
+	// Best and Worst are the values with the highest and the lowest mean rate.
+	Best  string `json:"best"`
+	Worst string `json:"worst"`
+	// Cost is by how much lower, as a share, the rate is with the worst value, with its
+	// interval.
+	Cost       float64 `json:"cost"`
+	Low        float64 `json:"low"`
+	High       float64 `json:"high"`
+	Confidence float64 `json:"confidence"`
+	// Sets is how many sets of knobs were tried with either value.
+	Sets int `json:"sets"`
+}
+
+// Shown reports whether the interval is away from no effect.
+func (e *Effect) Shown() bool { return e.Low > 0 }
+
+// confidence is that of the intervals.
+const confidence = 0.90
+
+// Of ranks the knobs in which settings differ by what they cost: main effects of a linear
+// model of the logarithm of the rate, a level for each value that several settings have. Its intervals hold what the
+// model does not explain, interactions of knobs included. It is nil where there are too
+// few settings for the values.
+func Of(settings []Setting) []Effect {
+	settings = repeated(settings)
+	factors := factorsOf(settings)
+	columns := 1
+	for _, f := range factors {
+		columns += len(f.values) - 1
+	}
+	free := len(settings) - columns
+	if len(factors) == 0 || free < 2 {
+		return nil
+	}
+	x, y := mat.NewDense(len(settings), columns, nil), mat.NewVecDense(len(settings), nil)
+	for i, s := range settings {
+		x.Set(i, 0, 1)
+		for _, f := range factors {
+			if level := slices.Index(f.values, f.knob.Text(s.Knobs)); level > 0 {
+				x.Set(i, f.column+level-1, 1)
+			}
+		}
+		y.SetVec(i, math.Log(s.Rate))
+	}
+	var gram, inverse mat.Dense
+	gram.Mul(x.T(), x)
+	if err := inverse.Inverse(&gram); err != nil {
+		return nil // values that only come together cannot be told apart
+	}
+	var moment, beta, residual mat.VecDense
+	moment.MulVec(x.T(), y)
+	beta.MulVec(&inverse, &moment)
+	residual.MulVec(x, &beta)
+	residual.SubVec(y, &residual)
+	variance := mat.Dot(&residual, &residual) / float64(free)
+	t := stat.StudentT((1+confidence)/2, float64(free))
+	var out []Effect
+	for _, f := range factors {
+		out = append(out, f.effect(settings, &beta, &inverse, t*math.Sqrt(variance)))
+	}
+	slices.SortStableFunc(out, func(a, b Effect) int { return cmp.Compare(b.Cost, a.Cost) })
+	return out
+}
+
+// repeated leaves out the settings with a value that no other has: what it does cannot be
+// told from what the others of its values do.
+func repeated(settings []Setting) []Setting {
+	for {
+		kept := slices.DeleteFunc(slices.Clone(settings), func(s Setting) bool {
+			return slices.ContainsFunc(measure.KnobTable, func(n measure.Knob) bool {
+				return !slices.ContainsFunc(settings, func(o Setting) bool { return o.Knobs != s.Knobs && n.Get(o.Knobs) == n.Get(s.Knobs) })
+			})
+		})
+		if len(kept) == len(settings) {
+			return kept
+		}
+		settings = kept
+	}
+}
+
+// factor is a knob in which settings differ, with its values; those behind the first have
+// columns of the model from column on.
+type factor struct {
+	knob   measure.Knob
+	values []string
+	column int
+}
+
+func factorsOf(settings []Setting) []factor {
+	var out []factor
+	column := 1
+	for _, n := range measure.KnobTable {
+		f := factor{knob: n, values: Values(settings, n), column: column}
+		if len(f.values) > 1 && !n.Placement {
+			out = append(out, f)
+			column += len(f.values) - 1
+		}
+	}
+	return out
+}
+
+// Values are those of a knob in some settings, in order.
+func Values(settings []Setting, n measure.Knob) []string {
+	all := slices.Clone(settings)
+	slices.SortStableFunc(all, func(a, b Setting) int { return cmp.Compare(n.Number(a.Knobs), n.Number(b.Knobs)) })
+	var out []string
+	for _, s := range all {
+		if v := n.Text(s.Knobs); !slices.Contains(out, v) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// effect contrasts the best value of the factor with the worst; spread is how many
+// standard errors of a unit the interval is wide on either side.
+func (f *factor) effect(settings []Setting, beta *mat.VecDense, inverse *mat.Dense, spread float64) Effect {
+	at := func(level int) float64 {
+		if level == 0 {
+			return 0
+		}
+		return beta.AtVec(f.column + level - 1)
+	}
+	best, worst := 0, 0
+	for level := range f.values {
+		if at(level) > at(best) {
+			best = level
+		}
+		if at(level) < at(worst) {
+			worst = level
+		}
+	}
+	variance := 0.0
+	for _, i := range []int{best, worst} {
+		for _, j := range []int{best, worst} {
+			if i == 0 || j == 0 {
+				continue
+			}
+			sign := 1.0
+			if i != j {
+				sign = -1
+			}
+			variance += sign * inverse.At(f.column+i-1, f.column+j-1)
+		}
+	}
+	gap, wide := at(best)-at(worst), spread*math.Sqrt(max(variance, 0))
+	e := Effect{Knob: f.knob.Name, Best: f.values[best], Worst: f.values[worst], Confidence: confidence,
+		Cost: -math.Expm1(-gap), Low: -math.Expm1(-(gap - wide)), High: -math.Expm1(-(gap + wide))}
+	for _, s := range settings {
+		if v := f.knob.Text(s.Knobs); v == e.Best || v == e.Worst {
+			e.Sets++
+		}
+	}
+	return e
+}

@@ -1,0 +1,90 @@
+package effects
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"planner/model/curve"
+	"planner/sweep/measure"
+)
+
+// crossed are settings whose rates are products of known effects and noise.
+func crossed(rng *rand.Rand, noise float64) []Setting {
+	var out []Setting
+	for i, seqs := range []int{64, 128, 256} {
+		for j, tokens := range []int{2048, 8192} {
+			for _, memory := range []float64{0.85, 0.95} {
+				rate := 10 * math.Pow(0.7, float64(2-i)) * math.Pow(0.9, float64(1-j)) * math.Exp(noise*rng.NormFloat64())
+				out = append(out, Setting{measure.Knobs{MaxNumSeqs: seqs, MaxNumBatchedTokens: tokens, GPUMemoryUtilization: memory, TensorParallel: 4}, rate})
+			}
+		}
+	}
+	return out
+}
+
+func TestKnownEffects(t *testing.T) {
+	got := Of(crossed(rand.New(rand.NewPCG(1, 1)), 0))
+	want := []Effect{{Knob: "max_num_seqs", Best: "256", Worst: "64", Cost: 0.51}, {Knob: "max_num_batched_tokens", Best: "8192", Worst: "2048", Cost: 0.1}, {Knob: "gpu_memory_utilization"}}
+	if len(got) != len(want) {
+		t.Fatalf("%+v", got)
+	}
+	for i, e := range got {
+		if e.Knob != want[i].Knob || want[i].Best != "" && (e.Best != want[i].Best || e.Worst != want[i].Worst) || math.Abs(e.Cost-want[i].Cost) > 1e-9 {
+			t.Errorf("%+v, want %+v", e, want[i])
+		}
+	}
+	if Of(crossed(rand.New(rand.NewPCG(1, 1)), 0)[:4]) != nil {
+		t.Error("four settings tell of four columns")
+	}
+}
+
+// TestIntervalsCover: under noise the interval of a real effect holds it about as often as
+// it says.
+func TestIntervalsCover(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	const runs = 2000
+	held := 0
+	for range runs {
+		for _, e := range Of(crossed(rng, 0.05)) {
+			if e.Knob == "max_num_seqs" && e.Low <= 0.51 && e.High >= 0.51 {
+				held++
+			}
+		}
+	}
+	if share := float64(held) / runs; share < 0.87 || share > 0.93 {
+		t.Errorf("the 90 %% interval holds the effect in %.1f %%", 100*share)
+	}
+}
+
+// TestRatesAreReadOffTheReference: a set that is slower by a factor everywhere carries
+// less by that factor, whatever rate it was tried at.
+func TestRatesAreReadOffTheReference(t *testing.T) {
+	latency := func(rate, mu float64) time.Duration { return time.Duration(float64(time.Second) * 0.1 / (1 - rate/mu)) }
+	measured := func(k measure.Knobs, rate, mu float64) measure.Measurement {
+		m := measure.Measurement{Trial: measure.Trial{Knobs: k, Rate: rate}, Valid: true, Throughput: measure.Throughput{Achieved: rate}, Tally: measure.Tally{Requests: 2000}}
+		m.TTFT = measure.Summary{P50: latency(rate, mu), P99: 4 * latency(rate, mu), N: 2000}
+		return m
+	}
+	best, half := measure.Knobs{MaxNumSeqs: 256}, measure.Knobs{MaxNumSeqs: 64}
+	var trials []measure.Measurement
+	for _, rate := range []float64{1, 4, 8, 12, 15, 17, 18} {
+		trials = append(trials, measured(best, rate, 20))
+	}
+	c, err := curve.Fit(measure.TTFT, curve.FromMeasurements(trials, measure.TTFT), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rate := range []float64{6, 8, 8.5} {
+		got := Rates(append(trials, measured(half, rate, 10)), Reference{Knobs: best, Rate: 16, Curves: []*curve.Curve{c}})
+		if len(got) != 2 || math.Abs(got[1].Rate-8) > 0.3 {
+			t.Errorf("tried at %v: %+v, want half of 16", rate, got)
+		}
+	}
+	over := measured(half, 14, 1e9)
+	over.Overloaded, over.Achieved, over.TTFT = true, 9.5, measure.Summary{P50: time.Minute, P99: -1, N: 500}
+	if got := Rates(append(trials, over), Reference{Knobs: best, Rate: 16}); len(got) != 2 || got[1].Rate != 9.5 {
+		t.Errorf("overloaded: %+v", got)
+	}
+}

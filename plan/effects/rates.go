@@ -1,0 +1,120 @@
+// Package effects says which knob matters: how far each moves the maximum rate, by the
+// trials that were run.
+package effects
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"planner/model/curve"
+	"planner/sweep/measure"
+)
+
+// Setting is a set of knobs and about the rate that it carries.
+type Setting struct {
+	Knobs measure.Knobs
+	Rate  float64
+}
+
+// Reference is the set that was searched in full: its maximum rate and its fitted curves.
+type Reference struct {
+	Knobs  measure.Knobs
+	Rate   float64
+	Curves []*curve.Curve
+}
+
+// Rates places every set of the reference's kind of instance on the scale of the
+// reference: one that shows at some rate what the reference shows at a rate x carries by
+// the ratio of the two more, by the metric that leaves it least; one that a rate overloads
+// carries what it completes. Sets are tried on the same requests, so that ratios are much
+// surer than rates. A set without a trial that tells is left out.
+func Rates(trials []measure.Measurement, ref Reference) []Setting {
+	out := []Setting{{ref.Knobs, ref.Rate}}
+	if !(ref.Rate > 0) {
+		return nil
+	}
+	nearest := map[measure.Knobs]*measure.Measurement{}
+	var order []measure.Knobs
+	for i := range trials {
+		m := &trials[i]
+		k := m.Trial.Knobs
+		if m.Rejected.Text != "" || !m.Valid || m.Trial.Rate <= 0 || k == ref.Knobs || kind(k) != kind(ref.Knobs) {
+			continue
+		}
+		if nearest[k] == nil {
+			order = append(order, k)
+		}
+		if nearest[k] == nil || ref.off(m) < ref.off(nearest[k]) {
+			nearest[k] = m
+		}
+	}
+	for _, k := range order {
+		if rate, ok := ref.carried(nearest[k]); ok {
+			out = append(out, Setting{k, rate})
+		}
+	}
+	return out
+}
+
+// kind is what of a set is no knob of the engine but the instance itself.
+func kind(k measure.Knobs) measure.Knobs {
+	var out measure.Knobs
+	for _, n := range measure.KnobTable {
+		if n.Placement {
+			n.Copy(&out, k)
+		}
+	}
+	return out
+}
+
+// off is how far a trial is from the reference's rate, in logarithms.
+func (r *Reference) off(m *measure.Measurement) float64 {
+	return math.Abs(math.Log(m.Trial.Rate / r.Rate))
+}
+
+// carried is about the rate that the set of a trial carries; false where the trial does
+// not tell.
+func (r *Reference) carried(m *measure.Measurement) (float64, bool) {
+	rate, known := math.Inf(1), false
+	for _, c := range r.Curves {
+		s := m.Of(c.Class).Latency(c.Metric)
+		for _, q := range slices.Backward(c.Model.Levels) {
+			if y := s.Stat(q); y > 0 {
+				if x, ok := inverse(c, q, y); ok {
+					rate, known = min(rate, r.Rate*m.Trial.Rate/x), true
+				}
+				break
+			}
+		}
+	}
+	if m.Overloaded && m.Achieved > 0 {
+		rate, known = min(rate, m.Achieved), true
+	}
+	return rate, known
+}
+
+// inverse is the rate at which a curve has a latency, its ends where it has none so low or
+// so high; false where the curve says nothing.
+func inverse(c *curve.Curve, q float64, y time.Duration) (float64, bool) {
+	low, high := c.Low, c.End()
+	bottom, ok := c.At(q, low)
+	top, ok2 := c.At(q, high)
+	switch {
+	case !ok || !ok2 || high <= low:
+		return 0, false
+	case y <= bottom:
+		return low, true
+	case y >= top:
+		return high, true
+	}
+	for range 40 {
+		middle := (low + high) / 2
+		if at, _ := c.At(q, middle); at < y {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low, true
+}
