@@ -48,6 +48,8 @@ func newApp(stdout, stderr io.Writer, signals *interrupts) *cli.App {
 			p.traceCommand(),
 			p.importCommand(),
 			p.doctorCommand(),
+			p.cleanCommand(),
+			p.installCommand(),
 			p.catalogCommand(),
 			p.initCommand(),
 			p.completionCommand(),

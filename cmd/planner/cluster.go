@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +41,7 @@ func (p *program) divide(r *run) error {
 	if r.second != nil && r.second.Launcher() != launcher {
 		return usagef("compare: engine.launcher is %q of A and %q of B, want the same for both", launcher, r.second.Launcher())
 	}
-	scheduler, err := schedulerOf(r.cfg, launcher)
+	scheduler, err := cluster.New(r.cfg)
 	if err != nil {
 		return err
 	}
@@ -55,20 +54,6 @@ func (p *program) divide(r *run) error {
 
 // allOfThem is more trials than are ever proposed together.
 const allOfThem = 1 << 20
-
-// schedulerOf is the scheduler of a configuration.
-func schedulerOf(cfg *config.Config, launcher string) (cluster.Scheduler, error) {
-	c := cfg.Cluster
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	if launcher != "slurm" {
-		return nil, usagef("engine.launcher: %q is not built in yet, want local or slurm", launcher)
-	}
-	return &cluster.Slurm{Gres: c.GPU, Partition: c.Partition, Account: c.Account, QOS: c.QOS, Constraint: c.Constraint,
-		TimeLimit: c.TimeLimit, Setup: c.Setup, Extra: c.Extra, Planner: cmp.Or(c.Planner, self)}, nil
-}
 
 // partFiles are the files that the run folder of a part begins with.
 func (r *run) partFiles(part string, whole bool) (map[string][]byte, error) {

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"planner/internal/secret"
@@ -47,7 +49,7 @@ func (c *Config) clusterRows() []row {
 		{"account", "slurm", anyWord().in(&l.Account)},
 		{"qos", "slurm", anyWord().in(&l.QOS)},
 		{"constraint", "slurm: features that the node must have", anyWord().in(&l.Constraint)},
-		{"time_limit", "of one job; what is not finished then goes on in another", durationIn(atLeast(float64(time.Minute))).in(&l.TimeLimit)},
+		{"time_limit", "of one job; what is not finished then goes on in another", durationIn(atLeast(float64(2 * time.Minute))).in(&l.TimeLimit)},
 		{"setup", `lines of shell before planner starts in a job: ["module load cuda"]; with a container the last is ["apptainer exec --nv vllm.sif {command}"]`,
 			setupLines().in(&l.Setup)},
 		{"planner", `path of this program on the nodes; "" = the one that submits`, anyWord().in(&l.Planner)},
@@ -122,3 +124,17 @@ func (r *reader) checkCluster(c *Config) {
 		r.missing("cluster.image", "engine.launcher", `is missing, want the image of the engine, such as "vllm/vllm-openai:v0.15.1", because launcher is "kubernetes"`)
 	}
 }
+
+// siteWords is the table of what a site may call a GPU, for a starter.
+func siteWords(gpu string, word func(string) string) string {
+	return fmt.Sprintf("{ %s = %s }", quote(gpu), quote(word(gpu)))
+}
+
+// slurmWord is what sites usually name the gres type of a GPU: h100.
+func slurmWord(gpu string) string {
+	first, _, _ := strings.Cut(strings.ToLower(gpu), " ")
+	return first
+}
+
+// labelWord is about what the label of a node says: NVIDIA-H100-SXM.
+func labelWord(gpu string) string { return "NVIDIA-" + strings.ReplaceAll(gpu, " ", "-") }

@@ -139,7 +139,7 @@ func TestTemplateLoads(t *testing.T) {
 				if engine == "llama-server" {
 					continue // which loads a file
 				}
-				text, err := Template(model, gpu, engine)
+				text, err := Template(model, gpu, engine, "")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -158,11 +158,11 @@ func TestTemplateLoads(t *testing.T) {
 // A starter for an engine that loads a file names one, and one for a model of the
 // user's own has lengths that the model can take.
 func TestTemplateOfFiles(t *testing.T) {
-	if _, err := Template("llama-3.1-8b", "", "llama-server"); err == nil || !strings.Contains(err.Error(), "--model: model.name: is \"llama-3.1-8b\", want the path of a GGUF file") {
+	if _, err := Template("llama-3.1-8b", "", "llama-server", ""); err == nil || !strings.Contains(err.Error(), "--model: model.name: is \"llama-3.1-8b\", want the path of a GGUF file") {
 		t.Errorf("a name that is no file: %v", err)
 	}
 	for _, name := range []string{"", "models/tiny.gguf"} {
-		text, err := Template(name, "", "llama-server")
+		text, err := Template(name, "", "llama-server", "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +179,7 @@ func TestTemplateOfFiles(t *testing.T) {
 	if err := os.WriteFile(shape, []byte(strings.Replace(tiny, "8192", "2048", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	text, err := Template(shape, "", "vllm")
+	text, err := Template(shape, "", "vllm", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestTemplateOfFiles(t *testing.T) {
 // TestTemplateUncommented takes the comment signs off a starter: what it shows as
 // default or example must be right, too.
 func TestTemplateUncommented(t *testing.T) {
-	text, err := Template("", "", "")
+	text, err := Template("", "", "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestTemplateUncommented(t *testing.T) {
 }
 
 func TestTemplateNamesTheFlag(t *testing.T) {
-	_, err := Template("gpt-9", "H9000", "vlm")
+	_, err := Template("gpt-9", "H9000", "vlm", "")
 	for _, flag := range []string{"--model: model.name:", "--gpu: hardware.gpu:", "--engine: engine.kind:"} {
 		if err == nil || !strings.Contains(err.Error(), flag) {
 			t.Errorf("%v does not name %s", err, flag)

@@ -30,9 +30,9 @@ const (
 // engine. A model may be the path of a config.json as well, and for llama-server it is
 // that of a GGUF file, on hardware that nobody need name. The degree of tensor
 // parallelism is the smallest power of two at which the weights take at most 60 % of
-// the GPUs' memory. The error is a [Problems] that names the flags --model, --gpu and
-// --engine.
-func Template(modelName, gpu, kind string) ([]byte, error) {
+// the GPUs' memory. With a launcher for clusters it has what a submission needs. The error is a [Problems] that names the flags --model, --gpu,
+// --engine and --launcher.
+func Template(modelName, gpu, kind, launcher string) ([]byte, error) {
 	given := []Override{
 		{Key: "demand.rate", Value: "100"}, {Key: "slo.ttft.p99", Value: "500ms"}, {Key: "slo.tpot.p99", Value: "50ms"},
 		{Key: "engine.kind", Value: cmp.Or(kind, starterEngine), Flag: "--engine"},
@@ -55,6 +55,18 @@ func Template(modelName, gpu, kind string) ([]byte, error) {
 	}
 	if need.Engine == SimulatedEngine || gpu != "" {
 		put("hardware.gpu", cmp.Or(gpu, starterGPU), "--gpu")
+	}
+	switch launcher {
+	case "slurm":
+		put("cluster.gpu", siteWords(cmp.Or(gpu, starterGPU), slurmWord), "--gpu")
+		put("cluster.partition", "", "")
+		put("cluster.time_limit", "4h", "")
+	case "kubernetes":
+		put("cluster.gpu", siteWords(cmp.Or(gpu, starterGPU), labelWord), "--gpu")
+		put("cluster.image", "vllm/vllm-openai:latest", "")
+	}
+	if launcher != "" {
+		put("engine.launcher", launcher, "--launcher")
 	}
 	switch kind {
 	case "attach":

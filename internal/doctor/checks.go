@@ -10,6 +10,9 @@ import (
 )
 
 func engineProgram(m *machine, w *wanted) Check {
+	if w.remote() {
+		return passed("engines run in jobs of %s, where this is not looked for", w.launcher)
+	}
 	if w.kind == "attach" {
 		return passed("an engine that runs elsewhere is used; none is started here")
 	}
@@ -51,6 +54,9 @@ func modelFile(_ *machine, w *wanted) Check {
 }
 
 func gpuCount(m *machine, w *wanted) Check {
+	if w.remote() && m.gpuTool == "" {
+		return Check{}
+	}
 	missing, install := warned, "simulated engines need none; for real ones install the driver"
 	if w.launches() && w.gpu != "" {
 		missing, install = problem, "install the driver, or run on a machine with "+w.gpu

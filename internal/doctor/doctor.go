@@ -49,7 +49,7 @@ func Examine(ctx context.Context, cfg *config.Config, selfTest bool) []Check {
 	if selfTest {
 		m.client = bestSelfTest(ctx)
 	}
-	return judge(&m, wantedBy(cfg))
+	return append(judge(&m, wantedBy(cfg)), cluster(ctx, cfg)...)
 }
 
 // checks are all that is looked at, in the order of the report. What they return
@@ -92,6 +92,8 @@ func problem(remedy, format string, a ...any) Check {
 type wanted struct {
 	// kind is the engine's, "" or "simulated" for none.
 	kind string
+	// launcher starts it elsewhere; "" and "local" start it here.
+	launcher string
 	// gpu is a name of the catalog, gpus how many one instance takes, share what of
 	// a GPU's memory the engine will take.
 	gpu   string
@@ -104,13 +106,18 @@ type wanted struct {
 }
 
 // launches reports whether an engine will be started here.
-func (w *wanted) launches() bool { return w.kind != "" && w.kind != "simulated" && w.kind != "attach" }
+func (w *wanted) launches() bool {
+	return !w.remote() && w.kind != "" && w.kind != "simulated" && w.kind != "attach"
+}
+
+// remote reports whether engines run in the jobs of a cluster.
+func (w *wanted) remote() bool { return w.launcher != "" && w.launcher != "local" }
 
 func wantedBy(cfg *config.Config) *wanted {
 	if cfg == nil {
 		return &wanted{}
 	}
-	w := &wanted{kind: cfg.Engine.Kind, gpus: 1, file: cfg.Model.File, key: cfg.Engine.Endpoint.APIKeyEnv, url: cfg.Engine.Endpoint.URL}
+	w := &wanted{kind: cfg.Engine.Kind, launcher: cfg.Launcher(), gpus: 1, file: cfg.Model.File, key: cfg.Engine.Endpoint.APIKeyEnv, url: cfg.Engine.Endpoint.URL}
 	runnable, _ := cfg.Candidates()
 	for _, k := range runnable {
 		w.gpus, w.share = max(w.gpus, k.GPUs()), max(w.share, k.GPUMemoryUtilization)

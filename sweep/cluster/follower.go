@@ -144,11 +144,11 @@ func (f *Follower) Finish(ctx context.Context) error {
 	f.stopped()
 	<-f.ended
 	for began := time.Now(); time.Since(began) < leave; time.Sleep(polite / 2) {
-		jobs, err := f.Scheduler.List(ctx, f.run)
+		left, err := Active(ctx, f.Scheduler, f.run)
 		if err != nil {
 			return nil // what has ended needs no cancelling, and what has not ends soon
 		}
-		if !slices.ContainsFunc(jobs, func(s Status) bool { return s.active() }) {
+		if left == 0 {
 			break
 		}
 	}

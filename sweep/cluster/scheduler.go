@@ -5,13 +5,16 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"time"
 
+	"planner/internal/config"
 	"planner/sweep"
 )
 
@@ -30,6 +33,20 @@ type Scheduler interface {
 	Try(ctx context.Context, j Job) error
 	// Collect brings the files of a part here, where the file system is not shared.
 	Collect(ctx context.Context, id string, part sweep.Folder) error
+}
+
+// New is the scheduler that a configuration's launcher names.
+func New(cfg *config.Config) (Scheduler, error) {
+	c := cfg.Cluster
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	if launcher := cfg.Launcher(); launcher != "slurm" {
+		return nil, fmt.Errorf("engine.launcher: %q is not built in yet, want local or slurm", launcher)
+	}
+	return &Slurm{Gres: c.GPU, Partition: c.Partition, Account: c.Account, QOS: c.QOS, Constraint: c.Constraint,
+		TimeLimit: c.TimeLimit, Setup: c.Setup, Extra: c.Extra, Planner: cmp.Or(c.Planner, self)}, nil
 }
 
 // Job is one part of a run.
@@ -107,4 +124,16 @@ func oneLine(text string) string {
 		lines[i] = strings.TrimSpace(l)
 	}
 	return strings.Join(lines, "; ")
+}
+
+// Active counts the jobs of a run that have not ended.
+func Active(ctx context.Context, s Scheduler, run string) (int, error) {
+	jobs, err := s.List(ctx, run)
+	n := 0
+	for _, j := range jobs {
+		if j.active() {
+			n++
+		}
+	}
+	return n, err
 }

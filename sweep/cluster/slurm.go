@@ -27,8 +27,9 @@ type Slurm struct {
 }
 
 // warning is how long before the end of a job planner is told to finish: enough for the
-// longest stop of an engine.
-const warning = 60
+// longest stop of an engine, and no large share of a short job. Slurm may be as much as a
+// minute early.
+func warning(limit time.Duration) int { return int(min(time.Minute, limit/4).Seconds()) }
 
 // JobLog is the file of a part's run folder that holds what its jobs printed.
 const JobLog = "job.log"
@@ -53,7 +54,7 @@ func (s *Slurm) Script(j Job) (string, error) {
 	option("ntasks", "1")
 	option("gres", strings.ReplaceAll(fmt.Sprintf("gpu:%s:%d", s.Gres[j.Part.GPU], j.Part.GPUs), "::", ":"))
 	option("time", slurmTime(s.TimeLimit))
-	option("signal", fmt.Sprintf("B:TERM@%d", warning))
+	option("signal", fmt.Sprintf("B:TERM@%d", warning(s.TimeLimit)))
 	// Keys stay where they are: the controller stores the environment that it is given.
 	option("export", "HOME,USER,LOGNAME,SHELL,PATH,LANG")
 	b.WriteString("#SBATCH --requeue\n")
@@ -158,7 +159,7 @@ func (s *Slurm) List(ctx context.Context, run string) ([]Status, error) {
 }
 
 // hopeless are the beginnings of reasons that do not pass by themselves.
-var hopeless = []string{"PartitionNodeLimit", "PartitionTimeLimit", "PartitionDown", "PartitionInactive", "AssocMax", "AssocGrp", "QOSMax", "QOSGrp", "QOSNotAllowed",
+var hopeless = []string{"PartitionNodeLimit", "PartitionTimeLimit", "PartitionConfig", "PartitionDown", "PartitionInactive", "AssocMax", "AssocGrp", "QOSMax", "QOSGrp", "QOSNotAllowed",
 	"AccountNotAllowed", "ReqNodeNotAvail", "BadConstraints", "JobHeldUser", "JobHeldAdmin", "DependencyNeverSatisfied", "InvalidAccount", "InvalidQOS",
 	"launch failed requeued held", "job requeued in held state"}
 
