@@ -130,9 +130,13 @@ func (r *run) engines() (report.Engines, error) {
 	if r.cfg != nil {
 		e.Start = func(k measure.Knobs) report.StartCommand { return serverOf(r.cfg, k) }
 	}
+	if r.ground.Virtual && r.ground.Predict != nil {
+		e.Timeline = r.ground.Predict.Timeline
+	}
 	if r.folder == nil || r.ground.Virtual {
 		return e, nil
 	}
+	e.Timeline = r.folder.Timeline
 	var err error
 	e.Seen, err = r.folder.ReadEngineTelemetry()
 	return e, err

@@ -38,6 +38,11 @@ func TestImagesRepeatAndNothingIsCut(t *testing.T) {
 		if err != nil || !bytes.Equal(a, b) {
 			t.Errorf("%s: the bytes differ (%v)", c.Title, err)
 		}
+		page, err := c.PDF()
+		again, err2 := charts()[i].PDF()
+		if err := errors.Join(err, err2); err != nil || !bytes.HasPrefix(page, []byte("%PDF-")) || !bytes.Equal(page, again) {
+			t.Errorf("%s: the PDF's bytes differ (%v)", c.Title, err)
+		}
 		img, err := png.Decode(bytes.NewReader(a))
 		if err != nil {
 			t.Fatal(err)

@@ -19,6 +19,8 @@ type Engines struct {
 	Start func(measure.Knobs) StartCommand
 	// Seen is what was seen of real engines, trial by trial; none on the simulated one.
 	Seen []sweep.EngineTelemetry
+	// Timeline is a trial step by step; nil where that is not known of any.
+	Timeline func(measure.Trial) (sweep.Timeline, error)
 	// GPU finds a GPU with its price by the name that knobs have.
 	GPU func(name string) (config.GPU, bool)
 }

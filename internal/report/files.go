@@ -6,7 +6,7 @@ import "fmt"
 const fileWidth = 120
 
 // Files are the files of a report in a run folder, by name: the document as text,
-// Markdown and HTML, and its plots.
+// Markdown and HTML, and its main charts as PNG, SVG and PDF.
 func Files(d Document) (map[string][]byte, error) {
 	d = d.shown()
 	files := map[string][]byte{
@@ -14,14 +14,18 @@ func Files(d Document) (map[string][]byte, error) {
 		"report.md":   Markdown(d),
 		"report.html": HTML(d),
 	}
-	for i, chart := range d.Charts() {
-		name := fmt.Sprintf("plots/%02d-%s", i+1, chart.Name)
-		var err error
-		if files[name+".png"], err = chart.PNG(); err != nil {
-			return nil, fmt.Errorf("plot: %w", err)
+	number := 0
+	for _, chart := range d.Charts() {
+		if chart.Low {
+			continue
 		}
-		if files[name+".svg"], err = chart.SVG(); err != nil {
-			return nil, fmt.Errorf("plot: %w", err)
+		number++
+		name := fmt.Sprintf("plots/%02d-%s", number, chart.Name)
+		for ending, draw := range map[string]func() ([]byte, error){".png": chart.PNG, ".svg": chart.SVG, ".pdf": chart.PDF} {
+			var err error
+			if files[name+ending], err = draw(); err != nil {
+				return nil, fmt.Errorf("plot: %w", err)
+			}
 		}
 	}
 	return files, nil

@@ -17,6 +17,7 @@ import (
 	"planner/plan/effects"
 	"planner/plan/trust"
 	"planner/search"
+	"planner/sweep"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -184,6 +185,20 @@ func started(k measure.Knobs) StartCommand {
 	return StartCommand{Line: ServerCommand(k, "meta-llama/Llama-3.1-70B-Instruct", "--quantization fp8")}
 }
 
+// inTime is a trial of which the cache is not known at first.
+func inTime(t measure.Trial) (sweep.Timeline, error) {
+	t.Warmup, t.Window, t.Cooldown = 10*time.Second, 40*time.Second, 10*time.Second
+	line := sweep.Timeline{Trial: t, Step: 2 * time.Second}
+	for i := range 30 {
+		m := sweep.Moment{At: time.Duration(2*i+1) * time.Second, Arrived: 15 + float64(i%5), Ended: 14 + float64(i%7), InFlight: 40 + float64(i), KV: 0.3 + float64(i)/100, TTFT: 0.15 + 0.01*float64(i%3)}
+		if i < 3 {
+			m.KV, m.TTFT = math.NaN(), math.NaN()
+		}
+		line.Moments = append(line.Moments, m)
+	}
+	return line, nil
+}
+
 // judged is what trials say of their server and of themselves.
 func judged(trials []measure.Measurement) decide.Judgement {
 	trials = of(trials, settings())
@@ -193,7 +208,7 @@ func judged(trials []measure.Measurement) decide.Judgement {
 // documents are the reports that the goldens hold.
 func documents() map[string]Document {
 	docs := map[string]Document{
-		"plan":   planDocument(solved(), decide.Background{Subject: "llama-3.1-70b in fp8, chat", Trials: trials(), Search: result(), Judgement: judged(trials())}, Engines{Start: started}),
+		"plan":   planDocument(solved(), decide.Background{Subject: "llama-3.1-70b in fp8, chat", Trials: trials(), Search: result(), Judgement: judged(trials())}, Engines{Start: started, Timeline: inTime}),
 		"search": searchDocument(settings(), *result(), decide.Background{Trials: trials()[:6], Judgement: judged(trials()[:6])}, Engines{}),
 		"blocks": blocks(),
 	}

@@ -32,6 +32,7 @@ func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 	addTrials(&d, p, &b)
 	addCurves(&d, p, &b)
 	addRoofline(&d, p, of(b.Trials, p.Offer.Knobs))
+	addNearest(&d, &e, b.Trials, p.Offer.Knobs, p.Offer.Rate.Value)
 	addAlternatives(&d, p)
 	addRejected(&d, p.Rejected)
 	addEngines(&d, &e, b.Trials, &p.Offer.Knobs)

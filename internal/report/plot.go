@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"image/color"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -15,13 +16,14 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgpdf"
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 // The size of an image file, and the dots per inch of the PNG.
 const (
 	plotWidth, plotHeight = 18 * vg.Centimeter, 11.5 * vg.Centimeter
-	plotDPI               = 160
+	plotDPI               = 120
 	laneHeight            = vg.Length(12)
 )
 
@@ -57,6 +59,16 @@ func (c *Chart) PNG() ([]byte, error) {
 // falls back to the viewer's where that is not installed. The same chart gives
 // the same bytes.
 func (c *Chart) SVG() ([]byte, error) { return c.image(vgsvg.New(plotWidth, plotHeight)) }
+
+// pdfDate is a date in a PDF file.
+var pdfDate = regexp.MustCompile(`\(D:[0-9]{14}`)
+
+// PDF draws the chart as a page of its size, with its fonts. The same chart gives the same
+// bytes: the file says that it was made at the beginning of 2000.
+func (c *Chart) PDF() ([]byte, error) {
+	image, err := c.image(vgpdf.New(plotWidth, plotHeight))
+	return pdfDate.ReplaceAll(image, []byte("(D:20000101000000")), err
+}
 
 // inline is the chart as an element of a page, in the page's colours.
 func (c *Chart) inline() (string, error) {

@@ -154,7 +154,18 @@
       const off = Math.hypot(plot.valToPos(p.x, "x") - left, plot.valToPos(p.y, "y") - top);
       if (left >= 0 && off < least) [best, least] = [p, off];
     }
-    tell(chart, best, best || left < 0 ? "" : figure(plot.posToVal(left, "x")) + " | " + figure(plot.posToVal(top, "y")));
+    tell(chart, best, best || left < 0 ? "" : lines(chart, plot.posToVal(left, "x")));
+  }
+
+  // lines says what the lines of a chart are at a place.
+  function lines(chart, x) {
+    const off = ([at]) => Math.abs(at - x);
+    const told = chart.data.series.flatMap((line) => {
+      const all = [...(line.fit || []), ...(line.beyond || [])].flat();
+      const best = all.reduce((a, b) => (a && off(a) <= off(b) ? a : b), null);
+      return best ? [line.name + " " + figure(best[1])] : [];
+    });
+    return figure(x) + ": " + told.join(", ");
   }
 
   function tell(chart, p, otherwise = "") {

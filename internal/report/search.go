@@ -44,6 +44,7 @@ func searchDocument(k measure.Knobs, r search.Result, b decide.Background, e Eng
 	addCertificate(&d, r.Certificate)
 	d.section("Trials", trialTable(trials, slo))
 	addExceedances(&d, &r, trials)
+	addNearest(&d, &e, trials, k, r.Estimate.Value)
 	addEngines(&d, &e, trials, nil)
 	addWarnings(&d, r.Warnings)
 	return d

@@ -1,0 +1,63 @@
+package report
+
+import (
+	"fmt"
+	"math"
+
+	"planner/sweep"
+	"planner/sweep/measure"
+)
+
+// addNearest draws the trial of some settings that is nearest to a rate, where what was kept
+// of it tells.
+func addNearest(d *Document, e *Engines, trials []measure.Measurement, k measure.Knobs, rate float64) {
+	m := nearest(trials, k, rate)
+	if e.Timeline == nil || m == nil {
+		return
+	}
+	if line, err := e.Timeline(m.Trial); err == nil {
+		addTimeline(d, &line)
+	}
+}
+
+// addTimeline draws a trial step by step: what came and what went, how much was in flight,
+// how full the KV cache was, and how long first tokens took.
+func addTimeline(d *Document, line *sweep.Timeline) {
+	if line == nil || len(line.Moments) < 3 {
+		return
+	}
+	t := &line.Trial
+	chart := func(name, title, label string, series ...Line) *Chart {
+		return &Chart{Title: title, Name: "timeline-" + name, XLabel: "seconds since the start of the trial", YLabel: label, LinearY: true, Low: true, Series: series}
+	}
+	of := func(name string, value func(*sweep.Moment) float64) Line {
+		l := Line{Name: name}
+		for i := range line.Moments {
+			if v := value(&line.Moments[i]); !math.IsNaN(v) {
+				l.Fit = append(l.Fit, struct{ X, Y float64 }{line.Moments[i].At.Seconds(), v})
+			}
+		}
+		return l
+	}
+	charts := []*Chart{
+		chart("rate", "Requests that came and that ended", "requests/s",
+			of("came", func(m *sweep.Moment) float64 { return m.Arrived }), of("ended", func(m *sweep.Moment) float64 { return m.Ended })),
+		chart("in-flight", "Requests in flight", "requests", of("in flight", func(m *sweep.Moment) float64 { return m.InFlight })),
+		chart("kv", "KV cache in use", "%", of("KV cache", func(m *sweep.Moment) float64 { return 100 * m.KV })),
+		chart("ttft", "Median TTFT of the requests due then", "ms", of("TTFT", func(m *sweep.Moment) float64 { return 1e3 * m.TTFT })),
+	}
+	blocks := []Element{Paragraph{Text: fmt.Sprintf("Trial %d, %s, in steps of %s; what is measured lies between the marks.", t.Number, load(t), latency(line.Step)), Tone: Quiet}}
+	for _, c := range charts {
+		if c.Empty() {
+			continue
+		}
+		if t.Warmup > 0 {
+			c.Rates = append(c.Rates, Reference{t.Warmup.Seconds(), "window"})
+		}
+		if t.Cooldown > 0 {
+			c.Rates = append(c.Rates, Reference{(t.Warmup + t.Window).Seconds(), "its end"})
+		}
+		blocks = append(blocks, c)
+	}
+	d.section("A trial in time", blocks...)
+}
