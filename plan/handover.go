@@ -12,6 +12,8 @@ type Handover struct {
 	// Modelled says how the simulated engine takes each feature of the configuration;
 	// empty where the figures are measured.
 	Modelled []Feature `json:"modelled"`
+	// Pools are those of the classes of a mix with limits of their own; nil elsewhere.
+	Pools *Pools `json:"pools,omitempty"`
 }
 
 // Served is the model of the instances.

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"planner/internal/report"
-	"planner/plan/decide"
 	"planner/sweep"
 	"planner/sweep/design"
 	"planner/sweep/measure"
@@ -31,6 +31,9 @@ func (p *program) dryDecision(ctx context.Context, r *run) error {
 		servers = append(servers, serverOf(r.cfg, k))
 		fmt.Fprintf(p.plain, "  %s\n", servers[len(servers)-1].Line)
 	}
+	if classes := r.cfg.Pools(); len(classes) > 0 {
+		fmt.Fprintf(p.plain, "and likewise for each of %s alone\n", strings.Join(classes, ", "))
+	}
 	p.cannotRun(r)
 	if err := p.beside(servers...); err != nil {
 		return err
@@ -43,7 +46,9 @@ const longestForecast = 30 * time.Second
 
 // forecast tells on standard error what a decision on real engines would take.
 func (p *program) forecast(ctx context.Context, r *run) error {
-	d, ok := r.study.(*decide.Decision)
+	d, ok := r.study.(interface {
+		Forecast(context.Context) (string, error)
+	})
 	if !ok {
 		return nil
 	}

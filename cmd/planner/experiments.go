@@ -91,7 +91,7 @@ func estimateExperiment() experiment {
 
 // decisionStudy searches, sizes and prices.
 func decisionStudy(p *program, r *run) (sweep.Study, error) {
-	return study(p, r, func() (sweep.Study, error) { return asStudy(decide.New(r.cfg, r.ground)) })
+	return study(p, r, func() (sweep.Study, error) { return asStudy(decide.NewPlan(r.cfg, r.ground)) })
 }
 
 // searchExperiment is the maximum rate of one set of knobs.

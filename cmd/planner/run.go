@@ -331,14 +331,35 @@ func journalSize(f *sweep.Folder) int64 {
 
 // document is the report of an answer. A plan learns how its instances are started.
 func (r *run) document(answer any) (report.Document, error) {
-	if p, ok := answer.(*decide.Planned); ok && r.ground.Run != nil {
-		handOver(r.cfg, p)
+	for _, p := range plansOf(answer) {
+		if r.ground.Run != nil {
+			handOver(r.configOf(p), p)
+		}
 	}
 	engines, err := r.engines()
 	if err != nil {
 		return report.Document{}, err
 	}
 	return report.Build(answer, engines)
+}
+
+// configOf is the configuration of a plan of the run.
+func (r *run) configOf(p *decide.Planned) *config.Config {
+	if p.Class != "" {
+		return r.cfg.Pool(p.Class)
+	}
+	return r.cfg
+}
+
+// plansOf are the plans of an answer, those of pools of classes too.
+func plansOf(answer any) []*decide.Planned {
+	switch a := answer.(type) {
+	case *decide.Planned:
+		return append([]*decide.Planned{a}, a.Each...)
+	case *decide.PoolsPlanned:
+		return a.Each
+	}
+	return nil
 }
 
 // facts are what of an answer depends on clock and place.

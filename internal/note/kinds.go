@@ -257,6 +257,8 @@ const (
 	TooDear       Kind = "too_dear: {usd_per_hour%.2f} USD per hour are more than max_usd_per_hour = {most_usd%.6g}"
 	Unpriced      Kind = "unpriced: no price is known"
 	Dearer        Kind = "dearer: costs {more_percent%.1f} % more per hour"
+	PoolMissing   Kind = "pool_missing: a class has no plan of its own: {why%s}"
+	PoolsNeither  Kind = "pools_neither: nor do pools for each class: {why%s}"
 	DearerJob     Kind = "dearer_job: costs {more_percent%.1f} % more for the job"
 	MoreGPUs      Kind = "more_gpus: needs {gpus%d} GPUs more"
 	MoreInstances Kind = "more_instances: needs {instances%d} instances more"
@@ -284,5 +286,5 @@ var kinds = []Kind{
 	EmptyPool, BudgetSpent, BudgetCut, BudgetLeft, NotTried, NotTriedBehind, PredictedWorse, OffTheWay, CarriesLess, CarriesLessBy,
 	AsGood, SeenAsGood, SeenWorse, CompletesLess, NotBetter, FailsIdle, IdleMisses, IdleFloor, MissedAtAll, AllMissed, NoneMet, MetAtLargest, NarrowEnough,
 	InvalidInRow, InvalidTime, TrialsSpent, BudgetNoRoom, ShareSpent, StillWide, NoRateToTest, MeanUncounted, BeyondTooMany, BudgetTooShort, LooksUndecided,
-	Chosen, EmptyInstance, NoRateKnown, RateLoose, TooManyGPUs, PriceUnheld, TooDear, Unpriced, Dearer, DearerJob, MoreGPUs, MoreInstances, ListedLater,
+	Chosen, EmptyInstance, NoRateKnown, RateLoose, TooManyGPUs, PriceUnheld, TooDear, Unpriced, Dearer, DearerJob, PoolMissing, PoolsNeither, MoreGPUs, MoreInstances, ListedLater,
 }

@@ -15,6 +15,8 @@ func Build(answer any, e Engines) (Document, error) {
 	switch a := answer.(type) {
 	case *decide.Planned:
 		return planDocument(a.Plan, a.Background, e), nil
+	case *decide.PoolsPlanned:
+		return poolsDocument(a, e), nil
 	case *decide.NoPlan:
 		return noPlanDocument(a, e), nil
 	case *decide.FoundRate:

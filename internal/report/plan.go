@@ -18,6 +18,7 @@ import (
 func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 	d := Document{Title: decision(p), Data: data(b.Trials)}
 	d.add(doubted(b.Judgement.Trust), headlines(p, &b))
+	addPools(&d, p)
 	addServer(&d, p, &e)
 	d.section("Why "+plural(p.Fleet.Instances, "instance"), Bullets{Items: fleetSteps(p)})
 	addCosts(&d, p)

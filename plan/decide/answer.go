@@ -35,6 +35,10 @@ type Background struct {
 type Planned struct {
 	*plan.Plan
 	Background Background
+	// Class names the part of a mix that it is for, "" for all. Each are those of the classes,
+	// where these may have pools of their own.
+	Class string
+	Each  []*Planned
 }
 
 // Files are what a run folder keeps of it, by name: the plan and its curves, the
@@ -124,7 +128,7 @@ func (d *Decision) Answer() (sweep.Answer, error) {
 func judged(p *plan.Plan, b Background) *Planned {
 	p.Evidence.Diagnosis, p.Evidence.Trust = b.Judgement.Diagnosis, b.Judgement.Trust
 	p.Evidence.Effects = effects.Of(Settings(p, b.Trials))
-	return &Planned{p, b}
+	return &Planned{Plan: p, Background: b}
 }
 
 // planned gives the plan of ended searches its evidence.

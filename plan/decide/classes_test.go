@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"planner/internal/config"
+	"planner/plan"
 	"planner/sweep"
 	"planner/sweep/measure"
 )
@@ -90,5 +91,40 @@ func TestEqualClassesAreOne(t *testing.T) {
 	}
 	if a, b := ofTwo.Estimate, ofOne.Estimate; math.Abs(a.Value/b.Value-1) > 0.08 || a.Low > b.High || b.Low > a.High {
 		t.Errorf("maximum rate %v of two equal classes, %v of one", a, b)
+	}
+}
+
+// TestPoolsOfEqualClasses checks that the demand is divided without loss, that the pool of
+// a class is to the byte what a plan of that class alone is, and that of two equal classes
+// one pool is the cheaper way: it has one spare.
+func TestPoolsOfEqualClasses(t *testing.T) {
+	planOf := func(more string) *Planned {
+		cfg, g := onInstance(t, "plan", more)
+		s, err := NewPlan(cfg, g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := sweep.Drive(t.Context(), nil, g, s, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.Value.(*Planned)
+	}
+	const quick = "[search]\nprecision = 0.3\n"
+	both := planOf(quick + "[demand]\nrate = 40\nburst_index = 5\nmean_rate = 10\n" + twins)
+	alone := planOf(quick + "[demand]\nrate = 20\nburst_index = 3\n" + single)
+	pools := both.Handover.Pools
+	planned, mean := 0.0, 0.0
+	for _, pool := range pools.Each {
+		planned, mean = planned+pool.Plan.Fleet.PlannedRate, mean+pool.Plan.Demand.MeanRate
+		if pool.Plan.Offer.Rate != alone.Offer.Rate || pool.Plan.Fleet != alone.Fleet && pool.Plan.Fleet.GPUs != alone.Fleet.GPUs {
+			t.Errorf("%s: %v and %d GPUs, alone %v and %d", pool.Class, pool.Plan.Offer.Rate, pool.Plan.Fleet.GPUs, alone.Offer.Rate, alone.Fleet.GPUs)
+		}
+	}
+	if math.Abs(planned-both.Fleet.PlannedRate) > 1e-9 || math.Abs(mean-10) > 1e-9 {
+		t.Errorf("the pools are planned for %g/s, %g in the mean, one for %g and 10", planned, mean, both.Fleet.PlannedRate)
+	}
+	if pools.Recommended != plan.OnePool || pools.GPUs != 2*alone.Fleet.GPUs || pools.GPUs <= both.Fleet.GPUs {
+		t.Errorf("%s: %d GPUs in pools, %d in one, %d for one class", pools.Recommended, pools.GPUs, both.Fleet.GPUs, alone.Fleet.GPUs)
 	}
 }

@@ -1,0 +1,81 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"planner/internal/note"
+)
+
+// Pools are a pool of instances for each class of a mix, beside one pool for all classes.
+type Pools struct {
+	// Recommended says which is cheaper, [OnePool] or [PoolEach].
+	Recommended string `json:"recommended"`
+	Each        []Pool `json:"each"`
+	// Instances, GPUs and PerHour are those of all pools together: 0 and nil where a class
+	// has no plan, for the Reason. With figures, the Reason says which limit they break.
+	Instances int         `json:"instances"`
+	GPUs      int         `json:"gpus"`
+	PerHour   *float64    `json:"usd_per_hour"`
+	Reason    note.Reason `json:",embed"`
+}
+
+// Pool is that of one class.
+type Pool struct {
+	Class string `json:"class"`
+	// Share is the part of all requests that the class is.
+	Share float64 `json:"share"`
+	// Plan is nil where there is none, for the reason Why.
+	Plan *Plan  `json:"plan"`
+	Why  string `json:"why,omitempty"`
+}
+
+// What [Pools] recommend.
+const (
+	OnePool  = "one_pool"
+	PoolEach = "pool_each"
+)
+
+// NewPools sums the pools of all classes and sets them beside one pool for all; nil stands
+// for one that has no plan.
+func NewPools(d Demand, each []Pool, one *Plan) *Pools {
+	p := &Pools{Each: each, Recommended: OnePool}
+	var missing []string
+	priced := 0.0
+	for _, pool := range each {
+		switch {
+		case pool.Plan == nil:
+			missing = append(missing, fmt.Sprintf("%s: %s", pool.Class, pool.Why))
+			continue
+		case pool.Plan.Cost.PerHour == nil:
+			priced = -1
+		case priced >= 0:
+			priced += *pool.Plan.Cost.PerHour
+		}
+		p.Instances, p.GPUs = p.Instances+pool.Plan.Fleet.Instances, p.GPUs+pool.Plan.Fleet.GPUs
+	}
+	if len(missing) > 0 {
+		p.Instances, p.GPUs, p.Reason = 0, 0, note.Because(note.PoolMissing, strings.Join(missing, "; "))
+		return p
+	}
+	if priced >= 0 {
+		p.PerHour = &priced
+	}
+	all := Alternative{Fleet: Fleet{GPUs: p.GPUs, Instances: p.Instances}, Cost: Cost{PerHour: p.PerHour}}
+	if p.Reason = d.broken(&all); p.Reason.Text == "" && p.cheaper(one) {
+		p.Recommended = PoolEach
+	}
+	return p
+}
+
+// cheaper reports whether the pools cost less than one for all: in money, or in GPUs where
+// a price is missing.
+func (p *Pools) cheaper(one *Plan) bool {
+	switch {
+	case one == nil:
+		return true
+	case p.PerHour != nil && one.Cost.PerHour != nil && *p.PerHour != *one.Cost.PerHour:
+		return *p.PerHour < *one.Cost.PerHour
+	}
+	return p.GPUs < one.Fleet.GPUs
+}
