@@ -49,9 +49,9 @@ func (o *Offer) running(f *Fleet, d *Demand) Cost {
 	return c
 }
 
-// money is what fleets are ranked by: the cost of the job, or of an hour where there is
+// Money is what fleets are ranked by: the cost of the job, or of an hour where there is
 // none; nil where it is not known.
-func (c *Cost) money() *float64 {
+func (c *Cost) Money() *float64 {
 	if c.Job != nil {
 		return c.Job.USD
 	}

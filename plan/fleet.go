@@ -24,6 +24,12 @@ type Fleet struct {
 	// AfterLoss is the utilization of the others when one instance is lost; nil
 	// when there is no other.
 	AfterLoss *float64 `json:"utilization_after_loss"`
+	// AfterZoneLoss is that of the others when a zone is lost, the one with most instances;
+	// nil where all are in one.
+	AfterZoneLoss *float64 `json:"utilization_after_zone_loss"`
+	Availability  Reached  `json:"availability"`
+	// KW is what the facility draws for all GPUs; 0 if unknown.
+	KW float64 `json:"kw,omitempty"`
 	// DecidedBy names the rule that set the number: load, spare, availability or
 	// zones.
 	DecidedBy string `json:"decided_by"`
@@ -61,6 +67,10 @@ func (d *Demand) size(safe float64, gpusPerInstance int) (Fleet, error) {
 	if f.Instances > 1 {
 		f.AfterLoss = new(planned / (safe * float64(f.Instances-1)))
 	}
+	if left := f.Instances - divideUp(f.Instances, max(d.Zones, 1)); left > 0 {
+		f.AfterZoneLoss = new(planned / (safe * float64(left)))
+	}
+	f.Availability = d.reached(&f, base)
 	return f, nil
 }
 

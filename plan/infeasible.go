@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 )
 
@@ -95,6 +96,12 @@ func reasonsOf(alternatives []Alternative, rejected []measure.Rejection) []strin
 		seen[r] = true
 		return known
 	})
+}
+
+// All are the chosen offer and the others, in their order.
+func (p *Plan) All() []Alternative {
+	chosen := Alternative{Offer: p.Offer, Fleet: p.Fleet, Cost: p.Cost.Cost, Feasible: true, Reason: note.Because(note.Chosen)}
+	return append([]Alternative{chosen}, p.Alternatives...)
 }
 
 // String sums a sized alternative up: its GPUs, instances and cost.

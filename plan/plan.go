@@ -32,12 +32,24 @@ type Offer struct {
 	// Obstacle says why the configuration serves no rate at all under the
 	// objective; empty if it does.
 	Obstacle note.Reason `json:"-"`
+	// Idle is the latency of an idle instance where that misses the objective already.
+	Idle *IdleLatency `json:"idle,omitempty"`
 	// Unknown says why no rate is known where there may be one: a search that did not
 	// come to its end. It counts only where the safe rate gives no fleet that the demand
 	// allows, and without an obstacle.
 	Unknown string `json:"unknown,omitempty"`
 	// Warnings are what to be careful with; a file has their sentences as well.
 	Warnings note.Notes `json:"notes,omitempty"`
+}
+
+// IdleLatency is the latency of an idle engine, which is the smallest limit that
+// any rate can meet.
+type IdleLatency struct {
+	Bound    string  `json:"bound"`
+	Stat     string  `json:"statistic"`
+	Latency  float64 `json:"latency_ms"`
+	Limit    float64 `json:"limit_ms"`
+	Feasible float64 `json:"smallest_feasible_limit_ms"`
 }
 
 // FromCrossing is the offer's rate where nothing but a table of latencies is
@@ -125,6 +137,8 @@ type Plan struct {
 	// Sensitivity is what the chosen instances would cost if things turn out other than
 	// planned, the largest change first.
 	Sensitivity []Change `json:"sensitivity"`
+	// Drivers are the assumptions that carry a part of the cost, the largest first.
+	Drivers []Driver `json:"cost_drivers,omitempty"`
 	// Alternatives are the other offers: the feasible ones by cost per hour,
 	// then GPUs, and behind them the infeasible ones.
 	Alternatives []Alternative       `json:"alternatives"`

@@ -40,6 +40,7 @@ func Solve(d Demand, objective measure.SLO, offers []Offer, rejected []measure.R
 	}
 	if d.Job == nil {
 		p.AddChanges(p.changes()...)
+		p.Drivers = p.drivers()
 	}
 	p.assume()
 	p.warn()
@@ -109,6 +110,7 @@ func (d *Demand) fit(a *Alternative, rate float64) {
 		a.Reason = note.ReasonOf(err)
 		return
 	}
+	f.KW = float64(f.GPUs) * a.Offer.KW()
 	a.Fleet, a.Cost = f, a.Offer.price(&f, f.PlannedRate)
 	if d.Job != nil {
 		a.Cost = a.Offer.running(&f, d)
@@ -139,8 +141,8 @@ func rank(a, b Alternative) int {
 	return cmp.Or(
 		before(a.Feasible, b.Feasible),
 		before(a.Fleet.GPUs > 0, b.Fleet.GPUs > 0),
-		before(a.Cost.money() != nil, b.Cost.money() != nil),
-		cmp.Compare(orZero(a.Cost.money()), orZero(b.Cost.money())),
+		before(a.Cost.Money() != nil, b.Cost.Money() != nil),
+		cmp.Compare(orZero(a.Cost.Money()), orZero(b.Cost.Money())),
 		cmp.Compare(a.Fleet.GPUs, b.Fleet.GPUs),
 		cmp.Compare(a.Fleet.Instances, b.Fleet.Instances),
 	)
@@ -168,12 +170,12 @@ func orZero(v *float64) float64 {
 func (a *Alternative) explain(best *Alternative) {
 	switch {
 	case !a.Feasible:
-	case a.Cost.money() == nil && best.Cost.money() != nil:
+	case a.Cost.Money() == nil && best.Cost.Money() != nil:
 		a.Reason = note.Because(note.Unpriced)
 	case a.Cost.Job != nil && a.Cost.Job.USD != nil && *a.Cost.Job.USD > *best.Cost.Job.USD:
 		a.Reason = note.Because(note.DearerJob, 100*(*a.Cost.Job.USD / *best.Cost.Job.USD - 1))
-	case a.Cost.money() != nil && *a.Cost.money() > *best.Cost.money():
-		a.Reason = note.Because(note.Dearer, 100*(*a.Cost.money() / *best.Cost.money() - 1))
+	case a.Cost.Money() != nil && *a.Cost.Money() > *best.Cost.Money():
+		a.Reason = note.Because(note.Dearer, 100*(*a.Cost.Money() / *best.Cost.Money() - 1))
 	case a.Fleet.GPUs > best.Fleet.GPUs:
 		a.Reason = note.Because(note.MoreGPUs, a.Fleet.GPUs-best.Fleet.GPUs)
 	case a.Fleet.Instances > best.Fleet.Instances:

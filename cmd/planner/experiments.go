@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"planner/internal/report"
 	"planner/plan/decide"
 	"planner/sweep"
 )
@@ -73,7 +74,7 @@ func planExperiment() experiment {
 		help: "Example: planner plan planner.toml\n" +
 			"         planner plan planner.toml --set demand.rate=250 --json",
 		config: join(configFlags(), []cli.Flag{certifyFlag()}), own: []cli.Flag{recordsFlag()},
-		study: decisionStudy, dry: (*program).dryDecision, kept: true, demanding: true,
+		study: decisionStudy, dry: (*program).dryDecision, kept: true, demanding: true, csv: report.TrialsSheet + ".csv",
 	}
 }
 
@@ -85,7 +86,7 @@ func estimateExperiment() experiment {
 			"           --rate 100 --slo ttft.p99=500ms --slo tpot.p99=50ms\n" +
 			"         planner estimate planner.toml --gpu \"H100 SXM\" --gpu \"H200 SXM\" --tp 2 --tp 4",
 		config: join(shortcutFlags(), []cli.Flag{sloFlag()}, configFlags(), []cli.Flag{certifyFlag()}), own: []cli.Flag{recordsFlag()},
-		study: decisionStudy, dry: (*program).dryDecision,
+		study: decisionStudy, dry: (*program).dryDecision, csv: report.TrialsSheet + ".csv",
 	}
 }
 

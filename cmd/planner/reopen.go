@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,7 +52,8 @@ func (p *program) reportCommand() *cli.Command {
 		ArgsUsage:   "RUN",
 		Description: "Example: planner report runs/first --format markdown > report.md",
 		Flags: []cli.Flag{jsonFlag(),
-			&cli.StringFlag{Name: "format", Value: "text", Usage: "text, json, markdown, html or csv: --format html"}},
+			&cli.StringFlag{Name: "format", Value: "text", Usage: "text, json, markdown, html or csv: --format html"},
+			&cli.StringFlag{Name: "table", Value: report.TrialsSheet, Usage: "of --format csv, of a plan: trials, alternatives or sensitivity: --table alternatives"}},
 		Action: func(c *cli.Context) error {
 			r, done, err := p.reopen(c, false)
 			if err != nil {
@@ -175,7 +177,11 @@ func (p *program) printAs(c *cli.Context, format string, doc report.Document, an
 	case "html":
 		_, err = p.stdout.Write(report.HTML(doc))
 	case "csv":
-		_, err = p.stdout.Write(report.CSV(doc))
+		sheet, ok := doc.Sheet(cmp.Or(c.String("table"), report.TrialsSheet))
+		if !ok {
+			return usagef("report: this one has no table %q; allowed: %s, and of a plan %s, %s", c.String("table"), report.TrialsSheet, report.AlternativesSheet, report.SensitivitySheet)
+		}
+		_, err = p.stdout.Write(sheet.CSV())
 	default:
 		return usagef("report: unknown format %q; allowed: text, json, markdown, html, csv", format)
 	}

@@ -20,8 +20,7 @@ func addAlternatives(d *Document, p *plan.Plan) {
 	if len(p.Alternatives) == 0 {
 		return
 	}
-	chosen := plan.Alternative{Offer: p.Offer, Fleet: p.Fleet, Cost: p.Cost.Cost, Feasible: true, Reason: note.Because(note.Chosen)}
-	addOffers(d, "Alternatives, by cost", append([]plan.Alternative{chosen}, p.Alternatives...))
+	addOffers(d, "Alternatives, by cost", p.All())
 }
 
 // addOffers tabulates offers that were sized and lists the others by reason.

@@ -9,14 +9,17 @@ import (
 	"unicode"
 )
 
-// CSV prints a document's data with a header, for spreadsheets and for reading
-// back: full precision, empty where a figure is not known. A text that a
-// spreadsheet would take for a formula is led by an apostrophe.
-func CSV(d Document) []byte {
-	d = d.shown()
+// CSV prints the data of a document's trials, as [Data.CSV] does.
+func CSV(d Document) []byte { return d.Data.CSV() }
+
+// CSV prints data with a header, for spreadsheets and for reading back: full precision,
+// empty where a figure is not known. A text that a spreadsheet would take for a formula is
+// led by an apostrophe.
+func (d Data) CSV() []byte {
+	d = shownData(d)
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
-	for _, row := range slices.Concat([][]string{d.Data.Header}, d.Data.Rows) {
+	for _, row := range slices.Concat([][]string{d.Header}, d.Rows) {
 		safe := slices.Clone(row)
 		for i, s := range row {
 			if isFormula(s) {

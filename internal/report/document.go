@@ -10,6 +10,8 @@ type Document struct {
 	// Data holds the unrounded figures of the trials under the names that result
 	// files use. CSV prints it, and nothing else does.
 	Data Data
+	// Sheets are further data, of a plan what a buyer computes with.
+	Sheets []Sheet
 
 	// detailed says that further sections are details.
 	detailed bool

@@ -6,13 +6,16 @@ import "fmt"
 const fileWidth = 120
 
 // Files are the files of a report in a run folder, by name: the document as text,
-// Markdown and HTML, and its main charts as PNG, SVG and PDF.
+// Markdown and HTML, its sheets, and its main charts as PNG, SVG and PDF.
 func Files(d Document) (map[string][]byte, error) {
 	d = d.shown()
 	files := map[string][]byte{
 		"report.txt":  Text(d, fileWidth, false),
 		"report.md":   Markdown(d),
 		"report.html": HTML(d),
+	}
+	for _, s := range d.Sheets {
+		files[s.Name+".csv"] = s.Data.CSV()
 	}
 	number := 0
 	for _, chart := range d.Charts() {

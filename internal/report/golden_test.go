@@ -21,13 +21,17 @@ var ownParts = regexp.MustCompile(`(?s)(<style>).*?(</style>)|(<script>).*?(</sc
 
 // printed is a document in every format, side by side.
 func printed(d Document) *txtar.Archive {
-	return &txtar.Archive{Files: []txtar.File{
+	archive := &txtar.Archive{Files: []txtar.File{
 		{Name: "text-80", Data: Text(d, 80, false)},
 		{Name: "text-132", Data: Text(d, 132, false)},
 		{Name: "markdown", Data: Markdown(d)},
 		{Name: "csv", Data: CSV(d)},
 		{Name: "html", Data: ownParts.ReplaceAll(HTML(d), []byte("$1$3$5...$2$4"))},
 	}}
+	for _, s := range d.Sheets {
+		archive.Files = append(archive.Files, txtar.File{Name: s.Name + ".csv", Data: s.Data.CSV()})
+	}
+	return archive
 }
 
 func TestGolden(t *testing.T) {

@@ -54,6 +54,9 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 		d.add(append(facts, Fact{Label: "seen", Text: seenText(seen)}))
 		d.section("What to do", Bullets{Items: revive()})
 	}
+	if len(eachGPU(offers)) > 1 {
+		addFinance(&d, "What each GPU comes to", offers)
+	}
 	addJudgement(&d, b.Judgement)
 	d.detailed = true
 	if len(sets(b.Trials)) > 1 {

@@ -16,15 +16,23 @@ import (
 // planDocument is the report of a plan: the decision, what it rests on, and what else
 // was looked at. Of what is missing in the background the section is, too.
 func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
-	d := Document{Title: decision(p), Data: data(b.Trials)}
+	d := Document{Title: decision(p), Data: data(b.Trials), Sheets: sheets(p)}
 	d.add(doubted(b.Judgement.Trust), headlines(p, &b))
 	addPools(&d, p)
+	title := "What it costs"
+	if p.Cost.PerHour == nil {
+		title = "What it takes"
+	}
+	addFinance(&d, title, p.All())
+	addWays(&d, p)
+	addSensitivity(&d, p)
+	addDrivers(&d, p)
 	addServer(&d, p, &e)
 	d.section("Why "+plural(p.Fleet.Instances, "instance"), Bullets{Items: fleetSteps(p)})
-	addCosts(&d, p)
-	addSensitivity(&d, p)
+	addResilience(&d, p)
 	addTrust(&d, b.Judgement.Trust)
 	d.detailed = true
+	addCosts(&d, p)
 	addDiagnosis(&d, b.Judgement)
 	addDefault(&d, p)
 	addEffects(&d, p, b.Trials)
@@ -164,7 +172,7 @@ func fleetSteps(p *plan.Plan) []string {
 	loaded := f.PlannedRate * (1 + f.Headroom) / safe
 	base := max(1, int(math.Ceil(loaded*(1-1e-9))))
 	if f.Headroom > 0 {
-		steps = append(steps, fmt.Sprintf("with %s headroom: %s, so %s", percent(f.Headroom), quotient(loaded), plural(base, "instance")))
+		steps = append(steps, fmt.Sprintf("with %s headroom, for drift of the workload: %s, so %s", percent(f.Headroom), quotient(loaded), plural(base, "instance")))
 	}
 	if f.Spare > 0 {
 		steps = append(steps, fmt.Sprintf("with %s: %s", plural(f.Spare, "spare instance"), plural(base+f.Spare, "instance")))
@@ -195,13 +203,7 @@ func addCosts(d *Document, p *plan.Plan) {
 	if p.Cost.AtMean != nil {
 		row("mean load", p.Demand.MeanRate, p.Cost.AtMean, Plain)
 	}
-	d.section("Cost of all instances", tab.known())
-	if o := &p.Offer; o.PricedBy != "" {
-		d.add(Paragraph{Text: fmt.Sprintf("%s per %s and hour: %s", money(o.PricePerGPUHour), cmp.Or(o.GPU, o.Knobs.GPU, "GPU"), o.PricedBy), Tone: Quiet})
-	}
-	if e := p.Cost.EnergyPerHour; e != nil {
-		d.add(Paragraph{Text: fmt.Sprintf("Energy besides: %s per hour.", money(*e)), Tone: Quiet})
-	}
+	d.section("Cost by load", tab.known())
 }
 
 // addDefault compares the engine's own settings with the best others, and says

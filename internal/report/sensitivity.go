@@ -10,7 +10,7 @@ import (
 // addSensitivity tabulates what the chosen instances would cost if things turn out other
 // than planned, as a tornado: the largest change first, with a bar.
 func addSensitivity(d *Document, p *plan.Plan) {
-	tab := Table{Columns: []Column{{Name: "if"}, {Name: "GPUs", Right: true}, {Name: "per hour", Right: true}, {Name: "change", Right: true}, {Name: "", Extra: true}}}
+	tab := Table{Columns: []Column{{Name: "if", Wrap: true}, {Name: "GPUs", Right: true}, {Name: "per hour", Right: true}, {Name: "change", Right: true}, {Name: ""}}}
 	var cannot []string
 	approximate := false
 	for _, c := range p.Sensitivity {
@@ -39,5 +39,5 @@ func addSensitivity(d *Document, p *plan.Plan) {
 
 // bar draws the size of a relative change; beyond a doubling it is cut.
 func bar(moved float64) string {
-	return strings.Repeat("#", int(math.Round(min(math.Abs(moved), 1)*20)))
+	return strings.Repeat("#", int(math.Round(min(math.Abs(moved), 1)*20-1e-9)))
 }

@@ -8,11 +8,18 @@ import (
 // shown is a document with all of its texts as they may be shown: some are those of
 // servers, engines and files. Every printer prints what this returns.
 func (d Document) shown() Document {
-	out := Document{Title: printable.Text(d.Title), Data: Data{Header: shownTexts(d.Data.Header), Rows: list.Map(d.Data.Rows, shownTexts)}}
+	out := Document{Title: printable.Text(d.Title), Data: shownData(d.Data)}
+	for _, s := range d.Sheets {
+		out.Sheets = append(out.Sheets, Sheet{s.Name, shownData(s.Data)})
+	}
 	for _, b := range d.Blocks {
 		out.Blocks = append(out.Blocks, shownElement(b))
 	}
 	return out
+}
+
+func shownData(d Data) Data {
+	return Data{Header: shownTexts(d.Header), Rows: list.Map(d.Rows, shownTexts)}
 }
 
 func shownElement(b Element) Element {

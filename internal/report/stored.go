@@ -10,11 +10,12 @@ type storedDocument struct {
 	Title  string               `json:"title"`
 	Blocks []map[string]Element `json:"blocks"`
 	Data   Data                 `json:"data"`
+	Sheets []Sheet              `json:"sheets,omitempty"`
 }
 
 // MarshalJSON writes a document so that it can be printed again as it was.
 func (d Document) MarshalJSON() ([]byte, error) {
-	s := storedDocument{Title: d.Title, Data: d.Data}
+	s := storedDocument{Title: d.Title, Data: d.Data, Sheets: d.Sheets}
 	for _, b := range d.Blocks {
 		s.Blocks = append(s.Blocks, map[string]Element{b.kind(): b})
 	}
@@ -30,7 +31,7 @@ func (d *Document) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return fmt.Errorf("read a stored report: %w", err)
 	}
-	*d = Document{Title: s.Title, Data: s.Data}
+	*d = Document{Title: s.Title, Data: s.Data, Sheets: s.Sheets}
 	for _, x := range s.Blocks {
 		for kind, data := range x {
 			read, ok := readers[kind]

@@ -60,7 +60,7 @@ type NoPlan struct {
 	// is no word on what it can meet.
 	Outcome string `json:"outcome"`
 	// Idle is set when an idle engine misses the objective already.
-	Idle     *IdleLatency        `json:"idle"`
+	Idle     *plan.IdleLatency   `json:"idle"`
 	Reasons  []string            `json:"reasons"`
 	Rejected []measure.Rejection `json:"rejected"`
 	// Trials counts what was run, Invalid those of them that could not be trusted,
@@ -88,16 +88,6 @@ const NotMeasured = "not_measured"
 
 // SetRun adds what depends on the clock, the host or a path.
 func (n *NoPlan) SetRun(facts map[string]any) { n.Run = facts }
-
-// IdleLatency is the latency of an idle engine, which is the smallest limit that
-// any rate can meet.
-type IdleLatency struct {
-	Bound    string  `json:"bound"`
-	Stat     string  `json:"statistic"`
-	Latency  float64 `json:"latency_ms"`
-	Limit    float64 `json:"limit_ms"`
-	Feasible float64 `json:"smallest_feasible_limit_ms"`
-}
 
 // Answer is the plan, or why there is none; while the searches go on, the plan by
 // what they have found so far, where that is one.
@@ -211,16 +201,20 @@ func (d *Decision) failures() []string {
 
 // idle is the latency of an idle engine that misses the objective already; nil
 // where none does.
-func (d *Decision) idle() *IdleLatency {
+func (d *Decision) idle() *plan.IdleLatency {
 	if d.chosen == nil || d.chosen.race == nil {
 		return nil
 	}
-	f := d.chosen.floor()
+	return idleLatency(d.chosen.floor())
+}
+
+// idleLatency is a floor for a file.
+func idleLatency(f *search.Floor) *plan.IdleLatency {
 	if f == nil {
 		return nil
 	}
 	ms := func(t time.Duration) float64 { return float64(t) / float64(time.Millisecond) }
-	return &IdleLatency{f.Bound, f.Stat, ms(f.Value), ms(f.Limit), math.Ceil(ms(f.Value))}
+	return &plan.IdleLatency{Bound: f.Bound, Stat: f.Stat, Latency: ms(f.Value), Limit: ms(f.Limit), Feasible: math.Ceil(ms(f.Value))}
 }
 
 // background is what the report shows beside the answer.

@@ -213,7 +213,7 @@ func (d *Decision) offers() ([]plan.Offer, []measure.Rejection, error) {
 		}
 		switch s.found.Outcome {
 		case search.Infeasible, search.Unmeasured:
-			o.Obstacle = s.found.Reason
+			o.Obstacle, o.Idle = s.found.Reason, idleLatency(s.found.Floor)
 		case search.OutOfBudget, search.Searching:
 			o.Unknown = cmp.Or(s.found.Reason.Text, "the search has not ended")
 		}

@@ -1,0 +1,290 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"planner/internal/note"
+	"planner/plan"
+	"planner/sweep/measure"
+)
+
+// uneconomical is from how many times the cost of the cheapest on an offer is only named.
+const uneconomical = 10
+
+// addFinance is what a buyer compares: a row a GPU by its best set, in the order of cost.
+func addFinance(d *Document, title string, all []plan.Alternative) {
+	tab := Table{Columns: []Column{{Name: "GPU", Wrap: true}, {Name: "GPUs", Right: true}, {Name: "inst.", Right: true}, {Name: "kW", Right: true},
+		{Name: "$ an hour", Right: true}, {Name: "a month", Right: true}, {Name: "a year", Right: true}, {Name: "the job", Right: true}, {Name: "$/M in", Right: true},
+		{Name: "$/M out", Right: true}, {Name: "$/M all", Right: true}, {Name: "times", Right: true}}}
+	var others, dear []string
+	rows := eachGPU(all)
+	for i := range rows {
+		a := &rows[i]
+		times, known := timesOf(a, &all[0])
+		switch {
+		case !a.Feasible:
+			others = append(others, infeasibleFact(a))
+			if a.Fleet.GPUs == 0 {
+				continue
+			}
+		case known && times > uneconomical:
+			dear = append(dear, fmt.Sprintf("%s (%s, %s times)", placed(&a.Offer), plural(a.Fleet.GPUs, "GPU"), number(times, 2)))
+			continue
+		}
+		tone, c := Plain, &a.Cost
+		if a.Reason.Note.Kind == note.Chosen {
+			tone = Strong
+		}
+		cells := []Cell{{placed(&a.Offer), tone}, {Text: count(a.Fleet.GPUs)}, {Text: count(a.Fleet.Instances)}, {Text: kilowatts(a.Fleet.KW)}, {amount(c.PerHour), tone},
+			{Text: shortAmount(c.PerMonth)}, {Text: shortAmount(c.PerYear)}, {Text: unknown}, {Text: amount(c.PerMillionInputTokens)}, {amount(c.PerMillionOutputTokens), tone},
+			{Text: amount(c.PerMillionTokens)}, {Text: unknown}}
+		if c.Job != nil {
+			cells[7].Text = amount(c.Job.USD)
+		}
+		if known {
+			cells[len(cells)-1].Text = fixed(times, 2)
+		}
+		tab.Rows = append(tab.Rows, cells)
+	}
+	if len(dear) > 0 {
+		others = append(others, fmt.Sprintf("not economical, at more than %d times the cheapest: %s", uneconomical, strings.Join(dear, "; ")))
+	}
+	d.section(title, tab.known(), Bullets{Items: others})
+	if len(tab.Rows) == 0 || tab.Rows[0][4].Text == unknown {
+		return
+	}
+	when := "at the planned load day and night"
+	if all[0].Cost.Job != nil {
+		when = "while the job runs"
+	}
+	d.add(Paragraph{Text: "$/M in, out and all are the same money, divided by a million tokens of the prompts alone, of the answers alone, and of both, " + when +
+		": never add them. A month has 730 hours. kW is what the building is built for: GPUs at their rated power, servers and cooling.", Tone: Quiet})
+}
+
+// eachGPU is the best offer of each GPU, in the order of all.
+func eachGPU(all []plan.Alternative) []plan.Alternative {
+	var best []plan.Alternative
+	for _, a := range all {
+		same := func(b plan.Alternative) bool { return gpuName(&b.Offer) == gpuName(&a.Offer) }
+		if !slices.ContainsFunc(best, same) {
+			best = append(best, a)
+		}
+	}
+	return best
+}
+
+func gpuName(o *plan.Offer) string { return cmp.Or(o.GPU, o.Knobs.GPU, "GPU") }
+
+// placed is "H100 SXM, TP 4": a GPU with how an instance is spread over it.
+func placed(o *plan.Offer) string {
+	name := gpuName(o)
+	for _, n := range measure.KnobTable {
+		if text := knobText(n, o.Knobs); n.Placement && n.Name != "gpu" && text != "" && text != "1" && text != "false" && text != "no" {
+			name += ", " + n.Short + " " + text
+		}
+	}
+	return name
+}
+
+// timesOf is an offer's cost over the cheapest one's.
+func timesOf(a, cheapest *plan.Alternative) (float64, bool) {
+	if a.Cost.Money() == nil || cheapest.Cost.Money() == nil {
+		return 0, false
+	}
+	return *a.Cost.Money() / *cheapest.Cost.Money(), true
+}
+
+// infeasibleFact says why a GPU would not do, and which limit it could keep.
+func infeasibleFact(a *plan.Alternative) string {
+	s := placed(&a.Offer) + ": not feasible"
+	switch {
+	case a.Undecided:
+		s = placed(&a.Offer) + ": undecided"
+	case a.Fleet.GPUs > 0:
+		s = placed(&a.Offer) + ": beyond a limit of the demand"
+	}
+	if i := a.Offer.Idle; i != nil && i.Latency > 0 {
+		return fmt.Sprintf("%s: an idle instance takes %s ms at %s of the %s ms of %s; the smallest feasible limit is %s ms", s, number(i.Latency, 3), i.Stat,
+			exact(i.Limit), boundName(i.Bound), exact(i.Feasible))
+	}
+	return s + ": " + a.Reason.Text
+}
+
+// kilowatts prints a power.
+func kilowatts(kw float64) string {
+	if kw == 0 {
+		return unknown
+	}
+	return fixed(kw, max(0, min(1, 2-int(math.Log10(kw)))))
+}
+
+// amount is dollars without their sign, for columns that name it.
+func amount(v *float64) string { return strings.TrimPrefix(dollars(v), "$") }
+
+// shortAmount is an amount in whole dollars, and in three digits from a million on: 1.78M.
+func shortAmount(v *float64) string {
+	switch {
+	case v == nil || *v < 1e3:
+		return amount(v)
+	case round(*v, 3) >= 1e9:
+		return number(*v/1e9, 3) + "B"
+	case round(*v, 3) >= 1e6:
+		return number(*v/1e6, 3) + "M"
+	}
+	return fixed(*v, 0)
+}
+
+// wayNames are the ways to pay, for readers.
+var wayNames = map[string]string{plan.OnDemand: "on demand", plan.Reserved: "reserved for a year", plan.Spot: "spot", plan.Purchase: "bought"}
+
+// addWays prices the chosen instances in all ways that are known, and says what lists have.
+func addWays(d *Document, p *plan.Plan) {
+	tab := Table{Columns: []Column{{Name: "paid"}, {Name: "a GPU-hour", Right: true}, {Name: "per hour", Right: true}, {Name: "per month", Right: true},
+		{Name: "per year", Right: true}, {Name: "$/M output", Right: true}, {Name: "saves", Right: true}}}
+	for i, w := range p.Cost.Ways {
+		tone := Plain
+		if i == 0 {
+			tone = Strong
+		}
+		tab.Rows = append(tab.Rows, []Cell{{wayNames[w.Name], tone}, {Text: money(p.Offer.Terms[i].PerGPUHour)}, {dollars(w.PerHour), tone}, {Text: dollars(w.PerMonth)},
+			{Text: dollars(w.PerYear)}, {Text: dollars(w.PerMillionOutputTokens)}, {Text: saves(w.PerHour, p.Cost.PerHour)}})
+	}
+	if len(tab.Rows) > 0 {
+		d.section("Ways to pay for the same instances", tab)
+	}
+	d.add(priceFacts(p))
+}
+
+// saves is what another way to pay spares; empty for the plan's own.
+func saves(other, own *float64) string {
+	if *other == *own {
+		return ""
+	}
+	return signedShare(1 - *other / *own)
+}
+
+// priceFacts say where prices come from, and what others are.
+func priceFacts(p *plan.Plan) Bullets {
+	o := &p.Offer
+	var items []string
+	if o.PricedBy != "" && o.PricePerGPUHour > 0 {
+		items = append(items, fmt.Sprintf("%s per %s and hour: %s", money(o.PricePerGPUHour), gpuName(o), o.PricedBy))
+	}
+	for _, t := range o.Terms {
+		if t.Name == plan.Purchase {
+			items = append(items, boughtFact(&t))
+		}
+		if t.Name == plan.Spot {
+			items = append(items, "spot capacity may be withdrawn at any time; the instances are not sized for that")
+		}
+	}
+	fleet := func(usd float64) string { return money(usd * float64(p.Fleet.GPUs)) }
+	if l := o.Listed; l != nil {
+		if l.High > l.Low && l.Low > 0 {
+			items = append(items, fmt.Sprintf("list prices on demand go from %s to %s a GPU-hour, these instances from %s to %s an hour: %s",
+				money(l.Low), money(l.High), fleet(l.Low), fleet(l.High), l.By))
+		}
+		if l.Rented > 0 && l.OwnedHigh > 0 {
+			items = append(items, fmt.Sprintf("estimates of others: rented for three years %s a GPU-hour, owned in a large fleet %s, in a small one %s; these instances %s, %s and %s an hour: %s",
+				money(l.Rented), money(l.OwnedLow), money(l.OwnedHigh), fleet(l.Rented), fleet(l.OwnedLow), fleet(l.OwnedHigh), l.TermsBy))
+		}
+	}
+	if e := p.Cost.EnergyPerHour; e != nil {
+		items = append(items, fmt.Sprintf("energy: %s per hour at %s per kWh and rated power", money(*e), money(o.PowerPrice)))
+	}
+	if w := p.Evidence.Power; w != nil && p.Fleet.KW > 0 {
+		items = append(items, fmt.Sprintf("at the planned load these instances draw about %s kW (within %s), as modelled, of %s rated", kilowatts(w.FleetKW), percent(w.RelativeError), kilowatts(p.Fleet.KW)))
+	}
+	return Bullets{Items: items, Tone: Quiet}
+}
+
+// boughtFact takes the price of a bought GPU apart, and names what is not in it.
+func boughtFact(t *plan.Term) string {
+	parts, missing := []string{money(t.Capital) + " of capital"}, []string{}
+	for _, part := range []struct {
+		usd       float64
+		name, key string
+	}{{t.Power, "power", "power_usd_per_kwh"}, {t.Hosting, "hosting", "hosting_usd_per_kw_month"}} {
+		if part.usd > 0 {
+			parts = append(parts, money(part.usd)+" of "+part.name)
+		} else {
+			missing = append(missing, fmt.Sprintf("%s (hardware.price.%s)", part.name, part.key))
+		}
+	}
+	s := "bought, a GPU-hour is " + strings.Join(parts, " and ")
+	if len(missing) > 0 {
+		s += ", without " + strings.Join(missing, " and ")
+	}
+	return s + ": " + t.By
+}
+
+// addDrivers says which assumptions carry the cost.
+func addDrivers(d *Document, p *plan.Plan) {
+	var items []string
+	for _, x := range p.Drivers {
+		if x.Share < plan.LargeShare {
+			continue
+		}
+		var adds []string
+		if x.GPUs > 0 {
+			adds = append(adds, plural(x.GPUs, "GPU"))
+		}
+		if x.PerHour != nil {
+			adds = append(adds, money(*x.PerHour)+" per hour")
+		}
+		items = append(items, fmt.Sprintf("%s (%s): %s", percent(x.Share), strings.Join(adds, ", "), x.What))
+	}
+	of := "cost"
+	if p.Cost.PerHour == nil {
+		of = "GPUs"
+	}
+	d.section(fmt.Sprintf("Assumptions that carry more than %s of the %s", percent(plan.LargeShare), of), Bullets{Items: items})
+}
+
+// addResilience says what the fleet survives, and how often enough of it is up.
+func addResilience(d *Document, p *plan.Plan) {
+	if p.Demand.Job != nil {
+		return
+	}
+	f := &p.Fleet
+	facts := Facts{{Label: "planned load", Text: percent(f.Utilization) + " of what all instances carry safely"}}
+	over := func(share float64) (string, Tone) {
+		if share > 1 {
+			return percent(share) + ": more than the others carry within the limits", Bad
+		}
+		return percent(share), Plain
+	}
+	if f.AfterLoss != nil {
+		text, tone := over(*f.AfterLoss)
+		facts = append(facts, Fact{"one instance lost", text, tone})
+	}
+	if f.AfterZoneLoss != nil {
+		text, tone := over(*f.AfterZoneLoss)
+		facts = append(facts, Fact{"a zone lost", fmt.Sprintf("%s (one of %d)", text, p.Demand.Zones), tone})
+	} else if p.Demand.Zones <= 1 {
+		facts = append(facts, Fact{"the zone lost", "nothing is left: demand.zones plans for the loss of one of several", Plain})
+	}
+	a := f.Availability
+	by := "demand.availability"
+	if a.Assumed {
+		by = "assumed; demand.availability states it"
+	}
+	facts = append(facts, Fact{"availability", fmt.Sprintf("%s for the planned load, %s with the headroom on top, where each instance is up %s of the time (%s) and fails by itself",
+		availability(a.Planned), availability(a.Loaded), percent(a.OfInstance), by), Plain})
+	d.section("What it survives", facts)
+}
+
+// availability prints a probability near 1 with all of its nines and a digit more, rounded
+// down.
+func availability(p float64) string {
+	const most = 7
+	if p >= 1-1e-9 {
+		return "over 99.9999999 %"
+	}
+	digits := min(max(int(-math.Log10(1-p))-1, 0), most)
+	return down(100*p, digits) + " %"
+}
