@@ -12,8 +12,7 @@ import (
 // MarshalJSON writes the plan with what follows from its evidence. Everything but the
 // key "run" is a function of what the plan was solved from, to the byte.
 func (p *Plan) MarshalJSON() ([]byte, error) {
-	type plain Plan
-	w := plain(*p)
+	w := plainPlan(*p)
 	e := &w.Evidence
 	if e.Roofline != nil {
 		e.Roofline = e.Roofline.of(&p.Offer, &p.Demand)
@@ -27,20 +26,27 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 	w.Alternatives, w.Rejected = list(w.Alternatives), list(w.Rejected)
 	w.Assumptions, w.Sensitivity, w.Handover.Modelled = list(w.Assumptions), list(w.Sensitivity), list(w.Handover.Modelled)
 	e.Diagnosis, e.Trust, e.Effects = list(e.Diagnosis), list(e.Trust), list(e.Effects)
-	return wire.Marshal(struct {
-		plain
-		Warnings []string `json:"warnings"`
-	}{w, w.Warnings.Texts()})
+	return wire.Marshal(planFile{w, w.Warnings.Texts()})
 }
+
+// planFile is a plan in a file.
+type planFile struct {
+	plainPlan
+	Warnings []string `json:"warnings"`
+}
+
+type plainPlan Plan
+
+// Written is how a plan is written.
+func (p *Plan) Written() any { return planFile{} }
 
 // list is never nil, which would be null in a file.
 func list[T any](all []T) []T { return append([]T{}, all...) }
 
 // UnmarshalJSON reads what MarshalJSON wrote. Run becomes a json.RawMessage.
 func (p *Plan) UnmarshalJSON(data []byte) error {
-	type plain Plan
 	var run json.RawMessage
-	w := plain{Run: &run}
+	w := plainPlan{Run: &run}
 	var told note.Warnings
 	if err := errors.Join(wire.Unmarshal(data, &w), wire.Unmarshal(data, &told)); err != nil {
 		return fmt.Errorf("read a plan: %w", err)
@@ -60,17 +66,24 @@ func (p *Plan) UnmarshalJSON(data []byte) error {
 // MarshalJSON writes the alternative as plans list it; an offer that could not
 // be sized has no fleet and no cost.
 func (a Alternative) MarshalJSON() ([]byte, error) {
-	type plain Alternative
-	w := struct {
-		plain
-		Fleet *Fleet `json:"fleet"`
-		Cost  *Cost  `json:"cost"`
-
-		Warnings []string `json:"warnings,omitempty"`
-		Obstacle string   `json:"obstacle,omitempty"`
-	}{plain: plain(a), Warnings: a.Offer.Warnings.Texts(), Obstacle: a.Offer.Obstacle.Text}
+	w := alternativeFile{plainAlternative: plainAlternative(a), Warnings: a.Offer.Warnings.Texts(), Obstacle: a.Offer.Obstacle.Text}
 	if a.Fleet.GPUs > 0 {
 		w.Fleet, w.Cost = &a.Fleet, &a.Cost
 	}
 	return wire.Marshal(w)
 }
+
+// alternativeFile is an alternative in a file.
+type alternativeFile struct {
+	plainAlternative
+	Fleet *Fleet `json:"fleet"`
+	Cost  *Cost  `json:"cost"`
+
+	Warnings []string `json:"warnings,omitempty"`
+	Obstacle string   `json:"obstacle,omitempty"`
+}
+
+type plainAlternative Alternative
+
+// Written is how an alternative is written.
+func (a Alternative) Written() any { return alternativeFile{} }

@@ -48,13 +48,19 @@ func (r *DataSheet) MarshalJSON() ([]byte, error) {
 	for _, x := range times(&b) {
 		*x = wire.Milliseconds(*x)
 	}
-	return wire.Marshal(struct {
-		model.Bounds
-		Ceiling *float64 `json:"ceiling_per_s"`
-		BoundBy string   `json:"bound_by,omitempty"`
-		Reached *float64 `json:"reached"`
-	}{b, r.ceiling, r.boundBy, r.reached})
+	return wire.Marshal(rooflineFile{b, r.ceiling, r.boundBy, r.reached})
 }
+
+// rooflineFile is a roofline in a file.
+type rooflineFile struct {
+	model.Bounds
+	Ceiling *float64 `json:"ceiling_per_s"`
+	BoundBy string   `json:"bound_by,omitempty"`
+	Reached *float64 `json:"reached"`
+}
+
+// Written is how a roofline is written.
+func (r *DataSheet) Written() any { return rooflineFile{} }
 
 // UnmarshalJSON reads what MarshalJSON writes.
 func (r *DataSheet) UnmarshalJSON(data []byte) error {

@@ -44,6 +44,7 @@ func newApp(stdout, stderr io.Writer, signals *interrupts) *cli.App {
 			p.reportCommand(),
 			p.manifestsCommand(),
 			p.rulesCommand(),
+			p.schemaCommand(),
 			p.serveSimCommand(),
 			p.traceCommand(),
 			p.importCommand(),

@@ -31,12 +31,15 @@ func serveFake() {
 // TestScripts runs the command line as users do: each file of testdata/script is
 // a session with its input files, and the output it must give.
 func TestScripts(t *testing.T) {
+	written := newOutputs(t)
+	t.Cleanup(func() { written.report(t) })
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/script",
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
 		Cmds:          map[string]func(*testscript.TestScript, bool, []string){"code": exitsWith},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("NO_COLOR", "1")
+			written.setUp(e)
 			return nil
 		},
 	})

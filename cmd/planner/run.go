@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"planner/internal/config"
+	"planner/internal/expose"
 	"planner/internal/report"
 	"planner/internal/wire"
 	"planner/plan/decide"
@@ -46,8 +47,9 @@ type run struct {
 	// looks at the ground ahead of the first trial.
 	settle []func(*sweep.Folder)
 	before func(context.Context) error
-	// see is told what happens.
-	see sweep.Watcher
+	// see is told what happens, and exposed tells Prometheus; nil where it is not to.
+	see     sweep.Watcher
+	exposed *expose.Exporter
 }
 
 // secondConfig is the configuration of a comparison's other side in a run folder.
@@ -141,7 +143,12 @@ func (r *run) dropUnreached() {
 
 // startable looks for the program of each engine that a run starts, and for what its
 // command line needs.
-func (r *run) startable() error {
+func (r *run) startable() (err error) {
+	if where := r.cfg.Run.Flags["prometheus"]; where != "" {
+		if r.exposed, err = expose.New(where); err != nil {
+			return usageError{err}
+		}
+	}
 	if r.follower != nil {
 		return nil // the nodes tell
 	}
@@ -229,6 +236,9 @@ func (p *program) conduct(c *cli.Context, r *run) error {
 	beLavish()
 	show := p.display(c, r)
 	r.see = show.See
+	if r.exposed != nil {
+		r.see = func(event any) { r.exposed.See(event); show.See(event) }
+	}
 	stop := func() bool { return false }
 	if r.follower == nil && (r.folder != nil || !r.ground.Virtual) {
 		stop = p.signals.patience(func(line string) { show.See(line) })
@@ -252,6 +262,9 @@ func (p *program) conduct(c *cli.Context, r *run) error {
 		err = r.follower.Finish(ctx)
 	}
 	show.Close()
+	if r.exposed != nil {
+		err = errors.Join(err, r.exposed.Close())
+	}
 	if r.ground.Close != nil {
 		err = errors.Join(err, r.ground.Close())
 	}

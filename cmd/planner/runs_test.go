@@ -77,6 +77,8 @@ var ownRows = []string{"--catalog", "our.toml", "--set", "model.name=our-8b", "-
 // written at the end.
 func TestRunsAgree(t *testing.T) {
 	seconds := []string{"--rate", "4", "--duration", "30s"}
+	written := newOutputs(t)
+	t.Cleanup(func() { written.report(t) })
 	for _, c := range []struct {
 		name string
 		args []string
@@ -127,6 +129,9 @@ func TestRunsAgree(t *testing.T) {
 			}
 			if a, b := filesOf(t, whole), filesOf(t, cut); !slices.Equal(a, b) {
 				t.Errorf("killed and resumed: the files %v, were %v", b, a)
+			}
+			if err := written.checkFolders(whole); err != nil {
+				t.Error(err)
 			}
 			if a, b := storedAnswer(t, whole), storedAnswer(t, cut); a != b {
 				t.Errorf("killed and resumed: another answer\n%s\nwas\n%s", b, a)

@@ -173,6 +173,12 @@ func (n Note) MarshalJSON() ([]byte, error) {
 	return wire.Marshal(written{n.Kind.name(), n.String(), n.Figures})
 }
 
+// Written is how a note is written.
+func (n Note) Written() any { return written{} }
+
+// Written is how notes are written.
+func (ns Notes) Written() any { return []Note{} }
+
 // UnmarshalJSON reads what MarshalJSON wrote. Of a kind that this version does not
 // know, or that has other figures here, the sentence is kept, which may be all that
 // there is.

@@ -43,6 +43,9 @@ func (c *Curve) MarshalJSON() ([]byte, error) {
 	return wire.Marshal(w)
 }
 
+// Written is how a curve is written.
+func (c *Curve) Written() any { return curveFile{} }
+
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (c *Curve) UnmarshalJSON(data []byte) error {
 	var w curveFile
@@ -82,6 +85,9 @@ func (l levels) MarshalJSON() ([]byte, error) {
 	return wire.Marshal(list.Map(l, func(q float64) named { return named(q) }))
 }
 
+// Written is how levels are written.
+func (l levels) Written() any { return []named{} }
+
 // UnmarshalJSON reads names.
 func (l *levels) UnmarshalJSON(data []byte) error {
 	var names []named
@@ -104,6 +110,9 @@ func (s latencies) MarshalJSON() ([]byte, error) {
 	}
 	return wire.Marshal([]float64(s))
 }
+
+// Written is how latencies are written.
+func (s latencies) Written() any { return []float64{} }
 
 // UnmarshalJSON reads milliseconds.
 func (s *latencies) UnmarshalJSON(data []byte) error {
@@ -128,23 +137,29 @@ func (m *Model) UnmarshalJSON(data []byte) error {
 
 // MarshalJSON writes null for an unknown rate.
 func (p Point) MarshalJSON() ([]byte, error) {
-	type plain Point
 	if p.Achieved <= 0 {
 		p.Achieved = math.NaN()
 	}
 	p.Values = append([]Value{}, p.Values...)
-	return wire.Marshal(plain(p))
+	return wire.Marshal(plainPoint(p))
 }
+
+type plainPoint Point
+
+// Written is how a point is written.
+func (p Point) Written() any { return plainPoint{} }
 
 // UnmarshalJSON reads what MarshalJSON writes.
 func (p *Point) UnmarshalJSON(data []byte) error {
-	type plain Point
-	err := wire.Unmarshal(data, (*plain)(p))
+	err := wire.Unmarshal(data, (*plainPoint)(p))
 	if math.IsNaN(p.Achieved) {
 		p.Achieved = 0
 	}
 	return err
 }
+
+// Written is how a point of the band is written.
+func (b BandPoint) Written() any { return bandFile{} }
 
 type bandFile struct {
 	Rate float64 `json:"rate_per_s"`

@@ -216,13 +216,19 @@ func (k Knobs) GPUs() int {
 
 // MarshalJSON writes the knobs, one that is not known as null.
 func (k Knobs) MarshalJSON() ([]byte, error) {
-	type plain Knobs
-	w := struct {
-		*plain
-		PrefixCaching any `json:"prefix_caching"`
-	}{(*plain)(&k), prefixCaching.get(k)}
-	return json.Marshal(w)
+	return json.Marshal(knobsFile{plainKnobs(k), prefixCaching.get(k)})
 }
+
+// knobsFile are knobs in a file.
+type knobsFile struct {
+	plainKnobs
+	PrefixCaching any `json:"prefix_caching"`
+}
+
+type plainKnobs Knobs
+
+// Written is how knobs are written.
+func (k Knobs) Written() any { return knobsFile{} }
 
 // UnmarshalJSON reads what MarshalJSON wrote. Keys that are not there are zero.
 func (k *Knobs) UnmarshalJSON(data []byte) error {

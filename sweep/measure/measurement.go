@@ -274,27 +274,12 @@ func (m *Measurement) Bounded(b Bound) time.Duration {
 func (m Measurement) MarshalJSON() ([]byte, error) {
 	t := &m.Trial
 	if m.Rejected.Text != "" {
-		return wire.Marshal(struct {
-			Knobs    Knobs     `json:"knobs"`
-			Rejected string    `json:"rejected"`
-			Note     note.Note `json:"note,omitzero"`
-		}{t.Knobs, m.Rejected.Text, m.Rejected.Note})
+		return wire.Marshal(RejectedLine{t.Knobs, m.Rejected.Text, m.Rejected.Note})
 	}
 	if m.Failures == nil {
 		m.Failures = map[string]int{}
 	}
-	type plain Measurement
-	w := struct {
-		Number      int                `json:"trial"`
-		Knobs       Knobs              `json:"knobs"`
-		Workload    *workload.Workload `json:"workload"`
-		Rate        *float64           `json:"rate_per_s"`
-		Concurrency *int               `json:"concurrency"`
-		plain
-		Warnings []string  `json:"warnings"`
-		Aborted  string    `json:"aborted,omitempty"`
-		Note     note.Note `json:"note,omitzero"`
-	}{Number: t.Number, Knobs: t.Knobs, Workload: t.Workload, plain: plain(m), Warnings: m.Warnings.Texts(), Aborted: m.Aborted.Text, Note: m.Aborted.Note}
+	w := measurementFile{Number: t.Number, Knobs: t.Knobs, Workload: t.Workload, plainMeasurement: plainMeasurement(m), Warnings: m.Warnings.Texts(), Aborted: m.Aborted.Text, Note: m.Aborted.Note}
 	if t.Rate > 0 {
 		w.Rate = &t.Rate
 	}
@@ -302,6 +287,31 @@ func (m Measurement) MarshalJSON() ([]byte, error) {
 		w.Concurrency = &t.Concurrency
 	}
 	return wire.Marshal(w)
+}
+
+// measurementFile is a measurement in a file.
+type measurementFile struct {
+	Number      int                `json:"trial"`
+	Knobs       Knobs              `json:"knobs"`
+	Workload    *workload.Workload `json:"workload"`
+	Rate        *float64           `json:"rate_per_s"`
+	Concurrency *int               `json:"concurrency"`
+	plainMeasurement
+	Warnings []string  `json:"warnings"`
+	Aborted  string    `json:"aborted,omitempty"`
+	Note     note.Note `json:"note,omitzero"`
+}
+
+type plainMeasurement Measurement
+
+// Written is how a measurement is written.
+func (m Measurement) Written() any { return measurementFile{} }
+
+// RejectedLine is a configuration that cannot run, as a line of the journal.
+type RejectedLine struct {
+	Knobs    Knobs     `json:"knobs"`
+	Rejected string    `json:"rejected"`
+	Note     note.Note `json:"note,omitzero"`
 }
 
 // UnmarshalJSON reads what MarshalJSON writes. The workload that it finds names

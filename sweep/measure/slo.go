@@ -205,6 +205,26 @@ func (s SLO) MarshalJSON() ([]byte, error) {
 	return all.MarshalJSON()
 }
 
+// sloFile is an objective in a file, limitsFile the limits of all requests or of a class.
+type (
+	sloFile struct {
+		limitsFile
+		Errors    float64               `json:"errors"`
+		Objective string                `json:"objective,omitempty"`
+		Classes   map[string]limitsFile `json:"classes,omitempty"`
+	}
+	limitsFile struct {
+		TTFT    map[string]time.Duration `json:"ttft_ms,omitempty"`
+		TPOT    map[string]time.Duration `json:"tpot_ms,omitempty"`
+		ITL     map[string]time.Duration `json:"itl_ms,omitempty"`
+		E2E     map[string]time.Duration `json:"e2e_ms,omitempty"`
+		Goodput Bound                    `json:"goodput,omitzero"`
+	}
+)
+
+// Written is how an objective is written.
+func (s SLO) Written() any { return (*sloFile)(nil) }
+
 // UnmarshalJSON reads what MarshalJSON writes. Bounds come in the order of
 // SLO.Sort.
 func (s *SLO) UnmarshalJSON(data []byte) error {

@@ -246,7 +246,6 @@ func ClassNames() []string {
 // empirical length stay in their files, and a client that waits forever has null for
 // its timeout.
 func (w *Workload) MarshalJSON() ([]byte, error) {
-	type fields Workload
 	v := fields(*w)
 	if v.Timeout <= 0 {
 		v.Timeout = -1
@@ -254,11 +253,16 @@ func (w *Workload) MarshalJSON() ([]byte, error) {
 	return wire.Marshal(v)
 }
 
+// fields are a workload as it is written.
+type fields Workload
+
+// Written is how a workload is written.
+func (w *Workload) Written() any { return fields{} }
+
 // UnmarshalJSON reads a description. What comes back names the workload in a
 // report; where its draws lie in other files, as those of a trace do, it cannot
 // make a schedule.
 func (w *Workload) UnmarshalJSON(b []byte) error {
-	type fields Workload
 	var v fields
 	if err := wire.Unmarshal(b, &v); err != nil {
 		return fmt.Errorf("read workload: %w", err)

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"planner/sweep"
+)
+
+// outputs holds what is written to its schemas, in which further keys are errors.
+type outputs struct {
+	schemas map[string]*jsonschema.Schema
+	mu      sync.Mutex
+	// checked counts what was held to each schema, wrong is what did not keep to it.
+	// Both are guarded by mu.
+	checked map[string]int
+	wrong   error
+}
+
+func newOutputs(t testing.TB) *outputs {
+	t.Helper()
+	o := &outputs{schemas: map[string]*jsonschema.Schema{}, checked: map[string]int{}}
+	for name, d := range schemas() {
+		d.Closed = true
+		s, err := d.Schema()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := jsonschema.NewCompiler()
+		c.DefaultDraft(jsonschema.Draft2020)
+		if err := c.AddResource(name, value); err != nil {
+			t.Fatal(err)
+		}
+		if o.schemas[name], err = c.Compile(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return o
+}
+
+// check holds a document to a schema.
+func (o *outputs) check(name, where string, doc []byte) {
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(doc))
+	if err == nil {
+		err = o.schemas[name].Validate(value)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.checked[name]++
+	if err != nil {
+		o.wrong = errors.Join(o.wrong, fmt.Errorf("%s is no %s: %w", where, name, err))
+	}
+}
+
+// answers are the commands whose answers have a schema.
+var answers = map[string]string{"plan": "plan", "estimate": "plan", "simulate": "measurement", "bench": "measurement", "fleet": "fleet"}
+
+// checkFolders holds the files of all run folders below a folder to their schemas. A
+// script may have damaged a journal, which is told by what reads it.
+func (o *outputs) checkFolders(dir string) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || d.Name() != sweep.JournalFile && d.Name() != "plan.json" && d.Name() != storedFile {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		folder, about, notRun := sweep.OpenFolder(filepath.Dir(path))
+		if err != nil || notRun != nil {
+			return err
+		}
+		switch d.Name() {
+		case "plan.json":
+			o.check("plan", path, data)
+		case storedFile:
+			var s stored
+			if name := answers[about.Command]; name != "" && json.Unmarshal(data, &s) == nil {
+				o.check(name, path, s.Answer)
+			}
+		default:
+			if _, err := sweep.ReadJournal(folder.File(sweep.JournalFile)); err != nil {
+				return nil
+			}
+			for line := range bytes.Lines(data) {
+				if bytes.HasSuffix(line, []byte("\n")) {
+					o.check("journal", path, line)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// setUp holds what scripts leave behind to the schemas.
+func (o *outputs) setUp(e *testscript.Env) {
+	e.Defer(func() {
+		if err := o.checkFolders(e.WorkDir); err != nil {
+			o.mu.Lock()
+			o.wrong = errors.Join(o.wrong, err)
+			o.mu.Unlock()
+		}
+	})
+}
+
+// report tells what was wrong, and that there was something to look at.
+func (o *outputs) report(t *testing.T) {
+	if o.wrong != nil {
+		t.Error(o.wrong)
+	}
+	t.Logf("held to their schemas: %v", o.checked)
+}
+
+// A schema is of what is written: a key of another kind, one that lacks and, where it is
+// closed, one too many are errors of the key's name.
+func TestSchemasRefuse(t *testing.T) {
+	dir := runsIn(t)
+	if code, out := planned(t, dir, append([]string{"plan", "p.toml", "-o", filepath.Join(dir, "run")}, single...)...); code != exitDone {
+		t.Fatalf("exit code %d\n%s", code, out)
+	}
+	doc := read(t, filepath.Join(dir, "run", "plan.json"))
+	for _, c := range []struct{ old, new, want string }{
+		{"", "", ""},
+		{`"gpus_per_node": 8`, `"gpus_per_node": "8"`, "/engine/gpus_per_node"},
+		{`"gpus_per_node": 8,`, ``, "gpus_per_node"},
+		{`"gpus_per_node": 8`, `"gpus_per_node": 8, "spoons": 3`, "spoons"},
+		{`"port": 8000`, `"port": null`, "/engine/port"},
+	} {
+		if !strings.Contains(doc, c.old) {
+			t.Fatalf("no %s in the plan", c.old)
+		}
+		o := newOutputs(t)
+		o.check("plan", "p", []byte(strings.Replace(doc, c.old, c.new, 1)))
+		if (o.wrong == nil) != (c.want == "") || o.wrong != nil && !strings.Contains(o.wrong.Error(), c.want) {
+			t.Errorf("%q for %q: %v, want %q", c.new, c.old, o.wrong, c.want)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+// Package expose tells Prometheus how a load test goes while it runs.
+package expose
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"planner/sweep/load"
+	"planner/sweep/measure"
+)
+
+// Exporter exposes the load test that runs, as a page for Prometheus to fetch or as a
+// text file that a node exporter reads. It is told of it as a [planner/sweep.Watcher].
+type Exporter struct {
+	registry *prometheus.Registry
+	file     string
+	server   *http.Server
+	quit     chan struct{}
+	writing  sync.WaitGroup
+
+	mu sync.Mutex
+	// test is the one that runs, trial what it was asked for; test is nil between two.
+	// last is the state of the one before, past the sums of all that ended. All are
+	// guarded by mu.
+	test  *load.Test
+	trial measure.Trial
+	last  load.Interim
+	past  sums
+}
+
+// sums count requests over the trials of a run.
+type sums struct{ sent, done, failed int }
+
+// every is how often a file is written.
+const every = time.Second
+
+// New exposes at an address, ":9099" or "127.0.0.1:9099", or in the file of any other
+// name.
+func New(where string) (*Exporter, error) {
+	x := &Exporter{registry: prometheus.NewRegistry(), quit: make(chan struct{})}
+	x.registry.MustRegister(x)
+	if _, port, err := net.SplitHostPort(where); err != nil || strings.ContainsRune(port, filepath.Separator) {
+		x.file = where
+		if err := x.write(); err != nil {
+			return nil, fmt.Errorf("--prometheus: %w", err)
+		}
+		x.writing.Go(x.keepWriting)
+		return x, nil
+	}
+	l, err := net.Listen("tcp", where)
+	if err != nil {
+		return nil, fmt.Errorf("--prometheus: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(x.registry, promhttp.HandlerOpts{}))
+	x.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	x.writing.Go(func() { _ = x.server.Serve(l) }) // ends with Close
+	return x, nil
+}
+
+// See takes the load test that runs.
+func (x *Exporter) See(event any) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	switch e := event.(type) {
+	case []measure.Trial:
+		x.trial = e[0]
+	case *load.Test:
+		x.end()
+		x.test = e
+	case measure.Measurement:
+		x.end()
+	}
+}
+
+// end adds the test that ran to those of the past. The caller holds mu.
+func (x *Exporter) end() {
+	if x.test == nil {
+		return
+	}
+	x.last, x.test = x.test.Interim(), nil
+	x.last.InFlight, x.last.Rate, x.last.Left = 0, 0, 0
+	x.past = sums{x.past.sent + x.last.Sent, x.past.done + x.last.Done, x.past.failed + x.last.Failed}
+}
+
+// write writes the file, in the place of the one before.
+func (x *Exporter) write() error { return prometheus.WriteToTextfile(x.file, x.registry) }
+
+func (x *Exporter) keepWriting() {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		_ = x.write() // Close tells of the last one
+		select {
+		case <-tick.C:
+		case <-x.quit:
+			return
+		}
+	}
+}
+
+// Close writes the last state, and ends.
+func (x *Exporter) Close() error {
+	x.mu.Lock()
+	x.end()
+	x.mu.Unlock()
+	close(x.quit)
+	if x.server != nil {
+		err := x.server.Close()
+		x.writing.Wait()
+		return err
+	}
+	x.writing.Wait()
+	if err := x.write(); err != nil {
+		return fmt.Errorf("--prometheus: %w", err)
+	}
+	return nil
+}
+
+// gauge is one figure of the page.
+type gauge struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(*state) float64
+}
+
+// state is what the page is made of.
+type state struct {
+	load.Interim
+	sums
+	running bool
+	offered float64
+}
+
+func desc(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("planner_"+name, help, nil, nil)
+}
+
+// ttft is told by quantile.
+var ttft = prometheus.NewDesc("planner_ttft_seconds", "Time to first token from the intended time, of the requests of the window that ended well so far.", []string{"quantile"}, nil)
+
+var gauges = []gauge{
+	{desc("trial_running", "Whether a load test runs."), prometheus.GaugeValue, func(s *state) float64 {
+		if s.running {
+			return 1
+		}
+		return 0
+	}},
+	{desc("trial_elapsed_seconds", "Time since the load test began."), prometheus.GaugeValue, func(s *state) float64 { return s.Elapsed.Seconds() }},
+	{desc("trial_left_seconds", "What remains of its schedule; -1 of a closed loop."), prometheus.GaugeValue, func(s *state) float64 { return max(s.Left.Seconds(), -1) }},
+	{desc("offered_requests_per_second", "Rate that is asked for; 0 of a closed loop."), prometheus.GaugeValue, func(s *state) float64 { return s.offered }},
+	{desc("sent_requests_per_second", "Requests that left in the last whole second."), prometheus.GaugeValue, func(s *state) float64 { return s.Rate }},
+	{desc("requests_in_flight", "Requests that left and did not end."), prometheus.GaugeValue, func(s *state) float64 { return float64(s.InFlight) }},
+	{desc("requests_sent_total", "Requests that left, warm-up included."), prometheus.CounterValue, func(s *state) float64 { return float64(s.sent) }},
+	{desc("requests_done_total", "Requests that ended in any way."), prometheus.CounterValue, func(s *state) float64 { return float64(s.done) }},
+	{desc("requests_failed_total", "Requests without a good end."), prometheus.CounterValue, func(s *state) float64 { return float64(s.failed) }},
+}
+
+// Describe is that of a [prometheus.Collector].
+func (x *Exporter) Describe(to chan<- *prometheus.Desc) {
+	for _, g := range gauges {
+		to <- g.desc
+	}
+	to <- ttft
+}
+
+// Collect is that of a [prometheus.Collector].
+func (x *Exporter) Collect(to chan<- prometheus.Metric) {
+	s := x.state()
+	for _, g := range gauges {
+		to <- prometheus.MustNewConstMetric(g.desc, g.kind, g.value(&s))
+	}
+	for quantile, d := range map[string]time.Duration{"0.5": s.TTFT50, "0.99": s.TTFT99} {
+		if d > 0 {
+			to <- prometheus.MustNewConstMetric(ttft, prometheus.GaugeValue, d.Seconds(), quantile)
+		}
+	}
+}
+
+func (x *Exporter) state() state {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	s := state{Interim: x.last, sums: x.past, offered: x.trial.Rate}
+	if x.test != nil {
+		s.Interim, s.running = x.test.Interim(), true
+		s.sums = sums{s.sent + s.Sent, s.done + s.Done, s.failed + s.Failed}
+	}
+	return s
+}

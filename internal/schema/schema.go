@@ -1,0 +1,174 @@
+// Package schema describes what is written as JSON, by JSON Schema 2020-12. It reads the
+// types that [planner/internal/wire] writes, by the same rules: the unit of a time stands
+// in its key, and a number that is not known is null.
+package schema
+
+import (
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"path"
+	"reflect"
+	"strings"
+	"time"
+)
+
+// Written is a type whose JSON is that of another one: what its MarshalJSON makes, a
+// pointer where that may be null.
+type Written interface{ Written() any }
+
+// Document describes an output that is any of some types.
+type Document struct {
+	Title, Description string
+	// Types holds a value of each.
+	Types []any
+	// Closed refuses keys that are not described. Readers of files should not: further
+	// keys may come.
+	Closed bool
+}
+
+// Schema is the description as JSON has it. It is an error of the types if they write
+// JSON of their own without saying how.
+func (d Document) Schema() (map[string]any, error) {
+	b := builder{defs: map[string]any{}, closed: d.Closed}
+	var forms []map[string]any
+	for _, v := range d.Types {
+		forms = append(forms, b.of(reflect.TypeOf(v)))
+	}
+	s := map[string]any{"$schema": "https://json-schema.org/draft/2020-12/schema", "title": d.Title, "description": d.Description, "$defs": b.defs}
+	s["anyOf"] = forms
+	return s, b.err
+}
+
+// builder collects the types that are described.
+type builder struct {
+	defs   map[string]any
+	closed bool
+	err    error
+}
+
+var (
+	writtenType = reflect.TypeFor[Written]()
+	textType    = reflect.TypeFor[encoding.TextMarshaler]()
+	jsonType    = reflect.TypeFor[json.Marshaler]()
+)
+
+// implements reports whether a type, or a pointer to it, has the methods of an interface.
+func implements(t, methods reflect.Type) bool {
+	return t.Implements(methods) || t.Kind() != reflect.Pointer && reflect.PointerTo(t).Implements(methods)
+}
+
+// of describes the values of a type.
+func (b *builder) of(t reflect.Type) map[string]any {
+	switch {
+	case t == reflect.TypeFor[time.Duration]():
+		return kinds("number", "null")
+	case t.Kind() == reflect.Pointer:
+		return nullable(b.of(t.Elem()))
+	case implements(t, writtenType):
+		as := reflect.TypeOf(reflect.New(t).Interface().(Written).Written())
+		if as.Kind() == reflect.Pointer {
+			return nullable(b.named(t, as.Elem()))
+		}
+		return b.named(t, as)
+	case t.Kind() == reflect.Interface:
+		return map[string]any{}
+	case implements(t, textType):
+		return kinds("string")
+	case implements(t, jsonType):
+		b.err = fmt.Errorf("schema: %v writes JSON of its own and does not say how", t)
+		return nil
+	case t.Kind() == reflect.Struct:
+		return b.named(t, t)
+	}
+	return b.plain(t)
+}
+
+// plain describes a type without methods of its own.
+func (b *builder) plain(t reflect.Type) map[string]any {
+	switch t.Kind() {
+	case reflect.Bool:
+		return kinds("boolean")
+	case reflect.Float64:
+		return kinds("number", "null")
+	case reflect.String:
+		return kinds("string")
+	case reflect.Slice:
+		s := kinds("array", "null")
+		s["items"] = b.of(t.Elem())
+		return s
+	case reflect.Array:
+		return map[string]any{"type": "array", "items": b.of(t.Elem()), "minItems": t.Len(), "maxItems": t.Len()}
+	case reflect.Map:
+		s := kinds("object", "null")
+		s["additionalProperties"] = b.of(t.Elem())
+		return s
+	case reflect.Int, reflect.Int64, reflect.Uint64, reflect.Int32, reflect.Uint32:
+		return kinds("integer")
+	}
+	b.err = fmt.Errorf("schema: nothing is known of %v", t)
+	return nil
+}
+
+func kinds(names ...string) map[string]any {
+	if len(names) == 1 {
+		return map[string]any{"type": names[0]}
+	}
+	return map[string]any{"type": names}
+}
+
+// nullable describes what may be null besides.
+func nullable(s map[string]any) map[string]any {
+	return map[string]any{"anyOf": []map[string]any{s, kinds("null")}}
+}
+
+// named describes a type among the definitions, by how it is written.
+func (b *builder) named(t, as reflect.Type) map[string]any {
+	name := path.Base(t.PkgPath()) + "." + t.Name()
+	ref := map[string]any{"$ref": "#/$defs/" + name}
+	if _, known := b.defs[name]; known {
+		return ref
+	}
+	b.defs[name] = nil // it may hold itself
+	if as.Kind() != reflect.Struct {
+		b.defs[name] = b.plain(as)
+		return ref
+	}
+	properties, required := map[string]any{}, []string{}
+	// Keys of an outer type hide those of what is embedded in it.
+	for level := []reflect.Type{as}; len(level) > 0; {
+		var next []reflect.Type
+		for _, s := range level {
+			for i := range s.NumField() {
+				f := s.Field(i)
+				key, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+				_, hidden := properties[key]
+				switch {
+				case options == "embed", f.Anonymous && key == "":
+					next = append(next, elem(f.Type))
+				case key == "-" || key == "" || hidden || !f.IsExported():
+				default:
+					properties[key] = b.of(f.Type)
+					if !strings.HasPrefix(options, "omit") {
+						required = append(required, key)
+					}
+				}
+			}
+		}
+		level = next
+	}
+	s := map[string]any{"type": "object", "properties": properties, "required": required}
+	if b.closed {
+		s["additionalProperties"] = false
+	}
+	b.defs[name] = s
+	return ref
+}
+
+// elem is the type that a pointer points to.
+func elem(t reflect.Type) reflect.Type {
+	if t.Kind() == reflect.Pointer {
+		return t.Elem()
+	}
+	return t
+}
