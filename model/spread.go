@@ -27,8 +27,26 @@ type Spread struct {
 }
 
 // Of is the spread of a term.
-func (s Spread) Of(t Term) float64 {
-	return [termCount]float64{s.Frontend, s.Step, s.Layer, s.Request, s.Weights, s.KV, s.Prefill}[t]
+func (s Spread) Of(t Term) float64 { return *s.slot(t) }
+
+// slot is where the spread of a term stands.
+func (s *Spread) slot(t Term) *float64 {
+	return [termCount]*float64{&s.Frontend, &s.Step, &s.Layer, &s.Request, &s.Weights, &s.KV, &s.Prefill}[t]
+}
+
+// With returns a copy with the spread of one term replaced.
+func (s Spread) With(t Term, sd float64) Spread {
+	*s.slot(t) = sd
+	return s
+}
+
+// Times returns the spread with everything so many times as uncertain.
+func (s Spread) Times(by float64) Spread {
+	for _, sd := range []*float64{&s.Weights, &s.Experts, &s.KV, &s.Prefill, &s.PrefillExperts, &s.PrefillAttention, &s.Skew,
+		&s.Step, &s.Layer, &s.Request, &s.Frontend, &s.Communication, &s.Routing, &s.Draft, &s.Refusals} {
+		*sd *= by
+	}
+	return s
 }
 
 // SpreadFor returns the spread of the constants for a deployment on an engine: from the ranges that

@@ -25,6 +25,8 @@ type Simulated struct {
 	// Constants replaces those of the hardware's generation, as a calibration
 	// does; nil leaves them.
 	Constants func(model.Deployment, model.Constants) model.Constants
+	// Known, if set, narrows or widens how far constants may be off, as a calibration does.
+	Known func(model.Deployment, model.Spread) model.Spread
 	// Gaps records the times between tokens, which a bound on ITL needs.
 	Gaps bool
 }
@@ -50,6 +52,16 @@ func (s *Simulated) Roofline(k measure.Knobs) (*model.Roofline, error) {
 		c = s.Constants(dep, c)
 	}
 	return model.NewRoofline(dep, c, s.Args(k))
+}
+
+// Spread is how far the constants may be off with these knobs.
+func (s *Simulated) Spread(k measure.Knobs) model.Spread {
+	dep := s.Deployment(k)
+	spread := model.SpreadFor(dep, s.Args(k))
+	if s.Known != nil {
+		spread = s.Known(dep, spread)
+	}
+	return spread
 }
 
 // Capacity is about the load that knobs carry within the latency limits of an

@@ -64,6 +64,7 @@ func simulated(cfg *config.Config) (*sweep.Simulated, error) {
 		}
 		return fitted
 	}
+	s.Known = file.Spread
 	return s, nil
 }
 

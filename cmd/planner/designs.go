@@ -5,6 +5,7 @@ import (
 	"planner/sweep"
 	"planner/sweep/design"
 	"slices"
+	"time"
 
 	"github.com/urfave/cli/v2"
 )
@@ -71,6 +72,53 @@ func sweepStudy(p *program, r *run) (sweep.Study, error) {
 		}
 	}
 	return study(p, r, func() (sweep.Study, error) { return asStudy(design.NewSweep(r.cfg, r.ground, s)) })
+}
+
+// probeExperiment tells the constants of the simulated engine from a real one.
+func probeExperiment() experiment {
+	return experiment{
+		name: "probe", usage: "ten to twenty load points that tell the simulated engine's constants; a calibration with its score", args: "[CONFIG]",
+		help: "Example: planner probe planner.toml --budget 10m\n" +
+			"         planner probe planner.toml --url http://127.0.0.1:8000\n" +
+			"         planner probe --url http://127.0.0.1:8000 --model llama-3.1-8b --gpu \"H100 SXM\" --workload chat\n" +
+			"Each point is chosen for what is not known of the constants yet. The last ones are drawn at random, predicted\n" +
+			"and then measured, and not fitted to. The run folder has engine.calibration, which engine.calibration may name.",
+		config: join(shortcutFlags(), []cli.Flag{&cli.StringFlag{Name: "url", Usage: "address of the server: --url http://127.0.0.1:8000"}}, configFlags()),
+		own: []cli.Flag{
+			&cli.StringFlag{Name: "points", Value: "10", Usage: "load points that constants are fitted to: --points 12"},
+			&cli.StringFlag{Name: "held", Value: "5", Usage: "further ones that they are scored on: --held 5"},
+			&cli.StringFlag{Name: "budget", Value: "10m", Usage: "engine time of all trials: --budget 10m"},
+			dialectFlag(),
+		},
+		study: probeStudy, dry: (*program).dryProbe, kept: true,
+	}
+}
+
+// probeStudy reads how much is measured.
+func probeStudy(p *program, r *run) (sweep.Study, error) {
+	spec, err := probeSpec(flagValues(r.cfg.Run.Flags))
+	if err != nil {
+		return nil, err
+	}
+	spec.Date = r.started.UTC().Format(time.DateOnly)
+	if r.started.IsZero() {
+		spec.Date = ""
+	}
+	return study(p, r, func() (sweep.Study, error) { return asStudy(design.NewProbe(r.cfg, r.ground, spec)) })
+}
+
+func probeSpec(f flagValues) (s design.ProbeSpec, err error) {
+	if s.Points, err = f.count("points"); err != nil {
+		return s, err
+	}
+	if s.Held, err = f.count("held"); err != nil {
+		return s, err
+	}
+	if s.Points < 4 || s.Points+s.Held > 40 {
+		return s, usagef("--points, --held: %d and %d, want at least 4 points and at most 40 in all", s.Points, s.Held)
+	}
+	s.Budget, err = f.duration("budget", 10*time.Minute, false)
+	return s, err
 }
 
 // compareExperiment is two configurations in rounds, or two runs.

@@ -71,6 +71,18 @@ func (p *program) cannotRun(r *run) {
 	}
 }
 
+// dryProbe tells what a probe may take: its points are chosen as it goes.
+func (p *program) dryProbe(_ context.Context, r *run) error {
+	spec, err := probeSpec(flagValues(r.cfg.Run.Flags))
+	if err != nil {
+		return err
+	}
+	runnable, _ := r.cfg.Candidates()
+	server := serverOf(r.cfg, runnable[0])
+	fmt.Fprintf(p.plain, "%s\n  %d closed loops, chosen one after another, and %d drawn at random, in at most %v\n", server.Line, spec.Points, spec.Held, spec.Budget)
+	return p.beside(server)
+}
+
 // drySweep lists what would run.
 func (p *program) drySweep(_ context.Context, r *run) error {
 	s := r.study.(*design.Sweep)

@@ -34,7 +34,7 @@ type experiment struct {
 
 // experiments lists the commands that measure.
 func experiments() []experiment {
-	return []experiment{planExperiment(), estimateExperiment(), simulateExperiment(), searchExperiment(), benchExperiment(), sweepExperiment(), compareExperiment()}
+	return []experiment{planExperiment(), estimateExperiment(), simulateExperiment(), searchExperiment(), benchExperiment(), sweepExperiment(), probeExperiment(), compareExperiment()}
 }
 
 // experimentOf finds a command that measures by its name.

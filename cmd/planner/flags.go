@@ -128,8 +128,11 @@ func overrides(c *cli.Context) ([]config.Override, error) {
 	table := shortcuts
 	if c.Command.Name == "bench" {
 		table = benchShortcuts
-		if c.IsSet("url") {
-			out = append(out, config.Override{Flag: "--url", Key: "engine.kind", Value: "attach"})
+	}
+	if declared["url"] && c.IsSet("url") {
+		out = append(out, config.Override{Flag: "--url", Key: "engine.kind", Value: "attach"})
+		if c.Command.Name != "bench" {
+			out = append(out, config.Override{Flag: "--url", Key: "engine.url", Value: c.String("url")})
 		}
 	}
 	for _, s := range table {

@@ -319,9 +319,15 @@ func (r *run) keep(answer sweep.Answer, doc report.Document, interrupted bool) e
 		}
 	}
 	if v, ok := answer.Value.(interface{ Files() map[string]any }); ok {
+		var err error
 		files := v.Files()
 		for _, name := range slices.Sorted(maps.Keys(files)) {
-			if err := r.folder.WriteJSON(name, files[name]); err != nil {
+			if text, raw := files[name].([]byte); raw {
+				err = r.folder.Write(name, text)
+			} else {
+				err = r.folder.WriteJSON(name, files[name])
+			}
+			if err != nil {
 				return err
 			}
 		}

@@ -44,7 +44,7 @@ func For(command string) Need {
 		return Need{Workload: true, Engine: SimulatedEngine}
 	case "search":
 		return Need{Limit: true, Workload: true, Engine: ConfiguredEngine}
-	case "bench", "compare":
+	case "bench", "compare", "probe":
 		return Need{Workload: true, Engine: ConfiguredEngine}
 	case "fleet":
 		return Need{Limit: true, Workload: true, Fleet: true, Engine: SimulatedEngine}

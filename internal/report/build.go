@@ -23,6 +23,8 @@ func Build(answer any, e Engines) (Document, error) {
 		return searchDocument(a.Knobs, a.Result, a.Background, e), nil
 	case *design.Swept:
 		return sweepDocument(a, e), nil
+	case *design.Probed:
+		return probeDocument(a, e), nil
 	case *design.Compared:
 		return comparisonDocument(a, e), nil
 	case *fleet.Answer:

@@ -22,6 +22,8 @@ type File struct {
 	Warnings  []string           `toml:"warnings,omitempty"`
 	Terms     map[string]TermFit `toml:"terms"`
 	Residuals []Residual         `toml:"residuals"`
+	// Scores are predictions for runs that it was not fitted to, and what was measured.
+	Scores []Score `toml:"scores,omitempty"`
 }
 
 // Origin is what a calibration was fitted to.
@@ -183,6 +185,11 @@ func (f *File) check() error {
 		e, ok := f.Terms[t.String()]
 		if ok && !(e.Factor > 1.0/farthest && e.Factor < farthest) {
 			return fmt.Errorf("terms.%s.factor: %g is not between %g and %d", t, e.Factor, 1.0/farthest, farthest)
+		}
+	}
+	for i, s := range f.Scores {
+		if !(s.Predicted > 0 && s.Measured > 0) {
+			return fmt.Errorf("scores: entry %d: predicted_ms and measured_ms must be above 0", i+1)
 		}
 	}
 	for name := range f.Terms {

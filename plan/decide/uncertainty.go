@@ -31,7 +31,7 @@ func (d *Decision) doubtOf(k measure.Knobs, e search.Estimate) (uncertainty, err
 		return uncertainty{}, err
 	}
 	known := calibrate.Known{
-		Constants: roofline.Constants(), Spread: model.SpreadFor(roofline.Deployment(), roofline.Args()), Rate: e.Value, Objective: d.cfg.Objective,
+		Constants: roofline.Constants(), Spread: d.ground.Predict.Spread(k), Rate: e.Value, Objective: d.cfg.Objective,
 		Seed: d.cfg.Workload.Seed,
 	}
 	w := probed(&d.cfg.Workload)

@@ -1,0 +1,52 @@
+package report
+
+import (
+	"fmt"
+	"time"
+
+	"planner/sweep/design"
+)
+
+// probeDocument is the report of a probe: what was predicted and what was measured, and what
+// became of the constants.
+func probeDocument(p *design.Probed, e Engines) Document {
+	d := Document{Title: fmt.Sprintf("Probed at %d load points in %s of the engine's time", len(p.Points), p.EngineTime.Round(time.Second)), Data: data(p.Seen)}
+	var used, held []design.ProbePoint
+	for _, x := range p.Points {
+		if x.Used {
+			used = append(used, x)
+		} else {
+			held = append(held, x)
+		}
+	}
+	if p.TPOTError != nil {
+		facts := Facts{{Label: "off by", Text: fmt.Sprintf("%s of the time per output token and %s of the time to first token, in the mean of %d points that were not used",
+			percent(*p.TPOTError), percent(*p.TTFTError), len(held))}}
+		if p.NoiseTPOT != nil {
+			facts = append(facts, Fact{Label: "the machine", Text: fmt.Sprintf("differs from itself by %s and %s between the first trial and the same one later", percent(*p.NoiseTPOT), percent(*p.NoiseTTFT))})
+		}
+		d.add(facts)
+	}
+	if len(held) > 0 {
+		d.section("Predicted, then measured: points that were not used", probeTable(held))
+	}
+	d.section("Points that constants were fitted to, predicted by what was known before each", probeTable(used))
+	if p.Calibration != nil {
+		d.section("Constants", constantsTable(p.Calibration.Terms))
+		d.add(Paragraph{Text: "The calibration is " + design.CalibrationFile + " in the run folder: name it in engine.calibration."})
+	}
+	addEngines(&d, &e, p.Seen, nil)
+	addWarnings(&d, p.Warnings.Notes)
+	return d
+}
+
+func probeTable(points []design.ProbePoint) Table {
+	t := Table{Columns: []Column{{Name: "at once", Right: true}, {Name: "prompt", Right: true}, {Name: "output", Right: true}, {Name: "TPOT predicted", Right: true},
+		{Name: "measured", Right: true}, {Name: "off by", Right: true}, {Name: "TTFT predicted", Right: true}, {Name: "measured", Right: true}, {Name: "off by", Right: true}}}
+	for _, x := range points {
+		t.Rows = append(t.Rows, []Cell{{Text: fmt.Sprint(x.Concurrency)}, {Text: fmt.Sprint(x.Prompt)}, {Text: fmt.Sprint(x.Output)},
+			{Text: inUnits(x.PredictedTPOT)}, {Text: inUnits(x.TPOT)}, {Text: fmt.Sprintf("%+.1f %%", 100*(x.PredictedTPOT/x.TPOT-1))},
+			{Text: inUnits(x.PredictedTTFT)}, {Text: inUnits(x.TTFT)}, {Text: fmt.Sprintf("%+.1f %%", 100*(x.PredictedTTFT/x.TTFT-1))}})
+	}
+	return t
+}

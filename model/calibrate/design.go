@@ -1,0 +1,118 @@
+package calibrate
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"planner/internal/parallel"
+	"planner/model"
+	"planner/sweep/measure"
+)
+
+// shown are the figures that a run is expected to tell most by.
+var shown = []measure.Bound{{Metric: measure.TPOT}, {Metric: measure.TTFT}}
+
+// Forecast is what a simulation of a load point shows.
+type Forecast struct {
+	// TPOT and TTFT are means, and Seconds how long the run takes.
+	TPOT, TTFT, Seconds float64
+}
+
+// Predict simulates a load point.
+func Predict(p *LoadPoint, c model.Constants, o Options) (Forecast, error) {
+	records, err := p.simulate(&o, c)
+	if err != nil {
+		return Forecast{}, err
+	}
+	var f Forecast
+	for i := range records {
+		f.Seconds = max(f.Seconds, records[i].Last.Seconds())
+	}
+	f.TPOT, f.TTFT = p.statistic(shown[0])(records), p.statistic(shown[1])(records)
+	if !(f.TPOT > 0 && f.TTFT > 0) {
+		return f, fmt.Errorf("predict a load point: %d requests show no mean latency", len(records))
+	}
+	return f, nil
+}
+
+// Telling finds the load point that tells most, per second of the engine, of what measured
+// ones leave open: the logarithm by which its mean latencies would shrink the volume of the
+// posterior, of all terms together and linear around the constants, over how long it takes.
+// It returns -1 if none of the candidates can be simulated.
+func Telling(measured, candidates []LoadPoint, c model.Constants, o Options) (best int, err error) {
+	all := append(append([]LoadPoint(nil), measured...), candidates...)
+	rows := make([]*mat.Dense, len(all))
+	seconds := make([]float64, len(all))
+	_ = parallel.Do(len(all), func(i int) error {
+		rows[i], seconds[i] = sensitivities(&all[i], c, o)
+		return nil // those that cannot run are left out
+	})
+	terms := model.Terms()
+	precision := mat.NewSymDense(len(terms), nil)
+	for k, t := range terms {
+		sd := model.SpreadFor(o.Deployment, o.engine()).Of(t)
+		precision.SetSym(k, k, 1/(sd*sd))
+	}
+	for _, r := range rows[:len(measured)] {
+		if r != nil {
+			addInformation(precision, r)
+		}
+	}
+	var before mat.Cholesky
+	if !before.Factorize(precision) {
+		return -1, fmt.Errorf("choose a load point: the terms cannot be told apart")
+	}
+	best, most := -1, 0.0
+	for i, r := range rows[len(measured):] {
+		if r == nil {
+			continue
+		}
+		with := mat.NewSymDense(len(terms), nil)
+		with.CopySym(precision)
+		addInformation(with, r)
+		var after mat.Cholesky
+		if !after.Factorize(with) {
+			continue
+		}
+		if gain := (after.LogDet() - before.LogDet()) / (fixedSeconds + seconds[len(measured)+i]); gain > most {
+			best, most = i, gain
+		}
+	}
+	return best, nil
+}
+
+// fixedSeconds is what a run takes besides its requests.
+const fixedSeconds = 2
+
+// addInformation adds what a run's figures tell, each row its slopes over their deviation.
+func addInformation(precision *mat.SymDense, rows *mat.Dense) {
+	var square mat.Dense
+	square.Mul(rows.T(), rows)
+	for i := range precision.SymmetricDim() {
+		for j := i; j < precision.SymmetricDim(); j++ {
+			precision.SetSym(i, j, precision.At(i, j)+square.At(i, j))
+		}
+	}
+}
+
+// sensitivities are the slopes of a run's mean latencies in the logarithms of all terms, over
+// their deviations, and how long it takes; nil if it cannot be simulated.
+func sensitivities(p *LoadPoint, c model.Constants, o Options) (*mat.Dense, float64) {
+	middle, err := Predict(p, c, o)
+	if err != nil {
+		return nil, 0
+	}
+	n := p.Trial.Requests
+	out := mat.NewDense(len(shown), len(model.Terms()), nil)
+	for k, t := range model.Terms() {
+		away, err := Predict(p, c.WithValue(t, o.Deployment, c.Value(t, o.Deployment)*math.Exp(-distance)), o)
+		if err != nil {
+			return nil, 0
+		}
+		out.Set(0, k, math.Log(middle.TPOT/away.TPOT)/distance/deviation(shown[0], n))
+		out.Set(1, k, math.Log(middle.TTFT/away.TTFT)/distance/deviation(shown[1], n))
+	}
+	return out, middle.Seconds
+}

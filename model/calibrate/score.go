@@ -1,0 +1,67 @@
+package calibrate
+
+import (
+	"math"
+
+	"planner/model"
+	"planner/sweep/measure"
+)
+
+// Score is a prediction that was made and the measurement that came later.
+type Score struct {
+	Date        string  `toml:"date,omitempty" json:"date,omitempty"`
+	Concurrency int     `toml:"concurrency" json:"concurrency"`
+	Prompt      int     `toml:"prompt_tokens" json:"prompt_tokens"`
+	Output      int     `toml:"output_tokens" json:"output_tokens"`
+	Figure      string  `toml:"figure" json:"figure"`
+	Predicted   float64 `toml:"predicted_ms" json:"predicted_ms"`
+	Measured    float64 `toml:"measured_ms" json:"measured_ms"`
+}
+
+// Error is by how much the prediction is off, relative.
+func (s Score) Error() float64 { return s.Predicted/s.Measured - 1 }
+
+// mostWider bounds by how much scores widen what is known: beyond it something else is
+// wrong.
+const mostWider = 10
+
+// wider is by how much measurements lie further from their predictions than what was taken
+// for the error of the equations: 1 where they do not, or where there are none.
+func (f File) wider() float64 {
+	sum, n := 0.0, 0
+	for _, s := range f.Scores {
+		expected := ttftDeviation
+		if s.Figure == (measure.Bound{Metric: measure.TPOT}).String() {
+			expected = tpotDeviation
+		}
+		if e := math.Log(s.Predicted / s.Measured); !math.IsNaN(e) && !math.IsInf(e, 0) {
+			sum, n = sum+e*e/(expected*expected), n+1
+		}
+	}
+	if n == 0 {
+		return 1
+	}
+	return min(max(math.Sqrt(sum/float64(n)), 1), mostWider)
+}
+
+// Spread is how far constants may still be off that the calibration was applied to: its
+// terms as far as their runs tell, or half of what was open before for another model or
+// degree of parallelism, and everything wider where its predictions were off.
+func (f File) Spread(dep model.Deployment, before model.Spread) model.Spread {
+	dep = dep.Normal()
+	same := dep.Arch.Name == f.FittedTo.Model && dep.TP == max(f.FittedTo.TensorParallel, 1)
+	wider := f.wider()
+	s := before.Times(wider)
+	for _, t := range model.Terms() {
+		e, ok := f.Terms[t.String()]
+		if !ok || !e.Fitted {
+			continue
+		}
+		sd := wider * e.Posterior
+		if !same {
+			sd = math.Hypot(sd, before.Of(t)/2)
+		}
+		s = s.With(t, min(sd, max(before.Of(t), wider*e.Posterior)))
+	}
+	return s
+}

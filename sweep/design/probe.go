@@ -1,0 +1,373 @@
+package design
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"planner/internal/config"
+	"planner/internal/note"
+	"planner/model"
+	"planner/model/calibrate"
+	"planner/sweep"
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// ProbeSpec says how much a probe measures.
+type ProbeSpec struct {
+	// Points are those that constants are fitted to, Held those that they are then scored on.
+	Points, Held int
+	// Budget is the engine time of all.
+	Budget time.Duration
+	// Version is the release of the engine where it does not say; "" is the newest known.
+	Version string
+	// Date is noted in the calibration.
+	Date string
+}
+
+// Probe is the study of the command probe: closed loops of requests of equal length, each
+// chosen for what the posterior of the constants does not know, then some that are drawn at
+// random, to score it on.
+type Probe struct {
+	spec     ProbeSpec
+	ground   sweep.Ground
+	knobs    measure.Knobs
+	options  calibrate.Options
+	longest  int // tokens of a request
+	most     int // requests at once
+	seed     uint64
+	seen     []measure.Measurement
+	used     []calibrate.LoadPoint
+	slowdown float64 // how long trials take, over what was predicted
+	fitted   *calibrate.File
+	problem  error // of the last fit
+	forecast map[int]calibrate.Forecast
+	spent    time.Duration
+}
+
+// The loads of a probe: so many requests at once at most, of at most so many tokens; the
+// first two are those that any server carries and that show a batch.
+const (
+	mostProbeSlots  = 256
+	mostProbeTokens = 4096
+	probeOutput     = 48
+	firstPrompt     = 32
+	secondSlots     = 8
+)
+
+// NewProbe prepares a probe of the first knob set of a configuration.
+func NewProbe(cfg *config.Config, g sweep.Ground, spec ProbeSpec) (*Probe, error) {
+	if g.Predict == nil {
+		return nil, fmt.Errorf("probe: nothing can be simulated without model and hardware: give model.name (or model.config) and hardware.gpu")
+	}
+	runnable, rejected := cfg.Candidates()
+	if len(runnable) == 0 {
+		return nil, fmt.Errorf("probe: no set of knobs can run: %s", rejected[0].Reason.Text)
+	}
+	k := runnable[0]
+	args := g.Predict.Args(k)
+	p := &Probe{spec: spec, ground: g, knobs: k, seed: cfg.Workload.Seed, slowdown: 1, forecast: map[int]calibrate.Forecast{}}
+	p.options = calibrate.Options{Deployment: g.Predict.Deployment(k), Version: cmp.Or(cfg.Engine.Version, spec.Version, sweep.NewestKnown),
+		Settings: args.Settings, Date: spec.Date}
+	prompt, _ := cfg.Workload.MeanTokens()
+	p.longest = min(max(cmp.Or(k.MaxModelLen, args.MaxModelLen, int(4*prompt)), 2*probeOutput), mostProbeTokens)
+	p.most = min(cmp.Or(k.MaxNumSeqs, mostProbeSlots), mostProbeSlots)
+	return p, nil
+}
+
+// Rejected lists nothing: knobs that cannot run have no probe.
+func (p *Probe) Rejected() []measure.Rejection { return nil }
+
+// Next chooses the next load point.
+func (p *Probe) Next() []measure.Trial {
+	i := len(p.seen)
+	if p.problem != nil && i >= p.spec.Points || i >= p.spec.Points+p.spec.Held || p.spent >= p.spec.Budget {
+		return nil
+	}
+	var t measure.Trial
+	switch {
+	case i == 0:
+		t = p.lengthened(p.trial(1, firstPrompt, probeOutput, "one request at a time"))
+	case i == 1:
+		t = p.lengthened(p.trial(min(secondSlots, p.most), firstPrompt, probeOutput, "a batch"))
+	case i == p.spec.Points-1:
+		t = p.seen[0].Trial
+		t.Why = "the first again: what the machine itself varies by"
+	case i < p.spec.Points:
+		candidates := p.candidates()
+		best, err := calibrate.Telling(p.used, candidates, p.constants(), p.options)
+		if err != nil || best < 0 {
+			best = (i * 7) % len(candidates)
+		}
+		t = p.lengthened(candidates[best].Trial)
+		t.Why = "tells most of what is open"
+	default:
+		t = p.drawn(uint64(i))
+	}
+	t.Seed = p.seed + uint64(1000+i)
+	if f, err := calibrate.Predict(&calibrate.LoadPoint{Trial: t}, p.constants(), p.options); err == nil {
+		p.forecast[i+1] = f
+	}
+	return []measure.Trial{t}
+}
+
+// trial is a closed loop of equal requests.
+func (p *Probe) trial(slots, prompt, output int, why string) measure.Trial {
+	w := &workload.Workload{Arrivals: workload.Constant, Turns: 1, Seed: p.seed, Timeout: p.spec.Budget,
+		Shapes: []workload.Shape{{Name: "probe", Weight: 1, Prompt: fixed(prompt), Output: fixed(output)}}}
+	return measure.Trial{Knobs: p.knobs, Workload: w, Concurrency: slots, Requests: max(2*slots, 4), Whole: true, Why: why}
+}
+
+// lengthened is a trial of as many requests as its share of the budget has room for.
+func (p *Probe) lengthened(t measure.Trial) measure.Trial {
+	share := p.spec.Budget.Seconds() / float64(p.spec.Points+p.spec.Held)
+	f, err := calibrate.Predict(&calibrate.LoadPoint{Trial: t}, p.constants(), p.options)
+	if err == nil && f.Seconds > 0 {
+		rounds := 0.8 * share / (f.Seconds * p.slowdown / 2)
+		t.Requests = max(t.Requests, t.Concurrency*int(min(rounds, 12)))
+	}
+	return t
+}
+
+func fixed(n int) workload.Lengths { return workload.Lengths{Dist: workload.Fixed, Value: n} }
+
+// candidates are load points that were not measured and that the rest of the budget has room
+// for: one for each number of requests at once and shape.
+func (p *Probe) candidates() []calibrate.LoadPoint {
+	left := (p.spec.Budget - p.spent).Seconds() / float64(p.spec.Points+p.spec.Held-len(p.seen))
+	var all []calibrate.LoadPoint
+	for slots := 1; slots <= p.most; slots *= 4 {
+		for _, shape := range [][2]int{{firstPrompt, probeOutput}, {p.longest / 4, probeOutput}, {p.longest - probeOutput, 16}} {
+			l := calibrate.LoadPoint{Trial: p.trial(slots, shape[0], shape[1], "")}
+			seen := slices.ContainsFunc(p.seen, func(m measure.Measurement) bool {
+				of := m.Trial.Workload.Shapes[0]
+				return m.Trial.Concurrency == slots && of.Prompt.Value == shape[0] && of.Output.Value == shape[1]
+			})
+			if f, err := calibrate.Predict(&l, p.constants(), p.options); !seen && err == nil && f.Seconds*p.slowdown <= 1.5*left {
+				all = append(all, l)
+			}
+		}
+	}
+	if len(all) == 0 {
+		all = append(all, calibrate.LoadPoint{Trial: p.trial(1, firstPrompt, 16, "")})
+	}
+	return all
+}
+
+// drawn is a load point that nothing was fitted to, within the range of those that were.
+func (p *Probe) drawn(i uint64) measure.Trial {
+	rng := rand.New(rand.NewPCG(p.seed, i))
+	slots, prompt := 1, firstPrompt
+	for _, u := range p.used {
+		slots = max(slots, u.Trial.Concurrency)
+		prompt = max(prompt, u.Trial.Workload.Shapes[0].Prompt.Value)
+	}
+	between := func(low, high int) int {
+		return int(math.Round(float64(low) * math.Pow(float64(high)/float64(low), rng.Float64())))
+	}
+	s, n, o := between(1, slots), between(firstPrompt, prompt), between(16, probeOutput)
+	t := p.trial(s, n, o, "drawn at random, to score the fit on")
+	left := (p.spec.Budget - p.spent).Seconds() / float64(p.spec.Points+p.spec.Held-len(p.seen))
+	for t.Concurrency > 1 {
+		if f, err := calibrate.Predict(&calibrate.LoadPoint{Trial: t}, p.constants(), p.options); err != nil || f.Seconds*p.slowdown <= 2*left {
+			break
+		}
+		t = p.trial(t.Concurrency/2, n, o, t.Why)
+	}
+	return p.lengthened(t)
+}
+
+// constants are those that are known by now.
+func (p *Probe) constants() model.Constants {
+	c := model.ConstantsFor(p.options.Deployment.Hardware, model.EngineArgs{EngineVersion: p.options.Version, Settings: p.options.Settings})
+	if p.fitted != nil {
+		if fitted, err := p.fitted.Apply(p.options.Deployment, p.options.Version, c); err == nil {
+			return fitted
+		}
+	}
+	return c
+}
+
+// Observe fits the constants to what is measured.
+func (p *Probe) Observe(m measure.Measurement) {
+	p.seen = append(p.seen, m)
+	p.spent += m.Duration
+	if len(p.seen) == 1 {
+		if v, err := model.ParseVersion(m.Server.Engine.Version); err == nil && v != (model.Version{}) && m.Server.Engine.Kind != "llama-server" {
+			p.options.Version = m.Server.Engine.Version
+		}
+	}
+	if len(p.seen) > p.spec.Points {
+		return
+	}
+	if !usable(&m) {
+		return
+	}
+	m.Valid = true
+	point := calibrate.LoadPoint{Trial: m.Trial, Measurement: m}
+	if f, ok := p.forecast[len(p.seen)]; ok && f.Seconds > 0 && m.Duration > 0 {
+		p.slowdown *= m.Duration.Seconds() / (f.Seconds * p.slowdown)
+	}
+	p.used = append(p.used, point)
+	if len(p.used) < 2 {
+		return
+	}
+	file, err := calibrate.Fit(p.used, p.options)
+	if p.problem = err; err == nil {
+		p.fitted, p.slowdown = &file, 1
+	}
+}
+
+// mostLate is the share of the mean time to first token by which a client may be late: the
+// means that constants are fitted to hardly move by it, where a limit might be missed.
+const mostLate = 0.1
+
+// ruinous are the doubts under which means are those of another load, or of the client.
+var ruinous = []note.Kind{note.ClientUnsent, note.ClientStood, note.ClientFiles, note.RequestsDropped, note.RequestsUnsent, note.NoRequests,
+	note.TokensEstimated, note.TokensWhole, note.TokensPerChunk, note.TokensBunched, note.ShorterAnswers, note.PromptsOff, note.RequestsFailed}
+
+// usable reports whether the means of a trial are those of the engine.
+func usable(m *measure.Measurement) bool {
+	if m.Rejected.Text != "" || m.Requests == 0 || m.Failed > 0 {
+		return false
+	}
+	return m.Valid || m.SendLag.P99 <= time.Duration(mostLate*float64(m.TTFT.Mean)) &&
+		!slices.ContainsFunc(m.Warnings, func(n note.Note) bool { return slices.Contains(ruinous, n.Kind) })
+}
+
+// ProbePoint is a load point of a probe.
+type ProbePoint struct {
+	Trial       int    `json:"trial"`
+	Concurrency int    `json:"concurrency"`
+	Prompt      int    `json:"prompt_tokens"`
+	Output      int    `json:"output_tokens"`
+	Why         string `json:"why"`
+	// Used says that the constants were fitted to it.
+	Used bool `json:"used"`
+	// What was predicted before it ran, with what was known then, and what was measured.
+	PredictedTPOT float64 `json:"predicted_tpot_ms"`
+	TPOT          float64 `json:"tpot_ms"`
+	PredictedTTFT float64 `json:"predicted_ttft_ms"`
+	TTFT          float64 `json:"ttft_ms"`
+}
+
+// Probed is the answer of a probe.
+type Probed struct {
+	Points []ProbePoint `json:"points"`
+	// Calibration is nil until there are enough points to fit.
+	Calibration *calibrate.File `json:"calibration"`
+	// TPOTError and TTFTError are mean absolute errors, relative, on the points that were not
+	// used; NoiseTPOT and NoiseTTFT by how much the machine differs from itself.
+	TPOTError  *float64      `json:"tpot_error"`
+	TTFTError  *float64      `json:"ttft_error"`
+	NoiseTPOT  *float64      `json:"tpot_noise"`
+	NoiseTTFT  *float64      `json:"ttft_noise"`
+	EngineTime time.Duration `json:"engine_time_s"`
+	note.Warnings
+
+	Seen []measure.Measurement `json:"-"`
+}
+
+// CalibrationFile is the calibration of a probe in its run folder.
+const CalibrationFile = "engine.calibration"
+
+// Files are what a run folder keeps of it, by name.
+func (p *Probed) Files() map[string]any {
+	files := map[string]any{"probe.json": p}
+	var b bytes.Buffer
+	if p.Calibration != nil && p.Calibration.Write(&b) == nil {
+		files[CalibrationFile] = b.Bytes()
+	}
+	return files
+}
+
+// Answer is the calibration with its score.
+func (p *Probe) Answer() (sweep.Answer, error) {
+	if len(p.seen) == 0 {
+		return sweep.Answer{}, nil
+	}
+	out := &Probed{EngineTime: p.spent, Seen: p.seen}
+	a := sweep.Answer{State: sweep.Done, Value: out}
+	for i := range p.seen {
+		p.tell(out, i)
+	}
+	p.noise(out)
+	if p.fitted == nil {
+		a.State = sweep.Failed
+		why := cmp.Or(p.problem, fmt.Errorf("%d of %d trials can be trusted", len(p.used), len(p.seen)))
+		out.Notes = append(out.Notes, note.Text(why.Error()))
+		return a, nil
+	}
+	out.Notes = append(out.Notes, note.FromTexts(p.fitted.Warnings)...)
+	file := *p.fitted
+	file.Scores = p.scores(out)
+	out.Calibration = &file
+	return a, nil
+}
+
+// tell adds the point of a trial.
+func (p *Probe) tell(out *Probed, i int) {
+	m := &p.seen[i]
+	if m.Rejected.Text != "" || m.Trial.Workload == nil {
+		out.Notes = append(out.Notes, note.Text(fmt.Sprintf("trial %d: %s", i+1, cmp.Or(m.Rejected.Text, "its traffic is not recorded"))))
+		return
+	}
+	shape := m.Trial.Workload.Shapes[0]
+	f := p.forecast[i+1]
+	point := ProbePoint{
+		Trial: i + 1, Concurrency: m.Trial.Concurrency, Prompt: shape.Prompt.Value, Output: shape.Output.Value, Why: m.Trial.Why,
+		Used:          slices.ContainsFunc(p.used, func(u calibrate.LoadPoint) bool { return u.Trial.Number == m.Trial.Number }),
+		PredictedTPOT: 1e3 * f.TPOT, TPOT: 1e3 * m.TPOT.Mean.Seconds(), PredictedTTFT: 1e3 * f.TTFT, TTFT: 1e3 * m.TTFT.Mean.Seconds(),
+	}
+	out.Points = append(out.Points, point)
+	if !usable(m) {
+		why := m.Complaint()
+		if why == "" && len(m.Warnings) > 0 {
+			why = m.Warnings[0].String()
+		}
+		out.Notes = append(out.Notes, note.Text(fmt.Sprintf("trial %d cannot be trusted: %s", i+1, why)))
+	}
+}
+
+// noise compares the first trial with its repetition.
+func (p *Probe) noise(out *Probed) {
+	if len(p.seen) < p.spec.Points || len(out.Points) < p.spec.Points {
+		return
+	}
+	a, b := out.Points[0], out.Points[p.spec.Points-1]
+	if a.TPOT > 0 && b.TPOT > 0 && a.TTFT > 0 && b.TTFT > 0 {
+		out.NoiseTPOT, out.NoiseTTFT = new(math.Abs(math.Log(b.TPOT/a.TPOT))), new(math.Abs(math.Log(b.TTFT/a.TTFT)))
+	}
+}
+
+// scores are the predictions of points that were not used, with their mean errors.
+func (p *Probe) scores(out *Probed) []calibrate.Score {
+	var scores []calibrate.Score
+	var tpot, ttft []float64
+	for _, x := range out.Points {
+		if x.Used || !usable(&p.seen[x.Trial-1]) || x.Trial <= p.spec.Points || !(x.PredictedTPOT > 0 && x.TPOT > 0 && x.TTFT > 0) {
+			continue
+		}
+		s := calibrate.Score{Date: p.spec.Date, Concurrency: x.Concurrency, Prompt: x.Prompt, Output: x.Output}
+		s.Figure, s.Predicted, s.Measured = "tpot.mean", x.PredictedTPOT, x.TPOT
+		scores, tpot = append(scores, s), append(tpot, math.Abs(s.Error()))
+		s.Figure, s.Predicted, s.Measured = "ttft.mean", x.PredictedTTFT, x.TTFT
+		scores, ttft = append(scores, s), append(ttft, math.Abs(s.Error()))
+	}
+	if n := float64(len(tpot)); n > 0 {
+		out.TPOTError, out.TTFTError = new(sum(tpot)/n), new(sum(ttft)/n)
+	}
+	return scores
+}
+
+func sum(v []float64) (total float64) {
+	for _, x := range v {
+		total += x
+	}
+	return total
+}

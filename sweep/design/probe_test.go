@@ -1,0 +1,93 @@
+package design
+
+import (
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"planner/internal/config"
+	"planner/model"
+	"planner/sweep"
+	"planner/sweep/measure"
+)
+
+// TestProbeFindsUnknownConstants: engines whose constants are drawn at random, further from
+// the defaults than these are known, are predicted at points that the probe did not use.
+func TestProbeFindsUnknownConstants(t *testing.T) {
+	cfg, err := config.Load("", []config.Override{{Key: "model.name", Value: "llama-3.1-8b"}, {Key: "hardware.gpu", Value: "H100 SXM"},
+		{Key: "workload.class", Value: "chat"}, {Key: "knobs.max_num_seqs", Value: "32"}}, config.For("probe"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, seed := range []uint64{15} {
+		rng := rand.New(rand.NewPCG(seed, 15))
+		factors := map[model.Term]float64{}
+		for _, term := range model.Terms() {
+			factors[term] = math.Exp(0.25 * rng.NormFloat64())
+		}
+		known := &sweep.Simulated{Deployment: cfg.Deployment}
+		real := &sweep.Simulated{Deployment: cfg.Deployment, Constants: func(dep model.Deployment, c model.Constants) model.Constants {
+			for _, term := range model.Terms() {
+				c = c.WithValue(term, dep, c.Value(term, dep)*factors[term])
+			}
+			return c
+		}}
+		p, err := NewProbe(cfg, sweep.Ground{Run: real.Run, Predict: known}, ProbeSpec{Points: 7, Held: 4, Budget: 3 * time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		probed := runProbe(t, p, real)
+		t.Logf("seed %d: factors %.2v, TPOT off by %.1f %%, TTFT by %.1f %%, %v", seed, factors, 100**probed.TPOTError, 100**probed.TTFTError, probed.EngineTime)
+		if *probed.TPOTError > 0.05 || *probed.TTFTError > 0.15 || probed.EngineTime > 3*time.Minute {
+			t.Errorf("seed %d: TPOT off by %.3f, TTFT by %.3f in %v: %+v", seed, *probed.TPOTError, *probed.TTFTError, probed.EngineTime, probed.Points)
+		}
+		narrows(t, probed, cfg, known)
+	}
+}
+
+// runProbe drives a probe on an engine in virtual time.
+func runProbe(t *testing.T, p *Probe, on *sweep.Simulated) *Probed {
+	t.Helper()
+	for number := 1; ; number++ {
+		next := p.Next()
+		if len(next) == 0 {
+			break
+		}
+		next[0].Number = number
+		o, err := on.Observe(next[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Observe(measure.Reduce(next[0], o))
+	}
+	a, err := p.Answer()
+	if err != nil || a.State != sweep.Done {
+		t.Fatalf("%v %v: %+v", a.State, err, a.Value)
+	}
+	return a.Value.(*Probed)
+}
+
+// narrows: what was fitted is known better than before, unless predictions prove wrong.
+func narrows(t *testing.T, p *Probed, cfg *config.Config, sim *sweep.Simulated) {
+	t.Helper()
+	k := p.Seen[0].Trial.Knobs
+	dep, before := cfg.Deployment(k), sim.Spread(k)
+	after := p.Calibration.Spread(dep, before)
+	if !(after.Layer < before.Layer && after.Weights < before.Weights) {
+		t.Errorf("layer and weights known to %.3f and %.3f, before to %.3f and %.3f", after.Layer, after.Weights, before.Layer, before.Weights)
+	}
+	wrong := *p.Calibration
+	for i := range wrong.Scores {
+		wrong.Scores[i].Predicted *= 1.5
+	}
+	if worse := wrong.Spread(dep, before); !(worse.Weights > 3*after.Weights && worse.Communication > before.Communication) {
+		t.Errorf("predictions that are off by half leave %+v, right ones %+v", worse, after)
+	}
+	path := filepath.Join(t.TempDir(), CalibrationFile)
+	if err := os.WriteFile(path, p.Files()[CalibrationFile].([]byte), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
