@@ -60,9 +60,8 @@ func fleetFacts(a *fleet.Answer) Facts {
 		{Label: "start-up", Text: startText(a)},
 		{Label: "replicas", Text: fmt.Sprintf("%s in the mean, starting or serving; at most %d at once", figureOver(a.Replicas.Mean, 2), a.Replicas.Peak)},
 		{Label: "GPU hours", Text: fmt.Sprintf("%s, of %s a replica, in %s", figureOver(a.Replicas.GPUHours, 1), plural(a.GPUs, "GPU"), clockTime(a.Duration.Seconds()))},
-		{Label: "cost", Text: costText(&a.Cost)},
-		{Label: "static fleet", Text: staticText(a)},
 	}
+	facts = facts.with("cost", costText(&a.Cost), Plain).with("static fleet", staticText(a), Plain)
 	if a.Counts.Failed > 0 {
 		facts = append(facts, Fact{Label: "failed", Text: fixed(a.Counts.Failed, 1) + " requests", Tone: Bad})
 	}

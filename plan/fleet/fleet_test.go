@@ -197,3 +197,14 @@ func TestInstantScaling(t *testing.T) {
 		t.Error("levels are not in order of time")
 	}
 }
+
+// TestLateRequests replays a stage whose last requests are due when it is over.
+func TestLateRequests(t *testing.T) {
+	requests := chat(1).Schedule(20, 10*time.Second, 1)
+	s := &Scenario{Engine: engineOf(t, 64), Stages: []Stage{{Requests: requests, Length: 5 * time.Second}}, Limits: oneClass(measure.Limits{}),
+		Policy: Policy{Min: 1, Max: 2, Router: LeastInFlight, Autoscaler: Autoscaler{Kind: ByHPA, HPA: UsualHPA(),
+			Metrics: []Metric{{"in_flight", 40}}, Monitor: Monitor{Scrape: 15 * time.Second}}}, Nodes: nodes()}
+	if e := Run(s); e.Records[len(requests)-1].Outcome != measure.OK {
+		t.Errorf("the last request: %+v", e.Records[len(requests)-1])
+	}
+}

@@ -140,7 +140,7 @@ func averageReplicas(total, target float64, current int, tolerance float64) int 
 	return ceil(total / target)
 }
 
-func within(ratio, tolerance float64) bool { return math.Abs(ratio-1) <= tolerance }
+func within(ratio, tolerance float64) bool { return 1-tolerance <= ratio && ratio <= 1+tolerance }
 
 // ceil rounds up, but for what is a whole number up to rounding.
 func ceil(x float64) int { return int(math.Ceil(min(x, 1e6) - 1e-9)) }

@@ -182,7 +182,7 @@ func (f *fleet) enter(stage int) {
 		f.first += len(f.s.Stages[stage-1].Requests)
 	}
 	f.episode.Stages = append(f.episode.Stages, f.now)
-	f.at(f.now+f.s.Stages[stage].Length.Seconds(), event{kind: stageEnds, stage: stage})
+	f.at(f.now+f.s.Stages[stage].length().Seconds(), event{kind: stageEnds, stage: stage})
 }
 
 // due is when the next request of the schedule arrives, infinite if none does in this
@@ -292,7 +292,7 @@ func (f *fleet) end(id int, record *measure.Record, at float64) {
 		f.at(max(at, begin+f.requests[next].Due.Seconds()), event{kind: sent, request: next})
 	}
 	if st := &f.s.Stages[c.stage]; f.lefts[c.stage] == 0 && st.Drain {
-		f.at(max(f.now, begin+st.Length.Seconds()), event{kind: stageEnds, stage: c.stage})
+		f.at(max(f.now, begin+st.length().Seconds()), event{kind: stageEnds, stage: c.stage})
 	}
 }
 

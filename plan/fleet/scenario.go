@@ -34,6 +34,14 @@ type Stage struct {
 	Drain bool
 }
 
+// length is how long the stage lasts: no request is due behind it.
+func (s *Stage) length() time.Duration {
+	if n := len(s.Requests); n > 0 {
+		return max(s.Length, s.Requests[n-1].Due+1)
+	}
+	return s.Length
+}
+
 // Policy is how a fleet is run.
 type Policy struct {
 	// Replicas is the size of a static fleet; 0 leaves it to the autoscaler.

@@ -101,7 +101,7 @@ func Scale(rows []TraceRow, factor func(time.Duration) float64, seed uint64) []T
 		at, part := r.Arrival, rng.Float64()
 		for n := factor(at); n > part; n-- {
 			out = append(out, r)
-			r.Arrival = max(at+time.Duration((rng.Float64()-0.5)*float64(time.Minute)), 0)
+			r.Arrival = min(max(at+time.Duration((rng.Float64()-0.5)*float64(time.Minute)), rows[0].Arrival), rows[len(rows)-1].Arrival)
 		}
 	}
 	slices.SortStableFunc(out, func(a, b TraceRow) int { return cmp.Compare(a.Arrival, b.Arrival) })
