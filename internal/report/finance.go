@@ -141,7 +141,7 @@ func shortAmount(v *float64) string {
 // wayNames are the ways to pay, for readers.
 var wayNames = map[string]string{plan.OnDemand: "on demand", plan.Reserved: "reserved for a year", plan.Spot: "spot", plan.Purchase: "bought"}
 
-// addWays prices the chosen instances in all ways that are known, and says what lists have.
+// addWays prices the chosen instances in all ways that are known.
 func addWays(d *Document, p *plan.Plan) {
 	tab := Table{Columns: []Column{{Name: "paid"}, {Name: "a GPU-hour", Right: true}, {Name: "per hour", Right: true}, {Name: "per month", Right: true},
 		{Name: "per year", Right: true}, {Name: "$/M output", Right: true}, {Name: "saves", Right: true}}}
@@ -156,7 +156,9 @@ func addWays(d *Document, p *plan.Plan) {
 	if len(tab.Rows) > 0 {
 		d.section("Ways to pay for the same instances", tab)
 	}
-	d.add(priceFacts(p))
+	if o := &p.Offer; o.PricedBy != "" && o.PricePerGPUHour > 0 {
+		d.add(Paragraph{Text: fmt.Sprintf("%s per %s and hour: %s", money(o.PricePerGPUHour), gpuName(o), o.PricedBy), Tone: Quiet})
+	}
 }
 
 // saves is what another way to pay spares; empty for the plan's own.
@@ -167,13 +169,10 @@ func saves(other, own *float64) string {
 	return signedShare(1 - *other / *own)
 }
 
-// priceFacts say where prices come from, and what others are.
-func priceFacts(p *plan.Plan) Bullets {
+// addPrices says what stands behind the prices, and what others are.
+func addPrices(d *Document, p *plan.Plan) {
 	o := &p.Offer
 	var items []string
-	if o.PricedBy != "" && o.PricePerGPUHour > 0 {
-		items = append(items, fmt.Sprintf("%s per %s and hour: %s", money(o.PricePerGPUHour), gpuName(o), o.PricedBy))
-	}
 	for _, t := range o.Terms {
 		if t.Name == plan.Purchase {
 			items = append(items, boughtFact(&t))
@@ -199,7 +198,7 @@ func priceFacts(p *plan.Plan) Bullets {
 	if w := p.Evidence.Power; w != nil && p.Fleet.KW > 0 {
 		items = append(items, fmt.Sprintf("at the planned load these instances draw about %s kW (within %s), as modelled, of %s rated", kilowatts(w.FleetKW), percent(w.RelativeError), kilowatts(p.Fleet.KW)))
 	}
-	return Bullets{Items: items, Tone: Quiet}
+	d.section("Prices and power", Bullets{Items: items})
 }
 
 // boughtFact takes the price of a bought GPU apart, and names what is not in it.

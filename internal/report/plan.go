@@ -33,6 +33,7 @@ func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 	addTrust(&d, b.Judgement.Trust)
 	d.detailed = true
 	addCosts(&d, p)
+	addPrices(&d, p)
 	addDiagnosis(&d, b.Judgement)
 	addDefault(&d, p)
 	addEffects(&d, p, b.Trials)

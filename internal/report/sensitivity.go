@@ -11,7 +11,7 @@ import (
 // than planned, as a tornado: the largest change first, with a bar.
 func addSensitivity(d *Document, p *plan.Plan) {
 	tab := Table{Columns: []Column{{Name: "if", Wrap: true}, {Name: "GPUs", Right: true}, {Name: "per hour", Right: true}, {Name: "change", Right: true}, {Name: ""}}}
-	var cannot []string
+	var cannot, same []string
 	approximate := false
 	for _, c := range p.Sensitivity {
 		if c.GPUs == 0 {
@@ -26,12 +26,16 @@ func addSensitivity(d *Document, p *plan.Plan) {
 		if c.Approximate {
 			what, approximate = what+" *", true
 		}
+		if math.Abs(moved) < 1e-9 {
+			same = append(same, what)
+			continue
+		}
 		tab.Rows = append(tab.Rows, []Cell{{Text: what}, {Text: count(c.GPUs)}, {Text: dollars(c.PerHour)}, {Text: signedShare(moved)}, {bar(moved), Quiet}})
 	}
-	d.section("If it turns out otherwise", tab.known())
-	if len(cannot) > 0 {
-		d.add(Bullets{Items: cannot})
+	if len(same) > 0 {
+		cannot = append(cannot, "no change: "+strings.Join(same, "; "))
 	}
+	d.section("If it turns out otherwise", tab.known(), Bullets{Items: cannot})
 	if approximate {
 		d.add(Paragraph{Text: "* about: the chosen instance with its settings, its rate moved by what short simulated runs say; a plan for it searches anew.", Tone: Quiet})
 	}
