@@ -145,7 +145,7 @@ func compareFlags() []cli.Flag {
 		&cli.StringFlag{Name: "rounds", Value: "8", Usage: "rounds; each side runs once in each: --rounds 12"},
 		&cli.StringFlag{Name: "confidence", Value: "0.95", Usage: "of the intervals: --confidence 0.9"},
 		&cli.StringFlag{Name: "indifference", Value: "0.02", Usage: "relative difference below which two figures are the same: --indifference 0.05"},
-		&cli.StringFlag{Name: "fail-if-worse", Usage: "exit 3 if B is worse than A in some figure by more than that, and 0 otherwise: --fail-if-worse 5%"},
+		&cli.StringFlag{Name: "fail-if-worse", Usage: "exit 3 if B is worse than A in some figure by more than that, 4 if nothing could be tested, else 0: --fail-if-worse 5%"},
 		dialectFlag(),
 	}
 }

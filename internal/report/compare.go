@@ -25,7 +25,10 @@ func comparisonDocument(c *design.Compared, e Engines) Document {
 // worseFact says whether some figure is worse by more than is allowed.
 func worseFact(c *design.Compared) Fact {
 	failed := list.Map(c.Failed(), func(x design.Contrast) string { return x.Label + " " + signedShare(x.Relative.Value) })
-	if len(failed) == 0 {
+	switch {
+	case !c.Tested():
+		return Fact{Label: "worse by " + percent(c.FailIfWorse), Text: "not known: one pair tells nothing of chance; measure several loads, as 'planner sweep --rates' does", Tone: Doubt}
+	case len(failed) == 0:
 		return Fact{Label: "worse by " + percent(c.FailIfWorse), Text: "none is shown to be", Tone: Good}
 	}
 	return Fact{Label: "worse by " + percent(c.FailIfWorse), Text: join(failed), Tone: Bad}

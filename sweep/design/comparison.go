@@ -90,13 +90,18 @@ func (c *Compared) Failed() []Contrast {
 	})
 }
 
+// Tested reports whether some figure was: a single pair tells nothing of chance.
+func (c *Compared) Tested() bool {
+	return slices.ContainsFunc(c.Contrasts, func(x Contrast) bool { return !math.IsNaN(x.P) })
+}
+
 // answer is the comparison of pairs: undecided where some figure is. Against a margin it
-// is whether some figure is worse by more.
+// is whether some figure is worse by more, and undecided where none was tested.
 func (c *Compared) answer() sweep.Answer {
 	switch {
 	case len(c.Failed()) > 0:
 		return sweep.Answer{State: sweep.Infeasible, Value: c}
-	case c.FailIfWorse > 0:
+	case c.FailIfWorse > 0 && c.Tested():
 		return sweep.Answer{State: sweep.Done, Value: c}
 	}
 	for _, x := range c.Contrasts {
