@@ -89,6 +89,7 @@ func (r *Roofline) mixed(q MeanRequest, batch float64, chunk Chunk, chunks int) 
 	n := max(1, int(math.Round(batch)))
 	context := q.Prompt + q.Output/2
 	b := Batch{Decodes: n, Context: int(float64(n) * context), Longest: int(context), Sampled: n + chunks}
+	b.Adapters = int(math.Ceil(r.args.LoRA.Distinct(batch)))
 	b.Drafted = n * r.args.Speculation.Tokens
 	b.Sampled += b.Drafted
 	if w := r.Window(); w > 0 {

@@ -105,7 +105,7 @@ func MemoryPlan(dep Deployment, args EngineArgs) (Memory, error) {
 func divide(dep Deployment, args EngineArgs) Memory {
 	m := Memory{
 		Usable:     math.Ceil((dep.Hardware.Memory - reservedBytes) * args.Utilization),
-		Weights:    weightBytes(dep) + args.Speculation.weightBytes(dep),
+		Weights:    weightBytes(dep) + args.Speculation.weightBytes(dep) + args.LoRA.slotBytes(dep),
 		Activation: max(forwardBytes(dep, args.MaxNumBatchedTokens), samplerBytes*float64(args.MaxNumSeqs)*float64(dep.Arch.Vocab)),
 		NonTorch:   nonTorchAlone,
 		Vision:     visionBytes(dep.Arch.Details.Vision),

@@ -64,6 +64,7 @@ type Roofline struct {
 		count, aparts float64
 	}
 	draft      drafter
+	adapters   adapters
 	hiddenSize float64 // bytes of one token's hidden state
 	// exchange is what moves besides all-reduces: between pipeline stages, and between
 	// attention replicas and experts.
@@ -124,6 +125,7 @@ func NewRoofline(dep Deployment, c Constants, args EngineArgs) (*Roofline, error
 	r.setAttention()
 	r.setCommunication()
 	r.setFixed()
+	r.setAdapters()
 	return r, r.setDrafter()
 }
 
@@ -149,6 +151,7 @@ func (r *Roofline) Frontend(promptTokens int) float64 {
 type batchSums struct {
 	decodes, context, longest, windowed float64
 	drafted                             float64 // proposed tokens of decodes
+	adapters, loads                     float64
 	tokens                              float64 // of chunks
 	pairs, windowPairs                  float64 // query-key pairs of chunks
 	past, windowPast                    float64 // contexts of chunks, read once each
@@ -159,7 +162,7 @@ type batchSums struct {
 
 func (r *Roofline) sums(b *Batch) batchSums {
 	l := batchSums{
-		decodes: float64(b.Decodes), drafted: float64(b.Drafted), context: float64(b.Context), longest: float64(b.Longest),
+		decodes: float64(b.Decodes), drafted: float64(b.Drafted), adapters: float64(b.Adapters), loads: float64(b.Loads), context: float64(b.Context), longest: float64(b.Longest),
 		windowed: float64(b.Windowed), requests: float64(b.Decodes + len(b.Chunks)),
 		sampled: float64(b.Sampled), chunks: len(b.Chunks), replicas: r.routing.replicas,
 	}
@@ -246,6 +249,9 @@ func (r *Roofline) time(l *batchSums) StepTime {
 		t.Elementwise = over * r.fixed.elementToken
 	}
 	t.Fixed = r.fixed.floor + l.requests*r.fixed.request
+	if r.args.LoRA.On() {
+		t.Fixed += r.adapters.time(l)
+	}
 	eager := tokens > float64(r.fixed.largest) || r.fixed.decodeOnly && l.tokens > 0
 	t.Total = t.Weights + t.Compute + t.ExpertWeights + t.ExpertCompute + t.Head + t.DecodeAttention +
 		t.PrefillAttention + t.Communication + t.Elementwise + t.Fixed

@@ -5,4 +5,5 @@ package model
 type Settings struct {
 	Kernels     Kernels     // what is computed with
 	Speculation Speculation // tokens proposed ahead
+	LoRA        LoRA        // adapters that requests choose among
 }

@@ -89,6 +89,9 @@ func SpreadFor(dep Deployment, args EngineArgs) Spread {
 	if args.Speculation.On() {
 		s.Draft, s.Refusals = 0.50, 0.15 // no served run tests it; texts differ by more than that
 	}
+	if args.LoRA.On() {
+		s.Layer = max(s.Layer, 0.20) // no served run tests what adapters add to it
+	}
 	s.age(dep, args)
 	return s
 }

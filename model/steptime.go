@@ -11,6 +11,8 @@ type Batch struct {
 	WindowedGrowing int     // how many of them are below the window, and so still grow
 	Chunks          []Chunk // prompt parts
 	Sampled         int     // rows that go through the LM head
+	Adapters        int     // different low-rank adapters in use
+	Loads           int     // of them, those that are loaded first
 	Everywhere      int     // tokens of the step over all attention replicas; 0: as many on each as here
 }
 

@@ -107,6 +107,7 @@ func (r *reader) finish(c *Config) {
 	r.resolveFleet(c)
 	c.fillSpace()
 	r.resolveSpeculative(c)
+	r.checkLoRA(c)
 	if c.need.Search && c.attached() {
 		r.warn("engine: an attached engine keeps the knobs that it runs with; none is searched")
 	}

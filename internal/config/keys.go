@@ -155,6 +155,7 @@ func (c *Config) engineRows() []row {
 			kernel(model.ParseSampler, model.SamplerNames).in(&e.Kernels.Sampler)},
 		{"speculative", `tokens proposed ahead: { method = "mtp", tokens = 3, acceptance = 0.7 }; acceptance of each, or a list by position, or accepted = 2.1, the mean tokens of a step; model of eagle and draft`,
 			speculation().in(&c.draft.speculative)},
+		{"lora", "low-rank adapters that requests choose among, each as likely: { adapters = 32, slots = 8, rank = 16 }", lora().in(&e.LoRA)},
 		{"calibration", "file from planner calibrate", pathname().in(&e.Calibration)},
 		{"command", `kind = "command": argv; {port}, {model}, {max_num_seqs}, ... and {env:NAME} are filled in`, commandLine().in(&e.Launch.Command)},
 		{"url", `kind = "attach": where the server listens`, address().in(&e.Endpoint.URL)},

@@ -122,9 +122,13 @@ func (r *reader) draftModel(n input, c *Config, name string) model.Arch {
 // EngineOptions are what is configured of an engine besides its knobs, by the names that
 // command lines give it.
 func (c *Config) EngineOptions() map[string]string {
+	options := map[string]string{}
+	if l := c.Engine.LoRA; l.On() {
+		options["lora_adapters"], options["lora_slots"], options["lora_rank"] = strconv.Itoa(l.Adapters), strconv.Itoa(l.Slots), strconv.Itoa(l.Rank)
+	}
 	s := c.draft.speculative
 	if s.tokens == 0 {
-		return nil
+		return options
 	}
 	name := s.model
 	if s.method == model.DraftEagle && name == "" {
@@ -140,7 +144,8 @@ func (c *Config) EngineOptions() map[string]string {
 	if s.method == model.DraftNGram {
 		fields = append(fields, `"prompt_lookup_max":4`)
 	}
-	return map[string]string{"speculative": "{" + strings.Join(fields, ",") + "}"}
+	options["speculative"] = "{" + strings.Join(fields, ",") + "}"
+	return options
 }
 
 // vllmMethods are vLLM's names of the methods.

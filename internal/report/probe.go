@@ -21,9 +21,9 @@ func probeDocument(p *design.Probed, e Engines) Document {
 	}
 	if p.TPOTError != nil {
 		facts := Facts{{Label: "off by", Text: fmt.Sprintf("%s of the time per output token and %s of the time to first token, in the mean of %d points that were not used",
-			percent(*p.TPOTError), percent(*p.TTFTError), len(held))}}
+			percent(*p.TPOTError), percent(*p.TTFTError), p.Scored)}}
 		if p.NoiseTPOT != nil {
-			facts = append(facts, Fact{Label: "the machine", Text: fmt.Sprintf("differs from itself by %s and %s between the first trial and the same one later", percent(*p.NoiseTPOT), percent(*p.NoiseTTFT))})
+			facts = append(facts, Fact{Label: "the machine", Text: fmt.Sprintf("differs from itself by %s and %s between the first trial and the same one later%s", percent(*p.NoiseTPOT), percent(*p.NoiseTTFT), noisy(p))})
 		}
 		d.add(facts)
 	}
@@ -38,6 +38,14 @@ func probeDocument(p *design.Probed, e Engines) Document {
 	addEngines(&d, &e, p.Seen, nil)
 	addWarnings(&d, p.Warnings.Notes)
 	return d
+}
+
+// noisy says where the machine's noise is larger than the errors.
+func noisy(p *design.Probed) string {
+	if *p.NoiseTPOT > *p.TPOTError || *p.NoiseTTFT > *p.TTFTError {
+		return ": more than the error, so that only a quieter machine would show how good the fit is"
+	}
+	return ""
 }
 
 func probeTable(points []design.ProbePoint) Table {

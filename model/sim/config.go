@@ -69,6 +69,9 @@ type Config struct {
 	Replicas int
 	// Speculation is how requests that decode bring along proposed tokens.
 	Speculation model.Speculation
+	// LoRA is how many adapters requests choose among, each as likely as the others, and how
+	// many of them run at once.
+	LoRA model.LoRA
 	// LockStep makes the replicas wait for each other in every step, as they do
 	// when they share a mixture of experts.
 	LockStep bool
@@ -94,7 +97,7 @@ func Configure(r *model.Roofline, m model.Memory, prefixCaching bool) (Config, e
 		Rules: rules, Seqs: args.MaxNumSeqs, BatchTokens: args.MaxNumBatchedTokens * dep.PP, ModelLen: args.MaxModelLen,
 		PrefixCaching: prefixCaching, Blocks: m.Blocks, Layout: layout,
 		Replicas: dep.DP, LockStep: dep.Arch.MoE.Present(),
-		Speculation: args.Speculation,
+		Speculation: args.Speculation, LoRA: args.LoRA,
 	}, nil
 }
 

@@ -38,6 +38,9 @@ func TestConservation(t *testing.T) {
 		if seed%4 == 3 {
 			s.config.Speculation = model.Speculation{Method: model.DraftEagle, Tokens: 3, Accepted: []float64{0.7, 0.5, 0.2}}
 		}
+		if seed%5 == 2 {
+			s.config.LoRA = model.LoRA{Adapters: 9, Slots: 3, Rank: 8}
+		}
 		e := NewEngine(s.timer, s.config)
 		last := time.Duration(-1)
 		s.load.Every = 100 * time.Millisecond

@@ -46,6 +46,7 @@ func (s *scheduler) schedule() *stepBatch {
 	if len(b.preempted) == 0 {
 		s.admit(b, budget, threshold)
 	}
+	b.load.Adapters = len(s.slots.running)
 	s.step++
 	return b
 }
@@ -211,10 +212,17 @@ func (s *scheduler) extend(r *sequence, end int) {
 }
 
 // admit moves requests from the waiting queue into the batch, strictly in order:
-// the first one that does not fit ends the admission.
+// the first one that does not fit ends the admission. Those whose adapter has no slot are
+// passed over.
 func (s *scheduler) admit(b *stepBatch, budget, threshold int) {
+	var passed []*sequence // whose adapters have no slot now
 	for s.waiting.len() > 0 && budget > 0 && len(s.running) < s.config.ActiveSeqs {
 		r := s.waiting.front()
+		if !s.slots.takes(r.adapter) {
+			s.waiting.popFront()
+			passed = append(passed, r)
+			continue
+		}
 		s.lookup(r)
 		cached := len(s.hits) * s.blockTokens
 		n := r.total() - cached
@@ -222,14 +230,14 @@ func (s *scheduler) admit(b *stepBatch, budget, threshold int) {
 			n = threshold
 		}
 		if s.config.WholePrefill && n > budget {
-			return
+			break
 		}
 		n = min(n, budget)
 		if !s.allocate(r, cached+n) {
 			// Losing cached blocks makes it no easier to take the whole sequence,
 			// but it may make a first chunk cheaper.
 			s.stuck = s.config.Rules.FullSequenceGate || cached == 0
-			return
+			break
 		}
 		s.waiting.popFront()
 		s.running = append(s.running, r)
@@ -237,8 +245,14 @@ func (s *scheduler) admit(b *stepBatch, budget, threshold int) {
 		r.cached, r.resumed = cached, r.order > 0
 		s.orders++
 		r.order, r.state, r.computed = s.orders, running, cached
+		if s.slots.enter(r.adapter) {
+			b.load.Loads++
+		}
 		s.put(b, r, n, 0)
 		budget -= n
+	}
+	for i := len(passed) - 1; i >= 0; i-- {
+		s.waiting.pushFront(passed[i])
 	}
 }
 

@@ -35,6 +35,8 @@ type sequence struct {
 	// luck decides which proposed tokens are accepted, verified counts the decisions.
 	luck     uint64
 	verified uint64
+	// adapter is the low-rank adapter that it uses.
+	adapter int
 	// counted asks for every token of it in [stepOutput].
 	counted bool
 	steady  membership
@@ -73,7 +75,7 @@ func (r *sequence) total() int { return r.prompt + r.out }
 // output of the first one; the order of these calls is all that the scheduler
 // knows of time.
 //
-// Not modelled: priorities, LoRA, multimodal input, KV connectors.
+// Not modelled: priorities, multimodal input, KV connectors.
 type scheduler struct {
 	config      Config
 	blockTokens int
@@ -94,6 +96,7 @@ type scheduler struct {
 
 	spare spare
 	out   stepOutput
+	slots adapterSlots
 	// stuck says that the last admission failed for lack of blocks and will fail
 	// as long as running requests only take more of them.
 	stuck bool
@@ -145,7 +148,8 @@ func newScheduler(c Config) *scheduler {
 	}
 	s.pool = newPool(size, c.Rules.UnkeyedFirst)
 	s.steady.due = make([]int32, s.blockTokens)
-	s.steady.off, s.lookahead = c.Speculation.On(), c.Speculation.Lookahead()
+	s.steady.off, s.lookahead = c.Speculation.On() || c.LoRA.On(), c.Speculation.Lookahead()
+	s.slots = newAdapterSlots(c.LoRA)
 	return s
 }
 
@@ -162,12 +166,15 @@ func (s *scheduler) add(id int, q *workload.Request, counted bool) *sequence {
 	}
 	r.id, r.prompt, r.limit = id, q.Prompt, min(q.Output, s.config.ModelLen-q.Prompt)
 	r.kv.nextFull, r.counted = math.MaxInt, counted
-	if s.config.Speculation.On() {
+	if s.config.Speculation.On() || s.config.LoRA.On() {
 		r.luck = mixed(uint64(q.Due) ^ mixed(uint64(id)))
 	}
 	if s.config.PrefixCaching {
 		r.kv.nextFull = s.blockTokens
 		r.path = s.pool.enterPath(q, r.path, s.blockTokens)
+	}
+	if n := s.config.LoRA.Adapters; n > 0 {
+		r.adapter = int(mixed(r.luck) % uint64(n))
 	}
 	s.waiting.pushBack(r)
 	s.stuck = false
@@ -223,6 +230,9 @@ func (s *scheduler) release(r *sequence) {
 
 func (s *scheduler) freeBlocks(r *sequence) {
 	s.stuck = false
+	if r.state == running {
+		s.slots.leave(r.adapter)
+	}
 	for i := len(r.kv.blocks) - 1; i >= 0; i-- {
 		s.pool.drop(r.kv.blocks[i])
 	}

@@ -105,6 +105,10 @@ func ofEngine(cfg *config.Config, dep model.Deployment, args model.EngineArgs) [
 	if s := args.Speculation; s.On() {
 		all = append(all, feature("engine.speculative", fmt.Sprintf("%s, %d tokens", s.Method, s.Tokens), true, untested))
 	}
+	if l := args.LoRA; l.On() {
+		all = append(all, feature("engine.lora", fmt.Sprintf("%d adapters of rank %d, %d at once", l.Adapters, l.Rank, l.Slots), true,
+			"each is as likely as the others, and all are in the host's memory; "+untested))
+	}
 	for _, c := range []struct {
 		key   string
 		value fmt.Stringer
@@ -143,7 +147,7 @@ var (
 var sets = map[string]string{
 	"--enforce-eager": `engine.graphs = "eager"`, "--async-scheduling": "engine.async_scheduling", "--no-async-scheduling": "engine.async_scheduling",
 	"--kv-cache-dtype": "model.kv_cache", "--quantization": "model.weights", "--dtype": "model.weights", "--moe-backend": "engine.moe_backend",
-	"--speculative-config": "engine.speculative",
+	"--speculative-config": "engine.speculative", "--enable-lora": "engine.lora", "--max-loras": "engine.lora", "--max-lora-rank": "engine.lora",
 }
 
 // ofArguments are the options among further arguments of the engine.

@@ -268,6 +268,8 @@ type Probed struct {
 	NoiseTPOT  *float64      `json:"tpot_noise"`
 	NoiseTTFT  *float64      `json:"ttft_noise"`
 	EngineTime time.Duration `json:"engine_time_s"`
+	// Scored is how many points the errors are means of.
+	Scored int `json:"scored"`
 	note.Warnings
 
 	Seen []measure.Measurement `json:"-"`
@@ -360,6 +362,7 @@ func (p *Probe) scores(out *Probed) []calibrate.Score {
 		scores, ttft = append(scores, s), append(ttft, math.Abs(s.Error()))
 	}
 	if n := float64(len(tpot)); n > 0 {
+		out.Scored = len(tpot)
 		out.TPOTError, out.TTFTError = new(sum(tpot)/n), new(sum(ttft)/n)
 	}
 	return scores

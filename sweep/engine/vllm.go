@@ -26,7 +26,8 @@ var vllm = adapter{
 		"prefix_caching? --enable-prefix-caching", "!prefix_caching? --no-enable-prefix-caching",
 		"--max-model-len {max_model_len}", "--num-gpu-blocks-override {kv_blocks}",
 	},
-	formats: []string{"--quantization {quantization}", "--dtype {dtype}", "byte_kv? --kv-cache-dtype fp8", "--speculative-config {speculative}"},
+	formats: []string{"--quantization {quantization}", "--dtype {dtype}", "byte_kv? --kv-cache-dtype fp8", "--speculative-config {speculative}",
+		"--enable-lora --max-loras {lora_slots} --max-cpu-loras {lora_adapters} --max-lora-rank {lora_rank}"},
 	metrics: metricNames{
 		runningRequests: {"vllm:num_requests_running"},
 		waitingRequests: {"vllm:num_requests_waiting"},
