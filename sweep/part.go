@@ -67,8 +67,8 @@ func Measures(m *measure.Measurement, t *measure.Trial) bool {
 	return was.Knobs == t.Knobs && (m.Rejected.Text != "" || was.Rate == t.Rate && was.Seed == t.Seed && was.Concurrency == t.Concurrency)
 }
 
-// endingFile says in the run folder of a part how its last process ended.
-const endingFile = "ended.json"
+// EndingFile says in the run folder of a part how its last process ended.
+const EndingFile = "ended.json"
 
 // Ending says how the process of a part ended. There is none while one runs, nor where
 // it was killed.
@@ -84,16 +84,16 @@ type Ending struct {
 }
 
 // End writes down how the process of a part ended.
-func (f Folder) End(e Ending) error { return f.WriteJSON(endingFile, e) }
+func (f Folder) End(e Ending) error { return f.WriteJSON(EndingFile, e) }
 
 // Begin removes what an earlier process of a part left of its end.
 func (f Folder) Begin() error {
-	return f.Clear(endingFile, func(string) bool { return true })
+	return f.Clear(EndingFile, func(string) bool { return true })
 }
 
 // Ending reads how the process of a part ended; nil where it did not say.
 func (f Folder) Ending() (*Ending, error) {
-	data, err := f.Read(endingFile)
+	data, err := f.Read(EndingFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {
@@ -101,7 +101,7 @@ func (f Folder) Ending() (*Ending, error) {
 	}
 	e := new(Ending)
 	if err := wire.Unmarshal(data, e); err != nil {
-		return nil, fmt.Errorf("%s: %w", f.File(endingFile), err)
+		return nil, fmt.Errorf("%s: %w", f.File(EndingFile), err)
 	}
 	return e, nil
 }

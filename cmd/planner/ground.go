@@ -79,7 +79,7 @@ func fileThere(cfg *config.Config) error {
 	if cfg.Model.File == "" {
 		return usagef("model: engine.kind %q is told what to load: give model.name, the path of a GGUF file", cfg.Engine.Kind)
 	}
-	if _, err := os.Stat(cfg.Model.File); err != nil {
+	if _, err := os.Stat(cfg.Model.File); err != nil && cfg.Launcher() != "kubernetes" {
 		return usagef("model.name: %w", err)
 	}
 	return nil

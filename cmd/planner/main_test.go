@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	if code, ran := engine.Guard(os.Args); ran {
 		os.Exit(code)
 	}
-	testscript.Main(m, map[string]func(){"planner": main, "vllm": serveFake})
+	testscript.Main(m, map[string]func(){"planner": main, "vllm": serveFake, "kubectl": fakeKubectl})
 }
 
 // serveFake is "vllm serve MODEL ...".

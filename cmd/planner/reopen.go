@@ -13,6 +13,7 @@ import (
 	"planner/internal/config"
 	"planner/internal/report"
 	"planner/sweep"
+	"planner/sweep/cluster"
 	"planner/sweep/measure"
 )
 
@@ -22,8 +23,14 @@ func (p *program) resumeCommand() *cli.Command {
 		Usage:       "go on with an interrupted run, or one whose engines failed; nothing measured is measured again",
 		ArgsUsage:   "RUN",
 		Description: "Example: planner resume runs/20261121T090000Z-llama-3.1-70b",
-		Flags:       []cli.Flag{jsonFlag()},
+		Flags: []cli.Flag{jsonFlag(), // the others are for parts that run where there is no shared file system
+			&cli.StringFlag{Name: "seed", Hidden: true}, &cli.BoolFlag{Name: "stream", Hidden: true}},
 		Action: func(c *cli.Context) error {
+			if seed := c.String("seed"); seed != "" {
+				if err := cluster.Unpack(seed, c.Args().First()); err != nil {
+					return err
+				}
+			}
 			r, done, err := p.reopen(c, true)
 			if err != nil {
 				return err

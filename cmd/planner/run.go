@@ -235,9 +235,18 @@ func (p *program) conduct(c *cli.Context, r *run) error {
 	r.started = time.Now()
 	beLavish()
 	show := p.display(c, r)
-	r.see = show.See
-	if r.exposed != nil {
-		r.see = func(event any) { r.exposed.See(event); show.See(event) }
+	streamed := &cluster.Stream{}
+	if c.Bool("stream") {
+		streamed.Folder, streamed.To = *r.folder, p.stdout
+	}
+	r.see = func(event any) {
+		if r.exposed != nil {
+			r.exposed.See(event)
+		}
+		show.See(event)
+		if err := streamed.See(event); err != nil {
+			show.See(err.Error())
+		}
 	}
 	stop := func() bool { return false }
 	if r.follower == nil && (r.folder != nil || !r.ground.Virtual) {
@@ -269,7 +278,7 @@ func (p *program) conduct(c *cli.Context, r *run) error {
 		err = errors.Join(err, r.ground.Close())
 	}
 	if r.part() != "" {
-		return errors.Join(r.endPart(ctx, err), release())
+		return errors.Join(r.endPart(ctx, err), streamed.End(), release())
 	}
 	return errors.Join(p.conclude(c, r, answer, err), release())
 }

@@ -52,10 +52,10 @@ func (c *Config) clusterRows() []row {
 		{"time_limit", "of one job; what is not finished then goes on in another", durationIn(atLeast(float64(2 * time.Minute))).in(&l.TimeLimit)},
 		{"setup", `lines of shell before planner starts in a job: ["module load cuda"]; with a container the last is ["apptainer exec --nv vllm.sif {command}"]`,
 			setupLines().in(&l.Setup)},
-		{"planner", `path of this program on the nodes; "" = the one that submits`, anyWord().in(&l.Planner)},
+		{"planner", `path of this program on the nodes, slurm: "" = the one that submits; kubernetes: an image that has it as /planner, or its path in image`, anyWord().in(&l.Planner)},
 		{"namespace", `kubernetes; "" = that of the context`, anyWord().in(&l.Pod.Namespace)},
 		{"image", "kubernetes: image with the engine", anyWord().in(&l.Pod.Image)},
-		{"volume_claim", `kubernetes: claim that takes the parts' run folders; "" = they are streamed`, anyWord().in(&l.Pod.VolumeClaim)},
+		{"volume_claim", `kubernetes: claim that takes the parts' run folders with all records; "" = what the answer takes is streamed, and no more`, anyWord().in(&l.Pod.VolumeClaim)},
 		{"node_selector", "kubernetes: labels that the node must have", tableOf(anyWord()).in(&l.Pod.NodeSelector)},
 		{"tolerations", `kubernetes: as kubectl writes taints: ["dedicated=llm:NoSchedule"]`, arguments().in(&l.Pod.Tolerations)},
 		{"extra", `raw options of sbatch, ["--exclusive"], or JSON merge patches of the pod`, commandLine().in(&l.Extra)},
@@ -122,6 +122,9 @@ func (r *reader) checkCluster(c *Config) {
 	}
 	if launcher == "kubernetes" && c.Cluster.Pod.Image == "" {
 		r.missing("cluster.image", "engine.launcher", `is missing, want the image of the engine, such as "vllm/vllm-openai:v0.15.1", because launcher is "kubernetes"`)
+	}
+	if launcher == "kubernetes" && c.Cluster.Planner == "" {
+		r.missing("cluster.planner", "engine.launcher", `is missing, want an image that has this program as /planner, or its path in cluster.image, because launcher is "kubernetes"`)
 	}
 }
 

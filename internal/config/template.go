@@ -64,6 +64,7 @@ func Template(modelName, gpu, kind, launcher string) ([]byte, error) {
 	case "kubernetes":
 		put("cluster.gpu", siteWords(cmp.Or(gpu, starterGPU), labelWord), "--gpu")
 		put("cluster.image", "vllm/vllm-openai:latest", "")
+		put("cluster.planner", "registry.example.com/planner:latest", "")
 	}
 	if launcher != "" {
 		put("engine.launcher", launcher, "--launcher")

@@ -365,19 +365,11 @@ func (f *Follower) settle(ctx context.Context, p *part) bool {
 			f.remark(ctx, err.Error())
 		}
 	case p.progressed() || (ending != nil || cutShort(status.Reason)) && p.attempt < attempts:
-		f.See.See(fmt.Sprintf("job %s (%s) ended (%s); the part goes on in another", job, p.Name, orUnknown(status.Reason)))
+		f.See.See(fmt.Sprintf("job %s (%s) ended (%s); the part goes on in another", job, p.Name, status.Reason))
 	default:
-		p.failed = fmt.Sprintf("job %s ended (%s) before its first trial: %s", job, orUnknown(status.Reason), p.lastWords())
+		p.failed = fmt.Sprintf("job %s ended (%s) before its first trial: %s", job, status.Reason, p.lastWords())
 	}
 	return true
-}
-
-// orUnknown is a reason, or that there is none.
-func orUnknown(reason string) string {
-	if reason == "" {
-		return "the scheduler does not say why"
-	}
-	return reason
 }
 
 // reply answers what a part has measured, or will not measure any more.

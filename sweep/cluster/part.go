@@ -92,6 +92,9 @@ func (p *part) update(now *Status) string {
 	} else {
 		p.silent = time.Time{}
 	}
+	if now == nil {
+		p.status.State, p.status.Reason = Ended, gone
+	}
 	if now == nil || now.ID != p.job {
 		return ""
 	}
@@ -105,6 +108,9 @@ func (p *part) update(now *Status) string {
 	}
 	return ""
 }
+
+// gone is why a job ended that the scheduler does not know any more.
+const gone = "the scheduler knows nothing of it any more"
 
 // settling is how long a job must have been gone, so that what it wrote last is seen on
 // network file systems, too, and one that is requeued is not taken for dead.
@@ -120,7 +126,7 @@ func (p *part) left(fresh bool) bool {
 
 // cutShort tells jobs that were ended from those that ended.
 func cutShort(reason string) bool {
-	for _, word := range []string{"timeout", "node_fail", "preempted", "boot_fail", "deadline", "evicted", "shutdown", "disruption"} {
+	for _, word := range []string{"timeout", "node_fail", "preempted", "boot_fail", "deadline", "evicted", "shutdown", "disruption", gone} {
 		if strings.Contains(strings.ToLower(reason), word) {
 			return true
 		}

@@ -42,8 +42,8 @@ func New(cfg *config.Config) (Scheduler, error) {
 	if err != nil {
 		return nil, err
 	}
-	if launcher := cfg.Launcher(); launcher != "slurm" {
-		return nil, fmt.Errorf("engine.launcher: %q is not built in yet, want local or slurm", launcher)
+	if cfg.Launcher() == "kubernetes" {
+		return &Kubernetes{Labels: c.GPU, TimeLimit: c.TimeLimit, Pod: c.Pod, Planner: c.Planner, Patches: c.Extra}, nil
 	}
 	return &Slurm{Gres: c.GPU, Partition: c.Partition, Account: c.Account, QOS: c.QOS, Constraint: c.Constraint,
 		TimeLimit: c.TimeLimit, Setup: c.Setup, Extra: c.Extra, Planner: cmp.Or(c.Planner, self)}, nil

@@ -92,7 +92,8 @@ func shellWords(words ...string) string {
 }
 
 // passing are words of errors that are no refusal: the controller may answer later.
-var passing = []string{"Unable to contact", "Socket timed out", "Connection refused", "temporarily", "try again", "context deadline", "Zero Bytes"}
+var passing = []string{"Unable to contact", "Socket timed out", "Connection refused", "temporarily", "try again", "context deadline", "Zero Bytes",
+	"Unable to connect", "connection refused", "i/o timeout", "TLS handshake timeout", "ServiceUnavailable", "currently unable", "etcdserver"}
 
 // Submit pipes the job script to sbatch.
 func (s *Slurm) Submit(ctx context.Context, j Job) (string, error) {

@@ -1,0 +1,353 @@
+package cluster
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"planner/internal/config"
+	"planner/sweep"
+)
+
+// Kubernetes runs a bare pod a job through kubectl, which brings the user's login along.
+type Kubernetes struct {
+	// Labels are the values of the node label of each GPU, by their names in the catalog.
+	Labels    map[string]string
+	TimeLimit time.Duration
+	Pod       config.PodSettings
+	// Planner is the path of this program in the image, or an image that has it as
+	// /planner.
+	Planner string
+	// Patches are JSON merge patches of the pod.
+	Patches []string
+
+	// read is until when the logs of a pod were read.
+	read map[string]time.Time
+}
+
+// Places in a pod.
+const (
+	podRoot  = "/planner"
+	podTools = podRoot + "/tools"
+	podRuns  = podRoot + "/runs"
+	podSeed  = podRoot + "/seed"
+)
+
+// Labels of all that belongs to a run.
+const (
+	runLabel  = "planner/run"
+	partLabel = "planner/part"
+)
+
+// object is a document of Kubernetes.
+type object = map[string]any
+
+// pod is the pod of a job, owned by the object of its run and with the part's files in
+// the config map of that name.
+func (k *Kubernetes) pod(j Job, owner object, seed string) (object, error) {
+	run := podRuns + "/" + j.Run + "/" + j.Part.Name
+	program, mounts := k.Planner, []any{object{"name": "runs", "mountPath": podRuns}, object{"name": "seed", "mountPath": podSeed}, object{"name": "shm", "mountPath": "/dev/shm"}}
+	tools := object{"name": "tools", "mountPath": podTools}
+	volumes := []any{object{"name": "runs", "emptyDir": object{}}, object{"name": "seed", "configMap": object{"name": seed}},
+		object{"name": "shm", "emptyDir": object{"medium": "Memory"}}}
+	if claim := k.Pod.VolumeClaim; claim != "" {
+		volumes[0] = object{"name": "runs", "persistentVolumeClaim": object{"claimName": claim}}
+	}
+	spec := object{"restartPolicy": "Never", "activeDeadlineSeconds": int(k.TimeLimit.Seconds()), "terminationGracePeriodSeconds": 60}
+	if !strings.HasPrefix(program, "/") {
+		spec["initContainers"] = []any{object{"name": "install", "image": program, "command": []any{"/planner", "install", podTools}, "volumeMounts": []any{tools}}}
+		program, mounts, volumes = podTools+"/planner", append(mounts, tools), append(volumes, object{"name": "tools", "emptyDir": object{}})
+	}
+	gpus := object{"nvidia.com/gpu": j.Part.GPUs}
+	spec["containers"] = []any{object{"name": "planner", "image": k.Pod.Image, "volumeMounts": mounts,
+		"command":   []any{program, "resume", "--verbose", "--stream", "--seed", podSeed + "/" + seedFile, run},
+		"resources": object{"limits": gpus, "requests": gpus}}}
+	spec["volumes"] = volumes
+	selector := object{}
+	for name, value := range k.Pod.NodeSelector {
+		selector[name] = value
+	}
+	if word := k.Labels[j.Part.GPU]; word != "" {
+		selector["nvidia.com/gpu.product"] = word
+	}
+	if len(selector) > 0 {
+		spec["nodeSelector"] = selector
+	}
+	for _, t := range k.Pod.Tolerations {
+		list, _ := spec["tolerations"].([]any)
+		spec["tolerations"] = append(list, toleration(t))
+	}
+	pod := object{"apiVersion": "v1", "kind": "Pod", "metadata": k.meta(j, owner), "spec": spec}
+	for _, text := range k.Patches {
+		var patch object
+		if err := json.Unmarshal([]byte(text), &patch); err != nil {
+			return nil, fmt.Errorf("cluster.extra: %s is no JSON merge patch of the pod: %w", text, err)
+		}
+		merge(pod, patch)
+	}
+	return pod, nil
+}
+
+// meta is the metadata of an object of a part.
+func (k *Kubernetes) meta(j Job, owner object) object {
+	m := object{"generateName": j.Name() + "-", "labels": object{"app.kubernetes.io/managed-by": "planner", runLabel: j.Run, partLabel: j.Part.Name}}
+	if owner != nil {
+		m["ownerReferences"] = []any{owner}
+	}
+	return m
+}
+
+// toleration reads what kubectl writes of a taint: key[=value][:effect].
+func toleration(taint string) object {
+	rest, effect, _ := strings.Cut(taint, ":")
+	key, value, valued := strings.Cut(rest, "=")
+	t := object{"key": key, "operator": "Exists"}
+	if valued {
+		t["operator"], t["value"] = "Equal", value
+	}
+	if effect != "" {
+		t["effect"] = effect
+	}
+	return t
+}
+
+// merge puts a patch on top of a document as RFC 7386 says.
+func merge(into, patch object) {
+	for name, value := range patch {
+		deeper, isObject := value.(object)
+		below, has := into[name].(object)
+		switch {
+		case value == nil:
+			delete(into, name)
+		case isObject && has:
+			merge(below, deeper)
+		default:
+			into[name] = value
+		}
+	}
+}
+
+// Script is the manifest of the pod.
+func (k *Kubernetes) Script(j Job) (string, error) {
+	pod, err := k.pod(j, nil, j.Name()+"-files")
+	if err != nil {
+		return "", err
+	}
+	text, err := json.MarshalIndent(pod, "", "  ")
+	return string(text) + "\n", err
+}
+
+// kubectl runs a command in the namespace.
+func (k *Kubernetes) kubectl(ctx context.Context, input any, args ...string) (string, error) {
+	var document []byte
+	if input != nil {
+		var err error
+		if document, err = json.Marshal(input); err != nil {
+			return "", err
+		}
+	}
+	argv := []string{"kubectl"}
+	if k.Pod.Namespace != "" {
+		argv = append(argv, "--namespace", k.Pod.Namespace)
+	}
+	return call(ctx, string(document), append(argv, args...)...)
+}
+
+// Submit creates the pod of a part, with what it begins with, below the object of the
+// run.
+func (k *Kubernetes) Submit(ctx context.Context, j Job) (string, error) {
+	owner, err := k.owner(ctx, j.Run)
+	if err != nil {
+		return "", refusal(ctx, err)
+	}
+	seed, err := packSeed(sweep.Folder{Path: j.Folder})
+	if err != nil {
+		return "", &Refusal{err.Error()}
+	}
+	files := object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": k.meta(j, owner), "binaryData": object{seedFile: seed}}
+	name, err := k.kubectl(ctx, files, "create", "-f", "-", "-o", "jsonpath={.metadata.name}")
+	if err != nil {
+		return "", refusal(ctx, err)
+	}
+	pod, err := k.pod(j, owner, name)
+	if err != nil {
+		return "", &Refusal{err.Error()}
+	}
+	id, err := k.kubectl(ctx, pod, "create", "-f", "-", "-o", "jsonpath={.metadata.name}")
+	if err != nil {
+		return "", refusal(ctx, err)
+	}
+	return id, nil
+}
+
+// owner refers to the object of a run, which is made where it is not there: who deletes
+// it deletes all that belongs to the run.
+func (k *Kubernetes) owner(ctx context.Context, run string) (object, error) {
+	uid, err := k.kubectl(ctx, nil, "get", "configmap", run, "--ignore-not-found", "-o", "jsonpath={.metadata.uid}")
+	if err == nil && uid == "" {
+		uid, err = k.kubectl(ctx, object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": run,
+			"labels": object{"app.kubernetes.io/managed-by": "planner", runLabel: run}}}, "create", "-f", "-", "-o", "jsonpath={.metadata.uid}")
+	}
+	return object{"apiVersion": "v1", "kind": "ConfigMap", "name": run, "uid": uid}, err
+}
+
+// Try has the API server check the pod without making it.
+func (k *Kubernetes) Try(ctx context.Context, j Job) error {
+	pod, err := k.pod(j, nil, j.Name()+"-files")
+	if err != nil {
+		return err
+	}
+	_, err = k.kubectl(ctx, pod, "create", "--dry-run=server", "-f", "-", "-o", "name")
+	return err
+}
+
+// Cancel deletes a pod, or all that belongs to a run.
+func (k *Kubernetes) Cancel(ctx context.Context, run, id string) error {
+	if id != "" {
+		_, err := k.kubectl(ctx, nil, "delete", "pod", id, "--ignore-not-found", "--wait=false")
+		return err
+	}
+	_, err := k.kubectl(ctx, nil, "delete", "configmap", run, "--ignore-not-found", "--wait=false")
+	_, errPods := k.kubectl(ctx, nil, "delete", "pods", "-l", runLabel+"="+run, "--ignore-not-found", "--wait=false")
+	return errors.Join(err, errPods)
+}
+
+// podState is what is read of a pod.
+type podState struct {
+	Metadata struct {
+		Name   string
+		Labels map[string]string
+	}
+	Spec   struct{ NodeName string }
+	Status struct {
+		Phase, Reason, Message string
+		Conditions             []struct{ Type, Status, Reason, Message string }
+		Init                   []containerState `json:"initContainerStatuses"`
+		Containers             []containerState `json:"containerStatuses"`
+	}
+}
+
+type containerState struct {
+	State struct {
+		Waiting    *struct{ Reason, Message string }
+		Terminated *struct {
+			Reason   string
+			ExitCode int
+		}
+	}
+}
+
+// List asks once for all pods of a run.
+func (k *Kubernetes) List(ctx context.Context, run string) ([]Status, error) {
+	out, err := k.kubectl(ctx, nil, "get", "pods", "-l", runLabel+"="+run, "-o", "json")
+	if err != nil {
+		return nil, err
+	}
+	var pods struct{ Items []podState }
+	if err := json.Unmarshal([]byte(out), &pods); err != nil {
+		return nil, fmt.Errorf("kubectl: %w", err)
+	}
+	var all []Status
+	for i := range pods.Items {
+		p := &pods.Items[i]
+		s := Status{ID: p.Metadata.Name, Part: p.Metadata.Labels[partLabel], Node: p.Spec.NodeName}
+		s.State, s.Reason = p.state()
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// unstartable are reasons for which a container never starts.
+var unstartable = []string{"ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
+
+// state reads how far a pod is, and why in the cluster's words.
+func (p *podState) state() (State, string) {
+	for _, c := range p.Status.Conditions {
+		if c.Type == "DisruptionTarget" && c.Status == "True" && p.Status.Phase != "Running" {
+			return Ended, "disruption: " + c.Message
+		}
+	}
+	switch p.Status.Phase {
+	case "Running":
+		return Running, ""
+	case "Succeeded":
+		return Ended, "completed"
+	case "Failed":
+		reason := strings.TrimSuffix(p.Status.Reason+": "+p.Status.Message, ": ")
+		for _, c := range slices.Concat(p.Status.Init, p.Status.Containers) {
+			if t := c.State.Terminated; t != nil && t.ExitCode != 0 && p.Status.Reason == "" {
+				reason = fmt.Sprintf("%s, exit code %d", t.Reason, t.ExitCode)
+			}
+		}
+		return Ended, reason
+	}
+	for _, c := range slices.Concat(p.Status.Init, p.Status.Containers) {
+		if w := c.State.Waiting; w != nil && slices.Contains(unstartable, w.Reason) {
+			return Hopeless, strings.TrimSuffix(w.Reason+": "+w.Message, ": ")
+		}
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == "PodScheduled" && c.Status == "False" {
+			return Queued, c.Message
+		}
+	}
+	if p.Spec.NodeName == "" {
+		return Queued, ""
+	}
+	return Starting, ""
+}
+
+// Collect reads what a pod has printed since it was last asked: the files of the part,
+// and the log of its job.
+func (k *Kubernetes) Collect(ctx context.Context, id string, part sweep.Folder) error {
+	args := []string{"logs", id, "-c", "planner", "--timestamps"}
+	last := k.read[id]
+	if !last.IsZero() {
+		args = append(args, "--since-time="+last.UTC().Format(time.RFC3339))
+	}
+	out, err := k.kubectl(ctx, nil, args...)
+	if err != nil {
+		if strings.Contains(err.Error(), "waiting to start") || strings.Contains(err.Error(), "not found") || strings.Contains(err.Error(), "PodInitializing") {
+			return nil
+		}
+		return err
+	}
+	var said bytes.Buffer
+	lines := bufio.NewScanner(strings.NewReader(out))
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		stamp, line, _ := strings.Cut(lines.Text(), " ")
+		at, err := time.Parse(time.RFC3339Nano, stamp)
+		if err != nil || !at.After(last) {
+			continue
+		}
+		if k.read == nil {
+			k.read = map[string]time.Time{}
+		}
+		k.read[id] = at
+		taken, err := take(part, line)
+		if err != nil {
+			return err
+		}
+		if !taken {
+			said.WriteString(line + "\n")
+		}
+	}
+	if said.Len() == 0 {
+		return lines.Err()
+	}
+	log, err := os.OpenFile(filepath.Join(part.Path, JobLog), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = log.Write(said.Bytes())
+	return errors.Join(err, log.Close(), lines.Err())
+}
