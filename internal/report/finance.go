@@ -244,37 +244,27 @@ func addDrivers(d *Document, p *plan.Plan) {
 	d.section(fmt.Sprintf("Assumptions that carry more than %s of the %s", percent(plan.LargeShare), of), Bullets{Items: items})
 }
 
-// addResilience says what the fleet survives, and how often enough of it is up.
-func addResilience(d *Document, p *plan.Plan) {
-	if p.Demand.Job != nil {
-		return
-	}
+// survival says how loaded a fleet is and what it survives, and how often enough of it is up.
+func survival(p *plan.Plan) Facts {
 	f := &p.Fleet
-	facts := Facts{{Label: "planned load", Text: percent(f.Utilization) + " of what all instances carry safely"}}
-	over := func(share float64) (string, Tone) {
-		if share > 1 {
-			return percent(share) + ": more than the others carry within the limits", Bad
+	load, tone := percent(f.Utilization)+" of the safe rate of all instances", Plain
+	left := func(share *float64, lost string) {
+		if share == nil {
+			return
 		}
-		return percent(share), Plain
+		load += fmt.Sprintf(", %s with %s lost", percent(*share), lost)
+		if *share > 1 {
+			load, tone = load+", which is more than the others carry", Doubt
+		}
 	}
-	if f.AfterLoss != nil {
-		text, tone := over(*f.AfterLoss)
-		facts = append(facts, Fact{"one instance lost", text, tone})
-	}
-	if f.AfterZoneLoss != nil {
-		text, tone := over(*f.AfterZoneLoss)
-		facts = append(facts, Fact{"a zone lost", fmt.Sprintf("%s (one of %d)", text, p.Demand.Zones), tone})
-	} else if p.Demand.Zones <= 1 {
-		facts = append(facts, Fact{"the zone lost", "nothing is left: demand.zones plans for the loss of one of several", Plain})
-	}
-	a := f.Availability
-	by := "demand.availability"
+	left(f.AfterLoss, "one instance")
+	left(f.AfterZoneLoss, fmt.Sprintf("one of %d zones", p.Demand.Zones))
+	a, by := f.Availability, ""
 	if a.Assumed {
-		by = "assumed; demand.availability states it"
+		by = ", as is assumed"
 	}
-	facts = append(facts, Fact{"availability", fmt.Sprintf("%s for the planned load, %s with the headroom on top, where each instance is up %s of the time (%s) and fails by itself",
-		availability(a.Planned), availability(a.Loaded), percent(a.OfInstance), by), Plain})
-	d.section("What it survives", facts)
+	return Facts{{"fleet load", load, tone}, {Label: "availability", Text: fmt.Sprintf("%s for the planned load, %s with its headroom, if each instance is up %s of the time%s, and fails by itself",
+		availability(a.Planned), availability(a.Loaded), percent(a.OfInstance), by)}}
 }
 
 // availability prints a probability near 1 with all of its nines and a digit more, rounded

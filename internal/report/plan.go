@@ -29,7 +29,6 @@ func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 	addDrivers(&d, p)
 	addServer(&d, p, &e)
 	d.section("Why "+plural(p.Fleet.Instances, "instance"), Bullets{Items: fleetSteps(p)})
-	addResilience(&d, p)
 	addTrust(&d, b.Judgement.Trust)
 	d.detailed = true
 	addCosts(&d, p)
@@ -94,24 +93,20 @@ func headlines(p *plan.Plan, b *decide.Background) Facts {
 		limited = limitedBy(b.Search, p.Offer.Binding, b.Trials)
 	}
 	facts = append(facts, Fact{Label: "limited by", Text: limited})
-	facts = append(facts, loadFact(p))
+	facts = append(facts, loadOf(p)...)
 	if n := len(p.Warnings); n > 0 {
 		facts = append(facts, Fact{Label: "warnings", Text: count(n) + ", at the end", Tone: Doubt})
 	}
 	return facts
 }
 
-// loadFact says how busy the fleet is, or when its job is done.
-func loadFact(p *plan.Plan) Fact {
+// loadOf says how busy the fleet is and what it survives, or when its job is done.
+func loadOf(p *plan.Plan) Facts {
 	if j := p.Cost.Job; j != nil {
 		deadline := p.Demand.Job.Deadline
-		return Fact{Label: "deadline", Text: fmt.Sprintf("%s, kept with %s to spare", hours(deadline), hours(deadline-j.Duration))}
+		return Facts{{Label: "deadline", Text: fmt.Sprintf("%s, kept with %s to spare", hours(deadline), hours(deadline-j.Duration))}}
 	}
-	load := fmt.Sprintf("%s of the safe rate of all instances", percent(p.Fleet.Utilization))
-	if a := p.Fleet.AfterLoss; a != nil {
-		load += fmt.Sprintf(", %s with one instance lost", percent(*a))
-	}
-	return Fact{Label: "fleet load", Text: load}
+	return survival(p)
 }
 
 // offerFact states the rate of one instance.
