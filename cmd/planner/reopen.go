@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -60,8 +61,12 @@ func (p *program) reportCommand() *cli.Command {
 		Description: "Example: planner report runs/first --format markdown > report.md",
 		Flags: []cli.Flag{jsonFlag(),
 			&cli.StringFlag{Name: "format", Value: "text", Usage: "text, json, markdown, html or csv: --format html"},
-			&cli.StringFlag{Name: "table", Value: report.TrialsSheet, Usage: "of --format csv, of a plan: trials, alternatives or sensitivity: --table alternatives"}},
+			&cli.StringFlag{Name: "table", Value: report.TrialsSheet, Usage: "of --format csv, of a plan: trials, alternatives or sensitivity: --table alternatives"},
+			&cli.IntFlag{Name: "trial", Usage: "only the trial of this number, in time: --trial 12"}},
 		Action: func(c *cli.Context) error {
+			if c.IsSet("trial") {
+				return p.reportTrial(c, c.Int("trial"))
+			}
 			r, done, err := p.reopen(c, false)
 			if err != nil {
 				return err
@@ -128,18 +133,61 @@ func (p *program) reopen(c *cli.Context, again bool) (*run, *stored, error) {
 	case !measured:
 		return nil, nil, usagef("%s was made by 'planner %s', which has nothing to resume", folder.Path, about.Command)
 	}
-	if r.cfg, err = config.Load(folder.File(sweep.ConfigFile), nil, config.For(about.Command)); err != nil {
-		return nil, nil, err
+	return r, nil, p.configured(r, about)
+}
+
+// configured reads the configuration of a run folder and prepares the run.
+func (p *program) configured(r *run, about sweep.About) (err error) {
+	if r.cfg, err = config.Load(r.folder.File(sweep.ConfigFile), nil, config.For(about.Command)); err != nil {
+		return err
 	}
 	if r.cfg.Run.Command == "" {
 		r.cfg.Run = callOf(about)
 	}
-	if folder.Has(secondConfig) {
-		if r.second, err = config.Load(folder.File(secondConfig), nil, config.For(about.Command)); err != nil {
-			return nil, nil, err
+	if r.folder.Has(secondConfig) {
+		if r.second, err = config.Load(r.folder.File(secondConfig), nil, config.For(about.Command)); err != nil {
+			return err
 		}
 	}
-	return r, nil, p.prepare(r)
+	return p.prepare(r)
+}
+
+// reportTrial prints one trial of a run folder, step by step.
+func (p *program) reportTrial(c *cli.Context, number int) error {
+	path, err := onePositional(c, "run folder")
+	if err != nil {
+		return err
+	}
+	folder, about, err := sweep.OpenFolder(path)
+	if err != nil {
+		return usageError{err}
+	}
+	r := &run{folder: &folder}
+	trials, err := r.held()
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(trials, func(m measure.Measurement) bool { return m.Trial.Number == number && m.Rejected.Text == "" })
+	if i < 0 {
+		return usagef("report: %s has no trial %d; its trials are 1 to %d", path, number, len(trials))
+	}
+	if err := p.configured(r, about); err != nil {
+		return err
+	}
+	m := trials[i]
+	if w := m.Trial.Workload; w != nil && w.Replayed() && len(w.Replay) == 0 {
+		w.Replay = r.cfg.Workload.Replay
+	}
+	engines, err := r.engines()
+	if err != nil {
+		return err
+	}
+	engines.Seen = slices.DeleteFunc(engines.Seen, func(s sweep.EngineTelemetry) bool { return s.Trial != number })
+	doc, err := report.Trial(m, engines)
+	if err != nil {
+		return err
+	}
+	return p.printAs(c, c.String("format"), doc, m)
 }
 
 // held are the measurements in the journal of a run folder; none where there is none.

@@ -71,7 +71,7 @@ type Column struct {
 	Right bool
 	// Wrap lets a narrow text output break the cells over several lines.
 	Wrap bool
-	// Extra columns are left out of a text output that is too narrow, the last
+	// Extra columns stand below the rows of a text output that is too narrow, the last
 	// one first.
 	Extra bool
 }

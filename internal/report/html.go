@@ -155,7 +155,7 @@ func (h *htmlPrinter) table(tab Table) {
 		for k, c := range row {
 			shade := ""
 			if i < len(tab.Shades) && k < len(tab.Shades[i]) && tab.Shades[i][k] > 0 {
-				shade = fmt.Sprintf(" style=\"--heat:%.0f%%\"", 70*tab.Shades[i][k])
+				shade = fmt.Sprintf(" style=\"--heat:%.0f%%\"", 45*tab.Shades[i][k])
 			}
 			fmt.Fprintf(h, "<td%s%s>%s</td>", class(c.Tone, tab.Columns[k]), shade, html.EscapeString(c.Text))
 		}

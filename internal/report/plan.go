@@ -81,10 +81,10 @@ func gpus(n int, o *plan.Offer) string {
 	return plural(n, "GPU")
 }
 
-// headlines are the facts under the decision.
+// headlines are the facts under the decision, which make it with the title in the first
+// five lines of 80 columns, and behind them what else a reader must know.
 func headlines(p *plan.Plan, b *decide.Background) Facts {
-	facts := append(Facts{}.with("serving", b.Subject, Plain), traced(p.Demand.TraceRates)...)
-	facts = facts.with("one instance", offerFact(&p.Offer), Strong)
+	facts := Facts{}.with("one instance", offerFact(&p.Offer), Strong)
 	limited := boundName(p.Offer.Binding)
 	switch {
 	case p.Offer.Unreached:
@@ -93,7 +93,8 @@ func headlines(p *plan.Plan, b *decide.Background) Facts {
 		limited = limitedBy(b.Search, p.Offer.Binding, b.Trials)
 	}
 	facts = append(facts, Fact{Label: "limited by", Text: limited})
-	facts = append(facts, loadOf(p)...)
+	facts = append(append(facts, loadOf(p)...), traced(p.Demand.TraceRates)...)
+	facts = facts.with("serving", b.Subject, Plain)
 	if n := len(p.Warnings); n > 0 {
 		facts = append(facts, Fact{Label: "warnings", Text: count(n) + ", at the end", Tone: Doubt})
 	}
@@ -135,7 +136,7 @@ func rateFact(r search.Estimate) string {
 	default:
 		return s + "; no sampling error is known, so the fleet is sized by this rate"
 	}
-	return s + "; safe: " + e.safe + ", met with 95 % confidence"
+	return s + "; safe: " + e.safe
 }
 
 // likely names the binding bound with its probability where others may bind.
@@ -163,7 +164,7 @@ func fleetSteps(p *plan.Plan) []string {
 		}
 		steps = append(steps, s+": planned for "+rate(f.PlannedRate))
 	}
-	steps = append(steps, fmt.Sprintf("%s / %s per instance = %s: %s needed", rate(f.PlannedRate), exact(round(safe, 5)),
+	steps = append(steps, fmt.Sprintf("%s / %s per instance, met with 95 %% confidence = %s: %s needed", rate(f.PlannedRate), exact(round(safe, 5)),
 		quotient(f.PlannedRate/safe), plural(f.Needed, "instance")))
 	loaded := f.PlannedRate * (1 + f.Headroom) / safe
 	base := max(1, int(math.Ceil(loaded*(1-1e-9))))

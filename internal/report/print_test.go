@@ -38,6 +38,41 @@ func TestTextKeepsItsWidth(t *testing.T) {
 	}
 }
 
+// The first five lines of a plan are its decision: fleet, load, limits and cost, the rate of
+// an instance with its doubt, what limits it, and how full the fleet is.
+func TestDecisionInFiveLines(t *testing.T) {
+	d := documents()["plan"]
+	d.Blocks = d.Blocks[1:] // what stands first where data fails a check
+	lines := strings.SplitAfterN(string(Text(d, 80, false)), "\n", 6)
+	for _, want := range []string{"36 x H100 SXM", "9 instances", "100 requests/s", "500 ms", "$107.64", "16.1-17.7", "safe: 16.2", "limited by", "68.5 %", "one instance lost"} {
+		if !strings.Contains(strings.Join(lines[:5], ""), want) {
+			t.Errorf("%q is not in the first five lines:\n%s", want, strings.Join(lines[:5], ""))
+		}
+	}
+}
+
+// TestNothingIsLeftOut: every word of a wide report is in a narrow one.
+func TestNothingIsLeftOut(t *testing.T) {
+	for name, d := range documents() {
+		for i, b := range d.Blocks {
+			tab, ok := b.(Table)
+			if !ok {
+				continue
+			}
+			narrow := strings.Join(strings.Fields(string(Text(Document{Blocks: []Element{tab}}, 80, false))), " ")
+			for _, row := range tab.Rows {
+				for k, c := range row {
+					for word := range strings.FieldsSeq(c.Text) {
+						if tab.Columns[k].Name != "" && word != unknown && !strings.Contains(narrow, word) {
+							t.Errorf("%s, block %d: %q is lost", name, i, word)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestNothingPrintsNaN(t *testing.T) {
 	bad := regexp.MustCompile(`NaN|[+-]?Inf\b|%!|<nil>|\{0x`)
 	for name, d := range documents() {

@@ -15,7 +15,8 @@ func Text(d Document, width int, color bool) []byte {
 	p := &textPrinter{width: max(width, 40), color: color}
 	if d.Title != "" {
 		p.lines(Strong, wrap(d.Title, p.width))
-		p.gap = true
+		_, facts := append(d.Blocks, nil)[0].(Facts)
+		p.gap = !facts
 	}
 	for _, b := range d.Blocks {
 		p.element(b)

@@ -8,9 +8,9 @@ import (
 // tableGap separates the columns of a text table.
 const tableGap = 2
 
-// table writes a table that fits the width: columns that may be are wrapped,
-// then extra columns are left out, and where even that does not do each row is
-// listed cell by cell.
+// table writes a table that fits the width: columns that may be are wrapped, then extra
+// columns stand below each row instead, and where even that does not do each row is listed
+// cell by cell.
 func (t *textPrinter) table(tab Table) {
 	if tab.Caption != "" {
 		t.lines(Plain, wrap(tab.Caption, t.width))
@@ -24,7 +24,7 @@ func (t *textPrinter) table(tab Table) {
 	for i := range keep {
 		keep[i] = i
 	}
-	var left []string
+	var below []int
 	widths, ok := tab.fit(keep, room)
 	for !ok {
 		i := len(keep) - 1
@@ -35,7 +35,7 @@ func (t *textPrinter) table(tab Table) {
 			t.records(tab)
 			return
 		}
-		left = append([]string{tab.Columns[keep[i]].Name}, left...)
+		below = append([]int{keep[i]}, below...)
 		keep = slices.Delete(keep, i, i+1)
 		widths, ok = tab.fit(keep, room)
 	}
@@ -44,12 +44,40 @@ func (t *textPrinter) table(tab Table) {
 		header[i] = Cell{Text: c.Name, Tone: Quiet}
 	}
 	t.row(tab, keep, widths, header)
+	common, below := tab.common(below)
 	for _, row := range tab.Rows {
 		t.row(tab, keep, widths, row)
+		if text := tab.list(row, below); text != "" {
+			t.hanging(indent+indent, wrap(text, t.width-2*len(indent)), Quiet)
+		}
 	}
-	if len(left) > 0 {
-		t.lines(Quiet, wrap("(Left out at this width: "+strings.Join(left, "; ")+".)", t.width))
+	if text := tab.list(tab.Rows[0], common); text != "" {
+		t.lines(Quiet, wrap("(In all rows: "+text+".)", t.width))
 	}
+}
+
+// common tells the columns apart in which all rows say the same, which is said once.
+func (tab Table) common(columns []int) (same, others []int) {
+	for _, k := range columns {
+		if len(tab.Rows) > 1 && !slices.ContainsFunc(tab.Rows, func(row []Cell) bool { return row[k].Text != tab.Rows[0][k].Text }) {
+			same = append(same, k)
+			continue
+		}
+		others = append(others, k)
+	}
+	return same, others
+}
+
+// list is what some cells of a row say with the names of their columns; a column without
+// a name is a picture of another.
+func (tab Table) list(row []Cell, columns []int) string {
+	var parts []string
+	for _, k := range columns {
+		if name := tab.Columns[k].Name; name != "" && row[k].Text != "" && row[k].Text != unknown {
+			parts = append(parts, name+" "+row[k].Text)
+		}
+	}
+	return strings.Join(parts, "; ")
 }
 
 // fit gives the widths at which the kept columns take no more than room. Headers

@@ -8,6 +8,21 @@ import (
 	"planner/sweep/measure"
 )
 
+// Trial is the report of one trial with its course in time. It is an error where what was
+// kept of it cannot be read.
+func Trial(m measure.Measurement, e Engines) (Document, error) {
+	d := measurementDocument(m, e)
+	if e.Timeline == nil {
+		return d, nil
+	}
+	line, err := e.Timeline(m.Trial)
+	if err != nil {
+		return d, err
+	}
+	addTimeline(&d, &line)
+	return d, nil
+}
+
 // addNearest draws the trial of some settings that is nearest to a rate, where what was kept
 // of it tells.
 func addNearest(d *Document, e *Engines, trials []measure.Measurement, k measure.Knobs, rate float64) {
