@@ -247,7 +247,7 @@ func addDrivers(d *Document, p *plan.Plan) {
 // survival says how loaded a fleet is and what it survives, and how often enough of it is up.
 func survival(p *plan.Plan) Facts {
 	f := &p.Fleet
-	load, tone := percent(f.Utilization)+" of the safe rate of all instances", Plain
+	load, tone := percent(f.Utilization)+" of the safe rate", Plain
 	left := func(share *float64, lost string) {
 		if share == nil {
 			return

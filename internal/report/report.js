@@ -271,6 +271,20 @@
     if (target instanceof HTMLDetailsElement) target.open = true;
   }
 
+  // onOneSheet makes the first page so small that it prints on one sheet: it is measured
+  // as wide as A4 is within its margins, by the rules of the style sheet for paper.
+  function onOneSheet() {
+    const page = document.querySelector(".page"), millimetre = 96 / 25.4;
+    const rules = [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules]).filter((rule) => rule.media && rule.media.mediaText === "print");
+    const paper = make("style", {}, rules.flatMap((rule) => [...rule.cssRules]).map((rule) => rule.cssText).join("\n"));
+    page.style.zoom = 1;
+    document.head.append(paper);
+    page.style.width = "186mm";
+    page.style.zoom = Math.min(1, (268 * millimetre) / page.getBoundingClientRect().height);
+    page.style.width = "";
+    paper.remove();
+  }
+
   all("figure").filter((element) => element.querySelector("svg")).forEach(chartOf);
   all("table").forEach(tableOf);
   const contents = document.querySelector("nav details");
@@ -278,5 +292,9 @@
   addEventListener("hashchange", reveal);
   reveal();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawn.forEach((chart) => fit(chart, true)));
-  addEventListener("beforeprint", () => all("details.section").forEach((section) => (section.open = true)));
+  addEventListener("beforeprint", () => {
+    all("details.section").forEach((section) => (section.open = true));
+    onOneSheet();
+  });
+  addEventListener("afterprint", () => (document.querySelector(".page").style.zoom = 1));
 })();
