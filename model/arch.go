@@ -34,6 +34,7 @@ type Attention struct {
 	KVHeads int
 	HeadDim int
 	MLA     MLA // zero: ordinary grouped-query attention
+	Sparse  Sparse
 
 	Window       int  // tokens that a window layer looks back, 0: no such layer
 	WindowLayers int  // how many layers have the window; the others see everything
@@ -50,6 +51,18 @@ type MLA struct {
 	NopeDim   int // of a head's key and query, the part without
 	ValueDim  int
 }
+
+// Sparse is attention of each query to those tokens alone that an index finds (DeepSeek
+// sparse attention, DeepSeek-V3.2-Exp report, 2025-09); the zero value is to all.
+type Sparse struct {
+	Keys   int // tokens that a query attends to
+	Heads  int // of the index
+	Dim    int // of the index's keys, of which the cache holds one for each token, in fp8 with a scale
+	Layers int // that have an index of their own; the others take the one before
+}
+
+// bytes is what the index keeps of a token in a layer that has one.
+func (s Sparse) bytes() float64 { return float64(s.Dim) + 4 }
 
 // Present reports whether the model uses multi-head latent attention.
 func (m MLA) Present() bool { return m.KVRank > 0 }

@@ -69,7 +69,8 @@ var modelColumns = []CatalogColumn{
 	{"max_position", CellCount}, {"experts_total", CellCount}, {"experts_active", CellCount}, {"moe_intermediate", CellCount},
 	{"shared_experts", CellCount}, {"dense_layers", CellCount}, {"attention", CellText}, {"sliding_window", CellCount},
 	{"full_attn_layers", CellCount}, {"sliding_attn_layers", CellCount}, {"q_lora_rank", CellCount}, {"kv_lora_rank", CellCount},
-	{"qk_rope_head_dim", CellCount}, {"qk_nope_head_dim", CellCount}, {"v_head_dim", CellCount}, {"total_params", CellNum},
+	{"qk_rope_head_dim", CellCount}, {"qk_nope_head_dim", CellCount}, {"v_head_dim", CellCount},
+	{"index_topk", CellCount}, {"index_heads", CellCount}, {"index_head_dim", CellCount}, {"total_params", CellNum},
 	{"active_params", CellNum}, {"native_dtype", CellText}, {"vision_params", CellNum}, {"vision_hidden", CellCount},
 	{"draft_method", CellText}, {"draft_accepted", CellText}, {"draft_source", CellText},
 	{"derived_head_dim", CellCount}, {"derived_total_params", CellNum},
@@ -199,6 +200,9 @@ func archOf(r Row) (Arch, error) {
 			Chunked: strings.Contains(r["attention"], "chunks"),
 		},
 		Details: f.details, Source: r["source"], Notes: r["notes"],
+	}
+	if keys := r.count("index_topk"); keys > 0 {
+		a.Attention.Sparse = Sparse{Keys: keys, Heads: r.count("index_heads"), Dim: r.count("index_head_dim"), Layers: a.Layers}
 	}
 	a.Details.Vision = Vision{Params: r.num("vision_params"), Hidden: r.count("vision_hidden")}
 	if r["tied_embeddings"] == "" {

@@ -157,10 +157,34 @@ func (r *Roofline) setAttention() {
 	if at.WindowLayers > 0 {
 		r.kv.size = at.Window
 	}
+	if s := at.Sparse; s.Keys > 0 {
+		r.setSparse(s, full, headsHere)
+		return
+	}
 	pair := 2 * headsHere * (queryDim + valueDim)
 	rate := r.c.Attention.Prefill * hw.Flops.BF16
 	r.prefill.full, r.prefill.window = full*pair/rate, window*pair/rate
 	r.prefill.extra, r.prefill.flops = r.c.Attention.ExtraKeys, pair
+}
+
+// indexCompute is the share of fp8 compute that an index reaches over the tokens before a
+// prompt's. Analogy: somewhat less than what prefill attention reaches.
+const indexCompute = 0.5
+
+// setSparse replaces attention to the whole context by that of an index, which every rank
+// computes whole, and by latent attention to the tokens that it finds.
+func (r *Roofline) setSparse(s Sparse, layers, headsHere float64) {
+	hw, m := r.dep.Hardware, r.dep.Arch.Attention.MLA
+	indexed := float64(s.Layers)
+	latent := float64(m.KVRank+m.RopeDim) * r.dep.Precision.KV.Bytes()
+	r.kv.window, r.kv.windowBytes, r.kv.size = r.kv.full, layers*latent, s.Keys
+	r.kv.fullBytes = indexed * s.bytes()
+	r.kv.full = r.kv.fullBytes / (r.c.KV.FP8 * hw.Bandwidth)
+	rate, _ := hw.Flops.computeFormat(FP8)
+	r.prefill.full = indexed * 2 * float64(s.Heads*s.Dim) / (indexCompute * rate)
+	pair := 2 * headsHere * float64(2*m.KVRank+m.RopeDim)
+	r.prefill.window = layers * pair / (decodeCompute * hw.Flops.BF16)
+	r.prefill.flops = pair
 }
 
 func (r *Roofline) setCommunication() {

@@ -205,11 +205,14 @@ func (c *hfConfig) unsupported() error {
 			return fmt.Errorf("%s: layers without a KV cache (state-space or linear attention): %w", key, errUnsupported)
 		}
 	}
+	if c.has("compress_ratios") || c.has("index_topk") && !c.has("kv_lora_rank") {
+		return fmt.Errorf("compress_ratios, index_topk: attention to a compressed cache (DeepSeek-V4): %w", errUnsupported)
+	}
 	if c.flag("is_encoder_decoder", false) {
 		return fmt.Errorf("is_encoder_decoder: encoder-decoder models: %w", errUnsupported)
 	}
 	for _, kind := range c.layerTypes() {
-		if !slices.Contains([]string{"full_attention", "sliding_attention", "chunked_attention"}, kind) {
+		if !slices.Contains([]string{"full_attention", "sliding_attention", "chunked_attention", "deepseek_sparse_attention"}, kind) {
 			return fmt.Errorf("layer_types: %q: %w", kind, errUnsupported)
 		}
 	}
@@ -271,6 +274,9 @@ func (c *hfConfig) attention(a Arch) Attention {
 			NopeDim: c.need("qk_nope_head_dim"), ValueDim: c.need("v_head_dim"),
 		}
 		at.KVHeads = at.Heads
+		if keys, ok := c.number("index_topk"); ok && keys > 0 {
+			at.Sparse = Sparse{Keys: keys, Heads: c.need("index_n_heads"), Dim: c.need("index_head_dim"), Layers: c.indexed(a.Layers)}
+		}
 	}
 	return at
 }

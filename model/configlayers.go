@@ -107,6 +107,21 @@ func (c *hfConfig) windowLayers(n int) int {
 	return n
 }
 
+// indexed counts the layers that have an index of their own for sparse attention.
+func (c *hfConfig) indexed(layers int) int {
+	kinds, _ := c.values["indexer_types"].([]any)
+	if len(kinds) == 0 {
+		return layers
+	}
+	n := 0
+	for _, kind := range kinds {
+		if kind == "full" {
+			n++
+		}
+	}
+	return n
+}
+
 func (c *hfConfig) format() (WeightFormat, error) {
 	q := c.quantization()
 	if q == nil {

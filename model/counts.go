@@ -66,6 +66,9 @@ func (a Arch) countAttention(c *counts) {
 		c.attention += layers * hidden * heads * qk
 	}
 	c.latent += layers * hidden * float64(m.KVRank+m.RopeDim)
+	if s := at.Sparse; s.Keys > 0 {
+		c.latent += float64(s.Layers) * (float64(m.QueryRank*s.Heads*s.Dim) + hidden*float64(s.Dim+s.Heads))
+	}
 	c.attention += layers * float64(m.KVRank) * heads * float64(m.NopeDim+m.ValueDim)
 	c.attention += layers * heads * float64(m.ValueDim) * hidden
 }
@@ -145,7 +148,8 @@ func (a Arch) KVBytesPerToken(f KVFormat) float64 {
 // latent of MLA is on every rank.
 func (a Arch) kvBytesPerLayer(f KVFormat, tp int) float64 {
 	if m := a.Attention.MLA; m.Present() {
-		return float64(m.KVRank+m.RopeDim) * f.Bytes()
+		s := a.Attention.Sparse
+		return float64(m.KVRank+m.RopeDim)*f.Bytes() + s.bytes()*float64(s.Layers)/float64(a.Layers)
 	}
 	heads := max(1, float64(a.Attention.KVHeads)/float64(tp))
 	return 2 * heads * float64(a.Attention.HeadDim) * f.Bytes()

@@ -53,7 +53,7 @@ var families = []family{
 		fullEvery: 4, fullKeys: []string{"no_rope_layer_interval"}},
 	{mark: "llama"}, {mark: "mistral"}, {mark: "mixtral"},
 	{mark: "deepseekv3", details: Details{RouterBias: true, BlockFP8: true}}, {mark: "deepseek"},
-	{mark: "glm4moe", details: Details{RouterBias: true}},
+	{mark: "glm4moe", details: Details{RouterBias: true}}, {mark: "glmmoedsa", details: Details{RouterBias: true, BlockFP8: true}},
 }
 
 // KnownClass reports whether the architecture class is one whose layers are known beyond

@@ -93,7 +93,7 @@ func TestIncompleteRowSaysWhatIsMissing(t *testing.T) {
 
 func TestCatalogGolden(t *testing.T) {
 	c := catalog(t)
-	if n, m := len(c.GPUs()), len(c.Models()); n != 27 || m != 53 {
+	if n, m := len(c.GPUs()), len(c.Models()); n != 27 || m != 56 {
 		t.Errorf("%d GPUs and %d models", n, m)
 	}
 	h, err := c.GPU("H100 SXM")

@@ -104,6 +104,9 @@ func (s *Spread) widenForArch(dep Deployment) {
 		s.PrefillAttention = max(s.PrefillAttention, 0.20)
 		s.Layer = max(s.Layer, 0.20)
 	}
+	if a.Attention.Sparse.Keys > 0 {
+		s.KV, s.PrefillAttention = max(s.KV, 0.30), max(s.PrefillAttention, 0.40)
+	}
 	if dep.Precision.KV == KVFP8 {
 		s.KV = max(s.KV, 0.15)
 	}

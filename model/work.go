@@ -29,6 +29,9 @@ func (r *Roofline) Work(b Batch) Work {
 	}
 	w.KVBytes = r.kv.fullBytes*(l.context+l.past) + r.kv.windowBytes*(l.windowed+l.windowPast)
 	full, window := float64(r.dep.Arch.fullLayers()), float64(r.dep.Arch.Attention.WindowLayers)
+	if r.dep.Arch.Attention.Sparse.Keys > 0 {
+		full, window = 0, full
+	}
 	extra := l.tokens * r.prefill.extra // costs time, computes nothing
 	w.Flops += r.prefill.flops * full * (l.pairs - extra + l.context)
 	if window > 0 {

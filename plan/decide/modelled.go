@@ -48,7 +48,11 @@ func ofModel(dep model.Deployment) []plan.Feature {
 		feature("model.kv_cache", dep.Precision.KV, dep.Precision.KV == model.KVFP8, untested),
 	}
 	if a.Attention.MLA.Present() {
-		all = append(all, feature("attention", "latent", true, untested))
+		kind := "latent"
+		if a.Attention.Sparse.Keys > 0 {
+			kind = fmt.Sprintf("latent, to %d tokens that an index finds", a.Attention.Sparse.Keys)
+		}
+		all = append(all, feature("attention", kind, true, untested))
 	}
 	if a.MoE.Present() {
 		all = append(all, feature("experts", fmt.Sprintf("%d of %d", a.MoE.Active, a.MoE.Experts), w != model.BF16 && w != model.FP16 && w != model.MXFP4, untested))

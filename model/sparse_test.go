@@ -1,0 +1,59 @@
+package model
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Sparse attention costs as much as dense attention up to the tokens that a query sees, and
+// beyond them little more: the index alone grows with the context.
+func TestSparseAttention(t *testing.T) {
+	args := EngineArgs{MaxNumSeqs: 64, MaxNumBatchedTokens: 8192, MaxModelLen: 65536}
+	step := func(name string, b Batch) float64 {
+		// Every rank computes the whole index: what it saves is seen without tensor parallelism.
+		dep := deploy(t, name, "H200 SXM", 1)
+		r, err := NewRoofline(dep, ConstantsFor(dep.Hardware, args), args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Step(b).Total
+	}
+	decode := func(context int) Batch {
+		return Batch{Decodes: 32, Context: 32 * context, Longest: context, Windowed: 32 * min(context, 2048), Sampled: 32}
+	}
+	short, long := decode(1000), decode(32000)
+	if d, s := step("DeepSeek-V3", short), step("DeepSeek-V3.2", short); s < d || s > 1.1*d {
+		t.Errorf("contexts of 1,000: dense %.2f ms, sparse %.2f", 1e3*d, 1e3*s)
+	}
+	grown := step("DeepSeek-V3.2", long) - step("DeepSeek-V3.2", short)
+	if dense := step("DeepSeek-V3", long) - step("DeepSeek-V3", short); grown > dense/3 || grown <= 0 {
+		t.Errorf("contexts of 32,000 take %.2f ms more, of dense attention %.2f", 1e3*grown, 1e3*dense)
+	}
+	dense, sparse := deploy(t, "DeepSeek-V3", "H200 SXM", 8), deploy(t, "DeepSeek-V3.2", "H200 SXM", 8)
+	if got := sparse.Arch.KVBytesPerToken(KVAuto) - dense.Arch.KVBytesPerToken(KVAuto); got != 61*132 {
+		t.Errorf("the index takes %v bytes of a token", got)
+	}
+	if prompt, full := step("DeepSeek-V3.2", Batch{Chunks: []Chunk{{Tokens: 4096, Context: 60000}}, Sampled: 1}),
+		step("DeepSeek-V3", Batch{Chunks: []Chunk{{Tokens: 4096, Context: 60000}}, Sampled: 1}); prompt >= full {
+		t.Errorf("a prompt behind 60,000 tokens takes %.0f ms, of dense attention %.0f", 1e3*prompt, 1e3*full)
+	}
+}
+
+// Attention that is not modelled is refused, not taken for another.
+func TestCompressedAttentionIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.json")
+	text := `{"architectures":["DeepseekV4ForCausalLM"],"hidden_size":4096,"num_attention_heads":64,"num_hidden_layers":43,"vocab_size":129280,` +
+		`"index_topk":512,"index_n_heads":64,"index_head_dim":128,"compress_ratios":[0,4,128]}`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if a, err := ParseConfig(f); err == nil {
+		t.Errorf("taken as %+v", a)
+	}
+}
