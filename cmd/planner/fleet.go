@@ -30,6 +30,7 @@ func (p *program) fleetCommand() *cli.Command {
 			&cli.StringFlag{Name: "seeds", Value: "5", Usage: "how many draws of the traffic; their scatter gives the intervals: --seeds 10"},
 			&cli.StringFlag{Name: "scale", Value: "1", Usage: "multiply the traffic; a trace keeps its clock, and gets more or fewer requests: --scale 1.5"},
 			&cli.StringFlag{Name: "repeat", Value: "1", Usage: "replay the traffic so many times, one behind the other: --repeat 7"},
+			&cli.BoolFlag{Name: "search", Usage: "look for the cheapest policy around that of the configuration: floors, thresholds, windows, routers, static fleets"},
 			&cli.BoolFlag{Name: "no-static", Usage: "do not look for the smallest static fleet"},
 			&cli.StringFlag{Name: "seed", Usage: "the first seed: --seed 7"},
 		}, configFlags(), []cli.Flag{outputFlag()}),
@@ -55,7 +56,7 @@ func (p *program) fleet(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	plant, err := p.plant(cfg, f)
+	plant, heldOut, err := p.plant(cfg, f, c.Bool("search"))
 	if err != nil {
 		return err
 	}
@@ -69,11 +70,11 @@ func (p *program) fleet(c *cli.Context) error {
 		return err
 	}
 	beLavish()
-	answer := plant.Answer(cfg.Fleet.Policy, seeds)
+	answer := replay(cfg, plant, heldOut, seeds)
 	if !c.Bool("no-static") {
 		answer.Static = plant.Static(cfg.Fleet.Policy, 4*max(cfg.Fleet.Policy.Max, cfg.Fleet.Policy.Replicas), seeds)
 	}
-	answer.Warnings = cfg.Warnings
+	answer.Warnings = append(answer.Warnings, cfg.Warnings...)
 	return p.conclude(c, r, sweep.Answer{State: stateOf(answer.Verdict), Value: answer}, nil)
 }
 
@@ -87,20 +88,39 @@ func stateOf(v fleet.Verdict) sweep.State {
 	return sweep.Undecided
 }
 
-// plant is what the policies of a configuration are applied to.
-func (p *program) plant(cfg *config.Config, f flagValues) (*fleet.Plant, error) {
+// replay answers for the policy of a configuration, or for the cheapest around it that
+// keeps what is asked on traffic that it was not chosen on, too.
+func replay(cfg *config.Config, plant *fleet.Plant, heldOut func(uint64) []fleet.Stage, seeds []uint64) *fleet.Answer {
+	base := cfg.Fleet.Policy
+	if heldOut == nil {
+		return plant.Answer(base, seeds)
+	}
+	others := fleet.Seeds(cfg.Workload.Seed+1_000_000, max(len(seeds), 2))
+	answer, found := plant.Find(base, fleet.Search{Seeds: seeds, HeldOut: others, HeldOutTraffic: heldOut})
+	if answer == nil {
+		answer = plant.Answer(base, seeds)
+		answer.Verdict = fleet.Missed
+		answer.Warnings = append(answer.Warnings, "no policy of the search keeps what is asked; the figures are those of the configuration's own")
+	}
+	answer.Search = found
+	return answer
+}
+
+// plant is what the policies of a configuration are applied to, and with split the
+// traffic that a search holds out: of several days the last, else other draws.
+func (p *program) plant(cfg *config.Config, f flagValues, split bool) (*fleet.Plant, func(uint64) []fleet.Stage, error) {
 	simulation, err := simulated(cfg)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	runnable, _ := cfg.Candidates()
 	k := runnable[0]
 	timer, settings, err := simulation.Parts(k)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := measuredStart(&cfg.Fleet); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	spec := &cfg.Fleet
 	gpus := cfg.Deployment(k).GPUs()
@@ -112,29 +132,41 @@ func (p *program) plant(cfg *config.Config, f flagValues) (*fleet.Plant, error) 
 	if g, ok := cfg.GPU(k.GPU); ok && g.Priced {
 		plant.USDPerGPUHour = g.PricePerGPUHour
 	}
-	plant.Traffic, err = traffic(cfg, f)
+	var heldOut func(uint64) []fleet.Stage
+	plant.Traffic, heldOut, err = traffic(cfg, f, split)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	forecast := &cfg.Fleet.Policy.Autoscaler.Outlook
 	forecast.Yesterday = fleet.RateByMinute(plant.Traffic(workload.Draw64(cfg.Workload.Seed, 1<<32)))
-	return plant, nil
+	return plant, heldOut, nil
 }
 
-// traffic draws the stages of a seed.
-func traffic(cfg *config.Config, f flagValues) (func(uint64) []fleet.Stage, error) {
+// traffic draws the stages of a seed, and with split those that are held out.
+func traffic(cfg *config.Config, f flagValues, split bool) (draw, heldOut func(uint64) []fleet.Stage, err error) {
 	scale, err := f.positive("scale")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	repeat, err := f.count("repeat")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	spec := &cfg.Fleet
 	w := cfg.Workload
 	if w.Replayed() {
-		return func(seed uint64) []fleet.Stage { return fleet.Replayed(&w, &spec.Spike, scale, repeat, seed) }, nil
+		draw = func(seed uint64) []fleet.Stage { return fleet.Replayed(&w, &spec.Spike, scale, repeat, seed) }
+		if !split {
+			return draw, nil, nil
+		}
+		if w.TraceSpan() < 2*day {
+			return nil, nil, usagef("--search: the trace is shorter than two days, and a policy is to hold on a day that it was not chosen on: want a longer trace, or fleet.profile with its rates")
+		}
+		held := w
+		cut := w.Replay[len(w.Replay)-1].Arrival - day
+		k := slices.IndexFunc(w.Replay, func(r workload.TraceRow) bool { return r.Arrival > cut })
+		w.Replay, held.Replay = w.Replay[:k], w.Replay[k:]
+		return draw, func(seed uint64) []fleet.Stage { return fleet.Replayed(&held, &spec.Spike, scale, 1, seed) }, nil
 	}
 	var drains []bool
 	for _, s := range spec.Stages {
@@ -142,10 +174,21 @@ func traffic(cfg *config.Config, f flagValues) (func(uint64) []fleet.Stage, erro
 	}
 	profile := spec.Traffic().Times(scale, 0, 1<<62)
 	if most := profile.Mean() * profile.Length().Seconds() * float64(repeat); most > mostRequests {
-		return nil, usagef("fleet: %.3g requests are too many to replay, want at most %.3g: shorten the traffic, or --scale it", most, float64(mostRequests))
+		return nil, nil, usagef("fleet: %.3g requests are too many to replay, want at most %.3g: shorten the traffic, or --scale it", most, float64(mostRequests))
 	}
-	return func(seed uint64) []fleet.Stage { return fleet.Staged(&w, profile, drains, repeat, seed) }, nil
+	draw = func(seed uint64) []fleet.Stage { return fleet.Staged(&w, profile, drains, repeat, seed) }
+	if !split {
+		return draw, nil, nil
+	}
+	if length := profile.Length(); length >= 2*day && drains == nil {
+		var last workload.Profile
+		profile, last = profile.Split((length - 1) / day * day)
+		return draw, func(seed uint64) []fleet.Stage { return fleet.Staged(&w, last, nil, 1, seed) }, nil
+	}
+	return draw, draw, nil
 }
+
+const day = 24 * time.Hour
 
 // mostRequests is what a few gigabytes hold.
 const mostRequests = 10_000_000

@@ -20,6 +20,9 @@ func fleetDocument(a *fleet.Answer) Document {
 	d.add(fleetFacts(a))
 	d.section("Limits", limitTable(a))
 	d.section("When limits were missed", missTable(a))
+	if s := a.Search; s != nil {
+		d.section("The search", searchFacts(s), frontierTable(s), fasterTable(s))
+	}
 	d.section("Time line", fleetCharts(a)...)
 	d.section("Seeds", seedTable(a))
 	d.section("Decisions", decisionTable(a))
@@ -162,6 +165,51 @@ func missTable(a *fleet.Answer) Table {
 	}
 	if more := len(a.Misses) - mostShown; more > 0 {
 		tab.Caption += fmt.Sprintf(" %s more are in the JSON.", count(more))
+	}
+	return tab
+}
+
+// searchFacts say what a search of policies did.
+func searchFacts(s *fleet.Searched) Facts {
+	facts := Facts{{Label: "chosen", Text: s.Chosen, Tone: Strong}}
+	if s.Chosen == "" {
+		facts[0] = Fact{Label: "chosen", Text: "none keeps what is asked", Tone: Bad}
+	}
+	if s.HeldOut != nil {
+		facts = append(facts, Fact{Label: "held out", Text: shareOver(*s.HeldOut) + " within the limits on traffic that it was not chosen on"})
+	}
+	return append(facts, Fact{Label: "effort", Text: fmt.Sprintf("%s of policies, %d of them dropped early; %s simulated days", plural(s.Policies, "replay"), s.Dropped, fixed(s.Days, 1))})
+}
+
+func frontierTable(s *fleet.Searched) Table {
+	tab := Table{Caption: "Policies of which none is both cheaper and better, on the first seed.",
+		Columns: []Column{{Name: "policy", Wrap: true}, {Name: "within", Right: true}, {Name: "GPU hours", Right: true}, {Name: "$/hour", Right: true}, {Name: ""}}}
+	for _, t := range s.Frontier {
+		kept := Cell{"misses", Bad}
+		if t.Kept {
+			kept = Cell{"keeps", Good}
+		}
+		cost := unknown
+		if finite(t.USDPerHour) {
+			cost = money(t.USDPerHour)
+		}
+		tab.Rows = append(tab.Rows, []Cell{{Text: t.Name}, {Text: percent(t.Attainment)}, {Text: fixed(t.GPUHours, 1)}, {Text: cost}, kept})
+	}
+	return tab
+}
+
+func fasterTable(s *fleet.Searched) Table {
+	tab := Table{Caption: "What the cheapest policy that keeps what is asked costs were replicas to start faster.",
+		Columns: []Column{{Name: "start-up", Right: true}, {Name: "policy", Wrap: true}, {Name: "$/month", Right: true}, {Name: "a minute saves", Right: true}}}
+	for _, x := range s.Faster {
+		worth := ""
+		if finite(x.Worth) {
+			worth = money(x.Worth) + " a month"
+		}
+		tab.Rows = append(tab.Rows, []Cell{{Text: limit(x.StartUp)}, {Text: x.Policy}, {Text: money(x.USDPerMonth)}, {Text: worth}})
+	}
+	if len(tab.Rows) < 2 {
+		return Table{}
 	}
 	return tab
 }

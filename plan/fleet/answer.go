@@ -80,6 +80,7 @@ type Answer struct {
 	// Decisions are those of the first seed, as are episodes and timeline.
 	Decisions []DecisionRow `json:"decisions"`
 	Seeds     []SeedRow     `json:"seeds"`
+	Search    *Searched     `json:"search,omitempty"`
 
 	Warnings []string       `json:"warnings"`
 	Facts    map[string]any `json:"run"`

@@ -23,6 +23,8 @@ type Episode struct {
 	// Starts counts replicas that came into service behind the beginning, Failures
 	// nodes that were lost, Retries requests that were sent again.
 	Starts, Failures, Retries int
+	// Dropped says that it was given up.
+	Dropped bool
 	// Decisions are the changes that the autoscaler asked for.
 	Decisions []Decision
 }
@@ -90,14 +92,19 @@ type fleet struct {
 	coupled          bool
 	told             []sim.Told
 	starts, failures int
-	lost             int // replicas that nobody has asked for again yet
-	episode          Episode
+	// missed counts the requests that missed a limit, held the seconds of all replicas.
+	missed  int
+	held    float64
+	judges  []tally
+	lost    int // replicas that nobody has asked for again yet
+	episode Episode
 }
 
 // Run replays a scenario. The same scenario gives the same episode, to the byte.
 func Run(s *Scenario) *Episode {
 	f := &fleet{s: s, router: newRouter(&s.Policy, s.Seed)}
 	f.load()
+	f.judges = tallies(s.Limits)
 	first := s.Policy.Replicas
 	if first == 0 {
 		if first = s.Policy.Initial; first == 0 {
@@ -110,7 +117,7 @@ func Run(s *Scenario) *Episode {
 	if f.control != nil {
 		f.monitor.begin(f)
 	}
-	for f.left > 0 {
+	for f.left > 0 && !f.hopeless() {
 		t := f.nextTime()
 		if f.coupled || math.IsInf(t, 1) {
 			t = f.creep(t)
@@ -125,6 +132,12 @@ func Run(s *Scenario) *Episode {
 	f.episode.End = f.now
 	f.episode.Starts, f.episode.Failures = f.starts, f.failures
 	return &f.episode
+}
+
+// hopeless reports whether the bounds of the scenario are passed.
+func (f *fleet) hopeless() bool {
+	f.episode.Dropped = f.s.MostMissed > 0 && f.missed > f.s.MostMissed || f.s.MostHours > 0 && f.held/3600 > f.s.MostHours
+	return f.episode.Dropped
 }
 
 // forsake keeps the records of requests that nothing will ever serve.
@@ -238,6 +251,7 @@ func (f *fleet) creep(to float64) float64 {
 
 // advance lets all engines run up to a time, and hears what became of their requests.
 func (f *fleet) advance(to float64) {
+	f.held += (to - f.now) * float64(len(f.replicas))
 	f.now = to
 	f.told = f.told[:0]
 	for _, r := range f.live {
@@ -285,6 +299,9 @@ func (f *fleet) end(id int, record *measure.Record, at float64) {
 	record.ID, record.Due = id, seconds(c.due)
 	f.episode.Records[id] = *record
 	f.monitor.ended(f, record)
+	if f.s.MostMissed > 0 && !f.judges[record.Class].add(record) {
+		f.missed++
+	}
 	f.left--
 	f.lefts[c.stage]--
 	begin := f.episode.Stages[c.stage]

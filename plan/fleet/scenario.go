@@ -21,6 +21,10 @@ type Scenario struct {
 	Limits []ClassLimits
 	Policy Policy
 	Nodes  Nodes
+	// MostMissed requests may miss a limit, and MostHours of replicas be held, before the
+	// replay is given up; 0 for no bound.
+	MostMissed int
+	MostHours  float64
 	// Seed drives the router's choices and what fails.
 	Seed uint64
 }

@@ -26,6 +26,8 @@ type Summary struct {
 	Starts, Failures, Retries int
 	Duration                  time.Duration
 	Decisions                 int
+	// Dropped says that the replay was given up.
+	Dropped bool
 }
 
 // LimitShare is the share of the requests within one limit, and what is asked of it; at
@@ -73,7 +75,7 @@ const breakOff = 60.0
 // Summarize says what came of a scenario.
 func Summarize(s *Scenario, e *Episode) Summary {
 	out := Summary{Requests: len(e.Records), Starts: e.Starts, Failures: e.Failures, Retries: e.Retries,
-		Duration: seconds(e.End), Decisions: len(e.Decisions)}
+		Duration: seconds(e.End), Decisions: len(e.Decisions), Dropped: e.Dropped}
 	classes := tallies(s.Limits)
 	var missed []*measure.Record
 	within := 0

@@ -64,6 +64,19 @@ func (p Profile) Times(factor float64, from, to time.Duration) Profile {
 	return out
 }
 
+// Split cuts the profile at a time.
+func (p Profile) Split(at time.Duration) (before, after Profile) {
+	for _, s := range p.Times(1, at, at) {
+		if s.Length <= at {
+			before = append(before, s)
+		} else {
+			after = append(after, s)
+		}
+		at = max(at-s.Length, 0)
+	}
+	return before, after
+}
+
 // Follow draws the requests that arrive as a profile has their rate. As in
 // [Workload.Schedule], a seed has one sequence of gaps of mean 1, each of which lasts
 // until the integral of the rate has grown by it, and lengths belong to the index of a

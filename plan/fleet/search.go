@@ -1,0 +1,206 @@
+package fleet
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"planner/internal/parallel"
+)
+
+// Search looks for the cheapest policy that keeps what is asked.
+type Search struct {
+	// Seeds are those that policies are chosen on, HeldOut those that the choice must
+	// hold on as well, of the traffic of HeldOutTraffic.
+	Seeds, HeldOut []uint64
+	HeldOutTraffic func(seed uint64) []Stage
+}
+
+// Searched is what a search came to.
+type Searched struct {
+	// Policies is how many were tried, Days how many days were replayed for it, and
+	// Dropped how many policies were given up before the end of their first day.
+	Policies int     `json:"policies"`
+	Dropped  int     `json:"dropped_early"`
+	Days     float64 `json:"simulated_days"`
+	// HeldOut is what the chosen policy attains on traffic that it was not chosen on.
+	HeldOut *Estimate `json:"attainment_held_out"`
+	// Frontier are the policies of which none is both cheaper and better, on the first
+	// seed, and Chosen is the name of the cheapest that keeps what is asked, "" for none.
+	Frontier []Tried `json:"frontier"`
+	Chosen   string  `json:"chosen"`
+	// Faster is what the cheapest policy costs were replicas to start faster.
+	Faster []Faster `json:"faster_start_up"`
+}
+
+// Tried is a policy that was replayed.
+type Tried struct {
+	Name       string  `json:"policy"`
+	Attainment float64 `json:"attainment"`
+	Kept       bool    `json:"kept"`
+	GPUHours   float64 `json:"gpu_hours"`
+	USDPerHour float64 `json:"usd_per_hour"`
+
+	policy  Policy
+	outcome outcome
+}
+
+// Faster is the cheapest policy at another start-up.
+type Faster struct {
+	StartUp     time.Duration `json:"start_up_s"`
+	Policy      string        `json:"policy"`
+	USDPerMonth float64       `json:"usd_per_month"`
+	// Worth is what a minute of the difference saves a month.
+	Worth float64 `json:"usd_per_month_and_minute"`
+}
+
+// batch is how many policies are replayed before what they cost is compared with the
+// others; it does not depend on the machine, so that the search does not.
+const batch = 8
+
+// shortlist is how many policies that keep what is asked on one seed are replayed on all.
+const shortlist = 6
+
+// Find searches around a policy and answers for the cheapest; nil where none keeps what
+// is asked.
+func (p *Plant) Find(base Policy, s Search) (*Answer, *Searched) {
+	out := &Searched{}
+	stages := p.Traffic(s.Seeds[0])
+	tried := p.try(variants(base), stages, s.Seeds[0], out)
+	out.Frontier = frontier(tried)
+	kept := slices.DeleteFunc(slices.Clone(tried), func(t Tried) bool { return !t.Kept })
+	slices.SortStableFunc(kept, func(a, b Tried) int { return cmp.Compare(a.GPUHours, b.GPUHours) })
+	for _, t := range kept[:min(len(kept), shortlist)] {
+		answer := p.Answer(t.policy, s.Seeds)
+		out.Days += float64(len(s.Seeds)) * days(stages)
+		if answer.Verdict != Met {
+			continue
+		}
+		other := *p
+		other.Traffic = s.HeldOutTraffic
+		held := other.Answer(t.policy, s.HeldOut)
+		out.Days += float64(len(s.HeldOut)) * days(s.HeldOutTraffic(s.HeldOut[0]))
+		if !held.holds() {
+			continue
+		}
+		out.Chosen, out.HeldOut = t.Name, &held.Attainment
+		out.Faster = p.faster(t, tried, stages, s.Seeds[0], out)
+		return answer, out
+	}
+	return nil, out
+}
+
+// holds reports whether what is asked is kept in the mean over the seeds.
+func (a *Answer) holds() bool {
+	for _, c := range a.Classes {
+		for _, l := range c.Limits {
+			if l.Share.Value < l.Asked {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// days is how long traffic takes.
+func days(stages []Stage) float64 {
+	length := time.Duration(0)
+	for i := range stages {
+		length += stages[i].length()
+	}
+	return length.Hours() / 24
+}
+
+// try replays policies on one seed. Those are dropped that miss twice what they may, or
+// take a quarter more than the cheapest that kept what is asked before them.
+func (p *Plant) try(all []Tried, stages []Stage, seed uint64, out *Searched) []Tried {
+	total := 0
+	for i := range stages {
+		total += len(stages[i].Requests)
+	}
+	ceiling := math.Inf(1)
+	for from := 0; from < len(all); from += batch {
+		part := all[from:min(from+batch, len(all))]
+		_ = parallel.Do(len(part), func(i int) error {
+			s := p.scenario(part[i].policy, stages, seed)
+			s.MostMissed, s.MostHours = int(2*(1-leastAsked(p.Limits))*float64(total))+1, 1.25*ceiling
+			e := Run(s)
+			part[i].outcome = outcome{seed, Summarize(s, e), nil}
+
+			return nil
+		})
+		for i := range part {
+			t := &part[i]
+			sum := &t.outcome.summary
+			one := p.sum([]outcome{t.outcome})
+			out.Policies++
+			out.Days += min(sum.Duration.Hours()/24, days(stages))
+			if sum.Dropped {
+				out.Dropped++
+			}
+			t.Attainment, t.Kept, t.GPUHours, t.USDPerHour = sum.Within, one.Verdict == Met && !sum.Dropped, sum.ReplicaHours*float64(p.GPUs), one.Cost.PerHour
+			if t.Kept {
+				ceiling = min(ceiling, sum.ReplicaHours)
+			}
+		}
+	}
+	return slices.DeleteFunc(all, func(t Tried) bool { return t.outcome.summary.Dropped })
+}
+
+// leastAsked is the smallest share that is asked of anything.
+func leastAsked(limits []ClassLimits) float64 {
+	share := 1.0
+	for _, l := range limits {
+		for _, asked := range l.Asked {
+			if asked > 0 {
+				share = min(share, asked)
+			}
+		}
+	}
+	return share
+}
+
+// frontier are the policies of which no other is both cheaper and better.
+func frontier(all []Tried) []Tried {
+	sorted := slices.Clone(all)
+	slices.SortStableFunc(sorted, func(a, b Tried) int {
+		return cmp.Or(cmp.Compare(a.GPUHours, b.GPUHours), cmp.Compare(b.Attainment, a.Attainment))
+	})
+	best := -1.0
+	return slices.DeleteFunc(sorted, func(t Tried) bool {
+		worse := t.Attainment <= best
+		best = max(best, t.Attainment)
+		return worse
+	})
+}
+
+// faster replays the policies that are about as cheap as the chosen one with a shorter
+// start-up, and says what the cheapest that keeps what is asked costs then.
+func (p *Plant) faster(chosen Tried, tried []Tried, stages []Stage, seed uint64, out *Searched) []Faster {
+	whole := chosen.policy.StartUp.Total(false)
+	near := slices.DeleteFunc(slices.Clone(tried), func(t Tried) bool { return t.GPUHours > chosen.GPUHours || t.policy.Replicas > 0 })
+	slices.SortStableFunc(near, func(a, b Tried) int { return cmp.Compare(b.Attainment, a.Attainment) })
+	near = append(near[:min(len(near), batch-1)], chosen)
+	all := []Faster{{whole, chosen.Name, chosen.USDPerHour * hoursPerMonth, math.NaN()}}
+	for _, cut := range []time.Duration{time.Minute, whole} {
+		if cut > whole || cut == whole && whole <= time.Minute {
+			continue
+		}
+		again := slices.Clone(near)
+		for i := range again {
+			again[i].policy.StartUp = StartUp{Init: whole - cut}
+		}
+		best := Faster{StartUp: whole - cut, USDPerMonth: math.Inf(1)}
+		for _, t := range p.try(again, stages, seed, out) {
+			if usd := t.USDPerHour * hoursPerMonth; t.Kept && usd < best.USDPerMonth {
+				best.Policy, best.USDPerMonth = t.Name, usd
+			}
+		}
+		best.Worth = (all[0].USDPerMonth - best.USDPerMonth) / cut.Minutes()
+		if best.Policy != "" {
+			all = append(all, best)
+		}
+	}
+	return all
+}

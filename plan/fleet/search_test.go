@@ -1,0 +1,44 @@
+package fleet
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// TestSearch looks for the cheapest policy of a few minutes, twice.
+func TestSearch(t *testing.T) {
+	w := chat(1)
+	profile := workload.Profile{{Rate: 3, Length: 3 * time.Minute}, {Rate: 30, Length: 90 * time.Second}, {Rate: 3, Length: 3 * time.Minute}}
+	limits := oneClass(measure.Limits{TTFT: time.Second})
+	limits[0].Asked[measure.TTFT] = 0.95
+	p := &Plant{GPUs: 1, USDPerGPUHour: 2, Scenario: Scenario{Engine: engineOf(t, 32), Limits: limits, Timeout: time.Minute, Nodes: nodes()},
+		Traffic: func(seed uint64) []Stage {
+			return []Stage{{Requests: w.Follow(profile, seed), Length: profile.Length()}}
+		}}
+	base := Policy{Min: 1, Max: 4, Router: LeastInFlight, StartUp: StartUp{Init: 30 * time.Second}, Drain: 30 * time.Second,
+		Autoscaler: Autoscaler{Kind: ByHPA, Metrics: []Metric{{"in_flight", 16}}, HPA: UsualHPA(), Monitor: Monitor{Scrape: 15 * time.Second}}}
+	search := Search{Seeds: Seeds(1, 2), HeldOut: Seeds(100, 2), HeldOutTraffic: p.Traffic}
+	answer, found := p.Find(base, search)
+	if answer == nil || found.Chosen == "" {
+		t.Fatalf("nothing found: %+v", found)
+	}
+	if again, sameFound := p.Find(base, search); !reflect.DeepEqual(answer.Seeds, again.Seeds) || found.Chosen != sameFound.Chosen || found.Days != sameFound.Days {
+		t.Error("two searches differ")
+	}
+	static := p.Static(base, 8, search.Seeds)
+	if static == nil || answer.Replicas.GPUHours.Value > static.GPUHours*1.02 {
+		t.Errorf("%s takes %v GPU hours, the static fleet %+v", found.Chosen, answer.Replicas.GPUHours.Value, static)
+	}
+	if answer.Verdict != Met || found.Policies < 30 || found.Dropped == 0 || found.Days <= 0 {
+		t.Errorf("verdict %s, %+v", answer.Verdict, found)
+	}
+	for i := 1; i < len(found.Frontier); i++ {
+		if a, b := found.Frontier[i-1], found.Frontier[i]; b.GPUHours < a.GPUHours || b.Attainment <= a.Attainment {
+			t.Errorf("on the frontier: %+v behind %+v", b, a)
+		}
+	}
+}

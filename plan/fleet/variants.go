@@ -1,0 +1,104 @@
+package fleet
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// variants are the policies that a search tries around one: static fleets of every size
+// up to the ceiling, and the autoscaler with other thresholds, floors, windows and
+// routers. The likely cheap ones come first.
+func variants(base Policy) []Tried {
+	var out []Tried
+	add := func(p Policy) {
+		if name := Name(&p); !slices.ContainsFunc(out, func(t Tried) bool { return t.Name == name }) {
+			out = append(out, Tried{Name: name, policy: p})
+		}
+	}
+	base.Replicas = 0
+	if base.Autoscaler.Kind != None {
+		add(base)
+		for _, floor := range floors(&base) {
+			for _, factor := range []float64{1, 1.4, 0.7, 2, 0.5} {
+				for _, window := range windows(&base) {
+					p := base
+					p.Min, p.Initial = floor, max(floor, base.Initial)
+					p.Autoscaler = scaled(&base.Autoscaler, factor)
+					p.Autoscaler.HPA.Down.Stabilization = window
+					add(p)
+				}
+			}
+		}
+		for _, r := range []Router{LeastInFlight, RoundRobin, base.Router} {
+			if p := base; r.Predicts() || !p.Autoscaler.Monitor.Predicted || p.Autoscaler.Kind != Saturation {
+				p.Router = r
+				add(p)
+			}
+		}
+	}
+	for n := 1; n <= base.Max; n++ {
+		p := base
+		p.Replicas, p.Autoscaler = n, Autoscaler{Kind: None}
+		add(p)
+	}
+	return out
+}
+
+// floors are the least numbers of replicas that are tried.
+func floors(base *Policy) []int {
+	all := []int{base.Min, base.Min + 1, (base.Min + base.Max) / 2}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// windows are the times that a recommendation to shrink is held; a schedule and a
+// forecast have none.
+func windows(base *Policy) []time.Duration {
+	if k := base.Autoscaler.Kind; k == Schedule || k == Forecast {
+		return []time.Duration{base.Autoscaler.HPA.Down.Stabilization}
+	}
+	return []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute}
+}
+
+// scaled is an autoscaler whose thresholds are multiplied.
+func scaled(a *Autoscaler, factor float64) Autoscaler {
+	out := *a
+	out.Metrics = slices.Clone(a.Metrics)
+	for i := range out.Metrics {
+		out.Metrics[i].Target = roundTo(out.Metrics[i].Target * factor)
+	}
+	out.Analyser.Up, out.Analyser.Down = roundTo(a.Analyser.Up*factor), roundTo(a.Analyser.Down*factor)
+	return out
+}
+
+// roundTo keeps two digits.
+func roundTo(x float64) float64 {
+	if x <= 0 {
+		return x
+	}
+	digit := math.Pow(10, math.Floor(math.Log10(x))-1)
+	return math.Round(x/digit) * digit
+}
+
+// Name is a policy in a line.
+func Name(p *Policy) string {
+	if p.Replicas > 0 {
+		return fmt.Sprintf("static %d, %s", p.Replicas, p.Router)
+	}
+	a := &p.Autoscaler
+	var by []string
+	for _, m := range a.Metrics {
+		by = append(by, strings.TrimSpace(fmt.Sprintf("%s %.4g", m.Name, m.Target)))
+	}
+	if a.Kind == Saturation {
+		by = append(by, fmt.Sprintf("up %.3g down %.3g", a.Analyser.Up, a.Analyser.Down))
+	}
+	name := fmt.Sprintf("%s %d-%d %s", a.Kind, p.Min, p.Max, strings.Join(by, " "))
+	if a.Kind == ByHPA || a.Kind == ByKEDA || a.Kind == Saturation {
+		name += fmt.Sprintf(", down window %v", a.HPA.Down.Stabilization)
+	}
+	return name + ", " + string(p.Router)
+}
