@@ -2,5 +2,5 @@
 // start on the loopback of this machine with GPUs that are declared and not there:
 //
 //	.ci/clusters slurm
-//	go test -tags slurm -v ./internal/evidence/clusters
+//	go test -tags slurm -parallel 6 -v ./internal/evidence/clusters
 package clusters
