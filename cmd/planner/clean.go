@@ -62,7 +62,7 @@ func (p *program) clean(c *cli.Context) error {
 			break
 		}
 		if time.Since(began) > gone {
-			return fmt.Errorf("clean: %d jobs of %s still run after %v; they are named %s-...", left, launcher, gone, run)
+			return fmt.Errorf("clean: %d jobs of %s still run after %v; their names begin with %s", left, launcher, gone, run)
 		}
 		time.Sleep(time.Second)
 	}
