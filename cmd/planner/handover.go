@@ -59,7 +59,8 @@ func handOver(cfg *config.Config, p *decide.Planned) {
 		e.File = &plan.OptionFile{Path: command.File, Content: command.Content}
 	}
 	p.Handover.Engine = e
-	p.Handover.Model = &plan.Served{Name: cfg.Model.Name, Checkpoint: settings.Model, Weights: settings.Format.Weights, KVCache: settings.Format.KV,
+	p.Handover.Model = &plan.Served{Name: cfg.Model.Name, Checkpoint: settings.Model, Weights: settings.Format.Weights,
+		KVCache:    settings.Format.KV,
 		ServedName: settings.ServedName}
 }
 
@@ -106,7 +107,8 @@ func kernelNotes(cfg *config.Config) []string {
 	if cfg.Engine.Kind != "simulated" || k == (model.Kernels{}) {
 		return nil
 	}
-	return []string{"not in the command, as its option differs from release to release: what engine.graphs, graph_tokens, moe_backend, allreduce_fusion and sampler say"}
+	return []string{"not in the command, as its option differs from release to release: " +
+		"what engine.graphs, graph_tokens, moe_backend, allreduce_fusion and sampler say"}
 }
 
 // said is what the server of trials said of itself.

@@ -72,7 +72,8 @@ func (p *program) handedOver(c *cli.Context, write func(*plan.Plan, manifest.Opt
 	if err != nil {
 		return usageError{err}
 	}
-	o := manifest.Options{Name: c.String("name"), Namespace: c.String("namespace"), Image: c.String("image"), VolumeClaim: c.String("volume-claim"), SBatch: c.StringSlice("sbatch")}
+	o := manifest.Options{Name: c.String("name"), Namespace: c.String("namespace"), Image: c.String("image"),
+		VolumeClaim: c.String("volume-claim"), SBatch: c.StringSlice("sbatch")}
 	if o.Env, err = environmentOf(folder); err != nil {
 		return err
 	}
@@ -92,7 +93,8 @@ func (p *program) handedOver(c *cli.Context, write func(*plan.Plan, manifest.Opt
 	data, err := folder.Read("plan.json")
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return usagef("%s: %s was made by 'planner %s' and holds no plan; give the folder of a finished 'planner plan', or of 'planner estimate -o'", c.Command.Name, folder.Path, about.Command)
+		return usagef("%s: %s was made by 'planner %s' and holds no plan; give the folder of a finished 'planner plan', or of 'planner estimate -o'",
+			c.Command.Name, folder.Path, about.Command)
 	case err != nil:
 		return err
 	}

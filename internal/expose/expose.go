@@ -145,7 +145,8 @@ func desc(name, help string) *prometheus.Desc {
 }
 
 // ttft is told by quantile.
-var ttft = prometheus.NewDesc("planner_ttft_seconds", "Time to first token from the intended time, of the requests of the window that ended well so far.", []string{"quantile"}, nil)
+var ttft = prometheus.NewDesc("planner_ttft_seconds",
+	"Time to first token from the intended time, of the requests of the window that ended well so far.", []string{"quantile"}, nil)
 
 var gauges = []gauge{
 	{desc("trial_running", "Whether a load test runs."), prometheus.GaugeValue, func(s *state) float64 {
@@ -154,14 +155,22 @@ var gauges = []gauge{
 		}
 		return 0
 	}},
-	{desc("trial_elapsed_seconds", "Time since the load test began."), prometheus.GaugeValue, func(s *state) float64 { return s.Elapsed.Seconds() }},
-	{desc("trial_left_seconds", "What remains of its schedule; -1 of a closed loop."), prometheus.GaugeValue, func(s *state) float64 { return max(s.Left.Seconds(), -1) }},
-	{desc("offered_requests_per_second", "Rate that is asked for; 0 of a closed loop."), prometheus.GaugeValue, func(s *state) float64 { return s.offered }},
-	{desc("sent_requests_per_second", "Requests that left in the last whole second."), prometheus.GaugeValue, func(s *state) float64 { return s.Rate }},
-	{desc("requests_in_flight", "Requests that left and did not end."), prometheus.GaugeValue, func(s *state) float64 { return float64(s.InFlight) }},
-	{desc("requests_sent_total", "Requests that left, warm-up included."), prometheus.CounterValue, func(s *state) float64 { return float64(s.sent) }},
-	{desc("requests_done_total", "Requests that ended in any way."), prometheus.CounterValue, func(s *state) float64 { return float64(s.done) }},
-	{desc("requests_failed_total", "Requests without a good end."), prometheus.CounterValue, func(s *state) float64 { return float64(s.failed) }},
+	{desc("trial_elapsed_seconds", "Time since the load test began."), prometheus.GaugeValue,
+		func(s *state) float64 { return s.Elapsed.Seconds() }},
+	{desc("trial_left_seconds", "What remains of its schedule; -1 of a closed loop."), prometheus.GaugeValue,
+		func(s *state) float64 { return max(s.Left.Seconds(), -1) }},
+	{desc("offered_requests_per_second", "Rate that is asked for; 0 of a closed loop."), prometheus.GaugeValue,
+		func(s *state) float64 { return s.offered }},
+	{desc("sent_requests_per_second", "Requests that left in the last whole second."), prometheus.GaugeValue,
+		func(s *state) float64 { return s.Rate }},
+	{desc("requests_in_flight", "Requests that left and did not end."), prometheus.GaugeValue,
+		func(s *state) float64 { return float64(s.InFlight) }},
+	{desc("requests_sent_total", "Requests that left, warm-up included."), prometheus.CounterValue,
+		func(s *state) float64 { return float64(s.sent) }},
+	{desc("requests_done_total", "Requests that ended in any way."), prometheus.CounterValue,
+		func(s *state) float64 { return float64(s.done) }},
+	{desc("requests_failed_total", "Requests without a good end."), prometheus.CounterValue,
+		func(s *state) float64 { return float64(s.failed) }},
 }
 
 // Describe is that of a [prometheus.Collector].

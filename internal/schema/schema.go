@@ -35,7 +35,8 @@ func (d Document) Schema() (map[string]any, error) {
 	for _, v := range d.Types {
 		forms = append(forms, b.of(reflect.TypeOf(v)))
 	}
-	s := map[string]any{"$schema": "https://json-schema.org/draft/2020-12/schema", "title": d.Title, "description": d.Description, "$defs": b.defs}
+	s := map[string]any{"$schema": "https://json-schema.org/draft/2020-12/schema", "title": d.Title,
+		"description": d.Description, "$defs": b.defs}
 	s["anyOf"] = forms
 	return s, b.err
 }

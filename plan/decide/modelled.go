@@ -43,7 +43,8 @@ const untested = "no served run tests it, so intervals are wider"
 func ofModel(dep model.Deployment) []plan.Feature {
 	a, w := dep.Arch, dep.Precision.Weights
 	all := []plan.Feature{
-		feature("model.name", fmt.Sprintf("%s (%s)", a.Name, a.Family), !a.KnownClass(), "its class is not known: biases and norms are counted as a Llama's"),
+		feature("model.name", fmt.Sprintf("%s (%s)", a.Name, a.Family), !a.KnownClass(),
+			"its class is not known: biases and norms are counted as a Llama's"),
 		feature("model.weights", w, w == model.INT4 || w == model.INT8 || w == model.NVFP4, untested),
 		feature("model.kv_cache", dep.Precision.KV, dep.Precision.KV == model.KVFP8, untested),
 	}
@@ -55,19 +56,23 @@ func ofModel(dep model.Deployment) []plan.Feature {
 		all = append(all, feature("attention", kind, true, untested))
 	}
 	if a.MoE.Present() {
-		all = append(all, feature("experts", fmt.Sprintf("%d of %d", a.MoE.Active, a.MoE.Experts), w != model.BF16 && w != model.FP16 && w != model.MXFP4, untested))
+		experts := fmt.Sprintf("%d of %d", a.MoE.Active, a.MoE.Experts)
+		all = append(all, feature("experts", experts, w != model.BF16 && w != model.FP16 && w != model.MXFP4, untested))
 	}
 	if a.Details.Vision != (model.Vision{}) {
-		all = append(all, plan.Feature{Name: "images", State: plan.Refused, How: "traffic is text; only the memory that the vision tower takes is counted"})
+		all = append(all, plan.Feature{Name: "images", State: plan.Refused,
+			How: "traffic is text; only the memory that the vision tower takes is counted"})
 	}
 	return all
 }
 
 func ofPlacement(dep model.Deployment) []plan.Feature {
 	hw := dep.Hardware
-	all := []plan.Feature{feature("hardware.gpu", hw.Name, !hw.Timed(), "no kernel was timed on it; constants are those of its generation, so intervals are wider")}
+	all := []plan.Feature{feature("hardware.gpu", hw.Name, !hw.Timed(),
+		"no kernel was timed on it; constants are those of its generation, so intervals are wider")}
 	if dep.TP > 1 {
-		all = append(all, feature("engine.tensor_parallel", dep.TP, hw.Link.Kind != model.LinkNVLink, "over "+hw.Link.Kind.String()+": "+untested))
+		all = append(all, feature("engine.tensor_parallel", dep.TP, hw.Link.Kind != model.LinkNVLink,
+			"over "+hw.Link.Kind.String()+": "+untested))
 	}
 	for _, d := range []struct {
 		key    string
@@ -140,10 +145,12 @@ func ofEngine(cfg *config.Config, dep model.Deployment, args model.EngineArgs) [
 // Options and variables that change what an engine says, loads or checks, and not how
 // long its steps take.
 var (
-	silentOption = regexp.MustCompile(`^--(no-)?(api-key|allowed-\w+|allow-credentials|chat-template.*|config-format|disable-log-\w+|disable-uvicorn.*|download-dir|` +
-		`enable-auto-tool-choice|enable-log-\w+|enable-prompt-tokens-details|enable-request-id-headers|generation-config|hf-\w+|host|load-format|log-.*|port|reasoning-parser|` +
-		`response-role|revision|root-path|seed|served-model-name|ssl-.*|tokenizer(-.*)?|tool-call-parser|tool-parser-plugin|trust-remote-code|uvicorn-.*)$`)
-	silentVariable = regexp.MustCompile(`^(HF_|HUGGING|TRANSFORMERS_|VLLM_(LOGGING|CONFIGURE_LOGGING|NO_USAGE|DO_NOT_TRACK|API_KEY|CACHE_ROOT|HOST_IP|PORT)|PYTHONUNBUFFERED|TMPDIR|HOME$|NCCL_DEBUG|` +
+	silentOption = regexp.MustCompile(`^--(no-)?(api-key|allowed-\w+|allow-credentials|chat-template.*|config-format|disable-log-\w+|` +
+		`disable-uvicorn.*|download-dir|enable-auto-tool-choice|enable-log-\w+|enable-prompt-tokens-details|enable-request-id-headers|` +
+		`generation-config|hf-\w+|host|load-format|log-.*|port|reasoning-parser|response-role|revision|root-path|seed|served-model-name|ssl-.*|` +
+		`tokenizer(-.*)?|tool-call-parser|tool-parser-plugin|trust-remote-code|uvicorn-.*)$`)
+	silentVariable = regexp.MustCompile(`^(HF_|HUGGING|TRANSFORMERS_|` +
+		`VLLM_(LOGGING|CONFIGURE_LOGGING|NO_USAGE|DO_NOT_TRACK|API_KEY|CACHE_ROOT|HOST_IP|PORT)|PYTHONUNBUFFERED|TMPDIR|HOME$|NCCL_DEBUG|` +
 		`CUDA_VISIBLE_DEVICES|https?_proxy|no_proxy)`)
 )
 
@@ -180,7 +187,8 @@ func ofOption(key, name string, silent bool) plan.Feature {
 	if silent {
 		return plan.Feature{Name: key + ": " + name, State: plan.Modelled, How: "without effect on rates"}
 	}
-	return plan.Feature{Name: key + ": " + name, State: plan.Refused, How: "the command has it, the rates do not: they are of an engine without it"}
+	return plan.Feature{Name: key + ": " + name, State: plan.Refused,
+		How: "the command has it, the rates do not: they are of an engine without it"}
 }
 
 func ofTraffic(w *workload.Workload) []plan.Feature {

@@ -50,7 +50,8 @@ func Kubernetes(p *plan.Plan, o Options) ([]byte, error) {
 		return nil, fmt.Errorf("no image is known of engine.kind %q, release %q; give --image", d.Engine.Kind, d.Engine.Version)
 	}
 	if d.Local() && d.VolumeClaim == "" {
-		return nil, fmt.Errorf("the engine loads %s, a path of its machine; give --volume-claim, the PersistentVolumeClaim that holds it", d.Model.Checkpoint)
+		return nil, fmt.Errorf("the engine loads %s, a path of its machine; give --volume-claim, the PersistentVolumeClaim that holds it",
+			d.Model.Checkpoint)
 	}
 	return execute(kubernetesTemplate, d)
 }

@@ -42,7 +42,8 @@ type Options struct {
 }
 
 // ErrNoEngine is of plans that say nothing of how their instances are started.
-var ErrNoEngine = errors.New("the plan does not say how an instance is started: it was made of results alone, of a server that ran already, or by an earlier version")
+var ErrNoEngine = errors.New("the plan does not say how an instance is started: " +
+	"it was made of results alone, of a server that ran already, or by an earlier version")
 
 // deployment is what templates are filled in with.
 type deployment struct {
@@ -70,7 +71,8 @@ func newDeployment(p *plan.Plan, o Options) (*deployment, error) {
 		return nil, errors.New("the plan's command has a hidden key; write {env:NAME} in engine.extra_args instead and plan again")
 	}
 	o.Name = cmp.Or(o.Name, nameOf(m))
-	d := &deployment{Options: o, Plan: p, Engine: e, Model: m, Scale: p.Handover.Autoscaling, Nodes: 1, PerNode: e.GPUs, Series: engine.SeriesOf(e.Kind)}
+	d := &deployment{Options: o, Plan: p, Engine: e, Model: m, Scale: p.Handover.Autoscaling, Nodes: 1, PerNode: e.GPUs,
+		Series: engine.SeriesOf(e.Kind)}
 	if on := cmp.Or(o.NodeGPUs, e.NodeGPUs); on > 0 && e.GPUs > on {
 		if e.GPUs%on != 0 {
 			return nil, fmt.Errorf("an instance of %d GPUs does not fill nodes of %d; give --node-gpus", e.GPUs, on)
@@ -131,8 +133,8 @@ func execute(text string, d *deployment) ([]byte, error) {
 	}
 	indent := func(n int, text string) string { return strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", n)) }
 	fixed := func(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) }
-	_, err := t.Funcs(template.FuncMap{"json": quoted, "shell": shellWord, "refer": kubernetesWord, "include": include, "indent": indent, "fixed": fixed}).Parse(text)
-	if err != nil {
+	t.Funcs(template.FuncMap{"json": quoted, "shell": shellWord, "refer": kubernetesWord, "include": include, "indent": indent, "fixed": fixed})
+	if _, err := t.Parse(text); err != nil {
 		return nil, err
 	}
 	var out bytes.Buffer

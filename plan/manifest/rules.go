@@ -120,10 +120,12 @@ func (d *deployment) loadAlerts() []Rule {
 		"{{ $value | humanize }} requests wait, and their number grows", "More arrives than is served. Add replicas or shed load."))
 	if d.Series.KVUsage != "" {
 		all = append(all, d.alert("LLMCacheFull", "ticket", fmt.Sprintf("max(%s{%s}) > 0.9", d.Series.KVUsage, d.Matcher()), 10*time.Minute,
-			"a replica's KV cache is {{ $value | humanizePercentage }} full", "Requests are longer, or more of them run, than planned: preemptions are next."))
+			"a replica's KV cache is {{ $value | humanizePercentage }} full",
+			"Requests are longer, or more of them run, than planned: preemptions are next."))
 	}
 	if d.Series.Preemptions != "" {
-		all = append(all, d.alert("LLMPreemptions", "ticket", fmt.Sprintf("sum(rate(%s{%s}[10m])) > 0.01", d.Series.Preemptions, d.Matcher()), 10*time.Minute,
+		rate := fmt.Sprintf("sum(rate(%s{%s}[10m])) > 0.01", d.Series.Preemptions, d.Matcher())
+		all = append(all, d.alert("LLMPreemptions", "ticket", rate, 10*time.Minute,
 			"{{ $value | humanize }} preemptions per second", "Requests lose their place for want of KV cache, and are computed again."))
 	}
 	return all
@@ -147,7 +149,8 @@ func (d *deployment) metrics() []metric {
 }
 
 func quantileOf(q float64, series, matcher, window string) string {
-	return fmt.Sprintf("histogram_quantile(%s, sum by (le) (rate(%s_bucket{%s}[%s])))", strconv.FormatFloat(q, 'g', 5, 64), series, matcher, window)
+	return fmt.Sprintf("histogram_quantile(%s, sum by (le) (rate(%s_bucket{%s}[%s])))",
+		strconv.FormatFloat(q, 'g', 5, 64), series, matcher, window)
 }
 
 // burn is a rate at which the requests that may be beyond a limit are used up: so many

@@ -42,7 +42,8 @@ func (d *deployment) Lines() []string {
 		lines = append(lines, shellWord(word))
 	}
 	if d.Nodes > 1 {
-		lines = append(lines, `--nnodes "$SLURM_NNODES"`, `--node-rank "$SLURM_NODEID"`, `--master-addr "$LEADER"`, `$([ "$SLURM_NODEID" = 0 ] || echo --headless)`)
+		lines = append(lines, `--nnodes "$SLURM_NNODES"`, `--node-rank "$SLURM_NODEID"`, `--master-addr "$LEADER"`,
+			`$([ "$SLURM_NODEID" = 0 ] || echo --headless)`)
 	}
 	return lines
 }

@@ -50,7 +50,8 @@ var cases = []drifted{
 var rates = []float64{1, 2, 3, 4, 5, 6, 7, 8}
 
 // server is a small batching engine.
-var server = virtual.Engine{Budget: 2048, Sequences: 64, Base: 8 * time.Millisecond, PerToken: 20 * time.Microsecond, PerSequence: 150 * time.Microsecond}
+var server = virtual.Engine{Budget: 2048, Sequences: 64, Base: 8 * time.Millisecond,
+	PerToken: 20 * time.Microsecond, PerSequence: 150 * time.Microsecond}
 
 // traffic is of chat's kind, and short.
 var traffic = workload.Workload{Class: "x", Arrivals: workload.Poisson, Shapes: []workload.Shape{{
