@@ -206,7 +206,11 @@ func fasterTable(s *fleet.Searched) Table {
 		if finite(x.Worth) {
 			worth = money(x.Worth) + " a month"
 		}
-		tab.Rows = append(tab.Rows, []Cell{{Text: limit(x.StartUp)}, {Text: x.Policy}, {Text: money(x.USDPerMonth)}, {Text: worth}})
+		start := "none"
+		if x.StartUp > 0 {
+			start = limit(x.StartUp)
+		}
+		tab.Rows = append(tab.Rows, []Cell{{Text: start}, {Text: x.Policy}, {Text: money(x.USDPerMonth)}, {Text: worth}})
 	}
 	if len(tab.Rows) < 2 {
 		return Table{}

@@ -10,40 +10,6 @@ import (
 	"planner/sweep/workload"
 )
 
-// Episode is what came of a scenario.
-type Episode struct {
-	// Records are those of the requests, in the order of the stages. Times count from
-	// the beginning of the first stage.
-	Records []measure.Record
-	// Stages are when each stage began, in seconds; End is when the last request ended.
-	Stages []float64
-	End    float64
-	// Levels are the numbers of replicas, one entry for each change.
-	Levels []Level
-	// Starts counts replicas that came into service behind the beginning, Failures
-	// nodes that were lost, Retries requests that were sent again.
-	Starts, Failures, Retries int
-	// Dropped says that it was given up.
-	Dropped bool
-	// Decisions are the changes that the autoscaler asked for.
-	Decisions []Decision
-}
-
-// Level is how many replicas there are in each state from a time in seconds on.
-type Level struct {
-	At                                        float64
-	Asked, Pending, Starting, Ready, Draining int
-	// Replacing of those that do not serve yet stand for others that were lost.
-	Replacing int
-}
-
-// Decision is a change of what is asked for.
-type Decision struct {
-	At       float64
-	From, To int
-	Why      string
-}
-
 // call is what the fleet knows of a request.
 type call struct {
 	state    callState
@@ -68,18 +34,32 @@ const (
 
 // fleet is a scenario that is being replayed.
 type fleet struct {
-	s        *Scenario
-	now      float64
-	events   events
+	s       *Scenario
+	now     float64
+	events  events
+	router  *router
+	control controller
+	monitor monitor
+	told    []sim.Told
+	episode Episode
+	pool
+	traffic
+	ledger
+}
+
+// pool are the replicas and their nodes.
+type pool struct {
 	replicas []*replica // all that are not gone, in the order in which they were asked for
 	live     []*replica // those with an engine
 	targets  []*replica // those that take requests
 	nodes    []*node
 	asked    int
 	count    int // of replicas ever
-	router   *router
-	control  controller
-	monitor  monitor
+	lost     int // replicas that nobody has asked for again yet
+}
+
+// traffic is how far the requests are.
+type traffic struct {
 	requests []*workload.Request
 	calls    []call
 	queue    []int // requests that no replica takes, in order
@@ -87,17 +67,19 @@ type fleet struct {
 	// first is the number of the first.
 	stage, arrival, first int
 	// left counts the requests that have not ended, lefts those of each stage.
-	left             int
-	lefts            []int
-	coupled          bool
-	told             []sim.Told
+	left  int
+	lefts []int
+	// coupled says that the end of a request may start something.
+	coupled bool
+}
+
+// ledger counts what an episode comes to on the way.
+type ledger struct {
 	starts, failures int
 	// missed counts the requests that missed a limit, held the seconds of all replicas.
-	missed  int
-	held    float64
-	judges  []tally
-	lost    int // replicas that nobody has asked for again yet
-	episode Episode
+	missed int
+	held   float64
+	judges []tally
 }
 
 // Run replays a scenario. The same scenario gives the same episode, to the byte.

@@ -85,7 +85,9 @@ func (p *Plant) Find(base Policy, s Search) (*Answer, *Searched) {
 			continue
 		}
 		out.Chosen, out.HeldOut = t.Name, &held.Attainment
-		out.Faster = p.faster(t, tried, stages, s.Seeds[0], out)
+		if t.policy.Replicas == 0 {
+			out.Faster = p.faster(t, tried, stages, s.Seeds[0], out)
+		}
 		return answer, out
 	}
 	return nil, out
