@@ -144,14 +144,14 @@ var wayNames = map[string]string{plan.OnDemand: "on demand", plan.Reserved: "res
 // addWays prices the chosen instances in all ways that are known.
 func addWays(d *Document, p *plan.Plan) {
 	tab := Table{Columns: []Column{{Name: "paid"}, {Name: "a GPU-hour", Right: true}, {Name: "per hour", Right: true}, {Name: "per month", Right: true},
-		{Name: "per year", Right: true}, {Name: "$/M output", Right: true}, {Name: "saves", Right: true}}}
+		{Name: "per year", Right: true}, {Name: "$/M output", Right: true}, {Name: "change", Right: true}}}
 	for i, w := range p.Cost.Ways {
 		tone := Plain
 		if i == 0 {
 			tone = Strong
 		}
 		tab.Rows = append(tab.Rows, []Cell{{wayNames[w.Name], tone}, {Text: money(p.Offer.Terms[i].PerGPUHour)}, {dollars(w.PerHour), tone}, {Text: dollars(w.PerMonth)},
-			{Text: dollars(w.PerYear)}, {Text: dollars(w.PerMillionOutputTokens)}, {Text: saves(w.PerHour, p.Cost.PerHour)}})
+			{Text: dollars(w.PerYear)}, {Text: dollars(w.PerMillionOutputTokens)}, {Text: against(w.PerHour, p.Cost.PerHour)}})
 	}
 	if len(tab.Rows) > 0 {
 		d.section("Ways to pay for the same instances", tab)
@@ -161,12 +161,12 @@ func addWays(d *Document, p *plan.Plan) {
 	}
 }
 
-// saves is what another way to pay spares; empty for the plan's own.
-func saves(other, own *float64) string {
+// against is what another way to pay changes; empty for the plan's own.
+func against(other, own *float64) string {
 	if *other == *own {
 		return ""
 	}
-	return signedShare(1 - *other / *own)
+	return signedShare(*other / *own - 1)
 }
 
 // addPrices says what stands behind the prices, and what others are.
