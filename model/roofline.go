@@ -147,49 +147,6 @@ func (r *Roofline) Frontend(promptTokens int) float64 {
 	return r.c.Frontend.Request + float64(promptTokens)*r.c.Frontend.PromptToken
 }
 
-// batchSums is a batch in the terms of the equations, ready to be scaled.
-type batchSums struct {
-	decodes, context, longest, windowed float64
-	drafted                             float64 // proposed tokens of decodes
-	adapters, loads                     float64
-	tokens                              float64 // of chunks
-	pairs, windowPairs                  float64 // query-key pairs of chunks
-	past, windowPast                    float64 // contexts of chunks, read once each
-	requests, sampled                   float64
-	replicas                            float64 // how many batches like this one meet in the experts
-	chunks                              int
-}
-
-func (r *Roofline) sums(b *Batch) batchSums {
-	l := batchSums{
-		decodes: float64(b.Decodes), drafted: float64(b.Drafted), adapters: float64(b.Adapters), loads: float64(b.Loads), context: float64(b.Context), longest: float64(b.Longest),
-		windowed: float64(b.Windowed), requests: float64(b.Decodes + len(b.Chunks)),
-		sampled: float64(b.Sampled), chunks: len(b.Chunks), replicas: r.routing.replicas,
-	}
-	for i := range b.Chunks {
-		t, past := float64(b.Chunks[i].Tokens), float64(b.Chunks[i].Context)
-		l.tokens += t
-		l.pairs += t * (past + t/2 + r.prefill.extra)
-		l.past += past
-		if r.kv.size > 0 {
-			w := float64(r.kv.size)
-			l.windowPairs += windowedPairs(t, past, w) + t*r.prefill.extra
-			l.windowPast += min(past, w)
-		}
-	}
-	if tokens := l.all(); b.Everywhere > 0 && tokens > 0 {
-		l.replicas = float64(b.Everywhere) / tokens
-	}
-	return l
-}
-
-// windowedPairs returns the query-key pairs of t tokens after a context of past in a
-// layer that sees w tokens back.
-func windowedPairs(t, past, w float64) float64 {
-	growing := min(t, max(w-past, 0))
-	return growing*(past+growing/2) + (t-growing)*w
-}
-
 // Step returns the time of one step.
 func (r *Roofline) Step(b Batch) StepTime {
 	l := r.sums(&b)
@@ -198,29 +155,6 @@ func (r *Roofline) Step(b Batch) StepTime {
 	}
 	return r.time(&l)
 }
-
-// micro returns the fullest micro-batch of a batch cut into at most n: decodes spread
-// evenly, chunks stay whole as far as the tokens of a batch allow.
-func (l batchSums) micro(n int, most float64) batchSums {
-	parts := max(1, min(float64(n), math.Ceil(l.tokens/most)))
-	m := max(parts, min(float64(n), l.requests))
-	c := max(parts, min(m, float64(l.chunks)))
-	l.decodes /= m
-	l.drafted /= m
-	l.context /= m
-	l.windowed /= m
-	l.sampled /= m
-	l.requests /= m
-	l.tokens /= c
-	l.pairs /= c
-	l.windowPairs /= c
-	l.past /= c
-	l.windowPast /= c
-	return l
-}
-
-// all counts the tokens of the batch.
-func (l *batchSums) all() float64 { return l.decodes + l.drafted + l.tokens }
 
 func (r *Roofline) time(l *batchSums) StepTime {
 	var t StepTime
