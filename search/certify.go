@@ -12,22 +12,6 @@ import (
 	"planner/sweep/workload"
 )
 
-const (
-	// certifyLooks and certifyAlpha share out an error of 6 % over two looks.
-	certifyLooks, certifyAlpha = 2, 0.03
-	// certifyMargin is how far below the median of the search a certificate is
-	// sought unless the safe rate is lower still: nearer to the edge it would
-	// cost ten times the engine time.
-	certifyMargin = 0.9
-	// certifyWindow is the length of a look, unless it would hold less than
-	// certifyLeast or more than certifyMost times the requests that the quantiles
-	// of the objective need: 12,000 for a p99, of which the certificate 15 % below
-	// the maximum rate takes 8,200 at the usual dispersion, and 48,000, which
-	// suffice 5 to 6 % below it.
-	certifyWindow             = 600 * time.Second
-	certifyLeast, certifyMost = 10, 40
-)
-
 // Certificate tests one fixed rate without any curve: it is certified if so few
 // requests were beyond the limit that as few would come with a probability of
 // at most 3 % a look if the share were what is just allowed. It takes at most two
@@ -69,8 +53,8 @@ type Certified struct {
 // Certify prepares the test of the rate that a finished search suggests: its
 // safe rate, or 0.9 times its median if that is lower. window is the length of
 // each of the two trials, or longer where that could not bring a certificate even
-// if no request were beyond the limit; 0 means 600 s, but 10 to 40 times the
-// requests that the quantiles need. The budget of the configuration is what the
+// if no request were beyond the limit; 0 means some times the requests
+// that the quantiles need. The budget of the configuration is what the
 // search has left of it. A bound on a mean has no count of requests that could be
 // tested without a model of its spread, so an objective with one is not
 // certified.
@@ -103,11 +87,6 @@ func Certify(cfg MaxRateConfig, found Result, window time.Duration) *Certificate
 		c.bounds = append(c.bounds, b)
 	}
 	c.n, c.k = make([]float64, len(c.bounds)), make([]float64, len(c.bounds))
-	if c.window == 0 && c.result.Reason.Text == "" {
-		enough := cfg.leastRequests()
-		rate := cfg.Workload.MeanRate(c.result.Rate)
-		c.window = min(max(certifyWindow, workload.Span(certifyLeast*enough, rate)), workload.Span(certifyMost*enough, rate))
-	}
 	return c
 }
 
@@ -134,6 +113,9 @@ func (c *Certificate) look() *measure.Trial {
 	t := cfg.timed(c.result.Rate, 1, unstarted(cfg.Prior))
 	least := c.leastWindow()
 	if c.result.Looks == 0 {
+		if c.window == 0 {
+			c.window = max(t.Window, workload.Span(certifyLonger*cfg.leastRequests(), cfg.Workload.MeanRate(c.result.Rate)))
+		}
 		c.window = max(c.window, least)
 	}
 	t.Window = c.window

@@ -7,27 +7,6 @@ import (
 	"planner/sweep/measure"
 )
 
-// What is assumed of a bound before anything is seen of it. The dispersion,
-// [stat.Generic], is that of an M/M/1 queue at utilisation 0.73, in the middle of five
-// queues and batching engines (25 to 83); the steepness and the growth of the
-// dispersion, [stat.Growth], likewise. They are stated for one request in a hundred allowed beyond the
-// limit and carried to other shares at equal utilisation, see generic.
-const (
-	genericKappa = 15.0
-	genericShare = 0.01
-	phiSpread    = 1.0
-	phiSimSpread = 0.5
-	kappaSpread  = 0.6
-	// kappaSimTight: a simulator tells the steepness within 0.3, and the slope of a
-	// batching engine between 0.9 and 1.1 of its limit differs by a fifth from that at
-	// the limit.
-	kappaSimTight = 0.36
-	rateSpread    = 0.3
-	// meanKappa is the elasticity of a mean latency at its limit: that of an
-	// M/M/1 queue at utilisation 0.8, rho/(1-rho).
-	meanKappa = 4.0
-)
-
 // kind is what a bound limits.
 type kind int
 
@@ -94,7 +73,7 @@ func assume(slo measure.SLO, prior Prior) []assumed {
 	}
 	return append(bounds, assumed{
 		name: measure.ThroughputBound, kind: onThroughput,
-		kappa: lognormal{1, kappaSpread}, phi: lognormal{1, phiSimSpread},
+		kappa: lognormal{1, kappaSpread}, phi: lognormal{1, phiSpread},
 	})
 }
 
@@ -111,7 +90,7 @@ func assume(slo measure.SLO, prior Prior) []assumed {
 func generic(name string, share float64) assumed {
 	a := assumed{
 		name: name, share: share, gamma: stat.Growth,
-		kappa: lognormal{meanKappa, kappaSpread}, phi: lognormal{stat.Generic, phiSpread},
+		kappa: lognormal{flat, kappaSpread}, phi: lognormal{stat.Generic, phiSpread},
 		max: lognormal{0, rateSpread},
 	}
 	if share == 0 {
@@ -119,8 +98,8 @@ func generic(name string, share float64) assumed {
 		return a
 	}
 	a.offset = link(share)
-	a.kappa.median = genericKappa * math.Sqrt(steep(share)/steep(genericShare))
-	rarer := math.Log(genericShare) / math.Log(share)
+	a.kappa.median = genericKappa * math.Sqrt(steep(share)/steep(0.01))
+	rarer := math.Log(0.01) / math.Log(share)
 	a.gamma = stat.Growth * math.Sqrt(rarer)
 	a.phi.median *= math.Sqrt(rarer)
 	return a
@@ -132,10 +111,10 @@ func steep(p float64) float64 { return p * math.Log(p) / ((1 - p) * math.Log1p(-
 // informed takes over what the prior knows of the bound.
 func (a *assumed) informed(prior Prior) {
 	if prior.Kappa > 0 {
-		a.kappa = lognormal{prior.Kappa, kappaSimTight}
+		a.kappa = lognormal{prior.Kappa, predicted * kappaSpread}
 	}
 	if prior.Phi > 0 {
-		a.phi = lognormal{prior.Phi, phiSimSpread}
+		a.phi = lognormal{prior.Phi, predicted * phiSpread}
 	}
 	if prior.Gamma > 0 {
 		a.gamma = prior.Gamma
@@ -156,41 +135,25 @@ func (a *assumed) curve(kappa, ratio float64) float64 {
 	return a.offset + rise(kappa, ratio)
 }
 
-// logPhis gives the log probabilities of the nodes of the dispersion: of a normal
-// distribution.
-func logPhis() (out [phiNodes]float64) {
-	sum := 0.0
-	for l, offset := range phiOffsets {
-		out[l] = -offset * offset / 2
-		sum += math.Exp(out[l])
-	}
-	for l := range out {
-		out[l] -= math.Log(sum)
-	}
-	return out
-}
+// logKappa is the log density of a steepness, up to a constant. Where the limit is near
+// what an idle engine has, exceedances are long prompts, or tokens that wait for them, and
+// grow in proportion to the rate: a steepness of 1, which a normal prior of the usual spread
+// would not believe.
+func (a *assumed) logKappa(kappa float64) float64 { return a.kappa.logDensity(math.Log(kappa)) }
 
-// logKappa is the log density of a steepness, up to a constant: Student's t with four
-// degrees of freedom. Where the limit is near what an idle engine has, exceedances are
-// long prompts, or tokens that wait for them, and grow in proportion to the rate: a
-// steepness of 1, which a normal prior of the usual spread would not believe.
-func (a *assumed) logKappa(kappa float64) float64 {
-	t := math.Log(kappa/a.kappa.median) / a.kappa.sd
-	return -2.5 * math.Log1p(t*t/4)
-}
-
-// logPrior is the log density of u = ln max, up to a constant; 0 where nothing
-// is known. Student's t with two degrees of freedom instead of a normal: a
-// simulator that is wrong by 2x must be outvoted by a few trials, and under a
-// normal prior of spread 0.3 it would still pull the answer by half a standard
-// error after them.
-func (a *assumed) logPrior(u float64) float64 {
-	if a.max.median == 0 {
+// logDensity is that of the logarithm of a quantity, up to a constant; 0 where nothing is
+// known of it. It is Student's t with two degrees of freedom and no normal distribution: a
+// simulator that is wrong by 2x must be outvoted by a few trials, and under a normal prior of
+// spread 0.3 it would still pull the answer by half a standard error after them.
+func (l lognormal) logDensity(u float64) float64 {
+	if l.median == 0 {
 		return 0
 	}
-	t := (u - math.Log(a.max.median)) / a.max.sd
-	return -1.5 * math.Log1p(t*t/2)
+	return studentT2((u - math.Log(l.median)) / l.sd)
 }
+
+// studentT2 is the log density of Student's t with two degrees of freedom, up to a constant.
+func studentT2(t float64) float64 { return -1.5 * math.Log1p(t*t/2) }
 
 // link carries a share of exceedances to the scale on which it is a straight line
 // in the rate: the complementary log-log ln(-ln(1-p)). Where few requests are beyond
@@ -214,10 +177,3 @@ func rise(kappa, x float64) float64 {
 	}
 	return flat * (math.Exp(kappa/flat*math.Log(x)) - 1)
 }
-
-// flat is the steepness below which curves bend: that of a queue of half load under a
-// limit on p99, and of a limit on the median near saturation.
-const flat = 4.0
-
-// mostShare is the largest share that a curve predicts.
-const mostShare = 1 - 1e-9

@@ -8,23 +8,6 @@ import (
 	"planner/sweep/measure"
 )
 
-const (
-	// probeRequests, one after another, give the latency of an idle engine well
-	// enough to set the scale of a search.
-	probeRequests = 10
-	// lone is the largest load, in requests that are in the engine at a time, at which
-	// requests are taken to hardly ever meet, and loneShare that over the least share
-	// that is allowed beyond a limit: a request is late if it meets another one.
-	lone, loneShare = 0.02, 0.5
-	// crowd is the load at which a search without any knowledge starts: above
-	// what a server of one request at a time carries, far below what a batching
-	// engine does.
-	crowd = 4.0
-	// probeShare is the share of the budget that may go into naming the smallest
-	// feasible limit of an objective that cannot be met.
-	probeShare = 0.25
-)
-
 // idleProbe sends requests one at a time: the latency of an idle engine bounds
 // every limit from below, and its inverse is the only scale of rates that is
 // known before anything else is.
@@ -34,11 +17,8 @@ type idleProbe struct {
 	service time.Duration
 	// broken is the index of the bound that an idle engine misses; -1 if none.
 	broken int
-	// careful says that the probe was repeated with as many requests as the
-	// objective's quantiles need.
-	careful bool
-	// resolved says that the idle value of the broken bound was measured as well
-	// as it can be.
+	// resolved says that the probe was repeated with as many requests as the objective's
+	// quantiles need, or as there is time for.
 	resolved bool
 	floor    Floor
 }
@@ -60,17 +40,16 @@ type Floor struct {
 // wanted proposes the probe where it is the next thing to find out.
 func (p *idleProbe) wanted(s *MaxRate) (*measure.Trial, bool) {
 	requests := 0
-	switch _, _, _, allMissed := s.extremes(); {
-	case s.outcome != Searching:
-	case !p.done && s.cfg.Prior.Rate <= 0:
+	missed := 0
+	if _, _, _, allMissed := s.extremes(); allMissed {
+		missed = len(s.valid())
+	}
+	switch {
+	case s.outcome != Searching || p.resolved:
+	case !p.done && (s.cfg.Prior.Rate <= 0 || missed >= probeMissed):
 		requests = probeRequests
-	case !p.done && allMissed && len(s.valid()) >= 2:
-		requests = probeRequests
-	case p.done && p.broken < 0 && !p.careful && allMissed && len(s.valid()) >= minTrials:
+	case p.done && (p.broken >= 0 || missed > probeMissed):
 		// Ten requests did not show it, yet every rate misses: look closer.
-		p.careful = true
-		requests = p.enough(s)
-	case p.done && p.broken >= 0 && !p.resolved:
 		requests = p.enough(s)
 	}
 	if requests == 0 {
@@ -88,8 +67,7 @@ func (p *idleProbe) wanted(s *MaxRate) (*measure.Trial, bool) {
 func (p *idleProbe) enough(s *MaxRate) int {
 	n := int(s.cfg.leastRequests())
 	if s.cfg.Budget > 0 {
-		left := probeShare * float64(s.cfg.Budget-s.spent)
-		n = min(n, int(left/float64(max(p.service, 1))))
+		n = min(n, int((s.cfg.Budget-s.spent)/trialShare/max(p.service, 1)))
 	}
 	if n <= probeRequests {
 		return 0
@@ -99,8 +77,7 @@ func (p *idleProbe) enough(s *MaxRate) int {
 
 // observe takes the measurement of a probe.
 func (p *idleProbe) observe(s *MaxRate, m *measure.Measurement) {
-	p.resolved = p.done && (p.broken >= 0 || p.careful)
-	p.done, p.broken = true, s.brokenBy(m)
+	p.resolved, p.done, p.broken = p.done, true, s.brokenBy(m)
 	p.service = m.E2E.Mean
 	if p.service <= 0 && m.Requests > 0 {
 		p.service = m.Duration / time.Duration(m.Requests)
@@ -141,16 +118,16 @@ func (s *MaxRate) brokenBy(m *measure.Measurement) int {
 }
 
 // hopeless reports whether requests that are alone in the engine miss a bound,
-// with 99 % confidence. Lone requests are independent.
+// beyond surprise. Lone requests are independent.
 func (a *assumed) hopeless(c measure.Count) bool {
 	if a.kind == onThroughput {
 		return false
 	}
 	if a.kind == onMean {
-		return c.N >= probeRequests/2 && c.Value > 1.02
+		return c.N >= probeRequests/2 && c.Value > 1+meanMisfit
 	}
 	unit := max(c.Cluster, 1)
-	return stat.ShareLower(float64(c.K)/unit, float64(c.N)/unit, 0.01) > a.share
+	return stat.ShareLower(float64(c.K)/unit, float64(c.N)/unit, surprise) > a.share
 }
 
 // floorOf reads the idle value of a bound off the probe.
@@ -215,7 +192,7 @@ func (s *MaxRate) loneRate(rate float64) bool {
 	load := lone
 	for _, b := range s.cfg.SLO.Bounds {
 		if allowed := b.Allowed(); allowed > 0 {
-			load = min(load, loneShare*allowed)
+			load = min(load, allowed)
 		}
 	}
 	return s.idle.done && rate*s.idle.service.Seconds() < load

@@ -54,8 +54,11 @@ func (p learned) typical() time.Duration {
 // is a coarse one, which looks for the right order of magnitude.
 func (c *MaxRateConfig) timed(rate float64, times int, p learned) measure.Trial {
 	mean := c.Workload.MeanRate(rate)
-	// Even a search that only counts requests gives a real engine some seconds.
-	least := max(min(shortWindow, workload.Span(shortRequests, mean)), coarseLatencies*p.latency)
+	least := coarseLatencies * p.latency
+	if !c.free() {
+		// Even a search that only counts requests gives a real engine some seconds.
+		least = max(least, min(shortWindow, workload.Span(shortRequests, mean)))
+	}
 	window := max(workload.Span(coarseRequests, mean), least)
 	if times > 0 {
 		enough := max(c.leastRequests(), usualRequests*float64(max(c.Workload.Turns, 1)))

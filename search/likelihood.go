@@ -21,6 +21,8 @@ type likelihood struct {
 	rate float64
 	// n and k are in units of requests.
 	n, k float64
+	// phi is the dispersion that the trial showed by itself.
+	phi float64
 	// value is mean/limit of a bound on a mean, and of throughput the share of what
 	// came that stayed, with its standard deviation in spread.
 	value, spread float64
@@ -35,7 +37,7 @@ type likelihood struct {
 // which nothing of the bound was decided has no table, but keeps its rate.
 func (a *assumed) observe(c measure.Count, rate float64, atLeast bool) likelihood {
 	unit := max(c.Cluster, 1)
-	e := likelihood{rate: rate, n: float64(c.N) / unit, k: float64(c.K) / unit, value: c.Value, atLeast: atLeast}
+	e := likelihood{rate: rate, n: float64(c.N) / unit, k: float64(c.K) / unit, phi: max(c.Phi, 1), value: c.Value, atLeast: atLeast}
 	switch {
 	case a.kind == onThroughput:
 		if c.N > 0 {
@@ -52,18 +54,22 @@ func (a *assumed) observe(c measure.Count, rate float64, atLeast bool) likelihoo
 	e.table = make([]float64, zNodes*phiNodes)
 	for j, offset := range phiOffsets {
 		phi := a.phi.median * math.Exp(a.phi.sd*offset)
-		most, disturbed := math.Inf(-1), logDisturbed
+		most, floor := math.Inf(-1), math.Log(disturbed)
 		if e.k > mostDisturbed*e.n {
-			disturbed = math.Inf(-1)
+			floor = math.Inf(-1)
 		}
 		for i := zNodes - 1; i >= 0; i-- {
 			l := a.logLikelihood(&e, zLow+float64(i)*zStep, phi)
 			most = max(most, l)
-			e.table[i*phiNodes+j] = max(l, most+disturbed)
+			e.table[i*phiNodes+j] = max(l, most+floor)
 		}
 	}
 	return e
 }
+
+// flowFreedom is the number of degrees of freedom of the spread of a throughput, which comes
+// from eight blocks.
+const flowFreedom = 7
 
 // logFlow is the log likelihood of a share of what came that stayed, where the rate is
 // exp(z) times what the server completes: Student's t, as the spread is estimated.

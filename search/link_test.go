@@ -8,7 +8,6 @@ import (
 
 	"planner/internal/note"
 	"planner/sweep/measure"
-	"planner/sweep/workload"
 )
 
 // The curve of M/M/1, whose share beyond a limit L is exp(-(mu-rate) L), is nearly
@@ -30,22 +29,6 @@ func TestLinkStraightensQueues(t *testing.T) {
 	}
 	if p := unlink(40); p != mostShare {
 		t.Errorf("far above: %v", p)
-	}
-}
-
-// Gamma gaps of CV 2 make the curve of a queue 2.5 times as flat in heavy traffic;
-// Poisson arrivals and traces leave what is believed.
-func TestBurstsFlattenTheCurve(t *testing.T) {
-	kappa := func(w *workload.Workload, prior Prior) float64 {
-		return NewMaxRate(MaxRateConfig{Workload: w, SLO: raceObjective(), Prior: prior}).bounds[0].kappa.median
-	}
-	usual, bursty := raceWorkload(), raceWorkload()
-	bursty.Arrivals, bursty.Burstiness = workload.Gamma, 0.25
-	if a, b := kappa(usual, Prior{}), kappa(bursty, Prior{}); math.Abs(a/b-2.5) > 1e-9 {
-		t.Errorf("%.3g and %.3g", a, b)
-	}
-	if k := kappa(bursty, Prior{Rate: 10, Kappa: 7}); k != 7 {
-		t.Errorf("what is predicted became %.3g", k)
 	}
 }
 

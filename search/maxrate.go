@@ -81,16 +81,6 @@ func (c MaxRateConfig) withDefaults() MaxRateConfig {
 	return c
 }
 
-// A search whose engine time costs nothing ends at the share freePrecision of the asked
-// width, or when so many requests were simulated.
-const (
-	freePrecision = 0.6
-	freeSpend     = 150_000
-)
-
-// maxTrials ends a search that no stopping rule ends.
-const maxTrials = 60
-
 // MaxRate searches the largest rate at which one configuration meets an
 // objective. It is told of one measurement after another and proposes the next
 // trial: all trials are pooled through one steep, monotone curve of the share of
@@ -128,6 +118,10 @@ type attempt struct {
 	rate  float64
 	met   bool
 	valid bool
+	// measured says that it was at least half as long as trials are that measure; lasted is its
+	// time under load.
+	measured bool
+	lasted   time.Duration
 	// state is its verdict, doubt why it is not valid, and cost its engine time.
 	state measure.State
 	doubt note.Note
@@ -204,6 +198,8 @@ func rejected(why note.Reason) (Outcome, note.Reason) {
 // learn adds a trial under load to what is known.
 func (s *MaxRate) learn(m *measure.Measurement) {
 	shown, t := s.shown(m)
+	t.measured = m.Aborted.Text == "" && 2*m.Trial.Window >= s.cfg.timed(m.Trial.Rate, 1, s.learned()).Window
+	t.lasted = m.Trial.Warmup + m.Duration
 	if m.Server.HitRate != nil {
 		t.hits = *m.Server.HitRate
 	}

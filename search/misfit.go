@@ -1,37 +1,38 @@
 package search
 
-// surprise is the probability below which two trials do not fit one curve.
-const surprise = 0.005
+import (
+	"planner/internal/note"
+	"planner/internal/stat"
+)
 
-// cliffWidth is the distance of two rates, relative, over which a cliff takes
-// the share from under a third to over ten times what is allowed.
-const cliffWidth, cliffLow, cliffHigh = 0.05, 1.0 / 3, 10.0
-
-// nonMonotone finds trials that show clearly more exceedances than one at a higher rate:
-// the intervals of two shares that a monotone curve would have to pool are disjoint. It
-// gives the lowest of their rates, from which on the bound may be missed, and the highest;
-// false where there are none.
-func (a *assumed) nonMonotone(seen []likelihood, phi float64) (low, high float64, found bool) {
-	if a.kind != onShare {
-		return 0, 0, false
-	}
-	d := a.dispersion(phi)
+// contradictions are the trials that clearly miss the bound at a rate below others which
+// together meet it, with the dispersions of before the first trial and of the trials by
+// themselves. That of the posterior would not do: a server that is another one from trial to
+// trial looks like one whose requests clump. low is the least rate at which one of them would
+// meet the bound by the steepness that was believed before, and high the highest of those that
+// they contradict; both are 0 where there are none.
+func (a *assumed) contradictions(seen []likelihood) (low, high float64) {
 	for i := range seen {
-		for j := range seen {
-			worse, better := &seen[i], &seen[j]
-			if worse.rate >= better.rate || worse.n == 0 || better.n == 0 || worse.k*better.n <= better.k*worse.n {
-				continue
+		bad := &seen[i]
+		if a.kind != onShare || bad.n == 0 || a.dispersion(a.phi.median).CountAbove(bad.k, bad.n, a.share) >= surprise {
+			continue
+		}
+		var good likelihood
+		for _, e := range seen {
+			if e.rate > bad.rate && e.k <= e.n*a.share {
+				good = likelihood{rate: max(good.rate, e.rate), n: good.n + e.n, k: good.k + e.k, phi: max(good.phi, e.phi)}
 			}
-			if d.Lower(worse.k, worse.n, surprise) <= d.Upper(better.k, better.n, surprise) {
-				continue
+		}
+		if good.n > 0 && a.dispersion(good.phi).CountBelow(good.k, good.n, a.share) < safeQuantile {
+			excess := min(link((bad.k+0.5)/(bad.n+1))-a.offset, farAbove)
+			alone := bad.rate / (1 + excess/a.kappa.median)
+			if low == 0 || alone < low {
+				low = alone
 			}
-			if !found || worse.rate < low {
-				low = worse.rate
-			}
-			high, found = max(high, better.rate), true
+			high = max(high, good.rate)
 		}
 	}
-	return low, high, found
+	return low, high
 }
 
 // cliff reports whether the share of exceedances jumps from well under to far
@@ -47,4 +48,31 @@ func (a *assumed) cliff(seen []likelihood) bool {
 		}
 	}
 	return false
+}
+
+// collapse says that the server completes clearly less when it is pressed than it carried in
+// a trial that measured and met the objective. What was completed is known behind the time
+// that the server takes to fill.
+func (s *MaxRate) collapse() note.Notes {
+	carried, pressed := 0.0, 0.0
+	for _, t := range s.valid() {
+		if t.met && t.measured {
+			carried = max(carried, t.rate)
+		}
+	}
+	flows := s.seen[len(s.bounds)-1]
+	for i, t := range s.valid() {
+		f := flows[i]
+		if t.met || f.spread <= 0 || t.lasted < fillLatencies*s.latency {
+			continue
+		}
+		most := f.rate * (1 - f.value + stat.StudentT(1-surprise, flowFreedom)*f.spread)
+		if most < collapsed*carried && (pressed == 0 || most < pressed) {
+			pressed = most
+		}
+	}
+	if pressed == 0 {
+		return nil
+	}
+	return note.Notes{note.New(note.Collapses, pressed, carried)}
 }

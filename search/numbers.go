@@ -1,22 +1,38 @@
 package search
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
-// What servers and traffic are believed to be like.
+// The numbers of this package that could have been others.
+
+// What servers and traffic are believed to be like. The dispersion, [stat.Generic], is that
+// of an M/M/1 queue at utilisation 0.73, in the middle of five queues and batching engines
+// (25 to 83); the steepness and the growth of the dispersion, [stat.Growth], likewise.
 const (
-	// logDisturbed is the logarithm of how likely it is that what a trial saw beyond the limit
-	// came from without and tells nothing of its rate: the server stood still once, or another
-	// one on the machine took its turn. No single trial rules a rate out any further, unless
-	// more than mostDisturbed of its requests were beyond.
-	logDisturbed  = -4.6 // 1 %
-	mostDisturbed = 0.9
+	// genericKappa is the steepness at a limit that one request in a hundred may exceed. flat
+	// is the elasticity of a mean latency at its limit, rho/(1-rho) of an M/M/1 queue at
+	// utilisation 0.8, and the steepness below which curves bend.
+	genericKappa, flat = 15.0, 4.0
+	// phiSpread and kappaSpread are standard deviations of the logarithm of a dispersion and a
+	// steepness of which nothing is known; of predicted ones they are so much smaller.
+	// rateSpread is that of a predicted rate.
+	phiSpread, kappaSpread, predicted, rateSpread = 1.0, 0.6, 0.5, 0.3
+	// disturbed is how likely it is that what a trial saw beyond the limit came from without
+	// and tells nothing of its rate: the server stood still once, or another one on the machine
+	// took its turn. No single trial rules a rate out any further, unless more than
+	// mostDisturbed of its requests were beyond.
+	disturbed, mostDisturbed = 0.01, 0.9
 	// misfit is how wrong a curve is, as a share of the distance from the limit on its scale,
 	// meanMisfit how wrong that of a mean is at its limit, and flowMisfit what the throughput of
 	// a server that is offered e times what it completes differs by from that in balance.
 	misfit, meanMisfit, flowMisfit = 0.25, 0.02, 0.1
-	// flowFreedom is the number of degrees of freedom of the spread of a throughput, which
-	// comes from eight blocks.
-	flowFreedom = 7
+	// misshapen is what a curve of two parameters is wrong by, as a standard deviation of
+	// ln rate, however many trials it is fitted to: answers for queues and batching
+	// engines, under limits at shares from a thousandth to a half, come out between 0.6 %
+	// low and 0.9 % high in the mean of many searches.
+	misshapen = 0.008
 	// farAbove is how far above the limit, in logits, a share counts as "at least
 	// that": there a queue is filling and not yet as long as it will be, so that a
 	// share taken at its face would bend the curve, and with it the answer,
@@ -31,10 +47,10 @@ const (
 	// fair chance even far beyond saturation. The beta-binomial of the same
 	// dispersion takes over.
 	common = 0.2
-	// flowScatter is the variance of the growth of a backlog over the number of requests, as of
-	// Poisson arrivals; flowHeld what engines that work on all requests at once add to that,
-	// per time that requests hold them, as in a verdict of measure.
-	flowScatter, flowHeld = 1.0, 6.0
+	// flowHeld is by how much, per time that requests hold an engine which works on all of them
+	// at once, the growth of a backlog scatters more than Poisson arrivals, as in a verdict of
+	// measure.
+	flowHeld = 6.0
 )
 
 // How long trials are.
@@ -46,10 +62,10 @@ const (
 	// No trial is shorter than shortWindow, unless so many requests come in it, and than
 	// coarseLatencies of the slowest requests.
 	shortWindow, shortRequests, coarseLatencies = 10 * time.Second, 20_000, 5
-	// The longest trials are mostTimes as long as one that measures: more is better spent on
-	// another draw of the arrivals. Those near the limit, where the half-width of the interval
-	// is below wide, always are.
-	wide, mostTimes = 0.25, 4
+	// Trials are longTimes as long as it takes to measure, once a rate was met and another
+	// missed, or the half-width of the interval is below wide: what an empty start hides, and the
+	// clumps at the ends of the window, matter more than another draw of the arrivals.
+	wide, longTimes = 0.25, 4
 	// freeLonger is by how much longer trials are that cost no engine time.
 	freeLonger = 2.5
 	// leastWarmup is the shortest warm-up, half that of servers of which nothing is known;
@@ -62,52 +78,75 @@ const (
 	// engine whose cache just holds the histories of those under way fails when
 	// their number happens to rise, which it does within some tens of courses.
 	leastCourses = 10
-	// trialShare is the part of the budget, as a divisor, that the warm-up of one trial, or one
-	// lap of a trace, may take.
+	// trialShare is the part of the budget, as a divisor, that the warm-up of one trial, one
+	// lap of a trace, or what names the smallest limit that an idle engine meets may take.
 	trialShare = 8
 )
 
 // When the search looks where, and ends.
 const (
-	// minTrials is the least number of trials under load that an interval may
-	// rest on.
-	minTrials = 3
+	// minTrials is the least number of trials that measure near the answer which it may rest on,
+	// maxTrials ends a search that no other rule ends.
+	minTrials, maxTrials = 5, 60
+	// A search whose engine time costs nothing ends at the share freePrecision of the asked
+	// width, or when freeSpend requests were simulated.
+	freePrecision, freeSpend = 0.6, 150_000
+	// safeQuantile is that of the maximum rate which is called safe.
+	safeQuantile = 0.05
 	// lost is the half-width of the interval above which nothing but the order of
-	// magnitude is sought, and a search that ends says no rate.
+	// magnitude is sought.
 	lost = 0.60
-	// stride is the least factor between rates while no trial met the objective, or
-	// none missed it: a prior that is far off must not be left in small steps.
-	stride = 1.5
-	// rateChoices is how many rates are weighed for the next trial, from the reach
-	// quantile of the posterior to the one that leaves as much above it.
-	rateChoices, reach = 12, 0.01
+	// stride is the least step between rates, as a share, while no trial met the objective, or
+	// none missed it, and the half-width is larger: a prior that is far off must not be left in
+	// small steps.
+	stride = 0.5
+	// probeRequests, one after another, give the latency of an idle engine well
+	// enough to set the scale of a search; probeMissed is how many trials all miss before
+	// it is asked for.
+	probeRequests, probeMissed = 10, 2
+	// crowd is the load, in requests in the engine at a time, at which a search without any
+	// knowledge starts: above what a server of one request at a time carries, far below what a
+	// batching engine does. lone is the largest load at which requests are taken to hardly ever
+	// meet.
+	crowd, lone = 4.0, 0.02
+	// invalidInRow ends a search whose trials cannot be trusted, and so does wastedShare of the
+	// budget, a divisor, that such trials took: one set of knobs on a noisy machine is not to
+	// take it all.
+	invalidInRow, wastedShare = 3, 4
+	// surprise is the probability below which two trials do not fit one curve.
+	surprise = 0.005
+	// cliffWidth is the distance of two rates, relative, over which a cliff takes
+	// the share from under cliffLow to over cliffHigh times what is allowed.
+	cliffWidth, cliffLow, cliffHigh = 0.05, 1.0 / 3, 10.0
+	// collapsed is the share of the rate which a server carried below which what it completes
+	// when it is pressed says that it collapses, and of a prefix cache's hits; it is full behind
+	// fillLatencies of its slowest requests.
+	collapsed, fillLatencies = 0.8, 3
 )
 
-// Of races.
+// Of races and certificates.
 const (
 	// delta is the gain below which two sets count as equal.
 	delta = 0.03
 	// skipBelow is the predicted probability of being better by delta below
-	// which a set is not even tried.
-	skipBelow = 0.08
+	// which a set is not even tried; usualExplore is the default of RaceConfig.Explore.
+	skipBelow, usualExplore = 0.08, 0.75
 	// field is how many challengers are tried side by side. It is a constant so
 	// that the race does not depend on the machine.
 	field = 4
 	// predictionSpread is the standard deviation of ln(measured / predicted)
-	// between sets that do not say it themselves, commonSpread that of the error which all
+	// between sets that do not say it themselves, and rateSpread that of the error which all
 	// sets share.
-	predictionSpread, commonSpread = 0.12, 0.3
-	// usualExplore is the default of RaceConfig.Explore.
-	usualExplore = 0.75
+	predictionSpread = 0.12
 	// mostUndecided ends a race so many of whose searches ended without any rate.
 	mostUndecided = 3
 	// mostMoves is how often the reference is moved at most, by delta each time.
 	mostMoves = 6
-	// pairedSpread is the standard deviation of a gain that is told from one trial of two
-	// sets on the same requests: on M/M/1 queues that differ by 5 %, the statistic
-	// told 4 to 10 %. unpairedSpread is the same where requests beyond the limit are
-	// counted, or an overload says which is better and hardly by how much.
-	pairedSpread, unpairedSpread = 0.03, 0.10
+	// The standard deviation of a gain that is told from one trial of two sets on the same
+	// requests is delta: on M/M/1 queues that differ by 5 %, the statistic told 4 to 10 %. It is
+	// unpairedSpread where requests beyond the limit are counted, or an overload says which is
+	// better and hardly by how much.
+	unpairedSpread = 0.10
 	// muchWider is the ratio of the widths of two intervals from which the wider one is
 	// no measurement beside the other.
 	muchWider = 2.0
@@ -115,10 +154,20 @@ const (
 	// turn: each turn begins with a start of the engine, which takes about as long
 	// as a trial, and each is another draw of what starts differ by.
 	turnTrials = 2
-	// leastStarts is how many starts of an engine tell what starts differ by, and sharpStart
+	// leastStarts is how many starts of an engine tell what starts differ by, and wide
 	// the half-width of the interval from the trials of one start, relative, above which
 	// that start says nothing of it.
-	leastStarts, sharpStart = 3, 0.3
+	leastStarts = 3
+	// certifyLooks and certifyAlpha share out an error of 6 % over two looks.
+	certifyLooks, certifyAlpha = 2, 0.03
+	// certifyMargin is how far below the median of the search a certificate is
+	// sought unless the safe rate is lower still: nearer to the edge it would
+	// cost ten times the engine time.
+	certifyMargin = 0.9
+	// certifyLonger is the length of a look in what the quantiles of the objective need:
+	// 14,400 requests for a p99, of which the certificate 15 % below the maximum rate takes
+	// 8,200 at the usual dispersion.
+	certifyLonger = 12
 )
 
 // Of arithmetic: they change how exact it is, and what it costs.
@@ -128,6 +177,9 @@ const (
 	fineRates, fineKappas     = 161, 21
 	coarseRates, coarseKappas = 49, 11
 	closings                  = 3
+	// rateChoices is how many rates are weighed for the next trial, from the reach
+	// quantile of the posterior to the one that leaves as much above it.
+	rateChoices, reach = 12, 0.01
 	// Dispersions have phiNodes, see phiOffsets; likelihoods are tabulated over the curve.
 	phiNodes           = 5
 	zLow, zHigh, zStep = -16.0, 3.0, 1.0 / 12
@@ -136,12 +188,14 @@ const (
 	negligibleMass, negligibleWeight = 1e-5, 0.01
 	// kappaBelow and kappaAbove are the reach of the grid around the prior's
 	// median: factors of 16 and 8.
-	kappaBelow, kappaAbove = 2.773, 2.079
+	kappaBelow, kappaAbove = 4 * math.Ln2, 3 * math.Ln2
 	// priorReach is how far beyond the prior's rate and the rates that were tried
 	// the grid begins, a factor of 16: under a flat prior a posterior median
 	// then grows, or shrinks, by a factor of 4 a trial until a limit is found.
-	priorReach = 2.773
+	priorReach = 4 * math.Ln2
 	// negligible is the log density, against the largest, below which a part of
 	// the coarse grid is left out of the fine one.
 	negligible = -16.0
+	// mostShare is the largest share that a curve predicts.
+	mostShare = 1 - 1e-9
 )

@@ -83,14 +83,14 @@ func (r *Race) chance(c *candidate) float64 {
 // missed by an error that all sets share, and by one of its own: the set with
 // the highest prediction is above all the one that was flattered most, so its
 // miss says only in part what to expect of others. Both parts are normal in the
-// logarithm; what is shared is estimated with its spread commonSpread as prior.
+// logarithm; what is shared is estimated with its spread rateSpread as prior.
 func (r *Race) recentred(c *candidate) Prior {
 	p := c.prior
 	if p.Rate <= 0 {
 		return p
 	}
 	own := cmp.Or(p.Spread, predictionSpread)
-	weight, sum := 1/(commonSpread*commonSpread), 0.0
+	weight, sum := 1/(rateSpread*rateSpread), 0.0
 	for _, m := range r.all {
 		if m.carries.Value <= 0 || m.prior.Rate <= 0 {
 			continue

@@ -80,7 +80,6 @@ func (p *posterior) support() (low, high float64) {
 func (a *assumed) grid(seen []likelihood, low, high float64, rates, kappas int) *posterior {
 	p := &posterior{low: low, step: (high - low) / float64(rates-1), joint: make([]float64, rates*kappas*phiNodes)}
 	logKappa := make([]float64, kappas)
-	logPhi := logPhis()
 	kappa := make([]float64, kappas)
 	for i := range kappas {
 		kappa[i] = a.kappaAt(i, kappas)
@@ -90,7 +89,7 @@ func (a *assumed) grid(seen []likelihood, low, high float64, rates, kappas int) 
 	ratio := make([]float64, len(seen))
 	for i := range rates {
 		u := low + p.step*float64(i)
-		prior := a.logPrior(u)
+		prior := a.max.logDensity(u)
 		for t := range seen {
 			ratio[t] = seen[t].rate * math.Exp(-u)
 		}
@@ -100,8 +99,8 @@ func (a *assumed) grid(seen []likelihood, low, high float64, rates, kappas int) 
 				seen[t].at(a.curve(kappa[j], ratio[t]), &sum)
 			}
 			out := p.joint[(i*kappas+j)*phiNodes:]
-			for l := range phiOffsets {
-				v := sum[l] + prior + logKappa[j] + logPhi[l]
+			for l, offset := range phiOffsets {
+				v := sum[l] + prior + logKappa[j] + studentT2(offset)
 				out[l] = v
 				top = max(top, v)
 			}
@@ -256,14 +255,8 @@ func (all posteriors) estimate(confidence float64) Estimate {
 		return median * math.Exp(math.Copysign(math.Hypot(distance, sigmas*misshapen), distance))
 	}
 	z := normalTail(confidence)
-	return Estimate{Value: median, Low: at(tail, z), High: at(1-tail, z), Confidence: confidence, Safe: at(0.05, quantile95)}
+	return Estimate{Value: median, Low: at(tail, z), High: at(1-tail, z), Confidence: confidence, Safe: at(safeQuantile, quantile95)}
 }
-
-// misshapen is what a curve of two parameters is wrong by, as a standard deviation of
-// ln rate, however many trials it is fitted to: answers for queues and batching
-// engines, under limits at shares from a thousandth to a half, come out between 0.6 %
-// low and 0.9 % high in the mean of many searches.
-const misshapen = 0.008
 
 // quantile95 is the 95 % quantile of the normal distribution: half the width of
 // a central interval of 90 %, in standard deviations.

@@ -72,13 +72,25 @@ func (s *MaxRate) finished() (Outcome, note.Reason) {
 	if s.cfg.free() && !spent {
 		wanted *= freePrecision
 	}
-	if len(s.valid()) >= minTrials && !allMet && !allMissed && s.posteriors.halfWidth(s.cfg.Confidence) < wanted {
+	if s.near() >= minTrials && !allMet && !allMissed && s.posteriors.halfWidth(s.cfg.Confidence) < wanted {
 		return Found, note.Because(note.NarrowEnough, 100*s.cfg.Precision)
 	}
 	if spent {
 		return OutOfBudget, note.Because(note.TrialsSpent, len(s.tried))
 	}
 	return Searching, note.Reason{}
+}
+
+// near counts the trials that measured near the answer: those far from it say little, and
+// a server that is not the same in all of them shows only there.
+func (s *MaxRate) near() (n int) {
+	answer := s.posteriors.quantile(0.5)
+	for _, t := range s.valid() {
+		if t.measured && math.Abs(math.Log(t.rate/answer)) < wide {
+			n++
+		}
+	}
+	return n
 }
 
 // next is the trial that is expected to reduce the variance of ln(maximum rate) most
@@ -99,36 +111,37 @@ func (s *MaxRate) next() measure.Trial {
 		return t
 	}
 	low, high := s.posteriors.quantile(reach), s.posteriors.quantile(1-reach)
-	why := fmt.Sprintf("still +-%.0f %%: says the most per second", 100*s.posteriors.halfWidth(s.cfg.Confidence))
+	halfWidth := s.posteriors.halfWidth(s.cfg.Confidence)
+	why := fmt.Sprintf("still +-%.0f %%: says the most per second", 100*halfWidth)
 	least, most, allMet, allMissed := s.extremes()
+	step := 1 + min(halfWidth, stride)
 	switch {
 	case allMet:
-		low = stride * most
+		low = step * most
 		high, why = max(high, low), "every rate so far met the objective: goes up"
 	case allMissed:
-		high = least / stride
+		high = least / step
 		low, why = min(low, high), "every rate so far missed the objective: goes down"
 	}
-	// Near the limit what an empty start hides, and the clumps at the ends of a window,
-	// matter more than what short windows gain.
-	shortest := 0
-	if s.cfg.Window == 0 && !s.cfg.free() && s.posteriors.halfWidth(s.cfg.Confidence) < wide {
-		shortest = mostTimes
+	times := longTimes
+	switch {
+	case s.cfg.free():
+		times = 1
+	case halfWidth > wide && (allMet || allMissed):
+		times = 0
 	}
 	var best measure.Trial
 	worth := math.Inf(-1)
 	views, learned := s.views(), s.learned()
 	for i := range rateChoices {
 		rate := min(low*math.Pow(high/low, float64(i)/(rateChoices-1)), s.cfg.Limit)
-		for times := shortest; times <= mostTimes; times = max(2*times, 1) {
-			t := s.cfg.timed(rate, times, learned)
-			gain := 0.0
-			for _, v := range views {
-				gain += v.gain(rate, t.Window, s.latency)
-			}
-			if gain /= s.cfg.price(&t); gain > worth {
-				best, worth = t, gain
-			}
+		t := s.cfg.timed(rate, times, learned)
+		gain := 0.0
+		for _, v := range views {
+			gain += v.gain(rate, t.Window, s.latency)
+		}
+		if gain /= s.cfg.price(&t); gain > worth {
+			best, worth = t, gain
 		}
 	}
 	best.Why = why
@@ -225,7 +238,7 @@ func (a *assumed) expected(z, n, phi float64) (seen, variance float64) {
 	switch a.kind {
 	case onThroughput:
 		over := max(z, 0)
-		return over, flowScatter/n*math.Exp(2*over) + flowMisfit*flowMisfit*over*over
+		return over, 1/n*math.Exp(2*over) + flowMisfit*flowMisfit*over*over
 	case onMean:
 		seen = min(max(z, -outgrown), outgrown)
 		return seen, phi/n + misfit*misfit*seen*seen

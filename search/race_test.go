@@ -52,6 +52,9 @@ func (s *raceServer) run(t measure.Trial) measure.Measurement {
 	var o measure.Observation
 	free := 0.0
 	for _, r := range t.Schedule() {
+		if t.Closed() {
+			r.Due = time.Duration(free * float64(time.Second))
+		}
 		start := max(free, r.Due.Seconds())
 		free = start + services.ExpFloat64()/mu
 		end := time.Duration(free * float64(time.Second))

@@ -166,7 +166,7 @@ func (r *Race) pairedGain(s showing) advantage {
 		return advantage{unpairedSpread, unpairedSpread}
 	}
 	parts := r.incumbent.search.posteriors
-	sd := pairedSpread
+	sd := delta
 	room := func(s showing) float64 {
 		least, counted := math.Inf(1), true
 		for j, e := range s.all {

@@ -66,7 +66,7 @@ func TestGainOfQueues(t *testing.T) {
 		}
 		r.reference.score = at(slow)
 		g := r.pairedGain(at(fast))
-		if g.value <= 0 || g.sd != pairedSpread {
+		if g.value <= 0 || g.sd != delta {
 			t.Errorf("seed %d: %+v", seed, g)
 		}
 		sum += g.value / 8

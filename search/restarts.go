@@ -63,7 +63,7 @@ func (r *Race) allowForStarts(out *RaceResult) {
 	var sharp []Estimate
 	starts, final := r.startsOf(out.Knobs)
 	for _, on := range starts {
-		if e := r.finals[0].search.alone(on.trials); e.Value > 0 && (e.High-e.Low)/2 < sharpStart*e.Value {
+		if e := r.finals[0].search.alone(on.trials); e.Value > 0 && (e.High-e.Low)/2 < wide*e.Value {
 			sharp = append(sharp, e)
 		}
 	}
@@ -107,6 +107,11 @@ func (s *MaxRate) alone(trials []measure.Measurement) Estimate {
 	for j := range s.bounds {
 		b := s.bounds[j]
 		b.max.median = 0
+		if len(s.posteriors) > 0 {
+			// How steep it is, and how requests clump, is the server's whatever the start.
+			known := s.posteriors[j]
+			b.kappa, b.phi = lognormal{known.kappa, predicted * kappaSpread}, lognormal{known.phi, predicted * phiSpread}
+		}
 		if len(seen[j]) == 0 {
 			return Estimate{}
 		}

@@ -194,15 +194,15 @@ func (s *MaxRate) Result() Result {
 }
 
 // estimate is the minimum's, widened where one curve does not fit all trials
-// of the bound j that limits the rate: by the rates at which they contradict each other.
+// of the bound j that limits the rate: by the rates that those say which contradict others.
 func (s *MaxRate) estimate(m posteriors, j int, r *Result) Estimate {
 	e := m.estimate(s.cfg.Confidence)
 	b, seen := &s.bounds[j], s.seen[j]
 	if b.cliff(seen) {
 		r.Warnings = append(r.Warnings, note.New(note.Cliff, b.name, 100*cliffWidth))
 	}
-	low, high, found := b.nonMonotone(seen, s.posteriors[j].phi)
-	if found {
+	r.Warnings = append(r.Warnings, s.collapse()...)
+	if low, high := b.contradictions(seen); high > 0 {
 		r.Warnings = append(r.Warnings, note.New(note.NonMonotone, b.name))
 		e.Low, e.Safe, e.High = min(e.Low, low), min(e.Safe, low), max(e.High, min(high, e.Value*(1+lost)))
 	}

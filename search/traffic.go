@@ -56,9 +56,6 @@ func clumped(bounds []assumed, prior Prior, w *workload.Workload) []assumed {
 	return bounds
 }
 
-// lossy is how much of its hits, as a share, a cache that thrashes has lost at least.
-const lossy = 0.2
-
 // cacheHits are the largest share of prompt tokens that the prefix cache held in a
 // trial that met the objective, and the smallest in one that missed it.
 func (s *MaxRate) cacheHits() (met, missed float64) {
@@ -80,13 +77,13 @@ func (s *MaxRate) remarks(rate float64) note.Notes {
 	var out note.Notes
 	free, first := s.cfg, s.learned()
 	free.Window, first.distrusted = 0, 0
-	if own := free.timed(rate, 1, first).Window; s.cfg.Window > 0 && s.cfg.Window < own*3/4 {
+	if own := free.timed(rate, 1, first).Window; s.cfg.Window > 0 && s.cfg.Window < own/2 {
 		out = append(out, note.New(note.WindowShort, s.cfg.Window, own.Round(time.Second)))
 	}
 	if w.Turns <= 1 {
 		return out
 	}
-	if met, missed := s.cacheHits(); missed > 0 && missed < (1-lossy)*met {
+	if met, missed := s.cacheHits(); missed > 0 && missed < collapsed*met {
 		out = append(out, note.New(note.CacheCollapse, 100*met, 100*missed))
 	}
 	if settling := w.Settling(rate, first.typical()); s.cfg.Warmup > 0 && s.cfg.Warmup < settling {

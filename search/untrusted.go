@@ -9,16 +9,6 @@ import (
 	"planner/sweep/measure"
 )
 
-const (
-	// invalidInRow ends a search whose trials cannot be trusted.
-	invalidInRow = 3
-	// wastedShare is the part of the budget, as a divisor, that trials which cannot be
-	// trusted may take: one set of knobs on a noisy machine is not to take it all.
-	wastedShare = 4
-	// mostDoubts is how many kinds of doubts a reason tells.
-	mostDoubts = 2
-)
-
 // distrusted says why a search ends whose trials cannot be trusted; empty where they can.
 func (s *MaxRate) distrusted() note.Reason {
 	var doubts note.Notes
@@ -37,11 +27,11 @@ func (s *MaxRate) distrusted() note.Reason {
 	return note.Reason{}
 }
 
-// inShort are the doubts of trials in one line, the ranges of their figures in place of
+// inShort are the first two kinds of doubts of trials in one line, the ranges of their figures in place of
 // each.
 func inShort(doubts note.Notes) string {
 	kinds := doubts.Summary()
-	return strings.Join(kinds[:min(len(kinds), mostDoubts)], "; ")
+	return strings.Join(kinds[:min(len(kinds), 2)], "; ")
 }
 
 // doubt is why a trial cannot be trusted: its first warning.
@@ -80,7 +70,7 @@ func (s *MaxRate) noneMet(why note.Reason) note.Reason {
 	}
 	bound := secondLeast(missed)
 	sure := 1 - s.posteriors.survival(math.Log(bound))
-	if met || math.IsInf(bound, 1) || sure < boundSure {
+	if met || math.IsInf(bound, 1) || sure < 1-safeQuantile {
 		return note.Because(note.NoneMet, why.Text, lowest.rate, seen)
 	}
 	return note.Because(note.AllMissed, why.Text, lowest.rate, seen, bound, min(math.Floor(100*sure), 99))
@@ -96,10 +86,6 @@ func (s *MaxRate) failingAt(lowest float64) string {
 	}
 	return ""
 }
-
-// boundSure is the probability with which a rate must be beyond the maximum to be told as
-// its bound.
-const boundSure = 0.95
 
 // secondLeast is the second least of some rates, infinite where there are fewer.
 func secondLeast(rates []float64) float64 {

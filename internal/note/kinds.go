@@ -113,8 +113,10 @@ const (
 
 // What a search found.
 const (
-	Cliff        Kind = "cliff: cliff: {bound} goes from well met to far missed within {within_percent%.0f} % of the rate"
-	NonMonotone  Kind = "non_monotone: non-monotone: no single curve describes all trials of {bound}; the interval holds the rates at which they contradict each other"
+	Cliff       Kind = "cliff: cliff: {bound} goes from well met to far missed within {within_percent%.0f} % of the rate: the server has a cliff there, or was not the same in all trials"
+	NonMonotone Kind = "non_monotone: non-monotone: no single curve describes all trials of {bound}: the server was not the same in all of them; the interval holds what those say that contradict the others"
+	Collapses   Kind = "collapses: collapse: pressed beyond its limits the server completes at most {pressed_per_s%.3g} requests/s, though it carried {carried_per_s%.3g}: a backlog that has once formed stays " +
+		"until the load is far below the maximum rate, and trials below the limit do not show how often one forms"
 	FewStarts    Kind = "few_starts: the maximum rate was measured well on {starts%d} starts of the engine, too few to tell what it differs by from start to start; that is not in the interval"
 	StartsDiffer Kind = "starts_differ: from start to start of the engine the maximum rate differs by {sigma_percent%.2g} % (standard deviation over {starts%d} starts); interval and safe rate allow for it"
 	OneStart     Kind = "one_start: the engine was started for this search alone: what the maximum rate differs by from start to start is not in the interval"
@@ -233,7 +235,6 @@ const (
 	InvalidTime  Kind = "invalid_time: {invalid%d} of {trials%d} trials, {wasted_s%dur} of the budget of {budget_s%dur}, could not be trusted: {doubts%s}"
 	TrialsSpent  Kind = "trials_spent: {trials%d} trials"
 	BudgetNoRoom Kind = "budget_no_room: the budget of {budget_s%dur} engine time has no room for another trial"
-	ShareSpent   Kind = "share_spent: the {share_s%dur} of engine time that one knob set may take while others are not tried are spent"
 	StillWide    Kind = "still_wide: interrupted: the interval is not as narrow as asked yet"
 )
 
@@ -277,7 +278,7 @@ var kinds = []Kind{
 	OpenLeftOut, EvenArrivals, MeanLag, NoLoad, FailuresUnknown, RateRamped, ToolInvalid, TTFTAboveE2E, NotRead, WithoutValueAt,
 	WithoutValue, TooFast, OfFile, OpenAndClosed, LengthsEstimated,
 	DrawnApart, LinesLeftOut, RequestsEstimated, ArrivalsFromEnds, RowsReordered, RowsLeftOut, ClockSpread, ClockTicks,
-	ColumnsIgnored, Cliff, NonMonotone, FewStarts, StartsDiffer, OneStart, WindowShort, CacheCollapse, WarmUpShort, NoWaitLimit, Uncertified,
+	ColumnsIgnored, Cliff, NonMonotone, Collapses, FewStarts, StartsDiffer, OneStart, WindowShort, CacheCollapse, WarmUpShort, NoWaitLimit, Uncertified,
 	CurveInterpolates, CurveWithoutRates, OverloadInferred, NoSaturation, NoCurve, NoCurveOf, NoSamplingError, TraceRatesUnknown, NoPrice, OneInstance,
 	LossOverloads, DraftHurts, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, MovedFar, NotModelled, BeyondModel, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted,
 	SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer,
@@ -285,6 +286,6 @@ var kinds = []Kind{
 	NotPlaced, TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, TooManyStages, NoExperts, ExpertsUndivided, NoMemory,
 	EmptyPool, BudgetSpent, BudgetCut, BudgetLeft, NotTried, NotTriedBehind, PredictedWorse, OffTheWay, CarriesLess, CarriesLessBy,
 	AsGood, SeenAsGood, SeenWorse, CompletesLess, NotBetter, FailsIdle, IdleMisses, IdleFloor, MissedAtAll, AllMissed, NoneMet, MetAtLargest, NarrowEnough,
-	InvalidInRow, InvalidTime, TrialsSpent, BudgetNoRoom, ShareSpent, StillWide, NoRateToTest, MeanUncounted, BeyondTooMany, BudgetTooShort, LooksUndecided,
+	InvalidInRow, InvalidTime, TrialsSpent, BudgetNoRoom, StillWide, NoRateToTest, MeanUncounted, BeyondTooMany, BudgetTooShort, LooksUndecided,
 	Chosen, EmptyInstance, NoRateKnown, RateLoose, TooManyGPUs, PriceUnheld, TooDear, Unpriced, Dearer, DearerJob, PoolMissing, PoolsNeither, MoreGPUs, MoreInstances, ListedLater,
 }

@@ -130,9 +130,9 @@ func disperse(cfg *config.Config, engine *sweep.Simulated, priors []*search.Prio
 			return err
 		}
 		o.Records = slices.DeleteFunc(o.Records, func(r measure.Record) bool { return !t.Bounds(bound, &r) })
-		runs = append(runs, search.Batches(o.Records, bound, t.Warmup, batch, dispersionBatches))
+		runs = append(runs, batches(o.Records, bound, t.Warmup, batch, dispersionBatches))
 	}
-	found, ok := search.Dispersion(runs, bound.Allowed())
+	found, ok := dispersionOf(runs, bound.Allowed())
 	if !ok {
 		return nil
 	}

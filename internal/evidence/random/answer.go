@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 
+	"planner/internal/note"
 	"planner/plan/decide"
 	"planner/search"
 	"planner/sweep"
@@ -25,6 +27,8 @@ type answer struct {
 	log              float64
 	covered, safe    bool
 	answered, exists bool
+	// told says that the answer warns of a server that is not the same in all trials.
+	told bool
 }
 
 // search runs the search of the command on the simulated engine, and shows its trials.
@@ -82,6 +86,7 @@ const safeSlack = 1.01
 // compared compares a result with the truth.
 func compared(r search.Result, t truth) *answer {
 	a := &answer{Result: r, truth: t, answered: r.Estimate.Value > 0, exists: t.Rate > 0}
+	a.told = tells(r.Warnings)
 	if !a.answered || !a.exists {
 		return a
 	}
@@ -90,6 +95,13 @@ func compared(r search.Result, t truth) *answer {
 	a.covered = e.Low <= t.High && e.High >= t.Low
 	a.safe = e.Safe <= safeSlack*t.High
 	return a
+}
+
+// tells reports whether notes say that a server may not be the same in all trials.
+func tells(said note.Notes) bool {
+	return slices.ContainsFunc(said, func(n note.Note) bool {
+		return n.Kind == note.NonMonotone || n.Kind == note.Collapses || n.Kind == note.Cliff
+	})
 }
 
 // bad says what is wrong with an answer, nothing where nothing is.

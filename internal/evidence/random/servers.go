@@ -90,8 +90,8 @@ func (o *oddServer) search(s *subject, seed uint64) search.Result {
 
 // servers prints a row a server over many seeds.
 func servers(w io.Writer, seeds int) error {
-	fmt.Fprintln(w, "| server | truth | answered | coverage | safe ok | max safe | RMSE | bias | trials | engine s | notes (share) |\n"+
-		"|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|")
+	fmt.Fprintln(w, "| server | truth | answered | coverage | safe ok | told | safe or told | max safe | RMSE | bias | trials | engine s | notes (share) |\n"+
+		"|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|")
 	for _, o := range oddServers() {
 		s := o.subject()
 		t := s.truth()
@@ -110,10 +110,16 @@ func servers(w io.Writer, seeds int) error {
 
 // oddRow are the figures of one server's answers.
 func oddRow(all []*answer) string {
-	spent := 0.0
+	spent, told, fair, n := 0.0, 0.0, 0.0, float64(len(all))
 	notes := map[string]float64{}
 	for _, a := range all {
 		spent += a.EngineTime.Seconds() / float64(len(all))
+		if a.told {
+			told += 1 / n
+		}
+		if a.told || a.safe || !a.answered {
+			fair += 1 / n
+		}
 		said := map[string]bool{}
 		for _, note := range a.Warnings {
 			name, _, _ := strings.Cut(string(note.Kind), ":")
@@ -128,7 +134,7 @@ func oddRow(all []*answer) string {
 		said = append(said, fmt.Sprintf("%s %.2f", name, notes[name]))
 	}
 	t := tallyOf(all)
-	return fmt.Sprintf("| %.0f | %.3f | %.3f | %.3f | %.4f | %+.4f | %.0f | %.0f | %s", t.both, t.covered, t.safe, t.highest,
+	return fmt.Sprintf("| %.0f | %.3f | %.3f | %.3f | %.3f | %.3f | %.4f | %+.4f | %.0f | %.0f | %s", t.both, t.covered, t.safe, told, fair, t.highest,
 		math.Sqrt(stat.Mean(squares(t.logs), nil)), stat.Mean(t.logs, nil), quantile(t.trials, 0.5), spent, strings.Join(said, ", "))
 }
 

@@ -29,11 +29,11 @@ func (s *study) truths() {
 	s.printf("\n")
 }
 
-const scoreHead = "| search | server | engine s | trials | RMSE | bias | covers | safe <= truth | low > truth | high < truth |\n|---|---|--:|--:|--:|--:|--:|--:|--:|--:|\n"
+const scoreHead = "| search | server | engine s | trials | RMSE | bias | covers | safe <= truth | low > truth | high < truth | told |\n|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
 
 func (s *study) row(search, server string, r score) {
-	s.printf("| %s | %s | %.0f | %.1f | %.4f | %+.4f | %.3f | %.3f | %.3f | %.3f |\n",
-		search, server, r.seconds, r.trials, r.rmse, r.bias, r.covered, r.safe, r.missedLow, r.missedHigh)
+	s.printf("| %s | %s | %.0f | %.1f | %.4f | %+.4f | %.3f | %.3f | %.3f | %.3f | %.3f |\n",
+		search, server, r.seconds, r.trials, r.rmse, r.bias, r.covered, r.safe, r.missedLow, r.missedHigh, r.told)
 }
 
 // repeat runs a method on every case and prints a row a case and their mean.

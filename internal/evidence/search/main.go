@@ -19,6 +19,7 @@ func run() int {
 	seeds := flag.Int("seeds", 200, "repetitions of each search")
 	only := flag.String("only", "", "comma-separated parts: accuracy (short for its first half), priors, others, abort, limits, peers, race; empty for all")
 	truths := flag.String("truths", "", "file that keeps the five servers' truths between runs")
+	vary := flag.String("constants", "", "comma-separated beginnings of the headings of search/numbers.go: print the short study with each number there at half and at twice its value")
 	trace := flag.String("trace", "", "SERVER:PRIOR:SEED, as 0:none:3: print one search trial by trial instead")
 	flag.Parse()
 	start := time.Now()
@@ -34,6 +35,13 @@ func run() int {
 		if err := s.traceNamed(*trace); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 2
+		}
+		return 0
+	}
+	if *vary != "" {
+		if err := s.constants(*truths, *vary); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
 		}
 		return 0
 	}

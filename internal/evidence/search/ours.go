@@ -2,9 +2,11 @@ package main
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"planner/internal/evidence/search/virtual"
+	"planner/internal/note"
 	"planner/search"
 	"planner/sweep/measure"
 )
@@ -63,6 +65,8 @@ type answer struct {
 	trials    int
 	outcome   search.Outcome
 	binding   string
+	// told says that it warns of a server that is not the same in all trials.
+	told bool
 }
 
 // ours runs the search under study.
@@ -74,7 +78,10 @@ func ours(c *testCase, k knowledge, seed uint64, budget time.Duration, precision
 	drive(s, virtual.Bench{Server: c.server, Drift: c.drift})
 	r := s.Result()
 	e := r.Estimate
-	return answer{math.Log(e.Value / c.truth), e.Low, e.High, e.Safe, r.EngineTime, r.Trials, r.Outcome, r.Binding}
+	return answer{math.Log(e.Value / c.truth), e.Low, e.High, e.Safe, r.EngineTime, r.Trials, r.Outcome, r.Binding,
+		slices.ContainsFunc(r.Warnings, func(n note.Note) bool {
+			return n.Kind == note.NonMonotone || n.Kind == note.Collapses || n.Kind == note.Cliff
+		})}
 }
 
 // source is what a runner needs of a search.

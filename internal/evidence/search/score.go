@@ -12,6 +12,8 @@ type score struct {
 	// wholly below the truth.
 	missedLow, missedHigh float64
 	seconds, trials       float64
+	// told is the share that warns of a server that is not the same in all trials.
+	told float64
 }
 
 func scoreOf(c *testCase, all []answer) score {
@@ -33,6 +35,9 @@ func scoreOf(c *testCase, all []answer) score {
 		}
 		if a.safe <= c.truth {
 			s.safe += 1 / n
+		}
+		if a.told {
+			s.told += 1 / n
 		}
 		if a.log > 0 {
 			s.above += 1 / n
@@ -57,6 +62,7 @@ func pool(all []score) score {
 		p.missedHigh += s.missedHigh / n
 		p.seconds += s.seconds / n
 		p.trials += s.trials / n
+		p.told += s.told / n
 	}
 	return p
 }

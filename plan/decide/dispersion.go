@@ -1,4 +1,4 @@
-package search
+package decide
 
 import (
 	"math"
@@ -9,12 +9,12 @@ import (
 	"planner/sweep/measure"
 )
 
-// Batches cuts the records of one long run at a steady rate into batches of
+// batches cuts the records of one long run at a steady rate into batches of
 // equal time and counts the requests beyond a limit in each. Batches are to be
 // as long as trials are, 200 to 400 s of a live engine, so that their counts
 // spread as those of trials do. A record that is in flight counts as beyond the
 // limit. A bound on a mean or on inter-token times has no such counts.
-func Batches(records []measure.Record, b measure.Bound, from, batch time.Duration, n int) []measure.Count {
+func batches(records []measure.Record, b measure.Bound, from, batch time.Duration, n int) []measure.Count {
 	counts := make([]measure.Count, n)
 	for i := range records {
 		r := &records[i]
@@ -32,7 +32,7 @@ func Batches(records []measure.Record, b measure.Bound, from, batch time.Duratio
 	return counts
 }
 
-// Dispersion estimates how the counts of exceedances spread, as a function of
+// dispersionOf estimates how the counts of exceedances spread, as a function of
 // their share, from the batches of several long runs, each at one rate. It is a
 // function of the share and not of the rate, so that it holds for an engine
 // whose maximum rate is another than the simulated one. A run counts if enough
@@ -40,7 +40,7 @@ func Batches(records []measure.Record, b measure.Bound, from, batch time.Duratio
 // against n p (1-p) is one point, and a line through its logarithm over that of
 // ln(1-p) gives the value at the level and the slope, kept within 0.2 and 1.5. false means that no
 // run had what is needed.
-func Dispersion(runs [][]measure.Count, level float64) (stat.Dispersion, bool) {
+func dispersionOf(runs [][]measure.Count, level float64) (stat.Dispersion, bool) {
 	const fewest = 20
 	// Far beyond the limit nearly all requests are late, and counts have no room.
 	highest := max(0.3, 1-(1-level)*(1-level))
