@@ -105,15 +105,22 @@ func parseJournal(data []byte) (held []measure.Measurement, size int, err error)
 // ReadJournal returns the measurements of a journal without opening it for
 // writing; a torn last line is left out.
 func ReadJournal(path string) ([]measure.Measurement, error) {
+	held, _, err := ReadJournalFrom(path, 0)
+	return held, err
+}
+
+// ReadJournalFrom returns the measurements behind a place in a journal, the beginning of
+// a line, and the place to go on from.
+func ReadJournalFrom(path string, from int) ([]measure.Measurement, int, error) {
 	data, err := Folder{filepath.Dir(path)}.Read(filepath.Base(path))
 	if err != nil {
-		return nil, err
+		return nil, from, err
 	}
-	held, _, err := parseJournal(data)
+	held, size, err := parseJournal(data[min(from, len(data)):])
 	if err != nil {
-		return nil, fmt.Errorf("journal %s: %w", path, err)
+		return nil, from, fmt.Errorf("journal %s: %w", path, err)
 	}
-	return held, nil
+	return held, from + size, nil
 }
 
 func parseLine(line []byte) (measure.Measurement, error) {

@@ -32,9 +32,9 @@ type part struct {
 	// failed says why the part will never be measured, cut why not by this process.
 	failed, cut string
 
-	// seen is the journal, of that size, and taken what of it was asked for.
+	// seen is the journal as far as it was read, and taken what of it was asked for.
 	seen    []measure.Measurement
-	size    int64
+	size    int
 	taken   []bool
 	waiting []ask
 	// spent are the GPU hours at the time of counted.
@@ -56,7 +56,6 @@ func (p *part) forget() error {
 		return nil
 	}
 	err := p.folder.ForgetFailures()
-	p.size = -1
 	p.read()
 	return err
 }
@@ -186,18 +185,20 @@ func (p *part) wanted() bool {
 // read reads the journal where it has grown, and reports whether it has.
 func (p *part) read() bool {
 	info, err := os.Stat(p.folder.File(sweep.JournalFile))
-	if err != nil || info.Size() == p.size {
+	if err != nil || info.Size() == int64(p.size) {
 		return false
 	}
-	seen, err := sweep.ReadJournal(p.folder.File(sweep.JournalFile))
+	if info.Size() < int64(p.size) { // failures at its end were dropped
+		p.seen, p.size = nil, 0
+	}
+	more, size, err := sweep.ReadJournalFrom(p.folder.File(sweep.JournalFile), p.size)
 	if err != nil {
 		p.failed = err.Error()
 		return true
 	}
-	grown := len(seen) != len(p.seen)
-	p.seen, p.size = seen, info.Size()
-	p.taken = append(p.taken, make([]bool, max(len(seen)-len(p.taken), 0))...)[:len(seen)]
-	return grown
+	p.seen, p.size = append(p.seen, more...), size
+	p.taken = append(p.taken, make([]bool, max(len(p.seen)-len(p.taken), 0))...)[:len(p.seen)]
+	return len(more) > 0
 }
 
 // take finds the measurement of a trial that nobody took yet; nil where there is none.
