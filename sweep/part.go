@@ -37,9 +37,15 @@ type Divided interface {
 	Narrow(part string, whole bool)
 }
 
-// KindOf is the part of the instances of one GPU and degree of tensor parallelism.
+// KindOf is the part of the instances of one kind, by its GPU, degrees of parallelism and
+// number formats.
 func KindOf(k measure.Knobs) Part {
 	name := fmt.Sprintf("tp%d", max(k.TensorParallel, 1))
+	for _, n := range measure.KnobTable {
+		if text := n.Text(k); n.Placement && n.Name != "gpu" && n.Name != "tensor_parallel" && text != "" && text != "1" {
+			name += "-" + slug(n.Short+text)
+		}
+	}
 	if gpu := slug(k.GPU); gpu != "" {
 		name = gpu + "-" + name
 	}

@@ -59,8 +59,8 @@ func handOver(cfg *config.Config, p *decide.Planned) {
 		e.File = &plan.OptionFile{Path: command.File, Content: command.Content}
 	}
 	p.Handover.Engine = e
-	p.Handover.Model = &plan.Served{Name: cfg.Model.Name, Checkpoint: settings.Model, Weights: settings.Format.Weights,
-		KVCache:    settings.Format.KV,
+	p.Handover.Model = &plan.Served{Name: cfg.Model.Name, Checkpoint: settings.Model, Weights: cmp.Or(k.Weights, settings.Format.Weights),
+		KVCache:    cmp.Or(k.KVCache, settings.Format.KV),
 		ServedName: settings.ServedName}
 }
 

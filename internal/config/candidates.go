@@ -111,6 +111,9 @@ func (c *Config) impossible(k measure.Knobs) (key string, why error) {
 	if k.GPU == "" {
 		return "", nil
 	}
+	if k.ExpertParallel && k.GPUs() == 1 && len(c.Space["expert_parallel"]) > 1 {
+		return "engine.expert_parallel", note.New(note.ExpertsAlone)
+	}
 	if c.Model.Known {
 		if key, why = c.invalid(k); why != nil {
 			return key, why

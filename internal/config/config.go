@@ -54,6 +54,7 @@ type draft struct {
 	gpus        []string
 	price       eachGPU[float64]
 	tariff      eachGPU[plan.Tariff]
+	formats     formats
 	space       Space          // what was given, or is to be printed as if it were
 	shape       workload.Shape // of the workload's own class
 	mix         []component
@@ -96,6 +97,7 @@ func (r *reader) finish(c *Config) {
 	c.Search.Budget, c.Search.BudgetGiven = cmp.Or(c.draft.budget, usualBudget), c.draft.budget > 0
 	r.checkWarmUp(c)
 	r.checkEngine(c)
+	r.spreadFormats(c)
 	r.checkSingle(c)
 	r.resolveModel(c)
 	r.resolveHardware(c)
@@ -152,7 +154,7 @@ func (c *Config) GPU(name string) (GPU, bool) {
 func (c *Config) Deployment(k measure.Knobs) model.Deployment {
 	g, _ := c.GPU(k.GPU)
 	return model.Deployment{
-		Arch: c.Model.Arch, Hardware: g.Hardware, Precision: c.Model.Precision,
+		Arch: c.Model.Arch, Hardware: g.Hardware, Precision: c.Precision(k),
 		TP: k.TensorParallel, PP: k.PipelineParallel, DP: k.DataParallel, EP: k.ExpertParallel,
 		NodeGPUs: c.NodeGPUs,
 	}

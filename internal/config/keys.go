@@ -56,9 +56,9 @@ func unread() *Config {
 		Fleet:     unreadFleet(),
 		OutputDir: "runs",
 		draft: draft{
-			objective: "latency",
-			space:     Space{"tensor_parallel": {1}, "pipeline_parallel": {1}, "data_parallel": {1}, "expert_parallel": {false}},
-			shape:     chat,
+			objective: "latency", formats: formats{[]model.WeightFormat{model.FormatUnset}, []model.KVFormat{model.KVAuto}},
+			space: Space{"tensor_parallel": {1}, "pipeline_parallel": {1}, "data_parallel": {1}, "expert_parallel": {false}},
+			shape: chat,
 		},
 	}
 }
@@ -116,8 +116,8 @@ func (c *Config) modelRows() []row {
 	return []row{
 		{"name", "a catalog name or a Hugging Face id; llama-server: the path of a GGUF file", anyWord().in(&d.model)},
 		{"config", "or a path to a Hugging Face config.json, which is then enough alone", pathname().in(&c.Model.Config)},
-		{"weights", strings.Join(weightFormats, " ") + `; "" = the model's own`, named(model.ParseWeightFormat, model.WeightFormat.String, append(weightFormats, "")...).in(&c.Model.Precision.Weights)},
-		{"kv_cache", "auto fp8", named(model.ParseKVFormat, model.KVFormat.String, "auto", "fp8").in(&c.Model.Precision.KV)},
+		{"weights", strings.Join(weightFormats, " ") + `, or a list; "" = the model's own`, choice(named(model.ParseWeightFormat, model.WeightFormat.String, append(weightFormats, "")...)).in(&d.formats.weights)},
+		{"kv_cache", "auto fp8, or a list", choice(named(model.ParseKVFormat, model.KVFormat.String, "auto", "fp8")).in(&d.formats.kv)},
 	}
 }
 

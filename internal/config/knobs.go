@@ -16,7 +16,7 @@ type Space map[string][]any
 func (s Space) binding(name string) binding {
 	i := slices.IndexFunc(measure.KnobTable, func(n measure.Knob) bool { return n.Name == name })
 	n := measure.KnobTable[i]
-	listed := n.Precedence > 0 || name == "tensor_parallel"
+	listed := n.Precedence > 0 || n.Placement
 	least := 0.0
 	if listed || n.Placement {
 		least = 1
@@ -65,6 +65,8 @@ func KeyOf(n measure.Knob) string {
 	switch {
 	case n.Name == "gpu":
 		return "hardware.gpu"
+	case n.Format:
+		return "model." + n.Name
 	case n.Placement:
 		return "engine." + n.Name
 	}

@@ -3,11 +3,14 @@ package config
 import (
 	"cmp"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	fileinput "planner/internal/input"
+	"planner/internal/list"
 	"planner/model"
 	"planner/sweep/engine"
+	"planner/sweep/measure"
 )
 
 // ServedModel is the model that is served.
@@ -31,6 +34,42 @@ type ServedModel struct {
 	// Stored is the format of the checkpoint, as far as it is known.
 	Stored model.WeightFormat
 	Known  bool
+}
+
+// formats are those to choose from.
+type formats struct {
+	weights []model.WeightFormat
+	kv      []model.KVFormat
+}
+
+// spreadFormats makes knobs of number formats where there are several to choose from.
+func (r *reader) spreadFormats(c *Config) {
+	of, p := &c.draft.formats, &c.Model.Precision
+	if len(of.weights) > 1 && slices.Contains(of.weights, model.FormatUnset) {
+		r.at("model.weights").refuse(`holds "", want each format of a list by its name`)
+	}
+	if len(of.weights) == 0 || len(of.kv) == 0 {
+		return // what was written is refused
+	}
+	p.Weights, p.KV = of.weights[0], of.kv[0]
+	if len(of.weights) > 1 {
+		c.draft.space["weights"] = list.Map(of.weights, func(f model.WeightFormat) any { return f.String() })
+	}
+	if len(of.kv) > 1 {
+		c.draft.space["kv_cache"] = list.Map(of.kv, func(f model.KVFormat) any { return f.String() })
+	}
+}
+
+// Precision is the number formats of a configuration of [Config.Candidates].
+func (c *Config) Precision(k measure.Knobs) model.Precision {
+	p := c.Model.Precision
+	if f, err := model.ParseWeightFormat(k.Weights); k.Weights != "" && err == nil {
+		p.Weights = f
+	}
+	if f, err := model.ParseKVFormat(k.KVCache); k.KVCache != "" && err == nil {
+		p.KV = f
+	}
+	return p
 }
 
 func (r *reader) resolveModel(c *Config) {
@@ -70,6 +109,7 @@ func (r *reader) resolveModel(c *Config) {
 	if m.Precision.Weights == model.FormatUnset {
 		m.Precision.Weights = model.BF16
 	}
+	d.formats.weights[0] = m.Precision.Weights
 }
 
 // ggufFile is how the name of a file ends that llama.cpp loads.

@@ -197,6 +197,7 @@ const (
 	KVHeadsUndivided Kind = "kv_heads_undivided: tensor_parallel {degree%d} neither divides the {heads%d} KV heads of {model} nor is a multiple of them"
 	TooManyStages    Kind = "too_many_stages: pipeline_parallel {degree%d} exceeds the {layers%d} layers of {model}"
 	NoExperts        Kind = "no_experts: expert_parallel: {model} has no experts"
+	ExpertsAlone     Kind = "experts_alone: expert_parallel on one GPU is the same as without"
 	ExpertsUndivided Kind = "experts_undivided: expert_parallel: {gpus%d} GPUs do not divide the {experts%d} experts of {model}"
 	NoMemory         Kind = "no_memory: {model} does not fit on {gpu} with tensor_parallel {degree%d}: {arithmetic%s}, but one request of {tokens%d} tokens takes {needed%d}; {advice%s}"
 	EmptyPool        Kind = "empty_pool: simulate engine: a pool of {blocks%d} KV blocks holds no request"
@@ -216,6 +217,8 @@ const (
 	AsGood         Kind = "as_good: as good as the best set within {within_percent%.0f} %"
 	SeenAsGood     Kind = "seen_as_good: as good as the best set: at {rate_per_s%.4g} requests/s, on the same requests: {seen%s}, the best set {best%s}"
 	SeenWorse      Kind = "seen_worse: at {rate_per_s%.4g} requests/s, on the same requests: {seen%s}, the best set {best%s}"
+	DearerKind     Kind = "dearer_kind: not searched in full: by a short search an instance carries about {rate_per_s%.3g} requests/s, which makes it {more_percent%.0f} % dearer than {best%s}"
+	KindIdle       Kind = "kind_carries_nothing: not searched in full: a short search found no rate that it carries, and {best%s} carries one"
 	CompletesLess  Kind = "completes_less: overloaded, it completes {completes_per_s%.3g} requests/s, and the best set {best_per_s%.3g}"
 	NotBetter      Kind = "not_better: carries {carries%s}, and the engine's own settings {standard%s}: not shown to be better"
 )
@@ -283,9 +286,9 @@ var kinds = []Kind{
 	LossOverloads, DraftHurts, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, MovedFar, NotModelled, BeyondModel, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted,
 	SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer,
 	FewRounds, FigureUnknown, SideFailed, SideInvalid, SideOverloaded, SeedsDiffer, TrafficDiffers, EngineFailed, EngineAlike, EngineCondemned,
-	NotPlaced, TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, TooManyStages, NoExperts, ExpertsUndivided, NoMemory,
+	NotPlaced, TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, TooManyStages, NoExperts, ExpertsAlone, ExpertsUndivided, NoMemory,
 	EmptyPool, BudgetSpent, BudgetCut, BudgetLeft, NotTried, NotTriedBehind, PredictedWorse, OffTheWay, CarriesLess, CarriesLessBy,
-	AsGood, SeenAsGood, SeenWorse, CompletesLess, NotBetter, FailsIdle, IdleMisses, IdleFloor, MissedAtAll, AllMissed, NoneMet, MetAtLargest, NarrowEnough,
+	AsGood, SeenAsGood, SeenWorse, DearerKind, KindIdle, CompletesLess, NotBetter, FailsIdle, IdleMisses, IdleFloor, MissedAtAll, AllMissed, NoneMet, MetAtLargest, NarrowEnough,
 	InvalidInRow, InvalidTime, TrialsSpent, BudgetNoRoom, StillWide, NoRateToTest, MeanUncounted, BeyondTooMany, BudgetTooShort, LooksUndecided,
 	Chosen, EmptyInstance, NoRateKnown, RateLoose, TooManyGPUs, PriceUnheld, TooDear, Unpriced, Dearer, DearerJob, PoolMissing, PoolsNeither, MoreGPUs, MoreInstances, ListedLater,
 }

@@ -219,19 +219,19 @@ func idleLatency(f *search.Floor) *plan.IdleLatency {
 
 // background is what the report shows beside the answer.
 func (d *Decision) background() Background {
-	b := Background{Subject: subject(d.cfg), Trials: d.Seen}
+	b := Background{Subject: subject(d.cfg, measure.Knobs{}), Trials: d.Seen}
 	if d.chosen != nil {
 		k, r := d.chosen.settled()
-		b.Knobs, b.Search = k, &r
+		b.Knobs, b.Search, b.Subject = k, &r, subject(d.cfg, k)
 		b.Judgement = d.judge(k, d.chosen.gpu.Hardware.Name, r.Estimate.Value)
 	}
 	return b
 }
 
-// subject says what is served.
-func subject(cfg *config.Config) string {
+// subject says what is served with some knobs.
+func subject(cfg *config.Config, k measure.Knobs) string {
 	if m := cfg.Model; m.Known {
-		return fmt.Sprintf("%s in %s, %s", m.Name, m.Precision.Weights, cfg.Workload.Class)
+		return fmt.Sprintf("%s in %s, %s", m.Name, cfg.Precision(k).Weights, cfg.Workload.Class)
 	}
 	return cfg.Workload.Class
 }

@@ -100,6 +100,8 @@ type instance struct {
 	// standard is what the engine would do by itself; nil if it does not run.
 	standard *search.Prior
 	race     *search.Race
+	// sight is the short search of a coarse pass; nil without one.
+	sight *search.MaxRate
 	// selected is what is taken of the race, nil until that has ended.
 	selected *selection
 }
@@ -110,6 +112,9 @@ func New(cfg *config.Config, g sweep.Ground) (*Decision, error) {
 	all, err := searchesOf(cfg, g)
 	d := &Decision{searches: all}
 	d.Stages = []func() sweep.Source{d.search, d.measureCurve, d.certify}
+	if g.Virtual && len(d.instances) > mostKinds {
+		d.Stages = append([]func() sweep.Source{d.coarse}, d.Stages...)
+	}
 	return d, err
 }
 
@@ -126,8 +131,7 @@ func searchesOf(cfg *config.Config, g sweep.Ground) (s searches, err error) {
 			return s, err
 		}
 		i := slices.IndexFunc(s.instances, func(i *instance) bool {
-			first := i.priors[0].Knobs
-			return first.GPU == k.GPU && first.TensorParallel == k.TensorParallel
+			return i.priors[0].Knobs.Kind() == k.Kind()
 		})
 		if i < 0 {
 			gpu, _ := cfg.GPU(k.GPU)
@@ -163,6 +167,7 @@ func (d *Decision) Best() (best search.Result, of string) {
 // search runs the races of all kinds of instances side by side.
 func (d *Decision) search() sweep.Source {
 	together := &sweep.Together{}
+	d.narrow()
 	if d.failed = predict(d.cfg, d.ground, d.instances); d.failed == nil {
 		d.failed = d.screen()
 	}

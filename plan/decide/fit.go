@@ -87,12 +87,8 @@ func Fit(cfg *config.Config, trials []measure.Measurement, m Measured) (sweep.An
 // constants, and says how much that is. It is nearly the same for all sets of a kind of
 // instance, and taken at the fastest.
 func doubtFits(cfg *config.Config, g sweep.Ground, fits []fitted) (said []string, err error) {
-	type kind struct {
-		gpu    string
-		degree int
-	}
-	kindOf := func(k measure.Knobs) kind { return kind{k.GPU, k.TensorParallel} }
-	fastest := map[kind]*plan.Offer{}
+	kindOf := measure.Knobs.Kind
+	fastest := map[measure.Knobs]*plan.Offer{}
 	for i := range fits {
 		o := &fits[i].offer
 		if f := fastest[kindOf(o.Knobs)]; f == nil || o.Rate.Value > f.Rate.Value {
@@ -100,7 +96,7 @@ func doubtFits(cfg *config.Config, g sweep.Ground, fits []fitted) (said []string
 		}
 	}
 	d := &Decision{searches: searches{cfg: cfg, ground: g}}
-	doubts := map[kind]uncertainty{}
+	doubts := map[measure.Knobs]uncertainty{}
 	for k, o := range fastest {
 		if doubts[k], err = d.doubtOf(o.Knobs, o.Rate); err != nil {
 			return nil, err

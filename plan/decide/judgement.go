@@ -34,7 +34,7 @@ func (s *searches) judge(k measure.Knobs, gpu string, rate float64) Judgement {
 	mine := slices.DeleteFunc(slices.Clone(s.Seen), func(m measure.Measurement) bool { return m.Trial.Knobs != k })
 	of := trust.Subject{GPU: gpu, Rate: rate}
 	if s.cfg.Model.Known {
-		of.Weights = s.cfg.Model.Precision.Weights.String()
+		of.Weights = s.cfg.Precision(k).Weights.String()
 	}
 	bounds, err := s.bounds(k)
 	if err != nil {

@@ -91,7 +91,7 @@ func (s *RateSearch) Answer() (sweep.Answer, error) {
 			r.Reason = note.Because(note.StillWide)
 		}
 	}
-	b := Background{Subject: subject(s.cfg), Knobs: k, Search: &r, Trials: s.Seen, Judgement: s.judge(k, s.instances[0].gpu.Hardware.Name, r.Estimate.Value)}
+	b := Background{Subject: subject(s.cfg, k), Knobs: k, Search: &r, Trials: s.Seen, Judgement: s.judge(k, s.instances[0].gpu.Hardware.Name, r.Estimate.Value)}
 	return sweep.Answer{State: state, Value: &FoundRate{r, b}}, nil
 }
 

@@ -37,7 +37,7 @@ func (s *Settings) Command(k measure.Knobs, port int) (Command, error) {
 	if err != nil {
 		return Command{}, err
 	}
-	c := &commandLine{settings: s, knobs: k, port: port}
+	c := &commandLine{settings: s.of(k), knobs: k, port: port}
 	switch {
 	case a.known():
 		c.own(a)
@@ -55,6 +55,14 @@ func (s *Settings) Command(k measure.Knobs, port int) (Command, error) {
 	}
 	slices.Sort(c.Env)
 	return c.Command, nil
+}
+
+// of are the settings with the number formats that knobs name.
+func (s *Settings) of(k measure.Knobs) *Settings {
+	own := *s
+	own.Format.Weights = cmp.Or(k.Weights, s.Format.Weights)
+	own.Format.KV = cmp.Or(k.KVCache, s.Format.KV)
+	return &own
 }
 
 // Program is the path of the program that the command runs.
@@ -87,7 +95,7 @@ func (c *commandLine) own(a *adapter) {
 		if n.Placement && values[n.Name] == "1" {
 			values[n.Name] = "" // one GPU is every engine's default
 		}
-		if n.Name != "gpu" && isOn(values[n.Name]) && !a.mentions(n.Name) {
+		if n.Name != "gpu" && !n.Format && isOn(values[n.Name]) && !a.mentions(n.Name) {
 			c.Without = append(c.Without, n.Name)
 		}
 	}

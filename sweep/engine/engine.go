@@ -49,7 +49,7 @@ func Start(ctx context.Context, s Settings, k measure.Knobs, name string, watch 
 		return nil, err
 	}
 	s.fill()
-	e := &Engine{Knobs: k, Kind: s.Kind, URL: s.URL, adapter: a, settings: &s}
+	e := &Engine{Knobs: k, Kind: s.Kind, URL: s.URL, adapter: a, settings: s.of(k)}
 	if a.kind == attach.kind {
 		return e, e.attach(ctx)
 	}

@@ -32,7 +32,7 @@ func (a adapter) support() Support {
 		Metrics: a.metrics != nil || a.iterations}
 	for _, n := range measure.KnobTable {
 		switch {
-		case n.Name == "gpu" || !a.known(): // a GPU is where it runs, and no option
+		case n.Name == "gpu" || n.Format || !a.known(): // a GPU is where it runs, and no option
 		case a.mentions(n.Name):
 			s.Knobs = append(s.Knobs, n.Name)
 		default:

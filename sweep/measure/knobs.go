@@ -31,6 +31,21 @@ type Knobs struct {
 	PipelineParallel int    `json:"pipeline_parallel,omitempty"`
 	DataParallel     int    `json:"data_parallel,omitempty"`
 	ExpertParallel   bool   `json:"expert_parallel,omitempty"`
+	// Weights and KVCache are the number formats of the instance, where the search compares
+	// several; "" is what is configured.
+	Weights string `json:"weights,omitempty"`
+	KVCache string `json:"kv_cache,omitempty"`
+}
+
+// Kind is the kind of instance that the knobs are of: those that place the model on GPUs.
+func (k Knobs) Kind() Knobs {
+	var kind Knobs
+	for _, n := range KnobTable {
+		if n.Placement {
+			n.Copy(&kind, k)
+		}
+	}
+	return kind
 }
 
 // Knob is all that is known of one of the [Knobs]. Its values are an int, a float64,
@@ -51,8 +66,9 @@ type Knob struct {
 	// Least and Most bound the values that are worth trying beyond those of a list;
 	// both are 0 for a knob whose lists are not gone beyond.
 	Least, Most float64
-	// Placement says that the knob is about the GPUs of an instance, and which.
-	Placement bool
+	// Placement says that the knob is about the GPUs of an instance, and which, or, with
+	// Format, about the number formats in them, which engines are told in ways of their own.
+	Placement, Format bool
 
 	zero any
 	get  func(Knobs) any
@@ -73,6 +89,8 @@ var KnobTable = []Knob{
 		func(k *Knobs) *int { return &k.DataParallel }),
 	knob(Knob{Name: "expert_parallel", Short: "EP", Option: "--enable-expert-parallel", Placement: true},
 		func(k *Knobs) *bool { return &k.ExpertParallel }),
+	knob(Knob{Name: "weights", Short: "weights", Placement: true, Format: true}, func(k *Knobs) *string { return &k.Weights }),
+	knob(Knob{Name: "kv_cache", Short: "KV", Placement: true, Format: true}, func(k *Knobs) *string { return &k.KVCache }),
 	knob(Knob{Name: "max_num_seqs", Short: "seqs", Option: "--max-num-seqs",
 		Help:  "requests that run at once; a value pins a knob, a list is searched",
 		Usual: []any{64, 128, 256, 512}, Precedence: 2, Least: 1, Most: 4096},

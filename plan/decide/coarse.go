@@ -1,0 +1,95 @@
+package decide
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"planner/internal/note"
+	"planner/search"
+	"planner/sweep"
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// Where there are more kinds of instances than mostKinds, a coarse pass looks at each with
+// one knob set and a search of coarsePrecision, and the best of each GPU is searched in
+// full, with another that is within coarseMargin of its cost.
+const (
+	mostKinds       = 8
+	coarsePrecision = 0.3
+	coarseMargin    = 0.05
+	streamCoarse    = 0x636f61727365
+)
+
+// coarse runs the short searches of all kinds of instances side by side.
+func (d *Decision) coarse() sweep.Source {
+	together := &sweep.Together{}
+	for _, i := range d.instances {
+		c := maxRateConfig(d.cfg, i.typical())
+		c.Precision, c.Seed = max(c.Precision, coarsePrecision), workload.Mix64(c.Seed^streamCoarse)>>11
+		i.sight = search.NewMaxRate(c)
+		together.Sources = append(together.Sources, i.sight)
+	}
+	return together
+}
+
+// typical is the engine's own settings, or the set that is predicted to carry most.
+func (i *instance) typical() search.Prior {
+	if i.standard != nil {
+		return *i.standard
+	}
+	return slices.MaxFunc(i.priors, func(a, b search.Prior) int { return cmp.Compare(a.Rate, b.Rate) })
+}
+
+// carries is the rate that a coarse pass found.
+func (i *instance) carries() float64 { return i.sight.Result().Estimate.Value }
+
+// cost is what a request per second costs on the kind of instance by the coarse pass: in
+// money, or in GPUs without a price.
+func (i *instance) cost() float64 {
+	rate := i.carries()
+	if !(rate > 0) {
+		return math.Inf(1)
+	}
+	cost := float64(i.priors[0].Knobs.GPUs()) / rate
+	if i.gpu.Priced {
+		cost *= i.gpu.PricePerGPUHour
+	}
+	return cost
+}
+
+// narrow leaves what the full searches are for, and rejects the other kinds.
+func (d *Decision) narrow() {
+	if len(d.instances) == 0 || d.instances[0].sight == nil {
+		return
+	}
+	ranked := slices.Clone(d.instances)
+	slices.SortStableFunc(ranked, func(a, b *instance) int { return cmp.Compare(a.cost(), b.cost()) })
+	best, kept := map[string]*instance{}, map[*instance]bool{}
+	taken := map[string]int{}
+	for _, i := range ranked {
+		gpu := i.gpu.Hardware.Name
+		switch first := best[gpu]; {
+		case first == nil:
+			best[gpu], kept[i] = i, true
+		case taken[gpu] == 0 && i.cost() <= (1+coarseMargin)*first.cost():
+			taken[gpu], kept[i] = 1, true
+		default:
+			d.rejected = append(d.rejected, i.leftOut(first))
+		}
+	}
+	d.instances = slices.DeleteFunc(d.instances, func(i *instance) bool { return !kept[i] })
+}
+
+// leftOut says why a kind of instance is not searched in full.
+func (i *instance) leftOut(best *instance) measure.Rejection {
+	kind := best.priors[0].Knobs.Kind()
+	kind.PrefixUnknown = true // which tells no kinds apart
+	name := kind.Describe()
+	r := measure.Rejection{Knobs: i.typical().Knobs, Reason: note.Because(note.KindIdle, name)}
+	if i.carries() > 0 {
+		r.Reason = note.Because(note.DearerKind, i.carries(), 100*(i.cost()/best.cost()-1), name)
+	}
+	return r
+}
