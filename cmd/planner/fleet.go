@@ -3,14 +3,18 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"math"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"planner/internal/config"
+	"planner/internal/progress"
 	"planner/model/sim"
 	"planner/plan/fleet"
 	"planner/sweep"
@@ -69,13 +73,44 @@ func (p *program) fleet(c *cli.Context) error {
 	if err := p.newFolder(c, r, experiment{}); err != nil {
 		return err
 	}
-	beLavish()
-	answer := replay(cfg, plant, heldOut, seeds)
-	if !c.Bool("no-static") {
-		answer.Static = plant.Static(cfg.Fleet.Policy, 4*max(cfg.Fleet.Policy.Max, cfg.Fleet.Policy.Replicas), seeds)
+	answer, err := p.replay(c, r, plant, heldOut, seeds)
+	if err != nil {
+		return err
 	}
 	answer.Warnings = append(answer.Warnings, cfg.Warnings...)
 	return p.conclude(c, r, sweep.Answer{State: stateOf(answer.Verdict), Value: answer}, nil)
+}
+
+// replay replays until it has the answer, or is interrupted: replays hold nothing that
+// would have to be put in order, and end with the process.
+func (p *program) replay(c *cli.Context, r *run, plant *fleet.Plant, heldOut func(uint64) []fleet.Stage, seeds []uint64) (*fleet.Answer, error) {
+	debug.SetGCPercent(50) // most of the heap is requests and records, which stay
+	debug.SetMemoryLimit(math.MaxInt64)
+	show := p.display(c, r)
+	defer show.Close()
+	var passed atomic.Int64
+	var now atomic.Value
+	plant.Watch = func(d time.Duration) { passed.Add(int64(d)) }
+	now.Store("the policy")
+	show.See(progress.Work(func() string {
+		return fmt.Sprintf("%.1f h of the clock replayed; now: %s", time.Duration(passed.Load()).Hours(), now.Load())
+	}))
+	done := make(chan *fleet.Answer, 1)
+	go func() {
+		policy := r.cfg.Fleet.Policy
+		answer := answerFor(r.cfg, plant, heldOut, seeds)
+		if !c.Bool("no-static") {
+			now.Store("static fleets")
+			answer.Static = plant.Static(policy, 4*max(policy.Max, policy.Replicas), seeds)
+		}
+		done <- answer
+	}()
+	select {
+	case <-c.Context.Done():
+		return nil, sweep.ErrInterrupted
+	case answer := <-done:
+		return answer, nil
+	}
 }
 
 func stateOf(v fleet.Verdict) sweep.State {
@@ -88,9 +123,9 @@ func stateOf(v fleet.Verdict) sweep.State {
 	return sweep.Undecided
 }
 
-// replay answers for the policy of a configuration, or for the cheapest around it that
+// answerFor answers for the policy of a configuration, or for the cheapest around it that
 // keeps what is asked on traffic that it was not chosen on, too.
-func replay(cfg *config.Config, plant *fleet.Plant, heldOut func(uint64) []fleet.Stage, seeds []uint64) *fleet.Answer {
+func answerFor(cfg *config.Config, plant *fleet.Plant, heldOut func(uint64) []fleet.Stage, seeds []uint64) *fleet.Answer {
 	base := cfg.Fleet.Policy
 	if heldOut == nil {
 		return plant.Answer(base, seeds)
@@ -133,64 +168,70 @@ func (p *program) plant(cfg *config.Config, f flagValues, split bool) (*fleet.Pl
 		plant.USDPerGPUHour = g.PricePerGPUHour
 	}
 	var heldOut func(uint64) []fleet.Stage
-	plant.Traffic, heldOut, err = traffic(cfg, f, split)
+	var requests float64
+	plant.Traffic, heldOut, requests, err = traffic(cfg, f, split)
 	if err != nil {
 		return nil, nil, err
 	}
-	forecast := &cfg.Fleet.Policy.Autoscaler.Outlook
-	forecast.Yesterday = fleet.RateByMinute(plant.Traffic(workload.Draw64(cfg.Workload.Seed, 1<<32)))
+	if requests > mostRequests {
+		return nil, nil, usagef("fleet: %.3g requests are too many to replay, want at most %.3g: shorten the traffic, or --scale it", requests, float64(mostRequests))
+	}
+	plant.Together = int(mostRequests / max(requests, 1))
+	if a := &cfg.Fleet.Policy.Autoscaler; a.Kind == fleet.Forecast {
+		a.Outlook.Yesterday = fleet.RateByMinute(plant.Traffic(workload.Draw64(cfg.Workload.Seed, 1<<32)))
+	}
 	return plant, heldOut, nil
 }
 
-// traffic draws the stages of a seed, and with split those that are held out.
-func traffic(cfg *config.Config, f flagValues, split bool) (draw, heldOut func(uint64) []fleet.Stage, err error) {
+// traffic draws the stages of a seed, about so many requests, and with split those that
+// are held out.
+func traffic(cfg *config.Config, f flagValues, split bool) (draw, heldOut func(uint64) []fleet.Stage, requests float64, err error) {
 	scale, err := f.positive("scale")
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
 	repeat, err := f.count("repeat")
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
 	spec := &cfg.Fleet
 	w := cfg.Workload
 	if w.Replayed() {
 		draw = func(seed uint64) []fleet.Stage { return fleet.Replayed(&w, &spec.Spike, scale, repeat, seed) }
+		requests = float64(len(w.Replay)) * scale * float64(repeat)
 		if !split {
-			return draw, nil, nil
+			return draw, nil, requests, nil
 		}
 		if w.TraceSpan() < 2*day {
-			return nil, nil, usagef("--search: the trace is shorter than two days, and a policy is to hold on a day that it was not chosen on: want a longer trace, or fleet.profile with its rates")
+			return nil, nil, 0, usagef("--search: the trace is shorter than two days, and a policy is to hold on a day that it was not chosen on: want a longer trace, or fleet.profile with its rates")
 		}
 		held := w
 		cut := w.Replay[len(w.Replay)-1].Arrival - day
 		k := slices.IndexFunc(w.Replay, func(r workload.TraceRow) bool { return r.Arrival > cut })
 		w.Replay, held.Replay = w.Replay[:k], w.Replay[k:]
-		return draw, func(seed uint64) []fleet.Stage { return fleet.Replayed(&held, &spec.Spike, scale, 1, seed) }, nil
+		return draw, func(seed uint64) []fleet.Stage { return fleet.Replayed(&held, &spec.Spike, scale, 1, seed) }, requests, nil
 	}
 	var drains []bool
 	for _, s := range spec.Stages {
 		drains = append(drains, s.Drain)
 	}
 	profile := spec.Traffic().Times(scale, 0, 1<<62)
-	if most := profile.Mean() * profile.Length().Seconds() * float64(repeat); most > mostRequests {
-		return nil, nil, usagef("fleet: %.3g requests are too many to replay, want at most %.3g: shorten the traffic, or --scale it", most, float64(mostRequests))
-	}
+	requests = profile.Mean() * profile.Length().Seconds() * float64(repeat)
 	draw = func(seed uint64) []fleet.Stage { return fleet.Staged(&w, profile, drains, repeat, seed) }
 	if !split {
-		return draw, nil, nil
+		return draw, nil, requests, nil
 	}
 	if length := profile.Length(); length >= 2*day && drains == nil {
 		var last workload.Profile
 		profile, last = profile.Split((length - 1) / day * day)
-		return draw, func(seed uint64) []fleet.Stage { return fleet.Staged(&w, last, nil, 1, seed) }, nil
+		return draw, func(seed uint64) []fleet.Stage { return fleet.Staged(&w, last, nil, 1, seed) }, requests, nil
 	}
-	return draw, draw, nil
+	return draw, draw, requests, nil
 }
 
 const day = 24 * time.Hour
 
-// mostRequests is what a few gigabytes hold.
+// mostRequests is what a few gigabytes hold, of all replays at a time.
 const mostRequests = 10_000_000
 
 // measuredStart takes the stages of a start from the run folder that the configuration

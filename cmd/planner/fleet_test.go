@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"math"
 	"testing"
@@ -41,4 +42,24 @@ func TestMeasuredFleet(t *testing.T) {
 		t.Errorf("%v replicas in the mean, measured 5.93", replicas)
 	}
 	t.Logf("%.4f within the limits, measured 0.958; %.2f replicas, measured 5.93", within, replicas)
+}
+
+// TestInterruptedFleet wants a replay that is interrupted to end without an answer.
+func TestInterruptedFleet(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, errs bytes.Buffer
+	args := []string{"planner", "fleet", "testdata/fleet/llm-d.toml", "--set", `fleet.stages=[{rate=1,duration="60s"}]`}
+	if code := execute(ctx, args, &out, &errs, &interrupts{}); code != exitInterrupted || out.Len() > 0 {
+		t.Errorf("exit code %d, %s%s", code, out.Bytes(), errs.Bytes())
+	}
+}
+
+// TestTooManyRequests wants traffic refused that memory may not hold.
+func TestTooManyRequests(t *testing.T) {
+	var out, errs bytes.Buffer
+	args := []string{"planner", "fleet", "testdata/fleet/llm-d.toml", "--repeat", "2000"}
+	if code := execute(t.Context(), args, &out, &errs, &interrupts{}); code != exitUsage || !bytes.Contains(errs.Bytes(), []byte("too many to replay")) {
+		t.Errorf("exit code %d, %s", code, errs.Bytes())
+	}
 }

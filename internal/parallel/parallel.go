@@ -9,9 +9,12 @@ import (
 
 // Do calls f for 0 to n-1, as many at a time as there are processors, and returns the
 // error of the first that has one.
-func Do(n int, f func(int) error) error {
+func Do(n int, f func(int) error) error { return DoAtMost(runtime.GOMAXPROCS(0), n, f) }
+
+// DoAtMost is Do with so many at a time.
+func DoAtMost(together, n int, f func(int) error) error {
 	errs := make([]error, n)
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	slots := make(chan struct{}, together)
 	var wait sync.WaitGroup
 	for i := range n {
 		slots <- struct{}{}

@@ -47,7 +47,7 @@ func (s *runState) rest(scale string) []string {
 	default:
 		parts = append(parts, "next: "+s.next+": "+s.why)
 	}
-	if s.now != "" {
+	if s.now != "" && !s.working {
 		parts = append(parts, s.now)
 	}
 	if s.jobs.Any() {
@@ -58,6 +58,9 @@ func (s *runState) rest(scale string) []string {
 
 // effort is what was done and what is left.
 func (s *runState) effort() string {
+	if s.working {
+		return s.now
+	}
 	text := strconv.Itoa(s.trials) + " trials"
 	if s.trials == 1 {
 		text = "1 trial"

@@ -58,6 +58,10 @@ type Display struct {
 	widest [2]float64
 }
 
+// Work is an event of a command that makes no trials: what it says, asked again and again,
+// is how far it is.
+type Work func() string
+
 // runState is how far a run is. Unknown parts are left zero and not shown.
 type runState struct {
 	// trials are done. spent is the engine time that they took, left what may
@@ -71,6 +75,8 @@ type runState struct {
 	// next is the next trial, why what it was chosen for, and now how far it or
 	// the start of its engine is.
 	next, why, now string
+	// working says that there are no trials, and now tells all.
+	working bool
 	// jobs are those of a cluster.
 	jobs sweep.Jobs
 	// cost says what was spent besides time, in words.
@@ -112,6 +118,10 @@ func (d *Display) See(event any) {
 		d.state.now = fmt.Sprintf("engine starts: %s, %v: %s", e.Stage, e.Elapsed.Round(time.Second), e.Line)
 	case *engine.Engine:
 		d.say(startedText(e))
+		return
+	case Work:
+		d.state.working = true
+		d.follow(e)
 		return
 	case *load.Test:
 		d.follow(func() string { return testText(e.Interim()) })

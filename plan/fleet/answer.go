@@ -2,13 +2,13 @@ package fleet
 
 import (
 	"math"
+	"runtime"
 	"time"
 
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"planner/internal/parallel"
-	"planner/sweep/measure"
 )
 
 // Plant is what a policy is applied to: everything of a scenario but the policy and what
@@ -20,6 +20,8 @@ type Plant struct {
 	// GPUs are those of one replica, each for USDPerGPUHour; 0 where that is not known.
 	GPUs          int
 	USDPerGPUHour float64
+	// Together is how many replays there is room for at once; 0 for any number.
+	Together int
 }
 
 // scenario is the plant under a policy, with what a seed draws.
@@ -69,18 +71,13 @@ type Answer struct {
 	Attainment Estimate      `json:"attainment"`
 	Verdict    Verdict       `json:"verdict"`
 	Classes    []ClassAnswer `json:"classes"`
-	Misses     []MissAnswer  `json:"episodes"`
-	Replicas   Replicas      `json:"replicas"`
-	Cost       Cost          `json:"cost"`
-	Counts     Counts        `json:"counts"`
+	Spent
+	Course
+	Seeds []SeedRow `json:"seeds"`
 	// Static is the smallest static fleet that keeps what is asked, nil where none was
 	// found or looked for.
-	Static   *StaticAnswer `json:"static"`
-	Timeline []MinuteRow   `json:"timeline"`
-	// Decisions are those of the first seed, as are episodes and timeline.
-	Decisions []DecisionRow `json:"decisions"`
-	Seeds     []SeedRow     `json:"seeds"`
-	Search    *Searched     `json:"search,omitempty"`
+	Static *StaticAnswer `json:"static"`
+	Search *Searched     `json:"search,omitempty"`
 
 	Warnings []string       `json:"warnings"`
 	Facts    map[string]any `json:"run"`
@@ -88,7 +85,21 @@ type Answer struct {
 	// Policy and Limits are what was replayed.
 	Policy Policy        `json:"-"`
 	Limits []ClassLimits `json:"-"`
-	GPUs   int           `json:"gpus_per_replica"`
+}
+
+// Spent is what it took.
+type Spent struct {
+	Replicas Replicas `json:"replicas"`
+	GPUs     int      `json:"gpus_per_replica"`
+	Cost     Cost     `json:"cost"`
+	Counts   Counts   `json:"counts"`
+}
+
+// Course is how the first seed went.
+type Course struct {
+	Misses    []MissAnswer  `json:"episodes"`
+	Timeline  []MinuteRow   `json:"timeline"`
+	Decisions []DecisionRow `json:"decisions"`
 }
 
 // SetRun notes what depends on clock and place.
@@ -182,26 +193,52 @@ type SeedRow struct {
 	GPUHours   float64 `json:"gpu_hours"`
 }
 
-// outcome is what a seed comes to.
+// outcome is what a seed comes to, and the first one's course.
 type outcome struct {
 	seed    uint64
 	summary Summary
-	episode *Episode
+	course  Course
 }
 
-// replay replays a policy on seeds, side by side, and keeps the first one's episode.
+// replay replays a policy on seeds, side by side. The requests of a seed live as long as
+// its replay.
 func (p *Plant) replay(policy Policy, seeds []uint64) []outcome {
 	out := make([]outcome, len(seeds))
-	_ = parallel.Do(len(seeds), func(i int) error {
+	p.sideBySide(len(seeds), func(i int) {
 		s := p.scenario(policy, p.Traffic(seeds[i]), seeds[i])
 		e := Run(s)
 		out[i] = outcome{seed: seeds[i], summary: Summarize(s, e)}
 		if i == 0 {
-			out[i].episode = e
+			out[i].course = courseOf(&out[i].summary, e, p.Limits)
 		}
-		return nil
 	})
 	return out
+}
+
+// sideBySide does several things at once, as far as there are processors and room.
+func (p *Plant) sideBySide(n int, do func(int)) {
+	together := runtime.GOMAXPROCS(0)
+	if p.Together > 0 {
+		together = min(together, p.Together)
+	}
+	_ = parallel.DoAtMost(together, n, func(i int) error {
+		do(i)
+		return nil
+	})
+}
+
+func courseOf(s *Summary, e *Episode, limits []ClassLimits) Course {
+	var c Course
+	for _, m := range s.Misses {
+		c.Misses = append(c.Misses, MissAnswer(m))
+	}
+	for i, m := range e.Timeline(limits) {
+		c.Timeline = append(c.Timeline, MinuteRow{float64(60 * i), m.Rate, m.Asked, m.Starting + m.Pending, m.Ready, m.InFlight, m.P50, m.P99, m.Missed})
+	}
+	for _, d := range e.Decisions {
+		c.Decisions = append(c.Decisions, DecisionRow(d))
+	}
+	return c
 }
 
 // Seeds are n seeds from a first one on.
@@ -217,17 +254,7 @@ func Seeds(first uint64, n int) []uint64 {
 func (p *Plant) Answer(policy Policy, seeds []uint64) *Answer {
 	all := p.replay(policy, seeds)
 	a := p.sum(all)
-	a.Policy = policy
-	first := all[0]
-	for _, m := range first.summary.Misses {
-		a.Misses = append(a.Misses, MissAnswer(m))
-	}
-	for i, m := range first.episode.Timeline(p.Limits) {
-		a.Timeline = append(a.Timeline, MinuteRow{float64(60 * i), m.Rate, m.Asked, m.Starting + m.Pending, m.Ready, m.InFlight, m.P50, m.P99, m.Missed})
-	}
-	for _, d := range first.episode.Decisions {
-		a.Decisions = append(a.Decisions, DecisionRow(d))
-	}
+	a.Policy, a.Course = policy, all[0].course
 	return a
 }
 
@@ -243,7 +270,7 @@ func over(all []outcome, of func(*Summary) float64) []float64 {
 // sum puts the seeds together.
 func (p *Plant) sum(all []outcome) *Answer {
 	first := &all[0].summary
-	a := &Answer{Requests: first.Requests, Duration: first.Duration, Limits: p.Limits, GPUs: p.GPUs, Verdict: Met}
+	a := &Answer{Requests: first.Requests, Duration: first.Duration, Limits: p.Limits, Spent: Spent{GPUs: p.GPUs}, Verdict: Met}
 	inf := math.Inf(1)
 	a.Attainment = estimate(over(all, func(s *Summary) float64 { return s.Within }), 0, 1)
 	for i, c := range first.Classes {
@@ -303,15 +330,25 @@ func (p *Plant) cost(all []outcome) Cost {
 }
 
 // Static finds the smallest static fleet of at most so many replicas that keeps what is
-// asked; nil where none does, or nothing is asked.
+// asked; nil where none does. A size is too small that misses twice what it may on the
+// first seed.
 func (p *Plant) Static(policy Policy, most int, seeds []uint64) *StaticAnswer {
+	first := *p
+	first.MostMissed = p.mayMiss(p.Traffic(seeds[0]))
 	enough := func(n int) *Answer {
 		policy.Replicas = n
-		return p.sum(p.replay(policy, seeds))
+		all := first.replay(policy, seeds[:1])
+		if all[0].summary.Dropped {
+			return nil
+		}
+		if a := p.sum(append(all, p.replay(policy, seeds[1:])...)); a.Verdict == Met {
+			return a
+		}
+		return nil
 	}
 	low, high := 0, 1
 	best := enough(high)
-	for best.Verdict != Met {
+	for best == nil {
 		if high >= most {
 			return nil
 		}
@@ -320,21 +357,11 @@ func (p *Plant) Static(policy Policy, most int, seeds []uint64) *StaticAnswer {
 	}
 	for high-low > 1 {
 		mid := (low + high) / 2
-		if a := enough(mid); a.Verdict == Met {
+		if a := enough(mid); a != nil {
 			high, best = mid, a
 		} else {
 			low = mid
 		}
 	}
 	return &StaticAnswer{high, best.Attainment, best.Replicas.GPUHours.Value, best.Cost.Total.Value}
-}
-
-// Asks reports whether any share of requests is asked to be within a limit.
-func Asks(limits []ClassLimits) bool {
-	for _, l := range limits {
-		if l.Asked != [measure.Goodput + 1]float64{} {
-			return true
-		}
-	}
-	return false
 }

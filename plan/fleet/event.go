@@ -1,6 +1,9 @@
 package fleet
 
-import "container/heap"
+import (
+	"container/heap"
+	"time"
+)
 
 // eventKind is what happens to a fleet beside requests that arrive and end.
 type eventKind uint8
@@ -119,4 +122,12 @@ func (f *fleet) handleNode(e event) {
 		f.spotNext(n)
 	}
 	f.ask(f.asked)
+}
+
+// tell tells a watcher of the time that has passed, at least so much of it.
+func (f *fleet) tell(least time.Duration) {
+	if passed := f.now - f.watched; f.s.Watch != nil && passed >= least.Seconds() {
+		f.s.Watch(seconds(passed))
+		f.watched = f.now
+	}
 }

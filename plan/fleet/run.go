@@ -79,7 +79,9 @@ type ledger struct {
 	// missed counts the requests that missed a limit, held the seconds of all replicas.
 	missed int
 	held   float64
-	judges []tally
+	// watched is up to when a watcher has been told.
+	watched float64
+	judges  []tally
 }
 
 // Run replays a scenario. The same scenario gives the same episode, to the byte.
@@ -109,7 +111,9 @@ func Run(s *Scenario) *Episode {
 		}
 		f.advance(t)
 		f.happen()
+		f.tell(time.Minute)
 	}
+	f.tell(0)
 	f.forsake()
 	f.episode.End = f.now
 	f.episode.Starts, f.episode.Failures = f.starts, f.failures

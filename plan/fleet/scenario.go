@@ -25,6 +25,9 @@ type Scenario struct {
 	// replay is given up; 0 for no bound.
 	MostMissed int
 	MostHours  float64
+	// Watch, if set, is told now and then of the virtual time that has passed since it
+	// was last told. Replays side by side tell it at once.
+	Watch func(time.Duration)
 	// Seed drives the router's choices and what fails.
 	Seed uint64
 }

@@ -5,8 +5,6 @@ import (
 	"math"
 	"slices"
 	"time"
-
-	"planner/internal/parallel"
 )
 
 // Search looks for the cheapest policy that keeps what is asked.
@@ -117,20 +115,13 @@ func days(stages []Stage) float64 {
 // try replays policies on one seed. Those are dropped that miss twice what they may, or
 // take a quarter more than the cheapest that kept what is asked before them.
 func (p *Plant) try(all []Tried, stages []Stage, seed uint64, out *Searched) []Tried {
-	total := 0
-	for i := range stages {
-		total += len(stages[i].Requests)
-	}
-	ceiling := math.Inf(1)
+	ceiling, most := math.Inf(1), p.mayMiss(stages)
 	for from := 0; from < len(all); from += batch {
 		part := all[from:min(from+batch, len(all))]
-		_ = parallel.Do(len(part), func(i int) error {
+		p.sideBySide(len(part), func(i int) {
 			s := p.scenario(part[i].policy, stages, seed)
-			s.MostMissed, s.MostHours = int(2*(1-leastAsked(p.Limits))*float64(total))+1, 1.25*ceiling
-			e := Run(s)
-			part[i].outcome = outcome{seed, Summarize(s, e), nil}
-
-			return nil
+			s.MostMissed, s.MostHours = most, 1.25*ceiling
+			part[i].outcome = outcome{seed: seed, summary: Summarize(s, Run(s))}
 		})
 		for i := range part {
 			t := &part[i]
@@ -150,17 +141,27 @@ func (p *Plant) try(all []Tried, stages []Stage, seed uint64, out *Searched) []T
 	return slices.DeleteFunc(all, func(t Tried) bool { return t.outcome.summary.Dropped })
 }
 
-// leastAsked is the smallest share that is asked of anything.
-func leastAsked(limits []ClassLimits) float64 {
-	share := 1.0
-	for _, l := range limits {
+// mayMiss is how many requests may miss a limit before a policy need not be looked at any
+// further: twice as many as keep what is asked, were no request to miss two of the limits;
+// 0, for no bound, where nothing is asked.
+func (p *Plant) mayMiss(stages []Stage) int {
+	if !Asks(p.Limits) {
+		return 0
+	}
+	total, share := 0, 0.0
+	for i := range stages {
+		total += len(stages[i].Requests)
+	}
+	for _, l := range p.Limits {
+		may := 0.0
 		for _, asked := range l.Asked {
 			if asked > 0 {
-				share = min(share, asked)
+				may += 1 - asked
 			}
 		}
+		share = max(share, may)
 	}
-	return share
+	return int(2*share*float64(total)) + 1
 }
 
 // frontier are the policies of which no other is both cheaper and better.

@@ -42,3 +42,16 @@ func TestSearch(t *testing.T) {
 		}
 	}
 }
+
+// TestMayMiss counts the requests that may miss a limit.
+func TestMayMiss(t *testing.T) {
+	p := &Plant{Scenario: Scenario{Limits: make([]ClassLimits, 2)}}
+	stages := []Stage{{Requests: make([]workload.Request, 600)}, {Requests: make([]workload.Request, 400)}}
+	if got := p.mayMiss(stages); got != 0 {
+		t.Errorf("%d where nothing is asked, want no bound", got)
+	}
+	p.Limits[0].Asked[measure.TTFT], p.Limits[0].Asked[measure.TPOT], p.Limits[1].Asked[measure.E2E] = 0.95, 0.9, 0.99
+	if got := p.mayMiss(stages); got != 301 {
+		t.Errorf("%d, want one more than twice 15 %% of 1000", got)
+	}
+}

@@ -89,6 +89,16 @@ func LimitsOf(objective *measure.SLO, classes []string) []ClassLimits {
 	return out
 }
 
+// Asks reports whether any share of requests is asked to be within a limit.
+func Asks(limits []ClassLimits) bool {
+	for _, l := range limits {
+		if l.Asked != [measure.Goodput + 1]float64{} {
+			return true
+		}
+	}
+	return false
+}
+
 // Staged draws traffic that follows a profile, whose steps are stages of their own where
 // some of them drain, repeat times.
 func Staged(w *workload.Workload, p workload.Profile, drains []bool, repeat int, seed uint64) []Stage {
