@@ -89,8 +89,9 @@ const (
 	// maxTrials ends a search that no other rule ends.
 	minTrials, maxTrials = 5, 60
 	// A search whose engine time costs nothing ends at the share freePrecision of the asked
-	// width, or when freeSpend requests were simulated.
-	freePrecision, freeSpend = 0.6, 150_000
+	// width, or when freeSpend requests were simulated; freeLost times as many where every
+	// rate so far is on one side of the limit, which is no answer.
+	freePrecision, freeSpend, freeLost = 0.6, 150_000, 6
 	// safeQuantile is that of the maximum rate which is called safe.
 	safeQuantile = 0.05
 	// lost is the half-width of the interval above which nothing but the order of

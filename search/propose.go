@@ -68,11 +68,15 @@ func (s *MaxRate) finished() (Outcome, note.Reason) {
 	if allMissed && s.loneRate(low) {
 		return Infeasible, note.Because(note.MissedAtAll, low, s.failingAt(low))
 	}
-	wanted, spent := s.cfg.Precision, s.cfg.free() && s.simulated > freeSpend
-	if s.cfg.free() && !spent {
+	bracketed, budget := !allMet && !allMissed, freeSpend
+	if !bracketed {
+		budget *= freeLost
+	}
+	wanted, spent := s.cfg.Precision, s.cfg.free() && s.simulated > budget
+	if s.cfg.free() && s.simulated <= freeSpend {
 		wanted *= freePrecision
 	}
-	if s.near() >= minTrials && !allMet && !allMissed && s.posteriors.halfWidth(s.cfg.Confidence) < wanted {
+	if s.near() >= minTrials && bracketed && s.posteriors.halfWidth(s.cfg.Confidence) < wanted {
 		return Found, note.Because(note.NarrowEnough, 100*s.cfg.Precision)
 	}
 	if spent {
