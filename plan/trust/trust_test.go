@@ -40,6 +40,25 @@ func TestSoundDataPasses(t *testing.T) {
 	}
 }
 
+// TestNothingToCheck: a throughput alone needs no quantile, and one request at a time no checklist.
+func TestNothingToCheck(t *testing.T) {
+	trials := sound()
+	for i := range trials {
+		trials[i].Trial.Objective = measure.SLO{Throughput: true}
+	}
+	for _, item := range Check(trials, subject) {
+		if item.Name == "samples" && item.State != Pass {
+			t.Errorf("without a bound: %+v", item)
+		}
+	}
+	for i := range trials {
+		trials[i].Trial.Concurrency = 1
+	}
+	if items := Check(trials, subject); items != nil {
+		t.Errorf("one request at a time: %+v", items)
+	}
+}
+
 // TestFaults: each fault of the data is told by its own item, and by no other.
 func TestFaults(t *testing.T) {
 	each := func(change func(*measure.Measurement)) func([]measure.Measurement) []measure.Measurement {

@@ -157,8 +157,7 @@ type Throughput struct {
 	// processed, OutputTokens when they were generated.
 	PromptTokens float64 `json:"prompt_tokens_per_s"`
 	OutputTokens float64 `json:"output_tokens_per_s"`
-	// Goodput counts the requests due in the window that met every bound; NaN
-	// without an objective.
+	// Goodput counts those of Achieved that met every bound; NaN without an objective.
 	Goodput float64 `json:"goodput_per_s"`
 }
 

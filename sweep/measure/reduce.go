@@ -102,9 +102,9 @@ func (c *cohort) latencies(unpaced bool) Latencies {
 // Output tokens are spread evenly between first and last.
 func (c *cohort) throughput() Throughput {
 	var x Throughput
-	x.Goodput = math.NaN()
 	length := c.length()
 	if length <= 0 {
+		x.Goodput = math.NaN()
 		return x
 	}
 	for _, r := range c.all {
@@ -113,6 +113,9 @@ func (c *cohort) throughput() Throughput {
 		}
 		if r.Outcome == OK && c.inWindow(r.Last) {
 			x.Achieved++
+			if c.good(r) {
+				x.Goodput++
+			}
 		}
 		if at := r.first(); at >= 0 && c.inWindow(at) {
 			x.PromptTokens += float64(r.Prompt)
@@ -123,14 +126,9 @@ func (c *cohort) throughput() Throughput {
 	x.Achieved /= length
 	x.PromptTokens /= length
 	x.OutputTokens /= length
-	if !c.trial.Objective.Empty() {
-		x.Goodput = 0
-		for _, r := range c.records {
-			if c.good(r) {
-				x.Goodput++
-			}
-		}
-		x.Goodput /= length
+	x.Goodput /= length
+	if c.trial.Objective.Empty() {
+		x.Goodput = math.NaN()
 	}
 	return x
 }

@@ -274,6 +274,18 @@ func TestOverloadedIsNeverMet(t *testing.T) {
 	}
 }
 
+// TestGoodputIsPartOfWhatWasDone: requests that a slow server was given and has not done
+// are no goodput, nor are those done too late.
+func TestGoodputIsPartOfWhatWasDone(t *testing.T) {
+	trial, o := even(100, func(i int) time.Duration { return time.Duration(max(i, 0)) * 500 * ms })
+	trial.Objective = SLO{Bounds: []Bound{{Metric: TTFT, Quantile: 0.9, Limit: 20 * time.Second}}}
+	m := Reduce(trial, o)
+	// A first token every 1.5 s: 67 done in the window, of which the first 41 waited for at most 20 s.
+	if math.Abs(m.Achieved-0.67) > 0.015 || math.Abs(m.Goodput-0.41) > 0.015 || m.Sent != 1 {
+		t.Errorf("%v sent, %v achieved, %v of them good", m.Sent, m.Achieved, m.Goodput)
+	}
+}
+
 func TestAbortedTrialKeepsItsShorterWindow(t *testing.T) {
 	trial, o := even(3000, func(i int) time.Duration { return 50*ms + time.Duration(max(i, 0))*600*ms })
 	o.End, o.Aborted = 110*time.Second, note.Because(note.Overloaded)
