@@ -11,8 +11,9 @@ import (
 	"planner/internal/spelling"
 )
 
-// find returns the index of the entry that a name means. Each entry has one or more
-// names; the first is the one shown in messages.
+// find returns the index of the entry that a name means: its own, else the only one that
+// begins with it, else the only one that has it in it. Each entry has one or more names; the
+// first is the one shown in messages.
 func find(what, name string, entries [][]string) (int, error) {
 	want := fold(name)
 	if want == "" {
@@ -21,7 +22,10 @@ func find(what, name string, entries [][]string) (int, error) {
 	if exact := matching(entries, func(n string) bool { return fold(n) == want }); len(exact) > 0 {
 		return exact[0], nil
 	}
-	hits := matching(entries, func(n string) bool { return strings.Contains(fold(n), want) })
+	hits := matching(entries, func(n string) bool { return strings.HasPrefix(fold(n), want) })
+	if len(hits) == 0 {
+		hits = matching(entries, func(n string) bool { return strings.Contains(fold(n), want) })
+	}
 	switch len(hits) {
 	case 1:
 		return hits[0], nil

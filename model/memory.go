@@ -94,11 +94,7 @@ func MemoryPlan(dep Deployment, args EngineArgs) (Memory, error) {
 	if fits {
 		return m, nil
 	}
-	advice := "no tensor_parallel up to 8 fits"
-	if tp := smallestTP(dep, args); tp > 0 {
-		advice = fmt.Sprintf("the smallest tensor_parallel that fits is %d", tp)
-	}
-	return m, note.New(note.NoMemory, dep.Arch.Name, dep.Hardware.Name, dep.TP, m.arithmetic(dep, args), max(args.MaxModelLen, 1), need, advice)
+	return m, note.New(note.NoMemory, dep.Arch.Name, dep.Hardware.Name, dep.TP, m.arithmetic(dep, args), max(args.MaxModelLen, 1), need, advice(dep, args))
 }
 
 // divide computes the parts without judging them.
@@ -155,16 +151,40 @@ func (m Memory) holdsOne(args EngineArgs) (need int, ok bool) {
 	return need, m.Blocks > need // one block is never handed out
 }
 
-// smallestTP returns the smallest larger degree at which the deployment fits, 0 if
-// none up to 8 does.
+// advice names the least change with which a deployment would fit: a larger degree, else
+// weights of fewer bytes and more stages.
+func advice(dep Deployment, args EngineArgs) string {
+	if tp := smallestTP(dep, args); tp > 0 {
+		return fmt.Sprintf("the smallest tensor_parallel that fits is %d", tp)
+	}
+	text := "no tensor_parallel up to 8 fits"
+	for _, f := range []WeightFormat{FP8, INT4} {
+		fewer := dep
+		fewer.Precision.Weights = f
+		if tp := smallestTP(fewer, args); tp > 0 {
+			text += fmt.Sprintf("; with weights = %q tensor_parallel %d fits", f, tp)
+			break
+		}
+	}
+	for pp := 2 * dep.PP; pp <= 4*dep.PP; pp *= 2 {
+		longer := dep
+		longer.PP = pp
+		if tp := smallestTP(longer, args); tp > 0 {
+			return text + fmt.Sprintf("; with pipeline_parallel = %d tensor_parallel %d fits", pp, tp)
+		}
+	}
+	return text
+}
+
+// smallestTP returns the smallest degree, from that of the deployment on, at which it
+// fits, 0 if none up to 8 does.
 func smallestTP(dep Deployment, args EngineArgs) int {
-	for tp := dep.TP + 1; tp <= 8; tp++ {
-		dep.TP = tp
+	for ; dep.TP <= 8; dep.TP++ {
 		if dep.Validate() != nil {
 			continue
 		}
 		if _, fits := divide(dep, args).holdsOne(args); fits {
-			return tp
+			return dep.TP
 		}
 	}
 	return 0

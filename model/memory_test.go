@@ -121,6 +121,10 @@ func TestDoesNotFit(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "no tensor_parallel up to 8 fits") {
 		t.Errorf("DeepSeek-V3 on A100 40GB: %v", err)
 	}
+	_, err = MemoryPlan(deploy(t, "Llama-3.1-405B", "H100 SXM", 1), EngineArgs{MaxModelLen: 4096})
+	if err == nil || !strings.Contains(err.Error(), `no tensor_parallel up to 8 fits; with weights = "fp8" tensor_parallel 8 fits; with pipeline_parallel = 2 tensor_parallel 8 fits`) {
+		t.Errorf("Llama-3.1-405B on H100: %v", err)
+	}
 	// A pool that cannot hold one longest request is refused even if pinned.
 	_, err = MemoryPlan(deploy(t, "Llama-3.1-8B", "H100 SXM", 1), EngineArgs{KVBlocks: 100, MaxModelLen: 8192})
 	if err == nil || !strings.Contains(err.Error(), "does not fit") {

@@ -81,14 +81,15 @@ func (e *Undecided) undecided() []Alternative {
 	return slices.DeleteFunc(slices.Clone(e.Alternatives), func(a Alternative) bool { return !a.Undecided })
 }
 
-// reasonsOf lists the reasons of offers and of rejections, each once.
+// reasonsOf lists the reasons of offers and of rejections, each once. Rejections that differ
+// in figures alone are told by one of them.
 func reasonsOf(alternatives []Alternative, rejected []measure.Rejection) []string {
 	var reasons []string
 	for _, a := range alternatives {
 		reasons = append(reasons, a.Reason.Text)
 	}
-	for _, r := range rejected {
-		reasons = append(reasons, r.Reason.Text)
+	for _, g := range note.GroupsOf(rejected, func(r measure.Rejection) note.Note { return r.Reason.Read() }) {
+		reasons = append(reasons, measure.MostMemory(g).Reason.Text)
 	}
 	seen := map[string]bool{}
 	return slices.DeleteFunc(reasons, func(r string) bool {

@@ -89,7 +89,8 @@ func grouped(rejected []measure.Rejection, all []measure.Knobs) []string {
 	which := apart(all)
 	var lines []string
 	for _, group := range note.GroupsOf(rejected, func(r measure.Rejection) note.Note { return r.Reason.Read() }) {
-		reason := group[0].Reason.Text
+		told := measure.MostMemory(group)
+		reason := told.Reason.Text
 		same := !slices.ContainsFunc(group, func(r measure.Rejection) bool { return r.Reason.Text != reason })
 		line := describe(group[0].Knobs, which)
 		if len(group) > 1 {
@@ -100,7 +101,7 @@ func grouped(rejected []measure.Rejection, all []measure.Knobs) []string {
 		}
 		line += ": " + reason
 		if !same {
-			line += " (the figures are those of " + describe(group[0].Knobs, which) + ")"
+			line += " (the figures are those of " + describe(told.Knobs, which) + ")"
 		}
 		lines = append(lines, line)
 	}

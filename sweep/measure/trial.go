@@ -3,6 +3,7 @@
 package measure
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -71,6 +72,14 @@ func (t *Trial) Bounds(b Bound, r *Record) bool { return b.Class == "" || t.clas
 type Rejection struct {
 	Knobs  Knobs       `json:"knobs"`
 	Reason note.Reason `json:",embed"`
+}
+
+// MostMemory returns the first of those rejections that leave the engine most memory: what is
+// too little there is too little for all that have the same reason.
+func MostMemory(alike []Rejection) Rejection {
+	return slices.MaxFunc(alike, func(a, b Rejection) int {
+		return cmp.Compare(a.Knobs.GPUMemoryUtilization, b.Knobs.GPUMemoryUtilization)
+	})
 }
 
 // Error gives the reason.
