@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"planner/internal/wire"
 )
 
 // Folder is a run folder: the configuration as resolved, the journal and
@@ -21,8 +19,6 @@ const (
 	ConfigFile  = "config.toml"
 	JournalFile = "journal.jsonl"
 	AboutFile   = "run.json"
-	PlanFile    = "plan.json"
-	CurvesFile  = "curves.json"
 )
 
 // About says how a run was started, so that it can be resumed.
@@ -118,12 +114,8 @@ func slug(s string) string {
 func OpenFolder(path string) (Folder, About, error) {
 	f := Folder{path}
 	var about About
-	data, err := f.Read(AboutFile)
-	if err != nil {
+	if err := f.ReadJSON(AboutFile, &about); err != nil {
 		return Folder{}, about, fmt.Errorf("%s is no run folder: %w", path, err)
-	}
-	if err := wire.Unmarshal(data, &about); err != nil {
-		return Folder{}, about, fmt.Errorf("%s: %w", f.File(AboutFile), err)
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {

@@ -58,6 +58,18 @@ func (f Folder) Read(name string) ([]byte, error) {
 	return data, nil
 }
 
+// ReadJSON reads a JSON document of the run into v.
+func (f Folder) ReadJSON(name string, v any) error {
+	data, err := f.Read(name)
+	if err != nil {
+		return err
+	}
+	if err := wire.Unmarshal(data, v); err != nil {
+		return fmt.Errorf("%s: %w", f.File(name), err)
+	}
+	return nil
+}
+
 // mostValues bounds the values of a JSON document of a run.
 const mostValues = 4_000_000
 

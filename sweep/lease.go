@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"planner/internal/wire"
 )
 
 // Files of a run folder that say which process may write to it: the holder's name, a lock
@@ -144,25 +142,15 @@ func (l *Lease) record() error {
 
 // holder is the name in the lease.
 func (l *Lease) holder() (id string, err error) {
-	data, err := l.folder.Read(leaseFile)
-	if err != nil {
-		return "", err
-	}
-	if err := wire.Unmarshal(data, &id); err != nil {
-		return "", fmt.Errorf("%s: %w", l.folder.File(leaseFile), err)
-	}
-	return id, nil
+	return id, l.folder.ReadJSON(leaseFile, &id)
 }
 
 // attempt reads what is known of an attempt, nothing where there is no such file.
 func (l *Lease) attempt(id string) (a Attempt, err error) {
-	data, err := l.folder.Read(path.Join(attemptsDir, id+".json"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return a, nil
-	} else if err != nil {
-		return a, err
+	if err = l.folder.ReadJSON(path.Join(attemptsDir, id+".json"), &a); errors.Is(err, fs.ErrNotExist) {
+		err = nil
 	}
-	return a, wire.Unmarshal(data, &a)
+	return a, err
 }
 
 // Confirm is an error unless the lease is still held.
@@ -221,13 +209,9 @@ func (f Folder) Attempts() ([]Attempt, error) {
 	}
 	var all []Attempt
 	for _, name := range names {
-		data, err := f.Read(name)
-		if err != nil {
-			return nil, err
-		}
 		var a Attempt
-		if err := wire.Unmarshal(data, &a); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.File(name), err)
+		if err := f.ReadJSON(name, &a); err != nil {
+			return nil, err
 		}
 		all = append(all, a)
 	}

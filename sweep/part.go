@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"planner/internal/wire"
 	"planner/sweep/measure"
 )
 
@@ -99,17 +98,19 @@ func (f Folder) Begin() error {
 
 // Ending reads how the process of a part ended; nil where it did not say.
 func (f Folder) Ending() (*Ending, error) {
-	data, err := f.Read(EndingFile)
-	if errors.Is(err, fs.ErrNotExist) {
+	return optional[Ending](f, EndingFile)
+}
+
+// optional reads a JSON document of a run; nil where there is none.
+func optional[T any](f Folder, name string) (*T, error) {
+	v := new(T)
+	switch err := f.ReadJSON(name, v); {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
-	} else if err != nil {
+	case err != nil:
 		return nil, err
 	}
-	e := new(Ending)
-	if err := wire.Unmarshal(data, e); err != nil {
-		return nil, fmt.Errorf("%s: %w", f.File(EndingFile), err)
-	}
-	return e, nil
+	return v, nil
 }
 
 // Gather copies the files of a trial of a part to where those of the run's own trials
@@ -126,15 +127,9 @@ func (f Folder) Gather(part string, was, number int) (*EngineTelemetry, error) {
 			return nil, err
 		}
 	}
-	data, err := from.Read(EngineTelemetryName(was))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	} else if err != nil {
+	seen, err := optional[EngineTelemetry](from, EngineTelemetryName(was))
+	if seen == nil {
 		return nil, err
-	}
-	seen := new(EngineTelemetry)
-	if err := wire.Unmarshal(data, seen); err != nil {
-		return nil, fmt.Errorf("read %s: %w", from.File(EngineTelemetryName(was)), err)
 	}
 	seen.Trial = number
 	below := func(log *string) {

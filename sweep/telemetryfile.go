@@ -62,13 +62,9 @@ func (f Folder) ReadEngineTelemetry() ([]EngineTelemetry, error) {
 	}
 	var all []EngineTelemetry
 	for _, name := range names {
-		data, err := f.Read(name)
-		if err != nil {
-			return nil, fmt.Errorf("read what engines said: %w", err)
-		}
 		var s EngineTelemetry
-		if err := wire.Unmarshal(data, &s); err != nil {
-			return nil, fmt.Errorf("read %s: %w", f.File(name), err)
+		if err := f.ReadJSON(name, &s); err != nil {
+			return nil, fmt.Errorf("read what engines said: %w", err)
 		}
 		if s.Failure != nil {
 			s.Failure.Knobs = s.Knobs

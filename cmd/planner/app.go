@@ -6,6 +6,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"planner/internal/printable"
+	"planner/sweep"
 )
 
 // program holds what every command writes to.
@@ -93,4 +94,17 @@ func onePositional(c *cli.Context, what string) (string, error) {
 		return "", usagef("%s: missing %s; see 'planner %s --help'", c.Command.Name, what, c.Command.Name)
 	}
 	return "", usagef("%s: one %s expected, %d given: %v", c.Command.Name, what, c.Args().Len(), c.Args().Slice())
+}
+
+// openedFolder opens the run folder that is the only positional argument of a command.
+func openedFolder(c *cli.Context) (sweep.Folder, sweep.About, error) {
+	path, err := onePositional(c, "run folder")
+	if err != nil {
+		return sweep.Folder{}, sweep.About{}, err
+	}
+	folder, about, err := sweep.OpenFolder(path)
+	if err != nil {
+		err = usageError{err}
+	}
+	return folder, about, err
 }

@@ -29,20 +29,16 @@ func (p *program) cleanCommand() *cli.Command {
 const gone = 2 * time.Minute
 
 func (p *program) clean(c *cli.Context) error {
-	path, err := onePositional(c, "run folder")
+	folder, about, err := openedFolder(c)
 	if err != nil {
 		return err
-	}
-	folder, about, err := sweep.OpenFolder(path)
-	if err != nil {
-		return usageError{err}
 	}
 	launcher, run, err := cluster.RunName(folder)
 	if err != nil {
 		return err
 	}
 	if run == "" {
-		return usagef("clean: %s has no jobs: it did not run on a cluster", path)
+		return usagef("clean: %s has no jobs: it did not run on a cluster", folder.Path)
 	}
 	cfg, err := config.Load(folder.File(sweep.ConfigFile), nil, config.For(about.Command))
 	if err != nil {
@@ -67,7 +63,7 @@ func (p *program) clean(c *cli.Context) error {
 		time.Sleep(time.Second)
 	}
 	if err == nil {
-		_, err = fmt.Fprintf(p.plain, "%d jobs cancelled; nothing of %s is left at %s\n", before, path, launcher)
+		_, err = fmt.Fprintf(p.plain, "%d jobs cancelled; nothing of %s is left at %s\n", before, folder.Path, launcher)
 	}
 	return err
 }

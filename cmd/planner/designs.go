@@ -1,13 +1,14 @@
 package main
 
 import (
-	"planner/internal/config"
-	"planner/sweep"
-	"planner/sweep/design"
 	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"planner/internal/config"
+	"planner/sweep"
+	"planner/sweep/design"
 )
 
 // sweepExperiment is a grid or a matrix.
@@ -39,13 +40,13 @@ func sweepFlags() []cli.Flag {
 
 // sweepStudy reads what to sweep.
 func sweepStudy(p *program, r *run) (sweep.Study, error) {
-	f := flagValues(r.cfg.Run.Flags)
-	s := design.Grid{Matrix: f.is("matrix"), OneAtATime: r.cfg.Search.Strategy == "one-at-a-time"}
-	var err error
-	if s.Repeats, err = f.count("repeats"); err != nil {
-		return nil, err
+	f := r.flags()
+	s := design.Grid{Matrix: f.is("matrix"), OneAtATime: r.cfg.Search.Strategy == "one-at-a-time", Repeats: f.count("repeats"),
+		Window: f.duration("duration", 0, false), Warmup: f.duration("warm-up", 0, false)}
+	if f.err != nil {
+		return nil, f.err
 	}
-	switch strategy := f["strategy"]; strategy {
+	switch strategy := f.values["strategy"]; strategy {
 	case "":
 	case "crossed", "one-at-a-time":
 		s.OneAtATime = strategy == "one-at-a-time"
@@ -53,18 +54,13 @@ func sweepStudy(p *program, r *run) (sweep.Study, error) {
 		return nil, usagef("--strategy: %q is neither crossed nor one-at-a-time", strategy)
 	}
 	if f.is("rates") {
-		if s.Rates, err = design.ParseRates(f["rates"]); err != nil {
+		var err error
+		if s.Rates, err = design.ParseRates(f.values["rates"]); err != nil {
 			return nil, usagef("--rates: %v", err)
 		}
 	}
 	if s.Matrix && (f.is("rates") || f.is("strategy") || s.Repeats > 1) {
 		return nil, usagef("sweep: --matrix has its own rates and knobs; leave out --rates, --strategy and --repeats")
-	}
-	if s.Window, err = f.duration("duration", 0, false); err != nil {
-		return nil, err
-	}
-	if s.Warmup, err = f.duration("warm-up", 0, false); err != nil {
-		return nil, err
 	}
 	if len(s.Rates) > 0 {
 		if err := design.Bounded(slices.Max(s.Rates), s.Warmup+s.Window); err != nil {
@@ -96,7 +92,7 @@ func probeExperiment() experiment {
 
 // probeStudy reads how much is measured.
 func probeStudy(p *program, r *run) (sweep.Study, error) {
-	spec, err := probeSpec(flagValues(r.cfg.Run.Flags))
+	spec, err := probeSpec(r.flags())
 	if err != nil {
 		return nil, err
 	}
@@ -107,18 +103,12 @@ func probeStudy(p *program, r *run) (sweep.Study, error) {
 	return study(p, r, func() (sweep.Study, error) { return asStudy(design.NewProbe(r.cfg, r.ground, spec)) })
 }
 
-func probeSpec(f flagValues) (s design.ProbeSpec, err error) {
-	if s.Points, err = f.count("points"); err != nil {
-		return s, err
-	}
-	if s.Held, err = f.count("held"); err != nil {
-		return s, err
-	}
-	if s.Points < 4 || s.Points+s.Held > 40 {
+func probeSpec(f *flagReader) (design.ProbeSpec, error) {
+	s := design.ProbeSpec{Points: f.count("points"), Held: f.count("held"), Budget: f.duration("budget", 10*time.Minute, false)}
+	if f.err == nil && (s.Points < 4 || s.Points+s.Held > 40) {
 		return s, usagef("--points, --held: %d and %d, want at least 4 points and at most 40 in all", s.Points, s.Held)
 	}
-	s.Budget, err = f.duration("budget", 10*time.Minute, false)
-	return s, err
+	return s, f.err
 }
 
 // compareExperiment is two configurations in rounds, or two runs.
@@ -151,39 +141,20 @@ func compareFlags() []cli.Flag {
 }
 
 // compareTerms are what a comparison is judged by.
-func compareTerms(f flagValues) (t design.Terms, err error) {
-	if t.Confidence, err = f.share("confidence"); err != nil {
-		return t, err
-	}
-	if t.Indifference, err = f.share("indifference"); err == nil && f.is("fail-if-worse") {
-		t.FailIfWorse, err = f.share("fail-if-worse")
-	}
-	return t, err
+func compareTerms(f *flagReader) design.Terms {
+	return design.Terms{Confidence: f.share("confidence"), Indifference: f.share("indifference"), FailIfWorse: f.ifGiven("fail-if-worse", f.share)}
 }
 
 // compareStudy compares the two configurations of a run in rounds.
 func compareStudy(p *program, r *run) (sweep.Study, error) {
-	f := flagValues(r.cfg.Run.Flags)
-	terms, err := compareTerms(f)
-	if err != nil {
-		return nil, err
-	}
-	s := design.Round{Terms: terms}
-	if s.Number, err = f.count("rounds"); err != nil {
-		return nil, err
-	}
-	if f.is("rate") {
-		if s.Rate, err = f.positive("rate"); err != nil {
-			return nil, err
-		}
-	}
-	if s.Window, err = f.duration("duration", 0, false); err != nil {
-		return nil, err
-	}
-	if s.Warmup, err = f.duration("warm-up", -1, true); err != nil {
-		return nil, err
+	f := r.flags()
+	s := design.Round{Terms: compareTerms(f), Number: f.count("rounds"), Rate: f.ifGiven("rate", f.positive),
+		Window: f.duration("duration", 0, false), Warmup: f.duration("warm-up", -1, true)}
+	if f.err != nil {
+		return nil, f.err
 	}
 	var sides [2]design.Side
+	var err error
 	for i, cfg := range []*config.Config{r.cfg, r.second} {
 		sides[i] = design.Side{Name: r.cfg.Run.Args[i], Config: cfg}
 		if sides[i].Ground, err = p.ground(r, cfg); err != nil {

@@ -73,7 +73,7 @@ func (p *program) cannotRun(r *run) {
 
 // dryProbe tells what a probe may take: its points are chosen as it goes.
 func (p *program) dryProbe(_ context.Context, r *run) error {
-	spec, err := probeSpec(flagValues(r.cfg.Run.Flags))
+	spec, err := probeSpec(r.flags())
 	if err != nil {
 		return err
 	}

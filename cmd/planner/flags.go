@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -186,51 +187,88 @@ func instanceFlags() []cli.Flag {
 	return without(shortcutFlags(), "rate", "growth", "headroom", "spare")
 }
 
-// flagValues are flags of a command as texts, by name.
-type flagValues map[string]string
+// flagReader reads the flags of a command, texts by name, and keeps the first error.
+type flagReader struct {
+	values map[string]string
+	err    error
+}
+
+// flagsOf reads flags of a command line.
+func flagsOf(c *cli.Context, names ...string) *flagReader {
+	f := &flagReader{values: map[string]string{}}
+	for _, name := range names {
+		f.values[name] = c.String(name)
+	}
+	return f
+}
+
+// flags reads the own flags of a run's command.
+func (r *run) flags() *flagReader { return &flagReader{values: r.cfg.Run.Flags} }
 
 // is reports whether a flag is given.
-func (f flagValues) is(name string) bool { return f[name] != "" }
+func (f *flagReader) is(name string) bool { return f.values[name] != "" }
+
+// wrong notes that a flag is not what is wanted.
+func (f *flagReader) wrong(name, want string) {
+	f.err = cmp.Or(f.err, usagef("--%s: %q is not %s", name, f.values[name], want))
+}
+
+// ifGiven reads a flag that may be left out, which is 0.
+func (f *flagReader) ifGiven(name string, read func(string) float64) float64 {
+	if !f.is(name) {
+		return 0
+	}
+	return read(name)
+}
 
 // positive reads a number above 0.
-func (f flagValues) positive(name string) (float64, error) {
-	x, err := strconv.ParseFloat(f[name], 64)
+func (f *flagReader) positive(name string) float64 {
+	x, err := strconv.ParseFloat(f.values[name], 64)
 	if err != nil || !(x > 0) || math.IsInf(x, 0) {
-		return 0, usagef("--%s: %q is not a number above 0", name, f[name])
+		f.wrong(name, "a number above 0")
 	}
-	return x, nil
+	return x
 }
 
 // share reads a number between 0 and 1.
-func (f flagValues) share(name string) (float64, error) {
-	text, percent := strings.CutSuffix(f[name], "%")
+func (f *flagReader) share(name string) float64 {
+	text, percent := strings.CutSuffix(f.values[name], "%")
 	x, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	if percent {
 		x /= 100
 	}
 	if err != nil || !(x > 0 && x < 1) {
-		return 0, usagef("--%s: %q is not a share between 0 and 1, nor between 0 and 100 %%", name, f[name])
+		f.wrong(name, "a share between 0 and 1, nor between 0 and 100 %")
 	}
-	return x, nil
+	return x
 }
 
 // count reads a whole number above 0.
-func (f flagValues) count(name string) (int, error) {
-	n, err := strconv.Atoi(f[name])
+func (f *flagReader) count(name string) int {
+	n, err := strconv.Atoi(f.values[name])
 	if err != nil || n < 1 {
-		return 0, usagef("--%s: %q is not a whole number above 0", name, f[name])
+		f.wrong(name, "a whole number above 0")
 	}
-	return n, nil
+	return n
+}
+
+// seed reads a whole number from 0 on.
+func (f *flagReader) seed(name string) uint64 {
+	n, err := strconv.ParseUint(f.values[name], 10, 64)
+	if err != nil {
+		f.wrong(name, "a whole number of at least 0")
+	}
+	return n
 }
 
 // duration reads a duration with a unit.
-func (f flagValues) duration(name string, unset time.Duration, zero bool) (time.Duration, error) {
+func (f *flagReader) duration(name string, unset time.Duration, zero bool) time.Duration {
 	if !f.is(name) {
-		return unset, nil
+		return unset
 	}
-	d, err := time.ParseDuration(f[name])
+	d, err := time.ParseDuration(f.values[name])
 	if err != nil || d < 0 || d == 0 && !zero {
-		return 0, usagef("--%s: %q is not a duration above 0 with its unit, such as 90s or 5m", name, f[name])
+		f.wrong(name, "a duration above 0 with its unit, such as 90s or 5m")
 	}
-	return d, nil
+	return d
 }

@@ -55,10 +55,10 @@ func (p *program) fleet(c *cli.Context) error {
 		_, err := p.plain.Write(cfg.TOML())
 		return err
 	}
-	f := flagValues{"seeds": c.String("seeds"), "scale": c.String("scale"), "repeat": c.String("repeat")}
-	n, err := f.count("seeds")
-	if err != nil {
-		return err
+	f := flagsOf(c, "seeds", "scale", "repeat")
+	n := f.count("seeds")
+	if f.err != nil {
+		return f.err
 	}
 	plant, heldOut, err := p.plant(cfg, f, c.Bool("search"))
 	if err != nil {
@@ -68,7 +68,7 @@ func (p *program) fleet(c *cli.Context) error {
 	if c.Bool("dry-run") {
 		return p.dryFleet(cfg, plant, seeds)
 	}
-	cfg.Run = config.Call{Command: "fleet", Args: c.Args().Slice(), Flags: f}
+	cfg.Run = config.Call{Command: "fleet", Args: c.Args().Slice(), Flags: f.values}
 	r := &run{cfg: cfg, ground: sweep.Ground{Virtual: true}, started: time.Now()}
 	if err := p.newFolder(c, r, experiment{}); err != nil {
 		return err
@@ -143,7 +143,7 @@ func answerFor(cfg *config.Config, plant *fleet.Plant, heldOut func(uint64) []fl
 
 // plant is what the policies of a configuration are applied to, and with split the
 // traffic that a search holds out: of several days the last, else other draws.
-func (p *program) plant(cfg *config.Config, f flagValues, split bool) (*fleet.Plant, func(uint64) []fleet.Stage, error) {
+func (p *program) plant(cfg *config.Config, f *flagReader, split bool) (*fleet.Plant, func(uint64) []fleet.Stage, error) {
 	simulation, err := simulated(cfg)
 	if err != nil {
 		return nil, nil, err
@@ -185,14 +185,10 @@ func (p *program) plant(cfg *config.Config, f flagValues, split bool) (*fleet.Pl
 
 // traffic draws the stages of a seed, about so many requests, and with split those that
 // are held out.
-func traffic(cfg *config.Config, f flagValues, split bool) (draw, heldOut func(uint64) []fleet.Stage, requests float64, err error) {
-	scale, err := f.positive("scale")
-	if err != nil {
-		return nil, nil, 0, err
-	}
-	repeat, err := f.count("repeat")
-	if err != nil {
-		return nil, nil, 0, err
+func traffic(cfg *config.Config, f *flagReader, split bool) (draw, heldOut func(uint64) []fleet.Stage, requests float64, err error) {
+	scale, repeat := f.positive("scale"), f.count("repeat")
+	if f.err != nil {
+		return nil, nil, 0, f.err
 	}
 	spec := &cfg.Fleet
 	w := cfg.Workload

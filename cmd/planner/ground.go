@@ -18,7 +18,7 @@ import (
 // are launched, or a server that runs already. What it learns where its files go
 // only once there is a run folder.
 func (p *program) ground(r *run, cfg *config.Config) (sweep.Ground, error) {
-	flags := flagValues(r.cfg.Run.Flags)
+	flags := r.flags()
 	if cfg.Simulated() {
 		sim, err := simulated(cfg)
 		if err != nil {
@@ -32,7 +32,7 @@ func (p *program) ground(r *run, cfg *config.Config) (sweep.Ground, error) {
 	if err := launchable(cfg); err != nil {
 		return sweep.Ground{}, err
 	}
-	client := clientOf(cfg, flags["dialect"])
+	client := clientOf(cfg, flags.values["dialect"])
 	see := func(event any) { r.see(event) }
 	if r.cfg.Run.Command == "bench" && cfg.Engine.Kind == "attach" {
 		if err := client.Check(); err != nil {

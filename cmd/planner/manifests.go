@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strconv"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -64,22 +63,18 @@ func nameFlag() cli.Flag {
 
 // handedOver writes the plan of the run folder that the command line names.
 func (p *program) handedOver(c *cli.Context, write func(*plan.Plan, manifest.Options) ([]byte, error)) error {
-	path, err := onePositional(c, "run folder")
+	folder, about, err := openedFolder(c)
 	if err != nil {
 		return err
-	}
-	folder, about, err := sweep.OpenFolder(path)
-	if err != nil {
-		return usageError{err}
 	}
 	o := manifest.Options{Name: c.String("name"), Namespace: c.String("namespace"), Image: c.String("image"),
 		VolumeClaim: c.String("volume-claim"), SBatch: c.StringSlice("sbatch")}
 	if o.Env, err = environmentOf(folder); err != nil {
 		return err
 	}
-	if text := c.String("node-gpus"); text != "" {
-		if o.NodeGPUs, err = strconv.Atoi(text); err != nil || o.NodeGPUs < 1 {
-			return usagef("--node-gpus: %q is not a whole number above 0", text)
+	if f := flagsOf(c, "node-gpus"); f.is("node-gpus") {
+		if o.NodeGPUs = f.count("node-gpus"); f.err != nil {
+			return f.err
 		}
 	}
 	o.NodeSelector = map[string]string{}
@@ -90,17 +85,13 @@ func (p *program) handedOver(c *cli.Context, write func(*plan.Plan, manifest.Opt
 		}
 		o.NodeSelector[key] = value
 	}
-	data, err := folder.Read("plan.json")
-	switch {
+	var planned plan.Plan
+	switch err := folder.ReadJSON("plan.json", &planned); {
 	case errors.Is(err, fs.ErrNotExist):
 		return usagef("%s: %s was made by 'planner %s' and holds no plan; give the folder of a finished 'planner plan', or of 'planner estimate -o'",
 			c.Command.Name, folder.Path, about.Command)
 	case err != nil:
 		return err
-	}
-	var planned plan.Plan
-	if err := planned.UnmarshalJSON(data); err != nil {
-		return fmt.Errorf("%s: %w", folder.File("plan.json"), err)
 	}
 	out, err := write(&planned, o)
 	if err != nil {

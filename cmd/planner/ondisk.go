@@ -41,7 +41,8 @@ func (p *program) compare(c *cli.Context) error {
 
 // compareRuns compares what two runs have measured.
 func (p *program) compareRuns(c *cli.Context, a, b string) error {
-	terms, err := compareTerms(given(c, compareFlags()))
+	f := &flagReader{values: given(c, compareFlags())}
+	terms, err := compareTerms(f), f.err
 	if err != nil {
 		return err
 	}
@@ -81,9 +82,10 @@ func (p *program) fit(c *cli.Context) error {
 		return usagef("fit: missing results; see 'planner fit --help'")
 	}
 	m := decide.Measured{GPU: c.String("gpu")}
-	gpus, err := flagValues{"gpus-per-instance": c.String("gpus-per-instance")}.count("gpus-per-instance")
-	if err != nil {
-		return err
+	f := flagsOf(c, "gpus-per-instance")
+	gpus := f.count("gpus-per-instance")
+	if f.err != nil {
+		return f.err
 	}
 	if c.IsSet("gpus-per-instance") {
 		m.GPUs = gpus

@@ -3,14 +3,15 @@ package main
 import (
 	"context"
 	"errors"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
 	"planner/internal/config"
 	"planner/sweep"
 	"planner/sweep/design"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
-	"time"
-
-	"github.com/urfave/cli/v2"
 )
 
 // simulateExperiment is one load point in virtual time.
@@ -53,9 +54,9 @@ func loadFlags(warmup string) []cli.Flag {
 
 // pointStudy measures one load point.
 func pointStudy(p *program, r *run) (sweep.Study, error) {
-	f := flagValues(r.cfg.Run.Flags)
+	f := r.flags()
 	t, err := loadPoint(f, r.cfg)
-	if held, _ := r.held(); len(f) == 0 && len(held) > 0 {
+	if held, _ := r.held(); len(f.values) == 0 && len(held) > 0 {
 		// Earlier versions kept the load in the journal alone.
 		was := held[0].Trial
 		t.Rate, t.Concurrency, t.Requests, t.Warmup, t.Window = was.Rate, was.Concurrency, was.Requests, was.Warmup, was.Window
@@ -89,25 +90,20 @@ func pointStudy(p *program, r *run) (sweep.Study, error) {
 
 // loadPoint reads the load flags into a trial of the configuration's only knob
 // set. Without any, a workload with a trace is replayed once as it stands.
-func loadPoint(f flagValues, cfg *config.Config) (measure.Trial, error) {
+func loadPoint(f *flagReader, cfg *config.Config) (measure.Trial, error) {
 	runnable, _ := cfg.Candidates()
-	t := measure.Trial{Knobs: runnable[0], Workload: &cfg.Workload, Seed: cfg.Workload.Seed, Objective: cfg.Objective, Whole: true}
-	var err error
-	if t.Warmup, err = f.duration("warm-up", 0, true); err != nil {
-		return t, err
-	}
-	if f.is("concurrency") || f.is("requests") {
+	t := measure.Trial{Knobs: runnable[0], Workload: &cfg.Workload, Seed: cfg.Workload.Seed, Objective: cfg.Objective, Whole: true,
+		Warmup: f.duration("warm-up", 0, true), Rate: f.ifGiven("rate", f.positive)}
+	switch {
+	case f.err != nil:
+		return t, f.err
+	case f.is("concurrency") || f.is("requests"):
 		return t, closedPoint(f, &t)
-	}
-	if f.is("rate") {
-		if t.Rate, err = f.positive("rate"); err != nil {
-			return t, err
-		}
-	} else if !cfg.Workload.Replayed() {
+	case t.Rate == 0 && !cfg.Workload.Replayed():
 		return t, errors.New(cfg.Run.Command + ": give a load: --rate R [--duration D], or --concurrency N [--requests M], or a workload with a trace")
 	}
-	if t.Window, err = f.duration("duration", defaultWindow(&cfg.Workload, t.Rate), false); err != nil {
-		return t, err
+	if t.Window = f.duration("duration", defaultWindow(&cfg.Workload, t.Rate), false); f.err != nil {
+		return t, f.err
 	}
 	return t, design.Bounded(t.Workload.MeanRate(t.Rate), t.Warmup+t.Window)
 }
@@ -124,22 +120,20 @@ func defaultWindow(w *workload.Workload, rate float64) time.Duration {
 	return workload.WholeWindow(enough, rate)
 }
 
-func closedPoint(f flagValues, t *measure.Trial) error {
+func closedPoint(f *flagReader, t *measure.Trial) error {
 	if f.is("rate") || f.is("duration") {
 		return errors.New("--concurrency (closed loop) and --rate or --duration (open loop) exclude each other")
 	}
 	if !f.is("concurrency") {
 		return errors.New("--requests needs --concurrency")
 	}
-	slots, err := f.count("concurrency")
-	if err != nil {
-		return err
-	}
-	t.Concurrency, t.Requests = slots, 10*slots
+	t.Concurrency = f.count("concurrency")
+	t.Requests = 10 * t.Concurrency
 	if f.is("requests") {
-		if t.Requests, err = f.count("requests"); err != nil {
-			return err
-		}
+		t.Requests = f.count("requests")
+	}
+	if f.err != nil {
+		return f.err
 	}
 	return design.BoundedSlots(t.Concurrency, t.Requests)
 }

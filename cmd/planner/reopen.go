@@ -98,13 +98,9 @@ func (p *program) reportCommand() *cli.Command {
 // ended, else prepared to go on. With again, a run that ended for engines that failed is
 // one that goes on.
 func (p *program) reopen(c *cli.Context, again bool) (*run, *stored, error) {
-	path, err := onePositional(c, "run folder")
+	folder, about, err := openedFolder(c)
 	if err != nil {
 		return nil, nil, err
-	}
-	folder, about, err := sweep.OpenFolder(path)
-	if err != nil {
-		return nil, nil, usageError{err}
 	}
 	r := &run{folder: &folder}
 	var done stored
@@ -154,13 +150,9 @@ func (p *program) configured(r *run, about sweep.About) (err error) {
 
 // reportTrial prints one trial of a run folder, step by step.
 func (p *program) reportTrial(c *cli.Context, number int) error {
-	path, err := onePositional(c, "run folder")
+	folder, about, err := openedFolder(c)
 	if err != nil {
 		return err
-	}
-	folder, about, err := sweep.OpenFolder(path)
-	if err != nil {
-		return usageError{err}
 	}
 	r := &run{folder: &folder}
 	trials, err := r.held()
@@ -169,7 +161,7 @@ func (p *program) reportTrial(c *cli.Context, number int) error {
 	}
 	i := slices.IndexFunc(trials, func(m measure.Measurement) bool { return m.Trial.Number == number && m.Rejected.Text == "" })
 	if i < 0 {
-		return usagef("report: %s has no trial %d; its trials are 1 to %d", path, number, len(trials))
+		return usagef("report: %s has no trial %d; its trials are 1 to %d", folder.Path, number, len(trials))
 	}
 	if err := p.configured(r, about); err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"sort"
-	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -124,17 +123,15 @@ func fixedServer(c *cli.Context, s *serve.Simulator) error {
 	if s.Fixed.TPOT, err = distributionFlag(c, "tpot"); err != nil {
 		return err
 	}
-	if c.IsSet("seed") {
-		if s.Seed, err = strconv.ParseUint(c.String("seed"), 10, 64); err != nil {
-			return usagef("--seed: %q is not a whole number of 0 and above", c.String("seed"))
-		}
+	f := flagsOf(c, "seed", "slots")
+	if f.is("seed") {
+		s.Seed = f.seed("seed")
 	}
 	s.Model = cmp.Or(s.Model, "simulated")
-	if c.String("slots") == "0" {
-		return nil
+	if f.values["slots"] != "0" {
+		s.Fixed.Slots = f.count("slots")
 	}
-	s.Fixed.Slots, err = flagValues{"slots": c.String("slots")}.count("slots")
-	return err
+	return f.err
 }
 
 // distributionFlag reads a flag for times; none without it.

@@ -3,11 +3,11 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -60,20 +60,13 @@ func (p *program) trace(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	seed, err := strconv.ParseUint(c.String("seed"), 10, 64)
-	if err != nil {
-		return usagef("--seed: %q is not a whole number of at least 0", c.String("seed"))
-	}
-	share, rate := 1.0, 0.0
-	if c.IsSet("thin") {
-		if share, err = (flagValues{"thin": c.String("thin")}).positive("thin"); err != nil || share > 1 {
-			return usagef("--thin: %q is not a share above 0 and up to 1", c.String("thin"))
-		}
-	}
-	if c.IsSet("rate") {
-		if rate, err = (flagValues{"rate": c.String("rate")}).positive("rate"); err != nil {
-			return err
-		}
+	flags := flagsOf(c, "seed", "thin", "rate")
+	seed, share, rate := flags.seed("seed"), cmp.Or(flags.ifGiven("thin", flags.positive), 1), flags.ifGiven("rate", flags.positive)
+	switch {
+	case flags.err != nil:
+		return flags.err
+	case share > 1:
+		return usagef("--thin: %q is not a share above 0 and up to 1", c.String("thin"))
 	}
 	if c.IsSet("format") && c.IsSet("map") {
 		return usagef("trace: --format names a known format and --map describes another: want one of the two")
