@@ -52,7 +52,7 @@ func unreadFleet() Fleet {
 func usualAutoscaler() fleet.Autoscaler {
 	return fleet.Autoscaler{Kind: fleet.None, HPA: fleet.UsualHPA(),
 		KEDA:     fleet.KEDA{Polling: 30 * time.Second, Cooldown: 5 * time.Minute},
-		Analyser: fleet.Analyser{Interval: 30 * time.Second, Up: 0.85, Down: 0.7, Cap: 2, Smoothing: 1},
+		Analyser: fleet.Analyser{Interval: time.Minute, Up: 0.85, Down: 0.7, Cap: 2, Smoothing: 1},
 		Monitor:  fleet.Monitor{Scrape: 15 * time.Second, Quantile: 0.9, Predicted: true},
 	}
 }
@@ -250,7 +250,7 @@ func (r *reader) checkSignals(c *Config) {
 		if r.given("fleet.autoscaler.signal") {
 			n = r.at("fleet.autoscaler.signal")
 		}
-		n.refuse(`looks at what is predicted of requests, and the router %q knows nothing of its replicas; want signal = "measured", or the router least-in-flight, least-tokens or prefix-affinity`, p.Router)
+		n.refuse(`looks at what is predicted of requests, and the router %q knows nothing of its replicas; want signal = "measured", or the router least-in-flight, least-tokens, least-prefill or prefix-affinity`, p.Router)
 	}
 }
 

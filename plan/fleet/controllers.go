@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -91,7 +90,8 @@ func (a *Autoscaler) start(current int, p *Policy) controller {
 	case ByKEDA:
 		return &kedaControl{hpa: newHPA(a.HPA, max(p.Min, 1), p.Max, current), spec: a.KEDA, metrics: a.Metrics, least: p.Min, sync: sync, poll: a.KEDA.Polling.Seconds()}
 	case Saturation:
-		return &saturationControl{hpa: newHPA(a.HPA, p.Min, p.Max, current), spec: a.Analyser, wanted: current, sync: sync, look: a.Analyser.Interval.Seconds(), level: math.NaN()}
+		// It has looked at an idle fleet before: more replicas than the least were held by hand.
+		return &saturationControl{hpa: newHPA(a.HPA, p.Min, p.Max, p.Min), spec: a.Analyser, wanted: p.Min, why: "saturation 0", sync: sync, look: a.Analyser.Interval.Seconds()}
 	case Schedule:
 		return &scheduleControl{entries: a.Entries, every: sync}
 	case Forecast:
@@ -183,11 +183,7 @@ func (s *saturationControl) decide(v *view) (int, string) {
 // grow, it counts on those that are starting.
 func (s *saturationControl) analyse(raw float64, existing, ready int) int {
 	raw = min(raw, s.spec.Cap)
-	if math.IsNaN(s.level) {
-		s.level = raw
-	} else {
-		s.level = s.spec.Smoothing*raw + (1-s.spec.Smoothing)*s.level
-	}
+	s.level = s.spec.Smoothing*raw + (1-s.spec.Smoothing)*s.level
 	s.why = fmt.Sprintf("saturation %.3f", s.level)
 	n := float64(existing)
 	credit := 1.0

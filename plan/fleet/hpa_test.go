@@ -112,7 +112,7 @@ func TestSaturationAnalyser(t *testing.T) {
 	}
 	s := Autoscaler{Kind: Saturation, Analyser: Analyser{Up: 1, Down: 0.1, Cap: 2, Smoothing: 0.6}}
 	control := s.start(10, &Policy{Min: 1, Max: 100}).(*saturationControl)
-	for _, look := range []struct{ raw, level float64 }{{0.5, 0.5}, {9, 0.6*2 + 0.4*0.5}, {0, 0.4 * 1.4}} {
+	for _, look := range []struct{ raw, level float64 }{{0.5, 0.3}, {9, 0.6*2 + 0.4*0.3}, {0, 0.4 * 1.32}} {
 		if control.analyse(look.raw, 10, 10); !close(control.level, look.level) {
 			t.Errorf("a look of %v gives a level of %v, want %v", look.raw, control.level, look.level)
 		}

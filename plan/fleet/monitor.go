@@ -1,14 +1,14 @@
 package fleet
 
 import (
-	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"gonum.org/v1/gonum/stat"
+
 	"planner/model/sim"
 	"planner/sweep/measure"
-	"planner/sweep/workload"
 )
 
 // Metric is something an autoscaler looks at, and its target: of what every replica has
@@ -48,24 +48,33 @@ type sample struct {
 // observed is a latency at a time, in seconds, or as a share of its limit.
 type observed struct{ at, value float64 }
 
+// limited are the latencies of a class that have a limit: of the first token, or of the
+// others.
+type limited struct {
+	limit float64
+	seen  []observed
+}
+
 // monitor keeps what can be seen of a fleet for as long as somebody looks at it.
 type monitor struct {
-	on     bool
-	spec   *Monitor
-	limits []ClassLimits
+	on   bool
+	spec *Monitor
 	// output is the mean length of the answers, which a predictor knows.
 	output float64
 	ttft   []observed
-	// ratios are the latencies over their limits: of the first token, and of the others.
-	ratios [2][]observed
-	// knocks counts requests that found no replica.
+	// limits are those of each class, without a limit 0.
+	limits [][2]limited
+	// arrivals are the requests as they came, those that found no replica too.
 	arrivals []observed
 }
 
 // begin starts to look.
 func (m *monitor) begin(f *fleet) {
 	a := &f.s.Policy.Autoscaler
-	m.on, m.spec, m.limits = true, &a.Monitor, f.s.Limits
+	m.on, m.spec = true, &a.Monitor
+	for _, l := range f.s.Limits {
+		m.limits = append(m.limits, [2]limited{{limit: l.TTFT.Seconds()}, {limit: l.TPOT.Seconds()}})
+	}
 	tokens := 0
 	for _, q := range f.requests {
 		tokens += q.Output
@@ -84,8 +93,12 @@ func (m *monitor) scrape(f *fleet) {
 			float64(r.arrived), float64(r.promptTokens), float64(r.outputTokens)})
 		r.samples = since(r.samples, from, func(s sample) float64 { return s.at })
 	}
-	for _, list := range []*[]observed{&m.ttft, &m.ratios[0], &m.ratios[1], &m.arrivals} {
-		*list = since(*list, from, func(o observed) float64 { return o.at })
+	old := func(list *[]observed) { *list = since(*list, from, func(o observed) float64 { return o.at }) }
+	old(&m.ttft)
+	old(&m.arrivals)
+	for i := range m.limits {
+		old(&m.limits[i][0].seen)
+		old(&m.limits[i][1].seen)
 	}
 	f.at(f.now+m.spec.Scrape.Seconds(), event{kind: scrape})
 }
@@ -109,36 +122,42 @@ func (m *monitor) first(f *fleet, t *sim.Told) {
 	}
 	v := t.At - f.calls[t.Request].due
 	m.ttft = append(m.ttft, observed{f.now, v})
-	if l := m.limits[f.requests[t.Request].Class].TTFT; l > 0 && !m.spec.Predicted {
-		m.ratios[0] = append(m.ratios[0], observed{f.now, v / l.Seconds()})
+	if !m.spec.Predicted {
+		m.notice(f, f.requests[t.Request].Class, 0, v)
 	}
 }
 
-// ended notes the time per token of a request that is over.
+// ended notes the time per token of a request that is over, or what had been predicted
+// of it: llm-d's router counts a prediction once it knows what became of the request.
 func (m *monitor) ended(f *fleet, r *measure.Record) {
-	if !m.on || m.spec.Predicted {
+	if !m.on {
 		return
 	}
-	if v, ok := r.TPOT(); ok && m.limits[r.Class].TPOT > 0 {
-		m.ratios[1] = append(m.ratios[1], observed{f.now, v.Seconds() / m.limits[r.Class].TPOT.Seconds()})
+	v, ok := r.TPOT()
+	switch c := &f.calls[r.ID]; {
+	case m.spec.Predicted && r.Outcome == measure.OK:
+		m.notice(f, r.Class, 0, c.predicted[0])
+		m.notice(f, r.Class, 1, c.predicted[1])
+	case !m.spec.Predicted && ok:
+		m.notice(f, r.Class, 1, v.Seconds())
 	}
 }
 
-// routed notes what is predicted of a request that a replica is about to get.
-func (m *monitor) routed(f *fleet, r *replica, q *workload.Request) {
+// notice keeps a latency that has a limit.
+func (m *monitor) notice(f *fleet, class, kind int, v float64) {
+	if l := &m.limits[class][kind]; l.limit > 0 {
+		l.seen = append(l.seen, observed{f.now, v})
+	}
+}
+
+// routed notes a request that a replica is about to get, and predicts its latencies.
+func (m *monitor) routed(f *fleet, r *replica, id int) {
 	if !m.on {
 		return
 	}
 	m.arrivals = append(m.arrivals, observed{f.now, 1})
-	if !m.spec.Predicted {
-		return
-	}
-	ttft, tpot := r.engine.Predict(q.Prompt, m.output)
-	if l := m.limits[q.Class].TTFT; l > 0 {
-		m.ratios[0] = append(m.ratios[0], observed{f.now, ttft / l.Seconds()})
-	}
-	if l := m.limits[q.Class].TPOT; l > 0 {
-		m.ratios[1] = append(m.ratios[1], observed{f.now, tpot / l.Seconds()})
+	if p := &f.calls[id].predicted; m.spec.Predicted {
+		p[0], p[1] = r.engine.Predict(f.requests[id].Prompt, m.output)
 	}
 }
 
@@ -226,14 +245,17 @@ func (v *view) fleetValue(name string) (float64, bool) {
 	m := &v.f.monitor
 	if name == "saturation" {
 		worst, known := 0.0, false
-		for i := range m.ratios {
-			if x, ok := v.statistic(m.ratios[i], m.spec.Quantile); ok {
-				worst, known = max(worst, x), true
+		for i := range m.limits {
+			for kind, bounds := range [2][]float64{routerTTFT[:], routerTPOT[:]} {
+				l := &m.limits[i][kind]
+				if x, ok := v.statistic(l.seen, m.spec.Quantile, bounds); ok {
+					worst, known = max(worst, x/l.limit), true
+				}
 			}
 		}
 		return worst, known
 	}
-	x, ok := v.statistic(m.ttft, map[string]float64{"ttft_p50_ms": 0.5, "ttft_p90_ms": 0.9, "ttft_p99_ms": 0.99}[name])
+	x, ok := v.statistic(m.ttft, map[string]float64{"ttft_p50_ms": 0.5, "ttft_p90_ms": 0.9, "ttft_p99_ms": 0.99}[name], engineTTFT[:])
 	return 1000 * x, ok
 }
 
@@ -268,21 +290,16 @@ func (v *view) window(all []observed, length float64) []float64 {
 	return values
 }
 
-// statistic is a quantile of a window, or its mean.
-func (v *view) statistic(all []observed, quantile float64) (float64, bool) {
+// statistic is a quantile of a window as a histogram shows it, or the mean.
+func (v *view) statistic(all []observed, quantile float64, bounds []float64) (float64, bool) {
 	values := v.window(all, max(v.f.monitor.spec.Window, v.f.monitor.spec.Scrape).Seconds())
-	if len(values) == 0 {
+	switch {
+	case len(values) == 0:
 		return 0, false
+	case quantile == 0:
+		return stat.Mean(values, nil), true
 	}
-	if quantile == 0 {
-		sum := 0.0
-		for _, x := range values {
-			sum += x
-		}
-		return sum / float64(len(values)), true
-	}
-	slices.Sort(values)
-	return values[min(int(math.Ceil(quantile*float64(len(values))))-1, len(values)-1)], true
+	return histogramQuantile(values, quantile, bounds), true
 }
 
 // decide asks the controller.

@@ -35,8 +35,9 @@ type replica struct {
 	samples                             []sample // newest last, see monitor.go
 }
 
-// flight is what a replica has to do, as the router counts it.
-type flight struct{ requests, tokens int }
+// flight is what a replica has to do, as the router counts it: requests, their prompt
+// tokens, and those of prompts whose first token has not come yet.
+type flight struct{ requests, tokens, prefill int }
 
 // node is a machine, or the place of one.
 type node struct {

@@ -49,6 +49,16 @@ func (x *router) pick(targets []*replica, q *workload.Request) *replica {
 		return targets[(x.turn-1)%len(targets)]
 	case LeastTokens:
 		return least(targets, func(r *replica) int { return r.flight.tokens })
+	case LeastPrefill:
+		// Of several one at random, as llm-d's router does it.
+		prefill := func(r *replica) int { return r.flight.prefill }
+		fewest, best := prefill(least(targets, prefill)), []*replica(nil)
+		for _, r := range targets {
+			if prefill(r) == fewest {
+				best = append(best, r)
+			}
+		}
+		return best[x.rng.IntN(len(best))]
 	case PrefixAffinity:
 		if r := x.home(targets, q); r != nil {
 			return r

@@ -21,6 +21,10 @@ type call struct {
 	next     int // 1 + the next that waits for the same
 	root     int // of its conversation
 	stage    int
+	// begun says that the attempt has its first token; predicted are its time to that and
+	// per token, in seconds, where somebody asked.
+	begun     bool
+	predicted [2]float64
 }
 
 type callState uint8
@@ -251,6 +255,7 @@ func (f *fleet) advance(to float64) {
 			continue
 		}
 		if t.End == nil {
+			f.begun(c, f.requests[t.Request])
 			f.monitor.first(f, t)
 			continue
 		}
@@ -260,11 +265,20 @@ func (f *fleet) advance(to float64) {
 	f.told = f.told[:0]
 }
 
+// begun takes the prompt of an attempt off what its replica has yet to compute.
+func (f *fleet) begun(c *call, q *workload.Request) {
+	if !c.begun {
+		c.begun = true
+		c.replica.flight.prefill -= q.Prompt
+	}
+}
+
 // land takes a request off the replica that it was on.
 func (f *fleet) land(id int, record *measure.Record) {
 	r := f.calls[id].replica
 	r.flight.requests--
 	r.flight.tokens -= f.requests[id].Prompt
+	f.begun(&f.calls[id], f.requests[id])
 	r.outputTokens += record.Output
 	if r.state == draining && r.flight.requests == 0 {
 		f.at(f.now, event{kind: drainEnds, replica: r})
@@ -346,10 +360,11 @@ func (f *fleet) route(id int) {
 		return
 	}
 	r := f.router.choose(f.targets, q, c.root)
-	c.state, c.replica = inFlight, r
-	f.monitor.routed(f, r, q)
+	c.state, c.replica, c.begun = inFlight, r, false
+	f.monitor.routed(f, r, id)
 	r.flight.requests++
 	r.flight.tokens += q.Prompt
+	r.flight.prefill += q.Prompt
 	r.arrived++
 	r.promptTokens += q.Prompt
 	r.engine.Submit(f.now, c.sent, id, q)

@@ -108,12 +108,13 @@ const (
 	RoundRobin     Router = "round-robin"
 	LeastInFlight  Router = "least-in-flight"
 	LeastTokens    Router = "least-tokens"
+	LeastPrefill   Router = "least-prefill"
 	PrefixAffinity Router = "prefix-affinity"
 )
 
 // Routers lists the routers.
 func Routers() []Router {
-	return []Router{Random, RoundRobin, LeastInFlight, LeastTokens, PrefixAffinity}
+	return []Router{Random, RoundRobin, LeastInFlight, LeastTokens, LeastPrefill, PrefixAffinity}
 }
 
 // Predicts reports whether a router knows what its replicas hold, so that it can predict
