@@ -101,7 +101,8 @@ func NamedFormat(name string) WeightFormat {
 }
 
 // nearest returns the shown names of up to three entries with the smallest edit
-// distance, of the whole name or of its beginning, which people give alone.
+// distance, of the whole name or of its beginning, which people give alone: one of those
+// that begin with the same word.
 func nearest(want string, entries [][]string) []string {
 	distance := func(names []string) int {
 		least := math.MaxInt
@@ -113,8 +114,16 @@ func nearest(want string, entries [][]string) []string {
 		}
 		return least
 	}
-	sorted := slices.SortedStableFunc(slices.Values(entries), func(a, b []string) int { return cmp.Compare(distance(a), distance(b)) })
-	return list.Map(sorted[:min(3, len(sorted))], func(names []string) string { return names[0] })
+	var near []string
+	families := map[string]bool{}
+	for _, names := range slices.SortedStableFunc(slices.Values(entries), func(a, b []string) int { return cmp.Compare(distance(a), distance(b)) }) {
+		family, _, _ := strings.Cut(names[0], " ")
+		if !families[family] && len(near) < 3 {
+			near = append(near, names[0])
+		}
+		families[family] = true
+	}
+	return near
 }
 
 // quoted lists names for messages.

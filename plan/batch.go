@@ -10,8 +10,8 @@ type Job struct {
 	// Requests are all of the job, with growth. A job that is there every day is that of
 	// one day.
 	Requests float64       `json:"requests"`
-	Deadline time.Duration `json:"deadline_s"`
-	Daily    bool          `json:"daily,omitempty"`
+	Deadline time.Duration `json:"deadline_s"`      // from the start until all requests are done
+	Daily    bool          `json:"daily,omitempty"` // whether it is there every day
 }
 
 // rate is how many requests per second meet the deadline.
@@ -28,8 +28,8 @@ func (d Demand) JobDemand(j Job) Demand {
 // Batch is what a fleet takes for a job, all instances working at their safe rate until
 // nothing is left.
 type Batch struct {
-	Duration time.Duration `json:"duration_s"`
-	GPUHours float64       `json:"gpu_hours"`
+	Duration time.Duration `json:"duration_s"` // from the start until the fleet is done
+	GPUHours float64       `json:"gpu_hours"`  // of all GPUs until then
 	// USD is that of the GPU hours; nil without a price.
 	USD *float64 `json:"usd"`
 }

@@ -3,13 +3,13 @@ package plan
 // Cost is in US dollars; a figure that is not known is nil. Those per million tokens are
 // three allocations of the same money: to the input alone, to the output alone, to both.
 type Cost struct {
-	PerHour                *float64 `json:"usd_per_hour"`
-	PerMonth               *float64 `json:"usd_per_month"`
-	PerYear                *float64 `json:"usd_per_year"`
-	PerMillionInputTokens  *float64 `json:"usd_per_million_input_tokens"`
-	PerMillionOutputTokens *float64 `json:"usd_per_million_output_tokens"`
-	PerMillionTokens       *float64 `json:"usd_per_million_tokens"`
-	PerThousandRequests    *float64 `json:"usd_per_thousand_requests"`
+	PerHour                *float64 `json:"usd_per_hour"`                  // of all GPUs of the fleet
+	PerMonth               *float64 `json:"usd_per_month"`                 // 730 hours
+	PerYear                *float64 `json:"usd_per_year"`                  // 8,760 hours
+	PerMillionInputTokens  *float64 `json:"usd_per_million_input_tokens"`  // all of the money over the prompt tokens
+	PerMillionOutputTokens *float64 `json:"usd_per_million_output_tokens"` // all of the money over the output tokens
+	PerMillionTokens       *float64 `json:"usd_per_million_tokens"`        // all of the money over both
+	PerThousandRequests    *float64 `json:"usd_per_thousand_requests"`     // at the load that the cost is stated at
 	// EnergyPerHour is that of GPUs, servers and cooling at the power price. It is a part of
 	// the other figures where GPUs are bought; rented ones come with their power.
 	EnergyPerHour *float64 `json:"usd_energy_per_hour,omitempty"`
@@ -53,8 +53,8 @@ func (o *Offer) price(f *Fleet, rate float64) Cost {
 // and at the mean rate (nil when that is not known).
 type Bill struct {
 	Cost
-	AtCapacity Cost  `json:"at_capacity"`
-	AtMean     *Cost `json:"at_mean"`
+	AtCapacity Cost  `json:"at_capacity"` // as if every instance ran at its safe rate
+	AtMean     *Cost `json:"at_mean"`     // at the mean rate; null where none is known
 	// Ways are the same instances paid for in every way that is known, at the planned rate,
 	// where there are several; the first is the plan's own.
 	Ways []WayCost `json:"ways_to_pay,omitempty"`
@@ -62,7 +62,7 @@ type Bill struct {
 
 // WayCost is the fleet paid for in one way.
 type WayCost struct {
-	Name string `json:"name"`
+	Name string `json:"name"` // on_demand, reserved_1y, spot or purchase
 	Cost
 }
 

@@ -9,7 +9,7 @@ import (
 // Driver is an assumption that carries a part of the cost: without it the same instances
 // would be fewer or cheaper.
 type Driver struct {
-	What string `json:"what"`
+	What string `json:"what"` // the assumption, in words
 	// Share is its part of the cost, of the GPUs where there is no price.
 	Share float64 `json:"share"`
 	// GPUs and PerHour are what it adds.

@@ -9,14 +9,14 @@ import (
 
 // Fleet is a number of instances, and where the number comes from.
 type Fleet struct {
-	Instances       int `json:"instances"`
-	GPUsPerInstance int `json:"gpus_per_instance"`
-	GPUs            int `json:"gpus"`
+	Instances       int `json:"instances"`         // servers that are started alike
+	GPUsPerInstance int `json:"gpus_per_instance"` // of one server
+	GPUs            int `json:"gpus"`              // of all instances
 	// Needed is the planned rate over the safe rate, rounded up, without
 	// headroom and spares.
 	Needed   int     `json:"instances_needed"`
-	Headroom float64 `json:"headroom"`
-	Spare    int     `json:"spare"`
+	Headroom float64 `json:"headroom"` // the share of the planned rate that is kept free
+	Spare    int     `json:"spare"`    // instances on top of what the load needs
 	// PlannedRate is the demand with growth and burst, in requests per second.
 	PlannedRate float64 `json:"planned_rate_per_s"`
 	// Utilization is the planned rate over what all instances carry safely.
@@ -27,7 +27,7 @@ type Fleet struct {
 	// AfterZoneLoss is that of the others when a zone is lost, the one with most instances;
 	// nil where all are in one.
 	AfterZoneLoss *float64 `json:"utilization_after_zone_loss"`
-	Availability  Reached  `json:"availability"`
+	Availability  Reached  `json:"availability"` // how often enough instances are up
 	// KW is what the facility draws for all GPUs; 0 if unknown.
 	KW float64 `json:"kw,omitempty"`
 	// DecidedBy names the rule that set the number: load, spare, availability or

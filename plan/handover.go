@@ -30,7 +30,7 @@ type Served struct {
 
 // Engine is how one instance is started.
 type Engine struct {
-	Kind string `json:"kind"`
+	Kind string `json:"kind"` // simulated, vllm, sglang, trtllm, tgi, llama-server, lmdeploy, command or attach
 	// Version is the release that was simulated or measured, "" where that is not known.
 	Version string `json:"version"`
 	// Simulated says that the figures of the plan are of the simulated engine.
@@ -61,8 +61,8 @@ type Engine struct {
 
 // OptionFile is a file that an engine reads its options from.
 type OptionFile struct {
-	Path    string `json:"path"`
-	Content string `json:"content"`
+	Path    string `json:"path"`    // where the command looks for it
+	Content string `json:"content"` // what stands there
 }
 
 // Limits are those of one instance; 0 is the engine's own.
@@ -110,7 +110,7 @@ func (p *Plan) Autoscale(inFlight func(rate float64) float64) *Autoscaling {
 type Feature struct {
 	// Name is the key of the configuration, or the option of the engine, with its value.
 	Name  string    `json:"feature"`
-	State Modelling `json:"state"`
+	State Modelling `json:"state"` // modelled, approximated or refused
 	// How says what is approximated, or what to do about what is refused.
 	How string `json:"how,omitempty"`
 }

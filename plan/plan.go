@@ -45,11 +45,11 @@ type Offer struct {
 // IdleLatency is the latency of an idle engine, which is the smallest limit that
 // any rate can meet.
 type IdleLatency struct {
-	Bound    string  `json:"bound"`
-	Stat     string  `json:"statistic"`
-	Latency  float64 `json:"latency_ms"`
-	Limit    float64 `json:"limit_ms"`
-	Feasible float64 `json:"smallest_feasible_limit_ms"`
+	Bound    string  `json:"bound"`                      // the limit that is missed
+	Stat     string  `json:"statistic"`                  // mean, p50, p90, p95, p99 or p99.9
+	Latency  float64 `json:"latency_ms"`                 // that of a request alone on the server
+	Limit    float64 `json:"limit_ms"`                   // what was asked
+	Feasible float64 `json:"smallest_feasible_limit_ms"` // the least limit that a request alone meets
 }
 
 // FromCrossing is the offer's rate where nothing but a table of latencies is
@@ -62,7 +62,7 @@ func FromCrossing(x *curve.Crossing) search.Estimate {
 // Alternative is an offer sized for the same demand as the plan.
 type Alternative struct {
 	Offer    Offer `json:",embed"`
-	Feasible bool  `json:"feasible"`
+	Feasible bool  `json:"feasible"` // whether a fleet of it meets everything that was asked
 	// Undecided says that no rate is known of the offer by which to size a fleet, though
 	// it may carry one.
 	Undecided bool `json:"undecided,omitempty"`
@@ -106,17 +106,17 @@ type Comparison struct {
 // Setting is a knob set and the rate of one instance; nil if none is known.
 type Setting struct {
 	Knobs measure.Knobs    `json:"knobs"`
-	Rate  *search.Estimate `json:"max_rate_per_s"`
+	Rate  *search.Estimate `json:"max_rate_per_s"` // null where none was found
 }
 
 // Gain is a ratio of two maximum rates less one, with its interval. What is not
 // known of the engine moves both rates together, so the interval is narrower than
 // the two rates' own would have it.
 type Gain struct {
-	Value      float64 `json:"value"`
-	Low        float64 `json:"low"`
-	High       float64 `json:"high"`
-	Confidence float64 `json:"confidence"`
+	Value      float64 `json:"value"`      // as a share: 0.1 is 10 % more
+	Low        float64 `json:"low"`        // the lower end of the interval
+	High       float64 `json:"high"`       // its upper end
+	Confidence float64 `json:"confidence"` // the probability of the interval
 }
 
 // Shown reports whether the gain is one: its interval lies above zero.
@@ -142,8 +142,8 @@ type Plan struct {
 	// Alternatives are the other offers: the feasible ones by cost per hour,
 	// then GPUs, and behind them the infeasible ones.
 	Alternatives []Alternative       `json:"alternatives"`
-	Rejected     []measure.Rejection `json:"rejected"`
-	Assumptions  []string            `json:"assumptions"`
+	Rejected     []measure.Rejection `json:"rejected"`    // the knob sets that cannot run
+	Assumptions  []string            `json:"assumptions"` // what was assumed where nothing was said, in words
 	Warnings     note.Notes          `json:"notes"`
 	Demand       Demand              `json:"demand"`
 	Objective    measure.SLO         `json:"slo"`

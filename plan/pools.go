@@ -11,7 +11,7 @@ import (
 type Pools struct {
 	// Recommended says which is cheaper, [OnePool] or [PoolEach].
 	Recommended string `json:"recommended"`
-	Each        []Pool `json:"each"`
+	Each        []Pool `json:"each"` // a pool for each class
 	// Instances, GPUs and PerHour are those of all pools together: 0 and nil where a class
 	// has no plan, for the Reason. With figures, the Reason says which limit they break.
 	Instances int         `json:"instances"`
@@ -22,7 +22,7 @@ type Pools struct {
 
 // Pool is that of one class.
 type Pool struct {
-	Class string `json:"class"`
+	Class string `json:"class"` // the name of the class in the mix
 	// Share is the part of all requests that the class is.
 	Share float64 `json:"share"`
 	// Plan is nil where there is none, for the reason Why.

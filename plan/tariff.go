@@ -56,8 +56,8 @@ const serverShare = 0.8
 
 // Term is one way to pay for a GPU.
 type Term struct {
-	Name       string  `json:"name"`
-	PerGPUHour float64 `json:"usd_per_gpu_hour"`
+	Name       string  `json:"name"`             // on_demand, reserved_1y, spot or purchase
+	PerGPUHour float64 `json:"usd_per_gpu_hour"` // all that it costs
 	// Capital, Power and Hosting are the parts of what is bought.
 	Capital float64 `json:"usd_capital_per_gpu_hour,omitempty"`
 	Power   float64 `json:"usd_power_per_gpu_hour,omitempty"`
@@ -69,15 +69,15 @@ type Term struct {
 // ListPrices are the prices of one GPU for an hour that a catalog knows, in US dollars; 0
 // where it knows none.
 type ListPrices struct {
-	Low  float64 `json:"usd_on_demand_low,omitempty"`
-	High float64 `json:"usd_on_demand_high,omitempty"`
-	By   string  `json:"on_demand_by,omitempty"`
+	Low  float64 `json:"usd_on_demand_low,omitempty"`  // the lowest list price on demand, per GPU and hour
+	High float64 `json:"usd_on_demand_high,omitempty"` // the highest
+	By   string  `json:"on_demand_by,omitempty"`       // whose prices these are, with dates
 	// Rented is for three years; OwnedLow and OwnedHigh are estimates of what owners pay,
 	// of large fleets and of small ones.
 	Rented    float64 `json:"usd_rented_3y,omitempty"`
 	OwnedLow  float64 `json:"usd_owned_low,omitempty"`
 	OwnedHigh float64 `json:"usd_owned_high,omitempty"`
-	TermsBy   string  `json:"terms_by,omitempty"`
+	TermsBy   string  `json:"terms_by,omitempty"` // the source of rents and estimates
 }
 
 // Pricing is what one GPU costs and draws.

@@ -94,23 +94,30 @@ type Result struct {
 	Floor *Floor `json:"-"`
 }
 
-// MarshalJSON writes null for a rate that is not known, and says of a budget that ended
-// before any was that the search is undecided.
-func (r Result) MarshalJSON() ([]byte, error) {
-	type plain Result
-	w := struct {
-		Estimate *Estimate `json:"max_rate_per_s"`
-		plain
-		Warnings []string `json:"warnings"`
-	}{plain: plain(r), Warnings: r.Warnings.Texts()}
+// ResultFile is a result in a file.
+type ResultFile struct {
+	Estimate *Estimate `json:"max_rate_per_s"`
+	plainResult
+	Warnings []string `json:"warnings"`
+}
+
+type plainResult Result
+
+// File is the result as it is written: with null for a rate that is not known, and undecided
+// where a budget ended the search before any was.
+func (r Result) File() ResultFile {
+	w := ResultFile{plainResult: plainResult(r), Warnings: r.Warnings.Texts()}
 	if !r.Outcome.hopeless() && r.Estimate.Value > 0 {
 		w.Estimate = &r.Estimate
 	}
 	if r.Outcome == OutOfBudget && w.Estimate == nil {
 		w.Outcome = undecided
 	}
-	return wire.Marshal(w)
+	return w
 }
+
+// MarshalJSON writes the result as [Result.File] makes it.
+func (r Result) MarshalJSON() ([]byte, error) { return wire.Marshal(r.File()) }
 
 // BoundResult is what a search knows of one bound.
 type BoundResult struct {

@@ -28,10 +28,9 @@ func newApp(stdout, stderr io.Writer, signals *interrupts) *cli.App {
 		Version: version,
 		Description: "Start with 'planner estimate' (no GPU needed) or 'planner init > planner.toml'.\n" +
 			"Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 no feasible plan, 4 undecided, 130 interrupted.",
-		Writer:                    stdout,
+		Writer:                    &helpWriter{to: stdout},
 		ErrWriter:                 p.stderr,
 		DisableSliceFlagSeparator: true,
-		EnableBashCompletion:      true,
 		Suggest:                   true,
 		HideHelpCommand:           true,
 		ExitErrHandler:            func(*cli.Context, error) {},
@@ -55,6 +54,7 @@ func newApp(stdout, stderr io.Writer, signals *interrupts) *cli.App {
 			p.catalogCommand(),
 			p.initCommand(),
 			p.completionCommand(),
+			p.completeCommand(),
 		)...),
 	}
 }
@@ -66,6 +66,11 @@ func commands(list ...*cli.Command) []*cli.Command {
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress and no warnings on standard error"},
 			&cli.BoolFlag{Name: "verbose", Usage: "say more on standard error: each trial and why it was chosen"},
 		)
+		for _, f := range c.Flags {
+			if b, ok := f.(*cli.BoolFlag); ok {
+				b.DisableDefaultText = true // that a flag is not given by default goes without saying
+			}
+		}
 		c.OnUsageError = asUsage
 		c.HideHelpCommand = true
 	}

@@ -16,38 +16,61 @@ import (
 	"planner/model"
 	"planner/sweep/engine"
 	"planner/sweep/measure"
+	"planner/sweep/workload"
 )
 
+// catalogLists are what the catalog knows.
+func catalogLists() []string { return []string{"gpus", "models", "engines", "workloads"} }
+
 func (p *program) catalogCommand() *cli.Command {
+	lists := strings.Join(catalogLists(), ", ")
 	return &cli.Command{
 		Name:        "catalog",
-		Usage:       "list the GPUs, models or engines that planner knows, with sources and dates",
-		ArgsUsage:   "gpus|models|engines",
-		Description: "Example: planner catalog gpus\n         planner catalog models --json",
+		Usage:       "list what planner knows, with sources and dates: " + lists,
+		ArgsUsage:   strings.Join(catalogLists(), "|") + " [WORD...]",
+		Description: "Example: planner catalog gpus\n         planner catalog models llama 70b\n         planner catalog models --json",
 		Flags:       []cli.Flag{jsonFlag(), catalogFlag()},
-		BashComplete: func(c *cli.Context) {
-			fmt.Fprintln(p.stdout, "gpus\nmodels\nengines")
-		},
 		Action: func(c *cli.Context) error {
-			what, err := onePositional(c, "list (gpus, models or engines)")
-			if err != nil {
-				return err
+			if !c.Args().Present() {
+				return usagef("catalog: missing list; allowed: %s", lists)
 			}
 			catalog, err := config.ReadCatalog(c.String("catalog"))
 			if err != nil {
 				return err
 			}
-			switch what {
+			words := c.Args().Tail()
+			switch what := c.Args().First(); what {
 			case "gpus":
-				return p.listing(c, gpuRows(catalog.GPUs()), gpuTable(catalog.GPUs()))
+				found := fitting(catalog.GPUs(), words, func(g model.Hardware) string { return g.Name + " " + g.Vendor })
+				if _, err := catalog.GPU(strings.Join(words, " ")); len(found) == 0 {
+					return usagef("catalog: %w", err)
+				}
+				return p.listing(c, gpuRows(found), gpuTable(found))
 			case "models":
-				return p.listing(c, modelRows(catalog.Models()), modelTable(catalog.Models()))
+				found := fitting(catalog.Models(), words, func(m model.Arch) string { return m.Name + " " + m.Repo })
+				if _, err := catalog.Model(strings.Join(words, " ")); len(found) == 0 {
+					return usagef("catalog: %w", err)
+				}
+				return p.listing(c, modelRows(found), modelTable(found))
 			case "engines":
-				return p.listing(c, engineRows(), engineTable())
+				found := fitting(engineRows(), words, func(e engineRow) string { return e.Kind })
+				return p.listing(c, found, engineTable(found))
+			case "workloads":
+				found := fitting(workloadRows(), words, func(s workload.Shape) string { return s.Name })
+				return p.listing(c, found, workloadTable(found))
+			default:
+				return usagef("catalog: unknown list %q; allowed: %s", what, lists)
 			}
-			return usagef("catalog: unknown list %q; allowed: gpus, models, engines", what)
 		},
 	}
+}
+
+// fitting are the items in whose names all of the words occur.
+func fitting[T any](items []T, words []string, name func(T) string) []T {
+	return slices.DeleteFunc(items, func(item T) bool {
+		within := strings.ToLower(name(item))
+		return slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(within, strings.ToLower(word)) })
+	})
 }
 
 // listing prints rows as a JSON array or as a table.
@@ -166,6 +189,25 @@ func modelTable(models []model.Arch) report.Table {
 	return t
 }
 
+// workloadRows are the traffic classes.
+func workloadRows() []workload.Shape {
+	var rows []workload.Shape
+	for _, name := range workload.ClassNames() {
+		if s, err := workload.Class(name); err == nil {
+			rows = append(rows, s)
+		}
+	}
+	return rows
+}
+
+func workloadTable(rows []workload.Shape) report.Table {
+	t := report.Table{Columns: []report.Column{{Name: "class"}, {Name: "prompt tokens", Wrap: true}, {Name: "answer tokens", Wrap: true}}}
+	for _, s := range rows {
+		t.Rows = append(t.Rows, cells(s.Name, s.Prompt.Words(), s.Output.Words()))
+	}
+	return t
+}
+
 func billions(n float64) string {
 	if !(n > 0) {
 		return ""
@@ -220,10 +262,10 @@ func engineRows() []engineRow {
 	return rows
 }
 
-func engineTable() report.Table {
+func engineTable(rows []engineRow) report.Table {
 	t := report.Table{Columns: []report.Column{{Name: "kind"}, {Name: "versions", Wrap: true}, {Name: "program", Wrap: true}, {Name: "model", Wrap: true},
 		{Name: "knobs that it lacks", Wrap: true}, {Name: "source", Wrap: true, Extra: true}}}
-	for _, e := range engineRows() {
+	for _, e := range rows {
 		t.Rows = append(t.Rows, cells(e.Kind, e.Versions, strings.Join(e.Program, " "), e.Model, strings.Join(e.Without, ", "), e.Source))
 	}
 	return t

@@ -2,29 +2,44 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"planner/internal/config"
+	"planner/internal/list"
+	"planner/internal/report"
+	"planner/model"
+	"planner/sweep/measure"
 )
 
-// completionScripts ask the program itself for what can follow.
+// completionScripts ask the program itself for what can follow: `planner complete` is told
+// the words up to that of the cursor, as they were typed.
 var completionScripts = map[string]string{
 	"bash": `_planner() {
-  local IFS=$'\n' cur="${COMP_WORDS[COMP_CWORD]}" words=("${COMP_WORDS[@]:0:$COMP_CWORD}")
-  [[ $cur == -* ]] && words+=("$cur")
-  COMPREPLY=($(compgen -W "$("${words[@]}" --generate-bash-completion 2>/dev/null)" -- "$cur"))
+  local cur="${COMP_WORDS[COMP_CWORD]}"
+  mapfile -t COMPREPLY < <("${COMP_WORDS[0]}" complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+  [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace
+  [[ $cur == [\"\']* || ${#COMPREPLY[@]} == 0 ]] || mapfile -t COMPREPLY < <(printf '%q\n' "${COMPREPLY[@]}")
 }
 complete -o default -F _planner planner
 `,
 	"zsh": `#compdef planner
 _planner() {
-  local -a opts
-  opts=("${(@f)$(${words[@]:0:#words[@]-1} --generate-bash-completion 2>/dev/null)}")
-  _describe 'planner' opts
-  _files
+  local -a found open
+  found=("${(@f)$(${words[1]} complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  if (( ${#found} )) && [[ -n ${found[1]} ]]; then
+    [[ ${found[1]} == *= ]] && open=(-S '')
+    compadd -U "${open[@]}" -- "${found[@]}"
+  else
+    _files
+  fi
 }
 compdef _planner planner
 `,
-	"fish": `complete -c planner -a '(set -l t (commandline -opc); $t --generate-bash-completion 2>/dev/null)'
+	"fish": `complete -c planner -a '(set -l words (commandline -opc) (commandline -ct); $words[1] complete -- $words[2..] 2>/dev/null)'
 `,
 }
 
@@ -48,4 +63,141 @@ func (p *program) completionCommand() *cli.Command {
 			return err
 		},
 	}
+}
+
+// completeCommand answers the completion scripts.
+func (p *program) completeCommand() *cli.Command {
+	return &cli.Command{
+		Name: "complete", Hidden: true,
+		Action: func(c *cli.Context) error {
+			catalog, err := model.NewCatalog()
+			if err != nil {
+				return err
+			}
+			for _, word := range (completer{c.App, catalog}).of(list.Map(c.Args().Slice(), unquoted)) {
+				fmt.Fprintln(p.plain, word)
+			}
+			return nil
+		},
+	}
+}
+
+// unquoted is a word without the quotes and backslashes of a shell.
+func unquoted(word string) string {
+	return strings.NewReplacer(`\`, "", `"`, "", "'", "").Replace(word)
+}
+
+// A completer knows what may stand on a command line.
+type completer struct {
+	app     *cli.App
+	catalog *model.Catalog
+}
+
+// of lists what the last of the words may become. Shells that split words at their equals
+// signs want only what stands behind.
+func (c completer) of(words []string) []string {
+	behind := ""
+	if n := len(words); n > 1 && words[n-1] == "=" {
+		words = append(words, "")
+	}
+	if n := len(words); n > 2 && words[n-2] == "=" {
+		behind = words[n-3] + "="
+		words = append(words[:n-3:n-3], behind+words[n-1])
+	}
+	last := len(words) - 1
+	if last < 0 {
+		return nil
+	}
+	var found []string
+	for _, word := range c.candidates(words[:last], words[last]) {
+		if len(word) >= len(words[last]) && strings.EqualFold(word[:len(words[last])], words[last]) {
+			found = append(found, strings.TrimPrefix(word, behind))
+		}
+	}
+	return found
+}
+
+// candidates are the words of which one may stand behind others, given how it begins.
+func (c completer) candidates(before []string, start string) []string {
+	if len(before) == 0 {
+		return list.Map(c.app.VisibleCommands(), func(c *cli.Command) string { return c.Name })
+	}
+	command := c.app.Command(before[0])
+	if command == nil {
+		return nil
+	}
+	if flag, _, whole := strings.Cut(start, "="); whole && strings.HasPrefix(flag, "--") {
+		return prefixed(flag+"=", c.values(command.Name, flag[2:], start[len(flag)+1:]))
+	}
+	if flag, is := strings.CutPrefix(before[len(before)-1], "--"); is && valueFlags(command.Flags)(flag) {
+		return c.values(command.Name, flag, start)
+	}
+	if strings.HasPrefix(start, "-") {
+		return prefixed("--", list.Map(command.VisibleFlags(), func(f cli.Flag) string { return f.Names()[0] }))
+	}
+	return c.positional(command.Name, before[1:])
+}
+
+// values are those of a flag.
+func (c completer) values(command, flag, start string) []string {
+	keys := config.Keys()
+	switch {
+	case flag == "set":
+		if key, _, whole := strings.Cut(start, "="); whole {
+			return prefixed(key+"=", c.named(key, keys[key]))
+		}
+		return list.Map(slices.Sorted(maps.Keys(keys)), func(key string) string { return key + "=" })
+	case flag == "slo":
+		var bounds []string
+		for _, m := range measure.AllLatencies() {
+			bounds = append(bounds, prefixed(m.String()+".", list.Map(measure.Stats(), func(stat string) string { return stat + "=" }))...)
+		}
+		return bounds
+	case flag == "format" && command == "report":
+		return reportFormats()
+	case flag == "table":
+		return []string{report.TrialsSheet, report.AlternativesSheet, report.SensitivitySheet}
+	}
+	for _, s := range slices.Concat(benchShortcuts, shortcuts) {
+		if s.flag == flag && (command == "bench") == slices.Contains(benchShortcuts, s) {
+			return c.named(s.key, keys[s.key])
+		}
+	}
+	return nil
+}
+
+// named are the values of a key: its words, or names of the catalog.
+func (c completer) named(key string, words []string) []string {
+	switch key {
+	case "hardware.gpu":
+		return list.Map(c.catalog.GPUs(), func(g model.Hardware) string { return g.Name })
+	case "model.name":
+		return list.Map(c.catalog.Models(), func(m model.Arch) string { return m.Name })
+	}
+	return words
+}
+
+// positional are the arguments of a command that are no files.
+func (c completer) positional(command string, before []string) []string {
+	switch command {
+	case "catalog":
+		if len(before) == 0 {
+			return catalogLists()
+		}
+		switch before[0] {
+		case "gpus":
+			return c.named("hardware.gpu", nil)
+		case "models":
+			return c.named("model.name", nil)
+		}
+	case "schema":
+		return slices.Sorted(maps.Keys(schemas()))
+	case "completion":
+		return slices.Sorted(maps.Keys(completionScripts))
+	}
+	return nil
+}
+
+func prefixed(prefix string, words []string) []string {
+	return list.Map(words, func(word string) string { return prefix + word })
 }

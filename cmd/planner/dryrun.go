@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"planner/internal/list"
 	"planner/internal/report"
 	"planner/sweep"
 	"planner/sweep/design"
@@ -25,11 +26,22 @@ func (p *program) dryDecision(ctx context.Context, r *run) error {
 		return !slices.ContainsFunc(r.study.Rejected(), func(x measure.Rejection) bool { return x.Knobs == k })
 	}
 	runnable = slices.DeleteFunc(runnable, func(k measure.Knobs) bool { return !runs(k) })
-	fmt.Fprintf(p.plain, "would search %d knob sets; %s:\n", len(runnable), what)
 	var servers []report.StartCommand
 	for _, k := range runnable {
 		servers = append(servers, serverOf(r.cfg, k))
-		fmt.Fprintf(p.plain, "  %s\n", servers[len(servers)-1].Line)
+	}
+	if len(runnable) > mostListed && !r.verbose {
+		groups := measure.ByKind(runnable)
+		fmt.Fprintf(p.plain, "would search %d knob sets of %d kinds of instance (--verbose lists each):\n", len(runnable), len(groups))
+		for _, sets := range groups {
+			fmt.Fprintf(p.plain, "  %5d  %s\n", len(sets), report.Settings(sets, true))
+		}
+		fmt.Fprintf(p.plain, "with %s; %s, the first:\n  %s\n", report.Settings(runnable, false), what, servers[0].Line)
+	} else {
+		fmt.Fprintf(p.plain, "would search %d knob sets; %s:\n", len(runnable), what)
+		for _, s := range servers {
+			fmt.Fprintf(p.plain, "  %s\n", s.Line)
+		}
 	}
 	if classes := r.cfg.Pools(); len(classes) > 0 {
 		fmt.Fprintf(p.plain, "and likewise for each of %s alone\n", strings.Join(classes, ", "))
@@ -64,10 +76,25 @@ func (p *program) forecast(ctx context.Context, r *run) error {
 	return err
 }
 
-// cannotRun lists what is rejected beforehand.
+// mostListed is how many knob sets are listed one by one.
+const mostListed = 16
+
+// cannotRun lists what is rejected beforehand, of many the first of each kind of instance.
 func (p *program) cannotRun(r *run) {
-	for _, x := range r.study.Rejected() {
-		fmt.Fprintf(p.plain, "cannot run: %s: %s\n", serverOf(r.cfg, x.Knobs).Line, x.Reason)
+	rejected := r.study.Rejected()
+	if len(rejected) <= mostListed || r.verbose {
+		for _, x := range rejected {
+			fmt.Fprintf(p.plain, "cannot run: %s: %s\n", serverOf(r.cfg, x.Knobs).Line, x.Reason.Text)
+		}
+		return
+	}
+	reasons := map[measure.Knobs]string{}
+	for _, x := range rejected {
+		reasons[x.Knobs] = x.Reason.Text
+	}
+	fmt.Fprintf(p.plain, "cannot run: %d knob sets\n", len(rejected))
+	for _, sets := range measure.ByKind(list.Map(rejected, func(x measure.Rejection) measure.Knobs { return x.Knobs })) {
+		fmt.Fprintf(p.plain, "  %5d  %s: %s\n", len(sets), report.Settings(sets, true), reasons[sets[0]])
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -11,6 +12,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"planner/internal/config"
+	"planner/internal/list"
+	"planner/sweep/workload"
 )
 
 // A shortcut is a flag that sets one key of the configuration.
@@ -30,12 +33,20 @@ var shortcuts = []shortcut{
 	{"price", "hardware.price_per_gpu_hour", "US dollars per GPU and hour: --price 2.99", false},
 	{"tp", "engine.tensor_parallel", "tensor-parallel degree, repeat to compare: --tp 4 --tp 8", true},
 	{"engine-version", "engine.version", "release of vLLM to simulate: --engine-version 0.15.1", false},
-	{"workload", "workload.class", "traffic class chat, code, long-context-qa or summarization: --workload chat", false},
+	{"workload", "workload.class", classUsage(), false},
 	{"rate", "demand.rate", "peak requests per second of the whole fleet: --rate 100", false},
 	{"growth", "demand.growth", "expected growth until the fleet is in place: --growth 0.3", false},
 	{"headroom", "demand.headroom", "share above the planned rate: --headroom 0.2", false},
 	{"spare", "demand.spare_instances", "instances on top (N+1): --spare 1", false},
 	{"seed", "workload.seed", "seed of every draw: --seed 7", false},
+}
+
+// classUsage says what the traffic classes hold.
+func classUsage() string {
+	classes := list.Map(workloadRows(), func(s workload.Shape) string {
+		return fmt.Sprintf("%s %.0f and %.0f", s.Name, s.Prompt.Median, s.Output.Median)
+	})
+	return "traffic class, with prompt and answer tokens in the median: " + strings.Join(classes, ", ") + ": --workload chat"
 }
 
 // benchShortcuts are the flags of bench that set keys of the configuration.
@@ -50,7 +61,7 @@ func endpointFlags() []cli.Flag {
 		&cli.StringFlag{Name: "url", Usage: "address of the server: --url http://127.0.0.1:8000"},
 		&cli.StringFlag{Name: "model", Usage: "name that the server knows, sent as it stands (default: the first of its list): --model meta-llama/Llama-3.1-8B"},
 		&cli.StringFlag{Name: "api", Usage: "completions or chat: --api chat"},
-		&cli.StringFlag{Name: "workload", Usage: "traffic class: --workload chat"},
+		&cli.StringFlag{Name: "workload", Usage: classUsage()},
 		&cli.StringFlag{Name: "seed", Usage: "seed of every draw: --seed 7"},
 	}
 }

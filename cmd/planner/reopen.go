@@ -60,7 +60,7 @@ func (p *program) reportCommand() *cli.Command {
 		ArgsUsage:   "RUN",
 		Description: "Example: planner report runs/first --format markdown > report.md",
 		Flags: []cli.Flag{jsonFlag(),
-			&cli.StringFlag{Name: "format", Value: "text", Usage: "text, json, markdown, html or csv: --format html"},
+			&cli.StringFlag{Name: "format", Value: "text", Usage: strings.Join(reportFormats(), ", ") + ": --format html"},
 			&cli.StringFlag{Name: "table", Value: report.TrialsSheet, Usage: "of --format csv, of a plan: trials, alternatives or sensitivity: --table alternatives"},
 			&cli.IntFlag{Name: "trial", Usage: "only the trial of this number, in time: --trial 12"}},
 		Action: func(c *cli.Context) error {
@@ -85,7 +85,7 @@ func (p *program) reportCommand() *cli.Command {
 			if answer.Value == nil {
 				return fmt.Errorf("%s has no report yet; go on with: planner resume %s", r.folder.Path, r.folder.Path)
 			}
-			doc, err := r.document(answer.Value)
+			doc, err := r.document(answer)
 			if err != nil {
 				return err
 			}
@@ -208,6 +208,8 @@ func callOf(about sweep.About) config.Call {
 	return call
 }
 
+func reportFormats() []string { return []string{"text", "json", "markdown", "html", "csv"} }
+
 // printAs prints a report in a format, answer as JSON.
 func (p *program) printAs(c *cli.Context, format string, doc report.Document, answer any) error {
 	if c.Bool("json") {
@@ -230,7 +232,7 @@ func (p *program) printAs(c *cli.Context, format string, doc report.Document, an
 		}
 		_, err = p.stdout.Write(sheet.CSV())
 	default:
-		return usagef("report: unknown format %q; allowed: text, json, markdown, html, csv", format)
+		return usagef("report: unknown format %q; allowed: %s", format, strings.Join(reportFormats(), ", "))
 	}
 	return err
 }

@@ -25,6 +25,11 @@ func TestDamagedAnswerIsMadeAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	cut := filepath.Join(dir, "cut")
+	killed(t, whole, cut)
+	if _, so := planned(t, dir, "report", cut); !strings.HasPrefix(so, "Interrupted, so far: ") {
+		t.Errorf("the report of half a run does not say so first:\n%s", so)
+	}
 	damage(whole)
 	for _, command := range []string{"report", "resume"} {
 		var stdout, stderr bytes.Buffer

@@ -37,6 +37,8 @@ type run struct {
 	// follower has the parts of the study run by a cluster's scheduler; nil where they run
 	// here.
 	follower *cluster.Follower
+	// verbose lists all that a dry run would do.
+	verbose bool
 	// started is when the run began; zero for one that is only read.
 	started time.Time
 
@@ -102,6 +104,7 @@ func (p *program) measure(c *cli.Context) error {
 // start prepares a new run of a configuration and conducts it.
 func (p *program) start(c *cli.Context, r *run) error {
 	e, _ := experimentOf(c.Command.Name)
+	r.verbose = c.Bool("verbose")
 	r.cfg.Run = config.Call{Command: c.Command.Name, Args: c.Args().Slice(), Flags: given(c, e.own)}
 	if err := p.prepare(r); err != nil {
 		return err
@@ -295,7 +298,7 @@ func (p *program) conclude(c *cli.Context, r *run, answer sweep.Answer, err erro
 	if v, ok := answer.Value.(interface{ SetRun(map[string]any) }); ok && !r.started.IsZero() {
 		v.SetRun(r.facts())
 	}
-	doc, problem := r.document(answer.Value)
+	doc, problem := r.document(answer)
 	if problem != nil {
 		return problem
 	}
@@ -357,9 +360,10 @@ func journalSize(f *sweep.Folder) int64 {
 	return info.Size()
 }
 
-// document is the report of an answer. A plan learns how its instances are started.
-func (r *run) document(answer any) (report.Document, error) {
-	for _, p := range plansOf(answer) {
+// document is the report of an answer, of one that is not the last the first word says so. A
+// plan learns how its instances are started.
+func (r *run) document(answer sweep.Answer) (report.Document, error) {
+	for _, p := range plansOf(answer.Value) {
 		if r.ground.Run != nil {
 			handOver(r.configOf(p), p)
 		}
@@ -368,7 +372,11 @@ func (r *run) document(answer any) (report.Document, error) {
 	if err != nil {
 		return report.Document{}, err
 	}
-	return report.Build(answer, engines)
+	doc, err := report.Build(answer.Value, engines)
+	if answer.State == sweep.Unfinished {
+		doc.Title = "Interrupted, so far: " + doc.Title
+	}
+	return doc, err
 }
 
 // configOf is the configuration of a plan of the run.

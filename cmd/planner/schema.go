@@ -20,6 +20,8 @@ func schemas() map[string]schema.Document {
 	return map[string]schema.Document{
 		"plan": {Title: "plan of planner", Types: []any{plan.Plan{}, decide.NoPlan{}},
 			Description: "plan.json of a run folder, and what `planner plan`, `estimate` and `fit` print with --json: a plan, or why there is none. " + units},
+		"search": {Title: "maximum rate of planner", Types: []any{decide.FoundRate{}},
+			Description: "What `planner search` prints with --json, and search.json of its run folder: the highest rate within the limits. " + units},
 		"fleet": {Title: "replay of planner", Types: []any{fleet.Answer{}},
 			Description: "What `planner fleet` prints with --json: a fleet replayed in time. " + units},
 		"measurement": {Title: "measurement of planner", Types: []any{measure.Measurement{}},

@@ -72,7 +72,7 @@ func (o *outputs) check(name, where string, doc []byte) {
 }
 
 // answers are the commands whose answers have a schema.
-var answers = map[string]string{"plan": "plan", "estimate": "plan", "simulate": "measurement", "bench": "measurement", "fleet": "fleet"}
+var answers = map[string]string{"plan": "plan", "estimate": "plan", "search": "search", "simulate": "measurement", "bench": "measurement", "fleet": "fleet"}
 
 // checkFolders holds the files of all run folders below a folder to their schemas. A
 // script may have damaged a journal, which is told by what reads it.

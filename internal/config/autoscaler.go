@@ -26,7 +26,7 @@ func autoscaler() codec[fleet.Autoscaler] {
 			return "{}"
 		}
 		return printTable(autoscalerRows(&a, new(fleet.Metric)))
-	}, true}
+	}, true, nil}
 }
 
 // autoscalerRows are the keys of an autoscaler of any kind; a single metric may stand
@@ -119,7 +119,7 @@ func behavior(b *fleet.Behavior) binding {
 			{"policies", "", orNone(policies()).in(&b.Policies)},
 		}
 	}
-	return binding{func(n input) { n.takeTable(rows()) }, func() string { return printTable(rows()) }}
+	return binding{func(n input) { n.takeTable(rows()) }, func() string { return printTable(rows()) }, nil}
 }
 
 // policies bound a change: so many pods, or percent, within a period.
@@ -173,5 +173,5 @@ func expression(e *fleet.Entry) binding {
 		if e.Cron = s; e.Parse() != nil {
 			n.wrong(`minute, hour, day, month and weekday as in cron, such as "0 8 * * 1-5"`)
 		}
-	}, func() string { return k.print(e.Cron) }}
+	}, func() string { return k.print(e.Cron) }, nil}
 }

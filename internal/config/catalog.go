@@ -92,7 +92,7 @@ func cellRows(t model.CatalogTable, cells model.Row) []row {
 				return quote(text)
 			}
 			return text
-		}}})
+		}, nil}})
 	}
 	return rows
 }

@@ -18,6 +18,8 @@ type codec[T any] struct {
 	print func(T) string
 	// composite codecs take lists as they are; others a list of one as its element.
 	composite bool
+	// choices are the words that a value may be; none where it is no word of a set.
+	choices []string
 }
 
 // binding ties a key to a place in a Config.
@@ -25,6 +27,8 @@ type binding struct {
 	take func(input)
 	// text is the TOML literal of what holds now; "" when nothing does.
 	text func() string
+	// choices are the words to choose from, if any.
+	choices []string
 }
 
 // in ties a key to a place by the codec.
@@ -37,7 +41,7 @@ func (k codec[T]) in(p *T) binding {
 			*p = x
 		}
 	}
-	return binding{take, func() string { return k.print(*p) }}
+	return binding{take, func() string { return k.print(*p) }, k.choices}
 }
 
 // orNothing is a codec whose zero value says that none is given.
@@ -199,7 +203,7 @@ func truth() codec[bool] {
 		}
 		return x, ok
 	}
-	return codec[bool]{read: read, print: strconv.FormatBool}
+	return codec[bool]{read: read, print: strconv.FormatBool, choices: []string{"true", "false"}}
 }
 
 // switched is true or false, or auto: what the engine does by default.
@@ -218,7 +222,7 @@ func switched() codec[model.Choice] {
 	}
 	return codec[model.Choice]{read: read, print: func(c model.Choice) string {
 		return [...]string{`"auto"`, "true", "false"}[c]
-	}}
+	}, choices: []string{"auto", "true", "false"}}
 }
 
 // kernel is a word that chooses kernels, or auto for the engine's default.
@@ -254,7 +258,7 @@ func choice[T comparable](k codec[T]) codec[[]T] {
 			return k.print(items[0])
 		}
 		return brackets(items, k.print)
-	}, true}
+	}, true, k.choices}
 }
 
 func brackets[T any](items []T, print func(T) string) string {

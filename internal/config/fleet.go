@@ -95,7 +95,7 @@ func pairOf(first, second string, a, b *time.Duration) binding {
 		if d, ok := k.read(n); ok {
 			*a, *b = d[0], d[1]
 		}
-	}, func() string { return k.print([2]time.Duration{*a, *b}) }}
+	}, func() string { return k.print([2]time.Duration{*a, *b}) }, nil}
 }
 
 // startUp is a duration, a table of stages, or a run folder.
@@ -128,7 +128,7 @@ func (f *Fleet) startUp() binding {
 			return durationIn(atLeast(0)).print(s.Init)
 		}
 		return stages.print(*s)
-	}}
+	}, nil}
 }
 
 func fleetStages() codec[[]FleetStage] {
@@ -154,7 +154,7 @@ func tablesOf[T any](rows func(*T) []row, want string, needed ...string) codec[[
 	}
 	return codec[[]T]{read, func(all []T) string {
 		return brackets(all, func(x T) string { return printTable(rows(&x)) })
-	}, true}
+	}, true, nil}
 }
 
 func daily() codec[fleet.Daily] {

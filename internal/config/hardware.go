@@ -55,7 +55,7 @@ func perGPU[T any](k codec[T], single func(any) bool) codec[eachGPU[T]] {
 			return each.print(p.each)
 		}
 		return ""
-	}, true}
+	}, true, nil}
 }
 
 // hourlyPrices are prices of a GPU for an hour.

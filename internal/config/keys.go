@@ -76,6 +76,18 @@ func (c *Config) sections() []section {
 	}
 }
 
+// Keys are the keys of a configuration, each with the words that it may say where it says
+// one of a set.
+func Keys() map[string][]string {
+	keys := map[string][]string{}
+	for _, s := range unread().sections() {
+		for _, k := range s.rows {
+			keys[s.name+"."+k.name] = k.choices
+		}
+	}
+	return keys
+}
+
 func (c *Config) demandRows() []row {
 	rate := orNothing(numberIn(above(0))).in(&c.Demand.Rate)
 	given := rate.text
@@ -225,7 +237,7 @@ func (c *Config) runRows() []row {
 		{"command", "what made this run folder", orNothing(anyWord()).in(&c.Run.Command)},
 		{"args", "its arguments", arguments().in(&c.Run.Args)},
 		{"flags", "its own flags", tableOf(anyWord()).in(&c.Run.Flags)},
-		{"catalog", "GPUs and model of the user's own catalog", binding{func(n input) { n.r.putCatalog(n) }, func() string { return "" }}},
+		{"catalog", "GPUs and model of the user's own catalog", binding{func(n input) { n.r.putCatalog(n) }, func() string { return "" }, nil}},
 	}
 }
 

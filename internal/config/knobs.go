@@ -49,14 +49,14 @@ func (s Space) binding(name string) binding {
 			return "0"
 		}
 		return list.print(s[name])
-	}}
+	}, list.choices}
 }
 
 // anyOf is a codec whose values are held as any.
 func anyOf[T any](k codec[T]) codec[any] {
 	return codec[any]{
 		read:  func(n input) (any, bool) { return k.read(n) },
-		print: func(v any) string { return k.print(v.(T)) },
+		print: func(v any) string { return k.print(v.(T)) }, choices: k.choices,
 	}
 }
 

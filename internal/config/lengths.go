@@ -50,7 +50,7 @@ func lengthRows(l *workload.Lengths) []row {
 
 // lengths is a distribution, a table such as { dist = "normal", mean = 256, stddev = 100 }.
 func lengths() codec[workload.Lengths] {
-	return codec[workload.Lengths]{readLengths, func(l workload.Lengths) string { return printTable(lengthRows(&l)) }, true}
+	return codec[workload.Lengths]{readLengths, func(l workload.Lengths) string { return printTable(lengthRows(&l)) }, true, nil}
 }
 
 func readLengths(n input) (l workload.Lengths, ok bool) {

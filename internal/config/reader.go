@@ -53,12 +53,12 @@ func (r *reader) take(c *Config) {
 			sections := list.Map(all, func(s section) string { return s.name })
 			n.refuse("is no section, the nearest is [%s]; want one of %s", nearest(n.name, sections), strings.Join(sections, ", "))
 		case i < 0:
-			n.refuse("is no key, the nearest valid key is %s", nearestKey("", n.name, all))
+			n.refuse("is no key, %s", instead("", n.name, all))
 		case !ok:
 			n.wrong("a section [" + n.name + "] of keys")
 		default:
 			for _, c := range n.takeRows(known[i].rows) {
-				c.refuse("is no key, the nearest valid key is %s", nearestKey(n.name, c.name, known))
+				c.refuse("is no key, %s", instead(n.name, c.name, known))
 			}
 		}
 	}

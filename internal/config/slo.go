@@ -60,7 +60,7 @@ func (l *limits) goodputs() binding {
 			return "{}"
 		}
 		return goodput().print(*l.goodput)
-	}}
+	}, nil}
 }
 
 // classRows are the keys of the limits of one class, where an empty table says that there

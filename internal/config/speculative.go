@@ -57,7 +57,7 @@ func (s *speculative) chances() binding {
 		}
 		return brackets(s.acceptance, one.print)
 	}
-	return binding{take, text}
+	return binding{take, text, nil}
 }
 
 // resolveSpeculative completes what is proposed by what is published of the model.

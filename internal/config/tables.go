@@ -76,7 +76,7 @@ func tableWith[T any](rows func(*T) []row, needed ...string) codec[T] {
 		n.takeTable(rows(&x), needed...)
 		return x, len(n.r.problems) == before
 	}
-	return codec[T]{read, func(x T) string { return printTable(rows(&x)) }, true}
+	return codec[T]{read, func(x T) string { return printTable(rows(&x)) }, true, nil}
 }
 
 // tableOf is a table of values of one kind by name, where these are given of no other.
@@ -105,5 +105,5 @@ func tableOf[T any](k codec[T], allowed ...string) codec[map[string]T] {
 			rows = append(rows, row{name: name, binding: k.in(new(values[name]))})
 		}
 		return printTable(rows)
-	}, true}
+	}, true, nil}
 }

@@ -28,15 +28,15 @@ func text[T ~string](check func(n input, s T) (T, bool)) codec[T] {
 
 // words is a string, one of a set unless the set is empty.
 func words[T ~string](allowed ...T) codec[T] {
-	return text(func(n input, s T) (T, bool) {
+	var choice []string
+	for _, word := range allowed {
+		if word != "" {
+			choice = append(choice, string(word))
+		}
+	}
+	k := text(func(n input, s T) (T, bool) {
 		if len(allowed) == 0 || slices.Contains(allowed, s) {
 			return s, true
-		}
-		var choice []string
-		for _, word := range allowed {
-			if word != "" {
-				choice = append(choice, string(word))
-			}
 		}
 		want := "one of " + strings.Join(choice, ", ")
 		if near := nearest(string(s), choice); s != "" && likeness(string(s), near) <= (len(s)+1)/2 {
@@ -45,6 +45,8 @@ func words[T ~string](allowed ...T) codec[T] {
 		n.wrong(want)
 		return "", false
 	})
+	k.choices = choice
+	return k
 }
 
 func anyWord() codec[string] { return words[string]() }
@@ -61,8 +63,9 @@ func filled() codec[string] {
 // named is a value that has a name, one of a set; the empty one, where it is allowed,
 // stands for the zero value.
 func named[T any](parse func(string) (T, error), name func(T) string, allowed ...string) codec[T] {
+	word := words(allowed...)
 	read := func(n input) (zero T, ok bool) {
-		s, ok := words(allowed...).read(n)
+		s, ok := word.read(n)
 		if !ok || s == "" {
 			return zero, ok
 		}
@@ -72,7 +75,7 @@ func named[T any](parse func(string) (T, error), name func(T) string, allowed ..
 		}
 		return x, err == nil
 	}
-	return codec[T]{read: read, print: func(x T) string { return quote(name(x)) }}
+	return codec[T]{read: read, print: func(x T) string { return quote(name(x)) }, choices: word.choices}
 }
 
 // quote prints a string as TOML reads it, which takes the escapes of JSON.
@@ -148,7 +151,7 @@ func arguments() codec[[]string] {
 		}
 		return out, true
 	}
-	return codec[[]string]{read, func(items []string) string { return brackets(items, quote) }, true}
+	return codec[[]string]{read, func(items []string) string { return brackets(items, quote) }, true, nil}
 }
 
 // commandLine is a list of arguments. Keys are kept out of the file, from where they would

@@ -41,7 +41,7 @@ func (c *component) rows() []row {
 		}
 	}
 	return []row{
-		{"class", "", binding{take, func() string { return "" }}},
+		{"class", "", binding{take, func() string { return "" }, class().choices}},
 		{"name", "", filled().in(&s.Name)},
 		{"weight", "", numberIn(above(0)).in(&s.Weight)},
 		{"prompt", "", lengths().in(&s.Prompt)},
@@ -61,7 +61,7 @@ func (c *component) limits() binding {
 			return ""
 		}
 		return printTable(c.slo.classRows())
-	}}
+	}, nil}
 }
 
 // mix is a list of classes with weights; what one does not give is the workload's own.
@@ -83,7 +83,7 @@ func mix(own *workload.Shape) codec[[]component] {
 	}
 	return codec[[]component]{read, func(all []component) string {
 		return brackets(all, func(c component) string { return printTable(c.rows()) })
-	}, true}
+	}, true, nil}
 }
 
 func (r *reader) resolveWorkload(c *Config) {

@@ -132,6 +132,16 @@ func values(group []measure.Knobs, which []bool) string {
 	return strings.Join(parts, ", ")
 }
 
+// Settings are the values of knobs within a group of sets: of those that are about the GPUs
+// of an instance, or of the others.
+func Settings(group []measure.Knobs, placement bool) string {
+	which := given(group[0])
+	for i, n := range measure.KnobTable {
+		which[i] = which[i] && n.Placement == placement
+	}
+	return values(group, which)
+}
+
 // byValue orders the values of a knob: numbers by size, words before them.
 func byValue(a, b string) int {
 	x, _ := strconv.ParseFloat(a, 64) // 0 for a word

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"path"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 )
@@ -30,7 +31,7 @@ type Document struct {
 // Schema is the description as JSON has it. It is an error of the types if they write
 // JSON of their own without saying how.
 func (d Document) Schema() (map[string]any, error) {
-	b := builder{defs: map[string]any{}, closed: d.Closed}
+	b := builder{defs: map[string]any{}, closed: d.Closed, said: map[string]comments{}}
 	var forms []map[string]any
 	for _, v := range d.Types {
 		forms = append(forms, b.of(reflect.TypeOf(v)))
@@ -45,6 +46,7 @@ func (d Document) Schema() (map[string]any, error) {
 type builder struct {
 	defs   map[string]any
 	closed bool
+	said   map[string]comments // by folder
 	err    error
 }
 
@@ -120,6 +122,9 @@ func kinds(names ...string) map[string]any {
 
 // nullable describes what may be null besides.
 func nullable(s map[string]any) map[string]any {
+	if types, ok := s["type"].([]string); ok && slices.Contains(types, "null") {
+		return s
+	}
 	return map[string]any{"anyOf": []map[string]any{s, kinds("null")}}
 }
 
@@ -149,7 +154,11 @@ func (b *builder) named(t, as reflect.Type) map[string]any {
 					next = append(next, elem(f.Type))
 				case key == "-" || key == "" || hidden || !f.IsExported():
 				default:
-					properties[key] = b.of(f.Type)
+					property := b.of(f.Type)
+					if text := b.field(s, f.Name); text != "" {
+						property["description"] = text
+					}
+					properties[key] = property
 					if !strings.HasPrefix(options, "omit") {
 						required = append(required, key)
 					}
@@ -159,6 +168,9 @@ func (b *builder) named(t, as reflect.Type) map[string]any {
 		level = next
 	}
 	s := map[string]any{"type": "object", "properties": properties, "required": required}
+	if all, err := b.comments(t); err == nil && all[t.Name()].text != "" {
+		s["description"] = all[t.Name()].text
+	}
 	if b.closed {
 		s["additionalProperties"] = false
 	}

@@ -45,18 +45,18 @@ type Curve struct {
 // latency. A figure that the sample is too small for is +Inf, and NaN once it was read
 // from a file.
 type Quality struct {
-	RMSE        float64 `json:"rmse_ln"`
-	AICc        float64 `json:"aicc"`
-	LeaveOneOut float64 `json:"leave_one_out_ln"`
+	RMSE        float64 `json:"rmse_ln"`          // of the logarithm of latencies
+	AICc        float64 `json:"aicc"`             // Akaike's criterion for small samples
+	LeaveOneOut float64 `json:"leave_one_out_ln"` // error of the logarithm at a point that was left out
 }
 
 // FittedForm is a form that was fitted.
 type FittedForm struct {
 	Model      Model   `json:"model"`
-	Points     string  `json:"points"` // what it was fitted to: allPoints or steadyPoints
-	Parameters int     `json:"parameters"`
+	Points     string  `json:"points"`     // what it was fitted to: allPoints or steadyPoints
+	Parameters int     `json:"parameters"` // how many are fitted
 	Quality    Quality `json:"quality"`
-	Chosen     bool    `json:"chosen"`
+	Chosen     bool    `json:"chosen"` // whether it is the curve's
 }
 
 const (

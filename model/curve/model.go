@@ -41,7 +41,7 @@ func (f *Form) UnmarshalText(b []byte) error {
 // Model is a form with its parameters. Floors, Scales and Slopes hold one
 // figure a statistic of Levels.
 type Model struct {
-	Form Form `json:"form"`
+	Form Form `json:"form"` // the name of the formula
 	// Joint says that one floor and one scale serve all statistics, each scale
 	// being the common one times ln(1/(1-q)).
 	Joint bool `json:"joint"`

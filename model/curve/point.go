@@ -20,8 +20,8 @@ import (
 // Value is one measured statistic of a latency: a quantile in (0, 1), or the
 // mean where Quantile is 0.
 type Value struct {
-	Quantile named         `json:"stat"`
-	Latency  time.Duration `json:"ms"`
+	Quantile named         `json:"stat"` // mean, p50, p90, p95, p99 or p99.9
+	Latency  time.Duration `json:"ms"`   // in milliseconds
 }
 
 // Point is one measured load point of an open loop.

@@ -17,18 +17,18 @@ type Saturation struct {
 	Value  float64 `json:"value"`
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
-	Routes []Route `json:"routes"`
+	Routes []Route `json:"routes"` // each way to find it
 	// Agree says that at least two routes lie within 5 % of each other.
 	Agree  bool   `json:"agree"`
-	Reason string `json:"reason"`
+	Reason string `json:"reason"` // why the routes do not agree; empty where they do
 }
 
 // Route is one way to the saturation rate. Low and High are its own range.
 type Route struct {
-	Name string  `json:"name"`
-	Rate float64 `json:"rate_per_s"`
-	Low  float64 `json:"low"`
-	High float64 `json:"high"`
+	Name string  `json:"name"`       // how it was found
+	Rate float64 `json:"rate_per_s"` // requests per second
+	Low  float64 `json:"low"`        // the lower end of its interval
+	High float64 `json:"high"`       // its upper end
 }
 
 // agreement is how far apart routes that agree may lie, relative to the value.

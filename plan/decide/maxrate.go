@@ -5,6 +5,9 @@ import (
 
 	"planner/internal/config"
 	"planner/internal/note"
+	"planner/internal/wire"
+	"planner/plan/diagnose"
+	"planner/plan/trust"
 	"planner/search"
 	"planner/sweep"
 	"planner/sweep/measure"
@@ -18,10 +21,29 @@ type RateSearch struct {
 	search *search.MaxRate
 }
 
-// FoundRate is the answer of a search. Its JSON is the result's.
+// FoundRate is the answer of a search. Its JSON is the result's, with what the trials say of
+// the server and of themselves.
 type FoundRate struct {
 	search.Result
 	Background Background
+}
+
+// foundFile is a rate in a file.
+type foundFile struct {
+	search.ResultFile
+	// Diagnosis is what of the server is not as it should be.
+	Diagnosis []diagnose.Finding `json:"diagnosis"`
+	// Trust holds the trials against the checklist of a benchmark.
+	Trust []trust.Item `json:"trust"`
+}
+
+// Written is how a rate is written.
+func (f *FoundRate) Written() any { return foundFile{} }
+
+// MarshalJSON writes the result with what follows from the trials.
+func (f *FoundRate) MarshalJSON() ([]byte, error) {
+	said := f.Background.Judgement
+	return wire.Marshal(foundFile{f.Result.File(), append([]diagnose.Finding{}, said.Diagnosis...), append([]trust.Item{}, said.Trust...)})
 }
 
 // Files are what a run folder keeps of it, by name.

@@ -154,13 +154,6 @@ var (
 		`CUDA_VISIBLE_DEVICES|https?_proxy|no_proxy)`)
 )
 
-// sets are the keys that set what an option of vLLM does.
-var sets = map[string]string{
-	"--enforce-eager": `engine.graphs = "eager"`, "--async-scheduling": "engine.async_scheduling", "--no-async-scheduling": "engine.async_scheduling",
-	"--kv-cache-dtype": "model.kv_cache", "--quantization": "model.weights", "--dtype": "model.weights", "--moe-backend": "engine.moe_backend",
-	"--speculative-config": "engine.speculative", "--enable-lora": "engine.lora", "--max-loras": "engine.lora", "--max-lora-rank": "engine.lora",
-}
-
 // ofArguments are the options among further arguments of the engine.
 func ofArguments(args []string) []plan.Feature {
 	var all []plan.Feature
@@ -170,11 +163,7 @@ func ofArguments(args []string) []plan.Feature {
 			continue // the value of the option before it
 		}
 		f := ofOption("engine.extra_args", name, silentOption.MatchString(name))
-		key := sets[name]
-		if i := slices.IndexFunc(measure.KnobTable, func(n measure.Knob) bool { return n.Option == name }); i >= 0 {
-			key = config.KeyOf(measure.KnobTable[i])
-		}
-		if key != "" {
+		if key := config.KeyOfOption(name); key != "" {
 			f.How = "the command has it, the rates do not: " + key + " is what is modelled"
 		}
 		all = append(all, f)

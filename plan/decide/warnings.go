@@ -85,7 +85,7 @@ func traffic(w *workload.Workload) string {
 
 func shape(w *workload.Workload, i int) string {
 	s := w.Shapes[i]
-	text := fmt.Sprintf("%s: prompts %s, outputs %s", cmp.Or(s.Name, w.Class), lengths(s.Prompt), lengths(s.Output))
+	text := fmt.Sprintf("%s: prompts %s, outputs %s", cmp.Or(s.Name, w.Class), s.Prompt.Words(), s.Output.Words())
 	if s.Prefix.Groups > 0 {
 		text += fmt.Sprintf(", %d shared prefixes of %d tokens", s.Prefix.Groups, s.Prefix.Tokens)
 		if s.Prefix.Prompts > 0 {
@@ -93,28 +93,6 @@ func shape(w *workload.Workload, i int) string {
 		}
 	}
 	return text
-}
-
-// lengths is a distribution of lengths in words.
-func lengths(l workload.Lengths) string {
-	ends := ""
-	switch {
-	case l.Max > 0:
-		ends = fmt.Sprintf(" in %d..%d", l.Min, l.Max)
-	case l.Min > 1:
-		ends = fmt.Sprintf(" from %d", l.Min)
-	}
-	switch l.Dist {
-	case workload.Fixed:
-		return fmt.Sprintf("of %d tokens", l.Value)
-	case workload.Uniform:
-		return "uniform" + ends
-	case workload.Normal:
-		return fmt.Sprintf("normal %.4g +- %.4g%s", l.Mean, l.StdDev, ends)
-	case workload.Lognormal:
-		return fmt.Sprintf("lognormal of median %.4g and sigma %.2g%s", l.Median, l.Sigma, ends)
-	}
-	return fmt.Sprintf("%d lengths of %s%s", len(l.Samples), l.File, ends)
 }
 
 // wideFactor is by how much an interval must be wider than asked for until a plan

@@ -41,7 +41,7 @@ const (
 
 // Finding is one thing that is not as it should be.
 type Finding struct {
-	Kind Kind `json:"kind"`
+	Kind Kind `json:"kind"` // its name for programs
 	// Symptom says what it is, Evidence by which figures of which trials, and Next which
 	// knob or measurement comes next.
 	Symptom  string   `json:"symptom"`

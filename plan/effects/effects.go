@@ -13,7 +13,7 @@ import (
 
 // Effect is what the values of one knob do to the maximum rate, all else equal.
 type Effect struct {
-	Knob string `json:"knob"`
+	Knob string `json:"knob"` // its name in configurations
 	// Best and Worst are the values with the highest and the lowest mean rate.
 	Best  string `json:"best"`
 	Worst string `json:"worst"`
@@ -22,7 +22,7 @@ type Effect struct {
 	Cost       float64 `json:"cost"`
 	Low        float64 `json:"low"`
 	High       float64 `json:"high"`
-	Confidence float64 `json:"confidence"`
+	Confidence float64 `json:"confidence"` // the probability of the interval
 	// Sets is how many sets of knobs were tried with either value.
 	Sets int `json:"sets"`
 }

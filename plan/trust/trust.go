@@ -25,9 +25,9 @@ const (
 
 // Item is one of the checklist.
 type Item struct {
-	Name  string `json:"check"`
-	State State  `json:"state"`
-	Why   string `json:"why"`
+	Name  string `json:"check"` // the item of the checklist
+	State State  `json:"state"` // pass, fail or unknown
+	Why   string `json:"why"`   // the evidence, or what is missing
 }
 
 // Subject is what the trials were of, as far as it is known.

@@ -14,10 +14,10 @@ import (
 // so Knobs is comparable and serves as a map key as it stands. Zero means that
 // the engine's own default holds. [KnobTable] says what there is to know of each.
 type Knobs struct {
-	MaxNumSeqs           int     `json:"max_num_seqs"`
-	MaxNumBatchedTokens  int     `json:"max_num_batched_tokens"`
-	GPUMemoryUtilization float64 `json:"gpu_memory_utilization"`
-	PrefixCaching        bool    `json:"prefix_caching"`
+	MaxNumSeqs           int     `json:"max_num_seqs"`           // requests that run at once
+	MaxNumBatchedTokens  int     `json:"max_num_batched_tokens"` // tokens of one step
+	GPUMemoryUtilization float64 `json:"gpu_memory_utilization"` // the share of memory that the engine takes
+	PrefixCaching        bool    `json:"prefix_caching"`         // whether the KV cache of shared prefixes is kept
 	// PrefixUnknown says that nobody told whether prefixes were cached, as results of
 	// other tools do not; PrefixCaching is false then, and null in JSON.
 	PrefixUnknown bool `json:"-"`
@@ -27,10 +27,10 @@ type Knobs struct {
 	KVBlocks int `json:"kv_blocks,omitempty"`
 	// GPU names the hardware of the instance, where the search compares several.
 	GPU              string `json:"gpu,omitempty"`
-	TensorParallel   int    `json:"tensor_parallel"`
-	PipelineParallel int    `json:"pipeline_parallel,omitempty"`
-	DataParallel     int    `json:"data_parallel,omitempty"`
-	ExpertParallel   bool   `json:"expert_parallel,omitempty"`
+	TensorParallel   int    `json:"tensor_parallel"`             // GPUs that share each layer
+	PipelineParallel int    `json:"pipeline_parallel,omitempty"` // stages of layers
+	DataParallel     int    `json:"data_parallel,omitempty"`     // replicas of attention
+	ExpertParallel   bool   `json:"expert_parallel,omitempty"`   // whether experts are whole on a GPU
 	// Weights and KVCache are the number formats of the instance, where the search compares
 	// several; "" is what is configured.
 	Weights string `json:"weights,omitempty"`
@@ -46,6 +46,22 @@ func (k Knobs) Kind() Knobs {
 		}
 	}
 	return kind
+}
+
+// ByKind divides sets by the kind of instance that they are of, in the order of the first
+// of each.
+func ByKind(sets []Knobs) [][]Knobs {
+	var groups [][]Knobs
+	at := map[Knobs]int{}
+	for _, k := range sets {
+		i, known := at[k.Kind()]
+		if !known {
+			i, groups = len(groups), append(groups, nil)
+			at[k.Kind()] = i
+		}
+		groups[i] = append(groups[i], k)
+	}
+	return groups
 }
 
 // Knob is all that is known of one of the [Knobs]. Its values are an int, a float64,

@@ -64,18 +64,18 @@ type Server struct {
 
 // Software names an engine and its release.
 type Software struct {
-	Kind    string `json:"kind"`
-	Version string `json:"version"`
+	Kind    string `json:"kind"`    // which engine
+	Version string `json:"version"` // as it says itself
 }
 
 // TimeShares splits the time of the engine's steps, each a share of their sum,
 // and gives how well the hardware was used.
 type TimeShares struct {
-	Weights       float64 `json:"weights"`
-	KV            float64 `json:"kv"`
-	Compute       float64 `json:"compute"`
-	Communication float64 `json:"communication"`
-	Fixed         float64 `json:"fixed"`
+	Weights       float64 `json:"weights"`       // reading weights
+	KV            float64 `json:"kv"`            // reading the KV cache
+	Compute       float64 `json:"compute"`       // arithmetic
+	Communication float64 `json:"communication"` // between GPUs
+	Fixed         float64 `json:"fixed"`         // what each step costs
 	// Draft is what proposing tokens for speculative decoding takes.
 	Draft float64 `json:"draft,omitempty"`
 	// Idle is the share of the trial in which no step ran.
@@ -93,7 +93,7 @@ type TimeShares struct {
 // Count is what one bound saw of a trial. Searches live on counts, not on
 // quantiles.
 type Count struct {
-	Bound string `json:"bound"`
+	Bound string `json:"bound"` // such as ttft.p99
 	// N requests (for ITL: tokens) are decided, K of them beyond the limit.
 	N int `json:"n"`
 	K int `json:"k"`

@@ -43,7 +43,7 @@ func (s *State) UnmarshalText(b []byte) error {
 // Verdict says whether a measurement meets its objective, and which bound
 // decides.
 type Verdict struct {
-	State State `json:"state"`
+	State State `json:"state"` // met, missed or unsure
 	// Binding names the bound that is missed or nearest to it, or [ErrorsBound].
 	Binding string `json:"binding"`
 	// Slack is how far the binding statistic stays below its limit, as a share

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/stat/distuv"
@@ -26,7 +27,7 @@ func (d *Dist) UnmarshalText(b []byte) error {
 // Lengths is a distribution of lengths in tokens. Draws outside [Min, Max] are
 // set to the nearer end (clipped), as the configuration says.
 type Lengths struct {
-	Dist Dist `json:"dist"`
+	Dist Dist `json:"dist"` // fixed, uniform, normal, lognormal or empirical
 	// Value is the length of a fixed distribution.
 	Value int `json:"value,omitempty"`
 	// Median and Sigma shape a lognormal: exp(ln Median + Sigma z).
@@ -42,6 +43,28 @@ type Lengths struct {
 	// they came from, for the record only.
 	Samples []int  `json:"-"`
 	File    string `json:"file,omitempty"`
+}
+
+// Words are the distribution in words.
+func (l Lengths) Words() string {
+	ends := ""
+	switch {
+	case l.Max > 0:
+		ends = fmt.Sprintf(" in %d..%d", l.Min, l.Max)
+	case l.Min > 1:
+		ends = fmt.Sprintf(" from %d", l.Min)
+	}
+	switch l.Dist {
+	case Fixed:
+		return fmt.Sprintf("of %d tokens", l.Value)
+	case Uniform:
+		return "uniform" + ends
+	case Normal:
+		return fmt.Sprintf("normal %.4g +- %.4g%s", l.Mean, l.StdDev, ends)
+	case Lognormal:
+		return fmt.Sprintf("lognormal of median %.6g and sigma %.2g%s", l.Median, l.Sigma, ends)
+	}
+	return fmt.Sprintf("%d lengths of %s%s", len(l.Samples), l.File, ends)
 }
 
 // LognormalMedian turns the mean of an unclipped lognormal into its median.

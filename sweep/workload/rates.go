@@ -19,8 +19,8 @@ const (
 // takes on the stretched clock, where Of is [RateOfBusiestHour]. Nil stands for
 // requests that are no trace's, and for the mean.
 type Rates struct {
-	Of   RateOf  `json:"rate_of"`
-	Mean float64 `json:"mean_per_s"`
+	Of   RateOf  `json:"rate_of"`    // which of them a rate means
+	Mean float64 `json:"mean_per_s"` // over the whole trace
 	// BusiestHour and BusiestMinute are of the hour and the minute with the most
 	// arrivals. Of a trace that is no longer they are its mean.
 	BusiestHour   float64 `json:"busiest_hour_per_s"`

@@ -51,11 +51,11 @@ type Prefix struct {
 
 // Shape is what one class of requests looks like.
 type Shape struct {
-	Name   string  `json:"name,omitempty"`
-	Weight float64 `json:"weight,omitempty"`
-	Prompt Lengths `json:"prompt"`
-	Output Lengths `json:"output"`
-	Prefix Prefix  `json:"prefix,omitzero"`
+	Name   string  `json:"name,omitempty"`   // the class
+	Weight float64 `json:"weight,omitempty"` // its part of the requests, relative to the others'
+	Prompt Lengths `json:"prompt"`           // tokens of a prompt, without shared prefixes
+	Output Lengths `json:"output"`           // tokens of an answer
+	Prefix Prefix  `json:"prefix,omitzero"`  // texts that prompts share
 }
 
 // Workload is what users ask of an engine: how long, how alike and in what

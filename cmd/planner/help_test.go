@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"planner/internal/list"
+	"planner/model"
+)
+
+// TestHelp looks at the help of every command: no line is wider than it may be, and nothing
+// is lost where lines are broken.
+func TestHelp(t *testing.T) {
+	app := newApp(&bytes.Buffer{}, &bytes.Buffer{}, &interrupts{})
+	for _, c := range app.Commands {
+		var out bytes.Buffer
+		if code := execute(t.Context(), []string{"planner", c.Name, "--help"}, &out, &out, &interrupts{}); code != 0 {
+			t.Errorf("%s: exit code %d", c.Name, code)
+		}
+		for line := range strings.Lines(out.String()) {
+			if len(strings.TrimRight(line, "\n")) > helpWidth {
+				t.Errorf("%s: %d columns: %s", c.Name, len(line), line)
+			}
+		}
+		if flat := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(flat, strings.Join(strings.Fields(c.Usage), " ")) {
+			t.Errorf("%s: its usage is not in its help:\n%s", c.Name, flat)
+		}
+	}
+}
+
+// TestCompletion asks what may stand at the end of command lines, as shells do: some split
+// words at equals signs.
+func TestCompletion(t *testing.T) {
+	catalog, err := model.NewCatalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := completer{newApp(&bytes.Buffer{}, &bytes.Buffer{}, &interrupts{}), catalog}
+	for _, test := range []struct{ words, want string }{
+		{"es", "estimate"},
+		{"estimate --gp", "--gpu"},
+		{"estimate --gpu h200", "H200 SXM"},
+		{`estimate --gpu "H200`, "H200 SXM"},
+		{"estimate --gpu=h200", "--gpu=H200 SXM"},
+		{"estimate --gpu = h200", "H200 SXM"},
+		{"estimate --model llama-3.3", "Llama-3.3-70B"},
+		{"estimate --weights fp", "fp16 fp8"},
+		{"estimate --workload ", "chat code long-context-qa summarization"},
+		{"estimate --set demand.ra", "demand.rate= demand.rate_of="},
+		{"estimate --set model.kv_cache = ", "auto fp8"},
+		{"estimate --set engine.stream=t", "engine.stream=true"},
+		{"search --slo ttft.p9", "ttft.p90= ttft.p95= ttft.p99= ttft.p99.9="},
+		{"bench --api c", "completions chat"},
+		{"bench --model x", ""},
+		{"catalog g", "gpus"},
+		{"catalog models qwen2.5-72", "Qwen2.5-72B"},
+		{"report --format m", "markdown"},
+		{"schema p", "plan"},
+		{"plan plan", ""},
+	} {
+		got := strings.Join(c.of(list.Map(strings.Split(test.words, " "), unquoted)), " ")
+		if want := test.want; got != want {
+			t.Errorf("planner %s: %q, want %q", test.words, got, want)
+		}
+	}
+}
