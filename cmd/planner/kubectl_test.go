@@ -15,7 +15,7 @@ import (
 )
 
 // fakePod is a pod of a cluster that is a folder, $FAKE: its containers are processes
-// here, to which /planner is a folder of their own.
+// here, to which /var/lib/planner is a folder of their own.
 type fakePod struct {
 	Metadata struct {
 		Name, GenerateName string
@@ -145,7 +145,7 @@ func fakeRun(name string) {
 		o.save()
 		return
 	}
-	root := fakeFile(o.Metadata.Labels["planner/run"] + o.Metadata.Labels["planner/part"]) // /planner of every pod of the part
+	root := fakeFile(o.Metadata.Labels["planner/run"] + o.Metadata.Labels["planner/part"]) // /var/lib/planner of every pod of the part
 	os.RemoveAll(root)
 	os.MkdirAll(filepath.Join(root, "seed"), 0o700)
 	os.MkdirAll(filepath.Join(root, "tools"), 0o700)
@@ -160,7 +160,7 @@ func fakeRun(name string) {
 	program, _ := exec.LookPath("planner")
 	for _, c := range append(o.Spec.Init, o.Spec.Containers...) {
 		for i, word := range c.Command {
-			if c.Command[i] = strings.Replace(word, "/planner/", root+"/", 1); word == "/planner" {
+			if c.Command[i] = strings.Replace(word, "/var/lib/planner/", root+"/", 1); word == "/planner" {
 				c.Command[i] = program
 			}
 		}

@@ -3,6 +3,7 @@ package fleet
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"time"
 )
 
@@ -38,7 +39,8 @@ type ScalingPolicy struct {
 
 // UsualHPA is the HPA without any setting: 15 s between decisions, a tolerance of 10 %,
 // up by 4 pods or as many as there are every 15 s, down at once to what was recommended
-// at most in five minutes.
+// at most in five minutes. So the documentation says, and so it is where one direction has
+// settings of its own; without any the controller grows otherwise, see hpa.limit.
 func UsualHPA() HPA {
 	const period = 15 * time.Second
 	return HPA{
@@ -50,8 +52,10 @@ func UsualHPA() HPA {
 
 // hpa is an HPA with what it remembers.
 type hpa struct {
-	spec            HPA
-	min, max        int
+	spec     HPA
+	min, max int
+	// bare says that nothing is set of either direction.
+	bare            bool
 	recommendations []change
 	ups, downs      []change
 }
@@ -63,7 +67,9 @@ type change struct {
 }
 
 func newHPA(spec HPA, least, most, current int) *hpa {
-	return &hpa{spec: spec, min: least, max: most, recommendations: []change{{0, current}}}
+	usual := UsualHPA()
+	bare := reflect.DeepEqual([]Behavior{spec.Up, spec.Down}, []Behavior{usual.Up, usual.Down})
+	return &hpa{spec: spec, min: least, max: most, bare: bare, recommendations: []change{{0, current}}}
 }
 
 // podMetric is what an HPA knows of a pod.
@@ -188,8 +194,12 @@ func (h *hpa) stabilize(now float64, current, desired int) int {
 	return min(max(current, up), down)
 }
 
-// limit is how far the policies of a direction, 1 or -1, allow to go.
+// limit is how far the policies of a direction, 1 or -1, allow to go. Without any the
+// controller takes an older rule: to twice as many or to 4 at each decision.
 func (h *hpa) limit(now float64, current int, b *Behavior, direction int) int {
+	if h.bare && direction > 0 {
+		return max(2*current, 4)
+	}
 	if b.Select == "disabled" {
 		return current
 	}

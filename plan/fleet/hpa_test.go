@@ -83,9 +83,12 @@ func TestScalingPolicies(t *testing.T) {
 	down.Down.Select = "disabled"
 	follows(t, "no shrinking", down, 1, 100, 80, minute, always(10), 80, 80)
 	usual := UsualHPA()
-	follows(t, "4 pods or twice as many every 15 s", usual, 1, 100, 1, 15*time.Second, always(70), 5, 10, 20, 40, 70, 70)
-	follows(t, "no more than the most", usual, 1, 30, 1, 15*time.Second, always(70), 5, 10, 20, 30, 30)
-	follows(t, "two decisions in one period", usual, 1, 100, 4, 7500*time.Millisecond, always(70), 8, 8, 16, 16, 32)
+	follows(t, "twice as many, or 4, at each decision", usual, 1, 100, 1, 15*time.Second, always(70), 4, 8, 16, 32, 64, 70)
+	growing := usual
+	growing.Down.Stabilization = time.Minute
+	follows(t, "4 pods or twice as many every 15 s", growing, 1, 100, 1, 15*time.Second, always(70), 5, 10, 20, 40, 70, 70)
+	follows(t, "no more than the most", growing, 1, 30, 1, 15*time.Second, always(70), 5, 10, 20, 30, 30)
+	follows(t, "two decisions in one period", growing, 1, 100, 4, 7500*time.Millisecond, always(70), 8, 8, 16, 16, 32)
 	follows(t, "at least the least", usual, 2, 30, 30, 10*minute, always(0), 2, 2)
 	// What was recommended five minutes ago holds until then.
 	follows(t, "stabilised", usual, 1, 30, 10, 2*minute, func(i int) int { return []int{10, 4, 3, 3, 3}[i] }, 10, 10, 10, 4, 3)

@@ -33,9 +33,9 @@ type Kubernetes struct {
 	read map[string]time.Time
 }
 
-// Places in a pod.
+// Places in a pod. An image may have this program as /planner: nothing is mounted below.
 const (
-	podRoot  = "/planner"
+	podRoot  = "/var/lib/planner"
 	podTools = podRoot + "/tools"
 	podRuns  = podRoot + "/runs"
 	podSeed  = podRoot + "/seed"
@@ -239,8 +239,8 @@ type containerState struct {
 	State struct {
 		Waiting    *struct{ Reason, Message string }
 		Terminated *struct {
-			Reason   string
-			ExitCode int
+			Reason, Message string
+			ExitCode        int
 		}
 	}
 }
@@ -284,7 +284,7 @@ func (p *podState) state() (State, string) {
 		reason := strings.TrimSuffix(p.Status.Reason+": "+p.Status.Message, ": ")
 		for _, c := range slices.Concat(p.Status.Init, p.Status.Containers) {
 			if t := c.State.Terminated; t != nil && t.ExitCode != 0 && p.Status.Reason == "" {
-				reason = fmt.Sprintf("%s, exit code %d", t.Reason, t.ExitCode)
+				reason = strings.TrimSuffix(fmt.Sprintf("%s, exit code %d: %s", t.Reason, t.ExitCode, t.Message), ": ")
 			}
 		}
 		return Ended, reason

@@ -1,6 +1,10 @@
-// Package clusters holds tests of the launchers for clusters on a real Slurm, which they
-// start on the loopback of this machine with GPUs that are declared and not there:
+// Package clusters holds tests of the launchers for clusters on a real Slurm and on a real
+// Kubernetes, which they start on the loopback of this machine with GPUs that are declared
+// and not there:
 //
 //	.ci/clusters slurm
 //	go test -tags slurm -parallel 6 -v ./internal/evidence/clusters
+//
+//	.ci/clusters kubernetes
+//	go test -tags kubernetes -v ./internal/evidence/clusters
 package clusters

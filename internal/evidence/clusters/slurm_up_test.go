@@ -21,11 +21,6 @@ type slurm struct{ dir string }
 
 var site slurm
 
-// program is planner as the tests build it.
-var program string
-
-func TestMain(m *testing.M) { os.Exit(testMain(m)) }
-
 func testMain(m *testing.M) int {
 	os.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin:/sbin")
 	for _, p := range []string{"munged", "slurmctld", "slurmd", "sbatch"} {
@@ -40,9 +35,9 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	site, program = slurm{dir}, filepath.Join(dir, "planner")
-	if out, err := exec.Command("go", "build", "-o", program, "planner/cmd/planner").CombinedOutput(); err != nil {
-		fmt.Printf("build: %v: %s\n", err, out)
+	site = slurm{dir}
+	if err := buildPlanner(dir); err != nil {
+		fmt.Println(err)
 		return 1
 	}
 	defer site.down()
