@@ -67,24 +67,24 @@ func (b Bound) Waits() bool {
 }
 
 // Stats lists the statistics that a bound may name.
-func Stats() []string { return []string{"p50", "p90", "p95", "p99", "p99.9", "mean"} }
+func Stats() []string {
+	var names []string
+	for _, d := range new(Summary).quantiles() {
+		names = append(names, d.name)
+	}
+	return append(names, "mean")
+}
 
 // ParseStat reads the statistic of a bound: its quantile, 0 for the mean.
 // "p999" means "p99.9", for files that cannot write the point.
 func ParseStat(s string) (float64, error) {
-	switch s {
-	case "p50":
-		return 0.50, nil
-	case "p90":
-		return 0.90, nil
-	case "p95":
-		return 0.95, nil
-	case "p99":
-		return 0.99, nil
-	case "p99.9", "p999":
-		return 0.999, nil
-	case "mean":
+	if s == "mean" {
 		return 0, nil
+	}
+	for _, d := range new(Summary).quantiles() {
+		if s == d.name || s == strings.ReplaceAll(d.name, ".", "") {
+			return d.q, nil
+		}
 	}
 	return 0, fmt.Errorf("unknown statistic %q; allowed: %s", s, strings.Join(Stats(), ", "))
 }

@@ -1,11 +1,10 @@
 package measure
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -128,50 +127,75 @@ func (s SLO) Classes() []string {
 	return names
 }
 
-// object is a JSON object whose keys keep their order.
-type object struct {
-	members [][]byte
-	err     error
+// sloFile is an objective in a file, limitsFile the limits of all requests or of a class.
+type (
+	sloFile struct {
+		latencyLimits
+		Errors    float64               `json:"errors"`
+		Goodput   Bound                 `json:"goodput,omitzero"`
+		Objective string                `json:"objective,omitempty"`
+		Classes   map[string]limitsFile `json:"classes,omitempty"`
+	}
+	limitsFile struct {
+		latencyLimits
+		Goodput Bound `json:"goodput,omitzero"`
+	}
+	// latencyLimits are limits by statistic.
+	latencyLimits struct {
+		TTFT map[string]time.Duration `json:"ttft_ms,omitempty"`
+		TPOT map[string]time.Duration `json:"tpot_ms,omitempty"`
+		ITL  map[string]time.Duration `json:"itl_ms,omitempty"`
+		E2E  map[string]time.Duration `json:"e2e_ms,omitempty"`
+	}
+)
+
+func (l *latencyLimits) of(m Metric) *map[string]time.Duration {
+	return map[Metric]*map[string]time.Duration{TTFT: &l.TTFT, TPOT: &l.TPOT, ITL: &l.ITL, E2E: &l.E2E}[m]
 }
 
-func (o *object) add(key string, value any) {
-	member, err := wire.Marshal(map[string]any{key: value})
-	o.members = append(o.members, bytes.TrimSuffix(bytes.TrimPrefix(member, []byte("{")), []byte("}")))
-	o.err = errors.Join(o.err, err)
-}
+// Written is how an objective is written.
+func (s SLO) Written() any { return (*sloFile)(nil) }
 
-// MarshalJSON writes the members.
-func (o *object) MarshalJSON() ([]byte, error) {
-	return slices.Concat([]byte("{"), bytes.Join(o.members, []byte(",")), []byte("}")), o.err
-}
-
-// latencies adds the limits on latencies of all requests.
-func (o *object) latencies(s SLO) {
-	limits := map[Metric]map[string]time.Duration{}
-	for _, b := range s.Bounds {
-		switch {
-		case !b.Metric.valid():
-			o.err = errors.Join(o.err, fmt.Errorf("write objective: invalid metric %d", int(b.Metric)))
-		case b.Class == "" && limits[b.Metric] == nil:
-			limits[b.Metric] = map[string]time.Duration{b.Stat(): max(b.Limit, 0)}
-		case b.Class == "":
-			limits[b.Metric][b.Stat()] = max(b.Limit, 0)
+// limits are those of all requests.
+func (s SLO) limits() (l limitsFile, err error) {
+	for _, b := range s.Of("").Bounds {
+		switch at := l.of(b.Metric); {
+		case b.Metric == Goodput:
+			l.Goodput = b
+		case at == nil:
+			return l, fmt.Errorf("write objective: invalid metric %d", int(b.Metric))
+		default:
+			if *at == nil {
+				*at = map[string]time.Duration{}
+			}
+			(*at)[b.Stat()] = max(b.Limit, 0)
 		}
 	}
+	return l, nil
+}
+
+// bounds are the limits as bounds on the requests of a class.
+func (l *limitsFile) bounds(class string) ([]Bound, error) {
+	var bounds []Bound
 	for _, m := range AllLatencies() {
-		if limits[m] != nil {
-			o.add(m.key(), limits[m])
+		for stat, limit := range *l.of(m) {
+			q, err := ParseStat(stat)
+			if err != nil {
+				return nil, err
+			}
+			bounds = append(bounds, Bound{Metric: m, Class: class, Quantile: q, Limit: limit})
 		}
 	}
-}
-
-// goodput adds that bound of all requests.
-func (o *object) goodput(s SLO) {
-	for _, b := range s.Bounds {
-		if b.Metric == Goodput && b.Class == "" {
-			o.add(b.Metric.String(), b)
+	if g := l.Goodput; g != (Bound{}) {
+		g.Metric, g.Class = Goodput, class
+		bounds = append(bounds, g)
+	}
+	for _, b := range bounds {
+		if err := b.check(); err != nil {
+			return nil, err
 		}
 	}
+	return bounds, nil
 }
 
 // MarshalJSON writes {"ttft_ms":{"p99":500},"errors":0.001}; errors is null
@@ -182,48 +206,23 @@ func (s SLO) MarshalJSON() ([]byte, error) {
 	if s.Empty() {
 		return []byte("null"), nil
 	}
-	var all, classes object
-	all.latencies(s)
-	allowed := s.Errors
-	if allowed < 0 {
-		allowed = math.NaN()
+	all, err := s.limits()
+	w := sloFile{latencyLimits: all.latencyLimits, Errors: s.Errors, Goodput: all.Goodput, Classes: map[string]limitsFile{}}
+	if s.Errors < 0 {
+		w.Errors = math.NaN()
 	}
-	all.add("errors", allowed)
-	all.goodput(s)
 	if s.Throughput {
-		all.add("objective", ThroughputBound)
+		w.Objective = ThroughputBound
 	}
 	for _, name := range s.Classes() {
-		var own object
-		own.latencies(s.Of(name))
-		own.goodput(s.Of(name))
-		classes.add(name, &own)
+		own, errOwn := s.Of(name).limits()
+		w.Classes[name], err = own, errors.Join(err, errOwn)
 	}
-	if len(classes.members) > 0 {
-		all.add("classes", &classes)
+	if err != nil {
+		return nil, err
 	}
-	return all.MarshalJSON()
+	return wire.Marshal(w)
 }
-
-// sloFile is an objective in a file, limitsFile the limits of all requests or of a class.
-type (
-	sloFile struct {
-		limitsFile
-		Errors    float64               `json:"errors"`
-		Objective string                `json:"objective,omitempty"`
-		Classes   map[string]limitsFile `json:"classes,omitempty"`
-	}
-	limitsFile struct {
-		TTFT    map[string]time.Duration `json:"ttft_ms,omitempty"`
-		TPOT    map[string]time.Duration `json:"tpot_ms,omitempty"`
-		ITL     map[string]time.Duration `json:"itl_ms,omitempty"`
-		E2E     map[string]time.Duration `json:"e2e_ms,omitempty"`
-		Goodput Bound                    `json:"goodput,omitzero"`
-	}
-)
-
-// Written is how an objective is written.
-func (s SLO) Written() any { return (*sloFile)(nil) }
 
 // UnmarshalJSON reads what MarshalJSON writes. Bounds come in the order of
 // SLO.Sort.
@@ -231,53 +230,22 @@ func (s *SLO) UnmarshalJSON(data []byte) error {
 	if *s = (SLO{}); string(data) == "null" {
 		return nil
 	}
-	w := struct {
-		Errors  float64        `json:"errors"`
-		Goodput *Bound         `json:"goodput"`
-		Classes map[string]SLO `json:"classes"`
-		Aim     string         `json:"objective"`
-	}{Errors: math.NaN()}
-	var limits map[string]json.RawMessage
-	if err := errors.Join(wire.Unmarshal(data, &w), json.Unmarshal(data, &limits)); err != nil {
+	w := sloFile{Errors: math.NaN()}
+	if err := wire.Unmarshal(data, &w); err != nil {
 		return fmt.Errorf("read objective: %w", err)
 	}
 	if s.Errors = w.Errors; math.IsNaN(w.Errors) {
 		s.Errors = -1
 	}
-	for _, m := range AllLatencies() {
-		var stats map[string]*float64
-		if raw := limits[m.key()]; raw != nil {
-			if err := json.Unmarshal(raw, &stats); err != nil {
-				return fmt.Errorf("read objective: %s: %w", m.key(), err)
-			}
-		}
-		for stat, limit := range stats {
-			q, err := ParseStat(stat)
-			if err != nil {
-				return fmt.Errorf("read objective: %w", err)
-			}
-			b := Bound{Metric: m, Quantile: q, Limit: -1}
-			if limit != nil {
-				b.Limit = wire.Duration(*limit, time.Millisecond)
-			}
-			s.Bounds = append(s.Bounds, b)
-		}
-	}
-	s.Throughput = w.Aim == ThroughputBound
-	if g := w.Goodput; g != nil {
-		g.Metric = Goodput
-		s.Bounds = append(s.Bounds, *g)
-	}
-	for _, b := range s.Bounds {
-		if err := b.check(); err != nil {
+	s.Throughput = w.Objective == ThroughputBound
+	classes := map[string]limitsFile{"": {w.latencyLimits, w.Goodput}}
+	maps.Copy(classes, w.Classes)
+	for name, l := range classes {
+		bounds, err := l.bounds(name)
+		if err != nil {
 			return fmt.Errorf("read objective: %w", err)
 		}
-	}
-	for name, own := range w.Classes {
-		for _, b := range own.Bounds {
-			b.Class = name
-			s.Bounds = append(s.Bounds, b)
-		}
+		s.Bounds = append(s.Bounds, bounds...)
 	}
 	s.Sort()
 	return nil
