@@ -98,10 +98,7 @@ func TestThrownAway(t *testing.T) {
 						return true
 					})
 				})
-				obs, err := c.Run(t.Context(), measure.Trial{Concurrency: 1, Requests: 60}, requests(60, 8, 4, 0))
-				if err != nil {
-					t.Fatal(err)
-				}
+				obs := observe(t, c, measure.Trial{Concurrency: 1, Requests: 60}, requests(60, 8, 4, 0))
 				if failed := failures(&obs); failed != int(thrown.Load())-resendLimit {
 					t.Errorf("%d thrown away: %d failed", thrown.Load(), failed)
 				}
@@ -127,10 +124,7 @@ func TestCrossingClose(t *testing.T) {
 				return again
 			})
 		})
-		obs, err := c.Run(t.Context(), measure.Trial{Concurrency: 24, Requests: 96}, requests(96, 8, 4, 0))
-		if err != nil {
-			t.Fatal(err)
-		}
+		obs := observe(t, c, measure.Trial{Concurrency: 24, Requests: 96}, requests(96, 8, 4, 0))
 		if failed := failures(&obs); failed > 0 {
 			t.Errorf("TLS %v: %d of 96 good requests failed", secure, failed)
 		}
@@ -267,10 +261,7 @@ func TestShorterAnswers(t *testing.T) {
 		url := serve(t, say(streamHead, tokensOf(n), ending(8, n)))
 		c := &Client{URL: url, Model: "m", Stream: true}
 		trial := measure.Trial{Workload: &workload.Workload{Timeout: time.Second}, Concurrency: 1, Requests: 5}
-		obs, err := c.Run(t.Context(), trial, requests(5, 8, 4, 0))
-		if err != nil {
-			t.Fatal(err)
-		}
+		obs := observe(t, c, trial, requests(5, 8, 4, 0))
 		said := slices.ContainsFunc(obs.Remarks.Texts(), func(s string) bool { return strings.HasPrefix(s, "answers: the server generated 25 % fewer tokens") })
 		if said != (n < 4) {
 			t.Errorf("%d of 4 tokens: remarks %q", n, obs.Remarks)

@@ -42,10 +42,7 @@ func TestMixedFaults(t *testing.T) {
 				var m mixer
 				c := securely(t, secure, conf, roots, func(c net.Conn) { answerAll(c, m.answer) })
 				trial := measure.Trial{Workload: &workload.Workload{Timeout: timeout}, Rate: 200, Window: time.Second}
-				obs, err := c.Run(t.Context(), trial, requests(200, 8, 4, 200))
-				if err != nil {
-					t.Fatal(err)
-				}
+				obs := observe(t, c, trial, requests(200, 8, 4, 200))
 				counted := measure.Reduce(trial, obs)
 				if maps.Equal(counted.Failures, m.gave) && counted.Failed == 180 {
 					return

@@ -22,13 +22,7 @@ import (
 func inBubble(t *testing.T, h handler, test func(t *testing.T, c *Client)) {
 	synctest.Test(t, func(t *testing.T) {
 		var servers sync.WaitGroup
-		c := &Client{URL: "http://server", Model: "m", Stream: true, Engine: "vllm", plainTimer: true,
-			dial: func(context.Context, string, string) (net.Conn, error) {
-				client, server := net.Pipe()
-				servers.Go(func() { answerAll(server, h) })
-				return client, nil
-			}}
-		test(t, c)
+		test(t, piped(func(c net.Conn) { servers.Go(func() { answerAll(c, h) }) }))
 		servers.Wait()
 	})
 }
@@ -103,10 +97,7 @@ func TestSlowServer(t *testing.T) {
 		turn = make(chan bool, 1)
 		trial := measure.Trial{Workload: fixedLengths(16, 1, workload.Constant), Rate: 100, Window: 3 * time.Second}
 		trial.Workload.Timeout = 0
-		obs, err := c.Run(t.Context(), trial, trial.Schedule())
-		if err != nil {
-			t.Fatal(err)
-		}
+		obs := observe(t, c, trial, trial.Schedule())
 		for i, r := range obs.Records {
 			if r.Sent != r.Due {
 				t.Fatalf("request %d due at %v was sent at %v", i, r.Due, r.Sent)
@@ -123,10 +114,7 @@ func TestTimeoutCountsFromDue(t *testing.T) {
 	inBubble(t, stall(streamHead), func(t *testing.T, c *Client) {
 		trial := measure.Trial{Workload: fixedLengths(16, 4, workload.Constant), Rate: 10, Window: time.Second}
 		trial.Workload.Timeout = 1500 * time.Millisecond
-		obs, err := c.Run(t.Context(), trial, trial.Schedule())
-		if err != nil {
-			t.Fatal(err)
-		}
+		obs := observe(t, c, trial, trial.Schedule())
 		last := obs.Records[len(obs.Records)-1]
 		for _, r := range obs.Records {
 			if r.Outcome != measure.Timeout {
@@ -304,10 +292,7 @@ func TestTokensWithoutText(t *testing.T) {
 		return true
 	}, func(t *testing.T, c *Client) {
 		for _, tokens := range []int{1, 2, 5} {
-			obs, err := c.Run(t.Context(), measure.Trial{Concurrency: 1, Requests: 1}, requests(1, 8, tokens, 0))
-			if err != nil {
-				t.Fatal(err)
-			}
+			obs := observe(t, c, measure.Trial{Concurrency: 1, Requests: 1}, requests(1, 8, tokens, 0))
 			r := obs.Records[0]
 			ttft, _ := r.TTFT()
 			e2e, ok := r.E2E()

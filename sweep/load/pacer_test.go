@@ -61,10 +61,7 @@ func TestPacerEnds(t *testing.T) {
 func arrivals(t *testing.T, url string, rate float64, window time.Duration) (lags []time.Duration, gaps []float64) {
 	c := &Client{URL: url, Model: "m", Stream: true, Engine: "vllm"}
 	trial := measure.Trial{Workload: fixedLengths(8, 1, workload.Poisson), Rate: rate, Window: window, Seed: 11}
-	obs, err := c.Run(t.Context(), trial, trial.Schedule())
-	if err != nil {
-		t.Fatal(err)
-	}
+	obs := observe(t, c, trial, trial.Schedule())
 	sent := []time.Duration{0}
 	for _, r := range obs.Records {
 		if r.Sent < r.Due {

@@ -1,7 +1,6 @@
 package load
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"math"
@@ -77,12 +76,9 @@ func summary(d []time.Duration) (mean, p99 float64) {
 	return mean, stat.Quantile(slices.Sorted(slices.Values(d)), 0.99).Seconds()
 }
 
-// observed runs the schedule and returns the times in the system.
-func observed(t *testing.T, c *Client, trial measure.Trial, schedule []workload.Request) []time.Duration {
-	obs, err := c.Run(t.Context(), trial, schedule)
-	if err != nil {
-		t.Fatal(err)
-	}
+// latencies runs the schedule and returns the times in the system.
+func latencies(t *testing.T, c *Client, trial measure.Trial, schedule []workload.Request) []time.Duration {
+	obs := observe(t, c, trial, schedule)
 	out := make([]time.Duration, len(obs.Records))
 	for i, r := range obs.Records {
 		d, ok := r.E2E()
@@ -121,13 +117,8 @@ func TestQueues(t *testing.T) {
 					schedule := trial.Schedule()
 					service := services(exponential, mean, len(schedule), seed+100)
 					q := &queue{service: service}
-					c := &Client{URL: "http://server", Model: "m", Stream: true, Engine: "vllm", plainTimer: true,
-						dial: func(context.Context, string, string) (net.Conn, error) {
-							client, server := net.Pipe()
-							go answerAll(server, q.serve)
-							return client, nil
-						}}
-					got, want := observed(t, c, trial, schedule), lindley(schedule, service)
+					c := piped(func(c net.Conn) { go answerAll(c, q.serve) })
+					got, want := latencies(t, c, trial, schedule), lindley(schedule, service)
 					for k := range want {
 						if got[k] != want[k] {
 							t.Fatalf("request %d took %v, by Lindley's recursion %v", k, got[k], want[k])
@@ -185,7 +176,7 @@ func TestQueuesOnLoopback(t *testing.T) {
 				service := services(exponential, mean, len(schedule), 9)
 				q := &queue{service: service}
 				c := &Client{URL: serve(t, q.serve), Model: "m", Stream: true, Engine: "vllm"}
-				gotMean, got99 := summary(observed(t, c, trial, schedule))
+				gotMean, got99 := summary(latencies(t, c, trial, schedule))
 				wantMean, want99 := summary(lindley(schedule, service))
 				t.Logf("%d requests: mean %.2f ms (Lindley %.2f), p99 %.2f ms (%.2f)", len(schedule), 1e3*gotMean, 1e3*wantMean, 1e3*got99, 1e3*want99)
 				if gotMean > wantMean*(1+tolerance) || got99 > want99*(1+tolerance) {
@@ -206,16 +197,8 @@ func TestCoordinatedOmission(t *testing.T) {
 		const mean, n = 10 * time.Millisecond, 4000
 		run := func(trial measure.Trial, schedule []workload.Request) (float64, float64, float64) {
 			q := &queue{service: services(true, mean, len(schedule), 9)}
-			c := &Client{URL: "http://server", Model: "m", Stream: true, Engine: "vllm", plainTimer: true,
-				dial: func(context.Context, string, string) (net.Conn, error) {
-					client, server := net.Pipe()
-					go answerAll(server, q.serve)
-					return client, nil
-				}}
-			obs, err := c.Run(t.Context(), trial, schedule)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := piped(func(c net.Conn) { go answerAll(c, q.serve) })
+			obs := observe(t, c, trial, schedule)
 			var d []time.Duration
 			for _, r := range obs.Records {
 				e, _ := r.E2E()
@@ -262,13 +245,8 @@ func TestOneConnectionAtATime(t *testing.T) {
 					answerAll(c, answer)
 				}
 			}()
-			c := &Client{URL: "http://server", Model: "m", Stream: true, Engine: "vllm", plainTimer: true,
-				dial: func(context.Context, string, string) (net.Conn, error) {
-					client, server := net.Pipe()
-					accept <- server
-					return client, nil
-				}}
-			got, want := observed(t, c, trial, schedule), lindley(schedule, services(false, mean, len(schedule), 1))
+			c := piped(func(c net.Conn) { accept <- c })
+			got, want := latencies(t, c, trial, schedule), lindley(schedule, services(false, mean, len(schedule), 1))
 			for k := range want {
 				if got[k] != want[k] {
 					t.Fatalf("request %d took %v, by Lindley's recursion %v", k, got[k], want[k])

@@ -48,10 +48,7 @@ func TestSecure(t *testing.T) {
 			defer s.Close()
 			roots := s.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
 			c := &Client{URL: s.URL + "/v1", Model: "m", Stream: true, Engine: "vllm", tls: &tls.Config{RootCAs: roots}}
-			obs, err := c.Run(t.Context(), measure.Trial{Concurrency: 4, Requests: 40}, requests(40, 8, 5, 0))
-			if err != nil {
-				t.Fatal(err)
-			}
+			obs := observe(t, c, measure.Trial{Concurrency: 4, Requests: 40}, requests(40, 8, 5, 0))
 			for _, r := range obs.Records {
 				if r.Outcome != measure.OK || r.Output != 5 || r.First < r.Sent || r.Last < r.First {
 					t.Errorf("%+v", r)

@@ -11,6 +11,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"planner/sweep/measure"
+	"planner/sweep/workload"
 )
 
 // asked is a request as the test server saw it.
@@ -39,6 +42,26 @@ func serve(t testing.TB, h handler) string {
 	stop := serveOn(l, h)
 	t.Cleanup(stop)
 	return "http://" + l.Addr().String()
+}
+
+// observe runs a trial to its end.
+func observe(t *testing.T, c *Client, trial measure.Trial, schedule []workload.Request) measure.Observation {
+	t.Helper()
+	obs, err := c.Run(t.Context(), trial, schedule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return obs
+}
+
+// piped is a client of a server behind pipes, whose connections it hands to serve.
+func piped(serve func(net.Conn)) *Client {
+	return &Client{URL: "http://server", Model: "m", Stream: true, Engine: "vllm", plainTimer: true,
+		dial: func(context.Context, string, string) (net.Conn, error) {
+			client, server := net.Pipe()
+			serve(server)
+			return client, nil
+		}}
 }
 
 func serveOn(l net.Listener, h handler) (stop func()) {

@@ -70,10 +70,7 @@ func wordServer(usage, tokenizer bool) handler {
 func TestMeasuredText(t *testing.T) {
 	for _, chat := range []bool{false, true} {
 		c := &Client{URL: serve(t, wordServer(true, false)), Chat: chat, Stream: true}
-		obs, err := c.Run(t.Context(), measure.Trial{Concurrency: 2, Requests: 6}, requests(6, 400, 3, 0))
-		if err != nil {
-			t.Fatal(err)
-		}
+		obs := observe(t, c, measure.Trial{Concurrency: 2, Requests: 6}, requests(6, 400, 3, 0))
 		for _, r := range obs.Records {
 			if r.Outcome != measure.OK || r.Output != 3 || r.Prompt < 398 || r.Prompt > 402 {
 				t.Errorf("%+v, want a prompt of 400", r)
@@ -95,10 +92,7 @@ func TestTextInAShortContext(t *testing.T) {
 		return inner(c, a)
 	}
 	c := &Client{URL: serve(t, limited), Model: "m", Stream: true}
-	obs, err := c.Run(t.Context(), measure.Trial{Concurrency: 2, Requests: 6}, requests(6, longest, 3, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	obs := observe(t, c, measure.Trial{Concurrency: 2, Requests: 6}, requests(6, longest, 3, 0))
 	if obs.Doubts.Has(note.PromptsGuessed) { // others are of the machine
 		t.Errorf("doubts: %v", obs.Doubts)
 	}
@@ -114,10 +108,7 @@ func TestTextInAShortContext(t *testing.T) {
 func TestTokensWithoutUsage(t *testing.T) {
 	for _, tokenizer := range []bool{true, false} {
 		c := &Client{URL: serve(t, wordServer(false, tokenizer)), Engine: "tgi", Stream: true}
-		obs, err := c.Run(t.Context(), measure.Trial{Concurrency: 2, Requests: 6}, requests(6, 40, 3, 0))
-		if err != nil {
-			t.Fatal(err)
-		}
+		obs := observe(t, c, measure.Trial{Concurrency: 2, Requests: 6}, requests(6, 40, 3, 0))
 		for _, rec := range obs.Records {
 			if rec.Outcome != measure.OK || rec.Output != 3 {
 				t.Errorf("%+v", rec)
@@ -138,10 +129,7 @@ func TestTokensWithoutUsage(t *testing.T) {
 // TestNotStreamed: a whole answer has an end and no first token.
 func TestNotStreamed(t *testing.T) {
 	c := &Client{URL: serve(t, wordServer(true, false))}
-	obs, err := c.Run(t.Context(), measure.Trial{Concurrency: 1, Requests: 2}, requests(2, 40, 5, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	obs := observe(t, c, measure.Trial{Concurrency: 1, Requests: 2}, requests(2, 40, 5, 0))
 	for _, r := range obs.Records {
 		if _, ok := r.TTFT(); ok || r.Outcome != measure.OK || r.Output != 5 || r.Last < r.Sent {
 			t.Errorf("%+v", r)
@@ -192,12 +180,6 @@ func TestRedirects(t *testing.T) {
 	}
 	if n := gone.Load(); n > 0 {
 		t.Errorf("%d requests went where they were sent to", n)
-	}
-}
-
-func TestCheckRefusesAddresses(t *testing.T) {
-	if err := (&Client{URL: "ftp://x"}).Check(); err == nil {
-		t.Error("an FTP address passed")
 	}
 }
 
