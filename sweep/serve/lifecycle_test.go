@@ -192,22 +192,22 @@ func TestMetrics(t *testing.T) {
 	_, body := get(t, r.url+"/metrics")
 	const labels = `{engine="0",model_name="m"`
 	for _, want := range []string{
-		"vllm:num_requests_running" + labels + "} 0.0",
-		"vllm:num_requests_waiting" + labels + "} 0.0",
-		"vllm:kv_cache_usage_perc" + labels + "} 0.0",
-		"vllm:num_preemptions_total" + labels + "} 0.0",
-		"vllm:prompt_tokens_total" + labels + "} 192.0",
-		"vllm:generation_tokens_total" + labels + "} 15.0",
-		"vllm:prefix_cache_queries_total" + labels + "} 192.0",
-		"vllm:prefix_cache_hits_total" + labels + "} 96.0", // 3 blocks of 4, twice: the last one is computed
-		"vllm:request_success_total" + labels + `,finished_reason="length"} 3.0`,
-		"vllm:time_to_first_token_seconds_count" + labels + "} 3.0",
-		"vllm:time_to_first_token_seconds_bucket" + labels + `,le="0.001"} 0.0`,
-		"vllm:time_to_first_token_seconds_bucket" + labels + `,le="0.005"} 3.0`,
-		"vllm:inter_token_latency_seconds_count" + labels + "} 12.0",
-		"vllm:e2e_request_latency_seconds_bucket" + labels + `,le="+Inf"} 3.0`,
-		"vllm:request_queue_time_seconds_count" + labels + "} 3.0",
-		"vllm:cache_config_info" + labels + `,block_size="16",enable_prefix_caching="True",num_gpu_blocks="1000"} 1.0`,
+		"vllm:num_requests_running" + labels + "} 0",
+		"vllm:num_requests_waiting" + labels + "} 0",
+		"vllm:kv_cache_usage_perc" + labels + "} 0",
+		"vllm:num_preemptions_total" + labels + "} 0",
+		"vllm:prompt_tokens_total" + labels + "} 192",
+		"vllm:generation_tokens_total" + labels + "} 15",
+		"vllm:prefix_cache_queries_total" + labels + "} 192",
+		"vllm:prefix_cache_hits_total" + labels + "} 96", // 3 blocks of 4, twice: the last one is computed
+		`vllm:request_success_total{engine="0",finished_reason="length",model_name="m"} 3`,
+		"vllm:time_to_first_token_seconds_count" + labels + "} 3",
+		"vllm:time_to_first_token_seconds_bucket" + labels + `,le="0.001"} 0`,
+		"vllm:time_to_first_token_seconds_bucket" + labels + `,le="0.005"} 3`,
+		"vllm:inter_token_latency_seconds_count" + labels + "} 12",
+		"vllm:e2e_request_latency_seconds_bucket" + labels + `,le="+Inf"} 3`,
+		"vllm:request_queue_time_seconds_count" + labels + "} 3",
+		`vllm:cache_config_info{block_size="16",enable_prefix_caching="True",engine="0",model_name="m",num_gpu_blocks="1000"} 1`,
 	} {
 		if !strings.Contains(body, want+"\n") {
 			t.Errorf("no %q in:\n%s", want, body)

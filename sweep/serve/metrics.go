@@ -2,36 +2,70 @@ package serve
 
 import (
 	"bytes"
-	"fmt"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"github.com/prometheus/common/expfmt"
 
 	"planner/model/sim"
 )
 
 // vllmMetrics counts what the server does, in the terms of vLLM's metrics.
 type vllmMetrics struct {
-	// labels are those of every sample, cache those that tell of the KV cache;
-	// "" without one.
-	labels, cache string
+	registry *prometheus.Registry
+	// metrics makes those of the page, all with the same labels.
+	metrics promauto.Factory
 
-	mu                sync.Mutex
-	occupancy         sim.Occupancy
-	prompts, outputs  int // tokens
-	finished, stopped int // requests that ended by length, and by themselves
-	aborted           int
+	prompts, outputs           prometheus.Counter // tokens
+	finished, stopped, aborted prometheus.Counter // requests that ended by length, by themselves, or not well
 
-	ttft, itl, e2e, queue, prefill, decode *histogram
+	ttft, itl, e2e, queue, prefill, decode prometheus.Histogram
+
+	mu        sync.Mutex
+	occupancy sim.Occupancy
 }
 
 func newMetrics(model string) *vllmMetrics {
-	return &vllmMetrics{
-		labels: fmt.Sprintf(`engine="0",model_name=%s`, marshal(model)),
-		ttft:   newHistogram(ttftBounds), itl: newHistogram(itlBounds), e2e: newHistogram(requestBounds),
-		queue: newHistogram(requestBounds), prefill: newHistogram(requestBounds), decode: newHistogram(requestBounds),
+	m := &vllmMetrics{registry: prometheus.NewRegistry()}
+	m.metrics = promauto.With(prometheus.WrapRegistererWith(prometheus.Labels{"engine": "0", "model_name": model}, m.registry))
+	m.gauge("num_requests_running", func(o *sim.Occupancy) float64 { return float64(o.Running) })
+	m.gauge("num_requests_waiting", func(o *sim.Occupancy) float64 { return float64(o.Waiting) })
+	m.gauge("kv_cache_usage_perc", func(o *sim.Occupancy) float64 { return o.KV })
+	m.count("prefix_cache_queries_total", func(o *sim.Occupancy) float64 { return float64(o.Queries) })
+	m.count("prefix_cache_hits_total", func(o *sim.Occupancy) float64 { return float64(o.Hits) })
+	m.count("num_preemptions_total", func(o *sim.Occupancy) float64 { return float64(o.Preemptions) })
+	m.prompts = m.metrics.NewCounter(prometheus.CounterOpts{Name: "vllm:prompt_tokens_total"})
+	m.outputs = m.metrics.NewCounter(prometheus.CounterOpts{Name: "vllm:generation_tokens_total"})
+	ended := m.metrics.NewCounterVec(prometheus.CounterOpts{Name: "vllm:request_success_total"}, []string{"finished_reason"})
+	m.stopped, m.finished, m.aborted = ended.WithLabelValues("stop"), ended.WithLabelValues("length"), ended.WithLabelValues("abort")
+	m.ttft, m.itl = m.histogram("time_to_first_token", ttftBounds), m.histogram("inter_token_latency", itlBounds)
+	m.e2e, m.queue = m.histogram("e2e_request_latency", requestBounds), m.histogram("request_queue_time", requestBounds)
+	m.prefill, m.decode = m.histogram("request_prefill_time", requestBounds), m.histogram("request_decode_time", requestBounds)
+	return m
+}
+
+// now is a figure of what the backend holds and has done.
+func (m *vllmMetrics) now(of func(*sim.Occupancy) float64) func() float64 {
+	return func() float64 {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return of(&m.occupancy)
 	}
+}
+
+func (m *vllmMetrics) gauge(name string, of func(*sim.Occupancy) float64) {
+	m.metrics.NewGaugeFunc(prometheus.GaugeOpts{Name: "vllm:" + name}, m.now(of))
+}
+
+func (m *vllmMetrics) count(name string, of func(*sim.Occupancy) float64) {
+	m.metrics.NewCounterFunc(prometheus.CounterOpts{Name: "vllm:" + name}, m.now(of))
+}
+
+func (m *vllmMetrics) histogram(name string, bounds []float64) prometheus.Histogram {
+	return m.metrics.NewHistogram(prometheus.HistogramOpts{Name: "vllm:" + name + "_seconds", Buckets: bounds})
 }
 
 // describeCache tells of the KV cache of a simulated engine.
@@ -40,7 +74,8 @@ func (m *vllmMetrics) describeCache(c *sim.Config) {
 	if c.PrefixCaching {
 		caching = "True"
 	}
-	m.cache = fmt.Sprintf(`,block_size="%d",enable_prefix_caching="%s",num_gpu_blocks="%d"`, c.Layout.BlockTokens, caching, c.Blocks)
+	m.metrics.NewGauge(prometheus.GaugeOpts{Name: "vllm:cache_config_info", ConstLabels: prometheus.Labels{
+		"block_size": strconv.Itoa(c.Layout.BlockTokens), "enable_prefix_caching": caching, "num_gpu_blocks": strconv.Itoa(c.Blocks)}}).Set(1)
 }
 
 func (m *vllmMetrics) sample(o sim.Occupancy) {
@@ -57,110 +92,49 @@ func (m *vllmMetrics) idle() bool {
 }
 
 func (m *vllmMetrics) first(r *reply, t sim.Token) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.prompts += len(r.prompt)
-	m.queue.observe(t.Wait)
-	m.prefill.observe(t.At - r.Arrived - t.Wait)
+	m.prompts.Add(float64(len(r.prompt)))
+	m.queue.Observe(t.Wait.Seconds())
+	m.prefill.Observe((t.At - r.Arrived - t.Wait).Seconds())
 }
 
 // token notes a token that is due, before it is added to the reply's.
 func (m *vllmMetrics) token(r *reply, due time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.outputs++
+	m.outputs.Inc()
 	if n := len(r.Due); n > 0 {
-		m.itl.observe(due - r.Due[n-1])
+		m.itl.Observe((due - r.Due[n-1]).Seconds())
 	} else {
-		m.ttft.observe(due - r.Arrived)
+		m.ttft.Observe((due - r.Arrived).Seconds())
 	}
 }
 
 func (m *vllmMetrics) ended(r *reply) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	switch {
 	case r.Outcome != outcomeOK:
-		m.aborted++
+		m.aborted.Inc()
 		return
 	case r.ends:
-		m.stopped++
+		m.stopped.Inc()
 	default:
-		m.finished++
+		m.finished.Inc()
 	}
 	last := r.Due[len(r.Due)-1]
-	m.e2e.observe(last - r.Arrived)
-	m.decode.observe(last - r.Due[0])
+	m.e2e.Observe((last - r.Arrived).Seconds())
+	m.decode.Observe((last - r.Due[0]).Seconds())
 }
 
-// expose writes all metrics in Prometheus' text format 0.0.4.
+// expose writes all metrics in Prometheus' text format.
 func (m *vllmMetrics) expose() []byte {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	p := &exposition{labels: m.labels}
-	o := &m.occupancy
-	p.value("num_requests_running", "gauge", float64(o.Running))
-	p.value("num_requests_waiting", "gauge", float64(o.Waiting))
-	p.value("kv_cache_usage_perc", "gauge", o.KV)
-	p.value("prefix_cache_queries_total", "counter", float64(o.Queries))
-	p.value("prefix_cache_hits_total", "counter", float64(o.Hits))
-	p.value("num_preemptions_total", "counter", float64(o.Preemptions))
-	p.value("prompt_tokens_total", "counter", float64(m.prompts))
-	p.value("generation_tokens_total", "counter", float64(m.outputs))
-	p.family("request_success_total", "counter")
-	p.sample("request_success_total", `,finished_reason="stop"`, float64(m.stopped))
-	p.sample("request_success_total", `,finished_reason="length"`, float64(m.finished))
-	p.sample("request_success_total", `,finished_reason="abort"`, float64(m.aborted))
-	if m.cache != "" {
-		p.family("cache_config_info", "gauge")
-		p.sample("cache_config_info", m.cache, 1)
-	}
-	p.histogram("time_to_first_token_seconds", m.ttft)
-	p.histogram("inter_token_latency_seconds", m.itl)
-	p.histogram("e2e_request_latency_seconds", m.e2e)
-	p.histogram("request_queue_time_seconds", m.queue)
-	p.histogram("request_prefill_time_seconds", m.prefill)
-	p.histogram("request_decode_time_seconds", m.decode)
-	return p.Bytes()
-}
-
-// exposition is the page of the metrics, every sample with the same labels.
-type exposition struct {
-	bytes.Buffer
-	labels string
-}
-
-func (p *exposition) family(name, kind string) {
-	fmt.Fprintf(p, "# TYPE vllm:%s %s\n", name, kind)
-}
-
-// sample writes integers as Python does, from which scrapers of vLLM know them.
-func (p *exposition) sample(name, label string, v float64) {
-	text := strconv.FormatFloat(v, 'g', -1, 64)
-	if v == float64(int64(v)) && v < 1e15 {
-		text = strconv.FormatFloat(v, 'f', 1, 64)
-	}
-	fmt.Fprintf(p, "vllm:%s{%s%s} %s\n", name, p.labels, label, text)
-}
-
-func (p *exposition) value(name, kind string, v float64) {
-	p.family(name, kind)
-	p.sample(name, "", v)
-}
-
-func (p *exposition) histogram(name string, h *histogram) {
-	p.family(name, "histogram")
-	total := 0
-	for i, n := range h.counts {
-		total += n
-		le := "+Inf"
-		if i < len(h.bounds) {
-			le = strconv.FormatFloat(h.bounds[i], 'g', -1, 64)
+	var page bytes.Buffer
+	families, err := m.registry.Gather()
+	for _, f := range families {
+		if err == nil {
+			_, err = expfmt.MetricFamilyToText(&page, f)
 		}
-		p.sample(name+"_bucket", `,le="`+le+`"`, float64(total))
 	}
-	p.sample(name+"_count", "", float64(total))
-	p.sample(name+"_sum", "", h.sum)
+	if err != nil {
+		panic("serve: " + err.Error()) // unreachable: the names are fixed, and a buffer takes what it is given
+	}
+	return page.Bytes()
 }
 
 // The buckets of vLLM, in seconds (vllm/v1/metrics, 0.20 to 0.32).
@@ -169,20 +143,3 @@ var (
 	itlBounds     = []float64{0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80}
 	requestBounds = []float64{0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680}
 )
-
-// histogram counts seconds in buckets.
-type histogram struct {
-	bounds []float64 // upper ends, ascending
-	counts []int     // one more than bounds
-	sum    float64
-}
-
-func newHistogram(bounds []float64) *histogram {
-	return &histogram{bounds: bounds, counts: make([]int, len(bounds)+1)}
-}
-
-func (h *histogram) observe(d time.Duration) {
-	i, _ := slices.BinarySearch(h.bounds, d.Seconds()) // a bound belongs to its bucket
-	h.counts[i]++
-	h.sum += d.Seconds()
-}
