@@ -38,7 +38,7 @@ func (f freeze) Serve(requests []workload.Request, speed float64, seed uint64) [
 // then tells no bound that the server exceeds.
 func TestFreezeTellsNoFalseBound(t *testing.T) {
 	queue := virtual.Queue{Servers: 1, Rate: 10}
-	const limit = 1500 * time.Millisecond
+	const limit = 480 * time.Millisecond
 	truth, told := queue.MaxRate(limit, 0.01), 0
 	for seed := range uint64(4) {
 		for frozen := 2; frozen <= 4; frozen++ {

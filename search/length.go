@@ -69,6 +69,9 @@ func (c *MaxRateConfig) timed(rate float64, times int, p learned) measure.Trial 
 		}
 		window = workload.Span(longer, 1/window.Seconds())
 	}
+	if c.Budget > 0 {
+		window = min(window, c.Budget/trialShare)
+	}
 	window = c.lap(window, rate) << p.distrusted
 	if c.Window > 0 {
 		window = c.Window
@@ -78,6 +81,9 @@ func (c *MaxRateConfig) timed(rate float64, times int, p learned) measure.Trial 
 		warmup = max(leastWarmup, p.latency*3/2)
 	}
 	warmup = min(max(warmup, c.relaxing(settledRelaxations, mean, p.phi))<<p.distrusted, window)
+	if c.Budget > 0 {
+		warmup = min(warmup, c.Budget/(2*trialShare)<<p.distrusted)
+	}
 	if c.Warmup > 0 {
 		warmup = c.Warmup
 	}

@@ -118,8 +118,8 @@ type attempt struct {
 	rate  float64
 	met   bool
 	valid bool
-	// measured says that it was at least half as long as trials are that measure; lasted is its
-	// time under load.
+	// measured says that it was at least half as long as trials are that measure, and had half
+	// the requests that the quantiles need; lasted is its time under load.
 	measured bool
 	lasted   time.Duration
 	// state is its verdict, doubt why it is not valid, and cost its engine time.
@@ -198,7 +198,8 @@ func rejected(why note.Reason) (Outcome, note.Reason) {
 // learn adds a trial under load to what is known.
 func (s *MaxRate) learn(m *measure.Measurement) {
 	shown, t := s.shown(m)
-	t.measured = m.Aborted.Text == "" && 2*m.Trial.Window >= s.cfg.timed(m.Trial.Rate, 1, s.learned()).Window
+	t.measured = m.Aborted.Text == "" && 2*m.Trial.Window >= s.cfg.timed(m.Trial.Rate, 1, s.learned()).Window &&
+		2*float64(m.Requests) >= s.cfg.leastRequests()
 	t.lasted = m.Trial.Warmup + m.Duration
 	if m.Server.HitRate != nil {
 		t.hits = *m.Server.HitRate

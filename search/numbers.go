@@ -78,16 +78,17 @@ const (
 	// engine whose cache just holds the histories of those under way fails when
 	// their number happens to rise, which it does within some tens of courses.
 	leastCourses = 10
-	// trialShare is the part of the budget, as a divisor, that the warm-up of one trial, one
-	// lap of a trace, or what names the smallest limit that an idle engine meets may take.
+	// trialShare is the part of the budget, as a divisor, that the window of one trial, twice
+	// its warm-up, the settling of its conversations, one lap of a trace, or what names the
+	// smallest limit that an idle engine meets may take.
 	trialShare = 8
 )
 
 // When the search looks where, and ends.
 const (
 	// minTrials is the least number of trials that measure near the answer which it may rest on,
-	// maxTrials ends a search that no other rule ends.
-	minTrials, maxTrials = 5, 60
+	// fewTrials that where the budget ends; maxTrials ends a search that no other rule ends.
+	minTrials, fewTrials, maxTrials = 5, 3, 60
 	// A search whose engine time costs nothing ends at the share freePrecision of the asked
 	// width, or when freeSpend requests were simulated; freeLost times as many where every
 	// rate so far is on one side of the limit, which is no answer.
@@ -139,6 +140,9 @@ const (
 	// between sets that do not say it themselves, and rateSpread that of the error which all
 	// sets share.
 	predictionSpread = 0.12
+	// On a budget a race gives a set that it looks at compareShare of what is left, a divisor,
+	// and when finalShare of the whole is left that is for the last searches.
+	compareShare, finalShare = 4, 2
 	// mostUndecided ends a race so many of whose searches ended without any rate.
 	mostUndecided = 3
 	// mostMoves is how often the reference is moved at most, by delta each time.

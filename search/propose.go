@@ -20,13 +20,12 @@ func (s *MaxRate) propose() *measure.Trial {
 	}
 	t := s.next()
 	if s.cfg.Budget > 0 {
-		if len(s.tried) < minTrials {
-			// A prediction that is far too low must not spend all on its rate.
-			t.Window = min(t.Window, s.cfg.Budget/(minTrials+1))
-		}
 		left := s.cfg.Budget - s.spent - s.cfg.Overhead - t.Warmup - t.Cooldown
 		if left < t.Window/4 || left <= 0 {
 			s.outcome, s.reason = OutOfBudget, note.Because(note.BudgetNoRoom, s.cfg.Budget)
+			if s.narrow(fewTrials, s.cfg.Precision) {
+				s.outcome, s.reason = Found, note.Because(note.NarrowEnough, 100*s.cfg.Precision)
+			}
 			return nil
 		}
 		t.Window = min(t.Window, left)
@@ -76,13 +75,23 @@ func (s *MaxRate) finished() (Outcome, note.Reason) {
 	if s.cfg.free() && s.simulated <= freeSpend {
 		wanted *= freePrecision
 	}
-	if s.near() >= minTrials && bracketed && s.posteriors.halfWidth(s.cfg.Confidence) < wanted {
+	if s.narrow(minTrials, wanted) {
 		return Found, note.Because(note.NarrowEnough, 100*s.cfg.Precision)
 	}
 	if spent {
 		return OutOfBudget, note.Because(note.TrialsSpent, len(s.tried))
 	}
 	return Searching, note.Reason{}
+}
+
+// narrow reports whether the interval is narrower than wanted, with a rate that was met, one
+// that was missed, and so many trials near the answer.
+func (s *MaxRate) narrow(trials int, wanted float64) bool {
+	if len(s.posteriors) == 0 || s.near() < trials {
+		return false
+	}
+	_, _, allMet, allMissed := s.extremes()
+	return !allMet && !allMissed && s.posteriors.halfWidth(s.cfg.Confidence) < wanted
 }
 
 // near counts the trials that measured near the answer: those far from it say little, and

@@ -137,7 +137,11 @@ func NewRace(cfg RaceConfig) *Race {
 // Next proposes the next trials; none when the race is over.
 func (r *Race) Next() []measure.Trial {
 	for r.phase != finished {
-		if b := r.cfg.Search.Budget; b > 0 && r.spent >= b && r.phase < finishing {
+		limit := r.cfg.Search.Budget
+		if r.phase != seeking {
+			limit -= limit / finalShare
+		}
+		if limit > 0 && r.spent >= limit && r.phase < finishing {
 			r.conclude(note.Because(note.BudgetSpent))
 		}
 		var batch []measure.Trial
@@ -220,7 +224,7 @@ func (r *Race) searchOf(p Prior, seed uint64, part time.Duration) *MaxRate {
 }
 
 // seek searches the sets in the order of prediction until one meets the objective at some
-// rate. Each has half of what is left of the budget: the other half is for the other sets.
+// rate. Each has a part of what is left of the budget: the rest is for the other sets.
 // It gives up where several told nothing, for what is hardly a matter of the knobs then.
 func (r *Race) seek() []measure.Trial {
 	undecided := 0
@@ -231,7 +235,7 @@ func (r *Race) seek() []measure.Trial {
 			return nil
 		}
 		if c.search == nil {
-			c.search = r.searchOf(c.prior, r.cfg.Search.Seed, time.Duration(min(len(r.all), 2)))
+			c.search = r.searchOf(c.prior, r.cfg.Search.Seed, time.Duration(min(len(r.all), compareShare)))
 			c.status = Measured
 		}
 		if batch := r.follow(c); len(batch) > 0 {
@@ -304,7 +308,7 @@ func (r *Race) compare() []measure.Trial {
 	var batch []measure.Trial
 	for _, c := range r.contenders() {
 		if c.search == nil {
-			c.search = r.searchOf(r.recentred(c), r.cfg.Search.Seed, 1)
+			c.search = r.searchOf(r.recentred(c), r.cfg.Search.Seed, compareShare)
 		}
 		c.status = underTest
 		batch = append(batch, r.ask(c, r.pairedTrial(c))...)
@@ -355,11 +359,14 @@ func (r *Race) conclude(why note.Reason) {
 		r.cfg.Search.Precision = r.cfg.FinalPrecision
 	}
 	best := r.incumbent.prior
-	best.Rate, best.Spread = r.incumbent.carries.Value, 0
-	r.finals = []*candidate{{prior: best, search: r.searchOf(best, seed, 1)}}
+	best.Rate, best.Spread, best.Latency = r.incumbent.carries.Value, 0, r.incumbent.search.latency
+	r.finals = []*candidate{{prior: best}}
 	if d := r.cfg.Default; d != nil && d.Knobs != best.Knobs {
-		r.standard = &candidate{prior: *d, search: r.searchOf(*d, seed, 1)}
+		r.standard = &candidate{prior: *d}
 		r.finals = append(r.finals, r.standard)
+	}
+	for _, c := range r.finals {
+		c.search = r.searchOf(c.prior, seed, time.Duration(len(r.finals)))
 	}
 }
 

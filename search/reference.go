@@ -61,7 +61,9 @@ func (r *Race) referenceTrial() measure.Trial {
 	}
 	first := unstarted(s.cfg.Prior)
 	first.latency = s.latency
-	r.reference.trial = s.cfg.timed(r.reference.rate, 1, first)
+	cfg := s.cfg
+	cfg.Budget = r.cfg.Search.Budget / compareShare
+	r.reference.trial = cfg.timed(r.reference.rate, 1, first)
 	t := r.pairedTrial(r.incumbent)
 	t.Why = "the best set so far, where challengers will be measured"
 	return t

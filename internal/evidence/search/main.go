@@ -17,14 +17,14 @@ func main() {
 
 func run() int {
 	seeds := flag.Int("seeds", 200, "repetitions of each search")
-	only := flag.String("only", "", "comma-separated parts: accuracy (short for its first half), priors, others, abort, limits, peers, race; empty for all")
+	only := flag.String("only", "", "comma-separated parts: accuracy (short for its first half), priors, others, abort, limits, peers, race, small; empty for all")
 	truths := flag.String("truths", "", "file that keeps the five servers' truths between runs")
 	vary := flag.String("constants", "", "comma-separated beginnings of the headings of search/numbers.go: print the short study with each number there at half and at twice its value")
 	trace := flag.String("trace", "", "SERVER:PRIOR:SEED, as 0:none:3: print one search trial by trial instead")
 	flag.Parse()
 	start := time.Now()
 	s := study{out: os.Stdout, seeds: *seeds}
-	if *only != "race" && *only != "others" {
+	if *only != "race" && *only != "others" && *only != "small" {
 		var err error
 		if s.cases, err = storedServers(*truths); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -49,7 +49,7 @@ func run() int {
 	for _, p := range []struct {
 		name string
 		run  func()
-	}{{"short", func() { s.accuracy(shortBudget) }}, {"accuracy", func() { s.accuracy(shortBudget, longBudget) }}, {"priors", s.priors}, {"others", s.others}, {"abort", s.abort}, {"limits", s.limits}, {"peers", s.peers}, {"race", s.races}} {
+	}{{"short", func() { s.accuracy(shortBudget) }}, {"accuracy", func() { s.accuracy(shortBudget, longBudget) }}, {"priors", s.priors}, {"others", s.others}, {"abort", s.abort}, {"limits", s.limits}, {"peers", s.peers}, {"race", s.races}, {"small", s.small}} {
 		if *only == "" && p.name != "short" || slices.Contains(strings.Split(*only, ","), p.name) {
 			p.run()
 		}

@@ -67,6 +67,8 @@ type answer struct {
 	binding   string
 	// told says that it warns of a server that is not the same in all trials.
 	told bool
+	// truth is the true rate where a method chose among several servers.
+	truth float64
 }
 
 // ours runs the search under study.
@@ -81,7 +83,7 @@ func ours(c *testCase, k knowledge, seed uint64, budget time.Duration, precision
 	return answer{math.Log(e.Value / c.truth), e.Low, e.High, e.Safe, r.EngineTime, r.Trials, r.Outcome, r.Binding,
 		slices.ContainsFunc(r.Warnings, func(n note.Note) bool {
 			return n.Kind == note.NonMonotone || n.Kind == note.Collapses || n.Kind == note.Cliff
-		})}
+		}), c.truth}
 }
 
 // source is what a runner needs of a search.

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"planner/internal/evidence/search/virtual"
+	"planner/search"
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// small searches small servers as users have them on processors: of which nothing is
+// predicted, of another speed in each trial, and in a short time.
+func (s *study) small() {
+	const head = "| %s | budget | differs | engine s | trials | found | of these hold the rate | safe <= rate | safe <= 1.03 x |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|\n"
+	s.printf("## Small servers and small budgets\n\n"+head, "search")
+	for _, c := range smallServers() {
+		for _, drift := range []float64{0, 0.05, 0.10, 0.15} {
+			c.drift = drift
+			for _, budget := range []time.Duration{160 * time.Second, 5 * time.Minute, 20 * time.Minute} {
+				s.smallRow(c, budget, parallel(s.seeds, func(n int) answer { return ours(&c, nothing, uint64(n+1), budget, 0.2) }))
+			}
+			pinned := c
+			pinned.name, pinned.warmup, pinned.window = c.name+", trials of 18 s", 2*time.Second, 18*time.Second
+			s.smallRow(pinned, 160*time.Second, parallel(s.seeds, func(n int) answer { return ours(&pinned, nothing, uint64(n+1), 160*time.Second, 0.25) }))
+		}
+	}
+	s.printf("\n"+head, "race of 2 x 2 sets")
+	for _, c := range smallServers() {
+		sets := smallSets(&c)
+		for _, drift := range []float64{0, 0.05, 0.10, 0.15} {
+			c.drift = drift
+			s.smallRow(c, 20*time.Minute, parallel(s.seeds, func(n int) answer { return smallRace(sets, drift, uint64(n+1)) }))
+		}
+	}
+	s.printf("\n")
+}
+
+// smallRow prints what answers came to. The rate that they are held against is that of the
+// speed in the middle.
+func (s *study) smallRow(c testCase, budget time.Duration, all []answer) {
+	found, held, safe, far, seconds, trials, n := 0, 0, 0, 0, 0.0, 0.0, len(all)
+	for _, a := range all {
+		seconds += a.cost.Seconds() / float64(n)
+		trials += float64(a.trials) / float64(n)
+		if a.safe <= a.truth {
+			safe++
+		}
+		if a.safe <= 1.03*a.truth {
+			far++
+		}
+		if a.outcome == search.Found {
+			found++
+			if a.low <= a.truth && a.truth <= a.high {
+				held++
+			}
+		}
+	}
+	s.printf("| %s, %.3g/s | %.0f s | %.0f %% | %.0f | %.1f | %d of %d | %d | %d | %d |\n", c.name, c.truth, budget.Seconds(), 100*c.drift, seconds, trials, found, n, held, safe, far)
+}
+
+// smallServers are like vLLM and llama-server with tiny models on a processor.
+func smallServers() []testCase {
+	load := func(output int) *workload.Workload {
+		return &workload.Workload{Class: "tiny", Arrivals: workload.Poisson, Timeout: time.Minute, Shapes: []workload.Shape{{
+			Prompt: workload.Lengths{Dist: workload.Uniform, Min: 16, Max: 48}, Output: fixed(output),
+		}}}
+	}
+	slo := limit(measure.E2E, 0.90, time.Second)
+	slo.Errors = 0.05
+	all := []testCase{
+		{name: "batches of 16", truth: 40, workload: load(16), slo: slo,
+			server: virtual.Engine{Budget: 1024, Sequences: 16, Base: 6 * time.Millisecond, PerToken: 80 * time.Microsecond, PerSequence: 850 * time.Microsecond}},
+		{name: "batches of 4", truth: 1.6, workload: load(8), slo: slo,
+			server: virtual.Engine{Budget: 512, Sequences: 4, Base: 30 * time.Millisecond, PerToken: 2 * time.Millisecond, PerSequence: 20 * time.Millisecond}},
+	}
+	for i := range all {
+		all[i].truth = bruteForce(&all[i], 12, 6)
+	}
+	return all
+}
+
+// smallSets are two values of two knobs of a server.
+func smallSets(c *testCase) map[measure.Knobs]*testCase {
+	sets := map[measure.Knobs]*testCase{}
+	e := c.server.(virtual.Engine)
+	for _, budget := range []int{e.Budget / 8, e.Budget} {
+		for _, sequences := range []int{e.Sequences / 4, e.Sequences} {
+			set := *c
+			set.server = virtual.Engine{Budget: budget, Sequences: sequences, Base: e.Base, PerToken: e.PerToken, PerSequence: e.PerSequence}
+			set.truth = bruteForce(&set, 12, 6)
+			sets[measure.Knobs{MaxNumBatchedTokens: budget, MaxNumSeqs: sequences, TensorParallel: 1}] = &set
+		}
+	}
+	return sets
+}
+
+// smallRace lets the sets race on one server, and holds the answer against the set that it chose.
+func smallRace(sets map[measure.Knobs]*testCase, drift float64, seed uint64) answer {
+	cfg := search.RaceConfig{OneEngine: true}
+	for k, c := range sets {
+		cfg.Search = search.MaxRateConfig{Workload: c.workload, SLO: c.slo, Seed: seed, Budget: 20 * time.Minute, Precision: 0.2}
+		cfg.Candidates = append(cfg.Candidates, search.Prior{Knobs: k})
+	}
+	slices.SortFunc(cfg.Candidates, func(a, b search.Prior) int {
+		return cmp.Or(cmp.Compare(a.Knobs.MaxNumSeqs, b.Knobs.MaxNumSeqs), cmp.Compare(a.Knobs.MaxNumBatchedTokens, b.Knobs.MaxNumBatchedTokens))
+	})
+	r := search.NewRace(cfg)
+	for batch := r.Next(); len(batch) > 0; batch = r.Next() {
+		for _, t := range batch {
+			r.Observe(virtual.Bench{Server: sets[t.Knobs].server, Drift: drift}.Run(t))
+		}
+	}
+	end := r.Result()
+	e := end.Best.Estimate
+	return answer{low: e.Low, high: e.High, safe: e.Safe, cost: end.EngineTime, trials: end.Trials, outcome: end.Best.Outcome, truth: sets[end.Knobs].truth}
+}
