@@ -234,3 +234,34 @@ func TestKernelsFollowTheRelease(t *testing.T) {
 		t.Errorf("experts on H100 by %v", got)
 	}
 }
+
+// What no served run is like is said, and its interval is wider; what was served is not.
+func TestUncalibratedDeploymentsSaySo(t *testing.T) {
+	for _, c := range []struct {
+		model, gpu string
+		tp         int
+		format     WeightFormat
+		evidence   Evidence
+		says       string
+	}{
+		{"Llama-3.1-70B", "H100 SXM", 4, FP8, Served, ""},
+		{"Qwen2.5-32B", "H100 SXM", 2, FP16, Served, ""},
+		{"Llama-3.1-70B", "H200 SXM", 4, BF16, ServedApart, "dense models in bf16 on the GPU H200 SXM"},
+		{"Llama-3.1-8B", "L40S", 1, BF16, ServedApart, "the GPU L40S"},
+		{"Llama-3.1-70B", "MI300X", 4, FP8, NeverServed, "the GPU MI300X"},
+		{"Qwen3-32B", "H100 SXM", 2, INT4, NeverServed, "dense models in int4"},
+		{"DeepSeek-V3", "H200 SXM", 8, FP8, NeverServed, "latent attention"},
+		{"Gemma-3-27B", "H100 SXM", 2, BF16, NeverServed, "layers other than a Llama's"},
+		{"Qwen3-0.6B", "H100 SXM", 1, BF16, NeverServed, "as few as 0.6 billion active parameters"},
+	} {
+		d := deploy(t, c.model, c.gpu, c.tp)
+		d.Precision.Weights = c.format
+		what, within := Uncalibrated(d)
+		if said := strings.Join(what, ", "); !strings.Contains(said, c.says) || (said == "") != (c.says == "") {
+			t.Errorf("%s in %v on %s: %q, want %q", c.model, c.format, c.gpu, said, c.says)
+		}
+		if s := SpreadFor(d, EngineArgs{}); s.Equations != c.evidence.Error() || (within == 0) != (c.evidence == Served) {
+			t.Errorf("%s in %v on %s: equations within %g (%g said), want %g", c.model, c.format, c.gpu, s.Equations, within, c.evidence.Error())
+		}
+	}
+}

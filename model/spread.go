@@ -24,6 +24,7 @@ type Spread struct {
 	Routing          float64 // how unevenly tokens choose experts
 	Draft            float64 // the time to propose tokens
 	Refusals         float64 // the chance that proposed tokens are refused
+	Equations        float64 // the time of every step, whatever its parts
 }
 
 // Of is the spread of a term.
@@ -43,7 +44,7 @@ func (s Spread) With(t Term, sd float64) Spread {
 // Times returns the spread with everything so many times as uncertain.
 func (s Spread) Times(by float64) Spread {
 	for _, sd := range []*float64{&s.Weights, &s.Experts, &s.KV, &s.Prefill, &s.PrefillExperts, &s.PrefillAttention, &s.Skew,
-		&s.Step, &s.Layer, &s.Request, &s.Frontend, &s.Communication, &s.Routing, &s.Draft, &s.Refusals} {
+		&s.Step, &s.Layer, &s.Request, &s.Frontend, &s.Communication, &s.Routing, &s.Draft, &s.Refusals, &s.Equations} {
 		*sd *= by
 	}
 	return s
@@ -92,6 +93,11 @@ func SpreadFor(dep Deployment, args EngineArgs) Spread {
 	if args.LoRA.On() {
 		s.Layer = max(s.Layer, 0.20) // no served run tests what adapters add to it
 	}
+	if _, active := dep.Arch.Params(); active < leastServed {
+		s.Layer, s.Step = max(s.Layer, 0.20), max(s.Step, 0.40)
+	}
+	_, evidence := dep.unserved()
+	s.Equations = evidence.Error()
 	s.age(dep, args)
 	return s
 }
@@ -151,18 +157,25 @@ func (c Constants) Sample(rng *rand.Rand, s Spread) Constants {
 	frontend, communication := factor(s.Frontend), factor(s.Communication)
 	routing := factor(s.Routing)
 	draft, refusals := factor(s.Draft), factor(s.Refusals)
+	longer := factor(s.Equations)
 
 	c.Experts = c.Experts.scaled(experts, math.Inf(1))
 	c.PrefillExperts = c.PrefillExperts.scaled(prefillExperts, math.Inf(1))
 	for t, by := range [termCount]float64{
 		TermFrontend: frontend, TermStep: step, TermLayer: layer, TermRequest: request, TermWeights: weights, TermKV: kv, TermPrefill: prefill,
 	} {
+		switch {
+		case Term(t).Efficiency():
+			by /= longer
+		case Term(t) != TermFrontend:
+			by *= longer
+		}
 		c = c.times(Term(t), by, highestShare)
 	}
-	c.Attention.Prefill = min(c.Attention.Prefill*attention, highestShare)
+	c.Attention.Prefill = min(c.Attention.Prefill*attention/longer, highestShare)
 	c.Attention.Skew = min(c.Attention.Skew*skew, 1)
 	c.Frontend.PromptToken *= frontend
-	c.Link.Scale *= communication
+	c.Link.Scale *= communication * longer
 	c.Uneven *= routing
 	c.Link.ExpertSpread *= routing
 	c.Draft.Pass *= draft

@@ -52,6 +52,11 @@ func (f File) Spread(dep model.Deployment, before model.Spread) model.Spread {
 	same := dep.Arch.Name == f.FittedTo.Model && dep.TP == max(f.FittedTo.TensorParallel, 1)
 	wider := f.wider()
 	s := before.Times(wider)
+	if same {
+		s.Equations = min(s.Equations, wider*model.Served.Error())
+	} else {
+		s.Equations /= 2
+	}
 	for _, t := range model.Terms() {
 		e, ok := f.Terms[t.String()]
 		if !ok || !e.Fitted {

@@ -55,7 +55,7 @@ func (d *Decision) addEvidence(p *plan.Plan) error {
 	d.fitCurves(p)
 	p.Comparison = d.chosen.selected.comparison
 	load := p.Fleet.PlannedRate / float64(p.Fleet.Instances)
-	p.Warnings = slices.Concat(p.Warnings, d.impreciseWarning(p), unlimitedWait(&d.searches, p.Offer.Knobs, p.Offer.Rate, load, "planned load"))
+	p.Warnings = slices.Concat(p.Warnings, uncalibrated(d.cfg, d.ground, p.Offer.Knobs), d.impreciseWarning(p), unlimitedWait(&d.searches, p.Offer.Knobs, p.Offer.Rate, load, "planned load"))
 	if !d.ground.Virtual {
 		p.Warnings = append(p.Warnings, untrusted(d.Seen, p.Offer.Knobs)...)
 	}

@@ -191,6 +191,19 @@ func ofTraffic(w *workload.Workload) []plan.Feature {
 	return all
 }
 
+// uncalibrated warns of what the constants were not calibrated on, by whose runs
+// nothing says how far off the rates are.
+func uncalibrated(cfg *config.Config, g sweep.Ground, k measure.Knobs) note.Notes {
+	if !g.Virtual || g.Predict == nil || cfg.Engine.Calibration != "" {
+		return nil
+	}
+	what, within := model.Uncalibrated(g.Predict.Deployment(k))
+	if len(what) == 0 {
+		return nil
+	}
+	return note.Notes{note.New(note.Uncalibrated, strings.Join(what, ", "), 100*within)}
+}
+
 // unmodelled warns of features that the rates do not know.
 func unmodelled(features []plan.Feature) note.Notes {
 	var names []string

@@ -63,6 +63,14 @@ type server struct {
 // pair names the server's model with its GPU.
 func (s *server) pair() string { return s.model + ", " + s.gpu }
 
+// kind names the kind of the server's model: dense or of experts, by format.
+func (s *server) kind() string {
+	if s.dep.Arch.MoE.Present() {
+		return "mixtures of experts"
+	}
+	return "dense models in " + s.dep.Precision.Weights.String()
+}
+
 // The groups of the table, in its order.
 const (
 	groupOpen     = "open loop, H100, vLLM 0.15.1"

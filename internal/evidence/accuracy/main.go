@@ -19,10 +19,11 @@ func main() {
 	seed := flag.Uint64("seed", 1, "of the schedules")
 	schedules := flag.Int("schedules", 4, "over which predictions are averaged, as the real ones are not recorded")
 	quick := flag.Bool("quick", false, "without fits that leave something out")
+	coverage := flag.Bool("coverage", false, "also how often measurements lie within the stated intervals, some minutes")
 	flag.Parse()
 	out := bufio.NewWriter(os.Stdout)
 	s := study{dir: *dir, seed: *seed, schedules: max(*schedules, 1)}
-	err := s.report(out, *quick)
+	err := s.report(out, *quick, *coverage && !*quick)
 	out.Flush()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "accuracy:", err)
@@ -89,8 +90,8 @@ func (s *study) predict(constants func(*server) model.Constants) ([][]figures, e
 	return sum, nil
 }
 
-// report prints everything.
-func (s *study) report(w io.Writer, quick bool) error {
+// report prints everything that is asked for.
+func (s *study) report(w io.Writer, quick, coverage bool) error {
 	servers, err := s.read(0)
 	if err != nil {
 		return err
@@ -135,6 +136,9 @@ from when the engine queued a request. Predictions are means over %d schedules.
 	if fits != nil {
 		printMethod(w)
 		printKnobs(w, servers, fits)
+	}
+	if coverage {
+		return printCoverage(w, servers, fits)
 	}
 	return nil
 }

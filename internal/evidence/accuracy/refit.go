@@ -27,6 +27,7 @@ type refit struct {
 type fitRow struct {
 	model    string
 	gpu      string
+	kind     string
 	residual float64 // predicted / measured - 1 at the defaults
 	weight   float64 // 1 / standard deviation
 	slope    []float64
@@ -102,7 +103,7 @@ func (r *refit) addRows(slopes [][][]figures) {
 				if want == 0 || f.metric.name == metricTTFT.name && want > slowTTFT && s.group != groupTrace {
 					continue
 				}
-				row := fitRow{model: s.model, gpu: s.gpu, weight: share / f.sd, residual: f.metric.of(&r.base[i][l])/want - 1}
+				row := fitRow{model: s.model, gpu: s.gpu, kind: s.kind(), weight: share / f.sd, residual: f.metric.of(&r.base[i][l])/want - 1}
 				for k := range knobs {
 					row.slope = append(row.slope, (f.metric.of(&slopes[k][i][l])-f.metric.of(&r.base[i][l]))/want/turn)
 				}
@@ -112,8 +113,8 @@ func (r *refit) addRows(slopes [][][]figures) {
 	}
 }
 
-// without returns the knobs fitted to all but one model or one GPU; the empty name
-// leaves nothing out.
+// without returns the knobs fitted to all but one model, one GPU or one kind of model; the
+// empty name leaves nothing out.
 func (r *refit) without(name string) ([]float64, error) {
 	n := len(knobs)
 	a, b := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil)
@@ -123,7 +124,7 @@ func (r *refit) without(name string) ([]float64, error) {
 		b.SetVec(k, w*(knobs[k].prior-1))
 	}
 	for _, row := range r.rows {
-		if row.model == name || row.gpu == name {
+		if row.model == name || row.gpu == name || row.kind == name {
 			continue
 		}
 		w := row.weight * row.weight
@@ -149,9 +150,9 @@ func (r *refit) without(name string) ([]float64, error) {
 	return values, nil
 }
 
-// leftOut lists what is left out in turn: the models, then the GPUs.
+// leftOut lists what is left out in turn: the models, the GPUs, the kinds of models.
 func leftOut(servers []server) []string {
-	return append(names(servers, func(s *server) string { return s.model }), names(servers, func(s *server) string { return s.gpu })...)
+	return slices.Concat(names(servers, func(s *server) string { return s.model }), names(servers, func(s *server) string { return s.gpu }), names(servers, (*server).kind))
 }
 
 func ones() []float64 { return slices.Repeat([]float64{1}, len(knobs)) }

@@ -1,0 +1,109 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+)
+
+// mixture is a kind of model in some format: what the constants were calibrated on, or not.
+type mixture struct {
+	experts bool
+	format  WeightFormat
+}
+
+// served are the kinds of models whose served runs the constants were calibrated on, by
+// GPU: testdata/groundtruth.
+var served = map[string][]mixture{
+	"H100 SXM":                      {{false, BF16}, {false, FP8}, {true, BF16}, {true, FP8}, {true, MXFP4}},
+	"H200 SXM":                      {{false, FP8}, {true, FP8}, {true, MXFP4}},
+	"B200 SXM":                      {{false, FP8}, {false, NVFP4}, {true, MXFP4}},
+	"RTX PRO 6000 Blackwell Server": {{false, BF16}},
+}
+
+// leastServed is below the fewest parameters that a token of a served model passes
+// through: gpt-oss-120b's 5.1 billion. Smaller models wait for their host.
+const leastServed = 5e9
+
+// Evidence is what served runs say of a deployment like one that is asked for.
+type Evidence int
+
+// The kinds of evidence: its kind of model was served on its GPU; both were, but not
+// together, or kernels of the GPU were timed; the one or the other was never served.
+const (
+	Served Evidence = iota
+	ServedApart
+	NeverServed
+)
+
+// Error is how far all times of a step may be off together, of the logarithm, beside what
+// is not known of each constant. internal/evidence/accuracy predicts served runs with their
+// model, their kind of model or their GPU left out of the fit and counts those within the
+// interval of 90 %: with these figures .9 of the times per token.
+func (e Evidence) Error() float64 { return [...]float64{0.03, 0.08, 0.12}[e] }
+
+// unserved lists what of a deployment no served run was calibrated on.
+func (d Deployment) unserved() (what []string, worst Evidence) {
+	d = d.Normal()
+	kind := mixture{d.Arch.MoE.Present(), d.Precision.Weights}
+	if kind.format == FP16 {
+		kind.format = BF16
+	}
+	runs, here := served[d.Hardware.Name]
+	add := func(e Evidence, text string) {
+		what, worst = append(what, text), max(worst, e)
+	}
+	switch {
+	case !d.Hardware.Timed():
+		add(NeverServed, "the GPU "+d.Hardware.Name)
+	case !here:
+		add(ServedApart, "the GPU "+d.Hardware.Name)
+	}
+	kinds := "dense models in "
+	if kind.experts {
+		kinds = "mixtures of experts in "
+	}
+	kinds += kind.format.String()
+	anywhere := false
+	for _, runs := range served {
+		anywhere = anywhere || slices.Contains(runs, kind)
+	}
+	switch {
+	case !anywhere:
+		add(NeverServed, kinds)
+	case here && !slices.Contains(runs, kind):
+		add(ServedApart, kinds+" on the GPU "+d.Hardware.Name)
+	}
+	for _, s := range d.Arch.unserved() {
+		add(NeverServed, s)
+	}
+	return what, worst
+}
+
+// unserved lists what of a model's layers no served run has.
+func (a Arch) unserved() []string {
+	var what []string
+	add := func(has bool, text string) {
+		if has {
+			what = append(what, text)
+		}
+	}
+	d := a.Details
+	add(!a.KnownClass(), "the class "+a.Family)
+	add(a.Attention.MLA.Present() && a.Attention.Sparse.Keys == 0, "latent attention")
+	add(a.Attention.Sparse.Keys > 0, "sparse attention")
+	add(d.NormsPerLayer > 0 || d.NormBias || d.Ungated, "layers other than a Llama's ("+a.Family+")")
+	_, active := a.Params()
+	add(active < leastServed, fmt.Sprintf("as few as %.2g billion active parameters", active/1e9))
+	return what
+}
+
+// Uncalibrated lists what of a deployment is outside of what the constants were calibrated
+// on, and by how much all times may be off for it in 90 % of the cases; nothing if all is
+// within.
+func Uncalibrated(dep Deployment) (what []string, within float64) {
+	what, evidence := dep.unserved()
+	if len(what) == 0 {
+		return nil, 0
+	}
+	return what, 1.645 * evidence.Error()
+}
