@@ -19,12 +19,7 @@ type Config struct {
 	RateOf    workload.RateOf
 	Objective measure.SLO
 	Model     ServedModel
-	// GPUs lists the hardware to compare, in the order of the configuration.
-	GPUs []GPU
-	// PowerPrice is in US dollars per kWh; 0 means that power is not counted.
-	PowerPrice float64
-	// NodeGPUs is how many GPUs one node joins; 0 stands for the catalog's.
-	NodeGPUs int
+	Hardware
 	Engine   EngineSettings
 	Cluster  Cluster
 	Space    Space
@@ -42,6 +37,16 @@ type Config struct {
 
 	need  Need
 	draft draft
+}
+
+// Hardware is what there is to serve on.
+type Hardware struct {
+	// GPUs lists what to compare, in the order of the configuration.
+	GPUs []GPU
+	// PowerPrice is in US dollars per kWh; 0 means that power is not counted.
+	PowerPrice float64
+	// NodeGPUs is how many GPUs one node joins; 0 stands for the catalog's.
+	NodeGPUs int
 }
 
 // draft is what was written of that which names and files stand for, completed in

@@ -26,3 +26,13 @@ func DoAtMost(together, n int, f func(int) error) error {
 	wait.Wait()
 	return cmp.Or(errs...)
 }
+
+// Map returns f of 0 to n-1, as many at a time as there are processors.
+func Map[T any](n int, f func(int) T) []T {
+	out := make([]T, n)
+	_ = Do(n, func(i int) error {
+		out[i] = f(i)
+		return nil
+	})
+	return out
+}

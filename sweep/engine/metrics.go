@@ -26,6 +26,7 @@ const (
 	ttftCount
 	queueSum
 	queueCount
+	tpotSum
 	numMetrics
 )
 

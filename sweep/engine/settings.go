@@ -120,9 +120,7 @@ type adapter struct {
 	// iterations says that the page is TensorRT-LLM's instead.
 	metrics    metricNames
 	iterations bool
-	// tpot is the histogram of the time per output token of requests, without its ending.
-	tpot string
-	log  logLines
+	log        logLines
 	// describe asks the running engine for facts.
 	describe func(*query)
 	// reset empties the prefix cache.

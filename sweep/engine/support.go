@@ -58,14 +58,10 @@ func SeriesOf(kind string) Series {
 	if err != nil || a.metrics == nil {
 		return Series{}
 	}
-	first := func(metric int) string {
-		if names := a.metrics[metric]; len(names) > 0 {
-			return names[0]
-		}
-		return ""
-	}
+	first := func(metric int) string { return append(a.metrics[metric], "")[0] }
+	histogram := func(metric int) string { return strings.TrimSuffix(first(metric), "_sum") }
 	s := Series{Running: first(runningRequests), Waiting: first(waitingRequests), KVUsage: first(kvUsage), Preemptions: first(preemptions),
-		TTFT: strings.TrimSuffix(first(ttftSum), "_sum"), TPOT: a.tpot}
+		TTFT: histogram(ttftSum), TPOT: histogram(tpotSum)}
 	if s.TTFT != "" {
 		s.Model = "model_name" // of those that tell latencies all have this label
 	}

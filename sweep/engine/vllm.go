@@ -39,8 +39,8 @@ var vllm = adapter{
 		outputTokens:    {"vllm:generation_tokens_total"},
 		ttftSum:         {"vllm:time_to_first_token_seconds_sum"}, ttftCount: {"vllm:time_to_first_token_seconds_count"},
 		queueSum: {"vllm:request_queue_time_seconds_sum"}, queueCount: {"vllm:request_queue_time_seconds_count"},
+		tpotSum: {"vllm:request_time_per_output_token_seconds_sum"}, // since 0.11
 	},
-	tpot: "vllm:request_time_per_output_token_seconds", // since 0.11
 	log: logLines{
 		stageEnds: map[string]string{
 			"Starting to load model":   "start",

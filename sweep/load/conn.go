@@ -32,19 +32,23 @@ type conn struct {
 	in     *bufio.Reader
 	at     time.Time
 	failed error
-	// silent: no byte of the present answer has come.
-	silent bool
 	// writing is closed when a long request has left, nil for none; werr is what
 	// became of the last one.
 	writing chan struct{}
 	werr    error
-	// head is how many bytes the head of the answer may still have, heading is set
-	// until it has ended.
+	present
+	bytes [readSize]byte
+}
+
+// present is how far the answer to the last request has been read.
+type present struct {
+	// silent: no byte of it has come.
+	silent bool
+	// head is how many bytes its head may still have, heading is set until it has ended.
 	head    int
 	heading bool
 	body    io.Reader
-	bytes   [readSize]byte
-	// ended: the answer was read to its end; keep: another may follow it.
+	// ended: it was read to its end; keep: another may follow it.
 	ended, keep bool
 }
 
@@ -92,9 +96,8 @@ func (c *conn) ask(m *message, deadline time.Time) (response, error) {
 // exchange sends the message and reads the head of the answer. A server may
 // answer, and close, before it has read all of a request that it refuses.
 func (c *conn) exchange(m *message) (response, error) {
-	c.silent = true
+	c.present = present{silent: true, head: maxHead, heading: true}
 	c.write(m)
-	c.head, c.heading = maxHead, true
 	for {
 		// What is no HTTP need not come to the end of a line to be none.
 		begin, _ := c.in.Peek(len("HTTP/"))
@@ -110,8 +113,7 @@ func (c *conn) exchange(m *message) (response, error) {
 		case err != nil:
 			return response{}, c.blame(err)
 		case res.StatusCode >= 200 || res.StatusCode == http.StatusSwitchingProtocols:
-			c.heading = false
-			c.body, c.ended, c.keep = res.Body, false, !res.Close
+			c.heading, c.body, c.keep = false, res.Body, !res.Close
 			r, err := newResponse(res, c)
 			r.sending = !c.written()
 			return r, err

@@ -25,13 +25,18 @@ type apiRequest struct {
 		IncludeUsage         bool `json:"include_usage"`
 		ContinuousUsageStats bool `json:"continuous_usage_stats"`
 	} `json:"stream_options"`
-	Stop      stopTexts `json:"stop"`
-	StopIDs   []int64   `json:"stop_token_ids"`
-	N         *int      `json:"n"`
-	BestOf    *int      `json:"best_of"`
-	Echo      bool      `json:"echo"`
-	TokenIDs  bool      `json:"return_token_ids"`
-	CacheSalt string    `json:"cache_salt"`
+	TokenIDs  bool   `json:"return_token_ids"`
+	CacheSalt string `json:"cache_salt"`
+	unserved
+}
+
+// unserved are the parts of a request that the server has for no more than their usual values.
+type unserved struct {
+	Stop    stopTexts `json:"stop"`
+	StopIDs []int64   `json:"stop_token_ids"`
+	N       *int      `json:"n"`
+	BestOf  *int      `json:"best_of"`
+	Echo    bool      `json:"echo"`
 }
 
 // completion is what is to be generated for a request.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"planner/internal/evidence/search/virtual"
+	"planner/internal/parallel"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -19,7 +20,7 @@ type stop struct {
 
 // stops runs trials of 180 s behind a warm-up of 30 s at a rate.
 func (c *testCase) stops(rate float64, seeds int) []stop {
-	return parallel(seeds, func(k int) stop {
+	return parallel.Map(seeds, func(k int) stop {
 		t := measure.Trial{Workload: c.workload, Rate: rate, Warmup: 30 * time.Second, Window: 180 * time.Second,
 			Cooldown: time.Second, Seed: uint64(900_000 + k), Objective: c.slo}
 		m := virtual.Bench{Server: c.server}.Run(t)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"planner/internal/parallel"
 )
 
 // study writes its tables as it computes them.
@@ -41,7 +43,7 @@ func (s *study) repeat(name string, method func(c *testCase, seed uint64) answer
 	all := make([]score, len(s.cases))
 	for i := range s.cases {
 		c := &s.cases[i]
-		all[i] = scoreOf(c, parallel(s.seeds, func(k int) answer { return method(c, uint64(k+1)) }))
+		all[i] = scoreOf(c, parallel.Map(s.seeds, func(k int) answer { return method(c, uint64(k+1)) }))
 		s.row(name, c.name, all[i])
 	}
 	s.row(name, "mean", pool(all))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"planner/internal/evidence/search/virtual"
+	"planner/internal/parallel"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -187,7 +188,7 @@ func bruteForce(c *testCase, steps, runs int) float64 {
 func precise(c *testCase, rate float64) float64 {
 	const step, runs = 0.01, 60
 	excess := func(x float64) float64 {
-		shares := parallel(runs, func(r int) []float64 {
+		shares := parallel.Map(runs, func(r int) []float64 {
 			s, _ := longRun(c, x, 1, 5_000_000+uint64(r))
 			return s
 		})
@@ -208,7 +209,7 @@ func precise(c *testCase, rate float64) float64 {
 // parallelRun is longRun over several goroutines, one run each.
 func parallelRun(c *testCase, rate float64, runs int) (share []float64, counts []measure.Count) {
 	shares := make([][]float64, runs)
-	each := parallel(runs, func(r int) measure.Count {
+	each := parallel.Map(runs, func(r int) measure.Count {
 		s, n := longRun(c, rate, 1, 1_000_000+uint64(r))
 		shares[r] = s
 		return n[0]
@@ -227,7 +228,7 @@ func longPhi(c *testCase, seed uint64) float64 {
 	const batches = 200
 	window := time.Duration(7500 / c.truth * float64(time.Second))
 	total, sum, squares := 0.0, 0.0, 0.0
-	for _, count := range parallel(batches, func(b int) measure.Count {
+	for _, count := range parallel.Map(batches, func(b int) measure.Count {
 		t := measure.Trial{Workload: c.workload, Rate: c.truth, Warmup: 60 * time.Second, Window: window, Seed: seed<<20 + uint64(b), Objective: c.slo}
 		return virtual.Bench{Server: c.server, NoAbort: true}.Run(t).Counts[0]
 	}) {
@@ -253,7 +254,7 @@ func steepness(c *testCase) float64 {
 			return q.Exceeds(rate, c.slo.Bounds[0].Limit)
 		}
 		p := 0.0
-		for _, s := range parallel(runs, func(r int) []float64 {
+		for _, s := range parallel.Map(runs, func(r int) []float64 {
 			s, _ := longRun(c, rate, 1, 2_000_000+uint64(r))
 			return s
 		}) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"planner/internal/evidence/search/virtual"
+	"planner/internal/parallel"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -25,7 +26,7 @@ func (s *study) limits() {
 	for i := range all {
 		v := &all[i]
 		for _, k := range []knowledge{right, nothing} {
-			r := scoreOf(&v.testCase, parallel(s.seeds, func(n int) answer {
+			r := scoreOf(&v.testCase, parallel.Map(s.seeds, func(n int) answer {
 				return ours(&v.testCase, k, uint64(n+1), v.budget, v.precision)
 			}))
 			s.row("ours, "+k.name, v.name, r)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"planner/internal/evidence/search/virtual"
+	"planner/internal/parallel"
 	"planner/search"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -156,7 +157,7 @@ func (s *study) races() {
 			{"one at a time", max(s.seeds/4, 4), search.OneAtATime},
 			{"race", s.seeds, search.ByPrediction},
 		} {
-			all := parallel(m.seeds, func(k int) raced { return l.race(uint64(k+1), m.by) })
+			all := parallel.Map(m.seeds, func(k int) raced { return l.race(uint64(k+1), m.by) })
 			cost, regret, worst, good, gain, equal, said := 0.0, 0.0, 0.0, 0.0, 0.0, 0, 0
 			n := float64(len(all))
 			for _, a := range all {
