@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"planner/internal/evidence/search/virtual"
+	"planner/internal/parallel"
 	"planner/search"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -20,11 +21,11 @@ func (s *study) small() {
 		for _, drift := range []float64{0, 0.05, 0.10, 0.15} {
 			c.drift = drift
 			for _, budget := range []time.Duration{160 * time.Second, 5 * time.Minute, 20 * time.Minute} {
-				s.smallRow(c, budget, parallel(s.seeds, func(n int) answer { return ours(&c, nothing, uint64(n+1), budget, 0.2) }))
+				s.smallRow(c, budget, parallel.Map(s.seeds, func(n int) answer { return ours(&c, nothing, uint64(n+1), budget, 0.2) }))
 			}
 			pinned := c
 			pinned.name, pinned.warmup, pinned.window = c.name+", trials of 18 s", 2*time.Second, 18*time.Second
-			s.smallRow(pinned, 160*time.Second, parallel(s.seeds, func(n int) answer { return ours(&pinned, nothing, uint64(n+1), 160*time.Second, 0.25) }))
+			s.smallRow(pinned, 160*time.Second, parallel.Map(s.seeds, func(n int) answer { return ours(&pinned, nothing, uint64(n+1), 160*time.Second, 0.25) }))
 		}
 	}
 	s.printf("\n"+head, "race of 2 x 2 sets")
@@ -32,7 +33,7 @@ func (s *study) small() {
 		sets := smallSets(&c)
 		for _, drift := range []float64{0, 0.05, 0.10, 0.15} {
 			c.drift = drift
-			s.smallRow(c, 20*time.Minute, parallel(s.seeds, func(n int) answer { return smallRace(sets, drift, uint64(n+1)) }))
+			s.smallRow(c, 20*time.Minute, parallel.Map(s.seeds, func(n int) answer { return smallRace(sets, drift, uint64(n+1)) }))
 		}
 	}
 	s.printf("\n")
