@@ -17,6 +17,8 @@ type Episode struct {
 	Starts, Failures, Retries int
 	// Dropped says that it was given up.
 	Dropped bool
+	// Means are those of the metrics of a replica over all that an autoscaler saw.
+	Means map[string]float64
 	// Decisions are the changes that the autoscaler asked for.
 	Decisions []Decision
 }

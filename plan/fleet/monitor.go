@@ -66,6 +66,9 @@ type monitor struct {
 	limits [][2]limited
 	// arrivals are the requests as they came, those that found no replica too.
 	arrivals []observed
+	// sums are those of all samples, and of what all replicas did in between.
+	sums    sample
+	samples int
 }
 
 // begin starts to look.
@@ -89,8 +92,12 @@ func (m *monitor) scrape(f *fleet) {
 	from := f.now - m.spec.Window.Seconds() - m.spec.Delay.Seconds() - 2*m.spec.Scrape.Seconds()
 	for _, r := range f.targets {
 		o := r.engine.Occupancy()
-		r.samples = append(r.samples, sample{f.now, float64(r.flight.requests), float64(o.Waiting), o.KV,
-			float64(r.arrived), float64(r.promptTokens), float64(r.outputTokens)})
+		now := sample{f.now, float64(r.flight.requests), float64(o.Waiting), o.KV,
+			float64(r.arrived), float64(r.promptTokens), float64(r.outputTokens)}
+		m.samples++
+		m.sums.inFlight += now.inFlight
+		m.sums.kv += now.kv
+		r.samples = append(r.samples, now)
 		r.samples = since(r.samples, from, func(s sample) float64 { return s.at })
 	}
 	old := func(list *[]observed) { *list = since(*list, from, func(o observed) float64 { return o.at }) }
@@ -133,6 +140,9 @@ func (m *monitor) ended(f *fleet, r *measure.Record) {
 	if !m.on {
 		return
 	}
+	m.sums.arrived++
+	m.sums.promptTokens += float64(r.Prompt)
+	m.sums.outputTokens += float64(r.Output)
 	v, ok := r.TPOT()
 	switch c := &f.calls[r.ID]; {
 	case m.spec.Predicted && r.Outcome == measure.OK:
@@ -141,6 +151,18 @@ func (m *monitor) ended(f *fleet, r *measure.Record) {
 	case !m.spec.Predicted && ok:
 		m.notice(f, r.Class, 1, v.Seconds())
 	}
+}
+
+// means are those of the metrics of a replica that grow with its load, over all that was
+// seen; nil where nobody looked.
+func (m *monitor) means() map[string]float64 {
+	if m.samples == 0 {
+		return nil
+	}
+	n := float64(m.samples)
+	seconds := n * m.spec.Scrape.Seconds()
+	return map[string]float64{"in_flight": m.sums.inFlight / n, "kv_usage": m.sums.kv / n,
+		"requests_per_s": m.sums.arrived / seconds, "tokens_per_s": (m.sums.promptTokens + m.sums.outputTokens) / seconds}
 }
 
 // notice keeps a latency that has a limit.

@@ -120,7 +120,7 @@ func Run(s *Scenario) *Episode {
 	f.tell(0)
 	f.forsake()
 	f.episode.End = f.now
-	f.episode.Starts, f.episode.Failures = f.starts, f.failures
+	f.episode.Starts, f.episode.Failures, f.episode.Means = f.starts, f.failures, f.monitor.means()
 	return &f.episode
 }
 

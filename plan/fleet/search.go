@@ -65,10 +65,12 @@ const shortlist = 6
 func (p *Plant) Find(base Policy, s Search) (*Answer, *Searched) {
 	out := &Searched{}
 	stages := p.Traffic(s.Seeds[0])
-	tried := p.try(variants(base), stages, s.Seeds[0], out)
+	tried := p.try(variants(base), math.Inf(1), stages, s.Seeds[0], out)
+	if kept := keep(tried); len(kept) > 0 && kept[0].policy.Replicas == 0 {
+		tried = append(tried, p.try(fresh(around(&kept[0]), tried), kept[0].outcome.summary.ReplicaHours, stages, s.Seeds[0], out)...)
+	}
 	out.Frontier = frontier(tried)
-	kept := slices.DeleteFunc(slices.Clone(tried), func(t Tried) bool { return !t.Kept })
-	slices.SortStableFunc(kept, func(a, b Tried) int { return cmp.Compare(a.GPUHours, b.GPUHours) })
+	kept := keep(tried)
 	for _, t := range kept[:min(len(kept), shortlist)] {
 		answer := p.Answer(t.policy, s.Seeds)
 		out.Days += float64(len(s.Seeds)) * days(stages)
@@ -89,6 +91,13 @@ func (p *Plant) Find(base Policy, s Search) (*Answer, *Searched) {
 		return answer, out
 	}
 	return nil, out
+}
+
+// keep are the policies that keep what is asked, the cheapest first.
+func keep(tried []Tried) []Tried {
+	kept := slices.DeleteFunc(slices.Clone(tried), func(t Tried) bool { return !t.Kept })
+	slices.SortStableFunc(kept, func(a, b Tried) int { return cmp.Compare(a.GPUHours, b.GPUHours) })
+	return kept
 }
 
 // holds reports whether what is asked is kept in the mean over the seeds.
@@ -113,9 +122,9 @@ func days(stages []Stage) float64 {
 }
 
 // try replays policies on one seed. Those are dropped that miss twice what they may, or
-// take a quarter more than the cheapest that kept what is asked before them.
-func (p *Plant) try(all []Tried, stages []Stage, seed uint64, out *Searched) []Tried {
-	ceiling, most := math.Inf(1), p.mayMiss(stages)
+// take a quarter more replica hours than the cheapest that kept what is asked before them.
+func (p *Plant) try(all []Tried, ceiling float64, stages []Stage, seed uint64, out *Searched) []Tried {
+	most := p.mayMiss(stages)
 	for from := 0; from < len(all); from += batch {
 		part := all[from:min(from+batch, len(all))]
 		p.sideBySide(len(part), func(i int) {
@@ -195,7 +204,7 @@ func (p *Plant) faster(chosen Tried, tried []Tried, stages []Stage, seed uint64,
 			again[i].policy.StartUp = StartUp{Init: whole - cut}
 		}
 		best := Faster{StartUp: whole - cut, USDPerMonth: math.Inf(1)}
-		for _, t := range p.try(again, stages, seed, out) {
+		for _, t := range p.try(again, math.Inf(1), stages, seed, out) {
 			if usd := t.USDPerHour * hoursPerMonth; t.Kept && usd < best.USDPerMonth {
 				best.Policy, best.USDPerMonth = t.Name, usd
 			}

@@ -26,6 +26,8 @@ type Summary struct {
 	Starts, Failures, Retries int
 	Duration                  time.Duration
 	Decisions                 int
+	// Means are those of the episode.
+	Means map[string]float64
 	// Dropped says that the replay was given up.
 	Dropped bool
 }
@@ -75,7 +77,7 @@ const breakOff = 60.0
 // Summarize says what came of a scenario.
 func Summarize(s *Scenario, e *Episode) Summary {
 	out := Summary{Requests: len(e.Records), Starts: e.Starts, Failures: e.Failures, Retries: e.Retries,
-		Duration: seconds(e.End), Decisions: len(e.Decisions), Dropped: e.Dropped}
+		Duration: seconds(e.End), Decisions: len(e.Decisions), Means: e.Means, Dropped: e.Dropped}
 	classes := tallies(s.Limits)
 	var missed []*measure.Record
 	within := 0

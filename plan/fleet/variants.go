@@ -9,15 +9,11 @@ import (
 )
 
 // variants are the policies that a search tries around one: static fleets of every size
-// up to the ceiling, and the autoscaler with other thresholds, floors, windows and
-// routers. The likely cheap ones come first.
+// up to the ceiling, and the autoscaler with other thresholds, floors and windows. The
+// likely cheap ones come first.
 func variants(base Policy) []Tried {
 	var out []Tried
-	add := func(p Policy) {
-		if name := Name(&p); !slices.ContainsFunc(out, func(t Tried) bool { return t.Name == name }) {
-			out = append(out, Tried{Name: name, policy: p})
-		}
-	}
+	add := func(p Policy) { out = append(out, Tried{Name: Name(&p), policy: p}) }
 	base.Replicas = 0
 	if base.Autoscaler.Kind != None {
 		add(base)
@@ -32,17 +28,59 @@ func variants(base Policy) []Tried {
 				}
 			}
 		}
-		for _, r := range []Router{LeastInFlight, RoundRobin, base.Router} {
-			if p := base; r.Predicts() || !p.Autoscaler.Monitor.Predicted || p.Autoscaler.Kind != Saturation {
-				p.Router = r
-				add(p)
-			}
-		}
 	}
 	for n := 1; n <= base.Max; n++ {
 		p := base
 		p.Replicas, p.Autoscaler = n, Autoscaler{Kind: None}
 		add(p)
+	}
+	return fresh(out, nil)
+}
+
+// fresh are those of some policies that are neither among the others nor twice there.
+func fresh(all, others []Tried) []Tried {
+	known := map[string]bool{}
+	for _, t := range others {
+		known[t.Name] = true
+	}
+	return slices.DeleteFunc(all, func(t Tried) bool {
+		twice := known[t.Name]
+		known[t.Name] = true
+		return twice
+	})
+}
+
+// around are the policies next to the cheapest one that keeps what is asked: thresholds in
+// between and beyond, lower ceilings, other routers, and other metrics whose targets ask
+// for as many replicas in the mean.
+func around(best *Tried) []Tried {
+	var out []Tried
+	add := func(change func(*Policy)) {
+		p := best.policy
+		p.Autoscaler = scaled(&p.Autoscaler, 1)
+		change(&p)
+		out = append(out, Tried{Name: Name(&p), policy: p})
+	}
+	for _, factor := range []float64{1.2, 1.4, 2, 0.85} {
+		add(func(p *Policy) { p.Autoscaler = scaled(&best.policy.Autoscaler, factor) })
+	}
+	for ceiling := best.outcome.summary.Peak - 1; ceiling >= max(best.policy.Min, best.outcome.summary.Peak-2, 1); ceiling-- {
+		add(func(p *Policy) { p.Max, p.Initial = ceiling, min(p.Initial, ceiling) })
+	}
+	a := &best.policy.Autoscaler
+	for _, r := range []Router{LeastInFlight, LeastPrefill, RoundRobin} {
+		if r.Predicts() || !a.Monitor.Predicted || a.Kind != Saturation {
+			add(func(p *Policy) { p.Router = r })
+		}
+	}
+	if a.Kind != ByHPA && a.Kind != ByKEDA || len(a.Metrics) != 1 {
+		return out
+	}
+	means := best.outcome.summary.Means
+	for _, name := range MetricNames() {
+		if of, known := means[name], means[a.Metrics[0].Name]; of > 0 && known > 0 {
+			add(func(p *Policy) { p.Autoscaler.Metrics[0] = Metric{name, roundTo(a.Metrics[0].Target * of / known)} })
+		}
 	}
 	return out
 }
