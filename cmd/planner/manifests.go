@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"planner/plan"
+	"planner/plan/fleet"
 	"planner/plan/manifest"
 	"planner/sweep"
 )
@@ -20,9 +21,10 @@ func (p *program) manifestsCommand() *cli.Command {
 		Usage:     "the plan of a run folder as Kubernetes manifests, or as a Slurm script",
 		ArgsUsage: "RUN",
 		Description: "Example: planner manifests runs/first | kubectl apply -f -\n" +
+			"         planner manifests runs/fleet --name chat   # of 'planner fleet -o': the autoscaler of the policy\n" +
 			"         planner manifests runs/first --slurm --sbatch=--partition=h100 > serve.sh\n" +
 			"A Deployment, or a LeaderWorkerSet where an instance spans nodes, with Service, PodDisruptionBudget and\n" +
-			"autoscaler. Keys are taken from a Secret of the same name, which you make.",
+			"autoscaler; of a replayed fleet the HorizontalPodAutoscaler or ScaledObject alone. Keys are taken from a Secret of the same name, which you make.",
 		Flags: []cli.Flag{nameFlag(),
 			&cli.StringFlag{Name: "namespace", Usage: "of Kubernetes (default: that of who applies): --namespace llm"},
 			&cli.StringFlag{Name: "image", Usage: "of the engine (default: the one that its project publishes): --image registry.example/vllm:v0.20.0"},
@@ -85,6 +87,9 @@ func (p *program) handedOver(c *cli.Context, write func(*plan.Plan, manifest.Opt
 		}
 		o.NodeSelector[key] = value
 	}
+	if about.Command == "fleet" && c.Command.Name == "manifests" && !c.Bool("slurm") {
+		return p.autoscalerOf(folder, o)
+	}
 	var planned plan.Plan
 	switch err := folder.ReadJSON("plan.json", &planned); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -96,6 +101,34 @@ func (p *program) handedOver(c *cli.Context, write func(*plan.Plan, manifest.Opt
 	out, err := write(&planned, o)
 	if err != nil {
 		return usagef("%s: %s: %w", c.Command.Name, folder.Path, err)
+	}
+	_, err = p.plain.Write(out)
+	return err
+}
+
+// autoscalerOf writes the policy of a fleet that was replayed.
+func (p *program) autoscalerOf(folder sweep.Folder, o manifest.Options) error {
+	var stored struct {
+		Answer fleet.Answer `json:"answer"`
+	}
+	if err := folder.ReadJSON(storedFile, &stored); err != nil {
+		return err
+	}
+	data, err := folder.Read(sweep.ConfigFile)
+	if err != nil {
+		return err
+	}
+	var cfg struct {
+		Model struct {
+			Name string `toml:"name"`
+		} `toml:"model"`
+	}
+	if err := toml.Unmarshal(data, &cfg); err != nil {
+		return fmt.Errorf("%s: %w", folder.File(sweep.ConfigFile), err)
+	}
+	out, err := manifest.Autoscaler(&stored.Answer, cfg.Model.Name, o)
+	if err != nil {
+		return usagef("manifests: %s: %w", folder.Path, err)
 	}
 	_, err = p.plain.Write(out)
 	return err

@@ -83,7 +83,7 @@ type Answer struct {
 	Facts    map[string]any `json:"run"`
 
 	// Policy and Limits are what was replayed.
-	Policy Policy        `json:"-"`
+	Policy Policy        `json:"policy"`
 	Limits []ClassLimits `json:"-"`
 }
 

@@ -25,52 +25,55 @@ func Kinds() []Kind { return []Kind{None, ByHPA, ByKEDA, Saturation, Schedule, F
 
 // Autoscaler says who asks for replicas, and by what.
 type Autoscaler struct {
-	Kind    Kind
-	Metrics []Metric
-	Monitor Monitor
-	HPA     HPA
-	KEDA    KEDA
+	Kind    Kind     `json:"kind"`
+	Metrics []Metric `json:"metrics"`
+	Monitor Monitor  `json:"monitor"`
+	HPA     HPA      `json:"hpa"`
+	KEDA    KEDA     `json:"keda"`
 	// Analyser, Entries and Outlook are those of the kinds saturation, schedule and
 	// forecast.
-	Analyser Analyser
-	Entries  []Entry
-	Outlook  Outlook
+	Analyser Analyser `json:"analyser"`
+	Entries  []Entry  `json:"schedule"`
+	Outlook  Outlook  `json:"forecast"`
 }
 
 // KEDA is what it adds to its HPA: it asks every Polling whether the first metric is
 // above Activation, starts the first replica then, and gives up the last one when it
 // was not for a Cooldown.
 type KEDA struct {
-	Polling, Cooldown time.Duration
-	Activation        float64
+	Polling    time.Duration `json:"polling_s"`
+	Cooldown   time.Duration `json:"cooldown_s"`
+	Activation float64       `json:"activation"`
 }
 
 // Analyser turns the saturation into a number of replicas, which an HPA grants.
 type Analyser struct {
 	// Interval is the time between two looks.
-	Interval time.Duration
+	Interval time.Duration `json:"interval_s"`
 	// Above Up it asks for more, below Down for fewer.
-	Up, Down float64
+	Up   float64 `json:"up"`
+	Down float64 `json:"down"`
 	// Cap bounds a look at the saturation, of which Smoothing is the weight against
 	// all those before.
-	Cap, Smoothing float64
+	Cap       float64 `json:"cap"`
+	Smoothing float64 `json:"ema"`
 }
 
 // Entry asks for a number of replicas from the times of a cron expression on.
 type Entry struct {
-	Cron     string
-	Replicas int
+	Cron     string `json:"cron"`
+	Replicas int    `json:"replicas"`
 	schedule cron.Schedule
 }
 
 // Outlook sizes the fleet for the rate of the same time a day before.
 type Outlook struct {
 	// Lead is how far it looks ahead, Margin what it adds as a share.
-	Lead   time.Duration
-	Margin float64
+	Lead   time.Duration `json:"lead_s"`
+	Margin float64       `json:"margin"`
 	// Yesterday is the rate of the day before, minute by minute; where it is not known
 	// that of now is taken.
-	Yesterday []float64
+	Yesterday []float64 `json:"-"`
 }
 
 // controller is an autoscaler at work.

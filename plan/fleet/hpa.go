@@ -12,29 +12,30 @@ import (
 type HPA struct {
 	// Sync is the time between two decisions, and Tolerance how far the ratio of a
 	// metric to its target may be from 1 without one.
-	Sync      time.Duration
-	Tolerance float64
+	Sync      time.Duration `json:"sync_s"`
+	Tolerance float64       `json:"tolerance"`
 	// Up and Down are how fast it may grow and shrink.
-	Up, Down Behavior
+	Up   Behavior `json:"scale_up"`
+	Down Behavior `json:"scale_down"`
 }
 
 // Behavior bounds how fast an HPA scales in one direction.
 type Behavior struct {
 	// Stabilization is how long a recommendation is remembered: the mildest of that
 	// time is followed.
-	Stabilization time.Duration
+	Stabilization time.Duration `json:"stabilization_s"`
 	// Select is "max" for the policy that allows most change, "min" for the one that
 	// allows least, and "disabled" for no change at all.
-	Select   string
-	Policies []ScalingPolicy
+	Select   string          `json:"select"`
+	Policies []ScalingPolicy `json:"policies"`
 }
 
 // ScalingPolicy allows a change of so many pods, or of so many percent of those at the
 // beginning of the period, within a period.
 type ScalingPolicy struct {
-	Percent bool
-	Value   int
-	Period  time.Duration
+	Percent bool          `json:"percent"`
+	Value   int           `json:"value"`
+	Period  time.Duration `json:"period_s"`
 }
 
 // UsualHPA is the HPA without any setting: 15 s between decisions, a tolerance of 10 %,

@@ -14,8 +14,8 @@ import (
 // Metric is something an autoscaler looks at, and its target: of what every replica has
 // the mean, of latencies and saturation the value.
 type Metric struct {
-	Name   string
-	Target float64
+	Name   string  `json:"metric"`
+	Target float64 `json:"target"`
 }
 
 // MetricNames lists what can be seen.
@@ -30,12 +30,14 @@ func (m Metric) ofFleet() bool { return strings.HasPrefix(m.Name, "ttft") || m.N
 type Monitor struct {
 	// Scrape is the time between two looks, Window that over which they are averaged;
 	// 0 takes the last one. What is seen is Delay old.
-	Scrape, Window, Delay time.Duration
+	Scrape time.Duration `json:"scrape_s"`
+	Window time.Duration `json:"window_s"`
+	Delay  time.Duration `json:"delay_s"`
 	// Predicted takes for the saturation what is predicted of each request when it is
 	// routed, and not what was measured of those that got their tokens.
-	Predicted bool
+	Predicted bool `json:"predicted"`
 	// Quantile of a latency over its limit in the window; 0 takes the mean.
-	Quantile float64
+	Quantile float64 `json:"quantile"`
 }
 
 // sample is what a replica tells when it is scraped; the last three only grow.

@@ -52,28 +52,34 @@ func (s *Stage) length() time.Duration {
 // Policy is how a fleet is run.
 type Policy struct {
 	// Replicas is the size of a static fleet; 0 leaves it to the autoscaler.
-	Replicas int
+	Replicas int `json:"replicas"`
 	// Min and Max bound what an autoscaler may ask for; Initial replicas are ready at
 	// the beginning, 0 for Min.
-	Min, Max, Initial int
-	Router            Router
+	Min     int    `json:"min_replicas"`
+	Max     int    `json:"max_replicas"`
+	Initial int    `json:"initial_replicas"`
+	Router  Router `json:"router"`
 	// LoadCap is how many times the mean load a replica may have before requests with
 	// its prefix go elsewhere.
-	LoadCap float64
+	LoadCap float64 `json:"load_cap"`
 	// Sticky keeps the turns of a conversation on the replica of the first.
-	Sticky  bool
-	StartUp StartUp
+	Sticky  bool    `json:"sticky"`
+	StartUp StartUp `json:"start_up_s"`
 	// Drain is how long a replica that is given up may finish what it has.
-	Drain      time.Duration
-	Autoscaler Autoscaler
+	Drain      time.Duration `json:"drain_s"`
+	Autoscaler Autoscaler    `json:"autoscaler"`
 }
 
 // StartUp is how long a replica takes until it serves, by stage.
 type StartUp struct {
-	Init, Weights, Compile, Graphs, Probe time.Duration
+	Init    time.Duration `json:"init"`
+	Weights time.Duration `json:"weights"`
+	Compile time.Duration `json:"compile"`
+	Graphs  time.Duration `json:"graphs"`
+	Probe   time.Duration `json:"probe"`
 	// Cached says that what was compiled stays on its node: later replicas there skip
 	// Compile.
-	Cached bool
+	Cached bool `json:"cached"`
 }
 
 // Total is the whole of a start; warm is one on a node that has compiled before.

@@ -53,7 +53,7 @@ func Kubernetes(p *plan.Plan, o Options) ([]byte, error) {
 		return nil, fmt.Errorf("the engine loads %s, a path of its machine; give --volume-claim, the PersistentVolumeClaim that holds it",
 			d.Model.Checkpoint)
 	}
-	return execute(kubernetesTemplate, d)
+	return fillIn(kubernetesTemplate, d)
 }
 
 // A pod is one node of an instance: its leader, which serves, or a worker.

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"text/template"
+	"time"
 
 	"planner/internal/secret"
 	"planner/plan"
@@ -123,8 +124,8 @@ func (d *deployment) EnvNames() []string {
 	})
 }
 
-// execute fills in a template.
-func execute(text string, d *deployment) ([]byte, error) {
+// fillIn fills in a template.
+func fillIn(text string, d any) ([]byte, error) {
 	t := template.New("")
 	include := func(name string, data any) (string, error) {
 		var b strings.Builder
@@ -133,7 +134,8 @@ func execute(text string, d *deployment) ([]byte, error) {
 	}
 	indent := func(n int, text string) string { return strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", n)) }
 	fixed := func(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) }
-	t.Funcs(template.FuncMap{"json": quoted, "shell": shellWord, "refer": kubernetesWord, "include": include, "indent": indent, "fixed": fixed})
+	t.Funcs(template.FuncMap{"json": quoted, "shell": shellWord, "refer": kubernetesWord, "include": include, "indent": indent, "fixed": fixed,
+		"exact": exact, "seconds": func(d time.Duration) int { return int(d.Seconds()) }, "title": func(s string) string { return strings.ToUpper(s[:1]) + s[1:] }})
 	if _, err := t.Parse(text); err != nil {
 		return nil, err
 	}

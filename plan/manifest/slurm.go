@@ -18,7 +18,7 @@ func Slurm(p *plan.Plan, o Options) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return execute(slurmTemplate, d)
+	return fillIn(slurmTemplate, d)
 }
 
 // Last is the number of the last instance.

@@ -1,0 +1,145 @@
+package manifest
+
+import (
+	"cmp"
+	_ "embed"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"planner/plan"
+	"planner/plan/fleet"
+)
+
+//go:embed autoscaler.yaml.tmpl
+var autoscalerTemplate string
+
+// Autoscaler writes the policy of a fleet that was replayed: a HorizontalPodAutoscaler, a
+// ScaledObject of KEDA, or llm-d's analyser with its HorizontalPodAutoscaler. Its target
+// is the Deployment named in the options, by default after the model.
+func Autoscaler(a *fleet.Answer, model string, o Options) ([]byte, error) {
+	s := &scaler{Options: o, Answer: a, Policy: &a.Policy, Model: model}
+	s.Name = cmp.Or(o.Name, nameOf(&plan.Served{Name: model}))
+	if s.Policy.Replicas > 0 {
+		return nil, fmt.Errorf("the policy is a static fleet of %d, which needs no autoscaler; set spec.replicas: %[1]d", s.Policy.Replicas)
+	}
+	by := &s.Policy.Autoscaler
+	if by.Kind == fleet.Forecast {
+		return nil, errors.New("the policy is a forecast, which no object of Kubernetes makes; replay autoscaler kind \"schedule\", \"hpa\" or \"keda\"")
+	}
+	for _, m := range by.Metrics {
+		t, err := s.trigger(m)
+		if err != nil {
+			return nil, err
+		}
+		s.Triggers = append(s.Triggers, t)
+	}
+	return fillIn(autoscalerTemplate, s)
+}
+
+// scaler is what the template is filled in with.
+type scaler struct {
+	Options
+	Answer   *fleet.Answer
+	Policy   *fleet.Policy
+	Model    string
+	Triggers []trigger
+}
+
+// trigger is a metric with its series in Prometheus.
+type trigger struct {
+	fleet.Metric
+	// Query is that of the whole fleet, Pod that of each pod, "" where there is none.
+	Query, Pod string
+}
+
+// ID is the metric's name among those of the cluster.
+func (t trigger) ID() string { return "llm_" + t.Name }
+
+// Quantity is the target as Kubernetes writes it.
+func (t trigger) Quantity() string { return strconv.FormatFloat(1000*t.Target, 'f', 0, 64) + "m" }
+
+// Threshold is the target as KEDA writes it.
+func (t trigger) Threshold() string { return exact(t.Target) }
+
+// trigger finds the series of vLLM that show a metric.
+func (s *scaler) trigger(m fleet.Metric) (trigger, error) {
+	window := promRange(max(s.Policy.Autoscaler.Monitor.Window, time.Minute))
+	rate := func(series string) string { return fmt.Sprintf("rate(%s{%%[1]s}[%s])", series, window) }
+	const running, waiting = "vllm:num_requests_running{%[1]s}", "vllm:num_requests_waiting{%[1]s}"
+	var parts []string
+	switch m.Name {
+	case "in_flight":
+		parts = []string{running, waiting}
+	case "waiting":
+		parts = []string{waiting}
+	case "kv_usage":
+		parts = []string{"vllm:kv_cache_usage_perc{%[1]s}"}
+	case "requests_per_s":
+		parts = []string{rate("vllm:request_success_total")}
+	case "tokens_per_s":
+		parts = []string{rate("vllm:prompt_tokens_total"), rate("vllm:generation_tokens_total")}
+	case "ttft_p50_ms", "ttft_p90_ms", "ttft_p99_ms":
+		q := "0." + m.Name[len("ttft_p"):len("ttft_p")+2]
+		query := fmt.Sprintf("1000 * histogram_quantile(%s, sum by (le) (%s))", q, rate("vllm:time_to_first_token_seconds_bucket"))
+		return trigger{Metric: m, Query: fmt.Sprintf(query, s.matcher())}, nil
+	default:
+		return trigger{}, fmt.Errorf("%s is no series of an engine; replay autoscaler kind \"saturation\", which llm-d's analyser does, or another metric", m.Name)
+	}
+	sum := func(by string) string {
+		var all []string
+		for _, part := range parts {
+			all = append(all, "sum"+by+"("+part+")")
+		}
+		return strings.Join(all, " + ")
+	}
+	return trigger{m, fmt.Sprintf(sum(""), s.matcher()), fmt.Sprintf(sum("(<<.GroupBy>>) "), "<<.LabelMatchers>>")}, nil
+}
+
+func (s *scaler) matcher() string { return fmt.Sprintf("job=%q", s.Name) }
+
+// promRange is a duration as PromQL writes it.
+func promRange(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 0, 64) + "s" }
+
+func exact(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+
+// Rows says line by line what was replayed, and where the target is from.
+func (s *scaler) Rows() []string {
+	a := s.Answer
+	share := func(e fleet.Estimate) string {
+		if math.IsNaN(e.Low) {
+			return fmt.Sprintf("%.1f %%", 100*e.Value)
+		}
+		return fmt.Sprintf("%.1f %% (%.1f-%.1f)", 100*e.Value, 100*e.Low, 100*e.High)
+	}
+	rows := []string{fleet.Name(s.Policy),
+		fmt.Sprintf("Replayed on %d draws of the traffic: %s of the requests within their limits, %.2f replicas in", len(a.Seeds), share(a.Attainment), a.Replicas.Mean.Value),
+		fmt.Sprintf("the mean, at most %d, %.1f GPU hours.", a.Replicas.Peak, a.Replicas.GPUHours.Value)}
+	if f := a.Search; f != nil && f.Chosen != "" {
+		rows = append(rows, fmt.Sprintf("The cheapest of %d policies that keeps what is asked; %s on traffic that it was not chosen on.", f.Policies, share(*f.HeldOut)))
+	} else {
+		rows = append(rows, "Its figures are those of the configuration that was replayed.")
+	}
+	for _, t := range s.Triggers {
+		of := "ceil(sum over the replicas / " + exact(t.Target) + ")"
+		if t.Pod == "" {
+			of = "ceil(replicas x value / " + exact(t.Target) + ")"
+		}
+		rows = append(rows, fmt.Sprintf("%s, target %s: wanted are %s replicas; within %.0f %% of the target none more or fewer.", t.Name, exact(t.Target), of, 100*s.Policy.Autoscaler.HPA.Tolerance))
+	}
+	return rows
+}
+
+// Behaviors are how fast it may grow and shrink.
+func (s *scaler) Behaviors() map[string]fleet.Behavior {
+	return map[string]fleet.Behavior{"scaleUp": s.Policy.Autoscaler.HPA.Up, "scaleDown": s.Policy.Autoscaler.HPA.Down}
+}
+
+// Ends is when the entry of a schedule behind the one of that number begins.
+func (s *scaler) Ends(i int) string {
+	all := s.Policy.Autoscaler.Entries
+	return all[(i+1)%len(all)].Cron
+}
