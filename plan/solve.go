@@ -66,10 +66,6 @@ func (p *Plan) FleetAt(rate float64) (Fleet, error) {
 	return p.Demand.size(rate, p.Offer.GPUs)
 }
 
-// looseFactor is by how much the safe rate of a search that did not end may lie below the
-// likely one for a fleet to be sized by it: twice the GPUs that are likely needed.
-const looseFactor = 2
-
 // consider sizes and prices one offer.
 func (d *Demand) consider(o *Offer) Alternative {
 	a := Alternative{Offer: *o}
@@ -86,7 +82,7 @@ func (d *Demand) consider(o *Offer) Alternative {
 		a.Reason = note.Because(note.NoRateKnown, cmp.Or(o.Unknown, "nothing was measured that tells one"))
 		return a
 	}
-	if o.Unknown != "" && safe < o.Rate.Value/looseFactor {
+	if o.Loose {
 		a.Undecided = true
 		a.Reason = note.Because(note.RateLoose, o.Rate.Value, o.Rate.Low, o.Rate.High, o.Unknown)
 		return a

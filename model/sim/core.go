@@ -240,7 +240,7 @@ func (c *core) fastForward(r *run) bool {
 		r.stats.kv.add(s.usage(), took)
 		c.free, c.now = end, output
 		if s.steady.counted > 0 {
-			r.recordGaps(c.now-c.lastOutput, s.steady.counted)
+			r.gaps.Add(duration(c.now), duration(c.now-c.lastOutput), s.steady.counted)
 		}
 		c.lastOutput = c.now
 		k.spent += took

@@ -4,8 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"planner/internal/note"
 	"planner/sweep/measure"
 )
@@ -31,8 +29,8 @@ type run struct {
 	until   float64
 	stopped note.Reason
 
-	// gaps holds the inter-token times that are asked for in microseconds.
-	gaps  *hdrhistogram.Histogram
+	// gaps holds the inter-token times that are asked for.
+	gaps  *measure.Gaps
 	stats stats
 	// onToken, if set, is told of every token, and begun is when each request was first
 	// given blocks; nothing may become steady then.
@@ -56,10 +54,6 @@ type call struct {
 	follower, nextFollower int32
 }
 
-// longestGap is the longest inter-token time that is told apart: an hour, in
-// microseconds.
-const longestGap = 3600 * 1e6
-
 func newRun(e *Engine, load Load) *run {
 	n := len(load.Requests)
 	r := &run{
@@ -76,7 +70,7 @@ func newRun(e *Engine, load Load) *run {
 		r.watchAt = r.watchEvery()
 	}
 	if load.Gaps {
-		r.gaps = hdrhistogram.New(1, longestGap, 3)
+		r.gaps = measure.NewGaps(load.GapsFrom, load.GapsTo)
 	}
 	r.sendFirst()
 	return r
@@ -327,19 +321,13 @@ func (r *run) countGaps(c *core, o *stepOutput) {
 	for _, id := range o.tokens {
 		// Tokens of one step leave together, in one event: the time to the next one counts.
 		if gap := c.now - r.calls[id].lastToken; gap > 0 {
-			r.recordGaps(gap, 1)
+			r.gaps.Add(duration(c.now), duration(gap), 1)
 		}
 		r.calls[id].lastToken = c.now
 	}
 	if o.steady > 0 {
-		r.recordGaps(c.now-c.lastOutput, o.steady)
+		r.gaps.Add(duration(c.now), duration(c.now-c.lastOutput), o.steady)
 	}
-}
-
-// recordGaps records the inter-token time of n requests.
-func (r *run) recordGaps(seconds float64, n int) {
-	// The value is in range, so there is no error to see.
-	_ = r.gaps.RecordValues(int64(math.Round(min(max(seconds*1e6, 1), longestGap))), int64(n))
 }
 
 // over reports whether the run ends at this time though requests are left.

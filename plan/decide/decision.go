@@ -200,6 +200,11 @@ func (d *Decision) solve() (*plan.Plan, error) {
 	return p, nil
 }
 
+// looseFactor is by how much the safe rate of a search that did not end may lie below the
+// likely one for a fleet to be sized by it: twice the GPUs that are likely needed. What the
+// doubt of the constants adds no trial takes away.
+const looseFactor = 2
+
 // offers turns the outcome of the searches into priced instances, and lists what
 // was not chosen.
 func (d *Decision) offers() ([]plan.Offer, []measure.Rejection, error) {
@@ -221,6 +226,7 @@ func (d *Decision) offers() ([]plan.Offer, []measure.Rejection, error) {
 			o.Obstacle, o.Idle = s.found.Reason, idleLatency(s.found.Floor)
 		case search.OutOfBudget, search.Searching:
 			o.Unknown = cmp.Or(s.found.Reason.Text, "the search has not ended")
+			o.Loose = s.found.Estimate.Safe < s.found.Estimate.Value/looseFactor
 		}
 		offers = append(offers, o)
 		rejected = append(rejected, s.rejected...)

@@ -43,14 +43,6 @@ func percentile(h *hdrhistogram.Histogram, p float64) time.Duration {
 	return time.Duration(h.ValueAtPercentile(p)) * time.Microsecond
 }
 
-func sumOf(all ...*hdrhistogram.Histogram) *hdrhistogram.Histogram {
-	sum := newHistogram()
-	for _, h := range all {
-		sum.Merge(h)
-	}
-	return sum
-}
-
 // histogramLog is an HdrHistogram log of version 1.3 of the latencies of requests
 // that ended well: one interval a second and latency, in microseconds, with the
 // latency as tag. A request counts in the second in which it ended. One goroutine

@@ -73,7 +73,7 @@ func TestOpenLoopExactly(t *testing.T) {
 				inWindow++
 			}
 		}
-		if len(obs.ClassGaps) != 1 || !obs.ClassGaps[0].Equals(obs.Gaps) {
+		if len(obs.ClassGaps) != 1 || !obs.ClassGaps[0].Equals(obs.Gaps.Histogram) {
 			t.Error("the gaps of the one class are not all gaps")
 		}
 		if obs.End != 7*time.Second || cut == 0 {

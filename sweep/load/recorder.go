@@ -50,9 +50,10 @@ type tokenCounts struct {
 type histograms struct {
 	log *histogramLog
 	// Of the requests of the window: lag of all, ttft and gaps, the latter by
-	// class, of those that ended well.
+	// class too, of those that ended well.
 	lag, ttft *hdrhistogram.Histogram
-	gaps      []*hdrhistogram.Histogram
+	gaps      *measure.Gaps
+	classGaps []*hdrhistogram.Histogram
 }
 
 // period is the time of a trial: requests due from from on, and before to, are those
@@ -100,14 +101,15 @@ func newRecorder(t *measure.Trial, schedule []workload.Request) *recorder {
 	r := &recorder{
 		schedule: schedule, period: period{t.Warmup, t.Warmup + t.Window, t.Warmup + t.Window + t.Cooldown},
 		records: make([]measure.Record, n), flying: map[int]*inFlight{}, tokens: tokenCounts{texts: map[int]string{}},
-		histograms: histograms{lag: newHistogram(), ttft: newHistogram(), gaps: make([]*hdrhistogram.Histogram, classes)},
+		histograms: histograms{lag: newHistogram(), ttft: newHistogram(), classGaps: make([]*hdrhistogram.Histogram, classes)},
 	}
-	for i := range r.gaps {
-		r.gaps[i] = newHistogram()
+	for i := range r.classGaps {
+		r.classGaps[i] = newHistogram()
 	}
 	if t.Closed() || t.Window <= 0 {
 		r.period = period{0, math.MaxInt64, t.Warmup + t.Cooldown}
 	}
+	r.gaps = measure.NewGaps(r.from, r.to)
 	if n > 0 && t.Window <= 0 {
 		r.end = max(r.end, schedule[n-1].Due)
 	}
@@ -191,8 +193,12 @@ func (r *recorder) add(f *inFlight, rec *measure.Record) {
 	if d, ok := rec.TTFT(); ok {
 		record(r.ttft, d)
 	}
+	at := rec.First
 	for _, us := range f.answer.gaps {
-		record(r.gaps[rec.Class], time.Duration(us)*time.Microsecond)
+		gap := time.Duration(us) * time.Microsecond
+		at += gap
+		r.gaps.Add(at, gap, 1)
+		record(r.classGaps[rec.Class], gap)
 	}
 }
 

@@ -19,7 +19,7 @@ func (t *Test) settle(end time.Duration) {
 	t.telemetry.Stalls = t.monitor.stalls
 	t.telemetry.spend(t.monitor.before, readResources())
 	obs := &t.observed
-	obs.Records, obs.End, obs.Gaps, obs.ClassGaps = r.sent(), end, sumOf(r.gaps...), r.gaps
+	obs.Records, obs.End, obs.Gaps, obs.ClassGaps = r.sent(), end, r.gaps, r.classGaps
 	obs.Server.Engine.Kind = t.client.Engine
 	obs.Doubts = slices.Concat(obs.Doubts, t.telemetry.doubts(t.trial.Objective), t.sourceDoubts(uncounted))
 	switch cause := context.Cause(t.ctx); cause {

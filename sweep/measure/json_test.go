@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"planner/internal/note"
 	"planner/sweep/workload"
 )
@@ -29,7 +27,7 @@ func sample() (Trial, Observation) {
 		Why:       "near the posterior median",
 	}
 	o := Observation{
-		End: 115 * time.Second, Gaps: hdrhistogram.New(1, 3600e6, 3),
+		End: 115 * time.Second, Gaps: NewGaps(0, 0),
 		Server: Server{Engine: Software{"simulated", "0.11.0"}, KVBlocks: new(9000), BlockTokens: new(16), Preemptions: new(0), HitRate: new(0.25), PeakKV: new(0.5), Time: &TimeShares{Weights: 0.5, Fixed: 0.5, Binding: "weights"}},
 	}
 	for i, q := range t.Schedule() {

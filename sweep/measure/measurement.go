@@ -24,10 +24,9 @@ type Observation struct {
 	// End is when observation ended, counted from the start of the trial;
 	// requests still in flight then are known to be at least that old.
 	End time.Duration
-	// Gaps holds the inter-token times of the requests due in the window, in
-	// microseconds; nil when they were not recorded. ClassGaps, where it is
-	// given, splits them by Record.Class.
-	Gaps      *hdrhistogram.Histogram
+	// Gaps holds the inter-token times of the requests due in the window; nil when
+	// they were not recorded. ClassGaps, where it is given, splits them by Record.Class.
+	Gaps      *Gaps
 	ClassGaps []*hdrhistogram.Histogram
 	// Unpaced says that tokens came at once, so that the times per token are not those
 	// of the server and count as not seen.

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"planner/internal/note"
 	"planner/sweep/workload"
 )
@@ -180,7 +178,7 @@ func TestGapBounds(t *testing.T) {
 	trial, o := even(4000, func(int) time.Duration { return 50 * ms })
 	trial.Objective = SLO{Bounds: []Bound{{Metric: ITL, Quantile: 0.99, Limit: 30 * ms}, {Metric: ITL, Quantile: 0, Limit: 30 * ms}}, Errors: 0.01}
 	judge := func(slow int64) Measurement {
-		o.Gaps = hdrhistogram.New(1, 3600e6, 3)
+		o.Gaps = NewGaps(0, 0)
 		_ = o.Gaps.RecordValues(20000, 36000-slow)
 		_ = o.Gaps.RecordValues(100000, slow)
 		return Reduce(trial, o)

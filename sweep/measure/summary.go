@@ -275,14 +275,3 @@ func gaps(h *hdrhistogram.Histogram, whole bool) Summary {
 	}
 	return out
 }
-
-// gapsAbove counts gaps longer than limit.
-func gapsAbove(h *hdrhistogram.Histogram, limit time.Duration) int {
-	n := int64(0)
-	for _, bar := range h.Distribution() {
-		if bar.From > int64(limit/time.Microsecond) {
-			n += bar.Count
-		}
-	}
-	return int(n)
-}

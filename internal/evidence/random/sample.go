@@ -68,7 +68,7 @@ func pool(b measure.Bound, s span, runs ...*measure.Observation) (sample, bool) 
 func poolGaps(b measure.Bound, runs []*measure.Observation) (sample, bool) {
 	all := hdrhistogram.New(runs[0].Gaps.LowestTrackableValue(), runs[0].Gaps.HighestTrackableValue(), int(runs[0].Gaps.SignificantFigures()))
 	for _, o := range runs {
-		all.Merge(o.Gaps)
+		all.Merge(o.Gaps.Histogram)
 	}
 	limit := float64(b.Limit) / float64(time.Microsecond)
 	if b.Quantile == 0 {

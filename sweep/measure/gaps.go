@@ -1,0 +1,179 @@
+package measure
+
+import (
+	"math"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"gonum.org/v1/gonum/floats"
+
+	"planner/internal/stat"
+)
+
+// longestGap is the longest inter-token time that is told from longer ones, an hour in
+// microseconds.
+const longestGap = 3600 * 1e6
+
+// gapParts is into how many equal parts the window is cut, and fewestClumps how many clumps
+// of long gaps a trial must have shown for what it shows of them to be believed. A variance of
+// 20 sums is off: partsDoubt times as much is exceeded by the true one in 10 % (19 over the lower
+// decile of the chi-squared distribution with 19 degrees of freedom).
+const (
+	gapParts     = 20
+	fewestClumps = 20
+	partsDoubt   = 1.63
+)
+
+// Gaps holds inter-token times in microseconds: all of them and, rounded to two digits, those
+// of each part of the window by the time of the later token.
+type Gaps struct {
+	*hdrhistogram.Histogram
+	from, to time.Duration
+	parts    []*hdrhistogram.Histogram
+}
+
+// NewGaps returns no gaps yet, of a window from from to to. One that ends never has no parts.
+func NewGaps(from, to time.Duration) *Gaps {
+	g := &Gaps{Histogram: hdrhistogram.New(1, longestGap, 3), from: from, to: to}
+	if to > from && to < math.MaxInt64 {
+		for range gapParts {
+			g.parts = append(g.parts, hdrhistogram.New(1, longestGap, 2))
+		}
+	}
+	return g
+}
+
+// histogram is that of all gaps, nil where none were recorded.
+func (g *Gaps) histogram() *hdrhistogram.Histogram {
+	if g == nil {
+		return nil
+	}
+	return g.Histogram
+}
+
+// Add takes n gaps of the same length whose later tokens came at a time of the trial.
+func (g *Gaps) Add(at, gap time.Duration, n int) {
+	us := min(max(int64(gap.Round(time.Microsecond)/time.Microsecond), 1), longestGap)
+	// The value is in range, so there is no error to see.
+	_ = g.RecordValues(us, int64(n))
+	if at >= g.from && at < g.to && g.parts != nil {
+		_ = g.parts[int(float64(at-g.from)/float64(g.to-g.from)*gapParts)].RecordValues(us, int64(n))
+	}
+}
+
+// clump is how many gaps beyond a limit count as one: the larger of their dispersion and that of
+// those beyond a level which the trial shows for certain, its own quantile. NaN where requests
+// last longer than half a part of the window: what slows them may last as long.
+func (g *Gaps) clump(limit, level, request time.Duration) float64 {
+	if 2*gapParts*request > g.to-g.from {
+		return math.NaN()
+	}
+	worst := 1.0
+	for _, above := range []time.Duration{limit, level} {
+		share := float64(gapsAbove(g.Histogram, above)) / float64(g.TotalCount())
+		late := func(h *hdrhistogram.Histogram) float64 { return float64(gapsAbove(h, above)) }
+		worst = max(worst, g.dispersion(late, share*(1-share)))
+	}
+	return partsDoubt * worst
+}
+
+// lasting is how long requests take, in the mean.
+func (c *cohort) lasting() time.Duration {
+	if s := c.latency(E2E); len(s.values) > 0 {
+		return mean(s.values)
+	}
+	return 0
+}
+
+// dispersion is how many times larger the variance of a sum over the gaps is than that of as
+// many independent ones: by the sums over 5, 10 and 20 parts of the window, the largest, since
+// too short parts hide clumps and too few show them badly. NaN where fewer than five parts have
+// gaps, or all are alike.
+func (g *Gaps) dispersion(sum func(*hdrhistogram.Histogram) float64, variance float64) float64 {
+	var sums, counts []float64
+	for _, h := range g.parts {
+		if n := h.TotalCount(); n > 0 {
+			sums, counts = append(sums, sum(h)), append(counts, float64(n))
+		}
+	}
+	if len(sums) < 5 || !(variance > 0) {
+		return math.NaN()
+	}
+	mean := floats.Sum(sums) / floats.Sum(counts)
+	worst := 0.0
+	for _, joined := range []int{1, 2, 4} {
+		squares, batches := 0.0, len(sums)/joined
+		for b := range batches {
+			from, to := b*joined, (b+1)*joined
+			off := floats.Sum(sums[from:to]) - mean*floats.Sum(counts[from:to])
+			squares += off * off / floats.Sum(counts[from:to])
+		}
+		if batches >= 5 {
+			worst = max(worst, squares/float64(batches-1)/variance)
+		}
+	}
+	return worst
+}
+
+// judgeGaps decides a bound on the inter-token times. A step of the engine makes gaps in all
+// answers at once, and a long prompt long ones: a trial with many such clumps tells by itself
+// how many gaps count as one. In others a request counts as one observation however many
+// tokens it has, and clumps of requests are taken from the time per token. The tokens that a
+// failed request still owed are beyond the limit on a quantile, and in no mean.
+func (c *cohort) judgeGaps(b Bound, o *Observation) judged {
+	j := judged{allowed: b.Allowed(), Count: Count{Bound: b.String(), Cluster: 1, Phi: 1}}
+	if o.Gaps == nil || o.Gaps.TotalCount() == 0 {
+		return j.empty()
+	}
+	j.N, j.K = int(o.Gaps.TotalCount()), gapsAbove(o.Gaps.Histogram, b.Limit)
+	requests, failed, owed := 0, 0, 0
+	for _, r := range c.records {
+		switch {
+		case r.failed():
+			failed++
+			owed += max(r.Asked-max(r.Output, 1), 1)
+		case r.First >= 0 && r.Output > 1:
+			requests++
+		}
+	}
+	if b.Quantile == 0 {
+		// The requests are the observations.
+		requests, limit := max(requests, 1), float64(b.Limit/time.Microsecond)
+		j.allowed, j.Cluster = 1, max(float64(j.N)/float64(requests), 1)
+		if !c.whole {
+			total := func(h *hdrhistogram.Histogram) float64 { return h.Mean() * float64(h.TotalCount()) }
+			j.Phi = stat.Blend(stat.Generic, o.Gaps.dispersion(total, o.Gaps.StdDev()*o.Gaps.StdDev())/j.Cluster)
+		}
+		return c.mean(j, o.Gaps.Mean()/limit, o.Gaps.StdDev()/limit, requests, failed, 0)
+	}
+	j.N, j.K, requests = j.N+owed, j.K+owed, requests+failed
+	j.Cluster = max(float64(j.N)/float64(max(requests, 1)), 1)
+	q := time.Duration(o.Gaps.ValueAtQuantile(b.Quantile*100)) * time.Microsecond
+	j.slack = slackOf(q, b.Limit)
+	if c.whole {
+		return j.share(1, 1, true)
+	}
+	phi, most := float64(stat.Generic), 1.0
+	if s := c.latency(TPOT); len(s.values) > 0 {
+		phi = s.dispersion(b.Quantile, math.NaN())
+		if failed == 0 {
+			most = gapTail(o.Gaps.Histogram, b.Quantile, s.tail(b.Quantile).phi, j.Cluster).beyond(b.Limit)
+		}
+	}
+	if clump := o.Gaps.clump(b.Limit, q, c.lasting()); float64(j.K) > fewestClumps*clump {
+		j.Cluster = min(j.Cluster, clump)
+		phi = clump / j.Cluster
+	}
+	return j.share(phi, most, false)
+}
+
+// gapsAbove counts gaps longer than limit.
+func gapsAbove(h *hdrhistogram.Histogram, limit time.Duration) int {
+	n := int64(0)
+	for _, bar := range h.Distribution() {
+		if bar.From > int64(limit/time.Microsecond) {
+			n += bar.Count
+		}
+	}
+	return int(n)
+}
