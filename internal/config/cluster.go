@@ -36,6 +36,8 @@ type PodSettings struct {
 	NodeSelector                  map[string]string
 	// Tolerations are written as kubectl writes taints: key[=value][:effect].
 	Tolerations []string
+	// NodeWait is how long a pod may wait that no node of the cluster can take.
+	NodeWait time.Duration
 }
 
 // usualCluster is a cluster of which nothing is said.
@@ -58,6 +60,7 @@ func (c *Config) clusterRows() []row {
 		{"volume_claim", `kubernetes: claim that takes the parts' run folders with all records; "" = what the answer takes is streamed, and no more`, anyWord().in(&l.Pod.VolumeClaim)},
 		{"node_selector", "kubernetes: labels that the node must have", tableOf(anyWord()).in(&l.Pod.NodeSelector)},
 		{"tolerations", `kubernetes: as kubectl writes taints: ["dedicated=llm:NoSchedule"]`, arguments().in(&l.Pod.Tolerations)},
+		{"node_wait", "kubernetes: how long a pod may wait that no node there is can take, for clusters that add nodes: \"15m\"", durationIn(atLeast(0)).in(&l.Pod.NodeWait)},
 		{"extra", `raw options of sbatch, ["--exclusive"], or JSON merge patches of the pod`, commandLine().in(&l.Extra)},
 		{"max_jobs", "at once", wholeIn(atLeast(1)).in(&l.MaxJobs)},
 	}

@@ -5,14 +5,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"planner/internal/note"
-	"planner/internal/wire"
 	"planner/sweep"
 	"planner/sweep/measure"
 )
@@ -45,43 +43,6 @@ type Follower struct {
 	ended   chan struct{}
 }
 
-// ask waits for the measurement of a trial.
-type ask struct {
-	ctx    context.Context
-	trial  measure.Trial
-	answer chan answer
-}
-
-type answer struct {
-	measurement measure.Measurement
-	err         error
-}
-
-// stateFile holds the name of the run at the scheduler.
-const stateFile = "cluster.json"
-
-// state is what must outlive the process that submits.
-type state struct {
-	Launcher string `json:"launcher"`
-	Run      string `json:"run"`
-}
-
-// RunName is the name of a run at its scheduler, and of that; empty where nothing was
-// submitted.
-func RunName(f sweep.Folder) (launcher, run string, err error) {
-	data, err := f.Read(stateFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", "", nil
-	} else if err != nil {
-		return "", "", err
-	}
-	var s state
-	if err := wire.Unmarshal(data, &s); err != nil {
-		return "", "", fmt.Errorf("%s: %w", f.File(stateFile), err)
-	}
-	return s.Launcher, s.Run, nil
-}
-
 // Start begins to follow: jobs of an earlier process that still run are taken up.
 func (f *Follower) Start(ctx context.Context) error {
 	var err error
@@ -108,32 +69,6 @@ func (f *Follower) Start(ctx context.Context) error {
 		f.follow(ctx)
 	}()
 	return nil
-}
-
-// Fetch waits for the measurement of a trial.
-func (f *Follower) Fetch(ctx context.Context, t measure.Trial) (measure.Measurement, error) {
-	a := ask{ctx, t, make(chan answer, 1)}
-	select {
-	case f.asks <- a:
-	case <-f.ended:
-		return measure.Measurement{}, fmt.Errorf("%w in trial %d", sweep.ErrInterrupted, t.Number)
-	}
-	select {
-	case got := <-a.answer:
-		return got.measurement, got.err
-	case <-f.ended:
-		return measure.Measurement{}, fmt.Errorf("%w in trial %d", sweep.ErrInterrupted, t.Number)
-	}
-}
-
-// Recall tells of the trials that the run holds already: they are not asked for again.
-func (f *Follower) Recall(held []measure.Measurement) {
-	for i := range held {
-		if p := f.partOf(held[i].Trial); p != nil {
-			p.read()
-			p.take(&held[i].Trial)
-		}
-	}
 }
 
 // leave is how long jobs of a run that has its answer may take to end by themselves.
@@ -212,7 +147,6 @@ func (f *Follower) tick(ctx context.Context) (changed bool) {
 	for _, p := range f.parts {
 		changed = f.gather(ctx, p, fresh) || changed
 		changed = f.step(ctx, p, fresh) || changed
-		changed = f.reply(p) || changed
 	}
 	f.See.See(f.jobs())
 	return changed
@@ -225,7 +159,14 @@ func (f *Follower) list(ctx context.Context) bool {
 	}
 	f.listed = time.Now()
 	all, err := f.Scheduler.List(ctx, f.run)
-	if err != nil {
+	var refused *Refusal
+	switch {
+	case errors.As(err, &refused) && f.active() == 0:
+		for _, p := range f.parts {
+			p.failed = refused.Words
+		}
+		return false
+	case err != nil:
 		f.remark(ctx, err.Error())
 		return false
 	}
@@ -241,7 +182,7 @@ func (f *Follower) list(ctx context.Context) bool {
 // jobOf is the job of a part among those that the scheduler knows, nil for none: the one
 // that is followed, or else one that is active.
 func jobOf(p *part, all []Status) *Status {
-	i := slices.IndexFunc(all, func(s Status) bool { return p.job != "" && s.ID == p.job })
+	i := slices.IndexFunc(all, func(s Status) bool { return p.job != nil && s.ID == p.job.ID })
 	if i < 0 {
 		i = slices.IndexFunc(all, func(s Status) bool { return s.Part == p.Name && s.active() })
 	}
@@ -251,18 +192,33 @@ func jobOf(p *part, all []Status) *Status {
 	return &all[i]
 }
 
+// active counts the parts that have a job.
+func (f *Follower) active() (n int) {
+	for _, p := range f.parts {
+		if p.job != nil {
+			n++
+		}
+	}
+	return n
+}
+
 // remark says once that the scheduler does not answer.
 func (f *Follower) remark(ctx context.Context, said string) {
-	if ctx.Err() == nil && said != f.said {
-		f.said = said
+	if ctx.Err() != nil || said == f.said {
+		return
+	}
+	f.said = said
+	if f.active() == 0 {
+		f.See.See(said + "; it is asked again until it answers")
+	} else {
 		f.See.See(said + "; jobs go on, and are followed by their journals")
 	}
 }
 
 // gather takes what a part has measured, and answers those who wait for it.
 func (f *Follower) gather(ctx context.Context, p *part, fresh bool) bool {
-	if p.job != "" && fresh {
-		if err := f.Scheduler.Collect(ctx, p.job, p.folder); err != nil {
+	if far, ok := f.Scheduler.(collector); ok && p.job != nil && fresh {
+		if err := far.Collect(ctx, p.job.ID, p.folder); err != nil {
 			f.remark(ctx, err.Error())
 		}
 	}
@@ -274,11 +230,11 @@ func (f *Follower) gather(ctx context.Context, p *part, fresh bool) bool {
 func (f *Follower) step(ctx context.Context, p *part, fresh bool) (changed bool) {
 	switch {
 	case p.failed != "" || p.cut != "":
-	case p.job != "" && p.left(fresh):
+	case p.job != nil && p.left(fresh):
 		return f.settle(ctx, p)
-	case p.job == "" && fresh && p.again():
+	case p.job == nil && fresh && p.again():
 		return true
-	case p.job == "" && fresh && p.wanted():
+	case p.job == nil && fresh && p.wanted():
 		return f.submit(ctx, p)
 	}
 	return false
@@ -286,13 +242,7 @@ func (f *Follower) step(ctx context.Context, p *part, fresh bool) (changed bool)
 
 // submit submits the job of a part, where another may run.
 func (f *Follower) submit(ctx context.Context, p *part) bool {
-	running := 0
-	for _, other := range f.parts {
-		if other.job != "" {
-			running++
-		}
-	}
-	if running >= f.MaxJobs || time.Since(p.tried) < polite {
+	if f.active() >= f.MaxJobs || time.Since(p.tried) < polite {
 		return false
 	}
 	p.tried = time.Now()
@@ -333,8 +283,8 @@ func (f *Follower) prepare(p *part) error {
 		if err := errors.Join(p.folder.Begin(), p.forget()); err != nil {
 			return err
 		}
-	} else if err := p.make(); err != nil {
-		return err
+	} else if err := os.MkdirAll(p.folder.Path, 0o700); err != nil {
+		return fmt.Errorf("make run folder: %w", err)
 	}
 	for name, data := range files {
 		if err := p.folder.Write(name, data); err != nil {
@@ -349,67 +299,26 @@ const attempts = 3
 
 // settle decides what becomes of a part whose job has ended.
 func (f *Follower) settle(ctx context.Context, p *part) bool {
-	job, status := p.job, p.status
-	p.job = ""
-	ending := p.ending()
+	job, ending := p.job, p.ending()
+	p.job = nil
 	switch {
 	case p.failed != "":
 	case ending != nil && ending.Done:
 	case ending != nil && ending.Failure != "":
 		p.failed = ending.Failure
-	case status.State == Cancelled:
-		p.cut = fmt.Sprintf("job %s (%s) was cancelled by somebody else", job, p.Name)
-	case status.State == Hopeless:
-		p.failed = fmt.Sprintf("job %s waits for what never comes: %s", job, status.Reason)
-		if err := f.Scheduler.Cancel(ctx, f.run, job); err != nil {
+	case job.State == Cancelled:
+		p.cut = fmt.Sprintf("job %s (%s) was cancelled by somebody else", job.ID, p.Name)
+	case job.State == Hopeless:
+		p.failed = fmt.Sprintf("job %s waits for what never comes: %s", job.ID, job.Reason)
+		if err := f.Scheduler.Cancel(ctx, f.run, job.ID); err != nil {
 			f.remark(ctx, err.Error())
 		}
-	case p.progressed() || (ending != nil || cutShort(status.Reason)) && p.attempt < attempts:
-		f.See.See(fmt.Sprintf("job %s (%s) ended (%s); the part goes on in another", job, p.Name, status.Reason))
+	case p.progressed(job) || (ending != nil || cutShort(job.Reason)) && p.attempt < attempts:
+		f.See.See(fmt.Sprintf("job %s (%s) ended (%s); the part goes on in another", job.ID, p.Name, job.Reason))
 	default:
-		p.failed = fmt.Sprintf("job %s ended (%s) before its first trial: %s", job, status.Reason, p.lastWords())
+		p.failed = fmt.Sprintf("job %s ended (%s) before its first trial: %s", job.ID, job.Reason, p.lastWords())
 	}
 	return true
-}
-
-// reply answers what a part has measured, or will not measure any more.
-func (f *Follower) reply(p *part) bool {
-	before := len(p.waiting)
-	p.waiting = slices.DeleteFunc(p.waiting, func(a ask) bool {
-		got, ready := f.find(p, a.trial)
-		if a.ctx.Err() != nil {
-			got, ready = answer{err: fmt.Errorf("%w in trial %d", sweep.ErrInterrupted, a.trial.Number)}, true
-		}
-		if ready {
-			a.answer <- got
-		}
-		return ready
-	})
-	return len(p.waiting) != before
-}
-
-// find is what is known of a trial, if anything is.
-func (f *Follower) find(p *part, t measure.Trial) (answer, bool) {
-	if m := p.take(&t); m != nil {
-		if m.Rejected.Text == "" || m.Trial.Number > 0 {
-			seen, err := f.Folder.Gather(p.Name, m.Trial.Number, t.Number)
-			if err != nil {
-				return answer{err: err}, true
-			}
-			if seen != nil {
-				f.See.See(*seen)
-			}
-		}
-		m.Trial = t
-		return answer{measurement: *m}, true
-	}
-	switch {
-	case p.failed != "":
-		return answer{measurement: measure.Measurement{Trial: t, Rejected: note.Because(note.NotPlaced, f.Launcher, p.failed)}}, true
-	case p.cut != "" && !slices.ContainsFunc(f.parts, func(other *part) bool { return other.job != "" }):
-		return answer{err: fmt.Errorf("%w: %s", sweep.ErrInterrupted, p.cut)}, true
-	}
-	return answer{}, false
 }
 
 // jobs is how the jobs stand.
@@ -417,14 +326,14 @@ func (f *Follower) jobs() sweep.Jobs {
 	var j sweep.Jobs
 	for _, p := range f.parts {
 		switch {
-		case p.job == "":
+		case p.job == nil:
 			if p.attempt > 0 || !p.wanted() {
 				j.Ended++
 			}
-		case p.status.State == Running:
+		case p.job.State == Running:
 			j.Running++
-			j.Lines = append(j.Lines, fmt.Sprintf("%s on %s: %s", p.Name, p.status.Node, p.lastWords()))
-		case p.status.State == Starting:
+			j.Lines = append(j.Lines, fmt.Sprintf("%s on %s: %s", p.Name, p.job.Node, p.lastWords()))
+		case p.job.State == Starting:
 			j.Starting++
 		default:
 			j.Queued++

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -29,8 +30,9 @@ type Kubernetes struct {
 	// Patches are JSON merge patches of the pod.
 	Patches []string
 
-	// read is until when the logs of a pod were read.
-	read map[string]time.Time
+	// read is until when the logs of a pod were read, and stuck since when no node can
+	// take it.
+	read, stuck map[string]time.Time
 }
 
 // Places in a pod. An image may have this program as /planner: nothing is mounted below.
@@ -162,26 +164,31 @@ func (k *Kubernetes) kubectl(ctx context.Context, input any, args ...string) (st
 }
 
 // Submit creates the pod of a part, with what it begins with, below the object of the
-// run.
+// run; or has the API server check the pod without making anything.
 func (k *Kubernetes) Submit(ctx context.Context, j Job) (string, error) {
-	owner, err := k.owner(ctx, j.Run)
-	if err != nil {
-		return "", refusal(ctx, err)
-	}
-	seed, err := packSeed(sweep.Folder{Path: j.Folder})
-	if err != nil {
-		return "", &Refusal{err.Error()}
-	}
-	files := object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": k.meta(j, owner), "binaryData": object{seedFile: seed}}
-	name, err := k.kubectl(ctx, files, "create", "-f", "-", "-o", "jsonpath={.metadata.name}")
-	if err != nil {
-		return "", refusal(ctx, err)
+	create := []string{"create", "-f", "-", "-o", "jsonpath={.metadata.name}"}
+	var owner object
+	name := j.Name() + "-files"
+	if j.Check {
+		create = append(create, "--dry-run=server")
+	} else {
+		seed, err := packSeed(sweep.Folder{Path: j.Folder})
+		if err != nil {
+			return "", &Refusal{err.Error()}
+		}
+		if owner, err = k.owner(ctx, j.Run); err != nil {
+			return "", refusal(ctx, err)
+		}
+		files := object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": k.meta(j, owner), "binaryData": object{seedFile: seed}}
+		if name, err = k.kubectl(ctx, files, create...); err != nil {
+			return "", refusal(ctx, err)
+		}
 	}
 	pod, err := k.pod(j, owner, name)
 	if err != nil {
 		return "", &Refusal{err.Error()}
 	}
-	id, err := k.kubectl(ctx, pod, "create", "-f", "-", "-o", "jsonpath={.metadata.name}")
+	id, err := k.kubectl(ctx, pod, create...)
 	if err != nil {
 		return "", refusal(ctx, err)
 	}
@@ -199,25 +206,14 @@ func (k *Kubernetes) owner(ctx context.Context, run string) (object, error) {
 	return object{"apiVersion": "v1", "kind": "ConfigMap", "name": run, "uid": uid}, err
 }
 
-// Try has the API server check the pod without making it.
-func (k *Kubernetes) Try(ctx context.Context, j Job) error {
-	pod, err := k.pod(j, nil, j.Name()+"-files")
-	if err != nil {
-		return err
-	}
-	_, err = k.kubectl(ctx, pod, "create", "--dry-run=server", "-f", "-", "-o", "name")
-	return err
-}
-
 // Cancel deletes a pod, or all that belongs to a run.
 func (k *Kubernetes) Cancel(ctx context.Context, run, id string) error {
-	if id != "" {
-		_, err := k.kubectl(ctx, nil, "delete", "pod", id, "--ignore-not-found", "--wait=false")
-		return err
+	what := []string{"pod", id}
+	if id == "" {
+		what = []string{"pods,configmaps", "-l", runLabel + "=" + run}
 	}
-	_, err := k.kubectl(ctx, nil, "delete", "configmap", run, "--ignore-not-found", "--wait=false")
-	_, errPods := k.kubectl(ctx, nil, "delete", "pods", "-l", runLabel+"="+run, "--ignore-not-found", "--wait=false")
-	return errors.Join(err, errPods)
+	_, err := k.kubectl(ctx, nil, append(append([]string{"delete"}, what...), "--ignore-not-found", "--wait=false")...)
+	return err
 }
 
 // podState is what is read of a pod.
@@ -248,7 +244,9 @@ type containerState struct {
 // List asks once for all pods of a run.
 func (k *Kubernetes) List(ctx context.Context, run string) ([]Status, error) {
 	out, err := k.kubectl(ctx, nil, "get", "pods", "-l", runLabel+"="+run, "-o", "json")
-	if err != nil {
+	if err != nil && (strings.Contains(err.Error(), "(Forbidden)") || strings.Contains(err.Error(), "(Unauthorized)")) {
+		return nil, &Refusal{err.Error()}
+	} else if err != nil {
 		return nil, err
 	}
 	var pods struct{ Items []podState }
@@ -260,13 +258,36 @@ func (k *Kubernetes) List(ctx context.Context, run string) ([]Status, error) {
 		p := &pods.Items[i]
 		s := Status{ID: p.Metadata.Name, Part: p.Metadata.Labels[partLabel], Node: p.Spec.NodeName}
 		s.State, s.Reason = p.state()
+		if k.waitsInVain(&s) {
+			s.State = Hopeless
+		}
 		all = append(all, s)
 	}
 	return all, nil
 }
 
+// noNode is what the scheduler says of nodes that could not take a pod if they were empty.
+var noNode = regexp.MustCompile(`preemption: 0/(\d+) nodes are available: (\d+) Preemption is not helpful for scheduling`)
+
+// waitsInVain reports whether no node of the cluster can ever take a pod that is queued,
+// for longer than it takes a node to appear. Nodes that are away may come back.
+func (k *Kubernetes) waitsInVain(s *Status) bool {
+	found := noNode.FindStringSubmatch(s.Reason)
+	if s.State != Queued || found == nil || found[1] != found[2] || strings.Contains(s.Reason, "node.kubernetes.io/") || strings.Contains(s.Reason, "were unschedulable") {
+		delete(k.stuck, s.ID)
+		return false
+	}
+	if k.stuck == nil {
+		k.stuck = map[string]time.Time{}
+	}
+	if k.stuck[s.ID].IsZero() {
+		k.stuck[s.ID] = time.Now()
+	}
+	return time.Since(k.stuck[s.ID]) > k.Pod.NodeWait+settling/2
+}
+
 // unstartable are reasons for which a container never starts.
-var unstartable = []string{"ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
+var unstartable = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
 
 // state reads how far a pod is, and why in the cluster's words.
 func (p *podState) state() (State, string) {

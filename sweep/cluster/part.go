@@ -16,38 +16,35 @@ import (
 type part struct {
 	sweep.Part
 	folder sweep.Folder
-
-	// job is the id of the job, "" for none. attempt counts those since the part last
-	// got on, lines is how long its journal was before the last of them.
-	job            string
-	attempt, lines int
-	tried          time.Time
-	status         Status
-	// silent is since when the scheduler knows no such job, or says that it ended.
-	silent time.Time
+	journal
+	// job is the part's at present, nil for none. attempt counts those since the part last
+	// got on, tried is when the last was submitted.
+	job     *placed
+	attempt int
+	tried   time.Time
 	// checked says that failures of an earlier process were looked for.
 	checked bool
 	// whole says that the last stages were asked for as well.
 	whole bool
 	// failed says why the part will never be measured, cut why not by this process.
 	failed, cut string
-
-	// seen is the journal as far as it was read, and taken what of it was asked for.
-	seen    []measure.Measurement
-	size    int
-	taken   []bool
-	waiting []ask
-	// spent are the GPU hours at the time of counted.
-	spent   float64
-	counted time.Time
+	waiting     []ask
+	spent       spent
 }
 
-// make makes the run folder of the part.
-func (p *part) make() error {
-	if err := os.MkdirAll(p.folder.Path, 0o700); err != nil {
-		return fmt.Errorf("make run folder: %w", err)
-	}
-	return nil
+// placed is a job that the scheduler was given.
+type placed struct {
+	Status
+	// lines is how long the part's journal was before.
+	lines int
+	// silent is since when the scheduler knows no such job, or says that it ended.
+	silent time.Time
+}
+
+// spent are the GPU hours of a part's jobs at a time.
+type spent struct {
+	hours float64
+	at    time.Time
 }
 
 // forget drops engines that failed from the end of the journal: they are tried again.
@@ -62,13 +59,13 @@ func (p *part) forget() error {
 
 // submitted notes a job.
 func (p *part) submitted(id string) {
-	p.job, p.status, p.silent, p.lines = id, Status{ID: id}, time.Time{}, len(p.seen)
+	p.job = &placed{Status: Status{ID: id}, lines: len(p.seen)}
 	p.attempt++
 }
 
-// progressed reports whether the last job measured anything.
-func (p *part) progressed() bool {
-	if len(p.seen) <= p.lines {
+// progressed reports whether a job measured anything.
+func (p *part) progressed(j *placed) bool {
+	if len(p.seen) <= j.lines {
 		return false
 	}
 	p.attempt = 0
@@ -78,32 +75,31 @@ func (p *part) progressed() bool {
 // update takes what the scheduler says of the part's job, nil where it knows of none, and
 // puts what is new in words.
 func (p *part) update(now *Status) string {
-	if now != nil && p.job == "" && now.active() && p.failed == "" {
+	if now != nil && p.job == nil && now.active() && p.failed == "" {
 		p.submitted(now.ID) // of an earlier process
 	}
-	if p.job == "" {
+	j := p.job
+	switch {
+	case j == nil:
 		return ""
-	}
-	if now == nil || now.ID == p.job && !now.active() {
-		if p.silent.IsZero() {
-			p.silent = time.Now()
-		}
-	} else {
-		p.silent = time.Time{}
+	case now != nil && (now.ID != j.ID || now.active()):
+		j.silent = time.Time{}
+	case j.silent.IsZero():
+		j.silent = time.Now()
 	}
 	if now == nil {
-		p.status.State, p.status.Reason = Ended, gone
+		j.State, j.Reason = Ended, gone
 	}
-	if now == nil || now.ID != p.job {
+	if now == nil || now.ID != j.ID {
 		return ""
 	}
-	was := p.status
-	p.status = *now
+	was := j.Status
+	j.Status = *now
 	switch {
 	case now.State == Running && was.State != Running:
-		return fmt.Sprintf("job %s (%s) runs on %s", p.job, p.Name, now.Node)
+		return fmt.Sprintf("job %s (%s) runs on %s", j.ID, p.Name, now.Node)
 	case now.State == Queued && now.Reason != was.Reason && now.Reason != "" && now.Reason != "None":
-		return fmt.Sprintf("job %s (%s) waits: %s", p.job, p.Name, now.Reason)
+		return fmt.Sprintf("job %s (%s) waits: %s", j.ID, p.Name, now.Reason)
 	}
 	return ""
 }
@@ -115,12 +111,12 @@ const gone = "the scheduler knows nothing of it any more"
 // network file systems, too, and one that is requeued is not taken for dead.
 const settling = 5 * time.Second
 
-// left reports whether the job will do no more.
+// left reports whether the part's job will do no more.
 func (p *part) left(fresh bool) bool {
 	if e := p.ending(); e != nil && (e.Done || e.Failure != "") {
 		return true
 	}
-	return fresh && (p.status.State == Hopeless || !p.silent.IsZero() && time.Since(p.silent) > settling)
+	return fresh && (p.job.State == Hopeless || !p.job.silent.IsZero() && time.Since(p.job.silent) > settling)
 }
 
 // cutShort tells jobs that were ended from those that ended.
@@ -184,49 +180,28 @@ func (p *part) wanted() bool {
 
 // read reads the journal where it has grown, and reports whether it has.
 func (p *part) read() bool {
-	info, err := os.Stat(p.folder.File(sweep.JournalFile))
-	if err != nil || info.Size() == int64(p.size) {
-		return false
-	}
-	if info.Size() < int64(p.size) { // failures at its end were dropped
-		p.seen, p.size = nil, 0
-	}
-	more, size, err := sweep.ReadJournalFrom(p.folder.File(sweep.JournalFile), p.size)
+	grown, err := p.journal.read(p.folder.File(sweep.JournalFile))
 	if err != nil {
 		p.failed = err.Error()
-		return true
 	}
-	p.seen, p.size = append(p.seen, more...), size
-	p.taken = append(p.taken, make([]bool, max(len(p.seen)-len(p.taken), 0))...)[:len(p.seen)]
-	return len(more) > 0
-}
-
-// take finds the measurement of a trial that nobody took yet; nil where there is none.
-func (p *part) take(t *measure.Trial) *measure.Measurement {
-	for i := range p.seen {
-		if m := p.seen[i]; !p.taken[i] && sweep.Measures(&m, t) {
-			p.taken[i] = true
-			return &m
-		}
-	}
-	return nil
+	return grown || err != nil
 }
 
 // hours are the GPU hours of the part's jobs so far.
 func (p *part) hours() float64 {
-	if time.Since(p.counted) < most || !p.counted.IsZero() && p.job == "" {
-		return p.spent
+	if time.Since(p.spent.at) < most || !p.spent.at.IsZero() && p.job == nil {
+		return p.spent.hours
 	}
-	p.counted = time.Now()
+	p.spent.at = time.Now()
 	all, err := p.folder.Attempts()
 	if err != nil {
-		return p.spent
+		return p.spent.hours
 	}
-	p.spent = 0
+	p.spent.hours = 0
 	for _, a := range all {
-		p.spent += a.Seconds / 3600 * float64(p.GPUs)
+		p.spent.hours += a.Seconds / 3600 * float64(p.GPUs)
 	}
-	return p.spent
+	return p.spent.hours
 }
 
 // lastWords is the last line that the part's jobs printed.

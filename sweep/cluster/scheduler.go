@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,16 +24,18 @@ import (
 type Scheduler interface {
 	// Script is all that a submission contains.
 	Script(j Job) (string, error)
-	// Submit submits a job and returns its id. A *Refusal says that it never will run.
+	// Submit submits a job and returns its id, or has it checked and no more. A *Refusal
+	// says that it never will run.
 	Submit(ctx context.Context, j Job) (id string, err error)
 	// List tells of the jobs of a run that the scheduler still knows.
 	List(ctx context.Context, run string) ([]Status, error)
 	// Cancel ends a job of a run, or, where its id is "", all of them, and removes what
 	// else there is of the run.
 	Cancel(ctx context.Context, run, id string) error
-	// Try has the scheduler check a job without submitting it.
-	Try(ctx context.Context, j Job) error
-	// Collect brings the files of a part here, where the file system is not shared.
+}
+
+// collector brings the files of a part here, where the file system is not shared.
+type collector interface {
 	Collect(ctx context.Context, id string, part sweep.Folder) error
 }
 
@@ -56,6 +60,8 @@ type Job struct {
 	Part sweep.Part
 	// Folder is the run folder of the part.
 	Folder string
+	// Check has the scheduler check the job without running it.
+	Check bool
 }
 
 // Name is the job's at the scheduler.
@@ -108,8 +114,11 @@ func call(ctx context.Context, input string, argv ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &said
 	err := cmd.Run()
-	if err == nil {
+	switch {
+	case err == nil:
 		return out.String(), nil
+	case errors.Is(err, exec.ErrNotFound):
+		return "", &Refusal{argv[0] + " is not installed here"}
 	}
 	if words := oneLine(strings.ReplaceAll(said.String(), argv[0]+": error: ", "")); words != "" && ctx.Err() == nil {
 		err = errors.New(words)
@@ -117,9 +126,15 @@ func call(ctx context.Context, input string, argv ...string) (string, error) {
 	return out.String(), fmt.Errorf("%s: %w", argv[0], err)
 }
 
+// logged is how lines of kubectl's own log begin, of which the last is its error again.
+var logged = regexp.MustCompile(`^[EWI]\d{4} `)
+
 // oneLine joins the lines that a command said.
 func oneLine(text string) string {
 	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
+	if bare := slices.DeleteFunc(slices.Clone(lines), logged.MatchString); len(bare) > 0 {
+		lines = bare
+	}
 	for i, l := range lines {
 		lines[i] = strings.TrimSpace(l)
 	}

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"planner/sweep"
 )
 
 // Slurm submits jobs with sbatch.
@@ -93,7 +91,7 @@ func shellWords(words ...string) string {
 
 // passing are words of errors that are no refusal: the controller may answer later.
 var passing = []string{"Unable to contact", "Socket timed out", "Connection refused", "temporarily", "try again", "context deadline", "Zero Bytes",
-	"Unable to connect", "connection refused", "i/o timeout", "TLS handshake timeout", "ServiceUnavailable", "currently unable", "etcdserver"}
+	"Unable to connect", "connection refused", "was refused - did you specify", "i/o timeout", "TLS handshake timeout", "ServiceUnavailable", "currently unable", "etcdserver"}
 
 // Submit pipes the job script to sbatch.
 func (s *Slurm) Submit(ctx context.Context, j Job) (string, error) {
@@ -101,12 +99,16 @@ func (s *Slurm) Submit(ctx context.Context, j Job) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	out, err := call(ctx, script, "sbatch", "--parsable")
+	mode := "--parsable"
+	if j.Check {
+		mode = "--test-only"
+	}
+	out, err := call(ctx, script, "sbatch", mode)
 	if err != nil {
 		return "", refusal(ctx, err)
 	}
 	id, _, _ := strings.Cut(strings.TrimSpace(out), ";")
-	if id == "" {
+	if id == "" && !j.Check {
 		return "", fmt.Errorf("sbatch: names no job")
 	}
 	return id, nil
@@ -118,16 +120,6 @@ func refusal(ctx context.Context, err error) error {
 		return err
 	}
 	return &Refusal{err.Error()}
-}
-
-// Try asks sbatch whether it would take the job.
-func (s *Slurm) Try(ctx context.Context, j Job) error {
-	script, err := s.Script(j)
-	if err != nil {
-		return err
-	}
-	_, err = call(ctx, script, "sbatch", "--test-only")
-	return err
 }
 
 // List asks squeue once for all jobs of the user; those that ended minutes ago are still
@@ -201,6 +193,3 @@ func (s *Slurm) Cancel(ctx context.Context, run, id string) error {
 	_, err = call(ctx, "", append([]string{"scancel"}, ids...)...)
 	return err
 }
-
-// Collect has nothing to do: the file system is shared.
-func (s *Slurm) Collect(context.Context, string, sweep.Folder) error { return nil }

@@ -180,12 +180,12 @@ func (k *kubernetes) isolate() error {
 	return nil
 }
 
-// users of the API, by their tokens: those of the components, and one without any right.
+// users of the API, by their tokens: those of the components, and one with the rights that a test gives.
 const tokens = `admin,admin,1,system:masters
 controllers,system:kube-controller-manager,2,system:masters
 scheduler,system:kube-scheduler,3,system:masters
 kubelet,system:node:n1,4,system:nodes
-nobody,nobody,5
+tenant,tenant,5
 `
 
 // kubeconfig is the file with which a user calls the API.
@@ -356,7 +356,7 @@ func kubectl(t *testing.T, input string, args ...string) string {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Second) {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-		cmd := exec.CommandContext(ctx, "kubectl", args...)
+		cmd := exec.CommandContext(ctx, "kubectl", append([]string{"--kubeconfig", site.kubeconfig("admin")}, args...)...)
 		cmd.Stdin = strings.NewReader(input)
 		out, err := cmd.CombinedOutput()
 		cancel()

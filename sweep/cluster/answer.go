@@ -1,0 +1,89 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"planner/internal/note"
+	"planner/sweep"
+	"planner/sweep/measure"
+)
+
+// ask waits for the measurement of a trial.
+type ask struct {
+	ctx    context.Context
+	trial  measure.Trial
+	answer chan answer
+}
+
+type answer struct {
+	measurement measure.Measurement
+	err         error
+}
+
+// Fetch waits for the measurement of a trial.
+func (f *Follower) Fetch(ctx context.Context, t measure.Trial) (measure.Measurement, error) {
+	a := ask{ctx, t, make(chan answer, 1)}
+	select {
+	case f.asks <- a:
+	case <-f.ended:
+		return measure.Measurement{}, fmt.Errorf("%w in trial %d", sweep.ErrInterrupted, t.Number)
+	}
+	select {
+	case got := <-a.answer:
+		return got.measurement, got.err
+	case <-f.ended:
+		return measure.Measurement{}, fmt.Errorf("%w in trial %d", sweep.ErrInterrupted, t.Number)
+	}
+}
+
+// Recall tells of the trials that the run holds already: they are not asked for again.
+func (f *Follower) Recall(held []measure.Measurement) {
+	for i := range held {
+		if p := f.partOf(held[i].Trial); p != nil {
+			p.read()
+			p.take(&held[i].Trial)
+		}
+	}
+}
+
+// reply answers what a part has measured, or will not measure any more.
+func (f *Follower) reply(p *part) bool {
+	before := len(p.waiting)
+	p.waiting = slices.DeleteFunc(p.waiting, func(a ask) bool {
+		got, ready := f.find(p, a.trial)
+		if a.ctx.Err() != nil {
+			got, ready = answer{err: fmt.Errorf("%w in trial %d", sweep.ErrInterrupted, a.trial.Number)}, true
+		}
+		if ready {
+			a.answer <- got
+		}
+		return ready
+	})
+	return len(p.waiting) != before
+}
+
+// find is what is known of a trial, if anything is.
+func (f *Follower) find(p *part, t measure.Trial) (answer, bool) {
+	if m := p.take(&t); m != nil {
+		if m.Rejected.Text == "" || m.Trial.Number > 0 {
+			seen, err := f.Folder.Gather(p.Name, m.Trial.Number, t.Number)
+			if err != nil {
+				return answer{err: err}, true
+			}
+			if seen != nil {
+				f.See.See(*seen)
+			}
+		}
+		m.Trial = t
+		return answer{measurement: *m}, true
+	}
+	switch {
+	case p.failed != "":
+		return answer{measurement: measure.Measurement{Trial: t, Rejected: note.Because(note.NotPlaced, f.Launcher, p.failed)}}, true
+	case p.cut != "" && f.active() == 0:
+		return answer{err: fmt.Errorf("%w: %s", sweep.ErrInterrupted, p.cut)}, true
+	}
+	return answer{}, false
+}
