@@ -51,12 +51,16 @@ func UsualHPA() HPA {
 	}
 }
 
+// Bare says that nothing is set of how fast it grows and shrinks.
+func (h *HPA) Bare() bool {
+	usual := UsualHPA()
+	return reflect.DeepEqual([]Behavior{h.Up, h.Down}, []Behavior{usual.Up, usual.Down})
+}
+
 // hpa is an HPA with what it remembers.
 type hpa struct {
-	spec     HPA
-	min, max int
-	// bare says that nothing is set of either direction.
-	bare            bool
+	spec            HPA
+	min, max        int
 	recommendations []change
 	ups, downs      []change
 }
@@ -68,9 +72,7 @@ type change struct {
 }
 
 func newHPA(spec HPA, least, most, current int) *hpa {
-	usual := UsualHPA()
-	bare := reflect.DeepEqual([]Behavior{spec.Up, spec.Down}, []Behavior{usual.Up, usual.Down})
-	return &hpa{spec: spec, min: least, max: most, bare: bare, recommendations: []change{{0, current}}}
+	return &hpa{spec: spec, min: least, max: most, recommendations: []change{{0, current}}}
 }
 
 // podMetric is what an HPA knows of a pod.
@@ -198,7 +200,7 @@ func (h *hpa) stabilize(now float64, current, desired int) int {
 // limit is how far the policies of a direction, 1 or -1, allow to go. Without any the
 // controller takes an older rule: to twice as many or to 4 at each decision.
 func (h *hpa) limit(now float64, current int, b *Behavior, direction int) int {
-	if h.bare && direction > 0 {
+	if direction > 0 && h.spec.Bare() {
 		return max(2*current, 4)
 	}
 	if b.Select == "disabled" {

@@ -71,7 +71,7 @@ func TestRecordedDecisions(t *testing.T) {
 		h := newHPA(spec, s.Min, s.Max, s.Steps[0].Asked)
 		var metrics []Metric
 		for _, m := range s.Metrics {
-			metrics = append(metrics, Metric{map[string]string{"pods": "in_flight", "value": "ttft_p50_ms"}[m.Kind], m.Target})
+			metrics = append(metrics, Metric{map[string]string{"pods": "in_flight", "value": "saturation"}[m.Kind], m.Target})
 		}
 		for i, step := range s.Steps {
 			f := &fleet{monitor: monitor{spec: &Monitor{Window: time.Nanosecond}}}
@@ -81,7 +81,7 @@ func TestRecordedDecisions(t *testing.T) {
 			f.replicas = append(f.replicas, slices.Repeat([]*replica{{state: starting}}, step.Missing)...)
 			f.replicas = append(f.replicas, slices.Repeat([]*replica{{state: pending}}, step.Unready)...)
 			if step.Value != nil {
-				f.monitor.ttft = []observed{{step.At, *step.Value / 1000}}
+				f.monitor.limits = [][2]limited{{{limit: 1, seen: []observed{{step.At, *step.Value}}}}}
 			}
 			v := &view{now: step.At, asked: step.Asked, ready: step.Ready, f: f}
 			var want int

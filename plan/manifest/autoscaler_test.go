@@ -53,7 +53,7 @@ func TestAutoscalers(t *testing.T) {
 			}
 			s := hpa.Spec
 			if int(*s.MinReplicas) != a.Policy.Min || int(s.MaxReplicas) != a.Policy.Max || len(s.Metrics) != len(want.Metrics) ||
-				len(s.Behavior.ScaleUp.Policies) != len(want.HPA.Up.Policies) || int(*s.Behavior.ScaleDown.StabilizationWindowSeconds) != int(want.HPA.Down.Stabilization.Seconds()) {
+				want.HPA.Bare() != (s.Behavior == nil) || s.Behavior != nil && (len(s.Behavior.ScaleUp.Policies) != len(want.HPA.Up.Policies) || int(*s.Behavior.ScaleDown.StabilizationWindowSeconds) != int(want.HPA.Down.Stabilization.Seconds())) {
 				t.Fatalf("%+v\n%s", a.Policy, out)
 			}
 			for i, m := range s.Metrics {
