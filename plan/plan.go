@@ -150,6 +150,8 @@ type Plan struct {
 	Warnings     note.Notes          `json:"notes"`
 	Demand       Demand              `json:"demand"`
 	Objective    measure.SLO         `json:"slo"`
+	// InTime is nil where no traffic in time is given.
+	InTime *InTime `json:"static_or_autoscaled,omitempty"`
 	// Certificate is that of a rate of one instance; nil if none was sought.
 	Certificate *search.Certified `json:"certificate,omitempty"`
 	// Run is what depends on the clock, the host or a path. A plan that was read

@@ -127,6 +127,9 @@ func (r *run) document(answer sweep.Answer) (report.Document, error) {
 	for _, p := range plansOf(answer.Value) {
 		if r.ground.Run != nil {
 			handOver(r.configOf(p), p)
+			if p.Class == "" {
+				p.InTime = inTime(r.cfg, p.Plan)
+			}
 		}
 	}
 	engines, err := r.engines()

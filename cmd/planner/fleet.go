@@ -18,6 +18,7 @@ import (
 	"planner/model/sim"
 	"planner/plan/fleet"
 	"planner/sweep"
+	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
 
@@ -60,7 +61,8 @@ func (p *program) fleet(c *cli.Context) error {
 	if f.err != nil {
 		return f.err
 	}
-	plant, heldOut, err := p.plant(cfg, f, c.Bool("search"))
+	runnable, _ := cfg.Candidates()
+	plant, heldOut, err := plantOf(cfg, runnable[0], f, c.Bool("search"))
 	if err != nil {
 		return err
 	}
@@ -141,15 +143,14 @@ func answerFor(cfg *config.Config, plant *fleet.Plant, heldOut func(uint64) []fl
 	return answer
 }
 
-// plant is what the policies of a configuration are applied to, and with split the
-// traffic that a search holds out: of several days the last, else other draws.
-func (p *program) plant(cfg *config.Config, f *flagReader, split bool) (*fleet.Plant, func(uint64) []fleet.Stage, error) {
+// plantOf is what policies are applied to: replicas with some knobs under the traffic of a
+// configuration, and with split the traffic that a search holds out, of several days the
+// last, else other draws.
+func plantOf(cfg *config.Config, k measure.Knobs, f *flagReader, split bool) (*fleet.Plant, func(uint64) []fleet.Stage, error) {
 	simulation, err := simulated(cfg)
 	if err != nil {
 		return nil, nil, err
 	}
-	runnable, _ := cfg.Candidates()
-	k := runnable[0]
 	timer, settings, err := simulation.Parts(k)
 	if err != nil {
 		return nil, nil, err

@@ -5,7 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+
+	"planner/plan"
 )
 
 // fleetOf runs planner fleet and reads what its JSON says of attainment and replicas.
@@ -60,5 +66,38 @@ func TestTooManyRequests(t *testing.T) {
 	args := []string{"planner", "fleet", "testdata/fleet/llm-d.toml", "--repeat", "2000"}
 	if code := execute(t.Context(), args, &out, &errs, &interrupts{}); code != exitUsage || !bytes.Contains(errs.Bytes(), []byte("too many to replay")) {
 		t.Errorf("exit code %d, %s", code, errs.Bytes())
+	}
+}
+
+// TestStaticOrAutoscaled wants of a plan with traffic in time its fleet beside an
+// autoscaled one, in the JSON and in the report, and what is wrong with the traffic refused.
+func TestStaticOrAutoscaled(t *testing.T) {
+	args := []string{"planner", "estimate", "--quiet", "--model", "llama-3.1-8b", "--gpu", "H100 SXM", "--price", "3", "--rate", "40", "--workload", "chat",
+		"--set", `slo.ttft={p95="500ms"}`, "--set", `slo.tpot={p95="50ms"}`, "--set", "knobs.max_num_seqs=256", "--set", "knobs.max_num_batched_tokens=8192"}
+	stages := func(text string) []string { return append(slices.Clone(args), "--set", "fleet.stages="+text) }
+	var out, errs bytes.Buffer
+	run := filepath.Join(t.TempDir(), "run")
+	execute(t.Context(), append(stages(`[{rate=5,duration="12m"},{rate=40,duration="3m"}]`), "--json", "-o", run), &out, &errs, &interrupts{})
+	var p plan.Plan
+	if err := p.UnmarshalJSON(out.Bytes()); err != nil {
+		t.Fatalf("%v: %s", err, errs.Bytes())
+	}
+	in := p.InTime
+	if in == nil || in.Static == nil || in.Static.Policy.Replicas != p.Fleet.Instances || in.Static.Replicas.Mean.Value != float64(p.Fleet.Instances) {
+		t.Fatalf("static: %+v", in)
+	}
+	if a := in.Autoscaled; a.Policy.Max != p.Fleet.Instances || a.Replicas.GPUHours.Value >= in.Static.Replicas.GPUHours.Value || a.Attainment.Value < 0.5 {
+		t.Errorf("autoscaled: %+v", a.Spent)
+	}
+	report, err := os.ReadFile(filepath.Join(run, "report.txt"))
+	for _, want := range []string{"STATIC OR AUTOSCALED", "replicas at all times", "fewer GPU hours"} {
+		if err != nil || !strings.Contains(string(report), want) {
+			t.Errorf("no %q in the report: %v", want, err)
+		}
+	}
+	errs.Reset()
+	if code := execute(t.Context(), append(stages(`[{rate=5,duration="12m"}]`), "--set", "fleet.min_replicas=9", "--set", "fleet.max_replicas=3"), &out, &errs, &interrupts{}); code != exitUsage ||
+		!strings.Contains(errs.String(), "fleet.min_replicas: is 9, want at most max_replicas, 3") {
+		t.Errorf("exit code %d, %s", code, errs.String())
 	}
 }

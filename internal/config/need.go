@@ -22,6 +22,8 @@ type Need struct {
 	Workload bool
 	// Fleet asks for traffic in time and how it is served.
 	Fleet bool
+	// InTime checks traffic in time where it is given.
+	InTime bool
 	// Engine asks for what the engine needs: a simulated one model and hardware,
 	// an attached one its URL.
 	Engine EngineUse
@@ -37,9 +39,9 @@ type Need struct {
 func For(command string) Need {
 	switch command {
 	case "plan":
-		return Need{Demand: true, Limit: true, Workload: true, Engine: ConfiguredEngine, Lists: true, Search: true}
+		return Need{Demand: true, Limit: true, Workload: true, InTime: true, Engine: ConfiguredEngine, Lists: true, Search: true}
 	case "estimate":
-		return Need{Demand: true, Limit: true, Workload: true, Engine: SimulatedEngine, Lists: true, Search: true}
+		return Need{Demand: true, Limit: true, Workload: true, InTime: true, Engine: SimulatedEngine, Lists: true, Search: true}
 	case "simulate", "serve-sim":
 		return Need{Workload: true, Engine: SimulatedEngine}
 	case "search":

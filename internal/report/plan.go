@@ -25,6 +25,7 @@ func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 	}
 	addFinance(&d, title, p.All())
 	addWays(&d, p)
+	addInTime(&d, p)
 	addSensitivity(&d, p)
 	addDrivers(&d, p)
 	addServer(&d, p, &e)

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"math"
+	"time"
+
+	"planner/internal/config"
+	"planner/plan"
+	"planner/plan/fleet"
+)
+
+// inTimeSeeds is how many draws of the traffic a plan's fleets are replayed on.
+const inTimeSeeds = 3
+
+// inTime replays the traffic in time that a configuration gives on the fleet of a plan as
+// it stands, and with an autoscaler: the configuration's, or that of the plan's manifests.
+// It is nil where there is no such traffic, or nobody to scale by it.
+func inTime(cfg *config.Config, p *plan.Plan) *plan.InTime {
+	static := cfg.Fleet.Policy
+	static.Replicas, static.Autoscaler = p.Fleet.Instances, fleet.Autoscaler{Kind: fleet.None}
+	scaled := cfg.Fleet.Policy
+	switch a := p.Handover.Autoscaling; {
+	case !cfg.Fleet.InTime():
+		return nil
+	case scaled.Replicas == 0 && scaled.Autoscaler.Kind != fleet.None:
+	case a == nil || a.MinReplicas == a.MaxReplicas:
+		return nil
+	default:
+		scaled.Replicas, scaled.Min, scaled.Max, scaled.Initial = 0, a.MinReplicas, a.MaxReplicas, a.MaxReplicas
+		scaled.Autoscaler = fleet.Autoscaler{Kind: fleet.ByHPA, Metrics: []fleet.Metric{{Name: "in_flight", Target: math.Round(10*a.Level) / 10}},
+			Monitor: fleet.Monitor{Scrape: 15 * time.Second}, HPA: fleet.UsualHPA()}
+		scaled.Autoscaler.HPA.Down = fleet.Behavior{Stabilization: 10 * time.Minute, Select: "max", Policies: []fleet.ScalingPolicy{{Value: 1, Period: 2 * time.Minute}}}
+	}
+	once := &flagReader{values: map[string]string{"scale": "1", "repeat": "1"}}
+	plant, _, err := plantOf(cfg, p.Offer.Knobs, once, false)
+	if err != nil {
+		return &plan.InTime{Note: "Not replayed: " + err.Error()}
+	}
+	replay := func(policy fleet.Policy) *fleet.Answer {
+		a := plant.Answer(policy, fleet.Seeds(cfg.Workload.Seed, inTimeSeeds))
+		a.Timeline, a.Decisions = nil, nil
+		return a
+	}
+	return &plan.InTime{Static: replay(static), Autoscaled: replay(scaled)}
+}
