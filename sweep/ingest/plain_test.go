@@ -92,34 +92,3 @@ func TestPlainProblems(t *testing.T) {
 		t.Errorf("two problems as %v", err)
 	}
 }
-
-// Whatever the bytes are, reading ends with measurements that hold what they
-// promise or with problems, each with the file's name.
-func FuzzPlainCSV(f *testing.F) {
-	f.Add("rate_per_s,ttft_p50_ms,ttft_p99_ms\n1,82,95\n5,85,110\n")
-	f.Add("rate_per_s,e2e_mean_ms,requests,failed,duration_s\n1,82,95,3,60\n")
-	f.Add("rate_per_s,ttft_p99_ms\n1,\"2\n")
-	f.Add("#\n\xef\xbb\xbf")
-	f.Fuzz(func(t *testing.T, text string) {
-		r, err := plainResults("f.csv", []byte(text))
-		if err != nil {
-			if !strings.HasPrefix(err.Error(), "f.csv") {
-				t.Errorf("error %q", err)
-			}
-			return
-		}
-		if len(r.Measurements) == 0 {
-			t.Error("no measurement and no error")
-		}
-		for _, m := range r.Measurements {
-			if !(m.Trial.Rate > 0) || m.Failed > m.Requests && m.Requests > 0 {
-				t.Errorf("measurement %+v", m)
-			}
-			for metric := measure.TTFT; metric <= measure.E2E; metric++ {
-				if err := ordered(m.Latency(metric)); err != nil {
-					t.Error(err)
-				}
-			}
-		}
-	})
-}

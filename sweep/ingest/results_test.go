@@ -43,15 +43,7 @@ func TestFormats(t *testing.T) {
 		{"llmperf_summary.json", "llmperf", 0, 0, 5, 1.47, 150, 3, 900, none, 4500},
 		{"stage_0_lifecycle_metrics.json", "inference-perf", 0, 8, 0, 478 / 59.98, 480, 2, 200, 11, 9000},
 	} {
-		data, err := os.ReadFile(filepath.Join("testdata", tc.file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := Read(tc.file, data)
-		if err != nil {
-			t.Errorf("%v", err)
-			continue
-		}
+		r := readFixture(t, tc.file)
 		if r.Format != tc.format || len(r.Measurements) <= tc.point || len(r.Warnings) == 0 {
 			t.Errorf("%s: read as %s, %d points, warnings %q", tc.file, r.Format, len(r.Measurements), r.Warnings)
 			continue
@@ -71,25 +63,14 @@ func TestFormats(t *testing.T) {
 }
 
 func TestFormatDetails(t *testing.T) {
-	read := func(file string) []measure.Measurement {
-		t.Helper()
-		data, err := os.ReadFile(filepath.Join("testdata", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := Read(file, data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r.Measurements
-	}
-	if k := read("vllm.json")[0].Trial.Knobs; k != (measure.Knobs{MaxNumSeqs: 256, GPUMemoryUtilization: 0.9, PrefixUnknown: true}) {
+	first := func(file string) measure.Measurement { return readFixture(t, file).Measurements[0] }
+	if k := first("vllm.json").Trial.Knobs; k != (measure.Knobs{MaxNumSeqs: 256, GPUMemoryUtilization: 0.9, PrefixUnknown: true}) {
 		t.Errorf("knobs of a sweep: %+v", k)
 	}
-	if m := read("guidellm.json")[0]; m.TPOT.N != 3 || m.TPOT.Mean != 15*time.Millisecond || m.TTFT.P999 != 190*time.Millisecond || m.ITL.P99 != measure.Unresolved || len(m.Warnings) != 1 {
+	if m := first("guidellm.json"); m.TPOT.N != 3 || m.TPOT.Mean != 15*time.Millisecond || m.TTFT.P999 != 190*time.Millisecond || m.ITL.P99 != measure.Unresolved || len(m.Warnings) != 1 {
 		t.Errorf("guidellm: %+v", m)
 	}
-	if m := read("stage_0_lifecycle_metrics.json")[0]; m.SendLag.P99 != 40*time.Millisecond || m.ITL.P99 != measure.Unresolved || m.Duration != 59980*time.Millisecond || m.Sent != 8.0025 {
+	if m := first("stage_0_lifecycle_metrics.json"); m.SendLag.P99 != 40*time.Millisecond || m.ITL.P99 != measure.Unresolved || m.Duration != 59980*time.Millisecond || m.Sent != 8.0025 {
 		t.Errorf("inference-perf: %+v", m)
 	}
 }
@@ -101,15 +82,11 @@ func TestInferencePerfWithoutTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	full, err := Read(file, data)
-	if err != nil {
-		t.Fatal(err)
-	}
 	bare, err := Read(file, bytes.Replace(data, []byte(`"benchmark_time_seconds"`), []byte(`"unheard_of"`), 1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, b := full.Measurements[0].Achieved, bare.Measurements[0].Achieved; b <= 0 || math.Abs(b/a-1) > 0.01 {
+	if a, b := readFixture(t, file).Measurements[0].Achieved, bare.Measurements[0].Achieved; b <= 0 || math.Abs(b/a-1) > 0.01 {
 		t.Errorf("completed %g requests/s with the time of the run, %g without", a, b)
 	}
 }
@@ -163,12 +140,8 @@ func TestLatenciesWithoutValue(t *testing.T) {
 		}
 	}
 	for _, file := range []string{"vllm.json", "guidellm.json", "stage_0_lifecycle_metrics.json", "profile_export_aiperf.json", "llmperf_summary.json"} {
-		data, err := os.ReadFile(filepath.Join("testdata", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r, err := Read(file, data); err != nil || strings.Contains(r.Warnings.String(), "null, NaN or 0") {
-			t.Errorf("%s: %v, %q", file, err, r.Warnings)
+		if r := readFixture(t, file); strings.Contains(r.Warnings.String(), "null, NaN or 0") {
+			t.Errorf("%s: %q", file, r.Warnings)
 		}
 	}
 }
@@ -206,17 +179,6 @@ func TestFormatProblems(t *testing.T) {
 	}
 }
 
-func TestDetectFromTheBeginning(t *testing.T) {
-	f, _, err := detect("x", []byte("# c\nrate_per_s,ttft_p99_ms\n"))
-	if err != nil || f.Name != "csv" {
-		t.Errorf("%v, %v", f.Name, err)
-	}
-	r, err := Read("x", []byte("rate_per_s,ttft_p99_ms\n1,2\n"))
-	if err != nil || r.Format != "csv" {
-		t.Errorf("%v, %v", r, err)
-	}
-}
-
 // Whatever the bytes are, reading ends with measurements that hold together or
 // with an error that names the file.
 func FuzzResults(f *testing.F) {
@@ -225,6 +187,10 @@ func FuzzResults(f *testing.F) {
 			f.Add(string(file.data))
 		}
 	}
+	f.Add("rate_per_s,ttft_p50_ms,ttft_p99_ms\n1,82,95\n5,85,110\n")
+	f.Add("rate_per_s,e2e_mean_ms,requests,failed,duration_s\n1,82,95,3,60\n")
+	f.Add("rate_per_s,ttft_p99_ms\n1,\"2\n")
+	f.Add("#\n\xef\xbb\xbf")
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := Read("f", []byte(text))
 		if err != nil {
@@ -236,6 +202,11 @@ func FuzzResults(f *testing.F) {
 		for _, m := range r.Measurements {
 			if m.Trial.Rate < 0 || m.Trial.Concurrency < 0 || m.Failed > m.Requests || m.Achieved < 0 || math.IsInf(m.Achieved, 0) || m.Duration < measure.Unresolved {
 				t.Errorf("measurement %+v", m)
+			}
+			for _, metric := range measure.AllLatencies() {
+				if err := ordered(m.Latency(metric)); err != nil {
+					t.Error(err)
+				}
 			}
 		}
 	})
