@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"planner/internal/endpoint"
 	"planner/internal/note"
 	"planner/sweep/engine"
 	"planner/sweep/measure"
@@ -77,7 +78,7 @@ func broken(r *measure.Record) error {
 	switch {
 	case r.Status() != 0:
 		_, words, _ := strings.Cut(r.Detail, ": ")
-		return fmt.Errorf(alone+"failed: %w", engine.Answered(r.Status(), words))
+		return fmt.Errorf(alone+"failed: %w", &endpoint.StatusError{Status: r.Status(), Words: words})
 	case r.Broken():
 		return fmt.Errorf(alone+"ended with %s: %s", strings.ReplaceAll(r.Outcome.String(), "_", " "), r.Detail)
 	case silent(r):

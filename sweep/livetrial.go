@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"planner/internal/endpoint"
 	"planner/internal/note"
 	"planner/sweep/engine"
 	"planner/sweep/load"
@@ -229,7 +230,7 @@ func tally(records []measure.Record) (seen arrivals) {
 		case measure.Refused:
 			seen.refusals++
 		case measure.HTTPStatus:
-			if engine.Final(engine.Answered(r.Status(), "")) {
+			if engine.Final(&endpoint.StatusError{Status: r.Status()}) {
 				seen.refusals++
 			}
 		}

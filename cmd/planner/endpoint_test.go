@@ -158,17 +158,18 @@ func noKey(t *testing.T, dir, key string) {
 // written; a certificate that nobody vouches for is no usage error.
 func TestEndpointRefusals(t *testing.T) {
 	url, _, _ := secureServer(t, true)
+	bench := "bench --workload chat --concurrency 1 --requests 1 --url " + url
 	for want, c := range map[string]struct {
 		code int
-		args []string
+		args string
 	}{
-		"NOT_SET_KEY: no API key":   {2, []string{"--set", "engine.api_key_env=NOT_SET_KEY"}},
-		"unknown engine dialect":    {2, []string{"--dialect", "llvm"}},
-		"signed by unknown authori": {1, nil},
+		"NOT_SET_KEY: no API key":   {2, bench + " --set engine.api_key_env=NOT_SET_KEY"},
+		"TO_START_KEY: no API key":  {2, "search --model llama-3.1-8b --gpu B200 --workload chat --slo ttft.p99=1s --set engine.kind=vllm --set engine.api_key_env=TO_START_KEY"},
+		"unknown engine dialect":    {2, bench + " --dialect llvm"},
+		"signed by unknown authori": {1, bench},
 	} {
 		dir := t.TempDir()
-		args := append([]string{"bench", "--url", url, "--workload", "chat", "--concurrency", "1", "--requests", "1"}, c.args...)
-		out, err := planner(t, dir, args...).CombinedOutput()
+		out, err := planner(t, dir, strings.Fields(c.args)...).CombinedOutput()
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("exit status %d", c.code)) || !strings.Contains(string(out), want) {
 			t.Errorf("%v: %v, want exit code %d and %q\n%s", c.args, err, c.code, want, out)
 		}

@@ -35,9 +35,6 @@ func (p *program) ground(r *run, cfg *config.Config) (sweep.Ground, error) {
 	client := clientOf(cfg, flags.values["dialect"])
 	see := func(event any) { r.see(event) }
 	if r.cfg.Run.Command == "bench" && cfg.Engine.Kind == "attach" {
-		if err := client.Check(); err != nil {
-			return sweep.Ground{}, usagef("bench: %w", err)
-		}
 		e := &sweep.Endpoint{Settings: engineSettings(cfg), Client: *client, See: see}
 		r.settle = append(r.settle, func(f *sweep.Folder) { e.Folder = f })
 		return e.Ground(), nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -106,11 +107,14 @@ func (p *program) start(c *cli.Context, r *run) error {
 	return p.conduct(c, r)
 }
 
-// starts are the configurations of a run whose engines planner starts.
+// live are the configurations of a run whose engines are real, starts those whose engines
+// planner starts.
+func (r *run) live() []*config.Config {
+	return slices.DeleteFunc([]*config.Config{r.cfg, r.second}, func(cfg *config.Config) bool { return cfg == nil || cfg.Simulated() })
+}
+
 func (r *run) starts() []*config.Config {
-	return slices.DeleteFunc([]*config.Config{r.cfg, r.second}, func(cfg *config.Config) bool {
-		return cfg == nil || cfg.Simulated() || cfg.Engine.Kind == "attach"
-	})
+	return slices.DeleteFunc(r.live(), func(cfg *config.Config) bool { return cfg.Engine.Kind == "attach" })
 }
 
 // dropUnreached leaves out knob sets whose engines are started with the command line of
@@ -124,8 +128,8 @@ func (r *run) dropUnreached() {
 	}
 }
 
-// startable looks for the program of each engine that a run starts, and for what its
-// command line needs.
+// startable looks for what requests to each engine of a run need, for the program of each
+// that it starts, and for what its command line needs.
 func (r *run) startable() (err error) {
 	if where := r.cfg.Run.Flags["prometheus"]; where != "" {
 		if r.exposed, err = expose.New(where); err != nil {
@@ -134,6 +138,13 @@ func (r *run) startable() (err error) {
 	}
 	if r.follower != nil {
 		return nil // the nodes tell
+	}
+	for _, cfg := range r.live() {
+		client := clientOf(cfg, r.cfg.Run.Flags["dialect"])
+		client.URL = cmp.Or(client.URL, "http://127.0.0.1") // where it will be started
+		if err := client.Check(); err != nil {
+			return usagef("%s: %w", r.cfg.Run.Command, err)
+		}
 	}
 	for _, cfg := range r.starts() {
 		settings := engineSettings(cfg)

@@ -65,3 +65,20 @@ func (w writer) Write(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
+
+// Line makes text fit for a message or a table: at most so many bytes, without breaks, nor
+// any character that is not printed.
+func Line(s string, most int) string {
+	s = strings.ToValidUTF8(s[:min(len(s), 4<<10)], "")
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, s)
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most-3], "") + "..."
+	}
+	return s
+}

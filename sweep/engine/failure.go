@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"planner/internal/note"
+	"planner/internal/printable"
 	"planner/sweep/measure"
 )
 
@@ -157,13 +158,13 @@ func (s *logState) findCause(line string) {
 // did not end. The cause is the first rule that matched, unless the exit
 // contradicts it.
 func (s *logState) failure(k measure.Knobs, exit *syscall.WaitStatus) *Failure {
-	f := &Failure{Class: unknownCause, Knobs: k, Stage: stageOrder[s.stage], Cause: oneLine(cmp.Or(s.suspect, s.line)), scope: sameKnobs}
+	f := &Failure{Class: unknownCause, Knobs: k, Stage: stageOrder[s.stage], Cause: printable.Line(cmp.Or(s.suspect, s.line), mostWords), scope: sameKnobs}
 	if exit != nil {
 		f.Exit = exitText(*exit)
 	}
 	if s.match < len(rules) {
 		if r := rules[s.match]; r.exit == 0 || exit != nil && exit.ExitStatus() == r.exit {
-			f.Class, f.Cause, f.Stage, f.scope, f.again = r.class, oneLine(s.cause), s.causeStage, r.scope, r.again
+			f.Class, f.Cause, f.Stage, f.scope, f.again = r.class, printable.Line(s.cause, mostWords), s.causeStage, r.scope, r.again
 			f.MaxModelLen = s.maxModelLen
 			f.narrow()
 			return f

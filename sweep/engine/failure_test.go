@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"testing"
 
+	"planner/internal/printable"
 	"planner/sweep/measure"
 )
 
@@ -76,7 +77,7 @@ func TestClasses(t *testing.T) {
 		if f.Class != c.class {
 			t.Errorf("class %s, want %s: %s", f.Class, c.class, c.line)
 		}
-		if want := oneLine(c.line); !strings.Contains(f.Cause, want[:min(40, len(want))]) {
+		if want := printable.Line(c.line, mostWords); !strings.Contains(f.Cause, want[:min(40, len(want))]) {
 			t.Errorf("cause %q, want the line %q", f.Cause, c.line)
 		}
 	}

@@ -17,6 +17,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"planner/internal/endpoint"
 )
 
 const vllmPage = `# HELP vllm:num_requests_running Number of requests in model execution batches.
@@ -345,7 +347,7 @@ func TestRedirect(t *testing.T) {
 	defer server.Close()
 	e := &Engine{URL: server.URL, settings: &Settings{}}
 	_, err := e.call(t.Context(), http.MethodGet, "/v1/models", nil, probeLimit)
-	if told := "a redirect to " + elsewhere.URL + "/v1/models, which"; err == nil || statusOf(err) != http.StatusFound || !strings.Contains(err.Error(), told) || gone > 0 {
+	if told := "a redirect to " + elsewhere.URL + "/v1/models"; err == nil || endpoint.StatusOf(err) != http.StatusFound || !strings.Contains(err.Error(), told) || gone > 0 {
 		t.Errorf("%v, %d requests went there", err, gone)
 	}
 }

@@ -11,6 +11,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"planner/internal/endpoint"
+	"planner/internal/printable"
 )
 
 // await waits until the engine's own probe is good, watching that it gets on.
@@ -60,7 +63,7 @@ func (e *Engine) late(c Class, seen string) error {
 
 // fault is a failure of an engine that runs.
 func (e *Engine) fault(c Class, cause string) *Failure {
-	f := &Failure{Class: c, Knobs: e.Knobs, Stage: stageReady, Cause: oneLine(cause), Log: e.Log, scope: sameKnobs}
+	f := &Failure{Class: c, Knobs: e.Knobs, Stage: stageReady, Cause: printable.Line(cause, mostWords), Log: e.Log, scope: sameKnobs}
 	if f.Final() {
 		f.scope = scope{}
 	}
@@ -71,7 +74,7 @@ func (e *Engine) fault(c Class, cause string) *Failure {
 // counts as ready when it answers anything but a server error.
 func (e *Engine) probe(ctx context.Context) error {
 	_, err := e.call(ctx, http.MethodGet, "/health", nil, probeLimit)
-	if status := statusOf(err); !e.adapter.known() && status > 0 && status < 500 {
+	if status := endpoint.StatusOf(err); !e.adapter.known() && status > 0 && status < 500 {
 		return nil
 	}
 	return err
@@ -139,7 +142,7 @@ func (e *Engine) firstToken(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		failed = cmp.Or(failed, err)
-		if status := statusOf(err); status != http.StatusBadRequest && status != http.StatusUnprocessableEntity {
+		if status := endpoint.StatusOf(err); status != http.StatusBadRequest && status != http.StatusUnprocessableEntity {
 			break
 		}
 	}
@@ -154,7 +157,7 @@ func (e *Engine) firstToken(ctx context.Context) error {
 
 // classOf is the class of a failed request to an engine that runs.
 func classOf(err error, other Class) Class {
-	switch statusOf(err) {
+	switch endpoint.StatusOf(err) {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return denied
 	case http.StatusNotFound:
@@ -163,14 +166,10 @@ func classOf(err error, other Class) Class {
 	return other
 }
 
-// Answered is the error of a request that was answered with a status and the words of
-// the server.
-func Answered(status int, words string) error { return &statusError{status, words} }
-
 // Final reports whether asking an engine again brings the same error: it refuses who
 // asks or what is asked for, or nobody listens any more.
 func Final(err error) bool {
-	status := statusOf(err)
+	status := endpoint.StatusOf(err)
 	return errors.Is(err, syscall.ECONNREFUSED) || status >= 400 && status < 500 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests
 }
 
@@ -194,7 +193,7 @@ func (e *Engine) completion(ctx context.Context, limit time.Duration) error {
 	}
 	var answer struct{ Choices []json.RawMessage }
 	if err := json.Unmarshal(data, &answer); err != nil || len(answer.Choices) == 0 {
-		return fmt.Errorf("POST %s: no choice in the answer: %s", path, oneLine(string(data)))
+		return fmt.Errorf("POST %s: no choice in the answer: %s", path, printable.Line(string(data), mostWords))
 	}
 	return nil
 }
@@ -202,7 +201,7 @@ func (e *Engine) completion(ctx context.Context, limit time.Duration) error {
 // attach checks on a server that is to run already.
 func (e *Engine) attach(ctx context.Context) error {
 	started := time.Now()
-	if err := e.probe(ctx); err != nil && statusOf(err) == 0 {
+	if err := e.probe(ctx); err != nil && endpoint.StatusOf(err) == 0 {
 		f := e.fault(unreachable, err.Error())
 		f.scope = scope{}
 		return f
@@ -227,7 +226,7 @@ func (e *Engine) Check(ctx context.Context, limit time.Duration) error {
 // Broken is the failure of an engine that no longer answers as it should, for
 // the reason err, though its process runs. What its log tells counts more.
 func (e *Engine) Broken(err error) *Failure {
-	if statusOf(err) > 0 {
+	if endpoint.StatusOf(err) > 0 {
 		return e.Failing(err)
 	}
 	return e.serving(hung, err)

@@ -85,7 +85,7 @@ func (f *inFlight) receive(r response, want int, stream bool) {
 	c := &f.answer
 	switch {
 	case r.status != 200:
-		c.err = failed(measure.HTTPStatus, fmt.Sprint(r.status)+redirected(r.place)+f.message(r.body))
+		c.err = failed(measure.HTTPStatus, fmt.Sprint(r.status)+r.place+f.message(r.body))
 	case !r.stream:
 		c.err = f.readWhole(r, stream)
 	default:

@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"unicode"
 
+	"planner/internal/printable"
 	"planner/sweep/measure"
 )
 
@@ -91,16 +91,5 @@ func isBreak(err error) bool {
 // maxWords is the longest detail, in bytes.
 const maxWords = 160
 
-// oneLine makes a detail fit for a table: not long, and without breaks, nor any
-// character that a terminal would obey.
-func oneLine(s string) string {
-	s = strings.ToValidUTF8(s[:min(len(s), 4<<10)], "")
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, s)
-	s = strings.Join(strings.Fields(s), " ")
-	return strings.ToValidUTF8(s[:min(len(s), maxWords)], "")
-}
+// oneLine makes a detail fit for a table.
+func oneLine(s string) string { return printable.Line(s, maxWords) }

@@ -1,12 +1,10 @@
 package load
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -16,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"planner/internal/endpoint"
 	"planner/internal/secret"
 	"planner/sweep/workload"
 
@@ -24,7 +23,7 @@ import (
 
 // target is a Client's configuration, checked and resolved.
 type target struct {
-	base    string
+	endpoint.Endpoint
 	url     *url.URL
 	header  http.Header
 	model   string
@@ -51,30 +50,32 @@ func (c *Client) target(ctx context.Context) (*target, error) {
 }
 
 func (c *Client) resolve() (*target, error) {
-	base := strings.TrimSuffix(strings.TrimSuffix(c.URL, "/"), "/v1")
+	to := endpoint.Endpoint{URL: c.URL, Headers: c.Headers, APIKeyEnv: c.APIKeyEnv}
 	path := "/v1/completions"
 	if c.Chat {
 		path = "/v1/chat/completions"
 	}
-	u, err := url.Parse(base + path)
+	u, err := url.Parse(to.Base() + path)
 	if err != nil {
 		return nil, fmt.Errorf("parse URL: %w", err)
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("URL %q: want http://HOST or https://HOST", c.URL)
 	}
-	t := &target{base: base, url: u, model: c.Model, header: http.Header{}, secrets: c.secrets(), dial: c.dial}
+	t := &target{Endpoint: to, url: u, model: c.Model, secrets: c.secrets(), dial: c.dial}
 	if t.dialect, err = dialectOf(c.Engine); err != nil {
 		return nil, err
 	}
-	if err := c.headers(t.header); err != nil {
+	if t.header, err = to.Header(); err != nil {
 		return nil, err
+	}
+	if t.header.Get("Accept") == "" {
+		t.header.Set("Accept", map[bool]string{false: "application/json", true: "text/event-stream"}[c.Stream])
 	}
 	if t.dial == nil {
 		t.dial = (&net.Dialer{}).DialContext
 	}
-	t.http = &http.Client{Transport: newHTTPTransport(c.tls, t.dial), Timeout: 30 * time.Second,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	t.http = &http.Client{Transport: newHTTPTransport(c.tls, t.dial), Timeout: 30 * time.Second, CheckRedirect: endpoint.Stay}
 	return t, nil
 }
 
@@ -82,36 +83,6 @@ func (c *Client) resolve() (*target, error) {
 func (c *Client) secrets() secret.Set {
 	names := secret.References(slices.Collect(maps.Values(c.Headers))...)
 	return secret.In(os.Environ(), append(names, c.APIKeyEnv)...)
-}
-
-func (c *Client) headers(h http.Header) error {
-	h.Set("Content-Type", "application/json")
-	h.Set("User-Agent", "planner")
-	h.Set("Accept", "application/json")
-	if c.Stream {
-		h.Set("Accept", "text/event-stream")
-	}
-	for k, v := range c.Headers {
-		v, err := secret.Expand(v, os.LookupEnv)
-		if err != nil {
-			return fmt.Errorf("header %s: %w", k, err)
-		}
-		if strings.ContainsAny(k, "\r\n: ") || strings.ContainsAny(v, "\r\n") || k == "" {
-			return fmt.Errorf("header %q: not a header", k)
-		}
-		h.Set(k, v)
-	}
-	if c.APIKeyEnv != "" {
-		key := os.Getenv(c.APIKeyEnv)
-		if key == "" {
-			return fmt.Errorf("environment variable %s: no API key in it", c.APIKeyEnv)
-		}
-		if strings.ContainsAny(key, "\r\n") {
-			return fmt.Errorf("environment variable %s: the API key has a line break", c.APIKeyEnv)
-		}
-		h.Set("Authorization", "Bearer "+key)
-	}
-	return nil
 }
 
 // Limits of answers that are not part of the load: lists of the tokens of a long text.
@@ -122,26 +93,9 @@ const (
 
 // call sends one request that is not part of the load and decodes its answer.
 func (t *target) call(ctx context.Context, method, path string, in []byte) (*fastjson.Value, error) {
-	req, err := http.NewRequestWithContext(ctx, method, t.base+path, bytes.NewReader(in))
+	b, err := t.Call(ctx, t.http, method, path, in, maxFacts)
 	if err != nil {
 		return nil, err
-	}
-	req.Header = t.header.Clone()
-	req.Header.Set("Accept", "application/json")
-	// Not sent: it tells net/http to try again where a kept connection was closed.
-	req.Header["Idempotency-Key"] = nil
-	res, err := t.http.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer res.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(res.Body, maxFacts))
-	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", method, path, err)
-	}
-	if res.StatusCode != http.StatusOK {
-		where := redirected(placeOf(res.Header.Get("Location")))
-		return nil, &refusal{res.StatusCode, fmt.Sprintf("%s %s: status %d%s: %s", method, path, res.StatusCode, where, oneLine(string(b)))}
 	}
 	v, err := (&decoder{values: maxFactValues}).parse(b)
 	if err != nil {
@@ -150,20 +104,10 @@ func (t *target) call(ctx context.Context, method, path string, in []byte) (*fas
 	return v, nil
 }
 
-// refusal is an answer of another status than the one that was hoped for.
-type refusal struct {
-	status int
-	text   string
-}
-
-// Error names the call, the status and what came with it.
-func (r *refusal) Error() string { return r.text }
-
 // tooLong reports whether an error may be that of a prompt beyond the context, for
 // which engines have several statuses.
 func tooLong(err error) bool {
-	r, ok := errors.AsType[*refusal](err)
-	return ok && slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, r.status)
+	return slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, endpoint.StatusOf(err))
 }
 
 // firstModel asks for the name of the model that is served.
@@ -228,7 +172,7 @@ func (t *target) measureWords(ctx context.Context, enc *encoder, short, long int
 		probe := &prompter{salt: workload.Mix64(enc.prompts.salt + uint64(words)), perWord: 1}
 		r := workload.Request{ID: -1, Prompt: words, Output: 1}
 		whole := &encoder{prompts: probe, chat: enc.chat, dialect: &dialect{}, before: enc.before, behind: []byte(`,"temperature":0}`)}
-		v, err := t.call(ctx, http.MethodPost, strings.TrimPrefix(t.url.String(), t.base), whole.appendBody(nil, &r))
+		v, err := t.call(ctx, http.MethodPost, strings.TrimPrefix(t.url.String(), t.Base()), whole.appendBody(nil, &r))
 		if err != nil {
 			return 0, err
 		}

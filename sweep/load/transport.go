@@ -10,11 +10,12 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
-	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"planner/internal/endpoint"
 )
 
 // transport carries messages to the server. It follows no redirect.
@@ -45,7 +46,7 @@ type response struct {
 	// stream reports a body of server-sent events, kind what the server calls it.
 	stream bool
 	kind   string
-	// place is where a redirect points to.
+	// place tells where a redirect points to.
 	place string
 	// sending: the request is still on its way, and its message in use.
 	sending bool
@@ -60,27 +61,9 @@ func newResponse(res *http.Response, b body) (response, error) {
 	kind, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
 	r := response{status: res.StatusCode, kind: kind, stream: strings.EqualFold(strings.TrimSpace(kind), "text/event-stream"), body: b}
 	if r.status/100 == 3 {
-		r.place = placeOf(res.Header.Get("Location"))
+		r.place = endpoint.Redirected(res.Header.Get("Location"))
 	}
 	return r, nil
-}
-
-// placeOf is where a redirect points to, without what may be secret.
-func placeOf(location string) string {
-	u, err := url.Parse(location)
-	if err != nil {
-		return ""
-	}
-	u.User, u.RawQuery, u.Fragment = nil, "", ""
-	return u.String()
-}
-
-// redirected is what an answer says of a redirect to place.
-func redirected(place string) string {
-	if place == "" {
-		return ""
-	}
-	return ", a redirect to " + place
 }
 
 // body yields what has arrived of an answer.

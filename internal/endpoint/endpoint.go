@@ -1,0 +1,122 @@
+// Package endpoint sends requests to OpenAI-compatible servers that are not part of a load.
+package endpoint
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"planner/internal/printable"
+	"planner/internal/secret"
+)
+
+// Endpoint is a server and what goes with each request to it.
+type Endpoint struct {
+	// URL is the server's address, with or without the /v1 behind it.
+	URL string
+	// Headers may have the values of variables in them, as {env:NAME}.
+	Headers map[string]string
+	// APIKeyEnv names the environment variable that holds the key; the key
+	// itself goes into requests and nowhere else.
+	APIKeyEnv string
+}
+
+// Base is the address to which paths from /v1 on are added.
+func (e Endpoint) Base() string {
+	return strings.TrimSuffix(strings.TrimSuffix(e.URL, "/"), "/v1")
+}
+
+// Header is what goes with each request.
+func (e Endpoint) Header() (http.Header, error) {
+	h := http.Header{"Content-Type": {"application/json"}, "User-Agent": {"planner"}}
+	for k, v := range e.Headers {
+		v, err := secret.Expand(v, os.LookupEnv)
+		if err != nil {
+			return nil, fmt.Errorf("header %s: %w", k, err)
+		}
+		if strings.ContainsAny(k, "\r\n: ") || strings.ContainsAny(v, "\r\n") || k == "" {
+			return nil, fmt.Errorf("header %q: not a header", k)
+		}
+		h.Set(k, v)
+	}
+	if e.APIKeyEnv != "" {
+		key := os.Getenv(e.APIKeyEnv)
+		if key == "" {
+			return nil, fmt.Errorf("environment variable %s: no API key in it", e.APIKeyEnv)
+		}
+		if strings.ContainsAny(key, "\r\n") {
+			return nil, fmt.Errorf("environment variable %s: the API key has a line break", e.APIKeyEnv)
+		}
+		h.Set("Authorization", "Bearer "+key)
+	}
+	return h, nil
+}
+
+// Stay is the redirect policy of clients: none is followed, as the key goes to the server
+// that was named and nowhere else.
+func Stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// Call sends one request and reads at most so many bytes of its answer. Another status
+// than 200 is an error, of which [StatusOf] tells the status.
+func (e Endpoint) Call(ctx context.Context, client *http.Client, method, path string, body []byte, most int64) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, e.Base()+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if req.Header, err = e.Header(); err != nil {
+		return nil, err
+	}
+	// Not sent: it tells net/http to try again where a kept connection was closed.
+	req.Header["Idempotency-Key"] = nil
+	res, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(res.Body, most))
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = &StatusError{res.StatusCode, printable.Line(string(data), 300), Redirected(res.Header.Get("Location"))}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	return data, nil
+}
+
+// StatusError is an answer of another status than was hoped for.
+type StatusError struct {
+	Status int
+	Words  string // of the server
+	// redirect is what [Redirected] says.
+	redirect string
+}
+
+// Error gives the status and what came with it.
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("status %d%s: %s", e.Status, e.redirect, e.Words)
+}
+
+// StatusOf is the status of an answer that is the reason of an error, 0 if none is.
+func StatusOf(err error) int {
+	if e, ok := errors.AsType[*StatusError](err); ok {
+		return e.Status
+	}
+	return 0
+}
+
+// Redirected tells of a redirect to a location, without what may be secret in it; "" of
+// none.
+func Redirected(location string) string {
+	u, err := url.Parse(location)
+	if err != nil || location == "" {
+		return ""
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return ", a redirect to " + u.String()
+}
