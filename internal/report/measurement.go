@@ -90,7 +90,7 @@ func loadFacts(m *measure.Measurement) Facts {
 		}
 	}
 	if t.Workload != nil && t.Workload.Class != "" {
-		asked += ", " + t.Workload.Class
+		asked += ", " + t.Workload.Words()
 	}
 	asked += " for " + latency(m.Duration)
 	if t.Warmup > 0 {

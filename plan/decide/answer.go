@@ -231,7 +231,7 @@ func (d *Decision) background() Background {
 // subject says what is served with some knobs.
 func subject(cfg *config.Config, k measure.Knobs) string {
 	if m := cfg.Model; m.Known {
-		return fmt.Sprintf("%s in %s, %s", m.Name, cfg.Precision(k).Weights, cfg.Workload.Class)
+		return fmt.Sprintf("%s in %s, %s", m.Name, cfg.Precision(k).Weights, cfg.Workload.Words())
 	}
-	return cfg.Workload.Class
+	return cfg.Workload.Words()
 }

@@ -85,7 +85,7 @@ func traffic(w *workload.Workload) string {
 
 func shape(w *workload.Workload, i int) string {
 	s := w.Shapes[i]
-	text := fmt.Sprintf("%s: prompts %s, outputs %s", cmp.Or(s.Name, w.Class), s.Prompt.Words(), s.Output.Words())
+	text := cmp.Or(s.Name, w.Class) + ": " + s.Lengths()
 	if s.Prefix.Groups > 0 {
 		text += fmt.Sprintf(", %d shared prefixes of %d tokens", s.Prefix.Groups, s.Prefix.Tokens)
 		if s.Prefix.Prompts > 0 {

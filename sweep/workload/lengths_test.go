@@ -111,3 +111,23 @@ func TestMeanTokensOfSchedule(t *testing.T) {
 		t.Errorf("drawn means %.1f and %.1f tokens, expected %.1f and %.1f", prompt, output, p, o)
 	}
 }
+
+// TestWords: a workload is called by its class only where it has the lengths of the class.
+func TestWords(t *testing.T) {
+	chat, err := Class("chat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := chat
+	own.Output = Lengths{Dist: Fixed, Value: 7}
+	for want, w := range map[string]Workload{
+		"chat":  {Class: "chat", Shapes: []Shape{chat}},
+		"mix":   {Class: "mix", Shapes: []Shape{chat, own}},
+		"trace": {Class: "trace"},
+		"prompts lognormal of median 500 and sigma 0.8 in 50..4000, outputs of 7 tokens": {Class: "chat", Shapes: []Shape{own}},
+	} {
+		if got := w.Words(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

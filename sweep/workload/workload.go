@@ -237,6 +237,26 @@ func Class(name string) (Shape, error) {
 	return Shape{}, fmt.Errorf("unknown class %q; allowed: %s", name, strings.Join(ClassNames(), ", "))
 }
 
+// Words is the traffic in a few words: its class, or the lengths where these are not those of
+// the class.
+func (w *Workload) Words() string {
+	if len(w.Shapes) == 1 {
+		own, of := w.Shapes[0].Lengths(), Shape{}.Lengths()
+		if s, err := Class(w.Class); err == nil {
+			of = s.Lengths()
+		}
+		if own != of {
+			return own
+		}
+	}
+	return w.Class
+}
+
+// Lengths are those of the prompts and of the outputs in words.
+func (s Shape) Lengths() string {
+	return fmt.Sprintf("prompts %s, outputs %s", s.Prompt.Words(), s.Output.Words())
+}
+
 // ClassNames lists the named traffic classes.
 func ClassNames() []string {
 	return list.Map(classShapes, func(s Shape) string { return s.Name })
