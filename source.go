@@ -6,6 +6,6 @@ import "embed"
 
 // Source are the files of the packages with such types.
 //
-//go:embed internal/note/*.go model/curve/*.go plan/*.go plan/decide/*.go plan/diagnose/*.go plan/effects/*.go
+//go:embed internal/note/*.go model/bounds.go model/curve/*.go plan/*.go plan/decide/*.go plan/diagnose/*.go plan/effects/*.go
 //go:embed plan/fleet/*.go plan/trust/*.go search/*.go sweep/measure/*.go sweep/workload/*.go
 var Source embed.FS

@@ -31,7 +31,7 @@ type Bounds struct {
 	OutputTokensPerS  float64 `json:"output_tokens_per_s"`        // at ConcurrencyLimit, bandwidth and compute both at their peak
 	IdleTTFT          float64 `json:"idle_ttft_ms"`               // seconds to the first token on an idle engine, as modelled
 	IdleTPOT          float64 `json:"idle_tpot_ms"`               // seconds per token of one request alone, as modelled
-	WeightBytesPerGPU float64 `json:"weight_bytes_per_gpu"`
+	WeightBytesPerGPU float64 `json:"weight_bytes_per_gpu"`       // what one GPU holds of the weights
 	PeakFlops         float64 `json:"peak_flops_per_s"`           // of one GPU, dense, in the format computed in
 	PeakBandwidth     float64 `json:"peak_bandwidth_bytes_per_s"` // of one GPU
 }

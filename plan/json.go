@@ -32,7 +32,7 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 // planFile is a plan in a file.
 type planFile struct {
 	plainPlan
-	Warnings []string `json:"warnings"`
+	Warnings []string `json:"warnings"` // the notes in words
 }
 
 type plainPlan Plan
@@ -79,8 +79,8 @@ type alternativeFile struct {
 	Fleet *Fleet `json:"fleet"`
 	Cost  *Cost  `json:"cost"`
 
-	Warnings []string `json:"warnings,omitempty"`
-	Obstacle string   `json:"obstacle,omitempty"`
+	Warnings []string `json:"warnings,omitempty"` // the notes in words
+	Obstacle string   `json:"obstacle,omitempty"` // why it serves no rate under the objective
 }
 
 type plainAlternative Alternative

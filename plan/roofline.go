@@ -54,9 +54,9 @@ func (r *DataSheet) MarshalJSON() ([]byte, error) {
 // rooflineFile is a roofline in a file.
 type rooflineFile struct {
 	model.Bounds
-	Ceiling *float64 `json:"ceiling_per_s"`
-	BoundBy string   `json:"bound_by,omitempty"`
-	Reached *float64 `json:"reached"`
+	Ceiling *float64 `json:"ceiling_per_s"`      // the rate at which decoding or prefill alone takes all of the hardware
+	BoundBy string   `json:"bound_by,omitempty"` // which of the two
+	Reached *float64 `json:"reached"`            // the share of the ceiling that the maximum rate is
 }
 
 // Written is how a roofline is written.

@@ -79,9 +79,9 @@ type Result struct {
 	Binding string `json:"binding"`
 	// Knobs are those whose rate was sought.
 	Knobs      measure.Knobs `json:"knobs"`
-	Trials     int           `json:"trials"`
-	EngineTime time.Duration `json:"engine_time_s"`
-	Outcome    Outcome       `json:"outcome"`
+	Trials     int           `json:"trials"`        // how many were run
+	EngineTime time.Duration `json:"engine_time_s"` // what they took
+	Outcome    Outcome       `json:"outcome"`       // how the search ended
 	// Reason says in words why the search ended.
 	Reason   note.Reason `json:",embed"`
 	Warnings note.Notes  `json:"notes"`
@@ -98,7 +98,7 @@ type Result struct {
 type ResultFile struct {
 	Estimate *Estimate `json:"max_rate_per_s"`
 	plainResult
-	Warnings []string `json:"warnings"`
+	Warnings []string `json:"warnings"` // the notes in words
 }
 
 type plainResult Result

@@ -152,3 +152,22 @@ func TestSchemasRefuse(t *testing.T) {
 		}
 	}
 }
+
+// TestSchemasDescribe wants words for each key of a schema, its own or those of its type.
+func TestSchemasDescribe(t *testing.T) {
+	for name, d := range schemas() {
+		s, err := d.Schema()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for of, def := range s["$defs"].(map[string]any) {
+			properties, _ := def.(map[string]any)["properties"].(map[string]any)
+			for key, p := range properties {
+				refers := strings.Contains(fmt.Sprint(p), "$ref")
+				if said, _ := p.(map[string]any)["description"].(string); said == "" && !refers && !strings.HasPrefix(of, "fleet.") {
+					t.Errorf("%s: nothing is said of %s in %s", name, key, of)
+				}
+			}
+		}
+	}
+}

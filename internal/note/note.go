@@ -163,9 +163,9 @@ func (ns Notes) Summary() []string {
 
 // written is a note in a file.
 type written struct {
-	Kind    string         `json:"kind"`
-	Text    string         `json:"text"`
-	Figures map[string]any `json:"figures"`
+	Kind    string         `json:"kind"`    // its name for programs
+	Text    string         `json:"text"`    // the sentence
+	Figures map[string]any `json:"figures"` // what the sentence names, with units at the end of the keys
 }
 
 // MarshalJSON writes kind, sentence and figures.
@@ -208,8 +208,8 @@ func (n *Note) UnmarshalJSON(b []byte) error {
 
 // Warnings are notes in a file: their sentences, and beside them the notes.
 type Warnings struct {
-	Texts []string `json:"warnings"`
-	Notes Notes    `json:"notes"`
+	Texts []string `json:"warnings"` // the notes in words
+	Notes Notes    `json:"notes"`    // the same for programs
 }
 
 // Warnings are the notes as a file has them.
@@ -242,7 +242,7 @@ func FromTexts(texts []string) Notes {
 // Reason is a note that says why, as a file has it: its sentence, and beside it the
 // note. The zero value says nothing.
 type Reason struct {
-	Text string `json:"reason"`
+	Text string `json:"reason"` // in words
 	Note Note   `json:"note,omitzero"`
 }
 

@@ -105,16 +105,22 @@ func plain(g *ast.CommentGroup) string {
 	return docLink.ReplaceAllString(strings.Join(strings.Fields(g.Text()), " "), "$1")
 }
 
-// field describes a field of a type, "" where nothing is said.
-func (b *builder) field(of reflect.Type, name string) string {
-	all, err := b.comments(of)
-	if err != nil {
-		b.err = err
-		return ""
+// field describes a field by the first of the types that says something of it, "" where none
+// does.
+func (b *builder) field(name string, types ...reflect.Type) string {
+	for _, t := range types {
+		all, err := b.comments(t)
+		if err != nil {
+			b.err = err
+			return ""
+		}
+		c := all[t.Name()]
+		for c.as != "" {
+			c = all[c.as]
+		}
+		if text := c.fields[name]; text != "" {
+			return text
+		}
 	}
-	c := all[of.Name()]
-	for c.as != "" {
-		c = all[c.as]
-	}
-	return c.fields[name]
+	return ""
 }

@@ -155,7 +155,7 @@ func (b *builder) named(t, as reflect.Type) map[string]any {
 				case key == "-" || key == "" || hidden || !f.IsExported():
 				default:
 					property := b.of(f.Type)
-					if text := b.field(s, f.Name); text != "" {
+					if text := b.field(f.Name, s, t); text != "" {
 						property["description"] = text
 					}
 					properties[key] = property

@@ -14,15 +14,15 @@ import (
 
 // curveFile is a curve in a file.
 type curveFile struct {
-	Metric     string       `json:"metric"`
+	Metric     string       `json:"metric"` // ttft, tpot, itl or e2e
 	Class      string       `json:"class,omitempty"`
 	Model      Model        `json:"model"`
 	Quality    Quality      `json:"quality"`
-	Valid      [2]float64   `json:"valid_per_s"`
-	End        float64      `json:"end_per_s"`
+	Valid      [2]float64   `json:"valid_per_s"` // the range in which a steady state was measured
+	End        float64      `json:"end_per_s"`   // where the range ends in which the curve may be read
 	Saturation *Saturation  `json:"saturation_per_s"`
 	Knee       *float64     `json:"knee_per_s"`
-	KneeOf     *named       `json:"knee_of,omitempty"`
+	KneeOf     *named       `json:"knee_of,omitempty"` // the statistic whose knee it is
 	Points     []Point      `json:"points"`
 	Whole      *Model       `json:"whole"`
 	Candidates []FittedForm `json:"candidates"`
@@ -162,10 +162,10 @@ func (p *Point) UnmarshalJSON(data []byte) error {
 func (b BandPoint) Written() any { return bandFile{} }
 
 type bandFile struct {
-	Rate float64 `json:"rate_per_s"`
-	Stat named   `json:"stat"`
-	Low  float64 `json:"low_ms"`
-	High float64 `json:"high_ms"`
+	Rate float64 `json:"rate_per_s"` // requests per second
+	Stat named   `json:"stat"`       // mean, p50, p90, p95, p99 or p99.9
+	Low  float64 `json:"low_ms"`     // the lower end of 90 %
+	High float64 `json:"high_ms"`    // the upper end
 }
 
 // MarshalJSON writes the name of the statistic and milliseconds.

@@ -61,8 +61,8 @@ type NoPlan struct {
 	Outcome string `json:"outcome"`
 	// Idle is set when an idle engine misses the objective already.
 	Idle     *plan.IdleLatency   `json:"idle"`
-	Reasons  []string            `json:"reasons"`
-	Rejected []measure.Rejection `json:"rejected"`
+	Reasons  []string            `json:"reasons"`  // why there is no plan, in words
+	Rejected []measure.Rejection `json:"rejected"` // the knob sets that cannot run
 	// Trials counts what was run, Invalid those of them that could not be trusted,
 	// and Doubts their reasons, the commonest first.
 	Trials  int      `json:"trials"`

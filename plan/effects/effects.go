@@ -20,8 +20,8 @@ type Effect struct {
 	// Cost is by how much lower, as a share, the rate is with the worst value, with its
 	// interval.
 	Cost       float64 `json:"cost"`
-	Low        float64 `json:"low"`
-	High       float64 `json:"high"`
+	Low        float64 `json:"low"`        // the lower end of the interval
+	High       float64 `json:"high"`       // its upper end
 	Confidence float64 `json:"confidence"` // the probability of the interval
 	// Sets is how many sets of knobs were tried with either value.
 	Sets int `json:"sets"`

@@ -93,9 +93,9 @@ func ParseStat(s string) (float64, error) {
 // within all of them at once. A limit of 0 does not hold. A request of one token
 // has no time per token and breaks no limit on it.
 type Limits struct {
-	TTFT time.Duration `json:"ttft_ms,omitempty"`
-	TPOT time.Duration `json:"tpot_ms,omitempty"`
-	E2E  time.Duration `json:"e2e_ms,omitempty"`
+	TTFT time.Duration `json:"ttft_ms,omitempty"` // the limit on the time to first token
+	TPOT time.Duration `json:"tpot_ms,omitempty"` // on the time per output token
+	E2E  time.Duration `json:"e2e_ms,omitempty"`  // on the whole request
 }
 
 // Parts lists the limits that hold, in the order of their metrics, each as a

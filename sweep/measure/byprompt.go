@@ -24,8 +24,8 @@ type ByPrompt struct {
 // PromptGroup are some of the requests of a trial: the mean length of their prompts and
 // the median of their times to first token.
 type PromptGroup struct {
-	Tokens float64       `json:"prompt_tokens"`
-	TTFT   time.Duration `json:"ttft_p50_ms"`
+	Tokens float64       `json:"prompt_tokens"` // the mean prompt of the group
+	TTFT   time.Duration `json:"ttft_p50_ms"`   // the median of the group
 }
 
 // fewestByPrompt are the requests below which groups of them say nothing.

@@ -52,7 +52,7 @@ type Server struct {
 	// KVBlocks is the size of the KV cache in blocks of BlockTokens tokens.
 	KVBlocks    *int `json:"kv_blocks"`
 	BlockTokens *int `json:"block_tokens"`
-	Preemptions *int `json:"preemptions"`
+	Preemptions *int `json:"preemptions"` // requests that were taken out again for want of memory
 	// HitRate is the share of prompt tokens found in the prefix cache.
 	HitRate *float64 `json:"prefix_hit_rate"`
 	// PeakKV is the largest share of the KV cache in use.
@@ -289,11 +289,11 @@ func (m Measurement) MarshalJSON() ([]byte, error) {
 
 // measurementFile is a measurement in a file.
 type measurementFile struct {
-	Number      int                `json:"trial"`
+	Number      int                `json:"trial"` // its number in the run
 	Knobs       Knobs              `json:"knobs"`
 	Workload    *workload.Workload `json:"workload"`
-	Rate        *float64           `json:"rate_per_s"`
-	Concurrency *int               `json:"concurrency"`
+	Rate        *float64           `json:"rate_per_s"`  // what was asked; null for a closed loop
+	Concurrency *int               `json:"concurrency"` // slots of a closed loop; null for an open one
 	plainMeasurement
 	Warnings []string  `json:"warnings"`
 	Aborted  string    `json:"aborted,omitempty"`
@@ -308,7 +308,7 @@ func (m Measurement) Written() any { return measurementFile{} }
 // RejectedLine is a configuration that cannot run, as a line of the journal.
 type RejectedLine struct {
 	Knobs    Knobs     `json:"knobs"`
-	Rejected string    `json:"rejected"`
+	Rejected string    `json:"rejected"` // why it cannot run
 	Note     note.Note `json:"note,omitzero"`
 }
 
@@ -319,7 +319,7 @@ func (m *Measurement) UnmarshalJSON(b []byte) error {
 	p := plain{Throughput: Throughput{Goodput: math.NaN()}, Latencies: unresolvedLatencies(), SendLag: UnresolvedSummary()}
 	var told struct {
 		note.Warnings
-		Rejected string    `json:"rejected"`
+		Rejected string    `json:"rejected"` // why it cannot run
 		Aborted  string    `json:"aborted"`
 		Note     note.Note `json:"note"`
 	}

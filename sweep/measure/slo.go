@@ -131,21 +131,21 @@ func (s SLO) Classes() []string {
 type (
 	sloFile struct {
 		latencyLimits
-		Errors    float64               `json:"errors"`
-		Goodput   Bound                 `json:"goodput,omitzero"`
-		Objective string                `json:"objective,omitempty"`
-		Classes   map[string]limitsFile `json:"classes,omitempty"`
+		Errors    float64               `json:"errors"`              // the largest share of failed requests
+		Goodput   Bound                 `json:"goodput,omitzero"`    // several limits on each request at once
+		Objective string                `json:"objective,omitempty"` // throughput where no latency has a limit
+		Classes   map[string]limitsFile `json:"classes,omitempty"`   // the limits of classes of a mix
 	}
 	limitsFile struct {
 		latencyLimits
-		Goodput Bound `json:"goodput,omitzero"`
+		Goodput Bound `json:"goodput,omitzero"` // several limits on each request at once
 	}
 	// latencyLimits are limits by statistic.
 	latencyLimits struct {
-		TTFT map[string]time.Duration `json:"ttft_ms,omitempty"`
-		TPOT map[string]time.Duration `json:"tpot_ms,omitempty"`
-		ITL  map[string]time.Duration `json:"itl_ms,omitempty"`
-		E2E  map[string]time.Duration `json:"e2e_ms,omitempty"`
+		TTFT map[string]time.Duration `json:"ttft_ms,omitempty"` // on the time to first token, by statistic
+		TPOT map[string]time.Duration `json:"tpot_ms,omitempty"` // on the time per output token
+		ITL  map[string]time.Duration `json:"itl_ms,omitempty"`  // on the time between tokens
+		E2E  map[string]time.Duration `json:"e2e_ms,omitempty"`  // on the whole request
 	}
 )
 

@@ -15,21 +15,23 @@ const Unresolved time.Duration = -1
 // Summary describes a latency. A statistic that the sample cannot resolve is
 // Unresolved.
 type Summary struct {
-	Mean time.Duration `json:"mean"`
-	P50  time.Duration `json:"p50"`
-	P90  time.Duration `json:"p90"`
-	P95  time.Duration `json:"p95"`
-	P99  time.Duration `json:"p99"`
-	P999 time.Duration `json:"p99.9"`
-	N    int           `json:"n"`
+	Mean time.Duration `json:"mean"`  // in milliseconds, as all times here
+	P50  time.Duration `json:"p50"`   // the median
+	P90  time.Duration `json:"p90"`   // 90 % are below
+	P95  time.Duration `json:"p95"`   // 95 % are below
+	P99  time.Duration `json:"p99"`   // 99 % are below; null where the sample does not resolve it
+	P999 time.Duration `json:"p99.9"` // 99.9 % are below, likewise
+	N    int           `json:"n"`     // how many figures it is of
 	// Within P50 is the interval around P50, and so on; zero where there is none.
-	Within struct {
-		P50  Interval `json:"p50_interval,omitzero"`
-		P90  Interval `json:"p90_interval,omitzero"`
-		P95  Interval `json:"p95_interval,omitzero"`
-		P99  Interval `json:"p99_interval,omitzero"`
-		P999 Interval `json:"p99.9_interval,omitzero"`
-	} `json:",embed"`
+	Within intervals `json:",embed"`
+}
+
+type intervals struct {
+	P50  Interval `json:"p50_interval,omitzero"`   // 90 % interval of the median
+	P90  Interval `json:"p90_interval,omitzero"`   // 90 % interval
+	P95  Interval `json:"p95_interval,omitzero"`   // 90 % interval
+	P99  Interval `json:"p99_interval,omitzero"`   // 90 % interval
+	P999 Interval `json:"p99.9_interval,omitzero"` // 90 % interval
 }
 
 // Interval holds the low and the high end of an interval, each at 95 % confidence

@@ -15,7 +15,7 @@ import (
 // Trial holds the conditions of one measurement: enough to run it again.
 type Trial struct {
 	// Number counts the trials of a run from 1, in the order of proposal.
-	Number   int                `json:"trial"`
+	Number   int                `json:"trial"` // its number in the run
 	Knobs    Knobs              `json:"knobs"`
 	Workload *workload.Workload `json:"workload"`
 	// Rate is the offered load in requests per second (open loop). It is zero, null in
@@ -28,8 +28,8 @@ type Trial struct {
 	// Warmup precedes the window and is not counted; Cooldown is load behind
 	// the window so that its last requests still see the full load.
 	Warmup   time.Duration `json:"warm_up_s"`
-	Window   time.Duration `json:"window_s"`
-	Cooldown time.Duration `json:"cool_down_s"`
+	Window   time.Duration `json:"window_s"`    // how long requests arrive
+	Cooldown time.Duration `json:"cool_down_s"` // load after the window, not counted
 	// Seed drives every draw of the trial.
 	Seed uint64 `json:"seed"`
 	// Objective is judged, and lets a hopeless trial end early. It may be empty.

@@ -1,0 +1,70 @@
+package decide
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"planner/internal/config"
+	"planner/internal/note"
+	"planner/plan"
+	"planner/sweep/measure"
+)
+
+// TestCoarsePass compares kinds of instances by lists of GPUs, degrees and number formats, too
+// many for full searches: each is searched in full or left out with its figure, one or two of
+// each GPU are kept, and none that was left out is clearly cheaper than what was kept.
+func TestCoarsePass(t *testing.T) {
+	if testing.Short() {
+		t.Skip("searches a dozen instances")
+	}
+	var over []config.Override
+	for _, kv := range [][2]string{
+		{"model.name", "llama-3.1-8b"}, {"model.weights", `["bf16", "fp8"]`}, {"model.kv_cache", `["auto", "fp8"]`},
+		{"hardware.gpu", `["L40S", "A10"]`}, {"hardware.price_per_gpu_hour", `{ "L40S" = 1, "A10" = 0.5 }`}, {"engine.tensor_parallel", "[1, 2]"},
+		{"knobs.max_num_seqs", "128"}, {"knobs.max_num_batched_tokens", "2048"}, {"knobs.gpu_memory_utilization", "0.9"}, {"search.precision", "0.3"},
+		{"workload.prompt", `{ dist = "uniform", min = 50, max = 150 }`}, {"workload.output", `{ dist = "uniform", min = 20, max = 40 }`},
+		{"demand.rate", "40"}, {"slo.ttft.p90", "500ms"}, {"slo.tpot.p90", "40ms"},
+	} {
+		over = append(over, config.Override{Key: kv[0], Value: kv[1]})
+	}
+	made := estimated(t, over)
+	cost := func(k measure.Knobs, rate float64) float64 {
+		return float64(k.GPUs()) * map[string]float64{"L40S": 1, "A10": 0.5}[k.GPU] / rate
+	}
+	kept, seen := map[string]float64{}, map[measure.Knobs]bool{}
+	searched := append([]plan.Alternative{{Offer: made.Offer}}, made.Alternatives...)
+	of := map[string]int{}
+	for _, a := range searched {
+		k := a.Offer.Knobs
+		if !seen[k.Kind()] {
+			of[k.GPU]++
+		}
+		seen[k.Kind()] = true
+		if least, known := kept[k.GPU]; a.Offer.Rate.High > 0 && (!known || cost(k, a.Offer.Rate.High) < least) {
+			kept[k.GPU] = cost(k, a.Offer.Rate.High)
+		}
+	}
+	for gpu, n := range of {
+		if n > 2 {
+			t.Errorf("%d kinds of instance with %s are searched in full", n, gpu)
+		}
+	}
+	for _, r := range made.Rejected {
+		seen[r.Knobs.Kind()] = true
+		if r.Reason.Note.Kind != note.DearerKind {
+			continue
+		}
+		rate, _ := r.Reason.Note.Figures["rate_per_s"].(float64)
+		if own := cost(r.Knobs, rate); !(own > kept[r.Knobs.GPU]*(1-coarsePrecision)) || math.IsInf(own, 0) {
+			t.Errorf("%s is left out at %.3g USD an hour for a request/s, of its GPU %.3g is kept: %s", r.Knobs.Describe(), own, kept[r.Knobs.GPU], r.Reason.Text)
+		}
+	}
+	if len(seen) != 16 || len(of) != 2 {
+		t.Errorf("%d of 16 kinds are told of, on %d of 2 GPUs", len(seen), len(of))
+	}
+	argv := made.Plan.Offer.Knobs
+	if !slices.ContainsFunc(searched, func(a plan.Alternative) bool { return a.Offer.Knobs.Weights == "fp8" }) || argv.Weights == "" || argv.KVCache == "" {
+		t.Errorf("no fp8 among what was searched, or the chosen one has no formats: %s", argv.Describe())
+	}
+}
