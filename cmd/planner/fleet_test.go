@@ -73,7 +73,7 @@ func TestTooManyRequests(t *testing.T) {
 // autoscaled one, in the JSON and in the report, and what is wrong with the traffic refused.
 func TestStaticOrAutoscaled(t *testing.T) {
 	args := []string{"planner", "estimate", "--quiet", "--model", "llama-3.1-8b", "--gpu", "H100 SXM", "--price", "3", "--rate", "40", "--workload", "chat",
-		"--set", `slo.ttft={p95="500ms"}`, "--set", `slo.tpot={p95="50ms"}`, "--set", "knobs.max_num_seqs=256", "--set", "knobs.max_num_batched_tokens=8192"}
+		"--set", `slo.ttft={p95="500ms"}`, "--set", `slo.tpot={p95="50ms"}`, "--set", "knobs.max_num_seqs=256", "--set", "knobs.max_num_batched_tokens=8192", "--set", "search.budget=8m"}
 	stages := func(text string) []string { return append(slices.Clone(args), "--set", "fleet.stages="+text) }
 	var out, errs bytes.Buffer
 	run := filepath.Join(t.TempDir(), "run")

@@ -86,7 +86,7 @@ func (p *Plant) Find(base Policy, s Search) (*Answer, *Searched) {
 		}
 		out.Chosen, out.HeldOut = t.Name, &held.Attainment
 		if t.policy.Replicas == 0 {
-			out.Faster = p.faster(t, tried, stages, s.Seeds[0], out)
+			out.Faster = p.faster(t, stages, s.Seeds[0], out)
 		}
 		return answer, out
 	}
@@ -187,13 +187,16 @@ func frontier(all []Tried) []Tried {
 	})
 }
 
-// faster replays the policies that are about as cheap as the chosen one with a shorter
+// faster replays the chosen policy, and those that ask for replicas later, with a shorter
 // start-up, and says what the cheapest that keeps what is asked costs then.
-func (p *Plant) faster(chosen Tried, tried []Tried, stages []Stage, seed uint64, out *Searched) []Faster {
+func (p *Plant) faster(chosen Tried, stages []Stage, seed uint64, out *Searched) []Faster {
 	whole := chosen.policy.StartUp.Total(false)
-	near := slices.DeleteFunc(slices.Clone(tried), func(t Tried) bool { return t.GPUHours > chosen.GPUHours || t.policy.Replicas > 0 })
-	slices.SortStableFunc(near, func(a, b Tried) int { return cmp.Compare(b.Attainment, a.Attainment) })
-	near = append(near[:min(len(near), batch-1)], chosen)
+	near := []Tried{chosen}
+	for _, factor := range []float64{1.2, 1.4, 2} {
+		later := chosen.policy
+		later.Autoscaler = scaled(&later.Autoscaler, factor)
+		near = append(near, Tried{Name: Name(&later), policy: later})
+	}
 	all := []Faster{{whole, chosen.Name, chosen.USDPerHour * hoursPerMonth, math.NaN()}}
 	for _, cut := range []time.Duration{time.Minute, whole} {
 		if cut > whole || cut == whole && whole <= time.Minute {
