@@ -16,9 +16,11 @@ type Arch struct {
 	Intermediate int // width of a dense MLP; of the dense layers only, in a mixture of experts
 	Vocab        int
 	MaxPosition  int
+	Bare         int  // layers without an MLP or experts behind their attention or state (Nemotron-H)
 	Tied         bool // input embedding and LM head share one matrix
 
 	Attention Attention
+	State     State
 	MoE       MoE
 	Details   Details
 	Published PublishedDraft
@@ -74,6 +76,7 @@ type MoE struct {
 	Intermediate       int // width of one routed expert
 	SharedIntermediate int // width of all shared experts of a layer together, 0: none
 	Layers             int // layers that have experts; the others are dense
+	Latent             int // width of what experts read and write, 0: the hidden size (Nemotron 3)
 }
 
 // Present reports whether the model has routed experts.
@@ -98,6 +101,7 @@ type PublishedDraft struct {
 type Details struct {
 	QKVBias       bool // biases on the query, key and value projections
 	OutputBias    bool // bias on the attention's output projection
+	OutputGate    bool // queries come with a gate of the same width for what attention gives
 	QKNorm        bool // a norm over the head dimension of queries and keys
 	Sinks         bool // one learned attention sink per head
 	Ungated       bool // the MLP has two matrices instead of three
@@ -117,10 +121,13 @@ type Details struct {
 }
 
 // denseLayers returns how many layers have an ordinary MLP.
-func (a Arch) denseLayers() int { return a.Layers - a.MoE.Layers }
+func (a Arch) denseLayers() int { return a.Layers - a.MoE.Layers - a.Bare }
+
+// attentionLayers returns how many layers have attention.
+func (a Arch) attentionLayers() int { return a.Layers - a.State.Layers }
 
 // fullLayers returns how many layers attend to the whole context.
-func (a Arch) fullLayers() int { return a.Layers - a.Attention.WindowLayers }
+func (a Arch) fullLayers() int { return a.attentionLayers() - a.Attention.WindowLayers }
 
 // Check returns an error that names the first figure of the shape that is missing
 // (wrapping [ErrNoFigure]) or impossible.
@@ -153,12 +160,12 @@ func (a Arch) checkShape() error {
 	switch {
 	case !at.MLA.Present() && at.Heads%at.KVHeads != 0:
 		return fmt.Errorf("model %q: %d attention heads are not a multiple of %d KV heads", a.Name, at.Heads, at.KVHeads)
-	case a.MoE.Layers < 0 || a.MoE.Layers > a.Layers:
+	case a.MoE.Layers < 0 || a.MoE.Layers+a.Bare > a.Layers || a.Bare < 0:
 		return fmt.Errorf("model %q: %d layers with experts out of %d", a.Name, a.MoE.Layers, a.Layers)
 	case a.MoE.Active > a.MoE.Experts:
 		return fmt.Errorf("model %q: %d active experts out of %d", a.Name, a.MoE.Active, a.MoE.Experts)
 	case at.WindowLayers < 0 || at.WindowLayers > a.Layers || (at.WindowLayers > 0 && at.Window <= 0):
 		return fmt.Errorf("model %q: %d of %d layers with a window of %d tokens", a.Name, at.WindowLayers, a.Layers, at.Window)
 	}
-	return nil
+	return a.State.check(a)
 }

@@ -1,6 +1,8 @@
 package model
 
 import (
+	"bytes"
+	"embed"
 	"fmt"
 	"math"
 	"slices"
@@ -64,7 +66,7 @@ var gpuColumns = []CatalogColumn{
 }
 
 var modelColumns = []CatalogColumn{
-	{"model", CellText}, {"hf_repo", CellText}, {"arch", CellText}, {"layers", CellCount}, {"hidden", CellCount}, {"heads", CellCount},
+	{"model", CellText}, {"hf_repo", CellText}, {"config", CellText}, {"arch", CellText}, {"layers", CellCount}, {"hidden", CellCount}, {"heads", CellCount},
 	{"kv_heads", CellCount}, {"head_dim", CellCount}, {"intermediate", CellCount}, {"vocab", CellCount}, {"tied_embeddings", CellFlag},
 	{"max_position", CellCount}, {"experts_total", CellCount}, {"experts_active", CellCount}, {"moe_intermediate", CellCount},
 	{"shared_experts", CellCount}, {"dense_layers", CellCount}, {"attention", CellText}, {"sliding_window", CellCount},
@@ -184,7 +186,32 @@ func linkOf(name string, rate float64) Link {
 	return Link{LinkOther, name, rate}
 }
 
+//go:embed catalog/configs/*.json
+var embeddedConfigs embed.FS
+
+// archOfConfig reads the shape of a row from the published config.json that it names, one of
+// those in catalog/configs.
+func archOfConfig(r Row) (Arch, error) {
+	data, err := embeddedConfigs.ReadFile("catalog/configs/" + r["config"] + ".json")
+	if err != nil {
+		return Arch{}, &CellError{"config", fmt.Sprintf("%q is none of the published files that this build holds; a file of your own is given by model.config", r["config"])}
+	}
+	a, err := ParseConfig(bytes.NewReader(data))
+	if err != nil {
+		return Arch{}, &CellError{"config", err.Error()}
+	}
+	a.Name, a.Repo, a.Source, a.Notes = r["model"], r["hf_repo"], r["source"], r["notes"]
+	if a.Native == FormatUnset {
+		a.Native = BF16
+	}
+	a.Published, err = publishedDraft(r)
+	return a, err
+}
+
 func archOf(r Row) (Arch, error) {
+	if r["config"] != "" {
+		return archOfConfig(r)
+	}
 	f, _ := familyOf(r["arch"])
 	a := Arch{
 		Name: r["model"], Repo: r["hf_repo"], Family: r["arch"],

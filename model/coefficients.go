@@ -83,7 +83,7 @@ func (r *Roofline) setMatrices() {
 	tp := float64(d.TP)
 	w := d.denseFormat()
 
-	attention, shared := n.attention/tp+n.kv/r.kvShards()+n.latent, n.shared/tp
+	attention, shared := n.attention/tp+n.kv/r.kvShards()+n.state/tp+n.latent, n.shared/tp
 	perGPU := attention + n.mlp/tp + shared
 	kept := n.router
 	if d.Arch.Details.KeepsAttention {
@@ -193,7 +193,7 @@ func (r *Roofline) setCommunication() {
 	r.hiddenSize = 2 * float64(d.Arch.Hidden)
 	if d.TP > 1 {
 		r.reduce.each = newCollective(d.Hardware, d.TP, r.c.Link, r.args.fusedReduce()).across(d, d.TP, r.c.Link)
-		r.reduce.count = 2 * layers // after attention and after the MLP or the experts
+		r.reduce.count = 2*layers - float64(d.Arch.Bare) // after attention and after the MLP or the experts
 		if r.args.fusedReduce() {
 			// The sum over experts lies within their operator, where the compiler cannot join it.
 			r.reduce.aparts = float64(d.Arch.MoE.Layers)
@@ -244,7 +244,7 @@ func (r *Roofline) setCrossing() {
 
 func (r *Roofline) setFixed() {
 	d, f := r.dep, r.c.Fixed
-	layers, moe := float64(d.Arch.Layers), float64(d.Arch.MoE.Layers)
+	layers, moe := float64(d.Arch.Layers)-float64(d.Arch.Bare)/2, float64(d.Arch.MoE.Layers)
 	step := (f.Step + f.SyncStep) * float64(d.PP)
 	block := 0.0
 	if d.Arch.Details.BlockFP8 && d.Precision.Weights == FP8 {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -22,14 +23,14 @@ var errUnsupported = errors.New("architecture not modelled")
 // ParseConfig reads a Hugging Face config.json: the shape, the layers with windows and
 // with experts, and the format of the weights. Multi-modal models give their text
 // tower. The error names the key that is missing, or says what cannot be modelled
-// (wrapping [errUnsupported]): state-space and linear-attention layers, encoders.
+// (wrapping [errUnsupported]): layers with a state of other classes than hybrids, encoders.
 func ParseConfig(r io.Reader) (Arch, error) {
 	data, err := io.ReadAll(r)
 	if err != nil {
 		return Arch{}, fmt.Errorf("read config.json: %w", err)
 	}
 	var top map[string]any
-	if err := json.Unmarshal(data, &top); err != nil {
+	if err := json.Unmarshal(unbounded.ReplaceAll(data, []byte("${1}0")), &top); err != nil {
 		return Arch{}, fmt.Errorf("read config.json: %w", err)
 	}
 	c := newHFConfig(top)
@@ -42,6 +43,9 @@ func ParseConfig(r io.Reader) (Arch, error) {
 	}
 	return a, nil
 }
+
+// unbounded are numbers that Python writes and JSON does not have. None is read.
+var unbounded = regexp.MustCompile(`([:,\[]\s*)(-?Infinity|NaN)`)
 
 // hfConfig is a config.json with the text tower's part laid over the top.
 type hfConfig struct {
@@ -148,7 +152,7 @@ func (c *hfConfig) arch() (Arch, error) {
 	}
 	a := Arch{
 		Name: c.name(), Repo: c.repo(), Family: c.class,
-		Layers:      c.need("num_hidden_layers", "n_layer", "num_layers", "n_layers"),
+		Layers:      c.layers(),
 		Hidden:      c.need("hidden_size", "n_embd", "d_model", "dim"),
 		Vocab:       c.need("vocab_size", "padded_vocab_size"),
 		MaxPosition: c.or(0, "max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length", "max_sequence_length"),
@@ -159,6 +163,7 @@ func (c *hfConfig) arch() (Arch, error) {
 	a.MoE = c.moe(a)
 	a.Intermediate = c.intermediate(a)
 	c.windows(&a)
+	c.states(&a)
 	native, err := c.format()
 	if err != nil {
 		c.fail(err)
@@ -174,6 +179,14 @@ func (c *hfConfig) arch() (Arch, error) {
 		a.Notes = fmt.Sprintf("class %q is not known: biases and norms are counted as a Llama's", c.class)
 	}
 	return a, c.err
+}
+
+// layers returns the number of layers, or of blocks of which layers are made.
+func (c *hfConfig) layers() int {
+	if blocks := c.strings("layers_block_type"); c.is("nemotronh") && !c.has("num_hidden_layers") && len(blocks) > 0 {
+		return len(blocks)
+	}
+	return c.need("num_hidden_layers", "n_layer", "num_layers", "n_layers")
 }
 
 // name returns the model's name: the last part of the path it was saved under, else
@@ -201,7 +214,7 @@ func (c *hfConfig) repo() string {
 // unsupported refuses what the equations do not describe.
 func (c *hfConfig) unsupported() error {
 	for _, key := range []string{"linear_num_value_heads", "ssm_cfg", "state_size", "mamba_d_state", "ssm_state_size", "lru_width", "linear_attn_config"} {
-		if c.has(key) {
+		if c.has(key) && !c.hybrid() {
 			return fmt.Errorf("%s: layers without a KV cache (state-space or linear attention): %w", key, errUnsupported)
 		}
 	}
@@ -212,7 +225,7 @@ func (c *hfConfig) unsupported() error {
 		return fmt.Errorf("is_encoder_decoder: encoder-decoder models: %w", errUnsupported)
 	}
 	for _, kind := range c.layerTypes() {
-		if !slices.Contains([]string{"full_attention", "sliding_attention", "chunked_attention", "deepseek_sparse_attention"}, kind) {
+		if !c.hybrid() && !slices.Contains([]string{"full_attention", "sliding_attention", "chunked_attention", "deepseek_sparse_attention"}, kind) {
 			return fmt.Errorf("layer_types: %q: %w", kind, errUnsupported)
 		}
 	}
@@ -220,8 +233,11 @@ func (c *hfConfig) unsupported() error {
 }
 
 // layerTypes returns the kinds of attention layer by layer, nil if not given.
-func (c *hfConfig) layerTypes() []string {
-	list, ok := c.values["layer_types"].([]any)
+func (c *hfConfig) layerTypes() []string { return c.strings("layer_types") }
+
+// strings returns a list of them, nil if not given.
+func (c *hfConfig) strings(key string) []string {
+	list, ok := c.values[key].([]any)
 	if !ok {
 		return nil
 	}

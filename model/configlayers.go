@@ -21,8 +21,8 @@ func (c *hfConfig) moe(a Arch) MoE {
 		Layers:       c.expertLayers(a.Layers),
 	}
 	switch {
-	case c.has("shared_expert_intermediate_size"):
-		m.SharedIntermediate = c.or(0, "shared_expert_intermediate_size")
+	case c.has("shared_expert_intermediate_size"), c.has("shared_intermediate_size"):
+		m.SharedIntermediate = c.or(0, "shared_expert_intermediate_size", "shared_intermediate_size")
 	case c.is("llama4"):
 		m.SharedIntermediate = m.Intermediate // every Llama 4 layer with experts has one
 	default:

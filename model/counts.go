@@ -6,7 +6,8 @@ package model
 type counts struct {
 	attention  float64 // projections that tensor parallelism divides
 	kv         float64 // key and value projections, replicated once degree exceeds KV heads
-	latent     float64 // compressions of latent attention, on every rank
+	state      float64 // projections of layers with a state
+	latent     float64 // compressions of latent attention and of latent experts, on every rank
 	mlp        float64 // dense layers' MLPs
 	shared     float64 // shared experts
 	router     float64 // on every rank, never quantised
@@ -22,18 +23,20 @@ func (a Arch) counts() counts {
 	layers, hidden := float64(a.Layers), float64(a.Hidden)
 	a.countAttention(&c)
 
-	mlp := func(width int) float64 {
-		matrices := 3.0
-		if a.Details.Ungated {
-			matrices = 2
-		}
-		return matrices * hidden * float64(width)
+	matrices := 3.0
+	if a.Details.Ungated {
+		matrices = 2
 	}
+	mlp := func(width int) float64 { return matrices * hidden * float64(width) }
 	dense, moe := float64(a.denseLayers()), float64(a.MoE.Layers)
 	c.mlp = dense * mlp(a.Intermediate)
 	if a.MoE.Present() {
 		e := float64(a.MoE.Experts)
 		c.experts = moe * e * mlp(a.MoE.Intermediate)
+		if latent := float64(a.MoE.Latent); latent > 0 {
+			c.experts *= latent / hidden
+			c.latent += moe * 2 * hidden * latent
+		}
 		c.shared = moe * mlp(a.MoE.SharedIntermediate)
 		c.router = moe * hidden * e
 		if a.Details.SharedGate {
@@ -50,10 +53,14 @@ func (a Arch) counts() counts {
 }
 
 func (a Arch) countAttention(c *counts) {
-	layers, hidden, at := float64(a.Layers), float64(a.Hidden), a.Attention
+	layers, hidden, at := float64(a.attentionLayers()), float64(a.Hidden), a.Attention
+	c.state = float64(a.State.Layers) * a.State.matrices(hidden)
 	heads, dim := float64(at.Heads), float64(at.HeadDim)
 	if !at.MLA.Present() {
 		c.attention = layers * 2 * hidden * heads * dim
+		if a.Details.OutputGate {
+			c.attention *= 1.5
+		}
 		c.kv = layers * 2 * hidden * float64(at.KVHeads) * dim
 		return
 	}
@@ -80,10 +87,12 @@ func (a Arch) countRest(layers, dense, moe float64) float64 {
 	if d.NormsPerLayer > 0 {
 		norms = float64(d.NormsPerLayer)
 	}
-	n := (layers*norms + 1) * hidden
+	n := (layers*norms - float64(a.Bare) + 1) * hidden
 	if d.NormBias {
 		n *= 2
 	}
+	n += float64(a.State.Layers) * a.State.rest()
+	layers -= float64(a.State.Layers)
 	if at.MLA.Present() {
 		n += layers * float64(at.MLA.QueryRank+at.MLA.KVRank)
 	}
@@ -123,7 +132,7 @@ func (a Arch) countRest(layers, dense, moe float64) float64 {
 // passes through, both embedding matrices included.
 func (a Arch) Params() (total, active float64) {
 	c := a.counts()
-	common := c.attention + c.kv + c.latent + c.mlp + c.shared + c.router + c.embeddings + c.head + c.rest
+	common := c.attention + c.kv + c.state + c.latent + c.mlp + c.shared + c.router + c.embeddings + c.head + c.rest
 	total = common + c.experts
 	active = common
 	if a.MoE.Present() {
@@ -140,7 +149,7 @@ func (a Arch) Params() (total, active float64) {
 // KVBytesPerToken returns the bytes that one token occupies in the KV cache over all
 // layers and GPUs, without the replication that tensor parallelism may bring.
 func (a Arch) KVBytesPerToken(f KVFormat) float64 {
-	return float64(a.Layers) * a.kvBytesPerLayer(f, 1)
+	return float64(a.attentionLayers()) * a.kvBytesPerLayer(f, 1)
 }
 
 // kvBytesPerLayer returns the bytes of one token in one layer's cache on one rank:

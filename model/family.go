@@ -24,6 +24,9 @@ type family struct {
 var families = []family{
 	{mark: "qwen2moe", details: Details{QKVBias: true, SharedGate: true}},
 	{mark: "qwen2", details: Details{QKVBias: true}},
+	{mark: "qwen3next", details: Details{QKNorm: true, SharedGate: true, BlockFP8: true}},
+	{mark: "qwen3_5moe", details: Details{QKNorm: true, SharedGate: true, BlockFP8: true}}, {mark: "qwen3_5", details: Details{QKNorm: true, BlockFP8: true}},
+	{mark: "nemotronh", details: Details{Ungated: true, RouterBias: true}}, {mark: "granitemoehybrid", tied: true},
 	{mark: "qwen3moe", details: Details{QKNorm: true, BlockFP8: true}},
 	{mark: "qwen3vlmoe", details: Details{QKNorm: true, BlockFP8: true}},
 	{mark: "minimaxm2", details: Details{QKNorm: true, RouterBias: true, BlockFP8: true}},

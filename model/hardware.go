@@ -131,7 +131,7 @@ var generationMarks = []struct {
 	gen  Generation
 }{
 	{"rtx pro", GenerationBlackwellRTX}, {"rtx 50", GenerationBlackwellRTX},
-	{"rtx 40", GenerationAda}, {"l40", GenerationAda}, {"rtx 6000 ada", GenerationAda},
+	{"rtx a", GenerationAmpere}, {"rtx 40", GenerationAda}, {"l40", GenerationAda}, {"rtx 6000 ada", GenerationAda},
 	{"gb200", GenerationBlackwell}, {"gb300", GenerationBlackwell},
 	{"b200", GenerationBlackwell}, {"b300", GenerationBlackwell}, {"b100", GenerationBlackwell},
 	{"gh200", GenerationHopper}, {"h100", GenerationHopper}, {"h200", GenerationHopper},

@@ -59,11 +59,14 @@ type KVLayout struct {
 	Window       int
 	// DraftBytes is what the layers that propose tokens add to a block.
 	DraftBytes float64
+	// StateGroups are groups of layers with a state, each of which takes one block of a
+	// request, whatever its length.
+	StateGroups int
 }
 
 // blockBytes is the size of a block on one GPU.
 func (l KVLayout) blockBytes(dep Deployment) float64 {
-	return dep.Arch.kvBytesPerLayer(dep.Precision.KV, dep.TP)*float64(l.GroupLayers)*blockTokens + l.DraftBytes
+	return dep.Arch.kvBytesPerLayer(dep.Precision.KV, dep.TP)*float64(l.GroupLayers*l.BlockTokens) + l.DraftBytes
 }
 
 // Blocks returns the blocks that a request of so many tokens holds while at most
@@ -71,7 +74,7 @@ func (l KVLayout) blockBytes(dep Deployment) float64 {
 // ceil((window-1+inFlight)/block)+1 of them, whatever the request's length.
 func (l KVLayout) Blocks(tokens, inFlight int) int {
 	full := ceilDiv(tokens, l.BlockTokens)
-	n := l.FullGroups * full
+	n := l.FullGroups*full + l.StateGroups
 	if l.WindowGroups > 0 {
 		n += l.WindowGroups * min(full, ceilDiv(l.Window-1+inFlight, l.BlockTokens)+1)
 	}
@@ -107,7 +110,7 @@ func divide(dep Deployment, args EngineArgs) Memory {
 		Vision:     visionBytes(dep.Arch.Details.Vision),
 		Layout:     layoutOf(dep),
 	}
-	m.Layout.DraftBytes = args.Speculation.kvBytes(dep) * blockTokens
+	m.Layout.DraftBytes = args.Speculation.kvBytes(dep) * float64(m.Layout.BlockTokens)
 	if dep.GPUs() > 1 {
 		m.NonTorch = nonTorchGroup
 	}
@@ -127,7 +130,7 @@ func divide(dep Deployment, args EngineArgs) Memory {
 // arithmetic writes the division out in one sentence.
 func (m Memory) arithmetic(dep Deployment, args EngineArgs) string {
 	if args.KVBlocks > 0 {
-		return fmt.Sprintf("pinned to %d KV blocks of %d tokens = %.2f GiB", args.KVBlocks, blockTokens, m.KV/gib)
+		return fmt.Sprintf("pinned to %d KV blocks of %d tokens = %.2f GiB", args.KVBlocks, m.Layout.BlockTokens, m.KV/gib)
 	}
 	graphs := ""
 	if m.Graphs > 0 {
@@ -139,7 +142,7 @@ func (m Memory) arithmetic(dep Deployment, args EngineArgs) string {
 	return fmt.Sprintf("%.2f GiB usable at %.2f - %.2f weights - %.2f activation (%d tokens, %d sequences)%s"+
 		" - %.2f other = %.2f GiB for KV cache = %d blocks of %d tokens at %.0f KiB",
 		m.Usable/gib, args.Utilization, m.Weights/gib, m.Activation/gib, args.MaxNumBatchedTokens, args.MaxNumSeqs, graphs,
-		m.NonTorch/gib, m.KV/gib, m.Blocks, blockTokens, m.Layout.blockBytes(dep)/kib)
+		m.NonTorch/gib, m.KV/gib, m.Blocks, m.Layout.BlockTokens, m.Layout.blockBytes(dep)/kib)
 }
 
 // holdsOne returns the blocks of one longest request and whether the pool has them.
@@ -207,7 +210,7 @@ func weightBytes(dep Deployment) float64 {
 	if dep.Arch.Details.KeepsShared {
 		sharedFormat = BF16.Bytes()
 	}
-	layers := n.mlp/tp*w + n.shared/tp*sharedFormat + (n.attention/tp+n.kv/shards+n.latent)*attention + (n.router+n.rest)*BF16.Bytes()
+	layers := n.mlp/tp*w + n.shared/tp*sharedFormat + (n.attention/tp+n.kv/shards+n.state/tp+n.latent)*attention + (n.router+n.rest)*BF16.Bytes()
 	layers += n.experts / (tp * float64(dep.DP)) * dep.expertPadding() * dep.Precision.Weights.Bytes()
 	ends := (n.embeddings + n.head) / tp * BF16.Bytes()
 	if dep.PP > 1 {
@@ -253,12 +256,17 @@ func forwardBytes(dep Deployment, tokens int) float64 {
 // have as many layers as the rarer kind, or as the commoner one if that is at most a
 // quarter more; the last group of a kind may be padded.
 func layoutOf(dep Deployment) KVLayout {
-	l := KVLayout{BlockTokens: blockTokens, Window: dep.Arch.Attention.Window}
+	l := KVLayout{BlockTokens: blockTokensOf(dep), Window: dep.Arch.Attention.Window}
 	full := ceilDiv(dep.Arch.fullLayers(), dep.PP)
 	window := ceilDiv(dep.Arch.Attention.WindowLayers, dep.PP)
 	if dep.Arch.Attention.Chunked {
 		// vLLM does not give the cache of chunked layers back unless told to.
 		full, window = full+window, 0
+	}
+	if states := ceilDiv(dep.Arch.State.Layers, dep.PP); states > 0 {
+		l.GroupLayers = groupSize(full, states)
+		l.FullGroups, l.StateGroups, l.Window = ceilDiv(full, l.GroupLayers), ceilDiv(states, l.GroupLayers), 0
+		return l
 	}
 	switch {
 	case window == 0:
@@ -266,14 +274,20 @@ func layoutOf(dep Deployment) KVLayout {
 	case full == 0:
 		l.GroupLayers, l.WindowGroups = window, 1
 	default:
-		size, most := min(full, window), max(full, window)
-		if float64(most) < 1.25*float64(size) {
-			size = most
-		}
+		size := groupSize(full, window)
 		l.GroupLayers = size
 		l.FullGroups, l.WindowGroups = ceilDiv(full, size), ceilDiv(window, size)
 	}
 	return l
+}
+
+// groupSize is how many layers a group has where there are two kinds of them.
+func groupSize(a, b int) int {
+	size, most := min(a, b), max(a, b)
+	if float64(most) < 1.25*float64(size) {
+		return most
+	}
+	return size
 }
 
 // ceilDiv returns a/b rounded up, 0 for a <= 0.

@@ -144,13 +144,13 @@ func TestKVLayouts(t *testing.T) {
 		tokens int
 		blocks int // of a request of so many tokens with 2048 in flight
 	}{
-		{"Llama-3.1-8B", 1, KVLayout{16, 32, 1, 0, 0, 0}, 1000, 63},
-		{"gpt-oss-120b", 2, KVLayout{16, 18, 1, 1, 128, 0}, 10000, 625 + 136 + 1},
-		{"Gemma-3-27B", 1, KVLayout{16, 10, 1, 6, 1024, 0}, 10000, 625 + 6*(192+1)},
-		{"Gemma-2-27B", 1, KVLayout{16, 23, 1, 1, 4096, 0}, 100, 14},
-		{"Mistral-7B-v0.1", 1, KVLayout{16, 32, 0, 1, 4096, 0}, 30000, 384 + 1},
-		{"Llama-4-Scout", 2, KVLayout{16, 48, 1, 0, 0, 0}, 16, 1},
-		{"DeepSeek-V3", 8, KVLayout{16, 61, 1, 0, 0, 0}, 17, 2},
+		{"Llama-3.1-8B", 1, KVLayout{16, 32, 1, 0, 0, 0, 0}, 1000, 63},
+		{"gpt-oss-120b", 2, KVLayout{16, 18, 1, 1, 128, 0, 0}, 10000, 625 + 136 + 1},
+		{"Gemma-3-27B", 1, KVLayout{16, 10, 1, 6, 1024, 0, 0}, 10000, 625 + 6*(192+1)},
+		{"Gemma-2-27B", 1, KVLayout{16, 23, 1, 1, 4096, 0, 0}, 100, 14},
+		{"Mistral-7B-v0.1", 1, KVLayout{16, 32, 0, 1, 4096, 0, 0}, 30000, 384 + 1},
+		{"Llama-4-Scout", 2, KVLayout{16, 48, 1, 0, 0, 0, 0}, 16, 1},
+		{"DeepSeek-V3", 8, KVLayout{16, 61, 1, 0, 0, 0, 0}, 17, 2},
 	}
 	for _, c := range cases {
 		d := deploy(t, c.model, "H200 SXM", c.tp)

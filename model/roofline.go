@@ -63,6 +63,7 @@ type Roofline struct {
 		each, apart   collective
 		count, aparts float64
 	}
+	states     states
 	draft      drafter
 	adapters   adapters
 	hiddenSize float64 // bytes of one token's hidden state
@@ -123,6 +124,7 @@ func NewRoofline(dep Deployment, c Constants, args EngineArgs) (*Roofline, error
 	r.args.Speculation = args.Speculation.scaled(c.Draft.Refusals)
 	r.setMatrices()
 	r.setAttention()
+	r.setStates()
 	r.setCommunication()
 	r.setFixed()
 	r.setAdapters()
@@ -169,9 +171,9 @@ func (r *Roofline) time(l *batchSums) StepTime {
 	if l.sampled > 0 {
 		t.Head = max(r.head.read, r.head.token*l.sampled) + r.sample*l.sampled
 	}
-	t.DecodeAttention = r.kvTime(l)
+	t.DecodeAttention = r.kvTime(l) + r.states.request*l.requests
 	if l.tokens > 0 {
-		t.PrefillAttention = r.prefill.full*l.pairs + r.prefill.window*l.windowPairs
+		t.PrefillAttention = r.prefill.full*l.pairs + r.prefill.window*l.windowPairs + r.states.token*l.tokens
 	}
 	if bytes := tokens * r.hiddenSize; r.reduce.count > 0 || r.reduce.aparts > 0 {
 		t.Communication = r.reduce.count*r.reduce.each.time(bytes) + r.reduce.aparts*r.reduce.apart.time(bytes)

@@ -138,13 +138,13 @@ func (s Speculation) draft(dep Deployment) (Deployment, bool) {
 	case DraftMTP:
 		d.Arch.Layers, d.Arch.Details.Joined = 1, mtpInputs
 		d.Arch.MoE.Layers = min(1, d.Arch.MoE.Layers)
-		d.Arch.Attention.WindowLayers = 0
+		d.Arch.Attention.WindowLayers, d.Arch.State, d.Arch.Bare = 0, State{}, 0
 		d.DP, d.EP = dep.DP, dep.EP
 	case DraftEagle:
 		d.Precision = Precision{Weights: BF16, KV: dep.Precision.KV}
 		d.Arch.Layers, d.Arch.Details.Joined = 1, eagleInputs
 		d.Arch.MoE, d.Arch.Attention.MLA, d.Arch.Attention.WindowLayers = MoE{}, MLA{}, 0
-		d.Arch.Details.BlockFP8 = false
+		d.Arch.State, d.Arch.Bare, d.Arch.Details.BlockFP8 = State{}, 0, false
 		if d.Arch.Intermediate == 0 {
 			// Heads of mixtures have the dense layer of a model of their width.
 			d.Arch.Intermediate = 4 * d.Arch.Hidden
@@ -178,7 +178,7 @@ func (s Speculation) kvBytes(dep Deployment) float64 {
 	if !has {
 		return 0
 	}
-	return float64(d.Arch.Layers) * d.Arch.kvBytesPerLayer(d.Precision.KV, d.TP)
+	return float64(d.Arch.attentionLayers()) * d.Arch.kvBytesPerLayer(d.Precision.KV, d.TP)
 }
 
 // drafter times the proposing of tokens.

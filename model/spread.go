@@ -110,6 +110,9 @@ func (s *Spread) widenForArch(dep Deployment) {
 		s.PrefillAttention = max(s.PrefillAttention, 0.20)
 		s.Layer = max(s.Layer, 0.20)
 	}
+	if a.State.Present() {
+		s.KV, s.PrefillAttention, s.Layer = max(s.KV, 0.30), max(s.PrefillAttention, 0.30), max(s.Layer, 0.25)
+	}
 	if a.Attention.Sparse.Keys > 0 {
 		s.KV, s.PrefillAttention = max(s.KV, 0.30), max(s.PrefillAttention, 0.40)
 	}

@@ -34,7 +34,7 @@ func versionOf(s string) Version {
 }
 
 // newestMinor is the newest release 0.x that is known.
-const newestMinor = 32
+const newestMinor = 33
 
 // minor returns x of a release 0.x; of the zero Version and of later ones the newest
 // known.

@@ -27,7 +27,8 @@ func (r *Roofline) Work(b Batch) Work {
 		w.WeightBytes += r.head.bytes
 		w.Flops += r.head.flops * l.sampled
 	}
-	w.KVBytes = r.kv.fullBytes*(l.context+l.past) + r.kv.windowBytes*(l.windowed+l.windowPast)
+	w.KVBytes = r.kv.fullBytes*(l.context+l.past) + r.kv.windowBytes*(l.windowed+l.windowPast) + r.states.bytes*l.requests
+	w.Flops += r.states.flops * tokens
 	full, window := float64(r.dep.Arch.fullLayers()), float64(r.dep.Arch.Attention.WindowLayers)
 	if r.dep.Arch.Attention.Sparse.Keys > 0 {
 		full, window = 0, full

@@ -177,7 +177,7 @@ func (s *Simulated) Run(ctx context.Context, t measure.Trial) (measure.Observati
 
 // NewestKnown is the release of vLLM that an empty version stands for: the last
 // one whose scheduler was recorded and compared.
-const NewestKnown = "0.32.0"
+const NewestKnown = "0.33.0"
 
 func boundsITL(o measure.SLO) bool {
 	for _, b := range o.Bounds {

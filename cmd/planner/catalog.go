@@ -239,8 +239,8 @@ type engineRow struct {
 // engineRows lists the simulated engine and the kinds that are started or used.
 func engineRows() []engineRow {
 	rows := []engineRow{{
-		Kind: "simulated", Versions: "vLLM 0.10 to 0.32", Model: "of the catalog, or a config.json",
-		Source:       "scheduler and block pool checked step by step against vLLM 0.15.1, 0.20.2, 0.26.0 and 0.32.0; step time from data sheets and published kernel tables",
+		Kind: "simulated", Versions: "vLLM 0.10 to 0.33", Model: "of the catalog, or a config.json",
+		Source:       "scheduler and block pool checked step by step against vLLM 0.15.1, 0.20.2, 0.26.0, 0.32.0 and 0.33.0; step time from data sheets and published kernel tables",
 		Knobs:        slices.DeleteFunc(list.Map(measure.KnobTable, func(n measure.Knob) string { return n.Name }), func(name string) bool { return name == "gpu" }),
 		ExactPrompts: true, ResetsCache: true, Metrics: true,
 	}}

@@ -120,7 +120,7 @@ func (c *Config) valid() {
 
 // Rules are the scheduling behaviours of vLLM V1 that changed between releases.
 // They were compared step by step with the scheduler classes of 0.15.1, 0.20.2,
-// 0.26.0 and 0.32.0; the switching points between these are taken from the dates
+// 0.26.0, 0.32.0 and 0.33.0; the switching points between these are taken from the dates
 // on which the changes were merged.
 type Rules struct {
 	// Async schedules a step before the output of the one before it is known.

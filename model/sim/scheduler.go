@@ -84,8 +84,8 @@ type scheduler struct {
 	reserve int
 	// lookahead is for how many tokens beyond those computed blocks are reserved.
 	lookahead int
-	// windowCap is the most blocks of a sequence for which window groups need
-	// blocks too; 0 without window groups.
+	// windowCap is the most blocks of a sequence for which window or state groups need
+	// blocks too; 0 without such groups.
 	windowCap int
 
 	running []*sequence // they hold blocks
@@ -144,6 +144,9 @@ func newScheduler(c Config) *scheduler {
 		size = (size-1)/l.FullGroups + 1
 		if l.WindowGroups > 0 {
 			s.windowCap = blocksFor(l.Window-1, l.BlockTokens) + 1
+		}
+		if l.StateGroups > 0 {
+			s.windowCap = 1 // a state takes one block of each group
 		}
 	}
 	s.pool = newPool(size, c.Rules.UnkeyedFirst)
@@ -204,7 +207,7 @@ func (s *scheduler) withWindow(blocks int) int {
 		return blocks
 	}
 	l := &s.config.Layout
-	return blocks + blocksFor(l.WindowGroups*min(blocks, s.windowCap), l.FullGroups)
+	return blocks + blocksFor((l.WindowGroups+l.StateGroups)*min(blocks, s.windowCap), l.FullGroups)
 }
 
 // usage is the share of the pool that is in use; cached blocks that nobody uses are free.

@@ -58,7 +58,7 @@ type rule struct {
 
 // rules are looked at in order: the first that any line of the log matches is
 // the cause. Messages of wrappers are not among them. They are those of vLLM
-// 0.10 to 0.32 unless another engine is named.
+// 0.10 to 0.33 unless another engine is named.
 var rules = inLowerCase([]rule{
 	{class: "mem.busy", all: []string{"Free memory on device", "is less than desired GPU memory utilization"}, scope: scope{atLeast, anyValue, anyValue, anyValue}, again: true},
 	{class: "mem.no_kv", all: []string{"No available memory for the cache blocks"}, scope: scope{atMost, atLeast, atLeast, anyValue}},

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// vllm follows vLLM 0.10 to 0.32: options, metrics with prefix "vllm:", and log
+// vllm follows vLLM 0.10 to 0.33: options, metrics with prefix "vllm:", and log
 // lines of the V1 engine. Development mode opens the endpoint that resets the
 // prefix cache.
 var vllm = adapter{
 	kind:     "vllm",
-	releases: "vLLM 0.10 to 0.32",
+	releases: "vLLM 0.10 to 0.33",
 	program:  []string{"vllm", "serve"},
 	env:      []string{"PYTHONUNBUFFERED=1", "VLLM_NO_USAGE_STATS=1", "VLLM_SERVER_DEV_MODE=1"},
 	tokens:   true,

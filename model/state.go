@@ -1,0 +1,108 @@
+package model
+
+import "fmt"
+
+// State is what some layers keep of a sequence instead of keys and values, constant
+// whatever its length: gated delta networks (arXiv 2412.06464; Qwen3-Next, Qwen3.5) and
+// Mamba-2 (arXiv 2405.21060; Nemotron-H, Granite 4). Each head holds a matrix of
+// KeyDim x HeadDim, beside the last inputs of a short convolution. The zero value is a model
+// of attention alone.
+type State struct {
+	Layers   int // that have a state and no attention
+	Heads    int
+	HeadDim  int
+	KeyHeads int  // groups of heads with the same keys and queries (B and C of Mamba-2)
+	KeyDim   int  // the state size of Mamba-2
+	Conv     int  // length of the convolution
+	Wide     bool // the matrix is held in fp32, else in two bytes
+	Delta    bool // a gated delta network, else Mamba-2
+}
+
+// Present reports whether any layer has a state.
+func (s State) Present() bool { return s.Layers > 0 }
+
+func (s State) values() float64 { return float64(s.Heads * s.HeadDim) }
+func (s State) keys() float64   { return float64(s.KeyHeads * s.KeyDim) }
+
+// matrices are the parameters of the projections of one layer: of queries, keys, values,
+// the output's gate and each head's own gates into it, and of the values out of it.
+func (s State) matrices(hidden float64) float64 {
+	gates := float64(s.Heads)
+	if s.Delta {
+		gates *= 2
+	}
+	return hidden * (2*s.keys() + 3*s.values() + gates)
+}
+
+// rest are the other parameters of one layer: the convolution, gates, a norm.
+func (s State) rest() float64 {
+	mixed := 2*s.keys() + s.values()
+	if s.Delta {
+		return mixed*float64(s.Conv) + 2*float64(s.Heads) + float64(s.HeadDim)
+	}
+	return mixed*float64(s.Conv+1) + 3*float64(s.Heads) + s.values()
+}
+
+// bytes are those of a sequence in one layer on one of so many GPUs, as vLLM's
+// mamba_utils.py (0.33) lays them out.
+func (s State) bytes(tp int) float64 {
+	number := BF16.Bytes()
+	if s.Wide {
+		number = 4
+	}
+	keys := s.keys() * max(1, float64(tp)/float64(max(s.KeyHeads, 1)))
+	conv := float64(s.Conv-1) * (2*keys + s.values()) * BF16.Bytes()
+	return (s.values()*float64(s.KeyDim)*number + conv) / float64(tp)
+}
+
+// flops are those of a token of a prompt in one layer: within chunks of so many tokens as
+// attention does it, and once into the state and out of it.
+func (s State) flops() float64 {
+	const chunk = 64
+	return float64(s.Heads) * (4*float64(s.KeyDim*s.HeadDim) + 2*chunk*float64(s.KeyDim+s.HeadDim))
+}
+
+// stateCompute is the share of bf16 compute that the kernels of states reach on prompts.
+// Analogy: a quarter of what attention does, as their chunks are small.
+const stateCompute = 0.15
+
+// states are the costs of layers with a state, on one GPU.
+type states struct {
+	request, token float64 // seconds to read and write that of a request, and per token of a prompt
+	bytes, flops   float64 // the same as bytes and operations
+}
+
+func (r *Roofline) setStates() {
+	s, tp := r.dep.Arch.State, r.dep.TP
+	layers := float64(s.Layers)
+	r.states.bytes = 2 * layers * s.bytes(tp)
+	r.states.flops = layers * s.flops() / float64(tp)
+	r.states.request = r.states.bytes / (r.c.KV.BF16 * r.dep.Hardware.Bandwidth)
+	r.states.token = r.states.flops / (stateCompute * r.dep.Hardware.Flops.BF16)
+}
+
+// blockTokensOf is the block of a deployment: vLLM makes that of attention layers so long
+// that a layer takes no less of it than a state does.
+func blockTokensOf(dep Deployment) int {
+	s := dep.Arch.State
+	if !s.Present() {
+		return blockTokens
+	}
+	token := dep.Arch.kvBytesPerLayer(dep.Precision.KV, dep.TP)
+	return blockTokens * max(1, ceilDiv(int(s.bytes(dep.TP)), int(blockTokens*token)))
+}
+
+// check refuses states that no model can have, and heads that the GPUs cannot share.
+func (s State) check(a Arch) error {
+	switch {
+	case s == State{}:
+		return nil
+	case s.Layers <= 0 || s.Layers >= a.Layers:
+		return fmt.Errorf("model %q: %d of %d layers with a state: want some with attention too", a.Name, s.Layers, a.Layers)
+	case s.Heads <= 0 || s.HeadDim <= 0 || s.KeyHeads <= 0 || s.KeyDim <= 0 || s.Conv <= 0:
+		return fmt.Errorf("model %q: heads, their dimensions or the convolution of layers with a state: %w", a.Name, ErrNoFigure)
+	case a.Attention.WindowLayers > 0 || a.Attention.MLA.Present():
+		return fmt.Errorf("model %q: layers with a state beside windows or latent attention: %w", a.Name, errUnsupported)
+	}
+	return nil
+}
