@@ -3,11 +3,8 @@ package config
 import (
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
-
-	"planner/internal/secret"
 )
 
 // Cluster says how jobs are submitted where engine.launcher is slurm or kubernetes.
@@ -53,7 +50,7 @@ func (c *Config) clusterRows() []row {
 		{"constraint", "slurm: features that the node must have", anyWord().in(&l.Constraint)},
 		{"time_limit", "of one job; what is not finished then goes on in another", durationIn(atLeast(float64(2 * time.Minute))).in(&l.TimeLimit)},
 		{"setup", `lines of shell before planner starts in a job: ["module load cuda"]; with a container the last is ["apptainer exec --nv vllm.sif {command}"]`,
-			setupLines().in(&l.Setup)},
+			openly(`a file on the nodes that a line of setup reads: "source ~/.secrets"`).in(&l.Setup)},
 		{"planner", `path of this program on the nodes, slurm: "" = the one that submits; kubernetes: an image that has it as /planner, or its path in image`, anyWord().in(&l.Planner)},
 		{"namespace", `kubernetes; "" = that of the context`, anyWord().in(&l.Pod.Namespace)},
 		{"image", "kubernetes: image with the engine", anyWord().in(&l.Pod.Image)},
@@ -61,29 +58,14 @@ func (c *Config) clusterRows() []row {
 		{"node_selector", "kubernetes: labels that the node must have", tableOf(anyWord()).in(&l.Pod.NodeSelector)},
 		{"tolerations", `kubernetes: as kubectl writes taints: ["dedicated=llm:NoSchedule"]`, arguments().in(&l.Pod.Tolerations)},
 		{"node_wait", "kubernetes: how long a pod may wait that no node there is can take, for clusters that add nodes: \"15m\"", durationIn(atLeast(0)).in(&l.Pod.NodeWait)},
-		{"extra", `raw options of sbatch, ["--exclusive"], or JSON merge patches of the pod`, commandLine().in(&l.Extra)},
+		{"extra", `raw options of sbatch, ["--exclusive"], or JSON merge patches of the pod`, openly(inVariable).in(&l.Extra)},
 		{"max_jobs", "at once", wholeIn(atLeast(1)).in(&l.MaxJobs)},
 	}
 }
 
-// setupLines are lines of shell. Keys are kept out of what is copied into job scripts.
-func setupLines() codec[[]string] {
-	k := arguments()
-	read := k.read
-	k.read = func(n input) ([]string, bool) {
-		lines, ok := read(n)
-		if slices.Contains(secret.Arguments(lines), true) {
-			n.refuse("holds a secret, want it in a file on the nodes that a line of setup reads: \"source ~/.secrets\"")
-			return nil, false
-		}
-		return lines, ok
-	}
-	return k
-}
-
 // Launcher says what starts the engines of a command: "local" for one that runs none.
 func (c *Config) Launcher() string {
-	if c.need.Engine != ConfiguredEngine {
+	if c.draft.need.Engine != ConfiguredEngine {
 		return "local"
 	}
 	return c.Engine.Launch.Launcher

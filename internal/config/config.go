@@ -35,7 +35,6 @@ type Config struct {
 	// Warnings say what a reader of the results should know of the configuration.
 	Warnings []string
 
-	need  Need
 	draft draft
 }
 
@@ -49,9 +48,10 @@ type Hardware struct {
 	NodeGPUs int
 }
 
-// draft is what was written of that which names and files stand for, completed in
+// draft is what the command needs, and what was written of that which names and files stand for, completed in
 // place while these are resolved, so that it can be printed.
 type draft struct {
+	need        Need
 	objective   string
 	job         job
 	limits      limits
@@ -84,7 +84,7 @@ func Load(file string, overrides []Override, need Need) (*Config, error) {
 func LoadWith(catalog *model.Catalog, file string, overrides []Override, need Need) (*Config, error) {
 	r := newReader(file, catalog.Clone())
 	c := unread()
-	c.need = need
+	c.draft.need = need
 	if r.read(overrides) {
 		r.take(c)
 		r.finish(c)
@@ -115,20 +115,20 @@ func (r *reader) finish(c *Config) {
 	c.fillSpace()
 	r.resolveSpeculative(c)
 	r.checkLoRA(c)
-	if c.need.Search && c.attached() {
+	if c.draft.need.Search && c.attached() {
 		r.warn("engine: an attached engine keeps the knobs that it runs with; none is searched")
 	}
 	if r.clean("knobs", "workload", "model") {
 		r.checkLength(c)
 	}
-	if c.need.Engine != NoEngine && r.clean("knobs", "workload", "model", "hardware", "engine") {
+	if c.draft.need.Engine != NoEngine && r.clean("knobs", "workload", "model", "hardware", "engine") {
 		r.checkCandidates(c)
 	}
 	c.Warnings = slices.Clone(r.warnings)
 }
 
 func (r *reader) checkDemand(c *Config) {
-	if c.need.Demand && !r.given("demand.rate") && c.draft.objective != throughput {
+	if c.draft.need.Demand && !r.given("demand.rate") && c.draft.objective != throughput {
 		r.absent("demand.rate", "is missing, want the peak load of the whole fleet in requests/s, such as 100")
 	}
 	one, fleet := c.Demand.Availability > 0, c.Demand.TargetAvailability > 0
@@ -142,7 +142,7 @@ func (r *reader) checkDemand(c *Config) {
 
 // Simulated reports whether the command runs the simulated engine.
 func (c *Config) Simulated() bool {
-	return c.need.Engine == SimulatedEngine || c.need.Engine == ConfiguredEngine && c.Engine.Kind == "simulated"
+	return c.draft.need.Engine == SimulatedEngine || c.draft.need.Engine == ConfiguredEngine && c.Engine.Kind == "simulated"
 }
 
 // GPU returns the hardware of a name as [Config.Candidates] writes it.

@@ -175,7 +175,7 @@ func spike() codec[fleet.Spike] {
 // resolveFleet checks what concerns several keys, and reads the profile.
 func (r *reader) resolveFleet(c *Config) {
 	f, p := &c.Fleet, &c.Fleet.Policy
-	if !c.need.Fleet && !(c.need.InTime && f.InTime()) || !r.clean("fleet") {
+	if !c.draft.need.Fleet && !(c.draft.need.InTime && f.InTime()) || !r.clean("fleet") {
 		return
 	}
 	if p.Min > p.Max {
@@ -187,7 +187,7 @@ func (r *reader) resolveFleet(c *Config) {
 	if p.Min == 0 && p.Replicas == 0 && p.Autoscaler.Kind != fleet.ByKEDA {
 		r.at("fleet.min_replicas").refuse(`is 0, want at least 1: only autoscaler kind "keda" starts a fleet of none`)
 	}
-	if c.need.Fleet && p.Replicas == 0 && p.Autoscaler.Kind == fleet.None {
+	if c.draft.need.Fleet && p.Replicas == 0 && p.Autoscaler.Kind == fleet.None {
 		r.absent("fleet.replicas", "is missing, want the size of a static fleet, or fleet.autoscaler")
 	}
 	r.checkTraffic(c)

@@ -99,7 +99,7 @@ func tariffRows(t *plan.Tariff) []row {
 }
 
 func (r *reader) resolveHardware(c *Config) {
-	d, need := &c.draft, c.need
+	d := &c.draft
 	if !r.clean("hardware") {
 		return
 	}
@@ -107,7 +107,7 @@ func (r *reader) resolveHardware(c *Config) {
 	if len(d.gpus) == 0 {
 		if c.Simulated() {
 			r.absent("hardware.gpu", `is missing, want a catalog name such as "H100 SXM" (planner catalog gpus lists them), or a list to compare`)
-		} else if need.Limit && need.Engine != NoEngine {
+		} else if d.need.Limit && d.need.Engine != NoEngine {
 			r.warn("hardware: no gpu is given, so there is no roofline and no prior")
 		}
 		return

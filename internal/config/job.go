@@ -39,7 +39,7 @@ func (r *reader) resolveJob(c *Config) {
 	if !r.given("demand.spare_instances") {
 		c.Demand.Spare = 0 // a job waits where traffic does not
 	}
-	if !c.need.Demand || !r.clean("demand", "slo", "workload") {
+	if !c.draft.need.Demand || !r.clean("demand", "slo", "workload") {
 		return
 	}
 	j := plan.Job{Requests: d.job.requests, Deadline: d.job.deadline}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"planner/internal/list"
 	"planner/model"
 	"planner/plan"
 	"planner/sweep/engine"
@@ -24,17 +25,13 @@ type row struct {
 	binding
 }
 
-// Words that keys may say.
-var (
-	weightFormats = []string{"bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxfp4"}
-	// traceFormats may be "" to find the format out.
-	traceFormats = func() (names []string) {
-		for _, f := range ingest.TraceFormats() {
-			names = append(names, f.Name)
-		}
-		return append(names, "")
-	}()
-)
+// weightFormats are the words for them.
+var weightFormats = []string{"bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxfp4"}
+
+// traceFormats may be "" to find the format out.
+func traceFormats() []string {
+	return append(list.Map(ingest.TraceFormats(), func(f ingest.TraceFormat) string { return f.Name }), "")
+}
 
 func engineKinds() []string { return append([]string{"simulated"}, engine.Kinds()...) }
 
@@ -169,7 +166,7 @@ func (c *Config) engineRows() []row {
 			speculation().in(&c.draft.speculative)},
 		{"lora", "low-rank adapters that requests choose among, each as likely: { adapters = 32, slots = 8, rank = 16 }", lora().in(&e.LoRA)},
 		{"calibration", "file from planner calibrate", pathname().in(&e.Calibration)},
-		{"command", `kind = "command": argv; {port}, {model}, {max_num_seqs}, ... and {env:NAME} are filled in`, commandLine().in(&e.Launch.Command)},
+		{"command", `kind = "command": argv; {port}, {model}, {max_num_seqs}, ... and {env:NAME} are filled in`, openly(inVariable).in(&e.Launch.Command)},
 		{"url", `kind = "attach": where the server listens`, address().in(&e.Endpoint.URL)},
 		{"served_name", `the model's name in requests; "" = the first of /v1/models`, anyWord().in(&e.Endpoint.ServedName)},
 		{"launcher", "local slurm kubernetes", words("local", "slurm", "kubernetes").in(&e.Launch.Launcher)},
@@ -177,7 +174,7 @@ func (c *Config) engineRows() []row {
 		{"stream", "ask for tokens as they come", truth().in(&e.Endpoint.Stream)},
 		{"headers", "sent with every request; {env:NAME} is filled in", tableOf(header()).in(&e.Endpoint.Headers)},
 		{"env", "environment of the engine; {env:NAME} is filled in", tableOf(environment()).in(&e.Launch.Env)},
-		{"extra_args", "put behind the engine's own arguments; {env:NAME} is filled in", commandLine().in(&e.Launch.ExtraArgs)},
+		{"extra_args", "put behind the engine's own arguments; {env:NAME} is filled in", openly(inVariable).in(&e.Launch.ExtraArgs)},
 		{"ready_timeout", "from start until the engine answers", durationIn(above(0)).in(&e.Launch.ReadyTimeout)},
 		{"api_key_env", "the NAME of an environment variable; the key itself is never read from a file nor written anywhere",
 			variable().in(&e.Endpoint.APIKeyEnv)},
@@ -208,7 +205,7 @@ func (c *Config) workloadRows() []row {
 		{"arrivals", "poisson constant gamma (with burstiness) trace", words(workload.Poisson, workload.Constant, workload.Gamma, workload.Trace).in(&w.Arrivals)},
 		{"burstiness", "shape of gamma gaps: 1 = Poisson, below 1 burstier", numberIn(above(0).atMost(1e6)).in(&w.Burstiness)},
 		{"trace", "file; it gives arrivals and lengths", pathname().in(&w.TraceFile)},
-		{"trace_format", strings.Join(traceFormats, " ") + `; "" = found out`, words(traceFormats...).in(&d.traceFormat)},
+		{"trace_format", strings.Join(traceFormats(), " ") + `; "" = found out`, words(traceFormats()...).in(&d.traceFormat)},
 		{"timeout", "of one request; it then gives up and counts as failed", durationIn(above(0)).in(&w.Timeout)},
 		{"mix", `several named classes: [{ class = "chat", weight = 0.7 }, { name = "rag", weight = 0.3, prompt = {...}, output = {...}, prefix = {...}, slo = {...} }]`,
 			mix(&d.shape).in(&d.mix)},

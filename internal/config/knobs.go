@@ -76,7 +76,7 @@ func KeyOf(n measure.Knob) string {
 // Open reports whether nobody gave values for a knob that is searched: those of its
 // usual list are tried, and may be gone beyond.
 func (c *Config) Open(n measure.Knob) bool {
-	return c.need.Search && !c.attached() && n.Precedence > 0 && len(c.draft.space[n.Name]) == 0
+	return c.draft.need.Search && !c.attached() && n.Precedence > 0 && len(c.draft.space[n.Name]) == 0
 }
 
 // Given reports whether the configuration itself says anything of a knob.
@@ -95,7 +95,7 @@ func (c *Config) fillSpace() {
 				delete(given, n.Name)
 			}
 		}
-	case c.need.Search:
+	case c.draft.need.Search:
 		c.Space = maps.Clone(given)
 		for _, n := range measure.Searched() {
 			if c.Open(n) {
@@ -124,7 +124,7 @@ func (c *Config) attached() bool { return c.Engine.Kind == "attach" && !c.Simula
 
 // checkSingle refuses lists where a command wants one configuration.
 func (r *reader) checkSingle(c *Config) {
-	if c.need.Lists || c.need.Engine == NoEngine {
+	if c.draft.need.Lists || c.draft.need.Engine == NoEngine {
 		return
 	}
 	for _, n := range measure.KnobTable {

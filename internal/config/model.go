@@ -75,7 +75,7 @@ func (c *Config) Precision(k measure.Knobs) model.Precision {
 func (r *reader) resolveModel(c *Config) {
 	d, m := &c.draft, &c.Model
 	m.Name, m.Exact, m.Stored = d.model, strings.Contains(d.model, "/"), model.NamedFormat(d.model)
-	if c.need.Engine == NoEngine || !r.clean("model") {
+	if c.draft.need.Engine == NoEngine || !r.clean("model") {
 		return
 	}
 	r.resolveModelFile(c)
@@ -86,7 +86,7 @@ func (r *reader) resolveModel(c *Config) {
 		m.Arch, m.Known = r.modelNamed(c)
 	case c.Simulated():
 		r.absent("model.name", "is missing, want a catalog name or Hugging Face id (planner catalog models lists them), or a config.json in model.config")
-	case c.need.Limit:
+	case c.draft.need.Limit:
 		r.warn("model: none is given, so there is no roofline and no prior")
 	}
 	if !m.Known {

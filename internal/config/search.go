@@ -26,7 +26,7 @@ type Search struct {
 // checkWarmUp refuses the search of a maximum rate without warm-up: 0 is no length that
 // it could choose.
 func (r *reader) checkWarmUp(c *Config) {
-	if c.need.Limit && c.need.Engine != NoEngine && c.Search.Warmup == 0 {
+	if c.draft.need.Limit && c.draft.need.Engine != NoEngine && c.Search.Warmup == 0 {
 		r.at("search.warm_up").refuse(`is "0s", want "auto" or a duration above 0: an engine that is still empty carries more than it can keep up`)
 	}
 }

@@ -154,15 +154,18 @@ func arguments() codec[[]string] {
 	return codec[[]string]{read, func(items []string) string { return brackets(items, quote) }, true, nil}
 }
 
-// commandLine is a list of arguments. Keys are kept out of the file, from where they would
-// be copied into the run folder.
-func commandLine() codec[[]string] {
+// inVariable is where a secret of a command line belongs.
+const inVariable = "an environment variable, for whose value {env:NAME} stands"
+
+// openly is a list of arguments or of lines of shell without secrets, which would be copied
+// into the run folder and job scripts; they belong elsewhere.
+func openly(elsewhere string) codec[[]string] {
 	k := arguments()
 	read := k.read
 	k.read = func(n input) ([]string, bool) {
 		args, ok := read(n)
 		if slices.Contains(secret.Arguments(args), true) {
-			n.refuse("holds a secret, want it in an environment variable, for whose value {env:NAME} stands")
+			n.refuse("holds a secret, want it in %s", elsewhere)
 			return nil, false
 		}
 		return args, ok

@@ -3,7 +3,9 @@ package config
 import (
 	"fmt"
 	"maps"
+	"strings"
 
+	"planner/internal/list"
 	"planner/sweep/measure"
 )
 
@@ -19,7 +21,7 @@ func (c *Config) DropUnreached(server func(measure.Knobs) string) (told []string
 			continue
 		}
 		c.Space = maps.Clone(c.Space) // what was given is printed as it was
-		why := fmt.Sprintf("%s: its values %s do not reach the server, whose command line is the same for all of them: ", KeyOf(n), listed(values))
+		why := fmt.Sprintf("%s: its values %s do not reach the server, whose command line is the same for all of them: ", KeyOf(n), strings.Join(list.Map(values, func(v any) string { return fmt.Sprint(v) }), ", "))
 		if c.Open(n) {
 			delete(c.Space, n.Name)
 			told = append(told, why+"it is left to the engine")
@@ -46,13 +48,4 @@ func reaches(n measure.Knob, sets []measure.Knobs, server func(measure.Knobs) st
 		seen[rest] = line
 	}
 	return false
-}
-
-// listed are values as a message has them.
-func listed(values []any) string {
-	text := fmt.Sprint(values[0])
-	for _, v := range values[1:] {
-		text += fmt.Sprintf(", %v", v)
-	}
-	return text
 }

@@ -97,7 +97,7 @@ func (r *reader) resolveWorkload(c *Config) {
 	if len(d.mix) > 0 {
 		w.Class, w.Shapes = "mix", list.Map(d.mix, func(c component) workload.Shape { return c.shape })
 	}
-	if w.Arrivals == workload.Trace && c.need.Workload && r.clean("workload") {
+	if w.Arrivals == workload.Trace && c.draft.need.Workload && r.clean("workload") {
 		w.Class, w.Shapes = "trace", nil
 		w.Replay = r.readTrace(w.TraceFile, d.traceFormat)
 		w.Rates = workload.RatesOf(w.Replay, c.RateOf)

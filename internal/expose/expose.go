@@ -145,8 +145,10 @@ func desc(name, help string) *prometheus.Desc {
 }
 
 // ttft is told by quantile.
-var ttft = prometheus.NewDesc("planner_ttft_seconds",
-	"Time to first token from the intended time, of the requests of the window that ended well so far.", []string{"quantile"}, nil)
+func ttft() *prometheus.Desc {
+	return prometheus.NewDesc("planner_ttft_seconds",
+		"Time to first token from the intended time, of the requests of the window that ended well so far.", []string{"quantile"}, nil)
+}
 
 var gauges = []gauge{
 	{desc("trial_running", "Whether a load test runs."), prometheus.GaugeValue, func(s *state) float64 {
@@ -178,7 +180,7 @@ func (x *Exporter) Describe(to chan<- *prometheus.Desc) {
 	for _, g := range gauges {
 		to <- g.desc
 	}
-	to <- ttft
+	to <- ttft()
 }
 
 // Collect is that of a [prometheus.Collector].
@@ -189,7 +191,7 @@ func (x *Exporter) Collect(to chan<- prometheus.Metric) {
 	}
 	for quantile, d := range map[string]time.Duration{"0.5": s.TTFT50, "0.99": s.TTFT99} {
 		if d > 0 {
-			to <- prometheus.MustNewConstMetric(ttft, prometheus.GaugeValue, d.Seconds(), quantile)
+			to <- prometheus.MustNewConstMetric(ttft(), prometheus.GaugeValue, d.Seconds(), quantile)
 		}
 	}
 }

@@ -50,14 +50,9 @@ type builder struct {
 	err    error
 }
 
-var (
-	writtenType = reflect.TypeFor[Written]()
-	textType    = reflect.TypeFor[encoding.TextMarshaler]()
-	jsonType    = reflect.TypeFor[json.Marshaler]()
-)
-
 // implements reports whether a type, or a pointer to it, has the methods of an interface.
-func implements(t, methods reflect.Type) bool {
+func implements[I any](t reflect.Type) bool {
+	methods := reflect.TypeFor[I]()
 	return t.Implements(methods) || t.Kind() != reflect.Pointer && reflect.PointerTo(t).Implements(methods)
 }
 
@@ -68,7 +63,7 @@ func (b *builder) of(t reflect.Type) map[string]any {
 		return kinds("number", "null")
 	case t.Kind() == reflect.Pointer:
 		return nullable(b.of(t.Elem()))
-	case implements(t, writtenType):
+	case implements[Written](t):
 		as := reflect.TypeOf(reflect.New(t).Interface().(Written).Written())
 		if as.Kind() == reflect.Pointer {
 			return nullable(b.named(t, as.Elem()))
@@ -76,9 +71,9 @@ func (b *builder) of(t reflect.Type) map[string]any {
 		return b.named(t, as)
 	case t.Kind() == reflect.Interface:
 		return map[string]any{}
-	case implements(t, textType):
+	case implements[encoding.TextMarshaler](t):
 		return kinds("string")
-	case implements(t, jsonType):
+	case implements[json.Marshaler](t):
 		b.err = fmt.Errorf("schema: %v writes JSON of its own and does not say how", t)
 		return nil
 	case t.Kind() == reflect.Struct:
