@@ -4,7 +4,7 @@
 //
 // # Reading guide
 //
-// [Scenario] is what is replayed and [Run] replays it (run.go, event.go): events in order of time,
+// [Scenario] is what is replayed and [Run] replays it (run.go, request.go, event.go): events in order of time,
 // between which every engine runs by itself. replica.go has the life of a replica and
 // its place on a node, router.go who gets a request, monitor.go what can be scraped. An
 // [Autoscaler] makes a controller, a function of what it sees and saw: hpa.go is the

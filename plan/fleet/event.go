@@ -1,9 +1,6 @@
 package fleet
 
-import (
-	"container/heap"
-	"time"
-)
+import "time"
 
 // eventKind is what happens to a fleet beside requests that arrive and end.
 type eventKind uint8
@@ -33,37 +30,47 @@ type event struct {
 	stage   int
 }
 
-// events is a heap.
+// events are a heap: each comes before the two at 2i+1 and 2i+2.
 type events struct {
 	list  []event
 	order int
 }
 
-func (e *events) Len() int { return len(e.list) }
-
-func (e *events) Less(i, j int) bool {
+// before reports whether the event at one place happens before that at another.
+func (e *events) before(i, j int) bool {
 	a, b := &e.list[i], &e.list[j]
 	return a.at < b.at || a.at == b.at && a.order < b.order
 }
 
-func (e *events) Swap(i, j int) { e.list[i], e.list[j] = e.list[j], e.list[i] }
-
-// Push adds an event, as container/heap asks.
-func (e *events) Push(x any) { e.list = append(e.list, x.(event)) }
-
-// Pop removes the last event, as container/heap asks.
-func (e *events) Pop() any {
-	last := len(e.list) - 1
-	x := e.list[last]
-	e.list = e.list[:last]
-	return x
-}
-
 // at lets something happen at a time.
 func (f *fleet) at(t float64, e event) {
-	e.at, e.order = t, f.events.order
-	f.events.order++
-	heap.Push(&f.events, e)
+	h := &f.events
+	e.at, e.order = t, h.order
+	h.order++
+	h.list = append(h.list, e)
+	for i := len(h.list) - 1; i > 0 && h.before(i, (i-1)/2); i = (i - 1) / 2 {
+		h.list[i], h.list[(i-1)/2] = h.list[(i-1)/2], h.list[i]
+	}
+}
+
+// pop takes the event that happens first.
+func (e *events) pop() event {
+	first, last := e.list[0], len(e.list)-1
+	e.list[0] = e.list[last]
+	e.list = e.list[:last]
+	for i := 0; ; {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < last; child++ {
+			if e.before(child, least) {
+				least = child
+			}
+		}
+		if least == i {
+			return first
+		}
+		e.list[i], e.list[least] = e.list[least], e.list[i]
+		i = least
+	}
 }
 
 // handle lets an event happen.

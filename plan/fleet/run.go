@@ -1,39 +1,12 @@
 package fleet
 
 import (
-	"container/heap"
 	"math"
 	"time"
 
 	"planner/model/sim"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
-)
-
-// call is what the fleet knows of a request.
-type call struct {
-	state    callState
-	replica  *replica
-	due      float64 // of its first attempt
-	sent     float64 // of the one under way
-	attempts int
-	follower int // 1 + the first request that waits for its end
-	next     int // 1 + the next that waits for the same
-	root     int // of its conversation
-	stage    int
-	// begun says that the attempt has its first token; predicted are its time to that and
-	// per token, in seconds, where somebody asked.
-	begun     bool
-	predicted [2]float64
-}
-
-type callState uint8
-
-const (
-	unsent callState = iota
-	queued
-	inFlight
-	closed
 )
 
 // fleet is a scenario that is being replayed.
@@ -128,16 +101,6 @@ func Run(s *Scenario) *Episode {
 func (f *fleet) hopeless() bool {
 	f.episode.Dropped = f.s.MostMissed > 0 && f.missed > f.s.MostMissed || f.s.MostHours > 0 && f.held/3600 > f.s.MostHours
 	return f.episode.Dropped
-}
-
-// forsake keeps the records of requests that nothing will ever serve.
-func (f *fleet) forsake() {
-	for id := range f.calls {
-		if c, q := &f.calls[id], f.requests[id]; c.state != closed {
-			f.episode.Records[id] = measure.Record{ID: id, Class: q.Class, Due: seconds(c.due), Sent: measure.Never,
-				First: measure.Never, Last: measure.Never, Prompt: q.Prompt}
-		}
-	}
 }
 
 // load makes the list of all requests.
@@ -313,71 +276,17 @@ func (f *fleet) end(id int, record *measure.Record, at float64) {
 	}
 }
 
-// cut ends the attempt at a request whose replica is gone.
-func (f *fleet) cut(id int) {
-	c, q := &f.calls[id], f.requests[id]
-	f.end(id, &measure.Record{ID: id, Class: q.Class, Sent: seconds(c.sent), First: measure.Never, Last: measure.Never,
-		Prompt: q.Prompt, Outcome: measure.Reset}, f.now)
-}
-
 // happen lets everything happen that is due now: events first, so that a replica that
 // has just become ready takes what arrives.
 func (f *fleet) happen() {
 	for len(f.events.list) > 0 && f.events.list[0].at <= f.now {
-		f.handle(heap.Pop(&f.events).(event))
+		f.handle(f.events.pop())
 	}
 	for f.due() <= f.now {
 		id := f.first + f.arrival
 		f.arrival++
 		f.send(id)
 	}
-}
-
-// send lets a client send a request.
-func (f *fleet) send(id int) {
-	c := &f.calls[id]
-	if c.attempts == 0 {
-		c.due = f.now
-		if f.requests[id].Parent == 0 {
-			c.due = f.start() + f.requests[id].Due.Seconds()
-		}
-	}
-	c.attempts++
-	c.sent = f.now
-	f.route(id)
-}
-
-// route gives a request to a replica, or lets it wait for one.
-func (f *fleet) route(id int) {
-	c, q := &f.calls[id], f.requests[id]
-	if len(f.targets) == 0 {
-		c.state = queued
-		f.queue = append(f.queue, id)
-		f.monitor.knock(f)
-		if f.s.Timeout > 0 {
-			f.at(c.sent+f.s.Timeout.Seconds(), event{kind: queueGivesUp, request: id})
-		}
-		return
-	}
-	r := f.router.choose(f.targets, q, c.root)
-	c.state, c.replica, c.begun = inFlight, r, false
-	f.monitor.routed(f, r, id)
-	r.flight.requests++
-	r.flight.tokens += q.Prompt
-	r.flight.prefill += q.Prompt
-	r.arrived++
-	r.promptTokens += q.Prompt
-	r.engine.Submit(f.now, c.sent, id, q)
-}
-
-// giveUp ends a request that no replica took in its client's time.
-func (f *fleet) giveUp(id int) {
-	c, q := &f.calls[id], f.requests[id]
-	if c.state != queued || f.now < c.sent+f.s.Timeout.Seconds() {
-		return
-	}
-	f.end(id, &measure.Record{ID: id, Class: q.Class, Sent: seconds(c.sent), First: measure.Never, Last: measure.Never,
-		Prompt: q.Prompt, Outcome: measure.Timeout}, f.now)
 }
 
 func seconds(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }

@@ -1,0 +1,93 @@
+package fleet
+
+import "planner/sweep/measure"
+
+// call is what the fleet knows of a request.
+type call struct {
+	state    callState
+	replica  *replica
+	due      float64 // of its first attempt
+	sent     float64 // of the one under way
+	attempts int
+	follower int // 1 + the first request that waits for its end
+	next     int // 1 + the next that waits for the same
+	root     int // of its conversation
+	stage    int
+	// begun says that the attempt has its first token; predicted are its time to that and
+	// per token, in seconds, where somebody asked.
+	begun     bool
+	predicted [2]float64
+}
+
+type callState uint8
+
+const (
+	unsent callState = iota
+	queued
+	inFlight
+	closed
+)
+
+// send lets a client send a request.
+func (f *fleet) send(id int) {
+	c := &f.calls[id]
+	if c.attempts == 0 {
+		c.due = f.now
+		if f.requests[id].Parent == 0 {
+			c.due = f.start() + f.requests[id].Due.Seconds()
+		}
+	}
+	c.attempts++
+	c.sent = f.now
+	f.route(id)
+}
+
+// route gives a request to a replica, or lets it wait for one.
+func (f *fleet) route(id int) {
+	c, q := &f.calls[id], f.requests[id]
+	if len(f.targets) == 0 {
+		c.state = queued
+		f.queue = append(f.queue, id)
+		f.monitor.knock(f)
+		if f.s.Timeout > 0 {
+			f.at(c.sent+f.s.Timeout.Seconds(), event{kind: queueGivesUp, request: id})
+		}
+		return
+	}
+	r := f.router.choose(f.targets, q, c.root)
+	c.state, c.replica, c.begun = inFlight, r, false
+	f.monitor.routed(f, r, id)
+	r.flight.requests++
+	r.flight.tokens += q.Prompt
+	r.flight.prefill += q.Prompt
+	r.arrived++
+	r.promptTokens += q.Prompt
+	r.engine.Submit(f.now, c.sent, id, q)
+}
+
+// giveUp ends a request that no replica took in its client's time.
+func (f *fleet) giveUp(id int) {
+	if c := &f.calls[id]; c.state == queued && f.now >= c.sent+f.s.Timeout.Seconds() {
+		f.end(id, f.unanswered(id, measure.Timeout), f.now)
+	}
+}
+
+// cut ends the attempt at a request whose replica is gone.
+func (f *fleet) cut(id int) { f.end(id, f.unanswered(id, measure.Reset), f.now) }
+
+// forsake keeps the records of requests that nothing will ever serve.
+func (f *fleet) forsake() {
+	for id := range f.calls {
+		if c := &f.calls[id]; c.state != closed {
+			r := f.unanswered(id, measure.InFlight)
+			r.Due, r.Sent = seconds(c.due), measure.Never
+			f.episode.Records[id] = *r
+		}
+	}
+}
+
+// unanswered is the record of an attempt at a request that got no token.
+func (f *fleet) unanswered(id int, outcome measure.Outcome) *measure.Record {
+	q := f.requests[id]
+	return &measure.Record{ID: id, Class: q.Class, Sent: seconds(f.calls[id].sent), First: measure.Never, Last: measure.Never, Prompt: q.Prompt, Outcome: outcome}
+}
