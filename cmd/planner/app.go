@@ -1,11 +1,17 @@
 package main
 
 import (
+	"cmp"
+	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"planner/internal/list"
 	"planner/internal/printable"
+	"planner/internal/spelling"
 	"planner/sweep"
 )
 
@@ -60,8 +66,8 @@ func newApp(stdout, stderr io.Writer, signals *interrupts) *cli.App {
 }
 
 // commands gives every command the flags and the manners that all share.
-func commands(list ...*cli.Command) []*cli.Command {
-	for _, c := range list {
+func commands(all ...*cli.Command) []*cli.Command {
+	for _, c := range all {
 		c.Flags = append(c.Flags,
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress and no warnings on standard error"},
 			&cli.BoolFlag{Name: "verbose", Usage: "say more on standard error: each trial and why it was chosen"},
@@ -74,20 +80,34 @@ func commands(list ...*cli.Command) []*cli.Command {
 		c.OnUsageError = asUsage
 		c.HideHelpCommand = true
 	}
-	return list
+	return all
 }
 
 // noCommand answers a call without a command, or with one that does not exist.
 func (p *program) noCommand(c *cli.Context) error {
 	if name := c.Args().First(); name != "" {
-		return usagef("unknown command %q; 'planner --help' lists them", name)
+		commands := list.Map(c.App.VisibleCommands(), func(c *cli.Command) string { return c.Name })
+		return usagef("unknown command %q%s; 'planner --help' lists them", name, meant(name, "", commands))
 	}
 	return cli.ShowAppHelp(c)
 }
 
 // asUsage marks what the flag parser refuses as a usage error.
-func asUsage(_ *cli.Context, err error, _ bool) error {
+func asUsage(c *cli.Context, err error, _ bool) error {
+	if name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); unknown {
+		flags := list.Map(c.Command.VisibleFlags(), func(f cli.Flag) string { return f.Names()[0] })
+		return usagef("unknown flag --%s%s; '%s --help' lists them", strings.TrimLeft(name, "-"), meant(name, "--", flags), c.Command.HelpName)
+	}
 	return usageError{err}
+}
+
+// meant asks whether the nearest of some names was meant, if one is near; a sign stands before each.
+func meant(word, sign string, names []string) string {
+	near := slices.MinFunc(names, func(a, b string) int { return cmp.Compare(spelling.Distance(word, a), spelling.Distance(word, b)) })
+	if spelling.Distance(word, near) > 1+len(word)/4 {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %s%s?)", sign, near)
 }
 
 // onePositional returns the only positional argument of a command.

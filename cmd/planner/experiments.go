@@ -85,7 +85,7 @@ func estimateExperiment() experiment {
 		help: "Example: planner estimate --model llama-3.1-70b --weights fp8 --gpu \"H100 SXM\" --tp 4 \\\n" +
 			"           --workload chat --rate 100 --slo ttft.p99=500ms --slo tpot.p99=50ms\n" +
 			"         planner estimate planner.toml --gpu \"H100 SXM\" --gpu \"H200 SXM\" --tp 2 --tp 4",
-		config: join(shortcutFlags(), []cli.Flag{sloFlag()}, configFlags(), []cli.Flag{certifyFlag()}), own: []cli.Flag{recordsFlag()},
+		config: join(declared(shortcuts), []cli.Flag{sloFlag()}, configFlags(), []cli.Flag{certifyFlag()}), own: []cli.Flag{recordsFlag()},
 		study: decisionStudy, dry: (*program).dryDecision, csv: report.TrialsSheet + ".csv",
 	}
 }

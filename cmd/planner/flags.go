@@ -51,32 +51,21 @@ func classUsage() string {
 
 // benchShortcuts are the flags of bench that set keys of the configuration.
 var benchShortcuts = []shortcut{
-	{flag: "url", key: "engine.url"}, {flag: "model", key: "engine.served_name"}, {flag: "api", key: "engine.api"},
-	{flag: "workload", key: "workload.class"}, {flag: "seed", key: "workload.seed"},
+	{"url", "engine.url", "address of the server: --url http://127.0.0.1:8000", false},
+	{"model", "engine.served_name", "name that the server knows, sent as it stands (default: the first of its list): --model meta-llama/Llama-3.1-8B", false},
+	{"api", "engine.api", "completions or chat: --api chat", false},
+	{"workload", "workload.class", classUsage(), false},
+	{"seed", "workload.seed", "seed of every draw: --seed 7", false},
 }
 
-// endpointFlags declares the flags of bench.
-func endpointFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.StringFlag{Name: "url", Usage: "address of the server: --url http://127.0.0.1:8000"},
-		&cli.StringFlag{Name: "model", Usage: "name that the server knows, sent as it stands (default: the first of its list): --model meta-llama/Llama-3.1-8B"},
-		&cli.StringFlag{Name: "api", Usage: "completions or chat: --api chat"},
-		&cli.StringFlag{Name: "workload", Usage: classUsage()},
-		&cli.StringFlag{Name: "seed", Usage: "seed of every draw: --seed 7"},
-	}
-}
-
-// shortcutFlags declares the flags of the shortcuts.
-func shortcutFlags() []cli.Flag {
-	var flags []cli.Flag
-	for _, s := range shortcuts {
+// declared are the flags of shortcuts.
+func declared(shortcuts []shortcut) []cli.Flag {
+	return list.Map(shortcuts, func(s shortcut) cli.Flag {
 		if s.many {
-			flags = append(flags, &cli.StringSliceFlag{Name: s.flag, Usage: s.usage})
-		} else {
-			flags = append(flags, &cli.StringFlag{Name: s.flag, Usage: s.usage})
+			return &cli.StringSliceFlag{Name: s.flag, Usage: s.usage}
 		}
-	}
-	return flags
+		return &cli.StringFlag{Name: s.flag, Usage: s.usage}
+	})
 }
 
 // listLiteral writes the values of a repeated flag as a TOML value: a list of
@@ -195,7 +184,7 @@ func without(flags []cli.Flag, names ...string) []cli.Flag {
 
 // instanceFlags are the shortcuts of commands that know no fleet.
 func instanceFlags() []cli.Flag {
-	return without(shortcutFlags(), "rate", "growth", "headroom", "spare")
+	return without(declared(shortcuts), "rate", "growth", "headroom", "spare")
 }
 
 // flagReader reads the flags of a command, texts by name, and keeps the first error.

@@ -34,7 +34,7 @@ func benchExperiment() experiment {
 			"         planner bench planner.toml --concurrency 16 --requests 320 --json\n" +
 			"Open loop on a schedule that is never reset; latencies count from the intended time. Writes a run folder with\n" +
 			"every request and HdrHistogram logs. Exit code 0: no SLO, or met; 3 missed; 4 unsure or invalid.",
-		config: join(endpointFlags(), configFlags(), []cli.Flag{sloFlag()}),
+		config: join(declared(benchShortcuts), configFlags(), []cli.Flag{sloFlag()}),
 		own: append(loadFlags("default 1.5 x the longest request seen, at least 15s and at most the duration"), dialectFlag(),
 			&cli.StringFlag{Name: "prometheus", Usage: "metrics of the running load test, as a page at :PORT/metrics or in a text file: --prometheus :9099"}),
 		study: pointStudy, dry: (*program).dryPoint, kept: true,

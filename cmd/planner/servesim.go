@@ -37,7 +37,7 @@ func (p *program) serveSimCommand() *cli.Command {
 			&cli.StringFlag{Name: "write-tokenizer", Usage: "folder for a tokenizer of Hugging Face that counts as the server does, for clients that want one: --write-tokenizer tokenizer"},
 			&cli.StringSliceFlag{Name: "fault", Usage: "what goes wrong, with a share of the requests, repeatable: --fault error=503@0.01"},
 			&cli.StringFlag{Name: "served-name", Usage: "name of the model in requests: --served-name tiny"},
-		}, configFlags(), without(shortcutFlags(), "rate", "growth", "headroom", "spare", "price")),
+		}, configFlags(), without(declared(shortcuts), "rate", "growth", "headroom", "spare", "price")),
 		Action: p.serveSim,
 	}
 }

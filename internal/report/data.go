@@ -10,27 +10,15 @@ import (
 
 // data tabulates trials under the names that result files use, with further columns
 // behind the first. Rejected configurations measured nothing and are left out.
-func data(trials []measure.Measurement, further ...trialColumn) Data {
-	tab := tableOf(ran(trials), slices.Insert(figures(), 1, further...))
-	var d Data
-	for _, c := range tab.Columns {
-		d.Header = append(d.Header, c.Name)
-	}
-	for _, row := range tab.Rows {
-		var texts []string
-		for _, c := range row {
-			texts = append(texts, c.Text)
-		}
-		d.Rows = append(d.Rows, texts)
-	}
-	return d
+func data(trials []measure.Measurement, further ...figure[measure.Measurement]) Data {
+	return sheet(ran(trials), slices.Insert(figures(), 1, further...))
 }
 
 // figures are the columns of result files.
-func figures() []trialColumn {
-	var all []trialColumn
+func figures() []figure[measure.Measurement] {
+	var all []figure[measure.Measurement]
 	add := func(name string, text func(*measure.Measurement) string) {
-		all = append(all, textColumn(Column{Name: name}, text))
+		all = append(all, figure[measure.Measurement]{name, text})
 	}
 	add("trial", func(m *measure.Measurement) string { return strconv.Itoa(m.Trial.Number) })
 	add("rate_per_s", func(m *measure.Measurement) string { return positive(m.Trial.Rate) })

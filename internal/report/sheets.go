@@ -3,6 +3,7 @@ package report
 import (
 	"strconv"
 
+	"planner/internal/list"
 	"planner/plan"
 	"planner/sweep/measure"
 )
@@ -44,19 +45,19 @@ type figure[T any] struct {
 	text func(*T) string
 }
 
-func sheet[T any](rows []T, columns []figure[T]) Data {
-	var d Data
-	for _, c := range columns {
-		d.Header = append(d.Header, c.name)
+func sheet[T any](rows []*T, columns []figure[T]) Data {
+	return Data{
+		Header: list.Map(columns, func(c figure[T]) string { return c.name }),
+		Rows:   list.Map(rows, func(row *T) []string { return list.Map(columns, func(c figure[T]) string { return c.text(row) }) }),
 	}
-	for i := range rows {
-		var texts []string
-		for _, c := range columns {
-			texts = append(texts, c.text(&rows[i]))
-		}
-		d.Rows = append(d.Rows, texts)
+}
+
+func pointers[T any](all []T) []*T {
+	var out []*T
+	for i := range all {
+		out = append(out, &all[i])
 	}
-	return d
+	return out
 }
 
 func alternativesData(all []plan.Alternative) Data {
@@ -97,12 +98,12 @@ func alternativesData(all []plan.Alternative) Data {
 	for _, n := range measure.KnobTable {
 		columns = append(columns, figure[row]{"knobs." + n.Name, func(a *row) string { return knobText(n, a.Offer.Knobs) }})
 	}
-	return sheet(all, columns)
+	return sheet(pointers(all), columns)
 }
 
 func sensitivityData(all []plan.Change) Data {
 	type row = plan.Change
-	return sheet(all, []figure[row]{
+	return sheet(pointers(all), []figure[row]{
 		{"if", func(c *row) string { return c.What }},
 		{"safe_rate_per_s", func(c *row) string { return positive(c.SafeRate) }},
 		{"instances", func(c *row) string { return positive(float64(c.Instances)) }},

@@ -11,7 +11,7 @@ import (
 
 // sweepDocument is the report of measured trials over a grid or a matrix.
 func sweepDocument(s *design.Swept, e Engines) Document {
-	d := Document{Title: sweptTitle(s), Data: data(s.Seen, textColumn(Column{Name: "trial_of"}, trialOf))}
+	d := Document{Title: sweptTitle(s), Data: data(s.Seen, figure[measure.Measurement]{"trial_of", trialOf})}
 	if s.Rows == nil {
 		d.add(sweepTable(s.Seen, s.Objective))
 	}
