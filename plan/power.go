@@ -1,5 +1,7 @@
 package plan
 
+import "fmt"
+
 // Power is what the plan draws at the planned load, as modelled from how busy its GPUs are.
 type Power struct {
 	// Rate is the load of one instance, GPUWatts what one of its GPUs draws at it in the
@@ -30,3 +32,19 @@ func NewPower(o *Offer, f *Fleet, rate, gpuWatts, relativeError float64) *Power 
 	}
 	return p
 }
+
+// SetPower notes what the plan draws at the planned load. Energy that is paid beside rented
+// GPUs is then that of this power; what is bought has it in its price, at rated power, as
+// kinds of instances were compared by it.
+func (p *Plan) SetPower(power *Power) {
+	p.Evidence.Power = power
+	if p.Cost.EnergyPerHour == nil || p.Offer.Bought() {
+		return
+	}
+	p.Cost.EnergyPerHour = new(power.FleetKW * p.Offer.PowerPrice)
+	p.Assumptions = append(p.Assumptions, fmt.Sprintf("the energy beside rented GPUs is that of the modelled power at the planned load, %.3g W a GPU within %.0f %%, and of rated power at capacity",
+		power.GPUWatts, 100*power.RelativeError))
+}
+
+// Bought reports whether the offer is priced as GPUs of one's own.
+func (o *Offer) Bought() bool { return len(o.Terms) > 0 && o.Terms[0].Name == Purchase }

@@ -201,10 +201,10 @@ func (p *Plan) assume() {
 	}
 	if p.Cost.EnergyPerHour != nil {
 		part := "not part of the other costs, as who rents pays no power"
-		if len(o.Terms) > 0 && o.Terms[0].Name == Purchase {
+		if o.Bought() {
 			part = "a part of the other costs"
 		}
-		say("power: %.4g W a GPU, always under load, %.4g W of its server, times %.3g for the facility; %s", o.Watts, o.ServerWatts, o.PUE, part)
+		say("power: rated %.4g W a GPU, %.4g W of its server, times %.3g for the facility; %s", o.Watts, o.ServerWatts, o.PUE, part)
 	}
 }
 

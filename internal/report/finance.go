@@ -193,7 +193,11 @@ func addPrices(d *Document, p *plan.Plan) {
 		}
 	}
 	if e := p.Cost.EnergyPerHour; e != nil {
-		items = append(items, fmt.Sprintf("energy: %s per hour at %s per kWh and rated power", money(*e), money(o.PowerPrice)))
+		of := "rated power"
+		if p.Evidence.Power != nil && !o.Bought() {
+			of = "the modelled power at the planned load"
+		}
+		items = append(items, fmt.Sprintf("energy: %s per hour at %s per kWh and %s", money(*e), money(o.PowerPrice), of))
 	}
 	if w := p.Evidence.Power; w != nil && p.Fleet.KW > 0 {
 		items = append(items, fmt.Sprintf("at the planned load these instances draw about %s kW (within %s), as modelled, of %s rated", kilowatts(w.FleetKW), percent(w.RelativeError), kilowatts(p.Fleet.KW)))

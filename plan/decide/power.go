@@ -29,5 +29,5 @@ func (d *Decision) addPower(p *plan.Plan, load float64) {
 	if high.rate > low.rate {
 		watts += (high.watts - low.watts) * (load - low.rate) / (high.rate - low.rate)
 	}
-	p.Evidence.Power = plan.NewPower(&p.Offer, &p.Fleet, load, watts, model.PowerError)
+	p.SetPower(plan.NewPower(&p.Offer, &p.Fleet, load, watts, model.PowerError))
 }
