@@ -158,8 +158,8 @@ func (c completer) values(command, flag, start string) []string {
 	case flag == "table":
 		return []string{report.TrialsSheet, report.AlternativesSheet, report.SensitivitySheet}
 	}
-	for _, s := range slices.Concat(benchShortcuts, shortcuts) {
-		if s.flag == flag && (command == "bench") == slices.Contains(benchShortcuts, s) {
+	for _, s := range shortcutsOf(command) {
+		if s.flag == flag {
 			return c.named(s.key, keys[s.key])
 		}
 	}

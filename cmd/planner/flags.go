@@ -58,6 +58,13 @@ var benchShortcuts = []shortcut{
 	{"seed", "workload.seed", "seed of every draw: --seed 7", false},
 }
 
+func shortcutsOf(command string) []shortcut {
+	if command == "bench" {
+		return benchShortcuts
+	}
+	return shortcuts
+}
+
 // declared are the flags of shortcuts.
 func declared(shortcuts []shortcut) []cli.Flag {
 	return list.Map(shortcuts, func(s shortcut) cli.Flag {
@@ -126,17 +133,13 @@ func overrides(c *cli.Context) ([]config.Override, error) {
 		declared[name] = true
 		_, repeated[name] = f.(*cli.StringSliceFlag)
 	}
-	table := shortcuts
-	if c.Command.Name == "bench" {
-		table = benchShortcuts
-	}
 	if declared["url"] && c.IsSet("url") {
 		out = append(out, config.Override{Flag: "--url", Key: "engine.kind", Value: "attach"})
 		if c.Command.Name != "bench" {
 			out = append(out, config.Override{Flag: "--url", Key: "engine.url", Value: c.String("url")})
 		}
 	}
-	for _, s := range table {
+	for _, s := range shortcutsOf(c.Command.Name) {
 		// A flag of the same name of another kind is the command's own: --gpu of fit
 		// names what was measured.
 		if !declared[s.flag] || repeated[s.flag] != s.many || !c.IsSet(s.flag) {
