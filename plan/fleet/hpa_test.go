@@ -122,6 +122,31 @@ func TestSaturationAnalyser(t *testing.T) {
 	}
 }
 
+// TestPublishedDecisions takes the decisions of llm-d's analyser in the time series that was
+// published with its measured case, minute by minute: the saturation that it saw, the
+// replicas that there were, and those that it wanted, of three to eight.
+func TestPublishedDecisions(t *testing.T) {
+	a := Autoscaler{Kind: Saturation, Analyser: Analyser{Up: 0.55, Down: 0.40, Cap: 2, Smoothing: 0.6}}
+	control := a.start(8, &Policy{Min: 3, Max: 8}).(*saturationControl)
+	for i, look := range []struct {
+		saturation   float64
+		existing, to int
+	}{
+		{0.3461, 7, 4}, {0.235, 6, 4}, {0.1914, 6, 4}, {0.22, 5, 3}, {0.2895, 5, 4}, {0.2743, 4, 3},
+		{0.3785, 4, 4}, {0.3796, 4, 4}, {0.38, 4, 4}, {0.38, 4, 4}, {0.38, 4, 4}, {0.38, 4, 4},
+		{0.372, 4, 4}, {0.3842, 4, 4}, {0.4582, 4, 4}, {0.4236, 4, 4}, {1.237, 4, 7}, {2.543, 7, 8},
+		{1.979, 8, 8}, {0.505, 8, 8}, {0.5197, 8, 8}, {0.3804, 8, 8}, {0.3803, 8, 8}, {0.38, 8, 8},
+		{0.38, 8, 8}, {0.3849, 8, 8}, {0.3814, 8, 8}, {0.3829, 8, 8}, {0.3807, 8, 8}, {0.3807, 8, 8},
+		{0.381, 8, 8}, {0.3811, 8, 8}, {0.3665, 8, 8}, {0.3682, 8, 8}, {0.3694, 8, 8}, {0.3752, 8, 8},
+		{0.3642, 8, 8}, {0.3682, 8, 8}, {0.3457, 8, 8}, {0.34, 8, 7}, {0.3923, 8, 8}, {0.3891, 8, 8},
+		{0.25, 8, 7}, {0, 8, 3},
+	} {
+		if got := min(max(control.analyse(look.saturation, look.existing, look.existing), 3), 8); got != look.to {
+			t.Errorf("look %d at %v of %d replicas: wants %d, wanted were %d", i, look.saturation, look.existing, got, look.to)
+		}
+	}
+}
+
 func close(a, b float64) bool { return a-b < 1e-12 && b-a < 1e-12 }
 
 // TestToZeroAndBack lets KEDA give up the last replica after its cooldown and start the
