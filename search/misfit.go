@@ -1,7 +1,6 @@
 package search
 
 import (
-	"planner/internal/note"
 	"planner/internal/stat"
 )
 
@@ -50,11 +49,10 @@ func (a *assumed) cliff(seen []likelihood) bool {
 	return false
 }
 
-// collapse says that the server completes clearly less when it is pressed than it carried in
-// a trial that measured and met the objective. What was completed is known behind the time
-// that the server takes to fill.
-func (s *MaxRate) collapse() note.Notes {
-	carried, pressed := 0.0, 0.0
+// collapse is the most that the server completed when it was pressed, where that is clearly
+// less than it carried in a trial that measured and met the objective; else pressed is 0. What
+// was completed is known behind the time that the server takes to fill.
+func (s *MaxRate) collapse() (pressed, carried float64) {
 	for _, t := range s.valid() {
 		if t.met && t.measured {
 			carried = max(carried, t.rate)
@@ -71,8 +69,5 @@ func (s *MaxRate) collapse() note.Notes {
 			pressed = most
 		}
 	}
-	if pressed == 0 {
-		return nil
-	}
-	return note.Notes{note.New(note.Collapses, pressed, carried)}
+	return pressed, carried
 }

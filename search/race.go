@@ -124,6 +124,9 @@ func NewRace(cfg RaceConfig) *Race {
 	if len(cfg.Candidates) == 0 {
 		panic("search: race without candidates")
 	}
+	if len(cfg.Search.SLO.Bounds) == 0 && cfg.Strategy == ByPrediction {
+		cfg.Strategy = Grid // what is compared at one rate are latencies
+	}
 	r := &Race{cfg: cfg}
 	for _, p := range cfg.Candidates {
 		r.all = append(r.all, &candidate{prior: p})

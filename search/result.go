@@ -201,14 +201,19 @@ func (s *MaxRate) Result() Result {
 }
 
 // estimate is the minimum's, widened where one curve does not fit all trials
-// of the bound j that limits the rate: by the rates that those say which contradict others.
+// of the bound j that limits the rate: by the rates that those say which contradict others,
+// and by what a server completes that a backlog once formed in, as trials below the limit
+// are too short to show how often one does.
 func (s *MaxRate) estimate(m posteriors, j int, r *Result) Estimate {
 	e := m.estimate(s.cfg.Confidence)
 	b, seen := &s.bounds[j], s.seen[j]
 	if b.cliff(seen) {
 		r.Warnings = append(r.Warnings, note.New(note.Cliff, b.name, 100*cliffWidth))
 	}
-	r.Warnings = append(r.Warnings, s.collapse()...)
+	if pressed, carried := s.collapse(); pressed > 0 {
+		r.Warnings = append(r.Warnings, note.New(note.Collapses, pressed, carried))
+		e.Low, e.Safe = min(e.Low, pressed), min(e.Safe, pressed)
+	}
 	if low, high := b.contradictions(seen); high > 0 {
 		r.Warnings = append(r.Warnings, note.New(note.NonMonotone, b.name))
 		e.Low, e.Safe, e.High = min(e.Low, low), min(e.Safe, low), max(e.High, min(high, e.Value*(1+lost)))

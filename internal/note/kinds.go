@@ -116,7 +116,7 @@ const (
 	Cliff       Kind = "cliff: cliff: {bound} goes from well met to far missed within {within_percent%.0f} % of the rate: the server has a cliff there, or was not the same in all trials"
 	NonMonotone Kind = "non_monotone: non-monotone: no single curve describes all trials of {bound}: the server was not the same in all of them; the interval holds what those say that contradict the others"
 	Collapses   Kind = "collapses: collapse: pressed beyond its limits the server completes at most {pressed_per_s%.3g} requests/s, though it carried {carried_per_s%.3g}: a backlog that has once formed stays " +
-		"until the load is far below the maximum rate, and trials below the limit do not show how often one forms"
+		"until the load is far below the maximum rate, and trials below the limit do not show how often one forms; the safe rate is what it completes then"
 	FewStarts    Kind = "few_starts: the maximum rate was measured well on {starts%d} starts of the engine, too few to tell what it differs by from start to start; that is not in the interval"
 	StartsDiffer Kind = "starts_differ: from start to start of the engine the maximum rate differs by {sigma_percent%.2g} % (standard deviation over {starts%d} starts); interval and safe rate allow for it"
 	OneStart     Kind = "one_start: the engine was started for this search alone: what the maximum rate differs by from start to start is not in the interval"

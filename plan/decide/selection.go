@@ -28,7 +28,7 @@ func newRace(cfg *config.Config, g sweep.Ground, i *instance) *search.Race {
 	}
 	c.OneEngine = !g.Virtual && g.Owned
 	switch strategy := cfg.Search.Strategy; {
-	case strategy == "grid", cfg.Objective.Throughput: // a race compares latencies
+	case strategy == "grid":
 		c.Strategy = search.Grid
 	case strategy == "one-at-a-time":
 		c.Strategy = search.OneAtATime
