@@ -145,7 +145,7 @@ const (
 	compareShare, finalShare = 4, 2
 	// mostUndecided ends a race so many of whose searches ended without any rate.
 	mostUndecided = 3
-	// mostMoves is how often the reference is moved at most, by delta each time.
+	// mostMoves is how often the reference is moved at most.
 	mostMoves = 6
 	// The standard deviation of a gain that is told from one trial of two sets on the same
 	// requests is delta: on M/M/1 queues that differ by 5 %, the statistic told 4 to 10 %. It is

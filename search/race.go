@@ -1,6 +1,7 @@
 package search
 
 import (
+	"math"
 	"time"
 
 	"planner/internal/note"
@@ -145,6 +146,7 @@ func (r *Race) Next() []measure.Trial {
 			limit -= limit / finalShare
 		}
 		if limit > 0 && r.spent >= limit && r.phase < finishing {
+			r.cut()
 			r.conclude(note.Because(note.BudgetSpent))
 		}
 		var batch []measure.Trial
@@ -180,7 +182,7 @@ func (r *Race) Observe(m measure.Measurement) {
 	case m.Rejected.Text != "":
 		c.status, c.reason = Unable, m.Rejected
 	case r.phase == referencing:
-		if !r.reference.move(scoreOf(&m)) {
+		if !r.reference.move(scoreOf(&m), max(delta, r.incumbent.carries.deviation())) {
 			r.phase = comparing
 		}
 	case r.phase == comparing && c.status == underTest:
@@ -286,8 +288,8 @@ func (r *Race) skip(why note.Reason) {
 	}
 }
 
-// crown makes a set the incumbent.
-func (r *Race) crown(c *candidate) {
+// replace makes a set the incumbent.
+func (r *Race) replace(c *candidate) {
 	if old := r.incumbent; old != nil {
 		old.reason = note.Because(note.CarriesLess, old.carries, c.carries)
 		if old.carries.Value > c.carries.Value {
@@ -296,6 +298,11 @@ func (r *Race) crown(c *candidate) {
 	}
 	r.incumbent = c
 	c.status, c.reason = Measured, note.Reason{}
+}
+
+// crown makes a set the incumbent that others are compared with.
+func (r *Race) crown(c *candidate) {
+	r.replace(c)
 	r.phase, r.reference = referencing, referenceLoad{}
 	if len(r.contenders()) == 0 && !r.further() {
 		r.conclude(note.Reason{})
@@ -347,6 +354,26 @@ func (r *Race) refine() []measure.Trial {
 		}
 	}
 	return nil
+}
+
+// cut decides on the promoted sets whose searches the budget leaves no room for, by what is
+// known of them: the final search measures the one that seems best.
+func (r *Race) cut() {
+	for _, c := range r.promoted {
+		if c.status == Unable {
+			continue
+		}
+		c.status = Measured
+		if c.carries = c.search.Result().Estimate; !(c.carries.Value > 0) {
+			best, more := r.incumbent.carries, math.Exp(c.gain.value)
+			c.carries = Estimate{Value: best.Value * more, Low: best.Low * more, High: best.High * more}
+		}
+		c.reason = note.Because(note.CarriesLess, c.carries, r.incumbent.carries)
+		if r.better(c) {
+			r.replace(c)
+		}
+	}
+	r.promoted = nil
 }
 
 // conclude begins the final measurement of the winner and the default.

@@ -29,8 +29,8 @@ type referenceLoad struct {
 }
 
 // move takes what the incumbent showed at the reference and moves it where that
-// tells too little.
-func (m *referenceLoad) move(s showing) (moved bool) {
+// tells too little, by a step of what the incumbent's rate is uncertain by.
+func (m *referenceLoad) move(s showing, step float64) (moved bool) {
 	m.score = s
 	m.moves++
 	switch {
@@ -39,7 +39,7 @@ func (m *referenceLoad) move(s showing) (moved bool) {
 		if m.met || m.moves > mostMoves {
 			return false
 		}
-		m.rate /= 1 + delta
+		m.rate /= 1 + step
 	case s.excess >= 0 || m.moves > mostMoves:
 		return false
 	case m.over > 0:
@@ -48,7 +48,7 @@ func (m *referenceLoad) move(s showing) (moved bool) {
 		return false
 	default:
 		m.met = true
-		m.rate *= 1 + delta
+		m.rate *= 1 + step
 	}
 	return true
 }

@@ -30,7 +30,7 @@ func TestReferenceMoves(t *testing.T) {
 		{24, 24.9, 26}, // a narrow range
 	} {
 		m := referenceLoad{rate: (1 + delta) * c.carries}
-		for m.move(shows(m.rate, c.quiet, c.cliff)) {
+		for m.move(shows(m.rate, c.quiet, c.cliff), delta) {
 		}
 		if m.rate < c.quiet || m.rate > c.cliff || m.score.overloaded {
 			t.Errorf("%+v ended at %+v", c, m)
@@ -43,7 +43,7 @@ func TestReferenceMoves(t *testing.T) {
 func TestReferenceAtASheerCliff(t *testing.T) {
 	for _, start := range []float64{22, 25} {
 		m := referenceLoad{rate: start}
-		for m.move(shows(m.rate, 24, 24)) {
+		for m.move(shows(m.rate, 24, 24), delta) {
 		}
 		if !m.score.overloaded || m.rate < 24 || m.rate > 24*(1+delta) {
 			t.Errorf("%+v", m)
