@@ -21,7 +21,7 @@ type EngineTelemetry struct {
 	EngineTime time.Duration `json:"engine_time_s"`
 	// Engine is the one that served, or that failed; its zero value is one that
 	// never got to serve.
-	Engine Served `json:"engine"`
+	Engine TrialEngine `json:"engine"`
 	// Failure says why the knobs are rejected; nil if they are not.
 	Failure *engine.Failure `json:"failure"`
 	// RoundTrip is the network's.
@@ -52,8 +52,8 @@ type ClientUse struct {
 	PeakInFlight int           `json:"peak_in_flight"`
 }
 
-// Served is an engine as a trial finds it.
-type Served struct {
+// TrialEngine is an engine as a trial finds it.
+type TrialEngine struct {
 	Kind string `json:"kind"`
 	// Command is the command line, without secrets; "" for one that ran already.
 	Command string `json:"command"`
@@ -75,7 +75,7 @@ func newEngineTelemetry(t *measure.Trial) EngineTelemetry {
 
 // serve says which engine the trial runs on.
 func (s *EngineTelemetry) serve(e *engine.Engine, fresh bool) {
-	s.Engine = Served{Kind: e.Kind, Log: e.Log, Fresh: fresh, Without: e.Command.Without, Facts: e.Facts, Cold: e.Cold, Stages: e.Stages}
+	s.Engine = TrialEngine{Kind: e.Kind, Log: e.Log, Fresh: fresh, Without: e.Command.Without, Facts: e.Facts, Cold: e.Cold, Stages: e.Stages}
 	if e.Done() != nil {
 		s.Engine.Command = e.Command.String()
 	}

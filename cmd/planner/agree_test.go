@@ -58,9 +58,7 @@ func TestCommandEngineAgrees(t *testing.T) {
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	for name, text := range map[string]string{"sim.toml": agreeConfig, "live.toml": agreeConfig + agreeLive} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		put(t, filepath.Join(dir, name), text)
 	}
 	virtual, real := maxRate(t, dir, "sim.toml"), maxRate(t, dir, "live.toml", "-o", "run")
 	t.Logf("virtual time: %.4g requests/s (%.4g to %.4g); over a port: %.4g (%.4g to %.4g)", virtual.Value, virtual.Low, virtual.High, real.Value, real.Low, real.High)

@@ -92,9 +92,7 @@ func TestKeysAreNotTold(t *testing.T) {
 			t.Cleanup(server.Close)
 			dir := t.TempDir()
 			for _, name := range []string{"p.toml", "q.toml"} {
-				if err := os.WriteFile(filepath.Join(dir, name), fmt.Appendf(nil, canaryConfig, server.URL), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				put(t, filepath.Join(dir, name), fmt.Appendf(nil, canaryConfig, server.URL))
 			}
 			for _, args := range []string{
 				"bench p.toml --rate 10 --duration 500ms --warm-up 100ms -o bench", "bench p.toml --concurrency 2 --requests 6 --json --verbose",

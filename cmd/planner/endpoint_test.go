@@ -49,9 +49,7 @@ func secureServer(t *testing.T, http2 bool) (url, authority string, seen func() 
 	t.Cleanup(s.Close)
 	authority = filepath.Join(t.TempDir(), "authority.pem")
 	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-	if err := os.WriteFile(authority, block, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	put(t, authority, block)
 	return s.URL, authority, func() []seenRequest {
 		mu.Lock()
 		defer mu.Unlock()
@@ -95,9 +93,7 @@ func TestSecureEndpoint(t *testing.T) {
 				url, authority, seen := secureServer(t, http2)
 				file := fmt.Sprintf("[engine]\nkind = \"attach\"\nurl = %q\napi = %q\nstream = %v\napi_key_env = \"TEST_KEY\"\nheaders = { \"X-Route\" = \"a b\" }\n"+
 					"[workload]\nprompt = { dist = \"fixed\", value = 12 }\noutput = { dist = \"fixed\", value = 3 }\n", url, api, http2)
-				if err := os.WriteFile(filepath.Join(dir, "c.toml"), []byte(file), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				put(t, filepath.Join(dir, "c.toml"), file)
 				load := []string{"--concurrency", "2", "--requests", "6", "--json"}
 				flags := append(load, "--url", url+"/v1", "--api", api, "--workload", "chat", "--set", "engine.api_key_env=TEST_KEY", "--set", "engine.stream="+fmt.Sprint(http2),
 					"--set", `engine.headers={"X-Route"="a b"}`, "--set", `workload.prompt={dist="fixed",value=12}`, "--set", `workload.output={dist="fixed",value=3}`)
@@ -197,9 +193,7 @@ func TestVocabularyOfModel(t *testing.T) {
 	file := fmt.Sprintf("[model]\nconfig = \"config.json\"\n[engine]\nkind = \"attach\"\nurl = %q\n"+
 		"[workload]\nprompt = { dist = \"fixed\", value = 200 }\noutput = { dist = \"fixed\", value = 3 }\n", s.URL)
 	for name, text := range map[string]string{"config.json": shape, "c.toml": file} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		put(t, filepath.Join(dir, name), text)
 	}
 	m := measuredBy(t, planner(t, dir, "bench", "c.toml", "--model", "m", "--dialect", "vllm", "--concurrency", "2", "--requests", "6", "--json"))
 	if m.Failed > 0 || most.Load() < 1500 || most.Load() >= 2048 {

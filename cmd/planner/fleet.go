@@ -233,7 +233,7 @@ const mostRequests = 10_000_000
 
 // measuredStart takes the stages of a start from the run folder that the configuration
 // names: of those that were started, the one of median length.
-func measuredStart(f *config.Fleet) error {
+func measuredStart(f *config.FleetSettings) error {
 	if f.StartUpRun == "" {
 		return nil
 	}
@@ -245,7 +245,7 @@ func measuredStart(f *config.Fleet) error {
 	if err != nil {
 		return usagef("fleet.start_up: %w", err)
 	}
-	var starts []sweep.Served
+	var starts []sweep.TrialEngine
 	for _, t := range seen {
 		if t.Engine.Fresh && t.Engine.Cold > 0 {
 			starts = append(starts, t.Engine)
@@ -254,13 +254,13 @@ func measuredStart(f *config.Fleet) error {
 	if len(starts) == 0 {
 		return usagef("fleet.start_up: %s has no engine whose start was measured; want a run that started engines, or the stages themselves", f.StartUpRun)
 	}
-	slices.SortFunc(starts, func(a, b sweep.Served) int { return cmp.Compare(a.Cold, b.Cold) })
+	slices.SortFunc(starts, func(a, b sweep.TrialEngine) int { return cmp.Compare(a.Cold, b.Cold) })
 	f.Policy.StartUp = startOf(starts[len(starts)/2])
 	return nil
 }
 
 // startOf sorts the stages of a measured start by what their names say.
-func startOf(s sweep.Served) fleet.StartUp {
+func startOf(s sweep.TrialEngine) fleet.StartUp {
 	out := fleet.StartUp{Init: s.Cold}
 	for _, stage := range s.Stages {
 		name := strings.ToLower(stage.Name)

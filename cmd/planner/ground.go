@@ -35,7 +35,7 @@ func (p *program) ground(r *run, cfg *config.Config) (sweep.Ground, error) {
 	client := clientOf(cfg, flags.values["dialect"])
 	see := func(event any) { r.see(event) }
 	if r.cfg.Run.Command == "bench" && cfg.Engine.Kind == "attach" {
-		e := &sweep.Endpoint{Settings: engineSettings(cfg), Client: *client, See: see}
+		e := &sweep.Attached{Settings: engineSettings(cfg), Client: *client, See: see}
 		r.settle = append(r.settle, func(f *sweep.Folder) { e.Folder = f })
 		return e.Ground(), nil
 	}

@@ -111,15 +111,15 @@ func kernelNotes(cfg *config.Config) []string {
 		"what engine.graphs, graph_tokens, moe_backend, allreduce_fusion and sampler say"}
 }
 
-// said is what the server of trials said of itself.
-type said struct {
+// serverFacts is what the server of trials said of itself.
+type serverFacts struct {
 	version  string
 	kvTokens int
 }
 
 // serverSaid is what the trials of a set of knobs tell of their server.
-func serverSaid(trials []measure.Measurement, k measure.Knobs) said {
-	var s said
+func serverSaid(trials []measure.Measurement, k measure.Knobs) serverFacts {
+	var s serverFacts
 	for i := range trials {
 		server := &trials[i].Server
 		s.version = cmp.Or(s.version, server.Engine.Version)

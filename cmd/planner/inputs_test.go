@@ -22,9 +22,7 @@ func TestInputsAreBounded(t *testing.T) {
 	dir := runsIn(t)
 	planned(t, dir, slices.Concat([]string{"estimate", "p.toml", "--set", "search.budget=8m", "--records", "-o", filepath.Join(dir, "run")}, single)...)
 	for name, data := range hostileFiles(t) {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		put(t, filepath.Join(dir, name), data)
 	}
 	for args, want := range map[string]string{
 		"estimate nested.toml":    "nested.toml:1: holds more than 64 tables, lists or keys within each other",
@@ -128,9 +126,7 @@ func bomb(t *testing.T, folder string) {
 		t.Fatal(names, err)
 	}
 	for _, name := range names {
-		if err := os.WriteFile(name, b.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		put(t, name, b.Bytes())
 	}
 }
 
@@ -145,9 +141,7 @@ func copyRun(t *testing.T, from, to string) {
 		name, data = "journal.jsonl", bytes.Repeat([]byte("{}\n"), 400_000)
 		os.Remove(filepath.Join(to, storedFile))
 	}
-	if err := os.WriteFile(filepath.Join(to, name), data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, filepath.Join(to, name), data)
 }
 
 // TestSecondSignalEndsReading: a command that waits for a pipe to which nobody writes ends

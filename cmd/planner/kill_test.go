@@ -170,9 +170,7 @@ func TestEndIsWrittenLast(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := os.WriteFile(filepath.Join(folder, "plots", ".tmp-half"), []byte("half"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		put(t, filepath.Join(folder, "plots", ".tmp-half"), "half")
 		if again, _ := planned(t, dir, "resume", folder); again != code {
 			t.Errorf("with %d files left: exit code %d, was %d", left, again, code)
 		}
@@ -195,9 +193,7 @@ func written(t *testing.T, path string) time.Time {
 func configured(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "p.toml"), []byte(killConfig), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	put(t, filepath.Join(dir, "p.toml"), killConfig)
 	return dir
 }
 

@@ -88,9 +88,7 @@ func newLive(t *testing.T, misbehave string, edits ...string) *live {
 	l.mark = "FAKE_MARK=" + mark
 	l.env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
 	text := strings.NewReplacer(edits...).Replace(fmt.Sprintf(liveConfig, misbehave, filepath.Join(l.dir, "state"), mark))
-	if err := os.WriteFile(filepath.Join(l.dir, "p.toml"), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	put(t, filepath.Join(l.dir, "p.toml"), text)
 	return l
 }
 

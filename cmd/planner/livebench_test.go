@@ -49,9 +49,7 @@ func TestLiveCompare(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := strings.Replace(string(text), "max_num_seqs = 16", "max_num_seqs = 8", 1)
-	if err := os.WriteFile(filepath.Join(l.dir, "b.toml"), []byte(other), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	put(t, filepath.Join(l.dir, "b.toml"), other)
 	code, out, told := l.run(t, "compare", "p.toml", "b.toml", "--rate", "40", "--rounds", "2", "--duration", "400ms", "--warm-up", "100ms", "-o", "run")
 	if code != exitUndecided && code != exitDone || !strings.Contains(out, "CLIENT AND SERVER") || strings.Count(told, "starting: ") != 3 {
 		t.Errorf("exit code %d\n%s\n%s", code, out, told)

@@ -64,3 +64,11 @@ func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("exit code %d, want %s", got, want)
 	}
 }
+
+// put writes a file.
+func put[T string | []byte](t testing.TB, file string, data T) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(data), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

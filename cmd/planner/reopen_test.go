@@ -21,9 +21,7 @@ func TestDamagedAnswerIsMadeAgain(t *testing.T) {
 	whole := filepath.Join(dir, "whole")
 	code, out := planned(t, dir, slices.Concat([]string{"estimate", "p.toml", "-o", whole}, single)...)
 	damage := func(folder string) {
-		if err := os.WriteFile(filepath.Join(folder, storedFile), []byte(`{"exit_code": 0, "ans`), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		put(t, filepath.Join(folder, storedFile), `{"exit_code": 0, "ans`)
 	}
 	cut := filepath.Join(dir, "cut")
 	killed(t, whole, cut)
@@ -43,9 +41,7 @@ func TestDamagedAnswerIsMadeAgain(t *testing.T) {
 	}
 	storedAnswer(t, whole) // whole again since the run was resumed
 	results, imported := filepath.Join(dir, "results.csv"), filepath.Join(dir, "imported")
-	if err := os.WriteFile(results, []byte("rate_per_s,ttft_p50_ms\n1,20\n2,30\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, results, "rate_per_s,ttft_p50_ms\n1,20\n2,30\n")
 	planned(t, dir, "import", results, "-o", imported)
 	damage(imported)
 	var stdout, stderr bytes.Buffer
@@ -110,9 +106,7 @@ func TestLinksAreNotFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	precious := filepath.Join(outside, "precious")
-	if err := os.WriteFile(precious, []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	put(t, precious, "precious")
 	for _, name := range []string{"journal.jsonl", "config.toml", "run.json", storedFile, "report.txt", "plan.json", "plots", "plots/01-latency.png"} {
 		folder := filepath.Join(dir, "linked")
 		if err := errors.Join(os.RemoveAll(folder), os.CopyFS(folder, os.DirFS(whole)), os.Remove(filepath.Join(folder, storedFile)),

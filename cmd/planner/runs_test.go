@@ -211,9 +211,7 @@ func runsIn(t *testing.T) string {
 		"p.toml": simulatedConfig, "our.toml": ourCatalog,
 		"b.toml": strings.Replace(simulatedConfig, "gpu_memory_utilization = 0.9", "gpu_memory_utilization = 0.8", 1),
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		put(t, filepath.Join(dir, name), text)
 	}
 	return dir
 }
@@ -261,9 +259,7 @@ func killed(t *testing.T, whole, cut string) string {
 	journal := read(t, filepath.Join(whole, sweep.JournalFile))
 	lines := strings.SplitAfter(journal, "\n")
 	kept := strings.Join(lines[:len(lines)/2], "")
-	if err := os.WriteFile(filepath.Join(cut, sweep.JournalFile), []byte(kept), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	put(t, filepath.Join(cut, sweep.JournalFile), kept)
 	return journal
 }
 
@@ -321,9 +317,7 @@ func TestRunsAreNotWrittenOver(t *testing.T) {
 		file := filepath.Join(dir, "p.toml")
 		if args[0] == "import" {
 			file = filepath.Join(dir, "results.csv")
-			if err := os.WriteFile(file, []byte("rate_per_s,ttft_p50_ms\n1,20\n2,30\n"), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			put(t, file, "rate_per_s,ttft_p50_ms\n1,20\n2,30\n")
 		}
 		var stdout, stderr bytes.Buffer
 		code := execute(t.Context(), slices.Concat([]string{"planner"}, args, []string{file, "-o", taken}), &stdout, &stderr, &interrupts{})

@@ -19,14 +19,14 @@ type Config struct {
 	RateOf    workload.RateOf
 	Objective measure.SLO
 	Model     ServedModel
-	Hardware
+	HardwareSettings
 	Engine   EngineSettings
 	Cluster  Cluster
 	Space    Space
 	Workload workload.Workload
-	Search   Search
+	Search   SearchSettings
 	// Fleet is what is replayed in time.
-	Fleet Fleet
+	Fleet FleetSettings
 	// OutputDir is where run folders are made, relative to the current folder.
 	OutputDir string
 	// Run is how the run folder was made whose configuration this is; its zero value
@@ -38,8 +38,8 @@ type Config struct {
 	draft draft
 }
 
-// Hardware is what there is to serve on.
-type Hardware struct {
+// HardwareSettings is what there is to serve on.
+type HardwareSettings struct {
 	// GPUs lists what to compare, in the order of the configuration.
 	GPUs []GPU
 	// PowerPrice is in US dollars per kWh; 0 means that power is not counted.
@@ -53,8 +53,8 @@ type Hardware struct {
 type draft struct {
 	need        Need
 	objective   string
-	job         job
-	limits      limits
+	job         batchJob
+	limits      sloLimits
 	model       string
 	gpus        []string
 	price       eachGPU[float64]

@@ -17,8 +17,8 @@ import (
 	"planner/sweep/workload"
 )
 
-// Fleet is a fleet in time: its traffic, how it is run, and what may go wrong.
-type Fleet struct {
+// FleetSettings is a fleet in time: its traffic, how it is run, and what may go wrong.
+type FleetSettings struct {
 	Policy  fleet.Policy
 	Nodes   fleet.Nodes
 	Retries int
@@ -44,8 +44,8 @@ type FleetStage struct {
 }
 
 // unreadFleet is a fleet of which nothing has been given yet.
-func unreadFleet() Fleet {
-	return Fleet{Policy: fleet.Policy{Min: 1, Max: 8, Router: fleet.LeastInFlight, LoadCap: 1.25, Drain: 30 * time.Second,
+func unreadFleet() FleetSettings {
+	return FleetSettings{Policy: fleet.Policy{Min: 1, Max: 8, Router: fleet.LeastInFlight, LoadCap: 1.25, Drain: 30 * time.Second,
 		StartUp: fleet.StartUp{Init: 100 * time.Second}, Autoscaler: usualAutoscaler()}}
 }
 
@@ -99,7 +99,7 @@ func pairOf(first, second string, a, b *time.Duration) binding {
 }
 
 // startUp is a duration, a table of stages, or a run folder.
-func (f *Fleet) startUp() binding {
+func (f *FleetSettings) startUp() binding {
 	stages := tableWith(func(s *fleet.StartUp) []row {
 		took := orNothing(durationIn(atLeast(0)))
 		return []row{{"init", "", took.in(&s.Init)}, {"weights", "", took.in(&s.Weights)}, {"compile", "", took.in(&s.Compile)},
@@ -201,7 +201,9 @@ func (r *reader) resolveFleet(c *Config) {
 }
 
 // InTime reports whether traffic in time is given.
-func (f *Fleet) InTime() bool { return len(f.Stages) > 0 || f.ProfileFile != "" || f.Daily.Peak > 0 }
+func (f *FleetSettings) InTime() bool {
+	return len(f.Stages) > 0 || f.ProfileFile != "" || f.Daily.Peak > 0
+}
 
 // checkTraffic wants one source of traffic, and reads a profile.
 func (r *reader) checkTraffic(c *Config) {
@@ -313,7 +315,7 @@ func readProfile(name string, in io.Reader) (workload.Profile, error) {
 }
 
 // Traffic is the fleet's traffic as a rate over time; nil where a trace is replayed.
-func (f *Fleet) Traffic() workload.Profile {
+func (f *FleetSettings) Traffic() workload.Profile {
 	p := f.Profile
 	for _, s := range f.Stages {
 		p = append(p, workload.RateStep{Rate: s.Rate, Length: s.Length})

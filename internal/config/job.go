@@ -11,9 +11,9 @@ import (
 // throughput is the objective without a limit on any latency.
 const throughput = "throughput"
 
-// job is what is to be done where no latency has a limit: so many tokens a day, or so many
+// batchJob is what is to be done where no latency has a limit: so many tokens a day, or so many
 // requests until a deadline.
-type job struct {
+type batchJob struct {
 	tokens, requests float64
 	deadline         time.Duration
 }

@@ -48,7 +48,7 @@ func unread() *Config {
 			Launch:   Launch{Launcher: "local", ReadyTimeout: 20 * time.Minute},
 		},
 		Workload:  workload.Workload{Turns: 1, Arrivals: workload.Poisson, Burstiness: 1, Timeout: 30 * time.Minute, Seed: 1},
-		Search:    Search{Precision: 0.10, Confidence: 0.90, Warmup: Auto, Trial: Auto, Strategy: "race"},
+		Search:    SearchSettings{Precision: 0.10, Confidence: 0.90, Warmup: Auto, Trial: Auto, Strategy: "race"},
 		Cluster:   usualCluster(),
 		Fleet:     unreadFleet(),
 		OutputDir: "runs",

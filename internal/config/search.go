@@ -2,8 +2,8 @@ package config
 
 import "time"
 
-// Search says how far to go in finding a maximum rate.
-type Search struct {
+// SearchSettings says how far to go in finding a maximum rate.
+type SearchSettings struct {
 	// Precision is the half-width of the interval on the maximum rate, relative.
 	Precision float64
 	// Confidence of that interval.

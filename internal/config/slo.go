@@ -22,15 +22,15 @@ func goodput() codec[measure.Bound] {
 	}, "share")
 }
 
-// limits are those of an objective. A table of a latency, by statistic, is nil, and that
+// sloLimits are those of an objective. A table of a latency, by statistic, is nil, and that
 // on goodput unset, where none was given.
-type limits struct {
+type sloLimits struct {
 	latency [measure.Goodput]map[string]time.Duration
 	goodput *measure.Bound
 }
 
 // rows are the keys of all limits.
-func (l *limits) rows() []row {
+func (l *sloLimits) rows() []row {
 	var rows []row
 	for i, m := range measure.MetricTable {
 		r := row{name: m.Name, comment: m.Help}
@@ -45,7 +45,7 @@ func (l *limits) rows() []row {
 }
 
 // goodputs ties the key of that limit.
-func (l *limits) goodputs() binding {
+func (l *sloLimits) goodputs() binding {
 	return binding{func(n input) {
 		var b measure.Bound
 		if goodput().in(&b).take(n); b.Quantile == 0 {
@@ -65,7 +65,7 @@ func (l *limits) goodputs() binding {
 
 // classRows are the keys of the limits of one class, where an empty table says that there
 // is none. Times between tokens come without their requests, and have no limit a class.
-func (l *limits) classRows() []row {
+func (l *sloLimits) classRows() []row {
 	var rows []row
 	for i, k := range l.rows() {
 		metric, take, text := measure.Metric(i+1), k.take, k.text
@@ -91,7 +91,7 @@ func (l *limits) classRows() []row {
 }
 
 // given reports whether a limit, or that there is none, was given.
-func (l *limits) given(m measure.Metric) bool {
+func (l *sloLimits) given(m measure.Metric) bool {
 	if m == measure.Goodput {
 		return l.goodput != nil
 	}
@@ -99,7 +99,7 @@ func (l *limits) given(m measure.Metric) bool {
 }
 
 // or takes what was not given from others.
-func (l limits) or(others limits) limits {
+func (l sloLimits) or(others sloLimits) sloLimits {
 	for m := range l.latency {
 		if l.latency[m] == nil {
 			l.latency[m] = others.latency[m]
@@ -110,7 +110,7 @@ func (l limits) or(others limits) limits {
 }
 
 // bounds lists the limits as those of a class, or of all requests for "".
-func (l limits) bounds(class string) []measure.Bound {
+func (l sloLimits) bounds(class string) []measure.Bound {
 	var out []measure.Bound
 	for m, of := range l.latency {
 		for stat, limit := range of {
@@ -132,11 +132,11 @@ func (d *draft) bounds() []measure.Bound {
 	if !slices.ContainsFunc(d.mix, func(of component) bool { return of.slo != nil }) {
 		return d.limits.bounds("")
 	}
-	everyone, each := limits{}, d.limits
+	everyone, each := sloLimits{}, d.limits
 	everyone.latency[measure.ITL], each.latency[measure.ITL] = d.limits.latency[measure.ITL], nil
 	out := everyone.bounds("")
 	for _, of := range d.mix {
-		own := limits{}
+		own := sloLimits{}
 		if of.slo != nil {
 			own = *of.slo
 		}

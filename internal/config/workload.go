@@ -29,7 +29,7 @@ func prefix() codec[workload.Prefix] {
 // component is a class of a mix, with limits where it has any of its own.
 type component struct {
 	shape workload.Shape
-	slo   *limits
+	slo   *sloLimits
 }
 
 // rows are the keys of a class in a mix. Its class is printed by what it stands for.
@@ -54,7 +54,7 @@ func (c *component) rows() []row {
 // limits ties the key of the class's own limits.
 func (c *component) limits() binding {
 	return binding{func(n input) {
-		c.slo = &limits{}
+		c.slo = &sloLimits{}
 		n.takeTable(c.slo.classRows())
 	}, func() string {
 		if c.slo == nil {

@@ -129,11 +129,11 @@ func (x *Exporter) Close() error {
 type gauge struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
-	value func(*state) float64
+	value func(*snapshot) float64
 }
 
-// state is what the page is made of.
-type state struct {
+// snapshot is what the page is made of.
+type snapshot struct {
 	load.Interim
 	sums
 	running bool
@@ -151,28 +151,28 @@ func ttft() *prometheus.Desc {
 }
 
 var gauges = []gauge{
-	{desc("trial_running", "Whether a load test runs."), prometheus.GaugeValue, func(s *state) float64 {
+	{desc("trial_running", "Whether a load test runs."), prometheus.GaugeValue, func(s *snapshot) float64 {
 		if s.running {
 			return 1
 		}
 		return 0
 	}},
 	{desc("trial_elapsed_seconds", "Time since the load test began."), prometheus.GaugeValue,
-		func(s *state) float64 { return s.Elapsed.Seconds() }},
+		func(s *snapshot) float64 { return s.Elapsed.Seconds() }},
 	{desc("trial_left_seconds", "What remains of its schedule; -1 of a closed loop."), prometheus.GaugeValue,
-		func(s *state) float64 { return max(s.Left.Seconds(), -1) }},
+		func(s *snapshot) float64 { return max(s.Left.Seconds(), -1) }},
 	{desc("offered_requests_per_second", "Rate that is asked for; 0 of a closed loop."), prometheus.GaugeValue,
-		func(s *state) float64 { return s.offered }},
+		func(s *snapshot) float64 { return s.offered }},
 	{desc("sent_requests_per_second", "Requests that left in the last whole second."), prometheus.GaugeValue,
-		func(s *state) float64 { return s.Rate }},
+		func(s *snapshot) float64 { return s.Rate }},
 	{desc("requests_in_flight", "Requests that left and did not end."), prometheus.GaugeValue,
-		func(s *state) float64 { return float64(s.InFlight) }},
+		func(s *snapshot) float64 { return float64(s.InFlight) }},
 	{desc("requests_sent_total", "Requests that left, warm-up included."), prometheus.CounterValue,
-		func(s *state) float64 { return float64(s.sent) }},
+		func(s *snapshot) float64 { return float64(s.sent) }},
 	{desc("requests_done_total", "Requests that ended in any way."), prometheus.CounterValue,
-		func(s *state) float64 { return float64(s.done) }},
+		func(s *snapshot) float64 { return float64(s.done) }},
 	{desc("requests_failed_total", "Requests without a good end."), prometheus.CounterValue,
-		func(s *state) float64 { return float64(s.failed) }},
+		func(s *snapshot) float64 { return float64(s.failed) }},
 }
 
 // Describe is that of a [prometheus.Collector].
@@ -196,10 +196,10 @@ func (x *Exporter) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-func (x *Exporter) state() state {
+func (x *Exporter) state() snapshot {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	s := state{Interim: x.last, sums: x.past, offered: x.trial.Rate}
+	s := snapshot{Interim: x.last, sums: x.past, offered: x.trial.Rate}
 	if x.test != nil {
 		s.Interim, s.running = x.test.Interim(), true
 		s.sums = sums{s.sent + s.Sent, s.done + s.Done, s.failed + s.Failed}

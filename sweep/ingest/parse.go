@@ -147,17 +147,17 @@ func plainValue(v any) any {
 	return v
 }
 
-// row is one of CSV, and the line in which it begins.
-type row struct {
+// csvRow is one of CSV, and the line in which it begins.
+type csvRow struct {
 	line  int
 	cells []string
 }
 
 // table reads the rows of CSV.
-func table(data []byte) iter.Seq2[row, error] {
-	return func(yield func(row, error) bool) {
+func table(data []byte) iter.Seq2[csvRow, error] {
+	return func(yield func(csvRow, error) bool) {
 		if err := input.CheckJSON(data, ",\n", mostValues); err != nil {
-			yield(row{}, err)
+			yield(csvRow{}, err)
 			return
 		}
 		r := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
@@ -169,11 +169,11 @@ func table(data []byte) iter.Seq2[row, error] {
 			case err == io.EOF:
 				return
 			case errors.As(err, &wrong):
-				yield(row{}, &lineError{wrong.Line, wrong.Err})
+				yield(csvRow{}, &lineError{wrong.Line, wrong.Err})
 				return
 			}
 			line, _ := r.FieldPos(0)
-			if !yield(row{line, cells}, nil) {
+			if !yield(csvRow{line, cells}, nil) {
 				return
 			}
 		}
@@ -188,14 +188,14 @@ const (
 )
 
 // missing says that a row has not the cells that its header names.
-func (r row) missing(header []string) error {
+func (r csvRow) missing(header []string) error {
 	return &lineError{r.line, fmt.Errorf("%d cells, the header has %d", len(r.cells), len(header))}
 }
 
 var errManyNames = fmt.Errorf("more than %d names, which is the most that is read of such a file", mostNames)
 
 // under makes an object of the cells of a row under the names of a header; empty ones are left out.
-func (r row) under(header []string) (*fastjson.Value, error) {
+func (r csvRow) under(header []string) (*fastjson.Value, error) {
 	switch {
 	case len(header) > mostColumns:
 		return nil, &lineError{r.line, fmt.Errorf("more than %d columns, which is the most that is read of a table", mostColumns)}

@@ -23,19 +23,19 @@ type conversations struct {
 	ended   map[int]bool
 	waiting map[int][]*message
 	// answers holds what was said, by its content.
-	answers map[workload.Content]said
+	answers map[workload.Content]priorAnswer
 	// unnamed counts the answers without token ids.
 	unnamed int
 }
 
-// said is an answer as a later turn repeats it.
-type said struct {
+// priorAnswer is an answer as a later turn repeats it.
+type priorAnswer struct {
 	text string
 	ids  []int32
 }
 
 func newConversations(schedule []workload.Request) *conversations {
-	c := &conversations{awaited: map[int]bool{}, ended: map[int]bool{}, waiting: map[int][]*message{}, answers: map[workload.Content]said{}}
+	c := &conversations{awaited: map[int]bool{}, ended: map[int]bool{}, waiting: map[int][]*message{}, answers: map[workload.Content]priorAnswer{}}
 	for i := range schedule {
 		if p := schedule[i].Parent; p > 0 {
 			c.awaited[p] = true
@@ -71,7 +71,7 @@ func (c *conversations) end(r *workload.Request, answer *received) []*message {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if r.Generated != 0 {
-		c.answers[r.Generated] = said{string(answer.text), slices.Clone(answer.ids)}
+		c.answers[r.Generated] = priorAnswer{string(answer.text), slices.Clone(answer.ids)}
 		if len(answer.ids) == 0 {
 			c.unnamed++
 		}
@@ -83,9 +83,9 @@ func (c *conversations) end(r *workload.Request, answer *received) []*message {
 }
 
 // answer returns the answer with a content, empty where there is none.
-func (c *conversations) answer(of workload.Content) said {
+func (c *conversations) answer(of workload.Content) priorAnswer {
 	if c == nil {
-		return said{}
+		return priorAnswer{}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -251,7 +251,7 @@ func (f *inFlight) ended(err error, at time.Time) error {
 }
 
 // take takes one event that came with the read at at.
-func (f *inFlight) take(ev event, at time.Time) error {
+func (f *inFlight) take(ev sseEvent, at time.Time) error {
 	c := &f.answer
 	if ev.failure {
 		return failed(measure.StreamError, cmp.Or(f.decoder.wordsIn(ev.data), "error event without a message"))

@@ -27,7 +27,7 @@ type Test struct {
 	// idle lends out the buffers of requests.
 	idle          sync.Pool
 	conversations *conversations
-	monitor       *monitor
+	monitor       *trialMonitor
 	flying        sync.WaitGroup
 
 	// done is closed when the trial is over; the result may be read then.

@@ -7,9 +7,9 @@ import (
 	"planner/sweep/measure"
 )
 
-// event is one server-sent event. Its data is valid until the next call of the
+// sseEvent is one server-sent event. Its data is valid until the next call of the
 // reader.
-type event struct {
+type sseEvent struct {
 	data []byte
 	// failure is set when the event is of the type "error".
 	failure bool
@@ -51,11 +51,11 @@ func (s *sseReader) feed(span []byte) { s.in = span }
 
 // next returns the next complete event of what was fed; false when there is
 // none. An error is final.
-func (s *sseReader) next() (event, bool, error) {
+func (s *sseReader) next() (sseEvent, bool, error) {
 	for {
 		line, ok, err := s.nextLine()
 		if err != nil || !ok {
-			return event{}, false, err
+			return sseEvent{}, false, err
 		}
 		if len(line) == 0 {
 			if ev, ok := s.dispatch(); ok {
@@ -64,19 +64,19 @@ func (s *sseReader) next() (event, bool, error) {
 			continue
 		}
 		if err := s.field(line); err != nil {
-			return event{}, false, err
+			return sseEvent{}, false, err
 		}
 	}
 }
 
 // end returns the event that the end of the stream left without a blank line.
 // The standard drops it; servers that end so are common enough to be heard.
-func (s *sseReader) end() (event, bool, error) {
+func (s *sseReader) end() (sseEvent, bool, error) {
 	if len(s.line) > 0 {
 		line := s.line
 		s.line = nil
 		if err := s.field(line); err != nil {
-			return event{}, false, err
+			return sseEvent{}, false, err
 		}
 	}
 	ev, ok := s.dispatch()
@@ -153,8 +153,8 @@ func (s *sseReader) own() {
 	}
 }
 
-func (s *sseReader) dispatch() (event, bool) {
-	ev, ok := event{data: s.data, failure: s.failure}, s.hasData || s.failure
+func (s *sseReader) dispatch() (sseEvent, bool) {
+	ev, ok := sseEvent{data: s.data, failure: s.failure}, s.hasData || s.failure
 	s.data, s.joined, s.hasData, s.failure = nil, s.joined[:0], false, false
 	return ev, ok
 }

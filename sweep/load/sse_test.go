@@ -15,7 +15,7 @@ const maxEvent = 1 << 20
 func collect(spans ...string) ([]string, error) {
 	s := sseReader{limit: maxEvent}
 	var out []string
-	take := func(ev event) {
+	take := func(ev sseEvent) {
 		mark := ""
 		if ev.failure {
 			mark = "!"

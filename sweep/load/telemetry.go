@@ -121,10 +121,10 @@ const (
 	askEvery = 250 * time.Millisecond
 )
 
-// monitor looks after a running load test: it ends each second of the record,
+// trialMonitor looks after a running load test: it ends each second of the record,
 // asks whether the trial is to be aborted, and notices when the process stood
 // still. What it found may be read once it was stopped.
-type monitor struct {
+type trialMonitor struct {
 	test   *Test
 	before resources
 	quit   chan struct{}
@@ -134,13 +134,13 @@ type monitor struct {
 	aborted note.Reason
 }
 
-func newMonitor(t *Test) *monitor {
-	m := &monitor{test: t, before: readResources(), quit: make(chan struct{})}
+func newMonitor(t *Test) *trialMonitor {
+	m := &trialMonitor{test: t, before: readResources(), quit: make(chan struct{})}
 	m.over.Go(m.look)
 	return m
 }
 
-func (m *monitor) look() {
+func (m *trialMonitor) look() {
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
 	last, second, asked := time.Now(), time.Now(), time.Now()
@@ -167,7 +167,7 @@ func (m *monitor) look() {
 }
 
 // ask ends the trial if the client says so.
-func (m *monitor) ask(now time.Time) {
+func (m *trialMonitor) ask(now time.Time) {
 	t := m.test
 	if t.client.Abort == nil || m.aborted.Text != "" {
 		return
@@ -178,7 +178,7 @@ func (m *monitor) ask(now time.Time) {
 	}
 }
 
-func (m *monitor) stop() {
+func (m *trialMonitor) stop() {
 	close(m.quit)
 	m.over.Wait()
 }

@@ -117,9 +117,9 @@ func newHTTPSTransport(ctx context.Context, e *target, conf *tls.Config) *httpsT
 // may read a request's body when the answer has come already.
 func (t *httpsTransport) send(m *message, deadline time.Time) (response, error) {
 	if t.resends() >= resendLimit {
-		return t.try(t.fresh, m, deadline, &attempt{})
+		return t.try(t.fresh, m, deadline, &connUse{})
 	}
-	a, begin := attempt{}, time.Now()
+	a, begin := connUse{}, time.Now()
 	r, err := t.try(t.kept, m, deadline, &a)
 	// net/http closes a connection itself when it sees the close of the server.
 	stale := err != nil && (isStale(err) || errors.Is(err, net.ErrClosed))
@@ -127,14 +127,14 @@ func (t *httpsTransport) send(m *message, deadline time.Time) (response, error) 
 		return r, err
 	}
 	t.resent.Add(1)
-	return t.try(t.fresh, m, deadline, &attempt{})
+	return t.try(t.fresh, m, deadline, &connUse{})
 }
 
-// attempt is what is known of one way of a request: whether its connection had been in
+// connUse is what is known of one way of a request: whether its connection had been in
 // use, and whether any byte of an answer came on it.
-type attempt struct{ reused, heard atomic.Bool }
+type connUse struct{ reused, heard atomic.Bool }
 
-func (t *httpsTransport) try(via *http.Transport, m *message, deadline time.Time, a *attempt) (response, error) {
+func (t *httpsTransport) try(via *http.Transport, m *message, deadline time.Time, a *connUse) (response, error) {
 	ctx, cancel := t.ctx, context.CancelFunc(func() {})
 	if !deadline.IsZero() {
 		ctx, cancel = context.WithDeadline(ctx, deadline)

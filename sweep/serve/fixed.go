@@ -32,14 +32,14 @@ type fixed struct {
 	times    Fixed
 	seed     uint64
 	requests int
-	waiting  []*job
-	serving  []*job // the one with the next token last
+	waiting  []*fixedRequest
+	serving  []*fixedRequest // the one with the next token last
 	// idle holds the times since when slots that serve nobody are free.
 	idle []time.Duration
 }
 
-// job is one request in a fixed backend.
-type job struct {
+// fixedRequest is one request in a fixed backend.
+type fixedRequest struct {
 	id                     int
 	arrived, started, next time.Duration
 	begun                  bool
@@ -53,7 +53,7 @@ func newFixed(times Fixed, seed uint64) *fixed {
 
 // Submit puts a request at the end of the queue; any can be served.
 func (f *fixed) Submit(at time.Duration, q workload.Request) (int, bool) {
-	j := &job{id: f.requests, arrived: at, left: q.Output, rng: rand.New(rand.NewPCG(f.seed, uint64(f.requests)))}
+	j := &fixedRequest{id: f.requests, arrived: at, left: q.Output, rng: rand.New(rand.NewPCG(f.seed, uint64(f.requests)))}
 	f.requests++
 	f.waiting = append(f.waiting, j)
 	f.start()
@@ -82,8 +82,8 @@ func (f *fixed) start() {
 
 // schedule puts a job where its next token has its turn: of tokens that fall
 // together, that of the earlier request comes first.
-func (f *fixed) schedule(j *job) {
-	i, _ := slices.BinarySearchFunc(f.serving, j, func(a, b *job) int {
+func (f *fixed) schedule(j *fixedRequest) {
+	i, _ := slices.BinarySearchFunc(f.serving, j, func(a, b *fixedRequest) int {
 		return cmp.Or(cmp.Compare(b.next, a.next), cmp.Compare(b.id, a.id))
 	})
 	f.serving = slices.Insert(f.serving, i, j)
@@ -98,7 +98,7 @@ func (f *fixed) release(at time.Duration) {
 
 // Cancel frees the slot of a request, or its place in the queue.
 func (f *fixed) Cancel(at time.Duration, request int) {
-	asked := func(j *job) bool { return j.id == request }
+	asked := func(j *fixedRequest) bool { return j.id == request }
 	if i := slices.IndexFunc(f.serving, asked); i >= 0 {
 		f.serving = slices.Delete(f.serving, i, i+1)
 		f.release(at)

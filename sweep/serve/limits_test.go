@@ -16,7 +16,7 @@ import (
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	const limit = 200 * time.Millisecond
-	s := run(t, &Simulator{limits: limits{limit, limit, limit, 1 << 20}, Fixed: Fixed{TTFT: func(*rand.Rand) time.Duration { return 3 * limit }}})
+	s := run(t, &Simulator{limits: clientLimits{limit, limit, limit, 1 << 20}, Fixed: Fixed{TTFT: func(*rand.Rand) time.Duration { return 3 * limit }}})
 	address := strings.TrimPrefix(s.url, "http://")
 	head := "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
 	body := `{"prompt": "a b", "max_tokens": 1}`

@@ -25,7 +25,7 @@ type service struct {
 	resets   atomic.Uint64
 	sessions sync.WaitGroup
 	// limits are those that clients have, bodies counts the bytes of bodies that are held.
-	limits limits
+	limits clientLimits
 	bodies atomic.Int64
 
 	mu    sync.Mutex

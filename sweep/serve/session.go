@@ -39,15 +39,15 @@ const (
 	maxBody = 64 << 20
 )
 
-// limits bound how long clients may take, to send another request and then its head and
+// clientLimits bound how long clients may take, to send another request and then its head and
 // its body, and the bytes of all bodies that are not made requests yet.
-type limits struct {
+type clientLimits struct {
 	idle, head, body time.Duration
 	bodies           int64
 }
 
 // usualLimits are beyond what a client of good will needs.
-var usualLimits = limits{idle: 2 * time.Minute, head: 10 * time.Second, body: time.Minute, bodies: 256 << 20}
+var usualLimits = clientLimits{idle: 2 * time.Minute, head: 10 * time.Second, body: time.Minute, bodies: 256 << 20}
 
 func newSession(v *service, conn *net.TCPConn) (*session, error) {
 	out, err := newSendBuffer(conn)

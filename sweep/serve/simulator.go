@@ -42,7 +42,7 @@ type Simulator struct {
 	// the request ignores that; 0 means 512.
 	reply int
 	// limits are those that clients have, the zero value the usual ones.
-	limits limits
+	limits clientLimits
 }
 
 // Defaults of a Simulator.

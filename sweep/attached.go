@@ -10,9 +10,9 @@ import (
 	"planner/sweep/measure"
 )
 
-// Endpoint runs trials against a server that runs already and takes what comes: it
+// Attached runs trials against a server that runs already and takes what comes: it
 // starts nothing, repeats nothing, and measures a server that fails as one that fails.
-type Endpoint struct {
+type Attached struct {
 	// Settings say where the server listens, Client sends the load.
 	Settings engine.Settings
 	Client   load.Client
@@ -27,13 +27,13 @@ type Endpoint struct {
 }
 
 // Ground runs the trials of e.
-func (e *Endpoint) Ground() Ground { return Ground{Run: e.Run} }
+func (e *Attached) Ground() Ground { return Ground{Run: e.Run} }
 
 // factsWithin bounds how long a server is asked for what it says of itself.
 const factsWithin = 15 * time.Second
 
 // Run is a [Runner]. A trial without a number leaves no files.
-func (e *Endpoint) Run(ctx context.Context, t measure.Trial) (measure.Observation, error) {
+func (e *Attached) Run(ctx context.Context, t measure.Trial) (measure.Observation, error) {
 	e.learnDialect(ctx)
 	client := e.Client
 	if t.Number == 0 {
@@ -71,7 +71,7 @@ func (e *Endpoint) Run(ctx context.Context, t measure.Trial) (measure.Observatio
 
 // learnDialect asks the server once which engine it is, unless that is known: prompts
 // have exact lengths then, and outputs too, where the engine has a way.
-func (e *Endpoint) learnDialect(ctx context.Context) {
+func (e *Attached) learnDialect(ctx context.Context) {
 	if e.asked || e.Client.Engine != "" {
 		return
 	}
@@ -83,7 +83,7 @@ func (e *Endpoint) learnDialect(ctx context.Context) {
 
 // ask asks the server what it is and for one token, as any engine. One that says
 // nothing of itself need not stop anybody from measuring it.
-func (e *Endpoint) ask(ctx context.Context, k measure.Knobs, seen *EngineTelemetry) *engine.Engine {
+func (e *Attached) ask(ctx context.Context, k measure.Knobs, seen *EngineTelemetry) *engine.Engine {
 	short, cancel := context.WithTimeout(ctx, factsWithin)
 	defer cancel()
 	server, err := engine.Start(short, e.Settings, k, "", nil)
@@ -99,7 +99,7 @@ func (e *Endpoint) ask(ctx context.Context, k measure.Knobs, seen *EngineTelemet
 }
 
 // keep writes what was seen of a trial into the run folder.
-func (e *Endpoint) keep(seen EngineTelemetry, known bool) error {
+func (e *Attached) keep(seen EngineTelemetry, known bool) error {
 	if known {
 		e.See.See(seen)
 	}
