@@ -78,6 +78,9 @@ func SpreadFor(dep Deployment, args EngineArgs) Spread {
 	if dep.TP > 1 && dep.Hardware.Link.Kind != LinkNVLink || dep.PP > 1 {
 		s.Communication = max(s.Communication, 0.35)
 	}
+	if dep.TP > 2 && dep.Hardware.Link.Kind == LinkPCIe {
+		s.Communication = max(s.Communication, 0.75) // the tables of two systems differ 12 times at 4 MB
+	}
 	if dep.Nodes() > 1 {
 		s.Communication = max(s.Communication, 0.50) // no served run tests it
 	}
