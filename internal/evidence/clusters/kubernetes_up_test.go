@@ -90,6 +90,10 @@ func prepare(dir, kubeall string) error {
 			return err
 		}
 	}
+	definition, err := os.ReadFile(filepath.Join(filepath.Dir(kubeall), "keda.sh_scaledobjects.yaml"))
+	if err = errors.Join(err, os.WriteFile(filepath.Join(dir, "keda.yaml"), definition, 0o600)); err != nil {
+		return err
+	}
 	for _, c := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kubectl"} {
 		if err := os.Symlink(kubeall, filepath.Join(dir, "bin", c)); err != nil {
 			return err
