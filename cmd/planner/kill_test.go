@@ -17,14 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const killConfig = `
-[demand]
-rate = 40
-[slo]
-ttft = { p99 = "500ms" }
-tpot = { p99 = "30ms" }
-[model]
-name = "llama-3.1-8b"
+const killConfig = smallDemand + `
 [hardware]
 gpu = ["L40S", "A10"]
 [knobs]

@@ -43,8 +43,8 @@ tied_embeddings = false
 native_dtype = "bfloat16"
 `
 
-// simulatedConfig is of runs on the simulated engine: small, and quick.
-const simulatedConfig = `
+// smallDemand is what most plans of the tests are for.
+const smallDemand = `
 [demand]
 rate = 40
 [slo]
@@ -52,6 +52,10 @@ ttft = { p99 = "500ms" }
 tpot = { p99 = "30ms" }
 [model]
 name = "llama-3.1-8b"
+`
+
+// simulatedConfig is of runs on the simulated engine: small, and quick.
+const simulatedConfig = smallDemand + `
 [hardware]
 gpu = "L40S"
 [knobs]

@@ -79,11 +79,11 @@ func (f *Follower) Finish(ctx context.Context) error {
 	f.stopped()
 	<-f.ended
 	for began := time.Now(); time.Since(began) < leave; time.Sleep(polite / 2) {
-		left, err := Active(ctx, f.Scheduler, f.run)
+		all, err := f.Scheduler.List(ctx, f.run)
 		if err != nil {
 			return nil // what has ended needs no cancelling, and what has not ends soon
 		}
-		if left == 0 {
+		if !slices.ContainsFunc(all, func(s Status) bool { return s.active() && s.State != Hopeless }) {
 			break
 		}
 	}

@@ -1,0 +1,119 @@
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Places in a pod. An image may have this program as /planner: nothing is mounted below.
+const (
+	podRoot  = "/var/lib/planner"
+	podTools = podRoot + "/tools"
+	podRuns  = podRoot + "/runs"
+	podSeed  = podRoot + "/seed"
+)
+
+// Labels of all that belongs to a run.
+const (
+	runLabel  = "planner/run"
+	partLabel = "planner/part"
+)
+
+// object is a document of Kubernetes.
+type object = map[string]any
+
+// pod is the pod of a job, owned by the object of its run and with the part's files in
+// the config map of that name.
+func (k *Kubernetes) pod(j Job, owner object, seed string) (object, error) {
+	run := podRuns + "/" + j.Run + "/" + j.Part.Name
+	program, mounts := k.Planner, []any{object{"name": "runs", "mountPath": podRuns}, object{"name": "seed", "mountPath": podSeed}, object{"name": "shm", "mountPath": "/dev/shm"}}
+	tools := object{"name": "tools", "mountPath": podTools}
+	volumes := []any{object{"name": "runs", "emptyDir": object{}}, object{"name": "seed", "configMap": object{"name": seed}},
+		object{"name": "shm", "emptyDir": object{"medium": "Memory"}}}
+	if claim := k.Pod.VolumeClaim; claim != "" {
+		volumes[0] = object{"name": "runs", "persistentVolumeClaim": object{"claimName": claim}}
+	}
+	spec := object{"restartPolicy": "Never", "activeDeadlineSeconds": int(k.TimeLimit.Seconds()), "terminationGracePeriodSeconds": 60}
+	if !strings.HasPrefix(program, "/") {
+		spec["initContainers"] = []any{object{"name": "install", "image": program, "command": []any{"/planner", "install", podTools}, "volumeMounts": []any{tools}}}
+		program, mounts, volumes = podTools+"/planner", append(mounts, tools), append(volumes, object{"name": "tools", "emptyDir": object{}})
+	}
+	gpus := object{"nvidia.com/gpu": j.Part.GPUs}
+	spec["containers"] = []any{object{"name": "planner", "image": k.Pod.Image, "volumeMounts": mounts,
+		"command":   []any{program, "resume", "--verbose", "--stream", "--seed", podSeed + "/" + seedFile, run},
+		"resources": object{"limits": gpus, "requests": gpus}}}
+	spec["volumes"] = volumes
+	selector := object{}
+	for name, value := range k.Pod.NodeSelector {
+		selector[name] = value
+	}
+	if word := k.Labels[j.Part.GPU]; word != "" {
+		selector["nvidia.com/gpu.product"] = word
+	}
+	if len(selector) > 0 {
+		spec["nodeSelector"] = selector
+	}
+	for _, t := range k.Pod.Tolerations {
+		list, _ := spec["tolerations"].([]any)
+		spec["tolerations"] = append(list, toleration(t))
+	}
+	pod := object{"apiVersion": "v1", "kind": "Pod", "metadata": k.meta(j, owner), "spec": spec}
+	for _, text := range k.Patches {
+		var patch object
+		if err := json.Unmarshal([]byte(text), &patch); err != nil {
+			return nil, fmt.Errorf("cluster.extra: %s is no JSON merge patch of the pod: %w", text, err)
+		}
+		merge(pod, patch)
+	}
+	return pod, nil
+}
+
+// meta is the metadata of an object of a part.
+func (k *Kubernetes) meta(j Job, owner object) object {
+	m := object{"generateName": j.Name() + "-", "labels": object{"app.kubernetes.io/managed-by": "planner", runLabel: j.Run, partLabel: j.Part.Name}}
+	if owner != nil {
+		m["ownerReferences"] = []any{owner}
+	}
+	return m
+}
+
+// toleration reads what kubectl writes of a taint: key[=value][:effect].
+func toleration(taint string) object {
+	rest, effect, _ := strings.Cut(taint, ":")
+	key, value, valued := strings.Cut(rest, "=")
+	t := object{"key": key, "operator": "Exists"}
+	if valued {
+		t["operator"], t["value"] = "Equal", value
+	}
+	if effect != "" {
+		t["effect"] = effect
+	}
+	return t
+}
+
+// merge puts a patch on top of a document as RFC 7386 says.
+func merge(into, patch object) {
+	for name, value := range patch {
+		deeper, isObject := value.(object)
+		below, has := into[name].(object)
+		switch {
+		case value == nil:
+			delete(into, name)
+		case isObject && has:
+			merge(below, deeper)
+		default:
+			into[name] = value
+		}
+	}
+}
+
+// Script is the manifest of the pod.
+func (k *Kubernetes) Script(j Job) (string, error) {
+	pod, err := k.pod(j, nil, j.Name()+"-files")
+	if err != nil {
+		return "", err
+	}
+	text, err := json.MarshalIndent(pod, "", "  ")
+	return string(text) + "\n", err
+}
