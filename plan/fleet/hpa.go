@@ -194,6 +194,9 @@ func (h *hpa) stabilize(now float64, current, desired int) int {
 		}
 	}
 	h.recommendations = append(kept, change{now, desired})
+	if h.spec.Bare() { // an older rule, which holds on to what was recommended while it grows, too
+		return down
+	}
 	return min(max(current, up), down)
 }
 

@@ -6,5 +6,5 @@
 //	go test -tags slurm -parallel 6 -v ./internal/evidence/clusters
 //
 //	.ci/clusters kubernetes
-//	go test -tags kubernetes -timeout 20m -v ./internal/evidence/clusters
+//	go test -tags kubernetes -parallel 4 -timeout 20m -v ./internal/evidence/clusters
 package clusters

@@ -93,9 +93,9 @@ const (
 	decisions   = 60
 )
 
-// tenSeries are what is recorded: loads that grow, fall, jump, swing and wander, pods that
+// allSeries are what is recorded: loads that grow, fall, jump, swing and wander, pods that
 // start at once or late, and bounds of every kind. Times lie between the decisions.
-func tenSeries() []*autoscaled {
+func allSeries() []*autoscaled {
 	r := rand.New(rand.NewPCG(18, 2))
 	wander := make([]float64, 200)
 	for i, level := 0, 40.0; i < len(wander); i++ {
@@ -119,6 +119,8 @@ func tenSeries() []*autoscaled {
 	quick := &behavior{0, "Max", []policy{{"Percent", 100, 7}}}
 	return []*autoscaled{
 		{Name: "no settings", Min: 1, Max: 30, Metrics: pods, replicas: 1, load: hill(150)},
+		{Name: "no settings, and a load that falls while it grows", Min: 2, Max: 35, Metrics: []target{{"pods", 4.1}}, replicas: 2, load: func(s float64) float64 { return 127 * math.Exp(-s/90) },
+			pending: 1, starting: 1},
 		{Name: "shrinks after 31 s", Min: 2, Max: 12, Up: usualUp, Down: usualDown, Metrics: pods, replicas: 4, load: swing},
 		{Name: "pods start late", Min: 1, Max: 40, Up: usualUp, Down: usualDown, Metrics: pods, replicas: 2, load: jump, starting: 4},
 		{Name: "pods wait for a node", Min: 1, Max: 40, Up: usualUp, Down: usualDown, Metrics: pods, replicas: 2, load: jump, pending: 3, starting: 1},
@@ -133,7 +135,7 @@ func tenSeries() []*autoscaled {
 	}
 }
 
-// TestRecordHPA records what kube-controller-manager decides on ten series of metrics.
+// TestRecordHPA records what kube-controller-manager decides on series of metrics.
 func TestRecordHPA(t *testing.T) {
 	if *record == "" {
 		t.Skip("-args -record FILE records the decisions of two minutes")
@@ -149,12 +151,12 @@ func TestRecordHPA(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	all := tenSeries()
+	all := allSeries()
 	server := serveMetrics(t)
 	var ended sync.WaitGroup
 	for i, a := range all {
 		a.server = server
-		ended.Go(func() { a.run(t, fmt.Sprintf("s%d", i)) })
+		ended.Go(func() { a.run(t, fmt.Sprintf("s%02d", i)) })
 	}
 	ended.Wait()
 	version := struct{ GitVersion string }{}
