@@ -29,7 +29,8 @@ func inTime(cfg *config.Config, p *plan.Plan) *plan.InTime {
 		scaled.Replicas, scaled.Min, scaled.Max, scaled.Initial = 0, a.MinReplicas, a.MaxReplicas, a.MaxReplicas
 		scaled.Autoscaler = fleet.Autoscaler{Kind: fleet.ByHPA, Metrics: []fleet.Metric{{Name: "in_flight", Target: math.Round(10*a.Level) / 10}},
 			Monitor: fleet.Monitor{Scrape: 15 * time.Second}, HPA: fleet.UsualHPA()}
-		scaled.Autoscaler.HPA.Down = fleet.Behavior{Stabilization: 10 * time.Minute, Select: "max", Policies: []fleet.ScalingPolicy{{Value: 1, Period: 2 * time.Minute}}}
+		scaled.Autoscaler.HPA.Down = fleet.Behavior{Stabilization: 10 * time.Minute, Select: "max",
+			Policies: []fleet.ScalingPolicy{{Value: 1, Period: 2 * time.Minute}}}
 	}
 	once := &flagReader{values: map[string]string{"scale": "1", "repeat": "1"}}
 	plant, _, err := plantOf(cfg, p.Offer.Knobs, once, false)

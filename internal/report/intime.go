@@ -25,8 +25,8 @@ func addInTime(d *Document, p *plan.Plan) {
 		if finite(a.Cost.PerMonth) {
 			cost = money(a.Cost.PerMonth)
 		}
-		tab.Rows = append(tab.Rows, []Cell{{Text: policyText(&a.Policy)}, {Text: fixed(a.Replicas.Mean.Value, 2)}, {Text: shareOver(a.Attainment)}, fleetVerdicts[a.Verdict],
-			{Text: fixed(a.Replicas.GPUHours.Value, 1)}, {Text: cost}})
+		tab.Rows = append(tab.Rows, []Cell{{Text: policyText(&a.Policy)}, {Text: fixed(a.Replicas.Mean.Value, 2)}, {Text: shareOver(a.Attainment)},
+			fleetVerdicts[a.Verdict], {Text: fixed(a.Replicas.GPUHours.Value, 1)}, {Text: cost}})
 	}
 	s, a := t.Static, t.Autoscaled
 	text := fmt.Sprintf("Replayed on the simulated engine over %s of the traffic in time, %s; a replica starts in %s. The autoscaled fleet takes ",

@@ -91,10 +91,12 @@ func (a *Autoscaler) start(current int, p *Policy) controller {
 	case ByHPA:
 		return &hpaControl{newHPA(a.HPA, p.Min, p.Max, current), a.Metrics, sync}
 	case ByKEDA:
-		return &kedaControl{hpa: newHPA(a.HPA, max(p.Min, 1), p.Max, current), spec: a.KEDA, metrics: a.Metrics, least: p.Min, sync: sync, poll: a.KEDA.Polling.Seconds()}
+		return &kedaControl{hpa: newHPA(a.HPA, max(p.Min, 1), p.Max, current), spec: a.KEDA, metrics: a.Metrics,
+			least: p.Min, sync: sync, poll: a.KEDA.Polling.Seconds()}
 	case Saturation:
 		// It has looked at an idle fleet before: more replicas than the least were held by hand.
-		return &saturationControl{hpa: newHPA(a.HPA, p.Min, p.Max, p.Min), spec: a.Analyser, wanted: p.Min, why: "saturation 0", sync: sync, look: a.Analyser.Interval.Seconds()}
+		return &saturationControl{hpa: newHPA(a.HPA, p.Min, p.Max, p.Min), spec: a.Analyser, wanted: p.Min,
+			why: "saturation 0", sync: sync, look: a.Analyser.Interval.Seconds()}
 	case Schedule:
 		return &scheduleControl{entries: a.Entries, every: sync}
 	case Forecast:

@@ -89,5 +89,6 @@ func (f *fleet) forsake() {
 // unanswered is the record of an attempt at a request that got no token.
 func (f *fleet) unanswered(id int, outcome measure.Outcome) *measure.Record {
 	q := f.requests[id]
-	return &measure.Record{ID: id, Class: q.Class, Sent: seconds(f.calls[id].sent), First: measure.Never, Last: measure.Never, Prompt: q.Prompt, Outcome: outcome}
+	return &measure.Record{ID: id, Class: q.Class, Sent: seconds(f.calls[id].sent), First: measure.Never, Last: measure.Never,
+		Prompt: q.Prompt, Outcome: outcome}
 }

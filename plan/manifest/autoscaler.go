@@ -87,7 +87,8 @@ func (s *scaler) trigger(m fleet.Metric) (trigger, error) {
 		query := fmt.Sprintf("1000 * histogram_quantile(%s, sum by (le) (%s))", q, rate("vllm:time_to_first_token_seconds_bucket"))
 		return trigger{Metric: m, Query: fmt.Sprintf(query, s.matcher())}, nil
 	default:
-		return trigger{}, fmt.Errorf("%s is no series of an engine; replay autoscaler kind \"saturation\", which llm-d's analyser does, or another metric", m.Name)
+		return trigger{}, fmt.Errorf("%s is no series of an engine; replay autoscaler kind \"saturation\", which llm-d's analyser does, "+
+			"or another metric", m.Name)
 	}
 	sum := func(by string) string {
 		var all []string
@@ -116,10 +117,12 @@ func (s *scaler) Rows() []string {
 		return fmt.Sprintf("%.1f %% (%.1f-%.1f)", 100*e.Value, 100*e.Low, 100*e.High)
 	}
 	rows := []string{fleet.Name(s.Policy),
-		fmt.Sprintf("Replayed on %d draws of the traffic: %s of the requests within their limits, %.2f replicas in", len(a.Seeds), share(a.Attainment), a.Replicas.Mean.Value),
+		fmt.Sprintf("Replayed on %d draws of the traffic: %s of the requests within their limits, %.2f replicas in",
+			len(a.Seeds), share(a.Attainment), a.Replicas.Mean.Value),
 		fmt.Sprintf("the mean, at most %d, %.1f GPU hours.", a.Replicas.Peak, a.Replicas.GPUHours.Value)}
 	if f := a.Search; f != nil && f.Chosen != "" {
-		rows = append(rows, fmt.Sprintf("The cheapest of %d policies that keeps what is asked; %s on traffic that it was not chosen on.", f.Policies, share(*f.HeldOut)))
+		rows = append(rows, fmt.Sprintf("The cheapest of %d policies that keeps what is asked; %s on traffic that it was not chosen on.",
+			f.Policies, share(*f.HeldOut)))
 	} else {
 		rows = append(rows, "Its figures are those of the configuration that was replayed.")
 	}
@@ -128,7 +131,8 @@ func (s *scaler) Rows() []string {
 		if t.Pod == "" {
 			of = "ceil(replicas x value / " + exact(t.Target) + ")"
 		}
-		rows = append(rows, fmt.Sprintf("%s, target %s: wanted are %s replicas; within %.0f %% of the target none more or fewer.", t.Name, exact(t.Target), of, 100*s.Policy.Autoscaler.HPA.Tolerance))
+		rows = append(rows, fmt.Sprintf("%s, target %s: wanted are %s replicas; within %.0f %% of the target none more or fewer.",
+			t.Name, exact(t.Target), of, 100*s.Policy.Autoscaler.HPA.Tolerance))
 	}
 	return rows
 }

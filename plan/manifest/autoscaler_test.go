@@ -19,7 +19,8 @@ func anyPolicy(r *rand.Rand) fleet.Policy {
 	behavior := func() fleet.Behavior {
 		b := fleet.Behavior{Stabilization: time.Duration(r.IntN(600)) * time.Second, Select: []string{"max", "min", "disabled"}[r.IntN(3)]}
 		for range r.IntN(3) {
-			b.Policies = append(b.Policies, fleet.ScalingPolicy{Percent: r.IntN(2) > 0, Value: 1 + r.IntN(100), Period: time.Duration(1+r.IntN(300)) * time.Second})
+			b.Policies = append(b.Policies, fleet.ScalingPolicy{Percent: r.IntN(2) > 0, Value: 1 + r.IntN(100),
+				Period: time.Duration(1+r.IntN(300)) * time.Second})
 		}
 		return b
 	}
@@ -75,7 +76,8 @@ func TestAutoscalers(t *testing.T) {
 					} `json:"triggers"`
 				} `json:"spec"`
 			}
-			if err := yaml.Unmarshal(out, &scaled); err != nil || scaled.Spec.MinReplicaCount != a.Policy.Min || len(scaled.Spec.Triggers) != len(want.Metrics) {
+			if err := yaml.Unmarshal(out, &scaled); err != nil || scaled.Spec.MinReplicaCount != a.Policy.Min ||
+				len(scaled.Spec.Triggers) != len(want.Metrics) {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			for _, trigger := range scaled.Spec.Triggers {
