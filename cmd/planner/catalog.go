@@ -86,17 +86,13 @@ func (p *program) listing(c *cli.Context, rows any, table report.Table) error {
 	return p.print(report.Document{Blocks: []report.Element{table}})
 }
 
-// A gpuRow is a GPU in JSON, with its dense peak of each number format. Null is a figure
-// that the sources do not give.
+// A gpuRow is a GPU in JSON. Null is a figure that the sources do not give.
 type gpuRow struct {
-	Name          string   `json:"name"`
-	Vendor        string   `json:"vendor"`
-	MemoryBytes   *float64 `json:"memory_bytes"`
-	BytesPerS     *float64 `json:"memory_bytes_per_s"`
-	BF16          *float64 `json:"bf16_flop_per_s"`
-	FP8           *float64 `json:"fp8_flop_per_s"`
-	FP4           *float64 `json:"fp4_flop_per_s"`
-	INT8          *float64 `json:"int8_op_per_s"`
+	Name        string   `json:"name"`
+	Vendor      string   `json:"vendor"`
+	MemoryBytes *float64 `json:"memory_bytes"`
+	BytesPerS   *float64 `json:"memory_bytes_per_s"`
+	densePeaks
 	Link          string   `json:"link"`
 	LinkBytesPerS *float64 `json:"link_bytes_per_s"`
 	TDP           *float64 `json:"tdp_w"`
@@ -107,11 +103,20 @@ type gpuRow struct {
 	Notes         string   `json:"notes,omitempty"`
 }
 
+// densePeaks are those of the number formats.
+type densePeaks struct {
+	BF16 *float64 `json:"bf16_flop_per_s"`
+	FP8  *float64 `json:"fp8_flop_per_s"`
+	FP4  *float64 `json:"fp4_flop_per_s"`
+	INT8 *float64 `json:"int8_op_per_s"`
+}
+
 func gpuRows(gpus []model.Hardware) []gpuRow {
 	rows := make([]gpuRow, len(gpus))
 	for i, g := range gpus {
 		rows[i] = gpuRow{
-			g.Name, g.Vendor, known(g.Memory), known(g.Bandwidth), known(g.Flops.BF16), known(g.Flops.FP8), known(g.Flops.FP4), known(g.Flops.INT8),
+			g.Name, g.Vendor, known(g.Memory), known(g.Bandwidth),
+			densePeaks{known(g.Flops.BF16), known(g.Flops.FP8), known(g.Flops.FP4), known(g.Flops.INT8)},
 			g.Link.Kind.String(), known(g.Link.Rate), known(g.TDP), known(g.Price.USDPerHour), g.Price.Basis, g.Price.Date, g.Source, g.Notes,
 		}
 	}
