@@ -23,7 +23,7 @@ func (p *program) calibrateCommand() *cli.Command {
 		Name:      "calibrate",
 		Usage:     "fit the simulated engine's few constants to measured runs",
 		ArgsUsage: "RUN...",
-		Description: "Example: planner calibrate runs/20261121T090000Z-llama-3.1-8b --config planner.toml -o h100.calibration\n" +
+		Description: "Example: planner calibrate runs/measured --config planner.toml -o h100.calibration\n" +
 			"RUN is a run folder of plan, search, sweep or bench on a real engine; the configuration says which model and GPU\n" +
 			"it was (default: the run's own). The file is named by engine.calibration.",
 		Flags: []cli.Flag{

@@ -76,7 +76,8 @@ func probeExperiment() experiment {
 		name: "probe", usage: "ten to twenty load points that tell the simulated engine's constants; a calibration with its score", args: "[CONFIG]",
 		help: "Example: planner probe planner.toml --budget 10m\n" +
 			"         planner probe planner.toml --url http://127.0.0.1:8000\n" +
-			"         planner probe --url http://127.0.0.1:8000 --model llama-3.1-8b --gpu \"H100 SXM\" --workload chat\n" +
+			"         planner probe --url http://127.0.0.1:8000 --model llama-3.1-8b \\\n" +
+			"           --gpu \"H100 SXM\" --workload chat\n" +
 			"Each point is chosen for what is not known of the constants yet. The last ones are drawn at random, predicted\n" +
 			"and then measured, and not fitted to. The run folder has engine.calibration, which engine.calibration may name.",
 		config: join(declared(shortcuts), declared(benchShortcuts[:1]), configFlags()),

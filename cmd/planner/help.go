@@ -10,10 +10,12 @@ import (
 const helpWidth = 100
 
 // A helpWriter breaks the lines of help, which the library writes as long as they come. What
-// goes on stands below the text that it belongs to.
+// goes on stands below the text that it belongs to; running text flows into its next line.
 type helpWriter struct {
-	to   io.Writer
-	rest []byte
+	to io.Writer
+	// rest is the beginning of a line, carry the end of one that was broken.
+	rest  []byte
+	carry string
 }
 
 // Write passes on the lines that are complete.
@@ -24,27 +26,41 @@ func (h *helpWriter) Write(b []byte) (int, error) {
 		if end < 0 {
 			return len(b), nil
 		}
-		if _, err := io.WriteString(h.to, brokenHelp(string(h.rest[:end]))+"\n"); err != nil {
+		if _, err := io.WriteString(h.to, h.broken(string(h.rest[:end]))); err != nil {
 			return 0, err
 		}
 		h.rest = h.rest[end+1:]
 	}
 }
 
-// brokenHelp breaks a line at spaces. Columns stand at least two spaces apart.
-func brokenHelp(line string) string {
-	column := strings.LastIndex(line, "  ") + len("  ")
-	if column < len("  ") {
-		column = 0
-	}
+// broken is a line broken at spaces, behind what was carried to it.
+func (h *helpWriter) broken(line string) string {
 	var out strings.Builder
+	column := textColumn(line)
+	running := strings.TrimSpace(line) != "" && strings.Trim(line[:column], " ") == ""
+	switch {
+	case h.carry != "" && running && column == textColumn(h.carry):
+		line = h.carry + " " + line[column:]
+	case h.carry != "":
+		out.WriteString(h.carry + "\n")
+	}
+	h.carry = ""
+	broke := false
 	for len(line) > helpWidth {
 		end := strings.LastIndexByte(line[:helpWidth+1], ' ')
 		if end <= column {
 			break
 		}
 		out.WriteString(line[:end] + "\n")
-		line = strings.Repeat(" ", column) + line[end+1:]
+		line, broke = strings.Repeat(" ", column)+line[end+1:], true
 	}
-	return out.String() + line
+	if broke && running {
+		h.carry = line
+		return out.String()
+	}
+	return out.String() + line + "\n"
 }
+
+// textColumn is where the last column of a line begins: columns stand at least two spaces
+// apart.
+func textColumn(line string) int { return strings.LastIndex(" "+line, "  ") + 1 }

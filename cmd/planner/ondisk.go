@@ -65,7 +65,8 @@ func (p *program) fitCommand() *cli.Command {
 		Name:      "fit",
 		Usage:     "curve, knee, maximum rate and plan from results that are on disk",
 		ArgsUsage: "RESULTS...",
-		Description: "Example: planner fit measured.csv --slo ttft.p99=500ms --rate 100 --gpus-per-instance 8 --headroom 0.2 --spare 0 --price 2.99\n" +
+		Description: "Example: planner fit measured.csv --slo ttft.p99=500ms --rate 100 \\\n" +
+			"           --gpus-per-instance 8 --headroom 0.2 --spare 0 --price 2.99\n" +
 			"Reads run folders and CSV files with a header such as rate_per_s,ttft_p50_ms,ttft_p99_ms.",
 		Flags: join([]cli.Flag{
 			&cli.StringFlag{Name: "config", Usage: "configuration with demand and limits: --config planner.toml"},

@@ -30,7 +30,8 @@ func simulateExperiment() experiment {
 func benchExperiment() experiment {
 	return experiment{
 		name: "bench", usage: "one measured load point against a live endpoint", args: "[CONFIG]",
-		help: "Example: planner bench --url http://127.0.0.1:8000 --workload chat --rate 4 --duration 120s --slo ttft.p99=500ms\n" +
+		help: "Example: planner bench --url http://127.0.0.1:8000 --workload chat --rate 4 \\\n" +
+			"           --duration 120s --slo ttft.p99=500ms\n" +
 			"         planner bench planner.toml --concurrency 16 --requests 320 --json\n" +
 			"Open loop on a schedule that is never reset; latencies count from the intended time. Writes a run folder with\n" +
 			"every request and HdrHistogram logs. Exit code 0: no SLO, or met; 3 missed; 4 unsure or invalid.",

@@ -23,15 +23,16 @@ func (p *program) traceCommand() *cli.Command {
 		Usage:     "describe a traffic trace, or turn a request log into one that holds no text",
 		ArgsUsage: "FILE",
 		Description: "Example: planner trace AzureLLMInferenceTrace_conv.csv\n" +
-			"         planner trace gateway.jsonl --map arrival=ts,prompt=usage.prompt_tokens,output=usage.completion_tokens -o trace.csv\n" +
+			"         planner trace gateway.jsonl -o trace.csv \\\n" +
+			"           --map arrival=ts,prompt=usage.prompt_tokens,output=usage.completion_tokens\n" +
 			"         planner trace mooncake.jsonl --spread --thin 0.1 --rate 8 -o small.csv\n" +
 			"Formats:\n" + formatLines() +
 			"Any other CSV or lines of JSON are read by --map NAME=KEY,..., where KEY is a column or a key, with dots between the keys of nested\n" +
 			"objects, and NAME is\n" +
-			"  arrival or, where the log has no arrivals, end and duration; KEY:s, :ms, :us or :ns for numbers, KEY alone for dates\n" +
-			"  prompt and output, in tokens; KEY+KEY adds, KEY:text estimates them from text\n" +
-			"  error, to leave out what failed: a status of HTTP of 400 and above, or anything under the key of an error\n" +
-			"  prefix and prefix_tokens, for a beginning that others share; blocks, for hashes of blocks, as in blocks=hash_ids:512",
+			"  arrival    or, where the log has no arrivals, end and duration; KEY:s, :ms, :us or :ns for numbers, KEY alone for dates\n" +
+			"  prompt     and output, in tokens; KEY+KEY adds, KEY:text estimates them from text\n" +
+			"  error      to leave out what failed: a status of HTTP of 400 and above, or anything under the key of an error\n" +
+			"  prefix     and prefix_tokens, for a beginning that others share; blocks, for hashes of blocks, as in blocks=hash_ids:512",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "format", Usage: "format of the file, where it is not to be found out: --format mooncake"},
 			&cli.StringFlag{Name: "map", Usage: "where the file has what, if its format is not known: --map arrival=ts:ms,prompt=in,output=out"},
