@@ -48,17 +48,17 @@ type HardwareSettings struct {
 	NodeGPUs int
 }
 
-// draft is what the command needs, and what was written of that which names and files stand for, completed in
+// draft is what the command needs, and what was written of that which names and files
+// stand for, completed in
 // place while these are resolved, so that it can be printed.
 type draft struct {
-	need        Need
-	objective   string
-	job         batchJob
-	limits      sloLimits
-	model       string
-	gpus        []string
-	price       eachGPU[float64]
-	tariff      eachGPU[plan.Tariff]
+	need      Need
+	objective string
+	job       batchJob
+	limits    sloLimits
+	model     string
+	gpus      []string
+	writtenPrices
 	formats     formats
 	space       Space          // what was given, or is to be printed as if it were
 	shape       workload.Shape // of the workload's own class
@@ -67,6 +67,12 @@ type draft struct {
 	speculative speculative
 	budget      time.Duration
 	own         [2][]model.Row // of the user's catalog, by table
+}
+
+// writtenPrices are the two ways to give them.
+type writtenPrices struct {
+	price  eachGPU[float64]
+	tariff eachGPU[plan.Tariff]
 }
 
 // Load reads a configuration with the built-in catalog, see [LoadWith].
