@@ -145,7 +145,7 @@ func TestParseConfigFamilies(t *testing.T) {
 // Whatever the file says, the reader neither panics nor returns a shape that the rest
 // cannot compute with.
 func FuzzParseConfig(f *testing.F) {
-	names, _ := filepath.Glob("testdata/configs/*.json")
+	names, _ := filepath.Glob("*/configs/*.json")
 	for _, path := range names {
 		data, err := os.ReadFile(path)
 		if err != nil {

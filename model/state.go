@@ -101,6 +101,8 @@ func (s State) check(a Arch) error {
 		return fmt.Errorf("model %q: %d of %d layers with a state: want some with attention too", a.Name, s.Layers, a.Layers)
 	case s.Heads <= 0 || s.HeadDim <= 0 || s.KeyHeads <= 0 || s.KeyDim <= 0 || s.Conv <= 0:
 		return fmt.Errorf("model %q: heads, their dimensions or the convolution of layers with a state: %w", a.Name, ErrNoFigure)
+	case s.values() > 1<<20 || s.keys() > 1<<20 || s.KeyDim > 1<<14 || s.Conv > 1<<10:
+		return fmt.Errorf("model %q: a state of %d heads of %d x %d is none that a model can have", a.Name, s.Heads, s.KeyDim, s.HeadDim)
 	case a.Attention.WindowLayers > 0 || a.Attention.MLA.Present():
 		return fmt.Errorf("model %q: layers with a state beside windows or latent attention: %w", a.Name, errUnsupported)
 	}
