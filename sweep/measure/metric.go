@@ -81,9 +81,6 @@ func (m Metric) String() string {
 	return m.row().Name
 }
 
-// key is the metric's in files.
-func (m Metric) key() string { return m.String() + "_ms" }
-
 // ParseMetric reads the name of a latency.
 func ParseMetric(s string) (Metric, error) {
 	var names []string
