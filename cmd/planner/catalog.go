@@ -38,26 +38,19 @@ func (p *program) catalogCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			words := c.Args().Tail()
 			switch what := c.Args().First(); what {
 			case "gpus":
-				found := fitting(catalog.GPUs(), words, func(g model.Hardware) string { return g.Name + " " + g.Vendor })
-				if _, err := catalog.GPU(strings.Join(words, " ")); len(found) == 0 {
-					return usagef("catalog: %w", err)
-				}
-				return p.listing(c, gpuRows(found), gpuTable(found))
+				return listFitting(p, c, catalog.GPUs(), func(g model.Hardware) string { return g.Name + " " + g.Vendor },
+					catalog.GPU, gpuRows, gpuTable)
 			case "models":
-				found := fitting(catalog.Models(), words, func(m model.Arch) string { return m.Name + " " + m.Repo })
-				if _, err := catalog.Model(strings.Join(words, " ")); len(found) == 0 {
-					return usagef("catalog: %w", err)
-				}
-				return p.listing(c, modelRows(found), modelTable(found))
+				return listFitting(p, c, catalog.Models(), func(m model.Arch) string { return m.Name + " " + m.Repo },
+					catalog.Model, modelRows, modelTable)
 			case "engines":
-				found := fitting(engineRows(), words, func(e engineRow) string { return e.Kind })
-				return p.listing(c, found, engineTable(found))
+				return listFitting(p, c, engineRows(), func(e engineRow) string { return e.Kind },
+					engineNamed, asTheyAre[engineRow], engineTable)
 			case "workloads":
-				found := fitting(workloadRows(), words, func(s workload.Shape) string { return s.Name })
-				return p.listing(c, found, workloadTable(found))
+				return listFitting(p, c, workloadRows(), func(s workload.Shape) string { return s.Name },
+					workload.Class, asTheyAre[workload.Shape], workloadTable)
 			default:
 				return usagef("catalog: unknown list %q; allowed: %s", what, lists)
 			}
@@ -65,13 +58,26 @@ func (p *program) catalogCommand() *cli.Command {
 	}
 }
 
-// fitting are the items in whose names all of the words occur.
-func fitting[T any](items []T, words []string, name func(T) string) []T {
-	return slices.DeleteFunc(items, func(item T) bool {
+// listFitting prints the items in whose names all words of the command line occur, or the
+// one that they find together.
+func listFitting[T, R any](p *program, c *cli.Context, items []T, name func(T) string,
+	find func(string) (T, error), rows func([]T) []R, table func([]T) report.Table) error {
+	words := c.Args().Tail()
+	fitting := slices.DeleteFunc(items, func(item T) bool {
 		within := strings.ToLower(name(item))
 		return slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(within, strings.ToLower(word)) })
 	})
+	if len(fitting) == 0 {
+		found, err := find(strings.Join(words, " "))
+		if err != nil {
+			return usagef("catalog: %w", err)
+		}
+		fitting = []T{found}
+	}
+	return p.listing(c, rows(fitting), table(fitting))
 }
+
+func asTheyAre[T any](rows []T) []T { return rows }
 
 // listing prints rows as a JSON array or as a table.
 func (p *program) listing(c *cli.Context, rows any, table report.Table) error {
@@ -265,6 +271,16 @@ func engineRows() []engineRow {
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// engineNamed is the row of a kind of engine.
+func engineNamed(kind string) (engineRow, error) {
+	rows := engineRows()
+	if i := slices.IndexFunc(rows, func(e engineRow) bool { return strings.EqualFold(e.Kind, kind) }); i >= 0 {
+		return rows[i], nil
+	}
+	kinds := list.Map(rows, func(e engineRow) string { return e.Kind })
+	return engineRow{}, fmt.Errorf("unknown engine %q; allowed: %s", kind, strings.Join(kinds, ", "))
 }
 
 func engineTable(rows []engineRow) report.Table {
