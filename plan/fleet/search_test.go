@@ -55,3 +55,22 @@ func TestMayMiss(t *testing.T) {
 		t.Errorf("%d, want one more than twice 15 %% of 1000", got)
 	}
 }
+
+// TestAroundKeepsTheCeiling tries no policy beyond the ceiling that is given, however many
+// replicas there were with those that drained.
+func TestAroundKeepsTheCeiling(t *testing.T) {
+	best := Tried{policy: Policy{Min: 1, Max: 4, Autoscaler: Autoscaler{Kind: ByHPA, Metrics: []Metric{{"in_flight", 16}}, HPA: UsualHPA()}}}
+	best.outcome.summary.Peak = 7
+	lower := 0
+	for _, tried := range around(&best) {
+		if tried.policy.Max > 4 {
+			t.Errorf("%s", tried.Name)
+		}
+		if tried.policy.Max < 4 {
+			lower++
+		}
+	}
+	if lower != 2 {
+		t.Errorf("%d lower ceilings, want 2", lower)
+	}
+}

@@ -64,7 +64,8 @@ func around(best *Tried) []Tried {
 	for _, factor := range []float64{1.2, 1.4, 2, 0.85} {
 		add(func(p *Policy) { p.Autoscaler = scaled(&best.policy.Autoscaler, factor) })
 	}
-	for ceiling := best.outcome.summary.Peak - 1; ceiling >= max(best.policy.Min, best.outcome.summary.Peak-2, 1); ceiling-- {
+	peak := min(best.outcome.summary.Peak, best.policy.Max) // with those that drain there may be more
+	for ceiling := peak - 1; ceiling >= max(best.policy.Min, peak-2, 1); ceiling-- {
 		add(func(p *Policy) { p.Max, p.Initial = ceiling, min(p.Initial, ceiling) })
 	}
 	a := &best.policy.Autoscaler
@@ -134,7 +135,7 @@ func Name(p *Policy) string {
 	if a.Kind == Saturation {
 		by = append(by, fmt.Sprintf("up %.3g down %.3g", a.Analyser.Up, a.Analyser.Down))
 	}
-	name := fmt.Sprintf("%s %d-%d %s", a.Kind, p.Min, p.Max, strings.Join(by, " "))
+	name := strings.TrimSpace(fmt.Sprintf("%s %d-%d %s", a.Kind, p.Min, p.Max, strings.Join(by, " ")))
 	if a.Kind == ByHPA || a.Kind == ByKEDA || a.Kind == Saturation {
 		name += fmt.Sprintf(", down window %v", a.HPA.Down.Stabilization)
 	}
