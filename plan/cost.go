@@ -11,8 +11,8 @@ type Cost struct {
 	PerMillionTokens       *float64 `json:"usd_per_million_tokens"`        // all of the money over both
 	PerThousandRequests    *float64 `json:"usd_per_thousand_requests"`     // at the load that the cost is stated at
 	// EnergyPerHour is that of GPUs, servers and cooling at the power price. It is a part of
-	// the other figures, at rated power, where GPUs are bought; rented ones come with their
-	// power, and it is that of the modelled power where a plan has one.
+	// the other figures, at rated power, where GPUs are bought. Rented ones come with their
+	// power; that of a plan at its planned rate is then the modelled one, where there is one.
 	EnergyPerHour *float64 `json:"usd_energy_per_hour,omitempty"`
 	// Job is what a job takes; nil where the demand is none.
 	Job *Batch `json:"job,omitempty"`

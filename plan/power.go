@@ -38,10 +38,19 @@ func NewPower(o *Offer, f *Fleet, rate, gpuWatts, relativeError float64) *Power 
 // kinds of instances were compared by it.
 func (p *Plan) SetPower(power *Power) {
 	p.Evidence.Power = power
-	if p.Cost.EnergyPerHour == nil || p.Offer.Bought() {
+	if p.Cost.EnergyPerHour == nil {
 		return
 	}
-	p.Cost.EnergyPerHour = new(power.FleetKW * p.Offer.PowerPrice)
+	energy := power.FleetKW * p.Offer.PowerPrice
+	for i := range p.Cost.Ways {
+		if w := &p.Cost.Ways[i]; w.Name != Purchase {
+			w.EnergyPerHour = &energy
+		}
+	}
+	if p.Offer.Bought() {
+		return
+	}
+	p.Cost.EnergyPerHour = &energy
 	p.Assumptions = append(p.Assumptions, fmt.Sprintf("the energy beside rented GPUs is that of the modelled power at the planned load, %.3g W a GPU within %.0f %%, and of rated power at capacity",
 		power.GPUWatts, 100*power.RelativeError))
 }
