@@ -42,13 +42,14 @@ func (p *program) compare(c *cli.Context) error {
 // compareRuns compares what two runs have measured.
 func (p *program) compareRuns(c *cli.Context, a, b string) error {
 	f := &flagReader{values: given(c, compareFlags())}
-	terms, err := compareTerms(f), f.err
-	if err != nil {
-		return err
+	terms := compareTerms(f)
+	if f.err != nil {
+		return f.err
 	}
 	var runs [2]design.RunTrials
 	for i, path := range []string{a, b} {
 		runs[i].Path = path
+		var err error
 		if runs[i].Trials, err = sweep.ReadJournal(sweep.Folder{Path: path}.File(sweep.JournalFile)); err != nil {
 			return err
 		}

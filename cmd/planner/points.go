@@ -99,7 +99,8 @@ func loadPoint(f *flagReader, cfg *config.Config) (measure.Trial, error) {
 	case f.err != nil:
 		return t, f.err
 	case f.is("concurrency") || f.is("requests"):
-		return t, closedPoint(f, &t)
+		err := closedPoint(f, &t)
+		return t, err
 	case t.Rate == 0 && !cfg.Workload.Replayed():
 		return t, errors.New(cfg.Run.Command + ": give a load: --rate R [--duration D], or --concurrency N [--requests M], or a workload with a trace")
 	}
