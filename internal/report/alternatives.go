@@ -83,8 +83,8 @@ func knobsOf(rejected []measure.Rejection) []measure.Knobs {
 }
 
 // grouped writes one line a kind of reason: the sets of knobs it holds for, told
-// apart from all sets, and the reason, that of the first set where the figures
-// in it differ.
+// apart from all sets, and the reason, that of the set with most memory where the
+// figures in it differ.
 func grouped(rejected []measure.Rejection, all []measure.Knobs) []string {
 	which := apart(all)
 	var lines []string
