@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -43,7 +44,7 @@ func (p *program) conclude(c *cli.Context, r *run, answer sweep.Answer, err erro
 	if v, ok := answer.Value.(interface{ SetRun(map[string]any) }); ok && !r.started.IsZero() {
 		v.SetRun(r.facts())
 	}
-	doc, problem := r.document(answer)
+	doc, problem := r.document(c.Context, answer)
 	if problem != nil {
 		return problem
 	}
@@ -122,13 +123,13 @@ func journalSize(f *sweep.Folder) int64 {
 }
 
 // document is the report of an answer, of one that is not the last the first word says so. A
-// plan learns how its instances are started.
-func (r *run) document(answer sweep.Answer) (report.Document, error) {
+// plan learns how its instances are started, and how they do in time unless it may still change.
+func (r *run) document(ctx context.Context, answer sweep.Answer) (report.Document, error) {
 	for _, p := range plansOf(answer.Value) {
 		if r.ground.Run != nil {
 			handOver(r.configOf(p), p)
-			if p.Class == "" {
-				p.InTime = inTime(r.cfg, p.Plan)
+			if p.Class == "" && answer.State != sweep.Unfinished {
+				p.InTime = inTime(ctx, r.cfg, p.Plan)
 			}
 		}
 	}

@@ -175,7 +175,7 @@ func plantOf(cfg *config.Config, k measure.Knobs, f *flagReader, split bool) (*f
 		return nil, nil, err
 	}
 	if requests > mostRequests {
-		return nil, nil, usagef("fleet: %.3g requests are too many to replay, want at most %.3g: shorten the traffic, or --scale it", requests, float64(mostRequests))
+		return nil, nil, usagef("fleet: %.3g requests are too many to replay, want at most %.3g: shorten the traffic, or give planner fleet a --scale below 1", requests, float64(mostRequests))
 	}
 	plant.Together = int(mostRequests / max(requests, 1))
 	if a := &cfg.Fleet.Policy.Autoscaler; a.Kind == fleet.Forecast {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"planner/internal/config"
 	"planner/plan"
 )
 
@@ -99,5 +100,38 @@ func TestStaticOrAutoscaled(t *testing.T) {
 	if code := execute(t.Context(), append(stages(`[{rate=5,duration="12m"}]`), "--set", "fleet.min_replicas=9", "--set", "fleet.max_replicas=3"), &out, &errs, &interrupts{}); code != exitUsage ||
 		!strings.Contains(errs.String(), "fleet.min_replicas: is 9, want at most max_replicas, 3") {
 		t.Errorf("exit code %d, %s", code, errs.String())
+	}
+}
+
+// TestInTimeAsReplayed wants the policy beside a plan's fleet to be that which planner fleet
+// replays, and an interruption to end it.
+func TestInTimeAsReplayed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "planner.toml")
+	const text = `model.name = "llama-3.1-8b"
+hardware.gpu = "H100 SXM"
+slo.ttft = { p95 = "1s" }
+demand.rate = 4
+[fleet]
+stages = [{ rate = 1, duration = "2m" }, { rate = 4, duration = "2m" }]
+max_replicas = 2
+autoscaler = { kind = "forecast", target = 2 }
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Load(file, nil, config.For("estimate"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	runnable, _ := cfg.Candidates()
+	p := &plan.Plan{Offer: plan.Offer{Knobs: runnable[0]}, Fleet: plan.Fleet{Instances: 2}}
+	got := inTime(t.Context(), cfg, p)
+	if got == nil || got.Note != "" || len(got.Autoscaled.Policy.Autoscaler.Outlook.Yesterday) != 4 {
+		t.Errorf("%+v", got)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got := inTime(ctx, cfg, p); got == nil || !strings.Contains(got.Note, "interrupted") {
+		t.Errorf("%+v", got)
 	}
 }

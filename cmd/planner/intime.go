@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"math"
 	"time"
 
@@ -15,13 +16,17 @@ const inTimeSeeds = 3
 // inTime replays the traffic in time that a configuration gives on the fleet of a plan as
 // it stands, and with an autoscaler: the configuration's, or that of the plan's manifests.
 // It is nil where there is no such traffic, or nobody to scale by it.
-func inTime(cfg *config.Config, p *plan.Plan) *plan.InTime {
+func inTime(ctx context.Context, cfg *config.Config, p *plan.Plan) *plan.InTime {
+	if !cfg.Fleet.InTime() {
+		return nil
+	}
+	// It completes the policy too: by the start that was measured, and the rate of yesterday.
+	once := &flagReader{values: map[string]string{"scale": "1", "repeat": "1"}}
+	plant, _, err := plantOf(cfg, p.Offer.Knobs, once, false)
 	static := cfg.Fleet.Policy
 	static.Replicas, static.Autoscaler = p.Fleet.Instances, fleet.Autoscaler{Kind: fleet.None}
 	scaled := cfg.Fleet.Policy
 	switch a := p.Handover.Autoscaling; {
-	case !cfg.Fleet.InTime():
-		return nil
 	case scaled.Replicas == 0 && scaled.Autoscaler.Kind != fleet.None:
 	case a == nil || a.MinReplicas == a.MaxReplicas:
 		return nil
@@ -32,8 +37,6 @@ func inTime(cfg *config.Config, p *plan.Plan) *plan.InTime {
 		scaled.Autoscaler.HPA.Down = fleet.Behavior{Stabilization: 10 * time.Minute, Select: "max",
 			Policies: []fleet.ScalingPolicy{{Value: 1, Period: 2 * time.Minute}}}
 	}
-	once := &flagReader{values: map[string]string{"scale": "1", "repeat": "1"}}
-	plant, _, err := plantOf(cfg, p.Offer.Knobs, once, false)
 	if err != nil {
 		return &plan.InTime{Note: "Not replayed: " + err.Error()}
 	}
@@ -42,5 +45,12 @@ func inTime(cfg *config.Config, p *plan.Plan) *plan.InTime {
 		a.Timeline, a.Decisions = nil, nil
 		return a
 	}
-	return &plan.InTime{Static: replay(static), Autoscaled: replay(scaled)}
+	done := make(chan *plan.InTime, 1)
+	go func() { done <- &plan.InTime{Static: replay(static), Autoscaled: replay(scaled)} }()
+	select {
+	case <-ctx.Done():
+		return &plan.InTime{Note: "Not replayed: interrupted"}
+	case t := <-done:
+		return t
+	}
 }

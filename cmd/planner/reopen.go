@@ -85,7 +85,7 @@ func (p *program) reportCommand() *cli.Command {
 			if answer.Value == nil {
 				return fmt.Errorf("%s has no report yet; go on with: planner resume %s", r.folder.Path, r.folder.Path)
 			}
-			doc, err := r.document(answer)
+			doc, err := r.document(c.Context, answer)
 			if err != nil {
 				return err
 			}
