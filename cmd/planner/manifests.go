@@ -9,6 +9,7 @@ import (
 	"github.com/BurntSushi/toml"
 	"github.com/urfave/cli/v2"
 
+	"planner/internal/config"
 	"planner/plan"
 	"planner/plan/fleet"
 	"planner/plan/manifest"
@@ -111,22 +112,18 @@ func (p *program) autoscalerOf(folder sweep.Folder, o manifest.Options) error {
 	var stored struct {
 		Answer fleet.Answer `json:"answer"`
 	}
-	if err := folder.ReadJSON(storedFile, &stored); err != nil {
+	switch err := folder.ReadJSON(storedFile, &stored); {
+	case errors.Is(err, fs.ErrNotExist):
+		return usagef("manifests: %s has no answer, as its replay was interrupted; replay it again", folder.Path)
+	case err != nil:
 		return err
 	}
-	data, err := folder.Read(sweep.ConfigFile)
+	cfg, err := config.Load(folder.File(sweep.ConfigFile), nil, config.Need{Engine: config.SimulatedEngine, Lists: true})
 	if err != nil {
 		return err
 	}
-	var cfg struct {
-		Model struct {
-			Name string `toml:"name"`
-		} `toml:"model"`
-	}
-	if err := toml.Unmarshal(data, &cfg); err != nil {
-		return fmt.Errorf("%s: %w", folder.File(sweep.ConfigFile), err)
-	}
-	out, err := manifest.Autoscaler(&stored.Answer, cfg.Model.Name, o)
+	served := &plan.Served{Name: cfg.Model.Name, Checkpoint: servedModel(cfg), ServedName: cfg.Engine.Endpoint.ServedName}
+	out, err := manifest.Autoscaler(&stored.Answer, served, o)
 	if err != nil {
 		return usagef("manifests: %s: %w", folder.Path, err)
 	}

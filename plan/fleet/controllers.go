@@ -226,22 +226,21 @@ func (s *scheduleControl) at() float64 { return s.next }
 func (s *scheduleControl) decide(v *view) (int, string) {
 	s.next = v.now + s.every
 	now := epoch.Add(seconds(v.now))
-	want, why, latest := v.asked, "", time.Time{}
-	for i := range s.entries {
-		e := &s.entries[i]
-		if at := latestBefore(e.schedule, now); at.After(latest) {
-			want, why, latest = e.Replicas, e.Cron, at
-		}
+	if i := latest(s.entries, now); i >= 0 {
+		return s.entries[i].Replicas, s.entries[i].Cron
 	}
-	return want, why
+	return v.asked, ""
 }
 
 // latestBefore is the last time of a schedule up to now, of the eight days before.
 func latestBefore(s cron.Schedule, now time.Time) (latest time.Time) {
 	const day = 24 * time.Hour
-	for back := time.Hour; back <= 8*day && latest.IsZero(); back = min(6*back, 8*day+1) {
+	for _, back := range []time.Duration{time.Hour, 6 * time.Hour, 36 * time.Hour, 8 * day} {
 		for at := s.Next(now.Add(-back)); !at.IsZero() && !at.After(now); at = s.Next(at) {
 			latest = at
+		}
+		if !latest.IsZero() {
+			break
 		}
 	}
 	return latest

@@ -200,4 +200,14 @@ func TestSchedule(t *testing.T) {
 			t.Errorf("%v h: %d replicas, want %d", c.at/hour, got, c.want)
 		}
 	}
+	// The first Monday begins with what Friday evening left, and so does a whole weekend.
+	a.Entries[1] = Entry{Cron: "30 18 * * 1-5", Replicas: 2}
+	if err := a.Entries[1].Parse(); err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []float64{0, 6.9 * day} {
+		if got, _ := control.decide(&view{now: at, asked: 4}); got != 2 {
+			t.Errorf("%v h: %d replicas, want 2", at/hour, got)
+		}
+	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"planner/plan"
 	"planner/plan/fleet"
+	"planner/sweep/engine"
 )
 
 //go:embed autoscaler.yaml.tmpl
@@ -20,22 +21,29 @@ var autoscalerTemplate string
 // Autoscaler writes the policy of a fleet that was replayed: a HorizontalPodAutoscaler, a
 // ScaledObject of KEDA, or llm-d's analyser with its HorizontalPodAutoscaler. Its target
 // is the Deployment named in the options, by default after the model.
-func Autoscaler(a *fleet.Answer, model string, o Options) ([]byte, error) {
-	s := &scaler{Options: o, Answer: a, Policy: &a.Policy, Model: model}
-	s.Name = cmp.Or(o.Name, nameOf(&plan.Served{Name: model}))
+func Autoscaler(a *fleet.Answer, model *plan.Served, o Options) ([]byte, error) {
+	s := &scaler{Options: o, Answer: a, Policy: &a.Policy, Model: cmp.Or(model.ServedName, model.Checkpoint)}
+	s.Name = cmp.Or(o.Name, nameOf(model))
 	if s.Policy.Replicas > 0 {
 		return nil, fmt.Errorf("the policy is a static fleet of %d, which needs no autoscaler; set spec.replicas: %[1]d", s.Policy.Replicas)
 	}
-	by := &s.Policy.Autoscaler
-	if by.Kind == fleet.Forecast {
+	var err error
+	switch by := &s.Policy.Autoscaler; by.Kind {
+	case "":
+		return nil, errors.New("its answer does not hold the policy, as it was made by an earlier version; replay it again")
+	case fleet.Forecast:
 		return nil, errors.New("the policy is a forecast, which no object of Kubernetes makes; replay autoscaler kind \"schedule\", \"hpa\" or \"keda\"")
-	}
-	for _, m := range by.Metrics {
-		t, err := s.trigger(m)
-		if err != nil {
-			return nil, err
+	case fleet.Schedule:
+		s.Crons, err = s.Policy.CronTriggers()
+	case fleet.ByHPA, fleet.ByKEDA:
+		for _, m := range by.Metrics {
+			t, problem := s.trigger(m)
+			err = cmp.Or(err, problem)
+			s.Triggers = append(s.Triggers, t)
 		}
-		s.Triggers = append(s.Triggers, t)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return fillIn(autoscalerTemplate, s)
 }
@@ -43,10 +51,12 @@ func Autoscaler(a *fleet.Answer, model string, o Options) ([]byte, error) {
 // scaler is what the template is filled in with.
 type scaler struct {
 	Options
-	Answer   *fleet.Answer
-	Policy   *fleet.Policy
+	Answer *fleet.Answer
+	Policy *fleet.Policy
+	// Model is its name in requests.
 	Model    string
 	Triggers []trigger
+	Crons    []fleet.CronTrigger
 }
 
 // trigger is a metric with its series in Prometheus.
@@ -97,10 +107,12 @@ func (s *scaler) trigger(m fleet.Metric) (trigger, error) {
 		}
 		return strings.Join(all, " + ")
 	}
-	return trigger{m, fmt.Sprintf(sum(""), s.matcher()), fmt.Sprintf(sum("(<<.GroupBy>>) "), "<<.LabelMatchers>>")}, nil
+	return trigger{m, fmt.Sprintf(sum(""), s.matcher()), fmt.Sprintf(sum(" by (<<.GroupBy>>) "), "<<.LabelMatchers>>")}, nil
 }
 
-func (s *scaler) matcher() string { return fmt.Sprintf("job=%q", s.Name) }
+func (s *scaler) matcher() string {
+	return fmt.Sprintf("%s=%q", engine.SeriesOf("vllm").Model, s.Model)
+}
 
 // promRange is a duration as PromQL writes it.
 func promRange(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 0, 64) + "s" }
@@ -140,10 +152,4 @@ func (s *scaler) Rows() []string {
 // Behaviors are how fast it may grow and shrink.
 func (s *scaler) Behaviors() map[string]fleet.Behavior {
 	return map[string]fleet.Behavior{"scaleUp": s.Policy.Autoscaler.HPA.Up, "scaleDown": s.Policy.Autoscaler.HPA.Down}
-}
-
-// Ends is when the entry of a schedule behind the one of that number begins.
-func (s *scaler) Ends(i int) string {
-	all := s.Policy.Autoscaler.Entries
-	return all[(i+1)%len(all)].Cron
 }

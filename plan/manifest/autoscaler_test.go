@@ -3,6 +3,7 @@ package manifest
 import (
 	"math"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	autoscaling "k8s.io/api/autoscaling/v2"
 	"sigs.k8s.io/yaml"
 
+	"planner/plan"
 	"planner/plan/fleet"
 )
 
@@ -35,6 +37,9 @@ func anyPolicy(r *rand.Rand) fleet.Policy {
 	return p
 }
 
+// adapterQuery finds the queries for the Prometheus adapter.
+var adapterQuery = regexp.MustCompile(`metricsQuery: '(.*)'`)
+
 // TestAutoscalers writes random policies, and reads them back as Kubernetes and
 // Prometheus do.
 func TestAutoscalers(t *testing.T) {
@@ -42,11 +47,17 @@ func TestAutoscalers(t *testing.T) {
 	for range 60 {
 		a := &fleet.Answer{Policy: anyPolicy(r), Seeds: make([]fleet.SeedRow, 3), Attainment: fleet.Estimate{Value: 0.98, Low: math.NaN()}}
 		want := a.Policy.Autoscaler
-		out, err := Autoscaler(a, "Qwen/Qwen3-32B", Options{Namespace: "llm"})
+		out, err := Autoscaler(a, &plan.Served{Name: "Qwen/Qwen3-32B", Checkpoint: "Qwen/Qwen3-32B"}, Options{Namespace: "llm"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var queries []string
+		for _, rule := range adapterQuery.FindAllSubmatch(out, -1) {
+			queries = append(queries, strings.NewReplacer("<<.GroupBy>>", "pod", "<<.LabelMatchers>>", `namespace="llm"`).Replace(string(rule[1])))
+		}
+		if want.Kind == fleet.ByHPA && len(queries) != len(want.Metrics) {
+			t.Fatalf("%d rules of the adapter for %d metrics\n%s", len(queries), len(want.Metrics), out)
+		}
 		if want.Kind == fleet.ByHPA {
 			var hpa autoscaling.HorizontalPodAutoscaler
 			if err := yaml.UnmarshalStrict(out, &hpa); err != nil {
@@ -92,14 +103,26 @@ func TestAutoscalers(t *testing.T) {
 	}
 }
 
+// TestScheduledAutoscaler writes a schedule as a trigger that ends; what its own file says of
+// metrics, which a schedule does not look at, makes none.
+func TestScheduledAutoscaler(t *testing.T) {
+	a := &fleet.Answer{Attainment: fleet.Estimate{Value: 1, Low: math.NaN()}, Policy: fleet.Policy{Min: 2, Max: 8, Autoscaler: fleet.Autoscaler{Kind: fleet.Schedule,
+		Metrics: []fleet.Metric{{Name: "in_flight", Target: 9}}, Entries: []fleet.Entry{{Cron: "0 8 * * 1-5", Replicas: 6}, {Cron: "0 18 * * *", Replicas: 2}}}}}
+	out, err := Autoscaler(a, &plan.Served{Name: "m"}, Options{})
+	if err != nil || strings.Count(string(out), "- type:") != 1 || !strings.Contains(string(out), `end: "0 18 * * 1-5"`) {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // TestNoAutoscaler refuses what no object of Kubernetes does.
 func TestNoAutoscaler(t *testing.T) {
 	for want, p := range map[string]fleet.Policy{
 		"spec.replicas: 4": {Replicas: 4},
+		"earlier version":  {},
 		"forecast":         {Autoscaler: fleet.Autoscaler{Kind: fleet.Forecast}},
 		"no series":        {Autoscaler: fleet.Autoscaler{Kind: fleet.ByHPA, Metrics: []fleet.Metric{{Name: "saturation", Target: 1}}}},
 	} {
-		if _, err := Autoscaler(&fleet.Answer{Policy: p}, "m", Options{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Autoscaler(&fleet.Answer{Policy: p}, &plan.Served{Name: "m"}, Options{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

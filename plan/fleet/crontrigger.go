@@ -1,0 +1,103 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// CronTrigger is one of KEDA: so many replicas from the times of one cron expression to
+// those of another.
+type CronTrigger struct {
+	Start, End string
+	Replicas   int
+}
+
+// CronTriggers are the entries of a schedule that ask for more than the least number of
+// replicas, each with what ends it: the times of another entry, or its time of day on the
+// days of the first. It is an error where neither says what the schedule does. KEDA takes a
+// trigger for active whenever its end comes before its next start.
+func (p *Policy) CronTriggers() ([]CronTrigger, error) {
+	entries := slices.Clone(p.Autoscaler.Entries)
+	for i := range entries {
+		if err := entries[i].Parse(); err != nil {
+			return nil, fmt.Errorf("cron %q: %w", entries[i].Cron, err)
+		}
+	}
+	var triggers []CronTrigger
+	for i := range entries {
+		asks := p.bounded(entries[i].Replicas)
+		if asks == p.Min {
+			continue
+		}
+		by := ends(entries, i)
+		k := slices.IndexFunc(by, func(end Entry) bool { return p.endsBy(entries, i, end) })
+		if k < 0 {
+			return nil, fmt.Errorf("no cron trigger of KEDA does what the entry %q of the schedule does: want another entry that ends it each time, "+
+				`as "0 18 * * 1-5" ends "0 8 * * 1-5"`, entries[i].Cron)
+		}
+		triggers = append(triggers, CronTrigger{entries[i].Cron, by[k].Cron, asks})
+	}
+	if triggers == nil {
+		return nil, errors.New("the schedule never asks for more than fleet.min_replicas, which needs no autoscaler")
+	}
+	return triggers, nil
+}
+
+// bounded is a number of replicas within the bounds of the policy.
+func (p *Policy) bounded(n int) int { return min(max(n, p.Min), p.Max) }
+
+// ends are what may end an entry of a schedule.
+func ends(entries []Entry, which int) []Entry {
+	var all []Entry
+	own := strings.Fields(entries[which].Cron)
+	for _, e := range entries {
+		other := strings.Fields(e.Cron)
+		if len(own) != 5 || len(other) != 5 {
+			continue // KEDA knows no other expressions
+		}
+		onOwnDays := Entry{Cron: strings.Join(append(other[:2:2], own[2:]...), " ")}
+		for _, end := range []Entry{e, onOwnDays} {
+			if end.Cron != entries[which].Cron && end.Parse() == nil {
+				all = append(all, end)
+			}
+		}
+	}
+	return all
+}
+
+// endsBy reports whether a trigger from an entry to its end is active when that entry counts,
+// and whenever else it is asks for no more than the entry that counts then.
+func (p *Policy) endsBy(entries []Entry, which int, end Entry) bool {
+	return !slices.ContainsFunc(changesOf(append(slices.Clone(entries), end)), func(at time.Time) bool {
+		now := latest(entries, at)
+		active := !end.schedule.Next(at).After(entries[which].schedule.Next(at))
+		harmless := now >= 0 && p.bounded(entries[which].Replicas) <= p.bounded(entries[now].Replicas)
+		return active != (now == which) && !(active && harmless)
+	})
+}
+
+// changesOf are the times of entries in two weeks, the second and the third.
+func changesOf(entries []Entry) []time.Time {
+	const week = 7 * 24 * time.Hour
+	var all []time.Time
+	for _, e := range entries {
+		for at := e.schedule.Next(epoch.Add(week)); !at.IsZero() && at.Before(epoch.Add(3*week)); at = e.schedule.Next(at) {
+			all = append(all, at)
+		}
+	}
+	return all
+}
+
+// latest is the entry of a schedule that counts at a time, -1 before any.
+func latest(entries []Entry, now time.Time) int {
+	which, last := -1, time.Time{}
+	for i, e := range entries {
+		if at := latestBefore(e.schedule, now); at.After(last) {
+			which, last = i, at
+		}
+	}
+	return which
+}
