@@ -92,7 +92,7 @@ func blockTokensOf(dep Deployment) int {
 	return blockTokens * max(1, ceilDiv(int(s.bytes(dep.TP)), int(blockTokens*token)))
 }
 
-// check refuses states that no model can have, and heads that the GPUs cannot share.
+// check refuses states that no model can have.
 func (s State) check(a Arch) error {
 	switch {
 	case s == State{}:

@@ -62,17 +62,22 @@ func (g *Gaps) Add(at, gap time.Duration, n int) {
 }
 
 // clump is how many gaps beyond a limit count as one: the larger of their dispersion and that of
-// those beyond a level which the trial shows for certain, its own quantile. NaN where requests
-// last longer than half a part of the window: what slows them may last as long.
+// those beyond a level which the trial shows for certain, its own quantile. NaN where either is
+// not known, as where most of these gaps are so near the level that the parts do not tell them
+// from it.
 func (g *Gaps) clump(limit, level, request time.Duration) float64 {
-	if 2*gapParts*request > g.to-g.from {
-		return math.NaN()
-	}
 	worst := 1.0
 	for _, above := range []time.Duration{limit, level} {
-		share := float64(gapsAbove(g.Histogram, above)) / float64(g.TotalCount())
-		late := func(h *hdrhistogram.Histogram) float64 { return float64(gapsAbove(h, above)) }
-		worst = max(worst, g.dispersion(late, share*(1-share)))
+		beyond, inParts := float64(gapsAbove(g.Histogram, above)), 0.0
+		share := beyond / float64(g.TotalCount())
+		worst = max(worst, g.dispersion(func(h *hdrhistogram.Histogram) float64 {
+			n := float64(gapsAbove(h, above))
+			inParts += n
+			return n
+		}, share*(1-share), request))
+		if 2*inParts < beyond {
+			return math.NaN()
+		}
 	}
 	return partsDoubt * worst
 }
@@ -88,15 +93,16 @@ func (c *cohort) lasting() time.Duration {
 // dispersion is how many times larger the variance of a sum over the gaps is than that of as
 // many independent ones: by the sums over 5, 10 and 20 parts of the window, the largest, since
 // too short parts hide clumps and too few show them badly. NaN where fewer than five parts have
-// gaps, or all are alike.
-func (g *Gaps) dispersion(sum func(*hdrhistogram.Histogram) float64, variance float64) float64 {
+// gaps, or all are alike, and where requests last longer than half a part: what slows them may
+// last as long.
+func (g *Gaps) dispersion(sum func(*hdrhistogram.Histogram) float64, variance float64, request time.Duration) float64 {
 	var sums, counts []float64
 	for _, h := range g.parts {
 		if n := h.TotalCount(); n > 0 {
 			sums, counts = append(sums, sum(h)), append(counts, float64(n))
 		}
 	}
-	if len(sums) < 5 || !(variance > 0) {
+	if len(sums) < 5 || !(variance > 0) || 2*gapParts*request > g.to-g.from {
 		return math.NaN()
 	}
 	mean := floats.Sum(sums) / floats.Sum(counts)
@@ -142,12 +148,13 @@ func (c *cohort) judgeGaps(b Bound, o *Observation) judged {
 		j.allowed, j.Cluster = 1, max(float64(j.N)/float64(requests), 1)
 		if !c.whole {
 			total := func(h *hdrhistogram.Histogram) float64 { return h.Mean() * float64(h.TotalCount()) }
-			j.Phi = stat.Blend(stat.Generic, o.Gaps.dispersion(total, o.Gaps.StdDev()*o.Gaps.StdDev())/j.Cluster)
+			j.Phi = stat.Blend(stat.Generic, o.Gaps.dispersion(total, o.Gaps.StdDev()*o.Gaps.StdDev(), c.lasting())/j.Cluster)
 		}
 		return c.mean(j, o.Gaps.Mean()/limit, o.Gaps.StdDev()/limit, requests, failed, 0)
 	}
 	j.N, j.K, requests = j.N+owed, j.K+owed, requests+failed
-	j.Cluster = max(float64(j.N)/float64(max(requests, 1)), 1)
+	// What a failed request owed comes all at once, and is in no part of the window.
+	j.Cluster = max(float64(j.N)/float64(max(requests, 1)), float64(owed)/float64(max(failed, 1)), 1)
 	q := time.Duration(o.Gaps.ValueAtQuantile(b.Quantile*100)) * time.Microsecond
 	j.slack = slackOf(q, b.Limit)
 	if c.whole {
@@ -160,7 +167,7 @@ func (c *cohort) judgeGaps(b Bound, o *Observation) judged {
 			most = gapTail(o.Gaps.Histogram, b.Quantile, s.tail(b.Quantile).phi, j.Cluster).beyond(b.Limit)
 		}
 	}
-	if clump := o.Gaps.clump(b.Limit, q, c.lasting()); float64(j.K) > fewestClumps*clump {
+	if clump := o.Gaps.clump(b.Limit, q, c.lasting()); failed == 0 && float64(j.K) > fewestClumps*clump {
 		j.Cluster = min(j.Cluster, clump)
 		phi = clump / j.Cluster
 	}

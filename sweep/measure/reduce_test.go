@@ -374,3 +374,52 @@ func TestSummaryOfCensored(t *testing.T) {
 		t.Errorf("E2E %+v", m.E2E)
 	}
 }
+
+// TestClumpsOfGaps: where long gaps come alone, many of them count as many, but the tokens that a
+// failed request owed count as one. Gaps that the parts of the window do not tell from the limit
+// tell nothing of clumps, nor do parts that are shorter than requests.
+func TestClumpsOfGaps(t *testing.T) {
+	judge := func(slow, failed int) Count {
+		trial, o := even(4000, func(int) time.Duration { return 50 * ms })
+		trial.Objective = SLO{Bounds: []Bound{{Metric: ITL, Quantile: 0.99, Limit: 50 * ms}}, Errors: -1}
+		o.Gaps = NewGaps(trial.Warmup, trial.Warmup+trial.Window)
+		for i := range 100_000 {
+			gap := 20 * ms
+			if i*7919%100_000 < slow {
+				gap = 100 * ms
+			}
+			o.Gaps.Add(trial.Warmup+trial.Window*time.Duration(i)/100_000, gap, 1)
+		}
+		for i := range failed {
+			r := &o.Records[100+i*200]
+			r.Outcome, r.First, r.Last, r.Output, r.Asked = HTTPStatus, Never, Never, 0, 1000
+		}
+		return Reduce(trial, o).Counts[0]
+	}
+	if n := judge(800, 0); n.High > 0.01 || n.Cluster*n.Phi > 2 {
+		t.Errorf("800 long gaps of 100,000, far apart: %+v", n)
+	}
+	if n := judge(100, 2); n.Low > 0.01 {
+		t.Errorf("two requests that failed owe 1000 tokens each: %+v", n)
+	}
+	g := NewGaps(0, 1000*time.Second)
+	for i := range 100_000 {
+		gap := 20 * ms
+		switch {
+		case i < 1200:
+			gap = 50_100 * time.Microsecond
+		case i%3000 == 0:
+			gap = 100 * ms
+		}
+		g.Add(time.Duration(i)*10*ms, gap, 1)
+	}
+	if clump := g.clump(50*ms, 51*ms, 0); !math.IsNaN(clump) {
+		t.Errorf("1,200 gaps in a row just beyond the limit are in clumps of %g", clump)
+	}
+	if clump := g.clump(30*ms, 40*ms, 0); clump < 1000 {
+		t.Errorf("1,200 gaps in a row beyond the limit are in clumps of %g", clump)
+	}
+	if clump := g.clump(30*ms, 40*ms, time.Minute); !math.IsNaN(clump) {
+		t.Errorf("clumps of %g in parts that are shorter than a request", clump)
+	}
+}
