@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"planner/internal/evidence/search/virtual"
+	"planner/internal/note"
 	"planner/search"
 	"planner/sweep/measure"
 )
@@ -48,5 +49,42 @@ func TestRaceOnASmallBudgetDecides(t *testing.T) {
 	}
 	if found < 4 || safe < 4 {
 		t.Errorf("of %d races %d found a rate, and %d one that is safe", seeds, found, safe)
+	}
+}
+
+// A search whose budget ends while every rate met the objective answers the largest of them, which
+// is what it knows.
+func TestBudgetEndsBeforeARateMisses(t *testing.T) {
+	queue := virtual.Queue{Servers: 1, Rate: 1e4}
+	s := search.NewMaxRate(search.MaxRateConfig{Workload: poisson(), SLO: ttft(time.Second, 0.9), Seed: 1, Budget: 20 * time.Second, Prior: search.Prior{Rate: 2}})
+	highest := 0.0
+	for batch := s.Next(); len(batch) > 0; batch = s.Next() {
+		highest = max(highest, batch[0].Rate)
+		s.Observe(virtual.Bench{Server: queue}.Run(batch[0]))
+	}
+	r := s.Result()
+	if r.Outcome != search.OutOfBudget || r.Estimate.Value > 1.01*highest || r.Estimate.Value <= 0 || r.Estimate.Safe > r.Estimate.Value ||
+		r.Estimate.High <= highest || r.Reason.Note.Kind != note.NoneMissed {
+		t.Errorf("up to %v/s: %v, %+v, %+v", highest, r.Outcome, r.Estimate, r.Reason)
+	}
+}
+
+// The search of a race's only set leaves as much of the budget for the last one, which is what the
+// race answers.
+func TestOnlySetLeavesHalfOfTheBudget(t *testing.T) {
+	const budget = 3 * time.Minute
+	k := measure.Knobs{MaxNumSeqs: 1}
+	r := search.NewRace(search.RaceConfig{OneEngine: true, Candidates: []search.Prior{{Knobs: k}}, Search: search.MaxRateConfig{
+		Workload: poisson(), SLO: ttft(time.Second, 0.9), Seed: 2, Budget: budget, Precision: 0.1}})
+	for batch := r.Next(); len(batch) > 0; batch = r.Next() {
+		for _, trial := range batch {
+			if trial.Window > 0 && trial.Window < 5*time.Second {
+				t.Errorf("a window of %v: %s", trial.Window, trial.Why)
+			}
+			r.Observe(virtual.Bench{Server: virtual.Queue{Servers: 1, Rate: 30}, Drift: 0.05}.Run(trial))
+		}
+	}
+	if end := r.Result(); end.EngineTime > budget || end.Best.Estimate.Value <= 0 {
+		t.Errorf("%v of %v: %+v", end.EngineTime, budget, end.Best)
 	}
 }

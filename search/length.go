@@ -139,7 +139,11 @@ func (c *MaxRateConfig) steadied(t measure.Trial, times int, p learned) measure.
 		return t
 	}
 	if c.Window == 0 && c.Workload.Turns > 1 {
-		t.Window = max(t.Window, time.Duration(max(times*leastCourses, 1))*c.Workload.Course(p.typical()))
+		courses := time.Duration(max(times*leastCourses, 1)) * c.Workload.Course(p.typical())
+		if c.Budget > 0 {
+			courses = min(courses, c.Budget/trialShare)
+		}
+		t.Window = max(t.Window, courses)
 	}
 	if c.Warmup == 0 {
 		if c.Budget > 0 {

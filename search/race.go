@@ -1,7 +1,6 @@
 package search
 
 import (
-	"math"
 	"time"
 
 	"planner/internal/note"
@@ -240,7 +239,7 @@ func (r *Race) seek() []measure.Trial {
 			return nil
 		}
 		if c.search == nil {
-			c.search = r.searchOf(c.prior, r.cfg.Search.Seed, time.Duration(min(len(r.all), compareShare)))
+			c.search = r.searchOf(c.prior, r.cfg.Search.Seed, time.Duration(min(max(len(r.all), finalShare), compareShare)))
 			c.status = Measured
 		}
 		if batch := r.follow(c); len(batch) > 0 {
@@ -343,33 +342,33 @@ func (r *Race) refine() []measure.Trial {
 		if c.status == Unable {
 			continue
 		}
-		found := c.search.Result()
-		if c.carries = found.Estimate; !(c.carries.Value > 0) {
-			c.without(found)
-			continue
-		}
-		c.reason = note.Because(note.CarriesLess, c.carries, r.incumbent.carries)
-		if r.better(c) {
+		if r.wins(c) {
 			r.crown(c)
 		}
 	}
 	return nil
 }
 
-// cut decides on the promoted sets whose searches the budget leaves no room for, by what is
-// known of them: the final search measures the one that seems best.
+// wins reports whether a promoted set is better than the incumbent by what its own search tells,
+// which becomes what it carries.
+func (r *Race) wins(c *candidate) bool {
+	found := c.search.Result()
+	if c.carries = found.Estimate; !(c.carries.Value > 0) {
+		c.without(found)
+		return false
+	}
+	c.reason = note.Because(note.CarriesLess, c.carries, r.incumbent.carries)
+	return r.better(c)
+}
+
+// cut decides on the promoted sets whose searches the budget leaves no room for, by what these
+// know so far: the final search measures the one that seems best.
 func (r *Race) cut() {
 	for _, c := range r.promoted {
 		if c.status == Unable {
 			continue
 		}
-		c.status = Measured
-		if c.carries = c.search.Result().Estimate; !(c.carries.Value > 0) {
-			best, more := r.incumbent.carries, math.Exp(c.gain.value)
-			c.carries = Estimate{Value: best.Value * more, Low: best.Low * more, High: best.High * more}
-		}
-		c.reason = note.Because(note.CarriesLess, c.carries, r.incumbent.carries)
-		if r.better(c) {
+		if c.status = Measured; r.wins(c) {
 			r.replace(c)
 		}
 	}

@@ -25,6 +25,13 @@ type Estimate struct {
 	Safe float64 `json:"safe"`
 }
 
+// atLeast is the estimate where a rate is the largest that was tried, and met.
+func (e Estimate) atLeast(rate float64) Estimate {
+	e.Value, e.Low, e.Safe = rate, min(e.Low, rate), min(e.Safe, rate)
+	e.High = max(e.High, rate)
+	return e
+}
+
 // String is the estimate with its interval, in requests per second.
 func (e Estimate) String() string {
 	return fmt.Sprintf("%.3g requests/s (%.3g to %.3g)", e.Value, e.Low, e.High)
@@ -70,8 +77,8 @@ func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil 
 
 // Result is what a search knows, at any time.
 type Result struct {
-	// Estimate is the maximum rate; zero when the outcome is Infeasible, and a
-	// lower end when it is NotReached.
+	// Estimate is the maximum rate; zero when the outcome is Infeasible. Its value is the
+	// largest rate that was tried when that is NotReached, or OutOfBudget with no rate missed.
 	Estimate Estimate `json:"max_rate_per_s"`
 	// TraceRates say what the rate is of the trace that was replayed; nil without one.
 	TraceRates *workload.Rates `json:"trace_rates,omitempty"`
@@ -185,17 +192,21 @@ func (s *MaxRate) Result() Result {
 	if r.Outcome.hopeless() {
 		return r
 	}
-	_, _, _, allMissed := s.extremes()
+	_, high, allMet, allMissed := s.extremes()
 	r.Estimate = s.estimate(m, j, &r)
 	if allMissed && r.Outcome == OutOfBudget {
 		r.Reason, r.Estimate = s.noneMet(r.Reason), Estimate{}
 		return r
 	}
 	r.Warnings = append(r.Warnings, s.remarks(r.Estimate.Value)...)
+	if allMet && r.Outcome == OutOfBudget {
+		// The median is as far above what was tried as the grid happens to reach.
+		r.Reason = note.Because(note.NoneMissed, r.Reason.Text, high)
+		r.Estimate = r.Estimate.atLeast(high)
+	}
 	if r.Outcome == NotReached {
-		_, high, _, _ := s.extremes()
-		r.Estimate.Value, r.Estimate.High = high, high
-		r.Estimate.Low, r.Estimate.Safe = min(r.Estimate.Low, high), min(r.Estimate.Safe, high)
+		r.Estimate = r.Estimate.atLeast(high)
+		r.Estimate.High = high
 	}
 	return r
 }

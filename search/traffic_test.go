@@ -24,6 +24,11 @@ func TestConversationsAreSteadyWhenTheWindowBegins(t *testing.T) {
 		t.Errorf("warm-up %v, window %v for conversations of %v", z.Warmup, z.Window, course)
 	}
 	cfg := conversations()
+	cfg.Budget = time.Hour
+	if z := cfg.timed(50, longTimes, learned{latency: 20 * time.Second}); z.Window > cfg.Budget/trialShare || z.Warmup > cfg.Budget/4 {
+		t.Errorf("on a budget of %v a warm-up of %v and a window of %v", cfg.Budget, z.Warmup, z.Window)
+	}
+	cfg = conversations()
 	cfg.Warmup, cfg.Window = 3*time.Second, 10*time.Second
 	if z := cfg.timed(50, 1, learned{}); z.Warmup != cfg.Warmup || z.Window != cfg.Window {
 		t.Errorf("%v and %v asked for, %v and %v planned", cfg.Warmup, cfg.Window, z.Warmup, z.Window)
