@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"planner/internal/config"
+	"planner/internal/progress"
 	"planner/internal/report"
 	"planner/internal/wire"
 	"planner/plan/decide"
@@ -44,7 +45,7 @@ func (p *program) conclude(c *cli.Context, r *run, answer sweep.Answer, err erro
 	if v, ok := answer.Value.(interface{ SetRun(map[string]any) }); ok && !r.started.IsZero() {
 		v.SetRun(r.facts())
 	}
-	doc, problem := r.document(c.Context, answer)
+	doc, problem := r.document(c.Context, answer, func() *progress.Display { return p.display(c, r) })
 	if problem != nil {
 		return problem
 	}
@@ -124,12 +125,12 @@ func journalSize(f *sweep.Folder) int64 {
 
 // document is the report of an answer, of one that is not the last the first word says so. A
 // plan learns how its instances are started, and how they do in time unless it may still change.
-func (r *run) document(ctx context.Context, answer sweep.Answer) (report.Document, error) {
+func (r *run) document(ctx context.Context, answer sweep.Answer, display func() *progress.Display) (report.Document, error) {
 	for _, p := range plansOf(answer.Value) {
 		if r.ground.Run != nil {
 			handOver(r.configOf(p), p)
 			if p.Class == "" && answer.State != sweep.Unfinished {
-				p.InTime = inTime(ctx, r.cfg, p.Plan)
+				p.InTime = inTime(ctx, r.cfg, p.Plan, display)
 			}
 		}
 	}

@@ -90,13 +90,9 @@ func (p *program) replay(c *cli.Context, r *run, plant *fleet.Plant, heldOut fun
 	debug.SetMemoryLimit(math.MaxInt64)
 	show := p.display(c, r)
 	defer show.Close()
-	var passed atomic.Int64
 	var now atomic.Value
-	plant.Watch = func(d time.Duration) { passed.Add(int64(d)) }
 	now.Store("the policy")
-	show.See(progress.Work(func() string {
-		return fmt.Sprintf("%.1f h of the clock replayed; now: %s", time.Duration(passed.Load()).Hours(), now.Load())
-	}))
+	watch(plant, show, func() string { return now.Load().(string) })
 	done := make(chan *fleet.Answer, 1)
 	go func() {
 		policy := r.cfg.Fleet.Policy
@@ -113,6 +109,15 @@ func (p *program) replay(c *cli.Context, r *run, plant *fleet.Plant, heldOut fun
 	case answer := <-done:
 		return answer, nil
 	}
+}
+
+// watch shows how much of the clock is replayed, and of what.
+func watch(plant *fleet.Plant, show *progress.Display, now func() string) {
+	var passed atomic.Int64
+	plant.Watch = func(d time.Duration) { passed.Add(int64(d)) }
+	show.See(progress.Work(func() string {
+		return fmt.Sprintf("%.1f h of the clock replayed; now: %s", time.Duration(passed.Load()).Hours(), now())
+	}))
 }
 
 func stateOf(v fleet.Verdict) sweep.State {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"planner/internal/config"
+	"planner/internal/progress"
 	"planner/plan"
 )
 
@@ -125,13 +127,14 @@ autoscaler = { kind = "forecast", target = 2 }
 	}
 	runnable, _ := cfg.Candidates()
 	p := &plan.Plan{Offer: plan.Offer{Knobs: runnable[0]}, Fleet: plan.Fleet{Instances: 2}}
-	got := inTime(t.Context(), cfg, p)
+	display := func() *progress.Display { return progress.New(io.Discard, progress.DisplayOptions{}) }
+	got := inTime(t.Context(), cfg, p, display)
 	if got == nil || got.Note != "" || len(got.Autoscaled.Policy.Autoscaler.Outlook.Yesterday) != 4 {
 		t.Errorf("%+v", got)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got := inTime(ctx, cfg, p); got == nil || !strings.Contains(got.Note, "interrupted") {
+	if got := inTime(ctx, cfg, p, display); got == nil || !strings.Contains(got.Note, "interrupted") {
 		t.Errorf("%+v", got)
 	}
 }

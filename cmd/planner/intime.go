@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"planner/internal/config"
+	"planner/internal/progress"
 	"planner/plan"
 	"planner/plan/fleet"
 )
@@ -16,7 +17,7 @@ const inTimeSeeds = 3
 // inTime replays the traffic in time that a configuration gives on the fleet of a plan as
 // it stands, and with an autoscaler: the configuration's, or that of the plan's manifests.
 // It is nil where there is no such traffic, or nobody to scale by it.
-func inTime(ctx context.Context, cfg *config.Config, p *plan.Plan) *plan.InTime {
+func inTime(ctx context.Context, cfg *config.Config, p *plan.Plan, display func() *progress.Display) *plan.InTime {
 	if !cfg.Fleet.InTime() {
 		return nil
 	}
@@ -40,6 +41,9 @@ func inTime(ctx context.Context, cfg *config.Config, p *plan.Plan) *plan.InTime 
 	if err != nil {
 		return &plan.InTime{Note: "Not replayed: " + err.Error()}
 	}
+	show := display()
+	defer show.Close()
+	watch(plant, show, func() string { return "the plan's fleet, then an autoscaled one" })
 	replay := func(policy fleet.Policy) *fleet.Answer {
 		a := plant.Answer(policy, fleet.Seeds(cfg.Workload.Seed, inTimeSeeds))
 		a.Timeline, a.Decisions = nil, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"planner/internal/config"
+	"planner/internal/progress"
 	"planner/internal/report"
 	"planner/sweep"
 	"planner/sweep/cluster"
@@ -85,7 +86,7 @@ func (p *program) reportCommand() *cli.Command {
 			if answer.Value == nil {
 				return fmt.Errorf("%s has no report yet; go on with: planner resume %s", r.folder.Path, r.folder.Path)
 			}
-			doc, err := r.document(c.Context, answer)
+			doc, err := r.document(c.Context, answer, func() *progress.Display { return p.display(c, r) })
 			if err != nil {
 				return err
 			}
