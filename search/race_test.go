@@ -101,7 +101,7 @@ func drive(s *Race, server *raceServer) RaceResult {
 }
 
 // The race loses less than 5 % of the best rate in 95 % of landscapes, and costs
-// less than 35 % of searching every set. With a true share of 0.95, two or more
+// less than 35 % of searching every set, which is done on every third. With a true share of 0.95, two or more
 // losses in 12 have a probability of 0.12; the seeds are fixed.
 func TestRaceRegret(t *testing.T) {
 	lost := 0
@@ -118,9 +118,11 @@ func TestRaceRegret(t *testing.T) {
 		if e := r.Best.Estimate; e.Low > server.carries(server.mu[r.Knobs])*1.02 {
 			t.Errorf("landscape %d: interval %v above the truth %.4g", seed, e, server.carries(server.mu[r.Knobs]))
 		}
-		grid, _ := landscape(20, 0.10, seed)
-		drive(NewRace(by(Grid, raceConfig(priors, seed))), grid)
-		raced, searched = raced+cost, searched+grid.engine
+		if seed%3 == 0 {
+			grid, _ := landscape(20, 0.10, seed)
+			drive(NewRace(by(Grid, raceConfig(priors, seed))), grid)
+			raced, searched = raced+cost, searched+grid.engine
+		}
 	}
 	if lost > 1 {
 		t.Errorf("%d of 12 landscapes lost more than 5 %%", lost)

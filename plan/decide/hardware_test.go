@@ -42,7 +42,7 @@ func instances(t *testing.T, name, weights string) (carries map[string]plan.Offe
 	for _, kv := range [][2]string{
 		{"model.name", name}, {"model.weights", weights}, {"hardware.gpu", `["H100 SXM", "H200 SXM"]`}, {"engine.tensor_parallel", "[1, 2, 4, 8]"},
 		{"knobs.max_num_seqs", "512"}, {"knobs.max_num_batched_tokens", "8192"}, {"knobs.gpu_memory_utilization", "0.9"},
-		{"workload.class", "chat"}, {"demand.rate", "100"}, {"slo.ttft.p99", "500ms"}, {"slo.tpot.p99", "50ms"},
+		{"workload.class", "chat"}, {"demand.rate", "100"}, {"slo.ttft.p90", "500ms"}, {"slo.tpot.p90", "50ms"},
 	} {
 		over = append(over, config.Override{Key: kv[0], Value: kv[1]})
 	}
