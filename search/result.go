@@ -4,6 +4,7 @@ package search
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"planner/internal/note"
@@ -196,6 +197,10 @@ func (s *MaxRate) Result() Result {
 	r.Estimate = s.estimate(m, j, &r)
 	if allMissed && r.Outcome == OutOfBudget {
 		r.Reason, r.Estimate = s.noneMet(r.Reason), Estimate{}
+		return r
+	}
+	if r.Outcome == OutOfBudget && !slices.ContainsFunc(s.valid(), func(t attempt) bool { return t.measured }) {
+		r.Reason, r.Estimate = note.Because(note.NoneMeasured, r.Reason.Text), Estimate{}
 		return r
 	}
 	r.Warnings = append(r.Warnings, s.remarks(r.Estimate.Value)...)

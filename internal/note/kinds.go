@@ -233,6 +233,7 @@ const (
 	AllMissed   Kind = "all_missed: {why%s}; no trial that can be trusted met the objective, down to {lowest_per_s%.3g}/s{seen%s}: " +
 		"the maximum rate is below {high_per_s%.3g}/s with {confidence_percent%.0f} % confidence"
 	NoneMet      Kind = "none_met: {why%s}; no trial that can be trusted met the objective, down to {lowest_per_s%.3g}/s{seen%s}; which rate does is not known"
+	NoneMeasured Kind = "none_measured: {why%s}; no trial was as long as its quantiles need, and no rate is answered by shorter ones"
 	NoneMissed   Kind = "none_missed: {why%s}; every trial that can be trusted met the objective, up to {highest_per_s%.3g}/s; how much more is met is not known"
 	MetAtLargest Kind = "met_at_largest: the objective is met at {rate_per_s%.4g}/s, the largest rate that is tried"
 	NarrowEnough Kind = "narrow_enough: the interval is narrower than +-{precision_percent%.3g} %"
@@ -290,7 +291,7 @@ var kinds = []Kind{
 	FewRounds, FigureUnknown, SideFailed, SideInvalid, SideOverloaded, SeedsDiffer, TrafficDiffers, EngineFailed, EngineAlike, EngineCondemned,
 	NotPlaced, TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, TooManyStages, NoExperts, ExpertsAlone, ExpertsUndivided, NoMemory,
 	EmptyPool, BudgetSpent, BudgetCut, BudgetLeft, NotTried, NotTriedBehind, PredictedWorse, OffTheWay, CarriesLess, CarriesLessBy,
-	AsGood, SeenAsGood, SeenWorse, DearerKind, KindIdle, CompletesLess, NotBetter, FailsIdle, IdleMisses, IdleFloor, MissedAtAll, AllMissed, NoneMet, NoneMissed, MetAtLargest, NarrowEnough,
+	AsGood, SeenAsGood, SeenWorse, DearerKind, KindIdle, CompletesLess, NotBetter, FailsIdle, IdleMisses, IdleFloor, MissedAtAll, AllMissed, NoneMet, NoneMeasured, NoneMissed, MetAtLargest, NarrowEnough,
 	InvalidInRow, InvalidTime, TrialsSpent, BudgetNoRoom, StillWide, NoRateToTest, MeanUncounted, BeyondTooMany, BudgetTooShort, LooksUndecided,
 	Chosen, EmptyInstance, NoRateKnown, RateLoose, TooManyGPUs, PriceUnheld, TooDear, Unpriced, Dearer, DearerJob, PoolMissing, PoolsNeither, MoreGPUs, MoreInstances, ListedLater,
 }
