@@ -77,7 +77,7 @@ func Drive(ctx context.Context, f *Folder, g Ground, s Study, stop func() bool, 
 		}
 		defer j.Close()
 		j.confirm = g.Confirm
-		if err = f.tidy(); err != nil {
+		if err = f.Tidy(); err != nil {
 			return Answer{}, err
 		}
 		if g.Recall != nil {

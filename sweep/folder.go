@@ -30,10 +30,9 @@ type About struct {
 }
 
 // NewFolder makes a run folder under dir whose name begins with the time and
-// has not been used before. It appears whole, with its configuration in it, or
-// not at all.
-func NewFolder(dir, label string, about About, config []byte) (Folder, error) {
-	staging, err := stage(dir, about, config)
+// has not been used before. It appears whole, with these files in it, or not at all.
+func NewFolder(dir, label string, about About, files map[string][]byte) (Folder, error) {
+	staging, err := stage(dir, about, files)
 	if err != nil {
 		return Folder{}, err
 	}
@@ -62,16 +61,16 @@ func NewFolder(dir, label string, about About, config []byte) (Folder, error) {
 }
 
 // CreateFolder makes a run folder of exactly this name, which must not exist.
-func CreateFolder(path string, about About, config []byte) (Folder, error) {
+func CreateFolder(path string, about About, files map[string][]byte) (Folder, error) {
 	if _, err := os.Lstat(path); err == nil {
 		return Folder{}, fmt.Errorf("make run folder: %s exists already, and a run is never written over", path)
 	}
-	staged, err := stage(filepath.Dir(path), about, config)
+	staging, err := stage(filepath.Dir(path), about, files)
 	if err != nil {
 		return Folder{}, err
 	}
-	defer os.RemoveAll(staged)
-	if err := os.Rename(staged, path); err != nil {
+	defer os.RemoveAll(staging)
+	if err := os.Rename(staging, path); err != nil {
 		return Folder{}, fmt.Errorf("make run folder: %w", err)
 	}
 	return Folder{path}, nil
@@ -79,21 +78,39 @@ func CreateFolder(path string, about About, config []byte) (Folder, error) {
 
 // stage writes the files that a run folder begins with into a hidden folder
 // beside it, so that the run appears whole or not at all.
-func stage(dir string, about About, config []byte) (string, error) {
+func stage(dir string, about About, files map[string][]byte) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("make run folder: %w", err)
 	}
-	path, err := os.MkdirTemp(dir, ".new-")
+	dropStaged(dir)
+	path, err := os.MkdirTemp(dir, staged)
 	if err != nil {
 		return "", fmt.Errorf("make run folder: %w", err)
 	}
 	f := Folder{path}
-	err = errors.Join(f.WriteJSON(AboutFile, about), f.Write(ConfigFile, config))
+	err = f.WriteJSON(AboutFile, about)
+	for name, data := range files {
+		err = errors.Join(err, f.Write(name, data))
+	}
 	if err != nil {
 		os.RemoveAll(path)
 		return "", err
 	}
 	return path, nil
+}
+
+// staged begins the names of folders that are no run yet.
+const staged = ".new-"
+
+// dropStaged removes what processes left that were killed while they made a run folder,
+// which takes a moment.
+func dropStaged(dir string) {
+	left, _ := filepath.Glob(filepath.Join(dir, staged+"*"))
+	for _, path := range left {
+		if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > time.Hour {
+			os.RemoveAll(path)
+		}
+	}
 }
 
 // slug keeps what is safe in a file name.

@@ -44,7 +44,7 @@ func TestWritesStayInTheFolder(t *testing.T) {
 	if err := folder.Write("in/deep/"+temporary+"left", []byte("half")); err != nil {
 		t.Fatal(err)
 	}
-	if err := folder.tidy(); err != nil {
+	if err := folder.Tidy(); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := fs.Glob(os.DirFS(folder.Path), "in/deep/*"); err != nil || len(left) != 0 {

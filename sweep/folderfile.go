@@ -111,9 +111,9 @@ func (f Folder) write(name string, data []byte) error {
 	return err
 }
 
-// tidy removes what a process that was killed left half written. Nobody else may write,
+// Tidy removes what a process that was killed left half written. Nobody else may write,
 // but for the processes that run the parts of the run.
-func (f Folder) tidy() error {
+func (f Folder) Tidy() error {
 	return f.Clear(".", func(name string) bool {
 		return strings.HasPrefix(filepath.Base(name), temporary) && !strings.HasPrefix(name, PartsDir+"/")
 	})

@@ -260,9 +260,13 @@ func TestTogetherDealsMeasurementsBack(t *testing.T) {
 func TestFolderNamesAreNew(t *testing.T) {
 	dir := t.TempDir()
 	about := About{Command: "plan", Started: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
+	left := filepath.Join(dir, staged+"killed")
+	if err := errors.Join(os.Mkdir(left, 0o700), os.Chtimes(left, time.Time{}, about.Started)); err != nil {
+		t.Fatal(err)
+	}
 	var names []string
 	for range 3 {
-		f, err := NewFolder(dir, "Llama 3.1/70B", about, []byte("seed = 1\n"))
+		f, err := NewFolder(dir, "Llama 3.1/70B", about, map[string][]byte{ConfigFile: []byte("seed = 1\n")})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,24 +22,32 @@ import (
 	"planner/sweep/workload"
 )
 
+const fleetName = "fleet"
+
 func (p *program) fleetCommand() *cli.Command {
 	return &cli.Command{
-		Name:      "fleet",
+		Name:      fleetName,
 		Usage:     "replay a day of traffic against replicas, router, start-up and autoscaler in virtual time",
 		ArgsUsage: "CONFIG",
 		Description: "Example: planner fleet planner.toml\n" +
 			"         planner fleet planner.toml --seeds 10 --set fleet.autoscaler.target=30 --json\n" +
 			"         planner fleet planner.toml --scale 2 --repeat 7 -o runs/week\n" +
 			"Exit codes: 0 what is asked is kept, 3 it is not, 4 the seeds do not tell.",
-		Flags: join([]cli.Flag{
-			&cli.StringFlag{Name: "seeds", Value: "5", Usage: "how many draws of the traffic; their scatter gives the intervals: --seeds 10"},
-			&cli.StringFlag{Name: "scale", Value: "1", Usage: "multiply the traffic; a trace keeps its clock, and gets more or fewer requests: --scale 1.5"},
-			&cli.StringFlag{Name: "repeat", Value: "1", Usage: "replay the traffic so many times, one behind the other: --repeat 7"},
-			&cli.BoolFlag{Name: "search", Usage: "look for the cheapest policy around that of the configuration: floors, thresholds, windows, routers, static fleets"},
-			&cli.BoolFlag{Name: "no-static", Usage: "do not look for the smallest static fleet"},
+		Flags: join(fleetFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "seed", Usage: "the first seed: --seed 7"},
 		}, configFlags(), []cli.Flag{outputFlag()}),
 		Action: p.fleet,
+	}
+}
+
+// fleetFlags are those that stand in [run] of the run folder.
+func fleetFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "seeds", Value: "5", Usage: "how many draws of the traffic; their scatter gives the intervals: --seeds 10"},
+		&cli.StringFlag{Name: "scale", Value: "1", Usage: "multiply the traffic; a trace keeps its clock, and gets more or fewer requests: --scale 1.5"},
+		&cli.StringFlag{Name: "repeat", Value: "1", Usage: "replay the traffic so many times, one behind the other: --repeat 7"},
+		&cli.BoolFlag{Name: "search", Usage: "look for the cheapest policy around that of the configuration: floors, thresholds, windows, routers, static fleets"},
+		&cli.BoolFlag{Name: "no-static", Usage: "do not look for the smallest static fleet"},
 	}
 }
 
@@ -48,7 +56,7 @@ func (p *program) fleet(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := p.configure(c, path, "fleet")
+	cfg, err := p.configure(c, path, fleetName)
 	if err != nil {
 		return err
 	}
@@ -56,30 +64,41 @@ func (p *program) fleet(c *cli.Context) error {
 		_, err := p.plain.Write(cfg.TOML())
 		return err
 	}
-	f := flagsOf(c, "seeds", "scale", "repeat")
+	cfg.Run = config.Call{Command: fleetName, Args: c.Args().Slice(), Flags: given(c, fleetFlags())}
+	return p.conductFleet(c, &run{cfg: cfg})
+}
+
+// conductFleet replays what the configuration of a run says, and reports. A run that was
+// cut is replayed again: replays keep no journal.
+func (p *program) conductFleet(c *cli.Context, r *run) error {
+	r.ground, r.started = sweep.Ground{Virtual: true}, time.Now()
+	f := r.flags()
 	n := f.count("seeds")
 	if f.err != nil {
 		return f.err
 	}
-	runnable, _ := cfg.Candidates()
-	plant, heldOut, err := plantOf(cfg, runnable[0], f, c.Bool("search"))
+	runnable, _ := r.cfg.Candidates()
+	plant, heldOut, err := plantOf(r.cfg, runnable[0], f, f.is("search"))
 	if err != nil {
 		return err
 	}
-	seeds := fleet.Seeds(cfg.Workload.Seed, n)
+	seeds := fleet.Seeds(r.cfg.Workload.Seed, n)
 	if c.Bool("dry-run") {
-		return p.dryFleet(cfg, plant, seeds)
+		return p.dryFleet(r.cfg, plant, seeds)
 	}
-	cfg.Run = config.Call{Command: "fleet", Args: c.Args().Slice(), Flags: f.values}
-	r := &run{cfg: cfg, ground: sweep.Ground{Virtual: true}, started: time.Now()}
-	if err := p.newFolder(c, r, experiment{}); err != nil {
+	if r.folder == nil {
+		err = p.newFolder(c, r, experiment{})
+	} else {
+		err = r.folder.Tidy()
+	}
+	if err != nil {
 		return err
 	}
 	answer, err := p.replay(c, r, plant, heldOut, seeds)
 	if err != nil {
-		return err
+		return p.conclude(c, r, sweep.Answer{}, err)
 	}
-	answer.Warnings = append(answer.Warnings, cfg.Warnings...)
+	answer.Warnings = append(answer.Warnings, r.cfg.Warnings...)
 	return p.conclude(c, r, sweep.Answer{State: stateOf(answer.Verdict), Value: answer}, nil)
 }
 
@@ -97,7 +116,7 @@ func (p *program) replay(c *cli.Context, r *run, plant *fleet.Plant, heldOut fun
 	go func() {
 		policy := r.cfg.Fleet.Policy
 		answer := answerFor(r.cfg, plant, heldOut, seeds)
-		if !c.Bool("no-static") {
+		if !r.flags().is("no-static") {
 			now.Store("static fleets")
 			answer.Static = plant.Static(policy, 4*max(policy.Max, policy.Replicas), seeds)
 		}

@@ -51,7 +51,8 @@ func (p *program) importResults(c *cli.Context) error {
 			fmt.Fprintln(p.stderr, "planner: warning:", w)
 		}
 	}
-	folder, err := sweep.CreateFolder(c.String("output"), sweep.About{Command: "import", Args: c.Args().Slice(), Version: version, Started: time.Now()}, all.Note())
+	folder, err := sweep.CreateFolder(c.String("output"), sweep.About{Command: "import", Args: c.Args().Slice(), Version: version, Started: time.Now()},
+		map[string][]byte{sweep.ConfigFile: all.Note()})
 	if err != nil {
 		return usageError{err}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"io/fs"
@@ -170,6 +171,35 @@ func TestEndIsWrittenLast(t *testing.T) {
 		if diff := cmp.Diff(want, textsOf(t, folder)); diff != "" {
 			t.Errorf("with %d files left: other files than in one go:\n%s", left, diff)
 		}
+	}
+}
+
+// TestCutFleetIsReplayed: a fleet whose run was cut has no report, and is given all of its
+// files when it is resumed.
+func TestCutFleetIsReplayed(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "run")
+	var out, errs bytes.Buffer
+	code := execute(t.Context(), []string{"planner", "fleet", "testdata/fleet/llm-d.toml", "--seeds", "2", "--no-static", "-o", folder,
+		"--set", `fleet.stages=[{rate=1,duration="60s"}]`}, &out, &errs, &interrupts{})
+	want := textsOf(t, folder)
+	if len(want) != 6 {
+		t.Fatalf("exit code %d: %s", code, errs.Bytes())
+	}
+	for name := range want {
+		if name != "run.json" && name != "config.toml" {
+			os.Remove(filepath.Join(folder, name))
+		}
+	}
+	put(t, filepath.Join(folder, ".tmp-half"), "half")
+	for command, wants := range map[string]int{"report": exitFailed, "resume": code} {
+		var again bytes.Buffer
+		if got := execute(t.Context(), []string{"planner", command, folder}, &again, &errs, &interrupts{}); got != wants {
+			t.Errorf("%s: exit code %d, want %d: %s", command, got, wants, errs.Bytes())
+		}
+	}
+	if diff := cmp.Diff(want, textsOf(t, folder)); diff != "" {
+		t.Errorf("other files than in one go:\n%s", diff)
 	}
 }
 

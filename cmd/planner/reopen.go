@@ -46,6 +46,9 @@ func (p *program) resumeCommand() *cli.Command {
 				}
 				return exitStatus(done.ExitCode)
 			}
+			if r.cfg.Run.Command == fleetName {
+				return p.conductFleet(c, r)
+			}
 			if err := r.startable(); err != nil {
 				return err
 			}
@@ -84,7 +87,7 @@ func (p *program) reportCommand() *cli.Command {
 				return err
 			}
 			if answer.Value == nil {
-				return fmt.Errorf("%s has no report yet; go on with: planner resume %s", r.folder.Path, r.folder.Path)
+				return noReport(r.folder)
 			}
 			doc, err := r.document(c.Context, answer, func() *progress.Display { return p.display(c, r) })
 			if err != nil {
@@ -93,6 +96,11 @@ func (p *program) reportCommand() *cli.Command {
 			return p.printAs(c, c.String("format"), doc, answer.Value)
 		},
 	}
+}
+
+// noReport is the error of a run folder whose run has not come to a report.
+func noReport(f *sweep.Folder) error {
+	return fmt.Errorf("%s has no report yet; go on with: planner resume %s", f.Path, f.Path)
 }
 
 // reopen opens the run folder that the command line names: with its answer where it has
@@ -127,7 +135,9 @@ func (p *program) reopen(c *cli.Context, again bool) (*run, *stored, error) {
 		return nil, nil, fmt.Errorf("%s is damaged (%w): make the folder again with planner %s", folder.File(storedFile), damage, about.Command)
 	case damage != nil:
 		fmt.Fprintf(p.stderr, "planner: %s is damaged (%v): the answer is made of the journal again\n", folder.File(storedFile), damage)
-	case !measured:
+	case about.Command == fleetName && !again:
+		return nil, nil, noReport(&folder)
+	case !measured && about.Command != fleetName:
 		return nil, nil, usagef("%s was made by 'planner %s', which has nothing to resume", folder.Path, about.Command)
 	}
 	return r, nil, p.configured(r, about)
@@ -141,10 +151,13 @@ func (p *program) configured(r *run, about sweep.About) (err error) {
 	if r.cfg.Run.Command == "" {
 		r.cfg.Run = callOf(about)
 	}
-	if r.folder.Has(secondConfig) {
+	if about.Command == "compare" {
 		if r.second, err = config.Load(r.folder.File(secondConfig), nil, config.For(about.Command)); err != nil {
 			return err
 		}
+	}
+	if about.Command == fleetName {
+		return nil
 	}
 	return p.prepare(r)
 }

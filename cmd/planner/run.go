@@ -197,17 +197,21 @@ func (p *program) prepare(r *run) error {
 // has.
 func (p *program) newFolder(c *cli.Context, r *run, e experiment) error {
 	about := sweep.About{Command: r.cfg.Run.Command, Args: r.cfg.Run.Args, Version: version, Started: time.Now()}
+	files := map[string][]byte{sweep.ConfigFile: r.cfg.TOML()}
+	if r.second != nil {
+		files[secondConfig] = r.second.TOML()
+	}
 	var folder sweep.Folder
 	var err error
 	switch path := c.String("output"); {
 	case path != "":
-		folder, err = sweep.CreateFolder(path, about, r.cfg.TOML())
+		folder, err = sweep.CreateFolder(path, about, files)
 	case e.kept || !r.ground.Virtual || r.follower != nil:
 		label := r.cfg.Model.Name
 		if about.Command != "plan" {
 			label += " " + about.Command
 		}
-		folder, err = sweep.NewFolder(r.cfg.OutputDir, label, about, r.cfg.TOML())
+		folder, err = sweep.NewFolder(r.cfg.OutputDir, label, about, files)
 	default:
 		return nil
 	}
@@ -217,9 +221,6 @@ func (p *program) newFolder(c *cli.Context, r *run, e experiment) error {
 	r.folder = &folder
 	if !c.Bool("quiet") {
 		fmt.Fprintln(p.stderr, "run folder:", folder.Path)
-	}
-	if r.second != nil {
-		return folder.Write(secondConfig, r.second.TOML())
 	}
 	return nil
 }

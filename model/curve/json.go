@@ -1,6 +1,8 @@
 package curve
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -55,6 +57,9 @@ func (c *Curve) UnmarshalJSON(data []byte) error {
 	metric, err := measure.ParseMetric(w.Metric)
 	if err != nil {
 		return fmt.Errorf("read a curve: %w", err)
+	}
+	if !slices.IsSortedFunc(w.Points, func(a, b Point) int { return cmp.Compare(a.Rate, b.Rate) }) {
+		return errors.New("read a curve: points: rate_per_s does not rise from point to point")
 	}
 	*c = Curve{Metric: metric, Class: w.Class, Model: w.Model, Quality: w.Quality, Low: w.Valid[0], High: w.Valid[1], Saturation: w.Saturation,
 		Whole: w.Whole, Points: w.Points, Candidates: w.Candidates, Band: w.Band, Warnings: w.Warnings.Read()}
