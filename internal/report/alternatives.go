@@ -33,9 +33,8 @@ func addOffers(d *Document, title string, all []plan.Alternative) {
 	}
 	which := differing(ks)
 	which[0] = false // the GPU, which is named anyway
-	tab := Table{Columns: []Column{{Name: "instance", Wrap: true}, {Name: "GPUs", Right: true}, {Name: "instances", Right: true},
-		{Name: "per hour", Right: true}, {Name: "per million output tokens", Right: true}, {Name: "req/s per instance", Right: true},
-		{Name: "limited by", Extra: true}, {Name: "note", Wrap: true, Extra: true}}}
+	tab := table(wrapped("instance"), right("GPUs", "instances", "per hour", "per million output tokens", "req/s per instance"),
+		extra(left("limited by")), extra(wrapped("note")))
 	var cannot []measure.Rejection
 	more := 0
 	for i, a := range all {
@@ -55,8 +54,8 @@ func addOffers(d *Document, title string, all []plan.Alternative) {
 		if s := values(ks[i:i+1], which); s != "" {
 			name += ", " + s
 		}
-		tab.Rows = append(tab.Rows, []Cell{{name, tone}, {Text: count(a.Fleet.GPUs)}, {Text: count(a.Fleet.Instances)}, {dollars(a.Cost.PerHour), tone},
-			{Text: dollars(a.Cost.PerMillionOutputTokens)}, {Text: estimate(a.Offer.Rate).value}, {Text: boundName(a.Offer.Binding)}, {a.Reason.Text, Quiet}})
+		tab.row(Cell{name, tone}, a.Fleet.GPUs, a.Fleet.Instances, Cell{dollars(a.Cost.PerHour), tone}, dollars(a.Cost.PerMillionOutputTokens),
+			estimate(a.Offer.Rate).value, boundName(a.Offer.Binding), Cell{a.Reason.Text, Quiet})
 	}
 	d.section(title)
 	d.add(tab.known())

@@ -28,25 +28,23 @@ func Calibration(r calibrate.File) Document {
 }
 
 func constantsTable(terms map[string]calibrate.TermFit) Table {
-	t := Table{Columns: []Column{{Name: "constant"}, {Name: "before", Right: true}, {Name: "after", Right: true},
-		{Name: "known to, before", Right: true}, {Name: "after", Right: true}, {Name: "moves the figures by", Right: true}, {Name: "note"}}}
+	t := table(left("constant"), right("before", "after", "known to, before", "after", "moves the figures by"), left("note"))
 	for _, term := range model.Terms() {
 		f, note := terms[term.String()], ""
 		if !f.Fitted {
 			note = "left: the runs do not say"
 		}
-		t.Rows = append(t.Rows, []Cell{{Text: term.String()}, {Text: fmt.Sprintf("%.3g", f.Default)}, {Text: fmt.Sprintf("%.3g", f.Value)},
-			{Text: fmt.Sprintf("%.0f %%", 100*f.Prior)}, {Text: fmt.Sprintf("%.0f %%", 100*f.Posterior)}, {Text: fmt.Sprintf("%.1f %%", f.Effect)}, {Text: note}})
+		t.row(term, fmt.Sprintf("%.3g", f.Default), fmt.Sprintf("%.3g", f.Value),
+			fmt.Sprintf("%.0f %%", 100*f.Prior), fmt.Sprintf("%.0f %%", 100*f.Posterior), fmt.Sprintf("%.1f %%", f.Effect), note)
 	}
 	return t
 }
 
 func residualTable(residuals []calibrate.Residual) Table {
-	t := Table{Columns: []Column{{Name: "run", Right: true}, {Name: "figure"}, {Name: "measured", Right: true}, {Name: "simulated before", Right: true},
-		{Name: "after", Right: true}, {Name: "off by", Right: true}}}
+	t := table(right("run"), left("figure"), right("measured", "simulated before", "after", "off by"))
 	for _, r := range residuals {
-		t.Rows = append(t.Rows, []Cell{{Text: fmt.Sprint(r.Run)}, {Text: strings.ReplaceAll(r.Figure, "_", " ")}, {Text: inUnits(r.Measured)},
-			{Text: inUnits(r.Measured * (1 + r.Before/100))}, {Text: inUnits(r.Measured * (1 + r.After/100))}, {Text: fmt.Sprintf("%+.1f %%", r.After)}})
+		t.row(fmt.Sprint(r.Run), strings.ReplaceAll(r.Figure, "_", " "), inUnits(r.Measured),
+			inUnits(r.Measured*(1+r.Before/100)), inUnits(r.Measured*(1+r.After/100)), fmt.Sprintf("%+.1f %%", r.After))
 	}
 	return t
 }

@@ -65,18 +65,15 @@ func compared(c *design.Compared) string {
 }
 
 func contrastTable(c *design.Compared) Table {
-	tab := Table{
-		Caption: "Relative differences with their " + percent(c.Confidence) + " intervals, each by itself; p is adjusted for all figures together (Holm).",
-		Columns: []Column{{Name: "figure"}, {Name: "A", Right: true}, {Name: "B", Right: true}, {Name: "difference", Right: true, Extra: true}, {Name: "relative", Right: true},
-			{Name: "interval", Right: true}, {Name: "p", Right: true, Extra: true}, {Name: "pairs", Right: true, Extra: true}, {Name: "B is"}},
-	}
+	tab := table(left("figure"), right("A", "B"), extra(right("difference")), right("relative", "interval"), extra(right("p", "pairs")), left("B is"))
+	tab.Caption = "Relative differences with their " + percent(c.Confidence) + " intervals, each by itself; p is adjusted for all figures together (Holm)."
 	for _, x := range c.Contrasts {
 		interval := unknown
 		if finite(x.Relative.Low) && finite(x.Relative.High) {
 			interval = signedShare(x.Relative.Low) + " to " + signedShare(x.Relative.High)
 		}
-		tab.Rows = append(tab.Rows, []Cell{{Text: x.Label}, {Text: number(x.A, 4)}, {Text: number(x.B, 4)}, {Text: plus(x.Difference.Value, number(x.Difference.Value, 3))}, {Text: signedShare(x.Relative.Value)},
-			{Text: interval}, {Text: probability(x.Adjusted)}, {Text: count(x.Pairs)}, judgements[x.Judgement]})
+		tab.row(x.Label, number(x.A, 4), number(x.B, 4), plus(x.Difference.Value, number(x.Difference.Value, 3)), signedShare(x.Relative.Value),
+			interval, probability(x.Adjusted), x.Pairs, judgements[x.Judgement])
 	}
 	return tab
 }

@@ -1,6 +1,11 @@
 package report
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+
+	"planner/internal/list"
+)
 
 // Document is a report: a title, blocks in reading order, and the figures behind
 // them.
@@ -109,6 +114,38 @@ func (Bullets) kind() string   { return "list" }
 func (Code) kind() string      { return "code" }
 func (Table) kind() string     { return "table" }
 func (*Chart) kind() string    { return "chart" }
+
+// table is a table of some columns, without rows yet.
+func table(columns ...[]Column) Table { return Table{Columns: slices.Concat(columns...)} }
+
+func left(names ...string) []Column {
+	return list.Map(names, func(name string) Column { return Column{Name: name} })
+}
+
+func right(names ...string) []Column {
+	return list.Map(names, func(name string) Column { return Column{Name: name, Right: true} })
+}
+
+func wrapped(names ...string) []Column {
+	return list.Map(names, func(name string) Column { return Column{Name: name, Wrap: true} })
+}
+
+func extra(columns []Column) []Column {
+	return list.Map(columns, func(c Column) Column { c.Extra = true; return c })
+}
+
+// row appends a row of cells, plain texts and counts.
+func (tab *Table) row(cells ...any) {
+	tab.Rows = append(tab.Rows, list.Map(cells, func(cell any) Cell {
+		switch cell := cell.(type) {
+		case Cell:
+			return cell
+		case int:
+			return Cell{Text: count(cell)}
+		}
+		return Cell{Text: fmt.Sprint(cell)}
+	}))
+}
 
 // known is the table without the columns, behind the first, of which nothing is
 // known.

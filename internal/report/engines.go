@@ -101,7 +101,7 @@ func startFacts(seen []sweep.EngineTelemetry) Facts {
 // startTable lists the starts by stage.
 func startTable(seen []sweep.EngineTelemetry) Table {
 	starts := slices.DeleteFunc(slices.Clone(seen), func(s sweep.EngineTelemetry) bool { return !s.Engine.Fresh })
-	tab := Table{Columns: []Column{{Name: "start for", Wrap: true}, {Name: "serves after", Right: true}}}
+	tab := table(wrapped("start for"), right("serves after"))
 	var stages []string
 	var all []measure.Knobs
 	for _, s := range starts {
@@ -109,12 +109,12 @@ func startTable(seen []sweep.EngineTelemetry) Table {
 		for _, x := range s.Engine.Stages {
 			if !slices.Contains(stages, x.Name) {
 				stages = append(stages, x.Name)
-				tab.Columns = append(tab.Columns, Column{Name: x.Name, Right: true, Extra: true})
+				tab.Columns = append(tab.Columns, extra(right(x.Name))...)
 			}
 		}
 	}
 	which := differing(all)
-	tab.Columns = append(tab.Columns, Column{Name: "KV tokens", Right: true}, Column{Name: "changed by the engine", Wrap: true})
+	tab.Columns = slices.Concat(tab.Columns, right("KV tokens"), wrapped("changed by the engine"))
 	if len(starts) > mostRows {
 		tab.Caption = fmt.Sprintf("The first %d of %d starts; all stand in the run folder.", mostRows, len(starts))
 		starts = starts[:mostRows]
@@ -150,20 +150,16 @@ func stageText(stages []engine.Stage, name string) string {
 
 // sidesTable puts what the client saw beside what the server said, by trial.
 func sidesTable(seen []sweep.EngineTelemetry, trials []measure.Measurement) Table {
-	tab := Table{Columns: []Column{
-		{Name: "trial"}, {Name: "load"}, {Name: "mean TTFT at client, ms", Right: true}, {Name: "at server, ms", Right: true}, {Name: "gap lies in"},
-		{Name: "queued, ms", Right: true}, {Name: "KV peak", Right: true}, {Name: "preempted", Right: true}, {Name: "cache hits", Right: true, Extra: true},
-		{Name: "output tok/s", Right: true, Extra: true}, {Name: "GPU", Wrap: true, Extra: true},
-	}}
+	tab := table(left("trial", "load"), right("mean TTFT at client, ms", "at server, ms"), left("gap lies in"), right("queued, ms", "KV peak", "preempted"),
+		extra(right("cache hits", "output tok/s")), extra(wrapped("GPU")))
 	for i := range seen {
 		s, said := &seen[i], &seen[i].Said
 		k := slices.IndexFunc(trials, func(m measure.Measurement) bool { return m.Trial.Number == s.Trial && m.Rejected.Text == "" })
 		if k < 0 {
 			continue
 		}
-		tab.Rows = append(tab.Rows, []Cell{{Text: count(s.Trial)}, {Text: load(&trials[k].Trial)}, {Text: inMillis(s.ClientTTFT)}, {Text: inMillis(said.TTFT)}, gapCell(s),
-			{Text: inMillis(said.Queue)}, {Text: portion(said.PeakKV)}, {Text: fixed(said.Preemptions, 0)}, {Text: portion(said.HitRate)},
-			{Text: number(said.OutputRate, 3)}, {Text: gpuText(s.GPU)}})
+		tab.row(s.Trial, load(&trials[k].Trial), inMillis(s.ClientTTFT), inMillis(said.TTFT), gapCell(s), inMillis(said.Queue), portion(said.PeakKV),
+			fixed(said.Preemptions, 0), portion(said.HitRate), number(said.OutputRate, 3), gpuText(s.GPU))
 	}
 	if more := len(tab.Rows) - mostRows; more > 0 {
 		tab.Rows = tab.Rows[:mostRows]

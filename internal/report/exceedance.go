@@ -86,8 +86,7 @@ func exceedanceTable(b search.BoundResult, trials []measure.Measurement) Table {
 		seen, of = "mean", "limit 1"
 		figure = func(x float64) string { return number(x, 3) }
 	}
-	tab := Table{Columns: []Column{{Name: "load"}, {Name: seen, Right: true}, {Name: "within (90 %)", Right: true}, {Name: "curve", Right: true},
-		{Name: of}, {Name: "requests", Right: true, Extra: true}}}
+	tab := table(left("load"), right(seen, "within (90 %)", "curve"), left(of), extra(right("requests")))
 	for _, m := range counted(b, trials) {
 		k, _ := m.Count(b.Bound)
 		fits, fit := Cell{Text: "fits"}, b.Curve.At(m.Trial.Rate)
@@ -100,8 +99,7 @@ func exceedanceTable(b search.BoundResult, trials []measure.Measurement) Table {
 		case fit > high:
 			fits = Cell{"less than the curve", Doubt}
 		}
-		tab.Rows = append(tab.Rows, []Cell{{Text: load(&m.Trial)}, {Text: figure(k.Value)}, {Text: figure(low) + " to " + figure(high)},
-			{Text: figure(fit)}, fits, {Text: count(m.Requests)}})
+		tab.row(load(&m.Trial), figure(k.Value), figure(low)+" to "+figure(high), figure(fit), fits, m.Requests)
 		tab.Trials = append(tab.Trials, m.Trial.Number)
 	}
 	return tab

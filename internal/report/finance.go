@@ -17,21 +17,19 @@ const uneconomical = 10
 
 // addFinance is what a buyer compares: a row a GPU by its best set, in the order of cost.
 func addFinance(d *Document, title string, all []plan.Alternative) {
-	tab := Table{Columns: []Column{{Name: "GPU", Wrap: true}, {Name: "GPUs", Right: true}, {Name: "inst.", Right: true}, {Name: "kW", Right: true},
-		{Name: "$ an hour", Right: true}, {Name: "a month", Right: true}, {Name: "a year", Right: true}, {Name: "the job", Right: true}, {Name: "$/M in", Right: true},
-		{Name: "$/M out", Right: true}, {Name: "$/M all", Right: true}, {Name: "times", Right: true}}}
+	tab := table(wrapped("GPU"), right("GPUs", "inst.", "kW", "$ an hour", "a month", "a year", "the job", "$/M in", "$/M out", "$/M all", "times"))
 	var others, dear []string
 	rows := eachGPU(all)
 	for i := range rows {
 		a := &rows[i]
-		times, known := timesOf(a, &all[0])
+		times := timesOf(a, &all[0])
 		switch {
 		case !a.Feasible:
 			others = append(others, infeasibleFact(a))
 			if a.Fleet.GPUs == 0 {
 				continue
 			}
-		case known && times > uneconomical:
+		case times > uneconomical:
 			dear = append(dear, fmt.Sprintf("%s (%s, %s times)", placed(&a.Offer), plural(a.Fleet.GPUs, "GPU"), number(times, 2)))
 			continue
 		}
@@ -39,16 +37,12 @@ func addFinance(d *Document, title string, all []plan.Alternative) {
 		if a.Reason.Note.Kind == note.Chosen {
 			tone = Strong
 		}
-		cells := []Cell{{placed(&a.Offer), tone}, {Text: count(a.Fleet.GPUs)}, {Text: count(a.Fleet.Instances)}, {Text: kilowatts(a.Fleet.KW)}, {amount(c.PerHour), tone},
-			{Text: shortAmount(c.PerMonth)}, {Text: shortAmount(c.PerYear)}, {Text: unknown}, {Text: amount(c.PerMillionInputTokens)}, {amount(c.PerMillionOutputTokens), tone},
-			{Text: amount(c.PerMillionTokens)}, {Text: unknown}}
+		job := unknown
 		if c.Job != nil {
-			cells[7].Text = amount(c.Job.USD)
+			job = amount(c.Job.USD)
 		}
-		if known {
-			cells[len(cells)-1].Text = fixed(times, 2)
-		}
-		tab.Rows = append(tab.Rows, cells)
+		tab.row(Cell{placed(&a.Offer), tone}, a.Fleet.GPUs, a.Fleet.Instances, kilowatts(a.Fleet.KW), Cell{amount(c.PerHour), tone}, shortAmount(c.PerMonth),
+			shortAmount(c.PerYear), job, amount(c.PerMillionInputTokens), Cell{amount(c.PerMillionOutputTokens), tone}, amount(c.PerMillionTokens), fixed(times, 2))
 	}
 	if len(dear) > 0 {
 		others = append(others, fmt.Sprintf("not economical, at more than %d times the cheapest: %s", uneconomical, strings.Join(dear, "; ")))
@@ -90,12 +84,12 @@ func placed(o *plan.Offer) string {
 	return name
 }
 
-// timesOf is an offer's cost over the cheapest one's.
-func timesOf(a, cheapest *plan.Alternative) (float64, bool) {
+// timesOf is an offer's cost over the cheapest one's, NaN where one is not known.
+func timesOf(a, cheapest *plan.Alternative) float64 {
 	if a.Cost.Money() == nil || cheapest.Cost.Money() == nil {
-		return 0, false
+		return math.NaN()
 	}
-	return *a.Cost.Money() / *cheapest.Cost.Money(), true
+	return *a.Cost.Money() / *cheapest.Cost.Money()
 }
 
 // infeasibleFact says why a GPU would not do, and which limit it could keep.
@@ -143,30 +137,23 @@ var wayNames = map[string]string{plan.OnDemand: "on demand", plan.Reserved: "res
 
 // addWays prices the chosen instances in all ways that are known.
 func addWays(d *Document, p *plan.Plan) {
-	tab := Table{Columns: []Column{{Name: "paid"}, {Name: "a GPU-hour", Right: true}, {Name: "per hour", Right: true}, {Name: "per month", Right: true},
-		{Name: "per year", Right: true}, {Name: "$/M output", Right: true}, {Name: "change", Right: true}}}
+	tab := table(left("paid"), right("a GPU-hour", "per hour", "per month", "per year", "$/M output", "change"))
 	for i, w := range p.Cost.Ways {
 		tone := Plain
 		if i == 0 {
 			tone = Strong
 		}
-		tab.Rows = append(tab.Rows, []Cell{{wayNames[w.Name], tone}, {Text: money(p.Offer.Terms[i].PerGPUHour)}, {dollars(w.PerHour), tone}, {Text: dollars(w.PerMonth)},
-			{Text: dollars(w.PerYear)}, {Text: dollars(w.PerMillionOutputTokens)}, {Text: against(w.PerHour, p.Cost.PerHour)}})
+		change := ""
+		if *w.PerHour != *p.Cost.PerHour {
+			change = signedShare(*w.PerHour / *p.Cost.PerHour - 1)
+		}
+		tab.row(Cell{wayNames[w.Name], tone}, money(p.Offer.Terms[i].PerGPUHour), Cell{dollars(w.PerHour), tone}, dollars(w.PerMonth),
+			dollars(w.PerYear), dollars(w.PerMillionOutputTokens), change)
 	}
-	if len(tab.Rows) > 0 {
-		d.section("Ways to pay for the same instances", tab)
-	}
+	d.section("Ways to pay for the same instances", tab)
 	if o := &p.Offer; o.PricedBy != "" && o.PricePerGPUHour > 0 {
 		d.add(Paragraph{Text: fmt.Sprintf("%s per %s and hour: %s", money(o.PricePerGPUHour), gpuName(o), o.PricedBy), Tone: Quiet})
 	}
-}
-
-// against is what another way to pay changes; empty for the plan's own.
-func against(other, own *float64) string {
-	if *other == *own {
-		return ""
-	}
-	return signedShare(*other / *own - 1)
 }
 
 // addPrices says what stands behind the prices, and what others are.

@@ -134,7 +134,7 @@ func staticText(a *fleet.Answer) string {
 }
 
 func limitTable(a *fleet.Answer) Table {
-	tab := Table{Columns: []Column{{Name: "class"}, {Name: "requests", Right: true}, {Name: "limit"}, {Name: "within", Right: true}, {Name: "asked", Right: true}, {Name: ""}}}
+	tab := table(left("class"), right("requests"), left("limit"), right("within", "asked"), left(""))
 	for _, c := range a.Classes {
 		for _, l := range c.Limits {
 			name := strings.ToUpper(l.Metric) + " " + limit(l.Limit)
@@ -145,7 +145,7 @@ func limitTable(a *fleet.Answer) Table {
 			if l.Asked > 0 {
 				asked, v = percent(l.Asked), fleetVerdicts[l.Verdict]
 			}
-			tab.Rows = append(tab.Rows, []Cell{{Text: c.Class}, {Text: count(c.Requests)}, {Text: name}, {Text: shareOver(l.Share)}, {Text: asked}, v})
+			tab.row(c.Class, c.Requests, name, shareOver(l.Share), asked, v)
 		}
 	}
 	return tab
@@ -155,13 +155,13 @@ func limitTable(a *fleet.Answer) Table {
 const mostShown = 20
 
 func missTable(a *fleet.Answer) Table {
-	tab := Table{Columns: []Column{{Name: "from", Right: true}, {Name: "for", Right: true}, {Name: "requests", Right: true}, {Name: "cause"}},
-		Caption: fmt.Sprintf("Of seed %d; a minute without a miss ends an episode.", a.Seeds[0].Seed)}
+	tab := table(right("from", "for", "requests"), left("cause"))
+	tab.Caption = fmt.Sprintf("Of seed %d; a minute without a miss ends an episode.", a.Seeds[0].Seed)
 	if len(a.Misses) == 0 {
-		return Table{Caption: fmt.Sprintf("No request of seed %d missed a limit.", a.Seeds[0].Seed), Columns: tab.Columns}
+		tab.Caption = fmt.Sprintf("No request of seed %d missed a limit.", a.Seeds[0].Seed)
 	}
 	for _, m := range a.Misses[:min(len(a.Misses), mostShown)] {
-		tab.Rows = append(tab.Rows, []Cell{{Text: clockTime(m.Start)}, {Text: latency(time.Duration(m.Length * 1e9))}, {Text: count(m.Requests)}, {Text: string(m.Cause)}})
+		tab.row(clockTime(m.Start), latency(seconds(m.Length)), m.Requests, m.Cause)
 	}
 	if more := len(a.Misses) - mostShown; more > 0 {
 		tab.Caption += fmt.Sprintf(" %s more are in the JSON.", count(more))
@@ -182,25 +182,21 @@ func searchFacts(s *fleet.Searched) Facts {
 }
 
 func frontierTable(s *fleet.Searched) Table {
-	tab := Table{Caption: "Policies of which none is both cheaper and better, on the first seed.",
-		Columns: []Column{{Name: "policy", Wrap: true}, {Name: "within", Right: true}, {Name: "GPU hours", Right: true}, {Name: "$/hour", Right: true}, {Name: ""}}}
+	tab := table(wrapped("policy"), right("within", "GPU hours", "$/hour"), left(""))
+	tab.Caption = "Policies of which none is both cheaper and better, on the first seed."
 	for _, t := range s.Frontier {
 		kept := Cell{"misses", Bad}
 		if t.Kept {
 			kept = Cell{"keeps", Good}
 		}
-		cost := unknown
-		if finite(t.USDPerHour) {
-			cost = money(t.USDPerHour)
-		}
-		tab.Rows = append(tab.Rows, []Cell{{Text: t.Name}, {Text: percent(t.Attainment)}, {Text: fixed(t.GPUHours, 1)}, {Text: cost}, kept})
+		tab.row(t.Name, percent(t.Attainment), fixed(t.GPUHours, 1), money(t.USDPerHour), kept)
 	}
 	return tab
 }
 
 func fasterTable(s *fleet.Searched) Table {
-	tab := Table{Caption: "What the cheapest policy that keeps what is asked costs were replicas to start faster.",
-		Columns: []Column{{Name: "start-up", Right: true}, {Name: "policy", Wrap: true}, {Name: "$/month", Right: true}, {Name: "a minute saves", Right: true}}}
+	tab := table(right("start-up"), wrapped("policy"), right("$/month", "a minute saves"))
+	tab.Caption = "What the cheapest policy that keeps what is asked costs were replicas to start faster."
 	for _, x := range s.Faster {
 		worth := ""
 		if finite(x.Worth) {
@@ -210,7 +206,7 @@ func fasterTable(s *fleet.Searched) Table {
 		if x.StartUp > 0 {
 			start = limit(x.StartUp)
 		}
-		tab.Rows = append(tab.Rows, []Cell{{Text: start}, {Text: x.Policy}, {Text: money(x.USDPerMonth)}, {Text: worth}})
+		tab.row(start, x.Policy, money(x.USDPerMonth), worth)
 	}
 	if len(tab.Rows) < 2 {
 		return Table{}
@@ -225,17 +221,17 @@ func clockTime(s float64) string {
 }
 
 func seedTable(a *fleet.Answer) Table {
-	tab := Table{Columns: []Column{{Name: "seed", Right: true}, {Name: "within limits", Right: true}, {Name: "replicas", Right: true}, {Name: "GPU hours", Right: true}}}
+	tab := table(right("seed", "within limits", "replicas", "GPU hours"))
 	for _, s := range a.Seeds {
-		tab.Rows = append(tab.Rows, []Cell{{Text: strconv.FormatUint(s.Seed, 10)}, {Text: percent(s.Attainment)}, {Text: fixed(s.Replicas, 2)}, {Text: fixed(s.GPUHours, 1)}})
+		tab.row(s.Seed, percent(s.Attainment), fixed(s.Replicas, 2), fixed(s.GPUHours, 1))
 	}
 	return tab
 }
 
 func decisionTable(a *fleet.Answer) Table {
-	tab := Table{Columns: []Column{{Name: "at", Right: true}, {Name: "from", Right: true}, {Name: "to", Right: true}, {Name: "why", Wrap: true}}}
+	tab := table(right("at", "from", "to"), wrapped("why"))
 	for _, x := range a.Decisions[:min(len(a.Decisions), mostShown)] {
-		tab.Rows = append(tab.Rows, []Cell{{Text: clockTime(x.At)}, {Text: count(x.From)}, {Text: count(x.To)}, {Text: x.Why}})
+		tab.row(clockTime(x.At), x.From, x.To, x.Why)
 	}
 	if more := len(a.Decisions) - mostShown; more > 0 {
 		tab.Caption = fmt.Sprintf("The first %d; %s more are in the JSON.", mostShown, count(more))

@@ -184,7 +184,7 @@ func (h *htmlPrinter) chart(c *Chart) {
 
 // table lists the points of a chart.
 func (c *Chart) table() Table {
-	tab := Table{Columns: []Column{{Name: "Series"}, {Name: c.XLabel, Right: true}, {Name: c.YLabel, Right: true}, {Name: "Note"}}}
+	tab := table(left("Series"), right(c.XLabel, c.YLabel), left("Note"))
 	for _, s := range c.Series {
 		for _, p := range s.Points {
 			if !c.drawable(p.X, p.Y) {
@@ -194,12 +194,12 @@ func (c *Chart) table() Table {
 			if p.Overload {
 				note = Cell{Text: strings.TrimPrefix(p.Note+"; overloaded", "; "), Tone: Bad}
 			}
-			tab.Rows = append(tab.Rows, []Cell{{Text: s.Name}, {Text: number(p.X, 3)}, {Text: number(p.Y, 3)}, note})
+			tab.row(s.Name, number(p.X, 3), number(p.Y, 3), note)
 			tab.Trials = append(tab.Trials, p.Trial)
 		}
 	}
 	for _, r := range slices.Concat(c.Limits, c.Rates) {
-		tab.Rows = append(tab.Rows, []Cell{{Text: r.Label}, {}, {}, {Text: "marked"}})
+		tab.row(r.Label, "", "", "marked")
 	}
 	return tab
 }

@@ -18,15 +18,10 @@ func addInTime(d *Document, p *plan.Plan) {
 		d.section(title, Paragraph{Text: t.Note, Tone: Doubt})
 		return
 	}
-	tab := Table{Columns: []Column{{Name: "fleet", Wrap: true}, {Name: "replicas", Right: true}, {Name: "within", Right: true}, {Name: "", Right: true},
-		{Name: "GPU hours", Right: true}, {Name: "$/month", Right: true}}}
+	tab := table(wrapped("fleet"), right("replicas", "within", "", "GPU hours", "$/month"))
 	for _, a := range []*fleet.Answer{t.Static, t.Autoscaled} {
-		cost := unknown
-		if finite(a.Cost.PerMonth) {
-			cost = money(a.Cost.PerMonth)
-		}
-		tab.Rows = append(tab.Rows, []Cell{{Text: policyText(&a.Policy)}, {Text: fixed(a.Replicas.Mean.Value, 2)}, {Text: shareOver(a.Attainment)},
-			fleetVerdicts[a.Verdict], {Text: fixed(a.Replicas.GPUHours.Value, 1)}, {Text: cost}})
+		tab.row(policyText(&a.Policy), fixed(a.Replicas.Mean.Value, 2), shareOver(a.Attainment), fleetVerdicts[a.Verdict],
+			fixed(a.Replicas.GPUHours.Value, 1), money(a.Cost.PerMonth))
 	}
 	s, a := t.Static, t.Autoscaled
 	text := fmt.Sprintf("Replayed on the simulated engine over %s of the traffic in time, %s; a replica starts in %s. The autoscaled fleet takes ",

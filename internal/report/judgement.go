@@ -41,9 +41,9 @@ func addTrust(d *Document, items []trust.Item) {
 
 // addChecks lists the checklist with what the data shows of each item.
 func addChecks(d *Document, items []trust.Item) {
-	tab := Table{Columns: []Column{{Name: "check"}, {Name: "state"}, {Name: "what the data shows", Wrap: true}}}
+	tab := table(left("check", "state"), wrapped("what the data shows"))
 	for _, i := range items {
-		tab.Rows = append(tab.Rows, []Cell{{Text: i.Name}, {string(i.State), trustTones[i.State]}, {Text: i.Why}})
+		tab.row(i.Name, Cell{string(i.State), trustTones[i.State]}, i.Why)
 	}
 	if len(items) > 0 {
 		d.section(fmt.Sprintf("The checks of the data: %d pass, %d fail, %d unknown",

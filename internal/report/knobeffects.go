@@ -1,10 +1,12 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 
+	"planner/internal/list"
 	"planner/plan"
 	"planner/plan/decide"
 	"planner/plan/effects"
@@ -18,16 +20,14 @@ func addEffects(d *Document, p *plan.Plan, trials []measure.Measurement) {
 	if len(all) == 0 {
 		return
 	}
-	tab := Table{Columns: []Column{{Name: "knob"}, {Name: "best", Right: true}, {Name: "worst", Right: true},
-		{Name: "rate with the worst", Right: true}, {Name: "within (90 %)", Right: true}, {Name: "shown"}}}
+	tab := table(left("knob"), right("best", "worst", "rate with the worst", "within (90 %)"), left("shown"))
 	for i := range all {
 		e := &all[i]
 		shown := Cell{Text: "yes"}
 		if !e.Shown() {
 			shown = Cell{"no", Quiet}
 		}
-		low, high := decline(e.Low), decline(e.High)
-		tab.Rows = append(tab.Rows, []Cell{{Text: e.Knob}, {Text: orDefault(e.Best)}, {Text: orDefault(e.Worst)}, {Text: decline(e.Cost)}, {Text: high + " to " + low}, shown})
+		tab.row(e.Knob, orDefault(e.Best), orDefault(e.Worst), signedShare(-e.Cost), signedShare(-e.High)+" to "+signedShare(-e.Low), shown)
 	}
 	settings := decide.Settings(p, trials)
 	d.section("Which knob matters", tab, Paragraph{Text: fmt.Sprintf("Main effects on the maximum rate of one instance over %s that were tried, by a linear model of its logarithm; "+
@@ -37,15 +37,7 @@ func addEffects(d *Document, p *plan.Plan, trials []measure.Measurement) {
 	}
 }
 
-// decline prints a share by which something is lower.
-func decline(share float64) string { return signedShare(-share) }
-
-func orDefault(value string) string {
-	if value == "" {
-		return "default"
-	}
-	return value
-}
+func orDefault(value string) string { return cmp.Or(value, "default") }
 
 func knobNamed(name string) measure.Knob {
 	return measure.KnobTable[slices.IndexFunc(measure.KnobTable, func(n measure.Knob) bool { return n.Name == name })]
@@ -55,10 +47,8 @@ func knobNamed(name string) measure.Knob {
 // whatever the others are.
 func heatMap(settings []effects.Setting, down, across measure.Knob) Table {
 	rows, columns := effects.Values(settings, down), effects.Values(settings, across)
-	tab := Table{Caption: "About the maximum rate in requests/s by " + down.Name + " (down) and " + across.Name + " (across), the best of all others", Columns: []Column{{Name: down.Short}}}
-	for _, v := range columns {
-		tab.Columns = append(tab.Columns, Column{Name: across.Short + " " + orDefault(v), Right: true})
-	}
+	tab := table(left(down.Short), right(list.Map(columns, func(v string) string { return across.Short + " " + orDefault(v) })...))
+	tab.Caption = "About the maximum rate in requests/s by " + down.Name + " (down) and " + across.Name + " (across), the best of all others"
 	best, low, high := map[[2]string]float64{}, math.Inf(1), 0.0
 	for _, s := range settings {
 		at := [2]string{down.Text(s.Knobs), across.Text(s.Knobs)}

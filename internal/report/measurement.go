@@ -145,11 +145,11 @@ var stats = []struct {
 
 // latencyTable lists the latencies in milliseconds, with an interval around p99.
 func latencyTable(m *measure.Measurement) Table {
-	tab := Table{Columns: []Column{{Name: "ms"}}}
+	tab := table(left("ms"))
 	for _, s := range stats {
-		tab.Columns = append(tab.Columns, Column{Name: s.name, Right: true})
+		tab.Columns = append(tab.Columns, right(s.name)...)
 	}
-	tab.Columns = append(tab.Columns, Column{Name: "p99 within (90 %)", Right: true}, Column{Name: "samples", Right: true, Extra: true})
+	tab.Columns = slices.Concat(tab.Columns, right("p99 within (90 %)"), extra(right("samples")))
 	for _, metric := range measure.AllLatencies() {
 		tab.Rows = append(tab.Rows, summaryRow(strings.ToUpper(metric.String()), m.Latency(metric), metric, m.Trial.Objective))
 	}
@@ -180,8 +180,7 @@ func (tab Table) holds(text string) bool {
 
 // objectiveTable shows the counts that the verdict is made of.
 func objectiveTable(m *measure.Measurement) Table {
-	tab := Table{Columns: []Column{{Name: "bound"}, {Name: "limit", Right: true}, {Name: "seen", Right: true}, {Name: "beyond", Right: true},
-		{Name: "of", Right: true, Extra: true}, {Name: "within (90 %)", Right: true}, {Name: "allowed", Right: true}, {Name: "decides"}}}
+	tab := table(left("bound"), right("limit", "seen", "beyond"), extra(right("of")), right("within (90 %)", "allowed"), left("decides"))
 	for i, c := range m.Counts {
 		limitText, seen, allowed := unknown, unknown, unknown
 		if m.Trial.Objective.Errors >= 0 && c.Bound == measure.ErrorsBound {
@@ -209,8 +208,7 @@ func objectiveTable(m *measure.Measurement) Table {
 		if c.Bound == measure.ThroughputBound {
 			beyond = unknown
 		}
-		tab.Rows = append(tab.Rows, []Cell{{Text: boundName(c.Bound)}, {Text: limitText}, {Text: seen}, {Text: beyond}, {Text: count(c.N)},
-			{Text: portion(c.Low) + " to " + portion(c.High)}, {Text: allowed}, binds})
+		tab.row(boundName(c.Bound), limitText, seen, beyond, c.N, portion(c.Low)+" to "+portion(c.High), allowed, binds)
 	}
 	return tab
 }
@@ -237,10 +235,10 @@ func clumpNote(m *measure.Measurement) string {
 
 // classTable splits a mix.
 func classTable(m *measure.Measurement) Table {
-	tab := Table{Columns: []Column{{Name: "class"}, {Name: "requests", Right: true}, {Name: "failed", Right: true}}}
+	tab := table(left("class"), right("requests", "failed"))
 	columns := tabulatedOfAll(m.Trial.Objective)
 	for _, b := range columns {
-		tab.Columns = append(tab.Columns, Column{Name: boundName(b.String()) + ", ms", Right: true})
+		tab.Columns = append(tab.Columns, right(boundName(b.String())+", ms")...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Classes)) {
 		c := m.Classes[name]

@@ -59,15 +59,15 @@ func addPareto(d *Document, p *plan.Plan, trials []measure.Measurement) {
 	}
 	edge := frontier(all)
 	c.Series = append(c.Series, Line{Name: "frontier", Fit: steps(edge)})
-	tab := Table{Caption: "On the frontier: nothing that was tried is better in both", Columns: []Column{{Name: "tokens/s for one user", Right: true},
-		{Name: "tokens/s for each GPU", Right: true}, {Name: "trial", Right: true}, {Name: "load and settings", Wrap: true}}}
+	tab := table(right("tokens/s for one user", "tokens/s for each GPU", "trial"), wrapped("load and settings"))
+	tab.Caption = "On the frontier: nothing that was tried is better in both"
 	last := math.Inf(1)
 	for _, q := range edge {
 		if q.Y > spacing*last {
 			continue
 		}
 		last = q.Y
-		tab.Rows = append(tab.Rows, []Cell{{Text: number(q.X, 3)}, {Text: number(q.Y, 3)}, {Text: count(q.Trial)}, {Text: q.Note}})
+		tab.row(number(q.X, 3), number(q.Y, 3), q.Trial, q.Note)
 		tab.Trials = append(tab.Trials, q.Trial)
 	}
 	d.section("Throughput against speed", c, tab)

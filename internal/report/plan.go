@@ -190,11 +190,10 @@ func addCosts(d *Document, p *plan.Plan) {
 	if p.Cost.PerHour == nil {
 		return
 	}
-	tab := Table{Columns: []Column{{Name: "at"}, {Name: "load", Right: true}, {Name: "per hour", Right: true},
-		{Name: "per million output tokens", Right: true}, {Name: "per million tokens", Right: true}, {Name: "per thousand requests", Right: true}}}
+	tab := table(left("at"), right("load", "per hour", "per million output tokens", "per million tokens", "per thousand requests"))
 	row := func(name string, load float64, c *plan.Cost, tone Tone) {
-		tab.Rows = append(tab.Rows, []Cell{{name, tone}, {Text: rate(few(load))}, {Text: dollars(c.PerHour)},
-			{dollars(c.PerMillionOutputTokens), tone}, {Text: dollars(c.PerMillionTokens)}, {Text: dollars(c.PerThousandRequests)}})
+		tab.row(Cell{name, tone}, rate(few(load)), dollars(c.PerHour), Cell{dollars(c.PerMillionOutputTokens), tone},
+			dollars(c.PerMillionTokens), dollars(c.PerThousandRequests))
 	}
 	row("planned load", p.Fleet.PlannedRate, &p.Cost.Cost, Strong)
 	row("capacity", float64(p.Fleet.Instances)*p.Offer.Rate.Safe, &p.Cost.AtCapacity, Plain)

@@ -46,11 +46,10 @@ func poolOf(p *plan.Plan) string {
 
 // poolSections are the table of the pools, and how the instances of each are started.
 func poolSections(d *Document, pools *plan.Pools, one *plan.Plan) {
-	tab := Table{Columns: []Column{{Name: "pool"}, {Name: "req/s", Right: true}, {Name: "instance", Wrap: true}, {Name: "safe req/s of one", Right: true},
-		{Name: "instances", Right: true}, {Name: "GPUs", Right: true}, {Name: "per hour", Right: true}, {Name: "limited by", Wrap: true}}}
+	tab := table(left("pool"), right("req/s"), wrapped("instance"), right("safe req/s of one", "instances", "GPUs", "per hour"), wrapped("limited by"))
 	row := func(name string, p *plan.Plan, tone Tone) {
-		tab.Rows = append(tab.Rows, []Cell{{name, tone}, {Text: number(p.Demand.Rate, 4)}, {Text: gpus(p.Offer.GPUs, &p.Offer)}, {Text: estimate(p.Offer.Rate).safe},
-			{Text: count(p.Fleet.Instances)}, {count(p.Fleet.GPUs), tone}, {dollars(p.Cost.PerHour), tone}, {Text: boundName(p.Offer.Binding)}})
+		tab.row(Cell{name, tone}, number(p.Demand.Rate, 4), gpus(p.Offer.GPUs, &p.Offer), estimate(p.Offer.Rate).safe,
+			p.Fleet.Instances, Cell{count(p.Fleet.GPUs), tone}, Cell{dollars(p.Cost.PerHour), tone}, boundName(p.Offer.Binding))
 	}
 	each, all := Plain, Strong
 	if pools.Recommended == plan.PoolEach {
@@ -65,14 +64,12 @@ func poolSections(d *Document, pools *plan.Pools, one *plan.Plan) {
 		}
 	}
 	if pools.GPUs > 0 {
-		tab.Rows = append(tab.Rows, []Cell{{"all of these", each}, {}, {}, {}, {Text: count(pools.Instances)}, {count(pools.GPUs), each}, {dollars(pools.PerHour), each}, {}})
+		tab.row(Cell{"all of these", each}, "", "", "", pools.Instances, Cell{count(pools.GPUs), each}, Cell{dollars(pools.PerHour), each}, "")
 	}
 	d.section("One pool or one for each class", tab)
-	var why []string
 	if pools.Reason.Text != "" {
-		why = append(why, "A pool for each: "+pools.Reason.Text)
+		d.add(Bullets{Items: []string{"A pool for each: " + pools.Reason.Text}, Tone: Doubt})
 	}
-	d.add(Bullets{Items: why, Tone: Doubt})
 	for _, pool := range pools.Each {
 		if pool.Plan == nil || pool.Plan.Handover.Engine == nil {
 			continue

@@ -49,12 +49,11 @@ func noisy(p *design.Probed) string {
 }
 
 func probeTable(points []design.ProbePoint) Table {
-	t := Table{Columns: []Column{{Name: "at once", Right: true}, {Name: "prompt", Right: true}, {Name: "output", Right: true}, {Name: "TPOT predicted", Right: true},
-		{Name: "measured", Right: true}, {Name: "off by", Right: true}, {Name: "TTFT predicted", Right: true}, {Name: "measured", Right: true}, {Name: "off by", Right: true}}}
+	t := table(right("at once", "prompt", "output", "TPOT predicted", "measured", "off by", "TTFT predicted", "measured", "off by"))
 	for _, x := range points {
-		t.Rows = append(t.Rows, []Cell{{Text: fmt.Sprint(x.Concurrency)}, {Text: fmt.Sprint(x.Prompt)}, {Text: fmt.Sprint(x.Output)},
-			{Text: inUnits(x.PredictedTPOT)}, {Text: inUnits(x.TPOT)}, {Text: fmt.Sprintf("%+.1f %%", 100*(x.PredictedTPOT/x.TPOT-1))},
-			{Text: inUnits(x.PredictedTTFT)}, {Text: inUnits(x.TTFT)}, {Text: fmt.Sprintf("%+.1f %%", 100*(x.PredictedTTFT/x.TTFT-1))}})
+		t.row(fmt.Sprint(x.Concurrency), fmt.Sprint(x.Prompt), fmt.Sprint(x.Output),
+			inUnits(x.PredictedTPOT), inUnits(x.TPOT), fmt.Sprintf("%+.1f %%", 100*(x.PredictedTPOT/x.TPOT-1)),
+			inUnits(x.PredictedTTFT), inUnits(x.TTFT), fmt.Sprintf("%+.1f %%", 100*(x.PredictedTTFT/x.TTFT-1)))
 	}
 	return t
 }

@@ -37,19 +37,19 @@ func addRoofline(d *Document, p *plan.Plan, trials []measure.Measurement) {
 	if m != nil {
 		seen = "at " + number(m.Trial.Rate, 3) + " req/s"
 	}
-	tab := Table{Columns: []Column{{Name: "one instance", Wrap: true}, {Name: "roofline", Right: true}, {Name: seen, Right: true}, {Name: "reached", Right: true}}}
+	tab := table(wrapped("one instance"), right("roofline", seen, "reached"))
 	row := func(name string, bound, value, reached float64, unit string) {
-		cells := []Cell{{Text: name}, {Text: unknown}, {Text: unknown}, {Text: unknown}}
+		allowed, seen, share := unknown, unknown, unknown
 		if bound > 0 && finite(bound) {
-			cells[1].Text = number(bound, 3) + unit
+			allowed = number(bound, 3) + unit
 		}
 		if value > 0 {
-			cells[2].Text = number(value, 3) + unit
+			seen = number(value, 3) + unit
 			if bound > 0 && finite(reached) {
-				cells[3].Text = percent(round(reached, 2))
+				share = percent(round(reached, 2))
 			}
 		}
-		tab.Rows = append(tab.Rows, cells)
+		tab.row(name, allowed, seen, share)
 	}
 	var tpot, output, achieved, flight float64 // ms in the median, tokens/s, requests/s, requests by Little's law; 0 is not known
 	if m != nil {

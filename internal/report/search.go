@@ -176,8 +176,7 @@ func addExceedances(d *Document, r *search.Result, trials []measure.Measurement)
 // rate that meets it. How far one holds that is not near at the highest rate tried is an
 // extrapolation, and not told; throughput that nothing is known of has no row.
 func boundTable(r *search.Result, highest float64) Table {
-	tab := Table{Columns: []Column{{Name: "bound"}, {Name: "binds with probability", Right: true}, {Name: "holds to, req/s", Right: true},
-		{Name: "clumping (phi)", Right: true, Extra: true}}}
+	tab := table(left("bound"), right("binds with probability", "holds to, req/s"), extra(right("clumping (phi)")))
 	far := 1.5 * highest
 	for _, b := range r.Bounds {
 		holds, phi := number(b.Curve.Rate, 3), number(b.Phi, 2)
@@ -194,7 +193,7 @@ func boundTable(r *search.Result, highest float64) Table {
 		if b.Bound == measure.ThroughputBound {
 			phi = unknown
 		}
-		tab.Rows = append(tab.Rows, []Cell{{Text: boundName(b.Bound)}, {Text: fixed(b.Probability, 2)}, {Text: holds}, {Text: phi}})
+		tab.row(boundName(b.Bound), fixed(b.Probability, 2), holds, phi)
 	}
 	return tab
 }

@@ -10,7 +10,7 @@ import (
 // addSensitivity tabulates what the chosen instances would cost if things turn out other
 // than planned, as a tornado: the largest change first, with a bar.
 func addSensitivity(d *Document, p *plan.Plan) {
-	tab := Table{Columns: []Column{{Name: "if", Wrap: true}, {Name: "GPUs", Right: true}, {Name: "per hour", Right: true}, {Name: "change", Right: true}, {Name: ""}}}
+	tab := table(wrapped("if"), right("GPUs", "per hour", "change"), left(""))
 	var cannot, same []string
 	approximate := false
 	for _, c := range p.Sensitivity {
@@ -30,7 +30,7 @@ func addSensitivity(d *Document, p *plan.Plan) {
 			same = append(same, what)
 			continue
 		}
-		tab.Rows = append(tab.Rows, []Cell{{Text: what}, {Text: count(c.GPUs)}, {Text: dollars(c.PerHour)}, {Text: signedShare(moved)}, {bar(moved), Quiet}})
+		tab.row(what, c.GPUs, dollars(c.PerHour), signedShare(moved), Cell{bar(moved), Quiet})
 	}
 	if len(same) > 0 {
 		cannot = append(cannot, "no change: "+strings.Join(same, "; "))

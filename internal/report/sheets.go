@@ -79,12 +79,7 @@ func alternativesData(all []plan.Alternative) Data {
 		usd("usd_per_million_output_tokens", func(c *plan.Cost) *float64 { return c.PerMillionOutputTokens }),
 		usd("usd_per_million_tokens", func(c *plan.Cost) *float64 { return c.PerMillionTokens }),
 		usd("usd_per_thousand_requests", func(c *plan.Cost) *float64 { return c.PerThousandRequests }),
-		{"times_the_cheapest", func(a *row) string {
-			if times, known := timesOf(a, &all[0]); known {
-				return raw(times)
-			}
-			return ""
-		}},
+		{"times_the_cheapest", func(a *row) string { return raw(timesOf(a, &all[0])) }},
 		{"usd_per_gpu_hour", func(a *row) string { return positive(a.Offer.PricePerGPUHour) }},
 		{"priced_by", func(a *row) string { return a.Offer.PricedBy }},
 		{"max_rate_per_s", func(a *row) string { return positive(a.Offer.Rate.Value) }},

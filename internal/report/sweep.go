@@ -91,9 +91,9 @@ func trialOf(m *measure.Measurement) string { return m.Trial.Why }
 
 func rejectedTable(all []measure.Rejection) Table {
 	which := apart(knobsOf(all))
-	tab := Table{Columns: []Column{{Name: "settings", Wrap: true}, {Name: "reason", Wrap: true}}}
+	tab := table(wrapped("settings", "reason"))
 	for _, r := range all {
-		tab.Rows = append(tab.Rows, []Cell{{Text: describe(r.Knobs, which)}, {Text: r.Reason.Text, Tone: Bad}})
+		tab.row(describe(r.Knobs, which), Cell{r.Reason.Text, Bad})
 	}
 	return tab
 }

@@ -77,33 +77,23 @@ func clock(t *ingest.Trace) string {
 }
 
 func dispersionTable(all []workload.DispersionIndex) Table {
-	tab := Table{
-		Caption: "Index of dispersion of arrivals: 1 for Poisson, above it for bursts. Of 10 s windows it is what demand.burst_index takes.",
-		Columns: []Column{{Name: "window"}, {Name: "index", Right: true}, {Name: "windows", Right: true}},
-	}
+	tab := table(left("window"), right("index", "windows"))
+	tab.Caption = "Index of dispersion of arrivals: 1 for Poisson, above it for bursts. Of 10 s windows it is what demand.burst_index takes."
 	for _, x := range all {
-		tab.Rows = append(tab.Rows, []Cell{{Text: limit(x.Window)}, {Text: number(x.Index, 3)}, {Text: count(x.Windows)}})
+		tab.row(limit(x.Window), number(x.Index, 3), x.Windows)
 	}
 	return tab
 }
 
 func lengthTable(d *workload.Description) Table {
-	tab := Table{Columns: []Column{{Name: "tokens"}}}
-	for _, name := range []string{"mean", "deviation", "least", "p50", "p90", "p99", "most"} {
-		tab.Columns = append(tab.Columns, Column{Name: name, Right: true})
-	}
+	tab := table(left("tokens"), right("mean", "deviation", "least", "p50", "p90", "p99", "most"))
 	for _, x := range []struct {
 		name string
 		s    workload.LengthSummary
 	}{{"prompt", d.Prompt}, {"output", d.Output}, {"both", d.Total}} {
-		if x.s.Sum == 0 {
-			continue
+		if x.s.Sum > 0 {
+			tab.row(x.name, number(x.s.Mean, 4), number(x.s.StdDev, 3), x.s.Least, x.s.P50, x.s.P90, x.s.P99, x.s.Most)
 		}
-		row := []Cell{{Text: x.name}, {Text: number(x.s.Mean, 4)}, {Text: number(x.s.StdDev, 3)}}
-		for _, n := range []int{x.s.Least, x.s.P50, x.s.P90, x.s.P99, x.s.Most} {
-			row = append(row, Cell{Text: count(n)})
-		}
-		tab.Rows = append(tab.Rows, row)
 	}
 	if finite(d.Correlation) {
 		tab.Caption = "Prompts and outputs correlate by " + number(d.Correlation, 2) + "."

@@ -234,10 +234,7 @@ func failures(m *measure.Measurement) string {
 func summaryTable(trials []measure.Measurement, chosen measure.Knobs) Table {
 	all := sets(trials)
 	which := differing(all)
-	tab := Table{Columns: []Column{
-		{Name: "settings", Wrap: true}, {Name: "trials", Right: true}, {Name: "engine time", Right: true, Extra: true},
-		{Name: "highest met, req/s", Right: true}, {Name: "lowest missed, req/s", Right: true}, {Name: "limited by"},
-	}}
+	tab := table(wrapped("settings"), right("trials"), extra(right("engine time")), right("highest met, req/s", "lowest missed, req/s"), left("limited by"))
 	rows := fold(trials, all, chosen)
 	if len(rows) > mostRows {
 		tab.Caption = fmt.Sprintf("The first %d of %d groups; all trials stand in the journal.", mostRows, len(rows))
@@ -252,7 +249,7 @@ func summaryTable(trials []measure.Measurement, chosen measure.Knobs) Table {
 			name.Text = plural(len(f.sets), "set") + ": " + values(f.sets, which)
 		}
 		limits := f.limits()
-		tab.Rows = append(tab.Rows, []Cell{name, {Text: count(f.trials)}, {Text: latency(f.time)}, {Text: limits[0]}, {Text: limits[1]}, {Text: limits[2]}})
+		tab.row(name, f.trials, latency(f.time), limits[0], limits[1], limits[2])
 	}
 	return tab
 }
