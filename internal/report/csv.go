@@ -16,7 +16,7 @@ func CSV(d Document) []byte { return d.Data.CSV() }
 // empty where a figure is not known. A text that a spreadsheet would take for a formula is
 // led by an apostrophe.
 func (d Data) CSV() []byte {
-	d = shownData(d)
+	d = shown(d)
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	for _, row := range slices.Concat([][]string{d.Header}, d.Rows) {

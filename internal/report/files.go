@@ -8,7 +8,7 @@ const fileWidth = 120
 // Files are the files of a report in a run folder, by name: the document as text,
 // Markdown and HTML, its sheets, and its main charts as PNG, SVG and PDF.
 func Files(d Document) (map[string][]byte, error) {
-	d = d.shown()
+	d = shown(d)
 	files := map[string][]byte{
 		"report.txt":  Text(d, fileWidth, false),
 		"report.md":   Markdown(d),

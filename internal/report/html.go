@@ -30,7 +30,7 @@ var (
 // stand inside, a content security policy forbids the rest. Without scripts every figure
 // is there all the same. The file is well-formed XML too.
 func HTML(d Document) []byte {
-	d = d.shown()
+	d = shown(d)
 	h := &htmlPrinter{}
 	title := d.Title
 	if title == "" {

@@ -29,7 +29,8 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 	}
 	var offers []plan.Alternative
 	var rejected []measure.Rejection
-	facts, seen := append(Facts{}.with("serving", b.Subject, Plain), traced(n.Demand.TraceRates)...), measure.OverviewOf(b.Trials)
+	facts, overview := append(Facts{}.with("serving", b.Subject, Plain), traced(n.Demand.TraceRates)...), measure.OverviewOf(b.Trials)
+	seen := Fact{Label: "seen", Text: seenText(overview)}
 	switch why := why.(type) {
 	case *plan.Infeasible:
 		d.Title, offers, rejected = "No feasible plan for "+asked, why.Alternatives, why.Rejected
@@ -38,10 +39,10 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 	case *plan.Undecided:
 		d.Title, rejected = "Undecided: no rate is known yet that would give a plan for "+asked, why.Rejected
 		for _, doubt := range why.Doubts() {
-			facts = append(facts, Fact{Label: "why", Text: doubt, Tone: Doubt})
+			facts = append(facts, Fact{"why", doubt, Doubt})
 		}
-		d.add(append(facts, Fact{Label: "seen", Text: seenText(seen)}))
-		d.section("What to do", Bullets{Items: advice(seen)})
+		d.add(append(facts, seen))
+		d.section("What to do", Bullets{Items: advice(overview)})
 		if len(why.Alternatives) > 1 {
 			offers = why.Alternatives
 		}
@@ -49,9 +50,9 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 		// Every engine failed.
 		d.Title = "Not measured for " + asked + ": " + why.Error()
 		for _, more := range n.Reasons[1:] {
-			facts = append(facts, Fact{Label: "also", Text: more, Tone: Bad})
+			facts = append(facts, Fact{"also", more, Bad})
 		}
-		d.add(append(facts, Fact{Label: "seen", Text: seenText(seen)}))
+		d.add(append(facts, seen))
 		d.section("What to do", Bullets{Items: revive()})
 	}
 	if len(eachGPU(offers)) > 1 {
@@ -59,11 +60,11 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 	}
 	addJudgement(&d, b.Judgement)
 	d.detailed = true
+	tab := trialTable(b.Trials, n.Objective)
 	if len(sets(b.Trials)) > 1 {
-		d.section("Trials", summaryTable(b.Trials, measure.Knobs{}))
-	} else {
-		d.section("Trials", trialTable(b.Trials, n.Objective))
+		tab = summaryTable(b.Trials, measure.Knobs{})
 	}
+	d.section("Trials", tab)
 	if len(offers) > 0 {
 		addOffers(&d, "Configurations", offers)
 	}
@@ -133,7 +134,7 @@ func advice(s measure.Overview) []string {
 
 // sized sums a fleet up.
 func sized(a *plan.Alternative) string {
-	s := fmt.Sprintf("%s (%s of %s)", gpus(a.Fleet.GPUs, &a.Offer), plural(a.Fleet.Instances, "instance"), plural(a.Offer.GPUs, "GPU"))
+	s := fleetOf(&a.Fleet, &a.Offer)
 	if a.Cost.PerHour != nil {
 		s += ", " + money(*a.Cost.PerHour) + " per hour"
 	}

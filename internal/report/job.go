@@ -9,9 +9,8 @@ import (
 
 // jobDecision is the answer for a job in one line, numbers first.
 func jobDecision(p *plan.Plan) string {
-	f, j := &p.Fleet, p.Cost.Job
-	s := fmt.Sprintf("%s (%s of %s) for %s: %s, %s GPU hours", gpus(f.GPUs, &p.Offer), plural(f.Instances, "instance"),
-		plural(f.GPUsPerInstance, "GPU"), jobAsked(p.Demand.Job), hours(j.Duration), number(j.GPUHours, 3))
+	j := p.Cost.Job
+	s := fmt.Sprintf("%s for %s: %s, %s GPU hours", fleetOf(&p.Fleet, &p.Offer), jobAsked(p.Demand.Job), hours(j.Duration), number(j.GPUHours, 3))
 	if j.USD == nil {
 		return s + ", cost not known"
 	}

@@ -8,7 +8,7 @@ import (
 
 // Markdown prints a document as GitHub-flavoured Markdown.
 func Markdown(d Document) []byte {
-	d = d.shown()
+	d = shown(d)
 	m := &markdownPrinter{}
 	if d.Title != "" {
 		fmt.Fprintf(m, "# %s\n\n", escapeMarkdown(d.Title))

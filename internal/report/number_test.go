@@ -96,7 +96,7 @@ func TestGain(t *testing.T) {
 		{Value: 1, Low: 0.86, High: 1.15, Confidence: 0.9}:    "+100 % (+86 to +115 at 90 %)",
 		{Value: 0, Low: -0.066, High: 0.071, Confidence: 0.9}: "+0 % (-7 to +7 at 90 %)",
 	} {
-		if got := gain(&g); got != want {
+		if got := gain(g); got != want {
 			t.Errorf("%v: %q, want %q", g, got, want)
 		}
 	}

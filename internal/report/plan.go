@@ -39,9 +39,10 @@ func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 	addEffects(&d, p, b.Trials)
 	addPareto(&d, p, b.Trials)
 	addCertificate(&d, p.Certificate)
-	addTrials(&d, p, &b)
-	addCurves(&d, p, &b)
-	addRoofline(&d, p, of(b.Trials, p.Offer.Knobs))
+	chosen := of(b.Trials, p.Offer.Knobs)
+	addTrials(&d, p, &b, chosen)
+	addCurves(&d, p, &b, chosen)
+	addRoofline(&d, p, chosen)
 	addNearest(&d, &e, b.Trials, p.Offer.Knobs, p.Offer.Rate.Value)
 	addAlternatives(&d, p)
 	addRejected(&d, p.Rejected)
@@ -55,22 +56,26 @@ func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 
 // decision is the answer in one line, numbers first.
 func decision(p *plan.Plan) string {
-	f := &p.Fleet
 	if p.Cost.Job != nil {
 		return jobDecision(p)
 	}
-	s := fmt.Sprintf("%s (%s of %s) for %s", gpus(f.GPUs, &p.Offer), plural(f.Instances, "instance"),
-		plural(f.GPUsPerInstance, "GPU"), rateMeant(p.Demand.Rate, p.Demand.TraceRates))
+	s := fleetOf(&p.Fleet, &p.Offer) + " for " + rateMeant(p.Demand.Rate, p.Demand.TraceRates)
 	if o := objective(p.Objective); o != "" {
 		s += " at " + o
 	}
-	switch {
-	case p.Cost.PerHour == nil:
+	if p.Cost.PerHour == nil {
 		return s + ": cost not known"
-	case p.Cost.PerMillionOutputTokens == nil:
-		return s + ": " + money(*p.Cost.PerHour) + " per hour"
 	}
-	return s + ": " + money(*p.Cost.PerHour) + " per hour, " + money(*p.Cost.PerMillionOutputTokens) + " per million output tokens"
+	s += ": " + money(*p.Cost.PerHour) + " per hour"
+	if c := p.Cost.PerMillionOutputTokens; c != nil {
+		s += ", " + money(*c) + " per million output tokens"
+	}
+	return s
+}
+
+// fleetOf is "28 x H100 SXM (7 instances of 4 GPUs)".
+func fleetOf(f *plan.Fleet, o *plan.Offer) string {
+	return fmt.Sprintf("%s (%s of %s)", gpus(f.GPUs, o), plural(f.Instances, "instance"), plural(o.GPUs, "GPU"))
 }
 
 // gpus is "28 x H100 SXM", or "28 GPUs" where results measured elsewhere do not name
@@ -93,22 +98,18 @@ func headlines(p *plan.Plan, b *decide.Background) Facts {
 	case b.Search != nil:
 		limited = limitedBy(b.Search, p.Offer.Binding, b.Trials)
 	}
-	facts = append(facts, Fact{Label: "limited by", Text: limited})
-	facts = append(append(facts, loadOf(p)...), traced(p.Demand.TraceRates)...)
-	facts = facts.with("serving", b.Subject, Plain)
-	if n := len(p.Warnings); n > 0 {
-		facts = append(facts, Fact{Label: "warnings", Text: count(n) + ", at the end", Tone: Doubt})
-	}
-	return facts
-}
-
-// loadOf says how busy the fleet is and what it survives, or when its job is done.
-func loadOf(p *plan.Plan) Facts {
+	facts = facts.with("limited by", limited, Plain)
 	if j := p.Cost.Job; j != nil {
 		deadline := p.Demand.Job.Deadline
-		return Facts{{Label: "deadline", Text: fmt.Sprintf("%s, kept with %s to spare", hours(deadline), hours(deadline-j.Duration))}}
+		facts = facts.with("deadline", fmt.Sprintf("%s, kept with %s to spare", hours(deadline), hours(deadline-j.Duration)), Plain)
+	} else {
+		facts = append(facts, survival(p)...)
 	}
-	return survival(p)
+	facts = append(facts, traced(p.Demand.TraceRates)...).with("serving", b.Subject, Plain)
+	if n := len(p.Warnings); n > 0 {
+		facts = facts.with("warnings", count(n)+", at the end", Doubt)
+	}
+	return facts
 }
 
 // offerFact states the rate of one instance.
@@ -123,21 +124,19 @@ func offerFact(o *plan.Offer) string {
 func rateFact(r search.Estimate) string {
 	e := estimate(r)
 	s := e.value + " requests/s at most"
-	switch {
-	case e.interval == "":
-	case r.Confidence == 0:
-		s += " (" + e.interval + " by the form of the curve)"
-	default:
+	if e.interval != "" && r.Confidence == 0 {
+		e.interval += " by the form of the curve"
+	}
+	if e.interval != "" {
 		s += " (" + e.interval + ")"
 	}
 	switch {
 	case r.Confidence > 0:
+		return s + "; safe: " + e.safe
 	case r.Safe < r.Value:
 		return s + "; no sampling error is known; the fleet is sized by " + e.safe
-	default:
-		return s + "; no sampling error is known, so the fleet is sized by this rate"
 	}
-	return s + "; safe: " + e.safe
+	return s + "; no sampling error is known, so the fleet is sized by this rate"
 }
 
 // likely names the binding bound with its probability where others may bind.
@@ -152,37 +151,38 @@ func likely(r *search.Result, binding string) string {
 
 // fleetSteps derive the number of instances.
 func fleetSteps(p *plan.Plan) []string {
-	f, d := &p.Fleet, &p.Demand
-	safe := p.Offer.Rate.Safe
+	f, d, safe := &p.Fleet, &p.Demand, p.Offer.Rate.Safe
 	var steps []string
+	add := func(format string, args ...any) { steps = append(steps, fmt.Sprintf(format, args...)) }
 	if f.PlannedRate != d.Rate {
 		s := rate(d.Rate)
 		if d.Growth > 0 {
-			s += fmt.Sprintf(" and %s growth", percent(d.Growth))
+			s += " and " + percent(d.Growth) + " growth"
 		}
 		if d.BurstIndex > 1 {
-			s += fmt.Sprintf(" and the bursts of dispersion index %s", exact(d.BurstIndex))
+			s += " and the bursts of dispersion index " + exact(d.BurstIndex)
 		}
-		steps = append(steps, s+": planned for "+rate(f.PlannedRate))
+		add("%s: planned for %s", s, rate(f.PlannedRate))
 	}
-	steps = append(steps, fmt.Sprintf("%s / %s per instance, met with 95 %% confidence = %s: %s needed", rate(f.PlannedRate), exact(round(safe, 5)),
-		quotient(f.PlannedRate/safe), plural(f.Needed, "instance")))
+	add("%s / %s per instance, met with 95 %% confidence = %s: %s needed", rate(f.PlannedRate), exact(round(safe, 5)),
+		quotient(f.PlannedRate/safe), plural(f.Needed, "instance"))
 	loaded := f.PlannedRate * (1 + f.Headroom) / safe
 	base := max(1, int(math.Ceil(loaded*(1-1e-9))))
 	if f.Headroom > 0 {
-		steps = append(steps, fmt.Sprintf("with %s headroom, for drift of the workload: %s, so %s", percent(f.Headroom), quotient(loaded), plural(base, "instance")))
+		add("with %s headroom, for drift of the workload: %s, so %s", percent(f.Headroom), quotient(loaded), plural(base, "instance"))
 	}
 	if f.Spare > 0 {
-		steps = append(steps, fmt.Sprintf("with %s: %s", plural(f.Spare, "spare instance"), plural(base+f.Spare, "instance")))
+		add("with %s: %s", plural(f.Spare, "spare instance"), plural(base+f.Spare, "instance"))
 	}
+	instances := plural(f.Instances, "instance")
 	switch f.DecidedBy {
 	case "availability":
-		steps = append(steps, fmt.Sprintf("with each instance up %s of the time, %s keep enough of them up with probability %s",
-			percent(d.Availability), plural(f.Instances, "instance"), exact(d.TargetAvailability)))
+		add("with each instance up %s of the time, %s keep enough of them up with probability %s", percent(d.Availability), instances, exact(d.TargetAvailability))
 	case "zones":
-		steps = append(steps, fmt.Sprintf("over %d zones, %s leave enough when a zone is lost", d.Zones, plural(f.Instances, "instance")))
+		add("over %d zones, %s leave enough when a zone is lost", d.Zones, instances)
 	}
-	return append(steps, fmt.Sprintf("%s x %s = %s", plural(f.Instances, "instance"), plural(f.GPUsPerInstance, "GPU"), plural(f.GPUs, "GPU")))
+	add("%s x %s = %s", instances, plural(f.GPUsPerInstance, "GPU"), plural(f.GPUs, "GPU"))
+	return steps
 }
 
 // addCosts prices the fleet at the loads that a reader may have in mind.
@@ -217,20 +217,18 @@ func addDefault(d *Document, p *plan.Plan) {
 	}
 	which := differing([]measure.Knobs{c.Default.Knobs, c.Tuned.Knobs})
 	row := func(label string, s plan.Setting) Fact {
-		text := describe(s.Knobs, which) + ": no rate was found that meets the objective"
+		text := "no rate was found that meets the objective"
 		if s.Rate != nil && s.Rate.Value > 0 {
-			text = describe(s.Knobs, which) + ": " + rateFact(*s.Rate)
+			text = rateFact(*s.Rate)
 		}
+		text = describe(s.Knobs, which) + ": " + text
 		if s.Knobs == p.Offer.Knobs {
-			return Fact{Label: label, Text: text + "; chosen", Tone: Strong}
+			return Fact{label, text + "; chosen", Strong}
 		}
-		return Fact{Label: label, Text: text}
+		return Fact{label, text, Plain}
 	}
 	facts := Facts{row("default", c.Default), row("tuned", c.Tuned)}
-	if c.Gain != nil {
-		facts = append(facts, Fact{Label: "gain", Text: gain(c.Gain)})
-	}
-	d.section(title, append(facts, Fact{Label: "choice", Text: choice(p)}))
+	d.section(title, facts.with("gain", told(c.Gain, gain), Plain).with("choice", choice(p), Plain))
 }
 
 // choice says which settings were chosen and why.
@@ -255,24 +253,21 @@ func choice(p *plan.Plan) string {
 }
 
 // gain states how much more the tuned settings carry, to what its interval supports.
-func gain(g *plan.Gain) string {
-	return fmt.Sprintf("%s %% (%s to %s at %s)", signed(math.Log1p(g.Value), g.Low, g.High), signed(math.Log1p(g.Low), g.Low, g.High),
-		signed(math.Log1p(g.High), g.Low, g.High), percent(g.Confidence))
-}
-
-// signed prints exp(ln)-1 in percent with its sign, to what [lo, hi] supports.
-func signed(ln, lo, hi float64) string {
-	v := fixed(100*math.Expm1(ln), min(decimals(50*(hi-lo)), 1))
-	if v[0] != '-' {
-		v = "+" + v
+func gain(g plan.Gain) string {
+	signed := func(share float64) string {
+		v := fixed(100*share, min(decimals(50*(g.High-g.Low)), 1))
+		if v[0] != '-' {
+			v = "+" + v
+		}
+		return v
 	}
-	return v
+	return fmt.Sprintf("%s %% (%s to %s at %s)", signed(g.Value), signed(g.Low), signed(g.High), percent(g.Confidence))
 }
 
 // addTrials tells what was run: the chosen settings trial by trial, the others in
 // one row each.
-func addTrials(d *Document, p *plan.Plan, b *decide.Background) {
-	chosen, title := of(b.Trials, p.Offer.Knobs), "Trials of the chosen settings"
+func addTrials(d *Document, p *plan.Plan, b *decide.Background, chosen []measure.Measurement) {
+	title := "Trials of the chosen settings"
 	if len(chosen) == len(b.Trials) {
 		title = "Trials"
 	}
@@ -283,23 +278,22 @@ func addTrials(d *Document, p *plan.Plan, b *decide.Background) {
 }
 
 // addCurves draws the curves and says what they show.
-func addCurves(d *Document, p *plan.Plan, b *decide.Background) {
+func addCurves(d *Document, p *plan.Plan, b *decide.Background, chosen []measure.Measurement) {
 	curves := p.Evidence.Curves
 	if p.Evidence.Curve != nil {
 		curves = append([]*curve.Curve{p.Evidence.Curve}, curves...)
 	}
-	instance := gpus(p.Offer.GPUs, &p.Offer)
 	if len(curves) > 0 {
 		d.section("Latency against load")
 	}
 	for _, c := range curves {
-		chart := latencyChart(c, p.Objective, &p.Offer.Rate, of(b.Trials, p.Offer.Knobs))
-		chart.Title += " of " + instance
+		chart := latencyChart(c, p.Objective, &p.Offer.Rate, chosen)
+		chart.Title += " of " + gpus(p.Offer.GPUs, &p.Offer)
 		chart.XLabel = meantBy(chart.XLabel, p.Demand.TraceRates)
 		d.add(chart, curveFacts(c, p.Objective, p.Offer.Rate.Confidence == 0), Bullets{Items: c.Warnings.Summary(), Tone: Doubt})
 	}
 	if b.Search != nil {
-		addExceedances(d, b.Search, of(b.Trials, p.Offer.Knobs))
+		addExceedances(d, b.Search, chosen)
 	}
 }
 

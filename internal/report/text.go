@@ -11,7 +11,7 @@ import (
 // set. No line is wider than width, which is 40 at least, except for a single word
 // and an option of a [Code] that are.
 func Text(d Document, width int, color bool) []byte {
-	d = d.shown()
+	d = shown(d)
 	p := &textPrinter{width: max(width, 40), color: color}
 	if d.Title != "" {
 		p.lines(Strong, wrap(d.Title, p.width))
