@@ -43,15 +43,15 @@ type Estimate struct {
 const confidence = 0.95
 
 // estimate is the mean of figures of equal standing with the t interval of their scatter,
-// within the bounds of what they are; of one figure nothing is known.
-func estimate(figures []float64, least, most float64) Estimate {
+// from 0 to the most that they can be; of one figure nothing is known.
+func estimate(figures []float64, most float64) Estimate {
 	n := float64(len(figures))
 	mean, dev := stat.MeanStdDev(figures, nil)
 	if n < 2 {
 		return Estimate{figures[0], math.NaN(), math.NaN(), confidence}
 	}
 	half := distuv.StudentsT{Sigma: 1, Nu: n - 1}.Quantile((1+confidence)/2) * dev / math.Sqrt(n)
-	return Estimate{mean, max(mean-half, least), min(mean+half, most), confidence}
+	return Estimate{mean, max(mean-half, 0), min(mean+half, most), confidence}
 }
 
 // Verdict says whether a fleet keeps what is asked of it.
@@ -97,9 +97,9 @@ type Spent struct {
 
 // Course is how the first seed went.
 type Course struct {
-	Misses    []MissAnswer  `json:"episodes"`
-	Timeline  []MinuteRow   `json:"timeline"`
-	Decisions []DecisionRow `json:"decisions"`
+	Misses    []Miss      `json:"episodes"`
+	Timeline  []MinuteRow `json:"timeline"`
+	Decisions []Decision  `json:"decisions"`
 }
 
 // SetRun notes what depends on clock and place.
@@ -121,14 +121,6 @@ type LimitAnswer struct {
 	Share   Estimate      `json:"share"`
 	Asked   float64       `json:"asked"`
 	Verdict Verdict       `json:"verdict"`
-}
-
-// MissAnswer is a time in which limits were missed.
-type MissAnswer struct {
-	Start    float64 `json:"start_s"`
-	Length   float64 `json:"length_s"`
-	Requests int     `json:"requests"`
-	Cause    Cause   `json:"cause"`
 }
 
 // Replicas are how many there were, and what they held.
@@ -164,27 +156,6 @@ type StaticAnswer struct {
 	USD        float64  `json:"usd"`
 }
 
-// MinuteRow is a minute of the time line.
-type MinuteRow struct {
-	At       float64       `json:"at_s"`
-	Rate     float64       `json:"rate_per_s"`
-	Asked    int           `json:"asked"`
-	Starting int           `json:"starting"`
-	Ready    int           `json:"ready"`
-	InFlight int           `json:"in_flight"`
-	P50      time.Duration `json:"ttft_p50_ms"`
-	P99      time.Duration `json:"ttft_p99_ms"`
-	Missed   int           `json:"missed"`
-}
-
-// DecisionRow is a change of the number of replicas.
-type DecisionRow struct {
-	At   float64 `json:"at_s"`
-	From int     `json:"from"`
-	To   int     `json:"to"`
-	Why  string  `json:"why"`
-}
-
 // SeedRow is what came of one seed.
 type SeedRow struct {
 	Seed       uint64  `json:"seed"`
@@ -209,7 +180,7 @@ func (p *Plant) replay(policy Policy, seeds []uint64) []outcome {
 		e := Run(s)
 		out[i] = outcome{seed: seeds[i], summary: Summarize(s, e)}
 		if i == 0 {
-			out[i].course = courseOf(&out[i].summary, e, p.Limits)
+			out[i].course = Course{out[i].summary.Misses, e.Timeline(p.Limits), e.Decisions}
 		}
 	})
 	return out
@@ -225,20 +196,6 @@ func (p *Plant) sideBySide(n int, do func(int)) {
 		do(i)
 		return nil
 	})
-}
-
-func courseOf(s *Summary, e *Episode, limits []ClassLimits) Course {
-	var c Course
-	for _, m := range s.Misses {
-		c.Misses = append(c.Misses, MissAnswer(m))
-	}
-	for i, m := range e.Timeline(limits) {
-		c.Timeline = append(c.Timeline, MinuteRow{float64(60 * i), m.Rate, m.Asked, m.Starting + m.Pending, m.Ready, m.InFlight, m.P50, m.P99, m.Missed})
-	}
-	for _, d := range e.Decisions {
-		c.Decisions = append(c.Decisions, DecisionRow(d))
-	}
-	return c
 }
 
 // Seeds are n seeds from a first one on.
@@ -272,11 +229,11 @@ func (p *Plant) sum(all []outcome) *Answer {
 	first := &all[0].summary
 	a := &Answer{Requests: first.Requests, Duration: first.Duration, Limits: p.Limits, Spent: Spent{GPUs: p.GPUs}, Verdict: Met}
 	inf := math.Inf(1)
-	a.Attainment = estimate(over(all, func(s *Summary) float64 { return s.Within }), 0, 1)
+	a.Attainment = estimate(over(all, func(s *Summary) float64 { return s.Within }), 1)
 	for i, c := range first.Classes {
-		out := ClassAnswer{Class: c.Name, Requests: c.Requests, Attainment: estimate(over(all, func(s *Summary) float64 { return s.Classes[i].Within }), 0, 1)}
+		out := ClassAnswer{Class: c.Name, Requests: c.Requests, Attainment: estimate(over(all, func(s *Summary) float64 { return s.Classes[i].Within }), 1)}
 		for j, l := range c.Limits {
-			share := estimate(over(all, func(s *Summary) float64 { return s.Classes[i].Limits[j].Share }), 0, 1)
+			share := estimate(over(all, func(s *Summary) float64 { return s.Classes[i].Limits[j].Share }), 1)
 			v := verdict(share, l.Asked)
 			out.Limits = append(out.Limits, LimitAnswer{l.Metric.String(), l.Limit, share, l.Asked, v})
 			if v == Missed || v == Unsure && a.Verdict == Met {
@@ -287,8 +244,8 @@ func (p *Plant) sum(all []outcome) *Answer {
 	}
 	hours := over(all, func(s *Summary) float64 { return s.ReplicaHours })
 	gpuHours := over(all, func(s *Summary) float64 { return s.ReplicaHours * float64(p.GPUs) })
-	a.Replicas = Replicas{Mean: estimate(over(all, func(s *Summary) float64 { return s.Replicas }), 0, inf), Peak: first.Peak,
-		Hours: estimate(hours, 0, inf), GPUHours: estimate(gpuHours, 0, inf)}
+	a.Replicas = Replicas{Mean: estimate(over(all, func(s *Summary) float64 { return s.Replicas }), inf), Peak: first.Peak,
+		Hours: estimate(hours, inf), GPUHours: estimate(gpuHours, inf)}
 	mean := func(of func(*Summary) int) float64 {
 		return stat.Mean(over(all, func(s *Summary) float64 { return float64(of(s)) }), nil)
 	}
@@ -321,7 +278,7 @@ func (p *Plant) cost(all []outcome) Cost {
 		price = math.NaN()
 	}
 	usd := over(all, func(s *Summary) float64 { return s.ReplicaHours * float64(p.GPUs) * price })
-	c := Cost{Total: estimate(usd, 0, math.Inf(1))}
+	c := Cost{Total: estimate(usd, math.Inf(1))}
 	hours := stat.Mean(over(all, func(s *Summary) float64 { return s.Duration.Hours() }), nil)
 	requests := stat.Mean(over(all, func(s *Summary) float64 { return float64(s.Requests) }), nil)
 	c.PerHour = c.Total.Value / hours

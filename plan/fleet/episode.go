@@ -12,6 +12,13 @@ type Episode struct {
 	End    float64
 	// Levels are the numbers of replicas, one entry for each change.
 	Levels []Level
+	// Decisions are the changes that the autoscaler asked for.
+	Decisions []Decision
+	Tallies
+}
+
+// Tallies are what an episode counts on the way.
+type Tallies struct {
 	// Starts counts replicas that came into service behind the beginning, Failures
 	// nodes that were lost, Retries requests that were sent again.
 	Starts, Failures, Retries int
@@ -19,8 +26,6 @@ type Episode struct {
 	Dropped bool
 	// Means are those of the metrics of a replica over all that an autoscaler saw.
 	Means map[string]float64
-	// Decisions are the changes that the autoscaler asked for.
-	Decisions []Decision
 }
 
 // Level is how many replicas there are in each state from a time in seconds on.
@@ -33,7 +38,8 @@ type Level struct {
 
 // Decision is a change of what is asked for.
 type Decision struct {
-	At       float64
-	From, To int
-	Why      string
+	At   float64 `json:"at_s"`
+	From int     `json:"from"`
+	To   int     `json:"to"`
+	Why  string  `json:"why"`
 }

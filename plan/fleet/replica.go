@@ -132,7 +132,7 @@ func (f *fleet) serve(r *replica) {
 	r.engine = f.s.Engine().Replica(f.now, f.s.Timeout)
 	f.live = append(f.live, r)
 	f.targets = append(f.targets, r)
-	f.starts++
+	f.episode.Starts++
 	f.note()
 	waiting := f.queue
 	f.queue = nil
@@ -197,7 +197,7 @@ func (f *fleet) lose(n *node) {
 		}
 	}
 	if len(f.replicas) < before {
-		f.failures++
+		f.episode.Failures++
 	}
 }
 

@@ -52,7 +52,6 @@ type traffic struct {
 
 // ledger counts what an episode comes to on the way.
 type ledger struct {
-	starts, failures int
 	// missed counts the requests that missed a limit, held the seconds of all replicas.
 	missed int
 	held   float64
@@ -93,7 +92,7 @@ func Run(s *Scenario) *Episode {
 	f.tell(0)
 	f.forsake()
 	f.episode.End = f.now
-	f.episode.Starts, f.episode.Failures, f.episode.Means = f.starts, f.failures, f.monitor.means()
+	f.episode.Means = f.monitor.means()
 	return &f.episode
 }
 
@@ -135,7 +134,7 @@ func (f *fleet) begin(n int) {
 			f.serve(r)
 		}
 	}
-	f.starts = 0
+	f.episode.Starts = 0
 }
 
 // enter begins a stage, and those behind it that are over at once.

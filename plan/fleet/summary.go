@@ -22,14 +22,10 @@ type Summary struct {
 	Replicas float64
 	Peak     int
 	// ReplicaHours count what held GPUs, whether it served or not.
-	ReplicaHours              float64
-	Starts, Failures, Retries int
-	Duration                  time.Duration
-	Decisions                 int
-	// Means are those of the episode.
-	Means map[string]float64
-	// Dropped says that the replay was given up.
-	Dropped bool
+	ReplicaHours float64
+	Duration     time.Duration
+	Decisions    int
+	Tallies
 }
 
 // LimitShare is the share of the requests within one limit, and what is asked of it; at
@@ -66,9 +62,10 @@ const (
 // Miss is a time in which requests were not served within their limits, without a break
 // of a minute.
 type Miss struct {
-	Start, Length float64
-	Requests      int
-	Cause         Cause
+	Start    float64 `json:"start_s"`
+	Length   float64 `json:"length_s"`
+	Requests int     `json:"requests"`
+	Cause    Cause   `json:"cause"`
 }
 
 // breakOff is how far apart two requests that miss may be in one episode of misses.
@@ -76,8 +73,7 @@ const breakOff = 60.0
 
 // Summarize says what came of a scenario.
 func Summarize(s *Scenario, e *Episode) Summary {
-	out := Summary{Requests: len(e.Records), Starts: e.Starts, Failures: e.Failures, Retries: e.Retries,
-		Duration: seconds(e.End), Decisions: len(e.Decisions), Means: e.Means, Dropped: e.Dropped}
+	out := Summary{Requests: len(e.Records), Duration: seconds(e.End), Decisions: len(e.Decisions), Tallies: e.Tallies}
 	classes := tallies(s.Limits)
 	var missed []*measure.Record
 	within := 0
@@ -225,22 +221,27 @@ func (e *Episode) grew(from, to float64) bool {
 	return slices.ContainsFunc(e.Decisions, func(d Decision) bool { return d.At >= from && d.At <= to && d.To > d.From })
 }
 
-// Minute is a minute of an episode.
-type Minute struct {
-	// Rate is that of the requests due in it, Missed how many of them missed a limit.
-	Rate   float64
-	Missed int
-	Level
+// MinuteRow is a minute of an episode.
+type MinuteRow struct {
+	At float64 `json:"at_s"`
+	// Rate is that of the requests due in it.
+	Rate     float64 `json:"rate_per_s"`
+	Asked    int     `json:"asked"`
+	Starting int     `json:"starting"`
+	Ready    int     `json:"ready"`
 	// InFlight counts the requests under way at its end, P50 and P99 are those of the
 	// time to first token of the requests due in it, negative where there are none.
-	InFlight int
-	P50, P99 time.Duration
+	InFlight int           `json:"in_flight"`
+	P50      time.Duration `json:"ttft_p50_ms"`
+	P99      time.Duration `json:"ttft_p99_ms"`
+	// Missed is how many of the requests due in it missed a limit.
+	Missed int `json:"missed"`
 }
 
 // Timeline tells of an episode minute by minute.
-func (e *Episode) Timeline(limits []ClassLimits) []Minute {
+func (e *Episode) Timeline(limits []ClassLimits) []MinuteRow {
 	n := int(e.End/60) + 1
-	out := make([]Minute, n)
+	out := make([]MinuteRow, n)
 	ttft := make([][]time.Duration, n)
 	judges := tallies(limits)
 	for i := range e.Records {
@@ -268,9 +269,10 @@ func (e *Episode) Timeline(limits []ClassLimits) []Minute {
 		for level+1 < len(e.Levels) && e.Levels[level+1].At <= float64(60*(k+1)) {
 			level++
 		}
-		out[k].Level = e.Levels[level]
 		slices.Sort(ttft[k])
-		out[k].P50, out[k].P99 = at(ttft[k], 0.5), at(ttft[k], 0.99)
+		m, l := &out[k], &e.Levels[level]
+		m.At, m.Asked, m.Starting, m.Ready = float64(60*k), l.Asked, l.Starting+l.Pending, l.Ready
+		m.P50, m.P99 = at(ttft[k], 0.5), at(ttft[k], 0.99)
 	}
 	return out
 }
