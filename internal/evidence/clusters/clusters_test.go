@@ -104,11 +104,17 @@ func exitCode(err error) int {
 func folder(t *testing.T, text string) string {
 	t.Helper()
 	dir := t.TempDir()
+	configure(t, dir, text)
+	return dir
+}
+
+// configure writes a configuration into a folder.
+func configure(t *testing.T, dir, text string) {
+	t.Helper()
 	text = strings.NewReplacer("PROGRAM", program, "NAME", t.Name()).Replace(text)
 	if err := os.WriteFile(filepath.Join(dir, "p.toml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return dir
 }
 
 // plan reads a plan without what depends on clock and place.
@@ -181,12 +187,27 @@ func refused(t *testing.T, dir, run, words string, within time.Duration, set ...
 // bothParts are those of a live sweep.
 var bothParts = []string{"l40s-tp1", "h100-sxm-tp1"}
 
-// harmed starts a sweep of n rates, waits until every part has measured one, does harm to
-// the jobs, and brings the sweep to its end: with or without the first process, every
-// trial is measured once, and no job and no engine is left.
-func harmed(t *testing.T, n int, harm func(dir string, jobs map[string]string), set ...string) (said string) {
+// victim is a sweep that harm is done to.
+type victim struct {
+	// dir is where its run folder is, jobs are its active jobs by part.
+	dir  string
+	jobs map[string]string
+	// submitter is the process that follows, ended closed when it has ended.
+	submitter *os.Process
+	ended     chan struct{}
+}
+
+// harmed starts a sweep of n rates, waits until every part has measured one, does harm,
+// and brings the sweep to its end: with or without the first process, every trial is
+// measured once, and no job and no engine is left.
+func harmed(t *testing.T, n int, harm func(victim), set ...string) (said string) {
 	t.Helper()
-	dir := folder(t, live)
+	return harmedIn(t, folder(t, live), n, harm, set...)
+}
+
+// harmedIn does so in a folder with a configuration.
+func harmedIn(t *testing.T, dir string, n int, harm func(victim), set ...string) (said string) {
+	t.Helper()
 	rates := make([]string, n)
 	for i := range rates {
 		rates[i] = fmt.Sprint(5 + i)
@@ -196,12 +217,15 @@ func harmed(t *testing.T, n int, harm func(dir string, jobs map[string]string), 
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan int, 1)
-	go func() { ended <- exitCode(cmd.Wait()) }()
+	code, ended := 0, make(chan struct{})
+	go func() {
+		code = exitCode(cmd.Wait())
+		close(ended)
+	}()
 	await(t, time.Minute, func() bool { return len(lines(dir, bothParts[0])) > 0 && len(lines(dir, bothParts[1])) > 0 })
-	harm(dir, jobsOf(t, dir))
-	code := <-ended
-	if code == 130 || code == -1 {
+	harm(victim{dir, jobsOf(t, dir), cmd.Process, ended})
+	<-ended
+	if code == 130 || code == -1 || code == 1 && strings.Contains(out.String(), noSpace) {
 		cmd, again := planner(dir, "resume", "run")
 		code = exitCode(cmd.Run())
 		out.Write(again.Bytes())
@@ -221,6 +245,9 @@ func harmed(t *testing.T, n int, harm func(dir string, jobs map[string]string), 
 	nothingLeft(t, dir, "run")
 	return out.String()
 }
+
+// noSpace is what the system says of a disk that is full.
+const noSpace = "no space left on device"
 
 // noneTrusted is how a sweep ends on a machine that is busy: its load left late.
 const noneTrusted = 4

@@ -133,9 +133,9 @@ func TestDocumentedRole(t *testing.T) {
 // A pod that somebody deletes is followed by another, which goes on.
 func TestDeletedPod(t *testing.T) {
 	t.Parallel()
-	said := harmed(t, 6, func(_ string, jobs map[string]string) {
-		kubectl(t, "", "delete", "pod", jobs["l40s-tp1"], "--wait=false")
-		kubectl(t, "", "delete", "pod", jobs["h100-sxm-tp1"], "--grace-period=0", "--force")
+	said := harmed(t, 6, func(v victim) {
+		kubectl(t, "", "delete", "pod", v.jobs["l40s-tp1"], "--wait=false")
+		kubectl(t, "", "delete", "pod", v.jobs["h100-sxm-tp1"], "--grace-period=0", "--force")
 	})
 	if strings.Count(said, "the part goes on in another") < 2 || strings.Contains(said, "go on with") {
 		t.Errorf("two pods were deleted: %s", said)
@@ -146,8 +146,8 @@ func TestDeletedPod(t *testing.T) {
 // engine, and another pod goes on.
 func TestKilledPod(t *testing.T) {
 	t.Parallel()
-	said := harmed(t, 6, func(dir string, jobs map[string]string) {
-		if killed := kill(t, runName(t, filepath.Join(dir, "run"))+"/l40s-tp1"); killed != 1 {
+	said := harmed(t, 6, func(v victim) {
+		if killed := kill(t, runName(t, filepath.Join(v.dir, "run"))+"/l40s-tp1"); killed != 1 {
 			t.Errorf("%d processes killed, want 1", killed)
 		}
 	})
@@ -176,7 +176,7 @@ func kill(t *testing.T, ending string) (killed int) {
 // A pod that is preempted by one of a higher priority waits for its GPUs, and goes on.
 func TestPreemptedPod(t *testing.T) {
 	kubectl(t, "", "create", "priorityclass", "urgent", "--value=1000")
-	said := harmed(t, 5, func(string, map[string]string) {
+	said := harmed(t, 5, func(victim) {
 		kubectl(t, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"urgent"},"spec":{"priorityClassName":"urgent","terminationGracePeriodSeconds":1,"containers":[{"name":"c",
 			"image":"localhost/pause:1","resources":{"limits":{"nvidia.com/gpu":8},"requests":{"nvidia.com/gpu":8}}}]}}`, "create", "-f", "-")
 		kubectl(t, "", "wait", "--for=condition=Ready", "pod/urgent", "--timeout=90s")
@@ -221,7 +221,7 @@ func TestClean(t *testing.T) {
 // A pod that reaches its deadline goes on in another.
 func TestTimeLimit(t *testing.T) {
 	t.Parallel()
-	said := harmed(t, 24, func(string, map[string]string) {}, "--set", "cluster.time_limit=2m")
+	said := harmed(t, 24, func(victim) {}, "--set", "cluster.time_limit=2m")
 	if !strings.Contains(said, "the part goes on in another") {
 		t.Errorf("no pod reached its deadline: %s", said)
 	}
@@ -264,7 +264,7 @@ func TestKubeletKilled(t *testing.T) {
 // inOneGo is harmed, while no other test runs, by what nobody needs to resume after.
 func inOneGo(t *testing.T, harm func()) {
 	t.Helper()
-	if said := harmed(t, 12, func(string, map[string]string) { harm() }); strings.Contains(said, "go on with") {
+	if said := harmed(t, 12, func(victim) { harm() }); strings.Contains(said, "go on with") {
 		t.Errorf("it had to be resumed: %s", said)
 	}
 }

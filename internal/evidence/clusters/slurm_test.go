@@ -4,6 +4,7 @@ package clusters
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -83,23 +84,35 @@ func slurmSays(t *testing.T, argv ...string) string {
 	}
 }
 
-// A job that is requeued, as by preemption, goes on where it was.
-func TestRequeuedJob(t *testing.T) {
+// Jobs that are preempted are requeued, and go on where they were.
+func TestPreemptedJobs(t *testing.T) {
 	t.Parallel()
-	harmed(t, 6, func(_ string, jobs map[string]string) {
-		id := jobs["l40s-tp1"]
-		slurmSays(t, "scontrol", "requeue", id)
-		// Slurm holds a requeued job back for two minutes, which its owner may end.
-		await(t, time.Minute, func() bool { return strings.Contains(slurmSays(t, "squeue", "-h", "-j", id, "-o", "%T"), "PENDING") })
-		slurmSays(t, "scontrol", "update", "jobid="+id, "StartTime=now")
-	})
+	inOneGo(t, 6, func(v victim) {
+		slurmSays(t, "srun", "-p", "urgent", "--gres=gpu:l40s:4,gpu:h100:4", "true")
+		for _, id := range v.jobs {
+			restart(t, id)
+		}
+	}, "--set", "cluster.partition=spot")
+}
+
+// restart has a job start now that Slurm requeues, which it would hold back for two minutes.
+func restart(t *testing.T, id string) {
+	t.Helper()
+	await(t, 90*time.Second, func() bool { return stateOf(t, id) == "PENDING" })
+	slurmSays(t, "scontrol", "update", "jobid="+id, "StartTime=now")
+}
+
+// stateOf is how Slurm says that a job is.
+func stateOf(t *testing.T, id string) string {
+	t.Helper()
+	return strings.TrimSpace(slurmSays(t, "squeue", "-h", "-j", id, "-o", "%T"))
 }
 
 // A job that somebody cancels ends the run, once the other part is measured, and resume
 // goes on with it.
 func TestCancelledJob(t *testing.T) {
 	t.Parallel()
-	said := harmed(t, 4, func(_ string, jobs map[string]string) { slurmSays(t, "scancel", jobs["l40s-tp1"]) })
+	said := harmed(t, 4, func(v victim) { slurmSays(t, "scancel", v.jobs["l40s-tp1"]) })
 	if !strings.Contains(said, "was cancelled by somebody else; go on with: planner resume run") {
 		t.Errorf("nothing is said of that: %s", said)
 	}
@@ -108,7 +121,7 @@ func TestCancelledJob(t *testing.T) {
 // A job that reaches its time limit goes on in another.
 func TestTimeLimit(t *testing.T) {
 	t.Parallel()
-	said := harmed(t, 14, func(string, map[string]string) {}, "--set", "cluster.time_limit=2m")
+	said := harmed(t, 14, func(victim) {}, "--set", "cluster.time_limit=2m")
 	if !strings.Contains(said, "the part goes on in another") {
 		t.Errorf("no job reached its limit: %s", said)
 	}
@@ -117,13 +130,53 @@ func TestTimeLimit(t *testing.T) {
 // The submitting process and all jobs are killed with signal 9: resume goes on.
 func TestKilledJobs(t *testing.T) {
 	t.Parallel()
-	said := harmed(t, 4, func(_ string, jobs map[string]string) {
-		for _, id := range jobs {
+	said := harmed(t, 4, func(v victim) {
+		_ = v.submitter.Kill()
+		for _, id := range v.jobs {
 			slurmSays(t, "scancel", "-b", "-s", "KILL", id)
 		}
 	})
-	if !strings.Contains(said, "the part goes on in another") {
+	if strings.Count(said, "l40s-tp1, 1 x L40S") < 2 {
 		t.Errorf("no job was killed: %s", said)
+	}
+}
+
+// The submitting process is killed with signal 9: its jobs go on, and so does resume.
+func TestKilledSubmitter(t *testing.T) {
+	t.Parallel()
+	harmed(t, 4, func(v victim) { _ = v.submitter.Kill() })
+}
+
+// The disk of the run folder fills up: nothing outlives the jobs, the process that follows
+// says what and where, and once there is room resume goes on.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := syscall.Mount("disk", dir, "tmpfs", 0, "size=8m"); err != nil {
+		t.Skipf("SKIPPED: a small disk takes root: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	configure(t, dir, live)
+	said := harmedIn(t, dir, 8, func(v victim) {
+		ballast := filepath.Join(dir, "ballast")
+		if err := os.WriteFile(ballast, make([]byte, 8<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("the disk is not full: %v", err)
+		}
+		await(t, time.Minute, func() bool { return len(engines(t)) == 0 })
+		<-v.ended
+		if left := leftOf(t, runName(t, filepath.Join(dir, "run"))); left != "" {
+			t.Logf("jobs that go on: %s", left)
+		}
+		if err := os.Remove(ballast); err != nil {
+			t.Error(err)
+		}
+	})
+	if !strings.Contains(said, noSpace+"; go on with: planner resume run") {
+		t.Errorf("nothing is said of the disk: %s", said)
 	}
 }
 
@@ -132,11 +185,11 @@ func TestKilledJobs(t *testing.T) {
 
 // The controller is away for a while: jobs go on, and so does who follows them.
 func TestControllerDown(t *testing.T) {
-	inOneGo(t, func(dir string, jobs map[string]string) {
+	inOneGo(t, 10, func(victim) {
 		if err := site.kill("slurmctld", syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(15 * time.Second)
+		time.Sleep(time.Minute)
 		if err := site.controller(); err != nil {
 			t.Fatal(err)
 		}
@@ -146,23 +199,23 @@ func TestControllerDown(t *testing.T) {
 // A node fails: Slurm starts the job again, while its old processes live on. These lose
 // their lease, end their engine within a minute, and never write beside the new ones.
 func TestNodeFailure(t *testing.T) {
-	inOneGo(t, func(dir string, jobs map[string]string) {
-		id := jobs["l40s-tp1"]
+	inOneGo(t, 10, func(v victim) {
+		id := v.jobs["l40s-tp1"]
 		node := strings.TrimSpace(slurmSays(t, "squeue", "-h", "-j", id, "-o", "%N"))
 		if err := site.kill(node, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		await(t, 90*time.Second, func() bool { return strings.Contains(slurmSays(t, "squeue", "-h", "-j", id, "-o", "%T"), "PENDING") })
+		restart(t, id)
 		if len(engines(t)) == 0 {
 			t.Error("the engine of the lost node did not survive it, as on a real one: nothing is shown")
 		}
-		for _, id := range jobs { // the other one may have been on the same node
+		for _, id := range v.jobs { // the other one may have been on the same node
 			_ = exec.Command("scontrol", "update", "jobid="+id, "StartTime=now").Run()
 		}
-		await(t, time.Minute, func() bool { return strings.Contains(slurmSays(t, "squeue", "-h", "-j", id, "-o", "%T"), "RUNNING") })
+		await(t, time.Minute, func() bool { return stateOf(t, id) == "RUNNING" })
 		began := time.Now()
 		await(t, time.Minute, func() bool {
-			log, _ := os.ReadFile(filepath.Join(dir, "run/parts/l40s-tp1/job.log"))
+			log, _ := os.ReadFile(filepath.Join(v.dir, "run/parts/l40s-tp1/job.log"))
 			return bytes.Contains(log, []byte("writes no more"))
 		})
 		t.Logf("the process on the lost node ended %v after another began", time.Since(began).Round(time.Second))
@@ -176,9 +229,9 @@ func TestNodeFailure(t *testing.T) {
 }
 
 // inOneGo is harmed by what nobody needs to resume after.
-func inOneGo(t *testing.T, harm func(dir string, jobs map[string]string)) {
+func inOneGo(t *testing.T, n int, harm func(victim), set ...string) {
 	t.Helper()
-	if said := harmed(t, 10, harm); strings.Contains(said, "go on with") {
+	if said := harmed(t, n, harm, set...); strings.Contains(said, "go on with") {
 		t.Errorf("it had to be resumed: %s", said)
 	}
 }

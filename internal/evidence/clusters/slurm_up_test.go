@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,10 +17,13 @@ import (
 	"time"
 )
 
-// slurm is a controller and two nodes of eight GPUs each: four H100 and four L40S.
+// slurm is a controller and nodes of eight GPUs each: four H100 and four L40S. Of these n1
+// and n2 are where jobs go, and n3 is where urgent ones preempt them.
 type slurm struct{ dir string }
 
 var site slurm
+
+var nodes = []string{"n1", "n2", "n3"}
 
 func testMain(m *testing.M) int {
 	os.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin:/sbin")
@@ -50,11 +54,11 @@ func testMain(m *testing.M) int {
 
 // up writes the files of a Slurm and starts it. Links to /dev/null pass for GPUs.
 func (s slurm) up() error {
-	ports, err := freePorts(3)
+	ports, err := freePorts(4)
 	if err != nil {
 		return err
 	}
-	for _, d := range []string{"state", "spool/n1", "spool/n2", "log", "run", "gpu"} {
+	for _, d := range []string{"state", "spool/n1", "spool/n2", "spool/n3", "log", "run", "gpu"} {
 		if err := os.MkdirAll(filepath.Join(s.dir, d), 0o755); err != nil {
 			return err
 		}
@@ -68,7 +72,7 @@ func (s slurm) up() error {
 	if err != nil {
 		return err
 	}
-	conf := strings.NewReplacer("DIR", s.dir, "USER", strings.TrimSpace(string(me)), "PORT0", ports[0], "PORT1", ports[1], "PORT2", ports[2])
+	conf := strings.NewReplacer("DIR", s.dir, "USER", strings.TrimSpace(string(me)), "PORT0", ports[0], "PORT1", ports[1], "PORT2", ports[2], "PORT3", ports[3])
 	files := map[string]string{"slurm.conf": conf.Replace(slurmConf), "gres.conf": conf.Replace(gresConf), "munge.key": strings.Repeat("not a secret. ", 80)}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
@@ -83,7 +87,7 @@ func (s slurm) up() error {
 	if err := s.controller(); err != nil {
 		return err
 	}
-	for _, node := range []string{"n1", "n2"} {
+	for _, node := range nodes {
 		if err := s.node(node); err != nil {
 			return err
 		}
@@ -128,8 +132,10 @@ GresTypes=gpu
 DefMemPerCPU=100
 NodeName=n1 NodeHostname=localhost NodeAddr=127.0.0.1 Port=PORT1 CPUs=64 RealMemory=200000 Gres=gpu:h100:4,gpu:l40s:4 State=UNKNOWN
 NodeName=n2 NodeHostname=localhost NodeAddr=127.0.0.1 Port=PORT2 CPUs=64 RealMemory=200000 Gres=gpu:h100:4,gpu:l40s:4 State=UNKNOWN
-PartitionName=main Nodes=ALL Default=YES DefaultTime=10 MaxTime=INFINITE PriorityTier=1 PreemptMode=REQUEUE State=UP
-PartitionName=urgent Nodes=ALL MaxTime=INFINITE PriorityTier=10 PreemptMode=OFF State=UP
+NodeName=n3 NodeHostname=localhost NodeAddr=127.0.0.1 Port=PORT3 CPUs=64 RealMemory=200000 Gres=gpu:h100:4,gpu:l40s:4 State=UNKNOWN
+PartitionName=main Nodes=n1,n2 Default=YES DefaultTime=10 MaxTime=INFINITE PriorityTier=1 PreemptMode=REQUEUE State=UP
+PartitionName=spot Nodes=n3 MaxTime=INFINITE PriorityTier=1 PreemptMode=REQUEUE State=UP
+PartitionName=urgent Nodes=n3 MaxTime=INFINITE PriorityTier=10 PreemptMode=OFF State=UP
 `
 
 const gresConf = `Name=gpu Type=h100 File=DIR/gpu/nvidia[0-3]
@@ -151,10 +157,10 @@ func (s slurm) node(name string) error {
 	return s.daemon("slurmd", "-N", name, "-f", s.dir+"/slurm.conf")
 }
 
-// ready waits until both nodes can take jobs.
+// ready waits until all nodes can take jobs.
 func (s slurm) ready(patience time.Duration) error {
 	for end := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
-		out, err := exec.Command("sinfo", "-h", "-N", "-p", "main", "-o", "%T").CombinedOutput()
+		out, err := exec.Command("sinfo", "-h", "-N", "-p", "main,spot", "-o", "%T").CombinedOutput()
 		up := 0
 		for word := range strings.FieldsSeq(string(out)) {
 			switch strings.TrimRight(word, "*+") {
@@ -164,7 +170,7 @@ func (s slurm) ready(patience time.Duration) error {
 				}
 			}
 		}
-		if up == 2 {
+		if up == len(nodes) {
 			return nil
 		}
 		if time.Now().After(end) {
@@ -194,12 +200,11 @@ func (s slurm) down() {
 			break
 		}
 	}
-	for _, name := range []string{"n1", "n2", "slurmctld", "munged"} {
-		_ = s.kill(name, syscall.SIGTERM)
-	}
-	time.Sleep(time.Second)
-	for _, name := range []string{"n1", "n2", "slurmctld", "munged"} {
-		_ = s.kill(name, syscall.SIGKILL)
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		for _, name := range append(slices.Clone(nodes), "slurmctld", "munged") {
+			_ = s.kill(name, signal)
+		}
+		time.Sleep(time.Second)
 	}
 }
 
