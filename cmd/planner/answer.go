@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -37,7 +36,7 @@ type stored struct {
 // conclude keeps and prints an answer, also that of a run which was interrupted.
 func (p *program) conclude(c *cli.Context, r *run, answer sweep.Answer, err error) error {
 	interrupted := errors.Is(err, sweep.ErrInterrupted)
-	if full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT); (interrupted || full) && r.folder != nil {
+	if interrupted && r.folder != nil {
 		err = r.goesOn(err)
 	}
 	if err != nil && !interrupted || answer.Value == nil {

@@ -20,6 +20,9 @@ const (
 	wholeFlag = "whole"
 )
 
+// slurmJob is the variable with the number of the job that a process runs in.
+const slurmJob = "SLURM_JOB_ID"
+
 // part is the name of the part that a run folder is of, "" for a run of its own.
 func (r *run) part() string { return r.cfg.Run.Flags[partFlag] }
 
@@ -95,7 +98,7 @@ func (r *run) lease(ctx context.Context) (context.Context, func() error, error) 
 	case r.follower == nil:
 		return ctx, func() error { return nil }, nil
 	}
-	l, ctx, err := r.folder.Lease(ctx, os.Getenv("SLURM_JOB_ID"), terms)
+	l, ctx, err := r.folder.Lease(ctx, os.Getenv(slurmJob), terms)
 	if err != nil {
 		return ctx, nil, err
 	}

@@ -85,13 +85,17 @@ func fileThere(cfg *config.Config) error {
 // engineSettings say how to start or reach the engine of the configuration.
 func engineSettings(cfg *config.Config) engine.Settings {
 	e, precision := cfg.Engine, cfg.Model.Precision
-	return engine.Settings{
+	s := engine.Settings{
 		Kind: e.Kind, Model: servedModel(cfg), ServedName: e.Endpoint.ServedName, Argv: e.Launch.Command, ExtraArgs: e.Launch.ExtraArgs,
 		Format:  engine.Format{Weights: precision.Weights.String(), Stored: cfg.Model.Stored.String(), KV: precision.KV.String()},
 		Options: cfg.EngineOptions(),
 		Access:  engine.Access{URL: e.Endpoint.URL, Headers: e.Endpoint.Headers, APIKeyEnv: e.Endpoint.APIKeyEnv, Chat: e.Endpoint.API == "chat"},
 		Env:     e.Launch.Env, Timeouts: engine.Timeouts{Ready: e.Launch.ReadyTimeout},
 	}
+	if cfg.Run.Flags[partFlag] != "" && os.Getenv(slurmJob) != "" {
+		s.Spread = cfg.Spread
+	}
+	return s
 }
 
 // servedModel is what an engine is told to load: to converse with, a checkpoint that was

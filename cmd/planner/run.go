@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -275,7 +276,11 @@ func (p *program) conduct(c *cli.Context, r *run) error {
 	if r.part() != "" {
 		return errors.Join(r.endPart(ctx, err), streamed.End(), release())
 	}
-	return errors.Join(p.conclude(c, r, answer, err), release())
+	err = p.conclude(c, r, answer, err)
+	if full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT); full && r.folder != nil {
+		err = r.goesOn(err)
+	}
+	return errors.Join(err, release())
 }
 
 // processors is how many simulated trials run side by side.

@@ -157,6 +157,14 @@ func (c *Config) GPUsPerNode(gpu string) int {
 	return rackNodeGPUs
 }
 
+// Spread is how an instance lies on nodes: on one, or on all that it fills.
+func (c *Config) Spread(gpu string, gpus int) (nodes, each int) {
+	if each = c.GPUsPerNode(gpu); gpus > each && gpus%each == 0 {
+		return gpus / each, each
+	}
+	return 1, gpus
+}
+
 // checkCandidates refuses degrees of parallelism that the model rules out on every
 // GPU, and a configuration of which nothing can run.
 func (r *reader) checkCandidates(c *Config) {

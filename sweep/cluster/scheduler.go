@@ -49,7 +49,7 @@ func New(cfg *config.Config) (Scheduler, error) {
 	if cfg.Launcher() == "kubernetes" {
 		return &Kubernetes{Labels: c.GPU, TimeLimit: c.TimeLimit, Pod: c.Pod, Planner: c.Planner, Patches: c.Extra}, nil
 	}
-	return &Slurm{Gres: c.GPU, Partition: c.Partition, Account: c.Account, QOS: c.QOS, Constraint: c.Constraint,
+	return &Slurm{Gres: c.GPU, Spread: cfg.Spread, Partition: c.Partition, Account: c.Account, QOS: c.QOS, Constraint: c.Constraint,
 		TimeLimit: c.TimeLimit, Setup: c.Setup, Extra: c.Extra, Planner: cmp.Or(c.Planner, self)}, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -13,6 +14,8 @@ import (
 type Slurm struct {
 	// Gres are the types of the GPUs at the site, by their names in the catalog.
 	Gres map[string]string
+	// Spread is how an instance lies on nodes.
+	Spread func(gpu string, gpus int) (nodes, each int)
 	// Partition, Account, QOS and Constraint are options of sbatch, "" for none.
 	Partition, Account, QOS, Constraint string
 	TimeLimit                           time.Duration
@@ -48,9 +51,10 @@ func (s *Slurm) Script(j Job) (string, error) {
 	option("account", s.Account)
 	option("qos", s.QOS)
 	option("constraint", s.Constraint)
-	option("nodes", "1")
-	option("ntasks", "1")
-	option("gres", strings.ReplaceAll(fmt.Sprintf("gpu:%s:%d", s.Gres[j.Part.GPU], j.Part.GPUs), "::", ":"))
+	nodes, each := s.Spread(j.Part.GPU, j.Part.GPUs)
+	option("nodes", strconv.Itoa(nodes))
+	option("ntasks-per-node", "1")
+	option("gres", strings.ReplaceAll(fmt.Sprintf("gpu:%s:%d", s.Gres[j.Part.GPU], each), "::", ":"))
 	option("time", slurmTime(s.TimeLimit))
 	option("signal", fmt.Sprintf("B:TERM@%d", warning(s.TimeLimit)))
 	// Keys stay where they are: the controller stores the environment that it is given.

@@ -77,7 +77,11 @@ func (e *Engine) launch(name string) error {
 	if err != nil {
 		return err
 	}
-	if e.Command, err = s.Command(e.Knobs, port); err != nil {
+	e.Command, err = s.Command(e.Knobs, port)
+	if err == nil {
+		e.Command, err = s.spread(e.Command, e.Knobs)
+	}
+	if err != nil {
 		return err
 	}
 	e.URL = fmt.Sprintf("http://%s:%d", loopback, port)

@@ -48,6 +48,14 @@ type Settings struct {
 	LogBytes int64
 	// Dir is where the log and configuration files of the engine are written.
 	Dir string
+	Launch
+}
+
+// Launch says how engines are launched.
+type Launch struct {
+	// Spread, if set, is how many nodes of the Slurm job that planner runs in an instance
+	// lies on, and with how many GPUs on each.
+	Spread func(gpu string, gpus int) (nodes, each int)
 	// Launching, if set, is told of each command line before it runs.
 	Launching func(Command)
 }
@@ -110,6 +118,9 @@ type adapter struct {
 	// configuration file that options name as {file}. All are templates as [expand]
 	// reads them, of which a name that is in none is a knob that the engine lacks.
 	program, env, options, formats, content []string
+	// node is what its process on each node of several adds, as a shell of a step of Slurm
+	// reads it; "" where that is not known.
+	node string
 	// derived are further figures that its templates name.
 	derived func(measure.Knobs) map[string]int
 	// kvCache says what it has instead of a KV cache in fp8.

@@ -25,6 +25,7 @@ var sglang = adapter{
 		// backend wants more.
 		"--max-total-tokens {kv_blocks}",
 	},
+	node: `--nnodes "$SLURM_NNODES" --node-rank "$SLURM_NODEID" --dist-init-addr "$MASTER_ADDR:20000"`,
 	// The fp8 that vLLM means by the name alone.
 	formats: []string{"--quantization {quantization}", "--dtype {dtype}", "byte_kv? --kv-cache-dtype fp8_e4m3"},
 	metrics: metricNames{

@@ -26,6 +26,7 @@ var vllm = adapter{
 		"prefix_caching? --enable-prefix-caching", "!prefix_caching? --no-enable-prefix-caching",
 		"--max-model-len {max_model_len}", "--num-gpu-blocks-override {kv_blocks}",
 	},
+	node: `--nnodes "$SLURM_NNODES" --node-rank "$SLURM_NODEID" --master-addr "$MASTER_ADDR" $([ "$SLURM_NODEID" = 0 ] || echo --headless)`,
 	formats: []string{"--quantization {quantization}", "--dtype {dtype}", "byte_kv? --kv-cache-dtype fp8", "--speculative-config {speculative}",
 		"--enable-lora --max-loras {lora_slots} --max-cpu-loras {lora_adapters} --max-lora-rank {lora_rank}"},
 	metrics: metricNames{

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// slurm is a controller and nodes of eight GPUs each: four H100 and four L40S. Of these n1
-// and n2 are where jobs go, and n3 is where urgent ones preempt them.
+// slurm is a controller and nodes of four H100, four L40S and four A100 each. Jobs go to n1
+// and n2, and n3 is where urgent ones preempt them.
 type slurm struct{ dir string }
 
 var site slurm
@@ -63,7 +63,7 @@ func (s slurm) up() error {
 			return err
 		}
 	}
-	for i := range 8 {
+	for i := range 12 {
 		if err := os.Symlink("/dev/null", filepath.Join(s.dir, "gpu", "nvidia"+strconv.Itoa(i))); err != nil {
 			return err
 		}
@@ -130,9 +130,10 @@ MinJobAge=300
 MpiDefault=none
 GresTypes=gpu
 DefMemPerCPU=100
-NodeName=n1 NodeHostname=localhost NodeAddr=127.0.0.1 Port=PORT1 CPUs=64 RealMemory=200000 Gres=gpu:h100:4,gpu:l40s:4 State=UNKNOWN
-NodeName=n2 NodeHostname=localhost NodeAddr=127.0.0.1 Port=PORT2 CPUs=64 RealMemory=200000 Gres=gpu:h100:4,gpu:l40s:4 State=UNKNOWN
-NodeName=n3 NodeHostname=localhost NodeAddr=127.0.0.1 Port=PORT3 CPUs=64 RealMemory=200000 Gres=gpu:h100:4,gpu:l40s:4 State=UNKNOWN
+NodeName=DEFAULT CPUs=64 RealMemory=200000 Gres=gpu:h100:4,gpu:l40s:4,gpu:a100:4 State=UNKNOWN
+NodeName=n1 NodeHostname=localhost NodeAddr=127.0.0.1 Port=PORT1
+NodeName=n2 NodeHostname=localhost NodeAddr=127.0.0.1 Port=PORT2
+NodeName=n3 NodeHostname=localhost NodeAddr=127.0.0.1 Port=PORT3
 PartitionName=main Nodes=n1,n2 Default=YES DefaultTime=10 MaxTime=INFINITE PriorityTier=1 PreemptMode=REQUEUE State=UP
 PartitionName=spot Nodes=n3 MaxTime=INFINITE PriorityTier=1 PreemptMode=REQUEUE State=UP
 PartitionName=urgent Nodes=n3 MaxTime=INFINITE PriorityTier=10 PreemptMode=OFF State=UP
@@ -140,6 +141,7 @@ PartitionName=urgent Nodes=n3 MaxTime=INFINITE PriorityTier=10 PreemptMode=OFF S
 
 const gresConf = `Name=gpu Type=h100 File=DIR/gpu/nvidia[0-3]
 Name=gpu Type=l40s File=DIR/gpu/nvidia[4-7]
+Name=gpu Type=a100 File=DIR/gpu/nvidia[8-11]
 `
 
 // daemon starts what goes into the background by itself.
