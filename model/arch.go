@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 )
 
@@ -32,16 +33,37 @@ type Arch struct {
 
 // Attention is the shape of the attention of every layer.
 type Attention struct {
-	Heads   int
-	KVHeads int
-	HeadDim int
-	MLA     MLA // zero: ordinary grouped-query attention
-	Sparse  Sparse
+	Heads int
+	KVShape
+	MLA    MLA // zero: ordinary grouped-query attention
+	Sparse Sparse
+	// Windowed is the shape of layers with a window where it is not that of the others.
+	Windowed KVShape
+	KeysOnly bool // values of layers without a window come of the projection of the keys (Gemma 4)
 
 	Window       int  // tokens that a window layer looks back, 0: no such layer
 	WindowLayers int  // how many layers have the window; the others see everything
 	Chunked      bool // the window is a fixed chunk (Llama 4), which the cache keeps in full
 }
+
+// KVShape is what a layer keeps of a token.
+type KVShape struct {
+	KVHeads  int
+	HeadDim  int // of a key
+	ValueDim int // of a value where it is not that of a key
+}
+
+// dims are the numbers of one head's key and value together.
+func (s KVShape) dims() float64 { return float64(s.HeadDim + cmp.Or(s.ValueDim, s.HeadDim)) }
+
+// bytes are those of one token in one layer on one of so many GPUs: heads are divided
+// until there is one on each, then replicated.
+func (s KVShape) bytes(f KVFormat, tp int) float64 {
+	return max(1, float64(s.KVHeads)/float64(tp)) * s.dims() * f.Bytes()
+}
+
+// windowed is the shape of layers with a window.
+func (at Attention) windowed() KVShape { return cmp.Or(at.Windowed, at.KVShape) }
 
 // MLA is multi-head latent attention (DeepSeek-V2, arXiv 2405.04434): the cache holds
 // one latent of KVRank plus RopeDim values per token and layer instead of keys and
@@ -114,10 +136,11 @@ type Details struct {
 	NormsPerLayer int  // 0 means 2
 	Vision        Vision
 	SharedGate    bool // a one-column gate on the shared experts (Qwen2-MoE)
-	// The parts that checkpoints quantised to less than 16 bits leave in bf16.
-	KeepsAttention bool
-	KeepsShared    bool // shared experts
-	BlockFP8       bool // its fp8 checkpoint scales blocks of 128 x 128, not channels (costs time, not memory)
+	// What a quantised checkpoint stores these parts in where it is not the format of its
+	// weights, bf16 most often.
+	AttentionFormat WeightFormat
+	SharedFormat    WeightFormat // of shared experts
+	BlockFP8        bool         // its fp8 checkpoint scales blocks of 128 x 128, not channels (costs time, not memory)
 }
 
 // denseLayers returns how many layers have an ordinary MLP.
@@ -158,7 +181,7 @@ func (a Arch) Check() error {
 func (a Arch) checkShape() error {
 	at := a.Attention
 	switch {
-	case !at.MLA.Present() && at.Heads%at.KVHeads != 0:
+	case !at.MLA.Present() && (at.Heads%at.KVHeads != 0 || at.Heads%max(1, at.windowed().KVHeads) != 0):
 		return fmt.Errorf("model %q: %d attention heads are not a multiple of %d KV heads", a.Name, at.Heads, at.KVHeads)
 	case a.MoE.Layers < 0 || a.MoE.Layers+a.Bare > a.Layers || a.Bare < 0:
 		return fmt.Errorf("model %q: %d layers with experts out of %d", a.Name, a.MoE.Layers, a.Layers)

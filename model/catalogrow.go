@@ -218,7 +218,7 @@ func archOf(r Row) (Arch, error) {
 		Layers: r.count("layers"), Hidden: r.count("hidden"), Intermediate: r.count("intermediate"),
 		Vocab: r.count("vocab"), MaxPosition: r.count("max_position"), Tied: r["tied_embeddings"] == "true",
 		Attention: Attention{
-			Heads: r.count("heads"), KVHeads: r.count("kv_heads"), HeadDim: r.count("head_dim"),
+			Heads: r.count("heads"), KVShape: KVShape{KVHeads: r.count("kv_heads"), HeadDim: r.count("head_dim")},
 			MLA: MLA{
 				QueryRank: r.count("q_lora_rank"), KVRank: r.count("kv_lora_rank"), RopeDim: r.count("qk_rope_head_dim"),
 				NopeDim: r.count("qk_nope_head_dim"), ValueDim: r.count("v_head_dim"),

@@ -33,6 +33,15 @@ func (d Deployment) denseFormat() WeightFormat {
 	return d.Precision.Weights
 }
 
+// partFormat returns the format of a part of the dense matrices that a checkpoint stores in
+// one of its own, never a narrower one than the other matrices have.
+func (d Deployment) partFormat(own WeightFormat) WeightFormat {
+	if w := d.denseFormat(); own == FormatUnset || own.Bytes() < w.Bytes() {
+		return w
+	}
+	return own
+}
+
 // prefillRate returns operations per second of large dense products in a format.
 func (r *Roofline) prefillRate(w WeightFormat) float64 {
 	rate, native := r.dep.Hardware.Flops.computeFormat(w)
@@ -83,21 +92,20 @@ func (r *Roofline) setMatrices() {
 	tp := float64(d.TP)
 	w := d.denseFormat()
 
-	attention, shared := n.attention/tp+n.kv/r.kvShards()+n.state/tp+n.latent, n.shared/tp
-	perGPU := attention + n.mlp/tp + shared
-	kept := n.router
-	if d.Arch.Details.KeepsAttention {
-		kept += attention
+	for _, part := range []struct {
+		parameters float64
+		format     WeightFormat
+	}{
+		{n.mlp / tp, w}, {n.router, BF16}, {n.shared / tp, d.partFormat(d.Arch.Details.SharedFormat)},
+		{n.attention/tp + d.Arch.kvMatrices(d.TP) + n.state/tp + n.latent, d.partFormat(d.Arch.Details.AttentionFormat)},
+	} {
+		bytes := part.parameters * part.format.Bytes()
+		r.dense.bytes += bytes
+		r.dense.flops += 2 * part.parameters
+		r.dense.read += bytes / r.c.Weights.For(part.format) / hw.Bandwidth
+		r.dense.token += 2 * part.parameters / r.prefillRate(part.format)
 	}
-	if d.Arch.Details.KeepsShared {
-		kept += shared
-	}
-	quantised := perGPU + n.router - kept
-	r.dense.bytes = quantised*w.Bytes() + kept*BF16.Bytes()
-	r.dense.flops = 2 * (perGPU + n.router)
 	r.tiled = w == FP8 && !d.Arch.Details.BlockFP8 && r.c.Tiles[0] > 0
-	r.dense.read = (quantised*w.Bytes()/r.c.Weights.For(w) + kept*BF16.Bytes()/r.c.Weights.BF16) / hw.Bandwidth
-	r.dense.token = 2*quantised/r.prefillRate(w) + 2*kept/r.prefillRate(BF16)
 
 	if moe := d.Arch.MoE; moe.Present() {
 		shards := tp * float64(d.DP)
@@ -130,29 +138,24 @@ func (r *Roofline) setMatrices() {
 	}
 }
 
-// kvShards returns over how many GPUs the key and value projections are divided.
-func (r *Roofline) kvShards() float64 {
-	return float64(min(r.dep.TP, r.dep.Arch.Attention.KVHeads))
-}
-
 func (r *Roofline) setAttention() {
 	d, hw, at := r.dep, r.dep.Hardware, r.dep.Arch.Attention
 	full, window := float64(d.Arch.fullLayers()), float64(at.WindowLayers)
-	perLayer := d.Arch.kvBytesPerLayer(d.Precision.KV, d.TP)
-	layer := perLayer / (r.c.kv(d.Precision.KV) * hw.Bandwidth)
+	bandwidth := r.c.kv(d.Precision.KV) * hw.Bandwidth
+	r.kv.fullBytes = full * d.Arch.kvBytesPerLayer(d.Precision.KV, d.TP)
+	r.kv.windowBytes = window * at.windowed().bytes(d.Precision.KV, d.TP)
+	r.kv.full, r.kv.window = r.kv.fullBytes/bandwidth, r.kv.windowBytes/bandwidth
 
 	headsHere := float64(at.Heads) / float64(d.TP)
-	queryDim, valueDim := float64(at.HeadDim), float64(at.HeadDim)
+	dims := at.dims()
 	if m := at.MLA; m.Present() {
-		queryDim, valueDim = float64(m.NopeDim+m.RopeDim), float64(m.ValueDim)
+		dims = float64(m.NopeDim + m.RopeDim + m.ValueDim)
 		decodeDims := float64(2*m.KVRank + m.RopeDim)
 		// Every head multiplies the one latent: with many heads on a GPU that takes longer than
 		// reading it. Ordinary attention stays far below this.
-		math := 2 * headsHere * decodeDims / (decodeCompute * hw.Flops.BF16)
-		layer, r.kv.math = max(layer, math), full*math
+		r.kv.math = full * 2 * headsHere * decodeDims / (decodeCompute * hw.Flops.BF16)
+		r.kv.full = max(r.kv.full, r.kv.math)
 	}
-	r.kv.full, r.kv.window = full*layer, window*layer
-	r.kv.fullBytes, r.kv.windowBytes = full*perLayer, window*perLayer
 	r.kv.skew = r.c.Attention.Skew
 	if at.WindowLayers > 0 {
 		r.kv.size = at.Window
@@ -161,10 +164,10 @@ func (r *Roofline) setAttention() {
 		r.setSparse(s, full, headsHere)
 		return
 	}
-	pair := 2 * headsHere * (queryDim + valueDim)
 	rate := r.c.Attention.Prefill * hw.Flops.BF16
-	r.prefill.full, r.prefill.window = full*pair/rate, window*pair/rate
-	r.prefill.extra, r.prefill.flops = r.c.Attention.ExtraKeys, pair
+	r.prefill.fullFlops, r.prefill.windowFlops = full*2*headsHere*dims, window*2*headsHere*at.windowed().dims()
+	r.prefill.full, r.prefill.window = r.prefill.fullFlops/rate, r.prefill.windowFlops/rate
+	r.prefill.extra = r.c.Attention.ExtraKeys
 }
 
 // indexCompute is the share of fp8 compute that an index reaches over the tokens before a
@@ -182,9 +185,8 @@ func (r *Roofline) setSparse(s Sparse, layers, headsHere float64) {
 	r.kv.full = r.kv.fullBytes / (r.c.KV.FP8 * hw.Bandwidth)
 	rate, _ := hw.Flops.computeFormat(FP8)
 	r.prefill.full = indexed * 2 * float64(s.Heads*s.Dim) / (indexCompute * rate)
-	pair := 2 * headsHere * float64(2*m.KVRank+m.RopeDim)
-	r.prefill.window = layers * pair / (decodeCompute * hw.Flops.BF16)
-	r.prefill.flops = pair
+	r.prefill.windowFlops = layers * 2 * headsHere * float64(2*m.KVRank+m.RopeDim)
+	r.prefill.window = r.prefill.windowFlops / (decodeCompute * hw.Flops.BF16)
 }
 
 func (r *Roofline) setCommunication() {

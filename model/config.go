@@ -24,16 +24,24 @@ var errUnsupported = errors.New("architecture not modelled")
 // with experts, and the format of the weights. Multi-modal models give their text
 // tower. The error names the key that is missing, or says what cannot be modelled
 // (wrapping [errUnsupported]): layers with a state of other classes than hybrids, encoders.
-func ParseConfig(r io.Reader) (Arch, error) {
-	data, err := io.ReadAll(r)
+func ParseConfig(r io.Reader) (Arch, error) { return ParseQuantized(r, nil) }
+
+// ParseQuantized reads a config.json as [ParseConfig] does, and how its matrices are quantised
+// from the hf_quant_config.json that NVIDIA's ModelOpt writes beside it, where the former does
+// not say; nil is none.
+func ParseQuantized(r, beside io.Reader) (Arch, error) {
+	top, err := readObject(r)
 	if err != nil {
 		return Arch{}, fmt.Errorf("read config.json: %w", err)
 	}
-	var top map[string]any
-	if err := json.Unmarshal(unbounded.ReplaceAll(data, []byte("${1}0")), &top); err != nil {
-		return Arch{}, fmt.Errorf("read config.json: %w", err)
-	}
 	c := newHFConfig(top)
+	if beside != nil && !c.has("quantization_config") {
+		quantised, err := readObject(beside)
+		if err != nil {
+			return Arch{}, fmt.Errorf("read hf_quant_config.json: %w", err)
+		}
+		c.values["quantization_config"] = quantised["quantization"]
+	}
 	a, err := c.arch()
 	if err != nil {
 		return Arch{}, fmt.Errorf("read config.json: %w", err)
@@ -42,6 +50,16 @@ func ParseConfig(r io.Reader) (Arch, error) {
 		return Arch{}, fmt.Errorf("read config.json: %w", err)
 	}
 	return a, nil
+}
+
+// readObject reads one JSON object.
+func readObject(r io.Reader) (map[string]any, error) {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return nil, err
+	}
+	var object map[string]any
+	return object, json.Unmarshal(unbounded.ReplaceAll(data, []byte("${1}0")), &object)
 }
 
 // unbounded are numbers that Python writes and JSON does not have. None is read.
@@ -171,7 +189,7 @@ func (c *hfConfig) arch() (Arch, error) {
 	a.Native = native
 	if c.has("quantization_config") {
 		a.Details.BlockFP8 = c.quantization()["weight_block_size"] != nil // a scale for each block of its matrices
-		a.Details.KeepsAttention, a.Details.KeepsShared = c.keeps("attn"), c.keeps("shared_expert")
+		a.Details.AttentionFormat, a.Details.SharedFormat = c.formatOf("attn"), c.formatOf("shared_expert")
 	}
 	a.Details.Vision = c.vision()
 	a.Source = "config.json"
@@ -211,6 +229,17 @@ func (c *hfConfig) repo() string {
 	return ""
 }
 
+// undescribed are keys of what the equations do not describe, where they are neither null,
+// false nor 0.
+var undescribed = []struct{ key, what string }{
+	{"compress_ratios", "attention to a compressed cache (DeepSeek-V4)"},
+	{"sparse_attention_config", "attention to blocks that an index finds (MiniMax-M3)"},
+	{"block_configs", "layers each of a shape of its own (DeciLM)"},
+	{"num_kv_shared_layers", "layers that read the keys and values of others (Gemma 3n)"},
+	{"hidden_size_per_layer_input", "an embedding for each layer (Gemma 3n)"},
+	{"is_encoder_decoder", "encoder-decoder models"},
+}
+
 // unsupported refuses what the equations do not describe.
 func (c *hfConfig) unsupported() error {
 	for _, key := range []string{"linear_num_value_heads", "ssm_cfg", "state_size", "mamba_d_state", "ssm_state_size", "lru_width", "linear_attn_config"} {
@@ -218,11 +247,15 @@ func (c *hfConfig) unsupported() error {
 			return fmt.Errorf("%s: layers without a KV cache (state-space or linear attention): %w", key, errUnsupported)
 		}
 	}
-	if c.has("compress_ratios") || c.has("index_topk") && !c.has("kv_lora_rank") {
-		return fmt.Errorf("compress_ratios, index_topk: attention to a compressed cache (DeepSeek-V4): %w", errUnsupported)
+	for _, u := range undescribed {
+		switch v := c.values[u.key]; v {
+		case nil, false, 0.0:
+		default:
+			return fmt.Errorf("%s: %s: %w", u.key, u.what, errUnsupported)
+		}
 	}
-	if c.flag("is_encoder_decoder", false) {
-		return fmt.Errorf("is_encoder_decoder: encoder-decoder models: %w", errUnsupported)
+	if c.has("index_topk") && !c.has("kv_lora_rank") {
+		return fmt.Errorf("index_topk: an index beside attention that is not latent: %w", errUnsupported)
 	}
 	for _, kind := range c.layerTypes() {
 		if !c.hybrid() && !slices.Contains([]string{"full_attention", "sliding_attention", "chunked_attention", "deepseek_sparse_attention"}, kind) {
@@ -284,6 +317,7 @@ func (c *hfConfig) attention(a Arch) Attention {
 	if at.Heads > 0 {
 		at.HeadDim = c.or(a.Hidden/at.Heads, "head_dim", "kv_channels")
 	}
+	c.twoShapes(&at)
 	if rank, ok := c.number("kv_lora_rank"); ok && rank > 0 {
 		at.MLA = MLA{
 			QueryRank: c.or(0, "q_lora_rank"), KVRank: rank, RopeDim: c.need("qk_rope_head_dim"),
@@ -295,6 +329,28 @@ func (c *hfConfig) attention(a Arch) Attention {
 		}
 	}
 	return at
+}
+
+// twoShapes reads the heads of layers with a window and of those without where they differ:
+// Gemma 4 gives the latter keys of their own (global), MiMo-V2 the former (swa).
+func (c *hfConfig) twoShapes(at *Attention) {
+	if c.has("kv_lora_rank") {
+		return
+	}
+	if n := c.or(at.HeadDim, "v_head_dim"); n != at.HeadDim {
+		at.ValueDim = n
+	}
+	windowed := KVShape{KVHeads: c.or(at.KVHeads, "swa_num_key_value_heads"), HeadDim: c.or(at.HeadDim, "swa_head_dim"), ValueDim: c.or(at.ValueDim, "swa_v_head_dim")}
+	if heads := c.or(at.Heads, "swa_num_attention_heads"); heads != at.Heads {
+		c.fail(fmt.Errorf("swa_num_attention_heads: %d heads in layers with a window and %d in others: %w", heads, at.Heads, errUnsupported))
+	}
+	if at.KeysOnly = c.flag("attention_k_eq_v", false); at.KeysOnly {
+		at.KVHeads = c.or(at.KVHeads, "num_global_key_value_heads")
+	}
+	at.HeadDim = c.or(at.HeadDim, "global_head_dim")
+	if windowed != at.KVShape {
+		at.Windowed = windowed
+	}
 }
 
 // intermediate returns the width of dense MLPs; not needed where every layer has

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -180,4 +181,62 @@ func FuzzParseConfig(f *testing.F) {
 		}
 		MemoryPlan(d, EngineArgs{MaxModelLen: 100})
 	})
+}
+
+// Layers with a window may have heads of their own: the published totals and active
+// parameters of Gemma 4 and MiMo-V2-Flash, and what a token takes of the cache in layers
+// without a window (2 x 4 heads of 512; 4 heads of 192 + 128) and with one.
+func TestLayersOfTwoShapes(t *testing.T) {
+	for _, c := range []struct {
+		model         string
+		total, active float64
+		full, window  float64
+	}{
+		{"Gemma-4-31B", 30.7e9, 30.7e9, 2 * 4 * 512 * 2, 2 * 16 * 256 * 2},
+		{"Gemma-4-26B-A4B", 25.2e9, 3.8e9, 2 * 2 * 512 * 2, 2 * 8 * 256 * 2},
+		{"MiMo-V2-Flash", 309e9, 15.4e9, 4 * 320 * 2, 8 * 320 * 2},
+	} {
+		d := deploy(t, c.model, "B200 SXM", 1).Normal()
+		total, active := d.Arch.Params()
+		if math.Abs(total/c.total-1) > 0.005 || math.Abs(active/c.active-1) > 0.01 {
+			t.Errorf("%s: %.2f billion parameters, %.2f active", c.model, total/1e9, active/1e9)
+		}
+		at := d.Arch.Attention
+		if full, window := at.bytes(KVAuto, 1), at.windowed().bytes(KVAuto, 1); full != c.full || window != c.window {
+			t.Errorf("%s: %v and %v bytes a token and layer, want %v and %v", c.model, full, window, c.full, c.window)
+		}
+		// A token far beyond the window takes memory in layers without one alone.
+		l := layoutOf(d)
+		grown := float64(l.Blocks(20_000, 16)-l.Blocks(10_400, 16)) * l.blockBytes(d) / 9600
+		if want := float64(d.Arch.fullLayers()) * c.full; math.Abs(grown/want-1) > 0.15 {
+			t.Errorf("%s: a token takes %.0f bytes, want %.0f", c.model, grown, want)
+		}
+	}
+}
+
+// ModelOpt writes formats beside the config.json, for each module where they are mixed.
+func TestParseQuantized(t *testing.T) {
+	plain := fmt.Sprintf(llama, "")
+	for beside, want := range map[string]struct{ weights, attention WeightFormat }{
+		`{"quantization":{"quant_algo":"FP8","exclude_modules":["lm_head"]}}`:                                                             {FP8, FormatUnset},
+		`{"quantization":{"quant_algo":"NVFP4","exclude_modules":["model.layers.0.self_attn.q_proj","model.layers.1.self_attn.q_proj"]}}`: {NVFP4, BF16},
+		`{"quantization":{"quant_algo":"MIXED_PRECISION","quantized_layers":{"model.layers.0.self_attn.q_proj":{"quant_algo":"FP8"},
+		"model.layers.0.mlp.up_proj":{"quant_algo":"W4A16_NVFP4"}}}}`: {NVFP4, FP8},
+		`{}`: {FormatUnset, FormatUnset},
+	} {
+		a, err := ParseQuantized(strings.NewReader(plain), strings.NewReader(beside))
+		if err != nil || a.Native != want.weights || a.Details.AttentionFormat != want.attention {
+			t.Errorf("%s: %q, attention %q, %v", beside, a.Native, a.Details.AttentionFormat, err)
+		}
+	}
+	if _, err := ParseQuantized(strings.NewReader(plain), strings.NewReader("{")); err == nil || !strings.Contains(err.Error(), "hf_quant_config.json") {
+		t.Errorf("half a file: %v", err)
+	}
+	d := Deployment{Arch: Arch{Native: NVFP4}}.Normal()
+	if d.partFormat(FP8) != FP8 || d.partFormat(FormatUnset) != NVFP4 {
+		t.Error("a part keeps a wider format of its own")
+	}
+	if d.Precision.Weights = BF16; d.partFormat(FP8) != BF16 {
+		t.Error("a part has no narrower format than the weights")
+	}
 }

@@ -16,13 +16,15 @@ func (c *hfConfig) moe(a Arch) MoE {
 	}
 	m := MoE{
 		Experts:      experts,
-		Active:       c.need("num_experts_per_tok", "experts_per_token", "num_experts_per_token", "moe_topk", "moe_k"),
+		Active:       c.need("num_experts_per_tok", "experts_per_token", "num_experts_per_token", "moe_topk", "moe_k", "top_k_experts"),
 		Intermediate: c.need("moe_intermediate_size", "intermediate_size"),
 		Layers:       c.expertLayers(a.Layers),
 	}
 	switch {
 	case c.has("shared_expert_intermediate_size"), c.has("shared_intermediate_size"):
 		m.SharedIntermediate = c.or(0, "shared_expert_intermediate_size", "shared_intermediate_size")
+	case c.flag("enable_moe_block", false):
+		m.SharedIntermediate = c.need("intermediate_size") // the MLP of Gemma 4 stays beside the experts
 	case c.is("llama4"):
 		m.SharedIntermediate = m.Intermediate // every Llama 4 layer with experts has one
 	default:
@@ -35,6 +37,9 @@ func (c *hfConfig) moe(a Arch) MoE {
 func (c *hfConfig) expertLayers(n int) int {
 	if list, ok := c.values["moe_layers"].([]any); ok {
 		return len(list) // Llama 4, spelt out
+	}
+	if list, ok := c.values["moe_layer_freq"].([]any); ok {
+		return ones(list)
 	}
 	dense := map[int]bool{}
 	if list, ok := c.values["mlp_only_layers"].([]any); ok {
@@ -54,6 +59,17 @@ func (c *hfConfig) expertLayers(n int) int {
 	count := 0
 	for i := range n {
 		if i >= first && i%freq == 0 && (i+1)%step == 0 && !dense[i] {
+			count++
+		}
+	}
+	return count
+}
+
+// ones counts the layers that a list marks with 1, beside 0 for the others.
+func ones(list []any) int {
+	count := 0
+	for _, v := range list {
+		if v == 1.0 {
 			count++
 		}
 	}
@@ -83,6 +99,9 @@ func (c *hfConfig) windows(a *Arch) {
 // windowLayers counts the layers with a window: from the list if there is one, else by
 // the class's pattern.
 func (c *hfConfig) windowLayers(n int) int {
+	if list, ok := c.values["hybrid_layer_pattern"].([]any); ok {
+		return ones(list)
+	}
 	if kinds := c.layerTypes(); kinds != nil {
 		count := 0
 		for _, k := range kinds {
@@ -146,6 +165,9 @@ func (c *hfConfig) format() (WeightFormat, error) {
 	case "compressed-tensors", "quark":
 		return groupFormat(q)
 	case "modelopt", "modelopt_fp4", "modelopt_fp8", "":
+		if mixed := c.mixedFormat("experts", "mlp"); mixed != FormatUnset {
+			return mixed, nil
+		}
 		return modeloptFormat(method, algorithm)
 	case "bitsandbytes":
 		if eight, _ := q["load_in_8bit"].(bool); eight {
@@ -160,6 +182,31 @@ func (c *hfConfig) format() (WeightFormat, error) {
 func (c *hfConfig) quantization() map[string]any {
 	q, _ := c.values["quantization_config"].(map[string]any)
 	return q
+}
+
+// mixedFormat returns what a checkpoint of mixed precision stores the modules of one of the
+// parts in: that of the first of its list in the order of names.
+func (c *hfConfig) mixedFormat(parts ...string) WeightFormat {
+	layers, _ := c.quantization()["quantized_layers"].(map[string]any)
+	for _, part := range parts {
+		for _, module := range slices.Sorted(maps.Keys(layers)) {
+			layer, _ := layers[module].(map[string]any)
+			algorithm, _ := layer["quant_algo"].(string)
+			if f, err := modeloptFormat("", algorithm); err == nil && strings.Contains(module, part) {
+				return f
+			}
+		}
+	}
+	return FormatUnset
+}
+
+// formatOf returns what a checkpoint stores a part in where that may be another format than
+// its weights'.
+func (c *hfConfig) formatOf(part string) WeightFormat {
+	if c.keeps(part) {
+		return BF16
+	}
+	return c.mixedFormat(part)
 }
 
 // keeps reports whether the checkpoint leaves most matrices of a part in bf16: whether the

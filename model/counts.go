@@ -55,13 +55,13 @@ func (a Arch) counts() counts {
 func (a Arch) countAttention(c *counts) {
 	layers, hidden, at := float64(a.attentionLayers()), float64(a.Hidden), a.Attention
 	c.state = float64(a.State.Layers) * a.State.matrices(hidden)
-	heads, dim := float64(at.Heads), float64(at.HeadDim)
+	heads := float64(at.Heads)
 	if !at.MLA.Present() {
-		c.attention = layers * 2 * hidden * heads * dim
+		c.attention = hidden * heads * (float64(a.fullLayers())*at.dims() + float64(at.WindowLayers)*at.windowed().dims())
 		if a.Details.OutputGate {
 			c.attention *= 1.5
 		}
-		c.kv = layers * 2 * hidden * float64(at.KVHeads) * dim
+		c.kv = a.kvMatrices(1)
 		return
 	}
 	m := at.MLA
@@ -128,6 +128,21 @@ func (a Arch) countRest(layers, dense, moe float64) float64 {
 	return n
 }
 
+// kvMatrices are the parameters of key and value projections on one of so many GPUs, each of
+// which has a whole head at least.
+func (a Arch) kvMatrices(tp int) float64 {
+	if a.Attention.MLA.Present() {
+		return 0
+	}
+	heads := func(s KVShape) float64 { return float64(s.KVHeads) / float64(min(tp, s.KVHeads)) }
+	full, windowed := a.Attention.KVShape, a.Attention.windowed()
+	dims := full.dims()
+	if a.Attention.KeysOnly {
+		dims = float64(full.HeadDim)
+	}
+	return float64(a.Hidden) * (float64(a.fullLayers())*heads(full)*dims + float64(a.Attention.WindowLayers)*heads(windowed)*windowed.dims())
+}
+
 // Params returns the number of parameters: all of them, and those that one token
 // passes through, both embedding matrices included.
 func (a Arch) Params() (total, active float64) {
@@ -149,17 +164,16 @@ func (a Arch) Params() (total, active float64) {
 // KVBytesPerToken returns the bytes that one token occupies in the KV cache over all
 // layers and GPUs, without the replication that tensor parallelism may bring.
 func (a Arch) KVBytesPerToken(f KVFormat) float64 {
-	return float64(a.attentionLayers()) * a.kvBytesPerLayer(f, 1)
+	windows := float64(a.Attention.WindowLayers)
+	return (float64(a.attentionLayers())-windows)*a.kvBytesPerLayer(f, 1) + windows*a.Attention.windowed().bytes(f, 1)
 }
 
-// kvBytesPerLayer returns the bytes of one token in one layer's cache on one rank:
-// KV heads are divided over the ranks until there is one each, then replicated; the
-// latent of MLA is on every rank.
+// kvBytesPerLayer returns the bytes of one token in the cache of one layer without a window
+// on one rank. The latent of MLA is on every rank.
 func (a Arch) kvBytesPerLayer(f KVFormat, tp int) float64 {
 	if m := a.Attention.MLA; m.Present() {
 		s := a.Attention.Sparse
 		return float64(m.KVRank+m.RopeDim)*f.Bytes() + s.bytes()*float64(s.Layers)/float64(a.Layers)
 	}
-	heads := max(1, float64(a.Attention.KVHeads)/float64(tp))
-	return 2 * heads * float64(a.Attention.HeadDim) * f.Bytes()
+	return a.Attention.bytes(f, tp)
 }

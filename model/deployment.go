@@ -38,6 +38,9 @@ func (d Deployment) Normal() Deployment {
 	return d
 }
 
+// splits reports whether so many KV heads lie evenly on so many GPUs, whole or replicated.
+func splits(heads, gpus int) bool { return heads%gpus == 0 || gpus%heads == 0 }
+
 // Validate returns an error if the GPU or the model lacks a figure that is needed
 // (wrapping [ErrNoFigure]) or if the model cannot be divided as asked.
 func (d Deployment) Validate() error {
@@ -58,8 +61,12 @@ func (d Deployment) Validate() error {
 	switch {
 	case at.Heads%n.TP != 0:
 		return note.New(note.HeadsUndivided, n.TP, at.Heads, n.Arch.Name)
-	case !at.MLA.Present() && at.KVHeads%n.TP != 0 && n.TP%at.KVHeads != 0:
+	case !at.MLA.Present() && !splits(at.KVHeads, n.TP):
 		return note.New(note.KVHeadsUndivided, n.TP, at.KVHeads, n.Arch.Name)
+	case !at.MLA.Present() && !splits(at.windowed().KVHeads, n.TP):
+		return note.New(note.KVHeadsUndivided, n.TP, at.windowed().KVHeads, n.Arch.Name)
+	case n.Arch.State.undivided(n.TP) > 0:
+		return note.New(note.StatesUndivided, n.TP, n.Arch.State.undivided(n.TP), n.Arch.Name)
 	case n.PP > n.Arch.Layers:
 		return note.New(note.TooManyStages, n.PP, n.Arch.Layers, n.Arch.Name)
 	case n.EP && !n.Arch.MoE.Present():

@@ -36,6 +36,18 @@ func TestHybridsAreLaidOutAsVLLMDoes(t *testing.T) {
 	}
 }
 
+// One group of states lies on every GPU, several are divided among them.
+func TestStatesDivide(t *testing.T) {
+	for _, c := range []struct {
+		groups, gpus, undivided int
+		delta                   bool
+	}{{1, 8, 0, false}, {8, 8, 0, false}, {8, 16, 8, false}, {1, 2, 1, true}, {16, 8, 0, true}, {8, 3, 64, false}} {
+		if got := (State{Heads: 64, KeyHeads: c.groups, Delta: c.delta}).undivided(c.gpus); got != c.undivided {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
+}
+
 // Long contexts cost a hybrid what its attention layers read, each request its states.
 func TestStatesCostTheSameAtAnyContext(t *testing.T) {
 	d := deploy(t, "Qwen3-Next-80B-A3B", "H100 SXM", 4)

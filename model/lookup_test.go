@@ -76,18 +76,19 @@ func TestLookUpModels(t *testing.T) {
 // A row that lacks a figure is listed; using it says which figure.
 func TestIncompleteRowSaysWhatIsMissing(t *testing.T) {
 	d := deploy(t, "Llama-3.1-8B", "H100 NVL", 1)
+	d.Hardware.Flops = Flops{}
 	_, err := NewRoofline(d, ConstantsFor(d.Hardware, EngineArgs{}), EngineArgs{})
 	if !errors.Is(err, ErrNoFigure) || !strings.Contains(err.Error(), `"H100 NVL": dense bf16 compute`) {
-		t.Errorf("roofline on H100 NVL: %v", err)
+		t.Errorf("roofline without compute: %v", err)
 	}
 	if _, err = MemoryPlan(d, EngineArgs{}); !errors.Is(err, ErrNoFigure) {
-		t.Errorf("memory of H100 NVL: %v", err)
+		t.Errorf("memory without compute: %v", err)
 	}
 }
 
 func TestCatalogGolden(t *testing.T) {
 	c := catalog(t)
-	if n, m := len(c.GPUs()), len(c.Models()); n != 35 || m != 75 {
+	if n, m := len(c.GPUs()), len(c.Models()); n != 35 || m != 78 {
 		t.Errorf("%d GPUs and %d models", n, m)
 	}
 	h, err := c.GPU("H100 SXM")
@@ -123,8 +124,11 @@ func TestValidate(t *testing.T) {
 		"pipeline_parallel 33 exceeds the 32 layers": func(d *Deployment) { d.PP = 33 },
 		"Llama-3.1-8B has no experts":                func(d *Deployment) { d.EP = true },
 		"neither divides the 6 KV heads":             func(d *Deployment) { d.TP, d.Arch.Attention.Heads, d.Arch.Attention.KVHeads = 4, 24, 6 },
-		"hidden size: no figure known":               func(d *Deployment) { d.Arch.Hidden = 0 },
-		"memory bandwidth: no figure known":          func(d *Deployment) { d.Hardware.Bandwidth = 0 },
+		"does not divide the 8 heads of the states": func(d *Deployment) {
+			d.TP, d.Arch.State = 16, State{Layers: 1, Heads: 64, HeadDim: 64, KeyHeads: 8, KeyDim: 128, Conv: 4}
+		},
+		"hidden size: no figure known":      func(d *Deployment) { d.Arch.Hidden = 0 },
+		"memory bandwidth: no figure known": func(d *Deployment) { d.Hardware.Bandwidth = 0 },
 	} {
 		d := deploy(t, "Llama-3.1-8B", "H100 SXM", 1)
 		change(&d)

@@ -199,18 +199,9 @@ func weightBytes(dep Deployment) float64 {
 	n := dep.Arch.counts()
 	tp, pp := float64(dep.TP), float64(dep.PP)
 	w := dep.denseFormat().Bytes()
-	shards := min(tp, float64(dep.Arch.Attention.KVHeads))
-	if dep.Arch.Attention.MLA.Present() {
-		shards = tp
-	}
-	attention, sharedFormat := w, w
-	if dep.Arch.Details.KeepsAttention {
-		attention = BF16.Bytes()
-	}
-	if dep.Arch.Details.KeepsShared {
-		sharedFormat = BF16.Bytes()
-	}
-	layers := n.mlp/tp*w + n.shared/tp*sharedFormat + (n.attention/tp+n.kv/shards+n.state/tp+n.latent)*attention + (n.router+n.rest)*BF16.Bytes()
+	attention, shared := dep.partFormat(dep.Arch.Details.AttentionFormat).Bytes(), dep.partFormat(dep.Arch.Details.SharedFormat).Bytes()
+	kv := dep.Arch.kvMatrices(dep.TP)
+	layers := n.mlp/tp*w + n.shared/tp*shared + (n.attention/tp+kv+n.state/tp+n.latent)*attention + (n.router+n.rest)*BF16.Bytes()
 	layers += n.experts / (tp * float64(dep.DP)) * dep.expertPadding() * dep.Precision.Weights.Bytes()
 	ends := (n.embeddings + n.head) / tp * BF16.Bytes()
 	if dep.PP > 1 {
@@ -254,11 +245,15 @@ func forwardBytes(dep Deployment, tokens int) float64 {
 
 // layoutOf groups the layers of one stage. With windows and full layers mixed, groups
 // have as many layers as the rarer kind, or as the commoner one if that is at most a
-// quarter more; the last group of a kind may be padded.
+// quarter more; the last group of a kind may be padded. Window layers that hold more of a
+// token than the others, or less, count as that many more, or fewer.
 func layoutOf(dep Deployment) KVLayout {
 	l := KVLayout{BlockTokens: blockTokensOf(dep), Window: dep.Arch.Attention.Window}
 	full := ceilDiv(dep.Arch.fullLayers(), dep.PP)
 	window := ceilDiv(dep.Arch.Attention.WindowLayers, dep.PP)
+	if at := dep.Arch.Attention; window > 0 && at.Windowed != (KVShape{}) {
+		window = int(math.Ceil(float64(window) * at.Windowed.bytes(KVFP8, dep.TP) / at.bytes(KVFP8, dep.TP)))
+	}
 	if dep.Arch.Attention.Chunked {
 		// vLLM does not give the cache of chunked layers back unless told to.
 		full, window = full+window, 0

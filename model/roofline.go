@@ -53,9 +53,9 @@ type Roofline struct {
 	}
 	// prefill is seconds per query-key pair.
 	prefill struct {
-		full, window float64
-		extra        float64 // keys added to each query
-		flops        float64 // per pair and GPU, full layers and window layers alike
+		full, window           float64
+		extra                  float64 // keys added to each query
+		fullFlops, windowFlops float64 // operations per pair and GPU
 	}
 	// reduce are the all-reduces of a step; those apart are not joined with a norm where the
 	// others are.

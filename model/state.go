@@ -55,6 +55,19 @@ func (s State) bytes(tp int) float64 {
 	return (s.values()*float64(s.KeyDim)*number + conv) / float64(tp)
 }
 
+// undivided is how many heads or groups of a state so many GPUs cannot share, 0 if they can:
+// vLLM asserts that they divide the heads, and the groups unless Mamba-2 has a single one
+// (mamba_mixer2.py, gated delta networks likewise, 0.33).
+func (s State) undivided(gpus int) int {
+	switch {
+	case s.Heads%gpus != 0:
+		return s.Heads
+	case s.KeyHeads%gpus != 0 && (s.Delta || s.KeyHeads > 1):
+		return s.KeyHeads
+	}
+	return 0
+}
+
 // flops are those of a token of a prompt in one layer: within chunks of so many tokens as
 // attention does it, and once into the state and out of it.
 func (s State) flops() float64 {

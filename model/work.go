@@ -29,14 +29,10 @@ func (r *Roofline) Work(b Batch) Work {
 	}
 	w.KVBytes = r.kv.fullBytes*(l.context+l.past) + r.kv.windowBytes*(l.windowed+l.windowPast) + r.states.bytes*l.requests
 	w.Flops += r.states.flops * tokens
-	full, window := float64(r.dep.Arch.fullLayers()), float64(r.dep.Arch.Attention.WindowLayers)
-	if r.dep.Arch.Attention.Sparse.Keys > 0 {
-		full, window = 0, full
-	}
 	extra := l.tokens * r.prefill.extra // costs time, computes nothing
-	w.Flops += r.prefill.flops * full * (l.pairs - extra + l.context)
-	if window > 0 {
-		w.Flops += r.prefill.flops * window * (l.windowPairs - extra + l.windowed)
+	w.Flops += r.prefill.fullFlops * (l.pairs - extra + l.context)
+	if r.kv.size > 0 {
+		w.Flops += r.prefill.windowFlops * (l.windowPairs - extra + l.windowed)
 	}
 	if stages := float64(r.dep.PP); stages > 1 {
 		w.WeightBytes, w.KVBytes, w.Flops = w.WeightBytes/stages, w.KVBytes/stages, w.Flops/stages

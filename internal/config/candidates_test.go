@@ -59,9 +59,19 @@ kv_blocks = 100
 }
 
 func TestCandidatesWithoutFiguresAreRejectedBesideOthers(t *testing.T) {
-	c := mustLoad(t, strings.Replace(minimal, `"H100 SXM"`, `["H100 NVL", "H100 SXM"]`, 1), For("plan"))
+	catalog, err := model.NewCatalog()
+	if err == nil {
+		err = catalog.Put(model.GPUTable, model.Row{"name": "Own", "memory_gb": "94", "mem_bandwidth_gbs": "3900"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := LoadWith(catalog, write(t, strings.Replace(minimal, `"H100 SXM"`, `["Own", "H100 SXM"]`, 1)), nil, For("plan"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	runnable, rejected := c.Candidates()
-	if len(runnable) != 48 || len(rejected) != 48 || rejected[0].Knobs.GPU != "H100 NVL" || !strings.Contains(rejected[0].Reason.Text, "bf16") {
+	if len(runnable) != 48 || len(rejected) != 48 || rejected[0].Knobs.GPU != "Own" || !strings.Contains(rejected[0].Reason.Text, "bf16") {
 		t.Errorf("%d runnable, %d rejected: %+v", len(runnable), len(rejected), rejected[0])
 	}
 }

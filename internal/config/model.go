@@ -2,6 +2,8 @@ package config
 
 import (
 	"cmp"
+	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -138,7 +140,14 @@ func modelKey(c *Config) string {
 
 func (r *reader) modelConfig(c *Config) (model.Arch, bool) {
 	n := r.at("model.config")
-	arch := readFile(n, c.Model.Config, "a Hugging Face config.json", fileinput.Settings, model.ParseConfig)
+	arch := readFile(n, c.Model.Config, "a Hugging Face config.json", fileinput.Settings, func(file io.Reader) (model.Arch, error) {
+		beside, err := os.Open(filepath.Join(filepath.Dir(c.Model.Config), "hf_quant_config.json"))
+		if err != nil {
+			return model.ParseConfig(file)
+		}
+		defer beside.Close()
+		return model.ParseQuantized(file, fileinput.Limit(beside, fileinput.Settings))
+	})
 	arch.Name = cmp.Or(c.draft.model, arch.Name, filepath.Base(filepath.Dir(c.Model.Config)))
 	return arch, r.clean(n.key)
 }

@@ -196,6 +196,7 @@ const (
 	DegreesNegative  Kind = "degrees_negative: parallel degrees {tensor%d}, {pipeline%d}, {data%d} (tensor, pipeline, data) must not be negative"
 	HeadsUndivided   Kind = "heads_undivided: tensor_parallel {degree%d} does not divide the {heads%d} attention heads of {model}"
 	KVHeadsUndivided Kind = "kv_heads_undivided: tensor_parallel {degree%d} neither divides the {heads%d} KV heads of {model} nor is a multiple of them"
+	StatesUndivided  Kind = "states_undivided: tensor_parallel {degree%d} does not divide the {heads%d} heads of the states of {model}"
 	TooManyStages    Kind = "too_many_stages: pipeline_parallel {degree%d} exceeds the {layers%d} layers of {model}"
 	NoExperts        Kind = "no_experts: expert_parallel: {model} has no experts"
 	ExpertsAlone     Kind = "experts_alone: expert_parallel on one GPU is the same as without"
@@ -289,7 +290,7 @@ var kinds = []Kind{
 	LossOverloads, DraftHurts, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, MovedFar, NotModelled, Uncalibrated, BeyondModel, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted,
 	SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer,
 	FewRounds, FigureUnknown, SideFailed, SideInvalid, SideOverloaded, SeedsDiffer, TrafficDiffers, EngineFailed, EngineAlike, EngineCondemned,
-	NotPlaced, TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, TooManyStages, NoExperts, ExpertsAlone, ExpertsUndivided, NoMemory,
+	NotPlaced, TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, StatesUndivided, TooManyStages, NoExperts, ExpertsAlone, ExpertsUndivided, NoMemory,
 	EmptyPool, BudgetSpent, BudgetCut, BudgetLeft, NotTried, NotTriedBehind, PredictedWorse, OffTheWay, CarriesLess, CarriesLessBy,
 	AsGood, SeenAsGood, SeenWorse, DearerKind, KindIdle, CompletesLess, NotBetter, FailsIdle, IdleMisses, IdleFloor, MissedAtAll, AllMissed, NoneMet, NoneMeasured, NoneMissed, MetAtLargest, NarrowEnough,
 	InvalidInRow, InvalidTime, TrialsSpent, BudgetNoRoom, StillWide, NoRateToTest, MeanUncounted, BeyondTooMany, BudgetTooShort, LooksUndecided,

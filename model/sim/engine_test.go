@@ -20,7 +20,7 @@ func h100() model.Hardware {
 
 func llama8B() model.Arch {
 	return model.Arch{Name: "llama-3.1-8b", Layers: 32, Hidden: 4096, Intermediate: 14336, Vocab: 128256, MaxPosition: 131072,
-		Attention: model.Attention{Heads: 32, KVHeads: 8, HeadDim: 128}}
+		Attention: model.Attention{Heads: 32, KVShape: model.KVShape{KVHeads: 8, HeadDim: 128}}}
 }
 
 // modelled returns an engine's timer and configuration for a deployment.
