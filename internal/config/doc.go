@@ -1,7 +1,7 @@
 // Package config reads the TOML file of a run, and what the command line puts on
 // top of it, into the types of the other packages, or says exactly what is wrong.
 //
-// Reading has three steps. The reader (scanner.go, source.go, reader.go) holds the tree
+// Reading has three steps. The reader (places.go, source.go, reader.go) holds the tree
 // of values with the place each of them came from. The table of keys (keys.go) says for
 // every key by which codec (codecs.go, texts.go) its values are read and printed, and
 // where in a [Config] they go; a table inside a section has such rows, too (tables.go).

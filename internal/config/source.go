@@ -60,7 +60,7 @@ func (r *reader) parse(text string) bool {
 	}
 	_, err := toml.Decode(text, &r.tree)
 	if err == nil {
-		r.places = scanPlaces(withoutMark(text), r.file)
+		r.places = placesOf(withoutMark(text), r.file)
 		r.renameStats()
 		return true
 	}
@@ -111,10 +111,9 @@ func (r *reader) override(o Override, order int) {
 		r.note(at, "", "is %v", err)
 		return
 	}
-	key := scan(o.Key, "")
-	keys := canonicalStat(key.dotted())
+	keys := canonicalStat(keyParts(o.Key))
 	switch {
-	case len(keys) == 0 || !key.done() || strings.HasSuffix(o.Key, "."):
+	case len(keys) == 0:
 		r.note(at, "", "is no key, want --set section.key=value")
 		return
 	case !utf8.ValidString(o.Value):

@@ -10,7 +10,7 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-func TestScanPlaces(t *testing.T) {
+func TestPlaces(t *testing.T) {
 	text := `# comment with [brackets] and key = value
 top = 1
 "quoted key" = 2   # = 3
@@ -68,7 +68,7 @@ k = 5
 	}
 	for _, text := range []string{text, strings.ReplaceAll(text, "\n", "\r\n")} {
 		got := map[string]int{}
-		for path, at := range scanPlaces(text, "f") {
+		for path, at := range placesOf(text, "f") {
 			got[path] = at.line
 		}
 		for _, path := range slices.Sorted(maps.Keys(want)) {
@@ -83,8 +83,8 @@ k = 5
 	}
 }
 
-func TestScanPlacesColumns(t *testing.T) {
-	places := scanPlaces("[a]\n  k = { x = 1,  y = [7,\n 8] }\n", "f")
+func TestPlacesColumns(t *testing.T) {
+	places := placesOf("[a]\n  k = { x = 1,  y = [7,\n 8] }\n", "f")
 	for path, want := range map[string]place{
 		"a.k": {file: "f", line: 2, column: 3}, "a.k.x": {file: "f", line: 2, column: 9},
 		"a.k.y": {file: "f", line: 2, column: 17}, "a.k.y[1]": {file: "f", line: 3, column: 2},
@@ -112,7 +112,7 @@ func paths(prefix string, v any, out map[string]bool) {
 	}
 }
 
-// samePlaces reports a path that only one of scanner and decoder finds.
+// samePlaces reports a path that only one of the finder and the decoder finds.
 func samePlaces(text string) error {
 	tree := map[string]any{}
 	if _, err := toml.Decode(text, &tree); err != nil {
@@ -120,9 +120,9 @@ func samePlaces(text string) error {
 	}
 	decoded := map[string]bool{}
 	paths("", tree, decoded)
-	scanned := scanPlaces(withoutMark(text), "f")
+	found := placesOf(withoutMark(text), "f")
 	for _, path := range slices.Sorted(maps.Keys(decoded)) {
-		at, ok := scanned[path]
+		at, ok := found[path]
 		if !ok {
 			return fmt.Errorf("no place for %s", path)
 		}
@@ -130,7 +130,7 @@ func samePlaces(text string) error {
 			return fmt.Errorf("%s on line %d of %d", path, at.line, lines)
 		}
 	}
-	for _, path := range slices.Sorted(maps.Keys(scanned)) {
+	for _, path := range slices.Sorted(maps.Keys(found)) {
 		if !decoded[path] {
 			return fmt.Errorf("%s is nowhere in the tree", path)
 		}
@@ -138,8 +138,8 @@ func samePlaces(text string) error {
 	return nil
 }
 
-// FuzzScanPlaces compares the scanner with the decoder: both find the same keys.
-func FuzzScanPlaces(f *testing.F) {
+// FuzzPlaces compares the finder with the decoder: both find the same keys.
+func FuzzPlaces(f *testing.F) {
 	for _, text := range []string{
 		"a = 1", "[a]\nb.c = {d = [1, {e = 2}]}", "[[a]]\n[[a.b]]\n[a.b.c]\nd = 1\n[[a]]\nx = '''\n'''", "\"\\u0041\" = 'x'",
 		"a = [\n# c\n1,\n]\n", "a = {\n b = 1,\n}\n", `a = """""" `, `a = """x""""" `, "a=[[],[[]]]", "''=1", "a.''.b=1", "a = 1 # [b]\n\n",

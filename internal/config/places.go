@@ -1,0 +1,132 @@
+package config
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/BurntSushi/toml"
+	"github.com/pelletier/go-toml/v2/unstable"
+)
+
+// placesOf finds where every key, table and list element of a TOML text that the decoder
+// has accepted begins. The decoder keeps positions only for syntax errors, and a problem
+// without a line is no help in a long file. The keys of the result are paths: dotted,
+// parts quoted where TOML wants quotes, elements of lists as [i]:
+// workload.mix[0].prompt.median, slo.ttft."p99.9".
+func placesOf(text, file string) map[string]place {
+	f := finder{at: place{file: file, line: 1, column: 1}, places: map[string]place{}, tables: map[string]int{}}
+	f.Reset([]byte(text))
+	prefix := ""
+	for f.NextExpression() {
+		if n := f.Expression(); n.Kind == unstable.KeyValue {
+			f.entry(prefix, n)
+		} else {
+			prefix = f.header(n)
+		}
+	}
+	return f.places
+}
+
+// A finder walks over the expressions of a text from its beginning to its end.
+type finder struct {
+	unstable.Parser
+	at     place // of the last node that has one
+	offset int   // in bytes
+	places map[string]place
+	tables map[string]int // how many tables an array of tables has so far
+}
+
+// move goes on to a node. An empty list has no place of its own: it is where what is
+// before it was.
+func (f *finder) move(n *unstable.Node) {
+	for n.Kind == unstable.Array && n.Child() != nil {
+		n = n.Child()
+	}
+	if n.Kind == unstable.Array {
+		return
+	}
+	to := int(n.Raw.Offset)
+	passed := f.Data()[f.offset:to]
+	if i := bytes.LastIndexByte(passed, '\n'); i >= 0 {
+		f.at.line += bytes.Count(passed, []byte("\n"))
+		f.at.column, passed = 1, passed[i+1:]
+	}
+	f.at.column, f.offset = f.at.column+len(passed), to
+}
+
+// mark notes the place of a path; the first one counts.
+func (f *finder) mark(path string) {
+	if _, ok := f.places[path]; !ok {
+		f.places[path] = f.at
+	}
+}
+
+// header returns the path that the keys below [a.b] or [[a.b]] begin with.
+func (f *finder) header(n *unstable.Node) (path string) {
+	f.move(n.Child())
+	for key := n.Key(); key.Next(); {
+		path = join(path, string(key.Node().Data))
+		f.mark(path)
+		if n.Kind == unstable.ArrayTable && key.IsLast() {
+			f.tables[path]++
+		}
+		if n := f.tables[path]; n > 0 {
+			path += index(n - 1)
+			f.mark(path)
+		}
+	}
+	if n.Kind == unstable.Table {
+		f.places[path] = f.at // an explicit header tells more than an implied one
+	}
+	return path
+}
+
+func (f *finder) entry(path string, n *unstable.Node) {
+	f.move(n.Value().Next()) // the key
+	for key := n.Key(); key.Next(); {
+		path = join(path, string(key.Node().Data))
+		f.mark(path)
+	}
+	f.value(path, n.Value())
+}
+
+// value notes what is inside a value.
+func (f *finder) value(path string, n *unstable.Node) {
+	inside := n.Children()
+	for i := 0; inside.Next(); i++ {
+		if n.Kind == unstable.InlineTable {
+			f.entry(path, inside.Node())
+			continue
+		}
+		f.move(inside.Node())
+		f.mark(path + index(i))
+		f.value(path+index(i), inside.Node())
+	}
+}
+
+// keyParts are the parts of a dotted key; none of what is no key.
+func keyParts(text string) (parts []string) {
+	var p unstable.Parser
+	p.Reset([]byte(text + "=0"))
+	if !p.NextExpression() || p.Expression().Kind != unstable.KeyValue {
+		return nil
+	}
+	for key := p.Expression().Key(); key.Next(); {
+		parts = append(parts, string(key.Node().Data))
+	}
+	if p.NextExpression() {
+		return nil
+	}
+	return parts
+}
+
+// join puts one more key on a path.
+func join(path, key string) string {
+	key = toml.Key{key}.String()
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+func index(i int) string { return "[" + strconv.Itoa(i) + "]" }
