@@ -299,7 +299,7 @@ func FuzzCurve(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(string(b))
-	f.Add(strings.Replace(string(b), `"rate_per_s":40`, `"rate_per_s":0`, 1))
+	f.Add(strings.NewReplacer(`"mu_per_s"`, `"mu"`, `"rate_per_s":40`, `"rate_per_s":0`).Replace(string(b)))
 	f.Fuzz(func(t *testing.T, text string) {
 		var c Curve
 		if c.UnmarshalJSON([]byte(text)) != nil {
