@@ -27,7 +27,7 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial, see
 		seen.note(note.CacheNotEmptiedAs, err)
 	}
 	sampling := e.Sample(ctx)
-	w := &watchdog{engine: e, sampling: sampling, trial: &t, limit: cmp.Or(l.Hang, time.Minute), look: t.NextLook(0)}
+	w := &watchdog{engine: e, sampling: sampling, trial: &t, limit: cmp.Or(l.Hang, time.Minute), look: t.NextLook(0), remark: l.remark}
 	client := l.client(e)
 	client.Abort = w.ask
 	run, err := client.Start(ctx, t, t.Schedule())
@@ -118,6 +118,7 @@ type watchdog struct {
 	sampling *engine.Sampling
 	trial    *measure.Trial
 	limit    time.Duration
+	remark   func(format string, args ...any)
 	// look is when the records are looked at next for a hopeless trial.
 	look time.Duration
 	// moved is when something last came, seen what had come by then, and counted when
@@ -290,6 +291,9 @@ func (v *watchdog) answers(ctx context.Context, left bool) error {
 		}
 		idle, known := counters.Idle()
 		took := time.Since(began)
+		if left && tries == 1 {
+			v.remark("behind trial %d one token fails; what is left of the load may be under way, so it is asked for again: %v", v.trial.Number, err)
+		}
 		if known && idle >= signOfLife || !known && took >= v.limit || took >= backlog || !pause(ctx, lonePause) {
 			return err
 		}

@@ -29,6 +29,7 @@ const (
 	TokensPerChunk   Kind = "tokens_per_chunk: tokens: {tokens%.2f} of them came in a chunk, so gaps between chunks are no inter-token times"
 	TokensCoalesced  Kind = "tokens_coalesced: tokens: {coalesced_percent%.0f} % of the chunks came together with another in one read"
 	TokensBunched    Kind = "tokens_bunched: tokens: in {answers_percent%.0f} % of the answers most or many came at once, as a buffer on the way gives them, so there are no times per token"
+	TokensTooFew     Kind = "tokens_too_few: tokens: the server counts {tokens%.2f} of them for each chunk with text that it sent, so there are no times per token"
 	Resent           Kind = "requests_resent: connections: {requests%d} requests met one that the server closed without an answer, and were sent again"
 	ResentOften      Kind = "requests_resent_often: connections: {requests%d} requests met one that the server closed without an answer, and were sent again" +
 		"; further ones had a connection each, and failed where that broke"
@@ -277,7 +278,7 @@ const (
 var kinds = []Kind{
 	Unknown, ClientLate, ClientUnsent, ClientOffWindow, ClientBusy, ClientCollecting, ClientWaiting, ClientStood, ClientFiles,
 	RequestsDropped, RequestsUnsent, SendLag, LargestSendLag, ArrivalsOff, NoRequests, NotStationary, TokensEstimated, TokensWhole,
-	TokensPerChunk, TokensCoalesced, TokensBunched, Resent, ResentOften, ShorterAnswers, TurnsUnnamed, PromptsOff, PromptsGuessed, BoundUnseen,
+	TokensPerChunk, TokensCoalesced, TokensBunched, TokensTooFew, Resent, ResentOften, ShorterAnswers, TurnsUnnamed, PromptsOff, PromptsGuessed, BoundUnseen,
 	BoundUnresolved, BoundNear, BoundTooNear, BoundMeanNear, BoundMeanUnresolved, BoundMeanFailed, BoundMeanOpen, BoundErrorsNear,
 	ErrorsUnproven, QuantilesUnresolved, RequestsOpen, RequestsFailed, FailedWith, FailedOtherwise, ConversationsStarting,
 	TurnsWaited, EngineEnded, EngineHangs, EngineRefuses, ClearlyMissed, ClearlyFailing, Overloaded, NoMetrics, CacheNotEmptied, CacheNotEmptiedAs, EngineRepeated,

@@ -228,7 +228,7 @@ const mostLate = 0.1
 
 // ruinous are the doubts under which means are those of another load, or of the client.
 var ruinous = []note.Kind{note.ClientUnsent, note.ClientStood, note.ClientFiles, note.RequestsDropped, note.RequestsUnsent, note.NoRequests,
-	note.TokensEstimated, note.TokensWhole, note.TokensPerChunk, note.TokensBunched, note.ShorterAnswers, note.PromptsOff, note.RequestsFailed}
+	note.TokensEstimated, note.TokensWhole, note.TokensPerChunk, note.TokensBunched, note.TokensTooFew, note.ShorterAnswers, note.PromptsOff, note.RequestsFailed}
 
 // usable reports whether the means of a trial are those of the engine.
 func usable(m *measure.Measurement) bool {

@@ -75,6 +75,34 @@ func TestCoalesced(t *testing.T) {
 	}
 }
 
+// TestCountBelowChunks: a server that counts fewer tokens than it sends chunks with text
+// contradicts itself, and gives no times per token.
+func TestCountBelowChunks(t *testing.T) {
+	server := func(c net.Conn, a asked) bool {
+		say(streamHead)(c, a)
+		for range 10 {
+			time.Sleep(30 * time.Millisecond)
+			say(chunked(`data: {"choices":[{"text":" a"}]}`+"\n\n"))(c, a)
+		}
+		say(ending(8, 5))(c, a)
+		return true
+	}
+	inBubble(t, server, func(t *testing.T, client *Client) {
+		trial := measure.Trial{Workload: &workload.Workload{}, Concurrency: 2, Requests: 20, Objective: between}
+		client.Engine = "generic"
+		obs, err := client.Run(t.Context(), trial, requests(20, 8, 10, 0))
+		m := measure.Reduce(trial, obs)
+		if err != nil || m.Valid || m.TPOT.N > 0 || !strings.Contains(m.Warnings.String(), "counts 0.50 of them for each chunk") {
+			t.Errorf("valid %v, TPOT %+v, %v: %v", m.Valid, m.TPOT, err, m.Warnings)
+		}
+		client.Engine = "vllm"
+		obs, err = client.Run(t.Context(), trial, requests(20, 8, 10, 0))
+		if err != nil || obs.Records[0].Detail != "5 tokens for 10 by the server's count, in 10 events" {
+			t.Errorf("%+v, %v", obs.Records[0], err)
+		}
+	})
+}
+
 // TestBufferingProxy: what comes whole, in one write that takes many reads, has no times
 // between its tokens.
 func TestBufferingProxy(t *testing.T) {

@@ -139,7 +139,7 @@ func (f *inFlight) outcome(want int, exact bool) measure.Record {
 // lengths says how many tokens the server counted for those asked for, and in
 // how many events they came where these contradict it.
 func lengths(n, want, events int) string {
-	if n > want && events <= want {
+	if n > want && events <= want || n < want && events >= want {
 		return fmt.Sprintf("%d tokens for %d by the server's count, in %d events", n, want, events)
 	}
 	return fmt.Sprintf("%d tokens for %d", n, want)

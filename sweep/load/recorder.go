@@ -205,6 +205,9 @@ func (r *recorder) add(f *inFlight, rec *measure.Record) {
 // together is the share of the chunks that came with another in one read.
 func (t *tokenCounts) together() float64 { return float64(t.coalesced) / float64(max(t.chunks, 1)) }
 
+// perChunk is how many tokens a chunk with text held, by the server's count.
+func (t *tokenCounts) perChunk() float64 { return float64(t.tokens) / float64(max(t.events, 1)) }
+
 // atOnce is the share of the answers whose tokens came at once.
 func (t *tokenCounts) atOnce() float64 { return float64(t.bunched) / float64(max(t.several, 1)) }
 

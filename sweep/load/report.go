@@ -99,8 +99,7 @@ func (t *Test) withdraw() note.Notes {
 // noGaps says why there are no inter-token times, if there are none.
 func (t *Test) noGaps() note.Notes {
 	n := &t.recorder.tokens
-	perChunk := float64(n.tokens) / float64(max(n.events, 1))
-	switch {
+	switch perChunk := n.perChunk(); {
 	case !t.client.Stream:
 		return note.Notes{note.New(note.TokensWhole)}
 	case perChunk > 1.01:
@@ -114,8 +113,12 @@ func (t *Test) noGaps() note.Notes {
 // noPace says why there are no times per token, if there are none. Answers that are not
 // streamed have none anyway.
 func (t *Test) noPace() note.Notes {
-	if share := t.recorder.tokens.atOnce(); share > 0.1 {
+	n := &t.recorder.tokens
+	if share := n.atOnce(); share > 0.1 {
 		return note.Notes{note.New(note.TokensBunched, 100*share)}
+	}
+	if perChunk := n.perChunk(); perChunk < 0.9 && n.counted > 0 {
+		return note.Notes{note.New(note.TokensTooFew, perChunk)}
 	}
 	return nil
 }
