@@ -44,8 +44,9 @@ type Attempt struct {
 	Ended bool `json:"ended"`
 }
 
-// ErrLeaseLost says that another process has taken a run over.
-var ErrLeaseLost = errors.New("another process has taken the run over; this one writes no more")
+// ErrLeaseLost says that another process has taken a run over, or that nothing can be
+// written there.
+var ErrLeaseLost = errors.New("this process has lost the run and writes no more")
 
 // Lease is the right to write a run folder, on file systems without locks too. No two
 // clocks are compared: a holder that sees another's name in the lease ends, and who
@@ -160,8 +161,9 @@ func (l *Lease) Confirm() error {
 	case err != nil:
 		return fmt.Errorf("lease: %w", err)
 	case id != l.own.ID:
-		l.cancel(ErrLeaseLost)
-		return ErrLeaseLost
+		lost := fmt.Errorf("%w: another process has taken it over", ErrLeaseLost)
+		l.cancel(lost)
+		return lost
 	}
 	return nil
 }

@@ -34,11 +34,9 @@ type stored struct {
 }
 
 // conclude keeps and prints an answer, also that of a run which was interrupted.
-func (p *program) conclude(c *cli.Context, r *run, answer sweep.Answer, err error) error {
+func (p *program) conclude(c *cli.Context, r *run, answer sweep.Answer, err error) (why error) {
+	defer func() { why = r.goesOn(why) }()
 	interrupted := errors.Is(err, sweep.ErrInterrupted)
-	if interrupted && r.folder != nil {
-		err = r.goesOn(err)
-	}
 	if err != nil && !interrupted || answer.Value == nil {
 		return err
 	}

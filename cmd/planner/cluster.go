@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"syscall"
 	"time"
 
 	"planner/internal/config"
@@ -131,8 +132,12 @@ func (r *run) endPart(ctx context.Context, stopped error) error {
 	return errors.Join(stopped, r.folder.End(e))
 }
 
-// goesOn says how to go on with a run that was interrupted.
+// goesOn says how to go on with a run that was interrupted, or whose disk is full.
 func (r *run) goesOn(err error) error {
+	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+	if r.folder == nil || !full && !errors.Is(err, sweep.ErrInterrupted) {
+		return err
+	}
 	err = fmt.Errorf("%w; go on with: planner resume %s", err, r.folder.Path)
 	if r.follower != nil {
 		err = fmt.Errorf("%w (its jobs go on until then; planner clean %s ends them)", err, r.folder.Path)

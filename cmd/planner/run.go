@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -276,11 +275,10 @@ func (p *program) conduct(c *cli.Context, r *run) error {
 	if r.part() != "" {
 		return errors.Join(r.endPart(ctx, err), streamed.End(), release())
 	}
-	err = p.conclude(c, r, answer, err)
-	if full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT); full && r.folder != nil {
-		err = r.goesOn(err)
+	if lost := context.Cause(ctx); errors.Is(lost, sweep.ErrLeaseLost) && errors.Is(err, sweep.ErrInterrupted) {
+		err = fmt.Errorf("%w: %w", err, lost)
 	}
-	return errors.Join(err, release())
+	return errors.Join(p.conclude(c, r, answer, err), release())
 }
 
 // processors is how many simulated trials run side by side.

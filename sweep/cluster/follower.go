@@ -247,7 +247,7 @@ func (f *Follower) submit(ctx context.Context, p *part) bool {
 	}
 	p.tried = time.Now()
 	if err := f.prepare(p); err != nil {
-		p.failed = err.Error()
+		p.stop(err.Error())
 		return true
 	}
 	id, err := f.Scheduler.Submit(ctx, Job{Run: f.run, Part: p.Part, Folder: p.folder.Path})
@@ -305,7 +305,7 @@ func (f *Follower) settle(ctx context.Context, p *part) bool {
 	case p.failed != "":
 	case ending != nil && ending.Done:
 	case ending != nil && ending.Failure != "":
-		p.failed = ending.Failure
+		p.stop(ending.Failure)
 	case job.State == Cancelled:
 		p.cut = fmt.Sprintf("job %s (%s) was cancelled by somebody else", job.ID, p.Name)
 	case job.State == Hopeless:
@@ -316,7 +316,11 @@ func (f *Follower) settle(ctx context.Context, p *part) bool {
 	case p.progressed(job) || (ending != nil || cutShort(job.Reason)) && p.attempt < attempts:
 		f.See.See(fmt.Sprintf("job %s (%s) ended (%s); the part goes on in another", job.ID, p.Name, job.Reason))
 	default:
-		p.failed = fmt.Sprintf("job %s ended (%s) before its first trial: %s", job.ID, job.Reason, p.lastWords())
+		why := fmt.Sprintf("job %s ended (%s) before its first trial: %s", job.ID, job.Reason, p.lastWords())
+		if err := f.prepare(p); err != nil { // what kept it from saying more
+			why = err.Error()
+		}
+		p.stop(why)
 	}
 	return true
 }

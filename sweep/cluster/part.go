@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"planner/sweep"
@@ -45,6 +46,16 @@ type placed struct {
 type spent struct {
 	hours float64
 	at    time.Time
+}
+
+// stop notes why no more of the part is measured: for good, or, where a disk is full, by
+// this process.
+func (p *part) stop(why string) {
+	if strings.Contains(why, syscall.ENOSPC.Error()) || strings.Contains(why, syscall.EDQUOT.Error()) {
+		p.cut = why
+		return
+	}
+	p.failed = why
 }
 
 // forget drops engines that failed from the end of the journal: they are tried again.
@@ -134,7 +145,7 @@ func cutShort(reason string) bool {
 func (p *part) ending() *sweep.Ending {
 	e, err := p.folder.Ending()
 	if err != nil {
-		p.failed = err.Error()
+		p.stop(err.Error())
 	}
 	if err != nil || e == nil || e.Lines > len(p.seen) {
 		return nil
@@ -154,7 +165,7 @@ func (p *part) again() bool {
 		return false
 	}
 	if err := errors.Join(p.folder.Begin(), p.forget()); err != nil {
-		p.failed = err.Error()
+		p.stop(err.Error())
 	}
 	return true
 }
@@ -182,7 +193,7 @@ func (p *part) wanted() bool {
 func (p *part) read() bool {
 	grown, err := p.journal.read(p.folder.File(sweep.JournalFile))
 	if err != nil {
-		p.failed = err.Error()
+		p.stop(err.Error())
 	}
 	return grown || err != nil
 }

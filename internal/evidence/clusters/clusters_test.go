@@ -45,7 +45,7 @@ const live = `
 gpu = ["L40S", "H100 SXM"]
 [engine]
 kind = "command"
-command = ["` + engineProgram + `", "serve-sim", "-q", "--ttft", "20ms", "--tpot", "2ms", "--served-name", "NAME", "--listen", "127.0.0.1:{port}"]
+command = ["` + engineProgram + `", "serve-sim", "-q", "--ttft", "20ms", "--tpot", "2ms", "--served-name", "SERVED", "--listen", "127.0.0.1:{port}"]
 launcher = "` + launcher + `"
 [workload]
 prompt = { dist = "fixed", value = 20 }
@@ -111,7 +111,7 @@ func folder(t *testing.T, text string) string {
 // configure writes a configuration into a folder.
 func configure(t *testing.T, dir, text string) {
 	t.Helper()
-	text = strings.NewReplacer("PROGRAM", program, "NAME", t.Name()).Replace(text)
+	text = strings.NewReplacer("PROGRAM", program, "SERVED", servedName(t)).Replace(text)
 	if err := os.WriteFile(filepath.Join(dir, "p.toml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -283,15 +283,17 @@ func nothingLeft(t *testing.T, dir, run string) {
 	}
 }
 
+// servedName is what the engines of a test call their model, by which they are found.
+func servedName(t *testing.T) string { return "model-of-" + t.Name() }
+
 // engines are the processes that serve in this test.
 func engines(t *testing.T) (pids []string) {
 	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := strings.ReplaceAll(engineProgram, "PROGRAM", program) + "\x00serve-sim"
 	for _, path := range all {
-		if data, err := os.ReadFile(path); err == nil && bytes.HasPrefix(data, []byte(command)) && bytes.Contains(data, []byte("\x00"+t.Name()+"\x00")) {
+		if data, err := os.ReadFile(path); err == nil && bytes.Contains(data, []byte("\x00"+servedName(t)+"\x00")) {
 			pids = append(pids, filepath.Base(filepath.Dir(path)))
 		}
 	}

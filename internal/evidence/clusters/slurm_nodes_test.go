@@ -18,7 +18,7 @@ gpu = "A100 SXM 80GB"
 node_gpus = 4
 [engine]
 kind = "vllm"
-served_name = "NAME"
+served_name = "SERVED"
 tensor_parallel = 4
 pipeline_parallel = 2
 env = { NCCL_DEBUG = "INFO" }
@@ -50,7 +50,7 @@ exec PROGRAM serve-sim -q --ttft 20ms --tpot 2ms --served-name SERVED --listen "
 func TestEngineOverNodes(t *testing.T) {
 	t.Parallel()
 	dir := folder(t, overNodes)
-	script := strings.NewReplacer("PROGRAM", program, "SERVED", t.Name()).Replace(fakeVLLM)
+	script := strings.NewReplacer("PROGRAM", program, "SERVED", servedName(t)).Replace(fakeVLLM)
 	if err := os.WriteFile(filepath.Join(dir, "vllm"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -175,7 +175,7 @@ func TestFullDisk(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if !strings.Contains(said, noSpace+"; go on with: planner resume run") {
+	if !strings.Contains(said, noSpace) || !strings.Contains(said, "go on with: planner resume run") {
 		t.Errorf("nothing is said of the disk: %s", said)
 	}
 }
