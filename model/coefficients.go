@@ -80,8 +80,11 @@ func (r *Roofline) expertStream(w WeightFormat) float64 {
 // expertRate returns operations per second of grouped products in a format.
 func (r *Roofline) expertRate(w WeightFormat) float64 {
 	rate, native := r.dep.Hardware.Flops.computeFormat(w)
-	if native && w == NVFP4 {
+	switch {
+	case w == NVFP4 && native:
 		return rate * expertFP4Native * r.c.PrefillExperts.FP8 / prefillExperts.FP8
+	case w == NVFP4:
+		return rate * r.c.PrefillExperts.INT4 // vLLM unpacks both by Marlin
 	}
 	return rate * r.c.PrefillExperts.For(w)
 }

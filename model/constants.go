@@ -189,7 +189,7 @@ func (c *Constants) setReleased(hw Hardware, engine EngineArgs) {
 		c.Weights.FP4 = familyFP4Gen5.at(v).value
 		c.Experts.FP4 = 0.92 // served: gpt-oss-120b by FlashInfer's kernels
 	}
-	c.PrefillExperts.FP4 = engine.experts(hw).family().at(v).value
+	c.PrefillExperts.FP4, c.PrefillExperts.INT4 = engine.experts(hw).family().at(v).value, familyMarlin.at(v).value
 	c.Sampler.Sort, c.Sampler.Triton = familySort.at(v).value, familySampler.at(v).value
 }
 
@@ -242,8 +242,8 @@ func linkConstants(engine EngineArgs) LinkConstants {
 }
 
 // prefillExperts are the shares of compute that grouped expert products reach on long
-// prompts. FP4 is that of the kernels that releases.go lists, on the bf16 rate where
-// weights are unpacked and on the fp8 rate where mxfp4 experts meet units of their own.
-// The others were guesses; served runs of fp8 experts have agreed with theirs since (TTFT
+// long prompts. FP4 is that of the kernels that releases.go lists, on the bf16 rate where
+// weights are unpacked and on the fp8 rate where mxfp4 experts meet units of their own; INT4
+// is Marlin's, which unpacks integers and nvfp4 alike. The others were guesses; served runs of fp8 experts have agreed with theirs since (TTFT
 // of Llama-4 Scout within 6 %).
-var prefillExperts = ByFormat{BF16: 0.50, FP8: 0.37, INT8: 0.37, INT4: 0.35, FP4: 0.16}
+var prefillExperts = ByFormat{BF16: 0.50, FP8: 0.37, INT8: 0.37, INT4: 0.16, FP4: 0.16}

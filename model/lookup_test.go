@@ -124,6 +124,9 @@ func TestValidate(t *testing.T) {
 		"pipeline_parallel 33 exceeds the 32 layers": func(d *Deployment) { d.PP = 33 },
 		"Llama-3.1-8B has no experts":                func(d *Deployment) { d.EP = true },
 		"neither divides the 6 KV heads":             func(d *Deployment) { d.TP, d.Arch.Attention.Heads, d.Arch.Attention.KVHeads = 4, 24, 6 },
+		"16 GPUs cut the 1536 columns": func(d *Deployment) {
+			d.TP, d.Arch.Native, d.Arch.Details.BlockFP8, d.Arch.Intermediate = 16, FP8, true, 1536
+		},
 		"does not divide the 8 heads of the states": func(d *Deployment) {
 			d.TP, d.Arch.State = 16, State{Layers: 1, Heads: 64, HeadDim: 64, KeyHeads: 8, KeyDim: 128, Conv: 4}
 		},

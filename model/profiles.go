@@ -23,6 +23,10 @@ func expertsBeside(weights ByFormat) ByFormat {
 // and sum included, which is 2.5 TB/s (served: 2.85 without these).
 const hopperUnpacked = 2.85e12
 
+// blackwellUnpacked is the same of the SMs of a B200: 148 at 1.965 GHz, where an H100 has 132
+// at 1.98 (data sheets; analogy).
+const blackwellUnpacked = hopperUnpacked * 148 * 1.965 / (132 * 1.98)
+
 // profileRow is the profile of GPUs of a generation, or of all whose name begins so, with
 // at least some bandwidth; timed says that kernels of them were timed.
 type profileRow struct {
@@ -76,6 +80,7 @@ var profiles = []profileRow{
 		KV:        ByFormat{BF16: 0.90, FP8: 0.90},
 		Attention: AttentionConstants{Prefill: 0.54, ExtraKeys: 485}, Fixed: FixedConstants{Layer: 30e-6, MoELayer: 20e-6,
 			FormatLayer: ByFormat{FP8: 10e-6, FP4: 20e-6}},
+		Unpacked: blackwellUnpacked,
 	}},
 	// A100: GEMM tables; FlashAttention 2. Kernel floors are 7.6 us against 3.0 on H100
 	// (four products a layer) and 18 us against 12 (attention): 17 us more per layer,

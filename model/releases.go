@@ -107,8 +107,14 @@ func (s *Spread) families(dep Deployment, args EngineArgs) []familyUse {
 	if dep.TP > 1 {
 		uses = append(uses, familyUse{familyReduce, &s.Communication})
 	}
-	if dep.Arch.MoE.Present() && dep.Precision.Weights == MXFP4 {
-		uses = append(uses, familyUse{args.experts(dep.Hardware).family(), &s.PrefillExperts})
+	if dep.Arch.MoE.Present() {
+		_, native := dep.Hardware.Flops.computeFormat(dep.Precision.Weights)
+		switch w := dep.Precision.Weights; {
+		case w == MXFP4:
+			uses = append(uses, familyUse{args.experts(dep.Hardware).family(), &s.PrefillExperts})
+		case w == INT4 || w == NVFP4 && !native:
+			uses = append(uses, familyUse{familyMarlin, &s.PrefillExperts})
+		}
 	}
 	switch args.sampler(dep.Arch) {
 	case SamplerSort:

@@ -198,6 +198,7 @@ const (
 	HeadsUndivided   Kind = "heads_undivided: tensor_parallel {degree%d} does not divide the {heads%d} attention heads of {model}"
 	KVHeadsUndivided Kind = "kv_heads_undivided: tensor_parallel {degree%d} neither divides the {heads%d} KV heads of {model} nor is a multiple of them"
 	StatesUndivided  Kind = "states_undivided: tensor_parallel {degree%d} does not divide the {heads%d} heads of the states of {model}"
+	BlocksCut        Kind = "blocks_cut: {gpus%d} GPUs cut the {width%d} columns of an MLP or expert of {model} within its fp8 blocks of 128, which vLLM refuses; fewer GPUs or expert_parallel keep them whole"
 	TooManyStages    Kind = "too_many_stages: pipeline_parallel {degree%d} exceeds the {layers%d} layers of {model}"
 	NoExperts        Kind = "no_experts: expert_parallel: {model} has no experts"
 	ExpertsAlone     Kind = "experts_alone: expert_parallel on one GPU is the same as without"
@@ -291,7 +292,7 @@ var kinds = []Kind{
 	LossOverloads, DraftHurts, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, MovedFar, NotModelled, Uncalibrated, BeyondModel, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted,
 	SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer,
 	FewRounds, FigureUnknown, SideFailed, SideInvalid, SideOverloaded, SeedsDiffer, TrafficDiffers, EngineFailed, EngineAlike, EngineCondemned,
-	NotPlaced, TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, StatesUndivided, TooManyStages, NoExperts, ExpertsAlone, ExpertsUndivided, NoMemory,
+	NotPlaced, TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, StatesUndivided, BlocksCut, TooManyStages, NoExperts, ExpertsAlone, ExpertsUndivided, NoMemory,
 	EmptyPool, BudgetSpent, BudgetCut, BudgetLeft, NotTried, NotTriedBehind, PredictedWorse, OffTheWay, CarriesLess, CarriesLessBy,
 	AsGood, SeenAsGood, SeenWorse, DearerKind, KindIdle, CompletesLess, NotBetter, FailsIdle, IdleMisses, IdleFloor, MissedAtAll, AllMissed, NoneMet, NoneMeasured, NoneMissed, MetAtLargest, NarrowEnough,
 	InvalidInRow, InvalidTime, TrialsSpent, BudgetNoRoom, StillWide, NoRateToTest, MeanUncounted, BeyondTooMany, BudgetTooShort, LooksUndecided,
