@@ -63,7 +63,7 @@ func (p *program) clean(c *cli.Context) error {
 		time.Sleep(time.Second)
 	}
 	if err == nil {
-		_, err = fmt.Fprintf(p.plain, "%d jobs cancelled; nothing of %s is left at %s\n", before, folder.Path, launcher)
+		_, err = fmt.Fprintf(p.plain, "jobs cancelled: %d; nothing of %s is left at %s\n", before, folder.Path, launcher)
 	}
 	return err
 }

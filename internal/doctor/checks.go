@@ -11,7 +11,7 @@ import (
 
 func engineProgram(m *machine, w *wanted) Check {
 	if w.remote() {
-		return passed("engines run in jobs of %s, where this is not looked for", w.launcher)
+		return passed("engines run, and load is sent, in jobs of %s: what that takes is not looked for here", w.launcher)
 	}
 	if w.kind == "attach" {
 		return passed("an engine that runs elsewhere is used; none is started here")

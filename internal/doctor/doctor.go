@@ -45,28 +45,33 @@ type Check struct {
 // Examine looks at the machine, and where cfg is given at what that asks of it.
 // With selfTest it sends half a second of load to itself.
 func Examine(ctx context.Context, cfg *config.Config, selfTest bool) []Check {
-	m := look(ctx, cfg)
-	if selfTest {
+	m, w := look(ctx, cfg), wantedBy(cfg)
+	if selfTest && !w.remote() {
 		m.client = bestSelfTest(ctx)
 	}
-	return append(judge(&m, wantedBy(cfg)), cluster(ctx, cfg)...)
+	return append(judge(&m, w), cluster(ctx, cfg)...)
 }
 
 // checks are all that is looked at, in the order of the report. What they return
-// gets the name; one without a finding does not apply.
+// gets the name; one without a finding does not apply. Some look at what load is sent
+// with, which is not this machine where jobs send it.
 var checks = []struct {
 	name  string
 	judge func(*machine, *wanted) Check
+	load  bool
 }{
-	{"engine", engineProgram}, {"model", modelFile}, {"GPU", gpuCount}, {"GPU memory", gpuMemory}, {"port", port}, {"open files", openFiles}, {"clock", clock},
-	{"load generator", loadGenerator}, {"processors", processors}, {"memory", memory}, {"disk", disk}, {"temporary files", temporaryFiles},
-	{"API key", apiKey}, {"server", server},
+	{"engine", engineProgram, false}, {"model", modelFile, false}, {"GPU", gpuCount, false}, {"GPU memory", gpuMemory, false}, {"port", port, true},
+	{"open files", openFiles, true}, {"clock", clock, true}, {"load generator", loadGenerator, true}, {"processors", processors, true}, {"memory", memory, true},
+	{"disk", disk, false}, {"temporary files", temporaryFiles, false}, {"API key", apiKey, false}, {"server", server, false},
 }
 
 // judge runs all checks that apply.
 func judge(m *machine, w *wanted) []Check {
 	var all []Check
 	for _, c := range checks {
+		if c.load && w.remote() {
+			continue
+		}
 		if found := c.judge(m, w); found.Found != "" {
 			found.Name = c.name
 			all = append(all, found)

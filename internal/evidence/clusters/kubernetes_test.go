@@ -202,7 +202,7 @@ func TestClean(t *testing.T) {
 		t.Error("no engine outlives the process that submits: nothing is shown")
 	}
 	said := run(t, 0, dir, "clean", "run")
-	if !strings.Contains(said, "2 jobs cancelled") {
+	if !strings.Contains(said, "jobs cancelled: 2;") {
 		t.Error(said)
 	}
 	nothingLeft(t, dir, "run")

@@ -67,7 +67,7 @@ func TestFourAtOnce(t *testing.T) {
 	}
 	run(t, 0, dir, "plan", "sim.toml", "-o", "virtual", "-q")
 	want := planned(t, dir, "virtual")
-	took := map[int]time.Duration{}
+	took, busy := map[int]time.Duration{}, ""
 	for _, jobs := range []int{4, 1} {
 		name := fmt.Sprint("jobs", jobs)
 		began := time.Now()
@@ -82,18 +82,19 @@ func TestFourAtOnce(t *testing.T) {
 		o := measure.OverviewOf(all)
 		t.Logf("%d at once: %v, %d trials, %d of them invalid, exit code %d", jobs, took[jobs].Round(time.Second), o.Trials, o.Invalid, code)
 		if 2*o.Invalid > o.Trials {
-			t.Skipf("SKIPPED: this machine is too busy to measure on: %v", o.Doubts)
-		}
-		if code != 0 {
-			t.Fatalf("exit code %d: %s", code, said)
+			busy = fmt.Sprint(o.Doubts)
+			continue
 		}
 		got := planned(t, dir, name)
 		if got.Knobs != want.Knobs || got.Rate.High < want.Rate.Low || got.Rate.Low > want.Rate.High {
-			t.Errorf("planned %+v, in virtual time %+v", got, want)
+			t.Errorf("planned %+v, in virtual time %+v: %s", got, want, said)
 		}
 	}
 	if share := took[4].Seconds() / took[1].Seconds(); share > 0.35 {
 		t.Errorf("four at once took %.2f of the time of one after the other", share)
+	}
+	if busy != "" {
+		t.Skip("SKIPPED: this machine is too busy to plan on: ", busy)
 	}
 }
 
