@@ -80,7 +80,7 @@ func probeExperiment() experiment {
 			"           --gpu \"H100 SXM\" --workload chat\n" +
 			"Each point is chosen for what is not known of the constants yet. The last ones are drawn at random, predicted\n" +
 			"and then measured, and not fitted to. The run folder has engine.calibration, which engine.calibration may name.",
-		config: join(declared(shortcuts), declared(benchShortcuts[:1]), configFlags()),
+		config: slices.Concat(declared(shortcuts), declared(benchShortcuts[:1]), configFlags()),
 		own: []cli.Flag{
 			&cli.StringFlag{Name: "points", Value: "10", Usage: "load points that constants are fitted to: --points 12"},
 			&cli.StringFlag{Name: "held", Value: "5", Usage: "further ones that they are scored on: --held 5"},

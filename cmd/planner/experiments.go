@@ -52,7 +52,7 @@ func (p *program) measuring() []*cli.Command {
 	var commands []*cli.Command
 	for _, e := range experiments() {
 		commands = append(commands, &cli.Command{Name: e.name, Usage: e.usage, ArgsUsage: e.args, Description: e.help,
-			Flags: join(e.own, e.config, []cli.Flag{outputFlag()}), Action: func(c *cli.Context) error {
+			Flags: slices.Concat(e.own, e.config, []cli.Flag{outputFlag()}), Action: func(c *cli.Context) error {
 				if e.action != nil {
 					return e.action(p, c)
 				}
@@ -73,7 +73,7 @@ func planExperiment() experiment {
 		name: "plan", usage: "the main job: search knobs and rates, size and price the fleet, write a run folder", args: "CONFIG",
 		help: "Example: planner plan planner.toml\n" +
 			"         planner plan planner.toml --set demand.rate=250 --json",
-		config: join(configFlags(), []cli.Flag{certifyFlag()}), own: []cli.Flag{recordsFlag()},
+		config: slices.Concat(configFlags(), []cli.Flag{certifyFlag()}), own: []cli.Flag{recordsFlag()},
 		study: decisionStudy, dry: (*program).dryDecision, kept: true, demanding: true, csv: report.TrialsSheet + ".csv",
 	}
 }
@@ -85,7 +85,7 @@ func estimateExperiment() experiment {
 		help: "Example: planner estimate --model llama-3.1-70b --weights fp8 --gpu \"H100 SXM\" --tp 4 \\\n" +
 			"           --workload chat --rate 100 --slo ttft.p99=500ms --slo tpot.p99=50ms\n" +
 			"         planner estimate planner.toml --gpu \"H100 SXM\" --gpu \"H200 SXM\" --tp 2 --tp 4",
-		config: join(declared(shortcuts), []cli.Flag{sloFlag()}, configFlags(), []cli.Flag{certifyFlag()}), own: []cli.Flag{recordsFlag()},
+		config: slices.Concat(declared(shortcuts), []cli.Flag{sloFlag()}, configFlags(), []cli.Flag{certifyFlag()}), own: []cli.Flag{recordsFlag()},
 		study: decisionStudy, dry: (*program).dryDecision, csv: report.TrialsSheet + ".csv",
 	}
 }
@@ -101,7 +101,7 @@ func searchExperiment() experiment {
 		name: "search", usage: "the maximum rate under the SLO for one set of knobs", args: "[CONFIG]",
 		help: "Example: planner search planner.toml --set engine.tensor_parallel=4\n" +
 			"         planner search --model llama-3.1-8b --gpu L40S --workload chat --slo ttft.p99=1s --json",
-		config: join(configFlags(), instanceFlags(), []cli.Flag{sloFlag(), certifyFlag()}),
+		config: slices.Concat(configFlags(), instanceFlags(), []cli.Flag{sloFlag(), certifyFlag()}),
 		study:  rateStudy, dry: (*program).dryDecision,
 	}
 }

@@ -51,18 +51,22 @@ func classUsage() string {
 
 // benchShortcuts are the flags of bench that set keys of the configuration.
 var benchShortcuts = []shortcut{
-	{"url", "engine.url", "address of the server: --url http://127.0.0.1:8000", false},
+	urlShortcut,
 	{"model", "engine.served_name", "name that the server knows, sent as it stands (default: the first of its list): --model meta-llama/Llama-3.1-8B", false},
 	{"api", "engine.api", "completions or chat: --api chat", false},
 	{"workload", "workload.class", classUsage(), false},
 	{"seed", "workload.seed", "seed of every draw: --seed 7", false},
 }
 
+var urlShortcut = shortcut{"url", "engine.url", "address of the server: --url http://127.0.0.1:8000", false}
+
+// shortcutsOf are those that a command may have.
 func shortcutsOf(command string) []shortcut {
-	if command == "bench" {
-		return benchShortcuts
+	all := slices.Clone(benchShortcuts)
+	if command != "bench" {
+		all = append(slices.Clone(shortcuts), urlShortcut)
 	}
-	return shortcuts
+	return append(all, shortcut{flag: "certify", key: "search.certify"})
 }
 
 // declared are the flags of shortcuts.
@@ -127,29 +131,17 @@ func configFlags() []cli.Flag {
 // word.
 func overrides(c *cli.Context) ([]config.Override, error) {
 	var out []config.Override
-	declared, repeated := map[string]bool{}, map[string]bool{}
-	for _, f := range c.Command.Flags {
-		name := f.Names()[0]
-		declared[name] = true
-		_, repeated[name] = f.(*cli.StringSliceFlag)
-	}
-	if declared["url"] && c.IsSet("url") {
+	if c.IsSet("url") {
 		out = append(out, config.Override{Flag: "--url", Key: "engine.kind", Value: "attach"})
-		if c.Command.Name != "bench" {
-			out = append(out, config.Override{Flag: "--url", Key: "engine.url", Value: c.String("url")})
-		}
 	}
 	for _, s := range shortcutsOf(c.Command.Name) {
-		// A flag of the same name of another kind is the command's own: --gpu of fit
-		// names what was measured.
-		if !declared[s.flag] || repeated[s.flag] != s.many || !c.IsSet(s.flag) {
-			continue
-		}
-		value := c.String(s.flag)
+		values := []string{c.String(s.flag)}
 		if s.many {
-			value = listLiteral(c.StringSlice(s.flag))
+			values = c.StringSlice(s.flag) // none of fit's own --gpu, which names what was measured
 		}
-		out = append(out, config.Override{Flag: "--" + s.flag, Key: s.key, Value: value})
+		if c.IsSet(s.flag) && len(values) > 0 {
+			out = append(out, config.Override{Flag: "--" + s.flag, Key: s.key, Value: listLiteral(values)})
+		}
 	}
 	given := map[string]string{}
 	for _, bound := range c.StringSlice("slo") {
@@ -164,9 +156,6 @@ func overrides(c *cli.Context) ([]config.Override, error) {
 		given[same] = bound
 		out = append(out, config.Override{Flag: "--slo", Key: "slo." + key, Value: value})
 	}
-	if declared["certify"] && c.IsSet("certify") {
-		out = append(out, config.Override{Flag: "--certify", Key: "search.certify", Value: strconv.FormatBool(c.Bool("certify"))})
-	}
 	for _, set := range c.StringSlice("set") {
 		key, value, ok := strings.Cut(set, "=")
 		if !ok {
@@ -176,9 +165,6 @@ func overrides(c *cli.Context) ([]config.Override, error) {
 	}
 	return out, nil
 }
-
-// join concatenates lists of flags.
-func join(lists ...[]cli.Flag) []cli.Flag { return slices.Concat(lists...) }
 
 // without drops flags by name.
 func without(flags []cli.Flag, names ...string) []cli.Flag {
@@ -211,11 +197,6 @@ func (r *run) flags() *flagReader { return &flagReader{values: r.cfg.Run.Flags} 
 // is reports whether a flag is given.
 func (f *flagReader) is(name string) bool { return f.values[name] != "" }
 
-// wrong notes that a flag is not what is wanted.
-func (f *flagReader) wrong(name, want string) {
-	f.err = cmp.Or(f.err, usagef("--%s: %q is not %s", name, f.values[name], want))
-}
-
 // ifGiven reads a flag that may be left out, which is 0.
 func (f *flagReader) ifGiven(name string, read func(string) float64) float64 {
 	if !f.is(name) {
@@ -224,54 +205,48 @@ func (f *flagReader) ifGiven(name string, read func(string) float64) float64 {
 	return read(name)
 }
 
-// positive reads a number above 0.
-func (f *flagReader) positive(name string) float64 {
-	x, err := strconv.ParseFloat(f.values[name], 64)
-	if err != nil || !(x > 0) || math.IsInf(x, 0) {
-		f.wrong(name, "a number above 0")
+// value reads a flag by a parser, and refuses what is not wanted.
+func value[T any](f *flagReader, name, want string, parse func(string) (T, error), wanted func(T) bool) T {
+	x, err := parse(f.values[name])
+	if err != nil || !wanted(x) {
+		f.err = cmp.Or(f.err, usagef("--%s: %q is not %s", name, f.values[name], want))
 	}
 	return x
 }
 
-// share reads a number between 0 and 1.
-func (f *flagReader) share(name string) float64 {
-	text, percent := strings.CutSuffix(f.values[name], "%")
-	x, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+func parseNumber(text string) (float64, error) { return strconv.ParseFloat(text, 64) }
+
+// parseShare reads a number, which may be in percent.
+func parseShare(text string) (float64, error) {
+	text, percent := strings.CutSuffix(text, "%")
+	x, err := parseNumber(strings.TrimSpace(text))
 	if percent {
 		x /= 100
 	}
-	if err != nil || !(x > 0 && x < 1) {
-		f.wrong(name, "a share between 0 and 1, nor between 0 and 100 %")
-	}
-	return x
+	return x, err
 }
 
-// count reads a whole number above 0.
+func (f *flagReader) positive(name string) float64 {
+	return value(f, name, "a number above 0", parseNumber, func(x float64) bool { return x > 0 && !math.IsInf(x, 0) })
+}
+
+func (f *flagReader) share(name string) float64 {
+	return value(f, name, "a share between 0 and 1, nor between 0 and 100 %", parseShare, func(x float64) bool { return x > 0 && x < 1 })
+}
+
 func (f *flagReader) count(name string) int {
-	n, err := strconv.Atoi(f.values[name])
-	if err != nil || n < 1 {
-		f.wrong(name, "a whole number above 0")
-	}
-	return n
+	return value(f, name, "a whole number above 0", strconv.Atoi, func(n int) bool { return n > 0 })
 }
 
-// seed reads a whole number from 0 on.
 func (f *flagReader) seed(name string) uint64 {
-	n, err := strconv.ParseUint(f.values[name], 10, 64)
-	if err != nil {
-		f.wrong(name, "a whole number of at least 0")
-	}
-	return n
+	parse := func(text string) (uint64, error) { return strconv.ParseUint(text, 10, 64) }
+	return value(f, name, "a whole number of at least 0", parse, func(uint64) bool { return true })
 }
 
-// duration reads a duration with a unit.
 func (f *flagReader) duration(name string, unset time.Duration, zero bool) time.Duration {
 	if !f.is(name) {
 		return unset
 	}
-	d, err := time.ParseDuration(f.values[name])
-	if err != nil || d < 0 || d == 0 && !zero {
-		f.wrong(name, "a duration above 0 with its unit, such as 90s or 5m")
-	}
-	return d
+	return value(f, name, "a duration above 0 with its unit, such as 90s or 5m", time.ParseDuration,
+		func(d time.Duration) bool { return d > 0 || d == 0 && zero })
 }

@@ -33,7 +33,7 @@ func (p *program) fleetCommand() *cli.Command {
 			"         planner fleet planner.toml --seeds 10 --set fleet.autoscaler.target=30 --json\n" +
 			"         planner fleet planner.toml --scale 2 --repeat 7 -o runs/week\n" +
 			"Exit codes: 0 what is asked is kept, 3 it is not, 4 the seeds do not tell.",
-		Flags: join(fleetFlags(), []cli.Flag{
+		Flags: slices.Concat(fleetFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "seed", Usage: "the first seed: --seed 7"},
 		}, configFlags(), []cli.Flag{outputFlag()}),
 		Action: p.fleet,

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -69,7 +70,7 @@ func (p *program) fitCommand() *cli.Command {
 		Description: "Example: planner fit measured.csv --slo ttft.p99=500ms --rate 100 \\\n" +
 			"           --gpus-per-instance 8 --headroom 0.2 --spare 0 --price 2.99\n" +
 			"Reads run folders and CSV files with a header such as rate_per_s,ttft_p50_ms,ttft_p99_ms.",
-		Flags: join([]cli.Flag{
+		Flags: slices.Concat([]cli.Flag{
 			&cli.StringFlag{Name: "config", Usage: "configuration with demand and limits: --config planner.toml"},
 			&cli.StringFlag{Name: "gpus-per-instance", Value: "1", Usage: "GPUs of the instance that was measured: --gpus-per-instance 8"},
 			&cli.StringFlag{Name: "gpu", Usage: "name of the GPU that was measured (default: that of the run): --gpu \"H100 SXM\""},

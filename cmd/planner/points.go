@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -21,7 +22,7 @@ func simulateExperiment() experiment {
 		help: "Example: planner simulate planner.toml --rate 8 --duration 300s\n" +
 			"         planner simulate planner.toml --concurrency 16 --requests 160 --json\n" +
 			"Starts from an empty engine and a cold prefix cache. Exit code 0: no SLO, or met; 3 missed; 4 unsure.",
-		config: join(configFlags(), instanceFlags(), []cli.Flag{sloFlag()}), own: loadFlags("default 0s"),
+		config: slices.Concat(configFlags(), instanceFlags(), []cli.Flag{sloFlag()}), own: loadFlags("default 0s"),
 		study: pointStudy, dry: (*program).dryPoint,
 	}
 }
@@ -35,7 +36,7 @@ func benchExperiment() experiment {
 			"         planner bench planner.toml --concurrency 16 --requests 320 --json\n" +
 			"Open loop on a schedule that is never reset; latencies count from the intended time. Writes a run folder with\n" +
 			"every request and HdrHistogram logs. Exit code 0: no SLO, or met; 3 missed; 4 unsure or invalid.",
-		config: join(declared(benchShortcuts), configFlags(), []cli.Flag{sloFlag()}),
+		config: slices.Concat(declared(benchShortcuts), configFlags(), []cli.Flag{sloFlag()}),
 		own: append(loadFlags("default 1.5 x the longest request seen, at least 15s and at most the duration"), dialectFlag(),
 			&cli.StringFlag{Name: "prometheus", Usage: "metrics of the running load test, as a page at :PORT/metrics or in a text file: --prometheus :9099"}),
 		study: pointStudy, dry: (*program).dryPoint, kept: true,

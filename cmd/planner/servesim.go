@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"slices"
 	"sort"
 	"strings"
 
@@ -28,7 +29,7 @@ func (p *program) serveSimCommand() *cli.Command {
 			"Requests may be as long as the model's own limit, or knobs.max_model_len. Clients that count tokens themselves count as the\n" +
 			"server does with `--tokenizer DIR`, of the folder that --write-tokenizer writes.\n" +
 			"--json prints the address and the name of the model once it listens.",
-		Flags: join([]cli.Flag{
+		Flags: slices.Concat([]cli.Flag{
 			&cli.StringFlag{Name: "listen", Value: "127.0.0.1:8000", Usage: "address to listen on, port 0 for any: --listen 127.0.0.1:8000"},
 			&cli.StringFlag{Name: "ttft", Usage: "time to first token without a model, a duration or a distribution: --ttft lognormal:100ms,0.5"},
 			&cli.StringFlag{Name: "tpot", Usage: "time per further token without a model: --tpot 50ms"},
