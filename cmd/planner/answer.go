@@ -52,12 +52,7 @@ func (p *program) conclude(c *cli.Context, r *run, answer sweep.Answer, err erro
 			return problem
 		}
 	}
-	if c.Bool("json") {
-		problem = p.printJSON(answer.Value)
-	} else {
-		problem = p.print(doc)
-	}
-	if problem != nil || interrupted {
+	if problem = p.answer(c, answer.Value, doc); problem != nil || interrupted {
 		return errors.Join(err, problem)
 	}
 	return ended(answer.State)

@@ -127,6 +127,11 @@ func openedFolder(c *cli.Context) (sweep.Folder, sweep.About, error) {
 	if err != nil {
 		return sweep.Folder{}, sweep.About{}, err
 	}
+	return openFolder(path)
+}
+
+// openFolder opens a run folder that the command line names.
+func openFolder(path string) (sweep.Folder, sweep.About, error) {
 	folder, about, err := sweep.OpenFolder(path)
 	if err != nil {
 		err = usageError{err}

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"planner/internal/config"
+	"planner/internal/list"
 	"planner/internal/report"
 	"planner/model/calibrate"
 	"planner/sweep"
@@ -45,11 +46,15 @@ func (p *program) calibrate(c *cli.Context) error {
 			return usagef("--output: %s exists already", path)
 		}
 	}
-	first, _, err := sweep.OpenFolder(c.Args().First())
-	if err != nil {
-		return usageError{err}
+	var folders []sweep.Folder
+	for _, path := range c.Args().Slice() {
+		folder, _, err := openFolder(path)
+		if err != nil {
+			return err
+		}
+		folders = append(folders, folder)
 	}
-	cfg, err := p.configure(c, cmp.Or(c.String("config"), first.File(sweep.ConfigFile)), "calibrate")
+	cfg, err := p.configure(c, cmp.Or(c.String("config"), folders[0].File(sweep.ConfigFile)), "calibrate")
 	if err != nil {
 		return err
 	}
@@ -57,19 +62,15 @@ func (p *program) calibrate(c *cli.Context) error {
 		return usagef("calibrate: model and hardware are needed to simulate the runs; give --config with model.name and hardware.gpu")
 	}
 	if !c.IsSet("config") {
-		if err := sameModel(cfg, c.Args().Slice()); err != nil {
+		if err := sameModel(cfg, folders); err != nil {
 			return err
 		}
 	}
-	runs, release, skipped, err := calibrationRuns(cfg, c.Args().Slice())
+	runs, release, skipped, err := calibrationRuns(cfg, folders)
 	if err != nil {
 		return err
 	}
-	for _, s := range skipped {
-		if !c.Bool("quiet") {
-			fmt.Fprintln(p.stderr, "planner: warning: left out:", s)
-		}
-	}
+	p.warn(c, list.Map(skipped, func(s string) string { return "left out: " + s }))
 	measured := cmp.Or(c.String("engine-version"), cfg.Engine.Version, release)
 	if measured == "" {
 		return usagef("calibrate: the runs do not say which release of the engine was measured; give --engine-version")
@@ -91,26 +92,19 @@ func (p *program) calibrate(c *cli.Context) error {
 			return fmt.Errorf("calibrate: %w", err)
 		}
 	}
-	if c.Bool("json") {
-		return p.printJSON(result)
-	}
-	return p.print(report.Calibration(result))
+	return p.answer(c, result, report.Calibration(result))
 }
 
 // sameModel refuses runs that say of themselves that they measured another model
 // than the first, or other weights of it.
-func sameModel(cfg *config.Config, paths []string) error {
-	for _, path := range paths[1:] {
-		folder, _, err := sweep.OpenFolder(path)
-		if err != nil {
-			return usageError{err}
-		}
+func sameModel(cfg *config.Config, folders []sweep.Folder) error {
+	for _, folder := range folders[1:] {
 		other, err := config.Load(folder.File(sweep.ConfigFile), nil, config.For("calibrate"))
 		if err != nil || !other.Model.Known {
 			continue // results of others name no model
 		}
 		if other.Model.Name != cfg.Model.Name || other.Model.Precision != cfg.Model.Precision {
-			return usagef("calibrate: %s measured %s, and %s %s; calibrate one model at a time", paths[0], modelText(cfg), path, modelText(other))
+			return usagef("calibrate: %s measured %s, and %s %s; calibrate one model at a time", folders[0].Path, modelText(cfg), folder.Path, modelText(other))
 		}
 	}
 	return nil
@@ -125,19 +119,15 @@ const mostRecords = 1_500_000
 
 // calibrationRuns reads the measured trials of run folders, with their records
 // where those were kept.
-func calibrationRuns(cfg *config.Config, paths []string) (runs []calibrate.LoadPoint, release string, skipped []string, err error) {
+func calibrationRuns(cfg *config.Config, folders []sweep.Folder) (runs []calibrate.LoadPoint, release string, skipped []string, err error) {
 	runnable, _ := cfg.Candidates()
 	records := 0
-	for _, path := range paths {
-		folder, _, err := sweep.OpenFolder(path)
-		if err != nil {
-			return nil, "", nil, usageError{err}
-		}
+	for _, folder := range folders {
 		trials, err := sweep.ReadJournal(folder.File(sweep.JournalFile))
 		if err != nil {
 			return nil, "", nil, err
 		}
-		points, named, left := calibrate.Select(path, trials, &cfg.Workload, runnable[0])
+		points, named, left := calibrate.Select(folder.Path, trials, &cfg.Workload, runnable[0])
 		for i := range points {
 			if points[i].Records, err = recordsOf(folder, points[i].Trial.Number); err != nil {
 				return nil, "", nil, err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -40,17 +39,13 @@ func (p *program) catalogCommand() *cli.Command {
 			}
 			switch what := c.Args().First(); what {
 			case "gpus":
-				return listFitting(p, c, catalog.GPUs(), func(g model.Hardware) string { return g.Name + " " + g.Vendor },
-					catalog.GPU, gpuRows, gpuTable)
+				return listGPUs(catalog).print(p, c)
 			case "models":
-				return listFitting(p, c, catalog.Models(), func(m model.Arch) string { return m.Name + " " + m.Repo },
-					catalog.Model, modelRows, modelTable)
+				return listModels(catalog).print(p, c)
 			case "engines":
-				return listFitting(p, c, engineRows(), func(e engineRow) string { return e.Kind },
-					engineNamed, asTheyAre[engineRow], engineTable)
+				return listEngines().print(p, c)
 			case "workloads":
-				return listFitting(p, c, workloadRows(), func(s workload.Shape) string { return s.Name },
-					workload.Class, asTheyAre[workload.Shape], workloadTable)
+				return listWorkloads().print(p, c)
 			default:
 				return usagef("catalog: unknown list %q; allowed: %s", what, lists)
 			}
@@ -58,38 +53,46 @@ func (p *program) catalogCommand() *cli.Command {
 	}
 }
 
-// listFitting prints the items in whose names all words of the command line occur, or the
-// one that they find together.
-func listFitting[T, R any](p *program, c *cli.Context, items []T, name func(T) string,
-	find func(string) (T, error), rows func([]T) []R, table func([]T) report.Table) error {
+// A listing is a list of the catalog, and how it is shown.
+type listing[T any] struct {
+	items []T
+	// name is what words of the command line are looked for in, find what they mean together.
+	name func(T) string
+	find func(string) (T, error)
+	// json is an item in JSON; nil where it is as it stands.
+	json    func(T) any
+	columns []report.Column
+	cells   func(T) []string
+}
+
+// print prints the items in whose names all words of the command line occur, or the one
+// that they find together.
+func (l listing[T]) print(p *program, c *cli.Context) error {
 	words := c.Args().Tail()
-	fitting := slices.DeleteFunc(items, func(item T) bool {
-		within := strings.ToLower(name(item))
+	fitting := slices.DeleteFunc(l.items, func(item T) bool {
+		within := strings.ToLower(l.name(item))
 		return slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(within, strings.ToLower(word)) })
 	})
 	if len(fitting) == 0 {
-		found, err := find(strings.Join(words, " "))
+		found, err := l.find(strings.Join(words, " "))
 		if err != nil {
 			return usagef("catalog: %w", err)
 		}
 		fitting = []T{found}
 	}
-	return p.listing(c, rows(fitting), table(fitting))
+	var rows any = fitting
+	if l.json != nil {
+		rows = list.Map(fitting, l.json)
+	}
+	return p.answer(c, rows, tableOf(l.columns, fitting, l.cells))
 }
 
-func asTheyAre[T any](rows []T) []T { return rows }
-
-// listing prints rows as a JSON array or as a table.
-func (p *program) listing(c *cli.Context, rows any, table report.Table) error {
-	if c.Bool("json") {
-		data, err := json.MarshalIndent(rows, "", "  ")
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(p.stdout, "%s\n", data)
-		return err
-	}
-	return p.print(report.Document{Blocks: []report.Element{table}})
+// tableOf is a document of a table with a row for each item.
+func tableOf[T any](columns []report.Column, items []T, cells func(T) []string) report.Document {
+	rows := list.Map(items, func(item T) []report.Cell {
+		return list.Map(cells(item), func(text string) report.Cell { return report.Cell{Text: text} })
+	})
+	return report.Document{Blocks: []report.Element{report.Table{Columns: columns, Rows: rows}}}
 }
 
 // A gpuRow is a GPU in JSON. Null is a figure that the sources do not give.
@@ -117,16 +120,25 @@ type densePeaks struct {
 	INT8 *float64 `json:"int8_op_per_s"`
 }
 
-func gpuRows(gpus []model.Hardware) []gpuRow {
-	rows := make([]gpuRow, len(gpus))
-	for i, g := range gpus {
-		rows[i] = gpuRow{
-			g.Name, g.Vendor, known(g.Memory), known(g.Bandwidth),
-			densePeaks{known(g.Flops.BF16), known(g.Flops.FP8), known(g.Flops.FP4), known(g.Flops.INT8)},
-			g.Link.Kind.String(), known(g.Link.Rate), known(g.TDP), known(g.Price.USDPerHour), g.Price.Basis, g.Price.Date, g.Source, g.Notes,
-		}
+func listGPUs(catalog *model.Catalog) listing[model.Hardware] {
+	return listing[model.Hardware]{
+		catalog.GPUs(), func(g model.Hardware) string { return g.Name + " " + g.Vendor }, catalog.GPU,
+		func(g model.Hardware) any {
+			return gpuRow{
+				g.Name, g.Vendor, known(g.Memory), known(g.Bandwidth),
+				densePeaks{known(g.Flops.BF16), known(g.Flops.FP8), known(g.Flops.FP4), known(g.Flops.INT8)},
+				g.Link.Kind.String(), known(g.Link.Rate), known(g.TDP), known(g.Price.USDPerHour), g.Price.Basis, g.Price.Date, g.Source, g.Notes,
+			}
+		},
+		[]report.Column{
+			{Name: "GPU"}, {Name: "memory GB", Right: true}, {Name: "bandwidth GB/s", Right: true}, {Name: "bf16 TFLOP/s", Right: true},
+			{Name: "fp8 TFLOP/s", Right: true}, {Name: "link"}, {Name: "USD/h", Right: true}, {Name: "price from", Wrap: true, Extra: true}, {Name: "source", Wrap: true, Extra: true},
+		},
+		func(g model.Hardware) []string {
+			return []string{g.Name, tenths(g.Memory, 1e9), figure(g.Bandwidth, 1e9), figure(g.Flops.BF16, 1e12),
+				figure(g.Flops.FP8, 1e12), g.Link.Kind.String(), figure(g.Price.USDPerHour, 1), g.Price.String(), g.Source}
+		},
 	}
-	return rows
 }
 
 // A modelRow is a model in JSON.
@@ -145,14 +157,24 @@ type modelRow struct {
 	Notes         string   `json:"notes,omitempty"`
 }
 
-func modelRows(models []model.Arch) []modelRow {
-	rows := make([]modelRow, len(models))
-	for i, m := range models {
-		total, active := m.Params()
-		rows[i] = modelRow{m.Name, m.Repo, known(total), known(active), m.Layers, m.Hidden, m.Attention.Heads, m.Attention.KVHeads,
-			known(m.KVBytesPerToken(model.KVAuto)), m.MaxPosition, m.Source, m.Notes}
+func listModels(catalog *model.Catalog) listing[model.Arch] {
+	return listing[model.Arch]{
+		catalog.Models(), func(m model.Arch) string { return m.Name + " " + m.Repo }, catalog.Model,
+		func(m model.Arch) any {
+			total, active := m.Params()
+			return modelRow{m.Name, m.Repo, known(total), known(active), m.Layers, m.Hidden, m.Attention.Heads, m.Attention.KVHeads,
+				known(m.KVBytesPerToken(model.KVAuto)), m.MaxPosition, m.Source, m.Notes}
+		},
+		[]report.Column{
+			{Name: "model"}, {Name: "parameters", Right: true}, {Name: "active", Right: true}, {Name: "layers", Right: true}, {Name: "hidden", Right: true},
+			{Name: "attention"}, {Name: "KV bytes/token", Right: true}, {Name: "longest", Right: true}, {Name: "Hugging Face id", Extra: true},
+		},
+		func(m model.Arch) []string {
+			total, active := m.Params()
+			return []string{m.Name, billions(total), billions(active), fmt.Sprint(m.Layers), fmt.Sprint(m.Hidden),
+				fmt.Sprintf("%d/%d heads", m.Attention.Heads, m.Attention.KVHeads), figure(m.KVBytesPerToken(model.KVAuto), 1), fmt.Sprint(m.MaxPosition), m.Repo}
+		},
 	}
-	return rows
 }
 
 // known is nil for a figure that is not.
@@ -175,31 +197,6 @@ func figure(x, unit float64) string {
 // eight digits in powers of ten.
 func tenths(x, unit float64) string { return figure(math.Round(x/unit*10)/10, 1) }
 
-func gpuTable(gpus []model.Hardware) report.Table {
-	t := report.Table{Columns: []report.Column{
-		{Name: "GPU"}, {Name: "memory GB", Right: true}, {Name: "bandwidth GB/s", Right: true}, {Name: "bf16 TFLOP/s", Right: true},
-		{Name: "fp8 TFLOP/s", Right: true}, {Name: "link"}, {Name: "USD/h", Right: true}, {Name: "price from", Wrap: true, Extra: true}, {Name: "source", Wrap: true, Extra: true},
-	}}
-	for _, g := range gpus {
-		t.Rows = append(t.Rows, cells(g.Name, tenths(g.Memory, 1e9), figure(g.Bandwidth, 1e9), figure(g.Flops.BF16, 1e12),
-			figure(g.Flops.FP8, 1e12), g.Link.Kind.String(), figure(g.Price.USDPerHour, 1), g.Price.String(), g.Source))
-	}
-	return t
-}
-
-func modelTable(models []model.Arch) report.Table {
-	t := report.Table{Columns: []report.Column{
-		{Name: "model"}, {Name: "parameters", Right: true}, {Name: "active", Right: true}, {Name: "layers", Right: true}, {Name: "hidden", Right: true},
-		{Name: "attention"}, {Name: "KV bytes/token", Right: true}, {Name: "longest", Right: true}, {Name: "Hugging Face id", Extra: true},
-	}}
-	for _, m := range models {
-		total, active := m.Params()
-		t.Rows = append(t.Rows, cells(m.Name, billions(total), billions(active), fmt.Sprint(m.Layers), fmt.Sprint(m.Hidden),
-			fmt.Sprintf("%d/%d heads", m.Attention.Heads, m.Attention.KVHeads), figure(m.KVBytesPerToken(model.KVAuto), 1), fmt.Sprint(m.MaxPosition), m.Repo))
-	}
-	return t
-}
-
 // workloadRows are the traffic classes.
 func workloadRows() []workload.Shape {
 	var rows []workload.Shape
@@ -211,12 +208,12 @@ func workloadRows() []workload.Shape {
 	return rows
 }
 
-func workloadTable(rows []workload.Shape) report.Table {
-	t := report.Table{Columns: []report.Column{{Name: "class"}, {Name: "prompt tokens", Wrap: true}, {Name: "answer tokens", Wrap: true}}}
-	for _, s := range rows {
-		t.Rows = append(t.Rows, cells(s.Name, s.Prompt.Words(), s.Output.Words()))
+func listWorkloads() listing[workload.Shape] {
+	return listing[workload.Shape]{
+		workloadRows(), func(s workload.Shape) string { return s.Name }, workload.Class, nil,
+		[]report.Column{{Name: "class"}, {Name: "prompt tokens", Wrap: true}, {Name: "answer tokens", Wrap: true}},
+		func(s workload.Shape) []string { return []string{s.Name, s.Prompt.Words(), s.Output.Words()} },
 	}
-	return t
 }
 
 func billions(n float64) string {
@@ -224,10 +221,6 @@ func billions(n float64) string {
 		return ""
 	}
 	return strconv.FormatFloat(n/1e9, 'f', 1, 64) + "B"
-}
-
-func cells(texts ...string) []report.Cell {
-	return list.Map(texts, func(s string) report.Cell { return report.Cell{Text: s} })
 }
 
 // An engineRow is a kind of engine in JSON, with what planner can do with it.
@@ -283,11 +276,13 @@ func engineNamed(kind string) (engineRow, error) {
 	return engineRow{}, fmt.Errorf("unknown engine %q; allowed: %s", kind, strings.Join(kinds, ", "))
 }
 
-func engineTable(rows []engineRow) report.Table {
-	t := report.Table{Columns: []report.Column{{Name: "kind"}, {Name: "versions", Wrap: true}, {Name: "program", Wrap: true}, {Name: "model", Wrap: true},
-		{Name: "knobs that it lacks", Wrap: true}, {Name: "source", Wrap: true, Extra: true}}}
-	for _, e := range rows {
-		t.Rows = append(t.Rows, cells(e.Kind, e.Versions, strings.Join(e.Program, " "), e.Model, strings.Join(e.Without, ", "), e.Source))
+func listEngines() listing[engineRow] {
+	return listing[engineRow]{
+		engineRows(), func(e engineRow) string { return e.Kind }, engineNamed, nil,
+		[]report.Column{{Name: "kind"}, {Name: "versions", Wrap: true}, {Name: "program", Wrap: true}, {Name: "model", Wrap: true},
+			{Name: "knobs that it lacks", Wrap: true}, {Name: "source", Wrap: true, Extra: true}},
+		func(e engineRow) []string {
+			return []string{e.Kind, e.Versions, strings.Join(e.Program, " "), e.Model, strings.Join(e.Without, ", "), e.Source}
+		},
 	}
-	return t
 }

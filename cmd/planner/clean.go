@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -93,24 +92,15 @@ func install(path string) error {
 	if err != nil {
 		return err
 	}
-	program, err := os.Open(self)
-	if err != nil {
-		return err
+	program, err := os.ReadFile(self)
+	if err == nil {
+		err = sweep.Folder{Path: filepath.Dir(path)}.Write(filepath.Base(path), program)
 	}
-	defer program.Close()
-	beside, err := os.CreateTemp(filepath.Dir(path), ".planner-")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(beside.Name())
-	if _, err = io.Copy(beside, program); err == nil {
-		err = beside.Chmod(0o755)
-	}
-	if closed := beside.Close(); err == nil {
-		err = closed
+	if err == nil {
+		err = os.Chmod(path, 0o755)
 	}
 	if err != nil {
 		return fmt.Errorf("install %s: %w", path, err)
 	}
-	return os.Rename(beside.Name(), path)
+	return nil
 }

@@ -30,11 +30,7 @@ func (p *program) configure(c *cli.Context, path, command string) (*config.Confi
 		return nil, err
 	}
 	cfg.Run = config.Call{} // of the run that a copied configuration comes from
-	if !c.Bool("quiet") {
-		for _, w := range cfg.Warnings {
-			fmt.Fprintln(p.stderr, "planner: warning:", w)
-		}
-	}
+	p.warn(c, cfg.Warnings)
 	return cfg, nil
 }
 

@@ -21,7 +21,7 @@ func sweepExperiment() experiment {
 			"The lists of the configuration (knobs, GPUs, tensor_parallel) are crossed, or varied one at a time from the\n" +
 			"first of each. Where prompts share prefixes, a cold and a warm prefix cache are trials of their own.",
 		config: configFlags(), own: sweepFlags(),
-		study: sweepStudy, dry: (*program).drySweep, kept: true, csv: "sweep.csv", demanding: true,
+		study: sweepStudy, dry: (*program).drySweep, kept: true, csv: "sweep.csv",
 	}
 }
 
@@ -67,7 +67,7 @@ func sweepStudy(p *program, r *run) (sweep.Study, error) {
 			return nil, err
 		}
 	}
-	return study(p, r, func() (sweep.Study, error) { return asStudy(design.NewSweep(r.cfg, r.ground, s)) })
+	return study(p, r, func(cfg *config.Config, on sweep.Ground) (*design.Sweep, error) { return design.NewSweep(cfg, on, s) })
 }
 
 // probeExperiment tells the constants of the simulated engine from a real one.
@@ -101,7 +101,9 @@ func probeStudy(p *program, r *run) (sweep.Study, error) {
 	if r.started.IsZero() {
 		spec.Date = ""
 	}
-	return study(p, r, func() (sweep.Study, error) { return asStudy(design.NewProbe(r.cfg, r.ground, spec)) })
+	return study(p, r, func(cfg *config.Config, on sweep.Ground) (*design.Probe, error) {
+		return design.NewProbe(cfg, on, spec)
+	})
 }
 
 func probeSpec(f *flagReader) (design.ProbeSpec, error) {

@@ -33,11 +33,8 @@ func (p *program) doctorCommand() *cli.Command {
 func (p *program) doctor(c *cli.Context) error {
 	var cfg *config.Config
 	if c.Args().Present() {
-		path, err := onePositional(c, "configuration")
-		if err != nil {
-			return err
-		}
-		if cfg, err = p.configure(c, path, "doctor"); err != nil {
+		var err error
+		if cfg, _, err = p.begin(c); err != nil {
 			return err
 		}
 	}
@@ -46,17 +43,12 @@ func (p *program) doctor(c *cli.Context) error {
 		return context.Cause(c.Context)
 	}
 	bad := slices.ContainsFunc(checks, func(x doctor.Check) bool { return x.State == doctor.Problem })
-	var err error
-	if c.Bool("json") {
-		err = p.printJSON(struct {
-			OK     bool           `json:"ok"`
-			Checks []doctor.Check `json:"checks"`
-		}{!bad, checks})
-	} else {
-		err = p.print(report.Doctor(checks))
+	told := struct {
+		OK     bool           `json:"ok"`
+		Checks []doctor.Check `json:"checks"`
+	}{!bad, checks}
+	if err := p.answer(c, told, report.Doctor(checks)); err != nil || !bad {
+		return err
 	}
-	if err == nil && bad {
-		err = exitStatus(exitFailed)
-	}
-	return err
+	return exitStatus(exitFailed)
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"planner/internal/config"
+	"planner/internal/list"
 	"planner/internal/report"
 	"planner/plan/decide"
 	"planner/sweep"
@@ -26,10 +28,8 @@ type experiment struct {
 	kept bool
 	// csv names the file of the run folder that takes the figures of the trials; "" for none.
 	csv string
-	// action is the command's where it takes something else than one configuration;
-	// demanding says that it cannot do without that one.
-	action    func(*program, *cli.Context) error
-	demanding bool
+	// action is the command's where it takes something else than one configuration.
+	action func(*program, *cli.Context) error
 }
 
 // experiments lists the commands that measure.
@@ -49,22 +49,15 @@ func experimentOf(command string) (experiment, bool) {
 
 // measuring are the commands that measure.
 func (p *program) measuring() []*cli.Command {
-	var commands []*cli.Command
-	for _, e := range experiments() {
-		commands = append(commands, &cli.Command{Name: e.name, Usage: e.usage, ArgsUsage: e.args, Description: e.help,
-			Flags: slices.Concat(e.own, e.config, []cli.Flag{outputFlag()}), Action: func(c *cli.Context) error {
-				if e.action != nil {
-					return e.action(p, c)
-				}
-				if e.demanding {
-					if _, err := onePositional(c, "configuration"); err != nil {
-						return err
-					}
-				}
-				return p.measure(c)
-			}})
-	}
-	return commands
+	return list.Map(experiments(), func(e experiment) *cli.Command {
+		act := e.action
+		if act == nil {
+			act = (*program).measure
+		}
+		return &cli.Command{Name: e.name, Usage: e.usage, ArgsUsage: e.args, Description: e.help,
+			Flags:  slices.Concat(e.own, e.config, []cli.Flag{outputFlag()}),
+			Action: func(c *cli.Context) error { return act(p, c) }}
+	})
 }
 
 // planExperiment is the main job.
@@ -74,7 +67,7 @@ func planExperiment() experiment {
 		help: "Example: planner plan planner.toml\n" +
 			"         planner plan planner.toml --set demand.rate=250 --json",
 		config: slices.Concat(configFlags(), []cli.Flag{certifyFlag()}), own: []cli.Flag{recordsFlag()},
-		study: decisionStudy, dry: (*program).dryDecision, kept: true, demanding: true, csv: report.TrialsSheet + ".csv",
+		study: decisionStudy, dry: (*program).dryDecision, kept: true, csv: report.TrialsSheet + ".csv",
 	}
 }
 
@@ -92,7 +85,7 @@ func estimateExperiment() experiment {
 
 // decisionStudy searches, sizes and prices.
 func decisionStudy(p *program, r *run) (sweep.Study, error) {
-	return study(p, r, func() (sweep.Study, error) { return asStudy(decide.NewPlan(r.cfg, r.ground)) })
+	return study(p, r, decide.NewPlan)
 }
 
 // searchExperiment is the maximum rate of one set of knobs.
@@ -108,22 +101,19 @@ func searchExperiment() experiment {
 
 // rateStudy searches the maximum rate.
 func rateStudy(p *program, r *run) (sweep.Study, error) {
-	return study(p, r, func() (sweep.Study, error) { return asStudy(decide.NewRateSearch(r.cfg, r.ground)) })
+	return study(p, r, decide.NewRateSearch)
 }
 
 // study prepares the ground of a run's only configuration, and the study on it.
-func study(p *program, r *run, of func() (sweep.Study, error)) (sweep.Study, error) {
-	var err error
-	if r.ground, err = p.ground(r, r.cfg); err != nil {
-		return nil, err
-	}
-	return of()
-}
-
-// asStudy is a study of its own type, or none.
-func asStudy[S sweep.Study](s S, err error) (sweep.Study, error) {
+func study[S sweep.Study](p *program, r *run, of func(*config.Config, sweep.Ground) (S, error)) (sweep.Study, error) {
+	ground, err := p.ground(r, r.cfg)
 	if err != nil {
 		return nil, err
+	}
+	r.ground = ground
+	s, err := of(r.cfg, ground)
+	if err != nil {
+		return nil, err // and no study of its type that is nil
 	}
 	return s, nil
 }

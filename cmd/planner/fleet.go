@@ -52,16 +52,8 @@ func fleetFlags() []cli.Flag {
 }
 
 func (p *program) fleet(c *cli.Context) error {
-	path, err := onePositional(c, "configuration")
-	if err != nil {
-		return err
-	}
-	cfg, err := p.configure(c, path, fleetName)
-	if err != nil {
-		return err
-	}
-	if c.Bool("print-config") {
-		_, err := p.plain.Write(cfg.TOML())
+	cfg, done, err := p.begin(c)
+	if err != nil || done {
 		return err
 	}
 	cfg.Run = config.Call{Command: fleetName, Args: c.Args().Slice(), Flags: given(c, fleetFlags())}

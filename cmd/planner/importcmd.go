@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -33,7 +32,11 @@ func (p *program) importCommand() *cli.Command {
 
 func (p *program) importResults(c *cli.Context) error {
 	if c.Bool("list") {
-		return p.listing(c, ingest.ResultFormats(), formatTable())
+		columns := []report.Column{{Name: "format"}, {Name: "reads", Wrap: true}, {Name: "differs from what is measured here", Wrap: true, Extra: true}}
+		formats := ingest.ResultFormats()
+		return p.answer(c, formats, tableOf(columns, formats, func(f ingest.ResultFormat) []string {
+			return []string{f.Name, f.Reads, strings.Join(f.Notes, "; ")}
+		}))
 	}
 	files := c.Args().Slice()
 	if len(files) == 0 {
@@ -46,39 +49,25 @@ func (p *program) importResults(c *cli.Context) error {
 	if err != nil {
 		return usageError{err}
 	}
-	if !c.Bool("quiet") {
-		for _, w := range all.Texts {
-			fmt.Fprintln(p.stderr, "planner: warning:", w)
-		}
-	}
+	p.warn(c, all.Texts)
 	folder, err := sweep.CreateFolder(c.String("output"), sweep.About{Command: "import", Args: c.Args().Slice(), Version: version, Started: time.Now()},
 		map[string][]byte{sweep.ConfigFile: all.Note()})
 	if err != nil {
 		return usageError{err}
 	}
 	all.Folder = folder.Path
-	if err := keepImport(&folder, all); err != nil {
+	doc := report.Imported(folder.Path, all.Points)
+	if err := keepImport(&folder, all, doc); err != nil {
 		return err
 	}
-	if c.Bool("json") {
-		return p.printJSON(all)
-	}
-	return p.print(report.Imported(folder.Path, all.Points))
+	return p.answer(c, all, doc)
 }
 
 // keepImport puts the load points into the journal of a run, and their report beside it.
-func keepImport(folder *sweep.Folder, all *ingest.Import) error {
+func keepImport(folder *sweep.Folder, all *ingest.Import, doc report.Document) error {
 	if err := folder.WriteJournal(all.Points); err != nil {
 		return err
 	}
 	r := run{cfg: &config.Config{}, folder: folder}
-	return r.keep(sweep.Answer{State: sweep.Done, Value: all.Points}, report.Imported(folder.Path, all.Points), false)
-}
-
-func formatTable() report.Table {
-	t := report.Table{Columns: []report.Column{{Name: "format"}, {Name: "reads", Wrap: true}, {Name: "differs from what is measured here", Wrap: true, Extra: true}}}
-	for _, f := range ingest.ResultFormats() {
-		t.Rows = append(t.Rows, cells(f.Name, f.Reads, strings.Join(f.Notes, "; ")))
-	}
-	return t
+	return r.keep(sweep.Answer{State: sweep.Done, Value: all.Points}, doc, false)
 }

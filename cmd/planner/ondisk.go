@@ -151,10 +151,10 @@ func (p *program) planAgain(c *cli.Context, trials []measure.Measurement) (*repl
 // the latter.
 func readResults(paths []string, m *decide.Measured) (all []measure.Measurement, err error) {
 	for _, path := range paths {
-		folder, _, err := sweep.OpenFolder(path)
+		folder, _, err := openFolder(path)
 		if info, errStat := os.Stat(path); errStat == nil && info.IsDir() && !errors.Is(err, fs.ErrNotExist) {
 			if err != nil {
-				return nil, usageError{err}
+				return nil, err
 			}
 			trials, err := sweep.ReadJournal(folder.File(sweep.JournalFile))
 			if err != nil {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 
+	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
 	"planner/internal/report"
@@ -15,6 +16,24 @@ import (
 func (p *program) print(d report.Document) error {
 	_, err := p.stdout.Write(report.Text(d, p.width(), p.colors()))
 	return err
+}
+
+// answer writes an answer as the command line asks for it: as JSON, or as a document.
+func (p *program) answer(c *cli.Context, value any, doc report.Document) error {
+	if c.Bool("json") {
+		return p.printJSON(value)
+	}
+	return p.print(doc)
+}
+
+// warn says lines on standard error, unless they are not wanted.
+func (p *program) warn(c *cli.Context, lines []string) {
+	if c.Bool("quiet") {
+		return
+	}
+	for _, line := range lines {
+		fmt.Fprintln(p.stderr, "planner: warning:", line)
+	}
 }
 
 // printJSON writes one JSON document.

@@ -72,9 +72,9 @@ func pointStudy(p *program, r *run) (sweep.Study, error) {
 		_, output := r.cfg.Workload.MeanTokens()
 		t.Cooldown = min(t.Objective.Horizon(int(output)), t.Window, time.Minute)
 	}
-	return study(p, r, func() (sweep.Study, error) {
-		if r.ground.Virtual {
-			if _, err := r.ground.Predict.Engine(t.Knobs); err != nil {
+	return study(p, r, func(_ *config.Config, on sweep.Ground) (sweep.Study, error) {
+		if on.Virtual {
+			if _, err := on.Predict.Engine(t.Knobs); err != nil {
 				return nil, err
 			}
 		}

@@ -52,17 +52,16 @@ type run struct {
 // secondConfig is the configuration of a comparison's other side in a run folder.
 const secondConfig = "config-b.toml"
 
-// begin reads the configuration of a command with at most one file, and notes in it
-// how the command was called. When the user only wants to see the configuration, begin
-// prints it and is done.
-func (p *program) begin(c *cli.Context, command string) (cfg *config.Config, done bool, err error) {
+// begin reads the configuration of a command with at most one file. When the user only
+// wants to see the configuration, begin prints it and is done.
+func (p *program) begin(c *cli.Context) (cfg *config.Config, done bool, err error) {
 	path := ""
-	if c.Args().Present() {
+	if c.Args().Present() || c.Command.ArgsUsage == "CONFIG" {
 		if path, err = onePositional(c, "configuration"); err != nil {
 			return nil, false, err
 		}
 	}
-	cfg, err = p.configure(c, path, command)
+	cfg, err = p.configure(c, path, c.Command.Name)
 	if err != nil {
 		return nil, false, err
 	}
@@ -75,7 +74,7 @@ func (p *program) begin(c *cli.Context, command string) (cfg *config.Config, don
 
 // measure is the action of every command that measures.
 func (p *program) measure(c *cli.Context) error {
-	cfg, done, err := p.begin(c, c.Command.Name)
+	cfg, done, err := p.begin(c)
 	if err != nil || done {
 		return err
 	}
@@ -90,11 +89,7 @@ func (p *program) start(c *cli.Context, r *run) error {
 	if err := p.prepare(r); err != nil {
 		return err
 	}
-	if !c.Bool("quiet") {
-		for _, line := range r.dropped {
-			fmt.Fprintln(p.stderr, "planner: warning:", line)
-		}
-	}
+	p.warn(c, r.dropped)
 	if c.Bool("dry-run") {
 		return errors.Join(e.dry(p, c.Context, r), p.dryJobs(r))
 	}

@@ -162,7 +162,7 @@ func longestContext(engine *sweep.Simulated, k measure.Knobs, own int) int {
 
 // modelledServer answers as the configured engine would.
 func (p *program) modelledServer(c *cli.Context, s *serve.Simulator) (done bool, err error) {
-	cfg, done, err := p.begin(c, "serve-sim")
+	cfg, done, err := p.begin(c)
 	if err != nil || done {
 		return true, err
 	}

@@ -119,10 +119,7 @@ func (p *program) traceOutput(c *cli.Context, from string, t *ingest.Trace) erro
 		}
 	}
 	t.Describe()
-	if c.Bool("json") {
-		return p.printJSON(t)
-	}
-	return p.print(report.Trace(t))
+	return p.answer(c, t, report.Trace(t))
 }
 
 // traceLengths describes a file that holds lengths and no arrivals, and writes
