@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"math"
+	"sort"
 
 	"gonum.org/v1/gonum/mathext"
 )
@@ -87,19 +88,7 @@ func divideUp(a, b int) int { return (a + b - 1) / b }
 // instancesFor is the smallest number of instances of which, each up with
 // probability up, at least need are up with probability target.
 func instancesFor(need int, up, target float64) int {
-	enough := func(n int) bool { return atLeast(need, n, up) >= target }
-	low, high := need-1, need
-	for !enough(high) {
-		low, high = high, high+max(1, 2*(high-need))
-	}
-	for high-low > 1 {
-		if mid := low + (high-low)/2; enough(mid) {
-			high = mid
-		} else {
-			low = mid
-		}
-	}
-	return high
+	return need + sort.Search(mostInstances, func(more int) bool { return atLeast(need, need+more, up) >= target })
 }
 
 // atLeast is P(Bin(n, p) >= k) = I_p(k, n-k+1), the regularised incomplete beta

@@ -9,3 +9,13 @@ func Map[T, U any](items []T, f func(T) U) []U {
 	}
 	return out
 }
+
+// Count is the number of items for which something is true.
+func Count[T any](items []T, is func(T) bool) (n int) {
+	for _, item := range items {
+		if is(item) {
+			n++
+		}
+	}
+	return n
+}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	gonum "gonum.org/v1/gonum/stat"
+
 	"planner/internal/stat"
 	"planner/sweep/measure"
 )
@@ -66,23 +68,9 @@ func dispersionOf(runs [][]measure.Count, level float64) (stat.Dispersion, bool)
 		return stat.Dispersion{}, false
 	}
 	gamma := stat.Growth
-	mx, my, sxx, sxy := moments(x, y, weight)
 	if slices.Max(x)-slices.Min(x) > math.Ln2 {
-		gamma = min(max(sxy/sxx, 0.2), 1.5)
+		_, slope := gonum.LinearRegression(x, y, weight, false)
+		gamma = min(max(slope, 0.2), 1.5)
 	}
-	return stat.Dispersion{At: math.Exp(my - gamma*mx), Level: level, Gamma: gamma}, true
-}
-
-// moments are the weighted means of x and y and their second moments.
-func moments(x, y, weight []float64) (mx, my, sxx, sxy float64) {
-	total := 0.0
-	for i, w := range weight {
-		mx, my, total = mx+w*x[i], my+w*y[i], total+w
-	}
-	mx, my = mx/total, my/total
-	for i, w := range weight {
-		sxx += w * (x[i] - mx) * (x[i] - mx)
-		sxy += w * (x[i] - mx) * (y[i] - my)
-	}
-	return mx, my, sxx, sxy
+	return stat.Dispersion{At: math.Exp(gonum.Mean(y, weight) - gamma*gonum.Mean(x, weight)), Level: level, Gamma: gamma}, true
 }

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -173,14 +174,26 @@ func (d *Decision) settling(k measure.Knobs, rate float64) (settling, course tim
 // server kept up with, whose rate comes nearest to a rate from below; 0 if there is
 // none.
 func (d *Decision) meanLatency(k measure.Knobs, rate float64) time.Duration {
-	nearest, latency := 0.0, time.Duration(0)
-	for i := range d.Seen {
-		m := &d.Seen[i]
-		if m.Trial.Knobs == k && keptUp(m) && m.Trial.Rate <= rate && m.Trial.Rate > nearest && m.E2E.Mean > 0 {
-			nearest, latency = m.Trial.Rate, m.E2E.Mean
+	m := nearest(d.Seen, rate, func(m *measure.Measurement) bool {
+		return m.Trial.Knobs == k && keptUp(m) && m.Trial.Rate <= rate && m.E2E.Mean > 0
+	})
+	if m == nil {
+		return 0
+	}
+	return m.E2E.Mean
+}
+
+// nearest is that of the trials of open load for which something is true whose rate is
+// nearest to a rate by their ratio, the first of several; nil where there is none.
+func nearest(trials []measure.Measurement, rate float64, is func(*measure.Measurement) bool) (found *measure.Measurement) {
+	least := math.Inf(1)
+	for i := range trials {
+		m := &trials[i]
+		if off := math.Abs(math.Log(m.Trial.Rate / rate)); m.Trial.Rate > 0 && is(m) && off < least {
+			found, least = m, off
 		}
 	}
-	return latency
+	return found
 }
 
 // keptUp reports whether the server kept up with a trial of open load.

@@ -129,17 +129,9 @@ func unlimitedWait(s *searches, k measure.Knobs, e search.Estimate, load float64
 	if s.cfg.Objective.Throughput || slices.ContainsFunc(s.cfg.Objective.Bounds, measure.Bound.Waits) {
 		return nil
 	}
-	var best *measure.Measurement
-	nearest := math.Inf(1)
-	for i := range s.Seen {
-		m := &s.Seen[i]
-		if m.Trial.Knobs != k || !m.Valid || !keptUp(m) || !(m.Trial.Rate > 0) || m.Trial.Rate > e.Safe {
-			continue
-		}
-		if d := math.Abs(math.Log(m.Trial.Rate / load)); d < nearest {
-			nearest, best = d, m
-		}
-	}
+	best := nearest(s.Seen, load, func(m *measure.Measurement) bool {
+		return m.Trial.Knobs == k && m.Valid && keptUp(m) && m.Trial.Rate <= e.Safe
+	})
 	if best == nil {
 		return nil
 	}
@@ -191,18 +183,11 @@ func slowerBecause(small, big *plan.Offer, trials []measure.Measurement) note.No
 // sharesNear is how the engine spent its time in the offer's trial nearest to
 // its maximum rate; nil if no trial tells.
 func sharesNear(trials []measure.Measurement, o *plan.Offer) *measure.TimeShares {
-	var best *measure.TimeShares
-	nearest := math.Inf(1)
-	for i := range trials {
-		m := &trials[i]
-		if m.Trial.Knobs != o.Knobs || m.Server.Time == nil || m.Trial.Rate <= 0 {
-			continue
-		}
-		if d := math.Abs(math.Log(m.Trial.Rate / o.Rate.Value)); d < nearest {
-			nearest, best = d, m.Server.Time
-		}
+	m := nearest(trials, o.Rate.Value, func(m *measure.Measurement) bool { return m.Trial.Knobs == o.Knobs && m.Server.Time != nil })
+	if m == nil {
+		return nil
 	}
-	return best
+	return m.Server.Time
 }
 
 // untrusted warns of trials of the knobs that could not be trusted, such as

@@ -39,7 +39,7 @@ func Rates(trials []measure.Measurement, ref Reference) []Setting {
 	for i := range trials {
 		m := &trials[i]
 		k := m.Trial.Knobs
-		if m.Rejected.Text != "" || !m.Valid || m.Trial.Rate <= 0 || k == ref.Knobs || kind(k) != kind(ref.Knobs) {
+		if m.Rejected.Text != "" || !m.Valid || m.Trial.Rate <= 0 || k == ref.Knobs || k.Kind() != ref.Knobs.Kind() {
 			continue
 		}
 		if nearest[k] == nil {
@@ -52,17 +52,6 @@ func Rates(trials []measure.Measurement, ref Reference) []Setting {
 	for _, k := range order {
 		if rate, ok := ref.carried(nearest[k]); ok {
 			out = append(out, Setting{k, rate})
-		}
-	}
-	return out
-}
-
-// kind is what of a set is no knob of the engine but the instance itself.
-func kind(k measure.Knobs) measure.Knobs {
-	var out measure.Knobs
-	for _, n := range measure.KnobTable {
-		if n.Placement {
-			n.Copy(&out, k)
 		}
 	}
 	return out

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/sweep/measure"
 )
@@ -91,24 +92,12 @@ func Failed(items []Item) []string {
 
 // Count is how many items are in a state.
 func Count(items []Item, s State) int {
-	n := 0
-	for _, i := range items {
-		if i.State == s {
-			n++
-		}
-	}
-	return n
+	return list.Count(items, func(i Item) bool { return i.State == s })
 }
 
 // share is the share of trials for which something holds, 0 of none.
 func share(trials []*measure.Measurement, holds func(*measure.Measurement) bool) float64 {
-	n := 0
-	for _, m := range trials {
-		if holds(m) {
-			n++
-		}
-	}
-	return float64(n) / float64(max(len(trials), 1))
+	return float64(list.Count(trials, holds)) / float64(max(len(trials), 1))
 }
 
 // noted is the first note of some kinds, by trials: "" where none has one, and the share

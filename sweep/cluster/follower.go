@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"planner/internal/list"
 	"planner/sweep"
 	"planner/sweep/measure"
 )
@@ -193,13 +194,8 @@ func jobOf(p *part, all []Status) *Status {
 }
 
 // active counts the parts that have a job.
-func (f *Follower) active() (n int) {
-	for _, p := range f.parts {
-		if p.job != nil {
-			n++
-		}
-	}
-	return n
+func (f *Follower) active() int {
+	return list.Count(f.parts, func(p *part) bool { return p.job != nil })
 }
 
 // remark says once that the scheduler does not answer.

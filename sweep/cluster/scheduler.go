@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"planner/internal/config"
+	"planner/internal/list"
 	"planner/sweep"
 )
 
@@ -144,11 +145,5 @@ func oneLine(text string) string {
 // Active counts the jobs of a run that have not ended.
 func Active(ctx context.Context, s Scheduler, run string) (int, error) {
 	jobs, err := s.List(ctx, run)
-	n := 0
-	for _, j := range jobs {
-		if j.active() {
-			n++
-		}
-	}
-	return n, err
+	return list.Count(jobs, func(j Status) bool { return j.active() }), err
 }

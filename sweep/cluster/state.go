@@ -2,10 +2,8 @@ package cluster
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 
-	"planner/internal/wire"
 	"planner/sweep"
 )
 
@@ -21,15 +19,9 @@ type state struct {
 // RunName is the name of a run at its scheduler, and of that; empty where nothing was
 // submitted.
 func RunName(f sweep.Folder) (launcher, run string, err error) {
-	data, err := f.Read(stateFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", "", nil
-	} else if err != nil {
-		return "", "", err
-	}
 	var s state
-	if err := wire.Unmarshal(data, &s); err != nil {
-		return "", "", fmt.Errorf("%s: %w", f.File(stateFile), err)
+	if err := f.ReadJSON(stateFile, &s); !errors.Is(err, fs.ErrNotExist) {
+		return s.Launcher, s.Run, err
 	}
-	return s.Launcher, s.Run, nil
+	return "", "", nil
 }

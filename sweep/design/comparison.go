@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/sweep"
 	"planner/sweep/measure"
@@ -139,12 +140,7 @@ func CompareRuns(a, b RunTrials, t Terms) (sweep.Answer, error) {
 
 // seedDoubt says when pairs were not of the same requests.
 func seedDoubt(pairs []pairing) note.Notes {
-	other := 0
-	for _, x := range pairs {
-		if x.a.Trial.Seed != x.b.Trial.Seed {
-			other++
-		}
-	}
+	other := list.Count(pairs, func(x pairing) bool { return x.a.Trial.Seed != x.b.Trial.Seed })
 	if other == 0 {
 		return nil
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	gonum "gonum.org/v1/gonum/stat"
+
 	"planner/internal/note"
 	"planner/internal/stat"
 	"planner/sweep/measure"
@@ -90,7 +92,7 @@ func contrastAll(pairs []pairing, t Terms) []Contrast {
 		d := stat.PairedT(differences, t.Confidence)
 		r := stat.PairedT(ratios, t.Confidence)
 		c := Contrast{Figure: f.name, Label: f.label, Relative: Difference{math.Expm1(r.Value), math.Expm1(r.Low), math.Expm1(r.High)}, P: r.P}
-		c.A, c.B, c.Pairs = mean(a), mean(b), len(a)
+		c.A, c.B, c.Pairs = gonum.Mean(a, nil), gonum.Mean(b, nil), len(a)
 		c.Difference = Difference{d.Value, d.Low, d.High}
 		all = append(all, c)
 	}
@@ -139,14 +141,6 @@ func judge(all []Contrast, t Terms) {
 			c.Judgement = Worse
 		}
 	}
-}
-
-func mean(x []float64) float64 {
-	sum := 0.0
-	for _, v := range x {
-		sum += v
-	}
-	return sum / float64(len(x))
 }
 
 // matched pairs the measurements of two runs that had the same load: the same

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/sweep/measure"
 )
@@ -44,12 +45,7 @@ func ReadFiles(paths []string) (*Import, error) {
 			return nil, err
 		}
 	}
-	closed := 0
-	for i := range all.Points {
-		if all.Points[i].Trial.Closed() {
-			closed++
-		}
-	}
+	closed := list.Count(all.Points, func(m measure.Measurement) bool { return m.Trial.Closed() })
 	if open := len(all.Points) - closed; open > 0 && closed > 0 {
 		all.Warnings.Add(note.OpenAndClosed, open, closed)
 	}

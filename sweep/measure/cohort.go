@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"planner/internal/list"
 )
 
 // cohort is the part of a trial that is measured: the requests due in the
@@ -93,6 +95,9 @@ func (c *cohort) span() (from, to time.Duration) {
 	}
 	return from, to
 }
+
+// count is how many of the requests something is true for.
+func (c *cohort) count(is func(*Record) bool) int { return list.Count(c.records, is) }
 
 // length is the length of the window in seconds.
 func (c *cohort) length() float64 { return (c.to - c.from).Seconds() }

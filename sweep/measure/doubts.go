@@ -34,7 +34,7 @@ func (c *cohort) doubts(m *Measurement, said note.Notes) note.Notes {
 	if n := m.Failures[Dropped.String()]; n > 0 {
 		add(note.RequestsDropped, n, m.Requests)
 	}
-	if n := c.unsent(); n > 0 {
+	if n := c.count(func(r *Record) bool { return r.Outcome == InFlight && r.Sent < 0 && c.end-r.Due > time.Second }); n > 0 {
 		add(note.RequestsUnsent, n)
 	}
 	if !said.Has(note.ClientLate) {
@@ -47,18 +47,6 @@ func (c *cohort) doubts(m *Measurement, said note.Notes) note.Notes {
 		add(note.NotStationary, inFlight, law)
 	}
 	return out
-}
-
-// unsent counts requests that should have left a second before the end and did
-// not.
-func (c *cohort) unsent() int {
-	n := 0
-	for _, r := range c.records {
-		if r.Outcome == InFlight && r.Sent < 0 && c.end-r.Due > time.Second {
-			n++
-		}
-	}
-	return n
 }
 
 // lagDoubt tells whether the client was late by an amount that matters.
@@ -107,17 +95,14 @@ func (c *cohort) littlesLaw() (inFlight, law float64, ok bool) {
 		return 0, 0, true
 	}
 	inFlight = c.inFlight(c.from, 1)[0]
-	cubes, open := 0.0, 0
+	if float64(c.count((*Record).open)) > censoredShare*float64(len(c.records)) {
+		return 0, 0, true
+	}
+	cubes := 0.0
 	for _, r := range c.records {
-		if r.Outcome == InFlight {
-			open++
-		}
 		s := (c.left(r) - r.Due).Seconds()
 		law += s
 		cubes += s * s * s
-	}
-	if float64(open) > censoredShare*float64(len(c.records)) {
-		return 0, 0, true
 	}
 	noise := math.Sqrt(2.0/3*cubes/c.length()) / c.length()
 	law /= c.length()

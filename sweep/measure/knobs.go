@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"planner/internal/list"
 )
 
 // Knobs are the settings of one server instance that a sweep varies or pins.
@@ -224,13 +226,7 @@ func (k Knobs) Describe() string {
 
 // Differences counts the knobs in which two sets differ.
 func (k Knobs) Differences(o Knobs) int {
-	count := 0
-	for _, n := range KnobTable {
-		if n.get(k) != n.get(o) {
-			count++
-		}
-	}
-	return count
+	return list.Count(KnobTable, func(n Knob) bool { return n.get(k) != n.get(o) })
 }
 
 // Or fills what is left to the engine with the values of another set.

@@ -139,6 +139,9 @@ func (r *Record) TPOT() (time.Duration, bool) {
 	return (r.Last - r.First) / time.Duration(r.Output-1), true
 }
 
+// open reports whether nobody has seen a request end.
+func (r *Record) open() bool { return r.Outcome == InFlight }
+
 // failed reports whether a request ended otherwise than well.
 func (r *Record) failed() bool { return r.Outcome != OK && r.Outcome != InFlight }
 

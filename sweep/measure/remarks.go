@@ -99,13 +99,7 @@ func (m *Measurement) unresolved() note.Notes {
 // does not resolve, requests that are not in them, and overload.
 func (m *Measurement) remarks(c *cohort) note.Notes {
 	out := m.unresolved()
-	open := 0
-	for _, r := range c.records {
-		if r.Outcome == InFlight {
-			open++
-		}
-	}
-	if open > 0 {
+	if open := c.count((*Record).open); open > 0 {
 		out = append(out, note.New(note.RequestsOpen, open, m.Requests))
 	}
 	if m.Failed > 0 {

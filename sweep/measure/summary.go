@@ -62,26 +62,29 @@ func (s *Summary) quantiles() [5]quantile {
 // Stat returns a statistic by its quantile, 0 for the mean; Unresolved for one
 // that a Summary does not hold.
 func (s *Summary) Stat(quantile float64) time.Duration {
-	if quantile == 0 {
-		return s.Mean
-	}
-	for _, d := range s.quantiles() {
-		if d.q == quantile {
-			return *d.value
-		}
+	if d := s.at(quantile); d != nil {
+		return *d
 	}
 	return Unresolved
 }
 
+// at is the place of a statistic; nil for one that a Summary does not hold.
+func (s *Summary) at(quantile float64) *time.Duration {
+	if quantile == 0 {
+		return &s.Mean
+	}
+	for _, d := range s.quantiles() {
+		if d.q == quantile {
+			return d.value
+		}
+	}
+	return nil
+}
+
 // Set sets a statistic by its quantile, 0 for the mean.
 func (s *Summary) Set(quantile float64, d time.Duration) {
-	if quantile == 0 {
-		s.Mean = d
-	}
-	for _, x := range s.quantiles() {
-		if x.q == quantile {
-			*x.value = d
-		}
+	if at := s.at(quantile); at != nil {
+		*at = d
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"planner/internal/list"
 	"planner/internal/wire"
 )
 
@@ -178,17 +179,10 @@ func DescribeLengths(prompts, outputs []int) Description {
 	d := Describe(nil)
 	d.Requests = len(prompts)
 	if len(prompts) > 0 && len(outputs) > 0 {
-		d.Prompt, d.Output = summarizeLengths(floats(prompts)), summarizeLengths(floats(outputs))
+		float := func(n int) float64 { return float64(n) }
+		d.Prompt, d.Output = summarizeLengths(list.Map(prompts, float)), summarizeLengths(list.Map(outputs, float))
 	}
 	return d
-}
-
-func floats(x []int) []float64 {
-	out := make([]float64, len(x))
-	for i, v := range x {
-		out[i] = float64(v)
-	}
-	return out
 }
 
 // summarizeLengths sorts the lengths.
@@ -222,12 +216,7 @@ func prefixes(rows []TraceRow) PrefixSummary {
 		repeated += walk(seen, r)
 	}
 	s.Distinct = len(uses)
-	sharing := 0
-	for i := range rows {
-		if r := &rows[i]; len(r.Shared) > 0 && uses[r.Shared[0].Content] > 1 {
-			sharing++
-		}
-	}
+	sharing := list.Count(rows, func(r TraceRow) bool { return len(r.Shared) > 0 && uses[r.Shared[0].Content] > 1 })
 	for _, n := range uses {
 		if n > 1 {
 			s.Shared++

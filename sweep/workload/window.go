@@ -96,10 +96,7 @@ func (w *Workload) Settling(rate float64, latency time.Duration) time.Duration {
 	if w.Turns > 1 {
 		settled = w.Course(latency) + w.Think + latency
 	}
-	total := 0.0
-	for i := range w.Shapes {
-		total += w.Shapes[i].weight(len(w.Shapes))
-	}
+	total := w.weight(nil)
 	for i := range w.Shapes {
 		s := &w.Shapes[i]
 		texts := float64(s.Prefix.Groups) * float64(max(s.Prefix.Prompts, 1))

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -101,30 +102,16 @@ func (w *Workload) Names() []string {
 	if w.Arrivals == Trace {
 		return []string{w.Class}
 	}
-	names := make([]string, len(w.Shapes))
-	for i, s := range w.Shapes {
-		names[i] = s.Name
-		if s.Name == "" {
-			names[i] = w.Class
-		}
-	}
-	return names
+	return list.Map(w.Shapes, func(s Shape) string { return cmp.Or(s.Name, w.Class) })
 }
 
 // Share is the part of the requests that a class is: 1 for "", which stands for all.
 func (w *Workload) Share(class string) float64 {
-	own, total := 0.0, 0.0
-	for i := range w.Shapes {
-		weight := w.Shapes[i].weight(len(w.Shapes))
-		total += weight
-		if w.Shapes[i].Name == class {
-			own += weight
-		}
-	}
+	own := w.weight(func(s *Shape) bool { return s.Name == class })
 	if class == "" || own == 0 {
 		return 1
 	}
-	return own / total
+	return own / w.weight(nil)
 }
 
 // Longest is the largest prompt + output that a request of the workload can
@@ -166,7 +153,6 @@ func (w *Workload) MeanTokens() (prompt, output float64) {
 		n := float64(max(len(w.Replay), 1))
 		return prompt / n, output / n
 	}
-	total := 0.0
 	for _, s := range w.Shapes {
 		weight := s.weight(len(w.Shapes))
 		p, o := s.Prompt.Expected(), s.Output.Expected()
@@ -176,10 +162,10 @@ func (w *Workload) MeanTokens() (prompt, output float64) {
 		if s.Prefix.Groups > 0 {
 			p += float64(s.Prefix.Tokens)
 		}
-		total += weight
 		prompt += weight * p
 		output += weight * o
 	}
+	total := w.weight(nil)
 	return prompt / total, output / total
 }
 
@@ -187,11 +173,8 @@ func (w *Workload) MeanTokens() (prompt, output float64) {
 // shared texts of the workload, and how many of these there are: prefixes, or whole
 // prompts where these are limited too. A trace's are not counted.
 func (w *Workload) SharedText() (tokens, texts float64) {
-	total := 0.0
 	for i := range w.Shapes {
 		s := &w.Shapes[i]
-		weight := s.weight(len(w.Shapes))
-		total += weight
 		if s.Prefix.Groups == 0 || w.Arrivals == Trace {
 			continue
 		}
@@ -199,10 +182,20 @@ func (w *Workload) SharedText() (tokens, texts float64) {
 		if s.Prefix.Prompts > 0 {
 			length += s.Prompt.Expected()
 		}
-		tokens += weight * length
+		tokens += s.weight(len(w.Shapes)) * length
 		texts += float64(s.Prefix.Groups) * float64(max(s.Prefix.Prompts, 1))
 	}
-	return tokens / max(total, math.SmallestNonzeroFloat64), texts
+	return tokens / max(w.weight(nil), math.SmallestNonzeroFloat64), texts
+}
+
+// weight is that of the components for which something is true, of all for nil.
+func (w *Workload) weight(is func(*Shape) bool) (total float64) {
+	for i := range w.Shapes {
+		if s := &w.Shapes[i]; is == nil || is(s) {
+			total += s.weight(len(w.Shapes))
+		}
+	}
+	return total
 }
 
 func (s *Shape) weight(components int) float64 {
