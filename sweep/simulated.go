@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"planner/internal/note"
@@ -54,6 +55,19 @@ func (s *Simulated) Roofline(k measure.Knobs) (*model.Roofline, error) {
 	return model.NewRoofline(dep, c, s.Args(k))
 }
 
+// fitted is the step time of a deployment that fits, with its memory.
+func (s *Simulated) fitted(k measure.Knobs) (*model.Roofline, model.Memory, error) {
+	memory, err := s.Fit(k)
+	if err != nil {
+		return nil, memory, err
+	}
+	roofline, err := s.Roofline(k)
+	if err != nil {
+		err = &measure.Rejection{Knobs: k, Reason: note.ReasonOf(err)}
+	}
+	return roofline, memory, err
+}
+
 // Spread is how far the constants may be off with these knobs.
 func (s *Simulated) Spread(k measure.Knobs) model.Spread {
 	dep := s.Deployment(k)
@@ -68,13 +82,9 @@ func (s *Simulated) Spread(k measure.Knobs) model.Spread {
 // objective, by arithmetic that knows no queueing. It is an error of type
 // *[measure.Rejection] if the knobs do not run.
 func (s *Simulated) Capacity(k measure.Knobs, w *workload.Workload, objective measure.SLO) (model.Capacity, error) {
-	memory, err := s.Fit(k)
+	roofline, memory, err := s.fitted(k)
 	if err != nil {
 		return model.Capacity{}, err
-	}
-	roofline, err := s.Roofline(k)
-	if err != nil {
-		return model.Capacity{}, &measure.Rejection{Knobs: k, Reason: note.ReasonOf(err)}
 	}
 	return roofline.Capacity(MeanRequest(w), memory, targets(objective)), nil
 }
@@ -106,13 +116,9 @@ func targets(o measure.SLO) model.Targets {
 
 // Parts are what an engine is made of: its step time and its scheduling.
 func (s *Simulated) Parts(k measure.Knobs) (*model.Roofline, sim.Config, error) {
-	memory, err := s.Fit(k)
+	roofline, memory, err := s.fitted(k)
 	if err != nil {
 		return nil, sim.Config{}, err
-	}
-	roofline, err := s.Roofline(k)
-	if err != nil {
-		return nil, sim.Config{}, &measure.Rejection{Knobs: k, Reason: note.ReasonOf(err)}
 	}
 	config, err := sim.Configure(roofline, memory, k.PrefixCaching)
 	if err != nil {
@@ -147,7 +153,7 @@ func (s *Simulated) Run(ctx context.Context, t measure.Trial) (measure.Observati
 	}
 	load := sim.Load{
 		Requests: t.Schedule(), Slots: t.Concurrency, Timeout: t.Workload.Timeout,
-		Gaps: s.Gaps || boundsITL(t.Objective), GapsFrom: t.Warmup, GapsTo: t.Warmup + t.Window,
+		Gaps: s.Gaps || slices.Contains(t.Objective.Metrics(), measure.ITL), GapsFrom: t.Warmup, GapsTo: t.Warmup + t.Window,
 		Every: watchEvery,
 	}
 	if t.Closed() {
@@ -178,12 +184,3 @@ func (s *Simulated) Run(ctx context.Context, t measure.Trial) (measure.Observati
 // NewestKnown is the release of vLLM that an empty version stands for: the last
 // one whose scheduler was recorded and compared.
 const NewestKnown = "0.33.0"
-
-func boundsITL(o measure.SLO) bool {
-	for _, b := range o.Bounds {
-		if b.Metric == measure.ITL {
-			return true
-		}
-	}
-	return false
-}

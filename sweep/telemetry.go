@@ -5,6 +5,8 @@ import (
 	"math"
 	"time"
 
+	"gonum.org/v1/gonum/stat"
+
 	"planner/internal/note"
 	"planner/sweep/engine"
 	"planner/sweep/load"
@@ -116,23 +118,22 @@ const busyClient = 0.8
 // for those at the ends; the noise is three standard errors of as many as they
 // differ by.
 func (s *EngineTelemetry) compare(records []measure.Record, v load.Telemetry) {
-	n, sum, squares := 0.0, 0.0, 0.0
+	var seen []float64
 	for i := range records {
 		if r := &records[i]; r.First >= 0 && r.Sent >= 0 {
-			x := (r.First - r.Sent).Seconds()
-			n, sum, squares = n+1, sum+x, squares+x*x
+			seen = append(seen, (r.First - r.Sent).Seconds())
 		}
 	}
 	s.ClientTTFT = -1
+	n := float64(len(seen))
 	if n == 0 {
 		return
 	}
-	mean := sum / n
+	mean, spread := stat.PopMeanStdDev(seen, nil)
 	s.ClientTTFT = time.Duration(mean * float64(time.Second))
 	if s.Said.TTFT < 0 || s.Said.FirstTokens == 0 {
 		return
 	}
-	spread := math.Sqrt(max(squares/n-mean*mean, 0))
 	differ := math.Abs(n-float64(s.Said.FirstTokens)) / n
 	noise := 3 * spread / math.Sqrt(n) * math.Sqrt(min(differ, 1))
 	if differ > 0.2 {

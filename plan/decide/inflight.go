@@ -21,10 +21,8 @@ func autoscaling(p *plan.Plan, trials []measure.Measurement) *plan.Autoscaling {
 }
 
 // inFlightAt is how many requests an instance has in flight at a rate: by Little's law the
-// rate times the mean time of a request, which is interpolated between the trials at both
-// sides and beyond them is that of the last. It is nil where no trial tells.
+// rate times the mean time of a request. It is nil where no trial tells.
 func inFlightAt(trials []measure.Measurement, k measure.Knobs) func(rate float64) float64 {
-	type point struct{ rate, seconds float64 }
 	var points []point
 	for i := range trials {
 		m := &trials[i]
@@ -33,24 +31,37 @@ func inFlightAt(trials []measure.Measurement, k measure.Knobs) func(rate float64
 			points = append(points, point{m.Offered(), m.E2E.Mean.Seconds()})
 		}
 	}
-	slices.SortFunc(points, func(a, b point) int { return cmp.Compare(a.rate, b.rate) })
-	var rates, seconds []float64
+	seconds := interpolated(points)
+	if seconds == nil {
+		return nil
+	}
+	return func(rate float64) float64 { return rate * seconds(rate) }
+}
+
+// point is a figure that was measured at a rate.
+type point struct{ rate, figure float64 }
+
+// interpolated is a figure between the points at both sides of a rate, of which those at one
+// rate are averaged, and beyond them that of the last; nil without points.
+func interpolated(points []point) func(rate float64) float64 {
+	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.rate, b.rate) })
+	var rates, figures []float64
 	for i := 0; i < len(points); {
 		sum, n := 0.0, 0
 		for rate := points[i].rate; i < len(points) && points[i].rate == rate; i++ {
-			sum, n = sum+points[i].seconds, n+1
+			sum, n = sum+points[i].figure, n+1
 		}
-		rates, seconds = append(rates, points[i-1].rate), append(seconds, sum/float64(n))
+		rates, figures = append(rates, points[i-1].rate), append(figures, sum/float64(n))
 	}
 	switch len(rates) {
 	case 0:
 		return nil
 	case 1:
-		return func(rate float64) float64 { return rate * seconds[0] }
+		return func(float64) float64 { return figures[0] }
 	}
-	var mean interp.PiecewiseLinear
-	if mean.Fit(rates, seconds) != nil {
+	var line interp.PiecewiseLinear
+	if line.Fit(rates, figures) != nil {
 		return nil // not reached: the rates are in order, and differ
 	}
-	return func(rate float64) float64 { return rate * mean.Predict(rate) }
+	return line.Predict
 }

@@ -86,21 +86,22 @@ type controller interface {
 
 // start begins with so many replicas; nil where nobody decides.
 func (a *Autoscaler) start(current int, p *Policy) controller {
-	sync := a.HPA.Sync.Seconds()
+	period := a.HPA.Sync.Seconds()
+	sync := regular{period, period}
 	switch a.Kind {
 	case ByHPA:
-		return &hpaControl{newHPA(a.HPA, p.Min, p.Max, current), a.Metrics, sync}
+		return &hpaControl{newHPA(a.HPA, p.Min, p.Max, current), sync, a.Metrics}
 	case ByKEDA:
 		return &kedaControl{hpa: newHPA(a.HPA, max(p.Min, 1), p.Max, current), spec: a.KEDA, metrics: a.Metrics,
-			least: p.Min, sync: sync, poll: a.KEDA.Polling.Seconds()}
+			least: p.Min, sync: sync, poll: regular{a.KEDA.Polling.Seconds(), a.KEDA.Polling.Seconds()}}
 	case Saturation:
 		// It has looked at an idle fleet before: more replicas than the least were held by hand.
 		return &saturationControl{hpa: newHPA(a.HPA, p.Min, p.Max, p.Min), spec: a.Analyser, wanted: p.Min,
-			why: "saturation 0", sync: sync, look: a.Analyser.Interval.Seconds()}
+			why: "saturation 0", sync: sync, look: regular{a.Analyser.Interval.Seconds(), a.Analyser.Interval.Seconds()}}
 	case Schedule:
-		return &scheduleControl{entries: a.Entries, every: sync}
+		return &scheduleControl{regular{every: period}, a.Entries}
 	case Forecast:
-		return &forecastControl{spec: a.Outlook, target: a.Metrics[0].Target, every: sync}
+		return &forecastControl{regular{every: period}, a.Outlook, a.Metrics[0].Target}
 	}
 	return nil
 }
@@ -111,16 +112,15 @@ type kedaControl struct {
 	spec       KEDA
 	metrics    []Metric
 	least      int
-	sync, poll float64
+	sync, poll regular
 	active     float64 // when it was active last
 }
 
-func (k *kedaControl) at() float64 { return min(k.sync, k.poll) }
+func (k *kedaControl) at() float64 { return min(k.sync.next, k.poll.next) }
 
 func (k *kedaControl) decide(v *view) (int, string) {
 	asked, why := v.asked, ""
-	if v.now >= k.poll {
-		k.poll = v.now + k.spec.Polling.Seconds()
+	if k.poll.due(v.now) {
 		value := v.total(k.metrics[0].Name)
 		switch active := value > k.spec.Activation; {
 		case active:
@@ -132,11 +132,7 @@ func (k *kedaControl) decide(v *view) (int, string) {
 			return 0, "cooled down"
 		}
 	}
-	if v.now < k.sync {
-		return asked, why
-	}
-	k.sync = v.now + k.hpa.spec.Sync.Seconds()
-	if v.asked == 0 {
+	if !k.sync.due(v.now) || v.asked == 0 {
 		return asked, why
 	}
 	for _, m := range k.metrics {
@@ -162,23 +158,18 @@ type saturationControl struct {
 	spec       Analyser
 	level      float64 // smoothed
 	wanted     int
-	sync, look float64
+	sync, look regular
 	why        string
 }
 
-func (s *saturationControl) at() float64 { return min(s.sync, s.look) }
+func (s *saturationControl) at() float64 { return min(s.sync.next, s.look.next) }
 
 func (s *saturationControl) decide(v *view) (int, string) {
-	if v.now >= s.look {
-		s.look = v.now + s.spec.Interval.Seconds()
+	if s.look.due(v.now) {
 		raw, _ := v.fleetValue("saturation") // without requests nothing is saturated
 		s.wanted = s.analyse(raw, v.asked, v.ready)
 	}
-	if v.now < s.sync {
-		return v.asked, ""
-	}
-	s.sync = v.now + s.hpa.spec.Sync.Seconds()
-	if s.wanted == 0 || v.asked == 0 {
+	if !s.sync.due(v.now) || s.wanted == 0 || v.asked == 0 {
 		return v.asked, ""
 	}
 	return s.normalize(v.now, v.asked, averageReplicas(float64(s.wanted), 1, v.asked, s.hpa.spec.Tolerance)), s.why
@@ -214,17 +205,28 @@ func (e *Entry) Parse() error {
 	return err
 }
 
-// scheduleControl follows the clock.
-type scheduleControl struct {
-	entries []Entry
-	every   float64
-	next    float64
+// regular is a time that comes again and again, in seconds.
+type regular struct{ every, next float64 }
+
+func (r *regular) at() float64 { return r.next }
+
+// due reports whether it has come, and moves on to the next if so.
+func (r *regular) due(now float64) bool {
+	if now < r.next {
+		return false
+	}
+	r.next = now + r.every
+	return true
 }
 
-func (s *scheduleControl) at() float64 { return s.next }
+// scheduleControl follows the clock.
+type scheduleControl struct {
+	regular
+	entries []Entry
+}
 
 func (s *scheduleControl) decide(v *view) (int, string) {
-	s.next = v.now + s.every
+	s.due(v.now)
 	now := epoch.Add(seconds(v.now))
 	if i := latest(s.entries, now); i >= 0 {
 		return s.entries[i].Replicas, s.entries[i].Cron
@@ -248,16 +250,13 @@ func latestBefore(s cron.Schedule, now time.Time) (latest time.Time) {
 
 // forecastControl looks at yesterday.
 type forecastControl struct {
+	regular
 	spec   Outlook
 	target float64
-	every  float64
-	next   float64
 }
 
-func (c *forecastControl) at() float64 { return c.next }
-
 func (c *forecastControl) decide(v *view) (int, string) {
-	c.next = v.now + c.every
+	c.due(v.now)
 	rate, why := v.total("requests_per_s"), "the rate now"
 	if days := len(c.spec.Yesterday); days > 0 {
 		minute := int((v.now + c.spec.Lead.Seconds()) / 60)

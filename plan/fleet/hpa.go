@@ -241,22 +241,16 @@ func recent(changes []change, now float64, period time.Duration) int {
 // hpaControl is an HPA that looks at metrics.
 type hpaControl struct {
 	*hpa
+	regular
 	metrics []Metric
-	next    float64
 }
-
-func (h *hpaControl) at() float64 { return h.next }
 
 // decide takes the largest of what the metrics ask for; where some are not known it does
 // not shrink.
 func (h *hpaControl) decide(v *view) (int, string) {
-	h.next = v.now + h.spec.Sync.Seconds()
-	return h.follow(v, h.metrics)
-}
-
-func (h *hpa) follow(v *view, metrics []Metric) (int, string) {
+	h.due(v.now)
 	want, unknown, why := 0, 0, ""
-	for _, m := range metrics {
+	for _, m := range h.metrics {
 		n, value, ok := h.proposal(v, m)
 		if !ok {
 			unknown++

@@ -68,10 +68,9 @@ func TestRecordedDecisions(t *testing.T) {
 		if s.Up != nil {
 			spec.Up, spec.Down = s.Up.behavior(), s.Down.behavior()
 		}
-		h := newHPA(spec, s.Min, s.Max, s.Steps[0].Asked)
-		var metrics []Metric
+		h := &hpaControl{hpa: newHPA(spec, s.Min, s.Max, s.Steps[0].Asked)}
 		for _, m := range s.Metrics {
-			metrics = append(metrics, Metric{map[string]string{"pods": "in_flight", "value": "saturation"}[m.Kind], m.Target})
+			h.metrics = append(h.metrics, Metric{map[string]string{"pods": "in_flight", "value": "saturation"}[m.Kind], m.Target})
 		}
 		for i, step := range s.Steps {
 			f := &fleet{monitor: monitor{spec: &Monitor{Window: time.Nanosecond}}}
@@ -86,9 +85,9 @@ func TestRecordedDecisions(t *testing.T) {
 			v := &view{now: step.At, asked: step.Asked, ready: step.Ready, f: f}
 			var want int
 			if s.Metrics[0].Kind == "average" {
-				want = h.normalize(v.now, v.asked, averageReplicas(*step.Value, metrics[0].Target, v.asked, spec.Tolerance))
+				want = h.normalize(v.now, v.asked, averageReplicas(*step.Value, h.metrics[0].Target, v.asked, spec.Tolerance))
 			} else {
-				want, _ = h.follow(v, metrics)
+				want, _ = h.decide(v)
 			}
 			if want != step.Want {
 				t.Errorf("%s: decision %d after %v s: %d replicas, %s decided on %d of %+v", s.Name, i, step.At, want, recorded.Kubernetes, step.Want, step)

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"planner/sweep/engine"
 )
 
 // Slurm submits jobs with sbatch.
@@ -63,7 +65,7 @@ func (s *Slurm) Script(j Job) (string, error) {
 	for _, o := range s.Extra {
 		fmt.Fprintf(&b, "#SBATCH %s\n", o)
 	}
-	command := shellWords(s.Planner, "resume", "--verbose", j.Folder)
+	command := engine.Quote(s.Planner) + " resume --verbose " + engine.Quote(j.Folder)
 	lines := slices.Clone(s.Setup)
 	if n := len(lines); n > 0 && strings.Contains(lines[n-1], "{command}") {
 		lines[n-1] = "exec " + strings.ReplaceAll(strings.TrimPrefix(lines[n-1], "exec "), "{command}", command)
@@ -80,17 +82,6 @@ func (s *Slurm) Script(j Job) (string, error) {
 func slurmTime(d time.Duration) string {
 	s := int(d.Seconds())
 	return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
-}
-
-// shellWords quotes words for a shell.
-func shellWords(words ...string) string {
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		if quoted[i] = w; strings.Trim(w, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,+@") != "" || w == "" {
-			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(quoted, " ")
 }
 
 // passing are words of errors that are no refusal: the controller may answer later.
