@@ -67,7 +67,6 @@ type WayCost struct {
 	Cost
 }
 
-// bill prices a fleet for a demand.
 func (o *Offer) bill(f *Fleet, d *Demand) Bill {
 	b := Bill{Cost: o.price(f, f.PlannedRate), AtCapacity: o.price(f, float64(f.Instances)*o.Rate.Safe)}
 	if d.Job != nil {

@@ -72,7 +72,6 @@ func (r *DataSheet) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// times are the figures that are in seconds.
 func times(b *model.Bounds) []*float64 {
 	return []*float64{&b.WeightSeconds, &b.KVSeconds, &b.PrefillSeconds, &b.IdleTTFT, &b.IdleTPOT}
 }

@@ -66,7 +66,6 @@ func (p *Plan) FleetAt(rate float64) (Fleet, error) {
 	return p.Demand.size(rate, p.Offer.GPUs)
 }
 
-// consider sizes and prices one offer.
 func (d *Demand) consider(o *Offer) Alternative {
 	a := Alternative{Offer: *o}
 	safe := o.Rate.Safe
@@ -181,7 +180,6 @@ func (a *Alternative) explain(best *Alternative) {
 	}
 }
 
-// assume states what the figures rest on.
 func (p *Plan) assume() {
 	d, o, f := &p.Demand, &p.Offer, &p.Fleet
 	say := func(format string, a ...any) { p.Assumptions = append(p.Assumptions, fmt.Sprintf(format, a...)) }
@@ -208,7 +206,6 @@ func (p *Plan) assume() {
 	}
 }
 
-// assumeTraffic states what the size of a fleet for traffic rests on.
 func (p *Plan) assumeTraffic() {
 	d, o, f := &p.Demand, &p.Offer, &p.Fleet
 	say := func(format string, a ...any) { p.Assumptions = append(p.Assumptions, fmt.Sprintf(format, a...)) }
@@ -225,7 +222,6 @@ func (p *Plan) assumeTraffic() {
 	say("headroom of %.3g on the planned rate covers %s", d.Headroom, covers)
 }
 
-// warn states what to be careful with.
 func (p *Plan) warn() {
 	o, f := &p.Offer, &p.Fleet
 	say := func(k note.Kind, figures ...any) { p.Warnings = append(p.Warnings, note.New(k, figures...)) }

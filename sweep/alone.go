@@ -47,7 +47,6 @@ func (l *Live) alone(ctx context.Context, e *engine.Engine, t *measure.Trial, pa
 	return false, err
 }
 
-// loneRequest sends one request alone.
 func (l *Live) loneRequest(ctx context.Context, e *engine.Engine, t *measure.Trial, draw uint64) (measure.Record, error) {
 	client := l.client(e)
 	silence := cmp.Or(l.Hang, loneSilence)

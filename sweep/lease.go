@@ -124,7 +124,6 @@ func (l *Lease) claim(ctx context.Context) error {
 	return l.write()
 }
 
-// write puts the own name into the lease.
 func (l *Lease) write() error {
 	if err := l.record(); err != nil {
 		return err
@@ -135,13 +134,11 @@ func (l *Lease) write() error {
 	return nil
 }
 
-// record writes down how long the attempt has lasted.
 func (l *Lease) record() error {
 	l.own.Seconds = time.Since(l.own.Began).Seconds()
 	return l.folder.WriteJSON(path.Join(attemptsDir, l.own.ID+".json"), l.own)
 }
 
-// holder is the name in the lease.
 func (l *Lease) holder() (id string, err error) {
 	return id, l.folder.ReadJSON(leaseFile, &id)
 }

@@ -208,7 +208,6 @@ func (l *Live) ensure(ctx context.Context, k measure.Knobs, name string, seen *E
 	return nil, l.unable(k, failed, seen)
 }
 
-// announce tells of an engine that serves.
 func (l *Live) announce(e *engine.Engine) {
 	l.See.See(e)
 	for _, knob := range e.Command.Without {

@@ -65,7 +65,6 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial, see
 	return o, nil
 }
 
-// client is the load generator for an engine.
 func (l *Live) client(e *engine.Engine) load.Client {
 	c := l.Client
 	c.URL, c.Model = e.URL, cmp.Or(e.Facts.Model, c.Model)

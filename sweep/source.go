@@ -129,7 +129,6 @@ type reduced struct {
 	err         error
 }
 
-// measure runs one trial and reduces it.
 func (l *Loop) measure(ctx context.Context, t measure.Trial) reduced {
 	if ctx.Err() != nil {
 		return reduced{err: fmt.Errorf("%w before trial %d", ErrInterrupted, t.Number)}

@@ -75,7 +75,6 @@ func newEngineTelemetry(t *measure.Trial) EngineTelemetry {
 	return EngineTelemetry{Trial: t.Number, Knobs: t.Knobs, RoundTrip: -1, ClientTTFT: -1}
 }
 
-// serve says which engine the trial runs on.
 func (s *EngineTelemetry) serve(e *engine.Engine, fresh bool) {
 	s.Engine = TrialEngine{Kind: e.Kind, Log: e.Log, Fresh: fresh, Without: e.Command.Without, Facts: e.Facts, Cold: e.Cold, Stages: e.Stages}
 	if e.Done() != nil {
@@ -83,7 +82,6 @@ func (s *EngineTelemetry) serve(e *engine.Engine, fresh bool) {
 	}
 }
 
-// hear takes what the engine and its GPUs said.
 func (s *EngineTelemetry) hear(said engine.Metrics) { s.Said, s.GPU = said, said.GPU }
 
 // used takes what the load generator says of itself.

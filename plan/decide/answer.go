@@ -208,7 +208,6 @@ func (d *Decision) idle() *plan.IdleLatency {
 	return idleLatency(d.chosen.floor())
 }
 
-// idleLatency is a floor for a file.
 func idleLatency(f *search.Floor) *plan.IdleLatency {
 	if f == nil {
 		return nil

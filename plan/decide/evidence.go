@@ -77,7 +77,6 @@ func (d *Decision) addEvidence(p *plan.Plan) error {
 	return d.addRoofline(p)
 }
 
-// fitCurves fits latency against rate for every bounded metric.
 func (d *Decision) fitCurves(p *plan.Plan) {
 	var mine []measure.Measurement
 	for _, m := range d.Seen {
@@ -110,7 +109,6 @@ func (d *Decision) fitCurves(p *plan.Plan) {
 	}
 }
 
-// curvesOf fits a curve to each metric, or says why there is none.
 func curvesOf(trials []measure.Measurement, metrics []measure.Metric, seed uint64) ([]*curve.Curve, []error) {
 	curves, errs := make([]*curve.Curve, len(metrics)), make([]error, len(metrics))
 	var wait sync.WaitGroup

@@ -74,7 +74,6 @@ func (s *RateSearch) start() sweep.Source {
 	return s.search
 }
 
-// certify tests a rate that the search suggests.
 func (s *RateSearch) certify() sweep.Source {
 	r := s.search.Result()
 	if s.failed != nil || r.Outcome == search.Infeasible || r.Outcome == search.Unmeasured || r.Outcome == search.Searching {

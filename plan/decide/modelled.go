@@ -204,7 +204,6 @@ func uncalibrated(cfg *config.Config, g sweep.Ground, k measure.Knobs) note.Note
 	return note.Notes{note.New(note.Uncalibrated, strings.Join(what, ", "), 100*within)}
 }
 
-// unmodelled warns of features that the rates do not know.
 func unmodelled(features []plan.Feature) note.Notes {
 	var names []string
 	for _, f := range features {

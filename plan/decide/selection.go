@@ -111,7 +111,6 @@ func (d *Decision) choose(i *instance) (*selection, error) {
 	return s, nil
 }
 
-// setting is a knob set with its rate, if it has one.
 func setting(k measure.Knobs, e search.Estimate) plan.Setting {
 	if !(e.Value > 0) {
 		return plan.Setting{Knobs: k}

@@ -105,7 +105,6 @@ const (
 	probeWarmupShare   = 0.25
 )
 
-// probed is the workload of probes.
 func probed(w *workload.Workload) *workload.Workload {
 	part := *w.Anywhere()
 	part.Replay = workload.Thin(w.Replay, probeTraceRows/float64(max(len(w.Replay), 1)), w.Seed)

@@ -145,7 +145,6 @@ func (s *server) limitOf(metric measure.Metric) time.Duration {
 	return least
 }
 
-// at names a trial.
 func at(m *measure.Measurement) string {
 	if m.Trial.Closed() {
 		return fmt.Sprintf("at concurrency %d (trial %d)", m.Trial.Concurrency, m.Trial.Number)
@@ -153,15 +152,12 @@ func at(m *measure.Measurement) string {
 	return fmt.Sprintf("at %.3g requests/s (trial %d)", cmp.Or(m.Trial.Rate, m.Achieved), m.Trial.Number)
 }
 
-// ms prints a time in milliseconds.
 func ms(d time.Duration) string {
 	return fmt.Sprintf("%.3g ms", float64(d)/float64(time.Millisecond))
 }
 
-// percent prints a share.
 func percent(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) }
 
-// over is a/b, NaN where either is not known.
 func over(a, b time.Duration) float64 {
 	if a <= 0 || b <= 0 {
 		return math.NaN()
@@ -169,5 +165,4 @@ func over(a, b time.Duration) float64 {
 	return float64(a) / float64(b)
 }
 
-// seconds converts to a duration.
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

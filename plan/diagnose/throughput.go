@@ -29,7 +29,6 @@ func (s *server) batching() *Finding {
 		"a looser TPOT limit buys throughput; without one, smaller max_num_batched_tokens keeps steps short, and more tensor_parallel or prefill on instances of its own moves the trade"}
 }
 
-// paceMissed reports whether a trial is beyond a limit on TPOT or ITL.
 func (s *server) paceMissed(m *measure.Measurement) bool {
 	for _, b := range s.slo.Latencies() {
 		if seen := m.Bounded(b); (b.Metric == measure.TPOT || b.Metric == measure.ITL) && seen > b.Limit {

@@ -215,7 +215,6 @@ func (p *Plant) Answer(policy Policy, seeds []uint64) *Answer {
 	return a
 }
 
-// over lists a figure of all seeds.
 func over(all []outcome, of func(*Summary) float64) []float64 {
 	out := make([]float64, len(all))
 	for i := range all {
@@ -224,7 +223,6 @@ func over(all []outcome, of func(*Summary) float64) []float64 {
 	return out
 }
 
-// sum puts the seeds together.
 func (p *Plant) sum(all []outcome) *Answer {
 	first := &all[0].summary
 	a := &Answer{Requests: first.Requests, Duration: first.Duration, Limits: p.Limits, Spent: Spent{GPUs: p.GPUs}, Verdict: Met}
@@ -258,7 +256,6 @@ func (p *Plant) sum(all []outcome) *Answer {
 	return a
 }
 
-// verdict compares a share with what is asked of it.
 func verdict(share Estimate, asked float64) Verdict {
 	switch {
 	case share.Low >= asked || share.Value >= asked && math.IsNaN(share.Low):

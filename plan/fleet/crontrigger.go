@@ -46,7 +46,6 @@ func (p *Policy) CronTriggers() ([]CronTrigger, error) {
 	return triggers, nil
 }
 
-// bounded is a number of replicas within the bounds of the policy.
 func (p *Policy) bounded(n int) int { return min(max(n, p.Min), p.Max) }
 
 // ends are what may end an entry of a schedule.

@@ -36,13 +36,11 @@ type events struct {
 	order int
 }
 
-// before reports whether the event at one place happens before that at another.
 func (e *events) before(i, j int) bool {
 	a, b := &e.list[i], &e.list[j]
 	return a.at < b.at || a.at == b.at && a.order < b.order
 }
 
-// at lets something happen at a time.
 func (f *fleet) at(t float64, e event) {
 	h := &f.events
 	e.at, e.order = t, h.order
@@ -53,7 +51,6 @@ func (f *fleet) at(t float64, e event) {
 	}
 }
 
-// pop takes the event that happens first.
 func (e *events) pop() event {
 	first, last := e.list[0], len(e.list)-1
 	e.list[0] = e.list[last]
@@ -73,7 +70,6 @@ func (e *events) pop() event {
 	}
 }
 
-// handle lets an event happen.
 func (f *fleet) handle(e event) {
 	switch e.kind {
 	case isReady:
@@ -103,7 +99,6 @@ func (f *fleet) handle(e event) {
 	}
 }
 
-// handleNode lets a node fail, come back, be told that it will be taken, or be taken.
 func (f *fleet) handleNode(e event) {
 	n, spec := e.node, &f.s.Nodes
 	switch e.kind {

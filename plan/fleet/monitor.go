@@ -73,7 +73,6 @@ type monitor struct {
 	samples int
 }
 
-// begin starts to look.
 func (m *monitor) begin(f *fleet) {
 	a := &f.s.Policy.Autoscaler
 	m.on, m.spec = true, &a.Monitor
@@ -89,7 +88,6 @@ func (m *monitor) begin(f *fleet) {
 	f.at(f.control.at(), event{kind: decide})
 }
 
-// scrape looks at every replica.
 func (m *monitor) scrape(f *fleet) {
 	from := f.now - m.spec.Window.Seconds() - m.spec.Delay.Seconds() - 2*m.spec.Scrape.Seconds()
 	for _, r := range f.targets {
@@ -124,7 +122,6 @@ func since[T any](list []T, from float64, at func(T) float64) []T {
 	return list[:copy(list, list[n:])]
 }
 
-// first notes the time to first token of a request.
 func (m *monitor) first(f *fleet, t *sim.Told) {
 	if !m.on {
 		return
@@ -326,7 +323,6 @@ func (v *view) statistic(all []observed, quantile float64, bounds []float64) (fl
 	return histogramQuantile(values, quantile, bounds), true
 }
 
-// decide asks the controller.
 func (f *fleet) decide() {
 	v := &view{now: f.now, asked: f.asked, ready: len(f.targets), f: f}
 	want, why := f.control.decide(v)

@@ -201,7 +201,6 @@ func (f *fleet) lose(n *node) {
 	}
 }
 
-// levels counts the replicas by state.
 func (f *fleet) levels() Level {
 	l := Level{At: f.now, Asked: f.asked}
 	for _, r := range f.replicas {

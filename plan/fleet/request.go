@@ -28,7 +28,6 @@ const (
 	closed
 )
 
-// send lets a client send a request.
 func (f *fleet) send(id int) {
 	c := &f.calls[id]
 	if c.attempts == 0 {
@@ -42,7 +41,6 @@ func (f *fleet) send(id int) {
 	f.route(id)
 }
 
-// route gives a request to a replica, or lets it wait for one.
 func (f *fleet) route(id int) {
 	c, q := &f.calls[id], f.requests[id]
 	if len(f.targets) == 0 {

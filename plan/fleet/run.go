@@ -166,10 +166,8 @@ func (f *fleet) due() float64 {
 	return f.start() + requests[f.arrival].Due.Seconds()
 }
 
-// start is when the stage under way began.
 func (f *fleet) start() float64 { return f.episode.Stages[f.stage] }
 
-// nextTime is when the next event or arrival is.
 func (f *fleet) nextTime() float64 {
 	t := f.due()
 	if len(f.events.list) > 0 {
@@ -235,7 +233,6 @@ func (f *fleet) begun(c *call, q *workload.Request) {
 	}
 }
 
-// land takes a request off the replica that it was on.
 func (f *fleet) land(id int, record *measure.Record) {
 	r := f.calls[id].replica
 	r.flight.requests--

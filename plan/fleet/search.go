@@ -112,7 +112,6 @@ func (a *Answer) holds() bool {
 	return true
 }
 
-// days is how long traffic takes.
 func days(stages []Stage) float64 {
 	length := time.Duration(0)
 	for i := range stages {

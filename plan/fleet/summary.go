@@ -144,7 +144,6 @@ func (t *tally) share() ClassShare {
 	return out
 }
 
-// count sums up the replicas.
 func (out *Summary) count(e *Episode) {
 	existing, holding := 0.0, 0.0
 	for i, l := range e.Levels {
@@ -216,7 +215,6 @@ func causeOf(p *Policy, r *measure.Record, l *Level) Cause {
 	return Late
 }
 
-// grew reports whether more replicas were asked for between two times.
 func (e *Episode) grew(from, to float64) bool {
 	return slices.ContainsFunc(e.Decisions, func(d Decision) bool { return d.At >= from && d.At <= to && d.To > d.From })
 }
@@ -277,7 +275,6 @@ func (e *Episode) Timeline(limits []ClassLimits) []MinuteRow {
 	return out
 }
 
-// at is a quantile of sorted times.
 func at(sorted []time.Duration, q float64) time.Duration {
 	if len(sorted) == 0 {
 		return measure.Never

@@ -102,7 +102,6 @@ func windows(base *Policy) []time.Duration {
 	return []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute}
 }
 
-// scaled is an autoscaler whose thresholds are multiplied.
 func scaled(a *Autoscaler, factor float64) Autoscaler {
 	out := *a
 	out.Metrics = slices.Clone(a.Metrics)
@@ -113,7 +112,6 @@ func scaled(a *Autoscaler, factor float64) Autoscaler {
 	return out
 }
 
-// roundTo keeps two digits.
 func roundTo(x float64) float64 {
 	if x <= 0 {
 		return x

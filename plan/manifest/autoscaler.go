@@ -114,7 +114,6 @@ func (s *scaler) matcher() string {
 	return fmt.Sprintf("%s=%q", engine.SeriesOf("vllm").Model, s.Model)
 }
 
-// promRange is a duration as PromQL writes it.
 func promRange(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 0, 64) + "s" }
 
 func exact(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }

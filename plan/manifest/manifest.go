@@ -124,7 +124,6 @@ func (d *deployment) EnvNames() []string {
 	})
 }
 
-// fillIn fills in a template.
 func fillIn(text string, d any) ([]byte, error) {
 	t := template.New("")
 	include := func(name string, data any) (string, error) {

@@ -92,7 +92,6 @@ func (d *deployment) alert(name, severity, expr string, wait time.Duration, summ
 		Annotations: map[string]string{"summary": d.Name + ": " + summary, "description": description}}
 }
 
-// short is a duration as Prometheus writes it.
 func short(d time.Duration) string {
 	if d == 0 {
 		return ""

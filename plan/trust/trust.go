@@ -95,7 +95,6 @@ func Count(items []Item, s State) int {
 	return list.Count(items, func(i Item) bool { return i.State == s })
 }
 
-// share is the share of trials for which something holds, 0 of none.
 func share(trials []*measure.Measurement, holds func(*measure.Measurement) bool) float64 {
 	return float64(list.Count(trials, holds)) / float64(max(len(trials), 1))
 }
@@ -129,7 +128,6 @@ func (d *data) near(factor float64) []*measure.Measurement {
 	return out
 }
 
-// times counts.
 func times(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -108,7 +108,6 @@ const (
 	polite = time.Second
 )
 
-// follow looks at all parts again and again.
 func (f *Follower) follow(ctx context.Context) {
 	delay := least
 	for {
@@ -193,7 +192,6 @@ func jobOf(p *part, all []Status) *Status {
 	return &all[i]
 }
 
-// active counts the parts that have a job.
 func (f *Follower) active() int {
 	return list.Count(f.parts, func(p *part) bool { return p.job != nil })
 }
@@ -222,7 +220,6 @@ func (f *Follower) gather(ctx context.Context, p *part, fresh bool) bool {
 	return f.reply(p) || grown
 }
 
-// step does what is due for a part.
 func (f *Follower) step(ctx context.Context, p *part, fresh bool) (changed bool) {
 	switch {
 	case p.failed != "" || p.cut != "":
@@ -236,7 +233,6 @@ func (f *Follower) step(ctx context.Context, p *part, fresh bool) (changed bool)
 	return false
 }
 
-// submit submits the job of a part, where another may run.
 func (f *Follower) submit(ctx context.Context, p *part) bool {
 	if f.active() >= f.MaxJobs || time.Since(p.tried) < polite {
 		return false
@@ -293,7 +289,6 @@ func (f *Follower) prepare(p *part) error {
 // attempts is how many jobs of a part may end before their first trial.
 const attempts = 3
 
-// settle decides what becomes of a part whose job has ended.
 func (f *Follower) settle(ctx context.Context, p *part) bool {
 	job, ending := p.job, p.ending()
 	p.job = nil
@@ -321,7 +316,6 @@ func (f *Follower) settle(ctx context.Context, p *part) bool {
 	return true
 }
 
-// jobs is how the jobs stand.
 func (f *Follower) jobs() sweep.Jobs {
 	var j sweep.Jobs
 	for _, p := range f.parts {

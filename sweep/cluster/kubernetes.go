@@ -35,7 +35,6 @@ type Kubernetes struct {
 	read, stuck map[string]time.Time
 }
 
-// kubectl runs a command in the namespace.
 func (k *Kubernetes) kubectl(ctx context.Context, input any, args ...string) (string, error) {
 	var document []byte
 	if input != nil {

@@ -68,13 +68,11 @@ func (p *part) forget() error {
 	return err
 }
 
-// submitted notes a job.
 func (p *part) submitted(id string) {
 	p.job = &placed{Status: Status{ID: id}, lines: len(p.seen)}
 	p.attempt++
 }
 
-// progressed reports whether a job measured anything.
 func (p *part) progressed(j *placed) bool {
 	if len(p.seen) <= j.lines {
 		return false

@@ -69,7 +69,6 @@ func (k *Kubernetes) pod(j Job, owner object, seed string) (object, error) {
 	return pod, nil
 }
 
-// meta is the metadata of an object of a part.
 func (k *Kubernetes) meta(j Job, owner object) object {
 	m := object{"generateName": j.Name() + "-", "labels": object{"app.kubernetes.io/managed-by": "planner", runLabel: j.Run, partLabel: j.Part.Name}}
 	if owner != nil {

@@ -93,7 +93,6 @@ type Status struct {
 	Reason, Node string
 }
 
-// active reports whether a job may still run.
 func (s *Status) active() bool { return s.State != Ended && s.State != Cancelled }
 
 // Refusal is what a scheduler says that does not take a job.

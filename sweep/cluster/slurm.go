@@ -78,7 +78,6 @@ func (s *Slurm) Script(j Job) (string, error) {
 	return b.String(), nil
 }
 
-// slurmTime prints a limit as hours:minutes:seconds.
 func slurmTime(d time.Duration) string {
 	s := int(d.Seconds())
 	return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
@@ -151,7 +150,6 @@ var hopeless = []string{"PartitionNodeLimit", "PartitionTimeLimit", "PartitionCo
 	"AccountNotAllowed", "ReqNodeNotAvail", "BadConstraints", "JobHeldUser", "JobHeldAdmin", "DependencyNeverSatisfied", "InvalidAccount", "InvalidQOS",
 	"launch failed requeued held", "job requeued in held state"}
 
-// slurmState reads a state and its reason.
 func slurmState(state, reason string) (State, string) {
 	switch state {
 	case "PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT":

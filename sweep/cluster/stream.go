@@ -168,7 +168,6 @@ func (s *Stream) End() error {
 	return errors.Join(s.journal(), s.whole(sweep.EndingFile))
 }
 
-// journal prints what has been added to the journal.
 func (s *Stream) journal() error {
 	data, err := s.Folder.Read(sweep.JournalFile)
 	if err != nil || int64(len(data)) <= s.sent {
@@ -179,7 +178,6 @@ func (s *Stream) journal() error {
 	return s.print(piece{sweep.JournalFile, at, data[at:]})
 }
 
-// whole prints a file.
 func (s *Stream) whole(name string) error {
 	data, err := s.Folder.Read(name)
 	if err != nil {

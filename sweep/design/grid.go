@@ -241,7 +241,6 @@ func geometric(parts []string, text string) ([]float64, error) {
 // where no rates are given: idle, the rise, and beyond the limit.
 var gridShares = []float64{0.1, 0.3, 0.5, 0.7, 0.85, 1, 1.2}
 
-// sharesOf are rates at shares of a maximum.
 func sharesOf(most float64) []float64 {
 	rates := make([]float64, len(gridShares))
 	for i, share := range gridShares {
@@ -332,7 +331,6 @@ func sharedPrompts(w *workload.Workload) int {
 	return n
 }
 
-// significant rounds to a number of significant digits.
 func significant(x float64, digits int) float64 {
 	y, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', digits, 64), 64)
 	if err != nil {

@@ -157,7 +157,6 @@ func readMatrix(rows []matrixRow, trials []measure.Measurement) []MatrixRow {
 	return out
 }
 
-// verdictOf is Held or Refuted.
 func verdictOf(holds bool) Finding {
 	if holds {
 		return Held

@@ -115,7 +115,6 @@ func (p *Probe) Next() []measure.Trial {
 	return []measure.Trial{t}
 }
 
-// trial is a closed loop of equal requests.
 func (p *Probe) trial(slots, prompt, output int, why string) measure.Trial {
 	w := &workload.Workload{Arrivals: workload.Constant, Turns: 1, Seed: p.seed, Timeout: p.spec.Budget,
 		Shapes: []workload.Shape{{Name: "probe", Weight: 1, Prompt: fixed(prompt), Output: fixed(output)}}}

@@ -86,7 +86,6 @@ func (p *Probe) Answer() (sweep.Answer, error) {
 	return a, nil
 }
 
-// tell adds the point of a trial.
 func (p *Probe) tell(out *Probed, i int) {
 	m := &p.seen[i]
 	if m.Rejected.Text != "" || m.Trial.Workload == nil {

@@ -135,7 +135,6 @@ func (r *Rounds) Narrow(part string, _ bool) {
 	r.Trials = slices.DeleteFunc(r.Trials, func(t measure.Trial) bool { return t.Knobs.GPU != gpu })
 }
 
-// close stops whatever a side has started.
 func (s *Side) close() error {
 	if s.Ground.Close == nil {
 		return nil

@@ -204,7 +204,6 @@ func lengthsOf(cfg *config.Config) *workload.Workload {
 		Output: workload.Lengths{Dist: workload.Empirical, Samples: outputs, File: cfg.Workload.TraceFile}})
 }
 
-// short is a duration with three digits.
 func short(d time.Duration) string {
 	if d >= time.Second {
 		return fmt.Sprintf("%.3g s", d.Seconds())

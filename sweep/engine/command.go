@@ -123,7 +123,6 @@ func (c *commandLine) own(a *adapter) {
 	c.formats(a, values)
 }
 
-// values are what the names in templates stand for; "" is what is left to the engine.
 func (c *commandLine) values() map[string]string {
 	s := c.settings
 	values := map[string]string{
@@ -172,7 +171,6 @@ func expand(templates []string, values map[string]string) (words []string) {
 	return words
 }
 
-// mentions reports whether a template of the engine names something.
 func (a *adapter) mentions(name string) bool {
 	return slices.ContainsFunc(slices.Concat(a.env, a.options, a.formats, a.content), func(t string) bool {
 		return strings.Contains(t, "{"+name+"}") || strings.Contains(t, name+"? ")

@@ -134,7 +134,6 @@ var (
 	looksWrong  = regexp.MustCompile(`(?i)\b(error|exception|fatal|panic|failed)\b|Error\b`)
 )
 
-// findCause looks at one line for the cause of a failure.
 func (s *logState) findCause(line string) {
 	if m := lengthBound.FindStringSubmatch(line); m != nil && s.maxModelLen == 0 {
 		s.maxModelLen, _ = strconv.Atoi(strings.ReplaceAll(m[1]+m[2], ",", ""))

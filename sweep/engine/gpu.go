@@ -308,7 +308,6 @@ func known(s string, unit float64) float64 {
 	return sound(x * unit)
 }
 
-// sumGPU sums up samples; nil if there are none.
 func sumGPU(all []GPUSample) *GPUUse {
 	if len(all) == 0 {
 		return nil

@@ -75,7 +75,6 @@ func (q *query) object(path string) (object map[string]any) {
 	return object
 }
 
-// copy takes a plain value of an object for a fact.
 func (q *query) copy(from map[string]any, key, fact string) {
 	switch v := from[key].(type) {
 	case string, bool:

@@ -38,7 +38,6 @@ type metricNames map[int][]string
 // reading is what one page of metrics tells. NaN is what it does not tell.
 type reading [numMetrics]float64
 
-// unread is a page that tells nothing.
 func unread() (r reading) {
 	for m := range r {
 		r[m] = math.NaN()
@@ -46,7 +45,6 @@ func unread() (r reading) {
 	return r
 }
 
-// known reports whether the page told anything.
 func (r *reading) known() bool {
 	return !math.IsNaN(r[runningRequests]) || !math.IsNaN(r[waitingRequests]) || !math.IsNaN(r[outputTokens])
 }
@@ -108,7 +106,6 @@ func parseMetrics(page []byte) iter.Seq2[string, float64] {
 // labelPair is a label of a series, and its value in quotes.
 var labelPair = regexp.MustCompile(`(\w+)=("(?:[^"\\]|\\.)*")`)
 
-// label returns the value of a label of a series, "" if there is none.
 func label(series, name string) string {
 	for _, m := range labelPair.FindAllStringSubmatch(series, -1) {
 		if m[1] == name {

@@ -50,7 +50,6 @@ type order struct {
 	LogBytes int64
 }
 
-// order is the order to start a command.
 func (s *Settings) order(c Command) (order, error) {
 	args, env, err := c.expand()
 	if err != nil {

@@ -61,7 +61,6 @@ func (e *Engine) late(c Class, seen string) error {
 	return f
 }
 
-// fault is a failure of an engine that runs.
 func (e *Engine) fault(c Class, cause string) *Failure {
 	f := &Failure{Class: c, Knobs: e.Knobs, Stage: stageReady, Cause: printable.Line(cause, mostWords), Log: e.Log, scope: sameKnobs}
 	if f.Final() {
@@ -155,7 +154,6 @@ func (e *Engine) firstToken(ctx context.Context) error {
 	return e.fault(classOf(failed, mute), "it says that it is ready, but a request for one token failed: "+failed.Error())
 }
 
-// classOf is the class of a failed request to an engine that runs.
 func classOf(err error, other Class) Class {
 	switch endpoint.StatusOf(err) {
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -236,7 +234,6 @@ func (e *Engine) Broken(err error) *Failure {
 // nothing else to do. What its log tells counts more.
 func (e *Engine) Failing(err error) *Failure { return e.serving(failing, err) }
 
-// serving is a failure of an engine that served.
 func (e *Engine) serving(c Class, err error) *Failure {
 	if e.process != nil {
 		if logged := e.failed(); logged.Class != unknownCause {

@@ -81,7 +81,6 @@ func (e *Engine) Sample(ctx context.Context) *Sampling {
 	return s
 }
 
-// again calls f once in every period until ctx ends.
 func again(ctx context.Context, period time.Duration, f func()) {
 	tick := time.NewTicker(period)
 	defer tick.Stop()

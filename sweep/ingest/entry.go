@@ -27,7 +27,6 @@ type entry struct {
 	estimated bool
 }
 
-// wrong records what is wrong with a field.
 func (e *entry) wrong(field, format string, a ...any) {
 	if e.problem == nil {
 		e.problem = &FileError{Field: field, What: fmt.Sprintf(format, a...)}
@@ -129,7 +128,6 @@ func (e *entry) source(k key) string {
 	return text
 }
 
-// has reports whether there are values under all of the keys.
 func (e *entry) has(keys ...key) bool {
 	return !slices.ContainsFunc(keys, func(k key) bool {
 		_, _, ok := e.at(k.names[0])
@@ -273,7 +271,6 @@ func (e *entry) failed(m mapping) bool {
 	return ok && text != "false" && (text != "" || v.GetObject().Len() > 0 || len(v.GetArray()) > 0)
 }
 
-// row makes a row of a request.
 func (e *entry) row(m mapping) workload.TraceRow {
 	r := workload.TraceRow{Arrival: e.arrival(m), Prompt: e.tokens(m["prompt"]), Output: e.tokens(m["output"])}
 	r.Shared = e.shared(m, r.Prompt)

@@ -56,7 +56,6 @@ func (all *Import) readFolder(folder string) error {
 	return nil
 }
 
-// leave says that a file is not read, and why.
 func (all *Import) leave(path, why string) {
 	all.Warnings.Add(note.NotRead, path, why)
 	all.Doubts = append(all.Doubts, note.New(note.NotRead, path, why))
@@ -117,7 +116,6 @@ func isWarmUp(folder, path string) bool {
 		func(name string) bool { return strings.EqualFold(name, "warmup") })
 }
 
-// loaded reports whether the load of a measurement is known.
 func loaded(m measure.Measurement) bool { return m.Trial.Rate > 0 || m.Trial.Concurrency > 0 }
 
 // repeated names the file that tells what another of the same tool tells, the first of them where

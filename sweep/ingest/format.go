@@ -76,7 +76,6 @@ func ResultFormats() []ResultFormat {
 	}
 }
 
-// fits reports whether a file is of the layout.
 func (l *layout) fits(data []byte) bool {
 	if l.marks == nil {
 		return isPlain(data)

@@ -60,7 +60,6 @@ func (all *Import) readFile(file string) error {
 	return err
 }
 
-// add keeps the load points of a file.
 func (all *Import) add(file string, r *Results) {
 	all.Sources = append(all.Sources, ImportedFile{file, r.Format, len(r.Measurements)})
 	all.Doubts = append(all.Doubts, r.Warnings...)

@@ -79,7 +79,6 @@ func ordered(s *measure.Summary) error {
 // longest is the longest time that is taken for one: beyond it a unit is wrong.
 const longest = 30 * 24 * time.Hour
 
-// duration converts a number in a unit; false if it is no time.
 func duration(v float64, unit time.Duration) (time.Duration, bool) {
 	d := v * float64(unit)
 	if math.IsNaN(d) || d < 0 || d > float64(longest) {

@@ -32,7 +32,6 @@ func cut(line int, err error) iter.Seq2[document, error] {
 	return func(yield func(document, error) bool) { yield(document{}, &lineError{line, err}) }
 }
 
-// one is the only document of a file.
 func one(v *fastjson.Value) iter.Seq2[document, error] {
 	return func(yield func(document, error) bool) { yield(document{1, v}, nil) }
 }
@@ -153,7 +152,6 @@ type csvRow struct {
 	cells []string
 }
 
-// table reads the rows of CSV.
 func table(data []byte) iter.Seq2[csvRow, error] {
 	return func(yield func(csvRow, error) bool) {
 		if err := input.CheckJSON(data, ",\n", mostValues); err != nil {
@@ -187,7 +185,6 @@ const (
 	mostNames   = 10_000
 )
 
-// missing says that a row has not the cells that its header names.
 func (r csvRow) missing(header []string) error {
 	return &lineError{r.line, fmt.Errorf("%d cells, the header has %d", len(r.cells), len(header))}
 }

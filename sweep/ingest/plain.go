@@ -180,7 +180,6 @@ func column[T any](name string, read func(string) (T, error), field func(*measur
 	}}
 }
 
-// setKnob gives a knob the value of a cell.
 func setKnob(k measure.Knob, to *measure.Knobs, cell string) (err error) {
 	var v any
 	switch k.Zero().(type) {

@@ -45,7 +45,6 @@ const (
 // mostProblems is how many problems of one file are reported.
 const mostProblems = 20
 
-// fail records a problem with the line that is read.
 func (p *pointReader) fail(field, format string, a ...any) {
 	if len(p.problems) < mostProblems {
 		p.problems = append(p.problems, &FileError{p.name, p.line, field, fmt.Sprintf(format, a...)})
@@ -78,7 +77,6 @@ func (p *pointReader) documents(data []byte) error {
 	return nil
 }
 
-// damaged records that a file cannot be parsed.
 func (p *pointReader) damaged(err error) {
 	var at *lineError
 	if p.line = 0; errors.As(err, &at) {
@@ -214,7 +212,6 @@ func (p *pointReader) has(path string) bool {
 	return v != nil && v.Type() != fastjson.TypeNull
 }
 
-// text is the string under a key, empty if there is none.
 func (p *pointReader) text(path string) string {
 	if v := find(p.doc, path); v != nil {
 		return string(v.GetStringBytes())
@@ -251,7 +248,6 @@ func (p *pointReader) figure(path string) (x float64, known, void bool) {
 	return x, true, false
 }
 
-// number is the figure under a key, 0 if there is none.
 func (p *pointReader) number(path string) float64 {
 	x, _, _ := p.figure(path)
 	return x
@@ -259,7 +255,6 @@ func (p *pointReader) number(path string) float64 {
 
 func (p *pointReader) count(path string) int { return p.whole(path, p.number(path)) }
 
-// whole turns a figure that counts into an int.
 func (p *pointReader) whole(path string, x float64) int {
 	if x < 0 || x > 1e12 || x != math.Trunc(x) {
 		p.fail(path, "%g is no count", x)
@@ -284,7 +279,6 @@ func (p *pointReader) rate(path string) float64 {
 	return x
 }
 
-// span is a time under a key, 0 if there is none.
 func (p *pointReader) span(path string, unit time.Duration) time.Duration {
 	x := p.number(path)
 	d, ok := duration(x, unit)

@@ -18,7 +18,6 @@ type request struct {
 	failed, left bool
 }
 
-// unknownRequest is a request of which nothing is known.
 func unknownRequest() request {
 	nan := math.NaN()
 	return request{begin: nan, end: nan, ttft: nan, tpot: nan, e2e: nan, prompt: nan, output: nan}
@@ -41,7 +40,6 @@ type requests struct {
 	first, last, prompts, outputs float64
 }
 
-// gather reads one request.
 func (p *pointReader) gather(v *fastjson.Value) {
 	if v.Type() != fastjson.TypeObject {
 		p.fail("", "a %s, not an object", v.Type())

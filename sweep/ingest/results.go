@@ -20,7 +20,6 @@ type Results struct {
 	Warnings note.Notes
 }
 
-// readFile reads a result file as [Read] does.
 func readFile(name string) (*Results, error) {
 	data, err := input.ReadFile(name, input.Results)
 	if err != nil {

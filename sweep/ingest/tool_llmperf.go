@@ -22,7 +22,6 @@ func llmperfFormat() ResultFormat {
 	}
 }
 
-// llmperf reads a closed loop.
 func (p *pointReader) llmperf(completed int) {
 	m := &p.m
 	if m.Achieved = p.rate("results_num_completed_requests_per_min") / 60; m.Achieved > 0 {

@@ -162,7 +162,6 @@ func (c *conn) blame(err error) error {
 	return c.failed
 }
 
-// next implements body.
 func (c *conn) next() ([]byte, time.Time, error) {
 	n, err := c.body.Read(c.bytes[:])
 	c.ended = err == io.EOF
@@ -172,7 +171,6 @@ func (c *conn) next() ([]byte, time.Time, error) {
 	return c.bytes[:n], c.at, err
 }
 
-// close implements body.
 func (c *conn) close() {
 	if c.ended && c.keep && c.written() && c.werr == nil && c.in.Buffered() == 0 {
 		c.pool.put(c)

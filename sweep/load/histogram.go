@@ -59,7 +59,6 @@ type histogramLog struct {
 	now, spare *[logged]*hdrhistogram.Histogram
 }
 
-// newHistogramLog begins a log whose times count from start.
 func newHistogramLog(start time.Time) *histogramLog {
 	l := &histogramLog{start: start, now: new([logged]*hdrhistogram.Histogram), spare: new([logged]*hdrhistogram.Histogram)}
 	for i := range logged {

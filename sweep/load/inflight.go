@@ -201,7 +201,6 @@ func (f *inFlight) readWhole(r response, stream bool) (err error) {
 	return nil
 }
 
-// readStream reads server-sent events.
 func (f *inFlight) readStream(b body, want int) error {
 	f.sse.reset(f.limit)
 	for {
@@ -250,7 +249,6 @@ func (f *inFlight) ended(err error, at time.Time) error {
 	return nil
 }
 
-// take takes one event that came with the read at at.
 func (f *inFlight) take(ev sseEvent, at time.Time) error {
 	c := &f.answer
 	if ev.failure {
@@ -290,7 +288,6 @@ func (c *received) grows(d *delta) bool {
 	return d.choice && d.usage.known && d.usage.completion > c.usage.completion && (!d.finish || c.usage.known || c.events == 0)
 }
 
-// keep keeps what a delta says.
 func (f *inFlight) keep(d *delta) {
 	c := &f.answer
 	if len(c.text) < f.limit {
@@ -303,7 +300,6 @@ func (f *inFlight) keep(d *delta) {
 	}
 }
 
-// token counts an event with tokens.
 func (c *received) token(at time.Time) {
 	if c.events == 0 {
 		c.first = at

@@ -99,7 +99,6 @@ func (t *Test) newEncoder(ctx context.Context, schedule []workload.Request) erro
 	return nil
 }
 
-// longestPrompt is that of a schedule, in tokens.
 func longestPrompt(schedule []workload.Request) int {
 	longest := 0
 	for i := range schedule {
@@ -162,7 +161,6 @@ func (t *Test) encode(m *message) {
 	t.encoder.encode(m, req, t.conversations.awaits(req.ID))
 }
 
-// drive runs the trial from start to end.
 func (t *Test) drive(timer *pacer) {
 	defer close(t.done)
 	context.AfterFunc(t.ctx, timer.close)
@@ -200,7 +198,6 @@ func (t *Test) openLoop(timer *pacer) {
 	}
 }
 
-// launch sends a request on a goroutine of its own.
 func (t *Test) launch(m *message, due time.Duration) {
 	t.recorder.expect(due)
 	t.flying.Go(func() {

@@ -183,7 +183,6 @@ func (r *recorder) finish(f *inFlight, rec measure.Record) {
 	}
 }
 
-// add takes the figures of a request that ended well.
 func (r *recorder) add(f *inFlight, rec *measure.Record) {
 	r.log.add(rec, f.answer.gaps)
 	r.tokens.add(f, &r.schedule[f.index])
@@ -211,7 +210,6 @@ func (t *tokenCounts) perChunk() float64 { return float64(t.tokens) / float64(ma
 // atOnce is the share of the answers whose tokens came at once.
 func (t *tokenCounts) atOnce() float64 { return float64(t.bunched) / float64(max(t.several, 1)) }
 
-// add takes the tokens of a request that ended well.
 func (t *tokenCounts) add(f *inFlight, req *workload.Request) {
 	c := &f.answer
 	n, counted := c.tokens()
@@ -300,7 +298,6 @@ func (r *recorder) sent() []measure.Record {
 	return out
 }
 
-// telemetry is what the requests say of the client.
 func (r *recorder) telemetry() Telemetry {
 	t := r.client
 	t.Lag50, t.Lag99 = percentile(r.lag, 50), percentile(r.lag, 99)

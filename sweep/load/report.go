@@ -10,7 +10,6 @@ import (
 	"planner/sweep/measure"
 )
 
-// settle makes observation and telemetry of what was recorded until end.
 func (t *Test) settle(end time.Duration) {
 	r := t.recorder
 	uncounted := t.countTexts()

@@ -110,7 +110,6 @@ func tooLong(err error) bool {
 	return slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, endpoint.StatusOf(err))
 }
 
-// firstModel asks for the name of the model that is served.
 func (t *target) firstModel(ctx context.Context) (string, error) {
 	v, err := t.call(ctx, http.MethodGet, "/v1/models", nil)
 	if err != nil {

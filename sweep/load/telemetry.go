@@ -166,7 +166,6 @@ func (m *trialMonitor) look() {
 	}
 }
 
-// ask ends the trial if the client says so.
 func (m *trialMonitor) ask(now time.Time) {
 	t := m.test
 	if t.client.Abort == nil || m.aborted.Text != "" {

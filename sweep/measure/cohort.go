@@ -99,7 +99,6 @@ func (c *cohort) span() (from, to time.Duration) {
 // count is how many of the requests something is true for.
 func (c *cohort) count(is func(*Record) bool) int { return list.Count(c.records, is) }
 
-// length is the length of the window in seconds.
 func (c *cohort) length() float64 { return (c.to - c.from).Seconds() }
 
 // position is where in the window a request was due, in [0, 1).

@@ -174,7 +174,6 @@ func (c *cohort) judgeGaps(b Bound, o *Observation) judged {
 	return j.share(phi, most, false)
 }
 
-// gapsAbove counts gaps longer than limit.
 func gapsAbove(h *hdrhistogram.Histogram, limit time.Duration) int {
 	n := int64(0)
 	for _, bar := range h.Distribution() {

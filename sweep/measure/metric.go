@@ -56,7 +56,6 @@ var MetricTable = []MetricRow{
 // row is what there is to know of a valid metric.
 func (m Metric) row() *MetricRow { return &MetricTable[m-1] }
 
-// valid reports whether the metric is one.
 func (m Metric) valid() bool { return m >= 1 && int(m) <= len(MetricTable) }
 
 // IsLatency reports whether the metric is one of the [Latencies].

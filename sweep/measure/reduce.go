@@ -37,7 +37,6 @@ func Reduce(t Trial, o Observation) Measurement {
 	return m
 }
 
-// lastEvent is when the last thing happened that the records know of.
 func lastEvent(records []Record) time.Duration {
 	end := time.Duration(0)
 	for i := range records {
@@ -73,7 +72,6 @@ func (m *Measurement) settle(all []judged, c *cohort, o *Observation) {
 	}
 }
 
-// tally counts requests by outcome.
 func tally(records []*Record) Tally {
 	t := Tally{Requests: len(records), Failures: map[string]int{}}
 	for _, r := range records {

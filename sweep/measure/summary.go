@@ -162,7 +162,6 @@ func (s *series) quantile(q float64) time.Duration {
 	return Unresolved
 }
 
-// resolves reports whether n values resolve a quantile.
 func resolves(n int, quantile float64, whole bool) bool {
 	floor := float64(beyondFloor)
 	if whole {
@@ -171,7 +170,6 @@ func resolves(n int, quantile float64, whole bool) bool {
 	return float64(n)*(1-quantile) >= floor*(1-1e-9)
 }
 
-// summary describes the series.
 func (s *series) summary() Summary {
 	out := UnresolvedSummary()
 	out.N = len(s.values)

@@ -53,7 +53,6 @@ func (t *Trial) Schedule() []workload.Request {
 	return t.Workload.Schedule(t.Rate, t.Warmup+t.Window+t.Cooldown, t.Seed)
 }
 
-// replayed reports whether the trial replays a trace.
 func (t *Trial) replayed() bool { return t.Workload != nil && t.Workload.Replayed() }
 
 // class is the index of a class among those of the workload, -1 if it is none.

@@ -219,7 +219,6 @@ func (l *eventLoop) finish(r *reply, broken bool) {
 	l.end(r, outcome)
 }
 
-// cancel ends a request in the backend, unless it is over there.
 func (l *eventLoop) cancel(r *reply) {
 	if r.number >= 0 {
 		l.backend.Cancel(l.now(), r.number)

@@ -98,7 +98,6 @@ func (r *reply) rest(idle time.Duration) {
 	_ = r.out.conn.SetReadDeadline(time.Now().Add(idle)) // a closed connection is noticed anyway
 }
 
-// head appends the head of a stream's answer.
 func (r *reply) head(b []byte) []byte {
 	b = append(b, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\n"...)
 	if r.chunked {
@@ -110,7 +109,6 @@ func (r *reply) head(b []byte) []byte {
 	return append(b, "\r\n"...)
 }
 
-// frame appends a piece of the body.
 func (r *reply) frame(b, piece []byte) []byte {
 	if !r.chunked {
 		return append(b, piece...)
@@ -121,7 +119,6 @@ func (r *reply) frame(b, piece []byte) []byte {
 	return append(b, "\r\n"...)
 }
 
-// last appends what ends the body.
 func (r *reply) last(b []byte) []byte {
 	if r.chunked {
 		b = append(b, "0\r\n\r\n"...)

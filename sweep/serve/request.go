@@ -57,7 +57,6 @@ type completion struct {
 func (c *apiRequest) usage() bool   { return c.StreamOptions != nil && c.StreamOptions.IncludeUsage }
 func (c *apiRequest) running() bool { return c.usage() && c.StreamOptions.ContinuousUsageStats }
 
-// tokenID is the k-th token of the reply.
 func (c *completion) tokenID(k int) int32 {
 	if c.ends && k == c.output-1 {
 		return eosToken
@@ -65,7 +64,6 @@ func (c *completion) tokenID(k int) int32 {
 	return generated(c.hash, k)
 }
 
-// reason is why the reply ends.
 func (c *completion) reason() string {
 	if c.ends {
 		return "stop"

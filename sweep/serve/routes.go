@@ -47,14 +47,12 @@ func (v *service) models() any {
 	return map[string]any{"object": "list", "data": []any{v.card()}}
 }
 
-// card describes the one model.
 func (v *service) card() any {
 	return map[string]any{
 		"id": v.Model, "object": "model", "created": v.loop.start.Unix(), "owned_by": "vllm", "root": v.Model, "parent": nil, "max_model_len": v.MaxModelLen,
 	}
 }
 
-// model answers for one model by its name.
 func (s *session) model(id string) {
 	if id != s.server.Model {
 		s.refuse(noModel(id))

@@ -59,7 +59,6 @@ func (w *waker) wake() {
 // ends with its goroutine.
 func (w *waker) close() { unix.Close(int(w.event[0].Fd)) }
 
-// monotonic reads CLOCK_MONOTONIC, in nanoseconds.
 func monotonic() int64 {
 	var ts unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) != nil {

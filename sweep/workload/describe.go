@@ -113,7 +113,6 @@ func Describe(rows []TraceRow) Description {
 	return d
 }
 
-// gaps describes the times between arrivals.
 func (d *Description) gaps(rows []TraceRow) {
 	gaps := make([]float64, 0, len(rows))
 	for i := 1; i < len(rows); i++ {
@@ -161,7 +160,6 @@ func dispersion(rows []TraceRow, window time.Duration) DispersionIndex {
 	return d
 }
 
-// lengths describes prompts, outputs and their sums.
 func (d *Description) lengths(rows []TraceRow) {
 	prompts, outputs, totals := make([]float64, len(rows)), make([]float64, len(rows)), make([]float64, len(rows))
 	for i, r := range rows {

@@ -68,7 +68,6 @@ func (w *Workload) TraceSpan() time.Duration {
 	return w.Replay[len(w.Replay)-1].Arrival - w.Replay[0].Arrival + 1
 }
 
-// start is the row of the trace that a schedule of a seed begins with.
 func (w *Workload) start(seed uint64) int {
 	if !w.AnyRow {
 		return 0
