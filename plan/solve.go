@@ -224,19 +224,13 @@ func (p *Plan) assumeTraffic() {
 
 func (p *Plan) warn() {
 	o, f := &p.Offer, &p.Fleet
-	say := func(k note.Kind, figures ...any) { p.Warnings = append(p.Warnings, note.New(k, figures...)) }
-	p.Warnings = append(p.Warnings, o.Warnings...)
-	if o.Rate.Confidence == 0 {
-		say(note.NoSamplingError)
-	}
-	if o.PricePerGPUHour <= 0 {
-		say(note.NoPrice, cmp.Or(o.GPU, "the GPU"))
-	}
+	p.Warnings = slices.Concat(p.Warnings, o.Warnings, note.If(o.Rate.Confidence == 0, note.NoSamplingError),
+		note.If(o.PricePerGPUHour <= 0, note.NoPrice, cmp.Or(o.GPU, "the GPU")))
 	switch {
 	case p.Demand.Job != nil:
 	case f.AfterLoss == nil:
-		say(note.OneInstance)
-	case *f.AfterLoss > 1:
-		say(note.LossOverloads, 100**f.AfterLoss)
+		p.Warnings = append(p.Warnings, note.New(note.OneInstance))
+	default:
+		p.Warnings = append(p.Warnings, note.If(*f.AfterLoss > 1, note.LossOverloads, 100**f.AfterLoss)...)
 	}
 }

@@ -60,6 +60,14 @@ func unitOf(name string) time.Duration {
 	return time.Second
 }
 
+// If is the note of some figures where something holds, and none where it does not.
+func If(holds bool, k Kind, figures ...any) Notes {
+	if !holds {
+		return nil
+	}
+	return Notes{New(k, figures...)}
+}
+
 // Text is a note of which only the sentence is known: another program's words, or
 // what an earlier version wrote.
 func Text(text string) Note { return New(Unknown, text) }
@@ -219,6 +227,13 @@ func (ns Notes) Warnings() Warnings { return Warnings{ns.Texts(), ns} }
 func (w *Warnings) Add(k Kind, figures ...any) {
 	n := New(k, figures...)
 	w.Texts, w.Notes = append(w.Texts, n.String()), append(w.Notes, n)
+}
+
+// AddIf adds a note where something holds.
+func (w *Warnings) AddIf(holds bool, k Kind, figures ...any) {
+	if holds {
+		w.Add(k, figures...)
+	}
 }
 
 // Read is what a file says: its notes or, where an earlier version wrote none, its

@@ -98,10 +98,8 @@ func (s *RateSearch) Answer() (sweep.Answer, error) {
 	r := s.search.Result()
 	k := s.instances[0].priors[0].Knobs
 	r.Warnings = slices.Concat(r.Warnings, ofOtherLoad(s.Seen), uncalibrated(s.cfg, s.ground, k),
-		unlimitedWait(&s.searches, k, r.Estimate, r.Estimate.Safe, "safe rate"))
-	if !s.ground.Virtual && s.ground.Owned && r.Estimate.Value > 0 {
-		r.Warnings = append(r.Warnings, note.New(note.OneStart))
-	}
+		unlimitedWait(&s.searches, k, r.Estimate, r.Estimate.Safe, "safe rate"),
+		note.If(!s.ground.Virtual && s.ground.Owned && r.Estimate.Value > 0, note.OneStart))
 	state := s.state(&r)
 	if !s.Ended {
 		if r.Estimate.Value <= 0 {

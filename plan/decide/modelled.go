@@ -198,10 +198,7 @@ func uncalibrated(cfg *config.Config, g sweep.Ground, k measure.Knobs) note.Note
 		return nil
 	}
 	what, within := model.Uncalibrated(g.Predict.Deployment(k))
-	if len(what) == 0 {
-		return nil
-	}
-	return note.Notes{note.New(note.Uncalibrated, strings.Join(what, ", "), 100*within)}
+	return note.If(len(what) > 0, note.Uncalibrated, strings.Join(what, ", "), 100*within)
 }
 
 func unmodelled(features []plan.Feature) note.Notes {
@@ -211,8 +208,5 @@ func unmodelled(features []plan.Feature) note.Notes {
 			names = append(names, f.Name)
 		}
 	}
-	if len(names) == 0 {
-		return nil
-	}
-	return note.Notes{note.New(note.NotModelled, strings.Join(names, "; "))}
+	return note.If(len(names) > 0, note.NotModelled, strings.Join(names, "; "))
 }

@@ -38,8 +38,6 @@ func (d *Decision) addDrafting(p *plan.Plan, load float64) error {
 		text += fmt.Sprintf("it makes answers faster up to about %.2g requests/s on an instance (%.0f at once), and slower above", pays.Rate, pays.Batch)
 	}
 	p.Assumptions = append(p.Assumptions, text)
-	if !pays.Always && load > pays.Rate {
-		p.Warnings = append(p.Warnings, note.New(note.DraftHurts, load, pays.Rate))
-	}
+	p.Warnings = append(p.Warnings, note.If(!pays.Always && load > pays.Rate, note.DraftHurts, load, pays.Rate)...)
 	return nil
 }

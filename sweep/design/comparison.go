@@ -129,9 +129,7 @@ func CompareRuns(a, b RunTrials, t Terms) (sweep.Answer, error) {
 		points = "1 load point"
 	}
 	c.Design = points + fmt.Sprintf(" that both runs have; %d have no counterpart", left)
-	if len(a.Trials) > 0 && len(b.Trials) > 0 && !a.Trials[0].Trial.Workload.Alike(b.Trials[0].Trial.Workload) {
-		c.Warnings.Add(note.TrafficDiffers)
-	}
+	c.Warnings.AddIf(len(a.Trials) > 0 && len(b.Trials) > 0 && !a.Trials[0].Trial.Workload.Alike(b.Trials[0].Trial.Workload), note.TrafficDiffers)
 	if len(c.Contrasts) == 0 {
 		return sweep.Answer{}, fmt.Errorf("compare: %s and %s have no load in common: measure both at the same rates, as 'planner sweep --rates' does", a.Path, b.Path)
 	}
@@ -141,8 +139,5 @@ func CompareRuns(a, b RunTrials, t Terms) (sweep.Answer, error) {
 // seedDoubt says when pairs were not of the same requests.
 func seedDoubt(pairs []pairing) note.Notes {
 	other := list.Count(pairs, func(x pairing) bool { return x.a.Trial.Seed != x.b.Trial.Seed })
-	if other == 0 {
-		return nil
-	}
-	return note.Notes{note.New(note.SeedsDiffer, other, len(pairs))}
+	return note.If(other > 0, note.SeedsDiffer, other, len(pairs))
 }

@@ -108,9 +108,7 @@ func unresolvedIn(pairs []pairing) note.Notes {
 		for _, p := range pairs {
 			some = some || !math.IsNaN(f.of(p.a)) && !math.IsNaN(f.of(p.b))
 		}
-		if !some && len(pairs) > 0 {
-			out = append(out, note.New(note.FigureUnknown, f.label))
-		}
+		out = append(out, note.If(!some && len(pairs) > 0, note.FigureUnknown, f.label)...)
 	}
 	return out
 }
@@ -209,15 +207,9 @@ func pairDoubts(pairs []pairing) note.Notes {
 				overloaded++
 			}
 		}
-		if failed > 0 {
-			out = append(out, note.New(note.SideFailed, side.name, failed, requests))
-		}
-		if invalid > 0 {
-			out = append(out, note.New(note.SideInvalid, side.name, invalid, len(pairs)))
-		}
-		if overloaded > 0 {
-			out = append(out, note.New(note.SideOverloaded, side.name, overloaded, len(pairs)))
-		}
+		out = slices.Concat(out, note.If(failed > 0, note.SideFailed, side.name, failed, requests),
+			note.If(invalid > 0, note.SideInvalid, side.name, invalid, len(pairs)),
+			note.If(overloaded > 0, note.SideOverloaded, side.name, overloaded, len(pairs)))
 	}
 	return out
 }

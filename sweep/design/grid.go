@@ -79,9 +79,7 @@ func NewSweep(cfg *config.Config, g sweep.Ground, spec Grid) (*Sweep, error) {
 	}
 	switch {
 	case spec.Matrix:
-		if len(sets) > 1 {
-			s.warnings = append(s.warnings, note.New(note.MatrixOfFirst, len(sets)))
-		}
+		s.warnings = note.If(len(sets) > 1, note.MatrixOfFirst, len(sets))
 		if s.rows, s.Trials, err = matrixTrials(cfg, g, spec, sets[0]); err != nil {
 			return nil, err
 		}
@@ -178,9 +176,8 @@ func (s *Sweep) Answer() (sweep.Answer, error) {
 	if s.rows != nil {
 		out.Rows = readMatrix(s.rows, out.Trials)
 	}
-	if all := measure.OverviewOf(out.Trials); all.Trials > 0 && all.Invalid == all.Trials {
-		out.Warnings.Add(note.NoneTrusted)
-	}
+	all := measure.OverviewOf(out.Trials)
+	out.Warnings.AddIf(all.Trials > 0 && all.Invalid == all.Trials, note.NoneTrusted)
 	return sweep.Answer{State: out.state(), Value: out}, nil
 }
 

@@ -201,14 +201,8 @@ func (r *Rounds) Answer() (sweep.Answer, error) {
 
 // doubts says where the two sides do not get the same.
 func (r *Rounds) doubts() note.Notes {
-	var out note.Notes
-	if !sameRequests(r.Trials[0], r.Trials[1]) {
-		out = append(out, note.New(note.RequestsDiffer))
-	}
-	if len(r.Trials) < 6 {
-		out = append(out, note.New(note.FewRounds, len(r.Trials)/2))
-	}
-	return out
+	return append(note.If(!sameRequests(r.Trials[0], r.Trials[1]), note.RequestsDiffer),
+		note.If(len(r.Trials) < 6, note.FewRounds, len(r.Trials)/2)...)
 }
 
 func sameRequests(a, b measure.Trial) bool {

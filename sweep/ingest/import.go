@@ -46,9 +46,8 @@ func ReadFiles(paths []string) (*Import, error) {
 		}
 	}
 	closed := list.Count(all.Points, func(m measure.Measurement) bool { return m.Trial.Closed() })
-	if open := len(all.Points) - closed; open > 0 && closed > 0 {
-		all.Warnings.Add(note.OpenAndClosed, open, closed)
-	}
+	open := len(all.Points) - closed
+	all.Warnings.AddIf(open > 0 && closed > 0, note.OpenAndClosed, open, closed)
 	return all, nil
 }
 

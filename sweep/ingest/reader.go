@@ -134,9 +134,8 @@ func (p *pointReader) point(v *fastjson.Value) {
 		}
 	}
 	p.m.OutputTokens, p.m.PromptTokens = p.rate(l.outputTokens), p.rate(l.promptTokens)
-	if l.rest(p, completed); !p.counted {
-		p.warn(note.FailuresUnknown)
-	}
+	l.rest(p, completed)
+	p.warnIf(!p.counted, note.FailuresUnknown)
 	p.add()
 }
 
@@ -204,6 +203,10 @@ const (
 
 func (p *pointReader) warn(k note.Kind, figures ...any) {
 	p.m.Warnings = append(p.m.Warnings, note.New(k, figures...))
+}
+
+func (p *pointReader) warnIf(holds bool, k note.Kind, figures ...any) {
+	p.m.Warnings = append(p.m.Warnings, note.If(holds, k, figures...)...)
 }
 
 // has reports whether the load point has a key, with another value than null.

@@ -51,9 +51,7 @@ func Read(name string, data []byte) (*Results, error) {
 		return nil, &FileError{File: name, What: "holds no load point of " + f.Name}
 	}
 	r := &Results{Format: f.Name, Measurements: p.points, Warnings: slices.Concat(note.FromTexts(f.Notes), p.doubts)}
-	if tooFast(r.Measurements) {
-		r.Warnings = append(r.Warnings, note.New(note.TooFast))
-	}
+	r.Warnings = append(r.Warnings, note.If(tooFast(r.Measurements), note.TooFast)...)
 	return r, nil
 }
 

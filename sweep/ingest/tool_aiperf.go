@@ -118,16 +118,12 @@ func (p *pointReader) aiperfLoad() {
 		if rate, limit = 0, 0; len(measured) == 1 {
 			rate, limit = measured[0].GetFloat64("rate"), measured[0].GetFloat64("concurrency")
 		}
-		if len(measured) == 1 && string(measured[0].GetStringBytes("type")) == "constant" {
-			p.warn(note.EvenArrivals)
-		}
+		p.warnIf(len(measured) == 1 && string(measured[0].GetStringBytes("type")) == "constant", note.EvenArrivals)
 	}
 	switch {
 	case limit > 0:
 		p.closed(p.whole("concurrency", limit))
-		if rate > 0 {
-			p.warn(note.LoopClosedBySlots)
-		}
+		p.warnIf(rate > 0, note.LoopClosedBySlots)
 	case rate != 0:
 		p.m.Trial.Rate = rate
 	}

@@ -55,9 +55,7 @@ func guidellmFormat() ResultFormat {
 
 func (p *pointReader) guidellm(int) {
 	m := &p.m
-	if p.count("metrics.request_totals.incomplete") > 0 {
-		p.warn(note.OpenLeftOut)
-	}
+	p.warnIf(p.count("metrics.request_totals.incomplete") > 0, note.OpenLeftOut)
 	// The quantiles of the report's own summary are over tokens, not requests.
 	var tpot []time.Duration
 	for _, r := range p.doc.GetArray("requests", "successful") {
@@ -89,9 +87,7 @@ func (p *pointReader) guidellmLoad(kind string, rate float64, streams int) {
 	switch kind {
 	case "constant", "poisson", "async":
 		p.m.Trial.Rate = rate
-		if kind != "poisson" {
-			p.warn(note.EvenArrivals)
-		}
+		p.warnIf(kind != "poisson", note.EvenArrivals)
 	case "synchronous":
 		p.closed(1)
 	case "concurrent":
@@ -105,9 +101,7 @@ func (p *pointReader) guidellmLoad(kind string, rate float64, streams int) {
 
 // guidellmRow reads what no key tells of a row of the table.
 func (p *pointReader) guidellmRow(int) {
-	if p.count("Request Counts/Incomplete/") > 0 {
-		p.warn(note.OpenLeftOut)
-	}
+	p.warnIf(p.count("Request Counts/Incomplete/") > 0, note.OpenLeftOut)
 	p.m.Achieved = p.rate("Server Throughput/Successful Requests/Sec/Mean")
 	p.window(p.span("Timings/Duration/Sec", time.Second))
 	kind, number, _ := strings.Cut(p.text("Benchmark/Strategy/"), "@")

@@ -38,14 +38,13 @@ func (p *pointReader) llmd(total int) {
 		s.N = min(s.N, completed)
 	}
 	const load = "scenario.load.standardized."
+	rate := p.number(load + "rate_qps")
 	switch limit := p.count(load + "concurrency"); {
 	case limit > 0:
 		p.closed(limit)
-		if rate := p.number(load + "rate_qps"); rate > 0 {
-			p.warn(note.LoopClosedByLimit, rate, limit)
-		}
+		p.warnIf(rate > 0, note.LoopClosedByLimit, rate, limit)
 	default:
-		m.Trial.Rate = p.number(load + "rate_qps")
+		m.Trial.Rate = rate
 	}
 	const achieved = "results.request_performance.aggregate.throughput.request_rate.mean"
 	if m.Achieved = p.rate(achieved); m.Achieved > 0 {

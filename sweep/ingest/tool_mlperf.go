@@ -65,9 +65,7 @@ func (p *pointReader) mlperfDetail(queries int) {
 
 // mlperf reads what both logs tell under keys of their own.
 func (p *pointReader) mlperf(scenario string, valid bool, achieved ...string) {
-	if !valid {
-		p.warn(note.ToolInvalid)
-	}
+	p.warnIf(!valid, note.ToolInvalid)
 	for _, path := range achieved {
 		if p.has(path) {
 			p.m.Achieved = p.rate(path)

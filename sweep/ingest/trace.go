@@ -115,9 +115,7 @@ func (t *Trace) remarkUnread(m mapping, columns []string) {
 		read = append(read, k.names...)
 	}
 	unread := slices.DeleteFunc(slices.Clone(columns), func(c string) bool { return slices.Contains(read, c) })
-	if len(unread) > 0 {
-		t.Warnings.Add(note.ColumnsIgnored, strings.Join(unread, ", "))
-	}
+	t.Warnings.AddIf(len(unread) > 0, note.ColumnsIgnored, strings.Join(unread, ", "))
 }
 
 // add keeps the request of a line, or counts it as one that failed. A log that the user
@@ -170,18 +168,10 @@ func (t *Trace) sort() {
 
 // remark says what a reader should know of the log.
 func (t *Trace) remark(m mapping) {
-	if t.Skipped > 0 {
-		t.Warnings.Add(note.RowsLeftOut, t.Skipped)
-	}
-	if t.others > 0 {
-		t.Warnings.Add(note.LinesLeftOut, t.others)
-	}
-	if t.Estimated > 0 {
-		t.Warnings.Add(note.RequestsEstimated, t.Estimated, len(t.Rows), float64(charsPerToken))
-	}
-	if m["arrival"].names == nil {
-		t.Warnings.Add(note.ArrivalsFromEnds)
-	}
+	t.Warnings.AddIf(t.Skipped > 0, note.RowsLeftOut, t.Skipped)
+	t.Warnings.AddIf(t.others > 0, note.LinesLeftOut, t.others)
+	t.Warnings.AddIf(t.Estimated > 0, note.RequestsEstimated, t.Estimated, len(t.Rows), float64(charsPerToken))
+	t.Warnings.AddIf(m["arrival"].names == nil, note.ArrivalsFromEnds)
 }
 
 // spread deals with the resolution of the clock.

@@ -34,14 +34,9 @@ func (t *Test) settle(end time.Duration) {
 // answers whose tokens nobody counted.
 func (t *Test) sourceDoubts(uncounted int) note.Notes {
 	n, obs := &t.recorder.tokens, &t.observed
-	var d note.Notes
-	if uncounted > 0 {
-		d = append(d, note.New(note.TokensEstimated, uncounted, uncounted+n.counted))
-	}
-	d = append(d, t.withdraw()...)
-	if share := n.together(); share > 0.1 && share <= much {
-		obs.Remarks = append(obs.Remarks, note.New(note.TokensCoalesced, 100*share))
-	}
+	d := append(note.If(uncounted > 0, note.TokensEstimated, uncounted, uncounted+n.counted), t.withdraw()...)
+	share := n.together()
+	obs.Remarks = append(obs.Remarks, note.If(share > 0.1 && share <= much, note.TokensCoalesced, 100*share)...)
 	if resent := t.via.resends(); resent > 0 {
 		kind := note.Resent
 		if resent >= resendLimit {
@@ -65,10 +60,8 @@ func (t *Test) sourceDoubts(uncounted int) note.Notes {
 // did. An engine that cannot be told to go on behind the end of a text gives what it
 // has to say, which is no failure, but less load than the workload's.
 func (n *tokenCounts) shorter() note.Notes {
-	if n.wanted == 0 || float64(n.tokens) > 0.98*float64(n.wanted) {
-		return nil
-	}
-	return note.Notes{note.New(note.ShorterAnswers, 100*(1-float64(n.tokens)/float64(n.wanted)))}
+	got := float64(n.tokens) / float64(max(n.wanted, 1))
+	return note.If(n.wanted > 0 && got <= 0.98, note.ShorterAnswers, 100*(1-got))
 }
 
 // withdraw takes back the times between tokens that are not those of single tokens, and
@@ -116,10 +109,8 @@ func (t *Test) noPace() note.Notes {
 	if share := n.atOnce(); share > 0.1 {
 		return note.Notes{note.New(note.TokensBunched, 100*share)}
 	}
-	if perChunk := n.perChunk(); perChunk < 0.9 && n.counted > 0 {
-		return note.Notes{note.New(note.TokensTooFew, perChunk)}
-	}
-	return nil
+	perChunk := n.perChunk()
+	return note.If(perChunk < 0.9 && n.counted > 0, note.TokensTooFew, perChunk)
 }
 
 // countTexts has the engine's tokenizer count the answers that came without a

@@ -92,11 +92,7 @@ func quantileBetween(from, to *metrics.Float64Histogram, q float64) time.Duratio
 // doubts says what of the client's own state speaks against a trial.
 func (v *Telemetry) doubts(slo measure.SLO) note.Notes {
 	var d note.Notes
-	add := func(bad bool, k note.Kind, figures ...any) {
-		if bad {
-			d = append(d, note.New(k, figures...))
-		}
-	}
+	add := func(bad bool, k note.Kind, figures ...any) { d = append(d, note.If(bad, k, figures...)...) }
 	limit := slo.ClientLag()
 	add(v.Lag99 > limit, note.ClientLate, v.Lag99, limit)
 	add(v.dropped > 0, note.ClientUnsent, v.dropped)

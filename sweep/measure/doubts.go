@@ -25,28 +25,19 @@ const (
 // doubts lists what makes the figures of a trial unfit to be believed.
 // What the client said of itself is not said again.
 func (c *cohort) doubts(m *Measurement, said note.Notes) note.Notes {
-	var out note.Notes
-	add := func(k note.Kind, figures ...any) { out = append(out, note.New(k, figures...)) }
 	if len(c.records) == 0 {
-		add(note.NoRequests)
-		return out
+		return note.Notes{note.New(note.NoRequests)}
 	}
-	if n := m.Failures[Dropped.String()]; n > 0 {
-		add(note.RequestsDropped, n, m.Requests)
-	}
-	if n := c.count(func(r *Record) bool { return r.Outcome == InFlight && r.Sent < 0 && c.end-r.Due > time.Second }); n > 0 {
-		add(note.RequestsUnsent, n)
-	}
+	dropped := m.Failures[Dropped.String()]
+	unsent := c.count(func(r *Record) bool { return r.Outcome == InFlight && r.Sent < 0 && c.end-r.Due > time.Second })
+	out := append(note.If(dropped > 0, note.RequestsDropped, dropped, m.Requests), note.If(unsent > 0, note.RequestsUnsent, unsent)...)
 	if !said.Has(note.ClientLate) {
 		out = append(out, c.lagDoubt()...)
 	}
-	if want, n := c.expected(), float64(len(c.records)); want > 0 && math.Abs(n-want) > sigmas*math.Sqrt(want) {
-		add(note.ArrivalsOff, len(c.records), want)
-	}
-	if inFlight, law, ok := c.littlesLaw(); !ok && !m.Overloaded && m.Aborted.Text == "" {
-		add(note.NotStationary, inFlight, law)
-	}
-	return out
+	want, n := c.expected(), float64(len(c.records))
+	inFlight, law, ok := c.littlesLaw()
+	return slices.Concat(out, note.If(want > 0 && math.Abs(n-want) > sigmas*math.Sqrt(want), note.ArrivalsOff, len(c.records), want),
+		note.If(!ok && !m.Overloaded && m.Aborted.Text == "", note.NotStationary, inFlight, law))
 }
 
 // lagDoubt tells whether the client was late by an amount that matters.
@@ -61,10 +52,8 @@ func (c *cohort) lagDoubt() note.Notes {
 		return note.Notes{note.New(note.SendLag, p99.Round(10*time.Microsecond), allowed)}
 	}
 	allowed = max(leastLag, time.Duration(lagMost*float64(tightest)))
-	if most := lags[len(lags)-1]; most > allowed {
-		return note.Notes{note.New(note.LargestSendLag, most.Round(10*time.Microsecond), allowed)}
-	}
-	return nil
+	most := lags[len(lags)-1]
+	return note.If(most > allowed, note.LargestSendLag, most.Round(10*time.Microsecond), allowed)
 }
 
 // sendLag is how long after the intended time requests left; one that left

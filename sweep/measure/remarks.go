@@ -32,10 +32,8 @@ func (c *cohort) unsteady(m *Measurement) note.Notes {
 		return note.Notes{note.New(note.ConversationsStarting, m.Sent, offered, course.Round(time.Second), c.trial.Warmup)}
 	}
 	want := offered * c.length()
-	if missing := want - m.Sent*c.length(); missing > max((1-LeastSent)*want, 3*math.Sqrt(want*float64(w.Turns))) {
-		return note.Notes{note.New(note.TurnsWaited, m.Sent, offered)}
-	}
-	return nil
+	missing := want - m.Sent*c.length()
+	return note.If(missing > max((1-LeastSent)*want, 3*math.Sqrt(want*float64(w.Turns))), note.TurnsWaited, m.Sent, offered)
 }
 
 // mostComplaints is how many kinds of failure are told in words.
@@ -63,10 +61,8 @@ func complaints(records []*Record) note.Notes {
 		how := strings.ReplaceAll(k.outcome.String(), "_", " ")
 		out = append(out, note.New(note.FailedWith, seen[k], how, k.detail))
 	}
-	if more := len(kinds) - mostComplaints; more > 0 {
-		out = append(out, note.New(note.FailedOtherwise, more))
-	}
-	return out
+	more := len(kinds) - mostComplaints
+	return append(out, note.If(more > 0, note.FailedOtherwise, more)...)
 }
 
 // unresolved names all quantiles that the sample does not resolve in one remark.
@@ -85,30 +81,17 @@ func (m *Measurement) unresolved() note.Notes {
 			names[s.N] = append(names[s.N], fmt.Sprintf("%s.%s", metric, q.name))
 		}
 	}
-	if len(sizes) == 0 {
-		return nil
-	}
 	parts := make([]string, len(sizes))
 	for i, n := range sizes {
 		parts[i] = fmt.Sprintf("%d values do not resolve %s", n, strings.Join(names[n], ", "))
 	}
-	return note.Notes{note.New(note.QuantilesUnresolved, strings.Join(parts, "; "))}
+	return note.If(len(parts) > 0, note.QuantilesUnresolved, strings.Join(parts, "; "))
 }
 
 // remarks lists what is worth knowing beside doubts: quantiles that the sample
 // does not resolve, requests that are not in them, and overload.
 func (m *Measurement) remarks(c *cohort) note.Notes {
-	out := m.unresolved()
-	if open := c.count((*Record).open); open > 0 {
-		out = append(out, note.New(note.RequestsOpen, open, m.Requests))
-	}
-	if m.Failed > 0 {
-		out = append(out, note.New(note.RequestsFailed, m.Failed, m.Requests))
-		out = append(out, complaints(c.records)...)
-	}
-	out = append(out, c.unsteady(m)...)
-	if m.Overloaded {
-		out = append(out, note.New(note.Overloaded))
-	}
-	return out
+	open := c.count((*Record).open)
+	return slices.Concat(m.unresolved(), note.If(open > 0, note.RequestsOpen, open, m.Requests),
+		note.If(m.Failed > 0, note.RequestsFailed, m.Failed, m.Requests), complaints(c.records), c.unsteady(m), note.If(m.Overloaded, note.Overloaded))
 }
