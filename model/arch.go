@@ -10,6 +10,7 @@ import (
 type Arch struct {
 	Name   string // as in the catalog: "llama-3.1-70b"
 	Repo   string // Hugging Face id, may be empty
+	Chat   string // that of the variant of the same shape that was tuned to converse, where Repo is not
 	Family string // architecture class: "LlamaForCausalLM"
 
 	Layers       int

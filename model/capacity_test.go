@@ -131,10 +131,10 @@ func TestSamplesAreReproducibleAndPlausible(t *testing.T) {
 	}
 	// Wider where less is known.
 	h := SpreadFor(deploy(t, "Llama-3.1-8B", "H100 SXM", 1), EngineArgs{})
-	if m := SpreadFor(deploy(t, "Llama-3.1-8B", "MI300X", 1), EngineArgs{}); m.Weights <= h.Weights || m.Prefill <= h.Prefill {
+	if m := SpreadFor(deploy(t, "Llama-3.1-8B", "MI300X", 1), EngineArgs{}); m[DoubtWeights] <= h[DoubtWeights] || m[DoubtPrefill] <= h[DoubtPrefill] {
 		t.Errorf("MI300X %+v, H100 %+v", m, h)
 	}
-	if g := SpreadFor(deploy(t, "Llama-3.1-8B", "Gaudi3", 1), EngineArgs{}); g.Weights <= h.Weights*2 {
+	if g := SpreadFor(deploy(t, "Llama-3.1-8B", "Gaudi3", 1), EngineArgs{}); g[DoubtWeights] <= h[DoubtWeights]*2 {
 		t.Errorf("Gaudi3 %+v", g)
 	}
 }
@@ -207,7 +207,7 @@ func TestReleasesBeyondTheirEvidenceWidenTheInterval(t *testing.T) {
 	if silent != "" || !strings.Contains(said, "experts by FlashInfer up to 0.15") {
 		t.Errorf("0.15: %q; newest: %q", silent, said)
 	}
-	if newest.PrefillExperts <= known.PrefillExperts || newest.Step <= known.Step || newest.Weights <= known.Weights {
+	if newest[DoubtPrefillExperts] <= known[DoubtPrefillExperts] || newest[DoubtStep] <= known[DoubtStep] || newest[DoubtWeights] <= known[DoubtWeights] {
 		t.Errorf("spread of the newest release %+v, of the one with evidence %+v", newest, known)
 	}
 	for _, family := range constantRows {
@@ -260,8 +260,8 @@ func TestUncalibratedDeploymentsSaySo(t *testing.T) {
 		if said := strings.Join(what, ", "); !strings.Contains(said, c.says) || (said == "") != (c.says == "") {
 			t.Errorf("%s in %v on %s: %q, want %q", c.model, c.format, c.gpu, said, c.says)
 		}
-		if s := SpreadFor(d, EngineArgs{}); s.Equations != c.evidence.Error() || (within == 0) != (c.evidence == Served) {
-			t.Errorf("%s in %v on %s: equations within %g (%g said), want %g", c.model, c.format, c.gpu, s.Equations, within, c.evidence.Error())
+		if s := SpreadFor(d, EngineArgs{}); s[DoubtEquations] != c.evidence.Error() || (within == 0) != (c.evidence == Served) {
+			t.Errorf("%s in %v on %s: equations within %g (%g said), want %g", c.model, c.format, c.gpu, s[DoubtEquations], within, c.evidence.Error())
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -92,6 +93,9 @@ func (c *Catalog) put(t CatalogTable, given Row) error {
 	r, at := given, slices.IndexFunc(c.rows[t], func(r Row) bool { return r.named(t, given[t.NameColumn()]) })
 	if at >= 0 {
 		r = maps.Clone(c.rows[t][at])
+		if given["hf_repo"] != "" {
+			r["hf_chat_repo"] = "" // of the checkpoint that is replaced
+		}
 		maps.Copy(r, given)
 	}
 	switch t {
@@ -165,6 +169,12 @@ func (c *Catalog) GPU(name string) (Hardware, error) {
 	return c.gpus[i], nil
 }
 
+// tunedName are the ends of names of variants to converse with.
+var tunedName = regexp.MustCompile("(?i)-(instruct|chat|it)$")
+
+// ChatCheckpoint is the checkpoint to converse with.
+func (a Arch) ChatCheckpoint() string { return cmp.Or(a.Chat, a.Repo) }
+
 // Model returns the model of a catalog name or a Hugging Face id, found as
 // [Catalog.GPU] finds GPUs. The published variants of one shape (Instruct, Chat, it,
 // hf) are found by the shape's name; one that is quantised by its name (FP8, AWQ, NVFP4
@@ -181,8 +191,8 @@ func (c *Catalog) Model(name string) (Arch, error) {
 		a := c.models[i]
 		switch {
 		case strings.Contains(name, "/"):
-			a.Repo = name
-		case tunedName(name):
+			a.Repo, a.Chat = name, ""
+		case tunedName.MatchString(name):
 			a.Repo = a.ChatCheckpoint()
 		}
 		return a, nil
@@ -190,7 +200,7 @@ func (c *Catalog) Model(name string) (Arch, error) {
 	if rest, format, ok := cutFormat(name); ok {
 		if i := findVariant(rest, names); i >= 0 {
 			a := c.models[i]
-			a.Native, a.Repo = format, name
+			a.Native, a.Repo, a.Chat = format, name, ""
 			a.Details.BlockFP8 = a.Details.BlockFP8 && !strings.HasSuffix(strings.ToLower(name), "-dynamic")
 			return a, nil
 		}

@@ -66,7 +66,7 @@ var gpuColumns = []CatalogColumn{
 }
 
 var modelColumns = []CatalogColumn{
-	{"model", CellText}, {"hf_repo", CellText}, {"config", CellText}, {"arch", CellText}, {"layers", CellCount}, {"hidden", CellCount}, {"heads", CellCount},
+	{"model", CellText}, {"hf_repo", CellText}, {"hf_chat_repo", CellText}, {"config", CellText}, {"arch", CellText}, {"layers", CellCount}, {"hidden", CellCount}, {"heads", CellCount},
 	{"kv_heads", CellCount}, {"head_dim", CellCount}, {"intermediate", CellCount}, {"vocab", CellCount}, {"tied_embeddings", CellFlag},
 	{"max_position", CellCount}, {"experts_total", CellCount}, {"experts_active", CellCount}, {"moe_intermediate", CellCount},
 	{"shared_experts", CellCount}, {"dense_layers", CellCount}, {"attention", CellText}, {"sliding_window", CellCount},
@@ -200,7 +200,7 @@ func archOfConfig(r Row) (Arch, error) {
 	if err != nil {
 		return Arch{}, &CellError{"config", err.Error()}
 	}
-	a.Name, a.Repo, a.Source, a.Notes = r["model"], r["hf_repo"], r["source"], r["notes"]
+	a.Name, a.Repo, a.Chat, a.Source, a.Notes = r["model"], r["hf_repo"], r["hf_chat_repo"], r["source"], r["notes"]
 	if a.Native == FormatUnset {
 		a.Native = BF16
 	}
@@ -214,7 +214,7 @@ func archOf(r Row) (Arch, error) {
 	}
 	f, _ := familyOf(r["arch"])
 	a := Arch{
-		Name: r["model"], Repo: r["hf_repo"], Family: r["arch"],
+		Name: r["model"], Repo: r["hf_repo"], Chat: r["hf_chat_repo"], Family: r["arch"],
 		Layers: r.count("layers"), Hidden: r.count("hidden"), Intermediate: r.count("intermediate"),
 		Vocab: r.count("vocab"), MaxPosition: r.count("max_position"), Tied: r["tied_embeddings"] == "true",
 		Attention: Attention{

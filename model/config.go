@@ -257,16 +257,13 @@ func (c *hfConfig) unsupported() error {
 	if c.has("index_topk") && !c.has("kv_lora_rank") {
 		return fmt.Errorf("index_topk: an index beside attention that is not latent: %w", errUnsupported)
 	}
-	for _, kind := range c.layerTypes() {
+	for _, kind := range c.strings("layer_types") {
 		if !c.hybrid() && !slices.Contains([]string{"full_attention", "sliding_attention", "chunked_attention", "deepseek_sparse_attention"}, kind) {
 			return fmt.Errorf("layer_types: %q: %w", kind, errUnsupported)
 		}
 	}
 	return nil
 }
-
-// layerTypes returns the kinds of attention layer by layer, nil if not given.
-func (c *hfConfig) layerTypes() []string { return c.strings("layer_types") }
 
 // strings returns a list of them, nil if not given.
 func (c *hfConfig) strings(key string) []string {

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -9,14 +10,7 @@ import (
 var hybrids = []string{"qwen3next", "qwen3_5", "nemotronh", "granitemoehybrid"}
 
 // hybrid reports whether the class is one of those.
-func (c *hfConfig) hybrid() bool {
-	for _, class := range hybrids {
-		if c.is(class) {
-			return true
-		}
-	}
-	return false
-}
+func (c *hfConfig) hybrid() bool { return slices.ContainsFunc(hybrids, c.is) }
 
 // states reads the layers with a state.
 func (c *hfConfig) states(a *Arch) {
@@ -50,17 +44,10 @@ func (c *hfConfig) states(a *Arch) {
 
 // kinds counts the layers of a kind, or is a number where the file lists none.
 func (c *hfConfig) kinds(kind string, otherwise int) int {
-	list := c.layerTypes()
-	if list == nil {
-		return otherwise
+	if n, listed := c.count("layer_types", func(v any) bool { return v == kind }); listed {
+		return n
 	}
-	n := 0
-	for _, k := range list {
-		if k == kind {
-			n++
-		}
-	}
-	return n
+	return otherwise
 }
 
 // pattern reads the blocks of Nemotron-H, of which each is half of what a layer is

@@ -35,20 +35,13 @@ func (c *hfConfig) moe(a Arch) MoE {
 
 // expertLayers counts the layers with experts among n.
 func (c *hfConfig) expertLayers(n int) int {
-	if list, ok := c.values["moe_layers"].([]any); ok {
-		return len(list) // Llama 4, spelt out
+	if n, listed := c.count("moe_layers", func(any) bool { return true }); listed {
+		return n // Llama 4, spelt out
 	}
-	if list, ok := c.values["moe_layer_freq"].([]any); ok {
-		return ones(list)
+	if n, listed := c.count("moe_layer_freq", isOne); listed {
+		return n
 	}
-	dense := map[int]bool{}
-	if list, ok := c.values["mlp_only_layers"].([]any); ok {
-		for _, v := range list {
-			if f, ok := v.(float64); ok {
-				dense[int(f)] = true
-			}
-		}
-	}
+	dense, _ := c.values["mlp_only_layers"].([]any)
 	first := c.or(0, "first_k_dense_replace")
 	freq := max(1, c.or(1, "moe_layer_freq"))
 	step := max(1, c.or(1, "decoder_sparse_step", "interleave_moe_layer_step"))
@@ -58,58 +51,51 @@ func (c *hfConfig) expertLayers(n int) int {
 	}
 	count := 0
 	for i := range n {
-		if i >= first && i%freq == 0 && (i+1)%step == 0 && !dense[i] {
+		if i >= first && i%freq == 0 && (i+1)%step == 0 && !slices.Contains(dense, any(float64(i))) {
 			count++
 		}
 	}
 	return count
 }
 
-// ones counts the layers that a list marks with 1, beside 0 for the others.
-func ones(list []any) int {
-	count := 0
+// count returns how many entries of a list are such, and whether there is the list.
+func (c *hfConfig) count(key string, such func(any) bool) (n int, listed bool) {
+	list, listed := c.values[key].([]any)
 	for _, v := range list {
-		if v == 1.0 {
-			count++
+		if such(v) {
+			n++
 		}
 	}
-	return count
+	return n, listed
 }
+
+func isOne(v any) bool { return v == 1.0 }
 
 // maxLayers bounds what is counted layer by layer.
-const maxLayers = 100_000
+const maxLayers = 10_000
 
 func (c *hfConfig) windows(a *Arch) {
-	window := c.or(0, "sliding_window")
-	if chunk := c.or(0, "attention_chunk_size"); c.is("llama4") && chunk > 0 {
-		window, a.Attention.Chunked = chunk, true
+	window, chunk := c.or(0, "sliding_window"), 0
+	if c.is("llama4") {
+		chunk = c.or(0, "attention_chunk_size")
 	}
+	window = cmp.Or(chunk, window)
 	if window == 0 || a.MaxPosition > 0 && window >= a.MaxPosition {
-		a.Attention.Chunked = false
 		return
 	}
-	layers := c.windowLayers(a.Layers)
-	if layers == 0 {
-		a.Attention.Chunked = false
-		return
+	if layers := c.windowLayers(a.Layers); layers > 0 {
+		a.Attention.Window, a.Attention.WindowLayers, a.Attention.Chunked = window, layers, chunk > 0
 	}
-	a.Attention.Window, a.Attention.WindowLayers = window, layers
 }
 
 // windowLayers counts the layers with a window: from the list if there is one, else by
 // the class's pattern.
 func (c *hfConfig) windowLayers(n int) int {
-	if list, ok := c.values["hybrid_layer_pattern"].([]any); ok {
-		return ones(list)
+	if n, listed := c.count("hybrid_layer_pattern", isOne); listed {
+		return n
 	}
-	if kinds := c.layerTypes(); kinds != nil {
-		count := 0
-		for _, k := range kinds {
-			if k != "full_attention" {
-				count++
-			}
-		}
-		return count
+	if n, listed := c.count("layer_types", func(v any) bool { return v != "full_attention" }); listed {
+		return n
 	}
 	switch every := c.family.fullEvery; {
 	case every > 0:
@@ -128,15 +114,9 @@ func (c *hfConfig) windowLayers(n int) int {
 
 // indexed counts the layers that have an index of their own for sparse attention.
 func (c *hfConfig) indexed(layers int) int {
-	kinds, _ := c.values["indexer_types"].([]any)
-	if len(kinds) == 0 {
+	n, listed := c.count("indexer_types", func(v any) bool { return v == "full" })
+	if !listed {
 		return layers
-	}
-	n := 0
-	for _, kind := range kinds {
-		if kind == "full" {
-			n++
-		}
 	}
 	return n
 }
@@ -235,22 +215,12 @@ func (c *hfConfig) keeps(part string) bool {
 
 // vision returns the size of the vision tower, the zero value for a model of text.
 func (c *hfConfig) vision() Vision {
-	tower, _ := c.values["vision_config"].(map[string]any)
-	number := func(keys ...string) float64 {
-		for _, key := range keys {
-			if f, ok := tower[key].(float64); ok && f > 0 && f <= largestCount {
-				return f
-			}
-		}
-		return 0
-	}
-	layers := number("num_hidden_layers", "depth", "vt_num_hidden_layers", "layers")
-	hidden := number("hidden_size", "vt_hidden_size", "width", "embed_dim")
-	wide := number("intermediate_size", "vt_intermediate_size")
-	if wide == 0 {
-		wide = 4 * hidden
-	}
-	return Vision{Params: layers * (4*hidden*hidden + 2*hidden*wide), Hidden: int(hidden)}
+	values, _ := c.values["vision_config"].(map[string]any)
+	tower := hfConfig{values: values}
+	layers := tower.or(0, "num_hidden_layers", "depth", "vt_num_hidden_layers", "layers")
+	hidden := tower.or(0, "hidden_size", "vt_hidden_size", "width", "embed_dim")
+	wide := tower.or(4*hidden, "intermediate_size", "vt_intermediate_size")
+	return Vision{Params: float64(layers) * (4*float64(hidden)*float64(hidden) + 2*float64(hidden)*float64(wide)), Hidden: hidden}
 }
 
 // integerFormat reads the bits of AWQ and GPTQ.

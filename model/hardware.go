@@ -3,6 +3,7 @@ package model
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -147,17 +148,10 @@ var generationMarks = []struct {
 // at half rate, its memory has no error correction, and its PCIe link no peer-to-peer
 // copies.
 func (h Hardware) GeForce() bool {
-	name := strings.ToLower(h.Name)
-	if strings.Contains(name, "ada") || strings.Contains(name, "pro") {
-		return false
-	}
-	for _, mark := range []string{"rtx 30", "rtx 40", "rtx 50"} {
-		if strings.Contains(name, mark) {
-			return true
-		}
-	}
-	return false
+	return geForceMark.MatchString(h.Name) && !workstationMark.MatchString(h.Name)
 }
+
+var geForceMark, workstationMark = regexp.MustCompile("(?i)rtx [345]0"), regexp.MustCompile("(?i)ada|pro")
 
 func generationOf(name string) Generation {
 	name = strings.ToLower(name)

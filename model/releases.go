@@ -86,41 +86,41 @@ func (c constantRow) aged(v Version) float64 {
 // familyUse is a family that a deployment uses, and the spread that its doubt adds to.
 type familyUse struct {
 	family kernelFamily
-	of     *float64
+	of     Doubt
 }
 
-// families lists what a deployment on an engine uses.
-func (s *Spread) families(dep Deployment, args EngineArgs) []familyUse {
-	uses := []familyUse{{familyAttention, &s.KV}, {familyHost, &s.Step}}
+// familiesOf lists what a deployment on an engine uses.
+func familiesOf(dep Deployment, args EngineArgs) []familyUse {
+	uses := []familyUse{{familyAttention, DoubtKV}, {familyHost, DoubtStep}}
 	_, native := dep.Hardware.Flops.computeFormat(dep.denseFormat())
 	blackwell := dep.Hardware.Generation == GenerationBlackwell
 	switch w := dep.denseFormat(); {
 	case w == FP8 && native && blackwell:
-		uses = append(uses, familyUse{familyFP8Gen5, &s.Weights})
+		uses = append(uses, familyUse{familyFP8Gen5, DoubtWeights})
 	case w == FP8 && native:
-		uses = append(uses, familyUse{familyFP8, &s.Weights})
+		uses = append(uses, familyUse{familyFP8, DoubtWeights})
 	case w == NVFP4 && native:
-		uses = append(uses, familyUse{familyFP4Gen5, &s.Weights})
+		uses = append(uses, familyUse{familyFP4Gen5, DoubtWeights})
 	default:
-		uses = append(uses, familyUse{familyBF16, &s.Weights})
+		uses = append(uses, familyUse{familyBF16, DoubtWeights})
 	}
 	if dep.TP > 1 {
-		uses = append(uses, familyUse{familyReduce, &s.Communication})
+		uses = append(uses, familyUse{familyReduce, DoubtCommunication})
 	}
 	if dep.Arch.MoE.Present() {
 		_, native := dep.Hardware.Flops.computeFormat(dep.Precision.Weights)
 		switch w := dep.Precision.Weights; {
 		case w == MXFP4:
-			uses = append(uses, familyUse{args.experts(dep.Hardware).family(), &s.PrefillExperts})
+			uses = append(uses, familyUse{args.experts(dep.Hardware).family(), DoubtPrefillExperts})
 		case w == INT4 || w == NVFP4 && !native:
-			uses = append(uses, familyUse{familyMarlin, &s.PrefillExperts})
+			uses = append(uses, familyUse{familyMarlin, DoubtPrefillExperts})
 		}
 	}
 	switch args.sampler(dep.Arch) {
 	case SamplerSort:
-		uses = append(uses, familyUse{familySort, &s.Request})
+		uses = append(uses, familyUse{familySort, DoubtRequest})
 	case SamplerTriton:
-		uses = append(uses, familyUse{familySampler, &s.Request})
+		uses = append(uses, familyUse{familySampler, DoubtRequest})
 	}
 	return uses
 }
@@ -129,9 +129,9 @@ func (s *Spread) families(dep Deployment, args EngineArgs) []familyUse {
 // measured.
 func (s *Spread) age(dep Deployment, args EngineArgs) {
 	v := versionOf(args.EngineVersion)
-	for _, use := range s.families(dep, args) {
+	for _, use := range familiesOf(dep, args) {
 		row := use.family.at(v)
-		*use.of = math.Hypot(max(*use.of, row.spread), row.aged(v))
+		s[use.of] = math.Hypot(max(s[use.of], row.spread), row.aged(v))
 	}
 }
 
@@ -141,7 +141,7 @@ func Aged(dep Deployment, args EngineArgs) string {
 	dep = dep.Normal()
 	v := versionOf(args.EngineVersion)
 	older := map[int][]string{}
-	for _, use := range new(Spread).families(dep, args) {
+	for _, use := range familiesOf(dep, args) {
 		if row := use.family.at(v); v.minor() > row.seen {
 			older[row.seen] = append(older[row.seen], string(row.family))
 		}

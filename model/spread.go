@@ -6,46 +6,50 @@ import (
 	"slices"
 )
 
-// Spread is how far the constants may be off: relative standard deviations, of the
-// logarithm. Zero means certain.
-type Spread struct {
-	Weights          float64 // streaming of dense matrices and of experts together
-	Experts          float64 // streaming of experts, on top of that
-	KV               float64
-	Prefill          float64 // dense and expert products together
-	PrefillExperts   float64 // expert products, on top of that
-	PrefillAttention float64
-	Skew             float64
-	Step             float64
-	Layer            float64
-	Request          float64
-	Frontend         float64
-	Communication    float64
-	Routing          float64 // how unevenly tokens choose experts
-	Draft            float64 // the time to propose tokens
-	Refusals         float64 // the chance that proposed tokens are refused
-	Equations        float64 // the time of every step, whatever its parts
-}
+// Doubt names what of the constants may be off on its own.
+type Doubt int
+
+// The doubts, in the order in which they are drawn.
+const (
+	DoubtWeights Doubt = iota // streaming of dense matrices and of experts together
+	DoubtExperts              // streaming of experts, on top of that
+	DoubtKV
+	DoubtPrefill        // dense and expert products together
+	DoubtPrefillExperts // expert products, on top of that
+	DoubtPrefillAttention
+	DoubtSkew
+	DoubtStep
+	DoubtLayer
+	DoubtRequest
+	DoubtFrontend
+	DoubtCommunication
+	DoubtRouting   // how unevenly tokens choose experts
+	DoubtDraft     // the time to propose tokens
+	DoubtRefusals  // the chance that proposed tokens are refused
+	DoubtEquations // the time of every step, whatever its parts
+	doubtCount
+)
+
+// Spread is how far the constants may be off by each doubt: relative standard deviations,
+// of the logarithm. Zero means certain.
+type Spread [doubtCount]float64
+
+// doubts are those of the terms.
+var doubts = [termCount]Doubt{DoubtFrontend, DoubtStep, DoubtLayer, DoubtRequest, DoubtWeights, DoubtKV, DoubtPrefill}
 
 // Of is the spread of a term.
-func (s Spread) Of(t Term) float64 { return *s.slot(t) }
-
-// slot is where the spread of a term stands.
-func (s *Spread) slot(t Term) *float64 {
-	return [termCount]*float64{&s.Frontend, &s.Step, &s.Layer, &s.Request, &s.Weights, &s.KV, &s.Prefill}[t]
-}
+func (s Spread) Of(t Term) float64 { return s[doubts[t]] }
 
 // With returns a copy with the spread of one term replaced.
 func (s Spread) With(t Term, sd float64) Spread {
-	*s.slot(t) = sd
+	s[doubts[t]] = sd
 	return s
 }
 
 // Times returns the spread with everything so many times as uncertain.
 func (s Spread) Times(by float64) Spread {
-	for _, sd := range []*float64{&s.Weights, &s.Experts, &s.KV, &s.Prefill, &s.PrefillExperts, &s.PrefillAttention, &s.Skew,
-		&s.Step, &s.Layer, &s.Request, &s.Frontend, &s.Communication, &s.Routing, &s.Draft, &s.Refusals, &s.Equations} {
-		*sd *= by
+	for d := range s {
+		s[d] *= by
 	}
 	return s
 }
@@ -59,85 +63,56 @@ func (s Spread) Times(by float64) Spread {
 // release that is newer than its evidence.
 func SpreadFor(dep Deployment, args EngineArgs) Spread {
 	dep = dep.Normal()
-	s := Spread{
-		Weights: 0.04, KV: 0.06, Prefill: 0.08, PrefillAttention: 0.10, Skew: 0.20,
-		Step: 0.25, Layer: 0.08, Request: 0.30, Frontend: 0.08, Communication: 0.10,
-	}
-	if !dep.Hardware.Timed() {
-		s.Weights, s.KV, s.Prefill, s.PrefillAttention = 0.10, 0.12, 0.16, 0.20
-		s.Layer, s.Step, s.Communication = 0.20, 0.35, 0.25
-	}
-	if dep.Hardware.Generation == GenerationUnknown {
-		s.Weights, s.KV, s.Prefill, s.PrefillAttention = 0.15, 0.18, 0.25, 0.30
-		s.Layer, s.Step = 0.30, 0.50
-	}
-	s.widenForArch(dep)
-	if dep.TP > 1 && dep.Hardware.GeForce() {
-		s.Communication = max(s.Communication, 0.40) // a factor of 1.5 between two releases
-	}
-	if dep.TP > 1 && dep.Hardware.Link.Kind != LinkNVLink || dep.PP > 1 {
-		s.Communication = max(s.Communication, 0.35)
-	}
-	if dep.TP > 2 && dep.Hardware.Link.Kind == LinkPCIe {
-		s.Communication = max(s.Communication, 0.75) // the tables of two systems differ 12 times at 4 MB
-	}
-	if dep.Nodes() > 1 {
-		s.Communication = max(s.Communication, 0.50) // no served run tests it
-	}
-	if w := dep.denseFormat(); dep.Hardware.Generation == GenerationBlackwell && (w == FP8 || w == NVFP4) {
-		s.Layer = max(s.Layer, 0.12) // floors of their products, 25 % either way
-	}
-	if mode := args.graphs(); mode == GraphsDecodeOnly || mode == GraphsNone {
-		s.Layer = max(s.Layer, 0.20) // launches, of which two servers tell
-	}
-	if args.Speculation.On() {
-		s.Draft, s.Refusals = 0.50, 0.15 // no served run tests it; texts differ by more than that
-	}
-	if args.LoRA.On() {
-		s.Layer = max(s.Layer, 0.20) // no served run tests what adapters add to it
-	}
-	if _, active := dep.Arch.Params(); active < leastServed {
-		s.Layer, s.Step = max(s.Layer, 0.20), max(s.Step, 0.40)
+	var s Spread
+	for _, rule := range spreads(dep, args) {
+		if rule.holds {
+			for d, sd := range rule.least {
+				s[d] = max(s[d], sd)
+			}
+		}
 	}
 	_, evidence := dep.unserved()
-	s.Equations = evidence.Error()
+	s[DoubtEquations] = evidence.Error()
 	s.age(dep, args)
 	return s
 }
 
-// widenForArch adds the doubt about features that no served run tests.
-func (s *Spread) widenForArch(dep Deployment) {
-	a, w := dep.Arch, dep.Precision.Weights
-	if a.Attention.MLA.Present() {
-		s.KV = max(s.KV, 0.20)
-		s.PrefillAttention = max(s.PrefillAttention, 0.20)
-		s.Layer = max(s.Layer, 0.20)
-	}
-	if a.State.Present() {
-		s.KV, s.PrefillAttention, s.Layer = max(s.KV, 0.30), max(s.PrefillAttention, 0.30), max(s.Layer, 0.25)
-	}
-	if a.Attention.Sparse.Keys > 0 {
-		s.KV, s.PrefillAttention = max(s.KV, 0.30), max(s.PrefillAttention, 0.40)
-	}
-	if dep.Precision.KV == KVFP8 {
-		s.KV = max(s.KV, 0.15)
-	}
-	if w == INT4 || w == INT8 || w == NVFP4 {
-		s.Weights = max(s.Weights, 0.12)
-		s.Prefill = max(s.Prefill, 0.20)
-	}
-	if a.MoE.Present() {
-		s.Experts, s.PrefillExperts, s.Routing = 0.05, 0.15, 0.30
-		if w != BF16 && w != FP16 && w != MXFP4 {
-			s.Experts, s.PrefillExperts = 0.12, 0.30
-		}
-		if a.Details.BlockFP8 && w == FP8 {
-			s.Layer = max(s.Layer, 0.25)
-		}
-		if dep.EP || dep.DP > 1 {
-			s.Experts, s.PrefillExperts = max(s.Experts, 0.15), max(s.PrefillExperts, 0.30)
-			s.Communication = max(s.Communication, 0.35)
-		}
+// spreadRule is how far constants may be off at the least where it holds.
+type spreadRule struct {
+	holds bool
+	least Spread
+}
+
+func spreads(dep Deployment, args EngineArgs) []spreadRule {
+	a, hw, link, w := dep.Arch, dep.Hardware, dep.Hardware.Link.Kind, dep.Precision.Weights
+	dense, mode, moe := dep.denseFormat(), args.graphs(), dep.Arch.MoE.Present()
+	_, active := a.Params()
+	return []spreadRule{
+		{true, Spread{DoubtWeights: 0.04, DoubtKV: 0.06, DoubtPrefill: 0.08, DoubtPrefillAttention: 0.10, DoubtSkew: 0.20,
+			DoubtStep: 0.25, DoubtLayer: 0.08, DoubtRequest: 0.30, DoubtFrontend: 0.08, DoubtCommunication: 0.10}},
+		{!hw.Timed(), Spread{DoubtWeights: 0.10, DoubtKV: 0.12, DoubtPrefill: 0.16, DoubtPrefillAttention: 0.20,
+			DoubtLayer: 0.20, DoubtStep: 0.35, DoubtCommunication: 0.25}},
+		{hw.Generation == GenerationUnknown, Spread{DoubtWeights: 0.15, DoubtKV: 0.18, DoubtPrefill: 0.25, DoubtPrefillAttention: 0.30,
+			DoubtLayer: 0.30, DoubtStep: 0.50}},
+		// Features that no served run tests.
+		{a.Attention.MLA.Present(), Spread{DoubtKV: 0.20, DoubtPrefillAttention: 0.20, DoubtLayer: 0.20}},
+		{a.State.Present(), Spread{DoubtKV: 0.30, DoubtPrefillAttention: 0.30, DoubtLayer: 0.25}},
+		{a.Attention.Sparse.Keys > 0, Spread{DoubtKV: 0.30, DoubtPrefillAttention: 0.40}},
+		{dep.Precision.KV == KVFP8, Spread{DoubtKV: 0.15}},
+		{w == INT4 || w == INT8 || w == NVFP4, Spread{DoubtWeights: 0.12, DoubtPrefill: 0.20}},
+		{moe, Spread{DoubtExperts: 0.05, DoubtPrefillExperts: 0.15, DoubtRouting: 0.30}},
+		{moe && w != BF16 && w != FP16 && w != MXFP4, Spread{DoubtExperts: 0.12, DoubtPrefillExperts: 0.30}},
+		{moe && a.Details.BlockFP8 && w == FP8, Spread{DoubtLayer: 0.25}},
+		{moe && (dep.EP || dep.DP > 1), Spread{DoubtExperts: 0.15, DoubtPrefillExperts: 0.30, DoubtCommunication: 0.35}},
+		{dep.TP > 1 && hw.GeForce(), Spread{DoubtCommunication: 0.40}}, // a factor of 1.5 between two releases
+		{dep.TP > 1 && link != LinkNVLink || dep.PP > 1, Spread{DoubtCommunication: 0.35}},
+		{dep.TP > 2 && link == LinkPCIe, Spread{DoubtCommunication: 0.75}}, // the tables of two systems differ 12 times at 4 MB
+		{dep.Nodes() > 1, Spread{DoubtCommunication: 0.50}},
+		{hw.Generation == GenerationBlackwell && (dense == FP8 || dense == NVFP4), Spread{DoubtLayer: 0.12}}, // floors of their products, 25 % either way
+		{mode == GraphsDecodeOnly || mode == GraphsNone, Spread{DoubtLayer: 0.20}},                           // launches, of which two servers tell
+		{args.Speculation.On(), Spread{DoubtDraft: 0.50, DoubtRefusals: 0.15}},                               // texts differ by more than that
+		{args.LoRA.On(), Spread{DoubtLayer: 0.20}},
+		{active < leastServed, Spread{DoubtLayer: 0.20, DoubtStep: 0.40}},
 	}
 }
 
@@ -154,39 +129,32 @@ func (h Hardware) Timed() bool { return slices.Contains(timedGPUs, h.Name) }
 // fits trade bandwidth shares against layer costs, so together they are spread somewhat
 // too wide.
 func (c Constants) Sample(rng *rand.Rand, s Spread) Constants {
-	factor := func(sd float64) float64 { return math.Exp(sd * rng.NormFloat64()) }
-	weights, experts := factor(s.Weights), factor(s.Experts)
-	kv := factor(s.KV)
-	prefill, prefillExperts := factor(s.Prefill), factor(s.PrefillExperts)
-	attention, skew := factor(s.PrefillAttention), factor(s.Skew)
-	step, layer, request := factor(s.Step), factor(s.Layer), factor(s.Request)
-	frontend, communication := factor(s.Frontend), factor(s.Communication)
-	routing := factor(s.Routing)
-	draft, refusals := factor(s.Draft), factor(s.Refusals)
-	longer := factor(s.Equations)
-
-	c.Experts = c.Experts.scaled(experts, math.Inf(1))
-	c.PrefillExperts = c.PrefillExperts.scaled(prefillExperts, math.Inf(1))
-	for t, by := range [termCount]float64{
-		TermFrontend: frontend, TermStep: step, TermLayer: layer, TermRequest: request, TermWeights: weights, TermKV: kv, TermPrefill: prefill,
-	} {
+	var by [doubtCount]float64
+	for d := range by {
+		by[d] = math.Exp(s[d] * rng.NormFloat64())
+	}
+	longer := by[DoubtEquations]
+	c.Experts = c.Experts.scaled(by[DoubtExperts], math.Inf(1))
+	c.PrefillExperts = c.PrefillExperts.scaled(by[DoubtPrefillExperts], math.Inf(1))
+	for t, d := range doubts {
+		factor := by[d]
 		switch {
 		case Term(t).Efficiency():
-			by /= longer
+			factor /= longer
 		case Term(t) != TermFrontend:
-			by *= longer
+			factor *= longer
 		}
-		c = c.times(Term(t), by, highestShare)
+		c = c.times(Term(t), factor, highestShare)
 	}
-	c.Attention.Prefill = min(c.Attention.Prefill*attention/longer, highestShare)
-	c.Attention.Skew = min(c.Attention.Skew*skew, 1)
-	c.Frontend.PromptToken *= frontend
-	c.Link.Scale *= communication * longer
-	c.Uneven *= routing
-	c.Link.ExpertSpread *= routing
-	c.Draft.Pass *= draft
-	c.Draft.Search *= draft
-	c.Draft.Refusals *= refusals
+	c.Attention.Prefill = min(c.Attention.Prefill*by[DoubtPrefillAttention]/longer, highestShare)
+	c.Attention.Skew = min(c.Attention.Skew*by[DoubtSkew], 1)
+	c.Frontend.PromptToken *= by[DoubtFrontend]
+	c.Link.Scale *= by[DoubtCommunication] * longer
+	c.Uneven *= by[DoubtRouting]
+	c.Link.ExpertSpread *= by[DoubtRouting]
+	c.Draft.Pass *= by[DoubtDraft]
+	c.Draft.Search *= by[DoubtDraft]
+	c.Draft.Refusals *= by[DoubtRefusals]
 	return c
 }
 

@@ -53,9 +53,9 @@ func (f File) Spread(dep model.Deployment, before model.Spread) model.Spread {
 	wider := f.wider()
 	s := before.Times(wider)
 	if same {
-		s.Equations = min(s.Equations, wider*model.Served.Error())
+		s[model.DoubtEquations] = min(s[model.DoubtEquations], wider*model.Served.Error())
 	} else {
-		s.Equations /= 2
+		s[model.DoubtEquations] /= 2
 	}
 	for _, t := range model.Terms() {
 		e, ok := f.Terms[t.String()]

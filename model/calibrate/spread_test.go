@@ -59,7 +59,7 @@ func TestShiftOfAQueueInClosedForm(t *testing.T) {
 		return measure.Trial{}, measure.Observation{Records: []measure.Record{r}}, nil
 	}
 	rate := 0.9 * mu(c)
-	k := Known{Constants: c, Spread: model.Spread{Step: 0.2}, Rate: rate, Objective: ttftLimit, Seed: 3}
+	k := Known{Constants: c, Spread: model.Spread{model.DoubtStep: 0.2}, Rate: rate, Objective: ttftLimit, Seed: 3}
 	got, err := Shift(k, probe)
 	if err != nil {
 		t.Fatal(err)

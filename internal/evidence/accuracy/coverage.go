@@ -102,7 +102,7 @@ func printCoverage(w io.Writer, servers []server, fits map[string][]float64) err
 	with := func(e func(*server) model.Evidence) func(*server) model.Spread {
 		return func(s *server) model.Spread {
 			spread := model.SpreadFor(s.dep, s.limits)
-			spread.Equations = e(s).Error()
+			spread[model.DoubtEquations] = e(s).Error()
 			return spread
 		}
 	}
