@@ -76,14 +76,14 @@ func narrows(t *testing.T, p *Probed, cfg *config.Config, sim *sweep.Simulated) 
 	k := p.Seen[0].Trial.Knobs
 	dep, before := cfg.Deployment(k), sim.Spread(k)
 	after := p.Calibration.Spread(dep, before)
-	if !(after.Layer < before.Layer && after.Weights < before.Weights) {
-		t.Errorf("layer and weights known to %.3f and %.3f, before to %.3f and %.3f", after.Layer, after.Weights, before.Layer, before.Weights)
+	if !(after[model.DoubtLayer] < before[model.DoubtLayer] && after[model.DoubtWeights] < before[model.DoubtWeights]) {
+		t.Errorf("layer and weights known to %.3f and %.3f, before to %.3f and %.3f", after[model.DoubtLayer], after[model.DoubtWeights], before[model.DoubtLayer], before[model.DoubtWeights])
 	}
 	wrong := *p.Calibration
 	for i := range wrong.Scores {
 		wrong.Scores[i].Predicted *= 1.5
 	}
-	if worse := wrong.Spread(dep, before); !(worse.Weights > 3*after.Weights && worse.Communication > before.Communication) {
+	if worse := wrong.Spread(dep, before); !(worse[model.DoubtWeights] > 3*after[model.DoubtWeights] && worse[model.DoubtCommunication] > before[model.DoubtCommunication]) {
 		t.Errorf("predictions that are off by half leave %+v, right ones %+v", worse, after)
 	}
 	path := filepath.Join(t.TempDir(), CalibrationFile)
