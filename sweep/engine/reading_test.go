@@ -119,6 +119,10 @@ func TestDifference(t *testing.T) {
 	if back := between(&b, &a, 10*time.Second); !cmp.Equal(back, unknownCounters, cmpopts.EquateNaNs()) {
 		t.Errorf("counters went back: %+v", back)
 	}
+	b[prefixHits], b[preemptions], a[preemptions] = 3000, 1e308, 0
+	if absurd := between(&a, &b, 10*time.Second); !math.IsNaN(absurd.HitRate) || !math.IsNaN(absurd.Preemptions) {
+		t.Errorf("more hits than lookups, and more preemptions than can be: %+v", absurd)
+	}
 }
 
 func TestReadStat(t *testing.T) {

@@ -107,7 +107,7 @@ func (s *Sampling) read(ctx context.Context) {
 		s.metrics.Missed++
 		return
 	}
-	now := Snapshot{At: at, Running: sound(r[runningRequests]), Waiting: sound(r[waitingRequests]), KV: sound(r[kvUsage]), Counters: unknownCounters}
+	now := Snapshot{At: at, Running: sound(r[runningRequests]), Waiting: sound(r[waitingRequests]), KV: share(r[kvUsage]), Counters: unknownCounters}
 	if s.first == nil {
 		s.first = &r
 	} else if at > s.lastAt {
@@ -181,7 +181,7 @@ func between(a, b *reading, took time.Duration) Counters {
 		return -1
 	}
 	c := Counters{
-		Preemptions: sound(more(preemptions)), HitRate: per(prefixHits, more(prefixQueries)),
+		Preemptions: sound(more(preemptions)), HitRate: share(per(prefixHits, more(prefixQueries))),
 		PromptRate: per(promptTokens, took.Seconds()), OutputRate: per(outputTokens, took.Seconds()),
 		TTFT: mean(ttftSum, ttftCount), Queue: mean(queueSum, queueCount),
 	}
@@ -193,10 +193,18 @@ func between(a, b *reading, took time.Duration) Counters {
 
 // sound makes what cannot be NaN, as what is not known is.
 func sound(x float64) float64 {
-	if math.IsInf(x, 0) || x < 0 {
+	if x > 1<<53 || x < 0 {
 		return math.NaN()
 	}
 	return x
+}
+
+// share makes what is no share NaN.
+func share(x float64) float64 {
+	if x > 1 {
+		return math.NaN()
+	}
+	return sound(x)
 }
 
 // larger is the larger of two figures, of which either may not be known.
