@@ -70,7 +70,7 @@ func (p *pointReader) plainCSV(data []byte) error {
 			p.line, _ = r.FieldPos(0)
 			p.plainRow(columns, cells)
 		}
-		if err != nil {
+		if err != nil || len(p.problems) == mostProblems {
 			return errors.Join(p.problems...)
 		}
 	}
