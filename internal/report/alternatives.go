@@ -15,7 +15,6 @@ import (
 // mostRows is how many rows a table has at most that grows with the search.
 const mostRows = 20
 
-// addAlternatives ranks what else would do, and says why the rest would not.
 func addAlternatives(d *Document, p *plan.Plan) {
 	if len(p.Alternatives) == 0 {
 		return
@@ -67,12 +66,10 @@ func addOffers(d *Document, title string, all []plan.Alternative) {
 	}
 }
 
-// addRejected lists what cannot run, grouped by reason.
 func addRejected(d *Document, rejected []measure.Rejection) {
 	d.section("Rejected", Bullets{Items: grouped(rejected, knobsOf(rejected))})
 }
 
-// knobsOf are the sets of knobs that are rejected.
 func knobsOf(rejected []measure.Rejection) []measure.Knobs {
 	var all []measure.Knobs
 	for _, r := range rejected {

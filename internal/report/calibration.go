@@ -50,7 +50,6 @@ func residualTable(residuals []calibrate.Residual) Table {
 	return t
 }
 
-// inUnits prints milliseconds in their own scale.
 func inUnits(ms float64) string { return latency(time.Duration(ms * float64(time.Millisecond))) }
 
 // probeDocument is the report of a probe: what was predicted and what was measured, and what
@@ -86,7 +85,6 @@ func probeDocument(p *design.Probed, e Engines) Document {
 	return d
 }
 
-// noisy says where the machine's noise is larger than the errors.
 func noisy(p *design.Probed) string {
 	if *p.NoiseTPOT > *p.TPOTError || *p.NoiseTTFT > *p.TTFTError {
 		return ": more than the error, so that only a quieter machine would show how good the fit is"

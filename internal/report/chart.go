@@ -73,7 +73,6 @@ func sample(lo, hi float64, f func(x float64) (float64, bool)) plotter.XYs {
 	return line
 }
 
-// overloaded reports whether the load outgrew the server at a point of the line.
 func (l Line) overloaded() bool {
 	return slices.ContainsFunc(l.Points, func(p ChartPoint) bool { return p.Overload })
 }
@@ -115,7 +114,6 @@ type axis struct {
 	log       bool
 }
 
-// share maps a value to 0..1 of the axis.
 func (a axis) share(v float64) float64 {
 	if a.log {
 		return math.Log(v/a.low) / math.Log(a.high/a.low)
@@ -187,7 +185,6 @@ func (c *Chart) frame() frame {
 	return f
 }
 
-// axisOver is an axis that holds the values.
 func axisOver(values []float64, log bool) axis {
 	switch {
 	case len(values) == 0 && log:
@@ -238,7 +235,6 @@ func stepBelow(v float64) int {
 	return k
 }
 
-// stepAbove is the smallest step that is not below v.
 func stepAbove(v float64) float64 {
 	k := stepBelow(v)
 	if step(k) < v*(1-1e-12) {

@@ -8,7 +8,6 @@ import (
 	"planner/sweep/design"
 )
 
-// comparisonDocument is the report of a comparison.
 func comparisonDocument(c *design.Compared, e Engines) Document {
 	d := Document{Title: compared(c), Data: contrastData(c.Contrasts)}
 	facts := Facts{{Label: "A", Text: c.A}, {Label: "B", Text: c.B}, {Label: "pairs", Text: c.Design}, {Label: "test", Text: c.Test},
@@ -22,7 +21,6 @@ func comparisonDocument(c *design.Compared, e Engines) Document {
 	return d
 }
 
-// worseFact says whether some figure is worse by more than is allowed.
 func worseFact(c *design.Compared) Fact {
 	failed := list.Map(c.Failed(), func(x design.Contrast) string { return x.Label + " " + signedShare(x.Relative.Value) })
 	switch {
@@ -95,7 +93,6 @@ func signedShare(share float64) string {
 	return plus(share, text) + " %"
 }
 
-// plus leads a text with the sign of a positive figure.
 func plus(v float64, text string) string {
 	if v > 0 && finite(v) {
 		return "+" + text

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
 
 	"gonum.org/v1/plot/plotter"
 
@@ -60,7 +59,6 @@ func latencyChart(c *curve.Curve, slo measure.SLO, max *search.Estimate, trials 
 	return ch
 }
 
-// latencyLine are the points and the fit of one statistic.
 func latencyLine(c *curve.Curve, q float64, trials []measure.Measurement) Line {
 	l := Line{Name: curve.Name(q)}
 	for i := range c.Points {
@@ -106,16 +104,13 @@ func latencyLine(c *curve.Curve, q float64, trials []measure.Measurement) Line {
 func curveFacts(c *curve.Curve, slo measure.SLO, crossings bool) Facts {
 	var facts Facts
 	for _, b := range slo.Of(c.Class).Bounds {
-		if b.Metric != c.Metric || !crossings {
-			continue
-		}
-		if x, err := c.Crossing(b); err == nil {
+		if x, err := c.Crossing(b); b.Metric == c.Metric && crossings && err == nil {
 			facts = append(facts, crossingFact(x))
 		}
 	}
 	if c.Knee > 0 {
-		facts = append(facts, Fact{Label: "knee", Text: fmt.Sprintf("%s requests/s: from there on 1 %% more load costs 3 %% more %s %s",
-			number(c.Knee, 3), curve.Name(c.KneeOf), strings.ToUpper(c.Metric.String()))})
+		facts = facts.with("knee", fmt.Sprintf("%s requests/s: from there on 1 %% more load costs 3 %% more %s %s",
+			number(c.Knee, 3), curve.Name(c.KneeOf), strings.ToUpper(c.Metric.String())), Plain)
 	}
 	if s := c.Saturation; s != nil {
 		text := number(s.Value, 3) + " requests/s"
@@ -125,7 +120,7 @@ func curveFacts(c *curve.Curve, slo measure.SLO, crossings bool) Facts {
 		if s.Reason != "" {
 			text += ": " + s.Reason
 		}
-		facts = append(facts, Fact{Label: "saturation", Text: text})
+		facts = facts.with("saturation", text, Plain)
 	}
 	facts = facts.with("overloaded", overloads(c), Plain)
 	fit := fmt.Sprintf("%s, known from %s to %s requests/s", strings.ReplaceAll(string(c.Model.Form), "_", " "), number(c.Low, 3), number(c.High, 3))
@@ -135,7 +130,6 @@ func curveFacts(c *curve.Curve, slo measure.SLO, crossings bool) Facts {
 	return append(facts, Fact{Label: "fit", Text: fit})
 }
 
-// overloads names the points at which the load outgrew the server; "" if there is none.
 func overloads(c *curve.Curve) string {
 	var rates []string
 	why := ""
@@ -148,37 +142,29 @@ func overloads(c *curve.Curve) string {
 	if len(rates) == 0 {
 		return ""
 	}
-	text := join(rates) + " requests/s: latency there depends on how long was measured"
 	if why != "" {
-		text += " (" + why + ")"
+		why = " (" + why + ")"
 	}
-	return text
+	return join(rates) + " requests/s: latency there depends on how long was measured" + why
 }
 
-// crossingFact says where the curve passes a limit.
 func crossingFact(x curve.Crossing) Fact {
-	p := Fact{Label: boundName(x.Bound.String()) + " " + limit(x.Bound.Limit)}
-	at := number(x.Value, 3) + " requests/s"
+	at, text := number(x.Value, 3)+" requests/s", "cannot be told: the points hold no such statistic"
 	switch x.Outcome {
 	case curve.Found:
-		p.Text = "crossed at " + at
+		text = "crossed at " + at
 		if x.High > x.Low {
-			p.Text += fmt.Sprintf(" (%s-%s, depending on the form of the curve)", number(x.Low, 3), number(x.High, 3))
+			text += fmt.Sprintf(" (%s-%s, depending on the form of the curve)", number(x.Low, 3), number(x.High, 3))
 		}
 	case curve.Below:
-		p.Text = "exceeded at the lowest measured rate already"
+		text = "exceeded at the lowest measured rate already"
 		if x.Idle > 0 {
-			p.Text += " (" + latency(x.Idle) + ")"
+			text += " (" + latency(x.Idle) + ")"
 		}
 	case curve.NotReached:
-		p.Text = "kept up to the highest measured rate, " + at
+		text = "kept up to the highest measured rate, " + at
 	case curve.AtSaturation:
-		p.Text = "crossed by a growing backlog only, at saturation: " + at
-	default:
-		p.Text = "cannot be told: the points hold no such statistic"
+		text = "crossed by a growing backlog only, at saturation: " + at
 	}
-	return p
+	return Fact{Label: boundName(x.Bound.String()) + " " + limit(x.Bound.Limit), Text: text}
 }
-
-// seconds converts to a duration.
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -23,7 +23,6 @@ func Doctor(checks []doctor.Check) Document {
 	return d
 }
 
-// diagnosis sums up.
 func diagnosis(checks []doctor.Check) string {
 	n := map[doctor.CheckState]int{}
 	for _, c := range checks {

@@ -181,7 +181,6 @@ func (tab Table) known() Table {
 	return out
 }
 
-// silent reports whether a block says nothing.
 func silent(b Element) bool {
 	switch b := b.(type) {
 	case Paragraph:

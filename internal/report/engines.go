@@ -79,7 +79,6 @@ func addEngines(d *Document, e *Engines, trials []measure.Measurement, chosen *m
 	d.section("Client and server", sidesTable(mine, trials))
 }
 
-// startFacts describe the first engine that was started in full.
 func startFacts(seen []sweep.EngineTelemetry) Facts {
 	i := slices.IndexFunc(seen, func(s sweep.EngineTelemetry) bool { return s.Engine.Fresh })
 	if i < 0 {
@@ -98,7 +97,6 @@ func startFacts(seen []sweep.EngineTelemetry) Facts {
 	return facts
 }
 
-// startTable lists the starts by stage.
 func startTable(seen []sweep.EngineTelemetry) Table {
 	starts := slices.DeleteFunc(slices.Clone(seen), func(s sweep.EngineTelemetry) bool { return !s.Engine.Fresh })
 	tab := table(wrapped("start for"), right("serves after"))
@@ -139,7 +137,6 @@ func startTable(seen []sweep.EngineTelemetry) Table {
 	return tab.known()
 }
 
-// stageText is how long a stage of a start took.
 func stageText(stages []engine.Stage, name string) string {
 	i := slices.IndexFunc(stages, func(x engine.Stage) bool { return x.Name == name })
 	if i < 0 {
@@ -148,7 +145,6 @@ func stageText(stages []engine.Stage, name string) string {
 	return latency(stages[i].Took)
 }
 
-// sidesTable puts what the client saw beside what the server said, by trial.
 func sidesTable(seen []sweep.EngineTelemetry, trials []measure.Measurement) Table {
 	tab := table(left("trial", "load"), right("mean TTFT at client, ms", "at server, ms"), left("gap lies in"), right("queued, ms", "KV peak", "preempted"),
 		extra(right("cache hits", "output tok/s")), extra(wrapped("GPU")))
@@ -168,7 +164,6 @@ func sidesTable(seen []sweep.EngineTelemetry, trials []measure.Measurement) Tabl
 	return tab.known()
 }
 
-// inMillis is a duration in milliseconds, where it is known.
 func inMillis(d time.Duration) string {
 	if d < 0 {
 		return unknown
@@ -187,7 +182,6 @@ func gapCell(s *sweep.EngineTelemetry) Cell {
 	return Cell{Text: unknown, Tone: Quiet}
 }
 
-// gpuText sums up what the GPUs did, as far as it is known.
 func gpuText(u *engine.GPUUse) string {
 	if u == nil {
 		return ""

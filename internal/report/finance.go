@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"planner/internal/note"
@@ -62,10 +61,10 @@ func addFinance(d *Document, title string, all []plan.Alternative) {
 // eachGPU is the best offer of each GPU, in the order of all.
 func eachGPU(all []plan.Alternative) []plan.Alternative {
 	var best []plan.Alternative
+	seen := map[string]bool{}
 	for _, a := range all {
-		same := func(b plan.Alternative) bool { return gpuName(&b.Offer) == gpuName(&a.Offer) }
-		if !slices.ContainsFunc(best, same) {
-			best = append(best, a)
+		if name := gpuName(&a.Offer); !seen[name] {
+			best, seen[name] = append(best, a), true
 		}
 	}
 	return best
@@ -94,21 +93,20 @@ func timesOf(a, cheapest *plan.Alternative) float64 {
 
 // infeasibleFact says why a GPU would not do, and which limit it could keep.
 func infeasibleFact(a *plan.Alternative) string {
-	s := placed(&a.Offer) + ": not feasible"
+	what, why := "not feasible", a.Reason.Text
 	switch {
 	case a.Undecided:
-		s = placed(&a.Offer) + ": undecided"
+		what = "undecided"
 	case a.Fleet.GPUs > 0:
-		s = placed(&a.Offer) + ": beyond a limit of the demand"
+		what = "beyond a limit of the demand"
 	}
 	if i := a.Offer.Idle; i != nil && i.Latency > 0 {
-		return fmt.Sprintf("%s: an idle instance takes %s ms at %s of the %s ms of %s; the smallest feasible limit is %s ms", s, number(i.Latency, 3), i.Stat,
+		why = fmt.Sprintf("an idle instance takes %s ms at %s of the %s ms of %s; the smallest feasible limit is %s ms", number(i.Latency, 3), i.Stat,
 			exact(i.Limit), boundName(i.Bound), exact(i.Feasible))
 	}
-	return s + ": " + a.Reason.Text
+	return placed(&a.Offer) + ": " + what + ": " + why
 }
 
-// kilowatts prints a power.
 func kilowatts(kw float64) string {
 	if kw == 0 {
 		return unknown
@@ -135,7 +133,6 @@ func shortAmount(v *float64) string {
 // wayNames are the ways to pay, for readers.
 var wayNames = map[string]string{plan.OnDemand: "on demand", plan.Reserved: "reserved for a year", plan.Spot: "spot", plan.Purchase: "bought"}
 
-// addWays prices the chosen instances in all ways that are known.
 func addWays(d *Document, p *plan.Plan) {
 	tab := table(left("paid"), right("a GPU-hour", "per hour", "per month", "per year", "$/M output", "change"))
 	for i, w := range p.Cost.Ways {
@@ -160,23 +157,24 @@ func addWays(d *Document, p *plan.Plan) {
 func addPrices(d *Document, p *plan.Plan) {
 	o := &p.Offer
 	var items []string
+	add := func(format string, args ...any) { items = append(items, fmt.Sprintf(format, args...)) }
 	for _, t := range o.Terms {
-		if t.Name == plan.Purchase {
+		switch t.Name {
+		case plan.Purchase:
 			items = append(items, boughtFact(&t))
-		}
-		if t.Name == plan.Spot {
-			items = append(items, "spot capacity may be withdrawn at any time; the instances are not sized for that")
+		case plan.Spot:
+			add("spot capacity may be withdrawn at any time; the instances are not sized for that")
 		}
 	}
 	fleet := func(usd float64) string { return money(usd * float64(p.Fleet.GPUs)) }
 	if l := o.Listed; l != nil {
 		if l.High > l.Low && l.Low > 0 {
-			items = append(items, fmt.Sprintf("list prices on demand go from %s to %s a GPU-hour, these instances from %s to %s an hour: %s",
-				money(l.Low), money(l.High), fleet(l.Low), fleet(l.High), l.By))
+			add("list prices on demand go from %s to %s a GPU-hour, these instances from %s to %s an hour: %s",
+				money(l.Low), money(l.High), fleet(l.Low), fleet(l.High), l.By)
 		}
 		if l.Rented > 0 && l.OwnedHigh > 0 {
-			items = append(items, fmt.Sprintf("estimates of others: rented for three years %s a GPU-hour, owned in a large fleet %s, in a small one %s; these instances %s, %s and %s an hour: %s",
-				money(l.Rented), money(l.OwnedLow), money(l.OwnedHigh), fleet(l.Rented), fleet(l.OwnedLow), fleet(l.OwnedHigh), l.TermsBy))
+			add("estimates of others: rented for three years %s a GPU-hour, owned in a large fleet %s, in a small one %s; these instances %s, %s and %s an hour: %s",
+				money(l.Rented), money(l.OwnedLow), money(l.OwnedHigh), fleet(l.Rented), fleet(l.OwnedLow), fleet(l.OwnedHigh), l.TermsBy)
 		}
 	}
 	if e := p.Cost.EnergyPerHour; e != nil {
@@ -184,10 +182,10 @@ func addPrices(d *Document, p *plan.Plan) {
 		if p.Evidence.Power != nil && !o.Bought() {
 			of = "the modelled power at the planned load"
 		}
-		items = append(items, fmt.Sprintf("energy: %s per hour at %s per kWh and %s", money(*e), money(o.PowerPrice), of))
+		add("energy: %s per hour at %s per kWh and %s", money(*e), money(o.PowerPrice), of)
 	}
 	if w := p.Evidence.Power; w != nil && p.Fleet.KW > 0 {
-		items = append(items, fmt.Sprintf("at the planned load these instances draw about %s kW (within %s), as modelled, of %s rated", kilowatts(w.FleetKW), percent(w.RelativeError), kilowatts(p.Fleet.KW)))
+		add("at the planned load these instances draw about %s kW (within %s), as modelled, of %s rated", kilowatts(w.FleetKW), percent(w.RelativeError), kilowatts(p.Fleet.KW))
 	}
 	d.section("Prices and power", Bullets{Items: items})
 }
@@ -202,7 +200,7 @@ func boughtFact(t *plan.Term) string {
 		if part.usd > 0 {
 			parts = append(parts, money(part.usd)+" of "+part.name)
 		} else {
-			missing = append(missing, fmt.Sprintf("%s (hardware.price.%s)", part.name, part.key))
+			missing = append(missing, part.name+" (hardware.price."+part.key+")")
 		}
 	}
 	s := "bought, a GPU-hour is " + strings.Join(parts, " and ")

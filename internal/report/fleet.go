@@ -15,7 +15,6 @@ import (
 	"planner/sweep/measure"
 )
 
-// fleetDocument is the report of a fleet in time.
 func fleetDocument(a *fleet.Answer) Document {
 	d := Document{Title: fleetTitle(a), Data: fleetData(a)}
 	d.add(fleetFacts(a))
@@ -75,7 +74,6 @@ func fleetFacts(a *fleet.Answer) Facts {
 	return facts
 }
 
-// policyText says how the fleet is run.
 func policyText(p *fleet.Policy) string {
 	router := ", router " + string(p.Router)
 	if p.Replicas > 0 {
@@ -117,7 +115,6 @@ func costText(c *fleet.Cost) string {
 	return fmt.Sprintf("%s; %s an hour, %s a month, %s a thousand requests", money(c.Total.Value), money(c.PerHour), money(c.PerMonth), money(c.PerThousandRequest))
 }
 
-// staticText compares with a static fleet.
 func staticText(a *fleet.Answer) string {
 	s := a.Static
 	if s == nil {
@@ -170,7 +167,6 @@ func missTable(a *fleet.Answer) Table {
 	return tab
 }
 
-// searchFacts say what a search of policies did.
 func searchFacts(s *fleet.Searched) Facts {
 	facts := Facts{{Label: "chosen", Text: s.Chosen, Tone: Strong}}
 	if s.Chosen == "" {
@@ -240,7 +236,6 @@ func decisionTable(a *fleet.Answer) Table {
 	return tab
 }
 
-// fleetCharts draw the time line.
 func fleetCharts(a *fleet.Answer) []Element {
 	unit, length := "hours", 3600.0
 	if a.Duration < 3*time.Hour {
@@ -274,7 +269,6 @@ func fleetCharts(a *fleet.Answer) []Element {
 	}
 }
 
-// fleetData is the time line under the names of the JSON.
 func fleetData(a *fleet.Answer) Data {
 	d := Data{Header: []string{"at_s", "rate_per_s", "asked", "starting", "ready", "in_flight", "ttft_p50_ms", "ttft_p99_ms", "missed"}}
 	for _, m := range a.Timeline {

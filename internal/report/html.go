@@ -114,7 +114,6 @@ func (h *htmlPrinter) element(b Element) {
 	}
 }
 
-// heading begins a section; the first detail ends the first page.
 func (h *htmlPrinter) heading(b Heading) {
 	h.endDetail()
 	h.sections++
@@ -322,7 +321,6 @@ func dataOf(a axis, label string) axisData {
 	return axisData{Label: label, Low: a.low, High: a.high, Log: a.log, Ticks: a.ticks(10)}
 }
 
-// rounded is a figure with as many digits as a picture can show.
 func rounded(v float64) float64 { return round(v, 5) }
 
 func places(lines []plotter.XYs) [][][2]float64 {

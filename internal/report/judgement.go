@@ -39,7 +39,6 @@ func addTrust(d *Document, items []trust.Item) {
 	d.section("Can the data be trusted", facts)
 }
 
-// addChecks lists the checklist with what the data shows of each item.
 func addChecks(d *Document, items []trust.Item) {
 	tab := table(left("check", "state"), wrapped("what the data shows"))
 	for _, i := range items {

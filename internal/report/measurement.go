@@ -9,7 +9,6 @@ import (
 	"planner/sweep/measure"
 )
 
-// measurementDocument is the report of one load point, one screen long.
 func measurementDocument(m measure.Measurement, e Engines) Document {
 	d := Document{Title: outcomeOf(&m), Data: data([]measure.Measurement{m})}
 	if m.Rejected.Text != "" {
@@ -71,7 +70,6 @@ func decided(m *measure.Measurement) string {
 	return boundName(v.Binding) + " decides"
 }
 
-// loadFacts say what was asked and what came of it.
 func loadFacts(m *measure.Measurement) Facts {
 	t := &m.Trial
 	asked := load(t)
@@ -143,7 +141,6 @@ var stats = []struct {
 	quantile float64
 }{{"mean", 0}, {"p50", 0.50}, {"p90", 0.90}, {"p95", 0.95}, {"p99", 0.99}, {"p99.9", 0.999}}
 
-// latencyTable lists the latencies in milliseconds, with an interval around p99.
 func latencyTable(m *measure.Measurement) Table {
 	tab := table(left("ms"))
 	for _, s := range stats {
@@ -233,7 +230,6 @@ func clumpNote(m *measure.Measurement) string {
 	return ""
 }
 
-// classTable splits a mix.
 func classTable(m *measure.Measurement) Table {
 	tab := table(left("class"), right("requests", "failed"))
 	columns := tabulatedOfAll(m.Trial.Objective)
@@ -251,7 +247,6 @@ func classTable(m *measure.Measurement) Table {
 	return tab
 }
 
-// serverFacts are what the engine says of itself.
 func serverFacts(m *measure.Measurement) Facts {
 	s := &m.Server
 	facts := Facts{{Label: "engine", Text: strings.TrimSpace(s.Engine.Kind + " " + s.Engine.Version)}}

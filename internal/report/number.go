@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -31,12 +32,9 @@ func number(v float64, digits int) string {
 
 // exponent is the decimal exponent of v after rounding to digits.
 func exponent(v float64, digits int) int {
-	s := strconv.FormatFloat(v, 'e', digits-1, 64)
-	e, err := strconv.Atoi(s[strings.IndexByte(s, 'e')+1:])
-	if err != nil {
-		return 0 // cannot be: FormatFloat writes a number behind the e
-	}
-	return e
+	_, e, _ := strings.Cut(strconv.FormatFloat(v, 'e', digits-1, 64), "e")
+	n, _ := strconv.Atoi(e) // FormatFloat writes a number behind the e
+	return n
 }
 
 // fixed prints v with the given number of decimals, which may be negative to
@@ -83,7 +81,6 @@ func exact(v float64) string {
 	return group(s)
 }
 
-// count prints a whole number.
 func count(n int) string { return group(strconv.Itoa(n)) }
 
 // rate prints requests per second that somebody asked for, in requests a day
@@ -107,12 +104,8 @@ func few(v float64) float64 {
 	return round(v, 4)
 }
 
-// round rounds v to a number of significant digits.
 func round(v float64, digits int) float64 {
-	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', digits-1, 64), 64)
-	if err != nil {
-		return v
-	}
+	r, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'e', digits-1, 64), 64) // what FormatFloat writes
 	return r
 }
 
@@ -207,11 +200,8 @@ func quotient(v float64) string {
 
 // portion prints a share with two significant digits.
 func portion(share float64) string {
-	switch {
-	case !finite(share):
+	if !finite(share) {
 		return unknown
-	case share == 0:
-		return "0 %"
 	}
 	return number(100*share, 2) + " %"
 }
@@ -221,8 +211,6 @@ func latency(d time.Duration) string {
 	switch {
 	case d < 0:
 		return unknown
-	case d == 0:
-		return "0 ms"
 	case d < time.Second:
 		return number(millis(d), 3) + " ms"
 	case d < 10*time.Minute:
@@ -254,8 +242,9 @@ func limit(d time.Duration) string {
 	return exact(millis(d)) + " ms"
 }
 
-// millis converts to milliseconds.
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // money prints US dollars: whole ones from 10,000, cents below, two digits of
 // what is less than ten cents.
@@ -272,12 +261,7 @@ func money(v float64) string {
 }
 
 // dollars prints an amount that may be unknown.
-func dollars(v *float64) string {
-	if v == nil {
-		return unknown
-	}
-	return money(*v)
-}
+func dollars(v *float64) string { return cmp.Or(told(v, money), unknown) }
 
 // plural is "1 instance", "2 instances".
 func plural(n int, noun string) string {

@@ -121,7 +121,6 @@ func offerFact(o *plan.Offer) string {
 	return rateFact(o.Rate)
 }
 
-// rateFact states an estimate of a maximum rate with its doubts.
 func rateFact(r search.Estimate) string {
 	e := estimate(r)
 	s := e.value + " requests/s at most"
@@ -150,7 +149,6 @@ func likely(r *search.Result, binding string) string {
 	return boundName(binding)
 }
 
-// fleetSteps derive the number of instances.
 func fleetSteps(p *plan.Plan) []string {
 	f, d, safe := &p.Fleet, &p.Demand, p.Offer.Rate.Safe
 	var steps []string
@@ -232,7 +230,6 @@ func addDefault(d *Document, p *plan.Plan) {
 	d.section(title, facts.with("gain", told(c.Gain, gain), Plain).with("choice", choice(p), Plain))
 }
 
-// choice says which settings were chosen and why.
 func choice(p *plan.Plan) string {
 	c := p.Comparison
 	byDefault := p.Offer.Knobs == c.Default.Knobs
@@ -278,7 +275,6 @@ func addTrials(d *Document, p *plan.Plan, b *decide.Background, chosen []measure
 	}
 }
 
-// addCurves draws the curves and says what they show.
 func addCurves(d *Document, p *plan.Plan, b *decide.Background, chosen []measure.Measurement) {
 	curves := p.Evidence.Curves
 	if p.Evidence.Curve != nil {
@@ -303,7 +299,6 @@ func addWarnings(d *Document, warnings note.Notes) {
 	d.section("Warnings", Bullets{Items: warnings.Summary(), Tone: Doubt})
 }
 
-// jobDecision is the answer for a job in one line, numbers first.
 func jobDecision(p *plan.Plan) string {
 	j := p.Cost.Job
 	s := fmt.Sprintf("%s for %s: %s, %s GPU hours", fleetOf(&p.Fleet, &p.Offer), jobAsked(p.Demand.Job), hours(j.Duration), number(j.GPUHours, 3))

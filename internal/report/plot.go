@@ -70,7 +70,6 @@ func (c *Chart) PDF() ([]byte, error) {
 	return pdfDate.ReplaceAll(image, []byte("(D:20000101000000")), err
 }
 
-// inline is the chart as an element of a page, in the page's colours.
 func (c *Chart) inline() (string, error) {
 	image, err := c.SVG()
 	if err != nil {
@@ -148,7 +147,6 @@ func (c *Chart) plot(canvas draw.Canvas) {
 	}
 }
 
-// axes makes the plot with its axes, grid, bands, lines and points.
 func (c *Chart) axes(f frame) *plot.Plot {
 	p := plot.New()
 	p.X.Label.Text = c.XLabel // that of the other axis stands above it, upright
@@ -174,7 +172,6 @@ func (c *Chart) axes(f frame) *plot.Plot {
 	return p
 }
 
-// scaleOf is how gonum maps an axis.
 func scaleOf(a axis) plot.Normalizer {
 	if a.log {
 		return plot.LogScale{}
@@ -219,7 +216,6 @@ func beyondStyle(c color.NRGBA) draw.LineStyle {
 
 func faint(c color.NRGBA) color.NRGBA { return color.NRGBA{c.R, c.G, c.B, 0x30} }
 
-// addPoints adds the points of the i-th series with their error bars.
 func addPoints(p *plot.Plot, s Line, f frame, i int) {
 	stable, over := &plotter.Scatter{GlyphStyle: glyph(i, false)}, &plotter.Scatter{GlyphStyle: glyph(i, true)}
 	bars := &plotter.YErrorBars{LineStyle: draw.LineStyle{Color: inks[i%len(inks)], Width: 1}, CapWidth: 4}

@@ -25,7 +25,6 @@ func addPools(d *Document, p *plan.Plan) {
 	}
 }
 
-// poolsTitle sums the pools up in one line.
 func poolsTitle(pools *plan.Pools, d plan.Demand) string {
 	var parts []string
 	for _, pool := range pools.Each {

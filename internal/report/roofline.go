@@ -107,7 +107,6 @@ func timeFacts(t *measure.TimeShares) Facts {
 	}
 }
 
-// share prints a share to a whole percent.
 func share(v float64) string {
 	if !finite(v) || v < 0 {
 		return unknown

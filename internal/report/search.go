@@ -11,7 +11,6 @@ import (
 	"planner/sweep/measure"
 )
 
-// searchDocument is the report of a search for the maximum rate of one set of knobs.
 func searchDocument(k measure.Knobs, r search.Result, b decide.Background, e Engines) Document {
 	trials := b.Trials
 	var slo measure.SLO

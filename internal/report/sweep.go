@@ -9,7 +9,6 @@ import (
 	"planner/sweep/measure"
 )
 
-// sweepDocument is the report of measured trials over a grid or a matrix.
 func sweepDocument(s *design.Swept, e Engines) Document {
 	d := Document{Title: sweptTitle(s), Data: data(s.Seen, figure[measure.Measurement]{"trial_of", trialOf})}
 	if s.Rows == nil {
@@ -32,7 +31,6 @@ var findings = map[design.Finding]Cell{
 	design.Held: {"held", Good}, design.Refuted: {"refuted", Bad}, design.Unclear: {"undecided", Doubt}, design.NotRun: {"not run", Quiet},
 }
 
-// sweptTitle is the sweep in one line.
 func sweptTitle(s *design.Swept) string {
 	ran := len(ran(s.Seen))
 	if ran == 0 && len(s.Rejected) > 0 && s.Rows == nil {
@@ -58,7 +56,6 @@ func sweptTitle(s *design.Swept) string {
 	return fmt.Sprintf("%s over %s of traffic: of the hypotheses %s", t, plural(len(s.Rows), "kind"), join(parts))
 }
 
-// sweepTable lists trials in their own order, with the knobs in which they differ.
 func sweepTable(trials []measure.Measurement, slo measure.SLO) Table {
 	columns := []trialColumn{textColumn(Column{Name: "trial of", Wrap: true}, trialOf)}
 	if all := sets(trials); len(all) > 1 {

@@ -71,7 +71,6 @@ func (t *textPrinter) chart(c *Chart) {
 	t.hanging(left+" ", wrap(c.XLabel+";  "+c.legend(), t.width-len(left)-1), Plain)
 }
 
-// paintRow joins the cells of a row, coloured in runs of one tone.
 func (t *textPrinter) paintRow(row []rune, tones []Tone) string {
 	row = []rune(strings.TrimRight(string(row), " "))
 	var b strings.Builder
@@ -124,7 +123,6 @@ func (cv *canvas) set(r, c int, sign rune, tone Tone) {
 	cv.cells[r][c], cv.tones[r][c] = sign, tone
 }
 
-// draw puts the marks under the lines and the lines under the points.
 func (cv *canvas) draw(c *Chart) {
 	for r := range cv.cells {
 		cv.cells[r], cv.tones[r] = blanks(cv.cols), make([]Tone, cv.cols)
@@ -156,7 +154,6 @@ func (cv *canvas) draw(c *Chart) {
 	}
 }
 
-// blanks are n of them.
 func blanks(n int) []rune { return []rune(strings.Repeat(" ", n)) }
 
 // line draws a line column by column; where it jumps, or lies outside the frame,
@@ -193,7 +190,6 @@ func (cv *canvas) line(line plotter.XYs, s stroke, tone Tone) {
 	}
 }
 
-// interpolate reads a line, whose points ascend, at x.
 func interpolate(line plotter.XYs, x float64) (y float64, ok bool) {
 	for i := 1; i < len(line); i++ {
 		a, b := line[i-1], line[i]
@@ -204,7 +200,6 @@ func interpolate(line plotter.XYs, x float64) (y float64, ok bool) {
 	return 0, false
 }
 
-// axis draws the horizontal axis and the figures below it.
 func (cv *canvas) axis() (line, figures string) {
 	marks := []rune(strings.Repeat("─", cv.cols))
 	below := blanks(cv.cols)

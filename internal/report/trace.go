@@ -32,7 +32,6 @@ func Trace(t *ingest.Trace) Document {
 	return d
 }
 
-// traceTitle is the traffic in one line.
 func traceTitle(t *workload.Description) string {
 	s := fmt.Sprintf("%s in %s", plural(t.Requests, "request"), latency(t.Span))
 	if finite(t.Rate) {
@@ -60,7 +59,6 @@ func arrivalFacts(log *ingest.Trace) Facts {
 	return facts
 }
 
-// busiest is the rate of the busiest time of a trace.
 func busiest(b *workload.Busiest) string {
 	return fmt.Sprintf("%s (%s requests/s) from %s on", plural(b.Requests, "request"), number(b.Rate, 3), latency(b.From))
 }

@@ -15,12 +15,10 @@ type trialColumn struct {
 	cell func(*measure.Measurement) Cell
 }
 
-// textColumn is a column of plain texts.
 func textColumn(c Column, text func(*measure.Measurement) string) trialColumn {
 	return trialColumn{c, func(m *measure.Measurement) Cell { return Cell{Text: text(m)} }}
 }
 
-// tableOf lists trials, one a row.
 func tableOf(trials []*measure.Measurement, columns []trialColumn) Table {
 	tab := Table{Rows: make([][]Cell, len(trials))}
 	for _, m := range trials {
@@ -125,7 +123,6 @@ func quantiles(slo measure.SLO, m measure.Metric) []float64 {
 	return out
 }
 
-// load names what a trial asked for.
 func load(t *measure.Trial) string {
 	switch {
 	case t.Closed():
@@ -148,7 +145,6 @@ func achieved(m *measure.Measurement) string {
 	return number(m.Achieved, 3)
 }
 
-// latencyColumn is a column of a statistic in milliseconds.
 func latencyColumn(b measure.Bound, name string, slo measure.SLO) trialColumn {
 	return trialColumn{Column{Name: name + ", ms", Right: true}, func(m *measure.Measurement) Cell {
 		c := statCell(m.Of(b.Class).Latency(b.Metric), b, slo)
@@ -185,7 +181,6 @@ func statCell(s *measure.Summary, stat measure.Bound, slo measure.SLO) Cell {
 // elsewhere may give latencies without saying of how many requests.
 func resolved(s *measure.Summary, v time.Duration) bool { return v > 0 || v == 0 && s.N > 0 }
 
-// binding is the limit that binds.
 func binding(m *measure.Measurement) string {
 	if m.Verdict == nil {
 		return unknown
