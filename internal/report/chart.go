@@ -54,8 +54,8 @@ type ChartPoint struct {
 
 // Reference is a value worth naming. Label includes the value.
 type Reference struct {
-	At    float64
-	Label string
+	At    float64 `json:"at"`
+	Label string  `json:"label"`
 }
 
 // sampleSteps is the number of stretches of which a drawn curve consists.
@@ -152,11 +152,8 @@ type frame struct {
 // was measured, so that a pole does not flatten the rest.
 func (c *Chart) frame() frame {
 	var f frame
-	inside := func(all []Reference, place func(float64) (x, y float64)) []Reference {
-		return slices.DeleteFunc(slices.Clone(all), func(r Reference) bool { return !c.drawable(place(r.At)) })
-	}
-	f.limits = inside(c.Limits, func(at float64) (x, y float64) { return 1, at })
-	f.rates = inside(c.Rates, func(at float64) (x, y float64) { return at, 1 })
+	f.limits = slices.DeleteFunc(slices.Clone(c.Limits), func(r Reference) bool { return !c.drawable(1, r.At) })
+	f.rates = slices.DeleteFunc(slices.Clone(c.Rates), func(r Reference) bool { return !c.drawable(r.At, 1) })
 	slices.SortStableFunc(f.rates, func(a, b Reference) int { return cmp.Compare(a.At, b.At) })
 
 	highest := 0.0

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"gonum.org/v1/plot/plotter"
+
+	"planner/internal/list"
 )
 
 // The page's own style sheet and script, and those of uPlot 1.6.32, which draws the
@@ -227,12 +229,12 @@ func class(t Tone, c Column) string {
 
 // chartData is a chart as the script of a page takes it: all of it inside its frame.
 type chartData struct {
-	Title  string       `json:"title"`
-	X      axisData     `json:"x"`
-	Y      axisData     `json:"y"`
-	Series []lineData   `json:"series"`
-	Limits []markerData `json:"limits,omitempty"`
-	Rates  []markerData `json:"rates,omitempty"`
+	Title  string      `json:"title"`
+	X      axisData    `json:"x"`
+	Y      axisData    `json:"y"`
+	Series []lineData  `json:"series"`
+	Limits []Reference `json:"limits,omitempty"`
+	Rates  []Reference `json:"rates,omitempty"`
 }
 
 type axisData struct {
@@ -261,22 +263,11 @@ type pointData struct {
 	Text  string  `json:"text"`
 }
 
-type markerData struct {
-	At    float64 `json:"at"`
-	Label string  `json:"label"`
-}
-
 // script is the chart for the script of a page, as JSON that may stand in an element: the
 // encoder escapes what would be markup.
 func (c *Chart) script() ([]byte, error) {
 	f := c.frame()
-	d := chartData{Title: c.Title, X: dataOf(f.x, c.XLabel), Y: dataOf(f.y, c.YLabel), Series: []lineData{}}
-	for _, r := range f.limits {
-		d.Limits = append(d.Limits, markerData(r))
-	}
-	for _, r := range f.rates {
-		d.Rates = append(d.Rates, markerData(r))
-	}
+	d := chartData{Title: c.Title, X: dataOf(f.x, c.XLabel), Y: dataOf(f.y, c.YLabel), Series: []lineData{}, Limits: f.limits, Rates: f.rates}
 	for _, s := range c.Series {
 		l := lineData{Name: s.Name, Fit: places(f.stretches(s.Fit)), Beyond: places(f.stretches(s.Beyond))}
 		for i, low := range s.Lower {
@@ -324,13 +315,7 @@ func dataOf(a axis, label string) axisData {
 func rounded(v float64) float64 { return round(v, 5) }
 
 func places(lines []plotter.XYs) [][][2]float64 {
-	var out [][][2]float64
-	for _, line := range lines {
-		var part [][2]float64
-		for _, p := range line {
-			part = append(part, [2]float64{rounded(p.X), rounded(p.Y)})
-		}
-		out = append(out, part)
-	}
-	return out
+	return list.Map(lines, func(line plotter.XYs) [][2]float64 {
+		return list.Map(line, func(p plotter.XY) [2]float64 { return [2]float64{rounded(p.X), rounded(p.Y)} })
+	})
 }

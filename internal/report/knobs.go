@@ -73,11 +73,15 @@ func addStart(d *Document, title string, e *Engines, k measure.Knobs) {
 	if s.Line == "" {
 		return
 	}
+	showStart(d, title, s)
+}
+
+func showStart(d *Document, title string, s StartCommand) {
 	d.section(title, Code{s.Line})
 	if s.File != "" {
-		d.add(Paragraph{Text: s.File + ":", Tone: Quiet}, Code{s.Content})
+		d.add(Paragraph{s.File + ":", Quiet}, Code{s.Content})
 	}
-	d.add(Bullets{Items: s.Notes, Tone: Doubt})
+	d.add(Bullets{s.Notes, Doubt})
 }
 
 // addServer shows how an instance of a plan is started: as whoever builds it is told,
@@ -89,11 +93,11 @@ func addServer(d *Document, p *plan.Plan, e *Engines) {
 		addStart(d, title, e, p.Offer.Knobs)
 		return
 	}
-	d.section(title, Code{engine.Command{Args: s.Argv}.String()})
+	start := StartCommand{Line: engine.Command{Args: s.Argv}.String(), Notes: s.Notes}
 	if s.File != nil {
-		d.add(Paragraph{Text: s.File.Path + ":", Tone: Quiet}, Code{s.File.Content})
+		start.File, start.Content = s.File.Path, s.File.Content
 	}
-	d.add(Bullets{Items: s.Notes, Tone: Doubt})
+	showStart(d, title, start)
 }
 
 // addModelled lists the features that the simulated engine approximates, or does not have.
@@ -102,9 +106,9 @@ func addModelled(d *Document, features []plan.Feature) {
 	for _, f := range features {
 		switch f.State {
 		case plan.Approximated:
-			approximated = append(approximated, Fact{Label: f.Name, Text: "approximated: " + f.How})
+			approximated = approximated.with(f.Name, "approximated: "+f.How, Plain)
 		case plan.Refused:
-			refused = append(refused, Fact{Label: f.Name, Text: "not modelled: " + f.How, Tone: Doubt})
+			refused = refused.with(f.Name, "not modelled: "+f.How, Doubt)
 		}
 	}
 	d.section("What the simulated engine does not have as it is", append(refused, approximated...))

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+
+	"planner/internal/list"
 )
 
 // Markdown prints a document as GitHub-flavoured Markdown.
@@ -41,7 +43,9 @@ func (m *markdownPrinter) element(b Element) {
 	case Table:
 		m.table(b)
 	case *Chart:
-		m.chart(b)
+		t := &textPrinter{width: 96}
+		t.chart(b)
+		m.fence("text", t.String())
 	}
 	m.WriteByte('\n')
 }
@@ -54,31 +58,17 @@ func (m *markdownPrinter) table(tab Table) {
 		m.WriteString("None.\n")
 		return
 	}
-	for _, c := range tab.Columns {
-		m.WriteString("| " + cellMarkdown(c.Name) + " ")
-	}
-	m.WriteString("|\n")
-	for _, c := range tab.Columns {
+	row := func(cells []string) { m.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
+	row(list.Map(tab.Columns, func(c Column) string { return cellMarkdown(c.Name) }))
+	row(list.Map(tab.Columns, func(c Column) string {
 		if c.Right {
-			m.WriteString("| --: ")
-		} else {
-			m.WriteString("| :-- ")
+			return "--:"
 		}
+		return ":--"
+	}))
+	for _, cells := range tab.Rows {
+		row(list.Map(cells, func(c Cell) string { return cellMarkdown(c.Text) }))
 	}
-	m.WriteString("|\n")
-	for _, row := range tab.Rows {
-		for _, c := range row {
-			m.WriteString("| " + cellMarkdown(c.Text) + " ")
-		}
-		m.WriteString("|\n")
-	}
-}
-
-// chart draws with characters.
-func (m *markdownPrinter) chart(c *Chart) {
-	t := &textPrinter{width: 96}
-	t.chart(c)
-	m.fence("text", t.String())
 }
 
 // fence writes a code block, fenced by more backquotes than it holds.

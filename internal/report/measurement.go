@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,7 +19,7 @@ func measurementDocument(m measure.Measurement, e Engines) Document {
 	}
 	latencies := latencyTable(&m)
 	d.add(loadFacts(&m), latencies)
-	if latencies.holds(unresolved) {
+	if slices.ContainsFunc(slices.Concat(latencies.Rows...), func(c Cell) bool { return c.Text == unresolved }) {
 		d.add(Paragraph{Text: unresolved + " : fewer than 12 requests are expected beyond it, so the sample does not tell", Tone: Quiet})
 	}
 	d.section("Objective", objectiveTable(&m), Paragraph{Text: clumpNote(&m), Tone: Quiet})
@@ -98,31 +99,23 @@ func loadFacts(m *measure.Measurement) Facts {
 	if t.Workload != nil && t.Rate > 0 {
 		facts = append(facts, traced(t.Workload.Rates)...)
 	}
-	facts = append(facts, Facts{
-		{Label: "done", Text: fmt.Sprintf("%s requests/s (%s sent), %s output and %s prompt tokens/s", number(m.Achieved, 3), number(m.Sent, 3),
-			number(m.OutputTokens, 3), number(m.PromptTokens, 3))},
-		requestFact(m),
-	}...)
+	facts = append(facts.with("done", fmt.Sprintf("%s requests/s (%s sent), %s output and %s prompt tokens/s", number(m.Achieved, 3), number(m.Sent, 3),
+		number(m.OutputTokens, 3), number(m.PromptTokens, 3)), Plain), requestFact(m))
 	if m.Goodput >= 0 && m.Verdict != nil {
-		facts = append(facts, Fact{Label: "goodput", Text: number(m.Goodput, 3) + " requests/s met every bound"})
+		facts = facts.with("goodput", number(m.Goodput, 3)+" requests/s met every bound", Plain)
 	}
 	if m.Overloaded {
-		facts = append(facts, Fact{Label: "overload", Text: "the backlog kept growing: latencies depend on how long was measured", Tone: Bad})
+		facts = facts.with("overload", "the backlog kept growing: latencies depend on how long was measured", Bad)
 	}
 	return facts.with("ended early", m.Aborted.Text, Doubt).with("settings", describe(t.Knobs, given(t.Knobs)), Plain)
 }
 
 // requestFact counts requests and failures by class.
 func requestFact(m *measure.Measurement) Fact {
-	p := Fact{Label: "requests", Text: count(m.Requests) + ", none failed"}
 	if m.Failed == 0 {
-		return p
+		return Fact{Label: "requests", Text: count(m.Requests) + ", none failed"}
 	}
-	share := unknown
-	if m.Requests > 0 {
-		share = percent(float64(m.Failed) / float64(m.Requests))
-	}
-	p.Text, p.Tone = fmt.Sprintf("%s, %s failed (%s)", count(m.Requests), count(m.Failed), share), Bad
+	text := fmt.Sprintf("%s, %s failed (%s)", count(m.Requests), count(m.Failed), percent(float64(m.Failed)/float64(m.Requests)))
 	var kinds []string
 	for _, kind := range slices.Sorted(maps.Keys(m.Failures)) {
 		if n := m.Failures[kind]; n > 0 {
@@ -130,9 +123,9 @@ func requestFact(m *measure.Measurement) Fact {
 		}
 	}
 	if len(kinds) > 0 {
-		p.Text += ": " + join(kinds)
+		text += ": " + join(kinds)
 	}
-	return p
+	return Fact{"requests", text, Bad}
 }
 
 // stats are the statistics of a summary in the order of its table.
@@ -166,13 +159,6 @@ func summaryRow(name string, s *measure.Summary, metric measure.Metric, slo meas
 		interval = Cell{Text: number(millis(w[0]), 3) + "-" + number(millis(w[1]), 3)}
 	}
 	return append(row, interval, Cell{Text: count(s.N)})
-}
-
-// holds reports whether some cell of the table has the given text.
-func (tab Table) holds(text string) bool {
-	return slices.ContainsFunc(tab.Rows, func(row []Cell) bool {
-		return slices.ContainsFunc(row, func(c Cell) bool { return c.Text == text })
-	})
 }
 
 // objectiveTable shows the counts that the verdict is made of.
@@ -217,11 +203,8 @@ const wideShare = 0.1
 // beyond a limit come in clumps, and those of a short trial may all lie between two.
 func clumpNote(m *measure.Measurement) string {
 	for i, c := range m.Counts {
-		if i < len(m.Trial.Objective.Bounds) && m.Trial.Objective.Bounds[i].Quantile == 0 || c.Bound == measure.ErrorsBound ||
-			c.Bound == measure.ThroughputBound || c.N == 0 {
-			continue
-		}
-		if c.High-c.Low < wideShare {
+		mean := i < len(m.Trial.Objective.Bounds) && m.Trial.Objective.Bounds[i].Quantile == 0
+		if mean || c.Bound == measure.ErrorsBound || c.Bound == measure.ThroughputBound || c.N == 0 || c.High-c.Low < wideShare {
 			continue
 		}
 		return "Intervals allow for clumps: late requests come together while a queue is long, so " + plural(c.N, "request") +
@@ -249,10 +232,7 @@ func classTable(m *measure.Measurement) Table {
 
 func serverFacts(m *measure.Measurement) Facts {
 	s := &m.Server
-	facts := Facts{{Label: "engine", Text: strings.TrimSpace(s.Engine.Kind + " " + s.Engine.Version)}}
-	if facts[0].Text == "" {
-		facts[0].Text = unknown
-	}
+	facts := Facts{{Label: "engine", Text: cmp.Or(strings.TrimSpace(s.Engine.Kind+" "+s.Engine.Version), unknown)}}
 	if s.KVBlocks != nil {
 		text := count(*s.KVBlocks) + " blocks"
 		if s.BlockTokens != nil {
@@ -261,11 +241,11 @@ func serverFacts(m *measure.Measurement) Facts {
 		if s.PeakKV != nil && finite(*s.PeakKV) {
 			text += "; " + share(*s.PeakKV) + " in use at most"
 		}
-		facts = append(facts, Fact{Label: "KV cache", Text: text})
+		facts = facts.with("KV cache", text, Plain)
 	}
 	facts = facts.with("preemptions", told(s.Preemptions, count), Plain)
 	if s.HitRate != nil && finite(*s.HitRate) {
-		facts = append(facts, Fact{Label: "prefix cache", Text: percent(round(*s.HitRate, 3)) + " of the prompt tokens found"})
+		facts = facts.with("prefix cache", percent(round(*s.HitRate, 3))+" of the prompt tokens found", Plain)
 	}
 	if s.Time != nil {
 		facts = append(facts, timeFacts(s.Time)...)

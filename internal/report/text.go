@@ -14,7 +14,7 @@ func Text(d Document, width int, color bool) []byte {
 	d = shown(d)
 	p := &textPrinter{width: max(width, 40), color: color}
 	if d.Title != "" {
-		p.lines(Strong, wrap(d.Title, p.width))
+		p.text(Strong, d.Title)
 		_, facts := append(d.Blocks, nil)[0].(Facts)
 		p.gap = !facts
 	}
@@ -43,9 +43,9 @@ func (t *textPrinter) element(b Element) {
 	t.gap = true
 	switch b := b.(type) {
 	case Heading:
-		t.lines(Strong, wrap(strings.ToUpper(b.Text), t.width))
+		t.text(Strong, strings.ToUpper(b.Text))
 	case Paragraph:
-		t.lines(b.Tone, wrap(b.Text, t.width))
+		t.text(b.Tone, b.Text)
 	case Facts:
 		t.pairs(b)
 	case Bullets:
@@ -74,11 +74,8 @@ func (t *textPrinter) paint(tone Tone, s string) string {
 	return s
 }
 
-func (t *textPrinter) lines(tone Tone, lines []string) {
-	for _, l := range lines {
-		t.WriteString(t.paint(tone, l) + "\n")
-	}
-}
+// text writes a text over the whole width.
+func (t *textPrinter) text(tone Tone, s string) { t.hanging("", wrap(s, t.width), tone) }
 
 // hanging writes lines behind a prefix, the further ones indented as far.
 func (t *textPrinter) hanging(prefix string, lines []string, tone Tone) {
@@ -93,9 +90,8 @@ func (t *textPrinter) hanging(prefix string, lines []string, tone Tone) {
 func (t *textPrinter) pairs(pairs Facts) {
 	label := 0
 	for _, p := range pairs {
-		label = max(label, width(p.Label))
+		label = min(max(label, width(p.Label)), t.width/3)
 	}
-	label = min(label, t.width/3)
 	for _, p := range pairs {
 		prefix := indent + pad(p.Label, label, false) + "  "
 		t.hanging(prefix, wrap(p.Text, t.width-width(prefix)), p.Tone)

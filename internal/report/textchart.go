@@ -35,7 +35,7 @@ type canvas struct {
 
 // chart draws a chart with its axes, marks and legend.
 func (t *textPrinter) chart(c *Chart) {
-	t.lines(Plain, wrap(c.Title, t.width))
+	t.text(Plain, c.Title)
 	if c.Empty() {
 		t.WriteString(indent + "nothing to draw\n")
 		return
@@ -53,7 +53,7 @@ func (t *textPrinter) chart(c *Chart) {
 	}
 	cv.cols = max(t.width-len(indent)-gutter-2, 10)
 	cv.draw(c)
-	t.lines(Quiet, wrap(indent+c.YLabel, t.width))
+	t.text(Quiet, indent+c.YLabel)
 	for r, label := range labels {
 		edge := "│"
 		if label != "" {

@@ -3,6 +3,8 @@ package report
 import (
 	"slices"
 	"strings"
+
+	"planner/internal/list"
 )
 
 // tableGap separates the columns of a text table.
@@ -13,7 +15,7 @@ const tableGap = 2
 // cell by cell.
 func (t *textPrinter) table(tab Table) {
 	if tab.Caption != "" {
-		t.lines(Plain, wrap(tab.Caption, t.width))
+		t.text(Plain, tab.Caption)
 	}
 	if len(tab.Rows) == 0 {
 		t.WriteString(indent + "none\n")
@@ -39,11 +41,7 @@ func (t *textPrinter) table(tab Table) {
 		keep = slices.Delete(keep, i, i+1)
 		widths, ok = tab.fit(keep, room)
 	}
-	header := make([]Cell, len(tab.Columns))
-	for i, c := range tab.Columns {
-		header[i] = Cell{Text: c.Name, Tone: Quiet}
-	}
-	t.row(tab, keep, widths, header)
+	t.row(tab, keep, widths, list.Map(tab.Columns, func(c Column) Cell { return Cell{c.Name, Quiet} }))
 	common, below := tab.common(below)
 	for _, row := range tab.Rows {
 		t.row(tab, keep, widths, row)
@@ -52,7 +50,7 @@ func (t *textPrinter) table(tab Table) {
 		}
 	}
 	if text := tab.list(tab.Rows[0], common); text != "" {
-		t.lines(Quiet, wrap("(In all rows: "+text+".)", t.width))
+		t.text(Quiet, "(In all rows: "+text+".)")
 	}
 }
 
@@ -61,9 +59,9 @@ func (tab Table) common(columns []int) (same, others []int) {
 	for _, k := range columns {
 		if len(tab.Rows) > 1 && !slices.ContainsFunc(tab.Rows, func(row []Cell) bool { return row[k].Text != tab.Rows[0][k].Text }) {
 			same = append(same, k)
-			continue
+		} else {
+			others = append(others, k)
 		}
-		others = append(others, k)
 	}
 	return same, others
 }
@@ -84,10 +82,9 @@ func (tab Table) list(row []Cell, columns []int) string {
 // are broken before cells are. It is false if even that does not do.
 func (tab Table) fit(keep []int, room int) ([]int, bool) {
 	widths, total := tab.widths(keep, width)
-	if total <= room {
-		return widths, true
+	if total > room {
+		widths, total = tab.widths(keep, longestWord)
 	}
-	widths, total = tab.widths(keep, longestWord)
 	if total <= room {
 		return widths, true
 	}
@@ -144,25 +141,16 @@ func (t *textPrinter) row(tab Table, keep, widths []int, row []Cell) {
 	for line := range height {
 		var b strings.Builder
 		b.WriteString(indent)
-		blank := 0 // trailing blanks are not written
 		for i, k := range keep {
 			text := ""
 			if line < len(cells[i]) {
 				text = cells[i][line]
 			}
-			fill := widths[i] - width(text)
-			before := 0
+			before, after := "", strings.Repeat(" ", widths[i]-width(text))
 			if tab.Columns[k].Right {
-				before, fill = fill, 0
+				before, after = after, before
 			}
-			if text != "" {
-				b.WriteString(strings.Repeat(" ", blank+before))
-				b.WriteString(t.paint(row[k].Tone, text))
-				blank = 0
-			} else {
-				fill += before
-			}
-			blank += fill + tableGap
+			b.WriteString(before + t.paint(row[k].Tone, text) + after + strings.Repeat(" ", tableGap))
 		}
 		t.WriteString(strings.TrimRight(b.String(), " ") + "\n")
 	}
@@ -176,9 +164,7 @@ func (t *textPrinter) records(tab Table) {
 		}
 		var pairs Facts
 		for k, c := range row {
-			if c.Text != "" {
-				pairs = append(pairs, Fact{Label: tab.Columns[k].Name, Text: c.Text, Tone: c.Tone})
-			}
+			pairs = pairs.with(tab.Columns[k].Name, c.Text, c.Tone)
 		}
 		t.pairs(pairs)
 	}
