@@ -73,6 +73,18 @@ func sample(lo, hi float64, f func(x float64) (float64, bool)) plotter.XYs {
 	return line
 }
 
+// course is a line through the figures of moments, without those that are not known: they
+// are NaN or below 0.
+func course[T any](name string, moments []T, x, y func(*T) float64) Line {
+	l := Line{Name: name}
+	for i := range moments {
+		if v := y(&moments[i]); v >= 0 {
+			l.Fit = append(l.Fit, plotter.XY{X: x(&moments[i]), Y: v})
+		}
+	}
+	return l
+}
+
 func (l Line) overloaded() bool {
 	return slices.ContainsFunc(l.Points, func(p ChartPoint) bool { return p.Overload })
 }

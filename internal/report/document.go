@@ -161,6 +161,13 @@ func (tab *Table) row(cells ...any) {
 	}))
 }
 
+// first cuts a table that grows with the search, and says where the rest stands.
+func (tab *Table) first(format string) {
+	if n := len(tab.Rows); n > mostRows {
+		tab.Rows, tab.Caption = tab.Rows[:mostRows], fmt.Sprintf(format, mostRows, n)
+	}
+}
+
 // known is the table without the columns, behind the first, of which nothing is
 // known.
 func (tab Table) known() Table {

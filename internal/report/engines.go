@@ -30,8 +30,7 @@ type Engines struct {
 // price is not known. Trials that were interrupted are not in it.
 func (e *Engines) spent() (held time.Duration, gpuHours float64, usd *float64) {
 	total, priced := 0.0, len(e.Seen) > 0
-	for i := range e.Seen {
-		s := &e.Seen[i]
+	for _, s := range e.Seen {
 		held += s.EngineTime
 		g, known := e.GPU(s.Knobs.GPU)
 		priced = priced && known && g.Priced
@@ -66,7 +65,7 @@ func addEngines(d *Document, e *Engines, trials []measure.Measurement, chosen *m
 	if len(e.Seen) == 0 {
 		return
 	}
-	cost := Fact{Label: "cost of this run", Text: e.Spent() + "; no GPU is named, so nothing is priced", Tone: Strong}
+	cost := Fact{"cost of this run", e.Spent() + "; no GPU is named, so nothing is priced", Strong}
 	if held, hours, _ := e.spent(); hours > 0 {
 		cost.Text = e.Spent() + " (" + latency(held) + " with starts)"
 	}
@@ -92,7 +91,7 @@ func startFacts(seen []sweep.EngineTelemetry) Facts {
 	facts := Facts{{Label: "engine", Text: strings.TrimSpace(s.Kind + " " + s.Facts.Version)}}
 	facts = facts.with("started with", s.Command, Plain).with("runs with", strings.Join(flags, ", "), Plain)
 	if len(s.Without) > 0 {
-		facts = append(facts, Fact{Label: "not applied", Text: strings.Join(s.Without, ", ") + ": the engine has no option for it", Tone: Doubt})
+		facts = facts.with("not applied", strings.Join(s.Without, ", ")+": the engine has no option for it", Doubt)
 	}
 	return facts
 }
@@ -113,10 +112,6 @@ func startTable(seen []sweep.EngineTelemetry) Table {
 	}
 	which := differing(all)
 	tab.Columns = slices.Concat(tab.Columns, right("KV tokens"), wrapped("changed by the engine"))
-	if len(starts) > mostRows {
-		tab.Caption = fmt.Sprintf("The first %d of %d starts; all stand in the run folder.", mostRows, len(starts))
-		starts = starts[:mostRows]
-	}
 	for i := range starts {
 		s := &starts[i].Engine
 		name := fmt.Sprintf("trial %d", starts[i].Trial)
@@ -132,8 +127,9 @@ func startTable(seen []sweep.EngineTelemetry) Table {
 			tokens = count(n)
 		}
 		changed := strings.Join(slices.Concat(s.Facts.Changed, s.Facts.Formats), "; ")
-		tab.Rows = append(tab.Rows, append(row, Cell{Text: tokens}, Cell{Text: changed, Tone: Doubt}))
+		tab.Rows = append(tab.Rows, append(row, Cell{Text: tokens}, Cell{changed, Doubt}))
 	}
+	tab.first("The first %d of %d starts; all stand in the run folder.")
 	return tab.known()
 }
 
@@ -157,10 +153,7 @@ func sidesTable(seen []sweep.EngineTelemetry, trials []measure.Measurement) Tabl
 		tab.row(s.Trial, load(&trials[k].Trial), inMillis(s.ClientTTFT), inMillis(said.TTFT), gapCell(s), inMillis(said.Queue), portion(said.PeakKV),
 			fixed(said.Preemptions, 0), portion(said.HitRate), number(said.OutputRate, 3), gpuText(s.GPU))
 	}
-	if more := len(tab.Rows) - mostRows; more > 0 {
-		tab.Rows = tab.Rows[:mostRows]
-		tab.Caption = fmt.Sprintf("The first %d trials; %d more stand in the run folder.", mostRows, more)
-	}
+	tab.first("The first %d of %d trials; all stand in the run folder.")
 	return tab.known()
 }
 
@@ -175,11 +168,11 @@ func inMillis(d time.Duration) string {
 func gapCell(s *sweep.EngineTelemetry) Cell {
 	switch {
 	case s.Gap != "":
-		return Cell{Text: s.Gap, Tone: Doubt}
+		return Cell{s.Gap, Doubt}
 	case s.ClientTTFT >= 0 && s.Said.TTFT >= 0:
-		return Cell{Text: "none", Tone: Quiet}
+		return Cell{"none", Quiet}
 	}
-	return Cell{Text: unknown, Tone: Quiet}
+	return Cell{unknown, Quiet}
 }
 
 func gpuText(u *engine.GPUUse) string {

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"gonum.org/v1/plot/plotter"
-
 	"planner/internal/list"
 	"planner/plan"
 	"planner/plan/fleet"
@@ -34,7 +32,7 @@ func fleetDocument(a *fleet.Answer) Document {
 func fleetTitle(a *fleet.Answer) string {
 	title := fmt.Sprintf("%s of %s requests within their limits; %s replicas in the mean", shareOver(a.Attainment), count(a.Requests), figureOver(a.Replicas.Mean, 2))
 	if finite(a.Cost.Total.Value) {
-		title += fmt.Sprintf(", %s an hour", money(a.Cost.PerHour))
+		title += ", " + money(a.Cost.PerHour) + " an hour"
 	}
 	return title
 }
@@ -58,7 +56,7 @@ var fleetVerdicts = map[fleet.Verdict]Cell{fleet.Met: {"met", Good}, fleet.Misse
 func fleetFacts(a *fleet.Answer) Facts {
 	v := fleetVerdicts[a.Verdict]
 	facts := Facts{
-		{Label: "objective", Text: v.Text, Tone: v.Tone},
+		{"objective", v.Text, v.Tone},
 		{Label: "policy", Text: policyText(&a.Policy)},
 		{Label: "start-up", Text: startText(a)},
 		{Label: "replicas", Text: fmt.Sprintf("%s in the mean, starting or serving; at most %d at once", figureOver(a.Replicas.Mean, 2), a.Replicas.Peak)},
@@ -66,10 +64,10 @@ func fleetFacts(a *fleet.Answer) Facts {
 	}
 	facts = facts.with("cost", costText(&a.Cost), Plain).with("static fleet", staticText(a), Plain)
 	if a.Counts.Failed > 0 {
-		facts = append(facts, Fact{Label: "failed", Text: fixed(a.Counts.Failed, 1) + " requests", Tone: Bad})
+		facts = facts.with("failed", fixed(a.Counts.Failed, 1)+" requests", Bad)
 	}
 	if a.Counts.Failures > 0 || a.Counts.Retries > 0 {
-		facts = append(facts, Fact{Label: "faults", Text: fmt.Sprintf("%s nodes lost, %s requests sent again", fixed(a.Counts.Failures, 1), fixed(a.Counts.Retries, 1))})
+		facts = facts.with("faults", fmt.Sprintf("%s nodes lost, %s requests sent again", fixed(a.Counts.Failures, 1), fixed(a.Counts.Retries, 1)), Plain)
 	}
 	return facts
 }
@@ -124,11 +122,16 @@ func staticText(a *fleet.Answer) string {
 	if a.Policy.Replicas > 0 || s.GPUHours <= 0 {
 		return text
 	}
-	less := 1 - a.Replicas.GPUHours.Value/s.GPUHours
+	return text + "; the autoscaled fleet takes " + lessHours(a, s.GPUHours)
+}
+
+// lessHours compares the GPU hours of a fleet with those of a static one.
+func lessHours(a *fleet.Answer, static float64) string {
+	less := 1 - a.Replicas.GPUHours.Value/static
 	if less < 0 {
-		return text + fmt.Sprintf("; the autoscaled fleet takes %s more GPU hours", percent(-less))
+		return percent(-less) + " more GPU hours"
 	}
-	return text + fmt.Sprintf("; the autoscaled fleet takes %s fewer GPU hours", percent(less))
+	return percent(less) + " fewer GPU hours"
 }
 
 func limitTable(a *fleet.Answer) Table {
@@ -149,33 +152,30 @@ func limitTable(a *fleet.Answer) Table {
 	return tab
 }
 
-// mostShown bounds the rows of a table; the rest stands in the JSON.
-const mostShown = 20
-
 func missTable(a *fleet.Answer) Table {
 	tab := table(right("from", "for", "requests"), left("cause"))
 	tab.Caption = fmt.Sprintf("Of seed %d; a minute without a miss ends an episode.", a.Seeds[0].Seed)
 	if len(a.Misses) == 0 {
 		tab.Caption = fmt.Sprintf("No request of seed %d missed a limit.", a.Seeds[0].Seed)
 	}
-	for _, m := range a.Misses[:min(len(a.Misses), mostShown)] {
+	for _, m := range a.Misses[:min(len(a.Misses), mostRows)] {
 		tab.row(clockTime(m.Start), latency(seconds(m.Length)), m.Requests, m.Cause)
 	}
-	if more := len(a.Misses) - mostShown; more > 0 {
+	if more := len(a.Misses) - mostRows; more > 0 {
 		tab.Caption += fmt.Sprintf(" %s more are in the JSON.", count(more))
 	}
 	return tab
 }
 
 func searchFacts(s *fleet.Searched) Facts {
-	facts := Facts{{Label: "chosen", Text: s.Chosen, Tone: Strong}}
+	facts := Facts{{"chosen", s.Chosen, Strong}}
 	if s.Chosen == "" {
-		facts[0] = Fact{Label: "chosen", Text: "none keeps what is asked", Tone: Bad}
+		facts[0] = Fact{"chosen", "none keeps what is asked", Bad}
 	}
 	if s.HeldOut != nil {
-		facts = append(facts, Fact{Label: "held out", Text: shareOver(*s.HeldOut) + " within the limits on traffic that it was not chosen on"})
+		facts = facts.with("held out", shareOver(*s.HeldOut)+" within the limits on traffic that it was not chosen on", Plain)
 	}
-	return append(facts, Fact{Label: "effort", Text: fmt.Sprintf("%s of policies, %d of them dropped early; %s simulated days", plural(s.Policies, "replay"), s.Dropped, fixed(s.Days, 1))})
+	return facts.with("effort", fmt.Sprintf("%s of policies, %d of them dropped early; %s simulated days", plural(s.Policies, "replay"), s.Dropped, fixed(s.Days, 1)), Plain)
 }
 
 func frontierTable(s *fleet.Searched) Table {
@@ -227,12 +227,10 @@ func seedTable(a *fleet.Answer) Table {
 
 func decisionTable(a *fleet.Answer) Table {
 	tab := table(right("at", "from", "to"), wrapped("why"))
-	for _, x := range a.Decisions[:min(len(a.Decisions), mostShown)] {
+	for _, x := range a.Decisions {
 		tab.row(clockTime(x.At), x.From, x.To, x.Why)
 	}
-	if more := len(a.Decisions) - mostShown; more > 0 {
-		tab.Caption = fmt.Sprintf("The first %d; %s more are in the JSON.", mostShown, count(more))
-	}
+	tab.first("The first %d of %d; all are in the JSON.")
 	return tab
 }
 
@@ -242,21 +240,15 @@ func fleetCharts(a *fleet.Answer) []Element {
 		unit, length = "minutes", 60
 	}
 	line := func(name string, of func(*fleet.MinuteRow) float64) Line {
-		l := Line{Name: name}
-		for i := range a.Timeline {
-			if y := of(&a.Timeline[i]); y >= 0 {
-				l.Fit = append(l.Fit, plotter.XY{X: a.Timeline[i].At / length, Y: y})
-			}
-		}
-		return l
+		return course(name, a.Timeline, func(m *fleet.MinuteRow) float64 { return m.At / length }, of)
 	}
-	chart := func(title, name, y string, linear bool, lines ...Line) Element {
+	chart := func(title, name, y string, linear bool, lines ...Line) *Chart {
 		return &Chart{Title: title, Name: name, XLabel: unit, YLabel: y, LinearY: linear, Low: true, Series: lines}
 	}
 	latencies := chart("Time to first token, by minute", "fleet-ttft", "ms", false,
 		line("p50", func(m *fleet.MinuteRow) float64 { return millis(m.P50) }), line("p99", func(m *fleet.MinuteRow) float64 { return millis(m.P99) }))
-	if c, l := latencies.(*Chart), a.Limits[0].TTFT; l > 0 {
-		c.Limits = []Reference{{millis(l), "limit " + limit(l)}}
+	if l := a.Limits[0].TTFT; l > 0 {
+		latencies.Limits = []Reference{{millis(l), "limit " + limit(l)}}
 	}
 	return []Element{
 		chart("Replicas", "fleet-replicas", "replicas", true,
@@ -271,13 +263,8 @@ func fleetCharts(a *fleet.Answer) []Element {
 
 func fleetData(a *fleet.Answer) Data {
 	d := Data{Header: []string{"at_s", "rate_per_s", "asked", "starting", "ready", "in_flight", "ttft_p50_ms", "ttft_p99_ms", "missed"}}
+	quantile := func(t time.Duration) string { return nonNegative(millis(t)) }
 	for _, m := range a.Timeline {
-		quantile := func(t time.Duration) string {
-			if t < 0 {
-				return ""
-			}
-			return raw(millis(t))
-		}
 		d.Rows = append(d.Rows, []string{raw(m.At), raw(m.Rate), strconv.Itoa(m.Asked), strconv.Itoa(m.Starting), strconv.Itoa(m.Ready),
 			strconv.Itoa(m.InFlight), quantile(m.P50), quantile(m.P99), strconv.Itoa(m.Missed)})
 	}
@@ -301,13 +288,8 @@ func addInTime(d *Document, p *plan.Plan) {
 			fixed(a.Replicas.GPUHours.Value, 1), money(a.Cost.PerMonth))
 	}
 	s, a := t.Static, t.Autoscaled
-	text := fmt.Sprintf("Replayed on the simulated engine over %s of the traffic in time, %s; a replica starts in %s. The autoscaled fleet takes ",
-		clockTime(s.Duration.Seconds()), plural(len(s.Seeds), "draw"), limit(a.Policy.StartUp.Total(false)))
-	if less := 1 - a.Replicas.GPUHours.Value/s.Replicas.GPUHours.Value; less < 0 {
-		text += percent(-less) + " more GPU hours"
-	} else {
-		text += percent(less) + " fewer GPU hours"
-	}
+	text := fmt.Sprintf("Replayed on the simulated engine over %s of the traffic in time, %s; a replica starts in %s. The autoscaled fleet takes %s",
+		clockTime(s.Duration.Seconds()), plural(len(s.Seeds), "draw"), limit(a.Policy.StartUp.Total(false)), lessHours(a, s.Replicas.GPUHours.Value))
 	if finite(a.Cost.PerMonth) {
 		text += fmt.Sprintf(", %s a month instead of %s", money(a.Cost.PerMonth), money(s.Cost.PerMonth))
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 
 	"planner/internal/list"
@@ -59,9 +58,9 @@ func sheet[T any](rows []*T, columns []figure[T]) Data {
 }
 
 func pointers[T any](all []T) []*T {
-	var out []*T
+	out := make([]*T, len(all))
 	for i := range all {
-		out = append(out, &all[i])
+		out[i] = &all[i]
 	}
 	return out
 }
@@ -132,18 +131,17 @@ func figures() []figure[measure.Measurement] {
 	add("concurrency", func(m *measure.Measurement) string { return positive(float64(m.Trial.Concurrency)) })
 	add("sent_per_s", func(m *measure.Measurement) string { return raw(m.Sent) })
 	add("achieved_per_s", func(m *measure.Measurement) string { return raw(m.Achieved) })
-	add("duration_s", func(m *measure.Measurement) string { return known(m.Duration) })
+	add("duration_s", func(m *measure.Measurement) string { return nonNegative(m.Duration.Seconds()) })
 	add("requests", func(m *measure.Measurement) string { return strconv.Itoa(m.Requests) })
 	add("failed", func(m *measure.Measurement) string { return strconv.Itoa(m.Failed) })
 	for _, metric := range measure.AllLatencies() {
 		for _, stat := range stats {
 			add(metric.String()+"_"+stat.name+"_ms", func(m *measure.Measurement) string {
 				s := m.Latency(metric)
-				v := s.Stat(stat.quantile)
-				if !resolved(s, v) {
-					return ""
+				if v := s.Stat(stat.quantile); resolved(s, v) {
+					return raw(millis(v))
 				}
-				return raw(millis(v))
+				return ""
 			})
 		}
 	}
@@ -186,12 +184,12 @@ func positive(v float64) string {
 	return raw(v)
 }
 
-// known is a time in seconds, empty for one that is not known.
-func known(d time.Duration) string {
-	if d < 0 {
+// nonNegative is raw for figures that are below 0 when unknown.
+func nonNegative(v float64) string {
+	if v < 0 {
 		return ""
 	}
-	return raw(d.Seconds())
+	return raw(v)
 }
 
 func told[T any](v *T, print func(T) string) string {

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"math"
 
 	"planner/sweep"
 	"planner/sweep/measure"
@@ -46,13 +45,7 @@ func addTimeline(d *Document, line *sweep.Timeline) {
 		return &Chart{Title: title, Name: "timeline-" + name, XLabel: "seconds since the start of the trial", YLabel: label, LinearY: true, Low: true, Series: series}
 	}
 	of := func(name string, value func(*sweep.Moment) float64) Line {
-		l := Line{Name: name}
-		for i := range line.Moments {
-			if v := value(&line.Moments[i]); !math.IsNaN(v) {
-				l.Fit = append(l.Fit, struct{ X, Y float64 }{line.Moments[i].At.Seconds(), v})
-			}
-		}
-		return l
+		return course(name, line.Moments, func(m *sweep.Moment) float64 { return m.At.Seconds() }, value)
 	}
 	charts := []*Chart{
 		chart("rate", "Requests that came and that ended", "requests/s",
