@@ -2,11 +2,11 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/plan"
 	"planner/sweep/measure"
@@ -16,20 +16,17 @@ import (
 const mostRows = 20
 
 func addAlternatives(d *Document, p *plan.Plan) {
-	if len(p.Alternatives) == 0 {
-		return
+	if len(p.Alternatives) > 0 {
+		addOffers(d, "Alternatives, by cost", p.All())
 	}
-	addOffers(d, "Alternatives, by cost", p.All())
 }
 
 // addOffers tabulates offers that were sized and lists the others by reason.
 func addOffers(d *Document, title string, all []plan.Alternative) {
-	var ks []measure.Knobs
-	for _, a := range all {
-		k := a.Offer.Knobs
-		k.GPU = cmp.Or(k.GPU, a.Offer.GPU)
-		ks = append(ks, k)
-	}
+	ks := list.Map(all, func(a plan.Alternative) measure.Knobs {
+		a.Offer.Knobs.GPU = cmp.Or(a.Offer.Knobs.GPU, a.Offer.GPU)
+		return a.Offer.Knobs
+	})
 	which := differing(ks)
 	which[0] = false // the GPU, which is named anyway
 	tab := table(wrapped("instance"), right("GPUs", "instances", "per hour", "per million output tokens", "req/s per instance"),
@@ -59,7 +56,7 @@ func addOffers(d *Document, title string, all []plan.Alternative) {
 	d.section(title)
 	d.add(tab.known())
 	if more > 0 {
-		d.add(Paragraph{Text: fmt.Sprintf("%s more stand in the JSON.", count(more)), Tone: Quiet})
+		d.add(Paragraph{count(more) + " more stand in the JSON.", Quiet})
 	}
 	if len(cannot) > 0 {
 		d.add(Paragraph{Text: "Not possible:"}, Bullets{Items: grouped(cannot, ks)})
@@ -71,11 +68,7 @@ func addRejected(d *Document, rejected []measure.Rejection) {
 }
 
 func knobsOf(rejected []measure.Rejection) []measure.Knobs {
-	var all []measure.Knobs
-	for _, r := range rejected {
-		all = append(all, r.Knobs)
-	}
-	return all
+	return list.Map(rejected, func(r measure.Rejection) measure.Knobs { return r.Knobs })
 }
 
 // grouped writes one line a kind of reason: the sets of knobs it holds for, told
@@ -86,8 +79,6 @@ func grouped(rejected []measure.Rejection, all []measure.Knobs) []string {
 	var lines []string
 	for _, group := range note.GroupsOf(rejected, func(r measure.Rejection) note.Note { return r.Reason.Read() }) {
 		told := measure.MostMemory(group)
-		reason := told.Reason.Text
-		same := !slices.ContainsFunc(group, func(r measure.Rejection) bool { return r.Reason.Text != reason })
 		line := describe(group[0].Knobs, which)
 		if len(group) > 1 {
 			line = plural(len(group), "set")
@@ -95,8 +86,8 @@ func grouped(rejected []measure.Rejection, all []measure.Knobs) []string {
 				line += " (" + v + ")"
 			}
 		}
-		line += ": " + reason
-		if !same {
+		line += ": " + told.Reason.Text
+		if slices.ContainsFunc(group, func(r measure.Rejection) bool { return r.Reason.Text != told.Reason.Text }) {
 			line += " (the figures are those of " + describe(told.Knobs, which) + ")"
 		}
 		lines = append(lines, line)

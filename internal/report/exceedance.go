@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -20,10 +19,11 @@ func exceedanceChart(b search.BoundResult, trials []measure.Measurement) *Chart 
 	c := &Chart{
 		Name:   "beyond-" + strings.ReplaceAll(b.Bound, ".", "-"),
 		XLabel: "offered load, requests/s", YLabel: "% of requests beyond the limit (log scale)",
+		Limits: []Reference{{100 * b.Curve.Share, "allowed: " + percent(b.Curve.Share)}},
 	}
 	scale := 100.0
 	if b.Curve.Share == 0 {
-		scale, c.YLabel = 1, "mean over its limit (log scale)"
+		scale, c.YLabel, c.Limits = 1, "mean over its limit (log scale)", []Reference{{1, "limit"}}
 	}
 	s := Line{Name: "trials"}
 	none := 0
@@ -44,12 +44,7 @@ func exceedanceChart(b search.BoundResult, trials []measure.Measurement) *Chart 
 	c.Series = []Line{s}
 	c.Title = "Requests beyond " + boundName(b.Bound) + ", trials on the fitted curve"
 	if none > 0 {
-		c.Title += fmt.Sprintf(" (%s without any not drawn)", plural(none, "trial"))
-	}
-	if b.Curve.Share > 0 {
-		c.Limits = []Reference{{100 * b.Curve.Share, "allowed: " + percent(b.Curve.Share)}}
-	} else {
-		c.Limits = []Reference{{1, "limit"}}
+		c.Title += " (" + plural(none, "trial") + " without any not drawn)"
 	}
 	if b.Curve.Rate > 0 {
 		c.Rates = []Reference{{b.Curve.Rate, "crossing " + number(b.Curve.Rate, 3)}}

@@ -2,7 +2,6 @@ package report
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	"planner/plan"
@@ -79,15 +78,13 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 // whyInfeasible names the cheapest fleet where a limit of the demand is in its way, and
 // what an idle engine misses where one does.
 func whyInfeasible(e *plan.Infeasible, b *decide.Background) Facts {
-	why := Fact{Label: "why", Text: e.Error(), Tone: Bad}
 	switch {
 	case e.Cheapest != nil:
-		why.Text = e.Limit
-		return Facts{why, {Label: "cheapest fleet", Text: sized(e.Cheapest)}}
+		return Facts{{"why", e.Limit, Bad}, {Label: "cheapest fleet", Text: sized(e.Cheapest)}}
 	case b.Search != nil && b.Search.Floor != nil:
-		why.Text = floorFact(b.Search.Floor, b.Trials)
+		return Facts{{"why", floorFact(b.Search.Floor, b.Trials), Bad}}
 	}
-	return Facts{why}
+	return Facts{{"why", e.Error(), Bad}}
 }
 
 // revive is what to do about engines that failed.
@@ -105,13 +102,12 @@ func seenText(s measure.Overview) string {
 	}
 	text := plural(s.Trials, "trial")
 	if s.Unsure > 0 {
-		text += fmt.Sprintf(", %s unsure", count(s.Unsure))
+		text += ", " + count(s.Unsure) + " unsure"
 	}
-	if s.Invalid == 0 {
-		return text
+	if s.Invalid > 0 {
+		text += ", " + count(s.Invalid) + " not valid"
 	}
-	text += fmt.Sprintf(", %s not valid", count(s.Invalid))
-	if len(s.Doubts) > 0 {
+	if s.Invalid > 0 && len(s.Doubts) > 0 {
 		text += ", mostly as " + s.Doubts[0].String()
 	}
 	return text
@@ -145,15 +141,14 @@ func sized(a *plan.Alternative) string {
 func remedies(e *plan.Infeasible, r *search.Result) []string {
 	var help []string
 	if c := e.Cheapest; c != nil {
-		help = append(help, fmt.Sprintf("allow %s", sized(c)), "ask for less headroom, fewer spares, or a looser objective")
-		return append(help, "compare other GPUs, or formats with fewer bytes per weight")
+		return []string{"allow " + sized(c), "ask for less headroom, fewer spares, or a looser objective", "compare other GPUs, or formats with fewer bytes per weight"}
 	}
 	if r == nil || r.Floor == nil {
 		return nil
 	}
 	f := r.Floor
 	if f.Value > 0 {
-		help = append(help, fmt.Sprintf("a limit on %s well above %s", boundName(f.Bound), latencyAbove(f.Value)))
+		help = append(help, "a limit on "+boundName(f.Bound)+" well above "+latencyAbove(f.Value))
 	}
 	switch {
 	case f.Bound == measure.ErrorsBound:

@@ -83,6 +83,14 @@ func exact(v float64) string {
 
 func count(n int) string { return group(strconv.Itoa(n)) }
 
+// some prints a count that is 0 where none is known.
+func some(n int) string {
+	if n <= 0 {
+		return unknown
+	}
+	return count(n)
+}
+
 // rate prints requests per second that somebody asked for, in requests a day
 // when they are few.
 func rate(v float64) string {

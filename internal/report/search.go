@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -19,24 +18,23 @@ func searchDocument(k measure.Knobs, r search.Result, b decide.Background, e Eng
 	}
 	d := Document{Title: found(&r, slo, trials), Data: data(trials)}
 	facts := traced(r.TraceRates)
-	if r.Outcome != search.Infeasible && r.Estimate.Value > 0 {
-		facts = append(facts, Fact{Label: "one instance", Text: rateFact(r.Estimate), Tone: Strong})
+	decided := r.Outcome == search.Infeasible || r.Estimate.Value > 0
+	if r.Outcome != search.Infeasible && decided {
+		facts = facts.with("one instance", rateFact(r.Estimate), Strong)
 	}
 	if r.Binding != "" {
-		facts = append(facts, Fact{Label: "limited by", Text: limitedBy(&r, r.Binding, trials)})
+		facts = facts.with("limited by", limitedBy(&r, r.Binding, trials), Plain)
 	}
 	facts = facts.with("ended", r.Reason.Text, Plain).with("effort", plural(r.Trials, "trial")+", "+latency(r.EngineTime)+" of engine time", Plain)
-	switch {
-	case r.Outcome == search.Unmeasured:
-		d.add(facts)
-		d.section("What to do", Bullets{Items: revive()})
-	case r.Outcome != search.Infeasible && !(r.Estimate.Value > 0):
+	var next []string
+	if r.Outcome == search.Unmeasured {
+		next = revive()
+	} else if !decided {
 		seen := measure.OverviewOf(trials)
-		d.add(append(facts, Fact{Label: "seen", Text: seenText(seen)}))
-		d.section("What to do", Bullets{Items: advice(seen)})
-	default:
-		d.add(facts)
+		facts, next = facts.with("seen", seenText(seen), Plain), advice(seen)
 	}
+	d.add(facts)
+	d.section("What to do", Bullets{Items: next})
 	addStart(&d, "Server flags", &e, k)
 	addJudgement(&d, b.Judgement)
 	d.detailed = true
@@ -57,26 +55,24 @@ func found(r *search.Result, slo measure.SLO, trials []measure.Measurement) stri
 		at += " at " + o
 	}
 	e := estimate(r.Estimate)
+	answer := fmt.Sprintf("%s requests/s%s (%s)", e.value, at, e.interval)
 	switch {
 	case r.Outcome == search.Unmeasured:
 		return "Not measured" + at + ": " + r.Reason.Text
-	case r.Outcome != search.Infeasible && r.Estimate.Value <= 0:
-		return "Undecided: no rate is known" + at + ": " + r.Reason.Text
-	}
-	switch r.Outcome {
-	case search.Infeasible:
-		if f := r.Floor; f != nil {
-			return "No rate" + at + ": " + floorFact(f, trials)
-		}
+	case r.Outcome == search.Infeasible && r.Floor != nil:
+		return "No rate" + at + ": " + floorFact(r.Floor, trials)
+	case r.Outcome == search.Infeasible:
 		return "No rate" + at + ": " + r.Reason.Text
-	case search.NotReached:
+	case r.Estimate.Value <= 0:
+		return "Undecided: no rate is known" + at + ": " + r.Reason.Text
+	case r.Outcome == search.NotReached:
 		return "At least " + number(r.Estimate.Value, 3) + " requests/s" + at + ": the limit was not reached"
-	case search.Searching:
-		return fmt.Sprintf("%s requests/s%s (%s) so far: the search has not ended", e.value, at, e.interval)
-	case search.OutOfBudget:
-		return fmt.Sprintf("%s requests/s%s (%s): the budget ended before the interval was as narrow as asked", e.value, at, e.interval)
+	case r.Outcome == search.Searching:
+		return answer + " so far: the search has not ended"
+	case r.Outcome == search.OutOfBudget:
+		return answer + ": the budget ended before the interval was as narrow as asked"
 	}
-	return fmt.Sprintf("%s requests/s%s (%s)", e.value, at, e.interval)
+	return answer
 }
 
 // floorFact says what an idle engine does to a limit that it cannot meet; of requests
@@ -112,15 +108,16 @@ func failedAlone(trials []measure.Measurement) string {
 	if lone == nil {
 		return ""
 	}
-	s := fmt.Sprintf(": %s of %s failed", count(lone.Failed), plural(lone.Requests, "request"))
-	if n := lone.Failures[measure.Timeout.String()]; 2*n > lone.Failed {
-		s += fmt.Sprintf(", %s of them by the timeout", count(n))
-		if w := lone.Trial.Workload; w != nil && w.Timeout > 0 {
-			s += " of " + limit(w.Timeout)
-		}
-		return s
+	s := ": " + count(lone.Failed) + " of " + plural(lone.Requests, "request") + " failed"
+	n, w := lone.Failures[measure.Timeout.String()], lone.Trial.Workload
+	if 2*n <= lone.Failed {
+		return s + "; " + lone.Complaint()
 	}
-	return s + "; " + lone.Complaint()
+	s += ", " + count(n) + " of them by the timeout"
+	if w != nil && w.Timeout > 0 {
+		s += " of " + limit(w.Timeout)
+	}
+	return s
 }
 
 // limitedBy says what limits the rate. Of throughput that is where the engine saturates,
@@ -208,10 +205,10 @@ func addCertificate(d *Document, c *search.Certified) {
 		facts = Facts{{"certified", number(c.Rate, 3) + " requests/s, whatever the curve", Good}}
 	}
 	if c.Requests > 0 {
-		facts = append(facts, Fact{Label: "seen", Text: count(int(math.Round(c.Beyond))) + " of " + count(int(math.Round(c.Requests))) + " requests beyond " + boundName(c.Binding) + " in " +
-			plural(c.Looks, "look") + ", " + latency(c.EngineTime) + " of engine time"},
-			Fact{Label: "as few", Text: "would come with a probability of " + percent(round(c.Probability, 4)) +
-				" if just the allowed share were beyond; at most 3 % is asked of each look"})
+		facts = facts.with("seen", fmt.Sprintf("%s of %s requests beyond %s in %s, %s of engine time", fixed(c.Beyond, 0), fixed(c.Requests, 0),
+			boundName(c.Binding), plural(c.Looks, "look"), latency(c.EngineTime)), Plain).
+			with("as few", "would come with a probability of "+percent(round(c.Probability, 4))+
+				" if just the allowed share were beyond; at most 3 % is asked of each look", Plain)
 	}
 	d.section("Certificate", facts)
 }
