@@ -107,8 +107,12 @@ func TestInlineChartsHaveNoColoursOfTheirOwn(t *testing.T) {
 			t.Errorf("%s: a colour that no style sheet names (%v)", c.Title, err)
 		}
 	}
+	styleSheet, err := assets.ReadFile("report.css")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name := range styled {
-		if strings.Count(styleSheet, "--"+name+":") != 3 { // light, dark and on paper
+		if strings.Count(string(styleSheet), "--"+name+":") != 3 { // light, dark and on paper
 			t.Errorf("the style sheet does not say what --%s is everywhere", name)
 		}
 	}

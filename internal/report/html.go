@@ -3,11 +3,11 @@ package report
 import (
 	"bytes"
 	"crypto/sha256"
-	_ "embed" // the style sheet and the scripts
+	"embed"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"html"
+	"html/template"
 	"slices"
 	"strings"
 
@@ -16,174 +16,97 @@ import (
 	"planner/internal/list"
 )
 
-// The page's own style sheet and script, and those of uPlot 1.6.32, which draws the
-// charts that answer to a pointer (MIT licence, beside them).
-var (
-	//go:embed report.css
-	styleSheet string
-	//go:embed report.js
-	pageScript string
-	//go:embed uplot/uPlot.min.css
-	uplotStyle string
-	//go:embed uplot/uPlot.iife.min.js
-	uplotScript string
-	//go:embed uplot/LICENSE
-	uplotLicence string
-)
+// assets are the page's template, style sheet and script, and those of uPlot 1.6.32, which
+// draws the charts that answer to a pointer (MIT licence, beside them).
+//
+//go:embed report.html.tmpl report.css report.js uplot
+var assets embed.FS
 
 // HTML prints a document as one file that fetches nothing: style, scripts and charts
 // stand inside, a content security policy forbids the rest. Without scripts every figure
 // is there all the same. The file is well-formed XML too.
 func HTML(d Document) []byte {
 	d = shown(d)
-	h := &htmlPrinter{}
-	title := d.Title
-	if title == "" {
-		title = "Report"
+	asset := func(name string) string {
+		data, _ := assets.ReadFile(name) // each is embedded
+		return string(data)
 	}
-	script := strings.TrimSpace("\n/*\nuPlot 1.6.32\n" + uplotLicence + "*/\n" + uplotScript + "\n" + pageScript)
+	script := strings.TrimSpace("\n/*\nuPlot 1.6.32\n" + asset("uplot/LICENSE") + "*/\n" + asset("uplot/uPlot.iife.min.js") + "\n" + asset("report.js"))
 	script = "//<![CDATA[\n" + script + "\n//]]>"
 	hash := sha256.Sum256([]byte(script))
-	h.WriteString("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n")
-	fmt.Fprintf(h, "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-%s'\"/>\n",
-		base64.StdEncoding.EncodeToString(hash[:]))
-	h.WriteString("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<meta name=\"color-scheme\" content=\"light dark\"/>\n")
-	fmt.Fprintf(h, "<title>%s</title>\n<style>\n%s%s</style>\n</head>\n<body>\n", html.EscapeString(title), uplotStyle, styleSheet)
-	h.contents(d)
-	h.WriteString("<main>\n<section class=\"page\">\n")
-	if d.Title != "" {
-		fmt.Fprintf(h, "<h1>%s</h1>\n", html.EscapeString(d.Title))
+	policy := fmt.Sprintf(`content="default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-%s'"`, base64.StdEncoding.EncodeToString(hash[:]))
+	page := template.Must(template.New("").Funcs(template.FuncMap{
+		"kind": Element.kind, "class": func(t Tone) template.HTMLAttr { return class(t, Column{}) }, "set": func(c Column) template.HTMLAttr { return class(Plain, c) },
+		"trial": Table.trial, "cell": Table.cell, "command": func(s string) string { return breakCommand(s, 100) }, "drawn": (*Chart).drawn,
+	}).ParseFS(assets, "report.html.tmpl"))
+	var b bytes.Buffer
+	if err := page.ExecuteTemplate(&b, "page", struct {
+		Title    string
+		Policy   template.HTMLAttr
+		Style    template.CSS
+		Script   template.JS
+		Sections []section
+	}{d.Title, template.HTMLAttr(policy), template.CSS(asset("uplot/uPlot.min.css") + asset("report.css")), template.JS(script), sections(d.Blocks)}); err != nil {
+		panic(err) // the template does not fit the document
 	}
-	for _, b := range d.Blocks {
-		h.element(b)
-	}
-	h.endDetail()
-	fmt.Fprintf(h, "</section>\n</main>\n<script>%s</script>\n</body>\n</html>\n", script)
-	return h.Bytes()
+	return b.Bytes()
 }
 
-// htmlPrinter holds the state of one HTML output.
-type htmlPrinter struct {
-	bytes.Buffer
-	// sections and charts count those so far, detail says that the section is one that is
-	// folded.
-	sections, charts int
-	detail           bool
+// section is a heading with the blocks below it; the first of a page has none, and the
+// first detail ends its first sheet.
+type section struct {
+	Heading
+	Number      int
+	FirstDetail bool
+	Blocks      []Element
 }
 
-// contents lists the sections of a document that has several.
-func (h *htmlPrinter) contents(d Document) {
-	var headings []string
-	for _, b := range d.Blocks {
-		if b, ok := b.(Heading); ok {
-			headings = append(headings, b.Text)
+func sections(blocks []Element) []section {
+	all := []section{{}}
+	for _, b := range blocks {
+		last := &all[len(all)-1]
+		if h, ok := b.(Heading); ok {
+			all = append(all, section{Heading: h, Number: len(all), FirstDetail: h.Detail && !last.Detail})
+			continue
 		}
+		last.Blocks = append(last.Blocks, b)
 	}
-	if len(headings) < 3 {
-		return
-	}
-	h.WriteString("<nav aria-label=\"Contents\">\n<details>\n<summary>Contents</summary>\n<ol>\n")
-	for i, text := range headings {
-		fmt.Fprintf(h, "<li><a href=\"#s%d\">%s</a></li>\n", i+1, html.EscapeString(text))
-	}
-	h.WriteString("</ol>\n</details>\n</nav>\n")
+	return all
 }
 
-func (h *htmlPrinter) element(b Element) {
-	switch b := b.(type) {
-	case Heading:
-		h.heading(b)
-	case Paragraph:
-		fmt.Fprintf(h, "<p%s>%s</p>\n", class(b.Tone, Column{}), html.EscapeString(b.Text))
-	case Facts:
-		h.WriteString("<dl>\n")
-		for _, p := range b {
-			fmt.Fprintf(h, "<div><dt>%s</dt><dd%s>%s</dd></div>\n", html.EscapeString(p.Label), class(p.Tone, Column{}), html.EscapeString(p.Text))
-		}
-		h.WriteString("</dl>\n")
-	case Bullets:
-		fmt.Fprintf(h, "<ul%s>\n", class(b.Tone, Column{}))
-		for _, item := range b.Items {
-			fmt.Fprintf(h, "<li>%s</li>\n", html.EscapeString(item))
-		}
-		h.WriteString("</ul>\n")
-	case Code:
-		fmt.Fprintf(h, "<pre tabindex=\"0\"><code>%s</code></pre>\n", html.EscapeString(breakCommand(b.Text, 100)))
-	case Table:
-		h.table(b)
-	case *Chart:
-		h.chart(b)
+// trial is the attribute of a row that names its trial.
+func (tab Table) trial(row int) template.HTMLAttr {
+	if row >= len(tab.Trials) || tab.Trials[row] == 0 {
+		return ""
 	}
+	return template.HTMLAttr(fmt.Sprintf(` data-trial="%d"`, tab.Trials[row]))
 }
 
-func (h *htmlPrinter) heading(b Heading) {
-	h.endDetail()
-	h.sections++
-	text := html.EscapeString(b.Text)
-	if !b.Detail {
-		fmt.Fprintf(h, "<h2 id=\"s%d\">%s</h2>\n", h.sections, text)
-		return
+// cell are the attributes of a cell: its class, and how dark it is in a heat map.
+func (tab Table) cell(row, column int) template.HTMLAttr {
+	attributes := class(tab.Rows[row][column].Tone, tab.Columns[column])
+	if row < len(tab.Shades) && column < len(tab.Shades[row]) && tab.Shades[row][column] > 0 {
+		attributes += template.HTMLAttr(fmt.Sprintf(` style="--heat:%.0f%%"`, 45*tab.Shades[row][column]))
 	}
-	if !h.detail {
-		h.WriteString("</section>\n<section class=\"details\">\n")
-	}
-	h.detail = true
-	fmt.Fprintf(h, "<details class=\"section\" id=\"s%d\">\n<summary><h2>%s</h2></summary>\n", h.sections, text)
+	return attributes
 }
 
-func (h *htmlPrinter) endDetail() {
-	if h.detail {
-		h.WriteString("</details>\n")
-	}
+// drawnChart is a chart in a page: its SVG image, for paper and where scripts do not run, the
+// data that the script draws, and a table for those who do not see it.
+type drawnChart struct {
+	Image  template.HTML
+	Data   template.JS
+	Points Table
 }
 
-func (h *htmlPrinter) table(tab Table) {
-	h.WriteString("<div class=\"scroll\">\n<table>\n")
-	if tab.Caption != "" {
-		fmt.Fprintf(h, "<caption>%s</caption>\n", html.EscapeString(tab.Caption))
-	}
-	h.WriteString("<thead><tr>")
-	for _, c := range tab.Columns {
-		fmt.Fprintf(h, "<th scope=\"col\"%s>%s</th>", class(Plain, c), html.EscapeString(c.Name))
-	}
-	h.WriteString("</tr></thead>\n<tbody>\n")
-	if len(tab.Rows) == 0 {
-		fmt.Fprintf(h, "<tr><td colspan=\"%d\">none</td></tr>\n", max(len(tab.Columns), 1))
-	}
-	for i, row := range tab.Rows {
-		h.WriteString("<tr")
-		if i < len(tab.Trials) && tab.Trials[i] > 0 {
-			fmt.Fprintf(h, " data-trial=\"%d\"", tab.Trials[i])
-		}
-		h.WriteString(">")
-		for k, c := range row {
-			shade := ""
-			if i < len(tab.Shades) && k < len(tab.Shades[i]) && tab.Shades[i][k] > 0 {
-				shade = fmt.Sprintf(" style=\"--heat:%.0f%%\"", 45*tab.Shades[i][k])
-			}
-			fmt.Fprintf(h, "<td%s%s>%s</td>", class(c.Tone, tab.Columns[k]), shade, html.EscapeString(c.Text))
-		}
-		h.WriteString("</tr>\n")
-	}
-	h.WriteString("</tbody>\n</table>\n</div>\n")
-}
-
-// chart puts a chart into a figure: as its SVG image, for paper and where scripts do not
-// run, as the data that the script draws, and as a table for those who do not see it.
-func (h *htmlPrinter) chart(c *Chart) {
-	fmt.Fprintf(h, "<figure>\n<figcaption>%s</figcaption>\n", html.EscapeString(c.Title))
+// drawn is nil where there is nothing to draw.
+func (c *Chart) drawn() *drawnChart {
 	image, err := c.inline()
 	data, errData := c.script()
 	if c.Empty() || err != nil || errData != nil {
-		h.WriteString("<p>Nothing to draw.</p>\n</figure>\n")
-		return
+		return nil
 	}
-	h.charts++
-	h.WriteString(image)
-	fmt.Fprintf(h, "<script type=\"application/json\">%s</script>\n", data)
-	h.WriteString("<details><summary>The points of the chart</summary>\n")
-	h.table(c.table())
-	h.WriteString("</details>\n</figure>\n")
+	return &drawnChart{template.HTML(image), template.JS(data), c.table()}
 }
 
 // table lists the points of a chart.
@@ -208,13 +131,10 @@ func (c *Chart) table() Table {
 	return tab
 }
 
-// toneNames are the classes of the style sheet.
-var toneNames = [...]string{Plain: "", Strong: "strong", Good: "good", Bad: "bad", Doubt: "doubt", Quiet: "quiet"}
-
-// class is the class attribute of a text in a tone, in the cell of a column if it
-// stands in one; empty if it is plain.
-func class(t Tone, c Column) string {
-	name := toneNames[t]
+// class is the class attribute of a text in a tone, in the cell of a column if it stands in
+// one; empty if it is plain.
+func class(t Tone, c Column) template.HTMLAttr {
+	name := [...]string{Plain: "", Strong: "strong", Good: "good", Bad: "bad", Doubt: "doubt", Quiet: "quiet"}[t]
 	switch {
 	case c.Right:
 		name = strings.TrimSpace("num " + name)
@@ -224,7 +144,7 @@ func class(t Tone, c Column) string {
 	if name == "" {
 		return ""
 	}
-	return ` class="` + name + `"`
+	return template.HTMLAttr(` class="` + name + `"`)
 }
 
 // chartData is a chart as the script of a page takes it: all of it inside its frame.
