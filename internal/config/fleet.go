@@ -1,18 +1,14 @@
 package config
 
 import (
-	"encoding/csv"
-	"errors"
-	"fmt"
 	"io"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"planner/internal/list"
 	"planner/plan/fleet"
+	"planner/sweep/ingest"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -205,6 +201,9 @@ func (f *FleetSettings) InTime() bool {
 	return len(f.Stages) > 0 || f.ProfileFile != "" || f.Daily.Peak > 0
 }
 
+// mostProfile bounds the size of a profile.
+const mostProfile = 64 << 20
+
 // checkTraffic wants one source of traffic, and reads a profile.
 func (r *reader) checkTraffic(c *Config) {
 	f := &c.Fleet
@@ -225,7 +224,7 @@ func (r *reader) checkTraffic(c *Config) {
 	}
 	if f.ProfileFile != "" {
 		f.Profile = readFile(r.at("fleet.profile"), f.ProfileFile, "a CSV of time_s,rate_per_s", mostProfile, func(in io.Reader) (workload.Profile, error) {
-			return readProfile(f.ProfileFile, in)
+			return ingest.ReadProfile(f.ProfileFile, in)
 		})
 	}
 	if f.Spike.Factor > 0 && slices.ContainsFunc(f.Stages, func(s FleetStage) bool { return s.Drain }) {
@@ -257,61 +256,6 @@ func (r *reader) checkSignals(c *Config) {
 		}
 		n.refuse(`looks at what is predicted of requests, and the router %q knows nothing of its replicas; want signal = "measured", or the router least-in-flight, least-tokens, least-prefill or prefix-affinity`, p.Router)
 	}
-}
-
-// mostProfile bounds the size of a profile.
-const mostProfile = 64 << 20
-
-// readProfile reads a CSV of times and rates, each of which holds until the next: equal
-// steps, without a gap.
-func readProfile(name string, in io.Reader) (workload.Profile, error) {
-	rows := csv.NewReader(in)
-	rows.TrimLeadingSpace = true
-	head, err := rows.Read()
-	if err != nil {
-		return nil, fmt.Errorf("%s: holds no rows, want time_s,rate_per_s", name)
-	}
-	at, rate := slices.Index(head, "time_s"), slices.Index(head, "rate_per_s")
-	if at < 0 || rate < 0 {
-		return nil, fmt.Errorf("%s:1: the columns are %s, want time_s,rate_per_s", name, strings.Join(head, ","))
-	}
-	var times, rates []float64
-	for {
-		row, err := rows.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		line, _ := rows.FieldPos(0)
-		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", name, line, err)
-		}
-		t, errT := strconv.ParseFloat(row[at], 64)
-		v, errV := strconv.ParseFloat(row[rate], 64)
-		switch {
-		case errT != nil || math.IsNaN(t) || math.IsInf(t, 0) || t < 0 || t > 366*86400:
-			return nil, fmt.Errorf("%s:%d: time_s is %q, want seconds from 0 on, of a year at most", name, line, row[at])
-		case errV != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 || v > 1e6:
-			return nil, fmt.Errorf("%s:%d: rate_per_s is %q, want requests/s of at least 0", name, line, row[rate])
-		case len(times) > 0 && t <= times[len(times)-1]:
-			return nil, fmt.Errorf("%s:%d: time_s is %s behind %s, want times that grow", name, line, row[at], number(times[len(times)-1]))
-		case len(times) > 1 && math.Abs(t-times[len(times)-1]-(times[1]-times[0])) > 1e-6*t:
-			return nil, fmt.Errorf("%s:%d: time_s is %s, and %s s behind the row before; want %s s between all rows, without a gap",
-				name, line, row[at], number(t-times[len(times)-1]), number(times[1]-times[0]))
-		}
-		times, rates = append(times, t), append(rates, v)
-	}
-	if len(times) < 2 {
-		return nil, fmt.Errorf("%s: holds %d rows, want at least 2", name, len(times))
-	}
-	step := time.Duration((times[1] - times[0]) * float64(time.Second))
-	var p workload.Profile
-	for _, v := range rates {
-		p = append(p, workload.RateStep{Rate: v, Length: step})
-	}
-	if p.Peak() == 0 {
-		return nil, fmt.Errorf("%s: has no rate above 0", name)
-	}
-	return p, nil
 }
 
 // Traffic is the fleet's traffic as a rate over time; nil where a trace is replayed.

@@ -76,20 +76,3 @@ func wellFormed(t *testing.T, err error) {
 		}
 	}
 }
-
-// FuzzSamples reads lengths that a distribution can use, or gives an error.
-func FuzzSamples(f *testing.F) {
-	f.Add("tokens\n1\n2.6\n# x\n\n\"7\",8\n")
-	f.Add("1e3\r\n5\r\n")
-	f.Fuzz(func(t *testing.T, text string) {
-		samples, err := readSamples(strings.NewReader(text))
-		if err == nil && len(samples) == 0 {
-			t.Error("no samples, no error")
-		}
-		for i, n := range samples {
-			if n < 1 || i > 0 && n < samples[i-1] {
-				t.Errorf("samples %v", samples)
-			}
-		}
-	})
-}

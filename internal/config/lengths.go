@@ -1,16 +1,10 @@
 package config
 
 import (
-	"bufio"
-	"errors"
-	"fmt"
-	"io"
-	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	fileinput "planner/internal/input"
+	"planner/sweep/ingest"
 	"planner/sweep/workload"
 )
 
@@ -69,7 +63,7 @@ func readLengths(n input) (l workload.Lengths, ok bool) {
 		n.checkLognormal(&l)
 	case workload.Empirical:
 		if file, _ := n.child("file"); l.File != "" {
-			l.Samples = readFile(file, l.File, "a file with one length a line", fileinput.Lengths, readSamples)
+			l.Samples = readFile(file, l.File, "a file with one length a line", fileinput.Lengths, ingest.ReadLengths)
 		}
 	}
 	if low, _ := n.child("min"); l.Max > 0 && l.Min > l.Max {
@@ -90,45 +84,4 @@ func (n input) checkLognormal(l *workload.Lengths) {
 	case !hasMedian:
 		n.refuse("has neither median nor mean, want one of the two")
 	}
-}
-
-// readSamples reads lengths, one a line; of several columns the first counts. A
-// first line that is no number is a header; empty lines and those that begin with
-// # are left out.
-func readSamples(r io.Reader) ([]int, error) {
-	var samples []int
-	lines := bufio.NewScanner(r)
-	for number := 1; lines.Scan(); number++ {
-		text, _, _ := strings.Cut(strings.TrimPrefix(lines.Text(), "\ufeff"), ",")
-		text = strings.Trim(strings.TrimSpace(text), `"`)
-		if text == "" || strings.HasPrefix(text, "#") {
-			continue
-		}
-		if _, err := strconv.ParseFloat(text, 64); err != nil && number == 1 {
-			continue
-		}
-		n, err := parseSample(text)
-		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", number, err)
-		}
-		samples = append(samples, n)
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("line after %d lengths: %w", len(samples), err)
-	}
-	if len(samples) == 0 {
-		return nil, errors.New("holds no length")
-	}
-	slices.Sort(samples)
-	return samples, nil
-}
-
-// parseSample reads one length; a real number is rounded, as exports of other
-// tools write 447.0.
-func parseSample(text string) (int, error) {
-	x, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-	if err != nil || !(x >= 0.5) || x > mostTokens {
-		return 0, fmt.Errorf("%q is no length above 0", shorten(text))
-	}
-	return int(math.Round(x)), nil
 }
