@@ -78,17 +78,14 @@ func Template(modelName, gpu, kind, launcher string) ([]byte, error) {
 	if need.Engine == SimulatedEngine && strings.EqualFold(cmp.Or(modelName, starterModel), starterModel) {
 		put("model.weights", starterWeights, "")
 	}
-	prompt, output, err := startingLengths(given, need)
+	// Short requests, which every model can take.
+	const short = `{ dist = "fixed", value = 2 }`
+	c, err := Load("", append(given, Override{Key: "workload.prompt", Value: short}, Override{Key: "workload.output", Value: short}), need)
 	if err != nil {
 		return nil, err
 	}
-	if prompt != "" {
-		put("workload.prompt", prompt, "")
-		put("workload.output", output, "")
-	}
-	c, err := Load("", given, need)
-	if err != nil {
-		return nil, err
+	if c.shortenClass() {
+		set = append(set, "workload.prompt", "workload.output")
 	}
 	if c.Model.File != "" {
 		c.draft.model = cmp.Or(modelName, starterFile) // as it was written
@@ -97,22 +94,18 @@ func Template(modelName, gpu, kind, launcher string) ([]byte, error) {
 	return printTemplate(c, set), nil
 }
 
-// startingLengths are lengths that the model can take, "" where it takes those of the
-// starter's class.
-func startingLengths(given []Override, need Need) (prompt, output string, err error) {
-	const short = `{ dist = "fixed", value = 2 }`
-	c, err := Load("", append(slices.Clone(given), Override{Key: "workload.prompt", Value: short}, Override{Key: "workload.output", Value: short}), need)
-	if err != nil {
-		return "", "", err
-	}
+// shortenClass gives the workload the lengths of the starter's class, cut where the model
+// takes no more, and reports whether they were.
+func (c *Config) shortenClass() bool {
 	class, _ := workload.Class("chat")
 	own := c.Model.Arch.MaxPosition
-	if own == 0 || class.Prompt.Longest()+class.Output.Longest() <= own {
-		return "", "", nil
+	cut := own > 0 && class.Prompt.Longest()+class.Output.Longest() > own
+	if cut {
+		class.Prompt.Max, class.Output.Max = own*2/3, own/3
+		class.Prompt.Min, class.Output.Min = min(class.Prompt.Min, class.Prompt.Max), min(class.Output.Min, class.Output.Max)
 	}
-	class.Prompt.Max, class.Output.Max = own*2/3, own/3
-	class.Prompt.Min, class.Output.Min = min(class.Prompt.Min, class.Prompt.Max), min(class.Output.Min, class.Output.Max)
-	return lengths().print(class.Prompt), lengths().print(class.Output), nil
+	c.draft.shape.Prompt, c.draft.shape.Output = class.Prompt, class.Output
+	return cut
 }
 
 // printTemplate prints the keys that are set, and the others as comments with what
