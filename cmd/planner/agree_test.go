@@ -5,10 +5,10 @@ package main
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
+	"planner/internal/evidence/programtest"
 	"planner/sweep"
 	"planner/sweep/measure"
 )
@@ -84,7 +84,7 @@ func maxRate(t *testing.T, dir string, args ...string) rateJSON {
 	cmd.Stderr = os.Stderr
 	data, err := cmd.Output()
 	// A budget that ends early is exit code 4: an interval all the same.
-	if exit, ok := err.(*exec.ExitError); err != nil && (!ok || exit.ExitCode() != exitUndecided) {
+	if code := programtest.ExitCode(err); code != exitDone && code != exitUndecided {
 		t.Fatalf("%v: %s", err, data)
 	}
 	var found struct {

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"planner/internal/evidence/enginetest"
+	"planner/internal/evidence/programtest"
 	"planner/sweep"
 	"planner/sweep/measure"
 )
@@ -106,10 +106,8 @@ func (l *live) run(t *testing.T, args ...string) (code int, out, told string) {
 	cmd := l.command(t, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	var exit *exec.ExitError
-	if err := cmd.Run(); errors.As(err, &exit) {
-		code = exit.ExitCode()
-	} else if err != nil {
+	err := cmd.Run()
+	if code = programtest.ExitCode(err); code < 0 {
 		t.Fatal(err)
 	}
 	return code, stdout.String(), stderr.String()
@@ -255,7 +253,7 @@ func TestInterruptsOfLiveRuns(t *testing.T) {
 			l := newLive(t, "")
 			args := []string{"sweep", "p.toml", "--rates", "20", "--duration", "1s", "-o", "run"}
 			cmd := l.command(t, args...)
-			var stdout, stderr lockedBuffer
+			var stdout, stderr programtest.Transcript
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
@@ -298,7 +296,7 @@ func TestStubbornEngineIsKilledAtOnce(t *testing.T) {
 			t.Parallel()
 			l := newLive(t, "ignores-term", "[16, 13]", "13")
 			cmd := l.command(t, "sweep", "p.toml", "--rates", "20", "--duration", "20s", "-o", "run")
-			var stderr lockedBuffer
+			var stderr programtest.Transcript
 			cmd.Stderr = &stderr
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
@@ -387,24 +385,6 @@ func TestLivePlan(t *testing.T) {
 		t.Errorf("the report again: exit code %d\n%s\nwas\n%s", again, out2, out)
 	}
 	l.nothingLeft(t)
-}
-
-// lockedBuffer is a buffer that is read while a process writes.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 // waitFor waits until something holds.

@@ -1,15 +1,14 @@
 package main
 
 import (
-	"errors"
 	"os"
-	"os/exec"
 	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"planner/internal/evidence/enginetest"
+	"planner/internal/evidence/programtest"
 	"planner/sweep/engine"
 )
 
@@ -51,17 +50,9 @@ func exitsWith(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: code N program arguments")
 	}
-	got := 0
 	err := ts.Exec(args[1], args[2:]...)
-	var exit *exec.ExitError
-	switch {
-	case errors.As(err, &exit):
-		got = exit.ExitCode()
-	case err != nil:
-		ts.Fatalf("%v", err)
-	}
-	if want := args[0]; strconv.Itoa(got) != want {
-		ts.Fatalf("exit code %d, want %s", got, want)
+	if got := programtest.ExitCode(err); strconv.Itoa(got) != args[0] {
+		ts.Fatalf("exit code %d (%v), want %s", got, err, args[0])
 	}
 }
 

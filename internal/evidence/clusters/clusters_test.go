@@ -5,7 +5,6 @@ package clusters
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"planner/internal/evidence/programtest"
 	"planner/sweep"
 	"planner/sweep/measure"
 )
@@ -60,17 +60,6 @@ var program string
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
-// buildPlanner builds planner in dir, so that it runs in an empty image, too.
-func buildPlanner(dir string) error {
-	program = filepath.Join(dir, "planner")
-	cmd := exec.Command("go", "build", "-o", program, "planner/cmd/planner")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build: %w: %s", err, out)
-	}
-	return nil
-}
-
 // planner is a command of planner in dir.
 func planner(dir string, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	var said bytes.Buffer
@@ -83,21 +72,10 @@ func planner(dir string, args ...string) (*exec.Cmd, *bytes.Buffer) {
 func run(t *testing.T, code int, dir string, args ...string) string {
 	t.Helper()
 	cmd, said := planner(dir, args...)
-	if got := exitCode(cmd.Run()); got != code {
+	if got := programtest.ExitCode(cmd.Run()); got != code {
 		t.Fatalf("planner %v: exit code %d, want %d: %s", args, got, code, said)
 	}
 	return said.String()
-}
-
-func exitCode(err error) int {
-	var exit *exec.ExitError
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &exit):
-		return exit.ExitCode()
-	}
-	return -1
 }
 
 // folder is a new folder with a configuration.
@@ -149,7 +127,7 @@ func TestPlanIsTheLocalOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.AfterFunc(time.Duration(300+200*kill)*time.Millisecond, func() { cmd.Process.Kill() })
-		if exitCode(cmd.Wait()) == 0 {
+		if programtest.ExitCode(cmd.Wait()) == 0 {
 			break
 		}
 		if _, err := os.Stat(filepath.Join(dir, "killed")); err == nil {
@@ -175,7 +153,7 @@ func refused(t *testing.T, dir, run, words string, within time.Duration, set ...
 	}
 	cmd, said := planner(dir, args...)
 	began := time.Now()
-	code := exitCode(cmd.Run())
+	code := programtest.ExitCode(cmd.Run())
 	if took := time.Since(began); code != 1 || took > within || !strings.Contains(said.String(), words) {
 		t.Errorf("%v: exit code %d after %v, want 1 and %q within %v: %s", set, code, took, words, within, said)
 	} else {
@@ -219,7 +197,7 @@ func harmedIn(t *testing.T, dir string, n int, harm func(victim), set ...string)
 	}
 	code, ended := 0, make(chan struct{})
 	go func() {
-		code = exitCode(cmd.Wait())
+		code = programtest.ExitCode(cmd.Wait())
 		close(ended)
 	}()
 	await(t, time.Minute, func() bool { return len(lines(dir, bothParts[0])) > 0 && len(lines(dir, bothParts[1])) > 0 })
@@ -227,7 +205,7 @@ func harmedIn(t *testing.T, dir string, n int, harm func(victim), set ...string)
 	<-ended
 	if code == 130 || code == -1 || code == 1 && strings.Contains(out.String(), noSpace) {
 		cmd, again := planner(dir, "resume", "run")
-		code = exitCode(cmd.Run())
+		code = programtest.ExitCode(cmd.Run())
 		out.Write(again.Bytes())
 	}
 	if code != 0 && code != noneTrusted {

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"planner/internal/evidence/programtest"
 )
 
 // What the shared tests need to know of the site: it has one node, whose label says one
@@ -207,7 +209,7 @@ func TestClean(t *testing.T) {
 	}
 	nothingLeft(t, dir, "run")
 	again, out := planner(dir, "resume", "run")
-	if code := exitCode(again.Run()); code != 0 && code != noneTrusted {
+	if code := programtest.ExitCode(again.Run()); code != 0 && code != noneTrusted {
 		t.Errorf("resume: exit code %d: %s", code, out)
 	}
 	for _, p := range bothParts {

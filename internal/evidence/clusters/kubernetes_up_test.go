@@ -22,6 +22,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"planner/internal/evidence/programtest"
 )
 
 // kubernetes is a control plane and one node with eight GPUs: kube-apiserver on etcd,
@@ -77,7 +79,7 @@ func outside() int {
 	err = inside.Run()
 	// What is left of the pods are empty control groups.
 	_ = exec.Command("find", "/sys/fs/cgroup", "-depth", "-type", "d", "-path", "*/kubepods*", "-exec", "rmdir", "{}", ";").Run()
-	return exitCode(err)
+	return programtest.ExitCode(err)
 }
 
 // prepare makes links to kubeall, which is all components, the program, and images with it.
@@ -99,13 +101,11 @@ func prepare(dir, kubeall string) error {
 			return err
 		}
 	}
-	pause := filepath.Join(dir, "pause")
-	build := exec.Command("go", "build", "-o", pause, "pause.go")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build: %w: %s", err, out)
+	pause, err := programtest.Build(dir, "pause.go")
+	if err == nil {
+		program, err = programtest.Build(dir, programtest.Planner)
 	}
-	if err := buildPlanner(dir); err != nil {
+	if err != nil {
 		return err
 	}
 	return errors.Join(image(dir, "pause", pause), image(dir, "planner", program))

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"planner/internal/evidence/programtest"
 )
 
 // realEngine is a sweep of llama-server, one thread of it.
@@ -45,7 +47,7 @@ func TestRealEngine(t *testing.T) {
 	}
 	dir := folder(t, strings.ReplaceAll(realEngine, "FOLDER", llama))
 	sweep, said := planner(dir, "sweep", "p.toml", "-o", "run", "--rates", "0.5", "--duration", "10s", "--warm-up", "2s")
-	if code := exitCode(sweep.Run()); code != 0 && code != noneTrusted {
+	if code := programtest.ExitCode(sweep.Run()); code != 0 && code != noneTrusted {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
 	seen := lines(dir, bothParts[0])

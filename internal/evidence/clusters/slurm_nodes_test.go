@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"planner/internal/evidence/programtest"
 )
 
 // overNodes is a sweep of engines on eight GPUs, of which a node has four.
@@ -55,7 +57,7 @@ func TestEngineOverNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	sweep, said := planner(dir, "sweep", "p.toml", "-o", "run", "--rates", "5,6", "--duration", "4s", "--warm-up", "1s")
-	if code := exitCode(sweep.Run()); code != 0 && code != noneTrusted {
+	if code := programtest.ExitCode(sweep.Run()); code != 0 && code != noneTrusted {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
 	if seen := lines(dir, "a100-sxm-80gb-tp4-pp2"); len(seen) != 2 || seen[0].Rejected.Text != "" {

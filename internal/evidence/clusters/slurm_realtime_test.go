@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/programtest"
 	"planner/sweep"
 	"planner/sweep/measure"
 )
@@ -72,7 +73,7 @@ func TestFourAtOnce(t *testing.T) {
 		name := fmt.Sprint("jobs", jobs)
 		began := time.Now()
 		cmd, said := planner(dir, "plan", "p.toml", "-o", name, "--set", fmt.Sprint("cluster.max_jobs=", jobs))
-		code := exitCode(cmd.Run())
+		code := programtest.ExitCode(cmd.Run())
 		took[jobs] = time.Since(began)
 		nothingLeft(t, dir, name)
 		all, err := sweep.ReadJournal(filepath.Join(dir, name, sweep.JournalFile))

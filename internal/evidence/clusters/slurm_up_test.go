@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"planner/internal/evidence/programtest"
 )
 
 // slurm is a controller and nodes of four H100, four L40S and four A100 each. Jobs go to n1
@@ -40,7 +42,7 @@ func testMain(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	site = slurm{dir}
-	if err := buildPlanner(dir); err != nil {
+	if program, err = programtest.Build(dir, programtest.Planner); err != nil {
 		fmt.Println(err)
 		return 1
 	}

@@ -10,9 +10,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
+	"planner/internal/evidence/programtest"
 	"planner/sweep"
 	"planner/sweep/measure"
 )
@@ -49,9 +49,9 @@ budget = "160s"
 func (s subject) desk(t *testing.T) *desk {
 	t.Helper()
 	d := &desk{t: t, dir: t.TempDir()}
-	d.program = filepath.Join(d.dir, "planner")
-	if out, err := exec.Command("go", "build", "-o", d.program, "planner/cmd/planner").CombinedOutput(); err != nil {
-		t.Fatalf("build the program: %v\n%s", err, out)
+	var err error
+	if d.program, err = programtest.Build(d.dir, programtest.Planner); err != nil {
+		t.Fatal(err)
 	}
 	d.write("planner.toml", s.toml+fmt.Sprintf(configuration, s.output))
 	// The program finds the engine where a shell would.
@@ -76,28 +76,8 @@ func (d *desk) write(name, text string) {
 type use struct {
 	*exec.Cmd
 	stdout  bytes.Buffer
-	stderr  transcript
+	stderr  programtest.Transcript
 	witness *witness
-}
-
-// transcript keeps what is written to it, to be read meanwhile.
-type transcript struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (x *transcript) Write(p []byte) (int, error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.text.Write(p)
-}
-
-// snapshot is what was written so far.
-func (x *transcript) snapshot() []byte {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return bytes.Clone(x.text.Bytes())
 }
 
 // start starts the program.
@@ -121,11 +101,10 @@ func (d *desk) end(u *use) int {
 	d.t.Helper()
 	err := u.Wait()
 	gone(d.t, u.witness.all())
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	if u.ProcessState == nil {
 		d.t.Fatal(err)
 	}
-	return u.ProcessState.ExitCode()
+	return programtest.ExitCode(err)
 }
 
 // must runs the program and returns what it printed; any exit code but 0 and
@@ -139,7 +118,7 @@ func (d *desk) must(codes []int, args ...string) (stdout []byte, code int) {
 			return u.stdout.Bytes(), code
 		}
 	}
-	d.t.Fatalf("exit code %d\n%s%s", code, u.stderr.snapshot(), u.stdout.Bytes())
+	d.t.Fatalf("exit code %d\n%s%s", code, u.stderr.String(), u.stdout.Bytes())
 	return nil, code
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,7 +87,7 @@ func (d *desk) killed(trials int, run string, args ...string) {
 		if _, _, runs := stat(strconv.Itoa(u.Process.Pid)); !runs || time.Since(began) > limit {
 			break
 		}
-		serves := bytes.Contains(u.stderr.snapshot(), []byte(" serves "))
+		serves := strings.Contains(u.stderr.String(), " serves ")
 		if since.IsZero() && serves && len(d.journal(run)) >= trials {
 			since = time.Now()
 		}
@@ -95,10 +96,10 @@ func (d *desk) killed(trials int, run string, args ...string) {
 	_ = u.Process.Kill()
 	code := d.end(u)
 	if since.IsZero() && code == -1 {
-		tooBusy(d.t, "no trial %d after %v\n%s", trials+1, limit, u.stderr.snapshot())
+		tooBusy(d.t, "no trial %d after %v\n%s", trials+1, limit, u.stderr.String())
 	}
 	if code != -1 || n != trials {
-		d.t.Fatalf("killed with %d trials in the journal, want %d; exit code %d\n%s", n, trials, code, u.stderr.snapshot())
+		d.t.Fatalf("killed with %d trials in the journal, want %d; exit code %d\n%s", n, trials, code, u.stderr.String())
 	}
 	d.t.Logf("killed in trial %d", trials+1)
 }
