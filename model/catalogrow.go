@@ -262,7 +262,7 @@ func publishedDraft(r Row) (PublishedDraft, error) {
 		return p, nil
 	}
 	var err error
-	if p.Method, err = ParseDraftMethod(r["draft_method"]); err != nil {
+	if p.Method, err = Parse[DraftMethod](r["draft_method"]); err != nil {
 		return p, &CellError{"draft_method", err.Error()}
 	}
 	before := 1.0
@@ -291,7 +291,7 @@ func nativeFormat(text string) (WeightFormat, error) {
 	case "float16":
 		return FP16, nil
 	}
-	f, err := ParseWeightFormat(word)
+	f, err := Parse[WeightFormat](word)
 	if err != nil {
 		return FormatUnset, &CellError{"native_dtype", err.Error()}
 	}

@@ -1,10 +1,6 @@
 package model
 
-import (
-	"fmt"
-	"slices"
-	"strings"
-)
+import "strings"
 
 // Kernels are the settings of an engine that choose the kernels of a step and how they
 // are launched. A zero field is what the release does on the GPU when nothing is said.
@@ -91,35 +87,9 @@ func (e ExpertKernels) String() string { return expertNames[e] }
 // String is the sampler's name in configurations, "auto" for the model's own.
 func (s Sampler) String() string { return samplerNames[s] }
 
-// GraphNames lists the names of graph modes, the default first.
-func GraphNames() []string { return slices.Clone(graphNames) }
-
-// ExpertKernelNames lists the names of expert kernels, the default first.
-func ExpertKernelNames() []string { return slices.Clone(expertNames) }
-
-// SamplerNames lists the names of samplers, the default first.
-func SamplerNames() []string { return slices.Clone(samplerNames) }
-
-// ParseGraphMode reads a name as [GraphMode.String] writes it.
-func ParseGraphMode(s string) (GraphMode, error) { return parseName[GraphMode](s, graphNames, 0) }
-
-// ParseExpertKernels reads a name as [ExpertKernels.String] writes it.
-func ParseExpertKernels(s string) (ExpertKernels, error) {
-	return parseName[ExpertKernels](s, expertNames, 0)
-}
-
-// ParseSampler reads a name as [Sampler.String] writes it.
-func ParseSampler(s string) (Sampler, error) { return parseName[Sampler](s, samplerNames, 0) }
-
-// parseName reads one of the names of numbers that begin with first.
-func parseName[T ~int](s string, names []string, first int) (T, error) {
-	for i, name := range names {
-		if strings.EqualFold(s, name) {
-			return T(first + i), nil
-		}
-	}
-	return 0, fmt.Errorf("%q: allowed are %s", s, strings.Join(names, " "))
-}
+func (GraphMode) names() []string     { return graphNames }
+func (ExpertKernels) names() []string { return expertNames }
+func (Sampler) names() []string       { return samplerNames }
 
 // Async reports whether the engine schedules the next step while the present one runs:
 // unless told otherwise since 0.14 (merged 2025-12-29), and not where proposals are

@@ -143,15 +143,15 @@ func TestValidate(t *testing.T) {
 
 func TestParseNames(t *testing.T) {
 	for _, name := range formatNames[1:] {
-		f, err := ParseWeightFormat(strings.ToUpper(name))
+		f, err := Parse[WeightFormat](strings.ToUpper(name))
 		if err != nil || f.String() != name {
 			t.Errorf("%q: %v, %v", name, f, err)
 		}
 	}
-	if _, err := ParseWeightFormat("fp6"); err == nil || !strings.Contains(err.Error(), "bf16 fp16 fp8 int8 int4 nvfp4 mxfp4") {
+	if _, err := Parse[WeightFormat]("fp6"); err == nil || !strings.Contains(err.Error(), "bf16 fp16 fp8 int8 int4 nvfp4 mxfp4") {
 		t.Errorf("fp6: %v", err)
 	}
-	if _, err := ParseKVFormat("int4"); err == nil || !strings.Contains(err.Error(), "auto fp8") {
+	if _, err := Parse[KVFormat]("int4"); err == nil || !strings.Contains(err.Error(), "auto fp8") {
 		t.Errorf("int4: %v", err)
 	}
 	for text, want := range map[string]Version{"": {}, "0.15.1": {0, 15}, "v0.11.0+cu128": {0, 11}, "0.20rc1": {0, 20}, "1.0": {1, 0}} {

@@ -1,10 +1,5 @@
 package model
 
-import (
-	"fmt"
-	"strings"
-)
-
 // WeightFormat is the number format that a checkpoint's matrices are stored in.
 type WeightFormat int
 
@@ -23,23 +18,9 @@ const (
 var formatNames = []string{"", "bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxfp4"}
 
 // String returns the name used in configurations: "bf16", "fp8"; empty if unset.
-func (f WeightFormat) String() string {
-	if f < 0 || int(f) >= len(formatNames) {
-		return fmt.Sprintf("WeightFormat(%d)", int(f))
-	}
-	return formatNames[f]
-}
+func (f WeightFormat) String() string { return formatNames[f] }
 
-// ParseWeightFormat reads a name as [WeightFormat.String] writes it, without regard
-// to case. The error lists what is allowed.
-func ParseWeightFormat(s string) (WeightFormat, error) {
-	for i, name := range formatNames {
-		if i > 0 && strings.EqualFold(s, name) {
-			return WeightFormat(i), nil
-		}
-	}
-	return FormatUnset, fmt.Errorf("weights %q: allowed are %s", s, strings.Join(formatNames[1:], " "))
-}
+func (WeightFormat) names() []string { return formatNames }
 
 // KVFormat is the number format of the KV cache.
 type KVFormat int
@@ -50,24 +31,12 @@ const (
 	KVFP8
 )
 
-// String returns the name used in configurations: "auto" or "fp8".
-func (f KVFormat) String() string {
-	if f == KVFP8 {
-		return "fp8"
-	}
-	return "auto"
-}
+var kvNames = []string{"auto", "fp8"}
 
-// ParseKVFormat reads "auto" or "fp8"; the empty string means auto.
-func ParseKVFormat(s string) (KVFormat, error) {
-	switch strings.ToLower(s) {
-	case "", "auto":
-		return KVAuto, nil
-	case "fp8":
-		return KVFP8, nil
-	}
-	return KVAuto, fmt.Errorf("kv_cache %q: allowed are auto fp8", s)
-}
+// String returns the name used in configurations: "auto" or "fp8".
+func (f KVFormat) String() string { return kvNames[f] }
+
+func (KVFormat) names() []string { return kvNames }
 
 // Precision is what a deployment stores its numbers in. The zero value is the
 // model's own format with a KV cache to match.

@@ -24,13 +24,7 @@ var draftNames = []string{"", "mtp", "eagle", "ngram", "draft"}
 // String is the method's name in configurations.
 func (m DraftMethod) String() string { return draftNames[m] }
 
-// DraftMethodNames lists the names of the methods.
-func DraftMethodNames() []string { return slices.Clone(draftNames[1:]) }
-
-// ParseDraftMethod reads a name as [DraftMethod.String] writes it.
-func ParseDraftMethod(s string) (DraftMethod, error) {
-	return parseName[DraftMethod](s, draftNames[1:], 1)
-}
+func (DraftMethod) names() []string { return draftNames }
 
 // Speculation is speculative decoding: in every step each request that decodes brings
 // along so many proposed tokens, which the step verifies. The zero value is none.

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -225,9 +224,9 @@ func switched() codec[model.Choice] {
 	}, choices: []string{"auto", "true", "false"}}
 }
 
-// kernel is a word that chooses kernels, or auto for the engine's default.
-func kernel[T fmt.Stringer](parse func(string) (T, error), names func() []string) codec[T] {
-	return named(parse, T.String, names()...)
+// enumerated is the name of one of few values.
+func enumerated[T model.Enumeration]() codec[T] {
+	return named(model.Parse[T], T.String, model.Names[T]()...)
 }
 
 // choice is a value that pins a setting, or a list to choose from. What is listed

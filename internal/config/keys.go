@@ -25,9 +25,6 @@ type row struct {
 	binding
 }
 
-// weightFormats are the words for them.
-var weightFormats = []string{"bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxfp4"}
-
 // traceFormats may be "" to find the format out.
 func traceFormats() []string {
 	return append(list.Map(ingest.TraceFormats(), func(f ingest.TraceFormat) string { return f.Name }), "")
@@ -125,8 +122,8 @@ func (c *Config) modelRows() []row {
 	return []row{
 		{"name", "a catalog name or a Hugging Face id; llama-server: the path of a GGUF file", anyWord().in(&d.model)},
 		{"config", "or a path to a Hugging Face config.json, which is then enough alone", pathname().in(&c.Model.Config)},
-		{"weights", strings.Join(weightFormats, " ") + `, or a list; "" = the model's own`, choice(named(model.ParseWeightFormat, model.WeightFormat.String, append(weightFormats, "")...)).in(&d.formats.weights)},
-		{"kv_cache", "auto fp8, or a list", choice(named(model.ParseKVFormat, model.KVFormat.String, "auto", "fp8")).in(&d.formats.kv)},
+		{"weights", strings.Join(model.Names[model.WeightFormat](), " ") + `, or a list; "" = the model's own`, choice(named(model.Parse[model.WeightFormat], model.WeightFormat.String, append(model.Names[model.WeightFormat](), "")...)).in(&d.formats.weights)},
+		{"kv_cache", "auto fp8, or a list", choice(enumerated[model.KVFormat]()).in(&d.formats.kv)},
 	}
 }
 
@@ -155,13 +152,13 @@ func (c *Config) engineRows() []row {
 		{"version", `of the engine that is simulated, "0.11.0"; "" = the newest known`, anyWord().in(&e.Version)},
 		{"async_scheduling", "simulated: auto true false; auto = the release's default, true since 0.14", switched().in(&e.Kernels.Async)},
 		{"graphs", "simulated: auto full piecewise decode-only eager, the steps that replay CUDA graphs; auto = the release's default, full since 0.11",
-			kernel(model.ParseGraphMode, model.GraphNames).in(&e.Kernels.Graphs)},
+			enumerated[model.GraphMode]().in(&e.Kernels.Graphs)},
 		{"graph_tokens", "simulated: the largest step that replays a CUDA graph; 0 = the engine's default", wholeIn(atLeast(0)).in(&e.Kernels.GraphTokens)},
 		{"moe_backend", "simulated: auto triton marlin flashinfer, the kernels of 4-bit experts; auto = flashinfer on Blackwell, triton on Hopper, else marlin",
-			kernel(model.ParseExpertKernels, model.ExpertKernelNames).in(&e.Kernels.Experts)},
+			enumerated[model.ExpertKernels]().in(&e.Kernels.Experts)},
 		{"allreduce_fusion", "simulated: auto true false, all-reduces joined with norms; auto = false", switched().in(&e.Kernels.FusedReduce)},
 		{"sampler", "simulated: auto greedy sort triton flashinfer; auto = by the model's generation config, its top-p and top-k by sort up to 0.16, by triton since",
-			kernel(model.ParseSampler, model.SamplerNames).in(&e.Kernels.Sampler)},
+			enumerated[model.Sampler]().in(&e.Kernels.Sampler)},
 		{"speculative", `tokens proposed ahead: { method = "mtp", tokens = 3, acceptance = 0.7 }; acceptance of each, or a list by position, or accepted = 2.1, the mean tokens of a step; model of eagle and draft`,
 			speculation().in(&c.draft.speculative)},
 		{"lora", "low-rank adapters that requests choose among, each as likely: { adapters = 32, slots = 8, rank = 16 }", lora().in(&e.LoRA)},

@@ -65,10 +65,10 @@ func (r *reader) spreadFormats(c *Config) {
 // Precision is the number formats of a configuration of [Config.Candidates].
 func (c *Config) Precision(k measure.Knobs) model.Precision {
 	p := c.Model.Precision
-	if f, err := model.ParseWeightFormat(k.Weights); k.Weights != "" && err == nil {
+	if f, err := model.Parse[model.WeightFormat](k.Weights); k.Weights != "" && err == nil {
 		p.Weights = f
 	}
-	if f, err := model.ParseKVFormat(k.KVCache); k.KVCache != "" && err == nil {
+	if f, err := model.Parse[model.KVFormat](k.KVCache); k.KVCache != "" && err == nil {
 		p.KV = f
 	}
 	return p

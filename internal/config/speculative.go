@@ -24,8 +24,8 @@ type speculative struct {
 func speculation() codec[speculative] {
 	return tableWith(func(s *speculative) []row {
 		return []row{
-			{"method", ": " + strings.Join(model.DraftMethodNames(), " "),
-				orNothing(named(model.ParseDraftMethod, model.DraftMethod.String, model.DraftMethodNames()...)).in(&s.method)},
+			{"method", ": " + strings.Join(model.Names[model.DraftMethod](), " "),
+				orNothing(enumerated[model.DraftMethod]()).in(&s.method)},
 			{"tokens", ": how many are proposed in a step", orNothing(wholeIn(atLeast(1).atMost(mostDraft))).in(&s.tokens)},
 			{"acceptance", "", s.chances()},
 			{"accepted", "", orNothing(numberIn(atLeast(1))).in(&s.accepted)},

@@ -1,0 +1,32 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Enumeration is a setting of few values with names; the empty name is that of no value.
+type Enumeration interface {
+	~int
+	fmt.Stringer
+	names() []string
+}
+
+// Names lists the names of an enumeration's values.
+func Names[T Enumeration]() []string {
+	var t T
+	return slices.DeleteFunc(slices.Clone(t.names()), func(name string) bool { return name == "" })
+}
+
+// Parse reads a name of an enumeration's value, whatever its case. The error lists what is
+// allowed.
+func Parse[T Enumeration](s string) (T, error) {
+	var t T
+	for i, name := range t.names() {
+		if name != "" && strings.EqualFold(s, name) {
+			return T(i), nil
+		}
+	}
+	return 0, fmt.Errorf("%q: allowed are %s", s, strings.Join(Names[T](), " "))
+}
