@@ -14,13 +14,10 @@ type Job struct {
 	Daily    bool          `json:"daily,omitempty"` // whether it is there every day
 }
 
-// rate is how many requests per second meet the deadline.
-func (j *Job) rate() float64 { return j.Requests / j.Deadline.Seconds() }
-
 // JobDemand is a demand of a job: that of its requests spread over the time until the
 // deadline.
 func (d Demand) JobDemand(j Job) Demand {
-	d.Rate, d.BurstIndex, d.Job = j.rate(), 1, &j
+	d.Rate, d.BurstIndex, d.Job = j.Requests/j.Deadline.Seconds(), 1, &j
 	d.Job.Requests *= 1 + d.Growth
 	return d
 }

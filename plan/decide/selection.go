@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"planner/internal/config"
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/plan"
 	"planner/search"
@@ -50,11 +51,9 @@ const simulatedExplore = 0.2
 
 // losers lists the knob sets that were not chosen, with their reasons.
 func losers(r search.RaceResult) []measure.Rejection {
-	var list []measure.Rejection
-	for _, c := range r.Contestants {
-		list = append(list, measure.Rejection{Knobs: c.Knobs, Reason: c.Reason.Or(note.Text(c.Status.String()).Reason())})
-	}
-	return list
+	return list.Map(r.Contestants, func(c search.Contestant) measure.Rejection {
+		return measure.Rejection{Knobs: c.Knobs, Reason: c.Reason.Or(note.Text(c.Status.String()).Reason())}
+	})
 }
 
 // selection is what a kind of instance takes of its race: the best set, or the engine's own

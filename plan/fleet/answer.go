@@ -3,6 +3,7 @@ package fleet
 import (
 	"math"
 	"runtime"
+	"slices"
 	"time"
 
 	"gonum.org/v1/gonum/stat"
@@ -229,16 +230,17 @@ func (p *Plant) sum(all []outcome) *Answer {
 	inf := math.Inf(1)
 	a.Attainment = estimate(over(all, func(s *Summary) float64 { return s.Within }), 1)
 	for i, c := range first.Classes {
-		out := ClassAnswer{Class: c.Name, Requests: c.Requests, Attainment: estimate(over(all, func(s *Summary) float64 { return s.Classes[i].Within }), 1)}
-		for j, l := range c.Limits {
-			share := estimate(over(all, func(s *Summary) float64 { return s.Classes[i].Limits[j].Share }), 1)
-			v := verdict(share, l.Asked)
-			out.Limits = append(out.Limits, LimitAnswer{l.Metric.String(), l.Limit, share, l.Asked, v})
-			if v == Missed || v == Unsure && a.Verdict == Met {
-				a.Verdict = v
+		c.Attainment = estimate(over(all, func(s *Summary) float64 { return s.Classes[i].Attainment.Value }), 1)
+		c.Limits = slices.Clone(c.Limits)
+		for j := range c.Limits {
+			l := &c.Limits[j]
+			l.Share = estimate(over(all, func(s *Summary) float64 { return s.Classes[i].Limits[j].Share.Value }), 1)
+			l.Verdict = verdict(l.Share, l.Asked)
+			if l.Verdict == Missed || l.Verdict == Unsure && a.Verdict == Met {
+				a.Verdict = l.Verdict
 			}
 		}
-		a.Classes = append(a.Classes, out)
+		a.Classes = append(a.Classes, c)
 	}
 	hours := over(all, func(s *Summary) float64 { return s.ReplicaHours })
 	gpuHours := over(all, func(s *Summary) float64 { return s.ReplicaHours * float64(p.GPUs) })

@@ -171,21 +171,15 @@ func (m *monitor) notice(f *fleet, class, kind int, v float64) {
 	}
 }
 
-// routed notes a request that a replica is about to get, and predicts its latencies.
+// routed notes a request, and predicts its latencies on the replica that is about to get it,
+// nil where there is none.
 func (m *monitor) routed(f *fleet, r *replica, id int) {
 	if !m.on {
 		return
 	}
 	m.arrivals = append(m.arrivals, observed{f.now, 1})
-	if p := &f.calls[id].predicted; m.spec.Predicted {
+	if p := &f.calls[id].predicted; r != nil && m.spec.Predicted {
 		p[0], p[1] = r.engine.Predict(f.requests[id].Prompt, m.output)
-	}
-}
-
-// knock notes a request that found no replica.
-func (m *monitor) knock(f *fleet) {
-	if m.on {
-		m.arrivals = append(m.arrivals, observed{f.now, 1})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"planner/model/sim"
+	"planner/sweep/measure"
 )
 
 // state is where a replica is in its life.
@@ -41,9 +42,8 @@ type flight struct{ requests, tokens, prefill int }
 
 // node is a machine, or the place of one.
 type node struct {
-	number int
-	used   int // slots
-	warm   bool
+	used int // slots
+	warm bool
 	// away says that it is being repaired, leaving that its time is up.
 	away, leaving bool
 	rng           *rand.Rand
@@ -106,7 +106,7 @@ func (f *fleet) slot() *node {
 	if f.s.Nodes.Max > 0 && len(f.nodes) >= f.s.Nodes.Max {
 		return nil
 	}
-	n := &node{number: len(f.nodes), rng: rand.New(rand.NewPCG(f.s.Seed, streamNode+uint64(len(f.nodes))))}
+	n := &node{rng: rand.New(rand.NewPCG(f.s.Seed, streamNode+uint64(len(f.nodes))))}
 	f.nodes = append(f.nodes, n)
 	f.failNext(n)
 	f.spotNext(n)
@@ -178,7 +178,7 @@ func (f *fleet) remove(r *replica) {
 	if served && r.flight.requests > 0 {
 		for id := range f.calls {
 			if c := &f.calls[id]; c.state == inFlight && c.replica == r {
-				f.cut(id)
+				f.end(id, f.unanswered(id, measure.Reset), f.now)
 			}
 		}
 	}

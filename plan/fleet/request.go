@@ -46,7 +46,7 @@ func (f *fleet) route(id int) {
 	if len(f.targets) == 0 {
 		c.state = queued
 		f.queue = append(f.queue, id)
-		f.monitor.knock(f)
+		f.monitor.routed(f, nil, id)
 		if f.s.Timeout > 0 {
 			f.at(c.sent+f.s.Timeout.Seconds(), event{kind: queueGivesUp, request: id})
 		}
@@ -69,9 +69,6 @@ func (f *fleet) giveUp(id int) {
 		f.end(id, f.unanswered(id, measure.Timeout), f.now)
 	}
 }
-
-// cut ends the attempt at a request whose replica is gone.
-func (f *fleet) cut(id int) { f.end(id, f.unanswered(id, measure.Reset), f.now) }
 
 // forsake keeps the records of requests that nothing will ever serve.
 func (f *fleet) forsake() {

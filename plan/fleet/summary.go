@@ -14,7 +14,7 @@ type Summary struct {
 	// Within is the share of the requests that ended well within all limits of their
 	// class, and Classes tell of each.
 	Within  float64
-	Classes []ClassShare
+	Classes []ClassAnswer
 	// Misses are the times in which limits were broken.
 	Misses []Miss
 	// Replicas is how many there were in the mean, starting or serving, from the
@@ -26,23 +26,6 @@ type Summary struct {
 	Duration     time.Duration
 	Decisions    int
 	Tallies
-}
-
-// LimitShare is the share of the requests within one limit, and what is asked of it; at
-// Goodput, of all of them.
-type LimitShare struct {
-	Metric measure.Metric
-	Limit  time.Duration
-	Share  float64
-	Asked  float64
-}
-
-// ClassShare tells of the requests of one class.
-type ClassShare struct {
-	Name     string
-	Requests int
-	Within   float64
-	Limits   []LimitShare
 }
 
 // Cause is why requests were not served within their limits.
@@ -132,14 +115,18 @@ func (t *tally) add(r *measure.Record) bool {
 	return good
 }
 
-func (t *tally) share() ClassShare {
-	n := float64(max(t.requests, 1))
-	out := ClassShare{Name: t.of.Name, Requests: t.requests, Within: float64(t.within) / n}
+// share is what came of the class, without intervals.
+func (t *tally) share() ClassAnswer {
+	of := func(n int) Estimate { return Estimate{Value: float64(n) / float64(max(t.requests, 1))} }
+	out := ClassAnswer{Class: t.of.Name, Requests: t.requests, Attainment: of(t.within)}
+	add := func(m measure.Metric, limit time.Duration, within int) {
+		out.Limits = append(out.Limits, LimitAnswer{Metric: m.String(), Limit: limit, Share: of(within), Asked: t.of.Asked[m]})
+	}
 	for i, b := range t.limits {
-		out.Limits = append(out.Limits, LimitShare{b.Metric, b.Limit, float64(t.each[i]) / n, t.of.Asked[b.Metric]})
+		add(b.Metric, b.Limit, t.each[i])
 	}
 	if len(t.limits) > 1 || t.of.Asked[measure.Goodput] > 0 {
-		out.Limits = append(out.Limits, LimitShare{measure.Goodput, 0, out.Within, t.of.Asked[measure.Goodput]})
+		add(measure.Goodput, 0, t.within)
 	}
 	return out
 }

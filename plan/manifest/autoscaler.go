@@ -77,7 +77,7 @@ func (t trigger) Threshold() string { return exact(t.Target) }
 
 // trigger finds the series of vLLM that show a metric.
 func (s *scaler) trigger(m fleet.Metric) (trigger, error) {
-	window := promRange(max(s.Policy.Autoscaler.Monitor.Window, time.Minute))
+	window := fmt.Sprintf("%.0fs", max(s.Policy.Autoscaler.Monitor.Window, time.Minute).Seconds())
 	rate := func(series string) string { return fmt.Sprintf("rate(%s{%%[1]s}[%s])", series, window) }
 	const running, waiting = "vllm:num_requests_running{%[1]s}", "vllm:num_requests_waiting{%[1]s}"
 	var parts []string
@@ -113,8 +113,6 @@ func (s *scaler) trigger(m fleet.Metric) (trigger, error) {
 func (s *scaler) matcher() string {
 	return fmt.Sprintf("%s=%q", engine.SeriesOf("vllm").Model, s.Model)
 }
-
-func promRange(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 0, 64) + "s" }
 
 func exact(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 

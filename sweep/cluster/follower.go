@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -252,17 +253,9 @@ func (f *Follower) submit(ctx context.Context, p *part) bool {
 		return false
 	default:
 		p.submitted(id)
-		f.See.See(fmt.Sprintf("job %s: %s, %d x %s", id, p.Name, p.GPUs, orGPU(p.GPU)))
+		f.See.See(fmt.Sprintf("job %s: %s, %d x %s", id, p.Name, p.GPUs, cmp.Or(p.GPU, "GPU")))
 	}
 	return true
-}
-
-// orGPU names a GPU of which only the number is known.
-func orGPU(name string) string {
-	if name == "" {
-		return "GPU"
-	}
-	return name
 }
 
 // prepare makes the run folder of a part, or makes it ready to go on.

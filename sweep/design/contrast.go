@@ -3,6 +3,7 @@ package design
 import (
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	gonum "gonum.org/v1/gonum/stat"
@@ -26,7 +27,7 @@ func aspects() []aspect {
 	for _, metric := range []measure.Metric{measure.TTFT, measure.TPOT, measure.E2E} {
 		for _, q := range []float64{0, 0.50, 0.99} {
 			b := measure.Bound{Metric: metric, Quantile: q}
-			all = append(all, aspect{b.String() + "_ms", latencyLabel(b), false, func(m *measure.Measurement) float64 {
+			all = append(all, aspect{b.String() + "_ms", b.Stat() + " " + strings.ToUpper(metric.String()) + ", ms", false, func(m *measure.Measurement) float64 {
 				d := m.Latency(metric).Stat(q)
 				if d <= 0 {
 					return math.NaN()
@@ -39,11 +40,6 @@ func aspects() []aspect {
 		aspect{"achieved_per_s", "requests/s", true, func(m *measure.Measurement) float64 { return above0(m.Achieved) }},
 		aspect{"output_tokens_per_s", "output tokens/s", true, func(m *measure.Measurement) float64 { return above0(m.OutputTokens) }},
 	)
-}
-
-func latencyLabel(b measure.Bound) string {
-	names := map[measure.Metric]string{measure.TTFT: "TTFT", measure.TPOT: "TPOT", measure.E2E: "E2E"}
-	return b.Stat() + " " + names[b.Metric] + ", ms"
 }
 
 func above0(v float64) float64 {

@@ -91,7 +91,7 @@ func NewSweep(cfg *config.Config, g sweep.Ground, spec Grid) (*Sweep, error) {
 			if most <= 0 {
 				return nil, fmt.Errorf("sweep: give rates: --rates 1,2,5 (without model and hardware nothing predicts what the engine carries)")
 			}
-			spec.Rates = sharesOf(most)
+			spec.Rates = list.Map(gridShares, func(share float64) float64 { return significant(share*most, 3) })
 		}
 		s.Trials = gridTrials(cfg, spec, sets)
 	}
@@ -237,14 +237,6 @@ func geometric(parts []string, text string) ([]float64, error) {
 // gridShares are the shares of the predicted maximum rate that a sweep measures
 // where no rates are given: idle, the rise, and beyond the limit.
 var gridShares = []float64{0.1, 0.3, 0.5, 0.7, 0.85, 1, 1.2}
-
-func sharesOf(most float64) []float64 {
-	rates := make([]float64, len(gridShares))
-	for i, share := range gridShares {
-		rates[i] = significant(share*most, 3)
-	}
-	return rates
-}
 
 // oneAtATime keeps the sets that differ from the first one in at most one knob,
 // in their order.

@@ -34,7 +34,6 @@ type ProbeSpec struct {
 // random, to score it on.
 type Probe struct {
 	spec     ProbeSpec
-	ground   sweep.Ground
 	knobs    measure.Knobs
 	options  calibrate.Options
 	longest  int // tokens of a request
@@ -70,7 +69,7 @@ func NewProbe(cfg *config.Config, g sweep.Ground, spec ProbeSpec) (*Probe, error
 	}
 	k := runnable[0]
 	args := g.Predict.Args(k)
-	p := &Probe{spec: spec, ground: g, knobs: k, seed: cfg.Workload.Seed, slowdown: 1, forecast: map[int]calibrate.Forecast{}}
+	p := &Probe{spec: spec, knobs: k, seed: cfg.Workload.Seed, slowdown: 1, forecast: map[int]calibrate.Forecast{}}
 	p.options = calibrate.Options{Deployment: g.Predict.Deployment(k), Version: cmp.Or(cfg.Engine.Version, spec.Version, sweep.NewestKnown),
 		Settings: args.Settings, Date: spec.Date}
 	prompt, _ := cfg.Workload.MeanTokens()

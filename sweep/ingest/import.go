@@ -39,7 +39,10 @@ func ReadFiles(paths []string) (*Import, error) {
 		if err == nil && info.IsDir() {
 			err = all.readFolder(path)
 		} else if err == nil {
-			err = all.readFile(path)
+			var r *Results
+			if r, err = readFile(path); err == nil {
+				all.add(path, r)
+			}
 		}
 		if err != nil {
 			return nil, err
@@ -49,14 +52,6 @@ func ReadFiles(paths []string) (*Import, error) {
 	open := len(all.Points) - closed
 	all.Warnings.AddIf(open > 0 && closed > 0, note.OpenAndClosed, open, closed)
 	return all, nil
-}
-
-func (all *Import) readFile(file string) error {
-	r, err := readFile(file)
-	if err == nil {
-		all.add(file, r)
-	}
-	return err
 }
 
 func (all *Import) add(file string, r *Results) {

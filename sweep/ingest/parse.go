@@ -185,10 +185,6 @@ const (
 	mostNames   = 10_000
 )
 
-func (r csvRow) missing(header []string) error {
-	return &lineError{r.line, fmt.Errorf("%d cells, the header has %d", len(r.cells), len(header))}
-}
-
 var errManyNames = fmt.Errorf("more than %d names, which is the most that is read of such a file", mostNames)
 
 // under makes an object of the cells of a row under the names of a header; empty ones are left out.
@@ -197,7 +193,7 @@ func (r csvRow) under(header []string) (*fastjson.Value, error) {
 	case len(header) > mostColumns:
 		return nil, &lineError{r.line, fmt.Errorf("more than %d columns, which is the most that is read of a table", mostColumns)}
 	case len(r.cells) != len(header):
-		return nil, r.missing(header)
+		return nil, &lineError{r.line, fmt.Errorf("%d cells, the header has %d", len(r.cells), len(header))}
 	}
 	var a fastjson.Arena
 	o := a.NewObject()

@@ -8,6 +8,7 @@ import (
 )
 
 func inferencePerfFormat() ResultFormat {
+	const at = "successes.latency."
 	return ResultFormat{
 		Name:  "inference-perf",
 		Reads: "stage_N_lifecycle_metrics.json, summary_lifecycle_metrics.json, per_request_lifecycle_metrics.json, or the folder of reports",
@@ -21,7 +22,7 @@ func inferencePerfFormat() ResultFormat {
 			{marks: []string{`"load_summary"`, `"num_requests_swapped"`}, refuse: "figures of the server: read stage_N_lifecycle_metrics.json"},
 			{
 				marks:     []string{`"load_summary"`},
-				latencies: inferencePerfLatencies("successes.latency."),
+				latencies: latenciesIn(time.Second, at+"time_to_first_token.*", at+"time_per_output_token.*", "", at+"request_latency.*"),
 				stats:     []string{"mean", "median", "p90", "p95", "p99", "p99.9"}, completed: "successes.count", failed: "failures.count",
 				outputTokens: "successes.throughput.output_tokens_per_sec", promptTokens: "successes.throughput.input_tokens_per_sec",
 				rest: (*pointReader).inferencePerf,
@@ -29,10 +30,6 @@ func inferencePerfFormat() ResultFormat {
 			{marks: []string{`"request_metrics"`, `"start_time"`, `"end_time"`, `"error"`}, request: (*pointReader).inferencePerfRequest},
 		},
 	}
-}
-
-func inferencePerfLatencies(at string) []latencyKeys {
-	return latenciesIn(time.Second, at+"time_to_first_token.*", at+"time_per_output_token.*", "", at+"request_latency.*")
 }
 
 // lateSend is the send lag beyond which a client, not the server, is measured;

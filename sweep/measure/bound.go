@@ -115,12 +115,6 @@ func (l Limits) all() [3]Bound {
 	return [3]Bound{{Metric: TTFT, Limit: l.TTFT}, {Metric: TPOT, Limit: l.TPOT}, {Metric: E2E, Limit: l.E2E}}
 }
 
-// horizon is how long after its intended time a request of so many output tokens
-// is decided: its first token in time, and behind it each at its limit.
-func (l Limits) horizon(output int) time.Duration {
-	return max(l.E2E, l.TTFT+l.TPOT*time.Duration(output))
-}
-
 // Worst is the largest of a request's latencies over their limits, above 1 where
 // it breaks one; false for a request that did not end well.
 func (l Limits) Worst(r *Record) (ratio float64, ok bool) {

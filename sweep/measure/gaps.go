@@ -43,14 +43,6 @@ func NewGaps(from, to time.Duration) *Gaps {
 	return g
 }
 
-// histogram is that of all gaps, nil where none were recorded.
-func (g *Gaps) histogram() *hdrhistogram.Histogram {
-	if g == nil {
-		return nil
-	}
-	return g.Histogram
-}
-
 // Add takes n gaps of the same length whose later tokens came at a time of the trial.
 func (g *Gaps) Add(at, gap time.Duration, n int) {
 	us := min(max(int64(gap.Round(time.Microsecond)/time.Microsecond), 1), longestGap)

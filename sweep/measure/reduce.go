@@ -23,7 +23,9 @@ func Reduce(t Trial, o Observation) Measurement {
 		Overloaded: c.growing(),
 	}
 	m.Latencies = c.latencies(o.Unpaced)
-	m.ITL = gaps(o.Gaps.histogram(), c.whole)
+	if o.Gaps != nil {
+		m.ITL = gaps(o.Gaps.Histogram, c.whole)
+	}
 	m.Throughput = c.throughput()
 	m.Classes = c.classes(&o)
 	doubts := slices.Concat(o.Doubts, c.doubts(&m, o.Doubts))

@@ -35,7 +35,8 @@ func (s SLO) Horizon(output int) time.Duration {
 	for _, b := range s.Bounds {
 		switch {
 		case b.Metric == Goodput:
-			h = max(h, b.Limits.horizon(output))
+			// Its first token in time, and behind it each at its limit.
+			h = max(h, b.Limits.E2E, b.Limits.TTFT+b.Limits.TPOT*time.Duration(output))
 		case b.Metric.row().perToken:
 			h = max(h, b.Limit*time.Duration(output))
 		default:

@@ -23,7 +23,7 @@ var routes = map[string]func(*session){
 	"GET /ping":                 func(s *session) { s.respond(http.StatusOK, "", nil) },
 	"POST /ping":                func(s *session) { s.respond(http.StatusOK, "", nil) },
 	"GET /version":              func(s *session) { s.respondJSON(map[string]string{"version": s.server.Version}) },
-	"GET /v1/models":            func(s *session) { s.respondJSON(s.server.models()) },
+	"GET /v1/models":            func(s *session) { s.respondJSON(map[string]any{"object": "list", "data": []any{s.server.card()}}) },
 	"GET /metrics":              func(s *session) { s.respond(http.StatusOK, metricsType, s.server.loop.metrics.expose()) },
 	"POST /tokenize":            (*session).tokenize,
 	"POST /detokenize":          (*session).detokenize,
@@ -41,10 +41,6 @@ func (s *session) route() {
 	} else {
 		s.respond(http.StatusNotFound, jsonType, []byte(`{"detail":"Not Found"}`))
 	}
-}
-
-func (v *service) models() any {
-	return map[string]any{"object": "list", "data": []any{v.card()}}
 }
 
 func (v *service) card() any {
