@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/internal/note"
 	"planner/model"
 	"planner/model/curve"
@@ -56,9 +57,7 @@ func TestJSON(t *testing.T) {
 		t.Error("the same plan gives other bytes")
 	}
 	var keys map[string]json.RawMessage
-	if err := json.Unmarshal(data, &keys); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(json.Unmarshal(data, &keys))
 	for _, k := range []string{"max_rate_per_s", "binding", "knobs", "default_knobs", "roofline", "curve", "knee_per_s", "saturation_per_s",
 		"fleet", "cost", "alternatives", "rejected", "assumptions", "warnings", "run"} {
 		if _, ok := keys[k]; !ok {
@@ -66,9 +65,7 @@ func TestJSON(t *testing.T) {
 		}
 	}
 	var cost map[string]json.RawMessage
-	if err := json.Unmarshal(keys["cost"], &cost); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(json.Unmarshal(keys["cost"], &cost))
 	for _, k := range []string{"usd_per_hour", "usd_per_million_output_tokens", "usd_per_million_tokens", "usd_per_thousand_requests", "at_capacity", "at_mean"} {
 		if _, ok := cost[k]; !ok {
 			t.Errorf("no key %q in cost", k)
@@ -76,9 +73,7 @@ func TestJSON(t *testing.T) {
 	}
 
 	var back Plan
-	if err := json.Unmarshal(data, &back); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(json.Unmarshal(data, &back))
 	if back.Evidence.Curve == nil || back.Evidence.Curve.Knee != p.Evidence.Curve.Knee {
 		t.Error("the curve is lost")
 	}
@@ -99,18 +94,10 @@ func TestJSON(t *testing.T) {
 
 // What was read and is written again is the same to the byte.
 func TestJSONAgain(t *testing.T) {
-	data, err := json.Marshal(full(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(json.Marshal(full(t)))
 	var back Plan
-	if err := json.Unmarshal(data, &back); err != nil {
-		t.Fatal(err)
-	}
-	again, err := json.Marshal(&back)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(json.Unmarshal(data, &back))
+	again := must.Get(json.Marshal(&back))
 	if !bytes.Equal(data, again) {
 		t.Errorf("wrote\n%s\nread and wrote again\n%s", data, again)
 	}
@@ -118,14 +105,8 @@ func TestJSONAgain(t *testing.T) {
 
 // Whatever the bytes are, a plan that is read can be written.
 func FuzzPlan(f *testing.F) {
-	p, err := Solve(Demand{Rate: 3, Headroom: 0.2}, measure.SLO{Errors: -1}, []Offer{offer(2, 4, 2.5), offer(0, 1, 1)}, nil)
-	if err != nil {
-		f.Fatal(err)
-	}
-	data, err := json.Marshal(p)
-	if err != nil {
-		f.Fatal(err)
-	}
+	p := must.Get(Solve(Demand{Rate: 3, Headroom: 0.2}, measure.SLO{Errors: -1}, []Offer{offer(2, 4, 2.5), offer(0, 1, 1)}, nil))
+	data := must.Get(json.Marshal(p))
 	f.Add(string(data))
 	f.Fuzz(func(t *testing.T, text string) {
 		var p Plan

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"planner/internal/evidence/must"
 	"planner/internal/note"
 	"planner/search"
 	"planner/sweep/measure"
@@ -21,10 +22,7 @@ func offer(safe float64, gpus int, price float64) Offer {
 
 func solve(t *testing.T, d Demand, offers ...Offer) *Plan {
 	t.Helper()
-	p, err := Solve(d, measure.SLO{}, offers, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(Solve(d, measure.SLO{}, offers, nil))
 	return p
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/internal/note"
 	"planner/model/curve"
 	"planner/plan"
@@ -17,28 +18,13 @@ import (
 // 500 ms is crossed near 21 requests/s, so 100 requests/s need 5 instances, 40
 // GPUs, and 6 instances, 48 GPUs, with a headroom of 20 %.
 func TestTableToPlan(t *testing.T) {
-	data, err := os.ReadFile("../testdata/llama-70b-8xh100.csv")
-	if err != nil {
-		t.Fatal(err)
-	}
-	results, err := ingest.Read("table.csv", data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := curve.Fit(measure.TTFT, curve.FromMeasurements(results.Measurements, measure.TTFT), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("../testdata/llama-70b-8xh100.csv"))
+	results := must.Get(ingest.Read("table.csv", data))
+	c := must.Get(curve.Fit(measure.TTFT, curve.FromMeasurements(results.Measurements, measure.TTFT), 1))
 	bound := measure.Bound{Metric: measure.TTFT, Quantile: 0.99, Limit: 500 * time.Millisecond}
-	x, err := c.Crossing(bound)
-	if err != nil {
-		t.Fatal(err)
-	}
+	x := must.Get(c.Crossing(bound))
 	offer := plan.Offer{GPU: "H100 SXM", GPUs: 8, Pricing: plan.Pricing{PricePerGPUHour: 2.99}, Rate: plan.FromCrossing(&x), Binding: bound.String()}
-	p, err := plan.Solve(plan.Demand{Rate: 100, Headroom: 0.2}, measure.SLO{Bounds: []measure.Bound{bound}, Errors: -1}, []plan.Offer{offer}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(plan.Solve(plan.Demand{Rate: 100, Headroom: 0.2}, measure.SLO{Bounds: []measure.Bound{bound}, Errors: -1}, []plan.Offer{offer}, nil))
 	f := p.Fleet
 	if f.Needed != 5 || f.Needed*f.GPUsPerInstance != 40 || f.Instances != 6 || f.GPUs != 48 {
 		t.Errorf("needed %d, instances %d, GPUs %d", f.Needed, f.Instances, f.GPUs)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/sweep/engine"
 	"planner/sweep/load"
 	"planner/sweep/measure"
@@ -133,9 +134,7 @@ func TestStartsThatFailAlikeEnd(t *testing.T) {
 		trials[i].Knobs.MaxNumBatchedTokens = 512 << i
 	}
 	source := &list{trials: trials}
-	if err := (&Loop{Source: source, Run: l.Run}).Drive(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK((&Loop{Source: source, Run: l.Run}).Drive(t.Context()))
 	for i, m := range source.seen {
 		if started := strings.HasPrefix(m.Rejected.Text, "engine failed (start.mute)"); started != (i < enoughAlike) || !measure.Broke(m.Rejected) {
 			t.Errorf("set %d: %q", i+1, m.Rejected.Text)

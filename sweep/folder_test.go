@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"planner/internal/evidence/must"
 )
 
 // TestWritesStayInTheFolder: a file is written within the folder or not at all, and what a
@@ -13,13 +15,9 @@ func TestWritesStayInTheFolder(t *testing.T) {
 	t.Parallel()
 	outside, folder := t.TempDir(), Folder{t.TempDir()}
 	precious := filepath.Join(outside, "file")
-	if err := os.WriteFile(precious, []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(os.WriteFile(precious, []byte("precious"), 0o600))
 	for link, to := range map[string]string{"dir": outside, "file": precious, "relative": filepath.Join("..", filepath.Base(outside), "file")} {
-		if err := os.Symlink(to, folder.File(link)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(os.Symlink(to, folder.File(link)))
 	}
 	if err := folder.Write("dir/file", []byte("new")); err == nil {
 		t.Error("written through a link to a folder")
@@ -41,12 +39,8 @@ func TestWritesStayInTheFolder(t *testing.T) {
 	if data, err := os.ReadFile(precious); err != nil || string(data) != "precious" {
 		t.Errorf("what links point to was changed: %q, %v", data, err)
 	}
-	if err := folder.Write("in/deep/"+temporary+"left", []byte("half")); err != nil {
-		t.Fatal(err)
-	}
-	if err := folder.Tidy(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(folder.Write("in/deep/"+temporary+"left", []byte("half")))
+	must.OK(folder.Tidy())
 	if left, err := fs.Glob(os.DirFS(folder.Path), "in/deep/*"); err != nil || len(left) != 0 {
 		t.Errorf("%v is left, %v", left, err)
 	}

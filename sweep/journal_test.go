@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"planner/internal/evidence/must"
 	"planner/sweep/measure"
 )
 
@@ -20,9 +21,7 @@ func TestJournalOfImpossibleCounts(t *testing.T) {
 		strings.Replace(good, `"failed":0`, `"failed":101`, 1),
 	} {
 		path := filepath.Join(t.TempDir(), JournalFile)
-		if err := os.WriteFile(path, []byte(good+"\n"+bad+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(os.WriteFile(path, []byte(good+"\n"+bad+"\n"), 0o600))
 		_, err := ReadJournal(path)
 		if !errors.Is(err, measure.ErrImpossible) || !strings.Contains(err.Error(), path+": line 2: ") {
 			t.Errorf("%s: %v", bad, err)

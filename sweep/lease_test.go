@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/sweep/measure"
 )
 
@@ -25,18 +26,14 @@ func leased(t *testing.T, f Folder, terms LeaseTerms) (*Lease, context.Context) 
 func TestLeaseIsReleased(t *testing.T) {
 	f := Folder{t.TempDir()}
 	first, _ := leased(t, f, quickTerms)
-	if err := errors.Join(first.Confirm(), first.Release()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(errors.Join(first.Confirm(), first.Release()))
 	slow := quickTerms
 	slow.Expiry = time.Hour
 	second, _ := leased(t, f, slow)
 	if err := first.Confirm(); !errors.Is(err, ErrLeaseLost) {
 		t.Errorf("the first holder still holds: %v", err)
 	}
-	if err := second.Release(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(second.Release())
 	all, err := f.Attempts()
 	if err != nil || len(all) != 2 || !all[0].Ended || !all[1].Ended || all[0].Job != "7" {
 		t.Errorf("attempts %+v, %v", all, err)
@@ -77,15 +74,10 @@ func TestLeaseOfTheLiving(t *testing.T) {
 // its expiry, a dead one on the own host at once.
 func TestLeaseOfTheSilent(t *testing.T) {
 	f := Folder{t.TempDir()}
-	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	host := must.Get(os.Hostname())
 	for _, on := range []string{host, "elsewhere"} {
 		gone := Attempt{ID: "GONE", Host: on, Seconds: 5}
-		if err := errors.Join(f.WriteJSON("attempts/GONE.json", gone), f.WriteJSON(leaseFile, gone.ID)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(errors.Join(f.WriteJSON("attempts/GONE.json", gone), f.WriteJSON(leaseFile, gone.ID)))
 		began := time.Now()
 		l, _ := leased(t, f, quickTerms)
 		if waited := time.Since(began) >= quickTerms.Expiry; waited != (on != host) {
@@ -100,18 +92,13 @@ func TestJournalOfALostLease(t *testing.T) {
 	f := Folder{t.TempDir()}
 	l, _ := leased(t, f, quickTerms)
 	defer l.Release()
-	j, err := openJournal(f.File(JournalFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := must.Get(openJournal(f.File(JournalFile)))
 	defer j.Close()
 	j.confirm = l.Confirm
 	if _, err := j.append(measure.Measurement{Trial: measure.Trial{Number: 1}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.WriteJSON(leaseFile, "SOMEBODY"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(f.WriteJSON(leaseFile, "SOMEBODY"))
 	if _, err := j.append(measure.Measurement{Trial: measure.Trial{Number: 2}}); !errors.Is(err, ErrLeaseLost) {
 		t.Errorf("wrote without the lease: %v", err)
 	}

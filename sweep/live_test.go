@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"planner/internal/evidence/enginetest"
+	"planner/internal/evidence/must"
 	"planner/sweep/engine"
 	"planner/sweep/load"
 	"planner/sweep/measure"
@@ -145,9 +146,7 @@ func TestSweepSurvives(t *testing.T) {
 					}
 				}
 				source := &list{trials: []measure.Trial{liveTrial(goodSeqs, 1), liveTrial(badSeqs, 2), liveTrial(goodSeqs, 3)}}
-				if err := (&Loop{Source: source, Run: l.Run}).Drive(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must.OK((&Loop{Source: source, Run: l.Run}).Drive(t.Context()))
 				if err := l.Close(); err != nil {
 					t.Error(err)
 				}
@@ -201,9 +200,7 @@ func TestCondemnedIsNotStarted(t *testing.T) {
 	wider := liveTrial(badSeqs, 2)
 	wider.Knobs.MaxNumBatchedTokens = 1024
 	source := &list{trials: []measure.Trial{liveTrial(badSeqs, 1), wider}}
-	if err := (&Loop{Source: source, Run: l.Run}).Drive(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK((&Loop{Source: source, Run: l.Run}).Drive(t.Context()))
 	if got := source.seen[1].Rejected.Text; !strings.HasPrefix(got, "not started") || !strings.Contains(got, "No available memory") {
 		t.Errorf("rejected: %q", got)
 	}
@@ -222,10 +219,7 @@ func TestLiveTrialIsCutShort(t *testing.T) {
 	trial.Whole, trial.Rate, trial.Window = false, 40, 40*time.Second
 	trial.Objective.Bounds = []measure.Bound{{Metric: measure.E2E, Quantile: 0.9, Limit: 200 * time.Millisecond}}
 	began := time.Now()
-	o, err := l.Run(t.Context(), trial)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(l.Run(t.Context(), trial))
 	if o.Aborted.Text == "" || time.Since(began) > 30*time.Second {
 		t.Errorf("aborted %q after %v", o.Aborted.Text, time.Since(began))
 	}
@@ -321,10 +315,7 @@ func TestKilledSweepResumes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes for seconds")
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())
 	var all sync.WaitGroup
 	for i := range 5 {
 		all.Go(func() {

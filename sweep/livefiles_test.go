@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"planner/internal/evidence/must"
 	"planner/internal/note"
 	"planner/sweep/engine"
 	"planner/sweep/measure"
@@ -37,16 +38,11 @@ func TestLiveTrialsLeaveTheirFiles(t *testing.T) {
 			l.Settings.ExtraArgs = []string{"--misbehave", "no-kv"}
 		}
 	}}
-	if err := loop.Drive(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(loop.Drive(t.Context()))
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
-	seen, err := folder.ReadEngineTelemetry()
-	if err != nil {
-		t.Fatal(err)
-	}
+	seen := must.Get(folder.ReadEngineTelemetry())
 	if len(seen) != 4 {
 		t.Fatalf("%d telemetry, want 4", len(seen))
 	}
@@ -123,15 +119,9 @@ func TestResumedEngineKeepsLogs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	logs := filepath.Join(dir, "engine")
-	if err := os.Mkdir(logs, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(logs, "0001.log"), []byte("the first process's\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("0001.log", filepath.Join(logs, "0002.log")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(os.Mkdir(logs, 0o755))
+	must.OK(os.WriteFile(filepath.Join(logs, "0001.log"), []byte("the first process's\n"), 0o644))
+	must.OK(os.Symlink("0001.log", filepath.Join(logs, "0002.log")))
 	l, _ := fakeLive(dir, "")
 	defer l.Close()
 	if _, err := l.Run(t.Context(), liveTrial(goodSeqs, 2)); err != nil {
@@ -154,9 +144,7 @@ func TestSightingRoundTrip(t *testing.T) {
 	s.Failure = &engine.Failure{Class: "mem.oom", Knobs: s.Knobs, Stage: "serving", Cause: "out of memory", Log: "engine/0003.log"}
 	s.Said = engine.Metrics{PeakKV: 0.5, Counters: engine.Counters{Preemptions: 3, HitRate: math.NaN(), PromptRate: math.NaN(), OutputRate: 12.5, TTFT: 11 * time.Millisecond, Queue: -1, FirstTokens: 9}}
 	folder := Folder{t.TempDir()}
-	if err := folder.WriteEngineTelemetry(s); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(folder.WriteEngineTelemetry(s))
 	back, err := folder.ReadEngineTelemetry()
 	if err != nil || len(back) != 1 {
 		t.Fatalf("%v, %d telemetry", err, len(back))

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/internal/note"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -70,10 +71,7 @@ func answer(_ context.Context, t measure.Trial) (measure.Observation, error) {
 
 func journal(t *testing.T, path string) *Journal {
 	t.Helper()
-	j, err := openJournal(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := must.Get(openJournal(path))
 	t.Cleanup(func() { j.Close() })
 	return j
 }
@@ -82,9 +80,7 @@ func runScript(t *testing.T, j *Journal, parallel int) *script {
 	t.Helper()
 	s := &script{batches: 4, size: 3}
 	l := Loop{Source: s, Run: answer, Journal: j, Parallel: parallel}
-	if err := l.Drive(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(l.Drive(t.Context()))
 	return s
 }
 
@@ -95,16 +91,11 @@ func TestResumeFromEveryCut(t *testing.T) {
 	j := journal(t, path)
 	want := runScript(t, j, 1)
 	j.Close()
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must.Get(os.ReadFile(path))
 	step := max(len(whole)/400, 1)
 	for cut := 0; cut <= len(whole); cut += step {
 		path := filepath.Join(t.TempDir(), fmt.Sprint(cut))
-		if err := os.WriteFile(path, whole[:cut], 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(os.WriteFile(path, whole[:cut], 0o644))
 		j := journal(t, path)
 		got := runScript(t, j, 2)
 		j.Close()
@@ -128,9 +119,7 @@ func TestDamagedJournalIsNamed(t *testing.T) {
 	j.Close()
 	data, _ := os.ReadFile(path)
 	data[40] = 0
-	if err := os.WriteFile(path, data, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(os.WriteFile(path, data, 0o644))
 	if _, err := openJournal(path); err == nil {
 		t.Fatal("a journal with a damaged first line was taken")
 	}
@@ -171,9 +160,7 @@ func TestJournalOfAnotherObjectiveIsRefused(t *testing.T) {
 		drive := func(slo measure.SLO) error {
 			return (&Loop{Source: &script{batches: 2, size: 2, objective: slo}, Run: answer, Journal: j}).Drive(t.Context())
 		}
-		if err := drive(c.first); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(drive(c.first))
 		j.Close()
 		j = journal(t, path)
 		if err := drive(c.then); (err != nil) != c.refused {
@@ -198,9 +185,7 @@ func TestJournalOfAnotherWorkloadIsRefused(t *testing.T) {
 		drive := func(w *workload.Workload) error {
 			return (&Loop{Source: &script{batches: 2, size: 2, traffic: w}, Run: answer, Journal: j}).Drive(t.Context())
 		}
-		if err := drive(testWorkload()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(drive(testWorkload()))
 		j.Close()
 		j = journal(t, path)
 		if err := drive(c.then); (err != nil) != c.refused {
@@ -232,10 +217,7 @@ func TestInterruptedTrialIsDropped(t *testing.T) {
 	if err := l.Drive(ctx); !errors.Is(err, ErrInterrupted) {
 		t.Fatalf("err = %v, want an interruption", err)
 	}
-	held, err := ReadJournal(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	held := must.Get(ReadJournal(path))
 	if len(held) != 4 {
 		t.Fatalf("journal holds %d trials, want the 4 that ended before the interruption", len(held))
 	}
@@ -244,9 +226,7 @@ func TestInterruptedTrialIsDropped(t *testing.T) {
 func TestTogetherDealsMeasurementsBack(t *testing.T) {
 	a, b := &script{batches: 2, size: 1}, &script{batches: 3, size: 2}
 	l := Loop{Source: &Together{Sources: []Source{a, b}}, Run: answer, Parallel: 4}
-	if err := l.Drive(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(l.Drive(t.Context()))
 	if len(a.seen) != 2 || len(b.seen) != 6 {
 		t.Fatalf("sources saw %d and %d measurements, want 2 and 6", len(a.seen), len(b.seen))
 	}
@@ -261,15 +241,10 @@ func TestFolderNamesAreNew(t *testing.T) {
 	dir := t.TempDir()
 	about := About{Command: "plan", Started: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
 	left := filepath.Join(dir, staged+"killed")
-	if err := errors.Join(os.Mkdir(left, 0o700), os.Chtimes(left, time.Time{}, about.Started)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(errors.Join(os.Mkdir(left, 0o700), os.Chtimes(left, time.Time{}, about.Started)))
 	var names []string
 	for range 3 {
-		f, err := NewFolder(dir, "Llama 3.1/70B", about, map[string][]byte{ConfigFile: []byte("seed = 1\n")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(NewFolder(dir, "Llama 3.1/70B", about, map[string][]byte{ConfigFile: []byte("seed = 1\n")}))
 		names = append(names, filepath.Base(f.Path))
 	}
 	want := []string{"20261121T090000Z-llama-3.1-70b", "20261121T090000Z-llama-3.1-70b-2", "20261121T090000Z-llama-3.1-70b-3"}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"planner/internal/config"
+	"planner/internal/evidence/must"
 	"planner/plan"
 	"planner/sweep"
 	"planner/sweep/measure"
@@ -28,13 +29,8 @@ max_num_seqs = 256
 max_num_batched_tokens = 2048
 gpu_memory_utilization = 0.92
 ` + more
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := config.Load(path, nil, config.For(command))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(os.WriteFile(path, []byte(text), 0o600))
+	cfg := must.Get(config.Load(path, nil, config.For(command)))
 	return cfg, sweep.SimulatedGround(&sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}, 2)
 }
 
@@ -62,18 +58,9 @@ func TestEqualClassesAreOne(t *testing.T) {
 		runnable, _ := cfg.Candidates()
 		trial := measure.Trial{Knobs: runnable[0], Workload: &cfg.Workload, Rate: 4, Warmup: 10 * time.Second, Window: 500 * time.Second,
 			Seed: 3, Objective: cfg.Objective, Whole: true}
-		o, err := g.Predict.Observe(trial)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := NewRateSearch(cfg, g)
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := sweep.Drive(t.Context(), nil, g, s, nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(g.Predict.Observe(trial))
+		s := must.Get(NewRateSearch(cfg, g))
+		answer := must.Get(sweep.Drive(t.Context(), nil, g, s, nil, nil))
 		return measure.Reduce(trial, o), answer.Value.(*FoundRate)
 	}
 	mixed, ofTwo := one(twins)
@@ -100,14 +87,8 @@ func TestEqualClassesAreOne(t *testing.T) {
 func TestPoolsOfEqualClasses(t *testing.T) {
 	planOf := func(more string) *Planned {
 		cfg, g := onInstance(t, "plan", more)
-		s, err := NewPlan(cfg, g)
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := sweep.Drive(t.Context(), nil, g, s, nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(NewPlan(cfg, g))
+		answer := must.Get(sweep.Drive(t.Context(), nil, g, s, nil, nil))
 		return answer.Value.(*Planned)
 	}
 	const quick = "[search]\nprecision = 0.3\n"

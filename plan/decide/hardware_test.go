@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"planner/internal/config"
+	"planner/internal/evidence/must"
 	"planner/plan"
 	"planner/sweep"
 	"planner/sweep/measure"
@@ -14,19 +15,10 @@ import (
 // estimated is the plan by the simulated engine for a configuration of overrides alone.
 func estimated(t *testing.T, over []config.Override) *Planned {
 	t.Helper()
-	cfg, err := config.Load("", over, config.For("estimate"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(config.Load("", over, config.For("estimate")))
 	ground := sweep.SimulatedGround(&sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}, 2)
-	d, err := New(cfg, ground)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := sweep.Drive(t.Context(), nil, ground, d, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(New(cfg, ground))
+	answer := must.Get(sweep.Drive(t.Context(), nil, ground, d, nil, nil))
 	made, ok := answer.Value.(*Planned)
 	if !ok {
 		t.Fatalf("%+v", answer)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"planner/internal/config"
+	"planner/internal/evidence/must"
 	"planner/search"
 	"planner/sweep"
 	"planner/sweep/measure"
@@ -58,10 +59,7 @@ func TestBeyondUsualLists(t *testing.T) {
 		t.Helper()
 		base := []config.Override{{Key: "model.name", Value: "llama-3.1-8b"}, {Key: "hardware.gpu", Value: "H100 SXM"}, {Key: "workload.class", Value: "chat"},
 			{Key: "demand.rate", Value: "10"}, {Key: "slo.ttft.p99", Value: "500ms"}}
-		cfg, err := config.Load("", append(base, overrides...), config.For("estimate"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		cfg := must.Get(config.Load("", append(base, overrides...), config.For("estimate")))
 		return cfg
 	}
 	usual, given := load(), load(config.Override{Key: "knobs.max_num_batched_tokens", Value: "[2048, 16384]"})

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"planner/internal/config"
+	"planner/internal/evidence/must"
 	"planner/sweep"
 )
 
@@ -19,24 +20,14 @@ func foreseen(t *testing.T, seed string) *instance {
 	} {
 		over = append(over, config.Override{Key: kv[0], Value: kv[1]})
 	}
-	cfg, err := config.Load("", over, config.For("estimate"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(config.Load("", over, config.For("estimate")))
 	sim := &sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}
-	all, err := searchesOf(cfg, sweep.SimulatedGround(sim, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(searchesOf(cfg, sweep.SimulatedGround(sim, 1)))
 	g := all.instances[0]
 	for _, p := range g.all() {
-		if err := simulatePrior(cfg, sim, p); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(simulatePrior(cfg, sim, p))
 	}
-	if err := disperse(cfg, sim, g.all()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(disperse(cfg, sim, g.all()))
 	return g
 }
 

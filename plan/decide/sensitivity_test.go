@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"planner/internal/config"
+	"planner/internal/evidence/must"
 	"planner/sweep"
 )
 
@@ -45,19 +46,10 @@ func randomInstance(seed uint64) func(limits, prompts, answers float64) []config
 
 // searched is the maximum rate of an instance by a search of its own.
 func searched(t *testing.T, over []config.Override) float64 {
-	cfg, err := config.Load("", append(over, config.Override{Key: "search.precision", Value: "0.05"}), config.For("search"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(config.Load("", append(over, config.Override{Key: "search.precision", Value: "0.05"}), config.For("search")))
 	ground := sweep.SimulatedGround(&sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}, 2)
-	s, err := NewRateSearch(cfg, ground)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := sweep.Drive(t.Context(), nil, ground, s, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(NewRateSearch(cfg, ground))
+	answer := must.Get(sweep.Drive(t.Context(), nil, ground, s, nil, nil))
 	return answer.Value.(*FoundRate).Result.Estimate.Value
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"planner/internal/config"
+	"planner/internal/evidence/must"
 	"planner/plan"
 	"planner/search"
 	"planner/sweep"
@@ -35,9 +36,7 @@ func aDay(t *testing.T, requests int) string {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "day.csv")
-	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(os.WriteFile(path, []byte(b.String()), 0o600))
 	return path
 }
 
@@ -52,24 +51,15 @@ func onDay(t *testing.T, command, trace string, of workload.RateOf) (*config.Con
 	} {
 		over = append(over, config.Override{Key: kv[0], Value: kv[1]})
 	}
-	cfg, err := config.Load("", over, config.For(command))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(config.Load("", over, config.For(command)))
 	return cfg, sweep.SimulatedGround(&sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}, 2)
 }
 
 // planOfDay is the plan on a trace, with the decision that made it.
 func planOfDay(t *testing.T, trace string, of workload.RateOf) (*plan.Plan, *Decision) {
 	t.Helper()
-	d, err := New(onDay(t, "estimate", trace, of))
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := sweep.Drive(t.Context(), nil, d.ground, d, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(New(onDay(t, "estimate", trace, of)))
+	answer := must.Get(sweep.Drive(t.Context(), nil, d.ground, d, nil, nil))
 	return answer.Value.(*Planned).Plan, d
 }
 
@@ -79,14 +69,8 @@ func planOfDay(t *testing.T, trace string, of workload.RateOf) (*plan.Plan, *Dec
 func TestPlanOnADay(t *testing.T) {
 	trace := aDay(t, 2000)
 	p, d := planOfDay(t, trace, workload.RateOfBusiestHour)
-	s, err := NewRateSearch(onDay(t, "search", trace, workload.RateOfBusiestHour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := sweep.Drive(t.Context(), nil, s.ground, s, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(NewRateSearch(onDay(t, "search", trace, workload.RateOfBusiestHour)))
+	answer := must.Get(sweep.Drive(t.Context(), nil, s.ground, s, nil, nil))
 	found := answer.Value.(*FoundRate)
 	t.Logf("plan %v, search %v, %+v", p.Offer.Rate, found.Estimate, *found.TraceRates)
 	if !overlap(p.Offer.Rate, found.Estimate) || math.Abs(p.Offer.Rate.Value/found.Estimate.Value-1) > 0.1 {

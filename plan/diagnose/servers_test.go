@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/model"
 	"planner/plan/diagnose"
 	"planner/sweep"
@@ -29,10 +30,7 @@ type virtual struct {
 // with room.
 func drawn(t testing.TB, rng *rand.Rand) virtual {
 	t.Helper()
-	catalog, err := model.NewCatalog()
-	if err != nil {
-		t.Fatal(err)
-	}
+	catalog := must.Get(model.NewCatalog())
 	of := []struct {
 		model, gpu string
 		tp         int
@@ -42,14 +40,8 @@ func drawn(t testing.TB, rng *rand.Rand) virtual {
 		{"llama-3.1-70b", "H100 SXM", 8, model.BF16}, {"llama-3.1-70b", "H200 SXM", 2, model.FP8}, {"llama-3.1-8b", "H100 SXM", 1, model.BF16},
 	}
 	pick := of[rng.IntN(len(of))]
-	arch, err := catalog.Model(pick.model)
-	if err != nil {
-		t.Fatal(err)
-	}
-	hardware, err := catalog.GPU(pick.gpu)
-	if err != nil {
-		t.Fatal(err)
-	}
+	arch := must.Get(catalog.Model(pick.model))
+	hardware := must.Get(catalog.GPU(pick.gpu))
 	lengths := func(low, high float64) workload.Lengths {
 		median := low + (high-low)*rng.Float64()
 		return workload.Lengths{Dist: workload.Lognormal, Median: median, Sigma: 0.3 + 0.4*rng.Float64(), Min: 8, Max: int(8 * median)}
@@ -69,14 +61,8 @@ func (v virtual) diagnosed(t testing.TB) []diagnose.Finding {
 	t.Helper()
 	dep := v.deployment
 	nominal := &sweep.Simulated{Deployment: func(measure.Knobs) model.Deployment { return dep }}
-	roofline, err := nominal.Roofline(v.knobs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	memory, err := nominal.Fit(v.knobs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	roofline := must.Get(nominal.Roofline(v.knobs))
+	memory := must.Get(nominal.Fit(v.knobs))
 	bounds := roofline.Bounds(sweep.MeanRequest(&v.load), memory)
 	real := &sweep.Simulated{Deployment: nominal.Deployment, Constants: func(_ model.Deployment, c model.Constants) model.Constants {
 		if v.ail != nil {
@@ -93,10 +79,7 @@ func (v virtual) diagnosed(t testing.TB) []diagnose.Finding {
 	run := func(trial measure.Trial) measure.Measurement {
 		trial.Knobs, trial.Workload, trial.Objective, trial.Whole = v.knobs, &v.load, slo, true
 		trial.Seed = v.seed + uint64(trial.Number)
-		o, err := real.Observe(trial)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(real.Observe(trial))
 		return measure.Reduce(trial, o)
 	}
 	// As many at once as there may be: what it carries at most.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/model/curve"
 	"planner/sweep/measure"
 )
@@ -72,10 +73,7 @@ func TestRatesAreReadOffTheReference(t *testing.T) {
 	for _, rate := range []float64{1, 4, 8, 12, 15, 17, 18} {
 		trials = append(trials, measured(best, rate, 20))
 	}
-	c, err := curve.Fit(measure.TTFT, curve.FromMeasurements(trials, measure.TTFT), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(curve.Fit(measure.TTFT, curve.FromMeasurements(trials, measure.TTFT), 1))
 	for _, rate := range []float64{6, 8, 8.5} {
 		got := Rates(append(trials, measured(half, rate, 10)), Reference{Knobs: best, Rate: 16, Curves: []*curve.Curve{c}})
 		if len(got) != 2 || math.Abs(got[1].Rate-8) > 0.3 {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/model"
 	"planner/model/sim"
 	"planner/sweep/measure"
@@ -16,25 +17,13 @@ import (
 // engineOf is Llama-3.1-8B on one H100, with a batch of at most seqs.
 func engineOf(t testing.TB, seqs int) func() *sim.Engine {
 	t.Helper()
-	catalog, err := model.NewCatalog()
-	if err != nil {
-		t.Fatal(err)
-	}
-	arch, err := catalog.Model("llama-3.1-8b")
-	if err != nil {
-		t.Fatal(err)
-	}
-	gpu, err := catalog.GPU("H100 SXM")
-	if err != nil {
-		t.Fatal(err)
-	}
+	catalog := must.Get(model.NewCatalog())
+	arch := must.Get(catalog.Model("llama-3.1-8b"))
+	gpu := must.Get(catalog.GPU("H100 SXM"))
 	dep := model.Deployment{Arch: arch, Hardware: gpu, Precision: model.Precision{}, TP: 1}
 	args := model.EngineArgs{MaxNumSeqs: seqs, MaxModelLen: 8192}
 	build := func() *sim.Engine {
-		e, err := sim.Build(dep, model.ConstantsFor(gpu, args), args, true)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(sim.Build(dep, model.ConstantsFor(gpu, args), args, true))
 		return e
 	}
 	return build

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -186,9 +187,7 @@ func TestToZeroAndBack(t *testing.T) {
 func TestSchedule(t *testing.T) {
 	a := Autoscaler{Kind: Schedule, Entries: []Entry{{Cron: "0 8 * * 1-5", Replicas: 6}, {Cron: "30 18 * * *", Replicas: 2}}}
 	for i := range a.Entries {
-		if err := a.Entries[i].Parse(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(a.Entries[i].Parse())
 	}
 	control := a.start(4, &Policy{Min: 1, Max: 9})
 	const hour, day = 3600.0, 24 * 3600.0
@@ -202,9 +201,7 @@ func TestSchedule(t *testing.T) {
 	}
 	// The first Monday begins with what Friday evening left, and so does a whole weekend.
 	a.Entries[1] = Entry{Cron: "30 18 * * 1-5", Replicas: 2}
-	if err := a.Entries[1].Parse(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(a.Entries[1].Parse())
 	for _, at := range []float64{0, 6.9 * day} {
 		if got, _ := control.decide(&view{now: at, asked: 4}); got != 2 {
 			t.Errorf("%v h: %d replicas, want 2", at/hour, got)

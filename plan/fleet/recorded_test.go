@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"planner/internal/evidence/must"
 )
 
 // recordedSeries are decisions of the HorizontalPodAutoscaler of a real
@@ -51,17 +53,12 @@ func (b *recordedBehavior) behavior() Behavior {
 // TestRecordedDecisions has the simulated HPA see what the real one saw, and wants the
 // same decisions.
 func TestRecordedDecisions(t *testing.T) {
-	data, err := os.ReadFile("testdata/hpa.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("testdata/hpa.json"))
 	var recorded struct {
 		Kubernetes string
 		Series     []recordedSeries
 	}
-	if err := json.Unmarshal(data, &recorded); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(json.Unmarshal(data, &recorded))
 	decided, changed := 0, 0
 	for _, s := range recorded.Series {
 		spec := UsualHPA()

@@ -12,6 +12,7 @@ import (
 	autoscaling "k8s.io/api/autoscaling/v2"
 	"sigs.k8s.io/yaml"
 
+	"planner/internal/evidence/must"
 	"planner/plan"
 	"planner/plan/fleet"
 )
@@ -47,10 +48,7 @@ func TestAutoscalers(t *testing.T) {
 	for range 60 {
 		a := &fleet.Answer{Policy: anyPolicy(r), Seeds: make([]fleet.SeedRow, 3), Attainment: fleet.Estimate{Value: 0.98, Low: math.NaN()}}
 		want := a.Policy.Autoscaler
-		out, err := Autoscaler(a, &plan.Served{Name: "Qwen/Qwen3-32B", Checkpoint: "Qwen/Qwen3-32B"}, Options{Namespace: "llm"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(Autoscaler(a, &plan.Served{Name: "Qwen/Qwen3-32B", Checkpoint: "Qwen/Qwen3-32B"}, Options{Namespace: "llm"}))
 		var queries []string
 		for _, rule := range adapterQuery.FindAllSubmatch(out, -1) {
 			queries = append(queries, strings.NewReplacer("<<.GroupBy>>", "pod", "<<.LabelMatchers>>", `namespace="llm"`).Replace(string(rule[1])))

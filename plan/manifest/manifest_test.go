@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
+	"planner/internal/evidence/must"
 	"planner/plan"
 	"planner/sweep/measure"
 )
@@ -118,10 +119,7 @@ func TestKubernetes(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 200 {
 		p, o := anyPlan(r)
-		out, err := Kubernetes(p, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(Kubernetes(p, o))
 		objects := strictly(t, out)
 		d, e := objects["Deployment"].(*apps.Deployment), p.Handover.Engine
 		c := d.Spec.Template.Spec.Containers[0]
@@ -190,10 +188,7 @@ func TestNodes(t *testing.T) {
 	e := p.Handover.Engine
 	e.Kind, e.GPUs, e.HealthPath, e.File = "vllm", 16, "/health", nil
 	o.Image = ""
-	out, err := Kubernetes(p, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(Kubernetes(p, o))
 	objects := strictly(t, out)
 	s := objects["LeaderWorkerSet"].(*leaderWorkerSet).Spec
 	leader, worker := s.LeaderWorkerTemplate.LeaderTemplate, s.LeaderWorkerTemplate.WorkerTemplate
@@ -247,9 +242,7 @@ func TestRefused(t *testing.T) {
 func TestSlurm(t *testing.T) {
 	dir := t.TempDir()
 	stub := func(name, script string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/bash\n"+script), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/bash\n"+script), 0o755))
 	}
 	stub("scontrol", "echo node1; echo node2")
 	stub("srun", `shift; for SLURM_NODEID in $(seq 0 $((SLURM_NNODES - 1))); do export SLURM_NODEID; "$@" || exit; done`)
@@ -337,10 +330,7 @@ func TestRules(t *testing.T) {
 // seriesIn are the names of the series that an expression reads.
 func seriesIn(t *testing.T, expr string) (names []string) {
 	t.Helper()
-	parsed, err := parser.ParseExpr(expr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parsed := must.Get(parser.ParseExpr(expr))
 	parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
 		if v, ok := node.(*parser.VectorSelector); ok {
 			names = append(names, v.Name)

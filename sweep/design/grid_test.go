@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"planner/internal/config"
+	"planner/internal/evidence/must"
 	"planner/internal/note"
 	"planner/sweep"
 	"planner/sweep/measure"
@@ -65,10 +66,7 @@ func TestOneAtATimeSets(t *testing.T) {
 func sweepConfig(t *testing.T, more ...config.Override) *config.Config {
 	t.Helper()
 	over := append([]config.Override{{Key: "model.name", Value: "llama-3.1-8b"}, {Key: "hardware.gpu", Value: "L40S"}, {Key: "knobs.max_num_seqs", Value: "[32, 64]"}}, more...)
-	cfg, err := config.Load("", over, config.For("sweep"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(config.Load("", over, config.For("sweep")))
 	return cfg
 }
 
@@ -205,10 +203,7 @@ func TestSweepEnd(t *testing.T) {
 	}
 	s := &Sweep{}
 	s.Seen = []measure.Measurement{doubted}
-	answer, err := s.Answer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Get(s.Answer())
 	if w := answer.Value.(*Swept).Notes.String(); !strings.Contains(w, "no trial can be trusted") {
 		t.Errorf("warnings %q", w)
 	}

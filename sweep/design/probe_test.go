@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"planner/internal/config"
+	"planner/internal/evidence/must"
 	"planner/model"
 	"planner/sweep"
 	"planner/sweep/measure"
@@ -17,11 +18,8 @@ import (
 // TestProbeFindsUnknownConstants: engines whose constants are drawn at random, further from
 // the defaults than these are known, are predicted at points that the probe did not use.
 func TestProbeFindsUnknownConstants(t *testing.T) {
-	cfg, err := config.Load("", []config.Override{{Key: "model.name", Value: "llama-3.1-8b"}, {Key: "hardware.gpu", Value: "H100 SXM"},
-		{Key: "workload.class", Value: "chat"}, {Key: "knobs.max_num_seqs", Value: "32"}}, config.For("probe"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must.Get(config.Load("", []config.Override{{Key: "model.name", Value: "llama-3.1-8b"}, {Key: "hardware.gpu", Value: "H100 SXM"},
+		{Key: "workload.class", Value: "chat"}, {Key: "knobs.max_num_seqs", Value: "32"}}, config.For("probe")))
 	for _, seed := range []uint64{15} {
 		rng := rand.New(rand.NewPCG(seed, 15))
 		factors := map[model.Term]float64{}
@@ -35,10 +33,7 @@ func TestProbeFindsUnknownConstants(t *testing.T) {
 			}
 			return c
 		}}
-		p, err := NewProbe(cfg, sweep.Ground{Run: real.Run, Predict: known}, ProbeSpec{Points: 7, Held: 4, Budget: 3 * time.Minute})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(NewProbe(cfg, sweep.Ground{Run: real.Run, Predict: known}, ProbeSpec{Points: 7, Held: 4, Budget: 3 * time.Minute}))
 		probed := runProbe(t, p, real)
 		t.Logf("seed %d: factors %.2v, TPOT off by %.1f %%, TTFT by %.1f %%, %v", seed, factors, 100**probed.TPOTError, 100**probed.TTFTError, probed.EngineTime)
 		if *probed.TPOTError > 0.05 || *probed.TTFTError > 0.15 || probed.EngineTime > 3*time.Minute {
@@ -57,10 +52,7 @@ func runProbe(t *testing.T, p *Probe, on *sweep.Simulated) *Probed {
 			break
 		}
 		next[0].Number = number
-		o, err := on.Observe(next[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(on.Observe(next[0]))
 		p.Observe(measure.Reduce(next[0], o))
 	}
 	a, err := p.Answer()
@@ -87,7 +79,5 @@ func narrows(t *testing.T, p *Probed, cfg *config.Config, sim *sweep.Simulated) 
 		t.Errorf("predictions that are off by half leave %+v, right ones %+v", worse, after)
 	}
 	path := filepath.Join(t.TempDir(), CalibrationFile)
-	if err := os.WriteFile(path, p.Files()[CalibrationFile].([]byte), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(os.WriteFile(path, p.Files()[CalibrationFile].([]byte), 0o600))
 }

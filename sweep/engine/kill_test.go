@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"planner/internal/evidence/must"
 )
 
 // kill -9 of planner at random instants, from before its engine runs to long
@@ -18,10 +20,7 @@ func TestPlannerIsKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes for seconds")
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())
 	const kills = 20
 	misbehaviours := []string{"", "strays", "ignores-term", "slow-stop"}
 	rng := rand.New(rand.NewPCG(6, 1))

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"planner/internal/evidence/enginetest"
+	"planner/internal/evidence/must"
 )
 
 // An engine is started, says what it runs with, and is stopped without a trace.
@@ -81,10 +82,7 @@ func niceOf(t *testing.T, pid int) int {
 	if len(fields) < 17 {
 		return 0
 	}
-	nice, err := strconv.Atoi(fields[16])
-	if err != nil {
-		t.Fatal(err)
-	}
+	nice := must.Get(strconv.Atoi(fields[16]))
 	return nice
 }
 
@@ -232,13 +230,8 @@ func TestStartIsCancelled(t *testing.T) {
 func TestGuardIsKilled(t *testing.T) {
 	t.Parallel()
 	s, mark := fakes(t, "ignores-term")
-	e, err := Start(t.Context(), s, someKnobs(), "0001", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.process.guard.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(Start(t.Context(), s, someKnobs(), "0001", nil))
+	must.OK(e.process.guard.Process.Kill())
 	nothingLeft(t, mark, 5*time.Second)
 	if err := e.Stop(0); err == nil || !strings.Contains(err.Error(), "guard was killed") {
 		t.Errorf("stop without a guard: %v", err)
@@ -252,10 +245,7 @@ func TestCommand(t *testing.T) {
 	s, mark := fakes(t, "")
 	s.Format = Format{Weights: "fp8", Stored: "bf16", KV: "fp8"} // which the command does not pass on
 	s.Kind, s.Argv = "command", []string{s.Program[0], enginetest.Word, "{model}", "--port={port}", "--max-num-seqs", "{max_num_seqs}", "--served-model-name=fake", "--enable-prefix-caching"}
-	e, err := Start(t.Context(), s, someKnobs(), "0001", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(Start(t.Context(), s, someKnobs(), "0001", nil))
 	if e.Facts.Dialect != "vllm" || e.Facts.KVBlocks != 640 || e.Facts.Version != "0.0.1" {
 		t.Errorf("facts %+v", e.Facts)
 	}

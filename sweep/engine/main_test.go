@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"planner/internal/evidence/enginetest"
+	"planner/internal/evidence/must"
 	"planner/sweep/measure"
 )
 
@@ -30,10 +31,7 @@ func TestMain(m *testing.M) {
 // in their environment.
 func fakes(t *testing.T, misbehave string, more ...string) (s Settings, mark string) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())
 	dir := t.TempDir()
 	mark = "FAKE_MARK=" + strings.NewReplacer("/", "-", "=", "-").Replace(dir)
 	name, value, _ := strings.Cut(mark, "=")

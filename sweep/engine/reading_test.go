@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"planner/internal/endpoint"
+	"planner/internal/evidence/must"
 )
 
 const vllmPage = `# HELP vllm:num_requests_running Number of requests in model execution batches.
@@ -215,17 +216,12 @@ func TestReadROCm(t *testing.T) {
 func TestSampling(t *testing.T) {
 	bin := t.TempDir()
 	script := "#!/bin/sh\ncase \"$*\" in *--loop=1*) ;; *) exit 1;; esac\nwhile :; do echo '0, NVIDIA H100, 550, 81559, 1024, 50, 100.0, 1400, 0x0'; sleep 0.2; done\n"
-	if err := os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte(script), 0o755))
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	s, mark := fakes(t, "")
 	var told []string
 	s.Launching = func(c Command) { told = append(told, c.String()) }
-	e, err := Start(t.Context(), s, someKnobs(), "0001", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(Start(t.Context(), s, someKnobs(), "0001", nil))
 	if len(told) != 1 || told[0] != e.Command.String() {
 		t.Errorf("told of %q before the start of %q", told, e.Command)
 	}
@@ -257,9 +253,7 @@ func TestMemoryComesBack(t *testing.T) {
 	// It tells 1024 MiB, then 9216 MiB twice, then 1100 MiB.
 	script := "#!/bin/sh\nn=$(cat " + bin + "/n 2>/dev/null || echo 0)\necho $((n+1)) > " + bin + "/n\n" +
 		"case $n in 0) m=1024;; 1|2) m=9216;; *) m=1100;; esac\necho \"0, NVIDIA H100, 550, 81559, $m, 0, 50.0, 300, 0x1\"\n"
-	if err := os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte(script), 0o755))
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	before := memoryInUse(nil)
 	if !slices.Equal(before, []float64{1 << 30}) {
@@ -277,9 +271,7 @@ func TestMemoryComesBack(t *testing.T) {
 func TestPollROCm(t *testing.T) {
 	bin := t.TempDir()
 	script := "#!/bin/sh\nprintf 'device,GPU use (%%),sclk clock speed:\\ncard0,40,(1000Mhz)\\n'\n"
-	if err := os.WriteFile(filepath.Join(bin, "rocm-smi"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(os.WriteFile(filepath.Join(bin, "rocm-smi"), []byte(script), 0o755))
 	t.Setenv("PATH", bin)
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &Sampling{engine: &Engine{settings: &Settings{}}, cancel: cancel}
@@ -297,10 +289,7 @@ func TestPollROCm(t *testing.T) {
 }
 
 func TestClosed(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))
 	at := "http://" + l.Addr().String()
 	if closed(at, 0) {
 		t.Error("a port that somebody listens on is closed")

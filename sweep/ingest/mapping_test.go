@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/sweep/workload"
 )
 
@@ -114,9 +115,7 @@ func TestTraceCSVRoundTrip(t *testing.T) {
 	for _, text := range []string{azureText, burstText, mooncakeText, qwenText, ownText, ownLines} {
 		rows := readTrace(t, text, TraceOptions{}).Rows
 		var out bytes.Buffer
-		if err := WriteTraceCSV(&out, rows); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(WriteTraceCSV(&out, rows))
 		again := readTrace(t, out.String(), TraceOptions{Format: "csv"})
 		if !sameTraffic(rows, again.Rows) {
 			t.Errorf("%s\nreads back as\n%+v, want\n%+v", out.String(), again.Rows, rows)
@@ -149,9 +148,7 @@ func TestTraceCSVOfRandomBlocks(t *testing.T) {
 			rows = append(rows, r)
 		}
 		var out bytes.Buffer
-		if err := WriteTraceCSV(&out, rows); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(WriteTraceCSV(&out, rows))
 		if again := readTrace(t, out.String(), TraceOptions{Format: "csv"}); !sameTraffic(rows, again.Rows) {
 			t.Fatalf("%s", out.String())
 		}
@@ -174,8 +171,6 @@ func FuzzMap(f *testing.F) {
 				t.Fatalf("row %d: %+v", i, r)
 			}
 		}
-		if err := WriteTraceCSV(&bytes.Buffer{}, tr.Rows); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(WriteTraceCSV(&bytes.Buffer{}, tr.Rows))
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/internal/note"
 	"planner/sweep/measure"
 )
@@ -18,14 +19,8 @@ import (
 // readFixture reads a file of testdata.
 func readFixture(t *testing.T, file string) *Results {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := Read(file, data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join("testdata", file)))
+	r := must.Get(Read(file, data))
 	return r
 }
 
@@ -65,10 +60,7 @@ var printedNumber = regexp.MustCompile(`[0-9][0-9,]*(\.[0-9]+)?`)
 // printedRow finds the numbers of a line, behind its label.
 func printedRow(t *testing.T, file, label string, nth int) []string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join("testdata", file)))
 	for line := range strings.Lines(string(text)) {
 		if _, rest, ok := strings.Cut(line, label); ok {
 			if nth--; nth < 0 {
@@ -95,10 +87,7 @@ func serving(e2e string) map[string]string {
 func asPrinted(t *testing.T, file string, point int, figure, text string) {
 	t.Helper()
 	r := readFixture(t, file)
-	want, err := strconv.ParseFloat(strings.ReplaceAll(text, ",", ""), 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(strconv.ParseFloat(strings.ReplaceAll(text, ",", ""), 64))
 	_, decimals, _ := strings.Cut(text, ".")
 	off := 0.501 * math.Pow10(-len(decimals))
 	if r.Format == "k6" {
@@ -122,10 +111,7 @@ func TestServingAsPrinted(t *testing.T) {
 		{"vllm/ramp.json", 0, "vllm/ramp.txt", "E2EL"},
 		{"sglang/bench.jsonl", 0, "sglang/rate.txt", "E2E Latency"}, {"sglang/bench.jsonl", 1, "sglang/concurrency.txt", "E2E Latency"},
 	} {
-		text, err := os.ReadFile(filepath.Join("testdata", tc.printed))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join("testdata", tc.printed)))
 		n := 0
 		for label, figure := range serving(tc.e2e) {
 			if strings.Contains(string(text), label) {
@@ -141,10 +127,7 @@ func TestServingAsPrinted(t *testing.T) {
 
 // So is every other figure that testdata/figures.txt names.
 func TestAsPrinted(t *testing.T) {
-	text, err := os.ReadFile("testdata/figures.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("testdata/figures.txt"))
 	compared := 0
 	for line := range strings.Lines(string(text)) {
 		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
@@ -200,10 +183,7 @@ func TestFolders(t *testing.T) {
 		{"guidellm", "concurrent.json poisson.json", "concurrent.csv poisson.csv poisson.yaml"},
 	} {
 		root := filepath.Join("testdata", tc.folder)
-		all, err := ReadFiles([]string{root})
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := must.Get(ReadFiles([]string{root}))
 		var read []string
 		for _, s := range all.Sources {
 			read = append(read, strings.TrimPrefix(filepath.ToSlash(s.File), filepath.ToSlash(root)+"/"))

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/sweep/measure"
 )
 
@@ -78,14 +79,8 @@ func TestFormatDetails(t *testing.T) {
 // A report of inference-perf without the time of the run states the rate over it.
 func TestInferencePerfWithoutTime(t *testing.T) {
 	const file = "stage_0_lifecycle_metrics.json"
-	data, err := os.ReadFile(filepath.Join("testdata", file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	bare, err := Read(file, bytes.Replace(data, []byte(`"benchmark_time_seconds"`), []byte(`"unheard_of"`), 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(filepath.Join("testdata", file)))
+	bare := must.Get(Read(file, bytes.Replace(data, []byte(`"benchmark_time_seconds"`), []byte(`"unheard_of"`), 1)))
 	if a, b := readFixture(t, file).Measurements[0].Achieved, bare.Measurements[0].Achieved; b <= 0 || math.Abs(b/a-1) > 0.01 {
 		t.Errorf("completed %g requests/s with the time of the run, %g without", a, b)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/sweep/workload"
 )
 
@@ -55,10 +56,7 @@ const (
 
 func readTrace(t *testing.T, text string, o TraceOptions) *Trace {
 	t.Helper()
-	tr, err := ReadTrace("t", strings.NewReader(text), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := must.Get(ReadTrace("t", strings.NewReader(text), o))
 	return tr
 }
 
@@ -103,9 +101,7 @@ func TestTraceGzip(t *testing.T) {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	fmt.Fprint(z, azureText)
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(z.Close())
 	tr, err := ReadTrace("t", &b, TraceOptions{})
 	if err != nil || len(tr.Rows) != 3 {
 		t.Errorf("%v, %v", tr, err)
@@ -256,10 +252,7 @@ func TestShareGPT(t *testing.T) {
 	const text = `[{"id":"a","conversations":[{"from":"human","value":"12345678"},{"from":"gpt","value":"1234"}]},
 		{"id":"b","conversations":[{"from":"human","value":"only"}]},
 		{"id":"c","conversations":[{"from":"human","value":"1"},{"from":"gpt","value":"äöüß äöüß äöü"},{"from":"human","value":"x"}]}]`
-	s, err := ReadShareGPT("s.json", strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(ReadShareGPT("s.json", strings.NewReader(text)))
 	if !slices.Equal(s.Prompts, []int{1, 2}) || !slices.Equal(s.Outputs, []int{1, 3}) || s.Conversations != 3 || s.Skipped != 1 || len(s.Texts) != 2 {
 		t.Errorf("%+v", s)
 	}

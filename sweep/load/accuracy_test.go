@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/internal/stat"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -49,14 +50,8 @@ func measureAccuracy(t *testing.T, rate float64, window time.Duration) accuracy 
 	trial := measure.Trial{Workload: fixedLengths(32, 100, workload.Poisson), Rate: rate, Warmup: time.Second, Window: window, Seed: 7}
 	schedule := trial.Schedule()
 	cpu := processCPU()
-	r, err := c.Start(t.Context(), trial, schedule)
-	if err != nil {
-		t.Fatal(err)
-	}
-	obs, err := r.Wait()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(c.Start(t.Context(), trial, schedule))
+	obs := must.Get(r.Wait())
 	used := (processCPU() - cpu).Seconds()
 	offset := monotonic() - int64(time.Since(r.recorder.start))
 	log := p.stop(t)

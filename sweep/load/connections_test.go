@@ -17,15 +17,13 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
 
 func TestRefused(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))
 	l.Close()
 	if r := one(t, &Client{URL: "http://" + l.Addr().String()}, time.Second); r.Outcome != measure.Refused {
 		t.Errorf("%v %q, want refused", r.Outcome, r.Detail)
@@ -59,14 +57,8 @@ func TestStaleConnection(t *testing.T) {
 		dialled.Add(1)
 		return new(net.Dialer).DialContext(ctx, network, address)
 	}}
-	r, err := c.Start(t.Context(), measure.Trial{Concurrency: 1, Requests: 20}, requests(20, 8, 4, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	obs, err := r.Wait()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(c.Start(t.Context(), measure.Trial{Concurrency: 1, Requests: 20}, requests(20, 8, 4, 0)))
+	obs := must.Get(r.Wait())
 	for _, rec := range obs.Records {
 		if rec.Outcome != measure.OK {
 			t.Errorf("request %d: %v %q", rec.ID, rec.Outcome, rec.Detail)
@@ -135,10 +127,7 @@ func TestCrossingClose(t *testing.T) {
 // securely runs a server of connections, over TLS where wanted, and returns its client.
 func securely(t *testing.T, secure bool, conf *tls.Config, roots *x509.CertPool, serve func(net.Conn)) *Client {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))
 	c := &Client{URL: "http://" + l.Addr().String(), Model: "m", Stream: true, Engine: "vllm", tls: &tls.Config{RootCAs: roots}}
 	if secure {
 		c.URL = "https://" + l.Addr().String()
@@ -220,25 +209,16 @@ func TestEarlyAnswers(t *testing.T) {
 
 // TestHungUp tells an open connection from one that the server has left.
 func TestHungUp(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))
 	defer l.Close()
 	for _, leave := range []func(c *net.TCPConn){
 		func(c *net.TCPConn) { c.Close() },
 		func(c *net.TCPConn) { c.SetLinger(0); c.Close() },
 		func(c *net.TCPConn) { io.WriteString(c, "HTTP/1.1 408 Request Timeout\r\n\r\n") },
 	} {
-		here, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		here := must.Get(net.Dial("tcp", l.Addr().String()))
 		defer here.Close()
-		there, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		there := must.Get(l.Accept())
 		defer there.Close()
 		here.SetDeadline(time.Now().Add(-time.Second))
 		if hungUp(here) {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"planner/internal/evidence/must"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -69,9 +70,7 @@ func TestEchoTokens(t *testing.T) {
 				Prompt []int
 				Return bool `json:"return_token_ids"`
 			}
-			if err := json.Unmarshal([]byte(b), &in); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(json.Unmarshal([]byte(b), &in))
 			if last := len(prompts) == 2; in.Return == last {
 				t.Errorf("turn %d asks for token ids: %v", len(prompts), in.Return)
 			}

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -289,19 +290,10 @@ func narrow(ctx context.Context, network, address string) (net.Conn, error) {
 // certificate makes a server for TLS and those who trust it.
 func certificate(t testing.TB) (*tls.Config, *x509.CertPool) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 	plain := &x509.Certificate{SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotAfter: time.Now().Add(time.Hour)}
-	signed, err := x509.CreateCertificate(rand.Reader, plain, plain, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	read, err := x509.ParseCertificate(signed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	signed := must.Get(x509.CreateCertificate(rand.Reader, plain, plain, &key.PublicKey, key))
+	read := must.Get(x509.ParseCertificate(signed))
 	roots := x509.NewCertPool()
 	roots.AddCert(read)
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{signed}, PrivateKey: key}}}, roots

@@ -8,6 +8,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"planner/internal/evidence/must"
 	"planner/sweep/measure"
 )
 
@@ -31,10 +32,7 @@ func totalsOf(t *testing.T, log string) map[string]*hdrhistogram.Histogram {
 	out := map[string]*hdrhistogram.Histogram{}
 	r := hdrhistogram.NewHistogramLogReader(strings.NewReader(log))
 	for {
-		h, err := r.NextIntervalHistogram()
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(r.NextIntervalHistogram())
 		if h == nil {
 			return out
 		}
@@ -74,10 +72,7 @@ func TestHistogramLogOfRecords(t *testing.T) {
 	counts := map[int64]int64{}
 	log := hdrhistogram.NewHistogramLogReader(bytes.NewReader(HistogramLog(records)))
 	for {
-		h, err := log.NextIntervalHistogram()
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := must.Get(log.NextIntervalHistogram())
 		if h == nil {
 			break
 		}

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/internal/note"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -215,10 +216,7 @@ func TestCancel(t *testing.T) {
 func TestSnapshot(t *testing.T) {
 	inBubble(t, steady(30*time.Millisecond, 0), func(t *testing.T, c *Client) {
 		trial := measure.Trial{Workload: fixedLengths(16, 4, workload.Constant), Rate: 10, Window: 5 * time.Second}
-		r, err := c.Start(t.Context(), trial, trial.Schedule())
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(c.Start(t.Context(), trial, trial.Schedule()))
 		time.Sleep(3515 * time.Millisecond)
 		want := Interim{Elapsed: 3515 * time.Millisecond, Left: 1485 * time.Millisecond, Sent: 35, Done: 34, InFlight: 1}
 		got := r.Interim()

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/internal/evidence/stattest"
 	"planner/internal/stat"
 	"planner/sweep/measure"
@@ -43,10 +44,7 @@ func TestPacerKeepsTheSchedule(t *testing.T) {
 }
 
 func TestPacerEnds(t *testing.T) {
-	p, err := newPacer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(newPacer())
 	ctx, cancel := context.WithCancel(t.Context())
 	context.AfterFunc(ctx, p.close)
 	time.AfterFunc(20*time.Millisecond, cancel)

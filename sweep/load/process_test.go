@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"planner/internal/evidence/must"
 )
 
 // serverMode is the environment variable that makes the test binary a server
@@ -135,17 +137,9 @@ func startProcess(t testing.TB, mode string) *process {
 	cmd := exec.Command(os.Args[0], "-test.run=^$")
 	cmd.Env = append(os.Environ(), serverMode+"="+mode)
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(cmd.StdinPipe())
+	out := must.Get(cmd.StdoutPipe())
+	must.OK(cmd.Start())
 	p := &process{in: in, out: bufio.NewScanner(out), cmd: cmd}
 	t.Cleanup(func() { in.Close(); cmd.Wait() })
 	if !p.out.Scan() {

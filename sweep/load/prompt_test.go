@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"planner/internal/evidence/must"
 	"planner/sweep/workload"
 )
 
@@ -19,9 +20,7 @@ func testPrompter(salt uint64) *prompter {
 func ids(t *testing.T, p *prompter, r *workload.Request) []int {
 	t.Helper()
 	var out []int
-	if err := json.Unmarshal(p.appendTokens(nil, r), &out); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(json.Unmarshal(p.appendTokens(nil, r), &out))
 	if len(out) != r.Prompt {
 		t.Fatalf("%d ids for a prompt of %d tokens", len(out), r.Prompt)
 	}
@@ -112,9 +111,7 @@ func TestTextPrompts(t *testing.T) {
 		for i := range prompts {
 			r := workload.Request{ID: i, Prompt: 120, Output: 1, Shared: shared}
 			var s string
-			if err := json.Unmarshal(p.appendText(nil, &r, false), &s); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(json.Unmarshal(p.appendText(nil, &r, false), &s))
 			prompts[i] = strings.Fields(s)
 			if tokens := p.overhead + p.perWord*float64(len(prompts[i])); tokens < 119 || tokens > 121 {
 				t.Errorf("%+v: %v tokens, want 120", &p, tokens)
@@ -146,10 +143,7 @@ func TestBodies(t *testing.T) {
 		{"transformers", true, true, []string{"stream"}},
 		{"", false, true, []string{"stream", "stream_options"}},
 	} {
-		d, err := dialectOf(c.engine)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(dialectOf(c.engine))
 		u, _ := url.Parse("http://host:8000/v1/some")
 		to := &target{url: u, header: http.Header{"X-A": {"b"}}, model: `a "quoted" model`, dialect: d}
 		e := newEncoder(to, c.chat, c.stream, testPrompter(1))

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -35,10 +36,7 @@ type handler func(c net.Conn, a asked) bool
 // returns its URL. It lasts as long as the test.
 func serve(t testing.TB, h handler) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))
 	stop := serveOn(l, h)
 	t.Cleanup(stop)
 	return "http://" + l.Addr().String()
@@ -47,10 +45,7 @@ func serve(t testing.TB, h handler) string {
 // observe runs a trial to its end.
 func observe(t *testing.T, c *Client, trial measure.Trial, schedule []workload.Request) measure.Observation {
 	t.Helper()
-	obs, err := c.Run(t.Context(), trial, schedule)
-	if err != nil {
-		t.Fatal(err)
-	}
+	obs := must.Get(c.Run(t.Context(), trial, schedule))
 	return obs
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/internal/note"
 	"planner/sweep/measure"
 )
@@ -147,10 +148,7 @@ func TestTokenizeForms(t *testing.T) {
 		`"x"`:                            -1,
 	} {
 		c := Client{URL: serve(t, say(whole("200 OK", "application/json", body))), Model: "m", Engine: "vllm"}
-		e, err := c.target(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(c.target(t.Context()))
 		e.http.Timeout = time.Second
 		if n, err := e.tokenize(t.Context(), "a"); n != max(want, 0) || (err != nil) != (want < 0) {
 			t.Errorf("%s: %d, %v, want %d", body, n, err, want)
@@ -186,10 +184,7 @@ func TestRedirects(t *testing.T) {
 // A server of one loop answers one connection until it ends: each call that is not
 // part of the load leaves it free for the next.
 func TestCallsLeaveTheServerFree(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))
 	defer l.Close()
 	go func() {
 		for {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/internal/wire"
 	"planner/sweep/workload"
 )
@@ -80,9 +81,7 @@ func TestObjectiveOfClassesRoundTrip(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}
 	var back SLO
-	if err := wire.Unmarshal(text, &back); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(wire.Unmarshal(text, &back))
 	again, err := wire.Marshal(back)
 	if err != nil || string(again) != want {
 		t.Errorf("read back: %s, %v", again, err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/internal/note"
 	"planner/sweep/workload"
 )
@@ -49,17 +50,12 @@ func sample() (Trial, Observation) {
 func TestMeasurementRoundTrip(t *testing.T) {
 	trial, o := sample()
 	m := Reduce(trial, o)
-	line, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	line := must.Get(json.Marshal(m))
 	if again, _ := json.Marshal(Reduce(trial, o)); !bytes.Equal(line, again) {
 		t.Error("the same trial gives other bytes")
 	}
 	var back Measurement
-	if err := json.Unmarshal(line, &back); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(json.Unmarshal(line, &back))
 	back.Trial.Workload = trial.Workload
 	if !reflect.DeepEqual(m, back) {
 		t.Errorf("read back:\n%+v\nwant:\n%+v", back, m)
@@ -71,14 +67,9 @@ func TestMeasurementRoundTrip(t *testing.T) {
 
 func TestMeasurementKeys(t *testing.T) {
 	trial, o := sample()
-	line, err := json.Marshal(Reduce(trial, o))
-	if err != nil {
-		t.Fatal(err)
-	}
+	line := must.Get(json.Marshal(Reduce(trial, o)))
 	var got map[string]any
-	if err := json.Unmarshal(line, &got); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(json.Unmarshal(line, &got))
 	for _, key := range strings.Fields(`knobs workload rate_per_s concurrency achieved_per_s sent_per_s duration_s requests failed
 		failures ttft_ms tpot_ms itl_ms e2e_ms prompt_tokens_per_s output_tokens_per_s kv_blocks preemptions prefix_hit_rate
 		send_lag_ms verdict valid warnings engine seed counts goodput_per_s warm_up_s overloaded classes time_shares slo trial why`) {
@@ -107,15 +98,10 @@ func TestMeasurementKeys(t *testing.T) {
 // simulated and on a real engine, of a mix, against goodput, and a rejected set of
 // knobs) come back as they were, but for the notes that lines have had since.
 func TestJournalOfEarlierVersion(t *testing.T) {
-	data, err := os.ReadFile("testdata/journal.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("testdata/journal.jsonl"))
 	for line := range bytes.Lines(data) {
 		var m Measurement
-		if err := json.Unmarshal(line, &m); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(json.Unmarshal(line, &m))
 		again, err := json.Marshal(m)
 		again = regexp.MustCompile(`"notes":\[.*\],"warnings"`).ReplaceAll(again, []byte(`"warnings"`))
 		if err != nil || !bytes.Equal(append(again, '\n'), line) {

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"planner/internal/evidence/must"
 )
 
 // Every field of Knobs stands in the table under its key of JSON, and its row reads
@@ -64,10 +66,7 @@ func TestKnobsJSON(t *testing.T) {
 	for _, k := range []Knobs{
 		{}, {PrefixCaching: true, MaxNumSeqs: 8, TensorParallel: 2}, {PrefixUnknown: true, MaxNumSeqs: 256, GPU: "L40S"},
 	} {
-		text, err := json.Marshal(k)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(json.Marshal(k))
 		if strings.Contains(string(text), `"prefix_caching":null`) != k.PrefixUnknown {
 			t.Errorf("%+v: %s", k, text)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/internal/note"
 	"planner/sweep/workload"
 )
@@ -349,9 +350,7 @@ func TestSLORoundTrip(t *testing.T) {
 		t.Fatalf("%s, %v", b, err)
 	}
 	var back SLO
-	if err := back.UnmarshalJSON(b); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(back.UnmarshalJSON(b))
 	if s.Sort(); !reflect.DeepEqual(s, back) {
 		t.Errorf("%+v read as %+v", s, back)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/model/sim"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -60,10 +61,7 @@ func TestQueue(t *testing.T) {
 		times  string
 		factor float64 // of the mean wait of M/M/1
 	}{{"10ms", 0.5}, {"exponential:10ms", 1}} {
-		times, err := ParseDistribution(c.times)
-		if err != nil {
-			t.Fatal(err)
-		}
+		times := must.Get(ParseDistribution(c.times))
 		for _, rho := range []float64{0.5, 0.7} {
 			arrivals := poisson(rho/service, n, 1)
 			got := drive(newFixed(Fixed{TTFT: times, Slots: 1}, 5), arrivals, 1)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"planner/internal/evidence/must"
 )
 
 // read is what a foreign client made of a reply.
@@ -74,10 +76,7 @@ func checkRead(t *testing.T, out []byte) {
 func replyTo(t *testing.T, body string, chat bool) string {
 	t.Helper()
 	s := Simulator{Model: "m", MaxModelLen: 1000, reply: 512}
-	c, err := s.parseRequest([]byte(body), chat)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(s.parseRequest([]byte(body), chat))
 	var text []byte
 	for k := range c.output {
 		text = appendWord(text, c.tokenID(k))

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/model"
 	"planner/model/sim"
 )
@@ -30,9 +31,7 @@ func run(t testing.TB, s *Simulator) *running {
 	t.Helper()
 	log := &bytes.Buffer{}
 	s.Addr, s.Log = "127.0.0.1:0", log
-	if err := s.Listen(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(s.Listen())
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ctx) }()
@@ -53,20 +52,14 @@ func run(t testing.TB, s *Simulator) *running {
 // emissions stops the server and reads its log.
 func (r *running) emissions(t testing.TB) []Emission {
 	t.Helper()
-	if err := r.stop(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(r.stop())
 	lines := json.NewDecoder(r.log)
 	var start LogStart
-	if err := lines.Decode(&start); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(lines.Decode(&start))
 	var all []Emission
 	for lines.More() {
 		var e Emission
-		if err := lines.Decode(&e); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(lines.Decode(&e))
 		all = append(all, e)
 	}
 	return all
@@ -109,15 +102,9 @@ func post(t testing.TB, url, body string, header ...string) (int, string) {
 
 func get(t testing.TB, url string) (int, string) {
 	t.Helper()
-	resp, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Get(url))
 	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(io.ReadAll(resp.Body))
 	return resp.StatusCode, string(b)
 }
 

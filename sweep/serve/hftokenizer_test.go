@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"planner/internal/evidence/must"
 )
 
 // TestTokenizerFolder: the pieces of the tokenizer that is written are the tokens of
@@ -16,20 +18,13 @@ import (
 // them all.
 func TestTokenizerFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "tok")
-	if err := (&Simulator{}).WriteTokenizer(dir); err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(filepath.Join(dir, "tokenizer.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK((&Simulator{}).WriteTokenizer(dir))
+	text := must.Get(os.ReadFile(filepath.Join(dir, "tokenizer.json")))
 	var got struct {
 		Pre   struct{ Pattern struct{ Regex string } } `json:"pre_tokenizer"`
 		Model struct{ Vocab map[string]int32 }
 	}
-	if err := json.Unmarshal(text, &got); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(json.Unmarshal(text, &got))
 	piece := regexp.MustCompile(got.Pre.Pattern.Regex)
 	for _, s := range []string{"Hello world", "  two  spaces ", " abc abd", "ünïcödé ✓ 漢字漢字漢字", "line\nbreak\r\n tab\t", "x"} {
 		if n, want := len(piece.FindAllString(s, -1)), len(tokenize(nil, s)); n != want {
@@ -59,9 +54,7 @@ func TestHuggingFaceTokenizer(t *testing.T) {
 		t.Skipf("NOT CHECKED: %s has no transformers: %v", python, err)
 	}
 	dir := t.TempDir()
-	if err := (&Simulator{}).WriteTokenizer(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.OK((&Simulator{}).WriteTokenizer(dir))
 	r := run(t, quick())
 	cmd := exec.Command(python, "testdata/tokenizer.py", r.url, dir)
 	cmd.Env = append(os.Environ(), "HF_HUB_OFFLINE=1")

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"planner/internal/evidence/must"
 )
 
 // TestStop: a stop in the middle of streams, of requests that wait and of
@@ -29,10 +31,7 @@ func TestStop(t *testing.T) {
 			}
 		})
 	}
-	idle, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	idle := must.Get(net.Dial("tcp", strings.TrimPrefix(r.url, "http://")))
 	defer idle.Close()
 	time.Sleep(100 * time.Millisecond)
 	all := r.emissions(t)
@@ -112,10 +111,7 @@ func TestClientLeaves(t *testing.T) {
 // stream when it reads at last.
 func TestSlowReader(t *testing.T) {
 	r := run(t, &Simulator{Fixed: Fixed{TTFT: constant(time.Millisecond)}, MaxModelLen: 1 << 20})
-	conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", strings.TrimPrefix(r.url, "http://")))
 	defer conn.Close()
 	const tokens = 70_000 // more than the kernel keeps
 	ask := fmt.Sprintf(`{"prompt":[1],"max_tokens":%d,"ignore_eos":true,"stream":true}`, tokens)
@@ -146,9 +142,7 @@ func (broken) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 // TestLogFails: the loss of the log is reported, and stops nothing before.
 func TestLogFails(t *testing.T) {
 	s := &Simulator{Addr: "127.0.0.1:0", Log: broken{}}
-	if err := s.Listen(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(s.Listen())
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error)
 	go func() { served <- s.Serve(ctx) }()

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"planner/internal/evidence/must"
 )
 
 // TestSlowClients: a connection on which nothing comes any more is closed, be it before a
@@ -39,9 +41,7 @@ func TestSlowClients(t *testing.T) {
 			if _, err := io.WriteString(conn, c.sent); err != nil {
 				t.Fatal(err)
 			}
-			if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(conn.SetReadDeadline(time.Now().Add(20 * time.Second)))
 			answer, err := io.ReadAll(conn)
 			if err != nil || strings.HasPrefix(string(answer), "HTTP/1.1 200") != c.answered {
 				t.Errorf("%v: %q", err, answer)

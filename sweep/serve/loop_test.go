@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/model/sim"
 )
 
@@ -32,30 +33,15 @@ func TestTokenAllocates(t *testing.T) {
 // lone is a loop with one reply, whose client reads everything away.
 func lone(t testing.TB, body string) (*eventLoop, *reply) {
 	t.Helper()
-	port, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := must.Get(net.Listen("tcp", "127.0.0.1:0"))
 	defer port.Close()
-	there, err := net.Dial("tcp", port.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	here, err := port.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	there := must.Get(net.Dial("tcp", port.Addr().String()))
+	here := must.Get(port.Accept())
 	t.Cleanup(func() { here.Close(); there.Close() })
 	go func() { _, _ = io.Copy(io.Discard, there) }()
 	server := Simulator{Model: "m", MaxModelLen: 1 << 20, reply: 512}
-	c, err := server.parseRequest([]byte(body), false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := newSendBuffer(here.(*net.TCPConn))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(server.parseRequest([]byte(body), false))
+	out := must.Get(newSendBuffer(here.(*net.TCPConn)))
 	r := newReply(c, "cmpl-1", "m", 1)
 	r.Due, r.Left = make([]time.Duration, 0, c.output), make([]time.Duration, 0, c.output)
 	r.out, r.chunked, r.keepAlive, r.number = out, true, true, 0

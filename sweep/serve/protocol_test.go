@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"planner/internal/evidence/must"
 )
 
 // quick answers at once.
@@ -230,10 +232,7 @@ func TestRawHTTP(t *testing.T) {
 		"expect":     {strings.Replace(plain, "Host: x", "Host: x\r\nExpect: 100-continue", 1), 1, false},
 		"garbage":    {"nonsense\r\n\r\n", 0, true},
 	} {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(net.Dial("tcp", strings.TrimPrefix(r.url, "http://")))
 		fmt.Fprint(conn, c.request)
 		var got strings.Builder
 		_ = conn.SetReadDeadline(time.Now().Add(3 * time.Second))
@@ -295,10 +294,7 @@ func TestStopTexts(t *testing.T) {
 func TestModelByName(t *testing.T) {
 	r := run(t, &Simulator{Model: "org/m", MaxModelLen: 100})
 	for path, want := range map[string]int{"/v1/models/org/m": 200, "/v1/models/org%2Fm": 200, "/v1/models/m": 404, "/v1/models/": 404} {
-		res, err := http.Get(r.url + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := must.Get(http.Get(r.url + path))
 		body, _ := io.ReadAll(res.Body)
 		res.Body.Close()
 		if res.StatusCode != want || want == 200 && !strings.Contains(string(body), `"id":"org/m"`) {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"planner/internal/evidence/must"
 )
 
 // FuzzTokenize: every text has tokens, which detokenise to a text of as many, and
@@ -114,10 +116,7 @@ func TestDistributionDraws(t *testing.T) {
 	for text, want := range map[string]float64{
 		"100ms": 0.1, "exponential:50ms": 0.05, "lognormal:100ms,0.5": 0.1 * math.Exp(0.125), "uniform:80ms,120ms": 0.1,
 	} {
-		d, err := ParseDistribution(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(ParseDistribution(text))
 		rng := rand.New(rand.NewPCG(1, 1))
 		sum, least := 0.0, time.Duration(math.MaxInt64)
 		for range n {

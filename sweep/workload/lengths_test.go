@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"planner/internal/evidence/must"
 )
 
 func TestLognormalQuantiles(t *testing.T) {
@@ -86,10 +88,7 @@ func TestWorkloadRoundTrip(t *testing.T) {
 			{Prompt: Lengths{Dist: Normal, Mean: 90, StdDev: 4, Max: 100}, Output: Lengths{Dist: Empirical, File: "lengths.csv"}}},
 		Turns: 3, Think: 1500 * time.Millisecond, Arrivals: Gamma, Burstiness: 0.5, Timeout: time.Minute, MaxLen: 8192, Seed: 1 << 63,
 	}
-	b, err := json.Marshal(w)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(json.Marshal(w))
 	var back Workload
 	if err := json.Unmarshal(b, &back); err != nil || !reflect.DeepEqual(*w, back) {
 		t.Errorf("%s\nread as %+v, %v\nwant %+v", b, back, err, *w)
@@ -114,10 +113,7 @@ func TestMeanTokensOfSchedule(t *testing.T) {
 
 // TestWords: a workload is called by its class only where it has the lengths of the class.
 func TestWords(t *testing.T) {
-	chat, err := Class("chat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	chat := must.Get(Class("chat"))
 	own := chat
 	own.Output = Lengths{Dist: Fixed, Value: 7}
 	for want, w := range map[string]Workload{
