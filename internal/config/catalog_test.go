@@ -86,7 +86,7 @@ func TestCatalogRefuses(t *testing.T) {
 		"[[model]]\nmodel = \"X\"\nlayers = 2.5\n":                                     `mine.toml:3: model.layers: "2.5" is not a whole number`,
 		"[[model]]\nlayers = 2\n":                                                      `mine.toml:1: model: lacks the key model, which it needs`,
 		"[[gpu]]\nname = \"X\"\ngeneration = \"volta\"\n":                              `mine.toml:3: gpu.generation: "volta", allowed are ampere`,
-		"[[model]]\nmodel = \"X\"\nnative_dtype = \"fp6\"\n":                           `mine.toml:3: model.native_dtype: weights "fp6"`,
+		"[[model]]\nmodel = \"X\"\nnative_dtype = \"fp6\"\n":                           `mine.toml:3: model.native_dtype: "fp6": allowed are bf16`,
 		"[[gpus]]\nname = \"X\"\n":                                                     `mine.toml:1: gpus: unknown table`,
 		"[gpu]\nname = \"X\"\n":                                                        `mine.toml:1: gpu: want tables written [[gpu]]`,
 		"[[gpu]]\nname = \n":                                                           `mine.toml:2: `,
