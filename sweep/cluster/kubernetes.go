@@ -150,7 +150,33 @@ func (k *Kubernetes) List(ctx context.Context, run string) ([]Status, error) {
 		}
 		all = append(all, s)
 	}
+	k.readFailures(ctx, all)
 	return all, nil
+}
+
+// readFailures finds pods that will not start: an image cannot be had, or its program not
+// be run. The node says so in an event at once, and in the state of the pod up to 15 s
+// later; who may not list events learns it then.
+func (k *Kubernetes) readFailures(ctx context.Context, all []Status) {
+	if !slices.ContainsFunc(all, func(s Status) bool { return s.State == Starting }) {
+		return
+	}
+	out, err := k.kubectl(ctx, nil, "get", "events", "--field-selector", "involvedObject.kind=Pod,reason=Failed", "-o", "json")
+	var events struct {
+		Items []struct {
+			Message string
+			Pod     struct{ Name string } `json:"involvedObject"`
+		}
+	}
+	if err != nil || json.Unmarshal([]byte(out), &events) != nil {
+		return
+	}
+	for _, e := range events.Items {
+		i := slices.IndexFunc(all, func(s Status) bool { return s.State == Starting && s.ID == e.Pod.Name })
+		if i >= 0 {
+			all[i].State, all[i].Reason = Hopeless, strings.TrimPrefix(e.Message, "Error: ")
+		}
+	}
 }
 
 // noNode is what the scheduler says of nodes that could not take a pod if they were empty.

@@ -78,8 +78,7 @@ items:
 `
 
 // What the API server or the scheduler refuses ends within ten seconds, in their own
-// words, and so does what the node cannot start, once it says so: a kubelet that is busy
-// looks at an image only ten seconds after the init container has ended.
+// words, and so does what the node cannot start.
 func TestRefusals(t *testing.T) {
 	kubectl(t, rules, "apply", "-f", "-")
 	time.Sleep(2 * time.Second) // the API server takes a moment to know of a policy
@@ -92,11 +91,11 @@ func TestRefusals(t *testing.T) {
 		{"cluster.namespace=safe", `violates PodSecurity \"restricted:latest\"`, 10 * time.Second},
 		{"cluster.namespace=strict", "every pod says whose it is", 10 * time.Second},
 		{"cluster.namespace=nowhere", `namespaces \"nowhere\" not found`, 10 * time.Second},
-		{"cluster.image=localhost/nothing:1", "ErrImagePull", 25 * time.Second},
-		{"cluster.planner=localhost/nothing:1", "ErrImagePull", 25 * time.Second},
+		{"cluster.image=localhost/nothing:1", "failed to pull and unpack image", 10 * time.Second},
+		{"cluster.planner=localhost/nothing:1", "failed to pull and unpack image", 10 * time.Second},
 		{`cluster.gpu={ "L40S" = "B200" }`, "didn't match Pod's node affinity/selector", 10 * time.Second},
 		{`cluster.extra=['{"spec":{"priorityClassName":"unheard-of"}}']`, "no PriorityClass with name unheard-of was found", 10 * time.Second},
-		{"cluster.planner=/nowhere/planner", "stat /nowhere/planner: no such file or directory", 20 * time.Second},
+		{"cluster.planner=/nowhere/planner", "stat /nowhere/planner: no such file or directory", 10 * time.Second},
 	} {
 		refused(t, dir, "r"+strconv.Itoa(i), c.words, c.within, c.set)
 	}
