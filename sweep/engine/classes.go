@@ -116,4 +116,5 @@ var wrappers = []string{
 	"WorkerProc initialization failed due to an exception in a background process",
 	"EngineCore encountered a fatal error", "Traceback (most recent call last)",
 	"Application startup failed", "During handling of the above exception",
+	"slurmstepd", "srun: ", // of a step of several nodes: one of the others ended first
 }

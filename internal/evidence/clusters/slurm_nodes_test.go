@@ -44,11 +44,13 @@ while [ $# -gt 0 ]; do
 	[ "$1" != --port ] || [ "$SLURM_NODEID" != 0 ] || port=$2
 	shift
 done
+[ "$SLURM_NODEID" = 0 ] || [ ! -e dies ] || { sleep 6; echo "RuntimeError: the link is down" >&2; exit 5; }
 exec PROGRAM serve-sim -q --ttft 20ms --tpot 2ms --served-name SERVED --listen "127.0.0.1:$port"
 `
 
 // An engine that takes more GPUs than a node has is started on as many as it fills: each
-// is told its rank and where the first is, and has its own GPUs.
+// is told its rank and where the first is, and has its own GPUs. Where one dies the engine
+// has failed, in the words of that one.
 func TestEngineOverNodes(t *testing.T) {
 	t.Parallel()
 	dir := folder(t, overNodes)
@@ -56,8 +58,14 @@ func TestEngineOverNodes(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "vllm"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	sweep, said := planner(dir, "sweep", "p.toml", "-o", "run", "--rates", "5,6", "--duration", "4s", "--warm-up", "1s")
-	if code := programtest.ExitCode(sweep.Run()); code != 0 && code != noneTrusted {
+	sweep := func(name string) (int, string) {
+		cmd, said := planner(dir, "sweep", "p.toml", "-o", name, "--rates", "5,6", "--duration", "4s", "--warm-up", "1s")
+		code := programtest.ExitCode(cmd.Run())
+		nothingLeft(t, dir, name)
+		return code, said.String()
+	}
+	code, said := sweep("run")
+	if code != 0 && code != noneTrusted {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
 	if seen := lines(dir, "a100-sxm-80gb-tp4-pp2"); len(seen) != 2 || seen[0].Rejected.Text != "" {
@@ -74,5 +82,10 @@ func TestEngineOverNodes(t *testing.T) {
 			t.Errorf("rank %d was told %q, %v", rank, line, err)
 		}
 	}
-	nothingLeft(t, dir, "run")
+	if err := os.WriteFile(filepath.Join(dir, "dies"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, said := sweep("dying"); code != 1 || !strings.Contains(strings.Join(strings.Fields(said), " "), "exit status 5: RuntimeError: the link is down") {
+		t.Errorf("a rank died: exit code %d: %s", code, said)
+	}
 }
