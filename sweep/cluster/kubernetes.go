@@ -20,16 +20,7 @@ import (
 
 // Kubernetes runs a bare pod a job through kubectl, which brings the user's login along.
 type Kubernetes struct {
-	// Labels are the values of the node label of each GPU, by their names in the catalog.
-	Labels    map[string]string
-	TimeLimit time.Duration
-	Pod       config.PodSettings
-	// Planner is the path of this program in the image, or an image that has it as
-	// /planner.
-	Planner string
-	// Patches are JSON merge patches of the pod.
-	Patches []string
-
+	config.Cluster
 	// read is until when the logs of a pod were read, and stuck since when no node can
 	// take it.
 	read, stuck map[string]time.Time

@@ -48,7 +48,7 @@ func (k *Kubernetes) pod(j Job, owner object, seed string) (object, error) {
 	for name, value := range k.Pod.NodeSelector {
 		selector[name] = value
 	}
-	if word := k.Labels[j.Part.GPU]; word != "" {
+	if word := k.GPU[j.Part.GPU]; word != "" {
 		selector["nvidia.com/gpu.product"] = word
 	}
 	if len(selector) > 0 {
@@ -59,7 +59,7 @@ func (k *Kubernetes) pod(j Job, owner object, seed string) (object, error) {
 		spec["tolerations"] = append(list, toleration(t))
 	}
 	pod := object{"apiVersion": "v1", "kind": "Pod", "metadata": k.meta(j, owner), "spec": spec}
-	for _, text := range k.Patches {
+	for _, text := range k.Extra {
 		var patch object
 		if err := json.Unmarshal([]byte(text), &patch); err != nil {
 			return nil, fmt.Errorf("cluster.extra: %s is no JSON merge patch of the pod: %w", text, err)

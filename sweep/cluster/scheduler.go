@@ -42,16 +42,16 @@ type collector interface {
 
 // New is the scheduler that a configuration's launcher names.
 func New(cfg *config.Config) (Scheduler, error) {
-	c := cfg.Cluster
+	if cfg.Launcher() == "kubernetes" {
+		return &Kubernetes{Cluster: cfg.Cluster}, nil
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Launcher() == "kubernetes" {
-		return &Kubernetes{Labels: c.GPU, TimeLimit: c.TimeLimit, Pod: c.Pod, Planner: c.Planner, Patches: c.Extra}, nil
-	}
-	return &Slurm{Gres: c.GPU, Spread: cfg.Spread, Partition: c.Partition, Account: c.Account, QOS: c.QOS, Constraint: c.Constraint,
-		TimeLimit: c.TimeLimit, Setup: c.Setup, Extra: c.Extra, Planner: cmp.Or(c.Planner, self)}, nil
+	s := &Slurm{Cluster: cfg.Cluster, Spread: cfg.Spread}
+	s.Planner = cmp.Or(s.Planner, self)
+	return s, nil
 }
 
 // Job is one part of a run.

@@ -9,24 +9,15 @@ import (
 	"strings"
 	"time"
 
+	"planner/internal/config"
 	"planner/sweep/engine"
 )
 
 // Slurm submits jobs with sbatch.
 type Slurm struct {
-	// Gres are the types of the GPUs at the site, by their names in the catalog.
-	Gres map[string]string
+	config.Cluster
 	// Spread is how an instance lies on nodes.
 	Spread func(gpu string, gpus int) (nodes, each int)
-	// Partition, Account, QOS and Constraint are options of sbatch, "" for none.
-	Partition, Account, QOS, Constraint string
-	TimeLimit                           time.Duration
-	// Setup are the lines of shell before planner.
-	Setup []string
-	// Extra are more options of sbatch.
-	Extra []string
-	// Planner is the path of this program on the nodes.
-	Planner string
 }
 
 // warning is how long before the end of a job planner is told to finish: enough for the
@@ -56,7 +47,7 @@ func (s *Slurm) Script(j Job) (string, error) {
 	nodes, each := s.Spread(j.Part.GPU, j.Part.GPUs)
 	option("nodes", strconv.Itoa(nodes))
 	option("ntasks-per-node", "1")
-	option("gres", strings.ReplaceAll(fmt.Sprintf("gpu:%s:%d", s.Gres[j.Part.GPU], each), "::", ":"))
+	option("gres", strings.ReplaceAll(fmt.Sprintf("gpu:%s:%d", s.GPU[j.Part.GPU], each), "::", ":"))
 	option("time", slurmTime(s.TimeLimit))
 	option("signal", fmt.Sprintf("B:TERM@%d", warning(s.TimeLimit)))
 	// Keys stay where they are: the controller stores the environment that it is given.

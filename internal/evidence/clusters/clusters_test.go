@@ -96,18 +96,23 @@ func configure(t *testing.T, dir, text string) {
 }
 
 // plan reads a plan without what depends on clock and place.
-func plan(t *testing.T, dir, run string) map[string]any {
+func plan(t *testing.T, dir, run string) (p map[string]any) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, run, "plan.json"))
+	read(t, filepath.Join(dir, run, "plan.json"), &p)
+	delete(p, "run")
+	return p
+}
+
+// read reads a JSON document.
+func read(t *testing.T, path string, into any) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	var p map[string]any
-	if err := json.Unmarshal(data, &p); err != nil {
-		t.Fatal(err)
-	}
-	delete(p, "run")
-	return p
 }
 
 // The plan of a simulated engine is the same here and on the cluster, also where the
@@ -239,14 +244,8 @@ func lines(dir, part string) []measure.Measurement {
 // runName is what the jobs of a run are called by.
 func runName(t *testing.T, path string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(path, "cluster.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var state struct{ Run string }
-	if err := json.Unmarshal(data, &state); err != nil {
-		t.Fatal(err)
-	}
+	read(t, filepath.Join(path, "cluster.json"), &state)
 	return state.Run
 }
 

@@ -3,7 +3,6 @@
 package clusters
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -67,7 +66,8 @@ func TestFourAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, 0, dir, "plan", "sim.toml", "-o", "virtual", "-q")
-	want := planned(t, dir, "virtual")
+	var want choice
+	read(t, filepath.Join(dir, "virtual", "plan.json"), &want)
 	took, busy := map[int]time.Duration{}, ""
 	for _, jobs := range []int{4, 1} {
 		name := fmt.Sprint("jobs", jobs)
@@ -86,7 +86,8 @@ func TestFourAtOnce(t *testing.T) {
 			busy = fmt.Sprint(o.Doubts)
 			continue
 		}
-		got := planned(t, dir, name)
+		var got choice
+		read(t, filepath.Join(dir, name, "plan.json"), &got)
 		if got.Knobs != want.Knobs || got.Rate.High < want.Rate.Low || got.Rate.Low > want.Rate.High {
 			t.Errorf("planned %+v, in virtual time %+v: %s", got, want, said)
 		}
@@ -107,17 +108,4 @@ type choice struct {
 		MaxNumSeqs     int    `json:"max_num_seqs"`
 	} `json:"knobs"`
 	Rate struct{ Low, High float64 } `json:"max_rate_per_s"`
-}
-
-// planned is what a plan comes to.
-func planned(t *testing.T, dir, run string) (p choice) {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, run, "plan.json"))
-	if err == nil {
-		err = json.Unmarshal(data, &p)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
 }

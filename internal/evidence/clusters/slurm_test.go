@@ -48,25 +48,27 @@ func TestRefusals(t *testing.T) {
 // jobsOf are the active jobs of a run by part.
 func jobsOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
-	name := runName(t, filepath.Join(dir, "run"))
+	return activeJobs(t, runName(t, filepath.Join(dir, "run")))
+}
+
+// leftOf are the jobs of a run that Slurm still has.
+func leftOf(t *testing.T, name string) string {
+	if jobs := activeJobs(t, name); len(jobs) > 0 {
+		return fmt.Sprint(jobs)
+	}
+	return ""
+}
+
+func activeJobs(t *testing.T, run string) map[string]string {
+	t.Helper()
 	jobs := map[string]string{}
 	for line := range strings.Lines(slurmSays(t, "squeue", "-h", "--me", "-o", "%i|%j")) {
 		id, job, _ := strings.Cut(strings.TrimSpace(line), "|")
-		if part, ours := strings.CutPrefix(job, name+"-"); ours {
+		if part, ours := strings.CutPrefix(job, run+"-"); ours {
 			jobs[part] = id
 		}
 	}
 	return jobs
-}
-
-// leftOf are the jobs of a run that Slurm still has.
-func leftOf(t *testing.T, name string) (left string) {
-	for line := range strings.Lines(slurmSays(t, "squeue", "-h", "--me", "-o", "%j %T")) {
-		if strings.HasPrefix(line, name) {
-			left += line
-		}
-	}
-	return left
 }
 
 // slurmSays runs a command of Slurm, again where the controller is away.
@@ -168,9 +170,6 @@ func TestFullDisk(t *testing.T) {
 		}
 		await(t, time.Minute, func() bool { return len(engines(t)) == 0 })
 		<-v.ended
-		if left := leftOf(t, runName(t, filepath.Join(dir, "run"))); left != "" {
-			t.Logf("jobs that go on: %s", left)
-		}
 		if err := os.Remove(ballast); err != nil {
 			t.Error(err)
 		}
