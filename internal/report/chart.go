@@ -229,6 +229,16 @@ func (f frame) stretches(line plotter.XYs) []plotter.XYs {
 	return parts
 }
 
+// band is what is visible of the band of a line.
+func (f frame) band(s Line) (lower, upper plotter.XYs) {
+	for i, low := range s.Lower {
+		if high := s.Upper[i]; f.holds(low.X, low.Y) && high.Y >= low.Y {
+			lower, upper = append(lower, low), append(upper, plotter.XY{X: low.X, Y: min(high.Y, f.y.high)})
+		}
+	}
+	return lower, upper
+}
+
 // step is the k-th of the values 1, 2 and 5 times a power of ten, from 1 at 0.
 func step(k int) float64 {
 	decade := math.Floor(float64(k) / 3)

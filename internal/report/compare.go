@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"planner/internal/list"
@@ -22,14 +23,15 @@ func comparisonDocument(c *design.Compared, e Engines) Document {
 }
 
 func worseFact(c *design.Compared) Fact {
+	label := "worse by " + percent(c.FailIfWorse)
 	failed := list.Map(c.Failed(), func(x design.Contrast) string { return x.Label + " " + signedShare(x.Relative.Value) })
 	switch {
 	case !c.Tested():
-		return Fact{Label: "worse by " + percent(c.FailIfWorse), Text: "not known: one pair tells nothing of chance; measure several loads, as 'planner sweep --rates' does", Tone: Doubt}
+		return Fact{label, "not known: one pair tells nothing of chance; measure several loads, as 'planner sweep --rates' does", Doubt}
 	case len(failed) == 0:
-		return Fact{Label: "worse by " + percent(c.FailIfWorse), Text: "none is shown to be", Tone: Good}
+		return Fact{label, "none is shown to be", Good}
 	}
-	return Fact{Label: "worse by " + percent(c.FailIfWorse), Text: join(failed), Tone: Bad}
+	return Fact{label, join(failed), Bad}
 }
 
 // compared is the outcome in one line.
@@ -49,13 +51,10 @@ func compared(c *design.Compared) string {
 	}
 	var parts []string
 	for _, j := range []design.Judgement{design.Better, design.Worse, design.Same, design.Undecided} {
-		names := by[j]
-		if len(names) == 0 {
-			continue
-		}
-		if len(names) > 3 {
+		switch names := by[j]; {
+		case len(names) > 3:
 			parts = append(parts, fmt.Sprintf("%s in %d figures", judgements[j].Text, len(names)))
-		} else {
+		case len(names) > 0:
 			parts = append(parts, judgements[j].Text+" in "+join(names))
 		}
 	}
@@ -111,11 +110,8 @@ func probability(p float64) string {
 func contrastData(all []design.Contrast) Data {
 	d := Data{Header: []string{"figure", "a", "b", "difference", "difference_low", "difference_high", "relative", "relative_low", "relative_high", "p", "p_adjusted", "pairs", "judgement"}}
 	for _, x := range all {
-		row := []string{x.Figure}
-		for _, v := range []float64{x.A, x.B, x.Difference.Value, x.Difference.Low, x.Difference.High, x.Relative.Value, x.Relative.Low, x.Relative.High, x.P, x.Adjusted} {
-			row = append(row, raw(v))
-		}
-		d.Rows = append(d.Rows, append(row, count(x.Pairs), string(x.Judgement)))
+		figures := list.Map([]float64{x.A, x.B, x.Difference.Value, x.Difference.Low, x.Difference.High, x.Relative.Value, x.Relative.Low, x.Relative.High, x.P, x.Adjusted}, raw)
+		d.Rows = append(d.Rows, slices.Concat([]string{x.Figure}, figures, []string{count(x.Pairs), string(x.Judgement)}))
 	}
 	return d
 }

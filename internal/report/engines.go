@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"planner/internal/config"
+	"planner/internal/list"
 	"planner/sweep"
 	"planner/sweep/engine"
 	"planner/sweep/measure"
@@ -84,10 +85,7 @@ func startFacts(seen []sweep.EngineTelemetry) Facts {
 		return nil
 	}
 	s := &seen[i].Engine
-	var flags []string
-	for _, f := range s.Facts.Flags {
-		flags = append(flags, f.Name+" = "+f.Value)
-	}
+	flags := list.Map(s.Facts.Flags, func(f engine.Flag) string { return f.Name + " = " + f.Value })
 	facts := Facts{{Label: "engine", Text: strings.TrimSpace(s.Kind + " " + s.Facts.Version)}}
 	facts = facts.with("started with", s.Command, Plain).with("runs with", strings.Join(flags, ", "), Plain)
 	if len(s.Without) > 0 {
@@ -118,27 +116,19 @@ func startTable(seen []sweep.EngineTelemetry) Table {
 		if slices.Contains(which, true) {
 			name += ": " + describe(starts[i].Knobs, which)
 		}
-		row := []Cell{{Text: name}, {Text: latency(s.Cold)}}
+		row := []any{name, latency(s.Cold)}
 		for _, stage := range stages {
-			row = append(row, Cell{Text: stageText(s.Stages, stage)})
-		}
-		tokens := unknown
-		if n := s.Facts.KVBlocks * s.Facts.BlockTokens; n > 0 {
-			tokens = count(n)
+			took := unknown
+			if i := slices.IndexFunc(s.Stages, func(x engine.Stage) bool { return x.Name == stage }); i >= 0 {
+				took = latency(s.Stages[i].Took)
+			}
+			row = append(row, took)
 		}
 		changed := strings.Join(slices.Concat(s.Facts.Changed, s.Facts.Formats), "; ")
-		tab.Rows = append(tab.Rows, append(row, Cell{Text: tokens}, Cell{changed, Doubt}))
+		tab.row(append(row, some(s.Facts.KVBlocks*s.Facts.BlockTokens), Cell{changed, Doubt})...)
 	}
 	tab.first("The first %d of %d starts; all stand in the run folder.")
 	return tab.known()
-}
-
-func stageText(stages []engine.Stage, name string) string {
-	i := slices.IndexFunc(stages, func(x engine.Stage) bool { return x.Name == name })
-	if i < 0 {
-		return unknown
-	}
-	return latency(stages[i].Took)
 }
 
 func sidesTable(seen []sweep.EngineTelemetry, trials []measure.Measurement) Table {

@@ -62,7 +62,11 @@ func fleetFacts(a *fleet.Answer) Facts {
 		{Label: "replicas", Text: fmt.Sprintf("%s in the mean, starting or serving; at most %d at once", figureOver(a.Replicas.Mean, 2), a.Replicas.Peak)},
 		{Label: "GPU hours", Text: fmt.Sprintf("%s, of %s a replica, in %s", figureOver(a.Replicas.GPUHours, 1), plural(a.GPUs, "GPU"), clockTime(a.Duration.Seconds()))},
 	}
-	facts = facts.with("cost", costText(&a.Cost), Plain).with("static fleet", staticText(a), Plain)
+	if c := &a.Cost; finite(c.Total.Value) {
+		facts = facts.with("cost", fmt.Sprintf("%s; %s an hour, %s a month, %s a thousand requests",
+			money(c.Total.Value), money(c.PerHour), money(c.PerMonth), money(c.PerThousandRequest)), Plain)
+	}
+	facts = facts.with("static fleet", staticText(a), Plain)
 	if a.Counts.Failed > 0 {
 		facts = facts.with("failed", fixed(a.Counts.Failed, 1)+" requests", Bad)
 	}
@@ -104,13 +108,6 @@ func startText(a *fleet.Answer) string {
 		text += fmt.Sprintf(", %s on a node that has compiled before", limit(s.Total(true)))
 	}
 	return text + fmt.Sprintf("; %s start-ups", fixed(a.Counts.StartUps, 1))
-}
-
-func costText(c *fleet.Cost) string {
-	if !finite(c.Total.Value) {
-		return ""
-	}
-	return fmt.Sprintf("%s; %s an hour, %s a month, %s a thousand requests", money(c.Total.Value), money(c.PerHour), money(c.PerMonth), money(c.PerThousandRequest))
 }
 
 func staticText(a *fleet.Answer) string {

@@ -190,10 +190,9 @@ func (c *Chart) script() ([]byte, error) {
 	d := chartData{Title: c.Title, X: dataOf(f.x, c.XLabel), Y: dataOf(f.y, c.YLabel), Series: []lineData{}, Limits: f.limits, Rates: f.rates}
 	for _, s := range c.Series {
 		l := lineData{Name: s.Name, Fit: places(f.stretches(s.Fit)), Beyond: places(f.stretches(s.Beyond))}
-		for i, low := range s.Lower {
-			if high := s.Upper[i]; f.holds(low.X, low.Y) && high.Y >= low.Y {
-				l.Band = append(l.Band, [3]float64{rounded(low.X), rounded(low.Y), rounded(min(high.Y, f.y.high))})
-			}
+		lower, upper := f.band(s)
+		for i, low := range lower {
+			l.Band = append(l.Band, [3]float64{rounded(low.X), rounded(low.Y), rounded(upper[i].Y)})
 		}
 		for _, p := range s.Points {
 			if !f.holds(p.X, p.Y) {

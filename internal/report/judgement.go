@@ -58,10 +58,7 @@ func addJudgement(d *Document, j decide.Judgement) {
 }
 
 func addDiagnosis(d *Document, j decide.Judgement) {
-	if j.Diagnosis == nil {
-		return
-	}
-	blocks := []Element{}
+	var blocks []Element
 	for _, f := range j.Diagnosis {
 		facts := Facts{{"found", f.Symptom, Strong}}
 		for _, e := range f.Evidence {
@@ -69,8 +66,10 @@ func addDiagnosis(d *Document, j decide.Judgement) {
 		}
 		blocks = append(blocks, append(facts, Fact{Label: "next", Text: f.Next}))
 	}
-	if len(blocks) == 0 {
+	if j.Diagnosis != nil && len(blocks) == 0 {
 		blocks = append(blocks, Paragraph{Text: "The trials show nothing that is not as it should be: first tokens, the pace of tokens, queues, the prefix cache and the throughput were looked at."})
 	}
-	d.section("Diagnosis", blocks...)
+	if len(blocks) > 0 {
+		d.section("Diagnosis", blocks...)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"planner/internal/list"
 	"planner/plan"
 	"planner/sweep/engine"
 	"planner/sweep/measure"
@@ -116,11 +117,9 @@ func addModelled(d *Document, features []plan.Feature) {
 
 // differing says which knobs are not the same in all sets, by their place in the table.
 func differing(sets []measure.Knobs) []bool {
-	out := make([]bool, len(measure.KnobTable))
-	for i, n := range measure.KnobTable {
-		out[i] = slices.ContainsFunc(sets, func(k measure.Knobs) bool { return n.Get(k) != n.Get(sets[0]) })
-	}
-	return out
+	return list.Map(measure.KnobTable, func(n measure.Knob) bool {
+		return slices.ContainsFunc(sets, func(k measure.Knobs) bool { return n.Get(k) != n.Get(sets[0]) })
+	})
 }
 
 // describe names the chosen knobs of a set: "TP 4, seqs 256".
@@ -138,22 +137,20 @@ func apart(sets []measure.Knobs) []bool {
 
 // given marks the knobs that are not left to the engine.
 func given(k measure.Knobs) []bool {
-	out := make([]bool, len(measure.KnobTable))
-	for i, n := range measure.KnobTable {
+	return list.Map(measure.KnobTable, func(n measure.Knob) bool {
 		v := n.Get(k)
 		one := v == 1 && n.Placement && n.Name != "tensor_parallel"
-		out[i] = v != nil && !one
-	}
-	return out
+		return v != nil && !one
+	})
 }
 
 // sets lists the distinct settings of trials in the order of their first trial,
 // without those that cannot run.
 func sets(trials []measure.Measurement) []measure.Knobs {
 	var out []measure.Knobs
-	for i := range trials {
-		if trials[i].Rejected.Text == "" && !slices.Contains(out, trials[i].Trial.Knobs) {
-			out = append(out, trials[i].Trial.Knobs)
+	for _, m := range ran(trials) {
+		if !slices.Contains(out, m.Trial.Knobs) {
+			out = append(out, m.Trial.Knobs)
 		}
 	}
 	return out

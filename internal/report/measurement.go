@@ -140,25 +140,24 @@ func latencyTable(m *measure.Measurement) Table {
 		tab.Columns = append(tab.Columns, right(s.name)...)
 	}
 	tab.Columns = slices.Concat(tab.Columns, right("p99 within (90 %)"), extra(right("samples")))
+	row := func(name string, s *measure.Summary, metric measure.Metric, slo measure.SLO) {
+		cells := []any{name}
+		for _, st := range stats {
+			cells = append(cells, statCell(s, measure.Bound{Metric: metric, Quantile: st.quantile}, slo))
+		}
+		interval := Cell{unknown, Quiet}
+		if w := s.Around(0.99); w[0] > 0 && s.P99 >= 0 {
+			interval = Cell{Text: number(millis(w[0]), 3) + "-" + number(millis(w[1]), 3)}
+		}
+		tab.row(append(cells, interval, s.N)...)
+	}
 	for _, metric := range measure.AllLatencies() {
-		tab.Rows = append(tab.Rows, summaryRow(strings.ToUpper(metric.String()), m.Latency(metric), metric, m.Trial.Objective))
+		row(strings.ToUpper(metric.String()), m.Latency(metric), metric, m.Trial.Objective)
 	}
 	if m.SendLag.N > 0 {
-		tab.Rows = append(tab.Rows, summaryRow("send lag", &m.SendLag, 0, measure.SLO{}))
+		row("send lag", &m.SendLag, 0, measure.SLO{})
 	}
 	return tab
-}
-
-func summaryRow(name string, s *measure.Summary, metric measure.Metric, slo measure.SLO) []Cell {
-	row := []Cell{{Text: name}}
-	for _, st := range stats {
-		row = append(row, statCell(s, measure.Bound{Metric: metric, Quantile: st.quantile}, slo))
-	}
-	interval := Cell{Text: unknown, Tone: Quiet}
-	if w := s.Around(0.99); w[0] > 0 && s.P99 >= 0 {
-		interval = Cell{Text: number(millis(w[0]), 3) + "-" + number(millis(w[1]), 3)}
-	}
-	return append(row, interval, Cell{Text: count(s.N)})
 }
 
 // objectiveTable shows the counts that the verdict is made of.
@@ -221,11 +220,11 @@ func classTable(m *measure.Measurement) Table {
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Classes)) {
 		c := m.Classes[name]
-		row := []Cell{{Text: name}, {Text: count(c.Requests)}, {Text: count(c.Failed)}}
+		row := []any{name, c.Requests, c.Failed}
 		for _, b := range columns {
-			row = append(row, Cell{Text: statCell(c.Latency(b.Metric), b, measure.SLO{}).Text})
+			row = append(row, statCell(c.Latency(b.Metric), b, measure.SLO{}).Text)
 		}
-		tab.Rows = append(tab.Rows, row)
+		tab.row(row...)
 	}
 	return tab
 }

@@ -26,8 +26,6 @@ func addPareto(d *Document, p *plan.Plan, trials []measure.Measurement) {
 		XLabel: "output tokens/s for one user (1 / median TPOT)", YLabel: "output tokens/s for each GPU"}
 	which := differing(sets(trials))
 	which[0] = false
-	lines := map[string]*Line{}
-	var names []string
 	var all []ChartPoint
 	for _, m := range ran(trials) {
 		if !m.Valid || m.Overloaded || m.Aborted.Text != "" || m.TPOT.P50 <= 0 || m.OutputTokens <= 0 {
@@ -35,11 +33,12 @@ func addPareto(d *Document, p *plan.Plan, trials []measure.Measurement) {
 		}
 		k := m.Trial.Knobs
 		name := fmt.Sprintf("%s x %s", count(k.GPUs()), cmp.Or(k.GPU, p.Offer.GPU, "GPU"))
-		if lines[name] == nil {
-			if len(names) == mostKinds {
-				continue
-			}
-			names, lines[name] = append(names, name), &Line{Name: name}
+		i := slices.IndexFunc(c.Series, func(l Line) bool { return l.Name == name })
+		if i < 0 && len(c.Series) == mostKinds {
+			continue
+		}
+		if i < 0 {
+			i, c.Series = len(c.Series), append(c.Series, Line{Name: name})
 		}
 		y := m.OutputTokens / float64(k.GPUs())
 		at := ChartPoint{X: 1 / m.TPOT.P50.Seconds(), Y: y, Low: y, High: y, Trial: m.Trial.Number, Note: load(&m.Trial)}
@@ -49,13 +48,10 @@ func addPareto(d *Document, p *plan.Plan, trials []measure.Measurement) {
 		if v := m.Verdict; v != nil && v.State != measure.Unsure {
 			at.Note += ", " + v.State.String()
 		}
-		lines[name].Points, all = append(lines[name].Points, at), append(all, at)
+		c.Series[i].Points, all = append(c.Series[i].Points, at), append(all, at)
 	}
 	if len(all) < 3 {
 		return
-	}
-	for _, name := range names {
-		c.Series = append(c.Series, *lines[name])
 	}
 	edge := frontier(all)
 	c.Series = append(c.Series, Line{Name: "frontier", Fit: steps(edge)})

@@ -18,6 +18,8 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgpdf"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"planner/internal/list"
 )
 
 // The size of an image file, and the dots per inch of the PNG.
@@ -157,7 +159,8 @@ func (c *Chart) axes(f frame) *plot.Plot {
 		a.Label.Padding = 4
 	}
 	p.X.Tick.Marker, p.Y.Tick.Marker = constantTicks(f.x.ticks(10)), constantTicks(f.y.ticks(8))
-	p.X.Scale, p.Y.Scale = scaleOf(f.x), scaleOf(f.y)
+	scales := map[bool]plot.Normalizer{false: plot.LinearScale{}, true: plot.LogScale{}}
+	p.X.Scale, p.Y.Scale = scales[f.x.log], scales[f.y.log]
 	grid := plotter.NewGrid()
 	grid.Vertical.Color = nil
 	grid.Horizontal.Color = gridInk
@@ -172,30 +175,13 @@ func (c *Chart) axes(f frame) *plot.Plot {
 	return p
 }
 
-func scaleOf(a axis) plot.Normalizer {
-	if a.log {
-		return plot.LogScale{}
-	}
-	return plot.LinearScale{}
-}
-
 func constantTicks(at []float64) plot.ConstantTicks {
-	var ticks plot.ConstantTicks
-	for _, v := range at {
-		ticks = append(ticks, plot.Tick{Value: v, Label: exact(v)})
-	}
-	return ticks
+	return list.Map(at, func(v float64) plot.Tick { return plot.Tick{Value: v, Label: exact(v)} })
 }
 
 // addLines adds the band of a series, its fit and what continues that.
 func addLines(p *plot.Plot, s Line, f frame, col color.NRGBA) {
-	var upper, lower plotter.XYs
-	for i, low := range s.Lower {
-		if high := s.Upper[i]; f.holds(low.X, low.Y) && high.Y >= low.Y {
-			upper = append(upper, plotter.XY{X: low.X, Y: min(high.Y, f.y.high)})
-			lower = append(lower, low)
-		}
-	}
+	lower, upper := f.band(s)
 	if len(upper) > 1 {
 		slices.Reverse(lower)
 		p.Add(&plotter.Polygon{XYs: []plotter.XYs{append(upper, lower...)}, Color: faint(col)})

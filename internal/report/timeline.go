@@ -15,11 +15,10 @@ func Trial(m measure.Measurement, e Engines) (Document, error) {
 		return d, nil
 	}
 	line, err := e.Timeline(m.Trial)
-	if err != nil {
-		return d, err
+	if err == nil {
+		addTimeline(&d, &line)
 	}
-	addTimeline(&d, &line)
-	return d, nil
+	return d, err
 }
 
 // addNearest draws the trial of some settings that is nearest to a rate, where what was kept

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,15 +13,16 @@ import (
 // Trace builds the description of a traffic trace.
 func Trace(t *ingest.Trace) Document {
 	d := Document{Title: traceTitle(&t.Traffic)}
-	facts := Facts{{Label: "format", Text: t.Format}, {Label: "requests", Text: count(t.Traffic.Requests)}}
+	requests := count(t.Traffic.Requests)
 	if t.Skipped > 0 {
-		facts[1].Text += fmt.Sprintf(", and %s that failed and are left out", count(t.Skipped))
+		requests += ", and " + count(t.Skipped) + " that failed and are left out"
 	}
+	facts := Facts{{Label: "format", Text: t.Format}, {Label: "requests", Text: requests}}
 	if t.Estimated > 0 {
-		facts = append(facts, Fact{Label: "estimated", Text: count(t.Estimated) + " requests have lengths that are estimated from text", Tone: Doubt})
+		facts = facts.with("estimated", count(t.Estimated)+" requests have lengths that are estimated from text", Doubt)
 	}
 	for _, c := range t.Changed {
-		facts = append(facts, Fact{Label: "changed", Text: c})
+		facts = facts.with("changed", c, Plain)
 	}
 	d.add(facts)
 	d.section("Arrivals", arrivalFacts(t), dispersionTable(t.Traffic.Dispersion))
@@ -42,21 +42,17 @@ func traceTitle(t *workload.Description) string {
 
 func arrivalFacts(log *ingest.Trace) Facts {
 	t := &log.Traffic
-	facts := Facts{
-		{Label: "span", Text: latency(t.Span)},
-		{Label: "mean rate", Text: unknown},
-		{Label: "busiest minute", Text: busiest(&t.BusiestMinute)},
-		{Label: "gaps", Text: fmt.Sprintf("coefficient of variation %s (1 for Poisson), correlation with the next %s (0 for Poisson)",
-			number(t.GapCV, 3), number(t.GapCorrelation, 2))},
-		{Label: "clock", Text: clock(log)},
-	}
+	mean, hour := unknown, ""
 	if finite(t.Rate) {
-		facts[1].Text = rate(few(t.Rate))
+		mean = rate(few(t.Rate))
 	}
 	if t.Span > time.Hour {
-		facts = slices.Insert(facts, 2, Fact{Label: "busiest hour", Text: busiest(&t.BusiestHour)})
+		hour = busiest(&t.BusiestHour)
 	}
-	return facts
+	return Facts{{Label: "span", Text: latency(t.Span)}, {Label: "mean rate", Text: mean}}.
+		with("busiest hour", hour, Plain).with("busiest minute", busiest(&t.BusiestMinute), Plain).
+		with("gaps", fmt.Sprintf("coefficient of variation %s (1 for Poisson), correlation with the next %s (0 for Poisson)",
+			number(t.GapCV, 3), number(t.GapCorrelation, 2)), Plain).with("clock", clock(log), Plain)
 }
 
 func busiest(b *workload.Busiest) string {
@@ -103,16 +99,13 @@ func prefixFact(p *workload.PrefixSummary) Paragraph {
 	if !p.Known {
 		return Paragraph{Text: "The trace does not tell which prompts begin alike.", Tone: Quiet}
 	}
+	are := " are"
+	if p.Shared == 1 {
+		are = " is"
+	}
 	return Paragraph{Text: fmt.Sprintf("%s of the prompt tokens were in the beginning of an earlier request: what a prefix cache without limits would hit. "+
 		"%s of the requests begin as others do; of %s, %s shared.",
-		percent(p.Repeated), percent(p.Sharing), plural(p.Distinct, "different beginning"), areShared(p.Shared))}
-}
-
-func areShared(n int) string {
-	if n == 1 {
-		return "1 is"
-	}
-	return count(n) + " are"
+		percent(p.Repeated), percent(p.Sharing), plural(p.Distinct, "different beginning"), count(p.Shared)+are)}
 }
 
 // LengthsOnly builds the description of a file that holds lengths and no

@@ -35,13 +35,7 @@ func tableOf(trials []*measure.Measurement, columns []trialColumn) Table {
 
 // ran are the trials that were not rejected.
 func ran(trials []measure.Measurement) []*measure.Measurement {
-	var out []*measure.Measurement
-	for i := range trials {
-		if trials[i].Rejected.Text == "" {
-			out = append(out, &trials[i])
-		}
-	}
-	return out
+	return slices.DeleteFunc(pointers(trials), func(m *measure.Measurement) bool { return m.Rejected.Text != "" })
 }
 
 // byLoad orders the trials that ran by rate, closed loops first by concurrency.
@@ -55,12 +49,8 @@ func byLoad(trials []measure.Measurement) []*measure.Measurement {
 
 // trialTable lists measurements of one set of knobs, one a row, by load.
 func trialTable(trials []measure.Measurement, slo measure.SLO) Table {
-	columns := append(loadColumns(), textColumn(Column{Name: "requests", Right: true, Extra: true}, func(m *measure.Measurement) string {
-		if m.Requests == 0 {
-			return unknown
-		}
-		return count(m.Requests)
-	}))
+	requests := func(m *measure.Measurement) string { return some(m.Requests) }
+	columns := append(loadColumns(), textColumn(Column{Name: "requests", Right: true, Extra: true}, requests))
 	for _, b := range tabulated(slo) {
 		columns = append(columns, latencyColumn(b, boundName(b.String()), slo))
 	}
@@ -230,12 +220,7 @@ func summaryTable(trials []measure.Measurement, chosen measure.Knobs) Table {
 	all := sets(trials)
 	which := differing(all)
 	tab := table(wrapped("settings"), right("trials"), extra(right("engine time")), right("highest met, req/s", "lowest missed, req/s"), left("limited by"))
-	rows := fold(trials, all, chosen)
-	if len(rows) > mostRows {
-		tab.Caption = fmt.Sprintf("The first %d of %d groups; all trials stand in the journal.", mostRows, len(rows))
-		rows = rows[:mostRows]
-	}
-	for _, f := range rows {
+	for _, f := range fold(trials, all, chosen) {
 		name := Cell{Text: describe(f.sets[0], which)}
 		switch {
 		case f.sets[0] == chosen:
@@ -246,6 +231,7 @@ func summaryTable(trials []measure.Measurement, chosen measure.Knobs) Table {
 		limits := f.limits()
 		tab.row(name, f.trials, latency(f.time), limits[0], limits[1], limits[2])
 	}
+	tab.first("The first %d of %d groups; all trials stand in the journal.")
 	return tab
 }
 

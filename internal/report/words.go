@@ -63,12 +63,10 @@ func objective(s measure.SLO) string {
 			}
 			own = append(own, text)
 		}
-		switch {
-		case class != "" && len(own) > 0:
-			parts = append(parts, join(own)+" of "+class)
-		default:
-			parts = append(parts, own...)
+		if class != "" && len(own) > 0 {
+			own = []string{join(own) + " of " + class}
 		}
+		parts = append(parts, own...)
 	}
 	return join(parts)
 }
@@ -88,14 +86,11 @@ func limits(b measure.Bound) string {
 
 // join lists things as a sentence does: "a, b and c".
 func join(parts []string) string {
-	switch n := len(parts); n {
-	case 0:
-		return ""
-	case 1:
-		return parts[0]
-	default:
-		return strings.Join(parts[:n-1], ", ") + " and " + parts[n-1]
+	n := len(parts)
+	if n < 2 {
+		return strings.Join(parts, "")
 	}
+	return strings.Join(parts[:n-1], ", ") + " and " + parts[n-1]
 }
 
 // verdict tells the state of a measurement as a table cell. One that is not valid
