@@ -15,16 +15,16 @@ import (
 )
 
 // paced is a plan over two GPUs, two degrees and four knob sets, of rates that two
-// processors serve in real time.
+// processors serve in real time, and limits against which they are late by little.
 const paced = `
 [demand]
-rate = 20
+rate = 6
 [slo]
-ttft = { p90 = "500ms" }
-tpot = { p90 = "60ms" }
+ttft = { p90 = "3s" }
+tpot = { p90 = "300ms" }
 [model]
 name = "llama-3.1-8b"
-weights = "fp8"
+weights = "bf16"
 [hardware]
 gpu = ["L4", "L40S"]
 [knobs]
@@ -32,7 +32,7 @@ max_num_seqs = [2, 4, 8, 16]
 max_num_batched_tokens = 2048
 gpu_memory_utilization = 0.9
 [workload]
-prompt = { dist = "lognormal", median = 100, sigma = 0.4, min = 20, max = 300 }
+prompt = { dist = "lognormal", median = 1000, sigma = 0.4, min = 200, max = 3000 }
 output = { dist = "lognormal", median = 20, sigma = 0.4, min = 5, max = 60 }
 [search]
 precision = 0.2
