@@ -11,12 +11,14 @@ import (
 // generated word.
 const unknownToken = words + 3
 
-// The texts of the tokens that have none here.
+// The texts of the tokens that have none here. That of the unknown one is a token by
+// itself wherever it stands, as words are: clients cut a text to so many tokens and send
+// what these decode to.
 const (
 	eosText     = "<|end_of_text|>"
 	startText   = "<|start|>"
 	endText     = "<|end|>"
-	unknownText = "<|unknown|>"
+	unknownText = " <?>"
 )
 
 // chatTemplate is that of [chatPrompt], in the language of Hugging Face.
@@ -40,7 +42,7 @@ func (s *Simulator) WriteTokenizer(dir string) error {
 		"config.json": map[string]any{"model_type": "llama", "vocab_size": unknownToken + 1, "max_position_embeddings": length},
 		"tokenizer_config.json": map[string]any{
 			"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": length, "clean_up_tokenization_spaces": false,
-			"eos_token": eosText, "unk_token": unknownText, "chat_template": chatTemplate,
+			"eos_token": eosText, "chat_template": chatTemplate,
 		},
 	} {
 		text, err := json.MarshalIndent(content, "", " ")
@@ -63,7 +65,7 @@ func hfTokenizer() any {
 		vocabulary[string(appendWord(nil, id))] = id
 	}
 	var special []object
-	for _, text := range []string{eosText, startText, endText, unknownText} {
+	for _, text := range []string{eosText, startText, endText} {
 		special = append(special, object{"id": vocabulary[text], "content": text, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true})
 	}
 	piece := fmt.Sprintf(`[\s\S][^ ]{0,%d}`, charsPerToken-1)

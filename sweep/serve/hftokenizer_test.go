@@ -34,6 +34,9 @@ func TestTokenizerFolder(t *testing.T) {
 	seen := make([]bool, len(got.Model.Vocab))
 	for word, id := range got.Model.Vocab {
 		seen[id] = true
+		if after := len(tokenize(nil, "x"+word+" abc")); after != 3 && (id < words || id == unknownToken) {
+			t.Errorf("%d decodes to %q, which is no token by itself", id, word)
+		}
 		if id < words && tokenOf(word) != id {
 			t.Errorf("%q has the id %d, want %d", word, id, tokenOf(word))
 		}

@@ -17,6 +17,8 @@ texts += ["".join(draw.choice(" ab\n\té漢👩xyz.,") for _ in range(draw.randi
 for text in texts:
     ours, theirs = count(prompt=text), len(tokenizer(text)["input_ids"])
     assert ours == theirs, (text, ours, theirs)
+    sent = tokenizer.decode(tokenizer.encode(text)[:20], skip_special_tokens=True)
+    assert count(prompt=sent) == min(ours, 20), (text, sent)
 ids = [draw.randrange(17576) for _ in range(50)]
 assert tokenizer.encode(tokenizer.decode(ids)) == ids
 chat = [{"role": "system", "content": "You are"}, {"role": "user", "content": "hi there\nyou"}, {"role": "assistant", "content": " abc def"}, {"role": "user", "content": "x"}]
