@@ -24,13 +24,13 @@ import (
 // Document is a report: a title, blocks in reading order, and the figures behind
 // them.
 type Document struct {
-	Title  string
-	Blocks []Element
+	Title  string    `json:"title"`
+	Blocks []Element `json:"-"`
 	// Data holds the unrounded figures of the trials under the names that result
 	// files use. CSV prints it, and nothing else does.
-	Data Data
+	Data Data `json:"data"`
 	// Sheets are further data, of a plan what a buyer computes with.
-	Sheets []Sheet
+	Sheets []Sheet `json:"sheets,omitempty"`
 
 	// detailed says that further sections are details.
 	detailed bool
@@ -132,16 +132,12 @@ func (*Chart) kind() string    { return "chart" }
 // table is a table of some columns, without rows yet.
 func table(columns ...[]Column) Table { return Table{Columns: slices.Concat(columns...)} }
 
-func left(names ...string) []Column {
-	return list.Map(names, func(name string) Column { return Column{Name: name} })
-}
+func left(names ...string) []Column    { return columns(names, Column{}) }
+func right(names ...string) []Column   { return columns(names, Column{Right: true}) }
+func wrapped(names ...string) []Column { return columns(names, Column{Wrap: true}) }
 
-func right(names ...string) []Column {
-	return list.Map(names, func(name string) Column { return Column{Name: name, Right: true} })
-}
-
-func wrapped(names ...string) []Column {
-	return list.Map(names, func(name string) Column { return Column{Name: name, Wrap: true} })
+func columns(names []string, c Column) []Column {
+	return list.Map(names, func(name string) Column { c.Name = name; return c })
 }
 
 func extra(columns []Column) []Column {
@@ -173,11 +169,7 @@ func (tab *Table) first(format string) {
 func (tab Table) known() Table {
 	out := Table{Caption: tab.Caption, Rows: make([][]Cell, len(tab.Rows)), Trials: tab.Trials}
 	for k, c := range tab.Columns {
-		empty := k > 0
-		for _, row := range tab.Rows {
-			empty = empty && (row[k].Text == unknown || row[k].Text == "")
-		}
-		if empty {
+		if k > 0 && !slices.ContainsFunc(tab.Rows, func(row []Cell) bool { return row[k].Text != unknown && row[k].Text != "" }) {
 			continue
 		}
 		out.Columns = append(out.Columns, c)

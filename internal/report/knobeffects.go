@@ -3,7 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"math"
+	"maps"
 	"slices"
 
 	"planner/internal/list"
@@ -49,14 +49,13 @@ func heatMap(settings []effects.Setting, down, across measure.Knob) Table {
 	rows, columns := effects.Values(settings, down), effects.Values(settings, across)
 	tab := table(left(down.Short), right(list.Map(columns, func(v string) string { return across.Short + " " + orDefault(v) })...))
 	tab.Caption = "About the maximum rate in requests/s by " + down.Name + " (down) and " + across.Name + " (across), the best of all others"
-	best, low, high := map[[2]string]float64{}, math.Inf(1), 0.0
+	best := map[[2]string]float64{}
 	for _, s := range settings {
 		at := [2]string{down.Text(s.Knobs), across.Text(s.Knobs)}
 		best[at] = max(best[at], s.Rate)
 	}
-	for _, v := range best {
-		low, high = min(low, v), max(high, v)
-	}
+	reached := slices.Sorted(maps.Values(best))
+	low, high := reached[0], reached[len(reached)-1]
 	for _, r := range rows {
 		cells, shades := []Cell{{Text: orDefault(r)}}, []float64{0}
 		for _, c := range columns {

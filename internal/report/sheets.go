@@ -21,10 +21,7 @@ type Sheet struct {
 
 // Sheet returns the data of a name: "trials", or one of the further sheets.
 func (d Document) Sheet(name string) (Data, bool) {
-	if name == TrialsSheet {
-		return d.Data, true
-	}
-	for _, s := range d.Sheets {
+	for _, s := range append(d.Sheets, Sheet{TrialsSheet, d.Data}) {
 		if s.Name == name {
 			return s.Data, true
 		}
@@ -210,12 +207,12 @@ func (d Data) CSV() []byte {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	for _, row := range slices.Concat([][]string{d.Header}, d.Rows) {
-		safe := slices.Clone(row)
-		for i, s := range row {
+		safe := list.Map(row, func(s string) string {
 			if isFormula(s) {
-				safe[i] = "'" + s
+				return "'" + s
 			}
-		}
+			return s
+		})
 		// A bytes.Buffer takes every write, so there is no error to report.
 		_ = w.Write(safe)
 	}

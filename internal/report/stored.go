@@ -3,35 +3,31 @@ package report
 import (
 	"encoding/json"
 	"fmt"
+
+	"planner/internal/list"
 )
 
-// storedDocument is a [Document] in a file: each element stands under its kind.
-type storedDocument struct {
-	Title  string               `json:"title"`
-	Blocks []map[string]Element `json:"blocks"`
-	Data   Data                 `json:"data"`
-	Sheets []Sheet              `json:"sheets,omitempty"`
-}
+// plainDocument is a [Document] in a file, but for its elements: each stands under its kind.
+type plainDocument Document
 
 // MarshalJSON writes a document so that it can be printed again as it was.
 func (d Document) MarshalJSON() ([]byte, error) {
-	s := storedDocument{Title: d.Title, Data: d.Data, Sheets: d.Sheets}
-	for _, b := range d.Blocks {
-		s.Blocks = append(s.Blocks, map[string]Element{b.kind(): b})
-	}
-	return json.Marshal(s)
+	return json.Marshal(struct {
+		plainDocument
+		Blocks []map[string]Element `json:"blocks"`
+	}{plainDocument(d), list.Map(d.Blocks, func(b Element) map[string]Element { return map[string]Element{b.kind(): b} })})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (d *Document) UnmarshalJSON(data []byte) error {
 	var s struct {
-		storedDocument
+		plainDocument
 		Blocks []map[string]json.RawMessage `json:"blocks"`
 	}
 	if err := json.Unmarshal(data, &s); err != nil {
 		return fmt.Errorf("read a stored report: %w", err)
 	}
-	*d = Document{Title: s.Title, Data: s.Data, Sheets: s.Sheets}
+	*d = Document(s.plainDocument)
 	for _, x := range s.Blocks {
 		for kind, data := range x {
 			read, ok := readers[kind]
