@@ -9,8 +9,7 @@ import (
 	"planner/sweep/measure"
 )
 
-// Build makes the report of an answer: a plan or why there is none, a maximum rate,
-// a sweep, a comparison, a fleet in time, a measurement.
+// Build makes the report of an answer, such as a plan, why there is none, or a maximum rate.
 func Build(answer any, e Engines) (Document, error) {
 	switch a := answer.(type) {
 	case *decide.Planned:

@@ -52,8 +52,6 @@ func residualTable(residuals []calibrate.Residual) Table {
 
 func inUnits(ms float64) string { return latency(time.Duration(ms * float64(time.Millisecond))) }
 
-// probeDocument is the report of a probe: what was predicted and what was measured, and what
-// became of the constants.
 func probeDocument(p *design.Probed, e Engines) Document {
 	d := Document{Title: fmt.Sprintf("Probed at %d load points in %s of the engine's time", len(p.Points), p.EngineTime.Round(time.Second)), Data: data(p.Seen)}
 	var used, held []design.ProbePoint

@@ -32,16 +32,13 @@ type Chart struct {
 type Line struct {
 	Name   string
 	Points []ChartPoint
-	// Fit is the fitted line where there were measurements, Beyond its
-	// continuation on either side.
+	// Fit is the fitted line where there were measurements, Beyond what continues it.
 	Fit, Beyond plotter.XYs
-	// Lower and Upper are the edges of the band that encloses the fit, at the
-	// same rates.
+	// Lower and Upper are the edges of the band around the fit, at the same rates.
 	Lower, Upper plotter.XYs
 }
 
-// ChartPoint is a measured point; Low and High enclose Y and are equal to it where
-// nothing is known of its error.
+// ChartPoint is a measured point; Low and High enclose Y, and are Y where its error is not known.
 type ChartPoint struct {
 	X, Y, Low, High float64
 	// Overload marks a point at which the load outgrew the server.
@@ -73,8 +70,7 @@ func sample(lo, hi float64, f func(x float64) (float64, bool)) plotter.XYs {
 	return line
 }
 
-// course is a line through the figures of moments, without those that are not known: they
-// are NaN or below 0.
+// course is a line through the figures of moments but for those not known: NaN or below 0.
 func course[T any](name string, moments []T, x, y func(*T) float64) Line {
 	l := Line{Name: name}
 	for i := range moments {
@@ -89,8 +85,7 @@ func (l Line) overloaded() bool {
 	return slices.ContainsFunc(l.Points, func(p ChartPoint) bool { return p.Overload })
 }
 
-// drawable reports whether a chart has a place for x and y: there is nothing below 0,
-// and only what is above 0 has a logarithm.
+// drawable reports whether there is a place for x and y: none below 0, on a logarithmic axis none at 0.
 func (c *Chart) drawable(x, y float64) bool {
 	return finite(x) && finite(y) && x >= 0 && y >= 0 && (x > 0 || !c.LogX) && (y > 0 || c.LinearY)
 }
@@ -152,8 +147,7 @@ func (a axis) ticks(n int) []float64 {
 	return linearTicks(a.high, n)
 }
 
-// frame is the visible part of the plane with the references in it, those on the
-// horizontal axis by rate.
+// frame is the visible part of the plane with the references in it, the rates ascending.
 type frame struct {
 	x, y          axis
 	limits, rates []Reference
@@ -262,8 +256,7 @@ func stepAbove(v float64) float64 {
 	return step(k)
 }
 
-// logTicks are the marked values of a logarithmic axis: the powers of ten, with 2 and 5
-// between them if there are few.
+// logTicks are the powers of ten on a logarithmic axis, with 2 and 5 between if there are few.
 func logTicks(low, high float64) []float64 {
 	k, stride := stepBelow(low), 1
 	if decades := math.Log10(high) - math.Log10(low); decades > 3.7 {
@@ -288,8 +281,7 @@ func linearTicks(hi float64, n int) []float64 {
 	return ticks
 }
 
-// lane is where the label of a marked rate goes: how many lines above the axes,
-// and where it begins.
+// lane is where the label of a marked rate goes: the line above the axes, and where it begins.
 type lane struct {
 	Reference
 	number int

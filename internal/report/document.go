@@ -21,8 +21,7 @@ import (
 	"planner/internal/list"
 )
 
-// Document is a report: a title, blocks in reading order, and the figures behind
-// them.
+// Document is a report: a title, blocks in reading order, and the figures behind them.
 type Document struct {
 	Title  string    `json:"title"`
 	Blocks []Element `json:"-"`
@@ -90,8 +89,7 @@ type Column struct {
 	Right bool
 	// Wrap lets a narrow text output break the cells over several lines.
 	Wrap bool
-	// Extra columns stand below the rows of a text output that is too narrow, the last
-	// one first.
+	// Extra columns go below the rows of a text that is too narrow, the last one first.
 	Extra bool
 }
 
@@ -104,8 +102,7 @@ type Cell struct {
 // Tone says how a statement is meant. The zero value is plain.
 type Tone int
 
-// The tones. Printers may colour them; no format says with colour alone what it
-// does not also say in words.
+// The tones. Printers may colour them, but say nothing by colour alone.
 const (
 	Plain  Tone = iota
 	Strong      // what the reader came for
@@ -164,8 +161,7 @@ func (tab *Table) first(format string) {
 	}
 }
 
-// known is the table without the columns, behind the first, of which nothing is
-// known.
+// known is the table without the columns, behind the first, of which nothing is known.
 func (tab Table) known() Table {
 	out := Table{Caption: tab.Caption, Rows: make([][]Cell, len(tab.Rows)), Trials: tab.Trials}
 	for k, c := range tab.Columns {

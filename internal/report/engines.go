@@ -13,8 +13,7 @@ import (
 	"planner/sweep/measure"
 )
 
-// Engines is what a report tells of engines beside an answer. Its zero value tells
-// nothing.
+// Engines is what a report tells of engines beside an answer: by its zero value nothing.
 type Engines struct {
 	// Start says how an instance with given knobs is started; nil where nobody knows.
 	Start func(measure.Knobs) StartCommand
@@ -60,8 +59,7 @@ func (e *Engines) Spent() string {
 	return text
 }
 
-// addEngines tells of the engines of a live run. chosen are the settings whose
-// trials are listed, nil for all.
+// addEngines tells of the engines of a live run, with the trials of the chosen settings, nil for all.
 func addEngines(d *Document, e *Engines, trials []measure.Measurement, chosen *measure.Knobs) {
 	if len(e.Seen) == 0 {
 		return

@@ -256,8 +256,7 @@ func survival(p *plan.Plan) Facts {
 		availability(a.Planned), availability(a.Loaded), percent(a.OfInstance), by)}}
 }
 
-// availability prints a probability near 1 with all of its nines and a digit more, rounded
-// down.
+// availability prints a probability near 1 with its nines and a digit more, rounded down.
 func availability(p float64) string {
 	const most = 7
 	if p >= 1-1e-9 {

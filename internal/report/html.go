@@ -131,8 +131,7 @@ func (c *Chart) table() Table {
 	return tab
 }
 
-// class is the class attribute of a text in a tone, in the cell of a column if it stands in
-// one; empty if it is plain.
+// class is the class attribute of a text in a tone, in the cell of a column; empty if plain.
 func class(t Tone, c Column) template.HTMLAttr {
 	name := [...]string{Plain: "", Strong: "strong", Good: "good", Bad: "bad", Doubt: "doubt", Quiet: "quiet"}[t]
 	switch {

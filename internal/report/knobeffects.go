@@ -13,8 +13,7 @@ import (
 	"planner/sweep/measure"
 )
 
-// addEffects ranks the knobs by what they do to the maximum rate, and maps the two that do
-// most.
+// addEffects ranks the knobs by what they do to the maximum rate, and maps the first two.
 func addEffects(d *Document, p *plan.Plan, trials []measure.Measurement) {
 	all := p.Evidence.Effects
 	if len(all) == 0 {
@@ -43,8 +42,7 @@ func knobNamed(name string) measure.Knob {
 	return measure.KnobTable[slices.IndexFunc(measure.KnobTable, func(n measure.Knob) bool { return n.Name == name })]
 }
 
-// heatMap tabulates the best rate that was reached with each pair of values of two knobs,
-// whatever the others are.
+// heatMap tabulates the best rate with each pair of values of two knobs, whatever the others.
 func heatMap(settings []effects.Setting, down, across measure.Knob) Table {
 	rows, columns := effects.Values(settings, down), effects.Values(settings, across)
 	tab := table(left(down.Short), right(list.Map(columns, func(v string) string { return across.Short + " " + orDefault(v) })...))

@@ -58,8 +58,7 @@ type StartCommand struct {
 	Notes []string
 }
 
-// addStart shows how an instance is started, by its knobs where that is all that is
-// known.
+// addStart shows how an instance is started, by its knobs where no more is known.
 func addStart(d *Document, title string, e *Engines, k measure.Knobs) {
 	var s StartCommand
 	if e.Start != nil {
@@ -85,8 +84,7 @@ func showStart(d *Document, title string, s StartCommand) {
 	d.add(Bullets{s.Notes, Doubt})
 }
 
-// addServer shows how an instance of a plan is started: as whoever builds it is told,
-// where that is known.
+// addServer shows how an instance of a plan is started: as plan.json says, where it does.
 func addServer(d *Document, p *plan.Plan, e *Engines) {
 	const title = "Server flags of one instance"
 	s := p.Handover.Engine
@@ -144,8 +142,7 @@ func given(k measure.Knobs) []bool {
 	})
 }
 
-// sets lists the distinct settings of trials in the order of their first trial,
-// without those that cannot run.
+// sets lists the distinct settings of trials that ran, in the order of their first trial.
 func sets(trials []measure.Measurement) []measure.Knobs {
 	var out []measure.Knobs
 	for _, m := range ran(trials) {

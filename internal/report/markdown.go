@@ -90,8 +90,7 @@ func toneMarkdown(t Tone, s string) string {
 	return toneMarks[t] + s + toneMarks[t]
 }
 
-// cellMarkdown escapes a text for a table: a bar and a line break would end the
-// cell.
+// cellMarkdown escapes a text for a table: a bar would end the cell.
 func cellMarkdown(s string) string {
 	if s == unknown {
 		return s

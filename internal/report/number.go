@@ -91,8 +91,7 @@ func some(n int) string {
 	return count(n)
 }
 
-// rate prints requests per second that somebody asked for, in requests a day
-// when they are few.
+// rate prints requests/s that somebody asked for, in requests a day when they are few.
 func rate(v float64) string {
 	if v > 0 && v < 1e-3 {
 		if s := exact(round(v*86400, 6)); s != "1" {
@@ -176,8 +175,7 @@ func estimate(e search.Estimate) estimated {
 	return r
 }
 
-// percent prints a share with one decimal: 99.9 % and 0.1 %. What is too small
-// for that reads so.
+// percent prints a share with one decimal, 99.9 %, unless it is too small for that.
 func percent(share float64) string {
 	if !finite(share) {
 		return unknown
@@ -229,8 +227,7 @@ func latency(d time.Duration) string {
 	return number(d.Hours(), 3) + " h"
 }
 
-// latencyAbove is latency rounded up: what is not enough is never printed as
-// enough.
+// latencyAbove is latency rounded up, so that too little never reads as enough.
 func latencyAbove(d time.Duration) string {
 	if d <= 0 {
 		return latency(d)
@@ -254,8 +251,7 @@ func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisec
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// money prints US dollars: whole ones from 10,000, cents below, two digits of
-// what is less than ten cents.
+// money prints US dollars: whole ones from 10,000, then cents, below ten cents two digits.
 func money(v float64) string {
 	switch a := math.Abs(v); {
 	case !finite(v):

@@ -79,8 +79,7 @@ func fleetOf(f *plan.Fleet, o *plan.Offer) string {
 	return fmt.Sprintf("%s (%s of %s)", gpus(f.GPUs, o), plural(f.Instances, "instance"), plural(o.GPUs, "GPU"))
 }
 
-// gpus is "28 x H100 SXM", or "28 GPUs" where results measured elsewhere do not name
-// theirs.
+// gpus is "28 x H100 SXM", or "28 GPUs" where imported results do not name theirs.
 func gpus(n int, o *plan.Offer) string {
 	if name := cmp.Or(o.GPU, o.Knobs.GPU); name != "" {
 		return count(n) + " x " + name
@@ -202,8 +201,7 @@ func addCosts(d *Document, p *plan.Plan) {
 	d.section("Cost by load", tab.known())
 }
 
-// addDefault compares the engine's own settings with the best others, and says
-// which of them were chosen and why.
+// addDefault compares the engine's own settings with the best others, and says why which.
 func addDefault(d *Document, p *plan.Plan) {
 	c := p.Comparison
 	if c == nil {
@@ -262,8 +260,7 @@ func gain(g plan.Gain) string {
 	return fmt.Sprintf("%s %% (%s to %s at %s)", signed(g.Value), signed(g.Low), signed(g.High), percent(g.Confidence))
 }
 
-// addTrials tells what was run: the chosen settings trial by trial, the others in
-// one row each.
+// addTrials lists the chosen settings trial by trial, the others in one row each.
 func addTrials(d *Document, p *plan.Plan, b *decide.Background, chosen []measure.Measurement) {
 	title := "Trials of the chosen settings"
 	if len(chosen) == len(b.Trials) {

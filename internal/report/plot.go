@@ -29,8 +29,7 @@ const (
 	laneHeight            = vg.Length(12)
 )
 
-// inks are the colours of the series (after Okabe and Ito 2008, told apart by
-// the colour-blind); alpha is not premultiplied.
+// inks are the colours of the series, which the colour-blind tell apart (Okabe and Ito 2008).
 var inks = []color.NRGBA{
 	{0x00, 0x72, 0xb2, 0xff}, {0xc0, 0x4a, 0x00, 0xff}, {0x00, 0x79, 0x4f, 0xff},
 	{0xa6, 0x4d, 0x86, 0xff}, {0x8c, 0x6d, 0x00, 0xff}, {0x3b, 0x7f, 0xa8, 0xff},
@@ -44,8 +43,7 @@ var (
 	badInk  = color.NRGBA{0xa4, 0x0e, 0x26, 0xff}
 )
 
-// styled are the colours under their names in the style sheet of a page, which
-// has others for dark ones.
+// styled are the colours by their names in the style sheet, which has others for dark pages.
 var styled = map[string]color.NRGBA{
 	"paper": paper, "ink": ink, "soft": softInk, "rule": gridInk, "bad": badInk,
 	"s0": inks[0], "s1": inks[1], "s2": inks[2], "s3": inks[3], "s4": inks[4], "s5": inks[5],
@@ -194,8 +192,7 @@ func addLines(p *plot.Plot, s Line, f frame, col color.NRGBA) {
 	}
 }
 
-// beyondStyle is that of a line where nothing was measured, faint the colour of a
-// band.
+// beyondStyle is that of a line where nothing was measured, faint the colour of a band.
 func beyondStyle(c color.NRGBA) draw.LineStyle {
 	return draw.LineStyle{Color: c, Width: 1.2, Dashes: []vg.Length{4, 4}}
 }
@@ -222,8 +219,7 @@ func addPoints(p *plot.Plot, s Line, f frame, i int) {
 	p.Add(bars, stable, over)
 }
 
-// bar is what is visible of a point's error. An end that does not enclose the
-// point is none.
+// bar is what is visible of a point's error; an end that does not enclose the point is none.
 func (f frame) bar(p ChartPoint) (low, high float64) {
 	low, high = p.Y, p.Y
 	if f.holds(p.X, p.Low) {
@@ -237,8 +233,7 @@ func (f frame) bar(p ChartPoint) (low, high float64) {
 	return low, high
 }
 
-// glyph is the sign of a point: its shape tells the series, a hollow one that the
-// server was overloaded.
+// glyph is the sign of a point: its shape tells the series, a hollow one an overload.
 func glyph(series int, overload bool) draw.GlyphStyle {
 	g := draw.GlyphStyle{Color: inks[series%len(inks)], Radius: 3, Shape: draw.CircleGlyph{}}
 	switch {

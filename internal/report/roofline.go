@@ -10,8 +10,7 @@ import (
 	"planner/sweep/measure"
 )
 
-// nearest is the stable, valid trial of a set of knobs whose rate is nearest to
-// the given one; nil if there is none.
+// nearest is the stable, valid trial of a set of knobs nearest to a rate; nil if there is none.
 func nearest(trials []measure.Measurement, k measure.Knobs, rate float64) *measure.Measurement {
 	var best *measure.Measurement
 	off := math.Inf(1)

@@ -95,8 +95,7 @@ func floorFact(f *search.Floor, trials []measure.Measurement) string {
 		boundName(strings.TrimSpace(metric+"."+f.Stat+" "+class)), latency(f.Value), name, limit(f.Limit), latency(f.Value))
 }
 
-// failedAlone says how many requests failed, and how, in the longest trial with one at a
-// time; "" where none did.
+// failedAlone says how requests failed in the longest trial with one at a time; "" if none did.
 func failedAlone(trials []measure.Measurement) string {
 	var lone *measure.Measurement
 	for i := range trials {
@@ -194,8 +193,7 @@ func boundTable(r *search.Result, highest float64) Table {
 	return tab
 }
 
-// addCertificate tells of the test of one rate without any curve, if there was
-// one.
+// addCertificate tells of the test of one rate without any curve, if there was one.
 func addCertificate(d *Document, c *search.Certified) {
 	if c == nil {
 		return

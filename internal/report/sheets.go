@@ -172,8 +172,7 @@ func raw(v float64) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// positive is raw for figures that are 0 when unknown, told for those that are nil
-// then.
+// positive is raw for figures that are 0 when unknown, told for those that are nil.
 func positive(v float64) string {
 	if v <= 0 {
 		return ""

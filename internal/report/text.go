@@ -110,8 +110,7 @@ func pad(s string, n int, right bool) string {
 	return s + fill
 }
 
-// wrap breaks a text at spaces into lines of at most n columns. A word that is
-// longer stands alone on its line.
+// wrap breaks a text at spaces into lines of at most n columns, or of one longer word.
 func wrap(s string, n int) []string {
 	var lines []string
 	line, used := "", 0

@@ -156,8 +156,7 @@ func (cv *canvas) draw(c *Chart) {
 
 func blanks(n int) []rune { return []rune(strings.Repeat(" ", n)) }
 
-// line draws a line column by column; where it jumps, or lies outside the frame,
-// it is interrupted.
+// line draws a line column by column, interrupted where it jumps or leaves the frame.
 func (cv *canvas) line(line plotter.XYs, s stroke, tone Tone) {
 	parts, rows := cv.stretches(line), make([]int, cv.cols+1)
 	for i := range rows {

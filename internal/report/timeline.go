@@ -7,8 +7,7 @@ import (
 	"planner/sweep/measure"
 )
 
-// Trial is the report of one trial with its course in time. It is an error where what was
-// kept of it cannot be read.
+// Trial is the report of one trial with its course in time, as far as that can be read.
 func Trial(m measure.Measurement, e Engines) (Document, error) {
 	d := measurementDocument(m, e)
 	if e.Timeline == nil {
@@ -21,8 +20,7 @@ func Trial(m measure.Measurement, e Engines) (Document, error) {
 	return d, err
 }
 
-// addNearest draws the trial of some settings that is nearest to a rate, where what was kept
-// of it tells.
+// addNearest draws the course of the trial of some settings that is nearest to a rate.
 func addNearest(d *Document, e *Engines, trials []measure.Measurement, k measure.Knobs, rate float64) {
 	m := nearest(trials, k, rate)
 	if e.Timeline == nil || m == nil {

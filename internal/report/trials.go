@@ -126,8 +126,7 @@ func load(t *measure.Trial) string {
 	return "trace"
 }
 
-// achieved is the completed rate. Results of others may not hold it, which is not
-// to be read as a server that completed nothing.
+// achieved is the completed rate; results of others may not hold it, which does not mean none.
 func achieved(m *measure.Measurement) string {
 	if m.Requests == 0 || m.Achieved == 0 && m.Failed < m.Requests && m.TTFT.N+m.E2E.N > 0 {
 		return unknown
@@ -148,8 +147,7 @@ func latencyColumn(b measure.Bound, name string, slo measure.SLO) trialColumn {
 // unresolved marks a quantile that the sample is too small for.
 const unresolved = "?"
 
-// statCell is a statistic in milliseconds, coloured by its limit; the verdict is not
-// made of it but of counts.
+// statCell is a statistic in milliseconds, coloured by its limit; verdicts are made of counts.
 func statCell(s *measure.Summary, stat measure.Bound, slo measure.SLO) Cell {
 	v := s.Stat(stat.Quantile)
 	if !resolved(s, v) {
@@ -178,8 +176,7 @@ func binding(m *measure.Measurement) string {
 	return boundName(m.Verdict.Binding)
 }
 
-// beyondShare is the share of requests beyond the limit that binds. For a bound on a mean
-// it is the mean over its limit.
+// beyondShare is the share of requests beyond the limit that binds, of a mean that over its limit.
 func beyondShare(m *measure.Measurement) string {
 	if m.Verdict == nil {
 		return unknown
@@ -243,8 +240,7 @@ func rateCell(v float64) string {
 	return number(v, 3)
 }
 
-// setSummary is what the trials of sets of knobs came to; a rate is 0 if none was met
-// or missed.
+// setSummary is what the trials of sets of knobs came to; a rate is 0 if there is none.
 type setSummary struct {
 	sets        []measure.Knobs
 	trials      int

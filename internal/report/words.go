@@ -8,8 +8,7 @@ import (
 	"planner/sweep/workload"
 )
 
-// meantBy adds to the words for a rate which one it is of the trace that it belongs to,
-// if any.
+// meantBy adds to the words for a rate which one of its trace it is, if any.
 func meantBy(words string, of *workload.Rates) string {
 	if meant := of.Meant(); meant != "" {
 		return words + " " + meant
@@ -71,8 +70,7 @@ func objective(s measure.SLO) string {
 	return join(parts)
 }
 
-// limits is the limit of a bound, with goodput all of them: "TTFT 500 ms and
-// TPOT 50 ms".
+// limits is the limit of a bound, with goodput all of them: "TTFT 500 ms and TPOT 50 ms".
 func limits(b measure.Bound) string {
 	if b.Metric != measure.Goodput {
 		return limit(b.Limit)
