@@ -74,7 +74,7 @@ func (r *run) keep(answer sweep.Answer, doc report.Document, interrupted bool) e
 		return err
 	}
 	if e, _ := experimentOf(r.cfg.Run.Command); e.csv != "" {
-		if err := r.folder.Write(e.csv, report.CSV(doc)); err != nil {
+		if err := r.folder.Write(e.csv, doc.Data.CSV()); err != nil {
 			return err
 		}
 	}

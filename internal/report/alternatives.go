@@ -15,12 +15,6 @@ import (
 // mostRows is how many rows a table has at most that grows with the search.
 const mostRows = 20
 
-func addAlternatives(d *Document, p *plan.Plan) {
-	if len(p.Alternatives) > 0 {
-		addOffers(d, "Alternatives, by cost", p.All())
-	}
-}
-
 // addOffers tabulates offers that were sized and lists the others by reason.
 func addOffers(d *Document, title string, all []plan.Alternative) {
 	ks := list.Map(all, func(a plan.Alternative) measure.Knobs {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,19 +55,17 @@ func inUnits(ms float64) string { return latency(time.Duration(ms * float64(time
 
 func probeDocument(p *design.Probed, e Engines) Document {
 	d := Document{Title: fmt.Sprintf("Probed at %d load points in %s of the engine's time", len(p.Points), p.EngineTime.Round(time.Second)), Data: data(p.Seen)}
-	var used, held []design.ProbePoint
-	for _, x := range p.Points {
-		if x.Used {
-			used = append(used, x)
-		} else {
-			held = append(held, x)
-		}
-	}
+	used := slices.DeleteFunc(slices.Clone(p.Points), func(x design.ProbePoint) bool { return !x.Used })
+	held := slices.DeleteFunc(slices.Clone(p.Points), func(x design.ProbePoint) bool { return x.Used })
 	if p.TPOTError != nil {
-		facts := Facts{{Label: "off by", Text: fmt.Sprintf("%s of the time per output token and %s of the time to first token, in the mean of %d points that were not used",
-			percent(*p.TPOTError), percent(*p.TTFTError), p.Scored)}}
+		facts := Facts{}.with("off by", fmt.Sprintf("%s of the time per output token and %s of the time to first token, in the mean of %d points that were not used",
+			percent(*p.TPOTError), percent(*p.TTFTError), p.Scored), Plain)
 		if p.NoiseTPOT != nil {
-			facts = append(facts, Fact{Label: "the machine", Text: fmt.Sprintf("differs from itself by %s and %s between the first trial and the same one later%s", percent(*p.NoiseTPOT), percent(*p.NoiseTTFT), noisy(p))})
+			noise := fmt.Sprintf("differs from itself by %s and %s between the first trial and the same one later", percent(*p.NoiseTPOT), percent(*p.NoiseTTFT))
+			if *p.NoiseTPOT > *p.TPOTError || *p.NoiseTTFT > *p.TTFTError {
+				noise += ": more than the error, so that only a quieter machine would show how good the fit is"
+			}
+			facts = facts.with("the machine", noise, Plain)
 		}
 		d.add(facts)
 	}
@@ -81,13 +80,6 @@ func probeDocument(p *design.Probed, e Engines) Document {
 	addEngines(&d, &e, p.Seen, nil)
 	addWarnings(&d, p.Warnings.Notes)
 	return d
-}
-
-func noisy(p *design.Probed) string {
-	if *p.NoiseTPOT > *p.TPOTError || *p.NoiseTTFT > *p.TTFTError {
-		return ": more than the error, so that only a quieter machine would show how good the fit is"
-	}
-	return ""
 }
 
 func probeTable(points []design.ProbePoint) Table {

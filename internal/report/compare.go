@@ -110,7 +110,8 @@ func probability(p float64) string {
 func contrastData(all []design.Contrast) Data {
 	d := Data{Header: []string{"figure", "a", "b", "difference", "difference_low", "difference_high", "relative", "relative_low", "relative_high", "p", "p_adjusted", "pairs", "judgement"}}
 	for _, x := range all {
-		figures := list.Map([]float64{x.A, x.B, x.Difference.Value, x.Difference.Low, x.Difference.High, x.Relative.Value, x.Relative.Low, x.Relative.High, x.P, x.Adjusted}, raw)
+		figures := list.Map([]float64{x.A, x.B, x.Difference.Value, x.Difference.Low, x.Difference.High,
+			x.Relative.Value, x.Relative.Low, x.Relative.High, x.P, x.Adjusted}, raw)
 		d.Rows = append(d.Rows, slices.Concat([]string{x.Figure}, figures, []string{count(x.Pairs), string(x.Judgement)}))
 	}
 	return d

@@ -2,7 +2,7 @@
 //
 // A report is a tree, [Document], of a few kinds of element. [Build] makes it from the
 // answer of a run, and [Trace], [Calibration] and others from what else there is to
-// tell. [Text], [Markdown], [HTML] and [CSV] print it; charts are also drawn as image
+// tell. [Text], [Markdown], [HTML] and [Data.CSV] print it; charts are also drawn as image
 // files by [Chart.PNG] and [Chart.SVG]. JSON needs no document: the domain's types
 // write their own.
 //
@@ -26,7 +26,7 @@ type Document struct {
 	Title  string    `json:"title"`
 	Blocks []Element `json:"-"`
 	// Data holds the unrounded figures of the trials under the names that result
-	// files use. CSV prints it, and nothing else does.
+	// files use. [Data.CSV] prints it, and nothing else does.
 	Data Data `json:"data"`
 	// Sheets are further data, of a plan what a buyer computes with.
 	Sheets []Sheet `json:"sheets,omitempty"`

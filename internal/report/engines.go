@@ -130,8 +130,8 @@ func startTable(seen []sweep.EngineTelemetry) Table {
 }
 
 func sidesTable(seen []sweep.EngineTelemetry, trials []measure.Measurement) Table {
-	tab := table(left("trial", "load"), right("mean TTFT at client, ms", "at server, ms"), left("gap lies in"), right("queued, ms", "KV peak", "preempted"),
-		extra(right("cache hits", "output tok/s")), extra(wrapped("GPU")))
+	tab := table(left("trial", "load"), right("mean TTFT at client, ms", "at server, ms"), left("gap lies in"),
+		right("queued, ms", "KV peak", "preempted"), extra(right("cache hits", "output tok/s")), extra(wrapped("GPU")))
 	for i := range seen {
 		s, said := &seen[i], &seen[i].Said
 		k := slices.IndexFunc(trials, func(m measure.Measurement) bool { return m.Trial.Number == s.Trial && m.Rejected.Text == "" })

@@ -40,8 +40,9 @@ func addFinance(d *Document, title string, all []plan.Alternative) {
 		if c.Job != nil {
 			job = amount(c.Job.USD)
 		}
-		tab.row(Cell{placed(&a.Offer), tone}, a.Fleet.GPUs, a.Fleet.Instances, kilowatts(a.Fleet.KW), Cell{amount(c.PerHour), tone}, shortAmount(c.PerMonth),
-			shortAmount(c.PerYear), job, amount(c.PerMillionInputTokens), Cell{amount(c.PerMillionOutputTokens), tone}, amount(c.PerMillionTokens), fixed(times, 2))
+		tab.row(Cell{placed(&a.Offer), tone}, a.Fleet.GPUs, a.Fleet.Instances, kilowatts(a.Fleet.KW), Cell{amount(c.PerHour), tone},
+			shortAmount(c.PerMonth), shortAmount(c.PerYear), job, amount(c.PerMillionInputTokens), Cell{amount(c.PerMillionOutputTokens), tone},
+			amount(c.PerMillionTokens), fixed(times, 2))
 	}
 	if len(dear) > 0 {
 		others = append(others, fmt.Sprintf("not economical, at more than %d times the cheapest: %s", uneconomical, strings.Join(dear, "; ")))
@@ -185,7 +186,8 @@ func addPrices(d *Document, p *plan.Plan) {
 		add("energy: %s per hour at %s per kWh and %s", money(*e), money(o.PowerPrice), of)
 	}
 	if w := p.Evidence.Power; w != nil && p.Fleet.KW > 0 {
-		add("at the planned load these instances draw about %s kW (within %s), as modelled, of %s rated", kilowatts(w.FleetKW), percent(w.RelativeError), kilowatts(p.Fleet.KW))
+		add("at the planned load these instances draw about %s kW (within %s), as modelled, of %s rated",
+			kilowatts(w.FleetKW), percent(w.RelativeError), kilowatts(p.Fleet.KW))
 	}
 	d.section("Prices and power", Bullets{Items: items})
 }

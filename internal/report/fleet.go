@@ -102,12 +102,11 @@ func policyText(p *fleet.Policy) string {
 }
 
 func startText(a *fleet.Answer) string {
-	s := &a.Policy.StartUp
-	text := limit(s.Total(false))
+	s, text := &a.Policy.StartUp, limit(a.Policy.StartUp.Total(false))
 	if s.Cached && s.Compile > 0 {
-		text += fmt.Sprintf(", %s on a node that has compiled before", limit(s.Total(true)))
+		text += ", " + limit(s.Total(true)) + " on a node that has compiled before"
 	}
-	return text + fmt.Sprintf("; %s start-ups", fixed(a.Counts.StartUps, 1))
+	return text + "; " + fixed(a.Counts.StartUps, 1) + " start-ups"
 }
 
 func staticText(a *fleet.Answer) string {
@@ -115,7 +114,7 @@ func staticText(a *fleet.Answer) string {
 	if s == nil {
 		return ""
 	}
-	text := fmt.Sprintf("%s keep the objective with %s", plural(s.Replicas, "replica"), shareOver(s.Attainment))
+	text := plural(s.Replicas, "replica") + " keep the objective with " + shareOver(s.Attainment)
 	if a.Policy.Replicas > 0 || s.GPUHours <= 0 {
 		return text
 	}
@@ -172,7 +171,8 @@ func searchFacts(s *fleet.Searched) Facts {
 	if s.HeldOut != nil {
 		facts = facts.with("held out", shareOver(*s.HeldOut)+" within the limits on traffic that it was not chosen on", Plain)
 	}
-	return facts.with("effort", fmt.Sprintf("%s of policies, %d of them dropped early; %s simulated days", plural(s.Policies, "replay"), s.Dropped, fixed(s.Days, 1)), Plain)
+	return facts.with("effort", fmt.Sprintf("%s of policies, %d of them dropped early; %s simulated days",
+		plural(s.Policies, "replay"), s.Dropped, fixed(s.Days, 1)), Plain)
 }
 
 func frontierTable(s *fleet.Searched) Table {

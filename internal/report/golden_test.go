@@ -25,7 +25,7 @@ func printed(d Document) *txtar.Archive {
 		{Name: "text-80", Data: Text(d, 80, false)},
 		{Name: "text-132", Data: Text(d, 132, false)},
 		{Name: "markdown", Data: Markdown(d)},
-		{Name: "csv", Data: CSV(d)},
+		{Name: "csv", Data: d.Data.CSV()},
 		{Name: "html", Data: ownParts.ReplaceAll(HTML(d), []byte("$1$3$5...$2$4"))},
 	}}
 	for _, s := range d.Sheets {

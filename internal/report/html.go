@@ -36,17 +36,16 @@ func HTML(d Document) []byte {
 	hash := sha256.Sum256([]byte(script))
 	policy := fmt.Sprintf(`content="default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-%s'"`, base64.StdEncoding.EncodeToString(hash[:]))
 	page := template.Must(template.New("").Funcs(template.FuncMap{
-		"kind": Element.kind, "class": func(t Tone) template.HTMLAttr { return class(t, Column{}) }, "set": func(c Column) template.HTMLAttr { return class(Plain, c) },
-		"trial": Table.trial, "cell": Table.cell, "command": func(s string) string { return breakCommand(s, 100) }, "drawn": (*Chart).drawn,
+		"kind": Element.kind, "trial": Table.trial, "cell": Table.cell, "drawn": (*Chart).drawn,
+		"class":   func(t Tone) template.HTMLAttr { return class(t, Column{}) },
+		"set":     func(c Column) template.HTMLAttr { return class(Plain, c) },
+		"command": func(s string) string { return breakCommand(s, 100) },
 	}).ParseFS(assets, "report.html.tmpl"))
 	var b bytes.Buffer
-	if err := page.ExecuteTemplate(&b, "page", struct {
-		Title    string
-		Policy   template.HTMLAttr
-		Style    template.CSS
-		Script   template.JS
-		Sections []section
-	}{d.Title, template.HTMLAttr(policy), template.CSS(asset("uplot/uPlot.min.css") + asset("report.css")), template.JS(script), sections(d.Blocks)}); err != nil {
+	if err := page.ExecuteTemplate(&b, "page", map[string]any{
+		"Title": d.Title, "Sections": sections(d.Blocks), "Policy": template.HTMLAttr(policy),
+		"Style": template.CSS(asset("uplot/uPlot.min.css") + asset("report.css")), "Script": template.JS(script),
+	}); err != nil {
 		panic(err) // the template does not fit the document
 	}
 	return b.Bytes()

@@ -141,7 +141,8 @@ func sized(a *plan.Alternative) string {
 func remedies(e *plan.Infeasible, r *search.Result) []string {
 	var help []string
 	if c := e.Cheapest; c != nil {
-		return []string{"allow " + sized(c), "ask for less headroom, fewer spares, or a looser objective", "compare other GPUs, or formats with fewer bytes per weight"}
+		return []string{"allow " + sized(c), "ask for less headroom, fewer spares, or a looser objective",
+			"compare other GPUs, or formats with fewer bytes per weight"}
 	}
 	if r == nil || r.Floor == nil {
 		return nil

@@ -195,15 +195,13 @@ func objectiveTable(m *measure.Measurement) Table {
 	return tab
 }
 
-// wideShare is the width of an interval of a share from which a reader asks why.
-const wideShare = 0.1
-
 // clumpNote says why the intervals of shares are as wide as they are: requests
 // beyond a limit come in clumps, and those of a short trial may all lie between two.
 func clumpNote(m *measure.Measurement) string {
+	const wide = 0.1 // from which a reader asks why
 	for i, c := range m.Counts {
 		mean := i < len(m.Trial.Objective.Bounds) && m.Trial.Objective.Bounds[i].Quantile == 0
-		if mean || c.Bound == measure.ErrorsBound || c.Bound == measure.ThroughputBound || c.N == 0 || c.High-c.Low < wideShare {
+		if mean || c.Bound == measure.ErrorsBound || c.Bound == measure.ThroughputBound || c.N == 0 || c.High-c.Low < wide {
 			continue
 		}
 		return "Intervals allow for clumps: late requests come together while a queue is long, so " + plural(c.N, "request") +

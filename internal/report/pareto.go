@@ -12,12 +12,10 @@ import (
 	"planner/sweep/measure"
 )
 
-// spacing is what share of the throughput of one point of the frontier the next one that is
-// listed has at most.
-const spacing = 0.95
-
-// mostKinds is how many kinds of instances a chart tells apart by colour.
-const mostKinds = 6
+const (
+	spacing   = 0.95 // of the throughput of a point of the frontier the next one listed has at most
+	mostKinds = 6    // of instances that a chart tells apart by colour
+)
 
 // addPareto draws what all sets on all GPUs trade: throughput a GPU against the speed that
 // a user sees, with the frontier of both.

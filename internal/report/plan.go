@@ -45,7 +45,9 @@ func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 	addCurves(&d, p, &b, chosen)
 	addRoofline(&d, p, chosen)
 	addNearest(&d, &e, b.Trials, p.Offer.Knobs, p.Offer.Rate.Value)
-	addAlternatives(&d, p)
+	if len(p.Alternatives) > 0 {
+		addOffers(&d, "Alternatives, by cost", p.All())
+	}
 	addRejected(&d, p.Rejected)
 	addEngines(&d, &e, b.Trials, &p.Offer.Knobs)
 	addModelled(&d, p.Handover.Modelled)
@@ -90,15 +92,15 @@ func gpus(n int, o *plan.Offer) string {
 // headlines are the facts under the decision, which make it with the title in the first
 // five lines of 80 columns, and behind them what else a reader must know.
 func headlines(p *plan.Plan, b *decide.Background) Facts {
-	facts := Facts{}.with("one instance", offerFact(&p.Offer), Strong)
-	limited := boundName(p.Offer.Binding)
+	one, limited := rateFact(p.Offer.Rate), boundName(p.Offer.Binding)
 	switch {
 	case p.Offer.Unreached:
+		one = estimate(p.Offer.Rate).value + " requests/s at least: the highest rate measured, and within the limits"
 		limited = "nothing that was measured"
 	case b.Search != nil:
 		limited = limitedBy(b.Search, p.Offer.Binding, b.Trials)
 	}
-	facts = facts.with("limited by", limited, Plain)
+	facts := Facts{{"one instance", one, Strong}, {"limited by", limited, Plain}}
 	if j := p.Cost.Job; j != nil {
 		deadline := p.Demand.Job.Deadline
 		facts = facts.with("deadline", fmt.Sprintf("%s, kept with %s to spare", hours(deadline), hours(deadline-j.Duration)), Plain)
@@ -110,14 +112,6 @@ func headlines(p *plan.Plan, b *decide.Background) Facts {
 		facts = facts.with("warnings", count(n)+", at the end", Doubt)
 	}
 	return facts
-}
-
-// offerFact states the rate of one instance.
-func offerFact(o *plan.Offer) string {
-	if o.Unreached {
-		return estimate(o.Rate).value + " requests/s at least: the highest rate measured, and within the limits"
-	}
-	return rateFact(o.Rate)
 }
 
 func rateFact(r search.Estimate) string {
@@ -136,16 +130,6 @@ func rateFact(r search.Estimate) string {
 		return s + "; no sampling error is known; the fleet is sized by " + e.safe
 	}
 	return s + "; no sampling error is known, so the fleet is sized by this rate"
-}
-
-// likely names the binding bound with its probability where others may bind.
-func likely(r *search.Result, binding string) string {
-	for _, b := range r.Bounds {
-		if b.Bound == binding && b.Probability < 0.995 && len(r.Bounds) > 1 {
-			return fmt.Sprintf("%s (with probability %s)", boundName(binding), number(b.Probability, 2))
-		}
-	}
-	return boundName(binding)
 }
 
 func fleetSteps(p *plan.Plan) []string {
@@ -175,7 +159,8 @@ func fleetSteps(p *plan.Plan) []string {
 	instances := plural(f.Instances, "instance")
 	switch f.DecidedBy {
 	case "availability":
-		add("with each instance up %s of the time, %s keep enough of them up with probability %s", percent(d.Availability), instances, exact(d.TargetAvailability))
+		add("with each instance up %s of the time, %s keep enough of them up with probability %s",
+			percent(d.Availability), instances, exact(d.TargetAvailability))
 	case "zones":
 		add("over %d zones, %s leave enough when a zone is lost", d.Zones, instances)
 	}

@@ -45,7 +45,8 @@ func poolOf(p *plan.Plan) string {
 
 // poolSections are the table of the pools, and how the instances of each are started.
 func poolSections(d *Document, pools *plan.Pools, one *plan.Plan) {
-	tab := table(left("pool"), right("req/s"), wrapped("instance"), right("safe req/s of one", "instances", "GPUs", "per hour"), wrapped("limited by"))
+	tab := table(left("pool"), right("req/s"), wrapped("instance"), right("safe req/s of one", "instances", "GPUs", "per hour"),
+		wrapped("limited by"))
 	row := func(name string, p *plan.Plan, tone Tone) {
 		tab.row(Cell{name, tone}, number(p.Demand.Rate, 4), gpus(p.Offer.GPUs, &p.Offer), estimate(p.Offer.Rate).safe,
 			p.Fleet.Instances, Cell{count(p.Fleet.GPUs), tone}, Cell{dollars(p.Cost.PerHour), tone}, boundName(p.Offer.Binding))

@@ -151,7 +151,7 @@ func TestMarkdownTablesAreRectangular(t *testing.T) {
 }
 
 func TestCSVReadsBack(t *testing.T) {
-	rows, err := csv.NewReader(bytes.NewReader(CSV(documents()["plan"]))).ReadAll()
+	rows, err := csv.NewReader(bytes.NewReader(documents()["plan"].Data.CSV())).ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -119,11 +119,14 @@ func failedAlone(trials []measure.Measurement) string {
 	return s
 }
 
-// limitedBy says what limits the rate. Of throughput that is where the engine saturates,
-// and the first bound of the objective that still holds at the highest rate measured.
+// limitedBy says what limits the rate, with its probability where others may. Of throughput that
+// is where the engine saturates, and the first bound that still holds at the highest rate measured.
 func limitedBy(r *search.Result, binding string, trials []measure.Measurement) string {
-	s := likely(r, binding)
+	s := boundName(binding)
 	i := slices.IndexFunc(r.Bounds, func(b search.BoundResult) bool { return b.Bound == binding })
+	if i >= 0 && r.Bounds[i].Probability < 0.995 && len(r.Bounds) > 1 {
+		s += " (with probability " + number(r.Bounds[i].Probability, 2) + ")"
+	}
 	if i < 0 || binding != measure.ThroughputBound {
 		return s
 	}

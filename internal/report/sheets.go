@@ -195,9 +195,6 @@ func told[T any](v *T, print func(T) string) string {
 	return print(*v)
 }
 
-// CSV prints the data of a document's trials, as [Data.CSV] does.
-func CSV(d Document) []byte { return d.Data.CSV() }
-
 // CSV prints data with a header, for spreadsheets and for reading back: full precision,
 // empty where a figure is not known. A text that a spreadsheet would take for a formula is
 // led by an apostrophe.

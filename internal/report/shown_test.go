@@ -27,7 +27,7 @@ func TestNothingIsObeyed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files["text"], files["csv"] = Text(d, 80, false), CSV(d)
+	files["text"], files["csv"] = Text(d, 80, false), d.Data.CSV()
 	for name, data := range files {
 		if strings.HasSuffix(name, ".png") || strings.HasSuffix(name, ".pdf") {
 			continue
@@ -51,7 +51,7 @@ func TestNothingIsObeyed(t *testing.T) {
 func TestFormulas(t *testing.T) {
 	d := Document{Data: Data{Header: []string{"x"}, Rows: [][]string{{"=1+1"}, {"+cmd"}, {"-2+3"}, {"@sum"}, {" =1"}, {"-1.5e-3"}, {"+4"}, {"plain"}}}}
 	want := "x\n'=1+1\n'+cmd\n'-2+3\n'@sum\n' =1\n-1.5e-3\n+4\nplain\n"
-	if got := string(CSV(d)); got != want {
+	if got := string(d.Data.CSV()); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/sweep/design"
 	"planner/sweep/measure"
@@ -20,7 +21,11 @@ func sweepDocument(s *design.Swept, e Engines) Document {
 		mine := slices.DeleteFunc(slices.Clone(s.Seen), func(m measure.Measurement) bool { return !slices.Contains(r.Trials, m.Trial.Number) })
 		d.add(sweepTable(mine, s.Objective))
 	}
-	d.section("Cannot run", rejectedTable(s.Rejected))
+	which, cannot := apart(knobsOf(s.Rejected)), table(wrapped("settings", "reason"))
+	for _, r := range s.Rejected {
+		cannot.row(describe(r.Knobs, which), Cell{r.Reason.Text, Bad})
+	}
+	d.section("Cannot run", cannot)
 	addEngines(&d, &e, s.Seen, nil)
 	addWarnings(&d, s.Warnings.Notes)
 	return d
@@ -43,13 +48,9 @@ func sweptTitle(s *design.Swept) string {
 	if s.Rows == nil {
 		return t + " of " + plural(len(sets(s.Seen)), "set") + " of knobs"
 	}
-	counts := map[design.Finding]int{}
-	for _, r := range s.Rows {
-		counts[r.Finding]++
-	}
 	var parts []string
 	for _, f := range []design.Finding{design.Held, design.Refuted, design.Unclear, design.NotRun} {
-		if n := counts[f]; n > 0 {
+		if n := list.Count(s.Rows, func(r design.MatrixRow) bool { return r.Finding == f }); n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, findings[f].Text))
 		}
 	}
@@ -85,15 +86,6 @@ func sweepTable(trials []measure.Measurement, slo measure.SLO) Table {
 
 // trialOf is what a trial of a sweep is one of.
 func trialOf(m *measure.Measurement) string { return m.Trial.Why }
-
-func rejectedTable(all []measure.Rejection) Table {
-	which := apart(knobsOf(all))
-	tab := table(wrapped("settings", "reason"))
-	for _, r := range all {
-		tab.row(describe(r.Knobs, which), Cell{r.Reason.Text, Bad})
-	}
-	return tab
-}
 
 // Imported builds the report of load points that other tools measured.
 func Imported(folder string, trials []measure.Measurement) Document {

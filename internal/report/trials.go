@@ -216,7 +216,8 @@ func failures(m *measure.Measurement) string {
 func summaryTable(trials []measure.Measurement, chosen measure.Knobs) Table {
 	all := sets(trials)
 	which := differing(all)
-	tab := table(wrapped("settings"), right("trials"), extra(right("engine time")), right("highest met, req/s", "lowest missed, req/s"), left("limited by"))
+	tab := table(wrapped("settings"), right("trials"), extra(right("engine time")), right("highest met, req/s", "lowest missed, req/s"),
+		left("limited by"))
 	for _, f := range fold(trials, all, chosen) {
 		name := Cell{Text: describe(f.sets[0], which)}
 		switch {

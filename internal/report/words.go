@@ -10,10 +10,7 @@ import (
 
 // meantBy adds to the words for a rate which one of its trace it is, if any.
 func meantBy(words string, of *workload.Rates) string {
-	if meant := of.Meant(); meant != "" {
-		return words + " " + meant
-	}
-	return words
+	return strings.TrimRight(words+" "+of.Meant(), " ")
 }
 
 // rateMeant prints a rate and which one it is of the trace that it belongs to, if any.

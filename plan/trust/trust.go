@@ -90,11 +90,6 @@ func Failed(items []Item) []string {
 	return names
 }
 
-// Count is how many items are in a state.
-func Count(items []Item, s State) int {
-	return list.Count(items, func(i Item) bool { return i.State == s })
-}
-
 func share(trials []*measure.Measurement, holds func(*measure.Measurement) bool) float64 {
 	return float64(list.Count(trials, holds)) / float64(max(len(trials), 1))
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -104,7 +105,7 @@ func TestFaults(t *testing.T) {
 		}
 	}
 	bare := Check([]measure.Measurement{{Trial: measure.Trial{Rate: 1}, Valid: true}}, Subject{})
-	if n := Count(bare, Pass); n != 0 {
+	if n := list.Count(bare, func(i Item) bool { return i.State == Pass }); n != 0 {
 		t.Errorf("of a bare load point %d items pass: %+v", n, bare)
 	}
 	if got := Failed(Check(sound()[:2], subject)); len(got) == 0 {
