@@ -46,7 +46,7 @@ func (d Deployment) partFormat(own WeightFormat) WeightFormat {
 func (r *Roofline) prefillRate(w WeightFormat) float64 {
 	rate, native := r.dep.Hardware.Flops.computeFormat(w)
 	if !native && w != INT4 {
-		return rate * min(r.c.Prefill.For(w), r.c.Prefill.BF16)
+		return rate * min(r.c.Prefill.For(w), r.c.Prefill[BF16])
 	}
 	return rate * r.c.Prefill.For(w)
 }
@@ -82,9 +82,9 @@ func (r *Roofline) expertRate(w WeightFormat) float64 {
 	rate, native := r.dep.Hardware.Flops.computeFormat(w)
 	switch {
 	case w == NVFP4 && native:
-		return rate * expertFP4Native * r.c.PrefillExperts.FP8 / prefillExperts.FP8
+		return rate * expertFP4Native * r.c.PrefillExperts[FP8] / prefillExperts[FP8]
 	case w == NVFP4:
-		return rate * r.c.PrefillExperts.INT4 // vLLM unpacks both by Marlin
+		return rate * r.c.PrefillExperts[INT4] // vLLM unpacks both by Marlin
 	}
 	return rate * r.c.PrefillExperts.For(w)
 }
@@ -185,7 +185,7 @@ func (r *Roofline) setSparse(s Sparse, layers, headsHere float64) {
 	latent := float64(m.KVRank+m.RopeDim) * r.dep.Precision.KV.Bytes()
 	r.kv.window, r.kv.windowBytes, r.kv.size = r.kv.full, layers*latent, s.Keys
 	r.kv.fullBytes = indexed * s.bytes()
-	r.kv.full = r.kv.fullBytes / (r.c.KV.FP8 * hw.Bandwidth)
+	r.kv.full = r.kv.fullBytes / (r.c.KV[FP8] * hw.Bandwidth)
 	rate, _ := hw.Flops.computeFormat(FP8)
 	r.prefill.full = indexed * 2 * float64(s.Heads*s.Dim) / (indexCompute * rate)
 	r.prefill.windowFlops = layers * 2 * headsHere * float64(2*m.KVRank+m.RopeDim)

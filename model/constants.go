@@ -13,43 +13,34 @@ package model
 //	trace         one overload run of Llama-3.1-8B on an RTX PRO 6000, vLLM 0.19
 //	analogy       no measurement: carried over from the nearest measured case
 
-// ByFormat is one efficiency for each weight format.
-type ByFormat struct {
-	BF16 float64 // and fp16
-	FP8  float64
-	INT8 float64
-	INT4 float64
-	FP4  float64 // nvfp4 and mxfp4
-}
+// ByFormat is one efficiency for each weight format: fp16 has that of bf16, mxfp4 that of
+// nvfp4.
+type ByFormat [MXFP4]float64
 
 // For returns the efficiency of a format.
-func (b ByFormat) For(f WeightFormat) float64 { return *b.slot(f) }
+func (b ByFormat) For(f WeightFormat) float64 { return b[f.kin()] }
 
 // With returns a copy with the efficiency of one format replaced.
 func (b ByFormat) With(f WeightFormat, v float64) ByFormat {
-	*b.slot(f) = v
+	b[f.kin()] = v
 	return b
 }
 
-func (b *ByFormat) slot(f WeightFormat) *float64 {
+// kin is the format in whose place another one is taken.
+func (f WeightFormat) kin() WeightFormat {
 	switch f {
-	case FP8:
-		return &b.FP8
-	case INT8:
-		return &b.INT8
-	case INT4:
-		return &b.INT4
-	case NVFP4, MXFP4:
-		return &b.FP4
-	default:
-		return &b.BF16
+	case FormatUnset, FP16:
+		return BF16
+	case MXFP4:
+		return NVFP4
 	}
+	return f
 }
 
 // scaled returns a copy with every efficiency multiplied, none above the most.
 func (b ByFormat) scaled(by, most float64) ByFormat {
-	for _, v := range []*float64{&b.BF16, &b.FP8, &b.INT8, &b.INT4, &b.FP4} {
-		*v = min(*v*by, most)
+	for f := range b {
+		b[f] = min(b[f]*by, most)
 	}
 	return b
 }
@@ -91,9 +82,9 @@ type Constants struct {
 // kv returns the share of bandwidth that decode attention reaches.
 func (c *Constants) kv(f KVFormat) float64 {
 	if f == KVFP8 {
-		return c.KV.FP8
+		return c.KV[FP8]
 	}
-	return c.KV.BF16
+	return c.KV[BF16]
 }
 
 // AttentionConstants describe attention beyond its bandwidth.
@@ -176,7 +167,7 @@ func ConstantsFor(hw Hardware, engine EngineArgs) Constants {
 	// but schedules nothing; a search is a scan of some thousand tokens on the host.
 	c.Draft = DraftConstants{Pass: c.Fixed.Step / 2, Search: 10e-6, Refusals: 1}
 	if hw.Flops.MeasuredBF16 > 0 && hw.Flops.BF16 > 0 && !timed {
-		c.Prefill = c.Prefill.scaled(0.95*hw.Flops.MeasuredBF16/hw.Flops.BF16/c.Prefill.BF16, 1)
+		c.Prefill = c.Prefill.scaled(0.95*hw.Flops.MeasuredBF16/hw.Flops.BF16/c.Prefill[BF16], 1)
 	}
 	return c
 }
@@ -185,11 +176,11 @@ func ConstantsFor(hw Hardware, engine EngineArgs) Constants {
 func (c *Constants) setReleased(hw Hardware, engine EngineArgs) {
 	v := versionOf(engine.EngineVersion)
 	if hw.Generation == GenerationBlackwell {
-		c.Weights.FP8, c.Weights.INT8 = familyFP8Gen5.at(v).value, familyFP8Gen5.at(v).value
-		c.Weights.FP4 = familyFP4Gen5.at(v).value
-		c.Experts.FP4 = 0.92 // served: gpt-oss-120b by FlashInfer's kernels
+		c.Weights[FP8], c.Weights[INT8] = familyFP8Gen5.at(v).value, familyFP8Gen5.at(v).value
+		c.Weights[NVFP4] = familyFP4Gen5.at(v).value
+		c.Experts[NVFP4] = 0.92 // served: gpt-oss-120b by FlashInfer's kernels
 	}
-	c.PrefillExperts.FP4, c.PrefillExperts.INT4 = engine.experts(hw).family().at(v).value, familyMarlin.at(v).value
+	c.PrefillExperts[NVFP4], c.PrefillExperts[INT4] = engine.experts(hw).family().at(v).value, familyMarlin.at(v).value
 	c.Sampler.Sort, c.Sampler.Triton = familySort.at(v).value, familySampler.at(v).value
 }
 
@@ -246,4 +237,4 @@ func linkConstants(engine EngineArgs) LinkConstants {
 // weights are unpacked and on the fp8 rate where mxfp4 experts meet units of their own; INT4
 // is Marlin's, which unpacks integers and nvfp4 alike. The others were guesses; served runs of fp8 experts have agreed with theirs since (TTFT
 // of Llama-4 Scout within 6 %).
-var prefillExperts = ByFormat{BF16: 0.50, FP8: 0.37, INT8: 0.37, INT4: 0.16, FP4: 0.16}
+var prefillExperts = ByFormat{BF16: 0.50, FP8: 0.37, INT8: 0.37, INT4: 0.16, NVFP4: 0.16}

@@ -60,11 +60,11 @@ func TestStatesCostTheSameAtAnyContext(t *testing.T) {
 	}
 	perToken := 12.0 * 2 * 1 * 256 * 2 // of one KV head a GPU in twelve layers
 	got := at(1, 100_000).DecodeAttention - at(1, 1000).DecodeAttention
-	if want := 99_000 * perToken / (r.c.KV.BF16 * d.Hardware.Bandwidth); math.Abs(got/want-1) > 1e-6 {
+	if want := 99_000 * perToken / (r.c.KV[BF16] * d.Hardware.Bandwidth); math.Abs(got/want-1) > 1e-6 {
 		t.Errorf("99,000 tokens more take %g s, want %g", got, want)
 	}
 	state := at(64, 0).DecodeAttention / 64
-	if want := 2 * 36 * d.Arch.State.bytes(4) / (r.c.KV.BF16 * d.Hardware.Bandwidth); math.Abs(state/want-1) > 1e-9 {
+	if want := 2 * 36 * d.Arch.State.bytes(4) / (r.c.KV[BF16] * d.Hardware.Bandwidth); math.Abs(state/want-1) > 1e-9 {
 		t.Errorf("the states of a request take %g s, want %g", state, want)
 	}
 	if w := r.Work(Batch{Decodes: 1}); w.KVBytes != 2*36*d.Arch.State.bytes(4) {

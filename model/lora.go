@@ -73,7 +73,7 @@ func (r *Roofline) setAdapters() {
 		link = usualPCIe
 	}
 	r.adapters = adapters{
-		floor: layers * loraKernels * loraFloor, each: bytes / (r.c.Weights.BF16 * hw.Bandwidth),
+		floor: layers * loraKernels * loraFloor, each: bytes / (r.c.Weights[BF16] * hw.Bandwidth),
 		token: bytes / (loraCompute * hw.Flops.BF16), load: layers*loraCopies*loraCopy + bytes/(loraLink*link),
 	}
 }

@@ -14,7 +14,7 @@ const hopperWeightsBF16 = 0.88
 // matrices are.
 func expertsBeside(weights ByFormat) ByFormat {
 	e := weights.scaled(0.90/hopperWeightsBF16, 1)
-	e.FP4 = e.BF16
+	e[NVFP4] = e[BF16]
 	return e
 }
 
@@ -46,16 +46,16 @@ var profiles = []profileRow{
 	// tables give 0.77 and 0.69 for bf16 products and attention, and 0.65 for fp8 products,
 	// which does not survive the power limit; one chip has one value.
 	{GenerationHopper, h200Bandwidth, true, Constants{
-		Weights:   ByFormat{BF16: 0.85, FP8: 0.76, INT8: 0.76, INT4: 0.70, FP4: 0.70},
-		Prefill:   ByFormat{BF16: 0.78, FP8: 0.57, INT8: 0.57, INT4: 0.70, FP4: 0.60},
+		Weights:   ByFormat{BF16: 0.85, FP8: 0.76, INT8: 0.76, INT4: 0.70, NVFP4: 0.70},
+		Prefill:   ByFormat{BF16: 0.78, FP8: 0.57, INT8: 0.57, INT4: 0.70, NVFP4: 0.60},
 		KV:        ByFormat{BF16: 0.83, FP8: 0.59},
 		Attention: AttentionConstants{Prefill: 0.70, ExtraKeys: 500}, Fixed: FixedConstants{Layer: 33e-6},
 		Unpacked: hopperUnpacked, Tiles: [...]float64{1.17, 1.17, 1.36, 2.0},
 	}},
 	// H100: GEMM tables and served runs; attention FlashAttention 3.
 	{GenerationHopper, 0, true, Constants{
-		Weights:   ByFormat{BF16: hopperWeightsBF16, FP8: 0.82, INT8: 0.82, INT4: 0.75, FP4: 0.75},
-		Prefill:   ByFormat{BF16: 0.78, FP8: 0.57, INT8: 0.57, INT4: 0.70, FP4: 0.60},
+		Weights:   ByFormat{BF16: hopperWeightsBF16, FP8: 0.82, INT8: 0.82, INT4: 0.75, NVFP4: 0.75},
+		Prefill:   ByFormat{BF16: 0.78, FP8: 0.57, INT8: 0.57, INT4: 0.70, NVFP4: 0.60},
 		KV:        ByFormat{BF16: 0.87, FP8: 0.76},
 		Attention: AttentionConstants{Prefill: 0.70, ExtraKeys: 500}, Fixed: FixedConstants{Layer: 33e-6},
 		Unpacked: hopperUnpacked, Tiles: [...]float64{1.08, 1.08, 1.25, 1.6},
@@ -64,8 +64,8 @@ var profiles = []profileRow{
 	// which is also what FlashAttention 2 reaches on A100 in the attention tables. The factor
 	// of 1.06 holds here too: without it the trace's TPOT is 3.8 % too long, with it 2.2 %.
 	{GenerationBlackwellRTX, 0, true, Constants{
-		Weights:   ByFormat{BF16: 0.85, FP8: 0.81, INT8: 0.81, INT4: 0.72, FP4: 0.72},
-		Prefill:   ByFormat{BF16: 0.84, FP8: 0.78, INT8: 0.78, INT4: 0.75, FP4: 0.45},
+		Weights:   ByFormat{BF16: 0.85, FP8: 0.81, INT8: 0.81, INT4: 0.72, NVFP4: 0.72},
+		Prefill:   ByFormat{BF16: 0.84, FP8: 0.78, INT8: 0.78, INT4: 0.75, NVFP4: 0.45},
 		KV:        ByFormat{BF16: 0.78, FP8: 0.66},
 		Attention: AttentionConstants{Prefill: 0.55, ExtraKeys: 500}, Fixed: FixedConstants{Layer: 33e-6},
 	}},
@@ -75,41 +75,41 @@ var profiles = []profileRow{
 	// FlashInfer's fused expert kernels, so a layer with experts costs half of what it does on
 	// H100 (served: gpt-oss-120b on two B200 at 4 and 8 requests).
 	{GenerationBlackwell, 0, true, Constants{
-		Weights:   ByFormat{BF16: 0.84, FP8: 0.72, INT8: 0.72, INT4: 0.67, FP4: 0.60},
-		Prefill:   ByFormat{BF16: 0.70, FP8: 0.47, INT8: 0.47, INT4: 0.60, FP4: 0.40},
+		Weights:   ByFormat{BF16: 0.84, FP8: 0.72, INT8: 0.72, INT4: 0.67, NVFP4: 0.60},
+		Prefill:   ByFormat{BF16: 0.70, FP8: 0.47, INT8: 0.47, INT4: 0.60, NVFP4: 0.40},
 		KV:        ByFormat{BF16: 0.90, FP8: 0.90},
 		Attention: AttentionConstants{Prefill: 0.54, ExtraKeys: 485}, Fixed: FixedConstants{Layer: 30e-6, MoELayer: 20e-6,
-			FormatLayer: ByFormat{FP8: 10e-6, FP4: 20e-6}},
+			FormatLayer: ByFormat{FP8: 10e-6, NVFP4: 20e-6}},
 		Unpacked: blackwellUnpacked,
 	}},
 	// A100: GEMM tables; FlashAttention 2. Kernel floors are 7.6 us against 3.0 on H100
 	// (four products a layer) and 18 us against 12 (attention): 17 us more per layer,
 	// taking the overlap found on H100.
 	{GenerationAmpere, 0, true, Constants{
-		Weights:   ByFormat{BF16: 0.81, FP8: 0.70, INT8: 0.70, INT4: 0.69, FP4: 0.65},
-		Prefill:   ByFormat{BF16: 0.87, FP8: 0.70, INT8: 0.65, INT4: 0.75, FP4: 0.65},
+		Weights:   ByFormat{BF16: 0.81, FP8: 0.70, INT8: 0.70, INT4: 0.69, NVFP4: 0.65},
+		Prefill:   ByFormat{BF16: 0.87, FP8: 0.70, INT8: 0.65, INT4: 0.75, NVFP4: 0.65},
 		KV:        ByFormat{BF16: 0.70, FP8: 0.55},
 		Attention: AttentionConstants{Prefill: 0.57, ExtraKeys: 245}, Fixed: FixedConstants{Layer: 50e-6},
 	}},
 	// L40S: GEMM tables; FlashAttention 2.
 	{GenerationAda, 0, true, Constants{
-		Weights:   ByFormat{BF16: 0.82, FP8: 0.67, INT8: 0.67, INT4: 0.70, FP4: 0.65},
-		Prefill:   ByFormat{BF16: 0.62, FP8: 0.47, INT8: 0.47, INT4: 0.55, FP4: 0.50},
+		Weights:   ByFormat{BF16: 0.82, FP8: 0.67, INT8: 0.67, INT4: 0.70, NVFP4: 0.65},
+		Prefill:   ByFormat{BF16: 0.62, FP8: 0.47, INT8: 0.47, INT4: 0.55, NVFP4: 0.50},
 		KV:        ByFormat{BF16: 0.70, FP8: 0.60},
 		Attention: AttentionConstants{Prefill: 0.55, ExtraKeys: 500}, Fixed: FixedConstants{Layer: 33e-6},
 	}},
 	// CDNA: no kernel was timed; prefill comes from the measured matrix products on the
 	// data sheet row, the rest by analogy to A100, the part that is as far from its sheet.
 	{"cdna", 0, false, Constants{
-		Weights:   ByFormat{BF16: 0.75, FP8: 0.65, INT8: 0.65, INT4: 0.60, FP4: 0.60},
-		Prefill:   ByFormat{BF16: 0.50, FP8: 0.40, INT8: 0.40, INT4: 0.42, FP4: 0.35},
+		Weights:   ByFormat{BF16: 0.75, FP8: 0.65, INT8: 0.65, INT4: 0.60, NVFP4: 0.60},
+		Prefill:   ByFormat{BF16: 0.50, FP8: 0.40, INT8: 0.40, INT4: 0.42, NVFP4: 0.35},
 		KV:        ByFormat{BF16: 0.70, FP8: 0.60},
 		Attention: AttentionConstants{Prefill: 0.40, ExtraKeys: 500}, Fixed: FixedConstants{Layer: 45e-6},
 	}},
 	// Anything else: near the lower end of what was measured anywhere.
 	{GenerationUnknown, 0, false, Constants{
-		Weights:   ByFormat{BF16: 0.78, FP8: 0.68, INT8: 0.68, INT4: 0.65, FP4: 0.65},
-		Prefill:   ByFormat{BF16: 0.65, FP8: 0.50, INT8: 0.50, INT4: 0.55, FP4: 0.45},
+		Weights:   ByFormat{BF16: 0.78, FP8: 0.68, INT8: 0.68, INT4: 0.65, NVFP4: 0.65},
+		Prefill:   ByFormat{BF16: 0.65, FP8: 0.50, INT8: 0.50, INT4: 0.55, NVFP4: 0.45},
 		KV:        ByFormat{BF16: 0.70, FP8: 0.58},
 		Attention: AttentionConstants{Prefill: 0.50, ExtraKeys: 500}, Fixed: FixedConstants{Layer: 40e-6},
 	}},
@@ -121,8 +121,8 @@ var profiles = []profileRow{
 // 0.85 to the cache (a served trace on the card; L40S 0.82 in the tables).
 func geForce(hw Hardware) Constants {
 	c := Constants{
-		Weights:   ByFormat{BF16: 0.88, FP8: 0.80, INT8: 0.80, INT4: 0.75, FP4: 0.70},
-		Prefill:   ByFormat{BF16: 0.92, FP8: 0.80, INT8: 0.80, INT4: 0.80, FP4: 0.45},
+		Weights:   ByFormat{BF16: 0.88, FP8: 0.80, INT8: 0.80, INT4: 0.75, NVFP4: 0.70},
+		Prefill:   ByFormat{BF16: 0.92, FP8: 0.80, INT8: 0.80, INT4: 0.80, NVFP4: 0.45},
 		KV:        ByFormat{BF16: 0.85, FP8: 0.70},
 		Attention: AttentionConstants{Prefill: 0.70, ExtraKeys: 500}, Fixed: FixedConstants{Layer: 33e-6},
 	}

@@ -319,7 +319,7 @@ func TestPaddingRowsVisitExperts(t *testing.T) {
 	}
 	uneven := r.Constants().Uneven
 	touched := 1 - math.Pow(1-uneven*16*math.Log(1-1.0/16), -1/uneven)
-	want := d.Arch.counts().experts / 2 * touched / (r.Constants().Experts.FP8 * d.Hardware.Bandwidth)
+	want := d.Arch.counts().experts / 2 * touched / (r.Constants().Experts[FP8] * d.Hardware.Bandwidth)
 	if math.Abs(sixteen.ExpertWeights/want-1) > 0.02 {
 		t.Errorf("16 tokens on 16 experts read for %g s, expected %g", sixteen.ExpertWeights, want)
 	}

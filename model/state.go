@@ -90,7 +90,7 @@ func (r *Roofline) setStates() {
 	layers := float64(s.Layers)
 	r.states.bytes = 2 * layers * s.bytes(tp)
 	r.states.flops = layers * s.flops() / float64(tp)
-	r.states.request = r.states.bytes / (r.c.KV.BF16 * r.dep.Hardware.Bandwidth)
+	r.states.request = r.states.bytes / (r.c.KV[BF16] * r.dep.Hardware.Bandwidth)
 	r.states.token = r.states.flops / (stateCompute * r.dep.Hardware.Flops.BF16)
 }
 

@@ -31,16 +31,16 @@ func hasMXFP4(s *server) bool    { return s.dep.Precision.Weights == model.MXFP4
 // knobs are the constants that were set with the help of served runs.
 var knobs = []knob{
 	{"weights bf16", 1.06, 0.06, "GEMM tables without the overlap of chained kernels",
-		func(c *model.Constants, m float64) { c.Weights.BF16 /= m }, isDenseBF16},
-	{"weights fp8", 1, 0.06, "GEMM tables", func(c *model.Constants, m float64) { c.Weights.FP8 /= m }, isHopperFP8},
-	{"weights fp8, B200", 1, 0.10, "GEMM tables", func(c *model.Constants, m float64) { c.Weights.FP8 /= m },
+		func(c *model.Constants, m float64) { c.Weights[model.BF16] /= m }, isDenseBF16},
+	{"weights fp8", 1, 0.06, "GEMM tables", func(c *model.Constants, m float64) { c.Weights[model.FP8] /= m }, isHopperFP8},
+	{"weights fp8, B200", 1, 0.10, "GEMM tables", func(c *model.Constants, m float64) { c.Weights[model.FP8] /= m },
 		func(s *server) bool { return isFP8(s) && isBlackwell(s) }},
-	{"weights nvfp4, B200", 1, 0.15, "GEMM tables, which drift by 30 % with the release", func(c *model.Constants, m float64) { c.Weights.FP4 /= m }, isNVFP4},
-	{"floors of fp8, B200", 1.2, 0.25, "GEMM tables", func(c *model.Constants, m float64) { c.Fixed.FormatLayer.FP8 *= m },
+	{"weights nvfp4, B200", 1, 0.15, "GEMM tables, which drift by 30 % with the release", func(c *model.Constants, m float64) { c.Weights[model.NVFP4] /= m }, isNVFP4},
+	{"floors of fp8, B200", 1.2, 0.25, "GEMM tables", func(c *model.Constants, m float64) { c.Fixed.FormatLayer[model.FP8] *= m },
 		func(s *server) bool { return isFP8(s) && isBlackwell(s) }},
-	{"floors of nvfp4, B200", 1.2, 0.25, "GEMM tables", func(c *model.Constants, m float64) { c.Fixed.FormatLayer.FP4 *= m }, isNVFP4},
-	{"prefill nvfp4, B200", 1, 0.20, "GEMM tables", func(c *model.Constants, m float64) { c.Prefill.FP4 /= m }, isNVFP4},
-	{"prefill fp8, B200", 1, 0.15, "GEMM tables", func(c *model.Constants, m float64) { c.Prefill.FP8 /= m },
+	{"floors of nvfp4, B200", 1.2, 0.25, "GEMM tables", func(c *model.Constants, m float64) { c.Fixed.FormatLayer[model.NVFP4] *= m }, isNVFP4},
+	{"prefill nvfp4, B200", 1, 0.20, "GEMM tables", func(c *model.Constants, m float64) { c.Prefill[model.NVFP4] /= m }, isNVFP4},
+	{"prefill fp8, B200", 1, 0.15, "GEMM tables", func(c *model.Constants, m float64) { c.Prefill[model.FP8] /= m },
 		func(s *server) bool { return isFP8(s) && isBlackwell(s) }},
 	{"weights of experts", 1.08, 0.10, "as the dense GEMM tables",
 		func(c *model.Constants, m float64) { c.Experts = scaled(c.Experts, 1/m) }, func(s *server) bool { return isMoE(s) && !isBlackwell(s) }},
@@ -53,18 +53,18 @@ var knobs = []knob{
 			c.Tiles[i] = 1 + (c.Tiles[i]-1)*m
 		}
 	}, func(s *server) bool { return isFP8(s) && !isBlackwell(s) && !isMoE(s) }},
-	{"KV", 1, 0.05, "attention tables", func(c *model.Constants, m float64) { c.KV.BF16 /= m; c.KV.FP8 /= m },
+	{"KV", 1, 0.05, "attention tables", func(c *model.Constants, m float64) { c.KV[model.BF16] /= m; c.KV[model.FP8] /= m },
 		func(s *server) bool { return !isRTX(s) }},
-	{"KV, FlashAttention 2", 1, 0.08, "attention tables of A100", func(c *model.Constants, m float64) { c.KV.BF16 /= m }, isRTX},
-	{"prefill bf16", 1, 0.08, "GEMM tables", func(c *model.Constants, m float64) { c.Prefill.BF16 /= m }, isDenseBF16},
-	{"prefill fp8", 1, 0.10, "GEMM tables", func(c *model.Constants, m float64) { c.Prefill.FP8 /= m }, isHopperFP8},
+	{"KV, FlashAttention 2", 1, 0.08, "attention tables of A100", func(c *model.Constants, m float64) { c.KV[model.BF16] /= m }, isRTX},
+	{"prefill bf16", 1, 0.08, "GEMM tables", func(c *model.Constants, m float64) { c.Prefill[model.BF16] /= m }, isDenseBF16},
+	{"prefill fp8", 1, 0.10, "GEMM tables", func(c *model.Constants, m float64) { c.Prefill[model.FP8] /= m }, isHopperFP8},
 	{"prefill of mxfp4 experts", 0.92, 0.15, "kernel tables of Marlin, 0.16 to 0.19",
-		func(c *model.Constants, m float64) { c.PrefillExperts.FP4 /= m }, hasMXFP4},
+		func(c *model.Constants, m float64) { c.PrefillExperts[model.NVFP4] /= m }, hasMXFP4},
 	{"prefill of other experts", 1, 0.30, "guess", func(c *model.Constants, m float64) {
-		c.PrefillExperts.BF16 /= m
-		c.PrefillExperts.FP8 /= m
+		c.PrefillExperts[model.BF16] /= m
+		c.PrefillExperts[model.FP8] /= m
 	}, func(s *server) bool { return isMoE(s) && !hasMXFP4(s) && !isBlackwell(s) }},
-	{"prefill of mxfp4 experts, B200", 1, 0.30, "guess", func(c *model.Constants, m float64) { c.PrefillExperts.FP4 /= m },
+	{"prefill of mxfp4 experts, B200", 1, 0.30, "guess", func(c *model.Constants, m float64) { c.PrefillExperts[model.NVFP4] /= m },
 		func(s *server) bool { return isMoE(s) && isBlackwell(s) }},
 	{"skew", 1, 0.30, "kernels with mixed contexts", func(c *model.Constants, m float64) { c.Attention.Skew *= m }, everywhere},
 	{"layer", 1.1, 0.25, "floors of nine kernels", func(c *model.Constants, m float64) { c.Fixed.Layer *= m }, everywhere},
