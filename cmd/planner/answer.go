@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"planner/internal/config"
+	"planner/internal/engines"
 	"planner/internal/progress"
 	"planner/internal/report"
 	"planner/internal/wire"
@@ -121,17 +122,17 @@ func journalSize(f *sweep.Folder) int64 {
 func (r *run) document(ctx context.Context, answer sweep.Answer, display func() *progress.Display) (report.Document, error) {
 	for _, p := range plansOf(answer.Value) {
 		if r.ground.Run != nil {
-			handOver(r.configOf(p), p)
+			engines.HandOver(r.configOf(p), p)
 			if p.Class == "" && answer.State != sweep.Unfinished {
 				p.InTime = inTime(ctx, r.cfg, p.Plan, display)
 			}
 		}
 	}
-	engines, err := r.engines()
+	told, err := r.engines()
 	if err != nil {
 		return report.Document{}, err
 	}
-	doc, err := report.Build(answer.Value, engines)
+	doc, err := report.Build(answer.Value, told)
 	if answer.State == sweep.Unfinished {
 		doc.Title = "Interrupted, so far: " + doc.Title
 	}

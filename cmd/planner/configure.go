@@ -1,17 +1,9 @@
 package main
 
 import (
-	"bytes"
-	"cmp"
-	"fmt"
-
 	"github.com/urfave/cli/v2"
 
 	"planner/internal/config"
-	"planner/internal/input"
-	"planner/model"
-	"planner/model/calibrate"
-	"planner/sweep"
 )
 
 // configure reads the configuration that a command names, with what the command
@@ -32,51 +24,4 @@ func (p *program) configure(c *cli.Context, path, command string) (*config.Confi
 	cfg.Run = config.Call{} // of the run that a copied configuration comes from
 	p.warn(c, cfg.Warnings)
 	return cfg, nil
-}
-
-// simulated is the simulated engine of a configuration. A calibration must hold
-// for every instance that the configuration names.
-func simulated(cfg *config.Config) (*sweep.Simulated, error) {
-	s := &sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version, Settings: cfg.Engine.Settings}
-	if cfg.Engine.Calibration == "" {
-		return s, nil
-	}
-	file, err := readCalibration(cfg.Engine.Calibration)
-	if err != nil {
-		return nil, usageError{err}
-	}
-	release := cmp.Or(cfg.Engine.Version, sweep.NewestKnown)
-	runnable, _ := cfg.Candidates()
-	for _, k := range runnable {
-		dep := cfg.Deployment(k)
-		if _, err := file.Apply(dep, release, model.ConstantsFor(dep.Hardware, s.Args(k))); err != nil {
-			return nil, usageError{fmt.Errorf("engine.calibration: %s: %w", cfg.Engine.Calibration, err)}
-		}
-	}
-	s.Constants = func(dep model.Deployment, c model.Constants) model.Constants {
-		fitted, err := file.Apply(dep, release, c)
-		if err != nil {
-			return c
-		}
-		return fitted
-	}
-	s.Known = file.Spread
-	return s, nil
-}
-
-// readCalibration reads a file that `planner calibrate` wrote. What it was not
-// fitted to keeps the constants of its generation, and the user is told.
-func readCalibration(path string) (calibrate.File, error) {
-	data, err := input.ReadFile(path, input.Settings)
-	if err != nil {
-		return calibrate.File{}, fmt.Errorf("calibration: %w", err)
-	}
-	if line, err := input.CheckTOML(string(data)); err != nil {
-		return calibrate.File{}, fmt.Errorf("calibration %s:%d: holds %w", path, line, err)
-	}
-	file, err := calibrate.Read(bytes.NewReader(data))
-	if err != nil {
-		return file, fmt.Errorf("calibration %s: %w", path, err)
-	}
-	return file, nil
 }

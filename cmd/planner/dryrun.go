@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"planner/internal/engines"
 	"planner/internal/list"
 	"planner/internal/report"
 	"planner/sweep"
@@ -28,7 +29,7 @@ func (p *program) dryDecision(ctx context.Context, r *run) error {
 	runnable = slices.DeleteFunc(runnable, func(k measure.Knobs) bool { return !runs(k) })
 	var servers []report.StartCommand
 	for _, k := range runnable {
-		servers = append(servers, serverOf(r.cfg, k))
+		servers = append(servers, engines.Start(r.cfg, k))
 	}
 	if len(runnable) > mostListed && !r.verbose {
 		groups := measure.ByKind(runnable)
@@ -84,7 +85,7 @@ func (p *program) cannotRun(r *run) {
 	rejected := r.study.Rejected()
 	if len(rejected) <= mostListed || r.verbose {
 		for _, x := range rejected {
-			fmt.Fprintf(p.plain, "cannot run: %s: %s\n", serverOf(r.cfg, x.Knobs).Line, x.Reason.Text)
+			fmt.Fprintf(p.plain, "cannot run: %s: %s\n", engines.Start(r.cfg, x.Knobs).Line, x.Reason.Text)
 		}
 		return
 	}
@@ -105,7 +106,7 @@ func (p *program) dryProbe(_ context.Context, r *run) error {
 		return err
 	}
 	runnable, _ := r.cfg.Candidates()
-	server := serverOf(r.cfg, runnable[0])
+	server := engines.Start(r.cfg, runnable[0])
 	fmt.Fprintf(p.plain, "%s\n  %d closed loops, chosen one after another, and %d drawn at random, in at most %v\n", server.Line, spec.Points, spec.Held, spec.Budget)
 	return p.beside(server)
 }
@@ -117,7 +118,7 @@ func (p *program) drySweep(_ context.Context, r *run) error {
 	before, servers := measure.Knobs{}, []report.StartCommand{}
 	for i, t := range s.Trials {
 		if i == 0 || t.Knobs != before {
-			servers = append(servers, serverOf(r.cfg, t.Knobs))
+			servers = append(servers, engines.Start(r.cfg, t.Knobs))
 			fmt.Fprintf(p.plain, "%s\n", servers[len(servers)-1].Line)
 			before = t.Knobs
 		}
@@ -138,7 +139,7 @@ func (p *program) dryRounds(_ context.Context, r *run) error {
 	s := r.study.(*design.Rounds)
 	var servers []report.StartCommand
 	for i, side := range s.Sides {
-		servers = append(servers, serverOf(side.Config, s.Trials[i].Knobs))
+		servers = append(servers, engines.Start(side.Config, s.Trials[i].Knobs))
 		fmt.Fprintf(p.plain, "%c: %s: %s\n", 'A'+i, side.Name, servers[i].Line)
 	}
 	if err := p.beside(servers...); err != nil {
@@ -158,7 +159,7 @@ func (p *program) dryPoint(_ context.Context, r *run) error {
 	case t.Rate == 0:
 		load = fmt.Sprintf("the trace once on its own clock, %d requests in %v", len(t.Workload.Replay), t.Window.Round(time.Second))
 	}
-	server := serverOf(r.cfg, t.Knobs)
+	server := engines.Start(r.cfg, t.Knobs)
 	fmt.Fprintf(p.plain, "would run: %s\nengine: %s\n", load, server.Line)
 	return p.beside(server)
 }

@@ -35,6 +35,15 @@ func usagef(format string, args ...any) error {
 	return usageError{fmt.Errorf(format, args...)}
 }
 
+// asMistake marks what cannot be made of a configuration as a mistake in it, but for what
+// cannot run.
+func asMistake(err error) error {
+	if _, rejected := measure.IsRejection(err); err == nil || rejected {
+		return err
+	}
+	return usageError{err}
+}
+
 // exitStatus ends a command whose output is complete with a code that is not 0.
 type exitStatus int
 

@@ -3,14 +3,12 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"slices"
-	"time"
 
 	"planner/internal/config"
+	"planner/internal/engines"
 	"planner/internal/report"
 	"planner/sweep"
 	"planner/sweep/engine"
-	"planner/sweep/load"
 	"planner/sweep/measure"
 )
 
@@ -20,7 +18,7 @@ import (
 func (p *program) ground(r *run, cfg *config.Config) (sweep.Ground, error) {
 	flags := r.flags()
 	if cfg.Simulated() {
-		sim, err := simulated(cfg)
+		sim, err := engines.Simulated(cfg)
 		if err != nil {
 			return sweep.Ground{}, err
 		}
@@ -29,10 +27,10 @@ func (p *program) ground(r *run, cfg *config.Config) (sweep.Ground, error) {
 		g.Records = flags.is("records")
 		return g, nil
 	}
-	if err := launchable(cfg); err != nil {
+	if err := engines.Launchable(cfg); err != nil {
 		return sweep.Ground{}, err
 	}
-	client := clientOf(cfg, flags.values["dialect"])
+	client := engines.Client(cfg, flags.values["dialect"])
 	see := func(event any) { r.see(event) }
 	if r.cfg.Run.Command == "bench" && cfg.Engine.Kind == "attach" {
 		e := &sweep.Attached{Settings: engineSettings(cfg), Client: *client, See: see}
@@ -46,79 +44,21 @@ func (p *program) ground(r *run, cfg *config.Config) (sweep.Ground, error) {
 	if !cfg.Model.Known || len(cfg.GPUs) == 0 {
 		return live.Ground(nil), nil
 	}
-	sim, err := simulated(cfg)
+	sim, err := engines.Simulated(cfg)
 	if err != nil {
 		return sweep.Ground{}, err
 	}
 	return live.Ground(sim), nil
 }
 
-// launchable refuses an engine that nobody told what to load, before anything is
-// written. A command line of the user's own may name its model itself.
-func launchable(cfg *config.Config) error {
-	switch cfg.Engine.Kind {
-	case "simulated":
-		return usagef("bench: measures a server that runs or is launched: give --url, or engine.kind in the configuration; 'planner simulate' asks the simulated engine")
-	case "command", "attach":
-		return nil
-	}
-	if engine.LoadsFile(cfg.Engine.Kind) {
-		return fileThere(cfg)
-	}
-	if servedModel(cfg) == "" {
-		return usagef("model: engine.kind %q is told what to load: give model.name, or model.config with the path of a Hugging Face config.json", cfg.Engine.Kind)
-	}
-	return nil
-}
-
-// fileThere refuses an engine that loads a file where there is none.
-func fileThere(cfg *config.Config) error {
-	if cfg.Model.File == "" {
-		return usagef("model: engine.kind %q is told what to load: give model.name, the path of a GGUF file", cfg.Engine.Kind)
-	}
-	if _, err := os.Stat(cfg.Model.File); err != nil && cfg.Launcher() != "kubernetes" {
-		return usagef("model.name: %w", err)
-	}
-	return nil
-}
-
-// engineSettings say how to start or reach the engine of the configuration.
+// engineSettings say how to start or reach the engine of the configuration; in a job of
+// Slurm, on all of its nodes.
 func engineSettings(cfg *config.Config) engine.Settings {
-	e, precision := cfg.Engine, cfg.Model.Precision
-	s := engine.Settings{
-		Kind: e.Kind, Model: servedModel(cfg), ServedName: e.Endpoint.ServedName, Argv: e.Launch.Command, ExtraArgs: e.Launch.ExtraArgs,
-		Format:  engine.Format{Weights: precision.Weights.String(), Stored: cfg.Model.Stored.String(), KV: precision.KV.String()},
-		Options: cfg.EngineOptions(),
-		Access:  engine.Access{URL: e.Endpoint.URL, Headers: e.Endpoint.Headers, APIKeyEnv: e.Endpoint.APIKeyEnv, Chat: e.Endpoint.API == "chat"},
-		Env:     e.Launch.Env, Timeouts: engine.Timeouts{Ready: e.Launch.ReadyTimeout},
-	}
+	s := engines.Settings(cfg)
 	if cfg.Run.Flags[partFlag] != "" && os.Getenv(slurmJob) != "" {
 		s.Spread = cfg.Spread
 	}
 	return s
-}
-
-// servedModel is what an engine is told to load: to converse with, a checkpoint that was
-// tuned for it, unless another is named.
-func servedModel(cfg *config.Config) string {
-	switch {
-	case cfg.Model.File != "":
-		return cfg.Model.File
-	case cfg.Model.Config != "":
-		return filepath.Dir(cfg.Model.Config)
-	case cfg.Model.Arch.Repo == "":
-		return cfg.Model.Name
-	case !cfg.Model.Exact && (cfg.Engine.Endpoint.API == "chat" || slices.Contains(cfg.Workload.Names(), "chat")):
-		return cfg.Model.Arch.ChatCheckpoint()
-	}
-	return cfg.Model.Arch.Repo
-}
-
-// clientOf is the load generator for the configuration's endpoint.
-func clientOf(cfg *config.Config, dialect string) *load.Client {
-	e := cfg.Engine.Endpoint
-	return &load.Client{URL: e.URL, Model: e.ServedName, Chat: e.API == "chat", Stream: e.Stream, Engine: dialect, Headers: e.Headers,
-		APIKeyEnv: e.APIKeyEnv, Salt: uint64(time.Now().UnixNano()), Vocab: cfg.Model.Arch.Vocab}
 }
 
 // engines is what reports tell of the engines of a run: how they are started, and what
@@ -129,7 +69,7 @@ func (r *run) engines() (report.Engines, error) {
 		return e, nil
 	}
 	if r.cfg != nil {
-		e.Start = func(k measure.Knobs) report.StartCommand { return serverOf(r.cfg, k) }
+		e.Start = func(k measure.Knobs) report.StartCommand { return engines.Start(r.cfg, k) }
 	}
 	if r.ground.Virtual && r.ground.Predict != nil {
 		e.Timeline = r.ground.Predict.Timeline

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"planner/internal/config"
+	"planner/internal/engines"
 	"planner/plan"
 	"planner/plan/fleet"
 	"planner/plan/manifest"
@@ -122,7 +123,7 @@ func (p *program) autoscalerOf(folder sweep.Folder, o manifest.Options) error {
 	if err != nil {
 		return err
 	}
-	served := &plan.Served{Name: cfg.Model.Name, Checkpoint: servedModel(cfg), ServedName: cfg.Engine.Endpoint.ServedName}
+	served := &plan.Served{Name: cfg.Model.Name, Checkpoint: engines.ServedModel(cfg), ServedName: cfg.Engine.Endpoint.ServedName}
 	out, err := manifest.Autoscaler(&stored.Answer, served, o)
 	if err != nil {
 		return usagef("manifests: %s: %w", folder.Path, err)

@@ -184,12 +184,12 @@ func (p *program) reportTrial(c *cli.Context, number int) error {
 	if w := m.Trial.Workload; w != nil && w.Replayed() && len(w.Replay) == 0 {
 		w.Replay = r.cfg.Workload.Replay
 	}
-	engines, err := r.engines()
+	told, err := r.engines()
 	if err != nil {
 		return err
 	}
-	engines.Seen = slices.DeleteFunc(engines.Seen, func(s sweep.EngineTelemetry) bool { return s.Trial != number })
-	doc, err := report.Trial(m, engines)
+	told.Seen = slices.DeleteFunc(told.Seen, func(s sweep.EngineTelemetry) bool { return s.Trial != number })
+	doc, err := report.Trial(m, told)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"planner/internal/config"
+	"planner/internal/engines"
 	"planner/internal/expose"
 	"planner/sweep"
 	"planner/sweep/cluster"
@@ -117,7 +118,7 @@ func (r *run) starts() []*config.Config {
 func (r *run) dropUnreached() {
 	for _, cfg := range r.starts() {
 		r.dropped = append(r.dropped, cfg.DropUnreached(func(k measure.Knobs) string {
-			s := serverOf(cfg, k)
+			s := engines.Start(cfg, k)
 			return s.Line + "\n" + s.Content
 		})...)
 	}
@@ -135,7 +136,7 @@ func (r *run) startable() (err error) {
 		return nil // the nodes tell
 	}
 	for _, cfg := range r.live() {
-		client := clientOf(cfg, r.cfg.Run.Flags["dialect"])
+		client := engines.Client(cfg, r.cfg.Run.Flags["dialect"])
 		client.URL = cmp.Or(client.URL, "http://127.0.0.1") // where it will be started
 		if err := client.Check(); err != nil {
 			return usagef("%s: %w", r.cfg.Run.Command, err)
@@ -145,7 +146,7 @@ func (r *run) startable() (err error) {
 		settings := engineSettings(cfg)
 		runnable, _ := cfg.Candidates()
 		for _, k := range runnable {
-			command, err := settings.Command(k, anyPort)
+			command, err := settings.Command(k, engines.AnyPort)
 			if err != nil {
 				return usageError{err}
 			}
@@ -182,10 +183,7 @@ func (p *program) prepare(r *run) error {
 	if err == nil {
 		err = p.divide(r)
 	}
-	if _, rejected := measure.IsRejection(err); err == nil || rejected {
-		return err
-	}
-	return usageError{err}
+	return asMistake(err)
 }
 
 // newFolder makes the run folder that the flags ask for, or that the command always

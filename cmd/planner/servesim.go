@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"planner/internal/engines"
 	"planner/sweep"
 	"planner/sweep/measure"
 	"planner/sweep/serve"
@@ -166,9 +167,9 @@ func (p *program) modelledServer(c *cli.Context, s *serve.Simulator) (done bool,
 	if err != nil || done {
 		return true, err
 	}
-	engine, err := simulated(cfg)
+	engine, err := engines.Simulated(cfg)
 	if err != nil {
-		return false, err
+		return false, usageError{err}
 	}
 	runnable, _ := cfg.Candidates()
 	k := runnable[0]

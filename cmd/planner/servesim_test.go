@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"planner/internal/config"
+	"planner/internal/engines"
 	"planner/sweep"
 	"planner/sweep/measure"
 )
@@ -20,7 +21,7 @@ func TestLongestContext(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		engine, err := simulated(cfg)
+		engine, err := engines.Simulated(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}

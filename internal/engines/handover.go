@@ -1,4 +1,4 @@
-package main
+package engines
 
 import (
 	"cmp"
@@ -15,15 +15,15 @@ import (
 	"planner/sweep/workload"
 )
 
-// handOver tells a plan how its instances are started. Nothing is told where nothing is.
-func handOver(cfg *config.Config, p *decide.Planned) {
+// HandOver tells a plan how its instances are started. Nothing is told where nothing is.
+func HandOver(cfg *config.Config, p *decide.Planned) {
 	settings := recommended(cfg)
 	k := p.Offer.Knobs
 	told := serverSaid(p.Background.Trials, k)
 	if n := roomForSamples(cfg, k, told.kvTokens); n > 0 {
 		k.MaxModelLen = n
 	}
-	command, err := settings.Command(k, anyPort)
+	command, err := settings.Command(k, AnyPort)
 	if err != nil || len(command.Args) == 0 {
 		return
 	}
@@ -43,7 +43,7 @@ func handOver(cfg *config.Config, p *decide.Planned) {
 	}
 	slices.Sort(env)
 	e := &plan.Engine{
-		Kind: settings.Kind, Simulated: cfg.Simulated(), Argv: argv, Port: anyPort, ReadyTimeout: settings.Timeouts.Ready,
+		Kind: settings.Kind, Simulated: cfg.Simulated(), Argv: argv, Port: AnyPort, ReadyTimeout: settings.Timeouts.Ready,
 		Env: append([]string{}, slices.Compact(env)...), APIKeyEnv: settings.APIKeyEnv,
 		Limits:   plan.Limits{ModelLen: k.MaxModelLen, Seqs: k.MaxNumSeqs, BatchedTokens: k.MaxNumBatchedTokens, KVTokens: told.kvTokens},
 		Replicas: p.Fleet.Instances, GPUs: p.Fleet.GPUsPerInstance, NodeGPUs: cfg.GPUsPerNode(k.GPU),
@@ -74,7 +74,7 @@ const (
 // recommended are the settings of the engine that a plan recommends: the configuration's,
 // or vLLM as it was simulated.
 func recommended(cfg *config.Config) engine.Settings {
-	s := engineSettings(cfg)
+	s := Settings(cfg)
 	if s.Kind == "simulated" {
 		s.Kind = "vllm"
 		s.ExtraArgs = slices.Concat(kernelOptions(cfg.Engine.Kernels), s.ExtraArgs)

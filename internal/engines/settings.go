@@ -1,0 +1,78 @@
+package engines
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"planner/internal/config"
+	"planner/sweep/engine"
+	"planner/sweep/load"
+)
+
+// Launchable refuses an engine that nobody told what to load, before anything is
+// written. A command line of the user's own may name its model itself.
+func Launchable(cfg *config.Config) error {
+	switch cfg.Engine.Kind {
+	case "simulated":
+		return errors.New("bench: measures a server that runs or is launched: give --url, or engine.kind in the configuration; 'planner simulate' asks the simulated engine")
+	case "command", "attach":
+		return nil
+	}
+	if engine.LoadsFile(cfg.Engine.Kind) {
+		return fileThere(cfg)
+	}
+	if ServedModel(cfg) == "" {
+		return fmt.Errorf("model: engine.kind %q is told what to load: give model.name, or model.config with the path of a Hugging Face config.json", cfg.Engine.Kind)
+	}
+	return nil
+}
+
+// fileThere refuses an engine that loads a file where there is none.
+func fileThere(cfg *config.Config) error {
+	if cfg.Model.File == "" {
+		return fmt.Errorf("model: engine.kind %q is told what to load: give model.name, the path of a GGUF file", cfg.Engine.Kind)
+	}
+	if _, err := os.Stat(cfg.Model.File); err != nil && cfg.Launcher() != "kubernetes" {
+		return fmt.Errorf("model.name: %w", err)
+	}
+	return nil
+}
+
+// Settings say how to start or reach the engine of the configuration.
+func Settings(cfg *config.Config) engine.Settings {
+	e, precision := cfg.Engine, cfg.Model.Precision
+	return engine.Settings{
+		Kind: e.Kind, Model: ServedModel(cfg), ServedName: e.Endpoint.ServedName, Argv: e.Launch.Command, ExtraArgs: e.Launch.ExtraArgs,
+		Format:  engine.Format{Weights: precision.Weights.String(), Stored: cfg.Model.Stored.String(), KV: precision.KV.String()},
+		Options: cfg.EngineOptions(),
+		Access:  engine.Access{URL: e.Endpoint.URL, Headers: e.Endpoint.Headers, APIKeyEnv: e.Endpoint.APIKeyEnv, Chat: e.Endpoint.API == "chat"},
+		Env:     e.Launch.Env, Timeouts: engine.Timeouts{Ready: e.Launch.ReadyTimeout},
+	}
+}
+
+// ServedModel is what an engine is told to load: to converse with, a checkpoint that was
+// tuned for it, unless another is named.
+func ServedModel(cfg *config.Config) string {
+	switch {
+	case cfg.Model.File != "":
+		return cfg.Model.File
+	case cfg.Model.Config != "":
+		return filepath.Dir(cfg.Model.Config)
+	case cfg.Model.Arch.Repo == "":
+		return cfg.Model.Name
+	case !cfg.Model.Exact && (cfg.Engine.Endpoint.API == "chat" || slices.Contains(cfg.Workload.Names(), "chat")):
+		return cfg.Model.Arch.ChatCheckpoint()
+	}
+	return cfg.Model.Arch.Repo
+}
+
+// Client is the load generator for the configuration's endpoint.
+func Client(cfg *config.Config, dialect string) *load.Client {
+	e := cfg.Engine.Endpoint
+	return &load.Client{URL: e.URL, Model: e.ServedName, Chat: e.API == "chat", Stream: e.Stream, Engine: dialect, Headers: e.Headers,
+		APIKeyEnv: e.APIKeyEnv, Salt: uint64(time.Now().UnixNano()), Vocab: cfg.Model.Arch.Vocab}
+}

@@ -1,0 +1,52 @@
+package replay
+
+import (
+	"math"
+	"time"
+
+	"planner/internal/config"
+	"planner/plan"
+	"planner/plan/fleet"
+)
+
+// inTimeSeeds is how many draws of the traffic a plan's fleets are replayed on.
+const inTimeSeeds = 3
+
+// Policies are those of a plan: its fleet as it stands, and with an autoscaler, the
+// configuration's or that of the plan's manifests.
+type Policies struct{ Static, Scaled fleet.Policy }
+
+// OfPlan prepares the traffic in time that a configuration gives for the fleet of a plan. It
+// is nil where there is no such traffic, or nobody to scale by it.
+func OfPlan(cfg *config.Config, p *plan.Plan) (*Replay, Policies, error) {
+	own := &cfg.Fleet.Policy
+	scales := own.Replicas == 0 && own.Autoscaler.Kind != fleet.None
+	a := p.Handover.Autoscaling
+	if !cfg.Fleet.InTime() || !scales && (a == nil || a.MinReplicas == a.MaxReplicas) {
+		return nil, Policies{}, nil
+	}
+	r, err := New(cfg, p.Offer.Knobs, Terms{Scale: 1, Repeat: 1})
+	if err != nil {
+		return nil, Policies{}, err
+	}
+	both := Policies{*own, *own}
+	both.Static.Replicas, both.Static.Autoscaler = p.Fleet.Instances, fleet.Autoscaler{Kind: fleet.None}
+	if s := &both.Scaled; !scales {
+		s.Replicas, s.Min, s.Max, s.Initial = 0, a.MinReplicas, a.MaxReplicas, a.MaxReplicas
+		s.Autoscaler = fleet.Autoscaler{Kind: fleet.ByHPA, Metrics: []fleet.Metric{{Name: "in_flight", Target: math.Round(10*a.Level) / 10}},
+			Monitor: fleet.Monitor{Scrape: 15 * time.Second}, HPA: fleet.UsualHPA()}
+		s.Autoscaler.HPA.Down = fleet.Behavior{Stabilization: 10 * time.Minute, Select: "max",
+			Policies: []fleet.ScalingPolicy{{Value: 1, Period: 2 * time.Minute}}}
+	}
+	return r, both, nil
+}
+
+// InTime replays the traffic under both policies.
+func (r *Replay) InTime(by Policies) *plan.InTime {
+	replay := func(policy fleet.Policy) *fleet.Answer {
+		a := r.Plant.Answer(policy, fleet.Seeds(r.cfg.Workload.Seed, inTimeSeeds))
+		a.Timeline, a.Decisions = nil, nil
+		return a
+	}
+	return &plan.InTime{Static: replay(by.Static), Autoscaled: replay(by.Scaled)}
+}

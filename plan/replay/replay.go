@@ -1,0 +1,90 @@
+// Package replay replays the traffic in time that a configuration gives on fleets of its
+// engine.
+package replay
+
+import (
+	"fmt"
+
+	"planner/internal/config"
+	"planner/internal/engines"
+	"planner/model/sim"
+	"planner/plan/fleet"
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+// Terms say how the traffic of a configuration is replayed.
+type Terms struct {
+	// Scale multiplies it.
+	Scale float64
+	// Repeat replays it so many times, one behind the other.
+	Repeat int
+	// Search looks for the cheapest policy around that of the configuration.
+	Search bool
+}
+
+// A Replay is traffic and replicas, to which policies are applied.
+type Replay struct {
+	Plant *fleet.Plant
+	cfg   *config.Config
+	// heldOut is the traffic that a search holds out; nil without one.
+	heldOut func(seed uint64) []fleet.Stage
+}
+
+// mostRequests is what a few gigabytes hold, of all replays at a time.
+const mostRequests = 10_000_000
+
+// New prepares replicas with some knobs under the traffic of a configuration, and completes
+// its policy by the start that was measured and the rate of yesterday.
+func New(cfg *config.Config, k measure.Knobs, terms Terms) (*Replay, error) {
+	simulation, err := engines.Simulated(cfg)
+	if err != nil {
+		return nil, err
+	}
+	timer, settings, err := simulation.Parts(k)
+	if err != nil {
+		return nil, err
+	}
+	if err := measuredStart(&cfg.Fleet); err != nil {
+		return nil, err
+	}
+	traffic, err := trafficOf(cfg, terms)
+	if err != nil {
+		return nil, err
+	}
+	if traffic.requests > mostRequests {
+		return nil, fmt.Errorf("fleet: %.3g requests are too many to replay, want at most %.3g: shorten the traffic, or give planner fleet a --scale below 1", traffic.requests, float64(mostRequests))
+	}
+	spec := &cfg.Fleet
+	gpus := cfg.Deployment(k).GPUs()
+	plant := &fleet.Plant{GPUs: gpus, Traffic: traffic.draw, Together: int(mostRequests / max(traffic.requests, 1)), Scenario: fleet.Scenario{
+		Engine:  func() *sim.Engine { return sim.NewEngine(timer, settings) },
+		Timeout: cfg.Workload.Timeout, Retries: spec.Retries, Limits: spec.Limits, Nodes: spec.Nodes,
+	}}
+	plant.Nodes.Slots = max(cfg.GPUsPerNode(k.GPU)/gpus, 1)
+	if g, ok := cfg.GPU(k.GPU); ok && g.Priced {
+		plant.USDPerGPUHour = g.PricePerGPUHour
+	}
+	if a := &spec.Policy.Autoscaler; a.Kind == fleet.Forecast {
+		a.Outlook.Yesterday = fleet.RateByMinute(plant.Traffic(workload.Draw64(cfg.Workload.Seed, 1<<32)))
+	}
+	return &Replay{plant, cfg, traffic.heldOut}, nil
+}
+
+// Answer answers for the policy of the configuration, or for the cheapest around it that
+// keeps what is asked on traffic that it was not chosen on, too.
+func (r *Replay) Answer(seeds []uint64) *fleet.Answer {
+	base := r.cfg.Fleet.Policy
+	if r.heldOut == nil {
+		return r.Plant.Answer(base, seeds)
+	}
+	others := fleet.Seeds(r.cfg.Workload.Seed+1_000_000, max(len(seeds), 2))
+	answer, found := r.Plant.Find(base, fleet.Search{Seeds: seeds, HeldOut: others, HeldOutTraffic: r.heldOut})
+	if answer == nil {
+		answer = r.Plant.Answer(base, seeds)
+		answer.Verdict = fleet.Missed
+		answer.Warnings = append(answer.Warnings, "no policy of the search keeps what is asked; the figures are those of the configuration's own")
+	}
+	answer.Search = found
+	return answer
+}

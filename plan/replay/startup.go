@@ -1,0 +1,56 @@
+package replay
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"planner/internal/config"
+	"planner/plan/fleet"
+	"planner/sweep"
+)
+
+// measuredStart takes the stages of a start from the run folder that the configuration
+// names: of those that were started, the one of median length.
+func measuredStart(f *config.FleetSettings) error {
+	if f.StartUpRun == "" {
+		return nil
+	}
+	folder, _, err := sweep.OpenFolder(f.StartUpRun)
+	if err != nil {
+		return fmt.Errorf("fleet.start_up: %w", err)
+	}
+	seen, err := folder.ReadEngineTelemetry()
+	if err != nil {
+		return fmt.Errorf("fleet.start_up: %w", err)
+	}
+	var starts []sweep.TrialEngine
+	for _, t := range seen {
+		if t.Engine.Fresh && t.Engine.Cold > 0 {
+			starts = append(starts, t.Engine)
+		}
+	}
+	if len(starts) == 0 {
+		return fmt.Errorf("fleet.start_up: %s has no engine whose start was measured; want a run that started engines, or the stages themselves", f.StartUpRun)
+	}
+	slices.SortFunc(starts, func(a, b sweep.TrialEngine) int { return cmp.Compare(a.Cold, b.Cold) })
+	f.Policy.StartUp = startOf(starts[len(starts)/2])
+	return nil
+}
+
+// startOf sorts the stages of a measured start by what their names say.
+func startOf(s sweep.TrialEngine) fleet.StartUp {
+	out := fleet.StartUp{Init: s.Cold}
+	for _, stage := range s.Stages {
+		name := strings.ToLower(stage.Name)
+		for word, took := range map[string]*time.Duration{"weight": &out.Weights, "compil": &out.Compile, "graph": &out.Graphs} {
+			if strings.Contains(name, word) && stage.Took > 0 && stage.Took <= out.Init {
+				*took += stage.Took
+				out.Init -= stage.Took
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,67 @@
+package replay
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"planner/internal/config"
+	"planner/plan/fleet"
+	"planner/sweep/workload"
+)
+
+const day = 24 * time.Hour
+
+// traffic is what is drawn of a seed, about so many requests.
+type traffic struct {
+	draw     func(seed uint64) []fleet.Stage
+	requests float64
+	// heldOut is what a search holds out: of several days the last, else other draws.
+	heldOut func(seed uint64) []fleet.Stage
+}
+
+func trafficOf(cfg *config.Config, terms Terms) (traffic, error) {
+	if cfg.Workload.Replayed() {
+		return traced(cfg.Workload, &cfg.Fleet.Spike, terms)
+	}
+	return staged(&cfg.Workload, &cfg.Fleet, terms), nil
+}
+
+// traced is the traffic of a trace.
+func traced(w workload.Workload, spike *fleet.Spike, terms Terms) (traffic, error) {
+	t := traffic{requests: float64(len(w.Replay)) * terms.Scale * float64(terms.Repeat)}
+	t.draw = func(seed uint64) []fleet.Stage { return fleet.Replayed(&w, spike, terms.Scale, terms.Repeat, seed) }
+	if !terms.Search {
+		return t, nil
+	}
+	if w.TraceSpan() < 2*day {
+		return t, errors.New("--search: the trace is shorter than two days, and a policy is to hold on a day that it was not chosen on: want a longer trace, or fleet.profile with its rates")
+	}
+	held := w
+	cut := w.Replay[len(w.Replay)-1].Arrival - day
+	k := slices.IndexFunc(w.Replay, func(r workload.TraceRow) bool { return r.Arrival > cut })
+	w.Replay, held.Replay = w.Replay[:k], w.Replay[k:]
+	t.heldOut = func(seed uint64) []fleet.Stage { return fleet.Replayed(&held, spike, terms.Scale, 1, seed) }
+	return t, nil
+}
+
+// staged is traffic whose rates are given.
+func staged(w *workload.Workload, spec *config.FleetSettings, terms Terms) traffic {
+	var drains []bool
+	for _, s := range spec.Stages {
+		drains = append(drains, s.Drain)
+	}
+	profile := spec.Traffic().Times(terms.Scale, 0, 1<<62)
+	t := traffic{requests: profile.Mean() * profile.Length().Seconds() * float64(terms.Repeat)}
+	t.draw = func(seed uint64) []fleet.Stage { return fleet.Staged(w, profile, drains, terms.Repeat, seed) }
+	if !terms.Search {
+		return t
+	}
+	t.heldOut = t.draw
+	if length := profile.Length(); length >= 2*day && drains == nil {
+		var last workload.Profile
+		profile, last = profile.Split((length - 1) / day * day)
+		t.heldOut = func(seed uint64) []fleet.Stage { return fleet.Staged(w, last, nil, 1, seed) }
+	}
+	return t
+}
