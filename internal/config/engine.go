@@ -15,6 +15,8 @@ type EngineSettings struct {
 	Version string
 	// Settings are what else is configured of a simulated one.
 	model.Settings
+	// DraftModel names the model that proposes tokens, where one does.
+	DraftModel string
 	// Calibration is the path of a file of fitted constants; "" means none.
 	Calibration string
 	Endpoint    EndpointSettings

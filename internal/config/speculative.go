@@ -2,7 +2,6 @@ package config
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"planner/model"
@@ -97,7 +96,7 @@ func (r *reader) resolveSpeculative(c *Config) {
 	if stages := c.Space["pipeline_parallel"]; slices.ContainsFunc(stages, func(v any) bool { return v != 1 }) {
 		n.refuse("with pipeline_parallel is not modelled, want pipeline_parallel = 1")
 	}
-	c.Engine.Speculation = s
+	c.Engine.Speculation, c.Engine.DraftModel = s, given.model
 }
 
 // SpeculationPublished reports whether the share of proposals that are accepted is that
@@ -117,38 +116,4 @@ func (r *reader) draftModel(n input, c *Config, name string) model.Arch {
 		n.refuse("model: %v; want a name from planner catalog models", err)
 	}
 	return a
-}
-
-// EngineOptions are what is configured of an engine besides its knobs, by the names that
-// command lines give it.
-func (c *Config) EngineOptions() map[string]string {
-	options := map[string]string{}
-	if l := c.Engine.LoRA; l.On() {
-		options["lora_adapters"], options["lora_slots"], options["lora_rank"] = strconv.Itoa(l.Adapters), strconv.Itoa(l.Slots), strconv.Itoa(l.Rank)
-	}
-	s := c.draft.speculative
-	if s.tokens == 0 {
-		return options
-	}
-	name := s.model
-	if s.method == model.DraftEagle && name == "" {
-		name = "HEAD" // which a simulation need not know
-	}
-	if a := c.Engine.Speculation.Draft; a != nil && a.Repo != "" {
-		name = a.Repo
-	}
-	fields := []string{`"method":` + quote(vllmMethods[s.method]), `"num_speculative_tokens":` + strconv.Itoa(s.tokens)}
-	if name != "" {
-		fields = append(fields, `"model":`+quote(name))
-	}
-	if s.method == model.DraftNGram {
-		fields = append(fields, `"prompt_lookup_max":4`)
-	}
-	options["speculative"] = "{" + strings.Join(fields, ",") + "}"
-	return options
-}
-
-// vllmMethods are vLLM's names of the methods.
-var vllmMethods = map[model.DraftMethod]string{
-	model.DraftMTP: "mtp", model.DraftEagle: "eagle3", model.DraftNGram: "ngram", model.DraftModel: "draft_model",
 }

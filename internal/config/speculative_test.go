@@ -29,7 +29,7 @@ func TestSpeculative(t *testing.T) {
 			}
 		}
 		again := mustLoad(t, string(cfg.TOML()), For("estimate"))
-		if again.Engine.Speculation.PerStep() != got.PerStep() || again.EngineOptions()["speculative"] != cfg.EngineOptions()["speculative"] {
+		if again.Engine.Speculation.PerStep() != got.PerStep() || again.Engine.DraftModel != cfg.Engine.DraftModel {
 			t.Errorf("%s: printed and read again it is %+v", c.table, again.Engine.Speculation)
 		}
 	}

@@ -48,7 +48,7 @@ func Settings(cfg *config.Config) engine.Settings {
 	return engine.Settings{
 		Kind: e.Kind, Model: ServedModel(cfg), ServedName: e.Endpoint.ServedName, Argv: e.Launch.Command, ExtraArgs: e.Launch.ExtraArgs,
 		Format:  engine.Format{Weights: precision.Weights.String(), Stored: cfg.Model.Stored.String(), KV: precision.KV.String()},
-		Options: cfg.EngineOptions(),
+		Options: options(&cfg.Engine),
 		Access:  engine.Access{URL: e.Endpoint.URL, Headers: e.Endpoint.Headers, APIKeyEnv: e.Endpoint.APIKeyEnv, Chat: e.Endpoint.API == "chat"},
 		Env:     e.Launch.Env, Timeouts: engine.Timeouts{Ready: e.Launch.ReadyTimeout},
 	}
