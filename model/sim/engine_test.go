@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/evidence/must"
 	"planner/model"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -26,18 +27,9 @@ func llama8B() model.Arch {
 // modelled returns an engine's timer and configuration for a deployment.
 func modelled(t testing.TB, dep model.Deployment, l model.EngineArgs, prefixCaching bool) (*model.Roofline, Config) {
 	t.Helper()
-	r, err := model.NewRoofline(dep, model.ConstantsFor(dep.Hardware, l), l)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := model.MemoryPlan(dep, l)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := Configure(r, m, prefixCaching)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(model.NewRoofline(dep, model.ConstantsFor(dep.Hardware, l), l))
+	m := must.Get(model.MemoryPlan(dep, l))
+	c := must.Get(Configure(r, m, prefixCaching))
 	return r, c
 }
 

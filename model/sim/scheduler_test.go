@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"planner/internal/evidence/must"
 	"planner/model"
 	"planner/sweep/workload"
 )
@@ -54,10 +55,7 @@ func TestRulesFor(t *testing.T) {
 		{"1.0.0", Rules{Async: true, FullSequenceGate: true, UnkeyedFirst: true, LoneUncapped: true}},
 		{"", Rules{Async: true, FullSequenceGate: true, UnkeyedFirst: true, LoneUncapped: true}},
 	} {
-		v, err := model.ParseVersion(c.version)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := must.Get(model.ParseVersion(c.version))
 		if got := RulesFor(v); got != c.want {
 			t.Errorf("RulesFor(%q) = %+v, want %+v", c.version, got, c.want)
 		}

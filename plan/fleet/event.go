@@ -1,33 +1,15 @@
 package fleet
 
-import "time"
-
-// eventKind is what happens to a fleet beside requests that arrive and end.
-type eventKind uint8
-
-const (
-	isReady eventKind = iota
-	drainEnds
-	stageEnds
-	sent
-	queueGivesUp
-	scrape
-	decide
-	nodeFails
-	nodeBack
-	nodeNoticed
-	nodeTaken
+import (
+	"slices"
+	"time"
 )
 
 // event is something that happens at a time, ties in the order in which they came up.
 type event struct {
-	at      float64
-	order   int
-	kind    eventKind
-	replica *replica
-	node    *node
-	request int
-	stage   int
+	at    float64
+	order int
+	do    func()
 }
 
 // events are a heap: each comes before the two at 2i+1 and 2i+2.
@@ -41,11 +23,10 @@ func (e *events) before(i, j int) bool {
 	return a.at < b.at || a.at == b.at && a.order < b.order
 }
 
-func (f *fleet) at(t float64, e event) {
+func (f *fleet) at(t float64, do func()) {
 	h := &f.events
-	e.at, e.order = t, h.order
+	h.list = append(h.list, event{t, h.order, do})
 	h.order++
-	h.list = append(h.list, e)
 	for i := len(h.list) - 1; i > 0 && h.before(i, (i-1)/2); i = (i - 1) / 2 {
 		h.list[i], h.list[(i-1)/2] = h.list[(i-1)/2], h.list[i]
 	}
@@ -70,59 +51,50 @@ func (e *events) pop() event {
 	}
 }
 
-func (f *fleet) handle(e event) {
-	switch e.kind {
-	case isReady:
-		if e.replica.state == starting {
-			f.serve(e.replica)
-		}
-	case drainEnds:
-		if r := e.replica; r.state == draining && (r.flight.requests == 0 || f.now >= r.until) {
-			f.remove(r)
-			f.place()
-			f.note()
-		}
-	case stageEnds:
-		if st := f.s.Stages; e.stage == f.stage && (!st[f.stage].Drain || f.lefts[f.stage] == 0) {
-			f.enter(f.stage + 1)
-		}
-	case sent:
-		f.send(e.request)
-	case queueGivesUp:
-		f.giveUp(e.request)
-	case scrape:
-		f.monitor.scrape(f)
-	case decide:
-		f.decide()
-	default:
-		f.handleNode(e)
+// drained removes a replica that drains once it has nothing to do, or at the end of its grace.
+func (f *fleet) drained(r *replica) {
+	if r.state == draining && (r.flight.requests == 0 || f.now >= r.until) {
+		f.remove(r)
+		f.place()
+		f.note()
 	}
 }
 
-func (f *fleet) handleNode(e event) {
-	n, spec := e.node, &f.s.Nodes
-	switch e.kind {
-	case nodeFails:
-		f.lose(n)
-		n.away, n.warm = true, false
-		f.at(f.now+spec.Repair.Seconds(), event{kind: nodeBack, node: n})
-	case nodeBack:
+// over ends a stage, unless the next one waits for its last request.
+func (f *fleet) over(stage int) {
+	if stage == f.stage && (!f.s.Stages[stage].Drain || f.lefts[stage] == 0) {
+		f.enter(stage + 1)
+	}
+}
+
+// fail takes a node away until it is repaired.
+func (f *fleet) fail(n *node) {
+	f.lose(n)
+	n.away, n.warm = true, false
+	f.at(f.now+f.s.Nodes.Repair.Seconds(), func() {
 		n.away = false
 		f.failNext(n)
-	case nodeNoticed:
-		n.leaving = true
-		for _, r := range append([]*replica(nil), f.replicas...) {
-			if r.node == n && r.state <= ready {
-				f.lost++
-				f.dismiss(r, spec.Notice.Seconds())
-			}
+		f.ask(f.asked)
+	})
+	f.ask(f.asked)
+}
+
+// leave tells a node that it will be taken, and lets its replicas drain until then.
+func (f *fleet) leave(n *node) {
+	notice := f.s.Nodes.Notice.Seconds()
+	n.leaving = true
+	for _, r := range slices.Clone(f.replicas) {
+		if r.node == n && r.state <= ready {
+			f.lost++
+			f.dismiss(r, notice)
 		}
-		f.at(f.now+spec.Notice.Seconds(), event{kind: nodeTaken, node: n})
-	case nodeTaken:
+	}
+	f.at(f.now+notice, func() {
 		f.lose(n)
 		n.leaving, n.warm = false, false
 		f.spotNext(n)
-	}
+		f.ask(f.asked)
+	})
 	f.ask(f.asked)
 }
 

@@ -84,8 +84,8 @@ func (m *monitor) begin(f *fleet) {
 		tokens += q.Output
 	}
 	m.output = float64(tokens) / float64(max(len(f.requests), 1))
-	f.at(m.spec.Scrape.Seconds(), event{kind: scrape})
-	f.at(f.control.at(), event{kind: decide})
+	f.at(m.spec.Scrape.Seconds(), func() { m.scrape(f) })
+	f.at(f.control.at(), f.decide)
 }
 
 func (m *monitor) scrape(f *fleet) {
@@ -107,7 +107,7 @@ func (m *monitor) scrape(f *fleet) {
 		old(&m.limits[i][0].seen)
 		old(&m.limits[i][1].seen)
 	}
-	f.at(f.now+m.spec.Scrape.Seconds(), event{kind: scrape})
+	f.at(f.now+m.spec.Scrape.Seconds(), func() { m.scrape(f) })
 }
 
 // since drops what is older than a time, if it is worth it.
@@ -324,5 +324,5 @@ func (f *fleet) decide() {
 		f.episode.Decisions = append(f.episode.Decisions, Decision{f.now, f.asked, want, why})
 		f.ask(want)
 	}
-	f.at(f.control.at(), event{kind: decide})
+	f.at(f.control.at(), f.decide)
 }

@@ -92,7 +92,11 @@ func (f *fleet) place() {
 		r.node.used++
 		r.state = starting
 		r.readyAt = f.now + f.s.Policy.StartUp.Total(r.node.warm).Seconds()
-		f.at(r.readyAt, event{kind: isReady, replica: r})
+		f.at(r.readyAt, func() {
+			if r.state == starting {
+				f.serve(r)
+			}
+		})
 	}
 }
 
@@ -115,13 +119,13 @@ func (f *fleet) slot() *node {
 
 func (f *fleet) failNext(n *node) {
 	if mtbf := f.s.Nodes.MTBF.Seconds(); mtbf > 0 {
-		f.at(f.now+n.rng.ExpFloat64()*mtbf, event{kind: nodeFails, node: n})
+		f.at(f.now+n.rng.ExpFloat64()*mtbf, func() { f.fail(n) })
 	}
 }
 
 func (f *fleet) spotNext(n *node) {
 	if mtbf := f.s.Nodes.SpotMTBF.Seconds(); mtbf > 0 {
-		f.at(f.now+n.rng.ExpFloat64()*mtbf, event{kind: nodeNoticed, node: n})
+		f.at(f.now+n.rng.ExpFloat64()*mtbf, func() { f.leave(n) })
 	}
 }
 
@@ -155,7 +159,7 @@ func (f *fleet) dismiss(r *replica, grace float64) {
 			f.remove(r)
 			return
 		}
-		f.at(r.until, event{kind: drainEnds, replica: r})
+		f.at(r.until, func() { f.drained(r) })
 	case pending, starting:
 		f.remove(r)
 	}

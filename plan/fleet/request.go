@@ -48,7 +48,7 @@ func (f *fleet) route(id int) {
 		f.queue = append(f.queue, id)
 		f.monitor.routed(f, nil, id)
 		if f.s.Timeout > 0 {
-			f.at(c.sent+f.s.Timeout.Seconds(), event{kind: queueGivesUp, request: id})
+			f.at(c.sent+f.s.Timeout.Seconds(), func() { f.giveUp(id) })
 		}
 		return
 	}

@@ -147,7 +147,7 @@ func (f *fleet) enter(stage int) {
 		f.first += len(f.s.Stages[stage-1].Requests)
 	}
 	f.episode.Stages = append(f.episode.Stages, f.now)
-	f.at(f.now+f.s.Stages[stage].length().Seconds(), event{kind: stageEnds, stage: stage})
+	f.at(f.now+f.s.Stages[stage].length().Seconds(), func() { f.over(stage) })
 }
 
 // due is when the next request of the schedule arrives, infinite if none does in this
@@ -240,7 +240,7 @@ func (f *fleet) land(id int, record *measure.Record) {
 	f.begun(&f.calls[id], f.requests[id])
 	r.outputTokens += record.Output
 	if r.state == draining && r.flight.requests == 0 {
-		f.at(f.now, event{kind: drainEnds, replica: r})
+		f.at(f.now, func() { f.drained(r) })
 	}
 }
 
@@ -251,7 +251,7 @@ func (f *fleet) end(id int, record *measure.Record, at float64) {
 	if record.Outcome != measure.OK && record.Outcome != measure.Rejected && c.attempts <= f.s.Retries {
 		c.state = unsent
 		f.episode.Retries++
-		f.at(at, event{kind: sent, request: id})
+		f.at(at, func() { f.send(id) })
 		return
 	}
 	c.state, c.replica = closed, nil
@@ -265,10 +265,10 @@ func (f *fleet) end(id int, record *measure.Record, at float64) {
 	f.lefts[c.stage]--
 	begin := f.episode.Stages[c.stage]
 	for next := c.follower - 1; next >= 0; next = f.calls[next].next - 1 {
-		f.at(max(at, begin+f.requests[next].Due.Seconds()), event{kind: sent, request: next})
+		f.at(max(at, begin+f.requests[next].Due.Seconds()), func() { f.send(next) })
 	}
 	if st := &f.s.Stages[c.stage]; f.lefts[c.stage] == 0 && st.Drain {
-		f.at(max(f.now, begin+st.length().Seconds()), event{kind: stageEnds, stage: c.stage})
+		f.at(max(f.now, begin+st.length().Seconds()), func() { f.over(c.stage) })
 	}
 }
 
@@ -276,7 +276,7 @@ func (f *fleet) end(id int, record *measure.Record, at float64) {
 // has just become ready takes what arrives.
 func (f *fleet) happen() {
 	for len(f.events.list) > 0 && f.events.list[0].at <= f.now {
-		f.handle(f.events.pop())
+		f.events.pop().do()
 	}
 	for f.due() <= f.now {
 		id := f.first + f.arrival
