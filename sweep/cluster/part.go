@@ -17,7 +17,11 @@ import (
 type part struct {
 	sweep.Part
 	folder sweep.Folder
-	journal
+	// seen is the journal as far as it was read, size its bytes; taken says what of it was
+	// asked for.
+	seen  []measure.Measurement
+	taken []bool
+	size  int
 	// job is the part's at present, nil for none. attempt counts those since the part last
 	// got on, tried is when the last was submitted.
 	job     *placed
@@ -189,11 +193,33 @@ func (p *part) wanted() bool {
 
 // read reads the journal where it has grown, and reports whether it has.
 func (p *part) read() bool {
-	grown, err := p.journal.read(p.folder.File(sweep.JournalFile))
+	path := p.folder.File(sweep.JournalFile)
+	info, err := os.Stat(path)
+	if err != nil || info.Size() == int64(p.size) {
+		return false
+	}
+	if info.Size() < int64(p.size) { // failures at its end were dropped
+		p.seen, p.size = nil, 0
+	}
+	more, size, err := sweep.ReadJournalFrom(path, p.size)
 	if err != nil {
 		p.stop(err.Error())
+		return true
 	}
-	return grown || err != nil
+	p.seen, p.size = append(p.seen, more...), size
+	p.taken = append(p.taken, make([]bool, max(len(p.seen)-len(p.taken), 0))...)[:len(p.seen)]
+	return len(more) > 0
+}
+
+// take finds the measurement of a trial that nobody took yet; nil where there is none.
+func (p *part) take(t *measure.Trial) *measure.Measurement {
+	for i := range p.seen {
+		if m := p.seen[i]; !p.taken[i] && sweep.Measures(&m, t) {
+			p.taken[i] = true
+			return &m
+		}
+	}
+	return nil
 }
 
 // hours are the GPU hours of the part's jobs so far.

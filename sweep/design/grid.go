@@ -305,19 +305,10 @@ func (s Grid) windows(cfg *config.Config, t *measure.Trial, temperature string, 
 	case coldCache:
 		t.Warmup = 0
 	case warmCache:
-		fill := workload.Span(3*float64(sharedPrompts(t.Workload)), t.Workload.MeanRate(t.Rate))
+		_, texts := t.Workload.SharedText()
+		fill := workload.Span(3*texts, t.Workload.MeanRate(t.Rate))
 		t.Warmup = max(t.Warmup, min(fill, longestWarmup))
 	}
-}
-
-// sharedPrompts counts the prefixes, or prompts where they are reused as a whole,
-// that a warm cache holds.
-func sharedPrompts(w *workload.Workload) int {
-	n := 0
-	for _, s := range w.Shapes {
-		n += s.Prefix.Groups * max(s.Prefix.Prompts, 1)
-	}
-	return n
 }
 
 func significant(x float64, digits int) float64 {

@@ -3,11 +3,11 @@ package design
 import (
 	"errors"
 	"fmt"
+
 	"planner/internal/config"
 	"planner/sweep"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
-	"time"
 )
 
 // Finding says what became of a hypothesis.
@@ -58,20 +58,6 @@ type matrixLoad struct {
 	uncached bool
 	// requests that are wanted in the window.
 	requests float64
-	// trial is the one that was made of the load.
-	trial identity
-}
-
-// identity tells the trials of a matrix apart.
-type identity struct {
-	workload *workload.Workload
-	knobs    measure.Knobs
-	rate     float64
-	warmup   time.Duration
-}
-
-func identify(t *measure.Trial) identity {
-	return identity{t.Workload, t.Knobs, t.Rate, t.Warmup}
 }
 
 // matrixTrials lists the trials of a matrix on one set of knobs; why a trial is
@@ -106,7 +92,6 @@ func matrixTrials(cfg *config.Config, g sweep.Ground, s Grid, k measure.Knobs) (
 				t.Knobs.PrefixCaching = false
 			}
 			s.windows(cfg, &t, l.temperature, l.requests)
-			row.loads[j].trial = identify(&t)
 			trials = append(trials, t)
 		}
 	}
@@ -130,13 +115,7 @@ func rowRate(g sweep.Ground, objective measure.SLO, w *workload.Workload, k meas
 func readMatrix(rows []matrixRow, trials []measure.Measurement) []MatrixRow {
 	byKey := map[string]*measure.Measurement{}
 	for i := range trials {
-		for _, row := range rows {
-			for _, l := range row.loads {
-				if l.trial == identify(&trials[i].Trial) {
-					byKey[l.key] = &trials[i]
-				}
-			}
-		}
+		byKey[trials[i].Trial.Why] = &trials[i]
 	}
 	var out []MatrixRow
 	for _, row := range rows {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"gonum.org/v1/gonum/stat"
+
 	"planner/internal/note"
 	"planner/model/calibrate"
 	"planner/sweep"
@@ -134,16 +136,8 @@ func (p *Probe) scores(out *Probed) []calibrate.Score {
 		s.Figure, s.Predicted, s.Measured = "ttft.mean", x.PredictedTTFT, x.TTFT
 		scores, ttft = append(scores, s), append(ttft, math.Abs(s.Error()))
 	}
-	if n := float64(len(tpot)); n > 0 {
-		out.Scored = len(tpot)
-		out.TPOTError, out.TTFTError = new(sum(tpot)/n), new(sum(ttft)/n)
+	if out.Scored = len(tpot); out.Scored > 0 {
+		out.TPOTError, out.TTFTError = new(stat.Mean(tpot, nil)), new(stat.Mean(ttft, nil))
 	}
 	return scores
-}
-
-func sum(v []float64) (total float64) {
-	for _, x := range v {
-		total += x
-	}
-	return total
 }

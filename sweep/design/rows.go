@@ -2,11 +2,12 @@ package design
 
 import (
 	"fmt"
+	"slices"
+	"time"
+
 	"planner/internal/config"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
-	"slices"
-	"time"
 )
 
 // getter finds the measurement of a load, nil for one that brought nothing.
