@@ -27,6 +27,7 @@ const (
 	DoubtDraft     // the time to propose tokens
 	DoubtRefusals  // the chance that proposed tokens are refused
 	DoubtEquations // the time of every step, whatever its parts
+	DoubtLaunch    // the host's time to launch steps without graphs, on top of that of layers
 	doubtCount
 )
 
@@ -89,7 +90,7 @@ func spreads(dep Deployment, args EngineArgs) []spreadRule {
 	_, active := a.Params()
 	return []spreadRule{
 		{true, Spread{DoubtWeights: 0.04, DoubtKV: 0.06, DoubtPrefill: 0.08, DoubtPrefillAttention: 0.10, DoubtSkew: 0.20,
-			DoubtStep: 0.25, DoubtLayer: 0.08, DoubtRequest: 0.30, DoubtFrontend: 0.08, DoubtCommunication: 0.10}},
+			DoubtStep: 0.25, DoubtLayer: 0.08, DoubtRequest: 0.30, DoubtFrontend: 0.08, DoubtCommunication: 0.10, DoubtLaunch: 0.20}}, // hosts of 0.35 to 0.5 ms a layer
 		{!hw.Timed(), Spread{DoubtWeights: 0.10, DoubtKV: 0.12, DoubtPrefill: 0.16, DoubtPrefillAttention: 0.20,
 			DoubtLayer: 0.20, DoubtStep: 0.35, DoubtCommunication: 0.25}},
 		{hw.Generation == GenerationUnknown, Spread{DoubtWeights: 0.15, DoubtKV: 0.18, DoubtPrefill: 0.25, DoubtPrefillAttention: 0.30,
@@ -149,6 +150,8 @@ func (c Constants) Sample(rng *rand.Rand, s Spread) Constants {
 	c.Attention.Prefill = min(c.Attention.Prefill*by[DoubtPrefillAttention]/longer, highestShare)
 	c.Attention.Skew = min(c.Attention.Skew*by[DoubtSkew], 1)
 	c.Frontend.PromptToken *= by[DoubtFrontend]
+	c.Fixed.Launch *= by[DoubtLaunch]
+	c.Fixed.LaunchAll *= by[DoubtLaunch]
 	c.Link.Scale *= by[DoubtCommunication] * longer
 	c.Uneven *= by[DoubtRouting]
 	c.Link.ExpertSpread *= by[DoubtRouting]
