@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -72,11 +73,17 @@ func outcomeOf(err error) (o measure.Outcome, detail string) {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return measure.Truncated, ""
 	case isBreak(err):
-		return measure.Reset, text
+		return measure.Reset, strings.Replace(streamID.ReplaceAllString(text, ""), clientClosed, "http2: the connection broke", 1)
 	}
 	// What is wrong neither with the network nor with time is so with what was said.
 	return measure.Malformed, text
 }
+
+// streamID tells an error of HTTP/2 from all others of its kind. clientClosed is what
+// net/http says of requests on a connection on which another one could not be sent.
+var streamID = regexp.MustCompile(`stream ID \d+; |LastStreamID=\d+, `)
+
+const clientClosed = "http2: client connection force closed via ClientConn.Close"
 
 // isBreak reports the errors of connections that broke. Some of net/http and of its
 // HTTP/2 have no type.

@@ -2,6 +2,7 @@ package load
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -90,6 +91,19 @@ func TestSecureFaults(t *testing.T) {
 				t.Errorf("%v %q, want %v", r.Outcome, r.Detail, f.outcome)
 			}
 		})
+	}
+}
+
+// TestBrokenHTTP2: requests that broke alike say the same, and do not name the client.
+func TestBrokenHTTP2(t *testing.T) {
+	for said, want := range map[string]string{
+		"stream error: stream ID 107; INTERNAL_ERROR; received from peer":                                  "stream error: INTERNAL_ERROR; received from peer",
+		`http2: server sent GOAWAY and closed the connection; LastStreamID=21, ErrCode=NO_ERROR, debug=""`: `http2: server sent GOAWAY and closed the connection; ErrCode=NO_ERROR, debug=""`,
+		"http2: client connection force closed via ClientConn.Close":                                       "http2: the connection broke",
+	} {
+		if outcome, detail := outcomeOf(errors.New(said)); outcome != measure.Reset || detail != want {
+			t.Errorf("%v %q, want %q", outcome, detail, want)
+		}
 	}
 }
 
