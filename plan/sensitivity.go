@@ -62,7 +62,6 @@ func (p *Plan) Moved(what string, factor float64) Change {
 	return c
 }
 
-// change sizes and prices the fleet whose instances carry a rate safely.
 func (p *Plan) change(what string, safe float64) Change {
 	c := Change{What: what, SafeRate: safe}
 	f, err := p.FleetAt(safe)

@@ -161,7 +161,6 @@ func orZero(v *float64) float64 {
 	return *v
 }
 
-// explain says why a feasible alternative was not chosen.
 func (a *Alternative) explain(best *Alternative) {
 	switch {
 	case !a.Feasible:

@@ -149,7 +149,6 @@ func (j *Journal) Held() int {
 	return len(j.held)
 }
 
-// trialText names a trial by its knobs, its load and its seed.
 func trialText(t *measure.Trial) string {
 	load := fmt.Sprintf("%.4g requests/s", t.Rate)
 	if t.Closed() {

@@ -70,7 +70,6 @@ type TrialEngine struct {
 	Stages  []engine.Stage `json:"stages"`
 }
 
-// newEngineTelemetry is one of which nothing is known yet.
 func newEngineTelemetry(t *measure.Trial) EngineTelemetry {
 	return EngineTelemetry{Trial: t.Number, Knobs: t.Knobs, RoundTrip: -1, ClientTTFT: -1}
 }

@@ -75,7 +75,6 @@ func (f Folder) ReadEngineTelemetry() ([]EngineTelemetry, error) {
 	return all, nil
 }
 
-// logName is a log within the run folder.
 func logName(path string) string {
 	if path == "" {
 		return ""

@@ -216,7 +216,6 @@ func idleLatency(f *search.Floor) *plan.IdleLatency {
 	return &plan.IdleLatency{Bound: f.Bound, Stat: f.Stat, Latency: ms(f.Value), Limit: ms(f.Limit), Feasible: math.Ceil(ms(f.Value))}
 }
 
-// background is what the report shows beside the answer.
 func (d *Decision) background() Background {
 	b := Background{Subject: subject(d.cfg, measure.Knobs{}), Trials: d.Seen}
 	if d.chosen != nil {
@@ -227,7 +226,6 @@ func (d *Decision) background() Background {
 	return b
 }
 
-// subject says what is served with some knobs.
 func subject(cfg *config.Config, k measure.Knobs) string {
 	if m := cfg.Model; m.Known {
 		return fmt.Sprintf("%s in %s, %s", m.Name, cfg.Precision(k).Weights, cfg.Workload.Words())

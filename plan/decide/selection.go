@@ -49,7 +49,6 @@ func finalPrecision(asked float64) float64 {
 // are tried all the same on the simulated engine.
 const simulatedExplore = 0.2
 
-// losers lists the knob sets that were not chosen, with their reasons.
 func losers(r search.RaceResult) []measure.Rejection {
 	return list.Map(r.Contestants, func(c search.Contestant) measure.Rejection {
 		return measure.Rejection{Knobs: c.Knobs, Reason: c.Reason.Or(note.Text(c.Status.String()).Reason())}

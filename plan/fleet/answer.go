@@ -25,7 +25,6 @@ type Plant struct {
 	Together int
 }
 
-// scenario is the plant under a policy, with what a seed draws.
 func (p *Plant) scenario(policy Policy, stages []Stage, seed uint64) *Scenario {
 	s := p.Scenario
 	s.Policy, s.Stages, s.Seed = policy, stages, seed

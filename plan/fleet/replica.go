@@ -80,7 +80,6 @@ func (f *fleet) ask(want int) {
 	f.note()
 }
 
-// place puts replicas without a place on nodes with free slots, and starts them.
 func (f *fleet) place() {
 	for _, r := range f.replicas {
 		if r.state != pending {
@@ -129,7 +128,6 @@ func (f *fleet) spotNext(n *node) {
 	}
 }
 
-// serve lets a replica that has started take requests.
 func (f *fleet) serve(r *replica) {
 	r.state, r.readyAt = ready, f.now
 	r.node.warm = true

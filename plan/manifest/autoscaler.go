@@ -75,7 +75,6 @@ func (t trigger) Quantity() string { return strconv.FormatFloat(1000*t.Target, '
 // Threshold is the target as KEDA writes it.
 func (t trigger) Threshold() string { return exact(t.Target) }
 
-// trigger finds the series of vLLM that show a metric.
 func (s *scaler) trigger(m fleet.Metric) (trigger, error) {
 	window := fmt.Sprintf("%.0fs", max(s.Policy.Autoscaler.Monitor.Window, time.Minute).Seconds())
 	rate := func(series string) string { return fmt.Sprintf("rate(%s{%%[1]s}[%s])", series, window) }

@@ -62,7 +62,6 @@ type deployment struct {
 	Series   engine.Series
 }
 
-// newDeployment completes options by the plan.
 func newDeployment(p *plan.Plan, o Options) (*deployment, error) {
 	e, m := p.Handover.Engine, p.Handover.Model
 	if e == nil || m == nil {

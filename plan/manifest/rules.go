@@ -136,7 +136,6 @@ type metric struct {
 	name, series string
 }
 
-// metrics are the latencies that the engine tells.
 func (d *deployment) metrics() []metric {
 	var all []metric
 	for _, m := range []metric{{measure.TTFT, "ttft", d.Series.TTFT}, {measure.TPOT, "tpot", d.Series.TPOT}} {

@@ -258,7 +258,6 @@ func (f *Follower) submit(ctx context.Context, p *part) bool {
 	return true
 }
 
-// prepare makes the run folder of a part, or makes it ready to go on.
 func (f *Follower) prepare(p *part) error {
 	files, err := f.Files(p.Name, p.whole)
 	if err != nil {

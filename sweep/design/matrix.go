@@ -111,7 +111,6 @@ func rowRate(g sweep.Ground, objective measure.SLO, w *workload.Workload, k meas
 	return rate, err
 }
 
-// readMatrix says what came of every row.
 func readMatrix(rows []matrixRow, trials []measure.Measurement) []MatrixRow {
 	byKey := map[string]*measure.Measurement{}
 	for i := range trials {

@@ -66,7 +66,6 @@ func (q *query) fact(name, value string) {
 	}
 }
 
-// object reads a JSON object; it is empty if there is none.
 func (q *query) object(path string) (object map[string]any) {
 	data, err := q.call(http.MethodGet, path)
 	if err != nil || json.Unmarshal(data, &object) != nil {

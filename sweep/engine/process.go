@@ -177,7 +177,6 @@ func (p *child) stop(grace time.Duration, hurry <-chan struct{}) (err error) {
 	return err
 }
 
-// kill waits until the engine and everything that it started are gone.
 func (p *child) kill(grace time.Duration, hurry <-chan struct{}) error {
 	// The guard may have ended already; then there is nobody to tell.
 	_ = p.control.Encode(grace)

@@ -171,7 +171,6 @@ func Final(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || status >= 400 && status < 500 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests
 }
 
-// completion asks for one token with the engine's prompt.
 func (e *Engine) completion(ctx context.Context, limit time.Duration) error {
 	request := map[string]any{"model": e.Facts.Model, "max_tokens": 1, "temperature": 0}
 	path := "/v1/completions"

@@ -153,7 +153,6 @@ func (e *entry) describe() string {
 	return "these keys: " + shorten(strings.Join(keys, ", "), 400)
 }
 
-// shorten keeps an error on one line.
 func shorten(s string, most int) string {
 	if len(s) > most {
 		return s[:most] + "..."

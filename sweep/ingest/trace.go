@@ -108,7 +108,6 @@ func (t *Trace) read(l *lines, o TraceOptions) (mapping, error) {
 	return m, l.err()
 }
 
-// remarkUnread warns of columns that the mapping does not name.
 func (t *Trace) remarkUnread(m mapping, columns []string) {
 	var read []string
 	for _, k := range m {
@@ -153,7 +152,6 @@ func (t *Trace) add(line string, e *entry, m mapping) *FileError {
 	return e.problem
 }
 
-// sort orders the rows and starts their clock at 0.
 func (t *Trace) sort() {
 	byArrival := func(a, b workload.TraceRow) int { return cmp.Compare(a.Arrival, b.Arrival) }
 	if !slices.IsSortedFunc(t.Rows, byArrival) {
@@ -166,7 +164,6 @@ func (t *Trace) sort() {
 	}
 }
 
-// remark says what a reader should know of the log.
 func (t *Trace) remark(m mapping) {
 	t.Warnings.AddIf(t.Skipped > 0, note.RowsLeftOut, t.Skipped)
 	t.Warnings.AddIf(t.others > 0, note.LinesLeftOut, t.others)

@@ -53,7 +53,6 @@ var MetricTable = []MetricRow{
 	{Name: "goodput", Help: "least share of requests within all of its limits at once: { share = 0.95, any of ttft, tpot, e2e = limit }"},
 }
 
-// row is what there is to know of a valid metric.
 func (m Metric) row() *MetricRow { return &MetricTable[m-1] }
 
 func (m Metric) valid() bool { return m >= 1 && int(m) <= len(MetricTable) }

@@ -68,7 +68,6 @@ func (m *vllmMetrics) histogram(name string, bounds []float64) prometheus.Histog
 	return m.metrics.NewHistogram(prometheus.HistogramOpts{Name: "vllm:" + name + "_seconds", Buckets: bounds})
 }
 
-// describeCache tells of the KV cache of a simulated engine.
 func (m *vllmMetrics) describeCache(c *sim.Config) {
 	caching := "False"
 	if c.PrefixCaching {
@@ -122,7 +121,6 @@ func (m *vllmMetrics) ended(r *reply) {
 	m.decode.Observe((last - r.Due[0]).Seconds())
 }
 
-// expose writes all metrics in Prometheus' text format.
 func (m *vllmMetrics) expose() []byte {
 	var page bytes.Buffer
 	families, err := m.registry.Gather()

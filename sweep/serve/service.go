@@ -130,7 +130,6 @@ func (v *service) stop() {
 	}
 }
 
-// closePort refuses new connections for a while.
 func (v *service) closePort(d time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -27,7 +27,6 @@ func (w *Workload) Longer(prompts, answers float64) *Workload {
 	return &longer
 }
 
-// longer is the distribution of lengths that are longer by a factor.
 func (l Lengths) longer(by float64) Lengths {
 	l.Value, l.Min, l.Max = scaled(l.Value, by), scaled(l.Min, by), scaled(l.Max, by)
 	l.Median, l.Mean, l.StdDev = l.Median*by, l.Mean*by, l.StdDev*by

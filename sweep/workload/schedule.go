@@ -206,7 +206,6 @@ func hashName(s string) uint64 {
 	return h.Sum64()
 }
 
-// ordered sorts conversations into one schedule and renumbers it.
 func ordered(out []Request, turns int) []Request {
 	if turns == 1 {
 		return out
