@@ -21,7 +21,7 @@ func (p *program) configure(c *cli.Context, path, command string) (*config.Confi
 	if err != nil {
 		return nil, err
 	}
-	cfg.Run = config.Call{} // of the run that a copied configuration comes from
+	cfg.Run = config.Invocation{} // of the run that a copied configuration comes from
 	p.warn(c, cfg.Warnings)
 	return cfg, nil
 }

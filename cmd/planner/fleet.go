@@ -52,7 +52,7 @@ func (p *program) fleet(c *cli.Context) error {
 	if err != nil || done {
 		return err
 	}
-	cfg.Run = config.Call{Command: fleetName, Args: c.Args().Slice(), Flags: given(c, fleetFlags())}
+	cfg.Run = config.Invocation{Command: fleetName, Args: c.Args().Slice(), Flags: given(c, fleetFlags())}
 	return p.conductFleet(c, &run{cfg: cfg})
 }
 
@@ -61,12 +61,12 @@ func (p *program) fleet(c *cli.Context) error {
 func (p *program) conductFleet(c *cli.Context, r *run) error {
 	r.ground, r.started = sweep.Ground{Virtual: true}, time.Now()
 	f := r.flags()
-	n, terms := f.count("seeds"), replay.Terms{Scale: f.positive("scale"), Repeat: f.count("repeat"), Search: f.is("search")}
+	n, extent := f.count("seeds"), replay.Extent{Scale: f.positive("scale"), Repeat: f.count("repeat"), Search: f.is("search")}
 	if f.err != nil {
 		return f.err
 	}
 	runnable, _ := r.cfg.Candidates()
-	day, err := replay.New(r.cfg, runnable[0], terms)
+	day, err := replay.New(r.cfg, runnable[0], extent)
 	if err != nil {
 		return asMistake(err)
 	}

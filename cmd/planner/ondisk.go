@@ -137,7 +137,7 @@ func (p *program) planAgain(c *cli.Context, trials []measure.Measurement) (*repl
 	if again.cfg, err = p.configure(c, folder.File(sweep.ConfigFile), about.Command); err != nil {
 		return nil, err
 	}
-	again.cfg.Run = config.Call{Command: about.Command}
+	again.cfg.Run = config.Invocation{Command: about.Command}
 	if err = p.prepare(again.run); err == nil {
 		again.answer, err = sweep.Replay(trials, again.study)
 	}

@@ -206,8 +206,8 @@ func (r *run) held() ([]measure.Measurement, error) {
 
 // callOf reads the call of a run whose configuration does not hold it, as those of
 // earlier versions did not: flags stood among the arguments.
-func callOf(about sweep.About) config.Call {
-	call := config.Call{Command: about.Command, Flags: map[string]string{}}
+func callOf(about sweep.About) config.Invocation {
+	call := config.Invocation{Command: about.Command, Flags: map[string]string{}}
 	for _, arg := range about.Args {
 		name, value, hasValue := strings.Cut(arg, "=")
 		switch flag, isFlag := strings.CutPrefix(name, "--"); {

@@ -86,7 +86,7 @@ func (p *program) measure(c *cli.Context) error {
 func (p *program) start(c *cli.Context, r *run) error {
 	e, _ := experimentOf(c.Command.Name)
 	r.verbose = c.Bool("verbose")
-	r.cfg.Run = config.Call{Command: c.Command.Name, Args: c.Args().Slice(), Flags: given(c, e.own)}
+	r.cfg.Run = config.Invocation{Command: c.Command.Name, Args: c.Args().Slice(), Flags: given(c, e.own)}
 	if err := p.prepare(r); err != nil {
 		return err
 	}

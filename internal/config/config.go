@@ -31,7 +31,7 @@ type Config struct {
 	OutputDir string
 	// Run is how the run folder was made whose configuration this is; its zero value
 	// in any other.
-	Run Call
+	Run Invocation
 	// Warnings say what a reader of the results should know of the configuration.
 	Warnings []string
 

@@ -99,37 +99,24 @@ func TestStoredFormat(t *testing.T) {
 // Settings that choose kernels are read and printed as they were given; what is left open
 // stays the engine's.
 func TestKernels(t *testing.T) {
-	flags := []Override{
-		{Key: "model.name", Value: "llama-3.1-8b", Flag: "--model"},
-		{Key: "hardware.gpu", Value: "H100 SXM", Flag: "--gpu"},
-		{Key: "workload.class", Value: "chat", Flag: "--workload"},
-		{Key: "demand.rate", Value: "10", Flag: "--rate"},
-		{Key: "slo.ttft.p99", Value: "500ms", Flag: "--slo"},
-	}
-	c, err := Load("", flags, For("estimate"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := mustLoad(t, minimal, For("estimate"))
 	if c.Engine.Kernels != (model.Kernels{}) {
 		t.Errorf("nothing given: %+v", c.Engine.Kernels)
 	}
-	given := append(flags,
-		Override{Key: "engine.async_scheduling", Value: "false", Flag: "--set"},
-		Override{Key: "engine.allreduce_fusion", Value: "true", Flag: "--set"},
-		Override{Key: "engine.graphs", Value: "decode-only", Flag: "--set"},
-		Override{Key: "engine.graph_tokens", Value: "2048", Flag: "--set"},
-		Override{Key: "engine.moe_backend", Value: "marlin", Flag: "--set"},
-		Override{Key: "engine.sampler", Value: "greedy", Flag: "--set"})
-	if c, err = Load("", given, For("estimate")); err != nil {
-		t.Fatal(err)
-	}
+	c = mustLoad(t, minimal, For("estimate"),
+		Override{Key: "engine.async_scheduling", Value: "false"},
+		Override{Key: "engine.allreduce_fusion", Value: "true"},
+		Override{Key: "engine.graphs", Value: "decode-only"},
+		Override{Key: "engine.graph_tokens", Value: "2048"},
+		Override{Key: "engine.moe_backend", Value: "marlin"},
+		Override{Key: "engine.sampler", Value: "greedy"})
 	want := model.Kernels{Async: model.Off, FusedReduce: model.On, Graphs: model.GraphsDecodeOnly, GraphTokens: 2048,
 		Experts: model.ExpertsMarlin, Sampler: model.SamplerGreedy}
 	if c.Engine.Kernels != want {
 		t.Errorf("got %+v, want %+v", c.Engine.Kernels, want)
 	}
 	for _, wrong := range []Override{{Key: "engine.async_scheduling", Value: "1"}, {Key: "engine.graphs", Value: "partial"}} {
-		if _, err := Load("", append(flags, wrong), For("estimate")); err == nil {
+		if _, err := Load(write(t, minimal), []Override{wrong}, For("estimate")); err == nil {
 			t.Errorf("%s = %s is taken", wrong.Key, wrong.Value)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"planner/model"
 )
 
-// Call is how the command was called that made a run folder: what is needed to go on
+// Invocation is how the command was called that made a run folder: what is needed to go on
 // with it and to read it again, beyond what the other sections say.
-type Call struct {
+type Invocation struct {
 	Command string
 	Args    []string
 	// Flags of the command's own, by name, as texts.

@@ -35,7 +35,7 @@ func TestRunLoadsBackWithoutTheUsersCatalog(t *testing.T) {
 	if text := string(first.TOML()); strings.Contains(text, "[run]") {
 		t.Errorf("no run was made, but the configuration says\n%s", text)
 	}
-	first.Run = Call{Command: "sweep", Args: []string{"p.toml"}, Flags: map[string]string{"rates": "1,2,5", "a b": `"q"`}}
+	first.Run = Invocation{Command: "sweep", Args: []string{"p.toml"}, Flags: map[string]string{"rates": "1,2,5", "a b": `"q"`}}
 	printed := string(first.TOML())
 	second := mustLoad(t, printed, For("plan"))
 	if !reflect.DeepEqual(first, second) {

@@ -25,7 +25,7 @@ func OfPlan(cfg *config.Config, p *plan.Plan) (*Replay, Policies, error) {
 	if !cfg.Fleet.InTime() || !scales && (a == nil || a.MinReplicas == a.MaxReplicas) {
 		return nil, Policies{}, nil
 	}
-	r, err := New(cfg, p.Offer.Knobs, Terms{Scale: 1, Repeat: 1})
+	r, err := New(cfg, p.Offer.Knobs, Extent{Scale: 1, Repeat: 1})
 	if err != nil {
 		return nil, Policies{}, err
 	}

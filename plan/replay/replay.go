@@ -13,8 +13,8 @@ import (
 	"planner/sweep/workload"
 )
 
-// Terms say how the traffic of a configuration is replayed.
-type Terms struct {
+// Extent says how the traffic of a configuration is replayed.
+type Extent struct {
 	// Scale multiplies it.
 	Scale float64
 	// Repeat replays it so many times, one behind the other.
@@ -36,7 +36,7 @@ const mostRequests = 10_000_000
 
 // New prepares replicas with some knobs under the traffic of a configuration, and completes
 // its policy by the start that was measured and the rate of yesterday.
-func New(cfg *config.Config, k measure.Knobs, terms Terms) (*Replay, error) {
+func New(cfg *config.Config, k measure.Knobs, extent Extent) (*Replay, error) {
 	simulation, err := engines.Simulated(cfg)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func New(cfg *config.Config, k measure.Knobs, terms Terms) (*Replay, error) {
 	if err := measuredStart(&cfg.Fleet); err != nil {
 		return nil, err
 	}
-	traffic, err := trafficOf(cfg, terms)
+	traffic, err := trafficOf(cfg, extent)
 	if err != nil {
 		return nil, err
 	}

@@ -20,18 +20,18 @@ type traffic struct {
 	heldOut func(seed uint64) []fleet.Stage
 }
 
-func trafficOf(cfg *config.Config, terms Terms) (traffic, error) {
+func trafficOf(cfg *config.Config, extent Extent) (traffic, error) {
 	if cfg.Workload.Replayed() {
-		return traced(cfg.Workload, &cfg.Fleet.Spike, terms)
+		return traced(cfg.Workload, &cfg.Fleet.Spike, extent)
 	}
-	return staged(&cfg.Workload, &cfg.Fleet, terms), nil
+	return staged(&cfg.Workload, &cfg.Fleet, extent), nil
 }
 
 // traced is the traffic of a trace.
-func traced(w workload.Workload, spike *fleet.Spike, terms Terms) (traffic, error) {
-	t := traffic{requests: float64(len(w.Replay)) * terms.Scale * float64(terms.Repeat)}
-	t.draw = func(seed uint64) []fleet.Stage { return fleet.Replayed(&w, spike, terms.Scale, terms.Repeat, seed) }
-	if !terms.Search {
+func traced(w workload.Workload, spike *fleet.Spike, extent Extent) (traffic, error) {
+	t := traffic{requests: float64(len(w.Replay)) * extent.Scale * float64(extent.Repeat)}
+	t.draw = func(seed uint64) []fleet.Stage { return fleet.Replayed(&w, spike, extent.Scale, extent.Repeat, seed) }
+	if !extent.Search {
 		return t, nil
 	}
 	if w.TraceSpan() < 2*day {
@@ -41,20 +41,20 @@ func traced(w workload.Workload, spike *fleet.Spike, terms Terms) (traffic, erro
 	cut := w.Replay[len(w.Replay)-1].Arrival - day
 	k := slices.IndexFunc(w.Replay, func(r workload.TraceRow) bool { return r.Arrival > cut })
 	w.Replay, held.Replay = w.Replay[:k], w.Replay[k:]
-	t.heldOut = func(seed uint64) []fleet.Stage { return fleet.Replayed(&held, spike, terms.Scale, 1, seed) }
+	t.heldOut = func(seed uint64) []fleet.Stage { return fleet.Replayed(&held, spike, extent.Scale, 1, seed) }
 	return t, nil
 }
 
 // staged is traffic whose rates are given.
-func staged(w *workload.Workload, spec *config.FleetSettings, terms Terms) traffic {
+func staged(w *workload.Workload, spec *config.FleetSettings, extent Extent) traffic {
 	var drains []bool
 	for _, s := range spec.Stages {
 		drains = append(drains, s.Drain)
 	}
-	profile := spec.Traffic().Times(terms.Scale, 0, 1<<62)
-	t := traffic{requests: profile.Mean() * profile.Length().Seconds() * float64(terms.Repeat)}
-	t.draw = func(seed uint64) []fleet.Stage { return fleet.Staged(w, profile, drains, terms.Repeat, seed) }
-	if !terms.Search {
+	profile := spec.Traffic().Times(extent.Scale, 0, 1<<62)
+	t := traffic{requests: profile.Mean() * profile.Length().Seconds() * float64(extent.Repeat)}
+	t.draw = func(seed uint64) []fleet.Stage { return fleet.Staged(w, profile, drains, extent.Repeat, seed) }
+	if !extent.Search {
 		return t
 	}
 	t.heldOut = t.draw

@@ -25,6 +25,7 @@ type lineError struct {
 	err  error
 }
 
+// Error is the problem itself; who knows the file names the line.
 func (e *lineError) Error() string { return e.err.Error() }
 
 // cut ends the documents of a file with a problem in a line.
