@@ -44,6 +44,18 @@ type assumed struct {
 	gamma  float64
 	// max is the prior of the largest rate; median 0 means flat.
 	max lognormal
+	// widths are how far the server is believed to be off the curve in one trial, as it is faster or
+	// slower than in others: not at all first.
+	widths []width
+}
+
+// width is how far off the curve trials are.
+type width struct {
+	// sd is the standard deviation on the scale of the curve.
+	sd float64
+	// shift is how far below the curve, at each node of z, trials are in the middle: the curve is of the
+	// share of all of them, which those that are slow make up most of.
+	shift []float64
 }
 
 // lognormal is a positive quantity known up to a factor.
@@ -73,7 +85,7 @@ func assume(slo measure.SLO, prior Prior) []assumed {
 	}
 	return append(bounds, assumed{
 		name: measure.ThroughputBound, kind: onThroughput,
-		kappa: lognormal{1, kappaSpread}, phi: lognormal{1, phiSpread},
+		kappa: lognormal{1, kappaSpread}, phi: lognormal{1, phiSpread}, widths: make([]width, 1),
 	})
 }
 
@@ -91,7 +103,7 @@ func generic(name string, share float64) assumed {
 	a := assumed{
 		name: name, share: share, gamma: stat.Growth,
 		kappa: lognormal{flat, kappaSpread}, phi: lognormal{stat.Generic, phiSpread},
-		max: lognormal{0, rateSpread},
+		max: lognormal{0, rateSpread}, widths: make([]width, 1),
 	}
 	if share == 0 {
 		a.kind = onMean
@@ -103,6 +115,48 @@ func generic(name string, share float64) assumed {
 	a.gamma = stat.Growth * math.Sqrt(rarer)
 	a.phi.median *= math.Sqrt(rarer)
 	return a
+}
+
+// scattered are bounds of a server that may be faster or slower in one trial than in others, as
+// all are that run in real time.
+func scattered(bounds []assumed) []assumed {
+	for range widthNodes {
+		sd := leastWidth * math.Pow(2, float64(len(bounds[0].widths)-1))
+		shares, means := make([]float64, zNodes), make([]float64, zNodes)
+		for i := range zNodes {
+			shares[i], means[i] = shareShift(zLow+float64(i)*zStep, sd), sd*sd/2
+		}
+		for j := range bounds {
+			b := &bounds[j]
+			w := width{sd, shares}
+			switch b.kind {
+			case onMean:
+				w.shift = means
+			case onThroughput:
+				w.sd /= genericKappa
+			}
+			b.widths = append(b.widths, w)
+		}
+	}
+	return bounds
+}
+
+// shareShift is by how much the trials in the middle are below the curve at z, if their share of all
+// is that of the curve and they scatter by sd.
+func shareShift(z, sd float64) float64 {
+	low, high := 0.0, sd*(sd+1)
+	for range 20 {
+		mid, share := (low+high)/2, 0.0
+		for x, weight := range normalNodes() {
+			share += weight * unlink(z-mid+x*sd)
+		}
+		if share > unlink(z) {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return (low + high) / 2
 }
 
 // steep is d ln(-ln(1-p)) / d ln(saturation - rate) of an exponential tail.
@@ -140,6 +194,20 @@ func (a *assumed) curve(kappa, ratio float64) float64 {
 // grow in proportion to the rate: a steepness of 1, which a normal prior of the usual spread
 // would not believe.
 func (a *assumed) logKappa(kappa float64) float64 { return a.kappa.logDensity(math.Log(kappa)) }
+
+// logWidth is the log density of a width of a curve of a steepness. What differs is the speed of
+// the server, so it is one of width/kappa; all servers may be the same in every trial.
+func (a *assumed) logWidth(i int, kappa float64) float64 {
+	if len(a.widths) == 1 {
+		return 0
+	}
+	if i == 0 {
+		return math.Log(steady)
+	}
+	x := math.Log(a.widths[i].sd/kappa/usualScatter) / scatterSpread
+	ladder := math.Log(a.widths[2].sd / a.widths[1].sd)
+	return math.Log((1-steady)*ladder/(scatterSpread*math.Sqrt(2*math.Pi))) - x*x/2
+}
 
 // logDensity is that of the logarithm of a quantity, up to a constant; 0 where nothing is
 // known of it. It is Student's t with two degrees of freedom and no normal distribution: a

@@ -42,7 +42,7 @@ func TestFreezeTellsNoFalseBound(t *testing.T) {
 	truth, told := queue.MaxRate(limit, 0.01), 0
 	for seed := range uint64(4) {
 		for frozen := 2; frozen <= 4; frozen++ {
-			cfg := search.MaxRateConfig{Workload: poisson(), SLO: ttft(limit, 0.99), Seed: seed + 1, Budget: 90 * time.Second}
+			cfg := search.MaxRateConfig{Workload: poisson(), SLO: ttft(limit, 0.99), Seed: seed + 1, Budget: 240 * time.Second}
 			s, loads := search.NewMaxRate(cfg), 0
 			drive(s, func(trial measure.Trial) measure.Measurement {
 				server := freeze{Queue: queue}

@@ -1,7 +1,9 @@
 package search
 
 import (
+	"iter"
 	"math"
+	"slices"
 
 	"planner/internal/stat"
 	"planner/sweep/measure"
@@ -29,7 +31,7 @@ type likelihood struct {
 	// atLeast says that in the long run the share, or the mean, is larger still: the
 	// server was overloaded, and its queue not yet as long as it will be.
 	atLeast bool
-	// table holds log likelihoods, phiNodes for each node of z. Throughput has none.
+	// table holds log likelihoods, phiNodes of each width for each node of z. Throughput has none.
 	table []float64
 }
 
@@ -51,20 +53,62 @@ func (a *assumed) observe(c measure.Count, rate float64, atLeast bool) likelihoo
 		e.n, e.k = 0, 0
 		return e
 	}
-	e.table = make([]float64, zNodes*phiNodes)
+	e.tabulate(a)
+	return e
+}
+
+// tabulate fills the table: where the server is as fast as in the middle of its trials, and
+// then for each width by which trials are off the curve, as it is on another place of it.
+func (e *likelihood) tabulate(a *assumed) {
+	nodes := len(a.widths) * phiNodes
+	e.table = make([]float64, zNodes*nodes)
 	for j, offset := range phiOffsets {
 		phi := a.phi.median * math.Exp(a.phi.sd*offset)
 		most, floor := math.Inf(-1), math.Log(disturbed)
-		if e.k > mostDisturbed*e.n {
+		if len(a.widths) > 1 || e.k > mostDisturbed*e.n {
 			floor = math.Inf(-1)
 		}
+		var column [zNodes]float64
 		for i := zNodes - 1; i >= 0; i-- {
-			l := a.logLikelihood(&e, zLow+float64(i)*zStep, phi)
+			l := a.logLikelihood(e, zLow+float64(i)*zStep, phi)
 			most = max(most, l)
-			e.table[i*phiNodes+j] = max(l, most+floor)
+			column[i] = max(l, most+floor)
+		}
+		top := slices.Max(column[:])
+		for i := range column {
+			e.table[i*nodes+j] = column[i]
+			column[i] = math.Exp(column[i] - top)
+		}
+		for w, width := range a.widths[1:] {
+			for i, l := range width.blurred(&column) {
+				e.table[i*nodes+(w+1)*phiNodes+j] = top + math.Log(max(l, math.SmallestNonzeroFloat64))
+			}
 		}
 	}
-	return e
+}
+
+// blurred is a column of likelihoods averaged over the places on the curve that trials have by a
+// width; beyond its ends it goes on as there.
+func (w *width) blurred(column *[zNodes]float64) (out [zNodes]float64) {
+	for x, weight := range normalNodes() {
+		for i := range out {
+			at := min(max(float64(i)+(x*w.sd-w.shift[i])/zStep, 0), float64(zNodes-1))
+			j := min(int(at), zNodes-2)
+			out[i] += weight * (column[j] + (at-float64(j))*(column[j+1]-column[j]))
+		}
+	}
+	return out
+}
+
+// normalNodes are values of a standard normal error, and their probabilities.
+func normalNodes() iter.Seq2[float64, float64] {
+	return func(yield func(x, probability float64) bool) {
+		for x := -normalReach; x <= normalReach; x += normalStep {
+			if !yield(x, normalStep/math.Sqrt(2*math.Pi)*math.Exp(-x*x/2)) {
+				return
+			}
+		}
+	}
 }
 
 // flowFreedom is the number of degrees of freedom of the spread of a throughput, which comes
@@ -170,23 +214,38 @@ func (a *assumed) logMean(e *likelihood, z, phi float64) float64 {
 	return -d * d / (2 * (phi/e.n + meanMisfit*meanMisfit + misfit*misfit*seen*seen))
 }
 
-// at adds the table's log likelihoods at z to sum, one a dispersion. Beyond the
+// at adds the log likelihoods at z to sum, one a width and dispersion. Beyond the
 // table a share is 1e-7 or nearly 1, and they stay as they are at its ends.
-func (e *likelihood) at(z float64, sum *[phiNodes]float64) {
+func (e *likelihood) at(z float64, widths []width, sum []float64) {
 	if e.table == nil {
 		if e.spread > 0 {
-			flow := e.logFlow(z)
-			for j := range sum {
-				sum[j] += flow
+			for w, width := range widths {
+				flow := e.logFlows(z, width.sd)
+				for j := range phiNodes {
+					sum[w*phiNodes+j] += flow
+				}
 			}
 		}
 		return
 	}
+	nodes := len(sum)
 	x := (min(max(z, zLow), zHigh) - zLow) / zStep
 	i := min(int(x), zNodes-2)
 	f := x - float64(i)
-	row := e.table[i*phiNodes : (i+2)*phiNodes]
+	row := e.table[i*nodes : (i+2)*nodes]
 	for j := range sum {
-		sum[j] += row[j] + f*(row[phiNodes+j]-row[j])
+		sum[j] += row[j] + f*(row[nodes+j]-row[j])
 	}
+}
+
+// logFlows is logFlow where ln of the server's speed differs between trials by width.
+func (e *likelihood) logFlows(z, width float64) float64 {
+	if width == 0 {
+		return e.logFlow(z)
+	}
+	sum := 0.0
+	for x, weight := range normalNodes() {
+		sum += weight * math.Exp(e.logFlow(z+x*width))
+	}
+	return math.Log(max(sum, math.SmallestNonzeroFloat64))
 }

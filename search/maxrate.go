@@ -140,6 +140,9 @@ func NewMaxRate(cfg MaxRateConfig) *MaxRate {
 	s := &MaxRate{cfg: cfg.withDefaults(), latency: cfg.Prior.Latency}
 	s.cfg.Workload = s.cfg.Workload.Anywhere()
 	s.bounds = clumped(assume(s.cfg.SLO, s.cfg.Prior), s.cfg.Prior, s.cfg.Workload)
+	if !s.cfg.free() {
+		s.bounds = scattered(s.bounds)
+	}
 	s.seen = make([][]likelihood, len(s.bounds))
 	return s
 }

@@ -24,6 +24,10 @@ const (
 	// took its turn. No single trial rules a rate out any further, unless more than
 	// mostDisturbed of its requests were beyond.
 	disturbed, mostDisturbed = 0.01, 0.9
+	// Between trials on an engine that is measured ln of its speed differs by a standard deviation of
+	// usualScatter, known up to a factor with the standard deviation scatterSpread of its log, or
+	// with the probability steady not at all.
+	usualScatter, scatterSpread, steady = 0.04, 0.8, 0.4
 	// misfit is how wrong a curve is, as a share of the distance from the limit on its scale,
 	// meanMisfit how wrong that of a mean is at its limit, and flowMisfit what the throughput of
 	// a server that is offered e times what it completes differs by from that in balance.
@@ -117,6 +121,9 @@ const (
 	invalidInRow, wastedShare = 3, 4
 	// surprise is the probability below which two trials do not fit one curve.
 	surprise = 0.005
+	// unsteady is the probability of a server that is the same in all trials below which they are said
+	// to differ.
+	unsteady = 0.1
 	// cliffWidth is the distance of two rates, relative, over which a cliff takes
 	// the share from under cliffLow to over cliffHigh times what is allowed.
 	cliffWidth, cliffLow, cliffHigh = 0.05, 1.0 / 3, 10.0
@@ -159,10 +166,6 @@ const (
 	// turn: each turn begins with a start of the engine, which takes about as long
 	// as a trial, and each is another draw of what starts differ by.
 	turnTrials = 2
-	// leastStarts is how many starts of an engine tell what starts differ by, and wide
-	// the half-width of the interval from the trials of one start, relative, above which
-	// that start says nothing of it.
-	leastStarts = 3
 	// certifyLooks and certifyAlpha share out an error of 6 % over two looks.
 	certifyLooks, certifyAlpha = 2, 0.03
 	// certifyMargin is how far below the median of the search a certificate is
@@ -201,6 +204,9 @@ const (
 	// negligible is the log density, against the largest, below which a part of
 	// the coarse grid is left out of the fine one.
 	negligible = -16.0
+	// leastWidth is the least of widthNodes widths of a curve of genericKappa, each twice the last one. Normal
+	// errors have nodes every normalStep standard deviations as far as normalReach.
+	leastWidth, widthNodes, normalStep, normalReach = 0.3, 6, 0.5, 3.0
 	// mostShare is the largest share that a curve predicts.
 	mostShare = 1 - 1e-9
 )

@@ -17,10 +17,15 @@ type posterior struct {
 	cumulative []float64
 	// beyond is the probability that the bound does not limit the rate, 0 or 1.
 	beyond float64
-	// kappa is the geometric mean steepness, phi that of the dispersion.
-	kappa, phi float64
-	// joint holds the probabilities of (ln max, ln kappa, ln phi).
+	// kappa is the geometric mean steepness, phi that of the dispersion, and scatter the root of the
+	// mean square by which the speed of the server differs between trials.
+	kappa, phi, scatter float64
+	// steady is the probability that it does not differ.
+	steady float64
+	// joint holds the probabilities of (ln max, ln kappa, width, ln phi), and nodes is how many of
+	// the last two there are.
 	joint []float64
+	nodes int
 }
 
 // kappaAt is node i of n of the steepness.
@@ -76,33 +81,38 @@ func (p *posterior) support() (low, high float64) {
 	return p.low + p.step*float64(first-2), p.low + p.step*float64(last+2)
 }
 
-// grid evaluates the posterior on rates x kappas x phiNodes points.
+// grid evaluates the posterior on rates x kappas points of the curve, and on all widths and
+// dispersions.
 func (a *assumed) grid(seen []likelihood, low, high float64, rates, kappas int) *posterior {
-	p := &posterior{low: low, step: (high - low) / float64(rates-1), joint: make([]float64, rates*kappas*phiNodes)}
-	logKappa := make([]float64, kappas)
+	if a.kind == onThroughput {
+		kappas = 1
+	}
+	nodes := len(a.widths) * phiNodes
+	p := &posterior{low: low, step: (high - low) / float64(rates-1), joint: make([]float64, rates*kappas*nodes), nodes: nodes}
 	kappa := make([]float64, kappas)
-	for i := range kappas {
-		kappa[i] = a.kappaAt(i, kappas)
-		logKappa[i] = a.logKappa(kappa[i])
+	prior := make([]float64, kappas*nodes)
+	for j := range kappas {
+		kappa[j] = a.kappaAt(j, kappas)
+		for l := range nodes {
+			prior[j*nodes+l] = a.logKappa(kappa[j]) + studentT2(phiOffsets[l%phiNodes]) + a.logWidth(l/phiNodes, kappa[j])
+		}
 	}
 	top := math.Inf(-1)
 	ratio := make([]float64, len(seen))
 	for i := range rates {
 		u := low + p.step*float64(i)
-		prior := a.max.logDensity(u)
 		for t := range seen {
 			ratio[t] = seen[t].rate * math.Exp(-u)
 		}
 		for j := range kappas {
-			var sum [phiNodes]float64
+			sum := p.joint[(i*kappas+j)*nodes:][:nodes]
+			copy(sum, prior[j*nodes:])
 			for t := range seen {
-				seen[t].at(a.curve(kappa[j], ratio[t]), &sum)
+				seen[t].at(a.curve(kappa[j], ratio[t]), a.widths, sum)
 			}
-			out := p.joint[(i*kappas+j)*phiNodes:]
-			for l, offset := range phiOffsets {
-				v := sum[l] + prior + logKappa[j] + studentT2(offset)
-				out[l] = v
-				top = max(top, v)
+			for l := range sum {
+				sum[l] += a.max.logDensity(u)
+				top = max(top, sum[l])
 			}
 		}
 	}
@@ -114,7 +124,7 @@ func (a *assumed) grid(seen []likelihood, low, high float64, rates, kappas int) 
 // bound is out of reach, and takes the marginals.
 func (p *posterior) normalise(a *assumed, seen []likelihood, top float64, kappa []float64) {
 	kappas := len(kappa)
-	rates := len(p.joint) / (kappas * phiNodes)
+	rates := len(p.joint) / (kappas * p.nodes)
 	p.mass = make([]float64, rates)
 	total := 0.0
 	for i, v := range p.joint {
@@ -123,19 +133,25 @@ func (p *posterior) normalise(a *assumed, seen []likelihood, top float64, kappa 
 			w = math.Exp(v - top)
 		}
 		p.joint[i] = w
-		p.mass[i/(kappas*phiNodes)] += w
+		p.mass[i/(kappas*p.nodes)] += w
 		total += w
 	}
 	if a.unlimited(seen) {
 		p.beyond = 1
 	}
 	scale := (1 - p.beyond) / total
-	meanKappa, meanPhi := 0.0, 0.0
+	meanKappa, meanPhi, square := 0.0, 0.0, 0.0
 	p.cumulative = make([]float64, rates+1)
 	for i := range p.joint {
 		p.joint[i] *= scale
-		meanKappa += p.joint[i] * math.Log(kappa[i/phiNodes%kappas])
+		k := kappa[i/p.nodes%kappas]
+		meanKappa += p.joint[i] * math.Log(k)
 		meanPhi += p.joint[i] * phiOffsets[i%phiNodes]
+		sigma := a.widths[i%p.nodes/phiNodes].sd / k
+		square += p.joint[i] * sigma * sigma
+		if sigma == 0 {
+			p.steady += p.joint[i]
+		}
 	}
 	for i := range p.mass {
 		p.mass[i] *= scale
@@ -144,6 +160,8 @@ func (p *posterior) normalise(a *assumed, seen []likelihood, top float64, kappa 
 	within := max(1-p.beyond, math.SmallestNonzeroFloat64)
 	p.kappa = math.Exp(meanKappa / within)
 	p.phi = a.phi.median * math.Exp(a.phi.sd*meanPhi/within)
+	p.scatter = math.Sqrt(square / within)
+	p.steady /= within
 }
 
 // unlimited reports whether nothing that was seen says that the bound limits the rate: no
@@ -264,3 +282,9 @@ const quantile95 = 1.645
 
 // deviation is the standard deviation of ln rate that an interval of 90 % stands for.
 func (e Estimate) deviation() float64 { return e.width() / (2 * quantile95) }
+
+// normalTail is the standard normal quantile that a central interval of the
+// given confidence reaches.
+func normalTail(confidence float64) float64 {
+	return math.Sqrt2 * math.Erfinv(confidence)
+}

@@ -193,7 +193,7 @@ func (s *MaxRate) views() []view {
 			continue
 		}
 		v := view{bound: &s.bounds[j], of: p, weight: max(probability[j], negligibleWeight)}
-		kappas := len(p.joint) / (len(p.mass) * phiNodes)
+		kappas := len(p.joint) / (len(p.mass) * p.nodes)
 		total := 0.0
 		for i := range p.mass {
 			if p.mass[i] < negligibleMass {
@@ -202,7 +202,7 @@ func (s *MaxRate) views() []view {
 			u := p.low + p.step*float64(i)
 			for k := range kappas {
 				mass := 0.0
-				for _, m := range p.joint[(i*kappas+k)*phiNodes:][:phiNodes] {
+				for _, m := range p.joint[(i*kappas+k)*p.nodes:][:p.nodes] {
 					mass += m
 				}
 				if mass > negligibleMass {
@@ -236,6 +236,7 @@ func (v *view) gain(rate float64, window, latency time.Duration) float64 {
 	var mean, square, with, precision float64
 	for _, x := range v.nodes {
 		seen, variance := v.bound.expected(v.bound.curve(x.kappa, rate*math.Exp(-x.logMax)), n, v.of.phi)
+		variance += x.kappa * x.kappa * v.of.scatter * v.of.scatter
 		mean += x.mass * seen
 		square += x.mass * seen * seen
 		with += x.mass * seen * (x.logMax - v.mean)

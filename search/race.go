@@ -54,9 +54,8 @@ type RaceConfig struct {
 	// be equal.
 	Further func(RaceResult) []Prior
 	// OneEngine says that all trials run on one engine, which starts anew whenever
-	// the knobs change: winner and default then take turns of several trials, a
-	// grid searches one set after the other, and a race estimates what the rate
-	// differs by from start to start.
+	// the knobs change: winner and default then take turns of several trials, and a
+	// grid searches one set after the other.
 	OneEngine bool
 }
 
@@ -98,7 +97,6 @@ type Race struct {
 	finals []*candidate
 	// turn counts the trials of the final searches on the only engine.
 	turn   int
-	starts []start
 	spent  time.Duration
 	trials int
 }
@@ -176,7 +174,6 @@ func (r *Race) Observe(m measure.Measurement) {
 	before := c.search.spent
 	c.search.Observe(m)
 	r.spent += c.search.spent - before
-	r.keep(&m)
 	switch {
 	case m.Rejected.Text != "":
 		c.status, c.reason = Unable, m.Rejected
@@ -373,42 +370,4 @@ func (r *Race) cut() {
 		}
 	}
 	r.promoted = nil
-}
-
-// conclude begins the final measurement of the winner and the default.
-func (r *Race) conclude(why note.Reason) {
-	r.skip(why)
-	if r.incumbent == nil {
-		r.phase = finished
-		return
-	}
-	r.phase = finishing
-	seed := trialSeed(r.cfg.Search.Seed, streamFinal)
-	if r.cfg.FinalPrecision > 0 {
-		r.cfg.Search.Precision = r.cfg.FinalPrecision
-	}
-	best := r.incumbent.prior
-	best.Rate, best.Spread, best.Latency = r.incumbent.carries.Value, 0, r.incumbent.search.latency
-	r.finals = []*candidate{{prior: best}}
-	if d := r.cfg.Default; d != nil && d.Knobs != best.Knobs {
-		r.standard = &candidate{prior: *d}
-		r.finals = append(r.finals, r.standard)
-	}
-	for _, c := range r.finals {
-		c.search = r.searchOf(c.prior, seed, time.Duration(len(r.finals)))
-	}
-}
-
-// finish runs the final searches side by side, or by turns.
-func (r *Race) finish() []measure.Trial {
-	var batch []measure.Trial
-	if r.cfg.OneEngine {
-		batch = r.takeTurns()
-	} else {
-		batch = r.sideBySide(r.finals, len(r.finals))
-	}
-	if len(batch) == 0 {
-		r.phase = finished
-	}
-	return batch
 }

@@ -3,6 +3,7 @@ package search
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"planner/internal/note"
@@ -89,8 +90,8 @@ func (r *Race) Result() RaceResult {
 	if r.phase == finished && r.incumbent == nil {
 		out.Best.Outcome, out.Best.Reason = r.without(lead, out.Best)
 	}
-	if r.cfg.OneEngine && r.phase == finished && len(r.finals) > 0 {
-		r.allowForStarts(&out)
+	if r.cfg.OneEngine && r.phase == finished && len(r.finals) == 1 {
+		out.Best.Warnings = append(slices.Clip(out.Best.Warnings), note.New(note.OneStart))
 	}
 	if r.cfg.Default != nil && r.cfg.Default.Knobs == out.Knobs {
 		out.Default = &out.Best

@@ -226,6 +226,9 @@ func (s *MaxRate) estimate(m posteriors, j int, r *Result) Estimate {
 	if b.cliff(seen) {
 		r.Warnings = append(r.Warnings, note.New(note.Cliff, b.name, 100*cliffWidth))
 	}
+	if p := m[j]; p.steady < unsteady {
+		r.Warnings = append(r.Warnings, note.New(note.TrialsDiffer, 100*p.scatter))
+	}
 	if pressed, carried := s.collapse(); pressed > 0 {
 		r.Warnings = append(r.Warnings, note.New(note.Collapses, pressed, carried))
 		e.Low, e.Safe = min(e.Low, pressed), min(e.Safe, pressed)

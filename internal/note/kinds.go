@@ -118,9 +118,8 @@ const (
 	NonMonotone Kind = "non_monotone: non-monotone: no single curve describes all trials of {bound}: the server was not the same in all of them; the interval holds what those say that contradict the others"
 	Collapses   Kind = "collapses: collapse: pressed beyond its limits the server completes at most {pressed_per_s%.3g} requests/s, though it carried {carried_per_s%.3g}: a backlog that has once formed stays " +
 		"until the load is far below the maximum rate, and trials below the limit do not show how often one forms; the safe rate is what it completes then"
-	FewStarts    Kind = "few_starts: the maximum rate was measured well on {starts%d} starts of the engine, too few to tell what it differs by from start to start; that is not in the interval"
-	StartsDiffer Kind = "starts_differ: from start to start of the engine the maximum rate differs by {sigma_percent%.2g} % (standard deviation over {starts%d} starts); interval and safe rate allow for it"
-	OneStart     Kind = "one_start: the engine was started for this search alone: what the maximum rate differs by from start to start is not in the interval"
+	TrialsDiffer Kind = "trials_differ: from trial to trial the speed of the server differs by about {sigma_percent%.2g} % (standard deviation); interval and safe rate allow for it"
+	OneStart     Kind = "one_start: the engine was started once for this search: what the maximum rate differs by from start to start is not in the interval"
 	WindowShort  Kind = "window_short: trials were fixed at {window_s%dur}, shorter than the {wanted_s%dur} that the search would choose at this rate: a queue that takes longer to build up " +
 		"is not seen, and the interval does not contain that"
 	CacheCollapse Kind = "cache_collapse: collapse: at rates that hold, the prefix cache has {met_percent%.0f} % of the prompt tokens, beyond them down to {missed_percent%.0f} %: it loses " +
@@ -287,7 +286,7 @@ var kinds = []Kind{
 	OpenLeftOut, EvenArrivals, MeanLag, NoLoad, FailuresUnknown, RateRamped, ToolInvalid, TTFTAboveE2E, NotRead, WithoutValueAt,
 	WithoutValue, TooFast, OfFile, OpenAndClosed, LengthsEstimated,
 	DrawnApart, LinesLeftOut, RequestsEstimated, ArrivalsFromEnds, RowsReordered, RowsLeftOut, ClockSpread, ClockTicks,
-	ColumnsIgnored, Cliff, NonMonotone, Collapses, FewStarts, StartsDiffer, OneStart, WindowShort, CacheCollapse, WarmUpShort, NoWaitLimit, Uncertified,
+	ColumnsIgnored, Cliff, NonMonotone, Collapses, TrialsDiffer, OneStart, WindowShort, CacheCollapse, WarmUpShort, NoWaitLimit, Uncertified,
 	CurveInterpolates, CurveWithoutRates, OverloadInferred, NoSaturation, NoCurve, NoCurveOf, NoSamplingError, TraceRatesUnknown, NoPrice, OneInstance,
 	LossOverloads, DraftHurts, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, MovedFar, NotModelled, Uncalibrated, BeyondModel, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted,
 	SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer,

@@ -100,7 +100,7 @@ func compared(r search.Result, t truth) *answer {
 // tells reports whether notes say that a server may not be the same in all trials.
 func tells(said note.Notes) bool {
 	return slices.ContainsFunc(said, func(n note.Note) bool {
-		return n.Kind == note.NonMonotone || n.Kind == note.Collapses || n.Kind == note.Cliff
+		return n.Kind == note.NonMonotone || n.Kind == note.TrialsDiffer || n.Kind == note.Collapses || n.Kind == note.Cliff
 	})
 }
 

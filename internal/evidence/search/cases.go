@@ -109,11 +109,11 @@ func storedServers(file string) ([]testCase, error) {
 
 // longRun is the share beyond each bound over many long windows at a rate, and
 // the dispersion of its counts in batches of 300 s.
-func longRun(c *testCase, rate float64, runs int, seed uint64) (share []float64, counts []measure.Count) {
+func longRun(c *testCase, rate, speed float64, runs int, seed uint64) (share []float64, counts []measure.Count) {
 	n, k := make([]float64, len(c.slo.Bounds)), make([]float64, len(c.slo.Bounds))
 	for r := range runs {
 		t := measure.Trial{Workload: c.workload, Rate: rate, Warmup: 100 * time.Second, Window: longWindow(rate), Seed: seed + uint64(r), Objective: c.slo}
-		records := c.server.Serve(t.Schedule(), 1, t.Seed)
+		records := c.server.Serve(t.Schedule(), speed, t.Seed)
 		for i := range records {
 			x := &records[i]
 			if x.Due < t.Warmup {
@@ -189,7 +189,7 @@ func precise(c *testCase, rate float64) float64 {
 	const step, runs = 0.01, 60
 	excess := func(x float64) float64 {
 		shares := parallel.Map(runs, func(r int) []float64 {
-			s, _ := longRun(c, x, 1, 5_000_000+uint64(r))
+			s, _ := longRun(c, x, 1, 1, 5_000_000+uint64(r))
 			return s
 		})
 		worst := math.Inf(-1)
@@ -206,11 +206,13 @@ func precise(c *testCase, rate float64) float64 {
 	return rate * (1 - step*(high+low)/(high-low))
 }
 
-// parallelRun is longRun over several goroutines, one run each.
+// parallelRun is longRun over several goroutines, one run each, at speeds that are evenly spread over those
+// which trials have.
 func parallelRun(c *testCase, rate float64, runs int) (share []float64, counts []measure.Count) {
 	shares := make([][]float64, runs)
 	each := parallel.Map(runs, func(r int) measure.Count {
-		s, n := longRun(c, rate, 1, 1_000_000+uint64(r))
+		speed := math.Exp(c.drift * math.Sqrt2 * math.Erfinv(2*(float64(r)+0.5)/float64(runs)-1))
+		s, n := longRun(c, rate, speed, 1, 1_000_000+uint64(r))
 		shares[r] = s
 		return n[0]
 	})
@@ -255,7 +257,7 @@ func steepness(c *testCase) float64 {
 		}
 		p := 0.0
 		for _, s := range parallel.Map(runs, func(r int) []float64 {
-			s, _ := longRun(c, rate, 1, 2_000_000+uint64(r))
+			s, _ := longRun(c, rate, 1, 1, 2_000_000+uint64(r))
 			return s
 		}) {
 			p += s[0] / runs

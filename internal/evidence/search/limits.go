@@ -72,7 +72,9 @@ func variants(five []testCase) []variant {
 	v.window, v.warmup = 15*time.Second, 5*time.Second
 	for i := range all {
 		c := &all[i].testCase
-		if _, exact := c.server.(virtual.Queue); !exact {
+		if _, exact := c.server.(virtual.Queue); c.drift > 0 {
+			*c = c.differing(c.drift)
+		} else if !exact {
 			c.truth = precise(c, bruteForce(c, 12, 16))
 		}
 		if c.slo.Bounds[0].Quantile > 0 {

@@ -82,7 +82,7 @@ func ours(c *testCase, k knowledge, seed uint64, budget time.Duration, precision
 	e := r.Estimate
 	return answer{math.Log(e.Value / c.truth), e.Low, e.High, e.Safe, r.EngineTime, r.Trials, r.Outcome, r.Binding,
 		slices.ContainsFunc(r.Warnings, func(n note.Note) bool {
-			return n.Kind == note.NonMonotone || n.Kind == note.Collapses || n.Kind == note.Cliff
+			return n.Kind == note.NonMonotone || n.Kind == note.TrialsDiffer || n.Kind == note.Collapses || n.Kind == note.Cliff
 		}), c.truth}
 }
 
