@@ -65,7 +65,7 @@ func (e *likelihood) tabulate(a *assumed) {
 	for j, offset := range phiOffsets {
 		phi := a.phi.median * math.Exp(a.phi.sd*offset)
 		most, floor := math.Inf(-1), math.Log(disturbed)
-		if len(a.widths) > 1 || e.k > mostDisturbed*e.n {
+		if e.k > mostDisturbed*e.n {
 			floor = math.Inf(-1)
 		}
 		var column [zNodes]float64
