@@ -101,6 +101,7 @@ func (a *assumed) grid(seen []likelihood, low, high float64, rates, kappas int) 
 	ratio := make([]float64, len(seen))
 	for i := range rates {
 		u := low + p.step*float64(i)
+		atRate := a.max.logDensity(u)
 		for t := range seen {
 			ratio[t] = seen[t].rate * math.Exp(-u)
 		}
@@ -111,7 +112,7 @@ func (a *assumed) grid(seen []likelihood, low, high float64, rates, kappas int) 
 				seen[t].at(a.curve(kappa[j], ratio[t]), a.widths, sum)
 			}
 			for l := range sum {
-				sum[l] += a.max.logDensity(u)
+				sum[l] += atRate
 				top = max(top, sum[l])
 			}
 		}
