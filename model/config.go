@@ -189,7 +189,7 @@ func (c *hfConfig) arch() (Arch, error) {
 	a.Native = native
 	if c.has("quantization_config") {
 		a.Details.BlockFP8 = c.quantization()["weight_block_size"] != nil // a scale for each block of its matrices
-		a.Details.AttentionFormat, a.Details.SharedFormat = c.formatOf("attn"), c.formatOf("shared_expert")
+		a.Details.AttentionFormat, a.Details.SharedFormat = c.formatOf("attn", "mixer.in_proj"), c.formatOf("shared_expert")
 	}
 	a.Details.Vision = c.vision()
 	a.Source = "config.json"

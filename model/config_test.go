@@ -222,6 +222,14 @@ func TestParseQuantized(t *testing.T) {
 		`{"quantization":{"quant_algo":"NVFP4","exclude_modules":["model.layers.0.self_attn.q_proj","model.layers.1.self_attn.q_proj"]}}`: {NVFP4, BF16},
 		`{"quantization":{"quant_algo":"MIXED_PRECISION","quantized_layers":{"model.layers.0.self_attn.q_proj":{"quant_algo":"FP8"},
 		"model.layers.0.mlp.up_proj":{"quant_algo":"W4A16_NVFP4"}}}}`: {NVFP4, FP8},
+		// What mixed precision does not list is not quantised; most of Nemotron-H is not called attention.
+		`{"quantization":{"quant_algo":"MIXED_PRECISION","quantized_layers":{"model.layers.0.mlp.up_proj":{"quant_algo":"NVFP4"}}}}`: {NVFP4, BF16},
+		`{"quantization":{"quant_algo":"MIXED_PRECISION","quantized_layers":{"backbone.layers.0.mixer.in_proj":{"quant_algo":"FP8"},
+		"backbone.layers.1.mixer.up_proj":{"quant_algo":"NVFP4"}}}}`: {NVFP4, FP8},
+		// Small parts of a gated delta network, and a vision tower, say nothing of attention (Qwen3-Next-80B-A3B-Instruct-FP8).
+		`{"quantization":{"quant_algo":"FP8","exclude_modules":["model.layers.0.linear_attn.A_log","model.layers.1.linear_attn.conv1d",
+		"model.layers.2.linear_attn.in_proj_ba","model.layers.3.linear_attn.in_proj_a","*.self_attn.indexer.*","re:.*linear_attn.in_proj_b$",
+		"model.visual.layers.0.attn.qkv","model.visual.layers.1.attn.qkv","model.visual.layers.2.attn.qkv"]}}`: {FP8, FormatUnset},
 		`{}`: {FormatUnset, FormatUnset},
 	} {
 		a, err := ParseQuantized(strings.NewReader(plain), strings.NewReader(beside))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -145,7 +146,7 @@ func (c *hfConfig) format() (WeightFormat, error) {
 	case "compressed-tensors", "quark":
 		return groupFormat(q)
 	case "modelopt", "modelopt_fp4", "modelopt_fp8", "":
-		if mixed := c.mixedFormat("experts", "mlp"); mixed != FormatUnset {
+		if mixed := c.mixedFormat("experts", "mlp", "up_proj"); mixed != FormatUnset {
 			return mixed, nil
 		}
 		return modeloptFormat(method, algorithm)
@@ -181,17 +182,25 @@ func (c *hfConfig) mixedFormat(parts ...string) WeightFormat {
 }
 
 // formatOf returns what a checkpoint stores a part in where that may be another format than
-// its weights'.
-func (c *hfConfig) formatOf(part string) WeightFormat {
+// its weights'. Mixed precision lists all modules that are quantised. Nemotron-H calls most of
+// what stands beside its experts mixer.in_proj.
+func (c *hfConfig) formatOf(part string, others ...string) WeightFormat {
 	if c.keeps(part) {
 		return BF16
 	}
-	return c.mixedFormat(part)
+	f := c.mixedFormat(append([]string{part}, others...)...)
+	if _, mixed := c.quantization()["quantized_layers"].(map[string]any); mixed && f == FormatUnset {
+		return BF16
+	}
+	return f
 }
 
+// lesser are modules of a part that hold little of it, and those of a vision tower.
+var lesser = regexp.MustCompile(`norm|gate|conv1d|A_log|dt_bias|in_proj_(a|b|ba)\b|indexer|visual|vision`)
+
 // keeps reports whether the checkpoint leaves most matrices of a part in bf16: whether the
-// list of modules that are not quantised names the part in general or layer by layer. Norms
-// of a part are on such lists too, and parts of its drafts.
+// list of modules that are not quantised names the part in general or layer by layer. Lesser
+// modules of a part are on such lists too, and parts of its drafts.
 func (c *hfConfig) keeps(part string) bool {
 	q := c.quantization()
 	named := map[string]bool{}
@@ -199,7 +208,7 @@ func (c *hfConfig) keeps(part string) bool {
 		list, _ := q[key].([]any)
 		for _, v := range list {
 			module, _ := v.(string)
-			if !strings.Contains(module, part) || strings.Contains(module, "norm") || strings.Contains(module, "gate") {
+			if !strings.Contains(module, part) || lesser.MatchString(module) {
 				continue
 			}
 			if strings.HasPrefix(module, "re:") || strings.Contains(module, ".*") || strings.HasPrefix(module, "*") {
