@@ -200,8 +200,12 @@ func (c *Catalog) Model(name string) (Arch, error) {
 	if rest, format, ok := cutFormat(name); ok {
 		if i := findVariant(rest, names); i >= 0 {
 			a := c.models[i]
+			// Blocks are in the checkpoints of those who made the model; NVIDIA and Red Hat scale
+			// whole matrices, or channels.
+			theirs, _, named := strings.Cut(name, "/")
+			own, _, _ := strings.Cut(a.Repo, "/")
+			a.Details.BlockFP8 = a.Details.BlockFP8 && !strings.HasSuffix(strings.ToLower(name), "-dynamic") && (!named || strings.EqualFold(theirs, own))
 			a.Native, a.Repo, a.Chat = format, name, ""
-			a.Details.BlockFP8 = a.Details.BlockFP8 && !strings.HasSuffix(strings.ToLower(name), "-dynamic")
 			return a, nil
 		}
 	}

@@ -41,24 +41,23 @@ func (d Deployment) Normal() Deployment {
 // splits reports whether so many KV heads lie evenly on so many GPUs, whole or replicated.
 func splits(heads, gpus int) bool { return heads%gpus == 0 || gpus%heads == 0 }
 
-// cutBlocks returns the width that the GPUs of an instance cut to parts of other than whole
-// fp8 blocks of 128, 0 if there is none: vLLM refuses to load such parts (fp8.py, 0.8 to
-// 0.25).
-func (d Deployment) cutBlocks() int {
+// cutBlocks returns the width that so many GPUs cut to parts of other than whole fp8 blocks of
+// 128, 0 if there is none: vLLM refuses to load such parts (fp8.py, 0.8 to 0.25).
+func (d Deployment) cutBlocks() (gpus, width int) {
 	a, moe := d.Arch, d.Arch.MoE
 	if d.Precision.Weights != FP8 || a.Native != FP8 || !a.Details.BlockFP8 {
-		return 0
+		return 0, 0
 	}
 	cut := func(width, parts int) bool { return parts > 1 && width%(128*parts) != 0 }
 	switch {
 	case moe.Present() && !d.EP && cut(moe.Intermediate, d.TP*d.DP):
-		return moe.Intermediate
-	case moe.Present() && cut(moe.SharedIntermediate, d.TP):
-		return moe.SharedIntermediate
+		return d.TP * d.DP, moe.Intermediate
+	case moe.Present() && d.partFormat(a.Details.SharedFormat) == FP8 && cut(moe.SharedIntermediate, d.TP):
+		return d.TP, moe.SharedIntermediate
 	case a.denseLayers() > 0 && cut(a.Intermediate, d.TP):
-		return a.Intermediate
+		return d.TP, a.Intermediate
 	}
-	return 0
+	return 0, 0
 }
 
 // Validate returns an error if the GPU or the model lacks a figure that is needed
@@ -78,6 +77,7 @@ func (d Deployment) Validate() error {
 		return note.New(note.TooWide, n.GPUs(), n.NodeGPUs, n.Hardware.Name)
 	}
 	at := n.Arch.Attention
+	cutting, width := n.cutBlocks()
 	switch {
 	case at.Heads%n.TP != 0:
 		return note.New(note.HeadsUndivided, n.TP, at.Heads, n.Arch.Name)
@@ -87,8 +87,8 @@ func (d Deployment) Validate() error {
 		return note.New(note.KVHeadsUndivided, n.TP, at.windowed().KVHeads, n.Arch.Name)
 	case n.Arch.State.undivided(n.TP) > 0:
 		return note.New(note.StatesUndivided, n.TP, n.Arch.State.undivided(n.TP), n.Arch.Name)
-	case n.cutBlocks() > 0:
-		return note.New(note.BlocksCut, n.TP*n.DP, n.cutBlocks(), n.Arch.Name)
+	case width > 0:
+		return note.New(note.BlocksCut, cutting, width, n.Arch.Name)
 	case n.PP > n.Arch.Layers:
 		return note.New(note.TooManyStages, n.PP, n.Arch.Layers, n.Arch.Name)
 	case n.EP && !n.Arch.MoE.Present():

@@ -65,6 +65,13 @@ func TestLookUpModels(t *testing.T) {
 			t.Errorf("%q is to be served as %q, %v, want %q", name, a.Repo, err, repo)
 		}
 	}
+	for name, block := range map[string]bool{
+		"Qwen/Qwen3-235B-A22B-FP8": true, "qwen3-235b-a22b-fp8": true, "nvidia/Qwen3-235B-A22B-FP8": false, "RedHatAI/Qwen3-30B-A3B-FP8-dynamic": false,
+	} {
+		if a, err := c.Model(name); err != nil || a.Details.BlockFP8 != block {
+			t.Errorf("%q: blocks %v, %v", name, a.Details.BlockFP8, err)
+		}
+	}
 	if _, err := c.Model("llama-3.1"); err == nil || !strings.Contains(err.Error(), `fits several`) {
 		t.Errorf("llama-3.1: %v", err)
 	}
@@ -138,6 +145,20 @@ func TestValidate(t *testing.T) {
 		if err := d.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
+	}
+}
+
+// Shared experts are cut by tensor parallelism alone, and only where they are in fp8 may they
+// not be.
+func TestSharedExpertsCut(t *testing.T) {
+	d := deploy(t, "DeepSeek-V3", "B200 SXM", 8).Normal()
+	d.DP, d.EP, d.Arch.MoE.SharedIntermediate = 2, true, 512
+	if gpus, width := d.cutBlocks(); gpus != 8 || width != 512 {
+		t.Errorf("%d GPUs cut %d columns", gpus, width)
+	}
+	d.Arch.Details.SharedFormat = BF16
+	if gpus, width := d.cutBlocks(); gpus != 0 || width != 0 {
+		t.Errorf("in bf16 %d GPUs cut %d columns", gpus, width)
 	}
 }
 
