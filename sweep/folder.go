@@ -99,16 +99,17 @@ func stage(dir string, about About, files map[string][]byte) (string, error) {
 	return path, nil
 }
 
-// staged begins the names of folders that are no run yet.
-const staged = ".new-"
+// staged begins the names of folders that are no run yet, and of none but planner's.
+const staged = ".planner-new-"
 
 // dropStaged removes what processes left that were killed while they made a run folder,
 // which takes a moment.
 func dropStaged(dir string) {
-	left, _ := filepath.Glob(filepath.Join(dir, staged+"*"))
-	for _, path := range left {
-		if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > time.Hour {
-			os.RemoveAll(path)
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		info, err := e.Info()
+		if err == nil && e.IsDir() && strings.HasPrefix(e.Name(), staged) && time.Since(info.ModTime()) > time.Hour {
+			os.RemoveAll(filepath.Join(dir, e.Name()))
 		}
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 
 	"planner/internal/evidence/must"
 )
@@ -43,5 +45,27 @@ func TestWritesStayInTheFolder(t *testing.T) {
 	must.OK(folder.Tidy())
 	if left, err := fs.Glob(os.DirFS(folder.Path), "in/deep/*"); err != nil || len(left) != 0 {
 		t.Errorf("%v is left, %v", left, err)
+	}
+}
+
+// TestOnlyOwnLeftoversGo: who makes a run folder drops what a killed process left of another
+// there, and nothing of anybody else's, whatever signs the folder's name has.
+func TestOnlyOwnLeftoversGo(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "runs [ab]*")
+	long := time.Now().Add(-2 * time.Hour)
+	for _, name := range []string{staged + "1", ".new-plans", ".new-1"} {
+		must.OK(os.MkdirAll(filepath.Join(dir, name), 0o755))
+		must.OK(os.WriteFile(filepath.Join(dir, name, "notes"), []byte("precious"), 0o600))
+		must.OK(os.Chtimes(filepath.Join(dir, name), long, long))
+	}
+	must.OK(os.Mkdir(filepath.Join(dir, staged+"2"), 0o755))
+	must.Get(CreateFolder(filepath.Join(dir, "run"), About{Command: "plan"}, nil))
+	var left []string
+	for _, e := range must.Get(os.ReadDir(dir)) {
+		left = append(left, e.Name())
+	}
+	if want := []string{".new-1", ".new-plans", staged + "2", "run"}; !slices.Equal(left, want) {
+		t.Errorf("%q is there, want %q", left, want)
 	}
 }
