@@ -47,6 +47,19 @@ func sample() (Trial, Observation) {
 	return t, o
 }
 
+// TestNothingCame: a trial in whose window requests end and none comes has a line that reads
+// back, without a negative count.
+func TestNothingCame(t *testing.T) {
+	trial := Trial{Number: 1, Workload: &workload.Workload{Turns: 1}, Rate: 0.1, Warmup: 5 * time.Second, Window: 5 * time.Second,
+		Objective: SLO{Bounds: []Bound{{Metric: TTFT, Quantile: 0.99, Limit: time.Second}}, Errors: 0.001}}
+	m := Reduce(trial, Observation{End: 10 * time.Second, Records: []Record{{Due: 4 * time.Second, Sent: 4 * time.Second,
+		First: 5 * time.Second, Last: 6 * time.Second, Prompt: 9, Output: 9, Outcome: OK}}})
+	var back Measurement
+	if err := json.Unmarshal(must.Get(json.Marshal(m)), &back); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestMeasurementRoundTrip(t *testing.T) {
 	trial, o := sample()
 	m := Reduce(trial, o)

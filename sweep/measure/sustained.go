@@ -35,12 +35,12 @@ func (c *cohort) judgeThroughput(overloaded bool) judged {
 		j.N += int(came[b])
 		j.K += int(came[b] - left[b])
 	}
-	if j.N == 0 {
+	grown := float64(j.K)
+	if j.K = max(j.K, 0); j.N == 0 {
 		return j
 	}
 	n := float64(j.N)
-	j.Value = float64(j.K) / n
-	j.K = max(j.K, 0)
+	j.Value = grown / n
 	spread := flowSpread(came, left)
 	if !overloaded {
 		spread = max(spread, c.wandering(c.to-from, held))
