@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -34,10 +35,13 @@ func ReadProfile(name string, in io.Reader) (workload.Profile, error) {
 	var p workload.Profile
 	var step, last float64
 	for row, err := rows.Read(); err != io.EOF; row, err = rows.Read() {
-		line, _ = rows.FieldPos(0)
+		if at := (*csv.ParseError)(nil); errors.As(err, &at) {
+			line = at.Line
+		}
 		if err != nil {
 			return wrong("%v", err)
 		}
+		line, _ = rows.FieldPos(0)
 		t, errT := strconv.ParseFloat(row[at], 64)
 		v, errV := strconv.ParseFloat(row[rate], 64)
 		switch {
