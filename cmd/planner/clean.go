@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -92,12 +93,19 @@ func install(path string) error {
 	if err != nil {
 		return err
 	}
+	// It appears under its name ready to run: jobs may be starting it.
+	dir := sweep.Folder{Path: filepath.Dir(path)}
+	beside := "." + filepath.Base(path) + "-" + rand.Text()
 	program, err := os.ReadFile(self)
 	if err == nil {
-		err = sweep.Folder{Path: filepath.Dir(path)}.Write(filepath.Base(path), program)
+		err = dir.Write(beside, program)
 	}
 	if err == nil {
-		err = os.Chmod(path, 0o755)
+		defer os.Remove(dir.File(beside))
+		err = os.Chmod(dir.File(beside), 0o755)
+	}
+	if err == nil {
+		err = os.Rename(dir.File(beside), path)
 	}
 	if err != nil {
 		return fmt.Errorf("install %s: %w", path, err)
