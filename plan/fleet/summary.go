@@ -214,11 +214,12 @@ type MinuteRow struct {
 	Asked    int     `json:"asked"`
 	Starting int     `json:"starting"`
 	Ready    int     `json:"ready"`
-	// InFlight counts the requests under way at its end, P50 and P99 are those of the
-	// time to first token of the requests due in it, negative where there are none.
-	InFlight int           `json:"in_flight"`
-	P50      time.Duration `json:"ttft_p50_ms"`
-	P99      time.Duration `json:"ttft_p99_ms"`
+	// InFlight counts the requests under way at its end.
+	InFlight int `json:"in_flight"`
+	// P50 and P99 are those of the time to first token of the requests due in it, unknown
+	// where there are none.
+	P50 time.Duration `json:"ttft_p50_ms"`
+	P99 time.Duration `json:"ttft_p99_ms"`
 	// Missed is how many of the requests due in it missed a limit.
 	Missed int `json:"missed"`
 }
