@@ -93,7 +93,7 @@ func (c *Catalog) put(t CatalogTable, given Row) error {
 	r, at := given, slices.IndexFunc(c.rows[t], func(r Row) bool { return r.named(t, given[t.NameColumn()]) })
 	if at >= 0 {
 		r = maps.Clone(c.rows[t][at])
-		if given["hf_repo"] != "" {
+		if repo := given["hf_repo"]; repo != "" && !strings.EqualFold(repo, r["hf_repo"]) {
 			r["hf_chat_repo"] = "" // of the checkpoint that is replaced
 		}
 		maps.Copy(r, given)

@@ -72,6 +72,16 @@ func TestLookUpModels(t *testing.T) {
 			t.Errorf("%q: blocks %v, %v", name, a.Details.BlockFP8, err)
 		}
 	}
+	// A row of one's own that names the same checkpoint keeps the one to converse with.
+	for repo, chat := range map[string]string{"meta-llama/meta-llama-3.1-8b": "meta-llama/Llama-3.1-8B-Instruct", "ours/llama": "ours/llama"} {
+		own := catalog(t)
+		if err := own.Put(ModelTable, Row{"model": "Llama-3.1-8B", "hf_repo": repo}); err != nil {
+			t.Fatal(err)
+		}
+		if a, err := own.Model("llama-3.1-8b"); err != nil || a.ChatCheckpoint() != chat {
+			t.Errorf("%s: conversations with %q, %v, want %q", repo, a.ChatCheckpoint(), err, chat)
+		}
+	}
 	if _, err := c.Model("llama-3.1"); err == nil || !strings.Contains(err.Error(), `fits several`) {
 		t.Errorf("llama-3.1: %v", err)
 	}
