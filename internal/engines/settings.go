@@ -16,6 +16,9 @@ import (
 // Launchable refuses an engine that nobody told what to load, before anything is
 // written. A command line of the user's own may name its model itself.
 func Launchable(cfg *config.Config) error {
+	if err := spreadable(cfg); err != nil {
+		return err
+	}
 	switch cfg.Engine.Kind {
 	case "simulated":
 		return errors.New("bench: measures a server that runs or is launched: give --url, or engine.kind in the configuration; 'planner simulate' asks the simulated engine")
@@ -27,6 +30,21 @@ func Launchable(cfg *config.Config) error {
 	}
 	if ServedModel(cfg) == "" {
 		return fmt.Errorf("model: engine.kind %q is told what to load: give model.name, or model.config with the path of a Hugging Face config.json", cfg.Engine.Kind)
+	}
+	return nil
+}
+
+// spreadable refuses an engine over several nodes of Slurm that is not known to run so.
+func spreadable(cfg *config.Config) error {
+	if cfg.Launcher() != "slurm" || engine.Spreads(cfg.Engine.Kind) {
+		return nil
+	}
+	runnable, _ := cfg.Candidates()
+	for _, k := range runnable {
+		if nodes, each := cfg.Spread(k.GPU, k.GPUs()); nodes > 1 {
+			return fmt.Errorf("engine.kind: %s is not known to run on several nodes, and %d GPUs fill %d: want vllm, sglang or command, or at most %d GPUs an instance",
+				cfg.Engine.Kind, k.GPUs(), nodes, each)
+		}
 	}
 	return nil
 }

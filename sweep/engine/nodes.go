@@ -21,15 +21,21 @@ func (s *Settings) spread(c Command, k measure.Knobs) (Command, error) {
 		return c, nil
 	}
 	a, err := adapterOf(s.Kind)
+	if err == nil && !Spreads(s.Kind) {
+		err = fmt.Errorf("engine: an instance on %d nodes is not known of %s: want engine.kind vllm, sglang or command", nodes, s.Kind)
+	}
 	if err != nil {
 		return c, err
-	}
-	if a.known() && a.node == "" {
-		return c, fmt.Errorf("engine: an instance on %d nodes is not known of %s: want engine.kind vllm, sglang or command", nodes, s.Kind)
 	}
 	// Without --export srun takes the word of the job's environment, which leaves most out.
 	step := []string{"srun", "--export=ALL", "--kill-on-bad-exit=1", "--nodes=" + strconv.Itoa(nodes), "--ntasks-per-node=1",
 		"bash", "-c", `export MASTER_ADDR=${MASTER_ADDR:-$SLURM_LAUNCH_NODE_IPADDR}; exec "$@" ` + a.node, "engine"}
 	c.Args = slices.Concat(step, c.Args)
 	return c, nil
+}
+
+// Spreads reports whether an engine of a kind can be started on several nodes.
+func Spreads(kind string) bool {
+	a, err := adapterOf(kind)
+	return err == nil && (!a.known() || a.node != "")
 }
