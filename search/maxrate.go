@@ -51,6 +51,9 @@ type MaxRateConfig struct {
 	// simulated, and the search goes on to freePrecision of the width asked for.
 	// Overhead is what a trial costs besides its load.
 	Budget, Overhead time.Duration
+	// Steady says that the engine is as fast in every trial, as a simulated one is; so are all whose
+	// time costs nothing.
+	Steady bool
 	// Limit is the largest rate that is tried, in requests per second; 0 means
 	// a million.
 	Limit float64
@@ -140,7 +143,7 @@ func NewMaxRate(cfg MaxRateConfig) *MaxRate {
 	s := &MaxRate{cfg: cfg.withDefaults(), latency: cfg.Prior.Latency}
 	s.cfg.Workload = s.cfg.Workload.Anywhere()
 	s.bounds = clumped(assume(s.cfg.SLO, s.cfg.Prior), s.cfg.Prior, s.cfg.Workload)
-	if !s.cfg.free() {
+	if !s.cfg.free() && !s.cfg.Steady {
 		s.bounds = scattered(s.bounds)
 	}
 	s.seen = make([][]likelihood, len(s.bounds))

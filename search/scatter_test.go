@@ -3,6 +3,9 @@ package search
 import (
 	"math"
 	"testing"
+	"time"
+
+	"planner/sweep/measure"
 )
 
 // The share of all requests beyond a limit is that of the curve, by however much trials differ.
@@ -42,5 +45,23 @@ func TestScatterIsTold(t *testing.T) {
 	}
 	if narrow, broad := (posteriors{same}).halfWidth(0.9), (posteriors{apart}).halfWidth(0.9); broad < 2*narrow {
 		t.Errorf("the interval is %.3f wide where trials are alike and %.3f where they differ", narrow, broad)
+	}
+}
+
+// Trials differ on engines in real time, and not on simulated ones, with a budget or without.
+func TestSimulatedEnginesAreSteady(t *testing.T) {
+	slo := measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: time.Second}}, Errors: -1}
+	for _, c := range []struct {
+		cfg    MaxRateConfig
+		widths int
+	}{
+		{MaxRateConfig{Budget: time.Hour}, widthNodes + 1}, {MaxRateConfig{Budget: time.Hour, Steady: true}, 1}, {MaxRateConfig{Steady: true}, 1},
+	} {
+		c.cfg.SLO = slo
+		for _, b := range NewMaxRate(c.cfg).bounds {
+			if len(b.widths) != c.widths {
+				t.Errorf("budget %v, steady %v: %s has %d widths, want %d", c.cfg.Budget, c.cfg.Steady, b.name, len(b.widths), c.widths)
+			}
+		}
 	}
 }

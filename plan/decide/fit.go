@@ -232,7 +232,7 @@ func countedRate(cfg *config.Config, trials []measure.Measurement) (search.Resul
 		Workload: counted[0].Trial.Workload, SLO: cfg.Objective, Seed: cfg.Workload.Seed,
 		Precision: cfg.Search.Precision, Confidence: cfg.Search.Confidence,
 		// No trial can be added to results.
-		Budget: 1,
+		Budget: 1, Steady: cfg.Simulated(),
 	})
 	for _, m := range counted {
 		s.Observe(*m)

@@ -37,7 +37,7 @@ func maxRateConfig(cfg *config.Config, prior search.Prior) search.MaxRateConfig 
 	s := search.MaxRateConfig{
 		Prior: prior, Workload: &cfg.Workload, SLO: cfg.Objective, Seed: cfg.Workload.Seed,
 		Precision: cfg.Search.Precision, Confidence: cfg.Search.Confidence, MinRequests: cfg.Search.MinRequests,
-		Warmup: max(cfg.Search.Warmup, 0), Window: max(cfg.Search.Trial, 0),
+		Warmup: max(cfg.Search.Warmup, 0), Window: max(cfg.Search.Trial, 0), Steady: cfg.Simulated(),
 	}
 	if !cfg.Simulated() || cfg.Search.BudgetGiven {
 		s.Budget = cfg.Search.Budget
