@@ -60,8 +60,8 @@ func TestStartsThatDiffer(t *testing.T) {
 		return mean, safe
 	}
 	still, _ := width(0)
-	broad, safe := width(0.06)
-	t.Logf("width %.3f without drift, %.3f with 6 %%; safe %d of %d times", still, broad, safe, seeds)
+	broad, safe := width(0.10)
+	t.Logf("width %.3f without drift, %.3f with 10 %%; safe %d of %d times", still, broad, safe, seeds)
 	if broad < 1.1*still {
 		t.Errorf("the interval is %.3f wide without drift, %.3f with it", still, broad)
 	}

@@ -128,6 +128,10 @@ func Values(settings []Setting, n measure.Knob) []string {
 	return out
 }
 
+// rounding is the most by which effects on ln(rate) that are equal differ in sums of another order:
+// the first of equal values is named.
+const rounding = 1e-9
+
 // effect contrasts the best value of the factor with the worst; spread is how many
 // standard errors of a unit the interval is wide on either side.
 func (f *factor) effect(settings []Setting, beta *mat.VecDense, inverse *mat.Dense, spread float64) Effect {
@@ -139,10 +143,10 @@ func (f *factor) effect(settings []Setting, beta *mat.VecDense, inverse *mat.Den
 	}
 	best, worst := 0, 0
 	for level := range f.values {
-		if at(level) > at(best) {
+		if at(level) > at(best)+rounding {
 			best = level
 		}
-		if at(level) < at(worst) {
+		if at(level) < at(worst)-rounding {
 			worst = level
 		}
 	}
