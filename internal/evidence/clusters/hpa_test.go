@@ -82,9 +82,8 @@ type step struct {
 
 // madeUpPod is a pod that exists in the API alone, for so many steps.
 type madeUpPod struct {
-	name  string
-	age   int
-	value float64
+	name string
+	age  int
 }
 
 // sync is the time between two decisions, and decisions how many are recorded.
