@@ -1,14 +1,178 @@
+// Package sweep runs trials one after another, on a launched or a simulated
+// engine, and keeps the journal.
 package sweep
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"planner/sweep/load"
 	"planner/sweep/measure"
 )
+
+// A Source chooses trials and is told what came of them.
+type Source interface {
+	// Next proposes trials that may run side by side; none means that the
+	// source has finished. It is called again only after all of them were
+	// observed.
+	Next() []measure.Trial
+	// Observe takes the measurement of a proposed trial, in the order of
+	// proposal.
+	Observe(measure.Measurement)
+}
+
+// A Runner runs one trial. An error of type *measure.Rejection says that the configuration
+// cannot run; the sweep goes on without it. Any other error ends the sweep.
+type Runner func(ctx context.Context, t measure.Trial) (measure.Observation, error)
+
+// A Fetcher brings the measurement of a trial that another process runs.
+type Fetcher func(ctx context.Context, t measure.Trial) (measure.Measurement, error)
+
+// ErrInterrupted says that a sweep was stopped before its source had finished.
+// What was measured is in the journal.
+var ErrInterrupted = errors.New("interrupted")
+
+// Loop drives a source to its end.
+type Loop struct {
+	Source Source
+	Run    Runner
+	// Fetch, if set, takes the place of Run where trials are measured elsewhere.
+	Fetch Fetcher
+	// Journal keeps what was measured, and answers for trials that an earlier
+	// process measured; nil keeps nothing.
+	Journal *Journal
+	// Parallel is how many trials of one proposal run side by side; 0 means 1.
+	Parallel int
+	// Keep, if set, stores what a trial brought before it is reduced; trials
+	// that run side by side call it side by side.
+	Keep func(measure.Trial, measure.Observation) error
+	// Stop, if set, is asked before proposed trials run; the sweep then ends between
+	// trials, with ErrInterrupted.
+	Stop func() bool
+	// See, if set, is told of the trials that run next, and of each measurement, in
+	// order.
+	See Watcher
+
+	trials int
+}
+
+// Drive runs trials until the source has no more or ctx ends. When ctx ends in
+// mid-trial, that trial is dropped and the error wraps ErrInterrupted.
+func (l *Loop) Drive(ctx context.Context) error {
+	for {
+		batch := l.Source.Next()
+		if len(batch) == 0 {
+			return nil
+		}
+		if l.Stop != nil && l.Stop() {
+			return fmt.Errorf("%w after %d trials", ErrInterrupted, l.trials)
+		}
+		for i := range batch {
+			l.trials++
+			batch[i].Number = l.trials
+		}
+		if err := l.step(ctx, batch); err != nil {
+			return err
+		}
+	}
+}
+
+// step runs the trials of one proposal side by side and observes them in
+// order. Trials that the journal holds come first and are not run again.
+func (l *Loop) step(ctx context.Context, batch []measure.Trial) error {
+	for len(batch) > 0 && l.Journal.Held() > 0 {
+		m, err := l.Journal.recall(batch[0])
+		if err != nil {
+			return err
+		}
+		l.tell(m)
+		batch = batch[1:]
+	}
+	if len(batch) > 0 {
+		l.See.See(batch)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	results := make([]chan reduced, len(batch))
+	for i := range results {
+		results[i] = make(chan reduced, 1)
+	}
+	var next atomic.Int64
+	for range min(max(l.Parallel, 1), len(batch)) {
+		go func() {
+			for i := int(next.Add(1)) - 1; i < len(batch); i = int(next.Add(1)) - 1 {
+				results[i] <- l.measure(ctx, batch[i])
+			}
+		}()
+	}
+	// Every result is waited for, so that no trial outlives its sweep; behind
+	// the first failure they are dropped.
+	var failed error
+	for i, t := range batch {
+		r := <-results[i]
+		if failed == nil {
+			failed = r.err
+		}
+		if failed == nil {
+			failed = l.observe(t, r.measurement)
+		}
+		if failed != nil {
+			cancel()
+		}
+	}
+	return failed
+}
+
+type reduced struct {
+	measurement measure.Measurement
+	err         error
+}
+
+func (l *Loop) measure(ctx context.Context, t measure.Trial) reduced {
+	if ctx.Err() != nil {
+		return reduced{err: fmt.Errorf("%w before trial %d", ErrInterrupted, t.Number)}
+	}
+	if l.Fetch != nil {
+		m, err := l.Fetch(ctx, t)
+		return reduced{m, err}
+	}
+	o, err := l.Run(ctx, t)
+	var unable *measure.Rejection
+	switch {
+	case errors.As(err, &unable):
+		return reduced{measurement: measure.Measurement{Trial: t, Rejected: unable.Reason}}
+	case ctx.Err() != nil:
+		return reduced{err: fmt.Errorf("%w in trial %d", ErrInterrupted, t.Number)}
+	case err != nil:
+		return reduced{err: fmt.Errorf("trial %d: %w", t.Number, err)}
+	}
+	if l.Keep != nil {
+		if err := l.Keep(t, o); err != nil {
+			return reduced{err: fmt.Errorf("trial %d: %w", t.Number, err)}
+		}
+	}
+	return reduced{measurement: measure.Reduce(t, o)}
+}
+
+// observe journals a measurement and passes on what the journal would give
+// back, so that a resumed run sees exactly what this one saw.
+func (l *Loop) observe(t measure.Trial, m measure.Measurement) error {
+	back, err := l.Journal.append(m)
+	if err != nil {
+		return fmt.Errorf("trial %d: %w", t.Number, err)
+	}
+	back.Trial = t
+	l.tell(back)
+	return nil
+}
+
+func (l *Loop) tell(m measure.Measurement) {
+	l.Source.Observe(m)
+	l.See.See(m)
+}
 
 // Ground is where trials run: the simulated engine, or real ones.
 type Ground struct {

@@ -3,12 +3,20 @@ package sweep
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
+	"planner/internal/wire"
+	"planner/sweep/engine"
 	"planner/sweep/measure"
 )
 
@@ -64,4 +72,147 @@ func ReadRecords(r io.Reader) ([]measure.Record, error) {
 		return nil, fmt.Errorf("read record %d: %w", len(records)+1, err)
 	}
 	return records, nil
+}
+
+// engineDir is the folder of a run that holds what engines said.
+const engineDir = "engine"
+
+// fileName begins the names of a trial's files.
+func fileName(trial int) string { return fmt.Sprintf("%04d", trial) }
+
+// link gives a trial the log of an engine that an earlier one started, under its
+// own name too. A file system without links does without; its telemetry names
+// the log as well.
+func (l *Live) link(e *engine.Engine, trial int) {
+	own := fileName(trial) + ".log"
+	if trial == 0 || e.Log == "" || filepath.Base(e.Log) == own {
+		return
+	}
+	path := filepath.Join(l.Settings.Dir, own)
+	if _, err := os.Lstat(path); err == nil && l.reported != e {
+		return // the log of an engine that broke down in this trial
+	}
+	l.unlink(fileName(trial))
+	_ = os.Symlink(filepath.Base(e.Log), path)
+}
+
+// unlink removes a log's second name, lest an engine that is started under that
+// name writes over the first: a run that is resumed starts one in the middle.
+func (l *Live) unlink(name string) {
+	path := filepath.Join(l.Settings.Dir, name+".log")
+	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink != 0 {
+		_ = os.Remove(path)
+	}
+}
+
+// EngineTelemetryName is the file of a run folder that sums up what was seen of the
+// engine in a trial.
+func EngineTelemetryName(trial int) string { return engineDir + "/" + fileName(trial) + ".json" }
+
+// SamplesName is the file of a run folder with what an engine and its GPUs said
+// in a trial, second by second.
+func SamplesName(trial int) string { return engineDir + "/" + fileName(trial) + ".jsonl" }
+
+// HistogramsName is the file of a trial's latencies in a run folder.
+func HistogramsName(trial int) string { return "histograms/" + fileName(trial) + ".hlog" }
+
+// WriteHistograms puts the latencies of a trial into the run folder, second by
+// second, as a HdrHistogram log.
+func (f Folder) WriteHistograms(trial int, log []byte) error {
+	return f.Write(HistogramsName(trial), log)
+}
+
+// WriteEngineTelemetry puts what was seen of an engine in a trial into the run folder:
+// its summary, its samples, and the client's latencies. Of an engine that never
+// got to serve there is only the summary.
+func (f Folder) WriteEngineTelemetry(s EngineTelemetry) error {
+	kept := s
+	kept.Engine.Log = logName(s.Engine.Log)
+	if s.Failure != nil {
+		failure := *s.Failure
+		failure.Log, kept.Failure = logName(failure.Log), &failure
+	}
+	if err := f.WriteJSON(EngineTelemetryName(s.Trial), kept); err != nil {
+		return err
+	}
+	if s.Client == nil {
+		return nil
+	}
+	if err := f.WriteFrom(SamplesName(s.Trial), func(w io.Writer) error { return writeSamples(w, &s.Said) }); err != nil {
+		return err
+	}
+	return f.WriteHistograms(s.Trial, s.histograms)
+}
+
+// ReadEngineTelemetry reads the summaries of a run folder in the order of the trials.
+// Samples and latencies are not read back. A run on the simulated engine has none.
+func (f Folder) ReadEngineTelemetry() ([]EngineTelemetry, error) {
+	names, err := fs.Glob(os.DirFS(f.Path), engineDir+"/[0-9][0-9][0-9][0-9]*.json")
+	if err != nil {
+		return nil, fmt.Errorf("read what engines said: %w", err)
+	}
+	var all []EngineTelemetry
+	for _, name := range names {
+		var s EngineTelemetry
+		if err := f.ReadJSON(name, &s); err != nil {
+			return nil, fmt.Errorf("read what engines said: %w", err)
+		}
+		if s.Failure != nil {
+			s.Failure.Knobs = s.Knobs
+		}
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b EngineTelemetry) int { return a.Trial - b.Trial })
+	return all, nil
+}
+
+func logName(path string) string {
+	if path == "" {
+		return ""
+	}
+	return engineDir + "/" + filepath.Base(path)
+}
+
+// sampleLine is one line of a file of samples: of the engine at a moment, with
+// what its counters tell of the time since the line before, or of one GPU. What is
+// not known is left out.
+type sampleLine struct {
+	At      time.Duration `json:"at_s"`
+	Running *float64      `json:"running,omitempty"`
+	Waiting *float64      `json:"waiting,omitempty"`
+	KV      *float64      `json:"kv_usage,omitempty"`
+	HitRate *float64      `json:"prefix_hit_rate,omitempty"`
+	// Preempted counts since the line before, as FirstTokens does.
+	Preempted   *float64          `json:"preemptions,omitempty"`
+	Prompt      *float64          `json:"prompt_tokens_per_s,omitempty"`
+	Generated   *float64          `json:"output_tokens_per_s,omitempty"`
+	FirstTokens int               `json:"first_tokens,omitempty"`
+	TTFT        *time.Duration    `json:"ttft_mean_ms,omitempty"`
+	Queue       *time.Duration    `json:"queue_mean_ms,omitempty"`
+	GPU         *engine.GPUSample `json:"gpu,omitempty"`
+}
+
+// writeSamples writes the samples of an engine and its GPUs in the order of
+// time, one line of JSON each.
+func writeSamples(w io.Writer, said *engine.Metrics) error {
+	lines := make([]sampleLine, 0, len(said.Snapshots)+len(said.GPUs))
+	for _, s := range said.Snapshots {
+		lines = append(lines, sampleLine{At: s.At, Running: from(0, s.Running), Waiting: from(0, s.Waiting), KV: from(0, s.KV),
+			HitRate: from(0, s.HitRate), Preempted: from(0, s.Preemptions), Prompt: from(0, s.PromptRate), Generated: from(0, s.OutputRate),
+			FirstTokens: s.FirstTokens, TTFT: from(0, s.TTFT), Queue: from(0, s.Queue)})
+	}
+	for i := range said.GPUs {
+		lines = append(lines, sampleLine{At: said.GPUs[i].At, GPU: &said.GPUs[i]})
+	}
+	slices.SortStableFunc(lines, func(a, b sampleLine) int { return cmp.Compare(a.At, b.At) })
+	for i := range lines {
+		line, err := wire.Marshal(&lines[i])
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(append(line, '\n')); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -11,6 +12,7 @@ import (
 	"planner/internal/report"
 	"planner/plan/decide"
 	"planner/sweep"
+	"planner/sweep/design"
 )
 
 // An experiment is a command that measures: how it is called, the study that it makes
@@ -124,4 +126,165 @@ func recordsFlag() cli.Flag {
 
 func dialectFlag() cli.Flag {
 	return &cli.StringFlag{Name: "dialect", Usage: "request fields of vllm, sglang, trtllm, tgi, llama-server, lmdeploy or simulated (default: of what the server says it is), or generic for the plain OpenAI ones: --dialect vllm"}
+}
+
+// sweepExperiment is a grid or a matrix.
+func sweepExperiment() experiment {
+	return experiment{
+		name: "sweep", usage: "measured trials over a grid of rates and knobs, or a matrix of traffic; no search, no plan", args: "CONFIG",
+		help: "Example: planner sweep planner.toml --rates 1,2,5,10\n" +
+			"         planner sweep planner.toml --rates 1:20:6 --strategy one-at-a-time\n" +
+			"         planner sweep planner.toml --matrix\n" +
+			"The lists of the configuration (knobs, GPUs, tensor_parallel) are crossed, or varied one at a time from the\n" +
+			"first of each. Where prompts share prefixes, a cold and a warm prefix cache are trials of their own.",
+		config: configFlags(), own: sweepFlags(),
+		study: sweepStudy, dry: (*program).drySweep, kept: true, csv: "sweep.csv",
+	}
+}
+
+// sweepFlags say what to sweep.
+func sweepFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "rates", Usage: "requests per second, listed or lowest:highest:number (default: shares of the predicted maximum): --rates 1:20:5"},
+		&cli.StringFlag{Name: "strategy", Usage: "crossed or one-at-a-time (default: search.strategy of the configuration): --strategy one-at-a-time"},
+		&cli.BoolFlag{Name: "matrix", Usage: "six kinds of traffic instead, each with a question, a hypothesis and its outcome: --matrix"},
+		&cli.StringFlag{Name: "duration", Usage: "window of a trial (default: what a p99 needs; 3 minutes at most on a real engine): --duration 120s"},
+		&cli.StringFlag{Name: "warm-up", Usage: "load before the window, not counted (default: 30s): --warm-up 15s"},
+		&cli.StringFlag{Name: "repeats", Value: "1", Usage: "how often each trial runs, on other requests each time: --repeats 3"},
+		dialectFlag(),
+	}
+}
+
+// sweepStudy reads what to sweep.
+func sweepStudy(p *program, r *run) (sweep.Study, error) {
+	f := r.flags()
+	s := design.Grid{Matrix: f.is("matrix"), OneAtATime: r.cfg.Search.Strategy == "one-at-a-time", Repeats: f.count("repeats"),
+		Window: f.duration("duration", 0, false), Warmup: f.duration("warm-up", 0, false)}
+	if f.err != nil {
+		return nil, f.err
+	}
+	switch strategy := f.values["strategy"]; strategy {
+	case "":
+	case "crossed", "one-at-a-time":
+		s.OneAtATime = strategy == "one-at-a-time"
+	default:
+		return nil, usagef("--strategy: %q is neither crossed nor one-at-a-time", strategy)
+	}
+	if f.is("rates") {
+		var err error
+		if s.Rates, err = design.ParseRates(f.values["rates"]); err != nil {
+			return nil, usagef("--rates: %v", err)
+		}
+	}
+	if s.Matrix && (f.is("rates") || f.is("strategy") || s.Repeats > 1) {
+		return nil, usagef("sweep: --matrix has its own rates and knobs; leave out --rates, --strategy and --repeats")
+	}
+	if len(s.Rates) > 0 {
+		if err := design.Bounded(slices.Max(s.Rates), s.Warmup+s.Window); err != nil {
+			return nil, err
+		}
+	}
+	return study(p, r, func(cfg *config.Config, on sweep.Ground) (*design.Sweep, error) { return design.NewSweep(cfg, on, s) })
+}
+
+// probeExperiment tells the constants of the simulated engine from a real one.
+func probeExperiment() experiment {
+	return experiment{
+		name: "probe", usage: "ten to twenty load points that tell the simulated engine's constants; a calibration with its score", args: "[CONFIG]",
+		help: "Example: planner probe planner.toml --budget 10m\n" +
+			"         planner probe planner.toml --url http://127.0.0.1:8000\n" +
+			"         planner probe --url http://127.0.0.1:8000 --model llama-3.1-8b \\\n" +
+			"           --gpu \"H100 SXM\" --workload chat\n" +
+			"Each point is chosen for what is not known of the constants yet. The last ones are drawn at random, predicted\n" +
+			"and then measured, and not fitted to. The run folder has engine.calibration, which engine.calibration may name.",
+		config: slices.Concat(declared(shortcuts), declared(benchShortcuts[:1]), configFlags()),
+		own: []cli.Flag{
+			&cli.StringFlag{Name: "points", Value: "10", Usage: "load points that constants are fitted to: --points 12"},
+			&cli.StringFlag{Name: "held", Value: "5", Usage: "further ones that they are scored on: --held 5"},
+			&cli.StringFlag{Name: "budget", Value: "10m", Usage: "engine time of all trials: --budget 10m"},
+			dialectFlag(),
+		},
+		study: probeStudy, dry: (*program).dryProbe, kept: true,
+	}
+}
+
+// probeStudy reads how much is measured.
+func probeStudy(p *program, r *run) (sweep.Study, error) {
+	spec, err := probeSpec(r.flags())
+	if err != nil {
+		return nil, err
+	}
+	spec.Date = r.started.UTC().Format(time.DateOnly)
+	if r.started.IsZero() {
+		spec.Date = ""
+	}
+	return study(p, r, func(cfg *config.Config, on sweep.Ground) (*design.Probe, error) {
+		return design.NewProbe(cfg, on, spec)
+	})
+}
+
+func probeSpec(f *flagReader) (design.ProbeSpec, error) {
+	s := design.ProbeSpec{Points: f.count("points"), Held: f.count("held"), Budget: f.duration("budget", 10*time.Minute, false)}
+	if f.err == nil && (s.Points < 4 || s.Points+s.Held > 40) {
+		return s, usagef("--points, --held: %d and %d, want at least 4 points and at most 40 in all", s.Points, s.Held)
+	}
+	return s, f.err
+}
+
+// compareExperiment is two configurations in rounds, or two runs.
+func compareExperiment() experiment {
+	return experiment{
+		name: "compare", usage: "two configurations, engines or runs: paired rounds, a test, an interval on the difference", args: "A B",
+		help: "Example: planner compare a.toml b.toml --rate 8 --rounds 8\n" +
+			"         planner compare runs/before runs/after --fail-if-worse 5%\n" +
+			"Two configurations run in alternating rounds on the same requests. Two run folders are compared at the\n" +
+			"loads that both have. Exit code 4: some figure stays undecided.",
+		config: []cli.Flag{&cli.StringFlag{Name: "seed", Usage: "seed of the first round: --seed 7"}, setFlag(), jsonFlag(), catalogFlag(),
+			&cli.BoolFlag{Name: "dry-run", Usage: "show what would run and end"}},
+		own:   compareFlags(),
+		study: compareStudy, dry: (*program).dryRounds, action: (*program).compare,
+	}
+}
+
+// compareFlags say how two configurations are compared.
+func compareFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "rate", Usage: "requests per second, of both (default: 80 % of the smaller predicted maximum): --rate 8"},
+		&cli.StringFlag{Name: "duration", Usage: "window of a round (default: 1,500 requests, at least 60s): --duration 300s"},
+		&cli.StringFlag{Name: "warm-up", Usage: "load before the window, not counted (default: 30s, at most the window): --warm-up 15s"},
+		&cli.StringFlag{Name: "rounds", Value: "8", Usage: "rounds; each side runs once in each: --rounds 12"},
+		&cli.StringFlag{Name: "confidence", Value: "0.95", Usage: "of the intervals: --confidence 0.9"},
+		&cli.StringFlag{Name: "indifference", Value: "0.02", Usage: "relative difference below which two figures are the same: --indifference 0.05"},
+		&cli.StringFlag{Name: "fail-if-worse", Usage: "exit 3 if B is worse than A in some figure by more than that, 4 if nothing could be tested, else 0: --fail-if-worse 5%"},
+		dialectFlag(),
+	}
+}
+
+// compareTerms are what a comparison is judged by.
+func compareTerms(f *flagReader) design.Terms {
+	return design.Terms{Confidence: f.share("confidence"), Indifference: f.share("indifference"), FailIfWorse: f.ifGiven("fail-if-worse", f.share)}
+}
+
+// compareStudy compares the two configurations of a run in rounds.
+func compareStudy(p *program, r *run) (sweep.Study, error) {
+	f := r.flags()
+	s := design.Round{Terms: compareTerms(f), Number: f.count("rounds"), Rate: f.ifGiven("rate", f.positive),
+		Window: f.duration("duration", 0, false), Warmup: f.duration("warm-up", -1, true)}
+	if f.err != nil {
+		return nil, f.err
+	}
+	var sides [2]design.Side
+	var err error
+	for i, cfg := range []*config.Config{r.cfg, r.second} {
+		sides[i] = design.Side{Name: r.cfg.Run.Args[i], Config: cfg}
+		if sides[i].Ground, err = p.ground(r, cfg); err != nil {
+			return nil, err
+		}
+	}
+	rounds, err := design.NewRounds(sides[0], sides[1], s)
+	if err != nil {
+		return nil, err
+	}
+	r.ground = rounds.Ground()
+	return rounds, nil
 }

@@ -1,15 +1,22 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
+	"planner/internal/progress"
 	"planner/internal/report"
 	"planner/internal/wire"
+	"planner/search"
+	"planner/sweep"
 )
 
 // print writes a document as text, as wide as the terminal or 120 columns.
@@ -63,4 +70,57 @@ func (p *program) width() int {
 func (p *program) colors() bool {
 	f, ok := p.stdout.(*os.File)
 	return ok && os.Getenv("NO_COLOR") == "" && term.IsTerminal(int(f.Fd()))
+}
+
+// display begins to show how a run goes: drawn over itself on a terminal, a line now
+// and then with --verbose, nothing but remarks otherwise.
+func (p *program) display(c *cli.Context, r *run) *progress.Display {
+	o := progress.DisplayOptions{Quiet: c.Bool("quiet"), Verbose: c.Bool("verbose"), Columns: p.columns(),
+		Cost: func(seen []sweep.EngineTelemetry) string { return (&report.Engines{Seen: seen, GPU: r.gpu}).Spent() }}
+	if s, ok := r.study.(interface {
+		Best() (search.Result, string)
+		Searches() int
+	}); ok {
+		o.Best = s.Best
+		if !r.ground.Virtual || r.cfg.Search.BudgetGiven {
+			o.Budget = time.Duration(s.Searches()) * r.cfg.Search.Budget
+		}
+	}
+	return progress.New(p.terminal, o)
+}
+
+// columns is how many columns the terminal has that standard error is; 0 if it is
+// none.
+func (p *program) columns() int {
+	f, ok := p.terminal.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return 0
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 80
+	}
+	return cmp.Or(width, 80)
+}
+
+// beside prints what belongs to the commands of servers: the files that they read,
+// and what they lack.
+func (p *program) beside(servers ...report.StartCommand) error {
+	var texts []string
+	for _, s := range servers {
+		if s.File != "" {
+			lines := strings.ReplaceAll(strings.TrimSpace(s.Content), "\n", "\n    ")
+			texts = append(texts, s.File+":\n    "+lines)
+		}
+		texts = append(texts, s.Notes...)
+	}
+	for i, text := range texts {
+		if slices.Contains(texts[:i], text) {
+			continue
+		}
+		if _, err := fmt.Fprintf(p.plain, "  %s\n", text); err != nil {
+			return err
+		}
+	}
+	return nil
 }

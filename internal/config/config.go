@@ -170,3 +170,96 @@ func (c *Config) Deployment(k measure.Knobs) model.Deployment {
 		NodeGPUs: c.NodeGPUs,
 	}
 }
+
+// EngineUse says whether a command runs an engine, and which.
+type EngineUse int
+
+// The uses of an engine. ConfiguredEngine is the one that engine.kind names;
+// SimulatedEngine is the simulated one whatever it names.
+const (
+	NoEngine EngineUse = iota
+	ConfiguredEngine
+	SimulatedEngine
+)
+
+// Need says what a command uses of a configuration. Sections that it does not use
+// may be missing; what is there is checked all the same.
+type Need struct {
+	// Demand asks for demand.rate.
+	Demand bool
+	// Limit asks for at least one latency limit.
+	Limit bool
+	// Workload reads the files that the workload names.
+	Workload bool
+	// Fleet asks for traffic in time and how it is served.
+	Fleet bool
+	// InTime checks traffic in time where it is given.
+	InTime bool
+	// Engine asks for what the engine needs: a simulated one model and hardware,
+	// an attached one its URL.
+	Engine EngineUse
+	// Lists accepts lists of knobs, GPUs and degrees of parallelism.
+	Lists bool
+	// Search tries the standard lists for knobs that are not given; without it the
+	// engine's own defaults hold.
+	Search bool
+}
+
+// For returns what a command of the command line needs; an unknown command needs
+// nothing.
+func For(command string) Need {
+	switch command {
+	case "plan":
+		return Need{Demand: true, Limit: true, Workload: true, InTime: true, Engine: ConfiguredEngine, Lists: true, Search: true}
+	case "estimate":
+		return Need{Demand: true, Limit: true, Workload: true, InTime: true, Engine: SimulatedEngine, Lists: true, Search: true}
+	case "simulate", "serve-sim":
+		return Need{Workload: true, Engine: SimulatedEngine}
+	case "search":
+		return Need{Limit: true, Workload: true, Engine: ConfiguredEngine}
+	case "bench", "compare", "probe":
+		return Need{Workload: true, Engine: ConfiguredEngine}
+	case "fleet":
+		return Need{Limit: true, Workload: true, Fleet: true, Engine: SimulatedEngine}
+	case "fit":
+		return Need{Demand: true, Limit: true}
+	case "sweep", "doctor", "calibrate":
+		return Need{Workload: true, Engine: ConfiguredEngine, Lists: true}
+	}
+	return Need{}
+}
+
+// SearchSettings says how far to go in finding a maximum rate.
+type SearchSettings struct {
+	// Precision is the half-width of the interval on the maximum rate, relative.
+	Precision float64
+	// Confidence of that interval.
+	Confidence float64
+	// Warmup is the load before the window of every trial, and Trial that window; Auto
+	// leaves either to the search.
+	Warmup, Trial time.Duration
+	// MinRequests of a trial; 0 means what the quantiles of the objective need.
+	MinRequests int
+	// Budget is the engine time of all trials together; BudgetGiven says that the
+	// user asked for it, without which it does not bound a simulated engine.
+	Budget      time.Duration
+	BudgetGiven bool
+	// Strategy is "race", "one-at-a-time" or "grid".
+	Strategy string
+	// Certify asks for a test of a rate that needs no curve, behind the search.
+	Certify bool
+}
+
+// checkWarmUp refuses the search of a maximum rate without warm-up: 0 is no length that
+// it could choose.
+func (r *reader) checkWarmUp(c *Config) {
+	if c.draft.need.Limit && c.draft.need.Engine != NoEngine && c.Search.Warmup == 0 {
+		r.at("search.warm_up").refuse(`is "0s", want "auto" or a duration above 0: an engine that is still empty carries more than it can keep up`)
+	}
+}
+
+// Auto is a duration that is left to the search.
+const Auto time.Duration = -1
+
+// usualBudget is the engine time of a search whose user asked for none.
+const usualBudget = time.Hour

@@ -2,6 +2,8 @@ package config
 
 import (
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"planner/model"
@@ -70,4 +72,142 @@ func (r *reader) checkEngine(c *Config) {
 				e.Calibration, reason(err))
 		}
 	}
+}
+
+// mostRank is the largest rank that vLLM has kernels for.
+const mostRank = 512
+
+func lora() codec[model.LoRA] {
+	return tableWith(func(l *model.LoRA) []row {
+		count := orNothing(wholeIn(atLeast(1)))
+		return []row{
+			{"adapters", ": how many requests choose among", count.in(&l.Adapters)},
+			{"slots", ": how many of them run at once", count.in(&l.Slots)},
+			{"rank", "", orNothing(wholeIn(atLeast(1).atMost(mostRank))).in(&l.Rank)},
+		}
+	}, "adapters", "slots", "rank")
+}
+
+// checkLoRA refuses adapters of what is not modelled.
+func (r *reader) checkLoRA(c *Config) {
+	const key = "engine.lora"
+	l := c.Engine.LoRA
+	switch {
+	case !l.On() || !r.clean(key, "model"):
+	case l.Slots > l.Adapters:
+		r.at(key).refuse("has %d slots for %d adapters, want at most as many", l.Slots, l.Adapters)
+	case c.Simulated() && !l.Supports(c.Model.Arch):
+		r.at(key).refuse("is not modelled for %s: adapters of experts and of latent attention are not; want a dense model, or none", c.Model.Name)
+	}
+}
+
+// mostDraft bounds the tokens that are proposed for one step: beyond it nobody serves.
+const mostDraft = 32
+
+// speculative is [engine] speculative as it was written.
+type speculative struct {
+	method     model.DraftMethod
+	tokens     int
+	acceptance []float64 // one for each position, or a single one for all
+	each       bool      // a single one for all was given
+	accepted   float64
+	model      string
+}
+
+func speculation() codec[speculative] {
+	return tableWith(func(s *speculative) []row {
+		return []row{
+			{"method", ": " + strings.Join(model.Names[model.DraftMethod](), " "),
+				orNothing(enumerated[model.DraftMethod]()).in(&s.method)},
+			{"tokens", ": how many are proposed in a step", orNothing(wholeIn(atLeast(1).atMost(mostDraft))).in(&s.tokens)},
+			{"acceptance", "", s.chances()},
+			{"accepted", "", orNothing(numberIn(atLeast(1))).in(&s.accepted)},
+			{"model", "", orNothing(filled()).in(&s.model)},
+		}
+	}, "method", "tokens")
+}
+
+// chances is a share that holds for every proposed token, or a list by position.
+func (s *speculative) chances() binding {
+	one := numberIn(atLeast(0).atMost(1))
+	take := func(n input) {
+		_, many := elements(n.value)
+		s.each, s.acceptance = !many, nil
+		for _, item := range n.list() {
+			x, ok := one.read(item)
+			if before := len(s.acceptance) - 1; ok && before >= 0 && x > s.acceptance[before] {
+				item.wrong("no more than the position before it, as each is the share of steps in which all up to it are accepted")
+			}
+			s.acceptance = append(s.acceptance, x)
+		}
+	}
+	text := func() string {
+		switch {
+		case len(s.acceptance) == 0:
+			return ""
+		case s.each:
+			return one.print(s.acceptance[0])
+		}
+		return brackets(s.acceptance, one.print)
+	}
+	return binding{take, text, nil}
+}
+
+// resolveSpeculative completes what is proposed by what is published of the model.
+func (r *reader) resolveSpeculative(c *Config) {
+	const key = "engine.speculative"
+	given, n := c.draft.speculative, r.at(key)
+	if given.tokens == 0 || !r.clean(key, "model") {
+		return
+	}
+	s := model.Speculation{Method: given.method, Tokens: given.tokens}
+	switch {
+	case len(given.acceptance) > 0 && given.accepted > 0:
+		n.refuse("has acceptance and accepted, want one of them")
+	case given.accepted > float64(1+given.tokens):
+		n.refuse("has accepted = %s, want at most 1 + tokens = %d", number(given.accepted), 1+given.tokens)
+	case given.accepted > 0:
+		s.Accepted = model.AcceptedLength(given.accepted, given.tokens)
+	case given.each:
+		s.Accepted = model.AcceptedEach(given.acceptance[0], given.tokens)
+	case len(given.acceptance) > 0:
+		s.Accepted = model.AcceptedByPosition(given.acceptance, given.tokens)
+	case c.Simulated():
+		published := c.Model.Arch.Published
+		if published.Method != given.method {
+			n.refuse("lacks acceptance, and none is published for %s of %s; want acceptance = 0.7, a list by position as vLLM logs it, or accepted = 2.1, the mean tokens of a step",
+				given.method, c.Model.Name)
+			return
+		}
+		s.Accepted = model.AcceptedByPosition(published.Accepted, given.tokens)
+	}
+	if given.method == model.DraftEagle && given.model == "" && !c.Simulated() {
+		n.refuse(`lacks model, want the head that proposes, such as model = "RedHatAI/Llama-3.1-8B-Instruct-speculator.eagle3"`)
+	}
+	if given.method == model.DraftModel {
+		s.Draft = new(r.draftModel(n, c, given.model))
+	}
+	if stages := c.Space["pipeline_parallel"]; slices.ContainsFunc(stages, func(v any) bool { return v != 1 }) {
+		n.refuse("with pipeline_parallel is not modelled, want pipeline_parallel = 1")
+	}
+	c.Engine.Speculation, c.Engine.DraftModel = s, given.model
+}
+
+// SpeculationPublished reports whether the share of proposals that are accepted is that
+// which was published of the model.
+func (c *Config) SpeculationPublished() bool {
+	return len(c.draft.speculative.acceptance) == 0 && c.draft.speculative.accepted == 0
+}
+
+// draftModel is the shape of the model that proposes, which simulations need.
+func (r *reader) draftModel(n input, c *Config, name string) model.Arch {
+	if name == "" {
+		n.refuse(`lacks model, want the smaller model that proposes, such as model = "llama-3.2-1b"`)
+		return model.Arch{}
+	}
+	a, err := r.catalog.Model(name)
+	if err != nil && c.Simulated() {
+		n.refuse("model: %v; want a name from planner catalog models", err)
+	}
+	return a
 }

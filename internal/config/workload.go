@@ -2,9 +2,11 @@ package config
 
 import (
 	"io"
+	"maps"
 	"math"
 	"slices"
 
+	fileinput "planner/internal/input"
 	"planner/internal/list"
 	"planner/sweep/ingest"
 	"planner/sweep/workload"
@@ -148,4 +150,119 @@ func (r *reader) readTrace(name, format string) []workload.TraceRow {
 		r.warn("workload: %s: %s", name, w)
 	}
 	return t.Rows
+}
+
+// families say which keys each family of distributions has beside dist, and how many
+// of these, from the first, it needs.
+var families = map[workload.Dist]struct {
+	keys   []string
+	needed int
+}{
+	workload.Fixed:     {[]string{"value"}, 1},
+	workload.Uniform:   {[]string{"min", "max"}, 2},
+	workload.Normal:    {[]string{"mean", "stddev", "min", "max"}, 2},
+	workload.Lognormal: {[]string{"sigma", "median", "mean", "min", "max"}, 1},
+	workload.Empirical: {[]string{"file", "min", "max"}, 1},
+}
+
+// lengthRows are the keys of a distribution of its family, or of any where it has none.
+func lengthRows(l *workload.Lengths) []row {
+	family := families[l.Dist]
+	kind := words(workload.Fixed, workload.Uniform, workload.Normal, workload.Lognormal, workload.Empirical)
+	tokens, figure := orNothing(wholeIn(atLeast(1))), orNothing(numberIn(above(0)))
+	rows := []row{
+		{"dist", ": one of fixed, uniform, normal, lognormal, empirical", orNothing(kind).in(&l.Dist)},
+		{"value", "", tokens.in(&l.Value)},
+		{"median", "", figure.in(&l.Median)},
+		{"mean", "", figure.in(&l.Mean)},
+		{"stddev", "", figure.in(&l.StdDev)},
+		{"sigma", "", orNothing(numberIn(above(0).atMost(10))).in(&l.Sigma)},
+		{"file", "", orNothing(pathname()).in(&l.File)},
+		{"min", "", tokens.in(&l.Min)},
+		{"max", "", tokens.in(&l.Max)},
+	}
+	return slices.DeleteFunc(rows, func(k row) bool {
+		return l.Dist != "" && k.name != "dist" && !slices.Contains(family.keys, k.name)
+	})
+}
+
+// lengths is a distribution, a table such as { dist = "normal", mean = 256, stddev = 100 }.
+func lengths() codec[workload.Lengths] {
+	return codec[workload.Lengths]{readLengths, func(l workload.Lengths) string { return printTable(lengthRows(&l)) }, true, nil}
+}
+
+func readLengths(n input) (l workload.Lengths, ok bool) {
+	before := len(n.r.problems)
+	if dist, given := n.child("dist"); given {
+		if lengthRows(&l)[0].take(dist); l.Dist == "" {
+			return l, false
+		}
+	}
+	family := families[l.Dist]
+	if !n.takeTable(lengthRows(&l), append([]string{"dist"}, family.keys[:family.needed]...)...) {
+		return l, false
+	}
+	switch l.Dist {
+	case workload.Lognormal:
+		n.checkLognormal(&l)
+	case workload.Empirical:
+		if file, _ := n.child("file"); l.File != "" {
+			l.Samples = readFile(file, l.File, "a file with one length a line", fileinput.Lengths, ingest.ReadLengths)
+		}
+	}
+	if low, _ := n.child("min"); l.Max > 0 && l.Min > l.Max {
+		low.refuse("is %d, above max %d, want min not above max", l.Min, l.Max)
+	}
+	return l, len(n.r.problems) == before
+}
+
+// checkLognormal settles the shape by its median, or by the mean before clipping.
+func (n input) checkLognormal(l *workload.Lengths) {
+	_, hasMedian := n.child("median")
+	c, hasMean := n.child("mean")
+	switch {
+	case hasMedian && hasMean:
+		c.refuse("is given together with median, want one of the two")
+	case hasMean:
+		l.Median, l.Mean = workload.LognormalMedian(l.Mean, l.Sigma), 0
+	case !hasMedian:
+		n.refuse("has neither median nor mean, want one of the two")
+	}
+}
+
+// Pools lists the classes of a mix of which each may have instances of its own: all of
+// them, where one has limits of its own.
+func (c *Config) Pools() []string {
+	if len(c.Objective.Classes()) == 0 {
+		return nil
+	}
+	return c.Workload.Names()
+}
+
+// Pool is the configuration of instances that serve one class of the mix alone: its part
+// of the demand, and its limits as those of all requests. Limits of the whole fleet are not
+// those of a part, and are left out. Requests that are picked at random from a bunched
+// stream are as much less bunched as they are fewer.
+func (c *Config) Pool(class string) *Config {
+	own := *c
+	share := c.Workload.Share(class)
+	i := slices.IndexFunc(c.Workload.Shapes, func(s workload.Shape) bool { return s.Name == class })
+	own.Workload.Class, own.Workload.Shapes = class, []workload.Shape{c.Workload.Shapes[i]}
+	own.Objective = c.Objective.Of(class)
+	for _, b := range c.Objective.Bounds {
+		if b.Class == "" {
+			own.Objective.Bounds = append(own.Objective.Bounds, b)
+		}
+	}
+	own.Objective.Throughput = len(own.Objective.Bounds) == 0
+	d := &own.Demand
+	d.Rate, d.MeanRate = share*d.Rate, share*d.MeanRate
+	d.BurstIndex = 1 + share*(d.BurstIndex-1)
+	d.MaxGPUs, d.MaxUSDPerHour = 0, 0
+	if longest := own.Workload.Longest(); !c.Given("max_model_len") && longest > 0 && longest < c.Workload.MaxLen {
+		own.Workload.MaxLen = longest
+		own.Space = maps.Clone(c.Space)
+		own.Space["max_model_len"] = []any{longest}
+	}
+	return &own
 }

@@ -1,16 +1,153 @@
 package ingest
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"planner/internal/list"
 	"planner/internal/note"
 	"planner/sweep/measure"
 )
+
+// resultKinds are the ends of names of result files, those that tell most first.
+var resultKinds = []string{".json", ".yaml", ".yml", ".jsonl", ".txt", ".csv"}
+
+// folderFile is a file of a folder, and what is read in it.
+type folderFile struct {
+	path string
+	read *Results
+}
+
+// readFolder reads every result in a folder and in those within it, each once: tools write the
+// same results into several files. What is not read is named.
+func (all *Import) readFolder(folder string) error {
+	files, err := all.resultsIn(folder)
+	if err != nil {
+		return err
+	}
+	// Where the load is known in one file, one without it tells of the same run.
+	known := func(f folderFile) bool { return slices.ContainsFunc(f.read.Measurements, loaded) }
+	some := slices.ContainsFunc(files, known)
+	var kept []folderFile
+	for _, f := range files {
+		twin := repeated(kept, f.read)
+		switch {
+		case twin != "":
+			all.leave(f.path, "the same results as "+twin)
+		case some && !known(f):
+			all.leave(f.path, "it does not tell the load, and others in the folder do")
+		default:
+			kept = append(kept, f)
+		}
+	}
+	if len(kept) == 0 {
+		why := append([]string{"the folder holds no result that is read"}, all.Warnings.Texts...)
+		return &FileError{File: folder, What: strings.Join(why, "; ")}
+	}
+	slices.SortFunc(kept, func(a, b folderFile) int { return strings.Compare(a.path, b.path) })
+	for _, f := range kept {
+		all.add(f.path, f.read)
+	}
+	return nil
+}
+
+func (all *Import) leave(path, why string) {
+	all.Warnings.Add(note.NotRead, path, why)
+	all.Doubts = append(all.Doubts, note.New(note.NotRead, path, why))
+}
+
+// resultsIn reads the result files of a folder, those that tell most first.
+func (all *Import) resultsIn(folder string) (files []folderFile, err error) {
+	others := 0
+	err = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		kind := slices.Index(resultKinds, filepath.Ext(path))
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			return nil
+		case kind < 0 || !d.Type().IsRegular():
+			others++
+			return nil
+		case isWarmUp(folder, path):
+			all.leave(path, "a warm-up, which is not measured")
+			return nil
+		}
+		r, err := readFile(path)
+		if err != nil {
+			all.leave(path, shortReason(err))
+			return nil
+		}
+		files = append(files, folderFile{path, r})
+		return nil
+	})
+	if others > 0 {
+		all.leave(fmt.Sprintf("%d other files in %s", others, folder), "none ends in "+strings.Join(resultKinds, ", "))
+	}
+	slices.SortStableFunc(files, func(a, b folderFile) int {
+		return slices.Index(resultKinds, filepath.Ext(a.path)) - slices.Index(resultKinds, filepath.Ext(b.path))
+	})
+	return files, err
+}
+
+// shortReason is why a file was not read, without its name and the list of formats.
+func shortReason(err error) string {
+	var at *FileError
+	switch {
+	case !errors.As(err, &at):
+		return err.Error()
+	case strings.HasPrefix(at.What, unknownResults):
+		return unknownResults
+	case at.Field != "":
+		return at.Field + ": " + at.What
+	}
+	return at.What
+}
+
+// isWarmUp reports whether a file of a folder, or a folder around it, is named a warm-up.
+func isWarmUp(folder, path string) bool {
+	within, _ := filepath.Rel(folder, path)
+	return slices.ContainsFunc(strings.FieldsFunc(within, func(r rune) bool { return strings.ContainsRune(`/\._`, r) }),
+		func(name string) bool { return strings.EqualFold(name, "warmup") })
+}
+
+func loaded(m measure.Measurement) bool { return m.Trial.Rate > 0 || m.Trial.Concurrency > 0 }
+
+// repeated names the file that tells what another of the same tool tells, the first of them where
+// they are several; empty if there is anything new in the latter.
+func repeated(kept []folderFile, r *Results) (twin string) {
+	for _, m := range r.Measurements {
+		i := slices.IndexFunc(kept, func(k folderFile) bool {
+			return k.read.Format == r.Format && slices.ContainsFunc(k.read.Measurements, func(k measure.Measurement) bool { return sameRun(&k, &m) })
+		})
+		if i < 0 {
+			return ""
+		}
+		if twin == "" {
+			twin = kept[i].path
+		}
+	}
+	return twin
+}
+
+// sameRun reports whether two measurements are of one run, as closely as tools round.
+func sameRun(a, b *measure.Measurement) bool {
+	counted := a.Requests > 0 && b.Requests > 0
+	return (!counted || a.Requests == b.Requests && a.Failed == b.Failed) && near(a.TTFT.Mean, b.TTFT.Mean) && near(a.E2E.Mean, b.E2E.Mean)
+}
+
+// near reports whether two times are equal as closely as tools round; what is not known is
+// near everything.
+func near(a, b time.Duration) bool {
+	return a < 0 || b < 0 || math.Abs(float64(a-b)) <= 1e-3*float64(max(a, b))
+}
 
 // Import holds the load points of result files, and the run folder they went into.
 type Import struct {

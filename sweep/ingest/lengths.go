@@ -2,13 +2,21 @@ package ingest
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"planner/internal/input"
+	"planner/internal/note"
+	"planner/sweep/workload"
 )
 
 // mostLength is the most tokens that a request may have, so that sums and products of a
@@ -54,4 +62,104 @@ func parseLength(text string) (int, error) {
 		return 0, fmt.Errorf("%q is no length above 0", shorten(text, 60))
 	}
 	return int(math.Round(x)), nil
+}
+
+// charsPerToken turns text into tokens where no tokenizer is at hand: English
+// prose runs at about four characters a token under the vocabularies of 2023
+// and later. Code and other languages run lower.
+const charsPerToken = 4.0
+
+func estimateTokens(chars int) int {
+	if chars == 0 {
+		return 0
+	}
+	return max(1, int(float64(chars)/charsPerToken+0.5))
+}
+
+// ShareGPT holds the lengths of a ShareGPT file: those of the first question
+// and its answer in every conversation. There are no arrivals in such files.
+type ShareGPT struct {
+	Format string `json:"format"`
+	// Prompts and Outputs are sorted, each for itself.
+	Prompts []int `json:"-"`
+	Outputs []int `json:"-"`
+	// Conversations counts those read, Skipped those without a question and an
+	// answer.
+	Conversations int `json:"-"`
+	Skipped       int `json:"skipped"`
+	note.Warnings
+	Description workload.Description `json:"lengths"`
+}
+
+// ReadShareGPT reads the lengths of a ShareGPT file: a JSON array of
+// {"conversations":[{"from":..,"value":..},..]}. Lengths are estimates, by
+// charsPerToken; no text is kept.
+func ReadShareGPT(name string, r io.Reader) (*ShareGPT, error) {
+	wrong := func(format string, a ...any) error { return &FileError{File: name, What: fmt.Sprintf(format, a...)} }
+	piece := input.Limit(r, longestLine)
+	d := json.NewDecoder(piece)
+	if first, err := d.Token(); err != nil || first != json.Delim('[') {
+		return nil, wrong("not a JSON array of conversations")
+	}
+	s := &ShareGPT{Format: "sharegpt"}
+	for d.More() {
+		piece.Again()
+		var c struct {
+			Conversations []struct {
+				Value string `json:"value"`
+			} `json:"conversations"`
+		}
+		if err := d.Decode(&c); err != nil {
+			return nil, wrong("conversation %d (byte %d): %v", s.Conversations+1, d.InputOffset(), err)
+		}
+		s.Conversations++
+		if len(c.Conversations) < 2 || c.Conversations[0].Value == "" || c.Conversations[1].Value == "" {
+			s.Skipped++
+			continue
+		}
+		if len(s.Prompts) == mostRows {
+			return nil, wrong("longer than the %d conversations that are read of one", mostRows)
+		}
+		s.Prompts = append(s.Prompts, estimateTokens(utf8.RuneCountInString(c.Conversations[0].Value)))
+		s.Outputs = append(s.Outputs, estimateTokens(utf8.RuneCountInString(c.Conversations[1].Value)))
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, wrong("byte %d: %v", d.InputOffset(), err)
+	}
+	if len(s.Prompts) == 0 {
+		return nil, wrong("none of %d conversations holds a question and an answer", s.Conversations)
+	}
+	slices.Sort(s.Prompts)
+	slices.Sort(s.Outputs)
+	s.Description = workload.DescribeLengths(s.Prompts, s.Outputs)
+	s.Warnings.Add(note.LengthsEstimated, float64(charsPerToken))
+	s.Warnings.Add(note.DrawnApart)
+	return s, nil
+}
+
+// WriteLengths writes the lengths, one a line, to files whose names begin as to does,
+// and returns these. It writes over nothing.
+func (s *ShareGPT) WriteLengths(to string) (prompts, outputs string, err error) {
+	stem := strings.TrimSuffix(to, filepath.Ext(to))
+	prompts, outputs = stem+".prompt.csv", stem+".output.csv"
+	if err = writeLengths(prompts, s.Prompts); err == nil {
+		err = writeLengths(outputs, s.Outputs)
+	}
+	if err != nil {
+		err = fmt.Errorf("write lengths: %w", err)
+	}
+	return prompts, outputs, err
+}
+
+func writeLengths(path string, lengths []int) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	for _, n := range lengths {
+		fmt.Fprintln(&b, n)
+	}
+	_, err = f.WriteString(b.String())
+	return errors.Join(err, f.Close())
 }
