@@ -200,9 +200,14 @@ func (l *Lease) Release() error {
 	return errors.Join(l.record(), l.lock.Close())
 }
 
-// Attempts are the processes that held the lease of a run folder.
+// AttemptFiles are the files of the processes that held the lease of a run folder.
+func (f Folder) AttemptFiles() ([]string, error) {
+	return fs.Glob(os.DirFS(f.Path), attemptsDir+"/*.json")
+}
+
+// Attempts are those processes.
 func (f Folder) Attempts() ([]Attempt, error) {
-	names, err := fs.Glob(os.DirFS(f.Path), attemptsDir+"/*.json")
+	names, err := f.AttemptFiles()
 	if err != nil {
 		return nil, err
 	}

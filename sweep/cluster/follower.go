@@ -37,10 +37,11 @@ type Follower struct {
 	run   string
 	parts []*part
 	asks  chan ask
-	// said is the last remark on a scheduler that does not answer, listed when it was last
-	// asked, and stopped ends the following.
-	said    string
-	listed  time.Time
+	// listed is when the scheduler was last asked, saying what was remarked on it since,
+	// and said what before.
+	listed       time.Time
+	said, saying []string
+	// stopped ends the following.
 	stopped context.CancelFunc
 	ended   chan struct{}
 }
@@ -159,6 +160,7 @@ func (f *Follower) list(ctx context.Context) bool {
 		return false
 	}
 	f.listed = time.Now()
+	f.said, f.saying = f.saying, nil
 	all, err := f.Scheduler.List(ctx, f.run)
 	var refused *Refusal
 	switch {
@@ -171,9 +173,9 @@ func (f *Follower) list(ctx context.Context) bool {
 		f.remark(ctx, err.Error())
 		return false
 	}
-	f.said = ""
 	for _, p := range f.parts {
-		if said := p.update(jobOf(p, all)); said != "" {
+		p.known = slices.DeleteFunc(slices.Clone(all), func(s Status) bool { return s.Part != p.Name })
+		if said := p.update(jobOf(p)); said != "" {
 			f.See.See(said)
 		}
 	}
@@ -182,43 +184,61 @@ func (f *Follower) list(ctx context.Context) bool {
 
 // jobOf is the job of a part among those that the scheduler knows, nil for none: the one
 // that is followed, or else one that is active.
-func jobOf(p *part, all []Status) *Status {
-	i := slices.IndexFunc(all, func(s Status) bool { return p.job != nil && s.ID == p.job.ID })
+func jobOf(p *part) *Status {
+	i := slices.IndexFunc(p.known, func(s Status) bool { return p.job != nil && s.ID == p.job.ID })
 	if i < 0 {
-		i = slices.IndexFunc(all, func(s Status) bool { return s.Part == p.Name && s.active() })
+		i = slices.IndexFunc(p.known, func(s Status) bool { return s.active() })
 	}
 	if i < 0 {
 		return nil
 	}
-	return &all[i]
+	return &p.known[i]
 }
 
 func (f *Follower) active() int {
 	return list.Count(f.parts, func(p *part) bool { return p.job != nil })
 }
 
-// remark says once that the scheduler does not answer.
+// remark says what keeps the scheduler from answering, once for as long as it does.
 func (f *Follower) remark(ctx context.Context, said string) {
-	if ctx.Err() != nil || said == f.said {
+	if ctx.Err() != nil || slices.Contains(f.saying, said) {
 		return
 	}
-	f.said = said
-	if f.active() == 0 {
+	f.saying = append(f.saying, said)
+	switch {
+	case slices.Contains(f.said, said):
+	case f.active() == 0:
 		f.See.See(said + "; it is asked again until it answers")
-	} else {
+	default:
 		f.See.See(said + "; jobs go on, and are followed by their journals")
 	}
 }
 
 // gather takes what a part has measured, and answers those who wait for it.
 func (f *Follower) gather(ctx context.Context, p *part, fresh bool) bool {
-	if far, ok := f.Scheduler.(collector); ok && p.job != nil && fresh {
-		if err := far.Collect(ctx, p.job.ID, p.folder); err != nil {
-			f.remark(ctx, err.Error())
-		}
+	if far, ok := f.Scheduler.(collector); ok && fresh {
+		f.collect(ctx, p, far)
 	}
 	grown := p.read()
 	return f.reply(p) || grown
+}
+
+// collect brings the files of a part here: from its job, and where none is followed from
+// those that have ended, also while nobody followed them. These go once that is done, so
+// that what they say never comes behind what the next one does.
+func (f *Follower) collect(ctx context.Context, p *part, far collector) {
+	for _, s := range p.known {
+		if p.job != nil && s.ID != p.job.ID {
+			continue
+		}
+		err := far.Collect(ctx, s.ID, p.folder)
+		if err == nil && p.job == nil {
+			err = f.Scheduler.Cancel(ctx, f.run, s.ID)
+		}
+		if err != nil {
+			f.remark(ctx, err.Error())
+		}
+	}
 }
 
 func (f *Follower) step(ctx context.Context, p *part, fresh bool) (changed bool) {

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -181,9 +180,6 @@ func (k *Kubernetes) waitsInVain(s *Status) bool {
 		delete(k.stuck, s.ID)
 		return false
 	}
-	if k.stuck == nil {
-		k.stuck = map[string]time.Time{}
-	}
 	if k.stuck[s.ID].IsZero() {
 		k.stuck[s.ID] = time.Now()
 	}
@@ -246,33 +242,33 @@ func (k *Kubernetes) Collect(ctx context.Context, id string, part sweep.Folder) 
 		return err
 	}
 	var said bytes.Buffer
-	lines := bufio.NewScanner(strings.NewReader(out))
-	lines.Buffer(nil, 64<<20)
-	for lines.Scan() {
-		stamp, line, _ := strings.Cut(lines.Text(), " ")
+	var failed error
+	for line := range strings.Lines(out) {
+		if !strings.HasSuffix(line, "\n") {
+			break // it is still being written
+		}
+		stamp, text, _ := strings.Cut(line, " ")
 		at, err := time.Parse(time.RFC3339Nano, stamp)
 		if err != nil || !at.After(last) {
 			continue
 		}
-		if k.read == nil {
-			k.read = map[string]time.Time{}
-		}
-		k.read[id] = at
-		taken, err := take(part, line)
+		taken, err := take(part, text)
 		if err != nil {
-			return err
+			failed = err
+			break // it is read again
 		}
 		if !taken {
-			said.WriteString(line + "\n")
+			said.WriteString(text)
 		}
+		k.read[id] = at
 	}
 	if said.Len() == 0 {
-		return lines.Err()
+		return failed
 	}
 	log, err := os.OpenFile(filepath.Join(part.Path, JobLog), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = log.Write(said.Bytes())
-	return errors.Join(err, log.Close(), lines.Err())
+	return errors.Join(failed, err, log.Close())
 }

@@ -22,8 +22,10 @@ type part struct {
 	seen  []measure.Measurement
 	taken []bool
 	size  int
-	// job is the part's at present, nil for none. attempt counts those since the part last
-	// got on, tried is when the last was submitted.
+	// known are the part's jobs that the scheduler tells of, job is the one at present, nil
+	// for none. attempt counts those since the part last got on, tried is when the last was
+	// submitted.
+	known   []Status
 	job     *placed
 	attempt int
 	tried   time.Time

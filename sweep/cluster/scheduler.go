@@ -43,7 +43,7 @@ type collector interface {
 // New is the scheduler that a configuration's launcher names.
 func New(cfg *config.Config) (Scheduler, error) {
 	if cfg.Launcher() == "kubernetes" {
-		return &Kubernetes{Cluster: cfg.Cluster}, nil
+		return &Kubernetes{Cluster: cfg.Cluster, read: map[string]time.Time{}, stuck: map[string]time.Time{}}, nil
 	}
 	self, err := os.Executable()
 	if err != nil {

@@ -144,6 +144,8 @@ type Stream struct {
 	To     io.Writer
 
 	sent int64
+	// told are the small files as they were last printed.
+	told map[string]string
 }
 
 // See prints what an event has left in the run folder.
@@ -168,7 +170,15 @@ func (s *Stream) End() error {
 	return errors.Join(s.journal(), s.whole(sweep.EndingFile))
 }
 
+// journal prints what is new in the journal, behind how long the part took for it.
 func (s *Stream) journal() error {
+	attempts, err := s.Folder.AttemptFiles()
+	for _, name := range attempts {
+		err = errors.Join(err, s.whole(name))
+	}
+	if err != nil {
+		return err
+	}
 	data, err := s.Folder.Read(sweep.JournalFile)
 	if err != nil || int64(len(data)) <= s.sent {
 		return ignoreMissing(err)
@@ -180,9 +190,13 @@ func (s *Stream) journal() error {
 
 func (s *Stream) whole(name string) error {
 	data, err := s.Folder.Read(name)
-	if err != nil {
+	if err != nil || s.told[name] == string(data) {
 		return ignoreMissing(err)
 	}
+	if s.told == nil {
+		s.told = map[string]string{}
+	}
+	s.told[name] = string(data)
 	return s.print(piece{name, 0, data})
 }
 
@@ -201,6 +215,9 @@ func (s *Stream) print(p piece) error {
 	return err
 }
 
+// small are the names of small files that come whole.
+var small = regexp.MustCompile(`^(engine|attempts)/\w+\.json$`)
+
 // take puts a piece of a file in its place, and reports whether the line of a job's
 // output is one.
 func take(f sweep.Folder, line string) (bool, error) {
@@ -212,20 +229,19 @@ func take(f sweep.Folder, line string) (bool, error) {
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
 		return false, nil // cut off, by the rotation of logs for one
 	}
-	switch {
-	case p.Name == sweep.JournalFile, p.Name == sweep.EndingFile, regexp.MustCompile(`^engine/\d+\.json$`).MatchString(p.Name):
-	default:
-		return true, fmt.Errorf("the job sends a file that no part has: %s", p.Name)
-	}
-	if p.At == 0 {
+	if p.Name != sweep.JournalFile {
+		if p.Name != sweep.EndingFile && !small.MatchString(p.Name) {
+			return false, nil // no part sends such a file
+		}
 		return true, f.Write(p.Name, p.Data)
 	}
 	data, err := f.Read(p.Name)
-	if err != nil {
-		return true, ignoreMissing(err)
+	if err = ignoreMissing(err); err != nil {
+		return true, err
 	}
-	if int64(len(data)) < p.At {
-		return true, nil // a piece before it is missing: the next pod sends all
+	have := int64(len(data))
+	if have < p.At || have >= p.At+int64(len(p.Data)) {
+		return true, nil // a piece before it is missing: the next pod sends all; or all of it was read before
 	}
 	return true, f.Write(p.Name, append(data[:p.At:p.At], p.Data...))
 }

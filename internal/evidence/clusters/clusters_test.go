@@ -5,11 +5,13 @@ package clusters
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -283,5 +285,48 @@ func await(t *testing.T, patience time.Duration, until func() bool) {
 		if time.Now().After(end) {
 			t.Fatalf("not after %v", patience)
 		}
+	}
+}
+
+// The submitting process is killed with signal 9: its jobs go on to their end, and resume
+// takes what they have measured.
+func TestKilledSubmitter(t *testing.T) {
+	t.Parallel()
+	said := harmed(t, 4, func(v victim) {
+		_ = v.submitter.Kill()
+		await(t, 5*time.Minute, func() bool { return jobsEnded(t, v.dir) })
+	})
+	if strings.Count(said, "l40s-tp1, 1 x L40S") != 1 {
+		t.Errorf("another job was submitted: %s", said)
+	}
+}
+
+// The disk of the run folder fills up: nothing outlives the jobs, the process that follows
+// says what and where, and once there is room resume goes on.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := syscall.Mount("disk", dir, "tmpfs", 0, "size=8m"); err != nil {
+		t.Skipf("SKIPPED: a small disk takes root: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	configure(t, dir, live)
+	said := harmedIn(t, dir, 8, func(v victim) {
+		ballast := filepath.Join(dir, "ballast")
+		if err := os.WriteFile(ballast, make([]byte, 8<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("the disk is not full: %v", err)
+		}
+		await(t, 3*time.Minute, func() bool { return len(engines(t)) == 0 })
+		<-v.ended
+		if err := os.Remove(ballast); err != nil {
+			t.Error(err)
+		}
+	})
+	if !strings.Contains(said, noSpace) || !strings.Contains(said, "go on with: planner resume run") {
+		t.Errorf("nothing is said of the disk: %s", said)
 	}
 }

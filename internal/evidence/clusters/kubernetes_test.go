@@ -56,6 +56,13 @@ func jobsOf(t *testing.T, dir string) map[string]string {
 	return jobs
 }
 
+// jobsEnded reports whether no pod of a run will do more.
+func jobsEnded(t *testing.T, dir string) bool {
+	t.Helper()
+	phases := kubectl(t, "", "get", "pods", "-l", "planner/run="+runName(t, filepath.Join(dir, "run")), "-o", "jsonpath={.items[*].status.phase}")
+	return !strings.Contains(phases, "Running") && !strings.Contains(phases, "Pending")
+}
+
 // rules are a namespace a kind of refusal.
 const rules = `
 apiVersion: v1

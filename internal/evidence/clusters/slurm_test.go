@@ -4,7 +4,6 @@ package clusters
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -50,6 +49,9 @@ func jobsOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	return activeJobs(t, runName(t, filepath.Join(dir, "run")))
 }
+
+// jobsEnded reports whether no job of a run will do more.
+func jobsEnded(t *testing.T, dir string) bool { return len(jobsOf(t, dir)) == 0 }
 
 // leftOf are the jobs of a run that Slurm still has.
 func leftOf(t *testing.T, name string) string {
@@ -140,42 +142,6 @@ func TestKilledJobs(t *testing.T) {
 	})
 	if strings.Count(said, "l40s-tp1, 1 x L40S") < 2 {
 		t.Errorf("no job was killed: %s", said)
-	}
-}
-
-// The submitting process is killed with signal 9: its jobs go on, and so does resume.
-func TestKilledSubmitter(t *testing.T) {
-	t.Parallel()
-	harmed(t, 4, func(v victim) { _ = v.submitter.Kill() })
-}
-
-// The disk of the run folder fills up: nothing outlives the jobs, the process that follows
-// says what and where, and once there is room resume goes on.
-func TestFullDisk(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	if err := syscall.Mount("disk", dir, "tmpfs", 0, "size=8m"); err != nil {
-		t.Skipf("SKIPPED: a small disk takes root: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, 0); err != nil {
-			t.Error(err)
-		}
-	})
-	configure(t, dir, live)
-	said := harmedIn(t, dir, 8, func(v victim) {
-		ballast := filepath.Join(dir, "ballast")
-		if err := os.WriteFile(ballast, make([]byte, 8<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
-			t.Errorf("the disk is not full: %v", err)
-		}
-		await(t, time.Minute, func() bool { return len(engines(t)) == 0 })
-		<-v.ended
-		if err := os.Remove(ballast); err != nil {
-			t.Error(err)
-		}
-	})
-	if !strings.Contains(said, noSpace) || !strings.Contains(said, "go on with: planner resume run") {
-		t.Errorf("nothing is said of the disk: %s", said)
 	}
 }
 
