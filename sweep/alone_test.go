@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/endpoint"
 	"planner/internal/evidence/must"
 	"planner/sweep/engine"
 	"planner/sweep/load"
@@ -96,7 +97,7 @@ func TestFailingAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url, asked := failingServer(t, c.fails)
-			l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Access: engine.Access{URL: url}}, Client: load.Client{Stream: true}, Hang: time.Second}
+			l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Access: engine.Access{Endpoint: endpoint.Endpoint{URL: url}}}, Client: load.Client{Stream: true}, Hang: time.Second}
 			defer l.Close()
 			trial := liveTrial(goodSeqs, 1)
 			if c.rejected != "" {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -33,12 +34,18 @@ func autoscaler() codec[fleet.Autoscaler] {
 // beside the others.
 func autoscalerRows(a *fleet.Autoscaler, single *fleet.Metric) []row {
 	long, short := durationIn(above(0)), durationIn(atLeast(0))
+	metrics := tablesOf(func(m *fleet.Metric) []row {
+		return []row{{"metric", "", words(fleet.MetricNames()...).in(&m.Name)}, {"target", "", numberIn(above(0)).in(&m.Target)}}
+	}, `a list of metrics, such as [{ metric = "in_flight", target = 40 }]`, "metric", "target")
+	entries := tablesOf(func(e *fleet.Entry) []row {
+		return []row{{"cron", "", cron(e).in(&e.Cron)}, {"replicas", "", wholeIn(atLeast(0)).in(&e.Replicas)}}
+	}, `a list of times, such as [{ cron = "0 8 * * 1-5", replicas = 6 }]`, "cron", "replicas")
 	h, m, s := &a.HPA, &a.Monitor, &a.Analyser
 	return []row{
 		{"kind", ": " + nameList(fleet.Kinds()), words(fleet.Kinds()...).in(&a.Kind)},
 		{"metric", "", orNothing(words(fleet.MetricNames()...)).in(&single.Name)},
 		{"target", "", orNothing(numberIn(above(0))).in(&single.Target)},
-		{"metrics", "", metrics().in(&a.Metrics)},
+		{"metrics", "", metrics.in(&a.Metrics)},
 		{"sync", "", long.in(&h.Sync)},
 		{"tolerance", "", numberIn(atLeast(0).below(1)).in(&h.Tolerance)},
 		{"scale_up", "", behavior(&h.Up)},
@@ -49,14 +56,14 @@ func autoscalerRows(a *fleet.Autoscaler, single *fleet.Metric) []row {
 		{"polling", "", long.in(&a.KEDA.Polling)},
 		{"cooldown", "", short.in(&a.KEDA.Cooldown)},
 		{"activation", "", numberIn(atLeast(0)).in(&a.KEDA.Activation)},
-		{"signal", "", signal().in(&m.Predicted)},
+		{"signal", "", either("measured", "predicted").in(&m.Predicted)},
 		{"quantile", "", numberIn(atLeast(0).below(1)).in(&m.Quantile)},
 		{"interval", "", long.in(&s.Interval)},
 		{"up", "", numberIn(above(0)).in(&s.Up)},
 		{"down", "", numberIn(above(0)).in(&s.Down)},
 		{"cap", "", numberIn(above(0)).in(&s.Cap)},
 		{"ema", "", numberIn(above(0).atMost(1)).in(&s.Smoothing)},
-		{"schedule", "", entries().in(&a.Entries)},
+		{"schedule", "", entries.in(&a.Entries)},
 		{"lead", "", short.in(&a.Outlook.Lead)},
 		{"margin", "", numberIn(atLeast(0)).in(&a.Outlook.Margin)},
 	}
@@ -91,49 +98,24 @@ func (n input) checkAutoscaler(a *fleet.Autoscaler, single fleet.Metric) {
 	}
 }
 
-func metrics() codec[[]fleet.Metric] {
-	k := tablesOf(func(m *fleet.Metric) []row {
-		return []row{{"metric", "", words(fleet.MetricNames()...).in(&m.Name)}, {"target", "", numberIn(above(0)).in(&m.Target)}}
-	}, `a list of metrics, such as [{ metric = "in_flight", target = 40 }]`, "metric", "target")
-	return orNone(k)
-}
-
-// orNone is a list that is not printed where it is empty.
-func orNone[T any](k codec[[]T]) codec[[]T] {
-	print := k.print
-	k.print = func(all []T) string {
-		if len(all) == 0 {
-			return ""
-		}
-		return print(all)
-	}
-	return k
-}
-
-// behavior is how fast an HPA scales in one direction: what is not given stays.
+// behavior is how fast an HPA scales in one direction, by policies that bound a change to so
+// many pods, or percent, within a period: what is not given stays.
 func behavior(b *fleet.Behavior) binding {
-	rows := func() []row {
+	policies := tablesOf(func(p *fleet.ScalingPolicy) []row {
+		p.Period = cmp.Or(p.Period, 15*time.Second)
 		return []row{
-			{"stabilization", "", durationIn(atLeast(0)).in(&b.Stabilization)},
-			{"select", "", words("max", "min", "disabled").in(&b.Select)},
-			{"policies", "", orNone(policies()).in(&b.Policies)},
-		}
-	}
-	return binding{func(n input) { n.takeTable(rows()) }, func() string { return printTable(rows()) }, nil}
-}
-
-// policies bound a change: so many pods, or percent, within a period.
-func policies() codec[[]fleet.ScalingPolicy] {
-	return tablesOf(func(p *fleet.ScalingPolicy) []row {
-		if p.Period == 0 {
-			p.Period = 15 * time.Second
-		}
-		return []row{
-			{"type", ": pods percent", policyType().in(&p.Percent)},
+			{"type", ": pods percent", either("pods", "percent").in(&p.Percent)},
 			{"value", "", wholeIn(above(0)).in(&p.Value)},
 			{"period", "", durationIn(above(0)).in(&p.Period)},
 		}
 	}, `a list of policies, such as [{ type = "pods", value = 4, period = "60s" }]`, "type", "value")
+	return tableAt(func() []row {
+		return []row{
+			{"stabilization", "", durationIn(atLeast(0)).in(&b.Stabilization)},
+			{"select", "", words("max", "min", "disabled").in(&b.Select)},
+			{"policies", "", policies.in(&b.Policies)},
+		}
+	})
 }
 
 // either is one of two words, of which the second is true.
@@ -150,28 +132,14 @@ func either(no, yes string) codec[bool] {
 	}}
 }
 
-func policyType() codec[bool] { return either("pods", "percent") }
-
-func signal() codec[bool] { return either("measured", "predicted") }
-
-// entries are those of a schedule.
-func entries() codec[[]fleet.Entry] {
-	k := tablesOf(func(e *fleet.Entry) []row {
-		return []row{{"cron", "", expression(e)}, {"replicas", "", wholeIn(atLeast(0)).in(&e.Replicas)}}
-	}, `a list of times, such as [{ cron = "0 8 * * 1-5", replicas = 6 }]`, "cron", "replicas")
-	return orNone(k)
-}
-
-// expression is a cron expression of five fields; time 0 is midnight on a Monday.
-func expression(e *fleet.Entry) binding {
-	k := filled()
-	return binding{func(n input) {
-		s, ok := k.read(n)
-		if !ok {
-			return
-		}
-		if e.Cron = s; e.Parse() != nil {
+// cron is the expression of an entry, of five fields; time 0 is midnight on a Monday.
+func cron(e *fleet.Entry) codec[string] {
+	return text(func(n input, s string) (string, bool) {
+		e.Cron = s
+		err := e.Parse()
+		if err != nil {
 			n.wrong(`minute, hour, day, month and weekday as in cron, such as "0 8 * * 1-5"`)
 		}
-	}, func() string { return k.print(e.Cron) }, nil}
+		return s, err == nil
+	})
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"planner/internal/note"
@@ -28,15 +29,6 @@ func (c *Config) Candidates() (runnable []measure.Knobs, rejected []measure.Reje
 
 // mostCombinations is far more than can be tried.
 const mostCombinations = 10_000
-
-// combinations is how many there are of all that is a list.
-func (c *Config) combinations() float64 {
-	n := float64(max(len(c.GPUs), 1))
-	for _, values := range c.Space {
-		n *= float64(max(len(values), 1))
-	}
-	return n
-}
 
 func (c *Config) crossed() []measure.Knobs {
 	sets := []measure.Knobs{{}}
@@ -114,12 +106,10 @@ func (c *Config) impossible(k measure.Knobs) (key string, why error) {
 	if k.ExpertParallel && k.GPUs() == 1 && len(c.Space["expert_parallel"]) > 1 {
 		return "engine.expert_parallel", note.New(note.ExpertsAlone)
 	}
-	if c.Model.Known {
-		if key, why = c.invalid(k); why != nil {
-			return key, why
-		}
+	if !c.Model.Known {
+		return "", nil
 	}
-	return "", nil
+	return c.invalid(k)
 }
 
 // invalid says what of the model or the GPU rules a configuration out.
@@ -174,8 +164,12 @@ func (r *reader) checkCandidates(c *Config) {
 			r.element("engine.tensor_parallel", int64(tp)).refuse("has %d, want a divisor of the %d attention heads of %s", tp, heads, c.Model.Name)
 		}
 	}
-	if n := c.combinations(); n > mostCombinations {
-		r.at("knobs").refuse("lists cross to %.4g combinations, want at most %d: shorten the lists", n, mostCombinations)
+	combinations := float64(max(len(c.GPUs), 1))
+	for _, values := range c.Space {
+		combinations *= float64(max(len(values), 1))
+	}
+	if combinations > mostCombinations {
+		r.at("knobs").refuse("lists cross to %.4g combinations, want at most %d: shorten the lists", combinations, mostCombinations)
 	}
 	if !r.clean("engine.tensor_parallel", "knobs") {
 		return
@@ -187,11 +181,8 @@ func (r *reader) checkCandidates(c *Config) {
 	key, _ := c.impossible(rejected[0].Knobs)
 	_, name := splitKey(key)
 	text := strings.TrimPrefix(rejected[0].Reason.Text, name+": ")
-	for _, other := range rejected[1:] {
-		if other.Reason.Text != rejected[0].Reason.Text {
-			text += fmt.Sprintf("; nor can any of the other %d combinations run", len(rejected)-1)
-			break
-		}
+	if slices.ContainsFunc(rejected, func(x measure.Rejection) bool { return x.Reason.Text != rejected[0].Reason.Text }) {
+		text += fmt.Sprintf("; nor can any of the other %d combinations run", len(rejected)-1)
 	}
 	r.at(key).refuse("%s; want at least one combination that can run", text)
 }

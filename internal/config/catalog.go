@@ -1,7 +1,6 @@
 package config
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -108,10 +107,4 @@ func fits(kind model.CellKind, v any) bool {
 		return kind == model.CellNum || kind == model.CellCount
 	}
 	return false
-}
-
-// printRow prints a row of a user's catalog as [ReadCatalog] reads it.
-func printRow(b *bytes.Buffer, section string, t model.CatalogTable, cells model.Row) {
-	fmt.Fprintf(b, "\n[[%s.%s]]\n", section, t)
-	printRows(b, cellRows(t, cells))
 }

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"reflect"
 	"strings"
 	"time"
 )
@@ -69,11 +68,6 @@ func (c *Config) Launcher() string {
 		return "local"
 	}
 	return c.Engine.Launch.Launcher
-}
-
-// usesCluster reports whether there is anything to say of a cluster.
-func (c *Config) usesCluster() bool {
-	return c.Engine.Launch.Launcher != "local" || !reflect.DeepEqual(c.Cluster, usualCluster())
 }
 
 // checkCluster looks at what a launcher needs.

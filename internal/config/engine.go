@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"planner/internal/endpoint"
 	"planner/model"
 )
 
@@ -27,17 +28,15 @@ type EngineSettings struct {
 
 // EndpointSettings say how to talk to a real engine.
 type EndpointSettings struct {
-	// URL of a server that runs already; Kind is then "attach".
-	URL string
+	// Endpoint is where a server runs already, with Kind "attach", and what goes with each
+	// request to any.
+	endpoint.Endpoint
 	// ServedName is the model's name in requests; "" means the first one that the
 	// server lists.
 	ServedName string
 	// API is "completions" or "chat".
-	API     string
-	Stream  bool
-	Headers map[string]string
-	// APIKeyEnv is the name of the environment variable that holds the key.
-	APIKeyEnv string
+	API    string
+	Stream bool
 }
 
 // Launch says how to start a real engine.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -56,6 +57,17 @@ func usualAutoscaler() fleet.Autoscaler {
 func (c *Config) fleetRows() []row {
 	f := &c.Fleet
 	p := &f.Policy
+	stages := tablesOf(func(s *FleetStage) []row {
+		return []row{{"rate", " in requests/s", numberIn(atLeast(0)).in(&s.Rate)}, {"duration", "", durationIn(above(0)).in(&s.Length)}, {"drain", "", truth().in(&s.Drain)}}
+	}, `a list of stages, such as [{ rate = 2, duration = "330s" }]`, "rate", "duration")
+	daily := tableWith(func(d *fleet.Daily) []row {
+		return []row{{"peak", " in requests/s", orNothing(numberIn(above(0))).in(&d.Peak)}, {"trough", "", orNothing(numberIn(atLeast(0))).in(&d.Trough)},
+			{"shape", "", orNothing(words("", fleet.Sine, fleet.Office)).in(&d.Shape)}, {"days", "", orNothing(wholeIn(atLeast(1).atMost(31))).in(&d.Days)}}
+	}, "peak")
+	spike := tableWith(func(s *fleet.Spike) []row {
+		return []row{{"at", "", orNothing(durationIn(atLeast(0))).in(&s.At)}, {"factor", "", orNothing(numberIn(above(0))).in(&s.Factor)},
+			{"duration", "", orNothing(durationIn(above(0))).in(&s.Length)}}
+	}, "at", "factor", "duration")
 	return []row{
 		{"replicas", "of a static fleet; 0 = autoscaled", wholeIn(atLeast(0)).in(&p.Replicas)},
 		{"min_replicas", "the least that an autoscaler may ask for; 0 = to zero, by keda", wholeIn(atLeast(0)).in(&p.Min)},
@@ -70,10 +82,10 @@ func (c *Config) fleetRows() []row {
 		{"failures", `of a node: { mtbf = "720h", repair = "10m" }`, pairOf("mtbf", "repair", &f.Nodes.MTBF, &f.Nodes.Repair)},
 		{"spot", `nodes that are taken away: { mtbf = "24h", notice = "30s" }`, pairOf("mtbf", "notice", &f.Nodes.SpotMTBF, &f.Nodes.Notice)},
 		{"autoscaler", `{ kind = "hpa", metric = "in_flight", target = 40 }; kind: ` + nameList(fleet.Kinds()), autoscaler().in(&p.Autoscaler)},
-		{"stages", `the traffic: [ { rate = 2, duration = "330s", drain = true }, ... ]`, fleetStages().in(&f.Stages)},
+		{"stages", `the traffic: [ { rate = 2, duration = "330s", drain = true }, ... ]`, stages.in(&f.Stages)},
 		{"profile", "or a CSV of time_s,rate_per_s in equal steps", pathname().in(&f.ProfileFile)},
-		{"daily", `or a day: { peak = 100, trough = 20, shape = "sine", days = 1 }; shape: sine office`, daily().in(&f.Daily)},
-		{"spike", `more of it for a while: { at = "2h", factor = 5, duration = "10m" }`, spike().in(&f.Spike)},
+		{"daily", `or a day: { peak = 100, trough = 20, shape = "sine", days = 1 }; shape: sine office`, daily.in(&f.Daily)},
+		{"spike", `more of it for a while: { at = "2h", factor = 5, duration = "10m" }`, spike.in(&f.Spike)},
 		{"retries", "of a client whose request failed or timed out", wholeIn(atLeast(0).atMost(100)).in(&f.Retries)},
 	}
 }
@@ -127,47 +139,6 @@ func (f *FleetSettings) startUp() binding {
 	}, nil}
 }
 
-func fleetStages() codec[[]FleetStage] {
-	return tablesOf(func(s *FleetStage) []row {
-		return []row{{"rate", " in requests/s", numberIn(atLeast(0)).in(&s.Rate)}, {"duration", "", durationIn(above(0)).in(&s.Length)}, {"drain", "", truth().in(&s.Drain)}}
-	}, `a list of stages, such as [{ rate = 2, duration = "330s" }]`, "rate", "duration")
-}
-
-// tablesOf is a list of tables with the rows of a T.
-func tablesOf[T any](rows func(*T) []row, want string, needed ...string) codec[[]T] {
-	read := func(n input) (all []T, ok bool) {
-		if _, ok := elements(n.value); !ok {
-			n.wrong(want)
-			return nil, false
-		}
-		before := len(n.r.problems)
-		for _, item := range n.list() {
-			var x T
-			item.takeTable(rows(&x), needed...)
-			all = append(all, x)
-		}
-		return all, len(n.r.problems) == before
-	}
-	return codec[[]T]{read, func(all []T) string {
-		return brackets(all, func(x T) string { return printTable(rows(&x)) })
-	}, true, nil}
-}
-
-func daily() codec[fleet.Daily] {
-	shape, days := words("", fleet.Sine, fleet.Office), wholeIn(atLeast(1).atMost(31))
-	return tableWith(func(d *fleet.Daily) []row {
-		return []row{{"peak", " in requests/s", orNothing(numberIn(above(0))).in(&d.Peak)}, {"trough", "", orNothing(numberIn(atLeast(0))).in(&d.Trough)},
-			{"shape", "", orNothing(shape).in(&d.Shape)}, {"days", "", orNothing(days).in(&d.Days)}}
-	}, "peak")
-}
-
-func spike() codec[fleet.Spike] {
-	return tableWith(func(s *fleet.Spike) []row {
-		return []row{{"at", "", orNothing(durationIn(atLeast(0))).in(&s.At)}, {"factor", "", orNothing(numberIn(above(0))).in(&s.Factor)},
-			{"duration", "", orNothing(durationIn(above(0))).in(&s.Length)}}
-	}, "at", "factor", "duration")
-}
-
 // resolveFleet checks what concerns several keys, and reads the profile.
 func (r *reader) resolveFleet(c *Config) {
 	f, p := &c.Fleet, &c.Fleet.Policy
@@ -207,13 +178,8 @@ const mostProfile = 64 << 20
 // checkTraffic wants one source of traffic, and reads a profile.
 func (r *reader) checkTraffic(c *Config) {
 	f := &c.Fleet
-	var sources []string
-	for key, given := range map[string]bool{"stages": len(f.Stages) > 0, "profile": f.ProfileFile != "", "daily": f.Daily.Peak > 0} {
-		if given {
-			sources = append(sources, key)
-		}
-	}
-	slices.Sort(sources)
+	given := map[string]bool{"stages": len(f.Stages) > 0, "profile": f.ProfileFile != "", "daily": f.Daily.Peak > 0}
+	sources := slices.DeleteFunc(slices.Sorted(maps.Keys(given)), func(key string) bool { return !given[key] })
 	switch replayed := c.Workload.Replayed(); {
 	case replayed && len(sources) > 0:
 		r.at("fleet." + sources[0]).refuse("is given, want none, because the trace gives the arrivals")
@@ -239,12 +205,9 @@ func (r *reader) checkTraffic(c *Config) {
 func (r *reader) checkSignals(c *Config) {
 	p := &c.Fleet.Policy
 	a := &p.Autoscaler
-	if p.Replicas > 0 {
-		return
-	}
 	n := r.at("fleet.autoscaler")
 	saturation := a.Kind == fleet.Saturation || slices.ContainsFunc(a.Metrics, func(m fleet.Metric) bool { return m.Name == "saturation" })
-	if !saturation {
+	if !saturation || p.Replicas > 0 {
 		return
 	}
 	if !slices.ContainsFunc(c.Fleet.Limits, func(l fleet.ClassLimits) bool { return l.TTFT > 0 || l.TPOT > 0 }) {

@@ -58,21 +58,15 @@ func perGPU[T any](k codec[T], single func(any) bool) codec[eachGPU[T]] {
 	}, true, nil}
 }
 
-// hourlyPrices are prices of a GPU for an hour.
+// hourlyPrices are prices of a GPU for an hour, tariffs all ways to pay for one.
 func hourlyPrices() codec[eachGPU[float64]] {
 	return perGPU(numberIn(atLeast(0)), func(v any) bool { return !isTable(v) })
 }
 
-// tariffs are the ways to pay for a GPU.
 func tariffs() codec[eachGPU[plan.Tariff]] {
 	return perGPU(tableWith(tariffRows), func(v any) bool {
 		table, _ := v.(map[string]any)
-		for _, inner := range table {
-			if isTable(inner) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(slices.Collect(maps.Values(table)), isTable)
 	})
 }
 

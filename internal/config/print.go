@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -16,7 +17,8 @@ import (
 // are absolute in it.
 func (c *Config) TOML() []byte {
 	var b bytes.Buffer
-	sections := slices.DeleteFunc(c.sections(), func(s section) bool { return s.name == "cluster" && !c.usesCluster() })
+	clustered := c.Engine.Launch.Launcher != "local" || !reflect.DeepEqual(c.Cluster, usualCluster())
+	sections := slices.DeleteFunc(c.sections(), func(s section) bool { return s.name == "cluster" && !clustered })
 	printKeys(&b, sections, func(key string, k row) (mark, text, comment string) {
 		text, comment = k.text(), k.comment
 		if note := c.note(key); note != "" {
@@ -115,8 +117,9 @@ func (c *Config) printRun(b *bytes.Buffer) {
 		printRows(b, c.runRows())
 	}
 	for t, rows := range c.draft.own {
-		for _, row := range rows {
-			printRow(b, "run.catalog", model.CatalogTable(t), row)
+		for _, cells := range rows {
+			fmt.Fprintf(b, "\n[[run.catalog.%s]]\n", model.CatalogTable(t))
+			printRows(b, cellRows(model.CatalogTable(t), cells))
 		}
 	}
 }

@@ -51,11 +51,11 @@ func keyList(names []string) string {
 	return strings.Join(list.Map(names, func(name string) string { return join("", name) }), ", ")
 }
 
-// printTable prints the rows that have a value as an inline table.
+// printTable prints the rows that have a value, and no empty list, as an inline table.
 func printTable(rows []row) string {
 	var parts []string
 	for _, k := range rows {
-		if text := k.text(); text != "" {
+		if text := k.text(); text != "" && text != "[]" {
 			parts = append(parts, join("", k.name)+" = "+text)
 		}
 	}
@@ -63,6 +63,11 @@ func printTable(rows []row) string {
 		return "{}"
 	}
 	return "{ " + strings.Join(parts, ", ") + " }"
+}
+
+// tableAt ties a key to a table whose rows keep what is not given.
+func tableAt(rows func() []row) binding {
+	return binding{func(n input) { n.takeTable(rows()) }, func() string { return printTable(rows()) }, nil}
 }
 
 // tableWith is an inline table with the rows of a T; it is empty, or has those that are
@@ -77,6 +82,26 @@ func tableWith[T any](rows func(*T) []row, needed ...string) codec[T] {
 		return x, len(n.r.problems) == before
 	}
 	return codec[T]{read, func(x T) string { return printTable(rows(&x)) }, true, nil}
+}
+
+// tablesOf is a list of tables with the rows of a T. What a T begins with is set by its rows.
+func tablesOf[T any](rows func(*T) []row, want string, needed ...string) codec[[]T] {
+	read := func(n input) (all []T, ok bool) {
+		if _, ok := elements(n.value); !ok {
+			n.wrong(want)
+			return nil, false
+		}
+		before := len(n.r.problems)
+		for _, item := range n.list() {
+			var x T
+			item.takeTable(rows(&x), needed...)
+			all = append(all, x)
+		}
+		return all, len(n.r.problems) == before
+	}
+	return codec[[]T]{read, func(all []T) string {
+		return brackets(all, func(x T) string { return printTable(rows(&x)) })
+	}, true, nil}
 }
 
 // tableOf is a table of values of one kind by name, where these are given of no other.

@@ -34,9 +34,13 @@ type component struct {
 	slo   *sloLimits
 }
 
-// rows are the keys of a class in a mix. Its class is printed by what it stands for.
-func (c *component) rows() []row {
+// rows are the keys of a class in a mix; what it does not give is the workload's own. Its
+// class is printed by what it stands for.
+func (c *component) rows(own *workload.Shape) []row {
 	s := &c.shape
+	if s.Weight == 0 { // nothing has been read yet
+		s.Prompt, s.Output, s.Prefix = own.Prompt, own.Output, own.Prefix
+	}
 	take := func(n input) {
 		if of, ok := class().read(n.only()); ok {
 			s.Name, s.Prompt, s.Output = of.Name, of.Prompt, of.Output
@@ -66,35 +70,19 @@ func (c *component) limits() binding {
 	}, nil}
 }
 
-// mix is a list of classes with weights; what one does not give is the workload's own.
+// mix is a list of classes with weights.
 func mix(own *workload.Shape) codec[[]component] {
-	read := func(n input) (all []component, ok bool) {
-		if _, ok := elements(n.value); !ok {
-			n.wrong(`a list of classes, such as [{ class = "chat", weight = 0.7 }, { class = "code", weight = 0.3 }]`)
-			return nil, false
-		}
-		before := len(n.r.problems)
-		for _, item := range n.list() {
-			c := component{shape: workload.Shape{Prompt: own.Prompt, Output: own.Output, Prefix: own.Prefix}}
-			if item.takeTable(c.rows(), "weight") && c.shape.Name == "" {
-				item.refuse("has a class without a name, want class or name")
-			}
-			all = append(all, c)
-		}
-		return all, len(n.r.problems) == before
-	}
-	return codec[[]component]{read, func(all []component) string {
-		return brackets(all, func(c component) string { return printTable(c.rows()) })
-	}, true, nil}
+	return tablesOf(func(c *component) []row { return c.rows(own) },
+		`a list of classes, such as [{ class = "chat", weight = 0.7 }, { class = "code", weight = 0.3 }]`, "weight")
 }
 
 func (r *reader) resolveWorkload(c *Config) {
 	d, w := &c.draft, &c.Workload
+	r.checkMix(d.mix)
 	if !r.clean("workload") {
 		return
 	}
 	r.checkArrivals(c)
-	r.checkMix(d.mix)
 	w.Class, w.Shapes = d.shape.Name, []workload.Shape{d.shape}
 	if len(d.mix) > 0 {
 		w.Class, w.Shapes = "mix", list.Map(d.mix, func(c component) workload.Shape { return c.shape })
@@ -130,9 +118,12 @@ func (r *reader) checkArrivals(c *Config) {
 // checkMix wants every class of a mix to have a name of its own: each is reported.
 func (r *reader) checkMix(all []component) {
 	for i, c := range all {
-		if slices.ContainsFunc(all[:i], func(o component) bool { return o.shape.Name == c.shape.Name }) {
-			n := r.at("workload.mix")
-			n.path += index(i)
+		n := r.at("workload.mix")
+		n.path += index(i)
+		switch twice := slices.ContainsFunc(all[:i], func(o component) bool { return o.shape.Name == c.shape.Name }); {
+		case c.shape.Name == "":
+			n.refuse("has a class without a name, want class or name")
+		case twice:
 			n.refuse("has two classes named %q, want a name of its own for each", c.shape.Name)
 		}
 	}

@@ -70,7 +70,7 @@ func Settings(cfg *config.Config) engine.Settings {
 		Kind: e.Kind, Model: ServedModel(cfg), ServedName: e.Endpoint.ServedName, Argv: e.Launch.Command, ExtraArgs: e.Launch.ExtraArgs,
 		Format:  engine.Format{Weights: precision.Weights.String(), Stored: cfg.Model.Stored.String(), KV: precision.KV.String()},
 		Options: options(&cfg.Engine),
-		Access:  engine.Access{URL: e.Endpoint.URL, Headers: e.Endpoint.Headers, APIKeyEnv: e.Endpoint.APIKeyEnv, Chat: e.Endpoint.API == "chat"},
+		Access:  engine.Access{Endpoint: e.Endpoint.Endpoint, Chat: e.Endpoint.API == "chat"},
 		Env:     e.Launch.Env, Timeouts: engine.Timeouts{Ready: e.Launch.ReadyTimeout},
 	}
 }
@@ -94,8 +94,8 @@ func ServedModel(cfg *config.Config) string {
 // Client is the load generator for the configuration's endpoint.
 func Client(cfg *config.Config, dialect string) *load.Client {
 	e := cfg.Engine.Endpoint
-	return &load.Client{URL: e.URL, Model: e.ServedName, Chat: e.API == "chat", Stream: e.Stream, Engine: dialect, Headers: e.Headers,
-		APIKeyEnv: e.APIKeyEnv, Salt: uint64(time.Now().UnixNano()), Vocab: cfg.Model.Arch.Vocab}
+	return &load.Client{URL: e.URL, Model: e.ServedName, Chat: e.API == "chat", Stream: e.Stream, Engine: dialect,
+		Headers: e.Headers, APIKeyEnv: e.APIKeyEnv, Salt: uint64(time.Now().UnixNano()), Vocab: cfg.Model.Arch.Vocab}
 }
 
 // options are what is configured of an engine besides its knobs, by the names that

@@ -39,7 +39,8 @@ func (e *Engine) call(ctx context.Context, method, path string, body []byte, lim
 		case <-ctx.Done():
 		}
 	}()
-	to := endpoint.Endpoint{URL: e.URL, Headers: e.settings.Headers, APIKeyEnv: e.settings.APIKeyEnv}
+	to := e.settings.Endpoint
+	to.URL = e.URL
 	data, err := to.Call(ctx, &client, method, path, body, maxAnswer)
 	secrets := e.settings.secrets()
 	return []byte(secrets.Hide(string(data))), secrets.Error(err)

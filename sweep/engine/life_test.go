@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/endpoint"
 	"planner/internal/evidence/enginetest"
 	"planner/internal/evidence/must"
 )
@@ -273,7 +274,7 @@ func TestAttach(t *testing.T) {
 	defer e.Stop(0)
 	other := someKnobs()
 	other.PrefixCaching = false
-	a, err := Start(t.Context(), Settings{Kind: "attach", Access: Access{URL: e.URL + "/v1"}}, other, "", nil)
+	a, err := Start(t.Context(), Settings{Kind: "attach", Access: Access{Endpoint: endpoint.Endpoint{URL: e.URL + "/v1"}}}, other, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +300,7 @@ func TestAttach(t *testing.T) {
 	}
 	port := l.Addr().(*net.TCPAddr).Port
 	l.Close()
-	_, err = Start(t.Context(), Settings{Kind: "attach", Access: Access{URL: "http://127.0.0.1:" + strconv.Itoa(port)}}, other, "", nil)
+	_, err = Start(t.Context(), Settings{Kind: "attach", Access: Access{Endpoint: endpoint.Endpoint{URL: "http://127.0.0.1:" + strconv.Itoa(port)}}}, other, "", nil)
 	var f *Failure
 	if !errors.As(err, &f) || f.Class != unreachable {
 		t.Errorf("nobody there: %v", err)

@@ -309,7 +309,7 @@ func TestDialect(t *testing.T) {
 		fmt.Fprint(w, body)
 	}))
 	defer server.Close()
-	s := Settings{Access: Access{URL: server.URL}}
+	s := Settings{Access: Access{Endpoint: endpoint.Endpoint{URL: server.URL}}}
 	for said, want := range map[string]string{
 		`{"data":[{"id":"m","owned_by":"vllm"}]}`:         "vllm",
 		`{"data":[{"id":"m","owned_by":"SGLang"}]}`:       "sglang",

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"planner/internal/endpoint"
 	"planner/internal/list"
 	"planner/sweep/measure"
 )
@@ -62,12 +63,9 @@ type Launch struct {
 
 // Access says how requests get to an engine.
 type Access struct {
-	// URL is where an engine of kind attach listens.
-	URL string
-	// Headers and the key in the environment variable APIKeyEnv go with every
-	// request.
-	Headers   map[string]string
-	APIKeyEnv string
+	// Endpoint is where an engine of kind attach listens, and what goes with each request
+	// to any.
+	endpoint.Endpoint
 	// Chat sends the first request to /v1/chat/completions.
 	Chat bool
 }
