@@ -27,12 +27,11 @@ func (p *program) calibrateCommand() *cli.Command {
 		Description: "Example: planner calibrate runs/measured --config planner.toml -o h100.calibration\n" +
 			"RUN is a run folder of plan, search, sweep or bench on a real engine; the configuration says which model and GPU\n" +
 			"it was (default: the run's own). The file is named by engine.calibration.",
-		Flags: []cli.Flag{
+		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "config", Usage: "configuration with model, hardware and workload (default: that of the first run): --config planner.toml"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the calibration here: -o h100.calibration"},
 			&cli.StringFlag{Name: "engine-version", Usage: "release of the engine that was measured, where the run does not say: --engine-version 0.15.1"},
-			setFlag(), jsonFlag(), catalogFlag(),
-		},
+		}, shared("set", "json", "catalog")...),
 		Action: p.calibrate,
 	}
 }

@@ -28,7 +28,7 @@ func (p *program) catalogCommand() *cli.Command {
 		Usage:       "list what planner knows, with sources and dates: " + lists,
 		ArgsUsage:   strings.Join(catalogLists(), "|") + " [WORD...]",
 		Description: "Example: planner catalog gpus\n         planner catalog models llama 70b\n         planner catalog models --json",
-		Flags:       []cli.Flag{jsonFlag(), catalogFlag()},
+		Flags:       shared("json", "catalog"),
 		Action: func(c *cli.Context) error {
 			if !c.Args().Present() {
 				return usagef("catalog: missing list; allowed: %s", lists)

@@ -22,10 +22,7 @@ func (p *program) doctorCommand() *cli.Command {
 			"configuration it looks for what that needs here. Whether the model fits is told by `estimate`, what a plan would\n" +
 			"run by `plan --dry-run`.\n" +
 			"Exit code 0: no problem; 1: a problem.",
-		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "no-self-test", Usage: "send no load to itself: --no-self-test"},
-			setFlag(), jsonFlag(), catalogFlag(),
-		},
+		Flags:  append(shared("set", "json", "catalog"), &cli.BoolFlag{Name: "no-self-test", Usage: "send no load to itself: --no-self-test"}),
 		Action: p.doctor,
 	}
 }

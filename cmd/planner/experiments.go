@@ -57,7 +57,7 @@ func (p *program) measuring() []*cli.Command {
 			act = (*program).measure
 		}
 		return &cli.Command{Name: e.name, Usage: e.usage, ArgsUsage: e.args, Description: e.help,
-			Flags:  slices.Concat(e.own, e.config, []cli.Flag{outputFlag()}),
+			Flags:  slices.Concat(e.own, e.config, shared("output")),
 			Action: func(c *cli.Context) error { return act(p, c) }}
 	})
 }
@@ -68,8 +68,8 @@ func planExperiment() experiment {
 		name: "plan", usage: "the main job: search knobs and rates, size and price the fleet, write a run folder", args: "CONFIG",
 		help: "Example: planner plan planner.toml\n" +
 			"         planner plan planner.toml --set demand.rate=250 --json",
-		config: slices.Concat(configFlags(), []cli.Flag{certifyFlag()}), own: []cli.Flag{recordsFlag()},
-		study: decisionStudy, dry: (*program).dryDecision, kept: true, csv: report.TrialsSheet + ".csv",
+		config: append(configFlags(), shared("certify")...), own: shared("records"),
+		study: study(decide.NewPlan), dry: (*program).dryDecision, kept: true, csv: report.TrialsSheet + ".csv",
 	}
 }
 
@@ -80,14 +80,9 @@ func estimateExperiment() experiment {
 		help: "Example: planner estimate --model llama-3.1-70b --weights fp8 --gpu \"H100 SXM\" --tp 4 \\\n" +
 			"           --workload chat --rate 100 --slo ttft.p99=500ms --slo tpot.p99=50ms\n" +
 			"         planner estimate planner.toml --gpu \"H100 SXM\" --gpu \"H200 SXM\" --tp 2 --tp 4",
-		config: slices.Concat(declared(shortcuts), []cli.Flag{sloFlag()}, configFlags(), []cli.Flag{certifyFlag()}), own: []cli.Flag{recordsFlag()},
-		study: decisionStudy, dry: (*program).dryDecision, csv: report.TrialsSheet + ".csv",
+		config: slices.Concat(declared(shortcuts), shared("slo"), configFlags(), shared("certify")), own: shared("records"),
+		study: study(decide.NewPlan), dry: (*program).dryDecision, csv: report.TrialsSheet + ".csv",
 	}
-}
-
-// decisionStudy searches, sizes and prices.
-func decisionStudy(p *program, r *run) (sweep.Study, error) {
-	return study(p, r, decide.NewPlan)
 }
 
 // searchExperiment is the maximum rate of one set of knobs.
@@ -96,36 +91,23 @@ func searchExperiment() experiment {
 		name: "search", usage: "the maximum rate under the SLO for one set of knobs", args: "[CONFIG]",
 		help: "Example: planner search planner.toml --set engine.tensor_parallel=4\n" +
 			"         planner search --model llama-3.1-8b --gpu L40S --workload chat --slo ttft.p99=1s --json",
-		config: slices.Concat(configFlags(), instanceFlags(), []cli.Flag{sloFlag(), certifyFlag()}),
-		study:  rateStudy, dry: (*program).dryDecision,
+		config: slices.Concat(configFlags(), instanceFlags(), shared("slo", "certify")),
+		study:  study(decide.NewRateSearch), dry: (*program).dryDecision,
 	}
-}
-
-// rateStudy searches the maximum rate.
-func rateStudy(p *program, r *run) (sweep.Study, error) {
-	return study(p, r, decide.NewRateSearch)
 }
 
 // study prepares the ground of a run's only configuration, and the study on it.
-func study[S sweep.Study](p *program, r *run, of func(*config.Config, sweep.Ground) (S, error)) (sweep.Study, error) {
-	ground, err := p.ground(r, r.cfg)
-	if err != nil {
-		return nil, err
+func study[S sweep.Study](of func(*config.Config, sweep.Ground) (S, error)) func(*program, *run) (sweep.Study, error) {
+	return func(p *program, r *run) (_ sweep.Study, err error) {
+		if r.ground, err = p.ground(r, r.cfg); err != nil {
+			return nil, err
+		}
+		s, err := of(r.cfg, r.ground)
+		if err != nil {
+			return nil, err // and no study of its type that is nil
+		}
+		return s, nil
 	}
-	r.ground = ground
-	s, err := of(r.cfg, ground)
-	if err != nil {
-		return nil, err // and no study of its type that is nil
-	}
-	return s, nil
-}
-
-func recordsFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "records", Usage: "write the records of every simulated trial into the run folder"}
-}
-
-func dialectFlag() cli.Flag {
-	return &cli.StringFlag{Name: "dialect", Usage: "request fields of vllm, sglang, trtllm, tgi, llama-server, lmdeploy or simulated (default: of what the server says it is), or generic for the plain OpenAI ones: --dialect vllm"}
 }
 
 // sweepExperiment is a grid or a matrix.
@@ -144,15 +126,14 @@ func sweepExperiment() experiment {
 
 // sweepFlags say what to sweep.
 func sweepFlags() []cli.Flag {
-	return []cli.Flag{
+	return append([]cli.Flag{
 		&cli.StringFlag{Name: "rates", Usage: "requests per second, listed or lowest:highest:number (default: shares of the predicted maximum): --rates 1:20:5"},
 		&cli.StringFlag{Name: "strategy", Usage: "crossed or one-at-a-time (default: search.strategy of the configuration): --strategy one-at-a-time"},
 		&cli.BoolFlag{Name: "matrix", Usage: "six kinds of traffic instead, each with a question, a hypothesis and its outcome: --matrix"},
 		&cli.StringFlag{Name: "duration", Usage: "window of a trial (default: what a p99 needs; 3 minutes at most on a real engine): --duration 120s"},
 		&cli.StringFlag{Name: "warm-up", Usage: "load before the window, not counted (default: 30s): --warm-up 15s"},
 		&cli.StringFlag{Name: "repeats", Value: "1", Usage: "how often each trial runs, on other requests each time: --repeats 3"},
-		dialectFlag(),
-	}
+	}, shared("dialect")...)
 }
 
 // sweepStudy reads what to sweep.
@@ -184,7 +165,7 @@ func sweepStudy(p *program, r *run) (sweep.Study, error) {
 			return nil, err
 		}
 	}
-	return study(p, r, func(cfg *config.Config, on sweep.Ground) (*design.Sweep, error) { return design.NewSweep(cfg, on, s) })
+	return study(func(cfg *config.Config, on sweep.Ground) (*design.Sweep, error) { return design.NewSweep(cfg, on, s) })(p, r)
 }
 
 // probeExperiment tells the constants of the simulated engine from a real one.
@@ -198,12 +179,11 @@ func probeExperiment() experiment {
 			"Each point is chosen for what is not known of the constants yet. The last ones are drawn at random, predicted\n" +
 			"and then measured, and not fitted to. The run folder has engine.calibration, which engine.calibration may name.",
 		config: slices.Concat(declared(shortcuts), declared(benchShortcuts[:1]), configFlags()),
-		own: []cli.Flag{
+		own: append([]cli.Flag{
 			&cli.StringFlag{Name: "points", Value: "10", Usage: "load points that constants are fitted to: --points 12"},
 			&cli.StringFlag{Name: "held", Value: "5", Usage: "further ones that they are scored on: --held 5"},
 			&cli.StringFlag{Name: "budget", Value: "10m", Usage: "engine time of all trials: --budget 10m"},
-			dialectFlag(),
-		},
+		}, shared("dialect")...),
 		study: probeStudy, dry: (*program).dryProbe, kept: true,
 	}
 }
@@ -218,9 +198,9 @@ func probeStudy(p *program, r *run) (sweep.Study, error) {
 	if r.started.IsZero() {
 		spec.Date = ""
 	}
-	return study(p, r, func(cfg *config.Config, on sweep.Ground) (*design.Probe, error) {
+	return study(func(cfg *config.Config, on sweep.Ground) (*design.Probe, error) {
 		return design.NewProbe(cfg, on, spec)
-	})
+	})(p, r)
 }
 
 func probeSpec(f *flagReader) (design.ProbeSpec, error) {
@@ -239,8 +219,8 @@ func compareExperiment() experiment {
 			"         planner compare runs/before runs/after --fail-if-worse 5%\n" +
 			"Two configurations run in alternating rounds on the same requests. Two run folders are compared at the\n" +
 			"loads that both have. Exit code 4: some figure stays undecided.",
-		config: []cli.Flag{&cli.StringFlag{Name: "seed", Usage: "seed of the first round: --seed 7"}, setFlag(), jsonFlag(), catalogFlag(),
-			&cli.BoolFlag{Name: "dry-run", Usage: "show what would run and end"}},
+		config: append(shared("set", "json", "catalog"), &cli.StringFlag{Name: "seed", Usage: "seed of the first round: --seed 7"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "show what would run and end"}),
 		own:   compareFlags(),
 		study: compareStudy, dry: (*program).dryRounds, action: (*program).compare,
 	}
@@ -248,7 +228,7 @@ func compareExperiment() experiment {
 
 // compareFlags say how two configurations are compared.
 func compareFlags() []cli.Flag {
-	return []cli.Flag{
+	return append([]cli.Flag{
 		&cli.StringFlag{Name: "rate", Usage: "requests per second, of both (default: 80 % of the smaller predicted maximum): --rate 8"},
 		&cli.StringFlag{Name: "duration", Usage: "window of a round (default: 1,500 requests, at least 60s): --duration 300s"},
 		&cli.StringFlag{Name: "warm-up", Usage: "load before the window, not counted (default: 30s, at most the window): --warm-up 15s"},
@@ -256,8 +236,7 @@ func compareFlags() []cli.Flag {
 		&cli.StringFlag{Name: "confidence", Value: "0.95", Usage: "of the intervals: --confidence 0.9"},
 		&cli.StringFlag{Name: "indifference", Value: "0.02", Usage: "relative difference below which two figures are the same: --indifference 0.05"},
 		&cli.StringFlag{Name: "fail-if-worse", Usage: "exit 3 if B is worse than A in some figure by more than that, 4 if nothing could be tested, else 0: --fail-if-worse 5%"},
-		dialectFlag(),
-	}
+	}, shared("dialect")...)
 }
 
 // compareTerms are what a comparison is judged by.

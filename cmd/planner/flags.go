@@ -94,37 +94,28 @@ func listLiteral(values []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-func sloFlag() cli.Flag {
-	return &cli.StringSliceFlag{Name: "slo", Usage: "limit on a latency, or several at once as goodput, repeatable: --slo ttft.p99=500ms --slo goodput.share=0.95 --slo goodput.tpot=50ms"}
-}
-
-func setFlag() cli.Flag {
-	return &cli.StringSliceFlag{Name: "set", Usage: "override a key of the configuration, repeatable: --set search.precision=0.05"}
-}
-
-func certifyFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "certify", Usage: "then test the safe rate on requests of its own, without any curve; the exit code is 4 if it is not certified"}
-}
-
-func jsonFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "json", Usage: "print one JSON document on standard output and nothing else there"}
-}
-
-func catalogFlag() cli.Flag {
-	return &cli.StringFlag{Name: "catalog", Usage: "file with your own GPUs and models, added to the built-in ones: --catalog our.toml"}
-}
-
-func outputFlag() cli.Flag {
-	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write a run folder of this name: -o runs/first"}
-}
-
-func configFlags() []cli.Flag {
-	return []cli.Flag{
-		setFlag(), jsonFlag(), catalogFlag(),
+// shared are the flags of these names, which several commands have.
+func shared(names ...string) []cli.Flag {
+	all := []cli.Flag{
+		&cli.StringSliceFlag{Name: "slo", Usage: "limit on a latency, or several at once as goodput, repeatable: --slo ttft.p99=500ms --slo goodput.share=0.95 --slo goodput.tpot=50ms"},
+		&cli.StringSliceFlag{Name: "set", Usage: "override a key of the configuration, repeatable: --set search.precision=0.05"},
+		&cli.BoolFlag{Name: "json", Usage: "print one JSON document on standard output and nothing else there"},
+		&cli.StringFlag{Name: "catalog", Usage: "file with your own GPUs and models, added to the built-in ones: --catalog our.toml"},
 		&cli.BoolFlag{Name: "print-config", Usage: "print the configuration with every default and end"},
 		&cli.BoolFlag{Name: "dry-run", Usage: "show what would run, command lines included, and end"},
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write a run folder of this name: -o runs/first"},
+		&cli.BoolFlag{Name: "certify", Usage: "then test the safe rate on requests of its own, without any curve; the exit code is 4 if it is not certified"},
+		&cli.BoolFlag{Name: "records", Usage: "write the records of every simulated trial into the run folder"},
+		&cli.StringFlag{Name: "dialect", Usage: "request fields of vllm, sglang, trtllm, tgi, llama-server, lmdeploy or simulated (default: of what the server says it is), or generic for the plain OpenAI ones: --dialect vllm"},
+		&cli.StringFlag{Name: "name", Usage: "of all objects (default: the model's): --name chat"},
 	}
+	return list.Map(names, func(name string) cli.Flag {
+		return all[slices.IndexFunc(all, func(f cli.Flag) bool { return f.Names()[0] == name })]
+	})
 }
+
+// configFlags are the flags of commands that run a configuration.
+func configFlags() []cli.Flag { return shared("set", "json", "catalog", "print-config", "dry-run") }
 
 // overrides collects what the command line says of the configuration, in the
 // order of the shortcuts, then --slo, then --set, so that --set has the last

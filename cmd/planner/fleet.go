@@ -33,7 +33,7 @@ func (p *program) fleetCommand() *cli.Command {
 			"Exit codes: 0 what is asked is kept, 3 it is not, 4 the seeds do not tell.",
 		Flags: slices.Concat(fleetFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "seed", Usage: "the first seed: --seed 7"},
-		}, configFlags(), []cli.Flag{outputFlag()}),
+		}, configFlags(), shared("output")),
 		Action: p.fleet,
 	}
 }

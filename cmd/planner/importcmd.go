@@ -21,11 +21,10 @@ func (p *program) importCommand() *cli.Command {
 			"         planner import artifacts/ -o runs/aiperf   # every result in it, once; what is not read is named\n" +
 			"         planner fit runs/vllm --slo ttft.p99=500ms --rate 100 --gpus-per-instance 8\n" +
 			"         planner import --list",
-		Flags: []cli.Flag{
+		Flags: append(shared("json"),
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "run folder to write, which must not exist: -o runs/vllm"},
 			&cli.BoolFlag{Name: "list", Usage: "list the formats that are read: --list"},
-			jsonFlag(),
-		},
+		),
 		Action: p.importResults,
 	}
 }

@@ -27,7 +27,7 @@ func (p *program) manifestsCommand() *cli.Command {
 			"         planner manifests runs/first --slurm --sbatch=--partition=h100 > serve.sh\n" +
 			"A Deployment, or a LeaderWorkerSet where an instance spans nodes, with Service, PodDisruptionBudget and\n" +
 			"autoscaler; of a replayed fleet the HorizontalPodAutoscaler or ScaledObject alone. Keys are taken from a Secret of the same name, which you make.",
-		Flags: []cli.Flag{nameFlag(),
+		Flags: append(shared("name"),
 			&cli.StringFlag{Name: "namespace", Usage: "of Kubernetes (default: that of who applies): --namespace llm"},
 			&cli.StringFlag{Name: "image", Usage: "of the engine (default: the one that its project publishes): --image registry.example/vllm:v0.20.0"},
 			&cli.StringFlag{Name: "volume-claim", Usage: "PersistentVolumeClaim that holds checkpoints: --volume-claim models"},
@@ -35,7 +35,7 @@ func (p *program) manifestsCommand() *cli.Command {
 			&cli.StringFlag{Name: "node-gpus", Usage: "GPUs of a node (default: the plan's): --node-gpus 4"},
 			&cli.BoolFlag{Name: "slurm", Usage: "a batch script for Slurm instead"},
 			&cli.StringSliceFlag{Name: "sbatch", Usage: "further option of sbatch, repeatable: --sbatch=--partition=h100"},
-		},
+		),
 		Action: func(c *cli.Context) error {
 			if c.IsSet("sbatch") && !c.Bool("slurm") {
 				return usagef("manifests: --sbatch is an option of Slurm scripts; give --slurm")
@@ -56,13 +56,9 @@ func (p *program) rulesCommand() *cli.Command {
 		Description: "Example: planner rules runs/first > planner.rules.yaml\n" +
 			"Requests in flight beside what the plan gives a replica, queue, KV cache, and how fast the requests that may\n" +
 			"be beyond a limit are used up.",
-		Flags:  []cli.Flag{nameFlag()},
+		Flags:  shared("name"),
 		Action: func(c *cli.Context) error { return p.handedOver(c, manifest.Rules) },
 	}
-}
-
-func nameFlag() cli.Flag {
-	return &cli.StringFlag{Name: "name", Usage: "of all objects (default: the model's): --name chat"}
 }
 
 // handedOver writes the plan of the run folder that the command line names.

@@ -75,7 +75,7 @@ func (p *program) fitCommand() *cli.Command {
 			&cli.StringFlag{Name: "gpus-per-instance", Value: "1", Usage: "GPUs of the instance that was measured: --gpus-per-instance 8"},
 			&cli.StringFlag{Name: "gpu", Usage: "name of the GPU that was measured (default: that of the run): --gpu \"H100 SXM\""},
 		}, without(declared(shortcuts), "model", "model-config", "weights", "kv-cache", "gpu", "tp", "engine-version", "workload"),
-			[]cli.Flag{sloFlag(), setFlag(), jsonFlag()}),
+			shared("slo", "set", "json")),
 		Action: p.fit,
 	}
 }

@@ -22,7 +22,7 @@ func simulateExperiment() experiment {
 		help: "Example: planner simulate planner.toml --rate 8 --duration 300s\n" +
 			"         planner simulate planner.toml --concurrency 16 --requests 160 --json\n" +
 			"Starts from an empty engine and a cold prefix cache. Exit code 0: no SLO, or met; 3 missed; 4 unsure.",
-		config: slices.Concat(configFlags(), instanceFlags(), []cli.Flag{sloFlag()}), own: loadFlags("default 0s"),
+		config: slices.Concat(configFlags(), instanceFlags(), shared("slo")), own: loadFlags("default 0s"),
 		study: pointStudy, dry: (*program).dryPoint,
 	}
 }
@@ -36,8 +36,8 @@ func benchExperiment() experiment {
 			"         planner bench planner.toml --concurrency 16 --requests 320 --json\n" +
 			"Open loop on a schedule that is never reset; latencies count from the intended time. Writes a run folder with\n" +
 			"every request and HdrHistogram logs. Exit code 0: no SLO, or met; 3 missed; 4 unsure or invalid.",
-		config: slices.Concat(declared(benchShortcuts), configFlags(), []cli.Flag{sloFlag()}),
-		own: append(loadFlags("default 1.5 x the longest request seen, at least 15s and at most the duration"), dialectFlag(),
+		config: slices.Concat(declared(benchShortcuts), configFlags(), shared("slo")),
+		own: append(append(loadFlags("default 1.5 x the longest request seen, at least 15s and at most the duration"), shared("dialect")...),
 			&cli.StringFlag{Name: "prometheus", Usage: "metrics of the running load test, as a page at :PORT/metrics or in a text file: --prometheus :9099"}),
 		study: pointStudy, dry: (*program).dryPoint, kept: true,
 	}
@@ -58,12 +58,6 @@ func loadFlags(warmup string) []cli.Flag {
 func pointStudy(p *program, r *run) (sweep.Study, error) {
 	f := r.flags()
 	t, err := loadPoint(f, r.cfg)
-	if held, _ := r.held(); len(f.values) == 0 && len(held) > 0 {
-		// Earlier versions kept the load in the journal alone.
-		was := held[0].Trial
-		t.Rate, t.Concurrency, t.Requests, t.Warmup, t.Window = was.Rate, was.Concurrency, was.Requests, was.Warmup, was.Window
-		err = nil
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +66,7 @@ func pointStudy(p *program, r *run) (sweep.Study, error) {
 		_, output := r.cfg.Workload.MeanTokens()
 		t.Cooldown = min(t.Objective.Horizon(int(output)), t.Window, time.Minute)
 	}
-	return study(p, r, func(_ *config.Config, on sweep.Ground) (sweep.Study, error) {
+	return study(func(_ *config.Config, on sweep.Ground) (sweep.Study, error) {
 		if on.Virtual {
 			if _, err := on.Predict.Engine(t.Knobs); err != nil {
 				return nil, err
@@ -87,7 +81,7 @@ func pointStudy(p *program, r *run) (sweep.Study, error) {
 			return point.Prepare(ctx, r.ground.Run, held)
 		}
 		return point, nil
-	})
+	})(p, r)
 }
 
 // loadPoint reads the load flags into a trial of the configuration's only knob

@@ -25,8 +25,8 @@ func (p *program) resumeCommand() *cli.Command {
 		Usage:       "go on with an interrupted run, or one whose engines failed; nothing measured is measured again",
 		ArgsUsage:   "RUN",
 		Description: "Example: planner resume runs/20261121T090000Z-llama-3.1-70b",
-		Flags: []cli.Flag{jsonFlag(), // the others are for parts that run where there is no shared file system
-			&cli.StringFlag{Name: "seed", Hidden: true}, &cli.BoolFlag{Name: "stream", Hidden: true}},
+		Flags: append(shared("json"), // the others are for parts that run where there is no shared file system
+			&cli.StringFlag{Name: "seed", Hidden: true}, &cli.BoolFlag{Name: "stream", Hidden: true}),
 		Action: func(c *cli.Context) error {
 			if seed := c.String("seed"); seed != "" {
 				if err := cluster.Unpack(seed, c.Args().First()); err != nil {
@@ -63,10 +63,10 @@ func (p *program) reportCommand() *cli.Command {
 		Usage:       "print a run folder's report again",
 		ArgsUsage:   "RUN",
 		Description: "Example: planner report runs/first --format markdown > report.md",
-		Flags: []cli.Flag{jsonFlag(),
+		Flags: append(shared("json"),
 			&cli.StringFlag{Name: "format", Value: "text", Usage: strings.Join(reportFormats(), ", ") + ": --format html"},
 			&cli.StringFlag{Name: "table", Value: report.TrialsSheet, Usage: "of --format csv, of a plan: trials, alternatives or sensitivity: --table alternatives"},
-			&cli.IntFlag{Name: "trial", Usage: "only the trial of this number, in time: --trial 12"}},
+			&cli.IntFlag{Name: "trial", Usage: "only the trial of this number, in time: --trial 12"}),
 		Action: func(c *cli.Context) error {
 			if c.IsSet("trial") {
 				return p.reportTrial(c, c.Int("trial"))
@@ -148,9 +148,7 @@ func (p *program) configured(r *run, about sweep.About) (err error) {
 	if r.cfg, err = config.Load(r.folder.File(sweep.ConfigFile), nil, config.For(about.Command)); err != nil {
 		return err
 	}
-	if r.cfg.Run.Command == "" {
-		r.cfg.Run = callOf(about)
-	}
+	r.cfg.Run.Command = cmp.Or(r.cfg.Run.Command, about.Command)
 	if about.Command == "compare" {
 		if r.second, err = config.Load(r.folder.File(secondConfig), nil, config.For(about.Command)); err != nil {
 			return err
@@ -202,24 +200,6 @@ func (r *run) held() ([]measure.Measurement, error) {
 		return nil, nil
 	}
 	return sweep.ReadJournal(r.folder.File(sweep.JournalFile))
-}
-
-// callOf reads the call of a run whose configuration does not hold it, as those of
-// earlier versions did not: flags stood among the arguments.
-func callOf(about sweep.About) config.Invocation {
-	call := config.Invocation{Command: about.Command, Flags: map[string]string{}}
-	for _, arg := range about.Args {
-		name, value, hasValue := strings.Cut(arg, "=")
-		switch flag, isFlag := strings.CutPrefix(name, "--"); {
-		case !isFlag:
-			call.Args = append(call.Args, arg)
-		case hasValue:
-			call.Flags[flag] = value
-		default:
-			call.Flags[flag] = "true"
-		}
-	}
-	return call
 }
 
 func reportFormats() []string { return []string{"text", "json", "markdown", "html", "csv"} }

@@ -33,7 +33,7 @@ func (p *program) traceCommand() *cli.Command {
 			"  prompt     and output, in tokens; KEY+KEY adds, KEY:text estimates them from text\n" +
 			"  error      to leave out what failed: a status of HTTP of 400 and above, or anything under the key of an error\n" +
 			"  prefix     and prefix_tokens, for a beginning that others share; blocks, for hashes of blocks, as in blocks=hash_ids:512",
-		Flags: []cli.Flag{
+		Flags: append(shared("json"),
 			&cli.StringFlag{Name: "format", Usage: "format of the file, where it is not to be found out: --format mooncake"},
 			&cli.StringFlag{Name: "map", Usage: "where the file has what, if its format is not known: --map arrival=ts:ms,prompt=in,output=out"},
 			&cli.BoolFlag{Name: "spread", Usage: "draw arrivals that a coarse clock put into one tick uniformly within it: --spread"},
@@ -41,8 +41,7 @@ func (p *program) traceCommand() *cli.Command {
 			&cli.StringFlag{Name: "rate", Usage: "stretch or shrink the clock to this mean rate in requests/s, after thinning: --rate 8"},
 			&cli.StringFlag{Name: "seed", Value: "1", Usage: "seed of --spread and --thin: --seed 7"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the trace as CSV without text, - for standard output: -o trace.csv"},
-			jsonFlag(),
-		},
+		),
 		Action: p.trace,
 	}
 }
