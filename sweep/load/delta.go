@@ -60,7 +60,7 @@ func (d *decoder) parse(data []byte) (*fastjson.Value, error) {
 	}
 	v, err := d.parser.ParseBytes(data)
 	if err != nil {
-		return nil, failed(measure.Malformed, "decode chunk: "+err.Error())
+		return nil, failed(measure.Malformed, fmt.Sprintf("not JSON: %s", data[:min(len(data), maxWords)]))
 	}
 	return v, nil
 }
@@ -147,8 +147,9 @@ func usageOf(v *fastjson.Value) usage {
 	if completion == nil {
 		return usage{}
 	}
+	prompt := u.GetInt("prompt_tokens")
 	return usage{
-		prompt: u.GetInt("prompt_tokens"), completion: max(completion.GetInt(), 0),
-		cached: u.GetInt("prompt_tokens_details", "cached_tokens"), known: true,
+		prompt: prompt, completion: max(completion.GetInt(), 0),
+		cached: min(max(u.GetInt("prompt_tokens_details", "cached_tokens"), 0), max(prompt, 0)), known: true,
 	}
 }

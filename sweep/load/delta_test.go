@@ -33,6 +33,8 @@ func TestDecodeDelta(t *testing.T) {
 		{"last text and finish", `{"choices":[{"index":0,"text":"z","finish_reason":"length"}]}`, delta{content: true, choice: true, finish: true}, "z"},
 		{"usage alone", `{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":4}}}`,
 			delta{usage: usage{prompt: 7, cached: 4, completion: 3, known: true}}, ""},
+		{"cached beyond all", `{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":4000}}}`,
+			delta{usage: usage{prompt: 7, cached: 7, completion: 3, known: true}}, ""},
 		{"cached unknown", `{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"prompt_tokens_details":null}}`,
 			delta{usage: usage{prompt: 7, completion: 3, known: true}}, ""},
 		{"not streamed", `{"choices":[{"message":{"role":"assistant","content":"all"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`,

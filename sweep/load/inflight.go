@@ -55,6 +55,9 @@ type received struct {
 	usage usage
 	// gaps holds the microseconds between successive token events.
 	gaps []uint32
+	// odd is the beginning of the last event that was neither a token nor a count, which
+	// may say why nothing follows it.
+	odd []byte
 	// text is what the answer says, as long as the server counts no tokens.
 	text []byte
 	// ids are the generated tokens, where the server names them.
@@ -96,7 +99,7 @@ func (f *inFlight) receive(r response, want int, stream bool) {
 // fail makes the answer one of which nothing came, for the reason err.
 func (f *inFlight) fail(err error) {
 	c := &f.answer
-	*c = received{gaps: emptied(c.gaps), text: emptied(c.text), ids: emptied(c.ids), err: err}
+	*c = received{gaps: emptied(c.gaps), text: emptied(c.text), ids: emptied(c.ids), odd: c.odd[:0], err: err}
 }
 
 // emptied is the buffer without what is in it, nil if it has become long.
@@ -122,7 +125,7 @@ func (f *inFlight) outcome(want int, exact bool) measure.Record {
 	switch {
 	case c.err != nil:
 	case n == 0 || c.events == 0:
-		c.err = failed(measure.Empty, "")
+		c.err = failed(measure.Empty, f.words(f.odd()))
 	case counted && (n > want || exact && n < want):
 		c.err = failed(measure.WrongLength, lengths(n, want, c.events))
 	}
@@ -151,7 +154,23 @@ func (f *inFlight) message(b body) string {
 	if len(f.whole) == 0 {
 		return ""
 	}
-	return ": " + f.decoder.wordsIn(f.whole)
+	return ": " + f.words(f.whole)
+}
+
+// odd is what may say why an answer lacks what it should have.
+func (f *inFlight) odd() []byte {
+	if len(f.answer.odd) > 0 {
+		return f.answer.odd
+	}
+	return f.sse.stray
+}
+
+// words are those of an error in a text, "" where there is none.
+func (f *inFlight) words(text []byte) string {
+	if len(text) == 0 {
+		return ""
+	}
+	return f.decoder.wordsIn(text)
 }
 
 // readBody reads a body whole, or as far as limit, and returns when the last of
@@ -219,8 +238,8 @@ func (f *inFlight) readStream(b body, want int) error {
 			}
 		}
 		// A server that never stops must not fill the memory.
-		if n := f.answer.events; n > 4*want+1000 {
-			return failed(measure.WrongLength, fmt.Sprintf("more than %d tokens for %d", n, want))
+		if most := 4*want + 1000; f.answer.events > most {
+			return failed(measure.WrongLength, fmt.Sprintf("more than %d tokens for %d", most, want))
 		}
 		if err != nil {
 			return f.ended(err, at)
@@ -242,19 +261,19 @@ func (f *inFlight) ended(err error, at time.Time) error {
 	case err != io.EOF:
 		return err
 	case !c.finish && c.events == 0:
-		return failed(measure.Empty, "")
+		return failed(measure.Empty, f.words(f.odd()))
 	case !c.finish:
-		return failed(measure.Truncated, "")
+		return failed(measure.Truncated, f.words(f.odd()))
 	}
 	return nil
 }
 
 func (f *inFlight) take(ev sseEvent, at time.Time) error {
 	c := &f.answer
-	if ev.failure {
-		return failed(measure.StreamError, cmp.Or(f.decoder.wordsIn(ev.data), "error event without a message"))
-	}
-	if c.done || len(ev.data) == 0 {
+	switch {
+	case ev.failure:
+		return failed(measure.StreamError, cmp.Or(f.words(ev.data), "error event without a message"))
+	case c.done || len(ev.data) == 0:
 		return nil
 	}
 	if isDone(ev.data) {
@@ -264,6 +283,9 @@ func (f *inFlight) take(ev sseEvent, at time.Time) error {
 	d, err := f.decoder.decode(ev.data)
 	if err != nil {
 		return err
+	}
+	if !d.choice && !d.usage.known {
+		c.odd = append(c.odd[:0], ev.data[:min(len(ev.data), maxWords)]...)
 	}
 	grown := c.grows(&d)
 	if d.usage.known {

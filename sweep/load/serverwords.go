@@ -93,8 +93,9 @@ func (d *decoder) wordsIn(text []byte) string {
 }
 
 // badEnds are parts of the finish reasons of answers that did not end well: "error"
-// and "abort" of vLLM and SGLang, and what others say for them.
-var badEnds = [...]string{"error", "abort", "cancel", "fail", "timeout", "timed_out"}
+// and "abort" of vLLM and SGLang, and what others say for them, such as "content_filter"
+// and "insufficient_system_resource".
+var badEnds = [...]string{"error", "abort", "cancel", "fail", "timeout", "timed_out", "filter", "insufficient", "interrupt"}
 
 // finishOf reads the reason of an end, a text or an object with a type; bad is what it
 // says of one that is not good.

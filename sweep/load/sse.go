@@ -31,7 +31,10 @@ type sseReader struct {
 	// data is the event's data so far: a part of in, or of joined.
 	data, joined []byte
 	hasData      bool
-	failure      bool
+	// stray is the beginning of the last line that is no field: no part of an event, but
+	// often what a proxy says of a server that has gone.
+	stray   []byte
+	failure bool
 	// skipLF is set behind a CR: an LF that follows belongs to it.
 	skipLF  bool
 	started bool
@@ -39,7 +42,7 @@ type sseReader struct {
 
 // reset makes the reader ready for another stream and keeps its buffers.
 func (s *sseReader) reset(limit int) {
-	*s = sseReader{limit: limit, line: emptied(s.line), joined: emptied(s.joined)}
+	*s = sseReader{limit: limit, line: emptied(s.line), joined: emptied(s.joined), stray: s.stray[:0]}
 }
 
 func (s *sseReader) tooLong() error {
@@ -140,6 +143,9 @@ func (s *sseReader) field(line []byte) error {
 		s.own()
 		s.joined = append(append(s.joined, '\n'), value...)
 		s.data = s.joined
+	case "", "id", "retry":
+	default:
+		s.stray = append(s.stray[:0], line[:min(len(line), maxWords)]...)
 	}
 	return nil
 }
