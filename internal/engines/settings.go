@@ -37,16 +37,23 @@ func Launchable(cfg *config.Config) error {
 	return nil
 }
 
-// spreadable refuses an engine over several nodes of Slurm that is not known to run so.
+// spreadable refuses an engine over several nodes that cannot run so.
 func spreadable(cfg *config.Config) error {
-	if cfg.Launcher() != "slurm" || engine.Spreads(cfg.Engine.Kind) {
+	if cfg.Launcher() == "local" {
 		return nil
 	}
 	runnable, _ := cfg.Candidates()
 	for _, k := range runnable {
-		if nodes, each := cfg.Spread(k.GPU, k.GPUs()); nodes > 1 {
-			return fmt.Errorf("engine.kind: %s is not known to run on several nodes, and %d GPUs fill %d: want vllm, sglang or command, or at most %d GPUs an instance",
-				cfg.Engine.Kind, k.GPUs(), nodes, each)
+		nodes, each := cfg.Spread(k.GPU, k.GPUs())
+		if nodes == 1 {
+			continue
+		}
+		err := engine.Spreads(cfg.Engine.Kind, k)
+		if cfg.Launcher() == "kubernetes" {
+			err = errors.New("engine.launcher: kubernetes runs an engine in one pod, and so on one node, want slurm")
+		}
+		if err != nil {
+			return fmt.Errorf("%w; or at most %d GPUs an instance, as %d fill %d nodes (hardware.node_gpus says how many one has)", err, each, k.GPUs(), nodes)
 		}
 	}
 	return nil

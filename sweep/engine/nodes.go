@@ -20,10 +20,10 @@ func (s *Settings) spread(c Command, k measure.Knobs) (Command, error) {
 	if nodes == 1 {
 		return c, nil
 	}
-	a, err := adapterOf(s.Kind)
-	if err == nil && !Spreads(s.Kind) {
-		err = fmt.Errorf("engine: an instance on %d nodes is not known of %s: want engine.kind vllm, sglang or command", nodes, s.Kind)
+	if err := Spreads(s.Kind, k); err != nil {
+		return c, err
 	}
+	a, err := adapterOf(s.Kind)
 	if err != nil {
 		return c, err
 	}
@@ -34,8 +34,15 @@ func (s *Settings) spread(c Command, k measure.Knobs) (Command, error) {
 	return c, nil
 }
 
-// Spreads reports whether an engine of a kind can be started on several nodes.
-func Spreads(kind string) bool {
-	a, err := adapterOf(kind)
-	return err == nil && (!a.known() || a.node != "")
+// Spreads is an error where an engine of a kind cannot be started on several nodes.
+func Spreads(kind string, k measure.Knobs) error {
+	switch a, err := adapterOf(kind); {
+	case err != nil:
+		return err
+	case a.known() && a.node == "":
+		return fmt.Errorf("engine.kind: %s is not known to run on several nodes, want vllm, sglang or command", kind)
+	case kind == sglang.kind && k.DataParallel > 1:
+		return fmt.Errorf("engine.data_parallel: SGLang refuses replicas on several nodes, want 1")
+	}
+	return nil
 }

@@ -207,7 +207,7 @@ func harmedIn(t *testing.T, dir string, n int, harm func(victim), set ...string)
 		code = programtest.ExitCode(cmd.Wait())
 		close(ended)
 	}()
-	await(t, time.Minute, func() bool { return len(lines(dir, bothParts[0])) > 0 && len(lines(dir, bothParts[1])) > 0 })
+	await(t, 3*time.Minute, func() bool { return len(lines(dir, bothParts[0])) > 0 && len(lines(dir, bothParts[1])) > 0 })
 	harm(victim{dir, jobsOf(t, dir), cmd.Process, ended})
 	<-ended
 	if code == 130 || code == -1 || code == 1 && strings.Contains(out.String(), noSpace) {

@@ -85,7 +85,7 @@ items:
 `
 
 // What the API server or the scheduler refuses ends within ten seconds, in their own
-// words, and so does what the node cannot start.
+// words, and what the node cannot start once the node has tried.
 func TestRefusals(t *testing.T) {
 	kubectl(t, rules, "apply", "-f", "-")
 	time.Sleep(2 * time.Second) // the API server takes a moment to know of a policy
@@ -98,11 +98,11 @@ func TestRefusals(t *testing.T) {
 		{"cluster.namespace=safe", `violates PodSecurity \"restricted:latest\"`, 10 * time.Second},
 		{"cluster.namespace=strict", "every pod says whose it is", 10 * time.Second},
 		{"cluster.namespace=nowhere", `namespaces \"nowhere\" not found`, 10 * time.Second},
-		{"cluster.image=localhost/nothing:1", "failed to pull and unpack image", 10 * time.Second},
-		{"cluster.planner=localhost/nothing:1", "failed to pull and unpack image", 10 * time.Second},
+		{"cluster.image=localhost/nothing:1", "failed to pull and unpack image", 20 * time.Second},
+		{"cluster.planner=localhost/nothing:1", "failed to pull and unpack image", 20 * time.Second},
 		{`cluster.gpu={ "L40S" = "B200" }`, "didn't match Pod's node affinity/selector", 10 * time.Second},
 		{`cluster.extra=['{"spec":{"priorityClassName":"unheard-of"}}']`, "no PriorityClass with name unheard-of was found", 10 * time.Second},
-		{"cluster.planner=/nowhere/planner", "stat /nowhere/planner: no such file or directory", 10 * time.Second},
+		{"cluster.planner=/nowhere/planner", "stat /nowhere/planner: no such file or directory", 20 * time.Second},
 	} {
 		refused(t, dir, "r"+strconv.Itoa(i), c.words, c.within, c.set)
 	}
@@ -259,7 +259,7 @@ func TestAPIServerDown(t *testing.T) {
 func TestKubeletKilled(t *testing.T) {
 	inOneGo(t, func() {
 		site.kill("kubelet")
-		await(t, time.Minute, func() bool {
+		await(t, 3*time.Minute, func() bool {
 			out, _ := exec.Command("kubectl", "get", "node", "n1", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`).Output()
 			return string(out) == "Unknown"
 		})

@@ -3,12 +3,14 @@
 package clusters
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"planner/internal/evidence/programtest"
+	"planner/sweep"
 )
 
 // overNodes is a sweep of engines on eight GPUs, of which a node has four.
@@ -19,7 +21,6 @@ name = "llama-3.1-70b"
 gpu = "A100 SXM 80GB"
 node_gpus = 4
 [engine]
-kind = "vllm"
 served_name = "SERVED"
 tensor_parallel = 4
 pipeline_parallel = 2
@@ -35,15 +36,28 @@ gpu = { "A100 SXM 80GB" = "a100" }
 setup = ["export PATH=$PWD:$PATH"]
 `
 
-// fakeVLLM writes down what it is given on its node, and serves on the first; the others
-// listen, too, to be found where they are left.
-const fakeVLLM = `#!/bin/bash
-echo "$SLURMD_NODENAME $CUDA_VISIBLE_DEVICES $MASTER_ADDR $NCCL_DEBUG $*" > "rank-$SLURM_NODEID"
-port=0
+// fakeEngine writes down what it is given on its node, refuses what the argument parsers of
+// vLLM and SGLang refuse, and serves on the first node; the others listen, too, to be found
+// where they are left.
+const fakeEngine = `#!/bin/bash
+echo "$SLURMD_NODENAME $CUDA_VISIBLE_DEVICES $MASTER_ADDR $NCCL_DEBUG $*" > "KIND-$SLURM_NODEID"
+refuse() { echo "error: $*" >&2; exit 2; }
+size=1 nodes=1 rank=0 headless=0
 while [ $# -gt 0 ]; do
-	[ "$1" != --port ] || [ "$SLURM_NODEID" != 0 ] || port=$2
+	case KIND$1 in
+	*--port) [ "$SLURM_NODEID" = 0 ] && port=$2 || port=0 ;;
+	*--tensor-parallel-size | *--pipeline-parallel-size | *--tp-size | *--pp-size) size=$((size * $2)) ;;
+	*--nnodes) nodes=$2 ;;
+	*--node-rank) rank=$2 ;;
+	vllm--master-addr) [[ $2 != *:* ]] || refuse "a port in $2" ;;
+	vllm--headless) headless=1 ;;
+	sglang--dist-init-addr) [[ $2 =~ ^[^:]+:[0-9]+$ ]] || refuse "no address in $2" ;;
+	*--master-addr | *--dist-init-addr | *--headless) refuse "unrecognized arguments: $1" ;;
+	esac
 	shift
 done
+[ $((size % nodes)) = 0 ] && [ "$rank" -lt "$nodes" ] || refuse "$size GPUs, rank $rank of $nodes"
+[ KIND = sglang ] || [ $headless = $((rank > 0)) ] || refuse "rank $rank, headless $headless"
 [ "$SLURM_NODEID" = 0 ] || [ ! -e dies ] || { sleep 6; echo "RuntimeError: the link is down" >&2; exit 5; }
 exec PROGRAM serve-sim -q --ttft 20ms --tpot 2ms --served-name SERVED --listen "127.0.0.1:$port"
 `
@@ -54,38 +68,50 @@ exec PROGRAM serve-sim -q --ttft 20ms --tpot 2ms --served-name SERVED --listen "
 func TestEngineOverNodes(t *testing.T) {
 	t.Parallel()
 	dir := folder(t, overNodes)
-	script := strings.NewReplacer("PROGRAM", program, "SERVED", servedName(t)).Replace(fakeVLLM)
-	if err := os.WriteFile(filepath.Join(dir, "vllm"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
+	engine := func(kind, name string) {
+		script := strings.NewReplacer("KIND", kind, "PROGRAM", program, "SERVED", servedName(t)).Replace(fakeEngine)
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
-	sweep := func(name string) (int, string) {
-		cmd, said := planner(dir, "sweep", "p.toml", "-o", name, "--rates", "5,6", "--duration", "4s", "--warm-up", "1s")
+	engine("vllm", "vllm")
+	engine("sglang", "python3")
+	swept := func(name, kind string) (int, string) {
+		cmd, said := planner(dir, "sweep", "p.toml", "-o", name, "--rates", "5,6", "--duration", "4s", "--warm-up", "1s", "--set", "engine.kind="+kind)
 		code := programtest.ExitCode(cmd.Run())
 		nothingLeft(t, dir, name)
 		return code, said.String()
 	}
-	code, said := sweep("run")
-	if code != 0 && code != noneTrusted {
-		t.Fatalf("exit code %d: %s", code, said)
-	}
-	if seen := lines(dir, "a100-sxm-80gb-tp4-pp2"); len(seen) != 2 || seen[0].Rejected.Text != "" {
-		t.Errorf("%d trials, want 2: %s", len(seen), said)
-	}
-	for rank, want := range []struct{ node, ending string }{
-		{"n1", "--nnodes 2 --node-rank 0 --master-addr 127.0.0.1"},
-		{"n2", "--nnodes 2 --node-rank 1 --master-addr 127.0.0.1 --headless"},
+	for _, c := range []struct {
+		kind, command, parallel string
+		endings                 []string
+	}{
+		{"vllm", "serve ", " --tensor-parallel-size 4 --pipeline-parallel-size 2 ",
+			[]string{"--nnodes 2 --node-rank 0 --master-addr 127.0.0.1", "--nnodes 2 --node-rank 1 --master-addr 127.0.0.1 --headless"}},
+		{"sglang", "-m sglang.launch_server ", " --tp-size 4 --pp-size 2 ",
+			[]string{"--nnodes 2 --node-rank 0 --dist-init-addr 127.0.0.1:20000", "--nnodes 2 --node-rank 1 --dist-init-addr 127.0.0.1:20000"}},
 	} {
-		told, err := os.ReadFile(filepath.Join(dir, "rank-"+string(rune('0'+rank))))
-		line := strings.TrimSpace(string(told))
-		if err != nil || !strings.HasPrefix(line, want.node+" 8,9,10,11 127.0.0.1 INFO serve ") || !strings.HasSuffix(line, want.ending) ||
-			!strings.Contains(line, " --tensor-parallel-size 4 --pipeline-parallel-size 2 ") {
-			t.Errorf("rank %d was told %q, %v", rank, line, err)
+		code, said := swept(c.kind+"-run", c.kind)
+		if code != 0 && code != noneTrusted {
+			t.Fatalf("%s: exit code %d: %s", c.kind, code, said)
+		}
+		seen, _ := sweep.ReadJournal(filepath.Join(dir, c.kind+"-run", sweep.JournalFile))
+		if len(seen) != 2 || seen[0].Rejected.Text != "" {
+			t.Errorf("%s: %d trials, want 2: %s", c.kind, len(seen), said)
+		}
+		for rank, ending := range c.endings {
+			told, err := os.ReadFile(filepath.Join(dir, fmt.Sprint(c.kind, "-", rank)))
+			line := strings.TrimSpace(string(told))
+			if start := fmt.Sprintf("n%d 8,9,10,11 127.0.0.1 INFO %s", rank+1, c.command); err != nil || !strings.HasPrefix(line, start) ||
+				!strings.HasSuffix(line, ending) || !strings.Contains(line, c.parallel) {
+				t.Errorf("%s: rank %d was told %q, %v", c.kind, rank, line, err)
+			}
 		}
 	}
 	if err := os.WriteFile(filepath.Join(dir, "dies"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, said := sweep("dying"); code != 1 || !strings.Contains(strings.Join(strings.Fields(said), " "), "exit status 5: RuntimeError: the link is down") {
+	if code, said := swept("dying", "vllm"); code != 1 || !strings.Contains(strings.Join(strings.Fields(said), " "), "exit status 5: RuntimeError: the link is down") {
 		t.Errorf("a rank died: exit code %d: %s", code, said)
 	}
 }
