@@ -37,6 +37,7 @@ func (p *program) traceCommand() *cli.Command {
 			&cli.StringFlag{Name: "format", Usage: "format of the file, where it is not to be found out: --format mooncake"},
 			&cli.StringFlag{Name: "map", Usage: "where the file has what, if its format is not known: --map arrival=ts:ms,prompt=in,output=out"},
 			&cli.BoolFlag{Name: "spread", Usage: "draw arrivals that a coarse clock put into one tick uniformly within it: --spread"},
+			&cli.StringFlag{Name: "longest", Usage: "leave out requests of more tokens, prompt and output together: --longest 40960"},
 			&cli.StringFlag{Name: "thin", Usage: "keep each request with this probability: --thin 0.1"},
 			&cli.StringFlag{Name: "rate", Usage: "stretch or shrink the clock to this mean rate in requests/s, after thinning: --rate 8"},
 			&cli.StringFlag{Name: "seed", Value: "1", Usage: "seed of --spread and --thin: --seed 7"},
@@ -60,7 +61,11 @@ func (p *program) trace(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	flags := flagsOf(c, "seed", "thin", "rate")
+	flags := flagsOf(c, "seed", "thin", "rate", "longest")
+	longest := 0
+	if flags.is("longest") {
+		longest = flags.count("longest")
+	}
 	seed, share, rate := flags.seed("seed"), cmp.Or(flags.ifGiven("thin", flags.positive), 1), flags.ifGiven("rate", flags.positive)
 	switch {
 	case flags.err != nil:
@@ -84,8 +89,11 @@ func (p *program) trace(c *cli.Context) error {
 	if err != nil {
 		return usageError{err}
 	}
+	if longest > 0 {
+		t.UpTo(longest)
+	}
 	if t.Thin(share, seed); len(t.Rows) == 0 {
-		return usagef("trace: no request is left at --thin %g", share)
+		return usagef("trace: no request of %s is left", path)
 	}
 	if rate > 0 {
 		t.AtRate(rate)

@@ -163,9 +163,13 @@ func (r *reader) checkLength(c *Config) {
 	case asked > 0 && longestPrompt(c) >= asked:
 		n.refuse("is %d, want above %d, the workload's longest prompt with its prefix", asked, longestPrompt(c))
 	case own > 0 && max(longest, longestPrompt(c)+1) > own:
+		remedy := "give workload.prompt and workload.output a max"
+		if c.Workload.Replayed() {
+			remedy = fmt.Sprintf("leave longer requests out: planner trace FILE --longest %d -o SHORTER.csv", own)
+		}
 		r.missing("knobs.max_model_len", "workload",
-			"would have to be %d for the workload's longest request (prefix + prompt + output), want at most %d, the own limit of %s",
-			max(longest, longestPrompt(c)+1), own, c.Model.Name)
+			"would have to be %d for the workload's longest request (prefix + prompt + output), want at most %d, the own limit of %s; %s",
+			max(longest, longestPrompt(c)+1), own, c.Model.Name, remedy)
 	}
 	whole := c.Workload.Longest()
 	limit := asked

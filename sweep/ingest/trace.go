@@ -197,6 +197,14 @@ func (t *Trace) Thin(share float64, seed uint64) {
 	t.Changed = append(t.Changed, fmt.Sprintf("thinned to %g of the requests, %d of %d (seed %d)", share, len(t.Rows), before, seed))
 }
 
+// UpTo leaves out the requests whose prompt and output come to more than a number of
+// tokens, as a server of that context length refuses them.
+func (t *Trace) UpTo(tokens int) {
+	before := len(t.Rows)
+	t.Rows = slices.DeleteFunc(t.Rows, func(r workload.TraceRow) bool { return r.Prompt+r.Output > tokens })
+	t.Changed = append(t.Changed, fmt.Sprintf("requests of up to %d tokens kept, %d of %d", tokens, len(t.Rows), before))
+}
+
 // AtRate stretches or shrinks the clock to a mean rate.
 func (t *Trace) AtRate(rate float64) {
 	before := workload.Describe(t.Rows).Rate
