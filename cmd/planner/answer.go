@@ -45,6 +45,9 @@ func (p *program) conclude(c *cli.Context, r *run, answer sweep.Answer, err erro
 		v.SetRun(r.facts())
 	}
 	doc, problem := r.document(c.Context, answer, func() *progress.Display { return p.display(c, r) })
+	if errors.Is(problem, sweep.ErrInterrupted) {
+		interrupted, err, problem = true, errors.Join(err, problem), nil
+	}
 	if problem != nil {
 		return problem
 	}
@@ -118,13 +121,15 @@ func journalSize(f *sweep.Folder) int64 {
 }
 
 // document is the report of an answer, of one that is not the last the first word says so. A
-// plan learns how its instances are started, and how they do in time unless it may still change.
+// plan learns how its instances are started, and how they do in time unless it may still
+// change. Where that replay is interrupted, the report is that of what is known so far.
 func (r *run) document(ctx context.Context, answer sweep.Answer, display func() *progress.Display) (report.Document, error) {
+	var stopped error
 	for _, p := range plansOf(answer.Value) {
 		if r.ground.Run != nil {
 			engines.HandOver(r.configOf(p), p)
 			if p.Class == "" && answer.State != sweep.Unfinished {
-				p.InTime = inTime(ctx, r.cfg, p.Plan, display)
+				p.InTime, stopped = inTime(ctx, r.cfg, p.Plan, display)
 			}
 		}
 	}
@@ -133,10 +138,10 @@ func (r *run) document(ctx context.Context, answer sweep.Answer, display func() 
 		return report.Document{}, err
 	}
 	doc, err := report.Build(answer.Value, told)
-	if answer.State == sweep.Unfinished {
+	if answer.State == sweep.Unfinished || stopped != nil {
 		doc.Title = "Interrupted, so far: " + doc.Title
 	}
-	return doc, err
+	return doc, errors.Join(err, stopped)
 }
 
 // configOf is the configuration of a plan of the run.

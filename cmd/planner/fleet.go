@@ -156,14 +156,15 @@ func (p *program) dryFleet(cfg *config.Config, plant *fleet.Plant, seeds []uint6
 }
 
 // inTime replays the traffic in time that a configuration gives on the fleet of a plan as
-// it stands, and with an autoscaler. It is nil where there is nothing to replay.
-func inTime(ctx context.Context, cfg *config.Config, p *plan.Plan, display func() *progress.Display) *plan.InTime {
+// it stands, and with an autoscaler. It is nil where there is nothing to replay, or the
+// replay is interrupted.
+func inTime(ctx context.Context, cfg *config.Config, p *plan.Plan, display func() *progress.Display) (*plan.InTime, error) {
 	day, policies, err := replay.OfPlan(cfg, p)
 	switch {
 	case err != nil:
-		return &plan.InTime{Note: "Not replayed: " + err.Error()}
+		return &plan.InTime{Note: "Not replayed: " + err.Error()}, nil
 	case day == nil:
-		return nil
+		return nil, nil
 	}
 	show := display()
 	defer show.Close()
@@ -172,8 +173,8 @@ func inTime(ctx context.Context, cfg *config.Config, p *plan.Plan, display func(
 	go func() { done <- day.InTime(policies) }()
 	select {
 	case <-ctx.Done():
-		return &plan.InTime{Note: "Not replayed: interrupted"}
+		return nil, fmt.Errorf("%w in the replay of the traffic in time", sweep.ErrInterrupted)
 	case t := <-done:
-		return t
+		return t, nil
 	}
 }

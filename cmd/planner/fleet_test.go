@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"math"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"planner/internal/config"
 	"planner/internal/progress"
 	"planner/plan"
+	"planner/sweep"
 )
 
 // fleetOf runs planner fleet and reads what its JSON says of attainment and replicas.
@@ -60,6 +62,30 @@ func TestInterruptedFleet(t *testing.T) {
 	args := []string{"planner", "fleet", "testdata/fleet/llm-d.toml", "--set", `fleet.stages=[{rate=1,duration="60s"}]`}
 	if code := execute(ctx, args, &out, &errs, &interrupts{}); code != exitInterrupted || out.Len() > 0 {
 		t.Errorf("exit code %d, %s%s", code, out.Bytes(), errs.Bytes())
+	}
+}
+
+// TestDamagedFleet replays the fleet of a run folder whose answer is damaged, and says before
+// that it would.
+func TestDamagedFleet(t *testing.T) {
+	run := filepath.Join(t.TempDir(), "run")
+	planner := func(args ...string) (int, string, string) {
+		var out, errs bytes.Buffer
+		code := execute(t.Context(), append([]string{"planner"}, args...), &out, &errs, &interrupts{})
+		return code, out.String(), errs.String()
+	}
+	_, first, errs := planner("fleet", "testdata/fleet/llm-d.toml", "--no-static", "--seeds", "2", "--set", `fleet.stages=[{rate=1,duration="60s"}]`, "-o", run)
+	if first == "" {
+		t.Fatal(errs)
+	}
+	if err := os.WriteFile(filepath.Join(run, storedFile), []byte(`{"exit_code": 0, "ans`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := planner("report", run); code != exitFailed || !strings.Contains(errs, "replay it again with: planner resume "+run) {
+		t.Errorf("report: exit code %d, %s", code, errs)
+	}
+	if _, again, errs := planner("resume", run); again != first || !strings.Contains(errs, "the traffic is replayed again") {
+		t.Errorf("resume: %s%s", again, errs)
 	}
 }
 
@@ -128,13 +154,13 @@ autoscaler = { kind = "forecast", target = 2 }
 	runnable, _ := cfg.Candidates()
 	p := &plan.Plan{Offer: plan.Offer{Knobs: runnable[0]}, Fleet: plan.Fleet{Instances: 2}}
 	display := func() *progress.Display { return progress.New(io.Discard, progress.DisplayOptions{}) }
-	got := inTime(t.Context(), cfg, p, display)
-	if got == nil || got.Note != "" || len(got.Autoscaled.Policy.Autoscaler.Outlook.Yesterday) != 4 {
+	got, err := inTime(t.Context(), cfg, p, display)
+	if err != nil || got == nil || got.Note != "" || len(got.Autoscaled.Policy.Autoscaler.Outlook.Yesterday) != 4 {
 		t.Errorf("%+v", got)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got := inTime(ctx, cfg, p, display); got == nil || !strings.Contains(got.Note, "interrupted") {
-		t.Errorf("%+v", got)
+	if got, err := inTime(ctx, cfg, p, display); got != nil || !errors.Is(err, sweep.ErrInterrupted) {
+		t.Errorf("%+v, %v", got, err)
 	}
 }

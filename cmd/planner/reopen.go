@@ -130,14 +130,21 @@ func (p *program) reopen(c *cli.Context, again bool) (*run, *stored, error) {
 	case !errors.Is(err, os.ErrNotExist):
 		return nil, nil, err
 	}
-	switch _, measured := experimentOf(about.Command); {
+	_, measured := experimentOf(about.Command)
+	replayed := about.Command == fleetName
+	switch {
+	case replayed && !again && damage != nil:
+		return nil, nil, fmt.Errorf("%s is damaged (%w); replay it again with: planner resume %s", folder.File(storedFile), damage, folder.Path)
+	case replayed && !again:
+		return nil, nil, noReport(&folder)
+	case replayed && damage != nil:
+		fmt.Fprintf(p.stderr, "planner: %s is damaged (%v): the traffic is replayed again\n", folder.File(storedFile), damage)
+	case replayed:
 	case damage != nil && !measured:
 		return nil, nil, fmt.Errorf("%s is damaged (%w): make the folder again with planner %s", folder.File(storedFile), damage, about.Command)
 	case damage != nil:
 		fmt.Fprintf(p.stderr, "planner: %s is damaged (%v): the answer is made of the journal again\n", folder.File(storedFile), damage)
-	case about.Command == fleetName && !again:
-		return nil, nil, noReport(&folder)
-	case !measured && about.Command != fleetName:
+	case !measured:
 		return nil, nil, usagef("%s was made by 'planner %s', which has nothing to resume", folder.Path, about.Command)
 	}
 	return r, nil, p.configured(r, about)

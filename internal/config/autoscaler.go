@@ -35,7 +35,8 @@ func autoscaler() codec[fleet.Autoscaler] {
 func autoscalerRows(a *fleet.Autoscaler, single *fleet.Metric) []row {
 	long, short := durationIn(above(0)), durationIn(atLeast(0))
 	metrics := tablesOf(func(m *fleet.Metric) []row {
-		return []row{{"metric", "", words(fleet.MetricNames()...).in(&m.Name)}, {"target", "", numberIn(above(0)).in(&m.Target)}}
+		return []row{{"metric", "", words(fleet.MetricNames()...).in(&m.Name)}, {"target", "", numberIn(above(0)).in(&m.Target)},
+			{"activation", "", orNothing(numberIn(atLeast(0))).in(&m.Activation)}}
 	}, `a list of metrics, such as [{ metric = "in_flight", target = 40 }]`, "metric", "target")
 	entries := tablesOf(func(e *fleet.Entry) []row {
 		return []row{{"cron", "", cron(e).in(&e.Cron)}, {"replicas", "", wholeIn(atLeast(0)).in(&e.Replicas)}}
@@ -55,13 +56,13 @@ func autoscalerRows(a *fleet.Autoscaler, single *fleet.Metric) []row {
 		{"delay", "", short.in(&m.Delay)},
 		{"polling", "", long.in(&a.KEDA.Polling)},
 		{"cooldown", "", short.in(&a.KEDA.Cooldown)},
-		{"activation", "", numberIn(atLeast(0)).in(&a.KEDA.Activation)},
+		{"activation", "", orNothing(numberIn(atLeast(0))).in(&single.Activation)},
 		{"signal", "", either("measured", "predicted").in(&m.Predicted)},
 		{"quantile", "", numberIn(atLeast(0).below(1)).in(&m.Quantile)},
 		{"interval", "", long.in(&s.Interval)},
 		{"up", "", numberIn(above(0)).in(&s.Up)},
 		{"down", "", numberIn(above(0)).in(&s.Down)},
-		{"cap", "", numberIn(above(0)).in(&s.Cap)},
+		{"cap", "", numberIn(atLeast(0)).in(&s.Cap)},
 		{"ema", "", numberIn(above(0).atMost(1)).in(&s.Smoothing)},
 		{"schedule", "", entries.in(&a.Entries)},
 		{"lead", "", short.in(&a.Outlook.Lead)},
@@ -77,6 +78,8 @@ func (n input) checkAutoscaler(a *fleet.Autoscaler, single fleet.Metric) {
 		n.refuse("has the metric %q without a target, want target = 40 or the like", single.Name)
 	case single.Target > 0 && single.Name == "" && a.Kind != fleet.Forecast:
 		n.refuse("has a target without a metric, want metric = one of %v", fleet.MetricNames())
+	case single.Activation > 0 && single.Name == "":
+		n.refuse("has an activation without a metric, want it beside metric, or in each of metrics")
 	case single.Target > 0:
 		a.Metrics = append(a.Metrics, single)
 	}

@@ -37,13 +37,12 @@ type Autoscaler struct {
 	Outlook  Outlook  `json:"forecast"`
 }
 
-// KEDA is what it adds to its HPA: it asks every Polling whether the first metric is
-// above Activation, starts the first replica then, and gives up the last one when it
-// was not for a Cooldown.
+// KEDA is what it adds to its HPA: it asks every Polling whether a metric is above its
+// activation, starts the first replica then, and gives up the last one when none was for
+// a Cooldown.
 type KEDA struct {
-	Polling    time.Duration `json:"polling_s"`
-	Cooldown   time.Duration `json:"cooldown_s"`
-	Activation float64       `json:"activation"`
+	Polling  time.Duration `json:"polling_s"`
+	Cooldown time.Duration `json:"cooldown_s"`
 }
 
 // Analyser turns the saturation into a number of replicas, which an HPA grants.
@@ -53,8 +52,8 @@ type Analyser struct {
 	// Above Up it asks for more, below Down for fewer.
 	Up   float64 `json:"up"`
 	Down float64 `json:"down"`
-	// Cap bounds a look at the saturation, of which Smoothing is the weight against
-	// all those before.
+	// Cap bounds a look at the saturation, unless it is 0. Smoothing is the weight of a look
+	// against all those before.
 	Cap       float64 `json:"cap"`
 	Smoothing float64 `json:"ema"`
 }
@@ -121,12 +120,11 @@ func (k *kedaControl) at() float64 { return min(k.sync.next, k.poll.next) }
 func (k *kedaControl) decide(v *view) (int, string) {
 	asked, why := v.asked, ""
 	if k.poll.due(v.now) {
-		value := v.total(k.metrics[0].Name)
-		switch active := value > k.spec.Activation; {
-		case active:
+		switch trigger, value := k.activated(v); {
+		case trigger != nil:
 			k.active = v.now
 			if asked == 0 {
-				asked, why = k.hpa.min, fmt.Sprintf("%s %.4g, above the activation", k.metrics[0].Name, value)
+				asked, why = k.hpa.min, fmt.Sprintf("%s %.4g, above the activation", trigger.Name, value)
 			}
 		case asked > 0 && k.least == 0 && v.now-k.active >= k.spec.Cooldown.Seconds():
 			return 0, "cooled down"
@@ -150,6 +148,23 @@ func (k *kedaControl) decide(v *view) (int, string) {
 		}
 	}
 	return k.normalize(v.now, v.asked, asked), why
+}
+
+// activated is the first trigger that is active, and its value; nil for none.
+func (k *kedaControl) activated(v *view) (*Metric, float64) {
+	for i := range k.metrics {
+		m := &k.metrics[i]
+		value := 0.0 // of latencies that nobody has seen
+		if m.ofFleet() {
+			value, _ = v.fleetValue(m.Name)
+		} else {
+			value = v.total(m.Name)
+		}
+		if value > m.Activation {
+			return m, value
+		}
+	}
+	return nil, 0
 }
 
 // saturationControl is an analyser of the saturation behind an HPA.
@@ -178,7 +193,9 @@ func (s *saturationControl) decide(v *view) (int, string) {
 // analyse takes a look at the saturation and says how many replicas there should be. To
 // grow, it counts on those that are starting.
 func (s *saturationControl) analyse(raw float64, existing, ready int) int {
-	raw = min(raw, s.spec.Cap)
+	if s.spec.Cap > 0 {
+		raw = min(raw, s.spec.Cap)
+	}
 	s.level = s.spec.Smoothing*raw + (1-s.spec.Smoothing)*s.level
 	s.why = fmt.Sprintf("saturation %.3f", s.level)
 	n := float64(existing)

@@ -111,7 +111,7 @@ func TestConserved(t *testing.T) {
 			Limits: oneClass(measure.Limits{TTFT: time.Second, TPOT: 50 * time.Millisecond}),
 			Policy: Policy{Min: 1, Max: 6, Router: router, LoadCap: 1.25, Sticky: router == RoundRobin, Drain: 5 * time.Second,
 				StartUp: StartUp{Init: 10 * time.Second, Compile: 20 * time.Second, Cached: true},
-				Autoscaler: Autoscaler{Kind: ByHPA, Metrics: []Metric{{"in_flight", 12}}, HPA: hpa,
+				Autoscaler: Autoscaler{Kind: ByHPA, Metrics: []Metric{{Name: "in_flight", Target: 12}}, HPA: hpa,
 					Monitor: Monitor{Scrape: 5 * time.Second}}},
 			Nodes: Nodes{Slots: 2, Max: 3, MTBF: 3 * time.Minute, Repair: 30 * time.Second, SpotMTBF: 4 * time.Minute, Notice: 10 * time.Second}}
 		e := Run(s)
@@ -162,7 +162,7 @@ func TestInstantScaling(t *testing.T) {
 	hpa := HPA{Sync: time.Second, Up: Behavior{Select: "max", Policies: []ScalingPolicy{{true, 10000, time.Second}}},
 		Down: Behavior{Select: "max", Policies: []ScalingPolicy{{true, 100, time.Second}}}}
 	s := &Scenario{Engine: engineOf(t, 64), Stages: []Stage{{Requests: w.Follow(profile, 1), Length: profile.Length()}}, Limits: oneClass(measure.Limits{}),
-		Policy: Policy{Min: 1, Max: 100, Router: RoundRobin, Autoscaler: Autoscaler{Kind: ByKEDA, Metrics: []Metric{{"requests_per_s", capacity}},
+		Policy: Policy{Min: 1, Max: 100, Router: RoundRobin, Autoscaler: Autoscaler{Kind: ByKEDA, Metrics: []Metric{{Name: "requests_per_s", Target: capacity}},
 			KEDA: KEDA{Polling: time.Second}, HPA: hpa, Monitor: Monitor{Scrape: time.Second, Window: 2 * time.Second}}}, Nodes: nodes()}
 	e := Run(s)
 	level := func(t float64) int {
@@ -192,7 +192,7 @@ func TestLateRequests(t *testing.T) {
 	requests := chat(1).Schedule(20, 10*time.Second, 1)
 	s := &Scenario{Engine: engineOf(t, 64), Stages: []Stage{{Requests: requests, Length: 5 * time.Second}}, Limits: oneClass(measure.Limits{}),
 		Policy: Policy{Min: 1, Max: 2, Router: LeastInFlight, Autoscaler: Autoscaler{Kind: ByHPA, HPA: UsualHPA(),
-			Metrics: []Metric{{"in_flight", 40}}, Monitor: Monitor{Scrape: 15 * time.Second}}}, Nodes: nodes()}
+			Metrics: []Metric{{Name: "in_flight", Target: 40}}, Monitor: Monitor{Scrape: 15 * time.Second}}}, Nodes: nodes()}
 	if e := Run(s); e.Records[len(requests)-1].Outcome != measure.OK {
 		t.Errorf("the last request: %+v", e.Records[len(requests)-1])
 	}

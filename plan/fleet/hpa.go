@@ -51,10 +51,12 @@ func UsualHPA() HPA {
 	}
 }
 
-// Bare says that nothing is set of how fast it grows and shrinks.
+// Bare says that nothing is set of how fast it grows and shrinks, nor a tolerance, which
+// stands beside that in the object.
 func (h *HPA) Bare() bool {
 	usual := UsualHPA()
-	return reflect.DeepEqual([]Behavior{h.Up, h.Down}, []Behavior{usual.Up, usual.Down})
+	usual.Sync = h.Sync
+	return reflect.DeepEqual(*h, usual)
 }
 
 // hpa is an HPA with what it remembers.

@@ -151,13 +151,14 @@ func TestPublishedDecisions(t *testing.T) {
 func close(a, b float64) bool { return a-b < 1e-12 && b-a < 1e-12 }
 
 // TestToZeroAndBack lets KEDA give up the last replica after its cooldown and start the
-// first when somebody knocks.
+// first when somebody knocks: by the second of its triggers, the first is never active.
 func TestToZeroAndBack(t *testing.T) {
 	w := chat(1)
 	profile := workload.Profile{{Rate: 2, Length: time.Minute}, {Rate: 0, Length: 10 * time.Minute}, {Rate: 2, Length: time.Minute}}
 	s := &Scenario{Engine: engineOf(t, 64), Stages: []Stage{{Requests: w.Follow(profile, 4), Length: profile.Length()}}, Limits: oneClass(measure.Limits{}),
 		Policy: Policy{Min: 0, Max: 3, Initial: 1, Router: LeastInFlight, StartUp: StartUp{Init: 45 * time.Second},
-			Autoscaler: Autoscaler{Kind: ByKEDA, Metrics: []Metric{{"in_flight", 50}}, HPA: UsualHPA(), Monitor: Monitor{Scrape: 15 * time.Second},
+			Autoscaler: Autoscaler{Kind: ByKEDA, Metrics: []Metric{{Name: "in_flight", Target: 50, Activation: 1000}, {Name: "requests_per_s", Target: 30}},
+				HPA: UsualHPA(), Monitor: Monitor{Scrape: 15 * time.Second},
 				KEDA: KEDA{Polling: 30 * time.Second, Cooldown: 5 * time.Minute}}}, Nodes: nodes()}
 	e := Run(s)
 	zero, back := -1.0, -1.0

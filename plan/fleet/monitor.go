@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +17,8 @@ import (
 type Metric struct {
 	Name   string  `json:"metric"`
 	Target float64 `json:"target"`
+	// Activation is the value above which KEDA has a trigger for active.
+	Activation float64 `json:"activation,omitempty"`
 }
 
 // MetricNames lists what can be seen.
@@ -69,8 +72,8 @@ type monitor struct {
 	// arrivals are the requests as they came, those that found no replica too.
 	arrivals []observed
 	// sums are those of all samples, and of what all replicas did in between.
-	sums    sample
-	samples int
+	sums             sample
+	samples, scrapes int
 }
 
 func (m *monitor) begin(f *fleet) {
@@ -107,7 +110,8 @@ func (m *monitor) scrape(f *fleet) {
 		old(&m.limits[i][0].seen)
 		old(&m.limits[i][1].seen)
 	}
-	f.at(f.now+m.spec.Scrape.Seconds(), func() { m.scrape(f) })
+	m.scrapes++
+	f.at(float64(m.scrapes+1)*m.spec.Scrape.Seconds(), func() { m.scrape(f) })
 }
 
 // since drops what is older than a time, if it is worth it.
@@ -190,8 +194,12 @@ type view struct {
 	f            *fleet
 }
 
-// seen is the time up to which there are samples to see.
-func (v *view) seen() float64 { return v.now - v.f.monitor.spec.Delay.Seconds() }
+// seen is the time of the last scrape that can be seen.
+func (v *view) seen() float64 {
+	spec := v.f.monitor.spec
+	every := spec.Scrape.Seconds()
+	return every * math.Floor((v.now-spec.Delay.Seconds())/every+1e-9)
+}
 
 // pods are the values of a metric of all replicas but those that drain.
 func (v *view) pods(name string) []podMetric {

@@ -24,7 +24,7 @@ func anyPlant(t *testing.T, r *rand.Rand) (*Plant, Policy) {
 	profile[0].Rate += 5
 	kind := []Kind{None, ByHPA, ByKEDA, Saturation, Forecast}[r.IntN(5)]
 	names := MetricNames()
-	m := Metric{names[r.IntN(5)], 1 + 30*r.Float64()}
+	m := Metric{Name: names[r.IntN(5)], Target: 1 + 30*r.Float64()}
 	if kind == Forecast {
 		m = Metric{Target: 1 + 20*r.Float64()}
 	}

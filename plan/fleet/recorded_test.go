@@ -67,7 +67,7 @@ func TestRecordedDecisions(t *testing.T) {
 		}
 		h := &hpaControl{hpa: newHPA(spec, s.Min, s.Max, s.Steps[0].Asked)}
 		for _, m := range s.Metrics {
-			h.metrics = append(h.metrics, Metric{map[string]string{"pods": "in_flight", "value": "saturation"}[m.Kind], m.Target})
+			h.metrics = append(h.metrics, Metric{Name: map[string]string{"pods": "in_flight", "value": "saturation"}[m.Kind], Target: m.Target})
 		}
 		for i, step := range s.Steps {
 			f := &fleet{monitor: monitor{spec: &Monitor{Window: time.Nanosecond}}}

@@ -65,9 +65,10 @@ const shortlist = 6
 func (p *Plant) Find(base Policy, s Search) (*Answer, *Searched) {
 	out := &Searched{}
 	stages := p.Traffic(s.Seeds[0])
-	tried := p.try(variants(base), math.Inf(1), stages, s.Seeds[0], out)
+	known := map[string]bool{}
+	tried := p.try(fresh(variants(base), known), math.Inf(1), stages, s.Seeds[0], out)
 	if kept := keep(tried); len(kept) > 0 && kept[0].policy.Replicas == 0 {
-		tried = append(tried, p.try(fresh(around(&kept[0]), tried), kept[0].outcome.summary.ReplicaHours, stages, s.Seeds[0], out)...)
+		tried = append(tried, p.try(fresh(around(&kept[0]), known), kept[0].outcome.summary.ReplicaHours, stages, s.Seeds[0], out)...)
 	}
 	out.Frontier = frontier(tried)
 	kept := keep(tried)

@@ -20,7 +20,7 @@ func TestSearch(t *testing.T) {
 			return []Stage{{Requests: w.Follow(profile, seed), Length: profile.Length()}}
 		}}
 	base := Policy{Min: 1, Max: 4, Router: LeastInFlight, StartUp: StartUp{Init: 30 * time.Second}, Drain: 30 * time.Second,
-		Autoscaler: Autoscaler{Kind: ByHPA, Metrics: []Metric{{"in_flight", 16}}, HPA: UsualHPA(), Monitor: Monitor{Scrape: 15 * time.Second}}}
+		Autoscaler: Autoscaler{Kind: ByHPA, Metrics: []Metric{{Name: "in_flight", Target: 16}}, HPA: UsualHPA(), Monitor: Monitor{Scrape: 15 * time.Second}}}
 	search := Search{Seeds: Seeds(1, 2), HeldOut: Seeds(100, 2), HeldOutTraffic: p.Traffic}
 	answer, found := p.Find(base, search)
 	if answer == nil || found.Chosen == "" {
@@ -59,7 +59,7 @@ func TestMayMiss(t *testing.T) {
 // TestAroundKeepsTheCeiling tries no policy beyond the ceiling that is given, however many
 // replicas there were with those that drained.
 func TestAroundKeepsTheCeiling(t *testing.T) {
-	best := Tried{policy: Policy{Min: 1, Max: 4, Autoscaler: Autoscaler{Kind: ByHPA, Metrics: []Metric{{"in_flight", 16}}, HPA: UsualHPA()}}}
+	best := Tried{policy: Policy{Min: 1, Max: 4, Autoscaler: Autoscaler{Kind: ByHPA, Metrics: []Metric{{Name: "in_flight", Target: 16}}, HPA: UsualHPA()}}}
 	best.outcome.summary.Peak = 7
 	lower := 0
 	for _, tried := range around(&best) {

@@ -34,15 +34,11 @@ func variants(base Policy) []Tried {
 		p.Replicas, p.Autoscaler = n, Autoscaler{Kind: None}
 		add(p)
 	}
-	return fresh(out, nil)
+	return out
 }
 
-// fresh are those of some policies that are neither among the others nor twice there.
-func fresh(all, others []Tried) []Tried {
-	known := map[string]bool{}
-	for _, t := range others {
-		known[t.Name] = true
-	}
+// fresh are those of some policies that are not known yet, and makes them known.
+func fresh(all []Tried, known map[string]bool) []Tried {
 	return slices.DeleteFunc(all, func(t Tried) bool {
 		twice := known[t.Name]
 		known[t.Name] = true
@@ -80,7 +76,9 @@ func around(best *Tried) []Tried {
 	means := best.outcome.summary.Means
 	for _, name := range MetricNames() {
 		if of, known := means[name], means[a.Metrics[0].Name]; of > 0 && known > 0 {
-			add(func(p *Policy) { p.Autoscaler.Metrics[0] = Metric{name, roundTo(a.Metrics[0].Target * of / known)} })
+			add(func(p *Policy) {
+				p.Autoscaler.Metrics[0] = Metric{Name: name, Target: roundTo(a.Metrics[0].Target * of / known)}
+			})
 		}
 	}
 	return out

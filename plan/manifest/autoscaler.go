@@ -142,7 +142,20 @@ func (s *scaler) Rows() []string {
 		rows = append(rows, fmt.Sprintf("%s, target %s: wanted are %s replicas; within %.0f %% of the target none more or fewer.",
 			t.Name, exact(t.Target), of, 100*s.Policy.Autoscaler.HPA.Tolerance))
 	}
+	if s.Tolerance() != "" {
+		rows = append(rows, "The tolerance is taken by Kubernetes 1.35 and newer, and by 1.33 and 1.34 with the feature gate",
+			"HPAConfigurableTolerance.")
+	}
 	return rows
+}
+
+// Tolerance is that of both directions as Kubernetes writes it; "" for that which a cluster
+// has by itself.
+func (s *scaler) Tolerance() string {
+	if t := s.Policy.Autoscaler.HPA.Tolerance; t != fleet.UsualHPA().Tolerance {
+		return exact(t)
+	}
+	return ""
 }
 
 // Behaviors are how fast it may grow and shrink.

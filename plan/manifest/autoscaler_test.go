@@ -29,11 +29,12 @@ func anyPolicy(r *rand.Rand) fleet.Policy {
 	}
 	least := 1 + r.IntN(4)
 	p := fleet.Policy{Min: least, Max: least + r.IntN(9), Router: fleet.LeastInFlight, Autoscaler: fleet.Autoscaler{
-		Kind: []fleet.Kind{fleet.ByHPA, fleet.ByKEDA}[r.IntN(2)], HPA: fleet.HPA{Sync: 15 * time.Second, Tolerance: 0.1, Up: behavior(), Down: behavior()},
-		KEDA: fleet.KEDA{Polling: 30 * time.Second, Cooldown: time.Minute, Activation: r.Float64()}}}
+		Kind: []fleet.Kind{fleet.ByHPA, fleet.ByKEDA}[r.IntN(2)], HPA: fleet.HPA{Sync: 15 * time.Second, Tolerance: []float64{0.1, 0.05, 0}[r.IntN(3)], Up: behavior(), Down: behavior()},
+		KEDA: fleet.KEDA{Polling: 30 * time.Second, Cooldown: time.Minute}}}
 	names := fleet.MetricNames()[:8] // all but the saturation
 	for range 1 + r.IntN(3) {
-		p.Autoscaler.Metrics = append(p.Autoscaler.Metrics, fleet.Metric{Name: names[r.IntN(len(names))], Target: math.Round(1000*r.ExpFloat64()+1) / 100})
+		p.Autoscaler.Metrics = append(p.Autoscaler.Metrics, fleet.Metric{Name: names[r.IntN(len(names))], Target: math.Round(1000*r.ExpFloat64()+1) / 100,
+			Activation: float64(r.IntN(3))})
 	}
 	return p
 }
@@ -66,6 +67,11 @@ func TestAutoscalers(t *testing.T) {
 				want.HPA.Bare() != (s.Behavior == nil) || s.Behavior != nil && (len(s.Behavior.ScaleUp.Policies) != len(want.HPA.Up.Policies) || int(*s.Behavior.ScaleDown.StabilizationWindowSeconds) != int(want.HPA.Down.Stabilization.Seconds())) {
 				t.Fatalf("%+v\n%s", a.Policy, out)
 			}
+			for _, rules := range []*autoscaling.HPAScalingRules{s.Behavior.ScaleUp, s.Behavior.ScaleDown} {
+				if given := rules.Tolerance != nil; given != (want.HPA.Tolerance != 0.1) || given && rules.Tolerance.AsApproximateFloat64() != want.HPA.Tolerance {
+					t.Fatalf("tolerance %v\n%s", want.HPA.Tolerance, out)
+				}
+			}
 			for i, m := range s.Metrics {
 				got := m.Pods
 				if m.External != nil {
@@ -89,7 +95,10 @@ func TestAutoscalers(t *testing.T) {
 				len(scaled.Spec.Triggers) != len(want.Metrics) {
 				t.Fatalf("%v\n%s", err, out)
 			}
-			for _, trigger := range scaled.Spec.Triggers {
+			for i, trigger := range scaled.Spec.Triggers {
+				if at := trigger.Metadata["activationThreshold"]; at != exact(want.Metrics[i].Activation) {
+					t.Fatalf("trigger %d is active above %s, want %v\n%s", i, at, want.Metrics[i].Activation, out)
+				}
 				queries = append(queries, trigger.Metadata["query"])
 			}
 		}
