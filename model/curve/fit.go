@@ -5,8 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-
-	"gonum.org/v1/gonum/optimize"
 )
 
 // Streams of random numbers, one a purpose.
@@ -94,23 +92,13 @@ const (
 )
 
 // descend minimises from one start.
-func descend(s *sample, form Model, start []float64, evaluations int, simplex float64) fitted {
+func descend(s *sample, form Model, start []float64, evaluations int, size float64) fitted {
 	m := newModel(s, form)
 	loss := func(x []float64) float64 {
 		m.decode(s, x)
 		return squares(m, s)
 	}
-	settings := &optimize.Settings{
-		FuncEvaluations: evaluations * len(start),
-		Converger:       &optimize.FunctionConverge{Absolute: 1e-12, Relative: 1e-8, Iterations: 8 * len(start)},
-	}
-	// Running into the limit of evaluations is no failure: another start wins
-	// if it came lower.
-	result, _ := optimize.Minimize(optimize.Problem{Func: loss}, start, settings, &optimize.NelderMead{SimplexSize: simplex})
-	x := start
-	if result != nil && len(result.X) == len(start) {
-		x = result.X
-	}
+	x := minimise(loss, start, size, evaluations*len(start))
 	m.decode(s, x)
 	return fitted{model: *m, x: x, rss: squares(m, s), n: len(s.obs)}
 }
