@@ -66,14 +66,14 @@ type pool struct {
 	cache  tree
 
 	unkeyedFirst bool
-	// ordered says that the cache holds or will hold what somebody may look for, so that
-	// the order in which blocks are reused decides what is found. Until then those that
-	// hold nothing findable are reused at once.
-	ordered bool
+	// distinct says that the cache holds or will hold what somebody may look for, so that
+	// it matters who has which block, and in which order they are reused. Until then
+	// blocks are only counted, in free.
+	distinct bool
 }
 
 func newPool(size int, unkeyedFirst bool) pool {
-	return pool{blocks: make([]block, 1, min(size, 1<<15)), size: size, free: size - 1, unkeyedFirst: unkeyedFirst, cache: newTree()}
+	return pool{blocks: make([]block, 1), size: size, free: size - 1, unkeyedFirst: unkeyedFirst, cache: newTree()}
 }
 
 // take hands out the block at the head of the queue, which must not be empty.
@@ -120,8 +120,7 @@ func (p *pool) drop(id int32) {
 		return
 	}
 	p.free++
-	if b.node == 0 && p.unkeyedFirst || b.node <= 0 && !p.ordered {
-		b.node = 0
+	if b.node == 0 && p.unkeyedFirst {
 		p.spare = append(p.spare, id)
 		return
 	}

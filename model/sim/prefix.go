@@ -124,7 +124,6 @@ type extent struct {
 
 // enterPath gives a sequence the nodes of its prompt and output.
 func (p *pool) enterPath(q *workload.Request, path []extent, blockTokens int) []extent {
-	p.ordered = p.ordered || len(q.Shared) > 0 || q.Own != 0 || q.Generated != 0
 	parent, at := root, 0
 	for _, s := range q.Shared {
 		if tokens := min(s.Tokens, q.Prompt+q.Output-at); tokens > 0 {

@@ -156,9 +156,10 @@ func (s *scheduler) makeRoom(b *stepBatch, r *sequence, n int) bool {
 	end := s.ahead(r.computed + n)
 	need := 0
 	if end > r.kv.room {
-		need = s.withWindow(blocksFor(end, s.blockTokens)) - len(r.kv.blocks) - len(r.kv.window)
+		need = s.withWindow(blocksFor(end, s.blockTokens)) - s.withWindow(s.blocks(r))
 	}
 	for need > s.pool.free {
+		s.tellApart()
 		last := len(s.running) - 1
 		v := s.running[last]
 		s.running[last] = nil
@@ -200,6 +201,12 @@ func (s *scheduler) ahead(end int) int {
 }
 
 func (s *scheduler) extend(r *sequence, end int) {
+	if !s.pool.distinct {
+		n := blocksFor(end, s.blockTokens)
+		s.pool.free -= s.withWindow(n) - s.withWindow(s.blocks(r))
+		r.kv.room = n * s.blockTokens
+		return
+	}
 	r.kv.blocks = slices.Grow(r.kv.blocks, blocksFor(end, s.blockTokens)-len(r.kv.blocks))
 	for ; r.kv.room < end; r.kv.room += s.blockTokens {
 		r.kv.blocks = append(r.kv.blocks, s.pool.take())

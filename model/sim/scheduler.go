@@ -173,6 +173,9 @@ func (s *scheduler) add(id int, q *workload.Request, counted bool) *sequence {
 		r.luck = mixed(uint64(q.Due) ^ mixed(uint64(id)))
 	}
 	if s.config.PrefixCaching {
+		if len(q.Shared) > 0 || q.Own != 0 || q.Generated != 0 {
+			s.tellApart()
+		}
 		r.kv.nextFull = s.blockTokens
 		r.path = s.pool.enterPath(q, r.path, s.blockTokens)
 	}
@@ -210,6 +213,9 @@ func (s *scheduler) withWindow(blocks int) int {
 	return blocks + blocksFor((l.WindowGroups+l.StateGroups)*min(blocks, s.windowCap), l.FullGroups)
 }
 
+// blocks counts the blocks of a sequence, without those of its windows.
+func (s *scheduler) blocks(r *sequence) int { return r.kv.room / s.blockTokens }
+
 // usage is the share of the pool that is in use; cached blocks that nobody uses are free.
 func (s *scheduler) usage() float64 {
 	return 1 - float64(s.pool.free)/float64(s.pool.size-1)
@@ -236,6 +242,9 @@ func (s *scheduler) freeBlocks(r *sequence) {
 	if r.state == running {
 		s.slots.leave(r.adapter)
 	}
+	if !s.pool.distinct {
+		s.pool.free += s.withWindow(s.blocks(r))
+	}
 	for i := len(r.kv.blocks) - 1; i >= 0; i-- {
 		s.pool.drop(r.kv.blocks[i])
 	}
@@ -253,6 +262,11 @@ func (s *scheduler) freeBlocks(r *sequence) {
 // register enters a sequence's full blocks up to a token in the prefix cache.
 func (s *scheduler) register(r *sequence, tokens int) {
 	size := s.blockTokens
+	if !s.pool.distinct {
+		r.kv.registered = tokens / size
+		r.kv.nextFull = (r.kv.registered + 1) * size
+		return
+	}
 	i := 0
 	for tokens >= r.kv.nextFull {
 		for r.path[i].end < r.kv.nextFull {
@@ -271,9 +285,30 @@ func (s *scheduler) register(r *sequence, tokens int) {
 	}
 }
 
+// tellApart gives the sequences the very blocks that they hold, which were only counted.
+func (s *scheduler) tellApart() {
+	if s.pool.distinct || !s.config.PrefixCaching {
+		return
+	}
+	for _, r := range s.running[:s.steady.members] {
+		if r.steady.member {
+			s.refresh(r)
+		}
+	}
+	s.pool.distinct = true
+	for _, r := range s.running {
+		end := r.kv.room
+		s.pool.free += s.withWindow(s.blocks(r))
+		r.kv.room = 0
+		s.extend(r, end)
+		for _, id := range r.kv.blocks[:r.kv.registered] {
+			s.pool.blocks[id].node = private
+		}
+	}
+}
+
 // publish makes a sequence's private blocks findable.
 func (s *scheduler) publish(r *sequence) {
-	s.pool.ordered = true
 	i := 0
 	for j, id := range r.kv.blocks[:r.kv.registered] {
 		for r.path[i].end < (j+1)*s.blockTokens {
@@ -290,7 +325,7 @@ func (s *scheduler) publish(r *sequence) {
 // there must be something left to compute.
 func (s *scheduler) lookup(r *sequence) {
 	s.hits = s.hits[:0]
-	if !s.config.PrefixCaching {
+	if !s.pool.distinct {
 		return
 	}
 	size := s.blockTokens

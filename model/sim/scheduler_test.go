@@ -102,7 +102,7 @@ func TestActiveSeqs(t *testing.T) {
 }
 
 // TestSettledAndAborts drives two schedulers with the same random requests, one
-// of them without steady sequences, and compares every step. Requests share
+// of them without steady sequences and with blocks that it always tells apart, and compares every step. Requests share
 // prefixes, continue others that may still be running, and are given up at random.
 // The pool's books are checked on the way.
 func TestSettledAndAborts(t *testing.T) {
@@ -116,13 +116,17 @@ func TestSettledAndAborts(t *testing.T) {
 			config.LongPrefill = 20 + rng.IntN(100)
 		}
 		a, b := driver{s: newScheduler(config)}, driver{s: newScheduler(config)}
-		b.s.steady.off = true
+		b.s.steady.off, b.s.pool.distinct = true, config.PrefixCaching
+		firstNamed := rng.IntN(60) // until then nobody can look for what is cached
 		var requests []*workload.Request
 		type pair struct{ x, y *sequence }
 		live := map[int]pair{}
 		for k := range 1500 {
 			for len(requests) < 60 && rng.IntN(12) == 0 {
 				q := randomRequest(rng, requests, config.ModelLen)
+				if q.ID < firstNamed {
+					q.Shared, q.Own, q.Generated = nil, 0, 0
+				}
 				requests = append(requests, q)
 				live[q.ID] = pair{a.s.add(q.ID, q, false), b.s.add(q.ID, q, false)}
 			}
@@ -223,6 +227,19 @@ func randomRequest(rng *rand.Rand, earlier []*workload.Request, longest int) *wo
 func checkBooks(t *testing.T, s *scheduler) {
 	t.Helper()
 	p := &s.pool
+	if !p.distinct {
+		held := 0
+		for _, r := range s.running {
+			if r.steady.member {
+				s.refresh(r)
+			}
+			held += s.withWindow(s.blocks(r))
+		}
+		if p.free+held != p.size-1 {
+			t.Fatalf("%d blocks free and %d held of %d", p.free, held, p.size-1)
+		}
+		return
+	}
 	held := make([]int32, len(p.blocks))
 	for _, r := range s.running {
 		for _, id := range r.kv.blocks {

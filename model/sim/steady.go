@@ -145,7 +145,7 @@ func (s *scheduler) joinSteady() {
 func (s *scheduler) steadyBlocks(r *sequence) (blocks int, below bool) {
 	l := &s.config.Layout
 	switch {
-	case l.Window == 0, r.computed+1 >= l.Window && len(r.kv.blocks) >= s.windowCap:
+	case l.Window == 0, r.computed+1 >= l.Window && s.blocks(r) >= s.windowCap:
 		return 1, false
 	case r.prompt+r.limit >= l.Window:
 		return 0, false
@@ -189,6 +189,10 @@ func (s *scheduler) steadyDue() int {
 
 // stepSteady gives every steady sequence one token.
 func (s *scheduler) stepSteady(need int) {
+	if !s.pool.distinct {
+		s.pool.free -= need
+		need = 0
+	}
 	for range need {
 		s.steady.unassigned = append(s.steady.unassigned, s.pool.take())
 	}
@@ -229,12 +233,14 @@ func (s *scheduler) refresh(r *sequence) {
 	if s.config.Rules.Async {
 		r.pending = 1 + c.steps - c.outputs
 	}
-	for r.kv.room < r.computed {
+	for ; s.pool.distinct && r.kv.room < r.computed; r.kv.room += s.blockTokens {
 		rest := len(c.unassigned) - m.blocks
 		r.kv.blocks = append(r.kv.blocks, c.unassigned[rest])
 		r.kv.window = append(r.kv.window, c.unassigned[rest+1:]...)
 		c.unassigned = c.unassigned[:rest]
-		r.kv.room += s.blockTokens
+	}
+	if r.kv.room < r.computed {
+		r.kv.room = blocksFor(r.computed, s.blockTokens) * s.blockTokens
 	}
 	if c.steps > m.joined {
 		// What was known when the last step was scheduled is registered.
