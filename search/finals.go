@@ -1,13 +1,15 @@
 package search
 
 import (
+	"cmp"
 	"time"
 
 	"planner/internal/note"
 	"planner/sweep/measure"
 )
 
-// conclude begins the final measurement of the winner and the default.
+// conclude begins the final measurement of the winner and the default. Where engine time is short the search
+// of the winner goes on; where it costs nothing another begins, on requests that no choice was made by.
 func (r *Race) conclude(why note.Reason) {
 	r.skip(why)
 	if r.incumbent == nil {
@@ -26,7 +28,12 @@ func (r *Race) conclude(why note.Reason) {
 		r.standard = &candidate{prior: *d}
 		r.finals = append(r.finals, r.standard)
 	}
-	for _, c := range r.finals {
+	for i, c := range r.finals {
+		if i == 0 && r.cfg.Search.Budget > 0 {
+			c.search = r.incumbent.search
+			c.search.goOn((r.cfg.Search.Budget-r.spent)/time.Duration(len(r.finals)), r.cfg.Search.Precision)
+			continue
+		}
 		c.search = r.searchOf(c.prior, seed, time.Duration(len(r.finals)))
 	}
 }
@@ -58,4 +65,11 @@ func (r *Race) takeTurns() []measure.Trial {
 		r.turn += turnTrials - r.turn%turnTrials
 	}
 	return nil
+}
+
+// goOn lets a search that has ended go on, for a budget more, to a precision: on requests of which
+// it takes as many trials as any answer rests on, as those before them were chosen by.
+func (s *MaxRate) goOn(budget time.Duration, precision float64) {
+	s.cfg.Budget, s.cfg.Precision = s.spent+budget, cmp.Or(precision, s.cfg.Precision)
+	s.outcome, s.reason, s.pending, s.chosen = Searching, note.Reason{}, nil, len(s.tried)
 }

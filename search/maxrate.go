@@ -97,6 +97,8 @@ type MaxRate struct {
 	seen       [][]likelihood
 	posteriors posteriors
 	tried      []attempt
+	// chosen is how many of them a race chose by.
+	chosen int
 	// pending is the trial that was proposed last; nil once it was observed.
 	pending *measure.Trial
 	// proposed counts trials for their seeds, spent is the engine time so far.

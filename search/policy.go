@@ -72,9 +72,6 @@ func (r *Race) further() bool {
 // delta.
 func (r *Race) chance(c *candidate) float64 {
 	p := r.recentred(c)
-	if p.Rate <= 0 {
-		return 0.5
-	}
 	return math.Erfc(math.Log((1+delta)*r.incumbent.carries.Value/p.Rate)/p.Spread/math.Sqrt2) / 2
 }
 
@@ -87,6 +84,7 @@ func (r *Race) chance(c *candidate) float64 {
 func (r *Race) recentred(c *candidate) Prior {
 	p := c.prior
 	if p.Rate <= 0 {
+		p.Rate, p.Spread = r.incumbent.carries.Value, rateSpread
 		return p
 	}
 	own := cmp.Or(p.Spread, predictionSpread)

@@ -94,12 +94,12 @@ func (s *MaxRate) narrow(trials int, wanted float64) bool {
 	return !allMet && !allMissed && s.posteriors.halfWidth(s.cfg.Confidence) < wanted
 }
 
-// near counts the trials that measured near the answer: those far from it say little, and
+// near counts the trials that measured near the answer, of those that no choice was made by: those far from it say little, and
 // a server that is not the same in all of them shows only there.
 func (s *MaxRate) near() (n int) {
 	answer := s.posteriors.quantile(0.5)
-	for _, t := range s.valid() {
-		if t.measured && math.Abs(math.Log(t.rate/answer)) < wide {
+	for _, t := range s.tried[s.chosen:] {
+		if t.valid && t.measured && math.Abs(math.Log(t.rate/answer)) < wide {
 			n++
 		}
 	}

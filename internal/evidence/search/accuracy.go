@@ -13,6 +13,8 @@ type study struct {
 	out   io.Writer
 	seeds int
 	cases []testCase
+	// tiny are small servers, some of another speed in each trial.
+	tiny []testCase
 }
 
 func (s *study) printf(format string, args ...any) { fmt.Fprintf(s.out, format, args...) }

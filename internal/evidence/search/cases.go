@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"time"
 
 	"planner/internal/evidence/search/virtual"
@@ -83,28 +84,33 @@ func servers() []testCase {
 	return cases
 }
 
-// storedServers are servers whose truths a file keeps, if it has a name.
-func storedServers(file string) ([]testCase, error) {
+// storedServers are the five, and small servers, whose truths a file keeps, if it has a name.
+func storedServers(file string) (five, tiny []testCase, err error) {
 	type kept struct{ Truth, Phi, Kappa float64 }
 	all := map[string]kept{}
 	data, err := os.ReadFile(file)
 	if err != nil {
-		cases := finished(servers(), 1)
-		for _, c := range cases {
+		five, tiny = finished(servers(), 1), smallServers()
+		for _, c := range slices.Concat(five, tiny) {
 			all[c.name] = kept{c.truth, c.phi, c.kappa}
 		}
 		if data, err = json.Marshal(all); err == nil && file != "" {
 			err = os.WriteFile(file, data, 0o600)
 		}
-		return cases, err
+		return five, tiny, err
 	}
 	err = json.Unmarshal(data, &all)
-	cases := servers()
-	for i := range cases {
-		k := all[cases[i].name]
-		cases[i].truth, cases[i].phi, cases[i].kappa, cases[i].overhead = k.Truth, k.Phi, k.Kappa, trialOverhead
+	five, tiny = servers(), tinyServers()
+	for i := range five {
+		five[i].overhead = trialOverhead
 	}
-	return cases, err
+	for _, cases := range [][]testCase{five, tiny} {
+		for i := range cases {
+			k := all[cases[i].name]
+			cases[i].truth, cases[i].phi, cases[i].kappa = k.Truth, k.Phi, k.Kappa
+		}
+	}
+	return five, tiny, err
 }
 
 // longRun is the share beyond each bound over many long windows at a rate, and

@@ -1,19 +1,30 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 )
 
-// numbersFile holds the numbers of the search that could have been others.
-const numbersFile = "search/numbers.go"
+const (
+	// numbersFile holds the numbers of the search that could have been others.
+	numbersFile = "search/numbers.go"
+	knownFile   = "internal/evidence/random/testdata/known.json"
+)
+
+// quickKnown are those of the known instances that are searched soon, of all kinds.
+var quickKnown = []int{2, 5, 6, 16, 20, 24, 27, 28, 36}
 
 // number is one of them, with the place of its value in the file.
 type number struct {
@@ -56,8 +67,33 @@ func headed(text string, headings []string) bool {
 	return false
 }
 
+// variation is what the searches of the mixed set and of the quick known instances come to with
+// other numbers.
+type variation struct {
+	// rows are the answers in words, but for how long the computer took.
+	rows          string
+	n             int
+	covered, safe int
+	// squares are of the logarithms of the errors; seconds sums up those of engine time, of the searches
+	// that take some, and trials those of the number of trials of the others.
+	squares, seconds, trials float64
+	timed, free              float64
+}
+
+// row is the variation beside the usual one.
+func (v *variation) row(usual *variation) string {
+	if v == nil {
+		return "- | - | - | - | -" // it has no such value
+	}
+	if v != usual && v.rows == usual.rows {
+		return "= | = | = | = | ="
+	}
+	return fmt.Sprintf("%.4f | %d | %d | %.2f | %.2f", math.Sqrt(v.squares/float64(v.n)), v.covered, v.safe,
+		math.Exp((v.seconds-usual.seconds)/v.timed), math.Exp((v.trials-usual.trials)/v.free))
+}
+
 // constants prints the error of the study with each number of the search at half and at twice
-// its value, each in a build of this command in which the number is another. It is run in the
+// its value, each in a build of the commands in which the number is another. It is run in the
 // root of the repository.
 func (s *study) constants(truths, headings string) error {
 	source, err := os.ReadFile(numbersFile)
@@ -73,52 +109,108 @@ func (s *study) constants(truths, headings string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	s.printf("| number | value | half: RMSE | covers | safe | twice: RMSE | covers | safe |\n|---|--:|--:|--:|--:|--:|--:|--:|\n")
-	usual, err := s.with(source, dir, truths)
+	if err := writeQuick(filepath.Join(dir, "known.json")); err != nil {
+		return err
+	}
+	usual, err := vary(source, dir, truths)
 	if err != nil {
 		return err
 	}
-	s.printf("| none changed | | %s | %s |\n", usual, usual)
+	s.printf("%d searches and races\n\n| number | value | half: RMSE | covers | safe | engine time | trials | twice: RMSE | covers | safe | engine time | trials |\n"+
+		"|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n| none changed | | %s | %s |\n", usual.n, usual.row(usual), usual.row(usual))
 	for _, n := range all {
 		value := string(source[n.from:n.to])
-		var seen [2]string
+		var seen [2]*variation
 		for i, change := range []string{"/ 2", "* 2"} {
-			changed := fmt.Sprintf("%s(%s) %s%s", source[:n.from], value, change, source[n.to:])
-			if seen[i], err = s.with([]byte(changed), dir, truths); err != nil {
-				seen[i] = "- | - | -" // it has no such value
-			}
+			seen[i], _ = vary(fmt.Appendf(nil, "%s(%s) %s%s", source[:n.from], value, change, source[n.to:]), dir, truths)
 		}
-		s.printf("| %s | %s | %s | %s |\n", n.name, value, seen[0], seen[1])
+		s.printf("| %s | %s | %s | %s |\n", n.name, value, seen[0].row(usual), seen[1].row(usual))
 	}
 	return nil
 }
 
-// with is the mean row of the short study with other numbers.
-func (s *study) with(source []byte, dir, truths string) (string, error) {
+// writeQuick writes the known instances that are searched soon.
+func writeQuick(file string) error {
+	data, err := os.ReadFile(knownFile)
+	if err != nil {
+		return err
+	}
+	var all, quick []json.RawMessage
+	if err := json.Unmarshal(data, &all); err != nil {
+		return err
+	}
+	for _, i := range quickKnown {
+		quick = append(quick, all[i])
+	}
+	data, err = json.Marshal(quick)
+	return cmp.Or(err, os.WriteFile(file, data, 0o600))
+}
+
+// vary builds the commands with other numbers and runs them.
+func vary(source []byte, dir, truths string) (*variation, error) {
 	root, err := filepath.Abs(numbersFile)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	changed, overlay := filepath.Join(dir, "numbers.go"), filepath.Join(dir, "overlay.json")
 	replace, err := json.Marshal(map[string]map[string]string{"Replace": {root: changed}})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	if err := os.WriteFile(changed, source, 0o600); err != nil {
-		return "", err
+	if err := cmp.Or(os.WriteFile(changed, source, 0o600), os.WriteFile(overlay, replace, 0o600)); err != nil {
+		return nil, err
 	}
-	if err := os.WriteFile(overlay, replace, 0o600); err != nil {
-		return "", err
+	if err := exec.Command("go", "build", "-overlay", overlay, "-o", dir, "./internal/evidence/search", "./internal/evidence/random").Run(); err != nil {
+		return nil, err
 	}
-	out, err := exec.Command("go", "run", "-overlay", overlay, "./internal/evidence/search", "-only", "short",
-		"-seeds", fmt.Sprint(s.seeds), "-truths", truths).Output()
+	mixed, err := exec.Command(filepath.Join(dir, "search"), "-only", "mixed", "-truths", truths).Output()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	for line := range strings.Lines(string(out)) {
-		if cells := strings.Split(line, " | "); len(cells) > 8 && cells[1] == "mean" {
-			return cells[4] + " | " + cells[6] + " | " + cells[7], nil
-		}
+	known, err := exec.Command(filepath.Join(dir, "random"), "-jobs", "1", "-known", filepath.Join(dir, "known.json")).Output()
+	if err != nil {
+		return nil, err
 	}
-	return "", fmt.Errorf("no mean in %q", out)
+	return summary(append(mixed, known...)), nil
 }
+
+var (
+	scored  = regexp.MustCompile(`\)\s+(\S+)\s+(yes|NO)\s+(yes|NO) +(.*)`)
+	costs   = regexp.MustCompile(`^(\d+) s,`)
+	counted = regexp.MustCompile(`^\w+ +(\d+) +\S+s `)
+)
+
+// summary sums up the rows of both commands.
+func summary(out []byte) *variation {
+	v := &variation{}
+	for line := range bytes.Lines(out) {
+		cells := scored.FindStringSubmatch(string(line))
+		if cells == nil {
+			continue
+		}
+		v.n++
+		x, err := strconv.ParseFloat(cells[1], 64)
+		if err != nil || math.IsInf(x, 0) || math.IsNaN(x) {
+			x = 1 // it has no answer
+		}
+		v.squares += x * x
+		if cells[2] == "yes" {
+			v.covered++
+		}
+		if cells[3] == "yes" {
+			v.safe++
+		}
+		if c := costs.FindStringSubmatch(cells[4]); c != nil {
+			seconds, _ := strconv.ParseFloat(c[1], 64)
+			v.seconds, v.timed = v.seconds+math.Log(max(seconds, 1)), v.timed+1
+		}
+		if c := counted.FindStringSubmatch(cells[4]); c != nil {
+			trials, _ := strconv.ParseFloat(c[1], 64)
+			v.trials, v.free = v.trials+math.Log(max(trials, 1)), v.free+1
+		}
+		v.rows += wall.ReplaceAllString(string(line), "")
+	}
+	return v
+}
+
+var wall = regexp.MustCompile(`\d+\.\d\ds `)

@@ -58,13 +58,13 @@ func (k knowledge) prior(c *testCase, seed uint64) search.Prior {
 // answer is what a method reports of a case.
 type answer struct {
 	// log is ln(reported/true).
-	log       float64
-	low, high float64
-	safe      float64
-	cost      time.Duration
-	trials    int
-	outcome   search.Outcome
-	binding   string
+	log              float64
+	value, low, high float64
+	safe             float64
+	cost             time.Duration
+	trials           int
+	outcome          search.Outcome
+	binding          string
 	// told says that it warns of a server that is not the same in all trials.
 	told bool
 	// truth is the true rate where a method chose among several servers.
@@ -80,7 +80,7 @@ func ours(c *testCase, k knowledge, seed uint64, budget time.Duration, precision
 	drive(s, virtual.Bench{Server: c.server, Drift: c.drift})
 	r := s.Result()
 	e := r.Estimate
-	return answer{math.Log(e.Value / c.truth), e.Low, e.High, e.Safe, r.EngineTime, r.Trials, r.Outcome, r.Binding,
+	return answer{math.Log(e.Value / c.truth), e.Value, e.Low, e.High, e.Safe, r.EngineTime, r.Trials, r.Outcome, r.Binding,
 		slices.ContainsFunc(r.Warnings, func(n note.Note) bool {
 			return n.Kind == note.NonMonotone || n.Kind == note.TrialsDiffer || n.Kind == note.Collapses || n.Kind == note.Cliff
 		}), c.truth}

@@ -12,11 +12,12 @@ import (
 	"planner/sweep/workload"
 )
 
+const smallHead = "| %s | budget | differs | engine s | trials | found | of these hold the rate | decided | of these hold it | safe <= rate | safe <= 1.03 x | best set |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
+
 // small searches small servers as users have them on processors: of which nothing is
 // predicted, of another speed in each trial, and in a short time.
 func (s *study) small() {
-	const head = "| %s | budget | differs | engine s | trials | found | of these hold the rate | safe <= rate | safe <= 1.03 x | best set |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
-	s.printf("## Small servers and small budgets\n\n"+head, "search")
+	s.printf("## Small servers and small budgets\n\n"+smallHead, "search")
 	for _, c := range smallServers() {
 		for _, drift := range []float64{0, 0.05, 0.10, 0.15} {
 			c := c.differing(drift)
@@ -28,7 +29,12 @@ func (s *study) small() {
 			s.smallRow(pinned, 160*time.Second, parallel.Map(s.seeds, func(n int) answer { return ours(&pinned, nothing, uint64(n+1), 160*time.Second, 0.25) }))
 		}
 	}
-	s.printf("\n"+head, "race of 2 x 2 sets")
+	s.printf("\n")
+}
+
+// sets lets sets of two values of two knobs race on the same servers.
+func (s *study) sets() {
+	s.printf("## Small servers and small budgets\n\n"+smallHead, "race of 2 x 2 sets")
 	for _, c := range smallServers() {
 		for _, drift := range []float64{0, 0.05, 0.10, 0.15} {
 			c := c.differing(drift)
@@ -48,9 +54,12 @@ func (c testCase) differing(drift float64) testCase {
 	return c
 }
 
+// loose is how far below the rate a safe rate may be for a plan to be made by it.
+const loose = 2
+
 // smallRow prints what answers came to; the best set is one within a tenth of that of the server.
 func (s *study) smallRow(c testCase, budget time.Duration, all []answer) {
-	found, held, safe, far, best, seconds, trials, n := 0, 0, 0, 0, 0, 0.0, 0.0, len(all)
+	found, held, decided, holds, safe, far, best, seconds, trials, n := 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, len(all)
 	for _, a := range all {
 		seconds += a.cost.Seconds() / float64(n)
 		trials += float64(a.trials) / float64(n)
@@ -63,18 +72,34 @@ func (s *study) smallRow(c testCase, budget time.Duration, all []answer) {
 		if a.truth > 0.9*c.truth {
 			best++
 		}
+		within := a.low <= a.truth && a.truth <= a.high
 		if a.outcome == search.Found {
 			found++
-			if a.low <= a.truth && a.truth <= a.high {
+			if within {
 				held++
 			}
 		}
+		if a.value > 0 && a.safe >= a.value/loose {
+			decided++
+			if within {
+				holds++
+			}
+		}
 	}
-	s.printf("| %s, %.3g/s | %.0f s | %.0f %% | %.0f | %.1f | %d of %d | %d | %d | %d | %d |\n", c.name, c.truth, budget.Seconds(), 100*c.drift, seconds, trials, found, n, held, safe, far, best)
+	s.printf("| %s, %.3g/s | %.0f s | %.0f %% | %.0f | %.1f | %d of %d | %d | %d | %d | %d | %d | %d |\n", c.name, c.truth, budget.Seconds(), 100*c.drift, seconds, trials, found, n, held, decided, holds, safe, far, best)
 }
 
 // smallServers are like vLLM and llama-server with tiny models on a processor.
 func smallServers() []testCase {
+	all := tinyServers()
+	for i := range all {
+		all[i].truth = bruteForce(&all[i], 12, 6)
+	}
+	return all
+}
+
+// tinyServers are the same around the rates that are known of them.
+func tinyServers() []testCase {
 	load := func(output int) *workload.Workload {
 		return &workload.Workload{Class: "tiny", Arrivals: workload.Poisson, Timeout: time.Minute, Shapes: []workload.Shape{{
 			Prompt: workload.Lengths{Dist: workload.Uniform, Min: 16, Max: 48}, Output: fixed(output),
@@ -82,16 +107,12 @@ func smallServers() []testCase {
 	}
 	slo := limit(measure.E2E, 0.90, time.Second)
 	slo.Errors = 0.05
-	all := []testCase{
+	return []testCase{
 		{name: "batches of 16", truth: 40, workload: load(16), slo: slo,
 			server: virtual.Engine{Budget: 1024, Sequences: 16, Base: 6 * time.Millisecond, PerToken: 80 * time.Microsecond, PerSequence: 850 * time.Microsecond}},
 		{name: "batches of 4", truth: 1.6, workload: load(8), slo: slo,
 			server: virtual.Engine{Budget: 512, Sequences: 4, Base: 30 * time.Millisecond, PerToken: 2 * time.Millisecond, PerSequence: 20 * time.Millisecond}},
 	}
-	for i := range all {
-		all[i].truth = bruteForce(&all[i], 12, 6)
-	}
-	return all
 }
 
 // smallSets are two values of two knobs of a server.
@@ -127,5 +148,5 @@ func smallRace(sets map[measure.Knobs]*testCase, drift float64, seed uint64) ans
 	}
 	end := r.Result()
 	e := end.Best.Estimate
-	return answer{low: e.Low, high: e.High, safe: e.Safe, cost: end.EngineTime, trials: end.Trials, outcome: end.Best.Outcome, truth: sets[end.Knobs].truth}
+	return answer{value: e.Value, low: e.Low, high: e.High, safe: e.Safe, cost: end.EngineTime, trials: end.Trials, outcome: end.Best.Outcome, truth: sets[end.Knobs].truth}
 }
