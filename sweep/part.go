@@ -159,5 +159,5 @@ func (j *Jobs) Any() bool { return j.Queued+j.Starting+j.Running+j.Ended > 0 }
 
 // String is the jobs in words.
 func (j *Jobs) String() string {
-	return fmt.Sprintf("jobs: %d queued, %d starting, %d running, %d ended; %.3g GPU hours", j.Queued, j.Starting, j.Running, j.Ended, j.GPUHours)
+	return fmt.Sprintf("jobs: %d queued, %d starting, %d running, %d ended; %.3f GPU hours", j.Queued, j.Starting, j.Running, j.Ended, j.GPUHours)
 }

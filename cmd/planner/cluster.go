@@ -154,8 +154,12 @@ func (p *program) dryJobs(r *run) error {
 	if r.follower == nil {
 		return nil
 	}
+	runs, err := filepath.Abs(r.cfg.OutputDir)
+	if err != nil {
+		return err
+	}
 	for _, part := range r.follower.Study.Parts() {
-		folder := fmt.Sprintf("%s/NAME/%s/%s", r.cfg.OutputDir, sweep.PartsDir, part.Name)
+		folder := filepath.Join(runs, "NAME", sweep.PartsDir, part.Name)
 		script, err := r.follower.Scheduler.Script(cluster.Job{Run: "planner-RUN", Part: part, Folder: folder})
 		if err != nil {
 			return err

@@ -91,7 +91,7 @@ func whyInfeasible(e *plan.Infeasible, b *decide.Background) Facts {
 func revive() []string {
 	return []string{
 		"look at the engine's log, in the folder engine/ of the run where planner starts it, or parts/NAME/job.log on a cluster: whether it still runs, and why not",
-		"`planner doctor` checks the program, the port and whether a server can be reached; `planner resume` goes on once the cause is gone",
+		"`planner doctor` checks the program, the port and whether a server can be reached, of a cluster's node where it is called there; `planner resume` goes on once the cause is gone",
 	}
 }
 

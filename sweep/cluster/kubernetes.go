@@ -137,6 +137,7 @@ func (k *Kubernetes) List(ctx context.Context, run string) ([]Status, error) {
 		s.State, s.Reason = p.state()
 		if k.waitsInVain(&s) {
 			s.State = Hopeless
+			s.Reason += " (where nodes are added on demand, cluster.node_wait says how long that may take)"
 		}
 		all = append(all, s)
 	}

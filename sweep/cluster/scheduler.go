@@ -42,14 +42,20 @@ type collector interface {
 
 // New is the scheduler that a configuration's launcher names.
 func New(cfg *config.Config) (Scheduler, error) {
+	site := cfg.Cluster
+	if cfg.Search.BudgetGiven && slices.Contains([]string{"plan", "search"}, cfg.Run.Command) {
+		// Engine time, once more of it for further starts, and the first: a job that asks for
+		// less is placed sooner.
+		site.TimeLimit = min(site.TimeLimit, 2*cfg.Search.Budget+cfg.Engine.Launch.ReadyTimeout)
+	}
 	if cfg.Launcher() == "kubernetes" {
-		return &Kubernetes{Cluster: cfg.Cluster, read: map[string]time.Time{}, stuck: map[string]time.Time{}}, nil
+		return &Kubernetes{Cluster: site, read: map[string]time.Time{}, stuck: map[string]time.Time{}}, nil
 	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	s := &Slurm{Cluster: cfg.Cluster, Spread: cfg.Spread}
+	s := &Slurm{Cluster: site, Spread: cfg.Spread}
 	s.Planner = cmp.Or(s.Planner, self)
 	return s, nil
 }
