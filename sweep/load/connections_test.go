@@ -154,13 +154,13 @@ func checkResent(t *testing.T, obs *measure.Observation) {
 }
 
 // TestEarlyAnswers: what a server reads of a request behind its answer is that request
-// still.
+// still. It is in virtual time, in which the client goes on whenever the server rests.
 func TestEarlyAnswers(t *testing.T) {
 	conf, roots := certificate(t)
 	for _, secure := range []bool{false, true} {
 		var mu sync.Mutex
 		var bodies [][]byte
-		c := securely(t, secure, conf, roots, func(c net.Conn) {
+		serve := func(c net.Conn) {
 			defer c.Close()
 			r := bufio.NewReaderSize(c, 4<<10)
 			a, err := readHead(r)
@@ -171,7 +171,7 @@ func TestEarlyAnswers(t *testing.T) {
 			body := make([]byte, a.length)
 			read := 0
 			for read < len(body) && err == nil {
-				time.Sleep(time.Millisecond) // The client goes on meanwhile.
+				time.Sleep(time.Millisecond)
 				var n int
 				n, err = r.Read(body[read:min(read+4<<10, len(body))])
 				read += n
@@ -179,31 +179,29 @@ func TestEarlyAnswers(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			bodies = append(bodies, body[:read])
-		})
-		c.dial = narrow
-		schedule := requests(64, 20_000, 4, 0)
-		schedule[63].Prompt = 500_000 // So few messages are written ahead that their buffers come round again.
-		r, err := c.Start(t.Context(), measure.Trial{Concurrency: 6, Requests: len(schedule)}, schedule)
-		if err != nil {
-			t.Fatal(err)
 		}
-		obs, err := r.Wait()
-		if err != nil || failures(&obs) > 0 {
-			t.Errorf("TLS %v: %d failed, %v: %+v", secure, failures(&obs), err, obs.Records)
-		}
-		whole := map[string][]byte{}
-		for i := range schedule {
-			m := r.encoder.blank(i)
-			r.encoder.encode(m, &schedule[i], false)
-			whole[promptKey(m.body)] = slices.Clone(m.body)
-		}
-		mu.Lock()
-		for _, body := range bodies {
-			if !bytes.HasPrefix(whole[promptKey(body)], body) {
-				t.Errorf("TLS %v: a body of which %d bytes were read is no request's", secure, len(body))
+		inBubbleOf(t, secure, conf, roots, serve, func(t *testing.T, c *Client) {
+			schedule := requests(64, 20_000, 4, 0)
+			schedule[63].Prompt = 500_000 // So few messages are written ahead that their buffers come round again.
+			r := must.Get(c.Start(t.Context(), measure.Trial{Concurrency: 6, Requests: len(schedule)}, schedule))
+			obs := must.Get(r.Wait())
+			if failures(&obs) > 0 {
+				t.Errorf("TLS %v: %d failed: %+v", secure, failures(&obs), obs.Records)
 			}
-		}
-		mu.Unlock()
+			whole := map[string][]byte{}
+			for i := range schedule {
+				m := r.encoder.blank(i)
+				r.encoder.encode(m, &schedule[i], false)
+				whole[promptKey(m.body)] = slices.Clone(m.body)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for _, body := range bodies {
+				if !bytes.HasPrefix(whole[promptKey(body)], body) {
+					t.Errorf("TLS %v: a body of which %d bytes were read is no request's", secure, len(body))
+				}
+			}
+		})
 	}
 }
 

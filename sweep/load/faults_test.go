@@ -44,7 +44,9 @@ func reset(pieces ...string) handler {
 		if s, ok := c.(*tls.Conn); ok {
 			c = s.NetConn()
 		}
-		c.(*net.TCPConn).SetLinger(0)
+		if tcp, ok := c.(*net.TCPConn); ok {
+			tcp.SetLinger(0)
+		}
 		c.Close()
 		return false
 	}

@@ -2,6 +2,8 @@ package load
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -21,9 +23,23 @@ import (
 // inBubble runs a client against h over pipes in virtual time, in which nothing
 // takes time but what sleeps: every figure is exact.
 func inBubble(t *testing.T, h handler, test func(t *testing.T, c *Client)) {
+	inBubbleOf(t, false, nil, nil, func(c net.Conn) { answerAll(c, h) }, test)
+}
+
+// inBubbleOf is [inBubble] with a server of connections, over TLS where wanted.
+func inBubbleOf(t *testing.T, secure bool, conf *tls.Config, roots *x509.CertPool, serve func(net.Conn), test func(t *testing.T, c *Client)) {
 	synctest.Test(t, func(t *testing.T) {
 		var servers sync.WaitGroup
-		test(t, piped(func(c net.Conn) { servers.Go(func() { answerAll(c, h) }) }))
+		c := piped(func(c net.Conn) {
+			if secure {
+				c = tls.Server(c, conf)
+			}
+			servers.Go(func() { serve(c) })
+		})
+		if secure {
+			c.URL, c.tls = "https://server", &tls.Config{RootCAs: roots, ServerName: "127.0.0.1"}
+		}
+		test(t, c)
 		servers.Wait()
 	})
 }

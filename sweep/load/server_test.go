@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"strconv"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -55,8 +57,19 @@ func piped(serve func(net.Conn)) *Client {
 		dial: func(context.Context, string, string) (net.Conn, error) {
 			client, server := net.Pipe()
 			serve(server)
-			return client, nil
+			return pipeEnd{client}, nil
 		}}
+}
+
+// pipeEnd is an end of a pipe that says of the other one's close what TCP says.
+type pipeEnd struct{ net.Conn }
+
+func (p pipeEnd) Write(b []byte) (int, error) {
+	n, err := p.Conn.Write(b)
+	if errors.Is(err, io.ErrClosedPipe) {
+		err = syscall.EPIPE
+	}
+	return n, err
 }
 
 func serveOn(l net.Listener, h handler) (stop func()) {

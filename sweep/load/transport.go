@@ -119,20 +119,29 @@ func (t *httpsTransport) send(m *message, deadline time.Time) (response, error) 
 	if t.resends() >= resendLimit {
 		return t.try(t.fresh, m, deadline, &connUse{})
 	}
-	a, begin := connUse{}, time.Now()
+	var a connUse
 	r, err := t.try(t.kept, m, deadline, &a)
 	// net/http closes a connection itself when it sees the close of the server.
 	stale := err != nil && (isStale(err) || errors.Is(err, net.ErrClosed))
-	if !stale || !a.reused.Load() || a.heard.Load() || time.Since(begin) > crossLimit || t.ctx.Err() != nil {
+	if !stale || a.heard.Load() || !a.crossed() || t.ctx.Err() != nil {
 		return r, err
 	}
 	t.resent.Add(1)
 	return t.try(t.fresh, m, deadline, &connUse{})
 }
 
-// connUse is what is known of one way of a request: whether its connection had been in
-// use, and whether any byte of an answer came on it.
-type connUse struct{ reused, heard atomic.Bool }
+// connUse is what is known of one way of a request: when it got a connection that had
+// been in use, in nanoseconds, and whether any byte of an answer came on it.
+type connUse struct {
+	reused atomic.Int64
+	heard  atomic.Bool
+}
+
+// crossed reports whether a request that failed now may have crossed a close.
+func (u *connUse) crossed() bool {
+	at := u.reused.Load()
+	return at > 0 && time.Now().UnixNano()-at <= int64(crossLimit)
+}
 
 func (t *httpsTransport) try(via *http.Transport, m *message, deadline time.Time, a *connUse) (response, error) {
 	ctx, cancel := t.ctx, context.CancelFunc(func() {})
@@ -140,7 +149,11 @@ func (t *httpsTransport) try(via *http.Transport, m *message, deadline time.Time
 		ctx, cancel = context.WithDeadline(ctx, deadline)
 	}
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn:              func(i httptrace.GotConnInfo) { a.reused.Store(i.Reused) },
+		GotConn: func(i httptrace.GotConnInfo) {
+			if i.Reused {
+				a.reused.Store(time.Now().UnixNano())
+			}
+		},
 		GotFirstResponseByte: func() { a.heard.Store(true) },
 	})
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.url, bytes.NewReader(m.body))
