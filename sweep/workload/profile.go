@@ -82,14 +82,14 @@ func (p Profile) Split(at time.Duration) (before, after Profile) {
 // until the integral of the rate has grown by it, and lengths belong to the index of a
 // request. A trace has its own rate, and cannot follow another.
 func (w *Workload) Follow(p Profile, seed uint64) []Request {
-	turns := max(w.Turns, 1)
+	turns, mean := max(w.Turns, 1), w.meanTurns()
 	d := w.drawer(seed)
 	gap := w.gaps(seed)
 	span := p.Length()
 	out := make([]Request, 0, int(p.Mean()*span.Seconds()*1.05)+16)
 	begin, left := time.Duration(0), gap()
 	for _, s := range p {
-		conversations := s.Rate / float64(turns) // per second
+		conversations := s.Rate / mean // per second
 		offered := conversations * s.Length.Seconds()
 		passed := 0.0
 		for ; left <= offered-passed; left = gap() {

@@ -39,7 +39,7 @@ func (w *Workload) Schedule(rate float64, span time.Duration, seed uint64) []Req
 	turns := max(w.Turns, 1)
 	d := w.drawer(seed)
 	gap := w.gaps(seed)
-	perSecond := rate / float64(turns)
+	perSecond := rate / w.meanTurns()
 	out := make([]Request, 0, int(rate*span.Seconds()*1.05)+16)
 	for at := gap(); ; at += gap() {
 		due := time.Duration(at / perSecond * float64(time.Second))
@@ -152,6 +152,24 @@ func (d *drawer) conversation(out []Request, due, span time.Duration, turns int)
 		prefix, parent = r.Prompt+r.Output, r.ID+1
 	}
 	return out
+}
+
+// sampled is how many conversations tell their mean number of turns, within 1 %.
+const sampled = 1000
+
+// meanTurns is how many requests a conversation has in the mean: fewer than Turns where
+// some come to MaxLen before.
+func (w *Workload) meanTurns() float64 {
+	turns := max(w.Turns, 1)
+	if longest := w.Longest(); turns == 1 || w.MaxLen == 0 || longest > 0 && longest <= w.MaxLen {
+		return float64(turns)
+	}
+	d := w.drawer(w.Seed)
+	var all []Request
+	for range sampled {
+		all = d.conversation(all, 0, math.MaxInt64, turns)
+	}
+	return float64(len(all)) / sampled
 }
 
 // cut shortens a request that is longer than an engine takes: first the

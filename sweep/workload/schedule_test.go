@@ -198,6 +198,24 @@ func TestConversations(t *testing.T) {
 	}
 }
 
+// Conversations that come to the engine's length early have fewer turns, and as many more
+// of them start as the rate needs.
+func TestRateOfCutConversations(t *testing.T) {
+	w := plain(Poisson)
+	w.Turns, w.Think, w.MaxLen, w.Seed = 8, time.Second, 1500, 3
+	const rate, span = 50, 600 * time.Second
+	scheduled := w.Schedule(rate, span, 5)
+	started := len(firstTurns(scheduled))
+	if turns := float64(len(scheduled)) / float64(started); turns > 7 {
+		t.Fatalf("%g turns a conversation: none was cut", turns)
+	}
+	for name, all := range map[string][]Request{"schedule": scheduled, "profile": w.Follow(Profile{{rate, span}}, 5)} {
+		if n := float64(len(all)) / span.Seconds(); math.Abs(n/rate-1) > 0.03 {
+			t.Errorf("%s: %.3g requests a second, want %d", name, n, rate)
+		}
+	}
+}
+
 func TestTraceReplay(t *testing.T) {
 	w := &Workload{Class: "trace", Arrivals: Trace}
 	for i := range 100 {
