@@ -27,10 +27,9 @@ type oddServer struct {
 	// the server itself changes with time.
 	lasting virtual.Server
 	// capacity is about what it completes, starts the least number of starts of which
-	// the truth is that of all together; see subject.frail.
+	// the truth is that of all together.
 	capacity float64
 	starts   int
-	frail    bool
 }
 
 func oddServers() []oddServer {
@@ -51,7 +50,7 @@ func oddServers() []oddServer {
 		{name: "M/G/8, Pareto services of exponent 2.2", server: pareto, bound: ttft(0.95, 1000*ms), capacity: 40},
 		{name: "M/G/8, Pareto services, mean", server: pareto, bound: ttft(0, 500*ms), capacity: 40},
 		{name: "rests of 1 s every 30 s", server: rests, bound: ttft(0.99, 1500*ms), capacity: 38},
-		{name: "cliff: half as fast from 40 under way", server: crowd, bound: ttft(0.99, 2000*ms), capacity: 40, frail: true},
+		{name: "cliff: half as fast from 40 under way", server: crowd, bound: ttft(0.99, 2000*ms), capacity: 40},
 		{name: "1 % slower a minute", server: leak, bound: ttft(0.99, 1000*ms), lasting: slow, capacity: 40},
 		{name: "two speeds, by start", server: modes, bound: ttft(0.99, 1000*ms), capacity: 36, starts: 40},
 		{name: "batches of 16, time-out 200 ms", server: batches, bound: ttft(0.95, 800*ms), capacity: 40},
@@ -68,7 +67,7 @@ func (o *oddServer) subject() *subject {
 	return &subject{
 		workload:  &workload.Workload{Class: "one", Arrivals: workload.Poisson, Shapes: []workload.Shape{{Prompt: one, Output: one}}},
 		objective: measure.SLO{Bounds: []measure.Bound{o.bound}, Errors: 0.001},
-		start:     o.capacity, latency: time.Second, starts: o.starts, frail: o.frail,
+		start:     o.capacity, latency: time.Second, starts: o.starts,
 		observe: func(t measure.Trial) (measure.Observation, error) {
 			return measure.Observation{Records: server.Serve(t.Schedule(), 1, t.Seed)}, nil
 		},

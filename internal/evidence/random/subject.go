@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"planner/internal/list"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -20,9 +21,6 @@ type subject struct {
 	latency time.Duration
 	// starts is the least number of starts of the server that must be seen.
 	starts int
-	// frail says that an overload ruins the server for good, so that what it then
-	// completes is less than it carries before; start is its capacity.
-	frail bool
 }
 
 // truthSeed is the first seed of the runs for a truth, far from those of searches.
@@ -75,20 +73,23 @@ func (s *subject) worst(rate, n float64, seeds int) (level sample, binding measu
 // least is a ratio to a limit that is as good as none.
 const least = 1e-6
 
-// throughput is how many requests a second end in the window of a load.
-func (s *subject) throughput(rate, n float64, seeds int) (perSecond, wide float64) {
+// flow is how many requests a second come in the window of a load, and how many end. What
+// comes counts at the time that is intended for it, also where it is a turn that waits for
+// the answer to the one before: such turns a server owes as it does those that were sent.
+// One that keeps up owes about as many at the end as at the beginning, be they late or not.
+func (s *subject) flow(rate, n float64, seeds int) (came, left, wide float64) {
 	runs, window := s.runs(rate, n, seeds)
+	within := func(at time.Duration) bool { return at >= window.from && at < window.to }
+	perSecond := func(n int) float64 {
+		return rate / s.workload.MeanRate(rate) * float64(n) / (window.to - window.from).Seconds()
+	}
 	ended := func(o *measure.Observation) float64 {
-		n := 0.0
-		for i := range o.Records {
-			if last := o.Records[i].Last; last >= window.from && last < window.to {
-				n++
-			}
-		}
-		return n / (window.to - window.from).Seconds()
+		return perSecond(list.Count(o.Records, func(r measure.Record) bool { return within(r.Last) }))
 	}
-	for _, o := range runs {
-		perSecond += ended(o) / float64(len(runs))
+	for i, o := range runs {
+		due := s.workload.Schedule(rate, window.to, truthSeed+uint64(i))
+		came += perSecond(list.Count(due, func(r workload.Request) bool { return within(r.Due) })) / float64(len(runs))
+		left += ended(o) / float64(len(runs))
 	}
-	return perSecond, twoErrors(runs, ended)
+	return came, left, twoErrors(runs, ended)
 }

@@ -58,7 +58,7 @@ func (s *subject) truth() truth {
 	c = curve{subject: s, requests: fineRequests, seeds: max(s.starts, fineSeeds)}
 	far := slices.ContainsFunc(s.objective.Bounds, func(b measure.Bound) bool { return b.Quantile >= 0.999 })
 	if about > crowded*capacity {
-		capacity, wide = s.capacity(capacity, longer*fineRequests, max(s.starts, fineSeeds))
+		capacity, wide = s.capacity(beyond*capacity, longer*fineRequests, max(s.starts, fineSeeds))
 	}
 	if far || about > crowded*capacity {
 		c.requests *= longer
@@ -71,25 +71,40 @@ func (s *subject) truth() truth {
 	return t
 }
 
-// capacity is what the server completes under a load that is a little beyond it: of
-// conversations a heavy overload would show the first turns alone.
+// What share of the turns that came a server may owe more at the end of a run and still
+// keep up, by how much more than it completes a load goes beyond it, at most, and how
+// near to each other two loads are of which it keeps up with one only.
+const (
+	keepsUp = 0.015
+	beyond  = 1.08
+	little  = 1.11
+	close   = 1.01
+)
+
+// capacity is what the server completes in the long run: under a load that is a little
+// beyond it, since of conversations a heavy overload shows the first turns alone. A server
+// that keeps up with more than it completes when it is overloaded, as one does whose cache
+// then holds no history for as long as it is asked for again, has the capacity up to which
+// it keeps up.
 func (s *subject) capacity(rate, n float64, seeds int) (perSecond, wide float64) {
-	if s.frail {
-		return s.start, 0
-	}
-	const little, enough, much = 1.06, 1.03, 1.1
-	for range 30 {
-		perSecond, wide = s.throughput(rate, n, seeds)
+	held, over := 0.0, math.Inf(1)
+	for over > close*held {
+		came, left, wide := s.flow(rate, n, seeds)
+		next := 1.3 * came
 		switch {
-		case rate > much*perSecond:
-			rate = little * perSecond
-		case rate < enough*perSecond:
-			rate *= 1.3
+		case came-left <= keepsUp*came:
+			held = max(held, came)
+		case came <= little*left && held < beyond*left:
+			return left, wide
 		default:
-			return perSecond, wide
+			over, next = min(over, came), beyond*left
 		}
+		if next >= over || next <= held {
+			next = math.Sqrt(held * over)
+		}
+		rate *= next / came
 	}
-	return perSecond, wide
+	return math.Sqrt(held * over), (over - held) / 2
 }
 
 // curve is how far the worst statistic is from its limit, at the rates tried.
