@@ -49,19 +49,33 @@ func Files(d Document) (map[string][]byte, error) {
 	for _, s := range d.Sheets {
 		files[s.Name+".csv"] = s.Data.CSV()
 	}
-	number := 0
-	for _, chart := range d.Charts() {
-		if chart.Low {
-			continue
-		}
-		number++
-		name := fmt.Sprintf("plots/%02d-%s", number, chart.Name)
-		for ending, draw := range map[string]func() ([]byte, error){".png": chart.PNG, ".svg": chart.SVG, ".pdf": chart.PDF} {
+	for name, p := range pictures(d) {
+		for ending, draw := range map[string]func(picture) ([]byte, error){".png": toPNG, ".svg": toSVG, ".pdf": toPDF} {
 			var err error
-			if files[name+ending], err = draw(); err != nil {
-				return nil, fmt.Errorf("plot: %w", err)
+			if files["plots/"+name+ending], err = draw(p); err != nil {
+				return nil, err
 			}
 		}
 	}
 	return files, nil
+}
+
+// pictures are the main charts of a document by the names of their files: those with axes
+// numbered in reading order, tables with bars by name.
+func pictures(d Document) map[string]picture {
+	all, number := map[string]picture{}, 0
+	for _, b := range d.Blocks {
+		switch b := b.(type) {
+		case *Chart:
+			if !b.Low {
+				number++
+				all[fmt.Sprintf("%02d-%s", number, b.Name)] = b
+			}
+		case Table:
+			if b.Bars != nil {
+				all[b.Bars.Name] = b
+			}
+		}
+	}
+	return all
 }

@@ -30,16 +30,16 @@ func charts() []*Chart {
 
 func TestImagesRepeatAndNothingIsCut(t *testing.T) {
 	for i, c := range charts() {
-		a, err := c.PNG()
+		a, err := toPNG(c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := charts()[i].PNG()
+		b, err := toPNG(charts()[i])
 		if err != nil || !bytes.Equal(a, b) {
 			t.Errorf("%s: the bytes differ (%v)", c.Title, err)
 		}
-		page, err := c.PDF()
-		again, err2 := charts()[i].PDF()
+		page, err := toPDF(c)
+		again, err2 := toPDF(charts()[i])
 		if err := errors.Join(err, err2); err != nil || !bytes.HasPrefix(page, []byte("%PDF-")) || !bytes.Equal(page, again) {
 			t.Errorf("%s: the PDF's bytes differ (%v)", c.Title, err)
 		}
@@ -65,7 +65,7 @@ func TestImagesRepeatAndNothingIsCut(t *testing.T) {
 
 func TestSVGIsWellFormedAndLabelled(t *testing.T) {
 	for _, c := range charts() {
-		a, err := c.SVG()
+		a, err := toSVG(c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +150,7 @@ func TestAnyFiguresCanBeDrawn(t *testing.T) {
 			}
 		}
 		if i%10 < 2 {
-			if _, err := c.SVG(); err != nil {
+			if _, err := toSVG(c); err != nil {
 				t.Fatalf("chart %d: %+v: %v", i, c, err)
 			}
 		}

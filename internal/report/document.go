@@ -3,8 +3,7 @@
 // A report is a tree, [Document], of a few kinds of element. [Build] makes it from the
 // answer of a run, and [Trace], [Calibration] and others from what else there is to
 // tell. [Text], [Markdown], [HTML] and [Data.CSV] print it; charts are also drawn as image
-// files by [Chart.PNG] and [Chart.SVG]. JSON needs no document: the domain's types
-// write their own.
+// files. JSON needs no document: the domain's types write their own.
 //
 // # Numbers
 //
@@ -80,6 +79,8 @@ type Table struct {
 	// where no row is. Shades are how dark the cells of a heat map are, from 0 to 1.
 	Trials []int       `json:",omitempty"`
 	Shades [][]float64 `json:",omitempty"`
+	// Bars, if there are any, are drawn as an image file too.
+	Bars *Bars `json:",omitempty"`
 }
 
 // Column says how the cells of a column are set.
@@ -163,7 +164,7 @@ func (tab *Table) first(format string) {
 
 // known is the table without the columns, behind the first, of which nothing is known.
 func (tab Table) known() Table {
-	out := Table{Caption: tab.Caption, Rows: make([][]Cell, len(tab.Rows)), Trials: tab.Trials}
+	out := Table{Caption: tab.Caption, Rows: make([][]Cell, len(tab.Rows)), Trials: tab.Trials, Bars: tab.Bars}
 	for k, c := range tab.Columns {
 		if k > 0 && !slices.ContainsFunc(tab.Rows, func(row []Cell) bool { return row[k].Text != unknown && row[k].Text != "" }) {
 			continue

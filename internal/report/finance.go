@@ -272,6 +272,10 @@ func availability(p float64) string {
 // than planned, as a tornado: the largest change first, with a bar.
 func addSensitivity(d *Document, p *plan.Plan) {
 	tab := table(wrapped("if"), right("GPUs", "per hour", "change"), left(""))
+	bars := &Bars{Name: "sensitivity", Title: "If it turns out otherwise: change of the cost"}
+	if p.Cost.PerHour == nil {
+		bars.Title = "If it turns out otherwise: change of the number of GPUs"
+	}
 	var cannot, same []string
 	approximate := false
 	for _, c := range p.Sensitivity {
@@ -292,6 +296,7 @@ func addSensitivity(d *Document, p *plan.Plan) {
 			continue
 		}
 		tab.row(what, c.GPUs, dollars(c.PerHour), signedShare(moved), Cell{bar(moved), Quiet})
+		bars.Changes, tab.Bars = append(bars.Changes, moved), bars
 	}
 	if len(same) > 0 {
 		cannot = append(cannot, "no change: "+strings.Join(same, "; "))

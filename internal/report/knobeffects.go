@@ -3,7 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"maps"
+	"math"
 	"slices"
 
 	"planner/internal/list"
@@ -52,8 +52,10 @@ func heatMap(settings []effects.Setting, down, across measure.Knob) Table {
 		at := [2]string{down.Text(s.Knobs), across.Text(s.Knobs)}
 		best[at] = max(best[at], s.Rate)
 	}
-	reached := slices.Sorted(maps.Values(best))
-	low, high := reached[0], reached[len(reached)-1]
+	low, high := math.Inf(1), 0.0
+	for _, v := range best {
+		low, high = min(low, v), max(high, v)
+	}
 	for _, r := range rows {
 		cells, shades := []Cell{{Text: orDefault(r)}}, []float64{0}
 		for _, c := range columns {

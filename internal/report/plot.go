@@ -49,29 +49,30 @@ var styled = map[string]color.NRGBA{
 	"s0": inks[0], "s1": inks[1], "s2": inks[2], "s3": inks[3], "s4": inks[4], "s5": inks[5],
 }
 
-// PNG draws the chart as an image. The same chart gives the same bytes.
-func (c *Chart) PNG() ([]byte, error) {
+// picture is what is drawn as an image file. The same one gives the same bytes.
+type picture interface{ plot(draw.Canvas) }
+
+func toPNG(p picture) ([]byte, error) {
 	img := vgimg.NewWith(vgimg.UseWH(plotWidth, plotHeight), vgimg.UseDPI(plotDPI))
-	return c.image(vgimg.PngCanvas{Canvas: img})
+	return image(p, vgimg.PngCanvas{Canvas: img})
 }
 
-// SVG draws the chart as a vector image. It names its font, Liberation Sans, and
-// falls back to the viewer's where that is not installed. The same chart gives
-// the same bytes.
-func (c *Chart) SVG() ([]byte, error) { return c.image(vgsvg.New(plotWidth, plotHeight)) }
+// toSVG draws a vector image. It names its font, Liberation Sans, and falls back to the
+// viewer's where that is not installed.
+func toSVG(p picture) ([]byte, error) { return image(p, vgsvg.New(plotWidth, plotHeight)) }
 
 // pdfDate is a date in a PDF file.
 var pdfDate = regexp.MustCompile(`\(D:[0-9]{14}`)
 
-// PDF draws the chart as a page of its size, with its fonts. The same chart gives the same
-// bytes: the file says that it was made at the beginning of 2000.
-func (c *Chart) PDF() ([]byte, error) {
-	image, err := c.image(vgpdf.New(plotWidth, plotHeight))
-	return pdfDate.ReplaceAll(image, []byte("(D:20000101000000")), err
+// toPDF draws a page of the picture's size, with its fonts, whose file says that it was made
+// at the beginning of 2000.
+func toPDF(p picture) ([]byte, error) {
+	page, err := image(p, vgpdf.New(plotWidth, plotHeight))
+	return pdfDate.ReplaceAll(page, []byte("(D:20000101000000")), err
 }
 
 func (c *Chart) inline() (string, error) {
-	image, err := c.SVG()
+	drawn, err := toSVG(c)
 	if err != nil {
 		return "", err
 	}
@@ -82,18 +83,27 @@ func (c *Chart) inline() (string, error) {
 			colors = append(colors, fmt.Sprintf("#%02X%02X%02X", r*0xff/a, g*0xff/a, b*0xff/a), "var(--"+name+")")
 		}
 	}
-	_, body, _ := strings.Cut(string(image), "<svg") // without what heads a file of its own
+	_, body, _ := strings.Cut(string(drawn), "<svg") // without what heads a file of its own
 	label := html.EscapeString(c.Title + "; the points stand in the table below")
 	return `<svg role="img" aria-label="` + label + `"` + strings.NewReplacer(colors...).Replace(body), nil
 }
 
-func (c *Chart) image(canvas vg.CanvasWriterTo) ([]byte, error) {
-	c.plot(draw.New(canvas))
+func image(p picture, canvas vg.CanvasWriterTo) ([]byte, error) {
+	p.plot(draw.New(canvas))
 	var b bytes.Buffer
 	if _, err := canvas.WriteTo(&b); err != nil {
-		return nil, fmt.Errorf("draw chart %q: %w", c.Title, err)
+		return nil, fmt.Errorf("plot: %w", err)
 	}
 	return b.Bytes(), nil
+}
+
+// titled is the inner part of a canvas, with paper below and a title above.
+func titled(canvas draw.Canvas, title string) draw.Canvas {
+	canvas.SetColor(paper)
+	canvas.Fill(canvas.Rectangle.Path())
+	canvas = draw.Crop(canvas, 8, -16, 8, -10)
+	canvas.FillText(style(13, ink, draw.XLeft, draw.YTop), vg.Point{X: canvas.Min.X, Y: canvas.Max.Y}, title)
+	return canvas
 }
 
 // style is a text style in the report's font. gonum's default font is a variable
@@ -111,12 +121,9 @@ func style(size vg.Length, c color.Color, x text.XAlignment, y text.YAlignment) 
 // plot lays the chart out: title and legend in a strip above the axes, the
 // labels of marked rates in lanes between, so that nothing covers the data.
 func (c *Chart) plot(canvas draw.Canvas) {
-	canvas.SetColor(paper)
-	canvas.Fill(canvas.Rectangle.Path())
-	canvas = draw.Crop(canvas, 8, -16, 8, -10)
+	canvas = titled(canvas, c.Title)
 	f := c.frame()
 	p := c.axes(f)
-	canvas.FillText(style(13, ink, draw.XLeft, draw.YTop), vg.Point{X: canvas.Min.X, Y: canvas.Max.Y}, c.Title)
 	c.plotLegend(draw.Crop(canvas, 0, 0, 0, -21))
 
 	data := p.DataCanvas(canvas)

@@ -1,0 +1,47 @@
+package report
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// Bars are changes that a table has a row of each, as shares: drawn as an image file, from
+// a line in the middle to either side.
+type Bars struct {
+	// Name is the base name of the image files, Title what stands above.
+	Name, Title string
+	Changes     []float64
+}
+
+// plot draws the bars with the first cells of their rows.
+func (tab Table) plot(canvas draw.Canvas) {
+	canvas = titled(canvas, tab.Bars.Title)
+	canvas = draw.Crop(canvas, 0, 0, 0, -26)
+	label, figure := style(10, ink, draw.XRight, draw.YCenter), style(9, softInk, draw.XLeft, draw.YCenter)
+	labels := vg.Length(0)
+	for _, row := range tab.Rows {
+		labels = max(labels, label.Width(row[0].Text))
+	}
+	const gap, figures = 6, 34 // beside the labels, and for the figures at either end
+	low := min(slices.Min(tab.Bars.Changes), 0)
+	left, right := canvas.Min.X+labels+gap+figures, canvas.Max.X-figures
+	unit := (right - left) / vg.Length(max(slices.Max(tab.Bars.Changes), 0)-low)
+	zero := left - unit*vg.Length(low)
+	height := min(canvas.Size().Y/vg.Length(len(tab.Bars.Changes)), 28)
+	for i, c := range tab.Bars.Changes {
+		y := canvas.Max.Y - height*(vg.Length(i)+0.5)
+		end := zero + unit*vg.Length(c)
+		canvas.SetColor(inks[map[bool]int{true: 1, false: 0}[c > 0]])
+		canvas.Fill(vg.Rectangle{Min: vg.Point{X: min(zero, end), Y: y - 0.35*height}, Max: vg.Point{X: max(zero, end), Y: y + 0.35*height}}.Path())
+		canvas.FillText(label, vg.Point{X: canvas.Min.X + labels, Y: y}, tab.Rows[i][0].Text)
+		if figure.XAlign = draw.XLeft; c < 0 {
+			figure.XAlign = draw.XRight
+		}
+		canvas.FillText(figure, vg.Point{X: end + vg.Length(math.Copysign(3, c)), Y: y}, signedShare(c))
+	}
+	bottom := canvas.Max.Y - height*vg.Length(len(tab.Bars.Changes))
+	canvas.StrokeLine2(draw.LineStyle{Color: softInk, Width: 0.8}, zero, canvas.Max.Y, zero, bottom)
+}

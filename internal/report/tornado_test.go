@@ -1,0 +1,50 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"image/png"
+	"math"
+	"strings"
+	"testing"
+
+	"planner/plan/effects"
+)
+
+// TestTornado draws the changes of a plan, each with its label and figure as its table has
+// them, within the picture.
+func TestTornado(t *testing.T) {
+	d := Document{}
+	addSensitivity(&d, solved())
+	files := must(Files(d))
+	if _, err := png.Decode(bytes.NewReader(files["plots/sensitivity.png"])); err != nil || len(files["plots/sensitivity.pdf"]) == 0 {
+		t.Fatal(err)
+	}
+	image := string(files["plots/sensitivity.svg"])
+	tab := d.Blocks[1].(Table)
+	if len(tab.Rows) < 3 || len(tab.Bars.Changes) != len(tab.Rows) {
+		t.Fatalf("%d rows, %d bars", len(tab.Rows), len(tab.Bars.Changes))
+	}
+	for i, row := range tab.Rows {
+		if figure := row[len(row)-2].Text; !strings.Contains(image, ">"+row[0].Text+"<") || !strings.Contains(image, ">"+figure+"<") {
+			t.Errorf("no bar %q of %s (%v)", row[0].Text, figure, tab.Bars.Changes[i])
+		}
+	}
+	one := Table{Columns: left("if"), Rows: [][]Cell{{{Text: "a"}}, {{Text: "b"}}}, Bars: &Bars{Name: "x", Title: "y"}}
+	for _, changes := range [][]float64{{1, 0.5}, {-0.3, -0.1}, {12, -0.4}} {
+		one.Bars.Changes = changes
+		if svg := string(must(toSVG(one))); strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") {
+			t.Errorf("%v: %s", changes, svg)
+		}
+	}
+}
+
+// TestHeatMapOfNothing maps knobs of which no set has a rate.
+func TestHeatMapOfNothing(t *testing.T) {
+	for _, settings := range [][]effects.Setting{nil, {{}}} {
+		tab := heatMap(settings, knobNamed("max_num_seqs"), knobNamed("max_num_batched_tokens"))
+		if text := fmt.Sprint(tab); strings.Contains(text, fmt.Sprint(math.NaN())) {
+			t.Error(text)
+		}
+	}
+}
