@@ -28,7 +28,7 @@ func TestPages(t *testing.T) {
 	for _, c := range []struct {
 		slow  bool
 		pages []string
-	}{{false, []string{"for-sre.md"}}, {false, []string{"for-platform.md", "for-research.md"}}, {true, []string{"for-finance.md"}}} {
+	}{{false, []string{"for-sre.md"}}, {false, []string{"for-platform.md", "for-research.md"}}, {true, []string{"for-finance.md"}}, {true, []string{"fleet.md"}}} {
 		t.Run(c.pages[0], func(t *testing.T) {
 			if c.slow && !*slow {
 				t.Skip("takes half a minute: -slow runs it")
