@@ -142,7 +142,7 @@ func (f *FleetSettings) startUp() binding {
 // resolveFleet checks what concerns several keys, and reads the profile.
 func (r *reader) resolveFleet(c *Config) {
 	f, p := &c.Fleet, &c.Fleet.Policy
-	if !c.draft.need.Fleet && !(c.draft.need.InTime && f.InTime()) || !r.clean("fleet") {
+	if !c.draft.need.Fleet && !(c.draft.need.InTime && f.InTime()) || !r.clean("fleet", "workload", "slo") {
 		return
 	}
 	if p.Min > p.Max {

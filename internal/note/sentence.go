@@ -67,7 +67,14 @@ func number(x float64, name, verb string) string {
 	case "", "%s":
 		return fmt.Sprintf("%g", x)
 	case "%dur":
-		return time.Duration(math.Round(x * float64(unitOf(name)))).String()
+		d := time.Duration(math.Round(x * float64(unitOf(name))))
+		switch {
+		case d >= time.Minute:
+			d = d.Round(time.Second)
+		case d >= time.Second:
+			d = d.Round(time.Millisecond)
+		}
+		return d.String()
 	case "%d", "%+d":
 		return fmt.Sprintf(verb, int64(x))
 	}

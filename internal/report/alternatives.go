@@ -25,10 +25,13 @@ func addOffers(d *Document, title string, all []plan.Alternative) {
 	which[0] = false // the GPU, which is named anyway
 	tab := table(wrapped("instance"), right("GPUs", "instances", "per hour", "per million output tokens", "req/s per instance"),
 		extra(left("limited by")), extra(wrapped("note")))
-	var cannot []measure.Rejection
+	var cannot, unknown []measure.Rejection
 	more := 0
 	for i, a := range all {
 		switch {
+		case a.Undecided:
+			unknown = append(unknown, measure.Rejection{Knobs: ks[i], Reason: a.Reason})
+			continue
 		case a.Fleet.GPUs == 0:
 			cannot = append(cannot, measure.Rejection{Knobs: ks[i], Reason: a.Reason})
 			continue
@@ -52,9 +55,13 @@ func addOffers(d *Document, title string, all []plan.Alternative) {
 	if more > 0 {
 		d.add(Paragraph{count(more) + " more stand in the JSON.", Quiet})
 	}
-	if len(cannot) > 0 {
-		d.add(Paragraph{Text: "Not possible:"}, Bullets{Items: grouped(cannot, ks)})
+	tell := func(title string, all []measure.Rejection) {
+		if len(all) > 0 {
+			d.add(Paragraph{Text: title}, Bullets{Items: grouped(all, ks)})
+		}
 	}
+	tell("Not possible:", cannot)
+	tell("Not decided:", unknown)
 }
 
 func addRejected(d *Document, rejected []measure.Rejection) {
