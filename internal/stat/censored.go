@@ -18,7 +18,8 @@ type Censored[T cmp.Ordered] struct {
 // NewCensored takes the known values and the lower bounds of the unknown ones,
 // each in any order.
 func NewCensored[T cmp.Ordered](known, longer []T) *Censored[T] {
-	c := &Censored[T]{values: slices.Sorted(slices.Values(known))}
+	c := &Censored[T]{values: slices.Clone(known)}
+	slices.Sort(c.values)
 	if len(longer) == 0 {
 		return c
 	}

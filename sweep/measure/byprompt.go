@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -47,9 +46,9 @@ func (c *cohort) byPrompt() *ByPrompt {
 	}
 	b := ByPrompt{Mean: total / float64(len(seen))}
 	quarter, few := len(seen)/4, max(len(seen)/50, 1)
-	slices.SortStableFunc(seen, func(x, y *Record) int { return cmp.Compare(x.uncached(), y.uncached()) })
+	sortBy(seen, (*Record).uncached)
 	b.Short, b.Long = groupOf(seen[:quarter]), groupOf(seen[len(seen)-quarter:])
-	slices.SortStableFunc(seen, func(x, y *Record) int { return cmp.Compare(x.First-x.Due, y.First-y.Due) })
+	sortBy(seen, func(r *Record) float64 { return float64(r.First - r.Due) })
 	b.Slow = groupOf(seen[len(seen)-few:])
 	if b.Short.Tokens == b.Long.Tokens {
 		return nil
@@ -58,6 +57,31 @@ func (c *cohort) byPrompt() *ByPrompt {
 }
 
 func (r *Record) uncached() float64 { return float64(max(r.Prompt-r.Cached, 0)) }
+
+// sortBy sorts records by a key and leaves those of the same key in their order.
+func sortBy(records []*Record, key func(*Record) float64) {
+	type keyed struct {
+		key   float64
+		place int
+		*Record
+	}
+	all := make([]keyed, len(records))
+	for i, r := range records {
+		all[i] = keyed{key(r), i, r}
+	}
+	slices.SortFunc(all, func(x, y keyed) int {
+		switch {
+		case x.key < y.key:
+			return -1
+		case x.key > y.key:
+			return 1
+		}
+		return x.place - y.place
+	})
+	for i := range all {
+		records[i] = all[i].Record
+	}
+}
 
 func groupOf(records []*Record) PromptGroup {
 	var g PromptGroup

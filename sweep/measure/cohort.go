@@ -53,7 +53,9 @@ func newCohort(t *Trial, records []Record, end time.Duration) *cohort {
 			c.all = append(c.all, &records[i])
 		}
 	}
-	slices.SortStableFunc(c.all, func(a, b *Record) int { return cmp.Compare(a.Due, b.Due) })
+	if byDue := func(a, b *Record) int { return cmp.Compare(a.Due, b.Due) }; !slices.IsSortedFunc(c.all, byDue) {
+		slices.SortStableFunc(c.all, byDue)
+	}
 	replayed := t.replayed()
 	if t.Closed() || replayed && t.Rate == 0 {
 		c.records = c.all

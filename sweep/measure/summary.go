@@ -139,7 +139,8 @@ func (c *cohort) figures(b Bound) *series {
 // collect makes a series of a figure of each request that has it. One that is open is
 // the age of what will be larger.
 func (c *cohort) collect(figure func(*Record) (v time.Duration, open, ok bool)) *series {
-	s := &series{whole: c.whole}
+	n := len(c.records)
+	s := &series{whole: c.whole, at: make([]float64, 0, n), values: make([]time.Duration, 0, n)}
 	for _, r := range c.records {
 		switch v, open, ok := figure(r); {
 		case !ok:
