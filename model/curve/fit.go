@@ -107,10 +107,13 @@ func descend(s *sample, form Model, start []float64, evaluations int, size float
 const hopeless = 1e9
 
 func squares(m *Model, s *sample) float64 {
-	sum := 0.0
+	sum, rate, growth := 0.0, math.NaN(), 0.0
 	for i := range s.obs {
 		o := &s.obs[i]
-		d := math.Log(m.at(o.level, o.rate)) - o.lnY
+		if o.rate != rate { // the levels of a point lie together
+			rate, growth = o.rate, m.growth(o.rate/m.Mu)
+		}
+		d := math.Log(m.grown(o.level, rate, growth)) - o.lnY
 		sum += o.weight * d * d
 	}
 	if math.IsNaN(sum) || sum > hopeless {

@@ -82,11 +82,14 @@ func (m *Model) At(quantile, rate float64) (float64, bool) {
 }
 
 // at is the latency of the i-th statistic, infinite where there is none.
-func (m *Model) at(i int, rate float64) float64 {
+func (m *Model) at(i int, rate float64) float64 { return m.grown(i, rate, m.growth(rate/m.Mu)) }
+
+// grown is at where the growth is known.
+func (m *Model) grown(i int, rate, growth float64) float64 {
 	if m.Form == StationaryFluid && rate > m.Mu {
 		return m.Floors[i] + m.Slopes[i]*(rate-m.Mu)
 	}
-	return m.Floors[i] + m.Scales[i]*m.growth(rate/m.Mu)
+	return m.Floors[i] + m.Scales[i]*growth
 }
 
 // growth is the load-dependent part of unit scale.
