@@ -30,7 +30,7 @@ const (
 )
 
 // minimise looks for the minimum of a loss by Nelder and Mead's method from a simplex at
-// start with edges of a size, as Lagarias et al. (1998) state it, with the coefficients of
+// start, of two dimensions or more, with edges of a size, as Lagarias et al. (1998) state it, with the coefficients of
 // Gao and Han (2012). It evaluates the loss so many times at most. gonum's, of which it is
 // the arithmetic, hands each evaluation to another goroutine, which takes longer than ours.
 func minimise(loss func([]float64) float64, start []float64, size float64, evaluations int) []float64 {
@@ -77,9 +77,6 @@ func (s *simplex) order() {
 func (s *simplex) iterate() {
 	dim := len(s.centroid)
 	expansion, contraction := 1+2/float64(dim), 0.75-1/(2*float64(dim))
-	if dim == 1 {
-		expansion, contraction = 2, 0.5
-	}
 	best, second, worst := s.vertices[0].f, s.vertices[dim-1].f, s.vertices[dim].f
 	reflected := s.try(1)
 	switch {
@@ -148,9 +145,6 @@ func (s *simplex) replace() {
 func (s *simplex) shrink() {
 	dim := len(s.centroid)
 	share := 1 - 1/float64(dim)
-	if dim == 1 {
-		share = 0.5
-	}
 	best := s.vertices[0].x
 	for i := range s.vertices[1:] {
 		v := &s.vertices[1+i]
