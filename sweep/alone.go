@@ -78,7 +78,7 @@ func broken(r *measure.Record) error {
 	case r.Status() != 0:
 		_, words, _ := strings.Cut(r.Detail, ": ")
 		return fmt.Errorf(alone+"failed: %w", &endpoint.StatusError{Status: r.Status(), Words: words})
-	case r.Broken():
+	case r.Broken(), r.Outcome == measure.WrongLength:
 		return fmt.Errorf(alone+"ended with %s: %s", strings.ReplaceAll(r.Outcome.String(), "_", " "), r.Detail)
 	case silent(r):
 		return errors.New(alone + "got no token in minutes")

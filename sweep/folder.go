@@ -23,9 +23,11 @@ const (
 
 // About says how a run was started, so that it can be resumed.
 type About struct {
-	Command string    `json:"command"`
-	Args    []string  `json:"args"`
-	Version string    `json:"version"`
+	Command string   `json:"command"`
+	Args    []string `json:"args"`
+	Version string   `json:"version"`
+	// Build tells builds of one version apart: the revision of the source, where it is known.
+	Build   string    `json:"build,omitempty"`
 	Started time.Time `json:"started"`
 }
 

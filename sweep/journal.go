@@ -149,8 +149,9 @@ func (j *Journal) Held() int {
 	return len(j.held)
 }
 
+// trialText tells a trial from any other, all digits of its rate included.
 func trialText(t *measure.Trial) string {
-	load := fmt.Sprintf("%.4g requests/s", t.Rate)
+	load := fmt.Sprintf("%v requests/s", t.Rate)
 	if t.Closed() {
 		load = fmt.Sprintf("concurrency %d", t.Concurrency)
 	}
@@ -158,7 +159,7 @@ func trialText(t *measure.Trial) string {
 }
 
 // ErrOtherTrials says that a journal does not hold the trials that a study asks for.
-var ErrOtherTrials = errors.New("journal")
+var ErrOtherTrials = errors.New("the journal holds other trials")
 
 // recall gives back what was measured for t. The trial must be the one that
 // was journaled at this place: a journal belongs to one configuration.
@@ -166,8 +167,7 @@ func (j *Journal) recall(t measure.Trial) (measure.Measurement, error) {
 	m := j.held[0]
 	was := m.Trial
 	if !Measures(&m, &t) {
-		return m, fmt.Errorf("%w: trial %d was %s, the search now asks for %s: the journal was written for another configuration or by another version",
-			ErrOtherTrials, t.Number, trialText(&was), trialText(&t))
+		return m, fmt.Errorf("%w: trial %d was %s, and is now %s", ErrOtherTrials, t.Number, trialText(&was), trialText(&t))
 	}
 	if alike, err := sameObjective(was.Objective, t.Objective); m.Rejected.Text == "" && (err != nil || !alike) {
 		return m, errors.Join(fmt.Errorf("%w: trial %d was judged by another objective than the configuration has: "+
@@ -233,7 +233,7 @@ func (j *Journal) reject(all []measure.Rejection) error {
 	for _, r := range all {
 		if j.Held() > 0 {
 			if m := j.held[0]; m.Rejected.Text == "" || m.Trial.Knobs != r.Knobs {
-				return fmt.Errorf("journal: expected the rejection of %s (%s): the journal was written for another configuration", r.Knobs.Describe(), r.Reason.Text)
+				return fmt.Errorf("%w: %s is now rejected (%s), and was not", ErrOtherTrials, r.Knobs.Describe(), r.Reason.Text)
 			}
 			j.held = j.held[1:]
 			continue

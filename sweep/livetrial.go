@@ -51,7 +51,7 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial, see
 	}
 	if slices.ContainsFunc(o.Records, func(r measure.Record) bool { return r.Broken() }) {
 		patience := time.Duration(0)
-		if leftOver(&o) {
+		if leftOver(o.Records, o.End) {
 			patience = w.limit
 		}
 		_, err := l.alone(ctx, e, &t, patience)
@@ -252,16 +252,23 @@ func (v *watchdog) breakdown(ctx context.Context, o *measure.Observation) *engin
 	if ended(v.engine) {
 		return v.engine.Failure()
 	}
-	if err := v.answers(ctx, leftOver(o)); err != nil && ctx.Err() == nil {
+	if err := v.answers(ctx, leftOver(o.Records, o.End)); err != nil && ctx.Err() == nil {
 		return v.engine.Broken(err)
 	}
 	return nil
 }
 
-// leftOver reports whether an engine may still be busy with requests behind a trial.
-func leftOver(o *measure.Observation) bool {
-	return slices.ContainsFunc(o.Records, func(r measure.Record) bool { return r.Outcome == measure.InFlight || r.Outcome == measure.Timeout })
+// leftOver reports whether an engine may still be busy with requests behind a trial that
+// was over at end. One that had just been sent may as well be refused as those before it:
+// an engine with a backlog has older ones, too.
+func leftOver(records []measure.Record, end time.Duration) bool {
+	return slices.ContainsFunc(records, func(r measure.Record) bool {
+		return r.Outcome == measure.Timeout || r.Outcome == measure.InFlight && (r.First >= 0 || r.Sent >= 0 && end-r.Sent > justSent)
+	})
 }
+
+// justSent is how long a server that refuses takes for it, at most.
+const justSent = time.Second
 
 // ended reports whether the process of an engine has ended. One that breaks its
 // connections does so a moment later.
@@ -279,7 +286,8 @@ const backlog = 5 * time.Minute
 
 // answers asks the engine for one token behind a trial. What was left of the load may
 // still be under way, though the trial was ended early: as long as it computes, or for
-// as long as silence is no hang where it does not tell, it is asked again.
+// as long as silence is no hang where it does not tell, it is asked again. So it is once
+// the time is over for which a server that limits rates wants to rest.
 func (v *watchdog) answers(ctx context.Context, left bool) error {
 	counters := v.engine.Sample(ctx)
 	defer counters.Stop(ctx)
@@ -289,11 +297,17 @@ func (v *watchdog) answers(ctx context.Context, left bool) error {
 			return err
 		}
 		idle, known := counters.Idle()
-		took := time.Since(began)
-		if left && tries == 1 {
+		took, rest := time.Since(began), endpoint.RestOf(err)
+		hangs := known && idle >= signOfLife || !known && took >= v.limit
+		switch {
+		case took+rest >= backlog, hangs && (rest <= lonePause || tries >= loneTries):
+			return err
+		case rest > lonePause:
+			v.remark("behind trial %d one token fails; the server wants to be asked again in %v: %v", v.trial.Number, rest, err)
+		case left && tries == 1:
 			v.remark("behind trial %d one token fails; what is left of the load may be under way, so it is asked for again: %v", v.trial.Number, err)
 		}
-		if known && idle >= signOfLife || !known && took >= v.limit || took >= backlog || !pause(ctx, lonePause) {
+		if !pause(ctx, max(rest, lonePause)) {
 			return err
 		}
 	}

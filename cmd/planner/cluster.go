@@ -78,7 +78,7 @@ func (r *run) partFiles(part string, whole bool) (map[string][]byte, error) {
 		}
 		return own.TOML()
 	}
-	about, err := wire.Print(sweep.About{Command: r.cfg.Run.Command, Args: r.cfg.Run.Args, Version: version, Started: time.Now()})
+	about, err := wire.Print(sweep.About{Command: r.cfg.Run.Command, Args: r.cfg.Run.Args, Version: version, Build: revision(), Started: time.Now()})
 	files := map[string][]byte{sweep.AboutFile: about, sweep.ConfigFile: of(r.cfg)}
 	if r.second != nil {
 		files[secondConfig] = of(r.second)

@@ -27,6 +27,20 @@ import (
 // "-X main.version=...".
 var version = "0.1.0"
 
+// revision is that of the source, "" where the build did not note it.
+func revision() string {
+	info, _ := debug.ReadBuildInfo()
+	if info == nil {
+		return ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value
+		}
+	}
+	return ""
+}
+
 func main() {
 	if code, ran := engine.Guard(os.Args); ran {
 		os.Exit(code)

@@ -51,6 +51,33 @@ func TestDamagedAnswerIsMadeAgain(t *testing.T) {
 	}
 }
 
+// A run that was cut and whose planner chose other trials is refused in one sentence that
+// names both planners and what to do.
+func TestOtherPlannersRun(t *testing.T) {
+	t.Parallel()
+	dir := runsIn(t)
+	whole, cut := filepath.Join(dir, "whole"), filepath.Join(dir, "cut")
+	planned(t, dir, slices.Concat([]string{"estimate", "p.toml", "--set", "search.budget=8m", "-o", whole}, single)...)
+	killed(t, whole, cut)
+	edit := func(name, from, to string) {
+		path := filepath.Join(cut, name)
+		changed := strings.Replace(read(t, path), from, to, 1)
+		put(t, path, changed)
+	}
+	edit("journal.jsonl", `"rate_per_s":`, `"rate_per_s":1`)
+	for _, c := range []struct{ from, to, want string }{
+		{`"version": "`, `"version": "0.0.`, " cannot go on: planner 0.0." + version},
+		{`"version": "0.0.`, `"version": "`, " cannot go on: another build of planner began it, or its configuration was changed since; "},
+	} {
+		edit("run.json", c.from, c.to)
+		var stdout, stderr bytes.Buffer
+		code := execute(t.Context(), []string{"planner", "resume", cut}, &stdout, &stderr, &interrupts{})
+		if said := stderr.String(); code != exitFailed || !strings.Contains(said, c.want) || !strings.Contains(said, "planner fit "+cut) || strings.Count(said, "planner:") != 1 {
+			t.Errorf("exit code %d: %s", code, said)
+		}
+	}
+}
+
 // Run folders hold prompts, addresses and logs: their owner alone reads them, whatever
 // mask the shell has.
 func TestRunsAreTheirOwnersAlone(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -189,7 +190,7 @@ func (p *program) prepare(r *run) error {
 // newFolder makes the run folder that the flags ask for, or that the command always
 // has.
 func (p *program) newFolder(c *cli.Context, r *run, e experiment) error {
-	about := sweep.About{Command: r.cfg.Run.Command, Args: r.cfg.Run.Args, Version: version, Started: time.Now()}
+	about := sweep.About{Command: r.cfg.Run.Command, Args: r.cfg.Run.Args, Version: version, Build: revision(), Started: time.Now()}
 	files := map[string][]byte{sweep.ConfigFile: r.cfg.TOML()}
 	if r.second != nil {
 		files[secondConfig] = r.second.TOML()
@@ -254,6 +255,7 @@ func (p *program) conduct(c *cli.Context, r *run) error {
 	}
 	if err == nil {
 		answer, err = sweep.Drive(ctx, r.folder, r.ground, r.study, stop, r.see)
+		err = r.explain(err)
 	}
 	if err == nil && r.follower != nil {
 		err = r.follower.Finish(ctx)
@@ -272,6 +274,24 @@ func (p *program) conduct(c *cli.Context, r *run) error {
 		err = fmt.Errorf("%w: %w", err, lost)
 	}
 	return errors.Join(p.conclude(c, r, answer, err), release())
+}
+
+// explain says why the journal of a run does not hold the trials that are asked for.
+func (r *run) explain(err error) error {
+	var about sweep.About
+	if !errors.Is(err, sweep.ErrOtherTrials) || r.folder.ReadJSON(sweep.AboutFile, &about) != nil {
+		return err
+	}
+	why := "another build of planner began it, or its configuration was changed since"
+	if about.Version != version || about.Build != revision() {
+		why = fmt.Sprintf("planner %s began it, and this is %s, which chooses other trials", build(about.Version, about.Build), build(version, revision()))
+	}
+	return fmt.Errorf("%s cannot go on: %s; go on with what began it, or begin a new run (planner fit %s reads what it has measured): %w",
+		r.folder.Path, why, r.folder.Path, err)
+}
+
+func build(version, revision string) string {
+	return strings.TrimSuffix(version+" "+revision[:min(len(revision), 10)], " ")
 }
 
 // processors is how many simulated trials run side by side.

@@ -10,7 +10,9 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
+	"time"
 
 	"planner/internal/printable"
 	"planner/internal/secret"
@@ -81,7 +83,7 @@ func (e Endpoint) Call(ctx context.Context, client *http.Client, method, path st
 	defer res.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(res.Body, most))
 	if err == nil && res.StatusCode != http.StatusOK {
-		err = &StatusError{res.StatusCode, printable.Line(string(data), 300), Redirected(res.Header.Get("Location"))}
+		err = &StatusError{res.StatusCode, printable.Line(string(data), 300), Redirected(res.Header.Get("Location")), retryAfter(res.Header)}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", method, path, err)
@@ -95,6 +97,29 @@ type StatusError struct {
 	Words  string // of the server
 	// redirect is what [Redirected] says.
 	redirect string
+	// rest is how long the server wants not to be asked again, 0 where it does not say.
+	rest time.Duration
+}
+
+// retryAfter reads the header of that name, of seconds or of a date.
+func retryAfter(h http.Header) time.Duration {
+	text := h.Get("Retry-After")
+	if s, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return time.Duration(s) * time.Second
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(time.Until(at), 0)
+	}
+	return 0
+}
+
+// RestOf is how long a server wants not to be asked again that answered with an error, 0
+// where it did not say.
+func RestOf(err error) time.Duration {
+	if e, ok := errors.AsType[*StatusError](err); ok {
+		return e.rest
+	}
+	return 0
 }
 
 // Error gives the status and what came with it.

@@ -1,0 +1,30 @@
+package sweep
+
+import (
+	"testing"
+	"time"
+
+	"planner/sweep/measure"
+)
+
+// TestLeftOver: requests that had just been sent when a trial ended are no work that a server has left.
+func TestLeftOver(t *testing.T) {
+	t.Parallel()
+	const end = time.Minute
+	for name, c := range map[string]struct {
+		record measure.Record
+		want   bool
+	}{
+		"just sent":             {measure.Record{Sent: end - 100*time.Millisecond, First: measure.Never, Outcome: measure.InFlight}, false},
+		"not sent":              {measure.Record{Sent: measure.Never, First: measure.Never, Outcome: measure.InFlight}, false},
+		"just sent, and served": {measure.Record{Sent: end - 100*time.Millisecond, First: end - time.Millisecond, Outcome: measure.InFlight}, true},
+		"under way":             {measure.Record{Sent: end - 10*time.Second, First: measure.Never, Outcome: measure.InFlight}, true},
+		"given up":              {measure.Record{Sent: 0, First: measure.Never, Outcome: measure.Timeout}, true},
+		"refused":               {measure.Record{Sent: 0, First: measure.Never, Outcome: measure.HTTPStatus, Detail: "503"}, false},
+		"good":                  {measure.Record{Sent: 0, First: 1, Last: 2, Outcome: measure.OK}, false},
+	} {
+		if got := leftOver([]measure.Record{c.record}, end); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
