@@ -27,6 +27,7 @@ type Arch struct {
 	Details   Details
 	Published PublishedDraft
 	Native    WeightFormat // what the published checkpoint stores; FormatUnset if not said
+	NativeKV  KVFormat     // what it was calibrated to be served with; KVAuto if not said
 
 	Source string
 	Notes  string

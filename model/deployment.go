@@ -38,6 +38,21 @@ func (d Deployment) Normal() Deployment {
 	return d
 }
 
+// kvOfCheckpoint is the release 0.x from which on vLLM takes a cache that is configured as
+// auto for what the checkpoint was calibrated with (pull requests 29980 and 30141, 2025-12).
+const kvOfCheckpoint = 13
+
+// Serving returns the deployment with its defaults filled in, and with the format of the KV
+// cache that auto means on an engine: the checkpoint's own on releases that read it, where
+// the checkpoint itself is what is served.
+func (d Deployment) Serving(args EngineArgs) Deployment {
+	d = d.Normal()
+	if d.Precision.KV == KVAuto && d.Precision.Weights == d.Arch.Native && versionOf(args.EngineVersion).AtLeast(0, kvOfCheckpoint) {
+		d.Precision.KV = d.Arch.NativeKV
+	}
+	return d
+}
+
 // splits reports whether so many KV heads lie evenly on so many GPUs, whole or replicated.
 func splits(heads, gpus int) bool { return heads%gpus == 0 || gpus%heads == 0 }
 

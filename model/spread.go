@@ -57,13 +57,17 @@ func (s Spread) Times(by float64) Spread {
 
 // SpreadFor returns the spread of the constants for a deployment on an engine: from the ranges that
 // fits to several servers gave (weights 0.83-0.88, layer 33-34 and 73-106 us, step
-// 130-550 us, request 1-3 us, frontend 6.5-8 ms, prefill +-0.08) where kernels of the
-// very GPU were timed; twice that on other GPUs; more for what no served run tests:
+// 130-550 us, request 1-3 us, prefill +-0.08, large all-reduces 0.8-1.16 times what they
+// are taken for) where kernels of the very GPU were timed; twice that on other GPUs. What
+// waits for a host is as far apart as hosts are: a front end takes half or twice the 6.5-8
+// ms of the fits, and the launch of a layer 0.35 to 0.7 ms. One run meets one host, so with
+// short prompts, whose time to the first token is mostly that, rows of one deployment differ
+// by more than its kernels do. More is open for what no served run tests:
 // latent attention, fp8 cache, experts in formats other than bf16 and mxfp4, expert or
 // data parallelism, tensor parallelism over PCIe or Infinity Fabric; and more for a
 // release that is newer than its evidence.
 func SpreadFor(dep Deployment, args EngineArgs) Spread {
-	dep = dep.Normal()
+	dep = dep.Serving(args)
 	var s Spread
 	for _, rule := range spreads(dep, args) {
 		if rule.holds {
@@ -90,7 +94,7 @@ func spreads(dep Deployment, args EngineArgs) []spreadRule {
 	_, active := a.Params()
 	return []spreadRule{
 		{true, Spread{DoubtWeights: 0.04, DoubtKV: 0.06, DoubtPrefill: 0.08, DoubtPrefillAttention: 0.10, DoubtSkew: 0.20,
-			DoubtStep: 0.25, DoubtLayer: 0.08, DoubtRequest: 0.30, DoubtFrontend: 0.08, DoubtCommunication: 0.10, DoubtLaunch: 0.20}}, // hosts of 0.35 to 0.5 ms a layer
+			DoubtStep: 0.25, DoubtLayer: 0.08, DoubtRequest: 0.30, DoubtFrontend: 0.40, DoubtCommunication: 0.20, DoubtLaunch: 0.35}},
 		{!hw.Timed(), Spread{DoubtWeights: 0.10, DoubtKV: 0.12, DoubtPrefill: 0.16, DoubtPrefillAttention: 0.20,
 			DoubtLayer: 0.20, DoubtStep: 0.35, DoubtCommunication: 0.25}},
 		{hw.Generation == GenerationUnknown, Spread{DoubtWeights: 0.15, DoubtKV: 0.18, DoubtPrefill: 0.25, DoubtPrefillAttention: 0.30,

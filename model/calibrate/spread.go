@@ -40,9 +40,14 @@ type Known struct {
 // range that is searched, a factor of e either way.
 type Shifts []float64
 
-// Quantile returns the q-quantile of the shifts; exp of it is a factor on the rate.
+// Quantile returns the q-quantile of what the shifts are draws of; exp of it is a factor on
+// the rate. Of n draws the k-th is taken for that of k/(n+1), as one more draw lies below it
+// with that chance: quantiles of the draws themselves are too close together, and of 32 an
+// interval of 90 % would hold one more draw in 84 % of the cases.
 func (s Shifts) Quantile(q float64) float64 {
-	return statisticOf(slices.Sorted(slices.Values(s)), q)
+	sorted := slices.Sorted(slices.Values(s))
+	n := float64(len(sorted))
+	return statisticOf(sorted, min(max((q*(n+1)-1)/(n-1), math.SmallestNonzeroFloat64), 1))
 }
 
 // WidestShift bounds a shift either way, a factor of e on the rate, and WidestMove a

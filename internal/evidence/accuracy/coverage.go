@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"planner/model"
+	"planner/model/calibrate"
 )
 
 // coverageSamples are the sets of constants that an interval is made of.
@@ -85,7 +86,7 @@ func (c *covered) add(measured, predicted float64, drawn []float64) {
 	if measured == 0 {
 		return
 	}
-	low, high := quantile(drawn, 0.05), quantile(drawn, 0.95)
+	low, high := calibrate.Shifts(drawn).Quantile(0.05), calibrate.Shifts(drawn).Quantile(0.95)
 	c.n++
 	if measured >= low && measured <= high {
 		c.inside++
