@@ -205,9 +205,12 @@ func (c *Catalog) Model(name string) (Arch, error) {
 			theirs, _, named := strings.Cut(name, "/")
 			own, _, _ := strings.Cut(a.Repo, "/")
 			a.Details.BlockFP8 = a.Details.BlockFP8 && !strings.HasSuffix(strings.ToLower(name), "-dynamic") && (!named || strings.EqualFold(theirs, own))
+			if strings.EqualFold(theirs, "nvidia") && named {
+				a.NativeKV = KVFP8 // as every hf_quant_config.json of NVIDIA's that quantises all layers alike
+			}
 			a.Native, a.Repo, a.Chat = format, name, ""
 			return a, nil
 		}
 	}
-	return Arch{}, err
+	return Arch{}, cmp.Or(checkModelled(name), err)
 }

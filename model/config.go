@@ -18,7 +18,21 @@ const largestCount = 1 << 28
 
 // errUnsupported is wrapped by the error for a config.json of an architecture whose
 // cost these equations do not describe.
-var errUnsupported = errors.New("architecture not modelled")
+var errUnsupported = errors.New("architecture not modelled, only measured: planner bench --url URL, or engine.kind = \"attach\"")
+
+// checkModelled refuses a name of a model whose published config.json is refused.
+func checkModelled(name string) error {
+	for _, u := range []struct{ mark, why string }{
+		{"jamba", "layers with the states of Mamba 1"}, {"kimik3", "layers with linear attention of a kind of their own"},
+		{"deepseekv4", "attention to a compressed cache"}, {"minimaxm3", "attention to blocks that an index finds"},
+		{"gemma3n", "layers that read the keys and values of others"},
+	} {
+		if strings.Contains(fold(name), u.mark) {
+			return fmt.Errorf("model %q: %s: %w", name, u.why, errUnsupported)
+		}
+	}
+	return nil
+}
 
 // ParseConfig reads a Hugging Face config.json: the shape, the layers with windows and
 // with experts, and the format of the weights. Multi-modal models give their text
@@ -188,7 +202,7 @@ func (c *hfConfig) arch() (Arch, error) {
 	}
 	a.Native = native
 	if c.has("quantization_config") {
-		a.Details.BlockFP8 = c.quantization()["weight_block_size"] != nil // a scale for each block of its matrices
+		a.Details.BlockFP8, a.NativeKV = c.blocks(), c.kvFormat()
 		a.Details.AttentionFormat, a.Details.SharedFormat = c.formatOf("attn", "mixer.in_proj"), c.formatOf("shared_expert")
 	}
 	a.Details.Vision = c.vision()
@@ -244,7 +258,8 @@ var undescribed = []struct{ key, what string }{
 func (c *hfConfig) unsupported() error {
 	for _, key := range []string{"linear_num_value_heads", "ssm_cfg", "state_size", "mamba_d_state", "ssm_state_size", "lru_width", "linear_attn_config"} {
 		if c.has(key) && !c.hybrid() {
-			return fmt.Errorf("%s: layers without a KV cache (state-space or linear attention): %w", key, errUnsupported)
+			return fmt.Errorf("%s: layers without a KV cache (state-space or linear attention) of class %s; those of Qwen3-Next and 3.5, Nemotron-H and Granite 4 are modelled: %w",
+				key, c.class, errUnsupported)
 		}
 	}
 	for _, u := range undescribed {

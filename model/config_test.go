@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -71,15 +72,58 @@ func TestParseConfigFormats(t *testing.T) {
 		`,"quantization_config":{"quant_method":"compressed-tensors","format":"nvfp4-pack-quantized"}`:                                                                  NVFP4,
 		`,"quantization_config":{"quant_method":"modelopt","quant_algo":"NVFP4"}`:                                                                                       NVFP4,
 		`,"quantization_config":{"quant_method":"modelopt","quant_algo":"FP8"}`:                                                                                         FP8,
+		`,"quantization_config":{"quant_method":"modelopt","quant_algo":"FP8_PB_WO"}`:                                                                                   FP8,
+		`,"quantization_config":{"quant_method":"compressed-tensors","config_groups":{"group_0":{"weights":{"num_bits":8,"type":"float","strategy":"block"}}}}`:         FP8,
 		`,"quantization_config":{"quant_method":"bitsandbytes","load_in_8bit":true}`:                                                                                    INT8,
 	} {
 		a, err := ParseConfig(strings.NewReader(fmt.Sprintf(llama, quantisation)))
 		if err != nil || a.Native != want {
 			t.Errorf("%s: %q, %v, want %q", quantisation, a.Native, err, want)
 		}
-		if block := strings.Contains(quantisation, "block"); a.Details.BlockFP8 != block {
+		if block := strings.Contains(quantisation, "block") || strings.Contains(quantisation, "PB"); a.Details.BlockFP8 != block {
 			t.Errorf("%s: blocks %v", quantisation, a.Details.BlockFP8)
 		}
+	}
+}
+
+// A cache that is configured as auto has the format that the checkpoint was calibrated for,
+// on releases that read it and where the checkpoint itself is served.
+func TestKVFormatOfCheckpoints(t *testing.T) {
+	static := `{"quantization_config":{"quant_method":"%s","quant_algo":"FP8","config_groups":{"group_0":{"weights":{"num_bits":8,"type":"float"}}},"kv_cache_scheme":%s}}`
+	for _, c := range []struct {
+		config, beside, version string
+		weights                 WeightFormat
+		want                    KVFormat
+	}{
+		{config: fmt.Sprintf(static, "modelopt", `{"dynamic":false,"num_bits":8,"type":"float"}`), want: KVFP8},
+		{config: fmt.Sprintf(static, "compressed-tensors", `{"num_bits":8,"type":"float","strategy":"tensor"}`), want: KVFP8},
+		{config: fmt.Sprintf(static, "compressed-tensors", `null`)},
+		{config: `{}`, beside: `{"quantization":{"quant_algo":"FP8","kv_cache_quant_algo":"FP8"}}`, want: KVFP8},
+		{config: `{}`, beside: `{"quantization":{"quant_algo":"FP8","kv_cache_quant_algo":"FP8"}}`, version: "0.13.0", want: KVFP8},
+		{config: `{}`, beside: `{"quantization":{"quant_algo":"FP8","kv_cache_quant_algo":"FP8"}}`, version: "0.12.0"},
+		{config: `{}`, beside: `{"quantization":{"quant_algo":"FP8","kv_cache_quant_algo":"FP8"}}`, weights: BF16},
+		{config: `{}`, beside: `{"quantization":{"quant_algo":"FP8","kv_cache_quant_algo":null}}`},
+	} {
+		var beside io.Reader
+		if c.beside != "" {
+			beside = strings.NewReader(c.beside)
+		}
+		own := strings.TrimSuffix(strings.TrimPrefix(c.config, "{"), "}")
+		if own != "" {
+			own = "," + own
+		}
+		a, err := ParseQuantized(strings.NewReader(fmt.Sprintf(llama, own)), beside)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := Deployment{Arch: a, Precision: Precision{Weights: c.weights}}
+		if got := d.Serving(EngineArgs{EngineVersion: c.version}).Precision.KV; got != c.want {
+			t.Errorf("%s %s on %q in %q: the cache is %q, want %q", c.config, c.beside, c.version, c.weights, got, c.want)
+		}
+	}
+	a, err := catalog(t).Model("nvidia/Llama-3.1-70B-Instruct-FP8")
+	if err != nil || a.NativeKV != KVFP8 {
+		t.Errorf("%v, %v: NVIDIA's checkpoints are calibrated for a cache in fp8", a.NativeKV, err)
 	}
 }
 

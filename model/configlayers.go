@@ -165,6 +165,33 @@ func (c *hfConfig) quantization() map[string]any {
 	return q
 }
 
+// blocks reports whether fp8 matrices have a scale for each block of 128 x 128: DeepSeek's
+// weight_block_size, ModelOpt's FP8_PB_WO, a strategy of compressed-tensors.
+func (c *hfConfig) blocks() bool {
+	q := c.quantization()
+	algorithm, _ := q["quant_algo"].(string)
+	for _, weights := range groupWeights(q) {
+		if weights["strategy"] == "block" {
+			return true
+		}
+	}
+	return q["weight_block_size"] != nil || strings.HasPrefix(strings.ToUpper(algorithm), "FP8_PB")
+}
+
+// kvFormat returns the format of the KV cache that the checkpoint was calibrated for.
+// compressed-tensors and ModelOpt write a scheme, ModelOpt's hf_quant_config.json a name. Of
+// both kinds vLLM reads fp8 alone.
+func (c *hfConfig) kvFormat() KVFormat {
+	q := c.quantization()
+	scheme, _ := q["kv_cache_scheme"].(map[string]any)
+	name, _ := q["kv_cache_scheme"].(string)
+	algorithm, _ := q["kv_cache_quant_algo"].(string)
+	if typedFormat(scheme) == FP8 || strings.EqualFold(cmp.Or(name, algorithm), "FP8") {
+		return KVFP8
+	}
+	return KVAuto
+}
+
 // mixedFormat returns what a checkpoint of mixed precision stores the modules of one of the
 // parts in: that of the first of its list in the order of names.
 func (c *hfConfig) mixedFormat(parts ...string) WeightFormat {
@@ -257,15 +284,24 @@ func groupFormat(q map[string]any) (WeightFormat, error) {
 	case strings.HasPrefix(name, "mxfp4"):
 		return MXFP4, nil
 	}
-	groups, _ := q["config_groups"].(map[string]any)
-	for _, key := range slices.Sorted(maps.Keys(groups)) {
-		group, _ := groups[key].(map[string]any)
-		weights, _ := group["weights"].(map[string]any)
+	for _, weights := range groupWeights(q) {
 		if f := typedFormat(weights); f != FormatUnset {
 			return f, nil
 		}
 	}
 	return FormatUnset, fmt.Errorf("quantization_config.config_groups: no group says type and num_bits of its weights")
+}
+
+// groupWeights are the weights of the groups of compressed-tensors, in the order of names.
+func groupWeights(q map[string]any) []map[string]any {
+	groups, _ := q["config_groups"].(map[string]any)
+	var out []map[string]any
+	for _, key := range slices.Sorted(maps.Keys(groups)) {
+		group, _ := groups[key].(map[string]any)
+		weights, _ := group["weights"].(map[string]any)
+		out = append(out, weights)
+	}
+	return out
 }
 
 // typedFormat maps a type and a number of bits to a format, FormatUnset if it is none.

@@ -31,7 +31,7 @@ var families = []family{
 	{mark: "qwen3vlmoe", details: Details{QKNorm: true, BlockFP8: true}},
 	{mark: "minimaxm2", details: Details{QKNorm: true, RouterBias: true, BlockFP8: true}},
 	{mark: "kimik25", details: Details{RouterBias: true, AttentionFormat: BF16, SharedFormat: BF16}},
-	{mark: "qwen3", details: Details{QKNorm: true}},
+	{mark: "qwen3", details: Details{QKNorm: true, BlockFP8: true}},
 	{mark: "gptoss", details: Details{AttentionFormat: BF16, QKVBias: true, OutputBias: true, Sinks: true, ExpertBias: true},
 		defaults: map[string]float64{"head_dim": 64, "sliding_window": 128}, fullEvery: 2},
 	{mark: "gemma2", details: Details{NormsPerLayer: 4}, tied: true, defaults: map[string]float64{"head_dim": 256}, fullEvery: 2},

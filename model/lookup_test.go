@@ -66,7 +66,7 @@ func TestLookUpModels(t *testing.T) {
 		}
 	}
 	for name, block := range map[string]bool{
-		"Qwen/Qwen3-235B-A22B-FP8": true, "qwen3-235b-a22b-fp8": true, "nvidia/Qwen3-235B-A22B-FP8": false, "RedHatAI/Qwen3-30B-A3B-FP8-dynamic": false,
+		"Qwen/Qwen3-235B-A22B-FP8": true, "qwen3-235b-a22b-fp8": true, "Qwen/Qwen3-4B-FP8": true, "nvidia/Qwen3-235B-A22B-FP8": false, "RedHatAI/Qwen3-30B-A3B-FP8-dynamic": false,
 	} {
 		if a, err := c.Model(name); err != nil || a.Details.BlockFP8 != block {
 			t.Errorf("%q: blocks %v, %v", name, a.Details.BlockFP8, err)
@@ -105,7 +105,7 @@ func TestIncompleteRowSaysWhatIsMissing(t *testing.T) {
 
 func TestCatalogGolden(t *testing.T) {
 	c := catalog(t)
-	if n, m := len(c.GPUs()), len(c.Models()); n != 35 || m != 78 {
+	if n, m := len(c.GPUs()), len(c.Models()); n != 35 || m != 81 {
 		t.Errorf("%d GPUs and %d models", n, m)
 	}
 	h, err := c.GPU("H100 SXM")

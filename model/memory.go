@@ -53,7 +53,7 @@ type Memory struct {
 // blocks for each group (vLLM's hybrid KV cache manager).
 type KVLayout struct {
 	BlockTokens  int
-	GroupLayers  int // layers of one group, on one GPU
+	GroupLayers  float64 // layers of one group, on one GPU
 	FullGroups   int
 	WindowGroups int
 	Window       int
@@ -66,7 +66,7 @@ type KVLayout struct {
 
 // blockBytes is the size of a block on one GPU.
 func (l KVLayout) blockBytes(dep Deployment) float64 {
-	return dep.Arch.kvBytesPerLayer(dep.Precision.KV, dep.TP)*float64(l.GroupLayers*l.BlockTokens) + l.DraftBytes
+	return dep.Arch.kvBytesPerLayer(dep.Precision.KV, dep.TP)*l.GroupLayers*float64(l.BlockTokens) + l.DraftBytes
 }
 
 // Blocks returns the blocks that a request of so many tokens holds while at most
@@ -90,7 +90,7 @@ func MemoryPlan(dep Deployment, args EngineArgs) (Memory, error) {
 	if err := dep.Validate(); err != nil {
 		return Memory{}, err
 	}
-	dep = dep.Normal()
+	dep = dep.Serving(args)
 	args = args.withDefaults(dep)
 	m := divide(dep, args)
 	need, fits := m.holdsOne(args)
@@ -246,32 +246,39 @@ func forwardBytes(dep Deployment, tokens int) float64 {
 // layoutOf groups the layers of one stage. With windows and full layers mixed, groups
 // have as many layers as the rarer kind, or as the commoner one if that is at most a
 // quarter more; the last group of a kind may be padded. Window layers that hold more of a
-// token than the others, or less, count as that many more, or fewer.
+// token than the others count as that many more; of those that hold a half or another whole
+// part of it a block has as many more tokens, for which the others take that many blocks.
 func layoutOf(dep Deployment) KVLayout {
 	l := KVLayout{BlockTokens: blockTokensOf(dep), Window: dep.Arch.Attention.Window}
 	full := ceilDiv(dep.Arch.fullLayers(), dep.PP)
 	window := ceilDiv(dep.Arch.Attention.WindowLayers, dep.PP)
+	narrower := 1
 	if at := dep.Arch.Attention; window > 0 && at.Windowed != (KVShape{}) {
-		window = int(math.Ceil(float64(window) * at.Windowed.bytes(KVFP8, dep.TP) / at.bytes(KVFP8, dep.TP)))
+		more := at.Windowed.bytes(KVFP8, dep.TP) / at.bytes(KVFP8, dep.TP)
+		if narrower = max(1, int(1/more)); float64(narrower)*more != 1 || full == 0 {
+			narrower = 1
+			window = int(math.Ceil(float64(window) * more))
+		}
 	}
 	if dep.Arch.Attention.Chunked {
 		// vLLM does not give the cache of chunked layers back unless told to.
 		full, window = full+window, 0
 	}
 	if states := ceilDiv(dep.Arch.State.Layers, dep.PP); states > 0 {
-		l.GroupLayers = groupSize(full, states)
-		l.FullGroups, l.StateGroups, l.Window = ceilDiv(full, l.GroupLayers), ceilDiv(states, l.GroupLayers), 0
+		size := groupSize(full, states)
+		l.GroupLayers, l.FullGroups, l.StateGroups, l.Window = float64(size), ceilDiv(full, size), ceilDiv(states, size), 0
 		return l
 	}
 	switch {
 	case window == 0:
-		l.GroupLayers, l.FullGroups, l.Window = full, 1, 0
+		l.GroupLayers, l.FullGroups, l.Window = float64(full), 1, 0
 	case full == 0:
-		l.GroupLayers, l.WindowGroups = window, 1
+		l.GroupLayers, l.WindowGroups = float64(window), 1
 	default:
 		size := groupSize(full, window)
-		l.GroupLayers = size
-		l.FullGroups, l.WindowGroups = ceilDiv(full, size), ceilDiv(window, size)
+		l.BlockTokens *= narrower
+		l.GroupLayers = float64(size) / float64(narrower)
+		l.FullGroups, l.WindowGroups = narrower*ceilDiv(full, size), ceilDiv(window, size)
 	}
 	return l
 }

@@ -151,6 +151,8 @@ func TestKVLayouts(t *testing.T) {
 		{"Mistral-7B-v0.1", 1, KVLayout{16, 32, 0, 1, 4096, 0, 0}, 30000, 384 + 1},
 		{"Llama-4-Scout", 2, KVLayout{16, 48, 1, 0, 0, 0, 0}, 16, 1},
 		{"DeepSeek-V3", 8, KVLayout{16, 61, 1, 0, 0, 0, 0}, 17, 2},
+		// 25 layers with a window and 5 without; a head of the latter is twice as wide.
+		{"Gemma-4-26B-A4B", 8, KVLayout{32, 2.5, 2, 5, 1024, 0, 0}, 10000, 2*313 + 5*(96+1)},
 	}
 	for _, c := range cases {
 		d := deploy(t, c.model, "H200 SXM", c.tp)

@@ -119,7 +119,7 @@ func NewRoofline(dep Deployment, c Constants, args EngineArgs) (*Roofline, error
 	if err := dep.Validate(); err != nil {
 		return nil, err
 	}
-	dep = dep.Normal()
+	dep = dep.Serving(args)
 	r := &Roofline{dep: dep, c: c, args: args.withDefaults(dep)}
 	r.args.Speculation = args.Speculation.scaled(c.Draft.Refusals)
 	r.setMatrices()

@@ -23,7 +23,8 @@ func modelled(cfg *config.Config, g sweep.Ground, k measure.Knobs) []plan.Featur
 	if !g.Virtual || g.Predict == nil {
 		return nil
 	}
-	dep, args := g.Predict.Deployment(k).Normal(), g.Predict.Args(k)
+	args := g.Predict.Args(k)
+	dep := g.Predict.Deployment(k).Serving(args)
 	return slices.Concat(ofModel(dep), ofPlacement(dep), ofKnobs(k), ofEngine(cfg, dep, args), ofTraffic(&cfg.Workload))
 }
 
