@@ -36,7 +36,7 @@ func (s *MaxRate) learned() learned {
 			p.distrusted = 0
 		}
 	}
-	p.distrusted = min(p.distrusted, invalidInRow)
+	p.distrusted = min(p.distrusted, few)
 	return p
 }
 
@@ -57,7 +57,7 @@ func (c *MaxRateConfig) timed(rate float64, times int, p learned) measure.Trial 
 	least := coarseLatencies * p.latency
 	if !c.free() {
 		// Even a search that only counts requests gives a real engine some seconds.
-		least = max(least, min(shortWindow, workload.Span(shortRequests, mean)))
+		least = max(least, shortWindow)
 	}
 	window := max(workload.Span(coarseRequests, mean), least)
 	if times > 0 {
@@ -88,7 +88,7 @@ func (c *MaxRateConfig) timed(rate float64, times int, p learned) measure.Trial 
 		warmup = c.Warmup
 	}
 	t := c.steadied(measure.Trial{Rate: rate, Warmup: warmup, Window: window}, times, p)
-	t.Cooldown = min(c.SLO.Horizon(c.output), t.Window/2, mostCooldown)
+	t.Cooldown = min(c.SLO.Horizon(c.output), t.Window/2)
 	return t
 }
 
@@ -139,7 +139,7 @@ func (c *MaxRateConfig) steadied(t measure.Trial, times int, p learned) measure.
 		return t
 	}
 	if c.Window == 0 && c.Workload.Turns > 1 {
-		courses := time.Duration(max(times*leastCourses, 1)) * c.Workload.Course(p.typical())
+		courses := time.Duration(max(times*leastRelaxations, 1)) * c.Workload.Course(p.typical())
 		if c.Budget > 0 {
 			courses = min(courses, c.Budget/trialShare)
 		}

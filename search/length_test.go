@@ -43,7 +43,7 @@ func TestSlowServersGetLongerTrials(t *testing.T) {
 func TestLengthsAtTinyRates(t *testing.T) {
 	cfg := MaxRateConfig{SLO: raceObjective(), Workload: raceWorkload()}
 	for _, rate := range []float64{1e-4, 4e-6, 1e-9, 1e-15} {
-		for again := range invalidInRow + 1 {
+		for again := range few + 1 {
 			l := cfg.timed(rate, 1, learned{phi: 40, distrusted: again})
 			if l.Window < 24*time.Hour || l.Warmup <= 0 || l.Cooldown < 0 {
 				t.Errorf("%g requests/s, %d trials not trusted: %v", rate, again, l)

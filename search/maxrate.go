@@ -101,9 +101,9 @@ type MaxRate struct {
 	chosen int
 	// pending is the trial that was proposed last; nil once it was observed.
 	pending *measure.Trial
-	// proposed counts trials for their seeds, spent is the engine time so far.
-	proposed int
-	spent    time.Duration
+	// proposed counts trials for their seeds, ran those that were told of; spent is their engine time.
+	proposed, ran int
+	spent         time.Duration
 	// simulated counts the requests of all trials.
 	simulated int
 	// latency is the time that a request takes from end to end in the worst
@@ -155,17 +155,13 @@ func NewMaxRate(cfg MaxRateConfig) *MaxRate {
 // Next proposes the next trial; none when the search has ended. Until the trial
 // was observed, Next proposes it again.
 func (s *MaxRate) Next() []measure.Trial {
-	s.ask()
+	if s.pending == nil && s.outcome == Searching {
+		s.pending = s.propose()
+	}
 	if s.pending == nil {
 		return nil
 	}
 	return []measure.Trial{*s.pending}
-}
-
-func (s *MaxRate) ask() {
-	if s.pending == nil && s.outcome == Searching {
-		s.pending = s.propose()
-	}
 }
 
 // Observe takes the measurement of a trial. A measurement of another trial than
@@ -179,6 +175,7 @@ func (s *MaxRate) Observe(m measure.Measurement) {
 		s.outcome, s.reason = rejected(m.Rejected)
 		return
 	}
+	s.ran++
 	s.spent += cost(&m) + s.cfg.Overhead
 	s.simulated += int(float64(m.Requests) * (1 + m.Trial.Warmup.Seconds()/max(m.Duration.Seconds(), 1)))
 	if m.Trial.Closed() {

@@ -63,48 +63,43 @@ const (
 	// quantile; enoughBeyond are the requests beyond a quantile that resolve it, and
 	// coarseRequests those of a trial that looks for the right order of magnitude.
 	usualRequests, enoughBeyond, coarseRequests = 1200, 12, 100
-	// No trial is shorter than shortWindow, unless so many requests come in it, and than
-	// coarseLatencies of the slowest requests.
-	shortWindow, shortRequests, coarseLatencies = 10 * time.Second, 20_000, 5
+	// No trial is shorter than shortWindow, and than coarseLatencies of the slowest requests.
+	shortWindow, coarseLatencies = 10 * time.Second, 5
 	// Trials are longTimes as long as it takes to measure, once a rate was met and another
 	// missed, or the half-width of the interval is below wide: what an empty start hides, and the
 	// clumps at the ends of the window, matter more than another draw of the arrivals.
 	wide, longTimes = 0.25, 4
 	// freeLonger is by how much longer trials are that cost no engine time.
 	freeLonger = 2.5
-	// leastWarmup is the shortest warm-up, half that of servers of which nothing is known;
-	// mostCooldown the longest time for the last requests to end.
-	leastWarmup, mostCooldown = 15 * time.Second, 60 * time.Second
+	// leastWarmup is the shortest warm-up, half that of servers of which nothing is known.
+	leastWarmup = 15 * time.Second
 	// A queue relaxes settledRelaxations times before it is measured, and leastRelaxations
-	// times while it is: the warm-up does not take away all of what an empty start hides.
+	// times while it is: the warm-up does not take away all of what an empty start hides. As many
+	// conversations come one after another: an engine whose cache just holds the histories of those
+	// under way fails when their number happens to rise, which it does within some tens of them.
 	settledRelaxations, leastRelaxations = 3, 10
-	// leastCourses is the length of a window in conversations, one after another. An
-	// engine whose cache just holds the histories of those under way fails when
-	// their number happens to rise, which it does within some tens of courses.
-	leastCourses = 10
 	// trialShare is the part of the budget, as a divisor, that the window of one trial, twice
 	// its warm-up, the settling of its conversations, one lap of a trace, or what names the
-	// smallest limit that an idle engine meets may take.
-	trialShare = 8
+	// smallest limit that an idle engine meets may take; partShare that of trials which cannot be
+	// trusted, or of what is left, of a set that a race looks at. The last window is cut no shorter.
+	trialShare, partShare = 8, 4
 )
 
 // When the search looks where, and ends.
 const (
 	// minTrials is the least number of trials that measure near the answer which it may rest on,
-	// fewTrials that where the budget ends; maxTrials ends a search that no other rule ends.
-	minTrials, fewTrials, maxTrials = 5, 3, 60
+	// few that where the budget ends; maxTrials ends a search that no other rule ends. As few
+	// trials in a row that cannot be trusted end a search, and sets without any rate a race.
+	minTrials, few, maxTrials = 5, 3, 60
 	// A search whose engine time costs nothing ends at the share freePrecision of the asked
 	// width, or when freeSpend requests were simulated; freeLost times as many where every
 	// rate so far is on one side of the limit, which is no answer.
 	freePrecision, freeSpend, freeLost = 0.6, 150_000, 6
 	// safeQuantile is that of the maximum rate which is called safe.
 	safeQuantile = 0.05
-	// lost is the half-width of the interval above which nothing but the order of
-	// magnitude is sought.
-	lost = 0.60
 	// stride is the least step between rates, as a share, while no trial met the objective, or
 	// none missed it, and the half-width is larger: a prior that is far off must not be left in
-	// small steps.
+	// small steps. Trials that contradict others widen no interval by more.
 	stride = 0.5
 	// probeRequests, one after another, give the latency of an idle engine well
 	// enough to set the scale of a search; probeMissed is how many trials all miss before
@@ -115,10 +110,6 @@ const (
 	// batching engine does. lone is the largest load at which requests are taken to hardly ever
 	// meet.
 	crowd, lone = 4.0, 0.02
-	// invalidInRow ends a search whose trials cannot be trusted, and so does wastedShare of the
-	// budget, a divisor, that such trials took: one set of knobs on a noisy machine is not to
-	// take it all.
-	invalidInRow, wastedShare = 3, 4
 	// surprise is the probability below which two trials do not fit one curve.
 	surprise = 0.005
 	// unsteady is the probability of a server that is the same in all trials below which they are said
@@ -147,11 +138,8 @@ const (
 	// between sets that do not say it themselves, and rateSpread that of the error which all
 	// sets share.
 	predictionSpread = 0.12
-	// On a budget a race gives a set that it looks at compareShare of what is left, a divisor,
-	// and when finalShare of the whole is left that is for the last searches.
-	compareShare, finalShare = 4, 2
-	// mostUndecided ends a race so many of whose searches ended without any rate.
-	mostUndecided = 3
+	// When finalShare of the budget is left, a divisor, that is for the last searches.
+	finalShare = 2
 	// mostMoves is how often the reference is moved at most.
 	mostMoves = 6
 	// The standard deviation of a gain that is told from one trial of two sets on the same
@@ -186,21 +174,20 @@ const (
 	coarseRates, coarseKappas = 49, 11
 	closings                  = 3
 	// rateChoices is how many rates are weighed for the next trial, from the reach
-	// quantile of the posterior to the one that leaves as much above it.
+	// quantile of the posterior to the one that leaves as much above it. Bounds that limit the
+	// rate with a smaller probability are left out.
 	rateChoices, reach = 12, 0.01
 	// Dispersions have phiNodes, see phiOffsets; likelihoods are tabulated over the curve.
 	phiNodes           = 5
 	zLow, zHigh, zStep = -16.0, 3.0, 1.0 / 12
 	// negligibleMass is the probability of a node that is left out of what a trial is expected
-	// to show, and negligibleWeight that of a bound.
-	negligibleMass, negligibleWeight = 1e-5, 0.01
-	// kappaBelow and kappaAbove are the reach of the grid around the prior's
-	// median: factors of 16 and 8.
-	kappaBelow, kappaAbove = 4 * math.Ln2, 3 * math.Ln2
+	// to show.
+	negligibleMass = 1e-5
 	// priorReach is how far beyond the prior's rate and the rates that were tried
 	// the grid begins, a factor of 16: under a flat prior a posterior median
-	// then grows, or shrinks, by a factor of 4 a trial until a limit is found.
-	priorReach = 4 * math.Ln2
+	// then grows, or shrinks, by a factor of 4 a trial until a limit is found. Steepness reaches as
+	// far below its prior's median, and kappaAbove above it, a factor of 8.
+	priorReach, kappaAbove = 4 * math.Ln2, 3 * math.Ln2
 	// negligible is the log density, against the largest, below which a part of
 	// the coarse grid is left out of the fine one.
 	negligible = -16.0

@@ -21,9 +21,9 @@ func (s *MaxRate) propose() *measure.Trial {
 	t := s.next()
 	if s.cfg.Budget > 0 {
 		left := s.cfg.Budget - s.spent - s.cfg.Overhead - t.Warmup - t.Cooldown
-		if left < t.Window/4 || left <= 0 {
+		if left < t.Window/partShare || left <= 0 {
 			s.outcome, s.reason = OutOfBudget, note.Because(note.BudgetNoRoom, s.cfg.Budget)
-			if s.narrow(fewTrials, s.cfg.Precision) {
+			if s.narrow(few, s.cfg.Precision) {
 				s.outcome, s.reason = Found, note.Because(note.NarrowEnough, 100*s.cfg.Precision)
 			}
 			return nil
@@ -189,10 +189,10 @@ func (s *MaxRate) views() []view {
 	probability, likeliest := s.posteriors.binding()
 	var out []view
 	for j, p := range s.posteriors {
-		if probability[j] < negligibleWeight && j != likeliest {
+		if probability[j] < reach && j != likeliest {
 			continue
 		}
-		v := view{bound: &s.bounds[j], of: p, weight: max(probability[j], negligibleWeight)}
+		v := view{bound: &s.bounds[j], of: p, weight: max(probability[j], reach)}
 		kappas := len(p.joint) / (len(p.mass) * p.nodes)
 		total := 0.0
 		for i := range p.mass {

@@ -236,7 +236,7 @@ func (r *Race) seek() []measure.Trial {
 			return nil
 		}
 		if c.search == nil {
-			c.search = r.searchOf(c.prior, r.cfg.Search.Seed, time.Duration(min(max(len(r.all), finalShare), compareShare)))
+			c.search = r.searchOf(c.prior, r.cfg.Search.Seed, time.Duration(min(max(len(r.all), finalShare), partShare)))
 			c.status = Measured
 		}
 		if batch := r.follow(c); len(batch) > 0 {
@@ -257,7 +257,7 @@ func (r *Race) seek() []measure.Trial {
 				undecided++
 			}
 		}
-		if undecided >= mostUndecided {
+		if undecided >= few {
 			r.skip(note.Because(note.NotTriedBehind, undecided, c.reason.Text))
 		}
 	}
@@ -314,7 +314,7 @@ func (r *Race) compare() []measure.Trial {
 	var batch []measure.Trial
 	for _, c := range r.contenders() {
 		if c.search == nil {
-			c.search = r.searchOf(r.recentred(c), r.cfg.Search.Seed, compareShare)
+			c.search = r.searchOf(r.recentred(c), r.cfg.Search.Seed, partShare)
 		}
 		c.status = underTest
 		batch = append(batch, r.ask(c, r.pairedTrial(c))...)

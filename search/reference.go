@@ -62,7 +62,7 @@ func (r *Race) referenceTrial() measure.Trial {
 	first := unstarted(s.cfg.Prior)
 	first.latency = s.latency
 	cfg := s.cfg
-	cfg.Budget = r.cfg.Search.Budget / compareShare
+	cfg.Budget = r.cfg.Search.Budget / partShare
 	r.reference.trial = cfg.timed(r.reference.rate, 1, first)
 	t := r.pairedTrial(r.incumbent)
 	t.Why = "the best set so far, where challengers will be measured"
@@ -194,7 +194,7 @@ func (r *Race) pairedGain(s showing) advantage {
 func (r *Race) judge(c *candidate, m *measure.Measurement) {
 	c.tests++
 	if !m.Valid {
-		if c.tests >= invalidInRow {
+		if c.tests >= few {
 			c.status, c.reason = Tied, note.Because(note.InvalidInRow, c.tests, doubt(m))
 		}
 		return

@@ -164,13 +164,7 @@ func (e Exceedance) At(rate float64) float64 {
 
 // Result tells what is known so far.
 func (s *MaxRate) Result() Result {
-	r := Result{Knobs: s.cfg.Prior.Knobs, TraceRates: s.cfg.Workload.Rates, Outcome: s.outcome, Reason: s.reason, Trials: len(s.tried), EngineTime: s.spent}
-	if s.idle.done {
-		r.Trials++
-		if s.idle.resolved {
-			r.Trials++
-		}
-	}
+	r := Result{Knobs: s.cfg.Prior.Knobs, TraceRates: s.cfg.Workload.Rates, Outcome: s.outcome, Reason: s.reason, Trials: s.ran, EngineTime: s.spent}
 	if s.idle.broken >= 0 && s.idle.done {
 		floor := s.idle.floor
 		r.Floor, r.Binding = &floor, s.bounds[s.idle.broken].name
@@ -235,7 +229,7 @@ func (s *MaxRate) estimate(m posteriors, j int, r *Result) Estimate {
 	}
 	if low, high := b.contradictions(seen); high > 0 {
 		r.Warnings = append(r.Warnings, note.New(note.NonMonotone, b.name))
-		e.Low, e.Safe, e.High = min(e.Low, low), min(e.Safe, low), max(e.High, min(high, e.Value*(1+lost)))
+		e.Low, e.Safe, e.High = min(e.Low, low), min(e.Safe, low), max(e.High, min(high, e.Value*(1+stride)))
 	}
 	return e
 }

@@ -20,7 +20,7 @@ func conversations() MaxRateConfig {
 func TestConversationsAreSteadyWhenTheWindowBegins(t *testing.T) {
 	s := NewMaxRate(conversations())
 	course := s.cfg.Workload.Course(time.Second)
-	if z := s.cfg.timed(50, 1, s.learned()); z.Warmup < course+time.Second || z.Window < leastCourses*course {
+	if z := s.cfg.timed(50, 1, s.learned()); z.Warmup < course+time.Second || z.Window < leastRelaxations*course {
 		t.Errorf("warm-up %v, window %v for conversations of %v", z.Warmup, z.Window, course)
 	}
 	cfg := conversations()

@@ -19,9 +19,9 @@ func (s *MaxRate) distrusted() note.Reason {
 		}
 	}
 	switch {
-	case s.learned().distrusted == invalidInRow:
-		return note.Because(note.InvalidInRow, invalidInRow, inShort(doubts[len(doubts)-invalidInRow:]))
-	case s.cfg.Budget > 0 && len(doubts) > 1 && wasted > s.cfg.Budget/wastedShare:
+	case s.learned().distrusted == few:
+		return note.Because(note.InvalidInRow, few, inShort(doubts[len(doubts)-few:]))
+	case s.cfg.Budget > 0 && len(doubts) > 1 && wasted > s.cfg.Budget/partShare:
 		return note.Because(note.InvalidTime, len(doubts), len(s.tried), wasted.Round(time.Second), s.cfg.Budget, inShort(doubts))
 	}
 	return note.Reason{}
