@@ -44,7 +44,6 @@ func newApp(stdout, stderr io.Writer, signals *interrupts) *cli.App {
 		Action:                    p.noCommand,
 		Commands: commands(append(p.measuring(),
 			p.fitCommand(),
-			p.fleetCommand(),
 			p.calibrateCommand(),
 			p.resumeCommand(),
 			p.reportCommand(),

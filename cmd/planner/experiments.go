@@ -36,7 +36,7 @@ type experiment struct {
 
 // experiments lists the commands that measure.
 func experiments() []experiment {
-	return []experiment{planExperiment(), estimateExperiment(), simulateExperiment(), searchExperiment(), benchExperiment(), sweepExperiment(), probeExperiment(), compareExperiment()}
+	return []experiment{planExperiment(), estimateExperiment(), simulateExperiment(), searchExperiment(), benchExperiment(), sweepExperiment(), probeExperiment(), compareExperiment(), fleetExperiment()}
 }
 
 // experimentOf finds a command that measures by its name.

@@ -183,7 +183,7 @@ func TestCutFleetIsReplayed(t *testing.T) {
 	code := execute(t.Context(), []string{"planner", "fleet", "testdata/fleet/llm-d.toml", "--seeds", "2", "--no-static", "-o", folder,
 		"--set", `fleet.stages=[{rate=1,duration="60s"}]`}, &out, &errs, &interrupts{})
 	want := textsOf(t, folder)
-	if len(want) != 6 {
+	if len(want) != 7 {
 		t.Fatalf("exit code %d: %s", code, errs.Bytes())
 	}
 	for name := range want {

@@ -46,9 +46,6 @@ func (p *program) resumeCommand() *cli.Command {
 				}
 				return exitStatus(done.ExitCode)
 			}
-			if r.cfg.Run.Command == fleetName {
-				return p.conductFleet(c, r)
-			}
 			if err := r.startable(); err != nil {
 				return err
 			}
@@ -131,15 +128,12 @@ func (p *program) reopen(c *cli.Context, again bool) (*run, *stored, error) {
 		return nil, nil, err
 	}
 	_, measured := experimentOf(about.Command)
-	replayed := about.Command == fleetName
+	replayed := about.Command == "fleet" // which keeps no journal
 	switch {
 	case replayed && !again && damage != nil:
 		return nil, nil, fmt.Errorf("%s is damaged (%w); replay it again with: planner resume %s", folder.File(storedFile), damage, folder.Path)
-	case replayed && !again:
-		return nil, nil, noReport(&folder)
 	case replayed && damage != nil:
 		fmt.Fprintf(p.stderr, "planner: %s is damaged (%v): the traffic is replayed again\n", folder.File(storedFile), damage)
-	case replayed:
 	case damage != nil && !measured:
 		return nil, nil, fmt.Errorf("%s is damaged (%w): make the folder again with planner %s", folder.File(storedFile), damage, about.Command)
 	case damage != nil:
@@ -160,9 +154,6 @@ func (p *program) configured(r *run, about sweep.About) (err error) {
 		if r.second, err = config.Load(r.folder.File(secondConfig), nil, config.For(about.Command)); err != nil {
 			return err
 		}
-	}
-	if about.Command == fleetName {
-		return nil
 	}
 	return p.prepare(r)
 }

@@ -238,7 +238,7 @@ func (p *program) conduct(c *cli.Context, r *run) error {
 		}
 	}
 	stop := func() bool { return false }
-	if r.follower == nil && (r.folder != nil || !r.ground.Virtual) {
+	if r.follower == nil && r.ground.Run != nil && (r.folder != nil || !r.ground.Virtual) {
 		stop = p.signals.patience(func(line string) { show.See(line) })
 	}
 	for _, settle := range r.settle {
