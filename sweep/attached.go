@@ -26,9 +26,6 @@ type Attached struct {
 	asked bool
 }
 
-// Ground runs the trials of e.
-func (e *Attached) Ground() Ground { return Ground{Run: e.Run} }
-
 // factsWithin bounds how long a server is asked for what it says of itself.
 const factsWithin = 15 * time.Second
 

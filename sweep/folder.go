@@ -32,13 +32,8 @@ type About struct {
 }
 
 // NewFolder makes a run folder under dir whose name begins with the time and
-// has not been used before. It appears whole, with these files in it, or not at all.
+// has not been used before.
 func NewFolder(dir, label string, about About, files map[string][]byte) (Folder, error) {
-	staging, err := stage(dir, about, files)
-	if err != nil {
-		return Folder{}, err
-	}
-	defer os.RemoveAll(staging)
 	name := about.Started.UTC().Format("20060102T150405Z")
 	if label = slug(label); label != "" {
 		name += "-" + label
@@ -48,24 +43,17 @@ func NewFolder(dir, label string, about About, files map[string][]byte) (Folder,
 		if n > 1 {
 			path = fmt.Sprintf("%s-%d", path, n)
 		}
-		if _, err := os.Lstat(path); err == nil {
-			continue
-		}
-		err := os.Rename(staging, path)
-		if err == nil {
-			return Folder{path}, nil
-		}
-		// Another process took the name between the look and the move.
-		if !errors.Is(err, fs.ErrExist) {
-			return Folder{}, fmt.Errorf("make run folder: %w", err)
+		if f, err := CreateFolder(path, about, files); !errors.Is(err, fs.ErrExist) {
+			return f, err
 		}
 	}
 }
 
-// CreateFolder makes a run folder of exactly this name, which must not exist.
+// CreateFolder makes a run folder of exactly this name, which must not exist. It appears
+// whole, with these files in it, or not at all.
 func CreateFolder(path string, about About, files map[string][]byte) (Folder, error) {
 	if _, err := os.Lstat(path); err == nil {
-		return Folder{}, fmt.Errorf("make run folder: %s exists already, and a run is never written over", path)
+		return Folder{}, fmt.Errorf("make run folder: %s: %w, and a run is never written over", path, fs.ErrExist)
 	}
 	staging, err := stage(filepath.Dir(path), about, files)
 	if err != nil {

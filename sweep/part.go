@@ -88,9 +88,6 @@ type Ending struct {
 	Failure string `json:"failure,omitempty"`
 }
 
-// End writes down how the process of a part ended.
-func (f Folder) End(e Ending) error { return f.WriteJSON(EndingFile, e) }
-
 // Begin removes what an earlier process of a part left of its end.
 func (f Folder) Begin() error {
 	return f.Clear(EndingFile, func(string) bool { return true })

@@ -135,7 +135,8 @@ func listGPUs(catalog *model.Catalog) listing[model.Hardware] {
 			{Name: "fp8 TFLOP/s", Right: true}, {Name: "link"}, {Name: "USD/h", Right: true}, {Name: "price from", Wrap: true, Extra: true}, {Name: "source", Wrap: true, Extra: true},
 		},
 		func(g model.Hardware) []string {
-			return []string{g.Name, tenths(g.Memory, 1e9), figure(g.Bandwidth, 1e9), figure(g.Flops.BF16, 1e12),
+			// A memory that was sold in powers of two has eight digits in powers of ten.
+			return []string{g.Name, figure(math.Round(g.Memory/1e8)/10, 1), figure(g.Bandwidth, 1e9), figure(g.Flops.BF16, 1e12),
 				figure(g.Flops.FP8, 1e12), g.Link.Kind.String(), figure(g.Price.USDPerHour, 1), g.Price.String(), g.Source}
 		},
 	}
@@ -192,10 +193,6 @@ func figure(x, unit float64) string {
 	}
 	return strconv.FormatFloat(x/unit, 'f', -1, 64)
 }
-
-// tenths prints a figure to a tenth: a memory that was sold in powers of two has
-// eight digits in powers of ten.
-func tenths(x, unit float64) string { return figure(math.Round(x/unit*10)/10, 1) }
 
 // workloadRows are the traffic classes.
 func workloadRows() []workload.Shape {

@@ -133,7 +133,7 @@ func (r *run) endPart(ctx context.Context, stopped error) error {
 	if stopped != nil && !errors.Is(stopped, sweep.ErrInterrupted) {
 		e.Failure = stopped.Error()
 	}
-	return errors.Join(stopped, r.folder.End(e))
+	return errors.Join(stopped, r.folder.WriteJSON(sweep.EndingFile, e))
 }
 
 // goesOn says how to go on with a run that was interrupted, or whose disk is full.

@@ -35,7 +35,7 @@ func (p *program) ground(r *run, cfg *config.Config) (sweep.Ground, error) {
 	if r.cfg.Run.Command == "bench" && cfg.Engine.Kind == "attach" {
 		e := &sweep.Attached{Settings: engineSettings(cfg), Client: *client, See: see}
 		r.settle = append(r.settle, func(f *sweep.Folder) { e.Folder = f })
-		return e.Ground(), nil
+		return sweep.Ground{Run: e.Run}, nil
 	}
 	live := &sweep.Live{Settings: engineSettings(cfg), Client: *client, See: see}
 	r.settle = append(r.settle, func(f *sweep.Folder) {

@@ -56,17 +56,12 @@ func (p *program) importResults(c *cli.Context) error {
 	}
 	all.Folder = folder.Path
 	doc := report.Imported(folder.Path, all.Points)
-	if err := keepImport(&folder, all, doc); err != nil {
-		return err
-	}
-	return p.answer(c, all, doc)
-}
-
-// keepImport puts the load points into the journal of a run, and their report beside it.
-func keepImport(folder *sweep.Folder, all *ingest.Import, doc report.Document) error {
 	if err := folder.WriteJournal(all.Points); err != nil {
 		return err
 	}
-	r := run{cfg: &config.Config{}, folder: folder}
-	return r.keep(sweep.Answer{State: sweep.Done, Value: all.Points}, doc, false)
+	r := run{cfg: &config.Config{}, folder: &folder}
+	if err := r.keep(sweep.Answer{State: sweep.Done, Value: all.Points}, doc, false); err != nil {
+		return err
+	}
+	return p.answer(c, all, doc)
 }

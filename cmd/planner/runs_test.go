@@ -325,7 +325,7 @@ func TestRunsAreNotWrittenOver(t *testing.T) {
 		}
 		var stdout, stderr bytes.Buffer
 		code := execute(t.Context(), slices.Concat([]string{"planner"}, args, []string{file, "-o", taken}), &stdout, &stderr, &interrupts{})
-		if code != exitUsage || !strings.Contains(stderr.String(), "exists already") {
+		if code != exitUsage || !strings.Contains(stderr.String(), "file already exists") {
 			t.Errorf("%v: exit code %d: %s", args, code, stderr.String())
 		}
 	}

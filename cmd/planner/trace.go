@@ -15,6 +15,7 @@ import (
 	"planner/internal/report"
 	"planner/sweep"
 	"planner/sweep/ingest"
+	"planner/sweep/workload"
 )
 
 func (p *program) traceCommand() *cli.Command {
@@ -125,7 +126,7 @@ func (p *program) traceOutput(c *cli.Context, from string, t *ingest.Trace) erro
 			return err
 		}
 	}
-	t.Describe()
+	t.Traffic = workload.Describe(t.Rows)
 	return p.answer(c, t, report.Trace(t))
 }
 

@@ -97,7 +97,11 @@ func (r *reader) resolveModel(c *Config) {
 	m.Stored = m.Arch.Native
 	if err := m.Arch.Check(); err != nil {
 		if c.Simulated() {
-			r.at(modelKey(c)).refuse("%v; want a model whose shape is known, or its config.json in model.config", err)
+			key := "model.name"
+			if c.Model.Config != "" {
+				key = "model.config"
+			}
+			r.at(key).refuse("%v; want a model whose shape is known, or its config.json in model.config", err)
 		} else {
 			r.warn("%v: there is no roofline and no prior", err)
 		}
@@ -129,13 +133,6 @@ func (r *reader) resolveModelFile(c *Config) {
 		n.value = m.Name
 		n.wrong("the path of a GGUF file, which is all that " + c.Engine.Kind + " loads; model.config may name the config.json of its shape")
 	}
-}
-
-func modelKey(c *Config) string {
-	if c.Model.Config != "" {
-		return "model.config"
-	}
-	return "model.name"
 }
 
 func (r *reader) modelConfig(c *Config) (model.Arch, bool) {

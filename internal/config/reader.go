@@ -254,10 +254,7 @@ func (n input) only() input {
 }
 
 func (n input) child(key string) (input, bool) {
-	table, ok := n.value.(map[string]any)
-	if !ok {
-		return input{}, false
-	}
+	table, _ := n.value.(map[string]any)
 	v, ok := table[key]
 	return input{r: n.r, path: join(n.path, key), key: join(n.key, key), name: key, value: v}, ok
 }

@@ -125,13 +125,6 @@ func (x *Exporter) Close() error {
 	return nil
 }
 
-// gauge is one figure of the page.
-type gauge struct {
-	desc  *prometheus.Desc
-	kind  prometheus.ValueType
-	value func(*snapshot) float64
-}
-
 // snapshot is what the page is made of.
 type snapshot struct {
 	load.Interim
@@ -140,58 +133,39 @@ type snapshot struct {
 	offered float64
 }
 
-func desc(name, help string) *prometheus.Desc {
-	return prometheus.NewDesc("planner_"+name, help, nil, nil)
-}
-
-// ttft is told by quantile.
-func ttft() *prometheus.Desc {
-	return prometheus.NewDesc("planner_ttft_seconds",
-		"Time to first token from the intended time, of the requests of the window that ended well so far.", []string{"quantile"}, nil)
-}
-
-var gauges = []gauge{
-	{desc("trial_running", "Whether a load test runs."), prometheus.GaugeValue, func(s *snapshot) float64 {
-		if s.running {
-			return 1
-		}
-		return 0
-	}},
-	{desc("trial_elapsed_seconds", "Time since the load test began."), prometheus.GaugeValue,
-		func(s *snapshot) float64 { return s.Elapsed.Seconds() }},
-	{desc("trial_left_seconds", "What remains of its schedule; -1 of a closed loop."), prometheus.GaugeValue,
-		func(s *snapshot) float64 { return max(s.Left.Seconds(), -1) }},
-	{desc("offered_requests_per_second", "Rate that is asked for; 0 of a closed loop."), prometheus.GaugeValue,
-		func(s *snapshot) float64 { return s.offered }},
-	{desc("sent_requests_per_second", "Requests that left in the last whole second."), prometheus.GaugeValue,
-		func(s *snapshot) float64 { return s.Rate }},
-	{desc("requests_in_flight", "Requests that left and did not end."), prometheus.GaugeValue,
-		func(s *snapshot) float64 { return float64(s.InFlight) }},
-	{desc("requests_sent_total", "Requests that left, warm-up included."), prometheus.CounterValue,
-		func(s *snapshot) float64 { return float64(s.sent) }},
-	{desc("requests_done_total", "Requests that ended in any way."), prometheus.CounterValue,
-		func(s *snapshot) float64 { return float64(s.done) }},
-	{desc("requests_failed_total", "Requests without a good end."), prometheus.CounterValue,
-		func(s *snapshot) float64 { return float64(s.failed) }},
-}
-
-// Describe is that of a [prometheus.Collector].
-func (x *Exporter) Describe(to chan<- *prometheus.Desc) {
-	for _, g := range gauges {
-		to <- g.desc
-	}
-	to <- ttft()
-}
+// Describe is that of a [prometheus.Collector] that tells what it has when it is asked.
+func (x *Exporter) Describe(chan<- *prometheus.Desc) {}
 
 // Collect is that of a [prometheus.Collector].
 func (x *Exporter) Collect(to chan<- prometheus.Metric) {
+	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	s := x.state()
-	for _, g := range gauges {
-		to <- prometheus.MustNewConstMetric(g.desc, g.kind, g.value(&s))
+	running := 0.0
+	if s.running {
+		running = 1
 	}
+	for _, f := range []struct {
+		name, help string
+		kind       prometheus.ValueType
+		value      float64
+	}{
+		{"trial_running", "Whether a load test runs.", gauge, running},
+		{"trial_elapsed_seconds", "Time since the load test began.", gauge, s.Elapsed.Seconds()},
+		{"trial_left_seconds", "What remains of its schedule; -1 of a closed loop.", gauge, max(s.Left.Seconds(), -1)},
+		{"offered_requests_per_second", "Rate that is asked for; 0 of a closed loop.", gauge, s.offered},
+		{"sent_requests_per_second", "Requests that left in the last whole second.", gauge, s.Rate},
+		{"requests_in_flight", "Requests that left and did not end.", gauge, float64(s.InFlight)},
+		{"requests_sent_total", "Requests that left, warm-up included.", counter, float64(s.sent)},
+		{"requests_done_total", "Requests that ended in any way.", counter, float64(s.done)},
+		{"requests_failed_total", "Requests without a good end.", counter, float64(s.failed)},
+	} {
+		to <- prometheus.MustNewConstMetric(prometheus.NewDesc("planner_"+f.name, f.help, nil, nil), f.kind, f.value)
+	}
+	ttft := prometheus.NewDesc("planner_ttft_seconds",
+		"Time to first token from the intended time, of the requests of the window that ended well so far.", []string{"quantile"}, nil)
 	for quantile, d := range map[string]time.Duration{"0.5": s.TTFT50, "0.99": s.TTFT99} {
 		if d > 0 {
-			to <- prometheus.MustNewConstMetric(ttft(), prometheus.GaugeValue, d.Seconds(), quantile)
+			to <- prometheus.MustNewConstMetric(ttft, prometheus.GaugeValue, d.Seconds(), quantile)
 		}
 	}
 }

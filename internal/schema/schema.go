@@ -36,10 +36,8 @@ func (d Document) Schema() (map[string]any, error) {
 	for _, v := range d.Types {
 		forms = append(forms, b.of(reflect.TypeOf(v)))
 	}
-	s := map[string]any{"$schema": "https://json-schema.org/draft/2020-12/schema", "title": d.Title,
-		"description": d.Description, "$defs": b.defs}
-	s["anyOf"] = forms
-	return s, b.err
+	return map[string]any{"$schema": "https://json-schema.org/draft/2020-12/schema", "title": d.Title,
+		"description": d.Description, "$defs": b.defs, "anyOf": forms}, b.err
 }
 
 // builder collects the types that are described.
@@ -140,13 +138,15 @@ func (b *builder) named(t, as reflect.Type) map[string]any {
 	for level := []reflect.Type{as}; len(level) > 0; {
 		var next []reflect.Type
 		for _, s := range level {
-			for i := range s.NumField() {
-				f := s.Field(i)
+			for f := range s.Fields() {
 				key, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 				_, hidden := properties[key]
 				switch {
 				case options == "embed", f.Anonymous && key == "":
-					next = append(next, elem(f.Type))
+					if f.Type.Kind() == reflect.Pointer {
+						f.Type = f.Type.Elem()
+					}
+					next = append(next, f.Type)
 				case key == "-" || key == "" || hidden || !f.IsExported():
 				default:
 					property := b.of(f.Type)
@@ -171,12 +171,4 @@ func (b *builder) named(t, as reflect.Type) map[string]any {
 	}
 	b.defs[name] = s
 	return ref
-}
-
-// elem is the type that a pointer points to.
-func elem(t reflect.Type) reflect.Type {
-	if t.Kind() == reflect.Pointer {
-		return t.Elem()
-	}
-	return t
 }

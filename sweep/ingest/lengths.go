@@ -35,14 +35,14 @@ func ReadLengths(r io.Reader) ([]int, error) {
 		if text == "" || strings.HasPrefix(text, "#") {
 			continue
 		}
-		if _, err := strconv.ParseFloat(text, 64); err != nil && number == 1 {
+		x, err := strconv.ParseFloat(text, 64)
+		if err != nil && number == 1 {
 			continue
 		}
-		n, err := parseLength(text)
-		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", number, err)
+		if err != nil || !(x >= 0.5) || x > mostLength {
+			return nil, fmt.Errorf("line %d: %q is no length above 0", number, shorten(text, 60))
 		}
-		lengths = append(lengths, n)
+		lengths = append(lengths, int(math.Round(x))) // exports of other tools write 447.0
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("line after %d lengths: %w", len(lengths), err)
@@ -52,16 +52,6 @@ func ReadLengths(r io.Reader) ([]int, error) {
 	}
 	slices.Sort(lengths)
 	return lengths, nil
-}
-
-// parseLength reads one length; a real number is rounded, as exports of other
-// tools write 447.0.
-func parseLength(text string) (int, error) {
-	x, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-	if err != nil || !(x >= 0.5) || x > mostLength {
-		return 0, fmt.Errorf("%q is no length above 0", shorten(text, 60))
-	}
-	return int(math.Round(x)), nil
 }
 
 // charsPerToken turns text into tokens where no tokenizer is at hand: English

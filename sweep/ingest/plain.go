@@ -15,12 +15,6 @@ import (
 	"planner/sweep/measure"
 )
 
-func plainFormat() ResultFormat {
-	return ResultFormat{
-		Name: "csv", Reads: "plain CSV of measured points (rate_per_s, ttft_p50_ms, ttft_p99_ms, ...)", Notes: []string{}, layouts: []layout{{}},
-	}
-}
-
 func isPlain(head []byte) bool {
 	for line := range bytes.Lines(head) {
 		text := strings.ToLower(strings.TrimSpace(strings.TrimPrefix(string(line), "\ufeff")))

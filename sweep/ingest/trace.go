@@ -46,7 +46,7 @@ type Trace struct {
 	// Changed says how the trace was thinned and scaled.
 	Changed []string `json:"changed"`
 	note.Warnings
-	// Traffic is what Describe makes of the rows.
+	// Traffic describes the rows, where that was asked for.
 	Traffic workload.Description `json:"traffic"`
 
 	// others counts the lines of a mapped log that are no requests, parts the shared parts
@@ -211,9 +211,6 @@ func (t *Trace) AtRate(rate float64) {
 	t.Rows = workload.AtRate(t.Rows, rate)
 	t.Changed = append(t.Changed, fmt.Sprintf("clock scaled from %.4g to %g requests/s", before, rate))
 }
-
-// Describe describes the traffic.
-func (t *Trace) Describe() { t.Traffic = workload.Describe(t.Rows) }
 
 // lines reads a file line by line, without comments and empty lines.
 type lines struct {
