@@ -3,12 +3,9 @@ package ingest
 import (
 	"bytes"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/valyala/fastjson"
 
 	"planner/sweep/measure"
 )
@@ -33,7 +30,7 @@ type layout struct {
 	refuse string
 	// parse makes documents of the text; nil reads JSON. points is the key of a list of
 	// load points; empty where each document is one.
-	parse  func(data []byte) iter.Seq2[document, error]
+	parse  parser
 	points string
 	// text says that numbers may stand in strings, as in tables.
 	text bool
@@ -56,12 +53,6 @@ type latencyKeys struct {
 	metric measure.Metric
 	path   string
 	unit   time.Duration
-}
-
-// document is a part of a file that is read as one.
-type document struct {
-	line int
-	v    *fastjson.Value
 }
 
 // serviceTime is true of nearly every tool here: few count from the intended time.

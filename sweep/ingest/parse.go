@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"math"
 	"regexp"
 	"strings"
@@ -28,52 +27,44 @@ type lineError struct {
 // Error is the problem itself; who knows the file names the line.
 func (e *lineError) Error() string { return e.err.Error() }
 
-// cut ends the documents of a file with a problem in a line.
-func cut(line int, err error) iter.Seq2[document, error] {
-	return func(yield func(document, error) bool) { yield(document{}, &lineError{line, err}) }
-}
-
-func one(v *fastjson.Value) iter.Seq2[document, error] {
-	return func(yield func(document, error) bool) { yield(document{1, v}, nil) }
-}
+// A parser finds the documents of a file and passes on each with its line, until one is an
+// error. A [lineError] says where the file itself is wrong.
+type parser func(data []byte, each func(line int, v *fastjson.Value) error) error
 
 // parseJSON reads every object of a file that holds one, an array of them, or one a line.
 // A key that is there twice is an error: which of the two holds, nobody can say.
-func parseJSON(data []byte) iter.Seq2[document, error] {
-	return func(yield func(document, error) bool) {
-		data := pythonJSON(data)
-		d := jsontext.NewDecoder(bytes.NewReader(data))
-		for line, end := 1, 0; ; {
-			text, err := d.ReadValue()
-			if err == io.EOF {
-				return
-			}
-			// A document begins behind the blanks that follow the last one.
-			begin := len(data) - len(bytes.TrimLeft(data[end:], " \t\r\n"))
-			line += bytes.Count(data[end:begin], []byte("\n"))
-			var v *fastjson.Value
-			if err == nil {
-				err = input.CheckJSON(text, input.AnyValue, mostValues)
-			}
-			if err == nil {
-				v, err = fastjson.ParseBytes(text)
-			}
-			if err != nil {
-				yield(document{}, &lineError{line, err})
-				return
-			}
-			all := []*fastjson.Value{v}
-			if v.Type() == fastjson.TypeArray {
-				all = v.GetArray()
-			}
-			for _, v := range all {
-				if !yield(document{line, v}, nil) {
-					return
-				}
-			}
-			end = int(d.InputOffset())
-			line += bytes.Count(data[begin:end], []byte("\n"))
+func parseJSON(data []byte, each func(line int, v *fastjson.Value) error) error {
+	data = pythonJSON(data)
+	d := jsontext.NewDecoder(bytes.NewReader(data))
+	for line, end := 1, 0; ; {
+		text, err := d.ReadValue()
+		if err == io.EOF {
+			return nil
 		}
+		// A document begins behind the blanks that follow the last one.
+		begin := len(data) - len(bytes.TrimLeft(data[end:], " \t\r\n"))
+		line += bytes.Count(data[end:begin], []byte("\n"))
+		var v *fastjson.Value
+		if err == nil {
+			err = input.CheckJSON(text, input.AnyValue, mostValues)
+		}
+		if err == nil {
+			v, err = fastjson.ParseBytes(text)
+		}
+		if err != nil {
+			return &lineError{line, err}
+		}
+		all := []*fastjson.Value{v}
+		if v.Type() == fastjson.TypeArray {
+			all = v.GetArray()
+		}
+		for _, v := range all {
+			if err := each(line, v); err != nil {
+				return err
+			}
+		}
+		end = int(d.InputOffset())
+		line += bytes.Count(data[begin:end], []byte("\n"))
 	}
 }
 
@@ -99,26 +90,26 @@ func pythonJSON(data []byte) []byte {
 const mostYAML = 4 << 20
 
 // parseYAML reads the document of a file of YAML.
-func parseYAML(data []byte) iter.Seq2[document, error] {
+func parseYAML(data []byte, each func(line int, v *fastjson.Value) error) error {
 	if len(data) > mostYAML {
-		return cut(0, fmt.Errorf("larger than %d bytes, which is the most that is read of YAML: give the same in JSON", mostYAML))
+		return fmt.Errorf("larger than %d bytes, which is the most that is read of YAML: give the same in JSON", mostYAML)
 	}
 	if err := input.CheckJSON(data, input.AnyValue+":\n", mostValues); err != nil {
-		return cut(0, err)
+		return err
 	}
 	var value any
 	if err := yaml.Unmarshal(data, &value); err != nil {
-		return cut(0, err)
+		return err
 	}
 	text, err := json.Marshal(plainValue(value))
 	if err != nil {
-		return cut(0, err)
+		return err
 	}
 	v, err := fastjson.ParseBytes(text)
 	if err != nil {
-		return cut(0, err)
+		return err
 	}
-	return one(v)
+	return each(1, v)
 }
 
 // plainValue is a value of YAML as JSON has it: with strings for keys, and null for what is
@@ -153,28 +144,23 @@ type csvRow struct {
 	cells []string
 }
 
-func table(data []byte) iter.Seq2[csvRow, error] {
-	return func(yield func(csvRow, error) bool) {
-		if err := input.CheckJSON(data, ",\n", mostValues); err != nil {
-			yield(csvRow{}, err)
-			return
+func table(data []byte, each func(csvRow) error) error {
+	if err := input.CheckJSON(data, ",\n", mostValues); err != nil {
+		return err
+	}
+	r := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
+	r.FieldsPerRecord = -1
+	for {
+		cells, err := r.Read()
+		if err == io.EOF {
+			return nil
 		}
-		r := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
-		r.FieldsPerRecord = -1
-		for {
-			cells, err := r.Read()
-			var wrong *csv.ParseError
-			switch {
-			case err == io.EOF:
-				return
-			case errors.As(err, &wrong):
-				yield(csvRow{}, &lineError{wrong.Line, wrong.Err})
-				return
-			}
-			line, _ := r.FieldPos(0)
-			if !yield(csvRow{line, cells}, nil) {
-				return
-			}
+		if wrong, ok := errors.AsType[*csv.ParseError](err); ok {
+			return &lineError{wrong.Line, wrong.Err}
+		}
+		line, _ := r.FieldPos(0)
+		if err := each(csvRow{line, cells}); err != nil {
+			return err
 		}
 	}
 }
@@ -210,61 +196,58 @@ func (r csvRow) under(header []string) (*fastjson.Value, error) {
 }
 
 // parseRows reads CSV of which each row is a document under the names of the first.
-func parseRows(data []byte) iter.Seq2[document, error] {
-	return func(yield func(document, error) bool) {
-		var header []string
-		for r, err := range table(data) {
-			if err == nil && header == nil {
-				header = r.cells
-				continue
-			}
-			var v *fastjson.Value
-			if err == nil {
-				v, err = r.under(header)
-			}
-			if !yield(document{r.line, v}, err) {
-				return
-			}
+func parseRows(data []byte, each func(line int, v *fastjson.Value) error) error {
+	var header []string
+	return table(data, func(r csvRow) error {
+		if header == nil {
+			header = r.cells
+			return nil
 		}
-	}
+		v, err := r.under(header)
+		if err != nil {
+			return err
+		}
+		return each(r.line, v)
+	})
 }
 
 // parseMetrics reads tables of CSV that have a metric a row and its statistics in columns,
 // with a blank line between two: one document with an object of the statistics under the
 // name of each metric.
-func parseMetrics(data []byte) iter.Seq2[document, error] {
+func parseMetrics(data []byte, each func(line int, v *fastjson.Value) error) error {
 	var a fastjson.Arena
 	var header []string
 	o, before := a.NewObject(), -1
-	for r, err := range table(data) {
-		var v *fastjson.Value
+	err := table(data, func(r csvRow) error {
+		first := r.line > before+1
+		before = r.line
 		switch {
-		case err != nil:
-		case r.line > before+1:
+		case first:
 			header = r.cells
+			return nil
 		case header[0] != "Metric":
+			return nil
 		case o.GetObject().Len() == mostNames:
-			err = &lineError{r.line, errManyNames}
+			return &lineError{r.line, errManyNames}
 		case o.Get(r.cells[0]) != nil:
-			err = &lineError{r.line, fmt.Errorf("%q is there twice", r.cells[0])}
-		default:
-			v, err = r.under(header)
+			return &lineError{r.line, fmt.Errorf("%q is there twice", r.cells[0])}
 		}
-		if err != nil {
-			return func(yield func(document, error) bool) { yield(document{}, err) }
-		}
-		if v != nil {
+		v, err := r.under(header)
+		if err == nil {
 			o.Set(r.cells[0], v)
 		}
-		before = r.line
+		return err
+	})
+	if err != nil {
+		return err
 	}
-	return one(o)
+	return each(1, o)
 }
 
 // parsePairs reads lines of "name : value" into one document.
-func parsePairs(data []byte) iter.Seq2[document, error] {
+func parsePairs(data []byte, each func(line int, v *fastjson.Value) error) error {
 	if err := input.CheckJSON(data, ":", mostValues); err != nil {
-		return cut(0, err)
+		return err
 	}
 	var a fastjson.Arena
 	o, line := a.NewObject(), 0
@@ -276,12 +259,12 @@ func parsePairs(data []byte) iter.Seq2[document, error] {
 			continue
 		}
 		if o.GetObject().Len() == mostNames {
-			return cut(line, errManyNames)
+			return &lineError{line, errManyNames}
 		}
 		if x := o.Get(name); x != nil && string(x.GetStringBytes()) != value {
-			return cut(line, fmt.Errorf("%q is there twice", name))
+			return &lineError{line, fmt.Errorf("%q is there twice", name)}
 		}
 		o.Set(name, a.NewString(value))
 	}
-	return one(o)
+	return each(1, o)
 }

@@ -57,24 +57,26 @@ func (p *pointReader) documents(data []byte) error {
 	if parse == nil {
 		parse = parseJSON
 	}
-	for d, err := range parse(data) {
-		if err == nil {
-			p.line = d.line
-			p.document(d.v)
-		} else {
-			p.damaged(err)
-		}
-		if len(p.problems) > 0 {
-			return p.problems[0]
-		}
+	err := parse(data, func(line int, v *fastjson.Value) error {
+		p.line = line
+		p.document(v)
+		return p.first()
+	})
+	if err != nil && p.first() == nil {
+		p.damaged(err)
 	}
-	if p.line = 1; p.layout.request != nil {
+	if p.line = 1; p.layout.request != nil && p.first() == nil {
 		p.requests()
 	}
-	if len(p.problems) > 0 {
-		return p.problems[0]
+	return p.first()
+}
+
+// first is the first problem, nil where there is none.
+func (p *pointReader) first() error {
+	if len(p.problems) == 0 {
+		return nil
 	}
-	return nil
+	return p.problems[0]
 }
 
 func (p *pointReader) damaged(err error) {

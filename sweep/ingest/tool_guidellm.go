@@ -3,7 +3,6 @@ package ingest
 import (
 	"encoding/json"
 	"fmt"
-	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -118,33 +117,29 @@ var guidellmQuantiles = []string{"min", "p001", "p01", "p05", "p10", "p25", "p75
 
 // parseGuidellmTable reads the table, whose columns have their names in three rows: a row of
 // figures is an object under these names with slashes between.
-func parseGuidellmTable(data []byte) iter.Seq2[document, error] {
-	return func(yield func(document, error) bool) {
-		var names []string
-		n := 0
-		for r, err := range table(data) {
-			if n++; err == nil && n == 1 {
-				names = r.cells
-				continue
+func parseGuidellmTable(data []byte, each func(line int, v *fastjson.Value) error) error {
+	var names []string
+	n := 0
+	return table(data, func(r csvRow) error {
+		switch n++; {
+		case n == 1:
+			names = r.cells
+			return nil
+		case n <= 3 && len(r.cells) == len(names):
+			for i, name := range r.cells {
+				names[i] += "/" + name
 			}
-			if err == nil && n <= 3 && len(r.cells) == len(names) {
-				for i, name := range r.cells {
-					names[i] += "/" + name
-				}
-				continue
-			}
-			var v *fastjson.Value
-			if err == nil {
-				v, err = r.under(names)
-			}
-			if err == nil {
-				err = spreadPercentiles(r.line, v)
-			}
-			if !yield(document{r.line, v}, err) {
-				return
-			}
+			return nil
 		}
-	}
+		v, err := r.under(names)
+		if err == nil {
+			err = spreadPercentiles(r.line, v)
+		}
+		if err != nil {
+			return err
+		}
+		return each(r.line, v)
+	})
 }
 
 // spreadPercentiles gives each of a list of percentiles a key of its own.

@@ -1,8 +1,9 @@
 package ingest
 
 import (
-	"iter"
 	"time"
+
+	"github.com/valyala/fastjson"
 )
 
 func locustFormat() ResultFormat {
@@ -29,23 +30,19 @@ func locustFormat() ResultFormat {
 }
 
 // parseLocust keeps the row of all requests: the last of a history with users in it.
-func parseLocust(data []byte) iter.Seq2[document, error] {
-	return func(yield func(document, error) bool) {
-		var kept document
-		for d, err := range parseRows(data) {
-			if err != nil {
-				yield(d, err)
-				return
-			}
-			users := d.v.Get("User Count")
-			if string(d.v.GetStringBytes("Name")) == "Aggregated" && (users == nil || string(users.GetStringBytes()) != "0") {
-				kept = d
-			}
+func parseLocust(data []byte, each func(line int, v *fastjson.Value) error) error {
+	line, kept := 0, (*fastjson.Value)(nil)
+	err := parseRows(data, func(n int, v *fastjson.Value) error {
+		users := v.Get("User Count")
+		if string(v.GetStringBytes("Name")) == "Aggregated" && (users == nil || string(users.GetStringBytes()) != "0") {
+			line, kept = n, v
 		}
-		if kept.v != nil {
-			yield(kept, nil)
-		}
+		return nil
+	})
+	if err != nil || kept == nil {
+		return err
 	}
+	return each(line, kept)
 }
 
 // locust reads a closed loop. Its count of requests has the failed ones in it.

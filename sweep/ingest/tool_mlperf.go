@@ -3,7 +3,6 @@ package ingest
 import (
 	"bytes"
 	"errors"
-	"iter"
 	"slices"
 	"time"
 
@@ -83,31 +82,30 @@ func (p *pointReader) mlperf(scenario string, valid bool, achieved ...string) {
 }
 
 // parseMLLog reads lines of a key and its value, each behind a mark, into one document.
-func parseMLLog(data []byte) iter.Seq2[document, error] {
+func parseMLLog(data []byte, each func(line int, v *fastjson.Value) error) error {
 	if err := input.CheckJSON(data, input.AnyValue, mostValues); err != nil {
-		return cut(0, err)
+		return err
 	}
 	var a fastjson.Arena
 	o, line := a.NewObject(), 0
+	set := func(_ int, v *fastjson.Value) error {
+		key, value := v.Get("key"), v.Get("value")
+		if key == nil || value == nil {
+			return errors.New("no key or no value")
+		}
+		if o.GetObject().Len() == mostNames {
+			return errManyNames
+		}
+		o.Set(string(key.GetStringBytes()), value)
+		return nil
+	}
 	for text := range bytes.Lines(data) {
 		line++
-		text, marked := bytes.CutPrefix(bytes.TrimSpace(text), []byte(":::MLLOG"))
-		if !marked {
-			continue
-		}
-		for d, err := range parseJSON(text) {
-			if err != nil {
-				return cut(line, err)
+		if text, marked := bytes.CutPrefix(bytes.TrimSpace(text), []byte(":::MLLOG")); marked {
+			if err := parseJSON(text, set); err != nil {
+				return &lineError{line, err}
 			}
-			key, value := d.v.Get("key"), d.v.Get("value")
-			if key == nil || value == nil {
-				return cut(line, errors.New("no key or no value"))
-			}
-			if o.GetObject().Len() == mostNames {
-				return cut(line, errManyNames)
-			}
-			o.Set(string(key.GetStringBytes()), value)
 		}
 	}
-	return one(o)
+	return each(1, o)
 }
