@@ -36,7 +36,7 @@ type experiment struct {
 
 // experiments lists the commands that measure.
 func experiments() []experiment {
-	return []experiment{planExperiment(), estimateExperiment(), simulateExperiment(), searchExperiment(), benchExperiment(), sweepExperiment(), probeExperiment(), compareExperiment(), fleetExperiment()}
+	return slices.Concat(decisions(), loadPoints(), designs(), []experiment{fleetExperiment()})
 }
 
 // experimentOf finds a command that measures by its name.
@@ -62,37 +62,32 @@ func (p *program) measuring() []*cli.Command {
 	})
 }
 
-// planExperiment is the main job.
-func planExperiment() experiment {
-	return experiment{
-		name: "plan", usage: "the main job: search knobs and rates, size and price the fleet, write a run folder", args: "CONFIG",
-		help: "Example: planner plan planner.toml\n" +
-			"         planner plan planner.toml --set demand.rate=250 --json",
-		config: append(configFlags(), shared("certify")...), own: shared("records"),
-		study: study(decide.NewPlan), dry: (*program).dryDecision, kept: true, csv: report.TrialsSheet + ".csv",
-	}
-}
-
-// estimateExperiment is the main job on the simulated engine alone.
-func estimateExperiment() experiment {
-	return experiment{
-		name: "estimate", usage: "the same answer in seconds from the simulated engine alone, also entirely from flags", args: "[CONFIG]",
-		help: "Example: planner estimate --model llama-3.1-70b --weights fp8 --gpu \"H100 SXM\" --tp 4 \\\n" +
-			"           --workload chat --rate 100 --slo ttft.p99=500ms --slo tpot.p99=50ms\n" +
-			"         planner estimate planner.toml --gpu \"H100 SXM\" --gpu \"H200 SXM\" --tp 2 --tp 4",
-		config: slices.Concat(declared(shortcuts), shared("slo"), configFlags(), shared("certify")), own: shared("records"),
-		study: study(decide.NewPlan), dry: (*program).dryDecision, csv: report.TrialsSheet + ".csv",
-	}
-}
-
-// searchExperiment is the maximum rate of one set of knobs.
-func searchExperiment() experiment {
-	return experiment{
-		name: "search", usage: "the maximum rate under the SLO for one set of knobs", args: "[CONFIG]",
-		help: "Example: planner search planner.toml --set engine.tensor_parallel=4\n" +
-			"         planner search --model llama-3.1-8b --gpu L40S --workload chat --slo ttft.p99=1s --json",
-		config: slices.Concat(configFlags(), instanceFlags(), shared("slo", "certify")),
-		study:  study(decide.NewRateSearch), dry: (*program).dryDecision,
+// decisions are the main job, the same on the simulated engine alone, and the maximum rate
+// of one set of knobs.
+func decisions() []experiment {
+	return []experiment{
+		{
+			name: "plan", usage: "the main job: search knobs and rates, size and price the fleet, write a run folder", args: "CONFIG",
+			help: "Example: planner plan planner.toml\n" +
+				"         planner plan planner.toml --set demand.rate=250 --json",
+			config: append(configFlags(), shared("certify")...), own: shared("records"),
+			study: study(decide.NewPlan), dry: (*program).dryDecision, kept: true, csv: report.TrialsSheet + ".csv",
+		},
+		{
+			name: "estimate", usage: "the same answer in seconds from the simulated engine alone, also entirely from flags", args: "[CONFIG]",
+			help: "Example: planner estimate --model llama-3.1-70b --weights fp8 --gpu \"H100 SXM\" --tp 4 \\\n" +
+				"           --workload chat --rate 100 --slo ttft.p99=500ms --slo tpot.p99=50ms\n" +
+				"         planner estimate planner.toml --gpu \"H100 SXM\" --gpu \"H200 SXM\" --tp 2 --tp 4",
+			config: slices.Concat(declared(shortcuts), shared("slo"), configFlags(), shared("certify")), own: shared("records"),
+			study: study(decide.NewPlan), dry: (*program).dryDecision, csv: report.TrialsSheet + ".csv",
+		},
+		{
+			name: "search", usage: "the maximum rate under the SLO for one set of knobs", args: "[CONFIG]",
+			help: "Example: planner search planner.toml --set engine.tensor_parallel=4\n" +
+				"         planner search --model llama-3.1-8b --gpu L40S --workload chat --slo ttft.p99=1s --json",
+			config: slices.Concat(configFlags(), instanceFlags(), shared("slo", "certify")),
+			study:  study(decide.NewRateSearch), dry: (*program).dryDecision,
+		},
 	}
 }
 
@@ -110,17 +105,47 @@ func study[S sweep.Study](of func(*config.Config, sweep.Ground) (S, error)) func
 	}
 }
 
-// sweepExperiment is a grid or a matrix.
-func sweepExperiment() experiment {
-	return experiment{
-		name: "sweep", usage: "measured trials over a grid of rates and knobs, or a matrix of traffic; no search, no plan", args: "CONFIG",
-		help: "Example: planner sweep planner.toml --rates 1,2,5,10\n" +
-			"         planner sweep planner.toml --rates 1:20:6 --strategy one-at-a-time\n" +
-			"         planner sweep planner.toml --matrix\n" +
-			"The lists of the configuration (knobs, GPUs, tensor_parallel) are crossed, or varied one at a time from the\n" +
-			"first of each. Where prompts share prefixes, a cold and a warm prefix cache are trials of their own.",
-		config: configFlags(), own: sweepFlags(),
-		study: sweepStudy, dry: (*program).drySweep, kept: true, csv: "sweep.csv",
+// designs are a grid or a matrix, what tells the constants of the simulated engine from a real
+// one, and two configurations in rounds, or two runs.
+func designs() []experiment {
+	return []experiment{
+		{
+			name: "sweep", usage: "measured trials over a grid of rates and knobs, or a matrix of traffic; no search, no plan", args: "CONFIG",
+			help: "Example: planner sweep planner.toml --rates 1,2,5,10\n" +
+				"         planner sweep planner.toml --rates 1:20:6 --strategy one-at-a-time\n" +
+				"         planner sweep planner.toml --matrix\n" +
+				"The lists of the configuration (knobs, GPUs, tensor_parallel) are crossed, or varied one at a time from the\n" +
+				"first of each. Where prompts share prefixes, a cold and a warm prefix cache are trials of their own.",
+			config: configFlags(), own: sweepFlags(),
+			study: sweepStudy, dry: (*program).drySweep, kept: true, csv: "sweep.csv",
+		},
+		{
+			name: "probe", usage: "ten to twenty load points that tell the simulated engine's constants; a calibration with its score", args: "[CONFIG]",
+			help: "Example: planner probe planner.toml --budget 10m\n" +
+				"         planner probe planner.toml --url http://127.0.0.1:8000\n" +
+				"         planner probe --url http://127.0.0.1:8000 --model llama-3.1-8b \\\n" +
+				"           --gpu \"H100 SXM\" --workload chat\n" +
+				"Each point is chosen for what is not known of the constants yet. The last ones are drawn at random, predicted\n" +
+				"and then measured, and not fitted to. The run folder has engine.calibration, which engine.calibration may name.",
+			config: slices.Concat(declared(shortcuts), declared(benchShortcuts[:1]), configFlags()),
+			own: append([]cli.Flag{
+				&cli.StringFlag{Name: "points", Value: "10", Usage: "load points that constants are fitted to: --points 12"},
+				&cli.StringFlag{Name: "held", Value: "5", Usage: "further ones that they are scored on: --held 5"},
+				&cli.StringFlag{Name: "budget", Value: "10m", Usage: "engine time of all trials: --budget 10m"},
+			}, shared("dialect")...),
+			study: probeStudy, dry: (*program).dryProbe, kept: true,
+		},
+		{
+			name: "compare", usage: "two configurations, engines or runs: paired rounds, a test, an interval on the difference", args: "A B",
+			help: "Example: planner compare a.toml b.toml --rate 8 --rounds 8\n" +
+				"         planner compare runs/before runs/after --fail-if-worse 5%\n" +
+				"Two configurations run in alternating rounds on the same requests. Two run folders are compared at the\n" +
+				"loads that both have. Exit code 4: some figure stays undecided.",
+			config: append(shared("set", "json", "catalog"), &cli.StringFlag{Name: "seed", Usage: "seed of the first round: --seed 7"},
+				&cli.BoolFlag{Name: "dry-run", Usage: "show what would run and end"}),
+			own:   compareFlags(),
+			study: compareStudy, dry: (*program).dryRounds, action: (*program).compare,
+		},
 	}
 }
 
@@ -168,26 +193,6 @@ func sweepStudy(p *program, r *run) (sweep.Study, error) {
 	return study(func(cfg *config.Config, on sweep.Ground) (*design.Sweep, error) { return design.NewSweep(cfg, on, s) })(p, r)
 }
 
-// probeExperiment tells the constants of the simulated engine from a real one.
-func probeExperiment() experiment {
-	return experiment{
-		name: "probe", usage: "ten to twenty load points that tell the simulated engine's constants; a calibration with its score", args: "[CONFIG]",
-		help: "Example: planner probe planner.toml --budget 10m\n" +
-			"         planner probe planner.toml --url http://127.0.0.1:8000\n" +
-			"         planner probe --url http://127.0.0.1:8000 --model llama-3.1-8b \\\n" +
-			"           --gpu \"H100 SXM\" --workload chat\n" +
-			"Each point is chosen for what is not known of the constants yet. The last ones are drawn at random, predicted\n" +
-			"and then measured, and not fitted to. The run folder has engine.calibration, which engine.calibration may name.",
-		config: slices.Concat(declared(shortcuts), declared(benchShortcuts[:1]), configFlags()),
-		own: append([]cli.Flag{
-			&cli.StringFlag{Name: "points", Value: "10", Usage: "load points that constants are fitted to: --points 12"},
-			&cli.StringFlag{Name: "held", Value: "5", Usage: "further ones that they are scored on: --held 5"},
-			&cli.StringFlag{Name: "budget", Value: "10m", Usage: "engine time of all trials: --budget 10m"},
-		}, shared("dialect")...),
-		study: probeStudy, dry: (*program).dryProbe, kept: true,
-	}
-}
-
 // probeStudy reads how much is measured.
 func probeStudy(p *program, r *run) (sweep.Study, error) {
 	spec, err := probeSpec(r.flags())
@@ -209,21 +214,6 @@ func probeSpec(f *flagReader) (design.ProbeSpec, error) {
 		return s, usagef("--points, --held: %d and %d, want at least 4 points and at most 40 in all", s.Points, s.Held)
 	}
 	return s, f.err
-}
-
-// compareExperiment is two configurations in rounds, or two runs.
-func compareExperiment() experiment {
-	return experiment{
-		name: "compare", usage: "two configurations, engines or runs: paired rounds, a test, an interval on the difference", args: "A B",
-		help: "Example: planner compare a.toml b.toml --rate 8 --rounds 8\n" +
-			"         planner compare runs/before runs/after --fail-if-worse 5%\n" +
-			"Two configurations run in alternating rounds on the same requests. Two run folders are compared at the\n" +
-			"loads that both have. Exit code 4: some figure stays undecided.",
-		config: append(shared("set", "json", "catalog"), &cli.StringFlag{Name: "seed", Usage: "seed of the first round: --seed 7"},
-			&cli.BoolFlag{Name: "dry-run", Usage: "show what would run and end"}),
-		own:   compareFlags(),
-		study: compareStudy, dry: (*program).dryRounds, action: (*program).compare,
-	}
 }
 
 // compareFlags say how two configurations are compared.

@@ -15,31 +15,29 @@ import (
 	"planner/sweep/workload"
 )
 
-// simulateExperiment is one load point in virtual time.
-func simulateExperiment() experiment {
-	return experiment{
-		name: "simulate", usage: "one load point on the simulated engine", args: "[CONFIG]",
-		help: "Example: planner simulate planner.toml --rate 8 --duration 300s\n" +
-			"         planner simulate planner.toml --concurrency 16 --requests 160 --json\n" +
-			"Starts from an empty engine and a cold prefix cache. Exit code 0: no SLO, or met; 3 missed; 4 unsure.",
-		config: slices.Concat(configFlags(), instanceFlags(), shared("slo")), own: loadFlags("default 0s"),
-		study: pointStudy, dry: (*program).dryPoint,
-	}
-}
-
-// benchExperiment is one load point on a real server.
-func benchExperiment() experiment {
-	return experiment{
-		name: "bench", usage: "one measured load point against a live endpoint", args: "[CONFIG]",
-		help: "Example: planner bench --url http://127.0.0.1:8000 --workload chat --rate 4 \\\n" +
-			"           --duration 120s --slo ttft.p99=500ms\n" +
-			"         planner bench planner.toml --concurrency 16 --requests 320 --json\n" +
-			"Open loop on a schedule that is never reset; latencies count from the intended time. Writes a run folder with\n" +
-			"every request and HdrHistogram logs. Exit code 0: no SLO, or met; 3 missed; 4 unsure or invalid.",
-		config: slices.Concat(declared(benchShortcuts), configFlags(), shared("slo")),
-		own: append(append(loadFlags("default 1.5 x the longest request seen, at least 15s and at most the duration"), shared("dialect")...),
-			&cli.StringFlag{Name: "prometheus", Usage: "metrics of the running load test, as a page at :PORT/metrics or in a text file: --prometheus :9099"}),
-		study: pointStudy, dry: (*program).dryPoint, kept: true,
+// loadPoints are one load point in virtual time, and one on a real server.
+func loadPoints() []experiment {
+	return []experiment{
+		{
+			name: "simulate", usage: "one load point on the simulated engine", args: "[CONFIG]",
+			help: "Example: planner simulate planner.toml --rate 8 --duration 300s\n" +
+				"         planner simulate planner.toml --concurrency 16 --requests 160 --json\n" +
+				"Starts from an empty engine and a cold prefix cache. Exit code 0: no SLO, or met; 3 missed; 4 unsure.",
+			config: slices.Concat(configFlags(), instanceFlags(), shared("slo")), own: loadFlags("default 0s"),
+			study: pointStudy, dry: (*program).dryPoint,
+		},
+		{
+			name: "bench", usage: "one measured load point against a live endpoint", args: "[CONFIG]",
+			help: "Example: planner bench --url http://127.0.0.1:8000 --workload chat --rate 4 \\\n" +
+				"           --duration 120s --slo ttft.p99=500ms\n" +
+				"         planner bench planner.toml --concurrency 16 --requests 320 --json\n" +
+				"Open loop on a schedule that is never reset; latencies count from the intended time. Writes a run folder with\n" +
+				"every request and HdrHistogram logs. Exit code 0: no SLO, or met; 3 missed; 4 unsure or invalid.",
+			config: slices.Concat(declared(benchShortcuts), configFlags(), shared("slo")),
+			own: append(append(loadFlags("default 1.5 x the longest request seen, at least 15s and at most the duration"), shared("dialect")...),
+				&cli.StringFlag{Name: "prometheus", Usage: "metrics of the running load test, as a page at :PORT/metrics or in a text file: --prometheus :9099"}),
+			study: pointStudy, dry: (*program).dryPoint, kept: true,
+		},
 	}
 }
 
