@@ -129,7 +129,7 @@ func (c completer) candidates(before []string, start string) []string {
 	if flag, _, whole := strings.Cut(start, "="); whole && strings.HasPrefix(flag, "--") {
 		return prefixed(flag+"=", c.values(command.Name, flag[2:], start[len(flag)+1:]))
 	}
-	if flag, is := strings.CutPrefix(before[len(before)-1], "--"); is && valueFlags(command.Flags)(flag) {
+	if flag, is := strings.CutPrefix(before[len(before)-1], "--"); is && takesValue(command.Flags, flag) {
 		return c.values(command.Name, flag, start)
 	}
 	if strings.HasPrefix(start, "-") {

@@ -41,12 +41,12 @@ func experiments() []experiment {
 
 // experimentOf finds a command that measures by its name.
 func experimentOf(command string) (experiment, bool) {
-	all := experiments()
-	i := slices.IndexFunc(all, func(e experiment) bool { return e.name == command })
-	if i < 0 {
-		return experiment{}, false
+	for _, e := range experiments() {
+		if e.name == command {
+			return e, true
+		}
 	}
-	return all[i], true
+	return experiment{}, false
 }
 
 // measuring are the commands that measure.

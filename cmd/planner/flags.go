@@ -256,7 +256,7 @@ func permute(app *cli.App, args []string) []string {
 	}
 	var command string
 	var flags, positional []string
-	takesValue := valueFlags(app.Flags)
+	known := app.Flags
 	for i := 1; i < len(args); i++ {
 		arg := args[i]
 		switch {
@@ -266,14 +266,14 @@ func permute(app *cli.App, args []string) []string {
 		case strings.HasPrefix(arg, "-") && arg != "-":
 			flags = append(flags, arg)
 			name := strings.TrimLeft(arg, "-")
-			if !strings.Contains(name, "=") && takesValue(name) && i+1 < len(args) {
+			if !strings.Contains(name, "=") && takesValue(known, name) && i+1 < len(args) {
 				i++
 				flags = append(flags, args[i])
 			}
 		case command == "":
 			command = arg
 			if c := app.Command(arg); c != nil {
-				takesValue = valueFlags(c.Flags)
+				known = c.Flags
 			}
 		default:
 			positional = append(positional, arg)
@@ -292,17 +292,10 @@ func permute(app *cli.App, args []string) []string {
 	return out
 }
 
-// valueFlags tells which of the flags take a value in the next argument.
-func valueFlags(flags []cli.Flag) func(string) bool {
-	return func(name string) bool {
-		for _, f := range flags {
-			_, isBool := f.(*cli.BoolFlag)
-			for _, n := range f.Names() {
-				if n == name {
-					return !isBool
-				}
-			}
-		}
-		return false
-	}
+// takesValue reports whether the flag of a name takes a value in the next argument.
+func takesValue(flags []cli.Flag, name string) bool {
+	return slices.ContainsFunc(flags, func(f cli.Flag) bool {
+		_, isBool := f.(*cli.BoolFlag)
+		return !isBool && slices.Contains(f.Names(), name)
+	})
 }

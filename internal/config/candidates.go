@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -71,27 +72,19 @@ func (c *Config) EngineDefaults(k measure.Knobs) measure.Knobs {
 
 // settle replaces zero knobs by the simulated engine's defaults on their GPU.
 func (c *Config) settle(k measure.Knobs) measure.Knobs {
-	if !c.Simulated() {
+	g, ok := c.GPU(k.GPU)
+	if !ok || !c.Simulated() {
 		return k
 	}
-	for _, g := range c.GPUs {
-		if g.Hardware.Name != k.GPU {
-			continue
-		}
-		l := model.DefaultArgs(g.Hardware, c.Engine.Version)
-		if k.MaxNumSeqs == 0 {
-			k.MaxNumSeqs = l.MaxNumSeqs
-			if k.MaxNumBatchedTokens > 0 {
-				k.MaxNumSeqs = min(k.MaxNumSeqs, k.MaxNumBatchedTokens) // as vLLM does
-			}
-		}
-		if k.MaxNumBatchedTokens == 0 {
-			k.MaxNumBatchedTokens = l.MaxNumBatchedTokens
-		}
-		if k.GPUMemoryUtilization == 0 {
-			k.GPUMemoryUtilization = l.Utilization
+	l := model.DefaultArgs(g.Hardware, c.Engine.Version)
+	if k.MaxNumSeqs == 0 {
+		k.MaxNumSeqs = l.MaxNumSeqs
+		if k.MaxNumBatchedTokens > 0 {
+			k.MaxNumSeqs = min(k.MaxNumSeqs, k.MaxNumBatchedTokens) // as vLLM does
 		}
 	}
+	k.MaxNumBatchedTokens = cmp.Or(k.MaxNumBatchedTokens, l.MaxNumBatchedTokens)
+	k.GPUMemoryUtilization = cmp.Or(k.GPUMemoryUtilization, l.Utilization)
 	return k
 }
 

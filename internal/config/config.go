@@ -205,29 +205,26 @@ type Need struct {
 	Search bool
 }
 
+// needs are those of the commands of the command line.
+var needs = map[string]Need{
+	"plan":      {Demand: true, Limit: true, Workload: true, InTime: true, Engine: ConfiguredEngine, Lists: true, Search: true},
+	"estimate":  {Demand: true, Limit: true, Workload: true, InTime: true, Engine: SimulatedEngine, Lists: true, Search: true},
+	"simulate":  {Workload: true, Engine: SimulatedEngine},
+	"serve-sim": {Workload: true, Engine: SimulatedEngine},
+	"search":    {Limit: true, Workload: true, Engine: ConfiguredEngine},
+	"bench":     {Workload: true, Engine: ConfiguredEngine},
+	"compare":   {Workload: true, Engine: ConfiguredEngine},
+	"probe":     {Workload: true, Engine: ConfiguredEngine},
+	"fleet":     {Limit: true, Workload: true, Fleet: true, Engine: SimulatedEngine},
+	"fit":       {Demand: true, Limit: true},
+	"sweep":     {Workload: true, Engine: ConfiguredEngine, Lists: true},
+	"doctor":    {Workload: true, Engine: ConfiguredEngine, Lists: true},
+	"calibrate": {Workload: true, Engine: ConfiguredEngine, Lists: true},
+}
+
 // For returns what a command of the command line needs; an unknown command needs
 // nothing.
-func For(command string) Need {
-	switch command {
-	case "plan":
-		return Need{Demand: true, Limit: true, Workload: true, InTime: true, Engine: ConfiguredEngine, Lists: true, Search: true}
-	case "estimate":
-		return Need{Demand: true, Limit: true, Workload: true, InTime: true, Engine: SimulatedEngine, Lists: true, Search: true}
-	case "simulate", "serve-sim":
-		return Need{Workload: true, Engine: SimulatedEngine}
-	case "search":
-		return Need{Limit: true, Workload: true, Engine: ConfiguredEngine}
-	case "bench", "compare", "probe":
-		return Need{Workload: true, Engine: ConfiguredEngine}
-	case "fleet":
-		return Need{Limit: true, Workload: true, Fleet: true, Engine: SimulatedEngine}
-	case "fit":
-		return Need{Demand: true, Limit: true}
-	case "sweep", "doctor", "calibrate":
-		return Need{Workload: true, Engine: ConfiguredEngine, Lists: true}
-	}
-	return Need{}
-}
+func For(command string) Need { return needs[command] }
 
 // SearchSettings says how far to go in finding a maximum rate.
 type SearchSettings struct {

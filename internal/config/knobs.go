@@ -21,7 +21,7 @@ func (s Space) binding(name string) binding {
 	n := measure.KnobTable[i]
 	listed := n.Precedence > 0 || n.Placement
 	least := 0.0
-	if listed || n.Placement {
+	if listed {
 		least = 1
 	}
 	var k codec[any]
