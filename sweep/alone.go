@@ -31,23 +31,28 @@ const (
 // error says how. It is nil as soon as a request does not fail; done tells whether that
 // one ended well.
 func (l *Live) alone(ctx context.Context, e *engine.Engine, t *measure.Trial, patience time.Duration) (done bool, err error) {
-	began := time.Now()
+	began, rest := time.Now(), lonePause
 	for try := 0; try < loneTries || time.Since(began) < patience; try++ {
-		if try > 0 && !pause(ctx, lonePause) {
+		if try > 0 && !pause(ctx, rest) {
 			return false, context.Cause(ctx)
 		}
-		r, failed := l.loneRequest(ctx, e, t, uint64(try))
+		r, wanted, failed := l.loneRequest(ctx, e, t, uint64(try))
 		if failed != nil {
 			return false, failed
 		}
 		if err = broken(&r); err == nil || silent(&r) || engine.Final(err) || e.Failure() != nil {
 			return r.Outcome == measure.OK, err
 		}
+		if rest = lonePause; wanted > rest && wanted <= loneSilence && try+1 < loneTries {
+			rest = wanted
+			l.remark("%v; the server wants to be asked again in %v", err, rest)
+		}
 	}
 	return false, err
 }
 
-func (l *Live) loneRequest(ctx context.Context, e *engine.Engine, t *measure.Trial, draw uint64) (measure.Record, error) {
+// loneRequest sends one, and tells how long the server then wants to rest.
+func (l *Live) loneRequest(ctx context.Context, e *engine.Engine, t *measure.Trial, draw uint64) (r measure.Record, rest time.Duration, err error) {
 	client := l.client(e)
 	silence := cmp.Or(l.Hang, loneSilence)
 	patient := *t.Workload
@@ -63,12 +68,12 @@ func (l *Live) loneRequest(ctx context.Context, e *engine.Engine, t *measure.Tri
 	lone := measure.Trial{Knobs: t.Knobs, Workload: &patient, Concurrency: 1, Requests: 1, Seed: t.Seed + 1 + draw}
 	o, err := client.Run(ctx, lone, lone.Schedule())
 	if err != nil {
-		return measure.Record{}, l.orBroken(ctx, e, err)
+		return r, 0, l.orBroken(ctx, e, err)
 	}
 	if len(o.Records) == 0 {
-		return measure.Record{Outcome: measure.InFlight}, nil
+		return measure.Record{Outcome: measure.InFlight}, 0, nil
 	}
-	return o.Records[0], nil
+	return o.Records[0], o.Rest, nil
 }
 
 // broken says how a request that was alone failed; nil where it did not, or was slow.

@@ -125,6 +125,52 @@ func TestFailingAlone(t *testing.T) {
 	}
 }
 
+// TestHalfHung: a server that answers one token that is asked for, and nothing of the load,
+// hangs, whatever the time-out of the load.
+func TestHalfHung(t *testing.T) {
+	t.Parallel()
+	url, _ := failingServer(t, func(n, _ int64) int {
+		if n > 10 {
+			return silence
+		}
+		return 0
+	})
+	l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Access: engine.Access{Endpoint: endpoint.Endpoint{URL: url}}}, Client: load.Client{Stream: true}, Hang: time.Second}
+	defer l.Close()
+	trial := liveTrial(goodSeqs, 1)
+	trial.Rate, trial.Concurrency, trial.Requests = 0, 1, 40
+	_, err := l.Run(t.Context(), trial)
+	if r, ok := measure.IsRejection(err); !ok || !strings.Contains(r.Reason.Text, "got no token") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestRest: a server that limits rates is asked again when it wants to be.
+func TestRest(t *testing.T) {
+	t.Parallel()
+	var asked []time.Time
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			return
+		}
+		asked = append(asked, time.Now())
+		if len(asked) < 3 {
+			w.Header().Set("Retry-After", "2")
+			http.Error(w, "slow down", http.StatusTooManyRequests)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "data: {\"choices\":[{\"text\":\"a\",\"finish_reason\":\"length\"}],\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":8}}\n\ndata: [DONE]\n\n")
+	}))
+	defer server.Close()
+	l := &Live{Client: load.Client{Model: "m", Stream: true, Engine: "vllm"}}
+	trial := liveTrial(goodSeqs, 1)
+	done, err := l.alone(t.Context(), &engine.Engine{URL: server.URL}, &trial, 0)
+	if !done || err != nil || len(asked) != 3 || asked[2].Sub(asked[1]) < 2*time.Second {
+		t.Errorf("%v, %v: asked at %v", done, err, asked)
+	}
+}
+
 // Starts that fail alike, for what no knob mends, are not repeated for every set.
 func TestStartsThatFailAlikeEnd(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,7 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial, see
 		seen.note(note.CacheNotEmptiedAs, err)
 	}
 	sampling := e.Sample(ctx)
-	w := &watchdog{engine: e, sampling: sampling, trial: &t, limit: cmp.Or(l.Hang, time.Minute), look: t.NextLook(0), remark: l.remark}
+	w := &watchdog{engine: e, sampling: sampling, trial: &t, limit: cmp.Or(l.Hang, time.Minute), patience: l.Hang, look: t.NextLook(0), remark: l.remark}
 	client := l.client(e)
 	client.Abort = w.ask
 	run, err := client.Start(ctx, t, t.Schedule())
@@ -121,9 +121,11 @@ type watchdog struct {
 	// look is when the records are looked at next for a hopeless trial.
 	look time.Duration
 	// moved is when something last came, seen what had come by then, and counted when
-	// that was last looked at.
-	moved, counted time.Duration
-	seen           arrivals
+	// that was last looked at; heard is when one token came that was asked for beside.
+	moved, counted, heard time.Duration
+	// patience is how long a load may then still bring nothing; 0 means loneSilence.
+	patience time.Duration
+	seen     arrivals
 	// refused says that the engine refused whatever ended between two looks.
 	refused bool
 	// sign is the state of the question for a sign of life.
@@ -170,7 +172,7 @@ func (v *watchdog) hangs(now time.Duration, records func() []measure.Record) boo
 	case asking:
 		return false
 	case alive:
-		v.moved = now
+		v.heard = now
 		v.sign.Store(notAsked)
 	}
 	// A look at all records is not free, so it is rare where the limit allows.
@@ -184,11 +186,17 @@ func (v *watchdog) hangs(now time.Duration, records func() []measure.Record) boo
 	if v.seen.events != before.events || !v.seen.waiting {
 		v.moved = now
 	}
-	if now-v.moved < v.limit {
+	if now-max(v.moved, v.heard) < v.limit {
 		return false
 	}
-	if idle, ok := v.sampling.Idle(); ok && idle < v.limit {
+	idle, known := v.sampling.Idle()
+	switch silent := now - v.moved; {
+	case known && idle < v.limit:
 		return false
+	case silent >= v.limit+cmp.Or(v.patience, loneSilence):
+		v.last = fmt.Errorf("one token comes when asked for, but nothing of the load in %v", silent.Round(time.Second))
+		v.sign.Store(dead)
+		return true
 	}
 	v.sign.Store(asking)
 	go func() {

@@ -83,7 +83,7 @@ func (e Endpoint) Call(ctx context.Context, client *http.Client, method, path st
 	defer res.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(res.Body, most))
 	if err == nil && res.StatusCode != http.StatusOK {
-		err = &StatusError{res.StatusCode, printable.Line(string(data), 300), Redirected(res.Header.Get("Location")), retryAfter(res.Header)}
+		err = &StatusError{res.StatusCode, printable.Line(string(data), 300), Redirected(res.Header.Get("Location")), RetryAfter(res.Header)}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", method, path, err)
@@ -101,8 +101,8 @@ type StatusError struct {
 	rest time.Duration
 }
 
-// retryAfter reads the header of that name, of seconds or of a date.
-func retryAfter(h http.Header) time.Duration {
+// RetryAfter reads the header of that name, of seconds or of a date; 0 where there is none.
+func RetryAfter(h http.Header) time.Duration {
 	text := h.Get("Retry-After")
 	if s, err := strconv.ParseUint(text, 10, 31); err == nil {
 		return time.Duration(s) * time.Second

@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"planner/internal/note"
@@ -29,6 +30,8 @@ type Test struct {
 	conversations *conversations
 	monitor       *trialMonitor
 	flying        sync.WaitGroup
+	// rest is how long the server that answered last wants not to be asked again.
+	rest atomic.Int64
 
 	// done is closed when the trial is over; the result may be read then.
 	done chan struct{}
@@ -241,6 +244,7 @@ func (t *Test) fly(f *inFlight, m *message, due time.Duration) time.Duration {
 	if err != nil {
 		f.fail(err)
 	} else {
+		t.rest.Store(int64(r.rest))
 		f.receive(r, req.Output, t.client.Stream)
 		r.body.close()
 	}

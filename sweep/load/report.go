@@ -19,6 +19,7 @@ func (t *Test) settle(end time.Duration) {
 	t.telemetry.spend(t.monitor.before, readResources())
 	obs := &t.observed
 	obs.Records, obs.End, obs.Gaps, obs.ClassGaps = r.sent(), end, r.gaps, r.classGaps
+	obs.Rest = time.Duration(t.rest.Load())
 	obs.Server.Engine.Kind = t.client.Engine
 	obs.Doubts = slices.Concat(obs.Doubts, t.telemetry.doubts(t.trial.Objective), t.sourceDoubts(uncounted))
 	switch cause := context.Cause(t.ctx); cause {

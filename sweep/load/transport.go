@@ -48,6 +48,8 @@ type response struct {
 	kind   string
 	// place tells where a redirect points to.
 	place string
+	// rest is how long the server wants not to be asked again.
+	rest time.Duration
 	// sending: the request is still on its way, and its message in use.
 	sending bool
 	body    body
@@ -59,7 +61,7 @@ func newResponse(res *http.Response, b body) (response, error) {
 		return response{}, malformed("content-encoding %q, which was not asked for", how)
 	}
 	kind, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
-	r := response{status: res.StatusCode, kind: kind, stream: strings.EqualFold(strings.TrimSpace(kind), "text/event-stream"), body: b}
+	r := response{status: res.StatusCode, kind: kind, stream: strings.EqualFold(strings.TrimSpace(kind), "text/event-stream"), rest: endpoint.RetryAfter(res.Header), body: b}
 	if r.status/100 == 3 {
 		r.place = endpoint.Redirected(res.Header.Get("Location"))
 	}

@@ -33,6 +33,8 @@ type Observation struct {
 	Unpaced bool
 	// Aborted says why the trial was ended early; empty if it was not.
 	Aborted note.Reason
+	// Rest is how long the server that answered last wants not to be asked again.
+	Rest time.Duration
 	// Server is what the engine says of itself.
 	Server Server
 	// Doubts lists reasons against the measurement's validity that whoever ran
