@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"math"
 	"net/http"
@@ -124,8 +125,8 @@ func (s *Sampling) read(ctx context.Context) {
 
 // parse reads a page, and finds out whose it is where that is not known.
 func (s *Sampling) parse(page []byte) reading {
-	if s.engine.adapter.iterations {
-		return readIterations(page)
+	if bytes.HasPrefix(bytes.TrimSpace(page), []byte("[")) {
+		return readIterations(page) // of TensorRT-LLM
 	}
 	for i := 0; s.names == nil && i < len(adapters); i++ {
 		if r := adapters[i].metrics.read(page); r.known() {

@@ -125,11 +125,9 @@ type adapter struct {
 	kvCache string
 	// tokens: prompts may be token ids, which need no tokenizer.
 	tokens bool
-	// metrics are the names of its metrics, nil where any engine's are looked for;
-	// iterations says that the page is TensorRT-LLM's instead.
-	metrics    metricNames
-	iterations bool
-	log        logLines
+	// metrics are the names of its metrics, nil where any engine's are looked for.
+	metrics metricNames
+	log     logLines
 	// describe asks the running engine for facts.
 	describe func(*query)
 	// reset empties the prefix cache.

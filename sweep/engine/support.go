@@ -29,7 +29,7 @@ func Supported() []Support { return list.Map(adapters, adapter.support) }
 
 func (a adapter) support() Support {
 	s := Support{Kind: a.kind, Releases: a.releases, Program: a.program, ExactPrompts: a.tokens, ResetsCache: a.reset != nil,
-		Metrics: a.metrics != nil || a.iterations}
+		Metrics: a.metrics != nil}
 	for _, n := range measure.KnobTable {
 		switch {
 		case n.Name == "gpu" || n.Format || !a.known(): // a GPU is where it runs, and no option

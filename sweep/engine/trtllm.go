@@ -21,7 +21,7 @@ var trtllm = adapter{
 	content: []string{
 		"enable_iter_perf_stats: true", "kv_cache_config:", "  enable_block_reuse: {prefix_caching}", "byte_kv?   dtype: fp8", "dtype: {dtype}",
 	},
-	iterations: true,
+	metrics: metricNames{}, // it tells of its iterations instead
 	log: logLines{
 		stageEnds: map[string]string{
 			"Loading model":    "start",

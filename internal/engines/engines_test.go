@@ -1,0 +1,159 @@
+package engines
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"planner/internal/config"
+	"planner/internal/evidence/must"
+	"planner/plan"
+	"planner/plan/decide"
+	"planner/sweep/measure"
+)
+
+// configured is a configuration of a plan, given as pairs of keys and values.
+func configured(pairs ...string) *config.Config {
+	over := []config.Override{{Key: "demand.rate", Value: "10"}, {Key: "slo.ttft.p99", Value: "1s"}, {Key: "hardware.gpu", Value: "H100 SXM"},
+		{Key: "engine.tensor_parallel", Value: "2"}}
+	for i := 0; i < len(pairs); i += 2 {
+		over = append(over, config.Override{Key: pairs[i], Value: pairs[i+1]})
+	}
+	return must.Get(config.Load("", over, config.For("plan")))
+}
+
+// knobs are the first of those that a configuration searches.
+func knobs(cfg *config.Config) measure.Knobs {
+	runnable, _ := cfg.Candidates()
+	return runnable[0]
+}
+
+// TestServedModel: an engine is told the checkpoint that fits the traffic.
+func TestServedModel(t *testing.T) {
+	for _, c := range []struct {
+		pairs []string
+		want  string
+	}{
+		{[]string{"model.name", "llama-3.1-8b", "workload.class", "code"}, "meta-llama/Meta-Llama-3.1-8B"},
+		{[]string{"model.name", "llama-3.1-8b", "workload.class", "chat"}, "meta-llama/Llama-3.1-8B-Instruct"},
+		{[]string{"model.name", "llama-3.1-8b", "workload.class", "code", "engine.api", "chat"}, "meta-llama/Llama-3.1-8B-Instruct"},
+		{[]string{"model.name", "meta-llama/Llama-3.1-8B", "workload.class", "chat"}, "meta-llama/Llama-3.1-8B"},
+	} {
+		if got := ServedModel(configured(c.pairs...)); got != c.want {
+			t.Errorf("%q: %s, want %s", c.pairs, got, c.want)
+		}
+	}
+}
+
+// TestLaunchable: what cannot be loaded is refused with the key that says what to load.
+func TestLaunchable(t *testing.T) {
+	gguf := filepath.Join(t.TempDir(), "m.gguf")
+	for _, c := range []struct{ kind, name, want string }{
+		{"simulated", "llama-3.1-8b", "give --url"},
+		{"vllm", "llama-3.1-8b", ""},
+		{"llama-server", gguf, "model.name: stat " + gguf},
+	} {
+		err := Launchable(configured("engine.kind", c.kind, "model.name", c.name))
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.kind, err, c.want)
+		}
+	}
+	must.OK(os.WriteFile(gguf, nil, 0o600))
+	if err := Launchable(configured("engine.kind", "llama-server", "model.name", gguf)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOptions: drafts and adapters are told in vLLM's words.
+func TestOptions(t *testing.T) {
+	for _, c := range []struct{ speculative, lora, want string }{
+		{"", "", ""},
+		{`{ method = "mtp", tokens = 3, acceptance = 0.7 }`, "", `--speculative-config {"method":"mtp","num_speculative_tokens":3}`},
+		{`{ method = "ngram", tokens = 4, acceptance = 0.3 }`, "", `--speculative-config {"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":4}`},
+		{"", `{ adapters = 32, slots = 8, rank = 16 }`, "--enable-lora --max-loras 8 --max-cpu-loras 32 --max-lora-rank 16"},
+	} {
+		pairs := []string{"engine.kind", "vllm", "model.name", "deepseek-v3", "engine.tensor_parallel", "8"}
+		for key, value := range map[string]string{"engine.speculative": c.speculative, "engine.lora": c.lora} {
+			if value != "" {
+				pairs = append(pairs, key, value)
+			}
+		}
+		cfg := configured(pairs...)
+		settings := Settings(cfg)
+		args := strings.Join(must.Get(settings.Command(knobs(cfg), AnyPort)).Args, " ")
+		if c.want == "" && (strings.Contains(args, "speculative") || strings.Contains(args, "lora")) || !strings.Contains(args, c.want) {
+			t.Errorf("%s%s: %s", c.speculative, c.lora, args)
+		}
+	}
+}
+
+// TestHandOver: what serves others is what was measured, on all addresses, without keys,
+// and with what the servers of its trials said of themselves.
+func TestHandOver(t *testing.T) {
+	t.Setenv("PLANNER_TEST_TOKEN", "hunter2")
+	cfg := configured("engine.kind", "vllm", "model.name", "llama-3.1-8b", "engine.api_key_env", "SERVE_KEY",
+		"engine.extra_args", `["--api-key", "{env:PLANNER_TEST_TOKEN}"]`, "engine.env", `{ HF_HOME = "/models" }`)
+	k := knobs(cfg)
+	blocks, size := 1000, 16
+	p := &decide.Planned{Plan: &plan.Plan{Fleet: plan.Fleet{Instances: 3, GPUsPerInstance: 2}}}
+	p.Offer.Knobs = k
+	p.Background.Trials = []measure.Measurement{{Trial: measure.Trial{Knobs: k},
+		Server: measure.Server{Engine: measure.Software{Version: "0.12.0"}, KVBlocks: &blocks, BlockTokens: &size}}}
+	HandOver(cfg, p)
+	e := p.Handover.Engine
+	if e == nil {
+		t.Fatal("nothing is handed over")
+	}
+	argv := strings.Join(e.Argv, " ")
+	if !strings.Contains(argv, "--host 0.0.0.0 --port 8000") || strings.Contains(argv, "hunter2") || !strings.Contains(argv, "--tensor-parallel-size 2") {
+		t.Errorf("argv %s", argv)
+	}
+	if e.Version != "0.12.0" || e.Limits.KVTokens != 16000 || e.Limits.ModelLen != k.MaxModelLen || e.Replicas != 3 || e.GPUs != 2 || e.HealthPath != "/health" {
+		t.Errorf("%+v", e)
+	}
+	if want := []string{"HF_HOME", "PLANNER_TEST_TOKEN", "SERVE_KEY"}; !slices.Equal(e.Env, want) {
+		t.Errorf("names of the environment %q, want %q", e.Env, want)
+	}
+	if p.Handover.Model.Checkpoint != "meta-llama/Llama-3.1-8B-Instruct" {
+		t.Errorf("%+v", p.Handover.Model)
+	}
+}
+
+// TestRoomForSamples: where the longest request is one of a sample, twice as much room is
+// left, as far as the cache holds it, unless the length was chosen.
+func TestRoomForSamples(t *testing.T) {
+	trace := filepath.Join(t.TempDir(), "t.csv")
+	must.OK(os.WriteFile(trace, []byte("arrival_s,input_tokens,output_tokens\n0,1000,200\n1,3000,100\n2,10,10\n"), 0o600))
+	sampled := []string{"engine.kind", "vllm", "model.name", "llama-3.1-8b", "workload.trace", trace, "workload.arrivals", "trace"}
+	cfg := configured(sampled...)
+	k := knobs(cfg)
+	if got := roomForSamples(cfg, k, 0); k.MaxModelLen < 3100 || got != 2*k.MaxModelLen {
+		t.Errorf("room %d beside %d", got, k.MaxModelLen)
+	}
+	if got := roomForSamples(cfg, k, k.MaxModelLen+500); got != k.MaxModelLen+500 {
+		t.Errorf("room %d in a cache of %d", got, k.MaxModelLen+500)
+	}
+	chosen := configured(append(sampled, "knobs.max_model_len", "8000")...)
+	known := configured("engine.kind", "vllm", "model.name", "llama-3.1-8b")
+	for _, cfg := range []*config.Config{chosen, known} {
+		if got := roomForSamples(cfg, knobs(cfg), 0); got != 0 {
+			t.Errorf("room %d", got)
+		}
+	}
+}
+
+// TestStart: the simulated engine's start is vLLM's, with the settings that were simulated;
+// a server that runs is not started.
+func TestStart(t *testing.T) {
+	cfg := configured("model.name", "llama-3.1-8b", "engine.async_scheduling", "false", "engine.graphs", "eager")
+	if line := Start(cfg, knobs(cfg)).Line; !strings.HasPrefix(line, "vllm serve meta-llama/Llama-3.1-8B-Instruct ") ||
+		!strings.HasSuffix(line, "--no-async-scheduling --enforce-eager") {
+		t.Error(line)
+	}
+	cfg = configured("engine.kind", "attach", "engine.url", "http://h:1", "model.name", "llama-3.1-8b")
+	if line := Start(cfg, knobs(cfg)).Line; line != "nothing is started; the server at http://h:1 is used as it is" {
+		t.Error(line)
+	}
+}
