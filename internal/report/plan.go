@@ -108,10 +108,30 @@ func headlines(p *plan.Plan, b *decide.Background) Facts {
 		facts = append(facts, survival(p)...)
 	}
 	facts = append(facts, traced(p.Demand.TraceRates)...).with("serving", b.Subject, Plain)
+	facts = facts.with("idle", idleHardware(p), Doubt)
 	if n := len(p.Warnings); n > 0 {
 		facts = facts.with("warnings", count(n)+", at the end", Doubt)
 	}
 	return facts
+}
+
+// mostlyIdle is of what share of the roofline's rate a fleet is sized at most for that to be
+// remarked: a plan may be right and still be one that nobody should buy.
+const mostlyIdle = 0.05
+
+// idleHardware says that the limits leave an instance little of what its hardware carries.
+func idleHardware(p *plan.Plan) string {
+	sheet := p.Evidence.Roofline
+	if sheet == nil {
+		return ""
+	}
+	ceiling, by := sheet.Ceiling(&p.Offer)
+	share := p.Demand.TraceRates.MeanAt(p.Offer.Rate.Safe) / ceiling
+	if !(share < mostlyIdle) {
+		return ""
+	}
+	return fmt.Sprintf("an instance is sized for %s of the %s requests/s that its hardware could serve without limits (%s); looser limits, or more or faster GPUs to an instance, may cost a fraction",
+		percent(share), number(ceiling, 3), by)
 }
 
 func rateFact(r search.Estimate) string {

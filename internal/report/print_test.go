@@ -226,3 +226,20 @@ func lookUp(t *testing.T, p map[string]any, path string) float64 {
 	}
 	return f
 }
+
+// TestIdleHardware remarks a fleet whose limits leave nearly all of its hardware idle, and no
+// other.
+func TestIdleHardware(t *testing.T) {
+	p := solved()
+	ceiling, _ := p.Evidence.Roofline.Ceiling(&p.Offer)
+	for share, remarked := range map[float64]bool{0.01: true, 0.049: true, 0.051: false, 0.6: false} {
+		p.Offer.Rate.Safe = share * ceiling
+		if text := idleHardware(p); (text != "") != remarked || remarked && !strings.Contains(text, percent(share)) {
+			t.Errorf("%v of the roofline: %q", share, text)
+		}
+	}
+	p.Evidence.Roofline = nil
+	if text := idleHardware(p); text != "" {
+		t.Error(text)
+	}
+}
