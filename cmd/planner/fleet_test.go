@@ -89,15 +89,6 @@ func TestDamagedFleet(t *testing.T) {
 	}
 }
 
-// TestTooManyRequests wants traffic refused that memory may not hold.
-func TestTooManyRequests(t *testing.T) {
-	var out, errs bytes.Buffer
-	args := []string{"planner", "fleet", "testdata/fleet/llm-d.toml", "--repeat", "2000"}
-	if code := execute(t.Context(), args, &out, &errs, &interrupts{}); code != exitUsage || !bytes.Contains(errs.Bytes(), []byte("too many to replay")) {
-		t.Errorf("exit code %d, %s", code, errs.Bytes())
-	}
-}
-
 // TestStaticOrAutoscaled wants of a plan with traffic in time its fleet beside an
 // autoscaled one, in the JSON and in the report, and what is wrong with the traffic refused.
 func TestStaticOrAutoscaled(t *testing.T) {
@@ -131,9 +122,9 @@ func TestStaticOrAutoscaled(t *testing.T) {
 	}
 }
 
-// TestInTimeAsReplayed wants the policy beside a plan's fleet to be that which planner fleet
-// replays, and an interruption to end it.
-func TestInTimeAsReplayed(t *testing.T) {
+// TestInterruptedInTime wants a plan whose traffic is being replayed in time to end as
+// interrupted.
+func TestInterruptedInTime(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "planner.toml")
 	const text = `model.name = "llama-3.1-8b"
 hardware.gpu = "H100 SXM"
@@ -153,13 +144,9 @@ autoscaler = { kind = "forecast", target = 2 }
 	}
 	runnable, _ := cfg.Candidates()
 	p := &plan.Plan{Offer: plan.Offer{Knobs: runnable[0]}, Fleet: plan.Fleet{Instances: 2}}
-	display := func() *progress.Display { return progress.New(io.Discard, progress.DisplayOptions{}) }
-	got, err := inTime(t.Context(), cfg, p, display)
-	if err != nil || got == nil || got.Note != "" || len(got.Autoscaled.Policy.Autoscaler.Outlook.Yesterday) != 4 {
-		t.Errorf("%+v", got)
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
+	display := func() *progress.Display { return progress.New(io.Discard, progress.DisplayOptions{}) }
 	if got, err := inTime(ctx, cfg, p, display); got != nil || !errors.Is(err, sweep.ErrInterrupted) {
 		t.Errorf("%+v, %v", got, err)
 	}

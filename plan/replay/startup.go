@@ -45,12 +45,21 @@ func startOf(s sweep.TrialEngine) fleet.StartUp {
 	out := fleet.StartUp{Init: s.Cold}
 	for _, stage := range s.Stages {
 		name := strings.ToLower(stage.Name)
-		for word, took := range map[string]*time.Duration{"weight": &out.Weights, "compil": &out.Compile, "graph": &out.Graphs} {
-			if strings.Contains(name, word) && stage.Took > 0 && stage.Took <= out.Init {
-				*took += stage.Took
-				out.Init -= stage.Took
-			}
+		var took *time.Duration
+		switch {
+		case stage.Took <= 0 || stage.Took > out.Init:
+			continue
+		case strings.Contains(name, "weight"):
+			took = &out.Weights
+		case strings.Contains(name, "compil"):
+			took = &out.Compile
+		case strings.Contains(name, "graph"):
+			took = &out.Graphs
+		default:
+			continue
 		}
+		*took += stage.Took
+		out.Init -= stage.Took
 	}
 	return out
 }

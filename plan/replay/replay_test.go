@@ -1,0 +1,214 @@
+package replay
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"planner/internal/config"
+	"planner/plan"
+	"planner/plan/fleet"
+	"planner/sweep"
+	"planner/sweep/engine"
+	"planner/sweep/measure"
+	"planner/sweep/workload"
+)
+
+const header = `model.name = "llama-3.1-8b"
+hardware.gpu = "H100 SXM"
+hardware.price_per_gpu_hour = 2.5
+engine.tensor_parallel = 2
+slo.ttft = { p95 = "1s" }
+demand.rate = 4
+`
+
+// loaded is a configuration of a text, which stands in a folder with further files.
+func loaded(t *testing.T, text string, files map[string]string) *config.Config {
+	t.Helper()
+	folder := t.TempDir()
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(folder, "planner.toml")
+	if err := os.WriteFile(path, []byte(header+text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Load(path, nil, config.For("fleet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+func prepared(t *testing.T, cfg *config.Config, extent Extent) (*Replay, error) {
+	t.Helper()
+	runnable, _ := cfg.Candidates()
+	return New(cfg, runnable[0], extent)
+}
+
+func countOf(stages []fleet.Stage) (requests int, length time.Duration) {
+	for _, s := range stages {
+		requests += len(s.Requests)
+		length += s.Length
+	}
+	return requests, length
+}
+
+// TestPlant prepares replicas of two GPUs, four of which fit on a node, and their traffic:
+// scaled and repeated, as many requests as its rates come to.
+func TestPlant(t *testing.T) {
+	cfg := loaded(t, `[fleet]
+replicas = 2
+stages = [{ rate = 4, duration = "5m", drain = true }, { rate = 8, duration = "10m" }]
+`, nil)
+	r, err := prepared(t, cfg, Extent{Scale: 0.5, Repeat: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := r.Plant; p.GPUs != 2 || p.Nodes.Slots != 4 || p.USDPerGPUHour != 2.5 {
+		t.Errorf("%d GPUs, %d on a node, $%v", p.GPUs, p.Nodes.Slots, p.USDPerGPUHour)
+	}
+	stages := r.Plant.Traffic(7)
+	n, length := countOf(stages)
+	if want := 3 * (2*300 + 4*600.0); math.Abs(float64(n)-want) > 5*math.Sqrt(want) || length != 45*time.Minute || len(stages) != 6 || !stages[2].Drain || stages[3].Drain {
+		t.Errorf("%d requests in %v, %d stages; want about %v in 45 min", n, length, len(stages), want)
+	}
+	if _, err := prepared(t, cfg, Extent{Scale: 1, Repeat: 2000}); err == nil || !strings.Contains(err.Error(), "too many to replay") {
+		t.Errorf("twelve million requests: %v", err)
+	}
+}
+
+// TestHeldOut holds out the last of several days, and of one day other draws of it.
+func TestHeldOut(t *testing.T) {
+	profile := "time_s,rate_per_s\n"
+	for hour := range 72 {
+		profile += fmt.Sprintf("%d,%g\n", 3600*hour, []float64{0.01, 0.02, 0.04}[hour/24])
+	}
+	text := `[fleet]
+replicas = 1
+profile = "three.csv"
+`
+	r, err := prepared(t, loaded(t, text, map[string]string{"three.csv": profile}), Extent{Scale: 1, Repeat: 1, Search: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		stages []fleet.Stage
+		want   float64
+		length time.Duration
+	}{{"chosen on", r.Plant.Traffic(1), 86400 * 0.03, 2 * day}, {"held out", r.heldOut(1), 86400 * 0.04, day}} {
+		if n, length := countOf(c.stages); length != c.length || math.Abs(float64(n)-c.want) > 5*math.Sqrt(c.want) {
+			t.Errorf("%s: %d requests in %v, want about %v in %v", c.name, n, length, c.want, c.length)
+		}
+	}
+	one, err := prepared(t, loaded(t, "[fleet]\nreplicas = 1\ndaily = { peak = 0.02, trough = 0.02 }\n", nil), Extent{Scale: 1, Repeat: 1, Search: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, length := countOf(one.heldOut(1)); length != day {
+		t.Errorf("of one day %v are held out", length)
+	}
+}
+
+// TestHeldOutOfTrace holds out the last day of a trace, and wants it to have two.
+func TestHeldOutOfTrace(t *testing.T) {
+	w := workload.Workload{Arrivals: workload.Trace}
+	for hour := range 60 {
+		w.Replay = append(w.Replay, workload.TraceRow{Arrival: time.Duration(hour) * time.Hour, Prompt: 10 + hour, Output: 5})
+	}
+	got, err := traced(w, &fleet.Spike{}, Extent{Scale: 1, Repeat: 1, Search: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := got.heldOut(1)[0].Requests
+	if n := len(got.draw(1)[0].Requests); n != 36 || len(held) != 24 || held[0].Prompt != 10+36 {
+		t.Errorf("%d requests to choose on, %d held out, the first of %d tokens", n, len(held), held[0].Prompt)
+	}
+	if twice, err := traced(w, &fleet.Spike{}, Extent{Scale: 1, Repeat: 2}); err != nil || twice.requests != 120 || len(twice.draw(1)) != 2 {
+		t.Errorf("%+v, %v", twice.requests, err)
+	}
+	w.Replay = w.Replay[:40]
+	if _, err := traced(w, &fleet.Spike{}, Extent{Scale: 1, Repeat: 1, Search: true}); err == nil || !strings.Contains(err.Error(), "shorter than two days") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestPolicies wants of a plan its own fleet beside one with the autoscaler of its
+// manifests, or with the configuration's, which knows yesterday.
+func TestPolicies(t *testing.T) {
+	const stages = "[fleet]\nstages = [{ rate = 1, duration = \"2m\" }, { rate = 4, duration = \"2m\" }]\n"
+	p := &plan.Plan{Fleet: plan.Fleet{Instances: 5}}
+	with := func(text string) (*Replay, Policies) {
+		t.Helper()
+		path := filepath.Join(t.TempDir(), "planner.toml")
+		if err := os.WriteFile(path, []byte(header+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := config.Load(path, nil, config.For("estimate"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		runnable, _ := cfg.Candidates()
+		p.Offer.Knobs = runnable[0]
+		r, both, err := OfPlan(cfg, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r, both
+	}
+	if r, _ := with(stages); r != nil {
+		t.Error("a plan without an autoscaler is replayed")
+	}
+	p.Handover.Autoscaling = &plan.Autoscaling{Level: 17.26, MinReplicas: 2, MaxReplicas: 5}
+	if r, _ := with(""); r != nil {
+		t.Error("a plan without traffic in time is replayed")
+	}
+	_, both := with(stages)
+	if s, a := both.Static, both.Scaled; s.Replicas != 5 || a.Min != 2 || a.Max != 5 || a.Replicas != 0 || len(a.Autoscaler.Metrics) != 1 || a.Autoscaler.Metrics[0].Target != 17.3 {
+		t.Errorf("%+v", both)
+	}
+	r, both := with(stages + "max_replicas = 2\nautoscaler = { kind = \"forecast\", target = 2 }\n")
+	if a := both.Scaled.Autoscaler; a.Kind != fleet.Forecast || len(a.Outlook.Yesterday) != 4 || both.Scaled.Max != 2 {
+		t.Errorf("%+v", both.Scaled)
+	}
+	in := r.InTime(both)
+	if in.Static.Replicas.Mean.Value != 5 || in.Autoscaled.Replicas.Peak > 2 || len(in.Static.Seeds) != inTimeSeeds || in.Static.Requests != in.Autoscaled.Requests {
+		t.Errorf("%+v, %+v", in.Static.Spent, in.Autoscaled.Spent)
+	}
+}
+
+// TestMeasuredStart takes the start of median length among those of a run folder, by stage.
+func TestMeasuredStart(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run")
+	folder, err := sweep.CreateFolder(path, sweep.About{Command: "bench"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, cold := range []time.Duration{300 * time.Second, 100 * time.Second, 90 * time.Second, 5 * time.Second} {
+		stages := []engine.Stage{{Name: "loading weights", Took: 11 * time.Second}, {Name: "torch.compile of the graph", Took: 33 * time.Second},
+			{Name: "capturing CUDA graphs", Took: 8 * time.Second}, {Name: "weights of tomorrow", Took: time.Hour}}
+		s := sweep.EngineTelemetry{Trial: i + 1, Knobs: measure.Knobs{}, Engine: sweep.TrialEngine{Fresh: i < 3, Cold: cold, Stages: stages}}
+		if err := folder.WriteEngineTelemetry(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := &config.FleetSettings{StartUpRun: path}
+	want := fleet.StartUp{Init: 48 * time.Second, Weights: 11 * time.Second, Compile: 33 * time.Second, Graphs: 8 * time.Second}
+	if err := measuredStart(f); err != nil || f.Policy.StartUp != want || want.Total(false) != 100*time.Second {
+		t.Errorf("%+v, %v; want %+v", f.Policy.StartUp, err, want)
+	}
+	empty := filepath.Join(t.TempDir(), "empty")
+	if _, err := sweep.CreateFolder(empty, sweep.About{Command: "bench"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := measuredStart(&config.FleetSettings{StartUpRun: empty}); err == nil || !strings.Contains(err.Error(), "no engine whose start was measured") {
+		t.Errorf("%v", err)
+	}
+}
