@@ -317,6 +317,9 @@ func (f *Follower) settle(ctx context.Context, p *part) bool {
 			f.remark(ctx, err.Error())
 		}
 	case p.progressed(job) || (ending != nil || cutShort(job.Reason)) && p.attempt < attempts:
+		if ending != nil {
+			job.Reason = "told to, as before a time limit or a preemption"
+		}
 		f.See.See(fmt.Sprintf("job %s (%s) ended (%s); the part goes on in another", job.ID, p.Name, job.Reason))
 	default:
 		why := fmt.Sprintf("job %s ended (%s) before its first trial: %s", job.ID, job.Reason, p.lastWords())

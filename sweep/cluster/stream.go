@@ -144,8 +144,6 @@ type Stream struct {
 	To     io.Writer
 
 	sent int64
-	// told are the small files as they were last printed.
-	told map[string]string
 }
 
 // See prints what an event has left in the run folder.
@@ -190,13 +188,9 @@ func (s *Stream) journal() error {
 
 func (s *Stream) whole(name string) error {
 	data, err := s.Folder.Read(name)
-	if err != nil || s.told[name] == string(data) {
+	if err != nil {
 		return ignoreMissing(err)
 	}
-	if s.told == nil {
-		s.told = map[string]string{}
-	}
-	s.told[name] = string(data)
 	return s.print(piece{name, 0, data})
 }
 

@@ -3,7 +3,7 @@
 // and not there:
 //
 //	.ci/clusters slurm
-//	go test -tags slurm -parallel 6 -v ./internal/evidence/clusters
+//	go test -tags slurm -parallel 12 -v ./internal/evidence/clusters
 //
 //	.ci/clusters kubernetes
 //	go test -tags kubernetes -parallel 4 -timeout 20m -v ./internal/evidence/clusters
