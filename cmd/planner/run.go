@@ -255,6 +255,7 @@ func (p *program) conduct(c *cli.Context, r *run) error {
 	}
 	if err == nil {
 		answer, err = sweep.Drive(ctx, r.folder, r.ground, r.study, stop, r.see)
+		p.signals.patient.Store(false) // no trial is left to finish
 		err = r.explain(err)
 	}
 	if err == nil && r.follower != nil {
