@@ -107,15 +107,20 @@ func ways(value string) []string {
 // Holds reports whether a text has a secret in it.
 func (s Set) Holds(text string) bool { return s.Hide(text) != text }
 
-// Hide takes the secrets out of a text, also one that is cut off at the end of the text.
+// Hide takes the secrets out of a text, also one that is cut off at its end or before the
+// dots that say so.
 func (s Set) Hide(text string) string {
 	for _, v := range s.values {
 		text = strings.ReplaceAll(text, v, Hidden)
 	}
-	if n := s.begun(text); n >= shortest {
-		text = text[:len(text)-n] + Hidden
+	words, cut := strings.CutSuffix(text, "...")
+	if n := s.begun(words); n >= shortest {
+		words = words[:len(words)-n] + Hidden
 	}
-	return text
+	if cut {
+		words += "..."
+	}
+	return words
 }
 
 // begun is how many bytes at the end of a text may be the beginning of a secret.

@@ -77,6 +77,7 @@ func TestHide(t *testing.T) {
 		"key=ca%2Fna%22ry%3C1%3E&":                 "key=***&",
 		"ca/na&#34;ry&lt;1&gt;":                    "***",
 		"cut at ca/na\"ry":                         "cut at ***",
+		"cut at ca/na\"ry...":                      "cut at ***...",
 		"othervalue" + canary + "othervalue":       "*********",
 		"abc and /home/me stay, and so does ca/na": "abc and /home/me stay, and so does ca/na",
 	} {
