@@ -79,6 +79,10 @@ func (c *MaxRateConfig) timed(rate float64, times int, p learned) measure.Trial 
 	warmup := 2 * leastWarmup
 	if p.latency > 0 {
 		warmup = max(leastWarmup, p.latency*3/2)
+		if c.free() {
+			// Requests that slow each other down fill an engine for longer than one takes.
+			warmup = max(leastWarmup, fillLatencies*p.latency)
+		}
 	}
 	warmup = min(max(warmup, c.relaxing(settledRelaxations, mean, p.phi))<<p.distrusted, window)
 	if c.Budget > 0 {

@@ -185,10 +185,11 @@ func (s *MaxRate) Observe(m measure.Measurement) {
 	}
 	s.learn(&m)
 	// A queue that outgrew its limit says nothing of how long requests take
-	// where the limit is met.
+	// where the limit is met, and one far below the rates to come not how long there.
 	if t := s.tried[len(s.tried)-1]; t.met && t.valid {
-		s.latency = longest(&m)
-		s.mean = max(m.E2E.Mean, 0)
+		if _, high, _, _ := s.extremes(); 2*t.rate >= high || longest(&m) > s.latency {
+			s.latency, s.mean = longest(&m), max(m.E2E.Mean, 0)
+		}
 	}
 }
 
