@@ -22,6 +22,7 @@ func (r *Race) conclude(why note.Reason) {
 		r.cfg.Search.Precision = r.cfg.FinalPrecision
 	}
 	best := r.incumbent.prior
+	r.settled = r.incumbent.search.Result()
 	best.Rate, best.Spread, best.Latency = r.incumbent.carries.Value, 0, r.incumbent.search.latency
 	r.finals = []*candidate{{prior: best}}
 	if d := r.cfg.Default; d != nil && d.Knobs != best.Knobs {

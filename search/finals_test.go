@@ -94,3 +94,23 @@ func TestFinalSearchesTakeTurns(t *testing.T) {
 		t.Errorf("%d starts for %d final trials, want at most %d", starts, finals, want)
 	}
 }
+
+// An engine that fails once the winner's search goes on takes nothing away of what that told.
+func TestWinnerThatFailsAtTheEnd(t *testing.T) {
+	server, priors := landscape(3, 0.05, 1)
+	cfg := raceConfig(priors, 1)
+	cfg.Search.Budget = 8 * time.Hour
+	r := NewRace(cfg)
+	var before Result
+	for batch := r.Next(); len(batch) > 0; batch = r.Next() {
+		if r.phase == finishing {
+			before, server.mu = r.Result().Best, nil
+		}
+		for _, t := range batch {
+			r.Observe(server.run(t))
+		}
+	}
+	if got := r.Result().Best; before.Outcome != Found || got.Outcome != Found || got.Estimate != before.Estimate {
+		t.Errorf("%v, %v at the end, %v, %v before", got.Outcome, got.Estimate, before.Outcome, before.Estimate)
+	}
+}

@@ -95,6 +95,8 @@ type Race struct {
 	// asked are the searches whose trials are out, in order.
 	asked  []*candidate
 	finals []*candidate
+	// settled is what was known of the winner when they began.
+	settled Result
 	// turn counts the trials of the final searches on the only engine.
 	turn   int
 	spent  time.Duration

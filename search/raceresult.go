@@ -78,7 +78,9 @@ func (r *Race) Result() RaceResult {
 		out.Best = lead.search.Result()
 	}
 	if len(r.finals) > 0 {
-		if result := r.finals[0].search.Result(); result.Estimate.Value > 0 {
+		out.Best = r.settled
+		last := r.finals[0].search
+		if result := last.Result(); result.Estimate.Value > 0 && len(last.tried) > last.chosen {
 			out.Best = result
 		}
 	}
