@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"gonum.org/v1/gonum/optimize"
 )
 
 // Streams of random numbers, one a purpose.
@@ -98,7 +100,17 @@ func descend(s *sample, form Model, start []float64, evaluations int, size float
 		m.decode(s, x)
 		return squares(m, s)
 	}
-	x := minimise(loss, start, size, evaluations*len(start))
+	settings := &optimize.Settings{
+		FuncEvaluations: evaluations * len(start),
+		Converger:       &optimize.FunctionConverge{Absolute: 1e-12, Relative: 1e-8, Iterations: 8 * len(start)},
+	}
+	// Running into the limit of evaluations is no failure: another start wins
+	// if it came lower.
+	result, _ := optimize.Minimize(optimize.Problem{Func: loss}, start, settings, &optimize.NelderMead{SimplexSize: size})
+	x := start
+	if result != nil && len(result.X) == len(start) {
+		x = result.X
+	}
 	m.decode(s, x)
 	return fitted{model: *m, x: x, rss: squares(m, s), n: len(s.obs)}
 }
