@@ -209,3 +209,17 @@ func TestSchedule(t *testing.T) {
 		}
 	}
 }
+
+// TestRateOfTheFirstMinute sees the rate of the requests before there are as many seconds of
+// them as are looked at, and none before the first scrape.
+func TestRateOfTheFirstMinute(t *testing.T) {
+	f := &fleet{monitor: monitor{spec: &Monitor{Scrape: 15 * time.Second, Window: time.Minute, Delay: 5 * time.Second}}}
+	for i := range 2000 {
+		f.monitor.arrivals = append(f.monitor.arrivals, observed{float64(i+1) / 10, 1})
+	}
+	for now, want := range map[float64]float64{3: 0, 19: 0, 20: 10, 34: 10, 40: 10, 90: 10, 150: 10} {
+		if got := (&view{now: now, f: f}).total("requests_per_s"); got < want-0.05 || got > want+0.05 {
+			t.Errorf("after %v s: %v requests/s, want %v", now, got, want)
+		}
+	}
+}

@@ -285,7 +285,7 @@ func (v *view) fleetValue(name string) (float64, bool) {
 // total is the sum of a metric over the replicas, with what waits for one of them.
 func (v *view) total(name string) float64 {
 	if name == "requests_per_s" {
-		window := min(max(v.f.monitor.spec.Window, v.f.monitor.spec.Scrape).Seconds(), max(v.now, 1))
+		window := min(max(v.f.monitor.spec.Window, v.f.monitor.spec.Scrape).Seconds(), max(v.seen(), 1))
 		return float64(len(v.window(v.f.monitor.arrivals, window))) / window
 	}
 	sum := 0.0
