@@ -144,6 +144,8 @@ func TestOtherFormats(t *testing.T) {
 		{Format{Weights: "bf16", KV: "fp8"}, map[string]string{"kv_cache_dtype": "auto"}, "kv_cache_dtype is auto, asked for fp8"},
 		{Format{Weights: "bf16", KV: "auto"}, map[string]string{"kv_cache_dtype": "fp8_e5m2"}, "kv_cache_dtype is fp8_e5m2, asked for auto"},
 		{Format{Weights: "bf16", KV: "auto"}, map[string]string{"kv_cache_dtype": "bfloat16"}, ""},
+		{Format{Weights: "fp8", Stored: "fp8", KV: "auto", StoredKV: "fp8"}, map[string]string{"kv_cache_dtype": "fp8_e4m3"}, ""},
+		{Format{Weights: "fp8", Stored: "fp8", KV: "auto", StoredKV: "fp8"}, map[string]string{"kv_cache_dtype": "auto"}, ""},
 		{Format{Weights: "fp16", Stored: "bf16"}, map[string]string{"dtype": "torch.bfloat16"}, "dtype is bfloat16, asked for float16"},
 		{Format{Weights: "fp16", Stored: "bf16"}, map[string]string{"dtype": "torch.float16"}, ""},
 		{Format{KV: "auto"}, map[string]string{"quantization": "fp8", "kv_cache_dtype": "fp8"}, ""},

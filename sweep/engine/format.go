@@ -15,8 +15,9 @@ type Format struct {
 	// holds; either is "" where it is not known.
 	Weights, Stored string
 	// KV is "fp8" for a KV cache of one byte a value. Anything else leaves it to
-	// the engine, which then takes two.
-	KV string
+	// the engine, which then takes two, or what the checkpoint was calibrated for:
+	// "fp8" in StoredKV.
+	KV, StoredKV string
 }
 
 // oneByteKV reports whether a value of the KV cache is to take one byte.
@@ -112,7 +113,9 @@ func (f Format) otherFormats(said map[string]string) []string {
 	if want := f.dtype(); want != "" && dtype != "" && dtype != "auto" && dtype != want && !(want == "float16" && dtype == "half") {
 		differs("dtype", dtype, want)
 	}
-	if kv := strings.ToLower(said["kv_cache_dtype"]); kv != "" && strings.HasPrefix(kv, "fp8") != f.oneByteKV() {
+	kv := strings.ToLower(said["kv_cache_dtype"])
+	oneByte := strings.HasPrefix(kv, "fp8")
+	if kv != "" && oneByte != f.oneByteKV() && !(oneByte && f.StoredKV == "fp8") {
 		differs("kv_cache_dtype", kv, cmp.Or(f.KV, "auto"))
 	}
 	return out
