@@ -108,7 +108,9 @@ func (r *Roofline) setMatrices() {
 		r.dense.read += bytes / r.c.Weights.For(part.format) / hw.Bandwidth
 		r.dense.token += 2 * part.parameters / r.prefillRate(part.format)
 	}
-	r.tiled = w == FP8 && !d.Arch.Details.BlockFP8 && r.c.Tiles[0] > 0
+	// An engine that quantises matrices as it loads them scales whole ones.
+	blocks := d.Arch.Details.BlockFP8 && (d.Arch.Native == FP8 || d.Arch.MoE.Present())
+	r.tiled = w == FP8 && !blocks && r.c.Tiles[0] > 0
 
 	if moe := d.Arch.MoE; moe.Present() {
 		shards := tp * float64(d.DP)

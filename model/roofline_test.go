@@ -393,3 +393,21 @@ func TestStepsWithoutGraphsWaitForTheirHost(t *testing.T) {
 		t.Errorf("a step of a long chunk waits %g s for its host", s.Host)
 	}
 }
+
+// Matrices in blocks are read as fast in large steps as in small ones. A checkpoint in bf16 has
+// none that the engine quantises as it loads.
+func TestTilesOfBlocks(t *testing.T) {
+	for name, tiled := range map[string]bool{
+		"Qwen/Qwen3-32B": true, "Qwen/Qwen3-32B-FP8": false, "nvidia/Qwen3-32B-FP8": true, "Qwen/Qwen3-30B-A3B-FP8": false,
+	} {
+		d := deploy(t, name, "H100 SXM", 1)
+		d.Precision.Weights = FP8
+		r, err := NewRoofline(d, ConstantsFor(d.Hardware, EngineArgs{}), EngineArgs{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.tiles(64) > 1 != tiled {
+			t.Errorf("%s in fp8: reading takes %v times as long with 64 rows", name, r.tiles(64))
+		}
+	}
+}
