@@ -72,7 +72,7 @@ const (
 	seeking     phase = iota // looks for a set that meets the objective at all
 	referencing              // measures the incumbent where challengers will be measured
 	comparing                // tries challengers there, and measures promising ones in full
-	finishing                // measures winner and default on fresh requests
+	finishing                // measures winner and default on more requests
 	listing                  // searches the sets in full that the strategy admits
 	finished
 )

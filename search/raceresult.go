@@ -54,7 +54,7 @@ type Contestant struct {
 // RaceResult is what a race knows, at any time.
 type RaceResult struct {
 	// Knobs are the best set so far, and Best is what is known of its maximum
-	// rate: from the final search on fresh requests once that is under way.
+	// rate: from the final search once that is under way.
 	Knobs measure.Knobs
 	Best  Result
 	// Default is what the engine's own settings carry; nil if unknown.
