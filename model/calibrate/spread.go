@@ -47,7 +47,7 @@ type Shifts []float64
 func (s Shifts) Quantile(q float64) float64 {
 	sorted := slices.Sorted(slices.Values(s))
 	n := float64(len(sorted))
-	return statisticOf(sorted, min(max((q*(n+1)-1)/(n-1), math.SmallestNonzeroFloat64), 1))
+	return statisticOf(sorted, min(max((q*(n+1)-1)/max(n-1, 1), math.SmallestNonzeroFloat64), 1))
 }
 
 // WidestShift bounds a shift either way, a factor of e on the rate, and WidestMove a
