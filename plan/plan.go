@@ -125,18 +125,13 @@ type Gain struct {
 // Shown reports whether the gain is one: its interval lies above zero.
 func (g *Gain) Shown() bool { return g.Low > 0 }
 
-// Others is what else was looked at.
+// Others is what else was looked at, and assumed.
 type Others struct {
 	// Alternatives are the other offers: the feasible ones by cost per hour,
 	// then GPUs, and behind them the infeasible ones.
 	Alternatives []Alternative       `json:"alternatives"`
-	Rejected     []measure.Rejection `json:"rejected"` // the knob sets that cannot run
-}
-
-// Caveats are what a plan rests on, and what to be careful with.
-type Caveats struct {
-	Assumptions []string   `json:"assumptions"` // what was assumed where nothing was said, in words
-	Warnings    note.Notes `json:"notes"`
+	Rejected     []measure.Rejection `json:"rejected"`    // the knob sets that cannot run
+	Assumptions  []string            `json:"assumptions"` // what was assumed where nothing was said, in words
 }
 
 // Plan is the answer: the chosen offer, its fleet and cost, and what else was
@@ -157,7 +152,7 @@ type Plan struct {
 	// Drivers are the assumptions that carry a part of the cost, the largest first.
 	Drivers []Driver `json:"cost_drivers,omitempty"`
 	Others
-	Caveats
+	Warnings  note.Notes  `json:"notes"`
 	Demand    Demand      `json:"demand"`
 	Objective measure.SLO `json:"slo"`
 	// InTime is nil where no traffic in time is given.

@@ -33,7 +33,7 @@ func Solve(d Demand, objective measure.SLO, offers []Offer, rejected []measure.R
 	best := all[0]
 	p := &Plan{
 		Demand: d, Objective: objective, Offer: best.Offer, Fleet: best.Fleet,
-		Cost: best.Offer.bill(&best.Fleet, &d), Others: Others{all[1:], rejected},
+		Cost: best.Offer.bill(&best.Fleet, &d), Others: Others{Alternatives: all[1:], Rejected: rejected},
 	}
 	for i := range p.Alternatives {
 		p.Alternatives[i].explain(&best)
