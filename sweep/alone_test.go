@@ -17,11 +17,11 @@ import (
 	"planner/sweep/measure"
 )
 
-// silence stands for no answer at all.
-const silence = -1
+// silence stands for no answer at all, slow for a good one that takes half a second a token.
+const silence, slow = -1, -2
 
 // failingServer answers questions about itself, and requests for one token, as a server
-// that is well. What is asked for token by token fails as fails says, which is given the
+// that is well. What is asked for more tokens fails as fails says, which is given the
 // requests so far and those in flight.
 func failingServer(t *testing.T, fails func(n, flying int64) (status int)) (url string, asked *atomic.Int64) {
 	asked = &atomic.Int64{}
@@ -34,14 +34,17 @@ func failingServer(t *testing.T, fails func(n, flying int64) (status int)) (url 
 			Stream bool `json:"stream"`
 		}
 		_ = json.NewDecoder(r.Body).Decode(&in)
-		if in.Stream {
+		pace := 2 * time.Millisecond
+		if in.Tokens > 1 {
 			defer flying.Add(-1)
-			status := fails(asked.Add(1), flying.Add(1))
-			if status == silence {
+			switch status := fails(asked.Add(1), flying.Add(1)); status {
+			case 0:
+			case slow:
+				pace = 500 * time.Millisecond
+			case silence:
 				<-r.Context().Done()
 				return
-			}
-			if status != 0 {
+			default:
 				http.Error(w, `{"error":{"message":"not today"}}`, status)
 				return
 			}
@@ -49,8 +52,11 @@ func failingServer(t *testing.T, fails func(n, flying int64) (status int)) (url 
 		if in.Stream {
 			w.Header().Set("Content-Type", "text/event-stream")
 		}
-		for i := 1; in.Stream && i <= in.Tokens; i++ {
-			time.Sleep(2 * time.Millisecond)
+		for i := 1; i <= in.Tokens; i++ {
+			time.Sleep(pace)
+			if !in.Stream {
+				continue
+			}
 			fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"text\":\"a\"}],\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":%d}}\n\n", i)
 			w.(http.Flusher).Flush()
 		}
@@ -58,7 +64,7 @@ func failingServer(t *testing.T, fails func(n, flying int64) (status int)) (url 
 			fmt.Fprint(w, "data: {\"choices\":[{\"index\":0,\"text\":\"\",\"finish_reason\":\"length\"}]}\n\ndata: [DONE]\n\n")
 			return
 		}
-		fmt.Fprint(w, `{"choices":[{"text":"a"}],"usage":{"prompt_tokens":4,"completion_tokens":1}}`)
+		fmt.Fprintf(w, `{"choices":[{"text":"a"}],"usage":{"prompt_tokens":4,"completion_tokens":%d}}`, in.Tokens)
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
@@ -142,6 +148,31 @@ func TestHalfHung(t *testing.T) {
 	_, err := l.Run(t.Context(), trial)
 	if r, ok := measure.IsRejection(err); !ok || !strings.Contains(r.Reason.Text, "got no token") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestSlowAnswers: a server that takes its time for a long answer, token by token or as a
+// whole, does not hang.
+func TestSlowAnswers(t *testing.T) {
+	t.Parallel()
+	for _, stream := range []bool{true, false} {
+		t.Run(fmt.Sprint("stream ", stream), func(t *testing.T) {
+			t.Parallel()
+			url, _ := failingServer(t, func(n, _ int64) int {
+				if n > 1 {
+					return slow
+				}
+				return 0
+			})
+			l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Access: engine.Access{Endpoint: endpoint.Endpoint{URL: url}}}, Client: load.Client{Stream: stream}, Hang: time.Second}
+			defer l.Close()
+			trial := liveTrial(goodSeqs, 1)
+			trial.Rate, trial.Window, trial.Concurrency, trial.Requests = 0, 0, 1, 1
+			o, err := l.Run(t.Context(), trial)
+			if m := measure.Reduce(trial, o); err != nil || m.Failed > 0 || m.Requests != 1 {
+				t.Errorf("%v: %d requests, failed: %v", err, m.Requests, m.Failures)
+			}
+		})
 	}
 }
 

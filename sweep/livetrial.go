@@ -27,7 +27,10 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial, see
 		seen.note(note.CacheNotEmptiedAs, err)
 	}
 	sampling := e.Sample(ctx)
-	w := &watchdog{engine: e, sampling: sampling, trial: &t, limit: cmp.Or(l.Hang, time.Minute), patience: l.Hang, look: t.NextLook(0), remark: l.remark}
+	w := &watchdog{engine: e, sampling: sampling, trial: &t, limit: cmp.Or(l.Hang, time.Minute), look: t.NextLook(0), remark: l.remark}
+	if l.Client.Stream {
+		w.patience = cmp.Or(l.Hang, loneSilence)
+	}
 	client := l.client(e)
 	client.Abort = w.ask
 	run, err := client.Start(ctx, t, t.Schedule())
@@ -123,7 +126,8 @@ type watchdog struct {
 	// moved is when something last came, seen what had come by then, and counted when
 	// that was last looked at; heard is when one token came that was asked for beside.
 	moved, counted, heard time.Duration
-	// patience is how long a load may then still bring nothing; 0 means loneSilence.
+	// patience is how long a load may then still bring nothing; 0 means that it may for
+	// ever: an answer that is not streamed shows nothing before its end.
 	patience time.Duration
 	seen     arrivals
 	// refused says that the engine refused whatever ended between two looks.
@@ -193,7 +197,7 @@ func (v *watchdog) hangs(now time.Duration, records func() []measure.Record) boo
 	switch silent := now - v.moved; {
 	case known && idle < v.limit:
 		return false
-	case silent >= v.limit+cmp.Or(v.patience, loneSilence):
+	case v.patience > 0 && !v.seen.begun && silent >= v.limit+v.patience:
 		v.last = fmt.Errorf("one token comes when asked for, but nothing of the load in %v", silent.Round(time.Second))
 		v.sign.Store(dead)
 		return true
@@ -212,10 +216,11 @@ func (v *watchdog) hangs(now time.Duration, records func() []measure.Record) boo
 }
 
 // arrivals counts what came: first tokens and ends, and of these what is good, first
-// tokens and good ends, and the refusals. waiting says whether requests are in flight.
+// tokens and good ends, and the refusals. waiting says whether requests are in flight, begun
+// whether any of them has its first token: the others of a long answer are not counted.
 type arrivals struct {
 	events, good, refusals int
-	waiting                bool
+	waiting, begun         bool
 }
 
 // enoughRefusals between two looks, and nothing good beside them, end a trial.
@@ -231,7 +236,7 @@ func tally(records []measure.Record) (seen arrivals) {
 		}
 		switch r.Outcome {
 		case measure.InFlight:
-			seen.waiting = true
+			seen.waiting, seen.begun = true, seen.begun || r.First >= 0
 			continue
 		case measure.OK:
 			seen.good++
