@@ -51,7 +51,13 @@ func (r *reader) take(c *Config) {
 		switch _, ok := n.value.(map[string]any); {
 		case i < 0 && ok:
 			sections := list.Map(all, func(s section) string { return s.name })
-			n.refuse("is no section, the nearest is [%s]; want one of %s", nearest(n.name, sections), strings.Join(sections, ", "))
+			text := "is no section"
+			if near := nearest(n.name, sections); alike(n.name, near) {
+				text += ", the nearest is [" + near + "]"
+			} else if key := nearestKey("", n.name, all); strings.HasSuffix(key, "."+n.name) {
+				text += ", but there is the key " + key
+			}
+			n.refuse("%s; want one of %s", text, strings.Join(sections, ", "))
 		case i < 0:
 			n.refuse("is no key, %s", instead("", n.name, all))
 		case !ok:
@@ -65,7 +71,7 @@ func (r *reader) take(c *Config) {
 }
 
 // nearestKey finds what a misspelt or misplaced key may have meant. A key of
-// another section has to be clearly nearer than those of its own.
+// another section has to be clearly nearer than those of its own, and not far.
 func nearestKey(within, name string, all []section) string {
 	best, least := "", math.MaxInt
 	for _, s := range all {
@@ -73,6 +79,9 @@ func nearestKey(within, name string, all []section) string {
 			d := 2 * likeness(strings.ToLower(name), k.name)
 			if s.name != within {
 				d += 3
+				if within != "" && !alike(name, k.name) {
+					continue
+				}
 			}
 			if d < least {
 				best, least = s.name+"."+k.name, d
@@ -304,12 +313,25 @@ func nearest(word string, candidates []string) string {
 	return best
 }
 
+// alike reports whether a word is so like a name that it may be a slip for it.
+func alike(word, name string) bool {
+	return likeness(strings.ToLower(word), strings.ToLower(name)) <= (len(word)+1)/2
+}
+
 // likeness is the edit distance of a word to a name or, for one step more, to the
-// name's beginning: prise means price_per_gpu_hour rather than rate.
+// name's beginning, or with the parts of both in order: prise means price_per_gpu_hour
+// rather than rate, and gpus_per_node means node_gpus.
 func likeness(word, name string) int {
 	d := spelling.Distance(word, name)
 	if len(word) >= 3 && len(word) < len(name) {
 		d = min(d, spelling.Distance(word, name[:len(word)])+1)
 	}
-	return d
+	return min(d, spelling.Distance(inOrder(word), inOrder(name))+1)
+}
+
+// inOrder is a name with its parts in order.
+func inOrder(name string) string {
+	parts := strings.Split(name, "_")
+	slices.Sort(parts)
+	return strings.Join(parts, "_")
 }

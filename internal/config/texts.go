@@ -39,7 +39,7 @@ func words[T ~string](allowed ...T) codec[T] {
 			return s, true
 		}
 		want := "one of " + strings.Join(choice, ", ")
-		if near := nearest(string(s), choice); s != "" && likeness(string(s), near) <= (len(s)+1)/2 {
+		if near := nearest(string(s), choice); s != "" && alike(string(s), near) {
 			want += " (nearest: " + near + ")"
 		}
 		n.wrong(want)
