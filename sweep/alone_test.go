@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -135,6 +136,8 @@ func TestFailingAlone(t *testing.T) {
 // hangs, whatever the time-out of the load.
 func TestHalfHung(t *testing.T) {
 	t.Parallel()
+	var mu sync.Mutex
+	var remarks []string
 	url, _ := failingServer(t, func(n, _ int64) int {
 		if n > 10 {
 			return silence
@@ -143,11 +146,45 @@ func TestHalfHung(t *testing.T) {
 	})
 	l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Access: engine.Access{Endpoint: endpoint.Endpoint{URL: url}}}, Client: load.Client{Stream: true}, Hang: time.Second}
 	defer l.Close()
+	l.See = func(what any) {
+		mu.Lock()
+		defer mu.Unlock()
+		remarks = append(remarks, fmt.Sprint(what))
+	}
 	trial := liveTrial(goodSeqs, 1)
 	trial.Rate, trial.Concurrency, trial.Requests = 0, 1, 40
 	_, err := l.Run(t.Context(), trial)
 	if r, ok := measure.IsRejection(err); !ok || !strings.Contains(r.Reason.Text, "got no token") {
 		t.Errorf("%v", err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if said := strings.Join(remarks, "\n"); !strings.Contains(said, "repeated on the same server") || strings.Contains(said, "new engine") {
+		t.Error(said)
+	}
+}
+
+// TestSilentBench: a load point on a server of which nothing comes ends as that of one that
+// hangs, and that on a server that answers one of its requests goes on.
+func TestSilentBench(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string]int{"silent": silence, "slow": slow} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url, _ := failingServer(t, func(int64, int64) int { return first })
+			e := &Attached{Settings: engine.Settings{Kind: "attach", Model: "m", Access: engine.Access{Endpoint: endpoint.Endpoint{URL: url}}},
+				Client: load.Client{URL: url, Model: "m", Stream: true, Engine: "vllm"}, Hang: time.Second}
+			trial := liveTrial(goodSeqs, 1)
+			trial.Rate, trial.Window, trial.Concurrency, trial.Requests = 0, 0, 1, 1
+			o, err := e.Run(t.Context(), trial)
+			r, rejected := measure.IsRejection(err)
+			switch {
+			case first == slow && (err != nil || measure.Reduce(trial, o).Failed > 0):
+				t.Errorf("%v: %+v", err, o.Records)
+			case first == silence && (!rejected || !measure.Broke(r.Reason) || !strings.Contains(r.Reason.Text, "(hang) in stage serving: nothing of the load came")):
+				t.Errorf("%v", err)
+			}
+		})
 	}
 }
 

@@ -1,10 +1,13 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"planner/internal/note"
 	"planner/sweep/engine"
 	"planner/sweep/load"
 	"planner/sweep/measure"
@@ -18,6 +21,8 @@ type Attached struct {
 	Client   load.Client
 	// See, if set, is told what happens.
 	See Watcher
+	// Hang, if set, takes the place of the time in which something of a load must come.
+	Hang time.Duration
 	// Folder, if set, takes the latencies of each trial, and what was seen of the
 	// server where it says something of itself.
 	Folder *Folder
@@ -33,19 +38,26 @@ const factsWithin = 15 * time.Second
 func (e *Attached) Run(ctx context.Context, t measure.Trial) (measure.Observation, error) {
 	e.learnDialect(ctx)
 	client := e.Client
+	var sampling *engine.Sampling
+	client.Abort = func(now time.Duration, records func() []measure.Record) note.Reason {
+		return e.silent(now, records, sampling)
+	}
 	if t.Number == 0 {
-		return client.Run(ctx, t, t.Schedule())
+		o, err := client.Run(ctx, t, t.Schedule())
+		return o, cmp.Or(err, hung(&t, &o))
 	}
 	seen := newEngineTelemetry(&t)
 	server := e.ask(ctx, t.Knobs, &seen)
-	run, err := client.Start(ctx, t, t.Schedule())
-	if err != nil {
-		return measure.Observation{}, err
-	}
 	began := time.Now()
-	var sampling *engine.Sampling
 	if server != nil {
 		sampling = server.Sample(ctx)
+	}
+	run, err := client.Start(ctx, t, t.Schedule())
+	if err != nil {
+		if server != nil {
+			sampling.Stop(ctx)
+		}
+		return measure.Observation{}, err
 	}
 	e.See.See(run)
 	o, err := run.Wait()
@@ -58,12 +70,43 @@ func (e *Attached) Run(ctx context.Context, t measure.Trial) (measure.Observatio
 	r := run.Telemetry()
 	seen.used(r)
 	seen.EngineTime = time.Since(began)
+	if err := hung(&t, &o); err != nil {
+		return o, errors.Join(err, e.keep(seen, server != nil))
+	}
 	if len(seen.Said.Snapshots) > 0 {
 		o.Server = serverOf(server, &seen.Said)
 		seen.compare(o.Records, r)
 	}
 	o.Remarks = append(o.Remarks, seen.Notes...)
 	return o, e.keep(seen, server != nil)
+}
+
+// silent ends a trial of which nothing has come since it began, nor an answer failed, though
+// that should have been long ago and the server does not say that it computes. Records are
+// looked at then alone: all of them, several times a second, are too many.
+func (e *Attached) silent(now time.Duration, records func() []measure.Record, sampling *engine.Sampling) (why note.Reason) {
+	limit := cmp.Or(e.Hang, time.Minute+loneSilence)
+	if !e.Client.Stream || now < limit || now >= 2*limit {
+		return why
+	}
+	if sampling != nil {
+		if idle, known := sampling.Idle(); known && idle < limit {
+			return why
+		}
+	}
+	if seen := tally(records()); seen.waiting && seen.events == 0 {
+		why = note.Because(note.EngineHangs)
+	}
+	return why
+}
+
+// hung is the error of a trial that was ended because nothing came of it.
+func hung(t *measure.Trial, o *measure.Observation) error {
+	if o.Aborted.Note.Kind != note.EngineHangs {
+		return nil
+	}
+	f := (&engine.Engine{Knobs: t.Knobs}).Broken(fmt.Errorf("nothing of the load came in %v", o.End.Round(time.Second)))
+	return &measure.Rejection{Knobs: t.Knobs, Reason: f.Reason()}
 }
 
 // learnDialect asks the server once which engine it is, unless that is known: prompts

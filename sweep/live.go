@@ -90,8 +90,12 @@ func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *EngineTeleme
 	name := fileName(max(t.Number, 1))
 	for range attempts {
 		if failed != nil {
-			l.remark("trial %d is repeated on a new engine: %v", t.Number, failed)
-			seen.note(note.EngineRepeated, failed)
+			kind, where := note.EngineRepeated, "a new engine"
+			if l.Settings.Kind == "attach" {
+				kind, where = note.TrialRepeated, "the same server"
+			}
+			l.remark("trial %d is repeated on %s: %v", t.Number, where, failed)
+			seen.note(kind, failed)
 			name += again
 		}
 		e, err := l.ensure(ctx, t.Knobs, name, seen)
