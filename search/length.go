@@ -16,8 +16,9 @@ type learned struct {
 	// phi is the dispersion of the bound that limits the rate.
 	phi float64
 	// distrusted counts the trials in a row, up to the last, that could not be trusted. The
-	// next one is twice as long for each.
-	distrusted int
+	// next one is twice as long for each. unsettled counts all of them: what conversations and
+	// prefixes take to settle is twice as long for each from then on.
+	distrusted, unsettled int
 }
 
 // unstarted is what a search knows before its first trial.
@@ -32,11 +33,13 @@ func (s *MaxRate) learned() learned {
 	}
 	for _, t := range s.tried {
 		p.distrusted++
+		p.unsettled++
 		if t.valid {
 			p.distrusted = 0
+			p.unsettled--
 		}
 	}
-	p.distrusted = min(p.distrusted, few)
+	p.distrusted, p.unsettled = min(p.distrusted, few), min(p.unsettled, few)
 	return p
 }
 
@@ -63,10 +66,10 @@ func (c *MaxRateConfig) timed(rate float64, times int, p learned) measure.Trial 
 	if times > 0 {
 		enough := max(c.leastRequests(), enoughBeyond*coarseRequests*float64(max(c.Workload.Turns, 1)))
 		window = max(workload.Span(enough, mean), least, c.relaxing(leastRelaxations, mean, p.phi))
-		window *= time.Duration(times)
+		window = max(window, min(window*time.Duration(times), c.most(mean)))
 	}
 	if c.Budget > 0 {
-		window = min(window, c.Budget/trialShare)
+		window = min(window, c.most(mean))
 	}
 	window = c.lap(window, rate) << p.distrusted
 	if c.Window > 0 {
@@ -90,6 +93,14 @@ func (c *MaxRateConfig) timed(rate float64, times int, p learned) measure.Trial 
 	t := c.steadied(measure.Trial{Rate: rate, Warmup: warmup, Window: window}, times, p)
 	t.Cooldown = min(c.SLO.Horizon(c.output), t.Window/2)
 	return t
+}
+
+// most is what the window of one trial may take.
+func (c *MaxRateConfig) most(rate float64) time.Duration {
+	if c.free() {
+		return workload.Span(freeSpend/trialShare, rate)
+	}
+	return c.Budget / trialShare
 }
 
 // free reports whether engine time costs nothing, as of a simulated engine.
@@ -149,7 +160,7 @@ func (c *MaxRateConfig) steadied(t measure.Trial, times int, p learned) measure.
 		if c.Budget > 0 {
 			settling = min(settling, c.Budget/trialShare)
 		}
-		t.Warmup = max(t.Warmup, settling+min(t.Warmup, leastWarmup))
+		t.Warmup = max(t.Warmup, settling<<p.unsettled+min(t.Warmup, leastWarmup))
 	}
 	return t
 }

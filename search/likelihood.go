@@ -191,11 +191,11 @@ func logBeta(a, b float64) float64 {
 // an idle engine takes; of a queue that is still growing it is at least that.
 func (a *assumed) logMean(e *likelihood, z, phi float64) float64 {
 	seen := math.Log(e.value)
-	d := z - seen
+	d, variance := z-seen, phi/e.n+misfit*misfit*seen*seen
 	if d < 0 && seen < -outgrown || d > 0 && (e.atLeast || seen > outgrown) {
-		return 0
+		d = 0
 	}
-	return -d * d / (2 * (phi/e.n + misfit*misfit*seen*seen))
+	return -d*d/(2*variance) - math.Log(variance)/2
 }
 
 // at adds the log likelihoods at z to sum, one a width and dispersion. Beyond the

@@ -97,6 +97,25 @@ func TestPosteriorFollowsTheEvidence(t *testing.T) {
 	}
 }
 
+// TestMeansTellTheirDispersion is about a mean that grows slowly with the rate and hardly
+// scatters, as that of the times between tokens of a long trial: what it scatters about
+// its curve says how well it is known, as with counts.
+func TestMeansTellTheirDispersion(t *testing.T) {
+	a := generic("itl.mean", 0)
+	var seen []likelihood
+	for i, rate := range []float64{3.7, 4.9, 6.5, 4.3, 4.9, 5.6} {
+		mean := math.Pow(rate/6, 0.4) * math.Exp(0.002*float64(i%3-1))
+		seen = append(seen, a.observe(measure.Count{N: 18_000, Value: mean, Cluster: 1}, rate, false))
+	}
+	p := posteriors{a.infer(seen)}
+	if v := p.quantile(0.5); math.Abs(v-6) > 0.4 || p.halfWidth(0.9) > 0.35 {
+		t.Errorf("%.2f, half-width %.2f; want near 6", v, p.halfWidth(0.9))
+	}
+	if phi := p[0].phi; phi > a.phi.median {
+		t.Errorf("dispersion %.1f, more than was believed before: %.1f", phi, a.phi.median)
+	}
+}
+
 func BenchmarkInfer(b *testing.B) {
 	a := generic("ttft.p99", 0.01)
 	var seen []likelihood

@@ -109,7 +109,7 @@ const excuse = 3
 // bound on times between tokens has no such measure of what the client adds to
 // it, and a load that was not the one asked for condemns no server.
 func (c *cohort) standing(o *Observation) bool {
-	if o.OtherLoad {
+	if o.OtherLoad || c.draining() {
 		return false
 	}
 	if errors := c.sent().judgeErrors(c.trial.Objective.Errors); errors.state == Missed {

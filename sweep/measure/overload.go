@@ -41,7 +41,7 @@ func Hopeless(t *Trial, records []Record, now time.Duration) note.Reason {
 	}
 	c := newCohort(t, records, now)
 	for _, b := range t.Objective.Bounds {
-		if reason := c.of(b.Class).clearlyMissed(b); reason.Text != "" {
+		if reason := c.of(b.Class).clearlyMissed(b); reason.Text != "" && !c.draining() {
 			return reason
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"planner/internal/evidence/search/virtual"
+	"planner/internal/note"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -69,6 +70,33 @@ func TestHopelessEngine(t *testing.T) {
 	slices.Sort(after)
 	if after[20] > 15*time.Second || after[37] > 30*time.Second {
 		t.Errorf("trials at 1.4 of the maximum rate end after %v in the median, %v at p95", after[20], after[37])
+	}
+}
+
+// TestDrainingBacklogIsNoMiss has requests that are all late as the warm-up left a backlog. While
+// it shrinks the trial goes on; one whose backlog stays is given up.
+func TestDrainingBacklogIsNoMiss(t *testing.T) {
+	trial := measure.Trial{Workload: chat(), Rate: 10, Warmup: 30 * time.Second, Window: 300 * time.Second,
+		Objective: measure.SLO{Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.99, Limit: time.Second}}, Errors: -1}}
+	const now = 90 * time.Second
+	late := func(perSecond float64) note.Reason {
+		var records []measure.Record
+		for i := range 900 {
+			r := measure.Record{Due: time.Duration(i) * 100 * time.Millisecond, Outcome: measure.OK, Output: 1, Prompt: 10}
+			r.Sent = r.Due
+			r.Last = 30*time.Second + time.Duration(float64(i+1)/perSecond*float64(time.Second))
+			if r.First = r.Last; r.Last > now {
+				r.Outcome, r.First, r.Last = measure.InFlight, -1, -1
+			}
+			records = append(records, r)
+		}
+		return measure.Hopeless(&trial, records, now)
+	}
+	if why := late(14); why.Text != "" {
+		t.Errorf("a trial whose backlog shrinks by four a second is given up: %v", why)
+	}
+	if why := late(10); why.Text == "" {
+		t.Error("a trial with a backlog of 30 s that stays goes on")
 	}
 }
 

@@ -53,6 +53,10 @@ func (c *cohort) judgeThroughput(overloaded bool) judged {
 	return j
 }
 
+// draining reports whether the server lets leave more than comes: what waits was left by the
+// warm-up, as where a cache had to be filled first, and says nothing of the rate.
+func (c *cohort) draining() bool { return c.judgeThroughput(false).High < 0 }
+
 // flow counts the requests that came, and those that left, in equal blocks of the
 // window behind from. Turns of a conversation that wait for the end of those before them
 // would have come when the schedule says.

@@ -100,7 +100,7 @@ func (s *subject) capacity(rate, n float64, seeds int) (perSecond, wide float64)
 			over, next = min(over, came), beyond*left
 		}
 		if next >= over || next <= held {
-			next = math.Sqrt(held * over)
+			next = math.Sqrt(max(held, over/4) * over)
 		}
 		rate *= next / came
 	}
