@@ -44,9 +44,10 @@ func (l *Live) alone(ctx context.Context, e *engine.Engine, t *measure.Trial, bu
 	return done, err
 }
 
-func (l *Live) rests(err error, rest time.Duration) {
-	l.remark("%v; it is asked again in %v", err, rest)
-}
+func (l *Live) rests(err error, rest time.Duration) { l.remark(askedAgain, err, rest) }
+
+// askedAgain says why a server is asked again, and when.
+const askedAgain = "%v; it is asked again in %v"
 
 // loneRequest sends one; done tells whether it ended well.
 func (l *Live) loneRequest(ctx context.Context, e *engine.Engine, t *measure.Trial, seed uint64) (done bool, err error) {

@@ -238,29 +238,45 @@ func TestSlowAnswers(t *testing.T) {
 	}
 }
 
-// TestRest: a server that limits rates is asked again when it wants to be.
+// TestRest: a server that limits rates is asked again when it wants to be, ahead of a load
+// and for what a load point needs to know.
 func TestRest(t *testing.T) {
 	t.Parallel()
-	var asked []time.Time
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodPost {
-			return
-		}
-		asked = append(asked, time.Now())
-		if len(asked) < 3 {
-			w.Header().Set("Retry-After", "2")
-			http.Error(w, "slow down", http.StatusTooManyRequests)
-			return
-		}
-		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprint(w, "data: {\"choices\":[{\"text\":\"a\",\"finish_reason\":\"length\"}],\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":8}}\n\ndata: [DONE]\n\n")
-	}))
-	defer server.Close()
-	l := &Live{Client: load.Client{Model: "m", Stream: true, Engine: "vllm"}}
-	trial := liveTrial(goodSeqs, 1)
-	done, err := l.alone(t.Context(), &engine.Engine{URL: server.URL}, &trial, nil)
-	if !done || err != nil || len(asked) != 3 || asked[2].Sub(asked[1]) < 2*time.Second {
-		t.Errorf("%v, %v: asked at %v", done, err, asked)
+	for _, point := range []bool{false, true} {
+		t.Run(fmt.Sprint("load point ", point), func(t *testing.T) {
+			t.Parallel()
+			var asked []time.Time
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method != http.MethodPost {
+					return
+				}
+				asked = append(asked, time.Now())
+				if len(asked) < 3 {
+					w.Header().Set("Retry-After", "2")
+					http.Error(w, "slow down", http.StatusTooManyRequests)
+					return
+				}
+				w.Header().Set("Content-Type", "text/event-stream")
+				fmt.Fprint(w, "data: {\"choices\":[{\"text\":\"a\",\"finish_reason\":\"length\"}],\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":8}}\n\ndata: [DONE]\n\n")
+			}))
+			defer server.Close()
+			client := load.Client{URL: server.URL, Model: "m", Stream: true, Engine: "vllm"}
+			trial := liveTrial(goodSeqs, 1)
+			var done bool
+			var err error
+			if point {
+				trial.Number, trial.Rate, trial.Window, trial.Concurrency, trial.Requests = 0, 0, 0, 1, 1
+				e := &Attached{Settings: engine.Settings{Timeouts: engine.Timeouts{Ready: time.Minute}}, Client: client}
+				var o measure.Observation
+				o, err = e.Run(t.Context(), trial)
+				done = err == nil && o.Records[0].Outcome == measure.OK
+			} else {
+				done, err = (&Live{Client: client}).alone(t.Context(), &engine.Engine{URL: server.URL}, &trial, nil)
+			}
+			if !done || err != nil || len(asked) != 3 || asked[2].Sub(asked[1]) < 2*time.Second {
+				t.Errorf("%v, %v: asked at %v", done, err, asked)
+			}
+		})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"planner/sweep/engine"
@@ -40,8 +41,7 @@ func (e *Attached) Run(ctx context.Context, t measure.Trial) (measure.Observatio
 	w := &watchdog{silence: silenceOf(&t, e.Hang), stream: client.Stream}
 	client.Abort = w.looks
 	if t.Number == 0 {
-		o, err := client.Run(ctx, t, t.Schedule())
-		return o, cmp.Or(err, w.rejection(t.Knobs))
+		return e.probe(ctx, &client, t, w)
 	}
 	seen := newEngineTelemetry(&t)
 	server := e.ask(ctx, t.Knobs, &seen)
@@ -76,6 +76,20 @@ func (e *Attached) Run(ctx context.Context, t measure.Trial) (measure.Observatio
 	}
 	o.Remarks = append(o.Remarks, seen.Notes...)
 	return o, e.keep(seen, server != nil)
+}
+
+// probe runs a trial that is not counted; again, as [engine.Engine.Insist] says, where
+// none of its requests ended well.
+func (e *Attached) probe(ctx context.Context, client *load.Client, t measure.Trial, w *watchdog) (o measure.Observation, err error) {
+	rests := func(err error, rest time.Duration) { e.See.See(fmt.Sprintf(askedAgain, err, rest)) }
+	_ = (&engine.Engine{}).Insist(ctx, e.Settings.Timeouts.Ready, nil, rests, func() error {
+		o, err = client.Run(ctx, t, t.Schedule())
+		if n := len(o.Records); err == nil && n > 0 && !slices.ContainsFunc(o.Records, func(r measure.Record) bool { return r.Outcome == measure.OK }) {
+			return broken(&o.Records[n-1], o.Rest, w.silence)
+		}
+		return err
+	})
+	return o, cmp.Or(err, w.rejection(t.Knobs))
 }
 
 // rejection is the error of a trial in which the server hung.

@@ -145,6 +145,12 @@ func fakeRun(name string) {
 		o.save()
 		return
 	}
+	if o.Spec.Containers[0].Image == "broken" {
+		os.WriteFile(fakeFile(name+".log"), fmt.Appendf(nil, "%s exec format error", time.Now().UTC().Format(time.RFC3339Nano)), 0o600)
+		o.Status["phase"] = "Failed"
+		o.save()
+		return
+	}
 	root := fakeFile(o.Metadata.Labels["planner/run"] + o.Metadata.Labels["planner/part"]) // /var/lib/planner of every pod of the part
 	os.RemoveAll(root)
 	os.MkdirAll(filepath.Join(root, "seed"), 0o700)

@@ -231,7 +231,7 @@ func (f *Follower) collect(ctx context.Context, p *part, far collector) {
 		if p.job != nil && s.ID != p.job.ID {
 			continue
 		}
-		err := far.Collect(ctx, s.ID, p.folder)
+		err := far.Collect(ctx, &s, p.folder)
 		if err == nil && p.job == nil {
 			err = f.Scheduler.Cancel(ctx, f.run, s.ID)
 		}

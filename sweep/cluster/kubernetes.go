@@ -229,8 +229,8 @@ func (p *podState) state() (State, string) {
 
 // Collect reads what a pod has printed since it was last asked: the files of the part,
 // and the log of its job.
-func (k *Kubernetes) Collect(ctx context.Context, id string, part sweep.Folder) error {
-	args := []string{"logs", id, "-c", "planner", "--timestamps"}
+func (k *Kubernetes) Collect(ctx context.Context, job *Status, part sweep.Folder) error {
+	args, id := []string{"logs", job.ID, "-c", "planner", "--timestamps"}, job.ID
 	last := k.read[id]
 	if !last.IsZero() {
 		args = append(args, "--since-time="+last.UTC().Format(time.RFC3339))
@@ -246,7 +246,10 @@ func (k *Kubernetes) Collect(ctx context.Context, id string, part sweep.Folder) 
 	var failed error
 	for line := range strings.Lines(out) {
 		if !strings.HasSuffix(line, "\n") {
-			break // it is still being written
+			if job.active() {
+				break // it is still being written
+			}
+			line += "\n"
 		}
 		stamp, text, _ := strings.Cut(line, " ")
 		at, err := time.Parse(time.RFC3339Nano, stamp)

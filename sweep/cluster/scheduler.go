@@ -37,7 +37,7 @@ type Scheduler interface {
 
 // collector brings the files of a part here, where the file system is not shared.
 type collector interface {
-	Collect(ctx context.Context, id string, part sweep.Folder) error
+	Collect(ctx context.Context, job *Status, part sweep.Folder) error
 }
 
 // New is the scheduler that a configuration's launcher names.

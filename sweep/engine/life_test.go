@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -142,6 +144,7 @@ func TestFirstTokenRests(t *testing.T) {
 	}{
 		"limits rates":   {http.StatusTooManyRequests, "2", 1, 2 * time.Second, false},
 		"warms up":       {http.StatusServiceUnavailable, "", 2, 2 * time.Second, false},
+		"wants to be":    {http.StatusServiceUnavailable, "1", 4, 4 * time.Second, false},
 		"rests too long": {http.StatusTooManyRequests, "3600", tries, 2 * time.Second, true},
 		"knows nobody":   {http.StatusUnauthorized, "2", 1, 0, true},
 	} {
@@ -162,10 +165,24 @@ func TestFirstTokenRests(t *testing.T) {
 			defer server.Close()
 			began := time.Now()
 			_, err := Start(t.Context(), Settings{Kind: "attach", Model: "m", Access: Access{Endpoint: endpoint.Endpoint{URL: server.URL}}}, someKnobs(), "", nil)
-			if took := time.Since(began); (err != nil) != c.fails || took < c.least || asked > tries {
+			if took := time.Since(began); (err != nil) != c.fails || took < c.least || asked > max(c.refuse+1, tries) {
 				t.Errorf("%v after %v and %d requests", err, took, asked)
 			}
 		})
+	}
+}
+
+// A certificate that does not hold is none a moment later, however busy the engine is.
+func TestBadCertificateIsFinal(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	asked, e := 0, &Engine{URL: server.URL, adapter: &attach, settings: &Settings{}}
+	err := e.Insist(t.Context(), time.Minute, func() bool { return asked < tries }, func(error, time.Duration) {}, func() error { asked++; return e.probe(t.Context()) })
+	if asked != 1 || classOf(err, mute) != unreachable {
+		t.Errorf("asked %d times: %v", asked, err)
 	}
 }
 

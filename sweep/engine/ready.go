@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -91,13 +92,7 @@ func (e *Engine) examine(ctx context.Context, watch func(stage, line string, ela
 	if err := e.settleModel(strings.Split(q.facts["models"], "\n")); err != nil {
 		return err
 	}
-	began := time.Now()
-	wait := func(err error, rest time.Duration) {
-		if watch != nil {
-			watch(stageReady, fmt.Sprintf("%v; it is asked again in %v", err, rest), time.Since(began))
-		}
-	}
-	if err := e.firstToken(ctx, wait); err != nil {
+	if err := e.firstToken(ctx, e.waits(watch)); err != nil {
 		return err
 	}
 	if e.process == nil {
@@ -108,6 +103,16 @@ func (e *Engine) examine(ctx context.Context, watch func(stage, line string, ela
 		return e.fault(drifted, "the engine changed what it was given: "+strings.Join(e.Facts.Changed, "; "))
 	}
 	return nil
+}
+
+// waits tells watch of the pauses until an engine is asked again.
+func (e *Engine) waits(watch func(stage, line string, elapsed time.Duration)) func(err error, rest time.Duration) {
+	began := time.Now()
+	return func(err error, rest time.Duration) {
+		if watch != nil {
+			watch(stageReady, fmt.Sprintf("%v; it is asked again in %v", err, rest), time.Since(began))
+		}
+	}
 }
 
 // settleModel decides which name is sent in requests. An engine that planner
@@ -167,17 +172,19 @@ func classOf(err error, other Class) Class {
 	case http.StatusNotFound:
 		return wrongModel
 	}
-	if errors.Is(err, syscall.ECONNREFUSED) {
+	if endpoint.StatusOf(err) == 0 && Final(err) {
 		return unreachable
 	}
 	return other
 }
 
 // Final reports whether asking an engine again brings the same error: it refuses who
-// asks or what is asked for, or nobody listens any more.
+// asks or what is asked for, shows a certificate that does not hold, or nobody listens any
+// more.
 func Final(err error) bool {
 	status := endpoint.StatusOf(err)
-	return errors.Is(err, syscall.ECONNREFUSED) || status >= 400 && status < 500 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests
+	_, uncertified := errors.AsType[*tls.CertificateVerificationError](err)
+	return uncertified || errors.Is(err, syscall.ECONNREFUSED) || status >= 400 && status < 500 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests
 }
 
 // tries is how often what fails is tried: what fails by chance, or sheds load for a
@@ -185,22 +192,24 @@ func Final(err error) bool {
 const tries = 3
 
 // Insist asks an engine until it does not fail, or would again: three times, but once if it
-// did not answer in time, and then for as long as it is busy, where that is given. A server
-// that limits rates is asked when it wants to be, unless that is beyond limit. wait is told
-// of the first pause and of those that the server asks for.
+// did not answer in time, and then for as long as it is busy, where that is given. One that
+// says when it wants to be asked again is asked then, as often as that is within limit.
+// wait is told of a pause now and then.
 func (e *Engine) Insist(ctx context.Context, limit time.Duration, busy func() bool, wait func(err error, rest time.Duration), ask func() error) error {
-	for try, began := 1, time.Now(); ; try++ {
-		err, rest := ask(), time.Second
-		took := time.Since(began)
-		lasts := try >= tries || errors.Is(err, context.DeadlineExceeded)
+	began, told := time.Now(), time.Time{}
+	for try := 1; ; try++ {
+		err := ask()
+		took, rest := time.Since(began), max(endpoint.RestOf(err), time.Second)
+		wanted := endpoint.RestOf(err) > 0 && took+rest <= limit
+		lasts := !wanted && (try >= tries || errors.Is(err, context.DeadlineExceeded))
 		if err == nil || Final(err) || ctx.Err() != nil || lasts && (busy == nil || took >= limit || !busy()) {
 			return err
 		}
-		wanted := endpoint.RestOf(err)
-		if wanted > rest && took+wanted <= limit {
-			rest = wanted
+		if !wanted {
+			rest = time.Second
 		}
-		if try == 1 || rest == wanted {
+		if time.Since(told) > 10*time.Second {
+			told = time.Now()
 			wait(err, rest)
 		}
 		select {
@@ -240,12 +249,13 @@ func (e *Engine) completion(ctx context.Context, limit time.Duration) error {
 // attach checks on a server that is to run already.
 func (e *Engine) attach(ctx context.Context, watch func(stage, line string, elapsed time.Duration)) error {
 	started := time.Now()
-	if err := e.probe(ctx); err != nil && endpoint.StatusOf(err) == 0 {
+	err := e.Insist(ctx, e.settings.Timeouts.Ready, nil, e.waits(watch), func() error { return e.probe(ctx) })
+	if err != nil && endpoint.StatusOf(err) == 0 {
 		f := e.fault(unreachable, err.Error())
 		f.scope = scope{}
 		return f
 	}
-	err := e.examine(ctx, watch)
+	err = e.examine(ctx, watch)
 	e.Cold = time.Since(started)
 	return err
 }

@@ -3,7 +3,6 @@ package load
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -46,7 +45,6 @@ func outcomeOf(err error) (o measure.Outcome, detail string) {
 	var netErr net.Error
 	var dns *net.DNSError
 	var cert *tls.CertificateVerificationError
-	var unknown x509.UnknownAuthorityError
 	var record tls.RecordHeaderError
 	var op *net.OpError
 	text := oneLine(err.Error())
@@ -61,7 +59,7 @@ func outcomeOf(err error) (o measure.Outcome, detail string) {
 		return measure.Timeout, ""
 	case errors.As(err, &dns), errors.Is(err, syscall.ECONNREFUSED),
 		errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH),
-		errors.As(err, &cert), errors.As(err, &unknown), errors.As(err, &record):
+		errors.As(err, &cert), errors.As(err, &record):
 		return measure.Refused, text
 	case errors.As(err, &op) && op.Err != nil:
 		// What happened is said without the addresses that tell it from all others.
