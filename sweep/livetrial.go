@@ -25,6 +25,9 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial, see
 	case err != nil:
 		seen.note(note.CacheNotEmptiedAs, err)
 	}
+	if as := e.Facts.AnswersAs; as != "" {
+		seen.note(note.AnswersAsOther, as, e.Facts.Model)
+	}
 	sampling := e.Sample(ctx)
 	w := &watchdog{engine: e, sampling: sampling, trial: &t, silence: silenceOf(&t, l.Hang), stream: l.Client.Stream, look: t.NextLook(0), wait: l.rests}
 	client := l.client(e)

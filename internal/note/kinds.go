@@ -71,6 +71,7 @@ const (
 // What the telemetry of an engine adds to a trial.
 const (
 	NoMetrics          Kind = "no_metrics: the engine gave no metrics: what it held back, preempted or found in its cache is not known"
+	AnswersAsOther     Kind = "answers_as_other: the server says that it answers as {answers%s}, asked for {asked%s}"
 	CacheNotEmptied    Kind = "cache_not_emptied: the prefix cache was not emptied before the trial; what is in it shares nothing with this trial's prompts"
 	CacheNotEmptiedAs  Kind = "cache_not_emptied_as: the prefix cache could not be emptied before the trial: {why}"
 	EngineRepeated     Kind = "engine_repeated: repeated on a new engine: {why}"
@@ -282,7 +283,7 @@ var kinds = []Kind{
 	TokensPerChunk, TokensCoalesced, TokensBunched, TokensTooFew, Resent, ResentOften, ShorterAnswers, TurnsUnnamed, PromptsOff, PromptsGuessed, BoundUnseen,
 	BoundUnresolved, BoundNear, BoundTooNear, BoundMeanNear, BoundMeanUnresolved, BoundMeanFailed, BoundMeanOpen, BoundErrorsNear,
 	ErrorsUnproven, QuantilesUnresolved, RequestsOpen, RequestsFailed, FailedWith, FailedOtherwise, ConversationsStarting,
-	TurnsWaited, EngineEnded, EngineHangs, EngineRefuses, ClearlyMissed, ClearlyFailing, Overloaded, NoMetrics, CacheNotEmptied, CacheNotEmptiedAs, EngineRepeated, TrialRepeated,
+	TurnsWaited, EngineEnded, EngineHangs, EngineRefuses, ClearlyMissed, ClearlyFailing, Overloaded, NoMetrics, AnswersAsOther, CacheNotEmptied, CacheNotEmptiedAs, EngineRepeated, TrialRepeated,
 	EngineStartedAgain, FirstTokensDiffer, TTFTGap, RunCancelled, LoopClosedBySlots, LoopClosedByLimit, SentAtOnce, Flood,
 	OpenLeftOut, EvenArrivals, MeanLag, NoLoad, FailuresUnknown, RateRamped, ToolInvalid, TTFTAboveE2E, NotRead, WithoutValueAt,
 	WithoutValue, TooFast, OfFile, OpenAndClosed, LengthsEstimated,

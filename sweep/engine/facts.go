@@ -18,6 +18,8 @@ type Facts struct {
 	Version string `json:"version"`
 	// Model is the name to send in requests.
 	Model string `json:"model"`
+	// AnswersAs is the model that its first answer is of, where that has another name.
+	AnswersAs string `json:"answers_as,omitempty"`
 	// Dialect is the kind of engine whose requests it understands, found out for
 	// commands and attached servers; "" when nobody knows.
 	Dialect string `json:"dialect"`

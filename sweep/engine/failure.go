@@ -179,6 +179,9 @@ func (s *logState) failure(k measure.Knobs, exit *syscall.WaitStatus) *Failure {
 		f.Class, f.again = crashed, true
 	case exit.ExitStatus() == 0:
 		f.Class = ended
+		if f.Stage != stageServing {
+			f.Cause = strings.TrimPrefix(f.Cause+"; an engine ends with its command, which must stay in the foreground", "; ")
+		}
 	}
 	return f
 }

@@ -100,7 +100,7 @@ func TestFailuresToStart(t *testing.T) {
 		class     Class
 		cause     string
 	}{
-		{"exits-0", ended, "Graph capturing finished"},
+		{"exits-0", ended, "Graph capturing finished in 1 secs, took 0.1 GiB; an engine ends with its command"},
 		{"exits-1", unknownCause, "something that nobody has seen before"},
 		{"bad-option", "args.parse", "unrecognized arguments: --misbehave"},
 		{"killed", killed, ""},
@@ -160,13 +160,16 @@ func TestFirstTokenRests(t *testing.T) {
 					http.Error(w, "not yet", c.status)
 					return
 				}
-				fmt.Fprint(w, `{"choices":[{"text":"a"}]}`)
+				fmt.Fprint(w, `{"model":"other","choices":[{"text":"a"}]}`)
 			}))
 			defer server.Close()
 			began := time.Now()
-			_, err := Start(t.Context(), Settings{Kind: "attach", Model: "m", Access: Access{Endpoint: endpoint.Endpoint{URL: server.URL}}}, someKnobs(), "", nil)
+			e, err := Start(t.Context(), Settings{Kind: "attach", Model: "m", Access: Access{Endpoint: endpoint.Endpoint{URL: server.URL}}}, someKnobs(), "", nil)
 			if took := time.Since(began); (err != nil) != c.fails || took < c.least || asked > max(c.refuse+1, tries) {
 				t.Errorf("%v after %v and %d requests", err, took, asked)
+			}
+			if err == nil && e.Facts.AnswersAs != "other" {
+				t.Errorf("it answers as %q", e.Facts.AnswersAs)
 			}
 		})
 	}

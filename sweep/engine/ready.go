@@ -239,9 +239,15 @@ func (e *Engine) completion(ctx context.Context, limit time.Duration) error {
 	if err != nil {
 		return err
 	}
-	var answer struct{ Choices []json.RawMessage }
+	var answer struct {
+		Model   string
+		Choices []json.RawMessage
+	}
 	if err := json.Unmarshal(data, &answer); err != nil || len(answer.Choices) == 0 {
 		return fmt.Errorf("POST %s: no choice in the answer: %s", path, printable.Line(string(data), mostWords))
+	}
+	if e.Facts.AnswersAs = printable.Line(answer.Model, mostWords); e.Facts.Model == "" || e.Facts.AnswersAs == e.Facts.Model {
+		e.Facts.AnswersAs = ""
 	}
 	return nil
 }
