@@ -167,6 +167,7 @@ const (
 	KnobAtEnd              Kind = "knob_at_end: {knob} is {value}, the {end} value tried, and {inner} carries less: {further} values may carry more; try knobs.{knob} = [{try}]"
 	OnlyUntrusted          Kind = "only_untrusted: the only trial of the chosen settings could not be trusted{first}: the rate is a guess"
 	AllUntrusted           Kind = "all_untrusted: none of the {trials%d} trials of the chosen settings could be trusted{first}: the rate is a guess"
+	BrokeDown              Kind = "broke_down: the engine broke down in {broken%d} of the {trials%d} trials of the chosen settings, which were repeated; first: {why}"
 	SomeUntrusted          Kind = "some_untrusted: {untrusted%d} of the {trials%d} trials of the chosen settings could not be trusted{first}"
 	SearchInterrupted      Kind = "search_interrupted: interrupted: the search had not ended, and other knob sets may be better"
 	CertificateInterrupted Kind = "certificate_interrupted: interrupted: the rate is not certified yet"
@@ -291,7 +292,7 @@ var kinds = []Kind{
 	ColumnsIgnored, Cliff, NonMonotone, Collapses, TrialsDiffer, OneStart, WindowShort, CacheCollapse, WarmUpShort, NoWaitLimit, Uncertified,
 	CurveInterpolates, CurveWithoutRates, OverloadInferred, NoSaturation, NoCurve, NoCurveOf, NoSamplingError, TraceRatesUnknown, NoPrice, OneInstance,
 	LossOverloads, DraftHurts, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, MovedFar, NotModelled, Uncalibrated, BeyondModel, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted,
-	SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer,
+	BrokeDown, SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer,
 	FewRounds, FigureUnknown, SideFailed, SideInvalid, SideOverloaded, SeedsDiffer, TrafficDiffers, EngineFailed, EngineAlike, EngineCondemned,
 	NotPlaced, TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, StatesUndivided, BlocksCut, TooManyStages, NoExperts, ExpertsAlone, ExpertsUndivided, NoMemory,
 	EmptyPool, BudgetSpent, BudgetCut, BudgetLeft, NotTried, NotTriedBehind, PredictedWorse, OffTheWay, CarriesLess, CarriesLessBy,

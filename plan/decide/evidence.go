@@ -58,7 +58,7 @@ func (d *Decision) addEvidence(p *plan.Plan) error {
 	load := p.Fleet.PlannedRate / float64(p.Fleet.Instances)
 	p.Warnings = slices.Concat(p.Warnings, uncalibrated(d.cfg, d.ground, p.Offer.Knobs), d.impreciseWarning(p), unlimitedWait(&d.searches, p.Offer.Knobs, p.Offer.Rate, load, "planned load"))
 	if !d.ground.Virtual {
-		p.Warnings = append(p.Warnings, untrusted(d.Seen, p.Offer.Knobs)...)
+		p.Warnings = brokeDown(append(p.Warnings, untrusted(d.Seen, p.Offer.Knobs)...), d.Seen, p.Offer.Knobs)
 	}
 	p.Assumptions = slices.Concat(p.Assumptions, routed(&d.cfg.Workload, p), clocked(d.cfg.Workload.Rates, p.Offer.Rate.Value))
 	if d.ground.Virtual {

@@ -97,9 +97,9 @@ func (s *RateSearch) Answer() (sweep.Answer, error) {
 	}
 	r := s.search.Result()
 	k := s.instances[0].priors[0].Knobs
-	r.Warnings = slices.Concat(r.Warnings, ofOtherLoad(s.Seen), uncalibrated(s.cfg, s.ground, k),
+	r.Warnings = brokeDown(slices.Concat(r.Warnings, ofOtherLoad(s.Seen), uncalibrated(s.cfg, s.ground, k),
 		unlimitedWait(&s.searches, k, r.Estimate, r.Estimate.Safe, "safe rate"),
-		note.If(!s.ground.Virtual && s.ground.Owned && r.Estimate.Value > 0, note.OneStart))
+		note.If(!s.ground.Virtual && s.ground.Owned && r.Estimate.Value > 0, note.OneStart)), s.Seen, k)
 	state := s.state(&r)
 	if !s.Ended {
 		if r.Estimate.Value <= 0 {

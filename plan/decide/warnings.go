@@ -190,6 +190,24 @@ func sharesNear(trials []measure.Measurement, o *plan.Offer) *measure.TimeShares
 	return m.Server.Time
 }
 
+// brokeDown adds to warnings that the engine broke down in trials of the knobs, which
+// then ran on more than one start of it.
+func brokeDown(warnings note.Notes, trials []measure.Measurement, k measure.Knobs) note.Notes {
+	var broke note.Notes
+	all := 0
+	for i := range trials {
+		if m := &trials[i]; m.Trial.Knobs == k && m.Rejected.Text == "" {
+			all++
+			broke = append(broke, slices.Concat(m.Warnings.Of(note.EngineRepeated), m.Warnings.Of(note.TrialRepeated))...)
+		}
+	}
+	if len(broke) == 0 {
+		return warnings
+	}
+	warnings = slices.DeleteFunc(slices.Clone(warnings), func(n note.Note) bool { return n.Kind == note.OneStart })
+	return append(warnings, note.New(note.BrokeDown, len(broke), all, broke[0].Figures["why"]))
+}
+
 // untrusted warns of trials of the knobs that could not be trusted, such as
 // those whose load generator had too little of the machine: an answer stands on
 // the others.

@@ -36,6 +36,24 @@ func TestUntrusted(t *testing.T) {
 	}
 }
 
+// An engine that breaks down in trials, and serves when they are repeated, is told of.
+func TestBrokeDown(t *testing.T) {
+	k := measure.Knobs{MaxNumSeqs: 8}
+	good, broke := measure.Measurement{Trial: measure.Trial{Knobs: k}}, measure.Measurement{Trial: measure.Trial{Knobs: k}}
+	other := broke
+	other.Trial.Knobs.MaxNumSeqs = 16
+	broke.Warnings = note.Notes{note.New(note.EngineRepeated, "exit status 0")}
+	other.Warnings = broke.Warnings
+	once := note.Notes{note.New(note.OneStart)}
+	if got := brokeDown(once, []measure.Measurement{good, other}, k); !got.Has(note.OneStart) || len(got) != 1 {
+		t.Errorf("%v", got)
+	}
+	const want = "the engine broke down in 1 of the 2 trials of the chosen settings, which were repeated; first: exit status 0"
+	if got := brokeDown(once, []measure.Measurement{good, broke, other}, k).String(); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // Where no limit holds the wait, the trial nearest to the load tells it, of those that the
 // server kept up with.
 func TestUnlimitedWait(t *testing.T) {
