@@ -15,6 +15,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"planner/internal/input"
 	"planner/internal/wire"
 	"planner/sweep/engine"
 	"planner/sweep/measure"
@@ -43,19 +44,15 @@ func (f Folder) WriteRecords(trial int, records []measure.Record) error {
 	return f.Write(RecordsName(trial), b.Bytes())
 }
 
-// Limits of the files of records that are read: a small file may unpack to a large one.
-const (
-	mostRecords = 1_000_000
-	mostWindow  = 16 << 20
-)
+// mostRecords bounds what is read of a file of records: a small one may unpack to a large one.
+const mostRecords = 1_000_000
 
 // ReadRecords reads what WriteRecords wrote.
 func ReadRecords(r io.Reader) ([]measure.Record, error) {
-	z, err := zstd.NewReader(r, zstd.WithDecoderMaxWindow(mostWindow), zstd.WithDecoderConcurrency(1))
+	z, err := input.Unpack(r)
 	if err != nil {
 		return nil, fmt.Errorf("read records: %w", err)
 	}
-	defer z.Close()
 	var records []measure.Record
 	lines := bufio.NewScanner(z)
 	for lines.Scan() {

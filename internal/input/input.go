@@ -46,7 +46,7 @@ func ReadFile(name string, most int64) ([]byte, error) {
 	return ReadOpen(f, most)
 }
 
-// ReadOpen reads what an open file holds, at most most bytes.
+// ReadOpen reads what an open file holds, unpacked, at most most bytes.
 func ReadOpen(f *os.File, most int64) ([]byte, error) {
 	var b bytes.Buffer
 	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
@@ -55,7 +55,11 @@ func ReadOpen(f *os.File, most int64) ([]byte, error) {
 		}
 		b.Grow(int(info.Size()) + bytes.MinRead)
 	}
-	if _, err := b.ReadFrom(Limit(f, most)); err != nil {
+	r, err := Unpack(f)
+	if err == nil {
+		_, err = b.ReadFrom(Limit(r, most))
+	}
+	if err != nil {
 		return nil, &fs.PathError{Op: "read", Path: f.Name(), Err: err}
 	}
 	return b.Bytes(), nil

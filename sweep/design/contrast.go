@@ -1,6 +1,7 @@
 package design
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -192,10 +193,11 @@ func pairDoubts(pairs []pairing) note.Notes {
 		name string
 		of   func(pairing) *measure.Measurement
 	}{{"A", func(p pairing) *measure.Measurement { return p.a }}, {"B", func(p pairing) *measure.Measurement { return p.b }}} {
-		failed, requests, invalid, overloaded := 0, 0, 0, 0
+		failed, requests, invalid, overloaded, how := 0, 0, 0, 0, ""
 		for _, p := range pairs {
 			m := side.of(p)
 			failed, requests = failed+m.Failed, requests+m.Requests
+			how = cmp.Or(how, m.Complaint())
 			if !m.Valid {
 				invalid++
 			}
@@ -203,7 +205,7 @@ func pairDoubts(pairs []pairing) note.Notes {
 				overloaded++
 			}
 		}
-		out = slices.Concat(out, note.If(failed > 0, note.SideFailed, side.name, failed, requests),
+		out = slices.Concat(out, note.If(failed > 0, note.SideFailed, side.name, failed, requests, how),
 			note.If(invalid > 0, note.SideInvalid, side.name, invalid, len(pairs)),
 			note.If(overloaded > 0, note.SideOverloaded, side.name, overloaded, len(pairs)))
 	}

@@ -4,9 +4,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"planner/internal/note"
 	"planner/sweep"
 	"planner/sweep/measure"
 )
@@ -123,7 +125,9 @@ func TestPairDoubts(t *testing.T) {
 		t.Errorf("doubts %q of sound trials", got)
 	}
 	a.Requests, a.Failed, b.Valid, b.Overloaded = 100, 3, false, true
-	if got := pairDoubts([]pairing{{a, b}}); len(got) != 3 {
+	a.Failures = map[string]int{"http_status": 3}
+	a.Warnings = note.Notes{note.New(note.FailedWith, 3, "http status", "503: backend worker lost")}
+	if got := pairDoubts([]pairing{{a, b}}); len(got) != 3 || !strings.Contains(got[0].String(), "failed, first: 3 requests ended with http status: 503: backend worker lost;") {
 		t.Errorf("%q, want failures, invalidity and overload", got)
 	}
 }

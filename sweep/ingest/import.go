@@ -19,6 +19,12 @@ import (
 // resultKinds are the ends of names of result files, those that tell most first.
 var resultKinds = []string{".json", ".yaml", ".yml", ".jsonl", ".txt", ".csv"}
 
+// kindOf is the place of a file among them by its name, packed or not; -1 for none of them.
+func kindOf(path string) int {
+	bare := strings.TrimSuffix(strings.TrimSuffix(path, ".gz"), ".zst")
+	return slices.Index(resultKinds, filepath.Ext(bare))
+}
+
 // folderFile is a file of a folder, and what is read in it.
 type folderFile struct {
 	path string
@@ -67,7 +73,7 @@ func (all *Import) leave(path, why string) {
 func (all *Import) resultsIn(folder string) (files []folderFile, err error) {
 	others := 0
 	err = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
-		kind := slices.Index(resultKinds, filepath.Ext(path))
+		kind := kindOf(path)
 		switch {
 		case err != nil:
 			return err
@@ -92,7 +98,7 @@ func (all *Import) resultsIn(folder string) (files []folderFile, err error) {
 		all.leave(fmt.Sprintf("%d other files in %s", others, folder), "none ends in "+strings.Join(resultKinds, ", "))
 	}
 	slices.SortStableFunc(files, func(a, b folderFile) int {
-		return slices.Index(resultKinds, filepath.Ext(a.path)) - slices.Index(resultKinds, filepath.Ext(b.path))
+		return kindOf(a.path) - kindOf(b.path)
 	})
 	return files, err
 }

@@ -26,8 +26,10 @@ const mostLength = 1 << 31
 // ReadLengths reads lengths, one a line; of several columns the first counts. A
 // first line that is no number is a header; empty lines and those that begin with
 // # are left out.
-func ReadLengths(r io.Reader) ([]int, error) {
-	var lengths []int
+func ReadLengths(r io.Reader) (lengths []int, err error) {
+	if r, err = input.Unpack(r); err != nil {
+		return nil, err
+	}
 	lines := bufio.NewScanner(r)
 	for number := 1; lines.Scan(); number++ {
 		text, _, _ := strings.Cut(strings.TrimPrefix(lines.Text(), "\ufeff"), ",")
@@ -86,6 +88,10 @@ type ShareGPT struct {
 // charsPerToken; no text is kept.
 func ReadShareGPT(name string, r io.Reader) (*ShareGPT, error) {
 	wrong := func(format string, a ...any) error { return &FileError{File: name, What: fmt.Sprintf(format, a...)} }
+	r, err := input.Unpack(r)
+	if err != nil {
+		return nil, wrong("decompress: %v", err)
+	}
 	piece := input.Limit(r, longestLine)
 	d := json.NewDecoder(piece)
 	if first, err := d.Token(); err != nil || first != json.Delim('[') {

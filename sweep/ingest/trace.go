@@ -2,9 +2,7 @@ package ingest
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"planner/internal/input"
 	"planner/internal/note"
 	"planner/sweep/workload"
 )
@@ -57,7 +56,7 @@ type Trace struct {
 // mostRows bounds the memory of a trace: its rows, and the shared parts of their prompts.
 const mostRows = 3_500_000
 
-// ReadTrace reads a request log, compressed with gzip or not. The first problem
+// ReadTrace reads a request log, compressed with gzip or Zstandard, or not. The first problem
 // ends the reading; it is a *FileError with the line.
 func ReadTrace(name string, r io.Reader, o TraceOptions) (*Trace, error) {
 	l, err := newLines(name, r)
@@ -223,13 +222,9 @@ type lines struct {
 const longestLine = 16 << 20
 
 func newLines(name string, r io.Reader) (*lines, error) {
-	plain := bufio.NewReader(r)
-	r = plain
-	if magic, _ := plain.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		var err error
-		if r, err = gzip.NewReader(plain); err != nil {
-			return nil, &FileError{File: name, What: fmt.Sprintf("decompress: %v", err)}
-		}
+	r, err := input.Unpack(r)
+	if err != nil {
+		return nil, &FileError{File: name, What: fmt.Sprintf("decompress: %v", err)}
 	}
 	s := bufio.NewScanner(r)
 	s.Buffer(nil, longestLine)

@@ -5,12 +5,17 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
+	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 
 	"planner/internal/evidence/must"
 	"planner/sweep/workload"
@@ -97,14 +102,32 @@ func TestTraceFormats(t *testing.T) {
 	}
 }
 
-func TestTraceGzip(t *testing.T) {
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	fmt.Fprint(z, azureText)
-	must.OK(z.Close())
-	tr, err := ReadTrace("t", &b, TraceOptions{})
-	if err != nil || len(tr.Rows) != 3 {
-		t.Errorf("%v, %v", tr, err)
+// Files are read packed as well, traces, lengths and results, in folders too.
+func TestPacked(t *testing.T) {
+	result := must.Get(os.ReadFile("testdata/vllm/open.json"))
+	for kind, pack := range map[string]func(io.Writer) io.WriteCloser{
+		".gz":  func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) },
+		".zst": func(w io.Writer) io.WriteCloser { return must.Get(zstd.NewWriter(w)) },
+	} {
+		packed := func(text string) *bytes.Buffer {
+			var b bytes.Buffer
+			z := pack(&b)
+			fmt.Fprint(z, text)
+			must.OK(z.Close())
+			return &b
+		}
+		if tr, err := ReadTrace("t", packed(azureText), TraceOptions{}); err != nil || len(tr.Rows) != 3 {
+			t.Errorf("%s: %v, %v", kind, tr, err)
+		}
+		if n, err := ReadLengths(packed("tokens\n5\n3\n")); err != nil || !slices.Equal(n, []int{3, 5}) {
+			t.Errorf("%s: %v, %v", kind, n, err)
+		}
+		dir := t.TempDir()
+		must.OK(os.WriteFile(filepath.Join(dir, "open.json"+kind), packed(string(result)).Bytes(), 0o600))
+		all, err := ReadFiles([]string{dir})
+		if want := must.Get(Read("f", result)); err != nil || len(all.Points) != 1 || all.Points[0].TTFT != want.Measurements[0].TTFT {
+			t.Errorf("%s: %v, %v", kind, all, err)
+		}
 	}
 }
 
