@@ -22,7 +22,8 @@ type ResultFormat struct {
 }
 
 // layout is one kind of the files of a tool, and where in it a load point has what. Keys
-// of objects within objects have dots between.
+// of objects within objects have dots between, and those that releases write in each
+// other's place a |.
 type layout struct {
 	// marks tell the layout: a file holds all of them. Plain CSV has none.
 	marks []string

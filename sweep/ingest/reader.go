@@ -46,6 +46,7 @@ const (
 const mostProblems = 20
 
 func (p *pointReader) fail(field, format string, a ...any) {
+	field, _, _ = strings.Cut(field, "|")
 	if len(p.problems) < mostProblems {
 		p.problems = append(p.problems, &FileError{p.name, p.line, field, fmt.Sprintf(format, a...)})
 	}
@@ -211,14 +212,25 @@ func (p *pointReader) warnIf(holds bool, k note.Kind, figures ...any) {
 	p.m.Warnings = append(p.m.Warnings, note.If(holds, k, figures...)...)
 }
 
+// at is the value under the first of several keys that is there, with | between them; nil if
+// none is.
+func (p *pointReader) at(keys string) *fastjson.Value {
+	for path := range strings.SplitSeq(keys, "|") {
+		if v := find(p.doc, path); v != nil {
+			return v
+		}
+	}
+	return nil
+}
+
 // has reports whether the load point has a key, with another value than null.
 func (p *pointReader) has(path string) bool {
-	v := find(p.doc, path)
+	v := p.at(path)
 	return v != nil && v.Type() != fastjson.TypeNull
 }
 
 func (p *pointReader) text(path string) string {
-	if v := find(p.doc, path); v != nil {
+	if v := p.at(path); v != nil {
 		return string(v.GetStringBytes())
 	}
 	return ""
@@ -228,7 +240,7 @@ func (p *pointReader) text(path string) string {
 // tools write null, or NaN, where they could not compute a figure, and that is another
 // thing than a figure they do not have.
 func (p *pointReader) figure(path string) (x float64, known, void bool) {
-	v := find(p.doc, path)
+	v := p.at(path)
 	switch {
 	case path == "" || v == nil:
 		return 0, false, false
@@ -268,12 +280,18 @@ func (p *pointReader) whole(path string, x float64) int {
 	return int(x)
 }
 
+// lacks remembers a figure that is there without a value.
+func (p *pointReader) lacks(keys string) {
+	path, _, _ := strings.Cut(keys, "|")
+	p.void = append(p.void, path)
+}
+
 // rate is what there is of something in a second, NaN if the file does not tell: a run that
 // completed requests has no rate of 0.
 func (p *pointReader) rate(path string) float64 {
 	x, known, void := p.figure(path)
 	if void || known && x == 0 {
-		p.void = append(p.void, path)
+		p.lacks(path)
 	}
 	if !known || x == 0 {
 		return math.NaN()
@@ -324,7 +342,7 @@ func (p *pointReader) latency(s *measure.Summary, path string, unit time.Duratio
 	}
 	for i, names := range p.layout.stats {
 		for name := range strings.SplitSeq(names, "|") {
-			p.statistic(s, statistics[i], strings.Replace(path, "*", name, 1), unit)
+			p.statistic(s, statistics[i], strings.ReplaceAll(path, "*", name), unit)
 		}
 	}
 }
@@ -336,7 +354,7 @@ func (p *pointReader) statistic(s *measure.Summary, quantile float64, path strin
 	lag := s == &p.m.SendLag
 	// Tools write 0 for the latencies of which they have none; gaps between chunks may be 0.
 	if void || known && x == 0 && !lag && s != &p.m.ITL {
-		p.void = append(p.void, path)
+		p.lacks(path)
 	}
 	if !known || x < 0 && lag {
 		return

@@ -2,7 +2,9 @@ package ingest
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"planner/internal/evidence/must"
+	"planner/internal/note"
 	"planner/sweep/measure"
 )
 
@@ -205,4 +208,45 @@ func FuzzResults(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What other releases write elsewhere, or under other names, is the same figure.
+func TestOtherReleases(t *testing.T) {
+	type object = map[string]any
+	for file, edit := range map[string]func(doc object){
+		"guidellm.json": func(doc object) { // up to 0.3
+			for _, b := range doc["benchmarks"].([]any) {
+				b, metrics := b.(object), b.(object)["metrics"].(object)
+				b["request_totals"], b["args"] = metrics["request_totals"], b["config"]
+				delete(metrics, "request_totals")
+				delete(b, "config")
+			}
+		},
+		"stage_0_lifecycle_metrics.json": func(doc object) { // up to 0.1
+			for _, m := range doc["successes"].(object)["latency"].(object) {
+				m := m.(object)
+				m["p50"] = m["median"]
+				delete(m, "median")
+			}
+		},
+		"k6/rate.json": func(doc object) { // of handleSummary
+			metrics := doc["metrics"].(object)
+			for name, values := range metrics {
+				metrics[name] = object{"type": "trend", "contains": "time", "values": values}
+			}
+		},
+	} {
+		text := must.Get(os.ReadFile(filepath.Join("testdata", file)))
+		var doc object
+		must.OK(json.Unmarshal(text, &doc))
+		edit(doc)
+		was, is := must.Get(Read(file, text)), must.Get(Read(file, must.Get(json.Marshal(doc))))
+		if fmt.Sprintf("%+v", was) != fmt.Sprintf("%+v", is) { // NaN is no equal of itself
+			t.Errorf("%s: %+v\nwant %+v", file, is, was)
+		}
+	}
+	trace := bytes.Replace(must.Get(os.ReadFile("testdata/sglang/bench.jsonl")), []byte(`"request_rate": 20.0`), []byte(`"request_rate": "trace"`), 1)
+	if m := must.Get(Read("f", trace)).Measurements[0]; m.Valid || m.Trial.Closed() || !m.Warnings.Has(note.NoLoad) {
+		t.Errorf("a replayed trace has no rate: %+v", m.Trial)
+	}
 }

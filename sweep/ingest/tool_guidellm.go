@@ -21,7 +21,7 @@ func guidellmFormat() ResultFormat {
 			{measure.E2E, "metrics.request_latency.successful.*", time.Second},
 		},
 		stats:     []string{"mean", "percentiles.p50", "percentiles.p90", "percentiles.p95", "percentiles.p99", "percentiles.p999"},
-		completed: "metrics.request_totals.successful", failed: "metrics.request_totals.errored",
+		completed: "metrics.request_totals.successful|request_totals.successful", failed: "metrics.request_totals.errored|request_totals.errored",
 		outputTokens: "metrics.output_tokens_per_second.successful.mean", promptTokens: "metrics.prompt_tokens_per_second.successful.mean",
 		rest: (*pointReader).guidellm,
 	}
@@ -54,7 +54,7 @@ func guidellmFormat() ResultFormat {
 
 func (p *pointReader) guidellm(int) {
 	m := &p.m
-	p.warnIf(p.count("metrics.request_totals.incomplete") > 0, note.OpenLeftOut)
+	p.warnIf(p.count("metrics.request_totals.incomplete|request_totals.incomplete") > 0, note.OpenLeftOut)
 	// The quantiles of the report's own summary are over tokens, not requests.
 	var tpot []time.Duration
 	for _, r := range p.doc.GetArray("requests", "successful") {
@@ -69,16 +69,12 @@ func (p *pointReader) guidellm(int) {
 		run, _ := duration(p.number("run_stats.end_time")-p.number("run_stats.start_time"), time.Second)
 		p.window(run)
 	}
-	strategy := "config.strategy."
-	if !p.has(strategy + "type_") {
-		strategy = "args.strategy."
-	}
-	streams := "streams"
-	kind := p.text(strategy + "type_")
+	strategy := func(key string) string { return "config.strategy." + key + "|args.strategy." + key }
+	kind, streams := p.text(strategy("type_")), "streams"
 	if kind == "throughput" {
 		streams = "max_concurrency"
 	}
-	p.guidellmLoad(kind, p.number(strategy+"rate"), p.count(strategy+streams))
+	p.guidellmLoad(kind, p.number(strategy("rate")), p.count(strategy(streams)))
 }
 
 // guidellmLoad fills in the load of a strategy.

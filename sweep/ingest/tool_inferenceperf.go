@@ -23,7 +23,7 @@ func inferencePerfFormat() ResultFormat {
 			{
 				marks:     []string{`"load_summary"`},
 				latencies: latenciesIn(time.Second, at+"time_to_first_token.*", at+"time_per_output_token.*", "", at+"request_latency.*"),
-				stats:     []string{"mean", "median", "p90", "p95", "p99", "p99.9"}, completed: "successes.count", failed: "failures.count",
+				stats:     []string{"mean", "median|p50", "p90", "p95", "p99", "p99.9"}, completed: "successes.count", failed: "failures.count",
 				outputTokens: "successes.throughput.output_tokens_per_sec", promptTokens: "successes.throughput.input_tokens_per_sec",
 				rest: (*pointReader).inferencePerf,
 			},

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"strings"
 	"time"
 
 	"planner/internal/note"
@@ -8,35 +9,41 @@ import (
 
 func k6Format() ResultFormat {
 	return ResultFormat{
-		Name: "k6", Reads: "--summary-export FILE",
+		Name: "k6", Reads: "--summary-export FILE, or the data of handleSummary",
 		Notes: []string{
 			"only whole requests are timed: the first byte is no first token, and is left out",
 			"a constant number of virtual users, all of them busy, is a closed loop; what rate a run aimed at is not in the file",
 		},
 		layouts: []layout{{
 			marks:     []string{`"metrics"`, `"http_req_duration"`, `"http_reqs"`},
-			latencies: latenciesIn(time.Millisecond, "", "", "", "metrics.http_req_duration{expected_response:true}.*"),
+			latencies: latenciesIn(time.Millisecond, "", "", "", k6Keys("http_req_duration{expected_response:true}.*")),
 			stats:     []string{"avg", "med", "p(90)", "p(95)", "p(99)", "p(99.9)"},
-			completed: "metrics.http_req_failed.fails", failed: "metrics.http_req_failed.passes",
+			completed: k6Keys("http_req_failed.fails"), failed: k6Keys("http_req_failed.passes"),
 			rest: (*pointReader).k6,
 		}},
 	}
 }
 
+// k6Keys are the keys of a figure of a metric, which handleSummary has an object for.
+func k6Keys(path string) string {
+	metric, figure, _ := strings.Cut(path, ".")
+	return "metrics." + path + "|metrics." + metric + ".values." + figure
+}
+
 func (p *pointReader) k6(completed int) {
 	m := &p.m
-	if all := p.rate("metrics.http_reqs.rate"); all > 0 && m.Requests > 0 {
-		p.window(p.lasted(m.Requests, all, "metrics.http_reqs.rate"))
+	if all := p.rate(k6Keys("http_reqs.rate")); all > 0 && m.Requests > 0 {
+		p.window(p.lasted(m.Requests, all, k6Keys("http_reqs.rate")))
 		m.Achieved = float64(completed) / float64(m.Requests) * all
 	}
 	// A run that failed nothing leaves out the part that is of the expected responses.
 	if p.m.E2E.Mean < 0 && m.Failed == 0 {
-		p.latency(&m.E2E, "metrics.http_req_duration.*", time.Millisecond)
+		p.latency(&m.E2E, k6Keys("http_req_duration.*"), time.Millisecond)
 	}
 	// At a rate of arrivals more users are at hand than are busy.
-	least, most, ready := p.count("metrics.vus.min"), p.count("metrics.vus.max"), p.count("metrics.vus_max.max")
+	least, most, ready := p.count(k6Keys("vus.min")), p.count(k6Keys("vus.max")), p.count(k6Keys("vus_max.max"))
 	switch {
-	case p.number("metrics.dropped_iterations.count") > 0:
+	case p.number(k6Keys("dropped_iterations.count")) > 0:
 		p.warn(note.LoopClosedBySlots)
 	case least == most && most == ready:
 		p.closed(most)

@@ -86,10 +86,10 @@ func (p *pointReader) benchmarkLoad(completed int) {
 		m.PromptTokens = float64(tokens) / run.Seconds()
 	}
 	rate, limit := p.number("request_rate"), p.count("max_concurrency")
-	if p.has("ramp_up_strategy") {
+	if ramped := p.has("ramp_up_strategy"); ramped || p.text("request_rate") == "trace" {
 		p.window(run)
 		m.Achieved = all
-		p.warn(note.RateRamped, p.number("ramp_up_start_rps"), p.number("ramp_up_end_rps"))
+		p.warnIf(ramped, note.RateRamped, p.number("ramp_up_start_rps"), p.number("ramp_up_end_rps"))
 		return
 	}
 	if rate > 0 && limit == 0 {
