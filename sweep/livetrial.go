@@ -52,7 +52,7 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial, see
 	if leftOver(o.Records, o.End) {
 		left := e.Sample(ctx)
 		defer left.Stop(ctx)
-		busy = w.works(left)
+		busy = w.works(left, drain(&o))
 	}
 	if f := w.breakdown(ctx, &o, busy); f != nil {
 		return o, f
@@ -225,7 +225,7 @@ func (v *watchdog) breakdown(ctx context.Context, o *measure.Observation, busy f
 		return v.engine.Broken(fmt.Errorf("with requests in flight %w", v.silence))
 	}
 	failed := slices.ContainsFunc(o.Records, func(r measure.Record) bool { return r.Broken() || r.Outcome == measure.Timeout })
-	if !failed && o.Aborted.Text == "" {
+	if !failed && o.Aborted.Text == "" && busy == nil {
 		return v.engine.Failure()
 	}
 	if ended(v.engine) {
@@ -264,14 +264,29 @@ func ended(e *engine.Engine) bool {
 // more.
 const backlog = 5 * time.Minute
 
+// drain is how long an engine takes for what was in flight at the end of a trial at the pace of
+// the trial, if it goes on with requests that nobody waits for any more.
+func drain(o *measure.Observation) time.Duration {
+	done, left := 1, 0
+	for i := range o.Records {
+		switch r := &o.Records[i]; {
+		case r.Outcome == measure.OK:
+			done++
+		case r.Outcome == measure.InFlight && r.Sent >= 0:
+			left++
+		}
+	}
+	return time.Duration(float64(o.End) * float64(left) / float64(done))
+}
+
 // works tells whether an engine may still be at work on what is left of a trial: as long as
-// its counters move, and a minute beyond, or from now where it has none.
-func (v *watchdog) works(counters *engine.Sampling) func() bool {
+// its counters move, or where it has none for the time drain, and a minute beyond.
+func (v *watchdog) works(counters *engine.Sampling, drain time.Duration) func() bool {
 	began := time.Now()
 	return func() bool {
 		idle, known := counters.Idle()
 		if !known {
-			idle = time.Since(began)
+			idle = time.Since(began) - drain
 		}
 		return idle < min(time.Duration(v.silence), time.Minute)
 	}

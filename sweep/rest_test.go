@@ -28,3 +28,20 @@ func TestLeftOver(t *testing.T) {
 		}
 	}
 }
+
+// TestDrain: at the pace of the trial, what was in flight at its end takes as much longer as there is more of it.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	o := measure.Observation{End: 30 * time.Second}
+	for i := range 700 {
+		r := measure.Record{Sent: time.Duration(i), Outcome: measure.InFlight}
+		if i < 99 {
+			r.Outcome = measure.OK
+		}
+		o.Records = append(o.Records, r)
+	}
+	o.Records = append(o.Records, measure.Record{Sent: measure.Never, Outcome: measure.InFlight})
+	if got := drain(&o).Round(time.Second); got != 180*time.Second {
+		t.Errorf("%v, want 601 requests at 10 in 3 s", got)
+	}
+}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -243,7 +244,9 @@ func (e *Engine) completion(ctx context.Context, limit time.Duration) error {
 		Model   string
 		Choices []json.RawMessage
 	}
-	if err := json.Unmarshal(data, &answer); err != nil || len(answer.Choices) == 0 {
+	// Some servers stream whether they are asked to or not.
+	first := bytes.TrimPrefix(bytes.TrimSpace(data), []byte("data:"))
+	if err := json.NewDecoder(bytes.NewReader(first)).Decode(&answer); err != nil || len(answer.Choices) == 0 {
 		return fmt.Errorf("POST %s: no choice in the answer: %s", path, printable.Line(string(data), mostWords))
 	}
 	if e.Facts.AnswersAs = printable.Line(answer.Model, mostWords); e.Facts.Model == "" || e.Facts.AnswersAs == e.Facts.Model {

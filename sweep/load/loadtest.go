@@ -38,9 +38,11 @@ type Test struct {
 	testResult
 }
 
-// testResult is what came of a load test. Its doubts may arise before the start.
+// testResult is what came of a load test.
 type testResult struct {
-	observed  measure.Observation
+	observed measure.Observation
+	// guessed says why the lengths of prompts are a guess, which the server's own counts may confirm.
+	guessed   note.Notes
 	telemetry Telemetry
 	err       error
 }
@@ -97,7 +99,7 @@ func (t *Test) newEncoder(ctx context.Context, schedule []workload.Request) erro
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		t.observed.Doubts = append(t.observed.Doubts, note.New(note.PromptsGuessed, oneLine(e.secrets.Hide(err.Error()))))
+		t.guessed = note.Notes{note.New(note.PromptsGuessed, oneLine(e.secrets.Hide(err.Error())))}
 	}
 	return nil
 }

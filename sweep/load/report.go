@@ -50,6 +50,9 @@ func (t *Test) sourceDoubts(uncounted int) note.Notes {
 		obs.OtherLoad = true
 		d = append(d, note.New(note.TurnsUnnamed, unnamed))
 	}
+	if n.asked == 0 {
+		d = append(d, t.guessed...)
+	}
 	if off := float64(n.prompted-n.asked) / float64(max(n.asked, 1)); off > 0.02 || off < -0.02 {
 		obs.OtherLoad = true
 		d = append(d, note.New(note.PromptsOff, 100*off))

@@ -127,6 +127,19 @@ func TestTokensWithoutUsage(t *testing.T) {
 	}
 }
 
+// TestOnlyStreams: a server that streams whether it is asked to or not cannot be asked how long a text
+// is, and says it of each request: where that is what was asked for, nothing is guessed.
+func TestOnlyStreams(t *testing.T) {
+	for count, doubted := range map[int]bool{40: false, 55: true} {
+		events := fmt.Sprintf(`data: {"choices":[{"text":"a","finish_reason":"length"}],"usage":{"prompt_tokens":%d,"completion_tokens":1}}`, count) + "\n\n" + doneEvent
+		c := &Client{URL: serve(t, say(streamHead, chunked(events), lastChunk)), Model: "m", Stream: true}
+		obs := observe(t, c, measure.Trial{Concurrency: 2, Requests: 6}, requests(6, 40, 1, 0))
+		if obs.Doubts.Has(note.PromptsGuessed) || obs.Doubts.Has(note.PromptsOff) != doubted {
+			t.Errorf("prompts of %d by the server's count: %v", count, obs.Doubts)
+		}
+	}
+}
+
 // TestNotStreamed: a whole answer has an end and no first token.
 func TestNotStreamed(t *testing.T) {
 	c := &Client{URL: serve(t, wordServer(true, false))}
