@@ -1,8 +1,10 @@
 package sweep
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -197,8 +199,8 @@ func TestSilentBench(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url, _ := failingServer(t, func(int64, int64) int { return first })
-			e := &Attached{Settings: engine.Settings{Kind: "attach", Model: "m", Access: engine.Access{Endpoint: endpoint.Endpoint{URL: url}}},
-				Client: load.Client{URL: url, Model: "m", Stream: true, Engine: "vllm"}, Hang: time.Second}
+			e := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Access: engine.Access{Endpoint: endpoint.Endpoint{URL: url}}},
+				Client: load.Client{Stream: true, Engine: "vllm"}, Hang: time.Second, Bare: true}
 			trial := liveTrial(goodSeqs, 1)
 			trial.Rate, trial.Window, trial.Concurrency, trial.Requests = 0, 0, 1, 1
 			o, err := e.Run(t.Context(), trial)
@@ -206,7 +208,7 @@ func TestSilentBench(t *testing.T) {
 			switch {
 			case first == slow && (err != nil || measure.Reduce(trial, o).Failed > 0):
 				t.Errorf("%v: %+v", err, o.Records)
-			case first != slow && (!rejected || !measure.Broke(r.Reason) || !strings.Contains(r.Reason.Text, "(hang) in stage serving: of the load nothing came in 1s")):
+			case first != slow && (!rejected || !measure.Broke(r.Reason) || !strings.Contains(r.Reason.Text, "(hang) in stage serving: with requests in flight nothing came in 1s")):
 				t.Errorf("%v", err)
 			}
 		})
@@ -250,6 +252,10 @@ func TestRest(t *testing.T) {
 				if r.Method != http.MethodPost {
 					return
 				}
+				if body, _ := io.ReadAll(r.Body); !bytes.Contains(body, []byte(`"stream":true`)) {
+					fmt.Fprint(w, `{"choices":[{"text":"a"}]}`)
+					return
+				}
 				asked = append(asked, time.Now())
 				if len(asked) < 3 {
 					w.Header().Set("Retry-After", "2")
@@ -266,7 +272,8 @@ func TestRest(t *testing.T) {
 			var err error
 			if point {
 				trial.Number, trial.Rate, trial.Window, trial.Concurrency, trial.Requests = 0, 0, 0, 1, 1
-				e := &Attached{Settings: engine.Settings{Timeouts: engine.Timeouts{Ready: time.Minute}}, Client: client}
+				at := engine.Access{Endpoint: endpoint.Endpoint{URL: server.URL}}
+				e := &Live{Settings: engine.Settings{Kind: "attach", Access: at, Timeouts: engine.Timeouts{Ready: time.Minute}}, Client: client, Bare: true}
 				var o measure.Observation
 				o, err = e.Run(t.Context(), trial)
 				done = err == nil && o.Records[0].Outcome == measure.OK

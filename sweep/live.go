@@ -28,6 +28,9 @@ type Live struct {
 	// Hang is how long nothing may come from an engine with requests in flight
 	// before it is asked for a sign of life; 0 means a minute.
 	Hang time.Duration
+	// Bare measures a server that runs already as it is: nothing is repeated, and one
+	// that fails is measured as one that fails.
+	Bare bool
 	// See, if set, is told what happens to engines and trials.
 	See Watcher
 	// Folder, if set, takes what was seen of the engines in each trial.
@@ -70,6 +73,10 @@ func (l *Live) Run(ctx context.Context, t measure.Trial) (measure.Observation, e
 	case ctx.Err() != nil:
 	case t.Number == 0:
 		l.unreported = seen.EngineTime
+	case seen.Engine.Kind == "" && seen.Failure == nil: // a server of which nothing is known
+		if l.Folder != nil && err == nil {
+			err = l.Folder.WriteHistograms(t.Number, seen.histograms)
+		}
 	default:
 		l.unreported, l.reported = 0, l.current
 		if l.Folder != nil {
@@ -89,6 +96,13 @@ func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *EngineTeleme
 	// Files of an engine are named after the first trial that it serves.
 	name := fileName(max(t.Number, 1))
 	for range attempts {
+		if l.Bare {
+			o, err := l.bare(ctx, t, seen)
+			if !errors.As(err, &failed) {
+				return o, err
+			}
+			break
+		}
 		if failed != nil {
 			kind, where := note.EngineRepeated, "a new engine"
 			if l.Settings.Kind == "attach" {

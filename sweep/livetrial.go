@@ -20,6 +20,7 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial, see
 	l.link(e, t.Number)
 	seen.RoundTrip = e.RoundTrip(ctx)
 	switch can, err := e.ResetCache(ctx); {
+	case !can && l.Bare: // nobody asked for it
 	case !can:
 		seen.note(note.CacheNotEmptied)
 	case err != nil:
@@ -32,6 +33,9 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial, see
 	w := &watchdog{engine: e, sampling: sampling, trial: &t, silence: silenceOf(&t, l.Hang), stream: l.Client.Stream, look: t.NextLook(0), wait: l.rests}
 	client := l.client(e)
 	client.Abort = w.ask
+	if l.Bare {
+		client.Abort = w.looks
+	}
 	run, err := client.Start(ctx, t, t.Schedule())
 	if err != nil {
 		sampling.Stop(ctx)
@@ -43,31 +47,49 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial, see
 	if err != nil {
 		return o, err
 	}
-	if len(seen.Said.Snapshots) == 0 {
-		seen.note(note.NoMetrics)
-	}
 	r := run.Telemetry()
 	seen.used(r)
+	if err := l.standing(ctx, e, w, &o); err != nil {
+		return o, err
+	}
+	if len(seen.Said.Snapshots) > 0 || !l.Bare {
+		o.Server = serverOf(e, &seen.Said)
+		seen.compare(o.Records, r)
+	}
+	if len(seen.Said.Snapshots) == 0 && !l.Bare {
+		seen.note(note.NoMetrics)
+	}
+	o.Remarks = append(o.Remarks, seen.Notes...)
+	return o, nil
+}
+
+// standing is the failure of an engine that broke down in a trial, or that fails requests
+// alone as it did those of the load.
+func (l *Live) standing(ctx context.Context, e *engine.Engine, w *watchdog, o *measure.Observation) error {
+	if w.hung {
+		return e.Broken(fmt.Errorf(hanging, w.silence))
+	}
+	if l.Bare {
+		return nil
+	}
 	var busy func() bool
 	if leftOver(o.Records, o.End) {
 		left := e.Sample(ctx)
 		defer left.Stop(ctx)
 		busy = w.works(left, drain(&o))
 	}
-	if f := w.breakdown(ctx, &o, busy); f != nil {
-		return o, f
+	if f := w.breakdown(ctx, o, busy); f != nil {
+		return f
 	}
 	if slices.ContainsFunc(o.Records, func(r measure.Record) bool { return r.Broken() }) {
-		_, err := l.alone(ctx, e, &t, busy)
-		if err := l.orFailure(ctx, e, err); err != nil {
-			return o, err
-		}
+		_, err := l.alone(ctx, e, w.trial, busy)
+		return l.orFailure(ctx, e, err)
 	}
-	o.Server = serverOf(e, &seen.Said)
-	seen.compare(o.Records, r)
-	o.Remarks = append(o.Remarks, seen.Notes...)
-	return o, nil
+	return nil
 }
+
+// hanging says how long nothing came.
+const hanging = "with requests in flight %w"
 
 func (l *Live) client(e *engine.Engine) load.Client {
 	c := l.Client
@@ -219,11 +241,8 @@ func tally(records []measure.Record) (seen arrivals) {
 }
 
 // breakdown decides after a trial whether its engine broke down in it: it ended,
-// it hung, or requests failed and it gives no sign of life any more.
+// or requests failed and it gives no sign of life any more.
 func (v *watchdog) breakdown(ctx context.Context, o *measure.Observation, busy func() bool) *engine.Failure {
-	if v.hung {
-		return v.engine.Broken(fmt.Errorf("with requests in flight %w", v.silence))
-	}
 	failed := slices.ContainsFunc(o.Records, func(r measure.Record) bool { return r.Broken() || r.Outcome == measure.Timeout })
 	if !failed && o.Aborted.Text == "" && busy == nil {
 		return v.engine.Failure()

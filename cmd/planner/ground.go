@@ -32,16 +32,12 @@ func (p *program) ground(r *run, cfg *config.Config) (sweep.Ground, error) {
 	}
 	client := engines.Client(cfg, flags.values["dialect"])
 	see := func(event any) { r.see(event) }
-	if r.cfg.Run.Command == "bench" && cfg.Engine.Kind == "attach" {
-		e := &sweep.Attached{Settings: engineSettings(cfg), Client: *client, See: see}
-		r.settle = append(r.settle, func(f *sweep.Folder) { e.Folder = f })
-		return sweep.Ground{Run: e.Run}, nil
-	}
-	live := &sweep.Live{Settings: engineSettings(cfg), Client: *client, See: see}
+	bare := r.cfg.Run.Command == "bench" && cfg.Engine.Kind == "attach"
+	live := &sweep.Live{Settings: engineSettings(cfg), Client: *client, See: see, Bare: bare}
 	r.settle = append(r.settle, func(f *sweep.Folder) {
 		live.Folder, live.Settings.Dir, live.Settings.Hurry = f, filepath.Join(f.Path, "engine"), p.signals.hurrying()
 	})
-	if !cfg.Model.Known || len(cfg.GPUs) == 0 {
+	if bare || !cfg.Model.Known || len(cfg.GPUs) == 0 {
 		return live.Ground(nil), nil
 	}
 	sim, err := engines.Simulated(cfg)

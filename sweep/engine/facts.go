@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -80,14 +79,6 @@ func factsOf(a *adapter, answered, logged map[string]string, asked measure.Knobs
 		}
 	}
 	return f
-}
-
-// Dialect asks the server of the settings which engine it is, by the owner that it gives
-// in its list of models; "" if it gives no list, or an owner that is no engine's.
-func Dialect(ctx context.Context, s Settings) string {
-	q := (&Engine{URL: s.URL, settings: &s}).query(ctx)
-	q.models()
-	return owners[strings.ToLower(q.facts["owner"])]
 }
 
 // owners are the kinds of engines by what they give as the owner of a model.

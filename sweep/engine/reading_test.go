@@ -320,7 +320,11 @@ func TestDialect(t *testing.T) {
 		fmt.Fprint(w, body)
 	}))
 	defer server.Close()
-	s := Settings{Access: Access{Endpoint: endpoint.Endpoint{URL: server.URL}}}
+	dialect := func() string {
+		q := (&Engine{URL: server.URL, settings: &Settings{}}).query(t.Context())
+		q.models()
+		return factsOf(&attach, q.facts, nil, someKnobs(), Format{}).Dialect
+	}
 	for said, want := range map[string]string{
 		`{"data":[{"id":"m","owned_by":"vllm"}]}`:         "vllm",
 		`{"data":[{"id":"m","owned_by":"SGLang"}]}`:       "sglang",
@@ -331,11 +335,11 @@ func TestDialect(t *testing.T) {
 		`{"data":[]}`:                                     "",
 		`[]`:                                              "",
 	} {
-		if body = said; Dialect(t.Context(), s) != want {
-			t.Errorf("%s: %q, want %q", said, Dialect(t.Context(), s), want)
+		if body = said; dialect() != want {
+			t.Errorf("%s: %q, want %q", said, dialect(), want)
 		}
 	}
-	if status, body = http.StatusNotFound, "{}"; Dialect(t.Context(), s) != "" {
+	if status, body = http.StatusNotFound, "{}"; dialect() != "" {
 		t.Error("a dialect without a list")
 	}
 }

@@ -1,0 +1,69 @@
+package sweep
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"planner/sweep/engine"
+	"planner/sweep/measure"
+)
+
+// factsWithin bounds how long a server that takes what comes is asked for what it says of
+// itself.
+const factsWithin = 15 * time.Second
+
+// bare runs a trial against a server that takes what comes.
+func (l *Live) bare(ctx context.Context, t *measure.Trial, seen *EngineTelemetry) (measure.Observation, error) {
+	e := l.reach(ctx, t.Knobs)
+	if ctx.Err() != nil {
+		return measure.Observation{}, context.Cause(ctx)
+	}
+	if t.Number == 0 {
+		return l.probe(ctx, e, t)
+	}
+	if l.current != nil {
+		seen.serve(e, e != l.reported)
+	}
+	return l.trial(ctx, e, *t, seen)
+}
+
+// reach asks the server what it is and for one token, as any engine. One that says
+// nothing of itself need not stop anybody from measuring it.
+func (l *Live) reach(ctx context.Context, k measure.Knobs) *engine.Engine {
+	if l.current != nil {
+		return l.current
+	}
+	short, cancel := context.WithTimeout(ctx, factsWithin)
+	defer cancel()
+	e, err := engine.Start(short, l.Settings, k, "", nil)
+	switch {
+	case err == nil:
+		l.current = e
+		l.announce(e)
+	case ctx.Err() == nil:
+		l.remark("warning: ask the server what it is: %v", err)
+		e.Facts = engine.Facts{Dialect: e.Facts.Dialect}
+	}
+	return e
+}
+
+// probe runs a trial that is not counted; again, as [engine.Engine.Insist] says, where
+// none of its requests ended well.
+func (l *Live) probe(ctx context.Context, e *engine.Engine, t *measure.Trial) (o measure.Observation, err error) {
+	client := l.client(e)
+	w := &watchdog{silence: silenceOf(t, l.Hang), stream: client.Stream}
+	client.Abort = w.looks
+	_ = e.Insist(ctx, l.Settings.Timeouts.Ready, nil, l.rests, func() error {
+		o, err = client.Run(ctx, *t, t.Schedule())
+		if n := len(o.Records); err == nil && n > 0 && !slices.ContainsFunc(o.Records, func(r measure.Record) bool { return r.Outcome == measure.OK }) {
+			return broken(&o.Records[n-1], o.Rest, w.silence)
+		}
+		return err
+	})
+	if err == nil && w.hung {
+		err = e.Broken(fmt.Errorf(hanging, w.silence))
+	}
+	return o, err
+}
