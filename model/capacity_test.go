@@ -250,7 +250,9 @@ func TestUncalibratedDeploymentsSaySo(t *testing.T) {
 		{"Llama-3.1-8B", "L40S", 1, BF16, ServedApart, "the GPU L40S"},
 		{"Llama-3.1-70B", "MI300X", 4, FP8, NeverServed, "the GPU MI300X"},
 		{"Qwen3-32B", "H100 SXM", 2, INT4, NeverServed, "dense models in int4"},
-		{"DeepSeek-V3", "H200 SXM", 8, FP8, NeverServed, "latent attention"},
+		{"DeepSeek-V3", "H200 SXM", 8, FP8, ServedSlower, "latent attention"},
+		{"GLM-4.6", "H200 SXM", 8, BF16, ServedSlower, "experts chosen by a biased score"},
+		{"DeepSeek-V2-Lite", "H200 SXM", 1, BF16, NeverServed, "latent attention"},
 		{"Gemma-3-27B", "H100 SXM", 2, BF16, NeverServed, "layers other than a Llama's"},
 		{"Qwen3-0.6B", "H100 SXM", 1, BF16, NeverServed, "as few as 0.6 billion active parameters"},
 	} {

@@ -168,9 +168,30 @@ func (r *Roofline) setAttention() {
 		return
 	}
 	rate := r.c.Attention.Prefill * hw.Flops.BF16
+	if flash2(hw) && d.Arch.Details.Sinks {
+		rate *= sinksBeside
+	}
 	r.prefill.fullFlops, r.prefill.windowFlops = full*2*headsHere*dims, window*2*headsHere*at.windowed().dims()
 	r.prefill.full, r.prefill.window = r.prefill.fullFlops/rate, r.prefill.windowFlops/rate
 	r.prefill.extra = r.c.Attention.ExtraKeys
+	if flash2(hw) && !at.MLA.Present() && !d.Arch.Details.Sinks && at.KVHeads < at.Heads {
+		r.kv.rows = flash2Rows
+	}
+}
+
+// flash2Rows are the queries for which FlashAttention 2 computes one decode of a batch with prompts:
+// it packs those of heads that share their keys into a tile of 64 only where no request has more
+// than one (vllm-project/flash-attention, csrc/flash_attn, read 2026-11).
+const flash2Rows = 64
+
+// sinksBeside is the share of FlashAttention 2's rate that attention with sinks reaches, which it
+// does not have: Triton's kernel does 38 TFLOP/s of an A100 on prompts of 32,000 tokens (public runs
+// of gpt-oss-20b and 120b on vLLM 0.11).
+const sinksBeside = 0.12 / 0.57
+
+// flash2 reports whether attention is FlashAttention 2's: 3 is for Hopper, B200 has FlashInfer's.
+func flash2(hw Hardware) bool {
+	return hw.Generation == GenerationAmpere || hw.Generation == GenerationAda || hw.Generation == GenerationBlackwellRTX
 }
 
 // indexCompute is the share of fp8 compute that an index reaches over the tokens before a

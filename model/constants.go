@@ -181,8 +181,18 @@ func (c *Constants) setReleased(hw Hardware, engine EngineArgs) {
 		c.Experts[NVFP4] = 0.92 // served: gpt-oss-120b by FlashInfer's kernels
 	}
 	c.PrefillExperts[NVFP4], c.PrefillExperts[INT4] = engine.experts(hw).family().at(v).value, familyMarlin.at(v).value
+	if flash2(hw) {
+		c.PrefillExperts[INT4] /= hopperSync
+		if engine.experts(hw) == ExpertsMarlin {
+			c.PrefillExperts[NVFP4] /= hopperSync
+		}
+	}
 	c.Sampler.Sort, c.Sampler.Triton = familySort.at(v).value, familySampler.at(v).value
 }
+
+// hopperSync is the share of Hopper's peak that its instructions of earlier GPUs (mma.sync) reach,
+// with which Marlin multiplies (arXiv 2402.13499); those GPUs reach all of theirs.
+const hopperSync = 0.63
 
 func (f *FixedConstants) complete(engine EngineArgs) {
 	f.Step = 280e-6 // served: 275-311 us in the last fits

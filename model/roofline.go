@@ -49,7 +49,8 @@ type Roofline struct {
 		math                   float64 // of full, in layers where every head multiplies one latent
 		fullBytes, windowBytes float64
 		skew                   float64
-		size                   int // of the window, 0: none
+		size                   int     // of the window, 0: none
+		rows                   float64 // queries for which a decode is computed in steps with prompts
 	}
 	// prefill is seconds per query-key pair.
 	prefill struct {
@@ -224,10 +225,14 @@ func (r *Roofline) kvTime(l *batchSums) float64 {
 	if l.drafted > 0 {
 		full = max(full, k.math*(1+l.drafted/l.decodes)) // proposed tokens read the same cache
 	}
-	t := full * (l.context + k.skew*(l.decodes*l.longest-l.context) + l.past)
+	window, past := k.window, full*l.past
+	if l.tokens > 0 {
+		full, window = max(full, k.rows*r.prefill.full), max(window, k.rows*r.prefill.window)
+	}
+	t := full*(l.context+k.skew*(l.decodes*l.longest-l.context)) + past
 	if k.size > 0 {
 		longest := min(l.longest, float64(k.size))
-		t += k.window * (l.windowed + k.skew*(l.decodes*longest-l.windowed) + l.windowPast)
+		t += window*(l.windowed+k.skew*(l.decodes*longest-l.windowed)) + k.window*l.windowPast
 	}
 	return t
 }

@@ -103,10 +103,11 @@ func spreads(dep Deployment, args EngineArgs) []spreadRule {
 		{a.Attention.MLA.Present(), Spread{DoubtKV: 0.20, DoubtPrefillAttention: 0.20, DoubtLayer: 0.20}},
 		{a.State.Present(), Spread{DoubtKV: 0.30, DoubtPrefillAttention: 0.30, DoubtLayer: 0.25}},
 		{a.Attention.Sparse.Keys > 0, Spread{DoubtKV: 0.30, DoubtPrefillAttention: 0.40}},
+		{flash2(hw) && a.Details.Sinks, Spread{DoubtPrefillAttention: 0.40}},
 		{dep.Precision.KV == KVFP8, Spread{DoubtKV: 0.15}},
 		{w == INT4 || w == INT8 || w == NVFP4, Spread{DoubtWeights: 0.12, DoubtPrefill: 0.20}},
 		{moe, Spread{DoubtExperts: 0.05, DoubtPrefillExperts: 0.15, DoubtRouting: 0.30}},
-		{moe && w != BF16 && w != FP16 && w != MXFP4, Spread{DoubtExperts: 0.12, DoubtPrefillExperts: 0.30}},
+		{moe && w != BF16 && w != FP16 && (w != MXFP4 || flash2(hw)), Spread{DoubtExperts: 0.12, DoubtPrefillExperts: 0.30}},
 		{moe && dep.blockScaled(), Spread{DoubtLayer: 0.25}},
 		{moe && (dep.EP || dep.DP > 1), Spread{DoubtExperts: 0.15, DoubtPrefillExperts: 0.30, DoubtCommunication: 0.35}},
 		{dep.TP > 1 && hw.GeForce(), Spread{DoubtCommunication: 0.40}}, // a factor of 1.5 between two releases
@@ -121,8 +122,9 @@ func spreads(dep Deployment, args EngineArgs) []spreadRule {
 	}
 }
 
-// timedGPUs are the catalog names of the GPUs in the kernel tables.
-var timedGPUs = []string{"H100 SXM", "H200 SXM", "B200 SXM", "A100 SXM 80GB", "A100 SXM 40GB", "L40S", "RTX PRO 6000 Blackwell Server"}
+// timedGPUs are the catalog names of the GPUs in the kernel tables, but for the A100: its table
+// promises more than public runs on it reach (docs/decisions/0017).
+var timedGPUs = []string{"H100 SXM", "H200 SXM", "B200 SXM", "L40S", "RTX PRO 6000 Blackwell Server"}
 
 // Timed reports whether kernels of the very GPU were timed.
 func (h Hardware) Timed() bool { return slices.Contains(timedGPUs, h.Name) }
