@@ -76,7 +76,7 @@ func (l *Live) standing(ctx context.Context, e *engine.Engine, w *watchdog, o *m
 	if leftOver(o.Records, o.End) {
 		left := e.Sample(ctx)
 		defer left.Stop(ctx)
-		busy = w.works(left, drain(&o))
+		busy = w.works(left, drain(o))
 	}
 	if f := w.breakdown(ctx, o, busy); f != nil {
 		return f
