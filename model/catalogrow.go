@@ -2,7 +2,9 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -189,9 +191,22 @@ func linkOf(name string, rate float64) Link {
 //go:embed catalog/configs/*.json
 var embeddedConfigs embed.FS
 
-// archOfConfig reads the shape of a row from the published config.json that it names, one of
-// those in catalog/configs.
-func archOfConfig(r Row) (Arch, error) {
+// archOf reads a row: its shape from the published config.json that it names, one of those in
+// catalog/configs, or from its cells.
+func archOf(r Row) (Arch, error) {
+	a, err := shapeOf(r)
+	if err != nil {
+		return a, err
+	}
+	a.Name, a.Repo, a.Chat, a.Source, a.Notes = r["model"], r["hf_repo"], r["hf_chat_repo"], r["source"], r["notes"]
+	a.Published, err = publishedDraft(r)
+	return a, err
+}
+
+func shapeOf(r Row) (Arch, error) {
+	if r["config"] == "" {
+		return r.shape()
+	}
 	data, err := embeddedConfigs.ReadFile("catalog/configs/" + r["config"] + ".json")
 	if err != nil {
 		return Arch{}, &CellError{"config", fmt.Sprintf("%q is none of the published files that this build holds; a file of your own is given by model.config", r["config"])}
@@ -200,57 +215,40 @@ func archOfConfig(r Row) (Arch, error) {
 	if err != nil {
 		return Arch{}, &CellError{"config", err.Error()}
 	}
-	a.Name, a.Repo, a.Chat, a.Source, a.Notes = r["model"], r["hf_repo"], r["hf_chat_repo"], r["source"], r["notes"]
-	if a.Native == FormatUnset {
-		a.Native = BF16
-	}
-	a.Published, err = publishedDraft(r)
-	return a, err
+	a.Native = cmp.Or(a.Native, BF16)
+	return a, nil
 }
 
-func archOf(r Row) (Arch, error) {
-	if r["config"] != "" {
-		return archOfConfig(r)
+// hfKeys are the columns that a config.json has under another name.
+var hfKeys = map[string]string{
+	"layers": "num_hidden_layers", "hidden": "hidden_size", "heads": "num_attention_heads", "kv_heads": "num_key_value_heads",
+	"intermediate": "intermediate_size", "vocab": "vocab_size", "max_position": "max_position_embeddings",
+	"experts_total": "num_experts", "experts_active": "num_experts_per_tok", "moe_intermediate": "moe_intermediate_size",
+	"shared_experts": "n_shared_experts", "dense_layers": "first_k_dense_replace", "index_heads": "index_n_heads",
+}
+
+// shape reads the cells as the config.json that they were taken from. Figures that are missing
+// are [Arch.Check]'s to tell.
+func (r Row) shape() (Arch, error) {
+	values := map[string]any{
+		"architectures": []any{r["arch"]},
+		"layer_types":   slices.Repeat([]any{"sliding_attention"}, r.count("sliding_attn_layers")),
 	}
-	f, _ := familyOf(r["arch"])
-	a := Arch{
-		Name: r["model"], Repo: r["hf_repo"], Chat: r["hf_chat_repo"], Family: r["arch"],
-		Layers: r.count("layers"), Hidden: r.count("hidden"), Intermediate: r.count("intermediate"),
-		Vocab: r.count("vocab"), MaxPosition: r.count("max_position"), Tied: r["tied_embeddings"] == "true",
-		Attention: Attention{
-			Heads: r.count("heads"), KVShape: KVShape{KVHeads: r.count("kv_heads"), HeadDim: r.count("head_dim")},
-			MLA: MLA{
-				QueryRank: r.count("q_lora_rank"), KVRank: r.count("kv_lora_rank"), RopeDim: r.count("qk_rope_head_dim"),
-				NopeDim: r.count("qk_nope_head_dim"), ValueDim: r.count("v_head_dim"),
-			},
-			Window: r.count("sliding_window"), WindowLayers: r.count("sliding_attn_layers"),
-			Chunked: strings.Contains(r["attention"], "chunks"),
-		},
-		Details: f.details, Source: r["source"], Notes: r["notes"],
-	}
-	if keys := r.count("index_topk"); keys > 0 {
-		a.Attention.Sparse = Sparse{Keys: keys, Heads: r.count("index_heads"), Dim: r.count("index_head_dim"), Layers: a.Layers}
-	}
-	a.Details.Vision = Vision{Params: r.num("vision_params"), Hidden: r.count("vision_hidden")}
-	if r["tied_embeddings"] == "" {
-		a.Tied = f.tied
-	}
-	if a.Attention.HeadDim == 0 && a.Attention.Heads > 0 {
-		a.Attention.HeadDim = a.Hidden / a.Attention.Heads
-	}
-	if n := r.count("experts_total"); n > 0 {
-		a.MoE = MoE{
-			Experts: n, Active: r.count("experts_active"), Intermediate: r.count("moe_intermediate"),
-			SharedIntermediate: r.count("shared_experts") * r.count("moe_intermediate"),
-			Layers:             a.Layers - r.count("dense_layers"),
+	for _, col := range modelColumns {
+		if col.Kind == CellCount && r[col.Name] != "" {
+			values[cmp.Or(hfKeys[col.Name], col.Name)] = r.num(col.Name)
 		}
 	}
-	native, err := nativeFormat(r["native_dtype"])
-	if err != nil {
-		return a, err
+	if r["tied_embeddings"] != "" {
+		values["tie_word_embeddings"] = r["tied_embeddings"] == "true"
 	}
-	a.Native = native
-	a.Published, err = publishedDraft(r)
+	c := newHFConfig(values)
+	a, err := c.arch()
+	if err != nil && (c.hybrid() || !errors.Is(err, ErrNoFigure)) {
+		return a, &CellError{"arch", err.Error()}
+	}
+	a.Details.Vision = Vision{Params: r.num("vision_params"), Hidden: r.count("vision_hidden")}
+	a.Native, err = nativeFormat(r["native_dtype"])
 	return a, err
 }
 
