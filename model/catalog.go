@@ -101,7 +101,7 @@ func (c *Catalog) put(t CatalogTable, given Row) error {
 	if at >= 0 {
 		r = maps.Clone(c.rows[t][at])
 		if repo := given["hf_repo"]; repo != "" && !strings.EqualFold(repo, r["hf_repo"]) {
-			r["hf_chat_repo"] = "" // of the checkpoint that is replaced
+			r["hf_chat_repo"], r["hf_alike"] = "", "" // of the checkpoint that is replaced
 		}
 		maps.Copy(r, given)
 	}
@@ -184,7 +184,7 @@ func (a Arch) ChatCheckpoint() string { return cmp.Or(a.Chat, a.Repo) }
 
 // Model returns the model of a catalog name or a Hugging Face id, found as
 // [Catalog.GPU] finds GPUs. The published variants of one shape (Instruct, Chat, it,
-// hf) are found by the shape's name; one that is quantised by its name (FP8, AWQ, NVFP4
+// hf), and others that are listed as of its shape, are found by theirs; one that is quantised by its name (FP8, AWQ, NVFP4
 // and the like at its end) comes back with that as its own format. Either has the id
 // that was asked for, or of the checkpoint to converse with where a variant was, not that
 // of the shape's own checkpoint.
@@ -193,6 +193,9 @@ func (c *Catalog) Model(name string) (Arch, error) {
 	i, err := find("model", name, names)
 	if err == nil {
 		return c.models[i], nil
+	}
+	for i, r := range c.rows[ModelTable] {
+		names[i] = append(names[i], append(strings.Fields(r["hf_alike"]), r["hf_chat_repo"])...)
 	}
 	if i := findVariant(name, names); i >= 0 {
 		a := c.models[i]

@@ -68,7 +68,7 @@ var gpuColumns = []CatalogColumn{
 }
 
 var modelColumns = []CatalogColumn{
-	{"model", CellText}, {"hf_repo", CellText}, {"hf_chat_repo", CellText}, {"config", CellText}, {"arch", CellText}, {"layers", CellCount}, {"hidden", CellCount}, {"heads", CellCount},
+	{"model", CellText}, {"hf_repo", CellText}, {"hf_chat_repo", CellText}, {"hf_alike", CellText}, {"config", CellText}, {"arch", CellText}, {"layers", CellCount}, {"hidden", CellCount}, {"heads", CellCount},
 	{"kv_heads", CellCount}, {"head_dim", CellCount}, {"intermediate", CellCount}, {"vocab", CellCount}, {"tied_embeddings", CellFlag},
 	{"max_position", CellCount}, {"experts_total", CellCount}, {"experts_active", CellCount}, {"moe_intermediate", CellCount},
 	{"shared_experts", CellCount}, {"dense_layers", CellCount}, {"attention", CellText}, {"sliding_window", CellCount},

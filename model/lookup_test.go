@@ -45,6 +45,11 @@ func TestLookUpModels(t *testing.T) {
 		"RedHatAI/Llama-4-Scout-17B-16E-Instruct-FP8-dynamic": {"Llama-4-Scout", FP8},
 		"Qwen/Qwen2.5-72B-Instruct-AWQ":                       {"Qwen2.5-72B", INT4},
 		"deepseek-ai/DeepSeek-V3":                             {"DeepSeek-V3", FP8},
+		"deepseek-ai/DeepSeek-R1-0528":                        {"DeepSeek-R1", FP8},
+		"mistralai/Mixtral-8x7B-Instruct-v0.1":                {"Mixtral-8x7B", BF16},
+		"Qwen/Qwen3-235B-A22B-Thinking-2507-FP8":              {"Qwen3-235B-A22B-2507", FP8},
+		"hugging-quants/Meta-Llama-3.1-70B-Instruct-AWQ-INT4": {"Llama-3.1-70B", INT4},
+		"RedHatAI/gemma-3-27b-it-quantized.w4a16":             {"Gemma-3-27B", INT4},
 		"gemma-3-27b-it":                                      {"Gemma-3-27B", FormatUnset},
 		"mixtral-8x7b":                                        {"Mixtral-8x7B", BF16},
 		"Llama-2-7B":                                          {"Llama-2-7B", FP16},
@@ -60,6 +65,7 @@ func TestLookUpModels(t *testing.T) {
 		"meta-llama/Llama-3.1-8B-Instruct":         "meta-llama/Llama-3.1-8B-Instruct",
 		"RedHatAI/Meta-Llama-3.1-70B-Instruct-FP8": "RedHatAI/Meta-Llama-3.1-70B-Instruct-FP8",
 		"llama-3.1-70b-instruct":                   "meta-llama/Llama-3.1-70B-Instruct",
+		"deepseek-ai/DeepSeek-R1-0528":             "deepseek-ai/DeepSeek-R1-0528",
 	} {
 		if a, err := c.Model(name); err != nil || a.Repo != repo {
 			t.Errorf("%q is to be served as %q, %v, want %q", name, a.Repo, err, repo)
@@ -81,6 +87,12 @@ func TestLookUpModels(t *testing.T) {
 		if a, err := own.Model("llama-3.1-8b"); err != nil || a.ChatCheckpoint() != chat {
 			t.Errorf("%s: conversations with %q, %v, want %q", repo, a.ChatCheckpoint(), err, chat)
 		}
+	}
+	if a, err := c.Model("moonshotai/Kimi-K2-Thinking"); err == nil {
+		t.Errorf("Kimi-K2-Thinking, in int4, is taken for %q in %v", a.Name, a.Native)
+	}
+	if err := catalog(t).Put(ModelTable, Row{"model": "own", "arch": "Qwen3NextForCausalLM", "layers": "48", "hidden": "2048", "heads": "16"}); err == nil {
+		t.Error("a row of a class with states, which no column holds, is taken without them")
 	}
 	if _, err := c.Model("llama-3.1"); err == nil || !strings.Contains(err.Error(), `fits several`) {
 		t.Errorf("llama-3.1: %v", err)
@@ -105,7 +117,7 @@ func TestIncompleteRowSaysWhatIsMissing(t *testing.T) {
 
 func TestCatalogGolden(t *testing.T) {
 	c := catalog(t)
-	if n, m := len(c.GPUs()), len(c.Models()); n != 35 || m != 88 {
+	if n, m := len(c.GPUs()), len(c.Models()); n != 35 || m != 92 {
 		t.Errorf("%d GPUs and %d models", n, m)
 	}
 	h, err := c.GPU("H100 SXM")
