@@ -170,40 +170,29 @@ func logName(path string) string {
 	return engineDir + "/" + filepath.Base(path)
 }
 
-// sampleLine is one line of a file of samples: of the engine at a moment, with
-// what its counters tell of the time since the line before, or of one GPU. What is
-// not known is left out.
-type sampleLine struct {
-	At      time.Duration `json:"at_s"`
-	Running *float64      `json:"running,omitempty"`
-	Waiting *float64      `json:"waiting,omitempty"`
-	KV      *float64      `json:"kv_usage,omitempty"`
-	HitRate *float64      `json:"prefix_hit_rate,omitempty"`
-	// Preempted counts since the line before, as FirstTokens does.
-	Preempted   *float64          `json:"preemptions,omitempty"`
-	Prompt      *float64          `json:"prompt_tokens_per_s,omitempty"`
-	Generated   *float64          `json:"output_tokens_per_s,omitempty"`
-	FirstTokens int               `json:"first_tokens,omitempty"`
-	TTFT        *time.Duration    `json:"ttft_mean_ms,omitempty"`
-	Queue       *time.Duration    `json:"queue_mean_ms,omitempty"`
-	GPU         *engine.GPUSample `json:"gpu,omitempty"`
+// gpuLine is a GPU at a moment, as a line of a file of samples.
+type gpuLine struct {
+	At  time.Duration     `json:"at_s"`
+	GPU *engine.GPUSample `json:"gpu"`
 }
 
 // writeSamples writes the samples of an engine and its GPUs in the order of
 // time, one line of JSON each.
 func writeSamples(w io.Writer, said *engine.Metrics) error {
-	lines := make([]sampleLine, 0, len(said.Snapshots)+len(said.GPUs))
-	for _, s := range said.Snapshots {
-		lines = append(lines, sampleLine{At: s.At, Running: from(0, s.Running), Waiting: from(0, s.Waiting), KV: from(0, s.KV),
-			HitRate: from(0, s.HitRate), Preempted: from(0, s.Preemptions), Prompt: from(0, s.PromptRate), Generated: from(0, s.OutputRate),
-			FirstTokens: s.FirstTokens, TTFT: from(0, s.TTFT), Queue: from(0, s.Queue)})
+	type sample struct {
+		at   time.Duration
+		line any
+	}
+	var lines []sample
+	for i := range said.Snapshots {
+		lines = append(lines, sample{said.Snapshots[i].At, &said.Snapshots[i]})
 	}
 	for i := range said.GPUs {
-		lines = append(lines, sampleLine{At: said.GPUs[i].At, GPU: &said.GPUs[i]})
+		lines = append(lines, sample{said.GPUs[i].At, gpuLine{said.GPUs[i].At, &said.GPUs[i]}})
 	}
-	slices.SortStableFunc(lines, func(a, b sampleLine) int { return cmp.Compare(a.At, b.At) })
+	slices.SortStableFunc(lines, func(a, b sample) int { return cmp.Compare(a.at, b.at) })
 	for i := range lines {
-		line, err := wire.Marshal(&lines[i])
+		line, err := wire.Marshal(lines[i].line)
 		if err != nil {
 			return err
 		}

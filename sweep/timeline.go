@@ -12,6 +12,7 @@ import (
 	"planner/internal/stat"
 	"planner/internal/wire"
 	"planner/model/sim"
+	"planner/sweep/engine"
 	"planner/sweep/measure"
 )
 
@@ -119,12 +120,12 @@ func (f Folder) Timeline(t measure.Trial) (Timeline, error) {
 	if samples, err := f.Read(SamplesName(t.Number)); err == nil {
 		lines := bufio.NewScanner(bytes.NewReader(samples))
 		for lines.Scan() {
-			var line sampleLine
+			line := engine.Snapshot{KV: math.NaN()}
 			if err := wire.Unmarshal(lines.Bytes(), &line); err != nil {
 				return Timeline{}, fmt.Errorf("%s: %w", f.File(SamplesName(t.Number)), err)
 			}
-			if line.KV != nil {
-				usage[line.At] = *line.KV
+			if line.KV >= 0 {
+				usage[line.At] = line.KV
 			}
 		}
 	}

@@ -13,9 +13,11 @@ import (
 // one before. What it does not tell is NaN.
 type Snapshot struct {
 	// At counts from the start of the sampling.
-	At time.Duration
+	At time.Duration `json:"at_s"`
 	// Running and Waiting count requests, KV is the share of the cache in use.
-	Running, Waiting, KV float64
+	Running float64 `json:"running"`
+	Waiting float64 `json:"waiting"`
+	KV      float64 `json:"kv_usage"`
 	Counters
 }
 
