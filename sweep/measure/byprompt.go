@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -38,7 +39,7 @@ func (c *cohort) byPrompt() *ByPrompt {
 	for _, r := range c.records {
 		if r.First >= 0 {
 			seen = append(seen, r)
-			total += r.uncached()
+			total += float64(r.uncached())
 		}
 	}
 	if len(seen) < fewestByPrompt {
@@ -54,7 +55,7 @@ func (c *cohort) byPrompt() *ByPrompt {
 	}
 	slices.Sort(times)
 	slow := slices.DeleteFunc(seen, func(r *Record) bool { return r.First-r.Due < times[len(times)-few] })
-	sortBy(slow, func(r *Record) float64 { return float64(r.First - r.Due) })
+	sortBy(slow, func(r *Record) time.Duration { return r.First - r.Due })
 	b.Slow = groupOf(slow[len(slow)-few:])
 	if b.Short.Tokens == b.Long.Tokens {
 		return nil
@@ -62,38 +63,20 @@ func (c *cohort) byPrompt() *ByPrompt {
 	return &b
 }
 
-func (r *Record) uncached() float64 { return float64(max(r.Prompt-r.Cached, 0)) }
+func (r *Record) uncached() int { return max(r.Prompt-r.Cached, 0) }
 
-// sortBy sorts records by a key and leaves those of the same key in their order.
-func sortBy(records []*Record, key func(*Record) float64) {
-	type keyed struct {
-		key   float64
-		place int
-		*Record
-	}
-	all := make([]keyed, len(records))
-	for i, r := range records {
-		all[i] = keyed{key(r), i, r}
-	}
-	slices.SortFunc(all, func(x, y keyed) int {
-		switch {
-		case x.key < y.key:
-			return -1
-		case x.key > y.key:
-			return 1
-		}
-		return x.place - y.place
+// sortBy sorts records by a key, and those of the same in the order in which they came.
+func sortBy[T cmp.Ordered](records []*Record, key func(*Record) T) {
+	slices.SortFunc(records, func(a, b *Record) int {
+		return cmp.Or(cmp.Compare(key(a), key(b)), cmp.Compare(a.Due, b.Due), cmp.Compare(a.ID, b.ID))
 	})
-	for i := range all {
-		records[i] = all[i].Record
-	}
 }
 
 func groupOf(records []*Record) PromptGroup {
 	var g PromptGroup
 	times := make([]time.Duration, len(records))
 	for i, r := range records {
-		g.Tokens += r.uncached() / float64(len(records))
+		g.Tokens += float64(r.uncached()) / float64(len(records))
 		times[i] = r.First - r.Due
 	}
 	slices.Sort(times)
