@@ -47,26 +47,34 @@ func (f Folder) WriteRecords(trial int, records []measure.Record) error {
 // mostRecords bounds what is read of a file of records: a small one may unpack to a large one.
 const mostRecords = 1_000_000
 
-// ReadRecords reads what WriteRecords wrote.
-func ReadRecords(r io.Reader) ([]measure.Record, error) {
-	z, err := input.Unpack(r)
+// Records reads the records of a trial.
+func (f Folder) Records(trial int) ([]measure.Record, error) {
+	file, err := f.Open(RecordsName(trial))
 	if err != nil {
-		return nil, fmt.Errorf("read records: %w", err)
+		return nil, err
 	}
+	defer file.Close()
 	var records []measure.Record
-	lines := bufio.NewScanner(z)
+	wrong := func(err error) ([]measure.Record, error) {
+		return nil, fmt.Errorf("read record %d of %s: %w", len(records)+1, file.Name(), err)
+	}
+	unpacked, err := input.Unpack(file)
+	if err != nil {
+		return wrong(err)
+	}
+	lines := bufio.NewScanner(unpacked)
 	for lines.Scan() {
 		var rec measure.Record
 		if err := json.Unmarshal(lines.Bytes(), &rec); err != nil {
-			return nil, fmt.Errorf("read record %d: %w", len(records)+1, err)
+			return wrong(err)
 		}
 		if len(records) == mostRecords {
-			return nil, fmt.Errorf("read records: more than %d, which is the most that is read of a trial", mostRecords)
+			return wrong(fmt.Errorf("more than %d, which is the most that is read of a trial", mostRecords))
 		}
 		records = append(records, rec)
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("read record %d: %w", len(records)+1, err)
+		return wrong(err)
 	}
 	return records, nil
 }

@@ -107,14 +107,9 @@ func (s *Simulated) Timeline(t measure.Trial) (Timeline, error) {
 // Timeline reads what was kept of a trial on a real engine. Its clock begins with the trial,
 // that of the engine's samples with the sampling, a moment apart.
 func (f Folder) Timeline(t measure.Trial) (Timeline, error) {
-	file, err := f.Open(RecordsName(t.Number))
+	records, err := f.Records(t.Number)
 	if err != nil {
 		return Timeline{}, err
-	}
-	defer file.Close()
-	records, err := ReadRecords(file)
-	if err != nil {
-		return Timeline{}, fmt.Errorf("%s: %w", f.File(RecordsName(t.Number)), err)
 	}
 	usage := map[time.Duration]float64{}
 	if samples, err := f.Read(SamplesName(t.Number)); err == nil {

@@ -16,7 +16,6 @@ import (
 	"planner/internal/report"
 	"planner/model/calibrate"
 	"planner/sweep"
-	"planner/sweep/measure"
 )
 
 func (p *program) calibrateCommand() *cli.Command {
@@ -128,7 +127,8 @@ func calibrationRuns(cfg *config.Config, folders []sweep.Folder) (runs []calibra
 		}
 		points, named, left := calibrate.Select(folder.Path, trials, &cfg.Workload, runnable[0])
 		for i := range points {
-			if points[i].Records, err = recordsOf(folder, points[i].Trial.Number); err != nil {
+			points[i].Records, err = folder.Records(points[i].Trial.Number)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) { // they need not have been kept
 				return nil, "", nil, err
 			}
 			if records += len(points[i].Records); records > mostRecords {
@@ -141,16 +141,4 @@ func calibrationRuns(cfg *config.Config, folders []sweep.Folder) (runs []calibra
 		return nil, "", nil, usagef("calibrate: the runs hold no measured trial that can be trusted")
 	}
 	return runs, release, skipped, nil
-}
-
-// recordsOf reads the records of a trial; none if they were not kept.
-func recordsOf(folder sweep.Folder, trial int) ([]measure.Record, error) {
-	f, err := folder.Open(sweep.RecordsName(trial))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	} else if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return sweep.ReadRecords(f)
 }

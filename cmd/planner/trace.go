@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"planner/internal/input"
 	"planner/internal/report"
 	"planner/sweep"
 	"planner/sweep/ingest"
@@ -82,7 +83,11 @@ func (p *program) trace(c *cli.Context) error {
 		return usageError{err}
 	}
 	defer f.Close()
-	in := bufio.NewReader(f)
+	unpacked, err := input.Unpack(f)
+	if err != nil {
+		return usageError{fmt.Errorf("%s: %w", path, err)}
+	}
+	in := bufio.NewReader(unpacked)
 	if isArray(in) {
 		return p.traceLengths(c, path, in)
 	}

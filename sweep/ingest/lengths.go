@@ -88,10 +88,6 @@ type ShareGPT struct {
 // charsPerToken; no text is kept.
 func ReadShareGPT(name string, r io.Reader) (*ShareGPT, error) {
 	wrong := func(format string, a ...any) error { return &FileError{File: name, What: fmt.Sprintf(format, a...)} }
-	r, err := input.Unpack(r)
-	if err != nil {
-		return nil, wrong("decompress: %v", err)
-	}
 	piece := input.Limit(r, longestLine)
 	d := json.NewDecoder(piece)
 	if first, err := d.Token(); err != nil || first != json.Delim('[') {
