@@ -96,9 +96,9 @@ func (l *Loop) step(ctx context.Context, batch []measure.Trial) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	results := make([]chan reduced, len(batch))
+	results := make([]chan Brought, len(batch))
 	for i := range results {
-		results[i] = make(chan reduced, 1)
+		results[i] = make(chan Brought, 1)
 	}
 	var next atomic.Int64
 	for range min(max(l.Parallel, 1), len(batch)) {
@@ -114,10 +114,10 @@ func (l *Loop) step(ctx context.Context, batch []measure.Trial) error {
 	for i, t := range batch {
 		r := <-results[i]
 		if failed == nil {
-			failed = r.err
+			failed = r.Err
 		}
 		if failed == nil {
-			failed = l.observe(t, r.measurement)
+			failed = l.observe(t, r.Measurement)
 		}
 		if failed != nil {
 			cancel()
@@ -126,35 +126,36 @@ func (l *Loop) step(ctx context.Context, batch []measure.Trial) error {
 	return failed
 }
 
-type reduced struct {
-	measurement measure.Measurement
-	err         error
+// Brought is what came of a trial, or why there is nothing.
+type Brought struct {
+	Measurement measure.Measurement
+	Err         error
 }
 
-func (l *Loop) measure(ctx context.Context, t measure.Trial) reduced {
+func (l *Loop) measure(ctx context.Context, t measure.Trial) Brought {
 	if ctx.Err() != nil {
-		return reduced{err: fmt.Errorf("%w before trial %d", ErrInterrupted, t.Number)}
+		return Brought{Err: fmt.Errorf("%w before trial %d", ErrInterrupted, t.Number)}
 	}
 	if l.Fetch != nil {
 		m, err := l.Fetch(ctx, t)
-		return reduced{m, err}
+		return Brought{m, err}
 	}
 	o, err := l.Run(ctx, t)
 	var unable *measure.Rejection
 	switch {
 	case errors.As(err, &unable):
-		return reduced{measurement: measure.Measurement{Trial: t, Rejected: unable.Reason}}
+		return Brought{Measurement: measure.Measurement{Trial: t, Rejected: unable.Reason}}
 	case ctx.Err() != nil:
-		return reduced{err: fmt.Errorf("%w in trial %d", ErrInterrupted, t.Number)}
+		return Brought{Err: fmt.Errorf("%w in trial %d", ErrInterrupted, t.Number)}
 	case err != nil:
-		return reduced{err: fmt.Errorf("trial %d: %w", t.Number, err)}
+		return Brought{Err: fmt.Errorf("trial %d: %w", t.Number, err)}
 	}
 	if l.Keep != nil {
 		if err := l.Keep(t, o); err != nil {
-			return reduced{err: fmt.Errorf("trial %d: %w", t.Number, err)}
+			return Brought{Err: fmt.Errorf("trial %d: %w", t.Number, err)}
 		}
 	}
-	return reduced{measurement: measure.Reduce(t, o)}
+	return Brought{Measurement: measure.Reduce(t, o)}
 }
 
 // observe journals a measurement and passes on what the journal would give

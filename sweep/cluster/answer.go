@@ -14,17 +14,12 @@ import (
 type ask struct {
 	ctx    context.Context
 	trial  measure.Trial
-	answer chan answer
-}
-
-type answer struct {
-	measurement measure.Measurement
-	err         error
+	answer chan sweep.Brought
 }
 
 // Fetch waits for the measurement of a trial.
 func (f *Follower) Fetch(ctx context.Context, t measure.Trial) (measure.Measurement, error) {
-	a := ask{ctx, t, make(chan answer, 1)}
+	a := ask{ctx, t, make(chan sweep.Brought, 1)}
 	select {
 	case f.asks <- a:
 	case <-f.ended:
@@ -32,7 +27,7 @@ func (f *Follower) Fetch(ctx context.Context, t measure.Trial) (measure.Measurem
 	}
 	select {
 	case got := <-a.answer:
-		return got.measurement, got.err
+		return got.Measurement, got.Err
 	case <-f.ended:
 		return measure.Measurement{}, fmt.Errorf("%w in trial %d", sweep.ErrInterrupted, t.Number)
 	}
@@ -54,7 +49,7 @@ func (f *Follower) reply(p *part) bool {
 	p.waiting = slices.DeleteFunc(p.waiting, func(a ask) bool {
 		got, ready := f.find(p, a.trial)
 		if a.ctx.Err() != nil {
-			got, ready = answer{err: fmt.Errorf("%w in trial %d", sweep.ErrInterrupted, a.trial.Number)}, true
+			got, ready = sweep.Brought{Err: fmt.Errorf("%w in trial %d", sweep.ErrInterrupted, a.trial.Number)}, true
 		}
 		if ready {
 			a.answer <- got
@@ -65,25 +60,25 @@ func (f *Follower) reply(p *part) bool {
 }
 
 // find is what is known of a trial, if anything is.
-func (f *Follower) find(p *part, t measure.Trial) (answer, bool) {
+func (f *Follower) find(p *part, t measure.Trial) (sweep.Brought, bool) {
 	if m := p.take(&t); m != nil {
 		if m.Rejected.Text == "" || m.Trial.Number > 0 {
 			seen, err := f.Folder.Gather(p.Name, m.Trial.Number, t.Number)
 			if err != nil {
-				return answer{err: err}, true
+				return sweep.Brought{Err: err}, true
 			}
 			if seen != nil {
 				f.See.See(*seen)
 			}
 		}
 		m.Trial = t
-		return answer{measurement: *m}, true
+		return sweep.Brought{Measurement: *m}, true
 	}
 	switch {
 	case p.failed != "":
-		return answer{measurement: measure.Measurement{Trial: t, Rejected: note.Because(note.NotPlaced, f.Launcher, p.failed)}}, true
+		return sweep.Brought{Measurement: measure.Measurement{Trial: t, Rejected: note.Because(note.NotPlaced, f.Launcher, p.failed)}}, true
 	case p.cut != "" && f.active() == 0:
-		return answer{err: fmt.Errorf("%w: %s", sweep.ErrInterrupted, p.cut)}, true
+		return sweep.Brought{Err: fmt.Errorf("%w: %s", sweep.ErrInterrupted, p.cut)}, true
 	}
-	return answer{}, false
+	return sweep.Brought{}, false
 }

@@ -54,7 +54,7 @@ func (f *Follower) Start(ctx context.Context) error {
 	}
 	if f.run == "" {
 		f.run = "planner-" + strings.ToLower(rand.Text()[:8])
-		if err := f.Folder.WriteJSON(stateFile, state{f.Launcher, f.run}); err != nil {
+		if err := f.Folder.WriteJSON(stateFile, submission{f.Launcher, f.run}); err != nil {
 			return err
 		}
 	}
@@ -122,7 +122,7 @@ func (f *Follower) follow(ctx context.Context) {
 		case a := <-f.asks:
 			p := f.partOf(a.trial)
 			if p == nil {
-				a.answer <- answer{err: fmt.Errorf("trial %d is of no part of the run", a.trial.Number)}
+				a.answer <- sweep.Brought{Err: fmt.Errorf("trial %d is of no part of the run", a.trial.Number)}
 				continue
 			}
 			p.waiting = append(p.waiting, a)
