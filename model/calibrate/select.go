@@ -13,9 +13,10 @@ import (
 
 // Select takes those trials of a run that constants can be fitted to, with the
 // configuration's traffic and knobs where the trials do not tell theirs, and the
-// release of the engine that they name. Trials that cannot be trusted or that
-// overloaded the engine are left out: a fit to them would put the client's or the
-// backlog's time into the constants. skipped says which those are, and why.
+// release of the engine that they name. Trials that cannot be trusted, that
+// overloaded the engine or of which requests failed are left out: a fit to them would put
+// the client's or the backlog's time into the constants, or take the load of requests that
+// the engine never saw for carried. skipped says which those are, and why.
 func Select(run string, trials []measure.Measurement, w *workload.Workload, k measure.Knobs) (points []LoadPoint, release string, skipped []string) {
 	for _, m := range trials {
 		if m.Rejected.Text != "" {
@@ -28,6 +29,8 @@ func Select(run string, trials []measure.Measurement, w *workload.Workload, k me
 			why = "whose figures cannot be trusted"
 		case m.Overloaded:
 			why = "which overloaded the engine"
+		case float64(m.Failed) > mostFailed*float64(m.Requests):
+			why = fmt.Sprintf("of which %d of %d requests failed: %s", m.Failed, m.Requests, m.Complaint())
 		case !known:
 			why = "whose traffic lies in a file that only its own configuration names"
 		}
@@ -41,6 +44,9 @@ func Select(run string, trials []measure.Measurement, w *workload.Workload, k me
 	}
 	return points, release, skipped
 }
+
+// mostFailed is the share of the requests of a trial that may have failed.
+const mostFailed = 0.01
 
 // trafficOf is the traffic of a trial as it was recorded. Where that is the
 // configuration's, the latter is taken, since it holds the rows of a trace and the
