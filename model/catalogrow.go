@@ -281,16 +281,8 @@ func publishedDraft(r Row) (PublishedDraft, error) {
 // nativeFormat reads the catalog's free-form description of what a checkpoint stores.
 func nativeFormat(text string) (WeightFormat, error) {
 	word, _, _ := strings.Cut(strings.ToLower(text), " ")
-	switch word {
-	case "":
-		return FormatUnset, nil
-	case "bfloat16":
-		return BF16, nil
-	case "float16":
-		return FP16, nil
-	}
-	f, err := Parse[WeightFormat](word)
-	if err != nil {
+	f, err := Parse[WeightFormat](strings.NewReplacer("bfloat16", "bf16", "float16", "fp16").Replace(word))
+	if err != nil && word != "" {
 		return FormatUnset, &CellError{"native_dtype", err.Error()}
 	}
 	return f, nil

@@ -218,9 +218,9 @@ func (r *Roofline) setCommunication() {
 	layers := float64(d.Arch.Layers)
 	r.hiddenSize = 2 * float64(d.Arch.Hidden)
 	if d.TP > 1 {
-		r.reduce.each = newCollective(d.Hardware, d.TP, r.c.Link, r.args.fusedReduce()).across(d, d.TP, r.c.Link)
+		r.reduce.each = newCollective(d.Hardware, d.TP, r.c.Link, r.args.Kernels.FusedReduce == On).across(d, d.TP, r.c.Link)
 		r.reduce.count = 2*layers - float64(d.Arch.Bare) // after attention and after the MLP or the experts
-		if r.args.fusedReduce() {
+		if r.args.Kernels.FusedReduce == On {
 			// The sum over experts lies within their operator, where the compiler cannot join it.
 			r.reduce.aparts = float64(d.Arch.MoE.Layers)
 			r.reduce.count -= r.reduce.aparts

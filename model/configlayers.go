@@ -268,13 +268,14 @@ func integerFormat(q map[string]any) (WeightFormat, error) {
 	if !ok {
 		bits, ok = q["w_bit"].(float64)
 	}
-	switch {
-	case !ok || bits == 4:
-		return INT4, nil
-	case bits == 8:
-		return INT8, nil
+	if !ok {
+		bits = 4
 	}
-	return FormatUnset, fmt.Errorf("quantization_config.bits: %v, known are 4 and 8", bits)
+	f := typedFormat(map[string]any{"type": "int", "num_bits": bits})
+	if f == FormatUnset {
+		return f, fmt.Errorf("quantization_config.bits: %v, known are 4 and 8", bits)
+	}
+	return f, nil
 }
 
 // groupFormat reads compressed-tensors: the format's name if it says enough, else type

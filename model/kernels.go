@@ -71,25 +71,22 @@ const (
 	SamplerFlashInfer
 )
 
-// The names of the settings in configurations; the first is the default.
-var (
-	graphNames   = []string{"auto", "full", "piecewise", "decode-only", "eager"}
-	expertNames  = []string{"auto", "triton", "marlin", "flashinfer"}
-	samplerNames = []string{"auto", "greedy", "sort", "triton", "flashinfer"}
-)
-
 // String is the mode's name in configurations, "auto" for the release's default.
-func (g GraphMode) String() string { return graphNames[g] }
+func (g GraphMode) String() string { return g.names()[g] }
 
 // String is the kernels' name in configurations, "auto" for the release's default.
-func (e ExpertKernels) String() string { return expertNames[e] }
+func (e ExpertKernels) String() string { return e.names()[e] }
 
 // String is the sampler's name in configurations, "auto" for the model's own.
-func (s Sampler) String() string { return samplerNames[s] }
+func (s Sampler) String() string { return s.names()[s] }
 
-func (GraphMode) names() []string     { return graphNames }
-func (ExpertKernels) names() []string { return expertNames }
-func (Sampler) names() []string       { return samplerNames }
+func (GraphMode) names() []string {
+	return []string{"auto", "full", "piecewise", "decode-only", "eager"}
+}
+func (ExpertKernels) names() []string { return []string{"auto", "triton", "marlin", "flashinfer"} }
+func (Sampler) names() []string {
+	return []string{"auto", "greedy", "sort", "triton", "flashinfer"}
+}
 
 // Async reports whether the engine schedules the next step while the present one runs:
 // unless told otherwise since 0.14 (merged 2025-12-29), and not where proposals are
@@ -110,10 +107,6 @@ func (l EngineArgs) graphs() GraphMode {
 	return GraphsPiecewise
 }
 
-// fusedReduce reports whether all-reduces are joined with the norms behind them. It is
-// an option everywhere.
-func (l EngineArgs) fusedReduce() bool { return l.Kernels.FusedReduce.or(false) }
-
 // experts returns the kernels of 4-bit experts: FlashInfer's on Blackwell's fp4 units,
 // Triton's on Hopper, Marlin elsewhere.
 func (l EngineArgs) experts(hw Hardware) ExpertKernels {
@@ -129,13 +122,7 @@ func (l EngineArgs) experts(hw Hardware) ExpertKernels {
 }
 
 func (e ExpertKernels) family() kernelFamily {
-	switch e {
-	case ExpertsTriton:
-		return familyTriton
-	case ExpertsFlashInfer:
-		return familyFlashInfer
-	}
-	return familyMarlin
+	return [...]kernelFamily{familyMarlin, familyTriton, familyMarlin, familyFlashInfer}[e]
 }
 
 // sampler returns how tokens are drawn. Requests that do not say otherwise get top-p and

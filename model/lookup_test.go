@@ -186,7 +186,7 @@ func TestSharedExpertsCut(t *testing.T) {
 }
 
 func TestParseNames(t *testing.T) {
-	for _, name := range formatNames[1:] {
+	for _, name := range WeightFormat(0).names()[1:] {
 		f, err := Parse[WeightFormat](strings.ToUpper(name))
 		if err != nil || f.String() != name {
 			t.Errorf("%q: %v, %v", name, f, err)

@@ -15,12 +15,12 @@ const (
 	MXFP4
 )
 
-var formatNames = []string{"", "bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxfp4"}
-
 // String returns the name used in configurations: "bf16", "fp8"; empty if unset.
-func (f WeightFormat) String() string { return formatNames[f] }
+func (f WeightFormat) String() string { return f.names()[f] }
 
-func (WeightFormat) names() []string { return formatNames }
+func (WeightFormat) names() []string {
+	return []string{"", "bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxfp4"}
+}
 
 // KVFormat is the number format of the KV cache.
 type KVFormat int
@@ -31,12 +31,10 @@ const (
 	KVFP8
 )
 
-var kvNames = []string{"auto", "fp8"}
-
 // String returns the name used in configurations: "auto" or "fp8".
-func (f KVFormat) String() string { return kvNames[f] }
+func (f KVFormat) String() string { return f.names()[f] }
 
-func (KVFormat) names() []string { return kvNames }
+func (KVFormat) names() []string { return []string{"auto", "fp8"} }
 
 // Precision is what a deployment stores its numbers in. The zero value is the
 // model's own format with a KV cache to match.

@@ -19,12 +19,10 @@ const (
 	DraftModel
 )
 
-var draftNames = []string{"", "mtp", "eagle", "ngram", "draft"}
-
 // String is the method's name in configurations.
-func (m DraftMethod) String() string { return draftNames[m] }
+func (m DraftMethod) String() string { return m.names()[m] }
 
-func (DraftMethod) names() []string { return draftNames }
+func (DraftMethod) names() []string { return []string{"", "mtp", "eagle", "ngram", "draft"} }
 
 // Speculation is speculative decoding: in every step each request that decodes brings
 // along so many proposed tokens, which the step verifies. The zero value is none.
