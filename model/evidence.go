@@ -80,7 +80,7 @@ func (d Deployment) unserved() (what []string, worst Evidence) {
 		add(NeverServed, s)
 	}
 	if kind.experts && d.Arch.Details.RouterBias {
-		add(ServedSlower, "experts chosen by a biased score, with which servers that others measured took 1.3 to 2 times as long")
+		add(ServedSlower, "experts chosen by a biased score (public servers took 1.3 to 1.7 times as long)")
 	}
 	return what, worst
 }
