@@ -262,7 +262,7 @@ func (s *MaxRate) shown(m *measure.Measurement) (of []likelihood, t attempt) {
 		more := grew && (b.waits || b.missed(counts[j]))
 		switch {
 		case b.kind == onThroughput:
-			rate *= s.luck(m)
+			rate *= s.luck(m, flow.N)
 		case grew && !more:
 			rate *= 1 - min(max(flow.Value, 0), 0.99)
 		}
@@ -271,14 +271,14 @@ func (s *MaxRate) shown(m *measure.Measurement) (of []likelihood, t attempt) {
 	return of, t
 }
 
-// luck is how many requests came over how many were to be expected. What a server
-// completes does not follow it.
-func (s *MaxRate) luck(m *measure.Measurement) float64 {
-	expected := s.cfg.Workload.MeanRate(m.Trial.Rate) * m.Duration.Seconds()
-	if s.cfg.Workload.Turns > 1 || expected <= 0 || m.Requests == 0 {
+// luck is how many requests came in the second half of the window, where the throughput is counted, over
+// how many were to be expected. What a server completes does not follow it.
+func (s *MaxRate) luck(m *measure.Measurement, came int) float64 {
+	expected := s.cfg.Workload.MeanRate(m.Trial.Rate) * m.Duration.Seconds() / 2
+	if s.cfg.Workload.Turns > 1 || expected <= 0 || came == 0 {
 		return 1
 	}
-	return float64(m.Requests) / expected
+	return float64(came) / expected
 }
 
 // missed reports whether a count by itself is beyond what is allowed.

@@ -10,13 +10,14 @@ import (
 )
 
 // ThroughputBound names the bound that every objective has beside its own: the server
-// completes what arrives. Of its [Count], N requests came while it was watched, and K
+// completes what arrives. Of its [Count], N requests came in the second half of the window, and K
 // more than that left behind were in the server at its end than at its beginning; Value is that
 // growth of the backlog as a share of what came, below 0 where it shrank.
 const ThroughputBound = "throughput"
 
-// judgeThroughput counts what came and what left behind the time that the server takes
-// to fill. It misses the bound where more stayed than the wandering of a server in balance
+// judgeThroughput counts what came and what left in the second half of the window: near its
+// maximum rate a batching engine fills for several times as long as it holds requests, as each makes
+// the others slower. It misses the bound where more stayed than the wandering of a server in balance
 // explains; that it meets it no single trial can prove, and the others decide.
 func (c *cohort) judgeThroughput(overloaded bool) judged {
 	j := judged{state: Met, slack: 1, Count: Count{Bound: ThroughputBound, Cluster: 1, Phi: 1, High: 1}}
@@ -26,10 +27,7 @@ func (c *cohort) judgeThroughput(overloaded bool) judged {
 	if c.trial.Closed() || c.trial.Rate <= 0 || c.trial.replayed() && !c.whole {
 		return j
 	}
-	from, held := c.from, c.held()
-	if held > from && c.to-held >= max(firstLook, held) {
-		from = held
-	}
+	from, held := c.from+(c.to-c.from)/2, c.held()
 	came, left := c.flow(from)
 	for b := range came {
 		j.N += int(came[b])
