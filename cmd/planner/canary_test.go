@@ -97,7 +97,7 @@ func TestKeysAreNotTold(t *testing.T) {
 			for _, args := range []string{
 				"bench p.toml --rate 10 --duration 500ms --warm-up 100ms -o bench", "bench p.toml --concurrency 2 --requests 6 --json --verbose",
 				"sweep p.toml --rates 10 -o sweep", "search p.toml -o search --verbose", "plan p.toml -o plan",
-				"compare p.toml q.toml --rate 10 --rounds 2 -o compare", "doctor p.toml", "plan p.toml --print-config", "sweep p.toml --rates 10 --dry-run",
+				"compare p.toml q.toml --rate 10 --rounds 2 --duration 500ms --warm-up 100ms -o compare", "doctor p.toml", "plan p.toml --print-config", "sweep p.toml --rates 10 --dry-run",
 				"report bench", "report bench --json", "report sweep --format html", "report search --format csv", "resume bench", "resume sweep", "resume search",
 				"resume plan", "report compare", "fit bench sweep --slo ttft.p90=2s --rate 4", "calibrate bench",
 			} {
