@@ -18,6 +18,8 @@ func TestSentence(t *testing.T) {
 		"12 of 40 requests were still in flight at the end":                           New(RequestsOpen, 12, 40),
 		"prompts: the server counts +3.1 % tokens against those asked for":            New(PromptsOff, 3.14),
 		"prompts: their length is a guess of one token a word: gone":                  New(PromptsGuessed, errors.New("gone")),
+		"costs 116.4 % more per hour":                                                 New(Dearer, 116.4),
+		"costs 177 times as much per hour":                                            New(Dearer, 17615.1),
 		"overloaded: the backlog kept growing":                                        New(Overloaded),
 		"what {requests%d} somebody else said":                                        Text("what {requests%d} somebody else said"),
 		"client: it stood still for 0.30 s at 4.0 s":                                  New(ClientStood, 300*time.Millisecond, 4*time.Second),

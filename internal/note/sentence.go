@@ -10,8 +10,9 @@ import (
 )
 
 // placeholder is a figure in a sentence: its name and how it is written, {lag_ms%.2f}.
-// Without a verb it is written as it stands; %dur writes a duration. %s writes words
-// that differ from one note to the next as numbers do.
+// Without a verb it is written as it stands; %dur writes a duration, and %more a percentage
+// as what is more, or from three times on as how many times as much. %s writes words that
+// differ from one note to the next as numbers do.
 var placeholder = regexp.MustCompile(`\{(\w+)(%[^}]+)?\}`)
 
 // name is what files call a kind.
@@ -75,6 +76,11 @@ func number(x float64, name, verb string) string {
 			d = d.Round(time.Millisecond)
 		}
 		return d.String()
+	case "%more":
+		if x >= 200 {
+			return fmt.Sprintf("%.3g times as much", 1+x/100)
+		}
+		return fmt.Sprintf("%.1f %% more", x)
 	case "%d", "%+d":
 		return fmt.Sprintf(verb, int64(x))
 	}
