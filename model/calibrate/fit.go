@@ -220,7 +220,8 @@ func (p *regression) predict(x []float64) ([]float64, error) {
 	for i, f := range p.figures {
 		out[i] = f.of(records[f.point])
 		if math.IsNaN(out[i]) || math.IsInf(out[i], 0) {
-			return nil, fmt.Errorf("calibrate: run %d: the simulation does not show %s", f.point+1, f.name)
+			return nil, fmt.Errorf("calibrate: run %d has %s, and no request of its load comes that far on the simulated engine: "+
+				"its server stood still, or is another model, GPU or setting; leave it out", f.point+1, f.name)
 		}
 	}
 	return out, nil
