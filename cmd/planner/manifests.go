@@ -27,7 +27,7 @@ func (p *program) manifestsCommand() *cli.Command {
 			"         planner manifests runs/first --slurm --sbatch=--partition=h100 > serve.sh\n" +
 			"A Deployment, or a LeaderWorkerSet where an instance spans nodes, with Service, PodDisruptionBudget and\n" +
 			"autoscaler; of a replayed fleet the HorizontalPodAutoscaler or ScaledObject alone. Keys are taken from a Secret of the same name, which you make.",
-		Flags: append(shared("name"),
+		Flags: append(shared("name"), poolFlag,
 			&cli.StringFlag{Name: "namespace", Usage: "of Kubernetes (default: that of who applies): --namespace llm"},
 			&cli.StringFlag{Name: "image", Usage: "of the engine (default: the one that its project publishes): --image registry.example/vllm:v0.20.0"},
 			&cli.StringFlag{Name: "volume-claim", Usage: "PersistentVolumeClaim that holds checkpoints: --volume-claim models"},
@@ -56,7 +56,7 @@ func (p *program) rulesCommand() *cli.Command {
 		Description: "Example: planner rules runs/first > planner.rules.yaml\n" +
 			"Requests in flight beside what the plan gives a replica, queue, KV cache, and how fast the requests that may\n" +
 			"be beyond a limit are used up.",
-		Flags:  shared("name"),
+		Flags:  append(shared("name"), poolFlag),
 		Action: func(c *cli.Context) error { return p.handedOver(c, manifest.Rules) },
 	}
 }
@@ -96,12 +96,44 @@ func (p *program) handedOver(c *cli.Context, write func(*plan.Plan, manifest.Opt
 	case err != nil:
 		return err
 	}
-	out, err := write(&planned, o)
+	of, err := poolOf(&planned, c.String("pool"))
+	if err != nil {
+		return usagef("%s: %s: %w", c.Command.Name, folder.Path, err)
+	}
+	if of != &planned {
+		o.Pool = c.String("pool")
+	}
+	out, err := write(of, o)
 	if err != nil {
 		return usagef("%s: %s: %w", c.Command.Name, folder.Path, err)
 	}
 	_, err = p.plain.Write(out)
 	return err
+}
+
+var poolFlag = &cli.StringFlag{Name: "pool", Usage: "the class of a mix whose pool is meant, or all for one pool: --pool chat"}
+
+// poolOf is the plan of the pool of a class, of which the name is asked for where the plan
+// recommends a pool for each.
+func poolOf(p *plan.Plan, class string) (*plan.Plan, error) {
+	pools := p.Handover.Pools
+	if class == "all" || class == "" && (pools == nil || pools.Recommended == plan.OnePool) {
+		return p, nil
+	}
+	if pools == nil {
+		return nil, fmt.Errorf("--pool: the plan has no pools of classes")
+	}
+	var names []string
+	for _, pool := range pools.Each {
+		if pool.Class == class && pool.Plan != nil {
+			return pool.Plan, nil
+		}
+		names = append(names, pool.Class)
+	}
+	if class == "" {
+		return nil, fmt.Errorf("a pool for each class is recommended: give --pool %s in turn, or --pool all for one pool", strings.Join(names, ", --pool "))
+	}
+	return nil, fmt.Errorf("--pool: %q: there is no plan of such a pool; the classes are %s", class, strings.Join(names, ", "))
 }
 
 // autoscalerOf writes the policy of a fleet that was replayed.

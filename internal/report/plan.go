@@ -18,8 +18,8 @@ import (
 // was looked at. Of what is missing in the background the section is, too.
 func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 	d := Document{Title: decision(p), Data: data(b.Trials), Sheets: sheets(p)}
-	d.add(doubted(b.Judgement.Trust), headlines(p, &b))
-	addPools(&d, p)
+	d.add(doubted(b.Judgement.Trust))
+	addPools(&d, p, headlines(p, &b))
 	title := "What it costs"
 	if p.Cost.PerHour == nil {
 		title = "What it takes"

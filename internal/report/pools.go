@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -9,19 +10,20 @@ import (
 	"planner/sweep/engine"
 )
 
-// addPools sets a pool of instances for each class beside one pool for all, whose title
-// gives way where the pools are the cheaper ones.
-func addPools(d *Document, p *plan.Plan) {
+// addPools sets a pool of instances for each class beside one pool for all, whose title and
+// facts give way where the pools are the cheaper ones.
+func addPools(d *Document, p *plan.Plan, facts Facts) {
 	pools := p.Handover.Pools
-	if pools == nil {
-		return
-	}
-	if pools.Recommended == plan.PoolEach {
+	switch {
+	case pools == nil:
+		d.add(facts)
+	case pools.Recommended == plan.OnePool:
+		d.add(facts)
+		poolSections(d, pools, p)
+	default:
 		d.Title = poolsTitle(pools, p.Demand) + "; one pool for all: " + poolOf(p)
-	}
-	poolSections(d, pools, p)
-	if pools.Recommended == plan.PoolEach {
-		d.add(Paragraph{Text: "What follows is of one pool for all classes.", Tone: Quiet})
+		poolSections(d, pools, p)
+		d.section("One pool for all classes", Paragraph{Text: "What follows is of it. Each class has in plan.json, under pools, a plan of its own.", Tone: Quiet}, facts)
 	}
 }
 
@@ -45,11 +47,12 @@ func poolOf(p *plan.Plan) string {
 
 // poolSections are the table of the pools, and how the instances of each are started.
 func poolSections(d *Document, pools *plan.Pools, one *plan.Plan) {
-	tab := table(left("pool"), right("req/s"), wrapped("instance"), right("safe req/s of one", "instances", "GPUs", "per hour"),
-		wrapped("limited by"))
+	tab := table(left("pool"), extra(right("req/s")), left("instance"), extra(right("safe req/s of one")), right("instances", "GPUs", "per hour", "per year"),
+		extra(right("load", "with one lost")), extra(left("limited by")))
 	row := func(name string, p *plan.Plan, tone Tone) {
-		tab.row(Cell{name, tone}, number(p.Demand.Rate, 4), gpus(p.Offer.GPUs, &p.Offer), estimate(p.Offer.Rate).safe,
-			p.Fleet.Instances, Cell{count(p.Fleet.GPUs), tone}, Cell{dollars(p.Cost.PerHour), tone}, boundName(p.Offer.Binding))
+		f := &p.Fleet
+		tab.row(Cell{name, tone}, number(p.Demand.Rate, 4), gpus(p.Offer.GPUs, &p.Offer), estimate(p.Offer.Rate).safe, f.Instances, Cell{count(f.GPUs), tone},
+			Cell{dollars(p.Cost.PerHour), tone}, dollars(p.Cost.PerYear), percent(f.Utilization), cmp.Or(told(f.AfterLoss, percent), unknown), boundName(p.Offer.Binding))
 	}
 	each, all := Plain, Strong
 	if pools.Recommended == plan.PoolEach {
@@ -60,11 +63,12 @@ func poolSections(d *Document, pools *plan.Pools, one *plan.Plan) {
 	}
 	for _, pool := range pools.Each {
 		if pool.Plan != nil {
-			row(pool.Class+" alone", pool.Plan, each)
+			row(pool.Class, pool.Plan, each)
 		}
 	}
 	if pools.GPUs > 0 {
-		tab.row(Cell{"all of these", each}, "", "", "", pools.Instances, Cell{count(pools.GPUs), each}, Cell{dollars(pools.PerHour), each}, "")
+		year := told(pools.PerHour, func(usd float64) string { return money(usd * plan.HoursPerYear) })
+		tab.row(Cell{"all of these", each}, "", "", "", pools.Instances, Cell{count(pools.GPUs), each}, Cell{dollars(pools.PerHour), each}, cmp.Or(year, unknown), "", "", "")
 	}
 	d.section("One pool or one for each class", tab)
 	if pools.Reason.Text != "" {

@@ -23,7 +23,7 @@ var autoscalerTemplate string
 // is the Deployment named in the options, by default after the model.
 func Autoscaler(a *fleet.Answer, model *plan.Served, o Options) ([]byte, error) {
 	s := &scaler{Options: o, Answer: a, Policy: &a.Policy, Model: cmp.Or(model.ServedName, model.Checkpoint)}
-	s.Name = cmp.Or(o.Name, nameOf(model))
+	s.Name = cmp.Or(o.Name, nameOf(model, ""))
 	if s.Policy.Replicas > 0 {
 		return nil, fmt.Errorf("the policy is a static fleet of %d, which needs no autoscaler; set spec.replicas: %[1]d", s.Policy.Replicas)
 	}

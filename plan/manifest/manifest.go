@@ -23,8 +23,10 @@ import (
 
 // Options are what a plan does not say of the place where it is to run.
 type Options struct {
-	// Name names all objects; "" is made of the model's.
+	// Name names all objects; "" is made of the model's, and of the Pool's.
 	Name string
+	// Pool is the class of a mix whose pool is written, "" for all classes.
+	Pool string
 	// Namespace is that of Kubernetes, "" for the one of whoever applies.
 	Namespace string
 	// Image is the engine's; "" is the one that its project publishes.
@@ -70,7 +72,7 @@ func newDeployment(p *plan.Plan, o Options) (*deployment, error) {
 	if slices.Contains(e.Argv, secret.Hidden) {
 		return nil, errors.New("the plan's command has a hidden key; write {env:NAME} in engine.extra_args instead and plan again")
 	}
-	o.Name = cmp.Or(o.Name, nameOf(m))
+	o.Name = cmp.Or(o.Name, nameOf(m, o.Pool))
 	d := &deployment{Options: o, Plan: p, Engine: e, Model: m, Scale: p.Handover.Autoscaling, Nodes: 1, PerNode: e.GPUs,
 		Series: engine.SeriesOf(e.Kind)}
 	if on := cmp.Or(o.NodeGPUs, e.NodeGPUs); on > 0 && e.GPUs > on {
@@ -100,10 +102,10 @@ const hubToken = "HF_TOKEN"
 // notInName is what names of Kubernetes objects do not have.
 var notInName = regexp.MustCompile(`[^a-z0-9]+`)
 
-// nameOf is a name for the objects of a model, at most as long as one of a Service whose
-// pods are numbered may be.
-func nameOf(m *plan.Served) string {
-	name := strings.Trim(notInName.ReplaceAllString(strings.ToLower(cmp.Or(m.Name, m.Checkpoint)), "-"), "-")
+// nameOf is a name for the objects of a model, or of a pool of it, at most as long as one of
+// a Service whose pods are numbered may be.
+func nameOf(m *plan.Served, pool string) string {
+	name := strings.Trim(notInName.ReplaceAllString(strings.ToLower(cmp.Or(m.Name, m.Checkpoint)+" "+pool), "-"), "-")
 	if name == "" || name[0] < 'a' {
 		name = "llm-" + name
 	}
@@ -150,9 +152,9 @@ func (d *deployment) InFlight(matcher string) string {
 	return fmt.Sprintf("sum(%s{%s}) + sum(%s{%[2]s})", d.Series.Running, matcher, d.Series.Waiting)
 }
 
-// Matcher picks the series of the instances.
+// Matcher picks the series of the instances; pools of one model differ by their jobs.
 func (d *deployment) Matcher() string {
-	if d.Series.Model == "" {
+	if d.Series.Model == "" || d.Pool != "" {
 		return fmt.Sprintf("job=%q", d.Name)
 	}
 	return fmt.Sprintf("%s=%q", d.Series.Model, cmp.Or(d.Model.ServedName, d.Model.Checkpoint))

@@ -172,7 +172,7 @@ func (d *deployment) objectiveAlerts() []Rule {
 	var all []Rule
 	for _, m := range d.metrics() {
 		for _, b := range d.Plan.Objective.Bounds {
-			if b.Metric != m.of {
+			if b.Metric != m.of || b.Class != "" { // engines tell no classes apart
 				continue
 			}
 			name, limit := "LLM"+strings.ToUpper(m.name), strconv.FormatFloat(b.Limit.Seconds(), 'g', -1, 64)
