@@ -219,7 +219,7 @@ func exactFigures(t *testing.T, p *plan.Plan, d Document) []map[string]float64 {
 				name = key
 			}
 			x, err := strconv.ParseFloat(lines[i+1][k], 64)
-			if known, in := figures[name]; in && (err != nil || x != known) {
+			if known, in := figures[name]; in && (err != nil || math.Abs(x/known-1) > 1e-14) {
 				t.Errorf("%s of offer %d is %q in CSV, %v in JSON", key, i, lines[i+1][k], known)
 			} else if err == nil {
 				figures[name] = x

@@ -162,7 +162,7 @@ func latencyTable(m *measure.Measurement) Table {
 
 // objectiveTable shows the counts that the verdict is made of.
 func objectiveTable(m *measure.Measurement) Table {
-	tab := table(left("bound"), right("limit", "seen", "beyond"), extra(right("of")), right("within (90 %)", "allowed"), left("decides"))
+	tab := table(left("bound"), right("limit", "seen", "beyond"), extra(right("within (90 %)", "of")), right("allowed"), left("decides"))
 	for i, c := range m.Counts {
 		limitText, seen, allowed := unknown, unknown, unknown
 		if m.Trial.Objective.Errors >= 0 && c.Bound == measure.ErrorsBound {
@@ -190,7 +190,7 @@ func objectiveTable(m *measure.Measurement) Table {
 		if c.Bound == measure.ThroughputBound {
 			beyond = unknown
 		}
-		tab.row(boundName(c.Bound), limitText, seen, beyond, c.N, portion(c.Low)+" to "+portion(c.High), allowed, binds)
+		tab.row(boundName(c.Bound), limitText, seen, beyond, portion(c.Low)+" to "+portion(c.High), c.N, allowed, binds)
 	}
 	return tab
 }

@@ -164,12 +164,13 @@ func figures() []figure[measure.Measurement] {
 	return all
 }
 
-// raw prints a figure in full, empty if it is no number.
+// raw prints a figure in full but for what floating point adds to decimals, empty if it is
+// no number.
 func raw(v float64) string {
 	if !finite(v) {
 		return ""
 	}
-	return strconv.FormatFloat(v, 'g', -1, 64)
+	return strconv.FormatFloat(round(v, 15), 'f', -1, 64)
 }
 
 // positive is raw for figures that are 0 when unknown, told for those that are nil.
@@ -195,7 +196,7 @@ func told[T any](v *T, print func(T) string) string {
 	return print(*v)
 }
 
-// CSV prints data with a header, for spreadsheets and for reading back: full precision,
+// CSV prints data with a header, for spreadsheets and for reading back: 15 digits,
 // empty where a figure is not known. A text that a spreadsheet would take for a formula is
 // led by an apostrophe.
 func (d Data) CSV() []byte {

@@ -65,15 +65,15 @@ func sweepTable(trials []measure.Measurement, slo measure.SLO) Table {
 		columns = slices.Insert(columns, 0, textColumn(Column{Name: "settings", Wrap: true}, describe))
 	}
 	columns = append(columns, loadColumns()...)
-	for _, metric := range []measure.Metric{measure.TTFT, measure.TPOT} {
-		for _, q := range []float64{0, 0.50, 0.99} {
-			b := measure.Bound{Metric: metric, Quantile: q}
-			c := latencyColumn(b, boundName(b.String()), slo)
-			c.Extra = q == 0
-			columns = append(columns, c)
+	for _, b := range tabulatedOfAll(slo) {
+		if b.Quantile == 0.50 {
+			mean := latencyColumn(measure.Bound{Metric: b.Metric}, slo)
+			mean.Extra = true
+			columns = append(columns, mean)
 		}
+		columns = append(columns, latencyColumn(b, slo))
 	}
-	columns = append(columns, textColumn(Column{Name: "output tok/s", Right: true}, func(m *measure.Measurement) string { return number(m.OutputTokens, 3) }),
+	columns = append(columns, textColumn(Column{Name: "output tok/s", Right: true, Extra: true}, func(m *measure.Measurement) string { return number(m.OutputTokens, 3) }),
 		textColumn(Column{Name: "cache hits", Right: true, Extra: true}, func(m *measure.Measurement) string {
 			if m.Server.HitRate == nil {
 				return unknown

@@ -11,8 +11,7 @@ import (
 const tableGap = 2
 
 // table writes a table that fits the width: columns that may be are wrapped, then extra
-// columns stand below each row instead, and where even that does not do each row is listed
-// cell by cell.
+// columns stand below each row instead, and then others but the first, the last one first.
 func (t *textPrinter) table(tab Table) {
 	if tab.Caption != "" {
 		t.text(Plain, tab.Caption)
@@ -34,8 +33,11 @@ func (t *textPrinter) table(tab Table) {
 			i--
 		}
 		if i < 0 {
-			t.records(tab)
-			return
+			i = len(keep) - 1
+		}
+		if i == 0 {
+			widths = []int{room}
+			break
 		}
 		below = append([]int{keep[i]}, below...)
 		keep = slices.Delete(keep, i, i+1)
@@ -153,19 +155,5 @@ func (t *textPrinter) row(tab Table, keep, widths []int, row []Cell) {
 			b.WriteString(before + t.paint(row[k].Tone, text) + after + strings.Repeat(" ", tableGap))
 		}
 		t.WriteString(strings.TrimRight(b.String(), " ") + "\n")
-	}
-}
-
-// records lists a table row by row, for outputs too narrow to hold it.
-func (t *textPrinter) records(tab Table) {
-	for i, row := range tab.Rows {
-		if i > 0 {
-			t.WriteByte('\n')
-		}
-		var pairs Facts
-		for k, c := range row {
-			pairs = pairs.with(tab.Columns[k].Name, c.Text, c.Tone)
-		}
-		t.pairs(pairs)
 	}
 }

@@ -52,7 +52,7 @@ func trialTable(trials []measure.Measurement, slo measure.SLO) Table {
 	requests := func(m *measure.Measurement) string { return some(m.Requests) }
 	columns := append(loadColumns(), textColumn(Column{Name: "requests", Right: true, Extra: true}, requests))
 	for _, b := range tabulated(slo) {
-		columns = append(columns, latencyColumn(b, boundName(b.String()), slo))
+		columns = append(columns, latencyColumn(b, slo))
 	}
 	if len(slo.Bounds) > 0 {
 		columns = append(columns, textColumn(Column{Name: "beyond the limit", Right: true}, beyondShare), textColumn(Column{Name: "of", Extra: true}, binding),
@@ -134,8 +134,10 @@ func achieved(m *measure.Measurement) string {
 	return number(m.Achieved, 3)
 }
 
-func latencyColumn(b measure.Bound, name string, slo measure.SLO) trialColumn {
-	return trialColumn{Column{Name: name + ", ms", Right: true}, func(m *measure.Measurement) Cell {
+// latencyColumn is a statistic of trials, an extra one where limits are of others.
+func latencyColumn(b measure.Bound, slo measure.SLO) trialColumn {
+	bounded := slices.ContainsFunc(slo.Bounds, func(o measure.Bound) bool { o.Limit = b.Limit; return o.String() == b.String() })
+	return trialColumn{Column{Name: boundName(b.String()) + ", ms", Right: true, Extra: len(slo.Bounds) > 0 && !bounded}, func(m *measure.Measurement) Cell {
 		c := statCell(m.Of(b.Class).Latency(b.Metric), b, slo)
 		if c.Text == unresolved {
 			return Cell{unknown, Quiet}
