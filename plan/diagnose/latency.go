@@ -32,6 +32,12 @@ func (s *server) prefill() *Finding {
 	if !trouble {
 		return nil
 	}
+	t := m.Server.Time
+	if t != nil && t.Communication >= linked && s.bounds != nil && s.bounds.IdleTTFT > beyondCompute*s.bounds.PrefillSeconds {
+		return &Finding{Prefill, "prefill: the time to first token grows with the prompt at low load already, and the links between GPUs take most of it",
+			append(evidence, fmt.Sprintf("communication takes %s of the steps", percent(t.Communication))),
+			"less tensor_parallel, with weights in fp8 where they do not fit, or GPUs with faster links; a prefix cache if prompts share their beginnings, or a TTFT limit by length"}
+	}
 	return &Finding{Prefill, "prefill: the time to first token grows with the prompt at low load already", evidence,
 		"larger max_num_batched_tokens (a long prompt takes fewer steps), more tensor_parallel, weights in fp8, a prefix cache if prompts share their beginnings, or a TTFT limit by length"}
 }
@@ -85,7 +91,7 @@ func (s *server) waits() *Finding {
 	most := spike
 	for _, m := range s.whole() {
 		ratio := over(m.TTFT.P99, m.TTFT.P50)
-		late := limit > 0 && m.TTFT.P99 > limit && 2*m.TTFT.P50 < limit || limit == 0 && ratio >= spikeNoLimit
+		late := limit > 0 && s.missed(m, measure.TTFT) && 2*m.TTFT.P50 < limit || limit == 0 && ratio >= spikeNoLimit
 		if m.Overloaded || m.Achieved > moderate*s.highest || !late || !(ratio >= most) {
 			continue
 		}

@@ -22,8 +22,11 @@ type virtual struct {
 	seed       uint64
 	// ail changes the constants of the server; what is expected of it stays as it was.
 	ail func(*model.Constants)
-	// ttft and tpot are the limits at p99, 0 for none, as multiples of the idle latency.
-	ttft, tpot float64
+	// ttft and tpot are the limits at p99, 0 for none, as multiples of the idle latency; that
+	// on ttft is at lateness instead, where that is given.
+	ttft, tpot, lateness float64
+	// cut says that of an overload, which was ended early, short answers alone were seen.
+	cut bool
 }
 
 // drawn is a healthy server: a model on GPUs that hold it, chat-like traffic and limits
@@ -73,7 +76,11 @@ func (v virtual) diagnosed(t testing.TB) []diagnose.Finding {
 	slo := measure.SLO{Errors: -1}
 	for metric, limit := range map[measure.Metric]float64{measure.TTFT: v.ttft * bounds.IdleTTFT, measure.TPOT: v.tpot * bounds.IdleTPOT} {
 		if limit > 0 {
-			slo.Bounds = append(slo.Bounds, measure.Bound{Metric: metric, Quantile: 0.99, Limit: time.Duration(limit * float64(time.Second))})
+			quantile := 0.99
+			if metric == measure.TTFT && v.lateness > 0 {
+				quantile = v.lateness
+			}
+			slo.Bounds = append(slo.Bounds, measure.Bound{Metric: metric, Quantile: quantile, Limit: time.Duration(limit * float64(time.Second))})
 		}
 	}
 	run := func(trial measure.Trial) measure.Measurement {
@@ -88,6 +95,9 @@ func (v virtual) diagnosed(t testing.TB) []diagnose.Finding {
 	for i, share := range []float64{0.03, 0.25, 0.5, 0.7, 0.9, 1.4} {
 		window := time.Duration(1400 / (share * most) * float64(time.Second))
 		trials = append(trials, run(measure.Trial{Number: i + 2, Rate: share * most, Warmup: window / 4, Window: window}))
+	}
+	if last := &trials[len(trials)-1]; v.cut {
+		last.OutputTokens, last.Valid = last.OutputTokens/20, true
 	}
 	return diagnose.Of(trials, &bounds)
 }

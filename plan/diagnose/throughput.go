@@ -1,7 +1,9 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"planner/sweep/measure"
@@ -11,7 +13,7 @@ import (
 func (s *server) batching() *Finding {
 	var within, beyond *measure.Measurement
 	for _, m := range s.whole() {
-		slow := s.paceMissed(m)
+		slow := s.missed(m, measure.TPOT, measure.ITL)
 		switch {
 		case m.Overloaded:
 		case !slow:
@@ -29,13 +31,9 @@ func (s *server) batching() *Finding {
 		"a looser TPOT limit buys throughput; without one, smaller max_num_batched_tokens keeps steps short, and more tensor_parallel or prefill on instances of its own moves the trade"}
 }
 
-func (s *server) paceMissed(m *measure.Measurement) bool {
-	for _, b := range s.slo.Latencies() {
-		if seen := m.Bounded(b); (b.Metric == measure.TPOT || b.Metric == measure.ITL) && seen > b.Limit {
-			return true
-		}
-	}
-	return false
+// missed reports whether a trial is beyond a limit on one of the latencies.
+func (s *server) missed(m *measure.Measurement, metrics ...measure.Metric) bool {
+	return slices.ContainsFunc(s.slo.Latencies(), func(b measure.Bound) bool { return slices.Contains(metrics, b.Metric) && m.Bounded(b) > b.Limit })
 }
 
 // cache looks whether shared prefixes are found in the prefix cache.
@@ -51,7 +49,7 @@ func (s *server) cache() *Finding {
 		if !(share >= sharedPrompt) || float64(m.Requests) < texts {
 			continue
 		}
-		evidence := s.missed(m, share)
+		evidence := s.notFound(m, share)
 		if evidence == "" {
 			continue
 		}
@@ -70,9 +68,9 @@ func (s *server) cache() *Finding {
 	return nil
 }
 
-// missed says that a trial found little of what its prompts share; "" where it did, or
+// notFound says that a trial found little of what its prompts share; "" where it did, or
 // nobody knows. A trial that began with a warm cache is set beside the cold one.
-func (s *server) missed(m *measure.Measurement, share float64) string {
+func (s *server) notFound(m *measure.Measurement, share float64) string {
 	if rate := m.Server.HitRate; rate != nil {
 		if *rate >= found*share || m.Trial.Warmup <= 0 {
 			return ""
@@ -113,7 +111,7 @@ func (s *server) host() *Finding {
 	}
 	var full *measure.Measurement
 	for _, m := range s.trials {
-		behind := !m.Trial.Closed() && (m.Overloaded || m.Achieved < saturatedPart*m.Trial.Rate)
+		behind := !m.Trial.Closed() && (m.Overloaded || m.Achieved < saturatedPart*cmp.Or(m.Sent, m.Trial.Rate))
 		if behind && (full == nil || m.Achieved > full.Achieved) {
 			full = m
 		}
@@ -121,7 +119,12 @@ func (s *server) host() *Finding {
 	if full == nil || full.Achieved <= 0 {
 		return nil
 	}
-	least := 1/s.bounds.PromptsPerS + full.OutputTokens/full.Achieved/s.bounds.OutputTokensPerS
+	output := full.OutputTokens / full.Achieved
+	if w := full.Trial.Workload; w != nil {
+		_, mean := w.MeanTokens() // of an overload that was cut, short answers alone came
+		output = max(output, mean)
+	}
+	least := 1/s.bounds.PromptsPerS + output/s.bounds.OutputTokensPerS
 	reached := full.Achieved * least
 	t := full.Server.Time
 	if reached >= farBelow && !(t != nil && t.Fixed >= mostlyFixed) {
