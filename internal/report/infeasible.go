@@ -2,6 +2,7 @@ package report
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"planner/plan"
@@ -81,10 +82,30 @@ func whyInfeasible(e *plan.Infeasible, b *decide.Background) Facts {
 	switch {
 	case e.Cheapest != nil:
 		return Facts{{"why", e.Limit, Bad}, {Label: "cheapest fleet", Text: sized(e.Cheapest)}}
-	case b.Search != nil && b.Search.Floor != nil:
+	case b.Search == nil:
+	case b.Search.Floor != nil:
 		return Facts{{"why", floorFact(b.Search.Floor, b.Trials), Bad}}
+	case b.Search.Outcome == search.Infeasible:
+		return Facts{{"why", b.Search.Reason.Text, Bad}}.with("least seen", leastSeen(b), Plain)
 	}
 	return Facts{{"why", e.Error(), Bad}}
+}
+
+// leastSeen is the smallest figure that was seen under the limit that is missed; "" if none was.
+func leastSeen(b *decide.Background) string {
+	var least *measure.Measurement
+	var bound measure.Bound
+	for _, m := range ran(of(b.Trials, b.Knobs)) {
+		for _, o := range m.Trial.Objective.Latencies() {
+			if v := m.Bounded(o); o.String() == b.Search.Binding && v > 0 && (least == nil || v < least.Bounded(o)) {
+				least, bound = m, o
+			}
+		}
+	}
+	if least == nil {
+		return ""
+	}
+	return boundName(bound.String()) + " " + latencyAbove(least.Bounded(bound)) + " at " + load(&least.Trial) + ", of at most " + limit(bound.Limit)
 }
 
 // revive is what to do about engines that failed.
@@ -144,22 +165,44 @@ func remedies(e *plan.Infeasible, r *search.Result) []string {
 		return []string{"allow " + sized(c), "ask for less headroom, fewer spares, or a looser objective",
 			"compare other GPUs, or formats with fewer bytes per weight"}
 	}
-	if r == nil || r.Floor == nil {
+	if r == nil {
 		return nil
 	}
-	f := r.Floor
-	if f.Value > 0 {
-		help = append(help, "a limit on "+boundName(f.Bound)+" well above "+latencyAbove(f.Value))
+	bound := r.Binding
+	if f := r.Floor; f != nil {
+		if bound = f.Bound; f.Value > 0 {
+			help = append(help, "a limit on "+boundName(bound)+" well above "+latencyAbove(f.Value))
+		}
+	}
+	faster := "more GPUs to an instance or faster ones"
+	if widerIsSlower(e.Alternatives) {
+		faster = "faster GPUs or links between them, as more GPUs to an instance make it slower"
 	}
 	switch {
-	case f.Bound == measure.ErrorsBound:
+	case bound == measure.ErrorsBound:
 		help = append(help, "a workload.timeout longer than whole answers take, where requests fail by it", "the errors that the server or its log gives, where they fail otherwise")
-	case strings.HasPrefix(f.Bound, "ttft"):
-		help = append(help, "more GPUs to an instance or faster ones: an idle engine's TTFT is the computing of one prompt", "shorter prompts, or shared prefixes that the cache holds")
-	case strings.HasPrefix(f.Bound, "tpot"), strings.HasPrefix(f.Bound, "itl"):
-		help = append(help, "more GPUs to an instance, or more memory bandwidth: an idle engine's time per token is the streaming of the weights", "formats with fewer bytes per weight")
-	case strings.HasPrefix(f.Bound, "e2e"):
-		help = append(help, "more GPUs to an instance or faster ones, or shorter outputs")
+	case strings.HasPrefix(bound, "ttft"):
+		help = append(help, faster+": an idle engine's TTFT is the computing of one prompt", "shorter prompts, or shared prefixes that the cache holds")
+	case strings.HasPrefix(bound, "tpot"), strings.HasPrefix(bound, "itl"):
+		help = append(help, faster+": an idle engine's time per token is the streaming of the weights", "formats with fewer bytes per weight")
+	case strings.HasPrefix(bound, "e2e"):
+		help = append(help, faster+", or shorter outputs")
 	}
 	return help
+}
+
+// widerIsSlower reports whether of one kind of GPU an instance of more is slower without load
+// than one of fewer.
+func widerIsSlower(all []plan.Alternative) bool {
+	idle := func(a plan.Alternative) float64 {
+		if a.Offer.Idle == nil {
+			return 0
+		}
+		return a.Offer.Idle.Latency
+	}
+	return slices.ContainsFunc(all, func(a plan.Alternative) bool {
+		return slices.ContainsFunc(all, func(b plan.Alternative) bool {
+			return a.Offer.GPU == b.Offer.GPU && a.Offer.GPUs > b.Offer.GPUs && idle(a) > idle(b)
+		})
+	})
 }

@@ -235,14 +235,21 @@ func (d *Decision) offers() ([]plan.Offer, []measure.Rejection, error) {
 	return offers, rejected, nil
 }
 
-// mostTelling is the kind of instance to report on when there is no plan: of those
-// whose idle latency is known the one that comes nearest to its limit, else the first.
+// mostTelling is the kind of instance to report on when there is no plan: one that misses
+// its limits under load alone, or of those whose idle latency is known the one that comes
+// nearest to its limit, else the first.
 func (d *Decision) mostTelling() *instance {
 	var best *instance
 	nearest := math.Inf(1)
 	for _, i := range d.instances {
-		if f := i.floor(); f != nil && float64(f.Value)/float64(f.Limit) < nearest {
-			best, nearest = i, float64(f.Value)/float64(f.Limit)
+		beyond := math.Inf(1)
+		if f := i.floor(); f != nil {
+			beyond = float64(f.Value) / float64(f.Limit)
+		} else if i.race.Result().Best.Outcome == search.Infeasible {
+			beyond = 1
+		}
+		if beyond < nearest {
+			best, nearest = i, beyond
 		}
 	}
 	if best == nil && len(d.instances) > 0 {

@@ -67,7 +67,7 @@ const (
 	noFaster      = 0.9  // warm over cold
 	farBelow      = 0.12 // of the roofline; served engines reach a quarter to a half
 	mostlyFixed   = 0.5  // share of the steps that neither bandwidth nor compute explains
-	linked        = 0.25 // share of the steps that is communication, where prompts take
+	linked        = 0.15 // share of the steps that is communication, where prompts take
 	beyondCompute = 4.0  // times as long as computing them would
 	fullPool      = 0.9  // of the KV cache
 	saturatedPart = 0.93 // of the rate that came, below which it is not completed

@@ -121,8 +121,9 @@ func (s *server) host() *Finding {
 	}
 	output := full.OutputTokens / full.Achieved
 	if w := full.Trial.Workload; w != nil {
-		_, mean := w.MeanTokens() // of an overload that was cut, short answers alone came
-		output = max(output, mean)
+		if _, mean := w.MeanTokens(); mean > output { // of an overload that was cut, short answers alone came
+			output = mean
+		}
 	}
 	least := 1/s.bounds.PromptsPerS + output/s.bounds.OutputTokensPerS
 	reached := full.Achieved * least
