@@ -144,12 +144,12 @@ func ofEngine(cfg *config.Config, dep model.Deployment, args model.EngineArgs) [
 }
 
 // Options and variables that change what an engine says, loads or checks, and not how
-// long its steps take.
+// long its steps take, and what it does by itself.
 var (
-	silentOption = regexp.MustCompile(`^--(no-)?(api-key|allowed-\w+|allow-credentials|chat-template.*|config-format|disable-log-\w+|` +
+	silentOption = regexp.MustCompile(`^--(enable-chunked-prefill|(no-)?(api-key|allowed-\w+|allow-credentials|chat-template.*|config-format|disable-log-\w+|` +
 		`disable-uvicorn.*|download-dir|enable-auto-tool-choice|enable-log-\w+|enable-prompt-tokens-details|enable-request-id-headers|` +
 		`generation-config|hf-\w+|host|load-format|log-.*|port|reasoning-parser|response-role|revision|root-path|seed|served-model-name|ssl-.*|` +
-		`tokenizer(-.*)?|tool-call-parser|tool-parser-plugin|trust-remote-code|uvicorn-.*)$`)
+		`tokenizer(-.*)?|tool-call-parser|tool-parser-plugin|trust-remote-code|uvicorn-.*))$`)
 	silentVariable = regexp.MustCompile(`^(HF_|HUGGING|TRANSFORMERS_|` +
 		`VLLM_(LOGGING|CONFIGURE_LOGGING|NO_USAGE|DO_NOT_TRACK|API_KEY|CACHE_ROOT|HOST_IP|PORT)|PYTHONUNBUFFERED|TMPDIR|HOME$|NCCL_DEBUG|` +
 		`CUDA_VISIBLE_DEVICES|https?_proxy|no_proxy)`)

@@ -17,31 +17,39 @@ import (
 // An aspect is what two measurements are compared by.
 type aspect struct {
 	name, label string
-	// more says that a larger figure is the better one.
-	more bool
-	of   func(*measure.Measurement) float64
+	of          func(*measure.Measurement) float64
 }
 
-// aspects lists what is compared, latencies in milliseconds first.
-func aspects() []aspect {
-	var all []aspect
+// aspects lists what pairs are compared by: latencies in milliseconds, those that have a
+// limit among them, and throughput, of which more is better.
+func aspects(pairs []pairing) []aspect {
+	var bounds []measure.Bound
 	for _, metric := range []measure.Metric{measure.TTFT, measure.TPOT, measure.E2E} {
 		for _, q := range []float64{0, 0.50, 0.99} {
-			b := measure.Bound{Metric: metric, Quantile: q}
-			all = append(all, aspect{b.String() + "_ms", b.Stat() + " " + strings.ToUpper(metric.String()) + ", ms", false, func(m *measure.Measurement) float64 {
-				d := m.Latency(metric).Stat(q)
-				if d <= 0 {
-					return math.NaN()
-				}
-				return float64(d) / float64(time.Millisecond)
-			}})
+			bounds = append(bounds, measure.Bound{Metric: metric, Quantile: q})
 		}
 	}
-	return append(all,
-		aspect{"achieved_per_s", "requests/s", true, func(m *measure.Measurement) float64 { return above0(m.Achieved) }},
-		aspect{"output_tokens_per_s", "output tokens/s", true, func(m *measure.Measurement) float64 { return above0(m.OutputTokens) }},
-	)
+	for _, p := range pairs {
+		for _, b := range p.a.Trial.Objective.Latencies() {
+			if !slices.ContainsFunc(bounds, func(o measure.Bound) bool { return o.String() == b.String() }) {
+				bounds = append(bounds, b)
+			}
+		}
+	}
+	var all []aspect
+	for _, b := range bounds {
+		name, of, _ := strings.Cut(b.String(), " ")
+		label := strings.TrimSpace(b.Stat() + " " + strings.ToUpper(b.Metric.String()) + " " + of)
+		all = append(all, aspect{strings.TrimSpace(name + inMilliseconds + " " + of), label + ", ms", func(m *measure.Measurement) float64 {
+			return above0(float64(m.Bounded(b)) / float64(time.Millisecond))
+		}})
+	}
+	return append(all, aspect{"achieved_per_s", "requests/s", func(m *measure.Measurement) float64 { return above0(m.Achieved) }},
+		aspect{"output_tokens_per_s", "output tokens/s", func(m *measure.Measurement) float64 { return above0(m.OutputTokens) }})
 }
+
+// inMilliseconds ends the names of latencies.
+const inMilliseconds = "_ms"
 
 func above0(v float64) float64 {
 	if v <= 0 {
@@ -73,7 +81,7 @@ func contrast(pairs []pairing, t Terms) []Contrast {
 
 func contrastAll(pairs []pairing, t Terms) []Contrast {
 	var all []Contrast
-	for _, f := range aspects() {
+	for _, f := range aspects(pairs) {
 		var a, b, differences, ratios []float64
 		for _, p := range pairs {
 			x, y := f.of(p.a), f.of(p.b)
@@ -100,7 +108,7 @@ func contrastAll(pairs []pairing, t Terms) []Contrast {
 // unresolvedIn lists the figures that no pair resolves on both sides.
 func unresolvedIn(pairs []pairing) note.Notes {
 	var out note.Notes
-	for _, f := range aspects() {
+	for _, f := range aspects(pairs) {
 		some := false
 		for _, p := range pairs {
 			some = some || !math.IsNaN(f.of(p.a)) && !math.IsNaN(f.of(p.b))
@@ -114,10 +122,6 @@ func unresolvedIn(pairs []pairing) note.Notes {
 // the same if the whole interval lies within the indifference, better or worse
 // if the difference is significant, otherwise undecided.
 func judge(all []Contrast, t Terms) {
-	more := map[string]bool{}
-	for _, f := range aspects() {
-		more[f.name] = f.more
-	}
 	p := make([]float64, len(all))
 	for i := range all {
 		p[i] = all[i].P
@@ -130,7 +134,7 @@ func judge(all []Contrast, t Terms) {
 			c.Judgement = Same
 		case !(adjusted < 1-t.Confidence):
 			c.Judgement = Undecided
-		case (c.Relative.Value > 0) == more[c.Figure]:
+		case (c.Relative.Value > 0) != strings.Contains(c.Figure, inMilliseconds): // of throughput more is better
 			c.Judgement = Better
 		default:
 			c.Judgement = Worse

@@ -46,6 +46,30 @@ func TestContrastPairs(t *testing.T) {
 	}
 }
 
+// What has a limit is compared, of a class and of tokens too.
+func TestContrastOfLimits(t *testing.T) {
+	var pairs []pairing
+	for i := range 4 {
+		of := func(ms int) *measure.Measurement {
+			m := measured(time.Duration(ms+i)*time.Millisecond, 10)
+			m.ITL, m.Classes = measure.Summary{P99: m.TTFT.P99, N: 2000}, map[string]measure.ClassSummary{"chat": {Latencies: measure.Latencies{TTFT: measure.Summary{P90: m.TTFT.P99, N: 2000}}}}
+			m.Trial.Objective.Bounds = []measure.Bound{{Metric: measure.ITL, Quantile: 0.99, Limit: time.Second}, {Metric: measure.TTFT, Quantile: 0.9, Limit: time.Second, Class: "chat"},
+				{Metric: measure.TTFT, Quantile: 0.99, Limit: time.Second}}
+			return m
+		}
+		pairs = append(pairs, pairing{of(100), of(200)})
+	}
+	all := contrast(pairs, Terms{Confidence: 0.95, Indifference: 0.02})
+	if len(all) != 13 {
+		t.Fatalf("%d figures, want 13", len(all))
+	}
+	for i, want := range []string{"itl.p99_ms p99 ITL, ms", "ttft.p90_ms of chat p90 TTFT of chat, ms"} {
+		if c := all[9+i]; c.Figure+" "+c.Label != want || c.Judgement != Worse {
+			t.Errorf("%s %s: %v, want %s to be worse", c.Figure, c.Label, c.Judgement, want)
+		}
+	}
+}
+
 // Trials that are not valid decide nothing.
 func TestContrastLeavesOutInvalid(t *testing.T) {
 	var pairs []pairing
