@@ -191,7 +191,7 @@ func figure(x, unit float64) string {
 	if x == 0 {
 		return ""
 	}
-	return strconv.FormatFloat(x/unit, 'f', -1, 64)
+	return strconv.FormatFloat(math.Round(1e6*x/unit)/1e6, 'f', -1, 64)
 }
 
 // workloadRows are the traffic classes.

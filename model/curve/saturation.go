@@ -76,7 +76,7 @@ func saturationReason(routes []Route, spread, highest float64) string {
 	if len(routes) == 1 {
 		return fmt.Sprintf("extrapolated by the fitted form alone: the highest rate measured is %.0f %% of it, and no point is overload", 100*highest/routes[0].Rate)
 	}
-	parts := list.Map(routes, func(r Route) string { return fmt.Sprintf("%s %.4g", r.Name, r.Rate) })
+	parts := list.Map(routes, func(r Route) string { return fmt.Sprintf("%s %.4g", strings.ReplaceAll(r.Name, "_", " "), r.Rate) })
 	verdict := "agree within"
 	if spread > agreement {
 		verdict = "differ by"
