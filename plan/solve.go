@@ -131,7 +131,7 @@ func (d *Demand) broken(a *Alternative) note.Reason {
 }
 
 // rank orders alternatives: feasible ones first, then by cost per hour, or of the job, known
-// before unknown, then by GPUs.
+// before unknown, then by GPUs; those without a fleet by how far they are from their limits.
 func rank(a, b Alternative) int {
 	return cmp.Or(
 		before(a.Feasible, b.Feasible),
@@ -140,7 +140,17 @@ func rank(a, b Alternative) int {
 		cmp.Compare(orZero(a.Cost.Money()), orZero(b.Cost.Money())),
 		cmp.Compare(a.Fleet.GPUs, b.Fleet.GPUs),
 		cmp.Compare(a.Fleet.Instances, b.Fleet.Instances),
+		cmp.Compare(a.Offer.beyond(), b.Offer.beyond()),
 	)
+}
+
+// beyond is how many times its limit the latency of an idle instance takes, 0 where that is no
+// obstacle.
+func (o *Offer) beyond() float64 {
+	if o.Idle == nil {
+		return 0
+	}
+	return o.Idle.Latency / o.Idle.Limit
 }
 
 // before orders what holds before what does not.

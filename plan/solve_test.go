@@ -217,6 +217,11 @@ func TestInfeasible(t *testing.T) {
 	if got := e.Reasons(); len(got) != 2 || got[0] != slow.Obstacle.Text || got[1] != "does not fit" {
 		t.Errorf("reasons %q", got)
 	}
+	near := slow
+	slow.Idle, near.Idle = &IdleLatency{Latency: 95, Limit: 50}, &IdleLatency{Latency: 60, Limit: 50}
+	if _, err := Solve(Demand{Rate: 1}, measure.SLO{}, []Offer{slow, near}, nil); !errors.As(err, &e) || e.Alternatives[0].Offer.Idle != near.Idle {
+		t.Errorf("what comes nearest to its limit does not stand first: %+v", e.Alternatives)
+	}
 	for _, rate := range []float64{math.NaN(), math.Inf(1), -1} {
 		if _, err := Solve(Demand{Rate: rate}, measure.SLO{}, []Offer{offer(1, 1, 1)}, nil); err == nil || errors.As(err, &e) {
 			t.Errorf("a demand of %g: %v", rate, err)

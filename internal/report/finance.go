@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"planner/internal/note"
 	"planner/plan"
@@ -103,8 +104,9 @@ func infeasibleFact(a *plan.Alternative) string {
 		what = "beyond a limit of the demand"
 	}
 	if i := a.Offer.Idle; i != nil && i.Latency > 0 {
-		why = fmt.Sprintf("an idle instance takes %s ms at %s of the %s ms of %s; the smallest feasible limit is %s ms", number(i.Latency, 3), i.Stat,
-			exact(i.Limit), boundName(i.Bound), exact(i.Feasible))
+		of := func(ms float64) time.Duration { return seconds(ms / 1e3) }
+		why = fmt.Sprintf("an idle instance takes %s at %s of the %s of %s; the smallest feasible limit is %s", latency(of(i.Latency)), i.Stat,
+			limit(of(i.Limit)), boundName(i.Bound), latencyAbove(of(i.Feasible)))
 	}
 	return placed(&a.Offer) + ": " + what + ": " + why
 }

@@ -190,7 +190,7 @@ func fleetSteps(p *plan.Plan) []string {
 
 // addCosts prices the fleet at the loads that a reader may have in mind.
 func addCosts(d *Document, p *plan.Plan) {
-	if p.Cost.PerHour == nil {
+	if p.Cost.PerHour == nil || p.Cost.Job != nil { // a job's cost is that of its running time
 		return
 	}
 	tab := table(left("at"), right("load", "per hour", "per million output tokens", "per million tokens", "per thousand requests"))
@@ -242,7 +242,11 @@ func choice(p *plan.Plan) string {
 	case byDefault && c.Tuned.Rate != nil && c.Default.Rate.Safe >= c.Tuned.Rate.Safe:
 		return "the default is as good: its safe rate is no lower"
 	case byDefault:
-		return "the default is as good, as far as was measured: no gain is shown"
+		text := "the default is as good, as far as was measured: no gain is shown"
+		if f, err := p.FleetAt(c.Tuned.Rate.Safe); err == nil && f.GPUs < p.Fleet.GPUs {
+			text += fmt.Sprintf("; sized by the safe rate of the tuned settings these would be %s, so a measurement of both pays", plural(f.GPUs, "GPU"))
+		}
+		return text
 	case g == nil:
 		return "the tuned settings: no rate is known of the default"
 	case g.Shown():
