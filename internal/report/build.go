@@ -19,7 +19,7 @@ func Build(answer any, e Engines) (Document, error) {
 	case *decide.NoPlan:
 		return noPlanDocument(a, e), nil
 	case *decide.FoundRate:
-		return searchDocument(a.Knobs, a.Result, a.Background, e), nil
+		return searchDocument(a, e), nil
 	case *design.Swept:
 		return sweepDocument(a, e), nil
 	case *design.Probed:

@@ -46,7 +46,7 @@ func liveRun() (Engines, []measure.Measurement) {
 // run with, and puts client and server side by side.
 func TestEnginesInReport(t *testing.T) {
 	e, trials := liveRun()
-	text := string(Text(searchDocument(trials[0].Trial.Knobs, search.Result{Estimate: search.Estimate{Value: 3, Low: 2, High: 4, Confidence: 0.9, Safe: 2.1}}, decide.Background{Trials: trials}, e), 160, false))
+	text := string(Text(foundDocument(trials[0].Trial.Knobs, search.Result{Estimate: search.Estimate{Value: 3, Low: 2, High: 4, Confidence: 0.9, Safe: 2.1}}, decide.Background{Trials: trials}, e), 160, false))
 	for _, want := range []string{
 		"0.70 GPU hours, $2.10 (21.0 min with starts)", "vllm serve m --max-num-seqs 64 --port 8000", "max_num_seqs = 64", "kv_blocks: the engine has no option for it",
 		"weights", "41.0 s", "454,208", "prefix_caching is false, asked for true", "network", "none", "87 % busy", "so far: the search has not ended",
@@ -93,7 +93,7 @@ func TestSpentWithoutPrice(t *testing.T) {
 
 // Where nothing could be measured no rate is made up.
 func TestSearchWithoutRate(t *testing.T) {
-	text := string(Text(searchDocument(measure.Knobs{}, search.Result{Outcome: search.OutOfBudget, Reason: note.Text("3 trials could not be trusted").Reason()}, decide.Background{Trials: nil}, Engines{}), 120, false))
+	text := string(Text(foundDocument(measure.Knobs{}, search.Result{Outcome: search.OutOfBudget, Reason: note.Text("3 trials could not be trusted").Reason()}, decide.Background{Trials: nil}, Engines{}), 120, false))
 	if !strings.HasPrefix(text, "Undecided: no rate is known: 3 trials could not be trusted") || strings.Contains(text, "one instance") {
 		t.Error(text)
 	}

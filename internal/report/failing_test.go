@@ -22,7 +22,7 @@ func TestFailingAlone(t *testing.T) {
 	r := search.Result{Outcome: search.Infeasible, Floor: &search.Floor{Bound: measure.ErrorsBound}}
 	b := decide.Background{Trials: []measure.Measurement{short, lone}, Search: &r}
 	const fact = "237 of 240 requests failed, 237 of them by the timeout of 1 s"
-	if text := string(Text(searchDocument(settings(), r, decide.Background{Trials: b.Trials}, Engines{}), 200, false)); !strings.Contains(text, fact) {
+	if text := string(Text(foundDocument(settings(), r, decide.Background{Trials: b.Trials}, Engines{}), 200, false)); !strings.Contains(text, fact) {
 		t.Errorf("a search without %q:\n%s", fact, text)
 	}
 	text := string(Text(noPlanDocument(&decide.NoPlan{Why: &plan.Infeasible{}, Demand: demand(), Objective: slo(), Background: b}, Engines{}), 200, false))
@@ -31,7 +31,7 @@ func TestFailingAlone(t *testing.T) {
 	}
 	lone.Failures = map[string]int{"http_status": 237}
 	b.Trials = []measure.Measurement{lone}
-	if text := string(Text(searchDocument(settings(), r, decide.Background{Trials: b.Trials}, Engines{}), 200, false)); strings.Contains(text, "timeout of") {
+	if text := string(Text(foundDocument(settings(), r, decide.Background{Trials: b.Trials}, Engines{}), 200, false)); strings.Contains(text, "timeout of") {
 		t.Errorf("a timeout is made up:\n%s", text)
 	}
 }

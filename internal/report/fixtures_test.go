@@ -209,11 +209,11 @@ func judged(trials []measure.Measurement) decide.Judgement {
 func documents() map[string]Document {
 	docs := map[string]Document{
 		"plan":   planDocument(solved(), decide.Background{Subject: "llama-3.1-70b in fp8, chat", Trials: trials(), Search: result(), Judgement: judged(trials())}, Engines{Start: started, Timeline: inTime}),
-		"search": searchDocument(settings(), *result(), decide.Background{Trials: trials()[:6], Judgement: judged(trials()[:6])}, Engines{}),
+		"search": foundDocument(settings(), *result(), decide.Background{Trials: trials()[:6], Judgement: judged(trials()[:6])}, Engines{}),
 		"blocks": blocks(),
 	}
 	r, seen := saturated()
-	docs["saturated"] = searchDocument(settings(), r, decide.Background{Trials: seen}, Engines{})
+	docs["saturated"] = foundDocument(settings(), r, decide.Background{Trials: seen}, Engines{})
 	docs["overloaded"] = measurementDocument(seen[5], Engines{})
 	first := trials()[3]
 	docs["measurement"] = measurementDocument(first, Engines{})
@@ -320,4 +320,10 @@ func blocks() Document {
 		Series: []Line{{Name: "a & b", Points: []ChartPoint{{X: 1, Y: 1, Low: 0.5, High: 1.5}, {X: 2, Y: 3, Low: 3, High: 3}, {X: 3, Y: 2, Low: 2, High: 2, Overload: true}}, Fit: plotter.XYs{{X: 1, Y: 1}, {X: 3, Y: 2}}, Beyond: plotter.XYs{{X: 3, Y: 2}, {X: 4, Y: 4}}}},
 		Limits: []Reference{{2.5, "limit <2.5>"}}, Rates: []Reference{{3.9, "far right mark"}, {1, "near"}}})
 	return d
+}
+
+// foundDocument is the report of a search that holds no doubt but that of its requests.
+func foundDocument(k measure.Knobs, r search.Result, b decide.Background, e Engines) Document {
+	r.Knobs = k
+	return searchDocument(&decide.FoundRate{Result: r, Rate: r.Estimate, Background: b}, e)
 }

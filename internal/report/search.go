@@ -10,8 +10,12 @@ import (
 	"planner/sweep/measure"
 )
 
-func searchDocument(k measure.Knobs, r search.Result, b decide.Background, e Engines) Document {
-	trials := b.Trials
+func searchDocument(a *decide.FoundRate, e Engines) Document {
+	k, r, b, trials := a.Knobs, a.Result, a.Background, a.Background.Trials
+	if drawn := estimate(r.Estimate); a.Rate != r.Estimate {
+		r.Estimate = a.Rate
+		r.Reason.Text += ", by the draw of the requests alone: " + drawn.interval
+	}
 	var slo measure.SLO
 	if len(trials) > 0 {
 		slo = trials[0].Trial.Objective
@@ -43,6 +47,7 @@ func searchDocument(k measure.Knobs, r search.Result, b decide.Background, e Eng
 	addExceedances(&d, &r, trials)
 	addNearest(&d, &e, trials, k, r.Estimate.Value)
 	addEngines(&d, &e, trials, nil)
+	d.section("Assumptions", Bullets{Items: a.Assumptions})
 	addWarnings(&d, r.Warnings)
 	return d
 }

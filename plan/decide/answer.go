@@ -121,6 +121,9 @@ func judged(p *plan.Plan, b Background) *Planned {
 	return &Planned{Plan: p, Background: b}
 }
 
+// certifiedAsIs is what a certificate in virtual time rests on.
+const certifiedAsIs = "the certificate is of the simulated engine with its constants as they are"
+
 // planned gives the plan of ended searches its evidence.
 func (d *Decision) planned(solved *plan.Plan) (sweep.Answer, error) {
 	p := *solved
@@ -139,7 +142,7 @@ func (d *Decision) planned(solved *plan.Plan) (sweep.Answer, error) {
 			state = sweep.Undecided
 			p.Warnings = append(p.Warnings, note.New(note.Uncertified, certified.Rate, certified.Reason.Text))
 		case d.ground.Virtual:
-			p.Assumptions = append(p.Assumptions, "the certificate is of the simulated engine with its constants as they are")
+			p.Assumptions = append(p.Assumptions, certifiedAsIs)
 		}
 	}
 	return sweep.Answer{State: state, Value: judged(&p, d.background())}, nil

@@ -160,9 +160,9 @@ func (s *searches) modelOf(k measure.Knobs) (*model.Roofline, model.Memory, erro
 // with these knobs, and how long a conversation lasts: both 0 where there are
 // neither conversations nor shared prefixes. How long requests take is read off
 // the trials.
-func (d *Decision) settling(k measure.Knobs, rate float64) (settling, course time.Duration) {
-	w := &d.cfg.Workload
-	latency := d.meanLatency(k, rate)
+func (s *searches) settling(k measure.Knobs, rate float64) (settling, course time.Duration) {
+	w := &s.cfg.Workload
+	latency := s.meanLatency(k, rate)
 	if settling = w.Settling(rate, latency); settling > 0 && w.Turns > 1 {
 		course = w.Course(latency)
 	}
@@ -172,8 +172,8 @@ func (d *Decision) settling(k measure.Knobs, rate float64) (settling, course tim
 // meanLatency is the mean time of a request in that trial of the knobs, of those the
 // server kept up with, whose rate comes nearest to a rate from below; 0 if there is
 // none.
-func (d *Decision) meanLatency(k measure.Knobs, rate float64) time.Duration {
-	m := nearest(d.Seen, rate, func(m *measure.Measurement) bool {
+func (s *searches) meanLatency(k measure.Knobs, rate float64) time.Duration {
+	m := nearest(s.Seen, rate, func(m *measure.Measurement) bool {
 		return m.Trial.Knobs == k && keptUp(m) && m.Trial.Rate <= rate && m.E2E.Mean > 0
 	})
 	if m == nil {

@@ -24,13 +24,21 @@ type RateSearch struct {
 // FoundRate is the answer of a search. Its JSON is the result's, with what the trials say of
 // the server and of themselves.
 type FoundRate struct {
-	search.Result
-	Background Background
+	search.Result // by the draw of the requests alone
+	// Rate is the estimate as a plan of the same instance has it: with what is not known of
+	// the simulated engine's constants. Assumptions say so.
+	Rate        search.Estimate
+	Assumptions []string
+	Background  Background
 }
 
 // foundFile is a rate in a file.
 type foundFile struct {
 	search.ResultFile
+	// Drawn is the estimate by the draw of the requests alone, null where max_rate_per_s is
+	// that, or not known.
+	Drawn       *search.Estimate `json:"max_rate_by_requests_alone_per_s"`
+	Assumptions []string         `json:"assumptions"` // what the figures rest on, in sentences
 	// Diagnosis is what of the server is not as it should be.
 	Diagnosis []diagnose.Finding `json:"diagnosis"`
 	// Trust holds the trials against the checklist of a benchmark.
@@ -43,7 +51,11 @@ func (f *FoundRate) Written() any { return foundFile{} }
 // MarshalJSON writes the result with what follows from the trials.
 func (f *FoundRate) MarshalJSON() ([]byte, error) {
 	said := f.Background.Judgement
-	return wire.Marshal(foundFile{f.Result.File(), append([]diagnose.Finding{}, said.Diagnosis...), append([]trust.Item{}, said.Trust...)})
+	w := foundFile{ResultFile: f.Result.File(), Assumptions: append([]string{}, f.Assumptions...), Diagnosis: append([]diagnose.Finding{}, said.Diagnosis...), Trust: append([]trust.Item{}, said.Trust...)}
+	if w.Estimate != nil && f.Rate != *w.Estimate {
+		w.Drawn, w.Estimate = w.Estimate, &f.Rate
+	}
+	return wire.Marshal(w)
 }
 
 // Files are what a run folder keeps of it, by name.
@@ -97,8 +109,16 @@ func (s *RateSearch) Answer() (sweep.Answer, error) {
 	}
 	r := s.search.Result()
 	k := s.instances[0].priors[0].Knobs
+	doubt, err := s.doubtOf(k, r.Estimate)
+	if err != nil {
+		return sweep.Answer{State: sweep.Failed}, err
+	}
+	found := &FoundRate{Rate: doubt.widen(r.Estimate)}
+	if len(doubt.shifts) > 0 {
+		found.Assumptions = append(found.Assumptions, doubt.String())
+	}
 	r.Warnings = brokeDown(slices.Concat(r.Warnings, ofOtherLoad(s.Seen), uncalibrated(s.cfg, s.ground, k),
-		unlimitedWait(&s.searches, k, r.Estimate, r.Estimate.Safe, "safe rate"),
+		unlimitedWait(&s.searches, k, found.Rate, found.Rate.Safe, "safe rate"),
 		note.If(!s.ground.Virtual && s.ground.Owned && r.Estimate.Value > 0, note.OneStart)), s.Seen, k)
 	state := s.state(&r)
 	if !s.Ended {
@@ -110,8 +130,12 @@ func (s *RateSearch) Answer() (sweep.Answer, error) {
 			r.Reason = note.Because(note.StillWide)
 		}
 	}
-	b := Background{Subject: subject(s.cfg, k), Knobs: k, Search: &r, Trials: s.Seen, Judgement: s.judge(k, s.instances[0].gpu.Hardware.Name, r.Estimate.Value)}
-	return sweep.Answer{State: state, Value: &FoundRate{r, b}}, nil
+	if r.Certificate != nil && s.ground.Virtual {
+		found.Assumptions = append(found.Assumptions, certifiedAsIs)
+	}
+	found.Result = r
+	found.Background = Background{Subject: subject(s.cfg, k), Knobs: k, Search: &r, Trials: s.Seen, Judgement: s.judge(k, s.instances[0].gpu.Hardware.Name, r.Estimate.Value)}
+	return sweep.Answer{State: state, Value: found}, nil
 }
 
 // state is how a finished search ends, with its certificate, which it adds to the

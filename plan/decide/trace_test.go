@@ -73,8 +73,8 @@ func TestPlanOnADay(t *testing.T) {
 	answer := must.Get(sweep.Drive(t.Context(), nil, s.ground, s, nil, nil))
 	found := answer.Value.(*FoundRate)
 	t.Logf("plan %v, search %v, %+v", p.Offer.Rate, found.Estimate, *found.TraceRates)
-	if !overlap(p.Offer.Rate, found.Estimate) || math.Abs(p.Offer.Rate.Value/found.Estimate.Value-1) > 0.1 {
-		t.Errorf("plan %v, search %v", p.Offer.Rate, found.Estimate)
+	if a, b := p.Offer.Rate, found.Rate; !overlap(a, found.Estimate) || math.Abs(a.Value/b.Value-1) > 0.1 || math.Abs(a.Safe/b.Safe-1) > 0.1 || math.Abs(a.High/b.High-1) > 0.1 {
+		t.Errorf("plan %v, search %v, by the requests alone %v", a, b, found.Estimate)
 	}
 	for _, shift := range d.chosen.selected.doubt.shifts {
 		if math.Abs(shift) > 0.5 {

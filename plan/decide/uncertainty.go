@@ -22,23 +22,23 @@ type uncertainty struct{ shifts []float64 }
 
 // doubtOf samples the constants within what is known of them and finds how far
 // each sample moves the maximum rate of a knob set.
-func (d *Decision) doubtOf(k measure.Knobs, e search.Estimate) (uncertainty, error) {
-	if !d.ground.Virtual || e.Value <= 0 {
+func (s *searches) doubtOf(k measure.Knobs, e search.Estimate) (uncertainty, error) {
+	if !s.ground.Virtual || e.Value <= 0 {
 		return uncertainty{}, nil
 	}
-	roofline, err := d.ground.Predict.Roofline(k)
+	roofline, err := s.ground.Predict.Roofline(k)
 	if err != nil {
 		return uncertainty{}, err
 	}
 	known := calibrate.Known{
-		Constants: roofline.Constants(), Spread: d.ground.Predict.Spread(k), Rate: e.Value, Objective: d.cfg.Objective,
-		Seed: d.cfg.Workload.Seed,
+		Constants: roofline.Constants(), Spread: s.ground.Predict.Spread(k), Rate: e.Value, Objective: s.cfg.Objective,
+		Seed: s.cfg.Workload.Seed,
 	}
-	w := probed(&d.cfg.Workload)
+	w := probed(&s.cfg.Workload)
 	shifts, err := calibrate.Shift(known, func(c model.Constants, rate float64, seed uint64) (measure.Trial, measure.Observation, error) {
-		engine := *d.ground.Predict
+		engine := *s.ground.Predict
 		engine.Constants = func(model.Deployment, model.Constants) model.Constants { return c }
-		return d.probe(measure.Trial{Knobs: k, Workload: w, Rate: rate, Seed: seed}, probeTrialRequests, &engine)
+		return s.probe(measure.Trial{Knobs: k, Workload: w, Rate: rate, Seed: seed}, probeTrialRequests, &engine)
 	})
 	if err != nil {
 		return uncertainty{}, err
@@ -112,13 +112,13 @@ func probed(w *workload.Workload) *workload.Workload {
 }
 
 // probe simulates a short load point of so many requests on an engine.
-func (d *Decision) probe(t measure.Trial, requests int, engine *sweep.Simulated) (measure.Trial, measure.Observation, error) {
+func (s *searches) probe(t measure.Trial, requests int, engine *sweep.Simulated) (measure.Trial, measure.Observation, error) {
 	t.Window = t.Workload.WholeLaps(workload.Span(float64(requests), t.Workload.MeanRate(t.Rate)), t.Rate)
 	t.Warmup = time.Duration(probeWarmupShare * float64(t.Window))
-	if settling, course := d.settling(t.Knobs, t.Rate); settling > 0 {
+	if settling, course := s.settling(t.Knobs, t.Rate); settling > 0 {
 		t.Warmup, t.Window = max(t.Warmup, settling), max(t.Window, course)
 	}
-	t.Objective, t.Whole = d.cfg.Objective, true
+	t.Objective, t.Whole = s.cfg.Objective, true
 	o, err := engine.Observe(t)
 	return t, o, err
 }
