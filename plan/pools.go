@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"planner/internal/note"
@@ -18,6 +19,8 @@ type Pools struct {
 	GPUs      int         `json:"gpus"`
 	PerHour   *float64    `json:"usd_per_hour"`
 	Reason    note.Reason `json:",embed"`
+	// Sensitivity is what all pools cost if the same turns out otherwise for each.
+	Sensitivity []Change `json:"sensitivity"`
 }
 
 // Pool is that of one class.
@@ -39,7 +42,7 @@ const (
 // NewPools sums the pools of all classes and sets them beside one pool for all; nil stands
 // for one that has no plan.
 func NewPools(d Demand, each []Pool, one *Plan) *Pools {
-	p := &Pools{Each: each, Recommended: OnePool}
+	p := &Pools{Each: each, Recommended: OnePool, Sensitivity: []Change{}}
 	var missing []string
 	priced := 0.0
 	for _, pool := range each {
@@ -61,6 +64,7 @@ func NewPools(d Demand, each []Pool, one *Plan) *Pools {
 	if priced >= 0 {
 		p.PerHour = &priced
 	}
+	p.Sensitivity = byMoved(p.changes(), p.GPUs, p.PerHour)
 	all := Alternative{Fleet: Fleet{GPUs: p.GPUs, Instances: p.Instances}, Cost: Cost{PerHour: p.PerHour}}
 	if p.Reason = d.broken(&all); p.Reason.Text == "" && p.cheaper(one) {
 		p.Recommended = PoolEach
@@ -78,4 +82,38 @@ func (p *Pools) cheaper(one *Plan) bool {
 		return *p.PerHour < *one.Cost.PerHour
 	}
 	return p.GPUs < one.Fleet.GPUs
+}
+
+// changes sums those of the pools, which all have a plan; of what is not known of one there is
+// none.
+func (p *Pools) changes() []Change {
+	all := []Change{}
+	for _, first := range p.Each[0].Plan.Sensitivity {
+		sum := Change{What: first.What}
+		usd, known := 0.0, true
+		for _, pool := range p.Each {
+			i := slices.IndexFunc(pool.Plan.Sensitivity, func(c Change) bool { return c.What == first.What })
+			if i < 0 {
+				known = false
+				break
+			}
+			c := &pool.Plan.Sensitivity[i]
+			sum.Instances, sum.GPUs, sum.Approximate = sum.Instances+c.Instances, sum.GPUs+c.GPUs, sum.Approximate || c.Approximate
+			if c.PerHour != nil {
+				usd += *c.PerHour
+			}
+			if c.GPUs == 0 && sum.Reason.Text == "" {
+				sum.Reason = note.Text(pool.Class + ": " + c.Reason.Text).Reason()
+			}
+		}
+		if sum.Reason.Text != "" {
+			sum.Instances, sum.GPUs = 0, 0
+		} else if p.PerHour != nil {
+			sum.PerHour = &usd
+		}
+		if known {
+			all = append(all, sum)
+		}
+	}
+	return all
 }

@@ -1,6 +1,9 @@
 package plan
 
-import "testing"
+import (
+	"math"
+	"testing"
+)
 
 // TestPoolsByHand: 40 requests/s of two classes, 30 and 10. A pool for the first needs
 // 30 x 1.2 / 9 = 4 instances and a spare, of 2 GPUs at $3: 10 GPUs, $30. One for the second
@@ -22,6 +25,15 @@ func TestPoolsByHand(t *testing.T) {
 	}
 	if p.Recommended != PoolEach || p.Instances != 12 || p.GPUs != 17 || *p.PerHour != 44 || p.Reason.Text != "" {
 		t.Errorf("pools %+v", p)
+	}
+	// 36 x 1.2 / 9 = 4.8 and 12 x 1.2 / 2 = 7.2: 6 instances of 2 GPUs and 9 of 1.
+	for _, c := range p.Sensitivity {
+		if c.What == "traffic +20 %" && (c.Instances != 15 || c.GPUs != 21 || *c.PerHour != 54) || c.What == "price -15 %" && (c.GPUs != 17 || math.Abs(*c.PerHour-0.85*44) > 1e-9) {
+			t.Errorf("%+v", c)
+		}
+	}
+	if len(p.Sensitivity) != 5 {
+		t.Errorf("%d changes, want 5", len(p.Sensitivity))
 	}
 	if cheap := solve(t, d, offer(24, 2, 3)); NewPools(d, each, cheap).Recommended != OnePool {
 		t.Errorf("3 instances of 2 GPUs at $18 are dearer than the pools at $44")

@@ -73,18 +73,28 @@ func (p *Plan) change(what string, safe float64) Change {
 	return c
 }
 
-// AddChanges adds changes to those of the plan, the largest first by what they cost, or
-// by GPUs where there is no price. Changes without a fleet come before all.
+// AddChanges adds changes to those of the plan, the largest first.
 func (p *Plan) AddChanges(changes ...Change) {
-	size := func(c *Change) float64 {
-		switch {
-		case c.GPUs == 0:
-			return math.Inf(1)
-		case c.PerHour != nil && p.Cost.PerHour != nil:
-			return math.Abs(*c.PerHour / *p.Cost.PerHour - 1)
-		}
-		return math.Abs(float64(c.GPUs)/float64(p.Fleet.GPUs) - 1)
+	p.Sensitivity = byMoved(append(p.Sensitivity, changes...), p.Fleet.GPUs, p.Cost.PerHour)
+}
+
+// Share is by which share a change moves the cost of a fleet, or its GPUs where a price is
+// not known.
+func (c *Change) Share(gpus int, perHour *float64) float64 {
+	if c.PerHour != nil && perHour != nil {
+		return *c.PerHour / *perHour - 1
 	}
-	p.Sensitivity = append(p.Sensitivity, changes...)
-	slices.SortStableFunc(p.Sensitivity, func(a, b Change) int { return cmp.Compare(size(&b), size(&a)) })
+	return float64(c.GPUs)/float64(gpus) - 1
+}
+
+// byMoved orders changes by how far they move a fleet, those without a fleet before all.
+func byMoved(all []Change, gpus int, perHour *float64) []Change {
+	size := func(c *Change) float64 {
+		if c.GPUs == 0 {
+			return math.Inf(1)
+		}
+		return math.Abs(c.Share(gpus, perHour))
+	}
+	slices.SortStableFunc(all, func(a, b Change) int { return cmp.Compare(size(&b), size(&a)) })
+	return all
 }

@@ -271,25 +271,22 @@ func availability(p float64) string {
 	return down(100*p, digits) + " %"
 }
 
-// addSensitivity tabulates what the chosen instances would cost if things turn out other
-// than planned, as a tornado: the largest change first, with a bar.
-func addSensitivity(d *Document, p *plan.Plan) {
+// addSensitivity tabulates what a fleet would cost if things turn out other than planned, as a
+// tornado: the largest change first, with a bar.
+func addSensitivity(d *Document, changes []plan.Change, gpus int, perHour *float64) {
 	tab := table(wrapped("if"), right("GPUs", "per hour", "change"), left(""))
 	bars := &Bars{Name: "sensitivity", Title: "If it turns out otherwise: change of the cost"}
-	if p.Cost.PerHour == nil {
+	if perHour == nil {
 		bars.Title = "If it turns out otherwise: change of the number of GPUs"
 	}
 	var cannot, same []string
 	approximate := false
-	for _, c := range p.Sensitivity {
+	for _, c := range changes {
 		if c.GPUs == 0 {
 			cannot = append(cannot, c.What+": "+c.Reason.Text)
 			continue
 		}
-		moved := float64(c.GPUs)/float64(p.Fleet.GPUs) - 1
-		if c.PerHour != nil && p.Cost.PerHour != nil {
-			moved = *c.PerHour / *p.Cost.PerHour - 1
-		}
+		moved := c.Share(gpus, perHour)
 		what := c.What
 		if c.Approximate {
 			what, approximate = what+" *", true

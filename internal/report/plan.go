@@ -19,7 +19,7 @@ import (
 func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 	d := Document{Title: decision(p), Data: data(b.Trials), Sheets: sheets(p)}
 	d.add(doubted(b.Judgement.Trust))
-	addPools(&d, p, headlines(p, &b))
+	addPools(&d, p, &b)
 	title := "What it costs"
 	if p.Cost.PerHour == nil {
 		title = "What it takes"
@@ -27,11 +27,15 @@ func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 	addFinance(&d, title, p.All())
 	addWays(&d, p)
 	addInTime(&d, p)
-	addSensitivity(&d, p)
+	if !pooled(p) {
+		addSensitivity(&d, p.Sensitivity, p.Fleet.GPUs, p.Cost.PerHour)
+	}
 	addDrivers(&d, p)
 	addServer(&d, p, &e)
 	d.section("Why "+plural(p.Fleet.Instances, "instance"), Bullets{Items: fleetSteps(p)})
-	addTrust(&d, b.Judgement.Trust)
+	if !pooled(p) {
+		addTrust(&d, b.Judgement.Trust)
+	}
 	d.detailed = true
 	addCosts(&d, p)
 	addPrices(&d, p)

@@ -10,20 +10,27 @@ import (
 	"planner/sweep/engine"
 )
 
-// addPools sets a pool of instances for each class beside one pool for all, whose title and
-// facts give way where the pools are the cheaper ones.
-func addPools(d *Document, p *plan.Plan, facts Facts) {
-	pools := p.Handover.Pools
-	switch {
-	case pools == nil:
-		d.add(facts)
-	case pools.Recommended == plan.OnePool:
-		d.add(facts)
-		poolSections(d, pools, p)
-	default:
+// pooled reports whether a pool for each class is what a plan recommends.
+func pooled(p *plan.Plan) bool {
+	return p.Handover.Pools != nil && p.Handover.Pools.Recommended == plan.PoolEach
+}
+
+// addPools sets a pool of instances for each class beside one pool for all, the facts of which
+// are details where the pools are the cheaper ones.
+func addPools(d *Document, p *plan.Plan, b *decide.Background) {
+	pools, facts := p.Handover.Pools, headlines(p, b)
+	if pooled(p) {
 		d.Title = poolsTitle(pools, p.Demand) + "; one pool for all: " + poolOf(p)
 		poolSections(d, pools, p)
+		addSensitivity(d, pools.Sensitivity, pools.GPUs, pools.PerHour)
+		addTrust(d, b.Judgement.Trust)
+		d.detailed = true
 		d.section("One pool for all classes", Paragraph{Text: "What follows is of it. Each class has in plan.json, under pools, a plan of its own.", Tone: Quiet}, facts)
+		return
+	}
+	d.add(facts)
+	if pools != nil {
+		poolSections(d, pools, p)
 	}
 }
 
@@ -48,11 +55,11 @@ func poolOf(p *plan.Plan) string {
 // poolSections are the table of the pools, and how the instances of each are started.
 func poolSections(d *Document, pools *plan.Pools, one *plan.Plan) {
 	tab := table(left("pool"), extra(right("req/s")), left("instance"), extra(right("safe req/s of one")), right("instances", "GPUs", "per hour", "per year"),
-		extra(right("load", "with one lost")), extra(left("limited by")))
+		extra(right("$/M tokens", "load", "with one lost")), extra(left("limited by")))
 	row := func(name string, p *plan.Plan, tone Tone) {
 		f := &p.Fleet
 		tab.row(Cell{name, tone}, number(p.Demand.Rate, 4), gpus(p.Offer.GPUs, &p.Offer), estimate(p.Offer.Rate).safe, f.Instances, Cell{count(f.GPUs), tone},
-			Cell{dollars(p.Cost.PerHour), tone}, dollars(p.Cost.PerYear), percent(f.Utilization), cmp.Or(told(f.AfterLoss, percent), unknown), boundName(p.Offer.Binding))
+			Cell{dollars(p.Cost.PerHour), tone}, dollars(p.Cost.PerYear), dollars(p.Cost.PerMillionTokens), percent(f.Utilization), cmp.Or(told(f.AfterLoss, percent), unknown), boundName(p.Offer.Binding))
 	}
 	each, all := Plain, Strong
 	if pools.Recommended == plan.PoolEach {
@@ -68,7 +75,7 @@ func poolSections(d *Document, pools *plan.Pools, one *plan.Plan) {
 	}
 	if pools.GPUs > 0 {
 		year := told(pools.PerHour, func(usd float64) string { return money(usd * plan.HoursPerYear) })
-		tab.row(Cell{"all of these", each}, "", "", "", pools.Instances, Cell{count(pools.GPUs), each}, Cell{dollars(pools.PerHour), each}, cmp.Or(year, unknown), "", "", "")
+		tab.row(Cell{"all of these", each}, "", "", "", pools.Instances, Cell{count(pools.GPUs), each}, Cell{dollars(pools.PerHour), each}, cmp.Or(year, unknown), "", "", "", "")
 	}
 	d.section("One pool or one for each class", tab)
 	if pools.Reason.Text != "" {
@@ -87,6 +94,7 @@ func poolsDocument(p *decide.PoolsPlanned, e Engines) Document {
 	one := noPlanDocument(p.OnePool, e)
 	d := Document{Title: poolsTitle(p.Pools, p.OnePool.Demand) + "; there is no plan for one pool", Data: one.Data}
 	poolSections(&d, p.Pools, nil)
+	addSensitivity(&d, p.Pools.Sensitivity, p.Pools.GPUs, p.Pools.PerHour)
 	d.section("One pool for all classes", Paragraph{Text: one.Title})
 	d.Blocks = append(d.Blocks, one.Blocks...)
 	return d

@@ -38,7 +38,11 @@ const (
 
 // sheets are the tables of a plan that a buyer computes with.
 func sheets(p *plan.Plan) []Sheet {
-	return []Sheet{{AlternativesSheet, alternativesData(p.All())}, {SensitivitySheet, sensitivityData(p.Sensitivity)}}
+	changes := p.Sensitivity
+	if pooled(p) {
+		changes = p.Handover.Pools.Sensitivity
+	}
+	return []Sheet{{AlternativesSheet, alternativesData(p.All())}, {SensitivitySheet, sensitivityData(changes)}}
 }
 
 // figure is a column of a sheet whose rows are made of a T.

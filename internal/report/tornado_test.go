@@ -15,7 +15,8 @@ import (
 // them, within the picture.
 func TestTornado(t *testing.T) {
 	d := Document{}
-	addSensitivity(&d, solved())
+	p := solved()
+	addSensitivity(&d, p.Sensitivity, p.Fleet.GPUs, p.Cost.PerHour)
 	files := must(Files(d))
 	if _, err := png.Decode(bytes.NewReader(files["plots/sensitivity.png"])); err != nil || len(files["plots/sensitivity.pdf"]) == 0 {
 		t.Fatal(err)
