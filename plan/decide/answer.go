@@ -99,8 +99,8 @@ func (d *Decision) Answer() (sweep.Answer, error) {
 		return d.planned(p)
 	case why != nil:
 		return d.without(why)
-	case len(d.Seen) == 0:
-		return sweep.Answer{}, nil
+	case len(d.Seen) == 0, slices.ContainsFunc(d.instances, func(i *instance) bool { return i.race == nil }):
+		return sweep.Answer{}, nil // or the coarse pass goes on, which tells no rate of its own
 	}
 	p, err := d.solve()
 	if err != nil {

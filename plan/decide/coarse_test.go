@@ -1,13 +1,16 @@
 package decide
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"testing"
 
 	"planner/internal/config"
+	"planner/internal/evidence/must"
 	"planner/internal/note"
 	"planner/plan"
+	"planner/sweep"
 	"planner/sweep/measure"
 )
 
@@ -18,17 +21,7 @@ func TestCoarsePass(t *testing.T) {
 	if testing.Short() {
 		t.Skip("searches a dozen instances")
 	}
-	var over []config.Override
-	for _, kv := range [][2]string{
-		{"model.name", "llama-3.1-8b"}, {"model.weights", `["bf16", "fp8"]`}, {"model.kv_cache", `["auto", "fp8"]`},
-		{"hardware.gpu", `["L40S", "A10"]`}, {"hardware.price_per_gpu_hour", `{ "L40S" = 1, "A10" = 0.5 }`}, {"engine.tensor_parallel", "[1, 2]"},
-		{"knobs.max_num_seqs", "128"}, {"knobs.max_num_batched_tokens", "2048"}, {"knobs.gpu_memory_utilization", "0.9"}, {"search.precision", "0.3"},
-		{"workload.prompt", `{ dist = "uniform", min = 50, max = 150 }`}, {"workload.output", `{ dist = "uniform", min = 20, max = 40 }`},
-		{"demand.rate", "40"}, {"slo.ttft.p90", "500ms"}, {"slo.tpot.p90", "40ms"},
-	} {
-		over = append(over, config.Override{Key: kv[0], Value: kv[1]})
-	}
-	made := estimated(t, over)
+	made := estimated(t, manyKinds())
 	cost := func(k measure.Knobs, rate float64) float64 {
 		return float64(k.GPUs()) * map[string]float64{"L40S": 1, "A10": 0.5}[k.GPU] / rate
 	}
@@ -66,5 +59,31 @@ func TestCoarsePass(t *testing.T) {
 	argv := made.Plan.Offer.Knobs
 	if !slices.ContainsFunc(searched, func(a plan.Alternative) bool { return a.Offer.Knobs.Weights == "fp8" }) || argv.Weights == "" || argv.KVCache == "" {
 		t.Errorf("no fp8 among what was searched, or the chosen one has no formats: %s", argv.Describe())
+	}
+}
+
+// manyKinds are more kinds of instances than are searched in full.
+func manyKinds() []config.Override {
+	var over []config.Override
+	for _, kv := range [][2]string{
+		{"model.name", "llama-3.1-8b"}, {"model.weights", `["bf16", "fp8"]`}, {"model.kv_cache", `["auto", "fp8"]`},
+		{"hardware.gpu", `["L40S", "A10"]`}, {"hardware.price_per_gpu_hour", `{ "L40S" = 1, "A10" = 0.5 }`}, {"engine.tensor_parallel", "[1, 2]"},
+		{"knobs.max_num_seqs", "128"}, {"knobs.max_num_batched_tokens", "2048"}, {"knobs.gpu_memory_utilization", "0.9"}, {"search.precision", "0.3"},
+		{"workload.prompt", `{ dist = "uniform", min = 50, max = 150 }`}, {"workload.output", `{ dist = "uniform", min = 20, max = 40 }`},
+		{"demand.rate", "40"}, {"slo.ttft.p90", "500ms"}, {"slo.tpot.p90", "40ms"},
+	} {
+		over = append(over, config.Override{Key: kv[0], Value: kv[1]})
+	}
+	return over
+}
+
+// A coarse pass that is interrupted ends with what it is, and no rate.
+func TestInterruptedCoarsePass(t *testing.T) {
+	cfg := must.Get(config.Load("", manyKinds(), config.For("estimate")))
+	ground := sweep.SimulatedGround(&sweep.Simulated{Deployment: cfg.Deployment, Version: cfg.Engine.Version}, 1)
+	trials := 0
+	answer, err := sweep.Drive(t.Context(), nil, ground, must.Get(New(cfg, ground)), func() bool { trials++; return trials > 3 }, nil)
+	if answer.Value != nil || !errors.Is(err, sweep.ErrInterrupted) {
+		t.Errorf("%+v, %v", answer, err)
 	}
 }
