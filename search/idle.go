@@ -1,6 +1,7 @@
 package search
 
 import (
+	"math"
 	"time"
 
 	"planner/internal/note"
@@ -47,7 +48,7 @@ func (p *idleProbe) wanted(s *MaxRate) (*measure.Trial, bool) {
 	switch {
 	case s.outcome != Searching || p.resolved:
 	case !p.done && (s.cfg.Prior.Rate <= 0 || missed >= few):
-		requests = probeRequests
+		requests = enoughBeyond
 	case p.done && (p.broken >= 0 || missed > few):
 		// Ten requests did not show it, yet every rate misses: look closer.
 		requests = p.enough(s)
@@ -69,7 +70,7 @@ func (p *idleProbe) enough(s *MaxRate) int {
 	if s.cfg.Budget > 0 {
 		n = min(n, int((s.cfg.Budget-s.spent)/trialShare/max(p.service, 1)))
 	}
-	if n <= probeRequests {
+	if n <= enoughBeyond {
 		return 0
 	}
 	return n
@@ -101,13 +102,13 @@ func (p *idleProbe) observe(s *MaxRate, m *measure.Measurement) {
 }
 
 // failsLess reports whether fewer requests failed at the lowest rate tried than of those one
-// at a time, beyond surprise: a server that limits rates refuses fast, and who asks again at
+// at a time, beyond chance: a server that limits rates refuses fast, and who asks again at
 // once is no light load to it.
 func (s *MaxRate) failsLess(probe *measure.Measurement) bool {
 	low, _, _, _ := s.extremes()
 	for _, t := range s.valid() {
 		if t.rate == low {
-			return t.failed < stat.ShareLower(float64(probe.Failed), float64(probe.Requests), surprise)
+			return t.failed < stat.ShareLower(float64(probe.Failed), float64(probe.Requests), disturbed)
 		}
 	}
 	return false
@@ -140,16 +141,16 @@ func (s *MaxRate) brokenBy(m *measure.Measurement) int {
 }
 
 // hopeless reports whether requests that are alone in the engine miss a bound,
-// beyond surprise. Lone requests are independent.
+// beyond chance. Lone requests are independent.
 func (a *assumed) hopeless(c measure.Count) bool {
 	if a.kind == onThroughput {
 		return false
 	}
 	if a.kind == onMean {
-		return c.N >= probeRequests/2 && c.Value > 1+misshapen
+		return c.Value-(c.Value-c.Low)/math.Sqrt(max(c.Phi, 1)) > 1
 	}
 	unit := max(c.Cluster, 1)
-	return stat.ShareLower(float64(c.K)/unit, float64(c.N)/unit, surprise) > a.share
+	return stat.ShareLower(float64(c.K)/unit, float64(c.N)/unit, disturbed) > a.share
 }
 
 // floorOf reads the idle value of a bound off the probe.
@@ -177,14 +178,9 @@ func floorOf(s *MaxRate, j int, m *measure.Measurement) Floor {
 func idleValue(b measure.Bound, m *measure.Measurement) Floor {
 	f := Floor{Bound: b.String(), Limit: b.Limit}
 	sum := m.Of(b.Class).Latency(b.Metric)
-	stats := []struct {
-		q     float64
-		name  string
-		value time.Duration
-	}{{0.999, "p99.9", sum.P999}, {0.99, "p99", sum.P99}, {0.95, "p95", sum.P95}, {0.90, "p90", sum.P90}, {0.50, "p50", sum.P50}, {0, "mean", sum.Mean}}
-	for _, v := range stats {
-		if v.q <= b.Quantile && v.value > 0 {
-			f.Stat, f.Value = v.name, v.value
+	for _, q := range []float64{0.999, 0.99, 0.95, 0.90, 0.50, 0} {
+		if v := sum.Stat(q); q <= b.Quantile && v > 0 {
+			f.Stat, f.Value = measure.Bound{Quantile: q}.Stat(), v
 			break
 		}
 	}
@@ -206,7 +202,7 @@ func (p *idleProbe) start() float64 {
 	if p.service <= 0 {
 		return 1
 	}
-	return crowd / p.service.Seconds()
+	return flat / p.service.Seconds()
 }
 
 // loneRate reports whether a rate is so low that requests hardly ever meet.

@@ -12,8 +12,7 @@ import (
 // The likelihood of one trial depends on the parameters only through the curve
 // z at the trial's rate and through the dispersion. It is tabulated over both
 // once, so that a posterior of 100,000 points costs interpolations instead of
-// gamma functions. zNodes are those of its table.
-const zNodes = int((zHigh-zLow)/zStep) + 1
+// gamma functions.
 
 // phiOffsets are the nodes of the dispersion in standard deviations of its log.
 var phiOffsets = [phiNodes]float64{-2, -1, 0, 1, 2}
@@ -97,11 +96,11 @@ func (w *width) blurred(column *[zNodes]float64) (out [zNodes]float64) {
 	return out
 }
 
-// normalNodes are values of a standard normal error, and their probabilities.
+// normalNodes are values of a standard normal error and their probabilities, as of four throws of a coin.
 func normalNodes() iter.Seq2[float64, float64] {
 	return func(yield func(x, probability float64) bool) {
-		for x := -normalReach; x <= normalReach; x += normalStep {
-			if !yield(x, normalStep/math.Sqrt(2*math.Pi)*math.Exp(-x*x/2)) {
+		for i, ways := range [phiNodes]float64{1, 4, 6, 4, 1} {
+			if !yield(phiOffsets[i], ways/16) {
 				return
 			}
 		}
@@ -192,7 +191,7 @@ func logBeta(a, b float64) float64 {
 func (a *assumed) logMean(e *likelihood, z, phi float64) float64 {
 	seen := math.Log(e.value)
 	d, variance := z-seen, phi/e.n+misfit*misfit*seen*seen
-	if d < 0 && seen < -outgrown || d > 0 && (e.atLeast || seen > outgrown) {
+	if d < 0 && seen < -farMean || d > 0 && (e.atLeast || seen > farMean) {
 		d = 0
 	}
 	return -d*d/(2*variance) - math.Log(variance)/2

@@ -13,7 +13,7 @@ import (
 func (a *assumed) contradictions(seen []likelihood) (low, high float64) {
 	for i := range seen {
 		bad := &seen[i]
-		if a.kind != onShare || bad.n == 0 || a.dispersion(a.phi.median).CountAbove(bad.k, bad.n, a.share) >= surprise {
+		if a.kind != onShare || bad.n == 0 || a.dispersion(a.phi.median).CountAbove(bad.k, bad.n, a.share) >= disturbed {
 			continue
 		}
 		var good likelihood
@@ -49,8 +49,8 @@ func (s *MaxRate) collapse() (pressed, carried float64) {
 		if t.met || f.spread <= 0 || t.lasted < settled*s.latency {
 			continue
 		}
-		most := f.rate * (1 - f.value + stat.StudentT(1-surprise, flowFreedom)*f.spread)
-		if most < collapsed*carried && (pressed == 0 || most < pressed) {
+		most := f.rate * (1 - f.value + stat.StudentT(1-disturbed, flowFreedom)*f.spread)
+		if most < (1-wide)*carried && (pressed == 0 || most < pressed) {
 			pressed = most
 		}
 	}

@@ -36,11 +36,9 @@ const (
 	// that": there a queue is filling and not yet as long as it will be, so that a
 	// share taken at its face would bend the curve, and with it the answer,
 	// downwards. As far below it counts as "at most that": requests that are slow whatever the load,
-	// such as long prompts, leave a floor there.
-	far = 4.0
-	// outgrown is how far from its limit a mean is, in its log, that is no longer taken at its
-	// face.
-	outgrown = 0.5
+	// such as long prompts, leave a floor there. It is where the flattest curve of a queue is at twice its
+	// largest rate, and at none. A mean, in its log, is as far at the rate where others are.
+	far, farMean = flat, far * flat / genericKappa
 )
 
 // How long trials are.
@@ -75,36 +73,18 @@ const (
 	// sets without any rate a race; as few that all miss the objective ask for an idle engine.
 	minTrials, few = 5, 3
 	// A search whose engine time costs nothing ends at the share freePrecision of the asked
-	// width, or when freeSpend requests were simulated; freeLost times as many where every
+	// width, or when freeSpend requests were simulated; trialShare times as many where every
 	// rate so far is on one side of the limit, which is no answer.
-	freePrecision, freeSpend, freeLost = 0.6, 150_000, 6
-	// safeQuantile is that of the maximum rate which is called safe.
+	freePrecision, freeSpend = 0.6, 150_000
+	// safeQuantile is that of the maximum rate which is called safe. What is less likely is not believed: that a
+	// bound limits the rate, or that a set is better than the best so far.
 	safeQuantile = 0.05
-	// stride is the least step between rates, as a share, while no trial met the objective, or
-	// none missed it, and the half-width is larger: a prior that is far off must not be left in
-	// small steps. Trials that contradict others widen no interval by more.
-	stride = 0.5
-	// probeRequests, one after another, give the latency of an idle engine well
-	// enough to set the scale of a search.
-	probeRequests = 10
-	// crowd is the load, in requests in the engine at a time, at which a search without any
-	// knowledge starts: above what a server of one request at a time carries, far below what a
-	// batching engine does.
-	crowd = 4.0
-	// surprise is the probability below which two trials do not fit one curve.
-	surprise = 0.005
-	// collapsed is the share of the rate which a server carried below which what it completes
-	// when it is pressed says that it collapses, and of a prefix cache's hits.
-	collapsed = 0.8
 )
 
 // Of races and certificates.
 const (
 	// delta is the gain below which two sets count as equal.
 	delta = 0.03
-	// skipBelow is the probability of being better by delta, where each prediction is off by rateSpread,
-	// below which a set is not even tried.
-	skipBelow = 0.08
 	// field is how many challengers are tried side by side. It is a constant so
 	// that the race does not depend on the machine.
 	field = 4
@@ -130,9 +110,10 @@ const (
 	// of the posterior to the one that leaves as much above it. Bounds that limit the
 	// rate with a smaller probability are left out.
 	rateChoices = 12
-	// Dispersions have phiNodes, see phiOffsets; likelihoods are tabulated over the curve.
-	phiNodes           = 5
-	zLow, zHigh, zStep = negligible, 3.0, 1.0 / 12
+	// Dispersions have phiNodes, see phiOffsets; likelihoods are tabulated at zNodes of the curve,
+	// which ends where a share, and what is left of it, is negligible.
+	phiNodes, zNodes   = 5, 226
+	zLow, zHigh, zStep = negligible, 4 * math.Ln2, (zHigh - zLow) / (zNodes - 1)
 	// priorReach is how far beyond the prior's rate and the rates that were tried
 	// the grid begins, a factor of 16: under a flat prior a posterior median
 	// then grows, or shrinks, by a factor of 4 a trial until a limit is found. Steepness
@@ -143,6 +124,4 @@ const (
 	// negligible is the log density, against the largest, below which a part of a grid is left out, and half
 	// of it that of the mass at either end.
 	negligible = -16.0
-	// Normal errors have nodes every normalStep standard deviations as far as normalReach.
-	normalStep, normalReach = 0.5, 3.0
 )

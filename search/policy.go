@@ -13,7 +13,7 @@ import (
 func (r *Race) contenders() []*candidate {
 	var open []*candidate
 	for _, c := range r.all {
-		if c.status == underTest || c.status == Untried && (c.named || r.chance(c) >= skipBelow) {
+		if c.status == underTest || c.status == Untried && (c.named || r.chance(c) >= safeQuantile) {
 			open = append(open, c)
 		}
 	}

@@ -66,7 +66,7 @@ func (s *MaxRate) finished() (Outcome, note.Reason) {
 	}
 	bracketed, budget := !allMet && !allMissed, freeSpend
 	if !bracketed {
-		budget *= freeLost
+		budget *= trialShare
 	}
 	wanted, spent := s.cfg.Precision, s.cfg.free() && s.simulated > budget
 	if s.cfg.free() && s.simulated <= freeSpend {
@@ -124,7 +124,7 @@ func (s *MaxRate) next() measure.Trial {
 	halfWidth := s.posteriors.halfWidth(s.cfg.Confidence)
 	why := fmt.Sprintf("still +-%.0f %%: says the most per second", 100*halfWidth)
 	least, most, allMet, allMissed := s.extremes()
-	step := 1 + min(halfWidth, stride)
+	step := 1 + min(halfWidth, wide)
 	switch {
 	case allMet:
 		low = step * most
@@ -248,7 +248,7 @@ func (a *assumed) expected(z, n, phi float64) (seen, variance float64) {
 		over := max(z, 0)
 		return over, 1/n*math.Exp(2*over) + misfit*misfit*over*over
 	case onMean:
-		seen = min(max(z, -outgrown), outgrown)
+		seen = min(max(z, -farMean), farMean)
 		return seen, phi/n + misfit*misfit*seen*seen
 	}
 	seen = min(max(z, a.offset-far), a.offset+far)

@@ -157,7 +157,7 @@ func (r *Race) judge(c *candidate, m *measure.Measurement) {
 	case c.gain.value >= delta:
 		c.status = Measured
 		r.promoted = append(r.promoted, c)
-	case c.gain.value > -delta/2:
+	case c.gain.value > -delta:
 		c.status, c.reason = Tied, note.Because(note.SeenAsGood, best.rate, s.seen, best.seen)
 	default:
 		c.status, c.reason = Beaten, note.Because(note.SeenWorse, best.rate, s.seen, best.seen)

@@ -230,7 +230,7 @@ func (s *MaxRate) estimate(m posteriors, j int, r *Result) Estimate {
 	}
 	if low, high := b.contradictions(seen); high > 0 {
 		r.Warnings = append(r.Warnings, note.New(note.NonMonotone, b.name))
-		e.Low, e.Safe, e.High = min(e.Low, low), min(e.Safe, low), max(e.High, min(high, e.Value*(1+stride)))
+		e.Low, e.Safe, e.High = min(e.Low, low), min(e.Safe, low), max(e.High, min(high, e.Value*(1+wide)))
 	}
 	return e
 }

@@ -83,7 +83,7 @@ func (s *MaxRate) remarks(rate float64) note.Notes {
 	if w.Turns <= 1 {
 		return out
 	}
-	if met, missed := s.cacheHits(); missed > 0 && missed < collapsed*met {
+	if met, missed := s.cacheHits(); missed > 0 && missed < (1-wide)*met {
 		out = append(out, note.New(note.CacheCollapse, 100*met, 100*missed))
 	}
 	if settling := w.Settling(rate, first.typical()); s.cfg.Warmup > 0 && s.cfg.Warmup < settling {

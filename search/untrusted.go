@@ -2,6 +2,7 @@ package search
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,7 +69,11 @@ func (s *MaxRate) noneMet(why note.Reason) note.Reason {
 	case lowest.failing != "":
 		seen = ", where " + lowest.failing
 	}
-	bound := secondLeast(missed)
+	bound := math.Inf(1)
+	if len(missed) > 1 {
+		slices.Sort(missed)
+		bound = missed[1]
+	}
 	sure := 1 - s.posteriors.survival(math.Log(bound))
 	if met || math.IsInf(bound, 1) || sure < 1-safeQuantile {
 		return note.Because(note.NoneMet, why.Text, lowest.rate, seen)
@@ -85,17 +90,4 @@ func (s *MaxRate) failingAt(lowest float64) string {
 		}
 	}
 	return ""
-}
-
-// secondLeast is the second least of some rates, infinite where there are fewer.
-func secondLeast(rates []float64) float64 {
-	least, second := math.Inf(1), math.Inf(1)
-	for _, r := range rates {
-		if r < least {
-			least, second = r, least
-		} else {
-			second = min(second, r)
-		}
-	}
-	return second
 }

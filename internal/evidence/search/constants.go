@@ -51,11 +51,27 @@ func numbers(source []byte, headings []string) ([]number, error) {
 				continue
 			}
 			for i, v := range values.Values {
+				if follows(v) {
+					continue
+				}
 				all = append(all, number{values.Names[i].Name, files.Position(v.Pos()).Offset, files.Position(v.End()).Offset})
 			}
 		}
 	}
 	return all, nil
+}
+
+// follows reports whether a value is one of other numbers.
+func follows(value ast.Expr) (found bool) {
+	ast.Inspect(value, func(n ast.Node) bool {
+		if _, ok := n.(*ast.SelectorExpr); ok {
+			return false
+		}
+		_, name := n.(*ast.Ident)
+		found = found || name
+		return true
+	})
+	return found
 }
 
 func headed(text string, headings []string) bool {
