@@ -38,9 +38,9 @@ type Offer struct {
 	// come to its end. It counts only where the safe rate gives no fleet that the demand
 	// allows, and without an obstacle.
 	Unknown string `json:"unknown,omitempty"`
-	// Loose says that such a search left the safe rate far below the likely one, so that
-	// no fleet is sized by it: more trials would give a much smaller one.
-	Loose bool `json:"-"`
+	// Loose says why no fleet is sized by the safe rate, far below the likely one as it is: more trials, or a
+	// measurement, would give a much smaller one. Empty where one is.
+	Loose note.Reason `json:"-"`
 	// Warnings are what to be careful with; a file has their sentences as well.
 	Warnings note.Notes `json:"notes,omitempty"`
 }

@@ -81,9 +81,8 @@ func (d *Demand) consider(o *Offer) Alternative {
 		a.Reason = note.Because(note.NoRateKnown, cmp.Or(o.Unknown, "nothing was measured that tells one"))
 		return a
 	}
-	if o.Loose {
-		a.Undecided = true
-		a.Reason = note.Because(note.RateLoose, o.Rate.Value, o.Rate.Low, o.Rate.High, o.Unknown)
+	if a.Undecided = o.Loose.Text != ""; a.Undecided {
+		a.Reason = o.Loose
 		return a
 	}
 	d.fit(&a, safe)

@@ -256,7 +256,7 @@ func TestUndecided(t *testing.T) {
 	if !errors.As(err, &undecided) || !strings.Contains(undecided.Doubts()[0], "the budget is spent") {
 		t.Errorf("a safe rate of 1/s that may be 50/s: %v", err)
 	}
-	wide.Rate, wide.Loose = search.Estimate{Value: 0.29, Low: 0.053, High: 1.52, Safe: 0.08}, true
+	wide.Rate, wide.Loose = search.Estimate{Value: 0.29, Low: 0.053, High: 1.52, Safe: 0.08}, note.Because(note.RateLoose, 0.29, 0.053, 1.52, wide.Unknown)
 	if _, err := Solve(Demand{Rate: 1}, measure.SLO{}, []Offer{wide}, nil); !errors.As(err, &undecided) {
 		t.Errorf("a fleet of 13 where 4 are likely: %v", err)
 	}

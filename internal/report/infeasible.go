@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"planner/internal/note"
 	"planner/plan"
 	"planner/plan/decide"
 	"planner/search"
@@ -42,7 +43,7 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 			facts = append(facts, Fact{"why", doubt, Doubt})
 		}
 		d.add(append(facts, seen))
-		d.section("What to do", Bullets{Items: advice(overview)})
+		d.section("What to do", Bullets{Items: advice(overview, why)})
 		if len(why.Alternatives) > 1 {
 			offers = why.Alternatives
 		}
@@ -135,7 +136,13 @@ func seenText(s measure.Overview) string {
 }
 
 // advice is what to do about a run that decided nothing.
-func advice(s measure.Overview) []string {
+func advice(s measure.Overview, e *plan.Undecided) []string {
+	if e != nil && slices.ContainsFunc(e.Alternatives, func(a plan.Alternative) bool { return a.Reason.Note.Kind == note.RateDoubted }) {
+		return []string{
+			"a short bench of two loads on such a GPU, `planner calibrate`, and engine.calibration: more trials do not tell the constants apart",
+			"looser limits, or a model and a GPU that the constants were calibrated on",
+		}
+	}
 	if s.Invalid > 0 && 2*s.Invalid >= s.Trials {
 		return []string{
 			"remove what makes trials invalid, and start again: `planner doctor` checks the machine, and `planner bench` runs one load point to try it on",

@@ -35,7 +35,7 @@ func searchDocument(a *decide.FoundRate, e Engines) Document {
 		next = revive()
 	} else if !decided {
 		seen := measure.OverviewOf(trials)
-		facts, next = facts.with("seen", seenText(seen), Plain), advice(seen)
+		facts, next = facts.with("seen", seenText(seen), Plain), advice(seen, nil)
 	}
 	d.add(facts)
 	d.section("What to do", Bullets{Items: next})

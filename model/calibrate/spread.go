@@ -36,8 +36,8 @@ type Known struct {
 }
 
 // Shifts are the logarithms of the maximum rates with other plausible constants over
-// the known one, in the order in which the constants were drawn. None lies beyond the
-// range that is searched, a factor of e either way.
+// the known one, in the order in which the constants were drawn. None lies beyond
+// [WidestMove] either way; at -WidestMove no rate meets the limits.
 type Shifts []float64
 
 // Quantile returns the q-quantile of what the shifts are draws of; exp of it is a factor on
@@ -50,15 +50,11 @@ func (s Shifts) Quantile(q float64) float64 {
 	return statisticOf(sorted, min(max((q*(n+1)-1)/max(n-1, 1), math.SmallestNonzeroFloat64), 1))
 }
 
-// WidestShift bounds a shift either way, a factor of e on the rate, and WidestMove a
-// move, a factor of 100.
-const (
-	WidestShift = 1.0
-	WidestMove  = 4.6
-)
+// WidestMove bounds shifts and moves either way, a factor of 100 on the rate.
+const WidestMove = 4.6
 
 // The search for one shift ends when it is known to a hundredth or after so many
-// probes.
+// probes between one that is too fast and one that is too slow.
 const (
 	defaultSamples = 32
 	shiftTolerance = 0.01
@@ -171,7 +167,7 @@ func newShiftSearch(rate float64, known Situation) (*shiftSearch, error) {
 	if !(rate > 0) {
 		return nil, fmt.Errorf("spread of the maximum rate: rate %g is not above 0", rate)
 	}
-	s := &shiftSearch{rate: rate, widest: WidestShift, tolerance: shiftTolerance}
+	s := &shiftSearch{rate: rate, widest: WidestMove, tolerance: shiftTolerance}
 	var err error
 	if s.level, err = s.pressure(known, 0); err != nil {
 		return nil, err
@@ -246,7 +242,6 @@ func (s *shiftSearch) find(in Situation) (shift, slope float64, err error) {
 	}
 	step := math.Copysign(min(max(math.Abs(fa)/s.slope, 0.02), 0.3), -fa)
 	b, fb := a, fa
-	probes := 1
 	for fa*fb > 0 {
 		if math.Abs(b) >= s.widest {
 			return b, math.NaN(), nil
@@ -256,12 +251,11 @@ func (s *shiftSearch) find(in Situation) (shift, slope float64, err error) {
 		if fb, err = f(b); err != nil {
 			return 0, 0, err
 		}
-		probes++
 		step *= 1.6
 	}
 	slope = (fb - fa) / (b - a)
 	side := 0
-	for ; probes < mostProbes && math.Abs(b-a) > s.tolerance && fb != 0; probes++ {
+	for probes := 0; probes < mostProbes && math.Abs(b-a) > s.tolerance && fb != 0; probes++ {
 		x := (a*fb - b*fa) / (fb - fa)
 		// The curve bends: keep off the ends, or one of them never moves.
 		low, high := min(a, b), max(a, b)

@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	"planner/internal/config"
+	"planner/internal/note"
 	"planner/plan"
 	"planner/search"
 	"planner/sweep"
@@ -226,8 +227,11 @@ func (d *Decision) offers() ([]plan.Offer, []measure.Rejection, error) {
 			o.Obstacle, o.Idle = s.found.Reason, idleLatency(s.found.Floor)
 		case search.OutOfBudget, search.Searching:
 			o.Unknown = cmp.Or(s.found.Reason.Text, "the search has not ended")
-			o.Loose = s.found.Estimate.Safe < s.found.Estimate.Value/looseFactor
+			if s.found.Estimate.Safe < s.found.Estimate.Value/looseFactor {
+				o.Loose = note.Because(note.RateLoose, o.Rate.Value, o.Rate.Low, o.Rate.High, o.Unknown)
+			}
 		}
+		s.doubt.loosen(&o)
 		offers = append(offers, o)
 		rejected = append(rejected, s.rejected...)
 	}

@@ -106,6 +106,7 @@ func doubtFits(cfg *config.Config, g sweep.Ground, fits []fitted) (said []string
 		o := &fits[i].offer
 		u := doubts[kindOf(o.Knobs)]
 		o.Rate = u.widen(o.Rate)
+		u.loosen(o)
 		if len(u.shifts) > 0 && o == fastest[kindOf(o.Knobs)] {
 			said = append(said, u.String())
 		}

@@ -107,7 +107,7 @@ func (d *Decision) inScenario(s *scenario, known calibrate.Situation, k measure.
 	in := other.situation(k)
 	after, err := d.ground.Predict.Capacity(k, &cfg.Workload, cfg.Objective)
 	if before.Rate > 0 && after.Rate > 0 {
-		in.Guess = min(max(math.Log(after.Rate/before.Rate), -calibrate.WidestShift), calibrate.WidestShift)
+		in.Guess = min(max(math.Log(after.Rate/before.Rate), -calibrate.WidestMove), calibrate.WidestMove)
 	}
 	return in, err
 }

@@ -5,8 +5,10 @@ import (
 	"math"
 	"time"
 
+	"planner/internal/note"
 	"planner/model"
 	"planner/model/calibrate"
+	"planner/plan"
 	"planner/search"
 	"planner/sweep"
 	"planner/sweep/measure"
@@ -53,6 +55,21 @@ func (u uncertainty) ends() (low, high float64) {
 		return 0, 0
 	}
 	return s.Quantile(0.05), s.Quantile(0.95)
+}
+
+// loosen keeps a fleet from being sized by an offer whose limits may not be met at any rate: at
+// the low end of what the constants may be.
+func (u uncertainty) loosen(o *plan.Offer) {
+	if low, _ := u.ends(); low > -calibrate.WidestMove {
+		return
+	}
+	none := 0
+	for _, x := range u.shifts {
+		if x <= -calibrate.WidestMove {
+			none++
+		}
+	}
+	o.Loose = note.Because(note.RateDoubted, o.Rate.Value, o.Rate.Low, o.Rate.High, none, len(u.shifts))
 }
 
 // over is the doubt about the ratio of this rate to another one, whose shifts come

@@ -4,6 +4,9 @@ import (
 	"math"
 	"testing"
 
+	"planner/internal/note"
+	"planner/model/calibrate"
+	"planner/plan"
 	"planner/search"
 )
 
@@ -31,5 +34,21 @@ func TestDoubtOfARatio(t *testing.T) {
 	}
 	if (uncertainty{}).widenGain(gain).High-gain.High > 1e-12 {
 		t.Error("no doubt widens")
+	}
+}
+
+// No fleet is sized where the limits are met at no rate at the low end of what is known of the constants.
+func TestLimitsThatMayNotBeMet(t *testing.T) {
+	const never = -calibrate.WidestMove
+	shifts := make([]float64, 32)
+	for _, c := range []struct {
+		shifts []float64
+		loose  bool
+	}{{nil, false}, {shifts, false}, {append([]float64{never}, shifts[1:]...), false}, {append([]float64{never, never}, shifts[2:]...), true}} {
+		var o plan.Offer
+		uncertainty{c.shifts}.loosen(&o)
+		if got := o.Loose.Note.Kind == note.RateDoubted; got != c.loose {
+			t.Errorf("%v: %v, want %v: %s", c.shifts, got, c.loose, o.Loose.Text)
+		}
 	}
 }
