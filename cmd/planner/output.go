@@ -73,7 +73,7 @@ func (p *program) colors() bool {
 }
 
 // display begins to show how a run goes: drawn over itself on a terminal, a line now
-// and then with --verbose, nothing but remarks otherwise.
+// and then elsewhere.
 func (p *program) display(c *cli.Context, r *run) *progress.Display {
 	o := progress.DisplayOptions{Quiet: c.Bool("quiet"), Verbose: c.Bool("verbose"), Columns: p.columns(),
 		Cost: func(seen []sweep.EngineTelemetry) string { return (&report.Engines{Seen: seen, GPU: r.gpu}).Spent() }}

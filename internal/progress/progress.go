@@ -21,7 +21,7 @@ import (
 // DisplayOptions say how much a display tells, and of what.
 type DisplayOptions struct {
 	// Quiet tells nothing at all; Verbose one line for each trial and, where
-	// nothing is drawn, one now and then, fit for a log file.
+	// nothing is drawn, one every 5 s in place of 30, fit for a log file.
 	Quiet, Verbose bool
 	// Columns is the width of the terminal, on which a few lines are drawn over
 	// themselves; 0 draws nothing.
@@ -86,10 +86,12 @@ type runState struct {
 const (
 	// grace keeps a command that is soon done from flashing a display.
 	grace = time.Second
-	// redraw and between are the shortest times between two drawings and two
-	// plain lines; pause is that between two looks at a trial that runs.
+	// redraw, between and seldom are the shortest times between two drawings, two plain
+	// lines of who asked for more, and two of who did not; pause is that between two looks
+	// at a trial that runs.
 	redraw  = 100 * time.Millisecond
 	between = 5 * time.Second
+	seldom  = 30 * time.Second
 	pause   = 250 * time.Millisecond
 )
 
@@ -227,11 +229,14 @@ func (d *Display) show() {
 	if d.widest[1] == 0 && best.Low > 0 && best.High > best.Low {
 		d.widest = [2]float64{best.Low, best.High}
 	}
-	wait := between
-	if d.Columns > 0 {
+	first, wait := grace, between
+	switch {
+	case d.Columns > 0:
 		wait = redraw
+	case !d.Verbose:
+		first, wait = seldom, seldom
 	}
-	if d.Quiet || d.Columns == 0 && !d.Verbose || now.Sub(d.begun) < grace || !d.last.IsZero() && now.Sub(d.last) < wait {
+	if d.Quiet || now.Sub(d.begun) < first || !d.last.IsZero() && now.Sub(d.last) < wait {
 		return
 	}
 	d.last = now

@@ -53,7 +53,9 @@ func TestBytes(t *testing.T) {
 		states []runState
 		want   string
 	}{
-		{"silent", DisplayOptions{}, time.Minute, []runState{first, second}, ""},
+		{"silent", DisplayOptions{Quiet: true}, time.Minute, []runState{first, second}, ""},
+		{"soon done in a log", DisplayOptions{}, 14 * time.Second, []runState{first, second}, ""},
+		{"seldom", DisplayOptions{}, 16 * time.Second, []runState{first, second, first}, "0:32 4 trials, 9.0 min of engine time, at most 51.0 min to go; maximum rate 16.9 requests/s (15.4-18.6), seqs 256; next: 16 requests/s\n"},
 		{"soon done", live(80), 300 * time.Millisecond, []runState{first, second}, ""},
 		{"lines", lines, 65 * time.Second, []runState{first, second},
 			"1:05 3 trials, 6.0 min of engine time, at most 54.0 min to go; maximum rate 16.2 requests/s (12.1-21.7); next: 17.3 requests/s: where the answer is most likely\n" +
