@@ -15,8 +15,9 @@ import (
 // mostRows is how many rows a table has at most that grows with the search.
 const mostRows = 20
 
-// addOffers tabulates offers that were sized and lists the others by reason.
-func addOffers(d *Document, title string, all []plan.Alternative) {
+// addOffers tabulates offers that were sized and lists the others, and knob sets that were
+// left out, by reason.
+func addOffers(d *Document, title string, all []plan.Alternative, rejected []measure.Rejection) {
 	ks := list.Map(all, func(a plan.Alternative) measure.Knobs {
 		a.Offer.Knobs.GPU = cmp.Or(a.Offer.Knobs.GPU, a.Offer.GPU)
 		return a.Offer.Knobs
@@ -25,7 +26,8 @@ func addOffers(d *Document, title string, all []plan.Alternative) {
 	which[0] = false // the GPU, which is named anyway
 	tab := table(wrapped("instance"), right("GPUs", "instances", "per hour", "per million output tokens", "req/s per instance"),
 		extra(left("limited by")), extra(wrapped("note")))
-	var cannot, unknown []measure.Rejection
+	var unknown []measure.Rejection
+	rejected = slices.Clip(rejected)
 	more := 0
 	for i, a := range all {
 		switch {
@@ -33,7 +35,7 @@ func addOffers(d *Document, title string, all []plan.Alternative) {
 			unknown = append(unknown, measure.Rejection{Knobs: ks[i], Reason: a.Reason})
 			continue
 		case a.Fleet.GPUs == 0:
-			cannot = append(cannot, measure.Rejection{Knobs: ks[i], Reason: a.Reason})
+			rejected = append(rejected, measure.Rejection{Knobs: ks[i], Reason: a.Reason})
 			continue
 		case len(tab.Rows) == mostRows:
 			more++
@@ -50,21 +52,13 @@ func addOffers(d *Document, title string, all []plan.Alternative) {
 		tab.row(Cell{name, tone}, a.Fleet.GPUs, a.Fleet.Instances, Cell{dollars(a.Cost.PerHour), tone}, dollars(a.Cost.PerMillionOutputTokens),
 			estimate(a.Offer.Rate).value, boundName(a.Offer.Binding), Cell{a.Reason.Text, Quiet})
 	}
-	d.section(title)
-	d.add(tab.known())
+	if chosen := len(all) == 1 && all[0].Feasible; !chosen {
+		d.section(title, tab.known())
+	}
 	if more > 0 {
 		d.add(Paragraph{count(more) + " more stand in the JSON.", Quiet})
 	}
-	tell := func(title string, all []measure.Rejection) {
-		if len(all) > 0 {
-			d.add(Paragraph{Text: title}, Bullets{Items: grouped(all, ks)})
-		}
-	}
-	tell("Not possible:", cannot)
-	tell("Not decided:", unknown)
-}
-
-func addRejected(d *Document, rejected []measure.Rejection) {
+	d.section("Not decided", Bullets{Items: grouped(unknown, ks)})
 	d.section("Rejected", Bullets{Items: grouped(rejected, knobsOf(rejected))})
 }
 
@@ -111,7 +105,9 @@ func values(group []measure.Knobs, which []bool) string {
 			}
 		}
 		if n.Name == "gpu" {
-			parts = append(parts, strings.Join(seen, " or "))
+			if seen[0] != "default" {
+				parts = append(parts, strings.Join(seen, " or "))
+			}
 			continue
 		}
 		slices.SortStableFunc(seen, byValue)

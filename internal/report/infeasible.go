@@ -66,10 +66,7 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 		tab = summaryTable(b.Trials, measure.Knobs{})
 	}
 	d.section("Trials", tab)
-	if len(offers) > 0 {
-		addOffers(&d, "Configurations", offers)
-	}
-	addRejected(&d, rejected)
+	addOffers(&d, "Configurations", offers, rejected)
 	addEngines(&d, &e, b.Trials, nil)
 	if b.Search != nil {
 		addWarnings(&d, b.Search.Warnings)

@@ -49,10 +49,7 @@ func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 	addCurves(&d, p, &b, chosen)
 	addRoofline(&d, p, chosen)
 	addNearest(&d, &e, b.Trials, p.Offer.Knobs, p.Offer.Rate.Value)
-	if len(p.Alternatives) > 0 {
-		addOffers(&d, "Alternatives, by cost", p.All())
-	}
-	addRejected(&d, p.Rejected)
+	addOffers(&d, "Alternatives, by cost", p.All(), p.Rejected)
 	addEngines(&d, &e, b.Trials, &p.Offer.Knobs)
 	addModelled(&d, p.Handover.Modelled)
 	addChecks(&d, b.Judgement.Trust)
