@@ -59,7 +59,7 @@ func addOffers(d *Document, title string, all []plan.Alternative, rejected []mea
 		d.add(Paragraph{count(more) + " more stand in the JSON.", Quiet})
 	}
 	d.section("Not decided", Bullets{Items: grouped(unknown, ks)})
-	d.section("Rejected", Bullets{Items: grouped(rejected, knobsOf(rejected))})
+	d.section("Rejected", Bullets{Items: grouped(rejected, append(ks, knobsOf(rejected)...))})
 }
 
 func knobsOf(rejected []measure.Rejection) []measure.Knobs {

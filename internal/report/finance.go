@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,16 +50,23 @@ func addFinance(d *Document, title string, all []plan.Alternative) {
 	if len(dear) > 0 {
 		others = append(others, fmt.Sprintf("not economical, at more than %d times the cheapest: %s", uneconomical, strings.Join(dear, "; ")))
 	}
-	d.section(title, tab.known(), Bullets{Items: others})
-	if len(tab.Rows) == 0 || tab.Rows[0][4].Text == unknown {
+	tab = tab.known()
+	d.section(title, tab, Bullets{Items: others})
+	has := func(name string) bool {
+		return slices.ContainsFunc(tab.Columns, func(c Column) bool { return c.Name == name })
+	}
+	if !has("$ an hour") {
 		return
 	}
 	when := "at the planned load day and night"
 	if all[0].Cost.Job != nil {
 		when = "while the job runs"
 	}
-	d.add(Paragraph{Text: "$/M in, out and all are the same money, divided by a million tokens of the prompts alone, of the answers alone, and of both, " + when +
-		": never add them. A month has 730 hours. kW is what the building is built for: GPUs at their rated power, servers and cooling.", Tone: Quiet})
+	text := "A month has 730 hours. kW is what the building is built for: GPUs at their rated power, servers and cooling."
+	if has("$/M all") {
+		text = "$/M in, out and all are the same money, divided by a million tokens of the prompts alone, of the answers alone, and of both, " + when + ": never add them. " + text
+	}
+	d.add(Paragraph{Text: text, Tone: Quiet})
 }
 
 // eachGPU is the best offer of each GPU, in the order of all.

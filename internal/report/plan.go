@@ -167,7 +167,11 @@ func fleetSteps(p *plan.Plan) []string {
 		}
 		add("%s: planned for %s", s, rate(f.PlannedRate))
 	}
-	add("%s / %s per instance, met with 95 %% confidence = %s: %s needed", rate(f.PlannedRate), exact(round(safe, 5)),
+	how := "met with 95 % confidence"
+	if p.Offer.Rate.Confidence == 0 {
+		how = "whose sampling error is not known"
+	}
+	add("%s / %s per instance, %s = %s: %s needed", rate(f.PlannedRate), exact(round(safe, 5)), how,
 		quotient(f.PlannedRate/safe), plural(f.Needed, "instance"))
 	loaded := f.PlannedRate * (1 + f.Headroom) / safe
 	base := max(1, int(math.Ceil(loaded*(1-1e-9))))
