@@ -18,7 +18,7 @@ import (
 // requests of a run that finds where limits are just met.
 const (
 	limitStep        = 0.20
-	scenarioRequests = 4 * probeTrialRequests
+	scenarioRequests = 8 * probeTrialRequests
 )
 
 // mostCrossed is how many knob sets that behave differently are run for [Decision.crossed].
