@@ -58,7 +58,10 @@ func sweptTitle(s *design.Swept) string {
 }
 
 func sweepTable(trials []measure.Measurement, slo measure.SLO) Table {
-	columns := []trialColumn{textColumn(Column{Name: "trial of", Wrap: true}, trialOf)}
+	var columns []trialColumn
+	if slices.ContainsFunc(trials, func(m measure.Measurement) bool { return m.Trial.Why != "" }) {
+		columns = append(columns, textColumn(Column{Name: "trial of", Wrap: true}, trialOf))
+	}
 	if all := sets(trials); len(all) > 1 {
 		which := differing(all)
 		describe := func(m *measure.Measurement) string { return describe(m.Trial.Knobs, which) }
