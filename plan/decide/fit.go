@@ -145,9 +145,13 @@ func fitSets(cfg *config.Config, trials []measure.Measurement) (fits []fitted, r
 	var order []measure.Knobs
 	sets := map[measure.Knobs][]measure.Measurement{}
 	var traffic []byte
-	for i, m := range trials {
+	for _, m := range trials {
+		if m.Rejected.Text != "" { // it was no trial, and had no traffic
+			rejected = append(rejected, measure.Rejection{Knobs: m.Trial.Knobs, Reason: m.Rejected})
+			continue
+		}
 		text, err := json.Marshal(m.Trial.Workload)
-		if err == nil && i > 0 && !bytes.Equal(text, traffic) {
+		if err == nil && traffic != nil && !bytes.Equal(text, traffic) {
 			err = errors.New("fit: the results are of different workloads; fit those of one workload at a time")
 		}
 		if err != nil {
