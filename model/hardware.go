@@ -102,7 +102,7 @@ type Price struct {
 
 // String says whose price it is, with its date.
 func (p Price) String() string {
-	if p.Date == "" {
+	if p.Date == "" || strings.Contains(p.Basis, p.Date) {
 		return p.Basis
 	}
 	return p.Basis + " (" + p.Date + ")"
