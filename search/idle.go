@@ -18,6 +18,8 @@ type idleProbe struct {
 	service time.Duration
 	// broken is the index of the bound that an idle engine misses; -1 if none.
 	broken int
+	// meets says that an idle engine meets every bound for sure.
+	meets bool
 	// resolved says that the probe was repeated with as many requests as the objective's
 	// quantiles need, or as there is time for.
 	resolved bool
@@ -80,6 +82,12 @@ func (p *idleProbe) enough(s *MaxRate) int {
 // on what it could meet.
 func (p *idleProbe) observe(s *MaxRate, m *measure.Measurement) {
 	p.resolved, p.done, p.broken = p.done, true, s.brokenBy(m)
+	p.meets = true
+	for j := range s.bounds {
+		c, _ := m.Count(s.bounds[j].name)
+		_, high := s.bounds[j].alone(c)
+		p.meets = p.meets && high <= 1
+	}
 	p.service = m.E2E.Mean
 	if p.service <= 0 && m.Requests > 0 {
 		p.service = m.Duration / time.Duration(m.Requests)
@@ -140,17 +148,25 @@ func (s *MaxRate) brokenBy(m *measure.Measurement) int {
 	return first
 }
 
-// hopeless reports whether requests that are alone in the engine miss a bound,
-// beyond chance. Lone requests are independent.
+// alone is between which multiples of the limit, or of the share that is allowed beyond it, requests are that
+// are alone in the engine. Lone requests are independent.
+func (a *assumed) alone(c measure.Count) (low, high float64) {
+	switch unit := max(c.Cluster, 1); {
+	case a.kind == onThroughput || a.name == measure.ErrorsBound && c.K == 0:
+		return 0, 0
+	case a.kind == onMean:
+		half := (c.Value - c.Low) / math.Sqrt(max(c.Phi, 1))
+		return c.Value - half, c.Value + half
+	default:
+		k, n := float64(c.K)/unit, float64(c.N)/unit
+		return stat.ShareLower(k, n, disturbed) / a.share, stat.ShareUpper(k, n, disturbed) / a.share
+	}
+}
+
+// hopeless reports whether requests that are alone in the engine miss a bound, beyond chance.
 func (a *assumed) hopeless(c measure.Count) bool {
-	if a.kind == onThroughput {
-		return false
-	}
-	if a.kind == onMean {
-		return c.Value-(c.Value-c.Low)/math.Sqrt(max(c.Phi, 1)) > 1
-	}
-	unit := max(c.Cluster, 1)
-	return stat.ShareLower(float64(c.K)/unit, float64(c.N)/unit, disturbed) > a.share
+	low, _ := a.alone(c)
+	return low > 1
 }
 
 // floorOf reads the idle value of a bound off the probe.
@@ -205,12 +221,16 @@ func (p *idleProbe) start() float64 {
 	return flat / p.service.Seconds()
 }
 
-// loneRate reports whether a rate is so low that requests hardly ever meet.
+// loneRate reports whether a rate is so low that requests hardly ever meet. Where an idle engine meets the
+// objective for sure, arrivals in bunches meet at any rate that is not negligible.
 func (s *MaxRate) loneRate(rate float64) bool {
-	load := safeQuantile
-	for _, b := range s.cfg.SLO.Bounds {
-		if allowed := b.Allowed(); allowed > 0 {
-			load = min(load, allowed)
+	load := math.Exp(negligible / 2)
+	if !s.idle.meets {
+		load = safeQuantile
+		for _, b := range s.cfg.SLO.Bounds {
+			if allowed := b.Allowed(); allowed > 0 {
+				load = min(load, allowed)
+			}
 		}
 	}
 	return s.idle.done && rate*s.idle.service.Seconds() < load
