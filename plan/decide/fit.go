@@ -152,7 +152,7 @@ func fitSets(cfg *config.Config, trials []measure.Measurement) (fits []fitted, r
 		}
 		text, err := json.Marshal(m.Trial.Workload)
 		if err == nil && traffic != nil && !bytes.Equal(text, traffic) {
-			err = errors.New("fit: the results are of different workloads; fit those of one workload at a time")
+			err = errors.New("fit: the results are of different workloads; fit those of one workload at a time, and plan anew for other limits of classes that have pools of their own")
 		}
 		if err != nil {
 			return nil, nil, err
