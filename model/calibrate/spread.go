@@ -53,11 +53,11 @@ func (s Shifts) Quantile(q float64) float64 {
 // WidestMove bounds shifts and moves either way, a factor of 100 on the rate.
 const WidestMove = 4.6
 
-// The search for one shift ends when it is known to a hundredth or after so many
-// probes between one that is too fast and one that is too slow.
+// The search for one shift ends when it is known to shiftTolerance, by the flatter of the slopes on either side,
+// or after so many probes between one that is too fast and one that is too slow.
 const (
 	defaultSamples = 32
-	shiftTolerance = 0.01
+	shiftTolerance = 0.02
 	mostProbes     = 10
 	firstStep      = 0.08
 )
@@ -117,7 +117,7 @@ const (
 // just met, in each situation and in the first one, by runs that meet the same requests. An
 // error says that the first has no such rate.
 func Moves(rate float64, from Situation, to []Situation) ([]Move, error) {
-	s := &shiftSearch{rate: rate, slope: flatSlope, widest: WidestMove, grid: 0.01, tolerance: 0.02}
+	s := &shiftSearch{rate: rate, slope: flatSlope, widest: WidestMove, grid: 0.01}
 	all := append([]Situation{from}, to...)
 	out := make([]Move, len(all))
 	_ = parallel.Do(len(all), func(i int) error { // each has an error of its own
@@ -156,8 +156,6 @@ type shiftSearch struct {
 	// widest bounds what is found either way, and grid is what rates are tried on: runs on
 	// one are found again by who keeps them; 0 is none.
 	widest, grid float64
-	// tolerance is how well a shift is to be known.
-	tolerance float64
 }
 
 func newShiftSearch(rate float64, known Situation) (*shiftSearch, error) {
@@ -167,7 +165,7 @@ func newShiftSearch(rate float64, known Situation) (*shiftSearch, error) {
 	if !(rate > 0) {
 		return nil, fmt.Errorf("spread of the maximum rate: rate %g is not above 0", rate)
 	}
-	s := &shiftSearch{rate: rate, widest: WidestMove, tolerance: shiftTolerance}
+	s := &shiftSearch{rate: rate, widest: WidestMove}
 	var err error
 	if s.level, err = s.pressure(known, 0); err != nil {
 		return nil, err
@@ -255,7 +253,7 @@ func (s *shiftSearch) find(in Situation) (shift, slope float64, err error) {
 	}
 	slope = (fb - fa) / (b - a)
 	side := 0
-	for probes := 0; probes < mostProbes && math.Abs(b-a) > s.tolerance && fb != 0; probes++ {
+	for probes := 0; probes < mostProbes && math.Abs(b-a) > shiftTolerance && fb != 0; probes++ {
 		x := (a*fb - b*fa) / (fb - fa)
 		// The curve bends: keep off the ends, or one of them never moves.
 		low, high := min(a, b), max(a, b)
@@ -263,6 +261,9 @@ func (s *shiftSearch) find(in Situation) (shift, slope float64, err error) {
 		fx, err := f(x)
 		if err != nil {
 			return 0, 0, err
+		}
+		if local := min((fx-fa)/(x-a), (fb-fx)/(b-x)); math.Abs(fx) < shiftTolerance*local {
+			return s.snap(x - fx/local), slope, nil
 		}
 		if fx*fb > 0 {
 			b, fb = x, fx
