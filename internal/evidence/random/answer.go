@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -38,7 +40,7 @@ func (in *instance) search(show io.Writer) (search.Result, error) {
 	if err != nil {
 		return search.Result{}, err
 	}
-	found, err := sweep.Drive(context.Background(), nil, ground, study, func() bool { return false }, func(event any) {
+	found, err := sweep.Drive(context.Background(), nil, ground, undoubted{study}, func() bool { return false }, func(event any) {
 		if m, ok := event.(measure.Measurement); ok {
 			printTrial(show, &m, study)
 		}
@@ -46,7 +48,21 @@ func (in *instance) search(show io.Writer) (search.Result, error) {
 	if err != nil {
 		return search.Result{}, err
 	}
-	return found.Value.(*decide.FoundRate).Result, nil
+	return found.Value.(search.Result), nil
+}
+
+// undoubted is a search whose answer is by the draw of the requests alone: that of an engine with its constants
+// as they are has a truth.
+type undoubted struct{ *decide.RateSearch }
+
+// Answer is what the search found.
+func (u undoubted) Answer() (sweep.Answer, error) {
+	r, _ := u.Best()
+	if r.Outcome == search.Searching {
+		a, err := u.RateSearch.Answer()
+		return a, cmp.Or(err, errors.New("the search did not end"))
+	}
+	return sweep.Answer{Value: r}, nil
 }
 
 // printTrial prints a trial of a search and what is known behind it.
