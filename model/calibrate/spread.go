@@ -43,11 +43,27 @@ type Shifts []float64
 // Quantile returns the q-quantile of what the shifts are draws of; exp of it is a factor on
 // the rate. Of n draws the k-th is taken for that of k/(n+1), as one more draw lies below it
 // with that chance: quantiles of the draws themselves are too close together, and of 32 an
-// interval of 90 % would hold one more draw in 84 % of the cases.
+// interval of 90 % would hold one more draw in 84 % of the cases. Between no rate and a rate it is the rate.
 func (s Shifts) Quantile(q float64) float64 {
 	sorted := slices.Sorted(slices.Values(s))
 	n := float64(len(sorted))
+	if never := s.Never(); never > 0 && never < len(s) && q*(n+1) > float64(never) {
+		// How far below any rate no rate is would be a number of WidestMove's.
+		for i := range never {
+			sorted[i] = sorted[never]
+		}
+	}
 	return statisticOf(sorted, min(max((q*(n+1)-1)/max(n-1, 1), math.SmallestNonzeroFloat64), 1))
+}
+
+// Never counts the draws with which no rate meets the limits.
+func (s Shifts) Never() (n int) {
+	for _, x := range s {
+		if x <= -WidestMove {
+			n++
+		}
+	}
+	return n
 }
 
 // WidestMove bounds shifts and moves either way, a factor of 100 on the rate.

@@ -20,7 +20,7 @@ import (
 // as plausible as the known ones. The sets are the same for all knobs of a GPU, so
 // those of two knob sets can be told apart pair by pair. No shifts are no doubt, as
 // of an engine that was measured.
-type uncertainty struct{ shifts []float64 }
+type uncertainty struct{ shifts calibrate.Shifts }
 
 // doubtOf samples the constants within what is known of them and finds how far
 // each sample moves the maximum rate of a knob set.
@@ -50,11 +50,10 @@ func (s *searches) doubtOf(k measure.Knobs, e search.Estimate) (uncertainty, err
 
 // ends are the 5 % and the 95 % quantile of the shifts; zeros without a doubt.
 func (u uncertainty) ends() (low, high float64) {
-	s := calibrate.Shifts(u.shifts)
 	if len(u.shifts) == 0 {
 		return 0, 0
 	}
-	return s.Quantile(0.05), s.Quantile(0.95)
+	return u.shifts.Quantile(0.05), u.shifts.Quantile(0.95)
 }
 
 // loosen keeps a fleet from being sized by an offer whose limits may not be met at any rate: at
@@ -63,20 +62,14 @@ func (u uncertainty) loosen(o *plan.Offer) {
 	if low, _ := u.ends(); low > -calibrate.WidestMove {
 		return
 	}
-	none := 0
-	for _, x := range u.shifts {
-		if x <= -calibrate.WidestMove {
-			none++
-		}
-	}
-	o.Loose = note.Because(note.RateDoubted, o.Rate.Value, o.Rate.Low, o.Rate.High, none, len(u.shifts))
+	o.Loose = note.Because(note.RateDoubted, o.Rate.Value, o.Rate.Low, o.Rate.High, u.shifts.Never(), len(u.shifts))
 }
 
 // over is the doubt about the ratio of this rate to another one, whose shifts come
 // from the same sets of constants.
 func (u uncertainty) over(other uncertainty) uncertainty {
 	n := min(len(u.shifts), len(other.shifts))
-	ratio := uncertainty{make([]float64, n)}
+	ratio := uncertainty{make(calibrate.Shifts, n)}
 	for i := range n {
 		ratio.shifts[i] = u.shifts[i] - other.shifts[i]
 	}
@@ -86,8 +79,12 @@ func (u uncertainty) over(other uncertainty) uncertainty {
 // String says how much of an interval the doubt is.
 func (u uncertainty) String() string {
 	low, high := u.ends()
-	return fmt.Sprintf("what is not known of the engine's constants moves the maximum rate by %+.0f to %+.0f %% (90 %%); it is in the interval and in the safe rate",
+	text := fmt.Sprintf("what is not known of the engine's constants moves the maximum rate by %+.0f to %+.0f %% (90 %%); it is in the interval and in the safe rate",
 		100*math.Expm1(low), 100*math.Expm1(high))
+	if never := u.shifts.Never(); never > 0 {
+		text += fmt.Sprintf("; with %d of %d sets that are as plausible no rate meets the limits", never, len(u.shifts))
+	}
+	return text
 }
 
 // widen adds the doubt to an estimate, whose own interval holds what the draw of

@@ -47,6 +47,9 @@ func TestLimitsThatMayNotBeMet(t *testing.T) {
 	}{{nil, false}, {shifts, false}, {append([]float64{never}, shifts[1:]...), false}, {append([]float64{never, never}, shifts[2:]...), true}} {
 		var o plan.Offer
 		uncertainty{c.shifts}.loosen(&o)
+		if low, _ := (uncertainty{c.shifts}).ends(); !c.loose && low != 0 {
+			t.Errorf("%v: a low end of %g, want that of the sets with a rate", c.shifts, low)
+		}
 		if got := o.Loose.Note.Kind == note.RateDoubted; got != c.loose {
 			t.Errorf("%v: %v, want %v: %s", c.shifts, got, c.loose, o.Loose.Text)
 		}
