@@ -27,7 +27,7 @@ func (p *program) manifestsCommand() *cli.Command {
 			"         planner manifests runs/first --slurm --sbatch=--partition=h100 > serve.sh\n" +
 			"A Deployment, or a LeaderWorkerSet where an instance spans nodes, with Service, PodDisruptionBudget and\n" +
 			"autoscaler; of a replayed fleet the HorizontalPodAutoscaler or ScaledObject alone. Keys are taken from a Secret of the same name, which you make.",
-		Flags: append(shared("name"), poolFlag,
+		Flags: append(shared("name"), poolFlag(),
 			&cli.StringFlag{Name: "namespace", Usage: "of Kubernetes (default: that of who applies): --namespace llm"},
 			&cli.StringFlag{Name: "image", Usage: "of the engine (default: the one that its project publishes): --image registry.example/vllm:v0.20.0"},
 			&cli.StringFlag{Name: "volume-claim", Usage: "PersistentVolumeClaim that holds checkpoints: --volume-claim models"},
@@ -56,7 +56,7 @@ func (p *program) rulesCommand() *cli.Command {
 		Description: "Example: planner rules runs/first > planner.rules.yaml\n" +
 			"Requests in flight beside what the plan gives a replica, queue, KV cache, and how fast the requests that may\n" +
 			"be beyond a limit are used up.",
-		Flags:  append(shared("name"), poolFlag),
+		Flags:  append(shared("name"), poolFlag()),
 		Action: func(c *cli.Context) error { return p.handedOver(c, manifest.Rules) },
 	}
 }
@@ -111,7 +111,10 @@ func (p *program) handedOver(c *cli.Context, write func(*plan.Plan, manifest.Opt
 	return err
 }
 
-var poolFlag = &cli.StringFlag{Name: "pool", Usage: "the class of a mix whose pool is meant, or all for one pool: --pool chat"}
+// poolFlag names the pool of a mix of classes that is handed over.
+func poolFlag() cli.Flag {
+	return &cli.StringFlag{Name: "pool", Usage: "the class of a mix whose pool is meant, or all for one pool: --pool chat"}
+}
 
 // poolOf is the plan of the pool of a class, of which the name is asked for where the plan
 // recommends a pool for each.
