@@ -114,7 +114,7 @@ func (p *program) dryProbe(_ context.Context, r *run) error {
 // drySweep lists what would run.
 func (p *program) drySweep(_ context.Context, r *run) error {
 	s := r.study.(*design.Sweep)
-	var load, requests float64
+	var requests float64
 	before, servers := measure.Knobs{}, []report.StartCommand{}
 	for i, t := range s.Trials {
 		if i == 0 || t.Knobs != before {
@@ -123,14 +123,14 @@ func (p *program) drySweep(_ context.Context, r *run) error {
 			before = t.Knobs
 		}
 		fmt.Fprintf(p.plain, "  %.4g requests/s for %v after %v of warm-up  %s\n", t.Rate, t.Window, t.Warmup, t.Why)
-		span := (t.Warmup + t.Window + t.Cooldown).Seconds()
-		load, requests = load+span, requests+span*t.Workload.MeanRate(t.Rate)
+		requests += (t.Warmup + t.Window + t.Cooldown).Seconds() * t.Workload.MeanRate(t.Rate)
 	}
 	p.cannotRun(r)
 	if err := p.beside(servers...); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(p.plain, "would run %d trials: %v of load, about %.0f requests\n", len(s.Trials), time.Duration(load*float64(time.Second)).Round(time.Second), requests)
+	trials, load := s.Planned()
+	_, err := fmt.Fprintf(p.plain, "would run %d trials: %v of load, about %.0f requests\n", trials, load.Round(time.Second), requests)
 	return err
 }
 
@@ -145,7 +145,9 @@ func (p *program) dryRounds(_ context.Context, r *run) error {
 	if err := p.beside(servers...); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(p.plain, "would run: %d rounds, each side once, %v at %.4g requests/s after %v of warm-up\n", s.Number, s.Window, s.Rate, s.Warmup)
+	_, load := s.Planned()
+	_, err := fmt.Fprintf(p.plain, "would run: %d rounds, each side once, %v at %.4g requests/s after %v of warm-up: %v of load\n",
+		s.Number, s.Window, s.Rate, s.Warmup, load.Round(time.Second))
 	return err
 }
 

@@ -86,6 +86,11 @@ func (p *program) display(c *cli.Context, r *run) *progress.Display {
 			o.Budget = time.Duration(s.Searches()) * r.cfg.Search.Budget
 		}
 	}
+	if s, ok := r.study.(interface {
+		Planned() (int, time.Duration)
+	}); ok && !r.ground.Virtual {
+		o.Trials, o.Budget = s.Planned()
+	}
 	return progress.New(p.terminal, o)
 }
 

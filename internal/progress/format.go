@@ -62,7 +62,10 @@ func (s *runState) effort() string {
 		return s.now
 	}
 	text := strconv.Itoa(s.trials) + " trials"
-	if s.trials == 1 {
+	switch {
+	case s.of > 0:
+		text = fmt.Sprintf("%d of %d trials", s.trials, s.of)
+	case s.trials == 1:
 		text = "1 trial"
 	}
 	if s.spent > 0 {
@@ -71,7 +74,10 @@ func (s *runState) effort() string {
 	if s.cost != "" {
 		text += ", " + s.cost
 	}
-	if s.left > 0 {
+	switch {
+	case s.left > 0 && s.of > 0:
+		text += ", " + span(s.left) + " of load to go"
+	case s.left > 0:
 		text += ", at most " + span(s.left) + " to go"
 	}
 	return text

@@ -26,8 +26,10 @@ type DisplayOptions struct {
 	// Columns is the width of the terminal, on which a few lines are drawn over
 	// themselves; 0 draws nothing.
 	Columns int
-	// Budget bounds the engine time of the whole run; 0 where nothing does.
+	// Budget bounds the engine time of the whole run; 0 where nothing does. Where its trials are
+	// known beforehand it is the time of their load, and Trials is how many they are.
 	Budget time.Duration
+	Trials int
 	// Best, if set, is the best result so far and what carries its rate, Cost what the
 	// trials on real engines cost so far, in words.
 	Best func() (search.Result, string)
@@ -64,9 +66,9 @@ type Work func() string
 
 // runState is how far a run is. Unknown parts are left zero and not shown.
 type runState struct {
-	// trials are done. spent is the engine time that they took, left what may
-	// still be spent.
-	trials      int
+	// trials are done, of so many where that is known. spent is the engine time that they
+	// took, left what may still be spent.
+	trials, of  int
 	spent, left time.Duration
 	// best is the best figure for the maximum rate, and subject what it is of,
 	// such as the best settings so far; limits says what limits it.
@@ -97,7 +99,11 @@ const (
 
 // New makes a display, which must be closed.
 func New(w io.Writer, o DisplayOptions) *Display {
-	return &Display{DisplayOptions: o, w: w, begun: time.Now()}
+	d := &Display{DisplayOptions: o, w: w, begun: time.Now(), state: runState{of: o.Trials, left: o.Budget}}
+	if o.Trials > 1 {
+		d.say(fmt.Sprintf("%d trials, %s of load", o.Trials, span(o.Budget)))
+	}
+	return d
 }
 
 // See shows an event of a run, as a [sweep.Watcher] is told of it.
@@ -152,7 +158,7 @@ func (d *Display) observed(m *measure.Measurement) {
 	}
 	s := &d.state
 	s.trials++
-	s.spent += m.Trial.Warmup + m.Duration
+	s.spent += m.Trial.Warmup + m.Duration + m.Trial.Cooldown
 	if d.Budget > 0 {
 		s.left = max(d.Budget-s.spent, 0)
 	}

@@ -37,15 +37,27 @@ type Grid struct {
 
 // Sweep is the study of the command sweep: trials over a grid or a matrix.
 type Sweep struct {
-	sweep.Chain
-	// Trials are all that are to run.
-	Trials []measure.Trial
-
+	listed
 	ground    sweep.Ground
 	objective measure.SLO
 	rejected  []measure.Rejection
 	rows      []matrixRow
 	warnings  note.Notes
+}
+
+// listed is a study whose trials are known beforehand.
+type listed struct {
+	sweep.Chain
+	// Trials are all that are to run.
+	Trials []measure.Trial
+}
+
+// Planned is how many trials are to run, and how long they are under load.
+func (l *listed) Planned() (trials int, load time.Duration) {
+	for _, t := range l.Trials {
+		load += t.Warmup + t.Window + t.Cooldown
+	}
+	return len(l.Trials), load
 }
 
 // Swept is the answer of a sweep.

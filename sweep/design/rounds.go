@@ -35,11 +35,8 @@ type Round struct {
 // Rounds is the study of the command compare: two configurations in turns, on the
 // same requests.
 type Rounds struct {
-	sweep.Chain
+	listed
 	Round
-	// Trials are all that are to run.
-	Trials []measure.Trial
-
 	// Sides are A and B.
 	Sides [2]Side
 	// only is the side that is left of both; nil for both.
