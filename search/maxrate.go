@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"planner/internal/note"
+	"planner/internal/parallel"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -219,10 +220,7 @@ func (s *MaxRate) learn(m *measure.Measurement) {
 	for j := range shown {
 		s.seen[j] = append(s.seen[j], shown[j])
 	}
-	s.posteriors = make(posteriors, len(s.bounds))
-	for j := range s.bounds {
-		s.posteriors[j] = s.bounds[j].infer(s.seen[j])
-	}
+	s.posteriors = parallel.Map(len(s.bounds), func(j int) *posterior { return s.bounds[j].infer(s.seen[j]) })
 }
 
 // shown is what a trial under load shows of each bound, at the rate that it speaks

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"planner/internal/note"
+	"planner/internal/parallel"
 	"planner/sweep/measure"
 )
 
@@ -140,15 +141,17 @@ func (s *MaxRate) next() measure.Trial {
 	var best measure.Trial
 	worth := math.Inf(-1)
 	views, learned := s.views(), s.learned()
-	for i := range rateChoices {
+	trials := make([]measure.Trial, rateChoices)
+	for i, gain := range parallel.Map(rateChoices, func(i int) (gain float64) {
 		rate := min(low*math.Pow(high/low, float64(i)/(rateChoices-1)), s.cfg.Limit)
-		t := s.cfg.timed(rate, times, learned)
-		gain := 0.0
+		trials[i] = s.cfg.timed(rate, times, learned)
 		for _, v := range views {
-			gain += v.gain(rate, t.Window, s.latency)
+			gain += v.gain(rate, trials[i].Window, s.latency)
 		}
-		if gain /= s.cfg.price(&t); gain > worth {
-			best, worth = t, gain
+		return gain / s.cfg.price(&trials[i])
+	}) {
+		if gain > worth {
+			best, worth = trials[i], gain
 		}
 	}
 	best.Why = why
