@@ -173,16 +173,27 @@ func (r *Roofline) setAttention() {
 	}
 	r.prefill.fullFlops, r.prefill.windowFlops = full*2*headsHere*dims, window*2*headsHere*at.windowed().dims()
 	r.prefill.full, r.prefill.window = r.prefill.fullFlops/rate, r.prefill.windowFlops/rate
+	if at.HeadDim > widestHead && !at.MLA.Present() {
+		r.prefill.full = r.prefill.fullFlops / (wideHeads * hw.Flops.BF16)
+	}
 	r.prefill.extra = r.c.Attention.ExtraKeys
-	if flash2(hw) && !at.MLA.Present() && !d.Arch.Details.Sinks && at.KVHeads < at.Heads {
+	if flash2(hw) && hw.Generation != GenerationBlackwellRTX && !at.MLA.Present() && !d.Arch.Details.Sinks && at.KVHeads < at.Heads {
 		r.kv.rows = flash2Rows
 	}
 }
 
 // flash2Rows are the queries for which FlashAttention 2 computes one decode of a batch with prompts:
 // it packs those of heads that share their keys into a tile of 64 only where no request has more
-// than one (vllm-project/flash-attention, csrc/flash_attn, read 2026-11).
+// than one (vllm-project/flash-attention, csrc/flash_attn, read 2026-11). On cards of compute
+// capability 12 it is not seen: Qwen3-4B on an RTX 5090 (vLLM 0.22.1, pegainfer-project/pegainfer,
+// docs/benchmarks, 2026-06) takes 12.1, 14.6 and 20.5 ms a token at 8, 10 and 12 requests/s, without it
+// simulated 12.3, 15.4 and 20.8, with it 12.9, 17.6 and 28.6; the trace on an RTX PRO 6000 agrees.
 const flash2Rows = 64
+
+// Heads wider than widestHead do not fit FlashAttention's tiles. Prompts with heads of 512 reach
+// wideHeads of the peak: Gemma-4-31B on a GH200 takes 1.16 ns times the square of a prompt's length on
+// top of a time per token, from 10,602 to 163,336 tokens (vLLM 0.28, the same source, 2026-09).
+const widestHead, wideHeads = 256, 0.29
 
 // sinksBeside is the share of FlashAttention 2's rate that attention with sinks reaches, which it
 // does not have: Triton's kernel does 38 TFLOP/s of an A100 on prompts of 32,000 tokens (public runs

@@ -141,11 +141,16 @@ func TestKernelsBesideHopper(t *testing.T) {
 		least, most float64
 	}{
 		{"Qwen3-14B", "A100 SXM 80GB", 2, 3.5}, {"Qwen3-14B", "H100 SXM", 1, 1}, {"Llama-2-7B", "A100 SXM 80GB", 1, 1},
-		{"Llama-3.1-8B", "RTX PRO 6000 Blackwell Server", 1, 1.5},
+		{"Llama-3.1-8B", "RTX PRO 6000 Blackwell Server", 1, 1}, {"Qwen3-4B", "RTX 5090", 1, 1},
 	} {
 		if got := beside(c.model, c.gpu); got < c.least-1e-9 || got > c.most+1e-9 {
 			t.Errorf("%s on %s: decodes beside a prompt take %.2f times as long, want %g to %g", c.model, c.gpu, got, c.least, c.most)
 		}
+	}
+	// Public: 8,192 tokens of Gemma-4-31B behind 155,000 take 3.02 s more than behind none.
+	long := roofline(t, deploy(t, "Gemma-4-31B", "GH200 96GB", 1), "0.28.0").Step(Batch{Chunks: []Chunk{{Tokens: 8192, Context: 155_000}}, Sampled: 1})
+	if s := long.PrefillAttention; s < 2.7 || s > 3.3 {
+		t.Errorf("attention of Gemma-4-31B's heads of 512 to 155,000 tokens takes %.2f s", s)
 	}
 	// Public: steps of 2,048 tokens take 119 ms beside 94 requests (vLLM 0.11); this is 30 % more, and was 216.
 	prompt := roofline(t, deploy(t, "gpt-oss-20b", "A100 SXM 80GB", 1), "0.11.0").Step(Batch{Chunks: []Chunk{{Tokens: 2048}}, Sampled: 1})

@@ -103,7 +103,7 @@ func spreads(dep Deployment, args EngineArgs) []spreadRule {
 		{a.Attention.MLA.Present(), Spread{DoubtKV: 0.20, DoubtPrefillAttention: 0.20, DoubtLayer: 0.20}},
 		{a.State.Present(), Spread{DoubtKV: 0.30, DoubtPrefillAttention: 0.30, DoubtLayer: 0.25}},
 		{a.Attention.Sparse.Keys > 0, Spread{DoubtKV: 0.30, DoubtPrefillAttention: 0.40}},
-		{flash2(hw) && a.Details.Sinks, Spread{DoubtPrefillAttention: 0.40}},
+		{flash2(hw) && a.Details.Sinks || a.Attention.HeadDim > widestHead, Spread{DoubtPrefillAttention: 0.40}},
 		{dep.Precision.KV == KVFP8, Spread{DoubtKV: 0.15}},
 		{w == INT4 || w == INT8 || w == NVFP4, Spread{DoubtWeights: 0.12, DoubtPrefill: 0.20}},
 		{moe, Spread{DoubtExperts: 0.05, DoubtPrefillExperts: 0.15, DoubtRouting: 0.30}},
