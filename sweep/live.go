@@ -119,7 +119,9 @@ func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *EngineTeleme
 		seen.serve(e, e != l.reported)
 		var o measure.Observation
 		if err = l.tryAlone(ctx, e, t); err == nil {
-			o, err = l.trial(ctx, e, *t, seen)
+			if o, err = l.trial(ctx, e, *t, seen); errors.As(err, &failed) && failed.Exit != "" {
+				failed.Rate = t.Rate
+			}
 		}
 		if !errors.As(err, &failed) {
 			return o, err

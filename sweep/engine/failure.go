@@ -22,6 +22,8 @@ type Failure struct {
 	Knobs measure.Knobs `json:"-"`
 	// Stage is the one of the start that it failed in; "serving" behind it.
 	Stage string `json:"stage"`
+	// Rate is the load under which its process ended, in requests per second; 0 for none.
+	Rate float64 `json:"-"`
 	// Cause quotes the line of its log that tells the cause, or says in words
 	// what was seen.
 	Cause string `json:"cause"`
@@ -45,6 +47,9 @@ func (f *Failure) Reason() note.Reason {
 	var b strings.Builder
 	if f.Stage != "" {
 		fmt.Fprintf(&b, " in stage %s", f.Stage)
+	}
+	if f.Rate > 0 {
+		fmt.Fprintf(&b, " under %.3g requests/s", f.Rate)
 	}
 	if f.Exit != "" {
 		fmt.Fprintf(&b, ", %s", f.Exit)
