@@ -174,7 +174,7 @@ func (r *Roofline) setAttention() {
 	r.prefill.fullFlops, r.prefill.windowFlops = full*2*headsHere*dims, window*2*headsHere*at.windowed().dims()
 	r.prefill.full, r.prefill.window = r.prefill.fullFlops/rate, r.prefill.windowFlops/rate
 	if at.HeadDim > widestHead && !at.MLA.Present() {
-		r.prefill.full = r.prefill.fullFlops / (wideHeads * hw.Flops.BF16)
+		r.prefill.full /= wideHeads
 	}
 	r.prefill.extra = r.c.Attention.ExtraKeys
 	if flash2(hw) && hw.Generation != GenerationBlackwellRTX && !at.MLA.Present() && !d.Arch.Details.Sinks && at.KVHeads < at.Heads {
@@ -191,9 +191,10 @@ func (r *Roofline) setAttention() {
 const flash2Rows = 64
 
 // Heads wider than widestHead do not fit FlashAttention's tiles. Prompts with heads of 512 reach
-// wideHeads of the peak: Gemma-4-31B on a GH200 takes 1.16 ns times the square of a prompt's length on
-// top of a time per token, from 10,602 to 163,336 tokens (vLLM 0.28, the same source, 2026-09).
-const widestHead, wideHeads = 256, 0.29
+// wideHeads of the rate of others: Gemma-4-31B on a GH200 takes 1.16 ns times the square of a prompt's
+// length on top of a time per token, from 10,602 to 163,336 tokens (vLLM 0.28, the same source, 2026-09),
+// which is 0.29 of the peak where others reach 0.70.
+const widestHead, wideHeads = 256, 0.29 / 0.70
 
 // sinksBeside is the share of FlashAttention 2's rate that attention with sinks reaches, which it
 // does not have: Triton's kernel does 38 TFLOP/s of an A100 on prompts of 32,000 tokens (public runs
