@@ -55,7 +55,8 @@ var families = []family{
 	{mark: "cohere", tied: true, details: Details{NormsPerLayer: 1}},
 	{mark: "llama4", details: Details{AttentionFormat: BF16}, defaults: map[string]float64{"head_dim": 128, "attention_chunk_size": 8192, "interleave_moe_layer_step": 1},
 		fullEvery: 4, fullKeys: []string{"no_rope_layer_interval"}},
-	{mark: "llama"}, {mark: "mistral"}, {mark: "mixtral"},
+	{mark: "llama"}, {mark: "mistral"}, {mark: "ministral3"}, {mark: "mixtral"},
+	{mark: "exaone4", details: Details{QKNorm: true}}, {mark: "olmo3", details: Details{QKNorm: true}},
 	{mark: "deepseekv3", details: Details{RouterBias: true, BlockFP8: true}}, {mark: "deepseek"},
 	{mark: "glm4moe", details: Details{RouterBias: true}}, {mark: "glmmoedsa", details: Details{RouterBias: true, BlockFP8: true}},
 }
