@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -17,11 +18,13 @@ import (
 	"planner/sweep/workload"
 )
 
-// entry is one request of a log: the cells of a row of CSV, or an object of JSON.
+// entry is one request of a log: an object of JSON, or of the cells of a row of CSV under
+// the names of its columns.
 type entry struct {
-	columns, cells []string
-	parser         fastjson.Parser
-	object         *fastjson.Value
+	columns []string
+	parser  fastjson.Parser
+	arena   fastjson.Arena
+	object  *fastjson.Value
 	// problem is the first of the line, estimated says that a length of it is by text.
 	problem   *FileError
 	estimated bool
@@ -38,12 +41,13 @@ func (e *entry) begin(line string) (err error) {
 	if strings.HasPrefix(line, "{") {
 		return e.read(line)
 	}
-	e.columns, err = splitCSV(line)
+	if e.columns, err = splitCSV(line); err != nil {
+		return err
+	}
 	for i := range e.columns {
 		e.columns[i] = strings.TrimSpace(e.columns[i])
 	}
-	e.cells = e.columns
-	return err
+	return e.read(line)
 }
 
 // read takes a line: of JSON, or of cells under the columns of the header.
@@ -59,10 +63,21 @@ func (e *entry) read(line string) (err error) {
 		}
 		return err
 	}
-	if e.cells, err = splitCSV(line); err == nil && len(e.cells) != len(e.columns) {
-		err = fmt.Errorf("%d cells, the header has %d", len(e.cells), len(e.columns))
+	cells, err := splitCSV(line)
+	if err == nil && len(cells) != len(e.columns) {
+		err = fmt.Errorf("%d cells, the header has %d", len(cells), len(e.columns))
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	e.arena.Reset()
+	e.object = e.arena.NewObject()
+	for i, name := range e.columns {
+		if e.object.Get(name) == nil {
+			e.object.Set(name, e.arena.NewString(cells[i]))
+		}
+	}
+	return nil
 }
 
 // splitCSV splits one line; only a line with quotes needs the rules of RFC 4180.
@@ -92,17 +107,9 @@ func find(v *fastjson.Value, path string) *fastjson.Value {
 	return nil
 }
 
-// at is the value of a name: the text of a cell, or a value of JSON with it. False if
-// there is none, or it is empty or null.
+// at is the value of a name and what it has of text. False if there is none, or it is
+// empty or null.
 func (e *entry) at(name string) (text string, v *fastjson.Value, ok bool) {
-	if e.object == nil {
-		i := slices.Index(e.columns, name)
-		if i < 0 || i >= len(e.cells) {
-			return "", nil, false
-		}
-		text = strings.TrimSpace(e.cells[i])
-		return text, nil, text != ""
-	}
 	v = find(e.object, name)
 	switch {
 	case v == nil || v.Type() == fastjson.TypeNull:
@@ -116,28 +123,16 @@ func (e *entry) at(name string) (text string, v *fastjson.Value, ok bool) {
 	return v.String(), v, true
 }
 
-// source is a value as the log writes it, in JSON with the quotes of a string.
-func (e *entry) source(k key) string {
-	if len(k.names) == 0 {
-		return ""
-	}
-	text, v, ok := e.at(k.names[0])
-	if ok && v != nil {
-		return v.String()
-	}
-	return text
-}
-
 func (e *entry) has(keys ...key) bool {
 	return !slices.ContainsFunc(keys, func(k key) bool {
-		_, _, ok := e.at(k.names[0])
+		_, _, ok := e.at(k.name())
 		return !ok
 	})
 }
 
 // describe names the columns, or the keys of the object and of those within it.
 func (e *entry) describe() string {
-	if e.object == nil {
+	if e.columns != nil {
 		return "the columns " + shorten(strings.Join(e.columns, ","), 400)
 	}
 	var keys []string
@@ -227,7 +222,7 @@ func date(text string) (time.Duration, error) {
 
 // time reads a time: a number in the unit of its key, or what read makes of its text.
 func (e *entry) time(k key, read func(string) (time.Duration, error)) (d time.Duration) {
-	text, _, ok := e.at(k.names[0])
+	text, _, ok := e.at(k.name())
 	x, err := strconv.ParseFloat(text, 64)
 	switch {
 	case !ok:
@@ -260,10 +255,7 @@ func clockTime(v float64, unit time.Duration) (time.Duration, error) {
 // failed reports whether the log says that the request failed: by a status of HTTP, or by
 // anything else under the key of an error.
 func (e *entry) failed(m mapping) bool {
-	if len(m["error"].names) == 0 {
-		return false
-	}
-	text, v, ok := e.at(m["error"].names[0])
+	text, v, ok := e.at(m["error"].name())
 	if status, err := strconv.ParseFloat(text, 64); err == nil {
 		return status >= 400 || status < 0
 	}
@@ -287,13 +279,11 @@ func (e *entry) arrival(m mapping) time.Duration {
 // shared are the leading parts of a prompt that others may have too: those that the log
 // names, or those of hashed blocks. Two prompts whose hashes begin alike begin with the same text.
 func (e *entry) shared(m mapping, prompt int) (parts []workload.Segment) {
-	if ids := e.source(m["prefix"]); ids != "" {
-		return e.prefixParts(ids, e.source(m["prefix_tokens"]), prompt)
+	if ids, v, ok := e.at(m["prefix"].name()); ok {
+		lengths, _, _ := e.at(m["prefix_tokens"].name())
+		return e.prefixParts(cmp.Or(ids, v.String()), lengths, prompt)
 	}
-	if len(m["blocks"].names) == 0 || e.object == nil {
-		return nil
-	}
-	ids := find(e.object, m["blocks"].names[0]).GetArray()
+	ids := find(e.object, m["blocks"].name()).GetArray()
 	size, _ := strconv.Atoi(m["blocks"].unit)
 	if len(ids) > 0 && len(ids) != (prompt+size-1)/size {
 		e.wrong("", "%d %s for %d tokens: blocks are not of %d tokens", len(ids), m["blocks"], prompt, size)

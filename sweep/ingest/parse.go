@@ -3,17 +3,15 @@ package ingest
 import (
 	"bytes"
 	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"regexp"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/valyala/fastjson"
-	"go.yaml.in/yaml/v3"
+	"sigs.k8s.io/yaml"
 
 	"planner/internal/input"
 )
@@ -86,6 +84,9 @@ func pythonJSON(data []byte) []byte {
 	})
 }
 
+// yamlNumbers matches what YAML has for what is no number, and JSON does not know.
+var yamlNumbers = regexp.MustCompile(`[-+]?\.(?i:nan|inf)\b`)
+
 // mostYAML is the largest file of YAML that is read: its parser takes much memory.
 const mostYAML = 4 << 20
 
@@ -97,11 +98,7 @@ func parseYAML(data []byte, each func(line int, v *fastjson.Value) error) error 
 	if err := input.CheckJSON(data, input.AnyValue+":\n", mostValues); err != nil {
 		return err
 	}
-	var value any
-	if err := yaml.Unmarshal(data, &value); err != nil {
-		return err
-	}
-	text, err := json.Marshal(plainValue(value))
+	text, err := yaml.YAMLToJSONStrict(yamlNumbers.ReplaceAll(data, []byte("null")))
 	if err != nil {
 		return err
 	}
@@ -110,32 +107,6 @@ func parseYAML(data []byte, each func(line int, v *fastjson.Value) error) error 
 		return err
 	}
 	return each(1, v)
-}
-
-// plainValue is a value of YAML as JSON has it: with strings for keys, and null for what is
-// no number.
-func plainValue(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for k, x := range v {
-			v[k] = plainValue(x)
-		}
-	case map[any]any:
-		out := make(map[string]any, len(v))
-		for k, x := range v {
-			out[fmt.Sprint(k)] = plainValue(x)
-		}
-		return out
-	case []any:
-		for i, x := range v {
-			v[i] = plainValue(x)
-		}
-	case float64:
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil
-		}
-	}
-	return v
 }
 
 // csvRow is one of CSV, and the line in which it begins.

@@ -119,7 +119,7 @@ func (t *Trace) remarkUnread(m mapping, columns []string) {
 // add keeps the request of a line, or counts it as one that failed. A log that the user
 // maps may hold other lines between.
 func (t *Trace) add(line string, e *entry, m mapping) *FileError {
-	if t.Format == mapped && e.object != nil && !strings.HasPrefix(line, "{") {
+	if t.Format == mapped && e.columns == nil && !strings.HasPrefix(line, "{") {
 		t.others++
 		return nil
 	}

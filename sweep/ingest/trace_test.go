@@ -88,7 +88,7 @@ func TestTraceFormats(t *testing.T) {
 		{ownText, "", "csv", []workload.TraceRow{{Prompt: 100, Output: 20, Shared: shared}, {Arrival: 250 * time.Millisecond, Prompt: 50, Output: 5},
 			{Arrival: time.Second, Prompt: 200, Output: 30, Shared: shared}}, 0},
 		{ownLines, "", "jsonl", []workload.TraceRow{{Prompt: 10, Output: 2},
-			{Arrival: 500 * time.Millisecond, Prompt: 30, Output: 2, Shared: []workload.Segment{{Content: workload.NamedContent(`"a"`), Tokens: 8}}}}, 0},
+			{Arrival: 500 * time.Millisecond, Prompt: 30, Output: 2, Shared: []workload.Segment{{Content: workload.NamedContent("a"), Tokens: 8}}}}, 0},
 		{guideText, "guidellm", "guidellm", []workload.TraceRow{{Prompt: 256, Output: 128}, {Arrival: 1500 * time.Millisecond, Prompt: 256, Output: 128}}, 0},
 		{guideText, "mooncake", "mooncake", []workload.TraceRow{{Prompt: 256, Output: 128}, {Arrival: 1500 * time.Microsecond, Prompt: 256, Output: 128}}, 0},
 		{litellmText, "", "litellm", []workload.TraceRow{{Prompt: 300, Output: 20}}, 1},

@@ -72,6 +72,14 @@ type key struct {
 // String joins the names.
 func (k key) String() string { return strings.Join(k.names, "+") }
 
+// name is the first of them; "" where there is none.
+func (k key) name() string {
+	if len(k.names) == 0 {
+		return ""
+	}
+	return k.names[0]
+}
+
 // mappingNames are the parts of a mapping, each with the units that it can have.
 var mappingNames = []struct{ name, units string }{
 	{"arrival", "s ms us ns"}, {"end", "s ms us ns"}, {"duration", "s ms us ns"}, {"prompt", "text"}, {"output", "text"},
@@ -142,11 +150,11 @@ func chooseMapping(e *entry, o TraceOptions) (format string, m mapping, err erro
 			continue
 		}
 		m, err := parseMapping(f.keys)
-		fits := err == nil && f.json == (e.object != nil) && e.has(m.needed()...)
+		fits := err == nil && f.json == (e.columns == nil) && e.has(m.needed()...)
 		switch {
-		case o.Format != "" && e.object != nil && !f.json:
+		case o.Format != "" && e.columns == nil && !f.json:
 			return "", nil, fmt.Errorf("lines of JSON are not %s: %s", f.Name, f.Reads)
-		case o.Format != "" && e.object == nil && !fits:
+		case o.Format != "" && e.columns != nil && !fits:
 			return "", nil, fmt.Errorf("%s are not those of %s: %s", e.describe(), f.Name, f.Reads)
 		case o.Format != "", fits && !f.byName && (f.mark == "" || e.has(key{names: []string{f.mark}})):
 			return f.Name, m, err
