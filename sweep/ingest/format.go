@@ -38,9 +38,11 @@ type layout struct {
 	// stats are the names of the statistics of latencies, with | between two of one.
 	latencies []latencyKeys
 	stats     []string
-	// The keys of counts, and of the tokens per second. A file without the completed
-	// requests is refused, unless the layout has no key for them.
-	completed, failed, outputTokens, promptTokens string
+	// The keys of counts, and of what there was in a second. A file without the completed
+	// requests is refused, unless the layout has no key for them. The run is in seconds.
+	completed, failed, outputTokens, promptTokens, achieved, run string
+	// withFailed says that the completed requests are counted with the failed ones.
+	withFailed bool
 	// request reads one request, where the documents are the requests of one load point.
 	request func(p *pointReader) request
 	// rest reads what no key tells: the load, over which time it was measured, and

@@ -18,19 +18,25 @@ func (p *pointReader) closed(concurrency int) {
 	p.m.Trial.Concurrency, p.m.Trial.Requests = concurrency, p.m.Requests
 }
 
-// lasted is how long so many requests took at a rate under a key.
-func (p *pointReader) lasted(requests int, rate float64, path string) time.Duration {
+// lasted measures over how long so many requests took at a rate under a key.
+func (p *pointReader) lasted(requests int, rate float64, path string) {
 	d, ok := duration(float64(requests)/rate, time.Second)
 	if !ok || d == 0 {
 		p.fail(path, "%d requests at %g/s: no run is so long", requests, rate)
 	}
-	return d
+	p.window(d)
 }
 
-// keptUp is the completed rate of an open loop, cleared of the drain: a run
-// lasts until its last request ends, which is one request behind the last
-// arrival if the server kept up.
-func (p *pointReader) keptUp(completed int, run, arrivals time.Duration) float64 {
+// keptUp clears the completed rate of an open loop of the drain.
+func (p *pointReader) keptUp(completed int) {
+	if m := &p.m; m.Achieved > 0 && m.Trial.Rate > 0 && m.Duration > 0 {
+		m.Achieved = p.drained(completed, m.Duration, p.arrivals())
+	}
+}
+
+// drained is a completed rate without the drain: a run lasts until its last request ends,
+// which is one request behind the last arrival if the server kept up.
+func (p *pointReader) drained(completed int, run, arrivals time.Duration) float64 {
 	last := max(p.m.E2E.Mean, p.m.TTFT.Mean, 0)
 	took := max(arrivals, run-last).Seconds()
 	if took <= 0 {

@@ -129,6 +129,13 @@ func (p *pointReader) point(v *fastjson.Value) {
 	if _, known, _ := p.figure(l.failed); known {
 		p.failed(p.count(l.failed))
 	}
+	if l.withFailed {
+		if completed -= p.m.Failed; completed <= 0 {
+			p.fail(l.failed, "%d of %d requests failed: nothing was measured, leave it out", p.m.Failed, p.m.Requests-p.m.Failed)
+			return
+		}
+		p.m.Requests -= p.m.Failed
+	}
 	for _, k := range l.latencies {
 		s := p.m.Latency(k.metric)
 		p.latency(s, k.path, k.unit)
@@ -136,7 +143,8 @@ func (p *pointReader) point(v *fastjson.Value) {
 			s.N = completed
 		}
 	}
-	p.m.OutputTokens, p.m.PromptTokens = p.rate(l.outputTokens), p.rate(l.promptTokens)
+	p.m.OutputTokens, p.m.PromptTokens, p.m.Achieved = p.rate(l.outputTokens), p.rate(l.promptTokens), p.rate(l.achieved)
+	p.window(p.span(l.run, time.Second))
 	l.rest(p, completed)
 	p.warnIf(!p.counted, note.FailuresUnknown)
 	p.add()

@@ -11,7 +11,8 @@ import (
 
 func aiperfFormat() ResultFormat {
 	object := aiperfObject([]string{`"time_to_first_token"`, `"aiperf_version"`})
-	object.promptTokens = "input_token_throughput.avg"
+	// The throughput of the predecessor counts failed requests too.
+	object.promptTokens, object.achieved = "input_token_throughput.avg", "request_throughput.avg"
 	return ResultFormat{
 		Name: "aiperf", Reads: "profile_export_aiperf.json, profile_export_aiperf.csv, profile_export.jsonl, or the folder of artifacts",
 		Notes: []string{
@@ -69,13 +70,12 @@ func aiperfTable(ttft, count string, marks []string) layout {
 		stats:     []string{"avg", "p50", "p90", "p95", "p99"},
 		completed: count + ".Value", failed: "Error Request Count.Value",
 		outputTokens: "Output Token Throughput (tokens/sec).Value", promptTokens: "Input Token Throughput (tokens/sec).Value",
+		achieved: "Request Throughput (requests/sec).Value", run: "Benchmark Duration (sec).Value",
 		rest: func(p *pointReader, _ int) {
 			// A table of a run without failures leaves them out, and still has their share.
 			if p.has("Request Error Rate (%)") && !p.counted {
 				p.failed(0)
 			}
-			p.window(p.span("Benchmark Duration (sec).Value", time.Second))
-			p.m.Achieved = p.rate("Request Throughput (requests/sec).Value")
 		},
 	}
 }
@@ -97,13 +97,7 @@ func (p *pointReader) aiperf(completed int) {
 		p.window(p.span("benchmark_duration.avg", p.unitBeside("benchmark_duration")))
 	}
 	p.aiperfLoad()
-	// The throughput of the predecessor counts failed requests too.
-	if !p.has("aiperf_version") {
-		return
-	}
-	if m.Achieved = p.rate("request_throughput.avg"); m.Achieved > 0 && m.Trial.Rate > 0 && m.Duration > 0 {
-		m.Achieved = p.keptUp(completed, m.Duration, p.arrivals())
-	}
+	p.keptUp(completed)
 }
 
 // aiperfLoad reads the load off the configuration: of its one phase that is measured, since

@@ -23,6 +23,7 @@ func guidellmFormat() ResultFormat {
 		stats:     []string{"mean", "percentiles.p50", "percentiles.p90", "percentiles.p95", "percentiles.p99", "percentiles.p999"},
 		completed: "metrics.request_totals.successful|request_totals.successful", failed: "metrics.request_totals.errored|request_totals.errored",
 		outputTokens: "metrics.output_tokens_per_second.successful.mean", promptTokens: "metrics.prompt_tokens_per_second.successful.mean",
+		achieved: "metrics.requests_per_second.successful.mean", run: "duration",
 		rest: (*pointReader).guidellm,
 	}
 	document := object
@@ -46,6 +47,7 @@ func guidellmFormat() ResultFormat {
 				stats:     []string{"Mean", "Median", "p90", "p95", "p99"},
 				completed: "Request Counts/Successful/", failed: "Request Counts/Errored/",
 				outputTokens: "Token Throughput/Successful Output Tokens/Sec/Mean", promptTokens: "Token Throughput/Successful Input Tokens/Sec/Mean",
+				achieved: "Server Throughput/Successful Requests/Sec/Mean", run: "Timings/Duration/Sec",
 				rest: (*pointReader).guidellmRow,
 			},
 		},
@@ -63,8 +65,7 @@ func (p *pointReader) guidellm(int) {
 		}
 	}
 	summarize(&m.TPOT, tpot)
-	m.Achieved = p.rate("metrics.requests_per_second.successful.mean")
-	if p.window(p.span("duration", time.Second)); !p.has("duration") {
+	if !p.has("duration") {
 		// So up to version 0.3, as the strategy below.
 		run, _ := duration(p.number("run_stats.end_time")-p.number("run_stats.start_time"), time.Second)
 		p.window(run)
@@ -97,8 +98,6 @@ func (p *pointReader) guidellmLoad(kind string, rate float64, streams int) {
 // guidellmRow reads what no key tells of a row of the table.
 func (p *pointReader) guidellmRow(int) {
 	p.warnIf(p.count("Request Counts/Incomplete/") > 0, note.OpenLeftOut)
-	p.m.Achieved = p.rate("Server Throughput/Successful Requests/Sec/Mean")
-	p.window(p.span("Timings/Duration/Sec", time.Second))
 	kind, number, _ := strings.Cut(p.text("Benchmark/Strategy/"), "@")
 	rate, _ := strconv.ParseFloat(number, 64)
 	streams := 0

@@ -48,14 +48,15 @@ func (p *pointReader) inferencePerf(completed int) {
 	run := p.span("benchmark_time_seconds", time.Second)
 	if rate := p.number("successes.throughput.requests_per_sec"); !p.has("benchmark_time_seconds") && rate > 0 {
 		// Reports without the time of the run hold the rate over it.
-		run = p.lasted(completed, rate, "successes.throughput.requests_per_sec")
+		p.lasted(completed, rate, "successes.throughput.requests_per_sec")
+		run = max(m.Duration, 0)
 	}
 	// The window is that of the arrivals in an open loop.
 	switch sending := p.span("load_summary.send_duration", time.Second); {
 	case sending > 0 && m.Trial.Rate > 0:
 		p.window(sending)
 		if run > 0 {
-			m.Achieved = p.keptUp(completed, run, sending)
+			m.Achieved = p.drained(completed, run, sending)
 		}
 	case run > 0:
 		p.window(run)

@@ -1,19 +1,16 @@
 package ingest
 
-import (
-	"planner/internal/note"
-	"planner/sweep/measure"
-)
+import "planner/internal/note"
 
 // llmdFormat is the benchmark report of llm-d, into which its tools' results are turned.
 func llmdFormat() ResultFormat {
 	const at = "results.request_performance.aggregate."
 	l := layout{
-		marks:     []string{`"request_performance"`, `"aggregate"`, `"latency"`},
+		marks: []string{`"request_performance"`, `"aggregate"`, `"latency"`}, withFailed: true,
 		latencies: latenciesIn(0, at+"latency.time_to_first_token.*", at+"latency.time_per_output_token.*", "", at+"latency.request_latency.*"),
 		stats:     []string{"mean", "p50", "p90", "p95", "p99", "p99p9"}, completed: at + "requests.total", failed: at + "requests.failures",
 		outputTokens: at + "throughput.output_token_rate.mean", promptTokens: at + "throughput.input_token_rate.mean",
-		rest: (*pointReader).llmd,
+		achieved: at + "throughput.request_rate.mean", rest: (*pointReader).llmd,
 	}
 	document := l
 	document.marks, document.parse = []string{"request_performance:", "aggregate:", "latency:"}, parseYAML
@@ -26,17 +23,8 @@ func llmdFormat() ResultFormat {
 	}
 }
 
-func (p *pointReader) llmd(total int) {
+func (p *pointReader) llmd(completed int) {
 	m := &p.m
-	completed := total - m.Failed
-	if completed <= 0 {
-		p.fail("results.request_performance.aggregate.requests", "%d of %d requests failed: nothing was measured, leave it out", m.Failed, total)
-		return
-	}
-	m.Requests = total
-	for _, s := range []*measure.Summary{&m.TTFT, &m.TPOT, &m.E2E} {
-		s.N = min(s.N, completed)
-	}
 	const load = "scenario.load.standardized."
 	rate := p.number(load + "rate_qps")
 	switch limit := p.count(load + "concurrency"); {
@@ -46,11 +34,8 @@ func (p *pointReader) llmd(total int) {
 	default:
 		m.Trial.Rate = rate
 	}
-	const achieved = "results.request_performance.aggregate.throughput.request_rate.mean"
-	if m.Achieved = p.rate(achieved); m.Achieved > 0 {
-		run := p.lasted(completed, m.Achieved, achieved)
-		if p.window(run); m.Trial.Rate > 0 {
-			m.Achieved = p.keptUp(completed, run, p.arrivals())
-		}
+	if m.Achieved > 0 {
+		p.lasted(completed, m.Achieved, p.layout.achieved)
 	}
+	p.keptUp(completed)
 }

@@ -17,13 +17,13 @@ func locustFormat() ResultFormat {
 			{
 				marks: []string{"Timestamp,User Count,Type,Name", "Total Average Response Time"}, parse: parseLocust, text: true,
 				latencies: latenciesIn(time.Millisecond, "", "", "", "Total * Response Time"), stats: []string{"Average", "Median"},
-				completed: "Total Request Count", failed: "Total Failure Count", rest: (*pointReader).locust,
+				completed: "Total Request Count", failed: "Total Failure Count", withFailed: true, rest: (*pointReader).locust,
 			},
 			{
 				marks: []string{"Type,Name,Request Count,Failure Count", "Average Response Time"}, parse: parseLocust, text: true,
 				latencies: latenciesIn(time.Millisecond, "", "", "", "*"),
 				stats:     []string{"Average Response Time", "50%", "90%", "95%", "99%", "99.9%"},
-				completed: "Request Count", failed: "Failure Count", rest: (*pointReader).locust,
+				completed: "Request Count", failed: "Failure Count", withFailed: true, rest: (*pointReader).locust,
 			},
 		},
 	}
@@ -45,17 +45,13 @@ func parseLocust(data []byte, each func(line int, v *fastjson.Value) error) erro
 	return each(line, kept)
 }
 
-// locust reads a closed loop. Its count of requests has the failed ones in it.
-func (p *pointReader) locust(all int) {
+// locust reads a closed loop, and times of failed requests too.
+func (p *pointReader) locust(completed int) {
 	m := &p.m
-	if m.Failed >= all {
-		p.fail("", "%d of %d requests failed: nothing was measured, leave it out", m.Failed, all)
-		return
-	}
-	m.Requests, m.E2E.N = all, all
+	m.E2E.N = m.Requests
 	if rate := p.rate("Requests/s"); rate > 0 {
-		p.window(p.lasted(all, rate, "Requests/s"))
-		m.Achieved = float64(all-m.Failed) / m.Duration.Seconds()
+		p.lasted(m.Requests, rate, "Requests/s")
+		m.Achieved = float64(completed) / m.Duration.Seconds()
 	}
 	p.closed(p.count("User Count"))
 }

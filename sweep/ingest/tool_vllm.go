@@ -95,7 +95,7 @@ func (p *pointReader) benchmarkLoad(completed int) {
 	if rate > 0 && limit == 0 {
 		m.Trial.Rate, m.Sent = rate, rate
 		p.window(min(p.arrivals(), run))
-		m.Achieved = p.keptUp(completed, run, p.arrivals())
+		m.Achieved = p.drained(completed, run, p.arrivals())
 		return
 	}
 	p.window(run)
