@@ -94,26 +94,25 @@ func (p *pointReader) damaged(err error) {
 
 // document reads the load points of a part of a file, or a request.
 func (p *pointReader) document(v *fastjson.Value) {
-	if p.layout.request != nil {
-		p.gather(v)
-		return
-	}
-	points := []*fastjson.Value{v}
+	all := []*fastjson.Value{v}
 	if p.layout.points != "" {
-		points = v.GetArray(p.layout.points)
+		all = v.GetArray(p.layout.points)
 	}
-	for _, v := range points {
-		p.point(v)
+	for _, p.doc = range all {
+		switch {
+		case p.doc.Type() != fastjson.TypeObject:
+			p.fail("", "a %s, not an object", p.doc.Type())
+		case p.layout.request != nil:
+			p.take(p.layout.request(p))
+		default:
+			p.point()
+		}
 	}
 }
 
-func (p *pointReader) point(v *fastjson.Value) {
-	if v.Type() != fastjson.TypeObject {
-		p.fail("", "a %s, not an object", v.Type())
-		return
-	}
+func (p *pointReader) point() {
 	l := p.layout
-	p.begin(v)
+	p.begin()
 	completed := 0
 	if l.completed != "" {
 		if _, known, _ := p.figure(l.completed); !known {
@@ -151,9 +150,7 @@ func (p *pointReader) point(v *fastjson.Value) {
 }
 
 // begin starts a load point of which nothing is known.
-func (p *pointReader) begin(v *fastjson.Value) {
-	p.doc, p.m, p.counted = v, newMeasurement(), false
-}
+func (p *pointReader) begin() { p.m, p.counted, p.all = newMeasurement(), false, requests{} }
 
 // failed sets how many requests failed beside those that were completed.
 func (p *pointReader) failed(n int) {

@@ -23,6 +23,14 @@ func unknownRequest() request {
 	return request{begin: nan, end: nan, ttft: nan, tpot: nan, e2e: nan, prompt: nan, output: nan}
 }
 
+// pace is the time per token of a request of which the whole time is known.
+func (r *request) pace() float64 {
+	if !(r.output > 1) {
+		return math.NaN()
+	}
+	return (r.e2e - r.ttft) / (r.output - 1)
+}
+
 // seconds is a time under a key of a request, NaN if there is none.
 func (p *pointReader) seconds(path string, unit time.Duration) float64 {
 	x, known, _ := p.figure(path)
@@ -40,13 +48,9 @@ type requests struct {
 	first, last, prompts, outputs float64
 }
 
-func (p *pointReader) gather(v *fastjson.Value) {
-	if v.Type() != fastjson.TypeObject {
-		p.fail("", "a %s, not an object", v.Type())
-		return
-	}
-	p.doc = v
-	r, all := p.layout.request(p), &p.all
+// take counts a request.
+func (p *pointReader) take(r request) {
+	all := &p.all
 	switch {
 	case r.left:
 	case r.failed:
@@ -69,22 +73,26 @@ func (p *pointReader) gather(v *fastjson.Value) {
 
 // requests makes one load point of those that were gathered.
 func (p *pointReader) requests() {
-	p.begin(nil)
-	all := &p.all
+	all := p.all
+	p.begin()
 	if all.completed == 0 {
 		p.fail("", "no request was completed: nothing was measured, leave it out")
 		return
 	}
 	p.m.Requests = all.completed
 	p.failed(all.failed)
-	for i, metric := range []measure.Metric{measure.TTFT, measure.TPOT, measure.E2E} {
-		summarize(p.m.Latency(metric), all.times[i])
-	}
+	all.summarize(&p.m)
 	if run, ok := duration(all.last-all.first, time.Second); ok && run > 0 {
 		p.window(run)
 		p.m.Achieved, p.m.PromptTokens, p.m.OutputTokens = float64(all.completed)/run.Seconds(), all.prompts/run.Seconds(), all.outputs/run.Seconds()
 	}
 	p.add()
+}
+
+func (all *requests) summarize(m *measure.Measurement) {
+	summarize(&m.TTFT, all.times[0])
+	summarize(&m.TPOT, all.times[1])
+	summarize(&m.E2E, all.times[2])
 }
 
 // summarize sets the statistics of a summary that are not there yet from the values themselves,

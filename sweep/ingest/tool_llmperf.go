@@ -36,8 +36,6 @@ func (p *pointReader) llmperfRequest() request {
 	}
 	r.ttft, r.e2e = p.seconds("ttft_s", time.Second), p.seconds("end_to_end_latency_s", time.Second)
 	r.output = p.seconds("number_output_tokens", time.Second)
-	if r.output > 1 {
-		r.tpot = (r.e2e - r.ttft) / (r.output - 1)
-	}
+	r.tpot = r.pace()
 	return r
 }

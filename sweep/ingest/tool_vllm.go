@@ -138,31 +138,24 @@ func (p *pointReader) lists(completed int) {
 	if len(p.problems) > 0 {
 		return
 	}
-	var times [3][]time.Duration
 	errors := p.doc.GetArray("errors")
 	for i := range length {
 		if i < len(errors) && len(errors[i].GetStringBytes()) > 0 {
 			continue
 		}
-		r, ok := requestOf(columns, i)
-		if !ok {
+		r := requestOf(columns, i)
+		if r.e2e < r.ttft {
 			p.fail(longest, "request %d: %g s to its first token, %g s to its last", i+1, r.ttft, r.e2e)
 			return
 		}
-		for k, x := range []float64{r.ttft, r.tpot, r.e2e} {
-			if d, ok := duration(x, time.Second); ok && d > 0 {
-				times[k] = append(times[k], d)
-			}
-		}
+		p.take(r)
 	}
-	summarize(&p.m.TTFT, times[0])
-	summarize(&p.m.TPOT, times[1])
-	summarize(&p.m.E2E, times[2])
+	p.all.summarize(&p.m)
 }
 
-// requestOf is a request of the lists of a file; false if its times contradict each other.
-func requestOf(columns map[string][][]float64, i int) (r request, ok bool) {
-	r = unknownRequest()
+// requestOf is a request of the lists of a file.
+func requestOf(columns map[string][][]float64, i int) request {
+	r := unknownRequest()
 	cell := func(name string) float64 {
 		if all := columns[name]; i < len(all) && len(all[i]) == 1 && all[i][0] > 0 {
 			return all[i][0]
@@ -176,10 +169,6 @@ func requestOf(columns map[string][][]float64, i int) (r request, ok bool) {
 			r.e2e += gap
 		}
 	}
-	if r.output > 1 {
-		r.tpot = (r.e2e - r.ttft) / (r.output - 1)
-	}
-	_, okTTFT := duration(r.ttft, time.Second)
-	_, okE2E := duration(r.e2e, time.Second)
-	return r, (okTTFT || math.IsNaN(r.ttft)) && (okE2E || math.IsNaN(r.e2e)) && !(r.e2e < r.ttft)
+	r.tpot = r.pace()
+	return r
 }
