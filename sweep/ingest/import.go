@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,12 +26,6 @@ func kindOf(path string) int {
 	return slices.Index(resultKinds, filepath.Ext(bare))
 }
 
-// folderFile is a file of a folder, and what is read in it.
-type folderFile struct {
-	path string
-	read *Results
-}
-
 // readFolder reads every result in a folder and in those within it, each once: tools write the
 // same results into several files. What is not read is named.
 func (all *Import) readFolder(folder string) error {
@@ -39,16 +34,16 @@ func (all *Import) readFolder(folder string) error {
 		return err
 	}
 	// Where the load is known in one file, one without it tells of the same run.
-	known := func(f folderFile) bool { return slices.ContainsFunc(f.read.Measurements, loaded) }
+	known := func(r *Results) bool { return slices.ContainsFunc(r.Measurements, loaded) }
 	some := slices.ContainsFunc(files, known)
-	var kept []folderFile
+	var kept []*Results
 	for _, f := range files {
-		twin := repeated(kept, f.read)
+		twin := repeated(kept, f)
 		switch {
 		case twin != "":
-			all.leave(f.path, "the same results as "+twin)
+			all.leave(f.File, "the same results as "+twin)
 		case some && !known(f):
-			all.leave(f.path, "it does not tell the load, and others in the folder do")
+			all.leave(f.File, "it does not tell the load, and others in the folder do")
 		default:
 			kept = append(kept, f)
 		}
@@ -57,9 +52,9 @@ func (all *Import) readFolder(folder string) error {
 		why := append([]string{"the folder holds no result that is read"}, all.Warnings.Texts...)
 		return &FileError{File: folder, What: strings.Join(why, "; ")}
 	}
-	slices.SortFunc(kept, func(a, b folderFile) int { return strings.Compare(a.path, b.path) })
-	for _, f := range kept {
-		all.add(f.path, f.read)
+	slices.SortFunc(kept, func(a, b *Results) int { return strings.Compare(a.File, b.File) })
+	for _, r := range kept {
+		all.add(r)
 	}
 	return nil
 }
@@ -70,7 +65,7 @@ func (all *Import) leave(path, why string) {
 }
 
 // resultsIn reads the result files of a folder, those that tell most first.
-func (all *Import) resultsIn(folder string) (files []folderFile, err error) {
+func (all *Import) resultsIn(folder string) (files []*Results, err error) {
 	others := 0
 	err = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		kind := kindOf(path)
@@ -91,15 +86,13 @@ func (all *Import) resultsIn(folder string) (files []folderFile, err error) {
 			all.leave(path, shortReason(err))
 			return nil
 		}
-		files = append(files, folderFile{path, r})
+		files = append(files, r)
 		return nil
 	})
 	if others > 0 {
 		all.leave(fmt.Sprintf("%d other files in %s", others, folder), "none ends in "+strings.Join(resultKinds, ", "))
 	}
-	slices.SortStableFunc(files, func(a, b folderFile) int {
-		return kindOf(a.path) - kindOf(b.path)
-	})
+	slices.SortStableFunc(files, func(a, b *Results) int { return kindOf(a.File) - kindOf(b.File) })
 	return files, err
 }
 
@@ -128,17 +121,15 @@ func loaded(m measure.Measurement) bool { return m.Trial.Rate > 0 || m.Trial.Con
 
 // repeated names the file that tells what another of the same tool tells, the first of them where
 // they are several; empty if there is anything new in the latter.
-func repeated(kept []folderFile, r *Results) (twin string) {
+func repeated(kept []*Results, r *Results) (twin string) {
 	for _, m := range r.Measurements {
-		i := slices.IndexFunc(kept, func(k folderFile) bool {
-			return k.read.Format == r.Format && slices.ContainsFunc(k.read.Measurements, func(k measure.Measurement) bool { return sameRun(&k, &m) })
+		i := slices.IndexFunc(kept, func(k *Results) bool {
+			return k.Format == r.Format && slices.ContainsFunc(k.Measurements, func(k measure.Measurement) bool { return sameRun(&k, &m) })
 		})
 		if i < 0 {
 			return ""
 		}
-		if twin == "" {
-			twin = kept[i].path
-		}
+		twin = cmp.Or(twin, kept[i].File)
 	}
 	return twin
 }
@@ -184,7 +175,7 @@ func ReadFiles(paths []string) (*Import, error) {
 		} else if err == nil {
 			var r *Results
 			if r, err = readFile(path); err == nil {
-				all.add(path, r)
+				all.add(r)
 			}
 		}
 		if err != nil {
@@ -197,15 +188,15 @@ func ReadFiles(paths []string) (*Import, error) {
 	return all, nil
 }
 
-func (all *Import) add(file string, r *Results) {
-	all.Sources = append(all.Sources, ImportedFile{file, r.Format, len(r.Measurements)})
+func (all *Import) add(r *Results) {
+	all.Sources = append(all.Sources, ImportedFile{r.File, r.Format, len(r.Measurements)})
 	all.Doubts = append(all.Doubts, r.Warnings...)
 	for _, w := range r.Warnings {
-		all.Warnings.Add(note.OfFile, file, r.Format, w)
+		all.Warnings.Add(note.OfFile, r.File, r.Format, w)
 	}
 	for _, m := range r.Measurements {
 		m.Trial.Number = len(all.Points) + 1
-		m.Trial.Why = fmt.Sprintf("imported from %s (%s)", filepath.Base(file), r.Format)
+		m.Trial.Why = fmt.Sprintf("imported from %s (%s)", filepath.Base(r.File), r.Format)
 		m.Warnings = append(slices.Clone(m.Warnings), r.Warnings...)
 		all.Points = append(all.Points, m)
 	}

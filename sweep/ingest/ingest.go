@@ -92,8 +92,8 @@ func duration(v float64, unit time.Duration) (time.Duration, bool) {
 
 // Results are the load points of one file.
 type Results struct {
-	// Format is the name of the format the file was read as.
-	Format string
+	// File is its name, Format the name of the format that it was read as.
+	File, Format string
 	// Measurements hold one entry a load point. They have no counts beyond a
 	// limit: those need every request.
 	Measurements []measure.Measurement
@@ -131,7 +131,7 @@ func Read(name string, data []byte) (*Results, error) {
 	if len(p.points) == 0 {
 		return nil, &FileError{File: name, What: "holds no load point of " + f.Name}
 	}
-	r := &Results{Format: f.Name, Measurements: p.points, Warnings: slices.Concat(note.FromTexts(f.Notes), p.doubts)}
+	r := &Results{File: name, Format: f.Name, Measurements: p.points, Warnings: slices.Concat(note.FromTexts(f.Notes), p.doubts)}
 	r.Warnings = append(r.Warnings, note.If(tooFast(r.Measurements), note.TooFast)...)
 	return r, nil
 }
