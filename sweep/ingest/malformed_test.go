@@ -181,7 +181,8 @@ func FuzzParsers(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, number uint8, text string) {
 		all := []parser{parseJSON, parseYAML, parseRows, parseMetrics, parsePairs, parseMLLog, parseGuidellmTable, parseLocust}
-		_ = all[int(number)%len(all)]([]byte(text), func(_ int, v *fastjson.Value) error {
+		line := 0
+		_ = all[int(number)%len(all)]([]byte(text), &line, func(v *fastjson.Value) error {
 			if v == nil {
 				t.Error("neither a document nor an error")
 			}

@@ -16,22 +16,13 @@ import (
 	"planner/internal/input"
 )
 
-// lineError is a problem in a line of a file.
-type lineError struct {
-	line int
-	err  error
-}
-
-// Error is the problem itself; who knows the file names the line.
-func (e *lineError) Error() string { return e.err.Error() }
-
-// A parser finds the documents of a file and passes on each with its line, until one is an
-// error. A [lineError] says where the file itself is wrong.
-type parser func(data []byte, each func(line int, v *fastjson.Value) error) error
+// A parser finds the documents of a file and passes on each until one is an error. It
+// says in which line it is, 0 for none.
+type parser func(data []byte, line *int, each func(*fastjson.Value) error) error
 
 // parseJSON reads every object of a file that holds one, an array of them, or one a line.
 // A key that is there twice is an error: which of the two holds, nobody can say.
-func parseJSON(data []byte, each func(line int, v *fastjson.Value) error) error {
+func parseJSON(data []byte, at *int, each func(*fastjson.Value) error) error {
 	data = pythonJSON(data)
 	d := jsontext.NewDecoder(bytes.NewReader(data))
 	for line, end := 1, 0; ; {
@@ -42,6 +33,7 @@ func parseJSON(data []byte, each func(line int, v *fastjson.Value) error) error 
 		// A document begins behind the blanks that follow the last one.
 		begin := len(data) - len(bytes.TrimLeft(data[end:], " \t\r\n"))
 		line += bytes.Count(data[end:begin], []byte("\n"))
+		*at = line
 		var v *fastjson.Value
 		if err == nil {
 			err = input.CheckJSON(text, input.AnyValue, mostValues)
@@ -50,14 +42,14 @@ func parseJSON(data []byte, each func(line int, v *fastjson.Value) error) error 
 			v, err = fastjson.ParseBytes(text)
 		}
 		if err != nil {
-			return &lineError{line, err}
+			return err
 		}
 		all := []*fastjson.Value{v}
 		if v.Type() == fastjson.TypeArray {
 			all = v.GetArray()
 		}
 		for _, v := range all {
-			if err := each(line, v); err != nil {
+			if err := each(v); err != nil {
 				return err
 			}
 		}
@@ -91,7 +83,7 @@ var yamlNumbers = regexp.MustCompile(`[-+]?\.(?i:nan|inf)\b`)
 const mostYAML = 4 << 20
 
 // parseYAML reads the document of a file of YAML.
-func parseYAML(data []byte, each func(line int, v *fastjson.Value) error) error {
+func parseYAML(data []byte, line *int, each func(*fastjson.Value) error) error {
 	if len(data) > mostYAML {
 		return fmt.Errorf("larger than %d bytes, which is the most that is read of YAML: give the same in JSON", mostYAML)
 	}
@@ -106,16 +98,12 @@ func parseYAML(data []byte, each func(line int, v *fastjson.Value) error) error 
 	if err != nil {
 		return err
 	}
-	return each(1, v)
+	*line = 1
+	return each(v)
 }
 
-// csvRow is one of CSV, and the line in which it begins.
-type csvRow struct {
-	line  int
-	cells []string
-}
-
-func table(data []byte, each func(csvRow) error) error {
+// table passes on the rows of CSV, each with the line in which it begins.
+func table(data []byte, line *int, each func(cells []string) error) error {
 	if err := input.CheckJSON(data, ",\n", mostValues); err != nil {
 		return err
 	}
@@ -127,10 +115,11 @@ func table(data []byte, each func(csvRow) error) error {
 			return nil
 		}
 		if wrong, ok := errors.AsType[*csv.ParseError](err); ok {
-			return &lineError{wrong.Line, wrong.Err}
+			*line = wrong.Line
+			return wrong.Err
 		}
-		line, _ := r.FieldPos(0)
-		if err := each(csvRow{line, cells}); err != nil {
+		*line, _ = r.FieldPos(0)
+		if err := each(cells); err != nil {
 			return err
 		}
 	}
@@ -143,22 +132,32 @@ const (
 	mostNames   = 10_000
 )
 
-var errManyNames = fmt.Errorf("more than %d names, which is the most that is read of such a file", mostNames)
+// put puts a value under a name of which there is no other in an object.
+func put(o *fastjson.Value, name string, v *fastjson.Value) error {
+	switch old := o.Get(name); {
+	case o.GetObject().Len() == mostNames:
+		return fmt.Errorf("more than %d names, which is the most that is read of such a file", mostNames)
+	case old != nil && old.String() != v.String():
+		return fmt.Errorf("%q is there twice", name)
+	}
+	o.Set(name, v)
+	return nil
+}
 
 // under makes an object of the cells of a row under the names of a header; empty ones are left out.
-func (r csvRow) under(header []string) (*fastjson.Value, error) {
+func under(header, cells []string) (*fastjson.Value, error) {
 	switch {
 	case len(header) > mostColumns:
-		return nil, &lineError{r.line, fmt.Errorf("more than %d columns, which is the most that is read of a table", mostColumns)}
-	case len(r.cells) != len(header):
-		return nil, &lineError{r.line, fmt.Errorf("%d cells, the header has %d", len(r.cells), len(header))}
+		return nil, fmt.Errorf("more than %d columns, which is the most that is read of a table", mostColumns)
+	case len(cells) != len(header):
+		return nil, fmt.Errorf("%d cells, the header has %d", len(cells), len(header))
 	}
 	var a fastjson.Arena
 	o := a.NewObject()
 	for k, name := range header {
-		if cell := strings.TrimSpace(r.cells[k]); cell != "" {
+		if cell := strings.TrimSpace(cells[k]); cell != "" {
 			if name = strings.TrimSpace(name); o.Get(name) != nil {
-				return nil, &lineError{r.line, fmt.Errorf("the column %q is there twice", name)}
+				return nil, fmt.Errorf("the column %q is there twice", name)
 			}
 			o.Set(name, a.NewString(cell))
 		}
@@ -167,75 +166,69 @@ func (r csvRow) under(header []string) (*fastjson.Value, error) {
 }
 
 // parseRows reads CSV of which each row is a document under the names of the first.
-func parseRows(data []byte, each func(line int, v *fastjson.Value) error) error {
+func parseRows(data []byte, line *int, each func(*fastjson.Value) error) error {
 	var header []string
-	return table(data, func(r csvRow) error {
+	return table(data, line, func(cells []string) error {
 		if header == nil {
-			header = r.cells
+			header = cells
 			return nil
 		}
-		v, err := r.under(header)
+		v, err := under(header, cells)
 		if err != nil {
 			return err
 		}
-		return each(r.line, v)
+		return each(v)
 	})
 }
 
 // parseMetrics reads tables of CSV that have a metric a row and its statistics in columns,
 // with a blank line between two: one document with an object of the statistics under the
 // name of each metric.
-func parseMetrics(data []byte, each func(line int, v *fastjson.Value) error) error {
+func parseMetrics(data []byte, line *int, each func(*fastjson.Value) error) error {
 	var a fastjson.Arena
 	var header []string
 	o, before := a.NewObject(), -1
-	err := table(data, func(r csvRow) error {
-		first := r.line > before+1
-		before = r.line
+	err := table(data, line, func(cells []string) error {
+		first := *line > before+1
+		before = *line
 		switch {
 		case first:
-			header = r.cells
+			header = cells
 			return nil
 		case header[0] != "Metric":
 			return nil
-		case o.GetObject().Len() == mostNames:
-			return &lineError{r.line, errManyNames}
-		case o.Get(r.cells[0]) != nil:
-			return &lineError{r.line, fmt.Errorf("%q is there twice", r.cells[0])}
 		}
-		v, err := r.under(header)
+		v, err := under(header, cells)
 		if err == nil {
-			o.Set(r.cells[0], v)
+			err = put(o, cells[0], v)
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return each(1, o)
+	*line = 1
+	return each(o)
 }
 
 // parsePairs reads lines of "name : value" into one document.
-func parsePairs(data []byte, each func(line int, v *fastjson.Value) error) error {
+func parsePairs(data []byte, line *int, each func(*fastjson.Value) error) error {
 	if err := input.CheckJSON(data, ":", mostValues); err != nil {
 		return err
 	}
 	var a fastjson.Arena
-	o, line := a.NewObject(), 0
+	o := a.NewObject()
 	for text := range strings.Lines(string(data)) {
-		line++
-		name, value, ok := strings.Cut(text, ":")
-		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
-		if !ok || name == "" || value == "" {
+		*line++
+		key, value, _ := strings.Cut(text, ":")
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		if key == "" || value == "" {
 			continue
 		}
-		if o.GetObject().Len() == mostNames {
-			return &lineError{line, errManyNames}
+		if err := put(o, key, a.NewString(value)); err != nil {
+			return err
 		}
-		if x := o.Get(name); x != nil && string(x.GetStringBytes()) != value {
-			return &lineError{line, fmt.Errorf("%q is there twice", name)}
-		}
-		o.Set(name, a.NewString(value))
 	}
-	return each(1, o)
+	*line = 1
+	return each(o)
 }

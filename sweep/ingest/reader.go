@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -58,8 +57,7 @@ func (p *pointReader) documents(data []byte) error {
 	if parse == nil {
 		parse = parseJSON
 	}
-	err := parse(data, func(line int, v *fastjson.Value) error {
-		p.line = line
+	err := parse(data, &p.line, func(v *fastjson.Value) error {
 		p.document(v)
 		return p.first()
 	})
@@ -81,10 +79,6 @@ func (p *pointReader) first() error {
 }
 
 func (p *pointReader) damaged(err error) {
-	var at *lineError
-	if p.line = 0; errors.As(err, &at) {
-		p.line = at.line
-	}
 	what := shorten(strings.TrimPrefix(err.Error(), "jsontext: "), 400)
 	if !strings.Contains(what, "the most that is read") {
 		what += ": the file is cut or damaged, have the tool write it again"

@@ -112,33 +112,33 @@ var guidellmQuantiles = []string{"min", "p001", "p01", "p05", "p10", "p25", "p75
 
 // parseGuidellmTable reads the table, whose columns have their names in three rows: a row of
 // figures is an object under these names with slashes between.
-func parseGuidellmTable(data []byte, each func(line int, v *fastjson.Value) error) error {
+func parseGuidellmTable(data []byte, line *int, each func(*fastjson.Value) error) error {
 	var names []string
 	n := 0
-	return table(data, func(r csvRow) error {
+	return table(data, line, func(cells []string) error {
 		switch n++; {
 		case n == 1:
-			names = r.cells
+			names = cells
 			return nil
-		case n <= 3 && len(r.cells) == len(names):
-			for i, name := range r.cells {
+		case n <= 3 && len(cells) == len(names):
+			for i, name := range cells {
 				names[i] += "/" + name
 			}
 			return nil
 		}
-		v, err := r.under(names)
+		v, err := under(names, cells)
 		if err == nil {
-			err = spreadPercentiles(r.line, v)
+			err = spreadPercentiles(v)
 		}
 		if err != nil {
 			return err
 		}
-		return each(r.line, v)
+		return each(v)
 	})
 }
 
 // spreadPercentiles gives each of a list of percentiles a key of its own.
-func spreadPercentiles(line int, o *fastjson.Value) (err error) {
+func spreadPercentiles(o *fastjson.Value) (err error) {
 	var a fastjson.Arena
 	lists := map[string]string{}
 	o.GetObject().Visit(func(key []byte, v *fastjson.Value) {
@@ -149,7 +149,7 @@ func spreadPercentiles(line int, o *fastjson.Value) (err error) {
 	for name, list := range lists {
 		var values []json.Number
 		if json.Unmarshal([]byte(list), &values) != nil || len(values) != len(guidellmQuantiles) {
-			err = &lineError{line, fmt.Errorf("%s/Percentiles: not a list of %d percentiles", name, len(guidellmQuantiles))}
+			err = fmt.Errorf("%s/Percentiles: not a list of %d percentiles", name, len(guidellmQuantiles))
 			continue
 		}
 		for q, x := range values {

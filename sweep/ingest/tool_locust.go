@@ -30,19 +30,20 @@ func locustFormat() ResultFormat {
 }
 
 // parseLocust keeps the row of all requests: the last of a history with users in it.
-func parseLocust(data []byte, each func(line int, v *fastjson.Value) error) error {
-	line, kept := 0, (*fastjson.Value)(nil)
-	err := parseRows(data, func(n int, v *fastjson.Value) error {
+func parseLocust(data []byte, line *int, each func(*fastjson.Value) error) error {
+	at, kept := 0, (*fastjson.Value)(nil)
+	err := parseRows(data, line, func(v *fastjson.Value) error {
 		users := v.Get("User Count")
 		if string(v.GetStringBytes("Name")) == "Aggregated" && (users == nil || string(users.GetStringBytes()) != "0") {
-			line, kept = n, v
+			at, kept = *line, v
 		}
 		return nil
 	})
 	if err != nil || kept == nil {
 		return err
 	}
-	return each(line, kept)
+	*line = at
+	return each(kept)
 }
 
 // locust reads a closed loop, and times of failed requests too.

@@ -82,30 +82,29 @@ func (p *pointReader) mlperf(scenario string, valid bool, achieved ...string) {
 }
 
 // parseMLLog reads lines of a key and its value, each behind a mark, into one document.
-func parseMLLog(data []byte, each func(line int, v *fastjson.Value) error) error {
+func parseMLLog(data []byte, line *int, each func(*fastjson.Value) error) error {
 	if err := input.CheckJSON(data, input.AnyValue, mostValues); err != nil {
 		return err
 	}
 	var a fastjson.Arena
-	o, line := a.NewObject(), 0
-	set := func(_ int, v *fastjson.Value) error {
+	o, within := a.NewObject(), 0
+	set := func(v *fastjson.Value) error {
 		key, value := v.Get("key"), v.Get("value")
 		if key == nil || value == nil {
 			return errors.New("no key or no value")
 		}
-		if o.GetObject().Len() == mostNames {
-			return errManyNames
-		}
-		o.Set(string(key.GetStringBytes()), value)
-		return nil
+		text := string(key.GetStringBytes())
+		o.Del(text) // the last one holds
+		return put(o, text, value)
 	}
 	for text := range bytes.Lines(data) {
-		line++
+		*line++
 		if text, marked := bytes.CutPrefix(bytes.TrimSpace(text), []byte(":::MLLOG")); marked {
-			if err := parseJSON(text, set); err != nil {
-				return &lineError{line, err}
+			if err := parseJSON(text, &within, set); err != nil {
+				return err
 			}
 		}
 	}
-	return each(1, o)
+	*line = 1
+	return each(o)
 }
