@@ -54,11 +54,8 @@ func (c *commandLine) fill(argv []string) {
 
 // describeAny asks for all that any engine tells.
 func describeAny(q *query) {
-	q.models()
-	q.version()
-	describeVLLM(q)
-	for _, a := range []*adapter{&sglang, &tgi, &llamaServer} {
-		a.describe(q)
+	for _, a := range []*adapter{&vllm, &sglang, &tgi, &llamaServer} {
+		q.describe(a)
 	}
 }
 

@@ -2,14 +2,15 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/valyala/fastjson"
+
 	"planner/internal/endpoint"
+	"planner/internal/list"
 )
 
 // The requests to an engine that are not load. Each opens a connection of its own:
@@ -51,10 +52,21 @@ type query struct {
 	engine *Engine
 	ctx    context.Context
 	facts  map[string]string
+	pages  map[string]*fastjson.Value
 }
 
 func (e *Engine) query(ctx context.Context) *query {
-	return &query{engine: e, ctx: ctx, facts: map[string]string{}}
+	return &query{engine: e, ctx: ctx, facts: map[string]string{}, pages: map[string]*fastjson.Value{}}
+}
+
+// told says under which key of a page an engine tells a fact. Keys of objects within objects have
+// dots between; a fact that is told by its contrary has an exclamation mark before its key.
+type told struct{ page, key, fact string }
+
+// toldByMost is what most engines tell, beside the names of all their models.
+var toldByMost = []told{
+	{"/version", "version", "version"}, {"/v1/models", "data.0.id", "model"}, {"/v1/models", "data.0.owned_by", "owner"},
+	{"/v1/models", "data.0.max_model_len", "max_model_len"}, {"/v1/models", "data", "models"},
 }
 
 func (q *query) call(method, path string) ([]byte, error) {
@@ -67,46 +79,39 @@ func (q *query) fact(name, value string) {
 	}
 }
 
-func (q *query) object(path string) (object map[string]any) {
-	data, err := q.call(http.MethodGet, path)
-	if err != nil || json.Unmarshal(data, &object) != nil {
-		return nil
+// page is what is told at a path, which is asked for once; nil for nothing.
+func (q *query) page(path string) *fastjson.Value {
+	if v, asked := q.pages[path]; asked {
+		return v
 	}
-	return object
+	if data, err := q.call(http.MethodGet, path); err == nil {
+		q.pages[path], _ = fastjson.ParseBytes(data)
+	} else {
+		q.pages[path] = nil
+	}
+	return q.pages[path]
 }
 
-func (q *query) copy(from map[string]any, key, fact string) {
-	switch v := from[key].(type) {
-	case string, bool:
-		q.fact(fact, fmt.Sprint(v))
-	case float64:
-		q.fact(fact, strconv.FormatFloat(v, 'f', -1, 64))
-	}
-}
-
-// unquantised notes that an engine's own description of its model names no method
-// of quantisation: the key is there and holds nothing.
-func (q *query) unquantised(model map[string]any) {
-	if value, ok := model["quantization"]; ok && value == nil {
-		q.fact("quantization", noQuantisation)
-	}
-}
-
-// version asks for it where most engines tell it.
-func (q *query) version() { q.copy(q.object("/version"), "version", "version") }
-
-// models asks for the name of the model and its longest sequence.
-func (q *query) models() {
-	list, _ := q.object("/v1/models")["data"].([]any)
-	for i, entry := range list {
-		model, _ := entry.(map[string]any)
-		if i == 0 {
-			q.copy(model, "id", "model")
-			q.copy(model, "owned_by", "owner")
-			q.copy(model, "max_model_len", "max_model_len")
+// describe asks for all that an engine of a kind tells.
+func (q *query) describe(a *adapter) {
+	for _, t := range a.told {
+		key, contrary := strings.CutPrefix(t.key, "!")
+		v := q.page(t.page).Get(strings.Split(key, ".")...)
+		switch {
+		case v == nil:
+		case v.Type() == fastjson.TypeString:
+			q.fact(t.fact, string(v.GetStringBytes()))
+		case v.Type() == fastjson.TypeNumber:
+			q.fact(t.fact, strconv.FormatFloat(v.GetFloat64(), 'f', -1, 64))
+		case v.Type() == fastjson.TypeTrue || v.Type() == fastjson.TypeFalse:
+			q.fact(t.fact, strconv.FormatBool(v.GetBool() != contrary))
+		case v.Type() == fastjson.TypeArray:
+			q.fact(t.fact, strings.Join(list.Map(v.GetArray(), func(x *fastjson.Value) string { return string(x.GetStringBytes("id")) }), "\n"))
+		case v.Type() == fastjson.TypeNull && t.fact == "quantization":
+			q.fact(t.fact, noQuantisation) // the key is there and holds nothing
 		}
-		if id, ok := model["id"].(string); ok {
-			q.facts["models"] = strings.TrimPrefix(q.facts["models"]+"\n"+id, "\n")
-		}
+	}
+	if a.describe != nil {
+		a.describe(q)
 	}
 }

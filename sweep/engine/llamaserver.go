@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 
 	"planner/sweep/measure"
@@ -43,17 +44,14 @@ var llamaServer = adapter{
 			"model loaded":                "profile",
 		},
 	},
+	told: append(slices.Clone(toldByMost[1:]), []told{
+		{"/props", "build_info", "version"}, {"/props", "total_slots", "max_num_seqs"},
+		{"/props", "default_generation_settings.n_ctx", "max_model_len"},
+	}...),
 	describe: func(q *query) {
-		q.models()
-		props := q.object("/props")
-		q.copy(props, "build_info", "version")
-		q.copy(props, "total_slots", "max_num_seqs")
-		settings, _ := props["default_generation_settings"].(map[string]any)
-		q.copy(settings, "n_ctx", "max_model_len")
-		slots, ok1 := props["total_slots"].(float64)
-		context, ok2 := settings["n_ctx"].(float64)
-		if ok1 && ok2 {
-			q.fact("kv_tokens", strconv.Itoa(int(slots*context)))
+		props := q.page("/props")
+		if cells := props.GetFloat64("total_slots") * props.GetFloat64("default_generation_settings", "n_ctx"); cells > 0 {
+			q.fact("kv_tokens", strconv.Itoa(int(cells)))
 			q.fact("block_tokens", "1")
 		}
 	},

@@ -32,8 +32,5 @@ var lmdeploy = adapter{
 			"Application startup complete": "weights",
 		},
 	},
-	describe: func(q *query) {
-		q.models()
-		q.version()
-	},
+	told: toldByMost,
 }

@@ -322,7 +322,7 @@ func TestDialect(t *testing.T) {
 	defer server.Close()
 	dialect := func() string {
 		q := (&Engine{URL: server.URL, settings: &Settings{}}).query(t.Context())
-		q.models()
+		q.describe(&lmdeploy)
 		return factsOf(&attach, q.facts, nil, someKnobs(), Format{}).Dialect
 	}
 	for said, want := range map[string]string{

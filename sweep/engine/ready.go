@@ -84,7 +84,7 @@ func (e *Engine) probe(ctx context.Context) error {
 // examine asks a ready engine for facts and one token, as long as it may take to be ready.
 func (e *Engine) examine(ctx context.Context, watch func(stage, line string, elapsed time.Duration)) error {
 	q := e.query(ctx)
-	e.adapter.describe(q)
+	q.describe(e.adapter)
 	var logged map[string]string
 	if e.process != nil {
 		logged = e.process.log.read().facts

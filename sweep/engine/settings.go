@@ -128,7 +128,8 @@ type adapter struct {
 	// metrics are the names of its metrics, nil where any engine's are looked for.
 	metrics metricNames
 	log     logLines
-	// describe asks the running engine for facts.
+	// told is what the running engine tells of itself, describe asks for what is told otherwise.
+	told     []told
 	describe func(*query)
 	// reset empties the prefix cache.
 	reset func(*query) error

@@ -2,7 +2,7 @@ package engine
 
 import (
 	"net/http"
-	"strconv"
+	"slices"
 )
 
 // sglang follows SGLang 0.5 (main of 2026-07). Its health endpoint would
@@ -54,21 +54,12 @@ var sglang = adapter{
 			"max_model_len":          `max_total_num_tokens=.*context_len=(\d+)`,
 		},
 	},
-	describe: func(q *query) {
-		q.models()
-		info := q.object("/get_server_info")
-		q.copy(info, "version", "version")
-		q.copy(info, "max_total_num_tokens", "kv_tokens")
-		q.copy(info, "page_size", "block_tokens")
-		q.copy(info, "mem_fraction_static", "gpu_memory_utilization")
-		q.copy(info, "kv_cache_dtype", "kv_cache_dtype")
-		q.copy(info, "quantization", "quantization")
-		q.copy(info, "dtype", "dtype")
-		q.unquantised(info)
-		if off, ok := info["disable_radix_cache"].(bool); ok {
-			q.fact("prefix_caching", strconv.FormatBool(!off))
-		}
-	},
+	told: append(slices.Clone(toldByMost[1:]), []told{
+		{"/get_server_info", "version", "version"}, {"/get_server_info", "max_total_num_tokens", "kv_tokens"},
+		{"/get_server_info", "page_size", "block_tokens"}, {"/get_server_info", "mem_fraction_static", "gpu_memory_utilization"},
+		{"/get_server_info", "kv_cache_dtype", "kv_cache_dtype"}, {"/get_server_info", "quantization", "quantization"},
+		{"/get_server_info", "dtype", "dtype"}, {"/get_server_info", "!disable_radix_cache", "prefix_caching"},
+	}...),
 	reset: func(q *query) error {
 		_, err := q.call(http.MethodPost, "/flush_cache")
 		return err

@@ -35,12 +35,8 @@ var tgi = adapter{
 			"kv_tokens": `Setting max batch total tokens to (\d+)`,
 		},
 	},
-	describe: func(q *query) {
-		info := q.object("/info")
-		q.copy(info, "version", "version")
-		q.copy(info, "model_id", "model")
-		q.copy(info, "model_dtype", "dtype")
-		q.copy(info, "max_total_tokens", "max_model_len")
-		q.copy(info, "max_batch_total_tokens", "kv_tokens")
+	told: []told{
+		{"/info", "version", "version"}, {"/info", "model_id", "model"}, {"/info", "model_dtype", "dtype"},
+		{"/info", "max_total_tokens", "max_model_len"}, {"/info", "max_batch_total_tokens", "kv_tokens"},
 	},
 }

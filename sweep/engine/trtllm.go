@@ -33,8 +33,5 @@ var trtllm = adapter{
 			"block_tokens": `tokens per block: (\d+)`,
 		},
 	},
-	describe: func(q *query) {
-		q.version()
-		q.models()
-	},
+	told: toldByMost,
 }

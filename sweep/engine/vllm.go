@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -64,7 +65,8 @@ var vllm = adapter{
 			"init_s":                 `init engine .* took ([\d.]+) s`,
 		},
 	},
-	describe: describeVLLM,
+	told:     append(slices.Clone(toldByMost), vllmConfig...),
+	describe: labelsOfVLLM,
 	reset: func(q *query) error {
 		body, err := q.call(http.MethodPost, "/reset_prefix_cache")
 		if err != nil {
@@ -79,19 +81,10 @@ var vllm = adapter{
 	},
 }
 
-// describeVLLM asks development mode for the whole configuration in effect, and
-// where that is not to be had (a server that somebody else started, releases that
-// answer in prose) the labels of the metric that holds that of the cache.
-func describeVLLM(q *query) {
-	q.version()
-	q.models()
-	all, _ := q.object("/server_info?config_format=json")["vllm_config"].(map[string]any)
-	for _, f := range vllmConfig {
-		part, _ := all[f.part].(map[string]any)
-		q.copy(part, f.key, f.fact)
-	}
-	model, _ := all["model_config"].(map[string]any)
-	q.unquantised(model)
+// labelsOfVLLM asks for the labels of the metric that holds the configuration of the cache: where
+// development mode is off (a server that somebody else started), and of releases that answer in
+// prose, the whole configuration is not to be had.
+func labelsOfVLLM(q *query) {
 	metrics, err := q.call(http.MethodGet, "/metrics")
 	if err != nil {
 		return
@@ -100,30 +93,32 @@ func describeVLLM(q *query) {
 		if !strings.HasPrefix(series, "vllm:cache_config_info{") {
 			continue
 		}
-		for _, f := range vllmConfig {
-			if v := label(series, f.key); v != "" && v != "None" {
-				q.fact(f.fact, v)
+		for _, t := range vllmConfig {
+			if v := label(series, t.key[strings.LastIndexByte(t.key, '.')+1:]); v != "" && v != "None" {
+				q.fact(t.fact, v)
 			}
 		}
 	}
 }
 
-// vllmConfig says where in vLLM's configuration a fact stands.
-var vllmConfig = []struct{ part, key, fact string }{
-	{"cache_config", "num_gpu_blocks", "kv_blocks"},
-	{"cache_config", "block_size", "block_tokens"},
-	{"cache_config", "enable_prefix_caching", "prefix_caching"},
-	{"cache_config", "cache_dtype", "kv_cache_dtype"},
-	{"cache_config", "gpu_memory_utilization", "gpu_memory_utilization"},
-	{"scheduler_config", "max_num_seqs", "max_num_seqs"},
-	{"scheduler_config", "max_num_batched_tokens", "max_num_batched_tokens"},
-	{"scheduler_config", "enable_chunked_prefill", "chunked_prefill"},
-	{"scheduler_config", "async_scheduling", "async_scheduling"},
-	{"scheduler_config", "policy", "scheduling_policy"},
-	{"parallel_config", "tensor_parallel_size", "tensor_parallel"},
-	{"parallel_config", "pipeline_parallel_size", "pipeline_parallel"},
-	{"parallel_config", "data_parallel_size", "data_parallel"},
-	{"model_config", "max_model_len", "max_model_len"},
-	{"model_config", "dtype", "dtype"},
-	{"model_config", "quantization", "quantization"},
+// vllmConfig is what vLLM tells of the configuration in effect, in development mode.
+var vllmConfig = []told{
+	{vllmInfo, "vllm_config.cache_config.num_gpu_blocks", "kv_blocks"},
+	{vllmInfo, "vllm_config.cache_config.block_size", "block_tokens"},
+	{vllmInfo, "vllm_config.cache_config.enable_prefix_caching", "prefix_caching"},
+	{vllmInfo, "vllm_config.cache_config.cache_dtype", "kv_cache_dtype"},
+	{vllmInfo, "vllm_config.cache_config.gpu_memory_utilization", "gpu_memory_utilization"},
+	{vllmInfo, "vllm_config.scheduler_config.max_num_seqs", "max_num_seqs"},
+	{vllmInfo, "vllm_config.scheduler_config.max_num_batched_tokens", "max_num_batched_tokens"},
+	{vllmInfo, "vllm_config.scheduler_config.enable_chunked_prefill", "chunked_prefill"},
+	{vllmInfo, "vllm_config.scheduler_config.async_scheduling", "async_scheduling"},
+	{vllmInfo, "vllm_config.scheduler_config.policy", "scheduling_policy"},
+	{vllmInfo, "vllm_config.parallel_config.tensor_parallel_size", "tensor_parallel"},
+	{vllmInfo, "vllm_config.parallel_config.pipeline_parallel_size", "pipeline_parallel"},
+	{vllmInfo, "vllm_config.parallel_config.data_parallel_size", "data_parallel"},
+	{vllmInfo, "vllm_config.model_config.max_model_len", "max_model_len"},
+	{vllmInfo, "vllm_config.model_config.dtype", "dtype"},
+	{vllmInfo, "vllm_config.model_config.quantization", "quantization"},
 }
+
+const vllmInfo = "/server_info?config_format=json"
