@@ -49,14 +49,8 @@ func (c *cohort) byPrompt() *ByPrompt {
 	quarter, few := len(seen)/4, max(len(seen)/50, 1)
 	sortBy(seen, (*Record).uncached)
 	b.Short, b.Long = groupOf(seen[:quarter]), groupOf(seen[len(seen)-quarter:])
-	times := make([]time.Duration, len(seen))
-	for i, r := range seen {
-		times[i] = r.First - r.Due
-	}
-	slices.Sort(times)
-	slow := slices.DeleteFunc(seen, func(r *Record) bool { return r.First-r.Due < times[len(times)-few] })
-	sortBy(slow, func(r *Record) time.Duration { return r.First - r.Due })
-	b.Slow = groupOf(slow[len(slow)-few:])
+	sortBy(seen, func(r *Record) time.Duration { return r.First - r.Due })
+	b.Slow = groupOf(seen[len(seen)-few:])
 	if b.Short.Tokens == b.Long.Tokens {
 		return nil
 	}

@@ -186,14 +186,7 @@ func slackOf(v, limit time.Duration) float64 {
 // says what is proven.
 func (c *cohort) judgeErrors(allowed float64) judged {
 	j := judged{allowed: allowed, slack: 1, Count: Count{Bound: ErrorsBound, Cluster: 1, Phi: 1, High: 1}}
-	for _, r := range c.records {
-		if r.Outcome != InFlight {
-			j.N++
-		}
-		if r.failed() {
-			j.K++
-		}
-	}
+	j.N, j.K = len(c.records)-c.count((*Record).open), c.count((*Record).failed)
 	if j.N > 0 {
 		n, k := float64(j.N), float64(j.K)
 		j.Value = k / n

@@ -262,17 +262,11 @@ func (k Knobs) Written() any { return knobsFile{} }
 
 // UnmarshalJSON reads what MarshalJSON wrote. Keys that are not there are zero.
 func (k *Knobs) UnmarshalJSON(data []byte) error {
-	type plain Knobs
-	var out Knobs
-	w := struct {
-		*plain
-		PrefixCaching *bool `json:"prefix_caching"`
-	}{(*plain)(&out), new(bool)}
+	w := knobsFile{PrefixCaching: false}
 	if err := json.Unmarshal(data, &w); err != nil {
 		return fmt.Errorf("read knobs: %w", err)
 	}
-	out.PrefixUnknown = w.PrefixCaching == nil
-	out.PrefixCaching = !out.PrefixUnknown && *w.PrefixCaching
-	*k = out
+	*k = Knobs(w.plainKnobs)
+	prefixCaching.set(k, w.PrefixCaching)
 	return nil
 }

@@ -14,44 +14,26 @@ type Outcome int
 
 // The outcomes of a request. Everything but OK misses every latency bound.
 const (
-	// InFlight: the trial ended before the request did.
-	InFlight Outcome = iota
-	// OK: the request ended well, with all of its tokens.
-	OK
-	// Timeout: the client gave up.
-	Timeout
-	// Refused: the connection was refused.
-	Refused
-	// Reset: the connection broke.
-	Reset
-	// HTTPStatus: the server answered with a status other than 200.
-	HTTPStatus
-	// Malformed: the response could not be read.
-	Malformed
-	// Truncated: the stream ended without a finish.
-	Truncated
-	// Empty: a good status without a token.
-	Empty
-	// WrongLength: fewer or more tokens than asked for.
-	WrongLength
-	// StreamError: an error event within a stream of status 200.
-	StreamError
-	// Dropped: the client did not send the request.
-	Dropped
-	// Rejected: the engine can never serve the request (longer than its limits).
-	Rejected
+	InFlight    Outcome = iota // the trial ended before the request did
+	OK                         // the request ended well, with all of its tokens
+	Timeout                    // the client gave up
+	Refused                    // the connection was refused
+	Reset                      // the connection broke
+	HTTPStatus                 // the server answered with a status other than 200
+	Malformed                  // the response could not be read
+	Truncated                  // the stream ended without a finish
+	Empty                      // a good status without a token
+	WrongLength                // fewer or more tokens than asked for
+	StreamError                // an error event within a stream of status 200
+	Dropped                    // the client did not send the request
+	Rejected                   // the engine can never serve the request (longer than its limits)
 )
 
 var outcomeNames = []string{"in_flight", "ok", "timeout", "refused", "reset", "http_status", "malformed",
 	"truncated", "empty", "wrong_length", "stream_error", "client_dropped", "rejected"}
 
 // String is the outcome's name in files and reports.
-func (o Outcome) String() string {
-	if o < 0 || int(o) >= len(outcomeNames) {
-		return fmt.Sprintf("Outcome(%d)", int(o))
-	}
-	return outcomeNames[o]
-}
+func (o Outcome) String() string { return outcomeNames[o] }
 
 // MarshalText writes the outcome's name.
 func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
@@ -98,10 +80,7 @@ func (r *Record) Status() int {
 		return 0
 	}
 	text, _, _ := strings.Cut(r.Detail, ":")
-	status, err := strconv.Atoi(text)
-	if err != nil {
-		return 0
-	}
+	status, _ := strconv.Atoi(text)
 	return status
 }
 

@@ -19,12 +19,7 @@ const (
 var stateNames = []string{"unsure", "met", "missed"}
 
 // String is the state's name in files.
-func (s State) String() string {
-	if s < Unsure || s > Missed {
-		return "unsure"
-	}
-	return stateNames[s]
-}
+func (s State) String() string { return stateNames[s] }
 
 // MarshalText writes the state's name.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
