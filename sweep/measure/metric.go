@@ -1,10 +1,16 @@
 package measure
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"planner/internal/list"
+	"planner/internal/wire"
 )
 
 // Metric is what an objective can bound. The zero value is invalid.
@@ -40,7 +46,7 @@ type MetricRow struct {
 }
 
 // MetricTable lists the metrics in the order of their values, from 1. A new latency
-// needs a row here and a field in [Latencies].
+// needs a row here, a field in [Latencies] and a place in [AllLatencies].
 var MetricTable = []MetricRow{
 	{Name: "ttft", Help: `time to first token: any of { p50 | p90 | p95 | p99 | "p99.9" | mean = limit }`,
 		summary: func(l *Latencies) *Summary { return &l.TTFT }, value: (*Record).TTFT, open: (*Record).age},
@@ -61,15 +67,7 @@ func (m Metric) valid() bool { return m >= 1 && int(m) <= len(MetricTable) }
 func (m Metric) IsLatency() bool { return m.valid() && m.row().summary != nil }
 
 // AllLatencies lists the latencies in their order.
-func AllLatencies() []Metric {
-	var all []Metric
-	for i := range MetricTable {
-		if m := Metric(i + 1); m.IsLatency() {
-			all = append(all, m)
-		}
-	}
-	return all
-}
+func AllLatencies() []Metric { return []Metric{TTFT, TPOT, ITL, E2E} }
 
 // String is the metric's name in configurations.
 func (m Metric) String() string {
@@ -81,10 +79,7 @@ func (m Metric) String() string {
 
 // ParseMetric reads the name of a latency.
 func ParseMetric(s string) (Metric, error) {
-	var names []string
-	for _, m := range AllLatencies() {
-		names = append(names, m.String())
-	}
+	names := list.Map(AllLatencies(), Metric.String)
 	if i := slices.Index(names, s); i >= 0 {
 		return AllLatencies()[i], nil
 	}
@@ -105,4 +100,195 @@ func unresolvedLatencies() (l Latencies) {
 		*l.Latency(m) = UnresolvedSummary()
 	}
 	return l
+}
+
+// Bound is one limit of an objective: a quantile of a latency, or its mean, must
+// not be above Limit. For Goodput, at least the share Quantile of the requests
+// must be within Limits. A file has bounds on latencies by metric and statistic, and
+// that on Goodput as it stands here.
+type Bound struct {
+	Metric Metric `json:"-"`
+	// Class names the component of a mix whose requests alone are bounded; "" stands for
+	// all requests.
+	Class string `json:"-"`
+	// Quantile is in (0, 1); 0 stands for the mean, which Goodput does not have.
+	Quantile float64 `json:"share"`
+	// Limit is that of a latency, Limits are those of Goodput.
+	Limit  time.Duration `json:"-"`
+	Limits Limits        `json:",embed"`
+}
+
+// Stat names the bounded statistic: "p50", "p99.9" or "mean".
+func (b Bound) Stat() string {
+	if b.Quantile == 0 {
+		return "mean"
+	}
+	return "p" + strconv.FormatFloat(b.Quantile*100, 'g', 6, 64)
+}
+
+// String names the bound as the JSON does: "ttft.p99", "goodput", "ttft.p99 of chat".
+func (b Bound) String() string {
+	name := b.Metric.String()
+	if b.Metric != Goodput {
+		name += "." + b.Stat()
+	}
+	if b.Class != "" {
+		name += " of " + b.Class
+	}
+	return name
+}
+
+// Allowed is the share of requests (for ITL: of tokens) that may exceed the
+// limit, or break one of those of Goodput; 0 for a bound on the mean.
+func (b Bound) Allowed() float64 {
+	if b.Quantile == 0 {
+		return 0
+	}
+	// 1 - 0.95 is 0.05 only after rounding, and a share of 5 % is allowed.
+	return math.Round((1-b.Quantile)*1e9) / 1e9
+}
+
+// Waits reports whether what is bounded contains the time that a request waits in a
+// queue.
+func (b Bound) Waits() bool {
+	if b.Metric == Goodput {
+		return b.Limits.TTFT > 0 || b.Limits.E2E > 0
+	}
+	return !b.Metric.row().perToken
+}
+
+// Stats lists the statistics that a bound may name.
+func Stats() []string {
+	of := new(Summary).quantiles()
+	return append(list.Map(of[:], func(d quantile) string { return d.name }), "mean")
+}
+
+// ParseStat reads the statistic of a bound: its quantile, 0 for the mean.
+// "p999" means "p99.9", for files that cannot write the point.
+func ParseStat(s string) (float64, error) {
+	if s == "mean" {
+		return 0, nil
+	}
+	for _, d := range new(Summary).quantiles() {
+		if s == d.name || s == strings.ReplaceAll(d.name, ".", "") {
+			return d.q, nil
+		}
+	}
+	return 0, fmt.Errorf("unknown statistic %q; allowed: %s", s, strings.Join(Stats(), ", "))
+}
+
+// Limits are those of a bound on Goodput: a request is good if it ends well
+// within all of them at once. A limit of 0 does not hold. A request of one token
+// has no time per token and breaks no limit on it.
+type Limits struct {
+	TTFT time.Duration `json:"ttft_ms,omitempty"` // the limit on the time to first token
+	TPOT time.Duration `json:"tpot_ms,omitempty"` // on the time per output token
+	E2E  time.Duration `json:"e2e_ms,omitempty"`  // on the whole request
+}
+
+// Parts lists the limits that hold, in the order of their metrics, each as a
+// bound at the given quantile.
+func (l Limits) Parts(quantile float64) []Bound {
+	var parts []Bound
+	for _, p := range l.all() {
+		if p.Limit > 0 {
+			p.Quantile = quantile
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
+func (l Limits) all() [3]Bound {
+	return [3]Bound{{Metric: TTFT, Limit: l.TTFT}, {Metric: TPOT, Limit: l.TPOT}, {Metric: E2E, Limit: l.E2E}}
+}
+
+// Worst is the largest of a request's latencies over their limits, above 1 where
+// it breaks one; false for a request that did not end well.
+func (l Limits) Worst(r *Record) (ratio float64, ok bool) {
+	ratio, open, ok := l.worst(r, 0)
+	return ratio, ok && !open
+}
+
+// worst is Worst as [Record.latency] is a latency: open for a request in flight.
+func (l Limits) worst(r *Record, end time.Duration) (ratio float64, open, ok bool) {
+	open, ok = r.Outcome == InFlight, r.Outcome == OK
+	for _, p := range l.all() {
+		if v, _, known := r.latency(p.Metric, end); known && p.Limit > 0 {
+			ratio, ok = max(ratio, float64(v)/float64(p.Limit)), true
+		}
+	}
+	return ratio, open, ok
+}
+
+// wholeRatio stands for a ratio of 1 where ratios are kept as times, so that
+// they can be handled as a latency is.
+const wholeRatio = time.Second
+
+// figure is what the bound compares with its limit, known as [Record.latency] is: a
+// latency, or the worst ratio of Goodput.
+func (b Bound) figure(r *Record, end time.Duration) (v time.Duration, open, ok bool) {
+	if b.Metric != Goodput {
+		return r.latency(b.Metric, end)
+	}
+	ratio, open, ok := b.Limits.worst(r, end)
+	return wire.Duration(ratio, wholeRatio), open, ok
+}
+
+// limit is what figure is compared with.
+func (b Bound) limit() time.Duration {
+	if b.Metric == Goodput {
+		return wholeRatio
+	}
+	return b.Limit
+}
+
+// Decide says whether a bound on single requests is decided for a request by
+// the time end, and whether it is beyond the limit. A failed request is beyond
+// every limit. One that is in flight is beyond as soon as it is older than the
+// limit, whatever still comes, and undecided before. Of Goodput's limits one that is
+// broken decides, and else all of them must.
+func (b Bound) Decide(r *Record, end time.Duration) (known, beyond bool) {
+	if r.failed() {
+		return true, true
+	}
+	if b.Metric != Goodput {
+		v, open, ok := r.latency(b.Metric, end)
+		beyond = ok && v > b.Limit
+		return beyond || ok && !open, beyond
+	}
+	known = true
+	for _, p := range b.Limits.all() {
+		if p.Limit <= 0 {
+			continue
+		}
+		decided, beyond := p.Decide(r, end)
+		if beyond {
+			return true, true
+		}
+		known = known && (decided || r.Outcome == OK)
+	}
+	return known, false
+}
+
+// check tells what is wrong with a bound that was read.
+func (b Bound) check() error {
+	if b.Metric != Goodput {
+		if b.Limit < 0 {
+			return fmt.Errorf("limit %g ms of %s is below 0", float64(b.Limit)/1e6, b)
+		}
+		return nil
+	}
+	if !(b.Quantile > 0 && b.Quantile < 1) {
+		return fmt.Errorf("a goodput share of %g is not between 0 and 1", b.Quantile)
+	}
+	for _, p := range b.Limits.all() {
+		if p.Limit < 0 {
+			return fmt.Errorf("a goodput limit on %s is below 0", p.Metric)
+		}
+	}
+	if b.Limits == (Limits{}) {
+		return errors.New("goodput without a limit")
+	}
+	return nil
 }
