@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -97,3 +98,120 @@ func changed(name, is, want string) bool {
 	}
 	return math.Abs(x-y) > 1e-3*max(math.Abs(x), math.Abs(y)) && !(name == "max_model_len" && x > y)
 }
+
+// Format says in which number formats a model is to be served. Formats have the
+// names that configurations give them: bf16, fp16, fp8, int8, int4, nvfp4, mxfp4.
+// The zero value leaves everything to checkpoint and engine.
+type Format struct {
+	// Weights is what the weights are to be in, and Stored what the checkpoint
+	// holds; either is "" where it is not known.
+	Weights, Stored string
+	// KV is "fp8" for a KV cache of one byte a value. Anything else leaves it to
+	// the engine, which then takes two, or what the checkpoint was calibrated for:
+	// "fp8" in StoredKV.
+	KV, StoredKV string
+}
+
+// oneByteKV reports whether a value of the KV cache is to take one byte.
+func (f Format) oneByteKV() bool { return f.KV == "fp8" }
+
+// twoBytes reports whether a format is one of two bytes a value, which engines
+// convert to each other as they load. What is not known counts: checkpoints are
+// published in bf16 unless their name or config.json says otherwise.
+func twoBytes(format string) bool { return format == "bf16" || format == "fp16" || format == "" }
+
+// dtype is the data type that must be asked for by name, because the checkpoint
+// holds the other one of two bytes; "" for none.
+func (f Format) dtype() string {
+	switch {
+	case f.Weights == "fp16" && f.Stored != "fp16" && twoBytes(f.Stored):
+		return "float16"
+	case f.Weights == "bf16" && f.Stored == "fp16":
+		return "bfloat16"
+	}
+	return ""
+}
+
+// quantised reports whether the engine itself must quantise the weights to a
+// format.
+func (f Format) quantised(format string) bool {
+	return f.Weights == format && f.Weights != f.Stored && twoBytes(f.Stored)
+}
+
+// formats adds the arguments about number formats, and notes what they cannot say. The
+// weights are as the checkpoint holds them, where the engine cannot be told to quantise
+// them as it loads or, among formats of two bytes, to take the other one.
+func (c *commandLine) formats(a *adapter, values map[string]string) {
+	f := c.settings.Format
+	c.Args = append(c.Args, expand(a.formats, values)...)
+	instead := func(setting, what string) { c.Without = append(c.Without, setting+" ("+what+")") }
+	if f.oneByteKV() && a.kvCache != "" {
+		instead("kv_cache fp8", a.kvCache)
+	}
+	switch {
+	case f.Weights == "" || f.Weights == f.Stored:
+		return
+	case twoBytes(f.Weights) && twoBytes(f.Stored) && (f.dtype() == "" || a.mentions("dtype")):
+		return
+	case f.quantised("fp8") && a.mentions("quantization"):
+		return
+	}
+	is := "is " + f.Stored
+	if f.Stored == "" {
+		is = "is not known to be"
+	}
+	instead("weights "+f.Weights, fmt.Sprintf("serve a checkpoint in %s: %s %s", f.Weights, c.settings.Model, is))
+}
+
+// Formats is the part of a command line that says in which number formats the
+// model is served, and without names what it cannot say, as [Command.Without].
+// An engine that takes them from a file has them in the [Command]'s only.
+func (s *Settings) Formats() (args, without []string, err error) {
+	a, err := adapterOf(s.Kind)
+	if err != nil || !a.known() {
+		return nil, nil, err
+	}
+	c := &commandLine{settings: s}
+	c.formats(a, c.values())
+	return c.Args, c.Without, nil
+}
+
+// methods are what engines call the quantisation of weights, with the formats
+// that each may stand for. A method that is not here may be any.
+var methods = map[string][]string{
+	"fp8": {"fp8"}, "fbgemm_fp8": {"fp8"}, "ptpc_fp8": {"fp8"}, "modelopt_fp8": {"fp8"}, "w8a8_fp8": {"fp8"},
+	"awq": {"int4", "int8"}, "awq_marlin": {"int4", "int8"}, "gptq": {"int4", "int8"}, "gptq_marlin": {"int4", "int8"},
+	"w8a8_int8": {"int8"}, "modelopt_fp4": {"nvfp4"}, "mxfp4": {"mxfp4"},
+}
+
+// otherFormats says in words where an engine tells that weights or KV cache are
+// in another format than they are to be, of formats that are known of both.
+func (f Format) otherFormats(said map[string]string) []string {
+	if f.Weights == "" && !f.oneByteKV() {
+		return nil
+	}
+	var out []string
+	differs := func(what, is, want string) {
+		out = append(out, fmt.Sprintf("%s is %s, asked for %s", what, is, want))
+	}
+	if method := strings.ToLower(said["quantization"]); method != "" && f.Weights != "" {
+		formats, known := methods[method]
+		plain := method == noQuantisation
+		if plain != twoBytes(f.Weights) || known && !slices.Contains(formats, f.Weights) {
+			differs("quantization", method, "weights in "+f.Weights)
+		}
+	}
+	dtype := strings.TrimPrefix(strings.ToLower(said["dtype"]), "torch.")
+	if want := f.dtype(); want != "" && dtype != "" && dtype != "auto" && dtype != want && !(want == "float16" && dtype == "half") {
+		differs("dtype", dtype, want)
+	}
+	kv := strings.ToLower(said["kv_cache_dtype"])
+	oneByte := strings.HasPrefix(kv, "fp8")
+	if kv != "" && oneByte != f.oneByteKV() && !(oneByte && f.StoredKV == "fp8") {
+		differs("kv_cache_dtype", kv, cmp.Or(f.KV, "auto"))
+	}
+	return out
+}
+
+// noQuantisation is the method of weights that are not quantised.
+const noQuantisation = "none"

@@ -5,11 +5,23 @@ package load
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/valyala/fastjson"
+
+	"planner/internal/endpoint"
 	"planner/internal/note"
+	"planner/internal/secret"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -107,5 +119,180 @@ func checkSchedule(trial *measure.Trial, schedule []workload.Request) error {
 	if limit := openFiles(); limit > 0 && slots+spare > limit {
 		return fmt.Errorf("concurrency %d needs %d open files, the limit is %d (ulimit -n)", slots, slots+spare, limit)
 	}
+	return nil
+}
+
+// target is a Client's configuration, checked and resolved.
+type target struct {
+	endpoint.Endpoint
+	url     *url.URL
+	header  http.Header
+	model   string
+	dialect *dialect
+	// secrets are not to be told again, whatever servers say.
+	secrets secret.Set
+	dial    func(ctx context.Context, network, address string) (net.Conn, error)
+	// http serves the calls that are not part of the load.
+	http *http.Client
+}
+
+// target resolves the configuration, and the model's name with the server's
+// help where it is not given.
+func (c *Client) target(ctx context.Context) (*target, error) {
+	t, err := c.resolve()
+	if err != nil || t.model != "" {
+		return t, err
+	}
+	defer t.http.CloseIdleConnections()
+	if t.model, err = t.firstModel(ctx); err != nil {
+		return nil, fmt.Errorf("find the model's name: %w", t.secrets.Error(err))
+	}
+	return t, nil
+}
+
+func (c *Client) resolve() (*target, error) {
+	to := endpoint.Endpoint{URL: c.URL, Headers: c.Headers, APIKeyEnv: c.APIKeyEnv}
+	path := "/v1/completions"
+	if c.Chat {
+		path = "/v1/chat/completions"
+	}
+	u, err := url.Parse(to.Base() + path)
+	if err != nil {
+		return nil, fmt.Errorf("parse URL: %w", err)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("URL %q: want http://HOST or https://HOST", c.URL)
+	}
+	t := &target{Endpoint: to, url: u, model: c.Model, secrets: c.secrets(), dial: c.dial}
+	if t.dialect, err = dialectOf(c.Engine); err != nil {
+		return nil, err
+	}
+	if t.header, err = to.Header(); err != nil {
+		return nil, err
+	}
+	if t.header.Get("Accept") == "" {
+		t.header.Set("Accept", map[bool]string{false: "application/json", true: "text/event-stream"}[c.Stream])
+	}
+	if t.dial == nil {
+		t.dial = (&net.Dialer{}).DialContext
+	}
+	t.http = &http.Client{Transport: newHTTPTransport(c.tls, t.dial), Timeout: 30 * time.Second, CheckRedirect: endpoint.Stay}
+	return t, nil
+}
+
+// secrets are those in the environment, as far as they are known.
+func (c *Client) secrets() secret.Set {
+	names := secret.References(slices.Collect(maps.Values(c.Headers))...)
+	return secret.In(os.Environ(), append(names, c.APIKeyEnv)...)
+}
+
+// Limits of answers that are not part of the load: lists of the tokens of a long text.
+const (
+	maxFacts      = 4 << 20
+	maxFactValues = 1 << 19
+)
+
+// call sends one request that is not part of the load and decodes its answer.
+func (t *target) call(ctx context.Context, method, path string, in []byte) (*fastjson.Value, error) {
+	b, err := t.Call(ctx, t.http, method, path, in, maxFacts)
+	if err != nil {
+		return nil, err
+	}
+	v, err := (&decoder{values: maxFactValues}).parse(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	return v, nil
+}
+
+// tooLong reports whether an error may be that of a prompt beyond the context, for
+// which engines have several statuses.
+func tooLong(err error) bool {
+	return slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, endpoint.StatusOf(err))
+}
+
+func (t *target) firstModel(ctx context.Context) (string, error) {
+	v, err := t.call(ctx, http.MethodGet, "/v1/models", nil)
+	if err != nil {
+		return "", err
+	}
+	name := string(v.GetStringBytes("data", "0", "id"))
+	if name == "" {
+		return "", errors.New("GET /v1/models: no model in the list")
+	}
+	return name, nil
+}
+
+// tokenize counts the tokens of a text with the engine's own tokenizer, without
+// the special ones that begin a prompt where the engine can leave them out.
+func (t *target) tokenize(ctx context.Context, text string) (int, error) {
+	field := t.dialect.tokenize
+	if field == "" {
+		return 0, errors.New("the engine has no /tokenize")
+	}
+	body := map[string]any{field: text}
+	if field == "prompt" {
+		body["model"], body["add_special_tokens"] = t.model, false
+	}
+	b, err := json.Marshal(body)
+	if err != nil {
+		return 0, err
+	}
+	v, err := t.call(ctx, http.MethodPost, "/tokenize", b)
+	if err != nil {
+		return 0, err
+	}
+	// vLLM and SGLang give a count and the tokens, llama-server the tokens, TGI
+	// the bare list.
+	n := max(v.GetInt("count"), len(v.GetArray("tokens")), len(v.GetArray()))
+	if n == 0 && !v.Exists("tokens") && v.Type() != fastjson.TypeArray {
+		return 0, errors.New("POST /tokenize: neither a count nor a list in the answer")
+	}
+	return n, nil
+}
+
+// measureText finds how many tokens texts of words have on this server, with
+// requests for one token each: from the prompt tokens that the server counts, chat
+// template included, else from its tokenizer. An engine's context may hold no more
+// than the longest request of the trial, so the texts have at most longest words, and
+// are halved while the server refuses them.
+func (t *target) measureText(ctx context.Context, enc *encoder, longest int) error {
+	const most, least = 320, 5
+	for words := max(least, min(most, longest)); ; words /= 2 {
+		err := t.measureWords(ctx, enc, words/5, words)
+		if err == nil || !tooLong(err) || words/2 < least {
+			return err
+		}
+	}
+}
+
+// measureWords compares a short text with a long one.
+func (t *target) measureWords(ctx context.Context, enc *encoder, short, long int) error {
+	count := func(words int) (int, error) {
+		probe := &prompter{salt: workload.Mix64(enc.prompts.salt + uint64(words)), perWord: 1}
+		r := workload.Request{ID: -1, Prompt: words, Output: 1}
+		whole := &encoder{prompts: probe, chat: enc.chat, dialect: &dialect{}, before: enc.before, behind: []byte(`,"temperature":0}`)}
+		v, err := t.call(ctx, http.MethodPost, strings.TrimPrefix(t.url.String(), t.Base()), whole.appendBody(nil, &r))
+		if err != nil {
+			return 0, err
+		}
+		if n := v.GetInt("usage", "prompt_tokens"); n > 0 {
+			return n, nil
+		}
+		return t.tokenize(ctx, strings.Trim(string(probe.appendText(nil, &r, false)), `"`))
+	}
+	b, err := count(long)
+	if err != nil {
+		return err
+	}
+	a, err := count(short)
+	if err != nil {
+		return err
+	}
+	perWord := float64(b-a) / float64(long-short)
+	if perWord < 0.2 || perWord > 20 {
+		return fmt.Errorf("%d words count %d tokens, %d words %d", short, a, long, b)
+	}
+	enc.prompts.perWord, enc.prompts.overhead = perWord, float64(a)-float64(short)*perWord
 	return nil
 }

@@ -2,9 +2,14 @@ package load
 
 import (
 	"context"
+	"math"
+	"runtime"
+	"runtime/metrics"
 	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"planner/internal/note"
 	"planner/sweep/measure"
@@ -146,4 +151,187 @@ func (t *Test) countTexts() int {
 	}
 	calls.Wait()
 	return left
+}
+
+// Telemetry says how the client itself fared during a trial: whether what was
+// measured is the server, or the client.
+type Telemetry struct {
+	// Lag50 and Lag99 are of the time between intended and actual sending of the
+	// window's requests.
+	Lag50, Lag99 time.Duration
+	// CPU is the share of its processors that the process used, Processors
+	// their number.
+	CPU        float64
+	Processors int
+	// Stalls lists when the process stood still for longer than 250 ms, such as
+	// one that was stopped or whose machine slept.
+	Stalls []Stall
+	// PeakInFlight is the largest number of requests at one time.
+	PeakInFlight int
+	// Histograms is an HdrHistogram log of the latencies, second by second.
+	Histograms []byte
+
+	// due and left count the requests due within the window and those that left
+	// within it; dropped were not sent for want of files or ports.
+	due, left, dropped int
+	// gcPause and wait99 are the longest stop for garbage collection and the
+	// 99th percentile of the time that goroutines waited for a processor, as
+	// the Go runtime's histograms bound them.
+	gcPause, wait99 time.Duration
+	// openFiles is the limit below which PeakInFlight must stay; 0 for none.
+	openFiles int
+}
+
+// Stall is a stretch of time in which the process did not run.
+type Stall struct {
+	At, Length time.Duration
+}
+
+type resources struct {
+	at            time.Time
+	cpu           time.Duration
+	pauses, waits *metrics.Float64Histogram
+}
+
+func readResources() resources {
+	s := []metrics.Sample{{Name: "/sched/pauses/total/gc:seconds"}, {Name: "/sched/latencies:seconds"}}
+	metrics.Read(s)
+	return resources{time.Now(), processCPU(), s[0].Value.Float64Histogram(), s[1].Value.Float64Histogram()}
+}
+
+func (v *Telemetry) spend(from, to resources) {
+	v.Processors = min(runtime.GOMAXPROCS(0), runtime.NumCPU())
+	if wall := to.at.Sub(from.at); wall > 0 {
+		v.CPU = float64(to.cpu-from.cpu) / float64(wall) / float64(v.Processors)
+	}
+	v.gcPause = quantileBetween(from.pauses, to.pauses, 1)
+	v.wait99 = quantileBetween(from.waits, to.waits, 0.99)
+}
+
+// quantileBetween is an upper bound of a quantile of what was added to a
+// histogram of seconds between two readings.
+func quantileBetween(from, to *metrics.Float64Histogram, q float64) time.Duration {
+	total := uint64(0)
+	for i := range to.Counts {
+		total += to.Counts[i] - from.Counts[i]
+	}
+	rank, below := uint64(math.Ceil(q*float64(total))), uint64(0)
+	for i := range to.Counts {
+		below += to.Counts[i] - from.Counts[i]
+		if rank > 0 && below >= rank {
+			edge := to.Buckets[i+1]
+			if math.IsInf(edge, 1) {
+				edge = to.Buckets[i]
+			}
+			return time.Duration(edge * float64(time.Second))
+		}
+	}
+	return 0
+}
+
+// doubts says what of the client's own state speaks against a trial.
+func (v *Telemetry) doubts(slo measure.SLO) note.Notes {
+	var d note.Notes
+	add := func(bad bool, k note.Kind, figures ...any) { d = append(d, note.If(bad, k, figures...)...) }
+	limit := slo.ClientLag()
+	add(v.Lag99 > limit, note.ClientLate, v.Lag99, limit)
+	add(v.dropped > 0, note.ClientUnsent, v.dropped)
+	short := math.Abs(float64(v.left - v.due))
+	add(short > max(0.01*float64(v.due), 1), note.ClientOffWindow, v.left, v.due)
+	add(v.CPU > 0.8, note.ClientBusy, 100*v.CPU, v.Processors)
+	add(v.gcPause > limit, note.ClientCollecting, v.gcPause)
+	add(v.wait99 > limit, note.ClientWaiting, v.wait99)
+	for _, s := range v.Stalls {
+		d = append(d, note.New(note.ClientStood, s.Length, s.At))
+	}
+	add(v.openFiles > 0 && float64(v.PeakInFlight) > 0.9*float64(v.openFiles), note.ClientFiles, v.PeakInFlight, v.openFiles)
+	return d
+}
+
+const (
+	// beat is how often the process looks at the clock to notice that it stood
+	// still, and stallLimit what it calls so.
+	beat       = 50 * time.Millisecond
+	stallLimit = 250 * time.Millisecond
+	// askEvery is how often the client asks whether to abort.
+	askEvery = 250 * time.Millisecond
+)
+
+// trialMonitor looks after a running load test: it ends each second of the record,
+// asks whether the trial is to be aborted, and notices when the process stood
+// still. What it found may be read once it was stopped.
+type trialMonitor struct {
+	test   *Test
+	before resources
+	quit   chan struct{}
+	over   sync.WaitGroup
+	stalls []Stall
+	// aborted is why the trial was ended early.
+	aborted note.Reason
+}
+
+func newMonitor(t *Test) *trialMonitor {
+	m := &trialMonitor{test: t, before: readResources(), quit: make(chan struct{})}
+	m.over.Go(m.look)
+	return m
+}
+
+func (m *trialMonitor) look() {
+	tick := time.NewTicker(beat)
+	defer tick.Stop()
+	last, second, asked := time.Now(), time.Now(), time.Now()
+	for {
+		select {
+		case <-m.quit:
+			return
+		case <-tick.C:
+		}
+		now := time.Now()
+		if late := now.Sub(last) - beat; late > stallLimit {
+			m.stalls = append(m.stalls, Stall{At: last.Sub(m.test.recorder.start), Length: late})
+		}
+		last = now
+		if d := now.Sub(second); d >= time.Second {
+			m.test.recorder.cut(now, d)
+			second = now
+		}
+		if now.Sub(asked) >= askEvery {
+			asked = now
+			m.ask(now)
+		}
+	}
+}
+
+func (m *trialMonitor) ask(now time.Time) {
+	t := m.test
+	if t.client.Abort == nil || m.aborted.Text != "" {
+		return
+	}
+	m.aborted = t.client.Abort(now.Sub(t.recorder.start), t.recorder.sent)
+	if m.aborted.Text != "" {
+		t.cancel(errAborted)
+	}
+}
+
+func (m *trialMonitor) stop() {
+	close(m.quit)
+	m.over.Wait()
+}
+
+func processCPU() time.Duration {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// openFiles is the number of files, connections included, that the process may
+// have open at a time; 0 for no limit.
+func openFiles() int {
+	var l unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) != nil || uint64(l.Cur) > math.MaxInt32 {
+		return 0
+	}
+	return int(l.Cur)
 }
