@@ -59,11 +59,11 @@ func (c *Config) crossed() []measure.Knobs {
 }
 
 // EngineDefaults returns the knobs with what the engine itself would choose on
-// their GPU in place of the numbers of a search; where neither engine nor GPU is
+// their GPU in place of the numbers and options of a search; where neither engine nor GPU is
 // known, 0 stands for the engine's choice.
 func (c *Config) EngineDefaults(k measure.Knobs) measure.Knobs {
 	for _, n := range measure.Searched() {
-		if n.Number(k) > 0 {
+		if _, switched := n.Zero().(bool); !switched {
 			n.Set(&k, nil)
 		}
 	}
@@ -148,9 +148,12 @@ func (c *Config) Spread(gpu string, gpus int) (nodes, each int) {
 	return 1, gpus
 }
 
-// checkCandidates refuses degrees of parallelism that the model rules out on every
+// checkCandidates refuses options that nothing shows the effect of, degrees of parallelism that the model rules out on every
 // GPU, and a configuration of which nothing can run.
 func (r *reader) checkCandidates(c *Config) {
+	if c.Simulated() && slices.ContainsFunc(c.Space["extra_args"], func(v any) bool { return v != "" }) {
+		r.at("knobs.extra_args").refuse("compares options of an engine that is measured, of which the simulated one models none; engine.extra_args only passes them on")
+	}
 	heads := c.Model.Arch.Attention.Heads
 	for _, v := range c.Space["tensor_parallel"] {
 		if tp := v.(int); c.Model.Known && heads%tp != 0 {

@@ -115,7 +115,7 @@ func TestKnobsNotGiven(t *testing.T) {
 	engine := with(open, Space{"max_num_seqs": {own.MaxNumSeqs}, "max_num_batched_tokens": {own.MaxNumBatchedTokens},
 		"gpu_memory_utilization": {own.Utilization}})
 	lists := with(open, Space{"max_num_seqs": {64, 128, 256, 512}, "max_num_batched_tokens": {2048, 4096, 8192, 16384},
-		"gpu_memory_utilization": {0.85, 0.90, 0.95}})
+		"gpu_memory_utilization": {0.85, 0.90, 0.95}, "extra_args": {""}})
 	off := with(open, Space{"prefix_caching": {false}})
 	clamped := with(engine, Space{"max_num_seqs": {100}, "max_num_batched_tokens": {100}})
 	for _, c := range []struct {
@@ -146,7 +146,7 @@ func TestOpenKnobs(t *testing.T) {
 	again := mustLoad(t, string(first.TOML()), For("plan"))
 	attached := mustLoad(t, minimal+"[engine]\nkind = \"attach\"\nurl = \"http://h\"\n", For("plan"))
 	for _, n := range measure.KnobTable {
-		want := n.Name == "max_num_batched_tokens" || n.Name == "gpu_memory_utilization"
+		want := n.Name == "max_num_batched_tokens" || n.Name == "gpu_memory_utilization" || n.Name == "extra_args"
 		if first.Open(n) != want || again.Open(n) != want || attached.Open(n) {
 			t.Errorf("%s is open: %v, read again %v, on an attached engine %v", n.Name, first.Open(n), again.Open(n), attached.Open(n))
 		}

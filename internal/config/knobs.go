@@ -30,6 +30,8 @@ func (s Space) binding(name string) binding {
 		k = anyOf(wholeIn(atLeast(least)))
 	case float64:
 		k = anyOf(numberIn(above(0).atMost(1)))
+	case string:
+		k = anyOf(options())
 	default:
 		k = anyOf(truth())
 	}

@@ -11,6 +11,7 @@ import (
 
 	"planner/internal/printable"
 	"planner/internal/secret"
+	"planner/sweep/measure"
 )
 
 // text is a string that a check accepts as it is, changes, or refuses.
@@ -171,6 +172,25 @@ func openly(elsewhere string) codec[[]string] {
 		return args, ok
 	}
 	return k
+}
+
+// options are further options of an engine in one text, without those that a knob sets and without secrets.
+func options() codec[string] {
+	return text(func(n input, s string) (string, bool) {
+		words := strings.Fields(s)
+		if slices.Contains(secret.Arguments(words), true) {
+			n.refuse("holds a secret, want it in engine.extra_args, where {env:NAME} stands for the value of an environment variable")
+			return "", false
+		}
+		for _, word := range words {
+			name, _, _ := strings.Cut(word, "=")
+			if i := slices.IndexFunc(measure.KnobTable, func(k measure.Knob) bool { return k.Option != "" && k.Option == name }); i >= 0 {
+				n.refuse("holds %s, which %s sets", name, KeyOf(measure.KnobTable[i]))
+				return "", false
+			}
+		}
+		return strings.Join(words, " "), true
+	})
 }
 
 // header is the value of a header, without a key as well.

@@ -9,6 +9,7 @@ import (
 	"planner/internal/list"
 	"planner/internal/note"
 	"planner/plan"
+	"planner/sweep/engine"
 	"planner/sweep/measure"
 )
 
@@ -111,7 +112,7 @@ func values(group []measure.Knobs, which []bool) string {
 			continue
 		}
 		slices.SortStableFunc(seen, byValue)
-		parts = append(parts, n.Short+" "+strings.Join(seen, " "))
+		parts = append(parts, n.Short+" "+strings.Join(list.Map(seen, engine.Quote), " "))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -119,9 +120,9 @@ func values(group []measure.Knobs, which []bool) string {
 // Settings are the values of knobs within a group of sets: of those that are about the GPUs
 // of an instance, or of the others.
 func Settings(group []measure.Knobs, placement bool) string {
-	which := given(group[0])
+	which, differs := given(group[0]), differing(group)
 	for i, n := range measure.KnobTable {
-		which[i] = which[i] && n.Placement == placement
+		which[i] = (which[i] || differs[i]) && n.Placement == placement
 	}
 	return values(group, which)
 }

@@ -46,6 +46,7 @@ func ServerCommand(k measure.Knobs, model string, further ...string) string {
 			parts = append(parts, n.Option+" "+knobText(n, k))
 		}
 	}
+	parts = append(parts, list.Map(strings.Fields(k.ExtraArgs), engine.Quote)...)
 	return strings.Join(append(parts, further...), " ")
 }
 

@@ -49,7 +49,7 @@ func (s *Settings) Command(k measure.Knobs, port int) (Command, error) {
 	if c.err != nil {
 		return Command{}, fmt.Errorf("engine: command line of %s: %w", s.Kind, c.err)
 	}
-	c.Args = append(c.Args, s.ExtraArgs...)
+	c.Args = slices.Concat(c.Args, s.ExtraArgs, strings.Fields(k.ExtraArgs))
 	for name, value := range s.Env {
 		c.Env = append(c.Env, name+"="+value)
 	}
@@ -95,7 +95,7 @@ func (c *commandLine) own(a *adapter) {
 		if n.Placement && values[n.Name] == "1" {
 			values[n.Name] = "" // one GPU is every engine's default
 		}
-		if n.Name != "gpu" && !n.Format && isOn(values[n.Name]) && !a.mentions(n.Name) {
+		if !n.Worded() && isOn(values[n.Name]) && !a.mentions(n.Name) {
 			c.Without = append(c.Without, n.Name)
 		}
 	}

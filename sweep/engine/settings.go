@@ -173,7 +173,7 @@ func (a adapter) support() Support {
 	for _, n := range measure.KnobTable {
 		switch {
 		case n.Name == "gpu" || n.Format || !a.known(): // a GPU is where it runs, and no option
-		case a.mentions(n.Name):
+		case a.mentions(n.Name) || n.Worded():
 			s.Knobs = append(s.Knobs, n.Name)
 		default:
 			s.Without = append(s.Without, n.Name)

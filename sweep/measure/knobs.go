@@ -37,6 +37,8 @@ type Knobs struct {
 	// several; "" is what is configured.
 	Weights string `json:"weights,omitempty"`
 	KVCache string `json:"kv_cache,omitempty"`
+	// ExtraArgs are further options of the engine, as on its command line, parted by blanks.
+	ExtraArgs string `json:"extra_args,omitempty"`
 }
 
 // Kind is the kind of instance that the knobs are of: those that place the model on GPUs.
@@ -76,9 +78,8 @@ type Knob struct {
 	Option string
 	// Help says in a configuration what the knob does.
 	Help string
-	// Usual are the values that are searched where none are given; a knob without is
-	// not searched. Precedence orders those that are, from 1: what usually matters
-	// most is varied first.
+	// Precedence orders the knobs that are searched, from 1: what usually matters most is varied
+	// first. Usual are the values that are tried where none are given.
 	Usual      []any
 	Precedence int
 	// Least and Most bound the values that are worth trying beyond those of a list;
@@ -128,6 +129,9 @@ var KnobTable = []Knob{
 	knob(Knob{Name: "kv_blocks", Short: "blocks", Option: "--num-gpu-blocks-override",
 		Help: "0 = computed; pin it to the number the engine printed (vLLM: num_gpu_blocks)"},
 		func(k *Knobs) *int { return &k.KVBlocks }),
+	knob(Knob{Name: "extra_args", Short: "options", Usual: []any{""}, Precedence: 5,
+		Help: `further options of an engine that is measured: ["", "--block-size 32", "--max-num-partial-prefills 2"]`},
+		func(k *Knobs) *string { return &k.ExtraArgs }),
 }
 
 // prefixCaching is the one knob that is known to be off, not left to the engine.
@@ -170,6 +174,10 @@ func Searched() []Knob {
 
 // Zero is the zero of the knob's values, which tells their type.
 func (n *Knob) Zero() any { return n.zero }
+
+// Worded reports whether the knob's values are words, which engines are told in ways of their own:
+// a GPU is where it runs, and options are options.
+func (n *Knob) Worded() bool { return n.zero == "" }
 
 // Get is the value of the knob, nil where it is left to the engine or not known.
 func (n *Knob) Get(k Knobs) any { return n.get(k) }
