@@ -99,7 +99,7 @@ func (f *Failure) Condemns(k measure.Knobs) bool {
 // shares says which values of a knob share the failure.
 func (f *Failure) shares(n measure.Knob) direction {
 	switch {
-	case n.Placement:
+	case n.Placement || n.Worded():
 		return equal
 	case n.Name == "max_num_seqs":
 		return f.scope.seqs
@@ -118,11 +118,11 @@ func (f *Failure) shares(n measure.Knob) direction {
 	return equal
 }
 
-// covers reports whether the value of a knob shares the fate of the one that
-// failed; 0 is the engine's own choice.
+// covers reports whether another value of a knob shares the fate of the one that
+// failed; 0 is the engine's own choice, or no number.
 func (d direction) covers(failed, value float64) bool {
 	switch {
-	case d == anyValue || value == failed:
+	case d == anyValue:
 		return true
 	case failed == 0 || value == 0:
 		return false

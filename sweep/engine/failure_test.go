@@ -156,6 +156,8 @@ func TestCondemns(t *testing.T) {
 	shortest := with(func(k *measure.Knobs) { k.MaxModelLen = 2048 })
 	wider := with(func(k *measure.Knobs) { k.TensorParallel = 4 })
 	open := with(func(k *measure.Knobs) { k.MaxNumSeqs = 0 })
+	others := []measure.Knobs{with(func(k *measure.Knobs) { k.GPU = "L4" }), with(func(k *measure.Knobs) { k.Weights = "fp8" }),
+		with(func(k *measure.Knobs) { k.ExpertParallel = true }), with(func(k *measure.Knobs) { k.ExtraArgs = "--block-size 32" })}
 	for _, c := range []struct {
 		line string
 		yes  []measure.Knobs
@@ -180,7 +182,7 @@ func TestCondemns(t *testing.T) {
 				t.Errorf("%q does not condemn %+v", c.line, k)
 			}
 		}
-		for _, k := range c.no {
+		for _, k := range append(c.no, others...) {
 			if f.Condemns(k) {
 				t.Errorf("%q condemns %+v", c.line, k)
 			}
