@@ -17,6 +17,7 @@ import (
 	"planner/internal/expose"
 	"planner/sweep"
 	"planner/sweep/cluster"
+	"planner/sweep/engine"
 	"planner/sweep/measure"
 )
 
@@ -147,7 +148,7 @@ func (r *run) startable() (err error) {
 		settings := engineSettings(cfg)
 		runnable, _ := cfg.Candidates()
 		for _, k := range runnable {
-			command, err := settings.Command(k, engines.AnyPort)
+			command, err := settings.Command(k, engine.AnyPort)
 			if err != nil {
 				return usageError{err}
 			}

@@ -11,6 +11,7 @@ import (
 	"planner/internal/evidence/must"
 	"planner/plan"
 	"planner/plan/decide"
+	"planner/sweep/engine"
 	"planner/sweep/measure"
 )
 
@@ -82,7 +83,7 @@ func TestOptions(t *testing.T) {
 		}
 		cfg := configured(pairs...)
 		settings := Settings(cfg)
-		args := strings.Join(must.Get(settings.Command(knobs(cfg), AnyPort)).Args, " ")
+		args := strings.Join(must.Get(settings.Command(knobs(cfg), engine.AnyPort)).Args, " ")
 		if c.want == "" && (strings.Contains(args, "speculative") || strings.Contains(args, "lora")) || !strings.Contains(args, c.want) {
 			t.Errorf("%s%s: %s", c.speculative, c.lora, args)
 		}

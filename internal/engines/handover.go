@@ -23,7 +23,7 @@ func HandOver(cfg *config.Config, p *decide.Planned) {
 	if n := roomForSamples(cfg, k, told.kvTokens); n > 0 {
 		k.MaxModelLen = n
 	}
-	command, err := settings.Command(k, AnyPort)
+	command, err := settings.Command(k, engine.AnyPort)
 	if err != nil || len(command.Args) == 0 {
 		return
 	}
@@ -43,7 +43,7 @@ func HandOver(cfg *config.Config, p *decide.Planned) {
 	}
 	slices.Sort(env)
 	e := &plan.Engine{
-		Kind: settings.Kind, Simulated: cfg.Simulated(), Argv: argv, Port: AnyPort, ReadyTimeout: settings.Timeouts.Ready,
+		Kind: settings.Kind, Simulated: cfg.Simulated(), Argv: argv, Port: engine.AnyPort, ReadyTimeout: settings.Timeouts.Ready,
 		Env: append([]string{}, slices.Compact(env)...), APIKeyEnv: settings.APIKeyEnv,
 		Limits:   plan.Limits{ModelLen: k.MaxModelLen, Seqs: k.MaxNumSeqs, BatchedTokens: k.MaxNumBatchedTokens, KVTokens: told.kvTokens},
 		Replicas: p.Fleet.Instances, GPUs: p.Fleet.GPUsPerInstance, NodeGPUs: cfg.GPUsPerNode(k.GPU),

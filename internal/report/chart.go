@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"iter"
 	"math"
 	"slices"
@@ -42,7 +43,7 @@ type Line struct {
 type ChartPoint struct {
 	X, Y, Low, High float64
 	// Overload marks a point at which the load outgrew the server.
-	Overload bool
+	Overload bool `json:",omitempty"`
 	// Trial is the number of the trial that the point is of, 0 where it is of none, and Note
 	// what else is to be said of it.
 	Trial int    `json:",omitempty"`
@@ -117,50 +118,68 @@ func (c *Chart) Empty() bool {
 
 // axis is the visible part of one direction.
 type axis struct {
-	low, high float64
-	log       bool
+	Label string    `json:"label"`
+	Low   float64   `json:"low"`
+	High  float64   `json:"high"`
+	Log   bool      `json:"log,omitempty"`
+	Ticks []float64 `json:"ticks"`
 }
 
 func (a axis) share(v float64) float64 {
-	if a.log {
-		return math.Log(v/a.low) / math.Log(a.high/a.low)
+	if a.Log {
+		return math.Log(v/a.Low) / math.Log(a.High/a.Low)
 	}
-	return (v - a.low) / (a.high - a.low)
+	return (v - a.Low) / (a.High - a.Low)
 }
 
 // at is the value at a share of the axis.
 func (a axis) at(share float64) float64 {
-	if a.log {
-		return a.low * math.Pow(a.high/a.low, share)
+	if a.Log {
+		return a.Low * math.Pow(a.High/a.Low, share)
 	}
-	return a.low + share*(a.high-a.low)
+	return a.Low + share*(a.High-a.Low)
 }
 
 // holds reports whether a value is on the axis.
-func (a axis) holds(v float64) bool { return v >= a.low*(1-1e-9) && v <= a.high*(1+1e-9) }
+func (a axis) holds(v float64) bool { return v >= a.Low*(1-1e-9) && v <= a.High*(1+1e-9) }
 
 // ticks are the marked values, of a linear axis at most n and 0.
 func (a axis) ticks(n int) []float64 {
-	if a.log {
-		return logTicks(a.low, a.high)
+	if a.Log {
+		return logTicks(a.Low, a.High)
 	}
-	return linearTicks(a.high, n)
+	return linearTicks(a.High, n)
 }
 
-// frame is the visible part of the plane with the references in it, the rates ascending.
-type frame struct {
-	x, y          axis
-	limits, rates []Reference
+// drawing is a chart as it is drawn, in an image, with characters and by the script of a
+// page: what is visible of it, with five digits. The rates ascend.
+type drawing struct {
+	Title  string      `json:"title"`
+	X      axis        `json:"x"`
+	Y      axis        `json:"y"`
+	Series []drawnLine `json:"series"`
+	Limits []Reference `json:"limits,omitempty"`
+	Rates  []Reference `json:"rates,omitempty"`
 }
 
-// frame encloses everything drawn: a logarithmic axis spans the data, in the 1-2-5 steps
-// of decades, and the limits. An extrapolated line and a band are cut at ten times what
-// was measured, so that a pole does not flatten the rest.
-func (c *Chart) frame() frame {
-	var f frame
-	f.limits = slices.DeleteFunc(slices.Clone(c.Limits), func(r Reference) bool { return !c.drawable(1, r.At) })
-	f.rates = slices.DeleteFunc(slices.Clone(c.Rates), func(r Reference) bool { return !c.drawable(r.At, 1) })
-	slices.SortStableFunc(f.rates, func(a, b Reference) int { return cmp.Compare(a.At, b.At) })
+// drawnLine is what is visible of a [Line], split where it leaves the axes.
+type drawnLine struct {
+	Name   string        `json:"name"`
+	Points []ChartPoint  `json:"points,omitempty"`
+	Fit    []plotter.XYs `json:"fit,omitempty"`
+	Beyond []plotter.XYs `json:"beyond,omitempty"`
+	Lower  plotter.XYs   `json:"lower,omitempty"`
+	Upper  plotter.XYs   `json:"upper,omitempty"`
+}
+
+// drawing has axes that enclose everything drawn: a logarithmic one spans the data, in the
+// 1-2-5 steps of decades, and the limits. An extrapolated line and a band are cut at ten
+// times what was measured, so that a pole does not flatten the rest.
+func (c *Chart) drawing() drawing {
+	d := drawing{Title: c.Title, Series: []drawnLine{}}
+	d.Limits = slices.DeleteFunc(slices.Clone(c.Limits), func(r Reference) bool { return !c.drawable(1, r.At) })
+	d.Rates = slices.DeleteFunc(slices.Clone(c.Rates), func(r Reference) bool { return !c.drawable(r.At, 1) })
+	slices.SortStableFunc(d.Rates, func(a, b Reference) int { return cmp.Compare(a.At, b.At) })
 
 	highest := 0.0
 	for _, s := range c.Series {
@@ -171,11 +190,11 @@ func (c *Chart) frame() frame {
 		}
 	}
 	var xs, ys []float64
-	for _, r := range f.limits {
+	for _, r := range d.Limits {
 		highest = max(highest, r.At)
 		ys = append(ys, r.At)
 	}
-	for _, r := range f.rates {
+	for _, r := range d.Rates {
 		xs = append(xs, r.At)
 	}
 	for x, y := range c.values() {
@@ -184,53 +203,97 @@ func (c *Chart) frame() frame {
 			ys = append(ys, y)
 		}
 	}
-	f.x, f.y = axisOver(xs, c.LogX), axisOver(ys, !c.LinearY)
-	return f
+	d.X, d.Y = axisOver(c.XLabel, xs, c.LogX), axisOver(c.YLabel, ys, !c.LinearY)
+	for _, s := range c.Series {
+		d.Series = append(d.Series, d.line(s))
+	}
+	return d
 }
 
-func axisOver(values []float64, log bool) axis {
+func (d *drawing) line(s Line) drawnLine {
+	l := drawnLine{Name: s.Name, Fit: d.stretches(s.Fit), Beyond: d.stretches(s.Beyond)}
+	for i, low := range s.Lower {
+		if high := s.Upper[i]; d.holds(low.X, low.Y) && high.Y >= low.Y {
+			l.Lower, l.Upper = append(l.Lower, rounded(low.X, low.Y)), append(l.Upper, rounded(low.X, min(high.Y, d.Y.High)))
+		}
+	}
+	for _, p := range s.Points {
+		if d.holds(p.X, p.Y) {
+			l.Points = append(l.Points, d.point(s.Name, p))
+		}
+	}
+	return l
+}
+
+// point is a point in words, with what is visible of its error; an end that does not enclose it
+// is none, and the error of a latency that has no steady state means nothing.
+func (d *drawing) point(series string, p ChartPoint) ChartPoint {
+	at := rounded(p.X, p.Y)
+	low, high := at.Y, at.Y
+	if d.holds(p.X, p.Low) && !p.Overload {
+		// gonum takes the difference and subtracts it again, which for a far
+		// smaller end leaves 0, and 0 has no logarithm.
+		low = min(round(max(p.Low, 1e-6*p.Y), 5), at.Y)
+	}
+	if p.High > p.Y && !p.Overload {
+		high = round(min(p.High, d.Y.High), 5)
+	}
+	return ChartPoint{at.X, at.Y, low, high, p.Overload, p.Trial, p.told(series)}
+}
+
+// told is a point of a series in words.
+func (p *ChartPoint) told(series string) string {
+	s := fmt.Sprintf("%s: %s at %s", series, number(p.Y, 3), number(p.X, 3))
+	if p.Low < p.Y || p.High > p.Y {
+		s += fmt.Sprintf(" (%s to %s)", number(p.Low, 3), number(p.High, 3))
+	}
+	if p.Trial > 0 {
+		s += fmt.Sprintf(", trial %d", p.Trial)
+	}
+	if p.Note != "" {
+		s += "; " + p.Note
+	}
+	if p.Overload {
+		s += "; overloaded"
+	}
+	return s
+}
+
+func rounded(x, y float64) plotter.XY { return plotter.XY{X: round(x, 5), Y: round(y, 5)} }
+
+func axisOver(label string, values []float64, log bool) axis {
+	a := axis{Label: label, Log: log}
 	switch {
 	case len(values) == 0 && log:
-		return axis{1, 10, log}
-	case len(values) == 0:
-		return axis{0, 1.04, log}
+		a.Low, a.High = 1, 10
 	case !log:
-		return axis{0, 1.04 * cmp.Or(slices.Max(values), 1), log}
-	}
-	a := axis{step(stepBelow(slices.Min(values))), stepAbove(slices.Max(values)), log}
-	if a.high <= a.low {
-		a.high = a.low + 1
+		a.High = 1.04
+		if len(values) > 0 {
+			a.High *= cmp.Or(slices.Max(values), 1)
+		}
+	default:
+		a.Low, a.High = step(stepBelow(slices.Min(values))), stepAbove(slices.Max(values))
+		if a.High <= a.Low {
+			a.High = a.Low + 1
+		}
 	}
 	return a
 }
 
-// holds reports whether a place is in the frame.
-func (f frame) holds(x, y float64) bool { return f.x.holds(x) && f.y.holds(y) }
+// holds reports whether a place is within the axes.
+func (d *drawing) holds(x, y float64) bool { return d.X.holds(x) && d.Y.holds(y) }
 
-// stretches splits a line where it leaves the frame.
-func (f frame) stretches(line plotter.XYs) []plotter.XYs {
-	var parts []plotter.XYs
-	begin := 0
-	for i := range len(line) + 1 {
-		if i < len(line) && f.holds(line[i].X, line[i].Y) {
-			continue
-		}
-		if i-begin > 1 {
-			parts = append(parts, line[begin:i])
-		}
-		begin = i + 1
-	}
-	return parts
-}
-
-// band is what is visible of the band of a line.
-func (f frame) band(s Line) (lower, upper plotter.XYs) {
-	for i, low := range s.Lower {
-		if high := s.Upper[i]; f.holds(low.X, low.Y) && high.Y >= low.Y {
-			lower, upper = append(lower, low), append(upper, plotter.XY{X: low.X, Y: min(high.Y, f.y.high)})
+// stretches splits a line where it leaves the axes.
+func (d *drawing) stretches(line plotter.XYs) []plotter.XYs {
+	parts := []plotter.XYs{nil}
+	for _, p := range line {
+		if last := len(parts) - 1; d.holds(p.X, p.Y) {
+			parts[last] = append(parts[last], rounded(p.X, p.Y))
+		} else {
+			parts = append(parts, nil)
 		}
 	}
-	return lower, upper
+	return slices.DeleteFunc(parts, func(part plotter.XYs) bool { return len(part) < 2 })
 }
 
 // step is the k-th of the values 1, 2 and 5 times a power of ten, from 1 at 0.

@@ -73,43 +73,6 @@ func exceedanceFit(e search.Exceedance, lo, hi float64, seen []ChartPoint, scale
 	})
 }
 
-// exceedanceTable lists what each trial saw of a bound, with its interval, beside
-// what the fitted curve says of its rate.
-func exceedanceTable(b search.BoundResult, trials []measure.Measurement) Table {
-	seen, of, figure := "beyond", "allowed "+percent(b.Curve.Share), portion
-	if b.Curve.Share == 0 {
-		seen, of = "mean", "limit 1"
-		figure = func(x float64) string { return number(x, 3) }
-	}
-	tab := table(left("load"), right(seen, "within (90 %)", "curve"), left(of), extra(right("requests")))
-	for _, m := range counted(b, trials) {
-		k, _ := m.Count(b.Bound)
-		fits, fit := Cell{Text: "fits"}, b.Curve.At(m.Trial.Rate)
-		low, high := beyondWithin(b, k)
-		switch {
-		case farFrom(b.Curve, fit):
-			fits = Cell{"far from the limit", Quiet}
-		case fit < low:
-			fits = Cell{"more than the curve", Doubt}
-		case fit > high:
-			fits = Cell{"less than the curve", Doubt}
-		}
-		tab.row(load(&m.Trial), figure(k.Value), figure(low)+" to "+figure(high), figure(fit), fits, m.Requests)
-		tab.Trials = append(tab.Trials, m.Trial.Number)
-	}
-	return tab
-}
-
-// farFrom reports whether a curve, at the value fit, is so far from the limit that
-// it is not meant to describe what is seen there: requests that are slow whatever
-// the load are a floor below it, and a queue that still fills is no share yet.
-func farFrom(e search.Exceedance, fit float64) bool {
-	if e.Share == 0 {
-		return fit < 0.5 || fit > 2
-	}
-	return fit < 0.2*e.Share || fit > min(10*e.Share, 0.9)
-}
-
 // beyondWithin is the 90 % interval of what a trial saw of a bound, with the
 // clumping that all trials of the search together show: a trial by itself knows
 // far less of it. A mean comes with an interval of its own.

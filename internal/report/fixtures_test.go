@@ -18,6 +18,7 @@ import (
 	"planner/plan/trust"
 	"planner/search"
 	"planner/sweep"
+	"planner/sweep/engine"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -182,7 +183,8 @@ func solved() *plan.Plan {
 
 // started is the command of a model of its own format.
 func started(k measure.Knobs) StartCommand {
-	return StartCommand{Line: ServerCommand(k, "meta-llama/Llama-3.1-70B-Instruct", "--quantization fp8")}
+	vllm := engine.Settings{Kind: "vllm", Model: "meta-llama/Llama-3.1-70B-Instruct", Format: engine.Format{Weights: "fp8", Stored: "bf16"}}
+	return StartCommand{Line: engine.Command{Args: must(vllm.Command(k, engine.AnyPort)).Args}.String()}
 }
 
 // inTime is a trial of which the cache is not known at first.

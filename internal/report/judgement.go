@@ -39,14 +39,6 @@ func addTrust(d *Document, items []trust.Item) {
 	d.section("Can the data be trusted", facts)
 }
 
-func addChecks(d *Document, items []trust.Item) {
-	tab := table(left("check", "state"), wrapped("what the data shows"))
-	for _, i := range items {
-		tab.row(i.Name, Cell{string(i.State), trustTones[i.State]}, i.Why)
-	}
-	d.section("The checks of the data", tab)
-}
-
 // addJudgement says what of the server is not as it should be and what comes next, and how
 // far the trials behind that can be trusted.
 func addJudgement(d *Document, j decide.Judgement) {

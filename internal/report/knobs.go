@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"planner/internal/list"
 	"planner/plan"
@@ -27,33 +26,10 @@ func knobText(n measure.Knob, k measure.Knobs) string {
 	return n.Text(k)
 }
 
-// ServerCommand is the command line of vLLM with these settings, for a model by
-// its Hugging Face id or path (MODEL where that is not known), and further
-// options. What is left to the engine's default has no option.
-func ServerCommand(k measure.Knobs, model string, further ...string) string {
-	if model == "" {
-		model = "MODEL"
-	}
-	parts := []string{"vllm serve " + engine.Quote(model)}
-	for _, n := range measure.KnobTable {
-		switch v := n.Get(k); {
-		case n.Option == "" || v == nil || n.Placement && v == 1:
-		case v == true:
-			parts = append(parts, n.Option)
-		case v == false:
-			parts = append(parts, strings.Replace(n.Option, "--enable", "--no-enable", 1))
-		default:
-			parts = append(parts, n.Option+" "+knobText(n, k))
-		}
-	}
-	parts = append(parts, list.Map(strings.Fields(k.ExtraArgs), engine.Quote)...)
-	return strings.Join(append(parts, further...), " ")
-}
-
 // StartCommand says how one instance is started.
 type StartCommand struct {
-	// Line is its command line, see [ServerCommand]. File is the path of a file
-	// that it reads its options from and Content what stands there; "" for none.
+	// Line is its command line. File is the path of a file that it reads its options
+	// from and Content what stands there; "" for none.
 	Line, File, Content string
 	// Notes say what the command line cannot.
 	Notes []string
@@ -69,7 +45,11 @@ func addStart(d *Document, title string, e *Engines, k measure.Knobs) {
 	known := k
 	known.GPU, known.PrefixUnknown = "", false
 	if s.Line == "" && known != (measure.Knobs{}) {
-		s.Line = ServerCommand(k, "")
+		vllm := engine.Settings{Kind: "vllm", Model: "MODEL"}
+		if command, err := vllm.Command(k, engine.AnyPort); err == nil {
+			args := slices.DeleteFunc(command.Args, func(arg string) bool { return k.PrefixUnknown && arg == "--no-enable-prefix-caching" })
+			s.Line = engine.Command{Args: args}.String()
+		}
 	}
 	if s.Line == "" {
 		return

@@ -52,7 +52,6 @@ func planDocument(p *plan.Plan, b decide.Background, e Engines) Document {
 	addOffers(&d, "Alternatives, by cost", p.All(), p.Rejected)
 	addEngines(&d, &e, b.Trials, &p.Offer.Knobs)
 	addModelled(&d, p.Handover.Modelled)
-	addChecks(&d, b.Judgement.Trust)
 	d.section("Assumptions", Bullets{Items: p.Assumptions})
 	addWarnings(&d, p.Warnings)
 	return d

@@ -122,13 +122,13 @@ func style(size vg.Length, c color.Color, x text.XAlignment, y text.YAlignment) 
 // labels of marked rates in lanes between, so that nothing covers the data.
 func (c *Chart) plot(canvas draw.Canvas) {
 	canvas = titled(canvas, c.Title)
-	f := c.frame()
+	f := c.drawing()
 	p := c.axes(f)
 	c.plotLegend(draw.Crop(canvas, 0, 0, 0, -21))
 
 	data := p.DataCanvas(canvas)
 	label := style(9, softInk, draw.XLeft, draw.YBottom)
-	placed, lines := lanes(f.rates, func(r Reference) (begin, end float64) {
+	placed, lines := lanes(f.Rates, func(r Reference) (begin, end float64) {
 		w := float64(label.Width(r.Label)) + 6
 		begin = min(float64(data.X(p.X.Norm(r.At))), float64(canvas.Max.X)-w)
 		return begin, begin + w
@@ -147,14 +147,14 @@ func (c *Chart) plot(canvas draw.Canvas) {
 		canvas.StrokeLine2(draw.LineStyle{Color: softInk, Width: 0.6, Dashes: []vg.Length{2, 2}}, x, data.Min.Y, x, top)
 		canvas.FillText(label, vg.Point{X: vg.Length(l.begin) + 3, Y: y}, l.Label)
 	}
-	for _, r := range f.limits {
+	for _, r := range f.Limits {
 		y := data.Y(p.Y.Norm(r.At))
 		canvas.StrokeLine2(draw.LineStyle{Color: badInk, Width: 1.2, Dashes: []vg.Length{6, 3}}, data.Min.X, y, data.Max.X, y)
 		canvas.FillText(style(9, badInk, draw.XLeft, draw.YBottom), vg.Point{X: data.Min.X + 5, Y: y + 2}, r.Label)
 	}
 }
 
-func (c *Chart) axes(f frame) *plot.Plot {
+func (c *Chart) axes(f drawing) *plot.Plot {
 	p := plot.New()
 	p.X.Label.Text = c.XLabel // that of the other axis stands above it, upright
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
@@ -163,20 +163,20 @@ func (c *Chart) axes(f frame) *plot.Plot {
 		a.Color, a.Tick.Color, a.Tick.Label.Color = softInk, softInk, ink
 		a.Label.Padding = 4
 	}
-	p.X.Tick.Marker, p.Y.Tick.Marker = constantTicks(f.x.ticks(10)), constantTicks(f.y.ticks(8))
+	p.X.Tick.Marker, p.Y.Tick.Marker = constantTicks(f.X.ticks(10)), constantTicks(f.Y.ticks(8))
 	scales := map[bool]plot.Normalizer{false: plot.LinearScale{}, true: plot.LogScale{}}
-	p.X.Scale, p.Y.Scale = scales[f.x.log], scales[f.y.log]
+	p.X.Scale, p.Y.Scale = scales[f.X.Log], scales[f.Y.Log]
 	grid := plotter.NewGrid()
 	grid.Vertical.Color = nil
 	grid.Horizontal.Color = gridInk
 	p.Add(grid)
-	for i, s := range c.Series {
-		addLines(p, s, f, inks[i%len(inks)])
+	for i, l := range f.Series {
+		addLines(p, l, inks[i%len(inks)])
 	}
-	for i, s := range c.Series {
-		addPoints(p, s, f, i)
+	for i, l := range f.Series {
+		addPoints(p, l.Points, i)
 	}
-	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = f.x.low, f.x.high, f.y.low, f.y.high
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = f.X.Low, f.X.High, f.Y.Low, f.Y.High
 	return p
 }
 
@@ -185,16 +185,15 @@ func constantTicks(at []float64) plot.ConstantTicks {
 }
 
 // addLines adds the band of a series, its fit and what continues that.
-func addLines(p *plot.Plot, s Line, f frame, col color.NRGBA) {
-	lower, upper := f.band(s)
-	if len(upper) > 1 {
-		slices.Reverse(lower)
-		p.Add(&plotter.Polygon{XYs: []plotter.XYs{append(upper, lower...)}, Color: faint(col)})
+func addLines(p *plot.Plot, l drawnLine, col color.NRGBA) {
+	if len(l.Upper) > 1 {
+		slices.Reverse(l.Lower)
+		p.Add(&plotter.Polygon{XYs: []plotter.XYs{append(l.Upper, l.Lower...)}, Color: faint(col)})
 	}
-	for _, part := range f.stretches(s.Fit) {
+	for _, part := range l.Fit {
 		p.Add(&plotter.Line{XYs: part, LineStyle: draw.LineStyle{Color: col, Width: 1.6}})
 	}
-	for _, part := range f.stretches(s.Beyond) {
+	for _, part := range l.Beyond {
 		p.Add(&plotter.Line{XYs: part, LineStyle: beyondStyle(col)})
 	}
 }
@@ -206,38 +205,22 @@ func beyondStyle(c color.NRGBA) draw.LineStyle {
 
 func faint(c color.NRGBA) color.NRGBA { return color.NRGBA{c.R, c.G, c.B, 0x30} }
 
-func addPoints(p *plot.Plot, s Line, f frame, i int) {
+func addPoints(p *plot.Plot, points []ChartPoint, i int) {
 	stable, over := &plotter.Scatter{GlyphStyle: glyph(i, false)}, &plotter.Scatter{GlyphStyle: glyph(i, true)}
 	bars := &plotter.YErrorBars{LineStyle: draw.LineStyle{Color: inks[i%len(inks)], Width: 1}, CapWidth: 4}
-	for _, q := range s.Points {
+	for _, q := range points {
 		at := plotter.XY{X: q.X, Y: q.Y}
-		switch {
-		case !f.holds(q.X, q.Y):
-		case q.Overload: // the error of a latency that has no steady state means nothing
+		if q.Overload {
 			over.XYs = append(over.XYs, at)
-		default:
-			stable.XYs = append(stable.XYs, at)
-			if low, high := f.bar(q); low < high {
-				bars.XYs = append(bars.XYs, at)
-				bars.YErrors = append(bars.YErrors, struct{ Low, High float64 }{q.Y - low, high - q.Y})
-			}
+			continue
+		}
+		stable.XYs = append(stable.XYs, at)
+		if q.Low < q.High {
+			bars.XYs = append(bars.XYs, at)
+			bars.YErrors = append(bars.YErrors, struct{ Low, High float64 }{q.Y - q.Low, q.High - q.Y})
 		}
 	}
 	p.Add(bars, stable, over)
-}
-
-// bar is what is visible of a point's error; an end that does not enclose the point is none.
-func (f frame) bar(p ChartPoint) (low, high float64) {
-	low, high = p.Y, p.Y
-	if f.holds(p.X, p.Low) {
-		// gonum takes the difference and subtracts it again, which for a far
-		// smaller end leaves 0, and 0 has no logarithm.
-		low = min(max(p.Low, 1e-6*p.Y), p.Y)
-	}
-	if p.High > p.Y {
-		high = min(p.High, f.y.high)
-	}
-	return low, high
 }
 
 // glyph is the sign of a point: its shape tells the series, a hollow one an overload.

@@ -44,13 +44,12 @@
   }
 
   function paintLines(ctx, line, stroke, px, py, ratio) {
-    const trace = (part) => part.forEach(([x, y], k) => (k ? ctx.lineTo(px(x), py(y)) : ctx.moveTo(px(x), py(y))));
+    const trace = (part) => part.forEach(({ X, Y }, k) => (k ? ctx.lineTo(px(X), py(Y)) : ctx.moveTo(px(X), py(Y))));
     ctx.strokeStyle = ctx.fillStyle = stroke;
-    if (line.band && line.band.length > 1) {
+    if (line.upper && line.upper.length > 1) {
       ctx.globalAlpha = 0.19;
       ctx.beginPath();
-      trace(line.band.map(([x, , high]) => [x, high]));
-      for (const [x, low] of [...line.band].reverse()) ctx.lineTo(px(x), py(low));
+      trace([...line.upper, ...[...line.lower].reverse()]);
       ctx.fill();
       ctx.globalAlpha = 1;
     }
@@ -68,20 +67,20 @@
 
   function paintPoints(ctx, line, series, px, py, ratio) {
     for (const p of line.points || []) {
-      const x = px(p.x), y = py(p.y), chosen = selected > 0 && p.trial === selected;
+      const x = px(p.X), y = py(p.Y), chosen = selected > 0 && p.Trial === selected;
       const radius = (chosen ? 7 : 4) * ratio;
       ctx.strokeStyle = ctx.fillStyle = ink(series);
       ctx.lineWidth = 1.5 * ratio;
-      if (p.high) {
+      if (p.High > p.Low) {
         ctx.beginPath();
-        ctx.moveTo(x, py(p.low));
-        ctx.lineTo(x, py(p.high));
+        ctx.moveTo(x, py(p.Low));
+        ctx.lineTo(x, py(p.High));
         ctx.stroke();
       }
       ctx.beginPath();
       if (series % 2) ctx.rect(x - radius, y - radius, 2 * radius, 2 * radius);
       else ctx.arc(x, y, radius, 0, 2 * Math.PI);
-      if (p.over) {
+      if (p.Overload) {
         ctx.fillStyle = color("paper");
         ctx.fill();
         ctx.stroke();
@@ -151,7 +150,7 @@
     const { left, top } = plot.cursor;
     let best = null, least = 40;
     for (const p of chart.points) {
-      const off = Math.hypot(plot.valToPos(p.x, "x") - left, plot.valToPos(p.y, "y") - top);
+      const off = Math.hypot(plot.valToPos(p.X, "x") - left, plot.valToPos(p.Y, "y") - top);
       if (left >= 0 && off < least) [best, least] = [p, off];
     }
     tell(chart, best, best || left < 0 ? "" : lines(chart, plot.posToVal(left, "x")));
@@ -159,18 +158,18 @@
 
   // lines says what the lines of a chart are at a place.
   function lines(chart, x) {
-    const off = ([at]) => Math.abs(at - x);
+    const off = (p) => Math.abs(p.X - x);
     const told = chart.data.series.flatMap((line) => {
       const all = [...(line.fit || []), ...(line.beyond || [])].flat();
       const best = all.reduce((a, b) => (a && off(a) <= off(b) ? a : b), null);
-      return best ? [line.name + " " + figure(best[1])] : [];
+      return best ? [line.name + " " + figure(best.Y)] : [];
     });
     return figure(x) + ": " + told.join(", ");
   }
 
   function tell(chart, p, otherwise = "") {
     chart.at = p ? chart.points.indexOf(p) : -1;
-    chart.told.textContent = p ? p.text : otherwise || chart.hint;
+    chart.told.textContent = p ? p.Note : otherwise || chart.hint;
   }
 
   // steer moves from point to point by the arrow keys and selects a trial by Enter.
@@ -180,10 +179,10 @@
       const start = chart.at < 0 && step < 0 ? 0 : chart.at;
       const p = chart.points[(start + step + chart.points.length) % chart.points.length];
       tell(chart, p);
-      chart.plot.setCursor({ left: chart.plot.valToPos(p.x, "x"), top: chart.plot.valToPos(p.y, "y") }, false);
+      chart.plot.setCursor({ left: chart.plot.valToPos(p.X, "x"), top: chart.plot.valToPos(p.Y, "y") }, false);
       event.preventDefault();
-    } else if (event.key === "Enter" && chart.at >= 0 && chart.points[chart.at].trial) {
-      select(chart.points[chart.at].trial);
+    } else if (event.key === "Enter" && chart.at >= 0 && chart.points[chart.at].Trial) {
+      select(chart.points[chart.at].Trial);
     }
   }
 
@@ -191,16 +190,16 @@
     const data = JSON.parse(element.querySelector("script").textContent);
     const box = make("div", { class: "live", tabindex: "0", role: "application", "aria-label": data.title + ": arrow keys go from point to point" });
     const chart = { data, box, plot: null, at: -1, hint: "Point at a measurement for its figures; drag to zoom, double-click to zoom out." };
-    chart.points = data.series.flatMap((line) => line.points || []).sort((a, b) => a.x - b.x);
+    chart.points = data.series.flatMap((line) => line.points || []).sort((a, b) => a.X - b.X);
     chart.told = make("p", { class: "told quiet", role: "status" }, chart.hint);
     const legend = make("ul", { class: "legend" });
     data.series.forEach((line, i) => legend.append(make("li", { class: i % 2 ? "square" : "", style: "--c:var(--s" + (i % 6) + ")" }, line.name)));
-    if (chart.points.some((p) => p.over)) legend.append(make("li", { class: "hollow" }, "overloaded"));
+    if (chart.points.some((p) => p.Overload)) legend.append(make("li", { class: "hollow" }, "overloaded"));
     if (data.series.some((line) => line.beyond)) legend.append(make("li", { class: "dashed" }, "not measured there"));
     element.querySelector("svg").before(legend, box, chart.told);
     element.classList.add("alive");
     box.addEventListener("keydown", (event) => steer(chart, event));
-    box.addEventListener("click", () => chart.at >= 0 && chart.points[chart.at].trial && select(chart.points[chart.at].trial));
+    box.addEventListener("click", () => chart.at >= 0 && chart.points[chart.at].Trial && select(chart.points[chart.at].Trial));
     new ResizeObserver(() => fit(chart)).observe(box);
     drawn.push(chart);
   }

@@ -150,8 +150,8 @@ func limitedBy(r *search.Result, binding string, trials []measure.Measurement) s
 	return s
 }
 
-// addExceedances shows each trial on the fitted curve of every bound on single requests
-// that may limit the rate: drawn for the likeliest, in figures for all.
+// addExceedances draws each trial on the fitted curve of the bound on single requests that
+// likeliest limits the rate, and tells how far each bound holds.
 func addExceedances(d *Document, r *search.Result, trials []measure.Measurement) {
 	best := -1
 	for i, b := range r.Bounds {
@@ -164,7 +164,7 @@ func addExceedances(d *Document, r *search.Result, trials []measure.Measurement)
 	}
 	if c := exceedanceChart(r.Bounds[best], trials); len(c.Series[0].Points) > 0 {
 		c.XLabel = meantBy(c.XLabel, r.TraceRates)
-		d.section("Requests beyond the limit", c, exceedanceTable(r.Bounds[best], trials))
+		d.section("Requests beyond the limit", c)
 	}
 	highest := 0.0
 	for i := range trials {

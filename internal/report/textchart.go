@@ -27,7 +27,7 @@ const overloadMarker = '×'
 
 // canvas is the inside of a chart being drawn with characters; row 0 is the top.
 type canvas struct {
-	frame
+	drawing
 	cols  int
 	cells [][]rune
 	tones [][]Tone
@@ -44,15 +44,15 @@ func (t *textPrinter) chart(c *Chart) {
 	if c.Low {
 		height = lowChartHeight
 	}
-	cv := &canvas{frame: c.frame(), cells: make([][]rune, height), tones: make([][]Tone, height)}
+	cv := &canvas{drawing: c.drawing(), cells: make([][]rune, height), tones: make([][]Tone, height)}
 	labels := make([]string, height)
 	gutter := 0
-	for _, v := range cv.y.ticks(height / 2) {
+	for _, v := range cv.Y.ticks(height / 2) {
 		labels[cv.row(v)] = exact(v)
 		gutter = max(gutter, width(exact(v)))
 	}
 	cv.cols = max(t.width-len(indent)-gutter-2, 10)
-	cv.draw(c)
+	cv.draw()
 	t.text(Quiet, indent+c.YLabel)
 	for r, label := range labels {
 		edge := "│"
@@ -111,11 +111,11 @@ func (c *Chart) legend() string {
 
 // column maps a rate to a column, row a height to a row; both stay inside.
 func (cv *canvas) column(x float64) int {
-	return min(max(int(cv.x.share(x)*float64(cv.cols)), 0), cv.cols-1)
+	return min(max(int(cv.X.share(x)*float64(cv.cols)), 0), cv.cols-1)
 }
 
 func (cv *canvas) row(y float64) int {
-	r := int(math.Round((1 - cv.y.share(y)) * float64(len(cv.cells)-1)))
+	r := int(math.Round((1 - cv.Y.share(y)) * float64(len(cv.cells)-1)))
 	return min(max(r, 0), len(cv.cells)-1)
 }
 
@@ -123,45 +123,43 @@ func (cv *canvas) set(r, c int, sign rune, tone Tone) {
 	cv.cells[r][c], cv.tones[r][c] = sign, tone
 }
 
-func (cv *canvas) draw(c *Chart) {
+func (cv *canvas) draw() {
 	for r := range cv.cells {
 		cv.cells[r], cv.tones[r] = blanks(cv.cols), make([]Tone, cv.cols)
-		for _, m := range cv.rates {
+		for _, m := range cv.Rates {
 			cv.set(r, cv.column(m.At), '┊', Quiet)
 		}
 	}
-	for _, m := range cv.limits {
+	for _, m := range cv.Limits {
 		r := cv.row(m.At)
 		for i := range cv.cols {
 			cv.set(r, i, '┄', Bad)
 		}
 		copy(cv.cells[r][2:], []rune(" "+m.Label+" "))
 	}
-	for i, s := range c.Series {
+	for i, s := range cv.Series {
 		cv.line(s.Beyond, beyond, Quiet)
 		cv.line(s.Fit, strokes[i%len(strokes)], Plain)
 	}
-	for i, s := range c.Series {
+	for i, s := range cv.Series {
 		for _, p := range s.Points {
 			sign, tone := markers[i%len(markers)], Strong
 			if p.Overload {
 				sign, tone = overloadMarker, Bad
 			}
-			if cv.holds(p.X, p.Y) {
-				cv.set(cv.row(p.Y), cv.column(p.X), sign, tone)
-			}
+			cv.set(cv.row(p.Y), cv.column(p.X), sign, tone)
 		}
 	}
 }
 
 func blanks(n int) []rune { return []rune(strings.Repeat(" ", n)) }
 
-// line draws a line column by column, interrupted where it jumps or leaves the frame.
-func (cv *canvas) line(line plotter.XYs, s stroke, tone Tone) {
-	parts, rows := cv.stretches(line), make([]int, cv.cols+1)
+// line draws a line column by column, interrupted where it jumps.
+func (cv *canvas) line(parts []plotter.XYs, s stroke, tone Tone) {
+	rows := make([]int, cv.cols+1)
 	for i := range rows {
 		rows[i] = -1
-		x := cv.x.at((float64(i) + 0.5) / float64(cv.cols))
+		x := cv.X.at((float64(i) + 0.5) / float64(cv.cols))
 		for _, part := range parts {
 			if y, ok := interpolate(part, x); ok {
 				rows[i] = cv.row(y)
@@ -203,7 +201,7 @@ func (cv *canvas) axis() (line, figures string) {
 	marks := []rune(strings.Repeat("─", cv.cols))
 	below := blanks(cv.cols)
 	end := -1
-	for _, v := range cv.x.ticks(max(cv.cols/9, 2)) {
+	for _, v := range cv.X.ticks(max(cv.cols/9, 2)) {
 		col, text := cv.column(v), []rune(exact(v))
 		at := min(max(col-len(text)/2, 0), cv.cols-len(text))
 		if at <= end || at < 0 {
@@ -228,7 +226,7 @@ func (cv *canvas) labels() []string {
 		text = r.Label + " ↑"
 		return max(col+1-width(text), 0), text
 	}
-	placed, n := lanes(cv.rates, func(r Reference) (begin, end float64) {
+	placed, n := lanes(cv.Rates, func(r Reference) (begin, end float64) {
 		at, text := place(r)
 		return float64(at), float64(at + width(text) + 1)
 	})

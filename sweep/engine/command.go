@@ -30,6 +30,9 @@ type Command struct {
 	Without []string
 }
 
+// AnyPort stands in command lines for the free one that an engine gets when it starts.
+const AnyPort = 8000
+
 // Command is the command line for a set of knobs, with the engine listening on
 // port. Kind attach has none.
 func (s *Settings) Command(k measure.Knobs, port int) (Command, error) {

@@ -163,19 +163,6 @@ func (c *commandLine) formats(a *adapter, values map[string]string) {
 	instead("weights "+f.Weights, fmt.Sprintf("serve a checkpoint in %s: %s %s", f.Weights, c.settings.Model, is))
 }
 
-// Formats is the part of a command line that says in which number formats the
-// model is served, and without names what it cannot say, as [Command.Without].
-// An engine that takes them from a file has them in the [Command]'s only.
-func (s *Settings) Formats() (args, without []string, err error) {
-	a, err := adapterOf(s.Kind)
-	if err != nil || !a.known() {
-		return nil, nil, err
-	}
-	c := &commandLine{settings: s}
-	c.formats(a, c.values())
-	return c.Args, c.Without, nil
-}
-
 // methods are what engines call the quantisation of weights, with the formats
 // that each may stand for. A method that is not here may be any.
 var methods = map[string][]string{
