@@ -132,6 +132,7 @@ type Details struct {
 	MLPBias       bool // biases in the (dense) MLP
 	ExpertBias    bool // biases on router and experts
 	RouterBias    bool // a bias on the router alone (DeepSeek-V3's load balancing)
+	WideRouter    bool // the router is held and multiplied in fp32
 	HeadBias      bool // bias on the LM head
 	Joined        int  // hidden states that a matrix joins ahead of the first layer, as drafts of speculative decoding do
 	NormBias      bool // norms carry a bias

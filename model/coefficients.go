@@ -42,6 +42,26 @@ func (d Deployment) partFormat(own WeightFormat) WeightFormat {
 	return own
 }
 
+// part is some of the dense matrices on one GPU and what they are stored in.
+type part struct {
+	parameters float64
+	format     WeightFormat
+}
+
+// parts are the dense matrices of all layers on one GPU.
+func (d Deployment) parts(n counts) []part {
+	tp, w := float64(d.TP), d.denseFormat()
+	return []part{
+		{n.mlp / tp, w}, {n.router, BF16}, {n.shared / tp, d.partFormat(d.Arch.Details.SharedFormat)},
+		{n.attention/tp + d.Arch.kvMatrices(d.TP) + n.state/tp + n.latent, d.partFormat(d.Arch.Details.AttentionFormat)},
+	}
+}
+
+// experts are the parameters of routed experts on one GPU, what they are padded with included.
+func (d Deployment) experts(n counts) float64 {
+	return n.experts / float64(d.TP*d.DP) * d.expertPadding()
+}
+
 // prefillRate returns operations per second of large dense products in a format.
 func (r *Roofline) prefillRate(w WeightFormat) float64 {
 	rate, native := r.dep.Hardware.Flops.computeFormat(w)
@@ -89,31 +109,34 @@ func (r *Roofline) expertRate(w WeightFormat) float64 {
 	return rate * r.c.PrefillExperts.For(w)
 }
 
+// Routers in fp32 (vLLM's glm4_moe.py and minimax_m2.py) are multiplied by the units for fp32, after hidden
+// states were widened from two bytes to four: at 59 TFLOP/s on GB300 (16,384 tokens; 37 at 4,096; vLLM
+// pull request 55899, 2026-09) or what the GPU has, a sixteenth of its bf16 on A100 and H100. A few tokens
+// take 7 to 14 us where bf16 takes 5 (cuBLAS; pull requests 44343 and 44217), and 2 to be widened.
+const (
+	routerRate  = 50e12
+	routerFloor = 7e-6
+)
+
 func (r *Roofline) setMatrices() {
 	d, hw := r.dep, r.dep.Hardware
 	n := d.Arch.counts()
-	tp := float64(d.TP)
-	w := d.denseFormat()
 
-	for _, part := range []struct {
-		parameters float64
-		format     WeightFormat
-	}{
-		{n.mlp / tp, w}, {n.router, BF16}, {n.shared / tp, d.partFormat(d.Arch.Details.SharedFormat)},
-		{n.attention/tp + d.Arch.kvMatrices(d.TP) + n.state/tp + n.latent, d.partFormat(d.Arch.Details.AttentionFormat)},
-	} {
+	for _, part := range d.parts(n) {
 		bytes := part.parameters * part.format.Bytes()
 		r.dense.bytes += bytes
 		r.dense.flops += 2 * part.parameters
 		r.dense.read += bytes / r.c.Weights.For(part.format) / hw.Bandwidth
 		r.dense.token += 2 * part.parameters / r.prefillRate(part.format)
 	}
-	r.tiled = w == FP8 && !d.blockScaled() && r.c.Tiles[0] > 0
+	if d.Arch.Details.WideRouter {
+		r.dense.token += 2*n.router/min(routerRate, hw.Flops.BF16/16) + 10*float64(d.Arch.MoE.Layers*d.Arch.Hidden)/hw.Bandwidth
+	}
+	r.tiled = d.denseFormat() == FP8 && !d.blockScaled() && r.c.Tiles[0] > 0
 
 	if moe := d.Arch.MoE; moe.Present() {
-		shards := tp * float64(d.DP)
 		x := d.Precision.Weights
-		experts := n.experts / shards * d.expertPadding()
+		experts := d.experts(n)
 		r.experts.bytes = experts * x.Bytes()
 		r.experts.flops = 2 * experts * float64(moe.Active) / float64(moe.Experts)
 		r.experts.read = r.experts.bytes / r.expertStream(x)
@@ -123,12 +146,13 @@ func (r *Roofline) setMatrices() {
 		to.replicas, to.active, to.ranks = float64(d.DP), float64(moe.Active), 1
 		to.uneven = r.c.Uneven
 		if d.EP {
-			to.ranks, to.perRank = shards, float64(moe.Experts)/shards
-			to.fullest = r.c.Link.ExpertSpread * fullestOf(shards)
+			to.ranks = float64(d.TP * d.DP)
+			to.perRank = float64(moe.Experts) / to.ranks
+			to.fullest = r.c.Link.ExpertSpread * fullestOf(to.ranks)
 		}
 	}
 
-	head := float64(d.Arch.Vocab) * float64(d.Arch.Hidden) / tp
+	head := float64(d.Arch.Vocab) * float64(d.Arch.Hidden) / float64(d.TP)
 	r.head.bytes = head * BF16.Bytes()
 	r.head.flops = 2 * head
 	r.head.read = r.head.bytes / (r.c.Head.Memory * hw.Bandwidth)
@@ -210,6 +234,12 @@ func flash2(hw Hardware) bool {
 // prompt's. Analogy: somewhat less than what prefill attention reaches.
 const indexCompute = 0.5
 
+// sparseHeads are the fewest heads that FlashMLA's sparse kernels compute on Hopper, and every query of
+// a prompt is computed against all the tokens that an index may find, be there as many or not: vLLM pads
+// a rank's 16 heads of DeepSeek-V3.2 at 8 GPUs to 64 (vllm/v1/attention/backends/mla/flashmla_sparse.py,
+// 0.13 to 0.28). On Blackwell it prefers FlashInfer's kernels for so few.
+const sparseHeads = 64
+
 // setSparse replaces attention to the whole context by that of an index, which every rank
 // computes whole, and by latent attention to the tokens that it finds.
 func (r *Roofline) setSparse(s Sparse, layers, headsHere float64) {
@@ -223,6 +253,11 @@ func (r *Roofline) setSparse(s Sparse, layers, headsHere float64) {
 	r.prefill.full = indexed * 2 * float64(s.Heads*s.Dim) / (indexCompute * rate)
 	r.prefill.windowFlops = layers * 2 * headsHere * float64(2*m.KVRank+m.RopeDim)
 	r.prefill.window = r.prefill.windowFlops / (decodeCompute * hw.Flops.BF16)
+	if hw.Generation == GenerationHopper {
+		r.prefill.whole = true
+		r.prefill.window *= max(1, sparseHeads/headsHere)
+		r.kv.window = max(r.kv.window, r.prefill.window)
+	}
 }
 
 func (r *Roofline) setCommunication() {
@@ -289,6 +324,9 @@ func (r *Roofline) setFixed() {
 		block = moe * f.BlockExpert
 	}
 	floor := layers * (f.Layer + f.FormatLayer.For(d.denseFormat()))
+	if d.Arch.Details.WideRouter {
+		floor += moe * routerFloor
+	}
 	r.fixed.floor = floor + moe*f.MoELayer + block + step
 	graphs := r.args.graphs()
 	r.fixed.decodeOnly = graphs == GraphsDecodeOnly

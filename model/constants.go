@@ -77,6 +77,7 @@ type Constants struct {
 	Frontend struct{ Request, PromptToken float64 }
 	Link     LinkConstants
 	Draft    DraftConstants
+	States   float64 // how often a layer with a state moves the activations of a prompt
 }
 
 // kv returns the share of bandwidth that decode attention reaches.
@@ -166,6 +167,7 @@ func ConstantsFor(hw Hardware, engine EngineArgs) Constants {
 	// Analogy: half of what a step costs beside its layers, as a pass prepares its inputs anew
 	// but schedules nothing; a search is a scan of some thousand tokens on the host.
 	c.Draft = DraftConstants{Pass: c.Fixed.Step / 2, Search: 10e-6, Refusals: 1}
+	c.States = stateMoves
 	if hw.Flops.MeasuredBF16 > 0 && hw.Flops.BF16 > 0 && !timed {
 		c.Prefill = c.Prefill.scaled(0.95*hw.Flops.MeasuredBF16/hw.Flops.BF16/c.Prefill[BF16], 1)
 	}

@@ -56,6 +56,8 @@ func (d Deployment) unserved() (what []string, worst Evidence) {
 		what, worst = append(what, text), max(worst, e)
 	}
 	switch {
+	case d.Hardware.CDNA():
+		add(ServedSlower, "AMD GPUs (public servers took 1.0 to 1.9 times as long)")
 	case !d.Hardware.Timed():
 		add(NeverServed, "the GPU "+d.Hardware.Name)
 	case !here:
@@ -80,7 +82,7 @@ func (d Deployment) unserved() (what []string, worst Evidence) {
 		add(NeverServed, s)
 	}
 	if kind.experts && d.Arch.Details.RouterBias {
-		add(ServedSlower, "experts chosen by a biased score (public servers took 1.3 to 1.7 times as long)")
+		add(ServedSlower, "experts chosen by a biased score (public servers took up to 1.9 times as long)")
 	}
 	return what, worst
 }

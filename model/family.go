@@ -29,7 +29,7 @@ var families = []family{
 	{mark: "nemotronh", details: Details{Ungated: true, RouterBias: true}}, {mark: "granitemoehybrid", tied: true},
 	{mark: "qwen3moe", details: Details{QKNorm: true, BlockFP8: true}},
 	{mark: "qwen3vlmoe", details: Details{QKNorm: true, BlockFP8: true}},
-	{mark: "minimaxm2", details: Details{QKNorm: true, RouterBias: true, BlockFP8: true}},
+	{mark: "minimaxm2", details: Details{QKNorm: true, RouterBias: true, WideRouter: true, BlockFP8: true}},
 	{mark: "kimik25", details: Details{RouterBias: true, AttentionFormat: BF16, SharedFormat: BF16}},
 	{mark: "qwen3", details: Details{QKNorm: true, BlockFP8: true}},
 	{mark: "gptoss", details: Details{AttentionFormat: BF16, QKVBias: true, OutputBias: true, Sinks: true, ExpertBias: true},
@@ -58,7 +58,7 @@ var families = []family{
 	{mark: "llama"}, {mark: "mistral"}, {mark: "ministral3"}, {mark: "mixtral"},
 	{mark: "exaone4", details: Details{QKNorm: true}}, {mark: "olmo3", details: Details{QKNorm: true}},
 	{mark: "deepseekv3", details: Details{RouterBias: true, BlockFP8: true}}, {mark: "deepseek"},
-	{mark: "glm4moe", details: Details{RouterBias: true}}, {mark: "glmmoedsa", details: Details{RouterBias: true, BlockFP8: true}},
+	{mark: "glm4moe", details: Details{RouterBias: true, WideRouter: true}}, {mark: "glmmoedsa", details: Details{RouterBias: true, BlockFP8: true}},
 }
 
 // KnownClass reports whether the architecture class is one whose layers are known beyond

@@ -144,6 +144,9 @@ var generationMarks = []struct {
 	{"l4", GenerationAda},
 }
 
+// CDNA reports whether the GPU is one of AMD's for data centres.
+func (h Hardware) CDNA() bool { return strings.HasPrefix(string(h.Generation), "cdna") }
+
 // GeForce reports whether the GPU is a consumer's card: its tensor cores accumulate in fp32
 // at half rate, its memory has no error correction, and its PCIe link no peer-to-peer
 // copies.

@@ -197,17 +197,16 @@ func smallestTP(dep Deployment, args EngineArgs) int {
 // the last stage; a middle stage has neither, so the fullest has one of them.
 func weightBytes(dep Deployment) float64 {
 	n := dep.Arch.counts()
-	tp, pp := float64(dep.TP), float64(dep.PP)
-	w := dep.denseFormat().Bytes()
-	attention, shared := dep.partFormat(dep.Arch.Details.AttentionFormat).Bytes(), dep.partFormat(dep.Arch.Details.SharedFormat).Bytes()
-	kv := dep.Arch.kvMatrices(dep.TP)
-	layers := n.mlp/tp*w + n.shared/tp*shared + (n.attention/tp+kv+n.state/tp+n.latent)*attention + (n.router+n.rest)*BF16.Bytes()
-	layers += n.experts / (tp * float64(dep.DP)) * dep.expertPadding() * dep.Precision.Weights.Bytes()
+	tp := float64(dep.TP)
+	layers := n.rest*BF16.Bytes() + dep.experts(n)*dep.Precision.Weights.Bytes()
+	for _, part := range dep.parts(n) {
+		layers += part.parameters * part.format.Bytes()
+	}
 	ends := (n.embeddings + n.head) / tp * BF16.Bytes()
 	if dep.PP > 1 {
 		ends = n.embeddings / tp * BF16.Bytes()
 	}
-	return layers/pp + ends
+	return layers/float64(dep.PP) + ends
 }
 
 // visionBytes returns what a tower takes of every GPU: its weights, and the profiling pass

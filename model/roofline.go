@@ -56,6 +56,7 @@ type Roofline struct {
 	prefill struct {
 		full, window           float64
 		extra                  float64 // keys added to each query
+		whole                  bool    // queries are computed against a whole window
 		fullFlops, windowFlops float64 // operations per pair and GPU
 	}
 	// reduce are the all-reduces of a step; those apart are not joined with a norm where the
@@ -174,7 +175,11 @@ func (r *Roofline) time(l *batchSums) StepTime {
 	}
 	t.DecodeAttention = r.kvTime(l) + r.states.request*l.requests
 	if l.tokens > 0 {
-		t.PrefillAttention = r.prefill.full*l.pairs + r.prefill.window*l.windowPairs + r.states.token*l.tokens
+		windowPairs := l.windowPairs
+		if r.prefill.whole {
+			windowPairs = l.tokens * float64(r.kv.size)
+		}
+		t.PrefillAttention = r.prefill.full*l.pairs + r.prefill.window*windowPairs + r.states.token*l.tokens
 	}
 	if bytes := tokens * r.hiddenSize; r.reduce.count > 0 || r.reduce.aparts > 0 {
 		t.Communication = r.reduce.count*r.reduce.each.time(bytes) + r.reduce.aparts*r.reduce.apart.time(bytes)

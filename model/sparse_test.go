@@ -40,6 +40,28 @@ func TestSparseAttention(t *testing.T) {
 	}
 }
 
+// On Hopper the sparse kernels compute 64 heads and all that an index may find, however few heads
+// a GPU has and however short a prompt is.
+func TestSparseKernelsPadHeads(t *testing.T) {
+	attention := func(gpu string, tp, prompt int) float64 {
+		dep := deploy(t, "DeepSeek-V3.2", gpu, tp)
+		r, err := NewRoofline(dep, ConstantsFor(dep.Hardware, EngineArgs{}), EngineArgs{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Step(Batch{Chunks: []Chunk{{Tokens: prompt}}, Sampled: 1}).PrefillAttention / float64(prompt)
+	}
+	if two, eight := attention("H200 SXM", 2, 1000), attention("H200 SXM", 8, 1000); two != eight {
+		t.Errorf("64 heads take %g s a token, 16 heads %g", two, eight)
+	}
+	if short, long := attention("H200 SXM", 8, 100), attention("H200 SXM", 8, 2000); short < 0.9*long {
+		t.Errorf("a token of 100 takes %g s, of 2,000 %g", short, long)
+	}
+	if two, eight := attention("B200 SXM", 2, 1000), attention("B200 SXM", 8, 1000); eight > two/2 {
+		t.Errorf("B200: 64 heads take %g s a token, 16 heads %g", two, eight)
+	}
+}
+
 // Attention that is not modelled is refused, not taken for another.
 func TestCompressedAttentionIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.json")

@@ -154,6 +154,7 @@ func (c Constants) Sample(rng *rand.Rand, s Spread) Constants {
 		c = c.times(Term(t), factor, highestShare)
 	}
 	c.Attention.Prefill = min(c.Attention.Prefill*by[DoubtPrefillAttention]/longer, highestShare)
+	c.States *= longer / by[DoubtPrefillAttention]
 	c.Attention.Skew = min(c.Attention.Skew*by[DoubtSkew], 1)
 	c.Frontend.PromptToken *= by[DoubtFrontend]
 	c.Fixed.Launch *= by[DoubtLaunch]

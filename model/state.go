@@ -75,9 +75,20 @@ func (s State) flops() float64 {
 	return float64(s.Heads) * (4*float64(s.KeyDim*s.HeadDim) + 2*chunk*float64(s.KeyDim+s.HeadDim))
 }
 
-// stateCompute is the share of bf16 compute that the kernels of states reach on prompts.
-// Analogy: a quarter of what attention does, as their chunks are small.
-const stateCompute = 0.15
+// activations are the bytes of a token in one layer on one of so many GPUs: its queries, keys,
+// values and the gate of its output.
+func (s State) activations(tp int) float64 {
+	return 2 * (s.keys() + s.values()) * BF16.Bytes() / float64(tp)
+}
+
+// stateMoves is how often a layer with a state moves the activations of a prompt. A dozen kernels
+// follow one another, each through memory: of the recurrence alone a token and head of 128 x 128 takes
+// 2.0 ns on H100 (FLA's Triton kernels, 64 heads, 8,192 tokens; flashinfer-ai/flashinfer pull request
+// 3788, 2026-06) and 6.6 on A100 (433 us for 32 heads and 2,048 tokens, vLLM 0.27; pegainfer-project/
+// pegainfer, docs/benchmarks, 2026-09), which is 11 and 13 times; convolution, norms, gates and copies
+// are some 5 by what they read and write, at the two thirds of the bandwidth that they reach 7. A served
+// A100 says 20 (Qwen3.5-4B, the same source: 24.1 ms a token at 16 requests/s).
+const stateMoves = 20
 
 // states are the costs of layers with a state, on one GPU.
 type states struct {
@@ -91,7 +102,7 @@ func (r *Roofline) setStates() {
 	r.states.bytes = 2 * layers * s.bytes(tp)
 	r.states.flops = layers * s.flops() / float64(tp)
 	r.states.request = r.states.bytes / (r.c.KV[BF16] * r.dep.Hardware.Bandwidth)
-	r.states.token = r.states.flops / (stateCompute * r.dep.Hardware.Flops.BF16)
+	r.states.token = layers * r.c.States * s.activations(tp) / r.dep.Hardware.Bandwidth
 }
 
 // blockTokensOf is the block of a deployment: vLLM makes that of attention layers so long
