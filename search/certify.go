@@ -132,7 +132,7 @@ func (c *Certificate) look() *measure.Trial {
 		t.Window = min(t.Window, left)
 	}
 	t.Why = fmt.Sprintf("certificate, look %d of %d", c.result.Looks+1, certifyLooks)
-	return cfg.trial(t, c.result.Looks+1)
+	return cfg.trial(t, c.result.Looks+1, c.result.EngineTime)
 }
 
 // leastWindow is how much longer a certificate takes at least: if no more
@@ -166,7 +166,7 @@ func (a *assumed) asFew(k, n float64) float64 {
 func (c *Certificate) Observe(m measure.Measurement) {
 	c.pending = nil
 	c.result.Looks++
-	c.result.EngineTime += cost(&m) + c.cfg.Overhead
+	c.result.EngineTime += c.cfg.cost(&m)
 	if m.Rejected.Text != "" {
 		c.result.Reason = m.Rejected
 		return

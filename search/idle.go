@@ -207,7 +207,7 @@ func (f Floor) reason() note.Reason {
 	if f.Bound == measure.ErrorsBound {
 		return note.Because(note.FailsIdle, f.Failed, f.Requests, f.Complaint)
 	}
-	if f.Value == 0 {
+	if f.Value <= f.Limit { // The probe was too short to show what is above it.
 		return note.Because(note.IdleMisses, f.Bound)
 	}
 	return note.Because(note.IdleFloor, f.Bound, f.Stat, f.Value.Round(10*time.Microsecond), f.Limit)

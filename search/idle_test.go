@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 )
 
@@ -59,5 +60,17 @@ func TestFailsAlone(t *testing.T) {
 		if s.outcome != c.want {
 			t.Errorf("%s: %v, %s; want %v", name, s.outcome, s.reason.Text, c.want)
 		}
+	}
+}
+
+// A statistic within the limit is no reason why the limit is missed.
+func TestFloorNamesWhatIsBeyond(t *testing.T) {
+	f := Floor{Bound: "ttft.p90", Stat: "mean", Value: 600 * time.Millisecond, Limit: time.Second}
+	if why := f.reason(); why.Note.Kind != note.IdleMisses {
+		t.Errorf("a mean within the limit: %s", why.Text)
+	}
+	f.Value = 2 * time.Second
+	if why := f.reason(); why.Note.Kind != note.IdleFloor {
+		t.Errorf("a mean beyond the limit: %s", why.Text)
 	}
 }

@@ -163,7 +163,7 @@ func TestUntrustedTrialsEndASearch(t *testing.T) {
 		if n++; n%3 != 0 {
 			lag := time.Duration(10+n) * time.Millisecond
 			m.Valid, m.Verdict, m.Warnings = false, nil, note.Notes{note.New(note.SendLag, lag, time.Millisecond)}
-			spent += cost(&m)
+			spent += s.cfg.cost(&m)
 		}
 		s.Observe(m)
 	}

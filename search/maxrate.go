@@ -179,7 +179,7 @@ func (s *MaxRate) Observe(m measure.Measurement) {
 		return
 	}
 	s.ran++
-	s.spent += cost(&m) + s.cfg.Overhead
+	s.spent += s.cfg.cost(&m)
 	s.simulated += int(float64(m.Requests) * (1 + m.Trial.Warmup.Seconds()/max(m.Duration.Seconds(), 1)))
 	if m.Trial.Closed() {
 		s.idle.observe(s, &m)
@@ -236,7 +236,7 @@ func (s *MaxRate) shown(m *measure.Measurement) (of []likelihood, t attempt) {
 	if !m.Valid && len(m.Warnings) > 0 && m.Warnings[0].Kind == note.NotStationary && flow.N > 0 && flow.Value > 0 {
 		trusted, grew = true, true
 	}
-	t = attempt{met: !grew, cost: cost(m), doubt: doubt(m)}
+	t = attempt{met: !grew, cost: s.cfg.cost(m), doubt: doubt(m)}
 	if m.Verdict != nil {
 		t.state = m.Verdict.State
 		if t.state == measure.Missed && m.Verdict.Binding == measure.ErrorsBound {
@@ -291,12 +291,12 @@ func (a *assumed) missed(c measure.Count) bool {
 }
 
 // cost is the engine time of a trial.
-func cost(m *measure.Measurement) time.Duration {
-	t := m.Trial.Warmup + m.Duration
+func (c *MaxRateConfig) cost(m *measure.Measurement) time.Duration {
+	t := m.Trial.Warmup + m.Duration + c.Overhead
 	if m.Aborted.Text == "" {
 		t += m.Trial.Cooldown
 	}
-	return t
+	return max(t, m.Took)
 }
 
 // longest is how long the slowest requests of a trial took from end to end: the

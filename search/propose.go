@@ -37,11 +37,15 @@ func (s *MaxRate) propose() *measure.Trial {
 // trial is the next trial, with what all of the search share.
 func (s *MaxRate) trial(t measure.Trial) *measure.Trial {
 	s.proposed++
-	return s.cfg.trial(t, s.proposed)
+	return s.cfg.trial(t, s.proposed, s.spent)
 }
 
-// trial fills in what all trials of a configuration share, of the one of a number.
-func (c *MaxRateConfig) trial(t measure.Trial, number int) *measure.Trial {
+// trial fills in what all trials of a configuration share, of the one of a number, with so much
+// of the budget spent ahead of it.
+func (c *MaxRateConfig) trial(t measure.Trial, number int, spent time.Duration) *measure.Trial {
+	if c.Budget > 0 {
+		t.Limit = max(c.Budget-spent, 2*(t.Warmup+t.Window+t.Cooldown))
+	}
 	t.Number = number
 	t.Knobs = c.Prior.Knobs
 	t.Workload = c.Workload

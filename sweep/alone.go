@@ -17,14 +17,20 @@ type silent time.Duration
 
 // silenceOf is how long a server may answer nothing of what it was sent in a trial before it
 // hangs: a tenth of what the workload gives a request, and minutes at least, as what is
-// slower than a short timeout is a question of speed. given, if it is not 0, takes its place.
+// slower than a short timeout is a question of speed; a quarter of what the trial may take,
+// where that is less. given, if it is not 0, takes its place.
 func silenceOf(t *measure.Trial, given time.Duration) silent {
-	return silent(cmp.Or(given, max(3*time.Minute, t.Workload.Timeout/10)))
+	long := max(3*time.Minute, t.Workload.Timeout/10)
+	if t.Limit > 0 {
+		long = min(long, max(t.Limit/4, 30*time.Second))
+	}
+	return silent(cmp.Or(given, long))
 }
 
 // Error says what was seen, and what it is held against.
 func (d silent) Error() string {
-	return fmt.Sprintf("nothing came in %v, a tenth of workload.timeout or, if that is longer, 3 minutes", time.Duration(d))
+	return fmt.Sprintf("nothing came in %v: 3 minutes or, if that is longer, a tenth of workload.timeout, and at most a quarter of what is left of search.budget",
+		time.Duration(d).Round(time.Second))
 }
 
 // Is makes it an answer that did not come in time.
@@ -34,11 +40,11 @@ func (d silent) Is(target error) bool { return target == context.DeadlineExceede
 // do, or is busy with what is left of a load. What fails there fails for no want of speed:
 // the error says how. It is nil as soon as a request does not fail; done tells whether that
 // one ended well.
-func (l *Live) alone(ctx context.Context, e *engine.Engine, t *measure.Trial, busy func() bool) (done bool, err error) {
+func (l *Live) alone(ctx context.Context, e *engine.Engine, t *measure.Trial, silence silent, busy func() bool) (done bool, err error) {
 	draw := t.Seed
 	err = e.Insist(ctx, backlog, busy, l.rests, func() (err error) {
 		draw++
-		done, err = l.loneRequest(ctx, e, t, draw)
+		done, err = l.loneRequest(ctx, e, t, silence, draw)
 		return err
 	})
 	return done, err
@@ -50,9 +56,8 @@ func (l *Live) rests(err error, rest time.Duration) { l.remark(askedAgain, err, 
 const askedAgain = "%v; it is asked again in %v"
 
 // loneRequest sends one; done tells whether it ended well.
-func (l *Live) loneRequest(ctx context.Context, e *engine.Engine, t *measure.Trial, seed uint64) (done bool, err error) {
+func (l *Live) loneRequest(ctx context.Context, e *engine.Engine, t *measure.Trial, silence silent, seed uint64) (done bool, err error) {
 	client := l.client(e)
-	silence := silenceOf(t, l.Hang)
 	patient := *t.Workload
 	if patient.Timeout > 0 {
 		patient.Timeout = max(patient.Timeout, 2*time.Duration(silence))

@@ -15,6 +15,7 @@ import (
 
 	"planner/internal/endpoint"
 	"planner/internal/evidence/must"
+	"planner/internal/note"
 	"planner/sweep/engine"
 	"planner/sweep/load"
 	"planner/sweep/measure"
@@ -180,6 +181,67 @@ func TestHalfHung(t *testing.T) {
 	}
 }
 
+// TestLostRequests: a server that loses some requests, and answers those behind them, is
+// measured with these as failures, by load points too.
+func TestLostRequests(t *testing.T) {
+	t.Parallel()
+	for _, bare := range []bool{false, true} {
+		t.Run(fmt.Sprint("load point ", bare), func(t *testing.T) {
+			t.Parallel()
+			var lost atomic.Int64
+			url, _ := failingServer(t, func(n, _ int64) int {
+				if n%10 == 5 && n < 50 {
+					lost.Add(1)
+					return stalling
+				}
+				return 0
+			})
+			l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Access: engine.Access{Endpoint: endpoint.Endpoint{URL: url}}},
+				Client: load.Client{Stream: true, Engine: "vllm"}, Hang: time.Second, Bare: bare}
+			defer l.Close()
+			trial := liveTrial(goodSeqs, 1)
+			o, err := l.Run(t.Context(), trial)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := measure.Reduce(trial, o)
+			if n := int(lost.Load()); n == 0 || m.Requests < 39 || m.Failed != n || m.Failures["timeout"] != n || !strings.Contains(m.Complaint(), "nothing more in 1s") {
+				t.Errorf("%d of %d requests failed, %d were lost: %v, %s", m.Failed, m.Requests, n, m.Failures, m.Complaint())
+			}
+		})
+	}
+}
+
+// TestLimitOfTrial: a trial ends where its limit is. That is no word on the engine if
+// something came; if nothing did, it is asked.
+func TestLimitOfTrial(t *testing.T) {
+	t.Parallel()
+	for name, kind := range map[string]int{"slow": slow, "silent": silence} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url, _ := failingServer(t, func(n, _ int64) int {
+				if n > 1 {
+					return kind
+				}
+				return 0
+			})
+			l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Access: engine.Access{Endpoint: endpoint.Endpoint{URL: url}}}, Client: load.Client{Stream: true}, Hang: 3 * time.Second}
+			defer l.Close()
+			trial := liveTrial(goodSeqs, 1)
+			trial.Rate, trial.Window, trial.Concurrency, trial.Requests, trial.Limit = 0, 0, 1, 20, 2*time.Second
+			began := time.Now()
+			o, err := l.Run(t.Context(), trial)
+			r, rejected := measure.IsRejection(err)
+			switch {
+			case kind == slow && (err != nil || o.Aborted.Note.Kind != note.TrialLimit || o.Took < trial.Limit || time.Since(began) > 20*time.Second):
+				t.Errorf("%v after %v of %v: %+v", err, o.Took, time.Since(began), o.Aborted)
+			case kind == silence && (!rejected || !strings.Contains(r.Reason.Text, "got no answer: nothing came in 3s")):
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
 // TestSilenceOf: who gives requests longer waits longer for a sign of life.
 func TestSilenceOf(t *testing.T) {
 	t.Parallel()
@@ -187,6 +249,12 @@ func TestSilenceOf(t *testing.T) {
 		trial := measure.Trial{Workload: &workload.Workload{Timeout: timeout}}
 		if got := silenceOf(&trial, 0); got != silent(want) {
 			t.Errorf("%v with a time-out of %v, want %v", got, timeout, want)
+		}
+	}
+	for left, want := range map[time.Duration]time.Duration{time.Minute: 30 * time.Second, 5 * time.Minute: 75 * time.Second, time.Hour: 3 * time.Minute} {
+		trial := measure.Trial{Workload: &workload.Workload{}, Limit: left}
+		if got := silenceOf(&trial, 0); got != silent(want) {
+			t.Errorf("%v with %v of the budget left, want %v", got, left, want)
 		}
 	}
 }
@@ -278,7 +346,7 @@ func TestRest(t *testing.T) {
 				o, err = e.Run(t.Context(), trial)
 				done = err == nil && o.Records[0].Outcome == measure.OK
 			} else {
-				done, err = (&Live{Client: client}).alone(t.Context(), &engine.Engine{URL: server.URL}, &trial, nil)
+				done, err = (&Live{Client: client}).alone(t.Context(), &engine.Engine{URL: server.URL}, &trial, silenceOf(&trial, 0), nil)
 			}
 			if !done || err != nil || len(asked) != 3 || asked[2].Sub(asked[1]) < 2*time.Second {
 				t.Errorf("%v, %v: asked at %v", done, err, asked)

@@ -93,6 +93,7 @@ func (l *Live) Run(ctx context.Context, t measure.Trial) (measure.Observation, e
 // down in it.
 func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *EngineTelemetry) (measure.Observation, error) {
 	var failed *engine.Failure
+	var took time.Duration
 	// Files of an engine are named after the first trial that it serves.
 	name := fileName(max(t.Number, 1))
 	for range attempts {
@@ -118,11 +119,14 @@ func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *EngineTeleme
 		}
 		seen.serve(e, e != l.reported)
 		var o measure.Observation
+		began := time.Now()
 		if err = l.tryAlone(ctx, e, t); err == nil {
 			if o, err = l.trial(ctx, e, *t, seen); errors.As(err, &failed) && failed.Exit != "" {
 				failed.Rate = t.Rate
 			}
 		}
+		took += time.Since(began)
+		o.Took = took
 		if !errors.As(err, &failed) {
 			return o, err
 		}
@@ -141,7 +145,7 @@ func (l *Live) tryAlone(ctx context.Context, e *engine.Engine, t *measure.Trial)
 	if l.answers {
 		return nil
 	}
-	l.answers, err = l.alone(ctx, e, t, nil)
+	l.answers, err = l.alone(ctx, e, t, silenceOf(t, l.Hang), nil)
 	return l.orFailure(ctx, e, err)
 }
 

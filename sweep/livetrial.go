@@ -67,7 +67,12 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial, see
 // alone as it did those of the load.
 func (l *Live) standing(ctx context.Context, e *engine.Engine, w *watchdog, o *measure.Observation) error {
 	if w.hung {
-		return e.Broken(fmt.Errorf(hanging, w.silence))
+		if err := l.stillHangs(ctx, e, w.trial, w.silence, o); err != nil {
+			return err
+		}
+	}
+	if w.lost {
+		giveUp(o, w.silence)
 	}
 	if l.Bare {
 		return nil
@@ -81,11 +86,36 @@ func (l *Live) standing(ctx context.Context, e *engine.Engine, w *watchdog, o *m
 	if f := w.breakdown(ctx, o, busy); f != nil {
 		return f
 	}
-	if slices.ContainsFunc(o.Records, func(r measure.Record) bool { return r.Broken() }) {
-		_, err := l.alone(ctx, e, w.trial, busy)
+	came := slices.ContainsFunc(o.Records, func(r measure.Record) bool { return r.First >= 0 || r.Outcome == measure.OK })
+	if o.Aborted.Text != "" && !came || slices.ContainsFunc(o.Records, func(r measure.Record) bool { return r.Broken() }) {
+		_, err := l.alone(ctx, e, w.trial, w.silence, busy)
 		return l.orFailure(ctx, e, err)
 	}
 	return nil
+}
+
+// stillHangs is the failure of an engine of which nothing came for so long, unless it has
+// answered requests of a load and answers another one now: it has lost those, and no others.
+func (l *Live) stillHangs(ctx context.Context, e *engine.Engine, t *measure.Trial, silence silent, o *measure.Observation) error {
+	if slices.ContainsFunc(o.Records, func(r measure.Record) bool { return r.Outcome == measure.OK }) {
+		if done, _ := l.alone(ctx, e, t, min(silence, silent(signOfLife)), nil); done {
+			return nil
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return e.Broken(fmt.Errorf(hanging, silence))
+}
+
+// giveUp takes what has been in flight for so long at the end of a trial, in which nothing
+// came any more, for what never ends.
+func giveUp(o *measure.Observation, silence silent) {
+	for i := range o.Records {
+		if r := &o.Records[i]; r.Outcome == measure.InFlight && r.Sent >= 0 && o.End-r.Sent >= time.Duration(silence) {
+			r.Outcome, r.Detail = measure.Timeout, fmt.Sprintf("nothing more in %v", time.Duration(silence).Round(time.Second))
+		}
+	}
 }
 
 // hanging says how long nothing came.
@@ -155,8 +185,8 @@ type watchdog struct {
 	moved, counted time.Duration
 	seen           arrivals
 	// refused says that the engine refused whatever ended between two looks, hung that
-	// it hangs.
-	refused, hung bool
+	// it hangs, lost that nothing came of the load for as long.
+	refused, hung, lost bool
 }
 
 // ask is called by the load generator a few times a second.
@@ -196,8 +226,13 @@ func (v *watchdog) looks(now time.Duration, records func() []measure.Record) (wh
 		v.moved = now
 	}
 	idle, known := v.sampling.Idle()
-	if v.hung = now-v.moved >= time.Duration(v.silence) && (known && idle >= time.Duration(v.silence) || !known && v.stream); v.hung {
+	quiet := now-v.moved >= time.Duration(v.silence)
+	v.hung = quiet && (known && idle >= time.Duration(v.silence) || !known && v.stream)
+	v.lost = v.hung || quiet && v.stream
+	if v.hung {
 		why = note.Because(note.EngineHangs)
+	} else if v.trial != nil && v.trial.Limit > 0 && now >= v.trial.Limit {
+		why = note.Because(note.TrialLimit, v.trial.Limit)
 	}
 	return why
 }

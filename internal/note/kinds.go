@@ -63,6 +63,7 @@ const (
 	EngineEnded           Kind = "engine_ended: the engine ended"
 	EngineHangs           Kind = "engine_hangs: the engine hangs"
 	EngineRefuses         Kind = "engine_refuses: the engine refuses every request"
+	TrialLimit            Kind = "trial_limit: not over after {limit_s%dur}, all that was left of search.budget"
 	ClearlyMissed         Kind = "clearly_missed: {bound} is missed: {beyond%d} of the last {requests%d} requests beyond the limit"
 	ClearlyFailing        Kind = "clearly_failing: {failed%d} of the last {requests%d} requests failed: {how}"
 	Overloaded            Kind = "overloaded: overloaded: the backlog kept growing"
@@ -285,7 +286,7 @@ var kinds = []Kind{
 	TokensPerChunk, TokensCoalesced, TokensBunched, TokensTooFew, Resent, ResentOften, ShorterAnswers, TurnsUnnamed, PromptsOff, PromptsGuessed, BoundUnseen,
 	BoundUnresolved, BoundNear, BoundTooNear, BoundMeanNear, BoundMeanUnresolved, BoundMeanFailed, BoundMeanOpen, BoundErrorsNear,
 	ErrorsUnproven, QuantilesUnresolved, RequestsOpen, RequestsFailed, FailedWith, FailedOtherwise, ConversationsStarting,
-	TurnsWaited, EngineEnded, EngineHangs, EngineRefuses, ClearlyMissed, ClearlyFailing, Overloaded, NoMetrics, AnswersAsOther, CacheNotEmptied, CacheNotEmptiedAs, EngineRepeated, TrialRepeated,
+	TurnsWaited, EngineEnded, EngineHangs, EngineRefuses, TrialLimit, ClearlyMissed, ClearlyFailing, Overloaded, NoMetrics, AnswersAsOther, CacheNotEmptied, CacheNotEmptiedAs, EngineRepeated, TrialRepeated,
 	EngineStartedAgain, FirstTokensDiffer, TTFTGap, RunCancelled, LoopClosedBySlots, LoopClosedByLimit, SentAtOnce, Flood,
 	OpenLeftOut, EvenArrivals, MeanLag, NoLoad, FailuresUnknown, RateRamped, ToolInvalid, TTFTAboveE2E, NotRead, WithoutValueAt,
 	WithoutValue, TooFast, OfFile, OpenAndClosed, LengthsEstimated,

@@ -178,6 +178,8 @@ func (c *conn) next() ([]byte, time.Time, error) {
 	return c.bytes[:n], c.at, err
 }
 
+func (c *conn) said() { c.SetReadDeadline(time.Now().Add(endLimit)) }
+
 func (c *conn) close() {
 	if c.ended && c.keep && c.written() && c.werr == nil && c.in.Buffered() == 0 {
 		c.pool.put(c)

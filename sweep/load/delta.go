@@ -153,11 +153,10 @@ func usageOf(v *fastjson.Value) usage {
 	if completion == nil {
 		return usage{}
 	}
-	prompt := u.GetInt("prompt_tokens")
-	return usage{
-		prompt: prompt, completion: max(completion.GetInt(), 0),
-		cached: min(max(u.GetInt("prompt_tokens_details", "cached_tokens"), 0), max(prompt, 0)), known: true,
-	}
+	// Sums of counts stay within what a number holds, whatever a server says.
+	count := func(v *fastjson.Value) int { return min(max(v.GetInt(), 0), 1<<40) }
+	prompt := count(u.Get("prompt_tokens"))
+	return usage{prompt: prompt, completion: count(completion), cached: min(count(u.Get("prompt_tokens_details", "cached_tokens")), prompt), known: true}
 }
 
 // Where servers put the words of an error, in objects that may hold one another.

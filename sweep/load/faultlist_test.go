@@ -28,6 +28,8 @@ var faults = []fault{
 	{"good until the connection closes", say("HTTP/1.0 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + tokenEvent("a", 8, 4) + finishEvent() + doneEvent), measure.OK, "", 4},
 	{"good behind an interim answer", say("HTTP/1.1 100 Continue\r\n\r\n", streamHead, tokensOf(4), ending(8, 4)), measure.OK, "", 4},
 	{"good, cut behind [DONE]", say(streamHead, tokensOf(4), chunked(finishEvent()), chunked(doneEvent)), measure.OK, "", 4},
+	{"good, and open behind [DONE]", stall(streamHead, tokensOf(4), chunked(finishEvent()), chunked(doneEvent)), measure.OK, "", 4},
+	{"good, and pinging behind [DONE]", drip(streamHead+tokensOf(4)+chunked(doneEvent), chunked(": ping\n\n")), measure.OK, "", 4},
 	{"good with extensions and trailers", say(streamHead, strings.Replace(tokensOf(4), "\r\n", ";x=y\r\n", 1), chunked(finishEvent()), "0\r\nX: y\r\n\r\n"), measure.OK, "", 4},
 
 	{"good in one write", say(streamHead + tokensOf(4) + ending(8, 4)), measure.OK, "", 4},

@@ -271,7 +271,7 @@ func (f *fault) check(r *measure.Record, end, timeout time.Duration) error {
 	if _, ok := r.E2E(); ok != (f.outcome == measure.OK) {
 		return fmt.Errorf("%v has a latency: %v", r.Outcome, ok)
 	}
-	if held := end - r.Due; held > timeout+slack {
+	if held := end - r.Due; held > timeout+slack || f.outcome == measure.OK && held > timeout/2 {
 		return fmt.Errorf("held for %v at a time-out of %v", held, timeout)
 	}
 	return nil

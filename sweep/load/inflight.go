@@ -227,6 +227,7 @@ func (f *inFlight) readStream(b body, want int) error {
 		span, at, err := b.next()
 		f.heard.Store(int64(at.Sub(f.start)))
 		f.sse.feed(span)
+		done := f.answer.done
 		for {
 			ev, ok, err := f.sse.next()
 			if err != nil {
@@ -238,6 +239,9 @@ func (f *inFlight) readStream(b body, want int) error {
 			if err := f.take(ev, at); err != nil {
 				return err
 			}
+		}
+		if f.answer.done && !done {
+			b.said()
 		}
 		// A server that never stops must not fill the memory.
 		if most := 4*want + 1000; f.answer.events > most {

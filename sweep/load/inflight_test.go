@@ -21,6 +21,8 @@ type script struct {
 func (s *script) Write(b []byte) (int, error) { return len(b), nil }
 func (s *script) Close() error                { return nil }
 
+func (s *script) SetReadDeadline(time.Time) error { return nil }
+
 func (s *script) Read(b []byte) (int, error) {
 	if len(s.in) == 0 {
 		return 0, io.EOF

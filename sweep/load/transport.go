@@ -34,6 +34,10 @@ const maxHead = 1 << 20
 // server on its way, about: a round trip. A request that breaks later was being served.
 const crossLimit = time.Second
 
+// endLimit is how long the end of a body is waited for behind its last word: it frees the
+// connection for the next request.
+const endLimit = time.Second
+
 // resendLimit is how many requests are sent again before connections are not kept any
 // more. A close that is known before the request leaves needs none of them, so more say
 // that the server closes behind each answer, or throws requests away: from then on each
@@ -74,6 +78,9 @@ type body interface {
 	// the read that brought them returned. They are valid until the next call.
 	// The error is io.EOF behind a complete body.
 	next() ([]byte, time.Time, error)
+	// said tells that nothing more is expected but the body's end, which is not waited for
+	// long.
+	said()
 	// close ends the use of the body; one that was read to its end frees its
 	// connection for the next request.
 	close()
@@ -197,6 +204,8 @@ func (b *httpBody) next() ([]byte, time.Time, error) {
 	n, err := b.in.Read(b.buf[:])
 	return b.buf[:n], time.Now(), err
 }
+
+func (b *httpBody) said() { time.AfterFunc(endLimit, b.cancel) }
 
 func (b *httpBody) close() {
 	b.in.Close()

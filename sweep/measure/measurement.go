@@ -35,6 +35,9 @@ type Observation struct {
 	Aborted note.Reason
 	// Rest is how long the server that answered last wants not to be asked again.
 	Rest time.Duration
+	// Took is how long a real engine was held, for what comes beside the load too; 0 where
+	// the load alone counts.
+	Took time.Duration
 	// Server is what the engine says of itself.
 	Server Server
 	// Doubts lists reasons against the measurement's validity that whoever ran
@@ -185,6 +188,8 @@ type Measurement struct {
 	// Duration is the length of the window that was measured; shorter than the
 	// trial's when the trial was ended early.
 	Duration time.Duration `json:"duration_s"`
+	// Took is how long a real engine was held; 0 where the trial's load alone counts.
+	Took time.Duration `json:"took_s,omitzero"`
 	Throughput
 	Tally
 	Latencies

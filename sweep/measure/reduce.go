@@ -19,7 +19,7 @@ func Reduce(t Trial, o Observation) Measurement {
 	c := newCohort(&t, o.Records, end)
 	m := Measurement{
 		Trial: t, Duration: c.to - c.from, Tally: tally(c.records),
-		SendLag: c.sendLag().summary(), Server: o.Server, Aborted: o.Aborted,
+		SendLag: c.sendLag().summary(), Server: o.Server, Aborted: o.Aborted, Took: o.Took,
 		Overloaded: c.growing(),
 	}
 	m.Latencies = c.latencies(o.Unpaced)

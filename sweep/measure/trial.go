@@ -34,6 +34,8 @@ type Trial struct {
 	Seed uint64 `json:"seed"`
 	// Objective is judged, and lets a hopeless trial end early. It may be empty.
 	Objective SLO `json:"slo"`
+	// Limit ends a trial that takes longer; 0 is none.
+	Limit time.Duration `json:"-"`
 	// Whole asks that the trial be measured to its end, however hopeless it
 	// looks.
 	Whole bool `json:"-"`
