@@ -90,9 +90,6 @@ const (
 	field = 4
 	// When finalShare of the budget is left, a divisor, that is for the last searches.
 	finalShare = 2
-	// muchWider is the ratio of the widths of two intervals from which the wider one is
-	// no measurement beside the other.
-	muchWider = 2.0
 	// turnTrials is how many trials, of minutes each, a final search runs before the other has its
 	// turn: each turn begins with a start of the engine, which takes about as long
 	// as a trial, and each is another draw of what starts differ by.

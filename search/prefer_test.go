@@ -17,26 +17,27 @@ func TestPrefersDefault(t *testing.T) {
 		return Estimate{Value: v, Low: v - 1, High: v + 1, Safe: v - 1, Confidence: 0.9}
 	}
 	shown, none := Estimate{Value: 0.3, Low: 0.1, High: 0.5}, Estimate{Value: 0.05, Low: -0.1, High: 0.2}
-	found, stopped := &Result{Outcome: Found, Estimate: at(10)}, &Result{Outcome: OutOfBudget, Estimate: Estimate{Value: 10, Low: 5, High: 15}}
+	vague := Estimate{Value: 10, Low: 5, High: 15, Safe: 5}
 	for _, tt := range []struct {
 		name           string
-		standard       *Result
 		best, of, gain Estimate
 		want           bool
 	}{
-		{"no default", nil, at(10), Estimate{}, Estimate{}, false},
-		{"a default without a rate", found, at(10), Estimate{}, Estimate{}, false},
-		{"a best set without a rate", found, Estimate{}, at(10), Estimate{}, true},
-		{"a gain that is shown", found, at(13), at(10), shown, false},
-		{"a gain that may be none", found, at(10.5), at(10), none, true},
-		{"the default is faster", found, at(10), at(10.4), none, true},
-		{"the default was not measured to the end", stopped, at(10.5), at(10), none, false},
-		{"not to the end, but surer", stopped, at(10), at(10.1), none, true},
+		{"a default without a rate", at(10), Estimate{}, Estimate{}, false},
+		{"a best set without a rate", Estimate{}, at(10), Estimate{}, true},
+		{"a gain that is shown", at(13), at(10), shown, false},
+		{"a gain that may be none", at(10.5), at(10), none, true},
+		{"the default is faster", at(10), at(10.4), none, true},
+		{"a default that is known much less well", at(10.5), vague, none, false},
+		{"a best set that is", vague, at(10), none, true},
 	} {
-		r := RaceResult{Default: tt.standard, Best: Result{Estimate: tt.best}}
+		r := RaceResult{Default: &Result{Estimate: tt.of}, Best: Result{Estimate: tt.best}}
 		if got := r.PrefersDefault(tt.best, tt.of, tt.gain); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
+	}
+	if (RaceResult{}).PrefersDefault(at(10), Estimate{}, Estimate{}) {
+		t.Error("prefers a default that there is not")
 	}
 }
 

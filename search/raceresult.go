@@ -135,11 +135,10 @@ func (r *Race) without(lead *candidate, seen Result) (Outcome, note.Reason) {
 // PrefersDefault reports whether the engine's own settings are to be chosen before
 // the best set: where that has no rate, where the default's safe rate is no lower,
 // or where the gain is not shown, which is the case while its interval, of the best
-// set's rate over the default's less one, holds zero. A default that was measured
-// much less well than the best set, with an interval more than twice as wide as its
-// search had to stop, shows nothing by that, and is preferred for its safe rate
-// alone. The figures are as the caller
-// wants them compared: those of the result, or widened by what else is not known.
+// set's rate over the default's less one, holds zero. Fleets are sized by safe rates: where
+// the default would take a quarter more instances, it is not kept for want of a shown gain.
+// The figures are as the caller wants them compared: those of the result, or widened by what
+// else is not known.
 func (r RaceResult) PrefersDefault(best, standard, gain Estimate) bool {
 	switch {
 	case r.Default == nil || !(standard.Safe > 0):
@@ -147,7 +146,7 @@ func (r RaceResult) PrefersDefault(best, standard, gain Estimate) bool {
 	case !(best.Safe > 0) || standard.Safe >= best.Safe:
 		return true
 	}
-	return gain.Low <= 0 && r.Default.Estimate.width() <= muchWider*r.Best.Estimate.width()
+	return gain.Low <= 0 && best.Safe <= (1+wide)*standard.Safe
 }
 
 // width is the width of the interval in the logarithm of the rate.

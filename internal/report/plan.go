@@ -246,19 +246,17 @@ func choice(p *plan.Plan) string {
 	case byDefault && c.Tuned.Rate != nil && c.Default.Rate.Safe >= c.Tuned.Rate.Safe:
 		return "the default is as good: its safe rate is no lower"
 	case byDefault:
-		text := "the default is as good, as far as was measured: no gain is shown"
-		if f, err := p.FleetAt(c.Tuned.Rate.Safe); err == nil && f.GPUs < p.Fleet.GPUs {
-			text += fmt.Sprintf("; sized by the safe rate of the tuned settings these would be %s, so a measurement of both pays", plural(f.GPUs, "GPU"))
-		}
-		return text
+		return "the default is as good, as far as was measured: no gain is shown"
 	case g == nil:
 		return "the tuned settings: no rate is known of the default"
 	case g.Shown():
 		return "the tuned settings: their gain is shown"
 	case c.Default.Rate != nil && c.Tuned.Rate != nil && c.Default.Rate.Safe >= c.Tuned.Rate.Safe:
 		return "the tuned settings, though the safe rate of the default is no lower: its values are not among those to choose from"
+	case c.Default.Rate != nil && c.Tuned.Rate != nil:
+		return fmt.Sprintf("the tuned settings: no gain is shown, but the safe rate of the default is %s lower", percent(1-c.Default.Rate.Safe/c.Tuned.Rate.Safe))
 	}
-	return "the tuned settings, whose safe rate is higher: the default's was not measured well enough, or its values are not among those to choose from"
+	return "the tuned settings: the default has no rate"
 }
 
 // gain states how much more the tuned settings carry, to what its interval supports.
