@@ -63,7 +63,7 @@ func TestChoice(t *testing.T) {
 		{standard, rated(standard, 11), rated(tuned, 12), &plan.Gain{Value: 0.09, Low: -0.01, High: 0.2}, "no gain is shown"},
 		{standard, rated(standard, 11), unknown(tuned), nil, "no rate is known of the tuned"},
 		{tuned, unknown(standard), rated(tuned, 12), nil, "no rate is known of the default"},
-		{tuned, rated(standard, 11), rated(tuned, 12), &plan.Gain{Value: 0.09, Low: -0.1, High: 0.3}, "whose safe rate is higher: the default's was not measured well enough, or"},
+		{tuned, rated(standard, 11), rated(tuned, 12), &plan.Gain{Value: 0.09, Low: -0.1, High: 0.3}, "no gain is shown, but the safe rate of the default is 9.1 % lower"},
 		{tuned, rated(standard, 12), rated(tuned, 11), &plan.Gain{Value: -0.08, Low: -0.2, High: 0.1}, "though the safe rate of the default is no lower"},
 	} {
 		p := *base
