@@ -98,19 +98,13 @@ func (f *Failure) Condemns(k measure.Knobs) bool {
 
 // shares says which values of a knob share the failure.
 func (f *Failure) shares(n measure.Knob) direction {
-	switch {
+	switch i := slices.Index(scoped, n.Name); {
 	case n.Placement || n.Worded():
 		return equal
-	case n.Name == "max_num_seqs":
-		return f.scope.seqs
-	case n.Name == "max_num_batched_tokens":
-		return f.scope.tokens
-	case n.Name == "gpu_memory_utilization":
-		return f.scope.memory
 	case n.Name == "max_model_len" && f.MaxModelLen > 0:
 		return anyValue // above the bound, though it may be below what failed
-	case n.Name == "max_model_len":
-		return f.scope.length
+	case i >= 0:
+		return f.scope[i]
 	case n.Name == "prefix_caching" && f.scope != sameKnobs, f.scope == scope{}:
 		return anyValue
 	}
@@ -148,7 +142,7 @@ func (s *logState) findCause(line string) {
 		if stage == stageServing && strings.HasPrefix(string(r.class), "args.") {
 			continue // of a request, not of the engine
 		}
-		if !slices.ContainsFunc(r.all, func(text string) bool { return !strings.Contains(lower, text) }) {
+		if r.matches(lower) {
 			s.match, s.cause, s.causeStage = i, line, stage
 			break
 		}
@@ -195,14 +189,15 @@ func (s *logState) failure(k measure.Knobs, exit *syscall.WaitStatus) *Failure {
 // while weights are loaded no knob helps; while the largest step is profiled the
 // share that is left for the cache does not matter.
 func (f *Failure) narrow() {
-	if f.Class != memOOM || f.scope.memory != atLeast {
+	memory := &f.scope[slices.Index(scoped, "gpu_memory_utilization")]
+	if f.Class != memOOM || *memory != atLeast {
 		return
 	}
 	switch f.Stage {
 	case stageStart, stageWeights:
 		f.Class, f.scope = "mem.weights", scope{}
 	case stageProfile:
-		f.scope.memory = anyValue
+		*memory = anyValue
 	}
 }
 
@@ -243,16 +238,19 @@ const (
 )
 
 // scope says which other knob sets of the same hardware and parallel degrees
-// fail for the same reason. The zero value says that all do.
-type scope struct{ memory, seqs, tokens, length direction }
+// fail for the same reason, by the knobs of scoped. The zero value says that all do.
+type scope [4]direction
+
+var scoped = []string{"gpu_memory_utilization", "max_num_seqs", "max_num_batched_tokens", "max_model_len"}
 
 // sameKnobs is shared by nothing but the same knobs.
 var sameKnobs = scope{equal, equal, equal, equal}
 
-// rule recognises one class of failure by texts that one line of the log holds.
+// rule recognises one class of failure by a line of the log: by texts in small letters with
+// bars between, of parts with asterisks between.
 type rule struct {
 	class Class
-	all   []string
+	text  string
 	scope scope
 	// exit is the exit status that must go with it; 0 means any.
 	exit int
@@ -263,55 +261,45 @@ type rule struct {
 // rules are looked at in order: the first that any line of the log matches is
 // the cause. Messages of wrappers are not among them. They are those of vLLM
 // 0.10 to 0.33 unless another engine is named.
-var rules = inLowerCase([]rule{
-	{class: "mem.busy", all: []string{"Free memory on device", "is less than desired GPU memory utilization"}, scope: scope{atLeast, anyValue, anyValue, anyValue}, again: true},
-	{class: "mem.no_kv", all: []string{"No available memory for the cache blocks"}, scope: scope{atMost, atLeast, atLeast, anyValue}},
-	{class: "mem.no_kv", all: []string{"Not enough memory. Please try to increase --mem-fraction-static"}, scope: scope{atMost, atLeast, atLeast, anyValue}}, // SGLang
-	{class: "mem.len", all: []string{"To serve at least one request with the model", "max seq len"}, scope: scope{atMost, atLeast, atLeast, atLeast}},
-	{class: "mem.autofit", all: []string{"Cannot auto-fit max_model_len"}, scope: scope{atMost, atLeast, atLeast, anyValue}},
-	{class: "mem.weights", all: []string{"Failed to load model - not enough GPU memory"}},
-	{class: "mem.sampler", all: []string{"CUDA out of memory occurred when warming up sampler with"}, scope: scope{atLeast, atLeast, anyValue, anyValue}},
-	{class: memOOM, all: []string{"CUDA out of memory. Tried to allocate"}, scope: scope{atLeast, atLeast, atLeast, anyValue}},
-	{class: memOOM, all: []string{"HIP out of memory. Tried to allocate"}, scope: scope{atLeast, atLeast, atLeast, anyValue}},
-	{class: memOOM, all: []string{"Not enough memory to handle", "prefill tokens"}, scope: scope{atMost, anyValue, atLeast, anyValue}}, // TGI
-	{class: memOOM, all: []string{"failed to allocate", "buffer"}, scope: scope{anyValue, atLeast, atLeast, atLeast}},                  // llama.cpp
-	{class: memOOM, all: []string{"OutOfMemoryError"}, scope: scope{atLeast, atLeast, atLeast, anyValue}},
-	{class: "mem.race", all: []string{"Error in memory profiling. Initial free memory"}, scope: sameKnobs, again: true},
-	{class: "mem.cpu", all: []string{"Available memory on node", "is less than desired CPU memory utilization"}, scope: scope{atLeast, anyValue, anyValue, anyValue}},
-	{class: "mem.cpu", all: []string{"on kv cache allocation is less than requested memory for kv"}, scope: scope{atLeast, anyValue, anyValue, anyValue}},
-	{class: "args.len", all: []string{"User-specified max_model_len", "is greater than the derived max_model_len"}, scope: scope{anyValue, anyValue, anyValue, atLeast}},
-	{class: "args.tokens", all: []string{"max_num_batched_tokens", "is smaller than max_model_len"}, scope: scope{anyValue, anyValue, atMost, atLeast}},
-	{class: "args.seqs", all: []string{"max_num_batched_tokens", "must be greater than or equal to max_num_seqs"}, scope: scope{anyValue, atLeast, atMost, anyValue}},
-	{class: "args.tp", all: []string{"Total number of attention heads", "must be divisible by tensor parallel size"}},
-	{class: "args.quant", all: []string{"Quantization method specified in the model config", "does not match"}},
-	{class: "args.quant", all: []string{"Unknown quantization method"}},
-	{class: "args.dtype", all: []string{"The model type", "does not support float16"}},
-	{class: "args.unsupported", all: []string{"Concurrent Partial Prefill is not supported"}},
-	{class: portTaken, all: []string{"address already in use"}, scope: sameKnobs, again: true},
-	{class: portTaken, all: []string{"couldn't bind HTTP server socket"}, scope: sameKnobs, again: true}, // llama-server
-	{class: "net.hub", all: []string{"gated repo"}},
-	{class: "net.hub", all: []string{"401 Client Error", "huggingface"}},
-	{class: "net.hub", all: []string{"couldn't connect to 'https://huggingface.co'"}},
-	{class: "net.hub", all: []string{"LocalEntryNotFoundError"}},
-	{class: "disk.full", all: []string{"No space left on device"}},
-	{class: Slow, all: []string{"Timed out waiting for engine core processes to start"}, scope: sameKnobs, again: true},
-	{class: "args.parse", all: []string{"error: unrecognized arguments"}, scope: sameKnobs},
-	{class: "args.parse", all: []string{"error: invalid argument"}, scope: sameKnobs}, // llama-server
-	{class: "args.parse", all: []string{"validation error"}, scope: sameKnobs},
-	{class: "model.load", all: []string{"error loading model"}}, // llama-server
-	{class: "model.load", all: []string{"Unrecognized model in"}},
-	{class: "args.unsupported", all: []string{"NotImplementedError"}, scope: sameKnobs},
+var rules = []rule{
+	{class: "mem.busy", text: "free memory on device*is less than desired gpu memory utilization", scope: scope{atLeast, anyValue, anyValue, anyValue}, again: true},
+	{class: "mem.no_kv", text: "no available memory for the cache blocks|not enough memory. please try to increase --mem-fraction-static", scope: scope{atMost, atLeast, atLeast, anyValue}}, // with SGLang
+	{class: "mem.len", text: "to serve at least one request with the model*max seq len", scope: scope{atMost, atLeast, atLeast, atLeast}},
+	{class: "mem.autofit", text: "cannot auto-fit max_model_len", scope: scope{atMost, atLeast, atLeast, anyValue}},
+	{class: "mem.weights", text: "failed to load model - not enough gpu memory"},
+	{class: "mem.sampler", text: "cuda out of memory occurred when warming up sampler with", scope: scope{atLeast, atLeast, anyValue, anyValue}},
+	{class: memOOM, text: "cuda out of memory. tried to allocate|hip out of memory. tried to allocate", scope: scope{atLeast, atLeast, atLeast, anyValue}},
+	{class: memOOM, text: "not enough memory to handle*prefill tokens", scope: scope{atMost, anyValue, atLeast, anyValue}}, // with TGI
+	{class: memOOM, text: "failed to allocate*buffer", scope: scope{anyValue, atLeast, atLeast, atLeast}},                  // with llama.cpp
+	{class: memOOM, text: "outofmemoryerror", scope: scope{atLeast, atLeast, atLeast, anyValue}},
+	{class: "mem.race", text: "error in memory profiling. initial free memory", scope: sameKnobs, again: true},
+	{class: "mem.cpu", text: "available memory on node*is less than desired cpu memory utilization|on kv cache allocation is less than requested memory for kv", scope: scope{atLeast, anyValue, anyValue, anyValue}},
+	{class: "args.len", text: "user-specified max_model_len*is greater than the derived max_model_len", scope: scope{anyValue, anyValue, anyValue, atLeast}},
+	{class: "args.tokens", text: "max_num_batched_tokens*is smaller than max_model_len", scope: scope{anyValue, anyValue, atMost, atLeast}},
+	{class: "args.seqs", text: "max_num_batched_tokens*must be greater than or equal to max_num_seqs", scope: scope{anyValue, atLeast, atMost, anyValue}},
+	{class: "args.tp", text: "total number of attention heads*must be divisible by tensor parallel size"},
+	{class: "args.quant", text: "quantization method specified in the model config*does not match|unknown quantization method"},
+	{class: "args.dtype", text: "the model type*does not support float16"},
+	{class: "args.unsupported", text: "concurrent partial prefill is not supported"},
+	{class: portTaken, text: "address already in use|couldn't bind http server socket", scope: sameKnobs, again: true}, // with llama-server
+	{class: "net.hub", text: "gated repo|401 client error*huggingface|couldn't connect to 'https://huggingface.co'|localentrynotfounderror"},
+	{class: "disk.full", text: "no space left on device"},
+	{class: Slow, text: "timed out waiting for engine core processes to start", scope: sameKnobs, again: true},
+	{class: "args.parse", text: "error: unrecognized arguments|error: invalid argument|validation error", scope: sameKnobs}, // with llama-server
+	{class: "model.load", text: "error loading model|unrecognized model in"},                                                // with llama-server
+	{class: "args.unsupported", text: "notimplementederror", scope: sameKnobs},
 	// What depends on the exit status comes last: it would hide what is behind it.
-	{class: "args.parse", all: []string{"error:"}, scope: sameKnobs, exit: 2},
-})
+	{class: "args.parse", text: "error:", scope: sameKnobs, exit: 2},
+}
 
-func inLowerCase(rules []rule) []rule {
-	for _, r := range rules {
-		for i, text := range r.all {
-			r.all[i] = strings.ToLower(text)
+// matches reports whether a line in small letters holds all parts of one of the texts of a rule.
+func (r *rule) matches(line string) bool {
+	for text := range strings.SplitSeq(r.text, "|") {
+		if !slices.ContainsFunc(strings.Split(text, "*"), func(part string) bool { return !strings.Contains(line, part) }) {
+			return true
 		}
 	}
-	return rules
+	return false
 }
 
 // wrappers are messages about a failure elsewhere.

@@ -59,12 +59,12 @@ func (e *Engine) query(ctx context.Context) *query {
 	return &query{engine: e, ctx: ctx, facts: map[string]string{}, pages: map[string]*fastjson.Value{}}
 }
 
-// told says under which key of a page an engine tells a fact. Keys of objects within objects have
+// factPlace says under which key of a page an engine tells a fact. Keys of objects within objects have
 // dots between; a fact that is told by its contrary has an exclamation mark before its key.
-type told struct{ page, key, fact string }
+type factPlace struct{ page, key, fact string }
 
 // toldByMost is what most engines tell, beside the names of all their models.
-var toldByMost = []told{
+var toldByMost = []factPlace{
 	{"/version", "version", "version"}, {"/v1/models", "data.0.id", "model"}, {"/v1/models", "data.0.owned_by", "owner"},
 	{"/v1/models", "data.0.max_model_len", "max_model_len"}, {"/v1/models", "data", "models"},
 }

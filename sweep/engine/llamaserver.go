@@ -37,14 +37,12 @@ var llamaServer = adapter{
 		promptTokens:    {"llamacpp:prompt_tokens_total"},
 		outputTokens:    {"llamacpp:tokens_predicted_total"},
 	},
-	log: logLines{
-		stageEnds: map[string]string{
-			"loading model":               "start",
-			"llama_context: constructing": "weights",
-			"model loaded":                "profile",
-		},
+	stageEnds: map[string]string{
+		"loading model":               "start",
+		"llama_context: constructing": "weights",
+		"model loaded":                "profile",
 	},
-	told: append(slices.Clone(toldByMost[1:]), []told{
+	told: append(slices.Clone(toldByMost[1:]), []factPlace{
 		{"/props", "build_info", "version"}, {"/props", "total_slots", "max_num_seqs"},
 		{"/props", "default_generation_settings.n_ctx", "max_model_len"},
 	}...),

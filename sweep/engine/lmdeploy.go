@@ -27,10 +27,8 @@ var lmdeploy = adapter{
 		ttftSum:         {"lmdeploy:time_to_first_token_seconds_sum"}, ttftCount: {"lmdeploy:time_to_first_token_seconds_count"},
 		queueSum: {"lmdeploy:request_queue_time_seconds_sum"}, queueCount: {"lmdeploy:request_queue_time_seconds_count"},
 	},
-	log: logLines{
-		stageEnds: map[string]string{
-			"Application startup complete": "weights",
-		},
+	stageEnds: map[string]string{
+		"Application startup complete": "weights",
 	},
 	told: toldByMost,
 }

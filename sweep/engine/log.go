@@ -59,7 +59,7 @@ type logState struct {
 func newLogState(a *adapter) logState {
 	now := time.Now()
 	s := logState{adapter: a, patterns: map[string]*regexp.Regexp{}, facts: map[string]string{}, since: now, grown: now, match: len(rules)}
-	for fact, pattern := range a.log.facts {
+	for fact, pattern := range a.logFacts {
 		s.patterns[fact] = regexp.MustCompile(pattern)
 	}
 	return s
@@ -78,7 +78,7 @@ func (s *logState) add(raw []byte) {
 	}
 	line = s.secrets.Hide(line)
 	s.line = line
-	for text, stage := range s.adapter.log.stageEnds {
+	for text, stage := range s.adapter.stageEnds {
 		if strings.Contains(line, text) {
 			s.finish(stage, time.Now())
 		}

@@ -49,11 +49,6 @@ type Settings struct {
 	LogBytes int64
 	// Dir is where the log and configuration files of the engine are written.
 	Dir string
-	Launch
-}
-
-// Launch says how engines are launched.
-type Launch struct {
 	// Spread, if set, is how many nodes of the Slurm job that planner runs in an instance
 	// lies on, and with how many GPUs on each.
 	Spread func(gpu string, gpus int) (nodes, each int)
@@ -127,20 +122,14 @@ type adapter struct {
 	tokens bool
 	// metrics are the names of its metrics, nil where any engine's are looked for.
 	metrics metricNames
-	log     logLines
+	// stageEnds are parts of the lines of its log that end a stage of the start, logFacts the
+	// patterns of those that hold a fact in their first group.
+	stageEnds, logFacts map[string]string
 	// told is what the running engine tells of itself, describe asks for what is told otherwise.
-	told     []told
+	told     []factPlace
 	describe func(*query)
 	// reset empties the prefix cache.
 	reset func(*query) error
-}
-
-// logLines are those of a log that mean something.
-type logLines struct {
-	// stageEnds are parts of the lines that end a stage of the start, facts the patterns
-	// of those that hold a fact in their first group.
-	stageEnds map[string]string
-	facts     map[string]string
 }
 
 // known reports whether it is known what engine that is; a command or an attached

@@ -40,21 +40,19 @@ var sglang = adapter{
 		ttftSum:         {"sglang:time_to_first_token_seconds_sum"}, ttftCount: {"sglang:time_to_first_token_seconds_count"},
 		queueSum: {"sglang:queue_time_seconds_sum"}, queueCount: {"sglang:queue_time_seconds_count"},
 	},
-	log: logLines{
-		stageEnds: map[string]string{
-			"Load weight begin":      "start",
-			"Load weight end":        "weights",
-			"KV Cache is allocated":  "profile",
-			"Capture cuda graph end": "graphs",
-		},
-		facts: map[string]string{
-			"kv_tokens":              `max_total_num_tokens=(\d+)`,
-			"max_num_batched_tokens": `max_total_num_tokens=.*chunked_prefill_size=(\d+)`,
-			"max_num_seqs":           `max_total_num_tokens=.*max_running_requests=(\d+)`,
-			"max_model_len":          `max_total_num_tokens=.*context_len=(\d+)`,
-		},
+	stageEnds: map[string]string{
+		"Load weight begin":      "start",
+		"Load weight end":        "weights",
+		"KV Cache is allocated":  "profile",
+		"Capture cuda graph end": "graphs",
 	},
-	told: append(slices.Clone(toldByMost[1:]), []told{
+	logFacts: map[string]string{
+		"kv_tokens":              `max_total_num_tokens=(\d+)`,
+		"max_num_batched_tokens": `max_total_num_tokens=.*chunked_prefill_size=(\d+)`,
+		"max_num_seqs":           `max_total_num_tokens=.*max_running_requests=(\d+)`,
+		"max_model_len":          `max_total_num_tokens=.*context_len=(\d+)`,
+	},
+	told: append(slices.Clone(toldByMost[1:]), []factPlace{
 		{"/get_server_info", "version", "version"}, {"/get_server_info", "max_total_num_tokens", "kv_tokens"},
 		{"/get_server_info", "page_size", "block_tokens"}, {"/get_server_info", "mem_fraction_static", "gpu_memory_utilization"},
 		{"/get_server_info", "kv_cache_dtype", "kv_cache_dtype"}, {"/get_server_info", "quantization", "quantization"},

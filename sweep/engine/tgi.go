@@ -25,17 +25,15 @@ var tgi = adapter{
 		outputTokens:    {"tgi_request_generated_tokens_sum"},
 		queueSum:        {"tgi_request_queue_duration_sum"}, queueCount: {"tgi_request_queue_duration_count"},
 	},
-	log: logLines{
-		stageEnds: map[string]string{
-			"Starting shard":                    "start",
-			"Server started at":                 "weights",
-			"Setting max batch total tokens to": "profile",
-		},
-		facts: map[string]string{
-			"kv_tokens": `Setting max batch total tokens to (\d+)`,
-		},
+	stageEnds: map[string]string{
+		"Starting shard":                    "start",
+		"Server started at":                 "weights",
+		"Setting max batch total tokens to": "profile",
 	},
-	told: []told{
+	logFacts: map[string]string{
+		"kv_tokens": `Setting max batch total tokens to (\d+)`,
+	},
+	told: []factPlace{
 		{"/info", "version", "version"}, {"/info", "model_id", "model"}, {"/info", "model_dtype", "dtype"},
 		{"/info", "max_total_tokens", "max_model_len"}, {"/info", "max_batch_total_tokens", "kv_tokens"},
 	},

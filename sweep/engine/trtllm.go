@@ -22,16 +22,14 @@ var trtllm = adapter{
 		"enable_iter_perf_stats: true", "kv_cache_config:", "  enable_block_reuse: {prefix_caching}", "byte_kv?   dtype: fp8", "dtype: {dtype}",
 	},
 	metrics: metricNames{}, // it tells of its iterations instead
-	log: logLines{
-		stageEnds: map[string]string{
-			"Loading model":    "start",
-			"Model init total": "weights",
-			"Max KV cache":     "profile",
-		},
-		facts: map[string]string{
-			"kv_blocks":    `Number of blocks in KV cache primary pool: (\d+)`,
-			"block_tokens": `tokens per block: (\d+)`,
-		},
+	stageEnds: map[string]string{
+		"Loading model":    "start",
+		"Model init total": "weights",
+		"Max KV cache":     "profile",
+	},
+	logFacts: map[string]string{
+		"kv_blocks":    `Number of blocks in KV cache primary pool: (\d+)`,
+		"block_tokens": `tokens per block: (\d+)`,
 	},
 	told: toldByMost,
 }

@@ -43,27 +43,25 @@ var vllm = adapter{
 		queueSum: {"vllm:request_queue_time_seconds_sum"}, queueCount: {"vllm:request_queue_time_seconds_count"},
 		tpotSum: {"vllm:request_time_per_output_token_seconds_sum"}, // since 0.11
 	},
-	log: logLines{
-		stageEnds: map[string]string{
-			"Starting to load model":   "start",
-			"Loading weights took":     "weights",
-			"Model loading took":       "weights",
-			"GPU KV cache size:":       "profile",
-			"CPU KV cache size:":       "profile",
-			"Graph capturing finished": "graphs",
-		},
-		facts: map[string]string{
-			"kv_tokens":              `KV cache size: ([\d,]+) tokens`,
-			"block_tokens":           `Setting kv cache block size to (\d+) for`,
-			"max_num_batched_tokens": `Chunked prefill is enabled with max_num_batched_tokens=(\d+)`,
-			"max_model_len":          `Auto-fit max_model_len: reduced from \d+ to (\d+)`,
-			"options":                `non-default args: (\{.*\})`,
-			"weights_gib":            `Model loading took ([\d.]+) Gi?B`,
-			"weights_s":              `Model loading took [\d.]+ Gi?B memory and ([\d.]+) seconds`,
-			"kv_gib":                 `Available KV cache memory: ([\d.]+) Gi?B`,
-			"graphs_s":               `Graph capturing finished in ([\d.]+) secs`,
-			"init_s":                 `init engine .* took ([\d.]+) s`,
-		},
+	stageEnds: map[string]string{
+		"Starting to load model":   "start",
+		"Loading weights took":     "weights",
+		"Model loading took":       "weights",
+		"GPU KV cache size:":       "profile",
+		"CPU KV cache size:":       "profile",
+		"Graph capturing finished": "graphs",
+	},
+	logFacts: map[string]string{
+		"kv_tokens":              `KV cache size: ([\d,]+) tokens`,
+		"block_tokens":           `Setting kv cache block size to (\d+) for`,
+		"max_num_batched_tokens": `Chunked prefill is enabled with max_num_batched_tokens=(\d+)`,
+		"max_model_len":          `Auto-fit max_model_len: reduced from \d+ to (\d+)`,
+		"options":                `non-default args: (\{.*\})`,
+		"weights_gib":            `Model loading took ([\d.]+) Gi?B`,
+		"weights_s":              `Model loading took [\d.]+ Gi?B memory and ([\d.]+) seconds`,
+		"kv_gib":                 `Available KV cache memory: ([\d.]+) Gi?B`,
+		"graphs_s":               `Graph capturing finished in ([\d.]+) secs`,
+		"init_s":                 `init engine .* took ([\d.]+) s`,
 	},
 	told:     append(slices.Clone(toldByMost), vllmConfig...),
 	describe: labelsOfVLLM,
@@ -102,7 +100,7 @@ func labelsOfVLLM(q *query) {
 }
 
 // vllmConfig is what vLLM tells of the configuration in effect, in development mode.
-var vllmConfig = []told{
+var vllmConfig = []factPlace{
 	{vllmInfo, "vllm_config.cache_config.num_gpu_blocks", "kv_blocks"},
 	{vllmInfo, "vllm_config.cache_config.block_size", "block_tokens"},
 	{vllmInfo, "vllm_config.cache_config.enable_prefix_caching", "prefix_caching"},
