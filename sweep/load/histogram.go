@@ -13,17 +13,12 @@ import (
 	"planner/sweep/measure"
 )
 
-// The latencies that are logged, in microseconds: TTFT and E2E from the
-// intended time, TPOT one a request, and the gaps between chunks with tokens.
-const (
-	logTTFT = iota
-	logTPOT
-	logE2E
-	logGap
-	logged
-)
-
-var latencyTags = [logged]string{"ttft", "tpot", "e2e", "chunk_gap"}
+// logged are the latencies that are logged, in microseconds: TTFT and E2E from the
+// intended time, TPOT one a request, and last the gaps between chunks with tokens.
+var logged = [...]struct {
+	tag string
+	of  func(*measure.Record) (time.Duration, bool)
+}{{"ttft", (*measure.Record).TTFT}, {"tpot", (*measure.Record).TPOT}, {"e2e", (*measure.Record).E2E}, {tag: "chunk_gap"}}
 
 // newHistogram covers 1 us to one hour with three digits.
 func newHistogram() *hdrhistogram.Histogram {
@@ -56,11 +51,11 @@ type histogramLog struct {
 	// from is where the present second began, now holds its latencies; those of
 	// spare are empty.
 	from       time.Duration
-	now, spare *[logged]*hdrhistogram.Histogram
+	now, spare *[len(logged)]*hdrhistogram.Histogram
 }
 
 func newHistogramLog(start time.Time) *histogramLog {
-	l := &histogramLog{start: start, now: new([logged]*hdrhistogram.Histogram), spare: new([logged]*hdrhistogram.Histogram)}
+	l := &histogramLog{start: start, now: new([len(logged)]*hdrhistogram.Histogram), spare: new([len(logged)]*hdrhistogram.Histogram)}
 	for i := range logged {
 		l.now[i], l.spare[i] = newHistogram(), newHistogram()
 	}
@@ -78,17 +73,14 @@ func newHistogramLog(start time.Time) *histogramLog {
 func (l *histogramLog) add(r *measure.Record, gaps []uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if d, ok := r.TTFT(); ok {
-		record(l.now[logTTFT], d)
-	}
-	if d, ok := r.TPOT(); ok && r.First >= 0 {
-		record(l.now[logTPOT], d)
-	}
-	if d, ok := r.E2E(); ok {
-		record(l.now[logE2E], d)
+	last := len(logged) - 1
+	for i, latency := range logged[:last] {
+		if d, ok := latency.of(r); ok {
+			record(l.now[i], d)
+		}
 	}
 	for _, us := range gaps {
-		record(l.now[logGap], time.Duration(us)*time.Microsecond)
+		record(l.now[last], time.Duration(us)*time.Microsecond)
 	}
 }
 
@@ -103,7 +95,7 @@ func (l *histogramLog) cut(to time.Duration) {
 		if h.TotalCount() == 0 {
 			continue
 		}
-		h.SetTag(latencyTags[i])
+		h.SetTag(logged[i].tag)
 		h.SetStartTimeMs(l.start.UnixMilli() + from.Milliseconds())
 		h.SetEndTimeMs(l.start.UnixMilli() + to.Milliseconds())
 		_ = l.lines.OutputIntervalHistogram(h) // fails only for histograms that the library did not make

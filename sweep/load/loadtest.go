@@ -33,16 +33,12 @@ type Test struct {
 	// rest is how long the server that answered last wants not to be asked again.
 	rest atomic.Int64
 
-	// done is closed when the trial is over; the result may be read then.
-	done chan struct{}
-	testResult
-}
-
-// testResult is what came of a load test.
-type testResult struct {
-	observed measure.Observation
 	// guessed says why the lengths of prompts are a guess, which the server's own counts may confirm.
-	guessed   note.Notes
+	guessed note.Notes
+
+	// done is closed when the trial is over; what came of it may be read then.
+	done      chan struct{}
+	observed  measure.Observation
 	telemetry Telemetry
 	err       error
 }
@@ -73,7 +69,8 @@ func newTest(parent context.Context, c *Client, e *target, trial measure.Trial, 
 		p.warm(warmConnections(&trial, len(schedule)))
 	}
 	t.recorder.begin()
-	t.monitor = newMonitor(t)
+	t.monitor = &trialMonitor{test: t, before: readResources(), quit: make(chan struct{})}
+	t.monitor.over.Go(t.monitor.look)
 	go t.drive(timer)
 	return t, nil
 }
@@ -178,7 +175,8 @@ func (t *Test) drive(timer *pacer) {
 	t.cancel(errOver)
 	t.flying.Wait()
 	t.via.close()
-	t.monitor.stop()
+	close(t.monitor.quit)
+	t.monitor.over.Wait()
 	t.settle(end)
 }
 

@@ -46,16 +46,6 @@ type tokenCounts struct {
 	texts map[int]string
 }
 
-// histograms are of the latencies of the requests.
-type histograms struct {
-	log *histogramLog
-	// Of the requests of the window: lag of all, ttft and gaps, the latter by
-	// class too, of those that ended well.
-	lag, ttft *hdrhistogram.Histogram
-	gaps      *measure.Gaps
-	classGaps []*hdrhistogram.Histogram
-}
-
 // period is the time of a trial: requests due from from on, and before to, are those
 // of the window; none is sent from end on.
 type period struct {
@@ -86,7 +76,12 @@ type recorder struct {
 	sentBefore int
 	client     Telemetry
 	tokens     tokenCounts
-	histograms
+	log        *histogramLog
+	// Of the requests of the window: lag of all, ttft and gaps, the latter by
+	// class too, of those that ended well.
+	lag, ttft *hdrhistogram.Histogram
+	gaps      *measure.Gaps
+	classGaps []*hdrhistogram.Histogram
 	// open counts the requests of the window that are expected to end; quiet is
 	// closed when there are none after seal.
 	open  int
@@ -101,7 +96,7 @@ func newRecorder(t *measure.Trial, schedule []workload.Request) *recorder {
 	r := &recorder{
 		schedule: schedule, period: period{t.Warmup, t.Warmup + t.Window, t.Warmup + t.Window + t.Cooldown},
 		records: make([]measure.Record, n), flying: map[int]*inFlight{}, tokens: tokenCounts{texts: map[int]string{}},
-		histograms: histograms{lag: newHistogram(), ttft: newHistogram(), classGaps: make([]*hdrhistogram.Histogram, classes)},
+		lag: newHistogram(), ttft: newHistogram(), classGaps: make([]*hdrhistogram.Histogram, classes),
 	}
 	for i := range r.classGaps {
 		r.classGaps[i] = newHistogram()

@@ -163,9 +163,9 @@ type Telemetry struct {
 	// their number.
 	CPU        float64
 	Processors int
-	// Stalls lists when the process stood still for longer than 250 ms, such as
+	// Stalls say when the process stood still for longer than 250 ms, such as
 	// one that was stopped or whose machine slept.
-	Stalls []Stall
+	Stalls note.Notes
 	// PeakInFlight is the largest number of requests at one time.
 	PeakInFlight int
 	// Histograms is an HdrHistogram log of the latencies, second by second.
@@ -180,11 +180,6 @@ type Telemetry struct {
 	gcPause, wait99 time.Duration
 	// openFiles is the limit below which PeakInFlight must stay; 0 for none.
 	openFiles int
-}
-
-// Stall is a stretch of time in which the process did not run.
-type Stall struct {
-	At, Length time.Duration
 }
 
 type resources struct {
@@ -241,9 +236,7 @@ func (v *Telemetry) doubts(slo measure.SLO) note.Notes {
 	add(v.CPU > 0.8, note.ClientBusy, 100*v.CPU, v.Processors)
 	add(v.gcPause > limit, note.ClientCollecting, v.gcPause)
 	add(v.wait99 > limit, note.ClientWaiting, v.wait99)
-	for _, s := range v.Stalls {
-		d = append(d, note.New(note.ClientStood, s.Length, s.At))
-	}
+	d = append(d, v.Stalls...)
 	add(v.openFiles > 0 && float64(v.PeakInFlight) > 0.9*float64(v.openFiles), note.ClientFiles, v.PeakInFlight, v.openFiles)
 	return d
 }
@@ -265,15 +258,9 @@ type trialMonitor struct {
 	before resources
 	quit   chan struct{}
 	over   sync.WaitGroup
-	stalls []Stall
+	stalls note.Notes
 	// aborted is why the trial was ended early.
 	aborted note.Reason
-}
-
-func newMonitor(t *Test) *trialMonitor {
-	m := &trialMonitor{test: t, before: readResources(), quit: make(chan struct{})}
-	m.over.Go(m.look)
-	return m
 }
 
 func (m *trialMonitor) look() {
@@ -288,7 +275,7 @@ func (m *trialMonitor) look() {
 		}
 		now := time.Now()
 		if late := now.Sub(last) - beat; late > stallLimit {
-			m.stalls = append(m.stalls, Stall{At: last.Sub(m.test.recorder.start), Length: late})
+			m.stalls = append(m.stalls, note.New(note.ClientStood, late, last.Sub(m.test.recorder.start)))
 		}
 		last = now
 		if d := now.Sub(second); d >= time.Second {
@@ -311,11 +298,6 @@ func (m *trialMonitor) ask(now time.Time) {
 	if m.aborted.Text != "" {
 		t.cancel(errAborted)
 	}
-}
-
-func (m *trialMonitor) stop() {
-	close(m.quit)
-	m.over.Wait()
 }
 
 func processCPU() time.Duration {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
 )
@@ -23,7 +24,7 @@ func TestDoubts(t *testing.T) {
 		"used 90 %":             func(v *Telemetry) { v.CPU = 0.9 },
 		"garbage collection":    func(v *Telemetry) { v.gcPause = 5 * time.Millisecond },
 		"wait for a processor":  func(v *Telemetry) { v.wait99 = 5 * time.Millisecond },
-		"stood still for 1.00":  func(v *Telemetry) { v.Stalls = []Stall{{At: time.Second, Length: time.Second}} },
+		"stood still for 1.00":  func(v *Telemetry) { v.Stalls = note.Notes{note.New(note.ClientStood, time.Second, time.Second)} },
 		"open-file limit of 10": func(v *Telemetry) { v.PeakInFlight = 1000 },
 	} {
 		v := good
