@@ -65,8 +65,7 @@ const serviceTime = "latencies count from the real send: a client that sent late
 // which they are tried.
 func ResultFormats() []ResultFormat {
 	return []ResultFormat{
-		{Name: "csv", Reads: "plain CSV of measured points (rate_per_s, ttft_p50_ms, ttft_p99_ms, ...)", Notes: []string{}, layouts: []layout{{}}},
-		llmdFormat(), inferencePerfFormat(), guidellmFormat(), aiperfFormat(), genaiPerfFormat(), llmperfFormat(),
+		plainFormat(), llmdFormat(), inferencePerfFormat(), guidellmFormat(), aiperfFormat(), genaiPerfFormat(), llmperfFormat(),
 		sglangFormat(), vllmFormat(), mlperfFormat(), k6Format(), locustFormat(),
 	}
 }

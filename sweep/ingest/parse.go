@@ -108,7 +108,7 @@ func table(data []byte, line *int, each func(cells []string) error) error {
 		return err
 	}
 	r := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
-	r.FieldsPerRecord = -1
+	r.FieldsPerRecord, r.Comment, r.TrimLeadingSpace = -1, '#', true
 	for {
 		cells, err := r.Read()
 		if err == io.EOF {

@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"bytes"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"math"
@@ -10,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/valyala/fastjson"
 
 	"planner/internal/list"
 	"planner/sweep/measure"
@@ -25,203 +26,147 @@ func isPlain(head []byte) bool {
 	return false
 }
 
-// plainColumn knows how to put a cell of a plain CSV into a measurement.
-type plainColumn struct {
-	name    string
-	latency bool
-	set     func(m *measure.Measurement, cell string) error
+// plainFigures are the columns of a plain CSV, beside those of latencies and of knobs.
+var plainFigures = []string{
+	"rate_per_s", "achieved_per_s", "sent_per_s", "output_tokens_per_s", "prompt_tokens_per_s", "requests", "failed", "duration_s",
+}
+
+func plainFormat() ResultFormat {
+	return ResultFormat{
+		Name: "csv", Reads: "plain CSV of measured points (rate_per_s, ttft_p50_ms, ttft_p99_ms, ...)", Notes: []string{},
+		layouts: []layout{{
+			text: true, latencies: latenciesIn(time.Millisecond, "ttft_*_ms", "tpot_*_ms", "itl_*_ms", "e2e_*_ms"),
+			stats:        []string{"mean", "p50", "p90", "p95", "p99", "p99.9|p999"},
+			outputTokens: "output_tokens_per_s", promptTokens: "prompt_tokens_per_s", achieved: "achieved_per_s", run: "duration_s",
+			rest: (*pointReader).plain,
+		}},
+	}
 }
 
 // plainCSV reads a table of measured load points: one row a point, a header
 // that names the columns, numbers with a decimal point. Lines that begin with #
 // are comments, and an empty cell is a figure that is not known. Columns are
 // rate_per_s (needed), at least one latency such as ttft_p99_ms ({ttft, tpot,
-// itl, e2e} x {mean, p50, p90, p95, p99, p99.9}), and what plainColumns lists.
+// itl, e2e} x {mean, p50, p90, p95, p99, p99.9}), knobs, and plainFigures.
 // All problems are reported at once, joined, each a *FileError.
 func (p *pointReader) plainCSV(data []byte) error {
-	r := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))))
-	r.Comment = '#'
-	r.TrimLeadingSpace = true
-	var columns []plainColumn
-	for {
-		cells, err := r.Read()
-		var wrong *csv.ParseError
+	var header []string
+	err := table(data, &p.line, func(cells []string) (err error) {
 		switch {
-		case errors.As(err, &wrong):
-			p.line = wrong.Line
-			p.fail("", "%v", wrong.Err)
-		case err != nil && columns == nil:
-			p.fail("", "no header: the first line names the columns, rate_per_s and latencies such as ttft_p99_ms")
-		case err != nil && len(p.points) == 0 && len(p.problems) == 0:
-			p.line = 0
-			p.fail("", "no rows below the header")
-		case err == nil && columns == nil:
-			p.line = 1
-			if columns = p.plainHeader(cells); len(p.problems) > 0 {
-				err = p.problems[0]
-			}
-		case err == nil:
-			p.line, _ = r.FieldPos(0)
-			p.plainRow(columns, cells)
+		case header == nil:
+			header = list.Map(cells, func(name string) string { return strings.ToLower(strings.TrimSpace(name)) })
+			p.plainHeader(header)
+			return p.first()
+		case len(p.problems) == mostProblems:
+			return p.first()
 		}
-		if err != nil || len(p.problems) == mostProblems {
-			return errors.Join(p.problems...)
+		if p.doc, err = under(header, cells); err != nil {
+			p.fail("", "%v", err)
+		} else if p.plainCells() {
+			p.point()
 		}
+		return nil
+	})
+	switch {
+	case len(p.problems) > 0:
+	case err != nil:
+		p.fail("", "%v", err)
+	case header == nil:
+		p.fail("", "no header: the first line names the columns, rate_per_s and latencies such as ttft_p99_ms")
+	case len(p.points) == 0:
+		p.line = 0
+		p.fail("", "no rows below the header")
 	}
+	return errors.Join(p.problems...)
 }
 
-func (p *pointReader) plainHeader(names []string) (columns []plainColumn) {
+func (p *pointReader) plainHeader(names []string) {
 	if len(names) == 1 && strings.ContainsAny(names[0], ";\t") {
 		p.fail("", "the columns are separated by semicolons or tabs, want commas, and points in the numbers")
-		return nil
+		return
 	}
-	rate, latency := false, false
-	for _, n := range names {
-		n = strings.ToLower(strings.TrimSpace(n))
-		c, ok := plainColumnOf(n)
-		if !ok {
-			names := list.Map(plainColumns(), func(c plainColumn) string { return c.name })
-			p.fail(n, "unknown column; allowed: {ttft,tpot,itl,e2e}_{%s}_ms, %s", strings.Join(measure.Stats(), ","), strings.Join(names, ", "))
-		}
-		if ok && slices.ContainsFunc(columns, func(x plainColumn) bool { return x.name == n }) {
+	knobs := list.Map(measure.KnobTable, func(k measure.Knob) string { return k.Name })
+	latency := false
+	for i, n := range names {
+		base, isTime := strings.CutSuffix(n, "_ms")
+		metric, stat, _ := strings.Cut(base, "_")
+		_, errMetric := measure.ParseMetric(metric)
+		_, errStat := measure.ParseStat(stat)
+		switch others := slices.Concat(plainFigures, knobs); {
+		case slices.Contains(names[:i], n):
 			p.fail(n, "the column is there twice")
+		case isTime && errMetric == nil && errStat == nil:
+			latency = true
+		case !slices.Contains(others, n):
+			p.fail(n, "unknown column; allowed: {ttft,tpot,itl,e2e}_{%s}_ms, %s", strings.Join(measure.Stats(), ","), strings.Join(others, ", "))
 		}
-		rate, latency = rate || n == "rate_per_s", latency || c.latency
-		columns = append(columns, c)
 	}
-	if !rate {
+	if !slices.Contains(names, "rate_per_s") {
 		p.fail("rate_per_s", "the column is missing")
 	}
 	if !latency {
 		p.fail("", "no column of latencies, such as ttft_p99_ms")
 	}
-	return columns
 }
 
-func (p *pointReader) plainRow(columns []plainColumn, cells []string) {
-	p.m = newMeasurement()
-	latencies, before := 0, len(p.problems)
-	for i, c := range columns {
-		cell := strings.TrimSpace(cells[i])
-		if cell == "" {
-			if c.name == "rate_per_s" {
-				p.fail(c.name, "is empty; every row needs a rate")
-			}
-			continue
-		}
-		if err := c.set(&p.m, cell); err != nil {
-			p.fail(c.name, "%v", err)
-		} else if c.latency {
-			latencies++
-		}
+// plainCells reports whether the cells of a row are what they are to be.
+func (p *pointReader) plainCells() bool {
+	before := len(p.problems)
+	if !p.has("rate_per_s") {
+		p.fail("rate_per_s", "is empty; every row needs a rate")
 	}
-	if latencies == 0 && len(p.problems) == before {
+	p.doc.GetObject().Visit(func(key []byte, v *fastjson.Value) {
+		name, cell := string(key), string(v.GetStringBytes())
+		x, err := strconv.ParseFloat(cell, 64)
+		counts := name == "requests" || name == "failed"
+		switch {
+		case slices.ContainsFunc(measure.KnobTable, func(k measure.Knob) bool { return k.Name == name }) || name == "failed" && x == 0 && err == nil:
+		case err != nil || !(x > 0) || math.IsInf(x, 0):
+			p.fail(name, "%q is not a finite number above 0", cell)
+		case counts && x != math.Trunc(x):
+			p.fail(name, "%q is not a whole number", cell)
+		}
+	})
+	return len(p.problems) == before
+}
+
+// plain reads what stands in one column each, and the knobs.
+func (p *pointReader) plain(int) {
+	m := &p.m
+	m.Trial.Rate, m.Sent = p.number("rate_per_s"), p.rate("sent_per_s")
+	m.Requests, m.Failed, p.counted = p.count("requests"), p.count("failed"), true
+	known := false
+	for _, metric := range measure.AllLatencies() {
+		s := m.Latency(metric)
+		s.N = max(m.Requests-m.Failed, 0)
+		known = known || slices.ContainsFunc(statistics, func(q float64) bool { return s.Stat(q) >= 0 })
+	}
+	if !known && len(p.problems) == 0 {
 		p.fail("", "no latency in this row")
 	}
-	for metric := measure.TTFT; metric <= measure.E2E && p.m.Requests > 0; metric++ {
-		p.m.Latency(metric).N = p.m.Requests - p.m.Failed
-	}
-	p.add()
-}
-
-// plainColumns are the columns of a plain CSV, without those of latencies.
-func plainColumns() []plainColumn {
-	columns := []plainColumn{
-		column("rate_per_s", positive, func(m *measure.Measurement) *float64 { return &m.Trial.Rate }),
-		column("achieved_per_s", positive, func(m *measure.Measurement) *float64 { return &m.Achieved }),
-		column("sent_per_s", positive, func(m *measure.Measurement) *float64 { return &m.Sent }),
-		column("output_tokens_per_s", positive, func(m *measure.Measurement) *float64 { return &m.OutputTokens }),
-		column("prompt_tokens_per_s", positive, func(m *measure.Measurement) *float64 { return &m.PromptTokens }),
-		column("requests", whole(1), func(m *measure.Measurement) *int { return &m.Requests }),
-		column("failed", whole(0), func(m *measure.Measurement) *int { return &m.Failed }),
-		{name: "duration_s", set: func(m *measure.Measurement, cell string) (err error) {
-			m.Duration, err = timeCell(cell, "s is no duration of a trial", time.Second)
-			m.Trial.Window = m.Duration
-			return err
-		}},
-	}
 	for _, k := range measure.KnobTable {
-		columns = append(columns, plainColumn{name: k.Name, set: func(m *measure.Measurement, cell string) error { return setKnob(k, &m.Trial.Knobs, cell) }})
-	}
-	return columns
-}
-
-// plainColumnOf finds the column of a name, those of latencies by names such as
-// ttft_p99_ms.
-func plainColumnOf(name string) (plainColumn, bool) {
-	columns := plainColumns()
-	if i := slices.IndexFunc(columns, func(c plainColumn) bool { return c.name == name }); i >= 0 {
-		return columns[i], true
-	}
-	base, ok := strings.CutSuffix(name, "_ms")
-	metricName, stat, _ := strings.Cut(base, "_")
-	metric, errMetric := measure.ParseMetric(metricName)
-	q, errStat := measure.ParseStat(stat)
-	return plainColumn{name: name, latency: true, set: func(m *measure.Measurement, cell string) error {
-		d, err := timeCell(cell, "ms is no latency", time.Millisecond)
-		if err == nil {
-			m.Latency(metric).Set(q, d)
+		if err := setKnob(k, &m.Trial.Knobs, p.text(k.Name)); err != nil && p.has(k.Name) {
+			p.fail(k.Name, "%v", err)
 		}
-		return err
-	}}, ok && errMetric == nil && errStat == nil
-}
-
-// column is one whose cells are read into a field.
-func column[T any](name string, read func(string) (T, error), field func(*measure.Measurement) *T) plainColumn {
-	return plainColumn{name: name, set: func(m *measure.Measurement, cell string) (err error) {
-		*field(m), err = read(cell)
-		return err
-	}}
+	}
 }
 
 func setKnob(k measure.Knob, to *measure.Knobs, cell string) (err error) {
-	var v any
+	var v any = cell
 	switch k.Zero().(type) {
 	case int:
-		v, err = whole(1)(cell)
+		if v, err = strconv.Atoi(cell); err != nil || v.(int) < 1 {
+			return fmt.Errorf("%q is not a whole number of at least 1", cell)
+		}
 	case float64:
-		if v, err = positive(cell); err != nil || v.(float64) > 1 {
-			err = fmt.Errorf("%s is no share in 0..1", cell)
+		if v, err = strconv.ParseFloat(cell, 64); err != nil || !(v.(float64) > 0 && v.(float64) <= 1) {
+			return fmt.Errorf("%s is no share in 0..1", cell)
 		}
 	case bool:
 		if v, err = strconv.ParseBool(cell); err != nil {
-			err = fmt.Errorf("%q is neither true nor false", cell)
+			return fmt.Errorf("%q is neither true nor false", cell)
 		}
-	default:
-		v = cell
 	}
-	if err == nil {
-		k.Set(to, v)
-	}
-	return err
-}
-
-func whole(least int) func(cell string) (int, error) {
-	return func(cell string) (int, error) {
-		n, err := strconv.Atoi(cell)
-		if err != nil || n < least {
-			return 0, fmt.Errorf("%q is not a whole number of at least %d", cell, least)
-		}
-		return n, nil
-	}
-}
-
-func timeCell(cell, complaint string, unit time.Duration) (time.Duration, error) {
-	v, err := positive(cell)
-	if err != nil {
-		return 0, err
-	}
-	d, ok := duration(v, unit)
-	if !ok || d == 0 {
-		return 0, fmt.Errorf("%s %s", cell, complaint)
-	}
-	return d, nil
-}
-
-func positive(cell string) (float64, error) {
-	v, err := strconv.ParseFloat(cell, 64)
-	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v <= 0 {
-		return 0, fmt.Errorf("%q is not a finite number above 0", cell)
-	}
-	return v, nil
+	k.Set(to, v)
+	return nil
 }

@@ -14,7 +14,7 @@ import (
 
 // plainResults reads a plain CSV, whatever it looks like.
 func plainResults(name string, data []byte) (*Results, error) {
-	p := &pointReader{name: name}
+	p := &pointReader{name: name, layout: &plainFormat().layouts[0]}
 	err := p.plainCSV(data)
 	return &Results{Measurements: p.points}, err
 }
@@ -62,11 +62,11 @@ func TestPlainProblems(t *testing.T) {
 		{"rate_per_s,ttft_p99_ms\n1,\n", "t.csv:2: no latency in this row"},
 		{"rate_per_s,ttft_p99_ms\n-1,2\n", `t.csv:2: rate_per_s: "-1" is not a finite number above 0`},
 		{"rate_per_s,ttft_p99_ms\nNaN,2\n", `t.csv:2: rate_per_s: "NaN"`},
-		{"rate_per_s,ttft_p99_ms\n1,1e30\n", "t.csv:2: ttft_p99_ms: 1e30 ms is no latency"},
+		{"rate_per_s,ttft_p99_ms\n1,1e30\n", "t.csv:2: ttft_p99_ms: 1e+30 is no latency"},
 		{"rate_per_s,ttft_p50_ms,ttft_p99_ms\n1,30,20\n", "t.csv:2: ttft: p99 of 20ms is below p50 of 30ms"},
 		{"rate_per_s,ttft_p99_ms,requests,failed\n1,2,10,11\n", "t.csv:2: failed: 11 of 10 requests"},
 		{"rate_per_s,ttft_p99_ms,requests\n1,2,1.5\n", `t.csv:2: requests: "1.5" is not a whole number`},
-		{"rate_per_s,ttft_p99_ms\n1,2,3\n", "t.csv:2: wrong number of fields"},
+		{"rate_per_s,ttft_p99_ms\n1,2,3\n", "t.csv:2: 3 cells, the header has 2"},
 		{"rate_per_s,ttft_p99_ms\n1,\"2\n", "t.csv:"},
 	} {
 		_, err := plainResults("t.csv", []byte(tc.text))
