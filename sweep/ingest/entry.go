@@ -262,18 +262,16 @@ func (e *entry) failed(m mapping) bool {
 	return ok && text != "false" && (text != "" || v.GetObject().Len() > 0 || len(v.GetArray()) > 0)
 }
 
-func (e *entry) row(m mapping) workload.TraceRow {
-	r := workload.TraceRow{Arrival: e.arrival(m), Prompt: e.tokens(m["prompt"]), Output: e.tokens(m["output"])}
+// row is the request, which arrived, if need be, by its duration before its end.
+func (e *entry) row(m mapping) (r workload.TraceRow) {
+	if m["arrival"].names != nil {
+		r.Arrival = e.time(m["arrival"], date)
+	} else {
+		r.Arrival = e.time(m["end"], date) - max(e.time(m["duration"], time.ParseDuration), 0)
+	}
+	r.Prompt, r.Output = e.tokens(m["prompt"]), e.tokens(m["output"])
 	r.Shared = e.shared(m, r.Prompt)
 	return r
-}
-
-// arrival is when the request arrived, if need be by its end and duration.
-func (e *entry) arrival(m mapping) time.Duration {
-	if m["arrival"].names != nil {
-		return e.time(m["arrival"], date)
-	}
-	return e.time(m["end"], date) - max(e.time(m["duration"], time.ParseDuration), 0)
 }
 
 // shared are the leading parts of a prompt that others may have too: those that the log

@@ -228,12 +228,7 @@ func (p *pointReader) has(path string) bool {
 	return v != nil && v.Type() != fastjson.TypeNull
 }
 
-func (p *pointReader) text(path string) string {
-	if v := p.at(path); v != nil {
-		return string(v.GetStringBytes())
-	}
-	return ""
-}
+func (p *pointReader) text(path string) string { return string(p.at(path).GetStringBytes()) }
 
 // figure is the number under a key. Void says that the key is there without a value:
 // tools write null, or NaN, where they could not compute a figure, and that is another
@@ -318,10 +313,7 @@ var units = map[string]time.Duration{
 
 // unitBeside is the unit of a block of figures.
 func (p *pointReader) unitBeside(block string) time.Duration {
-	name := p.text(block + ".unit")
-	if name == "" {
-		name = p.text(block + ".units")
-	}
+	name := p.text(block + ".unit|" + block + ".units")
 	if units[name] == 0 {
 		p.fail(block, "unit %q is unknown", name)
 	}

@@ -74,7 +74,10 @@ func ReadTrace(name string, r io.Reader, o TraceOptions) (*Trace, error) {
 		return nil, &FileError{File: name, What: fmt.Sprintf("the trace holds no request (%d rows without a prompt or an output)", t.Skipped)}
 	}
 	t.sort()
-	t.remark(m)
+	t.Warnings.AddIf(t.Skipped > 0, note.RowsLeftOut, t.Skipped)
+	t.Warnings.AddIf(t.others > 0, note.LinesLeftOut, t.others)
+	t.Warnings.AddIf(t.Estimated > 0, note.RequestsEstimated, t.Estimated, len(t.Rows), float64(charsPerToken))
+	t.Warnings.AddIf(m["arrival"].names == nil, note.ArrivalsFromEnds)
 	t.spread(o)
 	return t, nil
 }
@@ -163,13 +166,6 @@ func (t *Trace) sort() {
 	for i := range t.Rows {
 		t.Rows[i].Arrival -= start
 	}
-}
-
-func (t *Trace) remark(m mapping) {
-	t.Warnings.AddIf(t.Skipped > 0, note.RowsLeftOut, t.Skipped)
-	t.Warnings.AddIf(t.others > 0, note.LinesLeftOut, t.others)
-	t.Warnings.AddIf(t.Estimated > 0, note.RequestsEstimated, t.Estimated, len(t.Rows), float64(charsPerToken))
-	t.Warnings.AddIf(m["arrival"].names == nil, note.ArrivalsFromEnds)
 }
 
 // spread deals with the resolution of the clock.

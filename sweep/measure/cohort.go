@@ -38,16 +38,13 @@ func (c *cohort) of(class string) *cohort {
 	mine := func(all []*Record) []*Record {
 		return slices.DeleteFunc(slices.Clone(all), func(r *Record) bool { return r.Class != index })
 	}
-	part := &cohort{trial: c.trial, from: c.from, to: c.to, end: c.end, whole: c.whole, records: mine(c.records), all: mine(c.all)}
-	if c.parts == nil {
-		c.parts = map[string]*cohort{}
-	}
+	part := &cohort{trial: c.trial, from: c.from, to: c.to, end: c.end, whole: c.whole, records: mine(c.records), all: mine(c.all), drawn: map[Metric]*series{}}
 	c.parts[class] = part
 	return part
 }
 
 func newCohort(t *Trial, records []Record, end time.Duration) *cohort {
-	c := &cohort{trial: t, end: end, all: make([]*Record, 0, len(records))}
+	c := &cohort{trial: t, end: end, all: make([]*Record, 0, len(records)), drawn: map[Metric]*series{}, parts: map[string]*cohort{}}
 	for i := range records {
 		if records[i].Due <= end && !awaited(t, &records[i]) {
 			c.all = append(c.all, &records[i])
@@ -68,9 +65,7 @@ func newCohort(t *Trial, records []Record, end time.Duration) *cohort {
 		c.to = end
 	}
 	c.to = max(c.to, c.from)
-	low, _ := slices.BinarySearchFunc(c.all, c.from, dueAt)
-	high, _ := slices.BinarySearchFunc(c.all, c.to, dueAt)
-	c.records = c.all[low:high]
+	c.records = c.due(c.from)
 	c.whole = replayed && len(t.Workload.Replay) > 0 && len(c.records) >= len(t.Workload.Replay)
 	return c
 }
@@ -82,7 +77,13 @@ func awaited(t *Trial, r *Record) bool {
 	return t.Workload != nil && t.Workload.Turns > 1 && r.Outcome == InFlight && r.Sent < 0
 }
 
-func dueAt(r *Record, at time.Duration) int { return cmp.Compare(r.Due, at) }
+// due are the requests from a time to the end of the window.
+func (c *cohort) due(from time.Duration) []*Record {
+	at := func(r *Record, at time.Duration) int { return cmp.Compare(r.Due, at) }
+	low, _ := slices.BinarySearchFunc(c.all, from, at)
+	high, _ := slices.BinarySearchFunc(c.all, c.to, at)
+	return c.all[low:high]
+}
 
 // span is the window of a trial without one: from the first intended time to
 // the last event.

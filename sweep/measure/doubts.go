@@ -159,7 +159,7 @@ func (b Bound) movedOut(lag time.Duration) (Bound, bool) {
 // sent is the cohort without the requests that the client did not send.
 func (c *cohort) sent() *cohort {
 	out := *c
-	out.drawn, out.parts = map[Metric]*series{}, nil
+	out.drawn, out.parts = map[Metric]*series{}, map[string]*cohort{}
 	out.records = slices.DeleteFunc(slices.Clone(c.records), func(r *Record) bool {
 		return r.Outcome == Dropped || r.Outcome == InFlight && r.Sent < 0
 	})

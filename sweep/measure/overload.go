@@ -2,7 +2,6 @@ package measure
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	gonum "gonum.org/v1/gonum/stat"
@@ -59,7 +58,10 @@ func (c *cohort) clearlyMissed(b Bound) note.Reason {
 		return note.Reason{}
 	}
 	n, k, failed := 0.0, 0.0, 0.0
-	seen := c.loaded()
+	// Ten seconds into the window few long answers have ended, and what came shortly before it met
+	// a server that was hardly less busy. A measurement does without these requests, so that the
+	// counts of a search hold only what it chose to measure.
+	seen := c.due(c.from - c.trial.Warmup/4)
 	for _, r := range seen {
 		if known, beyond := b.Decide(r, c.end); known {
 			n++
@@ -79,16 +81,6 @@ func (c *cohort) clearlyMissed(b Bound) note.Reason {
 		return note.Because(note.ClearlyFailing, failed, n, complaint(complaints(seen), tally(seen).Failures))
 	}
 	return note.Because(note.ClearlyMissed, b, k, n)
-}
-
-// loaded are the requests of the window and of the last quarter of the warm-up.
-// Ten seconds into the window few long answers have ended, and what came shortly
-// before it met a server that was hardly less busy. A measurement does without
-// them, so that the counts of a search hold only what it chose to measure.
-func (c *cohort) loaded() []*Record {
-	low, _ := slices.BinarySearchFunc(c.all, c.from-c.trial.Warmup/4, dueAt)
-	high, _ := slices.BinarySearchFunc(c.all, c.to, dueAt)
-	return c.all[low:high]
 }
 
 // The dispersion of a count of exceedances is not known while a trial runs. At a

@@ -128,9 +128,6 @@ func (c *cohort) figures(b Bound) *series {
 		return c.drawn[b.Metric]
 	}
 	s := c.collect(func(r *Record) (time.Duration, bool, bool) { return b.figure(r, c.end) })
-	if c.drawn == nil {
-		c.drawn = map[Metric]*series{}
-	}
 	if b.Metric != Goodput {
 		c.drawn[b.Metric] = s
 	}
