@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"planner/internal/input"
@@ -30,16 +29,14 @@ type FileError struct {
 
 // Error is the problem in one line: "file:line: field: what".
 func (p *FileError) Error() string {
-	var b strings.Builder
-	b.WriteString(p.File)
+	at := p.File
 	if p.Line > 0 {
-		fmt.Fprintf(&b, ":%d", p.Line)
+		at += fmt.Sprintf(":%d", p.Line)
 	}
 	if p.Field != "" {
-		fmt.Fprintf(&b, ": %s", p.Field)
+		at += ": " + p.Field
 	}
-	fmt.Fprintf(&b, ": %s", p.What)
-	return b.String()
+	return at + ": " + p.What
 }
 
 // newMeasurement is a measurement of which nothing is known yet: every latency

@@ -1,0 +1,41 @@
+package ingest
+
+import "planner/internal/note"
+
+// llmdFormat is the benchmark report of llm-d, into which its tools' results are turned.
+func llmdFormat() ResultFormat {
+	const at = "results.request_performance.aggregate."
+	l := layout{
+		marks: []string{`"request_performance"`, `"aggregate"`, `"latency"`}, withFailed: true,
+		latencies: latenciesIn(0, at+"latency.time_to_first_token.*", at+"latency.time_per_output_token.*", "", at+"latency.request_latency.*"),
+		stats:     []string{"mean", "p50", "p90", "p95", "p99", "p99p9"}, completed: at + "requests.total", failed: at + "requests.failures",
+		outputTokens: at + "throughput.output_token_rate.mean", promptTokens: at + "throughput.input_token_rate.mean",
+		achieved: at + "throughput.request_rate.mean", rest: (*pointReader).llmd,
+	}
+	document := l
+	document.marks, document.parse = []string{"request_performance:", "aggregate:", "latency:"}, parseYAML
+	return ResultFormat{
+		Name: "llm-d-benchmark", Reads: "the benchmark report 0.2 in YAML or JSON, also the parts that inference-perf writes",
+		Notes: []string{
+			"the figures are those of the tool that measured, by its definitions; most latencies count from the real send",
+		},
+		layouts: []layout{l, document},
+	}
+}
+
+func (p *pointReader) llmd(completed int) {
+	m := &p.m
+	const load = "scenario.load.standardized."
+	rate := p.number(load + "rate_qps")
+	switch limit := p.count(load + "concurrency"); {
+	case limit > 0:
+		p.closed(limit)
+		p.warnIf(rate > 0, note.LoopClosedByLimit, rate, limit)
+	default:
+		m.Trial.Rate = rate
+	}
+	if m.Achieved > 0 {
+		p.lasted(completed, m.Achieved, p.layout.achieved)
+	}
+	p.keptUp(completed)
+}
