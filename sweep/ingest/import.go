@@ -149,19 +149,12 @@ func near(a, b time.Duration) bool {
 // Import holds the load points of result files, and the run folder they went into.
 type Import struct {
 	Folder  string                `json:"folder"`
-	Sources []ImportedFile        `json:"sources"`
+	Sources []*Results            `json:"sources"`
 	Points  []measure.Measurement `json:"points"`
 	note.Warnings
 	// Doubts are the warnings of the formats, without the names of the files, and of
 	// what was not read.
 	Doubts note.Notes `json:"-"`
-}
-
-// ImportedFile is a file that was read.
-type ImportedFile struct {
-	File   string `json:"file"`
-	Format string `json:"format"`
-	Points int    `json:"points"`
 }
 
 // ReadFiles reads result files, and folders of them whole. Every load point carries what its
@@ -189,7 +182,7 @@ func ReadFiles(paths []string) (*Import, error) {
 }
 
 func (all *Import) add(r *Results) {
-	all.Sources = append(all.Sources, ImportedFile{r.File, r.Format, len(r.Measurements)})
+	all.Sources = append(all.Sources, r)
 	all.Doubts = append(all.Doubts, r.Warnings...)
 	for _, w := range r.Warnings {
 		all.Warnings.Add(note.OfFile, r.File, r.Format, w)

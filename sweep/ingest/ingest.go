@@ -89,13 +89,14 @@ func duration(v float64, unit time.Duration) (time.Duration, bool) {
 
 // Results are the load points of one file.
 type Results struct {
-	// File is its name, Format the name of the format that it was read as.
-	File, Format string
+	File   string `json:"file"`
+	Format string `json:"format"` // the name of that which it was read as
+	Points int    `json:"points"`
 	// Measurements hold one entry a load point. They have no counts beyond a
 	// limit: those need every request.
-	Measurements []measure.Measurement
+	Measurements []measure.Measurement `json:"-"`
 	// Warnings say how the figures differ from what is measured here.
-	Warnings note.Notes
+	Warnings note.Notes `json:"-"`
 }
 
 func readFile(name string) (*Results, error) {
@@ -128,7 +129,7 @@ func Read(name string, data []byte) (*Results, error) {
 	if len(p.points) == 0 {
 		return nil, &FileError{File: name, What: "holds no load point of " + f.Name}
 	}
-	r := &Results{File: name, Format: f.Name, Measurements: p.points, Warnings: slices.Concat(note.FromTexts(f.Notes), p.doubts)}
+	r := &Results{File: name, Format: f.Name, Points: len(p.points), Measurements: p.points, Warnings: slices.Concat(note.FromTexts(f.Notes), p.doubts)}
 	r.Warnings = append(r.Warnings, note.If(tooFast(r.Measurements), note.TooFast)...)
 	return r, nil
 }
