@@ -219,11 +219,11 @@ func (g *supervisor) clear() {
 		wait = again
 		_ = syscall.Kill(-g.pid, syscall.SIGKILL)
 		for _, p := range children(os.Getpid()) {
-			name := fmt.Sprintf("%s (%d)", p.name, p.pid)
-			if p.group != g.pid && !p.dead && len(g.strays) < 16 && !slices.Contains(g.strays, name) {
+			name := fmt.Sprintf("%s (%d)", p.Comm, p.PID)
+			if p.PGRP != g.pid && p.State != "Z" && len(g.strays) < 16 && !slices.Contains(g.strays, name) {
 				g.strays = append(g.strays, name)
 			}
-			_ = syscall.Kill(p.pid, syscall.SIGKILL)
+			_ = syscall.Kill(p.PID, syscall.SIGKILL)
 		}
 	}
 }

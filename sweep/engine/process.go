@@ -8,12 +8,12 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/prometheus/procfs"
 
 	"planner/internal/list"
 	"planner/internal/secret"
@@ -197,40 +197,16 @@ func (p *child) kill(grace time.Duration, hurry <-chan struct{}) error {
 	}
 }
 
-// proc is one entry of the process table.
-type proc struct {
-	pid, parent, group int
-	name               string
-	// dead: it has ended and waits for its parent to ask how.
-	dead bool
-}
-
 // children are the processes whose parent is pid, as /proc tells; none where there
 // is no /proc.
-func children(pid int) (out []proc) {
-	paths, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, path := range paths {
-		data, _ := os.ReadFile(path) // nothing of one that ended meanwhile
-		if p, ok := parseStat(string(data)); ok && p.parent == pid {
-			out = append(out, p)
+func children(pid int) (out []procfs.ProcStat) {
+	all, _ := procfs.AllProcs()
+	for _, p := range all {
+		if stat, err := p.Stat(); err == nil && stat.PPID == pid { // an error of one that ended meanwhile
+			out = append(out, stat)
 		}
 	}
 	return out
-}
-
-// parseStat reads a line of /proc/PID/stat, whose second field is a name in
-// parentheses that may hold anything.
-func parseStat(line string) (p proc, ok bool) {
-	open, end := strings.IndexByte(line, '('), strings.LastIndexByte(line, ')')
-	if open < 1 || end < open {
-		return proc{}, false
-	}
-	state := ""
-	p.name = line[open+1 : end]
-	_, err1 := fmt.Sscan(line[:open], &p.pid)
-	_, err2 := fmt.Sscan(line[end+1:], &state, &p.parent, &p.group)
-	p.dead = state == "Z"
-	return p, err1 == nil && err2 == nil
 }
 
 // freePort finds a port that nobody listens on. Somebody may take it before the

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/prometheus/procfs"
 
 	"planner/internal/endpoint"
 	"planner/internal/evidence/must"
@@ -137,15 +138,8 @@ func TestDifference(t *testing.T) {
 	}
 }
 
-func TestReadStat(t *testing.T) {
-	p, ok := parseStat("42 (VLLM::Engine (x) )y) S 7 41 40 0 -1 4194560 1 2")
-	if !ok || p != (proc{pid: 42, parent: 7, group: 41, name: "VLLM::Engine (x) )y"}) {
-		t.Errorf("%+v, %t", p, ok)
-	}
-	if _, ok := parseStat("42 no name"); ok {
-		t.Error("a line without a name is taken")
-	}
-	is := func(p proc) bool { return p.pid == os.Getpid() }
+func TestChildren(t *testing.T) {
+	is := func(p procfs.ProcStat) bool { return p.PID == os.Getpid() }
 	if !slices.ContainsFunc(children(os.Getppid()), is) || slices.ContainsFunc(children(os.Getpid()), is) {
 		t.Error("this process is not among the children of its parent, or among its own")
 	}
