@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -56,7 +55,8 @@ func (s *fleetReplay) Answer() (sweep.Answer, error) {
 	if s.answer == nil {
 		return sweep.Answer{}, nil
 	}
-	return sweep.Answer{State: stateOf(s.answer.Verdict), Value: s.answer}, nil
+	ends := map[measure.State]sweep.State{measure.Met: sweep.Done, measure.Missed: sweep.Infeasible, measure.Unsure: sweep.Undecided}
+	return sweep.Answer{State: ends[s.answer.Verdict], Value: s.answer}, nil
 }
 
 // fleetStudy prepares what the configuration of a run says.
@@ -120,16 +120,6 @@ func watch(plant *fleet.Plant, see sweep.Watcher, now func() string) {
 	}))
 }
 
-func stateOf(v fleet.Verdict) sweep.State {
-	switch v {
-	case fleet.Met:
-		return sweep.Done
-	case fleet.Missed:
-		return sweep.Infeasible
-	}
-	return sweep.Undecided
-}
-
 // dryFleet says what would be replayed.
 func (p *program) dryFleet(_ context.Context, r *run) error {
 	s := r.study.(*fleetReplay)
@@ -138,12 +128,7 @@ func (p *program) dryFleet(_ context.Context, r *run) error {
 		requests += len(part.Requests)
 		length += part.Length
 	}
-	policy := &r.cfg.Fleet.Policy
-	who := "a static fleet of " + strconv.Itoa(policy.Replicas)
-	if policy.Replicas == 0 {
-		who = fmt.Sprintf("%d to %d replicas by %s", policy.Min, policy.Max, policy.Autoscaler.Kind)
-	}
-	_, err := fmt.Fprintf(p.plain, "would replay %d requests in %v on %s, router %s, %d times\n", requests, length, who, policy.Router, len(s.seeds))
+	_, err := fmt.Fprintf(p.plain, "would replay %d requests in %v on %s, %d times\n", requests, length, fleet.Name(&r.cfg.Fleet.Policy), len(s.seeds))
 	return err
 }
 

@@ -84,9 +84,5 @@ func beyondWithin(b search.BoundResult, k measure.Count) (low, high float64) {
 	unit := max(k.Cluster, 1)
 	beyond, n := float64(k.K)/unit, float64(k.N)/unit
 	d := stat.Dispersion{At: b.Phi, Level: b.Curve.Share, Gamma: b.Gamma}
-	// Up to the first share at which so few would be a surprise.
-	for high = max(beyond/n, b.Curve.Share/100); high < 1 && d.CountBelow(beyond, n, high) > tail; {
-		high *= 1.02
-	}
-	return d.Lower(beyond, n, tail), min(high, 1)
+	return d.Lower(beyond, n, tail), d.Upper(beyond, n, tail)
 }

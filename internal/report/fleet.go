@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"planner/internal/list"
 	"planner/plan"
 	"planner/plan/fleet"
 	"planner/sweep/measure"
@@ -51,13 +50,11 @@ func figureOver(e fleet.Estimate, decimals int, unit ...string) string {
 	return fmt.Sprintf("%s (%s-%s)", text, fixed(e.Low, decimals), fixed(e.High, decimals))
 }
 
-var fleetVerdicts = map[fleet.Verdict]Cell{fleet.Met: {"met", Good}, fleet.Missed: {"missed", Bad}, fleet.Unsure: {"unsure", Doubt}}
-
 func fleetFacts(a *fleet.Answer) Facts {
-	v := fleetVerdicts[a.Verdict]
+	v := verdicts[a.Verdict]
 	facts := Facts{
 		{"objective", v.Text, v.Tone},
-		{Label: "policy", Text: policyText(&a.Policy)},
+		{Label: "policy", Text: fleet.Name(&a.Policy)},
 		{Label: "start-up", Text: startText(a)},
 		{Label: "replicas", Text: fmt.Sprintf("%s in the mean, starting or serving; at most %d at once", figureOver(a.Replicas.Mean, 2), a.Replicas.Peak)},
 		{Label: "GPU hours", Text: fmt.Sprintf("%s, of %s a replica, in %s", figureOver(a.Replicas.GPUHours, 1), plural(a.GPUs, "GPU"), clockTime(a.Duration.Seconds()))},
@@ -74,31 +71,6 @@ func fleetFacts(a *fleet.Answer) Facts {
 		facts = facts.with("faults", fmt.Sprintf("%s nodes lost, %s requests sent again", fixed(a.Counts.Failures, 1), fixed(a.Counts.Retries, 1)), Plain)
 	}
 	return facts
-}
-
-func policyText(p *fleet.Policy) string {
-	router := ", router " + string(p.Router)
-	if p.Replicas > 0 {
-		return plural(p.Replicas, "replica") + " at all times" + router
-	}
-	s := &p.Autoscaler
-	text := fmt.Sprintf("%d to %d replicas by %s", p.Min, p.Max, s.Kind)
-	switch s.Kind {
-	case fleet.Saturation:
-		of, by := "measured", "mean"
-		if s.Monitor.Predicted {
-			of = "predicted"
-		}
-		if s.Monitor.Quantile > 0 {
-			by = "p" + exact(100*s.Monitor.Quantile)
-		}
-		text += fmt.Sprintf(" (%s %s latency over its limit, up at %s, down at %s)", by, of, exact(s.Analyser.Up), exact(s.Analyser.Down))
-	case fleet.Schedule:
-		text += fmt.Sprintf(" (%s)", strings.Join(list.Map(s.Entries, func(e fleet.Entry) string { return fmt.Sprintf("%s: %d", e.Cron, e.Replicas) }), "; "))
-	default:
-		text += fmt.Sprintf(" (%s)", strings.Join(list.Map(s.Metrics, func(m fleet.Metric) string { return strings.TrimSpace(m.Name + " " + exact(m.Target)) }), ", "))
-	}
-	return text + router
 }
 
 func startText(a *fleet.Answer) string {
@@ -140,7 +112,7 @@ func limitTable(a *fleet.Answer) Table {
 			}
 			asked, v := "", Cell{}
 			if l.Asked > 0 {
-				asked, v = percent(l.Asked), fleetVerdicts[l.Verdict]
+				asked, v = percent(l.Asked), verdicts[l.Verdict]
 			}
 			tab.row(c.Class, c.Requests, name, shareOver(l.Share), asked, v)
 		}
@@ -284,7 +256,7 @@ func addInTime(d *Document, p *plan.Plan) {
 	}
 	tab := table(wrapped("fleet"), right("replicas", "within", "", "GPU hours", "$/month"))
 	for _, a := range []*fleet.Answer{t.Static, t.Autoscaled} {
-		tab.row(policyText(&a.Policy), fixed(a.Replicas.Mean.Value, 2), shareOver(a.Attainment), fleetVerdicts[a.Verdict],
+		tab.row(fleet.Name(&a.Policy), fixed(a.Replicas.Mean.Value, 2), shareOver(a.Attainment), verdicts[a.Verdict],
 			fixed(a.Replicas.GPUHours.Value, 1), money(a.Cost.PerMonth))
 	}
 	s, a := t.Static, t.Autoscaled

@@ -42,9 +42,10 @@ func outcomeOf(m *measure.Measurement) string {
 	case m.Verdict == nil:
 		return "Measured" + at
 	}
-	state := map[measure.State]string{measure.Met: "Met", measure.Missed: "Missed", measure.Unsure: "Unsure"}[m.Verdict.State]
-	switch {
+	var state string
+	switch name := m.Verdict.State.String(); {
 	case m.Valid:
+		state = strings.ToUpper(name[:1]) + name[1:]
 	case m.Verdict.State == measure.Missed:
 		state = "Missed by more than the client explains"
 	default:

@@ -99,5 +99,7 @@ func verdict(m *measure.Measurement) Cell {
 	case m.Verdict == nil:
 		return Cell{unknown, Plain}
 	}
-	return map[measure.State]Cell{measure.Met: {"met", Good}, measure.Missed: {"missed", Bad}, measure.Unsure: {"unsure", Doubt}}[m.Verdict.State]
+	return verdicts[m.Verdict.State]
 }
+
+var verdicts = map[measure.State]Cell{measure.Met: {"met", Good}, measure.Missed: {"missed", Bad}, measure.Unsure: {"unsure", Doubt}}

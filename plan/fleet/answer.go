@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"planner/internal/parallel"
+	"planner/sweep/measure"
 )
 
 // Plant is what a policy is applied to: everything of a scenario but the policy and what
@@ -54,22 +55,12 @@ func estimate(figures []float64, most float64) Estimate {
 	return Estimate{mean, max(mean-half, 0), min(mean+half, most), confidence}
 }
 
-// Verdict says whether a fleet keeps what is asked of it.
-type Verdict string
-
-// The verdicts.
-const (
-	Met    Verdict = "met"
-	Missed Verdict = "missed"
-	Unsure Verdict = "unsure"
-)
-
 // Answer is what came of a policy over several seeds.
 type Answer struct {
 	Requests   int           `json:"requests"`
 	Duration   time.Duration `json:"duration_s"`
 	Attainment Estimate      `json:"attainment"`
-	Verdict    Verdict       `json:"verdict"`
+	Verdict    measure.State `json:"verdict"`
 	Classes    []ClassAnswer `json:"classes"`
 	Spent
 	Course
@@ -120,7 +111,7 @@ type LimitAnswer struct {
 	Limit   time.Duration `json:"limit_ms"`
 	Share   Estimate      `json:"share"`
 	Asked   float64       `json:"asked"`
-	Verdict Verdict       `json:"verdict"`
+	Verdict measure.State `json:"verdict"`
 }
 
 // Replicas are how many there were, and what they held.
@@ -225,7 +216,7 @@ func over(all []outcome, of func(*Summary) float64) []float64 {
 
 func (p *Plant) sum(all []outcome) *Answer {
 	first := &all[0].summary
-	a := &Answer{Requests: first.Requests, Duration: first.Duration, Limits: p.Limits, Spent: Spent{GPUs: p.GPUs}, Verdict: Met}
+	a := &Answer{Requests: first.Requests, Duration: first.Duration, Limits: p.Limits, Spent: Spent{GPUs: p.GPUs}, Verdict: measure.Met}
 	inf := math.Inf(1)
 	a.Attainment = estimate(over(all, func(s *Summary) float64 { return s.Within }), 1)
 	for i, c := range first.Classes {
@@ -235,7 +226,7 @@ func (p *Plant) sum(all []outcome) *Answer {
 			l := &c.Limits[j]
 			l.Share = estimate(over(all, func(s *Summary) float64 { return s.Classes[i].Limits[j].Share.Value }), 1)
 			l.Verdict = verdict(l.Share, l.Asked)
-			if l.Verdict == Missed || l.Verdict == Unsure && a.Verdict == Met {
+			if l.Verdict == measure.Missed || l.Verdict == measure.Unsure && a.Verdict == measure.Met {
 				a.Verdict = l.Verdict
 			}
 		}
@@ -257,14 +248,14 @@ func (p *Plant) sum(all []outcome) *Answer {
 	return a
 }
 
-func verdict(share Estimate, asked float64) Verdict {
+func verdict(share Estimate, asked float64) measure.State {
 	switch {
 	case share.Low >= asked || share.Value >= asked && math.IsNaN(share.Low):
-		return Met
+		return measure.Met
 	case share.High < asked || math.IsNaN(share.High):
-		return Missed
+		return measure.Missed
 	}
-	return Unsure
+	return measure.Unsure
 }
 
 // hoursPerMonth is that of a mean month.
@@ -296,7 +287,7 @@ func (p *Plant) Static(policy Policy, most int, seeds []uint64) *StaticAnswer {
 		if all[0].summary.Dropped {
 			return nil
 		}
-		if a := p.sum(append(all, p.replay(policy, seeds[1:])...)); a.Verdict == Met {
+		if a := p.sum(append(all, p.replay(policy, seeds[1:])...)); a.Verdict == measure.Met {
 			return a
 		}
 		return nil

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"planner/sweep/measure"
 )
 
 // Search looks for the cheapest policy that keeps what is asked.
@@ -75,7 +77,7 @@ func (p *Plant) Find(base Policy, s Search) (*Answer, *Searched) {
 	for _, t := range kept[:min(len(kept), shortlist)] {
 		answer := p.Answer(t.policy, s.Seeds)
 		out.Days += float64(len(s.Seeds)) * days(stages)
-		if answer.Verdict != Met {
+		if answer.Verdict != measure.Met {
 			continue
 		}
 		other := *p
@@ -141,7 +143,7 @@ func (p *Plant) try(all []Tried, ceiling float64, stages []Stage, seed uint64, o
 			if sum.Dropped {
 				out.Dropped++
 			}
-			t.Attainment, t.Kept, t.GPUHours, t.USDPerHour = sum.Within, one.Verdict == Met && !sum.Dropped, sum.ReplicaHours*float64(p.GPUs), one.Cost.PerHour
+			t.Attainment, t.Kept, t.GPUHours, t.USDPerHour = sum.Within, one.Verdict == measure.Met && !sum.Dropped, sum.ReplicaHours*float64(p.GPUs), one.Cost.PerHour
 			if t.Kept {
 				ceiling = min(ceiling, sum.ReplicaHours)
 			}

@@ -33,7 +33,7 @@ func TestSearch(t *testing.T) {
 	if static == nil || answer.Replicas.GPUHours.Value > static.GPUHours*1.02 {
 		t.Errorf("%s takes %v GPU hours, the static fleet %+v", found.Chosen, answer.Replicas.GPUHours.Value, static)
 	}
-	if answer.Verdict != Met || found.Policies < 30 || found.Dropped == 0 || found.Days <= 0 {
+	if answer.Verdict != measure.Met || found.Policies < 30 || found.Dropped == 0 || found.Days <= 0 {
 		t.Errorf("verdict %s, %+v", answer.Verdict, found)
 	}
 	for i := 1; i < len(found.Frontier); i++ {

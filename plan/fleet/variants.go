@@ -128,6 +128,9 @@ func Name(p *Policy) string {
 	for _, m := range a.Metrics {
 		by = append(by, strings.TrimSpace(fmt.Sprintf("%s %.4g", m.Name, m.Target)))
 	}
+	for _, e := range a.Entries {
+		by = append(by, fmt.Sprintf("%s: %d;", e.Cron, e.Replicas))
+	}
 	if a.Kind == Saturation {
 		by = append(by, fmt.Sprintf("up %.3g down %.3g", a.Analyser.Up, a.Analyser.Down))
 	}

@@ -82,7 +82,7 @@ func (r *Replay) Answer(seeds []uint64) *fleet.Answer {
 	answer, found := r.Plant.Find(base, fleet.Search{Seeds: seeds, HeldOut: others, HeldOutTraffic: r.heldOut})
 	if answer == nil {
 		answer = r.Plant.Answer(base, seeds)
-		answer.Verdict = fleet.Missed
+		answer.Verdict = measure.Missed
 		answer.Warnings = append(answer.Warnings, "no policy of the search keeps what is asked; the figures are those of the configuration's own")
 	}
 	answer.Search = found
