@@ -13,9 +13,6 @@ import (
 	"planner/sweep/measure"
 )
 
-// mostRows is how many rows a table has at most that grows with the search.
-const mostRows = 20
-
 // addOffers tabulates offers that were sized and lists the others, and knob sets that were
 // left out, by reason.
 func addOffers(d *Document, title string, all []plan.Alternative, rejected []measure.Rejection) {
@@ -29,7 +26,6 @@ func addOffers(d *Document, title string, all []plan.Alternative, rejected []mea
 		extra(left("limited by")), extra(wrapped("note")))
 	var unknown []measure.Rejection
 	rejected = slices.Clip(rejected)
-	more := 0
 	for i, a := range all {
 		switch {
 		case a.Undecided:
@@ -37,9 +33,6 @@ func addOffers(d *Document, title string, all []plan.Alternative, rejected []mea
 			continue
 		case a.Fleet.GPUs == 0:
 			rejected = append(rejected, measure.Rejection{Knobs: ks[i], Reason: a.Reason})
-			continue
-		case len(tab.Rows) == mostRows:
-			more++
 			continue
 		}
 		tone := Plain
@@ -54,10 +47,8 @@ func addOffers(d *Document, title string, all []plan.Alternative, rejected []mea
 			estimate(a.Offer.Rate).value, boundName(a.Offer.Binding), Cell{a.Reason.Text, Quiet})
 	}
 	if chosen := len(all) == 1 && all[0].Feasible; !chosen {
+		tab.first("instances", "JSON")
 		d.section(title, tab.known())
-	}
-	if more > 0 {
-		d.add(Paragraph{count(more) + " more stand in the JSON.", Quiet})
 	}
 	d.section("Not decided", Bullets{Items: grouped(unknown, ks)})
 	d.section("Rejected", Bullets{Items: grouped(rejected, append(ks, knobsOf(rejected)...))})

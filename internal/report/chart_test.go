@@ -23,7 +23,11 @@ import (
 func charts() []*Chart {
 	var out []*Chart
 	for _, name := range []string{"plan", "table-only", "search", "blocks"} {
-		out = append(out, documents()[name].Charts()...)
+		for _, b := range documents()[name].Blocks {
+			if c, ok := b.(*Chart); ok {
+				out = append(out, c)
+			}
+		}
 	}
 	return out
 }

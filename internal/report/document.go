@@ -16,6 +16,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"planner/internal/list"
 )
@@ -155,10 +156,14 @@ func (tab *Table) row(cells ...any) {
 	}))
 }
 
+// mostRows is how many rows a table has at most that grows with the search.
+const mostRows = 20
+
 // first cuts a table that grows with the search, and says where the rest stands.
-func (tab *Table) first(format string) {
+func (tab *Table) first(what, where string) {
 	if n := len(tab.Rows); n > mostRows {
-		tab.Rows, tab.Caption = tab.Rows[:mostRows], fmt.Sprintf(format, mostRows, n)
+		tab.Rows = tab.Rows[:mostRows]
+		tab.Caption = strings.TrimSpace(fmt.Sprintf("%s The first %d of %s %s; all stand in the %s.", tab.Caption, mostRows, count(n), what, where))
 	}
 }
 
@@ -210,15 +215,4 @@ func (f Facts) with(label, text string, tone Tone) Facts {
 		return f
 	}
 	return append(f, Fact{label, text, tone})
-}
-
-// Charts returns the charts of the document in reading order.
-func (d Document) Charts() []*Chart {
-	var charts []*Chart
-	for _, b := range d.Blocks {
-		if c, ok := b.(*Chart); ok {
-			charts = append(charts, c)
-		}
-	}
-	return charts
 }

@@ -125,7 +125,7 @@ func startTable(seen []sweep.EngineTelemetry) Table {
 		changed := strings.Join(slices.Concat(s.Facts.Changed, s.Facts.Formats), "; ")
 		tab.row(append(row, some(s.Facts.KVBlocks*s.Facts.BlockTokens), Cell{changed, Doubt})...)
 	}
-	tab.first("The first %d of %d starts; all stand in the run folder.")
+	tab.first("starts", "run folder")
 	return tab.known()
 }
 
@@ -141,7 +141,7 @@ func sidesTable(seen []sweep.EngineTelemetry, trials []measure.Measurement) Tabl
 		tab.row(s.Trial, load(&trials[k].Trial), inMillis(s.ClientTTFT), inMillis(said.TTFT), gapCell(s), inMillis(said.Queue), portion(said.PeakKV),
 			fixed(said.Preemptions, 0), portion(said.HitRate), number(said.OutputRate, 3), gpuText(s.GPU))
 	}
-	tab.first("The first %d of %d trials; all stand in the run folder.")
+	tab.first("trials", "run folder")
 	return tab.known()
 }
 

@@ -126,12 +126,10 @@ func missTable(a *fleet.Answer) Table {
 	if len(a.Misses) == 0 {
 		tab.Caption = fmt.Sprintf("No request of seed %d missed a limit.", a.Seeds[0].Seed)
 	}
-	for _, m := range a.Misses[:min(len(a.Misses), mostRows)] {
+	for _, m := range a.Misses {
 		tab.row(clockTime(m.Start), latency(seconds(m.Length)), m.Requests, m.Cause)
 	}
-	if more := len(a.Misses) - mostRows; more > 0 {
-		tab.Caption += fmt.Sprintf(" %s more are in the JSON.", count(more))
-	}
+	tab.first("episodes", "JSON")
 	return tab
 }
 
@@ -202,7 +200,7 @@ func decisionTable(a *fleet.Answer) Table {
 	for _, x := range a.Decisions {
 		tab.row(clockTime(x.At), x.From, x.To, x.Why)
 	}
-	tab.first("The first %d of %d; all are in the JSON.")
+	tab.first("decisions", "JSON")
 	return tab
 }
 

@@ -7,23 +7,15 @@ import (
 
 	"planner/model"
 	"planner/plan"
+	"planner/plan/decide"
 	"planner/sweep/measure"
 )
 
 // nearest is the stable, valid trial of a set of knobs nearest to a rate; nil if there is none.
 func nearest(trials []measure.Measurement, k measure.Knobs, rate float64) *measure.Measurement {
-	var best *measure.Measurement
-	off := math.Inf(1)
-	for i := range trials {
-		m := &trials[i]
-		if m.Trial.Knobs != k || m.Rejected.Text != "" || !m.Valid || m.Overloaded || m.Aborted.Text != "" || m.Trial.Rate <= 0 || rate <= 0 {
-			continue
-		}
-		if d := math.Abs(math.Log(m.Trial.Rate / rate)); d < off {
-			best, off = m, d
-		}
-	}
-	return best
+	return decide.Nearest(trials, rate, func(m *measure.Measurement) bool {
+		return m.Trial.Knobs == k && m.Rejected.Text == "" && m.Valid && !m.Overloaded && m.Aborted.Text == ""
+	})
 }
 
 // addRoofline sets what the hardware allows beside what was reached in the trials of the

@@ -231,7 +231,7 @@ func summaryTable(trials []measure.Measurement, chosen measure.Knobs) Table {
 		limits := f.limits()
 		tab.row(name, f.trials, latency(f.time), limits[0], limits[1], limits[2])
 	}
-	tab.first("The first %d of %d groups; all trials stand in the journal.")
+	tab.first("groups", "journal, trial by trial")
 	return tab
 }
 

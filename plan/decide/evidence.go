@@ -173,7 +173,7 @@ func (s *searches) settling(k measure.Knobs, rate float64) (settling, course tim
 // server kept up with, whose rate comes nearest to a rate from below; 0 if there is
 // none.
 func (s *searches) meanLatency(k measure.Knobs, rate float64) time.Duration {
-	m := nearest(s.Seen, rate, func(m *measure.Measurement) bool {
+	m := Nearest(s.Seen, rate, func(m *measure.Measurement) bool {
 		return m.Trial.Knobs == k && keptUp(m) && m.Trial.Rate <= rate && m.E2E.Mean > 0
 	})
 	if m == nil {
@@ -182,9 +182,9 @@ func (s *searches) meanLatency(k measure.Knobs, rate float64) time.Duration {
 	return m.E2E.Mean
 }
 
-// nearest is that of the trials of open load for which something is true whose rate is
+// Nearest is that of the trials of open load for which something is true whose rate is
 // nearest to a rate by their ratio, the first of several; nil where there is none.
-func nearest(trials []measure.Measurement, rate float64, is func(*measure.Measurement) bool) (found *measure.Measurement) {
+func Nearest(trials []measure.Measurement, rate float64, is func(*measure.Measurement) bool) (found *measure.Measurement) {
 	least := math.Inf(1)
 	for i := range trials {
 		m := &trials[i]

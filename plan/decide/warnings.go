@@ -129,7 +129,7 @@ func unlimitedWait(s *searches, k measure.Knobs, e search.Estimate, load float64
 	if s.cfg.Objective.Throughput || slices.ContainsFunc(s.cfg.Objective.Bounds, measure.Bound.Waits) {
 		return nil
 	}
-	best := nearest(s.Seen, load, func(m *measure.Measurement) bool {
+	best := Nearest(s.Seen, load, func(m *measure.Measurement) bool {
 		return m.Trial.Knobs == k && m.Valid && keptUp(m) && m.Trial.Rate <= e.Safe
 	})
 	if best == nil {
@@ -183,7 +183,7 @@ func slowerBecause(small, big *plan.Offer, trials []measure.Measurement) note.No
 // sharesNear is how the engine spent its time in the offer's trial nearest to
 // its maximum rate; nil if no trial tells.
 func sharesNear(trials []measure.Measurement, o *plan.Offer) *measure.TimeShares {
-	m := nearest(trials, o.Rate.Value, func(m *measure.Measurement) bool { return m.Trial.Knobs == o.Knobs && m.Server.Time != nil })
+	m := Nearest(trials, o.Rate.Value, func(m *measure.Measurement) bool { return m.Trial.Knobs == o.Knobs && m.Server.Time != nil })
 	if m == nil {
 		return nil
 	}
