@@ -220,39 +220,30 @@ func billions(n float64) string {
 	return strconv.FormatFloat(n/1e9, 'f', 1, 64) + "B"
 }
 
-// An engineRow is a kind of engine in JSON, with what planner can do with it.
+// An engineRow is a kind of engine in JSON, with what it loads and how that is known.
 type engineRow struct {
-	Kind     string `json:"kind"`
-	Versions string `json:"versions"`
-	Source   string `json:"source"`
-	// Program is empty where the user gives the command, or nothing is started.
-	Program []string `json:"program"`
-	Model   string   `json:"model"`
-	// Knobs are those that it has an option for, Without those that it lacks; both are
-	// null where a command of the user's own decides.
-	Knobs        []string `json:"knobs"`
-	Without      []string `json:"knobs_without_option"`
-	ExactPrompts bool     `json:"exact_prompts"`
-	ResetsCache  bool     `json:"resets_prefix_cache"`
-	Metrics      bool     `json:"metrics"`
+	engine.Support
+	Source string `json:"source"`
+	Model  string `json:"model"`
 }
 
 // engineRows lists the simulated engine and the kinds that are started or used.
 func engineRows() []engineRow {
+	knobs := list.Map(measure.KnobTable, func(n measure.Knob) string { return n.Name })
 	rows := []engineRow{{
-		Kind: "simulated", Versions: "vLLM 0.10 to 0.33", Model: "of the catalog, or a config.json",
-		Source:       "scheduler and block pool checked step by step against vLLM 0.15.1, 0.20.2, 0.26.0, 0.32.0 and 0.33.0; step time from data sheets and published kernel tables",
-		Knobs:        slices.DeleteFunc(list.Map(measure.KnobTable, func(n measure.Knob) string { return n.Name }), func(name string) bool { return name == "gpu" }),
-		ExactPrompts: true, ResetsCache: true, Metrics: true,
+		engine.Support{Kind: "simulated", Releases: "vLLM 0.10 to 0.33", ExactPrompts: true, ResetsCache: true, Metrics: true,
+			Knobs: slices.DeleteFunc(knobs, func(name string) bool { return name == "gpu" })},
+		"scheduler and block pool checked step by step against vLLM 0.15.1, 0.20.2, 0.26.0, 0.32.0 and 0.33.0; step time from data sheets and published kernel tables",
+		"of the catalog, or a config.json",
 	}}
+	const written = "options, metrics and log lines of its source; "
 	for _, s := range engine.Supported() {
-		row := engineRow{s.Kind, s.Releases, "options, metrics and log lines of its source; no release of it is started by the tests", s.Program, "a name of Hugging Face, or a folder with its config.json",
-			s.Knobs, s.Without, s.ExactPrompts, s.ResetsCache, s.Metrics}
+		row := engineRow{s, written + "no release of it is started by the tests", "a name of Hugging Face, or a folder with its config.json"}
 		switch {
 		case s.Kind == "vllm":
-			row.Source = "options, metrics and log lines of its source; 0.32.0 on processors is started by the tests"
+			row.Source = written + "0.32.0 on processors is started by the tests"
 		case engine.LoadsFile(s.Kind):
-			row.Source, row.Model = "options, metrics and log lines of its source; a build of 2026 is started by the tests", "a GGUF file"
+			row.Source, row.Model = written+"a build of 2026 is started by the tests", "a GGUF file"
 		case s.Kind == "command":
 			row.Source, row.Model = "engine.command", "what the command names"
 		case s.Kind == "attach":
@@ -279,7 +270,7 @@ func listEngines() listing[engineRow] {
 		[]report.Column{{Name: "kind"}, {Name: "versions", Wrap: true}, {Name: "program", Wrap: true}, {Name: "model", Wrap: true},
 			{Name: "knobs that it lacks", Wrap: true}, {Name: "source", Wrap: true, Extra: true}},
 		func(e engineRow) []string {
-			return []string{e.Kind, e.Versions, strings.Join(e.Program, " "), e.Model, strings.Join(e.Without, ", "), e.Source}
+			return []string{e.Kind, e.Releases, strings.Join(e.Program, " "), e.Model, strings.Join(e.Without, ", "), e.Source}
 		},
 	}
 }

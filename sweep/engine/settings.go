@@ -138,18 +138,21 @@ func (a *adapter) known() bool { return a.program != nil }
 
 // Support is what is known of a kind of engine.
 type Support struct {
-	Kind string
+	Kind string `json:"kind"`
 	// Releases are those that it is known of.
-	Releases string
+	Releases string `json:"versions"`
 	// Program starts it: a program and the arguments that it always has; nil where
 	// planner knows of none.
-	Program []string
+	Program []string `json:"program"`
 	// Knobs are the names of those that it has an option for, Without of those that it
 	// lacks; both are nil where that is up to the user's own command line.
-	Knobs, Without []string
+	Knobs   []string `json:"knobs"`
+	Without []string `json:"knobs_without_option"`
 	// ExactPrompts says that it takes token ids as prompts, ResetsCache that its prefix
 	// cache can be emptied, and Metrics that it tells of itself while it serves.
-	ExactPrompts, ResetsCache, Metrics bool
+	ExactPrompts bool `json:"exact_prompts"`
+	ResetsCache  bool `json:"resets_prefix_cache"`
+	Metrics      bool `json:"metrics"`
 }
 
 // Supported lists the kinds of engines with what is known of each, in the order of
