@@ -58,24 +58,6 @@ type NegativeBinomial struct{ Mean, Phi float64 }
 // costs more digits than the difference from Poisson is worth.
 const nearPoisson = 1 + 1e-6
 
-// LogProb is the log probability of k.
-func (d NegativeBinomial) LogProb(k float64) float64 {
-	if d.Mean <= 0 {
-		if k == 0 {
-			return 0
-		}
-		return math.Inf(-1)
-	}
-	lk, _ := math.Lgamma(k + 1)
-	if d.Phi < nearPoisson {
-		return k*math.Log(d.Mean) - d.Mean - lk
-	}
-	r := d.Mean / (d.Phi - 1)
-	lkr, _ := math.Lgamma(k + r)
-	lr, _ := math.Lgamma(r)
-	return lkr - lr - lk - r*math.Log(d.Phi) + k*math.Log1p(-1/d.Phi)
-}
-
 // CDF is the probability of a count <= k. Between whole numbers it is the
 // smooth curve through them, for counts that were divided.
 func (d NegativeBinomial) CDF(k float64) float64 {
