@@ -136,7 +136,7 @@ func Name(p *Policy) string {
 	}
 	name := strings.TrimSpace(fmt.Sprintf("%s %d-%d %s", a.Kind, p.Min, p.Max, strings.Join(by, " ")))
 	if a.Kind == ByHPA || a.Kind == ByKEDA || a.Kind == Saturation {
-		name += fmt.Sprintf(", down window %v", a.HPA.Down.Stabilization)
+		name += fmt.Sprintf(", down window %.3g min", a.HPA.Down.Stabilization.Minutes())
 	}
 	return name + ", " + string(p.Router)
 }
