@@ -3,6 +3,7 @@ package sweep
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -114,7 +115,7 @@ func TestFailingAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url, asked := failingServer(t, c.fails)
-			l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Access: engine.Access{Endpoint: endpoint.Endpoint{URL: url}}}, Client: load.Client{Stream: true}, Hang: time.Second}
+			l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Endpoint: endpoint.Endpoint{URL: url}}, Client: load.Client{Stream: true}, Hang: time.Second}
 			defer l.Close()
 			trial := liveTrial(goodSeqs, 1)
 			if c.rejected != "" {
@@ -135,7 +136,7 @@ func TestFailingAlone(t *testing.T) {
 				}
 				return
 			}
-			if r, ok := measure.IsRejection(err); !ok || !strings.Contains(r.Reason.Text, c.rejected) {
+			if r, ok := errors.AsType[*measure.Rejection](err); !ok || !strings.Contains(r.Reason.Text, c.rejected) {
 				t.Errorf("%v, want %s", err, c.rejected)
 			}
 		})
@@ -157,7 +158,7 @@ func TestHalfHung(t *testing.T) {
 				}
 				return 0
 			})
-			l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Access: engine.Access{Endpoint: endpoint.Endpoint{URL: url}}}, Client: load.Client{Stream: true}, Hang: time.Second}
+			l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Endpoint: endpoint.Endpoint{URL: url}}, Client: load.Client{Stream: true}, Hang: time.Second}
 			defer l.Close()
 			l.See = func(what any) {
 				mu.Lock()
@@ -169,7 +170,7 @@ func TestHalfHung(t *testing.T) {
 			trial := liveTrial(goodSeqs, 1)
 			trial.Rate, trial.Concurrency, trial.Requests = 0, 1, 40
 			_, err := l.Run(t.Context(), trial)
-			if r, ok := measure.IsRejection(err); !ok || !strings.Contains(r.Reason.Text, "got no answer: nothing came in 1s") {
+			if r, ok := errors.AsType[*measure.Rejection](err); !ok || !strings.Contains(r.Reason.Text, "got no answer: nothing came in 1s") {
 				t.Errorf("%v", err)
 			}
 			mu.Lock()
@@ -196,7 +197,7 @@ func TestLostRequests(t *testing.T) {
 				}
 				return 0
 			})
-			l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Access: engine.Access{Endpoint: endpoint.Endpoint{URL: url}}},
+			l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Endpoint: endpoint.Endpoint{URL: url}},
 				Client: load.Client{Stream: true, Engine: "vllm"}, Hang: time.Second, Bare: bare}
 			defer l.Close()
 			trial := liveTrial(goodSeqs, 1)
@@ -225,13 +226,13 @@ func TestLimitOfTrial(t *testing.T) {
 				}
 				return 0
 			})
-			l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Access: engine.Access{Endpoint: endpoint.Endpoint{URL: url}}}, Client: load.Client{Stream: true}, Hang: 3 * time.Second}
+			l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Endpoint: endpoint.Endpoint{URL: url}}, Client: load.Client{Stream: true}, Hang: 3 * time.Second}
 			defer l.Close()
 			trial := liveTrial(goodSeqs, 1)
 			trial.Rate, trial.Window, trial.Concurrency, trial.Requests, trial.Limit = 0, 0, 1, 20, 2*time.Second
 			began := time.Now()
 			o, err := l.Run(t.Context(), trial)
-			r, rejected := measure.IsRejection(err)
+			r, rejected := errors.AsType[*measure.Rejection](err)
 			switch {
 			case kind == slow && (err != nil || o.Aborted.Note.Kind != note.TrialLimit || o.Took < trial.Limit || time.Since(began) > 20*time.Second):
 				t.Errorf("%v after %v of %v: %+v", err, o.Took, time.Since(began), o.Aborted)
@@ -267,12 +268,12 @@ func TestSilentBench(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url, _ := failingServer(t, func(int64, int64) int { return first })
-			e := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Access: engine.Access{Endpoint: endpoint.Endpoint{URL: url}}},
+			e := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Endpoint: endpoint.Endpoint{URL: url}},
 				Client: load.Client{Stream: true, Engine: "vllm"}, Hang: time.Second, Bare: true}
 			trial := liveTrial(goodSeqs, 1)
 			trial.Rate, trial.Window, trial.Concurrency, trial.Requests = 0, 0, 1, 1
 			o, err := e.Run(t.Context(), trial)
-			r, rejected := measure.IsRejection(err)
+			r, rejected := errors.AsType[*measure.Rejection](err)
 			switch {
 			case first == slow && (err != nil || measure.Reduce(trial, o).Failed > 0):
 				t.Errorf("%v: %+v", err, o.Records)
@@ -296,7 +297,7 @@ func TestSlowAnswers(t *testing.T) {
 				}
 				return 0
 			})
-			l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Access: engine.Access{Endpoint: endpoint.Endpoint{URL: url}}}, Client: load.Client{Stream: stream}, Hang: time.Second}
+			l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Endpoint: endpoint.Endpoint{URL: url}}, Client: load.Client{Stream: stream}, Hang: time.Second}
 			defer l.Close()
 			trial := liveTrial(goodSeqs, 1)
 			trial.Rate, trial.Window, trial.Concurrency, trial.Requests = 0, 0, 1, 1
@@ -340,8 +341,8 @@ func TestRest(t *testing.T) {
 			var err error
 			if point {
 				trial.Number, trial.Rate, trial.Window, trial.Concurrency, trial.Requests = 0, 0, 0, 1, 1
-				at := engine.Access{Endpoint: endpoint.Endpoint{URL: server.URL}}
-				e := &Live{Settings: engine.Settings{Kind: "attach", Access: at, Timeouts: engine.Timeouts{Ready: time.Minute}}, Client: client, Bare: true}
+				at := endpoint.Endpoint{URL: server.URL}
+				e := &Live{Settings: engine.Settings{Kind: "attach", Endpoint: at, Timeouts: engine.Timeouts{Ready: time.Minute}}, Client: client, Bare: true}
 				var o measure.Observation
 				o, err = e.Run(t.Context(), trial)
 				done = err == nil && o.Records[0].Outcome == measure.OK

@@ -157,7 +157,7 @@ func usagef(format string, args ...any) error {
 // asMistake marks what cannot be made of a configuration as a mistake in it, but for what
 // cannot run.
 func asMistake(err error) error {
-	if _, rejected := measure.IsRejection(err); err == nil || rejected {
+	if _, rejected := errors.AsType[*measure.Rejection](err); err == nil || rejected {
 		return err
 	}
 	return usageError{err}

@@ -80,7 +80,7 @@ func look(ctx context.Context, cfg *config.Config) machine {
 		if cfg.Engine.Kind == "attach" {
 			e := &cfg.Engine.Endpoint
 			_, m.server = engine.Start(ctx, engine.Settings{Kind: "attach", Model: cfg.Model.Name, ServedName: e.ServedName,
-				Access: engine.Access{Endpoint: e.Endpoint, Chat: e.API == "chat"}}, measure.Knobs{}, "", nil)
+				Endpoint: e.Endpoint, Chat: e.API == "chat"}, measure.Knobs{}, "", nil)
 		}
 	}
 	m.programs = findPrograms(ctx, command)

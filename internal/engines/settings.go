@@ -77,9 +77,9 @@ func Settings(cfg *config.Config) engine.Settings {
 		Kind: e.Kind, Model: ServedModel(cfg), ServedName: e.Endpoint.ServedName, Argv: e.Launch.Command, ExtraArgs: e.Launch.ExtraArgs,
 		Format: engine.Format{Weights: precision.Weights.String(), Stored: cfg.Model.Stored.String(), KV: precision.KV.String(),
 			StoredKV: cfg.Model.Arch.NativeKV.String()},
-		Options: options(&cfg.Engine),
-		Access:  engine.Access{Endpoint: e.Endpoint.Endpoint, Chat: e.Endpoint.API == "chat"},
-		Env:     e.Launch.Env, Timeouts: engine.Timeouts{Ready: e.Launch.ReadyTimeout},
+		Options:  options(&cfg.Engine),
+		Endpoint: e.Endpoint.Endpoint, Chat: e.Endpoint.API == "chat",
+		Env: e.Launch.Env, Timeouts: engine.Timeouts{Ready: e.Launch.ReadyTimeout},
 	}
 }
 

@@ -10,6 +10,7 @@ package decide
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -125,7 +126,7 @@ func searchesOf(cfg *config.Config, g sweep.Ground) (s searches, err error) {
 	runnable, rejected := cfg.Candidates()
 	for _, k := range runnable {
 		prior, err := priorFor(cfg, g.Predict, k)
-		if r, ok := measure.IsRejection(err); ok {
+		if r, ok := errors.AsType[*measure.Rejection](err); ok {
 			rejected = append(rejected, *r)
 			continue
 		} else if err != nil {

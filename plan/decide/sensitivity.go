@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"sync"
@@ -66,7 +67,7 @@ func (d *Decision) addSensitivity(p *plan.Plan) {
 	known := d.situation(p.Offer.Knobs)
 	for _, s := range scenarios() {
 		in, err := d.inScenario(&s, known, p.Offer.Knobs)
-		if r, rejected := measure.IsRejection(err); rejected {
+		if r, rejected := errors.AsType[*measure.Rejection](err); rejected {
 			p.AddChanges(plan.Change{What: s.what, Reason: r.Reason})
 		} else if err == nil {
 			asked, situations = append(asked, s.what), append(situations, in)

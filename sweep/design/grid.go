@@ -4,6 +4,7 @@
 package design
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -139,7 +140,7 @@ func (s *Sweep) runnable(cfg *config.Config) (sets []measure.Knobs, most float64
 	s.rejected = rejected
 	for _, k := range all {
 		rate, err := predictedRate(s.ground, &cfg.Workload, cfg.Objective, k)
-		if r, ok := measure.IsRejection(err); ok {
+		if r, ok := errors.AsType[*measure.Rejection](err); ok {
 			s.rejected = append(s.rejected, *r)
 			continue
 		} else if err != nil {

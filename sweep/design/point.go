@@ -2,6 +2,7 @@ package design
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -66,7 +67,7 @@ func (p *LoadPoint) Prepare(ctx context.Context, run sweep.Runner, held []measur
 	}
 	probe := measure.Trial{Knobs: p.Trial.Knobs, Workload: p.Trial.Workload, Concurrency: 1, Requests: probeRequests, Seed: p.Trial.Seed + 1}
 	o, err := run(ctx, probe)
-	_, rejected := measure.IsRejection(err)
+	_, rejected := errors.AsType[*measure.Rejection](err)
 	switch {
 	case rejected:
 		return nil

@@ -164,7 +164,7 @@ func TestFirstTokenRests(t *testing.T) {
 			}))
 			defer server.Close()
 			began := time.Now()
-			e, err := Start(t.Context(), Settings{Kind: "attach", Model: "m", Access: Access{Endpoint: endpoint.Endpoint{URL: server.URL}}}, someKnobs(), "", nil)
+			e, err := Start(t.Context(), Settings{Kind: "attach", Model: "m", Endpoint: endpoint.Endpoint{URL: server.URL}}, someKnobs(), "", nil)
 			if took := time.Since(began); (err != nil) != c.fails || took < c.least || asked > max(c.refuse+1, tries) {
 				t.Errorf("%v after %v and %d requests", err, took, asked)
 			}
@@ -336,7 +336,7 @@ func TestAttach(t *testing.T) {
 	defer e.Stop(0)
 	other := someKnobs()
 	other.PrefixCaching = false
-	a, err := Start(t.Context(), Settings{Kind: "attach", Access: Access{Endpoint: endpoint.Endpoint{URL: e.URL + "/v1"}}}, other, "", nil)
+	a, err := Start(t.Context(), Settings{Kind: "attach", Endpoint: endpoint.Endpoint{URL: e.URL + "/v1"}}, other, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -362,7 +362,7 @@ func TestAttach(t *testing.T) {
 	}
 	port := l.Addr().(*net.TCPAddr).Port
 	l.Close()
-	_, err = Start(t.Context(), Settings{Kind: "attach", Access: Access{Endpoint: endpoint.Endpoint{URL: "http://127.0.0.1:" + strconv.Itoa(port)}}}, other, "", nil)
+	_, err = Start(t.Context(), Settings{Kind: "attach", Endpoint: endpoint.Endpoint{URL: "http://127.0.0.1:" + strconv.Itoa(port)}}, other, "", nil)
 	var f *Failure
 	if !errors.As(err, &f) || f.Class != unreachable {
 		t.Errorf("nobody there: %v", err)

@@ -39,7 +39,11 @@ type Settings struct {
 	ExtraArgs []string
 	// Env is added to the environment of the engine, above planner's own.
 	Env map[string]string
-	Access
+	// Endpoint is where an engine of kind attach listens, and what goes with each request
+	// to any.
+	endpoint.Endpoint
+	// Chat sends the first request to /v1/chat/completions.
+	Chat     bool
 	Timeouts Timeouts
 	// Hurry, if set, ends all grace when it is closed: engines are killed at once,
 	// also those that were asked to end before.
@@ -54,15 +58,6 @@ type Settings struct {
 	Spread func(gpu string, gpus int) (nodes, each int)
 	// Launching, if set, is told of each command line before it runs.
 	Launching func(Command)
-}
-
-// Access says how requests get to an engine.
-type Access struct {
-	// Endpoint is where an engine of kind attach listens, and what goes with each request
-	// to any.
-	endpoint.Endpoint
-	// Chat sends the first request to /v1/chat/completions.
-	Chat bool
 }
 
 // Timeouts bound what an engine may take. Zero means the default.

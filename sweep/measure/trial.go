@@ -4,8 +4,10 @@ package measure
 
 import (
 	"cmp"
-	"errors"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"planner/internal/note"
@@ -96,9 +98,156 @@ func Broke(why note.Reason) bool {
 	return false
 }
 
-// IsRejection unwraps the error of knobs that cannot run.
-func IsRejection(err error) (*Rejection, bool) {
-	var r *Rejection
-	ok := errors.As(err, &r)
-	return r, ok
+// Outcome says how a request ended. The zero value is InFlight: a request that
+// nobody has seen end.
+type Outcome int
+
+// The outcomes of a request. Everything but OK misses every latency bound.
+const (
+	InFlight    Outcome = iota // the trial ended before the request did
+	OK                         // the request ended well, with all of its tokens
+	Timeout                    // the client gave up
+	Refused                    // the connection was refused
+	Reset                      // the connection broke
+	HTTPStatus                 // the server answered with a status other than 200
+	Malformed                  // the response could not be read
+	Truncated                  // the stream ended without a finish
+	Empty                      // a good status without a token
+	WrongLength                // fewer or more tokens than asked for
+	StreamError                // an error event within a stream of status 200
+	Dropped                    // the client did not send the request
+	Rejected                   // the engine can never serve the request (longer than its limits)
+)
+
+var outcomeNames = []string{"in_flight", "ok", "timeout", "refused", "reset", "http_status", "malformed",
+	"truncated", "empty", "wrong_length", "stream_error", "client_dropped", "rejected"}
+
+// String is the outcome's name in files and reports.
+func (o Outcome) String() string { return outcomeNames[o] }
+
+// MarshalText writes the outcome's name.
+func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+// UnmarshalText reads an outcome's name.
+func (o *Outcome) UnmarshalText(b []byte) error {
+	i := slices.Index(outcomeNames, string(b))
+	if i < 0 {
+		return fmt.Errorf("unknown outcome %q", b)
+	}
+	*o = Outcome(i)
+	return nil
+}
+
+// Record is what was seen of one request. Times count from the start of the
+// trial; a time that never came is negative.
+type Record struct {
+	ID    int `json:"id"`
+	Class int `json:"class,omitempty"`
+	// Due is the intended time, from which every latency counts: in a closed
+	// loop the moment the slot became free.
+	Due time.Duration `json:"due_ns"`
+	// Sent is when the request left the client.
+	Sent time.Duration `json:"sent_ns"`
+	// First and Last are when the first and the last token arrived.
+	First time.Duration `json:"first_ns"`
+	Last  time.Duration `json:"last_ns"`
+	// Prompt, Cached and Output count tokens: of the prompt, of those the ones
+	// found in the prefix cache, and generated.
+	Prompt int `json:"prompt_tokens"`
+	Cached int `json:"cached_tokens,omitempty"`
+	Output int `json:"output_tokens"`
+	// Asked is how many tokens were asked for; 0 when nobody knows. It decides
+	// the time per token of a request that is still in flight.
+	Asked   int     `json:"asked_tokens,omitempty"`
+	Outcome Outcome `json:"outcome"`
+	// Detail adds to a failure, such as the HTTP status.
+	Detail string `json:"detail,omitempty"`
+}
+
+// Status is the HTTP status of a request that failed by it; 0 for all others.
+func (r *Record) Status() int {
+	if r.Outcome != HTTPStatus {
+		return 0
+	}
+	text, _, _ := strings.Cut(r.Detail, ":")
+	status, _ := strconv.Atoi(text)
+	return status
+}
+
+// Broken reports whether a request failed by what the server did, other than by taking
+// its time.
+func (r *Record) Broken() bool {
+	switch r.Outcome {
+	case Refused, Reset, HTTPStatus, Malformed, Truncated, Empty, StreamError:
+		return true
+	}
+	return false
+}
+
+// Never marks a time that never came.
+const Never time.Duration = -1
+
+// TTFT is the time to first token from the intended time; false if no token
+// came.
+func (r *Record) TTFT() (time.Duration, bool) {
+	return r.First - r.Due, r.First >= 0
+}
+
+// E2E is the time from the intended time to the last token of a request that
+// ended well.
+func (r *Record) E2E() (time.Duration, bool) {
+	return r.Last - r.Due, r.Outcome == OK
+}
+
+// TPOT is the time per output token behind the first one: (last - first) /
+// (tokens - 1), for requests of two tokens and more that ended well.
+func (r *Record) TPOT() (time.Duration, bool) {
+	if r.Outcome != OK || r.Output < 2 || r.First < 0 {
+		return 0, false
+	}
+	return (r.Last - r.First) / time.Duration(r.Output-1), true
+}
+
+// open reports whether nobody has seen a request end.
+func (r *Record) open() bool { return r.Outcome == InFlight }
+
+// failed reports whether a request ended otherwise than well.
+func (r *Record) failed() bool { return r.Outcome != OK && r.Outcome != InFlight }
+
+// first is when the first token came, as far as it was seen: an answer that is
+// not streamed shows all of its tokens at once.
+func (r *Record) first() time.Duration {
+	if r.First < 0 && r.Outcome == OK {
+		return r.Last
+	}
+	return r.First
+}
+
+// latency is a latency of a request, as far as it is known at the time end. That of
+// one in flight that has not reached the event is open: it will be no less. A failed
+// request has none.
+func (r *Record) latency(m Metric, end time.Duration) (v time.Duration, open, ok bool) {
+	if r.failed() {
+		return 0, false, false
+	}
+	row := m.row()
+	if row.value == nil {
+		return 0, false, false
+	}
+	if v, ok = row.value(r); ok || r.Outcome != InFlight {
+		return v, false, ok
+	}
+	v, ok = row.open(r, end)
+	return v, ok, ok
+}
+
+// age is how long after its intended time a request is.
+func (r *Record) age(now time.Duration) (time.Duration, bool) { return now - r.Due, true }
+
+// openTPOT is the least time per output token of a request that is in flight.
+func (r *Record) openTPOT(now time.Duration) (time.Duration, bool) {
+	if r.First < 0 || r.Asked < 2 {
+		return 0, false
+	}
+	return (now - r.First) / time.Duration(r.Asked-1), true
 }

@@ -3,6 +3,7 @@
 package realengines
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -28,7 +29,7 @@ func rejected(t *testing.T, s subject, k measure.Knobs, class engine.Class) (*sw
 	}
 	began := time.Now()
 	_, err := l.Run(t.Context(), s.trial(1, k, time.Second))
-	unable, ok := measure.IsRejection(err)
+	unable, ok := errors.AsType[*measure.Rejection](err)
 	if !ok {
 		t.Fatalf("not rejected: %v", err)
 	}

@@ -3,6 +3,7 @@
 package realengines
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -57,7 +58,7 @@ func TestVLLMTooMuchMemory(t *testing.T) {
 	k.MaxNumSeqs = 8
 	began := time.Now()
 	_, err := l.Run(t.Context(), s.trial(2, k, time.Second))
-	if unable, ok := measure.IsRejection(err); !ok || !strings.HasPrefix(unable.Reason.Text, "not started") || time.Since(began) > time.Second {
+	if unable, ok := errors.AsType[*measure.Rejection](err); !ok || !strings.HasPrefix(unable.Reason.Text, "not started") || time.Since(began) > time.Second {
 		t.Errorf("what needs more: %v after %v", err, time.Since(began))
 	}
 }
