@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -203,8 +204,8 @@ type connPool struct {
 
 	mu   sync.Mutex
 	idle []*conn
-	// resent counts the requests that left again on another connection.
-	resent int
+
+	resent *atomic.Int64 // as the test counts
 }
 
 // send implements transport. A request that met a close of a kept connection is sent
@@ -219,31 +220,19 @@ func (p *connPool) send(m *message, deadline time.Time) (response, error) {
 	if err == nil || !reused || !c.silent || !isStale(err) || time.Since(begin) > crossLimit {
 		return r, err
 	}
-	p.mu.Lock()
-	p.resent++
-	p.mu.Unlock()
+	p.resent.Add(1)
 	if c, err = p.open(deadline); err != nil {
 		return response{}, err
 	}
 	return c.ask(m, deadline)
 }
 
-func (p *connPool) resends() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.resent
-}
-
 // isStale reports the errors of a connection whose close by the server crossed
 // the request on its way. A request that the server read and threw away looks
 // the same, which is why resendLimit bounds the benefit of the doubt.
 func isStale(err error) bool {
-	for _, closed := range [...]error{errNoAnswer, syscall.ECONNRESET, syscall.EPIPE} {
-		if errors.Is(err, closed) {
-			return true
-		}
-	}
-	return strings.Contains(err.Error(), "server closed idle connection") // net/http has no type for it
+	return errors.Is(err, errNoAnswer) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
+		strings.Contains(err.Error(), "server closed idle connection") // net/http has no type for it
 }
 
 // get takes the connection that was used last and is still open, or opens one.
@@ -251,7 +240,7 @@ func (p *connPool) get(deadline time.Time) (c *conn, reused bool, err error) {
 	p.mu.Lock()
 	for n := len(p.idle); n > 0; n = len(p.idle) {
 		c := p.idle[n-1]
-		if time.Since(c.since) < idleLimit && p.resent < resendLimit {
+		if time.Since(c.since) < idleLimit && p.resent.Load() < resendLimit {
 			p.idle = p.idle[:n-1]
 			if hungUp(c.Conn) {
 				c.drop()

@@ -64,7 +64,7 @@ func TestStaleConnection(t *testing.T) {
 			t.Errorf("request %d: %v %q", rec.ID, rec.Outcome, rec.Detail)
 		}
 	}
-	if n := r.via.(*connPool).resent; n > resendLimit {
+	if n := r.resent.Load(); n > resendLimit {
 		t.Errorf("%d requests sent again", n)
 	}
 	if n := dialled.Load(); n < 15 {

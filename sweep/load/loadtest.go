@@ -30,8 +30,9 @@ type Test struct {
 	conversations *conversations
 	monitor       *trialMonitor
 	flying        sync.WaitGroup
-	// rest is how long the server that answered last wants not to be asked again.
-	rest atomic.Int64
+	// rest is how long the server that answered last wants not to be asked again, resent how many
+	// requests met a connection which it closed without a word and left again on another.
+	rest, resent atomic.Int64
 
 	// guessed says why the lengths of prompts are a guess, which the server's own counts may confirm.
 	guessed note.Notes
@@ -112,13 +113,13 @@ func longestPrompt(schedule []workload.Request) int {
 func (t *Test) newTransport() transport {
 	e := t.target
 	if e.url.Scheme == "https" {
-		return newHTTPSTransport(t.ctx, e, t.client.tls)
+		return newHTTPSTransport(t)
 	}
 	address := e.url.Host
 	if e.url.Port() == "" {
 		address = net.JoinHostPort(strings.Trim(e.url.Hostname(), "[]"), "80")
 	}
-	return &connPool{ctx: t.ctx, dial: func(ctx context.Context) (net.Conn, error) { return e.dial(ctx, "tcp", address) }}
+	return &connPool{ctx: t.ctx, resent: &t.resent, dial: func(ctx context.Context) (net.Conn, error) { return e.dial(ctx, "tcp", address) }}
 }
 
 // warmConnections is how many connections are opened before the start: one a

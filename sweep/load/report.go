@@ -43,7 +43,7 @@ func (t *Test) sourceDoubts(uncounted int) note.Notes {
 	d := append(note.If(uncounted > 0, note.TokensEstimated, uncounted, uncounted+n.counted), t.withdraw()...)
 	share := n.together()
 	obs.Remarks = append(obs.Remarks, note.If(share > 0.1 && share <= much, note.TokensCoalesced, 100*share)...)
-	if resent := t.via.resends(); resent > 0 {
+	if resent := int(t.resent.Load()); resent > 0 {
 		kind := note.Resent
 		if resent >= resendLimit {
 			kind = note.ResentOften

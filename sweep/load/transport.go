@@ -21,9 +21,6 @@ import (
 // transport carries messages to the server. It follows no redirect.
 type transport interface {
 	send(m *message, deadline time.Time) (response, error)
-	// resends counts the requests that met a connection which the server closed
-	// without a word and left again on another.
-	resends() int
 	close()
 }
 
@@ -94,7 +91,7 @@ type httpsTransport struct {
 	header http.Header
 	// kept keeps connections for further requests, fresh opens one for each.
 	kept, fresh *http.Transport
-	resent      atomic.Int64
+	resent      *atomic.Int64 // as the test counts
 	// bodies lends out their buffers.
 	bodies sync.Pool
 }
@@ -115,8 +112,9 @@ func newHTTPTransport(conf *tls.Config, dial func(context.Context, string, strin
 	}
 }
 
-func newHTTPSTransport(ctx context.Context, e *target, conf *tls.Config) *httpsTransport {
-	t := &httpsTransport{ctx: ctx, url: e.url.String(), header: e.header, kept: newHTTPTransport(conf, e.dial), fresh: newHTTPTransport(conf, e.dial)}
+func newHTTPSTransport(of *Test) *httpsTransport {
+	e, conf := of.target, of.client.tls
+	t := &httpsTransport{ctx: of.ctx, resent: &of.resent, url: e.url.String(), header: e.header, kept: newHTTPTransport(conf, e.dial), fresh: newHTTPTransport(conf, e.dial)}
 	t.fresh.DisableKeepAlives = true
 	t.bodies.New = func() any { return &httpBody{} }
 	return t
@@ -125,7 +123,7 @@ func newHTTPSTransport(ctx context.Context, e *target, conf *tls.Config) *httpsT
 // send implements transport. The message of what it returns is always in use: net/http
 // may read a request's body when the answer has come already.
 func (t *httpsTransport) send(m *message, deadline time.Time) (response, error) {
-	if t.resends() >= resendLimit {
+	if t.resent.Load() >= resendLimit {
 		return t.try(t.fresh, m, deadline, &connUse{})
 	}
 	var a connUse
@@ -188,8 +186,6 @@ func (t *httpsTransport) try(via *http.Transport, m *message, deadline time.Time
 	r.sending = true
 	return r, err
 }
-
-func (t *httpsTransport) resends() int { return int(t.resent.Load()) }
 
 func (t *httpsTransport) close() { t.kept.CloseIdleConnections() }
 
