@@ -38,7 +38,7 @@ func plainFormat() ResultFormat {
 			text: true, latencies: latenciesIn(time.Millisecond, "ttft_*_ms", "tpot_*_ms", "itl_*_ms", "e2e_*_ms"),
 			stats:        []string{"mean", "p50", "p90", "p95", "p99", "p99.9|p999"},
 			outputTokens: "output_tokens_per_s", promptTokens: "prompt_tokens_per_s", achieved: "achieved_per_s", run: "duration_s",
-			rest: (*pointReader).plain,
+			rate: "rate_per_s", rest: (*pointReader).plain,
 		}},
 	}
 }
@@ -133,7 +133,7 @@ func (p *pointReader) plainCells() bool {
 // plain reads what stands in one column each, and the knobs.
 func (p *pointReader) plain(int) {
 	m := &p.m
-	m.Trial.Rate, m.Sent = p.number("rate_per_s"), p.rate("sent_per_s")
+	m.Sent = p.rate("sent_per_s")
 	m.Requests, m.Failed, p.counted = p.count("requests"), p.count("failed"), true
 	known := false
 	for _, metric := range measure.AllLatencies() {

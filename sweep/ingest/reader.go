@@ -138,6 +138,11 @@ func (p *pointReader) point() {
 	}
 	p.m.OutputTokens, p.m.PromptTokens, p.m.Achieved = p.rate(l.outputTokens), p.rate(l.promptTokens), p.rate(l.achieved)
 	p.window(p.span(l.run, time.Second))
+	if limit := p.count(l.limit); limit > 0 || l.limit != "" && l.rate == "" {
+		p.closed(limit)
+	} else {
+		p.m.Trial.Rate = p.number(l.rate)
+	}
 	l.rest(p, completed)
 	p.warnIf(!p.counted, note.FailuresUnknown)
 	p.add()

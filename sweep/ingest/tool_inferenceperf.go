@@ -25,7 +25,8 @@ func inferencePerfFormat() ResultFormat {
 				latencies: latenciesIn(time.Second, at+"time_to_first_token.*", at+"time_per_output_token.*", "", at+"request_latency.*"),
 				stats:     []string{"mean", "median|p50", "p90", "p95", "p99", "p99.9"}, completed: "successes.count", failed: "failures.count",
 				outputTokens: "successes.throughput.output_tokens_per_sec", promptTokens: "successes.throughput.input_tokens_per_sec",
-				rest: (*pointReader).inferencePerf,
+				// A stage of a fixed concurrency names a rate too, at which it filled its queue.
+				rate: "load_summary.requested_rate", limit: "load_summary.concurrency", rest: (*pointReader).inferencePerf,
 			},
 			{marks: []string{`"request_metrics"`, `"start_time"`, `"end_time"`, `"error"`}, request: (*pointReader).inferencePerfRequest},
 		},
@@ -39,12 +40,6 @@ const lateSend = 10 * time.Millisecond
 func (p *pointReader) inferencePerf(completed int) {
 	m := &p.m
 	m.Sent = p.rate("load_summary.achieved_rate")
-	// A stage of a fixed concurrency names a rate too, at which it filled its queue.
-	if limit := p.count("load_summary.concurrency"); limit > 0 {
-		p.closed(limit)
-	} else {
-		m.Trial.Rate = p.number("load_summary.requested_rate")
-	}
 	run := p.span("benchmark_time_seconds", time.Second)
 	if rate := p.number("successes.throughput.requests_per_sec"); !p.has("benchmark_time_seconds") && rate > 0 {
 		// Reports without the time of the run hold the rate over it.

@@ -10,7 +10,8 @@ func llmdFormat() ResultFormat {
 		latencies: latenciesIn(0, at+"latency.time_to_first_token.*", at+"latency.time_per_output_token.*", "", at+"latency.request_latency.*"),
 		stats:     []string{"mean", "p50", "p90", "p95", "p99", "p99p9"}, completed: at + "requests.total", failed: at + "requests.failures",
 		outputTokens: at + "throughput.output_token_rate.mean", promptTokens: at + "throughput.input_token_rate.mean",
-		achieved: at + "throughput.request_rate.mean", rest: (*pointReader).llmd,
+		achieved: at + "throughput.request_rate.mean", rate: "scenario.load.standardized.rate_qps", limit: "scenario.load.standardized.concurrency",
+		rest: (*pointReader).llmd,
 	}
 	document := l
 	document.marks, document.parse = []string{"request_performance:", "aggregate:", "latency:"}, parseYAML
@@ -25,15 +26,8 @@ func llmdFormat() ResultFormat {
 
 func (p *pointReader) llmd(completed int) {
 	m := &p.m
-	const load = "scenario.load.standardized."
-	rate := p.number(load + "rate_qps")
-	switch limit := p.count(load + "concurrency"); {
-	case limit > 0:
-		p.closed(limit)
-		p.warnIf(rate > 0, note.LoopClosedByLimit, rate, limit)
-	default:
-		m.Trial.Rate = rate
-	}
+	rate := p.number(p.layout.rate)
+	p.warnIf(m.Trial.Closed() && rate > 0, note.LoopClosedByLimit, rate, m.Trial.Concurrency)
 	if m.Achieved > 0 {
 		p.lasted(completed, m.Achieved, p.layout.achieved)
 	}

@@ -15,7 +15,8 @@ func llmperfFormat() ResultFormat {
 				latencies: latenciesIn(time.Second, "results_ttft_s_*", "", "", "results_end_to_end_latency_s_*"),
 				stats:     []string{"mean", "quantiles_p50", "quantiles_p90", "quantiles_p95", "quantiles_p99", "quantiles_p999"},
 				completed: "results_num_completed_requests", failed: "results_number_errors",
-				outputTokens: "results_mean_output_throughput_token_per_s", achieved: "results_num_completed_requests_per_min", rest: (*pointReader).llmperf,
+				outputTokens: "results_mean_output_throughput_token_per_s", achieved: "results_num_completed_requests_per_min", limit: "num_concurrent_requests",
+				rest: (*pointReader).llmperf,
 			},
 			{marks: []string{`"ttft_s"`, `"end_to_end_latency_s"`, `"number_output_tokens"`}, request: (*pointReader).llmperfRequest},
 		},
@@ -26,7 +27,6 @@ func (p *pointReader) llmperf(completed int) {
 	if p.m.Achieved /= 60; p.m.Achieved > 0 {
 		p.lasted(completed, p.m.Achieved, p.layout.achieved)
 	}
-	p.closed(p.count("num_concurrent_requests"))
 }
 
 func (p *pointReader) llmperfRequest() request {

@@ -17,13 +17,13 @@ func locustFormat() ResultFormat {
 			{
 				marks: []string{"Timestamp,User Count,Type,Name", "Total Average Response Time"}, parse: parseLocust, text: true,
 				latencies: latenciesIn(time.Millisecond, "", "", "", "Total * Response Time"), stats: []string{"Average", "Median"},
-				completed: "Total Request Count", failed: "Total Failure Count", withFailed: true, rest: (*pointReader).locust,
+				completed: "Total Request Count", failed: "Total Failure Count", withFailed: true, limit: "User Count", rest: (*pointReader).locust,
 			},
 			{
 				marks: []string{"Type,Name,Request Count,Failure Count", "Average Response Time"}, parse: parseLocust, text: true,
 				latencies: latenciesIn(time.Millisecond, "", "", "", "*"),
 				stats:     []string{"Average Response Time", "50%", "90%", "95%", "99%", "99.9%"},
-				completed: "Request Count", failed: "Failure Count", withFailed: true, rest: (*pointReader).locust,
+				completed: "Request Count", failed: "Failure Count", withFailed: true, limit: "User Count", rest: (*pointReader).locust,
 			},
 		},
 	}
@@ -54,5 +54,4 @@ func (p *pointReader) locust(completed int) {
 		p.lasted(m.Requests, rate, "Requests/s")
 		m.Achieved = float64(completed) / m.Duration.Seconds()
 	}
-	p.closed(p.count("User Count"))
 }
