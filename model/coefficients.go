@@ -334,7 +334,7 @@ func (r *Roofline) setFixed() {
 	if r.fixed.decodeOnly || graphs == GraphsNone {
 		r.fixed.launch = layers * f.LaunchAll
 	}
-	r.fixed.request = f.Request + f.SyncRequest
+	r.fixed.request = f.Request
 	r.fixed.largest = r.args.largestGraph(d.Hardware)
 	if graphs == GraphsNone {
 		r.fixed.largest = 0

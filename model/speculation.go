@@ -191,7 +191,7 @@ func (r *Roofline) setDrafter() error {
 		return nil
 	}
 	c := r.c
-	c.Fixed.Step, c.Fixed.SyncStep, c.Fixed.Request, c.Fixed.SyncRequest = c.Draft.Pass, 0, 0, 0
+	c.Fixed.Step, c.Fixed.SyncStep, c.Fixed.Request = c.Draft.Pass, 0, 0
 	args := r.args
 	args.Speculation, args.Kernels.Sampler = Speculation{}, SamplerGreedy
 	times, err := NewRoofline(dep, c, args)

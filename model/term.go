@@ -37,8 +37,7 @@ func (t Term) String() string { return termNames[t] }
 func (t Term) Efficiency() bool { return t >= TermWeights }
 
 // Value returns a term's value for a deployment: of the efficiencies those of the
-// formats that it uses. Where scheduling is synchronous, step and request include that
-// part.
+// formats that it uses. Where scheduling is synchronous, the step includes that part.
 func (c Constants) Value(t Term, dep Deployment) float64 {
 	dep = dep.Normal()
 	switch t {
@@ -49,7 +48,7 @@ func (c Constants) Value(t Term, dep Deployment) float64 {
 	case TermLayer:
 		return c.Fixed.Layer
 	case TermRequest:
-		return c.Fixed.Request + c.Fixed.SyncRequest
+		return c.Fixed.Request
 	case TermWeights:
 		return c.Weights.For(dep.denseFormat())
 	case TermKV:
@@ -91,7 +90,6 @@ func (c Constants) times(t Term, by, most float64) Constants {
 		c.Fixed.BlockExpert *= by
 	case TermRequest:
 		c.Fixed.Request *= by
-		c.Fixed.SyncRequest *= by
 		c.Sampler.Sort *= by
 		c.Sampler.Triton *= by
 	case TermWeights:

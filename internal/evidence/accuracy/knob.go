@@ -78,10 +78,7 @@ var knobs = []knob{
 		func(s *server) bool { return isFP8(s) && s.dep.Arch.Details.BlockFP8 }},
 	{"step", 1.2, 0.50, "126 to 550 us elsewhere", func(c *model.Constants, m float64) { c.Fixed.Step *= m }, everywhere},
 	{"request", 2.2, 1, "4.4 us elsewhere", func(c *model.Constants, m float64) { c.Fixed.Request *= m }, everywhere},
-	{"synchronous scheduling", 2, 1, "0.5 to 2 ms elsewhere", func(c *model.Constants, m float64) {
-		c.Fixed.SyncStep *= m
-		c.Fixed.SyncRequest *= m
-	}, isSync},
+	{"synchronous scheduling", 2, 1, "0.5 to 2 ms elsewhere", func(c *model.Constants, m float64) { c.Fixed.SyncStep *= m }, isSync},
 	{"slowest rank", 0, 1, "nothing", func(c *model.Constants, m float64) { c.Link.RankSkew *= m },
 		func(s *server) bool { return isGroup(s) }},
 	{"large all-reduces", 1.2, 0.30, "collective tables", func(c *model.Constants, m float64) {
