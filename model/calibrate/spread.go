@@ -13,11 +13,11 @@ import (
 	"planner/sweep/measure"
 )
 
-// Probe runs one load point at a rate with given constants and returns its conditions
-// and records. Equal arguments must give equal results, and every rate must meet the
+// Probe runs one load point at a rate with given constants, so many times as long as usual, and
+// returns its conditions and records. Equal arguments must give equal results, and every rate must meet the
 // same requests in the same order, as [measure.Trial.Schedule] does. All requests
 // should be let to end. It is called from several goroutines at once.
-type Probe func(c model.Constants, rate float64, seed uint64) (measure.Trial, measure.Observation, error)
+type Probe func(c model.Constants, rate, times float64, seed uint64) (measure.Trial, measure.Observation, error)
 
 // Known is what a shift is measured from.
 type Known struct {
@@ -78,6 +78,13 @@ const (
 	firstStep      = 0.08
 )
 
+// Of so many draws of requests that with the known constants nearest to the limit at the
+// known rate is taken, the first one within nearLimit, a logarithm.
+const (
+	mostDraws = 12
+	nearLimit = 0.03
+)
+
 // Situation is what a maximum rate is found in.
 type Situation struct {
 	// Objective limits the rate. Its bounds must not be empty.
@@ -91,27 +98,58 @@ type Situation struct {
 // Shift samples plausible constants and finds how far each moves the maximum rate. The
 // known constants at the known rate bring some latency, in units of its limit, by the
 // bound that is nearest to being missed; the shifted rate is where other constants
-// bring the same. As both meet the same requests, the chance of a short run cancels.
+// bring the same. As both meet the same requests, the chance of a short run cancels, as far
+// as it leaves the latency near the limit: of a few draws of requests the nearest is taken, as
+// far below a knee other constants would seem to move the rate by any factor.
 // It fails if a probe does, or if the objective bounds nothing that records show.
 func Shift(k Known, probe Probe) (Shifts, error) {
-	with := func(c model.Constants) Situation {
-		return Situation{Objective: k.Objective, Run: func(rate, _ float64) (measure.Trial, measure.Observation, error) {
-			return probe(c, rate, k.Seed)
-		}}
+	s, in, err := k.drawn(probe, 1)
+	if err == nil && s.slope < flatSlope {
+		s, in, err = k.drawn(probe, flatTimes)
 	}
-	s, err := newShiftSearch(k.Rate, with(k.Constants))
 	if err != nil {
 		return nil, err
 	}
 	out := make(Shifts, cmp.Or(k.Samples, defaultSamples))
 	err = parallel.Do(len(out), func(i int) (err error) {
-		out[i], _, err = s.find(with(k.Constants.Sample(rand.New(rand.NewPCG(k.Seed, uint64(i))), k.Spread)))
+		out[i], _, err = s.find(in(k.Constants.Sample(rand.New(rand.NewPCG(k.Seed, uint64(i))), k.Spread)))
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
+}
+
+// drawn is the search for shifts on the draw of requests with which the known constants at the
+// known rate come nearest to the limit, in runs of so many times the length.
+func (k *Known) drawn(probe Probe, times float64) (*shiftSearch, func(model.Constants) Situation, error) {
+	var s *shiftSearch
+	var in func(model.Constants) Situation
+	for n := range uint64(mostDraws) {
+		with := func(c model.Constants) Situation {
+			return Situation{Objective: k.Objective, Run: func(rate, _ float64) (measure.Trial, measure.Observation, error) {
+				return probe(c, rate, times, k.Seed+n)
+			}}
+		}
+		one, err := newShiftSearch(k.Rate, with(k.Constants))
+		if err != nil {
+			return nil, nil, err
+		}
+		if s == nil || math.Abs(one.level) < math.Abs(s.level) {
+			s, in = one, with
+		}
+		if math.Abs(s.level) <= nearLimit {
+			break
+		}
+	}
+	if math.IsInf(s.level, 0) {
+		return nil, nil, fmt.Errorf("spread of the maximum rate: at %g/s the objective's latencies are not finite", k.Rate)
+	}
+	above, err := s.pressure(in(k.Constants), firstStep)
+	// A knee is steep above the known rate and flat below; any slope will do to begin with.
+	s.slope = max((min(above, s.level+10)-s.level)/firstStep, 0.5)
+	return s, in, err
 }
 
 // Move is the logarithm of the maximum rate in another situation over the known one in
@@ -123,10 +161,11 @@ type Move struct {
 
 // Where the pressure grows with the rate to less than this power, the chance of a short run
 // moves the rate at which it is at the limit; there a run of up to so many times the length
-// decides.
+// decides, and shifts are found by runs of flatTimes the length.
 const (
 	flatSlope  = 2.0
 	mostLonger = 16.0
+	flatTimes  = 4.0
 )
 
 // Moves finds how far other situations move a rate: by the rates at which the limits are
@@ -183,19 +222,8 @@ func newShiftSearch(rate float64, known Situation) (*shiftSearch, error) {
 	}
 	s := &shiftSearch{rate: rate, widest: WidestMove}
 	var err error
-	if s.level, err = s.pressure(known, 0); err != nil {
-		return nil, err
-	}
-	if math.IsInf(s.level, 0) {
-		return nil, fmt.Errorf("spread of the maximum rate: at %g/s the objective's latencies are not finite", rate)
-	}
-	above, err := s.pressure(known, firstStep)
-	if err != nil {
-		return nil, err
-	}
-	// A knee is steep above the known rate and flat below; any slope will do to begin with.
-	s.slope = max((min(above, s.level+10)-s.level)/firstStep, 0.5)
-	return s, nil
+	s.level, err = s.pressure(known, 0)
+	return s, err
 }
 
 // pressure is the logarithm of the objective's worst latency over its limit at exp(x)

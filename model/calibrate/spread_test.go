@@ -50,7 +50,7 @@ func TestShiftOfAQueueInClosedForm(t *testing.T) {
 	dep := deployed(t, "llama-3.1-8b", "H100 SXM", 1, model.BF16)
 	c := model.ConstantsFor(dep.Hardware, model.EngineArgs{EngineVersion: "0.20.0"})
 	mu := func(c model.Constants) float64 { return 1 / (100 * c.Fixed.Step) }
-	probe := func(c model.Constants, rate float64, _ uint64) (measure.Trial, measure.Observation, error) {
+	probe := func(c model.Constants, rate, _ float64, _ uint64) (measure.Trial, measure.Observation, error) {
 		wait := 1e6 // overloaded
 		if m := mu(c); rate < m {
 			wait = 1 / (m - rate)
@@ -82,6 +82,52 @@ func TestShiftOfAQueueInClosedForm(t *testing.T) {
 	}
 }
 
+// A draw of requests that by chance brings a latency far below the limit at the maximum rate
+// says nothing of where other constants meet it; another draw does. A short run of a server
+// whose latency hardly grows with the rate is no better.
+func TestShiftNearTheLimit(t *testing.T) {
+	dep := deployed(t, "llama-3.1-8b", "H100 SXM", 1, model.BF16)
+	c := model.ConstantsFor(dep.Hardware, model.EngineArgs{EngineVersion: "0.20.0"})
+	mu := func(c model.Constants) float64 { return 1 / (100 * c.Fixed.Step) }
+	limit := ttftLimit.Bounds[0].Limit.Seconds()
+	for _, test := range []struct {
+		name   string
+		rate   float64
+		wait   func(m, rate, times float64, seed uint64) float64
+		wanted func(m float64) float64 // the rate at the limit
+	}{
+		{"a knee", mu(c) - 1/limit, func(m, rate, _ float64, seed uint64) float64 {
+			if seed == 3 {
+				rate /= 5 // few requests came close together
+			}
+			if rate >= m {
+				return 1e6
+			}
+			return 1 / (m - rate)
+		}, func(m float64) float64 { return m - 1/limit }},
+		{"a slope", mu(c) / 2, func(m, rate, times float64, _ uint64) float64 {
+			return limit * (0.5*mu(c)/m + rate/m) * (1 + 0.3/(times*times)) // long answers, by chance
+		}, func(m float64) float64 { return m - 0.5*mu(c) }},
+	} {
+		probe := func(c model.Constants, rate, times float64, seed uint64) (measure.Trial, measure.Observation, error) {
+			wait := time.Duration(test.wait(mu(c), rate, times, seed) * 1e9)
+			r := measure.Record{First: wait, Last: wait + 1, Output: 2, Outcome: measure.OK}
+			return measure.Trial{}, measure.Observation{Records: []measure.Record{r}}, nil
+		}
+		k := Known{Constants: c, Spread: model.Spread{model.DoubtStep: 0.1}, Rate: test.rate, Objective: ttftLimit, Seed: 3}
+		got, err := Shift(k, probe)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, x := range got {
+			want := math.Log(max(test.wanted(mu(c.Sample(rand.New(rand.NewPCG(3, uint64(i))), k.Spread)))/k.Rate, math.Exp(-WidestMove)))
+			if math.Abs(x-want) > 0.04 {
+				t.Errorf("%s, sample %d: shift %.3f, exactly %.3f", test.name, i, x, want)
+			}
+		}
+	}
+}
+
 // chatProbe simulates windows of chat traffic on 4 x H100.
 func chatProbe(t testing.TB) (model.Constants, model.Spread, Probe) {
 	dep := deployed(t, "llama-3.1-70b", "H100 SXM", 4, model.FP8)
@@ -92,7 +138,7 @@ func chatProbe(t testing.TB) (model.Constants, model.Spread, Probe) {
 	w := &workload.Workload{Class: "chat", Shapes: []workload.Shape{shape}, Arrivals: workload.Poisson}
 	limits := model.EngineArgs{EngineVersion: "0.20.0", MaxModelLen: 6000, MaxNumSeqs: 256}
 	return model.ConstantsFor(dep.Hardware, limits), model.SpreadFor(dep, limits),
-		func(c model.Constants, rate float64, seed uint64) (measure.Trial, measure.Observation, error) {
+		func(c model.Constants, rate, _ float64, seed uint64) (measure.Trial, measure.Observation, error) {
 			e, err := sim.Build(dep, c, limits, true)
 			if err != nil {
 				return measure.Trial{}, measure.Observation{}, err

@@ -101,7 +101,11 @@ func (d *Decision) inScenario(s *scenario, known calibrate.Situation, k measure.
 	if err != nil {
 		return calibrate.Situation{}, err
 	}
-	k.MaxModelLen = int(math.Round(float64(k.MaxModelLen) * max(s.prompts, s.answers)))
+	grown := cfg.Workload.MaxLen
+	if longest := cfg.Workload.Longest(); longest > 0 {
+		grown = min(grown, longest)
+	}
+	k.MaxModelLen = max(k.MaxModelLen, grown)
 	if own := cfg.Model.Arch.MaxPosition; own > 0 && k.MaxModelLen > own {
 		return calibrate.Situation{}, &measure.Rejection{Knobs: k, Reason: note.Because(note.BeyondModel, k.MaxModelLen, own)}
 	}

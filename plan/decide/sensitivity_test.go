@@ -9,6 +9,7 @@ import (
 
 	"planner/internal/config"
 	"planner/internal/evidence/must"
+	"planner/internal/note"
 	"planner/sweep"
 )
 
@@ -86,6 +87,23 @@ func TestSensitivityAgainstSearches(t *testing.T) {
 		if compared != len(scenarios()) {
 			t.Errorf("instance %d: %d of %d scenarios are there", seed, compared, len(scenarios()))
 		}
+	}
+}
+
+// Answers that double make a request as much longer as they are, not twice as long.
+func TestRequestsGrowByWhatGrows(t *testing.T) {
+	p := estimated(t, []config.Override{
+		{Key: "model.name", Value: "qwen3-8b"}, {Key: "hardware.gpu", Value: "H100 SXM"}, {Key: "demand.rate", Value: "1"},
+		{Key: "knobs.max_num_seqs", Value: "64"}, {Key: "knobs.max_num_batched_tokens", Value: "8192"}, {Key: "knobs.gpu_memory_utilization", Value: "0.9"},
+		{Key: "workload.prompt", Value: `{ dist = "fixed", value = 25000 }`}, {Key: "workload.output", Value: `{ dist = "fixed", value = 50 }`},
+		{Key: "slo.ttft.p90", Value: "10s"},
+	})
+	refused := map[string]note.Kind{}
+	for _, c := range p.Sensitivity {
+		refused[c.What] = c.Reason.Note.Kind
+	}
+	if refused["answers twice as long"] != "" || refused["prompts twice as long"] != note.BeyondModel {
+		t.Errorf("answers: %q, prompts: %q, want none and %q", refused["answers twice as long"], refused["prompts twice as long"], note.BeyondModel)
 	}
 }
 

@@ -37,10 +37,10 @@ func (s *searches) doubtOf(k measure.Knobs, e search.Estimate) (uncertainty, err
 		Seed: s.cfg.Workload.Seed,
 	}
 	w := probed(&s.cfg.Workload)
-	shifts, err := calibrate.Shift(known, func(c model.Constants, rate float64, seed uint64) (measure.Trial, measure.Observation, error) {
+	shifts, err := calibrate.Shift(known, func(c model.Constants, rate, times float64, seed uint64) (measure.Trial, measure.Observation, error) {
 		engine := *s.ground.Predict
 		engine.Constants = func(model.Deployment, model.Constants) model.Constants { return c }
-		return s.probe(measure.Trial{Knobs: k, Workload: w, Rate: rate, Seed: seed}, probeTrialRequests, &engine)
+		return s.probe(measure.Trial{Knobs: k, Workload: w, Rate: rate, Seed: seed}, int(times*probeTrialRequests), &engine)
 	})
 	if err != nil {
 		return uncertainty{}, err

@@ -2,6 +2,7 @@ package trust
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"planner/internal/note"
@@ -80,6 +81,9 @@ func (d *data) tails() (State, string) {
 	if d.ran[0].Requests == 0 {
 		return Unknown, "the records of the requests are not there"
 	}
+	if !d.simulated && !slices.ContainsFunc(d.ran, func(m *measure.Measurement) bool { return m.SendLag.N > 0 }) {
+		return Unknown, "whether latency counts from the intended time is not known: a client that sent late hides its own queue"
+	}
 	return Pass, "latency counts from the intended time; late, open and failed requests count as beyond every limit"
 }
 
@@ -103,7 +107,7 @@ func (d *data) lengths() (State, string) {
 
 // sweep asks for loads on both sides of the maximum.
 func (d *data) sweep() (State, string) {
-	low, high, loads := 0, 0, map[float64]bool{}
+	low, high, unsure, loads := 0, 0, 0, map[float64]bool{}
 	for _, m := range d.used {
 		loads[m.Trial.Rate+float64(m.Trial.Concurrency)] = true
 		switch {
@@ -112,6 +116,8 @@ func (d *data) sweep() (State, string) {
 			low++
 		case m.Verdict.State == measure.Missed:
 			high++
+		default:
+			unsure++
 		}
 	}
 	text := times(len(loads), "load")
@@ -120,12 +126,16 @@ func (d *data) sweep() (State, string) {
 		return Fail, text + ": one point is no curve"
 	case low == 0 && high == 0:
 		return Unknown, text + "; no verdict says on which side of the limits they lie"
+	case low == 0 && unsure > 0:
+		return Unknown, text + ", none of which is shown to meet the limits"
+	case high == 0 && unsure > 0:
+		return Unknown, text + ", none of which is shown to miss the limits: where they end is not known"
 	case high == 0:
 		return Fail, text + ", none of which misses the limits: where they end is not known"
 	case low == 0:
 		return Fail, text + ", none of which meets the limits"
 	}
-	return Pass, fmt.Sprintf("%s: %d trials meet the limits, %d miss them", text, low, high)
+	return Pass, fmt.Sprintf("%s: %s met the limits, %d missed them", text, times(low, "trial"), high)
 }
 
 // A trial is long enough when it lasts a minute and several of its own requests.
