@@ -286,7 +286,8 @@ func permute(app *cli.App, args []string) []string {
 	if c := app.Command(command); c != nil && len(c.Subcommands) > 0 {
 		return append(append(out[:2:2], positional...), flags...)
 	}
-	if len(positional) > 0 {
+	// The library takes what stands behind --help for a command.
+	if len(positional) > 0 && !slices.Contains(flags, "--help") && !slices.Contains(flags, "-h") {
 		out = append(append(out, "--"), positional...)
 	}
 	return out

@@ -18,6 +18,10 @@ func TestHelp(t *testing.T) {
 		if code := execute(t.Context(), []string{"planner", c.Name, "--help"}, &out, &out, &interrupts{}); code != 0 {
 			t.Errorf("%s: exit code %d", c.Name, code)
 		}
+		var behind bytes.Buffer
+		if code := execute(t.Context(), []string{"planner", c.Name, "some.toml", "--help"}, &behind, &behind, &interrupts{}); code != 0 || len(c.Subcommands) == 0 && behind.String() != out.String() {
+			t.Errorf("%s some.toml --help: exit code %d: %s", c.Name, code, behind.String())
+		}
 		for line := range strings.Lines(out.String()) {
 			if len(strings.TrimRight(line, "\n")) > helpWidth {
 				t.Errorf("%s: %d columns: %s", c.Name, len(line), line)

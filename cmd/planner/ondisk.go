@@ -107,7 +107,7 @@ func (p *program) fit(c *cli.Context) error {
 	r := &run{}
 	if again != nil {
 		r, m.Ground = again.run, again.ground
-	} else if r.cfg, err = p.configure(c, c.String("config"), "fit"); err != nil {
+	} else if r.cfg, err = p.configure(c, fittedBy(c), "fit"); err != nil {
 		return err
 	}
 	answer, err := decide.Fit(r.cfg, trials, m)
@@ -115,6 +115,14 @@ func (p *program) fit(c *cli.Context) error {
 		return usageError{err}
 	}
 	return p.conclude(c, r, answer, nil)
+}
+
+// fittedBy is the configuration that a command line names, or that of its only run folder.
+func fittedBy(c *cli.Context) string {
+	if folder, _, err := sweep.OpenFolder(c.Args().First()); err == nil && c.Args().Len() == 1 && !c.IsSet("config") {
+		return folder.File(sweep.ConfigFile)
+	}
+	return c.String("config")
 }
 
 // replanned is what the run folder of a plan gives for the demand and the limits of a

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/plan"
 	"planner/plan/decide"
@@ -36,6 +37,9 @@ func noPlanDocument(n *decide.NoPlan, e Engines) Document {
 	case *plan.Infeasible:
 		d.Title, offers, rejected = "No feasible plan for "+asked, why.Alternatives, why.Rejected
 		d.add(append(facts, whyInfeasible(why, b)...))
+		if len(offers) == 0 && len(why.Reasons()) == 1 {
+			rejected = nil // all that was asked for, for the reason that stands above
+		}
 		d.section("What would help", Bullets{Items: remedies(why, b.Search)})
 	case *plan.Undecided:
 		d.Title, rejected = "Undecided: no rate is known yet that would give a plan for "+asked, why.Rejected
@@ -85,6 +89,9 @@ func whyInfeasible(e *plan.Infeasible, b *decide.Background) Facts {
 		return Facts{{"why", floorFact(b.Search.Floor, b.Trials), Bad}}
 	case b.Search.Outcome == search.Infeasible:
 		return Facts{{"why", b.Search.Reason.Text, Bad}}.with("least seen", leastSeen(b), Plain)
+	}
+	if reasons := e.Reasons(); len(reasons) > 0 {
+		return list.Map(reasons, func(r string) Fact { return Fact{"why", r, Bad} })
 	}
 	return Facts{{"why", e.Error(), Bad}}
 }

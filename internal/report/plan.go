@@ -108,7 +108,7 @@ func headlines(p *plan.Plan, b *decide.Background) Facts {
 		facts = append(facts, survival(p)...)
 	}
 	facts = append(facts, traced(p.Demand.TraceRates)...).with("serving", b.Subject, Plain)
-	facts = facts.with("idle", idleHardware(p), Doubt)
+	facts = facts.with("doubt", doubtCosts(p), Doubt).with("idle", idleHardware(p), Doubt)
 	if n := len(p.Warnings); n > 0 {
 		facts = facts.with("warnings", count(n)+", at the end", Doubt)
 	}
@@ -126,12 +126,25 @@ func idleHardware(p *plan.Plan) string {
 		return ""
 	}
 	ceiling, by := sheet.Ceiling(&p.Offer)
-	share := p.Demand.TraceRates.MeanAt(p.Offer.Rate.Safe) / ceiling
+	share := p.Demand.TraceRates.MeanAt(p.Offer.Rate.Value) / ceiling
 	if !(share < mostlyIdle) {
 		return ""
 	}
-	return fmt.Sprintf("an instance is sized for %s of the %s requests/s that its hardware could serve without limits (%s); looser limits, or more or faster GPUs to an instance, may cost a fraction",
+	return fmt.Sprintf("an instance carries %s of the %s requests/s that its hardware could serve without limits (%s); looser limits, or more or faster GPUs to an instance, may cost a fraction",
 		percent(share), number(ceiling, 3), by)
+}
+
+// costlyDoubt is how many times the fleet of the likely rate one must be for that to be remarked.
+const costlyDoubt = 1.5
+
+// doubtCosts says what a fleet is that the likely rate sizes, where that is a far smaller one.
+func doubtCosts(p *plan.Plan) string {
+	f, err := p.FleetAt(p.Offer.Rate.Value)
+	if err != nil || float64(p.Fleet.GPUs) < costlyDoubt*float64(f.GPUs) {
+		return ""
+	}
+	return fmt.Sprintf("sized by the safe rate; the likely %s requests/s would take %s: measure an instance before you buy",
+		number(p.Offer.Rate.Value, 3), plural(f.GPUs, "GPU"))
 }
 
 func rateFact(r search.Estimate) string {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
@@ -227,13 +228,26 @@ func lookUp(t *testing.T, p map[string]any, path string) float64 {
 	return f
 }
 
+// TestCostlyDoubt remarks a fleet that the doubt about the rate makes half as large again, and no other.
+func TestCostlyDoubt(t *testing.T) {
+	for share, remarked := range map[float64]bool{0.1: true, 0.95: false} {
+		p := solved()
+		p.Offer.Rate.Safe = share * p.Offer.Rate.Value
+		p.Fleet, _ = p.FleetAt(p.Offer.Rate.Safe)
+		likely, _ := p.FleetAt(p.Offer.Rate.Value)
+		if text := doubtCosts(p); (text != "") != remarked || remarked && !strings.Contains(text, fmt.Sprintf("would take %d GPUs", likely.GPUs)) {
+			t.Errorf("safe at %g of the likely rate: %q", share, text)
+		}
+	}
+}
+
 // TestIdleHardware remarks a fleet whose limits leave nearly all of its hardware idle, and no
 // other.
 func TestIdleHardware(t *testing.T) {
 	p := solved()
 	ceiling, _ := p.Evidence.Roofline.Ceiling(&p.Offer)
 	for share, remarked := range map[float64]bool{0.01: true, 0.049: true, 0.051: false, 0.6: false} {
-		p.Offer.Rate.Safe = share * ceiling
+		p.Offer.Rate.Value = share * ceiling
 		if text := idleHardware(p); (text != "") != remarked || remarked && !strings.Contains(text, percent(share)) {
 			t.Errorf("%v of the roofline: %q", share, text)
 		}

@@ -135,7 +135,7 @@ func limitedBy(r *search.Result, binding string, trials []measure.Measurement) s
 	if i < 0 || binding != measure.ThroughputBound {
 		return s
 	}
-	s += ": the engine saturates at " + rate(r.Bounds[i].Curve.Rate)
+	s += ": the engine saturates at " + number(r.Bounds[i].Curve.Rate, 3) + " requests/s"
 	highest := &measure.Measurement{}
 	for i := range trials {
 		if m := &trials[i]; m.Trial.Knobs == r.Knobs && m.Valid && m.Trial.Rate > highest.Trial.Rate {

@@ -175,6 +175,7 @@ func ReadFiles(paths []string) (*Import, error) {
 			return nil, err
 		}
 	}
+	all.warn()
 	closed := list.Count(all.Points, func(m measure.Measurement) bool { return m.Trial.Closed() })
 	open := len(all.Points) - closed
 	all.Warnings.AddIf(open > 0 && closed > 0, note.OpenAndClosed, open, closed)
@@ -184,14 +185,30 @@ func ReadFiles(paths []string) (*Import, error) {
 func (all *Import) add(r *Results) {
 	all.Sources = append(all.Sources, r)
 	all.Doubts = append(all.Doubts, r.Warnings...)
-	for _, w := range r.Warnings {
-		all.Warnings.Add(note.OfFile, r.File, r.Format, w)
-	}
 	for _, m := range r.Measurements {
 		m.Trial.Number = len(all.Points) + 1
 		m.Trial.Why = fmt.Sprintf("imported from %s (%s)", filepath.Base(r.File), r.Format)
 		m.Warnings = append(slices.Clone(m.Warnings), r.Warnings...)
 		all.Points = append(all.Points, m)
+	}
+}
+
+// warn says once what holds of several files of a format.
+func (all *Import) warn() {
+	for i, r := range all.Sources {
+		for _, w := range r.Warnings {
+			same := func(other *Results) bool {
+				return other.Format == r.Format && slices.Contains(other.Warnings.Texts(), w.String())
+			}
+			if slices.ContainsFunc(all.Sources[:i], same) {
+				continue
+			}
+			files := r.File
+			if n := list.Count(all.Sources, same); n > 1 {
+				files = fmt.Sprintf("%s and %d more", files, n-1)
+			}
+			all.Warnings.Add(note.OfFile, files, r.Format, w)
+		}
 	}
 }
 
