@@ -1,12 +1,12 @@
 package report
 
 import (
-	"fmt"
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"strconv"
