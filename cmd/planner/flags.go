@@ -283,9 +283,6 @@ func permute(app *cli.App, args []string) []string {
 		return args
 	}
 	out := append([]string{args[0], command}, flags...)
-	if c := app.Command(command); c != nil && len(c.Subcommands) > 0 {
-		return append(append(out[:2:2], positional...), flags...)
-	}
 	// The library takes what stands behind --help for a command.
 	if len(positional) > 0 && !slices.Contains(flags, "--help") && !slices.Contains(flags, "-h") {
 		out = append(append(out, "--"), positional...)

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/BurntSushi/toml"
 	"github.com/urfave/cli/v2"
 
 	"planner/internal/config"
@@ -67,11 +66,13 @@ func (p *program) handedOver(c *cli.Context, write func(*plan.Plan, manifest.Opt
 	if err != nil {
 		return err
 	}
-	o := manifest.Options{Name: c.String("name"), Namespace: c.String("namespace"), Image: c.String("image"),
-		VolumeClaim: c.String("volume-claim"), SBatch: c.StringSlice("sbatch")}
-	if o.Env, err = environmentOf(folder); err != nil {
+	cfg, err := config.Load(folder.File(sweep.ConfigFile), nil, config.Need{})
+	if err != nil {
 		return err
 	}
+	o := manifest.Options{Name: c.String("name"), Namespace: c.String("namespace"), Image: c.String("image"),
+		VolumeClaim: c.String("volume-claim"), SBatch: c.StringSlice("sbatch"),
+		Env: cfg.Engine.Launch.Env} // which plans only name
 	if f := flagsOf(c, "node-gpus"); f.is("node-gpus") {
 		if o.NodeGPUs = f.count("node-gpus"); f.err != nil {
 			return f.err
@@ -161,22 +162,4 @@ func (p *program) autoscalerOf(folder sweep.Folder, o manifest.Options) error {
 	}
 	_, err = p.plain.Write(out)
 	return err
-}
-
-// environmentOf reads the variables that the configuration of a run gives its engine,
-// which plans only name.
-func environmentOf(folder sweep.Folder) (map[string]string, error) {
-	data, err := folder.Read(sweep.ConfigFile)
-	if err != nil {
-		return nil, err
-	}
-	var cfg struct {
-		Engine struct {
-			Env map[string]string `toml:"env"`
-		} `toml:"engine"`
-	}
-	if err := toml.Unmarshal(data, &cfg); err != nil {
-		return nil, fmt.Errorf("%s: %w", folder.File(sweep.ConfigFile), err)
-	}
-	return cfg.Engine.Env, nil
 }
