@@ -214,15 +214,18 @@ func TestLostRequests(t *testing.T) {
 }
 
 // TestLimitOfTrial: a trial ends where its limit is. That is no word on the engine if
-// something came; if nothing did, it is asked.
+// something came to the end; if nothing did, it is asked.
 func TestLimitOfTrial(t *testing.T) {
 	t.Parallel()
-	for name, kind := range map[string]int{"slow": slow, "silent": silence} {
+	for name, c := range map[string]struct {
+		good int64
+		kind int
+	}{"slow": {1, slow}, "silent": {1, silence}, "silent after some": {10, silence}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url, _ := failingServer(t, func(n, _ int64) int {
-				if n > 1 {
-					return kind
+				if n > c.good {
+					return c.kind
 				}
 				return 0
 			})
@@ -234,9 +237,9 @@ func TestLimitOfTrial(t *testing.T) {
 			o, err := l.Run(t.Context(), trial)
 			r, rejected := errors.AsType[*measure.Rejection](err)
 			switch {
-			case kind == slow && (err != nil || o.Aborted.Note.Kind != note.TrialLimit || o.Took < trial.Limit || time.Since(began) > 20*time.Second):
+			case c.kind == slow && (err != nil || o.Aborted.Note.Kind != note.TrialLimit || o.Took < trial.Limit || time.Since(began) > 20*time.Second):
 				t.Errorf("%v after %v of %v: %+v", err, o.Took, time.Since(began), o.Aborted)
-			case kind == silence && (!rejected || !strings.Contains(r.Reason.Text, "got no answer: nothing came in 3s")):
+			case c.kind == silence && (!rejected || !strings.Contains(r.Reason.Text, "got no answer: nothing came in 3s")):
 				t.Errorf("%v", err)
 			}
 		})

@@ -86,7 +86,7 @@ func (l *Live) standing(ctx context.Context, e *engine.Engine, w *watchdog, o *m
 	if f := w.breakdown(ctx, o, busy); f != nil {
 		return f
 	}
-	came := slices.ContainsFunc(o.Records, func(r measure.Record) bool { return r.First >= 0 || r.Outcome == measure.OK })
+	came := slices.ContainsFunc(o.Records, func(r measure.Record) bool { return max(r.First, r.Last) >= o.End/2 })
 	if o.Aborted.Text != "" && !came || slices.ContainsFunc(o.Records, func(r measure.Record) bool { return r.Broken() }) {
 		_, err := l.alone(ctx, e, w.trial, w.silence, busy)
 		return l.orFailure(ctx, e, err)
