@@ -34,9 +34,9 @@ func (a *assumed) contradictions(seen []likelihood) (low, high float64) {
 	return low, high
 }
 
-// collapse is the most that the server completed when it was pressed, where that is clearly
-// less than it carried in a trial that measured and met the objective; else pressed is 0. What
-// was completed is known behind the time that the server takes to fill.
+// collapse is the most that the server completed when it was pressed, so that a backlog clearly
+// grew, where that is clearly less than it carried in a trial that measured and met the objective;
+// else pressed is 0. What was completed is known behind the time that the server takes to fill.
 func (s *MaxRate) collapse() (pressed, carried float64) {
 	for _, t := range s.valid() {
 		if t.met && t.measured {
@@ -49,8 +49,9 @@ func (s *MaxRate) collapse() (pressed, carried float64) {
 		if t.met || f.spread <= 0 || t.lasted < settled*s.latency {
 			continue
 		}
-		most := f.rate * (1 - f.value + stat.StudentT(1-disturbed, flowFreedom)*f.spread)
-		if most < (1-wide)*carried && (pressed == 0 || most < pressed) {
+		margin := stat.StudentT(1-disturbed, flowFreedom) * f.spread
+		most := f.rate * (1 - f.value + margin)
+		if f.value > margin && most < (1-wide)*carried && (pressed == 0 || most < pressed) {
 			pressed = most
 		}
 	}

@@ -60,7 +60,7 @@ func (l Lengths) Words() string {
 	case Uniform:
 		return "uniform" + ends
 	case Normal:
-		return fmt.Sprintf("normal %.4g +- %.4g%s", l.Mean, l.StdDev, ends)
+		return fmt.Sprintf("normal %.6g +- %.6g%s", l.Mean, l.StdDev, ends)
 	case Lognormal:
 		return fmt.Sprintf("lognormal of median %.6g and sigma %.2g%s", l.Median, l.Sigma, ends)
 	}

@@ -1,0 +1,29 @@
+package search
+
+import (
+	"testing"
+	"time"
+)
+
+// A server that completes less under a backlog than it carried without one has collapsed. One
+// that completed all of a smaller load, at which it is not known whether the limits were met, has not.
+func TestCollapse(t *testing.T) {
+	for name, c := range map[string]struct {
+		pressed likelihood
+		found   bool
+	}{
+		"a backlog grew":  {likelihood{rate: 12, value: 0.5, spread: 0.01}, true},
+		"a smaller load":  {likelihood{rate: 5, value: 0, spread: 0.01}, false},
+		"all that it had": {likelihood{rate: 12, value: 0.15, spread: 0.01}, false},
+	} {
+		s := &MaxRate{latency: time.Second, bounds: make([]assumed, 1)}
+		s.tried = []attempt{
+			{rate: 10, met: true, valid: true, measured: true, lasted: time.Hour},
+			{rate: c.pressed.rate, valid: true, measured: true, lasted: time.Hour},
+		}
+		s.seen = [][]likelihood{{{rate: 10, spread: 0.01}, c.pressed}}
+		if pressed, carried := s.collapse(); (pressed > 0) != c.found || carried != 10 {
+			t.Errorf("%s: %g of %g requests/s, want a collapse: %v", name, pressed, carried, c.found)
+		}
+	}
+}
