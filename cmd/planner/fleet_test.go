@@ -16,6 +16,7 @@ import (
 	"planner/internal/config"
 	"planner/internal/progress"
 	"planner/plan"
+	"planner/plan/fleet"
 	"planner/sweep"
 )
 
@@ -110,7 +111,7 @@ func TestStaticOrAutoscaled(t *testing.T) {
 		t.Errorf("autoscaled: %+v", a.Spent)
 	}
 	report, err := os.ReadFile(filepath.Join(run, "report.txt"))
-	for _, want := range []string{"STATIC OR AUTOSCALED", "replicas at all times", "fewer GPU hours"} {
+	for _, want := range []string{"STATIC OR AUTOSCALED", fleet.Name(&in.Static.Policy), "fewer GPU hours"} {
 		if err != nil || !strings.Contains(string(report), want) {
 			t.Errorf("no %q in the report: %v", want, err)
 		}
