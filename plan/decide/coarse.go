@@ -94,9 +94,7 @@ func (d *Decision) narrow() {
 
 // leftOut says why a kind of instance is not searched in full.
 func (i *instance) leftOut(best *instance) measure.Rejection {
-	kind := best.priors[0].Knobs.Kind()
-	kind.PrefixUnknown = true // which tells no kinds apart
-	name := kind.Describe()
+	name := best.priors[0].Knobs.Kind().Describe()
 	r := measure.Rejection{Knobs: i.typical().Knobs, Reason: note.Because(note.KindIdle, name)}
 	if i.carries() > 0 {
 		r.Reason = note.Because(note.DearerKind, i.carries(), 100*(i.cost()/best.cost()-1), name)

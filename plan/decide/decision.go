@@ -11,7 +11,6 @@ package decide
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 
@@ -160,7 +159,7 @@ func (d *Decision) Best() (best search.Result, of string) {
 			continue
 		}
 		if r := i.race.Result(); r.Best.Estimate.Value > best.Estimate.Value {
-			best, of = r.Best, fmt.Sprintf("%s, tensor_parallel %d", r.Knobs.GPU, r.Knobs.TensorParallel)
+			best, of = r.Best, r.Knobs.Kind().Describe()
 		}
 	}
 	return best, of

@@ -43,7 +43,7 @@ type Knobs struct {
 
 // Kind is the kind of instance that the knobs are of: those that place the model on GPUs.
 func (k Knobs) Kind() Knobs {
-	var kind Knobs
+	kind := Knobs{PrefixUnknown: true} // which tells no kinds apart
 	for _, n := range KnobTable {
 		if n.Placement {
 			n.Copy(&kind, k)
