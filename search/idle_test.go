@@ -74,3 +74,13 @@ func TestFloorNamesWhatIsBeyond(t *testing.T) {
 		t.Errorf("a mean beyond the limit: %s", why.Text)
 	}
 }
+
+// A trial has some time, also where the budget is spent: without a limit it would have all.
+func TestTrialsHaveALimit(t *testing.T) {
+	c := MaxRateConfig{Budget: time.Minute}
+	for _, spent := range []time.Duration{0, time.Minute, time.Hour} {
+		if got := c.trial(measure.Trial{Concurrency: 1}, 1, spent).Limit; got < 2*leastWarmup || got > time.Minute {
+			t.Errorf("a limit of %v where %v of %v are spent", got, spent, c.Budget)
+		}
+	}
+}

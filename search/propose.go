@@ -44,7 +44,7 @@ func (s *MaxRate) trial(t measure.Trial) *measure.Trial {
 // of the budget spent ahead of it.
 func (c *MaxRateConfig) trial(t measure.Trial, number int, spent time.Duration) *measure.Trial {
 	if c.Budget > 0 {
-		t.Limit = max(c.Budget-spent, 2*(t.Warmup+t.Window+t.Cooldown))
+		t.Limit = max(c.Budget-spent, 2*max(t.Warmup+t.Window+t.Cooldown, leastWarmup))
 	}
 	t.Number = number
 	t.Knobs = c.Prior.Knobs

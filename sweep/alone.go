@@ -18,11 +18,12 @@ type silent time.Duration
 // silenceOf is how long a server may answer nothing of what it was sent in a trial before it
 // hangs: a tenth of what the workload gives a request, and minutes at least, as what is
 // slower than a short timeout is a question of speed; a quarter of what the trial may take,
-// where that is less. given, if it is not 0, takes its place.
-func silenceOf(t *measure.Trial, given time.Duration) silent {
+// where that is less, though more than an idle engine took, alone, for a request. given, if
+// it is not 0, takes its place.
+func silenceOf(t *measure.Trial, alone, given time.Duration) silent {
 	long := max(3*time.Minute, t.Workload.Timeout/10)
-	if t.Limit > 0 {
-		long = min(long, max(t.Limit/4, 30*time.Second))
+	if t.Limit > 0 && alone > 0 {
+		long = min(long, max(t.Limit/4, 30*time.Second, 3*alone))
 	}
 	return silent(cmp.Or(given, long))
 }

@@ -251,14 +251,20 @@ func TestSilenceOf(t *testing.T) {
 	t.Parallel()
 	for timeout, want := range map[time.Duration]time.Duration{0: 3 * time.Minute, 5 * time.Second: 3 * time.Minute, 30 * time.Minute: 3 * time.Minute, 2 * time.Hour: 12 * time.Minute} {
 		trial := measure.Trial{Workload: &workload.Workload{Timeout: timeout}}
-		if got := silenceOf(&trial, 0); got != silent(want) {
+		if got := silenceOf(&trial, time.Second, 0); got != silent(want) {
 			t.Errorf("%v with a time-out of %v, want %v", got, timeout, want)
 		}
 	}
 	for left, want := range map[time.Duration]time.Duration{time.Minute: 30 * time.Second, 5 * time.Minute: 75 * time.Second, time.Hour: 3 * time.Minute} {
 		trial := measure.Trial{Workload: &workload.Workload{}, Limit: left}
-		if got := silenceOf(&trial, 0); got != silent(want) {
+		if got := silenceOf(&trial, time.Second, 0); got != silent(want) {
 			t.Errorf("%v with %v of the budget left, want %v", got, left, want)
+		}
+	}
+	short := measure.Trial{Workload: &workload.Workload{}, Limit: time.Minute}
+	for alone, want := range map[time.Duration]time.Duration{0: 3 * time.Minute, 40 * time.Second: 2 * time.Minute} {
+		if got := silenceOf(&short, alone, 0); got != silent(want) {
+			t.Errorf("%v where a request alone took %v, want %v", got, alone, want)
 		}
 	}
 }
@@ -350,7 +356,7 @@ func TestRest(t *testing.T) {
 				o, err = e.Run(t.Context(), trial)
 				done = err == nil && o.Records[0].Outcome == measure.OK
 			} else {
-				done, err = (&Live{Client: client}).alone(t.Context(), &engine.Engine{URL: server.URL}, &trial, silenceOf(&trial, 0), nil)
+				done, err = (&Live{Client: client}).alone(t.Context(), &engine.Engine{URL: server.URL}, &trial, silenceOf(&trial, time.Second, 0), nil)
 			}
 			if !done || err != nil || len(asked) != 3 || asked[2].Sub(asked[1]) < 2*time.Second {
 				t.Errorf("%v, %v: asked at %v", done, err, asked)

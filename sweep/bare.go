@@ -52,7 +52,7 @@ func (l *Live) reach(ctx context.Context, k measure.Knobs) *engine.Engine {
 // none of its requests ended well.
 func (l *Live) probe(ctx context.Context, e *engine.Engine, t *measure.Trial) (o measure.Observation, err error) {
 	client := l.client(e)
-	w := &watchdog{trial: t, silence: silenceOf(t, l.Hang), stream: client.Stream}
+	w := &watchdog{trial: t, silence: silenceOf(t, 0, l.Hang), stream: client.Stream}
 	client.Abort = w.looks
 	_ = e.Insist(ctx, l.Settings.Timeouts.Ready, nil, l.rests, func() error {
 		o, err = client.Run(ctx, *t, t.Schedule())

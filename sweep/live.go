@@ -43,8 +43,10 @@ type Live struct {
 	current  *engine.Engine
 	failures []*engine.Failure
 	served   []measure.Knobs
-	// answers says that a request of the load has ended well. It is guarded by mu.
+	// answers says that a request of the load has ended well, lone how long one took on an idle
+	// engine. Both are guarded by mu.
 	answers bool
+	lone    time.Duration
 	// reported is the engine of the last trial that was reported, unreported the time that
 	// trials without a number took since. Both are guarded by mu.
 	reported   *engine.Engine
@@ -145,7 +147,9 @@ func (l *Live) tryAlone(ctx context.Context, e *engine.Engine, t *measure.Trial)
 	if l.answers {
 		return nil
 	}
-	l.answers, err = l.alone(ctx, e, t, silenceOf(t, l.Hang), nil)
+	began := time.Now()
+	l.answers, err = l.alone(ctx, e, t, silenceOf(t, 0, l.Hang), nil)
+	l.lone = time.Since(began)
 	return l.orFailure(ctx, e, err)
 }
 

@@ -178,14 +178,15 @@ func openly(elsewhere string) codec[[]string] {
 func options() codec[string] {
 	return text(func(n input, s string) (string, bool) {
 		words := strings.Fields(s)
-		if slices.Contains(secret.Arguments(words), true) {
+		if slices.Contains(secret.Arguments(words), true) || len(secret.References(words...)) > 0 {
 			n.refuse("holds a secret, want it in engine.extra_args, where {env:NAME} stands for the value of an environment variable")
 			return "", false
 		}
 		for _, word := range words {
-			name, _, _ := strings.Cut(word, "=")
+			name, _, _ := strings.Cut(strings.ReplaceAll(word, "_", "-"), "=")
+			name = strings.Replace(name, "--no-", "--", 1)
 			if i := slices.IndexFunc(measure.KnobTable, func(k measure.Knob) bool { return k.Option != "" && k.Option == name }); i >= 0 {
-				n.refuse("holds %s, which %s sets", name, KeyOf(measure.KnobTable[i]))
+				n.refuse("holds %s, which %s sets", word, KeyOf(measure.KnobTable[i]))
 				return "", false
 			}
 		}

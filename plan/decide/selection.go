@@ -114,7 +114,11 @@ func setting(k measure.Knobs, e search.Estimate) plan.Setting {
 // list of their own for.
 func allowed(cfg *config.Config, k measure.Knobs) bool {
 	return !slices.ContainsFunc(measure.Searched(), func(n measure.Knob) bool {
-		return !cfg.Open(n) && !slices.Contains(cfg.Space[n.Name], n.Get(k))
+		return !cfg.Open(n) && !slices.ContainsFunc(cfg.Space[n.Name], func(v any) bool {
+			listed := k
+			n.Set(&listed, v)
+			return listed == k
+		})
 	})
 }
 

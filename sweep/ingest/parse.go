@@ -77,7 +77,7 @@ func pythonJSON(data []byte) []byte {
 }
 
 // yamlNumbers matches what YAML has for what is no number, and JSON does not know.
-var yamlNumbers = regexp.MustCompile(`[-+]?\.(?i:nan|inf)\b`)
+var yamlNumbers = regexp.MustCompile(`(?m)(^|[\s:,\[])[-+]?\.(?i:nan|inf)\b`)
 
 // mostYAML is the largest file of YAML that is read: its parser takes much memory.
 const mostYAML = 4 << 20
@@ -90,7 +90,7 @@ func parseYAML(data []byte, line *int, each func(*fastjson.Value) error) error {
 	if err := input.CheckJSON(data, input.AnyValue+":\n", mostValues); err != nil {
 		return err
 	}
-	text, err := yaml.YAMLToJSONStrict(yamlNumbers.ReplaceAll(data, []byte("null")))
+	text, err := yaml.YAMLToJSONStrict(yamlNumbers.ReplaceAll(data, []byte("${1}null")))
 	if err != nil {
 		return err
 	}

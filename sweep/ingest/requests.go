@@ -64,7 +64,7 @@ func (p *pointReader) take(r request) {
 		for i, x := range []float64{r.ttft, r.tpot, r.e2e} {
 			if d, ok := duration(x, time.Second); ok && d > 0 {
 				all.times[i] = append(all.times[i], d)
-			} else if !math.IsNaN(x) && x != 0 {
+			} else if !ok && !math.IsNaN(x) {
 				p.fail("", "%g s is no latency of a request", x)
 			}
 		}
