@@ -85,17 +85,19 @@ func TestStopBeforeServe(t *testing.T) {
 func TestClientLeaves(t *testing.T) {
 	r := run(t, &Simulator{Fixed: Fixed{TTFT: constant(10 * time.Millisecond), TPOT: constant(time.Second), Slots: 1}})
 	ctx, cancel := context.WithCancel(context.Background())
-	left := make(chan bool)
+	begun, left := make(chan bool, 1), make(chan bool)
 	go func() {
 		defer close(left)
+		defer func() { begun <- true }()
 		req, _ := http.NewRequestWithContext(ctx, "POST", r.url+"/v1/completions", strings.NewReader(`{"prompt":[1],"max_tokens":100,"stream":true}`))
 		if resp, err := http.DefaultClient.Do(req); err == nil {
-			_, _ = resp.Body.Read(make([]byte, 1)) // until it is cancelled
+			_, _ = resp.Body.Read(make([]byte, 1))
+			begun <- true
 			<-ctx.Done()
 			resp.Body.Close()
 		}
 	}()
-	time.Sleep(50 * time.Millisecond)
+	<-begun
 	cancel()
 	<-left
 	start := time.Now()
