@@ -30,8 +30,7 @@ func silenceOf(t *measure.Trial, alone, given time.Duration) silent {
 
 // Error says what was seen, and what it is held against.
 func (d silent) Error() string {
-	return fmt.Sprintf("nothing came in %v: 3 minutes or, if that is longer, a tenth of workload.timeout, and at most a quarter of what is left of search.budget",
-		time.Duration(d).Round(time.Second))
+	return fmt.Sprintf("nothing came in %v; a longer workload.timeout or search.budget waits longer", time.Duration(d).Round(time.Second))
 }
 
 // Is makes it an answer that did not come in time.

@@ -26,7 +26,7 @@ type Live struct {
 	// unknown kind says of itself.
 	Client load.Client
 	// Hang is how long nothing may come from an engine with requests in flight
-	// before it is asked for a sign of life; 0 means a minute.
+	// before it is asked for a sign of life; 0 means what silenceOf says.
 	Hang time.Duration
 	// Bare measures a server that runs already as it is: nothing is repeated, and one
 	// that fails is measured as one that fails.
@@ -43,10 +43,10 @@ type Live struct {
 	current  *engine.Engine
 	failures []*engine.Failure
 	served   []measure.Knobs
-	// answers says that a request of the load has ended well, lone how long one took on an idle
-	// engine. Both are guarded by mu.
-	answers bool
-	lone    time.Duration
+	// answers says that a request of the load has ended well, loneTook how long one took on an
+	// idle engine. Both are guarded by mu.
+	answers  bool
+	loneTook time.Duration
 	// reported is the engine of the last trial that was reported, unreported the time that
 	// trials without a number took since. Both are guarded by mu.
 	reported   *engine.Engine
@@ -149,7 +149,7 @@ func (l *Live) tryAlone(ctx context.Context, e *engine.Engine, t *measure.Trial)
 	}
 	began := time.Now()
 	l.answers, err = l.alone(ctx, e, t, silenceOf(t, 0, l.Hang), nil)
-	l.lone = time.Since(began)
+	l.loneTook = time.Since(began)
 	return l.orFailure(ctx, e, err)
 }
 

@@ -30,7 +30,7 @@ func (l *Live) trial(ctx context.Context, e *engine.Engine, t measure.Trial, see
 		seen.note(note.AnswersAsOther, as, e.Facts.Model)
 	}
 	sampling := e.Sample(ctx)
-	w := &watchdog{engine: e, sampling: sampling, trial: &t, silence: silenceOf(&t, l.lone, l.Hang), stream: l.Client.Stream, look: t.NextLook(0), wait: l.rests}
+	w := &watchdog{engine: e, sampling: sampling, trial: &t, silence: silenceOf(&t, l.loneTook, l.Hang), stream: l.Client.Stream, look: t.NextLook(0), wait: l.rests}
 	client := l.client(e)
 	client.Abort = w.ask
 	if l.Bare {

@@ -53,12 +53,21 @@ func (s *Settings) Command(k measure.Knobs, port int) (Command, error) {
 	if c.err != nil {
 		return Command{}, fmt.Errorf("engine: command line of %s: %w", s.Kind, c.err)
 	}
-	c.Args = slices.Concat(c.Args, s.ExtraArgs, strings.Fields(k.ExtraArgs))
+	further := slices.Concat(s.ExtraArgs, strings.Fields(k.ExtraArgs))
+	if a.kind == command.kind && len(further) > 0 && dropsArguments(c.Args) {
+		return Command{}, fmt.Errorf(`engine: extra_args do not reach what %s -c runs: let its text end with "$@", and a word such as engine follow it`, c.Args[0])
+	}
+	c.Args = append(c.Args, further...)
 	for name, value := range s.Env {
 		c.Env = append(c.Env, name+"="+value)
 	}
 	slices.Sort(c.Env)
 	return c.Command, nil
+}
+
+// dropsArguments reports whether a command is a text for a shell that looks at no arguments.
+func dropsArguments(args []string) bool {
+	return len(args) > 2 && strings.HasSuffix(args[0], "sh") && args[1] == "-c" && !strings.Contains(args[2], "$@")
 }
 
 // of are the settings with the number formats that knobs name.

@@ -183,6 +183,20 @@ func TestContextOfTheUsualSlots(t *testing.T) {
 	}
 }
 
+// Further options that a shell would drop are refused, as servers with and without would be the same.
+func TestOptionsReachAShellsCommand(t *testing.T) {
+	k := measure.Knobs{ExtraArgs: "--block-size 32"}
+	for text, want := range map[string]bool{"serve": false, `serve "$@"`: true} {
+		c, err := (&Settings{Kind: "command", Argv: []string{"sh", "-c", text, "engine"}}).Command(k, 1)
+		if (err == nil) != want || want && !slices.Equal(c.Args, []string{"sh", "-c", text, "engine", "--block-size", "32"}) {
+			t.Errorf("%s: %q, %v", text, c.Args, err)
+		}
+	}
+	if _, err := (&Settings{Kind: "command", Argv: []string{"sh", "-c", "serve"}}).Command(measure.Knobs{}, 1); err != nil {
+		t.Error(err)
+	}
+}
+
 // Every knob is one that a kind of engine has an option for, or one that it lacks.
 func TestSupported(t *testing.T) {
 	for _, s := range Supported() {
