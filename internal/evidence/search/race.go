@@ -119,17 +119,15 @@ func (l *landscape) race(seed uint64, by search.Strategy) raced {
 	r := search.NewRace(cfg)
 	var cost time.Duration
 	var running measure.Knobs
-	for batch := r.Next(); len(batch) > 0; batch = r.Next() {
-		for _, t := range batch {
-			if t.Knobs != running {
-				cost += restart
-			}
-			running = t.Knobs
-			m := virtual.Bench{Server: l.cases[t.Knobs].server}.Run(t)
-			cost += t.Warmup + m.Duration + t.Cooldown + 6*time.Second
-			r.Observe(m)
+	drive(r, func(t measure.Trial) measure.Measurement {
+		if t.Knobs != running {
+			cost += restart
 		}
-	}
+		running = t.Knobs
+		m := virtual.Bench{Server: l.cases[t.Knobs].server}.Run(t)
+		cost += t.Warmup + m.Duration + t.Cooldown + 6*time.Second
+		return m
+	})
 	best := l.cases[l.knobs[l.best]].truth
 	end := r.Result()
 	found := l.cases[end.Knobs].truth
