@@ -191,21 +191,32 @@ func sharesNear(trials []measure.Measurement, o *plan.Offer) *measure.TimeShares
 }
 
 // brokeDown adds to warnings that the engine broke down in trials of the knobs, which
-// then ran on more than one start of it.
+// then ran on more than one start of it, and from which load on it does so again.
 func brokeDown(warnings note.Notes, trials []measure.Measurement, k measure.Knobs) note.Notes {
 	var broke note.Notes
+	var lowest *measure.Measurement
 	all := 0
 	for i := range trials {
-		if m := &trials[i]; m.Trial.Knobs == k && m.Rejected.Text == "" {
-			all++
-			broke = append(broke, slices.Concat(m.Warnings.Of(note.EngineRepeated), m.Warnings.Of(note.TrialRepeated))...)
+		m := &trials[i]
+		if m.Trial.Knobs != k || m.Rejected.Text != "" {
+			continue
+		}
+		all++
+		broke = append(broke, slices.Concat(m.Warnings.Of(note.EngineRepeated), m.Warnings.Of(note.TrialRepeated))...)
+		if m.Aborted.Note.Kind == note.EngineBroke && (lowest == nil || m.Trial.Rate < lowest.Trial.Rate) {
+			lowest = m
 		}
 	}
-	if len(broke) == 0 {
-		return warnings
+	if len(broke) > 0 || lowest != nil {
+		warnings = slices.DeleteFunc(slices.Clone(warnings), func(n note.Note) bool { return n.Kind == note.OneStart })
 	}
-	warnings = slices.DeleteFunc(slices.Clone(warnings), func(n note.Note) bool { return n.Kind == note.OneStart })
-	return append(warnings, note.New(note.BrokeDown, len(broke), all, broke[0].Figures["why"]))
+	if len(broke) > 0 {
+		warnings = append(warnings, note.New(note.BrokeDown, len(broke), all, broke[0].Figures["why"]))
+	}
+	if lowest != nil {
+		warnings = append(warnings, note.New(note.BreaksDown, lowest.Trial.Rate, lowest.Aborted.Note.Figures["why"]))
+	}
+	return warnings
 }
 
 // untrusted warns of trials of the knobs that could not be trusted, such as

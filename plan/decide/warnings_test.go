@@ -52,6 +52,13 @@ func TestBrokeDown(t *testing.T) {
 	if got := brokeDown(once, []measure.Measurement{good, broke, other}, k).String(); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	fell := func(k measure.Knobs, rate float64) measure.Measurement {
+		return measure.Measurement{Trial: measure.Trial{Knobs: k, Rate: rate}, Aborted: note.Because(note.EngineBroke, "out of memory")}
+	}
+	const below = "the engine broke down under 24 requests/s, which counts as a miss: out of memory"
+	if got := brokeDown(once, []measure.Measurement{good, fell(k, 30), fell(k, 24), fell(other.Trial.Knobs, 5)}, k).String(); got != below {
+		t.Errorf("%q, want %q", got, below)
+	}
 }
 
 // Where no limit holds the wait, the trial nearest to the load tells it, of those that the
