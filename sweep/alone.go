@@ -60,17 +60,10 @@ func within(ctx context.Context, limit time.Duration, silence silent) (context.C
 	return context.WithTimeoutCause(ctx, limit+time.Duration(silence), overdue(limit))
 }
 
-// orOverdue is the failure of an engine that was waited for to the end of a short context, if
-// that is what an error is: where something came of it, it may be slow.
-func orOverdue(ctx, short context.Context, e *engine.Engine, err error, came bool) error {
-	_, broke := errors.AsType[*engine.Failure](err)
-	switch {
-	case err == nil || broke || ctx.Err() != nil || short.Err() == nil:
-		return err
-	case came:
-		return nil
-	}
-	return e.Broken(context.Cause(short))
+// late reports whether a context of [within] is over for its time.
+func late(ctx context.Context) bool {
+	_, is := errors.AsType[overdue](context.Cause(ctx))
+	return is
 }
 
 // alone sends requests of the trial's own workload to an engine that has nothing else to
@@ -79,10 +72,13 @@ func orOverdue(ctx, short context.Context, e *engine.Engine, err error, came boo
 // one ended well.
 func (l *Live) alone(ctx context.Context, e *engine.Engine, t *measure.Trial, silence silent, busy func() bool) (done bool, err error) {
 	draw := t.Seed
+	var last error
 	err = e.Insist(ctx, backlog, busy, l.rests, func() (err error) {
 		draw++
-		done, err = l.loneRequest(ctx, e, t, silence, draw)
-		return err
+		if done, err = l.loneRequest(ctx, e, t, silence, draw); last == nil || !late(ctx) {
+			last = err
+		}
+		return last // of one that was cut short nothing is known
 	})
 	return done, err
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"planner/internal/list"
 	"planner/internal/note"
 	"planner/sweep/engine"
 	"planner/sweep/measure"
@@ -38,12 +37,8 @@ func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *EngineTeleme
 		o, err := l.once(ctx, e, t, seen)
 		took := time.Since(began)
 		repeat := try < attempts && (o.End == 0 || !fell) && (limit == 0 || limit-took >= length)
-		if absent := refused(e, o.Records); err == nil && absent != nil {
-			if repeat {
-				err = absent
-			} else {
-				l.fell = append(l.fell, t.Knobs)
-			}
+		if err == nil {
+			err = l.refused(e, t, &o, repeat)
 		}
 		o.Took = took
 		failed, broke := errors.AsType[*engine.Failure](err)
@@ -81,14 +76,18 @@ func (l *Live) once(ctx context.Context, e *engine.Engine, t *measure.Trial, see
 	return o, err
 }
 
-// refused is the failure of a server that refused connections in a trial, as one does that
-// starts again; nil of any other.
-func refused(e *engine.Engine, records []measure.Record) error {
-	i := slices.IndexFunc(records, func(r measure.Record) bool { return r.Outcome == measure.Refused })
-	if i < 0 {
+// refused is the failure of a server that refused connections in a trial which can be
+// repeated, as one does that starts again; nil of any other.
+func (l *Live) refused(e *engine.Engine, t *measure.Trial, o *measure.Observation, repeat bool) error {
+	i := slices.IndexFunc(o.Records, func(r measure.Record) bool { return r.Outcome == measure.Refused })
+	switch {
+	case i < 0:
 		return nil
+	case repeat:
+		return e.Gone(o.Records[i].Detail)
 	}
-	return e.Gone(records[i].Detail)
+	l.fell = append(l.fell, t.Knobs) // nor is the next one repeated
+	return nil
 }
 
 // leave gives up an engine that broke down. A server that somebody else started may be
@@ -109,7 +108,12 @@ func (l *Live) overloaded(t *measure.Trial, o measure.Observation, failed *engin
 	missed := o.End > 0 && t.Rate > 0 && !t.Objective.Empty() && !failed.Final()
 	if missed {
 		l.fell = append(l.fell, t.Knobs)
-		falls := list.Count(l.fell, func(k measure.Knobs) bool { return k == t.Knobs })
+		falls := 0
+		for _, k := range l.fell {
+			if k == t.Knobs {
+				falls++
+			}
+		}
 		missed = falls < enoughAlike || slices.Contains(l.stood, t.Knobs)
 	}
 	if !missed {

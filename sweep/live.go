@@ -106,7 +106,7 @@ func (l *Live) tryAlone(ctx context.Context, e *engine.Engine, t *measure.Trial)
 	defer cancel()
 	l.answers, err = l.alone(short, e, t, silence, nil)
 	l.loneTook = time.Since(began)
-	return orOverdue(ctx, short, e, l.orFailure(short, e, err), false)
+	return l.orFailure(short, e, err)
 }
 
 // orFailure is the failure of an engine on which a request failed that was alone.
@@ -115,7 +115,7 @@ func (l *Live) orFailure(ctx context.Context, e *engine.Engine, err error) error
 	switch {
 	case err == nil, errors.As(err, &known):
 		return err
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && !late(ctx):
 		return context.Cause(ctx)
 	case ended(e):
 		return e.Failure()
