@@ -262,9 +262,9 @@ func (r *Race) admit() {
 
 // choose is the next step where no search is under way. By prediction sets are searched in its
 // order until one has a rate, each within a part of what is left of the budget: the rest is
-// for the others. The race gives up where several told nothing, for what is hardly a matter of the knobs
-// then. From then on the sets that are most likely to be better are tried beside the incumbent, and those
-// that seem better are searched.
+// for the others. Where several told nothing, those whose part was too small have the rest of it, and without such the race
+// gives up: it is hardly a matter of the knobs then. Once there is a rate the sets that are most likely to be
+// better are tried beside the incumbent, and those that seem better are searched.
 func (r *Race) choose() []measure.Trial {
 	if r.cfg.Strategy != ByPrediction {
 		r.admit()
@@ -281,6 +281,11 @@ func (r *Race) choose() []measure.Trial {
 		r.decide(r.promoted)
 		r.conclude(note.Because(note.BudgetSpent))
 	case r.incumbent == nil && len(told) >= few:
+		if next := likeliest(told); next != nil {
+			next.search.goOn(limit-r.spent, 0)
+			r.searched = []*candidate{next}
+			return nil
+		}
 		r.conclude(note.Because(note.NotTriedBehind, len(told), told[0].reason.Text))
 	case len(r.promoted) > 0 || r.incumbent == nil && len(contenders) > 0:
 		next := append(r.promoted, contenders...)[0]
@@ -303,6 +308,19 @@ func (r *Race) choose() []measure.Trial {
 		return batch
 	}
 	return nil
+}
+
+// likeliest is the set of the highest rate, as far as its trials tell, of those whose budgets ended before
+// any rate was met, and that did not go on yet; nil without such.
+func likeliest(told []*candidate) *candidate {
+	var best *candidate
+	for _, c := range told {
+		if s := c.search; s.outcome == OutOfBudget && s.chosen == 0 && len(s.posteriors) > 0 &&
+			(best == nil || s.posteriors.quantile(0.5) > best.search.posteriors.quantile(0.5)) {
+			best = c
+		}
+	}
+	return best
 }
 
 // decide takes what searches of sets found. The better set becomes the incumbent.

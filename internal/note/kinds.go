@@ -9,7 +9,6 @@ const Unknown Kind = "unknown: {text}"
 
 // What a client says of itself, and a trial of its client.
 const (
-	ClientLate       Kind = "client_late: client: requests left late: p99 of the send lag is {lag_ms%.2f} ms, allowed {allowed_ms%.2f} ms"
 	ClientUnsent     Kind = "client_unsent: client: {requests%d} requests were not sent for want of open files or ports"
 	ClientOffWindow  Kind = "client_off_window: client: {left%d} requests left within the window in which {due%d} were due"
 	ClientBusy       Kind = "client_busy: client: it used {cpu_percent%.0f} % of its {processors%d} processors"
@@ -284,7 +283,7 @@ const (
 
 // kinds are all of them, for notes that are read by their names.
 var kinds = []Kind{
-	Unknown, ClientLate, ClientUnsent, ClientOffWindow, ClientBusy, ClientCollecting, ClientWaiting, ClientStood, ClientFiles,
+	Unknown, ClientUnsent, ClientOffWindow, ClientBusy, ClientCollecting, ClientWaiting, ClientStood, ClientFiles,
 	RequestsDropped, RequestsUnsent, SendLag, LargestSendLag, ArrivalsOff, NoRequests, NotStationary, TokensEstimated, TokensWhole,
 	TokensPerChunk, TokensCoalesced, TokensBunched, TokensTooFew, Resent, ResentOften, ShorterAnswers, TurnsUnnamed, PromptsOff, PromptsGuessed, BoundUnseen,
 	BoundUnresolved, BoundNear, BoundTooNear, BoundMeanNear, BoundMeanUnresolved, BoundMeanFailed, BoundMeanOpen, BoundErrorsNear,
