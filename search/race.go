@@ -61,19 +61,12 @@ const (
 	streamFinal
 )
 
-type phase int
-
-const (
-	choosing  phase = iota // searches and compares sets as the strategy says
-	finishing              // measures winner and default on more requests
-	finished
-)
-
 // Race finds the knob set with the highest maximum rate, as its strategy says.
 type Race struct {
-	cfg   RaceConfig
-	all   []*candidate
-	phase phase
+	cfg RaceConfig
+	all []*candidate
+	// chosen says that no more sets are searched or compared, ended that winner and default are measured too.
+	chosen, ended bool
 	// incumbent is the best set of those that were searched; nil while none has a rate.
 	incumbent *candidate
 	// standard is what the engine would do by itself; nil if that is not known, or not
@@ -146,8 +139,7 @@ func (r *Race) Next() []measure.Trial {
 		if batch := r.underWay(); len(batch) > 0 {
 			return batch
 		}
-		if r.phase != choosing {
-			r.phase = finished
+		if r.ended = r.chosen; r.ended {
 			return nil
 		}
 		r.decide(r.searched)
@@ -244,8 +236,7 @@ func (r *Race) admit() {
 	if s := r.standard; s != nil && s.search == nil && !slices.Contains(sets, s) {
 		sets, parts = append(sets, s), parts+1
 	}
-	if len(sets) == 0 {
-		r.phase = finished
+	if r.chosen = len(sets) == 0; r.chosen {
 		return
 	}
 	most := field
@@ -361,7 +352,7 @@ func (r *Race) conclude(why note.Reason) {
 		}
 	}
 	r.searched, r.promoted = nil, nil
-	if r.phase = finishing; r.incumbent == nil {
+	if r.chosen = true; r.incumbent == nil {
 		return
 	}
 	if r.cfg.FinalPrecision > 0 {
@@ -389,5 +380,5 @@ func (r *Race) conclude(why note.Reason) {
 // it takes as many trials as any answer rests on, as those before them were chosen by.
 func (s *MaxRate) goOn(budget time.Duration, precision float64) {
 	s.cfg.Budget, s.cfg.Precision = s.spent+budget, cmp.Or(precision, s.cfg.Precision)
-	s.outcome, s.reason, s.pending, s.chosen = Searching, note.Reason{}, nil, len(s.tried)
+	s.outcome, s.reason, s.chosen = Searching, note.Reason{}, len(s.tried)
 }

@@ -144,6 +144,31 @@ func unlimitedWait(s *searches, k measure.Knobs, e search.Estimate, load float64
 	return nil
 }
 
+// keptHits is the share of the prompt tokens in the prefix cache at rates that hold below which it has collapsed.
+const keptHits = 0.75
+
+// ofConversations says what conversations do to a rate of some knobs: the prefix cache may lose their histories
+// beyond it, and a short warm-up leaves these short.
+func ofConversations(s *searches, k measure.Knobs, rate float64) note.Notes {
+	if s.cfg.Workload.Turns <= 1 {
+		return nil
+	}
+	met, missed := 0.0, 1.0
+	for i := range s.Seen {
+		switch m := &s.Seen[i]; {
+		case m.Trial.Knobs != k || m.Trial.Closed() || m.Server.HitRate == nil || m.Verdict == nil:
+		case m.Valid && m.Verdict.State == measure.Met:
+			met = max(met, *m.Server.HitRate)
+		case m.Verdict.State == measure.Missed:
+			missed = min(missed, *m.Server.HitRate)
+		}
+	}
+	said := note.If(missed < keptHits*met, note.CacheCollapse, 100*met, 100*missed)
+	settling, _ := s.settling(k, rate)
+	warmup := s.cfg.Search.Warmup
+	return append(said, note.If(warmup > 0 && warmup < settling, note.WarmUpShort, warmup, settling.Round(time.Second))...)
+}
+
 // atCentralRate says what the width of the interval costs: the fleet is that of its
 // lower end.
 func atCentralRate(p *plan.Plan) string {

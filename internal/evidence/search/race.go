@@ -135,8 +135,11 @@ func (l *landscape) race(seed uint64, by search.Strategy) raced {
 	if cfg.Default != nil {
 		gain := found/l.cases[cfg.Default.Knobs].truth - 1
 		out.equal = gain < 0.01
-		out.said = end.Gain == nil || end.Gain.Low <= 0
-		out.gain = end.Gain == nil && found == l.cases[cfg.Default.Knobs].truth || end.Gain != nil && end.Gain.Low <= gain && gain <= end.Gain.High
+		out.said, out.gain = true, found == l.cases[cfg.Default.Knobs].truth
+		if end.Default != nil && end.Default.Estimate.Value > 0 && end.Best.Estimate.Value > 0 {
+			ratio := end.Best.Estimate.Over(end.Default.Estimate)
+			out.said, out.gain = ratio.Low <= 1, ratio.Low <= 1+gain && 1+gain <= ratio.High
+		}
 	}
 	return out
 }
