@@ -40,8 +40,9 @@ type Attention struct {
 	MLA    MLA // zero: ordinary grouped-query attention
 	Sparse Sparse
 	// Windowed is the shape of layers with a window where it is not that of the others.
-	Windowed KVShape
-	KeysOnly bool // values of layers without a window come of the projection of the keys (Gemma 4)
+	Windowed      KVShape
+	WindowedHeads int  // heads of a query in layers with a window where not those of the others, else 0
+	KeysOnly      bool // values of layers without a window come of the projection of the keys (Gemma 4)
 
 	Window       int  // tokens that a window layer looks back, 0: no such layer
 	WindowLayers int  // how many layers have the window; the others see everything
@@ -66,6 +67,9 @@ func (s KVShape) bytes(f KVFormat, tp int) float64 {
 
 // windowed is the shape of layers with a window.
 func (at Attention) windowed() KVShape { return cmp.Or(at.Windowed, at.KVShape) }
+
+// windowedHeads are the heads of a query in layers with a window.
+func (at Attention) windowedHeads() int { return cmp.Or(at.WindowedHeads, at.Heads) }
 
 // MLA is multi-head latent attention (DeepSeek-V2, arXiv 2405.04434): the cache holds
 // one latent of KVRank plus RopeDim values per token and layer instead of keys and
@@ -133,6 +137,7 @@ type Details struct {
 	ExpertBias    bool // biases on router and experts
 	RouterBias    bool // a bias on the router alone (DeepSeek-V3's load balancing)
 	WideRouter    bool // the router is held and multiplied in fp32
+	ExactRouter   bool // the router is multiplied in fp32 where no kernel multiplies bf16 into fp32
 	HeadBias      bool // bias on the LM head
 	Joined        int  // hidden states that a matrix joins ahead of the first layer, as drafts of speculative decoding do
 	NormBias      bool // norms carry a bias
@@ -144,6 +149,7 @@ type Details struct {
 	AttentionFormat WeightFormat
 	SharedFormat    WeightFormat // of shared experts
 	BlockFP8        bool         // its fp8 checkpoint scales blocks of 128 x 128, not channels (costs time, not memory)
+	Group           int          // 4-bit integers of its checkpoint that share a scale, 0: 128
 }
 
 // denseLayers returns how many layers have an ordinary MLP.
@@ -184,7 +190,7 @@ func (a Arch) Check() error {
 func (a Arch) checkShape() error {
 	at := a.Attention
 	switch {
-	case !at.MLA.Present() && (at.Heads%at.KVHeads != 0 || at.Heads%max(1, at.windowed().KVHeads) != 0):
+	case !at.MLA.Present() && (at.Heads%at.KVHeads != 0 || at.windowedHeads()%max(1, at.windowed().KVHeads) != 0):
 		return fmt.Errorf("model %q: %d attention heads are not a multiple of %d KV heads", a.Name, at.Heads, at.KVHeads)
 	case a.MoE.Layers < 0 || a.MoE.Layers+a.Bare > a.Layers || a.Bare < 0:
 		return fmt.Errorf("model %q: %d layers with experts out of %d", a.Name, a.MoE.Layers, a.Layers)

@@ -42,6 +42,15 @@ func (d Deployment) partFormat(own WeightFormat) WeightFormat {
 	return own
 }
 
+// weight returns the bytes of one weight in a format, scales included: those of the checkpoint's
+// groups where it is served as it is.
+func (d Deployment) weight(f WeightFormat) float64 {
+	if group := d.Arch.Details.Group; f == INT4 && group > 0 && d.Arch.Native == INT4 {
+		return 0.5 + 2/float64(group)
+	}
+	return f.Bytes()
+}
+
 // part is some of the dense matrices on one GPU and what they are stored in.
 type part struct {
 	parameters float64
@@ -109,27 +118,52 @@ func (r *Roofline) expertRate(w WeightFormat) float64 {
 	return rate * r.c.PrefillExperts.For(w)
 }
 
-// Routers in fp32 (vLLM's glm4_moe.py and minimax_m2.py) are multiplied by the units for fp32, after hidden
+// Routers in fp32 (vLLM's glm4_moe.py, minimax_m2.py and step3p5.py) are multiplied by the units for fp32, after hidden
 // states were widened from two bytes to four: at 59 TFLOP/s on GB300 (16,384 tokens; 37 at 4,096; vLLM
-// pull request 55899, 2026-09) or what the GPU has, a sixteenth of its bf16 on A100 and H100. A few tokens
-// take 7 to 14 us where bf16 takes 5 (cuBLAS; pull requests 44343 and 44217), and 2 to be widened.
+// pull request 55899, 2026-09) or what the GPU has, a sixteenth of its bf16 on A100 and H100. One block
+// of threads walks along the whole hidden state, so what a few tokens take depends on its size alone: of
+// 6,144 values one token 7.5 us, where bf16 takes 5, 2 to 16 tokens 17 to 22, 32 to 128 tokens 63 to 69,
+// 256 tokens 78, 512 tokens 97 (cuBLAS on GB200; pull requests 47973, 2026-07, and 44217).
 const (
-	routerRate  = 50e12
-	routerFloor = 7e-6
+	routerRate                = 50e12
+	routerOne                 = 7e-6
+	routerFew, routerMany     = 20e-6 / 6144, 63e-6 / 6144
+	routerFewest, routerTiled = 1, 16 // the most rows of either
 )
+
+// wideRouter reports whether the router is multiplied in fp32. Nemotron-H's is but where a kernel
+// multiplies bf16 into fp32, since 0.17 on Hopper and data-centre Blackwell (vLLM pull request
+// 35121; until then it took 40 % of the time of a large step, 34582).
+func (r *Roofline) wideRouter() bool {
+	details, gen := r.dep.Arch.Details, r.dep.Hardware.Generation
+	kernel := versionOf(r.args.EngineVersion).AtLeast(0, 17) && (gen == GenerationHopper || gen == GenerationBlackwell)
+	return details.WideRouter || details.ExactRouter && !kernel
+}
+
+// routerTime is the least that routers in fp32 take in a step of so many rows.
+func (r *Roofline) routerTime(rows float64) float64 {
+	switch layers := float64(r.dep.Arch.MoE.Layers); {
+	case rows <= routerFewest:
+		return layers * routerOne
+	case rows <= routerTiled:
+		return layers * routerFew * float64(r.dep.Arch.Hidden)
+	default:
+		return layers * routerMany * float64(r.dep.Arch.Hidden)
+	}
+}
 
 func (r *Roofline) setMatrices() {
 	d, hw := r.dep, r.dep.Hardware
 	n := d.Arch.counts()
 
 	for _, part := range d.parts(n) {
-		bytes := part.parameters * part.format.Bytes()
+		bytes := part.parameters * d.weight(part.format)
 		r.dense.bytes += bytes
 		r.dense.flops += 2 * part.parameters
 		r.dense.read += bytes / r.c.Weights.For(part.format) / hw.Bandwidth
 		r.dense.token += 2 * part.parameters / r.prefillRate(part.format)
 	}
-	if d.Arch.Details.WideRouter {
+	if r.wide = r.wideRouter(); r.wide {
 		r.dense.token += 2*n.router/min(routerRate, hw.Flops.BF16/16) + 10*float64(d.Arch.MoE.Layers*d.Arch.Hidden)/hw.Bandwidth
 	}
 	r.tiled = d.denseFormat() == FP8 && !d.blockScaled() && r.c.Tiles[0] > 0
@@ -137,7 +171,7 @@ func (r *Roofline) setMatrices() {
 	if moe := d.Arch.MoE; moe.Present() {
 		x := d.Precision.Weights
 		experts := d.experts(n)
-		r.experts.bytes = experts * x.Bytes()
+		r.experts.bytes = experts * d.weight(x)
 		r.experts.flops = 2 * experts * float64(moe.Active) / float64(moe.Experts)
 		r.experts.read = r.experts.bytes / r.expertStream(x)
 		r.experts.token = r.experts.flops / r.expertRate(x)
@@ -195,7 +229,7 @@ func (r *Roofline) setAttention() {
 	if flash2(hw) && d.Arch.Details.Sinks {
 		rate *= sinksBeside
 	}
-	r.prefill.fullFlops, r.prefill.windowFlops = full*2*headsHere*dims, window*2*headsHere*at.windowed().dims()
+	r.prefill.fullFlops, r.prefill.windowFlops = full*2*headsHere*dims, window*2*float64(at.windowedHeads())/float64(d.TP)*at.windowed().dims()
 	r.prefill.full, r.prefill.window = r.prefill.fullFlops/rate, r.prefill.windowFlops/rate
 	if at.HeadDim > widestHead && !at.MLA.Present() {
 		r.prefill.full /= wideHeads
@@ -324,9 +358,7 @@ func (r *Roofline) setFixed() {
 		block = moe * f.BlockExpert
 	}
 	floor := layers * (f.Layer + f.FormatLayer.For(d.denseFormat()))
-	if d.Arch.Details.WideRouter {
-		floor += moe * routerFloor
-	}
+	floor += moe * bygoneCosts(d.Arch, versionOf(r.args.EngineVersion))
 	r.fixed.floor = floor + moe*f.MoELayer + block + step
 	graphs := r.args.graphs()
 	r.fixed.decodeOnly = graphs == GraphsDecodeOnly

@@ -222,6 +222,7 @@ func (c *hfConfig) formats(a *Arch) {
 	if c.has("quantization_config") {
 		a.Details.BlockFP8, a.NativeKV = c.blocks(), c.kvFormat()
 		a.Details.AttentionFormat, a.Details.SharedFormat = c.formatOf("attn", "mixer.in_proj"), c.formatOf("shared_expert")
+		a.Details.Group = c.group()
 	}
 }
 
@@ -268,7 +269,6 @@ var undescribed = []struct{ key, what string }{
 	{"cross_attention_layers", "attention to images in layers of its own (Llama 3.2 Vision)"},
 	{"use_cla", "layers that read the keys and values of others (Hunyuan-Large)"},
 	{"attn_type_list", "layers with linear attention (MiniMax-Text-01)"},
-	{"attention_other_setting", "layers with a window that have other heads (Step 3.5)"},
 	{"share_q_dim", "queries of all heads from one matrix (Step 3)"},
 	{"zero_expert_num", "experts that compute nothing (LongCat)"},
 	{"parallel_attn_mlp_res", "an MLP beside attention and experts (Arctic)"},
@@ -353,7 +353,7 @@ func (c *hfConfig) details() Details {
 // attention returns the attention's shape without its windows.
 func (c *hfConfig) attention(a Arch) Attention {
 	at := Attention{Heads: c.need("num_attention_heads", "n_head", "n_heads", "num_heads")}
-	at.KVHeads = c.or(at.Heads, "num_key_value_heads", "n_head_kv", "num_kv_heads", "multi_query_group_num", "n_kv_heads", "num_key_value_heads_per_layer")
+	at.KVHeads = c.or(at.Heads, "num_key_value_heads", "n_head_kv", "num_kv_heads", "multi_query_group_num", "n_kv_heads", "num_key_value_heads_per_layer", "num_attention_groups")
 	if c.flag("multi_query", false) && !c.flag("new_decoder_architecture", false) && !c.flag("multi_query_attention", false) {
 		at.KVHeads = 1 // Falcon 7B, StarCoder
 	}
@@ -375,7 +375,8 @@ func (c *hfConfig) attention(a Arch) Attention {
 }
 
 // twoShapes reads the heads of layers with a window and of those without where they differ:
-// Gemma 4 gives the latter keys of their own (global), MiMo-V2 the former (swa).
+// Gemma 4 gives the latter keys of their own (global), MiMo-V2 the former (swa), and Step 3.5
+// gives the former more queries.
 func (c *hfConfig) twoShapes(at *Attention) {
 	if c.has("kv_lora_rank") {
 		return
@@ -383,9 +384,17 @@ func (c *hfConfig) twoShapes(at *Attention) {
 	if n := c.or(at.HeadDim, "v_head_dim"); n != at.HeadDim {
 		at.ValueDim = n
 	}
-	windowed := KVShape{KVHeads: c.or(at.KVHeads, "swa_num_key_value_heads"), HeadDim: c.or(at.HeadDim, "swa_head_dim"), ValueDim: c.or(at.ValueDim, "swa_v_head_dim")}
-	if heads := c.or(at.Heads, "swa_num_attention_heads"); heads != at.Heads {
-		c.fail(fmt.Errorf("swa_num_attention_heads: %d heads in layers with a window and %d in others: %w", heads, at.Heads, errUnsupported))
+	of, _ := c.values["attention_other_setting"].(map[string]any)
+	other := hfConfig{values: of}
+	windowed := KVShape{
+		KVHeads: c.or(other.or(at.KVHeads, "num_attention_groups"), "swa_num_key_value_heads"),
+		HeadDim: c.or(other.or(at.HeadDim, "head_dim"), "swa_head_dim"), ValueDim: c.or(at.ValueDim, "swa_v_head_dim"),
+	}
+	if heads := c.or(other.or(at.Heads, "num_attention_heads"), "swa_num_attention_heads"); heads != at.Heads {
+		at.WindowedHeads = heads
+	}
+	if other.err != nil {
+		c.fail(fmt.Errorf("attention_other_setting: %w", other.err))
 	}
 	if at.KeysOnly = c.flag("attention_k_eq_v", false); at.KeysOnly {
 		at.KVHeads = c.or(at.KVHeads, "num_global_key_value_heads")

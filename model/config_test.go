@@ -74,6 +74,8 @@ func TestParseConfigFormats(t *testing.T) {
 		`,"quantization_config":{"quant_method":"modelopt","quant_algo":"FP8"}`:                                                                                         FP8,
 		`,"quantization_config":{"quant_method":"modelopt","quant_algo":"FP8_PB_WO"}`:                                                                                   FP8,
 		`,"quantization_config":{"quant_method":"compressed-tensors","config_groups":{"group_0":{"weights":{"num_bits":8,"type":"float","strategy":"block"}}}}`:         FP8,
+		`,"quantization_config":{"quant_method":"quark","global_quant_config":{"weight":{"dtype":"fp4","group_size":32}}}`:                                              MXFP4,
+		`,"quantization_config":{"quant_method":"quark","global_quant_config":{"weight":[{"dtype":"fp8_e4m3"},{"dtype":"int4"}]}}`:                                      INT4,
 		`,"quantization_config":{"quant_method":"bitsandbytes","load_in_8bit":true}`:                                                                                    INT8,
 	} {
 		a, err := ParseConfig(strings.NewReader(fmt.Sprintf(llama, quantisation)))
@@ -195,6 +197,10 @@ func TestParseConfigFamilies(t *testing.T) {
 		{`{"architectures":["Grok1ForCausalLM"],"hidden_size":8192,"num_hidden_layers":64,"num_attention_heads":64,"num_key_value_heads":8,"intermediate_size":32768,"moe_intermediate_size":16384,"num_local_experts":8,"num_experts_per_tok":2,"residual_moe":true,"vocab_size":131072}`, 8, 32768, 64, 0, 0, 270e9, 0.005},
 		// EXAONE-4.0-32B: three layers in four have a window.
 		{`{"architectures":["Exaone4ForCausalLM"],"hidden_size":5120,"num_hidden_layers":64,"num_attention_heads":40,"num_key_value_heads":8,"head_dim":128,"intermediate_size":27392,"vocab_size":102400,"max_position_embeddings":131072,"sliding_window":4096,"sliding_window_pattern":"LLLG"}`, 8, 27392, 0, 4096, 48, 32.0e9, 0.005},
+		// Step-3.5-Flash: more heads in layers with a window, and a list that goes on with three layers that propose tokens.
+		{`{"architectures":["Step3p7ForConditionalGeneration"],"text_config":{"architectures":["Step3p5ForCausalLM"],"hidden_size":4096,"num_hidden_layers":45,"num_attention_heads":64,"num_attention_groups":8,"head_dim":128,"attention_other_setting":{"num_attention_heads":96,"num_attention_groups":8,"head_dim":128},"layer_types":[` +
+			strings.Repeat(`"full_attention","sliding_attention","sliding_attention","sliding_attention",`, 11) + `"full_attention","sliding_attention","sliding_attention","sliding_attention"],"sliding_window":512,"intermediate_size":11264,"vocab_size":128896,"moe_layers_enum":"` +
+			strings.Repeat("3,", 41) + `44","moe_num_experts":288,"moe_top_k":8,"moe_intermediate_size":1280,"share_expert_dim":1280}}`, 8, 11264, 42, 512, 33, 196.81e9, 0.001},
 		// Qwen3-Omni-30B-A3B: the text tower of its thinker.
 		{`{"architectures":["Qwen3OmniMoeForConditionalGeneration"],"thinker_config":{"text_config":{"hidden_size":2048,"num_hidden_layers":48,"num_attention_heads":32,"num_key_value_heads":4,"head_dim":128,"moe_intermediate_size":768,"num_experts":128,"num_experts_per_tok":8,"vocab_size":152064}}}`, 4, 0, 48, 0, 0, 30.5e9, 0.005},
 	}
@@ -315,5 +321,24 @@ func TestParseQuantized(t *testing.T) {
 	}
 	if d.Precision.Weights = BF16; d.partFormat(FP8) != BF16 {
 		t.Error("a part has no narrower format than the weights")
+	}
+}
+
+// What a checkpoint leaves in bf16 stands under as many keys as there are tools that quantise.
+func TestPartsLeftAlone(t *testing.T) {
+	const config = `,"torch_dtype":"bfloat16","quantization_config":{%s}`
+	for quantisation, want := range map[string]WeightFormat{
+		`"quant_method":"gptq","bits":4,"dynamic":{"lm_head":{},"-:.*attn.*":{},"-:.*shared_expert.*":{}}`:                                             BF16,
+		`"quant_method":"gptq","bits":4,"dynamic":{"+:.*attn.*":{"bits":8},"-:.*mtp.*":{}}`:                                                            FormatUnset,
+		`"quant_method":"auto-round","bits":4,"extra_config":{"model.layers.0.self_attn.q_proj":{"bits":16},"model.layers.1.self_attn":{"bits":16}}`:   BF16,
+		`"quant_method":"auto-round","bits":4,"extra_config":{"model.layers.0.self_attn.q_proj":{"bits":8},"model.layers.1.self_attn":{"bits":8}}`:     FormatUnset,
+		`"quant_method":"fp8","ignored_layers":["lm_head","model.layers.0.self_attn.o_proj","model.layers.1.self_attn.o_proj"]`:                        BF16,
+		`"quant_method":"quark","exclude":["*self_attn*"],"global_quant_config":{"weight":{"dtype":"fp4"}}`:                                            BF16,
+		`"quant_method":"quark","layer_quant_config":{"*self_attn*":{"weight":{"dtype":"fp8_e4m3"}}},"global_quant_config":{"weight":{"dtype":"fp4"}}`: FP8,
+	} {
+		a, err := ParseConfig(strings.NewReader(fmt.Sprintf(llama, fmt.Sprintf(config, quantisation))))
+		if err != nil || a.Details.AttentionFormat != want {
+			t.Errorf("%s: attention %q, %v, want %q", quantisation, a.Details.AttentionFormat, err, want)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,13 +18,13 @@ func (c *hfConfig) moe(a Arch) MoE {
 	}
 	m := MoE{
 		Experts:      experts,
-		Active:       c.need("num_experts_per_tok", "experts_per_token", "num_experts_per_token", "moe_topk", "moe_k", "top_k_experts"),
+		Active:       c.need("num_experts_per_tok", "experts_per_token", "num_experts_per_token", "moe_topk", "moe_k", "top_k_experts", "moe_top_k"),
 		Intermediate: c.need("moe_intermediate_size", "intermediate_size"),
 		Layers:       c.expertLayers(a.Layers),
 	}
 	switch {
-	case c.has("shared_expert_intermediate_size"), c.has("shared_intermediate_size"):
-		m.SharedIntermediate = c.or(0, "shared_expert_intermediate_size", "shared_intermediate_size")
+	case c.has("shared_expert_intermediate_size"), c.has("shared_intermediate_size"), c.has("share_expert_dim"):
+		m.SharedIntermediate = c.or(0, "shared_expert_intermediate_size", "shared_intermediate_size", "share_expert_dim")
 	case c.flag("enable_moe_block", false), c.flag("residual_moe", false):
 		m.SharedIntermediate = c.need("intermediate_size") // the MLP of Gemma 4 and Grok 2 stays beside the experts
 	case c.is("llama4"):
@@ -42,6 +43,9 @@ func (c *hfConfig) expertLayers(n int) int {
 	if n, listed := c.count("moe_layer_freq", isOne); listed {
 		return n
 	}
+	if text := c.text("moe_layers_enum"); text != "" { // Step 3.5: "3,4,5"
+		return strings.Count(text, ",") + 1
+	}
 	dense, _ := c.values["mlp_only_layers"].([]any)
 	first := c.or(0, "first_k_dense_replace", "moe_layer_start_index", "num_dense_layers")
 	freq := max(1, c.or(1, "moe_layer_freq"))
@@ -59,10 +63,11 @@ func (c *hfConfig) expertLayers(n int) int {
 	return count
 }
 
-// count returns how many entries of a list are such, and whether there is the list.
+// count returns how many entries of a list with one for each layer are such, and whether there
+// is the list. Some go on with the layers that propose tokens.
 func (c *hfConfig) count(key string, such func(any) bool) (n int, listed bool) {
 	list, listed := c.values[key].([]any)
-	for _, v := range list {
+	for _, v := range list[:min(len(list), c.layers())] {
 		if such(v) {
 			n++
 		}
@@ -146,8 +151,13 @@ func (c *hfConfig) format() (WeightFormat, error) {
 		return MXFP4, nil
 	case "awq", "gptq", "gptq_marlin", "awq_marlin", "auto-round", "auto_gptq", "intel/auto-round":
 		return integerFormat(q)
-	case "compressed-tensors", "quark":
+	case "compressed-tensors":
 		return groupFormat(q)
+	case "quark":
+		if f := quarkFormat(q["global_quant_config"]); f != FormatUnset {
+			return f, nil
+		}
+		return FormatUnset, fmt.Errorf("quantization_config.global_quant_config: no dtype of the weights that is known")
 	case "modelopt", "modelopt_fp4", "modelopt_fp8", "":
 		if mixed := c.mixedFormat("experts", "mlp", "up_proj"); mixed != FormatUnset {
 			return mixed, nil
@@ -179,6 +189,17 @@ func (c *hfConfig) blocks() bool {
 		}
 	}
 	return q["weight_block_size"] != nil || strings.HasPrefix(strings.ToUpper(algorithm), "FP8_PB")
+}
+
+// group returns how many 4-bit integers share a scale, 0 for the usual number.
+func (c *hfConfig) group() int {
+	q := c.quantization()
+	for _, of := range append(groupWeights(q), q) {
+		if size, _ := of["group_size"].(float64); size > 0 && size < 128 && size == math.Trunc(size) {
+			return int(size)
+		}
+	}
+	return 0
 }
 
 // kvFormat returns the format of the KV cache that the checkpoint was calibrated for.
@@ -218,6 +239,12 @@ func (c *hfConfig) formatOf(part string, others ...string) WeightFormat {
 	if c.keeps(part) {
 		return BF16
 	}
+	layers, _ := c.quantization()["layer_quant_config"].(map[string]any)
+	for _, module := range slices.Sorted(maps.Keys(layers)) {
+		if f := quarkFormat(layers[module]); f != FormatUnset && strings.Contains(module, part) && !lesser.MatchString(module) {
+			return f
+		}
+	}
 	f := c.mixedFormat(append([]string{part}, others...)...)
 	if _, mixed := c.quantization()["quantized_layers"].(map[string]any); mixed && f == FormatUnset {
 		return BF16
@@ -232,24 +259,47 @@ var lesser = regexp.MustCompile(`norm|gate|conv1d|A_log|dt_bias|in_proj_(a|b|ba)
 // list of modules that are not quantised names the part in general or layer by layer. Lesser
 // modules of a part are on such lists too, and parts of its drafts.
 func (c *hfConfig) keeps(part string) bool {
-	q := c.quantization()
 	named := map[string]bool{}
-	for _, key := range []string{"ignore", "exclude_modules", "modules_to_not_convert"} {
+	for _, module := range c.unquantised() {
+		if !strings.Contains(module, part) || lesser.MatchString(module) {
+			continue
+		}
+		if strings.HasPrefix(module, "re:") || strings.Contains(module, ".*") || strings.HasPrefix(module, "*") {
+			return true
+		}
+		_, layer, _ := strings.Cut(module, "layers.")
+		layer, _, _ = strings.Cut(layer, ".")
+		named[layer] = true
+	}
+	return 2*len(named) > c.or(0, "num_hidden_layers", "n_layer", "num_layers")
+}
+
+// unquantised lists the modules, or patterns of them, that the checkpoint says it leaves alone:
+// under one of five keys, to GPTQModel by a minus in front (dynamic), to AutoRound by 16 bits.
+func (c *hfConfig) unquantised() []string {
+	q := c.quantization()
+	var out []string
+	for _, key := range []string{"ignore", "exclude_modules", "modules_to_not_convert", "ignored_layers", "exclude"} {
 		list, _ := q[key].([]any)
 		for _, v := range list {
 			module, _ := v.(string)
-			if !strings.Contains(module, part) || lesser.MatchString(module) {
-				continue
-			}
-			if strings.HasPrefix(module, "re:") || strings.Contains(module, ".*") || strings.HasPrefix(module, "*") {
-				return true
-			}
-			_, layer, _ := strings.Cut(module, "layers.")
-			layer, _, _ = strings.Cut(layer, ".")
-			named[layer] = true
+			out = append(out, module)
 		}
 	}
-	return 2*len(named) > c.or(0, "num_hidden_layers", "n_layer", "num_layers")
+	dynamic, _ := q["dynamic"].(map[string]any)
+	for pattern := range dynamic {
+		if module, left := strings.CutPrefix(pattern, "-:"); left {
+			out = append(out, module)
+		}
+	}
+	own, _ := q["extra_config"].(map[string]any)
+	for module, v := range own {
+		of, _ := v.(map[string]any)
+		if bits, _ := of["bits"].(float64); bits >= 16 {
+			out = append(out, module)
+		}
+	}
+	return out
 }
 
 // vision returns the size of the vision tower, the zero value for a model of text.
@@ -324,6 +374,27 @@ func typedFormat(weights map[string]any) WeightFormat {
 		return INT8
 	case kind == "int" && bits == 4:
 		return INT4
+	}
+	return FormatUnset
+}
+
+// quarkFormat reads what AMD Quark stores weights in, FormatUnset if that is not known. Of
+// several steps of quantisation the last is what is stored.
+func quarkFormat(config any) WeightFormat {
+	of, _ := config.(map[string]any)
+	weight := of["weight"]
+	if steps, several := weight.([]any); several && len(steps) > 0 {
+		weight = steps[len(steps)-1]
+	}
+	w, _ := weight.(map[string]any)
+	dtype, _ := w["dtype"].(string)
+	for _, known := range []struct {
+		name string
+		is   WeightFormat
+	}{{"fp8", FP8}, {"fp4", MXFP4}, {"int8", INT8}, {"int4", INT4}, {"uint4", INT4}} {
+		if strings.HasPrefix(dtype, known.name) {
+			return known.is
+		}
 	}
 	return FormatUnset
 }

@@ -57,7 +57,7 @@ func (a Arch) countAttention(c *counts) {
 	c.state = float64(a.State.Layers) * a.State.matrices(hidden)
 	heads := float64(at.Heads)
 	if !at.MLA.Present() {
-		c.attention = hidden * heads * (float64(a.fullLayers())*at.dims() + float64(at.WindowLayers)*at.windowed().dims())
+		c.attention = hidden * (float64(a.fullLayers()*at.Heads)*at.dims() + float64(at.WindowLayers*at.windowedHeads())*at.windowed().dims())
 		if a.Details.OutputGate {
 			c.attention *= 1.5
 		}

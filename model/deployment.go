@@ -102,6 +102,8 @@ func (d Deployment) Validate() error {
 	switch {
 	case at.Heads%n.TP != 0:
 		return note.New(note.HeadsUndivided, n.TP, at.Heads, n.Arch.Name)
+	case at.windowedHeads()%n.TP != 0:
+		return note.New(note.HeadsUndivided, n.TP, at.windowedHeads(), n.Arch.Name)
 	case !at.MLA.Present() && !splits(at.KVHeads, n.TP):
 		return note.New(note.KVHeadsUndivided, n.TP, at.KVHeads, n.Arch.Name)
 	case !at.MLA.Present() && !splits(at.windowed().KVHeads, n.TP):

@@ -26,11 +26,11 @@ var families = []family{
 	{mark: "qwen2", details: Details{QKVBias: true}},
 	{mark: "qwen3next", details: Details{QKNorm: true, SharedGate: true, BlockFP8: true}},
 	{mark: "qwen3_5moe", details: Details{QKNorm: true, SharedGate: true, BlockFP8: true}}, {mark: "qwen3_5", details: Details{QKNorm: true, BlockFP8: true}},
-	{mark: "nemotronh", details: Details{Ungated: true, RouterBias: true}}, {mark: "granitemoehybrid", tied: true},
+	{mark: "nemotronh", details: Details{Ungated: true, RouterBias: true, ExactRouter: true}}, {mark: "granitemoehybrid", tied: true},
 	{mark: "qwen3moe", details: Details{QKNorm: true, BlockFP8: true}},
 	{mark: "qwen3vlmoe", details: Details{QKNorm: true, BlockFP8: true}},
 	{mark: "minimaxm2", details: Details{QKNorm: true, RouterBias: true, WideRouter: true, BlockFP8: true}},
-	{mark: "kimik25", details: Details{RouterBias: true, AttentionFormat: BF16, SharedFormat: BF16}},
+	{mark: "kimik25", details: Details{RouterBias: true, AttentionFormat: BF16, SharedFormat: BF16, Group: 32}},
 	{mark: "qwen3", details: Details{QKNorm: true, BlockFP8: true}},
 	{mark: "gptoss", details: Details{AttentionFormat: BF16, QKVBias: true, OutputBias: true, Sinks: true, ExpertBias: true},
 		defaults: map[string]float64{"head_dim": 64, "sliding_window": 128}, fullEvery: 2},
@@ -58,6 +58,8 @@ var families = []family{
 	{mark: "llama"}, {mark: "mistral"}, {mark: "ministral3"}, {mark: "mixtral"},
 	{mark: "exaone4", details: Details{QKNorm: true}}, {mark: "olmo3", details: Details{QKNorm: true}},
 	{mark: "deepseekv3", details: Details{RouterBias: true, BlockFP8: true}}, {mark: "deepseek"},
+	{mark: "step3p", details: Details{QKNorm: true, RouterBias: true, WideRouter: true}},
+	{mark: "ernie4_5_moe", details: Details{RouterBias: true, WideRouter: true}},
 	{mark: "glm4moe", details: Details{RouterBias: true, WideRouter: true}}, {mark: "glmmoedsa", details: Details{RouterBias: true, BlockFP8: true}},
 }
 

@@ -118,7 +118,7 @@ func TestIncompleteRowSaysWhatIsMissing(t *testing.T) {
 
 func TestCatalogGolden(t *testing.T) {
 	c := catalog(t)
-	if n, m := len(c.GPUs()), len(c.Models()); n != 35 || m != 101 {
+	if n, m := len(c.GPUs()), len(c.Models()); n != 35 || m != 102 {
 		t.Errorf("%d GPUs and %d models", n, m)
 	}
 	h, err := c.GPU("H100 SXM")

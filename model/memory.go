@@ -198,9 +198,9 @@ func smallestTP(dep Deployment, args EngineArgs) int {
 func weightBytes(dep Deployment) float64 {
 	n := dep.Arch.counts()
 	tp := float64(dep.TP)
-	layers := n.rest*BF16.Bytes() + dep.experts(n)*dep.Precision.Weights.Bytes()
+	layers := n.rest*BF16.Bytes() + dep.experts(n)*dep.weight(dep.Precision.Weights)
 	for _, part := range dep.parts(n) {
-		layers += part.parameters * part.format.Bytes()
+		layers += part.parameters * dep.weight(part.format)
 	}
 	ends := (n.embeddings + n.head) / tp * BF16.Bytes()
 	if dep.PP > 1 {
@@ -238,7 +238,7 @@ func forwardBytes(dep Deployment, tokens int) float64 {
 		}
 		width = max(width, experts+shared)
 	}
-	width = max(width, float64((a.Attention.Heads+2*a.Attention.KVHeads)*a.Attention.HeadDim)/tp)
+	width = max(width, float64((max(a.Attention.Heads, a.Attention.WindowedHeads)+2*a.Attention.KVHeads)*a.Attention.HeadDim)/tp)
 	return float64(tokens) * 2 * (3*hidden + width)
 }
 

@@ -158,3 +158,31 @@ func Aged(dep Deployment, args EngineArgs) string {
 	}
 	return fmt.Sprintf("vLLM 0.%d is newer than what its kernels' constants were measured on, so the interval is wider: %s", v.minor(), strings.Join(parts, "; "))
 }
+
+// bygones are costs of each layer with experts until a release 0.x, each timed alone by those who
+// did away with it, and none on a server that predictions are compared with.
+var bygones = []struct {
+	until int
+	cost  float64
+	of    func(Arch) bool
+}{
+	// The products of shared experts wait for those of the others: DeepSeek-R1 on 8 x B200, 32 at a
+	// time, 23.35 to 22.09 ms a token (vLLM pull request 26440, 2025-10; of experts in a latent space
+	// 32790, 2026-02).
+	{12, 22e-6, func(a Arch) bool { return a.MoE.SharedIntermediate > 0 && a.MoE.Latent == 0 }},
+	{16, 22e-6, func(a Arch) bool { return a.MoE.SharedIntermediate > 0 && a.MoE.Latent > 0 }},
+	// A sigmoid and a bias in four small kernels ahead of the choice (28124, 2025-11), the choice in
+	// 7 us instead of 4 (34206, 2026-02), and a kernel that widens scores, 2 us (35121, 2026-02).
+	{12, 9e-6, func(a Arch) bool { return a.Details.RouterBias }},
+	{17, 5e-6, func(a Arch) bool { return a.Details.RouterBias }},
+}
+
+// bygoneCosts are those of a layer with experts of a model in a release.
+func bygoneCosts(a Arch, v Version) (cost float64) {
+	for _, b := range bygones {
+		if v.minor() < b.until && b.of(a) {
+			cost += b.cost
+		}
+	}
+	return cost
+}

@@ -30,6 +30,7 @@ type Roofline struct {
 
 	dense   stream
 	tiled   bool // the dense matrices are read in tiles that depend on the rows
+	wide    bool // routers are multiplied in fp32
 	experts stream
 	head    stream  // the LM head, of which the longer of the two sides counts
 	sample  float64 // seconds to draw from one row of the LM head
@@ -191,6 +192,9 @@ func (r *Roofline) time(l *batchSums) StepTime {
 		t.Elementwise = over * r.fixed.elementToken
 	}
 	t.Fixed = r.fixed.floor + l.requests*r.fixed.request
+	if r.wide {
+		t.Fixed += r.routerTime(r.padded(tokens))
+	}
 	if r.args.LoRA.On() {
 		t.Fixed += r.adapters.time(l)
 	}

@@ -447,3 +447,46 @@ func TestTilesOfBlocks(t *testing.T) {
 		}
 	}
 }
+
+// Routers in fp32 take what one block of threads takes for the whole hidden state: 63 us of 6,144
+// values from 17 tokens on (vLLM pull request 47973). Nemotron-H's is one until 0.17, and later where
+// no kernel spares it.
+func TestRoutersInFP32(t *testing.T) {
+	for _, c := range []struct {
+		model, gpu, version string
+		rows                int
+		want                float64
+	}{
+		{"GLM-4.5-Air", "H100 SXM", "0.24.0", 1, 7e-6},
+		{"GLM-4.5-Air", "H100 SXM", "0.24.0", 8, 20e-6 * 4096 / 6144},
+		{"GLM-4.5-Air", "H100 SXM", "0.24.0", 64, 63e-6 * 4096 / 6144},
+		{"Nemotron-3-Nano-30B-A3B", "H200 SXM", "0.16.0", 64, 63e-6 * 2688 / 6144},
+		{"Nemotron-3-Nano-30B-A3B", "H200 SXM", "0.17.0", 64, 0},
+		{"Nemotron-3-Nano-30B-A3B", "RTX PRO 6000 Blackwell Server", "0.24.0", 64, 63e-6 * 2688 / 6144},
+		{"DeepSeek-V3", "H200 SXM", "0.11.0", 64, 0},
+	} {
+		d := deploy(t, c.model, c.gpu, 1)
+		r := roofline(t, d, c.version)
+		b := Batch{Decodes: c.rows, Context: 100 * c.rows, Longest: 100, Sampled: c.rows}
+		with := r.Step(b).Fixed
+		r.wide = false
+		if got := (with - r.Step(b).Fixed) / float64(d.Arch.MoE.Layers); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s on %s, %s, %d rows: %.1f us a layer, want %.1f", c.model, c.gpu, c.version, c.rows, 1e6*got, 1e6*c.want)
+		}
+	}
+}
+
+// What a release did away with is no part of a layer since.
+func TestBygoneCosts(t *testing.T) {
+	for model, want := range map[string][3]float64{
+		"DeepSeek-R1": {36e-6, 5e-6, 0}, "GLM-4.6": {36e-6, 5e-6, 0}, "MiniMax-M2.7": {14e-6, 5e-6, 0},
+		"Nemotron-3-Super-120B-A12B": {36e-6, 5e-6, 0}, "Llama-4-Scout": {22e-6, 0, 0}, "gpt-oss-120b": {}, "Qwen3-32B": {},
+	} {
+		a := deploy(t, model, "B200 SXM", 1).Arch
+		for i, minor := range []int{11, 16, 17} {
+			if got := bygoneCosts(a, Version{Minor: minor}); math.Abs(got-want[i]) > 1e-12 {
+				t.Errorf("%s in 0.%d: %.0f us, want %.0f", model, minor, 1e6*got, 1e6*want[i])
+			}
+		}
+	}
+}

@@ -109,6 +109,8 @@ func spreads(dep Deployment, args EngineArgs) []spreadRule {
 		{moe, Spread{DoubtExperts: 0.05, DoubtPrefillExperts: 0.15, DoubtRouting: 0.30}},
 		{moe && w != BF16 && w != FP16 && (w != MXFP4 || flash2(hw)), Spread{DoubtExperts: 0.12, DoubtPrefillExperts: 0.30}},
 		{moe && dep.blockScaled(), Spread{DoubtLayer: 0.25}},
+		// Triton's products, that no table has: a Qwen3-VL-32B on an L40S took 1.4 times as long (vLLM pull request 29217).
+		{dep.blockScaled() && hw.Generation != GenerationHopper && hw.Generation != GenerationBlackwell, Spread{DoubtWeights: 0.20, DoubtPrefill: 0.30}},
 		{moe && (dep.EP || dep.DP > 1), Spread{DoubtExperts: 0.15, DoubtPrefillExperts: 0.30, DoubtCommunication: 0.35}},
 		{dep.TP > 1 && hw.GeForce(), Spread{DoubtCommunication: 0.40}}, // a factor of 1.5 between two releases
 		{dep.TP > 1 && link != LinkNVLink || dep.PP > 1, Spread{DoubtCommunication: 0.35}},

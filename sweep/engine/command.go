@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 
-	"planner/internal/list"
 	"planner/internal/secret"
 	"planner/sweep/measure"
 )
@@ -338,9 +337,7 @@ func (c *commandLine) fill(argv []string) {
 
 // describeAny asks for all that any engine tells.
 func describeAny(q *query) {
-	kinds := []*adapter{&vllm, &sglang, &tgi, &llamaServer}
-	q.ask(slices.Concat(list.Map(kinds, func(a *adapter) []factPlace { return a.told })...))
-	for _, a := range kinds {
+	for _, a := range []*adapter{&vllm, &sglang, &tgi, &llamaServer} {
 		q.describe(a)
 	}
 }

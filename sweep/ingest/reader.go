@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"fmt"
-	"hash/fnv"
 	"math"
 	"slices"
 	"strconv"
@@ -31,11 +30,8 @@ type pointReader struct {
 	void     []string
 	doubts   note.Notes
 	problems []error
-	// all is what the requests of a file of them were, rows what tells them apart, and twice
-	// how many stand there again.
-	all   requests
-	rows  map[uint64]bool
-	twice int
+	// all is what the requests of a file of them were.
+	all requests
 }
 
 // Limits of what is read of a file: load points, and values of one document, for each of
@@ -101,29 +97,11 @@ func (p *pointReader) document(v *fastjson.Value) {
 		case p.doc.Type() != fastjson.TypeObject:
 			p.fail("", "a %s, not an object", p.doc.Type())
 		case p.layout.request != nil:
-			if r := p.layout.request(p); math.IsNaN(r.begin) || !p.again() {
-				p.take(r)
-			}
+			p.take(p.layout.request(p))
 		default:
 			p.point()
 		}
 	}
-}
-
-// again reports whether a request that has a time stood in the file before, figure for figure:
-// a file that was appended to itself has each of them twice.
-func (p *pointReader) again() bool {
-	h := fnv.New64a()
-	h.Write(p.doc.MarshalTo(nil))
-	row := h.Sum64()
-	if p.rows == nil {
-		p.rows = map[uint64]bool{}
-	}
-	before := p.rows[row]
-	if p.rows[row] = true; before {
-		p.twice++
-	}
-	return before
 }
 
 func (p *pointReader) point() {

@@ -10,18 +10,15 @@ import (
 	"planner/sweep/workload"
 )
 
-// Queue is a first-come, first-served queue of several servers, by Lindley's recursion. Its
-// services are exponential, or what a model of an engine has not: of heavy tails, interrupted,
-// slower by the minute, or slower when many wait.
-type Queue struct {
+// Odd is a first-come, first-served queue of several servers whose services are not
+// what a model of an engine has: of heavy tails, interrupted, slower by the minute,
+// or slower when many wait. Its first token is the end of a service.
+type Odd struct {
 	// Servers work side by side, each at Rate requests per second.
 	Servers int
 	Rate    float64
-	// Constant service times instead of exponential ones.
-	Constant bool
-	// Waiting makes the first token the start of the service instead of its end.
-	Waiting bool
-	// Sigma is that of lognormal services, Pareto the exponent of the tail of Pareto ones.
+	// Sigma is that of lognormal services, Pareto the exponent of the tail of Pareto
+	// ones; services are exponential without either.
 	Sigma, Pareto float64
 	// Rest, if above 0, is how long all servers stand still after each working time,
 	// which is exponential with mean Work.
@@ -38,7 +35,7 @@ type Queue struct {
 
 // Serve runs the queue. Service times belong to the index of a request, so two
 // rates meet the same ones.
-func (q Queue) Serve(requests []workload.Request, speed float64, seed uint64) []measure.Record {
+func (q Odd) Serve(requests []workload.Request, speed float64, seed uint64) []measure.Record {
 	rng := rand.New(rand.NewPCG(seed, streamService))
 	if start := rand.New(rand.NewPCG(seed, streamStart)); q.Slow > 0 && start.Float64() < 0.5 {
 		speed *= q.Slow
@@ -56,7 +53,7 @@ func (q Queue) Serve(requests []workload.Request, speed float64, seed uint64) []
 		}
 		due := requests[i].Due.Seconds()
 		start := max(due, free[next])
-		service := q.service(rng, speed) * (1 + q.Leak*start/60)
+		service := q.service(rng) / speed * (1 + q.Leak*start/60)
 		if q.Crowd > 0 {
 			gone, _ := slices.BinarySearch(ends, due)
 			if ends = ends[gone:]; len(ends) >= q.Crowd {
@@ -69,21 +66,15 @@ func (q Queue) Serve(requests []workload.Request, speed float64, seed uint64) []
 			at, _ := slices.BinarySearch(ends, end)
 			ends = slices.Insert(ends, at, end)
 		}
-		first := end
-		if q.Waiting {
-			first = start
-		}
-		out[i] = answered(&requests[i], seconds(first), seconds(end))
+		out[i] = answered(&requests[i], seconds(end), seconds(end))
 	}
 	return out
 }
 
 // service draws a service time of mean 1/Rate.
-func (q Queue) service(rng *rand.Rand, speed float64) float64 {
-	mean := 1 / (q.Rate * speed)
+func (q Odd) service(rng *rand.Rand) float64 {
+	mean := 1 / q.Rate
 	switch {
-	case q.Constant:
-		return mean
 	case q.Sigma > 0:
 		return mean * math.Exp(q.Sigma*rng.NormFloat64()-q.Sigma*q.Sigma/2)
 	case q.Pareto > 1:
@@ -99,7 +90,7 @@ type rests struct {
 	begin      []float64
 }
 
-func (q Queue) rests(seed uint64) *rests {
+func (q Odd) rests(seed uint64) *rests {
 	return &rests{rng: rand.New(rand.NewPCG(seed, streamRest)), work: q.Work.Seconds(), rest: q.Rest.Seconds()}
 }
 
