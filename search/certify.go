@@ -1,9 +1,11 @@
 package search
 
 import (
+	"cmp"
 	"fmt"
 	"math"
-	"strings"
+	"slices"
+	"sort"
 	"time"
 
 	"planner/internal/note"
@@ -20,13 +22,19 @@ import (
 type Certificate struct {
 	cfg    MaxRateConfig
 	window time.Duration
-	bounds []assumed
-	// n and k sum up the trials so far, a bound each.
-	n, k    []float64
-	pending *measure.Trial
-	result  Certified
+	bounds []tested
+	result Certified
 	// doubt is why the last look did not count in full, with a semicolon before it.
 	doubt string
+}
+
+// tested is a bound of a certificate: n requests so far of which k were beyond the limit, as a share may be, with
+// the dispersion phi. Failures have causes and come in no clumps of a queue: phi is 0, none is expected where the
+// limits hold, and the plain share decides.
+type tested struct {
+	name       string
+	share, phi float64
+	n, k       float64
 }
 
 // Certified is what a certificate says. That a rate is not certified does not
@@ -60,7 +68,6 @@ type Certified struct {
 // certified.
 func Certify(cfg MaxRateConfig, found Result, window time.Duration) *Certificate {
 	cfg = cfg.withDefaults()
-	cfg.Workload = cfg.Workload.Anywhere()
 	c := &Certificate{cfg: cfg, window: window}
 	c.result.Rate = min(found.Estimate.Safe, (1-cfg.Precision)*found.Estimate.Value)
 	if cfg.Budget > 0 {
@@ -70,101 +77,83 @@ func Certify(cfg MaxRateConfig, found Result, window time.Duration) *Certificate
 		c.result.Reason = note.Because(note.NoRateToTest)
 	}
 	for _, b := range assume(cfg.SLO, cfg.Prior) {
-		if b.kind == onThroughput {
+		x := tested{name: b.name, share: b.share}
+		switch {
+		case b.kind == onThroughput:
 			continue
-		}
-		if b.kind == onMean {
+		case b.kind == onMean:
 			c.result.Reason = note.Because(note.MeanUncounted, b.name)
-		}
-		// What a simulator, or the search, makes of the dispersion counts only where
-		// it is worse than usual.
-		b.phi.median = max(b.phi.median, stat.Generic)
-		for _, seen := range found.Bounds {
-			if seen.Bound == b.name {
-				b.phi.median = max(b.phi.median, seen.Phi)
+		case b.name != measure.ErrorsBound:
+			// What a simulator, or the search, makes of the dispersion counts only where
+			// it is worse than usual.
+			x.phi = max(b.phi, stat.Generic)
+			for _, seen := range found.Bounds {
+				if seen.Bound == b.name {
+					x.phi = max(x.phi, seen.Phi)
+				}
 			}
 		}
-		c.bounds = append(c.bounds, b)
+		c.bounds = append(c.bounds, x)
 	}
-	c.n, c.k = make([]float64, len(c.bounds)), make([]float64, len(c.bounds))
 	return c
-}
-
-// Next proposes the next trial; none when the test has ended.
-func (c *Certificate) Next() []measure.Trial {
-	if c.pending == nil && c.result.Looks < certifyLooks && c.result.State == measure.Unsure && c.result.Reason.Text == "" {
-		c.pending = c.look()
-	}
-	if c.pending == nil {
-		return nil
-	}
-	return []measure.Trial{*c.pending}
 }
 
 // streamCertify keeps the requests of a certificate apart from those of the
 // search that suggested its rate.
 const streamCertify = 7001
 
-// look is the next trial; nil where the budget has no room for one that could
+// Next proposes the next trial; none when the test has ended: also where the budget has no room for one that could
 // bring the certificate, or the looks before leave no chance to it.
-func (c *Certificate) look() *measure.Trial {
-	cfg := c.cfg
-	cfg.Seed = trialSeed(c.cfg.Seed, streamCertify)
-	t := cfg.timed(c.result.Rate, 1, unstarted(cfg.Prior))
-	least := c.leastWindow()
-	if c.result.Looks == 0 {
-		if c.window == 0 {
-			c.window = max(t.Window, certifyLooks*least)
-		}
-		c.window = max(c.window, least)
-	}
-	t.Window = c.window
-	if t.Window < least {
-		c.result.Reason = note.Because(note.BeyondTooMany, c.result.Looks, t.Window.Round(time.Second), least.Round(time.Second))
+func (c *Certificate) Next() []measure.Trial {
+	if c.result.Looks == certifyLooks || c.result.State == measure.Met || c.result.Reason.Text != "" {
 		return nil
 	}
-	if c.cfg.Budget > 0 {
-		left := c.cfg.Budget - c.result.EngineTime - c.cfg.Overhead - t.Warmup - t.Cooldown
-		if left < least {
-			c.result.Reason = note.Because(note.BudgetTooShort, max(left, 0).Round(time.Second), least.Round(time.Second))
-			return nil
-		}
-		t.Window = min(t.Window, left)
+	cfg := c.cfg
+	cfg.Seed = trialSeed(c.cfg.Seed, streamCertify)
+	t := cfg.timed(c.result.Rate, 1, learned{latency: cfg.Prior.Latency, phi: cfg.Prior.Phi})
+	least := c.leastWindow()
+	if c.result.Looks == 0 {
+		c.window = max(cmp.Or(c.window, max(t.Window, certifyLooks*least)), least)
 	}
+	t.Window = c.window
+	left := t.Window
+	if cfg.Budget > 0 {
+		left = cfg.left(&t, c.result.EngineTime)
+	}
+	switch {
+	case t.Window < least:
+		c.result.Reason = note.Because(note.BeyondTooMany, c.result.Looks, t.Window.Round(time.Second), least.Round(time.Second))
+		return nil
+	case left < least:
+		c.result.Reason = note.Because(note.BudgetTooShort, max(left, 0).Round(time.Second), least.Round(time.Second))
+		return nil
+	}
+	t.Window = min(t.Window, left)
 	t.Why = fmt.Sprintf("certificate, look %d of %d", c.result.Looks+1, certifyLooks)
-	return cfg.trial(t, c.result.Looks+1, c.result.EngineTime)
+	return []measure.Trial{cfg.trial(t, c.result.Looks+1, c.result.EngineTime)}
 }
 
 // leastWindow is how much longer a certificate takes at least: if no more
 // requests are beyond any limit.
 func (c *Certificate) leastWindow() time.Duration {
-	most := 0.0
-	for j := range c.bounds {
-		if c.bounds[j].name == measure.ErrorsBound {
-			continue
-		}
-		low, high := 0.0, 1e9
-		for range 60 {
-			if mid := (low + high) / 2; c.bounds[j].asFew(c.k[j], c.n[j]+mid) <= safeQuantile/certifyLooks {
-				high = mid
-			} else {
-				low = mid
-			}
-		}
-		most = max(most, high)
-	}
-	return workload.Span(most, c.cfg.Workload.MeanRate(c.result.Rate))
+	const most = 1_000_000_000
+	needed := sort.Search(most, func(n int) bool {
+		return !slices.ContainsFunc(c.bounds, func(b tested) bool {
+			b.n += float64(n)
+			return b.phi > 0 && b.asFew() > safeQuantile/certifyLooks
+		})
+	})
+	return workload.Span(float64(needed), c.cfg.Workload.MeanRate(c.result.Rate))
 }
 
-// asFew is the probability of at most k of n requests beyond the limit where
+// asFew is the probability of no more requests beyond the limit where
 // just the allowed share is.
-func (a *assumed) asFew(k, n float64) float64 {
-	return stat.NegativeBinomial{Mean: n * a.share, Phi: a.dispersion(a.phi.median).Phi(a.share)}.CDF(math.Floor(k))
+func (b *tested) asFew() float64 {
+	return stat.NegativeBinomial{Mean: b.n * b.share, Phi: b.phi}.CDF(math.Floor(b.k))
 }
 
 // Observe takes the measurement of the proposed trial.
 func (c *Certificate) Observe(m measure.Measurement) {
-	c.pending = nil
 	c.result.Looks++
 	c.result.EngineTime += c.cfg.cost(&m)
 	if m.Rejected.Text != "" {
@@ -175,29 +164,26 @@ func (c *Certificate) Observe(m measure.Measurement) {
 		c.doubt = "; " + m.Aborted.Text
 	}
 	if !m.Valid {
-		c.doubt = "; the last could not be trusted: " + strings.Join(m.Warnings.Texts(), "; ")
+		c.doubt = "; the last could not be trusted: " + doubt(&m).String()
 		return
 	}
 	met := m.Aborted.Text == "" && !m.Overloaded
 	worst := math.Inf(-1)
-	for j := range c.bounds {
-		b := &c.bounds[j]
-		if count, ok := m.Count(b.name); ok {
-			unit := max(count.Cluster, 1)
-			c.n[j] += float64(count.N) / unit
-			c.k[j] += float64(count.K) / unit
-		}
-		if b.name == measure.ErrorsBound {
-			// Failures have causes and come in no clumps of a queue; none is expected
-			// where the limits hold, and the plain share decides.
-			met = met && c.k[j] <= c.n[j]*b.share
+	for i := range c.bounds {
+		b := &c.bounds[i]
+		count, _ := m.Count(b.name)
+		unit := max(count.Cluster, 1)
+		b.n += float64(count.N) / unit
+		b.k += float64(count.K) / unit
+		if b.phi == 0 {
+			met = met && b.k <= b.n*b.share
 			continue
 		}
-		p := b.asFew(c.k[j], c.n[j])
+		p := b.asFew()
 		met = met && p <= safeQuantile/certifyLooks
 		if p > worst {
 			worst = p
-			c.result.Binding, c.result.Requests, c.result.Beyond, c.result.Probability = b.name, c.n[j], c.k[j], p
+			c.result.Binding, c.result.Requests, c.result.Beyond, c.result.Probability = b.name, b.n, b.k, p
 		}
 	}
 	if met {

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"math"
 
 	"planner/internal/stat"
@@ -24,11 +25,9 @@ const (
 //
 //	link p(rate) = link p0 + rise(kappa, rate/max)
 //
-// where max is the largest rate that meets the bound: for M/M/1 ln p is linear
-// in the rate, and heavy traffic gives the same form with other constants. A
-// bound on a mean follows ln(mean/limit) = kappa (rate/max - 1). A server that is
-// offered more than it completes completes max, so that the rest, 1 - max/rate of
-// what comes, stays; kappa is then no more than the scale of a logarithm.
+// where max is the largest rate that meets the bound, and ln(mean/limit) the same with 0 for link p0: for M/M/1 ln p
+// is linear in the rate, and heavy traffic gives the same form with other constants. A server that is offered more
+// than it completes completes max, so that the rest, 1 - max/rate of what comes, stays.
 type assumed struct {
 	name string
 	kind kind
@@ -39,11 +38,11 @@ type assumed struct {
 	share float64
 	// offset is the value of the curve at max: link p0, or 0 for a mean.
 	offset float64
-	kappa  lognormal
-	phi    lognormal
-	gamma  float64
-	// max is the prior of the largest rate; median 0 means flat.
-	max lognormal
+	// kappa and phi are the medians of the steepness and of the dispersion, which grows with the
+	// share by the power gamma.
+	kappa, phi, gamma float64
+	// rate is the predicted max, 0 for none, and spread the standard deviation of its logarithm.
+	rate, spread float64
 	// widths are how far the server is believed to be off the curve in one trial, as it is faster or
 	// slower than in others: not at all first.
 	widths []width
@@ -58,64 +57,48 @@ type width struct {
 	shift []float64
 }
 
-// lognormal is a positive quantity known up to a factor.
-type lognormal struct{ median, sd float64 }
-
 // assume lists the bounds of an objective with what is believed of each; the
 // share of failed requests, where it is bounded, and the throughput come last, as in
 // measure.Measurement.Counts.
 func assume(slo measure.SLO, prior Prior) []assumed {
-	bounds := make([]assumed, 0, len(slo.Bounds)+1)
+	bounds := make([]assumed, 0, len(slo.Bounds)+2)
 	for _, b := range slo.Bounds {
 		a := generic(b.String(), b.Allowed())
 		a.waits = b.Waits()
-		a.max.median = prior.Rate
-		if prior.Spread > 0 {
-			a.max.sd = prior.Spread
-		}
-		if prior.Binding == a.name || (prior.Binding == "" && a.kind == onShare && len(slo.Bounds) == 1) {
-			a.informed(prior)
+		a.rate, a.spread = prior.Rate, cmp.Or(prior.Spread, rateSpread)
+		if prior.Binding == a.name || prior.Binding == "" && a.kind == onShare && len(slo.Bounds) == 1 {
+			a.kappa, a.phi, a.gamma = cmp.Or(prior.Kappa, a.kappa), cmp.Or(prior.Phi, a.phi), cmp.Or(prior.Gamma, a.gamma)
 		}
 		bounds = append(bounds, a)
 	}
 	if slo.Errors >= 0 {
 		a := generic(measure.ErrorsBound, max(slo.Errors, 1e-6))
-		a.max.median = prior.Rate
+		a.rate = prior.Rate
 		bounds = append(bounds, a)
 	}
-	return append(bounds, assumed{
-		name: measure.ThroughputBound, kind: onThroughput,
-		kappa: lognormal{1, kappaSpread}, phi: lognormal{1, phiSpread}, widths: make([]width, 1),
-	})
+	return append(bounds, assumed{name: measure.ThroughputBound, kind: onThroughput, kappa: 1, phi: 1, widths: make([]width, 1)})
 }
 
-// generic is what is believed of a bound without a simulator, between what queues and
-// what batching engines do. If the latency above its floor is exponential with a mean
-// that grows as 1/(saturation - rate), the steepness at the limit is steep(p0) times
-// a factor of the utilisation alone; queues follow that, while engines, which are
-// steep for another reason, hardly become flatter as more requests are allowed beyond
-// the limit (29, 24 and 17 for a hundredth, a tenth and a half; M/M/1 13, 9 and 4): the
-// root of steep is in the middle. The dispersion of such a queue goes as 1/ln(p)^2. At
-// equal utilisation it is the same whatever the share; of engines it grows with it
-// (97, 177 and 356). Its slope against ln(-ln(1-p)) was 0.4 to 1.1, 0.6 to 0.8 and 1.0
-// to 1.5.
+// generic is what is believed of a bound without a simulator. If the latency above its floor is exponential with a
+// mean that grows as 1/(saturation - rate), the steepness at the limit is steep(p0) times a factor of the utilisation
+// alone. Queues follow that, while engines hardly become flatter as more requests are allowed beyond the limit (29, 24
+// and 17 for a hundredth, a tenth and a half; M/M/1 13, 9 and 4): the root of steep is in the middle. The dispersion
+// is the same whatever the share of queues at equal utilisation; of engines it grows with it (97, 177 and 356).
 func generic(name string, share float64) assumed {
-	a := assumed{
-		name: name, share: share, gamma: stat.Growth,
-		kappa: lognormal{flat, kappaSpread}, phi: lognormal{stat.Generic, phiSpread},
-		max: lognormal{0, rateSpread}, widths: make([]width, 1),
-	}
+	a := assumed{name: name, share: share, kappa: flat, phi: stat.Generic, gamma: stat.Growth, spread: rateSpread, widths: make([]width, 1)}
 	if share == 0 {
 		a.kind = onMean
 		return a
 	}
 	a.offset = link(share)
-	a.kappa.median = genericKappa * math.Sqrt(steep(share)/steep(0.01))
-	rarer := math.Log(0.01) / math.Log(share)
-	a.gamma = stat.Growth * math.Sqrt(rarer)
-	a.phi.median *= math.Sqrt(rarer)
+	a.kappa = genericKappa * math.Sqrt(steep(share)/steep(0.01))
+	rarer := math.Sqrt(math.Log(0.01) / math.Log(share))
+	a.phi, a.gamma = rarer*stat.Generic, rarer*stat.Growth
 	return a
 }
+
+// steep is d ln(-ln(1-p)) / d ln(saturation - rate) of an exponential tail.
+func steep(p float64) float64 { return p * math.Log(p) / ((1 - p) * math.Log1p(-p)) }
 
 // scattered are bounds of a server that may be faster or slower in one trial than in others, as
 // all are that run in real time.
@@ -148,8 +131,8 @@ func shareShift(z, sd float64) float64 {
 	low, high := 0.0, sd*(sd+1)
 	for range 20 {
 		mid, share := (low+high)/2, 0.0
-		for x, weight := range normalNodes() {
-			share += weight * unlink(z-mid+x*sd)
+		for i, x := range phiOffsets {
+			share += nodeWeights[i] * unlink(z-mid+x*sd)
 		}
 		if share > unlink(z) {
 			low = mid
@@ -158,22 +141,6 @@ func shareShift(z, sd float64) float64 {
 		}
 	}
 	return (low + high) / 2
-}
-
-// steep is d ln(-ln(1-p)) / d ln(saturation - rate) of an exponential tail.
-func steep(p float64) float64 { return p * math.Log(p) / ((1 - p) * math.Log1p(-p)) }
-
-// informed takes over what the prior knows of the bound.
-func (a *assumed) informed(prior Prior) {
-	if prior.Kappa > 0 {
-		a.kappa.median = prior.Kappa
-	}
-	if prior.Phi > 0 {
-		a.phi.median = prior.Phi
-	}
-	if prior.Gamma > 0 {
-		a.gamma = prior.Gamma
-	}
 }
 
 // dispersion is the variance of a count over its mean as a function of the
@@ -190,11 +157,19 @@ func (a *assumed) curve(kappa, ratio float64) float64 {
 	return a.offset + rise(kappa, ratio)
 }
 
-// logKappa is the log density of a steepness, up to a constant. Where the limit is near
-// what an idle engine has, exceedances are long prompts, or tokens that wait for them, and
-// grow in proportion to the rate: a steepness of 1, which a normal prior of the usual spread
-// would not believe.
-func (a *assumed) logKappa(kappa float64) float64 { return a.kappa.logDensity(math.Log(kappa)) }
+// logPrior is the log density of ln max, and logKappa that of a steepness, up to constants. Where the limit is
+// near what an idle engine has, exceedances are long prompts, or tokens that wait for them, and grow in
+// proportion to the rate: a steepness of 1, which a normal prior of the usual spread would not believe.
+func (a *assumed) logPrior(u float64) float64 {
+	if a.rate == 0 {
+		return 0
+	}
+	return studentT2((u - math.Log(a.rate)) / a.spread)
+}
+
+func (a *assumed) logKappa(kappa float64) float64 {
+	return studentT2(math.Log(kappa/a.kappa) / kappaSpread)
+}
 
 // logWidth is the log density of a width of a curve of a steepness. What differs is the speed of
 // the server, so it is one of width/kappa; all servers may be the same in every trial.
@@ -209,26 +184,13 @@ func (a *assumed) logWidth(i int, kappa float64) float64 {
 	return math.Log((1-steady)/math.Sqrt(2*math.Pi)) - x*x/2
 }
 
-// logDensity is that of the logarithm of a quantity, up to a constant; 0 where nothing is
-// known of it. It is Student's t with two degrees of freedom and no normal distribution: a
-// simulator that is wrong by 2x must be outvoted by a few trials, and under a normal prior of
-// spread 0.3 it would still pull the answer by half a standard error after them.
-func (l lognormal) logDensity(u float64) float64 {
-	if l.median == 0 {
-		return 0
-	}
-	return studentT2((u - math.Log(l.median)) / l.sd)
-}
-
-// studentT2 is the log density of Student's t with two degrees of freedom, up to a constant.
+// studentT2 is the log density of Student's t with two degrees of freedom, up to a constant. It is that of
+// priors in place of the normal one: a simulator that is wrong by 2x must be outvoted by a few trials, and
+// under a normal prior of spread 0.3 it would still pull the answer by half a standard error after them.
 func studentT2(t float64) float64 { return -1.5 * math.Log1p(t*t/2) }
 
-// link carries a share of exceedances to the scale on which it is a straight line
-// in the rate: the complementary log-log ln(-ln(1-p)). Where few requests are beyond
-// a limit it is ln p, as the logit is; where many are, the curves of queues and of
-// batching engines are straight on it and not on the logit: over rates of 0.9 to 1.2
-// times the largest that meets a median, a batching engine's slope is 16 to 18 on
-// this scale and 19 to 60 in logits, that of M/M/1 3.8 to 5.6 and 5 to 10.
+// link carries a share of exceedances to the scale on which the curves of queues and of batching engines are
+// straight lines in the rate, be the share small or large: the complementary log-log.
 func link(p float64) float64 { return math.Log(-math.Log1p(-p)) }
 
 // unlink is the share at z. It stays below 1, so that a single request within the

@@ -103,7 +103,7 @@ func TestWinnerThatFailsAtTheEnd(t *testing.T) {
 	r := NewRace(cfg)
 	var before Result
 	for batch := r.Next(); len(batch) > 0; batch = r.Next() {
-		if r.phase == finishing {
+		if r.chosen {
 			before, server.mu = r.Result().Best, nil
 		}
 		for _, t := range batch {

@@ -34,35 +34,28 @@ type Floor struct {
 	// probe was too short for it.
 	Bound, Stat  string
 	Value, Limit time.Duration
-	// Failed of Requests failed where that is what breaks the bound, and Complaint says
-	// how most of them did.
-	Failed, Requests int
-	Complaint        string
 }
 
-// wanted proposes the probe where it is the next thing to find out.
-func (p *idleProbe) wanted(s *MaxRate) (*measure.Trial, bool) {
-	requests := 0
+// wanted is the probe where it is the next thing to find out.
+func (p *idleProbe) wanted(s *MaxRate) *measure.Trial {
+	t := measure.Trial{Concurrency: 1, Requests: enoughBeyond, Why: "one request at a time: the latency of an idle engine"}
 	missed := 0
 	if _, _, _, allMissed := s.extremes(); allMissed {
 		missed = len(s.valid())
 	}
 	switch {
-	case s.outcome != Searching || p.resolved:
-	case !p.done && (s.cfg.Prior.Rate <= 0 || missed >= few):
-		requests = enoughBeyond
+	case p.resolved:
+		return nil
 	case p.done && (p.broken >= 0 || missed > few):
 		// Ten requests did not show it, yet every rate misses: look closer.
-		requests = p.enough(s)
+		t.Requests, t.Why = p.enough(s), "one request at a time: the smallest limit that an idle engine meets"
+	case p.done || s.cfg.Prior.Rate > 0 && missed < few:
+		return nil
 	}
-	if requests == 0 {
-		return nil, false
+	if t.Requests == 0 {
+		return nil
 	}
-	why := "one request at a time: the latency of an idle engine"
-	if p.done {
-		why = "one request at a time: the smallest limit that an idle engine meets"
-	}
-	return s.trial(measure.Trial{Concurrency: 1, Requests: requests, Why: why}), true
+	return &t
 }
 
 // enough is how many more requests name the idle value of the broken bound; 0
@@ -81,13 +74,8 @@ func (p *idleProbe) enough(s *MaxRate) int {
 // observe takes the measurement of a probe. An idle engine that refuses requests is no word
 // on what it could meet.
 func (p *idleProbe) observe(s *MaxRate, m *measure.Measurement) {
-	p.resolved, p.done, p.broken = p.done, true, s.brokenBy(m)
-	p.meets = true
-	for j := range s.bounds {
-		c, _ := m.Count(s.bounds[j].name)
-		_, high := s.bounds[j].alone(c)
-		p.meets = p.meets && high <= 1
-	}
+	p.resolved, p.done = p.done, true
+	p.broken, p.meets = s.brokenBy(m)
 	p.service = m.E2E.Mean
 	if p.service <= 0 && m.Requests > 0 {
 		p.service = m.Duration / time.Duration(m.Requests)
@@ -95,17 +83,19 @@ func (p *idleProbe) observe(s *MaxRate, m *measure.Measurement) {
 	if p.broken < 0 {
 		return
 	}
-	p.floor = floorOf(s, p.broken, m)
-	failing := p.floor.Bound == measure.ErrorsBound && m.Refuses()
-	if failing && s.failsLess(m) {
-		p.broken = -1
-		return
-	}
-	if p.resolved || p.enough(s) == 0 {
-		s.outcome, s.reason = Infeasible, p.floor.reason()
-		if failing {
-			s.outcome = Unmeasured
+	p.floor = s.floorOf(p.broken, m)
+	outcome, why := Infeasible, p.floor.reason()
+	if p.floor.Bound == measure.ErrorsBound {
+		why = note.Because(note.FailsIdle, m.Failed, m.Requests, m.Complaint())
+		if m.Refuses() {
+			outcome = Unmeasured
 		}
+	}
+	switch {
+	case outcome == Unmeasured && s.failsLess(m):
+		p.broken = -1
+	case p.resolved || p.enough(s) == 0:
+		s.outcome, s.reason = outcome, why
 	}
 }
 
@@ -113,39 +103,31 @@ func (p *idleProbe) observe(s *MaxRate, m *measure.Measurement) {
 // at a time, beyond chance: a server that limits rates refuses fast, and who asks again at
 // once is no light load to it.
 func (s *MaxRate) failsLess(probe *measure.Measurement) bool {
-	low, _, _, _ := s.extremes()
-	for _, t := range s.valid() {
-		if t.rate == low {
-			return t.failed < stat.ShareLower(float64(probe.Failed), float64(probe.Requests), disturbed)
-		}
+	if len(s.valid()) == 0 {
+		return false
 	}
-	return false
+	low := s.lowest()
+	return float64(low.Failed)/float64(low.Requests) < stat.ShareLower(float64(probe.Failed), float64(probe.Requests), disturbed)
 }
 
-// brokenBy is the index of the first bound that an idle engine misses, -1 for none.
-// Failed requests count as beyond every limit: a latency that is missed for them alone
+// brokenBy tells the first bound that requests miss which are alone in the engine, -1 for none, and whether they
+// meet all for sure. Failed requests count as beyond every limit: a latency that is missed for them alone
 // is no word on the latency, and the share of failed requests is what is missed.
-func (s *MaxRate) brokenBy(m *measure.Measurement) int {
-	first, failing := -1, -1
-	for j := range s.bounds {
-		for _, c := range m.Counts {
-			if c.Bound != s.bounds[j].name || !s.bounds[j].hopeless(c) {
-				continue
-			}
-			if c.Bound == measure.ErrorsBound {
-				failing = j
-				continue
-			}
+func (s *MaxRate) brokenBy(m *measure.Measurement) (broken int, meets bool) {
+	broken, meets = -1, true
+	for j := len(s.bounds) - 1; j >= 0; j-- {
+		b := &s.bounds[j]
+		c, _ := m.Count(b.name)
+		_, high := b.alone(c)
+		meets = meets && high <= 1
+		if b.name != measure.ErrorsBound {
 			c.K, c.N = max(c.K-m.Failed, 0), max(c.N-m.Failed, 0)
-			if first < 0 && s.bounds[j].hopeless(c) {
-				first = j
-			}
+		}
+		if low, _ := b.alone(c); low > 1 {
+			broken = j
 		}
 	}
-	if first < 0 {
-		return failing
-	}
-	return first
+	return broken, meets
 }
 
 // alone is between which multiples of the limit, or of the share that is allowed beyond it, requests are that
@@ -163,17 +145,10 @@ func (a *assumed) alone(c measure.Count) (low, high float64) {
 	}
 }
 
-// hopeless reports whether requests that are alone in the engine miss a bound, beyond chance.
-func (a *assumed) hopeless(c measure.Count) bool {
-	low, _ := a.alone(c)
-	return low > 1
-}
-
 // floorOf reads the idle value of a bound off the probe.
-func floorOf(s *MaxRate, j int, m *measure.Measurement) Floor {
+func (s *MaxRate) floorOf(j int, m *measure.Measurement) Floor {
 	f := Floor{Bound: s.bounds[j].name}
 	if j >= len(s.cfg.SLO.Bounds) {
-		f.Failed, f.Requests, f.Complaint = m.Failed, m.Requests, m.Complaint()
 		return f
 	}
 	b := s.cfg.SLO.Bounds[j]
@@ -204,9 +179,6 @@ func idleValue(b measure.Bound, m *measure.Measurement) Floor {
 }
 
 func (f Floor) reason() note.Reason {
-	if f.Bound == measure.ErrorsBound {
-		return note.Because(note.FailsIdle, f.Failed, f.Requests, f.Complaint)
-	}
 	if f.Value <= f.Limit { // The probe was too short to show what is above it.
 		return note.Because(note.IdleMisses, f.Bound)
 	}

@@ -15,7 +15,7 @@ func TestBrokenBy(t *testing.T) {
 		{Metric: measure.TTFT, Quantile: 0.95, Limit: 500 * time.Millisecond},
 		{Metric: measure.TPOT, Quantile: 0.95, Limit: 50 * time.Millisecond},
 	}}
-	s := NewMaxRate(MaxRateConfig{SLO: slo})
+	s := NewMaxRate(MaxRateConfig{SLO: slo, Workload: raceWorkload()})
 	for name, c := range map[string]struct {
 		failed, ttft, tpot int
 		want               int
@@ -32,7 +32,7 @@ func TestBrokenBy(t *testing.T) {
 			{Bound: "ttft.p95", N: 10, K: c.ttft}, {Bound: "tpot.p95", N: 10, K: c.tpot}, {Bound: "errors", N: 10, K: c.failed},
 		}}
 		m.Requests, m.Failed = 10, c.failed
-		if got := s.brokenBy(&m); got != c.want {
+		if got, _ := s.brokenBy(&m); got != c.want {
 			t.Errorf("%s: bound %d, want %d", name, got, c.want)
 		}
 	}
@@ -44,15 +44,17 @@ func TestBrokenBy(t *testing.T) {
 func TestFailsAlone(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind   measure.Outcome
-		lowest float64 // share that failed at the lowest rate tried
+		lowest int // so many of 100 failed at the lowest rate tried
 		want   Outcome
 	}{
-		"refuses many":   {measure.HTTPStatus, 0.6, Unmeasured},
-		"takes too long": {measure.Timeout, 0.6, Infeasible},
-		"limits rates":   {measure.HTTPStatus, 0.1, Searching},
+		"refuses many":   {measure.HTTPStatus, 60, Unmeasured},
+		"takes too long": {measure.Timeout, 60, Infeasible},
+		"limits rates":   {measure.HTTPStatus, 10, Searching},
 	} {
-		s := NewMaxRate(MaxRateConfig{SLO: measure.SLO{Errors: 0.001, Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.95, Limit: time.Second}}}})
-		s.tried = []attempt{{rate: 40, valid: true, failed: 0.9}, {rate: 5, valid: true, failed: c.lowest}}
+		s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: measure.SLO{Errors: 0.001, Bounds: []measure.Bound{{Metric: measure.TTFT, Quantile: 0.95, Limit: time.Second}}}})
+		for rate, failed := range map[float64]int{40: 90, 5: c.lowest} {
+			s.tried = append(s.tried, attempt{Measurement: &measure.Measurement{Tally: measure.Tally{Requests: 100, Failed: failed}}, rate: rate, valid: true})
+		}
 		s.idle.done = true
 		m := measure.Measurement{Trial: measure.Trial{Concurrency: 1, Requests: 14}, Counts: []measure.Count{{Bound: measure.ErrorsBound, N: 14, K: 10}}}
 		m.Requests, m.Failed, m.Failures = 14, 10, map[string]int{c.kind.String(): 10}

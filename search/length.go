@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -10,9 +11,7 @@ import (
 
 // learned is what a search has learned that the length of its next trial depends on.
 type learned struct {
-	// latency is the time that a request takes from end to end in the worst case, mean
-	// that of the mean request where the objective is met; 0 as far as not known.
-	latency, mean time.Duration
+	latency, mean time.Duration // as those of [MaxRate]
 	// phi is the dispersion of the bound that limits the rate.
 	phi float64
 	// distrusted counts the trials in a row, up to the last, that could not be trusted. The
@@ -20,9 +19,6 @@ type learned struct {
 	// prefixes take to settle is twice as long for each from then on.
 	distrusted, unsettled int
 }
-
-// unstarted is what a search knows before its first trial.
-func unstarted(p Prior) learned { return learned{latency: p.Latency, phi: p.Phi} }
 
 // learned is what the trials so far tell.
 func (s *MaxRate) learned() learned {
@@ -43,64 +39,49 @@ func (s *MaxRate) learned() learned {
 	return p
 }
 
-// typical is the mean time of a request, as far as it is known.
-func (p learned) typical() time.Duration {
-	if p.mean > 0 {
-		return p.mean
-	}
-	return p.latency
-}
-
 // timed plans a trial at a rate that is so many times as long as one that measures: long
 // enough for the quantiles of the objective, for many clumps of requests beyond the limit,
-// for the slowest requests, and for a queue that starts empty to come to its length. 0 times
+// for the slowest requests, for a queue that starts empty to come to its length, and for a whole
+// trace: what bursts do to a server is seen by counting all of them once. 0 times
 // is a coarse one, which looks for the right order of magnitude.
 func (c *MaxRateConfig) timed(rate float64, times int, p learned) measure.Trial {
 	mean := c.Workload.MeanRate(rate)
-	least := settled * p.latency
+	least, fill := settled*p.latency, settled*p.latency
 	if !c.free() {
 		// Even a search that only counts requests gives a real engine some seconds.
-		least = max(least, leastWarmup)
+		least, fill = max(least, leastWarmup), fill/2
 	}
 	window := max(workload.Span(coarseRequests, mean), least)
 	if times > 0 {
 		enough := max(c.leastRequests(), enoughBeyond*coarseRequests*float64(max(c.Workload.Turns, 1)))
 		window = max(workload.Span(enough, mean), least, c.relaxing(leastRelaxations, mean, p.phi))
-		window = max(window, min(window*time.Duration(times), c.most(mean)))
-	}
-	if c.Budget > 0 {
-		window = min(window, c.most(mean))
-	}
-	window = c.lap(window, rate) << p.distrusted
-	if c.Window > 0 {
-		window = c.Window
-	}
-	warmup := 2 * leastWarmup
-	if p.latency > 0 {
-		fill := settled * p.latency
-		if !c.free() {
-			fill /= 2
+		long := window * time.Duration(times)
+		if c.free() {
+			long = min(long, workload.Span(freeSpend/trialShare, mean))
 		}
-		warmup = max(leastWarmup, fill)
+		window = max(window, long)
 	}
-	warmup = min(max(warmup, c.relaxing(settled, mean, p.phi))<<p.distrusted, window)
-	if c.Budget > 0 {
-		warmup = min(warmup, c.Budget/(2*trialShare)<<p.distrusted)
+	window = c.within(window)
+	if lap := c.Workload.Lap(rate); lap == c.within(lap) {
+		window = max(window, lap)
 	}
-	if c.Warmup > 0 {
-		warmup = c.Warmup
+	window = cmp.Or(c.Window, window<<p.distrusted)
+	warmup := max(leastWarmup, fill)
+	if p.latency == 0 {
+		warmup = 2 * leastWarmup
 	}
-	t := c.steadied(measure.Trial{Rate: rate, Warmup: warmup, Window: window}, times, p)
+	warmup = min(c.within(2*max(warmup, c.relaxing(settled, mean, p.phi)))/2<<p.distrusted, window)
+	t := c.steadied(measure.Trial{Rate: rate, Warmup: cmp.Or(c.Warmup, warmup), Window: window}, times, p)
 	t.Cooldown = min(c.SLO.Horizon(c.output), t.Window/2)
 	return t
 }
 
-// most is what the window of one trial may take.
-func (c *MaxRateConfig) most(rate float64) time.Duration {
+// within is as much of a time as one trial may take of the budget.
+func (c *MaxRateConfig) within(t time.Duration) time.Duration {
 	if c.free() {
-		return workload.Span(freeSpend/trialShare, rate)
+		return t
 	}
-	return c.Budget / trialShare
+	return min(t, c.Budget/trialShare)
 }
 
 // free reports whether engine time costs nothing, as of a simulated engine.
@@ -129,38 +110,18 @@ func (c *MaxRateConfig) relaxing(times, rate, phi float64) time.Duration {
 	return workload.Span(times*phi/float64(max(c.Workload.Turns, 1)), 2*rate)
 }
 
-// lap lengthens the window of a trial to the whole trace: what bursts do to a server
-// is seen by counting all of them once. Where engine time is short, and a lap would
-// take more of it than one trial may, the window stays.
-func (c *MaxRateConfig) lap(window time.Duration, rate float64) time.Duration {
-	lap := c.Workload.Lap(rate)
-	if c.Budget > 0 && lap > c.Budget/trialShare {
-		return window
-	}
-	return max(window, lap)
-}
-
 // steadied lengthens a trial of conversations or shared prefixes so that the traffic
 // is steady, and the prefix cache full, when the window begins. The requests of
 // a conversation are one clump, and its length is the time that the number under
 // way takes to change: the window is lengthened as well.
 func (c *MaxRateConfig) steadied(t measure.Trial, times int, p learned) measure.Trial {
-	settling := c.Workload.Settling(t.Rate, p.typical())
-	if settling == 0 {
-		return t
+	latency := cmp.Or(p.mean, p.latency)
+	settling := c.Workload.Settling(t.Rate, latency)
+	if c.Window == 0 && settling > 0 && c.Workload.Turns > 1 {
+		t.Window = max(t.Window, c.within(time.Duration(max(times*leastRelaxations, 1))*c.Workload.Course(latency)))
 	}
-	if c.Window == 0 && c.Workload.Turns > 1 {
-		courses := time.Duration(max(times*leastRelaxations, 1)) * c.Workload.Course(p.typical())
-		if c.Budget > 0 {
-			courses = min(courses, c.Budget/trialShare)
-		}
-		t.Window = max(t.Window, courses)
-	}
-	if c.Warmup == 0 {
-		if c.Budget > 0 {
-			settling = min(settling, c.Budget/trialShare)
-		}
-		t.Warmup = max(t.Warmup, settling<<p.unsettled+min(t.Warmup, leastWarmup))
+	if c.Warmup == 0 && settling > 0 {
+		t.Warmup = max(t.Warmup, c.within(settling)<<p.unsettled+min(t.Warmup, leastWarmup))
 	}
 	return t
 }

@@ -1,9 +1,10 @@
 package search
 
 import (
-	"iter"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/mathext"
 
 	"planner/internal/stat"
 	"planner/sweep/measure"
@@ -14,8 +15,12 @@ import (
 // once, so that a posterior of 100,000 points costs interpolations instead of
 // gamma functions.
 
-// phiOffsets are the nodes of the dispersion in standard deviations of its log.
-var phiOffsets = [phiNodes]float64{-2, -1, 0, 1, 2}
+// phiOffsets are values of a standard normal error, such as that of ln dispersion, and nodeWeights their
+// probabilities, as of four throws of a coin.
+var (
+	phiOffsets  = [phiNodes]float64{-2, -1, 0, 1, 2}
+	nodeWeights = [phiNodes]float64{1. / 16, 4. / 16, 6. / 16, 4. / 16, 1. / 16}
+)
 
 // likelihood is what one trial says of one bound.
 type likelihood struct {
@@ -62,7 +67,7 @@ func (e *likelihood) tabulate(a *assumed) {
 	nodes := len(a.widths) * phiNodes
 	e.table = make([]float64, zNodes*nodes)
 	for j, offset := range phiOffsets {
-		phi := a.phi.median * math.Exp(a.phi.sd*offset)
+		phi := a.phi * math.Exp(phiSpread*offset)
 		most, floor := math.Inf(-1), math.Log(disturbed*(1-e.k/e.n))
 		var column [zNodes]float64
 		for i := zNodes - 1; i >= 0; i-- {
@@ -86,44 +91,38 @@ func (e *likelihood) tabulate(a *assumed) {
 // blurred is a column of likelihoods averaged over the places on the curve that trials have by a
 // width; beyond its ends it goes on as there.
 func (w *width) blurred(column *[zNodes]float64) (out [zNodes]float64) {
-	for x, weight := range normalNodes() {
+	for n, x := range phiOffsets {
 		for i := range out {
 			at := min(max(float64(i)+(x*w.sd-w.shift[i])/zStep, 0), float64(zNodes-1))
 			j := min(int(at), zNodes-2)
-			out[i] += weight * (column[j] + (at-float64(j))*(column[j+1]-column[j]))
+			out[i] += nodeWeights[n] * (column[j] + (at-float64(j))*(column[j+1]-column[j]))
 		}
 	}
 	return out
-}
-
-// normalNodes are values of a standard normal error and their probabilities, as of four throws of a coin.
-func normalNodes() iter.Seq2[float64, float64] {
-	return func(yield func(x, probability float64) bool) {
-		for i, ways := range [phiNodes]float64{1, 4, 6, 4, 1} {
-			if !yield(phiOffsets[i], ways/16) {
-				return
-			}
-		}
-	}
 }
 
 // flowFreedom is the number of degrees of freedom of the spread of a throughput, which comes
 // from eight blocks.
 const flowFreedom = 7
 
-// logFlow is the log likelihood of a share of what came that stayed, where the rate is
-// exp(z) times what the server completes: Student's t, as the spread is estimated.
-func (e *likelihood) logFlow(z float64) float64 {
-	over := max(z, 0)
-	sd := math.Hypot(e.spread, misfit*over)
-	t := (e.value + math.Expm1(-over)) / sd
-	return -(flowFreedom+1)/2.0*math.Log1p(t*t/flowFreedom) - math.Log(sd)
+// logFlow is the log likelihood of a share of what came that stayed, where the rate is exp(z) times what
+// the server completes, and ln of its speed differs between trials by width: Student's t, as the spread is
+// estimated.
+func (e *likelihood) logFlow(z, width float64) float64 {
+	density := 0.0
+	for i, x := range phiOffsets {
+		over := max(z+x*width, 0)
+		sd := math.Hypot(e.spread, misfit*over)
+		t := (e.value + math.Expm1(-over)) / sd
+		density += nodeWeights[i] * math.Pow(1+t*t/flowFreedom, -(flowFreedom+1)/2) / sd
+	}
+	return math.Log(density)
 }
 
 // logLikelihood is that of a trial when the curve at its rate has the value z.
 func (a *assumed) logLikelihood(e *likelihood, z, phi float64) float64 {
 	if a.kind == onMean {
-		return a.logMean(e, z, phi)
+		return logMean(e, z, phi)
 	}
 	p := unlink(z)
 	d := a.dispersion(phi)
@@ -131,7 +130,7 @@ func (a *assumed) logLikelihood(e *likelihood, z, phi float64) float64 {
 	case e.atLeast, share > unlink(a.offset+far):
 		return math.Log(max(d.CountAbove(e.k, e.n, p), math.SmallestNonzeroFloat64))
 	case share < unlink(a.offset-far):
-		return a.logBelow(e.k, e.n, p, phi)
+		return logBetaBinomialBelow(e.k, e.n, p, d.Phi(p))
 	}
 	// The curve is wrong by a share of the distance from the limit, which scatters counts
 	// as clumps do. The floor keeps a count that is nearly free of clumps from claiming to be
@@ -145,13 +144,7 @@ func (a *assumed) logLikelihood(e *likelihood, z, phi float64) float64 {
 // the variance n p (1-p) phi. A dispersion near n means all or none.
 func logBetaBinomial(k, n, p, phi float64) float64 {
 	a, b := betaShape(n, p, phi)
-	return logBeta(k+a, n-k+b) - logBeta(a, b) - logBeta(k+1, n-k+1) - math.Log(n+1)
-}
-
-// logBelow is the log probability of k and fewer exceedances among n when their
-// share is p and phi the dispersion at the limit.
-func (a *assumed) logBelow(k, n, p, phi float64) float64 {
-	return logBetaBinomialBelow(k, n, p, a.dispersion(phi).Phi(p))
+	return mathext.Lbeta(k+a, n-k+b) - mathext.Lbeta(a, b) - mathext.Lbeta(k+1, n-k+1) - math.Log(n+1)
 }
 
 // logBetaBinomialBelow is the log probability of k and fewer. A quasi-binomial
@@ -175,20 +168,13 @@ func betaShape(n, p, phi float64) (a, b float64) {
 	return s * p, s * (1 - p)
 }
 
-func logBeta(a, b float64) float64 {
-	la, _ := math.Lgamma(a)
-	lb, _ := math.Lgamma(b)
-	lab, _ := math.Lgamma(a + b)
-	return la + lb - lab
-}
-
 // logMean is the likelihood of an observed mean: ln(mean/limit) is normal
 // around z. Its variance is phi/n, as for exponential latencies whose
 // fluctuations are as clumped as exceedances are, and grows with its distance
 // from the limit, since no single curve describes an idle and a saturated
 // server. Far below the limit a mean is at most that of the curve's queue, as it holds what
 // an idle engine takes; of a queue that is still growing it is at least that.
-func (a *assumed) logMean(e *likelihood, z, phi float64) float64 {
+func logMean(e *likelihood, z, phi float64) float64 {
 	seen := math.Log(e.value)
 	d, variance := z-seen, phi/e.n+misfit*misfit*seen*seen
 	if d < 0 && seen < -farMean || d > 0 && (e.atLeast || seen > farMean) {
@@ -200,15 +186,15 @@ func (a *assumed) logMean(e *likelihood, z, phi float64) float64 {
 // at adds the log likelihoods at z to sum, one a width and dispersion. Beyond the
 // table a share is 1e-7 or nearly 1, and they stay as they are at its ends.
 func (e *likelihood) at(z float64, widths []width, sum []float64) {
-	if e.table == nil {
-		if e.spread > 0 {
-			for w, width := range widths {
-				flow := e.logFlows(z, width.sd)
-				for j := range phiNodes {
-					sum[w*phiNodes+j] += flow
-				}
+	if e.spread > 0 {
+		for w, width := range widths {
+			flow := e.logFlow(z, width.sd)
+			for j := range phiNodes {
+				sum[w*phiNodes+j] += flow
 			}
 		}
+	}
+	if e.table == nil {
 		return
 	}
 	nodes := len(sum)
@@ -219,16 +205,4 @@ func (e *likelihood) at(z float64, widths []width, sum []float64) {
 	for j := range sum {
 		sum[j] += row[j] + f*(row[nodes+j]-row[j])
 	}
-}
-
-// logFlows is logFlow where ln of the server's speed differs between trials by width.
-func (e *likelihood) logFlows(z, width float64) float64 {
-	if width == 0 {
-		return e.logFlow(z)
-	}
-	sum := 0.0
-	for x, weight := range normalNodes() {
-		sum += weight * math.Exp(e.logFlow(z+x*width))
-	}
-	return math.Log(max(sum, math.SmallestNonzeroFloat64))
 }

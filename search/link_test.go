@@ -61,11 +61,11 @@ func TestOverloadThatIsNotStationaryCounts(t *testing.T) {
 	s := NewMaxRate(MaxRateConfig{Workload: raceWorkload(), SLO: slo, Prior: Prior{Rate: 38}})
 	m := measure.Measurement{Trial: s.Next()[0], Warnings: note.Notes{note.New(note.NotStationary, 300.0, 250.0)}, Counts: []measure.Count{
 		{Bound: "ttft.p50", N: 800, K: 800}, {Bound: measure.ThroughputBound, N: 800, K: 80, Value: 0.1, Low: 0.06, High: 0.14}}}
-	if _, a := s.shown(&m); !a.valid || a.met {
+	if a := s.shown(&m); !a.valid || a.met {
 		t.Errorf("a trial whose backlog grew is %+v", a)
 	}
 	m.Counts[1].Value = -0.1
-	if _, a := s.shown(&m); a.valid {
+	if a := s.shown(&m); a.valid {
 		t.Error("a trial whose backlog shrank is believed")
 	}
 }

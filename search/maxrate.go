@@ -1,9 +1,12 @@
 package search
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"time"
 
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/internal/parallel"
 	"planner/sweep/measure"
@@ -69,51 +72,32 @@ type MaxRateConfig struct {
 }
 
 func (c MaxRateConfig) withDefaults() MaxRateConfig {
-	if c.Precision <= 0 {
-		c.Precision = 0.10
-	}
-	if c.Confidence <= 0 {
-		c.Confidence = 0.90
-	}
-	if c.Limit <= 0 {
-		c.Limit = 1e6
-	}
-	if c.Workload != nil {
-		_, output := c.Workload.MeanTokens()
-		c.output = int(math.Ceil(output))
-	}
+	c.Precision, c.Confidence, c.Limit = cmp.Or(c.Precision, 0.10), cmp.Or(c.Confidence, 0.90), cmp.Or(c.Limit, 1e6)
+	c.Workload = c.Workload.Anywhere()
+	_, output := c.Workload.MeanTokens()
+	c.output = int(math.Ceil(output))
 	return c
 }
 
 // MaxRate searches the largest rate at which one configuration meets an
-// objective. It is told of one measurement after another and proposes the next
-// trial: all trials are pooled through one steep, monotone curve of the share of
+// objective: all trials are pooled through one steep, monotone curve of the share of
 // exceedances for each bound, with a likelihood that knows that exceedances
 // come in clumps. It is a pure function of what it was told: a replayed search
 // proposes the same trials, bit for bit.
 type MaxRate struct {
 	cfg    MaxRateConfig
 	bounds []assumed
-	// seen holds the evidence on each bound, posteriors what follows from it.
-	seen       [][]likelihood
-	posteriors posteriors
-	tried      []attempt
+	tried  []attempt
 	// chosen is how many of them a race chose by.
-	chosen int
-	// pending is the trial that was proposed last; nil once it was observed.
-	pending *measure.Trial
-	// proposed counts trials for their seeds, ran those that were told of; spent is their engine time.
-	proposed, ran int
-	spent         time.Duration
-	// simulated counts the requests of all trials.
-	simulated int
-	// latency is the time that a request takes from end to end in the worst
-	// case, as far as it is known.
-	latency time.Duration
-	// mean is the mean time of a request in the last trial that met the objective;
-	// 0 when there was none.
-	mean time.Duration
-	idle idleProbe
+	chosen     int
+	posteriors posteriors
+	// ran counts the trials that were told of; spent is their engine time, and simulated their requests.
+	ran, simulated int
+	spent          time.Duration
+	// latency is the time that a request takes from end to end in the worst case, mean that of the mean
+	// request where the objective is met; 0 as far as not known.
+	latency, mean time.Duration
+	idle          idleProbe
 	// outcome and reason say how the search came to its end, once it has.
 	outcome Outcome
 	reason  note.Reason
@@ -121,23 +105,25 @@ type MaxRate struct {
 
 // attempt is one trial under load, judged by its raw counts.
 type attempt struct {
-	rate  float64
-	met   bool
-	valid bool
+	*measure.Measurement
+	// rate is the one that it speaks of, and shows what it says of each bound.
+	rate       float64
+	shows      []likelihood
+	met, valid bool
 	// measured says that it was at least half as long as trials are that measure, and had half
-	// the requests that the quantiles need; lasted is its time under load.
+	// the requests that the quantiles need.
 	measured bool
-	lasted   time.Duration
-	// state is its verdict, doubt why it is not valid, and cost its engine time.
-	state measure.State
-	doubt note.Note
-	// failing says how requests failed where that is what missed the objective, failed
-	// which share of them did.
-	failing string
-	failed  float64
-	cost    time.Duration
-	// hits is the share of prompt tokens that the prefix cache held; 0 where unknown.
-	hits float64
+}
+
+// missed reports whether its verdict is that the objective is missed.
+func (t attempt) missed() bool { return t.Verdict != nil && t.Verdict.State == measure.Missed }
+
+// failing says how requests failed, behind a lead, where that is what missed the objective; else nothing.
+func (t attempt) failing(lead string) string {
+	if !t.missed() || t.Verdict.Binding != measure.ErrorsBound {
+		return ""
+	}
+	return lead + t.Complaint()
 }
 
 // NewMaxRate starts a search.
@@ -146,35 +132,23 @@ func NewMaxRate(cfg MaxRateConfig) *MaxRate {
 		panic("search: maximum rate under an objective without bounds")
 	}
 	s := &MaxRate{cfg: cfg.withDefaults(), latency: cfg.Prior.Latency}
-	s.cfg.Workload = s.cfg.Workload.Anywhere()
-	s.bounds = clumped(assume(s.cfg.SLO, s.cfg.Prior), s.cfg.Prior, s.cfg.Workload)
+	s.bounds = assume(s.cfg.SLO, s.cfg.Prior)
+	if turns := s.cfg.Workload.Turns; turns > 1 && cfg.Prior.Phi == 0 {
+		for j := range s.bounds {
+			// When the engine falls behind, all turns of the conversations under way are late.
+			s.bounds[j].phi *= float64(turns)
+		}
+	}
 	if !s.cfg.free() && !s.cfg.Steady {
 		s.bounds = scattered(s.bounds)
 	}
-	s.seen = make([][]likelihood, len(s.bounds))
 	return s
-}
-
-// Next proposes the next trial; none when the search has ended. Until the trial
-// was observed, Next proposes it again.
-func (s *MaxRate) Next() []measure.Trial {
-	if s.pending == nil && s.outcome == Searching {
-		s.pending = s.propose()
-	}
-	if s.pending == nil {
-		return nil
-	}
-	return []measure.Trial{*s.pending}
 }
 
 // Observe takes the measurement of a trial. A measurement of another trial than
 // the proposed one, with the same knobs and objective, counts as well.
 func (s *MaxRate) Observe(m measure.Measurement) {
-	if p := s.pending; p != nil && p.Seed == m.Trial.Seed && p.Rate == m.Trial.Rate && p.Concurrency == m.Trial.Concurrency {
-		s.pending = nil
-	}
 	if m.Rejected.Text != "" {
-		s.pending = nil
 		s.outcome, s.reason = rejected(m.Rejected)
 		return
 	}
@@ -206,21 +180,17 @@ func rejected(why note.Reason) (Outcome, note.Reason) {
 
 // learn adds a trial under load to what is known.
 func (s *MaxRate) learn(m *measure.Measurement) {
-	shown, t := s.shown(m)
+	t := s.shown(m)
 	t.measured = m.Aborted.Text == "" && 2*m.Trial.Window >= s.cfg.timed(m.Trial.Rate, 1, s.learned()).Window &&
 		2*float64(m.Requests) >= s.cfg.leastRequests()
-	t.lasted = m.Trial.Warmup + m.Duration
-	if m.Server.HitRate != nil {
-		t.hits = *m.Server.HitRate
+	if s.tried = append(s.tried, t); t.valid {
+		s.posteriors = parallel.Map(len(s.bounds), func(j int) *posterior { return s.bounds[j].infer(s.seen(j)) })
 	}
-	s.tried = append(s.tried, t)
-	if !t.valid {
-		return
-	}
-	for j := range shown {
-		s.seen[j] = append(s.seen[j], shown[j])
-	}
-	s.posteriors = parallel.Map(len(s.bounds), func(j int) *posterior { return s.bounds[j].infer(s.seen[j]) })
+}
+
+// seen is the evidence on a bound.
+func (s *MaxRate) seen(j int) []likelihood {
+	return list.Map(s.valid(), func(t attempt) likelihood { return t.shows[j] })
 }
 
 // shown is what a trial under load shows of each bound, at the rate that it speaks
@@ -229,44 +199,36 @@ func (s *MaxRate) learn(m *measure.Measurement) {
 // within its limit is so at the rate at which requests were completed. A trial whose figures are not
 // valid speaks against its rate all the same if it missed the objective by more than
 // its client could have made it.
-func (s *MaxRate) shown(m *measure.Measurement) (of []likelihood, t attempt) {
+func (s *MaxRate) shown(m *measure.Measurement) attempt {
 	flow, _ := m.Count(measure.ThroughputBound)
 	trusted := m.Valid
 	grew := m.Overloaded || flow.N > 0 && flow.Low > 0
 	if !m.Valid && len(m.Warnings) > 0 && m.Warnings[0].Kind == note.NotStationary && flow.N > 0 && flow.Value > 0 {
 		trusted, grew = true, true
 	}
-	t = attempt{met: !grew, cost: s.cfg.cost(m), doubt: doubt(m)}
-	if m.Verdict != nil {
-		t.state = m.Verdict.State
-		if t.state == measure.Missed && m.Verdict.Binding == measure.ErrorsBound {
-			t.failing, t.failed = m.Complaint(), float64(m.Failed)/float64(m.Requests)
-		}
-	}
-	t.valid = trusted || t.state == measure.Missed
-	counts := make([]measure.Count, len(s.bounds))
+	t := attempt{Measurement: m, met: !grew, shows: make([]likelihood, len(s.bounds))}
+	t.valid = trusted || t.missed()
 	for j := range s.bounds {
-		c, ok := m.Count(s.bounds[j].name)
-		if !ok || s.bounds[j].kind == onThroughput && !trusted {
-			c = measure.Count{Bound: s.bounds[j].name}
-		}
+		c, _ := m.Count(s.bounds[j].name)
 		t.met = t.met && !s.bounds[j].missed(c)
-		counts[j] = c
 	}
 	t.rate = s.carried(m, t.met)
-	of = make([]likelihood, len(s.bounds))
 	for j := range s.bounds {
 		b, rate := &s.bounds[j], t.rate
-		more := grew && (b.waits || b.missed(counts[j]))
+		c, _ := m.Count(b.name)
+		more := grew && (b.waits || b.missed(c))
 		switch {
 		case b.kind == onThroughput:
 			rate *= s.luck(m, flow.N)
+			if !trusted {
+				c = measure.Count{}
+			}
 		case grew && !more:
 			rate *= 1 - min(max(flow.Value, 0), 0.99)
 		}
-		of[j] = b.observe(counts[j], rate, more)
+		t.shows[j] = b.observe(c, rate, more)
 	}
-	return of, t
+	return t
 }
 
 // luck is how many requests came in the second half of the window, where the throughput is counted, over
@@ -313,13 +275,7 @@ func longest(m *measure.Measurement) time.Duration {
 
 // valid lists the trials that count.
 func (s *MaxRate) valid() []attempt {
-	out := make([]attempt, 0, len(s.tried))
-	for _, t := range s.tried {
-		if t.valid {
-			out = append(out, t)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(s.tried), func(t attempt) bool { return !t.valid })
 }
 
 // extremes gives the smallest and the largest rate tried, and whether every
@@ -334,11 +290,14 @@ func (s *MaxRate) extremes() (low, high float64, allMet, allMissed bool) {
 	return low, high, allMet, allMissed
 }
 
-// trialSeed is the seed of trial index of a configuration. It is the same for
-// every configuration, so that configurations meet the same requests (common
-// random numbers), and independent between the trials of one of them, so that
-// the clumps of arrivals, which are nearly all of the variance, show up as
-// spread instead of as bias.
+// lowest is the trial at the smallest rate of those that count, of which there must be one.
+func (s *MaxRate) lowest() attempt {
+	return slices.MinFunc(s.valid(), func(a, b attempt) int { return cmp.Compare(a.rate, b.rate) })
+}
+
+// trialSeed is the seed of trial index of a configuration. It is the same for every configuration, so that these
+// meet the same requests (common random numbers), and independent between the trials of one, so that the clumps of
+// arrivals, which are nearly all of the variance, show up as spread instead of as bias.
 func trialSeed(base uint64, index int) uint64 {
 	// 53 bits survive a JSON number in every reader.
 	return workload.Draw64(base, uint64(index)) >> 11

@@ -1,8 +1,6 @@
 package search
 
-import (
-	"planner/internal/stat"
-)
+import "planner/internal/stat"
 
 // contradictions are the trials that clearly miss the bound at a rate below others which
 // together meet it, with the dispersions of before the first trial and of the trials by
@@ -13,7 +11,7 @@ import (
 func (a *assumed) contradictions(seen []likelihood) (low, high float64) {
 	for i := range seen {
 		bad := &seen[i]
-		if a.kind != onShare || bad.n == 0 || a.dispersion(a.phi.median).CountAbove(bad.k, bad.n, a.share) >= disturbed {
+		if a.kind != onShare || bad.n == 0 || a.dispersion(a.phi).CountAbove(bad.k, bad.n, a.share) >= disturbed {
 			continue
 		}
 		var good likelihood
@@ -24,7 +22,7 @@ func (a *assumed) contradictions(seen []likelihood) (low, high float64) {
 		}
 		if good.n > 0 && a.dispersion(good.phi).CountBelow(good.k, good.n, a.share) < safeQuantile {
 			excess := min(link((bad.k+0.5)/(bad.n+1))-a.offset, far)
-			alone := bad.rate / (1 + excess/a.kappa.median)
+			alone := bad.rate / (1 + excess/a.kappa)
 			if low == 0 || alone < low {
 				low = alone
 			}
@@ -43,10 +41,9 @@ func (s *MaxRate) collapse() (pressed, carried float64) {
 			carried = max(carried, t.rate)
 		}
 	}
-	flows := s.seen[len(s.bounds)-1]
-	for i, t := range s.valid() {
-		f := flows[i]
-		if t.met || f.spread <= 0 || t.lasted < settled*s.latency {
+	for _, t := range s.valid() {
+		f := t.shows[len(s.bounds)-1]
+		if t.met || f.spread <= 0 || t.Trial.Warmup+t.Duration < settled*s.latency {
 			continue
 		}
 		margin := stat.StudentT(1-disturbed, flowFreedom) * f.spread

@@ -3,6 +3,8 @@ package search
 import (
 	"testing"
 	"time"
+
+	"planner/sweep/measure"
 )
 
 // A server that completes less under a backlog than it carried without one has collapsed. One
@@ -16,12 +18,11 @@ func TestCollapse(t *testing.T) {
 		"a smaller load":  {likelihood{rate: 5, value: 0, spread: 0.01}, false},
 		"all that it had": {likelihood{rate: 12, value: 0.15, spread: 0.01}, false},
 	} {
-		s := &MaxRate{latency: time.Second, bounds: make([]assumed, 1)}
+		s, long := &MaxRate{latency: time.Second, bounds: make([]assumed, 1)}, &measure.Measurement{Duration: time.Hour}
 		s.tried = []attempt{
-			{rate: 10, met: true, valid: true, measured: true, lasted: time.Hour},
-			{rate: c.pressed.rate, valid: true, measured: true, lasted: time.Hour},
+			{Measurement: long, rate: 10, shows: []likelihood{{rate: 10, spread: 0.01}}, met: true, valid: true, measured: true},
+			{Measurement: long, rate: c.pressed.rate, shows: []likelihood{c.pressed}, valid: true, measured: true},
 		}
-		s.seen = [][]likelihood{{{rate: 10, spread: 0.01}, c.pressed}}
 		if pressed, carried := s.collapse(); (pressed > 0) != c.found || carried != 10 {
 			t.Errorf("%s: %g of %g requests/s, want a collapse: %v", name, pressed, carried, c.found)
 		}

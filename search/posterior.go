@@ -3,59 +3,50 @@ package search
 import (
 	"math"
 	"slices"
+	"sort"
 
 	"planner/sweep/measure"
 )
 
 // posterior is what is known of the largest rate that meets one bound.
 type posterior struct {
+	bound *assumed
+	// unlimited says that nothing says that the bound limits the rate; then the rest is empty.
+	unlimited bool
 	// low and step lay out the grid of ln max.
 	low, step float64
-	// mass is the probability of each node of ln max; it and beyond sum to 1.
-	mass []float64
-	// cumulative[i] is the probability of all nodes below i.
-	cumulative []float64
-	// beyond is the probability that the bound does not limit the rate, 0 or 1.
-	beyond float64
+	// mass is the probability of each node of ln max, and cumulative[i] that of all nodes below i.
+	mass, cumulative []float64
+	// nodes are those of (ln max, ln kappa) that have a mass, and mean is that of ln max.
+	nodes []node
+	mean  float64
 	// kappa is the geometric mean steepness, phi that of the dispersion, and scatter the root of the
 	// mean square by which the speed of the server differs between trials.
 	kappa, phi, scatter float64
 	// steady is the probability that it does not differ.
 	steady float64
-	// joint holds the probabilities of (ln max, ln kappa, width, ln phi), and nodes is how many of
-	// the last two there are.
-	joint []float64
-	nodes int
 }
 
-// kappaAt is node i of n of the steepness.
-func (a *assumed) kappaAt(i, n int) float64 {
-	if a.kind == onThroughput {
-		return 1
-	}
-	return a.kappa.median * math.Exp(-kappaBelow+(kappaBelow+kappaAbove)*float64(i)/float64(n-1))
-}
+// node is a curve with its probability.
+type node struct{ logMax, kappa, mass float64 }
 
-// span is the range of ln max that a prior and trials point at; there must be
-// either.
-func (a *assumed) span(seen []likelihood) (low, high float64) {
-	low, high = math.Inf(1), math.Inf(-1)
-	if a.max.median > 0 {
-		low = math.Log(a.max.median)
+// infer computes the posterior of a bound from all that was seen of it: a pure function, so that a replayed search
+// knows exactly what the first one knew. The grid starts wide around the prior and the trials, of which there must
+// be either, and closes in on the mass until that fills half of it.
+func (a *assumed) infer(seen []likelihood) *posterior {
+	low, high := math.Inf(1), math.Inf(-1)
+	if a.rate > 0 {
+		low = math.Log(a.rate)
 		high = low
 	}
 	for i := range seen {
 		u := math.Log(seen[i].rate)
 		low, high = min(low, u), max(high, u)
 	}
-	return low - priorReach, high + priorReach
-}
-
-// infer computes the posterior of a bound from all that was seen of it: a pure
-// function, so that a replayed search knows exactly what the first one knew.
-// The grid starts wide and closes in on the mass until that fills half of it.
-func (a *assumed) infer(seen []likelihood) *posterior {
-	low, high := a.span(seen)
+	low, high = low-priorReach, high+priorReach
+	if a.unlimited(seen) {
+		return &posterior{bound: a, unlimited: true, low: low, step: (high - low) / (gridRates - 1), kappa: a.kappa, phi: a.phi, steady: 1}
+	}
 	for {
 		p := a.grid(seen, low, high)
 		from, to := p.support()
@@ -64,106 +55,6 @@ func (a *assumed) infer(seen []likelihood) *posterior {
 		}
 		low, high = max(low, from), min(high, to)
 	}
-}
-
-// support is the range of ln max that holds all but a negligible part of the mass, a step wider on
-// either side.
-func (p *posterior) support() (low, high float64) {
-	all := p.cumulative[len(p.mass)]
-	left := all * math.Exp(negligible/2)
-	first, last := 0, len(p.mass)-1
-	for first < last && p.cumulative[first+1] < left {
-		first++
-	}
-	for last > first && all-p.cumulative[last] < left {
-		last--
-	}
-	return p.low + p.step*float64(first-2), p.low + p.step*float64(last+2)
-}
-
-// grid evaluates the posterior on gridRates x gridKappas points of the curve, and on all widths and
-// dispersions.
-func (a *assumed) grid(seen []likelihood, low, high float64) *posterior {
-	rates, kappas := gridRates, gridKappas
-	if a.kind == onThroughput {
-		kappas = 1
-	}
-	nodes := len(a.widths) * phiNodes
-	p := &posterior{low: low, step: (high - low) / float64(rates-1), joint: make([]float64, rates*kappas*nodes), nodes: nodes}
-	kappa := make([]float64, kappas)
-	prior := make([]float64, kappas*nodes)
-	for j := range kappas {
-		kappa[j] = a.kappaAt(j, kappas)
-		for l := range nodes {
-			prior[j*nodes+l] = a.logKappa(kappa[j]) + studentT2(phiOffsets[l%phiNodes]) + a.logWidth(l/phiNodes, kappa[j])
-		}
-	}
-	top := math.Inf(-1)
-	ratio := make([]float64, len(seen))
-	for i := range rates {
-		u := low + p.step*float64(i)
-		atRate := a.max.logDensity(u)
-		for t := range seen {
-			ratio[t] = seen[t].rate * math.Exp(-u)
-		}
-		for j := range kappas {
-			sum := p.joint[(i*kappas+j)*nodes:][:nodes]
-			copy(sum, prior[j*nodes:])
-			for t := range seen {
-				seen[t].at(a.curve(kappa[j], ratio[t]), a.widths, sum)
-			}
-			for l := range sum {
-				sum[l] += atRate
-				top = max(top, sum[l])
-			}
-		}
-	}
-	p.normalise(a, seen, top, kappa)
-	return p
-}
-
-// normalise turns log densities into probabilities, adds the case that the
-// bound is out of reach, and takes the marginals.
-func (p *posterior) normalise(a *assumed, seen []likelihood, top float64, kappa []float64) {
-	kappas := len(kappa)
-	rates := len(p.joint) / (kappas * p.nodes)
-	p.mass = make([]float64, rates)
-	total := 0.0
-	for i, v := range p.joint {
-		w := 0.0
-		if v > top+negligible {
-			w = math.Exp(v - top)
-		}
-		p.joint[i] = w
-		p.mass[i/(kappas*p.nodes)] += w
-		total += w
-	}
-	if a.unlimited(seen) {
-		p.beyond = 1
-	}
-	scale := (1 - p.beyond) / total
-	meanKappa, meanPhi, square := 0.0, 0.0, 0.0
-	p.cumulative = make([]float64, rates+1)
-	for i := range p.joint {
-		p.joint[i] *= scale
-		k := kappa[i/p.nodes%kappas]
-		meanKappa += p.joint[i] * math.Log(k)
-		meanPhi += p.joint[i] * phiOffsets[i%phiNodes]
-		sigma := a.widths[i%p.nodes/phiNodes].sd / k
-		square += p.joint[i] * sigma * sigma
-		if sigma == 0 {
-			p.steady += p.joint[i]
-		}
-	}
-	for i := range p.mass {
-		p.mass[i] *= scale
-		p.cumulative[i+1] = p.cumulative[i] + p.mass[i]
-	}
-	within := max(1-p.beyond, math.SmallestNonzeroFloat64)
-	p.kappa = math.Exp(meanKappa / within)
-	p.phi = a.phi.median * math.Exp(a.phi.sd*meanPhi/within)
-	p.scatter = math.Sqrt(square / within)
-	p.steady /= within
 }
 
 // unlimited reports whether nothing that was seen says that the bound limits the rate: no
@@ -175,60 +66,141 @@ func (a *assumed) unlimited(seen []likelihood) bool {
 	})
 }
 
-// survival is the probability that the largest rate is above exp(u).
-func (p *posterior) survival(u float64) float64 {
-	// A node's probability is spread evenly over one step around it.
-	x := (u-p.low)/p.step + 0.5
-	if x <= 0 {
-		return 1
+// support is the range of ln max that holds all but a negligible part of the mass, a step wider on
+// either side.
+func (p *posterior) support() (low, high float64) {
+	first, last, left := 0, gridRates-1, math.Exp(negligible/2)
+	for first < last && p.cumulative[first+1] < left {
+		first++
 	}
-	if x >= float64(len(p.mass)) {
-		return p.beyond
+	for last > first && 1-p.cumulative[last] < left {
+		last--
+	}
+	return p.low + p.step*float64(first-2), p.low + p.step*float64(last+2)
+}
+
+// grid evaluates the posterior on gridRates x gridKappas points of the curve, and on all widths and
+// dispersions.
+func (a *assumed) grid(seen []likelihood, low, high float64) *posterior {
+	p := &posterior{bound: a, low: low, step: (high - low) / (gridRates - 1)}
+	kappas := make([]float64, gridKappas)
+	for j := range kappas {
+		kappas[j] = a.kappa * math.Exp(-kappaBelow+(kappaBelow+kappaAbove)*float64(j)/(gridKappas-1))
+	}
+	if a.kind == onThroughput {
+		kappas = []float64{1}
+	}
+	nodes := len(a.widths) * phiNodes
+	prior := make([]float64, 0, len(kappas)*nodes)
+	for _, kappa := range kappas {
+		for l := range nodes {
+			prior = append(prior, a.logKappa(kappa)+studentT2(phiOffsets[l%phiNodes])+a.logWidth(l/phiNodes, kappa))
+		}
+	}
+	top := math.Inf(-1)
+	ratio := make([]float64, len(seen))
+	joint := make([]float64, gridRates*len(prior))
+	for i := range gridRates {
+		u := low + p.step*float64(i)
+		atRate := a.logPrior(u)
+		for t := range seen {
+			ratio[t] = seen[t].rate * math.Exp(-u)
+		}
+		for j, kappa := range kappas {
+			sum := joint[i*len(prior)+j*nodes:][:nodes]
+			copy(sum, prior[j*nodes:])
+			for t := range seen {
+				seen[t].at(a.curve(kappa, ratio[t]), a.widths, sum)
+			}
+			for l := range sum {
+				sum[l] += atRate
+				top = max(top, sum[l])
+			}
+		}
+	}
+	p.normalise(joint, kappas, top)
+	return p
+}
+
+// normalise turns the log densities of (ln max, ln kappa, width, ln phi), the largest of which is top, into
+// probabilities, and takes the marginals.
+func (p *posterior) normalise(joint, kappas []float64, top float64) {
+	total := 0.0
+	for i, v := range joint {
+		joint[i] = 0
+		if v > top+negligible {
+			joint[i] = math.Exp(v - top)
+		}
+		total += joint[i]
+	}
+	p.mass, p.cumulative = make([]float64, gridRates), make([]float64, gridRates+1)
+	meanKappa, meanPhi, square := 0.0, 0.0, 0.0
+	each := len(joint) / (gridRates * len(kappas))
+	for i := range p.mass {
+		for j, kappa := range kappas {
+			x := node{logMax: p.low + p.step*float64(i), kappa: kappa}
+			for l, mass := range joint[(i*len(kappas)+j)*each:][:each] {
+				mass /= total
+				x.mass += mass
+				meanPhi += mass * phiOffsets[l%phiNodes]
+				sigma := p.bound.widths[l/phiNodes].sd / kappa
+				square += mass * sigma * sigma
+				if sigma == 0 {
+					p.steady += mass
+				}
+			}
+			if x.mass > 0 {
+				p.nodes = append(p.nodes, x)
+				p.mass[i] += x.mass
+				p.mean += x.mass * x.logMax
+				meanKappa += x.mass * math.Log(kappa)
+			}
+		}
+		p.cumulative[i+1] = p.cumulative[i] + p.mass[i]
+	}
+	p.kappa = math.Exp(meanKappa)
+	p.phi = p.bound.phi * math.Exp(phiSpread*meanPhi)
+	p.scatter = math.Sqrt(square)
+}
+
+// survival is the probability that the largest rate is above exp(u). A node's probability is spread evenly
+// over one step around it.
+func (p *posterior) survival(u float64) float64 {
+	x := (u-p.low)/p.step + 0.5
+	switch {
+	case p.unlimited || x <= 0:
+		return 1
+	case x >= gridRates:
+		return 0
 	}
 	i := int(x)
 	return max(1-p.cumulative[i]-p.mass[i]*(x-float64(i)), 0)
 }
 
-// end is the upper end of the grid of ln max.
-func (p *posterior) end() float64 { return p.low + p.step*(float64(len(p.mass))-0.5) }
-
-// posteriors are those of the bounds, and together that of the largest rate that meets every bound: of the
-// least among the bounds' own. All trials count for every bound, and a lucky draw
-// of arrivals is lucky for each, so the bounds' errors go together: the minimum
-// takes them as going together wholly, which makes each of its quantiles the
-// least of the bounds' quantiles. For the lower end that needs no assumption: it
-// is at most the lower end of the bound that truly limits the rate, so it is too
-// high no more often than that one is (an intersection-union test, Berger 1982).
-// Independence would put the median of the minimum below every bound's own, the
-// more so the more bounds bind at the same rate.
-type posteriors []*posterior
-
-// survival is the probability that every bound is met at the rate exp(u).
-func (all posteriors) survival(u float64) float64 {
-	s := 1.0
-	for _, p := range all {
-		s = min(s, p.survival(u))
+// quantile is the q-quantile of the logarithm of the largest rate.
+func (p *posterior) quantile(q float64) float64 {
+	x := float64(gridRates)
+	if !p.unlimited {
+		i := sort.Search(gridRates-1, func(i int) bool { return p.cumulative[i+1] >= q })
+		x = float64(i) + (q-p.cumulative[i])/p.mass[i]
 	}
-	return s
+	return p.low + p.step*(x-0.5)
 }
 
+// posteriors are those of the bounds, and together that of the largest rate that meets every bound. All trials
+// count for every bound, and a lucky draw of arrivals is lucky for each, so the errors are taken as going together
+// wholly: each quantile is the least of the bounds' own. Its lower end is too high no more often than that of the
+// bound that truly limits the rate (an intersection-union test, Berger 1982).
+type posteriors []*posterior
+
 // quantile is the q-quantile of the largest rate, in requests per second. It is
-// the end of the grid when no bound limits the rate with probability q.
+// the end of the grid when no bound limits the rate.
 func (all posteriors) quantile(q float64) float64 {
-	low, high := math.Inf(1), math.Inf(-1)
+	least := math.Inf(1)
 	for _, p := range all {
-		low = min(low, p.low-p.step)
-		high = max(high, p.end())
+		least = min(least, p.quantile(q))
 	}
-	for range 60 {
-		mid := (low + high) / 2
-		if all.survival(mid) > 1-q {
-			low = mid
-		} else {
-			high = mid
-		}
-	}
-	return math.Exp((low + high) / 2)
+	return math.Exp(least)
 }
 
 // halfWidth is half the central interval of the given confidence over the
@@ -238,11 +210,9 @@ func (all posteriors) halfWidth(confidence float64) float64 {
 	return (e.High - e.Low) / 2 / e.Value
 }
 
-// binding gives the probability that each bound is the one that limits the
-// rate, and the index of the likeliest. What is left to 1 is the probability
-// that none does. How sure it is which of two limits binds is asked of the
-// bounds as if they were independent: errors that go together would name the
-// lower one with certainty however near the other is.
+// binding gives the probability that each bound is the one that limits the rate, and the index of the likeliest.
+// What is left to 1 is the probability that none does. The bounds are asked as if they were independent: errors that
+// go together would name the lower one with certainty however near the other is.
 func (all posteriors) binding() (probability []float64, likeliest int) {
 	probability = make([]float64, len(all))
 	for j, p := range all {
@@ -268,22 +238,19 @@ func (all posteriors) binding() (probability []float64, likeliest int) {
 // estimate is the minimum as it is reported: with what the curve itself may be wrong
 // by, in quadrature.
 func (all posteriors) estimate(confidence float64) Estimate {
-	tail := (1 - confidence) / 2
 	median := all.quantile(0.5)
-	at := func(q, sigmas float64) float64 {
+	at := func(q float64) float64 {
 		distance := math.Log(all.quantile(q) / median)
-		return median * math.Exp(math.Copysign(math.Hypot(distance, sigmas*misshapen), distance))
+		return median * math.Exp(math.Copysign(math.Hypot(distance, normalTail(1-2*min(q, 1-q))*misshapen), distance))
 	}
-	z := normalTail(confidence)
-	return Estimate{Value: median, Low: at(tail, z), High: at(1-tail, z), Confidence: confidence, Safe: at(safeQuantile, quantile95)}
+	tail := (1 - confidence) / 2
+	return Estimate{Value: median, Low: at(tail), High: at(1 - tail), Confidence: confidence, Safe: at(safeQuantile)}
 }
 
-// quantile95 is the 95 % quantile of the normal distribution: half the width of
-// a central interval of 90 %, in standard deviations.
-const quantile95 = 1.645
-
-// deviation is the standard deviation of ln rate that an interval of 90 % stands for.
-func (e Estimate) deviation() float64 { return e.width() / (2 * quantile95) }
+// deviation is the standard deviation of ln rate that the interval stands for.
+func (e Estimate) deviation() float64 {
+	return math.Log(e.High/e.Low) / (2 * normalTail(e.Confidence))
+}
 
 // normalTail is the standard normal quantile that a central interval of the
 // given confidence reaches.

@@ -11,36 +11,6 @@ import (
 	"planner/sweep/measure"
 )
 
-// The default is taken unless the best set is shown to carry more.
-func TestPrefersDefault(t *testing.T) {
-	at := func(v float64) Estimate {
-		return Estimate{Value: v, Low: v - 1, High: v + 1, Safe: v - 1, Confidence: 0.9}
-	}
-	shown, none := Estimate{Value: 0.3, Low: 0.1, High: 0.5}, Estimate{Value: 0.05, Low: -0.1, High: 0.2}
-	vague := Estimate{Value: 10, Low: 5, High: 15, Safe: 5}
-	for _, tt := range []struct {
-		name           string
-		best, of, gain Estimate
-		want           bool
-	}{
-		{"a default without a rate", at(10), Estimate{}, Estimate{}, false},
-		{"a best set without a rate", Estimate{}, at(10), Estimate{}, true},
-		{"a gain that is shown", at(13), at(10), shown, false},
-		{"a gain that may be none", at(10.5), at(10), none, true},
-		{"the default is faster", at(10), at(10.4), none, true},
-		{"a default that is known much less well", at(10.5), vague, none, false},
-		{"a best set that is", vague, at(10), none, true},
-	} {
-		r := RaceResult{Default: &Result{Estimate: tt.of}, Best: Result{Estimate: tt.best}}
-		if got := r.PrefersDefault(tt.best, tt.of, tt.gain); got != tt.want {
-			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
-		}
-	}
-	if (RaceResult{}).PrefersDefault(at(10), Estimate{}, Estimate{}) {
-		t.Error("prefers a default that there is not")
-	}
-}
-
 // A race in which no trial can be trusted ends undecided, after the trials of one
 // set, and proposes no trial without a load.
 func TestRaceThatLearnsNothingIsUndecided(t *testing.T) {

@@ -5,23 +5,29 @@ import (
 	"math"
 	"time"
 
+	"gonum.org/v1/gonum/floats"
+
+	"planner/internal/list"
 	"planner/internal/note"
 	"planner/internal/parallel"
 	"planner/sweep/measure"
 )
 
-// propose decides what to find out next; nil when the search has ended, which
-// it then records.
-func (s *MaxRate) propose() *measure.Trial {
-	if t, ok := s.idle.wanted(s); ok {
-		return t
+// Next proposes the next trial; none when the search has ended, which it then records. Until the trial
+// was observed, Next proposes it again.
+func (s *MaxRate) Next() []measure.Trial {
+	if s.outcome != Searching {
+		return nil
+	}
+	if t := s.idle.wanted(s); t != nil {
+		return []measure.Trial{s.trial(*t)}
 	}
 	if s.outcome, s.reason = s.finished(); s.outcome != Searching {
 		return nil
 	}
 	t := s.next()
 	if s.cfg.Budget > 0 {
-		left := s.cfg.Budget - s.spent - s.cfg.Overhead - t.Warmup - t.Cooldown
+		left := s.cfg.left(&t, s.spent)
 		if left < t.Window/partShare || left <= 0 {
 			s.outcome, s.reason = OutOfBudget, note.Because(note.BudgetNoRoom, s.cfg.Budget)
 			if s.narrow(few, s.cfg.Precision) {
@@ -31,27 +37,26 @@ func (s *MaxRate) propose() *measure.Trial {
 		}
 		t.Window = min(t.Window, left)
 	}
-	return s.trial(t)
+	return []measure.Trial{s.trial(t)}
+}
+
+// left is how long the window of a trial can be on the budget of which so much is spent.
+func (c *MaxRateConfig) left(t *measure.Trial, spent time.Duration) time.Duration {
+	return c.Budget - spent - c.Overhead - t.Warmup - t.Cooldown
 }
 
 // trial is the next trial, with what all of the search share.
-func (s *MaxRate) trial(t measure.Trial) *measure.Trial {
-	s.proposed++
-	return s.cfg.trial(t, s.proposed, s.spent)
-}
+func (s *MaxRate) trial(t measure.Trial) measure.Trial { return s.cfg.trial(t, s.ran+1, s.spent) }
 
 // trial fills in what all trials of a configuration share, of the one of a number, with so much
 // of the budget spent ahead of it.
-func (c *MaxRateConfig) trial(t measure.Trial, number int, spent time.Duration) *measure.Trial {
+func (c *MaxRateConfig) trial(t measure.Trial, number int, spent time.Duration) measure.Trial {
 	if c.Budget > 0 {
 		t.Limit = max(c.Budget-spent, 2*max(t.Warmup+t.Window+t.Cooldown, leastWarmup))
 	}
-	t.Number = number
-	t.Knobs = c.Prior.Knobs
-	t.Workload = c.Workload
-	t.Objective = c.SLO
-	t.Seed = trialSeed(c.Seed, number-1)
-	return &t
+	t.Number, t.Seed = number, trialSeed(c.Seed, number-1)
+	t.Knobs, t.Workload, t.Objective = c.Prior.Knobs, c.Workload, c.SLO
+	return t
 }
 
 // finished applies the stopping rules.
@@ -63,24 +68,21 @@ func (s *MaxRate) finished() (Outcome, note.Reason) {
 		return Searching, note.Reason{}
 	}
 	low, high, allMet, allMissed := s.extremes()
-	if allMet && high >= s.cfg.Limit {
-		return NotReached, note.Because(note.MetAtLargest, high)
-	}
-	if allMissed && s.loneRate(low) {
-		return Infeasible, note.Because(note.MissedAtAll, low, s.failingAt(low))
-	}
-	bracketed, budget := !allMet && !allMissed, freeSpend
-	if !bracketed {
-		budget *= trialShare
-	}
-	wanted, spent := s.cfg.Precision, s.cfg.free() && s.simulated > budget
+	wanted, most := s.cfg.Precision, freeSpend
 	if s.cfg.free() && s.simulated <= freeSpend {
 		wanted *= freePrecision
 	}
-	if s.narrow(minTrials, wanted) {
-		return Found, note.Because(note.NarrowEnough, 100*s.cfg.Precision)
+	if allMet || allMissed {
+		most *= trialShare
 	}
-	if spent {
+	switch {
+	case allMet && high >= s.cfg.Limit:
+		return NotReached, note.Because(note.MetAtLargest, high)
+	case allMissed && s.loneRate(low):
+		return Infeasible, note.Because(note.MissedAtAll, low, s.lowest().failing(": "))
+	case s.narrow(minTrials, wanted):
+		return Found, note.Because(note.NarrowEnough, 100*s.cfg.Precision)
+	case s.cfg.free() && s.simulated > most:
 		return OutOfBudget, note.Because(note.TrialsSpent, len(s.tried))
 	}
 	return Searching, note.Reason{}
@@ -98,30 +100,24 @@ func (s *MaxRate) narrow(trials int, wanted float64) bool {
 
 // near counts the trials that measured near the answer, of those that no choice was made by: those far from it say little, and
 // a server that is not the same in all of them shows only there.
-func (s *MaxRate) near() (n int) {
+func (s *MaxRate) near() int {
 	answer := s.posteriors.quantile(0.5)
-	for _, t := range s.tried[s.chosen:] {
-		if t.valid && t.measured && math.Abs(math.Log(t.rate/answer)) < wide {
-			n++
-		}
-	}
-	return n
+	return list.Count(s.tried[s.chosen:], func(t attempt) bool {
+		return t.valid && t.measured && math.Abs(math.Log(t.rate/answer)) < wide
+	})
 }
 
 // next is the trial that is expected to reduce the variance of ln(maximum rate) most
 // per second of engine time. Before anything is known it is a short one where the
 // prediction, or what an idle engine does, says.
 func (s *MaxRate) next() measure.Trial {
+	learned := s.learned()
 	if len(s.posteriors) == 0 {
-		rate, why := s.cfg.Prior.Rate, "the predicted maximum rate"
+		rate, times, why := s.cfg.Prior.Rate, 1, "the predicted maximum rate"
 		if rate <= 0 {
-			rate, why = s.idle.start(), "a few requests at a time: finds the order of magnitude"
+			rate, times, why = s.idle.start(), 0, "a few requests at a time: finds the order of magnitude"
 		}
-		times := 0
-		if s.cfg.Prior.Rate > 0 {
-			times = 1
-		}
-		t := s.cfg.timed(min(rate, s.cfg.Limit), times, s.learned())
+		t := s.cfg.timed(min(rate, s.cfg.Limit), times, learned)
 		t.Why = why
 		return t
 	}
@@ -142,22 +138,19 @@ func (s *MaxRate) next() measure.Trial {
 	if !s.cfg.free() && halfWidth > wide && (allMet || allMissed) {
 		times = 0
 	}
-	var best measure.Trial
-	worth := math.Inf(-1)
-	views, learned := s.views(), s.learned()
+	probability, likeliest := s.posteriors.binding()
 	trials := make([]measure.Trial, rateChoices)
-	for i, gain := range parallel.Map(rateChoices, func(i int) (gain float64) {
+	worth := parallel.Map(rateChoices, func(i int) (gain float64) {
 		rate := min(low*math.Pow(high/low, float64(i)/(rateChoices-1)), s.cfg.Limit)
 		trials[i] = s.cfg.timed(rate, times, learned)
-		for _, v := range views {
-			gain += v.gain(rate, trials[i].Window, s.latency)
+		for j, p := range s.posteriors {
+			if probability[j] >= safeQuantile || j == likeliest {
+				gain += max(probability[j], safeQuantile) * p.gain(rate, trials[i].Window, s.latency)
+			}
 		}
 		return gain / s.cfg.price(&trials[i])
-	}) {
-		if gain > worth {
-			best, worth = trials[i], gain
-		}
-	}
+	})
+	best := trials[floats.MaxIdx(worth)]
 	best.Why = why
 	return best
 }
@@ -172,79 +165,26 @@ func (c *MaxRateConfig) price(t *measure.Trial) float64 {
 	return seconds + c.Overhead.Seconds()
 }
 
-// view is what the posterior of a bound says of trials yet to be run.
-type view struct {
-	bound *assumed
-	of    *posterior
-	// weight is the probability that the bound limits the rate.
-	weight float64
-	// nodes are those of (ln max, kappa) that matter, with their probability.
-	nodes []node
-	mean  float64
-}
-
-type node struct{ logMax, kappa, mass float64 }
-
-// views are those of the bounds that may limit the rate.
-func (s *MaxRate) views() []view {
-	probability, likeliest := s.posteriors.binding()
-	var out []view
-	for j, p := range s.posteriors {
-		if probability[j] < safeQuantile && j != likeliest {
-			continue
-		}
-		v := view{bound: &s.bounds[j], of: p, weight: max(probability[j], safeQuantile)}
-		kappas := len(p.joint) / (len(p.mass) * p.nodes)
-		total := 0.0
-		for i := range p.mass {
-			if p.mass[i] == 0 {
-				continue
-			}
-			u := p.low + p.step*float64(i)
-			for k := range kappas {
-				mass := 0.0
-				for _, m := range p.joint[(i*kappas+k)*p.nodes:][:p.nodes] {
-					mass += m
-				}
-				if mass > 0 {
-					v.nodes = append(v.nodes, node{u, v.bound.kappaAt(k, kappas), mass})
-					v.mean += mass * u
-					total += mass
-				}
-			}
-		}
-		if total == 0 {
-			continue
-		}
-		for i := range v.nodes {
-			v.nodes[i].mass /= total
-		}
-		v.mean /= total
-		out = append(out, v)
-	}
-	return out
-}
-
 // gain is the expected reduction of the variance of ln max by a trial at a rate, where the
 // slowest requests take the time latency, to first order: the value of the curve there and
 // ln max have a covariance, and the value that is seen scatters by what the posterior leaves
 // open, by the draw of the requests and by what the curve is wrong.
-func (v *view) gain(rate float64, window, latency time.Duration) float64 {
+func (p *posterior) gain(rate float64, window, latency time.Duration) float64 {
 	n := rate * window.Seconds()
-	if v.bound.kind == onThroughput {
+	if p.bound.kind == onThroughput {
 		n /= 1 + measure.BacklogHeld*latency.Seconds()/window.Seconds()
 	}
 	var mean, square, with, precision float64
-	for _, x := range v.nodes {
-		seen, variance := v.bound.expected(v.bound.curve(x.kappa, rate*math.Exp(-x.logMax)), n, v.of.phi)
-		variance += x.kappa * x.kappa * v.of.scatter * v.of.scatter
+	for _, x := range p.nodes {
+		seen, variance := p.bound.expected(p.bound.curve(x.kappa, rate*math.Exp(-x.logMax)), n, p.phi)
+		variance += x.kappa * x.kappa * p.scatter * p.scatter
 		mean += x.mass * seen
 		square += x.mass * seen * seen
-		with += x.mass * seen * (x.logMax - v.mean)
+		with += x.mass * seen * (x.logMax - p.mean)
 		precision += x.mass / variance
 	}
 	scatter := max(square-mean*mean, 0) + 1/precision
-	return v.weight * with * with / scatter
+	return with * with / scatter
 }
 
 // expected is the value that a trial of n requests is expected to show where the curve has the

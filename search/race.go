@@ -61,19 +61,12 @@ const (
 	streamFinal
 )
 
-type phase int
-
-const (
-	choosing  phase = iota // searches and compares sets as the strategy says
-	finishing              // measures winner and default on more requests
-	finished
-)
-
 // Race finds the knob set with the highest maximum rate, as its strategy says.
 type Race struct {
-	cfg   RaceConfig
-	all   []*candidate
-	phase phase
+	cfg RaceConfig
+	all []*candidate
+	// chosen says that no more sets are searched or compared, ended that winner and default are measured too.
+	chosen, ended bool
 	// incumbent is the best set of those that were searched; nil while none has a rate.
 	incumbent *candidate
 	// standard is what the engine would do by itself; nil if that is not known, or not
@@ -146,8 +139,7 @@ func (r *Race) Next() []measure.Trial {
 		if batch := r.underWay(); len(batch) > 0 {
 			return batch
 		}
-		if r.phase != choosing {
-			r.phase = finished
+		if r.ended = r.chosen; r.ended {
 			return nil
 		}
 		r.decide(r.searched)
@@ -244,8 +236,7 @@ func (r *Race) admit() {
 	if s := r.standard; s != nil && s.search == nil && !slices.Contains(sets, s) {
 		sets, parts = append(sets, s), parts+1
 	}
-	if len(sets) == 0 {
-		r.phase = finished
+	if r.chosen = len(sets) == 0; r.chosen {
 		return
 	}
 	most := field
@@ -262,9 +253,9 @@ func (r *Race) admit() {
 
 // choose is the next step where no search is under way. By prediction sets are searched in its
 // order until one has a rate, each within a part of what is left of the budget: the rest is
-// for the others. The race gives up where several told nothing, for what is hardly a matter of the knobs
-// then. From then on the sets that are most likely to be better are tried beside the incumbent, and those
-// that seem better are searched.
+// for the others. Where several told nothing, those whose part was too small have the rest of it, and without such the race
+// gives up: it is hardly a matter of the knobs then. Once there is a rate the sets that are most likely to be
+// better are tried beside the incumbent, and those that seem better are searched.
 func (r *Race) choose() []measure.Trial {
 	if r.cfg.Strategy != ByPrediction {
 		r.admit()
@@ -281,6 +272,11 @@ func (r *Race) choose() []measure.Trial {
 		r.decide(r.promoted)
 		r.conclude(note.Because(note.BudgetSpent))
 	case r.incumbent == nil && len(told) >= few:
+		if next := likeliest(told); next != nil {
+			next.search.goOn(limit-r.spent, 0)
+			r.searched = []*candidate{next}
+			return nil
+		}
 		r.conclude(note.Because(note.NotTriedBehind, len(told), told[0].reason.Text))
 	case len(r.promoted) > 0 || r.incumbent == nil && len(contenders) > 0:
 		next := append(r.promoted, contenders...)[0]
@@ -303,6 +299,19 @@ func (r *Race) choose() []measure.Trial {
 		return batch
 	}
 	return nil
+}
+
+// likeliest is the set of the highest rate, as far as its trials tell, of those whose budgets ended before
+// any rate was met, and that did not go on yet; nil without such.
+func likeliest(told []*candidate) *candidate {
+	var best *candidate
+	for _, c := range told {
+		if s := c.search; s.outcome == OutOfBudget && s.chosen == 0 && len(s.posteriors) > 0 &&
+			(best == nil || s.posteriors.quantile(0.5) > best.search.posteriors.quantile(0.5)) {
+			best = c
+		}
+	}
+	return best
 }
 
 // decide takes what searches of sets found. The better set becomes the incumbent.
@@ -343,7 +352,7 @@ func (r *Race) conclude(why note.Reason) {
 		}
 	}
 	r.searched, r.promoted = nil, nil
-	if r.phase = finishing; r.incumbent == nil {
+	if r.chosen = true; r.incumbent == nil {
 		return
 	}
 	if r.cfg.FinalPrecision > 0 {
@@ -371,5 +380,5 @@ func (r *Race) conclude(why note.Reason) {
 // it takes as many trials as any answer rests on, as those before them were chosen by.
 func (s *MaxRate) goOn(budget time.Duration, precision float64) {
 	s.cfg.Budget, s.cfg.Precision = s.spent+budget, cmp.Or(precision, s.cfg.Precision)
-	s.outcome, s.reason, s.pending, s.chosen = Searching, note.Reason{}, nil, len(s.tried)
+	s.outcome, s.reason, s.chosen = Searching, note.Reason{}, len(s.tried)
 }

@@ -1,7 +1,6 @@
 package search
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -36,12 +35,7 @@ const (
 var statusNames = []string{"untried", "measured", "beaten", "tied", "skipped", "infeasible", "unable", "testing"}
 
 // String is the status's name in files.
-func (s Status) String() string {
-	if s < Untried || s > underTest {
-		return fmt.Sprintf("Status(%d)", int(s))
-	}
-	return statusNames[s]
-}
+func (s Status) String() string { return statusNames[s] }
 
 // Contestant is one knob set and what became of it.
 type Contestant struct {
@@ -59,10 +53,6 @@ type RaceResult struct {
 	Best  Result
 	// Default is what the engine's own settings carry; nil if unknown.
 	Default *Result
-	// Gain is the ratio of the best set's rate to the default's, less one, with the
-	// sampling error of both searches: see [RaceResult.PrefersDefault]. Nil without a
-	// default.
-	Gain *Estimate
 	// Contestants lists all other sets in the order given.
 	Contestants []Contestant
 	Trials      int
@@ -88,18 +78,14 @@ func (r *Race) Result() RaceResult {
 			out.Default = &result
 		}
 	}
-	if r.phase == finished && r.incumbent == nil {
+	if r.ended && r.incumbent == nil {
 		out.Best.Outcome, out.Best.Reason = r.without(lead, out.Best)
 	}
-	if r.cfg.OneEngine && r.phase == finished && r.final != nil && r.standard == nil {
+	if r.cfg.OneEngine && r.ended && r.final != nil && r.standard == nil {
 		out.Best.Warnings = append(slices.Clip(out.Best.Warnings), note.New(note.OneStart))
 	}
 	if r.cfg.Default != nil && r.cfg.Default.Knobs == out.Knobs {
 		out.Default = &out.Best
-	}
-	if out.Default != nil && out.Default.Estimate.Value > 0 && out.Best.Estimate.Value > 0 {
-		gain := gainOver(out.Best.Estimate, out.Default.Estimate)
-		out.Gain = &gain
 	}
 	for _, c := range r.all {
 		if c != lead {
@@ -131,26 +117,6 @@ func (r *Race) without(lead *candidate, seen Result) (Outcome, note.Reason) {
 	}
 	return seen.Outcome, seen.Reason
 }
-
-// PrefersDefault reports whether the engine's own settings are to be chosen before
-// the best set: where that has no rate, where the default's safe rate is no lower,
-// or where the gain is not shown, which is the case while its interval, of the best
-// set's rate over the default's less one, holds zero. Fleets are sized by safe rates: where
-// the default would take a quarter more instances, it is not kept for want of a shown gain.
-// The figures are as the caller wants them compared: those of the result, or widened by what
-// else is not known.
-func (r RaceResult) PrefersDefault(best, standard, gain Estimate) bool {
-	switch {
-	case r.Default == nil || !(standard.Safe > 0):
-		return false
-	case !(best.Safe > 0) || standard.Safe >= best.Safe:
-		return true
-	}
-	return gain.Low <= 0 && best.Safe <= (1+wide)*standard.Safe
-}
-
-// width is the width of the interval in the logarithm of the rate.
-func (e Estimate) width() float64 { return math.Log(e.High / e.Low) }
 
 // lead is the incumbent; while there is none, the set whose search tells most, or else the
 // first, for which one knob after another begins with the default.
@@ -189,14 +155,6 @@ func (c *candidate) telling() float64 {
 		return -3
 	}
 	return -1
-}
-
-// gainOver is the ratio of two independent estimates less one.
-func gainOver(a, b Estimate) Estimate {
-	spread := math.Hypot(math.Log(a.High/a.Low), math.Log(b.High/b.Low)) / 2
-	mid := math.Log(a.Value / b.Value)
-	return Estimate{Value: math.Expm1(mid), Low: math.Expm1(mid - spread), High: math.Expm1(mid + spread), Confidence: a.Confidence,
-		Safe: math.Expm1(mid - spread)}
 }
 
 // standing is what became of a set beside the best one.

@@ -50,9 +50,7 @@ func (r *Race) referenceTrial() measure.Trial {
 	if r.reference.moves == 0 {
 		cfg := s.cfg
 		cfg.Budget = r.cfg.Search.Budget / partShare
-		first := unstarted(s.cfg.Prior)
-		first.latency = s.latency
-		r.reference.trial = cfg.timed((1+delta)*r.incumbent.carries.Value, 1, first)
+		r.reference.trial = cfg.timed((1+delta)*r.incumbent.carries.Value, 1, learned{latency: s.latency, phi: s.cfg.Prior.Phi})
 	}
 	t := r.pairedTrial(r.incumbent)
 	t.Why = "the best set so far, where challengers will be measured"
@@ -68,7 +66,7 @@ func (r *Race) pairedTrial(c *candidate) measure.Trial {
 	t := c.search.trial(r.reference.trial)
 	t.Seed = trialSeed(r.cfg.Search.Seed^streamTests, test)
 	t.Why = fmt.Sprintf("challenger: better than the best set by %.0f %%?", 100*delta)
-	return *t
+	return t
 }
 
 // showing is what a trial at the reference shows: by how much more, as a share, the set could carry there

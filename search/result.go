@@ -33,6 +33,12 @@ func (e Estimate) atLeast(rate float64) Estimate {
 	return e
 }
 
+// Over is the ratio of an estimate to an independent one.
+func (e Estimate) Over(other Estimate) Estimate {
+	ratio, spread := e.Value/other.Value, math.Exp(math.Hypot(math.Log(e.High/e.Low), math.Log(other.High/other.Low))/2)
+	return Estimate{Value: ratio, Low: ratio / spread, High: ratio * spread, Confidence: e.Confidence, Safe: ratio / spread}
+}
+
 // String is the estimate with its interval, in requests per second.
 func (e Estimate) String() string {
 	return fmt.Sprintf("%.3g requests/s (%.3g to %.3g)", e.Value, e.Low, e.High)
@@ -66,12 +72,7 @@ var outcomeNames = []string{"searching", "found", "infeasible", "not_reached", "
 func (o Outcome) hopeless() bool { return o == Infeasible || o == Unmeasured }
 
 // String is the outcome's name in files.
-func (o Outcome) String() string {
-	if o < Searching || o > undecided {
-		return fmt.Sprintf("Outcome(%d)", int(o))
-	}
-	return outcomeNames[o]
-}
+func (o Outcome) String() string { return outcomeNames[o] }
 
 // MarshalText writes the outcome's name.
 func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
@@ -127,39 +128,30 @@ func (r Result) File() ResultFile {
 // MarshalJSON writes the result as [Result.File] makes it.
 func (r Result) MarshalJSON() ([]byte, error) { return wire.Marshal(r.File()) }
 
-// BoundResult is what a search knows of one bound.
+// BoundResult is what a search knows of one bound. The share of requests beyond the limit at a rate is fitted by
+// ln(-ln(1-p)) = ln(-ln(1-Share)) + Kappa (rate/Rate - 1), flat curves less steeply; with Share 0 it is the ratio of a
+// mean to its limit, exp(Kappa (rate/Rate - 1)).
 type BoundResult struct {
 	Bound string
 	// Probability is that of this bound being the one that limits the rate.
 	Probability float64
-	// Low and High enclose the largest rate that meets the bound, the median of which
-	// Curve has, with the confidence of the search.
-	Low, High float64
-	// Curve is the fitted share of exceedances; for a bound on a mean, the mean
-	// over its limit.
-	Curve Exceedance
+	// Rate is the median of the largest rate that meets the bound, in requests per second, which Low and High
+	// enclose with the confidence of the search.
+	Rate, Low, High float64
+	// Share is what is allowed beyond the limit, Kappa the steepness.
+	Share, Kappa float64
 	// Phi is the dispersion of counts at the allowed share, Gamma how it grows with
 	// the share, as in stat.Dispersion.
 	Phi, Gamma float64
 }
 
-// Exceedance is the fitted share of requests beyond a limit as a function of
-// the rate: ln(-ln(1-p)) = ln(-ln(1-Share)) + Kappa (rate/Rate - 1), flat curves
-// less steeply. With Share 0 it is
-// the ratio of a mean to its limit, exp(Kappa (rate/Rate - 1)).
-type Exceedance struct {
-	// Rate is the median of the largest rate that meets the bound, in requests
-	// per second; Share is what is allowed beyond the limit.
-	Rate, Share, Kappa float64
-}
-
-// At is the value of the curve at a rate in requests per second.
-func (e Exceedance) At(rate float64) float64 {
-	x := rise(e.Kappa, rate/e.Rate)
-	if e.Share == 0 {
+// At is the fitted share of requests beyond the limit, or the mean over its limit, at a rate in requests per second.
+func (b BoundResult) At(rate float64) float64 {
+	x := rise(b.Kappa, rate/b.Rate)
+	if b.Share == 0 {
 		return math.Exp(x)
 	}
-	return unlink(link(e.Share) + x)
+	return unlink(link(b.Share) + x)
 }
 
 // Result tells what is known so far.
@@ -172,41 +164,36 @@ func (s *MaxRate) Result() Result {
 	if len(s.posteriors) == 0 {
 		return r
 	}
-	m := s.posteriors
-	probability, j := m.binding()
+	probability, j := s.posteriors.binding()
 	if r.Binding == "" {
 		r.Binding = s.bounds[j].name
 	}
 	for i, p := range s.posteriors {
-		largest := s.posteriors[i : i+1].estimate(s.cfg.Confidence)
-		r.Bounds = append(r.Bounds, BoundResult{
-			Bound: s.bounds[i].name, Probability: probability[i], Low: largest.Low, High: largest.High, Phi: p.phi, Gamma: s.bounds[i].gamma,
-			Curve: Exceedance{Rate: largest.Value, Share: s.bounds[i].share, Kappa: p.kappa},
-		})
+		e, b := s.posteriors[i:i+1].estimate(s.cfg.Confidence), p.bound
+		r.Bounds = append(r.Bounds, BoundResult{Bound: b.name, Probability: probability[i], Rate: e.Value, Low: e.Low, High: e.High,
+			Share: b.share, Kappa: p.kappa, Phi: p.phi, Gamma: b.gamma})
 	}
 	if r.Outcome.hopeless() {
 		return r
 	}
 	_, high, allMet, allMissed := s.extremes()
-	r.Estimate = s.estimate(m, j, &r)
-	if allMissed && r.Outcome == OutOfBudget {
+	r.Estimate = s.estimate(j, &r)
+	measured := slices.ContainsFunc(s.tried, func(t attempt) bool { return t.valid && t.measured })
+	switch short := r.Outcome == OutOfBudget; {
+	case short && allMissed:
 		r.Reason, r.Estimate = s.noneMet(r.Reason), Estimate{}
 		return r
-	}
-	if r.Outcome == OutOfBudget && !slices.ContainsFunc(s.valid(), func(t attempt) bool { return t.measured }) {
+	case short && !measured:
 		r.Reason, r.Estimate = note.Because(note.NoneMeasured, r.Reason.Text), Estimate{}
 		return r
-	}
-	r.Warnings = append(r.Warnings, s.remarks(r.Estimate.Value)...)
-	if allMet && r.Outcome == OutOfBudget {
+	case short && allMet:
 		// The median is as far above what was tried as the grid happens to reach.
-		r.Reason = note.Because(note.NoneMissed, r.Reason.Text, high)
-		r.Estimate = r.Estimate.atLeast(high)
-	}
-	if r.Outcome == NotReached {
+		r.Reason, r.Estimate = note.Because(note.NoneMissed, r.Reason.Text, high), r.Estimate.atLeast(high)
+	case r.Outcome == NotReached:
 		r.Estimate = r.Estimate.atLeast(high)
 		r.Estimate.High = high
 	}
+	r.Warnings = append(r.Warnings, s.windowShort(r.Estimate.Value)...)
 	return r
 }
 
@@ -214,10 +201,9 @@ func (s *MaxRate) Result() Result {
 // of the bound j that limits the rate: by the rates that those say which contradict others,
 // and by what a server completes that a backlog once formed in, as trials below the limit
 // are too short to show how often one does.
-func (s *MaxRate) estimate(m posteriors, j int, r *Result) Estimate {
-	e := m.estimate(s.cfg.Confidence)
-	b, seen := &s.bounds[j], s.seen[j]
-	p := m[j]
+func (s *MaxRate) estimate(j int, r *Result) Estimate {
+	e, p := s.posteriors.estimate(s.cfg.Confidence), s.posteriors[j]
+	b := p.bound
 	if b.kind == onShare && p.kappa*s.cfg.Precision > far {
 		r.Warnings = append(r.Warnings, note.New(note.Cliff, b.name, 100*s.cfg.Precision))
 	}
@@ -228,7 +214,7 @@ func (s *MaxRate) estimate(m posteriors, j int, r *Result) Estimate {
 		r.Warnings = append(r.Warnings, note.New(note.Collapses, pressed, carried))
 		e.Low, e.Safe = min(e.Low, pressed), min(e.Safe, pressed)
 	}
-	if low, high := b.contradictions(seen); high > 0 {
+	if low, high := b.contradictions(s.seen(j)); high > 0 {
 		r.Warnings = append(r.Warnings, note.New(note.NonMonotone, b.name))
 		e.Low, e.Safe, e.High = min(e.Low, low), min(e.Safe, low), max(e.High, min(high, e.Value*(1+wide)))
 	}

@@ -13,8 +13,8 @@ func TestScatterKeepsTheShareOfAll(t *testing.T) {
 	for _, z := range []float64{link(1e-4), link(0.01), link(0.1), link(0.5)} {
 		for _, sd := range []float64{0.3, 1, 4} {
 			shift, share := shareShift(z, sd), 0.0
-			for x, weight := range normalNodes() {
-				share += weight * unlink(z-shift+x*sd)
+			for i, x := range phiOffsets {
+				share += nodeWeights[i] * unlink(z-shift+x*sd)
 			}
 			if math.Abs(share/unlink(z)-1) > 1e-3 {
 				t.Errorf("z %.2f, trials off by %.1f: %.5g of all requests are late, and %.5g by the curve", z, sd, share, unlink(z))
@@ -57,7 +57,7 @@ func TestSimulatedEnginesAreSteady(t *testing.T) {
 	}{
 		{MaxRateConfig{Budget: time.Hour}, phiNodes + 1}, {MaxRateConfig{Budget: time.Hour, Steady: true}, 1}, {MaxRateConfig{Steady: true}, 1},
 	} {
-		c.cfg.SLO = slo
+		c.cfg.SLO, c.cfg.Workload = slo, raceWorkload()
 		for _, b := range NewMaxRate(c.cfg).bounds {
 			if len(b.widths) != c.widths {
 				t.Errorf("budget %v, steady %v: %s has %d widths, want %d", c.cfg.Budget, c.cfg.Steady, b.name, len(b.widths), c.widths)

@@ -27,7 +27,7 @@ func TestBetaBinomialBelow(t *testing.T) {
 func TestTailIsNoQuasiBinomial(t *testing.T) {
 	a := generic("ttft.p90", 0.1)
 	for _, phi := range []float64{20, 100, 300} {
-		got, quasi := a.logBelow(0, 1700, 0.2, phi), math.Log(stat.Dispersion{At: phi * 0.9, Level: 0.1, Gamma: a.gamma}.CountBelow(0, 1700, 0.2))
+		got, quasi := logBetaBinomialBelow(0, 1700, 0.2, a.dispersion(phi).Phi(0.2)), math.Log(stat.Dispersion{At: phi * 0.9, Level: 0.1, Gamma: a.gamma}.CountBelow(0, 1700, 0.2))
 		if got > quasi {
 			t.Errorf("phi %g: ln P(0) is %.2f, more than the quasi-binomial %.2f", phi, got, quasi)
 		}

@@ -2,7 +2,6 @@ package search
 
 import (
 	"math"
-	"strings"
 	"testing"
 	"time"
 
@@ -71,23 +70,5 @@ func TestTrialsCountAtTheRateThatWasSent(t *testing.T) {
 	cfg.Workload.Turns = 1
 	if got := s.carried(&measure.Measurement{Trial: measure.Trial{Rate: 50, Window: time.Second}, Duration: time.Second}, true); got != 50 {
 		t.Errorf("single requests count at %g/s, want 50", got)
-	}
-}
-
-func TestCollapseIsRemarked(t *testing.T) {
-	cfg := conversations()
-	cfg.Warmup = time.Second
-	s := NewMaxRate(cfg)
-	hit := func(rate float64, met bool) {
-		s.tried = append(s.tried, attempt{valid: true, met: met, hits: rate})
-	}
-	hit(0.9, true)
-	hit(0.85, false)
-	if out := s.remarks(50).String(); strings.Contains(out, "collapse") || !strings.Contains(out, "shorter than the 41s") {
-		t.Errorf("remarks: %s", out)
-	}
-	hit(0.4, false)
-	if out := s.remarks(50).String(); !strings.Contains(out, "90 %") || !strings.Contains(out, "40 %") {
-		t.Errorf("remarks: %s", out)
 	}
 }

@@ -1,7 +1,6 @@
 package search
 
 import (
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +15,7 @@ func (s *MaxRate) distrusted() note.Reason {
 	wasted := time.Duration(0)
 	for _, t := range s.tried {
 		if !t.valid {
-			doubts, wasted = append(doubts, t.doubt), wasted+t.cost
+			doubts, wasted = append(doubts, doubt(t.Measurement)), wasted+s.cfg.cost(t.Measurement)
 		}
 	}
 	switch {
@@ -48,46 +47,20 @@ func doubt(m *measure.Measurement) note.Note {
 // only where the posterior supports it, two trials at or below it missed the objective, as
 // one may have been disturbed, and no trial that cannot be trusted met it.
 func (s *MaxRate) noneMet(why note.Reason) note.Reason {
-	lowest, seen := attempt{rate: math.Inf(1)}, ""
-	met := false
-	var missed []float64
+	met, missed := false, []float64{}
 	for _, t := range s.tried {
-		switch {
-		case !t.valid:
-			met = met || t.met
-			continue
-		case t.state == measure.Missed:
+		met = met || !t.valid && t.met
+		if t.valid && t.missed() {
 			missed = append(missed, t.rate)
 		}
-		if t.rate < lowest.rate {
-			lowest = t
-		}
 	}
-	switch {
-	case lowest.state != measure.Missed:
+	lowest := s.lowest()
+	seen := lowest.failing(", where ")
+	if !lowest.missed() {
 		seen = ", which its trial does not decide"
-	case lowest.failing != "":
-		seen = ", where " + lowest.failing
 	}
-	bound := math.Inf(1)
-	if len(missed) > 1 {
-		slices.Sort(missed)
-		bound = missed[1]
+	if slices.Sort(missed); !met && len(missed) > 1 && s.posteriors.quantile(1-safeQuantile) <= missed[1] {
+		return note.Because(note.AllMissed, why.Text, lowest.rate, seen, missed[1], 100*(1-safeQuantile))
 	}
-	sure := 1 - s.posteriors.survival(math.Log(bound))
-	if met || math.IsInf(bound, 1) || sure < 1-safeQuantile {
-		return note.Because(note.NoneMet, why.Text, lowest.rate, seen)
-	}
-	return note.Because(note.AllMissed, why.Text, lowest.rate, seen, bound, min(math.Floor(100*sure), 99))
-}
-
-// failingAt says how requests failed at the lowest rate, where that is what missed the
-// objective.
-func (s *MaxRate) failingAt(lowest float64) string {
-	for _, t := range s.valid() {
-		if t.rate == lowest && t.failing != "" {
-			return ": " + t.failing
-		}
-	}
-	return ""
+	return note.Because(note.NoneMet, why.Text, lowest.rate, seen)
 }

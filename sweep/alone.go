@@ -3,11 +3,13 @@ package sweep
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"planner/internal/endpoint"
+	"planner/internal/note"
 	"planner/sweep/engine"
 	"planner/sweep/measure"
 )
@@ -22,8 +24,12 @@ type silent time.Duration
 // it is not 0, takes its place.
 func silenceOf(t *measure.Trial, alone, given time.Duration) silent {
 	long := max(3*time.Minute, t.Workload.Timeout/10)
-	if t.Limit > 0 && alone > 0 {
-		long = min(long, max(t.Limit/4, 30*time.Second, 3*alone))
+	const short = 30 * time.Second
+	switch {
+	case t.Limit > 0 && alone > 0:
+		long = min(long, max(t.Limit/4, short, 3*alone))
+	case t.Limit > 0:
+		long = min(long, max(t.Limit, short))
 	}
 	return silent(cmp.Or(given, long))
 }
@@ -36,16 +42,43 @@ func (d silent) Error() string {
 // Is makes it an answer that did not come in time.
 func (d silent) Is(target error) bool { return target == context.DeadlineExceeded }
 
+// overdue is the error of what was not over when a trial was to be.
+type overdue time.Duration
+
+// Error says what it was held against.
+func (d overdue) Error() string { return note.New(note.TrialLimit, time.Duration(d)).String() }
+
+// Is makes it an answer that did not come in time.
+func (d overdue) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// within is the context of all that a trial waits for beside its load: it ends with what the
+// trial may take, and a silence in which a server shows that nothing comes.
+func within(ctx context.Context, limit time.Duration, silence silent) (context.Context, context.CancelFunc) {
+	if limit <= 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, limit+time.Duration(silence), overdue(limit))
+}
+
+// late reports whether a context of [within] is over for its time.
+func late(ctx context.Context) bool {
+	_, is := errors.AsType[overdue](context.Cause(ctx))
+	return is
+}
+
 // alone sends requests of the trial's own workload to an engine that has nothing else to
 // do, or is busy with what is left of a load. What fails there fails for no want of speed:
 // the error says how. It is nil as soon as a request does not fail; done tells whether that
 // one ended well.
 func (l *Live) alone(ctx context.Context, e *engine.Engine, t *measure.Trial, silence silent, busy func() bool) (done bool, err error) {
 	draw := t.Seed
+	var last error
 	err = e.Insist(ctx, backlog, busy, l.rests, func() (err error) {
 		draw++
-		done, err = l.loneRequest(ctx, e, t, silence, draw)
-		return err
+		if done, err = l.loneRequest(ctx, e, t, silence, draw); last == nil || !late(ctx) {
+			last = err
+		}
+		return last // of one that was cut short nothing is known
 	})
 	return done, err
 }
@@ -62,14 +95,19 @@ func (l *Live) loneRequest(ctx context.Context, e *engine.Engine, t *measure.Tri
 	if patient.Timeout > 0 {
 		patient.Timeout = max(patient.Timeout, 2*time.Duration(silence))
 	}
-	client.Abort = (&watchdog{silence: silence, stream: client.Stream}).looks
 	lone := measure.Trial{Knobs: t.Knobs, Workload: &patient, Concurrency: 1, Requests: 1, Seed: seed}
-	o, err := client.Run(ctx, lone, lone.Schedule())
-	if err != nil {
-		return false, l.orBroken(ctx, e, err)
+	if t.Limit > 0 {
+		lone.Limit = max(t.Limit, time.Duration(silence))
 	}
-	if len(o.Records) == 0 {
+	client.Abort = (&watchdog{trial: &lone, silence: silence, stream: client.Stream}).looks
+	o, err := client.Run(ctx, lone, lone.Schedule())
+	switch {
+	case err != nil:
+		return false, l.orBroken(ctx, e, err)
+	case len(o.Records) == 0:
 		return false, silence
+	case o.Aborted.Note.Kind == note.TrialLimit && o.Records[0].First >= 0:
+		return false, fmt.Errorf("a request of the load, alone on the engine: %w", overdue(lone.Limit))
 	}
 	return o.Records[0].Outcome == measure.OK, broken(&o.Records[0], o.Rest, silence)
 }

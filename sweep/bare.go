@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -14,18 +15,23 @@ import (
 const factsWithin = 15 * time.Second
 
 // bare runs a trial against a server that takes what comes.
-func (l *Live) bare(ctx context.Context, t *measure.Trial, seen *EngineTelemetry) (measure.Observation, error) {
+func (l *Live) bare(ctx context.Context, t *measure.Trial, seen *EngineTelemetry) (o measure.Observation, err error) {
 	e := l.reach(ctx, t.Knobs)
-	if ctx.Err() != nil {
-		return measure.Observation{}, context.Cause(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return o, context.Cause(ctx)
+	case t.Number == 0:
+		o, err = l.probe(ctx, e, t)
+	default:
+		if l.current != nil {
+			seen.serve(e, e != l.reported)
+		}
+		o, err = l.trial(ctx, e, *t, seen)
 	}
-	if t.Number == 0 {
-		return l.probe(ctx, e, t)
+	if failed, broke := errors.AsType[*engine.Failure](err); broke {
+		return measure.Observation{}, l.unable(t.Knobs, failed, seen)
 	}
-	if l.current != nil {
-		seen.serve(e, e != l.reported)
-	}
-	return l.trial(ctx, e, *t, seen)
+	return o, err
 }
 
 // reach asks the server what it is and for one token, as any engine. One that says

@@ -47,6 +47,9 @@ type Live struct {
 	// idle engine. Both are guarded by mu.
 	answers  bool
 	loneTook time.Duration
+	// stood has the knobs of each trial that was completed, fell those of each in which the
+	// engine broke down under the load for good. Both are guarded by mu.
+	stood, fell []measure.Knobs
 	// reported is the engine of the last trial that was reported, unreported the time that
 	// trials without a number took since. Both are guarded by mu.
 	reported   *engine.Engine
@@ -55,11 +58,8 @@ type Live struct {
 	left error
 }
 
-// attempts is how often a trial is tried when its engine breaks down: once more.
-const attempts = 2
-
 // Run is a [Runner]. A configuration whose engine cannot be started, or breaks
-// down twice in the trial, is an error of type *[measure.Rejection]. A trial without a
+// down whatever the load, is an error of type *[measure.Rejection]. A trial without a
 // number is not told of; its time is counted with the next one's.
 func (l *Live) Run(ctx context.Context, t measure.Trial) (measure.Observation, error) {
 	l.mu.Lock()
@@ -69,7 +69,11 @@ func (l *Live) Run(ctx context.Context, t measure.Trial) (measure.Observation, e
 	}
 	began := time.Now()
 	seen := newEngineTelemetry(&t)
-	o, err := l.attempt(ctx, &t, &seen)
+	run := l.attempt
+	if l.Bare {
+		run = l.bare
+	}
+	o, err := run(ctx, &t, &seen)
 	seen.EngineTime = l.unreported + time.Since(began)
 	switch {
 	case ctx.Err() != nil:
@@ -91,66 +95,18 @@ func (l *Live) Run(ctx context.Context, t measure.Trial) (measure.Observation, e
 	return o, err
 }
 
-// attempt runs a trial, a second time on a new engine if the first one broke
-// down in it.
-func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *EngineTelemetry) (measure.Observation, error) {
-	var failed *engine.Failure
-	var took time.Duration
-	// Files of an engine are named after the first trial that it serves.
-	name := fileName(max(t.Number, 1))
-	for range attempts {
-		if l.Bare {
-			o, err := l.bare(ctx, t, seen)
-			if !errors.As(err, &failed) {
-				return o, err
-			}
-			break
-		}
-		if failed != nil {
-			kind, where := note.EngineRepeated, "a new engine"
-			if l.Settings.Kind == "attach" {
-				kind, where = note.TrialRepeated, "the same server"
-			}
-			l.remark("trial %d is repeated on %s: %v", t.Number, where, failed)
-			seen.note(kind, failed)
-			name += again
-		}
-		e, err := l.ensure(ctx, t.Knobs, name, seen)
-		if err != nil {
-			return measure.Observation{}, err
-		}
-		seen.serve(e, e != l.reported)
-		var o measure.Observation
-		began := time.Now()
-		if err = l.tryAlone(ctx, e, t); err == nil {
-			if o, err = l.trial(ctx, e, *t, seen); errors.As(err, &failed) && failed.Exit != "" {
-				failed.Rate = t.Rate
-			}
-		}
-		took += time.Since(began)
-		o.Took = took
-		if !errors.As(err, &failed) {
-			return o, err
-		}
-		l.drop()
-		l.answers = false
-		if failed.Final() {
-			break
-		}
-	}
-	return measure.Observation{}, l.unable(t.Knobs, failed, seen)
-}
-
 // tryAlone sends one request of the load ahead of it, until one has ended well in this
 // run: what refuses every request is known at once.
 func (l *Live) tryAlone(ctx context.Context, e *engine.Engine, t *measure.Trial) (err error) {
 	if l.answers {
 		return nil
 	}
-	began := time.Now()
-	l.answers, err = l.alone(ctx, e, t, silenceOf(t, 0, l.Hang), nil)
+	began, silence := time.Now(), silenceOf(t, 0, l.Hang)
+	short, cancel := within(ctx, t.Limit, silence)
+	defer cancel()
+	l.answers, err = l.alone(short, e, t, silence, nil)
 	l.loneTook = time.Since(began)
-	return l.orFailure(ctx, e, err)
+	return l.orFailure(short, e, err)
 }
 
 // orFailure is the failure of an engine on which a request failed that was alone.
@@ -159,17 +115,13 @@ func (l *Live) orFailure(ctx context.Context, e *engine.Engine, err error) error
 	switch {
 	case err == nil, errors.As(err, &known):
 		return err
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && !late(ctx):
 		return context.Cause(ctx)
 	case ended(e):
 		return e.Failure()
 	}
 	return e.Failing(err)
 }
-
-// again is added to the name of the files of an engine that is started in the
-// place of one that failed, whose log is kept.
-const again = "-again"
 
 // Ground runs trials on the engines of l, which tells see what happens. Predict is
 // the simulated engine of the same model and hardware, nil where these are not
@@ -188,6 +140,11 @@ func (l *Live) Recall(seen []measure.Measurement) {
 		if seen[i].Rejected.Text == "" {
 			l.served = append(l.served, seen[i].Trial.Knobs)
 			l.answers = l.answers || seen[i].Requests > seen[i].Failed
+			if seen[i].Aborted.Note.Kind == note.EngineBroke {
+				l.fell = append(l.fell, seen[i].Trial.Knobs)
+			} else {
+				l.stood = append(l.stood, seen[i].Trial.Knobs)
+			}
 		}
 	}
 }
@@ -201,9 +158,13 @@ func (l *Live) Close() error {
 	return l.left
 }
 
-// ensure returns a running engine with knobs k; one that is started names its
-// files name.
-func (l *Live) ensure(ctx context.Context, k measure.Knobs, name string, seen *EngineTelemetry) (*engine.Engine, error) {
+// ensure returns a running engine for a trial; one that is started names its
+// files name. A server that runs already has no longer to answer than the trial may take.
+func (l *Live) ensure(ctx context.Context, t *measure.Trial, name string, seen *EngineTelemetry) (*engine.Engine, error) {
+	k, settings := t.Knobs, l.Settings
+	if settings.Kind == "attach" && t.Limit > 0 {
+		settings.Timeouts = settings.Timeouts.Within(t.Limit)
+	}
 	if e := l.current; e != nil {
 		attached := e.Done() == nil
 		if attached || e.Knobs == k && e.Failure() == nil {
@@ -219,7 +180,7 @@ func (l *Live) ensure(ctx context.Context, k measure.Knobs, name string, seen *E
 			name += again
 		}
 		l.unlink(name)
-		e, err := engine.Start(ctx, l.Settings, k, name, func(stage, line string, elapsed time.Duration) { l.See.See(Starting{stage, line, elapsed}) })
+		e, err := engine.Start(ctx, settings, k, name, func(stage, line string, elapsed time.Duration) { l.See.See(Starting{stage, line, elapsed}) })
 		if err == nil {
 			l.current = e
 			l.served = append(l.served, k)
@@ -248,6 +209,9 @@ func (l *Live) announce(e *engine.Engine) {
 		for _, c := range e.Facts.Changed {
 			l.remark("the server runs with other knobs: %s", c)
 		}
+	}
+	if e.Unprobed != nil {
+		l.remark("warning: the server answers requests, and not whether it is well: %v", e.Unprobed)
 	}
 }
 

@@ -143,7 +143,7 @@ func TestSweepReportsFailures(t *testing.T) {
 		{misbehave: "exits-1", report: "something that nobody has seen before", rejected: true},
 		{misbehave: "changes-flag", report: "prefix_caching is false, asked for true", rejected: true},
 		{misbehave: "wrong-model", report: "(args.model)", rejected: true},
-		{misbehave: "dies", report: "(mem.kill) in stage serving under ", told: "is repeated on a new engine", rejected: true},
+		{misbehave: "dies", report: "(mem.kill) in stage serving under ", told: "counts as missed: engine failed"},
 		{misbehave: "dies-once", report: "2 trials of 2 sets of knobs", told: "is repeated on a new engine"},
 		{misbehave: "status-503", report: "2 trials of 2 sets of knobs"},
 		{misbehave: "strays", report: "2 trials of 2 sets of knobs", told: "left processes behind"},

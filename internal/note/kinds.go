@@ -9,7 +9,6 @@ const Unknown Kind = "unknown: {text}"
 
 // What a client says of itself, and a trial of its client.
 const (
-	ClientLate       Kind = "client_late: client: requests left late: p99 of the send lag is {lag_ms%.2f} ms, allowed {allowed_ms%.2f} ms"
 	ClientUnsent     Kind = "client_unsent: client: {requests%d} requests were not sent for want of open files or ports"
 	ClientOffWindow  Kind = "client_off_window: client: {left%d} requests left within the window in which {due%d} were due"
 	ClientBusy       Kind = "client_busy: client: it used {cpu_percent%.0f} % of its {processors%d} processors"
@@ -63,6 +62,7 @@ const (
 	EngineEnded           Kind = "engine_ended: the engine ended"
 	EngineHangs           Kind = "engine_hangs: the engine hangs"
 	EngineRefuses         Kind = "engine_refuses: the engine refuses every request"
+	EngineBroke           Kind = "engine_broke: the engine broke down under this load, which counts as a miss: {why}"
 	TrialLimit            Kind = "trial_limit: not over after {limit_s%dur}, all that was left of search.budget"
 	ClearlyMissed         Kind = "clearly_missed: {bound} is missed: {beyond%d} of the last {requests%d} requests beyond the limit"
 	ClearlyFailing        Kind = "clearly_failing: {failed%d} of the last {requests%d} requests failed: {how}"
@@ -112,6 +112,7 @@ const (
 	RowsLeftOut       Kind = "rows_left_out: {rows%d} rows without a prompt or an output are left out: requests that failed"
 	ClockSpread       Kind = "clock_spread: the clock of the log ticks every {tick_s%dur} and {sharing_percent%.0f} % of the requests share a tick: arrivals are drawn uniformly within it (seed {seed})"
 	ClockTicks        Kind = "clock_ticks: the clock of the log ticks every {tick_s%dur} and {sharing_percent%.0f} % of the requests share a tick: they are sent at the same instant, as no user sent them"
+	RowsTwice         Kind = "rows_twice: {rows%d} requests stand in the file twice, with the same times: each is counted once"
 	ColumnsIgnored    Kind = "columns_ignored: columns that are not read: {columns}"
 )
 
@@ -169,6 +170,7 @@ const (
 	OnlyUntrusted          Kind = "only_untrusted: the only trial of the chosen settings could not be trusted{first}: the rate is a guess"
 	AllUntrusted           Kind = "all_untrusted: none of the {trials%d} trials of the chosen settings could be trusted{first}: the rate is a guess"
 	BrokeDown              Kind = "broke_down: the engine broke down in {broken%d} of the {trials%d} trials of the chosen settings, which were repeated; first: {why}"
+	BreaksDown             Kind = "breaks_down: the engine broke down under {rate_per_s%.3g} requests/s, which counts as a miss: {why}"
 	SomeUntrusted          Kind = "some_untrusted: {untrusted%d} of the {trials%d} trials of the chosen settings could not be trusted{first}"
 	SearchInterrupted      Kind = "search_interrupted: interrupted: the search had not ended, and other knob sets may be better"
 	CertificateInterrupted Kind = "certificate_interrupted: interrupted: the rate is not certified yet"
@@ -281,20 +283,20 @@ const (
 
 // kinds are all of them, for notes that are read by their names.
 var kinds = []Kind{
-	Unknown, ClientLate, ClientUnsent, ClientOffWindow, ClientBusy, ClientCollecting, ClientWaiting, ClientStood, ClientFiles,
+	Unknown, ClientUnsent, ClientOffWindow, ClientBusy, ClientCollecting, ClientWaiting, ClientStood, ClientFiles,
 	RequestsDropped, RequestsUnsent, SendLag, LargestSendLag, ArrivalsOff, NoRequests, NotStationary, TokensEstimated, TokensWhole,
 	TokensPerChunk, TokensCoalesced, TokensBunched, TokensTooFew, Resent, ResentOften, ShorterAnswers, TurnsUnnamed, PromptsOff, PromptsGuessed, BoundUnseen,
 	BoundUnresolved, BoundNear, BoundTooNear, BoundMeanNear, BoundMeanUnresolved, BoundMeanFailed, BoundMeanOpen, BoundErrorsNear,
 	ErrorsUnproven, QuantilesUnresolved, RequestsOpen, RequestsFailed, FailedWith, FailedOtherwise, ConversationsStarting,
-	TurnsWaited, EngineEnded, EngineHangs, EngineRefuses, TrialLimit, ClearlyMissed, ClearlyFailing, Overloaded, NoMetrics, AnswersAsOther, CacheNotEmptied, CacheNotEmptiedAs, EngineRepeated, TrialRepeated,
+	TurnsWaited, EngineEnded, EngineHangs, EngineRefuses, EngineBroke, TrialLimit, ClearlyMissed, ClearlyFailing, Overloaded, NoMetrics, AnswersAsOther, CacheNotEmptied, CacheNotEmptiedAs, EngineRepeated, TrialRepeated,
 	EngineStartedAgain, FirstTokensDiffer, TTFTGap, RunCancelled, LoopClosedBySlots, LoopClosedByLimit, SentAtOnce, Flood,
 	OpenLeftOut, EvenArrivals, MeanLag, NoLoad, FailuresUnknown, RateRamped, ToolInvalid, TTFTAboveE2E, NotRead, WithoutValueAt,
 	WithoutValue, TooFast, OfFile, OpenAndClosed, LengthsEstimated,
 	DrawnApart, LinesLeftOut, RequestsEstimated, ArrivalsFromEnds, RowsReordered, RowsLeftOut, ClockSpread, ClockTicks,
-	ColumnsIgnored, Cliff, NonMonotone, Collapses, TrialsDiffer, OneStart, WindowShort, CacheCollapse, WarmUpShort, NoWaitLimit, Uncertified,
+	RowsTwice, ColumnsIgnored, Cliff, NonMonotone, Collapses, TrialsDiffer, OneStart, WindowShort, CacheCollapse, WarmUpShort, NoWaitLimit, Uncertified,
 	CurveInterpolates, CurveWithoutRates, OverloadInferred, NoSaturation, NoCurve, NoCurveOf, NoSamplingError, TraceRatesUnknown, NoPrice, OneInstance,
 	LossOverloads, DraftHurts, MayBeCheaper, MoreGPUsSlower, MoreGPUsTalk, NotReached, MovedFar, NotModelled, Uncalibrated, BeyondModel, Imprecise, KnobAtEnd, OnlyUntrusted, AllUntrusted,
-	BrokeDown, SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer,
+	BrokeDown, BreaksDown, SomeUntrusted, SearchInterrupted, CertificateInterrupted, MatrixOfFirst, NoneTrusted, RoundsInterrupted, RequestsDiffer,
 	FewRounds, FigureUnknown, SideFailed, SideInvalid, SideOverloaded, SeedsDiffer, TrafficDiffers, EngineFailed, EngineAlike, EngineCondemned,
 	NotPlaced, TooWide, StepBelowSeqs, DegreesNegative, HeadsUndivided, KVHeadsUndivided, StatesUndivided, BlocksCut, TooManyStages, NoExperts, ExpertsAlone, ExpertsUndivided, NoMemory,
 	EmptyPool, BudgetSpent, BudgetCut, BudgetLeft, NotTried, NotTriedBehind, PredictedWorse, OffTheWay, CarriesLess, CarriesLessBy,

@@ -13,16 +13,15 @@ import (
 
 func TestSentence(t *testing.T) {
 	for want, n := range map[string]Note{
-		"client: requests left late: p99 of the send lag is 2.50 ms, allowed 1.00 ms": New(ClientLate, 2500*time.Microsecond, time.Millisecond),
-		"the client was late: p99 of the send lag 2.5ms, 1ms allowed":                 New(SendLag, 2500*time.Microsecond, time.Millisecond),
-		"12 of 40 requests were still in flight at the end":                           New(RequestsOpen, 12, 40),
-		"prompts: the server counts +3.1 % tokens against those asked for":            New(PromptsOff, 3.14),
-		"prompts: their length is a guess of one token a word: gone":                  New(PromptsGuessed, errors.New("gone")),
-		"costs 116.4 % more per hour":                                                 New(Dearer, 116.4),
-		"costs 177 times as much per hour":                                            New(Dearer, 17615.1),
-		"overloaded: the backlog kept growing":                                        New(Overloaded),
-		"what {requests%d} somebody else said":                                        Text("what {requests%d} somebody else said"),
-		"client: it stood still for 0.30 s at 4.0 s":                                  New(ClientStood, 300*time.Millisecond, 4*time.Second),
+		"the client was late: p99 of the send lag 2.5ms, 1ms allowed":      New(SendLag, 2500*time.Microsecond, time.Millisecond),
+		"12 of 40 requests were still in flight at the end":                New(RequestsOpen, 12, 40),
+		"prompts: the server counts +3.1 % tokens against those asked for": New(PromptsOff, 3.14),
+		"prompts: their length is a guess of one token a word: gone":       New(PromptsGuessed, errors.New("gone")),
+		"costs 116.4 % more per hour":                                      New(Dearer, 116.4),
+		"costs 177 times as much per hour":                                 New(Dearer, 17615.1),
+		"overloaded: the backlog kept growing":                             New(Overloaded),
+		"what {requests%d} somebody else said":                             Text("what {requests%d} somebody else said"),
+		"client: it stood still for 0.30 s at 4.0 s":                       New(ClientStood, 300*time.Millisecond, 4*time.Second),
 	} {
 		if got := n.String(); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -60,7 +59,7 @@ func TestKinds(t *testing.T) {
 }
 
 func TestJSON(t *testing.T) {
-	for _, n := range []Note{New(ClientLate, 2500*time.Microsecond, time.Millisecond), New(FailedWith, 3, "http status", "429"), New(Overloaded), Text("so")} {
+	for _, n := range []Note{New(SendLag, 2500*time.Microsecond, time.Millisecond), New(FailedWith, 3, "http status", "429"), New(Overloaded), Text("so")} {
 		data, err := json.Marshal(n)
 		if err != nil {
 			t.Fatal(err)
@@ -101,7 +100,7 @@ func TestSummary(t *testing.T) {
 	if got := notes.Summary(); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
-	if !notes.Has(Overloaded) || notes.Has(ClientLate) || len(notes.Of(ClientStood)) != 2 {
+	if !notes.Has(Overloaded) || notes.Has(SendLag) || len(notes.Of(ClientStood)) != 2 {
 		t.Errorf("%v", notes)
 	}
 }

@@ -116,7 +116,7 @@ func limits(bounds []search.BoundResult) string {
 		if i > 0 {
 			text += " or "
 		}
-		text += fmt.Sprintf("%s at %s (%s-%s)", b.Bound, figure(b.Curve.Rate), figure(b.Low), figure(b.High))
+		text += fmt.Sprintf("%s at %s (%s-%s)", b.Bound, figure(b.Rate), figure(b.Low), figure(b.High))
 	}
 	return text
 }

@@ -85,8 +85,8 @@ func TestBytes(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	tpot := search.BoundResult{Bound: "tpot.p95", Probability: 0.3, Curve: search.Exceedance{Rate: 8.4}, Low: 8, High: 9.1}
-	flow := search.BoundResult{Bound: "throughput", Probability: 0.7, Curve: search.Exceedance{Rate: 7.9}, Low: 7.6, High: 8.2}
+	tpot := search.BoundResult{Bound: "tpot.p95", Probability: 0.3, Rate: 8.4, Low: 8, High: 9.1}
+	flow := search.BoundResult{Bound: "throughput", Probability: 0.7, Rate: 7.9, Low: 7.6, High: 8.2}
 	for want, bounds := range map[string][]search.BoundResult{
 		"":                    nil,
 		"limited by tpot.p95": {{Bound: "throughput"}, tpot},

@@ -216,7 +216,7 @@ func TestExceedancePointsAreTheCounts(t *testing.T) {
 		}
 	}
 	for _, q := range c.Series[0].Fit {
-		if q.X == b.Curve.Rate && math.Abs(q.Y-1) > 1e-9 {
+		if q.X == b.Rate && math.Abs(q.Y-1) > 1e-9 {
 			t.Errorf("the curve is %v %% at the crossing", q.Y)
 		}
 	}

@@ -19,10 +19,10 @@ func exceedanceChart(b search.BoundResult, trials []measure.Measurement) *Chart 
 	c := &Chart{
 		Name:   "beyond-" + strings.ReplaceAll(b.Bound, ".", "-"),
 		XLabel: "offered load, requests/s", YLabel: "% of requests beyond the limit (log scale)",
-		Limits: []Reference{{100 * b.Curve.Share, "allowed: " + percent(b.Curve.Share)}},
+		Limits: []Reference{{100 * b.Share, "allowed: " + percent(b.Share)}},
 	}
 	scale := 100.0
-	if b.Curve.Share == 0 {
+	if b.Share == 0 {
 		scale, c.YLabel, c.Limits = 1, "mean over its limit (log scale)", []Reference{{1, "limit"}}
 	}
 	s := Line{Name: "trials"}
@@ -38,16 +38,16 @@ func exceedanceChart(b search.BoundResult, trials []measure.Measurement) *Chart 
 		low, high := beyondWithin(b, k)
 		s.Points = append(s.Points, ChartPoint{X: m.Trial.Rate, Y: scale * k.Value, Low: scale * low, High: scale * high, Overload: m.Overloaded, Trial: m.Trial.Number})
 	}
-	if b.Curve.Rate > 0 && hi > lo {
-		s.Fit = exceedanceFit(b.Curve, lo, hi, s.Points, scale)
+	if b.Rate > 0 && hi > lo {
+		s.Fit = exceedanceFit(b, lo, hi, s.Points, scale)
 	}
 	c.Series = []Line{s}
 	c.Title = "Requests beyond " + boundName(b.Bound) + ", trials on the fitted curve"
 	if none > 0 {
 		c.Title += " (" + plural(none, "trial") + " without any not drawn)"
 	}
-	if b.Curve.Rate > 0 {
-		c.Rates = []Reference{{b.Curve.Rate, "crossing " + number(b.Curve.Rate, 3)}}
+	if b.Rate > 0 {
+		c.Rates = []Reference{{b.Rate, "crossing " + number(b.Rate, 3)}}
 	}
 	return c
 }
@@ -62,13 +62,13 @@ func counted(b search.BoundResult, trials []measure.Measurement) []*measure.Meas
 
 // exceedanceFit is the fitted curve between two rates, down to a fifth of the
 // smallest share seen or allowed: below that no trial could say anything.
-func exceedanceFit(e search.Exceedance, lo, hi float64, seen []ChartPoint, scale float64) plotter.XYs {
-	least := scale * e.At(e.Rate)
+func exceedanceFit(b search.BoundResult, lo, hi float64, seen []ChartPoint, scale float64) plotter.XYs {
+	least := scale * b.At(b.Rate)
 	for _, p := range seen {
 		least = min(least, p.Y)
 	}
 	return sample(lo, hi, func(x float64) (float64, bool) {
-		y := scale * e.At(x)
+		y := scale * b.At(x)
 		return y, y >= least/5
 	})
 }
@@ -77,12 +77,12 @@ func exceedanceFit(e search.Exceedance, lo, hi float64, seen []ChartPoint, scale
 // clumping that all trials of the search together show: a trial by itself knows
 // far less of it. A mean comes with an interval of its own.
 func beyondWithin(b search.BoundResult, k measure.Count) (low, high float64) {
-	if b.Curve.Share == 0 {
+	if b.Share == 0 {
 		return k.Low, k.High
 	}
 	const tail = 0.05
 	unit := max(k.Cluster, 1)
 	beyond, n := float64(k.K)/unit, float64(k.N)/unit
-	d := stat.Dispersion{At: b.Phi, Level: b.Curve.Share, Gamma: b.Gamma}
+	d := stat.Dispersion{At: b.Phi, Level: b.Share, Gamma: b.Gamma}
 	return d.Lower(beyond, n, tail), d.Upper(beyond, n, tail)
 }

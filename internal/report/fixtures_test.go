@@ -115,9 +115,9 @@ func fittedCurve() *curve.Curve {
 func result() *search.Result {
 	return &search.Result{
 		Knobs: settings(), Estimate: search.Estimate{Value: 16.912345, Low: 16.1, High: 17.66, Confidence: 0.9, Safe: 16.214}, Binding: "ttft.p99",
-		Bounds: []search.BoundResult{{Bound: "ttft.p99", Probability: 0.93, Low: 16.1, High: 17.66, Phi: 2.1, Gamma: 0.5, Curve: search.Exceedance{Rate: 17, Share: 0.01, Kappa: 2.9}},
-			{Bound: "tpot.p99", Probability: 0.07, Low: 18.2, High: 44, Phi: 1, Gamma: 0.5, Curve: search.Exceedance{Rate: 19.5, Share: 0.01, Kappa: 9}},
-			{Bound: "throughput", Low: 900, High: 8000, Curve: search.Exceedance{Rate: 4000, Kappa: 1}}},
+		Bounds: []search.BoundResult{{Bound: "ttft.p99", Probability: 0.93, Low: 16.1, High: 17.66, Phi: 2.1, Gamma: 0.5, Rate: 17, Share: 0.01, Kappa: 2.9},
+			{Bound: "tpot.p99", Probability: 0.07, Low: 18.2, High: 44, Phi: 1, Gamma: 0.5, Rate: 19.5, Share: 0.01, Kappa: 9},
+			{Bound: "throughput", Low: 900, High: 8000, Rate: 4000, Kappa: 1}},
 		Outcome: search.Found, Reason: note.Text("the interval is within 10 % of the rate").Reason(), Trials: 6, EngineTime: 21 * time.Minute,
 	}
 }
@@ -235,8 +235,8 @@ func documents() map[string]Document {
 func saturated() (search.Result, []measure.Measurement) {
 	r, seen := *result(), trials()[:6]
 	r.Estimate, r.Binding = search.Estimate{Value: 23.6, Low: 23.1, High: 24.2, Confidence: 0.9, Safe: 23.2}, measure.ThroughputBound
-	r.Bounds = []search.BoundResult{{Bound: "tpot.p99", Probability: 0.12, Low: 23.3, High: 60, Phi: 1, Gamma: 0.5, Curve: search.Exceedance{Rate: 27, Share: 0.01, Kappa: 9}},
-		{Bound: measure.ThroughputBound, Probability: 0.88, Low: 23.1, High: 24.2, Curve: search.Exceedance{Rate: 23.6, Kappa: 1}}}
+	r.Bounds = []search.BoundResult{{Bound: "tpot.p99", Probability: 0.12, Low: 23.3, High: 60, Phi: 1, Gamma: 0.5, Rate: 27, Share: 0.01, Kappa: 9},
+		{Bound: measure.ThroughputBound, Probability: 0.88, Low: 23.1, High: 24.2, Rate: 23.6, Kappa: 1}}
 	r.Warnings = note.Notes{note.New(note.NoWaitLimit, "safe rate", 20.0, "ttft.p99", 1110*ms)}
 	for i := range seen {
 		m := &seen[i]

@@ -135,7 +135,7 @@ func limitedBy(r *search.Result, binding string, trials []measure.Measurement) s
 	if i < 0 || binding != measure.ThroughputBound {
 		return s
 	}
-	s += ": the engine saturates at " + number(r.Bounds[i].Curve.Rate, 3) + " requests/s"
+	s += ": the engine saturates at " + number(r.Bounds[i].Rate, 3) + " requests/s"
 	highest := &measure.Measurement{}
 	for i := range trials {
 		if m := &trials[i]; m.Trial.Knobs == r.Knobs && m.Valid && m.Trial.Rate > highest.Trial.Rate {
@@ -155,7 +155,7 @@ func limitedBy(r *search.Result, binding string, trials []measure.Measurement) s
 func addExceedances(d *Document, r *search.Result, trials []measure.Measurement) {
 	best := -1
 	for i, b := range r.Bounds {
-		if b.Bound != measure.ThroughputBound && b.Curve.Rate > 0 && (best < 0 || b.Probability > r.Bounds[best].Probability) {
+		if b.Bound != measure.ThroughputBound && b.Rate > 0 && (best < 0 || b.Probability > r.Bounds[best].Probability) {
 			best = i
 		}
 	}
@@ -182,11 +182,11 @@ func boundTable(r *search.Result, highest float64) Table {
 	tab := table(left("bound"), right("binds with probability", "holds to, req/s"), extra(right("clumping (phi)")))
 	far := 1.5 * highest
 	for _, b := range r.Bounds {
-		holds, phi := number(b.Curve.Rate, 3), number(b.Phi, 2)
+		holds, phi := number(b.Rate, 3), number(b.Phi, 2)
 		switch {
-		case b.Curve.Rate > far && b.Bound == measure.ThroughputBound:
+		case b.Rate > far && b.Bound == measure.ThroughputBound:
 			continue
-		case b.Curve.Rate > far:
+		case b.Rate > far:
 			holds = "beyond " + number(highest, 3)
 		case b.High > far:
 			holds += " (" + number(b.Low, 3) + " or more)"

@@ -80,7 +80,7 @@ func simulatePrior(c *config.Config, engine *sweep.Simulated, prior *search.Prio
 	prior.Rate, prior.Spread = r.Estimate.Value, predictionSpread
 	for _, b := range r.Bounds {
 		if b.Bound == r.Binding {
-			prior.Kappa, prior.Binding = b.Curve.Kappa, b.Bound
+			prior.Kappa, prior.Binding = b.Kappa, b.Bound
 		}
 	}
 	return nil

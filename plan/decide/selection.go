@@ -88,11 +88,11 @@ func (d *Decision) choose(i *instance) (*selection, error) {
 	rate := doubt.widen(race.Default.Estimate)
 	s.comparison = &plan.Comparison{Default: setting(i.standard.Knobs, rate), Tuned: best}
 	gain := search.Estimate{}
-	if race.Gain != nil {
-		gain = s.doubt.over(doubt).widenGain(*race.Gain)
-		s.comparison.Gain = &plan.Gain{Value: gain.Value, Low: gain.Low, High: gain.High, Confidence: gain.Confidence}
+	if race.Best.Estimate.Value > 0 && race.Default.Estimate.Value > 0 {
+		gain = s.doubt.over(doubt).widen(race.Best.Estimate.Over(race.Default.Estimate))
+		s.comparison.Gain = &plan.Gain{Value: gain.Value - 1, Low: gain.Low - 1, High: gain.High - 1, Confidence: gain.Confidence}
 	}
-	if !allowed(d.cfg, i.standard.Knobs) || !race.PrefersDefault(s.rate, rate, gain) {
+	if !allowed(d.cfg, i.standard.Knobs) || !prefersDefault(s.rate, rate, gain) {
 		return s, nil
 	}
 	s.knobs, s.found, s.rate, s.doubt, s.warnings = i.standard.Knobs, *race.Default, rate, doubt, race.Default.Warnings
@@ -100,6 +100,17 @@ func (d *Decision) choose(i *instance) (*selection, error) {
 	s.rejected = append(s.rejected, measure.Rejection{Knobs: race.Knobs,
 		Reason: note.Because(note.NotBetter, race.Best.Estimate, race.Default.Estimate)})
 	return s, nil
+}
+
+// dearer is how many instances more than with the best set a fleet may take for want of a gain that is shown.
+const dearer = 0.25
+
+// prefersDefault reports whether the engine's own settings are to be chosen before
+// the best set: where their safe rate is no lower, or where the gain is not shown, which is the case while the interval
+// of the ratio of the rates holds one. Fleets are sized by safe rates: where
+// the default would take a quarter more instances, it is not kept for want of a shown gain.
+func prefersDefault(best, standard, gain search.Estimate) bool {
+	return standard.Safe > 0 && (standard.Safe >= best.Safe || gain.Low <= 1 && best.Safe <= (1+dearer)*standard.Safe)
 }
 
 func setting(k measure.Knobs, e search.Estimate) plan.Setting {

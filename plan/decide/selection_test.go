@@ -5,6 +5,7 @@ import (
 
 	"planner/internal/config"
 	"planner/internal/evidence/must"
+	"planner/search"
 	"planner/sweep/measure"
 )
 
@@ -15,6 +16,32 @@ func TestAllowed(t *testing.T) {
 			{Key: "slo.ttft", Value: `{p99="1s"}`}, {Key: "engine.kind", Value: "vllm"}, {Key: "knobs.extra_args", Value: list}}, config.For("plan")))
 		if got := allowed(cfg, measure.Knobs{PrefixCaching: true}); got != want {
 			t.Errorf("%s: allowed %v, want %v", list, got, want)
+		}
+	}
+}
+
+// The default is taken unless the best set is shown to carry more.
+func TestPrefersDefault(t *testing.T) {
+	at := func(v float64) search.Estimate {
+		return search.Estimate{Value: v, Low: v - 1, High: v + 1, Safe: v - 1, Confidence: 0.9}
+	}
+	shown, none := search.Estimate{Value: 1.3, Low: 1.1, High: 1.5}, search.Estimate{Value: 1.05, Low: 0.9, High: 1.2}
+	vague := search.Estimate{Value: 10, Low: 5, High: 15, Safe: 5}
+	for _, tt := range []struct {
+		name           string
+		best, of, gain search.Estimate
+		want           bool
+	}{
+		{"a default without a rate", at(10), search.Estimate{}, search.Estimate{}, false},
+		{"a best set without a rate", search.Estimate{}, at(10), search.Estimate{}, true},
+		{"a gain that is shown", at(13), at(10), shown, false},
+		{"a gain that may be none", at(10.5), at(10), none, true},
+		{"the default is faster", at(10), at(10.4), none, true},
+		{"a default that is known much less well", at(10.5), vague, none, false},
+		{"a best set that is", vague, at(10), none, true},
+	} {
+		if got := prefersDefault(tt.best, tt.of, tt.gain); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
 }

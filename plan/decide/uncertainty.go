@@ -101,12 +101,6 @@ func (u uncertainty) widen(e search.Estimate) search.Estimate {
 	return e
 }
 
-// widenGain adds the doubt about a ratio of two rates to the ratio less one.
-func (u uncertainty) widenGain(g search.Estimate) search.Estimate {
-	ratio := u.widen(search.Estimate{Value: 1 + g.Value, Low: 1 + g.Low, High: 1 + g.High, Safe: 1 + g.Safe, Confidence: g.Confidence})
-	return search.Estimate{Value: ratio.Value - 1, Low: ratio.Low - 1, High: ratio.High - 1, Safe: ratio.Safe - 1, Confidence: g.Confidence}
-}
-
 // The length of a probe for a shift: the same requests with other constants
 // tell two rates apart that differ by a per cent, however few they are. Traffic of
 // conversations must be steady, though, and the window as long as one of them:

@@ -17,8 +17,8 @@ func TestDoubtOfARatio(t *testing.T) {
 	if low, high := common.over(common).ends(); low != 0 || high != 0 {
 		t.Errorf("a ratio of rates that move together moves by %g to %g", low, high)
 	}
-	gain := search.Estimate{Value: 0.1, Low: 0.05, High: 0.15, Safe: 0.05, Confidence: 0.9}
-	if got := common.over(common).widenGain(gain); math.Abs(got.Low-gain.Low) > 1e-12 || math.Abs(got.High-gain.High) > 1e-12 {
+	gain := search.Estimate{Value: 1.1, Low: 1.05, High: 1.15, Safe: 1.05, Confidence: 0.9}
+	if got := common.over(common).widen(gain); math.Abs(got.Low-gain.Low) > 1e-12 || math.Abs(got.High-gain.High) > 1e-12 {
 		t.Errorf("%+v, want %+v", got, gain)
 	}
 	still := uncertainty{make([]float64, 5)}
@@ -26,13 +26,13 @@ func TestDoubtOfARatio(t *testing.T) {
 	if l, h := common.over(still).ends(); l != low || h != high {
 		t.Errorf("%g to %g, want %g to %g", l, h, low, high)
 	}
-	got := common.over(still).widenGain(gain)
+	got := common.over(still).widen(gain)
 	// Errors of the logarithm add in squares.
-	want := 1.1*math.Exp(-math.Hypot(math.Log(1.1/1.05), low)) - 1
+	want := 1.1 * math.Exp(-math.Hypot(math.Log(1.1/1.05), low))
 	if math.Abs(got.Low-want) > 1e-12 || !(got.High > gain.High) {
 		t.Errorf("%+v, want a lower end of %g", got, want)
 	}
-	if (uncertainty{}).widenGain(gain).High-gain.High > 1e-12 {
+	if (uncertainty{}).widen(gain).High-gain.High > 1e-12 {
 		t.Error("no doubt widens")
 	}
 }

@@ -144,6 +144,31 @@ func unlimitedWait(s *searches, k measure.Knobs, e search.Estimate, load float64
 	return nil
 }
 
+// keptHits is the share of the prompt tokens in the prefix cache at rates that hold below which it has collapsed.
+const keptHits = 0.75
+
+// ofConversations says what conversations do to a rate of some knobs: the prefix cache may lose their histories
+// beyond it, and a short warm-up leaves these short.
+func ofConversations(s *searches, k measure.Knobs, rate float64) note.Notes {
+	if s.cfg.Workload.Turns <= 1 {
+		return nil
+	}
+	met, missed := 0.0, 1.0
+	for i := range s.Seen {
+		switch m := &s.Seen[i]; {
+		case m.Trial.Knobs != k || m.Trial.Closed() || m.Server.HitRate == nil || m.Verdict == nil:
+		case m.Valid && m.Verdict.State == measure.Met:
+			met = max(met, *m.Server.HitRate)
+		case m.Verdict.State == measure.Missed:
+			missed = min(missed, *m.Server.HitRate)
+		}
+	}
+	said := note.If(missed < keptHits*met, note.CacheCollapse, 100*met, 100*missed)
+	settling, _ := s.settling(k, rate)
+	warmup := s.cfg.Search.Warmup
+	return append(said, note.If(warmup > 0 && warmup < settling, note.WarmUpShort, warmup, settling.Round(time.Second))...)
+}
+
 // atCentralRate says what the width of the interval costs: the fleet is that of its
 // lower end.
 func atCentralRate(p *plan.Plan) string {
@@ -191,21 +216,32 @@ func sharesNear(trials []measure.Measurement, o *plan.Offer) *measure.TimeShares
 }
 
 // brokeDown adds to warnings that the engine broke down in trials of the knobs, which
-// then ran on more than one start of it.
+// then ran on more than one start of it, and from which load on it does so again.
 func brokeDown(warnings note.Notes, trials []measure.Measurement, k measure.Knobs) note.Notes {
 	var broke note.Notes
+	var lowest *measure.Measurement
 	all := 0
 	for i := range trials {
-		if m := &trials[i]; m.Trial.Knobs == k && m.Rejected.Text == "" {
-			all++
-			broke = append(broke, slices.Concat(m.Warnings.Of(note.EngineRepeated), m.Warnings.Of(note.TrialRepeated))...)
+		m := &trials[i]
+		if m.Trial.Knobs != k || m.Rejected.Text != "" {
+			continue
+		}
+		all++
+		broke = append(broke, slices.Concat(m.Warnings.Of(note.EngineRepeated), m.Warnings.Of(note.TrialRepeated))...)
+		if m.Aborted.Note.Kind == note.EngineBroke && (lowest == nil || m.Trial.Rate < lowest.Trial.Rate) {
+			lowest = m
 		}
 	}
-	if len(broke) == 0 {
-		return warnings
+	if len(broke) > 0 || lowest != nil {
+		warnings = slices.DeleteFunc(slices.Clone(warnings), func(n note.Note) bool { return n.Kind == note.OneStart })
 	}
-	warnings = slices.DeleteFunc(slices.Clone(warnings), func(n note.Note) bool { return n.Kind == note.OneStart })
-	return append(warnings, note.New(note.BrokeDown, len(broke), all, broke[0].Figures["why"]))
+	if len(broke) > 0 {
+		warnings = append(warnings, note.New(note.BrokeDown, len(broke), all, broke[0].Figures["why"]))
+	}
+	if lowest != nil {
+		warnings = append(warnings, note.New(note.BreaksDown, lowest.Trial.Rate, lowest.Aborted.Note.Figures["why"]))
+	}
+	return warnings
 }
 
 // untrusted warns of trials of the knobs that could not be trusted, such as

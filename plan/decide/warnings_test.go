@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"planner/internal/note"
 	"planner/search"
 	"planner/sweep/measure"
+	"planner/sweep/workload"
 )
 
 // An answer that stands on trials which cannot be trusted says so.
@@ -52,6 +54,13 @@ func TestBrokeDown(t *testing.T) {
 	if got := brokeDown(once, []measure.Measurement{good, broke, other}, k).String(); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	fell := func(k measure.Knobs, rate float64) measure.Measurement {
+		return measure.Measurement{Trial: measure.Trial{Knobs: k, Rate: rate}, Aborted: note.Because(note.EngineBroke, "out of memory")}
+	}
+	const below = "the engine broke down under 24 requests/s, which counts as a miss: out of memory"
+	if got := brokeDown(once, []measure.Measurement{good, fell(k, 30), fell(k, 24), fell(other.Trial.Knobs, 5)}, k).String(); got != below {
+		t.Errorf("%q, want %q", got, below)
+	}
 }
 
 // Where no limit holds the wait, the trial nearest to the load tells it, of those that the
@@ -70,5 +79,28 @@ func TestUnlimitedWait(t *testing.T) {
 	s.cfg.Objective.Bounds = append(s.cfg.Objective.Bounds, measure.Bound{Metric: measure.E2E, Quantile: 0.5, Limit: time.Minute})
 	if got := unlimitedWait(s, measure.Knobs{}, search.Estimate{Safe: 5.5}, 5.2, "planned load"); got != nil {
 		t.Errorf("%v under a limit on the whole time", got)
+	}
+}
+
+// A cache that loses the histories of conversations beyond the rates that hold is told of, and a warm-up that ends
+// before conversations are steady.
+func TestOfConversations(t *testing.T) {
+	cfg := &config.Config{Workload: workload.Workload{Arrivals: workload.Poisson, Turns: 20, Think: time.Second}}
+	cfg.Search.Warmup = time.Second
+	s := &searches{cfg: cfg}
+	told := func(hits float64, state measure.State) string {
+		s.Seen = append(s.Seen, measure.Measurement{Trial: measure.Trial{Rate: 40}, Valid: true, Verdict: &measure.Verdict{State: state},
+			Server: measure.Server{HitRate: &hits}, Latencies: measure.Latencies{E2E: measure.Summary{Mean: time.Second}}})
+		return ofConversations(s, measure.Knobs{}, 50).String()
+	}
+	told(0.9, measure.Met)
+	if out := told(0.85, measure.Missed); strings.Contains(out, "collapse") || !strings.Contains(out, "shorter than the 41s") {
+		t.Errorf("%s", out)
+	}
+	if out := told(0.4, measure.Missed); !strings.Contains(out, "90 %") || !strings.Contains(out, "40 %") {
+		t.Errorf("%s", out)
+	}
+	if cfg.Workload.Turns = 1; len(ofConversations(s, measure.Knobs{}, 50)) > 0 {
+		t.Error("said of single requests")
 	}
 }

@@ -184,7 +184,7 @@ func (d *data) client() (State, string) {
 	if d.simulated {
 		return Pass, "virtual time: there is no client to be late"
 	}
-	why, part := noted(d.ran, note.ClientLate, note.ClientUnsent, note.ClientOffWindow, note.ClientBusy, note.ClientCollecting, note.ClientWaiting,
+	why, part := noted(d.ran, note.ClientUnsent, note.ClientOffWindow, note.ClientBusy, note.ClientCollecting, note.ClientWaiting,
 		note.ClientStood, note.ClientFiles, note.RequestsDropped, note.RequestsUnsent, note.SendLag, note.LargestSendLag, note.MeanLag)
 	if part > some {
 		return Fail, why

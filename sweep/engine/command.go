@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"planner/internal/list"
 	"planner/internal/secret"
 	"planner/sweep/measure"
 )
@@ -337,7 +338,9 @@ func (c *commandLine) fill(argv []string) {
 
 // describeAny asks for all that any engine tells.
 func describeAny(q *query) {
-	for _, a := range []*adapter{&vllm, &sglang, &tgi, &llamaServer} {
+	kinds := []*adapter{&vllm, &sglang, &tgi, &llamaServer}
+	q.ask(slices.Concat(list.Map(kinds, func(a *adapter) []factPlace { return a.told })...))
+	for _, a := range kinds {
 		q.describe(a)
 	}
 }

@@ -29,11 +29,14 @@ type Engine struct {
 	Cold   time.Duration
 	// Log is the path of its log, "" if it has none here.
 	Log string
+	// Unprobed is what came of its probe where that is never answered, and requests are.
+	Unprobed error
 
 	adapter  *adapter
 	settings *Settings
-	// prompt is what the first completion took.
+	// prompt is what the first completion took; served says that there was one.
 	prompt any
+	served bool
 	// process is nil for an engine that planner did not start.
 	process *child
 }

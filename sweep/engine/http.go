@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/valyala/fastjson"
@@ -79,24 +80,37 @@ func (q *query) fact(name, value string) {
 	}
 }
 
-// page is what is told at a path, which is asked for once; nil for nothing.
-func (q *query) page(path string) *fastjson.Value {
-	if v, asked := q.pages[path]; asked {
-		return v
+// ask asks for pages, each once and all at the same time: one that does not come holds up
+// none of the others.
+func (q *query) ask(told []factPlace) {
+	var pages []string
+	for _, t := range told {
+		if _, asked := q.pages[t.page]; !asked {
+			q.pages[t.page] = nil
+			pages = append(pages, t.page)
+		}
 	}
-	if data, err := q.call(http.MethodGet, path); err == nil {
-		q.pages[path], _ = fastjson.ParseBytes(data)
-	} else {
-		q.pages[path] = nil
+	answers := make([]*fastjson.Value, len(pages))
+	var asked sync.WaitGroup
+	for i, page := range pages {
+		asked.Go(func() {
+			if data, err := q.call(http.MethodGet, page); err == nil {
+				answers[i], _ = fastjson.ParseBytes(data)
+			}
+		})
 	}
-	return q.pages[path]
+	asked.Wait()
+	for i, page := range pages {
+		q.pages[page] = answers[i]
+	}
 }
 
 // describe asks for all that an engine of a kind tells.
 func (q *query) describe(a *adapter) {
+	q.ask(a.told)
 	for _, t := range a.told {
 		key, contrary := strings.CutPrefix(t.key, "!")
-		v := q.page(t.page).Get(strings.Split(key, ".")...)
+		v := q.pages[t.page].Get(strings.Split(key, ".")...)
 		switch {
 		case v == nil:
 		case v.Type() == fastjson.TypeString:

@@ -47,7 +47,7 @@ var llamaServer = adapter{
 		{"/props", "default_generation_settings.n_ctx", "max_model_len"},
 	}...),
 	describe: func(q *query) {
-		props := q.page("/props")
+		props := q.pages["/props"]
 		if cells := props.GetFloat64("total_slots") * props.GetFloat64("default_generation_settings", "n_ctx"); cells > 0 {
 			q.fact("kv_tokens", strconv.Itoa(int(cells)))
 			q.fact("block_tokens", "1")

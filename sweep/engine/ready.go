@@ -96,6 +96,7 @@ func (e *Engine) examine(ctx context.Context, watch func(stage, line string, ela
 	if err := e.firstToken(ctx, e.waits(watch)); err != nil {
 		return err
 	}
+	e.served = true
 	if e.process == nil {
 		return nil
 	}
@@ -203,7 +204,8 @@ func (e *Engine) Insist(ctx context.Context, limit time.Duration, busy func() bo
 		took, rest := time.Since(began), max(endpoint.RestOf(err), time.Second)
 		wanted := endpoint.RestOf(err) > 0 && took+rest <= limit
 		lasts := !wanted && (try >= tries || errors.Is(err, context.DeadlineExceeded))
-		if err == nil || Final(err) || ctx.Err() != nil || lasts && (busy == nil || took >= limit || !busy()) {
+		final := Final(err) && !(e.served && errors.Is(err, syscall.ECONNREFUSED)) // by one that may start again
+		if err == nil || final || ctx.Err() != nil || lasts && (busy == nil || took >= limit || !busy()) {
 			return err
 		}
 		if !wanted {
@@ -255,25 +257,34 @@ func (e *Engine) completion(ctx context.Context, limit time.Duration) error {
 	return nil
 }
 
-// attach checks on a server that is to run already.
+// attach checks on a server that is to run already. One that takes connections and never
+// answers its probe may answer requests all the same, and is asked for a token at once.
 func (e *Engine) attach(ctx context.Context, watch func(stage, line string, elapsed time.Duration)) error {
 	started := time.Now()
 	err := e.Insist(ctx, e.settings.Timeouts.Ready, nil, e.waits(watch), func() error { return e.probe(ctx) })
-	if err != nil && endpoint.StatusOf(err) == 0 {
+	mute := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && dial(ctx, e.URL, probeLimit) == nil
+	switch {
+	case mute:
+		e.Unprobed = err
+		e.settings.Timeouts.Probe = min(e.settings.Timeouts.Probe, factLimit)
+	case err != nil && endpoint.StatusOf(err) == 0:
 		f := e.fault(unreachable, err.Error())
 		f.scope = scope{}
 		return f
 	}
-	err = e.examine(ctx, watch)
-	e.Cold = time.Since(started)
+	if err = e.examine(ctx, watch); err == nil {
+		e.Cold = time.Since(started)
+	}
 	return err
 }
 
-// Check asks a running engine for a sign of life: its probe, and one token
-// within limit.
+// Check asks a running engine for a sign of life: its probe, where it is known to have one,
+// and one token within limit.
 func (e *Engine) Check(ctx context.Context, limit time.Duration) error {
-	if err := e.probe(ctx); err != nil && e.adapter.known() {
-		return fmt.Errorf("engine: its probe: %w", err)
+	if e.adapter.known() {
+		if err := e.probe(ctx); err != nil {
+			return fmt.Errorf("engine: its probe: %w", err)
+		}
 	}
 	if err := e.completion(ctx, limit); err != nil {
 		return fmt.Errorf("engine: one token: %w", err)
@@ -293,6 +304,9 @@ func (e *Engine) Broken(err error) *Failure {
 // Failing is the failure of an engine that answers a request with an error though it has
 // nothing else to do. What its log tells counts more.
 func (e *Engine) Failing(err error) *Failure { return e.serving(failing, err) }
+
+// Gone is the failure of a server that refused connections for a while, as seen.
+func (e *Engine) Gone(seen string) *Failure { return e.serving(unreachable, errors.New(seen)) }
 
 func (e *Engine) serving(c Class, err error) *Failure {
 	if e.process != nil {

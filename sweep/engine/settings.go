@@ -72,10 +72,22 @@ type Timeouts struct {
 }
 
 func (s *Settings) fill() {
-	t := &s.Timeouts
-	t.Ready, t.Stall = cmp.Or(t.Ready, 20*time.Minute), cmp.Or(t.Stall, 10*time.Minute)
-	t.Probe, t.Grace = cmp.Or(t.Probe, 2*time.Minute), cmp.Or(t.Grace, 15*time.Second)
+	s.Timeouts = s.Timeouts.filled()
 	s.LogBytes = cmp.Or(s.LogBytes, 64<<20)
+}
+
+func (t Timeouts) filled() Timeouts {
+	return Timeouts{
+		Ready: cmp.Or(t.Ready, 20*time.Minute), Stall: cmp.Or(t.Stall, 10*time.Minute),
+		Probe: cmp.Or(t.Probe, 2*time.Minute), Grace: cmp.Or(t.Grace, 15*time.Second),
+	}
+}
+
+// Within are the timeouts where an engine may take no longer than most until it answers.
+func (t Timeouts) Within(most time.Duration) Timeouts {
+	t = t.filled()
+	t.Ready, t.Probe = min(t.Ready, most), min(t.Probe, most)
+	return t
 }
 
 // Kinds lists the kinds of engines, in a fixed order.

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"fmt"
+	"hash/fnv"
 	"math"
 	"slices"
 	"strconv"
@@ -30,8 +31,11 @@ type pointReader struct {
 	void     []string
 	doubts   note.Notes
 	problems []error
-	// all is what the requests of a file of them were.
-	all requests
+	// all is what the requests of a file of them were, rows what tells them apart, and twice
+	// how many stand there again.
+	all   requests
+	rows  map[uint64]bool
+	twice int
 }
 
 // Limits of what is read of a file: load points, and values of one document, for each of
@@ -97,11 +101,29 @@ func (p *pointReader) document(v *fastjson.Value) {
 		case p.doc.Type() != fastjson.TypeObject:
 			p.fail("", "a %s, not an object", p.doc.Type())
 		case p.layout.request != nil:
-			p.take(p.layout.request(p))
+			if r := p.layout.request(p); math.IsNaN(r.begin) || !p.again() {
+				p.take(r)
+			}
 		default:
 			p.point()
 		}
 	}
+}
+
+// again reports whether a request that has a time stood in the file before, figure for figure:
+// a file that was appended to itself has each of them twice.
+func (p *pointReader) again() bool {
+	h := fnv.New64a()
+	h.Write(p.doc.MarshalTo(nil))
+	row := h.Sum64()
+	if p.rows == nil {
+		p.rows = map[uint64]bool{}
+	}
+	before := p.rows[row]
+	if p.rows[row] = true; before {
+		p.twice++
+	}
+	return before
 }
 
 func (p *pointReader) point() {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/valyala/fastjson"
 
+	"planner/internal/note"
 	"planner/sweep/measure"
 )
 
@@ -81,6 +82,7 @@ func (p *pointReader) requests() {
 	}
 	p.m.Requests = all.completed
 	p.failed(all.failed)
+	p.warnIf(p.twice > 0, note.RowsTwice, p.twice)
 	all.summarize(&p.m)
 	if run, ok := duration(all.last-all.first, time.Second); ok && run > 0 {
 		p.window(run)

@@ -250,3 +250,18 @@ func TestOtherReleases(t *testing.T) {
 		t.Errorf("a replayed trace has no rate: %+v", m.Trial)
 	}
 }
+
+// Requests that stand in a file twice, as one that was appended to itself has them, are
+// counted once, and that is said.
+func TestRequestsTwice(t *testing.T) {
+	for _, file := range []string{"aiperf/rate/profile_export.jsonl", "inference-perf/concurrent/per_request_lifecycle_metrics.json"} {
+		data := must.Get(os.ReadFile(filepath.Join("testdata", file)))
+		once, twice := must.Get(Read(file, data)).Measurements[0], must.Get(Read(file, append(append(data, '\n'), data...))).Measurements[0]
+		if twice.Requests != once.Requests || twice.Failed != once.Failed || twice.Achieved != once.Achieved || twice.TTFT != once.TTFT {
+			t.Errorf("%s: %d requests (%d failed) at %g/s, twice %d (%d) at %g/s", file, once.Requests, once.Failed, once.Achieved, twice.Requests, twice.Failed, twice.Achieved)
+		}
+		if once.Warnings.Has(note.RowsTwice) || !twice.Warnings.Has(note.RowsTwice) {
+			t.Errorf("%s: %q, twice %q", file, once.Warnings, twice.Warnings)
+		}
+	}
+}

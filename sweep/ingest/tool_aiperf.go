@@ -145,10 +145,10 @@ func (p *pointReader) aiperfRequest() request {
 	kind := p.text("metadata.phase_kind")
 	r.left = kind == "warmup" || kind == "" && p.text("metadata.benchmark_phase") == "warmup"
 	r.failed = p.has("error") || p.doc.GetBool("metadata", "was_cancelled")
+	r.begin, r.end = p.seconds("metadata.request_start_ns", time.Nanosecond), p.seconds("metadata.request_end_ns", time.Nanosecond)
 	if r.left || r.failed {
 		return r
 	}
-	r.begin, r.end = p.seconds("metadata.request_start_ns", time.Nanosecond), p.seconds("metadata.request_end_ns", time.Nanosecond)
 	for name, to := range map[string]*float64{"time_to_first_token": &r.ttft, "inter_token_latency": &r.tpot, "request_latency": &r.e2e} {
 		if p.has("metrics." + name) {
 			*to = p.seconds("metrics."+name+".value", p.unitBeside("metrics."+name))

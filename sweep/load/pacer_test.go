@@ -7,13 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"planner/internal/evidence/must"
 	"planner/internal/evidence/stattest"
+	"planner/internal/note"
 	"planner/internal/stat"
 	"planner/sweep/measure"
 	"planner/sweep/workload"
@@ -151,8 +151,7 @@ func TestStopped(t *testing.T) {
 	if longest < 900*time.Millisecond || late < 30 {
 		t.Errorf("longest TTFT %v, %d above 300 ms; want about 1 s and 35", longest, late)
 	}
-	doubts := obs.Doubts.String()
-	if !strings.Contains(doubts, "stood still for") || !strings.Contains(doubts, "left late") {
+	if doubts := measure.Reduce(trial, obs).Warnings; !doubts.Has(note.ClientStood) || !doubts.Has(note.SendLag) {
 		t.Errorf("doubts: %s", doubts)
 	}
 }

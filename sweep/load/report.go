@@ -224,7 +224,6 @@ func (v *Telemetry) doubts(slo measure.SLO) note.Notes {
 	var d note.Notes
 	add := func(bad bool, k note.Kind, figures ...any) { d = append(d, note.If(bad, k, figures...)...) }
 	limit := slo.ClientLag()
-	add(v.Lag99 > limit, note.ClientLate, v.Lag99, limit)
 	add(v.dropped > 0, note.ClientUnsent, v.dropped)
 	short := math.Abs(float64(v.left - v.due))
 	add(short > max(0.01*float64(v.due), 1), note.ClientOffWindow, v.left, v.due)

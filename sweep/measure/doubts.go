@@ -26,38 +26,51 @@ const (
 	leastLag = time.Millisecond
 )
 
-// doubts lists what makes the figures of a trial unfit to be believed.
-// What the client said of itself is not said again.
-func (c *cohort) doubts(m *Measurement, said note.Notes) note.Notes {
+// doubts lists what makes the figures of a trial, and what was judged by them, unfit to be
+// believed.
+func (c *cohort) doubts(m *Measurement, all []judged, o *Observation) note.Notes {
 	if len(c.records) == 0 {
 		return note.Notes{note.New(note.NoRequests)}
 	}
 	dropped := m.Failures[Dropped.String()]
 	unsent := c.count(func(r *Record) bool { return r.Outcome == InFlight && r.Sent < 0 && c.end-r.Due > time.Second })
-	out := append(note.If(dropped > 0, note.RequestsDropped, dropped, m.Requests), note.If(unsent > 0, note.RequestsUnsent, unsent)...)
-	if !said.Has(note.ClientLate) {
-		out = append(out, c.lagDoubt()...)
-	}
 	want, n := c.expected(), float64(len(c.records))
 	inFlight, law, ok := c.littlesLaw()
-	return slices.Concat(out, note.If(want > 0 && math.Abs(n-want) > sigmas*math.Sqrt(want), note.ArrivalsOff, len(c.records), want),
+	return slices.Concat(note.If(dropped > 0, note.RequestsDropped, dropped, m.Requests), note.If(unsent > 0, note.RequestsUnsent, unsent),
+		c.lagDoubt(all, o), note.If(want > 0 && math.Abs(n-want) > sigmas*math.Sqrt(want), note.ArrivalsOff, len(c.records), want),
 		note.If(!ok && !m.Overloaded && m.Aborted.Text == "", note.NotStationary, inFlight, law))
 }
 
 // lagDoubt tells whether the client was late by an amount that matters.
-func (c *cohort) lagDoubt() note.Notes {
-	tightest := c.trial.Objective.tightest(false)
+func (c *cohort) lagDoubt(all []judged, o *Observation) note.Notes {
 	lags := slices.Sorted(slices.Values(c.sendLag().values))
-	if tightest == 0 || len(lags) == 0 {
+	if len(lags) == 0 {
 		return nil
 	}
-	allowed := c.trial.Objective.ClientLag()
-	if p99 := stat.Quantile(lags, 0.99); p99 > allowed {
+	slo, most := c.trial.Objective, lags[len(lags)-1]
+	if p99, allowed := stat.Quantile(lags, 0.99), slo.ClientLag(); p99 > allowed && !c.tolerates(most, all, o) {
 		return note.Notes{note.New(note.SendLag, p99.Round(10*time.Microsecond), allowed)}
 	}
-	allowed = max(leastLag, time.Duration(lagMost*float64(tightest)))
-	most := lags[len(lags)-1]
-	return note.If(most > allowed, note.LargestSendLag, most.Round(10*time.Microsecond), allowed)
+	tightest := slo.tightest(false)
+	allowed := max(leastLag, time.Duration(lagMost*float64(tightest)))
+	return note.If(tightest > 0 && most > allowed, note.LargestSendLag, most.Round(10*time.Microsecond), allowed)
+}
+
+// tolerates reports whether nothing that was judged hangs on a client being late by so much
+// at most: it makes a server look slow, never fast, and of the requests beyond a limit no
+// more are within the one that forgives it than chance may move.
+func (c *cohort) tolerates(lag time.Duration, all []judged, o *Observation) bool {
+	if between := c.trial.Objective.tightest(true); between > 0 && lag > lagBetween(between) {
+		return false
+	}
+	for _, moved := range c.forgiving(lag).judge(o) {
+		for _, j := range all {
+			if j.Bound == moved.Bound && moved.Value < j.Low {
+				return false
+			}
+		}
+	}
+	return len(all) > 0
 }
 
 // sendLag is how long after the intended time requests left; one that left
@@ -116,24 +129,31 @@ func (c *cohort) standing(o *Observation) bool {
 	if o.OtherLoad || c.draining() {
 		return false
 	}
-	if errors := c.sent().judgeErrors(c.trial.Objective.Errors); errors.state == Missed {
+	sent := c.sent()
+	if sent.judgeErrors(c.trial.Objective.Errors).state == Missed {
 		return true
 	}
-	moved := *c.trial
-	moved.Objective.Errors = -1
-	moved.Objective.Bounds = nil
 	var lag time.Duration
 	if lags := c.sendLag().values; len(lags) > 0 {
-		lag = excuse * slices.Max(lags)
+		lag = slices.Max(lags)
 	}
+	late := sent.forgiving(lag)
+	late.trial.Objective.Errors = -1
+	return slices.ContainsFunc(late.judge(o), func(j judged) bool { return j.state == Missed })
+}
+
+// forgiving is the cohort under the limits that are left if a client is forgiven that it was
+// late by so much.
+func (c *cohort) forgiving(lag time.Duration) *cohort {
+	out, trial := c.anew(), *c.trial
+	trial.Objective.Bounds = nil
 	for _, b := range c.trial.Objective.Bounds {
-		if b, ok := b.movedOut(lag); ok {
-			moved.Objective.Bounds = append(moved.Objective.Bounds, b)
+		if b, ok := b.movedOut(excuse * lag); ok {
+			trial.Objective.Bounds = append(trial.Objective.Bounds, b)
 		}
 	}
-	late := c.sent()
-	late.trial = &moved
-	return slices.ContainsFunc(late.judge(o), func(j judged) bool { return j.state == Missed })
+	out.trial = &trial
+	return out
 }
 
 // movedOut is the bound with its limits on what contains a client's lateness moved
@@ -156,14 +176,20 @@ func (b Bound) movedOut(lag time.Duration) (Bound, bool) {
 	return b, false
 }
 
-// sent is the cohort without the requests that the client did not send.
-func (c *cohort) sent() *cohort {
+// anew is the cohort without what was drawn from its records.
+func (c *cohort) anew() *cohort {
 	out := *c
 	out.drawn, out.parts = map[Metric]*series{}, map[string]*cohort{}
+	return &out
+}
+
+// sent is the cohort without the requests that the client did not send.
+func (c *cohort) sent() *cohort {
+	out := c.anew()
 	out.records = slices.DeleteFunc(slices.Clone(c.records), func(r *Record) bool {
 		return r.Outcome == Dropped || r.Outcome == InFlight && r.Sent < 0
 	})
-	return &out
+	return out
 }
 
 // LeastSent is the least share of the offered requests that the window of a trial

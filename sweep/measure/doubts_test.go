@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"planner/internal/note"
 )
 
 // A client that was late excuses lateness of its own size, and nothing else.
@@ -20,32 +22,36 @@ func TestClientExcusesOnlyWhatItCan(t *testing.T) {
 		name  string
 		first time.Duration
 		spoil func(o *Observation)
+		valid bool
 		want  State
 	}{
-		{"met, with a late client", 100 * ms, nil, Unsure},
-		{"late by less than the client", 540 * ms, nil, Unsure},
-		{"late by far more than the client", 3900 * ms, nil, Missed},
-		{"late under another load", 3900 * ms, func(o *Observation) { o.OtherLoad = true }, Unsure},
+		{"far within the limit", 100 * ms, nil, true, Met},
+		{"late by less than the client", 540 * ms, nil, false, Unsure},
+		{"late by far more than the client", 3900 * ms, nil, true, Missed},
+		{"late under another load", 3900 * ms, func(o *Observation) {
+			o.OtherLoad, o.Doubts = true, note.Notes{note.New(note.ClientOffWindow, 2000, 3000)}
+		}, false, Unsure},
+		{"one request later than a fifth of the limit", 100 * ms, func(o *Observation) { o.Records[1500].Sent = o.Records[1500].Due + 101*ms }, false, Unsure},
 		{"requests that the client dropped", 100 * ms, func(o *Observation) {
 			for i := range 300 {
 				r := &o.Records[100+i]
 				r.Outcome, r.Sent, r.First, r.Last = Dropped, Never, Never, Never
 			}
-		}, Unsure},
+		}, false, Unsure},
 		{"failures of the server", 100 * ms, func(o *Observation) {
 			for i := range 300 {
 				r := &o.Records[100+i]
 				r.Outcome, r.First, r.Last = HTTPStatus, Never, Never
 			}
-		}, Missed},
+		}, true, Missed},
 	} {
 		trial, o := late(c.first)
 		if c.spoil != nil {
 			c.spoil(&o)
 		}
 		m := Reduce(trial, o)
-		if m.Valid || m.Verdict.State != c.want {
-			t.Errorf("%s: valid %v, %v, want not valid and %v", c.name, m.Valid, m.Verdict.State, c.want)
+		if m.Valid != c.valid || m.Verdict.State != c.want {
+			t.Errorf("%s: valid %v, %v, want %v and %v: %q", c.name, m.Valid, m.Verdict.State, c.valid, c.want, m.Warnings)
 		}
 	}
 }
@@ -70,9 +76,8 @@ func TestClientExcusesInGoodput(t *testing.T) {
 		for i := range o.Records {
 			o.Records[i].Sent = o.Records[i].Due + 20*ms
 		}
-		m := Reduce(trial, o)
-		if m.Valid || m.Verdict.State != c.want {
-			t.Errorf("%s: valid %v, %v, want not valid and %v", c.name, m.Valid, m.Verdict.State, c.want)
+		if m := Reduce(trial, o); m.Verdict.State != c.want {
+			t.Errorf("%s: %v, want %v", c.name, m.Verdict.State, c.want)
 		}
 	}
 }

@@ -208,8 +208,8 @@ type Measurement struct {
 	Overloaded bool `json:"overloaded"`
 	// Aborted says why the trial was ended early; empty if it was not.
 	Aborted note.Reason `json:"-"`
-	// Valid is false when the figures cannot be trusted; Warnings say why, and
-	// what else is worth knowing.
+	// Valid is false when the figures, and what was judged by them, cannot be trusted;
+	// Warnings say why, and what else is worth knowing.
 	Valid    bool       `json:"valid"`
 	Warnings note.Notes `json:"notes"`
 	// Rejected says why the configuration cannot run; then nothing was measured

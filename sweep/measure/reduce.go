@@ -28,11 +28,14 @@ func Reduce(t Trial, o Observation) Measurement {
 	}
 	m.Throughput = c.throughput()
 	m.Classes = c.classes(&o)
-	doubts := slices.Concat(o.Doubts, c.doubts(&m, o.Doubts))
-	m.Valid = len(doubts) == 0
-	m.Warnings = doubts
+	var all []judged
 	if !t.Objective.Empty() {
-		m.settle(append(c.judge(&o), c.judgeThroughput(m.Overloaded)), c, &o)
+		all = append(c.judge(&o), c.judgeThroughput(m.Overloaded))
+	}
+	m.Warnings = slices.Concat(o.Doubts, c.doubts(&m, all, &o))
+	m.Valid = len(m.Warnings) == 0
+	if len(all) > 0 {
+		m.settle(all, c, &o)
 	}
 	m.Warnings = append(m.Warnings, o.Remarks...)
 	m.Warnings = append(m.Warnings, m.remarks(c)...)

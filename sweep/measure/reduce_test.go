@@ -230,7 +230,7 @@ func TestInvalidIsNeverMet(t *testing.T) {
 			r.Outcome, r.Sent, r.First = InFlight, Never, Never
 		},
 		"one late":    func(_ *Trial, o *Observation) { o.Records[50].Sent += 200 * ms },
-		"all late":    func(_ *Trial, o *Observation) { late(o.Records, 6*ms) },
+		"all late":    func(t *Trial, o *Observation) { t.Objective.Bounds[0].Limit = 40 * ms; late(o.Records, 6*ms) },
 		"too few":     func(t *Trial, _ *Observation) { t.Rate, t.Workload = 2, &workload.Workload{Arrivals: workload.Poisson} },
 		"no requests": func(_ *Trial, o *Observation) { o.Records = nil },
 		"imbalance":   func(_ *Trial, o *Observation) { o.End = 2 * time.Hour; stall(o.Records) },

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"planner/internal/note"
 	"planner/sweep/workload"
 )
 
@@ -53,29 +52,6 @@ func TestComplaints(t *testing.T) {
 		"20 requests ended with http status: b", "2 other kinds of failure are in the records of the requests"}
 	if !slices.Equal(told, want) {
 		t.Errorf("told %q, want %q", told, want)
-	}
-}
-
-// TestLateOnce: a client that was late is told once.
-func TestLateOnce(t *testing.T) {
-	var records []Record
-	for i := range 100 {
-		at := time.Duration(i) * 100 * time.Millisecond
-		sent := at + 50*time.Millisecond
-		records = append(records, Record{ID: i, Due: at, Sent: sent, First: sent + time.Millisecond, Last: sent + 2*time.Millisecond, Output: 4})
-	}
-	slo := SLO{Bounds: []Bound{{Metric: TTFT, Quantile: 0.5, Limit: time.Second}}}
-	for _, said := range []note.Notes{nil, {note.New(note.ClientLate, 50*time.Millisecond, time.Millisecond)}} {
-		m := Reduce(Trial{Rate: 10, Window: 10 * time.Second, Objective: slo}, Observation{Records: records, End: 11 * time.Second, Doubts: said})
-		n := 0
-		for _, w := range m.Warnings.Texts() {
-			if strings.Contains(w, "late") {
-				n++
-			}
-		}
-		if n != 1 || m.Valid {
-			t.Errorf("lateness is told %d times in %q, valid %v", n, m.Warnings, m.Valid)
-		}
 	}
 }
 

@@ -83,7 +83,7 @@ func (s SLO) tightest(perToken bool) time.Duration {
 }
 
 // ClientLag is how late a client may send, at the 99th percentile of its requests,
-// for its trial to be believed: a hundredth of the tightest limit on a latency that
+// for its trial to be believed whatever was judged: a hundredth of the tightest limit on a latency that
 // contains the delay. Limits on the time between tokens do not contain it, but a
 // client that is late with sending reads late, too: of these it is a quarter, which
 // over an answer of ten tokens and more is some per cent. It is at least a
@@ -91,10 +91,13 @@ func (s SLO) tightest(perToken bool) time.Duration {
 func (s SLO) ClientLag() time.Duration {
 	lag := s.tightest(false) / 100
 	if lag == 0 {
-		lag = s.tightest(true) / 4
+		lag = lagBetween(s.tightest(true))
 	}
 	return max(lag, leastLag)
 }
+
+// lagBetween is how late a client may send under a limit on the time between tokens.
+func lagBetween(limit time.Duration) time.Duration { return limit / 4 }
 
 // Sort puts the bounds into their canonical order: those of all requests before those of
 // each class, of these TTFT, TPOT, ITL, E2E, Goodput, and within each the mean first and

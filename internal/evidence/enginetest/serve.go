@@ -46,8 +46,14 @@ func (f *fake) completions(w http.ResponseWriter, r *http.Request) {
 		<-f.slots
 	}()
 	f.prompted.Add(int64(in.promptTokens()))
+	if f.misbehave == "dies-loaded" && f.running.Load() > manyAtOnce {
+		f.die()
+	}
 	f.stream(w, r, &in, n, arrived)
 }
+
+// manyAtOnce are more requests than an engine stands that dies under load.
+const manyAtOnce = 8
 
 // one answers the request that asks whether the engine really is ready.
 func (f *fake) one(w http.ResponseWriter, r *http.Request) {

@@ -37,13 +37,13 @@ func oddServers() []oddServer {
 		return measure.Bound{Metric: measure.TTFT, Quantile: quantile, Limit: limit}
 	}
 	const ms = time.Millisecond
-	slow := virtual.Odd{Servers: 4, Rate: 10}
+	slow := virtual.Queue{Servers: 4, Rate: 10}
 	leak, rests, crowd, modes := slow, slow, slow, slow
 	leak.Leak, modes.Slow = 0.01, 0.8
 	rests.Work, rests.Rest = 30*time.Second, time.Second
 	crowd.Crowd, crowd.Slower = 40, 2
-	lognormal := virtual.Odd{Servers: 8, Rate: 5, Sigma: 1.5}
-	pareto := virtual.Odd{Servers: 8, Rate: 5, Pareto: 2.2}
+	lognormal := virtual.Queue{Servers: 8, Rate: 5, Sigma: 1.5}
+	pareto := virtual.Queue{Servers: 8, Rate: 5, Pareto: 2.2}
 	batches := virtual.Batches{Size: 16, Service: 400 * ms, Wait: 200 * ms}
 	return []oddServer{
 		{name: "M/G/8, lognormal services of sigma 1.5", server: lognormal, bound: ttft(0.99, 3000*ms), capacity: 40},

@@ -33,19 +33,12 @@ func (s *study) truths() {
 	s.printf("\n")
 }
 
-const scoreHead = "| search | server | engine s | trials | RMSE | bias | covers | safe <= truth | low > truth | high < truth | told |\n|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
-
-func (s *study) row(search, server string, r score) {
-	s.printf("| %s | %s | %.0f | %.1f | %.4f | %+.4f | %.3f | %.3f | %.3f | %.3f | %.3f |\n",
-		search, server, r.seconds, r.trials, r.rmse, r.bias, r.covered, r.safe, r.missedLow, r.missedHigh, r.told)
-}
-
 // repeat runs a method on every case and prints a row a case and their mean.
 func (s *study) repeat(name string, method func(c *testCase, seed uint64) answer) {
 	all := make([]score, len(s.cases))
 	for i := range s.cases {
 		c := &s.cases[i]
-		all[i] = scoreOf(c, parallel.Map(s.seeds, func(k int) answer { return method(c, uint64(k+1)) }))
+		all[i] = scoreOf(parallel.Map(s.seeds, func(k int) answer { return method(c, uint64(k+1)) }))
 		s.row(name, c.name, all[i])
 	}
 	s.row(name, "mean", pool(all))

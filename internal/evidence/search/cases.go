@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"gonum.org/v1/gonum/floats"
+
 	"planner/internal/evidence/search/virtual"
 	"planner/internal/parallel"
 	"planner/sweep/measure"
@@ -113,55 +115,56 @@ func storedServers(file string) (five, tiny []testCase, err error) {
 	return five, tiny, err
 }
 
-// longRun is the share beyond each bound over many long windows at a rate, and
-// the dispersion of its counts in batches of 300 s.
-func longRun(c *testCase, rate, speed float64, runs int, seed uint64) (share []float64, counts []measure.Count) {
+// trialOverhead is what a trial costs besides its load.
+const trialOverhead = 6 * time.Second
+
+// finished fills in what a case needs beside its server and objective. The rates
+// of queues are exact; others are found around the one that is given.
+func finished(cases []testCase, seed uint64) []testCase {
+	for i := range cases {
+		c := &cases[i]
+		c.overhead = trialOverhead
+		if _, exact := c.server.(virtual.Queue); !exact {
+			c.truth = precise(c, bruteForce(c, 12, 16))
+		}
+		c.phi, c.kappa = longPhi(c, seed), steepness(c)
+	}
+	return cases
+}
+
+// longRun is the share beyond each bound over a long window at a rate.
+func longRun(c *testCase, rate, speed float64, seed uint64) []float64 {
+	t := measure.Trial{Workload: c.workload, Rate: rate, Warmup: 100 * time.Second, Window: time.Duration(40_000 / rate * float64(time.Second)), Seed: seed}
 	n, k := make([]float64, len(c.slo.Bounds)), make([]float64, len(c.slo.Bounds))
-	for r := range runs {
-		t := measure.Trial{Workload: c.workload, Rate: rate, Warmup: 100 * time.Second, Window: longWindow(rate), Seed: seed + uint64(r), Objective: c.slo}
-		records := c.server.Serve(t.Schedule(), speed, t.Seed)
-		for i := range records {
-			x := &records[i]
-			if x.Due < t.Warmup {
-				continue
-			}
-			for j, b := range c.slo.Bounds {
-				known, beyond := broken(x, b)
-				if !known {
-					continue
-				}
+	for _, r := range c.server.Serve(t.Schedule(), speed, t.Seed) {
+		if r.Due < t.Warmup {
+			continue
+		}
+		for j, b := range c.slo.Bounds {
+			known, beyond := b.Decide(&r, r.Last)
+			if known {
 				n[j]++
-				if beyond {
-					k[j]++
-				}
+			}
+			if beyond {
+				k[j]++
 			}
 		}
-		counts = append(counts, measure.Count{N: int(n[0]), K: int(k[0])})
 	}
-	for j := range n {
-		share = append(share, k[j]/n[j])
-	}
-	return share, counts
+	floats.Div(k, n)
+	return k
 }
 
-// broken says whether a finished request is beyond a limit; it is not known of
-// one that has no such latency.
-func broken(x *measure.Record, b measure.Bound) (known, beyond bool) {
-	v, ok := x.TTFT()
-	switch b.Metric {
-	case measure.TPOT:
-		v, ok = x.TPOT()
-	case measure.E2E:
-		v, ok = x.E2E()
-	case measure.Goodput:
-		ratio, ok := b.Limits.Worst(x)
-		return ok, ratio > 1
+// longRuns is longRun over several of them, at speeds that are evenly spread over those
+// which trials have.
+func longRuns(c *testCase, rate float64, runs int, seed uint64) []float64 {
+	mean := make([]float64, len(c.slo.Bounds))
+	for _, share := range parallel.Map(runs, func(r int) []float64 {
+		speed := math.Exp(c.drift * math.Sqrt2 * math.Erfinv(2*(float64(r)+0.5)/float64(runs)-1))
+		return longRun(c, rate, speed, seed+uint64(r))
+	}) {
+		floats.AddScaled(mean, 1/float64(runs), share)
 	}
-	return ok, v > b.Limit
-}
-
-func longWindow(rate float64) time.Duration {
-	return time.Duration(40_000 / rate * float64(time.Second))
+	return mean
 }
 
 // bruteForce finds the rate at which the first bound missed is exactly at its
@@ -173,10 +176,9 @@ func bruteForce(c *testCase, steps, runs int) float64 {
 	}
 	for range steps {
 		mid := math.Sqrt(low * high)
-		share, _ := parallelRun(c, mid, runs)
 		missed := false
-		for j, b := range c.slo.Bounds {
-			missed = missed || share[j] > b.Allowed()
+		for j, share := range longRuns(c, mid, runs, 1_000_000) {
+			missed = missed || share > c.slo.Bounds[j].Allowed()
 		}
 		if missed {
 			high = mid
@@ -194,41 +196,15 @@ func bruteForce(c *testCase, steps, runs int) float64 {
 func precise(c *testCase, rate float64) float64 {
 	const step, runs = 0.01, 60
 	excess := func(x float64) float64 {
-		shares := parallel.Map(runs, func(r int) []float64 {
-			s, _ := longRun(c, x, 1, 1, 5_000_000+uint64(r))
-			return s
-		})
 		worst := math.Inf(-1)
-		for j, b := range c.slo.Bounds {
-			p := 0.0
-			for _, s := range shares {
-				p += s[j] / runs
-			}
-			worst = max(worst, math.Log(p/(1-p))-math.Log(b.Allowed()/(1-b.Allowed())))
+		for j, p := range longRuns(c, x, runs, 5_000_000) {
+			allowed := c.slo.Bounds[j].Allowed()
+			worst = max(worst, math.Log(p/(1-p))-math.Log(allowed/(1-allowed)))
 		}
 		return worst
 	}
 	low, high := excess(rate*(1-step)), excess(rate*(1+step))
 	return rate * (1 - step*(high+low)/(high-low))
-}
-
-// parallelRun is longRun over several goroutines, one run each, at speeds that are evenly spread over those
-// which trials have.
-func parallelRun(c *testCase, rate float64, runs int) (share []float64, counts []measure.Count) {
-	shares := make([][]float64, runs)
-	each := parallel.Map(runs, func(r int) measure.Count {
-		speed := math.Exp(c.drift * math.Sqrt2 * math.Erfinv(2*(float64(r)+0.5)/float64(runs)-1))
-		s, n := longRun(c, rate, speed, 1, 1_000_000+uint64(r))
-		shares[r] = s
-		return n[0]
-	})
-	share = make([]float64, len(c.slo.Bounds))
-	for _, s := range shares {
-		for j := range s {
-			share[j] += s[j] / float64(runs)
-		}
-	}
-	return share, each
 }
 
 // longPhi is the dispersion at the true rate, from batches of 300 s.
@@ -261,14 +237,7 @@ func steepness(c *testCase) float64 {
 		if q, ok := c.server.(virtual.Queue); ok && c.workload.Arrivals == workload.Poisson {
 			return q.Exceeds(rate, c.slo.Bounds[0].Limit)
 		}
-		p := 0.0
-		for _, s := range parallel.Map(runs, func(r int) []float64 {
-			s, _ := longRun(c, rate, 1, 1, 2_000_000+uint64(r))
-			return s
-		}) {
-			p += s[0] / runs
-		}
-		return p
+		return longRuns(c, rate, runs, 2_000_000)[0]
 	}
 	return (link(share(c.truth*(1+step))) - link(share(c.truth*(1-step)))) / (2 * step)
 }

@@ -17,26 +17,18 @@ func main() {
 
 func run() int {
 	seeds := flag.Int("seeds", 200, "repetitions of each search")
-	only := flag.String("only", "", "comma-separated parts: accuracy (short for its first half), priors, others, abort, limits, peers, race, small, sets, mixed; empty for all but the last")
+	only := flag.String("only", "", "comma-separated parts: accuracy (short for its first half), priors, peers, race, small, sets, mixed; empty for all but the last")
 	truths := flag.String("truths", "", "file that keeps truths between runs")
 	vary := flag.String("constants", "", "comma-separated beginnings of the headings of search/numbers.go: print what searches of many kinds come to with each number there at half and at twice its value")
-	trace := flag.String("trace", "", "SERVER:PRIOR:SEED, as 0:none:3: print one search trial by trial instead")
 	flag.Parse()
 	start := time.Now()
 	s := study{out: os.Stdout, seeds: *seeds}
-	if *only != "race" && *only != "others" && *only != "small" && *only != "sets" {
+	if *only != "race" && *only != "small" && *only != "sets" {
 		var err error
 		if s.cases, s.tiny, err = storedServers(*truths); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-	}
-	if *trace != "" {
-		if err := s.traceNamed(*trace); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 2
-		}
-		return 0
 	}
 	if *vary != "" {
 		if err := s.constants(*truths, *vary); err != nil {
@@ -49,7 +41,7 @@ func run() int {
 	for _, p := range []struct {
 		name string
 		run  func()
-	}{{"short", func() { s.accuracy(shortBudget) }}, {"accuracy", func() { s.accuracy(shortBudget, longBudget) }}, {"priors", s.priors}, {"others", s.others}, {"abort", s.abort}, {"limits", s.limits}, {"peers", s.peers}, {"race", s.races}, {"small", s.small}, {"sets", s.sets}, {"mixed", s.mixed}} {
+	}{{"short", func() { s.accuracy(shortBudget) }}, {"accuracy", func() { s.accuracy(shortBudget, longBudget) }}, {"priors", s.priors}, {"peers", s.peers}, {"race", s.races}, {"small", s.small}, {"sets", s.sets}, {"mixed", s.mixed}} {
 		if *only == "" && p.name != "short" && p.name != "mixed" || slices.Contains(strings.Split(*only, ","), p.name) {
 			p.run()
 		}

@@ -24,8 +24,8 @@ func (s *study) mixed() {
 	answers := parallel.Map(len(all), func(i int) answer { return all[i].run() })
 	for i, a := range answers {
 		mark := map[bool]string{true: "yes", false: "NO"}
-		s.printf("mixed %s, %.4g (%.4g..%.4g)  %+.4f %s %s %.0f s, %d trials, %v\n", all[i].name, a.truth*math.Exp(a.log), a.low, a.high, a.log,
-			mark[a.low <= a.truth && a.truth <= a.high], mark[a.safe <= 1.01*a.truth], a.cost.Seconds(), a.trials, a.outcome)
+		s.printf("mixed %s, %.4g (%.4g..%.4g)  %+.4f %s %s %.0f s, %d trials, %v\n", all[i].name, a.Estimate.Value, a.Estimate.Low, a.Estimate.High, a.log(),
+			mark[a.covered()], mark[a.Estimate.Safe <= 1.01*a.truth], a.EngineTime.Seconds(), a.Trials, a.Outcome)
 	}
 }
 
@@ -57,27 +57,17 @@ func (s *study) mixedCases() []mixedCase {
 }
 
 // queueRace lets queues race whose predicted rates are off by a tenth, and holds the answer against
-// that of the best of them.
+// that of the queue that was chosen.
 func queueRace(seed uint64, budget time.Duration) answer {
 	slo := limit(measure.TTFT, 0.99, 500*time.Millisecond)
 	cfg := search.RaceConfig{OneEngine: true, Search: search.MaxRateConfig{Workload: single(), SLO: slo, Seed: seed, Budget: budget}}
-	sets, best := map[measure.Knobs]virtual.Queue{}, 0.0
+	sets := map[measure.Knobs]virtual.Queue{}
+	rate := func(k measure.Knobs) float64 { return sets[k].MaxRate(slo.Bounds[0].Limit, 0.01) }
 	for i := range 12 {
 		k := measure.Knobs{MaxNumSeqs: i + 1, TensorParallel: 1}
 		sets[k] = virtual.Queue{Servers: 1, Rate: 25 + float64(i*5%12)}
-		truth := sets[k].MaxRate(slo.Bounds[0].Limit, 0.01)
-		best = max(best, truth)
-		cfg.Candidates = append(cfg.Candidates, search.Prior{Knobs: k, Rate: truth * math.Exp(ownError*noise(seed, uint64(i))), Spread: ownError})
+		cfg.Candidates = append(cfg.Candidates, search.Prior{Knobs: k, Rate: rate(k) * math.Exp(ownError*noise(seed, uint64(i))), Spread: ownError})
 	}
 	cfg.Default = &cfg.Candidates[3]
-	r := search.NewRace(cfg)
-	for batch := r.Next(); len(batch) > 0; batch = r.Next() {
-		for _, t := range batch {
-			r.Observe(virtual.Bench{Server: sets[t.Knobs]}.Run(t))
-		}
-	}
-	end := r.Result()
-	e := end.Best.Estimate
-	chosen := sets[end.Knobs].MaxRate(slo.Bounds[0].Limit, 0.01)
-	return answer{log: math.Log(e.Value / chosen), low: e.Low, high: e.High, safe: e.Safe, cost: end.EngineTime, trials: end.Trials, outcome: end.Best.Outcome, truth: chosen}
+	return runRace(cfg, func(t measure.Trial) measure.Measurement { return virtual.Bench{Server: sets[t.Knobs]}.Run(t) }, rate)
 }

@@ -8,6 +8,7 @@ import (
 	"planner/internal/evidence/search/virtual"
 	"planner/internal/note"
 	"planner/search"
+	"planner/sweep"
 	"planner/sweep/measure"
 )
 
@@ -49,26 +50,26 @@ func (k knowledge) prior(c *testCase, seed uint64) search.Prior {
 	if k.phi > 0 {
 		p.Phi = k.phi
 	}
-	if len(c.slo.Bounds) > 1 {
-		p.Binding = c.slo.Bounds[0].String()
-	}
 	return p
 }
 
-// answer is what a method reports of a case.
+// answer is what a method reports of a server, beside the true rate of that.
 type answer struct {
-	// log is ln(reported/true).
-	log              float64
-	value, low, high float64
-	safe             float64
-	cost             time.Duration
-	trials           int
-	outcome          search.Outcome
-	binding          string
-	// told says that it warns of a server that is not the same in all trials.
-	told bool
-	// truth is the true rate where a method chose among several servers.
+	search.Result
 	truth float64
+}
+
+// log is the logarithm of the reported rate over the true one.
+func (a *answer) log() float64 { return math.Log(a.Estimate.Value / a.truth) }
+
+// covered reports whether the interval holds the truth.
+func (a *answer) covered() bool { return a.Estimate.Low <= a.truth && a.truth <= a.Estimate.High }
+
+// told reports whether it warns of a server that is not the same in all trials.
+func (a *answer) told() bool {
+	return slices.ContainsFunc(a.Warnings, func(n note.Note) bool {
+		return n.Kind == note.NonMonotone || n.Kind == note.TrialsDiffer || n.Kind == note.Collapses || n.Kind == note.Cliff
+	})
 }
 
 // ours runs the search under study.
@@ -77,26 +78,25 @@ func ours(c *testCase, k knowledge, seed uint64, budget time.Duration, precision
 		Prior: k.prior(c, seed), Workload: c.workload, SLO: c.slo, Seed: seed,
 		Budget: budget, Overhead: c.overhead, Precision: precision, Warmup: c.warmup, Window: c.window,
 	})
-	drive(s, virtual.Bench{Server: c.server, Drift: c.drift})
-	r := s.Result()
-	e := r.Estimate
-	return answer{math.Log(e.Value / c.truth), e.Value, e.Low, e.High, e.Safe, r.EngineTime, r.Trials, r.Outcome, r.Binding,
-		slices.ContainsFunc(r.Warnings, func(n note.Note) bool {
-			return n.Kind == note.NonMonotone || n.Kind == note.TrialsDiffer || n.Kind == note.Collapses || n.Kind == note.Cliff
-		}), c.truth}
+	drive(s, virtual.Bench{Server: c.server, Drift: c.drift}.Run)
+	return answer{s.Result(), c.truth}
 }
 
-// source is what a runner needs of a search.
-type source interface {
-	Next() []measure.Trial
-	Observe(measure.Measurement)
-}
-
-// drive runs a search to its end on one server.
-func drive(s source, b virtual.Bench) {
+// drive runs a search to its end.
+func drive(s sweep.Source, run func(measure.Trial) measure.Measurement) {
 	for batch := s.Next(); len(batch) > 0; batch = s.Next() {
 		for _, t := range batch {
-			s.Observe(b.Run(t))
+			s.Observe(run(t))
 		}
 	}
+}
+
+// runRace is what a race reports of the server that it chose, of which truth knows the rate.
+func runRace(cfg search.RaceConfig, run func(measure.Trial) measure.Measurement, truth func(measure.Knobs) float64) answer {
+	r := search.NewRace(cfg)
+	drive(r, run)
+	end := r.Result()
+	a := answer{end.Best, truth(end.Knobs)}
+	a.EngineTime, a.Trials = end.EngineTime, end.Trials
+	return a
 }

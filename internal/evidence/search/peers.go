@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"planner/internal/evidence/search/virtual"
+	"planner/search"
 	"planner/sweep/measure"
 )
 
@@ -48,7 +49,8 @@ func bracket(c *testCase, seed uint64) (low, high float64) {
 }
 
 func (p *probe) answer(rate, low, high float64) answer {
-	return answer{log: math.Log(rate / p.c.truth), low: low, high: high, safe: low, cost: p.cost, trials: p.trials}
+	e := search.Estimate{Value: rate, Low: low, High: high, Safe: low}
+	return answer{search.Result{Estimate: e, EngineTime: p.cost, Trials: p.trials}, p.c.truth}
 }
 
 // each is the window of one of n trials that spend the budget.

@@ -119,17 +119,15 @@ func (l *landscape) race(seed uint64, by search.Strategy) raced {
 	r := search.NewRace(cfg)
 	var cost time.Duration
 	var running measure.Knobs
-	for batch := r.Next(); len(batch) > 0; batch = r.Next() {
-		for _, t := range batch {
-			if t.Knobs != running {
-				cost += restart
-			}
-			running = t.Knobs
-			m := virtual.Bench{Server: l.cases[t.Knobs].server}.Run(t)
-			cost += t.Warmup + m.Duration + t.Cooldown + 6*time.Second
-			r.Observe(m)
+	drive(r, func(t measure.Trial) measure.Measurement {
+		if t.Knobs != running {
+			cost += restart
 		}
-	}
+		running = t.Knobs
+		m := virtual.Bench{Server: l.cases[t.Knobs].server}.Run(t)
+		cost += t.Warmup + m.Duration + t.Cooldown + 6*time.Second
+		return m
+	})
 	best := l.cases[l.knobs[l.best]].truth
 	end := r.Result()
 	found := l.cases[end.Knobs].truth
@@ -137,8 +135,11 @@ func (l *landscape) race(seed uint64, by search.Strategy) raced {
 	if cfg.Default != nil {
 		gain := found/l.cases[cfg.Default.Knobs].truth - 1
 		out.equal = gain < 0.01
-		out.said = end.Gain == nil || end.Gain.Low <= 0
-		out.gain = end.Gain == nil && found == l.cases[cfg.Default.Knobs].truth || end.Gain != nil && end.Gain.Low <= gain && gain <= end.Gain.High
+		out.said, out.gain = true, found == l.cases[cfg.Default.Knobs].truth
+		if end.Default != nil && end.Default.Estimate.Value > 0 && end.Best.Estimate.Value > 0 {
+			ratio := end.Best.Estimate.Over(end.Default.Estimate)
+			out.said, out.gain = ratio.Low <= 1, ratio.Low <= 1+gain && 1+gain <= ratio.High
+		}
 	}
 	return out
 }

@@ -1,49 +1,34 @@
 package main
 
-import "math"
+import (
+	"math"
 
-// score sums up the answers to one case.
-type score struct {
-	rmse, bias float64
-	// covered, safe and above are shares: the interval holds the truth, the safe
-	// rate is at most the truth, the report is above it.
-	covered, safe, above float64
-	// missedLow and missedHigh are the shares of intervals wholly above and
-	// wholly below the truth.
-	missedLow, missedHigh float64
-	seconds, trials       float64
-	// told is the share that warns of a server that is not the same in all trials.
-	told float64
+	"gonum.org/v1/gonum/floats"
+)
+
+// score sums up the answers to one case: engine seconds, trials, root mean square and mean of
+// the error, and the shares of intervals that hold the truth, of safe rates that are, of
+// intervals wholly above and wholly below the truth, and of answers that warn of a server that
+// is not the same in all trials.
+type score [9]float64
+
+const scoreHead = "| search | server | engine s | trials | RMSE | bias | covers | safe <= truth | low > truth | high < truth | told |\n|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
+
+func (s *study) row(search, server string, r score) {
+	s.printf("| %s | %s | %.0f | %.1f | %.4f | %+.4f | %.3f | %.3f | %.3f | %.3f | %.3f |\n",
+		search, server, r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8])
 }
 
-func scoreOf(c *testCase, all []answer) score {
+func scoreOf(all []answer) score {
+	one := map[bool]float64{true: 1}
 	var s score
-	n := float64(len(all))
 	for _, a := range all {
-		s.rmse += a.log * a.log / n
-		s.bias += a.log / n
-		s.seconds += a.cost.Seconds() / n
-		s.trials += float64(a.trials) / n
-		if a.low <= c.truth && c.truth <= a.high {
-			s.covered += 1 / n
-		}
-		if a.low > c.truth {
-			s.missedLow += 1 / n
-		}
-		if a.high < c.truth {
-			s.missedHigh += 1 / n
-		}
-		if a.safe <= c.truth {
-			s.safe += 1 / n
-		}
-		if a.told {
-			s.told += 1 / n
-		}
-		if a.log > 0 {
-			s.above += 1 / n
-		}
+		e := a.Estimate
+		of := score{a.EngineTime.Seconds(), float64(a.Trials), a.log() * a.log(), a.log(),
+			one[a.covered()], one[e.Safe <= a.truth], one[e.Low > a.truth], one[e.High < a.truth], one[a.told()]}
+		floats.AddScaled(s[:], 1/float64(len(all)), of[:])
 	}
-	s.rmse = math.Sqrt(s.rmse)
+	s[2] = math.Sqrt(s[2])
 	return s
 }
 
@@ -51,18 +36,8 @@ func scoreOf(c *testCase, all []answer) score {
 // servers.
 func pool(all []score) score {
 	var p score
-	n := float64(len(all))
 	for _, s := range all {
-		p.rmse += s.rmse / n
-		p.bias += s.bias / n
-		p.covered += s.covered / n
-		p.safe += s.safe / n
-		p.above += s.above / n
-		p.missedLow += s.missedLow / n
-		p.missedHigh += s.missedHigh / n
-		p.seconds += s.seconds / n
-		p.trials += s.trials / n
-		p.told += s.told / n
+		floats.AddScaled(p[:], 1/float64(len(all)), s[:])
 	}
 	return p
 }

@@ -61,25 +61,26 @@ const loose = 2
 func (s *study) smallRow(c testCase, budget time.Duration, all []answer) {
 	found, held, decided, holds, safe, far, best, seconds, trials, n := 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, len(all)
 	for _, a := range all {
-		seconds += a.cost.Seconds() / float64(n)
-		trials += float64(a.trials) / float64(n)
-		if a.safe <= a.truth {
+		e := a.Estimate
+		seconds += a.EngineTime.Seconds() / float64(n)
+		trials += float64(a.Trials) / float64(n)
+		if e.Safe <= a.truth {
 			safe++
 		}
-		if a.safe <= 1.03*a.truth {
+		if e.Safe <= 1.03*a.truth {
 			far++
 		}
 		if a.truth > 0.9*c.truth {
 			best++
 		}
-		within := a.low <= a.truth && a.truth <= a.high
-		if a.outcome == search.Found {
+		within := a.covered()
+		if a.Outcome == search.Found {
 			found++
 			if within {
 				held++
 			}
 		}
-		if a.value > 0 && a.safe >= a.value/loose {
+		if e.Value > 0 && e.Safe >= e.Value/loose {
 			decided++
 			if within {
 				holds++
@@ -140,13 +141,7 @@ func smallRace(sets map[measure.Knobs]*testCase, drift float64, seed uint64) ans
 	slices.SortFunc(cfg.Candidates, func(a, b search.Prior) int {
 		return cmp.Or(cmp.Compare(a.Knobs.MaxNumSeqs, b.Knobs.MaxNumSeqs), cmp.Compare(a.Knobs.MaxNumBatchedTokens, b.Knobs.MaxNumBatchedTokens))
 	})
-	r := search.NewRace(cfg)
-	for batch := r.Next(); len(batch) > 0; batch = r.Next() {
-		for _, t := range batch {
-			r.Observe(virtual.Bench{Server: sets[t.Knobs].server, Drift: drift}.Run(t))
-		}
-	}
-	end := r.Result()
-	e := end.Best.Estimate
-	return answer{value: e.Value, low: e.Low, high: e.High, safe: e.Safe, cost: end.EngineTime, trials: end.Trials, outcome: end.Best.Outcome, truth: sets[end.Knobs].truth}
+	return runRace(cfg, func(t measure.Trial) measure.Measurement {
+		return virtual.Bench{Server: sets[t.Knobs].server, Drift: drift}.Run(t)
+	}, func(k measure.Knobs) float64 { return sets[k].truth })
 }

@@ -10,15 +10,18 @@ import (
 	"planner/sweep/workload"
 )
 
-// Odd is a first-come, first-served queue of several servers whose services are not
-// what a model of an engine has: of heavy tails, interrupted, slower by the minute,
-// or slower when many wait. Its first token is the end of a service.
-type Odd struct {
+// Queue is a first-come, first-served queue of several servers, by Lindley's recursion. Its
+// services are exponential, or what a model of an engine has not: of heavy tails, interrupted,
+// slower by the minute, or slower when many wait.
+type Queue struct {
 	// Servers work side by side, each at Rate requests per second.
 	Servers int
 	Rate    float64
-	// Sigma is that of lognormal services, Pareto the exponent of the tail of Pareto
-	// ones; services are exponential without either.
+	// Constant service times instead of exponential ones.
+	Constant bool
+	// Waiting makes the first token the start of the service instead of its end.
+	Waiting bool
+	// Sigma is that of lognormal services, Pareto the exponent of the tail of Pareto ones.
 	Sigma, Pareto float64
 	// Rest, if above 0, is how long all servers stand still after each working time,
 	// which is exponential with mean Work.
@@ -35,7 +38,7 @@ type Odd struct {
 
 // Serve runs the queue. Service times belong to the index of a request, so two
 // rates meet the same ones.
-func (q Odd) Serve(requests []workload.Request, speed float64, seed uint64) []measure.Record {
+func (q Queue) Serve(requests []workload.Request, speed float64, seed uint64) []measure.Record {
 	rng := rand.New(rand.NewPCG(seed, streamService))
 	if start := rand.New(rand.NewPCG(seed, streamStart)); q.Slow > 0 && start.Float64() < 0.5 {
 		speed *= q.Slow
@@ -53,7 +56,7 @@ func (q Odd) Serve(requests []workload.Request, speed float64, seed uint64) []me
 		}
 		due := requests[i].Due.Seconds()
 		start := max(due, free[next])
-		service := q.service(rng) / speed * (1 + q.Leak*start/60)
+		service := q.service(rng, speed) * (1 + q.Leak*start/60)
 		if q.Crowd > 0 {
 			gone, _ := slices.BinarySearch(ends, due)
 			if ends = ends[gone:]; len(ends) >= q.Crowd {
@@ -66,15 +69,21 @@ func (q Odd) Serve(requests []workload.Request, speed float64, seed uint64) []me
 			at, _ := slices.BinarySearch(ends, end)
 			ends = slices.Insert(ends, at, end)
 		}
-		out[i] = answered(&requests[i], seconds(end), seconds(end))
+		first := end
+		if q.Waiting {
+			first = start
+		}
+		out[i] = answered(&requests[i], seconds(first), seconds(end))
 	}
 	return out
 }
 
 // service draws a service time of mean 1/Rate.
-func (q Odd) service(rng *rand.Rand) float64 {
-	mean := 1 / q.Rate
+func (q Queue) service(rng *rand.Rand, speed float64) float64 {
+	mean := 1 / (q.Rate * speed)
 	switch {
+	case q.Constant:
+		return mean
 	case q.Sigma > 0:
 		return mean * math.Exp(q.Sigma*rng.NormFloat64()-q.Sigma*q.Sigma/2)
 	case q.Pareto > 1:
@@ -90,7 +99,7 @@ type rests struct {
 	begin      []float64
 }
 
-func (q Odd) rests(seed uint64) *rests {
+func (q Queue) rests(seed uint64) *rests {
 	return &rests{rng: rand.New(rand.NewPCG(seed, streamRest)), work: q.Work.Seconds(), rest: q.Rest.Seconds()}
 }
 

@@ -39,15 +39,15 @@ func TestOddQueues(t *testing.T) {
 		}
 	}
 	// E[T] = 1/mu + lambda E[S^2] / 2 (1 - rho).
-	mean, _ := served(virtual.Odd{Servers: 1, Rate: 10, Sigma: 0.8}, 5, 1)
+	mean, _ := served(virtual.Queue{Servers: 1, Rate: 10, Sigma: 0.8}, 5, 1)
 	near("M/G/1, lognormal", mean, 0.1+5*0.01*math.Exp(0.64)/2/0.5, 0.03)
-	mean, _ = served(virtual.Odd{Servers: 1, Rate: 10, Pareto: 4}, 5, 1)
+	mean, _ = served(virtual.Queue{Servers: 1, Rate: 10, Pareto: 4}, 5, 1)
 	near("M/G/1, Pareto", mean, 0.1+5*0.01*(9.0/16)*2/2/0.5, 0.03)
-	mean, _ = served(virtual.Odd{Servers: 1, Rate: 10}, 5, 1)
+	mean, _ = served(virtual.Queue{Servers: 1, Rate: 10}, 5, 1)
 	near("M/M/1", mean, 0.2, 0.03)
-	_, rate := served(virtual.Odd{Servers: 4, Rate: 10, Work: 9 * time.Second, Rest: time.Second}, 60, 1)
+	_, rate := served(virtual.Queue{Servers: 4, Rate: 10, Work: 9 * time.Second, Rest: time.Second}, 60, 1)
 	near("rests", rate, 36, 0.02)
-	_, rate = served(virtual.Odd{Servers: 4, Rate: 10, Crowd: 50, Slower: 2}, 60, 1)
+	_, rate = served(virtual.Queue{Servers: 4, Rate: 10, Crowd: 50, Slower: 2}, 60, 1)
 	near("crowd", rate, 20, 0.02)
 	_, rate = served(virtual.Batches{Size: 8, Service: 200 * time.Millisecond, Wait: 100 * time.Millisecond}, 60, 1)
 	near("batches", rate, 40, 0.01)

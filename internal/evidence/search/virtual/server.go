@@ -2,7 +2,6 @@ package virtual
 
 import (
 	"math"
-	"math/rand/v2"
 	"time"
 
 	"planner/sweep/measure"
@@ -23,47 +22,6 @@ const (
 	streamRest
 )
 
-// Queue is a first-come, first-served queue with exponential or constant
-// service times, by Lindley's recursion.
-type Queue struct {
-	// Servers work side by side, each at Rate requests per second.
-	Servers int
-	Rate    float64
-	// Constant service times instead of exponential ones.
-	Constant bool
-	// Waiting makes the first token the start of the service instead of its end.
-	Waiting bool
-}
-
-// Serve runs the recursion. Service times belong to the index of a request, so
-// two rates meet the same ones.
-func (q Queue) Serve(requests []workload.Request, speed float64, seed uint64) []measure.Record {
-	rng := rand.New(rand.NewPCG(seed, streamService))
-	free := make([]float64, max(q.Servers, 1))
-	out := make([]measure.Record, len(requests))
-	for i := range requests {
-		service := 1 / (q.Rate * speed)
-		if !q.Constant {
-			service *= rng.ExpFloat64()
-		}
-		next := 0
-		for s := range free {
-			if free[s] < free[next] {
-				next = s
-			}
-		}
-		due := requests[i].Due.Seconds()
-		start := max(due, free[next])
-		free[next] = start + service
-		first := start + service
-		if q.Waiting {
-			first = start
-		}
-		out[i] = answered(&requests[i], seconds(first), seconds(start+service))
-	}
-	return out
-}
-
 func answered(r *workload.Request, first, last time.Duration) measure.Record {
 	return measure.Record{ID: r.ID, Class: r.Class, Due: r.Due, Sent: r.Due, First: first, Last: max(first, last),
 		Prompt: r.Prompt, Output: r.Output, Asked: r.Output, Outcome: measure.OK}
@@ -71,8 +29,8 @@ func answered(r *workload.Request, first, last time.Duration) measure.Record {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// MaxRate is the largest rate at which no larger share than p of the requests
-// exceeds limit: sojourn times of M/M/1 (exponential with rate mu - lambda),
+// MaxRate is the largest rate at which no larger share than p of the requests exceeds limit,
+// where services are exponential or constant: sojourn times of M/M/1 (exponential with rate mu - lambda),
 // sojourn times of M/D/1 (Erlang's sum) and waiting times of M/M/c (Erlang C).
 func (q Queue) MaxRate(limit time.Duration, p float64) float64 {
 	low, high := 0.0, float64(max(q.Servers, 1))*q.Rate

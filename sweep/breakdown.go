@@ -1,0 +1,150 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"planner/internal/note"
+	"planner/sweep/engine"
+	"planner/sweep/measure"
+)
+
+// attempts is how often a trial is tried when its engine breaks down: once more.
+const attempts = 2
+
+// again is added to the name of the files of an engine that is started in the
+// place of one that failed, whose log is kept.
+const again = "-again"
+
+// attempt runs a trial, a second time on a new engine if the first one broke
+// down in it, unless that is known of the knobs or takes longer than is left.
+func (l *Live) attempt(ctx context.Context, t *measure.Trial, seen *EngineTelemetry) (measure.Observation, error) {
+	// Files of an engine are named after the first trial that it serves.
+	name := fileName(max(t.Number, 1))
+	began, limit, length := time.Now(), t.Limit, t.Warmup+t.Window+t.Cooldown
+	for try := 1; ; try++ {
+		e, err := l.ensure(ctx, t, name, seen)
+		if err != nil {
+			return measure.Observation{}, err
+		}
+		fell := slices.Contains(l.fell, t.Knobs)
+		if try == 1 && e.Done() != nil && !fell {
+			began = time.Now() // the start of an engine is no part of a trial, but for one in the place of another
+		}
+		seen.serve(e, e != l.reported)
+		o, err := l.once(ctx, e, t, seen)
+		took := time.Since(began)
+		repeat := try < attempts && (o.End == 0 || !fell) && (limit == 0 || limit-took >= length)
+		if err == nil {
+			err = l.refused(e, t, &o, repeat)
+		}
+		o.Took = took
+		failed, broke := errors.AsType[*engine.Failure](err)
+		if !broke {
+			if err == nil {
+				l.stood = append(l.stood, t.Knobs)
+			}
+			return o, err
+		}
+		if o.End > 0 {
+			failed.Rate = t.Rate
+		}
+		if l.leave(ctx, e, t, failed); !repeat || failed.Final() || e.Done() == nil && o.End == 0 {
+			o.Took = time.Since(began)
+			return l.overloaded(t, o, failed, seen)
+		}
+		kind, where := note.EngineRepeated, "a new engine"
+		if e.Done() == nil {
+			kind, where = note.TrialRepeated, "the same server"
+		}
+		l.remark("trial %d is repeated on %s: %v", t.Number, where, failed)
+		seen.note(kind, failed)
+		name += again
+		if limit > 0 {
+			t.Limit = max(limit-took, length)
+		}
+	}
+}
+
+// once runs a trial on an engine. Its observation has no end where the load did not run.
+func (l *Live) once(ctx context.Context, e *engine.Engine, t *measure.Trial, seen *EngineTelemetry) (o measure.Observation, err error) {
+	if err = l.tryAlone(ctx, e, t); err == nil {
+		o, err = l.trial(ctx, e, *t, seen)
+	}
+	return o, err
+}
+
+// refused is the failure of a server that refused connections in a trial which can be
+// repeated, as one does that starts again; nil of any other.
+func (l *Live) refused(e *engine.Engine, t *measure.Trial, o *measure.Observation, repeat bool) error {
+	i := slices.IndexFunc(o.Records, func(r measure.Record) bool { return r.Outcome == measure.Refused })
+	switch {
+	case i < 0:
+		return nil
+	case repeat:
+		return e.Gone(o.Records[i].Detail)
+	}
+	l.fell = append(l.fell, t.Knobs) // nor is the next one repeated
+	return nil
+}
+
+// leave gives up an engine that broke down. A server that somebody else started may be
+// started again: it is waited for as long as it may be silent.
+func (l *Live) leave(ctx context.Context, e *engine.Engine, t *measure.Trial, failed *engine.Failure) {
+	l.drop()
+	l.answers = false
+	if e.Done() == nil && !failed.Final() {
+		silence := silenceOf(t, l.loneTook, l.Hang)
+		_ = e.Insist(ctx, time.Duration(silence), func() bool { return true }, l.rests, func() error { return e.Check(ctx, signOfLife) })
+	}
+}
+
+// overloaded is what comes of a trial whose engine broke down. Where it did so under the load,
+// the objective is missed there: a smaller load may be met. Knobs with which that happens
+// time and again, and no trial was completed, cannot run.
+func (l *Live) overloaded(t *measure.Trial, o measure.Observation, failed *engine.Failure, seen *EngineTelemetry) (measure.Observation, error) {
+	missed := o.End > 0 && t.Rate > 0 && !t.Objective.Empty() && !failed.Final()
+	if missed {
+		l.fell = append(l.fell, t.Knobs)
+		falls := 0
+		for _, k := range l.fell {
+			if k == t.Knobs {
+				falls++
+			}
+		}
+		missed = falls < enoughAlike || slices.Contains(l.stood, t.Knobs)
+	}
+	if !missed {
+		return measure.Observation{}, l.unable(t.Knobs, failed, seen)
+	}
+	l.remark("trial %d counts as missed: %v", t.Number, failed)
+	cutOff(t, &o, failed)
+	o.Remarks = append(o.Remarks, seen.Notes...)
+	return o, nil
+}
+
+// cutOff makes failures of the requests that were in flight when an engine broke down, and of
+// those that would have come until the end of the window.
+func cutOff(t *measure.Trial, o *measure.Observation, failed *engine.Failure) {
+	why := failed.Error()
+	sent := map[int]bool{}
+	for i := range o.Records {
+		r := &o.Records[i]
+		switch sent[r.ID] = true; r.Outcome {
+		case measure.InFlight:
+			r.Outcome, r.Detail = measure.Reset, why
+		case measure.Refused:
+			r.Detail = why
+		}
+	}
+	end := t.Warmup + t.Window
+	for _, r := range t.Schedule() {
+		if r.Due < end && !sent[r.ID] {
+			o.Records = append(o.Records, measure.Record{ID: r.ID, Class: r.Class, Due: r.Due, Sent: measure.Never, First: measure.Never, Last: measure.Never,
+				Prompt: r.Prompt, Asked: r.Output, Outcome: measure.Refused, Detail: why})
+		}
+	}
+	o.End, o.Aborted = max(o.End, end), note.Because(note.EngineBroke, why)
+}

@@ -1,0 +1,140 @@
+package sweep
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"planner/internal/endpoint"
+	"planner/internal/evidence/enginetest"
+	"planner/internal/evidence/must"
+	"planner/internal/note"
+	"planner/sweep/engine"
+	"planner/sweep/load"
+	"planner/sweep/measure"
+)
+
+// judgedTrial is a trial at a rate that has an objective.
+func judgedTrial(number int, rate float64) measure.Trial {
+	t := liveTrial(badSeqs, number)
+	t.Rate = rate
+	t.Objective = measure.SLO{Bounds: []measure.Bound{{Metric: measure.E2E, Quantile: 0.9, Limit: 5 * time.Second}}, Errors: 0.001}
+	return t
+}
+
+// TestDiesOnlyUnderLoad: a load that an engine dies under misses its objective, and smaller
+// ones are measured; an engine that dies under any cannot run.
+func TestDiesOnlyUnderLoad(t *testing.T) {
+	t.Parallel()
+	for misbehave, want := range map[string][]string{
+		// What became of trials at 20, 2,000, 2,000 and 20 requests a second.
+		"dies-loaded": {"met", "missed", "missed", "met"},
+		"dies":        {"missed", "missed", "rejected", "rejected"},
+	} {
+		t.Run(misbehave, func(t *testing.T) {
+			t.Parallel()
+			l, mark := fakeLive(t.TempDir(), misbehave)
+			source := &list{}
+			for i, rate := range []float64{20, 2000, 2000, 20} {
+				source.trials = append(source.trials, judgedTrial(i+1, rate))
+				if misbehave == "dies" {
+					source.trials[i].Window = time.Second // enough requests to die of
+				}
+			}
+			must.OK((&Loop{Source: source, Run: l.Run}).Drive(t.Context()))
+			if err := l.Close(); err != nil {
+				t.Error(err)
+			}
+			if left := enginetest.Gone(mark, 0); len(left) > 0 {
+				t.Errorf("processes %v are left", left)
+			}
+			for i := range source.seen {
+				m := &source.seen[i]
+				got := "rejected"
+				if m.Rejected.Text == "" {
+					if got = m.Verdict.State.String(); m.Failed == 0 && m.Aborted.Text == "" {
+						got = "met" // few requests prove no small share of failures
+					}
+				}
+				if got != want[i] {
+					t.Errorf("trial %d: %s (%v, %s), want %s", i+1, got, m.Failures, m.Rejected.Text, want[i])
+				}
+				if broke := m.Aborted.Note.Kind == note.EngineBroke && strings.Contains(m.Complaint(), "(mem.kill) in stage serving under "); broke != (got == "missed") {
+					t.Errorf("trial %d: aborted %q, complaint %q", i+1, m.Aborted.Text, m.Complaint())
+				}
+			}
+		})
+	}
+}
+
+// restarting is a server at which nobody listens for a while, behind so many requests of a load.
+func restarting(t *testing.T, requests int64, gone time.Duration) (url string) {
+	t.Helper()
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))
+	address := l.Addr().String()
+	var server atomic.Pointer[http.Server]
+	var handler http.Handler
+	var restarts sync.WaitGroup
+	restart := func() {
+		server.Load().Close()
+		time.Sleep(gone)
+		server.Store(&http.Server{Handler: handler})
+		go server.Load().Serve(must.Get(net.Listen("tcp", address)))
+	}
+	handler, _ = failingHandler(func(n, _ int64) int {
+		if n == requests {
+			restarts.Go(restart)
+		}
+		return 0
+	})
+	server.Store(&http.Server{Handler: handler})
+	go server.Load().Serve(l)
+	t.Cleanup(func() {
+		restarts.Wait()
+		server.Load().Close()
+	})
+	return "http://" + address
+}
+
+// TestServerRestarts: a trial in which a server was started again is repeated once that is
+// back, however long it took; one that does not come back is given up.
+func TestServerRestarts(t *testing.T) {
+	t.Parallel()
+	for name, gone := range map[string]time.Duration{"soon": 300 * time.Millisecond, "late": 3 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Endpoint: endpoint.Endpoint{URL: restarting(t, 10, gone)}},
+				Client: load.Client{Stream: true}, Hang: 5 * time.Second}
+			defer l.Close()
+			trial := liveTrial(goodSeqs, 1)
+			trial.Window = time.Second
+			o, err := l.Run(t.Context(), trial)
+			m := measure.Reduce(trial, o)
+			if err != nil || m.Failed > 0 || m.Requests < 90 || !m.Warnings.Has(note.TrialRepeated) {
+				t.Errorf("%v: %d of %d requests failed, %v: %v", err, m.Failed, m.Requests, m.Failures, m.Warnings.Texts())
+			}
+		})
+	}
+}
+
+// TestEndlessAnswers: a server that never ends an answer is waited for as long as the trial
+// may take, and no longer.
+func TestEndlessAnswers(t *testing.T) {
+	t.Parallel()
+	url, asked := failingServer(t, func(int64, int64) int { return endless })
+	l := &Live{Settings: engine.Settings{Kind: "attach", Model: "m", Endpoint: endpoint.Endpoint{URL: url}}, Client: load.Client{Stream: true}, Hang: time.Second}
+	defer l.Close()
+	trial := liveTrial(goodSeqs, 1)
+	trial.Limit = 2 * time.Second
+	began := time.Now()
+	_, err := l.Run(t.Context(), trial)
+	r, rejected := errors.AsType[*measure.Rejection](err)
+	if took := time.Since(began); !rejected || !strings.Contains(r.Reason.Text, "alone on the engine: not over after 2s") || took > 10*time.Second || asked.Load() > 1 {
+		t.Errorf("%v after %v and %d requests", err, took, asked.Load())
+	}
+}

@@ -1,0 +1,73 @@
+package engine
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"planner/internal/endpoint"
+)
+
+// attachTo reaches a server that runs a handler and answers one token.
+func attachTo(t *testing.T, pages http.HandlerFunc, token http.HandlerFunc) (*Engine, error) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			token(w, r)
+			return
+		}
+		pages(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return Start(t.Context(), Settings{Kind: "attach", Endpoint: endpoint.Endpoint{URL: server.URL}}, someKnobs(), "", nil)
+}
+
+func oneToken(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"choices":[{"text":"a"}]}`) }
+
+// A server that never says whether it is well is reached if it answers requests, and soon.
+func TestAttachWithoutProbe(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("waits for the limit of a probe")
+	}
+	e, err := attachTo(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/health" {
+			<-r.Context().Done()
+		}
+		http.NotFound(w, r)
+	}, oneToken)
+	if err != nil || e.Unprobed == nil || e.settings.Timeouts.Probe != factLimit {
+		t.Errorf("%v; its probe: %v, the limit of a token %v", err, e.Unprobed, e.settings.Timeouts.Probe)
+	}
+}
+
+// A server is asked for all that it may tell at the same time, so that one page which hangs
+// takes no longer than its limit.
+func TestPagesAreAskedTogether(t *testing.T) {
+	t.Parallel()
+	var open, most atomic.Int64
+	both := make(chan struct{})
+	_, err := attachTo(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/version" || r.URL.Path == "/v1/models" {
+			if most.Store(open.Add(1)); most.Load() == 2 {
+				close(both)
+			}
+			select {
+			case <-both:
+			case <-time.After(5 * time.Second):
+			}
+		}
+		http.NotFound(w, r)
+	}, oneToken)
+	if err != nil || most.Load() != 2 {
+		t.Errorf("%v; %d of 2 pages were asked for", err, most.Load())
+	}
+	select {
+	case <-both:
+	default:
+		t.Error("one page was waited for before the next")
+	}
+}
