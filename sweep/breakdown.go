@@ -93,7 +93,7 @@ func (l *Live) refused(e *engine.Engine, t *measure.Trial, o *measure.Observatio
 // leave gives up an engine that broke down. A server that somebody else started may be
 // started again: it is waited for as long as it may be silent.
 func (l *Live) leave(ctx context.Context, e *engine.Engine, t *measure.Trial, failed *engine.Failure) {
-	l.drop()
+	l.drop(engine.HastyGrace)
 	l.answers = false
 	if e.Done() == nil && !failed.Final() {
 		silence := silenceOf(t, l.loneTook, l.Hang)

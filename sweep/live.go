@@ -154,7 +154,7 @@ func (l *Live) Recall(seen []measure.Measurement) {
 func (l *Live) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.drop()
+	l.drop(0)
 	return l.left
 }
 
@@ -170,7 +170,7 @@ func (l *Live) ensure(ctx context.Context, t *measure.Trial, name string, seen *
 		if attached || e.Knobs == k && e.Failure() == nil {
 			return e, nil
 		}
-		l.drop()
+		l.drop(0)
 	}
 	var failed *engine.Failure
 	for try := range attempts {
@@ -215,16 +215,17 @@ func (l *Live) announce(e *engine.Engine) {
 	}
 }
 
-// drop stops the engine that runs, if any. What it leaves behind is no reason to
+// drop stops the engine that runs, if any, which may take grace to end (0: the limit of
+// the settings). What it leaves behind is no reason to
 // end the sweep: the next engine has another port, and says so if memory is
 // short.
-func (l *Live) drop() {
+func (l *Live) drop(grace time.Duration) {
 	e := l.current
 	if e == nil {
 		return
 	}
 	l.current = nil
-	err := e.Stop(0)
+	err := e.Stop(grace)
 	if strays := e.Strays(); len(strays) > 0 {
 		l.remark("the engine left processes behind, which were killed: %v", strays)
 	}

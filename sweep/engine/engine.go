@@ -65,7 +65,7 @@ func Start(ctx context.Context, s Settings, k measure.Knobs, name string, watch 
 		err = e.examine(ctx, watch)
 	}
 	if err != nil {
-		if left := e.Stop(hastyGrace); left != nil {
+		if left := e.Stop(HastyGrace); left != nil {
 			err = fmt.Errorf("%w; then %w", err, left)
 		}
 		return nil, err
@@ -170,7 +170,7 @@ func (e *Engine) failed() *Failure {
 	select {
 	case <-e.Done():
 		// The last lines come when all writers are gone.
-		_ = e.process.stop(hastyGrace, e.settings.Hurry)
+		_ = e.process.stop(HastyGrace, e.settings.Hurry)
 		exit = &e.process.exit
 	default:
 	}

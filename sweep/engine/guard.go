@@ -36,8 +36,8 @@ const (
 	logFD    = 4
 )
 
-// hastyGrace is how long an engine whose planner is gone may take to end.
-const hastyGrace = 2 * time.Second
+// HastyGrace is how long an engine may take to end that failed, or whose planner is gone.
+const HastyGrace = 2 * time.Second
 
 // Guard turns the process into the guard of an engine if it was started as one,
 // and then returns once everything is over, with the code to exit with. A
@@ -158,13 +158,13 @@ func (g *supervisor) watch(told *json.Decoder) {
 	signal.Notify(terminate, syscall.SIGTERM)
 	go func() {
 		<-terminate
-		commands <- hastyGrace
+		commands <- HastyGrace
 	}()
 	g.await(commands)
 	g.clear()
 	select {
 	case <-g.copied:
-	case <-time.After(hastyGrace):
+	case <-time.After(HastyGrace):
 	}
 }
 
@@ -172,7 +172,7 @@ func (g *supervisor) watch(told *json.Decoder) {
 // says, as often as it does, and a hasty grace once planner is gone.
 func readCommands(commands *json.Decoder, out chan<- time.Duration) {
 	for {
-		grace := hastyGrace
+		grace := HastyGrace
 		err := commands.Decode(&grace)
 		out <- grace
 		if err != nil {
