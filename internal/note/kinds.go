@@ -267,7 +267,8 @@ const (
 	EmptyInstance Kind = "empty_instance: an instance of {gpus%d} GPUs"
 	NoRateKnown   Kind = "no_rate_known: no rate is known that meets the objective: {why%s}"
 	RateLoose     Kind = "rate_loose: {rate_per_s%.3g} requests/s ({low_per_s%.3g} to {high_per_s%.3g}) are too little known to size a fleet by: {why%s}; a larger search.budget narrows it"
-	RateDoubted   Kind = "rate_doubted: {rate_per_s%.3g} requests/s ({low_per_s%.3g} to {high_per_s%.3g}) are too little known to size a fleet by: with {n%d} of {of%d} sets of the engine's constants that are as plausible as these no rate meets the limits"
+	RateDoubted   Kind = "rate_doubted: {rate_per_s%.3g} requests/s ({low_per_s%.3g} to {high_per_s%.3g}) are too little known to size a fleet by: with {n%d} of {of%d} sets of the engine's constants that are as plausible as these no rate meets the limits, " +
+		"which would have to be {longer_percent%.0f} % longer at least"
 	TooManyGPUs   Kind = "too_many_gpus: {gpus%d} GPUs are more than max_gpus = {most%d}"
 	PriceUnheld   Kind = "price_unheld: no price is known for {gpu}, so max_usd_per_hour = {most_usd%.6g} cannot be held"
 	TooDear       Kind = "too_dear: {usd_per_hour%.2f} USD per hour are more than max_usd_per_hour = {most_usd%.6g}"

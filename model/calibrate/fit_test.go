@@ -407,3 +407,23 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// A quantile that falls on a value is that value, whatever comes behind it: a request that never ended is slower
+// than any.
+func TestQuantileBesideARequestThatNeverEnded(t *testing.T) {
+	never := math.Inf(1)
+	for _, c := range []struct {
+		values []float64
+		q      float64
+		want   float64
+	}{
+		{[]float64{1, 2, 3, 4, never}, 0.75, 4},
+		{[]float64{1, 2, 3, 4, never}, 0.8, never},
+		{[]float64{1, 2, 3, 4, 5}, 0.8, 4.2},
+		{[]float64{1, never}, 1, never},
+	} {
+		if got := statisticOf(c.values, c.q); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("quantile %g of %v: %g, want %g", c.q, c.values, got, c.want)
+		}
+	}
+}

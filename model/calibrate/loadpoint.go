@@ -267,7 +267,10 @@ func statisticOf(v []float64, quantile float64) float64 {
 	}
 	at := quantile * float64(len(v)-1)
 	i := int(at)
-	if i+1 >= len(v) || math.IsInf(v[i+1], 0) && at > float64(i) {
+	switch {
+	case at == float64(i):
+		return v[i]
+	case i+1 >= len(v) || math.IsInf(v[i+1], 0):
 		return v[min(i+1, len(v)-1)]
 	}
 	return v[i] + (v[i+1]-v[i])*(at-float64(i))

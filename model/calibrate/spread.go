@@ -36,8 +36,9 @@ type Known struct {
 }
 
 // Shifts are the logarithms of the maximum rates with other plausible constants over
-// the known one, in the order in which the constants were drawn. None lies beyond
-// [WidestMove] either way; at -WidestMove no rate meets the limits.
+// the known one, in the order in which the constants were drawn. None lies above
+// [WidestMove]; at -WidestMove and below no rate meets the limits, which an idle engine misses
+// by the factor whose logarithm is what is beyond.
 type Shifts []float64
 
 // Quantile returns the q-quantile of what the shifts are draws of; exp of it is a factor on
@@ -65,6 +66,10 @@ func (s Shifts) Never() (n int) {
 	}
 	return n
 }
+
+// Longer is by which factor the limits would have to be longer for some rate to meet them with all
+// draws; 1 where they are long enough.
+func (s Shifts) Longer() float64 { return math.Exp(max(-slices.Min(s)-WidestMove, 0)) }
 
 // WidestMove bounds shifts and moves either way, a factor of 100 on the rate.
 const WidestMove = 4.6
@@ -153,7 +158,7 @@ func (k *Known) drawn(probe Probe, times float64) (*shiftSearch, func(model.Cons
 }
 
 // Move is the logarithm of the maximum rate in another situation over the known one in
-// the first, not beyond a factor of 100 either way, or why it is not known.
+// the first, in the bounds of [Shifts], or why it is not known.
 type Move struct {
 	By  float64
 	Err error
@@ -286,7 +291,7 @@ func (s *shiftSearch) find(in Situation) (shift, slope float64, err error) {
 	b, fb := a, fa
 	for fa*fb > 0 {
 		if math.Abs(b) >= s.widest {
-			return b, math.NaN(), nil
+			return b - max(fb, 0), math.NaN(), nil
 		}
 		a, fa = b, fb
 		b = s.snap(min(max(b+step, -s.widest), s.widest))

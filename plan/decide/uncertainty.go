@@ -62,7 +62,8 @@ func (u uncertainty) loosen(o *plan.Offer) {
 	if low, _ := u.ends(); low > -calibrate.WidestMove {
 		return
 	}
-	o.Loose = note.Because(note.RateDoubted, o.Rate.Value, o.Rate.Low, o.Rate.High, u.shifts.Never(), len(u.shifts))
+	o.Loose = note.Because(note.RateDoubted, o.Rate.Value, o.Rate.Low, o.Rate.High, u.shifts.Never(), len(u.shifts),
+		math.Ceil(100*(u.shifts.Longer()-1)))
 }
 
 // over is the doubt about the ratio of this rate to another one, whose shifts come
