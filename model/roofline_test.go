@@ -490,3 +490,25 @@ func TestBygoneCosts(t *testing.T) {
 		}
 	}
 }
+
+// Experts in blocks are permuted into tiles where DeepGEMM computes them.
+func TestBlockExpertsByDeepGEMM(t *testing.T) {
+	for _, c := range []struct {
+		model, gpu, version string
+		tp                  int
+		want                bool
+	}{
+		{"Qwen/Qwen3-235B-A22B-FP8", "H200 SXM", "0.12.0", 4, true},
+		{"Qwen/Qwen3-Coder-480B-A35B-Instruct-FP8", "H200 SXM", "0.12.0", 8, false},
+		{"Qwen/Qwen3-Coder-480B-A35B-Instruct-FP8", "H200 SXM", "0.11.0", 8, true},
+		{"Qwen/Qwen3-235B-A22B-FP8", "H200 SXM", "0.15.0", 4, false},
+		{"Qwen/Qwen3-235B-A22B-FP8", "B200 SXM", "0.15.0", 4, true},
+		{"deepseek-ai/DeepSeek-V3", "H200 SXM", "0.15.0", 8, true},
+	} {
+		d := deploy(t, c.model, c.gpu, c.tp)
+		r := &Roofline{dep: d, args: EngineArgs{EngineVersion: c.version}}
+		if got := r.deepGEMM(); got != c.want {
+			t.Errorf("%s on %d x %s, %s: %v", c.model, c.tp, c.gpu, c.version, got)
+		}
+	}
+}
