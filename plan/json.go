@@ -2,10 +2,8 @@ package plan
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 
-	"planner/internal/note"
 	"planner/internal/wire"
 )
 
@@ -43,23 +41,23 @@ func (p *Plan) Written() any { return planFile{} }
 // list is never nil, which would be null in a file.
 func list[T any](all []T) []T { return append([]T{}, all...) }
 
-// UnmarshalJSON reads what MarshalJSON wrote. Run becomes a json.RawMessage.
+// UnmarshalJSON reads what MarshalJSON wrote, but for the curves and the roofline: who is
+// handed a plan over has no use for them. Run becomes a json.RawMessage.
 func (p *Plan) UnmarshalJSON(data []byte) error {
 	var run json.RawMessage
-	w := plainPlan{Run: &run}
-	var told note.Warnings
-	if err := errors.Join(wire.Unmarshal(data, &w), wire.Unmarshal(data, &told)); err != nil {
+	w := struct {
+		plainPlan
+		Roofline json.RawMessage `json:"roofline"`
+		Curve    json.RawMessage `json:"curve"`
+		Curves   json.RawMessage `json:"curves"`
+	}{plainPlan: plainPlan{Run: &run}}
+	if err := wire.Unmarshal(data, &w); err != nil {
 		return fmt.Errorf("read a plan: %w", err)
-	}
-	w.Warnings = told.Read()
-	// A plan of an earlier version chose the best set whatever it gained.
-	if c := w.Comparison; c != nil && c.Tuned == (Setting{}) {
-		c.Tuned = Setting{w.Offer.Knobs, &w.Offer.Rate}
 	}
 	if w.Run = nil; run != nil {
 		w.Run = run
 	}
-	*p = Plan(w)
+	*p = Plan(w.plainPlan)
 	return nil
 }
 

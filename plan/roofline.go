@@ -45,7 +45,7 @@ func (r DataSheet) of(o *Offer, d *Demand) *DataSheet {
 // MarshalJSON writes times in milliseconds.
 func (r *DataSheet) MarshalJSON() ([]byte, error) {
 	b := r.Bounds
-	for _, x := range times(&b) {
+	for _, x := range []*float64{&b.WeightSeconds, &b.KVSeconds, &b.PrefillSeconds, &b.IdleTTFT, &b.IdleTPOT} {
 		*x = wire.Milliseconds(*x)
 	}
 	return wire.Marshal(rooflineFile{b, r.ceiling, r.boundBy, r.reached})
@@ -61,17 +61,3 @@ type rooflineFile struct {
 
 // Written is how a roofline is written.
 func (r *DataSheet) Written() any { return rooflineFile{} }
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (r *DataSheet) UnmarshalJSON(data []byte) error {
-	*r = DataSheet{}
-	err := wire.Unmarshal(data, &r.Bounds)
-	for _, x := range times(&r.Bounds) {
-		*x = wire.Seconds(*x)
-	}
-	return err
-}
-
-func times(b *model.Bounds) []*float64 {
-	return []*float64{&b.WeightSeconds, &b.KVSeconds, &b.PrefillSeconds, &b.IdleTTFT, &b.IdleTPOT}
-}

@@ -119,8 +119,7 @@ func Duration(x float64, unit time.Duration) time.Duration {
 	return time.Duration(math.Round(min(max(x*float64(unit), -most), most)))
 }
 
-// Milliseconds converts seconds. The result has twelve digits, so that what is read,
-// taken for [Seconds] and written again stays the same to the byte.
+// Milliseconds converts seconds. The result has twelve digits, which is more than is known of any.
 func Milliseconds(seconds float64) float64 {
 	ms, err := strconv.ParseFloat(strconv.FormatFloat(1e3*seconds, 'g', 12, 64), 64)
 	if err != nil {
@@ -128,6 +127,3 @@ func Milliseconds(seconds float64) float64 {
 	}
 	return ms
 }
-
-// Seconds is the inverse of [Milliseconds].
-func Seconds(milliseconds float64) float64 { return milliseconds / 1e3 }

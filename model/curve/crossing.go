@@ -40,19 +40,12 @@ type Crossing struct {
 	Bound   measure.Bound
 	Outcome CrossingOutcome
 	// Value is the crossing by monotone interpolation of ln latency, in requests
-	// per second; Low and High span the forms in By, which is the uncertainty of
-	// the model and not of the sample.
+	// per second; Low and High span what all forms give, which is the
+	// uncertainty of the model and not of the sample.
 	Value, Low, High float64
-	By               []FormRate
 	// Idle is the latency at the lowest measured rate.
 	Idle time.Duration
 	Note string
-}
-
-// FormRate is what one form gives.
-type FormRate struct {
-	Form string  `json:"form"`
-	Rate float64 `json:"rate_per_s"`
 }
 
 // Crossing finds the highest rate at which the bound holds. It never takes the
@@ -87,18 +80,15 @@ func (c *Curve) Crossing(b measure.Bound) (Crossing, error) {
 func (x *Crossing) found(c *Curve, s *interpolant, i int, limit float64) {
 	x.Outcome = Found
 	x.Value = s.crossing(i, limit)
-	x.By = []FormRate{{"monotone", x.Value}, {"log_linear", s.logLinear(i, limit)}}
+	line := s.logLinear(i, limit)
+	x.Low, x.High = min(x.Value, line), max(x.Value, line)
 	for _, m := range []*Model{&c.Model, c.Whole} {
 		if m == nil {
 			continue
 		}
 		if r, ok := m.Crossing(x.Bound.Quantile, x.Bound.Limit.Seconds()); ok {
-			x.By = append(x.By, FormRate{string(m.Form), r})
+			x.Low, x.High = min(x.Low, r), max(x.High, r)
 		}
-	}
-	x.Low, x.High = x.Value, x.Value
-	for _, f := range x.By {
-		x.Low, x.High = min(x.Low, f.Rate), max(x.High, f.Rate)
 	}
 	if top := c.saturationOr(math.Inf(1)); x.Value > top {
 		x.Outcome, x.Value, x.High = AtSaturation, top, min(x.High, top)

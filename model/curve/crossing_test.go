@@ -287,27 +287,3 @@ func TestFromMeasurements(t *testing.T) {
 		t.Error("a point of a latency that was not measured")
 	}
 }
-
-// Whatever the bytes are, a curve that is read can be asked and written.
-func FuzzCurve(f *testing.F) {
-	c, err := Fit(measure.TTFT, timeDependentLaw(0).draw(1, 1, 5, 10, 15, 20, 25, 28, 36, 40), 1)
-	if err != nil {
-		f.Fatal(err)
-	}
-	b, err := c.MarshalJSON()
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(string(b))
-	f.Add(strings.NewReplacer(`"mu_per_s"`, `"mu"`, `"rate_per_s":40`, `"rate_per_s":0`).Replace(string(b)))
-	f.Fuzz(func(t *testing.T, text string) {
-		var c Curve
-		if c.UnmarshalJSON([]byte(text)) != nil {
-			return
-		}
-		c.At(0.99, 20)
-		if _, err := c.MarshalJSON(); err != nil {
-			t.Error(err)
-		}
-	})
-}

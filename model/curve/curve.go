@@ -136,7 +136,7 @@ func (c *Curve) warnRegimes() {
 		if p.Regime == Unknown {
 			unknown++
 		}
-		inferred = inferred || (p.Regime == Overload && p.Achieved <= 0 && !p.Overloaded)
+		inferred = inferred || (p.Regime == Overload && !(p.Achieved > 0) && !p.Overloaded)
 	}
 	if unknown > 0 {
 		c.Warnings = append(c.Warnings, note.New(note.CurveWithoutRates, unknown))

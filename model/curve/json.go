@@ -1,17 +1,9 @@
 package curve
 
 import (
-	"cmp"
-	"errors"
-	"fmt"
-	"math"
-	"slices"
-	"time"
-
 	"planner/internal/list"
 	"planner/internal/note"
 	"planner/internal/wire"
-	"planner/sweep/measure"
 )
 
 // curveFile is a curve in a file.
@@ -48,120 +40,30 @@ func (c *Curve) MarshalJSON() ([]byte, error) {
 // Written is how a curve is written.
 func (c *Curve) Written() any { return curveFile{} }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
-func (c *Curve) UnmarshalJSON(data []byte) error {
-	var w curveFile
-	if err := wire.Unmarshal(data, &w); err != nil {
-		return fmt.Errorf("read a curve: %w", err)
-	}
-	metric, err := measure.ParseMetric(w.Metric)
-	if err != nil {
-		return fmt.Errorf("read a curve: %w", err)
-	}
-	if !slices.IsSortedFunc(w.Points, func(a, b Point) int { return cmp.Compare(a.Rate, b.Rate) }) {
-		return errors.New("read a curve: points: rate_per_s does not rise from point to point")
-	}
-	*c = Curve{Metric: metric, Class: w.Class, Model: w.Model, Quality: w.Quality, Low: w.Valid[0], High: w.Valid[1], Saturation: w.Saturation,
-		Whole: w.Whole, Points: w.Points, Candidates: w.Candidates, Band: w.Band, Warnings: w.Warnings.Read()}
-	if w.Knee != nil && w.KneeOf != nil {
-		c.Knee, c.KneeOf = *w.Knee, float64(*w.KneeOf)
-	}
-	return nil
-}
-
 // named is a quantile, 0 for the mean, that files have by its name.
 type named float64
 
 // MarshalText writes the name.
 func (s named) MarshalText() ([]byte, error) { return []byte(Name(float64(s))), nil }
 
-// UnmarshalText reads a name.
-func (s *named) UnmarshalText(text []byte) error {
-	q, err := measure.ParseStat(string(text))
-	*s = named(q)
-	return err
+// modelFile is a model in a file: with the statistics by their names, and times in milliseconds.
+type modelFile struct {
+	plainModel
+	Levels []named   `json:"levels"`   // the statistics that the parameters belong to
+	Floors []float64 `json:"floor_ms"` // the latencies of an idle server
+	Scales []float64 `json:"scale_ms"` // the sizes of the part that the load makes
 }
 
-// levels are quantiles that files have by their names.
-type levels []float64
+type plainModel Model
 
-// MarshalJSON writes the names.
-func (l levels) MarshalJSON() ([]byte, error) {
-	return wire.Marshal(list.Map(l, func(q float64) named { return named(q) }))
+// MarshalJSON writes the names of statistics and milliseconds.
+func (m Model) MarshalJSON() ([]byte, error) {
+	return wire.Marshal(modelFile{plainModel(m), list.Map(m.Levels, func(q float64) named { return named(q) }),
+		list.Map(m.Floors, wire.Milliseconds), list.Map(m.Scales, wire.Milliseconds)})
 }
 
-// Written is how levels are written.
-func (l levels) Written() any { return []named{} }
-
-// UnmarshalJSON reads names.
-func (l *levels) UnmarshalJSON(data []byte) error {
-	var names []named
-	err := wire.Unmarshal(data, &names)
-	*l = nil
-	for _, q := range names {
-		*l = append(*l, float64(q))
-	}
-	return err
-}
-
-// latencies in seconds are milliseconds in files.
-type latencies []float64
-
-// MarshalJSON writes milliseconds.
-func (s latencies) MarshalJSON() ([]byte, error) {
-	s = slices.Clone(s)
-	for i := range s {
-		s[i] = wire.Milliseconds(s[i])
-	}
-	return wire.Marshal([]float64(s))
-}
-
-// Written is how latencies are written.
-func (s latencies) Written() any { return []float64{} }
-
-// UnmarshalJSON reads milliseconds.
-func (s *latencies) UnmarshalJSON(data []byte) error {
-	err := wire.Unmarshal(data, (*[]float64)(s))
-	for i := range *s {
-		(*s)[i] = wire.Seconds((*s)[i])
-	}
-	return err
-}
-
-// UnmarshalJSON refuses a form without the parameters of each statistic.
-func (m *Model) UnmarshalJSON(data []byte) error {
-	type plain Model
-	if err := wire.Unmarshal(data, (*plain)(m)); err != nil {
-		return err
-	}
-	if m.Form != Interpolated && (len(m.Floors) != len(m.Levels) || len(m.Scales) != len(m.Levels) || len(m.Levels) == 0) {
-		return fmt.Errorf("%s: %d levels, %d floors, %d scales", m.Form, len(m.Levels), len(m.Floors), len(m.Scales))
-	}
-	return nil
-}
-
-// MarshalJSON writes null for an unknown rate.
-func (p Point) MarshalJSON() ([]byte, error) {
-	if p.Achieved <= 0 {
-		p.Achieved = math.NaN()
-	}
-	p.Values = append([]Value{}, p.Values...)
-	return wire.Marshal(plainPoint(p))
-}
-
-type plainPoint Point
-
-// Written is how a point is written.
-func (p Point) Written() any { return plainPoint{} }
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (p *Point) UnmarshalJSON(data []byte) error {
-	err := wire.Unmarshal(data, (*plainPoint)(p))
-	if math.IsNaN(p.Achieved) {
-		p.Achieved = 0
-	}
-	return err
-}
+// Written is how a model is written.
+func (m Model) Written() any { return modelFile{} }
 
 // Written is how a point of the band is written.
 func (b BandPoint) Written() any { return bandFile{} }
@@ -176,27 +78,4 @@ type bandFile struct {
 // MarshalJSON writes the name of the statistic and milliseconds.
 func (b BandPoint) MarshalJSON() ([]byte, error) {
 	return wire.Marshal(bandFile{b.Rate, named(b.Quantile), wire.Milliseconds(b.Low), wire.Milliseconds(b.High)})
-}
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (b *BandPoint) UnmarshalJSON(data []byte) error {
-	var w bandFile
-	err := wire.Unmarshal(data, &w)
-	*b = BandPoint{w.Rate, float64(w.Stat), wire.Seconds(w.Low), wire.Seconds(w.High)}
-	return err
-}
-
-// MarshalJSON writes the crossing with units in its keys.
-func (x Crossing) MarshalJSON() ([]byte, error) {
-	return wire.Marshal(struct {
-		Bound   string        `json:"bound"`
-		Limit   time.Duration `json:"limit_ms"`
-		Outcome string        `json:"outcome"`
-		Value   float64       `json:"value_per_s"`
-		Low     float64       `json:"low_per_s"`
-		High    float64       `json:"high_per_s"`
-		By      []FormRate    `json:"by"`
-		Idle    time.Duration `json:"idle_ms"`
-		Note    string        `json:"note,omitempty"`
-	}{x.Bound.String(), x.Bound.Limit, string(x.Outcome), x.Value, x.Low, x.High, append([]FormRate{}, x.By...), x.Idle, x.Note})
 }

@@ -1,7 +1,6 @@
 package curve
 
 import (
-	"fmt"
 	"math"
 	"slices"
 )
@@ -29,15 +28,6 @@ const (
 	StationaryFluid Form = "stationary_fluid"
 )
 
-// UnmarshalText reads a form's name.
-func (f *Form) UnmarshalText(b []byte) error {
-	switch *f = Form(b); *f {
-	case Interpolated, Stationary, StationaryPower, TimeDependent, StationaryFluid:
-		return nil
-	}
-	return fmt.Errorf("unknown curve form %q", b)
-}
-
 // Model is a form with its parameters. Floors, Scales and Slopes hold one
 // figure a statistic of Levels.
 type Model struct {
@@ -46,11 +36,11 @@ type Model struct {
 	// being the common one times ln(1/(1-q)).
 	Joint bool `json:"joint"`
 	// Levels are the quantiles (0 for the mean) that the parameters belong to.
-	Levels levels `json:"levels"`
+	Levels []float64 `json:"-"`
 	// Floors are the latencies of an idle server and Scales the sizes of the
 	// load-dependent part, in seconds.
-	Floors latencies `json:"floor_ms"`
-	Scales latencies `json:"scale_ms"`
+	Floors []float64 `json:"-"`
+	Scales []float64 `json:"-"`
 	// Mu is the saturation rate in requests per second.
 	Mu float64 `json:"mu_per_s"`
 	// Power is k of StationaryPower, Curvature m of TimeDependent.
@@ -58,7 +48,7 @@ type Model struct {
 	Curvature float64 `json:"curvature,omitempty"`
 	// Slopes are those of StationaryFluid above Mu, in seconds per request per
 	// second.
-	Slopes latencies `json:"slope_ms_s,omitempty"`
+	Slopes []float64 `json:"-"`
 }
 
 // At is the latency in seconds of a statistic at a rate; false where the model

@@ -30,7 +30,7 @@ type Point struct {
 	// meant, and so are all rates of a curve.
 	Rate float64 `json:"rate_per_s"`
 	// Sent and Achieved are what left the client and what was completed, per
-	// second of the window; 0 means unknown.
+	// second of the window; 0, or NaN, means unknown.
 	Sent     float64 `json:"sent_per_s,omitempty"`
 	Achieved float64 `json:"achieved_per_s"`
 	// Window is how long was measured, Requests how many requests; 0 means
@@ -77,7 +77,7 @@ func FromMeasurements(ms []measure.Measurement, metric measure.Metric) []Point {
 			peak = w.Rates.Peak()
 		}
 		points = append(points, Point{
-			Rate: m.Offered(), Sent: known(m.Sent) * peak, Achieved: known(m.Achieved) * peak,
+			Rate: m.Offered(), Sent: known(m.Sent) * peak, Achieved: m.Achieved * peak,
 			Window: max(m.Duration, 0), Requests: m.Requests, Overloaded: m.Overloaded, Values: values,
 		})
 	}

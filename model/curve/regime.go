@@ -21,15 +21,6 @@ const (
 	Overload Regime = "overload"
 )
 
-// UnmarshalText reads a regime's name.
-func (r *Regime) UnmarshalText(b []byte) error {
-	switch *r = Regime(b); *r {
-	case Unknown, Stable, Overload:
-		return nil
-	}
-	return fmt.Errorf("unknown regime %q", b)
-}
-
 // keepsUp is the share of the offered load that a server in steady state
 // completes at least.
 const keepsUp = 0.97
@@ -59,7 +50,7 @@ func fromRates(p *Point) (Regime, string) {
 	if p.Overloaded {
 		return Overload, "the backlog kept growing"
 	}
-	if p.Achieved <= 0 {
+	if !(p.Achieved > 0) {
 		return Unknown, ""
 	}
 	offered := p.Rate
